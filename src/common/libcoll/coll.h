@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives between the nodes of a step as state machines: messages in,
+ * messages out. One object a node. Calls no system function; the host passes
+ * events in and gets operations back through struct coll_ops.
+ *
+ * A collective is named by its kind and its sequence number: the n-th fence
+ * that a rank enters is fence n for everybody (n from 0). Any number may be in
+ * flight; each kind completes in any order relative to the others.
+ *
+ *   fence, gather: contributions go up the tree; the root combines them once
+ *                  (coll_ops.combine) and the result goes down unparsed.
+ *   ring:          a scan: only the edge values of each subtree travel.
+ *
+ * Failure. A fault says from which sequence number on the collectives of each
+ * kind can no longer complete, and why. It is known to a node locally
+ * (coll_rank_gone, coll_link_lost) or by message, is passed on to every
+ * neighbour that does not know as much, and fails what it covers, pending or
+ * entered later, with its reason. Collectives below that number still complete.
+ *
+ * Re-entrancy: an operation of coll_ops must not call back into the same
+ * coll object; hosts queue. One thread at a time.
+ */
+#ifndef PMI2X_COLL_H
+#define PMI2X_COLL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcoll/layout.h"
+#include "libcoll/tree.h"
+#include "libutil/buf.h"
+#include "libutil/log.h"
+#include "libutil/pack.h"
+#include "libutil/payload.h"
+
+enum coll_kind { COLL_FENCE, COLL_GATHER, COLL_RING, COLL_KINDS };
+
+const char *coll_kind_name(enum coll_kind kind); /* "fence", "allgather", "ring" */
+
+#define COLL_REASON_MAX 512     /* bytes of a fault's reason, NUL included */
+#define COLL_NEVER UINT32_MAX   /* in coll_fault.from: this kind is not hit */
+#define COLL_IN_FLIGHT_MAX 1024 /* collectives of a kind pending at a node */
+
+struct coll_fault {
+	uint32_t from[COLL_KINDS]; /* first sequence number that cannot complete */
+	char reason[COLL_REASON_MAX];
+};
+
+enum coll_msg_type {
+	COLL_MSG_UP,    /* a subtree's contribution, child to parent */
+	COLL_MSG_DOWN,  /* the result, parent to child */
+	COLL_MSG_FAULT, /* what has become impossible, to any neighbour */
+	COLL_MSG_TYPES,
+};
+
+/*
+ * A message between neighbours. The body is carried beside the header, never
+ * parsed by libcoll:
+ *   fence, gather UP: the concatenated contributions of the subtree;
+ *   fence, gather DOWN: the combined result;
+ *   ring: `left_len` bytes of the left edge value, then the right edge value.
+ */
+struct coll_msg {
+	enum coll_msg_type type;
+	enum coll_kind kind; /* UP, DOWN */
+	uint32_t seq;        /* UP, DOWN */
+	uint64_t count;      /* ring UP: ring-count of the subtree;
+	                        ring DOWN: ring-count before the subtree */
+	uint64_t total;      /* ring DOWN: ring-count of all */
+	uint32_t left_len;   /* ring */
+	struct coll_fault fault; /* FAULT */
+};
+
+/* Append the header's wire form. 0 or the errors of buf_append. */
+int coll_msg_pack(struct buf *b, const struct coll_msg *msg);
+/* Read a header back; what follows it is the body. 0 or -EPROTO. */
+int coll_msg_unpack(struct cursor *c, struct coll_msg *msg);
+
+/* What one slot of this node gets out of a ring. Valid during the call only. */
+struct coll_ring_result {
+	uint64_t rank;           /* ring-count before this rank */
+	uint64_t size;           /* ring-count of all */
+	struct payload *left;    /* the right value of the one before */
+	struct payload *right;   /* the left value of the one after */
+};
+
+struct coll_ops {
+	/*
+	 * Queue a message for the neighbour at `position`. `body` may be NULL;
+	 * its payloads are referenced by the callee if kept.
+	 */
+	void (*send)(void *arg, uint32_t position, const struct coll_msg *msg,
+		     const struct payload_vec *body);
+	/*
+	 * At the root: make the result of a fence or gather from all
+	 * contributions, in tree order. Returns one reference, or NULL with a
+	 * negative errno in *error: the collective then fails everywhere.
+	 */
+	struct payload *(*combine)(void *arg, enum coll_kind kind, uint32_t seq,
+				   const struct payload_vec *parts, int *error);
+	/*
+	 * Fence or gather `seq` has ended for the ranks of this node that
+	 * entered it: with its result, or with `fault` (result is then NULL).
+	 */
+	void (*complete)(void *arg, enum coll_kind kind, uint32_t seq,
+			 struct payload *result, const struct coll_fault *fault);
+	/* Ring `seq` has ended for `slot`; result is NULL when `fault` is set. */
+	void (*complete_ring)(void *arg, uint32_t seq, uint32_t slot,
+			      const struct coll_ring_result *result,
+			      const struct coll_fault *fault);
+};
+
+struct coll;
+
+/*
+ * Create the node at `position`. The layout is shared, not owned. Reserves
+ * O(children + own ranks) memory. 0, -EINVAL or -ENOMEM.
+ */
+int coll_create(struct coll **out, const struct layout *layout,
+		uint32_t position, uint32_t tree_width,
+		const struct coll_ops *ops, void *arg);
+void coll_destroy(struct coll *c);
+
+const struct tree_place *coll_place(const struct coll *c);
+
+/*
+ * The rank in `slot` enters its next fence or gather with `contribution` (may
+ * be NULL for nothing; a reference is taken). Writes the sequence number. The
+ * end comes through ops.complete, perhaps before this returns. 0, -ENOMEM,
+ * -EAGAIN (COLL_IN_FLIGHT_MAX reached), or -ESHUTDOWN (coll_rank_gone was
+ * called for it).
+ */
+int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
+	       struct payload *contribution, uint32_t *seq);
+
+/* The same for the ring, with what the rank shows to its two neighbours. */
+int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
+		    struct payload *left, struct payload *right, uint32_t *seq);
+
+/*
+ * A message came from the neighbour at `from`. `body` is one contiguous
+ * payload or NULL; a reference is taken when kept. 0, or -EPROTO for what a
+ * neighbour in the tree cannot have sent (nothing changes; the host breaks
+ * the link).
+ */
+int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
+		 struct payload *body);
+
+/*
+ * The rank in `slot` will enter nothing more. `clean` says that it left in
+ * order (finalized, or ended without ever starting PMI): the fault is then
+ * kept back until some collective needs the rank, or all ranks of the node are
+ * gone. Otherwise it spreads at once. `why` reads like "rank 3 on node n1 was
+ * killed"; copied. Idempotent.
+ */
+void coll_rank_gone(struct coll *c, uint32_t slot, bool clean, const char *why);
+
+/*
+ * The link to a neighbour is gone for good, or the neighbour said goodbye:
+ * every collective that still needs it fails. Idempotent.
+ */
+void coll_link_lost(struct coll *c, uint32_t position, const char *why);
+
+/*
+ * A link to this neighbour has (again) been made: it is told the fault, if
+ * there is one to tell.
+ */
+void coll_link_up(struct coll *c, uint32_t position);
+
+/* How many collectives this node's ranks have entered that have not ended. */
+size_t coll_pending(const struct coll *c);
+
+/*
+ * For messages to people: the next pending collective at or after the pair
+ * (*kind, *seq), which is updated; false when there is none. Writes which own
+ * slots (as ranks) and which children (as positions of subtrees) it still
+ * waits for; *waits_parent says that the result is awaited. The arrays hold
+ * own ranks / children entries.
+ */
+bool coll_next_pending(const struct coll *c, enum coll_kind *kind,
+		       uint32_t *seq, uint32_t *missing_ranks, uint32_t *nranks,
+		       uint32_t *missing_children, uint32_t *nchildren,
+		       bool *waits_parent);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Arithmetic of the k-ary tree over positions 0..n-1. Pure functions.
+ *
+ * The root is position 0. The subtree of a position p is a contiguous range
+ * [p, end): p itself first, then the ranges of its children in ascending
+ * order. So concatenating a node's own data and its children's data in order
+ * gives tree order without sorting. The positions below a node are divided
+ * as evenly as possible over at most k children.
+ */
+#ifndef PMI2X_TREE_H
+#define PMI2X_TREE_H
+
+#include <stdint.h>
+
+#define TREE_NONE UINT32_MAX
+#define TREE_WIDTH_MIN 2
+#define TREE_WIDTH_MAX 1024
+
+struct tree_range {
+	uint32_t first; /* the position whose subtree this is */
+	uint32_t end;   /* one past its last position */
+};
+
+struct tree_place {
+	uint32_t parent; /* TREE_NONE at the root */
+	uint32_t depth;  /* 0 at the root */
+	struct tree_range range;
+	uint32_t children; /* how many */
+};
+
+/* Where `position` stands in the tree of n nodes and width k (both > 0). */
+struct tree_place tree_place(uint32_t n, uint32_t k, uint32_t position);
+
+/* The range of child `i` (< place->children) of a place. */
+struct tree_range tree_child(const struct tree_place *place, uint32_t k,
+			     uint32_t i);
+
+/*
+ * The next hop from `place` towards `target`: a child's position, the parent,
+ * or `place` itself when it is the target.
+ */
+uint32_t tree_next_hop(const struct tree_place *place, uint32_t k,
+		       uint32_t target);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The agent of one node: a thread with one event loop that hosts the PMI
+ * server engine, the ranks' connections, the links to the neighbours in the
+ * tree and the connection to srun. Embedded by the Slurm plugin and by the
+ * fake server.
+ *
+ * Descriptors are non-blocking and CLOEXEC. Only agent_told and agent_stop may
+ * be called from a thread other than the creator's.
+ */
+#ifndef PMI2X_AGENT_H
+#define PMI2X_AGENT_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "libio/secret.h"
+#include "libpmi/server.h"
+#include "libutil/log.h"
+
+struct agent;
+
+/* What the program that embeds the agent provides. */
+struct agent_host {
+	/* Address of a node (its port is ignored). 0 or a negative errno. Called
+	 * in the agent thread, once a neighbour. */
+	int (*node_address)(void *arg, uint32_t node_id,
+			    struct sockaddr_storage *out);
+	/* Hand `data` to agent_told of another node over a path that the site
+	 * authenticates. Blocks; called in a thread of its own. 0 or negative
+	 * errno. NULL: there is none. */
+	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
+			 size_t len);
+	/* End the step because srun cannot be told to. Blocks; in a thread of
+	 * its own. NULL: nothing can be done. */
+	void (*kill_step)(void *arg, const char *why);
+	void *arg;
+};
+
+struct agent_options {
+	struct secret secret;          /* of the step */
+	struct sockaddr_storage bind;  /* where to listen; AF_UNSPEC: everywhere */
+	uint16_t port_first;           /* of the range to listen in; 0: any port */
+	uint16_t port_last;
+	struct sockaddr_storage launcher; /* srun, port included; AF_UNSPEC: none */
+	size_t region_size;            /* bytes reserved; 0: no shared memory */
+	uint32_t handshake_ms;         /* a connection must prove itself within */
+	uint32_t tell_after_ms;        /* a connect without answer, then tell_node */
+	uint32_t connect_ms;           /* give a neighbour up after */
+	uint32_t drain_ms;             /* bound of agent_stop */
+	uint32_t dead_peer_ms;         /* TCP_USER_TIMEOUT and keep-alive */
+	int tell_fd;                   /* listening unix socket for told messages in
+	                                  the form slurmd delivers them (u32 uid, u32
+	                                  length, network order, data); owned by the
+	                                  agent; -1: none */
+	uid_t tell_uid;                /* whose messages (besides root's) count */
+};
+
+/* Defaults for everything but secret, launcher and tell_fd. */
+void agent_options_init(struct agent_options *o);
+
+/*
+ * Bind, listen, create the results region and the registration socket, start
+ * the thread. Connects to nobody. `step` and `host` must outlive the agent;
+ * options are copied. 0 or a negative errno with a line in the log.
+ */
+int agent_start(struct agent **out, const struct pmi_step *step,
+		const struct agent_options *options,
+		const struct agent_host *host, const struct log_hook *log);
+
+/*
+ * The socket over which the children of this process register ranks: inherit it
+ * across fork. Owned by the agent.
+ */
+int agent_registration_fd(const struct agent *a);
+
+/*
+ * In a child, before exec, as the rank's user: make the rank's connection and
+ * give the agent its end. Writes the descriptor for PMI_FD (not CLOEXEC). Uses
+ * no memory of the agent but the descriptor. 0 or a negative errno.
+ */
+int agent_register_rank(int registration_fd, uint32_t slot, int *pmi_fd);
+
+/* A message that another agent's tell_node carried here. Any thread. */
+void agent_told(struct agent *a, const void *data, size_t len);
+
+/* Ask the agent to write its state into the log. Any thread; returns at once. */
+void agent_dump(struct agent *a);
+
+/*
+ * Drain (finish what this node's ranks entered, flush, say goodbye), within
+ * options.drain_ms; end and join the thread; free everything.
+ */
+void agent_stop(struct agent *a);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages between agents and srun (the launcher): what is not a collective.
+ * A request names the position it comes from and an id that is unique
+ * there; its reply carries both back. Routed along the tree by the host.
+ */
+#ifndef PMI2X_CONTROL_H
+#define PMI2X_CONTROL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libutil/buf.h"
+#include "libutil/pack.h"
+
+enum control_type {
+	CONTROL_SPAWN,     /* body: spawn_pack */
+	CONTROL_PUBLISH,   /* name, text (the port) */
+	CONTROL_UNPUBLISH, /* name */
+	CONTROL_LOOKUP,    /* name */
+	CONTROL_ABORT,     /* rank, code, text: a rank called abort; no reply */
+	CONTROL_REPORT,    /* text for srun's stderr; no reply */
+	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
+	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error */
+	CONTROL_TYPES,
+};
+
+#define CONTROL_TEXT_MAX 4096          /* bytes of name or text */
+#define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request */
+
+struct control_msg {
+	enum control_type type;
+	uint32_t origin; /* position of the asking node */
+	uint32_t id;
+	uint32_t rank;   /* the rank it is about */
+	int32_t code;
+	char *name;      /* NULL or malloc'ed, see control_free */
+	char *text;
+	const void *body; /* points into the input or the caller's memory */
+	size_t body_len;
+};
+
+/* Append the wire form. 0 or the errors of buf_append. */
+int control_pack(struct buf *b, const struct control_msg *msg);
+/* 0, -EPROTO or -ENOMEM; free *msg with control_free on success. */
+int control_unpack(const void *data, size_t len, struct control_msg *msg);
+/* Just type and origin, for routing. 0 or -EPROTO. */
+int control_peek(const void *data, size_t len, enum control_type *type,
+		 uint32_t *origin);
+void control_free(struct control_msg *msg);
+/* True when srun will answer. */
+bool control_has_reply(enum control_type type);
+
+#endif

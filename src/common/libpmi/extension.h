@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What pmi2x adds to the PMI-2 wire, between libpmi2x and the agent. Described
+ * in doc/extension-protocol.md; both sides use these names.
+ */
+#ifndef PMI2X_EXTENSION_H
+#define PMI2X_EXTENSION_H
+
+#define EXT_VERSION 1 /* highest this build speaks */
+
+/* Fields of fullinit and its response. */
+#define EXT_KEY_VERSION "pmi2x"         /* offered; agreed (lower of the two) */
+#define EXT_KEY_BUILD "pmi2x-build"     /* version text of each side */
+#define EXT_KEY_REGION "pmi2x-region"   /* layout version: offered; agreed */
+#define EXT_KEY_REGION_SIZE "pmi2x-region-size" /* bytes to map */
+#define EXT_KEY_NODES "pmi2x-nodes"     /* nodes of the step */
+
+/* Commands; each response is the name followed by "-response". */
+#define EXT_CMD_PUT "pmi2x-put"             /* records= */
+#define EXT_CMD_FENCE "pmi2x-fence"         /* records= */
+#define EXT_CMD_ALLGATHER "pmi2x-allgather" /* value= stride= done= */
+#define EXT_CMD_READ "pmi2x-read"           /* offset= length= */
+
+#define EXT_KEY_RECORDS "records"
+#define EXT_KEY_VALUE "value"
+#define EXT_KEY_STRIDE "stride"
+#define EXT_KEY_OFFSET "offset"
+#define EXT_KEY_LENGTH "length"
+#define EXT_KEY_DATA "data"
+#define EXT_KEY_DONE "done" /* gather offsets the rank will not read again */
+
+#define EXT_READ_MAX 262144u /* bytes one pmi2x-read returns at most */
+
+#endif

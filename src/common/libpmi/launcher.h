@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * srun's half of the engine: name service, spawn bookkeeping, aborts and
+ * reports. Sans-I/O like the rest of libpmi: control frames in, operations out.
+ */
+#ifndef PMI2X_LAUNCHER_H
+#define PMI2X_LAUNCHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libpmi/control.h"
+#include "libpmi/spawn.h"
+#include "libutil/log.h"
+
+#define LAUNCHER_NAMES_MAX 65536  /* published names */
+#define LAUNCHER_SPAWNS_MAX 1024  /* spawns in progress */
+
+struct launcher;
+
+struct launcher_ops {
+	/* Send a frame on the link that `link` stands for (as given to receive). */
+	void (*reply)(void *arg, void *link, const void *data, size_t len);
+	/*
+	 * Start the processes of a request. The end is told with
+	 * launcher_spawned(token). 0, or a negative errno: the request fails.
+	 * `request` is the launcher's and ends with the call.
+	 */
+	int (*spawn)(void *arg, uint32_t token, const struct spawn_request *request);
+	/* A rank called abort: end the step. Called once. */
+	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
+	/* A line for the user. */
+	void (*report)(void *arg, const char *text);
+	/* The first rank of this (spawned) step is there. Called once. */
+	void (*ready)(void *arg);
+	/*
+	 * This srun was started by a spawn: pass a name-service request on to
+	 * the parent's srun. May be NULL (then names live here). The answer
+	 * comes with launcher_forwarded(token). 0 or a negative errno.
+	 */
+	int (*forward)(void *arg, uint32_t token, const void *data, size_t len);
+};
+
+int launcher_create(struct launcher **out, const struct launcher_ops *ops,
+		    void *arg, const struct log_hook *log);
+void launcher_destroy(struct launcher *l);
+
+/* A frame came on `link`. 0 or -EPROTO (the host drops the link). */
+int launcher_receive(struct launcher *l, void *link, const void *data, size_t len);
+
+/* A link is gone: nothing is sent on it any more. */
+void launcher_link_lost(struct launcher *l, void *link);
+
+/* The spawn has ended: code 0 and the new jobid, or a PMI error and why. */
+void launcher_spawned(struct launcher *l, uint32_t token, int code,
+		      const char *text);
+/* The parent srun's reply frame to a forwarded request. */
+void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
+			size_t len);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The PMI server engine of one node: sessions of the local ranks in PMI-1,
+ * PMI-2 and the pmi2x extension, the KVS, node attributes, and the collectives
+ * (it owns the node's struct coll). Bytes in, bytes out: the host feeds what
+ * it reads from ranks, neighbours and srun, and carries out struct
+ * pmi_host_ops. Calls no system function; one thread at a time; host operations
+ * must not call back into the server.
+ *
+ * Every request gets a response, also unknown and malformed ones.
+ */
+#ifndef PMI2X_SERVER_H
+#define PMI2X_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libcoll/coll.h"
+#include "libcoll/layout.h"
+#include "libshm/region.h"
+#include "libutil/log.h"
+#include "libutil/payload.h"
+
+/* PMI error codes on the wire. */
+enum pmi_rc {
+	PMI_RC_OK = 0,
+	PMI_RC_FAIL = -1,
+	PMI_RC_INIT = 1,
+	PMI_RC_NOMEM = 2,
+	PMI_RC_INVALID_ARG = 3,
+	PMI_RC_INVALID_KEY = 4,
+	PMI_RC_INVALID_KEY_LENGTH = 5,
+	PMI_RC_INVALID_VAL = 6,
+	PMI_RC_INVALID_VAL_LENGTH = 7,
+	PMI_RC_INVALID_LENGTH = 8,
+	PMI_RC_INVALID_ARGS = 10,
+	PMI_RC_INVALID_SIZE = 13,
+	PMI_RC_OTHER = 14,
+};
+
+#define PMI_PENDING_MAX ((size_t)64 << 20) /* bytes a rank may put before a fence */
+#define PMI_INPUT_MAX ((size_t)2 << 20)    /* bytes of unparsed input of a rank */
+#define PMI_NODE_ATTRS_MAX 65536           /* node attributes of a node */
+
+/* The step as a node sees it. The host owns everything; read-only. */
+struct pmi_step {
+	const char *jobid;          /* "<job>.<step>", also the KVS name */
+	const struct layout *layout;
+	uint32_t position;          /* of this node */
+	uint32_t tree_width;
+	const char *mapping;        /* PMI_process_mapping; NULL: left out */
+	uint32_t universe_size;     /* processes the allocation can hold */
+	const uint32_t *app_sizes;  /* spawned by several commands: processes of
+	                               each, in rank order; NULL: appnum is -1,
+	                               or 0 in a spawned step */
+	uint32_t napps;
+	bool spawned;
+	const char *spawner_jobid;  /* NULL unless spawned */
+	const char *reserved_ports; /* mpi_reserved_ports, or NULL */
+	const char *netinfo;        /* PMI_netinfo_of_task, or NULL */
+	const void *preput;         /* KVS records (libshm/records.h) put by the
+	                               spawner: generation 0 on every node */
+	size_t preput_len;
+	bool debugged;
+	const char *build;          /* version text of this build */
+	const char *const *node_names; /* by node id, for messages */
+};
+
+struct pmi_host_ops {
+	/*
+	 * Queue bytes for the rank in `slot`. `fd` >= 0 travels with the first
+	 * byte (SCM_RIGHTS) and stays the server's.
+	 */
+	void (*client_send)(void *arg, uint32_t slot, const void *data,
+			    size_t len, int fd);
+	/* Close the rank's connection after what is queued has been sent. */
+	void (*client_close)(void *arg, uint32_t slot);
+	/* Queue a frame for the neighbour at `position`; kept until its link is up. */
+	void (*node_send)(void *arg, uint32_t position,
+			  const struct payload_vec *frame);
+	/* The first rank has started PMI: make the links. Called once. */
+	void (*links_wanted)(void *arg);
+	/* Pass a control message (control.h) towards srun. */
+	void (*control_send)(void *arg, const void *data, size_t len);
+};
+
+struct pmi_server;
+
+/*
+ * `region` may be NULL (no shared memory: results are kept in the heap and the
+ * extension offers no region). `step`, `region` and `log` outlive the server.
+ * 0, -EINVAL or -ENOMEM.
+ */
+int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
+		      struct region_writer *region,
+		      const struct pmi_host_ops *ops, void *arg,
+		      const struct log_hook *log);
+void pmi_server_destroy(struct pmi_server *s);
+
+/* The place of this node in the tree: who its neighbours are. */
+const struct tree_place *pmi_server_place(const struct pmi_server *s);
+
+/* ---- ranks ---- */
+
+/* The rank in `slot` has (re)connected. */
+void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
+/* Bytes from it. Never fails: what is wrong is answered to the rank. */
+void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
+			     const void *data, size_t len);
+/*
+ * Its connection has ended. When it had not finalized, the rank is gone for all
+ * collectives (design: a rank that exits without finalizing).
+ */
+void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
+/*
+ * The process has ended, whoever may still hold its PMI_FD. The host has fed all
+ * its input before.
+ */
+void pmi_server_client_exit(struct pmi_server *s, uint32_t slot);
+
+/* ---- neighbours ---- */
+
+/* A frame from the neighbour at `from`. 0, or -EPROTO: break the link. */
+int pmi_server_node_input(struct pmi_server *s, uint32_t from,
+			  struct payload *frame);
+void pmi_server_link_up(struct pmi_server *s, uint32_t position);
+/* Lost for good, or gone after its goodbye. `why` is for people. */
+void pmi_server_link_lost(struct pmi_server *s, uint32_t position,
+			  const char *why);
+
+/* ---- srun ---- */
+
+/* A reply (control.h) for this node. 0 or -EPROTO. */
+int pmi_server_control_input(struct pmi_server *s, const void *data, size_t len);
+/* srun cannot be reached any more: requests that wait for it fail. */
+void pmi_server_control_lost(struct pmi_server *s, const char *why);
+
+/* ---- state ---- */
+
+/* Collectives that ranks of this node have entered and that have not ended. */
+size_t pmi_server_pending(const struct pmi_server *s);
+/* Has any rank of this node started PMI? */
+bool pmi_server_used(const struct pmi_server *s);
+/* Append the state as text for people (what every collective waits for). */
+void pmi_server_dump(const struct pmi_server *s, struct buf *out);
+
+#endif

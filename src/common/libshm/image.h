@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Images: the position-independent results of a collective, built once at the
+ * root, sent down unparsed, and read in place by every rank.
+ *
+ * A fence image is: header, hash index, records (records.h). A gather image
+ * is: header, offsets (absent when all values have one length), values in rank
+ * order. Little-endian, fixed widths, 8-byte aligned, with an XXH3 checksum in
+ * the header. An image that came over a link is untrusted: image_open checks
+ * every bound that the readers rely on, so that readers need no checks.
+ *
+ * Pure functions over memory; readers take no lock and make no system call.
+ */
+#ifndef PMI2X_IMAGE_H
+#define PMI2X_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libutil/payload.h"
+
+#define IMAGE_ALIGNMENT 8
+
+enum image_kind { IMAGE_FENCE = 1, IMAGE_GATHER = 2 };
+
+/* An image in memory that has been checked. Does not own the bytes. */
+struct image {
+	const unsigned char *base;
+	size_t len;
+	enum image_kind kind;
+	uint32_t count; /* records of a fence, values of a gather */
+};
+
+/* The hash by which fence images and merged indexes find keys (XXH3, 64 bit). */
+uint64_t image_hash(const void *key, size_t len);
+
+/*
+ * Build a fence image from blocks of records in tree order. Of two records
+ * with one key the later wins, `order` (tree order to rank, or NULL) does not
+ * matter: tree order decides. One reference; NULL and *error = -EPROTO (a
+ * block is malformed), -EFBIG (over 2 GiB) or -ENOMEM.
+ */
+struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
+
+/*
+ * One rank's contribution to a gather: u32 length, the bytes, padding to 4.
+ * One reference or NULL (no memory, or over RECORD_VALUE_MAX).
+ */
+struct payload *gather_contribution(const void *value, size_t len);
+
+/*
+ * Build a gather image from `n` contributions in tree order; `order[i]` is the
+ * rank of the i-th. Errors as above; -EPROTO also when there are not exactly
+ * n contributions.
+ */
+struct payload *image_build_gather(const struct payload_vec *blocks, uint32_t n,
+				   const uint32_t *order, int *error);
+
+/* Check an image; verify the checksum too. 0 or -EPROTO. */
+int image_open(struct image *img, const void *bytes, size_t len);
+
+/*
+ * Trust an image that image_open has accepted before in this node (a rank that
+ * reads what its agent published): reads the header only. 0 or -EPROTO.
+ */
+int image_open_trusted(struct image *img, const void *bytes, size_t len);
+
+/* Find a key (with its image_hash). False when the image has no such key. */
+bool image_find(const struct image *img, uint64_t hash, const void *key,
+		size_t key_len, const char **value, size_t *value_len);
+
+/* The value of rank r (< img->count) of a gather image. */
+const void *image_gather_value(const struct image *img, uint32_t r,
+			       size_t *len);
+/* The largest value length in a gather image. */
+size_t image_gather_max(const struct image *img);
+
+/* Record i (< count) of a fence image in tree order. */
+struct record;
+bool image_record(const struct image *img, size_t *offset, struct record *out);
+
+#endif

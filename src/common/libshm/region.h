@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The results region of a node: one memory object that the agent writes and
+ * every rank of the node maps read-only.
+ *
+ * The writer reserves a large sparse range, fills blocks, and publishes them:
+ *   - a fence image becomes the newest generation of the KVS: a new *view*
+ *     block lists the blocks to search, newest first, and one release store
+ *     makes it current. When a view would list more than REGION_CHAIN_MAX
+ *     images the writer adds a merged index, so look-ups stay flat.
+ *   - a gather image is placed somewhere and named to the ranks by its offset;
+ *     its space is reused after region_release.
+ * KVS generations live as long as the region.
+ *
+ * Protection: the descriptor given to ranks can be neither written nor
+ * resized (F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_SEAL; on
+ * kernels without FUTURE_WRITE: owned by the creator, mode 0444, and
+ * opened read-only). Nothing is left in any file system.
+ *
+ * Layout version REGION_VERSION is in the header; a reader refuses others.
+ */
+#ifndef PMI2X_REGION_H
+#define PMI2X_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libshm/image.h"
+
+#define REGION_VERSION 1
+#define REGION_SIZE_DEFAULT ((size_t)1 << 30) /* reserved, not used, bytes */
+#define REGION_SIZE_MIN ((size_t)1 << 16)
+#define REGION_CHAIN_MAX 4
+
+/* ---- writer: the agent; one thread ---- */
+
+struct region_writer;
+
+/*
+ * Create the memory object (memfd) of `size` bytes, map it, seal it. Call
+ * before privileges are dropped. 0 or a negative errno of the system calls.
+ */
+int region_writer_create(struct region_writer **out, size_t size);
+void region_writer_destroy(struct region_writer *w);
+
+/*
+ * The read-only descriptor to pass to ranks (CLOEXEC; owned by the writer), and
+ * the size to map.
+ */
+int region_writer_fd(const struct region_writer *w);
+size_t region_writer_size(const struct region_writer *w);
+
+/*
+ * Copy a checked fence image in and make it the newest generation. 0, -ENOSPC
+ * (the region is full: the fence fails, older generations stay readable),
+ * -EPROTO.
+ */
+int region_publish_fence(struct region_writer *w, const void *image, size_t len);
+
+/*
+ * Copy a checked gather image in. With `stride` > 0 it is stored expanded: the
+ * value of rank r at offset + r*stride, cut or zero-filled to stride; otherwise
+ * as the image itself. Writes where it is. 0, -ENOSPC, -EPROTO.
+ */
+int region_publish_gather(struct region_writer *w, const void *image, size_t len,
+			  size_t stride, uint64_t *offset, uint64_t *out_len);
+
+/* Give back the space of a gather; its pages are returned to the system. */
+void region_release(struct region_writer *w, uint64_t offset);
+
+/* Look up a key in all generations, newest first (what unextended ranks get). */
+bool region_writer_find(const struct region_writer *w, const void *key,
+			size_t key_len, const char **value, size_t *value_len);
+
+/* `len` published bytes at `offset`, or NULL when that is not published space. */
+const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
+				uint64_t len);
+
+/* Bytes in use, for reports. */
+size_t region_writer_used(const struct region_writer *w);
+
+/* ---- reader: a rank; any thread, no lock ---- */
+
+struct region;
+
+/*
+ * Map the region behind `fd` read-only; the descriptor may be closed after.
+ * 0, -EPROTO (no such magic, version or byte order), or the errno of mmap.
+ */
+int region_attach(struct region **out, int fd, size_t size);
+void region_detach(struct region *r);
+
+/*
+ * Find a key in the newest generation that is published now. The value stays
+ * valid until region_detach. Wait-free.
+ */
+bool region_find(const struct region *r, const void *key, size_t key_len,
+		 const char **value, size_t *value_len);
+
+/* `len` bytes at `offset`, or NULL when that is outside the region. */
+const void *region_bytes(const struct region *r, uint64_t offset, uint64_t len);
+
+#endif

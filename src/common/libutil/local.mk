@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libutil.la
+libutil_la_SOURCES = \
+	src/common/libutil/buf.c src/common/libutil/buf.h \
+	src/common/libutil/log.c src/common/libutil/log.h \
+	src/common/libutil/pack.c src/common/libutil/pack.h \
+	src/common/libutil/payload.c src/common/libutil/payload.h \
+	src/common/libutil/rankset.c src/common/libutil/rankset.h
+libutil_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

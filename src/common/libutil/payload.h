@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reference-counted byte strings: what collectives move between nodes.
+ *
+ * A payload is immutable once a second reference exists. The bytes may be
+ * absent (payload_virtual): a simulator needs only the length. The count is
+ * not atomic: one thread owns all payloads of an agent.
+ */
+#ifndef PMI2X_PAYLOAD_H
+#define PMI2X_PAYLOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct payload {
+	uint32_t refs;
+	size_t len;
+	unsigned char *data;    /* NULL when virtual */
+	struct payload *parent; /* what a slice keeps alive */
+};
+
+/* One reference to `len` uninitialised bytes. NULL when there is no memory. */
+struct payload *payload_new(size_t len);
+/* The same, filled with a copy of `data`. */
+struct payload *payload_copy(const void *data, size_t len);
+/* A length without bytes. */
+struct payload *payload_virtual(size_t len);
+/* Bytes [offset, offset+len) of `p`, shared, not copied; must lie inside `p`. */
+struct payload *payload_slice(struct payload *p, size_t offset, size_t len);
+
+struct payload *payload_ref(struct payload *p); /* NULL stays NULL */
+void payload_unref(struct payload *p);          /* NULL is allowed */
+
+/* An ordered list of payloads; owns one reference to each. */
+struct payload_vec {
+	struct payload **items;
+	size_t count;
+	size_t cap;
+	size_t bytes; /* sum of the lengths */
+};
+
+void payload_vec_init(struct payload_vec *v);
+/* Takes a reference of its own. 0 or -ENOMEM. Empty payloads are skipped. */
+int payload_vec_add(struct payload_vec *v, struct payload *p);
+/* Append all of `from`. 0 or -ENOMEM. */
+int payload_vec_add_all(struct payload_vec *v, const struct payload_vec *from);
+/* Drop all references; the list is empty and usable again. */
+void payload_vec_clear(struct payload_vec *v);
+/* One payload with all the bytes (a reference, when there is just one item). */
+struct payload *payload_vec_join(const struct payload_vec *v);
+
+#endif

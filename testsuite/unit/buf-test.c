@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Growable buffers: content, limits, failures that change nothing. */
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "libutil/buf.h"
+
+static void appends_in_order(void **state)
+{
+	struct buf b;
+
+	buf_init(&b, 1000);
+	assert_int_equal(buf_puts(&b, "ab"), 0);
+	assert_int_equal(buf_printf(&b, "%d-%s", 42, "x"), 0);
+	assert_int_equal(buf_append(&b, "\0z", 2), 0);
+	assert_int_equal(b.len, 8);
+	assert_memory_equal(b.data, "ab42-x\0z", 8);
+	buf_free(&b);
+}
+
+static void refuses_to_pass_its_limit(void **state)
+{
+	struct buf b;
+
+	buf_init(&b, 4);
+	assert_int_equal(buf_puts(&b, "abc"), 0);
+	assert_int_equal(buf_puts(&b, "de"), -ENOBUFS);
+	assert_int_equal(buf_printf(&b, "%s", "de"), -ENOBUFS);
+	assert_int_equal(buf_reserve(&b, SIZE_MAX), -ENOBUFS);
+	assert_string_equal(buf_cstr(&b), "abc");
+	assert_int_equal(buf_puts(&b, "d"), 0);
+	assert_string_equal(buf_cstr(&b), "abcd");
+	buf_free(&b);
+}
+
+static void consumes_from_the_front(void **state)
+{
+	struct buf b;
+
+	buf_init(&b, 100);
+	buf_puts(&b, "hello world");
+	buf_consume(&b, 6);
+	assert_string_equal(buf_cstr(&b), "world");
+	buf_consume(&b, 5);
+	assert_int_equal(b.len, 0);
+	buf_free(&b);
+	assert_null(b.data);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(appends_in_order),
+		cmocka_unit_test(refuses_to_pass_its_limit),
+		cmocka_unit_test(consumes_from_the_front),
+	};
+
+	return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Payloads: sharing, slices that keep their parent, joining. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "libutil/payload.h"
+
+static void slices_keep_the_parent_alive(void **state)
+{
+	struct payload *p = payload_copy("0123456789", 10);
+	struct payload *s = payload_slice(p, 2, 3);
+	struct payload *whole = payload_slice(p, 0, 10);
+
+	assert_ptr_equal(whole, p);
+	payload_unref(whole);
+	payload_unref(p);
+	assert_memory_equal(s->data, "234", 3);
+	payload_unref(s);
+}
+
+static void vectors_join_in_order(void **state)
+{
+	struct payload_vec v, w;
+	struct payload *a = payload_copy("ab", 2), *b = payload_copy("c", 1);
+	struct payload *empty = payload_copy("", 0), *joined;
+
+	payload_vec_init(&v);
+	payload_vec_init(&w);
+	payload_vec_add(&v, a);
+	payload_vec_add(&v, empty);
+	payload_vec_add(&v, b);
+	payload_vec_add_all(&w, &v);
+	payload_vec_add_all(&w, &v);
+	assert_int_equal(v.count, 2);
+	assert_int_equal(w.bytes, 6);
+	joined = payload_vec_join(&w);
+	assert_memory_equal(joined->data, "abcabc", 6);
+	payload_unref(joined);
+	payload_vec_clear(&v);
+	payload_vec_clear(&w);
+	assert_int_equal(a->refs, 1);
+	payload_unref(a);
+	payload_unref(b);
+	payload_unref(empty);
+}
+
+static void virtual_payloads_have_only_a_length(void **state)
+{
+	struct payload_vec v;
+	struct payload *a = payload_virtual(5), *s = payload_slice(a, 1, 2);
+	struct payload *joined;
+
+	payload_vec_init(&v);
+	payload_vec_add(&v, a);
+	payload_vec_add(&v, s);
+	joined = payload_vec_join(&v);
+	assert_int_equal(joined->len, 7);
+	assert_null(joined->data);
+	assert_null(s->data);
+	payload_unref(joined);
+	payload_unref(s);
+	payload_unref(a);
+	payload_vec_clear(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slices_keep_the_parent_alive),
+		cmocka_unit_test(vectors_join_in_order),
+		cmocka_unit_test(virtual_payloads_have_only_a_length),
+	};
+
+	return cmocka_run_group_tests_name("payload", tests, NULL, NULL);
+}
