@@ -1,1 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
+UNIT_LIBS_PMI = libpmi.la libutil.la $(CMOCKA_LIBS)
+
+unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test
+
+testsuite_unit_wire1_test_SOURCES = testsuite/unit/wire1-test.c
+testsuite_unit_wire1_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_wire1_test_LDADD = $(UNIT_LIBS_PMI)
+
+testsuite_unit_wire2_test_SOURCES = testsuite/unit/wire2-test.c
+testsuite_unit_wire2_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_wire2_test_LDADD = $(UNIT_LIBS_PMI)

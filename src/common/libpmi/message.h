@@ -76,8 +76,9 @@ int pmi_message_bool(const struct pmi_message *m, const char *key, bool *out);
 /*
  * Encoding. Begin, add fields, end; errors stick in the writer and come out of
  * pmi_write_end (0, -ENOBUFS, -ENOMEM, -EMSGSIZE; -EINVAL for a value that
- * PMI-1 cannot carry: space in a non-last position, newline). On error
- * the buffer is as it was before pmi_write_begin.
+ * PMI-1 cannot carry: one with a newline, a NUL, a space at its end, or a space
+ * before a word that looks like "key="). On error the buffer is as it was
+ * before pmi_write_begin. Stock PMI-1 clients refuse any space in a value.
  */
 struct pmi_writer {
 	struct buf *out;
