@@ -37,9 +37,9 @@ uint64_t image_hash(const void *key, size_t len);
 
 /*
  * Build a fence image from blocks of records in tree order. Of two records
- * with one key the later wins, `order` (tree order to rank, or NULL) does not
- * matter: tree order decides. One reference; NULL and *error = -EPROTO (a
- * block is malformed), -EFBIG (over 2 GiB) or -ENOMEM.
+ * with one key image_find gives the later; image_record gives both. One
+ * reference; NULL and *error = -EPROTO (a block is malformed), -EFBIG (over
+ * 2 GiB) or -ENOMEM.
  */
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
 
@@ -50,9 +50,9 @@ struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
 struct payload *gather_contribution(const void *value, size_t len);
 
 /*
- * Build a gather image from `n` contributions in tree order; `order[i]` is the
- * rank of the i-th. Errors as above; -EPROTO also when there are not exactly
- * n contributions.
+ * Build a gather image from `n` contributions in tree order; `order[i]`, a
+ * permutation of 0..n-1, is the rank of the i-th (NULL: rank i). Errors as
+ * above; -EPROTO also when there are not exactly n contributions.
  */
 struct payload *image_build_gather(const struct payload_vec *blocks, uint32_t n,
 				   const uint32_t *order, int *error);
@@ -76,7 +76,10 @@ const void *image_gather_value(const struct image *img, uint32_t r,
 /* The largest value length in a gather image. */
 size_t image_gather_max(const struct image *img);
 
-/* Record i (< count) of a fence image in tree order. */
+/*
+ * Walk the records of a fence image in tree order: the one at *offset (0 at
+ * first), which is moved behind it. False at the end, or at what is no record.
+ */
 struct record;
 bool image_record(const struct image *img, size_t *offset, struct record *out);
 
