@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libshm.la
+libshm_la_SOURCES = \
+	src/common/libshm/byteorder.h \
+	src/common/libshm/image.c src/common/libshm/image.h \
+	src/common/libshm/image_build.c \
+	src/common/libshm/image_hash.c \
+	src/common/libshm/image_layout.h \
+	src/common/libshm/index.c src/common/libshm/index.h \
+	src/common/libshm/records.c src/common/libshm/records.h
+libshm_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -fvisibility=hidden

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hash index over records. */
+#include "libshm/index.h"
+
+#include <string.h>
+
+#include "libshm/byteorder.h"
+
+#define BUCKETS_MIN 2
+
+uint32_t index_buckets(uint64_t count)
+{
+	uint64_t buckets = BUCKETS_MIN;
+
+	while (buckets < 2 * count && buckets <= UINT32_MAX)
+		buckets *= 2;
+	return buckets <= UINT32_MAX ? buckets : 0;
+}
+
+struct index_entry index_entry(const struct index *ix, uint32_t bucket)
+{
+	struct index_entry e;
+
+	memcpy(&e, ix->table + (size_t)bucket * INDEX_BUCKET, sizeof(e));
+	return e;
+}
+
+/*
+ * The record at `ref`, as far as it lies inside. The parser of records.h is
+ * not needed here: whoever made the index has used it.
+ */
+static bool record_at(const struct index *ix, uint32_t ref, struct record *out)
+{
+	uint64_t offset = (uint64_t)ref * INDEX_UNIT;
+	const char *at;
+
+	if (offset > ix->len || ix->len - offset < 8)
+		return false;
+	at = (const char *)ix->base + offset;
+	out->value_len = load_u32(at);
+	out->key_len = load_u32(at + 4);
+	if (ix->len - offset - 8 < (uint64_t)out->key_len + out->value_len + 2)
+		return false;
+	out->key = at + 8;
+	out->value = out->key + out->key_len + 1;
+	return true;
+}
+
+bool index_find(const struct index *ix, uint64_t hash, const void *key,
+		size_t key_len, struct record *out)
+{
+	uint32_t tag = (uint32_t)hash, bucket = tag;
+
+	for (uint32_t n = 0; n < ix->buckets; n++, bucket++) {
+		struct index_entry e =
+			index_entry(ix, bucket & (ix->buckets - 1));
+
+		if (e.ref == 0)
+			return false;
+		if (e.tag == tag && record_at(ix, e.ref, out) &&
+		    out->key_len == key_len &&
+		    memcmp(out->key, key, key_len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool same_key(const struct index *ix, uint32_t a, uint32_t b)
+{
+	struct record ra, rb;
+
+	return record_at(ix, a, &ra) && record_at(ix, b, &rb) &&
+	       ra.key_len == rb.key_len &&
+	       memcmp(ra.key, rb.key, ra.key_len) == 0;
+}
+
+void index_put(const struct index *ix, unsigned char *table, uint32_t tag,
+	       uint32_t ref)
+{
+	struct index_entry e = {tag, ref};
+	uint32_t mask = ix->buckets - 1, bucket = tag & mask;
+
+	for (;; bucket = (bucket + 1) & mask) {
+		struct index_entry old = index_entry(ix, bucket);
+
+		if (old.ref == 0 ||
+		    (old.tag == tag && same_key(ix, old.ref, ref)))
+			break;
+	}
+	memcpy(table + (size_t)bucket * INDEX_BUCKET, &e, sizeof(e));
+}
