@@ -6,7 +6,7 @@
  *
  * A collective is named by its kind and its sequence number: the n-th fence
  * that a rank enters is fence n for everybody (n from 0). Any number may be in
- * flight; each kind completes in any order relative to the others.
+ * flight; those of one kind end in order, the kinds independently.
  *
  *   fence, gather: contributions go up the tree; the root combines them once
  *                  (coll_ops.combine) and the result goes down unparsed.
@@ -43,6 +43,11 @@ const char *coll_kind_name(enum coll_kind kind); /* "fence", "allgather", "ring"
 #define COLL_NEVER UINT32_MAX   /* in coll_fault.from: this kind is not hit */
 #define COLL_IN_FLIGHT_MAX 1024 /* collectives of a kind pending at a node */
 
+/*
+ * Given to an operation, `from` is what the node knows of every kind, and the
+ * reason is that of the collective which failed. All COLL_NEVER: this one
+ * alone failed (coll_ops.combine did), later ones are not affected.
+ */
 struct coll_fault {
 	uint32_t from[COLL_KINDS]; /* first sequence number that cannot complete */
 	char reason[COLL_REASON_MAX];
@@ -70,26 +75,36 @@ struct coll_msg {
 	                        ring DOWN: ring-count before the subtree */
 	uint64_t total;      /* ring DOWN: ring-count of all */
 	uint32_t left_len;   /* ring */
-	struct coll_fault fault; /* FAULT */
+	bool failed;         /* fence, gather DOWN: this one alone failed, for
+	                        fault.reason; there is no body */
+	struct coll_fault fault; /* FAULT; failed DOWN: the reason */
 };
 
-/* Append the header's wire form. 0 or the errors of buf_append. */
+/*
+ * Append the header's wire form. 0 or the errors of buf_append; on failure
+ * nothing is appended.
+ */
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg);
-/* Read a header back; what follows it is the body. 0 or -EPROTO. */
+/*
+ * Read a header back; what follows it is the body. 0 or -EPROTO. Bytes of a
+ * reason that are not printable ASCII become '?': it goes to logs and terminals.
+ */
 int coll_msg_unpack(struct cursor *c, struct coll_msg *msg);
 
 /* What one slot of this node gets out of a ring. Valid during the call only. */
 struct coll_ring_result {
 	uint64_t rank;           /* ring-count before this rank */
 	uint64_t size;           /* ring-count of all */
-	struct payload *left;    /* the right value of the one before */
-	struct payload *right;   /* the left value of the one after */
+	struct payload *left;    /* the right value of the one before, */
+	struct payload *right;   /* the left value of the one after; an empty
+	                            value may be NULL */
 };
 
 struct coll_ops {
 	/*
 	 * Queue a message for the neighbour at `position`. `body` may be NULL;
-	 * its payloads are referenced by the callee if kept.
+	 * message and list end with the call, payloads are referenced by the
+	 * callee if kept.
 	 */
 	void (*send)(void *arg, uint32_t position, const struct coll_msg *msg,
 		     const struct payload_vec *body);
@@ -101,12 +116,21 @@ struct coll_ops {
 	struct payload *(*combine)(void *arg, enum coll_kind kind, uint32_t seq,
 				   const struct payload_vec *parts, int *error);
 	/*
-	 * Fence or gather `seq` has ended for the ranks of this node that
-	 * entered it: with its result, or with `fault` (result is then NULL).
+	 * Fence or gather `seq` has ended for every rank of this node that has
+	 * entered it and has not been told: with its result (may be an empty
+	 * payload), or with `fault` (result is then NULL). Success comes once
+	 * and is for all slots. A failure may come more than once for one seq:
+	 * first for those that had entered it, then, inside coll_enter, for
+	 * each later entrant on its own. A host therefore keeps, for each slot,
+	 * which sequence numbers it waits for, and ends those that name `seq`.
+	 * Slots that were reported gone are not left out.
 	 */
 	void (*complete)(void *arg, enum coll_kind kind, uint32_t seq,
 			 struct payload *result, const struct coll_fault *fault);
-	/* Ring `seq` has ended for `slot`; result is NULL when `fault` is set. */
+	/*
+	 * Ring `seq` has ended for `slot`, which entered it; result is NULL
+	 * when `fault` is set. Exactly once for each slot and seq.
+	 */
 	void (*complete_ring)(void *arg, uint32_t seq, uint32_t slot,
 			      const struct coll_ring_result *result,
 			      const struct coll_fault *fault);
@@ -116,7 +140,9 @@ struct coll;
 
 /*
  * Create the node at `position`. The layout is shared, not owned. Reserves
- * O(children + own ranks) memory. 0, -EINVAL or -ENOMEM.
+ * O(children + own ranks) memory, and as much again for each collective in
+ * flight. 0, -EINVAL (position outside the layout, or tree_width outside
+ * TREE_WIDTH_MIN..TREE_WIDTH_MAX) or -ENOMEM.
  */
 int coll_create(struct coll **out, const struct layout *layout,
 		uint32_t position, uint32_t tree_width,
@@ -126,11 +152,19 @@ void coll_destroy(struct coll *c);
 const struct tree_place *coll_place(const struct coll *c);
 
 /*
+ * How many collectives of a kind the rank in `slot` has entered: the sequence
+ * number of its next one.
+ */
+uint32_t coll_entered(const struct coll *c, enum coll_kind kind, uint32_t slot);
+
+/*
  * The rank in `slot` enters its next fence or gather with `contribution` (may
- * be NULL for nothing; a reference is taken). Writes the sequence number. The
- * end comes through ops.complete, perhaps before this returns. 0, -ENOMEM,
- * -EAGAIN (COLL_IN_FLIGHT_MAX reached), or -ESHUTDOWN (coll_rank_gone was
- * called for it).
+ * be NULL for nothing; a reference is taken). Writes the sequence number, which
+ * is that of coll_entered, before it calls any operation. The end comes through
+ * ops.complete, perhaps before this returns. 0, or with nothing changed:
+ * -ENOMEM, -EAGAIN (COLL_IN_FLIGHT_MAX reached), -ESHUTDOWN (coll_rank_gone was
+ * called for it), -EOVERFLOW (sequence numbers are used up) or -EINVAL (no such
+ * slot, or a ring).
  */
 int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 	       struct payload *contribution, uint32_t *seq);
@@ -159,25 +193,31 @@ void coll_rank_gone(struct coll *c, uint32_t slot, bool clean, const char *why);
 
 /*
  * The link to a neighbour is gone for good, or the neighbour said goodbye:
- * every collective that still needs it fails. Idempotent.
+ * every collective that still needs it fails. From now on nothing is sent to
+ * it, and what it sends is -EPROTO. Idempotent.
  */
 void coll_link_lost(struct coll *c, uint32_t position, const char *why);
 
 /*
- * A link to this neighbour has (again) been made: it is told the fault, if
- * there is one to tell.
+ * A link to this neighbour has been made: it is told the fault, if there is one
+ * to tell. (Messages before that are sent as well; the host queues them.) A
+ * link that was reported lost stays lost.
  */
 void coll_link_up(struct coll *c, uint32_t position);
 
-/* How many collectives this node's ranks have entered that have not ended. */
+/*
+ * How many collectives this node's ranks have entered that have not ended: each
+ * counts once, however many ranks have entered it.
+ */
 size_t coll_pending(const struct coll *c);
 
 /*
- * For messages to people: the next pending collective at or after the pair
- * (*kind, *seq), which is updated; false when there is none. Writes which own
- * slots (as ranks) and which children (as positions of subtrees) it still
- * waits for; *waits_parent says that the result is awaited. The arrays hold
- * own ranks / children entries.
+ * For messages to people: the next collective in flight, entered here or known
+ * from a child, at or after the pair (*kind, *seq), which is updated; false
+ * when there is none. Writes which own slots (as ranks, ascending) and which
+ * children (as positions of subtrees) it still waits for; *waits_parent says
+ * that all those are in and the result is awaited. The arrays have room for all
+ * own ranks and all children. Start with kind and seq 0, go on with seq + 1.
  */
 bool coll_next_pending(const struct coll *c, enum coll_kind *kind,
 		       uint32_t *seq, uint32_t *missing_ranks, uint32_t *nranks,

@@ -1,1 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libcoll.la
+libcoll_la_SOURCES = \
+	src/common/libcoll/coll.c src/common/libcoll/coll.h \
+	src/common/libcoll/coll_fault.c \
+	src/common/libcoll/coll_gather.c \
+	src/common/libcoll/coll_msg.c \
+	src/common/libcoll/coll_op.c \
+	src/common/libcoll/coll_private.h \
+	src/common/libcoll/coll_scan.c \
+	src/common/libcoll/layout.c src/common/libcoll/layout.h \
+	src/common/libcoll/tree.c src/common/libcoll/tree.h
+libcoll_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

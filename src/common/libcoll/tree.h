@@ -29,12 +29,16 @@ struct tree_place {
 	uint32_t children; /* how many */
 };
 
-/* Where `position` stands in the tree of n nodes and width k (both > 0). */
+/* Where `position` (< n) stands in the tree of n nodes and width k > 0. */
 struct tree_place tree_place(uint32_t n, uint32_t k, uint32_t position);
 
 /* The range of child `i` (< place->children) of a place. */
 struct tree_range tree_child(const struct tree_place *place, uint32_t k,
 			     uint32_t i);
+
+/* Which child's range holds `position`; TREE_NONE when none does. */
+uint32_t tree_child_index(const struct tree_place *place, uint32_t k,
+			  uint32_t position);
 
 /*
  * The next hop from `place` towards `target`: a child's position, the parent,

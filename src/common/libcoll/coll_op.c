@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of collectives in flight: a ring that grows, indexed by seq. */
+#include "libcoll/coll_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_CAP 4
+
+static struct coll_op **place_of(const struct coll_table *t, uint32_t seq)
+{
+	return &t->ring[seq & (t->cap - 1)];
+}
+
+struct coll_op *coll_op_find(const struct coll *c, enum coll_kind kind,
+			     uint32_t seq)
+{
+	const struct coll_table *t = &c->tables[kind];
+
+	if (seq < t->first || seq - t->first >= t->count)
+		return NULL;
+	return *place_of(t, seq);
+}
+
+static bool grow(struct coll_table *t)
+{
+	struct coll_table larger = *t;
+
+	larger.cap = t->cap ? 2 * t->cap : FIRST_CAP;
+	larger.ring = calloc(larger.cap, sizeof(struct coll_op *));
+	if (!larger.ring)
+		return false;
+	for (uint32_t i = 0; i < t->count; i++)
+		*place_of(&larger, t->first + i) = *place_of(t, t->first + i);
+	free(t->ring);
+	*t = larger;
+	return true;
+}
+
+struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq)
+{
+	struct coll_table *t = &c->tables[kind];
+	struct coll_op *op = coll_op_find(c, kind, seq);
+
+	if (op || (t->count == t->cap && !grow(t)))
+		return op;
+	op = calloc(1, sizeof(*op) + coll_nparts(c) * sizeof(op->parts[0]));
+	if (!op)
+		return NULL;
+	op->missing = coll_nparts(c);
+	*place_of(t, seq) = op;
+	t->count++;
+	return op;
+}
+
+void coll_part_clear(struct coll_part *part)
+{
+	payload_unref(part->left);
+	payload_unref(part->right);
+	memset(part, 0, sizeof(*part));
+}
+
+static void op_free(struct coll *c, struct coll_op *op)
+{
+	for (uint32_t i = 0; i < coll_nparts(c); i++)
+		coll_part_clear(&op->parts[i]);
+	if (op->entrants)
+		c->pending--;
+	free(op);
+}
+
+void coll_op_close_first(struct coll *c, enum coll_kind kind)
+{
+	struct coll_table *t = &c->tables[kind];
+
+	op_free(c, *place_of(t, t->first));
+	t->first++;
+	t->count--;
+}
+
+void coll_op_cut(struct coll *c, enum coll_kind kind, uint32_t from)
+{
+	struct coll_table *t = &c->tables[kind];
+
+	while (t->count && t->first + t->count > from) {
+		op_free(c, *place_of(t, t->first + t->count - 1));
+		t->count--;
+	}
+}
+
+void coll_table_free(struct coll *c, enum coll_kind kind)
+{
+	coll_op_cut(c, kind, 0);
+	free(c->tables[kind].ring);
+}

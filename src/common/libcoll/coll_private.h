@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of libcoll share. One invariant carries everything: ranks
+ * enter in order and links keep order, so for each kind
+ *
+ *   - every source (own slot or child) contributes to 0, 1, 2, ... in turn, and
+ *     a counter a source says what it has contributed to;
+ *   - collectives end in order, except that a fault ends all from some number
+ *     on; those in flight are the contiguous range of struct coll_table.
+ *
+ *   coll.c         the events: entering, messages, ranks and links that go
+ *   coll_op.c      the table of collectives in flight
+ *   coll_gather.c  fence and gather
+ *   coll_scan.c    ring
+ *   coll_fault.c   faults: knowing, failing, telling
+ *   coll_msg.c     wire form of messages
+ */
+#ifndef PMI2X_COLL_PRIVATE_H
+#define PMI2X_COLL_PRIVATE_H
+
+#include "libcoll/coll.h"
+
+/* What one source adds to one collective; owns its references. */
+struct coll_part {
+	union {
+		struct payload *data; /* fence, gather */
+		struct payload *left; /* ring */
+	};
+	struct payload *right; /* ring */
+	uint64_t count;        /* ring */
+};
+
+/* A collective in flight: open -> (all parts are in) sent -> closed. */
+struct coll_op {
+	uint32_t missing;         /* parts that are not in */
+	uint32_t entrants;        /* own ranks that have entered */
+	struct coll_part parts[]; /* own slots, then children: tree order */
+};
+
+/* The collectives of a kind in flight: [first, first + count). */
+struct coll_table {
+	uint32_t first; /* everything before has ended */
+	uint32_t count;
+	uint32_t cap;   /* of ring: a power of two, or 0 */
+	struct coll_op **ring;
+};
+
+/* From which sequence number on a kind fails, and why. */
+struct coll_bound {
+	uint32_t from;          /* COLL_NEVER: not at all */
+	struct payload *reason; /* text with its NUL; NULL: no memory for it */
+};
+
+struct coll_slot {
+	uint32_t entered[COLL_KINDS];
+	bool gone;
+};
+
+struct coll_peer {
+	uint32_t position;
+	uint32_t ups[COLL_KINDS];  /* child: contributions received */
+	uint32_t told[COLL_KINDS]; /* the fault that it is known to know */
+	bool lost;                 /* nothing goes there, nothing comes */
+};
+
+struct coll {
+	struct tree_place place;
+	uint32_t width;
+	const struct coll_ops *ops;
+	void *arg;
+	const uint32_t *ranks; /* of the slots */
+	uint32_t nslots;
+	uint32_t slots_left;   /* that are not gone */
+	size_t pending;        /* collectives in flight with entrants */
+	struct coll_slot *slots;
+	struct coll_peer *peers; /* children, then the parent (lost at the root) */
+	struct coll_table tables[COLL_KINDS];
+	struct coll_bound fault[COLL_KINDS]; /* known to the neighbours too */
+	struct coll_bound held[COLL_KINDS];  /* kept back: clean departures */
+};
+
+static inline bool coll_is_root(const struct coll *c)
+{
+	return c->place.parent == TREE_NONE;
+}
+
+static inline struct coll_peer *coll_parent(const struct coll *c)
+{
+	return &c->peers[c->place.children];
+}
+
+static inline bool coll_covered(const struct coll *c, enum coll_kind kind,
+				uint32_t seq)
+{
+	return seq >= c->fault[kind].from;
+}
+
+/* How many parts a collective has: own slots and children. */
+static inline uint32_t coll_nparts(const struct coll *c)
+{
+	return c->nslots + c->place.children;
+}
+
+/* Send to a neighbour, unless its link is lost. */
+void coll_send(struct coll *c, const struct coll_peer *peer,
+	       const struct coll_msg *msg, const struct payload_vec *body);
+
+/* ---- coll_op.c ---- */
+
+/* NULL when `seq` is not in flight. */
+struct coll_op *coll_op_find(const struct coll *c, enum coll_kind kind,
+			     uint32_t seq);
+/*
+ * The same, but a new one when `seq` is the next after those in flight, which
+ * the invariant above promises. NULL: no memory.
+ */
+struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq);
+/* The first in flight has ended: free it. */
+void coll_op_close_first(struct coll *c, enum coll_kind kind);
+/* Free all in flight from `from` on. */
+void coll_op_cut(struct coll *c, enum coll_kind kind, uint32_t from);
+void coll_part_clear(struct coll_part *part);
+void coll_table_free(struct coll *c, enum coll_kind kind);
+
+/* ---- coll_gather.c, coll_scan.c ---- */
+
+/* All parts are in: send the contribution up, or at the root make the result. */
+void coll_gather_ready(struct coll *c, enum coll_kind kind, uint32_t seq,
+		       struct coll_op *op);
+void coll_scan_ready(struct coll *c, uint32_t seq, struct coll_op *op);
+/* The result came from the parent; it is that of the first in flight. */
+void coll_gather_down(struct coll *c, const struct coll_msg *msg,
+		      struct payload *body);
+/* 0, or -EPROTO with nothing changed. */
+int coll_scan_down(struct coll *c, const struct coll_msg *msg,
+		   struct payload *body);
+/*
+ * Take a ring message's body apart into part->left and part->right. 0,
+ * -EPROTO or -ENOMEM; part is empty then.
+ */
+int coll_scan_split(const struct coll_msg *msg, struct payload *body,
+		    struct coll_part *part);
+
+/* ---- coll_fault.c ---- */
+
+/* A fault has become known here: fail what it covers, tell the neighbours. */
+void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
+		      const char *why);
+/* This node has no memory to go on with `seq` and all after it. */
+void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
+/* Keep a fault back until coll_fault_release. */
+void coll_fault_hold(struct coll *c, const uint32_t from[COLL_KINDS],
+		     const char *why);
+void coll_fault_release(struct coll *c);
+/* Tell a neighbour what it is not known to know. */
+void coll_fault_tell(struct coll *c, struct coll_peer *peer);
+/* What operations are told about a covered collective of this kind. */
+void coll_fault_describe(const struct coll *c, enum coll_kind kind,
+			 struct coll_fault *out);
+void coll_fault_free(struct coll *c);
+
+#endif
