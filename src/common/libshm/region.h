@@ -10,12 +10,13 @@
  *     images the writer adds a merged index, so look-ups stay flat.
  *   - a gather image is placed somewhere and named to the ranks by its offset;
  *     its space is reused after region_release.
- * KVS generations live as long as the region.
+ * KVS generations live as long as the region, and so do views and merged
+ * indexes that newer ones have replaced: a reader may still be inside.
  *
  * Protection: the descriptor given to ranks can be neither written nor
- * resized (F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_SEAL; on
- * kernels without FUTURE_WRITE: owned by the creator, mode 0444, and
- * opened read-only). Nothing is left in any file system.
+ * resized: it is opened read-only, the file is its creator's with mode 0444,
+ * and sealed (F_SEAL_GROW, F_SEAL_SHRINK, F_SEAL_SEAL, and where the kernel
+ * has it F_SEAL_FUTURE_WRITE). Nothing is left in any file system.
  *
  * Layout version REGION_VERSION is in the header; a reader refuses others.
  */
@@ -38,8 +39,10 @@
 struct region_writer;
 
 /*
- * Create the memory object (memfd) of `size` bytes, map it, seal it. Call
- * before privileges are dropped. 0 or a negative errno of the system calls.
+ * Create the memory object (memfd) of `size` bytes (REGION_SIZE_MIN to 16 GiB,
+ * rounded up to pages), map it, seal it. Call before privileges are dropped. A
+ * forked child must not use the writer: it does not inherit the mapping. 0,
+ * -EINVAL (size), or a negative errno of the system calls.
  */
 int region_writer_create(struct region_writer **out, size_t size);
 void region_writer_destroy(struct region_writer *w);
@@ -52,28 +55,36 @@ int region_writer_fd(const struct region_writer *w);
 size_t region_writer_size(const struct region_writer *w);
 
 /*
- * Copy a checked fence image in and make it the newest generation. 0, -ENOSPC
- * (the region is full: the fence fails, older generations stay readable),
- * -EPROTO.
+ * Copy a checked fence image in and make it the newest generation; one
+ * without records changes nothing. 0, -ENOSPC (region or memory is full: the
+ * fence fails, older generations stay readable), -EPROTO.
  */
 int region_publish_fence(struct region_writer *w, const void *image, size_t len);
 
 /*
  * Copy a checked gather image in. With `stride` > 0 it is stored expanded: the
  * value of rank r at offset + r*stride, cut or zero-filled to stride; otherwise
- * as the image itself. Writes where it is. 0, -ENOSPC, -EPROTO.
+ * as the image itself. Writes where it is. 0, -ENOSPC, -EPROTO (also when
+ * stride is over RECORD_VALUE_MAX).
  */
 int region_publish_gather(struct region_writer *w, const void *image, size_t len,
 			  size_t stride, uint64_t *offset, uint64_t *out_len);
 
-/* Give back the space of a gather; its pages are returned to the system. */
+/*
+ * Give back the space of a gather, for later blocks. Its pages return to the
+ * system only on kernels without F_SEAL_FUTURE_WRITE: the seal forbids it.
+ * An offset that is no gather's is ignored.
+ */
 void region_release(struct region_writer *w, uint64_t offset);
 
 /* Look up a key in all generations, newest first (what unextended ranks get). */
 bool region_writer_find(const struct region_writer *w, const void *key,
 			size_t key_len, const char **value, size_t *value_len);
 
-/* `len` published bytes at `offset`, or NULL when that is not published space. */
+/*
+ * `len` (> 0) published bytes at `offset`, or NULL when not all of that is
+ * published space.
+ */
 const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
 				uint64_t len);
 
@@ -86,7 +97,8 @@ struct region;
 
 /*
  * Map the region behind `fd` read-only; the descriptor may be closed after.
- * 0, -EPROTO (no such magic, version or byte order), or the errno of mmap.
+ * 0, -EPROTO (no such magic, version or byte order; not a file of that size),
+ * or the errno of mmap (-ENOMEM under ulimit -v).
  */
 int region_attach(struct region **out, int fd, size_t size);
 void region_detach(struct region *r);
