@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
 
-unit_tests += testsuite/unit/records-test testsuite/unit/image-test
+unit_tests += testsuite/unit/records-test testsuite/unit/image-test \
+	testsuite/unit/region-test
 
 testsuite_unit_records_test_SOURCES = testsuite/unit/records-test.c
 testsuite_unit_records_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -10,3 +11,7 @@ testsuite_unit_records_test_LDADD = $(UNIT_LIBS_SHM)
 testsuite_unit_image_test_SOURCES = testsuite/unit/image-test.c
 testsuite_unit_image_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_image_test_LDADD = $(UNIT_LIBS_SHM)
+
+testsuite_unit_region_test_SOURCES = testsuite/unit/region-test.c
+testsuite_unit_region_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_region_test_LDADD = $(UNIT_LIBS_SHM)

@@ -74,18 +74,17 @@ static bool same_key(const struct index *ix, uint32_t a, uint32_t b)
 	       memcmp(ra.key, rb.key, ra.key_len) == 0;
 }
 
-void index_put(const struct index *ix, unsigned char *table, uint32_t tag,
+bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
 	       uint32_t ref)
 {
-	struct index_entry e = {tag, ref};
+	struct index_entry e = {tag, ref}, old;
 	uint32_t mask = ix->buckets - 1, bucket = tag & mask;
 
-	for (;; bucket = (bucket + 1) & mask) {
-		struct index_entry old = index_entry(ix, bucket);
-
-		if (old.ref == 0 ||
-		    (old.tag == tag && same_key(ix, old.ref, ref)))
+	while ((old = index_entry(ix, bucket)).ref != 0) {
+		if (old.tag == tag && same_key(ix, old.ref, ref))
 			break;
+		bucket = (bucket + 1) & mask;
 	}
 	memcpy(table + (size_t)bucket * INDEX_BUCKET, &e, sizeof(e));
+	return old.ref == 0;
 }

@@ -47,9 +47,9 @@ bool index_find(const struct index *ix, uint64_t hash, const void *key,
 
 /*
  * Enter the record at `ref`; it replaces one with the same key. `table` is
- * ix->table, writable, and has an empty bucket.
+ * ix->table, writable, and has an empty bucket. True when the key is new.
  */
-void index_put(const struct index *ix, unsigned char *table, uint32_t tag,
+bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
 	       uint32_t ref);
 
 #endif

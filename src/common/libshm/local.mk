@@ -2,10 +2,16 @@
 noinst_LTLIBRARIES += libshm.la
 libshm_la_SOURCES = \
 	src/common/libshm/byteorder.h \
+	src/common/libshm/extents.c src/common/libshm/extents.h \
 	src/common/libshm/image.c src/common/libshm/image.h \
 	src/common/libshm/image_build.c \
 	src/common/libshm/image_hash.c \
 	src/common/libshm/image_layout.h \
 	src/common/libshm/index.c src/common/libshm/index.h \
-	src/common/libshm/records.c src/common/libshm/records.h
+	src/common/libshm/records.c src/common/libshm/records.h \
+	src/common/libshm/region.h \
+	src/common/libshm/region_layout.h \
+	src/common/libshm/region_memory.c src/common/libshm/region_memory.h \
+	src/common/libshm/region_reader.c \
+	src/common/libshm/region_writer.c
 libshm_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -fvisibility=hidden

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory object under a results region: making, protecting, committing and
+ * discarding its pages. Private to libshm.
+ */
+#ifndef PMI2X_REGION_MEMORY_H
+#define PMI2X_REGION_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct region_memory {
+	unsigned char *map; /* writable; not inherited by a forked child */
+	size_t size;        /* bytes, whole pages */
+	size_t page;        /* bytes of a page */
+	int fd;
+	int reader_fd;      /* read-only, CLOEXEC */
+	bool can_discard;
+};
+
+/*
+ * Make a sparse object of `size` bytes, rounded up to pages. 0 or a negative
+ * errno; nothing is left behind on failure.
+ */
+int region_memory_create(struct region_memory *m, size_t size);
+void region_memory_destroy(struct region_memory *m);
+
+/*
+ * Have pages under a range before it is written: a write to a sparse page when
+ * memory is short would kill the process. 0 or -ENOSPC.
+ */
+int region_memory_commit(const struct region_memory *m, uint64_t offset,
+			 uint64_t len);
+
+/* Return the whole pages of a range to the system, where the kernel lets us. */
+void region_memory_discard(const struct region_memory *m, uint64_t offset,
+			   uint64_t len);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The writing side of the results region: where blocks go, and how fences and
+ * gathers are published.
+ */
+#include "libshm/region.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libshm/byteorder.h"
+#include "libshm/extents.h"
+#include "libshm/image_layout.h"
+#include "libshm/region_layout.h"
+#include "libshm/region_memory.h"
+
+/*
+ * A merge takes in older indexes as long as they are at most so many times
+ * larger than what it has so far. Simulated for 20 to 10000 equal generations:
+ * 3 copies least over that range.
+ */
+#define MERGE_FACTOR 3
+
+struct region_writer {
+	struct region_memory memory;
+	struct extents free;
+	struct extents gathers; /* what region_release may be asked to free */
+	size_t used;            /* bytes of blocks */
+	struct region_view view; /* the current one */
+};
+
+/* ---- blocks ---- */
+
+static int take_block(struct region_writer *w, uint64_t len, uint64_t align,
+		      uint64_t *offset)
+{
+	int rc = extents_take(&w->free, len, align, offset);
+
+	if (rc)
+		return -ENOSPC; /* agents have no other answer to -ENOMEM */
+	rc = region_memory_commit(&w->memory, *offset, len);
+	if (rc)
+		extents_give(&w->free, *offset, len);
+	else
+		w->used += len;
+	return rc;
+}
+
+/* Without memory for the list of free blocks the block is lost, no more. */
+static void give_block(struct region_writer *w, uint64_t offset, uint64_t len)
+{
+	if (len == 0)
+		return;
+	region_memory_discard(&w->memory, offset, len);
+	extents_give(&w->free, offset, len);
+	w->used -= len;
+}
+
+/* ---- life ---- */
+
+static struct region_header *header_of(const struct region_writer *w)
+{
+	return (struct region_header *)w->memory.map;
+}
+
+static int write_header(struct region_writer *w)
+{
+	struct region_header *h = header_of(w);
+	int rc;
+
+	rc = region_memory_commit(&w->memory, 0, REGION_HEADER_SIZE);
+	if (rc)
+		return rc;
+	h->magic = REGION_MAGIC;
+	h->byte_order = BYTE_ORDER_MARK;
+	h->version = REGION_VERSION;
+	h->header_size = REGION_HEADER_SIZE;
+	h->size = w->memory.size;
+	return extents_give(&w->free, REGION_HEADER_SIZE,
+			    w->memory.size - REGION_HEADER_SIZE);
+}
+
+int region_writer_create(struct region_writer **out, size_t size)
+{
+	struct region_writer *w;
+	int rc;
+
+	if (size < REGION_SIZE_MIN || size > REGION_SIZE_MAX)
+		return -EINVAL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	rc = region_memory_create(&w->memory, size);
+	if (rc)
+		goto free_writer;
+	rc = write_header(w);
+	if (rc)
+		goto destroy_memory;
+	*out = w;
+	return 0;
+destroy_memory:
+	extents_free(&w->free);
+	region_memory_destroy(&w->memory);
+free_writer:
+	free(w);
+	return rc;
+}
+
+void region_writer_destroy(struct region_writer *w)
+{
+	if (!w)
+		return;
+	extents_free(&w->gathers);
+	extents_free(&w->free);
+	region_memory_destroy(&w->memory);
+	free(w);
+}
+
+int region_writer_fd(const struct region_writer *w)
+{
+	return w->memory.reader_fd;
+}
+
+size_t region_writer_size(const struct region_writer *w)
+{
+	return w->memory.size;
+}
+
+size_t region_writer_used(const struct region_writer *w)
+{
+	return w->used;
+}
+
+/* ---- fences ---- */
+
+/* A view being made, and the blocks it would be the first to use. */
+struct publication {
+	struct region_index chain[REGION_CHAIN_MAX + 1]; /* newest first */
+	uint32_t count;
+	struct extent image;
+	struct extent merged;
+	struct extent view;
+};
+
+static void cancel(struct region_writer *w, const struct publication *p)
+{
+	give_block(w, p->view.offset, p->view.len);
+	give_block(w, p->merged.offset, p->merged.len);
+	give_block(w, p->image.offset, p->image.len);
+}
+
+static int take_for(struct region_writer *w, struct extent *x, uint64_t len)
+{
+	int rc = take_block(w, len, REGION_BLOCK_ALIGNMENT, &x->offset);
+
+	if (rc == 0)
+		x->len = len;
+	return rc;
+}
+
+/* Put the image in front of the chain. */
+static int add_image(struct region_writer *w, struct publication *p,
+		     const struct image *img)
+{
+	struct image_header h;
+	int rc;
+
+	rc = take_for(w, &p->image, img->len);
+	if (rc)
+		return rc;
+	memcpy(w->memory.map + p->image.offset, img->base, img->len);
+	memcpy(&h, img->base, sizeof(h));
+	p->chain[0] = (struct region_index){
+		.table = p->image.offset + sizeof(h),
+		.base = p->image.offset,
+		.buckets = h.index_count,
+		.count = h.count,
+	};
+	memcpy(p->chain + 1, w->view.index,
+	       w->view.count * sizeof(p->chain[0]));
+	p->count = 1 + w->view.count;
+	return 0;
+}
+
+/* How many of the newest indexes to merge, and the keys in them. */
+static uint32_t merge_width(const struct publication *p, uint64_t *keys)
+{
+	uint32_t n = 2;
+
+	*keys = (uint64_t)p->chain[0].count + p->chain[1].count;
+	while (n < p->count && p->chain[n].count <= MERGE_FACTOR * *keys)
+		*keys += p->chain[n++].count;
+	return n;
+}
+
+/* Enter all keys of `from` into `to`, over those that are there. */
+static uint32_t merge_one(struct region_writer *w, const struct index *to,
+			  unsigned char *table, const struct region_index *from)
+{
+	uint32_t added = 0;
+	struct index ix;
+
+	if (!region_index_open(w->memory.map, w->memory.size, from, &ix))
+		return 0;
+	for (uint32_t i = 0; i < ix.buckets; i++) {
+		struct index_entry e = index_entry(&ix, i);
+
+		if (e.ref && index_put(to, table, e.tag,
+				       from->base / INDEX_UNIT + e.ref))
+			added++;
+	}
+	return added;
+}
+
+/* Replace the newest indexes by one over all their keys. */
+static int merge_newest(struct region_writer *w, struct publication *p)
+{
+	struct region_index merged = {0};
+	unsigned char *table;
+	struct index to;
+	uint64_t keys;
+	uint32_t n = merge_width(p, &keys);
+	int rc;
+
+	merged.buckets = index_buckets(keys);
+	if (merged.buckets == 0)
+		return -ENOSPC;
+	rc = take_for(w, &p->merged, (uint64_t)merged.buckets * INDEX_BUCKET);
+	if (rc)
+		return rc;
+	merged.table = p->merged.offset;
+	table = w->memory.map + merged.table;
+	memset(table, 0, p->merged.len); /* it may have been used before */
+	region_index_open(w->memory.map, w->memory.size, &merged, &to);
+	for (uint32_t i = n; i-- > 0;)
+		merged.count += merge_one(w, &to, table, &p->chain[i]);
+	p->chain[0] = merged;
+	memmove(p->chain + 1, p->chain + n,
+		(p->count - n) * sizeof(p->chain[0]));
+	p->count -= n - 1;
+	return 0;
+}
+
+/* Write the view and make it current: all of it, or nothing, to any reader. */
+static int publish_view(struct region_writer *w, struct publication *p)
+{
+	struct region_view view = {.count = p->count};
+	int rc;
+
+	rc = take_for(w, &p->view, sizeof(view));
+	if (rc)
+		return rc;
+	memcpy(view.index, p->chain, p->count * sizeof(p->chain[0]));
+	memcpy(w->memory.map + p->view.offset, &view, sizeof(view));
+	w->view = view;
+	atomic_store_explicit(&header_of(w)->view, p->view.offset,
+			      memory_order_release);
+	return 0;
+}
+
+int region_publish_fence(struct region_writer *w, const void *image, size_t len)
+{
+	struct publication p = {0};
+	struct image img;
+	int rc;
+
+	if (image_open_trusted(&img, image, len) || img.kind != IMAGE_FENCE)
+		return -EPROTO;
+	if (img.count == 0)
+		return 0; /* nothing that a look-up could find */
+	rc = add_image(w, &p, &img);
+	if (rc == 0 && p.count > REGION_CHAIN_MAX)
+		rc = merge_newest(w, &p);
+	if (rc == 0)
+		rc = publish_view(w, &p);
+	if (rc)
+		cancel(w, &p);
+	return rc;
+}
+
+/* ---- gathers ---- */
+
+static void expand(unsigned char *to, const struct image *img, size_t stride)
+{
+	for (uint32_t r = 0; r < img->count; r++, to += stride) {
+		size_t len;
+		const void *value = image_gather_value(img, r, &len);
+
+		if (len > stride)
+			len = stride;
+		memcpy(to, value, len);
+		memset(to + len, 0, stride - len);
+	}
+}
+
+/* Whole pages, so that they can be returned when the gather is released. */
+static int take_gather(struct region_writer *w, uint64_t len, uint64_t *offset)
+{
+	uint64_t page = w->memory.page;
+	uint64_t size = len ? (len + page - 1) & ~(page - 1) : page;
+	int rc;
+
+	rc = take_block(w, size, page, offset);
+	if (rc)
+		return rc;
+	if (extents_insert(&w->gathers, *offset, size) == 0)
+		return 0;
+	give_block(w, *offset, size);
+	return -ENOSPC;
+}
+
+int region_publish_gather(struct region_writer *w, const void *image, size_t len,
+			  size_t stride, uint64_t *offset, uint64_t *out_len)
+{
+	struct image img;
+	int rc;
+
+	if (image_open_trusted(&img, image, len) || img.kind != IMAGE_GATHER ||
+	    stride > RECORD_VALUE_MAX)
+		return -EPROTO;
+	*out_len = stride ? (uint64_t)img.count * stride : len;
+	rc = take_gather(w, *out_len, offset);
+	if (rc)
+		return rc;
+	if (stride)
+		expand(w->memory.map + *offset, &img, stride);
+	else
+		memcpy(w->memory.map + *offset, image, len);
+	return 0;
+}
+
+void region_release(struct region_writer *w, uint64_t offset)
+{
+	uint64_t len;
+
+	if (extents_remove(&w->gathers, offset, &len))
+		give_block(w, offset, len);
+}
+
+/* ---- reading as the agent ---- */
+
+bool region_writer_find(const struct region_writer *w, const void *key,
+			size_t key_len, const char **value, size_t *value_len)
+{
+	return region_lookup(w->memory.map, w->memory.size, key, key_len,
+			     value, value_len);
+}
+
+const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
+				uint64_t len)
+{
+	size_t size = w->memory.size;
+
+	if (len == 0 || offset < REGION_HEADER_SIZE || offset > size ||
+	    len > size - offset || extents_overlap(&w->free, offset, len))
+		return NULL;
+	return w->memory.map + offset;
+}

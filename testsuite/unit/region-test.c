@@ -1,0 +1,674 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The results region: what the agent publishes is what ranks read, nobody but
+ * the agent can change it, and a full region harms nothing that is in it.
+ */
+#include "config.h" /* _GNU_SOURCE */
+
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libshm/extents.h"
+#include "libshm/records.h"
+#include "libshm/region.h"
+#include "libshm/region_layout.h"
+
+#define NOBODY 65534
+#define CHILD_SECONDS 60 /* a child that hangs ends the test */
+
+/* ---- helpers ---- */
+
+static struct payload *finish_fence(struct buf *b)
+{
+	struct payload *block = payload_copy(b->data, b->len), *image;
+	struct payload_vec v;
+	int error;
+
+	payload_vec_init(&v);
+	payload_vec_add(&v, block);
+	image = image_build_fence(&v, &error);
+	assert_non_null(image);
+	payload_vec_clear(&v);
+	payload_unref(block);
+	buf_free(b);
+	return image;
+}
+
+/* Publish `n` records "<prefix><i>" = "<value>". */
+static int publish_keys(struct region_writer *w, const char *prefix, int n,
+			const char *value)
+{
+	struct payload *image;
+	struct buf b;
+	char k[64];
+	int rc;
+
+	buf_init(&b, 1 << 24);
+	for (int i = 0; i < n; i++) {
+		int len = snprintf(k, sizeof(k), "%s%d", prefix, i);
+
+		record_append(&b, k, len, value, strlen(value));
+	}
+	image = finish_fence(&b);
+	rc = region_publish_fence(w, image->data, image->len);
+	payload_unref(image);
+	return rc;
+}
+
+static struct payload *gather_image(const char *const *values, uint32_t n)
+{
+	struct payload_vec v;
+	struct payload *p;
+	int error;
+
+	payload_vec_init(&v);
+	for (uint32_t i = 0; i < n; i++) {
+		p = gather_contribution(values[i], strlen(values[i]));
+		payload_vec_add(&v, p);
+		payload_unref(p);
+	}
+	p = image_build_gather(&v, n, NULL, &error);
+	assert_non_null(p);
+	payload_vec_clear(&v);
+	return p;
+}
+
+static struct region_writer *new_writer(size_t size)
+{
+	struct region_writer *w;
+
+	assert_int_equal(region_writer_create(&w, size), 0);
+	return w;
+}
+
+static struct region *attach(const struct region_writer *w)
+{
+	struct region *r;
+
+	assert_int_equal(region_attach(&r, region_writer_fd(w),
+				       region_writer_size(w)), 0);
+	return r;
+}
+
+static void check_key(const struct region *r, const char *key,
+		      const char *expected)
+{
+	const char *value;
+	size_t len;
+
+	if (!region_find(r, key, strlen(key), &value, &len))
+		fail_msg("%s is not found", key);
+	assert_int_equal(len, strlen(expected));
+	assert_string_equal(value, expected);
+}
+
+static bool has_key(const struct region *r, const char *key)
+{
+	const char *value;
+	size_t len;
+
+	return region_find(r, key, strlen(key), &value, &len);
+}
+
+static void *view_of(const struct region *r)
+{
+	const struct region_header *h = region_bytes(r, 0, sizeof(*h));
+
+	return (void *)region_bytes(r, h->view, sizeof(struct region_view));
+}
+
+/* Run `body` in a child; 0 or the line at which the child gave up. */
+static int in_child(int (*body)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(CHILD_SECONDS);
+		_exit(body(arg));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* In a child: leave with a number that says where. */
+#define EXPECT(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%d: %s\n", __LINE__, #condition); \
+			return 1; \
+		} \
+	} while (0)
+
+/* ---- fences ---- */
+
+static void readers_find_what_is_published(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
+	struct region *r = attach(w);
+	const char *value, *first;
+	size_t len;
+
+	assert_false(has_key(r, "a0"));
+	assert_int_equal(publish_keys(w, "a", 100, "one"), 0);
+	check_key(r, "a0", "one");
+	check_key(r, "a99", "one");
+	assert_false(has_key(r, "a100"));
+	region_find(r, "a5", 2, &first, &len);
+	assert_int_equal(publish_keys(w, "a", 10, "two"), 0);
+	check_key(r, "a5", "two");
+	check_key(r, "a50", "one");
+	assert_string_equal(first, "one"); /* values stay where they were */
+	assert_true(region_writer_find(w, "a5", 2, &value, &len));
+	assert_string_equal(value, "two");
+	assert_false(region_writer_find(w, "b", 1, &value, &len));
+	region_writer_destroy(w);
+	check_key(r, "a5", "two"); /* the agent may leave first */
+	region_detach(r);
+}
+
+static void many_generations_stay_few_to_search(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
+	struct region *r = attach(w);
+	char prefix[32], value[32], key[64];
+
+	for (int g = 0; g < 100; g++) {
+		const struct region_view *view;
+
+		snprintf(prefix, sizeof(prefix), "g%d-", g);
+		snprintf(value, sizeof(value), "v%d", g);
+		assert_int_equal(publish_keys(w, prefix, 1000, value), 0);
+		assert_int_equal(publish_keys(w, "same", 3, value), 0);
+		view = view_of(r);
+		assert_in_range(view->count, 1, REGION_CHAIN_MAX);
+		check_key(r, "same2", value);
+	}
+	for (int g = 0; g < 100; g++) {
+		snprintf(value, sizeof(value), "v%d", g);
+		for (int i = 0; i < 1000; i++) {
+			snprintf(key, sizeof(key), "g%d-%d", g, i);
+			check_key(r, key, value);
+		}
+	}
+	assert_false(has_key(r, "g100-0"));
+	region_detach(r);
+	region_writer_destroy(w);
+}
+
+static void empty_generations_cost_nothing(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct region *r = attach(w);
+	size_t used;
+	void *view;
+
+	assert_int_equal(publish_keys(w, "k", 0, ""), 0);
+	assert_int_equal(publish_keys(w, "k", 1, "v"), 0);
+	used = region_writer_used(w);
+	view = view_of(r);
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(publish_keys(w, "k", 0, ""), 0);
+	assert_int_equal(region_writer_used(w), used);
+	assert_ptr_equal(view_of(r), view);
+	check_key(r, "k0", "v");
+	region_detach(r);
+	region_writer_destroy(w);
+}
+
+static void a_full_region_keeps_what_it_has(void **state)
+{
+	static const char *const values[] = {"gathered"};
+	struct payload *image = gather_image(values, 1);
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct region *r = attach(w);
+	uint64_t at, len;
+	char prefix[32];
+	size_t used;
+	int g, rc = 0;
+
+	assert_int_equal(region_publish_gather(w, image->data, image->len, 0,
+					       &at, &len), 0);
+	for (g = 0; rc == 0; g++) {
+		used = region_writer_used(w);
+		snprintf(prefix, sizeof(prefix), "g%d-", g);
+		rc = publish_keys(w, prefix, 10, prefix);
+	}
+	assert_int_equal(rc, -ENOSPC);
+	assert_true(--g > 5);
+	assert_int_equal(region_writer_used(w), used);
+	assert_false(has_key(r, prefix));
+	for (int i = 0; i < g; i++) {
+		char key[64];
+
+		snprintf(prefix, sizeof(prefix), "g%d-", i);
+		snprintf(key, sizeof(key), "g%d-9", i);
+		check_key(r, key, prefix);
+	}
+	assert_int_equal(publish_keys(w, "big", 1000, "v"), -ENOSPC);
+	region_release(w, at);
+	assert_int_equal(publish_keys(w, "more", 1, "v"), 0);
+	check_key(r, "more0", "v");
+	check_key(r, "g0-0", "g0-");
+	region_detach(r);
+	region_writer_destroy(w);
+	payload_unref(image);
+}
+
+static void only_images_are_published(void **state)
+{
+	static const char *const values[] = {"a"};
+	struct payload *gather = gather_image(values, 1), *fence;
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	uint64_t at, len;
+	struct buf b;
+
+	buf_init(&b, 100);
+	record_append(&b, "k", 1, "v", 1);
+	fence = finish_fence(&b);
+	assert_int_equal(region_publish_fence(w, "hello", 5), -EPROTO);
+	assert_int_equal(region_publish_fence(w, gather->data, gather->len),
+			 -EPROTO);
+	assert_int_equal(region_publish_fence(w, fence->data, fence->len - 8),
+			 -EPROTO);
+	assert_int_equal(region_publish_gather(w, fence->data, fence->len, 0,
+					       &at, &len), -EPROTO);
+	assert_int_equal(region_publish_gather(w, gather->data, gather->len,
+					       RECORD_VALUE_MAX + 1, &at, &len),
+			 -EPROTO);
+	assert_int_equal(region_writer_used(w), 0);
+	payload_unref(fence);
+	payload_unref(gather);
+	region_writer_destroy(w);
+}
+
+/* ---- gathers ---- */
+
+static void gathers_arrive_as_images_and_as_arrays(void **state)
+{
+	static const char *const values[] = {"zero", "", "two two", "3"};
+	struct payload *image = gather_image(values, 4);
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct region *r = attach(w);
+	uint64_t at, len;
+	struct image img;
+	const char *bytes;
+	size_t n;
+
+	assert_int_equal(region_publish_gather(w, image->data, image->len, 0,
+					       &at, &len), 0);
+	assert_int_equal(len, image->len);
+	assert_int_equal(image_open_trusted(&img, region_bytes(r, at, len),
+					    len), 0);
+	for (uint32_t i = 0; i < 4; i++) {
+		bytes = image_gather_value(&img, i, &n);
+		assert_int_equal(n, strlen(values[i]));
+		assert_memory_equal(bytes, values[i], n);
+	}
+	region_release(w, at); /* the array below lies in used space */
+	assert_int_equal(region_publish_gather(w, image->data, image->len, 5,
+					       &at, &len), 0);
+	assert_int_equal(len, 20);
+	bytes = region_bytes(r, at, len);
+	assert_memory_equal(bytes, "zero\0\0\0\0\0\0two t3\0\0\0\0", 20);
+	assert_memory_equal(region_writer_bytes(w, at, len), bytes, 20);
+	region_detach(r);
+	region_writer_destroy(w);
+	payload_unref(image);
+}
+
+static void released_space_is_used_again(void **state)
+{
+	static const char *const values[] = {"a", "bb"};
+	struct payload *image = gather_image(values, 2);
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	uint64_t at, kept, len;
+	size_t used;
+
+	assert_int_equal(region_publish_gather(w, image->data, image->len, 0,
+					       &kept, &len), 0);
+	used = region_writer_used(w);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(region_publish_gather(w, image->data,
+						       image->len, 10000, &at,
+						       &len), 0);
+		assert_non_null(region_writer_bytes(w, at, len));
+		region_release(w, at);
+		assert_null(region_writer_bytes(w, at, 1));
+		region_release(w, at); /* twice does no harm */
+	}
+	assert_int_equal(region_writer_used(w), used);
+	region_release(w, kept + 8); /* nobody's */
+	assert_non_null(region_writer_bytes(w, kept, 8));
+	region_writer_destroy(w);
+	payload_unref(image);
+}
+
+static void bytes_are_given_only_where_something_is(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct region *r = attach(w);
+	size_t size = region_writer_size(w);
+
+	assert_int_equal(publish_keys(w, "k", 1, "v"), 0);
+	assert_non_null(region_writer_bytes(w, REGION_HEADER_SIZE, 64));
+	assert_null(region_writer_bytes(w, 0, 8));
+	assert_null(region_writer_bytes(w, REGION_HEADER_SIZE, 0));
+	assert_null(region_writer_bytes(w, REGION_HEADER_SIZE, size));
+	assert_null(region_writer_bytes(w, REGION_HEADER_SIZE, UINT64_MAX));
+	assert_null(region_writer_bytes(w, UINT64_MAX, 1));
+	assert_null(region_writer_bytes(w, size - 8, 8));
+	assert_null(region_writer_bytes(w, size, 1));
+	assert_non_null(region_bytes(r, size - 8, 8));
+	assert_null(region_bytes(r, size - 8, 9));
+	assert_null(region_bytes(r, 8, UINT64_MAX - 4));
+	assert_null(region_bytes(r, UINT64_MAX, 1));
+	region_detach(r);
+	region_writer_destroy(w);
+}
+
+/* ---- free space ---- */
+
+#define UNITS 256
+
+/* Random takes and gives against a map of who has which byte. */
+static void free_space_is_neither_lost_nor_given_twice(void **state)
+{
+	struct extents e = {0};
+	unsigned char taken[UNITS] = {0};
+	struct extent held[UNITS];
+	size_t nheld = 0;
+
+	srand(1);
+	assert_int_equal(extents_give(&e, 0, UNITS), 0);
+	for (int step = 0; step < 20000; step++) {
+		uint64_t len = 1 + rand() % 20, align = 1u << rand() % 5, at;
+
+		if (rand() % 2 && nheld) {
+			struct extent x = held[rand() % nheld];
+
+			for (size_t i = 0; i < nheld; i++)
+				if (held[i].offset == x.offset)
+					held[i] = held[--nheld];
+			memset(taken + x.offset, 0, x.len);
+			assert_int_equal(extents_give(&e, x.offset, x.len), 0);
+		} else if (extents_take(&e, len, align, &at) == 0) {
+			assert_int_equal(at % align, 0);
+			assert_true(at + len <= UNITS);
+			assert_null(memchr(taken + at, 1, len));
+			memset(taken + at, 1, len);
+			held[nheld++] = (struct extent){at, len};
+		}
+		at = rand() % UNITS;
+		assert_int_equal(extents_overlap(&e, at, 1), !taken[at]);
+	}
+	while (nheld) {
+		nheld--;
+		extents_give(&e, held[nheld].offset, held[nheld].len);
+	}
+	assert_int_equal(e.count, 1); /* all joined again */
+	assert_int_equal(e.items[0].len, UNITS);
+	extents_free(&e);
+}
+
+/* ---- protection ---- */
+
+static int attack(void *arg)
+{
+	const struct region_writer *w = arg;
+	int fd = region_writer_fd(w), again;
+	size_t size = region_writer_size(w);
+	char path[64];
+	void *map;
+
+	map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	EXPECT(map != MAP_FAILED);
+	EXPECT(write(fd, "x", 1) < 0);
+	EXPECT(pwrite(fd, "x", 1, 4096) < 0);
+	EXPECT(ftruncate(fd, 0) < 0);
+	EXPECT(ftruncate(fd, 2 * size) < 0);
+	EXPECT(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			 4096) < 0);
+	EXPECT(mprotect(map, 4096, PROT_READ | PROT_WRITE) < 0);
+	EXPECT(madvise(map, 4096, MADV_REMOVE) < 0);
+	EXPECT(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) ==
+	       MAP_FAILED);
+	EXPECT(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) < 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	EXPECT(truncate(path, 0) < 0);
+	again = open(path, O_RDWR);
+	if (geteuid() != 0)
+		EXPECT(again < 0);
+	if (again < 0)
+		return 0;
+	/* Root opens what it likes: the seals remain. */
+	EXPECT(pwrite(again, "x", 1, 4096) < 0);
+	EXPECT(ftruncate(again, 0) < 0);
+	EXPECT(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again,
+		    0) == MAP_FAILED);
+	EXPECT(fallocate(again, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			 4096) < 0);
+	return 0;
+}
+
+static int attack_as_nobody(void *arg)
+{
+	int fd = region_writer_fd(arg);
+
+	EXPECT(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+	EXPECT(fchmod(fd, 0666) < 0);
+	return attack(arg);
+}
+
+static void nobody_else_can_change_it(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct stat st;
+
+	assert_int_equal(publish_keys(w, "k", 100, "v"), 0);
+	assert_int_equal(fcntl(region_writer_fd(w), F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(region_writer_fd(w), F_GETFL) & O_ACCMODE,
+			 O_RDONLY);
+	assert_int_equal(fstat(region_writer_fd(w), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0444);
+	assert_int_equal(in_child(attack, w), 0);
+	if (geteuid() == 0)
+		assert_int_equal(in_child(attack_as_nobody, w), 0);
+	region_writer_destroy(w);
+}
+
+/* ---- attaching ---- */
+
+static void sizes_out_of_range_are_refused(void **state)
+{
+	struct region_writer *w;
+
+	assert_int_equal(region_writer_create(&w, 0), -EINVAL);
+	assert_int_equal(region_writer_create(&w, REGION_SIZE_MIN - 1),
+			 -EINVAL);
+	assert_int_equal(region_writer_create(&w, SIZE_MAX), -EINVAL);
+	assert_int_equal(region_writer_create(&w, REGION_SIZE_MIN + 1), 0);
+	assert_int_equal(region_writer_size(w) % 4096, 0);
+	region_detach(attach(w));
+	region_writer_destroy(w);
+}
+
+static void what_is_no_region_is_refused(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	size_t size = region_writer_size(w);
+	struct region *r;
+	int pipes[2], fd;
+
+	assert_int_equal(region_attach(&r, region_writer_fd(w), 2 * size),
+			 -EPROTO);
+	assert_int_equal(region_attach(&r, region_writer_fd(w), size / 2),
+			 -EPROTO);
+	assert_int_equal(region_attach(&r, region_writer_fd(w), 0), -EPROTO);
+	assert_int_equal(region_attach(&r, -1, size), -EBADF);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(region_attach(&r, pipes[0], size), -EPROTO);
+	close(pipes[0]);
+	close(pipes[1]);
+	fd = memfd_create("zeros", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(fd, size), 0);
+	assert_int_equal(region_attach(&r, fd, size), -EPROTO);
+	close(fd);
+	region_writer_destroy(w);
+}
+
+/* A region of another version, byte order or maker, field by field. */
+static void foreign_headers_are_refused(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct region *r = attach(w);
+	size_t size = region_writer_size(w);
+	int fd = memfd_create("copy", MFD_CLOEXEC);
+	struct region *copy;
+
+	assert_int_equal(ftruncate(fd, size), 0);
+	for (size_t at = 0; at < 24; at++) {
+		unsigned char bytes[24];
+
+		memcpy(bytes, region_bytes(r, 0, 24), 24);
+		assert_int_equal(pwrite(fd, bytes, 24, 0), 24);
+		assert_int_equal(region_attach(&copy, fd, size), 0);
+		region_detach(copy);
+		bytes[at] ^= 0x81;
+		assert_int_equal(pwrite(fd, bytes, 24, 0), 24);
+		assert_int_equal(region_attach(&copy, fd, size), -EPROTO);
+	}
+	close(fd);
+	region_detach(r);
+	region_writer_destroy(w);
+}
+
+static int attach_without_room(void *arg)
+{
+	const struct region_writer *w = arg;
+	struct rlimit none = {1 << 20, 1 << 20};
+	struct region *r;
+
+	EXPECT(setrlimit(RLIMIT_AS, &none) == 0);
+	EXPECT(region_attach(&r, region_writer_fd(w), region_writer_size(w)) ==
+	       -ENOMEM);
+	return 0;
+}
+
+static void a_limit_on_memory_is_an_error_not_a_crash(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
+
+	assert_int_equal(in_child(attach_without_room, w), 0);
+	region_writer_destroy(w);
+}
+
+/* ---- readers while the agent publishes ---- */
+
+#define GENERATIONS 300
+#define WIDTH 20
+
+static long read_number(const struct region *r, const char *key)
+{
+	const char *value;
+	size_t len;
+
+	return region_find(r, key, strlen(key), &value, &len) ? atol(value) : -1;
+}
+
+/* A key never goes back, and no key of a generation comes before another. */
+static int watch(void *arg)
+{
+	const struct region_writer *w = arg;
+	struct region *r;
+	long seen = -1;
+
+	EXPECT(region_attach(&r, region_writer_fd(w),
+			     region_writer_size(w)) == 0);
+	while (seen < GENERATIONS - 1)
+		for (int i = 0; i < WIDTH; i++) {
+			char key[32];
+			long g;
+
+			snprintf(key, sizeof(key), "k%d", i);
+			g = read_number(r, key);
+			EXPECT(g >= seen);
+			seen = g;
+			snprintf(key, sizeof(key), "only%ld-%d", g, i);
+			EXPECT(g < 0 || read_number(r, key) == g);
+		}
+	region_detach(r);
+	return 0;
+}
+
+static void publish_generation(struct region_writer *w, int g)
+{
+	struct payload *image;
+	struct buf b;
+	char k[32], v[32];
+
+	buf_init(&b, 1 << 20);
+	snprintf(v, sizeof(v), "%d", g);
+	for (int i = 0; i < WIDTH; i++) {
+		snprintf(k, sizeof(k), "k%d", i);
+		record_append(&b, k, strlen(k), v, strlen(v));
+		snprintf(k, sizeof(k), "only%d-%d", g, i);
+		record_append(&b, k, strlen(k), v, strlen(v));
+	}
+	image = finish_fence(&b);
+	assert_int_equal(region_publish_fence(w, image->data, image->len), 0);
+	payload_unref(image);
+}
+
+static void readers_see_whole_generations_only(void **state)
+{
+	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(CHILD_SECONDS);
+		_exit(watch(w));
+	}
+	for (int g = 0; g < GENERATIONS; g++)
+		publish_generation(w, g);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	region_writer_destroy(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(readers_find_what_is_published),
+		cmocka_unit_test(many_generations_stay_few_to_search),
+		cmocka_unit_test(empty_generations_cost_nothing),
+		cmocka_unit_test(a_full_region_keeps_what_it_has),
+		cmocka_unit_test(only_images_are_published),
+		cmocka_unit_test(gathers_arrive_as_images_and_as_arrays),
+		cmocka_unit_test(released_space_is_used_again),
+		cmocka_unit_test(bytes_are_given_only_where_something_is),
+		cmocka_unit_test(free_space_is_neither_lost_nor_given_twice),
+		cmocka_unit_test(nobody_else_can_change_it),
+		cmocka_unit_test(sizes_out_of_range_are_refused),
+		cmocka_unit_test(what_is_no_region_is_refused),
+		cmocka_unit_test(foreign_headers_are_refused),
+		cmocka_unit_test(a_limit_on_memory_is_an_error_not_a_crash),
+		cmocka_unit_test(readers_see_whole_generations_only),
+	};
+
+	return cmocka_run_group_tests_name("region", tests, NULL, NULL);
+}
