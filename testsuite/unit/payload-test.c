@@ -64,12 +64,27 @@ static void virtual_payloads_have_only_a_length(void **state)
 	payload_vec_clear(&v);
 }
 
+static void resizing_keeps_the_bytes(void **state)
+{
+	struct payload *a = payload_copy("abc", 3);
+
+	a = payload_resize(a, 1 << 20);
+	assert_int_equal(a->len, 1 << 20);
+	assert_memory_equal(a->data, "abc", 3);
+	a->data[(1 << 20) - 1] = 'z';
+	a = payload_resize(a, 2);
+	assert_int_equal(a->len, 2);
+	assert_memory_equal(a->data, "ab", 2);
+	payload_unref(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slices_keep_the_parent_alive),
 		cmocka_unit_test(vectors_join_in_order),
 		cmocka_unit_test(virtual_payloads_have_only_a_length),
+		cmocka_unit_test(resizing_keeps_the_bytes),
 	};
 
 	return cmocka_run_group_tests_name("payload", tests, NULL, NULL);

@@ -42,6 +42,18 @@ struct payload *payload_copy(const void *data, size_t len)
 	return p;
 }
 
+struct payload *payload_resize(struct payload *p, size_t len)
+{
+	if (len > SIZE_MAX - sizeof(*p))
+		return NULL;
+	p = realloc(p, sizeof(*p) + len);
+	if (!p)
+		return NULL;
+	p->len = len;
+	p->data = (unsigned char *)(p + 1);
+	return p;
+}
+
 struct payload *payload_slice(struct payload *p, size_t offset, size_t len)
 {
 	struct payload *slice;

@@ -28,6 +28,14 @@ struct payload *payload_virtual(size_t len);
 /* Bytes [offset, offset+len) of `p`, shared, not copied; must lie inside `p`. */
 struct payload *payload_slice(struct payload *p, size_t offset, size_t len);
 
+/*
+ * Change the length of a payload that has one reference and is no slice; new
+ * bytes are uninitialised. Returns its new address (the old one is gone), or
+ * NULL when there is no memory (nothing has changed). Lets a reader allocate as
+ * bytes come, without copying large ones.
+ */
+struct payload *payload_resize(struct payload *p, size_t len);
+
 struct payload *payload_ref(struct payload *p); /* NULL stays NULL */
 void payload_unref(struct payload *p);          /* NULL is allowed */
 
