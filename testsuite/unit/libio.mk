@@ -1,1 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
+UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+UNIT_CPPFLAGS_IO = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
+
+unit_tests += testsuite/unit/secret-test testsuite/unit/frames-test \
+	testsuite/unit/handshake-test testsuite/unit/stream-test \
+	testsuite/unit/link-test
+
+testsuite_unit_secret_test_SOURCES = testsuite/unit/secret-test.c
+testsuite_unit_secret_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_secret_test_LDADD = $(UNIT_LIBS_IO)
+
+testsuite_unit_frames_test_SOURCES = testsuite/unit/frames-test.c
+testsuite_unit_frames_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_frames_test_LDADD = $(UNIT_LIBS_IO)
+
+testsuite_unit_handshake_test_SOURCES = testsuite/unit/handshake-test.c
+testsuite_unit_handshake_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_handshake_test_LDADD = $(UNIT_LIBS_IO)
+
+testsuite_unit_stream_test_SOURCES = testsuite/unit/stream-test.c
+testsuite_unit_stream_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_stream_test_LDADD = $(UNIT_LIBS_IO)
+
+testsuite_unit_link_test_SOURCES = testsuite/unit/link-test.c
+testsuite_unit_link_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_link_test_LDADD = $(UNIT_LIBS_IO)

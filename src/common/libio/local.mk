@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
+noinst_LTLIBRARIES += libio.la
+libio_la_SOURCES = \
+	src/common/libio/frames.c src/common/libio/frames.h \
+	src/common/libio/handshake.c src/common/libio/handshake.h \
+	src/common/libio/link.c src/common/libio/link.h \
+	src/common/libio/listener.c src/common/libio/listener.h \
+	src/common/libio/loop.c src/common/libio/loop.h \
+	src/common/libio/secret.c src/common/libio/secret.h \
+	src/common/libio/stream.c src/common/libio/stream.h \
+	src/common/libio/thread.c src/common/libio/thread.h
+libio_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+libio_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) \
+	-fvisibility=hidden -pthread
+libio_la_LIBADD = -lpthread -ldl

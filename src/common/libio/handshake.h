@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Mutual proof between two processes of a step before a link carries frames.
+ * Bytes in, bytes out; no system calls.
+ *
+ *   connector -> acceptor  hello:  build, jobid, from, to, nonce
+ *   acceptor -> connector  answer: status, build, nonce, proof
+ *   connector -> acceptor  proof
+ *
+ * A proof is an HMAC with the step's secret over the direction, both builds,
+ * jobid, from, to, both nonces and both socket addresses (IP and port as each
+ * side sees them): it cannot be replayed, reflected, relayed or used for
+ * another node. Every message starts with the magic, the protocol version
+ * and its length, and every hello and answer of any version begins with the
+ * build, so that a mixed step can be refused by name.
+ */
+#ifndef PMI2X_HANDSHAKE_H
+#define PMI2X_HANDSHAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "libio/secret.h"
+#include "libutil/buf.h"
+
+#define HANDSHAKE_VERSION 1
+#define HANDSHAKE_BUILD_MAX 64   /* bytes of a build's version text */
+#define HANDSHAKE_JOBID_MAX 64
+#define HANDSHAKE_MESSAGE_MAX 512 /* bytes of a message */
+#define HANDSHAKE_LAUNCHER UINT32_MAX /* srun's "position" */
+
+/* Who this process is. Shared by all its connections and outlives them. */
+struct handshake_self {
+	struct secret secret;
+	const char *jobid;
+	const char *build;
+	uint32_t position; /* or HANDSHAKE_LAUNCHER */
+};
+
+struct handshake_peer {
+	uint32_t position;
+	char build[HANDSHAKE_BUILD_MAX + 1]; /* printable; "" until known */
+};
+
+enum handshake_state {
+	HANDSHAKE_UNDER_WAY,
+	HANDSHAKE_PROVED, /* both sides have proved themselves */
+	HANDSHAKE_FAILED, /* see handshake_error */
+};
+
+struct handshake;
+
+/*
+ * Begin as the one who connects to position `to`, or as the one who accepts.
+ * `local` and `remote` are the socket's addresses. 0, -EINVAL (a text is too
+ * long), -ENOMEM or -EIO (no randomness).
+ */
+int handshake_connect(struct handshake **out, const struct handshake_self *self,
+		      uint32_t to, const struct sockaddr_storage *local,
+		      const struct sockaddr_storage *remote);
+int handshake_accept(struct handshake **out, const struct handshake_self *self,
+		     const struct sockaddr_storage *local,
+		     const struct sockaddr_storage *remote);
+void handshake_destroy(struct handshake *h);
+
+/*
+ * Where the next input goes: exactly as many bytes as belong to the
+ * handshake, so that nothing of what follows is read. 0 when it has ended.
+ */
+size_t handshake_room(struct handshake *h, void **at);
+/* `n` bytes have been put there. */
+enum handshake_state handshake_input(struct handshake *h, size_t n);
+
+/* What is to be sent (also after a failure); the caller clears it. */
+struct buf *handshake_output(struct handshake *h);
+
+/*
+ * The other side, as far as it has said: proved when the state is PROVED or the
+ * error is -EPROTONOSUPPORT.
+ */
+const struct handshake_peer *handshake_peer(const struct handshake *h);
+
+/*
+ * Why it failed:
+ *   -EPROTO          the other side speaks something else, or garbage
+ *   -EACCES          a proof is wrong: another step, another user, a relay
+ *   -EADDRNOTAVAIL   it is not the node (or step) that was looked for
+ *   -EPROTONOSUPPORT it is proved, but runs another build of pmi2x
+ *   -ENOPROTOOPT     it speaks another version of the handshake, so is not proved
+ *   -ENOMEM, -EIO
+ */
+int handshake_error(const struct handshake *h);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Non-blocking byte streams: input callbacks, output queue, one end. */
+#include "libio/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct chunk {
+	struct payload *bytes;
+	size_t sent; /* of its bytes */
+	int fd;      /* travels with the first byte; -1: none, or gone */
+};
+
+/*
+ * Life: open -> (finishing | broken) -> ended -> closed. `error` is set when
+ * writing has failed; the loop's next turn then reads what is left and ends.
+ */
+struct stream {
+	uv_poll_t poll;
+	uv_timer_t soon; /* what is found inside a call is told by the loop */
+	int handles;     /* not yet closed */
+	int fd;
+	int events;      /* what the poll waits for; 0: stopped */
+	bool is_socket;
+	bool finishing;
+	bool shutting;
+	bool ended;
+	bool closed;
+	int error;
+	struct chunk *chunks; /* [head, head + count) are queued */
+	size_t head;
+	size_t count;
+	size_t cap;
+	size_t queued; /* bytes */
+	struct stream_limits limits;
+	struct stream_ops ops;
+	void *arg;
+};
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static bool reads(const struct stream *s)
+{
+	return !s->finishing && !s->ended && !s->closed &&
+	       (s->queued <= s->limits.pause || s->error);
+}
+
+static void arm(struct stream *s)
+{
+	int events = 0;
+
+	if (s->ended || s->closed)
+		return;
+	if (reads(s))
+		events |= UV_READABLE;
+	if (s->count)
+		events |= UV_WRITABLE;
+	if (events == s->events)
+		return;
+	s->events = events;
+	if (events)
+		uv_poll_start(&s->poll, events, on_poll);
+	else
+		uv_poll_stop(&s->poll);
+}
+
+int stream_open(struct stream **out, uv_loop_t *loop, int fd,
+		const struct stream_limits *limits,
+		const struct stream_ops *ops, void *arg)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	socklen_t len = sizeof(int);
+	int rc, type;
+
+	rc = s ? uv_poll_init(loop, &s->poll, fd) : -ENOMEM;
+	if (rc) {
+		free(s);
+		close(fd);
+		return rc;
+	}
+	uv_timer_init(loop, &s->soon);
+	s->handles = 2;
+	s->poll.data = s->soon.data = s;
+	s->fd = fd;
+	s->is_socket = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
+	s->limits = *limits;
+	s->ops = *ops;
+	s->arg = arg;
+	arm(s);
+	*out = s;
+	return 0;
+}
+
+static void drop_chunk(struct stream *s)
+{
+	struct chunk *c = &s->chunks[s->head++];
+
+	s->queued -= c->bytes->len - c->sent;
+	payload_unref(c->bytes);
+	if (--s->count == 0)
+		s->head = 0;
+}
+
+static void drop_queue(struct stream *s)
+{
+	while (s->count)
+		drop_chunk(s);
+}
+
+static void end(struct stream *s, int error)
+{
+	if (s->ended || s->closed)
+		return;
+	s->ended = true;
+	uv_poll_stop(&s->poll);
+	uv_timer_stop(&s->soon);
+	drop_queue(s);
+	s->ops.end(s->arg, error || !s->error ? error : s->error);
+}
+
+static void on_soon(uv_timer_t *timer);
+
+/* Writing is no longer possible; the next turn of the loop says so. */
+static int break_off(struct stream *s, int error)
+{
+	if (!s->error)
+		s->error = error;
+	drop_queue(s);
+	uv_timer_start(&s->soon, on_soon, 0, 0);
+	return error;
+}
+
+/* ---- output ---- */
+
+static void attach_fd(struct msghdr *msg, void *control, size_t size, int fd)
+{
+	struct cmsghdr *c;
+
+	memset(control, 0, size);
+	msg->msg_control = control;
+	msg->msg_controllen = size;
+	c = CMSG_FIRSTHDR(msg);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
+/* Bytes written (perhaps 0 when the kernel is full) or a negative errno. */
+static ssize_t put(struct stream *s, struct iovec *iov, int n, int fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t sent;
+
+	if (fd >= 0 && s->is_socket)
+		attach_fd(&msg, control, sizeof(control), fd);
+	do {
+		sent = s->is_socket ? sendmsg(s->fd, &msg, MSG_NOSIGNAL) :
+				      writev(s->fd, iov, n);
+	} while (sent < 0 && errno == EINTR);
+	if (sent >= 0)
+		return sent;
+	return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+}
+
+/* A chunk with a descriptor starts a message of its own. */
+static int gather(const struct stream *s, struct iovec *iov, size_t *bytes)
+{
+	int n = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < s->count && n < STREAM_IOV_MAX; i++) {
+		const struct chunk *c = &s->chunks[s->head + i];
+
+		if (i && c->fd >= 0)
+			break;
+		iov[n].iov_base = c->bytes->data + c->sent;
+		iov[n].iov_len = c->bytes->len - c->sent;
+		*bytes += iov[n++].iov_len;
+	}
+	return n;
+}
+
+static void take_sent(struct stream *s, size_t n)
+{
+	if (n)
+		s->chunks[s->head].fd = -1;
+	while (n) {
+		struct chunk *c = &s->chunks[s->head];
+		size_t left = c->bytes->len - c->sent;
+
+		if (n < left) {
+			c->sent += n;
+			s->queued -= n;
+			return;
+		}
+		n -= left;
+		drop_chunk(s);
+	}
+}
+
+static void flush(struct stream *s)
+{
+	struct iovec iov[STREAM_IOV_MAX];
+
+	while (s->count) {
+		size_t offered;
+		int n = gather(s, iov, &offered);
+		ssize_t sent = put(s, iov, n, s->chunks[s->head].fd);
+
+		if (sent < 0) {
+			break_off(s, sent);
+			return;
+		}
+		take_sent(s, sent);
+		if ((size_t)sent < offered)
+			break;
+	}
+	if (!s->count && s->shutting)
+		shutdown(s->fd, SHUT_WR);
+}
+
+static int append_chunk(struct stream *s, struct payload *p, int fd)
+{
+	size_t end_at = s->head + s->count;
+
+	if (end_at == s->cap && s->head) {
+		memmove(s->chunks, s->chunks + s->head,
+			s->count * sizeof(*s->chunks));
+		s->head = 0;
+	} else if (end_at == s->cap) {
+		size_t cap = s->cap ? 2 * s->cap : 8;
+		struct chunk *grown = realloc(s->chunks, cap * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		s->chunks = grown;
+		s->cap = cap;
+	}
+	s->chunks[s->head + s->count++] =
+		(struct chunk){ .bytes = payload_ref(p), .fd = fd };
+	s->queued += p->len;
+	return 0;
+}
+
+static bool writable(const struct stream *s)
+{
+	return !s->error && !s->finishing && !s->shutting && !s->ended &&
+	       !s->closed;
+}
+
+int stream_write(struct stream *s, const void *data, size_t len, int fd)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+	struct payload *rest;
+	ssize_t sent = 0;
+	int rc;
+
+	if (!writable(s))
+		return -EPIPE;
+	if (len == 0)
+		return 0;
+	if (!s->count)
+		sent = put(s, &iov, 1, fd);
+	if (sent < 0) {
+		break_off(s, sent);
+		return -EPIPE;
+	}
+	if ((size_t)sent == len)
+		return 0;
+	len -= sent;
+	if (len > s->limits.queue || s->queued > s->limits.queue - len)
+		return break_off(s, -ENOBUFS);
+	rest = payload_copy((const char *)data + sent, len);
+	rc = rest ? append_chunk(s, rest, sent ? -1 : fd) : -ENOMEM;
+	payload_unref(rest);
+	if (rc)
+		return break_off(s, rc);
+	arm(s);
+	return 0;
+}
+
+int stream_write_vec(struct stream *s, const struct payload_vec *v)
+{
+	bool was_empty = s->count == 0;
+	int rc = 0;
+
+	if (!writable(s))
+		return -EPIPE;
+	if (v->bytes > s->limits.queue ||
+	    s->queued > s->limits.queue - v->bytes)
+		return break_off(s, -ENOBUFS);
+	for (size_t i = 0; !rc && i < v->count; i++)
+		rc = append_chunk(s, v->items[i], -1);
+	if (rc)
+		return break_off(s, rc);
+	if (was_empty)
+		flush(s);
+	arm(s);
+	return s->error ? -EPIPE : 0;
+}
+
+size_t stream_queued(const struct stream *s)
+{
+	return s->queued;
+}
+
+/* ---- input ---- */
+
+static ssize_t get(struct stream *s, void *at, size_t room)
+{
+	ssize_t n;
+
+	do {
+		n = read(s->fd, at, room);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* One read: its length, 0 for nothing there or the end. */
+static size_t read_once(struct stream *s, bool *filled)
+{
+	void *at;
+	size_t room = s->ops.room(s->arg, &at);
+	ssize_t n = get(s, at, room);
+
+	*filled = n > 0 && (size_t)n == room;
+	if (n == -EAGAIN || n == -EWOULDBLOCK)
+		return 0;
+	if (n <= 0) {
+		end(s, n);
+		return 0;
+	}
+	s->ops.input(s->arg, n);
+	return n;
+}
+
+static void read_turn(struct stream *s)
+{
+	bool filled = true; /* else the poll tells when there is more */
+
+	for (int i = 0; i < STREAM_READS_PER_TURN && filled && reads(s); i++)
+		read_once(s, &filled);
+}
+
+void stream_read_now(struct stream *s, size_t max)
+{
+	size_t n = 1, total = 0;
+	bool filled;
+
+	while (n && total < max && !s->finishing && !s->ended && !s->closed) {
+		n = read_once(s, &filled);
+		total += n;
+	}
+}
+
+/* ---- events ---- */
+
+#define STREAM_LAST_READ ((size_t)4 << 20) /* bytes, of a broken stream */
+
+static void write_turn(struct stream *s)
+{
+	bool had = s->count > 0;
+
+	flush(s);
+	if (had && !s->count && !s->error && s->ops.drained)
+		s->ops.drained(s->arg);
+}
+
+static int pending_error(struct stream *s, int otherwise)
+{
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (s->is_socket)
+		getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	return error ? -error : otherwise;
+}
+
+/* Deliver what had come before the failure, then the failure. */
+static void end_broken(struct stream *s)
+{
+	stream_read_now(s, STREAM_LAST_READ);
+	if (!s->closed)
+		end(s, s->error);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	struct stream *s = poll->data;
+
+	if (status < 0) { /* an error condition: libuv has stopped the poll */
+		s->events = 0;
+		if (!s->error && !reads(s))
+			s->error = pending_error(s, -EIO);
+		events = UV_READABLE | UV_WRITABLE;
+	}
+	if (s->error) {
+		end_broken(s);
+		return;
+	}
+	if ((events & UV_READABLE) && reads(s))
+		read_turn(s);
+	if ((events & UV_WRITABLE) && !s->ended && !s->closed)
+		write_turn(s);
+	if (s->finishing && !s->count && !s->error)
+		end(s, 0);
+	arm(s);
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+	struct stream *s = timer->data;
+
+	if (s->error)
+		end_broken(s);
+	else
+		end(s, 0); /* finishing, and nothing is queued */
+}
+
+void stream_finish(struct stream *s)
+{
+	if (s->finishing || s->ended || s->closed)
+		return;
+	s->finishing = true;
+	if (!s->count)
+		uv_timer_start(&s->soon, on_soon, 0, 0);
+	arm(s);
+}
+
+void stream_shutdown(struct stream *s)
+{
+	if (!writable(s))
+		return;
+	s->shutting = true;
+	if (!s->count)
+		shutdown(s->fd, SHUT_WR);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct stream *s = handle->data;
+
+	if (--s->handles)
+		return;
+	free(s->chunks);
+	free(s);
+}
+
+void stream_close(struct stream *s)
+{
+	if (!s || s->closed)
+		return;
+	s->closed = true;
+	drop_queue(s);
+	uv_close((uv_handle_t *)&s->poll, on_closed);
+	uv_close((uv_handle_t *)&s->soon, on_closed);
+	close(s->fd);
+}
+
+int stream_fd(const struct stream *s)
+{
+	return s->fd;
+}

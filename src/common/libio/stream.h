@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A non-blocking byte stream over a connected descriptor (or one whose
+ * connect() is in progress). Output is written at once when nothing is queued;
+ * what the kernel does not take is queued up to a limit.
+ *
+ * All calls and callbacks are in the loop's thread. stream_write* and
+ * stream_finish never call back: what they find broken is told later.
+ */
+#ifndef PMI2X_STREAM_H
+#define PMI2X_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "libutil/payload.h"
+
+#define STREAM_IOV_MAX 64       /* slices handed to the kernel at once */
+#define STREAM_READS_PER_TURN 8 /* then others get their turn */
+
+struct stream;
+
+struct stream_ops {
+	/* Where the next input goes: a place at *at for > 0 bytes. */
+	size_t (*room)(void *arg, void **at);
+	/* `len` bytes have been put there. May close the stream. */
+	void (*input)(void *arg, size_t len);
+	/*
+	 * Nothing more comes: 0 for the peer's end of file or after
+	 * stream_finish, else a negative errno. At most once; the owner then
+	 * calls stream_close.
+	 */
+	void (*end)(void *arg, int error);
+	/* What was queued has been written. May be NULL. */
+	void (*drained)(void *arg);
+};
+
+struct stream_limits {
+	size_t queue; /* bytes of output; more is -ENOBUFS and the end */
+	size_t pause; /* read nothing while more output than this is queued */
+};
+
+/*
+ * Takes over `fd`, also on failure, and makes it non-blocking. 0 or a
+ * negative errno.
+ */
+int stream_open(struct stream **out, uv_loop_t *loop, int fd,
+		const struct stream_limits *limits,
+		const struct stream_ops *ops, void *arg);
+
+/*
+ * Send bytes (copied as far as needed) or payloads (referenced). `fd` >= 0
+ * travels with the first byte over a unix socket and must stay open until
+ * then; it remains the caller's. 0; -ENOBUFS or -ENOMEM: the stream is
+ * broken and will end; -EPIPE: it was broken, finished or shut down before.
+ */
+int stream_write(struct stream *s, const void *data, size_t len, int fd);
+int stream_write_vec(struct stream *s, const struct payload_vec *v);
+
+/* Bytes that wait for the kernel to take them. */
+size_t stream_queued(const struct stream *s);
+
+/*
+ * Read what is there now, up to about `max` bytes, without waiting for the
+ * loop. Calls back.
+ */
+void stream_read_now(struct stream *s, size_t max);
+
+/* Read no more; ends when what is queued has been written. */
+void stream_finish(struct stream *s);
+/* Close the sending direction once the queue is written; reading goes on. */
+void stream_shutdown(struct stream *s);
+
+/* Close at once; no callback comes any more. Freed in a later turn. */
+void stream_close(struct stream *s);
+
+int stream_fd(const struct stream *s);
+
+#endif

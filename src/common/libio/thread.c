@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads with bounded joins, and helpers for calls that block. */
+#include "libio/thread.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+int thread_start(pthread_t *out, void *(*main)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	rc = -pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (rc)
+		return rc;
+	rc = -pthread_create(out, NULL, main, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+static struct timespec deadline_after(uint32_t ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t); /* what timedjoin compares with */
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	return t;
+}
+
+int thread_join(pthread_t thread, uint32_t timeout_ms)
+{
+	struct timespec until = deadline_after(timeout_ms);
+
+	return -pthread_timedjoin_np(thread, NULL, &until);
+}
+
+void thread_keep_code(void)
+{
+	Dl_info info;
+
+	if (dladdr((void *)(uintptr_t)thread_keep_code, &info))
+		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+struct helper {
+	struct helper *next;
+	pthread_t thread;
+	atomic_bool done; /* the last thing its thread writes */
+	void (*fn)(void *arg);
+	void (*release)(void *arg);
+	void *arg;
+};
+
+struct helpers {
+	struct helper *first;
+	unsigned count;
+};
+
+int helpers_create(struct helpers **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static void *helper_main(void *arg)
+{
+	struct helper *one = arg;
+
+	one->fn(one->arg);
+	one->release(one->arg);
+	atomic_store(&one->done, true);
+	return NULL;
+}
+
+static void reap_done(struct helpers *h)
+{
+	struct helper **at = &h->first, *one;
+
+	while ((one = *at)) {
+		if (!atomic_load(&one->done)) {
+			at = &one->next;
+			continue;
+		}
+		*at = one->next;
+		pthread_join(one->thread, NULL);
+		free(one);
+		h->count--;
+	}
+}
+
+int helpers_run(struct helpers *h, void (*fn)(void *arg),
+		void (*release)(void *arg), void *arg)
+{
+	struct helper *one;
+	int rc;
+
+	reap_done(h);
+	if (h->count == HELPERS_MAX)
+		return -EAGAIN;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return -ENOMEM;
+	one->fn = fn;
+	one->release = release;
+	one->arg = arg;
+	rc = thread_start(&one->thread, helper_main, one);
+	if (rc) {
+		free(one);
+		return rc;
+	}
+	one->next = h->first;
+	h->first = one;
+	h->count++;
+	return 0;
+}
+
+static int join_until(pthread_t thread, const struct timespec *until)
+{
+	return pthread_timedjoin_np(thread, NULL, until);
+}
+
+void helpers_destroy(struct helpers *h, uint32_t wait_ms)
+{
+	struct timespec until = deadline_after(wait_ms);
+	struct helper *one;
+
+	if (!h)
+		return;
+	while ((one = h->first)) {
+		h->first = one->next;
+		if (join_until(one->thread, &until) == 0) {
+			free(one);
+			continue;
+		}
+		thread_keep_code();
+		pthread_detach(one->thread); /* it still uses `one` */
+	}
+	free(h);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames out of a byte stream: every split, large bodies, what is refused. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libio/frames.h"
+#include "libutil/buf.h"
+
+struct seen {
+	int count;
+	enum frame_type types[8];
+	struct payload *bodies[8];
+	int stop_with;
+};
+
+static int see(void *arg, enum frame_type type, struct payload *body)
+{
+	struct seen *seen = arg;
+
+	seen->types[seen->count] = type;
+	seen->bodies[seen->count++] = payload_ref(body);
+	return seen->stop_with;
+}
+
+static void forget(struct seen *seen)
+{
+	for (int i = 0; i < seen->count; i++)
+		payload_unref(seen->bodies[i]);
+}
+
+/* Feed like a stream does: what fits into the room, at most `step` bytes. */
+static int feed(struct frame_reader *r, const void *data, size_t len,
+		size_t step, struct seen *seen)
+{
+	const char *at = data;
+	int rc = 0;
+
+	while (len && !rc) {
+		void *to;
+		size_t n = frame_reader_room(r, &to);
+
+		assert_true(n > 0);
+		n = n < step ? n : step;
+		n = n < len ? n : len;
+		memcpy(to, at, n);
+		rc = frame_reader_input(r, n, see, seen);
+		at += n;
+		len -= n;
+	}
+	return rc;
+}
+
+static void append_frame(struct buf *b, enum frame_type type, const void *body,
+			 size_t len)
+{
+	struct payload *header = frame_header(type, len);
+
+	assert_int_equal(header->len, FRAME_HEADER_BYTES);
+	buf_append(b, header->data, header->len);
+	buf_append(b, body, len);
+	payload_unref(header);
+}
+
+static void frames_survive_every_split(void **state)
+{
+	struct frame_reader *r = malloc(sizeof(*r));
+	struct buf b;
+
+	buf_init(&b, 1000);
+	append_frame(&b, FRAME_CONTROL_UP, "hello", 5);
+	append_frame(&b, FRAME_GOODBYE, "", 0);
+	append_frame(&b, FRAME_COLLECTIVE, "x", 1);
+	for (size_t split = 0; split <= b.len; split++) {
+		struct seen seen = { 0 };
+
+		frame_reader_init(r);
+		assert_int_equal(feed(r, b.data, split, 1000, &seen), 0);
+		assert_int_equal(feed(r, b.data + split, b.len - split, 1000,
+				      &seen), 0);
+		assert_int_equal(seen.count, 3);
+		assert_int_equal(seen.types[0], FRAME_CONTROL_UP);
+		assert_memory_equal(seen.bodies[0]->data, "hello", 5);
+		assert_int_equal(seen.types[1], FRAME_GOODBYE);
+		assert_int_equal(seen.bodies[1]->len, 0);
+		assert_int_equal(seen.bodies[2]->len, 1);
+		forget(&seen);
+		frame_reader_free(r);
+	}
+	buf_free(&b);
+	free(r);
+}
+
+static void large_bodies_arrive_whole(void **state)
+{
+	static const size_t sizes[] = {
+		FRAME_STAGE_BYTES - FRAME_HEADER_BYTES - 1,
+		FRAME_STAGE_BYTES - FRAME_HEADER_BYTES,
+		FRAME_STAGE_BYTES - FRAME_HEADER_BYTES + 1,
+		FRAME_FIRST_GROWTH, FRAME_FIRST_GROWTH + 1,
+		5 * FRAME_FIRST_GROWTH + 3,
+	};
+	static const size_t steps[] = { 4093, 65536, 1 << 30 };
+	struct frame_reader *r = malloc(sizeof(*r));
+	unsigned char *body = malloc(6 * FRAME_FIRST_GROWTH);
+
+	for (size_t i = 0; i < 6 * FRAME_FIRST_GROWTH; i++)
+		body[i] = i * 31 >> 3;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		for (size_t k = 0; k < 3; k++) {
+			struct seen seen = { 0 };
+			struct buf b;
+
+			buf_init(&b, 7 * FRAME_FIRST_GROWTH);
+			append_frame(&b, FRAME_COLLECTIVE, body, sizes[i]);
+			append_frame(&b, FRAME_CONTROL_DOWN, "after", 5);
+			frame_reader_init(r);
+			assert_int_equal(feed(r, b.data, b.len, steps[k],
+					      &seen), 0);
+			assert_int_equal(seen.count, 2);
+			assert_int_equal(seen.bodies[0]->len, sizes[i]);
+			assert_memory_equal(seen.bodies[0]->data, body,
+					    sizes[i]);
+			assert_memory_equal(seen.bodies[1]->data, "after", 5);
+			forget(&seen);
+			frame_reader_free(r);
+			buf_free(&b);
+		}
+	}
+	free(body);
+	free(r);
+}
+
+static void an_announced_length_allocates_little(void **state)
+{
+	struct frame_reader *r = malloc(sizeof(*r));
+	struct payload *header = frame_header(FRAME_COLLECTIVE, FRAME_BODY_MAX);
+	struct seen seen = { 0 };
+
+	frame_reader_init(r);
+	assert_int_equal(feed(r, header->data, header->len, 100, &seen), 0);
+	assert_true(r->body->len <= FRAME_FIRST_GROWTH);
+	assert_int_equal(seen.count, 0);
+	payload_unref(header);
+	frame_reader_free(r);
+	free(r);
+}
+
+static void what_is_no_frame_is_refused(void **state)
+{
+	static const unsigned char bad_type[] = { 0, 0, 0, 0, FRAME_TYPES, 0, 0, 0 };
+	static const unsigned char no_zero[] = { 0, 0, 0, 0, 1, 0, 1, 0 };
+	static const unsigned char too_long[] = { 1, 0, 0, 0x40, 0, 0, 0, 0 };
+	struct frame_reader *r = malloc(sizeof(*r));
+	struct seen seen = { 0 };
+
+	frame_reader_init(r);
+	assert_int_equal(feed(r, bad_type, 8, 8, &seen), -EPROTO);
+	frame_reader_init(r);
+	assert_int_equal(feed(r, no_zero, 8, 8, &seen), -EPROTO);
+	frame_reader_init(r);
+	assert_int_equal(feed(r, too_long, 8, 8, &seen), -EMSGSIZE);
+	free(r);
+}
+
+static void the_callee_can_stop(void **state)
+{
+	struct frame_reader *r = malloc(sizeof(*r));
+	struct seen seen = { .stop_with = -ECANCELED };
+	struct buf b;
+
+	buf_init(&b, 100);
+	append_frame(&b, FRAME_GOODBYE, "", 0);
+	append_frame(&b, FRAME_GOODBYE, "", 0);
+	frame_reader_init(r);
+	assert_int_equal(feed(r, b.data, b.len, 100, &seen), -ECANCELED);
+	assert_int_equal(seen.count, 1);
+	forget(&seen);
+	buf_free(&b);
+	free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_survive_every_split),
+		cmocka_unit_test(large_bodies_arrive_whole),
+		cmocka_unit_test(an_announced_length_allocates_little),
+		cmocka_unit_test(what_is_no_frame_is_refused),
+		cmocka_unit_test(the_callee_can_stop),
+	};
+
+	return cmocka_run_group_tests_name("frames", tests, NULL, NULL);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handshake: who gets through, and everybody who must not. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+
+#include "libio/handshake.h"
+
+static struct secret secret, other_secret;
+static struct sockaddr_storage addr_a, addr_b, addr_relay;
+
+static struct sockaddr_storage ipv4(const char *ip, uint16_t port)
+{
+	struct sockaddr_storage s = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&s;
+
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	inet_pton(AF_INET, ip, &in->sin_addr);
+	return s;
+}
+
+static struct sockaddr_storage ipv6(const char *ip, uint16_t port)
+{
+	struct sockaddr_storage s = { 0 };
+	struct sockaddr_in6 *in = (struct sockaddr_in6 *)&s;
+
+	in->sin6_family = AF_INET6;
+	in->sin6_port = htons(port);
+	inet_pton(AF_INET6, ip, &in->sin6_addr);
+	return s;
+}
+
+static struct handshake_self self(uint32_t position)
+{
+	return (struct handshake_self){
+		.secret = secret,
+		.jobid = "17.0",
+		.build = "0.1.0",
+		.position = position,
+	};
+}
+
+/* A connector (position 3, at addr_a) and an acceptor (position 1, addr_b). */
+struct pair {
+	struct handshake_self selves[2];
+	struct handshake *connector, *acceptor;
+	enum handshake_state states[2];
+};
+
+static void pair_open(struct pair *p)
+{
+	assert_int_equal(handshake_connect(&p->connector, &p->selves[0], 1,
+					   &addr_a, &addr_b), 0);
+	assert_int_equal(handshake_accept(&p->acceptor, &p->selves[1], &addr_b,
+					  &addr_a), 0);
+	p->states[0] = p->states[1] = HANDSHAKE_UNDER_WAY;
+}
+
+static void pair_begin(struct pair *p)
+{
+	p->selves[0] = self(3);
+	p->selves[1] = self(1);
+}
+
+static void pair_end(struct pair *p)
+{
+	handshake_destroy(p->connector);
+	handshake_destroy(p->acceptor);
+}
+
+/* Feed bytes at most `step` at a time; bytes that are not wanted are left. */
+static size_t feed(struct handshake *h, const char *data, size_t len,
+		   size_t step, enum handshake_state *state)
+{
+	size_t fed = 0, n;
+	void *at;
+
+	while (fed < len && (n = handshake_room(h, &at))) {
+		n = n < step ? n : step;
+		n = n < len - fed ? n : len - fed;
+		memcpy(at, data + fed, n);
+		*state = handshake_input(h, n);
+		fed += n;
+	}
+	return fed;
+}
+
+static void pass(struct handshake *from, struct handshake *to, size_t step,
+		 enum handshake_state *state)
+{
+	struct buf *out = handshake_output(from);
+
+	feed(to, out->data, out->len, step, state);
+	buf_clear(out);
+}
+
+static void pair_run(struct pair *p, size_t step)
+{
+	pass(p->connector, p->acceptor, step, &p->states[1]);
+	pass(p->acceptor, p->connector, step, &p->states[0]);
+	pass(p->connector, p->acceptor, step, &p->states[1]);
+}
+
+static void both_sides_of_a_step_get_through(void **state)
+{
+	for (size_t step = 1; step < 200; step++) {
+		struct pair p;
+
+		pair_begin(&p);
+		pair_open(&p);
+		pair_run(&p, step);
+		assert_int_equal(p.states[0], HANDSHAKE_PROVED);
+		assert_int_equal(p.states[1], HANDSHAKE_PROVED);
+		assert_int_equal(handshake_peer(p.acceptor)->position, 3);
+		assert_int_equal(handshake_peer(p.connector)->position, 1);
+		assert_string_equal(handshake_peer(p.acceptor)->build, "0.1.0");
+		pair_end(&p);
+	}
+}
+
+static void nothing_beyond_the_handshake_is_read(void **state)
+{
+	struct pair p;
+	struct buf *out;
+
+	pair_begin(&p);
+	pair_open(&p);
+	pass(p.connector, p.acceptor, 1000, &p.states[1]);
+	pass(p.acceptor, p.connector, 1000, &p.states[0]);
+	out = handshake_output(p.connector);
+	buf_puts(out, "frames");
+	assert_int_equal(feed(p.acceptor, out->data, out->len, 1000,
+			      &p.states[1]), out->len - 6);
+	assert_int_equal(p.states[1], HANDSHAKE_PROVED);
+	pair_end(&p);
+}
+
+static void another_secret_is_refused_by_both(void **state)
+{
+	struct pair p;
+
+	pair_begin(&p);
+	p.selves[1].secret = other_secret;
+	pair_open(&p);
+	pair_run(&p, 1000);
+	assert_int_equal(p.states[0], HANDSHAKE_FAILED);
+	assert_int_equal(handshake_error(p.connector), -EACCES);
+	assert_int_not_equal(p.states[1], HANDSHAKE_PROVED);
+	pair_end(&p);
+
+	/* A stranger who ignores the answer cannot make up a proof. */
+	pair_begin(&p);
+	p.selves[0].secret = other_secret;
+	pair_open(&p);
+	pass(p.connector, p.acceptor, 1000, &p.states[1]);
+	struct buf fake;
+	buf_init(&fake, 100);
+	buf_append(&fake, "pmi2x\r\n\0\1\0\40\0", 12);
+	for (int i = 0; i < PROOF_BYTES; i++)
+		buf_append(&fake, "z", 1);
+	feed(p.acceptor, fake.data, fake.len, 1000, &p.states[1]);
+	assert_int_equal(p.states[1], HANDSHAKE_FAILED);
+	assert_int_equal(handshake_error(p.acceptor), -EACCES);
+	buf_free(&fake);
+	pair_end(&p);
+}
+
+static void another_node_or_step_is_not_taken_for_this_one(void **state)
+{
+	struct pair p;
+
+	pair_begin(&p);
+	p.selves[1].position = 2;
+	pair_open(&p);
+	pair_run(&p, 1000);
+	assert_int_equal(handshake_error(p.acceptor), -EADDRNOTAVAIL);
+	assert_int_equal(handshake_error(p.connector), -EADDRNOTAVAIL);
+	pair_end(&p);
+
+	pair_begin(&p);
+	p.selves[1].jobid = "18.0";
+	pair_open(&p);
+	pair_run(&p, 1000);
+	assert_int_equal(handshake_error(p.acceptor), -EADDRNOTAVAIL);
+	assert_int_equal(handshake_error(p.connector), -EADDRNOTAVAIL);
+	pair_end(&p);
+}
+
+/* A relay passes all bytes on, but each side sees the relay's address. */
+static void a_relay_is_refused(void **state)
+{
+	struct pair p;
+
+	pair_begin(&p);
+	handshake_connect(&p.connector, &p.selves[0], 1, &addr_a, &addr_relay);
+	handshake_accept(&p.acceptor, &p.selves[1], &addr_b, &addr_relay);
+	p.states[0] = p.states[1] = HANDSHAKE_UNDER_WAY;
+	pair_run(&p, 1000);
+	assert_int_equal(handshake_error(p.connector), -EACCES);
+	assert_int_not_equal(p.states[1], HANDSHAKE_PROVED);
+	pair_end(&p);
+}
+
+static void a_replay_is_refused(void **state)
+{
+	struct buf hello, proof, *out;
+	enum handshake_state late = HANDSHAKE_UNDER_WAY;
+	struct handshake *acceptor;
+	struct pair p;
+
+	buf_init(&hello, 1000);
+	buf_init(&proof, 1000);
+	pair_begin(&p);
+	pair_open(&p);
+	out = handshake_output(p.connector);
+	buf_append(&hello, out->data, out->len);
+	pass(p.connector, p.acceptor, 1000, &p.states[1]);
+	pass(p.acceptor, p.connector, 1000, &p.states[0]);
+	out = handshake_output(p.connector);
+	buf_append(&proof, out->data, out->len);
+
+	handshake_accept(&acceptor, &p.selves[1], &addr_b, &addr_a);
+	feed(acceptor, hello.data, hello.len, 1000, &late);
+	assert_int_equal(late, HANDSHAKE_UNDER_WAY);
+	feed(acceptor, proof.data, proof.len, 1000, &late);
+	assert_int_equal(late, HANDSHAKE_FAILED);
+	assert_int_equal(handshake_error(acceptor), -EACCES);
+	handshake_destroy(acceptor);
+	buf_free(&hello);
+	buf_free(&proof);
+	pair_end(&p);
+}
+
+static void another_build_is_named_on_both_sides(void **state)
+{
+	struct pair p;
+
+	pair_begin(&p);
+	p.selves[0].build = "0.2.0";
+	pair_open(&p);
+	pair_run(&p, 1000);
+	assert_int_equal(handshake_error(p.connector), -EPROTONOSUPPORT);
+	assert_string_equal(handshake_peer(p.connector)->build, "0.1.0");
+	assert_int_equal(handshake_error(p.acceptor), -EPROTONOSUPPORT);
+	assert_string_equal(handshake_peer(p.acceptor)->build, "0.2.0");
+	pair_end(&p);
+}
+
+static void another_protocol_version_is_named_too(void **state)
+{
+	struct pair p;
+	struct buf *out;
+
+	pair_begin(&p);
+	p.selves[0].build = "9.\n0";
+	pair_open(&p);
+	out = handshake_output(p.connector);
+	out->data[8] = HANDSHAKE_VERSION + 1;
+	pair_run(&p, 1000);
+	assert_int_equal(handshake_error(p.acceptor), -ENOPROTOOPT);
+	assert_string_equal(handshake_peer(p.acceptor)->build, "9.?0");
+	assert_int_equal(p.states[0], HANDSHAKE_FAILED);
+	pair_end(&p);
+}
+
+static void ipv4_and_its_mapped_form_are_the_same(void **state)
+{
+	struct sockaddr_storage mapped = ipv6("::ffff:10.0.0.1", 4000);
+	struct pair p;
+
+	pair_begin(&p);
+	handshake_connect(&p.connector, &p.selves[0], 1, &addr_a, &addr_b);
+	handshake_accept(&p.acceptor, &p.selves[1], &addr_b, &mapped);
+	p.states[0] = p.states[1] = HANDSHAKE_UNDER_WAY;
+	pair_run(&p, 1000);
+	assert_int_equal(p.states[1], HANDSHAKE_PROVED);
+	pair_end(&p);
+}
+
+static void garbage_is_refused_at_once(void **state)
+{
+	struct pair p;
+	size_t used;
+
+	pair_begin(&p);
+	pair_open(&p);
+	used = feed(p.acceptor, "GET / HTTP/1.0\r\n", 16, 1, &p.states[1]);
+	assert_int_equal(used, 1);
+	assert_int_equal(handshake_error(p.acceptor), -EPROTO);
+	pair_end(&p);
+
+	pair_begin(&p);
+	pair_open(&p);
+	feed(p.acceptor, "pmi2x\r\n\0\1\0\377\377", 12, 12, &p.states[1]);
+	assert_int_equal(handshake_error(p.acceptor), -EPROTO); /* too long */
+	pair_end(&p);
+}
+
+/* Any byte of the three messages changed: nobody is fooled, nothing crashes. */
+static void no_changed_byte_goes_unnoticed(void **state)
+{
+	for (int message = 0; message < 3; message++) {
+		for (size_t i = 0; i < HANDSHAKE_MESSAGE_MAX; i++) {
+			struct handshake *from, *to;
+			struct pair p;
+			struct buf *out;
+
+			pair_begin(&p);
+			pair_open(&p);
+			if (message > 0)
+				pass(p.connector, p.acceptor, 999,
+				     &p.states[1]);
+			if (message > 1)
+				pass(p.acceptor, p.connector, 999,
+				     &p.states[0]);
+			from = message == 1 ? p.acceptor : p.connector;
+			to = message == 1 ? p.connector : p.acceptor;
+			out = handshake_output(from);
+			if (i < out->len)
+				out->data[i] ^= 0x41;
+			else
+				i = HANDSHAKE_MESSAGE_MAX;
+			pass(from, to, 999, &p.states[message != 1]);
+			pass(to, from, 999, &p.states[message == 1]);
+			pass(from, to, 999, &p.states[message != 1]);
+			if (i < HANDSHAKE_MESSAGE_MAX)
+				assert_int_not_equal(p.states[1],
+						     HANDSHAKE_PROVED);
+			pair_end(&p);
+		}
+	}
+}
+
+static int set_up(void **state)
+{
+	addr_a = ipv4("10.0.0.1", 4000);
+	addr_b = ipv4("10.0.0.2", 5000);
+	addr_relay = ipv4("10.0.0.9", 4000);
+	return secret_create(&secret) || secret_create(&other_secret);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_sides_of_a_step_get_through),
+		cmocka_unit_test(nothing_beyond_the_handshake_is_read),
+		cmocka_unit_test(another_secret_is_refused_by_both),
+		cmocka_unit_test(another_node_or_step_is_not_taken_for_this_one),
+		cmocka_unit_test(a_relay_is_refused),
+		cmocka_unit_test(a_replay_is_refused),
+		cmocka_unit_test(another_build_is_named_on_both_sides),
+		cmocka_unit_test(another_protocol_version_is_named_too),
+		cmocka_unit_test(ipv4_and_its_mapped_form_are_the_same),
+		cmocka_unit_test(garbage_is_refused_at_once),
+		cmocka_unit_test(no_changed_byte_goes_unnoticed),
+	};
+
+	return cmocka_run_group_tests_name("handshake", tests, set_up, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Links over real sockets: proof, frames, orderly and disorderly ends. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+
+static uv_loop_t loop;
+static struct handshake_self child, parent;
+static const struct link_options options = {
+	.handshake_ms = 60000,
+	.dead_peer_ms = 60000,
+};
+
+struct side {
+	struct link *link;
+	int proved, frames, ends, error;
+	enum frame_type type;
+	char text[16];
+	int refuse;
+};
+
+static void on_proved(void *arg, struct link *l)
+{
+	((struct side *)arg)->proved++;
+}
+
+static int on_frame(void *arg, struct link *l, enum frame_type type,
+		    struct payload *body)
+{
+	struct side *s = arg;
+
+	s->frames++;
+	s->type = type;
+	memcpy(s->text, body->data, body->len < 16 ? body->len : 16);
+	return s->refuse;
+}
+
+static void on_end(void *arg, struct link *l, int error)
+{
+	struct side *s = arg;
+
+	s->ends++;
+	s->error = error;
+	link_close(l);
+	s->link = NULL;
+}
+
+static const struct link_ops ops = {
+	.proved = on_proved,
+	.frame = on_frame,
+	.end = on_end,
+};
+
+static void on_accept(void *arg, int fd)
+{
+	struct side *s = arg;
+
+	assert_int_equal(link_accept(&s->link, &loop, &parent, fd, &options,
+				     &ops, s), 0);
+}
+
+static struct sockaddr_storage loopback(uint16_t port)
+{
+	struct sockaddr_storage s = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&s;
+
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return s;
+}
+
+struct pair {
+	struct side connector, acceptor;
+	struct listener *listener;
+};
+
+static void pair_open(struct pair *p)
+{
+	static const struct sockaddr_storage everywhere;
+	struct sockaddr_storage to;
+	uint16_t port;
+	int fd = listener_socket(&everywhere, 0, &port);
+
+	memset(p, 0, sizeof(*p));
+	assert_true(fd >= 0);
+	assert_int_equal(listener_open(&p->listener, &loop, fd, on_accept,
+				       &p->acceptor), 0);
+	to = loopback(port);
+	assert_int_equal(link_connect(&p->connector.link, &loop, &child, 0, &to,
+				      &options, &ops, &p->connector), 0);
+}
+
+static void pair_close(struct pair *p)
+{
+	listener_close(p->listener);
+	link_close(p->connector.link);
+	link_close(p->acceptor.link);
+	uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void frames_pass_between_proved_ends(void **state)
+{
+	struct pair p;
+
+	pair_open(&p);
+	assert_int_equal(link_send_bytes(p.connector.link, FRAME_COLLECTIVE,
+					 "early", 6), -ENOTCONN);
+	while (!p.acceptor.proved)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.connector.proved, 1);
+	assert_int_equal(link_peer(p.acceptor.link)->position, 5);
+	link_send_bytes(p.acceptor.link, FRAME_CONTROL_DOWN, "down", 5);
+	link_send_bytes(p.connector.link, FRAME_CONTROL_UP, "up", 3);
+	while (!p.acceptor.frames || !p.connector.frames)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.acceptor.type, FRAME_CONTROL_UP);
+	assert_string_equal(p.acceptor.text, "up");
+	assert_string_equal(p.connector.text, "down");
+	link_send_bytes(p.connector.link, FRAME_GOODBYE, "bye", 4);
+	link_shutdown(p.connector.link);
+	while (!p.acceptor.ends || !p.connector.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.acceptor.type, FRAME_GOODBYE);
+	assert_int_equal(p.acceptor.error, 0);
+	assert_int_equal(p.connector.error, 0);
+	pair_close(&p);
+}
+
+static void a_stranger_is_turned_away(void **state)
+{
+	struct handshake_self right = child;
+	struct pair p;
+
+	secret_create(&child.secret);
+	pair_open(&p);
+	while (!p.connector.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.connector.error, -EACCES);
+	while (!p.acceptor.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.acceptor.proved, 0);
+	assert_true(p.acceptor.error < 0);
+	child = right;
+	pair_close(&p);
+}
+
+static void a_refused_frame_ends_the_link(void **state)
+{
+	struct pair p;
+
+	pair_open(&p);
+	p.acceptor.refuse = -EPROTO;
+	while (!p.acceptor.proved)
+		uv_run(&loop, UV_RUN_ONCE);
+	link_send_bytes(p.connector.link, FRAME_COLLECTIVE, "bad", 4);
+	link_send_bytes(p.connector.link, FRAME_COLLECTIVE, "bad", 4);
+	while (!p.acceptor.ends || !p.connector.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.acceptor.frames, 1);
+	assert_int_equal(p.acceptor.error, -EPROTO);
+	pair_close(&p);
+}
+
+static void nobody_there_is_an_error(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct sockaddr_storage to;
+	struct side s = { 0 };
+	uint16_t port;
+
+	close(listener_socket(&everywhere, 0, &port)); /* free again */
+	to = loopback(port);
+	if (link_connect(&s.link, &loop, &child, 0, &to, &options, &ops, &s))
+		return; /* told at once: also fine */
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.error, -ECONNREFUSED);
+}
+
+static void who_says_nothing_is_dropped(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct link_options soon = { .handshake_ms = 1 };
+	struct sockaddr_storage to;
+	struct side s = { 0 };
+	uint16_t port;
+	int fd = listener_socket(&everywhere, 0, &port); /* never accepts */
+
+	to = loopback(port);
+	assert_int_equal(link_connect(&s.link, &loop, &child, 0, &to, &soon,
+				      &ops, &s), 0);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.error, -ETIMEDOUT);
+	close(fd);
+}
+
+static void count_up(void *arg)
+{
+	++*(int *)arg;
+}
+
+static void end_loop(void *arg)
+{
+	loop_end(arg);
+}
+
+static void a_loop_runs_what_is_posted_and_ends(void **state)
+{
+	struct loop *l;
+	int count = 0;
+
+	assert_int_equal(loop_create(&l), 0);
+	assert_int_equal(loop_post(l, count_up, &count), 0);
+	assert_int_equal(loop_start(l), 0);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(loop_post(l, count_up, &count), 0);
+	assert_int_equal(loop_post(l, end_loop, l), 0);
+	assert_int_equal(loop_join(l, 60000), 0);
+	assert_int_equal(count, 1001);
+	assert_int_equal(loop_post(l, count_up, &count), -ESHUTDOWN);
+	loop_destroy(l);
+
+	assert_int_equal(loop_create(&l), 0); /* never started */
+	loop_destroy(l);
+}
+
+static int set_up(void **state)
+{
+	child = parent = (struct handshake_self){
+		.jobid = "1.0",
+		.build = "test",
+	};
+	secret_create(&child.secret);
+	parent.secret = child.secret;
+	child.position = 5;
+	return uv_loop_init(&loop);
+}
+
+static int tear_down(void **state)
+{
+	return uv_loop_close(&loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_pass_between_proved_ends),
+		cmocka_unit_test(a_stranger_is_turned_away),
+		cmocka_unit_test(a_refused_frame_ends_the_link),
+		cmocka_unit_test(nobody_there_is_an_error),
+		cmocka_unit_test(who_says_nothing_is_dropped),
+		cmocka_unit_test(a_loop_runs_what_is_posted_and_ends),
+	};
+
+	return cmocka_run_group_tests_name("link", tests, set_up, tear_down);
+}

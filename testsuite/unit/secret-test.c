@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Secrets and proofs: text form, what a proof binds, ports of a step. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "libio/secret.h"
+
+static void text_form_round_trips(void **state)
+{
+	struct secret a, b;
+	char text[SECRET_TEXT_BYTES];
+
+	assert_int_equal(secret_create(&a), 0);
+	secret_format(&a, text);
+	assert_int_equal(strlen(text), 2 * SECRET_BYTES);
+	assert_int_equal(secret_parse(&b, text), 0);
+	assert_memory_equal(&a, &b, sizeof(a));
+	secret_forget(&a);
+	memset(&b, 0, sizeof(b));
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+static void other_text_is_refused(void **state)
+{
+	char text[SECRET_TEXT_BYTES + 1];
+	struct secret s;
+
+	memset(text, 'a', sizeof(text));
+	text[SECRET_TEXT_BYTES] = '\0';
+	assert_int_equal(secret_parse(&s, text), -EINVAL); /* too long */
+	text[SECRET_TEXT_BYTES - 1] = '\0';
+	assert_int_equal(secret_parse(&s, text), 0);
+	text[7] = 'g';
+	assert_int_equal(secret_parse(&s, text), -EINVAL);
+	text[7] = '\0';
+	assert_int_equal(secret_parse(&s, text), -EINVAL);
+	assert_int_equal(secret_parse(&s, ""), -EINVAL);
+}
+
+static void a_proof_needs_the_secret_and_the_data(void **state)
+{
+	struct secret a, b;
+	uint8_t proof[PROOF_BYTES];
+
+	secret_create(&a);
+	secret_create(&b);
+	proof_create(&a, "data", 4, proof);
+	assert_true(proof_check(&a, "data", 4, proof));
+	assert_false(proof_check(&b, "data", 4, proof));
+	assert_false(proof_check(&a, "datb", 4, proof));
+	assert_false(proof_check(&a, "dat", 3, proof));
+	proof[PROOF_BYTES - 1] ^= 1;
+	assert_false(proof_check(&a, "data", 4, proof));
+}
+
+static void nodes_of_a_step_have_ports_of_their_own(void **state)
+{
+	struct secret s;
+	char seen[100] = { 0 };
+
+	secret_create(&s);
+	for (uint32_t i = 0; i < 100; i++) {
+		uint16_t port = secret_port(&s, i, 20000, 20099);
+
+		assert_in_range(port, 20000, 20099);
+		assert_false(seen[port - 20000]++);
+	}
+	assert_int_equal(secret_port(&s, 100, 20000, 20099),
+			 secret_port(&s, 0, 20000, 20099));
+	assert_int_equal(secret_port(&s, UINT32_MAX, 7, 7), 7);
+	assert_in_range(secret_port(&s, UINT32_MAX, 0, 65535), 0, 65535);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_form_round_trips),
+		cmocka_unit_test(other_text_is_refused),
+		cmocka_unit_test(a_proof_needs_the_secret_and_the_data),
+		cmocka_unit_test(nodes_of_a_step_have_ports_of_their_own),
+	};
+
+	return cmocka_run_group_tests_name("secret", tests, NULL, NULL);
+}

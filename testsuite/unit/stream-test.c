@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Byte streams: order, partial writes, descriptors, limits, one end. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libio/stream.h"
+
+struct side {
+	struct stream *stream;
+	char in[4096];
+	char *got;
+	size_t ngot;
+	int ends, drains;
+	int error;
+};
+
+static uv_loop_t loop;
+
+static size_t on_room(void *arg, void **at)
+{
+	struct side *s = arg;
+
+	*at = s->in;
+	return sizeof(s->in);
+}
+
+static void on_input(void *arg, size_t n)
+{
+	struct side *s = arg;
+
+	s->got = realloc(s->got, s->ngot + n);
+	memcpy(s->got + s->ngot, s->in, n);
+	s->ngot += n;
+}
+
+static void on_end(void *arg, int error)
+{
+	struct side *s = arg;
+
+	s->ends++;
+	s->error = error;
+}
+
+static void on_drained(void *arg)
+{
+	((struct side *)arg)->drains++;
+}
+
+static const struct stream_ops ops = {
+	.room = on_room,
+	.input = on_input,
+	.end = on_end,
+	.drained = on_drained,
+};
+
+/* A stream on one end of a socket pair; returns the other end. */
+static int side_open(struct side *s, size_t queue, size_t pause)
+{
+	struct stream_limits limits = { .queue = queue, .pause = pause };
+	int fds[2];
+
+	memset(s, 0, sizeof(*s));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				    fds), 0);
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	assert_int_equal(stream_open(&s->stream, &loop, fds[0], &limits, &ops,
+				     s), 0);
+	return fds[1];
+}
+
+static void side_close(struct side *s, int fd)
+{
+	stream_close(s->stream);
+	free(s->got);
+	if (fd >= 0)
+		close(fd);
+	uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void turns(int n)
+{
+	while (n--)
+		uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+static size_t read_all(int fd, char *to, size_t max)
+{
+	size_t total = 0;
+	ssize_t n;
+
+	while ((n = read(fd, to + total, max - total)) > 0)
+		total += n;
+	return total;
+}
+
+static void delivers_input_then_the_end_once(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+
+	assert_int_equal(write(fd, "hello", 5), 5);
+	turns(1);
+	assert_int_equal(s.ngot, 5);
+	assert_int_equal(s.ends, 0);
+	assert_int_equal(write(fd, "again", 5), 5);
+	close(fd);
+	turns(3);
+	assert_int_equal(s.ngot, 10);
+	assert_memory_equal(s.got, "helloagain", 10);
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.error, 0);
+	assert_int_equal(stream_write(s.stream, "x", 1, -1), -EPIPE);
+	turns(2);
+	assert_int_equal(s.ends, 1);
+	side_close(&s, -1);
+}
+
+static void writes_at_once_when_nothing_is_queued(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+	char got[10];
+
+	assert_int_equal(stream_write(s.stream, "abc", 3, -1), 0);
+	assert_int_equal(read(fd, got, 10), 3); /* no turn of the loop */
+	assert_int_equal(stream_queued(s.stream), 0);
+	side_close(&s, fd);
+}
+
+#define BIG ((size_t)4 << 20)
+
+static void partial_writes_keep_the_order(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 2 * BIG, 2 * BIG);
+	char *sent = malloc(BIG), *got = malloc(BIG);
+	struct payload_vec v;
+	struct payload *p;
+	size_t n = 0;
+
+	for (size_t i = 0; i < BIG; i++)
+		sent[i] = i * 7 >> 4;
+	payload_vec_init(&v);
+	p = payload_copy(sent, BIG);
+	for (size_t at = 0; at < BIG / 2; at += BIG / 256) {
+		struct payload *slice = payload_slice(p, at, BIG / 256);
+
+		payload_vec_add(&v, slice);
+		payload_unref(slice);
+	}
+	assert_int_equal(stream_write_vec(s.stream, &v), 0);
+	payload_vec_clear(&v);
+	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, -1), 0);
+	assert_true(stream_queued(s.stream) > 0);
+	while (n < BIG) {
+		n += read_all(fd, got + n, BIG - n);
+		turns(1);
+	}
+	assert_memory_equal(sent, got, BIG);
+	assert_int_equal(stream_queued(s.stream), 0);
+	assert_int_equal(s.drains, 1);
+	payload_unref(p);
+	free(sent);
+	free(got);
+	side_close(&s, fd);
+}
+
+/* How many bytes come with the next read, and whether a descriptor does. */
+static size_t receive(int fd, char *to, size_t max, int *passed)
+{
+	_Alignas(struct cmsghdr) char control[64];
+	struct iovec iov = { to, max };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+
+	*passed = -1;
+	if (c)
+		memcpy(passed, CMSG_DATA(c), sizeof(int));
+	return n > 0 ? n : 0;
+}
+
+static void a_descriptor_travels_with_its_bytes(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 2 * BIG, 2 * BIG), pipes[2], passed, found = -1;
+	char *fill = calloc(1, BIG), *got = malloc(BIG);
+	size_t total = 0;
+
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(stream_write(s.stream, "now", 3, pipes[0]), 0);
+	assert_int_equal(receive(fd, got, BIG, &passed), 3);
+	assert_true(passed >= 0);
+	close(passed);
+
+	/* Behind a queue it comes with its first byte, not earlier or later. */
+	assert_int_equal(stream_write(s.stream, fill, BIG, -1), 0);
+	assert_int_equal(stream_write(s.stream, "later", 5, pipes[0]), 0);
+	while (total < BIG + 5) {
+		size_t n = receive(fd, got, BIG, &passed);
+
+		if (passed >= 0) {
+			assert_int_equal(found, -1);
+			found = passed;
+			assert_true(total + n > BIG);
+		}
+		total += n;
+		turns(1);
+	}
+	assert_true(found >= 0);
+	close(found);
+	close(pipes[0]);
+	close(pipes[1]);
+	free(fill);
+	free(got);
+	side_close(&s, fd);
+}
+
+static void a_full_queue_breaks_the_stream(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+	char *fill = calloc(1, BIG);
+
+	assert_int_equal(stream_write(s.stream, fill, BIG, -1), -ENOBUFS);
+	assert_int_equal(s.ends, 0); /* told by the loop, not inside the call */
+	assert_int_equal(stream_write(s.stream, "x", 1, -1), -EPIPE);
+	turns(2);
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.error, -ENOBUFS);
+	free(fill);
+	side_close(&s, fd);
+}
+
+static void reading_pauses_while_the_peer_does_not_read(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 2 * BIG, 100);
+	char *fill = calloc(1, BIG);
+
+	assert_int_equal(stream_write(s.stream, fill, BIG, -1), 0);
+	assert_int_equal(write(fd, "ask", 3), 3);
+	turns(3);
+	assert_int_equal(s.ngot, 0);
+	for (int i = 0; i < 1000 && stream_queued(s.stream) > 0; i++) {
+		read_all(fd, fill, BIG);
+		turns(1);
+	}
+	turns(2);
+	assert_int_equal(s.ngot, 3);
+	free(fill);
+	side_close(&s, fd);
+}
+
+static void finish_flushes_first(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 2 * BIG, 2 * BIG);
+	char *data = calloc(1, BIG), *got = malloc(BIG);
+	size_t n = 0;
+
+	stream_write(s.stream, data, BIG, -1);
+	stream_finish(s.stream);
+	assert_int_equal(write(fd, "late", 4), 4);
+	for (int i = 0; i < 10000 && !s.ends; i++) {
+		n += read_all(fd, got, BIG);
+		turns(1);
+	}
+	n += read_all(fd, got, BIG);
+	assert_int_equal(n, BIG);
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.error, 0);
+	assert_int_equal(s.ngot, 0);
+	free(data);
+	free(got);
+	side_close(&s, fd);
+}
+
+static void shutdown_ends_one_direction(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+	char got[10];
+
+	stream_write(s.stream, "bye", 3, -1);
+	stream_shutdown(s.stream);
+	turns(1);
+	assert_int_equal(read(fd, got, 10), 3);
+	assert_int_equal(read(fd, got, 10), 0); /* end of file */
+	assert_int_equal(write(fd, "last", 4), 4);
+	turns(2);
+	assert_int_equal(s.ngot, 4);
+	assert_int_equal(s.ends, 0);
+	side_close(&s, fd);
+}
+
+/* What the peer said before it stopped listening is still heard. */
+static void input_comes_before_a_write_error(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+
+	assert_int_equal(write(fd, "abort", 5), 5);
+	close(fd);
+	assert_int_equal(stream_write(s.stream, "x", 1, -1), -EPIPE);
+	assert_int_equal(s.ends, 0);
+	turns(2);
+	assert_int_equal(s.ngot, 5);
+	assert_int_equal(s.ends, 1);
+	side_close(&s, -1);
+}
+
+static void read_now_takes_what_is_there(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+
+	assert_int_equal(write(fd, "hello", 5), 5);
+	stream_read_now(s.stream, 1 << 20);
+	assert_int_equal(s.ngot, 5);
+	assert_int_equal(s.ends, 0);
+	side_close(&s, fd);
+}
+
+static int set_up(void **state)
+{
+	return uv_loop_init(&loop);
+}
+
+static int tear_down(void **state)
+{
+	return uv_loop_close(&loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(delivers_input_then_the_end_once),
+		cmocka_unit_test(writes_at_once_when_nothing_is_queued),
+		cmocka_unit_test(partial_writes_keep_the_order),
+		cmocka_unit_test(a_descriptor_travels_with_its_bytes),
+		cmocka_unit_test(a_full_queue_breaks_the_stream),
+		cmocka_unit_test(reading_pauses_while_the_peer_does_not_read),
+		cmocka_unit_test(finish_flushes_first),
+		cmocka_unit_test(shutdown_ends_one_direction),
+		cmocka_unit_test(input_comes_before_a_write_error),
+		cmocka_unit_test(read_now_takes_what_is_there),
+	};
+
+	return cmocka_run_group_tests_name("stream", tests, set_up, tear_down);
+}
