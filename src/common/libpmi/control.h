@@ -27,6 +27,7 @@ enum control_type {
 
 #define CONTROL_TEXT_MAX 4096          /* bytes of name or text */
 #define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request */
+#define CONTROL_FRAME_MAX (CONTROL_BODY_MAX + 3 * CONTROL_TEXT_MAX) /* packed */
 
 struct control_msg {
 	enum control_type type;
@@ -40,7 +41,10 @@ struct control_msg {
 	size_t body_len;
 };
 
-/* Append the wire form. 0 or the errors of buf_append. */
+/*
+ * Append the wire form. 0, the errors of buf_append, or -EMSGSIZE (a name, text
+ * or body over its limit). NULL texts travel as empty ones.
+ */
 int control_pack(struct buf *b, const struct control_msg *msg);
 /* 0, -EPROTO or -ENOMEM; free *msg with control_free on success. */
 int control_unpack(const void *data, size_t len, struct control_msg *msg);

@@ -15,6 +15,7 @@
 
 #define LAUNCHER_NAMES_MAX 65536  /* published names */
 #define LAUNCHER_SPAWNS_MAX 1024  /* spawns in progress */
+#define LAUNCHER_FORWARDS_MAX 65536 /* name requests the parent's srun has */
 
 struct launcher;
 
@@ -35,17 +36,19 @@ struct launcher_ops {
 	void (*ready)(void *arg);
 	/*
 	 * This srun was started by a spawn: pass a name-service request on to
-	 * the parent's srun. May be NULL (then names live here). The answer
-	 * comes with launcher_forwarded(token). 0 or a negative errno.
+	 * the parent's srun. May be NULL (then names live here). The frame's id
+	 * is the token, so the reply's is, too: give that reply to
+	 * launcher_forwarded(token). 0 or a negative errno.
 	 */
 	int (*forward)(void *arg, uint32_t token, const void *data, size_t len);
 };
 
+/* `ops` is copied; `log` outlives the launcher. 0 or -ENOMEM. */
 int launcher_create(struct launcher **out, const struct launcher_ops *ops,
 		    void *arg, const struct log_hook *log);
 void launcher_destroy(struct launcher *l);
 
-/* A frame came on `link`. 0 or -EPROTO (the host drops the link). */
+/* A frame came on `link`. 0; -EPROTO or -ENOMEM: the host drops the link. */
 int launcher_receive(struct launcher *l, void *link, const void *data, size_t len);
 
 /* A link is gone: nothing is sent on it any more. */
@@ -54,7 +57,10 @@ void launcher_link_lost(struct launcher *l, void *link);
 /* The spawn has ended: code 0 and the new jobid, or a PMI error and why. */
 void launcher_spawned(struct launcher *l, uint32_t token, int code,
 		      const char *text);
-/* The parent srun's reply frame to a forwarded request. */
+/*
+ * The parent srun's reply frame to a forwarded request; anything else (of no
+ * bytes: the parent is gone) fails the request.
+ */
 void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 			size_t len);
 

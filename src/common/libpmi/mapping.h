@@ -8,13 +8,23 @@
 
 #include "libcoll/layout.h"
 
-#define MAPPING_MAX 1024 /* bytes, NUL included: longer ones break clients */
+/*
+ * Bytes, NUL included. A value of up to 1,024 is legal, but MPICH's client
+ * reads the line around it ("cmd=get_result rc=0 msg=success value=...") into
+ * 1,024 bytes as well.
+ */
+#define MAPPING_MAX (1024 - 64)
 
 /*
- * The mapping of a layout in its most compact form, as a malloc'ed string the
- * caller frees; NULL when it does not fit in MAPPING_MAX bytes (leave the
- * attribute out; never cut) or there is no memory. The nodes are numbered by
- * position. Never says that ranks share a node when they do not, or the reverse.
+ * The mapping of a layout, as a malloc'ed string the caller frees; NULL when it
+ * does not fit in MAPPING_MAX bytes (leave the attribute out; never cut) or
+ * there is no memory. The nodes are numbered by position. Never says that
+ * ranks share a node when they do not, or the reverse.
+ *
+ * Blocks that together cover all ranks, if that fits. Else, when the layout
+ * repeats, the blocks of one period: readers that descend from MPICH's start
+ * again at the first block as long as ranks are left. Open MPI's reader does
+ * not, so the repeated form is the second choice.
  */
 char *mapping_create(const struct layout *l);
 

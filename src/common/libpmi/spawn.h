@@ -15,6 +15,8 @@
 #define SPAWN_PREPUT_MAX 256
 #define SPAWN_PROCS_MAX (1u << 20)
 #define SPAWN_STRING_MAX 65536   /* bytes of any one string */
+#define SPAWN_BYTES_MAX (6u << 20) /* of all strings, 16 a string added: what
+                                      fits is below CONTROL_BODY_MAX packed */
 
 struct spawn_pair {
 	char *key;
@@ -23,7 +25,7 @@ struct spawn_pair {
 
 struct spawn_command {
 	char *program;
-	char **argv; /* without the program; NULL-terminated */
+	char **argv; /* without the program; NULL-terminated, never NULL */
 	uint32_t argc;
 	uint32_t nprocs;
 	struct spawn_pair *info;
@@ -35,11 +37,25 @@ struct spawn_request {
 	uint32_t ncommands;
 	struct spawn_pair *preput;
 	uint32_t npreput;
+	uint32_t bytes; /* charged against SPAWN_BYTES_MAX */
 };
 
 /* A zeroed request; free with spawn_free. NULL: no memory. */
 struct spawn_request *spawn_new(void);
 void spawn_free(struct spawn_request *s); /* NULL is allowed */
+
+/*
+ * Build a request: add a command, then describe it. Strings are copied. 0;
+ * -EINVAL (over a limit, said twice, empty where that cannot be, a NUL inside,
+ * or no command yet), or -ENOMEM. After an error the request is still fit for
+ * spawn_free.
+ */
+int spawn_add_command(struct spawn_request *s);
+int spawn_set_program(struct spawn_request *s, const char *data, size_t len);
+int spawn_set_nprocs(struct spawn_request *s, uint64_t nprocs);
+int spawn_add_arg(struct spawn_request *s, const char *data, size_t len);
+int spawn_add_info(struct spawn_request *s, const struct pmi_field *pair);
+int spawn_add_preput(struct spawn_request *s, const struct pmi_field *pair);
 
 /*
  * Read a request out of a PMI-2 spawn message. 0; -EINVAL (a field is missing,
@@ -56,7 +72,10 @@ int spawn_from_pmi2(const struct pmi_message *m, struct spawn_request **out,
 int spawn_add_pmi1(const struct pmi_message *m, struct spawn_request **s,
 		   const char **what);
 
-/* The wire form between agents and srun. 0, -ENOBUFS, -ENOMEM; -EPROTO. */
+/*
+ * The wire form between agents and srun. Packing: 0, -ENOBUFS or -ENOMEM.
+ * Unpacking: 0, -EPROTO (nothing that spawn_pack can have written) or -ENOMEM.
+ */
 int spawn_pack(struct buf *b, const struct spawn_request *s);
 int spawn_unpack(struct cursor *c, struct spawn_request **out);
 
