@@ -1,1 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
+unit_tests += testsuite/unit/mapping-test testsuite/unit/spawn-test \
+	testsuite/unit/control-test testsuite/unit/launcher-test
+
+testsuite_unit_mapping_test_SOURCES = testsuite/unit/mapping-test.c
+testsuite_unit_mapping_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_mapping_test_LDADD = libpmi.la libcoll.la libutil.la $(CMOCKA_LIBS)
+
+testsuite_unit_spawn_test_SOURCES = testsuite/unit/spawn-test.c
+testsuite_unit_spawn_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_spawn_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
+
+testsuite_unit_control_test_SOURCES = testsuite/unit/control-test.c
+testsuite_unit_control_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_control_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
+
+testsuite_unit_launcher_test_SOURCES = testsuite/unit/launcher-test.c
+testsuite_unit_launcher_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_launcher_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)

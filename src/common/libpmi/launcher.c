@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * srun's half of the engine: the name service, and the bookkeeping of requests
+ * whose answer comes later (spawns, and name requests that the parent's srun
+ * answers).
+ */
+#include "libpmi/launcher.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "libpmi/server.h"
+
+struct name {
+	char *name;
+	char *port;
+	UT_hash_handle hh;
+};
+
+/* A request that waits for its answer. */
+struct waiting {
+	uint32_t token;
+	enum control_type type;
+	void *link; /* NULL: gone, nobody is told */
+	uint32_t origin;
+	uint32_t id;
+	UT_hash_handle hh;
+};
+
+struct launcher {
+	struct launcher_ops ops;
+	void *arg;
+	const struct log_hook *log;
+	struct name *names;
+	struct waiting *waiting;
+	uint32_t spawns; /* how many of the waiting are spawns */
+	uint32_t next_token;
+	bool aborted;
+	bool ready;
+};
+
+int launcher_create(struct launcher **out, const struct launcher_ops *ops,
+		    void *arg, const struct log_hook *log)
+{
+	struct launcher *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	l->ops = *ops;
+	l->arg = arg;
+	l->log = log;
+	*out = l;
+	return 0;
+}
+
+static void free_name(struct launcher *l, struct name *n)
+{
+	HASH_DEL(l->names, n);
+	free(n->name);
+	free(n->port);
+	free(n);
+}
+
+static void free_waiting(struct launcher *l, struct waiting *w)
+{
+	if (w->type == CONTROL_SPAWN)
+		l->spawns--;
+	HASH_DEL(l->waiting, w);
+	free(w);
+}
+
+void launcher_destroy(struct launcher *l)
+{
+	struct name *n, *next_name;
+	struct waiting *w, *next_waiting;
+
+	if (!l)
+		return;
+	HASH_ITER(hh, l->names, n, next_name)
+		free_name(l, n);
+	HASH_ITER(hh, l->waiting, w, next_waiting)
+		free_waiting(l, w);
+	free(l);
+}
+
+/* ---- replies ---- */
+
+static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
+		  int code, const char *text)
+{
+	struct control_msg msg = {
+		.type = CONTROL_REPLY,
+		.origin = origin,
+		.id = id,
+		.code = code,
+		.text = (char *)text,
+	};
+	struct buf frame;
+
+	if (!link)
+		return;
+	buf_init(&frame, CONTROL_FRAME_MAX);
+	if (control_pack(&frame, &msg))
+		log_error(l->log, "no memory to answer a request of node %u",
+			  origin);
+	else
+		l->ops.reply(l->arg, link, frame.data, frame.len);
+	buf_free(&frame);
+}
+
+/* ---- requests that wait ---- */
+
+static struct waiting *find_waiting(struct launcher *l, uint32_t token)
+{
+	struct waiting *w;
+
+	HASH_FIND(hh, l->waiting, &token, sizeof(token), w);
+	return w;
+}
+
+static bool room_to_wait(const struct launcher *l, enum control_type type)
+{
+	uint32_t others = HASH_COUNT(l->waiting) - l->spawns;
+
+	if (type == CONTROL_SPAWN)
+		return l->spawns < LAUNCHER_SPAWNS_MAX;
+	return others < LAUNCHER_FORWARDS_MAX;
+}
+
+static uint32_t unused_token(struct launcher *l)
+{
+	do {
+		l->next_token++;
+	} while (find_waiting(l, l->next_token));
+	return l->next_token;
+}
+
+static struct waiting *wait_for(struct launcher *l, void *link,
+				const struct control_msg *msg)
+{
+	struct waiting *w;
+
+	if (!room_to_wait(l, msg->type))
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->token = unused_token(l);
+	w->type = msg->type;
+	w->link = link;
+	w->origin = msg->origin;
+	w->id = msg->id;
+	HASH_ADD(hh, l->waiting, token, sizeof(w->token), w);
+	if (!find_waiting(l, w->token)) {
+		free(w); /* the table could not grow */
+		return NULL;
+	}
+	if (w->type == CONTROL_SPAWN)
+		l->spawns++;
+	return w;
+}
+
+static void answer(struct launcher *l, uint32_t token, int code,
+		   const char *text)
+{
+	struct waiting *w = find_waiting(l, token);
+
+	if (!w)
+		return;
+	reply(l, w->link, w->origin, w->id, code, text);
+	free_waiting(l, w);
+}
+
+/* ---- spawn ---- */
+
+static int on_spawn(struct launcher *l, void *link, struct control_msg *msg)
+{
+	struct spawn_request *request;
+	struct waiting *w;
+	struct cursor body;
+	uint32_t token;
+	int rc, error;
+
+	cursor_init(&body, msg->body, msg->body_len);
+	rc = spawn_unpack(&body, &request);
+	if (rc)
+		return rc;
+	if (!cursor_done(&body)) {
+		rc = -EPROTO;
+		goto out;
+	}
+	w = wait_for(l, link, msg);
+	if (!w) {
+		reply(l, link, msg->origin, msg->id, PMI_RC_NOMEM,
+		      "too many spawns are in progress");
+		goto out;
+	}
+	token = w->token;
+	error = l->ops.spawn(l->arg, token, request);
+	if (error)
+		launcher_spawned(l, token, PMI_RC_FAIL, strerror(-error));
+out:
+	spawn_free(request);
+	return rc;
+}
+
+void launcher_spawned(struct launcher *l, uint32_t token, int code,
+		      const char *text)
+{
+	answer(l, token, code, text);
+}
+
+/* ---- names ---- */
+
+static struct name *find_name(struct launcher *l, const char *name)
+{
+	struct name *n;
+
+	HASH_FIND_STR(l->names, name, n);
+	return n;
+}
+
+/* Takes the strings out of `msg`. False when there is no memory. */
+static bool add_name(struct launcher *l, struct control_msg *msg)
+{
+	struct name *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return false;
+	n->name = msg->name;
+	n->port = msg->text;
+	HASH_ADD_KEYPTR(hh, l->names, n->name, strlen(n->name), n);
+	if (!find_name(l, msg->name)) {
+		free(n); /* the table could not grow */
+		return false;
+	}
+	msg->name = msg->text = NULL;
+	return true;
+}
+
+static enum pmi_rc publish(struct launcher *l, struct control_msg *msg,
+			   const char **text)
+{
+	if (msg->name[0] == '\0') {
+		*text = "an empty name cannot be published";
+		return PMI_RC_INVALID_ARG;
+	}
+	if (find_name(l, msg->name)) {
+		*text = "the name is published already";
+		return PMI_RC_FAIL;
+	}
+	if (HASH_COUNT(l->names) >= LAUNCHER_NAMES_MAX) {
+		*text = "too many names are published";
+		return PMI_RC_NOMEM;
+	}
+	if (!add_name(l, msg)) {
+		*text = "no memory for the name";
+		return PMI_RC_NOMEM;
+	}
+	return PMI_RC_OK;
+}
+
+static enum pmi_rc unpublish(struct launcher *l, struct control_msg *msg,
+			     const char **text)
+{
+	struct name *n = find_name(l, msg->name);
+
+	if (!n) {
+		*text = "the name is not published";
+		return PMI_RC_FAIL;
+	}
+	free_name(l, n);
+	return PMI_RC_OK;
+}
+
+static enum pmi_rc lookup(struct launcher *l, struct control_msg *msg,
+			  const char **text)
+{
+	struct name *n = find_name(l, msg->name);
+
+	*text = n ? n->port : "the name is not published";
+	return n ? PMI_RC_OK : PMI_RC_FAIL;
+}
+
+/* The parent's srun keeps the names: ask it, under our token. */
+static void forward(struct launcher *l, void *link, struct control_msg *msg)
+{
+	struct waiting *w = wait_for(l, link, msg);
+	uint32_t token;
+	struct buf frame;
+	int rc;
+
+	if (!w) {
+		reply(l, link, msg->origin, msg->id, PMI_RC_NOMEM,
+		      "too many name requests are in progress");
+		return;
+	}
+	token = w->token;
+	msg->id = token;
+	buf_init(&frame, CONTROL_FRAME_MAX);
+	rc = control_pack(&frame, msg);
+	if (!rc)
+		rc = l->ops.forward(l->arg, token, frame.data, frame.len);
+	buf_free(&frame);
+	if (rc)
+		launcher_forwarded(l, token, NULL, 0);
+}
+
+void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
+			size_t len)
+{
+	struct control_msg msg;
+
+	if (len == 0 || control_unpack(data, len, &msg)) {
+		answer(l, token, PMI_RC_FAIL,
+		       "the srun that spawned this step cannot be reached");
+		return;
+	}
+	answer(l, token, msg.code, msg.text);
+	control_free(&msg);
+}
+
+static int on_name(struct launcher *l, void *link, struct control_msg *msg,
+		   enum pmi_rc (*serve)(struct launcher *l,
+					struct control_msg *msg,
+					const char **text))
+{
+	const char *text = "";
+	enum pmi_rc code;
+
+	if (l->ops.forward) {
+		forward(l, link, msg);
+		return 0;
+	}
+	code = serve(l, msg, &text);
+	reply(l, link, msg->origin, msg->id, code, text);
+	return 0;
+}
+
+static int on_publish(struct launcher *l, void *link, struct control_msg *msg)
+{
+	return on_name(l, link, msg, publish);
+}
+
+static int on_unpublish(struct launcher *l, void *link,
+			struct control_msg *msg)
+{
+	return on_name(l, link, msg, unpublish);
+}
+
+static int on_lookup(struct launcher *l, void *link, struct control_msg *msg)
+{
+	return on_name(l, link, msg, lookup);
+}
+
+/* ---- what needs no answer ---- */
+
+static int on_abort(struct launcher *l, void *link, struct control_msg *msg)
+{
+	if (!l->aborted)
+		l->ops.abort(l->arg, msg->rank, msg->code, msg->text);
+	l->aborted = true;
+	return 0;
+}
+
+static int on_report(struct launcher *l, void *link, struct control_msg *msg)
+{
+	l->ops.report(l->arg, msg->text);
+	return 0;
+}
+
+static int on_ready(struct launcher *l, void *link, struct control_msg *msg)
+{
+	if (!l->ready)
+		l->ops.ready(l->arg);
+	l->ready = true;
+	return 0;
+}
+
+/* ---- links ---- */
+
+static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
+					    struct control_msg *msg) = {
+	[CONTROL_SPAWN] = on_spawn,
+	[CONTROL_PUBLISH] = on_publish,
+	[CONTROL_UNPUBLISH] = on_unpublish,
+	[CONTROL_LOOKUP] = on_lookup,
+	[CONTROL_ABORT] = on_abort,
+	[CONTROL_REPORT] = on_report,
+	[CONTROL_READY] = on_ready,
+	/* no CONTROL_REPLY: nobody is asked */
+};
+
+int launcher_receive(struct launcher *l, void *link, const void *data,
+		     size_t len)
+{
+	struct control_msg msg;
+	int rc = control_unpack(data, len, &msg);
+
+	if (rc)
+		return rc;
+	rc = handlers[msg.type] ? handlers[msg.type](l, link, &msg) : -EPROTO;
+	control_free(&msg);
+	return rc;
+}
+
+void launcher_link_lost(struct launcher *l, void *link)
+{
+	struct waiting *w, *next;
+
+	HASH_ITER(hh, l->waiting, w, next) {
+		if (w->link == link)
+			w->link = NULL;
+	}
+}

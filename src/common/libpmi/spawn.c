@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Spawn requests: built field by field, and their wire form between agents and
+ * srun. What a client says is read in spawn-parse.c.
+ *
+ * Memory grows with the strings that are really there, never with a count that
+ * somebody sent.
+ */
+#include "libpmi/spawn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRING_COST 16 /* bytes charged for a string beside its own */
+
+struct spawn_request *spawn_new(void)
+{
+	return calloc(1, sizeof(struct spawn_request));
+}
+
+static void free_pairs(struct spawn_pair *pairs, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		free(pairs[i].key);
+		free(pairs[i].value);
+	}
+	free(pairs);
+}
+
+static void free_command(struct spawn_command *c)
+{
+	free(c->program);
+	for (uint32_t i = 0; i < c->argc; i++)
+		free(c->argv[i]);
+	free(c->argv);
+	free_pairs(c->info, c->ninfo);
+}
+
+void spawn_free(struct spawn_request *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->ncommands; i++)
+		free_command(&s->commands[i]);
+	free(s->commands);
+	free_pairs(s->preput, s->npreput);
+	free(s);
+}
+
+/* A copy of a string that came from outside, charged to the request. */
+static int copy_string(struct spawn_request *s, const char *data, size_t len,
+		       char **out)
+{
+	if (len > SPAWN_STRING_MAX || (len && memchr(data, '\0', len)))
+		return -EINVAL;
+	if (len + STRING_COST > SPAWN_BYTES_MAX - s->bytes)
+		return -EINVAL;
+	*out = malloc(len + 1);
+	if (!*out)
+		return -ENOMEM;
+	if (len)
+		memcpy(*out, data, len);
+	(*out)[len] = '\0';
+	s->bytes += len + STRING_COST;
+	return 0;
+}
+
+/* Room for one more element of `size` bytes after `count` ones. */
+static int grow(void *array, size_t count, size_t size)
+{
+	void **data = array;
+	void *bigger;
+
+	if (count & (count - 1)) /* filled up only at powers of two */
+		return 0;
+	bigger = realloc(*data, (count ? 2 * count : 1) * size);
+	if (!bigger)
+		return -ENOMEM;
+	*data = bigger;
+	return 0;
+}
+
+int spawn_add_command(struct spawn_request *s)
+{
+	struct spawn_command c = { 0 };
+	int rc;
+
+	if (s->ncommands == SPAWN_COMMANDS_MAX)
+		return -EINVAL;
+	rc = grow(&s->commands, s->ncommands, sizeof(*s->commands));
+	if (rc)
+		return rc;
+	c.argv = calloc(1, sizeof(*c.argv));
+	if (!c.argv)
+		return -ENOMEM;
+	s->commands[s->ncommands++] = c;
+	return 0;
+}
+
+static struct spawn_command *last_command(struct spawn_request *s)
+{
+	return s->ncommands ? &s->commands[s->ncommands - 1] : NULL;
+}
+
+int spawn_set_program(struct spawn_request *s, const char *data, size_t len)
+{
+	struct spawn_command *c = last_command(s);
+
+	if (!c || c->program || len == 0)
+		return -EINVAL;
+	return copy_string(s, data, len, &c->program);
+}
+
+int spawn_set_nprocs(struct spawn_request *s, uint64_t nprocs)
+{
+	struct spawn_command *c = last_command(s);
+
+	if (!c || c->nprocs || nprocs == 0)
+		return -EINVAL;
+	if (nprocs > SPAWN_PROCS_MAX - spawn_procs(s))
+		return -EINVAL;
+	c->nprocs = nprocs;
+	return 0;
+}
+
+int spawn_add_arg(struct spawn_request *s, const char *data, size_t len)
+{
+	struct spawn_command *c = last_command(s);
+	int rc;
+
+	if (!c || c->argc == SPAWN_ARGS_MAX)
+		return -EINVAL;
+	rc = grow(&c->argv, c->argc + 1, sizeof(*c->argv)); /* with the NULL */
+	if (!rc)
+		rc = copy_string(s, data, len, &c->argv[c->argc]);
+	if (rc)
+		return rc;
+	c->argv[++c->argc] = NULL;
+	return 0;
+}
+
+static int add_pair(struct spawn_request *s, struct spawn_pair **pairs,
+		    uint32_t *count, uint32_t max, const struct pmi_field *f)
+{
+	struct spawn_pair pair;
+	int rc;
+
+	if (*count == max || f->key_len == 0)
+		return -EINVAL;
+	rc = grow(pairs, *count, sizeof(**pairs));
+	if (rc)
+		return rc;
+	rc = copy_string(s, f->key, f->key_len, &pair.key);
+	if (rc)
+		return rc;
+	rc = copy_string(s, f->value, f->value_len, &pair.value);
+	if (rc) {
+		free(pair.key);
+		return rc;
+	}
+	(*pairs)[(*count)++] = pair;
+	return 0;
+}
+
+int spawn_add_info(struct spawn_request *s, const struct pmi_field *pair)
+{
+	struct spawn_command *c = last_command(s);
+
+	if (!c)
+		return -EINVAL;
+	return add_pair(s, &c->info, &c->ninfo, SPAWN_INFO_MAX, pair);
+}
+
+int spawn_add_preput(struct spawn_request *s, const struct pmi_field *pair)
+{
+	return add_pair(s, &s->preput, &s->npreput, SPAWN_PREPUT_MAX, pair);
+}
+
+uint32_t spawn_procs(const struct spawn_request *s)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < s->ncommands; i++)
+		sum += s->commands[i].nprocs;
+	return sum;
+}
+
+const char *spawn_info(const struct spawn_command *c, const char *key)
+{
+	for (uint32_t i = 0; i < c->ninfo; i++) {
+		if (!strcmp(c->info[i].key, key))
+			return c->info[i].value;
+	}
+	return NULL;
+}
+
+/*
+ * Wire form: u32 commands, each: u32 processes, program, u32 arguments, each a
+ * string, pairs of info; then pairs of preput. Pairs: u32 count, each key and
+ * value. Strings as pack_bytes.
+ */
+static int pack_pairs(struct buf *b, const struct spawn_pair *pairs,
+		      uint32_t count)
+{
+	int rc = pack_u32(b, count);
+
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		rc = pack_str(b, pairs[i].key);
+		if (!rc)
+			rc = pack_str(b, pairs[i].value);
+	}
+	return rc;
+}
+
+static int pack_command(struct buf *b, const struct spawn_command *c)
+{
+	int rc = pack_u32(b, c->nprocs);
+
+	if (!rc)
+		rc = pack_str(b, c->program);
+	if (!rc)
+		rc = pack_u32(b, c->argc);
+	for (uint32_t i = 0; !rc && i < c->argc; i++)
+		rc = pack_str(b, c->argv[i]);
+	if (!rc)
+		rc = pack_pairs(b, c->info, c->ninfo);
+	return rc;
+}
+
+int spawn_pack(struct buf *b, const struct spawn_request *s)
+{
+	size_t start = b->len;
+	int rc = pack_u32(b, s->ncommands);
+
+	for (uint32_t i = 0; !rc && i < s->ncommands; i++)
+		rc = pack_command(b, &s->commands[i]);
+	if (!rc)
+		rc = pack_pairs(b, s->preput, s->npreput);
+	if (rc)
+		b->len = start;
+	return rc;
+}
+
+static int unpack_pairs(struct cursor *c, struct spawn_request *s,
+			int (*add)(struct spawn_request *s,
+				   const struct pmi_field *pair))
+{
+	uint32_t count = unpack_u32(c);
+	int rc = cursor_ok(c) ? 0 : -EPROTO;
+
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		size_t key_len, value_len;
+		const char *key = unpack_bytes(c, SPAWN_STRING_MAX, &key_len);
+		const char *value = unpack_bytes(c, SPAWN_STRING_MAX, &value_len);
+		struct pmi_field pair = {
+			.key = key, .key_len = key_len,
+			.value = value, .value_len = value_len,
+		};
+
+		rc = cursor_ok(c) ? add(s, &pair) : -EPROTO;
+	}
+	return rc;
+}
+
+static int unpack_program(struct cursor *c, struct spawn_request *s)
+{
+	uint32_t nprocs = unpack_u32(c);
+	size_t len;
+	const char *program = unpack_bytes(c, SPAWN_STRING_MAX, &len);
+	int rc;
+
+	if (!cursor_ok(c))
+		return -EPROTO;
+	rc = spawn_add_command(s);
+	if (!rc)
+		rc = spawn_set_nprocs(s, nprocs);
+	return rc ? rc : spawn_set_program(s, program, len);
+}
+
+static int unpack_args(struct cursor *c, struct spawn_request *s)
+{
+	uint32_t count = unpack_u32(c);
+	int rc = cursor_ok(c) ? 0 : -EPROTO;
+
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		size_t len;
+		const char *arg = unpack_bytes(c, SPAWN_STRING_MAX, &len);
+
+		rc = cursor_ok(c) ? spawn_add_arg(s, arg, len) : -EPROTO;
+	}
+	return rc;
+}
+
+static int unpack_request(struct cursor *c, struct spawn_request *s)
+{
+	uint32_t count = unpack_u32(c);
+	int rc = cursor_ok(c) && count ? 0 : -EPROTO;
+
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		rc = unpack_program(c, s);
+		if (!rc)
+			rc = unpack_args(c, s);
+		if (!rc)
+			rc = unpack_pairs(c, s, spawn_add_info);
+	}
+	return rc ? rc : unpack_pairs(c, s, spawn_add_preput);
+}
+
+int spawn_unpack(struct cursor *c, struct spawn_request **out)
+{
+	struct spawn_request *s = spawn_new();
+	int rc = s ? unpack_request(c, s) : -ENOMEM;
+
+	if (rc) {
+		spawn_free(s);
+		return rc == -ENOMEM ? rc : -EPROTO;
+	}
+	*out = s;
+	return 0;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* srun's half of the engine: names, spawns, aborts, and a parent's srun. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libpmi/launcher.h"
+#include "libpmi/server.h"
+
+#define SPAWNS_SEEN 8
+
+/* What the launcher asked its host to do. */
+struct fixture {
+	struct launcher *launcher;
+	struct control_msg reply; /* the last one */
+	void *reply_link;
+	unsigned replies;
+	uint32_t tokens[SPAWNS_SEEN]; /* of spawns and forwarded requests */
+	unsigned spawns, forwards;
+	int spawn_rc;
+	unsigned aborts, reports, readies;
+	uint32_t abort_rank;
+	char text[64];
+};
+
+static void on_reply(void *arg, void *link, const void *data, size_t len)
+{
+	struct fixture *f = arg;
+
+	control_free(&f->reply);
+	assert_int_equal(control_unpack(data, len, &f->reply), 0);
+	assert_int_equal(f->reply.type, CONTROL_REPLY);
+	f->reply_link = link;
+	f->replies++;
+}
+
+static int on_spawn(void *arg, uint32_t token,
+		    const struct spawn_request *request)
+{
+	struct fixture *f = arg;
+
+	if (f->spawns < SPAWNS_SEEN)
+		f->tokens[f->spawns] = token;
+	f->spawns++;
+	snprintf(f->text, sizeof(f->text), "%s", request->commands[0].program);
+	return f->spawn_rc;
+}
+
+static void on_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	struct fixture *f = arg;
+
+	f->aborts++;
+	f->abort_rank = rank;
+}
+
+static void on_report(void *arg, const char *text)
+{
+	struct fixture *f = arg;
+
+	f->reports++;
+	snprintf(f->text, sizeof(f->text), "%s", text);
+}
+
+static void on_ready(void *arg)
+{
+	struct fixture *f = arg;
+
+	f->readies++;
+}
+
+static int on_forward(void *arg, uint32_t token, const void *data, size_t len)
+{
+	struct fixture *f = arg;
+	struct control_msg msg;
+
+	f->tokens[f->forwards++] = token;
+	assert_int_equal(control_unpack(data, len, &msg), 0);
+	assert_int_equal(msg.id, token);
+	snprintf(f->text, sizeof(f->text), "%s", msg.name);
+	control_free(&msg);
+	return f->spawn_rc;
+}
+
+static void setup(struct fixture *f, bool has_parent)
+{
+	const struct launcher_ops ops = {
+		.reply = on_reply,
+		.spawn = on_spawn,
+		.abort = on_abort,
+		.report = on_report,
+		.ready = on_ready,
+		.forward = has_parent ? on_forward : NULL,
+	};
+
+	memset(f, 0, sizeof(*f));
+	assert_int_equal(launcher_create(&f->launcher, &ops, f, NULL), 0);
+}
+
+static void teardown(struct fixture *f)
+{
+	control_free(&f->reply);
+	launcher_destroy(f->launcher);
+}
+
+static int receive(struct fixture *f, void *link, const struct control_msg *msg)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, CONTROL_FRAME_MAX);
+	assert_int_equal(control_pack(&b, msg), 0);
+	rc = launcher_receive(f->launcher, link, b.data, b.len);
+	buf_free(&b);
+	return rc;
+}
+
+static int link_a, link_b; /* their addresses stand for links */
+
+/* Send a name request and return the code of its reply. */
+static int ask(struct fixture *f, enum control_type type, const char *name,
+	       const char *port)
+{
+	const struct control_msg msg = {
+		.type = type, .origin = 3, .id = 77,
+		.name = (char *)name, .text = (char *)port,
+	};
+	unsigned before = f->replies;
+
+	assert_int_equal(receive(f, &link_a, &msg), 0);
+	assert_int_equal(f->replies, before + 1);
+	assert_ptr_equal(f->reply_link, &link_a);
+	assert_int_equal(f->reply.origin, 3);
+	assert_int_equal(f->reply.id, 77);
+	return f->reply.code;
+}
+
+static void names_are_published_and_found(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_not_equal(ask(&f, CONTROL_LOOKUP, "a", NULL), 0);
+	assert_string_not_equal(f.reply.text, "");
+	assert_int_equal(ask(&f, CONTROL_PUBLISH, "a", "port of a"), 0);
+	assert_int_equal(ask(&f, CONTROL_PUBLISH, "b", "port of b"), 0);
+	assert_int_equal(ask(&f, CONTROL_LOOKUP, "a", NULL), 0);
+	assert_string_equal(f.reply.text, "port of a");
+	assert_int_equal(ask(&f, CONTROL_LOOKUP, "b", NULL), 0);
+	assert_string_equal(f.reply.text, "port of b");
+	assert_int_equal(ask(&f, CONTROL_UNPUBLISH, "a", NULL), 0);
+	assert_int_not_equal(ask(&f, CONTROL_LOOKUP, "a", NULL), 0);
+	assert_int_not_equal(ask(&f, CONTROL_UNPUBLISH, "a", NULL), 0);
+	assert_int_equal(ask(&f, CONTROL_LOOKUP, "b", NULL), 0);
+	teardown(&f);
+}
+
+static void a_name_is_published_once(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_equal(ask(&f, CONTROL_PUBLISH, "a", "first"), 0);
+	assert_int_not_equal(ask(&f, CONTROL_PUBLISH, "a", "second"), 0);
+	assert_int_equal(ask(&f, CONTROL_LOOKUP, "a", NULL), 0);
+	assert_string_equal(f.reply.text, "first");
+	assert_int_not_equal(ask(&f, CONTROL_PUBLISH, "", "x"), 0);
+	teardown(&f);
+}
+
+static void names_have_a_limit(void **state)
+{
+	struct fixture f;
+	char name[16];
+
+	setup(&f, false);
+	for (int i = 0; i < LAUNCHER_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(ask(&f, CONTROL_PUBLISH, name, "p"), 0);
+	}
+	assert_int_not_equal(ask(&f, CONTROL_PUBLISH, "one more", "p"), 0);
+	assert_int_equal(ask(&f, CONTROL_UNPUBLISH, "0", NULL), 0);
+	assert_int_equal(ask(&f, CONTROL_PUBLISH, "one more", "p"), 0);
+	teardown(&f);
+}
+
+/* ---- spawn ---- */
+
+static void request_spawn(struct fixture *f, void *link, uint32_t id)
+{
+	struct control_msg msg = {
+		.type = CONTROL_SPAWN, .origin = 9, .id = id,
+	};
+	struct spawn_request *s = spawn_new();
+	struct buf body;
+
+	spawn_add_command(s);
+	spawn_set_program(s, "worker", 6);
+	spawn_set_nprocs(s, 2);
+	buf_init(&body, CONTROL_BODY_MAX);
+	assert_int_equal(spawn_pack(&body, s), 0);
+	msg.body = body.data;
+	msg.body_len = body.len;
+	assert_int_equal(receive(f, link, &msg), 0);
+	buf_free(&body);
+	spawn_free(s);
+}
+
+static void spawns_are_answered_when_they_end(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	request_spawn(&f, &link_a, 1);
+	request_spawn(&f, &link_b, 2);
+	assert_int_equal(f.spawns, 2);
+	assert_string_equal(f.text, "worker");
+	assert_int_equal(f.replies, 0);
+	launcher_spawned(f.launcher, f.tokens[1], 0, "12.3");
+	assert_int_equal(f.replies, 1);
+	assert_ptr_equal(f.reply_link, &link_b);
+	assert_int_equal(f.reply.origin, 9);
+	assert_int_equal(f.reply.id, 2);
+	assert_int_equal(f.reply.code, 0);
+	assert_string_equal(f.reply.text, "12.3");
+	launcher_spawned(f.launcher, f.tokens[0], PMI_RC_FAIL, "no such file");
+	assert_int_equal(f.replies, 2);
+	assert_int_equal(f.reply.id, 1);
+	assert_int_equal(f.reply.code, PMI_RC_FAIL);
+	launcher_spawned(f.launcher, f.tokens[0], 0, "twice");
+	launcher_spawned(f.launcher, 4711, 0, "unknown");
+	assert_int_equal(f.replies, 2);
+	teardown(&f);
+}
+
+static void a_spawn_that_cannot_start_is_answered(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	f.spawn_rc = -ENOENT;
+	request_spawn(&f, &link_a, 1);
+	assert_int_equal(f.replies, 1);
+	assert_int_not_equal(f.reply.code, 0);
+	assert_string_not_equal(f.reply.text, "");
+	teardown(&f);
+}
+
+static void nothing_is_sent_on_a_lost_link(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	request_spawn(&f, &link_a, 1);
+	request_spawn(&f, &link_b, 1);
+	launcher_link_lost(f.launcher, &link_a);
+	launcher_spawned(f.launcher, f.tokens[0], 0, "12.3");
+	assert_int_equal(f.replies, 0);
+	launcher_spawned(f.launcher, f.tokens[1], 0, "12.4");
+	assert_int_equal(f.replies, 1);
+	teardown(&f);
+}
+
+static void spawns_in_progress_have_a_limit(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	for (int i = 0; i < LAUNCHER_SPAWNS_MAX; i++)
+		request_spawn(&f, &link_a, i);
+	assert_int_equal(f.replies, 0);
+	request_spawn(&f, &link_a, 5000);
+	assert_int_equal(f.replies, 1);
+	assert_int_equal(f.reply.id, 5000);
+	assert_int_not_equal(f.reply.code, 0);
+	assert_int_equal(f.spawns, LAUNCHER_SPAWNS_MAX);
+	launcher_spawned(f.launcher, f.tokens[0], 0, "");
+	request_spawn(&f, &link_a, 5001);
+	assert_int_equal(f.spawns, LAUNCHER_SPAWNS_MAX + 1);
+	teardown(&f);
+}
+
+/* ---- what is not answered ---- */
+
+static void aborts_and_ready_count_once_and_reports_each(void **state)
+{
+	struct control_msg abort = { .type = CONTROL_ABORT, .rank = 5 };
+	const struct control_msg report = {
+		.type = CONTROL_REPORT, .text = "fence 3 waits",
+	};
+	const struct control_msg ready = { .type = CONTROL_READY };
+	struct fixture f;
+
+	setup(&f, false);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(receive(&f, &link_a, &abort), 0);
+		assert_int_equal(receive(&f, &link_a, &report), 0);
+		assert_int_equal(receive(&f, &link_a, &ready), 0);
+		abort.rank++;
+	}
+	assert_int_equal(f.aborts, 1);
+	assert_int_equal(f.abort_rank, 5);
+	assert_int_equal(f.reports, 3);
+	assert_string_equal(f.text, "fence 3 waits");
+	assert_int_equal(f.readies, 1);
+	assert_int_equal(f.replies, 0);
+	teardown(&f);
+}
+
+static void nonsense_breaks_the_link(void **state)
+{
+	const struct control_msg reply = { .type = CONTROL_REPLY };
+	struct control_msg spawn = { .type = CONTROL_SPAWN };
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_equal(launcher_receive(f.launcher, &link_a, "x", 1), -EPROTO);
+	assert_int_equal(receive(&f, &link_a, &reply), -EPROTO);
+	assert_int_equal(receive(&f, &link_a, &spawn), -EPROTO);
+	spawn.body = "\1\0\0\0\1\0\0\0\1\0\0\0a\0\0\0\0\0\0\0\0\0\0\0\0tail";
+	spawn.body_len = 13 + 12 + 4;
+	assert_int_equal(receive(&f, &link_a, &spawn), -EPROTO);
+	assert_int_equal(f.spawns, 0);
+	spawn.body_len -= 4;
+	assert_int_equal(receive(&f, &link_a, &spawn), 0);
+	assert_int_equal(f.spawns, 1);
+	teardown(&f);
+}
+
+/* ---- a step that was spawned ---- */
+
+static void parent_answers(struct fixture *f, unsigned n, int code,
+			   const char *text)
+{
+	const struct control_msg msg = {
+		.type = CONTROL_REPLY, .origin = 0, .id = f->tokens[n],
+		.code = code, .text = (char *)text,
+	};
+	struct buf b;
+
+	buf_init(&b, CONTROL_FRAME_MAX);
+	assert_int_equal(control_pack(&b, &msg), 0);
+	launcher_forwarded(f->launcher, f->tokens[n], b.data, b.len);
+	buf_free(&b);
+}
+
+static void names_of_a_spawned_step_are_its_parents(void **state)
+{
+	struct control_msg msg = {
+		.type = CONTROL_LOOKUP, .origin = 6, .id = 8, .name = "server",
+	};
+	struct fixture f;
+
+	setup(&f, true);
+	assert_int_equal(receive(&f, &link_a, &msg), 0);
+	assert_int_equal(f.forwards, 1);
+	assert_string_equal(f.text, "server");
+	msg.id = 9;
+	assert_int_equal(receive(&f, &link_a, &msg), 0);
+	assert_int_equal(f.replies, 0);
+	parent_answers(&f, 1, 0, "port");
+	assert_int_equal(f.replies, 1);
+	assert_int_equal(f.reply.origin, 6);
+	assert_int_equal(f.reply.id, 9);
+	assert_int_equal(f.reply.code, 0);
+	assert_string_equal(f.reply.text, "port");
+	launcher_forwarded(f.launcher, f.tokens[0], NULL, 0);
+	assert_int_equal(f.replies, 2);
+	assert_int_equal(f.reply.id, 8);
+	assert_int_not_equal(f.reply.code, 0);
+	teardown(&f);
+}
+
+static void a_parent_that_is_gone_fails_the_request(void **state)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	f.spawn_rc = -EPIPE;
+	assert_int_not_equal(ask(&f, CONTROL_PUBLISH, "a", "p"), 0);
+	teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_published_and_found),
+		cmocka_unit_test(a_name_is_published_once),
+		cmocka_unit_test(names_have_a_limit),
+		cmocka_unit_test(spawns_are_answered_when_they_end),
+		cmocka_unit_test(a_spawn_that_cannot_start_is_answered),
+		cmocka_unit_test(nothing_is_sent_on_a_lost_link),
+		cmocka_unit_test(spawns_in_progress_have_a_limit),
+		cmocka_unit_test(aborts_and_ready_count_once_and_reports_each),
+		cmocka_unit_test(nonsense_breaks_the_link),
+		cmocka_unit_test(names_of_a_spawned_step_are_its_parents),
+		cmocka_unit_test(a_parent_that_is_gone_fails_the_request),
+	};
+
+	return cmocka_run_group_tests_name("launcher", tests, NULL, NULL);
+}
