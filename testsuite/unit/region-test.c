@@ -238,8 +238,8 @@ static void a_full_region_keeps_what_it_has(void **state)
 	size_t used;
 	int g, rc = 0;
 
-	assert_int_equal(region_publish_gather(w, image->data, image->len, 0,
-					       &at, &len), 0);
+	assert_int_equal(region_publish_gather(w, image->data, image->len,
+					       16000, &at, &len), 0);
 	for (g = 0; rc == 0; g++) {
 		used = region_writer_used(w);
 		snprintf(prefix, sizeof(prefix), "g%d-", g);

@@ -32,7 +32,7 @@
 #define REGION_VERSION 1
 #define REGION_SIZE_DEFAULT ((size_t)1 << 30) /* reserved, not used, bytes */
 #define REGION_SIZE_MIN ((size_t)1 << 16)
-#define REGION_CHAIN_MAX 4
+#define REGION_CHAIN_MAX 8
 
 /* ---- writer: the agent; one thread ---- */
 

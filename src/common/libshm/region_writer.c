@@ -15,13 +15,6 @@
 #include "libshm/region_layout.h"
 #include "libshm/region_memory.h"
 
-/*
- * A merge takes in older indexes as long as they are at most so many times
- * larger than what it has so far. Simulated for 20 to 10000 equal generations:
- * 3 copies least over that range.
- */
-#define MERGE_FACTOR 3
-
 struct region_writer {
 	struct region_memory memory;
 	struct extents free;
@@ -183,13 +176,17 @@ static int add_image(struct region_writer *w, struct publication *p,
 	return 0;
 }
 
-/* How many of the newest indexes to merge, and the keys in them. */
+/*
+ * How many of the newest indexes to merge, and the keys in them: older ones are
+ * taken in as long as that at most doubles the work, so that sizes grow
+ * geometrically and a key is copied O(log n) times.
+ */
 static uint32_t merge_width(const struct publication *p, uint64_t *keys)
 {
 	uint32_t n = 2;
 
 	*keys = (uint64_t)p->chain[0].count + p->chain[1].count;
-	while (n < p->count && p->chain[n].count <= MERGE_FACTOR * *keys)
+	while (n < p->count && p->chain[n].count <= *keys)
 		*keys += p->chain[n++].count;
 	return n;
 }
