@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The wire form of messages: round trips, truncation, nonsense. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libcoll/coll.h"
+
+static const struct coll_msg samples[] = {
+	{ .type = COLL_MSG_UP, .kind = COLL_FENCE, .seq = 7 },
+	{ .type = COLL_MSG_UP, .kind = COLL_GATHER, .seq = UINT32_MAX - 1 },
+	{ .type = COLL_MSG_UP, .kind = COLL_RING, .seq = 1,
+	  .count = 1ull << 40, .left_len = 17 },
+	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 0 },
+	{ .type = COLL_MSG_DOWN, .kind = COLL_GATHER, .seq = 3, .failed = true,
+	  .fault = { .reason = "no memory" } },
+	{ .type = COLL_MSG_DOWN, .kind = COLL_RING, .seq = 2, .count = 5,
+	  .total = 1ull << 50, .left_len = 3 },
+	{ .type = COLL_MSG_FAULT,
+	  .fault = { .from = { 1, COLL_NEVER, 3 },
+		     .reason = "rank 3 on node n1 was killed" } },
+	{ .type = COLL_MSG_FAULT, .fault = { .from = { 0, 0, 0 } } },
+};
+
+#define SAMPLES (sizeof(samples) / sizeof(samples[0]))
+
+static void assert_same(const struct coll_msg *a, const struct coll_msg *b)
+{
+	assert_int_equal(a->type, b->type);
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->seq, b->seq);
+	assert_int_equal(a->count, b->count);
+	assert_int_equal(a->total, b->total);
+	assert_int_equal(a->left_len, b->left_len);
+	assert_int_equal(a->failed, b->failed);
+	assert_memory_equal(a->fault.from, b->fault.from,
+			    sizeof(a->fault.from));
+	assert_string_equal(a->fault.reason, b->fault.reason);
+}
+
+static void comes_back_and_leaves_the_body(void **state)
+{
+	for (size_t i = 0; i < SAMPLES; i++) {
+		struct coll_msg msg;
+		struct cursor c;
+		struct buf b;
+
+		buf_init(&b, 4096);
+		assert_int_equal(coll_msg_pack(&b, &samples[i]), 0);
+		assert_int_equal(buf_puts(&b, "body"), 0);
+		cursor_init(&c, b.data, b.len);
+		assert_int_equal(coll_msg_unpack(&c, &msg), 0);
+		assert_same(&msg, &samples[i]);
+		assert_int_equal(cursor_left(&c), 4);
+		buf_free(&b);
+	}
+}
+
+static void refuses_every_truncation(void **state)
+{
+	for (size_t i = 0; i < SAMPLES; i++) {
+		struct buf b;
+
+		buf_init(&b, 4096);
+		assert_int_equal(coll_msg_pack(&b, &samples[i]), 0);
+		for (size_t len = 0; len < b.len; len++) {
+			char *exact = malloc(len + 1); /* for the sanitizer */
+			struct coll_msg msg;
+			struct cursor c;
+
+			memcpy(exact, b.data, len);
+			cursor_init(&c, exact, len);
+			assert_int_equal(coll_msg_unpack(&c, &msg), -EPROTO);
+			free(exact);
+		}
+		buf_free(&b);
+	}
+}
+
+static void a_full_buffer_stays_as_it_was(void **state)
+{
+	for (size_t i = 0; i < SAMPLES; i++) {
+		struct buf whole;
+
+		buf_init(&whole, 4096);
+		coll_msg_pack(&whole, &samples[i]);
+		for (size_t limit = 1; limit < whole.len; limit++) {
+			struct buf b;
+
+			buf_init(&b, limit);
+			buf_puts(&b, "x");
+			assert_int_equal(coll_msg_pack(&b, &samples[i]),
+					 -ENOBUFS);
+			assert_int_equal(b.len, 1);
+			buf_free(&b);
+		}
+		buf_free(&whole);
+	}
+}
+
+static int unpack(const void *data, size_t len, struct coll_msg *msg)
+{
+	struct cursor c;
+
+	cursor_init(&c, data, len);
+	return coll_msg_unpack(&c, msg);
+}
+
+static void refuses_nonsense(void **state)
+{
+	struct coll_msg msg;
+
+	/* no such type; no such kind; the number that means never */
+	assert_int_equal(unpack("\x03\x00\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(unpack("\xff\x00\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(unpack("\x00\x03\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(unpack("\x00\x00\xff\xff\xff\xff", 6, &msg), -EPROTO);
+	assert_int_equal(unpack("\x00\x00\x01\0\0\0", 6, &msg), 0);
+}
+
+static void refuses_a_reason_that_is_too_long(void **state)
+{
+	char reason[COLL_REASON_MAX + 1];
+	struct coll_msg msg;
+	struct buf b;
+
+	memset(reason, 'x', sizeof(reason));
+	for (size_t len = COLL_REASON_MAX - 1; len <= COLL_REASON_MAX; len++) {
+		buf_init(&b, 4096);
+		pack_u8(&b, COLL_MSG_FAULT);
+		for (int i = 0; i < COLL_KINDS; i++)
+			pack_u32(&b, 0);
+		pack_bytes(&b, reason, len);
+		assert_int_equal(unpack(b.data, b.len, &msg),
+				 len < COLL_REASON_MAX ? 0 : -EPROTO);
+		buf_free(&b);
+	}
+}
+
+static void a_reason_cannot_steer_a_terminal(void **state)
+{
+	struct coll_msg msg = { .type = COLL_MSG_FAULT };
+	struct buf b;
+
+	strcpy(msg.fault.reason, "a\x1b[2Jb\nc\x9b" "d");
+	buf_init(&b, 4096);
+	assert_int_equal(coll_msg_pack(&b, &msg), 0);
+	assert_int_equal(unpack(b.data, b.len, &msg), 0);
+	assert_string_equal(msg.fault.reason, "a?[2Jb?c?d");
+	buf_free(&b);
+}
+
+static void kinds_have_the_names_that_users_know(void **state)
+{
+	assert_string_equal(coll_kind_name(COLL_FENCE), "fence");
+	assert_string_equal(coll_kind_name(COLL_GATHER), "allgather");
+	assert_string_equal(coll_kind_name(COLL_RING), "ring");
+	assert_non_null(coll_kind_name(COLL_KINDS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(comes_back_and_leaves_the_body),
+		cmocka_unit_test(refuses_every_truncation),
+		cmocka_unit_test(a_full_buffer_stays_as_it_was),
+		cmocka_unit_test(refuses_nonsense),
+		cmocka_unit_test(refuses_a_reason_that_is_too_long),
+		cmocka_unit_test(a_reason_cannot_steer_a_terminal),
+		cmocka_unit_test(kinds_have_the_names_that_users_know),
+	};
+
+	return cmocka_run_group_tests_name("coll-msg", tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A step in memory for the tests of libcoll: one struct coll a node, links
+ * that keep order and are slow at random, and ranks that check what they get.
+ * Messages cross a link in their wire form.
+ */
+#ifndef PMI2X_COLL_NET_H
+#define PMI2X_COLL_NET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libcoll/coll.h"
+
+#define NET_SEQ_MAX 1100 /* collectives of a kind that a rank may enter */
+
+enum net_outcome { NET_NONE, NET_WAITING, NET_DONE, NET_FAILED };
+
+struct net_frame {
+	struct net_frame *next;
+	struct payload *bytes;
+	size_t header_len;
+	bool has_body;
+};
+
+/* One direction between a node and its parent. */
+struct net_link {
+	uint32_t from, to;
+	bool dead;     /* new messages vanish */
+	bool detected; /* the receiver has been told: old ones vanish too */
+	struct net_frame *head, *tail;
+};
+
+struct net_rank {
+	bool gone;
+	uint8_t outcome[COLL_KINDS][NET_SEQ_MAX];
+};
+
+struct net_node {
+	struct net *net;
+	uint32_t position;
+	struct coll *coll;
+};
+
+struct net {
+	uint32_t nnodes, nranks, width;
+	struct layout *layout;
+	struct net_node *nodes;
+	struct net_rank *ranks;
+	struct net_link *links; /* 2 * position: up from it; + 1: down to it */
+	uint64_t seed;
+	uint32_t faults_sent;   /* fault messages, ever */
+	uint32_t combine_fails; /* fence of this number cannot be combined */
+	char reason[COLL_REASON_MAX]; /* of the last failure told to a rank */
+	void (*inside)(bool inside);  /* around calls of libcoll; may be NULL */
+};
+
+/* A random layout of `nranks` ranks; rank r on node r * nnodes / nranks when
+ * `seed` is 0. */
+struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
+		    uint64_t seed);
+void net_free(struct net *net);
+
+uint32_t net_random(struct net *net, uint32_t below);
+
+/* The rank enters its next collective: the error of libcoll, or 0. */
+int net_enter(struct net *net, enum coll_kind kind, uint32_t rank);
+uint32_t net_entered(const struct net *net, enum coll_kind kind, uint32_t rank);
+void net_rank_gone(struct net *net, uint32_t rank, bool clean);
+
+/* Deliver one message of a random link; false when there is none. */
+bool net_deliver(struct net *net);
+void net_deliver_all(struct net *net);
+
+/*
+ * The connection of `position` with its parent breaks: of what is under way some
+ * arrives, some does not. Each end must be told with net_detect.
+ */
+void net_break(struct net *net, uint32_t position);
+/* The end that receives on `link` notices. Idempotent. */
+void net_detect(struct net *net, struct net_link *link);
+
+/* Give a node a message as if `from` had sent it. */
+int net_inject(struct net *net, uint32_t from, uint32_t to,
+	       const struct coll_msg *msg, const char *body);
+
+enum net_outcome net_outcome(const struct net *net, enum coll_kind kind,
+			     uint32_t rank, uint32_t seq);
+/* Nothing is pending, and whatever any rank has entered has ended. */
+void net_assert_settled(const struct net *net);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives without memory: each allocation of a history fails in turn, alone
+ * or with all after it, and still everything that was entered ends.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "coll-net.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static struct {
+	bool armed;     /* inside libcoll */
+	bool for_good;  /* once it has failed it goes on failing */
+	uint32_t count; /* allocations so far */
+	uint32_t fail;  /* the one that fails, from 1; 0: none */
+} memory;
+
+static bool refused(void)
+{
+	if (!memory.armed || !memory.fail)
+		return false;
+	memory.count++;
+	return memory.for_good ? memory.count >= memory.fail :
+				 memory.count == memory.fail;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return refused() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return refused() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return refused() ? NULL : __real_realloc(p, size);
+}
+
+static void inside(bool yes)
+{
+	memory.armed = yes;
+}
+
+/* A host ends a rank that it cannot let enter. */
+static void enter(struct net *net, enum coll_kind kind, uint32_t rank)
+{
+	int rc;
+
+	if (net->ranks[rank].gone)
+		return;
+	rc = net_enter(net, kind, rank);
+	if (rc == -ENOMEM)
+		net_rank_gone(net, rank, false);
+	else
+		assert_int_equal(rc, 0);
+}
+
+static void history(void)
+{
+	struct net *net = net_new(7, 10, 2, 3);
+
+	net->inside = inside;
+	for (uint32_t s = 0; s < 2; s++)
+		for (uint32_t r = 0; r < net->nranks; r++)
+			for (int kind = 0; kind < COLL_KINDS; kind++) {
+				enter(net, kind, r);
+				net_deliver(net);
+			}
+	net_deliver_all(net);
+	net_rank_gone(net, 4, true);
+	for (uint32_t r = 0; r < net->nranks; r++)
+		for (int kind = 0; kind < COLL_KINDS; kind++)
+			enter(net, kind, r);
+	net_deliver_all(net);
+	net_assert_settled(net);
+	net_free(net);
+}
+
+static void fail_each(bool for_good)
+{
+	uint32_t fail = 0;
+
+	do {
+		memory.count = 0;
+		memory.for_good = for_good;
+		memory.fail = ++fail;
+		history();
+	} while (memory.count >= fail);
+	assert_true(fail > 100); /* it did allocate */
+}
+
+static void survives_each_failure(void **state)
+{
+	fail_each(false);
+}
+
+static void survives_when_there_is_no_more(void **state)
+{
+	fail_each(true);
+}
+
+static void creation_fails_cleanly(void **state)
+{
+	struct net *net = net_new(3, 6, 2, 0);
+	struct coll_ops none = { 0 };
+	struct coll *c = NULL;
+
+	for (memory.fail = 1; memory.fail <= 3; memory.fail++) {
+		memory.count = 0;
+		memory.armed = true;
+		assert_int_equal(coll_create(&c, net->layout, 0, 2, &none,
+					     NULL), -ENOMEM);
+		memory.armed = false;
+	}
+	memory.fail = 0;
+	net_free(net);
+}
+
+static void a_layout_fails_cleanly(void **state)
+{
+	const uint32_t one[] = { 1 }, zero[] = { 0 };
+	const uint32_t *ranks[] = { one, zero };
+	const uint32_t counts[] = { 1, 1 };
+	struct layout *l = NULL;
+
+	for (memory.fail = 1; memory.fail <= 6; memory.fail++) {
+		memory.count = 0;
+		memory.armed = true;
+		assert_int_equal(layout_create(&l, 2, 2, counts, ranks),
+				 -ENOMEM);
+		memory.armed = false;
+	}
+	memory.fail = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(survives_each_failure),
+		cmocka_unit_test(survives_when_there_is_no_more),
+		cmocka_unit_test(creation_fails_cleanly),
+		cmocka_unit_test(a_layout_fails_cleanly),
+	};
+
+	return cmocka_run_group_tests_name("coll-nomem", tests, NULL, NULL);
+}
