@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes slurm.conf and what belongs beside it."""
+
+import os
+import pwd
+import re
+import shutil
+import socket
+
+from .machine import ClusterError
+from .state import write_file
+
+
+def global_options(options, state):
+    path, first = state["dir"], state["first_port"]
+    host = socket.gethostname().split(".")[0]
+    user = pwd.getpwuid(os.getuid()).pw_name
+    old = tuple(state["version"]) < (23, 11)
+    conf = {
+        "ClusterName": "pmi2x",
+        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmUser": user,
+        "SlurmdUser": user,
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={path}/run/munge.socket",
+        "CredType": "cred/munge" if old else "auth/munge",
+        "SlurmctldPort": first,
+        "SlurmctldPidFile": f"{path}/run/slurmctld.pid",
+        "SlurmdPidFile": f"{path}/run/slurmd.%n.pid",
+        "SlurmctldLogFile": f"{path}/log/slurmctld.log",
+        "SlurmdLogFile": f"{path}/log/slurmd.%n.log",
+        "StateSaveLocation": f"{path}/ctld",
+        "SlurmdSpoolDir": f"{path}/spool/%n",
+        "TmpFS": f"{path}/spool/%n",
+        "SlurmdParameters": "config_overrides",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/none",
+        "SelectType": "select/cons_res" if old else "select/cons_tres",
+        "SelectTypeParameters": "CR_CPU",
+        "SchedulerType": "sched/backfill",
+        "SchedulerParameters": "bf_interval=1",
+        "MpiDefault": "none",
+        "MailProg": "/bin/true",
+        "ReturnToService": 2,
+        "TreeWidth": 16,
+        "KillWait": 5,
+    }
+    if options.plugindir:
+        dirs = [os.path.abspath(d) for d in options.plugindir]
+        dirs.append(state["plugin_dir"])
+        conf["PluginDir"] = '"%s"' % ":".join(filter(None, dirs))
+    return conf
+
+
+def slurm_conf(options, state):
+    """The user's lines replace ours where they set the same option."""
+    conf, extra = global_options(options, state), []
+    names = {name.lower(): name for name in conf}
+    for line in options.slurm_conf_line:
+        key, equals, value = line.partition("=")
+        if not equals:
+            raise ClusterError(f"--slurm-conf-line: no '=' in '{line}'")
+        if re.match(r"(node|partition|down)", key, re.I):
+            extra.append(line)
+        else:
+            conf[names.get(key.strip().lower(), key.strip())] = value
+    nodes, first = state["nodes"], state["first_port"]
+    host = socket.gethostname().split(".")[0]
+    lines = [f"{name}={value}" for name, value in conf.items()]
+    lines.append(
+        f"NodeName=n[1-{nodes}] NodeHostname={host} "
+        f"NodeAddr=127.0.0.1 Port=[{first + 1}-{first + nodes}] "
+        f"CPUs={options.cpus} State=UNKNOWN"
+    )
+    lines.append(
+        "PartitionName=all Nodes=ALL Default=YES "
+        "OverSubscribe=FORCE:4 MaxTime=INFINITE State=UP"
+    )
+    return "\n".join(lines + extra) + "\n"
+
+
+def write_config(options, state, text):
+    path = state["dir"]
+    old = tuple(state["version"]) < (23, 11)
+    write_file(f"{path}/slurm.conf", text)
+    write_file(
+        f"{path}/cgroup.conf",
+        "CgroupPlugin=%s\n" % ("cgroup/v1" if old else "disabled"),
+    )
+    if options.mpi_conf:
+        shutil.copyfile(options.mpi_conf, f"{path}/mpi.conf")
+    write_file(f"{path}/munge.key", os.urandom(128), 0o600)

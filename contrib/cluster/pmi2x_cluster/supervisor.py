@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The processes that hold a cluster: the guard and the supervisor.
+
+The daemons are children of the supervisor, the supervisor of the guard. Each of
+the two notices when the other dies; the daemons die with the supervisor.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from .processes import (
+    become_subreaper,
+    descendants,
+    die_with_parent,
+    kill_abandoned,
+    kill_all,
+    name_of,
+    reap,
+    send,
+)
+from .state import LOCK_FILE, STATE_FILE, is_insecure, write_file
+
+MUNGE_START_S = 20
+CANCEL_S = 5
+TERM_S = 3
+
+
+class Supervisor:
+    """Starts the daemons, buries them, and takes them down on a signal."""
+
+    SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
+
+    def __init__(self, state):
+        self.dir = state["dir"]
+        self.state = state
+        self.daemons = {}
+
+    def spawn(self, name, argv):
+        log = os.open(
+            f"{self.dir}/log/{name}.out",
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+            0o644,
+        )
+        null = os.open(os.devnull, os.O_RDONLY)
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                die_with_parent(parent, signal.SIGKILL)
+                signal.pthread_sigmask(signal.SIG_SETMASK, ())
+                for source, target in ((null, 0), (log, 1), (log, 2)):
+                    os.dup2(source, target)
+                os.execve(argv[0], argv, self.environment())
+            finally:
+                os._exit(127)
+        os.close(log)
+        os.close(null)
+        self.daemons[pid] = name
+
+    def environment(self):
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SLURM", "PMI"))
+        }
+        env["SLURM_CONF"] = f"{self.dir}/slurm.conf"
+        return env
+
+    def start(self):
+        programs, run = self.state["programs"], f"{self.dir}/run"
+        munged = [
+            programs["munged"],
+            "--foreground",
+            f"--key-file={self.dir}/munge.key",
+            f"--socket={run}/munge.socket",
+            f"--pid-file={run}/munged.pid",
+            f"--log-file={self.dir}/log/munged.log",
+            f"--seed-file={run}/munge.seed",
+            "--num-threads=4",
+        ]
+        if is_insecure(self.dir):
+            munged.append("--force")
+        self.spawn("munged", munged)
+        if not self.wait_for(f"{run}/munge.socket"):
+            return
+        self.spawn("slurmctld", [programs["slurmctld"], "-D"])
+        for node in range(1, self.state["nodes"] + 1):
+            self.spawn(
+                f"slurmd.n{node}", [programs["slurmd"], "-D", "-N", f"n{node}"]
+            )
+
+    def wait_for(self, path):
+        """False when a signal or the end of munged came first."""
+        deadline = time.monotonic() + MUNGE_START_S
+        while not os.path.exists(path):
+            info = signal.sigtimedwait(self.SIGNALS, 0.05)
+            if info and info.si_signo != signal.SIGCHLD:
+                os.kill(os.getpid(), info.si_signo)
+                return False
+            self.bury()
+            if not self.daemons or time.monotonic() > deadline:
+                return False
+        return True
+
+    def bury(self):
+        for pid, status in reap().items():
+            name = self.daemons.pop(pid, None)
+            if not name:
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            with open(f"{self.dir}/log/ended", "a") as file:
+                file.write(f"{name} {code}\n")
+
+    def run(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.SIGNALS)
+        self.start()
+        while signal.sigwait(self.SIGNALS) == signal.SIGCHLD:
+            self.bury()
+        self.stop()
+
+    def stop(self):
+        """The slurmds first: they report the end of steps to slurmctld."""
+        self.cancel_jobs()
+        for prefix in "slurmd.", "slurmctld", "munged":
+            self.end_daemons(prefix)
+        kill_all(lambda: descendants(os.getpid()))
+        shutil.rmtree(f"{self.dir}/run", ignore_errors=True)
+
+    def end_daemons(self, prefix):
+        deadline = time.monotonic() + TERM_S
+        sent = set()
+        while time.monotonic() < deadline:
+            pids = {p for p, n in self.daemons.items() if n.startswith(prefix)}
+            if not pids:
+                break
+            send(pids - sent, signal.SIGTERM)
+            sent |= pids
+            signal.sigtimedwait(self.SIGNALS, 0.2)
+            self.bury()
+
+    def cancel_jobs(self):
+        """So that a waiting srun ends with a reason."""
+        if "slurmctld" not in self.daemons.values() or not self.steps():
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [self.state["programs"]["scancel"], "--partition=all"],
+                timeout=CANCEL_S,
+                env=self.environment(),
+            )
+        deadline = time.monotonic() + CANCEL_S
+        while self.steps() and time.monotonic() < deadline:
+            signal.sigtimedwait(self.SIGNALS, 0.1)
+            self.bury()
+
+    @staticmethod
+    def steps():
+        return [
+            pid
+            for pid in descendants(os.getpid())
+            if name_of(pid) == "slurmstepd"
+        ]
+
+
+class Guard:
+    """Outlives the supervisor, and ends it when there is a reason to."""
+
+    def __init__(self, state, owner, until):
+        self.state = state
+        self.owner = owner  # closed by "up" once all is well
+        self.until = until  # a process whose end ends the cluster
+
+    def run(self):
+        wake, wake_in = socket.socketpair()
+        wake.setblocking(False)
+        wake_in.setblocking(False)
+        signal.set_wakeup_fd(wake_in.fileno())
+        for signum in Supervisor.SIGNALS:
+            signal.signal(signum, lambda *_: None)
+        supervisor = self.fork_supervisor()
+        poll = select.poll()
+        for fd in filter(None, (wake.fileno(), self.owner, self.until)):
+            poll.register(fd, select.POLLIN)
+        while not self.has_ended(supervisor):
+            for fd, _ in poll.poll():
+                if self.is_reason(fd, wake):
+                    send([supervisor], signal.SIGTERM)
+                if fd != wake.fileno():
+                    poll.unregister(fd)
+        self.clean()
+
+    def fork_supervisor(self):
+        become_subreaper()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                for signum in Supervisor.SIGNALS:
+                    signal.signal(signum, signal.SIG_DFL)
+                die_with_parent(parent, signal.SIGTERM)
+                become_subreaper()
+                Supervisor(self.state).run()
+            except BaseException as error:
+                print(f"supervisor: {error!r}", file=sys.stderr)
+            finally:
+                os._exit(0)
+        return pid
+
+    @staticmethod
+    def has_ended(supervisor):
+        return supervisor in reap()
+
+    def is_reason(self, fd, wake):
+        if fd == wake.fileno():
+            return set(wake.recv(64)) - {signal.SIGCHLD}
+        if fd == self.owner:
+            return os.read(fd, 1) == b""
+        return True
+
+    def clean(self):
+        kill_all(lambda: descendants(os.getpid()))
+        kill_abandoned(self.state["dir"])
+        shutil.rmtree(f"{self.state['dir']}/run", ignore_errors=True)
+
+
+def start_guard(state, until):
+    """Returns a descriptor: a cluster is kept once a byte was written to it.
+
+    Locks that the caller holds on ports are inherited by the guard.
+    """
+    reader, writer = os.pipe()
+    lock = os.open(f"{state['dir']}/{LOCK_FILE}", os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    until_fd = os.pidfd_open(until) if until else None
+    if os.fork():
+        for fd in filter(None, (reader, lock, until_fd)):
+            os.close(fd)
+        return writer
+    try:
+        os.close(writer)
+        os.setsid()
+        log = os.open(
+            f"{state['dir']}/log/supervisor.out",
+            os.O_WRONLY | os.O_CREAT,
+            0o644,
+        )
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        os.chdir("/")
+        state["guard"] = os.getpid()
+        write_file(f"{state['dir']}/{STATE_FILE}", json.dumps(state))
+        Guard(state, reader, until_fd).run()
+    except BaseException as error:
+        print(f"guard: {error!r}", file=sys.stderr)
+    finally:
+        os._exit(0)
