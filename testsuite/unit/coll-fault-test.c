@@ -299,6 +299,35 @@ static void each_failure_has_its_own_reason(void **state)
 	net_free(net);
 }
 
+/* Both reasons leave the node of ranks 2 and 3 at the same moment. */
+static void reasons_that_were_kept_back_stay_apart(void **state)
+{
+	struct net *net = net_new(3, 6, 2, 0);
+
+	net_enter(net, COLL_FENCE, 2);
+	net_rank_gone(net, 2, true);
+	net_rank_gone(net, 3, true);
+	net_deliver_all(net);
+	net_enter(net, COLL_FENCE, 0);
+	assert_string_equal(net->reason, "rank 3 has finished");
+	net_enter(net, COLL_GATHER, 0);
+	assert_string_equal(net->reason, "rank 2 has finished");
+	net_free(net);
+}
+
+static void the_first_of_equal_reasons_stays(void **state)
+{
+	struct net *net = net_new(3, 6, 2, 0);
+
+	net_rank_gone(net, 2, false);
+	net_rank_gone(net, 3, false);
+	net_deliver_all(net);
+	net_detect(net, &net->links[2]); /* the node of both leaves as well */
+	net_enter(net, COLL_FENCE, 0);
+	assert_string_equal(net->reason, "rank 2 was killed");
+	net_free(net);
+}
+
 /* ---- links ---- */
 
 static void what_a_lost_child_contributed_is_not_lost(void **state)
@@ -391,6 +420,8 @@ int main(void)
 			who_left_in_order_is_missed_when_a_subtree_enters),
 		cmocka_unit_test(an_empty_node_tells_the_others),
 		cmocka_unit_test(each_failure_has_its_own_reason),
+		cmocka_unit_test(reasons_that_were_kept_back_stay_apart),
+		cmocka_unit_test(the_first_of_equal_reasons_stays),
 		cmocka_unit_test(what_a_lost_child_contributed_is_not_lost),
 		cmocka_unit_test(a_lost_link_carries_nothing_any_more),
 		cmocka_unit_test(a_subtree_without_parent_fails_what_it_waits_for),

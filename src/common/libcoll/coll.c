@@ -81,7 +81,7 @@ const struct tree_place *coll_place(const struct coll *c)
 
 /* ---- contributions ---- */
 
-/* `index` is the source's: own slots, then children. Takes part's references. */
+/* `index`: own slots, then children. Takes the references of `part`. */
 static void contribute(struct coll *c, enum coll_kind kind, uint32_t seq,
 		       uint32_t index, const struct coll_part *part)
 {
@@ -250,7 +250,7 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 	uint32_t first = c->tables[msg->kind].first;
 	const struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
 
-	if (peer != coll_parent(c) || msg->seq < first)
+	if (peer != coll_parent(c))
 		return -EPROTO;
 	if (coll_covered(c, msg->kind, msg->seq))
 		return 0; /* it has failed here while the result was coming */
@@ -306,10 +306,11 @@ static bool held_is_needed(const struct coll *c)
 
 void coll_rank_gone(struct coll *c, uint32_t slot, bool clean, const char *why)
 {
-	struct coll_slot *s = &c->slots[slot];
+	struct coll_slot *s;
 
-	if (slot >= c->nslots || s->gone)
+	if (slot >= c->nslots || c->slots[slot].gone)
 		return;
+	s = &c->slots[slot];
 	s->gone = true;
 	c->slots_left--;
 	if (clean)

@@ -37,7 +37,8 @@
 
 enum coll_kind { COLL_FENCE, COLL_GATHER, COLL_RING, COLL_KINDS };
 
-const char *coll_kind_name(enum coll_kind kind); /* "fence", "allgather", "ring" */
+/* "fence", "allgather", "ring" */
+const char *coll_kind_name(enum coll_kind kind);
 
 #define COLL_REASON_MAX 512     /* bytes of a fault's reason, NUL included */
 #define COLL_NEVER UINT32_MAX   /* in coll_fault.from: this kind is not hit */
@@ -49,7 +50,7 @@ const char *coll_kind_name(enum coll_kind kind); /* "fence", "allgather", "ring"
  * alone failed (coll_ops.combine did), later ones are not affected.
  */
 struct coll_fault {
-	uint32_t from[COLL_KINDS]; /* first sequence number that cannot complete */
+	uint32_t from[COLL_KINDS]; /* first that cannot complete */
 	char reason[COLL_REASON_MAX];
 };
 
@@ -87,7 +88,8 @@ struct coll_msg {
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg);
 /*
  * Read a header back; what follows it is the body. 0 or -EPROTO. Bytes of a
- * reason that are not printable ASCII become '?': it goes to logs and terminals.
+ * reason that are not printable ASCII become '?': it goes to logs and
+ * terminals.
  */
 int coll_msg_unpack(struct cursor *c, struct coll_msg *msg);
 
@@ -126,7 +128,8 @@ struct coll_ops {
 	 * Slots that were reported gone are not left out.
 	 */
 	void (*complete)(void *arg, enum coll_kind kind, uint32_t seq,
-			 struct payload *result, const struct coll_fault *fault);
+			 struct payload *result,
+			 const struct coll_fault *fault);
 	/*
 	 * Ring `seq` has ended for `slot`, which entered it; result is NULL
 	 * when `fault` is set. Exactly once for each slot and seq.

@@ -136,8 +136,9 @@ void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq)
 	char why[COLL_REASON_MAX];
 
 	from[kind] = seq;
-	snprintf(why, sizeof(why), "the node of rank %u has no memory for %s %u",
-		 c->ranks[0], coll_kind_name(kind), seq);
+	snprintf(why, sizeof(why),
+		 "the node of rank %u has no memory for %s %u", c->ranks[0],
+		 coll_kind_name(kind), seq);
 	coll_fault_raise(c, from, why);
 }
 

@@ -30,7 +30,7 @@ struct coll_part {
 	uint64_t count;        /* ring */
 };
 
-/* A collective in flight: open -> (all parts are in) sent -> closed. */
+/* A collective in flight. With all parts in, it waits for the parent. */
 struct coll_op {
 	uint32_t missing;         /* parts that are not in */
 	uint32_t entrants;        /* own ranks that have entered */
@@ -73,7 +73,7 @@ struct coll {
 	uint32_t slots_left;   /* that are not gone */
 	size_t pending;        /* collectives in flight with entrants */
 	struct coll_slot *slots;
-	struct coll_peer *peers; /* children, then the parent (lost at the root) */
+	struct coll_peer *peers; /* children, then parent (lost at the root) */
 	struct coll_table tables[COLL_KINDS];
 	struct coll_bound fault[COLL_KINDS]; /* known to the neighbours too */
 	struct coll_bound held[COLL_KINDS];  /* kept back: clean departures */
@@ -124,7 +124,7 @@ void coll_table_free(struct coll *c, enum coll_kind kind);
 
 /* ---- coll_gather.c, coll_scan.c ---- */
 
-/* All parts are in: send the contribution up, or at the root make the result. */
+/* All parts are in: send them up, or at the root make the result. */
 void coll_gather_ready(struct coll *c, enum coll_kind kind, uint32_t seq,
 		       struct coll_op *op);
 void coll_scan_ready(struct coll *c, uint32_t seq, struct coll_op *op);
