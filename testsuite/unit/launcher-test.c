@@ -366,9 +366,24 @@ static void names_of_a_spawned_step_are_its_parents(void **state)
 	assert_int_equal(f.reply.id, 9);
 	assert_int_equal(f.reply.code, 0);
 	assert_string_equal(f.reply.text, "port");
-	launcher_forwarded(f.launcher, f.tokens[0], NULL, 0);
+	launcher_forwarded(f.launcher, f.tokens[0], "garbage", 7);
 	assert_int_equal(f.replies, 2);
 	assert_int_equal(f.reply.id, 8);
+	assert_int_not_equal(f.reply.code, 0);
+	teardown(&f);
+}
+
+static void a_lost_parent_fails_what_waits_for_it(void **state)
+{
+	struct control_msg msg = { .type = CONTROL_LOOKUP, .name = "server" };
+	struct fixture f;
+
+	setup(&f, true);
+	request_spawn(&f, &link_a, 1);
+	assert_int_equal(receive(&f, &link_a, &msg), 0);
+	assert_int_equal(receive(&f, &link_b, &msg), 0);
+	launcher_parent_lost(f.launcher);
+	assert_int_equal(f.replies, 2); /* not the spawn */
 	assert_int_not_equal(f.reply.code, 0);
 	teardown(&f);
 }
@@ -396,6 +411,7 @@ int main(void)
 		cmocka_unit_test(aborts_and_ready_count_once_and_reports_each),
 		cmocka_unit_test(nonsense_breaks_the_link),
 		cmocka_unit_test(names_of_a_spawned_step_are_its_parents),
+		cmocka_unit_test(a_lost_parent_fails_what_waits_for_it),
 		cmocka_unit_test(a_parent_that_is_gone_fails_the_request),
 	};
 

@@ -287,6 +287,9 @@ static enum pmi_rc lookup(struct launcher *l, struct control_msg *msg,
 	return n ? PMI_RC_OK : PMI_RC_FAIL;
 }
 
+static const char parent_gone[] =
+	"the srun that spawned this step cannot be reached";
+
 /* The parent's srun keeps the names: ask it, under our token. */
 static void forward(struct launcher *l, void *link, struct control_msg *msg)
 {
@@ -308,7 +311,7 @@ static void forward(struct launcher *l, void *link, struct control_msg *msg)
 		rc = l->ops.forward(l->arg, token, frame.data, frame.len);
 	buf_free(&frame);
 	if (rc)
-		launcher_forwarded(l, token, NULL, 0);
+		answer(l, token, PMI_RC_FAIL, parent_gone);
 }
 
 void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
@@ -316,13 +319,22 @@ void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 {
 	struct control_msg msg;
 
-	if (len == 0 || control_unpack(data, len, &msg)) {
-		answer(l, token, PMI_RC_FAIL,
-		       "the srun that spawned this step cannot be reached");
+	if (control_unpack(data, len, &msg)) {
+		answer(l, token, PMI_RC_FAIL, parent_gone);
 		return;
 	}
 	answer(l, token, msg.code, msg.text);
 	control_free(&msg);
+}
+
+void launcher_parent_lost(struct launcher *l)
+{
+	struct waiting *w, *next;
+
+	HASH_ITER(hh, l->waiting, w, next) {
+		if (w->type != CONTROL_SPAWN)
+			answer(l, w->token, PMI_RC_FAIL, parent_gone);
+	}
 }
 
 static int on_name(struct launcher *l, void *link, struct control_msg *msg,

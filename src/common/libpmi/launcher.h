@@ -57,11 +57,10 @@ void launcher_link_lost(struct launcher *l, void *link);
 /* The spawn has ended: code 0 and the new jobid, or a PMI error and why. */
 void launcher_spawned(struct launcher *l, uint32_t token, int code,
 		      const char *text);
-/*
- * The parent srun's reply frame to a forwarded request; anything else (of no
- * bytes: the parent is gone) fails the request.
- */
+/* The parent srun's reply frame to a forwarded request. */
 void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 			size_t len);
+/* The parent's srun is gone: what it has not answered fails. */
+void launcher_parent_lost(struct launcher *l);
 
 #endif
