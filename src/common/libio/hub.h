@@ -14,16 +14,22 @@
 #include "libpmi/spawn.h"
 #include "libutil/log.h"
 
+#define HUB_STRANGERS_MAX 128 /* connections that have not proved themselves */
+#define HUB_TERM_MS 3000
+#define HUB_DRAIN_MS 1000
+
 struct hub;
 
 struct hub_host {
 	/*
-	 * Start the processes of a spawn. Called in the hub thread; must not
-	 * block. Returns the pid of a child process that runs the new step (the
-	 * hub watches and reaps it) or a negative errno, and a descriptor to
-	 * read from: the child writes "ready <jobid>\n" to it when its first rank
-	 * is there, or "failed <why>\n"; names it wants looked up travel there
-	 * too (hub-private). The hub owns the descriptor.
+	 * Start the processes of a spawn. Called in the hub thread, where all
+	 * signals are blocked: the child has to unblock them. Must not block.
+	 * Returns the pid of a child process that runs the new step (the
+	 * hub watches and reaps it) or a negative errno, and one end of a unix
+	 * stream socket pair (CLOEXEC); the other end is the child's, for its
+	 * own hub_options.parent_fd. The hub owns the descriptor. What travels
+	 * on it is between the hubs: that the first rank is there, name-service
+	 * requests and their answers.
 	 */
 	pid_t (*spawn)(void *arg, uint32_t serial,
 		       const struct spawn_request *request, int *fd);
@@ -45,13 +51,18 @@ struct hub_options {
 	uint32_t handshake_ms;
 };
 
-/* Listen and start the thread. 0 or a negative errno, with a line in the log. */
+/*
+ * Listen and start the thread. Options and host are copied; `log` outlives the
+ * hub. 0 or a negative errno, with a line in the log.
+ */
 int hub_start(struct hub **out, const struct hub_options *o,
 	      const struct hub_host *host, const struct log_hook *log);
 uint16_t hub_port(const struct hub *h);
 /*
  * End the thread and free everything. Children that still run are waited for up
- * to `wait_ms` (UINT32_MAX: as long as they run), then sent SIGTERM.
+ * to `wait_ms` (UINT32_MAX: as long as they run), then sent SIGTERM and waited
+ * for HUB_TERM_MS more. What agents have sent before they said goodbye is still
+ * heard, for at most HUB_DRAIN_MS.
  */
 void hub_stop(struct hub *h, uint32_t wait_ms);
 

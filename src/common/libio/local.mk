@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+include src/common/libio/hub.mk
 noinst_LTLIBRARIES += libio.la
 libio_la_SOURCES = \
-	src/common/libio/agent.c src/common/libio/agent.h \
-	src/common/libio/agent_internal.h \
-	src/common/libio/agent_control.c \
-	src/common/libio/agent_links.c \
-	src/common/libio/agent_ranks.c \
-	src/common/libio/agent_tell.c \
-	src/common/libio/agent_wireup.c \
 	src/common/libio/frames.c src/common/libio/frames.h \
 	src/common/libio/handshake.c src/common/libio/handshake.h \
 	src/common/libio/link.c src/common/libio/link.h \
@@ -15,7 +9,8 @@ libio_la_SOURCES = \
 	src/common/libio/loop.c src/common/libio/loop.h \
 	src/common/libio/secret.c src/common/libio/secret.h \
 	src/common/libio/stream.c src/common/libio/stream.h \
-	src/common/libio/thread.c src/common/libio/thread.h
+	src/common/libio/thread.c src/common/libio/thread.h \
+	$(libio_hub_sources)
 libio_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libio_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) \
 	-fvisibility=hidden -pthread

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * srun's end of a step: a thread in which agents' links, spawned sruns and the
+ * srun that spawned this one meet the launcher.
+ *
+ * Life, as `phase`:
+ *   RUNNING -> WAITING (hub_stop; for children) -> TERMINATING (they got
+ *   SIGTERM) -> DRAINING (no children; for what agents have still sent) ->
+ *   CLOSED. Each phase after RUNNING ends when what it waits for is gone, or
+ *   by its deadline.
+ */
+#include "libio/hub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "libio/channel.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+#include "libio/spawned.h"
+#include "libpmi/launcher.h"
+#include "libpmi/server.h"
+
+enum phase { RUNNING, WAITING, TERMINATING, DRAINING, CLOSED };
+
+/* Who sends requests: what the launcher knows as a link. */
+struct asker {
+	void (*send)(struct asker *to, const void *data, size_t len);
+};
+
+struct agent_link {
+	struct asker asker; /* first: an asker is cast back */
+	struct hub *hub;
+	struct link *link;
+	struct agent_link *prev, *next;
+};
+
+struct child {
+	struct asker asker; /* first */
+	struct hub *hub;
+	struct spawned *process;
+	uint32_t token;
+	struct child *prev, *next;
+};
+
+struct hub {
+	struct handshake_self self;
+	char *jobid;
+	char *build;
+	struct hub_host host;
+	const struct log_hook *log;
+	uint32_t handshake_ms;
+	uint16_t port;
+	enum phase phase;
+	uint32_t wait_ms; /* of hub_stop */
+	struct loop *loop;
+	uv_async_t stop;
+	uv_check_t settled; /* after a stop */
+	uv_timer_t deadline; /* of the phase */
+	struct listener *listener;
+	struct launcher *launcher;
+	struct channel *parent; /* NULL: none, or gone */
+	struct agent_link *strangers; /* not yet proved; oldest first */
+	unsigned nstrangers;
+	struct agent_link *agents;
+	struct child *children;
+};
+
+static void advance(struct hub *h);
+
+/* ---- agents ---- */
+
+static void send_to_agent(struct asker *to, const void *data, size_t len)
+{
+	struct agent_link *a = (struct agent_link *)to;
+
+	link_send_bytes(a->link, FRAME_CONTROL_DOWN, data, len);
+}
+
+static void drop_stranger(struct hub *h, struct agent_link *a)
+{
+	DL_DELETE(h->strangers, a);
+	h->nstrangers--;
+	link_close(a->link);
+	free(a);
+}
+
+static void drop_agent(struct hub *h, struct agent_link *a)
+{
+	launcher_link_lost(h->launcher, &a->asker);
+	DL_DELETE(h->agents, a);
+	link_close(a->link);
+	free(a);
+}
+
+static void on_proved(void *arg, struct link *l)
+{
+	struct agent_link *a = arg;
+	struct hub *h = a->hub;
+
+	DL_DELETE(h->strangers, a);
+	h->nstrangers--;
+	DL_APPEND(h->agents, a);
+}
+
+static int on_frame(void *arg, struct link *l, enum frame_type type,
+		    struct payload *body)
+{
+	struct agent_link *a = arg;
+
+	if (type == FRAME_GOODBYE)
+		return 0; /* its end follows */
+	if (type != FRAME_CONTROL_UP)
+		return -EPROTO;
+	return launcher_receive(a->hub->launcher, &a->asker, body->data,
+				body->len);
+}
+
+static void on_link_end(void *arg, struct link *l, int error)
+{
+	struct agent_link *a = arg;
+	struct hub *h = a->hub;
+
+	if (error == -EPROTONOSUPPORT)
+		log_error(h->log, "the node at position %u runs pmi2x %s, srun "
+			  "%s: install the same build everywhere",
+			  link_peer(l)->position, link_peer(l)->build,
+			  h->self.build);
+	else if (error && link_is_proved(l))
+		log_debug(h->log, "the link to the node at position %u ended: "
+			  "%s", link_peer(l)->position, link_strerror(error));
+	if (link_is_proved(l))
+		drop_agent(h, a);
+	else
+		drop_stranger(h, a);
+	advance(h);
+}
+
+static void on_connection(void *arg, int fd)
+{
+	static const struct link_ops ops = {
+		.proved = on_proved,
+		.frame = on_frame,
+		.end = on_link_end,
+	};
+	struct hub *h = arg;
+	const struct link_options options = { .handshake_ms = h->handshake_ms };
+	struct agent_link *a = calloc(1, sizeof(*a));
+
+	if (!a) {
+		close(fd);
+		return;
+	}
+	a->asker.send = send_to_agent;
+	a->hub = h;
+	if (link_accept(&a->link, loop_uv(h->loop), &h->self, fd, &options,
+			&ops, a)) {
+		free(a);
+		return;
+	}
+	if (h->nstrangers == HUB_STRANGERS_MAX)
+		drop_stranger(h, h->strangers);
+	DL_APPEND(h->strangers, a);
+	h->nstrangers++;
+}
+
+/* ---- spawned sruns ---- */
+
+static void send_to_child(struct asker *to, const void *data, size_t len)
+{
+	struct child *c = (struct child *)to;
+
+	spawned_send(c->process, data, len);
+}
+
+/* Of a child only names and the news that it runs are wanted. */
+static int on_child_message(void *arg, const void *data, size_t len)
+{
+	struct child *c = arg;
+	struct launcher *l = c->hub->launcher;
+	struct control_msg msg;
+	int rc = control_unpack(data, len, &msg);
+
+	if (rc)
+		return rc;
+	switch (msg.type) {
+	case CONTROL_READY:
+		launcher_spawned(l, c->token, PMI_RC_OK, msg.text);
+		break;
+	case CONTROL_PUBLISH:
+	case CONTROL_UNPUBLISH:
+	case CONTROL_LOOKUP:
+		rc = launcher_receive(l, &c->asker, data, len);
+		break;
+	default:
+		rc = -EPROTO;
+	}
+	control_free(&msg);
+	return rc;
+}
+
+static void on_child_hung_up(void *arg)
+{
+	struct child *c = arg;
+
+	launcher_link_lost(c->hub->launcher, &c->asker);
+}
+
+/*
+ * Before its first rank was there this is the answer to the spawn; afterwards
+ * the launcher knows of no such spawn. A program that never starts PMI may
+ * have ended well.
+ */
+static void on_child_exited(void *arg, int status)
+{
+	struct child *c = arg;
+	struct hub *h = c->hub;
+	char why[128] = "";
+
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		snprintf(why, sizeof(why), "srun ended with exit code %d before "
+			 "the first process started", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status))
+		snprintf(why, sizeof(why), "srun was killed by signal %d before "
+			 "the first process started", WTERMSIG(status));
+	else if (!WIFEXITED(status))
+		snprintf(why, sizeof(why), "srun ended in an unknown way");
+	launcher_spawned(h->launcher, c->token, *why ? PMI_RC_FAIL : PMI_RC_OK,
+			 why);
+	DL_DELETE(h->children, c);
+	spawned_close(c->process);
+	free(c);
+	advance(h);
+}
+
+static int watch_child(struct hub *h, uint32_t token, pid_t pid, int fd)
+{
+	static const struct spawned_ops ops = {
+		.message = on_child_message,
+		.hung_up = on_child_hung_up,
+		.exited = on_child_exited,
+	};
+	struct child *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c) {
+		close(fd);
+		return -ENOMEM;
+	}
+	c->asker.send = send_to_child;
+	c->hub = h;
+	c->token = token;
+	rc = spawned_watch(&c->process, loop_uv(h->loop), pid, fd, &ops, c);
+	if (rc) {
+		free(c);
+		return rc;
+	}
+	DL_APPEND(h->children, c);
+	return 0;
+}
+
+/* ---- the srun that spawned this one ---- */
+
+static int on_parent_message(void *arg, const void *data, size_t len)
+{
+	struct hub *h = arg;
+	struct control_msg msg;
+	int rc = control_unpack(data, len, &msg);
+
+	if (rc)
+		return rc;
+	if (msg.type == CONTROL_REPLY)
+		launcher_forwarded(h->launcher, msg.id, data, len);
+	else
+		rc = -EPROTO;
+	control_free(&msg);
+	return rc;
+}
+
+static void on_parent_end(void *arg, int error)
+{
+	struct hub *h = arg;
+
+	channel_close(h->parent);
+	h->parent = NULL;
+	launcher_parent_lost(h->launcher);
+}
+
+/* ---- what the launcher wants done ---- */
+
+static void do_reply(void *arg, void *link, const void *data, size_t len)
+{
+	struct asker *asker = link;
+
+	asker->send(asker, data, len);
+}
+
+static int do_spawn(void *arg, uint32_t token,
+		    const struct spawn_request *request)
+{
+	struct hub *h = arg;
+	int fd = -1, rc;
+	pid_t pid;
+
+	if (h->phase != RUNNING)
+		return -ESHUTDOWN;
+	pid = h->host.spawn(h->host.arg, token, request, &fd);
+	if (pid < 0)
+		return pid;
+	rc = watch_child(h, token, pid, fd);
+	if (rc)
+		kill(pid, SIGTERM);
+	return rc;
+}
+
+static void do_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	struct hub *h = arg;
+
+	h->host.abort(h->host.arg, rank, code, text);
+}
+
+static void do_report(void *arg, const char *text)
+{
+	struct hub *h = arg;
+
+	h->host.report(h->host.arg, text);
+}
+
+static void do_ready(void *arg)
+{
+	struct hub *h = arg;
+	const struct control_msg msg = {
+		.type = CONTROL_READY,
+		.text = h->jobid,
+	};
+	struct buf frame;
+
+	if (!h->parent)
+		return;
+	buf_init(&frame, CONTROL_FRAME_MAX);
+	if (!control_pack(&frame, &msg))
+		channel_send(h->parent, frame.data, frame.len);
+	buf_free(&frame);
+}
+
+static int do_forward(void *arg, uint32_t token, const void *data, size_t len)
+{
+	struct hub *h = arg;
+
+	return h->parent ? channel_send(h->parent, data, len) : -EPIPE;
+}
+
+/* ---- the end ---- */
+
+static void destroy(struct hub *h)
+{
+	loop_destroy(h->loop);
+	launcher_destroy(h->launcher);
+	secret_forget(&h->self.secret);
+	free(h->jobid);
+	free(h->build);
+	free(h);
+}
+
+static void close_all(struct hub *h)
+{
+	struct agent_link *a, *next_agent;
+	struct child *c, *next_child;
+
+	h->phase = CLOSED;
+	DL_FOREACH_SAFE(h->strangers, a, next_agent)
+		drop_stranger(h, a);
+	DL_FOREACH_SAFE(h->agents, a, next_agent)
+		drop_agent(h, a);
+	DL_FOREACH_SAFE(h->children, c, next_child) {
+		spawned_close(c->process);
+		free(c);
+	}
+	h->children = NULL;
+	channel_close(h->parent);
+	h->parent = NULL;
+	listener_close(h->listener);
+	uv_close((uv_handle_t *)&h->deadline, NULL);
+	uv_close((uv_handle_t *)&h->stop, NULL);
+	uv_close((uv_handle_t *)&h->settled, NULL);
+	loop_end(h->loop);
+}
+
+static void on_deadline(uv_timer_t *timer);
+
+static void enter(struct hub *h, enum phase phase, uint32_t ms)
+{
+	h->phase = phase;
+	if (ms == UINT32_MAX)
+		uv_timer_stop(&h->deadline);
+	else
+		uv_timer_start(&h->deadline, on_deadline, ms, 0);
+}
+
+/* Something has gone: is that what the phase waits for? */
+static void advance(struct hub *h)
+{
+	if ((h->phase == WAITING || h->phase == TERMINATING) && !h->children)
+		enter(h, DRAINING, HUB_DRAIN_MS);
+	if (h->phase == DRAINING && !h->agents && !h->strangers)
+		close_all(h);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct hub *h = timer->data;
+	struct child *c;
+
+	if (h->phase == WAITING) {
+		enter(h, TERMINATING, HUB_TERM_MS);
+		DL_FOREACH(h->children, c)
+			spawned_signal(c->process, SIGTERM);
+	} else if (h->phase == TERMINATING) {
+		enter(h, DRAINING, HUB_DRAIN_MS);
+		advance(h);
+	} else {
+		close_all(h);
+	}
+}
+
+/* What was ready together with the stop has been handled: see what is left. */
+static void on_settled(uv_check_t *settled)
+{
+	struct hub *h = settled->data;
+
+	uv_check_stop(settled);
+	enter(h, WAITING, h->wait_ms);
+	advance(h);
+}
+
+static void on_stop(uv_async_t *stop)
+{
+	struct hub *h = stop->data;
+
+	uv_check_start(&h->settled, on_settled);
+}
+
+void hub_stop(struct hub *h, uint32_t wait_ms)
+{
+	if (!h)
+		return;
+	h->wait_ms = wait_ms;
+	uv_async_send(&h->stop);
+	while (loop_join(h->loop, UINT32_MAX) == -ETIMEDOUT)
+		;
+	destroy(h);
+}
+
+/* ---- the beginning ---- */
+
+static int listen_in_range(struct hub *h, const struct hub_options *o)
+{
+	static const struct sockaddr_storage everywhere;
+	uint32_t count = o->port_first ? o->port_last - o->port_first + 1 : 1;
+	int fd = -EADDRINUSE;
+
+	for (uint32_t i = 0; i < count && fd == -EADDRINUSE; i++) {
+		uint16_t port = 0;
+
+		if (o->port_first)
+			port = secret_port(&o->secret, i, o->port_first,
+					   o->port_last);
+		fd = listener_socket(&everywhere, port, &h->port);
+	}
+	if (fd < 0)
+		log_error(h->log, "cannot listen on a port of %u-%u: %s; are "
+			  "more ports needed in SrunPortRange of slurm.conf?",
+			  o->port_first, o->port_last, strerror(-fd));
+	return fd;
+}
+
+static int open_parent(struct hub *h, int fd)
+{
+	static const struct channel_ops ops = {
+		.message = on_parent_message,
+		.end = on_parent_end,
+	};
+
+	if (fd < 0)
+		return 0;
+	fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for this srun's own children */
+	return channel_open(&h->parent, loop_uv(h->loop), fd, &ops, h);
+}
+
+static int create_launcher(struct hub *h, bool has_parent)
+{
+	const struct launcher_ops ops = {
+		.reply = do_reply,
+		.spawn = do_spawn,
+		.abort = do_abort,
+		.report = do_report,
+		.ready = do_ready,
+		.forward = has_parent ? do_forward : NULL,
+	};
+
+	return launcher_create(&h->launcher, &ops, h, h->log);
+}
+
+static int create(struct hub **out, const struct hub_options *o,
+		  const struct hub_host *host, const struct log_hook *log)
+{
+	struct hub *h = calloc(1, sizeof(*h));
+	int rc = -ENOMEM;
+
+	if (!h)
+		return rc;
+	h->jobid = strdup(o->jobid);
+	h->build = strdup(o->build);
+	h->self.jobid = h->jobid;
+	h->self.build = h->build;
+	h->self.secret = o->secret;
+	h->self.position = HANDSHAKE_LAUNCHER;
+	h->host = *host;
+	h->log = log;
+	h->handshake_ms = o->handshake_ms;
+	if (h->jobid && h->build)
+		rc = create_launcher(h, o->parent_fd >= 0);
+	rc = rc ? rc : loop_create(&h->loop);
+	if (rc) {
+		destroy(h);
+		return rc;
+	}
+	uv_timer_init(loop_uv(h->loop), &h->deadline);
+	uv_async_init(loop_uv(h->loop), &h->stop, on_stop);
+	uv_check_init(loop_uv(h->loop), &h->settled);
+	h->deadline.data = h->stop.data = h->settled.data = h;
+	*out = h;
+	return 0;
+}
+
+int hub_start(struct hub **out, const struct hub_options *o,
+	      const struct hub_host *host, const struct log_hook *log)
+{
+	struct hub *h;
+	int fd, rc = create(&h, o, host, log);
+
+	if (rc) {
+		if (o->parent_fd >= 0)
+			close(o->parent_fd);
+		log_error(log, "cannot start srun's end of PMI: %s",
+			  strerror(-rc));
+		return rc;
+	}
+	rc = open_parent(h, o->parent_fd);
+	if (rc)
+		goto fail;
+	rc = fd = listen_in_range(h, o);
+	if (fd < 0)
+		goto fail;
+	rc = listener_open(&h->listener, loop_uv(h->loop), fd, on_connection,
+			   h);
+	if (!rc)
+		rc = loop_start(h->loop);
+	if (rc)
+		goto fail;
+	*out = h;
+	return 0;
+
+fail:
+	close_all(h);
+	destroy(h);
+	return rc;
+}
+
+uint16_t hub_port(const struct hub *h)
+{
+	return h->port;
+}

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# srun's end: the hub and the sruns that it starts.
+libio_hub_sources = \
+	src/common/libio/channel.c src/common/libio/channel.h \
+	src/common/libio/hub.c src/common/libio/hub.h \
+	src/common/libio/spawned.c src/common/libio/spawned.h
