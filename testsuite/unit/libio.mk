@@ -25,3 +25,21 @@ testsuite_unit_stream_test_LDADD = $(UNIT_LIBS_IO)
 testsuite_unit_link_test_SOURCES = testsuite/unit/link-test.c
 testsuite_unit_link_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_link_test_LDADD = $(UNIT_LIBS_IO)
+
+# Agents need the engine, too.
+UNIT_LIBS_AGENT = libio.la libpmi.la libshm.la libcoll.la libutil.la \
+	$(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+
+unit_tests += testsuite/unit/agent-test
+
+testsuite_unit_agent_test_SOURCES = testsuite/unit/agent-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-control-test
+testsuite_unit_agent_control_test_SOURCES = \
+	testsuite/unit/agent-control-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_control_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_control_test_LDADD = $(UNIT_LIBS_AGENT)

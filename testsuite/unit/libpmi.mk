@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 UNIT_LIBS_PMI = libpmi.la libutil.la $(CMOCKA_LIBS)
+UNIT_LIBS_SERVER = libpmi.la libshm.la libcoll.la libutil.la \
+	$(XXHASH_LIBS) $(CMOCKA_LIBS)
 
-unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test
+unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
+	testsuite/unit/server-pmi1-test
 
 testsuite_unit_wire1_test_SOURCES = testsuite/unit/wire1-test.c
 testsuite_unit_wire1_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -10,3 +13,8 @@ testsuite_unit_wire1_test_LDADD = $(UNIT_LIBS_PMI)
 testsuite_unit_wire2_test_SOURCES = testsuite/unit/wire2-test.c
 testsuite_unit_wire2_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_wire2_test_LDADD = $(UNIT_LIBS_PMI)
+
+testsuite_unit_server_pmi1_test_SOURCES = testsuite/unit/server-pmi1-test.c \
+	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_pmi1_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_pmi1_test_LDADD = $(UNIT_LIBS_SERVER)

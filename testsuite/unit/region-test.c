@@ -227,40 +227,87 @@ static void empty_generations_cost_nothing(void **state)
 	region_writer_destroy(w);
 }
 
+/* Publish generations of `n` keys until one fails, which must change nothing. */
+static int fill_up(struct region_writer *w, int first, int n)
+{
+	char prefix[32];
+
+	for (int g = first;; g++) {
+		size_t used = region_writer_used(w);
+		int rc;
+
+		snprintf(prefix, sizeof(prefix), "g%d-", g);
+		rc = publish_keys(w, prefix, n, prefix);
+		if (rc == 0)
+			continue;
+		assert_int_equal(rc, -ENOSPC);
+		assert_int_equal(region_writer_used(w), used);
+		return g;
+	}
+}
+
 static void a_full_region_keeps_what_it_has(void **state)
 {
 	static const char *const values[] = {"gathered"};
 	struct payload *image = gather_image(values, 1);
 	struct region_writer *w = new_writer(REGION_SIZE_MIN);
 	struct region *r = attach(w);
+	char key[64], prefix[32];
 	uint64_t at, len;
-	char prefix[32];
-	size_t used;
-	int g, rc = 0;
+	int g;
 
 	assert_int_equal(region_publish_gather(w, image->data, image->len,
 					       16000, &at, &len), 0);
-	for (g = 0; rc == 0; g++) {
-		used = region_writer_used(w);
-		snprintf(prefix, sizeof(prefix), "g%d-", g);
-		rc = publish_keys(w, prefix, 10, prefix);
-	}
-	assert_int_equal(rc, -ENOSPC);
-	assert_true(--g > 5);
-	assert_int_equal(region_writer_used(w), used);
-	assert_false(has_key(r, prefix));
+	g = fill_up(w, 0, 10);
+	assert_true(g > 5);
+	g = fill_up(w, fill_up(w, g, 3), 1);
 	for (int i = 0; i < g; i++) {
-		char key[64];
-
 		snprintf(prefix, sizeof(prefix), "g%d-", i);
-		snprintf(key, sizeof(key), "g%d-9", i);
+		snprintf(key, sizeof(key), "g%d-0", i);
 		check_key(r, key, prefix);
 	}
-	assert_int_equal(publish_keys(w, "big", 1000, "v"), -ENOSPC);
+	snprintf(key, sizeof(key), "g%d-0", g);
+	assert_false(has_key(r, key));
 	region_release(w, at);
 	assert_int_equal(publish_keys(w, "more", 1, "v"), 0);
 	check_key(r, "more0", "v");
-	check_key(r, "g0-0", "g0-");
+	check_key(r, "g0-9", "g0-");
+	region_detach(r);
+	region_writer_destroy(w);
+	payload_unref(image);
+}
+
+/* A merged index may come to lie where a gather has been. */
+static void keys_are_found_in_used_space(void **state)
+{
+	static char value[16001];
+	const char *const values[] = {value};
+	struct region_writer *w = new_writer(REGION_SIZE_MIN);
+	struct region *r = attach(w);
+	struct payload *image;
+	char key[32];
+	uint64_t at, len;
+
+	memset(value, 0xff, sizeof(value) - 1);
+	image = gather_image(values, 1);
+	assert_int_equal(region_publish_gather(w, image->data, image->len, 0,
+					       &at, &len), 0);
+	region_release(w, at);
+	for (int g = 0; g < 2 * REGION_CHAIN_MAX; g++) {
+		snprintf(key, sizeof(key), "g%d-", g);
+		assert_int_equal(publish_keys(w, key, 10, key), 0);
+	}
+	for (int g = 0; g < 2 * REGION_CHAIN_MAX; g++) {
+		char expected[32];
+
+		snprintf(expected, sizeof(expected), "g%d-", g);
+		snprintf(key, sizeof(key), "g%d-9", g);
+		check_key(r, key, expected);
+	}
+	for (int i = 0; i < 100; i++) {
+		snprintf(key, sizeof(key), "absent%d", i);
+		assert_false(has_key(r, key));
+	}
 	region_detach(r);
 	region_writer_destroy(w);
 	payload_unref(image);
@@ -549,6 +596,9 @@ static void foreign_headers_are_refused(void **state)
 		assert_int_equal(pwrite(fd, bytes, 24, 0), 24);
 		assert_int_equal(region_attach(&copy, fd, size), -EPROTO);
 	}
+	assert_int_equal(pwrite(fd, region_bytes(r, 0, 24), 24, 0), 24);
+	assert_int_equal(ftruncate(fd, size - 1), 0);
+	assert_int_equal(region_attach(&copy, fd, size), -EPROTO);
 	close(fd);
 	region_detach(r);
 	region_writer_destroy(w);
@@ -657,6 +707,7 @@ int main(void)
 		cmocka_unit_test(many_generations_stay_few_to_search),
 		cmocka_unit_test(empty_generations_cost_nothing),
 		cmocka_unit_test(a_full_region_keeps_what_it_has),
+		cmocka_unit_test(keys_are_found_in_used_space),
 		cmocka_unit_test(only_images_are_published),
 		cmocka_unit_test(gathers_arrive_as_images_and_as_arrays),
 		cmocka_unit_test(released_space_is_used_again),

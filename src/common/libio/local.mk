@@ -2,6 +2,13 @@
 include src/common/libio/hub.mk
 noinst_LTLIBRARIES += libio.la
 libio_la_SOURCES = \
+	src/common/libio/agent.c src/common/libio/agent.h \
+	src/common/libio/agent_internal.h \
+	src/common/libio/agent_control.c \
+	src/common/libio/agent_links.c \
+	src/common/libio/agent_ranks.c \
+	src/common/libio/agent_tell.c \
+	src/common/libio/agent_wireup.c \
 	src/common/libio/frames.c src/common/libio/frames.h \
 	src/common/libio/handshake.c src/common/libio/handshake.h \
 	src/common/libio/link.c src/common/libio/link.h \

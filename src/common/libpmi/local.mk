@@ -2,9 +2,19 @@
 include src/common/libpmi/launcher.mk
 noinst_LTLIBRARIES += libpmi.la
 libpmi_la_SOURCES = \
+	src/common/libpmi/answer.c \
+	src/common/libpmi/attrs.c \
 	src/common/libpmi/extension.h \
+	src/common/libpmi/kvs.c \
 	src/common/libpmi/message.c src/common/libpmi/message.h \
 	src/common/libpmi/message_private.h \
+	src/common/libpmi/requests.c \
+	src/common/libpmi/server.c src/common/libpmi/server.h \
+	src/common/libpmi/server_coll.c \
+	src/common/libpmi/server_private.h \
+	src/common/libpmi/session.c \
+	src/common/libpmi/session1.c src/common/libpmi/session2.c \
+	src/common/libpmi/session_ext.c \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
 	src/common/libpmi/writer.c \
 	$(libpmi_launcher_sources)

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent of a node: its life cycle, the engine's operations, draining. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libio/agent_internal.h"
+
+#define AGENT_DUMP_MAX ((size_t)1 << 20) /* bytes of a state dump */
+
+void agent_options_init(struct agent_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->region_size = REGION_SIZE_DEFAULT;
+	o->handshake_ms = 5000;
+	o->tell_after_ms = 100;
+	o->connect_ms = 60000;
+	o->drain_ms = 5000;
+	o->dead_peer_ms = 60000;
+	o->tell_fd = -1;
+}
+
+const char *agent_node_name(const struct agent *a, uint32_t position)
+{
+	return a->step->node_names[layout_node_id(a->step->layout, position)];
+}
+
+void agent_close_handle(void *handle)
+{
+	uv_handle_t *h = handle;
+
+	if (h->type != UV_UNKNOWN_HANDLE && !uv_is_closing(h))
+		uv_close(h, NULL);
+}
+
+/* ---- operations of the engine ---- */
+
+static void op_client_send(void *arg, uint32_t slot, const void *data,
+			   size_t len, int fd)
+{
+	agent_ranks_send(arg, slot, data, len, fd);
+}
+
+static void op_client_close(void *arg, uint32_t slot)
+{
+	agent_ranks_finish(arg, slot);
+}
+
+static void op_node_send(void *arg, uint32_t position,
+			 const struct payload_vec *frame)
+{
+	struct agent *a = arg;
+	struct neighbour *n = agent_neighbour(a, position);
+
+	if (n)
+		agent_links_send(a, n, FRAME_COLLECTIVE, frame);
+}
+
+static void op_links_wanted(void *arg)
+{
+	agent_wireup_begin(arg);
+}
+
+static void op_control_send(void *arg, const void *data, size_t len)
+{
+	agent_control_send(arg, data, len);
+}
+
+/* ---- end ---- */
+
+static void close_all(struct agent *a)
+{
+	a->stage = AGENT_CLOSED;
+	agent_tell_close(a);
+	agent_control_close(a);
+	agent_links_close(a);
+	agent_ranks_close(a);
+	agent_close_handle(&a->drain_step);
+	agent_close_handle(&a->drain_linger);
+	agent_close_handle(&a->drain_limit);
+	loop_end(a->loop);
+}
+
+/* What is owed to others has gone out, or cannot any more. */
+static bool own_done(const struct agent *a)
+{
+	return agent_ranks_ended(a) && !pmi_server_pending(a->server) &&
+	       agent_links_flushed(a) && agent_control_flushed(a);
+}
+
+/*
+ * Before each wait of the loop: the stages of leaving, see agent_internal.h.
+ * The children's last requests still pass while they close; only then the
+ * parent and srun are left.
+ */
+static void on_drain_step(uv_prepare_t *prepare)
+{
+	struct agent *a = prepare->data;
+
+	if (a->stage == AGENT_DRAIN_OWN && own_done(a)) {
+		a->stage = AGENT_DRAIN_CHILDREN;
+		agent_links_leave(a, false);
+	}
+	if (a->stage == AGENT_DRAIN_CHILDREN && agent_links_gone(a, false) &&
+	    agent_links_flushed(a) && agent_control_flushed(a)) {
+		a->stage = AGENT_DRAIN_PARENT;
+		agent_links_leave(a, true);
+		agent_control_leave(a);
+	}
+	if (a->stage == AGENT_DRAIN_PARENT && agent_links_gone(a, true) &&
+	    agent_control_gone(a))
+		close_all(a);
+}
+
+static void on_drain_limit(uv_timer_t *timer)
+{
+	struct agent *a = timer->data;
+
+	log_debug(a->log, "left the step after %u ms without having finished",
+		  a->options.drain_ms);
+	close_all(a);
+}
+
+/* Who has not connected by now is not waited for any longer. */
+static void on_drain_linger(uv_timer_t *timer)
+{
+	agent_links_abandon(timer->data);
+}
+
+static void begin_drain(void *arg)
+{
+	struct agent *a = arg;
+
+	a->stage = AGENT_DRAIN_OWN;
+	uv_prepare_start(&a->drain_step, on_drain_step);
+	uv_timer_start(&a->drain_limit, on_drain_limit, a->options.drain_ms, 0);
+	uv_timer_start(&a->drain_linger, on_drain_linger, AGENT_LINGER_MS, 0);
+}
+
+static void free_agent(struct agent *a)
+{
+	agent_tell_free(a);
+	agent_control_free(a);
+	agent_links_free(a);
+	agent_ranks_free(a);
+	pmi_server_destroy(a->server);
+	region_writer_destroy(a->region);
+	loop_destroy(a->loop);
+	secret_forget(&a->options.secret);
+	secret_forget(&a->self.secret);
+	free(a);
+}
+
+void agent_stop(struct agent *a)
+{
+	const struct log_hook *log = a->log;
+
+	if (loop_post(a->loop, begin_drain, a) ||
+	    loop_join(a->loop, a->options.drain_ms + AGENT_JOIN_MARGIN_MS)) {
+		/* The host blocks it; freeing under its feet would be worse. */
+		log_error(log, "the agent's thread does not end; leaving it");
+		thread_keep_code();
+		return;
+	}
+	helpers_destroy(a->helpers, a->options.drain_ms);
+	free_agent(a);
+}
+
+/* ---- beginning ---- */
+
+static int create_server(struct agent *a)
+{
+	static const struct pmi_host_ops ops = {
+		.client_send = op_client_send,
+		.client_close = op_client_close,
+		.node_send = op_node_send,
+		.links_wanted = op_links_wanted,
+		.control_send = op_control_send,
+	};
+	int rc = 0;
+
+	if (a->options.region_size)
+		rc = region_writer_create(&a->region, a->options.region_size);
+	if (rc)
+		log_error(a->log, "cannot make %zu bytes of shared memory: %s",
+			  a->options.region_size, strerror(-rc));
+	return rc ? rc : pmi_server_create(&a->server, a->step, a->region, &ops,
+					   a, a->log);
+}
+
+static int open_drain(struct agent *a)
+{
+	int rc = uv_prepare_init(loop_uv(a->loop), &a->drain_step);
+
+	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &a->drain_linger);
+	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &a->drain_limit);
+	a->drain_step.data = a->drain_linger.data = a->drain_limit.data = a;
+	return rc;
+}
+
+static int open_all(struct agent *a)
+{
+	int rc = loop_create(&a->loop);
+
+	rc = rc ? rc : create_server(a);
+	rc = rc ? rc : helpers_create(&a->helpers);
+	rc = rc ? rc : open_drain(a);
+	rc = rc ? rc : agent_ranks_open(a);
+	rc = rc ? rc : agent_control_open(a);
+	rc = rc ? rc : agent_links_open(a);
+	return rc ? rc : agent_tell_open(a);
+}
+
+static struct agent *new_agent(const struct pmi_step *step,
+			       const struct agent_options *options,
+			       const struct agent_host *host,
+			       const struct log_hook *log)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->step = step;
+	a->options = *options;
+	a->host = *host;
+	a->log = log;
+	a->self.secret = options->secret;
+	a->self.jobid = step->jobid;
+	a->self.build = step->build;
+	a->self.position = step->position;
+	a->link_options.handshake_ms = options->handshake_ms;
+	a->link_options.dead_peer_ms = options->dead_peer_ms;
+	a->tree_width = step->tree_width;
+	return a;
+}
+
+int agent_start(struct agent **out, const struct pmi_step *step,
+		const struct agent_options *options,
+		const struct agent_host *host, const struct log_hook *log)
+{
+	struct agent *a = new_agent(step, options, host, log);
+	int rc;
+
+	if (!a)
+		return -ENOMEM;
+	rc = open_all(a);
+	rc = rc ? rc : loop_start(a->loop);
+	if (!rc) {
+		*out = a;
+		return 0;
+	}
+	log_error(log, "cannot start the agent of the node: %s", strerror(-rc));
+	if (a->loop)
+		close_all(a);
+	helpers_destroy(a->helpers, 0);
+	free_agent(a);
+	return rc;
+}
+
+/* ---- from other threads ---- */
+
+int agent_registration_fd(const struct agent *a)
+{
+	return agent_ranks_registration_fd(a);
+}
+
+struct told {
+	struct agent *agent;
+	uint32_t from;
+	uint16_t port;
+};
+
+static void apply_told(void *arg)
+{
+	struct told *t = arg;
+
+	if (t->agent->stage == AGENT_SERVING)
+		agent_wireup_told(t->agent, t->from, t->port);
+	free(t);
+}
+
+void agent_tell_received(struct agent *a, const void *data, size_t len)
+{
+	uint32_t from;
+	uint16_t port;
+
+	if (agent_tell_check(a, data, len, &from, &port))
+		log_debug(a->log, "ignored a message that proves nothing");
+	else if (a->stage == AGENT_SERVING)
+		agent_wireup_told(a, from, port);
+}
+
+void agent_told(struct agent *a, const void *data, size_t len)
+{
+	struct told *t = calloc(1, sizeof(*t));
+
+	if (!t || agent_tell_check(a, data, len, &t->from, &t->port)) {
+		free(t);
+		return;
+	}
+	t->agent = a;
+	if (loop_post(a->loop, apply_told, t))
+		free(t);
+}
+
+static void log_lines(struct agent *a, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		if (len)
+			log_info(a->log, "%.*s", (int)len, text);
+		text += len + (text[len] == '\n');
+	}
+}
+
+static void dump(void *arg)
+{
+	struct agent *a = arg;
+	const char *text;
+	struct buf b;
+
+	if (a->stage == AGENT_CLOSED)
+		return;
+	buf_init(&b, AGENT_DUMP_MAX);
+	pmi_server_dump(a->server, &b);
+	text = buf_cstr(&b);
+	log_lines(a, text ? text : "");
+	buf_free(&b);
+	agent_links_dump(a);
+}
+
+void agent_dump(struct agent *a)
+{
+	loop_post(a->loop, dump, a);
+}

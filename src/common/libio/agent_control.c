@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control messages between the ranks of a step and srun. Requests go up the
+ * tree; the root, and a node whose parent has left or is lost, goes to srun
+ * directly. Replies come down the same way.
+ *
+ * Every request that passes here is remembered until its reply has passed: when
+ * the way up breaks it is answered with a failure, or sent again when the
+ * parent has certainly not dealt with it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libio/agent_internal.h"
+
+#define CONTROL_REQUESTS_MAX 16384 /* without reply, at a node */
+#define CONTROL_BYTES_MAX ((size_t)256 << 20) /* of what waits for a way up */
+#define CONTROL_SRUN_MS 10000      /* srun listens before it launches */
+
+struct request {
+	struct request *next;
+	uint32_t origin;
+	uint32_t id;
+	uint64_t index;        /* among the frames sent to the parent */
+	struct payload *frame; /* kept while it is the parent's; else NULL */
+};
+
+/*
+ * IDLE -> CONNECTING -> UP -> IDLE (srun closed it; the next frame tries again)
+ *             +-> LOST
+ */
+enum srun_state { SRUN_IDLE, SRUN_CONNECTING, SRUN_UP, SRUN_LOST };
+
+struct agent_control {
+	enum srun_state srun;
+	struct link *link;        /* NULL while there is no attempt */
+	uv_timer_t retry;
+	uint64_t since;           /* loop time of the first attempt, ms */
+	uint32_t backoff_ms;
+	struct payload_vec queue; /* frames for srun until it is UP */
+	struct request *requests;
+	unsigned nrequests;
+	struct payload_vec failed; /* replies that are delivered from the loop */
+	uv_timer_t soon;
+	bool abort_passed;        /* one of a node is enough */
+	bool abort_queued;        /* it has not been sent to srun yet */
+};
+
+/* ---- replies on their way down ---- */
+
+static void deliver_reply(struct agent *a, uint32_t origin,
+			  struct payload *frame)
+{
+	const struct tree_place *place = pmi_server_place(a->server);
+	struct neighbour *child;
+
+	if (origin == a->step->position) {
+		pmi_server_control_input(a->server, frame->data, frame->len);
+		return;
+	}
+	child = agent_neighbour(a, tree_next_hop(place, a->tree_width, origin));
+	if (child && !child->is_parent)
+		agent_links_send_bytes(a, child, FRAME_CONTROL_DOWN,
+				       frame->data, frame->len);
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+	struct agent *a = timer->data;
+	struct payload_vec failed = a->control->failed;
+	enum control_type type;
+	uint32_t origin;
+
+	payload_vec_init(&a->control->failed);
+	for (size_t i = 0; i < failed.count; i++) {
+		struct payload *p = failed.items[i];
+
+		if (!control_peek(p->data, p->len, &type, &origin))
+			deliver_reply(a, origin, p);
+	}
+	payload_vec_clear(&failed);
+}
+
+/* Answer a request with a failure, from the loop. */
+static void fail_later(struct agent *a, uint32_t origin, uint32_t id,
+		       const char *why)
+{
+	struct control_msg reply = {
+		.type = CONTROL_REPLY,
+		.origin = origin,
+		.id = id,
+		.code = PMI_RC_OTHER,
+		.text = (char *)why,
+	};
+	struct payload *p = NULL;
+	struct buf b;
+
+	buf_init(&b, CONTROL_TEXT_MAX + 256);
+	if (!control_pack(&b, &reply))
+		p = payload_copy(b.data, b.len);
+	if (p)
+		payload_vec_add(&a->control->failed, p);
+	payload_unref(p);
+	buf_free(&b);
+	uv_timer_start(&a->control->soon, on_soon, 0, 0);
+}
+
+/* ---- requests without reply yet ---- */
+
+static int remember(struct agent *a, struct payload *frame,
+		    struct request **out)
+{
+	struct agent_control *ctl = a->control;
+	struct control_msg msg;
+	struct request *r;
+	int rc = control_unpack(frame->data, frame->len, &msg);
+
+	if (rc)
+		return rc;
+	r = ctl->nrequests < CONTROL_REQUESTS_MAX ? calloc(1, sizeof(*r)) :
+						    NULL;
+	if (r) {
+		r->origin = msg.origin;
+		r->id = msg.id;
+		r->next = ctl->requests;
+		ctl->requests = r;
+		ctl->nrequests++;
+	} else {
+		fail_later(a, msg.origin, msg.id,
+			   "too many requests wait for srun");
+	}
+	control_free(&msg);
+	*out = r;
+	return r ? 0 : -EAGAIN;
+}
+
+static void forget(struct agent_control *ctl, struct request **at)
+{
+	struct request *r = *at;
+
+	*at = r->next;
+	ctl->nrequests--;
+	payload_unref(r->frame);
+	free(r);
+}
+
+/* Forget the request that this is the reply to; false when there is none. */
+static bool forget_answered(struct agent_control *ctl, uint32_t origin,
+			    uint32_t id)
+{
+	for (struct request **at = &ctl->requests; *at; at = &(*at)->next) {
+		if ((*at)->origin == origin && (*at)->id == id) {
+			forget(ctl, at);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Fail all requests that have gone to srun directly. */
+static void fail_direct(struct agent *a, const char *why)
+{
+	struct request **at = &a->control->requests;
+
+	while (*at) {
+		if ((*at)->frame) {
+			at = &(*at)->next;
+			continue;
+		}
+		fail_later(a, (*at)->origin, (*at)->id, why);
+		forget(a->control, at);
+	}
+}
+
+/* ---- srun ---- */
+
+static void on_retry(uv_timer_t *timer);
+
+static void srun_lost(struct agent *a, const char *why)
+{
+	struct agent_control *ctl = a->control;
+
+	log_error(a->log, "%s", why);
+	ctl->srun = SRUN_LOST;
+	payload_vec_clear(&ctl->queue);
+	fail_direct(a, why);
+	if (ctl->abort_queued)
+		agent_tell_kill(a, why);
+	pmi_server_control_lost(a->server, why);
+}
+
+static void srun_attempt_failed(struct agent *a, int error)
+{
+	struct agent_control *ctl = a->control;
+	uint64_t waited = uv_now(loop_uv(a->loop)) - ctl->since;
+	uint32_t limit = a->options.connect_ms < CONTROL_SRUN_MS ?
+				 a->options.connect_ms : CONTROL_SRUN_MS;
+	char why[AGENT_WHY_MAX];
+
+	if (waited < limit && error != -EPROTONOSUPPORT &&
+	    error != -EAFNOSUPPORT) {
+		uv_timer_start(&ctl->retry, on_retry, ctl->backoff_ms, 0);
+		ctl->backoff_ms *= 2;
+		return;
+	}
+	snprintf(why, sizeof(why), "node %s cannot reach srun: %s",
+		 agent_node_name(a, a->step->position), link_strerror(error));
+	srun_lost(a, why);
+}
+
+static void on_srun_proved(void *arg, struct link *l)
+{
+	struct agent *a = arg;
+	struct agent_control *ctl = a->control;
+
+	ctl->srun = SRUN_UP;
+	for (size_t i = 0; i < ctl->queue.count; i++)
+		link_send_bytes(l, FRAME_CONTROL_UP, ctl->queue.items[i]->data,
+				ctl->queue.items[i]->len);
+	payload_vec_clear(&ctl->queue);
+	ctl->abort_queued = false;
+}
+
+static int on_srun_frame(void *arg, struct link *l, enum frame_type type,
+			 struct payload *body)
+{
+	if (type == FRAME_GOODBYE)
+		return 0; /* its end follows */
+	if (type != FRAME_CONTROL_DOWN)
+		return -EPROTO;
+	return agent_control_from_above(arg, body);
+}
+
+static void on_srun_end(void *arg, struct link *l, int error)
+{
+	struct agent *a = arg;
+	struct agent_control *ctl = a->control;
+
+	link_close(l);
+	ctl->link = NULL;
+	if (ctl->srun == SRUN_CONNECTING) {
+		srun_attempt_failed(a, error);
+		return;
+	}
+	ctl->srun = SRUN_IDLE;
+	fail_direct(a, "lost the connection to srun");
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+	static const struct link_ops ops = {
+		.proved = on_srun_proved,
+		.frame = on_srun_frame,
+		.end = on_srun_end,
+	};
+	struct agent *a = timer->data;
+	struct agent_control *ctl = a->control;
+	int rc;
+
+	rc = link_connect(&ctl->link, loop_uv(a->loop), &a->self,
+			  HANDSHAKE_LAUNCHER, &a->options.launcher,
+			  &a->link_options, &ops, a);
+	if (rc)
+		srun_attempt_failed(a, rc);
+}
+
+static void begin_connecting(struct agent *a)
+{
+	struct agent_control *ctl = a->control;
+
+	ctl->srun = SRUN_CONNECTING;
+	ctl->since = uv_now(loop_uv(a->loop));
+	ctl->backoff_ms = AGENT_BACKOFF_FIRST_MS;
+	uv_timer_start(&ctl->retry, on_retry, 0, 0);
+}
+
+/* `r` is the request that the frame carries, or NULL. */
+static void send_to_srun(struct agent *a, struct payload *frame,
+			 struct request *r)
+{
+	struct agent_control *ctl = a->control;
+
+	if (ctl->srun == SRUN_UP) {
+		link_send_bytes(ctl->link, FRAME_CONTROL_UP, frame->data,
+				frame->len);
+		return;
+	}
+	if (ctl->srun == SRUN_LOST ||
+	    frame->len > CONTROL_BYTES_MAX - ctl->queue.bytes ||
+	    payload_vec_add(&ctl->queue, frame)) {
+		if (r) {
+			fail_later(a, r->origin, r->id,
+				   "srun cannot be reached");
+			forget_answered(ctl, r->origin, r->id);
+		}
+		return;
+	}
+	if (ctl->srun == SRUN_IDLE)
+		begin_connecting(a);
+}
+
+/* ---- the way up ---- */
+
+static void send_to_parent(struct agent *a, struct neighbour *parent,
+			   struct payload *frame, struct request *r)
+{
+	struct payload_vec body;
+
+	if (r) {
+		r->index = parent->control_up;
+		r->frame = payload_ref(frame);
+	}
+	payload_vec_init(&body);
+	if (payload_vec_add(&body, frame))
+		agent_wireup_send_failed(parent, -ENOMEM);
+	else
+		agent_links_send(a, parent, FRAME_CONTROL_UP, &body);
+	payload_vec_clear(&body);
+}
+
+static bool is_there(const struct neighbour *n)
+{
+	return n && !n->said_goodbye && n->state != NEIGHBOUR_LEFT &&
+	       n->state != NEIGHBOUR_LOST;
+}
+
+static bool goes_on(struct agent *a, enum control_type type)
+{
+	struct agent_control *ctl = a->control;
+	bool first;
+
+	if (type != CONTROL_ABORT)
+		return true;
+	first = !ctl->abort_passed;
+	ctl->abort_passed = true;
+	return first;
+}
+
+static int pass_up(struct agent *a, enum control_type type,
+		   struct payload *frame)
+{
+	struct neighbour *parent = agent_parent(a);
+	struct request *r = NULL;
+	int rc;
+
+	if (!goes_on(a, type))
+		return 0;
+	if (control_has_reply(type)) {
+		rc = remember(a, frame, &r);
+		if (rc)
+			return rc == -EAGAIN ? 0 : rc;
+	}
+	if (is_there(parent)) {
+		send_to_parent(a, parent, frame, r);
+		return 0;
+	}
+	if (type == CONTROL_ABORT)
+		a->control->abort_queued = a->control->srun != SRUN_UP;
+	if (type == CONTROL_ABORT && a->control->srun == SRUN_LOST)
+		agent_tell_kill(a, "srun cannot be reached");
+	send_to_srun(a, frame, r);
+	return 0;
+}
+
+void agent_control_send(struct agent *a, const void *data, size_t len)
+{
+	struct payload *frame = payload_copy(data, len);
+	enum control_type type;
+	uint32_t origin;
+
+	if (frame && !control_peek(data, len, &type, &origin))
+		pass_up(a, type, frame);
+	payload_unref(frame);
+}
+
+int agent_control_from_child(struct agent *a, struct neighbour *child,
+			     struct payload *frame)
+{
+	const struct tree_place *place = pmi_server_place(a->server);
+	enum control_type type;
+	uint32_t origin;
+
+	if (control_peek(frame->data, frame->len, &type, &origin) ||
+	    type == CONTROL_REPLY || origin <= place->range.first ||
+	    origin >= place->range.end ||
+	    tree_next_hop(place, a->tree_width, origin) != child->position)
+		return -EPROTO;
+	if (child->said_goodbye && control_has_reply(type))
+		return 0; /* it will ask srun itself, see agent_links_leave */
+	return pass_up(a, type, frame);
+}
+
+int agent_control_from_above(struct agent *a, struct payload *frame)
+{
+	struct control_msg msg;
+	uint32_t origin;
+	int rc = control_unpack(frame->data, frame->len, &msg);
+	bool expected;
+
+	if (rc)
+		return rc;
+	origin = msg.origin;
+	expected = msg.type == CONTROL_REPLY &&
+		   forget_answered(a->control, origin, msg.id);
+	if (msg.type != CONTROL_REPLY)
+		rc = -EPROTO;
+	control_free(&msg);
+	if (expected)
+		deliver_reply(a, origin, frame);
+	return rc;
+}
+
+void agent_control_unsent(struct agent *a, const struct payload_vec *frame)
+{
+	struct payload *p = payload_vec_join(frame);
+	enum control_type type;
+	uint32_t origin;
+
+	/* Requests that wait for a reply are in our own list. */
+	if (p && !control_peek(p->data, p->len, &type, &origin) &&
+	    !control_has_reply(type)) {
+		a->control->abort_queued |= type == CONTROL_ABORT;
+		send_to_srun(a, p, NULL);
+	}
+	payload_unref(p);
+}
+
+void agent_control_parent_gone(struct agent *a, bool in_order,
+			       uint64_t dealt_with, const char *why)
+{
+	struct request *r, **at = &a->control->requests;
+
+	while ((r = *at)) {
+		struct payload *frame = r->frame;
+
+		if (!frame) {
+			at = &r->next;
+		} else if (in_order && r->index >= dealt_with) {
+			r->frame = NULL;
+			at = &r->next;
+			send_to_srun(a, frame, NULL);
+			payload_unref(frame);
+		} else {
+			fail_later(a, r->origin, r->id, why);
+			forget(a->control, at);
+		}
+	}
+}
+
+/* ---- life ---- */
+
+bool agent_control_flushed(const struct agent *a)
+{
+	const struct agent_control *ctl = a->control;
+	const struct request *r = ctl->requests;
+
+	while (r && r->origin == a->step->position)
+		r = r->next; /* its ranks have ended */
+	return !r && !ctl->queue.count && !ctl->failed.count &&
+	       (!ctl->link || !link_queued(ctl->link));
+}
+
+void agent_control_leave(struct agent *a)
+{
+	struct link *l = a->control->link;
+
+	if (!l)
+		return;
+	if (link_is_proved(l)) {
+		link_send(l, FRAME_GOODBYE, NULL);
+		link_shutdown(l);
+	} else {
+		link_close(l);
+		a->control->link = NULL;
+	}
+}
+
+bool agent_control_gone(const struct agent *a)
+{
+	return !a->control->link;
+}
+
+int agent_control_open(struct agent *a)
+{
+	a->control = calloc(1, sizeof(*a->control));
+	if (!a->control)
+		return -ENOMEM;
+	uv_timer_init(loop_uv(a->loop), &a->control->retry);
+	uv_timer_init(loop_uv(a->loop), &a->control->soon);
+	a->control->retry.data = a->control->soon.data = a;
+	return 0;
+}
+
+void agent_control_close(struct agent *a)
+{
+	if (!a->control)
+		return;
+	link_close(a->control->link);
+	a->control->link = NULL;
+	agent_close_handle(&a->control->retry);
+	agent_close_handle(&a->control->soon);
+}
+
+void agent_control_free(struct agent *a)
+{
+	if (!a->control)
+		return;
+	while (a->control->requests)
+		forget(a->control, &a->control->requests);
+	payload_vec_clear(&a->control->queue);
+	payload_vec_clear(&a->control->failed);
+	free(a->control);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of the agent share. Everything runs in the agent's loop, but
+ * where a comment says otherwise. Operations that the engine calls (struct
+ * pmi_host_ops) only queue and write: what fails there is told to the
+ * engine from the loop, never from inside the call.
+ *
+ *   agent.c          life cycle, the engine's operations, draining
+ *   agent_ranks.c    registration of ranks, their connections and ends
+ *   agent_links.c    neighbours: frames, queues, goodbyes
+ *   agent_wireup.c   making the links: ports, attempts, choice between two
+ *   agent_control.c  the way to srun and back
+ *   agent_tell.c     "connect to me", over a path that the site authenticates
+ */
+#ifndef PMI2X_AGENT_INTERNAL_H
+#define PMI2X_AGENT_INTERNAL_H
+
+#include <uv.h>
+
+#include "libio/agent.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+#include "libio/thread.h"
+#include "libpmi/control.h"
+
+#define AGENT_UNPROVED_MAX 256 /* inbound connections; over it the oldest goes */
+#define AGENT_QUEUE_MAX ((size_t)1 << 30) /* bytes for a link not yet up */
+#define AGENT_LISTEN_TRIES 8   /* ports that neighbours will try, too */
+#define AGENT_BACKOFF_FIRST_MS 50
+#define AGENT_BACKOFF_MAX_MS 1000
+#define AGENT_JOIN_MARGIN_MS 5000 /* beyond drain_ms */
+#define AGENT_LINGER_MS 1000   /* for neighbours that are not connected */
+#define AGENT_WHY_MAX 512      /* bytes of a reason */
+
+struct agent_ranks;
+struct agent_links;
+struct agent_control;
+struct agent_tell;
+
+/* Serving -> draining (three stages) -> closed. Forward only. */
+enum agent_stage {
+	AGENT_SERVING,
+	AGENT_DRAIN_OWN,      /* ranks end, queues flush */
+	AGENT_DRAIN_CHILDREN, /* goodbye to the children, until they close */
+	AGENT_DRAIN_PARENT,   /* goodbye to the parent and srun */
+	AGENT_CLOSED,
+};
+
+struct agent {
+	const struct pmi_step *step;
+	struct agent_options options;
+	struct agent_host host;
+	const struct log_hook *log;
+	struct handshake_self self;
+	struct link_options link_options;
+	uint32_t tree_width; /* as the engine uses it */
+	struct loop *loop;
+	struct helpers *helpers;
+	struct region_writer *region; /* NULL: no shared memory */
+	struct pmi_server *server;
+	struct agent_ranks *ranks;
+	struct agent_links *links;
+	struct agent_control *control;
+	struct agent_tell *tell;
+	enum agent_stage stage;
+	uv_prepare_t drain_step;
+	uv_timer_t drain_linger;
+	uv_timer_t drain_limit;
+};
+
+/* The name of the node at a position, for messages. */
+const char *agent_node_name(const struct agent *a, uint32_t position);
+
+/* Close a handle that is part of a longer-lived object; idempotent. */
+void agent_close_handle(void *handle);
+
+/* ---- agent_ranks.c ---- */
+
+int agent_ranks_open(struct agent *a);
+void agent_ranks_close(struct agent *a); /* handles and descriptors */
+void agent_ranks_free(struct agent *a);  /* memory, after the loop has ended */
+int agent_ranks_registration_fd(const struct agent *a);
+void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
+		      size_t len, int fd);
+void agent_ranks_finish(struct agent *a, uint32_t slot);
+/* No rank has a connection any more. */
+bool agent_ranks_ended(const struct agent *a);
+
+/* ---- agent_links.c ---- */
+
+/*
+ * A connection with, or from, a neighbour. Of several with one neighbour
+ * the lower position (the parent) chooses one.
+ */
+struct conn {
+	struct conn *prev, *next; /* oldest first */
+	struct agent *agent;
+	struct link *link;
+	struct neighbour *neighbour; /* NULL: inbound and not yet proved */
+};
+
+/*
+ *             CHOSEN received (child), TAKEN received (parent)
+ *   WAITING ---------------------------------------------------> UP
+ *      |  gave up, mixed builds                 link broke  |  |  goodbye
+ *      +-------------------------> LOST <-------------------+  +---> LEFT
+ */
+enum neighbour_state {
+	NEIGHBOUR_WAITING,
+	NEIGHBOUR_UP,
+	NEIGHBOUR_LEFT,
+	NEIGHBOUR_LOST,
+};
+
+struct queued_frame {
+	enum frame_type type;
+	struct payload_vec body;
+};
+
+struct neighbour {
+	struct agent *agent;
+	uint32_t position;
+	bool is_parent;
+	enum neighbour_state state;
+	struct conn *chosen;  /* the link; while WAITING not yet taken */
+	struct queued_frame *queue; /* while WAITING */
+	size_t nqueue, queue_cap, queue_bytes;
+	int send_error;       /* told by the timer */
+	uint64_t control_up;  /* frames of this type: sent to the parent,
+	                         received from a child */
+	bool said_goodbye;
+	/* agent_wireup.c */
+	bool started;
+	struct conn *attempt; /* our connect, not yet proved */
+	uv_timer_t timer;     /* no answer to the attempt; or the next one */
+	uint64_t since;       /* loop time of the first attempt, ms */
+	uint32_t backoff_ms;
+	unsigned tries;
+	uint16_t port;        /* last tried */
+	uint16_t told_port;   /* where it said it listens; 0: it did not */
+	bool told;            /* we have told it */
+	bool has_addr;
+	struct sockaddr_storage addr;
+	int last_error;
+};
+
+struct agent_links {
+	struct conn *first, *last;
+	unsigned unproved;  /* inbound */
+	struct listener *listener;
+	uint16_t port;
+	struct neighbour *all; /* children in order, then the parent */
+	uint32_t count;
+};
+
+int agent_links_open(struct agent *a);
+void agent_links_close(struct agent *a);
+void agent_links_free(struct agent *a);
+
+struct neighbour *agent_neighbour(const struct agent *a, uint32_t position);
+struct neighbour *agent_parent(const struct agent *a); /* NULL at the root */
+
+/*
+ * Send a frame, or keep it until the link is up. 0, or -ESHUTDOWN when the
+ * neighbour has left or is lost.
+ */
+int agent_links_send(struct agent *a, struct neighbour *n, enum frame_type type,
+		     const struct payload_vec *body);
+int agent_links_send_bytes(struct agent *a, struct neighbour *n,
+			   enum frame_type type, const void *data, size_t len);
+/* Nothing waits to be written to a neighbour. */
+bool agent_links_flushed(const struct agent *a);
+/* Give up the neighbours whose links are not up. */
+void agent_links_abandon(struct agent *a);
+/* Say goodbye to the parent, or to the children. */
+void agent_links_leave(struct agent *a, bool parent);
+/* None of these links is up any more. */
+bool agent_links_gone(const struct agent *a, bool parent);
+void agent_links_dump(const struct agent *a);
+
+/* Connections; used by agent_wireup.c. */
+const struct link_ops *agent_conn_ops(void);
+struct conn *agent_conn_new(struct agent *a, struct neighbour *n);
+void agent_conn_drop(struct conn *c);
+/* This connection is the link now. */
+void agent_neighbour_up(struct neighbour *n, struct conn *c);
+/* It will never be one. `why` is for people. */
+void agent_neighbour_lost(struct neighbour *n, const char *why);
+
+/* ---- agent_wireup.c ---- */
+
+int agent_wireup_open(struct agent *a);
+void agent_wireup_begin(struct agent *a);
+void agent_wireup_accept(void *agent, int fd);
+/* A neighbour says where it listens. */
+void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port);
+/* Events of a connection that is not (yet) the link. */
+void agent_wireup_proved(struct conn *c);
+int agent_wireup_frame(struct conn *c, enum frame_type type);
+void agent_wireup_ended(struct conn *c, int error);
+/* No more attempts; close all its connections but the link. */
+void agent_wireup_stop(struct neighbour *n);
+/* A frame for it could not be sent or kept: the loop declares it lost. */
+void agent_wireup_send_failed(struct neighbour *n, int error);
+
+/* ---- agent_control.c ---- */
+
+int agent_control_open(struct agent *a);
+void agent_control_close(struct agent *a);
+void agent_control_free(struct agent *a);
+/* From the own engine. */
+void agent_control_send(struct agent *a, const void *data, size_t len);
+/* From a child; from the parent. 0 or -EPROTO. */
+int agent_control_from_child(struct agent *a, struct neighbour *child,
+			     struct payload *frame);
+int agent_control_from_above(struct agent *a, struct payload *frame);
+/*
+ * The parent is gone. It has dealt with the first `dealt_with` frames we sent;
+ * in order: it left with a goodbye.
+ */
+void agent_control_parent_gone(struct agent *a, bool in_order,
+			       uint64_t dealt_with, const char *why);
+/* A frame that was kept for the parent, whose link never came up. */
+void agent_control_unsent(struct agent *a, const struct payload_vec *frame);
+bool agent_control_flushed(const struct agent *a);
+void agent_control_leave(struct agent *a);
+bool agent_control_gone(const struct agent *a);
+
+/* ---- agent_tell.c ---- */
+
+int agent_tell_open(struct agent *a);
+void agent_tell_close(struct agent *a);
+void agent_tell_free(struct agent *a);
+/* Tell a neighbour where we listen, in a helper thread. */
+void agent_tell_neighbour(struct agent *a, uint32_t position);
+/* End the step, in a helper thread. */
+void agent_tell_kill(struct agent *a, const char *why);
+/* Check a told message. 0 or -EPROTO, -EACCES. Any thread. */
+int agent_tell_check(const struct agent *a, const void *data, size_t len,
+		     uint32_t *from, uint16_t *port);
+/* A message that has come over tell_fd. */
+void agent_tell_received(struct agent *a, const void *data, size_t len);
+
+#endif

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The neighbours of a node in the tree: frames to and from them, what waits
+ * until a link is up, and goodbyes. How links are made is in agent_wireup.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libio/agent_internal.h"
+
+/* ---- neighbours ---- */
+
+struct neighbour *agent_neighbour(const struct agent *a, uint32_t position)
+{
+	struct agent_links *links = a->links;
+
+	for (uint32_t i = 0; i < links->count; i++) {
+		if (links->all[i].position == position)
+			return &links->all[i];
+	}
+	return NULL;
+}
+
+struct neighbour *agent_parent(const struct agent *a)
+{
+	struct agent_links *links = a->links;
+	struct neighbour *last;
+
+	if (!links->count)
+		return NULL;
+	last = &links->all[links->count - 1];
+	return last->is_parent ? last : NULL;
+}
+
+static void drop_queue(struct neighbour *n)
+{
+	for (size_t i = 0; i < n->nqueue; i++)
+		payload_vec_clear(&n->queue[i].body);
+	free(n->queue);
+	n->queue = NULL;
+	n->nqueue = n->queue_cap = n->queue_bytes = 0;
+}
+
+static int grow_queue(struct neighbour *n)
+{
+	size_t cap = n->queue_cap ? 2 * n->queue_cap : 4;
+	struct queued_frame *grown;
+
+	if (n->nqueue < n->queue_cap)
+		return 0;
+	grown = realloc(n->queue, cap * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	n->queue = grown;
+	n->queue_cap = cap;
+	return 0;
+}
+
+static int enqueue(struct neighbour *n, enum frame_type type,
+		   const struct payload_vec *body)
+{
+	struct queued_frame *f;
+	int rc;
+
+	if (body->bytes > AGENT_QUEUE_MAX - n->queue_bytes)
+		return -ENOBUFS;
+	rc = grow_queue(n);
+	if (rc)
+		return rc;
+	f = &n->queue[n->nqueue];
+	f->type = type;
+	payload_vec_init(&f->body);
+	rc = payload_vec_add_all(&f->body, body);
+	if (rc) {
+		payload_vec_clear(&f->body);
+		return rc;
+	}
+	n->nqueue++;
+	n->queue_bytes += body->bytes;
+	return 0;
+}
+
+int agent_links_send(struct agent *a, struct neighbour *n, enum frame_type type,
+		     const struct payload_vec *body)
+{
+	int rc;
+
+	if (n->state == NEIGHBOUR_LEFT || n->state == NEIGHBOUR_LOST ||
+	    n->said_goodbye)
+		return -ESHUTDOWN;
+	if (n->is_parent && type == FRAME_CONTROL_UP)
+		n->control_up++;
+	if (n->state == NEIGHBOUR_UP)
+		rc = link_send(n->chosen->link, type, body);
+	else
+		rc = enqueue(n, type, body);
+	if (rc && rc != -EPIPE) /* a broken link tells so itself */
+		agent_wireup_send_failed(n, rc);
+	return 0;
+}
+
+int agent_links_send_bytes(struct agent *a, struct neighbour *n,
+			   enum frame_type type, const void *data, size_t len)
+{
+	struct payload *p = payload_copy(data, len);
+	struct payload_vec body;
+	int rc;
+
+	payload_vec_init(&body);
+	rc = p ? payload_vec_add(&body, p) : -ENOMEM;
+	rc = rc ? rc : agent_links_send(a, n, type, &body);
+	payload_vec_clear(&body);
+	payload_unref(p);
+	return rc;
+}
+
+static void send_queue(struct neighbour *n)
+{
+	for (size_t i = 0; i < n->nqueue; i++)
+		link_send(n->chosen->link, n->queue[i].type,
+			  &n->queue[i].body);
+	drop_queue(n);
+}
+
+void agent_neighbour_up(struct neighbour *n, struct conn *c)
+{
+	struct agent *a = n->agent;
+
+	n->chosen = c;
+	n->state = NEIGHBOUR_UP;
+	agent_wireup_stop(n);
+	send_queue(n);
+	log_debug(a->log, "link to node %s is up",
+		  agent_node_name(a, n->position));
+	pmi_server_link_up(a->server, n->position);
+}
+
+/* What was to go through the parent goes to srun directly. */
+static void reroute_control(struct neighbour *n)
+{
+	for (size_t i = 0; i < n->nqueue; i++) {
+		if (n->queue[i].type == FRAME_CONTROL_UP)
+			agent_control_unsent(n->agent, &n->queue[i].body);
+	}
+}
+
+/* The end of a neighbour, for the engine and for what goes through it. */
+static void gone(struct neighbour *n, enum neighbour_state state,
+		 uint64_t control_dealt_with, const char *why)
+{
+	struct agent *a = n->agent;
+	bool was_up = n->state == NEIGHBOUR_UP;
+
+	n->state = state;
+	if (n->chosen)
+		agent_conn_drop(n->chosen);
+	agent_wireup_stop(n);
+	if (n->is_parent) {
+		reroute_control(n);
+		/* A parent that was never there has dealt with nothing. */
+		agent_control_parent_gone(a, !was_up || state == NEIGHBOUR_LEFT,
+					  control_dealt_with, why);
+	}
+	drop_queue(n);
+	pmi_server_link_lost(a->server, n->position, why);
+}
+
+void agent_neighbour_lost(struct neighbour *n, const char *why)
+{
+	struct agent *a = n->agent;
+
+	if (pmi_server_pending(a->server) && a->stage == AGENT_SERVING)
+		log_error(a->log, "%s", why);
+	else
+		log_debug(a->log, "%s", why);
+	gone(n, NEIGHBOUR_LOST, 0, why);
+}
+
+static void neighbour_left(struct neighbour *n, uint64_t control_dealt_with)
+{
+	char why[AGENT_WHY_MAX];
+
+	snprintf(why, sizeof(why),
+		 "node %s has left the step: its ranks have ended",
+		 agent_node_name(n->agent, n->position));
+	log_debug(n->agent->log, "%s", why);
+	gone(n, NEIGHBOUR_LEFT, control_dealt_with, why);
+}
+
+/* ---- connections ---- */
+
+struct conn *agent_conn_new(struct agent *a, struct neighbour *n)
+{
+	struct agent_links *links = a->links;
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->agent = a;
+	c->neighbour = n;
+	c->prev = links->last;
+	if (links->last)
+		links->last->next = c;
+	else
+		links->first = c;
+	links->last = c;
+	links->unproved += !n;
+	return c;
+}
+
+void agent_conn_drop(struct conn *c)
+{
+	struct agent_links *links = c->agent->links;
+
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		links->first = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	else
+		links->last = c->prev;
+	if (!c->neighbour)
+		links->unproved--;
+	else if (c->neighbour->attempt == c)
+		c->neighbour->attempt = NULL;
+	if (c->neighbour && c->neighbour->chosen == c)
+		c->neighbour->chosen = NULL;
+	link_close(c->link);
+	free(c);
+}
+
+static int on_collective(struct neighbour *n, struct payload *body)
+{
+	return pmi_server_node_input(n->agent->server, n->position, body);
+}
+
+static int on_control_up(struct neighbour *n, struct payload *body)
+{
+	if (n->is_parent)
+		return -EPROTO;
+	if (!n->said_goodbye)
+		n->control_up++;
+	return agent_control_from_child(n->agent, n, body);
+}
+
+static int on_control_down(struct neighbour *n, struct payload *body)
+{
+	if (!n->is_parent)
+		return -EPROTO;
+	return agent_control_from_above(n->agent, body);
+}
+
+static int on_goodbye(struct neighbour *n, struct payload *body)
+{
+	struct cursor c;
+	uint64_t dealt_with;
+
+	cursor_init(&c, body->data, body->len);
+	dealt_with = unpack_u64(&c);
+	if (!cursor_done(&c))
+		return -EPROTO;
+	neighbour_left(n, dealt_with);
+	return 0;
+}
+
+static void on_proved(void *arg, struct link *l)
+{
+	agent_wireup_proved(arg);
+}
+
+/* What a link carries once it is up; the others belong to its making. */
+static int (*const frame_handlers[FRAME_TYPES])(struct neighbour *n,
+						struct payload *body) = {
+	[FRAME_COLLECTIVE] = on_collective,
+	[FRAME_CONTROL_UP] = on_control_up,
+	[FRAME_CONTROL_DOWN] = on_control_down,
+	[FRAME_GOODBYE] = on_goodbye,
+};
+
+static int on_frame(void *arg, struct link *l, enum frame_type type,
+		    struct payload *body)
+{
+	struct conn *c = arg;
+	struct neighbour *n = c->neighbour;
+
+	if (!frame_handlers[type])
+		return agent_wireup_frame(c, type);
+	if (!n || n->chosen != c || n->state != NEIGHBOUR_UP)
+		return -EPROTO;
+	return frame_handlers[type](n, body);
+}
+
+static void link_ended(struct neighbour *n, int error)
+{
+	struct agent *a = n->agent;
+	const char *name = agent_node_name(a, n->position);
+	char why[AGENT_WHY_MAX];
+
+	if (error == -EPROTO || error == -EMSGSIZE)
+		snprintf(why, sizeof(why),
+			 "node %s sent a message that makes no sense; the connection to it is closed",
+			 name);
+	else
+		snprintf(why, sizeof(why),
+			 "lost the connection to node %s: %s", name,
+			 link_strerror(error));
+	if (n->said_goodbye)
+		gone(n, NEIGHBOUR_LEFT, 0, why);
+	else
+		agent_neighbour_lost(n, why);
+}
+
+static void on_end(void *arg, struct link *l, int error)
+{
+	struct conn *c = arg;
+	struct neighbour *n = c->neighbour;
+
+	if (n && n->chosen == c && n->state == NEIGHBOUR_UP)
+		link_ended(n, error);
+	else
+		agent_wireup_ended(c, error);
+}
+
+const struct link_ops *agent_conn_ops(void)
+{
+	static const struct link_ops ops = {
+		.proved = on_proved,
+		.frame = on_frame,
+		.end = on_end,
+	};
+
+	return &ops;
+}
+
+/* ---- leaving ---- */
+
+static bool flushed(const struct neighbour *n)
+{
+	return n->state == NEIGHBOUR_UP ? !link_queued(n->chosen->link) :
+					  n->nqueue == 0;
+}
+
+bool agent_links_flushed(const struct agent *a)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		if (!flushed(&a->links->all[i]))
+			return false;
+	}
+	return true;
+}
+
+void agent_links_abandon(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		struct neighbour *n = &a->links->all[i];
+
+		if (n->state == NEIGHBOUR_WAITING)
+			agent_neighbour_lost(n, "left before it connected");
+	}
+}
+
+/* Tells how many of its requests we have passed on: the rest will not be. */
+static void say_goodbye(struct neighbour *n)
+{
+	uint64_t dealt_with = n->is_parent ? 0 : n->control_up;
+	struct buf b;
+
+	buf_init(&b, sizeof(dealt_with));
+	if (!pack_u64(&b, dealt_with))
+		link_send_bytes(n->chosen->link, FRAME_GOODBYE, b.data, b.len);
+	link_shutdown(n->chosen->link);
+	buf_free(&b);
+	n->said_goodbye = true;
+}
+
+void agent_links_leave(struct agent *a, bool parent)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		struct neighbour *n = &a->links->all[i];
+
+		if (n->is_parent == parent && n->state == NEIGHBOUR_UP)
+			say_goodbye(n);
+	}
+}
+
+bool agent_links_gone(const struct agent *a, bool parent)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		const struct neighbour *n = &a->links->all[i];
+
+		if (n->is_parent == parent && n->state == NEIGHBOUR_UP)
+			return false;
+	}
+	return true;
+}
+
+/* ---- life ---- */
+
+static void set_neighbour(struct agent *a, struct neighbour *n,
+			  uint32_t position, bool is_parent)
+{
+	n->agent = a;
+	n->position = position;
+	n->is_parent = is_parent;
+}
+
+int agent_links_open(struct agent *a)
+{
+	const struct tree_place *place = pmi_server_place(a->server);
+	struct agent_links *links = calloc(1, sizeof(*links));
+	bool has_parent = place->parent != TREE_NONE;
+
+	if (!links)
+		return -ENOMEM;
+	a->links = links;
+	links->all = calloc(place->children + 1, sizeof(*links->all));
+	if (!links->all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < place->children; i++) {
+		struct tree_range range = tree_child(place, a->tree_width, i);
+
+		set_neighbour(a, &links->all[i], range.first, false);
+	}
+	if (has_parent)
+		set_neighbour(a, &links->all[place->children], place->parent,
+			      true);
+	links->count = place->children + has_parent;
+	return agent_wireup_open(a);
+}
+
+void agent_links_close(struct agent *a)
+{
+	struct agent_links *links = a->links;
+
+	if (!links)
+		return;
+	listener_close(links->listener);
+	links->listener = NULL;
+	while (links->first)
+		agent_conn_drop(links->first);
+	for (uint32_t i = 0; i < links->count; i++)
+		agent_close_handle(&links->all[i].timer);
+}
+
+void agent_links_free(struct agent *a)
+{
+	if (!a->links)
+		return;
+	for (uint32_t i = 0; i < a->links->count; i++)
+		drop_queue(&a->links->all[i]);
+	free(a->links->all);
+	free(a->links);
+}
+
+void agent_links_dump(const struct agent *a)
+{
+	static const char *const states[] = {
+		[NEIGHBOUR_WAITING] = "not connected",
+		[NEIGHBOUR_UP] = "up",
+		[NEIGHBOUR_LEFT] = "has left",
+		[NEIGHBOUR_LOST] = "lost",
+	};
+
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		const struct neighbour *n = &a->links->all[i];
+
+		log_info(a->log, "link to %s node %s: %s, %zu bytes queued",
+			 n->is_parent ? "parent" : "child",
+			 agent_node_name(a, n->position), states[n->state],
+			 n->state == NEIGHBOUR_UP ?
+				 link_queued(n->chosen->link) :
+				 n->queue_bytes);
+	}
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * "Connect to me": where a neighbour could not be reached, one message over a
+ * path that the site authenticates says where to connect to. It is proved with
+ * the step's secret as well, and does no harm when it comes twice.
+ *
+ * Also the other call that blocks: ending the step when srun cannot be told.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libio/agent_internal.h"
+#include "libio/stream.h"
+
+#define TELL_MAGIC 0x6c743270u /* "p2tl" */
+#define TELL_BYTES_MAX 4096    /* of a message */
+#define TELL_HEADER_BYTES 8    /* u32 uid, u32 length, in network order */
+#define TELL_CONNECTIONS_MAX 16
+
+/* A connection of slurmd that brings a message. */
+struct tell_conn {
+	struct tell_conn *next;
+	struct agent *agent;
+	struct stream *stream;
+	uv_timer_t limit;
+	size_t have;
+	unsigned char in[TELL_HEADER_BYTES + TELL_BYTES_MAX];
+};
+
+struct agent_tell {
+	struct listener *listener;
+	struct tell_conn *conns;
+	unsigned nconns;
+};
+
+/* ---- the message ---- */
+
+static int pack_proved_part(struct buf *b, const char *jobid, uint32_t from,
+			    uint32_t to, uint16_t port)
+{
+	int rc = pack_u32(b, TELL_MAGIC);
+
+	rc = rc ? rc : pack_str(b, jobid);
+	rc = rc ? rc : pack_u32(b, from);
+	rc = rc ? rc : pack_u32(b, to);
+	return rc ? rc : pack_u16(b, port);
+}
+
+static int make_message(const struct agent *a, uint32_t to, struct buf *b)
+{
+	uint8_t proof[PROOF_BYTES];
+	int rc = pack_proved_part(b, a->step->jobid, a->step->position, to,
+				  a->links->port);
+
+	if (rc)
+		return rc;
+	proof_create(&a->options.secret, b->data, b->len, proof);
+	return buf_append(b, proof, sizeof(proof));
+}
+
+int agent_tell_check(const struct agent *a, const void *data, size_t len,
+		     uint32_t *from, uint16_t *port)
+{
+	const void *proof;
+	struct cursor c;
+	size_t jobid_len;
+	uint32_t to;
+
+	cursor_init(&c, data, len);
+	if (unpack_u32(&c) != TELL_MAGIC)
+		return -EPROTO;
+	unpack_bytes(&c, HANDSHAKE_JOBID_MAX, &jobid_len);
+	*from = unpack_u32(&c);
+	to = unpack_u32(&c);
+	*port = unpack_u16(&c);
+	proof = unpack_raw(&c, PROOF_BYTES);
+	if (!cursor_done(&c) || !*port)
+		return -EPROTO;
+	if (to != a->step->position ||
+	    !proof_check(&a->options.secret, data, len - PROOF_BYTES, proof))
+		return -EACCES;
+	return 0;
+}
+
+/* ---- what blocks, in helper threads ---- */
+
+/* Owned by the helper: it may outlive the agent. */
+struct job {
+	struct agent_host host;
+	uint32_t node_id;
+	size_t len;
+	char data[TELL_BYTES_MAX]; /* message, or reason */
+};
+
+static struct job *new_job(const struct agent *a, const void *data, size_t len)
+{
+	struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->host = a->host;
+	j->len = len < sizeof(j->data) ? len : sizeof(j->data) - 1;
+	memcpy(j->data, data, j->len);
+	return j;
+}
+
+static void run_tell(void *arg)
+{
+	struct job *j = arg;
+
+	/* It may have arrived though the call failed; attempts go on anyway. */
+	(void)j->host.tell_node(j->host.arg, j->node_id, j->data, j->len);
+}
+
+static void run_kill(void *arg)
+{
+	struct job *j = arg;
+
+	j->host.kill_step(j->host.arg, j->data);
+}
+
+static void start_job(struct agent *a, void (*fn)(void *arg), struct job *j)
+{
+	if (j && helpers_run(a->helpers, fn, free, j) < 0) {
+		log_debug(a->log, "no thread for a call to Slurm");
+		free(j);
+	}
+}
+
+void agent_tell_neighbour(struct agent *a, uint32_t position)
+{
+	struct buf b;
+	struct job *j;
+
+	if (!a->host.tell_node)
+		return;
+	buf_init(&b, TELL_BYTES_MAX);
+	j = make_message(a, position, &b) ? NULL : new_job(a, b.data, b.len);
+	buf_free(&b);
+	if (j)
+		j->node_id = layout_node_id(a->step->layout, position);
+	log_debug(a->log, "telling node %s to connect to port %u",
+		  agent_node_name(a, position), a->links->port);
+	start_job(a, run_tell, j);
+}
+
+void agent_tell_kill(struct agent *a, const char *why)
+{
+	if (a->host.kill_step)
+		start_job(a, run_kill, new_job(a, why, strlen(why)));
+}
+
+/* ---- what comes over tell_fd ---- */
+
+static void on_limit_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void drop(struct tell_conn *c)
+{
+	struct agent_tell *tell = c->agent->tell;
+	struct tell_conn **at = &tell->conns;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	tell->nconns--;
+	stream_close(c->stream);
+	uv_close((uv_handle_t *)&c->limit, on_limit_closed);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+	drop(timer->data);
+}
+
+static size_t on_room(void *arg, void **at)
+{
+	struct tell_conn *c = arg;
+
+	*at = c->in + c->have;
+	return sizeof(c->in) - c->have;
+}
+
+static bool uid_counts(const struct agent *a, uid_t uid)
+{
+	return uid == 0 || uid == a->options.tell_uid;
+}
+
+static void on_input(void *arg, size_t n)
+{
+	struct tell_conn *c = arg;
+	uint32_t uid, len;
+
+	c->have += n;
+	if (c->have < TELL_HEADER_BYTES)
+		return;
+	memcpy(&uid, c->in, 4);
+	memcpy(&len, c->in + 4, 4);
+	len = ntohl(len);
+	if (!uid_counts(c->agent, ntohl(uid)) || len > TELL_BYTES_MAX) {
+		drop(c);
+		return;
+	}
+	if (c->have < TELL_HEADER_BYTES + len)
+		return;
+	agent_tell_received(c->agent, c->in + TELL_HEADER_BYTES, len);
+	drop(c);
+}
+
+static void on_end(void *arg, int error)
+{
+	drop(arg);
+}
+
+static int open_conn(struct agent *a, struct tell_conn *c, int fd)
+{
+	static const struct stream_ops ops = {
+		.room = on_room,
+		.input = on_input,
+		.end = on_end,
+	};
+	static const struct stream_limits limits = { 0 };
+
+	return stream_open(&c->stream, loop_uv(a->loop), fd, &limits, &ops, c);
+}
+
+static bool peer_counts(const struct agent *a, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+	       uid_counts(a, cred.uid);
+}
+
+static void on_accept(void *arg, int fd)
+{
+	struct agent *a = arg;
+	struct tell_conn *c = NULL;
+
+	if (peer_counts(a, fd) && a->tell->nconns < TELL_CONNECTIONS_MAX)
+		c = calloc(1, sizeof(*c));
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->agent = a;
+	if (open_conn(a, c, fd)) {
+		free(c);
+		return;
+	}
+	uv_timer_init(loop_uv(a->loop), &c->limit);
+	c->limit.data = c;
+	uv_timer_start(&c->limit, on_limit, a->options.handshake_ms, 0);
+	c->next = a->tell->conns;
+	a->tell->conns = c;
+	a->tell->nconns++;
+}
+
+int agent_tell_open(struct agent *a)
+{
+	int fd = a->options.tell_fd;
+
+	a->tell = calloc(1, sizeof(*a->tell));
+	if (!a->tell)
+		return -ENOMEM;
+	if (fd < 0)
+		return 0;
+	a->options.tell_fd = -1; /* the listener's from here on */
+	return listener_open(&a->tell->listener, loop_uv(a->loop), fd,
+			     on_accept, a);
+}
+
+void agent_tell_close(struct agent *a)
+{
+	if (!a->tell)
+		return;
+	listener_close(a->tell->listener);
+	a->tell->listener = NULL;
+	while (a->tell->conns)
+		drop(a->tell->conns);
+}
+
+void agent_tell_free(struct agent *a)
+{
+	if (a->options.tell_fd >= 0)
+		close(a->options.tell_fd);
+	free(a->tell);
+}

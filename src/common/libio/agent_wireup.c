@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making the links between neighbours.
+ *
+ * Each side listens from the start and tries once when its first rank starts
+ * PMI, so the later one finds the earlier listening. What is refused then is
+ * tried again by the child only. When nobody answers, or somebody else
+ * does, the neighbour is told through the site's authenticated path where to
+ * connect to; both sides may, since two connections do no harm:
+ *
+ *   the lower position (the parent) says CHOSEN on the first one that is proved
+ *   and drops the others; the child answers TAKEN. Each side uses the link
+ *   from then on, the child first.
+ *
+ * Ports: a node listens at the first free one of AGENT_LISTEN_TRIES that
+ * follow from the secret and its position; a child that is refused tries
+ * them in turn.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libio/agent_internal.h"
+
+static void on_timer(uv_timer_t *timer);
+
+/* ---- ports ---- */
+
+static uint16_t port_of(const struct agent *a, uint32_t position, unsigned try)
+{
+	uint32_t nodes = layout_nodes(a->step->layout);
+
+	return secret_port(&a->options.secret, position + nodes * try,
+			   a->options.port_first, a->options.port_last);
+}
+
+static int try_port(struct agent *a, uint16_t port)
+{
+	return listener_socket(&a->options.bind, port, &a->links->port);
+}
+
+/* A listening descriptor or a negative errno. */
+static int listen_somewhere(struct agent *a)
+{
+	const struct agent_options *o = &a->options;
+	int fd = -EADDRINUSE;
+
+	if (o->port_first == 0)
+		return try_port(a, 0);
+	for (unsigned i = 0; fd == -EADDRINUSE && i < AGENT_LISTEN_TRIES; i++)
+		fd = try_port(a, port_of(a, a->step->position, i));
+	for (uint32_t p = o->port_first; fd == -EADDRINUSE && p <= o->port_last;
+	     p++)
+		fd = try_port(a, p);
+	return fd;
+}
+
+static int start_listening(struct agent *a)
+{
+	int fd = listen_somewhere(a);
+
+	if (fd == -EADDRINUSE)
+		log_error(a->log,
+			  "every port from %u to %u is in use: widen the range (Pmi2xPorts)",
+			  a->options.port_first, a->options.port_last);
+	else if (fd < 0)
+		log_error(a->log, "cannot listen for other nodes: %s",
+			  strerror(-fd));
+	if (fd < 0)
+		return fd;
+	return listener_open(&a->links->listener, loop_uv(a->loop), fd,
+			     agent_wireup_accept, a);
+}
+
+int agent_wireup_open(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		struct neighbour *n = &a->links->all[i];
+		int rc = uv_timer_init(loop_uv(a->loop), &n->timer);
+
+		if (rc)
+			return rc;
+		n->timer.data = n;
+	}
+	return a->links->count ? start_listening(a) : 0;
+}
+
+/* The even tries go where the node ought to be, the odd ones look around. */
+static uint16_t next_port(const struct neighbour *n)
+{
+	const struct agent *a = n->agent;
+
+	if (n->tries % 2 == 0 && n->told_port)
+		return n->told_port;
+	if (a->options.port_first == 0)
+		return n->told_port;
+	if (n->tries % 2 == 0)
+		return port_of(a, n->position, 0);
+	return port_of(a, n->position,
+		       1 + n->tries / 2 % (AGENT_LISTEN_TRIES - 1));
+}
+
+/* ---- attempts ---- */
+
+static void set_timer(struct neighbour *n, uint64_t ms)
+{
+	uv_timer_start(&n->timer, on_timer, ms, 0);
+}
+
+void agent_wireup_stop(struct neighbour *n)
+{
+	struct conn *c = n->agent->links->first, *next;
+
+	uv_timer_stop(&n->timer);
+	n->attempt = NULL;
+	for (; c; c = next) {
+		next = c->next;
+		if (c->neighbour == n && c != n->chosen)
+			agent_conn_drop(c);
+	}
+}
+
+static uint64_t waited_ms(const struct neighbour *n)
+{
+	return uv_now(loop_uv(n->agent->loop)) - n->since;
+}
+
+static void tell(struct neighbour *n)
+{
+	if (n->told)
+		return;
+	n->told = true;
+	agent_tell_neighbour(n->agent, n->position);
+}
+
+static void give_up(struct neighbour *n)
+{
+	const struct agent *a = n->agent;
+	char why[AGENT_WHY_MAX];
+
+	snprintf(why, sizeof(why),
+		 "cannot reach node %s (port %u) within %u s: %s; open ports %u-%u between the nodes (Pmi2xPorts)",
+		 agent_node_name(a, n->position), n->port,
+		 a->options.connect_ms / 1000, link_strerror(n->last_error),
+		 a->options.port_first, a->options.port_last);
+	agent_neighbour_lost(n, why);
+}
+
+static bool nobody_answers(int error)
+{
+	return error == -ETIMEDOUT || error == -EHOSTUNREACH ||
+	       error == -ENETUNREACH;
+}
+
+static bool somebody_else_answers(int error)
+{
+	return error == -EACCES || error == -EPROTO ||
+	       error == -EADDRNOTAVAIL || error == -ENOPROTOOPT ||
+	       error == -ECONNRESET;
+}
+
+/*
+ * An attempt has failed. A refusal is what an early child sees, or an early
+ * parent: the parent then leaves the rest to its child.
+ */
+static void attempt_failed(struct neighbour *n, int error)
+{
+	const struct agent *a = n->agent;
+
+	if (n->state != NEIGHBOUR_WAITING || !n->started)
+		return;
+	n->last_error = error;
+	if (nobody_answers(error) || somebody_else_answers(error) ||
+	    waited_ms(n) > a->options.connect_ms / 2)
+		tell(n);
+	if (n->is_parent) {
+		set_timer(n, n->backoff_ms);
+		n->backoff_ms *= 2;
+		if (n->backoff_ms > AGENT_BACKOFF_MAX_MS)
+			n->backoff_ms = AGENT_BACKOFF_MAX_MS;
+	} else if (nobody_answers(error)) {
+		set_timer(n, a->options.connect_ms);
+	}
+}
+
+static int find_address(struct neighbour *n)
+{
+	struct agent *a = n->agent;
+	int rc;
+
+	if (n->has_addr)
+		return 0;
+	rc = a->host.node_address(a->host.arg,
+				  layout_node_id(a->step->layout, n->position),
+				  &n->addr);
+	n->has_addr = rc == 0;
+	return rc;
+}
+
+static void set_port(struct sockaddr_storage *addr, uint16_t port)
+{
+	if (addr->ss_family == AF_INET)
+		((struct sockaddr_in *)addr)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)addr)->sin6_port = htons(port);
+}
+
+static int connect_to(struct neighbour *n, uint16_t port)
+{
+	struct agent *a = n->agent;
+	struct conn *c;
+	int rc;
+
+	rc = find_address(n);
+	if (rc)
+		return rc;
+	set_port(&n->addr, port);
+	c = agent_conn_new(a, n);
+	if (!c)
+		return -ENOMEM;
+	rc = link_connect(&c->link, loop_uv(a->loop), &a->self, n->position,
+			  &n->addr, &a->link_options, agent_conn_ops(), c);
+	if (rc) {
+		agent_conn_drop(c);
+		return rc;
+	}
+	n->attempt = c;
+	return 0;
+}
+
+static void attempt(struct neighbour *n, uint16_t port)
+{
+	int rc;
+
+	if (n->attempt)
+		agent_conn_drop(n->attempt);
+	n->tries++;
+	n->port = port;
+	if (!port) { /* it listens we know not where; it will be told */
+		attempt_failed(n, -EADDRNOTAVAIL);
+		return;
+	}
+	rc = connect_to(n, port);
+	if (rc)
+		attempt_failed(n, rc);
+	else
+		set_timer(n, n->agent->options.tell_after_ms);
+}
+
+/* Is a connection with it proved, and just waits to be chosen or taken? */
+static bool is_settling(const struct neighbour *n)
+{
+	const struct conn *c = n->agent->links->first;
+
+	for (; c; c = c->next) {
+		if (c->neighbour == n && c != n->attempt)
+			return true;
+	}
+	return false;
+}
+
+static void cannot_send(struct neighbour *n)
+{
+	char why[AGENT_WHY_MAX];
+
+	snprintf(why, sizeof(why), "cannot send to node %s: %s",
+		 agent_node_name(n->agent, n->position),
+		 strerror(-n->send_error));
+	agent_neighbour_lost(n, why);
+}
+
+void agent_wireup_send_failed(struct neighbour *n, int error)
+{
+	n->send_error = error;
+	set_timer(n, 0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct neighbour *n = timer->data;
+
+	if (n->send_error) {
+		cannot_send(n);
+	} else if (n->attempt) {
+		tell(n); /* no answer yet; the attempt goes on */
+	} else if (waited_ms(n) >= n->agent->options.connect_ms) {
+		give_up(n);
+	} else if (is_settling(n)) {
+		set_timer(n, AGENT_BACKOFF_MAX_MS);
+	} else {
+		attempt(n, next_port(n));
+	}
+}
+
+static void start(struct neighbour *n)
+{
+	if (n->started || n->state != NEIGHBOUR_WAITING)
+		return;
+	n->started = true;
+	n->since = uv_now(loop_uv(n->agent->loop));
+	n->backoff_ms = AGENT_BACKOFF_FIRST_MS;
+	/* Not at once: we may be inside a call of the engine. */
+	set_timer(n, is_settling(n) ? AGENT_BACKOFF_MAX_MS : 0);
+}
+
+void agent_wireup_begin(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->links->count; i++)
+		start(&a->links->all[i]);
+}
+
+void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port)
+{
+	struct neighbour *n = agent_neighbour(a, position);
+
+	if (!n || n->state != NEIGHBOUR_WAITING || is_settling(n))
+		return;
+	n->told_port = port;
+	if (n->attempt && n->port == port)
+		return;
+	if (!n->started) {
+		n->started = true;
+		n->since = uv_now(loop_uv(a->loop));
+		n->backoff_ms = AGENT_BACKOFF_FIRST_MS;
+	}
+	attempt(n, port);
+}
+
+/* ---- connections under way ---- */
+
+static void drop_oldest_unproved(struct agent *a)
+{
+	struct conn *c = a->links->first;
+
+	while (c && c->neighbour)
+		c = c->next;
+	if (c)
+		agent_conn_drop(c);
+}
+
+void agent_wireup_accept(void *agent, int fd)
+{
+	struct agent *a = agent;
+	struct conn *c;
+
+	if (a->links->unproved >= AGENT_UNPROVED_MAX)
+		drop_oldest_unproved(a);
+	c = agent_conn_new(a, NULL);
+	if (!c) {
+		close(fd);
+		return;
+	}
+	if (link_accept(&c->link, loop_uv(a->loop), &a->self, fd,
+			&a->link_options, agent_conn_ops(), c))
+		agent_conn_drop(c);
+}
+
+/* Whose connection it is, known by its proof. */
+static void assign(struct conn *c, struct neighbour *n)
+{
+	c->neighbour = n;
+	c->agent->links->unproved--;
+}
+
+void agent_wireup_proved(struct conn *c)
+{
+	struct agent *a = c->agent;
+	struct neighbour *n = c->neighbour;
+
+	if (!n) {
+		n = agent_neighbour(a, link_peer(c->link)->position);
+		if (!n) {
+			agent_conn_drop(c);
+			return;
+		}
+		assign(c, n);
+	}
+	if (n->attempt == c)
+		n->attempt = NULL;
+	if (n->state != NEIGHBOUR_WAITING ||
+	    (n->chosen && !n->is_parent)) {
+		agent_conn_drop(c);
+		return;
+	}
+	if (n->is_parent)
+		return; /* it will choose */
+	n->chosen = c;
+	link_send(c->link, FRAME_CHOSEN, NULL);
+}
+
+int agent_wireup_frame(struct conn *c, enum frame_type type)
+{
+	struct neighbour *n = c->neighbour;
+
+	if (!n || n->state != NEIGHBOUR_WAITING)
+		return -EPROTO;
+	if (n->is_parent && type == FRAME_CHOSEN) {
+		n->chosen = c;
+		link_send(c->link, FRAME_TAKEN, NULL);
+		agent_neighbour_up(n, c);
+		return 0;
+	}
+	if (!n->is_parent && type == FRAME_TAKEN && n->chosen == c) {
+		agent_neighbour_up(n, c);
+		return 0;
+	}
+	return -EPROTO;
+}
+
+/* The peer is proved to belong to the step, so its word on this counts. */
+static void builds_differ(struct agent *a, uint32_t position, const char *build)
+{
+	struct neighbour *n = agent_neighbour(a, position);
+	char why[AGENT_WHY_MAX];
+
+	snprintf(why, sizeof(why),
+		 "node %s runs pmi2x %s, node %s runs pmi2x %s: install one version on all nodes",
+		 position < layout_nodes(a->step->layout) ?
+			 agent_node_name(a, position) : "?",
+		 build, agent_node_name(a, a->step->position), a->step->build);
+	log_error(a->log, "%s", why);
+	if (n && n->state == NEIGHBOUR_WAITING)
+		agent_neighbour_lost(n, why);
+}
+
+void agent_wireup_ended(struct conn *c, int error)
+{
+	struct agent *a = c->agent;
+	struct neighbour *n = c->neighbour;
+	struct handshake_peer peer = *link_peer(c->link);
+	bool ours = n && n->attempt == c;
+	bool settled = link_is_proved(c->link);
+
+	agent_conn_drop(c);
+	if (error == -EPROTONOSUPPORT) {
+		builds_differ(a, peer.position, peer.build);
+		return;
+	}
+	if (ours)
+		attempt_failed(n, error);
+	else if (settled && n && !is_settling(n) && !n->attempt)
+		attempt_failed(n, -ECONNABORTED); /* try again, tell nobody */
+}

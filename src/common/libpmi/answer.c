@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Responses to ranks, in the form their protocol wants. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libpmi/server_private.h"
+
+static const struct {
+	int error;
+	int rc;
+	const char *text;
+} ERRORS[] = {
+	{-ENOMEM, PMI_RC_NOMEM, "the agent is out of memory"},
+	{-ENOBUFS, PMI_RC_NOMEM, "too much data before a fence"},
+	{-ENOSPC, PMI_RC_NOMEM, "the results region of the node is full"},
+	{-EMSGSIZE, PMI_RC_INVALID_LENGTH, "key or value too long"},
+	{-EINVAL, PMI_RC_INVALID_VAL, "the value cannot be sent in PMI-1"},
+	{-EAGAIN, PMI_RC_OTHER, "too many collectives in flight"},
+	{-EFBIG, PMI_RC_NOMEM, "the result is over 2 GiB"},
+	{-EPROTO, PMI_RC_INVALID_ARG, "malformed data"},
+};
+
+#define NERRORS (sizeof(ERRORS) / sizeof(ERRORS[0]))
+
+int answer_rc(int error)
+{
+	for (size_t i = 0; i < NERRORS; i++)
+		if (ERRORS[i].error == error)
+			return ERRORS[i].rc;
+	return PMI_RC_FAIL;
+}
+
+const char *answer_text(int error)
+{
+	for (size_t i = 0; i < NERRORS; i++)
+		if (ERRORS[i].error == error)
+			return ERRORS[i].text;
+	return "internal error";
+}
+
+static struct pmi_writer *begin(struct session *ss, const struct request *rq,
+				const char *name, int rc)
+{
+	struct pmi_writer *w = &ss->server->writer;
+
+	buf_clear(&ss->server->out);
+	pmi_write_begin(w, &ss->server->out, rq->protocol, name);
+	if (rq->thrid[0])
+		pmi_write_str(w, "thrid", rq->thrid);
+	pmi_write_int(w, "rc", rc);
+	return w;
+}
+
+struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
+				int rc)
+{
+	return begin(ss, rq, rq->command->response, rc);
+}
+
+static void send_out(struct session *ss, int fd)
+{
+	struct pmi_server *s = ss->server;
+
+	if (session_is_live(ss))
+		s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len,
+				    fd);
+}
+
+void answer_end_fd(struct session *ss, const struct request *rq, int fd)
+{
+	int rc = pmi_write_end(&ss->server->writer);
+
+	if (rc)
+		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
+	else
+		send_out(ss, fd);
+}
+
+void answer_end(struct session *ss, const struct request *rq)
+{
+	answer_end_fd(ss, rq, -1);
+}
+
+void answer_ok(struct session *ss, const struct request *rq)
+{
+	answer_begin(ss, rq, PMI_RC_OK);
+	answer_end(ss, rq);
+}
+
+/* Stock PMI-1 clients end a value at the first space. */
+static void join_words(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text <= ' ')
+			*text = '_';
+}
+
+void answer_error(struct session *ss, const struct request *rq, int rc,
+		  const char *fmt, ...)
+{
+	const struct command *c = rq->command;
+	struct pmi_writer *w;
+	char text[ANSWER_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	w = begin(ss, rq, c->failure ? c->failure : c->response, rc);
+	if (rq->protocol == PMI_PROTOCOL_2) {
+		pmi_write_str(w, "errmsg", text);
+	} else {
+		join_words(text);
+		/* Old clients look at info, newer ones at rc. */
+		pmi_write_str(w, "info", "fail");
+		pmi_write_str(w, "msg", text);
+	}
+	if (pmi_write_end(w))
+		session_fail(ss, "could not be answered: out of memory");
+	else
+		send_out(ss, -1);
+}

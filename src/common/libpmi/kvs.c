@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The results of collectives on this node: fenced records by key, gathers by
+ * offset. They lie in the shared region or, for hosts without one, in the heap.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "libpmi/server_private.h"
+
+#define HEAP_MAX REGION_SIZE_DEFAULT /* bytes of results without a region */
+
+struct heap_gather {
+	struct heap_gather *prev, *next;
+	uint64_t offset;
+	struct payload *bytes;
+};
+
+void kvs_init(struct kvs *k, struct region_writer *region)
+{
+	memset(k, 0, sizeof(*k));
+	k->region = region;
+	/* An offset of 0 is valid, but does not look so in a report. */
+	k->next_offset = IMAGE_ALIGNMENT;
+}
+
+static void heap_remove(struct kvs *k, struct heap_gather *g)
+{
+	DL_DELETE(k->gathers, g);
+	k->heap_used -= g->bytes->len;
+	payload_unref(g->bytes);
+	free(g);
+}
+
+void kvs_free(struct kvs *k)
+{
+	while (k->gathers)
+		heap_remove(k, k->gathers);
+	for (size_t i = 0; i < k->nimages; i++)
+		payload_unref(k->images[i]);
+	free(k->images);
+	kvs_init(k, k->region);
+}
+
+static int open_image(struct image *img, const struct payload *p,
+		      enum image_kind kind)
+{
+	if (!p || !p->data || image_open(img, p->data, p->len) ||
+	    img->kind != kind)
+		return -EPROTO;
+	return 0;
+}
+
+static int heap_reserve(struct kvs *k, size_t len)
+{
+	if (len > HEAP_MAX - k->heap_used)
+		return -ENOSPC;
+	k->heap_used += len;
+	return 0;
+}
+
+static int heap_add_image(struct kvs *k, struct payload *image)
+{
+	struct payload **images;
+
+	images = realloc(k->images, (k->nimages + 1) * sizeof(*images));
+	if (!images)
+		return -ENOMEM;
+	k->images = images;
+	if (heap_reserve(k, image->len))
+		return -ENOSPC;
+	images[k->nimages++] = payload_ref(image);
+	return 0;
+}
+
+int kvs_publish_fence(struct kvs *k, struct payload *image)
+{
+	struct image img;
+	int rc = open_image(&img, image, IMAGE_FENCE);
+
+	/* A fence that carried nothing, a barrier, must not cost look-ups. */
+	if (rc || img.count == 0)
+		return rc;
+	if (k->region)
+		return region_publish_fence(k->region, image->data, image->len);
+	return heap_add_image(k, image);
+}
+
+int kvs_publish_records(struct kvs *k, const void *records, size_t len)
+{
+	struct payload *block = payload_copy(records, len), *image = NULL;
+	struct payload_vec blocks;
+	int rc = -ENOMEM;
+
+	payload_vec_init(&blocks);
+	if (block && !payload_vec_add(&blocks, block))
+		image = image_build_fence(&blocks, &rc);
+	if (image)
+		rc = kvs_publish_fence(k, image);
+	payload_unref(image);
+	payload_vec_clear(&blocks);
+	payload_unref(block);
+	return rc;
+}
+
+/* All values at `stride` bytes each, cut or filled up with zeros. */
+static struct payload *expand(const struct image *img, size_t stride)
+{
+	struct payload *p;
+
+	if (img->count > HEAP_MAX / stride)
+		return NULL;
+	p = payload_new(img->count * stride);
+	if (!p)
+		return NULL;
+	memset(p->data, 0, p->len);
+	for (uint32_t r = 0; r < img->count; r++) {
+		size_t len;
+		const void *value = image_gather_value(img, r, &len);
+
+		memcpy(p->data + r * stride, value, len < stride ? len : stride);
+	}
+	return p;
+}
+
+static int heap_add_gather(struct kvs *k, struct payload *bytes,
+			   uint64_t *offset)
+{
+	struct heap_gather *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	if (heap_reserve(k, bytes->len)) {
+		free(g);
+		return -ENOSPC;
+	}
+	g->bytes = payload_ref(bytes);
+	g->offset = k->next_offset;
+	k->next_offset += (bytes->len / IMAGE_ALIGNMENT + 1) * IMAGE_ALIGNMENT;
+	DL_APPEND(k->gathers, g);
+	*offset = g->offset;
+	return 0;
+}
+
+static int heap_publish_gather(struct kvs *k, const struct image *img,
+			       struct payload *image, size_t stride,
+			       uint64_t *offset, uint64_t *len)
+{
+	struct payload *bytes;
+	int rc;
+
+	bytes = stride ? expand(img, stride) : payload_ref(image);
+	if (!bytes)
+		return -ENOMEM;
+	*len = bytes->len;
+	rc = heap_add_gather(k, bytes, offset);
+	payload_unref(bytes);
+	return rc;
+}
+
+int kvs_publish_gather(struct kvs *k, struct payload *image, size_t stride,
+		       uint64_t *offset, uint64_t *len)
+{
+	struct image img;
+	int rc = open_image(&img, image, IMAGE_GATHER);
+
+	if (rc)
+		return rc;
+	if (k->region)
+		return region_publish_gather(k->region, image->data, image->len,
+					     stride, offset, len);
+	return heap_publish_gather(k, &img, image, stride, offset, len);
+}
+
+static struct heap_gather *heap_gather_at(const struct kvs *k, uint64_t offset)
+{
+	struct heap_gather *g;
+
+	DL_FOREACH(k->gathers, g)
+		if (offset >= g->offset && offset - g->offset < g->bytes->len)
+			return g;
+	return NULL;
+}
+
+void kvs_release(struct kvs *k, uint64_t offset)
+{
+	struct heap_gather *g;
+
+	if (k->region) {
+		region_release(k->region, offset);
+		return;
+	}
+	g = heap_gather_at(k, offset);
+	if (g)
+		heap_remove(k, g);
+}
+
+bool kvs_find(const struct kvs *k, const char *key, size_t key_len,
+	      const char **value, size_t *value_len)
+{
+	uint64_t hash;
+
+	if (k->region)
+		return region_writer_find(k->region, key, key_len, value,
+					  value_len);
+	hash = image_hash(key, key_len);
+	for (size_t i = k->nimages; i-- > 0;) {
+		struct image img;
+
+		if (!image_open_trusted(&img, k->images[i]->data,
+					k->images[i]->len) &&
+		    image_find(&img, hash, key, key_len, value, value_len))
+			return true;
+	}
+	return false;
+}
+
+const void *kvs_bytes(const struct kvs *k, uint64_t offset, uint64_t len)
+{
+	struct heap_gather *g;
+
+	if (k->region)
+		return region_writer_bytes(k->region, offset, len);
+	g = heap_gather_at(k, offset);
+	if (!g || len > g->bytes->len - (offset - g->offset))
+		return NULL;
+	return g->bytes->data + (offset - g->offset);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only srun can do: names and spawn, with a later answer; aborts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "libpmi/server_private.h"
+
+/* A request that srun has not answered. */
+struct srun_request {
+	uint32_t id;
+	enum control_type type;
+	struct session *ss;
+	struct request rq;
+	UT_hash_handle hh;
+};
+
+/* ---- sending ---- */
+
+static int send_control(struct pmi_server *s, struct control_msg *msg)
+{
+	struct buf b;
+	int rc;
+
+	msg->origin = s->step->position;
+	buf_init(&b, CONTROL_FRAME_MAX);
+	rc = control_pack(&b, msg);
+	if (!rc)
+		s->ops->control_send(s->arg, b.data, b.len);
+	buf_free(&b);
+	return rc;
+}
+
+static void forget(struct srun_request *r)
+{
+	struct pmi_server *s = r->ss->server;
+
+	HASH_DEL(s->requests, r);
+	r->ss->waits--;
+	free(r);
+}
+
+static struct srun_request *note(struct session *ss, const struct request *rq,
+				 enum control_type type)
+{
+	struct pmi_server *s = ss->server;
+	struct srun_request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->id = s->next_request++;
+	r->type = type;
+	r->ss = ss;
+	r->rq = *rq;
+	HASH_ADD(hh, s->requests, id, sizeof(r->id), r);
+	if (!r->hh.tbl) {
+		free(r);
+		return NULL;
+	}
+	ss->waits++;
+	return r;
+}
+
+/* Send a request; the rank is answered now when that fails. */
+static void ask(struct session *ss, const struct request *rq,
+		struct control_msg *msg)
+{
+	struct srun_request *r;
+	int rc;
+
+	if (ss->server->srun_lost) {
+		answer_error(ss, rq, PMI_RC_FAIL, "srun cannot be reached");
+		return;
+	}
+	if (!session_may_wait(ss, rq))
+		return;
+	r = note(ss, rq, msg->type);
+	if (!r) {
+		answer_error(ss, rq, PMI_RC_NOMEM, "out of memory");
+		return;
+	}
+	msg->id = r->id;
+	msg->rank = ss->rank;
+	rc = send_control(ss->server, msg);
+	if (rc) {
+		forget(r);
+		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
+	}
+}
+
+void requests_publish(struct session *ss, const struct request *rq,
+		      const struct pmi_field *name,
+		      const struct pmi_field *port)
+{
+	struct control_msg msg = {
+		.type = CONTROL_PUBLISH,
+		.name = (char *)name->value,
+		.text = (char *)port->value,
+	};
+
+	ask(ss, rq, &msg);
+}
+
+void requests_unpublish(struct session *ss, const struct request *rq,
+			const struct pmi_field *name)
+{
+	struct control_msg msg = {
+		.type = CONTROL_UNPUBLISH,
+		.name = (char *)name->value,
+	};
+
+	ask(ss, rq, &msg);
+}
+
+void requests_lookup(struct session *ss, const struct request *rq,
+		     const struct pmi_field *name)
+{
+	struct control_msg msg = {
+		.type = CONTROL_LOOKUP,
+		.name = (char *)name->value,
+	};
+
+	ask(ss, rq, &msg);
+}
+
+void requests_spawn(struct session *ss, const struct request *rq,
+		    const struct spawn_request *spawn)
+{
+	struct control_msg msg = {.type = CONTROL_SPAWN};
+	struct buf body;
+	int rc;
+
+	buf_init(&body, CONTROL_BODY_MAX);
+	rc = spawn_pack(&body, spawn);
+	if (rc) {
+		answer_error(ss, rq, PMI_RC_INVALID_ARGS,
+			     "the spawn request is over %u bytes",
+			     CONTROL_BODY_MAX);
+	} else {
+		msg.body = body.data;
+		msg.body_len = body.len;
+		ask(ss, rq, &msg);
+	}
+	buf_free(&body);
+}
+
+void requests_abort(struct session *ss, int code, const char *text)
+{
+	struct pmi_server *s = ss->server;
+	char cut[CONTROL_TEXT_MAX];
+	struct control_msg msg = {
+		.type = CONTROL_ABORT,
+		.rank = ss->rank,
+		.code = code,
+		.text = cut,
+	};
+
+	snprintf(cut, sizeof(cut), "%s", text);
+	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) aborted%s%.128s",
+		 ss->rank, server_node_name(s), text[0] ? ": " : "", text);
+	if (send_control(s, &msg))
+		log_error(s->log, "%s; srun could not be told", ss->why);
+}
+
+void requests_ready(struct pmi_server *s)
+{
+	struct control_msg msg = {.type = CONTROL_READY};
+
+	if (send_control(s, &msg))
+		log_error(s->log, "srun could not be told that rank 0 has started");
+}
+
+/* ---- answers ---- */
+
+static void answer_done(const struct srun_request *r, const char *text)
+{
+	bool pmi1 = r->rq.protocol != PMI_PROTOCOL_2;
+	struct pmi_writer *w = answer_begin(r->ss, &r->rq, PMI_RC_OK);
+
+	if (r->type == CONTROL_SPAWN) {
+		pmi_write_str(w, "jobid", text);
+		/* No errcodes: clients then take all of them for 0. */
+		pmi_write_int(w, "nerrs", 0);
+	} else if (pmi1) {
+		pmi_write_str(w, "info", "ok");
+		pmi_write_str(w, "msg", "success");
+	}
+	if (r->type == CONTROL_LOOKUP && !pmi1) {
+		pmi_write_bool(w, "found", true);
+		/* Slurm's client reads value, MPICH's port. */
+		pmi_write_str(w, "value", text);
+	}
+	if (r->type == CONTROL_LOOKUP)
+		pmi_write_str(w, "port", text);
+	answer_end(r->ss, &r->rq);
+}
+
+static void finish(struct srun_request *r, int code, const char *text)
+{
+	if (code)
+		answer_error(r->ss, &r->rq, code, "%s", text);
+	else
+		answer_done(r, text);
+	forget(r);
+}
+
+int requests_reply(struct pmi_server *s, const void *data, size_t len)
+{
+	struct srun_request *r;
+	struct control_msg msg;
+	int rc = control_unpack(data, len, &msg);
+
+	if (rc)
+		return -EPROTO;
+	if (msg.type != CONTROL_REPLY || msg.origin != s->step->position) {
+		rc = -EPROTO;
+	} else {
+		/* None: the rank has gone since. */
+		HASH_FIND(hh, s->requests, &msg.id, sizeof(msg.id), r);
+		if (r)
+			finish(r, msg.code, msg.text ? msg.text : "");
+	}
+	control_free(&msg);
+	return rc;
+}
+
+void requests_drop(struct session *ss)
+{
+	struct srun_request *r, *next;
+
+	HASH_ITER(hh, ss->server->requests, r, next)
+		if (r->ss == ss)
+			forget(r);
+}
+
+void requests_fail_all(struct pmi_server *s, const char *why)
+{
+	struct srun_request *r, *next;
+	char text[ANSWER_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "srun cannot be reached: %s", why);
+	HASH_ITER(hh, s->requests, r, next)
+		finish(r, PMI_RC_FAIL, text);
+}

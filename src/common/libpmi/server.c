@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server object and the entry points of its host. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libpmi/server_private.h"
+
+#define OUT_MAX (PMI2_HEADER_LEN + 2 * (size_t)PMI2_BODY_MAX)
+
+/* ---- create, destroy ---- */
+
+static int create_sessions(struct pmi_server *s)
+{
+	const uint32_t *ranks;
+
+	ranks = layout_ranks_at(s->step->layout, s->step->position, &s->nslots);
+	s->sessions = calloc(s->nslots, sizeof(*s->sessions));
+	if (!s->sessions)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		struct session *ss = &s->sessions[i];
+
+		ss->server = s;
+		ss->slot = i;
+		ss->rank = ranks[i];
+		buf_init(&ss->input, PMI_INPUT_MAX);
+		buf_init(&ss->pending, PMI_PENDING_MAX);
+	}
+	return 0;
+}
+
+static bool is_valid(const struct pmi_step *step)
+{
+	return step->layout && step->jobid && step->node_names &&
+	       step->position < layout_nodes(step->layout);
+}
+
+static struct pmi_server *new_server(const struct pmi_step *step,
+				     struct region_writer *region,
+				     const struct pmi_host_ops *ops, void *arg,
+				     const struct log_hook *log)
+{
+	struct pmi_server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->step = step;
+	s->ops = ops;
+	s->arg = arg;
+	s->log = log;
+	kvs_init(&s->kvs, region);
+	pmi_message_init(&s->message);
+	buf_init(&s->out, OUT_MAX);
+	return s;
+}
+
+int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
+		      struct region_writer *region,
+		      const struct pmi_host_ops *ops, void *arg,
+		      const struct log_hook *log)
+{
+	struct pmi_server *s;
+	int rc;
+
+	if (!is_valid(step))
+		return -EINVAL;
+	s = new_server(step, region, ops, arg, log);
+	if (!s)
+		return -ENOMEM;
+	rc = create_sessions(s);
+	if (!rc)
+		rc = coll_create(&s->coll, step->layout, step->position,
+				 step->tree_width, &server_coll_ops, s);
+	if (!rc && step->preput_len)
+		rc = kvs_publish_records(&s->kvs, step->preput,
+					 step->preput_len);
+	if (rc) {
+		pmi_server_destroy(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void pmi_server_destroy(struct pmi_server *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
+		session_drop(&s->sessions[i]);
+		buf_free(&s->sessions[i].input);
+	}
+	if (s->coll)
+		coll_destroy(s->coll);
+	kvs_free(&s->kvs);
+	attrs_free(s);
+	free(s->sessions);
+	pmi_message_free(&s->message);
+	buf_free(&s->out);
+	free(s);
+}
+
+/* ---- for the other files ---- */
+
+const char *server_node_name(const struct pmi_server *s)
+{
+	const struct pmi_step *step = s->step;
+
+	return step->node_names[layout_node_id(step->layout, step->position)];
+}
+
+int server_appnum(const struct pmi_server *s, uint32_t rank)
+{
+	const struct pmi_step *step = s->step;
+	uint32_t end = 0;
+
+	for (uint32_t i = 0; step->app_sizes && i < step->napps; i++) {
+		end += step->app_sizes[i];
+		if (rank < end)
+			return i;
+	}
+	return step->spawned ? 0 : -1;
+}
+
+void server_started(struct pmi_server *s, const struct session *ss)
+{
+	bool first = !s->used;
+
+	s->used = true;
+	if (first)
+		s->ops->links_wanted(s->arg);
+	if (ss->rank == 0 && s->step->spawned && !s->ready) {
+		s->ready = true;
+		requests_ready(s);
+	}
+}
+
+/*
+ * What could not be done in the middle of a call: ends of sessions that broke
+ * the rules, and of links for which there was no memory. Both tell libcoll.
+ */
+static void settle(struct pmi_server *s)
+{
+	while (s->settle || s->no_memory) {
+		if (s->no_memory) {
+			s->no_memory = false;
+			collective_no_memory(s);
+		}
+		s->settle = false;
+		for (uint32_t i = 0; i < s->nslots; i++)
+			if (s->sessions[i].state == SESSION_CLOSING)
+				session_end(&s->sessions[i]);
+	}
+}
+
+/* ---- ranks ---- */
+
+void pmi_server_client_open(struct pmi_server *s, uint32_t slot)
+{
+	if (slot < s->nslots)
+		session_open(&s->sessions[slot]);
+}
+
+void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
+			     const void *data, size_t len)
+{
+	if (slot >= s->nslots)
+		return;
+	session_input(&s->sessions[slot], data, len);
+	settle(s);
+}
+
+static void client_gone(struct pmi_server *s, uint32_t slot)
+{
+	if (slot >= s->nslots)
+		return;
+	session_end(&s->sessions[slot]);
+	settle(s);
+}
+
+void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
+{
+	client_gone(s, slot);
+}
+
+void pmi_server_client_exit(struct pmi_server *s, uint32_t slot)
+{
+	client_gone(s, slot);
+}
+
+/* ---- neighbours ---- */
+
+const struct tree_place *pmi_server_place(const struct pmi_server *s)
+{
+	return coll_place(s->coll);
+}
+
+int pmi_server_node_input(struct pmi_server *s, uint32_t from,
+			  struct payload *frame)
+{
+	int rc = collective_receive(s, from, frame);
+
+	settle(s);
+	return rc;
+}
+
+void pmi_server_link_up(struct pmi_server *s, uint32_t position)
+{
+	coll_link_up(s->coll, position);
+	settle(s);
+}
+
+void pmi_server_link_lost(struct pmi_server *s, uint32_t position,
+			  const char *why)
+{
+	coll_link_lost(s->coll, position, why);
+	settle(s);
+}
+
+/* ---- srun ---- */
+
+int pmi_server_control_input(struct pmi_server *s, const void *data, size_t len)
+{
+	int rc = requests_reply(s, data, len);
+
+	settle(s);
+	return rc;
+}
+
+void pmi_server_control_lost(struct pmi_server *s, const char *why)
+{
+	s->srun_lost = true;
+	requests_fail_all(s, why);
+	settle(s);
+}
+
+/* ---- state ---- */
+
+size_t pmi_server_pending(const struct pmi_server *s)
+{
+	return coll_pending(s->coll);
+}
+
+bool pmi_server_used(const struct pmi_server *s)
+{
+	return s->used;
+}
+
+static const char *const STATE_NAMES[] = {
+	[SESSION_ABSENT] = "not started",
+	[SESSION_FRESH] = "connected",
+	[SESSION_HANDSHAKE] = "initializing",
+	[SESSION_ACTIVE] = "active",
+	[SESSION_FINALIZED] = "finalized",
+	[SESSION_CLOSING] = "closing",
+	[SESSION_GONE] = "gone",
+};
+
+void pmi_server_dump(const struct pmi_server *s, struct buf *out)
+{
+	buf_printf(out, "node %s, position %u, %u ranks, %zu collectives pending\n",
+		   server_node_name(s), s->step->position, s->nslots,
+		   pmi_server_pending(s));
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		const struct session *ss = &s->sessions[i];
+
+		buf_printf(out, "rank %u: %s, PMI-%d, %zu unanswered requests\n",
+			   ss->rank, STATE_NAMES[ss->state],
+			   ss->protocol == PMI_PROTOCOL_2 ? 2 : 1, ss->waits);
+	}
+	collective_dump(s, out);
+}

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Between sessions and libcoll: ranks enter collectives, results are published
+ * on the node and answered.
+ *
+ * libcoll calls server_coll_ops from inside its own calls, also before
+ * coll_enter returns. Nothing here calls libcoll from an operation: answering a
+ * rank never does, and a session that has to end waits for the settle.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "libpmi/server_private.h"
+#include "libutil/rankset.h"
+
+#define FRAME_HEAD_MAX 4096 /* bytes of a packed struct coll_msg */
+#define DUMP_RANKS_MAX 256  /* bytes of a rank list in a dump */
+
+/* A published gather and how many of this node's ranks still want it. */
+struct gather {
+	uint64_t offset;
+	uint32_t holders;
+};
+
+/* ---- entering ---- */
+
+static void forget_entered(struct session *ss, struct entered *e)
+{
+	DL_DELETE(ss->entered, e);
+	ss->in_flight -= e->bytes;
+	free(e);
+}
+
+/* Note what a rank enters before libcoll knows: the end may come at once. */
+static struct entered *note_entered(struct session *ss,
+				    const struct request *rq,
+				    enum coll_kind kind, size_t bytes)
+{
+	struct entered *e = NULL;
+
+	if (bytes <= session_room(ss))
+		e = calloc(1, sizeof(*e));
+	if (!e) {
+		answer_error(ss, rq, PMI_RC_NOMEM,
+			     "too much data in collectives that have not ended");
+		return NULL;
+	}
+	e->kind = kind;
+	e->seq = coll_entered(ss->server->coll, kind, ss->slot);
+	e->bytes = bytes;
+	e->rq = *rq;
+	ss->in_flight += bytes;
+	DL_APPEND(ss->entered, e);
+	return e;
+}
+
+/* coll_enter has refused: as if the rank had not asked. */
+static void undo_entered(struct session *ss, struct entered *e, int error)
+{
+	const struct request rq = e->rq;
+
+	forget_entered(ss, e);
+	answer_error(ss, &rq, answer_rc(error), "%s", answer_text(error));
+}
+
+/* Takes the reference to `contribution`, which may be NULL. */
+static void enter(struct session *ss, const struct request *rq,
+		  enum coll_kind kind, struct payload *contribution,
+		  size_t stride)
+{
+	struct entered *e;
+	uint32_t seq;
+	int rc;
+
+	e = note_entered(ss, rq, kind, contribution ? contribution->len : 0);
+	if (e) {
+		e->stride = stride;
+		rc = coll_enter(ss->server->coll, kind, ss->slot, contribution,
+				&seq);
+		if (rc)
+			undo_entered(ss, e, rc);
+	}
+	payload_unref(contribution);
+}
+
+void collective_fence(struct session *ss, const struct request *rq)
+{
+	struct payload *records = NULL;
+
+	if (ss->pending.len) {
+		records = payload_copy(ss->pending.data, ss->pending.len);
+		if (!records) {
+			answer_error(ss, rq, PMI_RC_NOMEM, "%s",
+				     answer_text(-ENOMEM));
+			return;
+		}
+		buf_free(&ss->pending);
+	}
+	enter(ss, rq, COLL_FENCE, records, 0);
+}
+
+void collective_gather(struct session *ss, const struct request *rq,
+		       const struct pmi_field *value, size_t stride)
+{
+	struct payload *p = gather_contribution(value->value, value->value_len);
+
+	if (p)
+		enter(ss, rq, COLL_GATHER, p, stride);
+	else
+		answer_error(ss, rq, PMI_RC_NOMEM, "%s", answer_text(-ENOMEM));
+}
+
+void collective_ring(struct session *ss, const struct request *rq,
+		     uint32_t count, const struct pmi_field *left,
+		     const struct pmi_field *right)
+{
+	struct payload *l = payload_copy(left->value, left->value_len);
+	struct payload *r = payload_copy(right->value, right->value_len);
+	struct entered *e;
+	uint32_t seq;
+	int rc = -ENOMEM;
+
+	e = note_entered(ss, rq, COLL_RING, left->value_len + right->value_len);
+	if (e) {
+		if (l && r)
+			rc = coll_enter_ring(ss->server->coll, ss->slot, count,
+					     l, r, &seq);
+		if (rc)
+			undo_entered(ss, e, rc);
+	}
+	payload_unref(l);
+	payload_unref(r);
+}
+
+/* ---- space of gathers ---- */
+
+static int hold_gather(struct session *ss, struct gather *g)
+{
+	struct hold *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->gather = g;
+	g->holders++;
+	DL_APPEND(ss->holds, h);
+	return 0;
+}
+
+static void put_gather(struct pmi_server *s, struct gather *g)
+{
+	if (--g->holders)
+		return;
+	kvs_release(&s->kvs, g->offset);
+	free(g);
+}
+
+static void drop_hold(struct session *ss, struct hold *h)
+{
+	DL_DELETE(ss->holds, h);
+	put_gather(ss->server, h->gather);
+	free(h);
+}
+
+void collective_done(struct session *ss, uint64_t offset)
+{
+	struct hold *h;
+
+	DL_FOREACH(ss->holds, h)
+		if (h->gather->offset == offset) {
+			drop_hold(ss, h);
+			return;
+		}
+}
+
+void collective_drop(struct session *ss)
+{
+	while (ss->holds)
+		drop_hold(ss, ss->holds);
+	while (ss->entered)
+		forget_entered(ss, ss->entered);
+}
+
+/* ---- ending ---- */
+
+/* The rank's entry of a collective that has ended, taken out; or NULL. */
+static struct entered *take_entered(struct session *ss, enum coll_kind kind,
+				    uint32_t seq)
+{
+	struct entered *e;
+
+	DL_FOREACH(ss->entered, e)
+		if (e->kind == kind && e->seq == seq) {
+			DL_DELETE(ss->entered, e);
+			ss->in_flight -= e->bytes;
+			return e;
+		}
+	return NULL;
+}
+
+/* Every node tells its own users once; the fault itself is told once a step. */
+static void log_fault(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
+		      const char *reason)
+{
+	if (strcmp(s->fault, reason) == 0)
+		return;
+	snprintf(s->fault, sizeof(s->fault), "%s", reason);
+	log_error(s->log, "%s %u failed on node %s: %s", coll_kind_name(kind),
+		  seq, server_node_name(s), reason);
+}
+
+static void answer_fault(struct session *ss, const struct entered *e,
+			 const char *reason)
+{
+	answer_error(ss, &e->rq, PMI_RC_OTHER, "%s %u failed: %s",
+		     coll_kind_name(e->kind), e->seq, reason);
+}
+
+static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
+		     const char *reason)
+{
+	log_fault(s, kind, seq, reason);
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		struct entered *e = take_entered(&s->sessions[i], kind, seq);
+
+		if (e)
+			answer_fault(&s->sessions[i], e, reason);
+		free(e);
+	}
+}
+
+static void end_fence(struct pmi_server *s, uint32_t seq,
+		      struct payload *result)
+{
+	int rc = kvs_publish_fence(&s->kvs, result);
+
+	if (rc) {
+		fail_all(s, COLL_FENCE, seq, answer_text(rc));
+		return;
+	}
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		struct entered *e = take_entered(&s->sessions[i], COLL_FENCE,
+						 seq);
+
+		if (e)
+			answer_ok(&s->sessions[i], &e->rq);
+		free(e);
+	}
+}
+
+/* The stride of the node's first rank that takes part; false: none does. */
+static bool gather_stride(const struct pmi_server *s, uint32_t seq,
+			  size_t *stride)
+{
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		const struct entered *e;
+
+		DL_FOREACH(s->sessions[i].entered, e)
+			if (e->kind == COLL_GATHER && e->seq == seq) {
+				*stride = e->stride;
+				return true;
+			}
+	}
+	return false;
+}
+
+static void answer_gather(struct session *ss, const struct entered *e,
+			  struct gather *g, uint64_t len)
+{
+	struct pmi_writer *w;
+
+	if (hold_gather(ss, g)) {
+		answer_error(ss, &e->rq, PMI_RC_NOMEM, "%s",
+			     answer_text(-ENOMEM));
+		return;
+	}
+	w = answer_begin(ss, &e->rq, PMI_RC_OK);
+	pmi_write_int(w, "offset", g->offset);
+	pmi_write_int(w, "length", len);
+	answer_end(ss, &e->rq);
+}
+
+static void answer_gathers(struct pmi_server *s, uint32_t seq,
+			   struct gather *g, uint64_t len)
+{
+	g->holders = 1; /* ours, so that an early done= leaves it alone */
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		struct entered *e = take_entered(&s->sessions[i], COLL_GATHER,
+						 seq);
+
+		if (e)
+			answer_gather(&s->sessions[i], e, g, len);
+		free(e);
+	}
+	put_gather(s, g);
+}
+
+static void end_gather(struct pmi_server *s, uint32_t seq,
+		       struct payload *result)
+{
+	struct gather *g;
+	uint64_t len;
+	size_t stride;
+	int rc = -ENOMEM;
+
+	if (!gather_stride(s, seq, &stride))
+		return;
+	g = calloc(1, sizeof(*g));
+	if (g)
+		rc = kvs_publish_gather(&s->kvs, result, stride, &g->offset,
+					&len);
+	if (rc) {
+		free(g);
+		fail_all(s, COLL_GATHER, seq, answer_text(rc));
+		return;
+	}
+	answer_gathers(s, seq, g, len);
+}
+
+/* ---- what libcoll asks for ---- */
+
+static int make_frame(struct payload_vec *frame, const struct coll_msg *msg,
+		      const struct payload_vec *body)
+{
+	struct payload *head = NULL;
+	struct buf b;
+	int rc;
+
+	buf_init(&b, FRAME_HEAD_MAX);
+	rc = coll_msg_pack(&b, msg);
+	if (!rc) {
+		head = payload_copy(b.data, b.len);
+		rc = head ? payload_vec_add(frame, head) : -ENOMEM;
+	}
+	if (!rc && body)
+		rc = payload_vec_add_all(frame, body);
+	payload_unref(head);
+	buf_free(&b);
+	return rc;
+}
+
+static void on_send(void *arg, uint32_t position, const struct coll_msg *msg,
+		    const struct payload_vec *body)
+{
+	struct pmi_server *s = arg;
+	struct payload_vec frame;
+
+	payload_vec_init(&frame);
+	if (make_frame(&frame, msg, body))
+		s->no_memory = true;
+	else
+		s->ops->node_send(s->arg, position, &frame);
+	payload_vec_clear(&frame);
+}
+
+static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
+				  const struct payload_vec *parts, int *error)
+{
+	struct pmi_server *s = arg;
+	const struct layout *l = s->step->layout;
+
+	if (kind == COLL_FENCE)
+		return image_build_fence(parts, error);
+	return image_build_gather(parts, layout_ranks(l), layout_order(l),
+				  error);
+}
+
+static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
+			struct payload *result, const struct coll_fault *fault)
+{
+	struct pmi_server *s = arg;
+
+	if (fault)
+		fail_all(s, kind, seq, fault->reason);
+	else if (kind == COLL_FENCE)
+		end_fence(s, seq, result);
+	else
+		end_gather(s, seq, result);
+}
+
+static void write_payload(struct pmi_writer *w, const char *key,
+			  const struct payload *p)
+{
+	pmi_write_bytes(w, key, p && p->data ? p->data : (const void *)"",
+			p && p->data ? p->len : 0);
+}
+
+static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
+			     const struct coll_ring_result *result,
+			     const struct coll_fault *fault)
+{
+	struct pmi_server *s = arg;
+	struct session *ss = &s->sessions[slot];
+	struct entered *e = take_entered(ss, COLL_RING, seq);
+	struct pmi_writer *w;
+
+	if (fault)
+		log_fault(s, COLL_RING, seq, fault->reason);
+	if (e && fault) {
+		answer_fault(ss, e, fault->reason);
+	} else if (e) {
+		w = answer_begin(ss, &e->rq, PMI_RC_OK);
+		pmi_write_int(w, "ring-count", result->rank);
+		write_payload(w, "ring-left", result->left);
+		write_payload(w, "ring-right", result->right);
+		pmi_write_int(w, "ring-size", result->size);
+		answer_end(ss, &e->rq);
+	}
+	free(e);
+}
+
+const struct coll_ops server_coll_ops = {
+	.send = on_send,
+	.combine = on_combine,
+	.complete = on_complete,
+	.complete_ring = on_complete_ring,
+};
+
+/* ---- neighbours ---- */
+
+int collective_receive(struct pmi_server *s, uint32_t from,
+		       struct payload *frame)
+{
+	struct payload *body = NULL;
+	struct coll_msg msg;
+	struct cursor c;
+	size_t left;
+	int rc;
+
+	cursor_init(&c, frame->data, frame->len);
+	if (coll_msg_unpack(&c, &msg))
+		return -EPROTO;
+	left = cursor_left(&c);
+	if (left) {
+		body = payload_slice(frame, frame->len - left, left);
+		if (!body)
+			return -ENOMEM;
+	}
+	rc = coll_receive(s->coll, from, &msg, body);
+	payload_unref(body);
+	return rc;
+}
+
+void collective_no_memory(struct pmi_server *s)
+{
+	static const char why[] = "the agent is out of memory";
+	const struct tree_place *place = coll_place(s->coll);
+
+	log_error(s->log, "node %s: %s", server_node_name(s), why);
+	for (uint32_t i = 0; i < place->children; i++)
+		coll_link_lost(s->coll,
+			       tree_child(place, s->step->tree_width, i).first,
+			       why);
+	if (place->parent != TREE_NONE)
+		coll_link_lost(s->coll, place->parent, why);
+}
+
+/* ---- state for people ---- */
+
+struct missing {
+	uint32_t *ranks, nranks;
+	uint32_t *children, nchildren;
+	bool parent;
+};
+
+static void dump_nodes(const struct pmi_server *s, const struct missing *m,
+		       struct buf *out)
+{
+	const struct pmi_step *step = s->step;
+
+	buf_puts(out, "; subtrees of");
+	for (uint32_t i = 0; i < m->nchildren; i++)
+		buf_printf(out, "%s %s", i ? "," : "",
+			   step->node_names[layout_node_id(step->layout,
+							   m->children[i])]);
+}
+
+static void dump_one(const struct pmi_server *s, enum coll_kind kind,
+		     uint32_t seq, const struct missing *m, struct buf *out)
+{
+	char ranks[DUMP_RANKS_MAX];
+
+	buf_printf(out, "%s %u waits for", coll_kind_name(kind), seq);
+	if (m->nranks)
+		buf_printf(out, " ranks %s of node %s",
+			   rankset_format(m->ranks, m->nranks, ranks,
+					  sizeof(ranks)),
+			   server_node_name(s));
+	if (m->nchildren)
+		dump_nodes(s, m, out);
+	if (m->parent)
+		buf_puts(out, " the result");
+	buf_puts(out, "\n");
+}
+
+void collective_dump(const struct pmi_server *s, struct buf *out)
+{
+	const struct tree_place *place = coll_place(s->coll);
+	enum coll_kind kind = 0;
+	struct missing m;
+	uint32_t seq = 0;
+
+	m.ranks = calloc(s->nslots + 1, sizeof(*m.ranks));
+	m.children = calloc(place->children + 1, sizeof(*m.children));
+	while (m.ranks && m.children &&
+	       coll_next_pending(s->coll, &kind, &seq, m.ranks, &m.nranks,
+				 m.children, &m.nchildren, &m.parent)) {
+		dump_one(s, kind, seq, &m, out);
+		seq++;
+	}
+	free(m.ranks);
+	free(m.children);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank's connection: messages out of bytes, dispatch, and its end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libpmi/server_private.h"
+#include "libshm/records.h"
+
+#define INPUT_KEEP 65536 /* bytes of an empty input buffer worth keeping */
+#define NAME_MAX_QUOTED 64 /* bytes of an unknown command's name in answers */
+
+bool session_is_live(const struct session *ss)
+{
+	return IN(ss->state) & IN_LIVE;
+}
+
+void session_open(struct session *ss)
+{
+	struct pmi_server *s = ss->server;
+
+	if (ss->state == SESSION_ABSENT)
+		ss->state = SESSION_FRESH;
+	else if (ss->state == SESSION_GONE)
+		s->ops->client_close(s->arg, ss->slot);
+	else
+		log_error(s->log, "rank %u (node %s) connected a second time; ignored",
+			  ss->rank, server_node_name(s));
+}
+
+void session_drop(struct session *ss)
+{
+	collective_drop(ss);
+	requests_drop(ss);
+	attrs_drop(ss);
+	spawn_free(ss->spawn);
+	ss->spawn = NULL;
+	ss->skip_spawns = false;
+	ss->waits = 0;
+	buf_free(&ss->pending);
+}
+
+void session_restart(struct session *ss)
+{
+	session_drop(ss);
+	ss->extension = 0;
+	ss->protocol = PMI_PROTOCOL_NONE;
+}
+
+void session_fail(struct session *ss, const char *why)
+{
+	struct pmi_server *s = ss->server;
+
+	if (!session_is_live(ss))
+		return;
+	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) %s", ss->rank,
+		 server_node_name(s), why);
+	log_error(s->log, "%s; its PMI connection is closed", ss->why);
+	ss->state = SESSION_CLOSING;
+	s->settle = true;
+	s->ops->client_close(s->arg, ss->slot);
+}
+
+/*
+ * A finalized session is told to libcoll only here and not when it finalizes:
+ * another program of the rank may still send init on the same connection and
+ * take part in later collectives, and for libcoll a rank that is gone stays
+ * gone. So who fences while another rank has finalized, but lives on and never
+ * comes back, waits until that rank's process ends.
+ */
+void session_end(struct session *ss)
+{
+	struct pmi_server *s = ss->server;
+	bool unused = ss->state == SESSION_ABSENT || ss->state == SESSION_FRESH;
+	bool finalized = ss->state == SESSION_FINALIZED;
+
+	if (ss->state == SESSION_GONE)
+		return;
+	ss->state = SESSION_GONE;
+	session_drop(ss);
+	buf_free(&ss->input);
+	if (!ss->why[0])
+		snprintf(ss->why, sizeof(ss->why),
+			 "rank %u (node %s) exited %s PMI", ss->rank,
+			 server_node_name(s),
+			 unused ? "without starting" :
+			 finalized ? "after finalizing" : "without finalizing");
+	coll_rank_gone(s->coll, ss->slot, unused || finalized, ss->why);
+	attrs_fail_hopeless(s);
+}
+
+bool session_find(const struct session *ss, const struct pmi_field *key,
+		  const char **value, size_t *len)
+{
+	const char *mapping = ss->server->step->mapping;
+
+	if (mapping && strcmp(key->value, MAPPING_KEY) == 0) {
+		*value = mapping;
+		*len = strlen(mapping);
+		return true;
+	}
+	return kvs_find(&ss->server->kvs, key->value, key->value_len, value,
+			len);
+}
+
+size_t session_room(const struct session *ss)
+{
+	size_t used = ss->pending.len + ss->in_flight;
+
+	return used < PMI_PENDING_MAX ? PMI_PENDING_MAX - used : 0;
+}
+
+int session_put(struct session *ss, const struct pmi_field *key,
+		const struct pmi_field *value)
+{
+	ss->pending.limit = ss->pending.len + session_room(ss);
+	return record_append(&ss->pending, key->value, key->value_len,
+			     value->value, value->value_len);
+}
+
+bool session_may_wait(struct session *ss, const struct request *rq)
+{
+	if (ss->waits < SESSION_WAITS_MAX)
+		return true;
+	answer_error(ss, rq, PMI_RC_OTHER, "too many unanswered requests");
+	return false;
+}
+
+const struct pmi_field *session_value(struct session *ss,
+				      const struct request *rq,
+				      const struct pmi_message *m,
+				      const char *name, size_t max)
+{
+	const struct pmi_field *f = pmi_message_field(m, name);
+
+	if (!f)
+		answer_error(ss, rq, PMI_RC_INVALID_ARG, "%s is missing", name);
+	else if (f->value_len > max)
+		answer_error(ss, rq, PMI_RC_INVALID_VAL_LENGTH,
+			     "%s has %u bytes, the limit is %zu", name,
+			     f->value_len, max);
+	else
+		return f;
+	return NULL;
+}
+
+const struct pmi_field *session_key(struct session *ss,
+				    const struct request *rq,
+				    const struct pmi_message *m,
+				    const char *name, size_t max)
+{
+	const struct pmi_field *f = pmi_message_field(m, name);
+
+	if (!f || f->value_len == 0)
+		answer_error(ss, rq, PMI_RC_INVALID_KEY, "%s is missing", name);
+	else if (f->value_len > max)
+		answer_error(ss, rq, PMI_RC_INVALID_KEY_LENGTH,
+			     "%s has %u bytes, the limit is %zu", name,
+			     f->value_len, max);
+	else
+		return f;
+	return NULL;
+}
+
+/* ---- dispatch ---- */
+
+static const char *state_text(const struct session *ss)
+{
+	switch (ss->state) {
+	case SESSION_FRESH:
+		return "before init";
+	case SESSION_HANDSHAKE:
+		return "before fullinit";
+	case SESSION_ACTIVE:
+		return "while PMI is initialized: a program on this PMI_FD has "
+		       "not finalized";
+	default:
+		return "after finalize";
+	}
+}
+
+/* The first odd request of a rank is worth a line; a flood of them is not. */
+static void complain(struct session *ss, const char *what, const char *name)
+{
+	if (ss->complained)
+		return;
+	ss->complained = true;
+	log_info(ss->server->log, "rank %u (node %s) sent %s: %.64s", ss->rank,
+		 server_node_name(ss->server), what, name);
+}
+
+/* Answer a message that no row of a table is for. */
+static void answer_odd(struct session *ss, struct request *rq, const char *name,
+		       const char *what)
+{
+	char response[NAME_MAX_QUOTED + 16];
+	const struct command odd = {.response = response};
+
+	snprintf(response, sizeof(response), "%.*s%s", NAME_MAX_QUOTED, name,
+		 rq->protocol == PMI_PROTOCOL_2 ? "-response" : "_result");
+	rq->command = &odd;
+	complain(ss, what, name);
+	answer_error(ss, rq, PMI_RC_INVALID_ARG, "%s", what);
+}
+
+static const struct command *find_command(const struct session *ss,
+					  enum pmi_protocol protocol,
+					  const char *name)
+{
+	const struct command *c;
+
+	if (protocol != PMI_PROTOCOL_2)
+		return pmi1_command(name);
+	c = pmi2_command(name);
+	return c && c->extension && ss->extension == 0 ? NULL : c;
+}
+
+static int read_thrid(const struct pmi_message *m, struct request *rq)
+{
+	const char *thrid = pmi_message_str(m, "thrid");
+
+	if (rq->protocol != PMI_PROTOCOL_2 || !thrid)
+		return 0;
+	if (strlen(thrid) >= sizeof(rq->thrid))
+		return -EMSGSIZE;
+	strcpy(rq->thrid, thrid);
+	return 0;
+}
+
+/* A text line on a PMI-2 connection can only be the init of a new program. */
+static bool is_allowed(const struct session *ss, const struct request *rq)
+{
+	return (IN(ss->state) & rq->command->states) != 0 &&
+	       (ss->protocol != PMI_PROTOCOL_2 ||
+		rq->protocol == PMI_PROTOCOL_2 ||
+		ss->state == SESSION_FINALIZED);
+}
+
+static void dispatch(struct session *ss, enum pmi_protocol protocol,
+		     int decoded)
+{
+	const struct pmi_message *m = &ss->server->message;
+	const char *name = pmi_message_cmd(m);
+	struct request rq = {.protocol = protocol};
+
+	if (!name)
+		name = "";
+	if (read_thrid(m, &rq))
+		decoded = -EMSGSIZE;
+	rq.command = find_command(ss, protocol, name);
+	if (decoded)
+		answer_odd(ss, &rq, name,
+			   decoded == -ENOMEM ? "out of memory" :
+						"a malformed message");
+	else if (!rq.command)
+		answer_odd(ss, &rq, name, "an unknown command");
+	else if (!is_allowed(ss, &rq))
+		answer_error(ss, &rq, PMI_RC_INIT, "%s is not allowed %s", name,
+			     state_text(ss));
+	else
+		rq.command->handle(ss, &rq, m);
+}
+
+/* ---- framing ---- */
+
+/*
+ * A PMI-2 message starts with a digit or a space; the text line with which every
+ * program begins starts with "cmd=".
+ */
+static enum pmi_protocol wire_form(const struct session *ss, const char *data)
+{
+	if (ss->protocol != PMI_PROTOCOL_2 || data[0] == 'c')
+		return PMI_PROTOCOL_1;
+	return PMI_PROTOCOL_2;
+}
+
+static void handle_message(struct session *ss, enum pmi_protocol protocol,
+			   char *data, size_t len)
+{
+	struct pmi_message *m = &ss->server->message;
+	int rc;
+
+	if (protocol == PMI_PROTOCOL_2)
+		rc = pmi2_decode(data, len, m);
+	else
+		rc = pmi1_decode(data, len, m);
+	dispatch(ss, protocol, rc);
+}
+
+/* What came is no message, or longer than any: there is no way to go on. */
+static void refuse(struct session *ss, enum pmi_protocol protocol, long error)
+{
+	const struct command c = {
+		.response = protocol == PMI_PROTOCOL_2 ? "error-response" :
+							 "error",
+	};
+	const struct request rq = {.command = &c, .protocol = protocol};
+	const char *what = error == -EPROTO ?
+				   "sent bytes that are not a PMI message" :
+				   "sent an over-long PMI message";
+
+	answer_error(ss, &rq, PMI_RC_INVALID_ARG, "%s", what);
+	session_fail(ss, what);
+}
+
+/* Handle the message at `at` of the input; its length, 0: none is complete. */
+static size_t handle_next(struct session *ss, size_t at)
+{
+	char *data = ss->input.data + at;
+	size_t len = ss->input.len - at;
+	enum pmi_protocol protocol;
+	long n;
+
+	if (len == 0)
+		return 0;
+	protocol = wire_form(ss, data);
+	if (protocol == PMI_PROTOCOL_2)
+		n = pmi2_frame(data, len);
+	else
+		n = pmi1_frame(data, len);
+	if (n < 0)
+		refuse(ss, protocol, n);
+	else if (n > 0)
+		handle_message(ss, protocol, data, n);
+	return n > 0 ? n : 0;
+}
+
+static void handle_input(struct session *ss)
+{
+	size_t at = 0, n;
+
+	do {
+		n = handle_next(ss, at);
+		at += n;
+	} while (n > 0 && session_is_live(ss));
+	buf_consume(&ss->input, at);
+	if (ss->input.len == 0 && ss->input.cap > INPUT_KEEP)
+		buf_free(&ss->input);
+}
+
+void session_input(struct session *ss, const char *data, size_t len)
+{
+	while (len > 0 && session_is_live(ss)) {
+		/* There is room: a rest is shorter than the longest message. */
+		size_t n = PMI_INPUT_MAX - ss->input.len;
+
+		if (n > len)
+			n = len;
+		if (buf_append(&ss->input, data, n)) {
+			session_fail(ss, "sent more than there is memory for");
+			return;
+		}
+		data += n;
+		len -= n;
+		handle_input(ss);
+	}
+}

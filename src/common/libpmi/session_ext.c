@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pmi2x extension: doc/extension-protocol.md. */
+#include <errno.h>
+#include <string.h>
+
+#include "libpmi/extension.h"
+#include "libpmi/server_private.h"
+#include "libshm/records.h"
+
+static bool agree_on_region(const struct pmi_server *s,
+			    const struct pmi_message *m)
+{
+	int offered;
+
+	return s->kvs.region &&
+	       !pmi_message_int(m, EXT_KEY_REGION, &offered) &&
+	       offered >= REGION_VERSION;
+}
+
+int ext_negotiate(struct session *ss, const struct pmi_message *m,
+		  struct pmi_writer *w)
+{
+	const struct pmi_server *s = ss->server;
+	int offered;
+
+	if (pmi_message_int(m, EXT_KEY_VERSION, &offered) || offered < 1)
+		return -1;
+	ss->extension = offered < EXT_VERSION ? offered : EXT_VERSION;
+	pmi_write_int(w, EXT_KEY_VERSION, ss->extension);
+	pmi_write_str(w, EXT_KEY_BUILD, s->step->build ? s->step->build : "");
+	pmi_write_int(w, EXT_KEY_NODES, layout_nodes(s->step->layout));
+	if (!agree_on_region(s, m))
+		return -1;
+	pmi_write_int(w, EXT_KEY_REGION, REGION_VERSION);
+	pmi_write_int(w, EXT_KEY_REGION_SIZE,
+		      region_writer_size(s->kvs.region));
+	return region_writer_fd(s->kvs.region);
+}
+
+/* Add the request's records to what the next fence carries, or answer. */
+static bool take_records(struct session *ss, const struct request *rq,
+			 const struct pmi_message *m)
+{
+	const struct pmi_field *f = pmi_message_field(m, EXT_KEY_RECORDS);
+	size_t count;
+	int rc;
+
+	if (!f)
+		return true;
+	rc = records_check(f->value, f->value_len, &count);
+	if (!rc) {
+		ss->pending.limit = ss->pending.len + session_room(ss);
+		rc = buf_append(&ss->pending, f->value, f->value_len);
+	}
+	if (rc)
+		answer_error(ss, rq, answer_rc(rc), "records: %s",
+			     answer_text(rc));
+	return rc == 0;
+}
+
+void ext_put(struct session *ss, const struct request *rq,
+	     const struct pmi_message *m)
+{
+	if (take_records(ss, rq, m))
+		answer_ok(ss, rq);
+}
+
+void ext_fence(struct session *ss, const struct request *rq,
+	       const struct pmi_message *m)
+{
+	if (take_records(ss, rq, m))
+		collective_fence(ss, rq);
+}
+
+/* Digits at *at, up to `stop` or the end. 0 or -EINVAL. */
+static int parse_u64(const char **at, char stop, uint64_t *out)
+{
+	const char *s = *at;
+	uint64_t v = 0;
+
+	if (*s < '0' || *s > '9')
+		return -EINVAL;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		unsigned digit = *s - '0';
+
+		if (v > (UINT64_MAX - digit) / 10)
+			return -EINVAL;
+		v = v * 10 + digit;
+	}
+	if (*s != '\0' && *s++ != stop)
+		return -EINVAL;
+	*at = s;
+	*out = v;
+	return 0;
+}
+
+static int field_u64(const struct pmi_message *m, const char *key,
+		     uint64_t *out)
+{
+	const char *s = pmi_message_str(m, key);
+
+	if (!s || parse_u64(&s, '\0', out) || *s)
+		return -EINVAL;
+	return 0;
+}
+
+/* The offsets in done=, each once given back. 0 or -EINVAL. */
+static int take_done(struct session *ss, const struct pmi_message *m)
+{
+	const char *at = pmi_message_str(m, EXT_KEY_DONE);
+	uint64_t offset;
+
+	while (at && *at) {
+		if (parse_u64(&at, ',', &offset))
+			return -EINVAL;
+		collective_done(ss, offset);
+	}
+	return 0;
+}
+
+void ext_allgather(struct session *ss, const struct request *rq,
+		   const struct pmi_message *m)
+{
+	const struct pmi_field *value;
+	int stride = 0, rc;
+
+	rc = pmi_message_int(m, EXT_KEY_STRIDE, &stride);
+	if (rc == -EINVAL || stride < 0 || (uint32_t)stride > RECORD_VALUE_MAX) {
+		answer_error(ss, rq, PMI_RC_INVALID_SIZE,
+			     "stride is no number up to %u", RECORD_VALUE_MAX);
+		return;
+	}
+	if (take_done(ss, m)) {
+		answer_error(ss, rq, PMI_RC_INVALID_ARG,
+			     "done is no list of offsets");
+		return;
+	}
+	value = session_value(ss, rq, m, EXT_KEY_VALUE, RECORD_VALUE_MAX);
+	if (value)
+		collective_gather(ss, rq, value, stride);
+}
+
+void ext_read(struct session *ss, const struct request *rq,
+	      const struct pmi_message *m)
+{
+	uint64_t offset, length;
+	const void *bytes = NULL;
+
+	if (field_u64(m, EXT_KEY_OFFSET, &offset) ||
+	    field_u64(m, EXT_KEY_LENGTH, &length) || length > EXT_READ_MAX) {
+		answer_error(ss, rq, PMI_RC_INVALID_ARG,
+			     "offset or length is missing or over its limit");
+		return;
+	}
+	bytes = kvs_bytes(&ss->server->kvs, offset, length);
+	if (!bytes) {
+		answer_error(ss, rq, PMI_RC_INVALID_ARG,
+			     "nothing is published there");
+		return;
+	}
+	pmi_write_bytes(answer_begin(ss, rq, PMI_RC_OK), EXT_KEY_DATA, bytes,
+			length);
+	answer_end(ss, rq);
+}

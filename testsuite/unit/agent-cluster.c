@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Several agents in one process. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent-cluster.h"
+
+#define PATIENCE_SECONDS 60 /* then a test has failed */
+
+static const char *const names[CLUSTER_NODES_MAX] = {
+	"n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7",
+};
+
+/* ---- the host of the agents ---- */
+
+static int node_address(void *arg, uint32_t node, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+
+	memset(out, 0, sizeof(*out));
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return 0;
+}
+
+/* What slurmd does with a message for a socket of another step. */
+static int tell_by_socket(const char *path, const void *data, uint32_t len)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	uint32_t header[2] = { htonl(getuid()), htonl(len) };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
+		rc = -errno;
+	if (!rc && (write(fd, header, 8) != 8 || write(fd, data, len) != len))
+		rc = -EIO;
+	close(fd);
+	return rc;
+}
+
+static int tell_node(void *arg, uint32_t node, const void *data, size_t len)
+{
+	struct cluster *c = arg;
+	int rc = -ENOENT;
+
+	pthread_mutex_lock(&c->lock);
+	c->tells++;
+	if (c->tell_paths[node][0]) {
+		rc = tell_by_socket(c->tell_paths[node], data, len);
+	} else if (c->agents[node]) {
+		agent_told(c->agents[node], data, len);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+static void kill_step(void *arg, const char *why)
+{
+	struct cluster *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	snprintf(c->killed, sizeof(c->killed), "%s", why);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void keep_line(void *arg, enum log_level level, const char *text)
+{
+	struct cluster *c = arg;
+	size_t at;
+
+	if (getenv("CLUSTER_LOG"))
+		fprintf(stderr, "[%d] %s\n", level, text);
+	if (level == LOG_LEVEL_DEBUG)
+		return;
+	pthread_mutex_lock(&c->lock);
+	at = strlen(c->text);
+	snprintf(c->text + at, sizeof(c->text) - at, "%s\n", text);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- the step ---- */
+
+static void make_layout(struct cluster *c)
+{
+	uint32_t counts[CLUSTER_NODES_MAX], ids[CLUSTER_NODES_MAX];
+	const uint32_t *ranks[CLUSTER_NODES_MAX];
+
+	for (uint32_t i = 0; i < c->nodes; i++) {
+		counts[i] = 1;
+		ids[i] = i;
+		ranks[i] = &ids[i];
+	}
+	assert_int_equal(layout_create(&c->layout, c->nodes, c->nodes, counts,
+				       ranks), 0);
+}
+
+void cluster_open(struct cluster *c, uint32_t nodes)
+{
+	memset(c, 0, sizeof(*c));
+	c->nodes = nodes;
+	make_layout(c);
+	assert_int_equal(secret_create(&c->secret), 0);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	c->log = (struct log_hook){ keep_line, c };
+	agent_options_init(&c->options);
+	c->options.secret = c->secret;
+	c->options.port_first = CLUSTER_PORT_FIRST;
+	c->options.port_last = CLUSTER_PORT_LAST;
+	c->options.region_size = 1 << 20;
+	for (uint32_t i = 0; i < nodes; i++) {
+		c->pmi[i] = -1;
+		c->steps[i] = (struct pmi_step){
+			.jobid = "7.0",
+			.layout = c->layout,
+			.position = i,
+			.tree_width = 2,
+			.universe_size = nodes,
+			.build = "0.1",
+			.node_names = names,
+		};
+	}
+}
+
+void cluster_start(struct cluster *c, uint32_t node)
+{
+	struct agent_host host = { node_address, tell_node, kill_step, c };
+	struct agent *a = NULL;
+
+	assert_int_equal(agent_start(&a, &c->steps[node], &c->options, &host,
+				     &c->log), 0);
+	pthread_mutex_lock(&c->lock);
+	c->agents[node] = a;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cluster_start_all(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		cluster_start(c, i);
+}
+
+void cluster_stop(struct cluster *c, uint32_t node)
+{
+	struct agent *a;
+
+	pthread_mutex_lock(&c->lock);
+	a = c->agents[node];
+	c->agents[node] = NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (a)
+		agent_stop(a);
+}
+
+void cluster_close(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_close(c, i);
+	for (uint32_t i = 0; i < c->nodes; i++)
+		cluster_stop(c, i);
+	layout_destroy(c->layout);
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->changed);
+}
+
+/* ---- ranks ---- */
+
+void rank_init(struct cluster *c, uint32_t node)
+{
+	struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
+	int reg = agent_registration_fd(c->agents[node]);
+
+	assert_int_equal(agent_register_rank(reg, 0, &c->pmi[node]), 0);
+	setsockopt(c->pmi[node], SOL_SOCKET, SO_RCVTIMEO, &patience,
+		   sizeof(patience));
+	rank_say(c, node, "cmd=init pmi_version=1 pmi_subversion=1");
+	rank_expect(c, node, "cmd=response_to_init");
+}
+
+void rank_close(struct cluster *c, uint32_t node)
+{
+	if (c->pmi[node] >= 0)
+		close(c->pmi[node]);
+	c->pmi[node] = -1;
+}
+
+void rank_say(struct cluster *c, uint32_t node, const char *line)
+{
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "%s\n", line);
+
+	assert_int_equal(send(c->pmi[node], text, n, MSG_NOSIGNAL), n);
+}
+
+const char *rank_hear(struct cluster *c, uint32_t node)
+{
+	static char line[4096];
+	size_t n = 0;
+
+	while (n < sizeof(line) - 1) {
+		if (recv(c->pmi[node], line + n, 1, 0) <= 0)
+			return "(end)";
+		if (line[n++] == '\n')
+			break;
+	}
+	line[n] = '\0';
+	return line;
+}
+
+void rank_expect(struct cluster *c, uint32_t node, const char *part)
+{
+	const char *line = rank_hear(c, node);
+
+	if (!strstr(line, part))
+		fail_msg("rank %u: expected \"%s\", got \"%s\"", node, part,
+			 line);
+}
+
+/* ---- what the agents say ---- */
+
+void cluster_expect_log(struct cluster *c, const char *part)
+{
+	struct timespec until;
+	int rc = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_SECONDS;
+	pthread_mutex_lock(&c->lock);
+	while (!strstr(c->text, part) && !strstr(c->killed, part) && !rc)
+		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
+	pthread_mutex_unlock(&c->lock);
+	if (rc)
+		fail_msg("nobody said \"%s\", but \"%s\"", part, c->text);
+}
+
+uint16_t cluster_port(struct cluster *c, uint32_t node)
+{
+	return secret_port(&c->secret, node, CLUSTER_PORT_FIRST,
+			   CLUSTER_PORT_LAST);
+}

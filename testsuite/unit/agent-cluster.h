@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A step of several agents in one process, for the tests of agents: one rank a
+ * node, nodes n0, n1, ... on 127.0.0.1 in a tree of width 2 (of five: 0: 1 3, 1: 2, 3: 4).
+ * Ranks are sockets over which the test speaks PMI-1 by hand.
+ */
+#ifndef PMI2X_AGENT_CLUSTER_H
+#define PMI2X_AGENT_CLUSTER_H
+
+#include <pthread.h>
+
+#include "libio/agent.h"
+
+#define CLUSTER_NODES_MAX 8
+#define CLUSTER_PORT_FIRST 21000
+#define CLUSTER_PORT_LAST 21999
+
+struct cluster {
+	uint32_t nodes;
+	struct layout *layout;
+	struct secret secret;
+	struct pmi_step steps[CLUSTER_NODES_MAX];
+	struct agent_options options; /* of all; may be changed before starts */
+	struct agent *agents[CLUSTER_NODES_MAX];
+	char tell_paths[CLUSTER_NODES_MAX][108]; /* "": agent_told is used */
+	int pmi[CLUSTER_NODES_MAX];  /* the ranks' ends; -1: none */
+	struct log_hook log;
+	pthread_mutex_t lock;        /* of what the agents' threads write */
+	pthread_cond_t changed;
+	char text[65536];            /* the log, ERROR and INFO lines */
+	unsigned tells;
+	char killed[512];            /* why kill_step was called */
+};
+
+void cluster_open(struct cluster *c, uint32_t nodes);
+/* Stop what still runs, check that nothing is left. */
+void cluster_close(struct cluster *c);
+
+void cluster_start(struct cluster *c, uint32_t node);
+void cluster_start_all(struct cluster *c);
+void cluster_stop(struct cluster *c, uint32_t node);
+
+/* A rank in this process registers, and starts PMI. */
+void rank_init(struct cluster *c, uint32_t node);
+void rank_close(struct cluster *c, uint32_t node);
+/* A line of PMI-1, without its newline. */
+void rank_say(struct cluster *c, uint32_t node, const char *line);
+/* The next line from the server, or "(end)"; valid until the next call. */
+const char *rank_hear(struct cluster *c, uint32_t node);
+/* Is there such a text in what it hears next? */
+void rank_expect(struct cluster *c, uint32_t node, const char *part);
+
+/* Wait until the log of ERROR and INFO lines has this text. */
+void cluster_expect_log(struct cluster *c, const char *part);
+/* The port that `node` takes when nobody else has it. */
+uint16_t cluster_port(struct cluster *c, uint32_t node);
+
+#endif

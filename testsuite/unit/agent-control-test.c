@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agents and srun: requests and replies through the tree, aborts, failures. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent-cluster.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+#include "libpmi/control.h"
+
+#define LINKS_MAX 16
+
+/* An srun that answers lookups of "x" with "port-x", or keeps silent. */
+struct srun {
+	struct loop *loop;
+	struct listener *listener;
+	struct handshake_self self;
+	struct link *links[LINKS_MAX];
+	pthread_mutex_t lock; /* of the members below */
+	pthread_cond_t changed;
+	bool silent;
+	unsigned accepted, aborts, requests;
+};
+
+static void reply(struct link *l, const struct control_msg *to)
+{
+	struct control_msg msg = {
+		.type = CONTROL_REPLY,
+		.origin = to->origin,
+		.id = to->id,
+	};
+	char text[100];
+	struct buf b;
+
+	snprintf(text, sizeof(text), "port-%s", to->name);
+	msg.text = text;
+	buf_init(&b, 1000);
+	control_pack(&b, &msg);
+	link_send_bytes(l, FRAME_CONTROL_DOWN, b.data, b.len);
+	buf_free(&b);
+}
+
+static int on_frame(void *arg, struct link *l, enum frame_type type,
+		    struct payload *body)
+{
+	struct srun *s = arg;
+	struct control_msg msg;
+
+	if (type != FRAME_CONTROL_UP ||
+	    control_unpack(body->data, body->len, &msg))
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	s->aborts += msg.type == CONTROL_ABORT;
+	s->requests += msg.type == CONTROL_LOOKUP;
+	if (msg.type == CONTROL_LOOKUP && !s->silent)
+		reply(l, &msg);
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	control_free(&msg);
+	return 0;
+}
+
+static void on_proved(void *arg, struct link *l)
+{
+}
+
+static void on_end(void *arg, struct link *l, int error)
+{
+	struct srun *s = arg;
+
+	for (int i = 0; i < LINKS_MAX; i++) {
+		if (s->links[i] == l)
+			s->links[i] = NULL;
+	}
+	link_close(l);
+}
+
+static void on_accept(void *arg, int fd)
+{
+	static const struct link_ops ops = {
+		.proved = on_proved,
+		.frame = on_frame,
+		.end = on_end,
+	};
+	static const struct link_options options = { .handshake_ms = 60000 };
+	struct srun *s = arg;
+	int i = 0;
+
+	while (s->links[i])
+		i++;
+	assert_int_equal(link_accept(&s->links[i], loop_uv(s->loop), &s->self,
+				     fd, &options, &ops, s), 0);
+	pthread_mutex_lock(&s->lock);
+	s->accepted++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+static struct sockaddr_storage loopback(uint16_t port)
+{
+	struct sockaddr_storage s = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&s;
+
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return s;
+}
+
+static void srun_start(struct srun *s, struct cluster *c)
+{
+	static const struct sockaddr_storage everywhere;
+	uint16_t port;
+	int fd;
+
+	memset(s, 0, sizeof(*s));
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	s->self = (struct handshake_self){
+		.secret = c->secret,
+		.jobid = "7.0",
+		.build = "0.1",
+		.position = HANDSHAKE_LAUNCHER,
+	};
+	assert_int_equal(loop_create(&s->loop), 0);
+	fd = listener_socket(&everywhere, 0, &port);
+	assert_int_equal(listener_open(&s->listener, loop_uv(s->loop), fd,
+				       on_accept, s), 0);
+	assert_int_equal(loop_start(s->loop), 0);
+	c->options.launcher = loopback(port);
+}
+
+static void close_all(void *arg)
+{
+	struct srun *s = arg;
+
+	listener_close(s->listener);
+	for (int i = 0; i < LINKS_MAX; i++)
+		link_close(s->links[i]);
+	loop_end(s->loop);
+}
+
+static void srun_stop(struct srun *s)
+{
+	loop_post(s->loop, close_all, s);
+	assert_int_equal(loop_join(s->loop, 60000), 0);
+	loop_destroy(s->loop);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->changed);
+}
+
+static void wait_for_a_request(struct srun *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (!s->requests)
+		pthread_cond_wait(&s->changed, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static unsigned get(struct srun *s, const unsigned *what)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&s->lock);
+	n = *what;
+	pthread_mutex_unlock(&s->lock);
+	return n;
+}
+
+static void barrier(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_say(c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_expect(c, i, "cmd=barrier_out");
+}
+
+static void step_start(struct cluster *c)
+{
+	cluster_start_all(c);
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_init(c, i);
+	barrier(c); /* all links are up */
+}
+
+static void replies_find_their_way_through_the_tree(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 5);
+	srun_start(&s, &c);
+	step_start(&c);
+	for (uint32_t i = 0; i < 5; i++)
+		rank_say(&c, i, "cmd=lookup_name service=x");
+	for (uint32_t i = 0; i < 5; i++)
+		rank_expect(&c, i, "port-x");
+	assert_int_equal(get(&s, &s.accepted), 1); /* only the root's */
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
+static void many_aborts_become_one(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 5);
+	srun_start(&s, &c);
+	step_start(&c);
+	for (uint32_t i = 0; i < 5; i++) {
+		rank_say(&c, i, "cmd=abort exitcode=7");
+		rank_close(&c, i);
+	}
+	for (uint32_t i = 5; i-- > 0;)
+		cluster_stop(&c, i); /* children first: none gets lost */
+	assert_int_equal(get(&s, &s.aborts), 1);
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
+static void requests_pass_after_the_parent_has_left(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 5);
+	srun_start(&s, &c);
+	step_start(&c);
+	rank_say(&c, 1, "cmd=finalize");
+	rank_close(&c, 1);
+	cluster_stop(&c, 1);
+	rank_say(&c, 2, "cmd=lookup_name service=y");
+	rank_expect(&c, 2, "port-y");
+	rank_say(&c, 4, "cmd=lookup_name service=z");
+	rank_expect(&c, 4, "port-z");
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
+/* The parent waits for the reply as long as it may; then the asker is told. */
+static void a_request_under_way_fails_with_its_carrier(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 5);
+	c.options.drain_ms = 300;
+	srun_start(&s, &c);
+	s.silent = true;
+	step_start(&c);
+	rank_say(&c, 2, "cmd=lookup_name service=y");
+	wait_for_a_request(&s);
+	rank_say(&c, 1, "cmd=finalize");
+	rank_close(&c, 1);
+	cluster_stop(&c, 1);
+	rank_expect(&c, 2, "info=fail");
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
+static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct cluster c;
+	uint16_t port;
+
+	cluster_open(&c, 3);
+	c.options.connect_ms = 200;
+	close(listener_socket(&everywhere, 0, &port));
+	c.options.launcher = loopback(port);
+	step_start(&c);
+	rank_say(&c, 1, "cmd=lookup_name service=x");
+	rank_expect(&c, 1, "info=fail");
+	rank_say(&c, 2, "cmd=abort exitcode=7");
+	cluster_expect_log(&c, "srun cannot be reached");
+	assert_string_not_equal(c.killed, "");
+	cluster_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replies_find_their_way_through_the_tree),
+		cmocka_unit_test(many_aborts_become_one),
+		cmocka_unit_test(requests_pass_after_the_parent_has_left),
+		cmocka_unit_test(a_request_under_way_fails_with_its_carrier),
+		cmocka_unit_test(
+			without_srun_requests_fail_and_an_abort_ends_the_step),
+	};
+
+	return cmocka_run_group_tests_name("agent-control", tests, NULL, NULL);
+}

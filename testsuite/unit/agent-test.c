@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agents: links in any order of events, ends of ranks and nodes, draining. */
+#include "unit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent-cluster.h"
+#include "libio/listener.h"
+
+static void barrier(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_say(c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_expect(c, i, "cmd=barrier_out");
+}
+
+static void init_all(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_init(c, i);
+}
+
+static void five_nodes_fence_and_get(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	cluster_start_all(&c);
+	init_all(&c);
+	for (uint32_t i = 0; i < 5; i++) {
+		char line[100];
+
+		snprintf(line, sizeof(line),
+			 "cmd=put kvsname=7.0 key=k%u value=v%u", i, i);
+		rank_say(&c, i, line);
+		rank_expect(&c, i, "rc=0");
+	}
+	barrier(&c);
+	for (uint32_t i = 0; i < 5; i++) {
+		rank_say(&c, i, "cmd=get kvsname=7.0 key=k3");
+		rank_expect(&c, i, "value=v3");
+	}
+	barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+static void a_late_parent_is_found(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	cluster_start(&c, 2);
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_init(&c, 2);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_say(&c, 2, "cmd=barrier_in");
+	cluster_start(&c, 0);
+	rank_init(&c, 0);
+	rank_say(&c, 0, "cmd=barrier_in");
+	for (uint32_t i = 0; i < 3; i++)
+		rank_expect(&c, i, "cmd=barrier_out");
+	cluster_close(&c);
+}
+
+/* Somebody else sits on the ports of parent and child, and answers nothing. */
+static void strangers_on_the_ports_do_no_harm(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct cluster c;
+	uint16_t port;
+	int fds[2];
+
+	cluster_open(&c, 5);
+	c.options.handshake_ms = 500;
+	fds[0] = listener_socket(&everywhere, cluster_port(&c, 0), &port);
+	fds[1] = listener_socket(&everywhere, cluster_port(&c, 1), &port);
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	cluster_start_all(&c);
+	init_all(&c);
+	barrier(&c);
+	cluster_close(&c);
+	assert_true(c.tells > 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Another step of another user answers, with another secret. */
+static void another_steps_agents_are_not_taken_for_ours(void **state)
+{
+	struct cluster ours, theirs;
+
+	cluster_open(&ours, 3);
+	cluster_open(&theirs, 3);
+	ours.options.port_last = theirs.options.port_last =
+		CLUSTER_PORT_FIRST + 5; /* they are bound to meet */
+	cluster_start_all(&theirs);
+	cluster_start_all(&ours);
+	init_all(&ours);
+	init_all(&theirs);
+	barrier(&ours);
+	barrier(&theirs);
+	cluster_close(&ours);
+	cluster_close(&theirs);
+}
+
+static int listen_unix(char path[108])
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	return fd;
+}
+
+/* Ports that nobody can guess: all is told, in the form slurmd uses. */
+static void what_is_told_is_enough(void **state)
+{
+	char dir[] = "/tmp/pmi2x-agent-XXXXXX";
+	struct cluster c;
+
+	assert_non_null(mkdtemp(dir));
+	cluster_open(&c, 3);
+	c.options.port_first = c.options.port_last = 0;
+	c.options.tell_uid = getuid();
+	for (uint32_t i = 0; i < 3; i++) {
+		snprintf(c.tell_paths[i], sizeof(c.tell_paths[i]), "%s/%u",
+			 dir, i);
+		c.options.tell_fd = listen_unix(c.tell_paths[i]);
+		cluster_start(&c, i);
+	}
+	init_all(&c);
+	barrier(&c);
+	cluster_close(&c);
+	for (uint32_t i = 0; i < 3; i++)
+		unlink(c.tell_paths[i]);
+	rmdir(dir);
+}
+
+static void a_parent_that_never_comes_is_named(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.connect_ms = 300;
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_expect(&c, 1, "barrier_failed");
+	cluster_expect_log(&c, "cannot reach node n0");
+	cluster_expect_log(&c, "Pmi2xPorts");
+	cluster_close(&c);
+}
+
+static void mixed_builds_are_refused_by_name(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.steps[2].build = "0.2";
+	cluster_start_all(&c);
+	init_all(&c);
+	for (uint32_t i = 0; i < 3; i++)
+		rank_say(&c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < 3; i++)
+		rank_expect(&c, i, "barrier_failed");
+	cluster_expect_log(&c, "node n2 runs pmi2x 0.2, node n0 runs pmi2x 0.1:"
+			       " install one version on all nodes");
+	cluster_expect_log(&c, "node n0 runs pmi2x 0.1, node n2 runs pmi2x 0.2:");
+	cluster_close(&c);
+}
+
+/* ---- ends of ranks ---- */
+
+static void line_to_child(int fd, const char *line)
+{
+	if (write(fd, line, strlen(line)) < 0)
+		_exit(1);
+}
+
+/* Run in a child: register as node 2's rank, init, then die as told. */
+static void die_as_rank(int reg, bool grandchild, int keep_open)
+{
+	char got[256];
+	int fd;
+
+	if (agent_register_rank(reg, 0, &fd))
+		_exit(1);
+	line_to_child(fd, "cmd=init pmi_version=1 pmi_subversion=1\n");
+	if (read(fd, got, sizeof(got)) <= 0)
+		_exit(1);
+	if (grandchild && fork() == 0) {
+		while (read(keep_open, got, 1) > 0)
+			;
+		_exit(0);
+	}
+	_exit(0);
+}
+
+static void a_death_fails_the_barrier(bool grandchild)
+{
+	struct cluster c;
+	int keep[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(keep), 0);
+	cluster_open(&c, 5);
+	cluster_start_all(&c);
+	for (uint32_t i = 0; i < 5; i++) {
+		if (i != 2)
+			rank_init(&c, i);
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		if (i != 2)
+			rank_say(&c, i, "cmd=barrier_in");
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(keep[1]);
+		die_as_rank(agent_registration_fd(c.agents[2]), grandchild,
+			    keep[0]);
+	}
+	for (uint32_t i = 0; i < 5; i++) {
+		if (i != 2)
+			rank_expect(&c, i, "rank_2"); /* PMI-1 has no spaces */
+	}
+	waitpid(pid, NULL, 0);
+	close(keep[0]);
+	close(keep[1]);
+	cluster_close(&c);
+}
+
+static void a_dead_rank_fails_the_others(void **state)
+{
+	a_death_fails_the_barrier(false);
+}
+
+static void a_grandchild_does_not_hide_a_death(void **state)
+{
+	a_death_fails_the_barrier(true);
+}
+
+static void a_slot_is_registered_once(void **state)
+{
+	struct cluster c;
+	char got[10];
+	int reg, fd;
+
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	rank_init(&c, 0);
+	reg = agent_registration_fd(c.agents[0]);
+	assert_int_equal(agent_register_rank(reg, 0, &fd), 0);
+	assert_int_equal(read(fd, got, sizeof(got)), 0); /* closed */
+	close(fd);
+	assert_int_equal(agent_register_rank(reg, 1, &fd), 0);
+	assert_int_equal(read(fd, got, sizeof(got)), 0);
+	close(fd);
+	cluster_expect_log(&c, "local rank 0: it is there already");
+	cluster_expect_log(&c, "local rank 1: there is none");
+	rank_say(&c, 0, "cmd=barrier_in");
+	rank_expect(&c, 0, "cmd=barrier_out"); /* unharmed */
+	cluster_close(&c);
+}
+
+static void a_rank_that_does_not_read_is_dropped_alone(void **state)
+{
+	struct cluster c;
+	int sent = 0;
+
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	rank_init(&c, 0);
+	while (send(c.pmi[0], "cmd=get_maxes\n", 14,
+		    MSG_NOSIGNAL | MSG_DONTWAIT) == 14 && sent < 10000000)
+		sent++;
+	assert_true(sent < 10000000); /* the agent has stopped reading */
+	cluster_close(&c);
+}
+
+/* ---- ends of nodes ---- */
+
+/* The parent leaves as soon as its own rank is done: the children lose nothing. */
+static void a_leaving_node_owes_nothing(void **state)
+{
+	for (int round = 0; round < 20; round++) {
+		struct cluster c;
+
+		cluster_open(&c, 5);
+		cluster_start_all(&c);
+		init_all(&c);
+		for (uint32_t i = 0; i < 5; i++)
+			rank_say(&c, i, "cmd=barrier_in");
+		rank_expect(&c, 0, "cmd=barrier_out");
+		rank_say(&c, 0, "cmd=finalize");
+		rank_close(&c, 0);
+		cluster_stop(&c, 0);
+		for (uint32_t i = 1; i < 5; i++)
+			rank_expect(&c, i, "cmd=barrier_out");
+		for (uint32_t i = 1; i < 5; i++)
+			rank_say(&c, i, "cmd=barrier_in");
+		for (uint32_t i = 1; i < 5; i++)
+			rank_expect(&c, i, "barrier_failed");
+		cluster_close(&c);
+		assert_null(strstr(c.text, "lost the connection"));
+	}
+}
+
+static unsigned threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void nothing_is_left_behind(void **state)
+{
+	unsigned before = descriptors(), alone = threads();
+	struct cluster c;
+
+	cluster_open(&c, 5); /* never used: stops at once */
+	cluster_start_all(&c);
+	cluster_close(&c);
+	assert_int_equal(descriptors(), before);
+	assert_int_equal(threads(), alone);
+
+	cluster_open(&c, 5);
+	cluster_start_all(&c);
+	init_all(&c);
+	barrier(&c);
+	cluster_close(&c);
+	assert_int_equal(descriptors(), before);
+	assert_int_equal(threads(), alone);
+}
+
+static void a_dump_says_what_is_waited_for(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	cluster_start_all(&c);
+	init_all(&c);
+	barrier(&c);
+	agent_dump(c.agents[0]);
+	cluster_expect_log(&c, "link to child node n1: up");
+	cluster_expect_log(&c, "link to child node n2: up");
+	cluster_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(five_nodes_fence_and_get),
+		cmocka_unit_test(a_late_parent_is_found),
+		cmocka_unit_test(strangers_on_the_ports_do_no_harm),
+		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
+		cmocka_unit_test(what_is_told_is_enough),
+		cmocka_unit_test(a_parent_that_never_comes_is_named),
+		cmocka_unit_test(mixed_builds_are_refused_by_name),
+		cmocka_unit_test(a_dead_rank_fails_the_others),
+		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
+		cmocka_unit_test(a_slot_is_registered_once),
+		cmocka_unit_test(a_rank_that_does_not_read_is_dropped_alone),
+		cmocka_unit_test(a_leaving_node_owes_nothing),
+		cmocka_unit_test(nothing_is_left_behind),
+		cmocka_unit_test(a_dump_says_what_is_waited_for),
+	};
+
+	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A step in memory: servers, a queue for links, a launcher for srun. */
+#include "server-net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OUT_MAX (16u << 20)
+
+static const uint32_t COUNTS[NET_NODES] = {2, 3, 1};
+static const uint32_t RANKS[NET_NODES][3] = {{0, 3}, {1, 2, 4}, {5}};
+static const char *const NAMES[NET_NODES] = {"n0", "n1", "n2"};
+
+/* ---- the host ---- */
+
+static struct net_rank *rank_in(struct net_node *node, uint32_t slot)
+{
+	uint32_t count;
+	const uint32_t *ranks;
+
+	ranks = layout_ranks_at(node->net->layout, node->position, &count);
+	assert_true(slot < count);
+	return &node->net->ranks[ranks[slot]];
+}
+
+static void client_send(void *arg, uint32_t slot, const void *data, size_t len,
+			int fd)
+{
+	struct net_rank *r = rank_in(arg, slot);
+
+	assert_false(r->closed);
+	assert_int_equal(buf_append(&r->out, data, len), 0);
+	if (fd >= 0)
+		r->fd = fd;
+}
+
+static void client_close(void *arg, uint32_t slot)
+{
+	rank_in(arg, slot)->closed = true;
+}
+
+static void node_send(void *arg, uint32_t position,
+		      const struct payload_vec *frame)
+{
+	struct net_node *node = arg;
+	struct net *n = node->net;
+	struct net_frame *f = &n->queue[n->tail++];
+
+	assert_true(n->tail <= sizeof(n->queue) / sizeof(n->queue[0]));
+	f->from = node->position;
+	f->to = position;
+	f->bytes = payload_vec_join(frame);
+}
+
+static void links_wanted(void *arg)
+{
+	struct net_node *node = arg;
+
+	node->links_wanted++;
+}
+
+static void control_send(void *arg, const void *data, size_t len)
+{
+	struct net_node *node = arg;
+	struct net *n = node->net;
+
+	if (n->launcher) {
+		assert_int_equal(launcher_receive(n->launcher, n, data, len),
+				 0);
+	} else {
+		buf_clear(&n->control);
+		buf_append(&n->control, data, len);
+	}
+}
+
+static const struct pmi_host_ops HOST_OPS = {
+	.client_send = client_send,
+	.client_close = client_close,
+	.node_send = node_send,
+	.links_wanted = links_wanted,
+	.control_send = control_send,
+};
+
+static void log_to_buf(void *arg, enum log_level level, const char *text)
+{
+	struct net *n = arg;
+
+	if (level == LOG_LEVEL_ERROR)
+		buf_printf(&n->log, "%s\n", text);
+}
+
+/* ---- srun ---- */
+
+/* A reply may come while the server is still sending: it must be queued. */
+static void launcher_reply(void *arg, void *link, const void *data, size_t len)
+{
+	struct net *n = arg;
+	struct net_frame *f = &n->queue[n->tail++];
+	enum control_type type;
+
+	assert_int_equal(control_peek(data, len, &type, &f->to), 0);
+	f->from = UINT32_MAX;
+	f->bytes = payload_copy(data, len);
+}
+
+static int launcher_spawn(void *arg, uint32_t token,
+			  const struct spawn_request *request)
+{
+	struct net *n = arg;
+
+	n->spawn_token = token;
+	n->spawn_procs = spawn_procs(request);
+	return 0;
+}
+
+static void launcher_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	struct net *n = arg;
+
+	n->abort_code = code;
+	snprintf(n->abort_text, sizeof(n->abort_text), "%u %s", rank, text);
+}
+
+static void launcher_report(void *arg, const char *text)
+{
+}
+
+static void launcher_ready(void *arg)
+{
+	struct net *n = arg;
+
+	n->ready++;
+}
+
+static const struct launcher_ops LAUNCHER_OPS = {
+	.reply = launcher_reply,
+	.spawn = launcher_spawn,
+	.abort = launcher_abort,
+	.report = launcher_report,
+	.ready = launcher_ready,
+};
+
+/* ---- the step ---- */
+
+static void create_node(struct net *n, uint32_t position,
+			const struct net_options *o, const struct log_hook *log)
+{
+	static const uint32_t app_sizes[] = {2, 4};
+	struct net_node *node = &n->nodes[position];
+	size_t size = o->region_size ? o->region_size : (size_t)1 << 22;
+
+	node->net = n;
+	node->position = position;
+	node->step = (struct pmi_step){
+		.jobid = "17.2",
+		.layout = n->layout,
+		.position = position,
+		.tree_width = 2,
+		.mapping = "(vector,(0,3,2))",
+		.universe_size = 12,
+		.app_sizes = o->spawned ? app_sizes : NULL,
+		.napps = o->spawned ? 2 : 0,
+		.spawned = o->spawned,
+		.spawner_jobid = o->spawned ? "17.1" : NULL,
+		.netinfo = "(n0,(eth0,IP_V4,10.0.0.1))",
+		.preput = o->preput,
+		.preput_len = o->preput_len,
+		.build = "test",
+		.node_names = NAMES,
+	};
+	if (!o->heap)
+		assert_int_equal(region_writer_create(&node->region, size), 0);
+	assert_int_equal(pmi_server_create(&node->server, &node->step,
+					   node->region, &HOST_OPS, node, log),
+			 0);
+}
+
+struct net *net_create(const struct net_options *o)
+{
+	static const struct net_options ordinary;
+	const uint32_t *ranks[NET_NODES] = {RANKS[0], RANKS[1], RANKS[2]};
+	struct net *n = calloc(1, sizeof(*n) + sizeof(struct log_hook));
+	struct log_hook *log = (struct log_hook *)(n + 1);
+
+	if (!o)
+		o = &ordinary;
+	log->line = log_to_buf;
+	log->arg = n;
+	buf_init(&n->log, OUT_MAX);
+	buf_init(&n->control, OUT_MAX);
+	assert_int_equal(layout_create(&n->layout, NET_NODES, NET_RANKS, COUNTS,
+				       ranks), 0);
+	if (!o->no_launcher)
+		assert_int_equal(launcher_create(&n->launcher, &LAUNCHER_OPS, n,
+						 NULL), 0);
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		create_node(n, i, o, log);
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		buf_init(&n->ranks[r].out, OUT_MAX);
+		n->ranks[r].fd = -1;
+		pmi_server_client_open(net_node_of(n, r)->server,
+				       net_slot_of(n, r));
+	}
+	return n;
+}
+
+void net_destroy(struct net *n)
+{
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		pmi_server_destroy(n->nodes[i].server);
+		if (n->nodes[i].region)
+			region_writer_destroy(n->nodes[i].region);
+	}
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		buf_free(&n->ranks[r].out);
+		free(n->ranks[r].last);
+	}
+	if (n->launcher)
+		launcher_destroy(n->launcher);
+	layout_destroy(n->layout);
+	buf_free(&n->control);
+	buf_free(&n->log);
+	free(n);
+}
+
+struct net_node *net_node_of(struct net *n, uint32_t rank)
+{
+	return &n->nodes[layout_rank_position(n->layout, rank)];
+}
+
+uint32_t net_slot_of(struct net *n, uint32_t rank)
+{
+	uint32_t count, slot = 0;
+	const uint32_t *ranks;
+
+	ranks = layout_ranks_at(n->layout, layout_rank_position(n->layout, rank),
+				&count);
+	while (ranks[slot] != rank)
+		slot++;
+	return slot;
+}
+
+static void deliver(struct net *n, const struct net_frame *f)
+{
+	struct net_node *node = &n->nodes[f->to];
+
+	if (f->from == UINT32_MAX)
+		assert_int_equal(pmi_server_control_input(node->server,
+							  f->bytes->data,
+							  f->bytes->len), 0);
+	else if (!node->link_lost && !n->nodes[f->from].link_lost)
+		assert_int_equal(pmi_server_node_input(node->server, f->from,
+						       f->bytes), 0);
+}
+
+void net_run(struct net *n)
+{
+	while (n->head < n->tail) {
+		struct net_frame f = n->queue[n->head++];
+
+		deliver(n, &f);
+		payload_unref(f.bytes);
+	}
+	n->head = 0;
+	n->tail = 0;
+}
+
+void net_input(struct net *n, uint32_t rank, const void *data, size_t len)
+{
+	pmi_server_client_input(net_node_of(n, rank)->server,
+				net_slot_of(n, rank), data, len);
+}
+
+void net_eof(struct net *n, uint32_t rank)
+{
+	pmi_server_client_eof(net_node_of(n, rank)->server,
+			      net_slot_of(n, rank));
+}
+
+/* ---- the ranks ---- */
+
+const char *net_read(struct net *n, uint32_t rank)
+{
+	struct net_rank *r = &n->ranks[rank];
+	size_t skip = 0, len;
+	bool text = r->out.len && r->out.data[0] == 'c';
+
+	free(r->last);
+	r->last = NULL;
+	if (r->out.len == 0)
+		return NULL;
+	if (text) {
+		len = pmi1_frame(r->out.data, r->out.len);
+	} else {
+		skip = PMI2_HEADER_LEN;
+		len = pmi2_frame(r->out.data, r->out.len);
+	}
+	assert_true(len > skip && len <= r->out.len);
+	r->last = malloc(len - skip + 1);
+	memcpy(r->last, r->out.data + skip, len - skip);
+	r->last[len - skip - text] = '\0';
+	buf_consume(&r->out, len);
+	return r->last;
+}
+
+const char *net_pmi1(struct net *n, uint32_t rank, const char *line)
+{
+	net_input(n, rank, line, strlen(line));
+	net_input(n, rank, "\n", 1);
+	net_run(n);
+	return net_read(n, rank);
+}
+
+const char *net_pmi2(struct net *n, uint32_t rank, const char *body)
+{
+	char header[24];
+
+	snprintf(header, sizeof(header), "%-6zu", strlen(body));
+	net_input(n, rank, header, PMI2_HEADER_LEN);
+	net_input(n, rank, body, strlen(body));
+	net_run(n);
+	return net_read(n, rank);
+}
+
+const char *net_pmi2_bytes(struct net *n, uint32_t rank, const char *cmd,
+			   const char *key, const void *value, size_t len)
+{
+	struct pmi_writer w;
+	struct buf b;
+
+	buf_init(&b, OUT_MAX);
+	pmi_write_begin(&w, &b, PMI_PROTOCOL_2, cmd);
+	pmi_write_bytes(&w, key, value, len);
+	assert_int_equal(pmi_write_end(&w), 0);
+	net_input(n, rank, b.data, b.len);
+	buf_free(&b);
+	net_run(n);
+	return net_read(n, rank);
+}
+
+void net_init1(struct net *n, uint32_t rank)
+{
+	assert_string_equal(
+		net_pmi1(n, rank, "cmd=init pmi_version=1 pmi_subversion=1"),
+		"cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1");
+}
+
+static void handshake(struct net *n, uint32_t rank)
+{
+	assert_string_equal(
+		net_pmi1(n, rank, "cmd=init pmi_version=2 pmi_subversion=0"),
+		"cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0");
+}
+
+void net_init2(struct net *n, uint32_t rank)
+{
+	char expected[200];
+
+	handshake(n, rank);
+	snprintf(expected, sizeof(expected),
+		 "cmd=fullinit-response;rc=0;pmi-version=2;pmi-subversion=0;"
+		 "rank=%u;size=%u;appnum=-1;debugged=FALSE;pmiverbose=FALSE;",
+		 rank, NET_RANKS);
+	assert_string_equal(net_pmi2(n, rank, "cmd=fullinit;threaded=FALSE;"),
+			    expected);
+}
+
+const char *net_init_ext(struct net *n, uint32_t rank, int region)
+{
+	char body[200];
+
+	handshake(n, rank);
+	snprintf(body, sizeof(body),
+		 "cmd=fullinit;pmi2x=7;pmi2x-build=x;pmi2x-region=%d;", region);
+	return net_pmi2(n, rank, body);
+}
+
+char *net_field(const char *answer, const char *key)
+{
+	size_t len = strlen(answer);
+	char *copy = malloc(len + PMI2_HEADER_LEN), *value = NULL;
+	struct pmi_message m;
+
+	pmi_message_init(&m);
+	memcpy(copy + PMI2_HEADER_LEN, answer, len);
+	assert_int_equal(pmi2_decode(copy, len + PMI2_HEADER_LEN, &m), 0);
+	if (pmi_message_str(&m, key))
+		value = strdup(pmi_message_str(&m, key));
+	pmi_message_free(&m);
+	free(copy);
+	return value;
+}

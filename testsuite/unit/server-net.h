@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A step in memory for tests of the server engine: one server a node, wired by
+ * a queue, one srun, and ranks that speak bytes.
+ */
+#ifndef PMI2X_SERVER_NET_H
+#define PMI2X_SERVER_NET_H
+
+#include "unit.h"
+
+#include <stdbool.h>
+
+#include "libpmi/launcher.h"
+#include "libpmi/message.h"
+#include "libpmi/server.h"
+
+#define NET_NODES 3
+#define NET_RANKS 6
+
+struct net;
+
+struct net_rank {
+	struct buf out; /* what the server has sent and nobody has read */
+	int fd;         /* passed last, or -1 */
+	bool closed;
+	char *last;     /* what the last reader returned */
+};
+
+struct net_node {
+	struct net *net;
+	uint32_t position;
+	struct pmi_step step;
+	struct region_writer *region;
+	struct pmi_server *server;
+	int links_wanted;
+	bool link_lost;
+};
+
+struct net_frame {
+	uint32_t from, to;
+	struct payload *bytes;
+};
+
+struct net {
+	struct layout *layout;
+	struct net_node nodes[NET_NODES];
+	struct net_rank ranks[NET_RANKS];
+	struct net_frame queue[4096];
+	size_t head, tail;
+	struct launcher *launcher;
+	struct buf control; /* what went to srun last, when it has no launcher */
+	struct buf log;
+	uint32_t spawn_token;
+	uint32_t spawn_procs;
+	int abort_code;
+	char abort_text[64];
+	int ready;
+};
+
+/* What differs from an ordinary step. */
+struct net_options {
+	bool heap;         /* no shared region */
+	size_t region_size; /* 0: a small one */
+	bool no_launcher;
+	bool spawned;
+	const void *preput;
+	size_t preput_len;
+};
+
+/*
+ * Ranks 0 and 3 run on node 0, ranks 1, 2 and 4 on node 1, rank 5 on node 2;
+ * all are connected.
+ */
+struct net *net_create(const struct net_options *options);
+void net_destroy(struct net *n);
+
+struct net_node *net_node_of(struct net *n, uint32_t rank);
+uint32_t net_slot_of(struct net *n, uint32_t rank);
+
+/* Let every frame arrive. */
+void net_run(struct net *n);
+/* Feed bytes to a rank's server; nothing arrives elsewhere. */
+void net_input(struct net *n, uint32_t rank, const void *data, size_t len);
+void net_eof(struct net *n, uint32_t rank);
+
+/*
+ * Send a message in either form, let everything arrive, and return the next
+ * answer the rank has not read, without newline or length, or NULL. The string
+ * lives until the next call for that rank.
+ */
+const char *net_pmi1(struct net *n, uint32_t rank, const char *line);
+const char *net_pmi2(struct net *n, uint32_t rank, const char *body);
+const char *net_pmi2_bytes(struct net *n, uint32_t rank, const char *cmd,
+			   const char *key, const void *value, size_t len);
+const char *net_read(struct net *n, uint32_t rank);
+
+/* Bring a rank, or all, to the state after init. */
+void net_init1(struct net *n, uint32_t rank);
+void net_init2(struct net *n, uint32_t rank);
+/* The same with the extension; returns the fullinit-response. */
+const char *net_init_ext(struct net *n, uint32_t rank, int region);
+
+/* The value of a key in a PMI-2 answer as a string the caller frees. */
+char *net_field(const char *answer, const char *key);
+
+#endif
