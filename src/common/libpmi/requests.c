@@ -10,6 +10,8 @@
 
 #include "libpmi/server_private.h"
 
+#define NO_TEXT "a name or port with a NUL in it"
+
 /* A request that srun has not answered. */
 struct srun_request {
 	uint32_t id;
@@ -65,6 +67,12 @@ static struct srun_request *note(struct session *ss, const struct request *rq,
 	return r;
 }
 
+/* Control messages carry texts, not bytes. */
+static bool is_text(const struct pmi_field *f)
+{
+	return strlen(f->value) == f->value_len;
+}
+
 /* Send a request; the rank is answered now when that fails. */
 static void ask(struct session *ss, const struct request *rq,
 		struct control_msg *msg)
@@ -102,7 +110,10 @@ void requests_publish(struct session *ss, const struct request *rq,
 		.text = (char *)port->value,
 	};
 
-	ask(ss, rq, &msg);
+	if (is_text(name) && is_text(port))
+		ask(ss, rq, &msg);
+	else
+		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
 }
 
 void requests_unpublish(struct session *ss, const struct request *rq,
@@ -113,7 +124,10 @@ void requests_unpublish(struct session *ss, const struct request *rq,
 		.name = (char *)name->value,
 	};
 
-	ask(ss, rq, &msg);
+	if (is_text(name))
+		ask(ss, rq, &msg);
+	else
+		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
 }
 
 void requests_lookup(struct session *ss, const struct request *rq,
@@ -124,7 +138,10 @@ void requests_lookup(struct session *ss, const struct request *rq,
 		.name = (char *)name->value,
 	};
 
-	ask(ss, rq, &msg);
+	if (is_text(name))
+		ask(ss, rq, &msg);
+	else
+		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
 }
 
 void requests_spawn(struct session *ss, const struct request *rq,
@@ -148,7 +165,7 @@ void requests_spawn(struct session *ss, const struct request *rq,
 	buf_free(&body);
 }
 
-void requests_abort(struct session *ss, int code, const char *text)
+void requests_abort(struct session *ss, bool step, int code, const char *text)
 {
 	struct pmi_server *s = ss->server;
 	char cut[CONTROL_TEXT_MAX];
@@ -162,7 +179,8 @@ void requests_abort(struct session *ss, int code, const char *text)
 	snprintf(cut, sizeof(cut), "%s", text);
 	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) aborted%s%.128s",
 		 ss->rank, server_node_name(s), text[0] ? ": " : "", text);
-	if (send_control(s, &msg))
+	server_printable(ss->why);
+	if (step && send_control(s, &msg))
 		log_error(s->log, "%s; srun could not be told", ss->why);
 }
 

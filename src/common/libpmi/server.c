@@ -110,6 +110,13 @@ const char *server_node_name(const struct pmi_server *s)
 	return step->node_names[layout_node_id(step->layout, step->position)];
 }
 
+void server_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 int server_appnum(const struct pmi_server *s, uint32_t rank)
 {
 	const struct pmi_step *step = s->step;
@@ -186,6 +193,9 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot)
 {
+	/* Whoever still holds its PMI_FD must not wait for an answer. */
+	if (slot < s->nslots && session_is_live(&s->sessions[slot]))
+		s->ops->client_close(s->arg, slot);
 	client_gone(s, slot);
 }
 

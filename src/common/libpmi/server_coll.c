@@ -176,10 +176,15 @@ void collective_done(struct session *ss, uint64_t offset)
 		}
 }
 
-void collective_drop(struct session *ss)
+void collective_done_all(struct session *ss)
 {
 	while (ss->holds)
 		drop_hold(ss, ss->holds);
+}
+
+void collective_drop(struct session *ss)
+{
+	collective_done_all(ss);
 	while (ss->entered)
 		forget_entered(ss, ss->entered);
 }
@@ -272,7 +277,8 @@ static void answer_gather(struct session *ss, const struct entered *e,
 {
 	struct pmi_writer *w;
 
-	if (hold_gather(ss, g)) {
+	/* Who has finalized meanwhile will never give the space back. */
+	if (ss->state == SESSION_ACTIVE && hold_gather(ss, g)) {
 		answer_error(ss, &e->rq, PMI_RC_NOMEM, "%s",
 			     answer_text(-ENOMEM));
 		return;

@@ -158,6 +158,8 @@ struct pmi_server {
 /* ---- server.c ---- */
 
 const char *server_node_name(const struct pmi_server *s);
+/* What a rank sent must not reach logs and terminals as it is. */
+void server_printable(char *text);
 /* The number of the command by which a rank was spawned, or -1. */
 int server_appnum(const struct pmi_server *s, uint32_t rank);
 /* A rank has sent init. */
@@ -169,6 +171,8 @@ void session_open(struct session *ss);
 void session_input(struct session *ss, const char *data, size_t len);
 /* Start over for another program on the same connection. */
 void session_restart(struct session *ss);
+/* The program has finalized; another one may come. */
+void session_finalize(struct session *ss, const struct request *rq);
 /* Close a connection whose peer broke the rules; it is gone at the next settle. */
 void session_fail(struct session *ss, const char *why);
 /* The rank will not come back. Idempotent. */
@@ -242,6 +246,7 @@ void collective_ring(struct session *ss, const struct request *rq,
 		     const struct pmi_field *right);
 /* The rank will not read the gather at `offset` again. */
 void collective_done(struct session *ss, uint64_t offset);
+void collective_done_all(struct session *ss);
 /* Forget what the session has entered and holds. */
 void collective_drop(struct session *ss);
 /* A frame of a neighbour. 0, -EPROTO or -ENOMEM. */
@@ -290,7 +295,8 @@ void requests_lookup(struct session *ss, const struct request *rq,
 		     const struct pmi_field *name);
 void requests_spawn(struct session *ss, const struct request *rq,
 		    const struct spawn_request *spawn);
-void requests_abort(struct session *ss, int code, const char *text);
+/* The rank aborts: alone, or with it the whole step. */
+void requests_abort(struct session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);
 /* A frame from srun. 0 or -EPROTO. */
 int requests_reply(struct pmi_server *s, const void *data, size_t len);

@@ -48,6 +48,13 @@ void session_restart(struct session *ss)
 	ss->protocol = PMI_PROTOCOL_NONE;
 }
 
+void session_finalize(struct session *ss, const struct request *rq)
+{
+	collective_done_all(ss);
+	ss->state = SESSION_FINALIZED;
+	answer_ok(ss, rq);
+}
+
 void session_fail(struct session *ss, const char *why)
 {
 	struct pmi_server *s = ss->server;
@@ -183,11 +190,15 @@ static const char *state_text(const struct session *ss)
 /* The first odd request of a rank is worth a line; a flood of them is not. */
 static void complain(struct session *ss, const char *what, const char *name)
 {
+	char text[NAME_MAX_QUOTED + 1];
+
 	if (ss->complained)
 		return;
 	ss->complained = true;
-	log_info(ss->server->log, "rank %u (node %s) sent %s: %.64s", ss->rank,
-		 server_node_name(ss->server), what, name);
+	snprintf(text, sizeof(text), "%s", name);
+	server_printable(text);
+	log_info(ss->server->log, "rank %u (node %s) sent %s: %s", ss->rank,
+		 server_node_name(ss->server), what, text);
 }
 
 /* Answer a message that no row of a table is for. */

@@ -208,14 +208,13 @@ static void handle_abort(struct session *ss, const struct request *rq,
 
 	if (pmi_message_int(m, "exitcode", &code))
 		code = 1;
-	requests_abort(ss, code, text ? text : "");
+	requests_abort(ss, true, code, text ? text : "");
 }
 
 static void handle_finalize(struct session *ss, const struct request *rq,
 			    const struct pmi_message *m)
 {
-	ss->state = SESSION_FINALIZED;
-	answer_ok(ss, rq);
+	session_finalize(ss, rq);
 }
 
 #define STARTABLE (IN(SESSION_FRESH) | IN(SESSION_FINALIZED))

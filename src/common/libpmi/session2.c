@@ -34,16 +34,17 @@ static void handle_fullinit(struct session *ss, const struct request *rq,
 static void handle_finalize(struct session *ss, const struct request *rq,
 			    const struct pmi_message *m)
 {
-	ss->state = SESSION_FINALIZED;
-	answer_ok(ss, rq);
+	session_finalize(ss, rq);
 }
 
 static void handle_abort(struct session *ss, const struct request *rq,
 			 const struct pmi_message *m)
 {
 	const char *text = pmi_message_str(m, "msg");
+	bool world = true;
 
-	requests_abort(ss, 1, text ? text : "");
+	(void)pmi_message_bool(m, "isworld", &world);
+	requests_abort(ss, world, 1, text ? text : "");
 }
 
 static void handle_job_getid(struct session *ss, const struct request *rq,
