@@ -304,6 +304,12 @@ const char *net_read(struct net *n, uint32_t rank)
 	return r->last;
 }
 
+void net_forget(struct net *n)
+{
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		buf_clear(&n->ranks[r].out);
+}
+
 const char *net_pmi1(struct net *n, uint32_t rank, const char *line)
 {
 	net_input(n, rank, line, strlen(line));

@@ -93,6 +93,8 @@ const char *net_pmi2(struct net *n, uint32_t rank, const char *body);
 const char *net_pmi2_bytes(struct net *n, uint32_t rank, const char *cmd,
 			   const char *key, const void *value, size_t len);
 const char *net_read(struct net *n, uint32_t rank);
+/* Throw away what no rank has read. */
+void net_forget(struct net *n);
 
 /* Bring a rank, or all, to the state after init. */
 void net_init1(struct net *n, uint32_t rank);
