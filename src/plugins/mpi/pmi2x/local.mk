@@ -1,1 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# The Slurm plugin. Slurm wants the file mpi_pmi2x.so, without lib and version.
+EXTRA_DIST += contrib/slurm-source
+if BUILD_PLUGIN
+slurm_plugin_LTLIBRARIES = mpi_pmi2x.la
+dist_man_MANS += src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
+endif
+slurm_plugindir = @slurm_plugindir@
+
+mpi_pmi2x_la_SOURCES = \
+	src/plugins/mpi/pmi2x/address.c \
+	src/plugins/mpi/pmi2x/address.h \
+	src/plugins/mpi/pmi2x/conf.c \
+	src/plugins/mpi/pmi2x/conf.h \
+	src/plugins/mpi/pmi2x/launch_env.c \
+	src/plugins/mpi/pmi2x/launch_env.h \
+	src/plugins/mpi/pmi2x/launch_text.c \
+	src/plugins/mpi/pmi2x/plugin.c \
+	src/plugins/mpi/pmi2x/slurm_compat.h \
+	src/plugins/mpi/pmi2x/slurm_log.c \
+	src/plugins/mpi/pmi2x/slurm_log.h \
+	src/plugins/mpi/pmi2x/spawn_srun.c \
+	src/plugins/mpi/pmi2x/spawn_srun.h \
+	src/plugins/mpi/pmi2x/srun.c \
+	src/plugins/mpi/pmi2x/srun.h \
+	src/plugins/mpi/pmi2x/step_layout.c \
+	src/plugins/mpi/pmi2x/step_layout.h \
+	src/plugins/mpi/pmi2x/stepd.c \
+	src/plugins/mpi/pmi2x/stepd.h \
+	src/plugins/mpi/pmi2x/words.c \
+	src/plugins/mpi/pmi2x/words.h
+mpi_pmi2x_la_CPPFLAGS = -D_GNU_SOURCE -DPMI2X_VERSION='"$(PACKAGE_VERSION)"' \
+	$(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
+mpi_pmi2x_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+# nodelete: a thread may still be in one of Slurm's calls when Slurm unloads us.
+mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-export-symbols-regex '^(plugin_(name|type|id|version)|mpi_p_.*|init|fini)$$' \
+	-Wl,-z,nodelete
+mpi_pmi2x_la_LIBADD = libio.la libpmi.la libshm.la libcoll.la libutil.la \
+	$(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS)

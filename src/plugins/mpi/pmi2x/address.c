@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Node addresses, and the way to an agent through Slurm's own messages. */
+#include "slurm_compat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "slurm_log.h"
+
+#define TELL_BACKLOG 64
+
+int node_address_of(const char *node, struct sockaddr_storage *out)
+{
+	slurm_addr_t address;
+
+	if (slurm_conf_get_addr(node, &address, 0) != SLURM_SUCCESS)
+		return -EHOSTUNREACH;
+	memcpy(out, &address, sizeof(*out));
+	return 0;
+}
+
+/* Path of the socket of a node: the node's id keeps het components apart. */
+static char *socket_path(const char *pattern, uint32_t node_id)
+{
+	char *path;
+
+	return asprintf(&path, "%s.%u", pattern, node_id) < 0 ? NULL : path;
+}
+
+/* With the path name owned by the user: only then may slurmd connect as him. */
+static int listen_at(const char *path, uid_t uid)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	unlink(path); /* of an earlier step with this number that was killed */
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		goto fail;
+	if (chmod(path, S_IRUSR | S_IWUSR) < 0 || lchown(path, uid, -1) < 0 ||
+	    listen(fd, TELL_BACKLOG) < 0)
+		goto fail_unlink;
+	return fd;
+fail_unlink:
+	rc = -errno;
+	unlink(path);
+	errno = -rc;
+fail:
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* The spool directory of slurm.conf, with %n and %h as they are or expanded. */
+static int make_paths(struct tell_socket *t, const char *node, uint32_t node_id,
+		      const char *jobid)
+{
+	char *spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir,
+						    node, node);
+	char *here = NULL;
+
+	if (asprintf(&t->pattern, "%s/sock.pmi2x.%s",
+		     slurm_conf.slurmd_spooldir, jobid) < 0)
+		t->pattern = NULL;
+	if (asprintf(&here, "%s/sock.pmi2x.%s", spool, jobid) < 0)
+		here = NULL;
+	t->path = here ? socket_path(here, node_id) : NULL;
+	free(here);
+	xfree(spool);
+	return t->pattern && t->path ? 0 : -ENOMEM;
+}
+
+int tell_socket_open(struct tell_socket *t, const char *node, uint32_t node_id,
+		     const char *jobid, uid_t uid)
+{
+	int rc;
+
+	memset(t, 0, sizeof(*t));
+	t->fd = -1;
+	rc = make_paths(t, node, node_id, jobid);
+	if (!rc)
+		rc = listen_at(t->path, uid);
+	if (rc >= 0) {
+		t->fd = rc;
+		return 0;
+	}
+	log_debug(&slurm_log, "no socket for told messages at %s: %s",
+		  t->path ? t->path : "?", strerror(-rc));
+	free(t->path); /* not ours to unlink */
+	t->path = NULL;
+	return rc;
+}
+
+void tell_socket_close(struct tell_socket *t)
+{
+	if (t->path)
+		unlink(t->path);
+	free(t->path);
+	free(t->pattern);
+	memset(t, 0, sizeof(*t));
+	t->fd = -1;
+}
+
+int tell_send(const struct tell_socket *t, const char *node, uint32_t node_id,
+	      const void *data, size_t len)
+{
+	char *path = t->pattern ? socket_path(t->pattern, node_id) : NULL;
+	char *nodes = xstrdup(node);
+	int rc = path && len <= UINT32_MAX ?
+		slurm_forward_data(&nodes, path, (uint32_t)len, data) : -1;
+
+	if (rc)
+		log_debug(&slurm_log, "cannot tell node %s through slurmd: %s",
+			  node, slurm_strerror(rc));
+	free(path);
+	xfree(nodes);
+	return rc ? -EIO : 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where nodes are, and how to reach an agent through Slurm. */
+#ifndef PMI2X_ADDRESS_H
+#define PMI2X_ADDRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+struct tell_socket {
+	int fd;        /* listening, CLOEXEC; -1: none */
+	char *path;    /* on this node, to be unlinked */
+	char *pattern; /* as slurmd expands it: <spool>/sock.pmi2x.<job>.<step> */
+};
+
+/* The address that slurm.conf gives a node. 0 or -EHOSTUNREACH. */
+int node_address_of(const char *node, struct sockaddr_storage *out);
+
+/*
+ * The unix socket to which slurmd delivers what slurm_forward_data sends here.
+ * It belongs to `uid`: slurmd connects as the step's user. 0 or a negative errno
+ * with a debug line: the step works without, unless ports are taken.
+ */
+int tell_socket_open(struct tell_socket *t, const char *node,
+		     uint32_t node_id, const char *jobid, uid_t uid);
+void tell_socket_close(struct tell_socket *t); /* unlinks; leaves fd alone */
+
+/*
+ * Send `data` to the tell socket of another node, through its slurmd. Blocks.
+ * 0 or -EIO with a debug line.
+ */
+int tell_send(const struct tell_socket *t, const char *node, uint32_t node_id,
+	      const void *data, size_t len);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The plugin's options: mpi.conf, and what a job may override by its
+ * environment. Described in mpi_pmi2x.conf(5). One thread at a time.
+ */
+#ifndef PMI2X_CONF_H
+#define PMI2X_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libutil/log.h"
+#include "slurm_compat.h"
+
+struct conf {
+	uint32_t tree_width;
+	uint32_t handshake_s;
+	uint32_t tell_after_ms;
+	uint32_t connect_s;
+	uint32_t drain_s;
+	uint32_t dead_peer_s;
+	uint32_t region_mib; /* 0: no shared memory */
+	uint16_t port_first; /* 0: chosen by conf_ports */
+	uint16_t port_last;
+};
+
+/* The values that hold without an mpi.conf. */
+void conf_defaults(struct conf *c);
+
+/* Add our options to Slurm's list of keys (xmalloc'ed). */
+void conf_options(s_p_options_t **options, int *count);
+
+/*
+ * Defaults, then the values of `table` (may be NULL). A bad value is one error
+ * line and the default stays.
+ */
+void conf_set(struct conf *c, s_p_hashtbl_t *table);
+
+/* An error line for each Pmi2x* key of mpi.conf that is no option. */
+void conf_warn_unknown(void);
+
+/* The values in use, as a table that Slurm sends to slurmstepd and destroys. */
+s_p_hashtbl_t *conf_table(const struct conf *c);
+
+/* The values in use for `scontrol show config`; the caller destroys the list. */
+slurm_list conf_printable(const struct conf *c);
+
+/*
+ * Apply what the job's environment may override (PMI2X_TREE_WIDTH and others),
+ * checked as in mpi.conf. A bad value is a line for `log`, which may be NULL: srun
+ * complains, where the user sees it, and the agents do not.
+ */
+void conf_override(struct conf *c, char **env, const struct log_hook *log);
+
+/*
+ * The ports that agents listen on: Pmi2xPorts, else SrunPortRange, else a range
+ * below the one from which the kernel takes ports for connections.
+ */
+void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What srun tells the agents of its step, as variables in the launch message:
+ * the secret and small constants. Agents take them out again before tasks see
+ * their environment.
+ */
+#ifndef PMI2X_LAUNCH_ENV_H
+#define PMI2X_LAUNCH_ENV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libio/secret.h"
+
+#define LAUNCH_APPS_MAX 1024          /* commands of one spawn */
+#define LAUNCH_PREPUT_MAX (64u << 10) /* bytes of records, before base64 */
+
+/* How a spawn hands its parent's end of a socket pair to the new srun. */
+#define LAUNCH_SPAWN_FD "PMI2X_SPAWN_FD"
+
+struct launch_env {
+	struct secret secret;
+	uint16_t srun_port;
+	uint32_t universe_size; /* 0: unknown */
+	char *jobid;            /* "<job>.<step>", of all het components */
+	char *spawner_jobid;    /* NULL unless spawned */
+	uint32_t *app_sizes;    /* NULL unless spawned by several commands */
+	uint32_t napps;
+	void *preput;           /* KVS records; NULL: none */
+	size_t preput_len;
+};
+
+/* Write the variables into *env. 0, -E2BIG or -ENOMEM. */
+int launch_env_write(const struct launch_env *l, char ***env);
+
+/*
+ * Read the variables and remove them from *env. 0, -ENOENT (there is no
+ * secret: the step was not prepared by this plugin in srun), -EINVAL or -ENOMEM;
+ * *what then names the variable. *l can be freed in any case.
+ */
+int launch_env_take(struct launch_env *l, char ***env, const char **what);
+
+/*
+ * srun's half of the same for a spawned step: what its parent put into the
+ * environment of this process. Errors as above; not being spawned is none.
+ */
+int launch_env_inherit(struct launch_env *l, const char **what);
+
+void launch_env_free(struct launch_env *l); /* forgets the secret */
+
+/*
+ * CPUs in the form of SLURM_JOB_CPUS_PER_NODE: "4,2(x3)" is 10. 0 when it has
+ * another form or is too large.
+ */
+uint32_t launch_cpus(const char *text);
+
+/* KVS records as text for the spawned srun; malloc'ed; NULL: no memory. */
+char *launch_preput_text(const void *records, size_t len);
+
+/* The variables for a spawned srun. */
+#define LAUNCH_SPAWNER_JOBID "PMI2X_SPAWNER_JOBID"
+#define LAUNCH_APPS "PMI2X_APPS"
+#define LAUNCH_PREPUT "PMI2X_PREPUT"
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The values of launch variables as text, without Slurm. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "launch_env.h"
+
+char *launch_preput_text(const void *records, size_t len)
+{
+	const int variant = sodium_base64_VARIANT_ORIGINAL;
+	size_t size = sodium_base64_encoded_len(len, variant);
+	char *text = malloc(size);
+
+	if (text)
+		sodium_bin2base64(text, size, records, len, variant);
+	return text;
+}
+
+/* One item, "4" or "2(x3)": its sum, and *rest behind it; 0 when it is neither. */
+static unsigned long long cpus_of_item(const char *text, char **rest)
+{
+	unsigned long count, times = 1;
+
+	if (!isdigit((unsigned char)*text))
+		return 0;
+	count = strtoul(text, rest, 10);
+	if (!strncmp(*rest, "(x", 2)) {
+		times = strtoul(*rest + 2, rest, 10);
+		if (**rest != ')')
+			return 0;
+		++*rest;
+	}
+	if (count > INT32_MAX || times > INT32_MAX)
+		return 0;
+	return (unsigned long long)count * times;
+}
+
+uint32_t launch_cpus(const char *text)
+{
+	unsigned long long sum = 0, item;
+	char *rest;
+
+	do {
+		item = cpus_of_item(text, &rest);
+		sum += item;
+		if (!item || sum > INT32_MAX)
+			return 0;
+		text = rest + 1;
+	} while (*rest == ',');
+	return *rest ? 0 : (uint32_t)sum;
+}

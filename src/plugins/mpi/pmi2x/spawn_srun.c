@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Command line and environment of the srun that carries out a spawn. */
+#include "spawn_srun.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launch_env.h"
+#include "libshm/records.h"
+#include "libutil/buf.h"
+#include "words.h"
+
+extern char **environ;
+
+static const char *const known_keys[] = { "wdir", "path", "host", NULL };
+
+/*
+ * Of the SLURM_* variables only these go on to the new srun, besides what
+ * describes the job: it would take the others for options, such as the number of
+ * tasks of the spawning step.
+ */
+static const char *const kept_variables[] = {
+	"SLURM_CONF=", "SLURM_CLUSTER_NAME=", "SLURM_CLUSTERS=",
+	"SLURM_WORKING_CLUSTER=", "SLURM_EXPORT_ENV=", "SLURM_LABELIO=",
+	"SLURM_UNBUFFEREDIO=", "SLURM_SUBMIT_DIR=", "SLURM_SUBMIT_HOST=",
+	"SLURM_SPANK_", "SLURM_JOB_", NULL
+};
+
+/* Of the job's variables these are options for srun. */
+static const char *const dropped_variables[] = {
+	"SLURM_JOB_ID=", "SLURM_JOB_NUM_NODES=", "SLURM_JOB_NODELIST=", NULL
+};
+
+static bool starts_with(const char *text, const char *const *prefixes)
+{
+	for (; *prefixes; prefixes++)
+		if (!strncmp(text, *prefixes, strlen(*prefixes)))
+			return true;
+	return false;
+}
+
+/* ---- the shell script ---- */
+
+/* Append a word in single quotes. */
+static int put_quoted(struct buf *b, const char *word)
+{
+	int rc = buf_puts(b, "'");
+
+	for (; !rc && *word; word++)
+		rc = *word == '\'' ? buf_puts(b, "'\\''") :
+				     buf_append(b, word, 1);
+	return rc ? rc : buf_puts(b, "'");
+}
+
+static int put_args(struct buf *b, const struct spawn_command *c)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->argc; i++) {
+		rc = buf_puts(b, " ");
+		if (!rc)
+			rc = put_quoted(b, c->argv[i]);
+	}
+	return rc;
+}
+
+/* "if [ -x DIR/PROGRAM ]; then exec ...; fi;" for each directory of `path`. */
+static int put_search(struct buf *b, const struct spawn_command *c,
+		      const char *path)
+{
+	int rc = 0;
+
+	while (!rc && *path) {
+		size_t len = strcspn(path, ":");
+		char *file;
+
+		if (len && asprintf(&file, "%.*s/%s", (int)len, path,
+				    c->program) >= 0) {
+			rc = buf_puts(b, "if [ -x ");
+			rc = rc ? rc : put_quoted(b, file);
+			rc = rc ? rc : buf_puts(b, " ]; then exec ");
+			rc = rc ? rc : put_quoted(b, file);
+			rc = rc ? rc : put_args(b, c);
+			rc = rc ? rc : buf_puts(b, "; fi; ");
+			free(file);
+		} else if (len) {
+			rc = -ENOMEM;
+		}
+		path += len + (path[len] == ':');
+	}
+	return rc;
+}
+
+/* What a rank of command `c` does. */
+static int put_command(struct buf *b, const struct spawn_command *c)
+{
+	const char *wdir = spawn_info(c, "wdir");
+	const char *path = spawn_info(c, "path");
+	int rc = 0;
+
+	if (wdir) {
+		rc = buf_puts(b, "cd -- ");
+		rc = rc ? rc : put_quoted(b, wdir);
+		rc = rc ? rc : buf_puts(b, " || exit 1; ");
+	}
+	if (!rc && path)
+		rc = put_search(b, c, path);
+	rc = rc ? rc : buf_puts(b, "exec ");
+	rc = rc ? rc : put_quoted(b, c->program);
+	rc = rc ? rc : put_args(b, c);
+	return rc ? rc : buf_puts(b, "; ");
+}
+
+/* Command k has the ranks below `end` that no command before it has. */
+static int put_script(struct buf *b, const struct spawn_request *r)
+{
+	uint32_t end = 0;
+	int rc = 0;
+
+	for (uint32_t k = 0; !rc && k < r->ncommands; k++) {
+		end += r->commands[k].nprocs;
+		rc = buf_printf(b, "if [ \"$PMI_RANK\" -lt %u ]; then ", end);
+		rc = rc ? rc : put_command(b, &r->commands[k]);
+		rc = rc ? rc : buf_puts(b, "fi; ");
+	}
+	return rc;
+}
+
+static bool wants_script(const struct spawn_request *r)
+{
+	return r->ncommands > 1 || spawn_info(&r->commands[0], "wdir") ||
+		spawn_info(&r->commands[0], "path");
+}
+
+static void add_script(struct words *w, const struct spawn_request *r)
+{
+	const char *text = NULL;
+	struct buf script;
+	int rc;
+
+	buf_init(&script, SPAWN_WORD_MAX - 1);
+	rc = put_script(&script, r);
+	if (!rc)
+		text = buf_cstr(&script);
+	if (text) {
+		words_add(w, "/bin/sh");
+		words_add(w, "-c");
+		words_add(w, text);
+	} else if (!w->error) {
+		w->error = rc == -ENOBUFS ? -E2BIG : -ENOMEM;
+	}
+	buf_free(&script);
+}
+
+static void add_program(struct words *w, const struct spawn_command *c)
+{
+	words_add(w, c->program);
+	for (uint32_t i = 0; i < c->argc; i++) {
+		if (strlen(c->argv[i]) >= SPAWN_WORD_MAX && !w->error)
+			w->error = -E2BIG;
+		words_add(w, c->argv[i]);
+	}
+}
+
+/* ---- placement ---- */
+
+static bool wants_hosts(const struct spawn_request *r)
+{
+	for (uint32_t k = 0; k < r->ncommands; k++)
+		if (spawn_info(&r->commands[k], "host"))
+			return true;
+	return false;
+}
+
+/* One name a process: those of a command block by block over its nodes. */
+static int put_hosts(struct buf *b, const struct spawn_command *c,
+		     char *const *nodes, uint32_t nnodes)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->nprocs; i++) {
+		uint32_t node = (uint32_t)((uint64_t)i * nnodes / c->nprocs);
+
+		rc = buf_printf(b, "%s%s", b->len ? "," : "", nodes[node]);
+	}
+	return rc;
+}
+
+static int put_host_list(struct buf *b, const struct spawn_request *r,
+			 const struct spawn_place *p)
+{
+	int rc = 0;
+
+	for (uint32_t k = 0; !rc && k < r->ncommands; k++) {
+		const struct spawn_command *c = &r->commands[k];
+		const char *host = spawn_info(c, "host");
+		char **names = NULL;
+		uint32_t count = 0;
+
+		if (host)
+			names = p->expand(host, &count);
+		if (host && !count)
+			rc = -EINVAL;
+		else if (host)
+			rc = put_hosts(b, c, names, count);
+		else
+			rc = put_hosts(b, c, p->nodes, p->nnodes);
+		words_free(names);
+	}
+	return rc;
+}
+
+static void add_hosts(struct words *w, const struct spawn_request *r,
+		      const struct spawn_place *p)
+{
+	const char *text = NULL;
+	struct buf list;
+	int rc;
+
+	buf_init(&list, SPAWN_WORD_MAX - sizeof("--nodelist="));
+	rc = put_host_list(&list, r, p);
+	if (!rc)
+		text = buf_cstr(&list);
+	if (text) {
+		words_add(w, "--distribution=arbitrary");
+		words_printf(w, "--nodelist=%s", text);
+	} else if (!w->error) {
+		w->error = rc == -ENOBUFS ? -E2BIG : rc ? rc : -ENOMEM;
+	}
+	buf_free(&list);
+}
+
+/* ---- the two vectors ---- */
+
+int spawn_srun_args(const struct spawn_request *r, const struct spawn_place *p,
+		    char ***args)
+{
+	uint32_t procs = spawn_procs(r);
+	struct words w = { 0 };
+
+	words_add(&w, p->srun);
+	words_add(&w, "--mpi=pmi2x");
+	words_printf(&w, "--jobid=%u", p->job_id);
+	/* The allocation is in use by the spawning step: do not wait for it. */
+	words_add(&w, "--overlap");
+	if (p->universe_size && procs > p->universe_size)
+		words_add(&w, "--overcommit");
+	words_add(&w, "--input=none");
+	words_printf(&w, "--ntasks=%u", procs);
+	if (wants_hosts(r))
+		add_hosts(&w, r, p);
+	words_add(&w, "--");
+	if (wants_script(r))
+		add_script(&w, r);
+	else
+		add_program(&w, &r->commands[0]);
+	return words_end(&w, args);
+}
+
+static void add_apps(struct words *w, const struct spawn_request *r)
+{
+	struct buf text;
+	int rc = 0;
+
+	if (r->ncommands < 2)
+		return;
+	buf_init(&text, SPAWN_WORD_MAX - 1);
+	for (uint32_t k = 0; !rc && k < r->ncommands; k++)
+		rc = buf_printf(&text, "%s%u", k ? "," : LAUNCH_APPS "=",
+				r->commands[k].nprocs);
+	if (!rc && buf_cstr(&text))
+		words_add(w, text.data);
+	else if (!w->error)
+		w->error = rc ? rc : -ENOMEM;
+	buf_free(&text);
+}
+
+static void add_preput(struct words *w, const struct spawn_request *r)
+{
+	struct buf records;
+	char *text = NULL;
+	int rc = 0;
+
+	if (!r->npreput)
+		return;
+	buf_init(&records, LAUNCH_PREPUT_MAX);
+	for (uint32_t i = 0; !rc && i < r->npreput; i++)
+		rc = record_append(&records, r->preput[i].key,
+				   strlen(r->preput[i].key), r->preput[i].value,
+				   strlen(r->preput[i].value));
+	if (!rc)
+		text = launch_preput_text(records.data, records.len);
+	if (text)
+		words_printf(w, LAUNCH_PREPUT "=%s", text);
+	else if (!w->error)
+		w->error = rc == -ENOBUFS ? -E2BIG : rc ? rc : -ENOMEM;
+	free(text);
+	buf_free(&records);
+}
+
+static bool goes_on(const char *variable)
+{
+	if (!strncmp(variable, "PMI2X_SPAWN", strlen("PMI2X_SPAWN")) ||
+	    !strncmp(variable, LAUNCH_APPS "=", sizeof(LAUNCH_APPS)) ||
+	    !strncmp(variable, LAUNCH_PREPUT "=", sizeof(LAUNCH_PREPUT)))
+		return false;
+	if (strncmp(variable, "SLURM_", strlen("SLURM_")))
+		return true;
+	return starts_with(variable, kept_variables) &&
+		!starts_with(variable, dropped_variables);
+}
+
+int spawn_srun_env(const struct spawn_request *r, const struct spawn_place *p,
+		   char *const *env, int fd, char ***out)
+{
+	struct words w = { 0 };
+
+	for (; *env; env++)
+		if (goes_on(*env))
+			words_add(&w, *env);
+	words_printf(&w, LAUNCH_SPAWN_FD "=%d", fd);
+	words_printf(&w, LAUNCH_SPAWNER_JOBID "=%s", p->jobid);
+	add_apps(&w, r);
+	add_preput(&w, r);
+	return words_end(&w, out);
+}
+
+void spawn_srun_unknown(const struct spawn_request *r,
+			const struct log_hook *log)
+{
+	for (uint32_t k = 0; k < r->ncommands; k++) {
+		const struct spawn_command *c = &r->commands[k];
+
+		for (uint32_t i = 0; i < c->ninfo; i++) {
+			const char *const *known = known_keys;
+
+			while (*known && strcmp(*known, c->info[i].key))
+				known++;
+			if (!*known)
+				log_debug(log, "spawn: ignoring info key %s",
+					  c->info[i].key);
+		}
+	}
+}
+
+/* ---- the process ---- */
+
+/* srun blocks signals in its threads; the new one must start without. */
+static int set_signals(posix_spawnattr_t *attributes)
+{
+	sigset_t none, all;
+	int rc;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	rc = posix_spawnattr_setsigmask(attributes, &none);
+	if (!rc)
+		rc = posix_spawnattr_setsigdefault(attributes, &all);
+	if (!rc)
+		rc = posix_spawnattr_setflags(attributes,
+					      POSIX_SPAWN_SETSIGMASK |
+					      POSIX_SPAWN_SETSIGDEF);
+	return rc;
+}
+
+/* posix_spawn, since between fork and exec a threaded program may do little. */
+static pid_t run(char **args, char **env, int fd)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	pid_t pid;
+	int rc;
+
+	rc = posix_spawn_file_actions_init(&files);
+	if (rc)
+		return -rc;
+	rc = posix_spawnattr_init(&attributes);
+	if (rc)
+		goto free_files;
+	rc = set_signals(&attributes);
+	if (!rc)
+		rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO,
+						      "/dev/null", O_RDONLY, 0);
+	if (!rc) /* the same number: takes CLOEXEC away */
+		rc = posix_spawn_file_actions_adddup2(&files, fd, fd);
+	if (!rc)
+		rc = posix_spawnp(&pid, args[0], &files, &attributes, args, env);
+	posix_spawnattr_destroy(&attributes);
+free_files:
+	posix_spawn_file_actions_destroy(&files);
+	return rc ? -rc : pid;
+}
+
+pid_t spawn_srun_start(const struct spawn_request *r,
+		       const struct spawn_place *p, int *fd)
+{
+	char **args = NULL, **env = NULL;
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pid = spawn_srun_args(r, p, &args);
+	if (!pid)
+		pid = spawn_srun_env(r, p, environ, pair[1], &env);
+	if (!pid)
+		pid = run(args, env, pair[1]);
+	words_free(args);
+	words_free(env);
+	close(pair[1]);
+	if (pid < 0)
+		close(pair[0]);
+	else
+		*fd = pair[0];
+	return pid;
+}

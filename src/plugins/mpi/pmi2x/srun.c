@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* srun's side: the step's secret, its hub, aborts and spawns. */
+#include "slurm_compat.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf.h"
+#include "launch_env.h"
+#include "libio/hub.h"
+#include "slurm_log.h"
+#include "spawn_srun.h"
+#include "srun.h"
+
+#define HANDSHAKE_MS 10000
+#define EXIT_CODE_MASK 0xff
+#define COMPONENTS_MAX 128 /* Slurm's own limit of het components */
+
+extern char **environ;
+
+/* A het component: Slurm's layout of it, and where its ranks start. */
+struct component {
+	const slurm_step_layout_t *layout;
+	char **nodes; /* names, in the layout's order */
+	uint32_t nnodes;
+	uint32_t first_rank;
+};
+
+struct srun {
+	struct hub *hub;
+	struct launch_env launch;
+	struct spawn_place place;
+	char srun_path[PATH_MAX];
+	struct component components[COMPONENTS_MAX];
+	/* The hub's thread reads these two, and components below the count. */
+	_Atomic uint32_t ncomponents;
+	_Atomic bool aborted; /* killer is there, exit_code holds */
+	uint32_t running; /* components that have not ended */
+	uint32_t step_id;
+	pthread_t killer; /* ends the step after an abort */
+	int exit_code;
+	struct hub_host host;
+};
+
+/* ---- what the hub asks of its host, in its thread ---- */
+
+static pid_t host_spawn(void *arg, uint32_t serial,
+			const struct spawn_request *request, int *fd)
+{
+	const struct srun *s = arg;
+
+	spawn_srun_unknown(request, &slurm_log);
+	return spawn_srun_start(request, &s->place, fd);
+}
+
+/* The name of the node of a component's own task, or NULL. */
+static const char *node_of_task(const struct component *c, uint32_t task)
+{
+	const slurm_step_layout_t *l = c->layout;
+
+	for (uint32_t n = 0; n < l->node_cnt && n < c->nnodes; n++)
+		for (uint32_t t = 0; t < l->tasks[n]; t++)
+			if (l->tids[n][t] == task)
+				return c->nodes[n];
+	return NULL;
+}
+
+static const char *node_of(const struct srun *s, uint32_t rank)
+{
+	for (uint32_t i = 0; i < s->ncomponents; i++) {
+		const struct component *c = &s->components[i];
+
+		if (rank >= c->first_rank &&
+		    rank - c->first_rank < c->layout->task_cnt)
+			return node_of_task(c, rank - c->first_rank);
+	}
+	return NULL;
+}
+
+/* Asking Slurm's controller blocks, so it has a thread of its own. */
+static void *kill_step(void *arg)
+{
+	const struct srun *s = arg;
+
+	if (compat_kill_step(s->place.job_id, s->step_id))
+		log_error(&slurm_log,
+			  "Slurm's controller did not end step %s (%s); use: scancel %s",
+			  s->launch.jobid, slurm_strerror(errno),
+			  s->launch.jobid);
+	return NULL;
+}
+
+static void host_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	struct srun *s = arg;
+	const char *node = node_of(s, rank);
+
+	if (s->aborted)
+		return;
+	log_error(&slurm_log, "rank %u on node %s called abort: %s (exit code %d)",
+		  rank, node ? node : "?", text && text[0] ? text : "no message",
+		  code);
+	/* An exit code of 0 would hide that the step was aborted. */
+	s->exit_code = code & EXIT_CODE_MASK ? code & EXIT_CODE_MASK : 1;
+	s->aborted = !pthread_create(&s->killer, NULL, kill_step, s);
+}
+
+static void host_report(void *arg, const char *text)
+{
+	log_error(&slurm_log, "%s", text);
+}
+
+/* ---- the object ---- */
+
+/* Host lists of info keys and of Slurm, as names. */
+static char **expand_hosts(const char *list, uint32_t *count)
+{
+	slurm_hostlist hosts = hostlist_create(list);
+	char **names;
+	int n = hosts ? hostlist_count(hosts) : 0;
+
+	*count = 0;
+	names = n > 0 ? calloc((size_t)n + 1, sizeof(*names)) : NULL;
+	for (int i = 0; names && i < n; i++)
+		names[i] = hostlist_shift(hosts);
+	if (names)
+		*count = (uint32_t)n;
+	if (hosts)
+		hostlist_destroy(hosts);
+	return names;
+}
+
+/* The running srun itself, when this process is one. */
+static const char *find_srun(struct srun *s)
+{
+	ssize_t len = readlink("/proc/self/exe", s->srun_path,
+			       sizeof(s->srun_path) - 1);
+	const char *base;
+
+	if (len <= 0)
+		return "srun";
+	s->srun_path[len] = '\0';
+	base = strrchr(s->srun_path, '/');
+	return base && !strcmp(base, "/srun") ? s->srun_path : "srun";
+}
+
+/* Processes that the allocation can hold; 0 when its environment says nothing. */
+static uint32_t universe_size(void)
+{
+	const char *cpus = getenv("SLURM_JOB_CPUS_PER_NODE");
+	const char *per_task = getenv("SLURM_CPUS_PER_TASK");
+	uint32_t each = per_task ? launch_cpus(per_task) : 1;
+
+	return cpus && each ? launch_cpus(cpus) / each : 0;
+}
+
+static int make_jobid(struct srun *s, const mpi_step_info_t *info)
+{
+	uint32_t job = info->het_job_id && info->het_job_id != NO_VAL ?
+		info->het_job_id : info->step_id.job_id;
+
+	s->step_id = info->step_id.step_id;
+	s->place.job_id = job;
+	if (asprintf(&s->launch.jobid, "%u.%u", job, s->step_id) < 0) {
+		s->launch.jobid = NULL;
+		return -ENOMEM;
+	}
+	s->place.jobid = s->launch.jobid;
+	return 0;
+}
+
+/* The pair to the srun that spawned this one, or -1. */
+static int take_parent_fd(void)
+{
+	const char *text = getenv(LAUNCH_SPAWN_FD);
+	int fd = text ? atoi(text) : -1;
+
+	unsetenv(LAUNCH_SPAWN_FD);
+	if (fd <= STDERR_FILENO || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return -1;
+	return fd;
+}
+
+static int start_hub(struct srun *s)
+{
+	struct hub_options options = {
+		.secret = s->launch.secret,
+		.jobid = s->launch.jobid,
+		.build = PMI2X_VERSION,
+		.parent_fd = take_parent_fd(),
+		.handshake_ms = HANDSHAKE_MS,
+	};
+	int rc;
+
+	if (slurm_conf.srun_port_range) {
+		options.port_first = slurm_conf.srun_port_range[0];
+		options.port_last = slurm_conf.srun_port_range[1];
+	}
+	s->host = (struct hub_host){
+		.spawn = host_spawn,
+		.abort = host_abort,
+		.report = host_report,
+		.arg = s,
+	};
+	rc = hub_start(&s->hub, &options, &s->host, &slurm_log);
+	secret_forget(&options.secret);
+	if (!rc)
+		s->launch.srun_port = hub_port(s->hub);
+	return rc;
+}
+
+static void srun_free(struct srun *s)
+{
+	for (uint32_t i = 0; i < s->ncomponents; i++) {
+		struct component *c = &s->components[i];
+
+		for (uint32_t n = 0; n < c->nnodes; n++)
+			free(c->nodes[n]);
+		free(c->nodes);
+	}
+	launch_env_free(&s->launch);
+	free(s);
+}
+
+/* What agents silently leave at its default, said where the user sees it. */
+static void check_overrides(void)
+{
+	struct conf unused;
+
+	conf_defaults(&unused);
+	conf_override(&unused, environ, &slurm_log);
+}
+
+static int srun_create(struct srun **out, const mpi_step_info_t *info)
+{
+	struct srun *s = calloc(1, sizeof(*s));
+	const char *what = "";
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	check_overrides();
+	rc = launch_env_inherit(&s->launch, &what);
+	if (rc)
+		log_error(&slurm_log,
+			  "%s in the environment is damaged: unset it", what);
+	if (!rc)
+		rc = make_jobid(s, info);
+	if (!rc)
+		rc = secret_create(&s->launch.secret);
+	if (!rc) {
+		s->launch.universe_size = universe_size();
+		s->place.universe_size = s->launch.universe_size;
+		s->place.srun = find_srun(s);
+		s->place.expand = expand_hosts;
+		rc = start_hub(s);
+	}
+	if (rc)
+		srun_free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+static int add_component(struct srun *s, const mpi_step_info_t *info)
+{
+	struct component *c;
+
+	if (s->ncomponents == COMPONENTS_MAX)
+		return -E2BIG;
+	c = &s->components[s->ncomponents];
+	c->layout = info->step_layout;
+	c->first_rank = info->het_job_task_offset == NO_VAL ?
+		0 : info->het_job_task_offset;
+	c->nodes = expand_hosts(c->layout->node_list, &c->nnodes);
+	if (!c->nodes)
+		return -ENOMEM;
+	if (s->ncomponents++ == 0) {
+		s->place.nodes = c->nodes;
+		s->place.nnodes = c->nnodes;
+	}
+	s->running++;
+	return 0;
+}
+
+struct srun *srun_enter(struct srun **s, const mpi_step_info_t *info,
+			char ***env)
+{
+	int rc = *s ? 0 : srun_create(s, info);
+
+	if (!rc)
+		rc = add_component(*s, info);
+	if (!rc)
+		rc = launch_env_write(&(*s)->launch, env);
+	if (!rc)
+		return *s;
+	log_error(&slurm_log, "cannot prepare the step: %s%s", strerror(-rc),
+		  rc == -EADDRINUSE ?
+		  "; SrunPortRange in slurm.conf has no free port" : "");
+	return NULL;
+}
+
+struct srun *srun_leave(struct srun **s)
+{
+	struct srun *last = *s;
+
+	if (!last || --last->running > 0)
+		return NULL;
+	*s = NULL;
+	return last;
+}
+
+int srun_end(struct srun *s)
+{
+	int code;
+
+	if (!s)
+		return 0;
+	/* What an aborted step has spawned ends with it. */
+	hub_stop(s->hub, s->aborted ? 0 : UINT32_MAX);
+	if (s->aborted)
+		pthread_join(s->killer, NULL);
+	code = s->exit_code;
+	srun_free(s);
+	return code;
+}

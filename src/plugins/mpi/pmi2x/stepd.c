@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* slurmstepd's side: makes the step of the engine and hosts its agent. */
+#include "slurm_compat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "launch_env.h"
+#include "libio/agent.h"
+#include "libpmi/mapping.h"
+#include "libutil/log.h"
+#include "slurm_log.h"
+#include "step_layout.h"
+#include "stepd.h"
+
+#define MS_PER_S 1000
+#define RESERVED_PORTS_NAME "SLURM_STEP_RESV_PORTS"
+
+struct stepd {
+	struct agent *agent;
+	struct pmi_step step;
+	struct step_layout nodes;
+	struct launch_env launch;
+	struct tell_socket tell;
+	char *mapping;
+	char *reserved_ports;
+	uint32_t job; /* whose step is killed when srun cannot be told */
+	uint32_t step_id;
+	char *failure; /* why there is no agent; NULL: there is one */
+};
+
+static void fail(struct stepd *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void fail(struct stepd *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&s->failure, fmt, ap) < 0)
+		s->failure = NULL;
+	va_end(ap);
+	log_error(&slurm_log, "%s", s->failure ? s->failure : "no memory");
+}
+
+/* ---- what the agent asks of its host ---- */
+
+static int host_node_address(void *arg, uint32_t node_id,
+			     struct sockaddr_storage *out)
+{
+	const struct stepd *s = arg;
+
+	return node_address_of(s->nodes.names[node_id], out);
+}
+
+static int host_tell_node(void *arg, uint32_t node_id, const void *data,
+			  size_t len)
+{
+	const struct stepd *s = arg;
+
+	return tell_send(&s->tell, s->nodes.names[node_id], node_id, data, len);
+}
+
+static void host_kill_step(void *arg, const char *why)
+{
+	const struct stepd *s = arg;
+
+	log_error(&slurm_log, "ending step %s: %s", s->launch.jobid, why);
+	if (compat_kill_step(s->job, s->step_id))
+		log_error(&slurm_log,
+			  "Slurm's controller did not end step %s; use: scancel %s",
+			  s->launch.jobid, s->launch.jobid);
+}
+
+/* ---- from Slurm's records to the engine's ---- */
+
+/* 0, or a negative errno after fail(). */
+static int read_launch(struct stepd *s, char ***env)
+{
+	const char *what = "";
+	int rc = launch_env_take(&s->launch, env, &what);
+
+	if (rc == -ENOENT)
+		fail(s, "srun has not prepared this step: install mpi_pmi2x.so of the same version where srun runs");
+	else if (rc)
+		fail(s, "the value of %s in the step's environment is damaged (%s): start the step again, without changing it",
+		     what, strerror(-rc));
+	return rc;
+}
+
+static int read_layout(struct stepd *s, const stepd_step_rec_t *step)
+{
+	const char *why = "";
+	int rc = step_layout_read(&s->nodes, step, &why);
+
+	if (rc == -ENOMEM)
+		fail(s, "no memory for the layout of the step");
+	else if (rc)
+		fail(s, "%s: rebuild the plugin from the source of the installed Slurm",
+		     why);
+	return rc;
+}
+
+static void describe_step(struct stepd *s, const struct conf *conf,
+			  const stepd_step_rec_t *step, char **env)
+{
+	const char *ports = getenvp(env, RESERVED_PORTS_NAME);
+	uint32_t ranks = layout_ranks(s->nodes.layout);
+
+	s->mapping = mapping_create(s->nodes.layout);
+	s->reserved_ports = ports ? strdup(ports) : NULL;
+	s->step = (struct pmi_step){
+		.jobid = s->launch.jobid,
+		.layout = s->nodes.layout,
+		.position = layout_position(s->nodes.layout, s->nodes.node_id),
+		.tree_width = conf->tree_width,
+		.mapping = s->mapping,
+		.universe_size = s->launch.universe_size > ranks ?
+			s->launch.universe_size : ranks,
+		.app_sizes = s->launch.app_sizes,
+		.napps = s->launch.napps,
+		.spawned = s->launch.spawner_jobid != NULL,
+		.spawner_jobid = s->launch.spawner_jobid,
+		.reserved_ports = s->reserved_ports,
+		.preput = s->launch.preput,
+		.preput_len = s->launch.preput_len,
+		.debugged = step->flags & LAUNCH_PARALLEL_DEBUG,
+		.build = PMI2X_VERSION,
+		.node_names = (const char *const *)s->nodes.names,
+	};
+}
+
+/* srun as slurmd saw it when the launch message came. */
+static void launcher_address(struct agent_options *o, const struct stepd *s,
+			     const stepd_step_rec_t *step)
+{
+	const srun_info_t *srun = step->sruns ? list_peek(step->sruns) : NULL;
+
+	if (!srun || !s->launch.srun_port)
+		return;
+	memcpy(&o->launcher, &srun->resp_addr, sizeof(o->launcher));
+	if (o->launcher.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&o->launcher)->sin6_port =
+			htons(s->launch.srun_port);
+	else if (o->launcher.ss_family == AF_INET)
+		((struct sockaddr_in *)&o->launcher)->sin_port =
+			htons(s->launch.srun_port);
+}
+
+static void describe_agent(struct agent_options *o, const struct stepd *s,
+			   const struct conf *conf,
+			   const stepd_step_rec_t *step)
+{
+	agent_options_init(o);
+	o->secret = s->launch.secret;
+	conf_ports(conf, &o->port_first, &o->port_last);
+	launcher_address(o, s, step);
+	o->region_size = (size_t)conf->region_mib << 20;
+	o->handshake_ms = conf->handshake_s * MS_PER_S;
+	o->tell_after_ms = conf->tell_after_ms;
+	o->connect_ms = conf->connect_s * MS_PER_S;
+	o->drain_ms = conf->drain_s * MS_PER_S;
+	o->dead_peer_ms = conf->dead_peer_s * MS_PER_S;
+	o->tell_fd = s->tell.fd;
+	o->tell_uid = step->uid;
+}
+
+static int start_agent(struct stepd *s, const struct conf *conf,
+		       const stepd_step_rec_t *step)
+{
+	struct agent_host host = {
+		.node_address = host_node_address,
+		.tell_node = s->tell.fd >= 0 ? host_tell_node : NULL,
+		.kill_step = host_kill_step,
+		.arg = s,
+	};
+	struct agent_options options;
+	int rc;
+
+	describe_agent(&options, s, conf, step);
+	rc = agent_start(&s->agent, &s->step, &options, &host, &slurm_log);
+	secret_forget(&options.secret);
+	if (rc) {
+		s->agent = NULL;
+		fail(s, "the agent of node %s cannot start (%s): see slurmd's log there; Pmi2xPorts in mpi.conf names the ports it may use",
+		     step->node_name, strerror(-rc));
+	}
+	return rc;
+}
+
+/* All steps from Slurm's record to the running agent; failures are kept. */
+static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
+		   const struct conf *conf)
+{
+	struct conf own = *conf;
+
+	s->job = step->het_job_id && step->het_job_id != NO_VAL ?
+		step->het_job_id : step->step_id.job_id;
+	s->step_id = step->step_id.step_id;
+	if (read_launch(s, env) || read_layout(s, step))
+		return;
+	conf_override(&own, *env, NULL); /* srun has complained */
+	describe_step(s, &own, step, *env);
+	if (s->nodes.nnodes > 1)
+		tell_socket_open(&s->tell, step->node_name, s->nodes.node_id,
+				 s->launch.jobid, step->uid);
+	start_agent(s, &own, step);
+}
+
+struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
+			  const struct conf *conf)
+{
+	struct stepd *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->tell.fd = -1;
+	set_up(s, step, env, conf);
+	return s;
+}
+
+/* The slot of a rank of this node; UINT32_MAX when it is none. */
+static uint32_t slot_of(const struct stepd *s, uint32_t rank)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(s->nodes.layout,
+						s->step.position, &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (ranks[i] == rank)
+			return i;
+	return UINT32_MAX;
+}
+
+static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
+			 char ***env)
+{
+	env_array_overwrite_fmt(env, "PMI_FD", "%d", fd);
+	env_array_overwrite_fmt(env, "PMI_RANK", "%u", rank);
+	env_array_overwrite_fmt(env, "PMI_SIZE", "%u",
+				layout_ranks(s->nodes.layout));
+	env_array_overwrite(env, "PMI_JOBID", s->launch.jobid);
+	if (s->step.spawned)
+		env_array_overwrite(env, "PMI_SPAWNED", "1");
+	else
+		unsetenvp(*env, "PMI_SPAWNED"); /* of an outer step */
+}
+
+int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
+{
+	uint32_t slot;
+	int fd, rc;
+
+	if (!s->agent) {
+		if (task->ltaskid == 0) /* once a node is enough */
+			log_error(&slurm_log, "%s",
+				  s->failure ? s->failure : "no memory");
+		return -ENOTCONN;
+	}
+	slot = slot_of(s, task->gtaskid);
+	rc = slot == UINT32_MAX ? -EINVAL :
+		agent_register_rank(agent_registration_fd(s->agent), slot, &fd);
+	if (rc) {
+		log_error(&slurm_log,
+			  "rank %u cannot reach the agent of its node: %s",
+			  task->gtaskid, strerror(-rc));
+		return rc;
+	}
+	set_task_env(s, task->gtaskid, fd, env);
+	return 0;
+}
+
+void stepd_stop(struct stepd *s)
+{
+	if (!s)
+		return;
+	if (s->agent)
+		agent_stop(s->agent);
+	else if (s->tell.fd >= 0)
+		close(s->tell.fd);
+	tell_socket_close(&s->tell);
+	free(s->mapping);
+	free(s->reserved_ports);
+	step_layout_free(&s->nodes);
+	launch_env_free(&s->launch);
+	free(s->failure);
+	free(s);
+}

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The parts of the plugin that need no Slurm.
+unit_tests += testsuite/unit/spawn-srun-test
+
+testsuite_unit_spawn_srun_test_SOURCES = testsuite/unit/spawn-srun-test.c \
+	src/plugins/mpi/pmi2x/launch_text.c \
+	src/plugins/mpi/pmi2x/spawn_srun.c \
+	src/plugins/mpi/pmi2x/words.c
+testsuite_unit_spawn_srun_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_spawn_srun_test_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
+testsuite_unit_spawn_srun_test_LDADD = libpmi.la libshm.la libcoll.la \
+	libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS)

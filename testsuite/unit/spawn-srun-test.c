@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Spawn requests as srun command lines: words, quoting, placement, environment. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch_env.h"
+#include "spawn_srun.h"
+#include "words.h"
+
+static char *nodes[] = { "n1", "n2", NULL };
+
+/* Names separated by commas are all the test needs. */
+static char **expand(const char *list, uint32_t *count)
+{
+	struct words w = { 0 };
+	char *copy = strdup(list), *rest = copy, *item, **out;
+
+	while ((item = strsep(&rest, ",")))
+		words_add(&w, item);
+	*count = (uint32_t)w.count;
+	free(copy);
+	assert_int_equal(words_end(&w, &out), 0);
+	return out;
+}
+
+static const struct spawn_place place = {
+	.srun = "/usr/bin/srun",
+	.job_id = 7,
+	.jobid = "7.0",
+	.nodes = nodes,
+	.nnodes = 2,
+	.universe_size = 4,
+	.expand = expand,
+};
+
+static void add_command(struct spawn_request *r, const char *program,
+			uint32_t nprocs)
+{
+	assert_int_equal(spawn_add_command(r), 0);
+	assert_int_equal(spawn_set_program(r, program, strlen(program)), 0);
+	assert_int_equal(spawn_set_nprocs(r, nprocs), 0);
+}
+
+static void add_info(struct spawn_request *r, const char *key, const char *value)
+{
+	const struct pmi_field pair = { key, value, (uint32_t)strlen(key),
+					(uint32_t)strlen(value) };
+
+	assert_int_equal(spawn_add_info(r, &pair), 0);
+}
+
+static bool has(char **words, const char *word)
+{
+	for (; *words; words++)
+		if (!strcmp(*words, word))
+			return true;
+	return false;
+}
+
+static const char *last(char **words)
+{
+	while (words[1])
+		words++;
+	return *words;
+}
+
+/* What the script prints when it is run as rank `rank`. */
+static void run_as(char **words, const char *rank, char *out, size_t size)
+{
+	FILE *pipe;
+	size_t len;
+
+	setenv("PMI_RANK", rank, 1);
+	setenv("SCRIPT", last(words), 1);
+	pipe = popen("exec /bin/sh -c \"$SCRIPT\"", "r");
+	assert_non_null(pipe);
+	len = fread(out, 1, size - 1, pipe);
+	out[len] = '\0';
+	pclose(pipe);
+}
+
+static void one_command_is_run_as_it_is(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args;
+
+	add_command(r, "prog", 3);
+	spawn_add_arg(r, "it's $HOME", 10);
+	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
+	assert_string_equal(args[0], "/usr/bin/srun");
+	assert_true(has(args, "--mpi=pmi2x"));
+	assert_true(has(args, "--jobid=7"));
+	assert_true(has(args, "--overlap"));
+	assert_true(has(args, "--ntasks=3"));
+	assert_false(has(args, "--overcommit"));
+	assert_true(has(args, "prog"));
+	assert_string_equal(last(args), "it's $HOME");
+	words_free(args);
+	spawn_free(r);
+}
+
+static void more_processes_than_processors_share(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args;
+
+	add_command(r, "prog", 5);
+	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
+	assert_true(has(args, "--overcommit"));
+	words_free(args);
+	spawn_free(r);
+}
+
+static void each_rank_runs_its_command(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args, out[256];
+
+	add_command(r, "echo", 2);
+	spawn_add_arg(r, "it's `a` \"b\" $c", 15);
+	add_command(r, "pwd", 1);
+	add_info(r, "wdir", "/usr");
+	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
+	assert_true(has(args, "--ntasks=3"));
+	run_as(args, "0", out, sizeof(out));
+	assert_string_equal(out, "it's `a` \"b\" $c\n");
+	run_as(args, "1", out, sizeof(out));
+	assert_string_equal(out, "it's `a` \"b\" $c\n");
+	run_as(args, "2", out, sizeof(out));
+	assert_string_equal(out, "/usr\n");
+	words_free(args);
+	spawn_free(r);
+}
+
+static void path_is_searched_first(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args, out[256];
+
+	add_command(r, "sh", 1);
+	spawn_add_arg(r, "-c", 2);
+	spawn_add_arg(r, "echo $0", 7);
+	add_info(r, "path", "/nowhere::/bin");
+	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
+	run_as(args, "0", out, sizeof(out));
+	assert_string_equal(out, "/bin/sh\n");
+	words_free(args);
+	spawn_free(r);
+}
+
+static void hosts_become_one_name_a_process(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args;
+
+	add_command(r, "a", 4);
+	add_info(r, "host", "n3,n4");
+	add_command(r, "b", 2);
+	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
+	assert_true(has(args, "--distribution=arbitrary"));
+	assert_true(has(args, "--nodelist=n3,n3,n4,n4,n1,n2"));
+	words_free(args);
+	spawn_free(r);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args = NULL, *word = malloc(60000);
+
+	memset(word, 'x', 60000);
+	add_command(r, "a", 1);
+	add_command(r, "b", 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(spawn_add_arg(r, word, 60000), 0);
+	assert_int_equal(spawn_srun_args(r, &place, &args), -E2BIG);
+	assert_null(args);
+	free(word);
+	spawn_free(r);
+}
+
+static void environment_drops_the_spawning_step(void **state)
+{
+	char *env[] = { "HOME=/root", "SLURM_NTASKS=9", "SLURM_JOB_ID=3",
+			"SLURM_JOB_NUM_NODES=2", "SLURM_JOB_NAME=x",
+			"SLURM_CONF=/c", "SLURM_STEP_ID=0", "PMI2X_SPAWN_FD=5",
+			"PMI2X_APPS=1,1", "PMI2X_TREE_WIDTH=4", NULL };
+	struct spawn_request *r = spawn_new();
+	const struct pmi_field pair = { "k", "v", 1, 1 };
+	char **out;
+
+	add_command(r, "a", 3);
+	add_command(r, "b", 2);
+	assert_int_equal(spawn_add_preput(r, &pair), 0);
+	assert_int_equal(spawn_srun_env(r, &place, env, 12, &out), 0);
+	assert_true(has(out, "HOME=/root"));
+	assert_true(has(out, "SLURM_CONF=/c"));
+	assert_true(has(out, "SLURM_JOB_NAME=x"));
+	assert_true(has(out, "PMI2X_TREE_WIDTH=4"));
+	assert_true(has(out, "PMI2X_SPAWN_FD=12"));
+	assert_true(has(out, "PMI2X_SPAWNER_JOBID=7.0"));
+	assert_true(has(out, "PMI2X_APPS=3,2"));
+	assert_false(has(out, "PMI2X_APPS=1,1"));
+	assert_false(has(out, "PMI2X_SPAWN_FD=5"));
+	assert_false(has(out, "SLURM_NTASKS=9"));
+	assert_false(has(out, "SLURM_JOB_ID=3"));
+	assert_false(has(out, "SLURM_JOB_NUM_NODES=2"));
+	assert_false(has(out, "SLURM_STEP_ID=0"));
+	assert_memory_equal(last(out), "PMI2X_PREPUT=", 13);
+	words_free(out);
+	spawn_free(r);
+}
+
+static void processors_are_summed(void **state)
+{
+	assert_int_equal(launch_cpus("4"), 4);
+	assert_int_equal(launch_cpus("4,2(x3)"), 10);
+	assert_int_equal(launch_cpus("256(x16),1"), 4097);
+	assert_int_equal(launch_cpus(""), 0);
+	assert_int_equal(launch_cpus("4,"), 0);
+	assert_int_equal(launch_cpus("4(x"), 0);
+	assert_int_equal(launch_cpus("-4"), 0);
+	assert_int_equal(launch_cpus("2147483647(x3)"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_command_is_run_as_it_is),
+		cmocka_unit_test(more_processes_than_processors_share),
+		cmocka_unit_test(each_rank_runs_its_command),
+		cmocka_unit_test(path_is_searched_first),
+		cmocka_unit_test(hosts_become_one_name_a_process),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(environment_drops_the_spawning_step),
+		cmocka_unit_test(processors_are_summed),
+	};
+
+	return cmocka_run_group_tests_name("spawn-srun", tests, NULL, NULL);
+}
