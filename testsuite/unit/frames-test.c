@@ -149,7 +149,9 @@ static void an_announced_length_allocates_little(void **state)
 
 static void what_is_no_frame_is_refused(void **state)
 {
-	static const unsigned char bad_type[] = { 0, 0, 0, 0, FRAME_TYPES, 0, 0, 0 };
+	static const unsigned char bad_type[] = {
+		0, 0, 0, 0, FRAME_TYPES, 0, 0, 0,
+	};
 	static const unsigned char no_zero[] = { 0, 0, 0, 0, 1, 0, 1, 0 };
 	static const unsigned char too_long[] = { 1, 0, 0, 0x40, 0, 0, 0, 0 };
 	struct frame_reader *r = malloc(sizeof(*r));

@@ -155,7 +155,8 @@ static void partial_writes_keep_the_order(void **state)
 	}
 	assert_int_equal(stream_write_vec(s.stream, &v), 0);
 	payload_vec_clear(&v);
-	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, -1), 0);
+	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, -1),
+			 0);
 	assert_true(stream_queued(s.stream) > 0);
 	while (n < BIG) {
 		n += read_all(fd, got + n, BIG - n);

@@ -152,19 +152,21 @@ static void free_agent(struct agent *a)
 	free(a);
 }
 
-void agent_stop(struct agent *a)
+int agent_stop(struct agent *a)
 {
-	const struct log_hook *log = a->log;
+	int rc;
 
 	if (loop_post(a->loop, begin_drain, a) ||
 	    loop_join(a->loop, a->options.drain_ms + AGENT_JOIN_MARGIN_MS)) {
 		/* The host blocks it; freeing under its feet would be worse. */
-		log_error(log, "the agent's thread does not end; leaving it");
+		log_error(a->log,
+			  "the agent's thread does not end; leaving it");
 		thread_keep_code();
-		return;
+		return -EBUSY;
 	}
-	helpers_destroy(a->helpers, a->options.drain_ms);
+	rc = helpers_destroy(a->helpers, a->options.drain_ms);
 	free_agent(a);
+	return rc;
 }
 
 /* ---- beginning ---- */
@@ -242,8 +244,11 @@ int agent_start(struct agent **out, const struct pmi_step *step,
 	struct agent *a = new_agent(step, options, host, log);
 	int rc;
 
-	if (!a)
+	if (!a) {
+		if (options->tell_fd >= 0)
+			close(options->tell_fd);
 		return -ENOMEM;
+	}
 	rc = open_all(a);
 	rc = rc ? rc : loop_start(a->loop);
 	if (!rc) {

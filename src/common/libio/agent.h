@@ -26,38 +26,48 @@ struct agent;
 
 /* What the program that embeds the agent provides. */
 struct agent_host {
-	/* Address of a node (its port is ignored). 0 or a negative errno. Called
-	 * in the agent thread, once a neighbour. */
+	/*
+	 * Address of a node (its port is ignored). 0 or a negative errno.
+	 * Called in the agent thread, once a neighbour.
+	 */
 	int (*node_address)(void *arg, uint32_t node_id,
 			    struct sockaddr_storage *out);
-	/* Hand `data` to agent_told of another node over a path that the site
+	/*
+	 * Hand `data` to agent_told of another node over a path that the site
 	 * authenticates. Blocks; called in a thread of its own. 0 or negative
-	 * errno. NULL: there is none. */
+	 * errno. NULL: there is none.
+	 */
 	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
 			 size_t len);
-	/* End the step because srun cannot be told to. Blocks; in a thread of
-	 * its own. NULL: nothing can be done. */
+	/*
+	 * End the step because srun cannot be told to. Blocks; in a thread of
+	 * its own. NULL: nothing can be done.
+	 */
 	void (*kill_step)(void *arg, const char *why);
 	void *arg;
 };
 
 struct agent_options {
-	struct secret secret;          /* of the step */
-	struct sockaddr_storage bind;  /* where to listen; AF_UNSPEC: everywhere */
-	uint16_t port_first;           /* of the range to listen in; 0: any port */
+	struct secret secret;   /* of the step */
+	/* Where to listen, its port ignored; AF_UNSPEC: everywhere. */
+	struct sockaddr_storage bind;
+	uint16_t port_first;    /* of the range to listen in; 0: any port */
 	uint16_t port_last;
-	struct sockaddr_storage launcher; /* srun, port included; AF_UNSPEC: none */
-	size_t region_size;            /* bytes reserved; 0: no shared memory */
-	uint32_t handshake_ms;         /* a connection must prove itself within */
-	uint32_t tell_after_ms;        /* a connect without answer, then tell_node */
-	uint32_t connect_ms;           /* give a neighbour up after */
-	uint32_t drain_ms;             /* bound of agent_stop */
-	uint32_t dead_peer_ms;         /* TCP_USER_TIMEOUT and keep-alive */
-	int tell_fd;                   /* listening unix socket for told messages in
-	                                  the form slurmd delivers them (u32 uid, u32
-	                                  length, network order, data); owned by the
-	                                  agent; -1: none */
-	uid_t tell_uid;                /* whose messages (besides root's) count */
+	/* srun, port included; AF_UNSPEC: none. */
+	struct sockaddr_storage launcher;
+	size_t region_size;     /* bytes reserved; 0: no shared memory */
+	uint32_t handshake_ms;  /* a connection must prove itself within */
+	uint32_t tell_after_ms; /* a connect without answer, then tell_node */
+	uint32_t connect_ms;    /* give a neighbour up after */
+	uint32_t drain_ms;      /* bound of agent_stop */
+	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
+	/*
+	 * Listening unix socket for told messages in the form slurmd delivers
+	 * them (u32 uid, u32 length, network order, data); -1: none. Owned by
+	 * the agent once agent_start has begun, also when it fails.
+	 */
+	int tell_fd;
+	uid_t tell_uid;         /* whose messages (besides root's) count */
 };
 
 /* Defaults for everything but secret, launcher and tell_fd. */
@@ -88,13 +98,15 @@ int agent_register_rank(int registration_fd, uint32_t slot, int *pmi_fd);
 /* A message that another agent's tell_node carried here. Any thread. */
 void agent_told(struct agent *a, const void *data, size_t len);
 
-/* Ask the agent to write its state into the log. Any thread; returns at once. */
+/* Ask the agent to write its state into the log. Any thread; does not wait. */
 void agent_dump(struct agent *a);
 
 /*
  * Drain (finish what this node's ranks entered, flush, say goodbye), within
- * options.drain_ms; end and join the thread; free everything.
+ * options.drain_ms; end and join the thread; free everything. 0, or -EBUSY: a
+ * call of the host has not come back in time. It goes on in its thread, whose
+ * code stays loaded; what `step` and `host` point to must stay, too.
  */
-void agent_stop(struct agent *a);
+int agent_stop(struct agent *a);
 
 #endif

@@ -27,7 +27,7 @@ struct request {
 };
 
 /*
- * IDLE -> CONNECTING -> UP -> IDLE (srun closed it; the next frame tries again)
+ * IDLE -> CONNECTING -> UP -> IDLE (closed by srun; the next frame tries again)
  *             +-> LOST
  */
 enum srun_state { SRUN_IDLE, SRUN_CONNECTING, SRUN_UP, SRUN_LOST };

@@ -24,7 +24,7 @@
 #include "libio/thread.h"
 #include "libpmi/control.h"
 
-#define AGENT_UNPROVED_MAX 256 /* inbound connections; over it the oldest goes */
+#define AGENT_UNPROVED_MAX 256 /* inbound; over it the oldest is dropped */
 #define AGENT_QUEUE_MAX ((size_t)1 << 30) /* bytes for a link not yet up */
 #define AGENT_LISTEN_TRIES 8   /* ports that neighbours will try, too */
 #define AGENT_BACKOFF_FIRST_MS 50

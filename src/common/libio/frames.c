@@ -119,7 +119,8 @@ static int deliver_staged(struct frame_reader *r, const unsigned char *at,
 	return body ? deliver(r, body, fn, arg) : -ENOMEM;
 }
 
-int frame_reader_input(struct frame_reader *r, size_t n, frame_fn fn, void *arg)
+int frame_reader_input(struct frame_reader *r, size_t n, frame_fn fn,
+		       void *arg)
 {
 	uint32_t at = 0, left;
 	int rc;

@@ -27,7 +27,7 @@ enum frame_type {
 	FRAME_TYPES,
 };
 
-/* A frame has come; `body` is the reader's. Non-zero stops frame_reader_input. */
+/* A frame has come; `body` is the reader's. Non-zero stops the reader. */
 typedef int (*frame_fn)(void *arg, enum frame_type type, struct payload *body);
 
 struct frame_reader {
@@ -49,7 +49,8 @@ size_t frame_reader_room(struct frame_reader *r, void **at);
  * frame), -EMSGSIZE, -ENOMEM, or what fn returned; then the reader is useless.
  * After fn has stopped it the reader is not touched: fn may free it.
  */
-int frame_reader_input(struct frame_reader *r, size_t n, frame_fn fn, void *arg);
+int frame_reader_input(struct frame_reader *r, size_t n, frame_fn fn,
+		       void *arg);
 
 /* Make the header of a frame: a new payload, or NULL. */
 struct payload *frame_header(enum frame_type type, size_t body_len);

@@ -88,7 +88,7 @@ const struct handshake_peer *handshake_peer(const struct handshake *h);
  *   -EACCES          a proof is wrong: another step, another user, a relay
  *   -EADDRNOTAVAIL   it is not the node (or step) that was looked for
  *   -EPROTONOSUPPORT it is proved, but runs another build of pmi2x
- *   -ENOPROTOOPT     it speaks another version of the handshake, so is not proved
+ *   -ENOPROTOOPT     not proved: it speaks another version of the handshake
  *   -ENOMEM, -EIO
  */
 int handshake_error(const struct handshake *h);

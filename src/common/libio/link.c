@@ -200,7 +200,8 @@ static int begin_connect(const struct sockaddr_storage *to,
 	do {
 		rc = connect(fd, (const struct sockaddr *)to, address_len(to));
 	} while (rc < 0 && errno == EINTR);
-	if (rc < 0 && errno != EINPROGRESS && errno != EALREADY)
+	if (rc < 0 && errno != EINPROGRESS && errno != EALREADY &&
+	    errno != EISCONN) /* the last two: after an interruption */
 		goto fail;
 	if (getsockname(fd, (struct sockaddr *)local, &len) < 0)
 		goto fail;

@@ -26,15 +26,15 @@ struct link_ops {
 	/* Both ends are proved; frames may be sent now. May close the link. */
 	void (*proved)(void *arg, struct link *l);
 	/*
-	 * A frame has come; `body` is referenced by the callee if kept. Non-zero
-	 * ends the link with that error. May close the link.
+	 * A frame has come; `body` is referenced by the callee if kept.
+	 * Non-zero ends the link with that error. May close the link.
 	 */
 	int (*frame)(void *arg, struct link *l, enum frame_type type,
 		     struct payload *body);
 	/*
-	 * Over: 0 for the peer's orderly end after it was proved, else a negative
-	 * errno, see link_strerror. At most once; the owner then calls
-	 * link_close.
+	 * Over: 0 for the peer's orderly end after it was proved, else a
+	 * negative errno, see link_strerror. At most once; the owner then
+	 * calls link_close.
 	 */
 	void (*end)(void *arg, struct link *l, int error);
 	/* What was queued has been written. May be NULL. */
@@ -43,7 +43,7 @@ struct link_ops {
 
 struct link_options {
 	uint32_t handshake_ms; /* to be connected and proved within */
-	uint32_t dead_peer_ms; /* TCP_USER_TIMEOUT and keep-alive; 0: the system's */
+	uint32_t dead_peer_ms; /* TCP_USER_TIMEOUT, keep-alive; 0: system's */
 };
 
 /*

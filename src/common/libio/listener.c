@@ -125,7 +125,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			return;
 		}
-		/* Other errors belong to one connection; the next may be fine. */
+		/* Other errors are of one connection; the next may be fine. */
 	}
 }
 

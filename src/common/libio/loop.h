@@ -17,7 +17,7 @@ struct loop;
 
 /* 0, -ENOMEM or another negative errno. */
 int loop_create(struct loop **out);
-/* Free it: never started, or joined. All other handles are closed or closing. */
+/* Free it: never started, or joined; all other handles closed or closing. */
 void loop_destroy(struct loop *l);
 
 uv_loop_t *loop_uv(struct loop *l);

@@ -130,14 +130,13 @@ static int join_until(pthread_t thread, const struct timespec *until)
 	return pthread_timedjoin_np(thread, NULL, until);
 }
 
-void helpers_destroy(struct helpers *h, uint32_t wait_ms)
+int helpers_destroy(struct helpers *h, uint32_t wait_ms)
 {
 	struct timespec until = deadline_after(wait_ms);
 	struct helper *one;
+	int rc = 0;
 
-	if (!h)
-		return;
-	while ((one = h->first)) {
+	while (h && (one = h->first)) {
 		h->first = one->next;
 		if (join_until(one->thread, &until) == 0) {
 			free(one);
@@ -145,6 +144,8 @@ void helpers_destroy(struct helpers *h, uint32_t wait_ms)
 		}
 		thread_keep_code();
 		pthread_detach(one->thread); /* it still uses `one` */
+		rc = -EBUSY;
 	}
 	free(h);
+	return rc;
 }

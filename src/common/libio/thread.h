@@ -33,8 +33,8 @@ int helpers_run(struct helpers *h, void (*fn)(void *arg),
 		void (*release)(void *arg), void *arg);
 /*
  * Wait for what runs, at most wait_ms in all, and free. What does not end in
- * time goes on by itself: its arg must not depend on the caller's memory.
+ * time goes on by itself, with its arg and its code; then -EBUSY, else 0.
  */
-void helpers_destroy(struct helpers *h, uint32_t wait_ms);
+int helpers_destroy(struct helpers *h, uint32_t wait_ms);
 
 #endif
