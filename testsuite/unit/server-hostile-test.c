@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks and neighbours that send nearly right bytes. What counts here is that
+ * the sanitizers stay silent and that nobody is answered after a close.
+ */
+#include "server-net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROUNDS 300
+
+/* A fixed sequence, so that a failure can be repeated. */
+struct dice {
+	uint32_t state;
+};
+
+static uint32_t throw(struct dice *d, uint32_t sides)
+{
+	d->state = d->state * 1664525u + 1013904223u;
+	return (d->state >> 8) % sides;
+}
+
+static const char *const BODIES[] = {
+	"cmd=kvs-put;key=a;value=b;",
+	"cmd=kvs-get;thrid=0x12;key=a;",
+	"cmd=kvs-fence;",
+	"cmd=ring;ring-count=1;ring-left=a;ring-right=b;",
+	"cmd=info-putnodeattr;key=a;value=b;",
+	"cmd=info-getnodeattr;key=b;wait=TRUE;",
+	"cmd=info-getjobattr;key=universeSize;",
+	"cmd=name-publish;name=a;port=b;",
+	"cmd=name-lookup;name=a;",
+	"cmd=spawn;ncmds=2;preputcount=1;ppkey0=a;ppval0=b;subcmd=x;"
+	"maxprocs=2;argc=1;argv0=y;infokeycount=1;infokey0=k;infoval0=v;"
+	"subcmd=z;maxprocs=1;argc=0;",
+	"cmd=pmi2x-put;records=\1\1\1\1\1\1\1\1a\1b\1;",
+	"cmd=pmi2x-allgather;value=abc;stride=8;done=1,2;",
+	"cmd=pmi2x-read;offset=64;length=16;",
+	"cmd=finalize;",
+};
+
+static const char *const LINES[] = {
+	"cmd=put kvsname=a key=b value=c\n",
+	"cmd=get kvsname=a key=b\n",
+	"cmd=barrier_in\n",
+	"cmd=publish_name service=a port=b\n",
+	"mcmd=spawn\nnprocs=2\nexecname=a\ntotspawns=2\nspawnssofar=1\n"
+	"arg1=x\nargcnt=1\npreput_num=0\ninfo_num=1\ninfo_key_0=a\n"
+	"info_val_0=b\nendcmd\n",
+	"cmd=finalize\n",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void hurt(struct dice *d, char *bytes, size_t len)
+{
+	static const char nasty[] = "\0;=\n -09\377";
+
+	for (uint32_t n = throw(d, 3); n > 0; n--)
+		bytes[throw(d, len)] = nasty[throw(d, sizeof(nasty) - 1)];
+}
+
+static void send_hurt_pmi2(struct net *n, struct dice *d, uint32_t rank)
+{
+	const char *body = BODIES[throw(d, COUNT(BODIES))];
+	char text[1000];
+	int len = snprintf(text, sizeof(text), "%-6zu%s", strlen(body), body);
+
+	/* The length mostly stays right, or nothing else would be seen. */
+	if (throw(d, 10))
+		hurt(d, text + PMI2_HEADER_LEN, len - PMI2_HEADER_LEN);
+	else
+		hurt(d, text, len);
+	net_input(n, rank, text, len);
+}
+
+static void send_hurt_pmi1(struct net *n, struct dice *d, uint32_t rank)
+{
+	const char *line = LINES[throw(d, COUNT(LINES))];
+	char text[1000];
+	int len = snprintf(text, sizeof(text), "%s", line);
+
+	hurt(d, text + 4, len - 5);
+	net_input(n, rank, text, len);
+}
+
+static void ranks_that_send_nearly_right_messages(void **state)
+{
+	struct dice d = {1};
+
+	for (int round = 0; round < ROUNDS; round++) {
+		const struct net_options o = {.heap = round % 2};
+		struct net *n = net_create(&o);
+
+		for (uint32_t r = 0; r < NET_RANKS; r++) {
+			if (r % 2)
+				net_init1(n, r);
+			else
+				net_init_ext(n, r, 1);
+		}
+		for (int i = 0; i < 100; i++) {
+			uint32_t rank = throw(&d, NET_RANKS);
+
+			if (rank % 2)
+				send_hurt_pmi1(n, &d, rank);
+			else
+				send_hurt_pmi2(n, &d, rank);
+			net_run(n);
+		}
+		net_destroy(n);
+	}
+}
+
+static void enter_something(struct net *n, struct dice *d, uint32_t rank)
+{
+	switch (throw(d, 3)) {
+	case 0:
+		net_input(n, rank, "14    cmd=kvs-fence;", 20);
+		break;
+	case 1:
+		net_input(n, rank, "28    cmd=pmi2x-allgather;value=a;", 34);
+		break;
+	default:
+		net_input(n, rank,
+			  "47    cmd=ring;ring-count=1;ring-left=a;ring-right=b;",
+			  53);
+	}
+}
+
+/* Change the next frame on its way, and do what a host does on an error. */
+static void deliver_hurt(struct net *n, struct dice *d)
+{
+	struct net_frame f = n->queue[n->head++];
+	struct net_node *to = &n->nodes[f.to];
+	struct payload *copy = payload_copy(f.bytes->data, f.bytes->len);
+
+	hurt(d, (char *)copy->data, copy->len);
+	if (!to->link_lost &&
+	    pmi_server_node_input(to->server, f.from, copy) < 0) {
+		to->link_lost = true;
+		pmi_server_link_lost(to->server, f.from, "it sent garbage");
+	}
+	payload_unref(copy);
+	payload_unref(f.bytes);
+}
+
+static void neighbours_that_send_nearly_right_frames(void **state)
+{
+	struct dice d = {2};
+	uint32_t broken = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		const struct net_options o = {.heap = round % 2,
+					      .no_launcher = true};
+		struct net *n = net_create(&o);
+
+		for (uint32_t r = 0; r < NET_RANKS; r++)
+			net_init_ext(n, r, 1);
+		for (int i = 0; i < 60; i++) {
+			enter_something(n, &d, throw(&d, NET_RANKS));
+			while (n->head < n->tail)
+				deliver_hurt(n, &d);
+			n->head = 0;
+			n->tail = 0;
+		}
+		for (uint32_t i = 0; i < NET_NODES; i++)
+			broken += n->nodes[i].link_lost;
+		net_destroy(n);
+	}
+	assert_in_range(broken, 1, ROUNDS * NET_NODES - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_that_send_nearly_right_messages),
+		cmocka_unit_test(neighbours_that_send_nearly_right_frames),
+	};
+
+	return cmocka_run_group_tests_name("server-hostile", tests, NULL, NULL);
+}
