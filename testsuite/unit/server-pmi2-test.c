@@ -338,6 +338,28 @@ static void a_lost_link_fails_fences_by_name(void **state)
 	net_destroy(n);
 }
 
+static void a_later_fence_may_fail_first(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	for (uint32_t r = 0; r < 4; r++) {
+		net_pmi2(n, r, "cmd=kvs-fence;thrid=0;");
+		net_pmi2(n, r, "cmd=kvs-fence;thrid=1;");
+	}
+	net_pmi2(n, 5, "cmd=kvs-fence;");
+	net_eof(n, 5);
+	net_run(n);
+	assert_non_null(strstr(net_read(n, 0),
+			       "thrid=1;rc=14;errmsg=fence 1 failed: rank 5"));
+	assert_null(net_read(n, 0));
+	assert_string_equal(net_pmi2(n, 4, "cmd=kvs-fence;"),
+			    "cmd=kvs-fence-response;rc=0;");
+	assert_string_equal(net_read(n, 0),
+			    "cmd=kvs-fence-response;thrid=0;rc=0;");
+	net_destroy(n);
+}
+
 static void hostile_frames_break_the_link(void **state)
 {
 	struct net *n = net_create(NULL);
@@ -369,6 +391,7 @@ int main(void)
 		cmocka_unit_test(a_second_init_without_finalize_is_refused),
 		cmocka_unit_test(bad_lengths_end_the_connection),
 		cmocka_unit_test(a_lost_link_fails_fences_by_name),
+		cmocka_unit_test(a_later_fence_may_fail_first),
 		cmocka_unit_test(hostile_frames_break_the_link),
 	};
 
