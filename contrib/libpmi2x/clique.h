@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which ranks share a node, told from PMI_process_mapping. Pure functions. */
+#ifndef PMI2X_CLIQUE_H
+#define PMI2X_CLIQUE_H
+
+/*
+ * The number of ranks (of 0..size-1) on the node of `rank`, itself included;
+ * the first `max` of them are written to `ranks` in ascending order. -EPROTO: not
+ * a mapping.
+ */
+int clique_find(const char *mapping, int rank, int size, int ranks[], int max);
+
+#endif

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matches responses to requests; the waiting threads take turns at reading. */
+#include "conn.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport.h"
+
+struct conn {
+	struct transport *transport;
+	enum pmi_protocol protocol;
+	bool thrid;
+	bool debug;
+	int rank;
+	uint32_t next_id;
+
+	pthread_mutex_t lock;   /* all below, and the state of calls */
+	pthread_cond_t changed; /* a call is done, or the reader's role is free */
+	bool reading;           /* some thread has the reader's role */
+	int broken;             /* why every call fails; 0 while it works */
+	struct call *calls;     /* queued or sent, oldest first */
+};
+
+int conn_open(struct conn **out, int fd)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	rc = transport_open(&c->transport, fd);
+	if (rc) {
+		free(c);
+		return rc;
+	}
+	c->protocol = PMI_PROTOCOL_1;
+	c->rank = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	*out = c;
+	return 0;
+}
+
+void conn_close(struct conn *c)
+{
+	if (!c)
+		return;
+	transport_close(c->transport);
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void conn_set_wire(struct conn *c, enum pmi_protocol protocol, bool thrid)
+{
+	c->protocol = protocol;
+	c->thrid = thrid;
+}
+
+enum pmi_protocol conn_protocol(const struct conn *c)
+{
+	return c->protocol;
+}
+
+void conn_set_rank(struct conn *c, int rank)
+{
+	c->rank = rank;
+}
+
+void conn_set_debug(struct conn *c, bool debug)
+{
+	c->debug = debug;
+}
+
+int conn_take_fd(struct conn *c)
+{
+	return transport_take_fd(c->transport);
+}
+
+/* ---- the list of calls; under the lock ---- */
+
+static void append_call(struct conn *c, struct call *call)
+{
+	struct call **at = &c->calls;
+
+	while (*at)
+		at = &(*at)->next;
+	call->next = NULL;
+	*at = call;
+}
+
+static void remove_call(struct conn *c, struct call *call)
+{
+	struct call **at = &c->calls;
+
+	while (*at && *at != call)
+		at = &(*at)->next;
+	if (*at)
+		*at = call->next;
+}
+
+static void finish(struct conn *c, struct call *call, int error)
+{
+	remove_call(c, call);
+	call->state = CALL_DONE;
+	call->error = error;
+}
+
+/* Must `call` wait until `other`, which was posted before it, is answered? */
+static bool in_the_way(const struct conn *c, const struct call *other,
+		       const struct call *call)
+{
+	if (c->thrid)
+		return false;
+	return c->protocol != PMI_PROTOCOL_2 ||
+	       !strcmp(other->response, call->response);
+}
+
+static bool must_queue(const struct conn *c, const struct call *call)
+{
+	for (struct call *i = c->calls; i && i != call; i = i->next)
+		if (in_the_way(c, i, call))
+			return true;
+	return false;
+}
+
+static const char *breakage(int error)
+{
+	if (error == -ECONNRESET || error == -EPIPE)
+		return "the PMI server has closed the connection";
+	if (error == -EPROTO || error == -EMSGSIZE)
+		return "the PMI server sent something that is not PMI";
+	return strerror(-error);
+}
+
+static void report_breakage(const struct conn *c, int error)
+{
+	const char *during = c->calls ? c->calls->response : NULL;
+
+	fprintf(stderr, "pmi2x: rank %d: %s%s%s; no PMI call works any more\n",
+		c->rank, breakage(error), during ? " before its " : "",
+		during ? during : "");
+}
+
+static void break_locked(struct conn *c, int error)
+{
+	if (c->broken)
+		return;
+	if (error != -ESHUTDOWN)
+		report_breakage(c, error);
+	c->broken = error == -EPIPE ? -ECONNRESET : error;
+	while (c->calls)
+		finish(c, c->calls, c->broken);
+	pthread_cond_broadcast(&c->changed);
+}
+
+void conn_break(struct conn *c, int error)
+{
+	pthread_mutex_lock(&c->lock);
+	break_locked(c, error);
+	if (c->reading)
+		transport_shutdown(c->transport);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- sending ---- */
+
+static void send_locked(struct conn *c, struct call *call)
+{
+	int rc;
+
+	call->state = CALL_SENT;
+	rc = transport_send(c->transport, call->request.data,
+			    call->request.len);
+	if (rc)
+		break_locked(c, rc);
+	else
+		buf_free(&call->request);
+}
+
+static void send_queued(struct conn *c)
+{
+	struct call *call = c->calls;
+
+	while (call && !c->broken) {
+		struct call *next = call->next;
+
+		if (call->state == CALL_QUEUED && !must_queue(c, call))
+			send_locked(c, call);
+		call = next;
+	}
+}
+
+/* ---- receiving ---- */
+
+static struct call *find_by_id(struct conn *c, int id)
+{
+	for (struct call *call = c->calls; call; call = call->next)
+		if (call->state == CALL_SENT && call->id == (uint32_t)id)
+			return call;
+	return NULL;
+}
+
+static struct call *find_by_name(struct conn *c, const char *name)
+{
+	for (struct call *call = c->calls; call; call = call->next)
+		if (call->state == CALL_SENT && !strcmp(call->response, name))
+			return call;
+	return NULL;
+}
+
+static struct call *only_call(struct conn *c)
+{
+	struct call *found = NULL;
+
+	for (struct call *call = c->calls; call; call = call->next) {
+		if (call->state != CALL_SENT)
+			continue;
+		if (found)
+			return NULL;
+		found = call;
+	}
+	return found;
+}
+
+static int reply_code(const struct pmi_message *m)
+{
+	const char *info = pmi_message_str(m, "info");
+	int code;
+
+	switch (pmi_message_int(m, "rc", &code)) {
+	case 0:
+		return code < 0 ? -EREMOTEIO : code;
+	case -ENOENT:
+		return info && !strcmp(info, "fail") ? -EREMOTEIO : 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* A server that does not know a command may refuse it under another name. */
+static struct call *match(struct conn *c, const struct pmi_message *m)
+{
+	const char *cmd = pmi_message_cmd(m);
+	struct call *call = NULL;
+	int id;
+
+	if (c->thrid && !pmi_message_int(m, "thrid", &id))
+		return find_by_id(c, id);
+	if (cmd)
+		call = find_by_name(c, cmd);
+	if (!call && cmd && reply_code(m))
+		call = only_call(c);
+	return call;
+}
+
+static void report_refusal(const struct conn *c, const struct call *call)
+{
+	const char *why = pmi_message_str(&call->reply, "errmsg");
+
+	if (!why)
+		why = pmi_message_str(&call->reply, "msg");
+	if (c->debug)
+		fprintf(stderr, "pmi2x: rank %d: %s: error %d: %s\n",
+			c->rank, call->response, call->error,
+			why ? why : "no reason given");
+}
+
+static int decode(enum pmi_protocol protocol, char *data, size_t len,
+		  struct pmi_message *m)
+{
+	if (protocol == PMI_PROTOCOL_2)
+		return pmi2_decode(data, len, m);
+	return pmi1_decode(data, len, m);
+}
+
+/* Takes `data`. */
+static int deliver(struct conn *c, char *data, size_t len)
+{
+	struct pmi_message m;
+	struct call *call = NULL;
+	int rc;
+
+	pmi_message_init(&m);
+	rc = decode(c->protocol, data, len, &m);
+	if (!rc)
+		call = match(c, &m);
+	if (!call) {
+		pmi_message_free(&m);
+		free(data);
+		return rc ? rc : -EPROTO;
+	}
+	call->data = data;
+	call->reply = m;
+	finish(c, call, reply_code(&m));
+	if (call->error)
+		report_refusal(c, call);
+	return 0;
+}
+
+static int deliver_copy(struct conn *c, const char *frame, size_t len)
+{
+	char *data = malloc(len + 1);
+
+	if (!data)
+		return -ENOMEM;
+	memcpy(data, frame, len);
+	data[len] = '\0';
+	return deliver(c, data, len);
+}
+
+static int deliver_all(struct conn *c)
+{
+	char *frame;
+	long len;
+	int rc = 0;
+
+	while (!rc && !c->broken) {
+		len = transport_frame(c->transport, c->protocol, &frame);
+		if (len <= 0)
+			return len;
+		rc = deliver_copy(c, frame, len);
+		transport_consume(c->transport, len);
+	}
+	return rc;
+}
+
+/* Take the reader's role, read once without the lock, hand out what came. */
+static void lead(struct conn *c, bool block)
+{
+	long n;
+	int rc;
+
+	c->reading = true;
+	pthread_mutex_unlock(&c->lock);
+	n = transport_fill(c->transport, block);
+	pthread_mutex_lock(&c->lock);
+	c->reading = false;
+	rc = n < 0 ? (int)n : n > 0 ? deliver_all(c) : 0;
+	if (rc)
+		break_locked(c, rc);
+	else
+		send_queued(c);
+	pthread_cond_broadcast(&c->changed);
+}
+
+/* ---- calls ---- */
+
+void call_begin_raw(struct call *call, struct conn *c, const char *response)
+{
+	memset(call, 0, sizeof(*call));
+	call->conn = c;
+	call->response = response;
+	buf_init(&call->request, REQUEST_MAX);
+	pmi_message_init(&call->reply);
+	pthread_mutex_lock(&c->lock);
+	call->id = c->next_id++ & INT32_MAX;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void call_begin(struct call *call, struct conn *c, const char *cmd,
+		const char *response)
+{
+	call_begin_raw(call, c, response);
+	pmi_write_begin(&call->writer, &call->request, c->protocol, cmd);
+	if (c->thrid)
+		pmi_write_int(&call->writer, "thrid", call->id);
+}
+
+void call_begin_done(struct call *call)
+{
+	memset(call, 0, sizeof(*call));
+	pmi_message_init(&call->reply);
+	call->state = CALL_DONE;
+}
+
+static int close_request(struct call *call)
+{
+	return call->writer.out ? pmi_write_end(&call->writer) : 0;
+}
+
+int call_post(struct call *call)
+{
+	struct conn *c = call->conn;
+	int rc = close_request(call);
+
+	pthread_mutex_lock(&c->lock);
+	if (!rc)
+		rc = c->broken;
+	if (rc) {
+		call->state = CALL_DONE;
+		call->error = rc;
+	} else {
+		append_call(c, call);
+		call->state = CALL_QUEUED;
+		if (!must_queue(c, call))
+			send_locked(c, call);
+		rc = call->state == CALL_DONE ? call->error : 0;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+int call_wait(struct call *call)
+{
+	struct conn *c = call->conn;
+
+	if (!c)
+		return call->error;
+	pthread_mutex_lock(&c->lock);
+	while (call->state != CALL_DONE) {
+		if (c->reading)
+			pthread_cond_wait(&c->changed, &c->lock);
+		else
+			lead(c, true);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return call->error;
+}
+
+bool call_test(struct call *call)
+{
+	struct conn *c = call->conn;
+	bool done;
+
+	if (!c)
+		return true;
+	pthread_mutex_lock(&c->lock);
+	if (call->state != CALL_DONE && !c->reading)
+		lead(c, false);
+	done = call->state == CALL_DONE;
+	pthread_mutex_unlock(&c->lock);
+	return done;
+}
+
+int call_run(struct call *call)
+{
+	int rc = call_post(call);
+
+	return rc ? rc : call_wait(call);
+}
+
+void call_end(struct call *call)
+{
+	buf_free(&call->request);
+	pmi_message_free(&call->reply);
+	free(call->data);
+	call->data = NULL;
+}
+
+int call_send_only(struct call *call)
+{
+	struct conn *c = call->conn;
+	int rc = close_request(call);
+
+	if (!rc)
+		rc = transport_send(c->transport, call->request.data,
+				    call->request.len);
+	call_end(call);
+	return rc;
+}
+
+int call_reply_u64(const struct call *call, const char *key, uint64_t *out)
+{
+	const char *text = pmi_message_str(&call->reply, key);
+	char *end;
+
+	if (!text || *text < '0' || *text > '9')
+		return -EPROTO;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return errno || *end ? -EPROTO : 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A connection to the PMI server: requests go out, responses are matched to
+ * them, from any number of threads.
+ *
+ * No thread of its own: of the threads that wait, one reads for all (the
+ * leader); it hands every response to the call it belongs to. With an extended
+ * server responses are matched by thrid and any number of calls may be under
+ * way. Other servers do not echo thrid: there a response is matched by its
+ * name, and a call whose response would have the same name as one that is under
+ * way is kept back until that one is answered. On the PMI-1 wire there is one
+ * call at a time, because servers take what one read returns for one command.
+ *
+ * Errors: 0; negative errno: -ECONNRESET (the server has hung up), -EPROTO (it
+ * sent what is no response), -EREMOTEIO (it refused and gave no PMI code),
+ * -ENOMEM; positive: the PMI error code in the response.
+ */
+#ifndef PMI2X_CONN_H
+#define PMI2X_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libpmi/message.h"
+
+#define REQUEST_MAX ((size_t)8 << 20) /* bytes of one request */
+
+struct conn;
+
+enum call_state {
+	CALL_NEW,    /* being written */
+	CALL_QUEUED, /* kept back behind a call of the same name */
+	CALL_SENT,
+	CALL_DONE,   /* `error` and, when that is not negative, `reply` are set */
+};
+
+/* One request and its response. The caller owns it; it must not move. */
+struct call {
+	struct conn *conn;
+	const char *response;     /* name of the response that is expected */
+	uint32_t id;
+	enum call_state state;
+	int error;
+	struct buf request;
+	struct pmi_writer writer; /* add the fields of the request here */
+	char *data;               /* what the fields of `reply` point into */
+	struct pmi_message reply;
+	struct call *next;
+};
+
+/* Errors as transport_open. Prints nothing. */
+int conn_open(struct conn **out, int fd);
+/* No call may be under way. PMI_FD stays open. */
+void conn_close(struct conn *c);
+
+/* The wire after the handshake; `thrid`: the server echoes it. */
+void conn_set_wire(struct conn *c, enum pmi_protocol protocol, bool thrid);
+enum pmi_protocol conn_protocol(const struct conn *c);
+/* The rank, for messages; -1 when it is not known. */
+void conn_set_rank(struct conn *c, int rank);
+/* Print refused requests on stderr. */
+void conn_set_debug(struct conn *c, bool debug);
+/* The descriptor that the server passed (the caller closes it), or -1. */
+int conn_take_fd(struct conn *c);
+
+/* Fail all calls, now and later, with `error`; wakes every thread. */
+void conn_break(struct conn *c, int error);
+
+/* Start a request; add its fields to call->writer, then post it. */
+void call_begin(struct call *call, struct conn *c, const char *cmd,
+		const char *response);
+/* The same for a request whose bytes the caller puts into call->request. */
+void call_begin_raw(struct call *call, struct conn *c, const char *response);
+/* A call that has ended already, for hosts without a server. */
+void call_begin_done(struct call *call);
+
+/* Hand the request over. 0 or an error; then the call is done. */
+int call_post(struct call *call);
+/* Wait for the response of a posted call. 0 or an error. */
+int call_wait(struct call *call);
+/* Read what has come and look: is the call done? */
+bool call_test(struct call *call);
+/* call_post and call_wait. */
+int call_run(struct call *call);
+/* Free what it holds. It must not be under way. */
+void call_end(struct call *call);
+
+/* Send a message that has no response. 0 or an error. Ends the call. */
+int call_send_only(struct call *call);
+
+/* A decimal field of the reply. 0, -EPROTO when it is missing or no number. */
+int call_reply_u64(const struct call *call, const char *key, uint64_t *out);
+
+#endif

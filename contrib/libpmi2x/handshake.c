@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The handshake: PMI-2 is offered first, with the pmi2x extension; a server
+ * that refuses it is spoken to in PMI-1. See doc/extension-protocol.md.
+ */
+#include "handshake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "libpmi/extension.h"
+#include "session.h"
+
+/* What came back for "cmd=init". */
+struct init_answer {
+	int rc;
+	int version;
+};
+
+static int say_init(struct session *s, int version, int subversion,
+		    struct init_answer *answer)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->conn, "init", "response_to_init");
+	pmi_write_int(&call.writer, "pmi_version", version);
+	pmi_write_int(&call.writer, "pmi_subversion", subversion);
+	rc = call_run(&call);
+	answer->rc = rc;
+	if (pmi_message_int(&call.reply, "pmi_version", &answer->version))
+		answer->version = rc ? 0 : version;
+	call_end(&call);
+	return rc < 0 && rc != -EREMOTEIO ? rc : 0;
+}
+
+/*
+ * After a refusal Slurm's plugin takes the rest of the connection for PMI-1 and
+ * leaves a second init unanswered; other servers want the second init.
+ */
+static int fall_back_to_pmi1(struct session *s, struct init_answer *answer)
+{
+	if (answer->version == 1 && (answer->rc == 0 || s->settings.slurm))
+		return 0;
+	if (say_init(s, 1, 1, answer))
+		return -ECONNRESET;
+	return answer->rc ? -EREMOTEIO : 0;
+}
+
+static int choose_wire(struct session *s, bool *pmi2)
+{
+	struct init_answer answer = { -EREMOTEIO, 0 };
+	int rc = 0;
+
+	if (!s->settings.pmi1_wire)
+		rc = say_init(s, 2, 0, &answer);
+	*pmi2 = !rc && answer.rc == 0 && answer.version == 2;
+	if (rc || *pmi2)
+		return rc;
+	return fall_back_to_pmi1(s, &answer);
+}
+
+/* ---- PMI-2 ---- */
+
+static void write_env(struct call *call, const char *key, const char *name)
+{
+	const char *text = getenv(name);
+
+	if (text)
+		pmi_write_str(&call->writer, key, text);
+}
+
+static void offer_extension(struct session *s, struct call *call)
+{
+	if (s->settings.disable)
+		return;
+	pmi_write_int(&call->writer, EXT_KEY_VERSION, EXT_VERSION);
+	pmi_write_str(&call->writer, EXT_KEY_BUILD, PACKAGE_VERSION);
+	if (!s->settings.no_region)
+		pmi_write_int(&call->writer, EXT_KEY_REGION, REGION_VERSION);
+}
+
+/* A region that cannot be mapped (ulimit -v, seccomp) is done without. */
+static void map_region(struct session *s, const struct call *call)
+{
+	int fd = conn_take_fd(s->conn);
+	int version = 0;
+	uint64_t size;
+
+	if (fd < 0)
+		return;
+	pmi_message_int(&call->reply, EXT_KEY_REGION, &version);
+	if (s->extension && version == REGION_VERSION &&
+	    !call_reply_u64(call, EXT_KEY_REGION_SIZE, &size) &&
+	    !region_attach(&s->region, fd, size))
+		s->region_size = size;
+	close(fd);
+}
+
+static int read_extension(struct session *s, const struct call *call)
+{
+	const char *build = pmi_message_str(&call->reply, EXT_KEY_BUILD);
+	int version = 0;
+
+	pmi_message_int(&call->reply, EXT_KEY_VERSION, &version);
+	if (version == EXT_VERSION && !s->settings.disable)
+		s->extension = version;
+	pmi_message_int(&call->reply, EXT_KEY_NODES, &s->nodes);
+	if (build) {
+		s->server_build = strdup(build);
+		if (!s->server_build)
+			return -ENOMEM;
+	}
+	map_region(s, call);
+	return 0;
+}
+
+static int read_place(struct session *s, const struct pmi_message *m)
+{
+	if (pmi_message_int(m, "rank", &s->rank) ||
+	    pmi_message_int(m, "size", &s->size) || s->size < 1 ||
+	    s->rank < 0 || s->rank >= s->size)
+		return -EPROTO;
+	if (pmi_message_int(m, "appnum", &s->appnum))
+		s->appnum = -1;
+	s->spawned = pmi_message_str(m, "spawner-jobid") != NULL;
+	return 0;
+}
+
+static int init_pmi2(struct session *s)
+{
+	struct call call;
+	int rc;
+
+	conn_set_wire(s->conn, PMI_PROTOCOL_2, false);
+	call_begin(&call, s->conn, "fullinit", "fullinit-response");
+	write_env(&call, "pmijobid", "PMI_JOBID");
+	write_env(&call, "pmirank", getenv("PMI_RANK") ? "PMI_RANK" : "PMI_ID");
+	pmi_write_bool(&call.writer, "threaded", true);
+	offer_extension(s, &call);
+	rc = call_run(&call);
+	if (!rc)
+		rc = read_place(s, &call.reply);
+	if (!rc)
+		rc = read_extension(s, &call);
+	call_end(&call);
+	s->ops = s->extension ? &wire_extended : &wire_pmi2;
+	conn_set_wire(s->conn, PMI_PROTOCOL_2, s->extension > 0);
+	return rc;
+}
+
+/* ---- PMI-1: rank and size come in the environment ---- */
+
+static int env_int(const char *name, int *out)
+{
+	const char *text = getenv(name);
+	char *end;
+	long v;
+
+	if (!text)
+		return -ENOENT;
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || end == text || *end || v < 0 || v > INT32_MAX)
+		return -EINVAL;
+	*out = v;
+	return 0;
+}
+
+static int ask_appnum(struct session *s)
+{
+	struct call call;
+	int rc;
+
+	call_begin(&call, s->conn, "get_appnum", "appnum");
+	rc = call_run(&call);
+	if (rc || pmi_message_int(&call.reply, "appnum", &s->appnum))
+		s->appnum = -1;
+	call_end(&call);
+	return rc == -EREMOTEIO || rc > 0 ? 0 : rc;
+}
+
+static int init_pmi1(struct session *s)
+{
+	int spawned = 0;
+
+	s->ops = &wire_pmi1;
+	if ((env_int("PMI_RANK", &s->rank) && env_int("PMI_ID", &s->rank)) ||
+	    env_int("PMI_SIZE", &s->size) || s->rank >= s->size) {
+		fprintf(stderr, "pmi2x: PMI_RANK and PMI_SIZE must say the "
+			"rank and the number of processes\n");
+		return -EINVAL;
+	}
+	env_int("PMI_SPAWNED", &spawned);
+	s->spawned = spawned != 0;
+	return ask_appnum(s);
+}
+
+int handshake(struct session *s)
+{
+	bool pmi2;
+	int rc = choose_wire(s, &pmi2);
+
+	if (!rc)
+		rc = pmi2 ? init_pmi2(s) : init_pmi1(s);
+	if (rc)
+		fprintf(stderr, "pmi2x: the PMI server on PMI_FD did not "
+			"accept this process (error %d)\n", rc);
+	return rc;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What libpmi2x adds to PMI-1 (pmi.h) and PMI-2 (pmi2.h). Works in a session
+ * that PMI2_Init or PMI_Init has started.
+ *
+ * PMIX_Ring, PMIX_Allgather, PMIX_Iallgather, PMIX_KVS_Ifence and PMIX_Wait
+ * follow "Enhancing Startup Performance of Parallel Applications with SLURM"
+ * (Chakraborty et al.); the names of MVAPICH2 2.3 follow its start-up code.
+ *
+ * With mpi/pmi2x these are collectives of their own; with any other PMI server
+ * they are put, fence and get, with the same results; a process without a
+ * server is a job of one. All processes of a job must use the library in the
+ * same way: PMI2X_DISABLE is set for all or for none.
+ *
+ * All return 0 or an error code of pmi2.h: PMI2_ERR_INIT (no session),
+ * PMI2_ERR_INVALID_ARG (null pointer, impossible argument, no such request),
+ * PMI2_ERR_INVALID_VAL_LENGTH, PMI2_ERR_INVALID_KEY_LENGTH, PMI2_ERR_NOMEM,
+ * PMI2_FAIL (the server refused or is gone). Any thread may call any of them;
+ * collectives must be called in the same order by all processes. N is the size
+ * of the job; lengths are bytes.
+ */
+#ifndef PMI2X_H
+#define PMI2X_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PMI2X_MAXLENGTH 1024    /* MaxLength of PMIX_Allgather, NUL included */
+#define PMI2X_MAX_VALLEN 262144 /* of a value with an explicit length */
+#define PMI2X_MAX_KEYLEN 56     /* of its key, NUL included */
+
+/* A non-blocking operation under way; completed once, by wait or test. */
+typedef uint64_t PMIX_Request;
+#define PMIX_REQUEST_NULL ((PMIX_Request)0)
+
+/* ---- ring ---- */
+
+/*
+ * Collective. Each process gives a value (under 1,024 bytes) and gets the
+ * values of its neighbours in a ring, cut to maxvalue bytes NUL included, its
+ * rank in the ring and the ring's size. The ring's ranks may differ from
+ * those of PMI. `left` and `right` are the caller's, maxvalue bytes each.
+ */
+int PMIX_Ring(const char value[], int *rank, int *size, char left[],
+	      char right[], int maxvalue);
+
+/* ---- allgather ---- */
+
+/*
+ * Collective. `buffer` has N * PMI2X_MAXLENGTH bytes: the value of rank r is at
+ * buffer + r * PMI2X_MAXLENGTH, NUL-terminated, the rest of its slot zero.
+ * PMI2_ERR_INVALID_VAL_LENGTH: value is PMI2X_MAXLENGTH bytes or longer.
+ */
+int PMIX_Allgather(const char value[], void *buffer);
+
+/*
+ * The same without waiting: the value is copied before the call returns, and
+ * buffer must stay until the request is complete; it is valid only then.
+ */
+int PMIX_Iallgather(const char value[], void *buffer, PMIX_Request *request);
+
+/*
+ * The same for `len` bytes of any kind (0 to PMI2X_MAX_VALLEN; the processes may
+ * differ in it) and slots of maxlength bytes. Longer values are cut; lengths
+ * (N numbers, or NULL) receives the uncut lengths.
+ */
+int PMIX_Allgather_n(const void *value, int len, void *buffer, int maxlength,
+		     int lengths[]);
+int PMIX_Iallgather_n(const void *value, int len, void *buffer, int maxlength,
+		      int lengths[], PMIX_Request *request);
+
+/*
+ * Without a copy: when the request is complete, *view shows the gathered values
+ * in place, in memory that the processes of the node share and may only read.
+ */
+typedef struct pmix_view PMIX_View;
+int PMIX_Iallgather_view(const void *value, int len, PMIX_View **view,
+			 PMIX_Request *request);
+/*
+ * The value of a rank and its length (`len` may be NULL), until PMIX_View_free
+ * or finalize. NULL: no such rank, or the session has ended.
+ */
+const void *PMIX_View_value(const PMIX_View *view, int rank, int *len);
+/* Give the memory back. NULL is allowed. May be called after finalize. */
+int PMIX_View_free(PMIX_View *view);
+
+/* ---- fence ---- */
+
+/*
+ * Collective. Enter a fence and return. Until the request is complete the caller
+ * must not use PMI2_KVS_* or PMI_KVS_*; what it had put is published then.
+ */
+int PMIX_KVS_Ifence(PMIX_Request *request);
+
+/* ---- completion ---- */
+
+/*
+ * Wait for a request; requests may be completed in any order. The request is
+ * used up, with or without success; its error is returned.
+ */
+int PMIX_Wait(PMIX_Request request);
+/*
+ * The same without waiting: *flag is 0 while it is under way; the request is
+ * used up when *flag is 1 or an error is returned.
+ */
+int PMIX_Test(PMIX_Request request, int *flag);
+
+/* ---- binary values ---- */
+
+/* PMI2_KVS_Put for `len` bytes of any kind, up to PMI2X_MAX_VALLEN. */
+int PMIX_KVS_Put_n(const char key[], const void *value, int len);
+/*
+ * The value of a key put by any of the put functions. At most maxlength bytes
+ * are copied; *len (may be NULL) is the uncut length. No NUL is added.
+ * PMI2_ERR_INVALID_KEY: there is no such key.
+ */
+int PMIX_KVS_Get_n(const char key[], void *value, int maxlength, int *len);
+
+/* ---- what there is ---- */
+
+/* The version of this library; static memory. Needs no session. */
+const char *PMIX_Version(void);
+
+/*
+ * What the session has found, as text, cut to valuelen bytes NUL included:
+ *   wire           "pmi-2", "pmi-1" or "none" (singleton)
+ *   extension      version agreed on, "0": none
+ *   region         layout version of the mapped results region, "0": not mapped
+ *   region-size    its size in bytes
+ *   nodes          nodes of the step, "0": unknown
+ *   server-build   version text of the server, empty: unknown
+ * PMI2_ERR_INVALID_KEY: no such name.
+ */
+int PMIX_Capabilities(const char name[], char value[], int valuelen);
+
+/* ---- the names that MVAPICH2 looks for ---- */
+
+/*
+ * One operation of each kind may be under way; starting a second one is
+ * PMI2_ERR_INVALID_ARG. Waiting for a fence or barrier that is not under way
+ * succeeds at once, for a gather it is PMI2_ERR_INVALID_ARG. Two threads
+ * may wait for the same operation.
+ */
+int PMI_Ibarrier(void);
+int PMI_Wait(void);
+int PMI2_KVS_Ifence(void);
+int PMI2_KVS_Wait(void);
+/* Values under 1,024 bytes, slots of 1,024 bytes in rank order, zero-filled. */
+int PMI2_Iallgather(const char value[]);
+int PMI2_Iallgather_wait(void *buf); /* the caller's N * 1,024 bytes */
+int PMI2_SHMEM_Iallgather(const char value[]);
+/* *buf: the library's, read-only, until the next of its kind or finalize. */
+int PMI2_SHMEM_Iallgather_wait(void **buf);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

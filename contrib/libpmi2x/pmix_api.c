@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The PMIX_* functions of pmi2x.h. */
+#include "pmi2x.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api.h"
+#include "config.h"
+#include "pmi2.h"
+#include "ring.h"
+
+/* ---- ring ---- */
+
+int PMIX_Ring(const char value[], int *rank, int *size, char left[],
+	      char right[], int maxvalue)
+{
+	struct ring_place at;
+	struct session *s;
+	int code, rc;
+
+	if (!value || !rank || !size || !left || !right || maxvalue < 1)
+		return PMI2_ERR_INVALID_ARG;
+	s = pmi2_enter(&code);
+	if (!s)
+		return code;
+	rc = ring_exchange(s, value, &at);
+	if (!rc) {
+		*rank = at.rank;
+		*size = at.size;
+		copy_text(left, maxvalue, at.left.data, at.left.len);
+		copy_text(right, maxvalue, at.right.data, at.right.len);
+		value_free(&at.left);
+		value_free(&at.right);
+	}
+	return pmi2_leave(s, rc);
+}
+
+/* ---- allgather ---- */
+
+static int start_gather(const void *value, int len, const struct sink *sink,
+			PMIX_Request *request)
+{
+	struct session *s;
+	int code;
+
+	if (!value && len)
+		return PMI2_ERR_INVALID_ARG;
+	if (len < 0 || len > PMI2X_MAX_VALLEN)
+		return PMI2_ERR_INVALID_VAL_LENGTH;
+	s = pmi2_enter(&code);
+	if (!s)
+		return code;
+	return pmi2_leave(s, request_gather(s, value, len, 0, sink, request));
+}
+
+int PMIX_Iallgather_n(const void *value, int len, void *buffer, int maxlength,
+		      int lengths[], PMIX_Request *request)
+{
+	struct sink sink = {
+		.buffer = buffer,
+		.slot_len = maxlength,
+		.lengths = lengths,
+	};
+
+	if (!buffer || maxlength < 1 || !request)
+		return PMI2_ERR_INVALID_ARG;
+	return start_gather(value, len, &sink, request);
+}
+
+int PMIX_Allgather_n(const void *value, int len, void *buffer, int maxlength,
+		     int lengths[])
+{
+	PMIX_Request request;
+	int code = PMIX_Iallgather_n(value, len, buffer, maxlength, lengths,
+				     &request);
+
+	return code ? code : PMIX_Wait(request);
+}
+
+int PMIX_Iallgather(const char value[], void *buffer, PMIX_Request *request)
+{
+	if (!value)
+		return PMI2_ERR_INVALID_ARG;
+	if (strlen(value) >= PMI2X_MAXLENGTH)
+		return PMI2_ERR_INVALID_VAL_LENGTH;
+	return PMIX_Iallgather_n(value, strlen(value), buffer, PMI2X_MAXLENGTH,
+				 NULL, request);
+}
+
+int PMIX_Allgather(const char value[], void *buffer)
+{
+	PMIX_Request request;
+	int code = PMIX_Iallgather(value, buffer, &request);
+
+	return code ? code : PMIX_Wait(request);
+}
+
+int PMIX_Iallgather_view(const void *value, int len, PMIX_View **view,
+			 PMIX_Request *request)
+{
+	struct sink sink = { .view = view };
+
+	if (!view || !request)
+		return PMI2_ERR_INVALID_ARG;
+	*view = NULL;
+	return start_gather(value, len, &sink, request);
+}
+
+const void *PMIX_View_value(const PMIX_View *view, int rank, int *len)
+{
+	const void *value;
+	size_t n;
+
+	if (!view || rank < 0 || (uint32_t)rank >= view->result.count)
+		return NULL;
+	value = gathered_value(&view->result, rank, &n);
+	if (len)
+		*len = (int)n;
+	return value;
+}
+
+int PMIX_View_free(PMIX_View *view)
+{
+	struct session *s;
+	int code;
+
+	if (!view)
+		return PMI2_SUCCESS;
+	s = pmi2_enter(&code);
+	view_free(s, view);
+	if (s)
+		session_leave(s);
+	return PMI2_SUCCESS;
+}
+
+/* ---- fence, completion ---- */
+
+int PMIX_KVS_Ifence(PMIX_Request *request)
+{
+	struct session *s;
+	int code;
+
+	if (!request)
+		return PMI2_ERR_INVALID_ARG;
+	s = pmi2_enter(&code);
+	return s ? pmi2_leave(s, request_fence(s, request)) : code;
+}
+
+int PMIX_Wait(PMIX_Request request)
+{
+	int code;
+	struct session *s = pmi2_enter(&code);
+
+	return s ? pmi2_leave(s, request_wait(s, request)) : code;
+}
+
+int PMIX_Test(PMIX_Request request, int *flag)
+{
+	struct session *s;
+	int code;
+
+	if (!flag)
+		return PMI2_ERR_INVALID_ARG;
+	s = pmi2_enter(&code);
+	return s ? pmi2_leave(s, request_test(s, request, flag)) : code;
+}
+
+/* ---- binary values ---- */
+
+int PMIX_KVS_Put_n(const char key[], const void *value, int len)
+{
+	struct session *s;
+	int code;
+
+	if (!key || len < 0 || (!value && len))
+		return PMI2_ERR_INVALID_ARG;
+	s = pmi2_enter(&code);
+	return s ? pmi2_leave(s, kvs_put_bytes(s, key, value, len)) : code;
+}
+
+int PMIX_KVS_Get_n(const char key[], void *value, int maxlength, int *len)
+{
+	struct value v = { NULL, 0 };
+	struct session *s;
+	int code, rc;
+
+	if (!key || maxlength < 0 || (!value && maxlength))
+		return PMI2_ERR_INVALID_ARG;
+	s = pmi2_enter(&code);
+	if (!s)
+		return code;
+	rc = kvs_get_bytes(s, key, &v);
+	if (!rc && maxlength)
+		memcpy(value, v.data,
+		       v.len < (size_t)maxlength ? v.len : (size_t)maxlength);
+	if (!rc && len)
+		*len = (int)v.len;
+	value_free(&v);
+	return pmi2_leave(s, rc);
+}
+
+/* ---- what there is ---- */
+
+const char *PMIX_Version(void)
+{
+	return PACKAGE_VERSION;
+}
+
+static void say_wire(const struct session *s, char *out, size_t size)
+{
+	const char *name = "none";
+
+	if (s->conn)
+		name = conn_protocol(s->conn) == PMI_PROTOCOL_2 ? "pmi-2"
+								: "pmi-1";
+	snprintf(out, size, "%s", name);
+}
+
+static void say_extension(const struct session *s, char *out, size_t size)
+{
+	snprintf(out, size, "%d", s->extension);
+}
+
+static void say_region(const struct session *s, char *out, size_t size)
+{
+	snprintf(out, size, "%d", s->region ? REGION_VERSION : 0);
+}
+
+static void say_region_size(const struct session *s, char *out, size_t size)
+{
+	snprintf(out, size, "%zu", s->region_size);
+}
+
+static void say_nodes(const struct session *s, char *out, size_t size)
+{
+	snprintf(out, size, "%d", s->nodes);
+}
+
+static void say_build(const struct session *s, char *out, size_t size)
+{
+	snprintf(out, size, "%s", s->server_build ? s->server_build : "");
+}
+
+static const struct {
+	const char *name;
+	void (*say)(const struct session *s, char *out, size_t size);
+} capabilities[] = {
+	{ "wire", say_wire },
+	{ "extension", say_extension },
+	{ "region", say_region },
+	{ "region-size", say_region_size },
+	{ "nodes", say_nodes },
+	{ "server-build", say_build },
+};
+
+static int say_capability(const struct session *s, const char *name,
+			  char *out, size_t size)
+{
+	size_t n = sizeof(capabilities) / sizeof(capabilities[0]);
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(name, capabilities[i].name))
+			continue;
+		capabilities[i].say(s, out, size);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int PMIX_Capabilities(const char name[], char value[], int valuelen)
+{
+	struct session *s;
+	int code;
+
+	if (!name || !value || valuelen < 1)
+		return PMI2_ERR_INVALID_ARG;
+	s = pmi2_enter(&code);
+	return s ? pmi2_leave(s, say_capability(s, name, value, valuelen))
+		 : code;
+}

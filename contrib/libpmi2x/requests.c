@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of requests, and what completing each kind means. */
+#include "requests.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "session.h"
+
+#define SLOT_BITS 12
+#define SLOTS_FIRST 8
+
+_Static_assert(REQUESTS_MAX == 1 << SLOT_BITS, "a handle names any slot");
+
+struct request {
+	uint64_t handle;
+	bool claimed; /* some thread is completing it */
+	bool is_gather;
+	struct gather gather; /* a fence uses only its call */
+	struct sink sink;
+};
+
+/*
+ * Generations start at the time of the session in microseconds, so that a
+ * handle of an earlier session is not taken for one of this.
+ */
+void requests_init(struct requests *r)
+{
+	struct timespec now;
+
+	memset(r, 0, sizeof(*r));
+	pthread_mutex_init(&r->lock, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	r->generation = (uint64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + 1;
+}
+
+void requests_destroy(struct requests *r)
+{
+	free(r->slots);
+	pthread_mutex_destroy(&r->lock);
+}
+
+/* ---- the table ---- */
+
+static int grow(struct requests *t)
+{
+	uint32_t count = t->count ? 2 * t->count : SLOTS_FIRST;
+	struct request **slots;
+
+	if (t->count == REQUESTS_MAX)
+		return -EBUSY;
+	slots = realloc(t->slots, count * sizeof(struct request *));
+	if (!slots)
+		return -ENOMEM;
+	memset(slots + t->count, 0, (count - t->count) * sizeof(*slots));
+	t->slots = slots;
+	t->count = count;
+	return 0;
+}
+
+static int place(struct requests *t, struct request *r)
+{
+	uint32_t slot = 0;
+	int rc = 0;
+
+	while (slot < t->count && t->slots[slot])
+		slot++;
+	if (slot == t->count)
+		rc = grow(t);
+	if (rc)
+		return rc;
+	t->slots[slot] = r;
+	r->handle = t->generation++ << SLOT_BITS | slot;
+	return 0;
+}
+
+/* A claimed request in the table: it is nobody else's until it is released. */
+static int request_new(struct requests *t, struct request **out)
+{
+	struct request *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	r->claimed = true;
+	pthread_mutex_lock(&t->lock);
+	rc = place(t, r);
+	pthread_mutex_unlock(&t->lock);
+	if (rc)
+		free(r);
+	else
+		*out = r;
+	return rc;
+}
+
+static void request_free(struct requests *t, struct request *r)
+{
+	uint32_t slot = r->handle & (REQUESTS_MAX - 1);
+
+	pthread_mutex_lock(&t->lock);
+	t->slots[slot] = NULL;
+	pthread_mutex_unlock(&t->lock);
+	free(r);
+}
+
+static struct request *claim(struct requests *t, uint64_t handle)
+{
+	uint32_t slot = handle & (REQUESTS_MAX - 1);
+	struct request *r = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	if (slot < t->count)
+		r = t->slots[slot];
+	if (r && (r->handle != handle || r->claimed))
+		r = NULL;
+	if (r)
+		r->claimed = true;
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+static void release(struct requests *t, struct request *r)
+{
+	pthread_mutex_lock(&t->lock);
+	r->claimed = false;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- start ---- */
+
+int request_fence(struct session *s, uint64_t *handle)
+{
+	struct request *r;
+	int rc = request_new(&s->requests, &r);
+
+	if (rc)
+		return rc;
+	rc = s->ops->fence(s, &r->gather.call);
+	if (rc) {
+		request_free(&s->requests, r);
+		return rc;
+	}
+	*handle = r->handle;
+	release(&s->requests, r);
+	return 0;
+}
+
+int request_gather(struct session *s, const void *value, size_t len,
+		   size_t stride, const struct sink *sink, uint64_t *handle)
+{
+	struct request *r;
+	int rc = request_new(&s->requests, &r);
+
+	if (rc)
+		return rc;
+	r->is_gather = true;
+	r->sink = *sink;
+	rc = gather_start(s, value, len, stride, &r->gather);
+	if (rc) {
+		request_free(&s->requests, r);
+		return rc;
+	}
+	*handle = r->handle;
+	release(&s->requests, r);
+	return 0;
+}
+
+/* ---- completion ---- */
+
+void gathered_copy(const struct gathered *r, void *buffer, size_t slot_len,
+		   int *lengths)
+{
+	char *to = buffer;
+
+	for (uint32_t i = 0; i < r->count; i++, to += slot_len) {
+		size_t len;
+		const void *value = gathered_value(r, i, &len);
+		size_t copied = len < slot_len ? len : slot_len;
+
+		if (copied)
+			memcpy(to, value, copied);
+		memset(to + copied, 0, slot_len - copied);
+		if (lengths)
+			lengths[i] = (int)len;
+	}
+}
+
+static int deliver(struct session *s, const struct sink *sink,
+		   struct gathered *result)
+{
+	if (sink->view) {
+		*sink->view = view_new(s, result);
+		return *sink->view ? 0 : -ENOMEM;
+	}
+	gathered_copy(result, sink->buffer, sink->slot_len, sink->lengths);
+	gathered_free(s, result);
+	return 0;
+}
+
+/* The call is done. The request is the caller's to free. */
+static int complete(struct session *s, struct request *r)
+{
+	struct gathered result;
+	int rc;
+
+	if (!r->is_gather) {
+		rc = r->gather.call.error;
+		call_end(&r->gather.call);
+		return rc;
+	}
+	rc = gather_finish(s, &r->gather, &result);
+	return rc ? rc : deliver(s, &r->sink, &result);
+}
+
+int request_wait(struct session *s, uint64_t handle)
+{
+	struct request *r = claim(&s->requests, handle);
+	int rc;
+
+	if (!r)
+		return -EINVAL;
+	call_wait(&r->gather.call);
+	rc = complete(s, r);
+	request_free(&s->requests, r);
+	return rc;
+}
+
+int request_test(struct session *s, uint64_t handle, int *done)
+{
+	struct request *r = claim(&s->requests, handle);
+	int rc;
+
+	if (!r)
+		return -EINVAL;
+	*done = call_test(&r->gather.call);
+	if (!*done) {
+		release(&s->requests, r);
+		return 0;
+	}
+	rc = complete(s, r);
+	request_free(&s->requests, r);
+	return rc;
+}
+
+static void drop(struct session *s, struct request *r)
+{
+	call_wait(&r->gather.call);
+	if (r->is_gather)
+		gather_drop(s, &r->gather);
+	else
+		call_end(&r->gather.call);
+	request_free(&s->requests, r);
+}
+
+/* The handle of a slot, 0 of an empty one; false: there is no such slot. */
+static bool handle_of(struct requests *t, uint32_t slot, uint64_t *handle)
+{
+	bool exists;
+
+	pthread_mutex_lock(&t->lock);
+	exists = slot < t->count;
+	*handle = exists && t->slots[slot] ? t->slots[slot]->handle : 0;
+	pthread_mutex_unlock(&t->lock);
+	return exists;
+}
+
+void requests_complete_all(struct session *s)
+{
+	uint64_t handle;
+
+	for (uint32_t i = 0; handle_of(&s->requests, i, &handle); i++) {
+		struct request *r = claim(&s->requests, handle);
+
+		if (r)
+			drop(s, r);
+	}
+}

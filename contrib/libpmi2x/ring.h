@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ring: who is left and right of this process, and what they gave. */
+#ifndef PMI2X_RING_H
+#define PMI2X_RING_H
+
+#include "wire.h"
+
+/*
+ * Collective. 0 and a place whose values the caller frees; -EMSGSIZE (value is
+ * PMI_VALLEN_MAX or longer) or an error of the wire.
+ */
+int ring_exchange(struct session *s, const char *value, struct ring_place *out);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads and writes PMI_FD: partial writes, signals, passed descriptors. */
+#include "transport.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_CHUNK ((size_t)64 << 10)
+#define PASSED_FDS_MAX 8 /* of one read; all but one are closed */
+
+struct transport {
+	int fd;
+	int passed;      /* descriptor that came with the input, or -1 */
+	struct buf input;
+	pthread_mutex_t send_lock;
+};
+
+static int check_socket(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	return S_ISSOCK(st.st_mode) ? 0 : -ENOTSOCK;
+}
+
+int transport_open(struct transport **out, int fd)
+{
+	struct transport *t;
+	int rc = check_socket(fd);
+
+	if (rc)
+		return rc;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->fd = fd;
+	t->passed = -1;
+	buf_init(&t->input, PMI2_HEADER_LEN + PMI2_BODY_MAX + 2 * READ_CHUNK);
+	pthread_mutex_init(&t->send_lock, NULL);
+	*out = t;
+	return 0;
+}
+
+void transport_close(struct transport *t)
+{
+	if (!t)
+		return;
+	if (t->passed >= 0)
+		close(t->passed);
+	buf_free(&t->input);
+	pthread_mutex_destroy(&t->send_lock);
+	free(t);
+}
+
+/* PMI_FD may have been made non-blocking by who inherited it first. */
+static int await(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	if (poll(&p, 1, -1) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
+}
+
+static int send_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+		int rc = n < 0 ? -errno : 0;
+
+		if (rc == -EAGAIN)
+			rc = await(fd, POLLOUT);
+		if (rc && rc != -EINTR)
+			return rc;
+		if (n > 0) {
+			data += n;
+			len -= n;
+		}
+	}
+	return 0;
+}
+
+int transport_send(struct transport *t, const void *data, size_t len)
+{
+	int rc;
+
+	pthread_mutex_lock(&t->send_lock);
+	rc = send_all(t->fd, data, len);
+	pthread_mutex_unlock(&t->send_lock);
+	return rc;
+}
+
+/* Keep the first descriptor ever received, close all others. */
+static void keep_passed(struct transport *t, struct cmsghdr *c)
+{
+	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	int fds[PASSED_FDS_MAX];
+
+	if (count > PASSED_FDS_MAX)
+		count = PASSED_FDS_MAX;
+	memcpy(fds, CMSG_DATA(c), count * sizeof(int));
+	for (size_t i = 0; i < count; i++) {
+		if (t->passed < 0)
+			t->passed = fds[i];
+		else
+			close(fds[i]);
+	}
+}
+
+static void collect_passed(struct transport *t, struct msghdr *msg)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			keep_passed(t, c);
+}
+
+static long receive(struct transport *t, int flags)
+{
+	union {
+		char bytes[CMSG_SPACE(PASSED_FDS_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { t->input.data + t->input.len, READ_CHUNK };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n = recvmsg(t->fd, &msg, flags | MSG_CMSG_CLOEXEC);
+
+	if (n < 0)
+		return -errno;
+	collect_passed(t, &msg);
+	t->input.len += n;
+	return n ? n : -ECONNRESET;
+}
+
+long transport_fill(struct transport *t, int block)
+{
+	long n = buf_reserve(&t->input, READ_CHUNK);
+
+	if (n)
+		return n;
+	for (;;) {
+		n = receive(t, block ? 0 : MSG_DONTWAIT);
+		if (n == -EAGAIN && !block)
+			return 0;
+		if (n == -EAGAIN)
+			n = await(t->fd, POLLIN);
+		else if (n != -EINTR)
+			return n;
+		if (n && n != -EINTR)
+			return n;
+	}
+}
+
+long transport_frame(struct transport *t, enum pmi_protocol protocol,
+		     char **data)
+{
+	*data = t->input.data;
+	if (t->input.len == 0)
+		return 0;
+	if (protocol == PMI_PROTOCOL_2)
+		return pmi2_frame(t->input.data, t->input.len);
+	return pmi1_frame(t->input.data, t->input.len);
+}
+
+void transport_consume(struct transport *t, size_t len)
+{
+	buf_consume(&t->input, len);
+}
+
+int transport_take_fd(struct transport *t)
+{
+	int fd = t->passed;
+
+	t->passed = -1;
+	return fd;
+}
+
+void transport_shutdown(struct transport *t)
+{
+	shutdown(t->fd, SHUT_RDWR);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PMI_FD as a source of whole messages and a sink of whole messages.
+ *
+ * The descriptor is borrowed: closing the transport leaves it open, so that
+ * another session may start on it. Any thread may send. The input belongs to
+ * one thread at a time (conn.c sees to that).
+ */
+#ifndef PMI2X_TRANSPORT_H
+#define PMI2X_TRANSPORT_H
+
+#include <stddef.h>
+
+#include "libpmi/message.h"
+
+struct transport;
+
+/* 0; -EBADF, -ENOTSOCK (what `fd` is instead of a socket) or -ENOMEM. */
+int transport_open(struct transport **out, int fd);
+/* Frees the transport and descriptors nobody took; `fd` stays open. */
+void transport_close(struct transport *t);
+
+/* Send all bytes, in one piece with respect to other threads. 0 or -errno. */
+int transport_send(struct transport *t, const void *data, size_t len);
+
+/*
+ * Read what is there; with `block`, wait for it. The number of bytes, 0 (nothing
+ * there, only without `block`), -ECONNRESET (the server has hung up) or -errno.
+ */
+long transport_fill(struct transport *t, int block);
+
+/*
+ * The next whole message of the input: its length and where it is, until
+ * transport_consume. 0 when more input is needed; -EPROTO or -EMSGSIZE.
+ */
+long transport_frame(struct transport *t, enum pmi_protocol protocol,
+		     char **data);
+void transport_consume(struct transport *t, size_t len);
+
+/* The descriptor that came with the input (the caller closes it), or -1. */
+int transport_take_fd(struct transport *t);
+
+/* Make a thread that is blocked in transport_fill return. No way back. */
+void transport_shutdown(struct transport *t);
+
+#endif
