@@ -145,7 +145,7 @@ static int put_line(struct buf *b, const char *key, const char *value)
 static int put_indexed(struct buf *b, const char *key, uint32_t i,
 		       const char *value)
 {
-	char name[32];
+	char name[48];
 
 	snprintf(name, sizeof(name), "%s%u", key, i);
 	return put_line(b, name, value);
