@@ -36,7 +36,8 @@ static void thread_ids_come_back(void **state)
 	snprintf(body, sizeof(body), "cmd=job-getid;thrid=%s;", x);
 	assert_string_equal(net_pmi2(n, 0, body),
 			    "cmd=job-getid-response;rc=3;"
-			    "errmsg=a malformed message;");
+			    "errmsg=a message with too many fields or too long "
+			    "a thrid;");
 	net_destroy(n);
 }
 

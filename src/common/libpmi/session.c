@@ -248,6 +248,18 @@ static bool is_allowed(const struct session *ss, const struct request *rq)
 		ss->state == SESSION_FINALIZED);
 }
 
+static const char *decode_text(int error)
+{
+	switch (error) {
+	case -ENOMEM:
+		return "a message for which there is no memory";
+	case -EMSGSIZE:
+		return "a message with too many fields or too long a thrid";
+	default:
+		return "a malformed message";
+	}
+}
+
 static void dispatch(struct session *ss, enum pmi_protocol protocol,
 		     int decoded)
 {
@@ -261,9 +273,7 @@ static void dispatch(struct session *ss, enum pmi_protocol protocol,
 		decoded = -EMSGSIZE;
 	rq.command = find_command(ss, protocol, name);
 	if (decoded)
-		answer_odd(ss, &rq, name,
-			   decoded == -ENOMEM ? "out of memory" :
-						"a malformed message");
+		answer_odd(ss, &rq, name, decode_text(decoded));
 	else if (!rq.command)
 		answer_odd(ss, &rq, name, "an unknown command");
 	else if (!is_allowed(ss, &rq))
