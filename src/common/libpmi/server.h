@@ -103,7 +103,11 @@ const struct tree_place *pmi_server_place(const struct pmi_server *s);
 
 /* ---- ranks ---- */
 
-/* The rank in `slot` has (re)connected. */
+/*
+ * The rank in `slot` is connected. Ignored for a slot that is connected already;
+ * for one that is gone the connection is closed (a rank that is gone for a
+ * collective stays gone).
+ */
 void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
 /* Bytes from it. Never fails: what is wrong is answered to the rank. */
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
@@ -115,7 +119,8 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
 /*
  * The process has ended, whoever may still hold its PMI_FD. The host has fed all
- * its input before.
+ * its input before. Calls client_close unless client_eof came first or the
+ * connection was closed. Both are idempotent, in either order.
  */
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot);
 
