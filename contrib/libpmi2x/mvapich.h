@@ -22,11 +22,11 @@ struct mvapich_op {
 	bool pending;
 	uint64_t handle;
 	struct pmix_view *view; /* of the gathers */
+	void *copy; /* of a shared one that had to be laid out here, or NULL */
 };
 
 struct mvapich {
 	struct mvapich_op ops[MVAPICH_KINDS];
-	void *copy; /* a shared result that had to be laid out here, or NULL */
 };
 
 void mvapich_init(struct mvapich *m);

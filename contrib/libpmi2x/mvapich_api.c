@@ -26,9 +26,9 @@ void mvapich_destroy(struct mvapich *m)
 {
 	for (int i = 0; i < MVAPICH_KINDS; i++) {
 		view_free(NULL, m->ops[i].view);
+		free(m->ops[i].copy);
 		pthread_mutex_destroy(&m->ops[i].lock);
 	}
-	free(m->copy);
 }
 
 /* ---- barrier and fence ---- */
@@ -100,7 +100,7 @@ int PMI2_KVS_Wait(void)
 
 /* ---- gathers ---- */
 
-/* The view of the operation before this one is given back here. */
+/* What the operation before this one left is given back here. */
 static int start_gather(struct session *s, struct mvapich_op *op,
 			const char *value, size_t stride)
 {
@@ -112,6 +112,8 @@ static int start_gather(struct session *s, struct mvapich_op *op,
 	if (op->view)
 		view_free(s, op->view);
 	op->view = NULL;
+	free(op->copy);
+	op->copy = NULL;
 	rc = request_gather(s, value, strlen(value), stride, &sink,
 			    &op->handle);
 	op->pending = !rc;
@@ -171,18 +173,18 @@ static int copy_view(struct session *s, struct mvapich_op *op, void *to)
 static int share_view(struct session *s, struct mvapich_op *op, void *to)
 {
 	const struct gathered *r = &op->view->result;
-	void *copy;
 
 	if (r->stride == STRIDE) {
 		*(void **)to = (void *)r->bytes;
 		return 0;
 	}
-	copy = realloc(s->mvapich.copy, (size_t)r->count * STRIDE);
-	if (!copy)
-		return -ENOMEM;
-	s->mvapich.copy = copy;
-	gathered_copy(r, copy, STRIDE, NULL);
-	*(void **)to = copy;
+	if (!op->copy) {
+		op->copy = malloc((size_t)r->count * STRIDE);
+		if (!op->copy)
+			return -ENOMEM;
+		gathered_copy(r, op->copy, STRIDE, NULL);
+	}
+	*(void **)to = op->copy;
 	return 0;
 }
 

@@ -1,15 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Tests of libpmi2x. libclient.la has its own copies of what it needs; the
-# server in the test needs the writing half of libshm as well.
+# server in the tests needs the writing half of libshm as well.
 CLIENT_TEST_LIBS = contrib/libpmi2x/libclient.la libshm.la libutil.la \
 	$(CMOCKA_LIBS)
 CLIENT_TEST_SERVER = testsuite/unit/client-server.c \
 	testsuite/unit/client-server.h
+CLIENT_TEST_CFLAGS = $(AM_CFLAGS) -pthread
 
-unit_tests += testsuite/unit/client-test
+unit_tests += testsuite/unit/client-test \
+	testsuite/unit/client-extension-test \
+	testsuite/unit/client-failure-test \
+	testsuite/unit/client-text-test \
+	testsuite/unit/client-thread-test
 
 testsuite_unit_client_test_SOURCES = testsuite/unit/client-test.c \
 	$(CLIENT_TEST_SERVER)
 testsuite_unit_client_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_client_test_CFLAGS = $(AM_CFLAGS) -pthread
+testsuite_unit_client_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
 testsuite_unit_client_test_LDADD = $(CLIENT_TEST_LIBS)
+
+testsuite_unit_client_extension_test_SOURCES = \
+	testsuite/unit/client-extension-test.c $(CLIENT_TEST_SERVER)
+testsuite_unit_client_extension_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_client_extension_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_client_extension_test_LDADD = $(CLIENT_TEST_LIBS)
+
+testsuite_unit_client_failure_test_SOURCES = \
+	testsuite/unit/client-failure-test.c $(CLIENT_TEST_SERVER)
+testsuite_unit_client_failure_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_client_failure_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_client_failure_test_LDADD = $(CLIENT_TEST_LIBS)
+
+testsuite_unit_client_text_test_SOURCES = testsuite/unit/client-text-test.c
+testsuite_unit_client_text_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_client_text_test_LDADD = $(CLIENT_TEST_LIBS)
+
+testsuite_unit_client_thread_test_SOURCES = \
+	testsuite/unit/client-thread-test.c $(CLIENT_TEST_SERVER)
+testsuite_unit_client_thread_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_client_thread_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_client_thread_test_LDADD = $(CLIENT_TEST_LIBS)
