@@ -170,9 +170,9 @@ int launch_env_write(const struct launch_env *l, char ***env)
 	env_array_overwrite_fmt(env, PORT_NAME, "%u", l->srun_port);
 	env_array_overwrite_fmt(env, UNIVERSE_NAME, "%u", l->universe_size);
 	env_array_overwrite(env, JOBID_NAME, l->jobid);
-	if (l->spawner_jobid)
-		env_array_overwrite(env, LAUNCH_SPAWNER_JOBID,
-				    l->spawner_jobid);
+	/* Empty says that what else there may be of a spawn is not ours. */
+	env_array_overwrite(env, LAUNCH_SPAWNER_JOBID,
+			    l->spawner_jobid ? l->spawner_jobid : "");
 	rc = write_apps(l, env);
 	if (!rc)
 		rc = write_preput(l, env);
@@ -183,13 +183,15 @@ int launch_env_write(const struct launch_env *l, char ***env)
 
 int launch_env_take(struct launch_env *l, char ***env, const char **what)
 {
+	const char *spawner = getenvp(*env, LAUNCH_SPAWNER_JOBID);
+	bool spawned = spawner && spawner[0];
 	int rc = 0;
 
 	memset(l, 0, sizeof(*l));
 	for (size_t i = 0; i < VARIABLES; i++) {
 		const char *text = getenvp(*env, variables[i].name);
 
-		if (text && !rc) {
+		if (text && !rc && (spawned || !variables[i].inherited)) {
 			rc = variables[i].read(l, text);
 			*what = variables[i].name;
 		}
@@ -208,6 +210,8 @@ int launch_env_inherit(struct launch_env *l, const char **what)
 {
 	int rc = 0;
 
+	if (!getenv(LAUNCH_SPAWN_FD))
+		return 0;
 	for (size_t i = 0; !rc && i < VARIABLES; i++) {
 		const char *text = getenv(variables[i].name);
 

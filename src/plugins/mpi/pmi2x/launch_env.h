@@ -42,7 +42,8 @@ int launch_env_take(struct launch_env *l, char ***env, const char **what);
 
 /*
  * srun's half of the same for a spawned step: what its parent put into the
- * environment of this process. Errors as above; not being spawned is none.
+ * environment of this process. Errors as above. Without LAUNCH_SPAWN_FD it was
+ * not spawned, and the variables are left from elsewhere: nothing is read.
  */
 int launch_env_inherit(struct launch_env *l, const char **what);
 

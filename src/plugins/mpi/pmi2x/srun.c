@@ -101,9 +101,9 @@ static void host_abort(void *arg, uint32_t rank, int code, const char *text)
 
 	if (s->aborted)
 		return;
-	log_error(&slurm_log, "rank %u on node %s called abort: %s (exit code %d)",
-		  rank, node ? node : "?", text && text[0] ? text : "no message",
-		  code);
+	log_error(&slurm_log, "rank %u on node %s called abort%s%s (exit code %d)",
+		  rank, node ? node : "?", text && text[0] ? ": " : "",
+		  text && text[0] ? text : "", code);
 	/* An exit code of 0 would hide that the step was aborted. */
 	s->exit_code = code & EXIT_CODE_MASK ? code & EXIT_CODE_MASK : 1;
 	s->aborted = !pthread_create(&s->killer, NULL, kill_step, s);

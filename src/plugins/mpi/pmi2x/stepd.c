@@ -167,7 +167,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->tell_uid = step->uid;
 }
 
-static int start_agent(struct stepd *s, const struct conf *conf,
+static void start_agent(struct stepd *s, const struct conf *conf,
 		       const stepd_step_rec_t *step)
 {
 	struct agent_host host = {
@@ -182,12 +182,14 @@ static int start_agent(struct stepd *s, const struct conf *conf,
 	describe_agent(&options, s, conf, step);
 	rc = agent_start(&s->agent, &s->step, &options, &host, &slurm_log);
 	secret_forget(&options.secret);
-	if (rc) {
+	if (rc)
 		s->agent = NULL;
-		fail(s, "the agent of node %s cannot start (%s): see slurmd's log there; Pmi2xPorts in mpi.conf names the ports it may use",
+	if (rc == -EADDRINUSE)
+		fail(s, "node %s has no free port from %u to %u: widen Pmi2xPorts in mpi.conf",
+		     step->node_name, options.port_first, options.port_last);
+	else if (rc)
+		fail(s, "the agent of node %s cannot start (%s): see slurmd's log there",
 		     step->node_name, strerror(-rc));
-	}
-	return rc;
 }
 
 /* All steps from Slurm's record to the running agent; failures are kept. */
@@ -280,6 +282,8 @@ void stepd_stop(struct stepd *s)
 		agent_stop(s->agent);
 	else if (s->tell.fd >= 0)
 		close(s->tell.fd);
+	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
+		host_kill_step(s, s->failure);
 	tell_socket_close(&s->tell);
 	free(s->mapping);
 	free(s->reserved_ports);
