@@ -243,6 +243,23 @@ static void requests_pass_after_the_parent_has_left(void **state)
 	srun_stop(&s);
 }
 
+/* What was kept for a parent that never came goes to srun directly. */
+static void requests_pass_without_the_parent(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 3);
+	c.options.connect_ms = 200;
+	srun_start(&s, &c);
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_say(&c, 1, "cmd=lookup_name service=y");
+	rank_expect(&c, 1, "port-y");
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
 /* The parent waits for the reply as long as it may; then the asker is told. */
 static void a_request_under_way_fails_with_its_carrier(void **state)
 {
@@ -289,6 +306,7 @@ int main(void)
 		cmocka_unit_test(replies_find_their_way_through_the_tree),
 		cmocka_unit_test(many_aborts_become_one),
 		cmocka_unit_test(requests_pass_after_the_parent_has_left),
+		cmocka_unit_test(requests_pass_without_the_parent),
 		cmocka_unit_test(a_request_under_way_fails_with_its_carrier),
 		cmocka_unit_test(
 			without_srun_requests_fail_and_an_abort_ends_the_step),
