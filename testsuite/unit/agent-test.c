@@ -2,8 +2,10 @@
 /* Agents: links in any order of events, ends of ranks and nodes, draining. */
 #include "unit.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "libio/link.h"
 #include "libio/listener.h"
 
 static void barrier(struct cluster *c)
@@ -180,6 +183,153 @@ static void mixed_builds_are_refused_by_name(void **state)
 			       " install one version on all nodes");
 	cluster_expect_log(&c, "node n0 runs pmi2x 0.1, node n2 runs pmi2x 0.2:");
 	cluster_close(&c);
+}
+
+/* ---- hostile connections ---- */
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in in = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	return fd;
+}
+
+/* More silent connections than an agent keeps; each is dropped in the end. */
+static void strangers_who_connect_do_no_harm(void **state)
+{
+	struct timeval patience = { .tv_sec = 60 };
+	struct cluster c;
+	char got[10];
+	int fds[300];
+
+	cluster_open(&c, 3);
+	c.options.handshake_ms = 300;
+	cluster_start_all(&c);
+	for (int i = 0; i < 300; i++) {
+		fds[i] = connect_to(cluster_port(&c, 0));
+		if (i % 3 == 0)
+			assert_true(send(fds[i], "GET / HTTP/1.0\r\n\r\n", 18,
+					 MSG_NOSIGNAL) == 18);
+	}
+	init_all(&c);
+	barrier(&c);
+	for (int i = 0; i < 300; i++) {
+		setsockopt(fds[i], SOL_SOCKET, SO_RCVTIMEO, &patience,
+			   sizeof(patience));
+		assert_true(recv(fds[i], got, sizeof(got), 0) == 0 ||
+			    errno == ECONNRESET);
+		close(fds[i]);
+	}
+	cluster_close(&c);
+}
+
+/* A peer that has the step's secret, but not its manners. */
+struct peer {
+	uv_loop_t loop;
+	struct link *link;
+	const void *body;
+	size_t len;
+	enum frame_type type;
+	bool as_child; /* waits to be chosen, takes, then misbehaves */
+	bool ended;
+};
+
+static void misbehave(struct peer *p)
+{
+	link_send_bytes(p->link, p->type, p->body, p->len);
+}
+
+static void peer_proved(void *arg, struct link *l)
+{
+	struct peer *p = arg;
+
+	if (!p->as_child)
+		misbehave(p);
+}
+
+static int peer_frame(void *arg, struct link *l, enum frame_type type,
+		      struct payload *body)
+{
+	struct peer *p = arg;
+
+	if (p->as_child && type == FRAME_CHOSEN) {
+		link_send(l, FRAME_TAKEN, NULL);
+		misbehave(p);
+	}
+	return 0;
+}
+
+static void peer_end(void *arg, struct link *l, int error)
+{
+	struct peer *p = arg;
+
+	p->ended = true;
+	link_close(l);
+}
+
+/* Connects as node 1 to node 0; returns when node 0 has closed the link. */
+static void be_refused(struct cluster *c, struct peer *p)
+{
+	static const struct link_ops ops = {
+		.proved = peer_proved,
+		.frame = peer_frame,
+		.end = peer_end,
+	};
+	static const struct link_options options = { .handshake_ms = 60000 };
+	struct handshake_self self = {
+		.secret = c->secret,
+		.jobid = "7.0",
+		.build = "0.1",
+		.position = 1,
+	};
+	struct sockaddr_storage to = { 0 };
+	struct sockaddr_in *in = (struct sockaddr_in *)&to;
+
+	in->sin_family = AF_INET;
+	in->sin_port = htons(cluster_port(c, 0));
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(uv_loop_init(&p->loop), 0);
+	assert_int_equal(link_connect(&p->link, &p->loop, &self, 0, &to,
+				      &options, &ops, p), 0);
+	uv_run(&p->loop, UV_RUN_DEFAULT);
+	assert_true(p->ended);
+	assert_int_equal(uv_loop_close(&p->loop), 0);
+}
+
+static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
+{
+	static const unsigned char junk[64] = { 0xff, 0xff, 0xff, 0xff };
+	static const struct peer peers[] = {
+		{ .type = FRAME_CHOSEN },
+		{ .type = FRAME_TAKEN, .as_child = true },
+		{ .type = FRAME_COLLECTIVE, .body = junk, .len = 64 },
+		{ .type = FRAME_COLLECTIVE, .body = junk, .len = 64,
+		  .as_child = true },
+		{ .type = FRAME_COLLECTIVE, .as_child = true },
+		{ .type = FRAME_CONTROL_UP, .body = junk, .len = 64,
+		  .as_child = true },
+		{ .type = FRAME_CONTROL_DOWN, .body = junk, .len = 64,
+		  .as_child = true },
+		{ .type = FRAME_GOODBYE, .body = junk, .len = 3,
+		  .as_child = true },
+		{ .type = FRAME_TYPES, .as_child = true },
+	};
+
+	for (size_t i = 0; i < sizeof(peers) / sizeof(*peers); i++) {
+		struct peer p = peers[i];
+		struct cluster c;
+
+		cluster_open(&c, 3);
+		cluster_start(&c, 0);
+		be_refused(&c, &p);
+		cluster_close(&c);
+	}
 }
 
 /* ---- ends of ranks ---- */
@@ -384,6 +534,8 @@ int main(void)
 		cmocka_unit_test(what_is_told_is_enough),
 		cmocka_unit_test(a_parent_that_never_comes_is_named),
 		cmocka_unit_test(mixed_builds_are_refused_by_name),
+		cmocka_unit_test(strangers_who_connect_do_no_harm),
+		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
 		cmocka_unit_test(a_dead_rank_fails_the_others),
 		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
 		cmocka_unit_test(a_slot_is_registered_once),

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -53,10 +52,13 @@ void thread_keep_code(void)
 		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
+/* RUNNING -> DONE (its owner frees it) or LEFT (its thread does). */
+enum helper_state { HELPER_RUNNING, HELPER_DONE, HELPER_LEFT };
+
 struct helper {
 	struct helper *next;
 	pthread_t thread;
-	atomic_bool done; /* the last thing its thread writes */
+	atomic_int state;
 	void (*fn)(void *arg);
 	void (*release)(void *arg);
 	void *arg;
@@ -79,7 +81,8 @@ static void *helper_main(void *arg)
 
 	one->fn(one->arg);
 	one->release(one->arg);
-	atomic_store(&one->done, true);
+	if (atomic_exchange(&one->state, HELPER_DONE) == HELPER_LEFT)
+		free(one);
 	return NULL;
 }
 
@@ -88,7 +91,7 @@ static void reap_done(struct helpers *h)
 	struct helper **at = &h->first, *one;
 
 	while ((one = *at)) {
-		if (!atomic_load(&one->done)) {
+		if (atomic_load(&one->state) != HELPER_DONE) {
 			at = &one->next;
 			continue;
 		}
@@ -125,9 +128,23 @@ int helpers_run(struct helpers *h, void (*fn)(void *arg),
 	return 0;
 }
 
-static int join_until(pthread_t thread, const struct timespec *until)
+/* 0: it has ended and is freed; -EBUSY: it goes on by itself. */
+static int join_or_leave(struct helper *one, const struct timespec *until)
 {
-	return pthread_timedjoin_np(thread, NULL, until);
+	pthread_t thread = one->thread;
+
+	if (pthread_timedjoin_np(thread, NULL, until) == 0) {
+		free(one);
+		return 0;
+	}
+	thread_keep_code(); /* before it may find itself left alone */
+	if (atomic_exchange(&one->state, HELPER_LEFT) == HELPER_DONE) {
+		pthread_join(thread, NULL);
+		free(one);
+		return 0;
+	}
+	pthread_detach(thread);
+	return -EBUSY;
 }
 
 int helpers_destroy(struct helpers *h, uint32_t wait_ms)
@@ -138,13 +155,8 @@ int helpers_destroy(struct helpers *h, uint32_t wait_ms)
 
 	while (h && (one = h->first)) {
 		h->first = one->next;
-		if (join_until(one->thread, &until) == 0) {
-			free(one);
-			continue;
-		}
-		thread_keep_code();
-		pthread_detach(one->thread); /* it still uses `one` */
-		rc = -EBUSY;
+		if (join_or_leave(one, &until))
+			rc = -EBUSY;
 	}
 	free(h);
 	return rc;
