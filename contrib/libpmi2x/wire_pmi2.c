@@ -115,13 +115,15 @@ static int pmi2_lookup(struct session *s, const char *name, struct value *port)
 	return wire_take(&call, rc, key, port);
 }
 
+/* Slurm's stock plugin does not tell the size: there it is the job's. */
 static int take_ring(struct session *s, struct call *call,
 		     struct ring_place *out)
 {
 	int rc = pmi_message_int(&call->reply, "ring-count", &out->rank);
 
-	out->size = s->size;
-	if (rc || out->rank < 0 || out->rank >= s->size)
+	if (pmi_message_int(&call->reply, "ring-size", &out->size))
+		out->size = s->size;
+	if (rc || out->rank < 0 || out->rank >= out->size)
 		return -EPROTO;
 	rc = wire_field(call, "ring-left", &out->left);
 	return rc ? rc : wire_field(call, "ring-right", &out->right);

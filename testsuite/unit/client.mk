@@ -40,3 +40,9 @@ testsuite_unit_client_thread_test_SOURCES = \
 testsuite_unit_client_thread_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_thread_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
 testsuite_unit_client_thread_test_LDADD = $(CLIENT_TEST_LIBS)
+
+unit_tests += testsuite/unit/client-engine-test
+testsuite_unit_client_engine_test_SOURCES = testsuite/unit/client-engine-test.c
+testsuite_unit_client_engine_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_client_engine_test_LDADD = contrib/libpmi2x/libpmi2x.la \
+	libpmi.la libshm.la libcoll.la libutil.la $(CMOCKA_LIBS)
