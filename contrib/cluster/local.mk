@@ -12,7 +12,10 @@ dist_cluster_DATA = \
 	contrib/cluster/pmi2x_cluster/supervisor.py
 dist_man_MANS += contrib/cluster/pmi2x-cluster.1
 
-install-exec-hook:
+install-exec-hook: install-cluster-program
+
+.PHONY: install-cluster-program
+install-cluster-program:
 	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
 		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/cluster"|' \
 		"$(srcdir)/contrib/cluster/pmi2x-cluster" \
