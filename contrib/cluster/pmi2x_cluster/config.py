@@ -11,6 +11,19 @@ from .machine import ClusterError
 from .state import write_file
 
 
+def plugin_path(added, stock):
+    """The value of PluginDir; Slurm takes quotes, and so white space."""
+    dirs = [os.path.abspath(name) for name in added]
+    for name in dirs:
+        if not os.path.isdir(name):
+            raise ClusterError(f"--plugindir: {name} is not a directory")
+        if re.search(r'[:"\n]', name):
+            raise ClusterError(f"--plugindir: Slurm cannot have '{name}'")
+    if not stock:
+        raise ClusterError("srun does not say where Slurm's own plugins are")
+    return '"%s"' % ":".join(dirs + [stock])
+
+
 def global_options(options, state):
     path, first = state["dir"], state["first_port"]
     host = socket.gethostname().split(".")[0]
@@ -47,9 +60,7 @@ def global_options(options, state):
         "KillWait": 5,
     }
     if options.plugindir:
-        dirs = [os.path.abspath(d) for d in options.plugindir]
-        dirs.append(state["plugin_dir"])
-        conf["PluginDir"] = '"%s"' % ":".join(filter(None, dirs))
+        conf["PluginDir"] = plugin_path(options.plugindir, state["plugin_dir"])
     return conf
 
 
