@@ -1,1 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
+	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
+	testsuite/run testsuite/count

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options, the one cluster of the session, and the programs the tests run."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import Cluster
+
+HERE = pathlib.Path(__file__).parent
+NODES = 16
+# The wheels' MPICH opens ports over TCP; Debian's, built on UCX, cannot.
+OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", help="what contrib/build-tree made", type=pathlib.Path)
+    parser.addoption("--kind", help="the MPI plugin to test", default="pmi2x")
+
+
+@pytest.fixture(scope="session")
+def build(request):
+    path = request.config.getoption("--build")
+    if not path:
+        pytest.exit("--build DIR is missing: see testsuite/run --help", 2)
+    return path.absolute()
+
+
+@pytest.fixture(scope="session")
+def prefix(build):
+    return build / "inst"
+
+
+@pytest.fixture(scope="session")
+def kind(request):
+    return request.config.getoption("--kind")
+
+
+@pytest.fixture(scope="session")
+def scratch():
+    """A directory that Slurm can name, and that every user can read."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="pmi2x-test-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def session_cluster(prefix, scratch, kind):
+    cluster = Cluster(prefix, scratch / "cluster", kind, NODES)
+    cluster.up()
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture
+def cluster(session_cluster):
+    """The cluster; fails a test that leaves something behind."""
+    session_cluster.wait_until_clean()
+    yield session_cluster
+    left = session_cluster.wait_until_clean()
+    if left:
+        session_cluster.cancel_all()
+        session_cluster.wait_until_clean()
+    assert not left, f"left behind: {left}"
+
+
+@pytest.fixture
+def srun(cluster):
+    return cluster.srun
+
+
+@pytest.fixture(scope="session")
+def compile_program(scratch):
+    """Compile one of the programs once; skip when the compiler is missing."""
+    made = {}
+
+    def compile_one(source, compiler, *flags):
+        name = pathlib.Path(source).stem
+        key = (source, str(compiler), flags)
+        if key not in made:
+            if not shutil.which(str(compiler)):
+                pytest.skip(f"{compiler} is not there")
+            made[key] = scratch / f"{name}-{len(made)}"
+            subprocess.run(
+                [compiler, "-O1", "-Wall", "-o", made[key], HERE / source, *flags],
+                check=True,
+            )
+        return made[key]
+
+    return compile_one
+
+
+@pytest.fixture(scope="session")
+def hello(compile_program):
+    """MPI_Init, collectives over all ranks, MPI_Finalize; Debian's MPICH."""
+    source = HERE.parents[1] / "contrib" / "cluster" / "mpi-hello.c"
+    return compile_program(source, "mpicc")
+
+
+@pytest.fixture(scope="session")
+def raw():
+    """Command line of a client that speaks PMI without a library."""
+
+    def command(name, *argv):
+        return ["/usr/bin/python3", "-SE", HERE / "programs" / f"{name}.py", *argv]
+
+    return command
+
+
+def wheel(build, name):
+    path = build / name
+    if not (path / "ready").exists():
+        pytest.skip(f"no {name}: PyPI could not be reached")
+    return path
+
+
+@pytest.fixture(scope="session")
+def mpich_wheel(build):
+    return wheel(build, "venv-mpich")
+
+
+@pytest.fixture(scope="session")
+def impi_wheel(build):
+    return wheel(build, "venv-impi")
+
+
+@pytest.fixture(scope="session")
+def ofi_program(mpich_wheel, compile_program):
+    """Compile with the wheel's MPICH; returns the program."""
+
+    def compile_one(source):
+        lib = mpich_wheel / "lib"
+        return compile_program(
+            source, mpich_wheel / "bin" / "mpicc", f"-Wl,-rpath,{lib}"
+        )
+
+    return compile_one
+
+
+@pytest.fixture(scope="session")
+def ofi():
+    return dict(OFI)
+
+
+@pytest.fixture(scope="session")
+def dropin(prefix):
+    """The directory of the drop-in libpmi2.so.0 and libpmi.so.0."""
+    path = prefix / "lib" / "pmi2x"
+    if not (path / "libpmi2.so.0").exists():
+        pytest.skip("the drop-in libraries are not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def probe(prefix):
+    path = prefix / "bin" / "pmi2x-probe"
+    if not os.access(path, os.X_OK):
+        pytest.skip("pmi2x-probe is not installed")
+    return path

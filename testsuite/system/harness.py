@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A private Slurm under test, and what a step may leave behind: nothing."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+DAEMONS = {"munged", "slurmctld", "slurmd", "slurmscriptd"}
+START_S = 120
+STEP_S = 60  # how long a step may take unless its test says otherwise
+LEAVE_S = 20  # how long processes may take to leave once srun has ended
+
+
+class Result:
+    """What a command printed, and how it ended."""
+
+    def __init__(self, argv, code, stdout, stderr, seconds):
+        self.argv = argv
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
+        self.seconds = seconds
+
+    def __str__(self):
+        return (
+            f"{' '.join(map(str, self.argv))}\nexit code {self.code} after "
+            f"{self.seconds:.1f} s\n--- stdout\n{self.stdout}"
+            f"--- stderr\n{self.stderr}"
+        )
+
+    @property
+    def lines(self):
+        return self.stdout.splitlines()
+
+    def ok(self):
+        assert self.code == 0, str(self)
+        return self
+
+    def failed(self):
+        assert self.code != 0, str(self)
+        return self
+
+    def says(self, text):
+        """Whether stderr has the text; case does not matter."""
+        assert text.lower() in self.stderr.lower(), f"no '{text}' in\n{self}"
+        return self
+
+
+def run(argv, timeout=STEP_S, env=None, stdin=None, cwd=None):
+    """Run a command; one that does not end is killed and fails the test."""
+    begin = time.monotonic()
+    child = subprocess.Popen(
+        list(map(str, argv)),
+        stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        start_new_session=True,
+    )
+    hung = False
+    try:
+        out, err = child.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        hung = True
+        os.killpg(child.pid, signal.SIGKILL)
+        out, err = child.communicate()
+    result = Result(
+        argv, child.returncode, out, err, time.monotonic() - begin
+    )
+    if hung:
+        pytest.fail(f"HUNG for {timeout} s: {result}")
+    return result
+
+
+def process_table():
+    """{pid: (parent, name)} of all that is alive."""
+    table = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            text = (entry / "stat").read_text()
+        except OSError:
+            continue
+        name = text[text.index("(") + 1 : text.rindex(")")]
+        state, parent = text[text.rindex(")") + 2 :].split()[:2]
+        if state != "Z":
+            table[int(entry.name)] = int(parent), name
+    return table
+
+
+def command_line(pid):
+    try:
+        raw = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return raw.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+class Cluster:
+    """One pmi2x-cluster, with the plugin of one installation."""
+
+    def __init__(self, prefix, directory, kind, nodes, options=()):
+        self.prefix = prefix
+        self.dir = pathlib.Path(directory)
+        self.kind = kind
+        self.nodes = nodes
+        self.program = prefix / "bin" / "pmi2x-cluster"
+        self.options = list(options)
+        plugins = prefix / "lib" / "slurm"
+        if plugins.is_dir():
+            self.options += ["--plugindir", plugins]
+
+    def up(self):
+        run(
+            [self.program, "up", "--dir", self.dir, "-N", self.nodes]
+            + ["--until-exit", os.getpid()]
+            + self.options,
+            timeout=START_S,
+        ).ok()
+        self.state = json.loads((self.dir / "cluster.json").read_text())
+
+    def down(self):
+        run([self.program, "down", "--dir", self.dir], timeout=START_S).ok()
+
+    def run(self, *argv, **options):
+        command = [self.program, "run", "--dir", self.dir, "--", *argv]
+        return run(command, **options)
+
+    def srun(self, *argv, mpi=None, **options):
+        return self.run("srun", f"--mpi={mpi or self.kind}", *argv, **options)
+
+    def strays(self):
+        """Processes of steps: below the guard, and none of the daemons."""
+        table = process_table()
+        below = {self.state["guard"]}
+        while True:
+            more = {p for p, (parent, _) in table.items() if parent in below}
+            if more <= below:
+                break
+            below |= more
+        return [
+            f"{pid} {command_line(pid) or table[pid][1]}"
+            for pid in below & table.keys()
+            if table[pid][1] not in DAEMONS
+            and "pmi2x-cluster" not in command_line(pid)
+        ]
+
+    def sockets(self):
+        """Files that a plugin made in the spool directories of the nodes."""
+        return [
+            str(path)
+            for path in self.dir.glob("spool/*/*")
+            if "pmi" in path.name
+        ]
+
+    def held_memory(self):
+        """Shared memory of steps that a daemon still holds."""
+        table = process_table()
+        held = []
+        for pid, (_, name) in table.items():
+            if name != "slurmd" or str(self.dir) not in self.log_of(pid):
+                continue
+            for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                try:
+                    target = os.readlink(fd)
+                except OSError:
+                    continue
+                if "memfd" in target:
+                    held.append(f"{pid} {target}")
+        return held
+
+    @staticmethod
+    def log_of(pid):
+        try:
+            return os.readlink(f"/proc/{pid}/fd/1")
+        except OSError:
+            return ""
+
+    def busy_nodes(self):
+        result = self.run("sinfo", "-h", "-N", "-o", "%N %T")
+        return [line for line in result.lines if not line.endswith(" idle")]
+
+    def leftovers(self):
+        return (
+            self.strays()
+            or self.sockets()
+            or self.held_memory()
+            or self.busy_nodes()
+        )
+
+    def wait_until_clean(self):
+        deadline = time.monotonic() + LEAVE_S
+        while left := self.leftovers():
+            if time.monotonic() > deadline:
+                return left
+            time.sleep(0.1)
+        return []
+
+    def cancel_all(self):
+        self.run("scancel", "--partition=all", "--signal=KILL")
+        self.run("scancel", "--partition=all")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways in which Slurm starts steps."""
+
+import os
+import subprocess
+import time
+
+
+def test_label(srun, hello):
+    result = srun("-N2", "-n4", "--label", hello).ok()
+    assert result.lines[0].startswith("0: size 4 ")
+
+
+def test_multi_prog(srun, raw, tmp_path):
+    """Ranks of one step run different programs and meet in one fence."""
+    one, two = (" ".join(map(str, raw("exchange", v))) for v in "12")
+    conf = tmp_path / "multi.conf"
+    conf.write_text(f"0-2 {one}\n3,5 {two}\n4 {one}\n* {two}\n")
+    result = srun("-N3", "-n8", "--multi-prog", conf).ok()
+    assert result.lines.count("exchanged 8") == 8
+
+
+def test_kill_on_bad_exit(srun, raw):
+    """With -K the step ends when one rank fails; the others wait in a fence."""
+    result = srun("-N4", "-n8", "-K", *raw("leave", "1", "exit", "3")).failed()
+    assert result.seconds < 30, result
+
+
+def test_salloc(cluster, hello):
+    step = f"srun --mpi={cluster.kind} -N4 -n8 {hello}"
+    result = cluster.run("salloc", "-N4", "sh", "-c", f"{step}; {step}").ok()
+    assert len([l for l in result.lines if l.startswith("size 8 ")]) == 2
+
+
+def test_sbatch(cluster, hello, scratch):
+    script = scratch / "job.sh"
+    script.write_text(f"#!/bin/sh\nsrun --mpi={cluster.kind} -n6 {hello}\n")
+    output = scratch / "job.out"
+    cluster.run(
+        "sbatch", "--wait", "-N3", f"--output={output}", f"--chdir={scratch}", script
+    ).ok()
+    assert output.read_text().startswith("size 6 ")
+
+
+def test_het_step_of_het_job(srun, hello):
+    result = srun("-n2", hello, ":", "-n3", hello).ok()
+    assert result.lines[0].startswith("size 5 "), result
+
+
+def test_het_step_on_swapped_nodes(srun, hello):
+    """The second component's node comes first in the node list."""
+    result = srun("-w", "n3", "-n2", hello, ":", "-w", "n1", "-n3", hello).ok()
+    assert result.lines[0].startswith("size 5 "), result
+
+
+def test_het_step_in_one_allocation(cluster, hello):
+    step = (
+        f"srun --mpi={cluster.kind} --overlap -N1 -n2 {hello} "
+        f": -N1 -n3 {hello}"
+    )
+    result = cluster.run("salloc", "-N2", "sh", "-c", step).ok()
+    assert result.lines[0].startswith("size 5 "), result
+
+
+def test_several_steps_at_once(cluster, raw):
+    """Steps of one job on the same nodes do not meet each other."""
+    exchange = " ".join(map(str, raw("exchange", "1")))
+    step = f"srun --mpi={cluster.kind} --overlap -N4 -n8 {exchange} & "
+    result = cluster.run("salloc", "-N4", "sh", "-c", step * 5 + "wait").ok()
+    assert result.lines.count("exchanged 8") == 40
+
+
+def test_jobs_at_once(cluster, raw):
+    """Jobs that share nodes do not meet each other either."""
+    command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+    command += [f"--mpi={cluster.kind}", "-N4", "-n8", *raw("exchange", "2")]
+    jobs = [
+        subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for job in jobs:
+        output, _ = job.communicate(timeout=60)
+        assert job.returncode == 0, output
+        assert output.count("exchanged 8") == 8, output
+
+
+def test_overlap_in_steps_that_wait(cluster, raw):
+    """A step that waits in a fence does not hold up another one."""
+    late = " ".join(map(str, raw("late", "1", "4")))
+    exchange = " ".join(map(str, raw("exchange", "1")))
+    srun = f"srun --mpi={cluster.kind} --overlap -N2 -n4"
+    script = f"{srun} {late} & sleep 1; {srun} {exchange}; echo second; wait"
+    result = cluster.run("salloc", "-N2", "sh", "-c", script).ok()
+    assert result.lines.index("second") < result.lines.index("late")
+
+
+def test_environment(srun):
+    """A rank finds what PMI clients look for, and no secret of the plugin."""
+    result = srun("-n2", "env").ok()
+    names = {line.partition("=")[0] for line in result.lines}
+    assert {"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_JOBID"} <= names
+    assert not [name for name in names if "SECRET" in name.upper()]
+
+
+def test_export_none(srun, hello):
+    result = srun("--export=NONE", "-N2", "-n4", hello).ok()
+    assert result.lines[0].startswith("size 4 ")
+
+
+def test_program_without_pmi(srun):
+    assert srun("-N16", "-n32", "true").ok().seconds < 30
+
+
+def test_suspended_step_goes_on(cluster, raw):
+    """A suspended step is neither reported nor broken."""
+    name = f"suspend-{os.getpid()}"
+    command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+    command += [f"--mpi={cluster.kind}", "-J", name, "-N2", "-n4"]
+    job = subprocess.Popen(
+        list(map(str, command + raw("late", "2", "3"))),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(1)
+    found = cluster.run("squeue", "-h", "-o", "%i", "-n", name).lines
+    cluster.run("scontrol", "suspend", *found).ok()
+    time.sleep(3)
+    cluster.run("scontrol", "resume", *found).ok()
+    output, _ = job.communicate(timeout=60)
+    assert job.returncode == 0
+    assert output.splitlines().count("late") == 4
