@@ -18,7 +18,9 @@ OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 
 
 def pytest_addoption(parser):
-    parser.addoption("--build", help="what contrib/build-tree made", type=pathlib.Path)
+    parser.addoption(
+        "--build", help="what contrib/build-tree made", type=pathlib.Path
+    )
     parser.addoption("--kind", help="the MPI plugin to test", default="pmi2x")
 
 
@@ -87,7 +89,15 @@ def compile_program(scratch):
                 pytest.skip(f"{compiler} is not there")
             made[key] = scratch / f"{name}-{len(made)}"
             subprocess.run(
-                [compiler, "-O1", "-Wall", "-o", made[key], HERE / source, *flags],
+                [
+                    compiler,
+                    "-O1",
+                    "-Wall",
+                    "-o",
+                    made[key],
+                    HERE / source,
+                    *flags,
+                ],
                 check=True,
             )
         return made[key]
@@ -107,7 +117,12 @@ def raw():
     """Command line of a client that speaks PMI without a library."""
 
     def command(name, *argv):
-        return ["/usr/bin/python3", "-SE", HERE / "programs" / f"{name}.py", *argv]
+        return [
+            "/usr/bin/python3",
+            "-SE",
+            HERE / "programs" / f"{name}.py",
+            *argv,
+        ]
 
     return command
 

@@ -70,11 +70,10 @@ def run(argv, timeout=STEP_S, env=None, stdin=None, cwd=None):
         out, err = child.communicate(stdin, timeout=timeout)
     except subprocess.TimeoutExpired:
         hung = True
-        os.killpg(child.pid, signal.SIGKILL)
+        for pid in [child.pid, *below(child.pid)]:
+            os.kill(pid, signal.SIGKILL)
         out, err = child.communicate()
-    result = Result(
-        argv, child.returncode, out, err, time.monotonic() - begin
-    )
+    result = Result(argv, child.returncode, out, err, time.monotonic() - begin)
     if hung:
         pytest.fail(f"HUNG for {timeout} s: {result}")
     return result
@@ -95,6 +94,15 @@ def process_table():
         if state != "Z":
             table[int(entry.name)] = int(parent), name
     return table
+
+
+def below(root):
+    """All processes that descend from root."""
+    table = process_table()
+    found = {root}
+    while more := {p for p, (up, _) in table.items() if up in found} - found:
+        found |= more
+    return found - {root}
 
 
 def command_line(pid):
@@ -141,15 +149,9 @@ class Cluster:
     def strays(self):
         """Processes of steps: below the guard, and none of the daemons."""
         table = process_table()
-        below = {self.state["guard"]}
-        while True:
-            more = {p for p, (parent, _) in table.items() if parent in below}
-            if more <= below:
-                break
-            below |= more
         return [
             f"{pid} {command_line(pid) or table[pid][1]}"
-            for pid in below & table.keys()
+            for pid in below(self.state["guard"]) & table.keys()
             if table[pid][1] not in DAEMONS
             and "pmi2x-cluster" not in command_line(pid)
         ]

@@ -5,6 +5,8 @@ import os
 import subprocess
 import time
 
+ROOM = ["--ntasks-per-node=32"]  # CPUs for all the steps of an allocation
+
 
 def test_label(srun, hello):
     result = srun("-N2", "-n4", "--label", hello).ok()
@@ -28,7 +30,9 @@ def test_kill_on_bad_exit(srun, raw):
 
 def test_salloc(cluster, hello):
     step = f"srun --mpi={cluster.kind} -N4 -n8 {hello}"
-    result = cluster.run("salloc", "-N4", "sh", "-c", f"{step}; {step}").ok()
+    result = cluster.run(
+        "salloc", "-N4", *ROOM, "sh", "-c", f"{step}; {step}"
+    ).ok()
     assert len([l for l in result.lines if l.startswith("size 8 ")]) == 2
 
 
@@ -37,7 +41,13 @@ def test_sbatch(cluster, hello, scratch):
     script.write_text(f"#!/bin/sh\nsrun --mpi={cluster.kind} -n6 {hello}\n")
     output = scratch / "job.out"
     cluster.run(
-        "sbatch", "--wait", "-N3", f"--output={output}", f"--chdir={scratch}", script
+        "sbatch",
+        "--wait",
+        "-N3",
+        *ROOM,
+        f"--output={output}",
+        f"--chdir={scratch}",
+        script,
     ).ok()
     assert output.read_text().startswith("size 6 ")
 
@@ -58,7 +68,7 @@ def test_het_step_in_one_allocation(cluster, hello):
         f"srun --mpi={cluster.kind} --overlap -N1 -n2 {hello} "
         f": -N1 -n3 {hello}"
     )
-    result = cluster.run("salloc", "-N2", "sh", "-c", step).ok()
+    result = cluster.run("salloc", "-N2", *ROOM, "sh", "-c", step).ok()
     assert result.lines[0].startswith("size 5 "), result
 
 
@@ -66,7 +76,9 @@ def test_several_steps_at_once(cluster, raw):
     """Steps of one job on the same nodes do not meet each other."""
     exchange = " ".join(map(str, raw("exchange", "1")))
     step = f"srun --mpi={cluster.kind} --overlap -N4 -n8 {exchange} & "
-    result = cluster.run("salloc", "-N4", "sh", "-c", step * 5 + "wait").ok()
+    result = cluster.run(
+        "salloc", "-N4", *ROOM, "sh", "-c", step * 5 + "wait"
+    ).ok()
     assert result.lines.count("exchanged 8") == 40
 
 
@@ -96,7 +108,7 @@ def test_overlap_in_steps_that_wait(cluster, raw):
     exchange = " ".join(map(str, raw("exchange", "1")))
     srun = f"srun --mpi={cluster.kind} --overlap -N2 -n4"
     script = f"{srun} {late} & sleep 1; {srun} {exchange}; echo second; wait"
-    result = cluster.run("salloc", "-N2", "sh", "-c", script).ok()
+    result = cluster.run("salloc", "-N2", *ROOM, "sh", "-c", script).ok()
     assert result.lines.index("second") < result.lines.index("late")
 
 
