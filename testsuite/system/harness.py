@@ -156,6 +156,23 @@ class Cluster:
             and "pmi2x-cluster" not in command_line(pid)
         ]
 
+    def kill_step_daemon(self):
+        """Kill the slurmstepd of one node of the step that runs."""
+        deadline = time.monotonic() + LEAVE_S
+        while time.monotonic() < deadline:
+            table = process_table()
+            found = [
+                pid
+                for pid in below(self.state["guard"])
+                if table.get(pid, (0, ""))[1] == "slurmstepd"
+            ]
+            if len(found) >= 4:
+                time.sleep(1)  # until its ranks wait in their fence
+                os.kill(max(found), signal.SIGKILL)
+                return
+            time.sleep(0.1)
+        pytest.fail("no step came up")
+
     def sockets(self):
         """Files that a plugin made in the spool directories of the nodes."""
         return [
