@@ -23,6 +23,8 @@ AS_HELP_STRING([--with-slurm=PREFIX],
   AC_SUBST([slurm_plugindir])
   AC_ARG_VAR([SLURM_SOURCE], [default of --with-slurm-source])
   SLURM_CPPFLAGS=
+  SLURMFULL=
+  AC_SUBST([SLURMFULL])
   AC_SUBST([SLURM_CPPFLAGS])
   build_plugin=no
   pmi2x_slurm_summary="not built (--without-slurm)"
@@ -130,6 +132,7 @@ AC_DEFUN([_PMI2X_SLURM_LAYOUT], [
       [pmi2x_slurmfull=$pmi2x_dir/libslurmfull.so])
   done
   AC_MSG_RESULT([${pmi2x_slurmfull:-none here, its symbols are not checked}])
+  SLURMFULL=$pmi2x_slurmfull
   AS_IF([test -n "$pmi2x_slurmfull"], [_PMI2X_SLURM_SYMBOLS])
 ])
 

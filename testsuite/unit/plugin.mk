@@ -11,3 +11,9 @@ testsuite_unit_spawn_srun_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 testsuite_unit_spawn_srun_test_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 testsuite_unit_spawn_srun_test_LDADD = libpmi.la libshm.la libcoll.la \
 	libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS)
+
+EXTRA_DIST += testsuite/unit/plugin-test.sh
+AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)'; export SLURMFULL;
+if BUILD_PLUGIN
+TESTS += testsuite/unit/plugin-test.sh
+endif

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The built plugin: it exports what Slurm looks up and nothing else, and Slurm's
+# library has every symbol that it leaves open.
+set -u
+plugin=.libs/mpi_pmi2x.so
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+
+[ -f "$plugin" ] || { echo "SKIP: the plugin was not built"; exit 77; }
+
+LC_ALL=C sort >"$tmp/wanted" <<WANTED
+fini
+init
+mpi_p_client_fini
+mpi_p_client_prelaunch
+mpi_p_conf_get
+mpi_p_conf_get_printable
+mpi_p_conf_options
+mpi_p_conf_set
+mpi_p_slurmstepd_prefork
+mpi_p_slurmstepd_task
+plugin_id
+plugin_name
+plugin_type
+plugin_version
+WANTED
+nm -D --defined-only "$plugin" | awk '{ print $NF }' | LC_ALL=C sort \
+	>"$tmp/exported"
+if ! diff "$tmp/wanted" "$tmp/exported"; then
+	echo "FAIL: < is what Slurm looks up, > what the plugin exports"
+	exit 1
+fi
+
+# What no library that the plugin names has must come from Slurm.
+[ -n "${SLURMFULL:-}" ] || { echo "SKIP: no libslurmfull.so here"; exit 77; }
+ldd -r "$plugin" 2>/dev/null | sed -n 's/^undefined symbol: \([^ 	]*\).*/\1/p' |
+	LC_ALL=C sort -u >"$tmp/open"
+nm -D --defined-only "$SLURMFULL" | awk '{ print $NF }' | LC_ALL=C sort -u \
+	>"$tmp/slurm"
+missing=$(LC_ALL=C comm -23 "$tmp/open" "$tmp/slurm")
+if [ -n "$missing" ]; then
+	echo "FAIL: nothing has these symbols of the plugin:" $missing
+	exit 1
+fi
