@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-probe: tries out whatever PMI server it runs under. */
+#include "probe.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "pmi.h"
+#include "pmi2.h"
+
+static void vsay(FILE *to, const char *prefix, const char *fmt, va_list ap)
+{
+	char line[4096];
+
+	vsnprintf(line, sizeof(line), fmt, ap);
+	fprintf(to, "%s%s\n", prefix, line); /* one write: lines stay whole */
+}
+
+bool probe_fail(const struct probe *p, const char *fmt, ...)
+{
+	char prefix[48];
+	va_list ap;
+
+	snprintf(prefix, sizeof(prefix), "pmi2x-probe: rank %d: ", p->rank);
+	va_start(ap, fmt);
+	vsay(stderr, prefix, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+void probe_say(const struct probe *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (p->rank != 0)
+		return;
+	va_start(ap, fmt);
+	vsay(stdout, "", fmt, ap);
+	va_end(ap);
+}
+
+static void usage(FILE *to)
+{
+	fputs("Usage: srun --mpi=TYPE pmi2x-probe [--pmi1] [OPERATION...]\n"
+	      "       pmi2x-probe --nodes LIST\n"
+	      "Prints what the PMI server of the step offers, or carries out\n"
+	      "operations in order and checks their results.\n\n"
+	      "Options:\n"
+	      "  -1, --pmi1        start with PMI_Init instead of PMI2_Init\n"
+	      "  -n, --nodes LIST  outside a step: which nodes lack the plugin\n"
+	      "                    mpi/pmi2x or have another build of it\n"
+	      "  -h, --help        print this and exit\n"
+	      "  -V, --version     print the version and exit\n\n"
+	      "Operations (%r in a KEY, NAME or VALUE becomes the rank):\n",
+	      to);
+	probe_list_operations(to);
+	fputs("\nExit status: 0 all is well, 1 a check failed or nodes differ,\n"
+	      "2 usage, 3 PMI could not be started.\n", to);
+}
+
+static bool start_pmi1(struct probe *p)
+{
+	int spawned;
+
+	if (PMI_Init(&spawned) || PMI_Get_rank(&p->rank) ||
+	    PMI_Get_size(&p->size) || PMI_Get_appnum(&p->appnum))
+		return false;
+	p->spawned = spawned != 0;
+	return true;
+}
+
+static bool start_pmi2(struct probe *p)
+{
+	int spawned;
+
+	if (PMI2_Init(&spawned, &p->size, &p->rank, &p->appnum))
+		return false;
+	p->spawned = spawned != 0;
+	return true;
+}
+
+static int run_operations(const struct probe *p, char **words, int count)
+{
+	bool ok = true;
+	int used = 0;
+
+	for (int i = 0; i < count; i += used) {
+		if (!probe_operation(p, words + i, count - i, &used))
+			ok = false;
+		if (used == 0)
+			return PROBE_USAGE;
+	}
+	return ok ? PROBE_OK : PROBE_FAILED;
+}
+
+static int run(bool pmi1, char **words, int count)
+{
+	struct probe p = { .rank = -1 };
+	int status;
+
+	if (!(pmi1 ? start_pmi1(&p) : start_pmi2(&p))) {
+		fputs("pmi2x-probe: PMI could not be started\n", stderr);
+		return PROBE_NO_PMI;
+	}
+	if (count > 0)
+		status = run_operations(&p, words, count);
+	else
+		status = probe_show(&p) ? PROBE_OK : PROBE_FAILED;
+	if (PMI2_Finalize() && status == PROBE_OK) {
+		probe_fail(&p, "finalize failed");
+		status = PROBE_FAILED;
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "pmi1", no_argument, NULL, '1' },
+		{ "nodes", required_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	bool pmi1 = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+1n:hV", options, NULL)) != -1) {
+		switch (c) {
+		case '1':
+			pmi1 = true;
+			break;
+		case 'n':
+			return probe_nodes(optarg);
+		case 'h':
+			usage(stdout);
+			return PROBE_OK;
+		case 'V':
+			puts("pmi2x-probe " PACKAGE_VERSION);
+			return PROBE_OK;
+		default:
+			usage(stderr);
+			return PROBE_USAGE;
+		}
+	}
+	return run(pmi1, argv + optind, argc - optind);
+}
