@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+check_PROGRAMS += testsuite/fake/fake-server
+testsuite_fake_fake_server_SOURCES = \
+	testsuite/fake/fake.h \
+	testsuite/fake/fake-launcher.c \
+	testsuite/fake/fake-layout.c \
+	testsuite/fake/fake-node.c \
+	testsuite/fake/fake-server.c
+testsuite_fake_fake_server_CPPFLAGS = $(AM_CPPFLAGS) $(LIBUV_CFLAGS)
+testsuite_fake_fake_server_LDADD = libio.la libpmi.la libshm.la libcoll.la \
+	libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One node of the fake server: an agent and its ranks. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "libio/agent.h"
+#include "libshm/records.h"
+#include "libutil/buf.h"
+
+#define EXIT_NODE_FAILED 125
+#define PREPUT_MAX (1u << 20)
+
+/* The abstract unix socket on which a node hears what others tell it. */
+static socklen_t tell_address(struct sockaddr_un *sa,
+			      const struct fake_step *step, uint32_t node_id)
+{
+	int n;
+
+	memset(sa, 0, sizeof(*sa));
+	sa->sun_family = AF_UNIX;
+	n = snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1,
+		     "pmi2x-fake-%s-%u", step->jobid, node_id);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + n;
+}
+
+static int tell_listen(const struct fake_step *step, uint32_t node_id)
+{
+	struct sockaddr_un sa;
+	socklen_t len = tell_address(&sa, step, node_id);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	if (bind(fd, (struct sockaddr *)&sa, len) || listen(fd, 16)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int tell_node(void *arg, uint32_t node_id, const void *data, size_t len)
+{
+	const struct fake_step *step = arg;
+	uint32_t head[2] = {htonl(getuid()), htonl(len)};
+	struct sockaddr_un sa;
+	socklen_t sa_len = tell_address(&sa, step, node_id);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sa, sa_len) ||
+	    send(fd, head, sizeof(head), MSG_NOSIGNAL) != sizeof(head) ||
+	    send(fd, data, len, MSG_NOSIGNAL) != (ssize_t)len)
+		rc = errno ? -errno : -EIO;
+	close(fd);
+	return rc;
+}
+
+static int node_address(void *arg, uint32_t node_id,
+			struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+
+	memset(out, 0, sizeof(*out));
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return 0;
+}
+
+static void set_number(const char *name, unsigned long value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%lu", value);
+	setenv(name, text, 1);
+}
+
+/* The command of a spawn to which `rank` belongs. */
+static const struct spawn_command *command_of(const struct spawn_request *req,
+					      uint32_t rank)
+{
+	const struct spawn_command *c = req->commands;
+
+	while (rank >= c->nprocs) {
+		rank -= c->nprocs;
+		c++;
+	}
+	return c;
+}
+
+/* In the child: become the rank. Does not return. */
+static void exec_rank(const struct fake_step *step, int registration,
+		      uint32_t slot, uint32_t rank)
+{
+	const struct spawn_command *c = command_of(step->request, rank);
+	char *argv[SPAWN_ARGS_MAX + 2] = {c->program};
+	const char *dir = spawn_info(c, "wdir");
+	int pmi_fd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (agent_register_rank(registration, slot, &pmi_fd))
+		_exit(EXIT_NODE_FAILED);
+	memcpy(argv + 1, c->argv, c->argc * sizeof(*argv));
+	set_number("PMI_FD", pmi_fd);
+	set_number("PMI_RANK", rank);
+	set_number("PMI_SIZE", layout_ranks(step->layout));
+	set_number("SLURM_PROCID", rank);
+	setenv("PMI_JOBID", step->jobid, 1);
+	if (step->options->spawner_jobid)
+		setenv("PMI_SPAWNED", "1", 1);
+	if (dir && chdir(dir))
+		_exit(EXIT_NODE_FAILED);
+	execvp(argv[0], argv);
+	fprintf(stderr, "fake-server: %s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+/* Fork the ranks of this node. 0 or -1. */
+static int start_ranks(const struct fake_step *step, uint32_t position,
+		       int registration)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(step->layout, position, &count);
+
+	for (uint32_t slot = 0; slot < count; slot++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			return -1;
+		if (pid == 0)
+			exec_rank(step, registration, slot, ranks[slot]);
+	}
+	return 0;
+}
+
+/* The largest exit code of the ranks; a signal counts as 128 + its number. */
+static int wait_ranks(void)
+{
+	int worst = 0, status;
+
+	while (wait(&status) > 0 || errno == EINTR) {
+		int code = WIFEXITED(status) ? WEXITSTATUS(status)
+					     : 128 + WTERMSIG(status);
+		if (code > worst)
+			worst = code;
+	}
+	return worst;
+}
+
+static int pack_preput(const struct fake_step *step, struct buf *b)
+{
+	int rc = 0;
+
+	buf_init(b, PREPUT_MAX);
+	for (uint32_t i = 0; !rc && i < step->request->npreput; i++) {
+		const struct spawn_pair *p = &step->request->preput[i];
+
+		rc = record_append(b, p->key, strlen(p->key), p->value,
+				   strlen(p->value));
+	}
+	return rc;
+}
+
+static void describe_step(struct pmi_step *p, const struct fake_step *step,
+			  uint32_t node_id, const struct buf *preput)
+{
+	memset(p, 0, sizeof(*p));
+	p->jobid = step->jobid;
+	p->layout = step->layout;
+	p->position = layout_position(step->layout, node_id);
+	p->tree_width = step->options->tree_width;
+	p->mapping = step->mapping;
+	p->universe_size = 2 * layout_ranks(step->layout);
+	p->spawned = step->options->spawner_jobid != NULL;
+	p->spawner_jobid = step->options->spawner_jobid;
+	p->app_sizes = p->spawned ? step->app_sizes : NULL;
+	p->napps = p->spawned ? step->request->ncommands : 0;
+	p->preput = preput->data;
+	p->preput_len = preput->len;
+	p->build = FAKE_BUILD;
+	p->node_names = (const char *const *)step->node_names;
+}
+
+static void choose_options(struct agent_options *a, const struct fake_step *step,
+			   uint32_t node_id)
+{
+	struct sockaddr_in *launcher = (struct sockaddr_in *)&a->launcher;
+
+	agent_options_init(a);
+	a->secret = step->secret;
+	a->port_first = step->options->port_first;
+	a->port_last = step->options->port_last;
+	launcher->sin_family = AF_INET;
+	launcher->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	launcher->sin_port = htons(step->hub_port);
+	if (!step->options->shared_memory)
+		a->region_size = 0;
+	a->tell_fd = tell_listen(step, node_id);
+	a->tell_uid = getuid();
+}
+
+int fake_node_run(const struct fake_step *step, uint32_t node_id)
+{
+	struct agent_host host = {
+		.node_address = node_address,
+		.tell_node = tell_node,
+		.arg = (void *)step,
+	};
+	struct agent_options options;
+	struct pmi_step pmi;
+	struct agent *agent;
+	struct buf preput;
+	int code = EXIT_NODE_FAILED;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (pack_preput(step, &preput))
+		goto out;
+	describe_step(&pmi, step, node_id, &preput);
+	choose_options(&options, step, node_id);
+	if (step->options->late_node == (int)node_id)
+		usleep(step->options->late_ms * 1000);
+	if (agent_start(&agent, &pmi, &options, &host, &step->log))
+		goto out;
+	if (!start_ranks(step, pmi.position, agent_registration_fd(agent)))
+		code = wait_ranks();
+	agent_stop(agent);
+out:
+	buf_free(&preput);
+	return code;
+}
