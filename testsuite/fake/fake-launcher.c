@@ -109,6 +109,10 @@ static void exec_spawn(const struct launch *l, uint32_t serial, int parent_fd,
 	char *argv[] = {"fake-server", "-N", nodes, "--parent-fd", parent,
 			"--request-fd", request, "--spawner", spawner, NULL};
 
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL); /* the hub thread blocks all */
 	snprintf(parent, sizeof(parent), "%d", parent_fd);
 	snprintf(request, sizeof(request), "%d", request_fd);
 	snprintf(nodes, sizeof(nodes), "%u", l->step.options->nodes);

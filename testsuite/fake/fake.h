@@ -17,7 +17,7 @@
 #include "libutil/log.h"
 
 #define FAKE_NODES_MAX 4096
-#define FAKE_BUILD "fake-" PACKAGE_VERSION
+#define FAKE_BUILD "fake-" PMI2X_VERSION
 
 /* What the command line asks for. */
 struct fake_options {
