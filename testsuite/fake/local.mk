@@ -10,3 +10,11 @@ testsuite_fake_fake_server_CPPFLAGS = -D_GNU_SOURCE \
 	-DPMI2X_VERSION='"$(PACKAGE_VERSION)"' $(AM_CPPFLAGS) $(LIBUV_CFLAGS)
 testsuite_fake_fake_server_LDADD = libio.la libpmi.la libshm.la libcoll.la \
 	libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+
+check_PROGRAMS += testsuite/fake/exercise
+testsuite_fake_exercise_SOURCES = testsuite/fake/exercise.c
+testsuite_fake_exercise_LDADD = contrib/libpmi2x/libpmi2x.la
+testsuite_fake_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
+
+dist_check_SCRIPTS += testsuite/fake/fake-test.sh testsuite/check-rules
+TESTS += testsuite/fake/fake-test.sh testsuite/check-rules

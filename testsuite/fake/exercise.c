@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank that uses every collective of libpmi2x and checks every value it gets,
+ * for the fake server. Exits 0, or says what is wrong and calls abort.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmi2.h"
+#include "pmi2x.h"
+
+static int rank, size;
+
+static void fail(const char *what, int index)
+{
+	fprintf(stderr, "exercise: rank %d: %s (%d)\n", rank, what, index);
+	PMI2_Abort(1, what);
+	exit(1);
+}
+
+static void expect(int ok, const char *what, int index)
+{
+	if (!ok)
+		fail(what, index);
+}
+
+static void key_of(char *key, int round, int r)
+{
+	sprintf(key, "key-%d-%d", round, r);
+}
+
+static void put(int round)
+{
+	char key[64], value[64];
+
+	key_of(key, round, rank);
+	sprintf(value, "value;%d=%d;;", round, rank);
+	expect(PMI2_KVS_Put(key, value) == PMI2_SUCCESS, "put", round);
+}
+
+static void get_all(int round)
+{
+	char key[64], value[64], want[64];
+	int len;
+
+	for (int r = 0; r < size; r++) {
+		key_of(key, round, r);
+		sprintf(want, "value;%d=%d;;", round, r);
+		expect(PMI2_KVS_Get(NULL, PMI2_ID_NULL, key, value,
+				    sizeof(value), &len) == PMI2_SUCCESS,
+		       "get", r);
+		expect(!strcmp(value, want), "value of a get", r);
+	}
+}
+
+static void fences(void)
+{
+	for (int round = 0; round < 12; round++) {
+		put(round);
+		expect(PMI2_KVS_Fence() == PMI2_SUCCESS, "fence", round);
+	}
+	for (int round = 0; round < 12; round += 5)
+		get_all(round);
+}
+
+static void ring(void)
+{
+	char value[32], left[32], right[32], want[32];
+	int ring_rank, ring_size;
+
+	sprintf(value, "r%d", rank);
+	expect(PMIX_Ring(value, &ring_rank, &ring_size, left, right,
+			 sizeof(left)) == 0, "ring", 0);
+	expect(ring_size == size, "size of the ring", ring_size);
+	expect(ring_rank >= 0 && ring_rank < size, "rank in ring", ring_rank);
+	if (getenv("EXERCISE_BLOCK")) { /* ring order is rank order */
+		expect(ring_rank == rank, "rank in ring", ring_rank);
+		sprintf(want, "r%d", (rank + size - 1) % size);
+		expect(!strcmp(left, want), "left", rank);
+		sprintf(want, "r%d", (rank + 1) % size);
+		expect(!strcmp(right, want), "right", rank);
+	}
+}
+
+static void check_gathered(const char *buffer, int salt)
+{
+	char want[32];
+
+	for (int r = 0; r < size; r++) {
+		sprintf(want, "g%d.%d", salt, r);
+		expect(!strcmp(buffer + (size_t)r * PMI2X_MAXLENGTH, want),
+		       "gathered value", r);
+	}
+}
+
+static void allgather(void)
+{
+	char *buffer = malloc((size_t)size * PMI2X_MAXLENGTH), value[32];
+
+	sprintf(value, "g7.%d", rank);
+	expect(PMIX_Allgather(value, buffer) == 0, "allgather", 0);
+	check_gathered(buffer, 7);
+	free(buffer);
+}
+
+/* Two gathers, a fence and a view in flight, completed in another order. */
+static void in_flight(void)
+{
+	char *one = malloc((size_t)size * PMI2X_MAXLENGTH), value[32];
+	char *two = malloc((size_t)size * PMI2X_MAXLENGTH);
+	PMIX_Request a, b, c, d;
+	PMIX_View *view;
+	int flag = 0, len;
+
+	sprintf(value, "g1.%d", rank);
+	expect(PMIX_Iallgather(value, one, &a) == 0, "iallgather", 1);
+	put(100);
+	expect(PMIX_KVS_Ifence(&b) == 0, "ifence", 1);
+	sprintf(value, "g2.%d", rank);
+	expect(PMIX_Iallgather(value, two, &c) == 0, "iallgather", 2);
+	expect(PMIX_Iallgather_view(&rank, sizeof(rank), &view, &d) == 0,
+	       "view", 0);
+	expect(PMIX_Wait(d) == 0, "wait for the view", 0);
+	for (int r = 0; r < size; r++)
+		expect(!memcmp(PMIX_View_value(view, r, &len), &r, sizeof(r)) &&
+		       len == sizeof(r), "value of the view", r);
+	expect(PMIX_View_free(view) == 0, "free of the view", 0);
+	expect(PMIX_Wait(c) == 0, "wait", 2);
+	check_gathered(two, 2);
+	expect(PMIX_Wait(b) == 0, "wait for the fence", 0);
+	get_all(100);
+	while (!flag)
+		expect(PMIX_Test(a, &flag) == 0, "test", 0);
+	check_gathered(one, 1);
+	expect(PMIX_Wait(a) != 0, "wait for a request that has ended", 0);
+	free(one);
+	free(two);
+}
+
+static void node_attributes(void)
+{
+	char value[PMI2_MAX_ATTRVALUE];
+	int found = 0;
+
+	expect(PMI2_Info_PutNodeAttr("exercise", "yes") == PMI2_SUCCESS,
+	       "put of a node attribute", 0);
+	expect(PMI2_Info_GetNodeAttr("exercise", value, sizeof(value), &found,
+				     1) == PMI2_SUCCESS && found &&
+	       !strcmp(value, "yes"), "get of a node attribute", found);
+}
+
+static void names(void)
+{
+	char name[32], port[64];
+
+	sprintf(name, "service-%d", rank);
+	expect(PMI2_Nameserv_publish(name, NULL, "port;1") == PMI2_SUCCESS,
+	       "publish", 0);
+	expect(PMI2_Nameserv_lookup(name, NULL, port, sizeof(port)) ==
+	       PMI2_SUCCESS && !strcmp(port, "port;1"), "lookup", 0);
+	expect(PMI2_Nameserv_unpublish(name, NULL) == PMI2_SUCCESS,
+	       "unpublish", 0);
+	expect(PMI2_Nameserv_lookup(name, NULL, port, sizeof(port)) !=
+	       PMI2_SUCCESS, "lookup after unpublish", 0);
+}
+
+int main(void)
+{
+	int spawned, appnum;
+
+	if (PMI2_Init(&spawned, &size, &rank, &appnum) != PMI2_SUCCESS) {
+		fprintf(stderr, "exercise: init failed\n");
+		return 1;
+	}
+	fences();
+	ring();
+	allgather();
+	in_flight();
+	node_attributes();
+	names();
+	expect(PMI2_Finalize() == PMI2_SUCCESS, "finalize", 0);
+	return 0;
+}
