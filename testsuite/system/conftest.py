@@ -13,6 +13,7 @@ from harness import Cluster
 
 HERE = pathlib.Path(__file__).parent
 NODES = 16
+SHARED_MEMORY = pathlib.Path("/dev/shm")
 # The wheels' MPICH opens ports over TCP; Debian's, built on UCX, cannot.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 
@@ -52,7 +53,17 @@ def scratch():
 
 
 @pytest.fixture(scope="session")
-def session_cluster(prefix, scratch, kind):
+def mpi_memory():
+    """Removes what MPI programs that were killed left in shared memory."""
+    before = set(SHARED_MEMORY.iterdir())
+    yield
+    for path in set(SHARED_MEMORY.iterdir()) - before:
+        if path.name.startswith(("mpich_", "ucx_", "Intel_", "psm", "fi_")):
+            path.unlink(missing_ok=True)
+
+
+@pytest.fixture(scope="session")
+def session_cluster(prefix, scratch, kind, mpi_memory):
     cluster = Cluster(prefix, scratch / "cluster", kind, NODES)
     cluster.up()
     yield cluster

@@ -3,12 +3,18 @@
 
 import os
 import pwd
+import random
 import re
 import shutil
 import socket
 
 from .machine import ClusterError
 from .state import write_file
+
+# Programs name shared memory after the job. Clusters on one machine share that
+# memory, so their job numbers should differ.
+JOBS_A_SLOT = 1000
+JOB_ID_SLOTS = 60000
 
 
 def plugin_path(added, stock):
@@ -55,6 +61,7 @@ def global_options(options, state):
         "SchedulerParameters": "bf_interval=1",
         "MpiDefault": "none",
         "MailProg": "/bin/true",
+        "FirstJobId": random.randrange(1, JOB_ID_SLOTS) * JOBS_A_SLOT,
         "ReturnToService": 2,
         "TreeWidth": 16,
         "KillWait": 5,

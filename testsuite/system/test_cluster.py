@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-cluster: several at once, and nothing left when it is killed."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import Cluster, below, run
+
+
+@pytest.fixture
+def small(prefix, scratch, kind):
+    """Makes small clusters that are gone after the test."""
+    made = []
+
+    def make(name, *options, nodes=2):
+        cluster = Cluster(prefix, scratch / name, kind, nodes, options)
+        cluster.up()
+        made.append(cluster)
+        return cluster
+
+    yield make
+    for cluster in made:
+        run([cluster.program, "down", "--dir", cluster.dir])
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+def test_two_clusters_at_once(small, raw):
+    one, two = small("one"), small("two", nodes=3)
+    assert one.state["first_port"] != two.state["first_port"]
+    for cluster in one, two:
+        result = cluster.srun("-n4", *raw("exchange", "1")).ok()
+        assert result.lines.count("exchanged 4") == 4
+
+
+@pytest.mark.parametrize("victim", ["guard", "supervisor"])
+def test_killed(small, victim):
+    """Whichever of the two is killed, daemons and steps are gone."""
+    cluster = small(victim)
+    job = subprocess.Popen(
+        [cluster.program, "run", "--dir", cluster.dir, "--"]
+        + ["srun", "-N2", "sleep", "1000"],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    guard = cluster.state["guard"]
+    wait_until(lambda: len(cluster.strays()) >= 4)
+    everything = below(guard)
+    (supervisor,) = {p for p in everything if below(p) | {p} == everything}
+    os.kill(guard if victim == "guard" else supervisor, signal.SIGKILL)
+    wait_until(lambda: not {p for p in everything if is_alive(p)})
+    job.wait(timeout=30)
+    assert not (cluster.dir / "run").exists()
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_ends_with_its_owner(prefix, scratch):
+    program = prefix / "bin" / "pmi2x-cluster"
+    path = scratch / "owned"
+    owner = subprocess.Popen(["sleep", "1000"])
+    run([program, "up", "-N2", "--dir", path, "--until-exit", owner.pid]).ok()
+    owner.kill()
+    owner.wait()
+    status = [program, "status", "--dir", path]
+    wait_until(lambda: run(status).code == 1)
+
+
+def test_run_without_cluster(prefix, scratch):
+    result = run(
+        [prefix / "bin" / "pmi2x-cluster", "run"]
+        + ["--dir", scratch / "nothing", "srun", "true"]
+    )
+    result.failed().says("no cluster is up")
+
+
+def test_run_in_its_own_cluster(prefix):
+    program = prefix / "bin" / "pmi2x-cluster"
+    result = run(
+        [program, "run", "-N2", "-q", "srun", "-N2", "sh", "-c", "exit 3"]
+    )
+    assert result.code == 3, result
+
+
+def test_bad_options(prefix, scratch):
+    program = prefix / "bin" / "pmi2x-cluster"
+    for options, words in (
+        (["--dir", f"{scratch}/with space"], "cannot have"),
+        (["--dir", scratch, "--ports", "5"], "LOW-HIGH"),
+        (["--dir", "/usr"], "not empty"),
+        (["--plugindir", "/nonexistent"], "not a directory"),
+    ):
+        run([program, "up", "-N2", *options]).failed().says(words)
+
+
+def test_failure_shows_the_log(prefix, scratch):
+    result = run(
+        [prefix / "bin" / "pmi2x-cluster", "up", "-N2"]
+        + ["--dir", scratch / "broken"]
+        + ["--slurm-conf-line", "SelectType=select/nonsense"]
+    )
+    result.failed().says("select/nonsense".split("/")[1])
+
+
+def test_ordinary_user(prefix, raw, kind):
+    """Slurm works for one user without root, for that user's jobs."""
+    if os.getuid() != 0:
+        pytest.skip("this is the ordinary user already: all tests show it")
+    program = prefix / "bin" / "pmi2x-cluster"
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if run([*nobody, "test", "-x", program]).code != 0:
+        pytest.skip(f"{program} is not reachable for an ordinary user")
+    result = run(
+        [*nobody, program, "run", "-N2", "-q"]
+        + ["--plugindir", prefix / "lib" / "slurm"]
+        + ["srun", f"--mpi={kind}", "-n4", *raw("exchange", "1")]
+    ).ok()
+    assert result.lines.count("exchanged 4") == 4

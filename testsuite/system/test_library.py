@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every client library against every server: Slurm's own and ours."""
+
+import pytest
+
+STOCK = "pmi2"
+
+
+@pytest.fixture
+def pmi2_client(compile_program):
+    return compile_program("programs/pmi2-client.c", "gcc", "-lpmi2")
+
+
+@pytest.fixture
+def pmi_client(compile_program, prefix, dropin):
+    return compile_program(
+        "programs/pmi-client.c",
+        "gcc",
+        f"-I{prefix}/include/pmi2x",
+        f"-L{dropin}",
+        "-l:libpmi.so.0",
+    )
+
+
+def test_stock_library(srun, pmi2_client):
+    result = srun("-N4", "-n9", pmi2_client).ok()
+    assert result.lines.count("pmi2 client of 9") == 9
+
+
+@pytest.mark.parametrize("server", ["ours", STOCK])
+def test_dropin_libpmi2(srun, kind, pmi2_client, dropin, server):
+    """Against the stock server a value with ';' comes back cut, so our library
+    is asked for plain ones there: the probe does it."""
+    env = {"LD_LIBRARY_PATH": str(dropin)}
+    result = srun("-N4", "-n9", "ldd", pmi2_client, env=env, mpi="none").ok()
+    assert f"{dropin}/libpmi2.so.0" in result.stdout
+    if server == STOCK:
+        pytest.skip("the stock server cuts values at ';': see the probe's test")
+    result = srun("-N4", "-n9", pmi2_client, env=env).ok()
+    assert result.lines.count("pmi2 client of 9") == 9
+
+
+@pytest.mark.parametrize("server", ["ours", STOCK])
+def test_dropin_libpmi(srun, kind, pmi_client, dropin, server):
+    env = {"LD_LIBRARY_PATH": str(dropin)}
+    mpi = kind if server == "ours" else STOCK
+    result = srun("-N4", "-n9", pmi_client, env=env, mpi=mpi).ok()
+    assert result.lines.count("pmi client of 9") == 9
+
+
+def test_mixed_libraries_in_one_step(srun, pmi2_client, dropin):
+    """Extended ranks and plain ones meet in the same fences."""
+    script = (
+        f'[ $((PMI_RANK % 2)) = 1 ] && export LD_LIBRARY_PATH="{dropin}"; '
+        f'exec "{pmi2_client}"'
+    )
+    result = srun("-N3", "-n8", "sh", "-c", script).ok()
+    assert result.lines.count("pmi2 client of 8") == 8
+
+
+def test_dropin_without_server(cluster, pmi2_client, dropin):
+    """A program that is started by hand is a job of one."""
+    env = {"LD_LIBRARY_PATH": str(dropin), "SLURM_LOCALID": "0"}
+    result = cluster.run(pmi2_client, env=env).ok()
+    assert result.lines == ["pmi2 client of 1"]
+
+
+def test_little_address_space(srun, pmi2_client, dropin):
+    """Where the region cannot be mapped the library goes over the socket."""
+    script = f"ulimit -v 60000; exec {pmi2_client}"
+    env = {"LD_LIBRARY_PATH": str(dropin)}
+    result = srun("-N2", "-n4", "sh", "-c", script, env=env).ok()
+    assert result.lines.count("pmi2 client of 4") == 4
