@@ -1,1 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
+# Tests on a real Slurm; testsuite/run starts them.
+EXTRA_DIST += \
+	testsuite/system/conftest.py \
+	testsuite/system/harness.py \
+	testsuite/system/test_cluster.py \
+	testsuite/system/test_config.py \
+	testsuite/system/test_dynamic.py \
+	testsuite/system/test_failure.py \
+	testsuite/system/test_input.py \
+	testsuite/system/test_layouts.py \
+	testsuite/system/test_library.py \
+	testsuite/system/test_pmi.py \
+	testsuite/system/test_probe.py \
+	testsuite/system/test_steps.py \
+	testsuite/system/test_wheels.py \
+	testsuite/system/programs/abort.py \
+	testsuite/system/programs/attributes.py \
+	testsuite/system/programs/commands.py \
+	testsuite/system/programs/exchange.py \
+	testsuite/system/programs/garbage.py \
+	testsuite/system/programs/job.py \
+	testsuite/system/programs/late.py \
+	testsuite/system/programs/leave.py \
+	testsuite/system/programs/mpi-abort.c \
+	testsuite/system/programs/mpi-connect.c \
+	testsuite/system/programs/mpi-spawn.c \
+	testsuite/system/programs/names.py \
+	testsuite/system/programs/pmi.py \
+	testsuite/system/programs/pmi-client.c \
+	testsuite/system/programs/pmi2-client.c \
+	testsuite/system/programs/spawn.py \
+	testsuite/system/programs/values.py

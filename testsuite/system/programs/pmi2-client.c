@@ -2,7 +2,8 @@
 /*
  * Uses PMI-2 through whatever libpmi2.so.0 the loader finds: Slurm's own or the
  * drop-in. Puts, fences and gets the values of all ranks twice, reads
- * attributes, waits for a node attribute, and publishes a name.
+ * attributes, waits for a node attribute, and publishes a name. Argument: what
+ * the values are joined with; the stock server cuts a value at a ';'.
  */
 #include <slurm/pmi2.h>
 #include <stdio.h>
@@ -18,18 +19,21 @@ static void require(int holds, const char *what)
 	exit(1);
 }
 
-static void exchange(const char *job, int rank, int size, int round)
+static void exchange(const char *job, int rank, int size, const char *join,
+		     int round)
 {
 	char key[PMI2_MAX_KEYLEN], value[PMI2_MAX_VALLEN], wanted[64];
 	int length = 0;
 
 	snprintf(key, sizeof(key), "key-%d-%d", round, rank);
-	snprintf(value, sizeof(value), "%d;of;%d", rank, size);
+	snprintf(value, sizeof(value), "%d%sof%s%d", rank, join, join,
+		 size);
 	require(PMI2_KVS_Put(key, value) == PMI2_SUCCESS, "put");
 	require(PMI2_KVS_Fence() == PMI2_SUCCESS, "fence");
 	for (int r = 0; r < size; r++) {
 		snprintf(key, sizeof(key), "key-%d-%d", round, r);
-		snprintf(wanted, sizeof(wanted), "%d;of;%d", r, size);
+		snprintf(wanted, sizeof(wanted), "%d%sof%s%d", r, join, join,
+			 size);
 		require(PMI2_KVS_Get(job, PMI2_ID_NULL, key, value,
 				     sizeof(value), &length) == PMI2_SUCCESS,
 			"get");
@@ -37,7 +41,7 @@ static void exchange(const char *job, int rank, int size, int round)
 	}
 }
 
-static void check_attributes(int rank)
+static void check_attributes(void)
 {
 	char value[PMI2_MAX_ATTRVALUE] = "";
 	int found = 0, one = 0, number = 0;
@@ -72,8 +76,9 @@ static void check_names(int rank)
 			PMI2_SUCCESS, "unpublish");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const char *join = argc > 1 ? argv[1] : ";";
 	int spawned = -1, size = 0, rank = -1, appnum = 0;
 	char job[PMI2_MAX_VALLEN] = "";
 
@@ -81,9 +86,9 @@ int main(void)
 		"init");
 	require(!spawned && PMI2_Initialized(), "what init says");
 	require(PMI2_Job_GetId(job, sizeof(job)) == PMI2_SUCCESS, "the job");
-	exchange(job, rank, size, 0);
-	exchange(job, rank, size, 1);
-	check_attributes(rank);
+	exchange(job, rank, size, join, 0);
+	exchange(job, rank, size, join, 1);
+	check_attributes();
 	check_names(rank);
 	require(PMI2_Finalize() == PMI2_SUCCESS, "finalize");
 	printf("pmi2 client of %d\n", size);
