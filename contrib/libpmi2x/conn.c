@@ -140,9 +140,12 @@ static const char *breakage(int error)
 static void report_breakage(const struct conn *c, int error)
 {
 	const char *during = c->calls ? c->calls->response : NULL;
+	char who[32] = "";
 
-	fprintf(stderr, "pmi2x: rank %d: %s%s%s; no PMI call works any more\n",
-		c->rank, breakage(error), during ? " before its " : "",
+	if (c->rank >= 0)
+		snprintf(who, sizeof(who), "rank %d: ", c->rank);
+	fprintf(stderr, "pmi2x: %s%s%s%s; no PMI call works any more\n", who,
+		breakage(error), during ? " before its " : "",
 		during ? during : "");
 }
 

@@ -200,6 +200,19 @@ static int init_pmi1(struct session *s)
 	return ask_appnum(s);
 }
 
+static void report_refusal(int rc)
+{
+	if (rc == -ECONNRESET)
+		fputs("pmi2x: no session on PMI_FD: it is closed; a server may "
+		      "allow only one session a process\n", stderr);
+	else if (rc < 0)
+		fprintf(stderr, "pmi2x: no session on PMI_FD: %s\n",
+			strerror(-rc));
+	else
+		fprintf(stderr, "pmi2x: no session on PMI_FD: the server "
+			"refused it with PMI error %d\n", rc);
+}
+
 int handshake(struct session *s)
 {
 	bool pmi2;
@@ -208,7 +221,6 @@ int handshake(struct session *s)
 	if (!rc)
 		rc = pmi2 ? init_pmi2(s) : init_pmi1(s);
 	if (rc)
-		fprintf(stderr, "pmi2x: the PMI server on PMI_FD did not "
-			"accept this process (error %d)\n", rc);
+		report_refusal(rc);
 	return rc;
 }

@@ -129,6 +129,7 @@ int main(int argc, char **argv)
 	bool pmi1 = false;
 	int c;
 
+	setvbuf(stdout, NULL, _IOLBF, 0); /* an abort would lose the rest */
 	while ((c = getopt_long(argc, argv, "+1n:hV", options, NULL)) != -1) {
 		switch (c) {
 		case '1':

@@ -307,26 +307,35 @@ static bool op_iallgather(const struct probe *p, char **args)
 	return gather(p, "iallgather", gather_and_test);
 }
 
-/* ---- names: rank 0 does it for all ---- */
+/* ---- names: rank 0 publishes and unpublishes, a fence orders the rest ---- */
+
+static int publish_and_look_up(const char *name, const char *port)
+{
+	char got[TEXT_MAX];
+	int rc = PMI2_Nameserv_publish(name, NULL, port);
+
+	if (!rc)
+		rc = PMI2_Nameserv_lookup(name, NULL, got, sizeof(got));
+	if (!rc && strcmp(got, port))
+		rc = PMI2_ERR_INVALID_VAL;
+	return rc;
+}
 
 static bool op_publish(const struct probe *p, char **args)
 {
-	char name[TEXT_MAX], text[TEXT_MAX], got[TEXT_MAX], *port;
-	int rc;
+	char name[TEXT_MAX], text[TEXT_MAX], *port;
+	int rc = 0;
 
 	if (!split(p, args[0], name, text, &port))
 		return false;
 	if (!port)
 		return probe_fail(p, "publish: NAME=PORT is needed");
-	if (p->rank != 0)
-		return true;
-	rc = PMI2_Nameserv_publish(name, NULL, port);
-	if (!rc)
-		rc = PMI2_Nameserv_lookup(name, NULL, got, sizeof(got));
+	if (p->rank == 0)
+		rc = publish_and_look_up(name, port);
 	if (rc)
-		return probe_fail(p, "publish %s: error %d", name, rc);
-	if (strcmp(got, port))
-		return probe_fail(p, "publish %s: found %s", name, got);
+		probe_fail(p, "publish %s: error %d", name, rc);
+	if (PMI2_KVS_Fence() || rc)
+		return false;
 	probe_say(p, "publish: %s = %s", name, port);
 	return true;
 }
@@ -350,13 +359,12 @@ static bool op_lookup(const struct probe *p, char **args)
 static bool op_unpublish(const struct probe *p, char **args)
 {
 	char name[TEXT_MAX];
-	int rc;
+	int rc = 0;
 
-	if (!expand(p, args[0], name))
+	if (!expand(p, args[0], name) || PMI2_KVS_Fence())
 		return false;
-	if (p->rank != 0)
-		return true;
-	rc = PMI2_Nameserv_unpublish(name, NULL);
+	if (p->rank == 0)
+		rc = PMI2_Nameserv_unpublish(name, NULL);
 	if (rc)
 		return probe_fail(p, "unpublish %s: error %d", name, rc);
 	probe_say(p, "unpublish: %s", name);
@@ -422,13 +430,14 @@ static bool op_spawned(const struct probe *p, char **args)
 	return true;
 }
 
-/* All others wait in a fence, which must end with the job. */
+/* All others wait in a fence, which fails if it ends before the job does. */
 static bool op_abort(const struct probe *p, char **args)
 {
 	if (p->rank == p->size - 1)
 		PMI2_Abort(1, "pmi2x-probe was asked to abort");
-	PMI2_KVS_Fence();
-	return probe_fail(p, "abort: still there");
+	if (PMI2_KVS_Fence())
+		return true;
+	return probe_fail(p, "abort: a fence without the last rank ended");
 }
 
 /* ---- the table ---- */

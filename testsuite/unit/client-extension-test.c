@@ -171,6 +171,23 @@ static void sends_large_batches_early(void **state)
 	stop(f);
 }
 
+/* Who inherited PMI_FD first may have made it non-blocking. */
+static void works_on_a_non_blocking_descriptor(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
+	char *value = calloc(1, PMI2X_MAX_VALLEN);
+	int fd = atoi(getenv("PMI_FD"));
+
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(PMIX_KVS_Put_n("a", value, PMI2X_MAX_VALLEN),
+				 0);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	free(value);
+	stop(f);
+}
+
 /* ---- gathers ---- */
 
 static void gathers_into_slots(void **state)
@@ -388,6 +405,7 @@ int main(void)
 		cmocka_unit_test(can_be_told_to_be_plain),
 		cmocka_unit_test(keeps_no_descriptor),
 		cmocka_unit_test(sends_large_batches_early),
+		cmocka_unit_test(works_on_a_non_blocking_descriptor),
 		cmocka_unit_test(gathers_into_slots),
 		cmocka_unit_test(shows_gathers_in_place),
 		cmocka_unit_test(rings),

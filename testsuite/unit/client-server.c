@@ -296,7 +296,8 @@ static void read_region(struct fake *f, const struct pmi_message *m,
 
 /* ---- init ---- */
 
-static void fullinit(struct fake *f, const struct pmi_message *m)
+static void fullinit(struct fake *f, const struct pmi_message *m,
+		     const char *thrid)
 {
 	int version = 0, region = 0;
 	struct answer a;
@@ -331,7 +332,8 @@ static void fullinit(struct fake *f, const struct pmi_message *m)
 	buf_free(&a.bytes);
 }
 
-static void init(struct fake *f, const struct pmi_message *m)
+static void init(struct fake *f, const struct pmi_message *m,
+		 const char *thrid)
 {
 	struct answer a;
 	int version = 0;
@@ -348,149 +350,301 @@ static void init(struct fake *f, const struct pmi_message *m)
 		f->protocol = PMI_PROTOCOL_2;
 }
 
-/* ---- one request ---- */
+/* ---- requests: PMI-2 ---- */
 
-static void handle_pmi2(struct fake *f, const char *cmd,
-			const struct pmi_message *m)
+typedef void handler(struct fake *f, const struct pmi_message *m,
+		     const char *thrid);
+
+struct command {
+	const char *name;
+	handler *handle;
+};
+
+static const char *str(const struct pmi_message *m, const char *key)
 {
-	const char *thrid = pmi_message_str(m, "thrid");
-	const struct pmi_field *value = pmi_message_field(m, "value");
-	const char *key = pmi_message_str(m, "key");
-	const struct pair *p;
-	struct answer a;
+	const char *text = pmi_message_str(m, key);
 
-	if (!strcmp(cmd, "fullinit")) {
-		fullinit(f, m);
-	} else if (!strcmp(cmd, "kvs-put")) {
-		put(f, key, value->value, value->value_len);
-		answer_rc(f, "kvs-put-response", thrid, 0);
-	} else if (!strcmp(cmd, "kvs-fence")) {
-		fence_ended(f, "kvs-fence-response", thrid);
-	} else if (!strcmp(cmd, "kvs-get")) {
-		p = find_for_any(f, key);
-		answer_found(f, "kvs-get-response", thrid,
-			     p ? p->value : NULL, p ? p->len : 0);
-	} else if (!strcmp(cmd, EXT_CMD_PUT)) {
-		add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
-		answer_rc(f, EXT_CMD_PUT "-response", thrid, 0);
-	} else if (!strcmp(cmd, EXT_CMD_FENCE)) {
-		add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
-		publish(f);
-		fence_ended(f, EXT_CMD_FENCE "-response", thrid);
-	} else if (!strcmp(cmd, EXT_CMD_ALLGATHER)) {
-		gather(f, m, thrid);
-	} else if (!strcmp(cmd, EXT_CMD_READ)) {
-		read_region(f, m, thrid);
-	} else if (!strcmp(cmd, "ring")) {
-		begin(f, &a, "ring-response", thrid);
-		pmi_write_int(&a.w, "rc", 0);
-		pmi_write_int(&a.w, "ring-count", 2);
-		pmi_write_str(&a.w, "ring-left",
-			      pmi_message_str(m, "ring-right"));
-		pmi_write_str(&a.w, "ring-right",
-			      pmi_message_str(m, "ring-left"));
-		finish(f, &a);
-	} else if (!strcmp(cmd, "job-getid")) {
-		begin(f, &a, "job-getid-response", thrid);
-		pmi_write_int(&a.w, "rc", 0);
-		pmi_write_str(&a.w, "jobid", "77.0");
-		finish(f, &a);
-	} else if (!strcmp(cmd, "info-getjobattr")) {
-		const char *v = NULL;
-
-		if (!strcmp(key, "PMI_process_mapping"))
-			v = "(vector,(0,2,2))";
-		if (!strcmp(key, "universeSize"))
-			v = "64";
-		answer_found(f, "info-getjobattr-response", thrid, v,
-			     v ? strlen(v) : 0);
-	} else if (!strcmp(cmd, "info-putnodeattr")) {
-		put(f, key, value->value, value->value_len);
-		answer_rc(f, "info-putnodeattr-response", thrid, 0);
-	} else if (!strcmp(cmd, "info-getnodeattr")) {
-		p = find(f, key);
-		answer_found(f, "info-getnodeattr-response", thrid,
-			     p ? p->value : NULL, p ? p->len : 0);
-	} else if (!strcmp(cmd, "name-publish")) {
-		put(f, pmi_message_str(m, "name"), pmi_message_str(m, "port"),
-		    strlen(pmi_message_str(m, "port")));
-		answer_rc(f, "name-publish-response", thrid, 0);
-	} else if (!strcmp(cmd, "name-lookup")) {
-		p = find(f, pmi_message_str(m, "name"));
-		begin(f, &a, "name-lookup-response", thrid);
-		pmi_write_int(&a.w, "rc", p ? 0 : 1);
-		if (p)
-			pmi_write_str(&a.w, "value", p->value);
-		finish(f, &a);
-	} else if (!strcmp(cmd, "spawn")) {
-		int rc = pmi_message_int(m, "ncmds", &(int){ 0 });
-
-		begin(f, &a, "spawn-response", thrid);
-		pmi_write_int(&a.w, "rc", rc ? 3 : 0);
-		pmi_write_str(&a.w, "jobid", "78.0");
-		pmi_write_str(&a.w, "errcodes", "0,7,0");
-		finish(f, &a);
-	} else if (!strcmp(cmd, "finalize")) {
-		answer_rc(f, "finalize-response", thrid, 0);
-		f->protocol = PMI_PROTOCOL_1;
-		f->agreed = false;
-	} else if (f->is.extended) {
-		answer_rc(f, "unknown-response", thrid, 14);
-	} /* the stock plugin says nothing */
+	assert_non_null(text);
+	return text;
 }
 
-static void handle_pmi1(struct fake *f, const char *cmd,
-			const struct pmi_message *m)
+/* Store a pair of the message's fields. */
+static void put_fields(struct fake *f, const struct pmi_message *m,
+		       const char *key, const char *value)
 {
-	const char *key = pmi_message_str(m, "key");
-	const struct pair *p;
+	const struct pmi_field *v = pmi_message_field(m, value);
+
+	put(f, str(m, key), v->value, v->value_len);
+}
+
+static void answer_pair(struct fake *f, const char *cmd, const char *thrid,
+			const struct pair *p)
+{
+	answer_found(f, cmd, thrid, p ? p->value : NULL, p ? p->len : 0);
+}
+
+static void kvs_put(struct fake *f, const struct pmi_message *m,
+		    const char *thrid)
+{
+	put_fields(f, m, "key", "value");
+	answer_rc(f, "kvs-put-response", thrid, 0);
+}
+
+static void kvs_fence(struct fake *f, const struct pmi_message *m,
+		      const char *thrid)
+{
+	fence_ended(f, "kvs-fence-response", thrid);
+}
+
+static void kvs_get(struct fake *f, const struct pmi_message *m,
+		    const char *thrid)
+{
+	answer_pair(f, "kvs-get-response", thrid,
+		    find_for_any(f, str(m, "key")));
+}
+
+static void ext_put(struct fake *f, const struct pmi_message *m,
+		    const char *thrid)
+{
+	add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
+	answer_rc(f, EXT_CMD_PUT "-response", thrid, 0);
+}
+
+static void ext_fence(struct fake *f, const struct pmi_message *m,
+		      const char *thrid)
+{
+	add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
+	publish(f);
+	fence_ended(f, EXT_CMD_FENCE "-response", thrid);
+}
+
+static void ring(struct fake *f, const struct pmi_message *m,
+		 const char *thrid)
+{
 	struct answer a;
 
-	if (!strcmp(cmd, "init")) {
-		init(f, m);
-	} else if (!strcmp(cmd, "get_appnum")) {
-		begin(f, &a, "appnum", NULL);
-		pmi_write_int(&a.w, "appnum", 0);
-		finish(f, &a);
-	} else if (!strcmp(cmd, "get_my_kvsname")) {
-		begin(f, &a, "my_kvsname", NULL);
-		pmi_write_str(&a.w, "kvsname", "77.0");
-		finish(f, &a);
-	} else if (!strcmp(cmd, "get_universe_size")) {
-		begin(f, &a, "universe_size", NULL);
-		pmi_write_int(&a.w, "size", 64);
-		finish(f, &a);
-	} else if (!strcmp(cmd, "put")) {
-		put(f, key, pmi_message_str(m, "value"),
-		    strlen(pmi_message_str(m, "value")));
-		answer_rc(f, "put_result", NULL, 0);
-	} else if (!strcmp(cmd, "barrier_in")) {
-		fence_ended(f, "barrier_out", NULL);
-	} else if (!strcmp(cmd, "get")) {
-		p = find_for_any(f, key);
-		begin(f, &a, "get_result", NULL);
-		pmi_write_int(&a.w, "rc", p ? 0 : -1);
-		if (p)
-			pmi_write_str(&a.w, "value", p->value);
-		finish(f, &a);
-	} else if (!strcmp(cmd, "publish_name")) {
-		begin(f, &a, "publish_result", NULL);
-		pmi_write_str(&a.w, "info", "ok");
-		finish(f, &a);
-	} else if (!strcmp(cmd, "lookup_name")) {
-		begin(f, &a, "lookup_result", NULL);
-		pmi_write_str(&a.w, "info", "fail");
-		finish(f, &a);
-	} else if (!strcmp(cmd, "spawn")) {
-		int total = 0, sofar = 0;
+	begin(f, &a, "ring-response", thrid);
+	pmi_write_int(&a.w, "rc", 0);
+	pmi_write_int(&a.w, "ring-count", 2);
+	pmi_write_str(&a.w, "ring-left", str(m, "ring-right"));
+	pmi_write_str(&a.w, "ring-right", str(m, "ring-left"));
+	finish(f, &a);
+}
 
-		pmi_message_int(m, "totspawns", &total);
-		pmi_message_int(m, "spawnssofar", &sofar);
-		if (sofar == total)
-			answer_rc(f, "spawn_result", NULL, 0);
-	} else if (!strcmp(cmd, "finalize")) {
-		answer_rc(f, "finalize_ack", NULL, 0);
-	}
+static void job_getid(struct fake *f, const struct pmi_message *m,
+		      const char *thrid)
+{
+	struct answer a;
+
+	begin(f, &a, "job-getid-response", thrid);
+	pmi_write_int(&a.w, "rc", 0);
+	pmi_write_str(&a.w, "jobid", "77.0");
+	finish(f, &a);
+}
+
+static void getjobattr(struct fake *f, const struct pmi_message *m,
+		       const char *thrid)
+{
+	const char *key = str(m, "key");
+	const char *value = NULL;
+
+	if (!strcmp(key, "PMI_process_mapping"))
+		value = "(vector,(0,2,2))";
+	if (!strcmp(key, "universeSize"))
+		value = "64";
+	answer_found(f, "info-getjobattr-response", thrid, value,
+		     value ? strlen(value) : 0);
+}
+
+static void putnodeattr(struct fake *f, const struct pmi_message *m,
+			const char *thrid)
+{
+	put_fields(f, m, "key", "value");
+	answer_rc(f, "info-putnodeattr-response", thrid, 0);
+}
+
+static void getnodeattr(struct fake *f, const struct pmi_message *m,
+			const char *thrid)
+{
+	answer_pair(f, "info-getnodeattr-response", thrid,
+		    find(f, str(m, "key")));
+}
+
+static void name_publish(struct fake *f, const struct pmi_message *m,
+			 const char *thrid)
+{
+	put_fields(f, m, "name", "port");
+	answer_rc(f, "name-publish-response", thrid, 0);
+}
+
+static void name_lookup(struct fake *f, const struct pmi_message *m,
+			const char *thrid)
+{
+	const struct pair *p = find(f, str(m, "name"));
+	struct answer a;
+
+	begin(f, &a, "name-lookup-response", thrid);
+	pmi_write_int(&a.w, "rc", p ? 0 : 1);
+	if (p)
+		pmi_write_str(&a.w, "value", p->value);
+	finish(f, &a);
+}
+
+/* The stock plugin wants ncmds right behind the command. */
+static void spawn(struct fake *f, const struct pmi_message *m,
+		  const char *thrid)
+{
+	bool right = !strcmp(m->fields[1].key, "ncmds");
+	struct answer a;
+
+	begin(f, &a, "spawn-response", thrid);
+	pmi_write_int(&a.w, "rc", right ? 0 : 3);
+	pmi_write_str(&a.w, "jobid", "78.0");
+	pmi_write_str(&a.w, "errcodes", "0,7,0");
+	finish(f, &a);
+}
+
+static void finalize(struct fake *f, const struct pmi_message *m,
+		     const char *thrid)
+{
+	answer_rc(f, "finalize-response", thrid, 0);
+	f->protocol = PMI_PROTOCOL_1;
+	f->agreed = false;
+}
+
+static const struct command pmi2_commands[] = {
+	{ "fullinit", fullinit },
+	{ "kvs-put", kvs_put },
+	{ "kvs-fence", kvs_fence },
+	{ "kvs-get", kvs_get },
+	{ EXT_CMD_PUT, ext_put },
+	{ EXT_CMD_FENCE, ext_fence },
+	{ EXT_CMD_ALLGATHER, gather },
+	{ EXT_CMD_READ, read_region },
+	{ "ring", ring },
+	{ "job-getid", job_getid },
+	{ "info-getjobattr", getjobattr },
+	{ "info-putnodeattr", putnodeattr },
+	{ "info-getnodeattr", getnodeattr },
+	{ "name-publish", name_publish },
+	{ "name-lookup", name_lookup },
+	{ "spawn", spawn },
+	{ "finalize", finalize },
+	{ NULL, NULL },
+};
+
+/* ---- requests: PMI-1 ---- */
+
+/* An answer of one field. */
+static void answer_field(struct fake *f, const char *cmd, const char *key,
+			 const char *value)
+{
+	struct answer a;
+
+	begin(f, &a, cmd, NULL);
+	pmi_write_str(&a.w, key, value);
+	finish(f, &a);
+}
+
+static void get_appnum(struct fake *f, const struct pmi_message *m,
+		       const char *thrid)
+{
+	answer_field(f, "appnum", "appnum", "0");
+}
+
+static void get_my_kvsname(struct fake *f, const struct pmi_message *m,
+			   const char *thrid)
+{
+	answer_field(f, "my_kvsname", "kvsname", "77.0");
+}
+
+static void get_universe_size(struct fake *f, const struct pmi_message *m,
+			      const char *thrid)
+{
+	answer_field(f, "universe_size", "size", "64");
+}
+
+static void put1(struct fake *f, const struct pmi_message *m,
+		 const char *thrid)
+{
+	put_fields(f, m, "key", "value");
+	answer_rc(f, "put_result", NULL, 0);
+}
+
+static void barrier_in(struct fake *f, const struct pmi_message *m,
+		       const char *thrid)
+{
+	fence_ended(f, "barrier_out", NULL);
+}
+
+static void get1(struct fake *f, const struct pmi_message *m,
+		 const char *thrid)
+{
+	const struct pair *p = find_for_any(f, str(m, "key"));
+	struct answer a;
+
+	begin(f, &a, "get_result", NULL);
+	pmi_write_int(&a.w, "rc", p ? 0 : -1);
+	if (p)
+		pmi_write_str(&a.w, "value", p->value);
+	finish(f, &a);
+}
+
+static void publish_name(struct fake *f, const struct pmi_message *m,
+			 const char *thrid)
+{
+	answer_field(f, "publish_result", "info", "ok");
+}
+
+static void lookup_name(struct fake *f, const struct pmi_message *m,
+			const char *thrid)
+{
+	answer_field(f, "lookup_result", "info", "fail");
+}
+
+static void spawn1(struct fake *f, const struct pmi_message *m,
+		   const char *thrid)
+{
+	if (!strcmp(str(m, "totspawns"), str(m, "spawnssofar")))
+		answer_rc(f, "spawn_result", NULL, 0);
+}
+
+static void finalize1(struct fake *f, const struct pmi_message *m,
+		      const char *thrid)
+{
+	answer_rc(f, "finalize_ack", NULL, 0);
+}
+
+static const struct command pmi1_commands[] = {
+	{ "init", init },
+	{ "get_appnum", get_appnum },
+	{ "get_my_kvsname", get_my_kvsname },
+	{ "get_universe_size", get_universe_size },
+	{ "put", put1 },
+	{ "barrier_in", barrier_in },
+	{ "get", get1 },
+	{ "publish_name", publish_name },
+	{ "lookup_name", lookup_name },
+	{ "spawn", spawn1 },
+	{ "finalize", finalize1 },
+	{ NULL, NULL },
+};
+
+/* ---- any request ---- */
+
+static void dispatch(struct fake *f, const char *cmd,
+		     const struct pmi_message *m)
+{
+	const char *thrid = pmi_message_str(m, "thrid");
+	const struct command *c = f->protocol == PMI_PROTOCOL_2
+					  ? pmi2_commands : pmi1_commands;
+
+	while (c->name && strcmp(c->name, cmd))
+		c++;
+	if (c->name)
+		c->handle(f, m, thrid);
+	else if (f->is.extended) /* the stock plugin says nothing */
+		answer_rc(f, "unknown-response", thrid, 14);
 }
 
 /* False: the connection is over. */
@@ -516,10 +670,7 @@ static bool handle(struct fake *f, const struct pmi_message *m)
 	pthread_mutex_unlock(&f->lock);
 	if (f->is.garbage_cmd && !strcmp(cmd, f->is.garbage_cmd))
 		return send_garbage(f);
-	if (f->protocol == PMI_PROTOCOL_2)
-		handle_pmi2(f, cmd, m);
-	else
-		handle_pmi1(f, cmd, m);
+	dispatch(f, cmd, m);
 	return true;
 }
 

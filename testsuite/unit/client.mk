@@ -46,3 +46,6 @@ testsuite_unit_client_engine_test_SOURCES = testsuite/unit/client-engine-test.c
 testsuite_unit_client_engine_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_engine_test_LDADD = contrib/libpmi2x/libpmi2x.la \
 	libpmi.la libshm.la libcoll.la libutil.la $(CMOCKA_LIBS)
+
+dist_check_SCRIPTS += testsuite/unit/client-exports.sh
+TESTS += testsuite/unit/client-exports.sh

@@ -25,7 +25,7 @@
 #define PMI2_ERR_INVALID_ARG        3
 #define PMI2_ERR_INVALID_KEY        4  /* empty, or there is no such key */
 #define PMI2_ERR_INVALID_KEY_LENGTH 5
-#define PMI2_ERR_INVALID_VAL        6  /* a value the wire cannot carry */
+#define PMI2_ERR_INVALID_VAL        6  /* no list of numbers */
 #define PMI2_ERR_INVALID_VAL_LENGTH 7
 #define PMI2_ERR_INVALID_LENGTH     8  /* the caller's buffer is too short */
 #define PMI2_ERR_INVALID_NUM_ARGS   9

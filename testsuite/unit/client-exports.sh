@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The client libraries export what their version scripts name, no more and no
+# less, and need nothing but the C library.
+: "${NM:=nm}"
+: "${srcdir:=.}"
+status=0
+
+fail() {
+	echo "$1"
+	status=1
+}
+
+check() { # name
+	lib=contrib/libpmi2x/.libs/lib$1.so.0
+	map=$srcdir/contrib/libpmi2x/lib$1.map
+	[ -e "$lib" ] || { echo "$lib is not built as a shared library"; exit 77; }
+	sed -n '/^	PMI/s/[	;]//gp' "$map" | sort >client-exports.want
+	$NM -D --defined-only "$lib" | awk '{ print $NF }' | sort \
+		>client-exports.got
+	diff client-exports.want client-exports.got >client-exports.diff ||
+		fail "$lib: $(cat client-exports.diff)"
+	objdump -p "$lib" | awk '/NEEDED/ { print $2 }' |
+		grep -Ev '^(libc|ld-linux.*|lib[atu]b?san)\.so' &&
+		fail "$lib needs more than the C library"
+	objdump -p "$lib" | grep -q "SONAME *lib$1.so.0" ||
+		fail "$lib has another soname"
+}
+
+check pmi2x
+check pmi2
+check pmi
+rm -f client-exports.want client-exports.got client-exports.diff
+exit $status
