@@ -101,6 +101,16 @@ static void an_abort_reaches_srun_and_is_not_answered(void **state)
 	net_destroy(n);
 }
 
+static void a_pmi2_abort_may_carry_its_exit_code(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	net_init2(n, 4);
+	assert_null(net_pmi2(n, 4, "cmd=abort;isworld=TRUE;exitcode=9;msg=x;"));
+	assert_int_equal(n->abort_code, 9);
+	net_destroy(n);
+}
+
 static void an_abort_of_one_rank_leaves_the_step(void **state)
 {
 	struct net *n = net_create(NULL);
@@ -178,6 +188,7 @@ int main(void)
 		cmocka_unit_test(a_pmi1_spawn_of_two_commands_has_one_answer),
 		cmocka_unit_test(a_broken_pmi1_spawn_has_one_answer),
 		cmocka_unit_test(an_abort_reaches_srun_and_is_not_answered),
+		cmocka_unit_test(a_pmi2_abort_may_carry_its_exit_code),
 		cmocka_unit_test(an_abort_of_one_rank_leaves_the_step),
 		cmocka_unit_test(without_srun_requests_fail),
 		cmocka_unit_test(late_or_foreign_replies_are_harmless),

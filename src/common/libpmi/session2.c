@@ -42,9 +42,11 @@ static void handle_abort(struct session *ss, const struct request *rq,
 {
 	const char *text = pmi_message_str(m, "msg");
 	bool world = true;
+	int code = 1; /* plain PMI-2 has no exit code; libpmi2x sends one */
 
 	(void)pmi_message_bool(m, "isworld", &world);
-	requests_abort(ss, world, 1, text ? text : "");
+	(void)pmi_message_int(m, "exitcode", &code);
+	requests_abort(ss, world, code, text ? text : "");
 }
 
 static void handle_job_getid(struct session *ss, const struct request *rq,
