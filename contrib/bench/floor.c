@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of the floor program, and its report; see floor.h. */
+#include "floor.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+static const struct floor_way *const ways[] = { &floor_socket, &floor_shm };
+
+static void usage(FILE *to)
+{
+	fputs("usage: floor [-N NODES] [-r RANKS] [-b BYTES] [-k WIDTH]\n"
+	      "             [-m socket|shm] [-i ROUNDS] [-t SECONDS]\n\n"
+	      "Times what a fence costs without PMI, on this machine: the same\n"
+	      "processes, the same tree, the same bytes. Prints the time from\n"
+	      "the first rank's entry to the last rank's exit.\n\n"
+	      "  -N NODES    node processes, a tree of TCP links (16)\n"
+	      "  -r RANKS    rank processes of each node (4)\n"
+	      "  -b BYTES    of the record of each rank (64)\n"
+	      "  -k WIDTH    children of a node in the tree (16)\n"
+	      "  -m MODE     socket: a rank writes its record and reads an\n"
+	      "              answer; shm: ranks share memory with their node,\n"
+	      "              an eventfd wakes the node, a futex the ranks (shm)\n"
+	      "  -i ROUNDS   timed rounds (9)\n"
+	      "  -t SECONDS  give up and kill everything after this time (300)\n"
+	      "  -h, --help, -V, --version\n", to);
+}
+
+static bool parse_number(const char *text, uint32_t low, uint32_t high,
+			 uint32_t *number)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || value < low ||
+	    value > high) {
+		fprintf(stderr, "floor: '%s' is not within %u to %u\n", text,
+			low, high);
+		return false;
+	}
+	*number = value;
+	return true;
+}
+
+static bool parse_way(const char *text, const struct floor_way **way)
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		if (strcmp(text, ways[i]->name) == 0) {
+			*way = ways[i];
+			return true;
+		}
+	}
+	fprintf(stderr, "floor: there is no mode '%s'\n", text);
+	return false;
+}
+
+static bool parse_option(struct floor_options *o, int c, const char *text)
+{
+	switch (c) {
+	case 'N':
+		return parse_number(text, 1, FLOOR_NODES_MAX, &o->nodes);
+	case 'r':
+		return parse_number(text, 1, FLOOR_RANKS_MAX, &o->ranks);
+	case 'b':
+		return parse_number(text, 1, FLOOR_BYTES_MAX, &o->bytes);
+	case 'k':
+		return parse_number(text, TREE_WIDTH_MIN, TREE_WIDTH_MAX,
+				    &o->width);
+	case 'i':
+		return parse_number(text, 1, FLOOR_ROUNDS_MAX, &o->rounds);
+	case 't':
+		return parse_number(text, 1, 86400, &o->timeout);
+	case 'm':
+		return parse_way(text, &o->way);
+	}
+	return false;
+}
+
+/* Whether to go on; otherwise *status is the exit status. */
+static bool parse(struct floor_options *o, int argc, char **argv, int *status)
+{
+	static const struct option names[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	*status = 2;
+	while ((c = getopt_long(argc, argv, "N:r:b:k:m:i:t:hV", names,
+				NULL)) != -1) {
+		if (c == 'h' || c == 'V') {
+			*status = 0;
+			if (c == 'h')
+				usage(stdout);
+			else
+				puts("floor (pmi2x) " PACKAGE_VERSION);
+			return false;
+		}
+		if (!parse_option(o, c, optarg)) {
+			if (c == '?')
+				usage(stderr);
+			return false;
+		}
+	}
+	if (optind < argc) {
+		usage(stderr);
+		return false;
+	}
+	if (o->ranks > FLOOR_RANKS_MAX / o->nodes) {
+		fprintf(stderr, "floor: more than %u ranks\n", FLOOR_RANKS_MAX);
+		return false;
+	}
+	return true;
+}
+
+static double span(const struct floor_run *run, uint32_t round)
+{
+	uint32_t size = floor_size(&run->options);
+	const struct floor_stamp *row = run->stamps + (size_t)round * size;
+	double in = row->in, out = row->out;
+
+	for (uint32_t r = 1; r < size; r++) {
+		if (row[r].in < in)
+			in = row[r].in;
+		if (row[r].out > out)
+			out = row[r].out;
+	}
+	return out - in;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int report(const struct floor_run *run)
+{
+	const struct floor_options *o = &run->options;
+	double *times = calloc(o->rounds, sizeof(*times));
+
+	if (!times)
+		return -ENOMEM;
+	printf("result op=fence mode=%s nodes=%u ranks=%u bytes=%u width=%u "
+	       "clock=span times=", o->way->name, o->nodes, floor_size(o),
+	       o->bytes, o->width);
+	for (uint32_t i = 0; i < o->rounds; i++) {
+		times[i] = span(run, i + 1); /* round 0 is cold */
+		printf("%s%.6f", i ? "," : "", times[i]);
+	}
+	qsort(times, o->rounds, sizeof(*times), by_size);
+	printf(" median=%.6f min=%.6f max=%.6f\n", times[o->rounds / 2],
+	       times[0], times[o->rounds - 1]);
+	free(times);
+	return 0;
+}
+
+static const char *reason(int rc)
+{
+	if (rc == -ECANCELED)
+		return "a process has failed";
+	return rc == -ETIMEDOUT ? "not done in time; see -t" : strerror(-rc);
+}
+
+int main(int argc, char **argv)
+{
+	struct floor_run run = { .options = {
+		.nodes = 16, .ranks = 4, .bytes = 64, .width = 16, .rounds = 9,
+		.timeout = 300, .way = &floor_shm } };
+	int rc, status;
+
+	if (!parse(&run.options, argc, argv, &status))
+		return status;
+	if (!floor_limits_allow(&run.options))
+		return 1;
+	run.stamps = floor_memory(
+		sizeof(*run.stamps) * floor_size(&run.options) *
+			(size_t)(run.options.rounds + FLOOR_UNTIMED),
+		true);
+	rc = floor_launch(&run);
+	if (rc == 0)
+		rc = report(&run);
+	if (rc)
+		fprintf(stderr, "floor: %s\n", reason(rc));
+	return rc ? 1 : 0;
+}
