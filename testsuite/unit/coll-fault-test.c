@@ -34,7 +34,7 @@ static void lose_rank(struct net *net, struct history *h)
 			h->bound[kind] = entered;
 	}
 	h->rank_faults--;
-	net_rank_gone(net, rank, net_random(net, 2));
+	net_rank_gone(net, rank);
 }
 
 static void break_link(struct net *net, struct history *h)
@@ -163,21 +163,21 @@ static void enter_all(struct net *net, enum coll_kind kind, uint32_t but)
 			net_enter(net, kind, r);
 }
 
-static void everybody_learns_once_who_was_killed(void **state)
+static void everybody_learns_once_who_is_gone(void **state)
 {
 	struct net *net = net_new(15, 15, 2, 0);
 
 	enter_all(net, COLL_FENCE, COLL_NEVER);
 	enter_all(net, COLL_FENCE, 9);
-	net_rank_gone(net, 9, false);
-	net_rank_gone(net, 9, false);
+	net_rank_gone(net, 9);
+	net_rank_gone(net, 9);
 	net_deliver_all(net);
 	net_assert_settled(net);
 	assert_int_equal(net->faults_sent, net->nnodes - 1);
 	for (uint32_t r = 0; r < net->nranks; r++)
 		assert_int_equal(net_outcome(net, COLL_FENCE, r, 0), NET_DONE);
 	assert_int_equal(net_outcome(net, COLL_FENCE, 14, 1), NET_FAILED);
-	assert_string_equal(net->reason, "rank 9 was killed");
+	assert_string_equal(net->reason, "rank 9 is gone");
 	net_free(net);
 }
 
@@ -186,7 +186,7 @@ static void later_entrants_fail_at_once_with_the_reason(void **state)
 	struct net *net = net_new(4, 8, 2, 0);
 
 	net_enter(net, COLL_FENCE, 6);
-	net_rank_gone(net, 0, false);
+	net_rank_gone(net, 0);
 	net_deliver_all(net);
 	assert_int_equal(net_outcome(net, COLL_FENCE, 6, 0), NET_FAILED);
 	for (uint32_t s = 0; s < 3; s++)
@@ -195,7 +195,7 @@ static void later_entrants_fail_at_once_with_the_reason(void **state)
 			assert_int_equal(net_enter(net, kind, 7), 0);
 			assert_int_equal(net_outcome(net, kind, 7, s),
 					 NET_FAILED);
-			assert_string_equal(net->reason, "rank 0 was killed");
+			assert_string_equal(net->reason, "rank 0 is gone");
 		}
 	net_free(net);
 }
@@ -205,7 +205,7 @@ static void entering_and_leaving_does_not_spoil_what_was_entered(void **state)
 	struct net *net = net_new(3, 6, 2, 0);
 
 	net_enter(net, COLL_GATHER, 5);
-	net_rank_gone(net, 5, false);
+	net_rank_gone(net, 5);
 	net_deliver_all(net);
 	enter_all(net, COLL_GATHER, COLL_NEVER);
 	net_deliver_all(net);
@@ -215,71 +215,78 @@ static void entering_and_leaving_does_not_spoil_what_was_entered(void **state)
 	net_free(net);
 }
 
-/* Ranks that end in order one after the other are not a fault. */
-static void who_leaves_in_order_disturbs_nobody(void **state)
+/* All ranks have entered the same: they go in any order, messages overtake. */
+static void the_end_of_a_step_costs_a_link_one_fault_each_way(void **state)
 {
-	struct net *net = net_new(3, 6, 2, 0);
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct net *net = net_new(20, 60, 3, seed);
 
-	enter_all(net, COLL_FENCE, COLL_NEVER);
-	net_deliver_all(net);
-	net_rank_gone(net, 0, true);
-	net_rank_gone(net, 2, true);
-	net_rank_gone(net, 5, true);
-	net_deliver_all(net);
-	assert_int_equal(net->faults_sent, 0);
-	net_free(net);
+		enter_all(net, COLL_FENCE, COLL_NEVER);
+		enter_all(net, COLL_RING, COLL_NEVER);
+		net_deliver_all(net);
+		for (uint32_t r = 0; r < net->nranks; r++) {
+			net_rank_gone(net, (r * 7 + seed) % net->nranks);
+			for (uint32_t i = net_random(net, 4); i > 0; i--)
+				net_deliver(net);
+		}
+		net_deliver_all(net);
+		net_assert_settled(net);
+		assert_in_range(net->faults_sent, net->nnodes - 1,
+				2 * (net->nnodes - 1));
+		assert_string_equal(net->reason, "");
+		net_free(net);
+	}
 }
 
-static void who_left_in_order_is_missed_when_a_neighbour_enters(void **state)
+static void who_is_gone_is_missed_when_a_neighbour_enters(void **state)
 {
 	struct net *net = net_new(3, 6, 2, 0);
 
-	net_rank_gone(net, 2, true);
+	net_rank_gone(net, 2);
 	net_enter(net, COLL_FENCE, 3);
 	net_deliver_all(net);
 	net_assert_settled(net);
-	assert_string_equal(net->reason, "rank 2 has finished");
+	assert_string_equal(net->reason, "rank 2 is gone");
 	net_enter(net, COLL_RING, 0);
 	assert_int_equal(net_outcome(net, COLL_RING, 0, 0), NET_FAILED);
 	net_free(net);
 }
 
-static void who_left_in_order_is_missed_when_others_wait_already(void **state)
+static void who_is_gone_is_missed_when_others_wait_already(void **state)
 {
 	struct net *net = net_new(3, 6, 2, 0);
 
 	net_enter(net, COLL_FENCE, 3);
 	net_deliver_all(net);
 	assert_int_equal(net_outcome(net, COLL_FENCE, 3, 0), NET_WAITING);
-	net_rank_gone(net, 2, true);
+	net_rank_gone(net, 2);
 	assert_int_equal(net_outcome(net, COLL_FENCE, 3, 0), NET_FAILED);
 	net_free(net);
 }
 
-static void who_left_in_order_is_missed_when_a_subtree_enters(void **state)
+static void who_is_gone_is_missed_when_a_subtree_enters(void **state)
 {
 	struct net *net = net_new(3, 4, 2, 0); /* 0-1, 2, 3 */
 
-	net_rank_gone(net, 0, true);
+	net_rank_gone(net, 0);
 	net_enter(net, COLL_GATHER, 3);
 	net_deliver_all(net);
 	assert_int_equal(net_outcome(net, COLL_GATHER, 3, 0), NET_FAILED);
-	assert_string_equal(net->reason, "rank 0 has finished");
+	assert_string_equal(net->reason, "rank 0 is gone");
 	net_free(net);
 }
 
-static void an_empty_node_tells_the_others(void **state)
+/* Rank 5 shares the node with rank 4 and neither enters nor ends. */
+static void who_is_gone_is_missed_by_other_nodes_at_once(void **state)
 {
 	struct net *net = net_new(3, 6, 2, 0);
 
 	net_enter(net, COLL_FENCE, 0);
-	net_rank_gone(net, 4, true);
-	net_deliver_all(net);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 0, 0), NET_WAITING);
-	net_rank_gone(net, 5, true);
+	net_rank_gone(net, 4);
 	net_deliver_all(net);
 	net_assert_settled(net);
 	assert_int_equal(net_outcome(net, COLL_FENCE, 0, 0), NET_FAILED);
+	assert_string_equal(net->reason, "rank 4 is gone");
 	net_free(net);
 }
 
@@ -288,30 +295,14 @@ static void each_failure_has_its_own_reason(void **state)
 	struct net *net = net_new(3, 6, 2, 0);
 
 	net_enter(net, COLL_GATHER, 2);
-	net_rank_gone(net, 2, false); /* gather from 1, fence from 0 */
+	net_rank_gone(net, 2); /* gather from 1, fence from 0 */
 	net_enter(net, COLL_FENCE, 4);
-	net_rank_gone(net, 4, false); /* gather from 0, fence from 1 */
+	net_rank_gone(net, 4); /* gather from 0, fence from 1 */
 	net_deliver_all(net);
 	net_enter(net, COLL_FENCE, 0);
-	assert_string_equal(net->reason, "rank 2 was killed");
+	assert_string_equal(net->reason, "rank 2 is gone");
 	net_enter(net, COLL_GATHER, 0);
-	assert_string_equal(net->reason, "rank 4 was killed");
-	net_free(net);
-}
-
-/* Both reasons leave the node of ranks 2 and 3 at the same moment. */
-static void reasons_that_were_kept_back_stay_apart(void **state)
-{
-	struct net *net = net_new(3, 6, 2, 0);
-
-	net_enter(net, COLL_FENCE, 2);
-	net_rank_gone(net, 2, true);
-	net_rank_gone(net, 3, true);
-	net_deliver_all(net);
-	net_enter(net, COLL_FENCE, 0);
-	assert_string_equal(net->reason, "rank 3 has finished");
-	net_enter(net, COLL_GATHER, 0);
-	assert_string_equal(net->reason, "rank 2 has finished");
+	assert_string_equal(net->reason, "rank 4 is gone");
 	net_free(net);
 }
 
@@ -319,12 +310,12 @@ static void the_first_of_equal_reasons_stays(void **state)
 {
 	struct net *net = net_new(3, 6, 2, 0);
 
-	net_rank_gone(net, 2, false);
-	net_rank_gone(net, 3, false);
+	net_rank_gone(net, 2);
+	net_rank_gone(net, 3);
 	net_deliver_all(net);
 	net_detect(net, &net->links[2]); /* the node of both leaves as well */
 	net_enter(net, COLL_FENCE, 0);
-	assert_string_equal(net->reason, "rank 2 was killed");
+	assert_string_equal(net->reason, "rank 2 is gone");
 	net_free(net);
 }
 
@@ -407,20 +398,20 @@ int main(void)
 		cmocka_unit_test(ends_everything_when_ranks_go),
 		cmocka_unit_test(ends_everything_when_links_break),
 		cmocka_unit_test(ends_everything_when_both_happen),
-		cmocka_unit_test(everybody_learns_once_who_was_killed),
+		cmocka_unit_test(everybody_learns_once_who_is_gone),
 		cmocka_unit_test(later_entrants_fail_at_once_with_the_reason),
 		cmocka_unit_test(
 			entering_and_leaving_does_not_spoil_what_was_entered),
-		cmocka_unit_test(who_leaves_in_order_disturbs_nobody),
 		cmocka_unit_test(
-			who_left_in_order_is_missed_when_a_neighbour_enters),
+			the_end_of_a_step_costs_a_link_one_fault_each_way),
 		cmocka_unit_test(
-			who_left_in_order_is_missed_when_others_wait_already),
+			who_is_gone_is_missed_when_a_neighbour_enters),
 		cmocka_unit_test(
-			who_left_in_order_is_missed_when_a_subtree_enters),
-		cmocka_unit_test(an_empty_node_tells_the_others),
+			who_is_gone_is_missed_when_others_wait_already),
+		cmocka_unit_test(
+			who_is_gone_is_missed_when_a_subtree_enters),
+		cmocka_unit_test(who_is_gone_is_missed_by_other_nodes_at_once),
 		cmocka_unit_test(each_failure_has_its_own_reason),
-		cmocka_unit_test(reasons_that_were_kept_back_stay_apart),
 		cmocka_unit_test(the_first_of_equal_reasons_stays),
 		cmocka_unit_test(what_a_lost_child_contributed_is_not_lost),
 		cmocka_unit_test(a_lost_link_carries_nothing_any_more),

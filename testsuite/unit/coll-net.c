@@ -395,17 +395,16 @@ int net_enter(struct net *net, enum coll_kind kind, uint32_t rank)
 	return 0;
 }
 
-void net_rank_gone(struct net *net, uint32_t rank, bool clean)
+void net_rank_gone(struct net *net, uint32_t rank)
 {
 	uint32_t slot;
 	struct coll *c = coll_of(net, rank, &slot);
 	char why[64];
 
 	net->ranks[rank].gone = true;
-	snprintf(why, sizeof(why), "rank %u %s", rank,
-		 clean ? "has finished" : "was killed");
+	snprintf(why, sizeof(why), "rank %u is gone", rank);
 	inside(net, true);
-	coll_rank_gone(c, slot, clean, why);
+	coll_rank_gone(c, slot, why);
 	inside(net, false);
 }
 

@@ -66,7 +66,7 @@ uint32_t net_random(struct net *net, uint32_t below);
 /* The rank enters its next collective: the error of libcoll, or 0. */
 int net_enter(struct net *net, enum coll_kind kind, uint32_t rank);
 uint32_t net_entered(const struct net *net, enum coll_kind kind, uint32_t rank);
-void net_rank_gone(struct net *net, uint32_t rank, bool clean);
+void net_rank_gone(struct net *net, uint32_t rank);
 
 /* Deliver one message of a random link; false when there is none. */
 bool net_deliver(struct net *net);

@@ -62,7 +62,7 @@ static void enter(struct net *net, enum coll_kind kind, uint32_t rank)
 		return;
 	rc = net_enter(net, kind, rank);
 	if (rc == -ENOMEM)
-		net_rank_gone(net, rank, false);
+		net_rank_gone(net, rank);
 	else
 		assert_int_equal(rc, 0);
 }
@@ -79,7 +79,7 @@ static void history(void)
 				net_deliver(net);
 			}
 	net_deliver_all(net);
-	net_rank_gone(net, 4, true);
+	net_rank_gone(net, 4);
 	for (uint32_t r = 0; r < net->nranks; r++)
 		for (int kind = 0; kind < COLL_KINDS; kind++)
 			enter(net, kind, r);

@@ -27,10 +27,8 @@ static void coll_init(struct coll *c)
 		peer_init(&c->peers[i],
 			  tree_child(&c->place, c->width, i).first);
 	peer_init(coll_parent(c), c->place.parent);
-	for (int kind = 0; kind < COLL_KINDS; kind++) {
+	for (int kind = 0; kind < COLL_KINDS; kind++)
 		c->fault[kind].from = COLL_NEVER;
-		c->held[kind].from = COLL_NEVER;
-	}
 }
 
 int coll_create(struct coll **out, const struct layout *layout,
@@ -50,7 +48,6 @@ int coll_create(struct coll **out, const struct layout *layout,
 	c->ops = ops;
 	c->arg = arg;
 	c->ranks = layout_ranks_at(layout, position, &c->nslots);
-	c->slots_left = c->nslots;
 	c->slots = calloc(c->nslots, sizeof(*c->slots));
 	c->peers = calloc(c->place.children + 1, sizeof(*c->peers));
 	if (!c->slots || !c->peers) {
@@ -94,13 +91,6 @@ static void contribute(struct coll *c, enum coll_kind kind, uint32_t seq,
 		coll_scan_ready(c, seq, op);
 	else
 		coll_gather_ready(c, kind, seq, op);
-}
-
-/* A collective has been asked for: does it need a rank that left in order? */
-static void need(struct coll *c, enum coll_kind kind, uint32_t seq)
-{
-	if (seq >= c->held[kind].from)
-		coll_fault_release(c);
 }
 
 uint32_t coll_entered(const struct coll *c, enum coll_kind kind, uint32_t slot)
@@ -148,7 +138,6 @@ static int enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 	if (rc)
 		return rc;
 	*seq = c->slots[slot].entered[kind];
-	need(c, kind, *seq);
 	if (coll_covered(c, kind, *seq)) {
 		c->slots[slot].entered[kind]++;
 		refuse(c, kind, *seq, slot);
@@ -206,7 +195,6 @@ static struct coll_peer *peer_at(const struct coll *c, uint32_t position)
 static void accept_up(struct coll *c, uint32_t index,
 		      const struct coll_msg *msg, struct coll_part *part)
 {
-	need(c, msg->kind, msg->seq);
 	if (coll_covered(c, msg->kind, msg->seq)) {
 		coll_part_clear(part);
 		return;
@@ -292,33 +280,12 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 
 /* ---- departures ---- */
 
-/* Is something in flight that a rank gone in order has not contributed to? */
-static bool held_is_needed(const struct coll *c)
+void coll_rank_gone(struct coll *c, uint32_t slot, const char *why)
 {
-	for (int kind = 0; kind < COLL_KINDS; kind++) {
-		const struct coll_table *t = &c->tables[kind];
-
-		if (t->count && t->first + t->count > c->held[kind].from)
-			return true;
-	}
-	return false;
-}
-
-void coll_rank_gone(struct coll *c, uint32_t slot, bool clean, const char *why)
-{
-	struct coll_slot *s;
-
 	if (slot >= c->nslots || c->slots[slot].gone)
 		return;
-	s = &c->slots[slot];
-	s->gone = true;
-	c->slots_left--;
-	if (clean)
-		coll_fault_hold(c, s->entered, why);
-	else
-		coll_fault_raise(c, s->entered, why);
-	if (c->slots_left == 0 || held_is_needed(c))
-		coll_fault_release(c);
+	c->slots[slot].gone = true;
+	coll_fault_raise(c, c->slots[slot].entered, why);
 }
 
 void coll_link_lost(struct coll *c, uint32_t position, const char *why)

@@ -186,13 +186,16 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body);
 
 /*
- * The rank in `slot` will enter nothing more. `clean` says that it left in
- * order (finalized, or ended without ever starting PMI): the fault is then
- * kept back until some collective needs the rank, or all ranks of the node are
- * gone. Otherwise it spreads at once. `why` reads like "rank 3 on node n1 was
- * killed"; copied. Idempotent.
+ * The rank in `slot` will enter nothing more, whether it finalized, crashed or
+ * never started PMI: what it has not entered can no longer complete, and every
+ * node learns so at once, since a rank anywhere may wait for it already. `why`
+ * reads like "rank 3 on node n1 was killed"; copied. Idempotent.
+ *
+ * The end of a step is no exception, and cheap: its ranks have entered the same
+ * number of collectives, so the first to go says all there is to say, and a
+ * fault crosses each link at most once in each direction.
  */
-void coll_rank_gone(struct coll *c, uint32_t slot, bool clean, const char *why);
+void coll_rank_gone(struct coll *c, uint32_t slot, const char *why);
 
 /*
  * The link to a neighbour is gone for good, or the neighbour said goodbye:

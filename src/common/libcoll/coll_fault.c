@@ -104,29 +104,19 @@ void coll_fault_tell(struct coll *c, struct coll_peer *peer)
 			tell_reason(c, peer, c->fault[kind].reason);
 }
 
-static void absorb(struct coll *c, const struct coll_bound bounds[COLL_KINDS])
+void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
+		      const char *why)
 {
+	struct payload *reason = reason_new(why);
 	bool stronger[COLL_KINDS];
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
-		stronger[kind] = merge(&c->fault[kind], bounds[kind].from,
-				       bounds[kind].reason);
+		stronger[kind] = merge(&c->fault[kind], from[kind], reason);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		if (stronger[kind])
 			fail_covered(c, kind);
 	for (uint32_t i = 0; i <= c->place.children; i++)
 		coll_fault_tell(c, &c->peers[i]);
-}
-
-void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
-		      const char *why)
-{
-	struct payload *reason = reason_new(why);
-	struct coll_bound bounds[COLL_KINDS];
-
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		bounds[kind] = (struct coll_bound){ from[kind], reason };
-	absorb(c, bounds);
 	payload_unref(reason);
 }
 
@@ -142,29 +132,8 @@ void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq)
 	coll_fault_raise(c, from, why);
 }
 
-void coll_fault_hold(struct coll *c, const uint32_t from[COLL_KINDS],
-		     const char *why)
-{
-	struct payload *reason = reason_new(why);
-
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		merge(&c->held[kind], from[kind], reason);
-	payload_unref(reason);
-}
-
-void coll_fault_release(struct coll *c)
-{
-	absorb(c, c->held);
-	for (int kind = 0; kind < COLL_KINDS; kind++) {
-		payload_unref(c->held[kind].reason);
-		c->held[kind] = (struct coll_bound){ .from = COLL_NEVER };
-	}
-}
-
 void coll_fault_free(struct coll *c)
 {
-	for (int kind = 0; kind < COLL_KINDS; kind++) {
+	for (int kind = 0; kind < COLL_KINDS; kind++)
 		payload_unref(c->fault[kind].reason);
-		payload_unref(c->held[kind].reason);
-	}
 }

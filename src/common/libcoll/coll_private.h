@@ -70,13 +70,11 @@ struct coll {
 	void *arg;
 	const uint32_t *ranks; /* of the slots */
 	uint32_t nslots;
-	uint32_t slots_left;   /* that are not gone */
 	size_t pending;        /* collectives in flight with entrants */
 	struct coll_slot *slots;
 	struct coll_peer *peers; /* children, then parent (lost at the root) */
 	struct coll_table tables[COLL_KINDS];
-	struct coll_bound fault[COLL_KINDS]; /* known to the neighbours too */
-	struct coll_bound held[COLL_KINDS];  /* kept back: clean departures */
+	struct coll_bound fault[COLL_KINDS]; /* what cannot complete */
 };
 
 static inline bool coll_is_root(const struct coll *c)
@@ -148,10 +146,6 @@ void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 		      const char *why);
 /* This node has no memory to go on with `seq` and all after it. */
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
-/* Keep a fault back until coll_fault_release. */
-void coll_fault_hold(struct coll *c, const uint32_t from[COLL_KINDS],
-		     const char *why);
-void coll_fault_release(struct coll *c);
 /* Tell a neighbour what it is not known to know. */
 void coll_fault_tell(struct coll *c, struct coll_peer *peer);
 /* What operations are told about a covered collective of this kind. */

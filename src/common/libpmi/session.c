@@ -93,7 +93,7 @@ void session_end(struct session *ss)
 			 server_node_name(s),
 			 unused ? "without starting" :
 			 finalized ? "after finalizing" : "without finalizing");
-	coll_rank_gone(s->coll, ss->slot, unused || finalized, ss->why);
+	coll_rank_gone(s->coll, ss->slot, ss->why);
 	attrs_fail_hopeless(s);
 }
 
