@@ -25,7 +25,8 @@ struct srun {
 	pthread_mutex_t lock; /* of the members below */
 	pthread_cond_t changed;
 	bool silent;
-	unsigned accepted, aborts, requests;
+	unsigned accepted, aborts, requests, reports;
+	char report[512];
 };
 
 static void reply(struct link *l, const struct control_msg *to)
@@ -58,6 +59,9 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	pthread_mutex_lock(&s->lock);
 	s->aborts += msg.type == CONTROL_ABORT;
 	s->requests += msg.type == CONTROL_LOOKUP;
+	s->reports += msg.type == CONTROL_REPORT;
+	if (msg.type == CONTROL_REPORT)
+		snprintf(s->report, sizeof(s->report), "%s", msg.text);
 	if (msg.type == CONTROL_LOOKUP && !s->silent)
 		reply(l, &msg);
 	pthread_cond_broadcast(&s->changed);
@@ -224,6 +228,30 @@ static void many_aborts_become_one(void **state)
 	srun_stop(&s);
 }
 
+/* Four nodes wait for a fence that a fifth has left: the user gets a line. */
+static void one_failure_is_one_line(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 5);
+	srun_start(&s, &c);
+	step_start(&c);
+	for (uint32_t i = 0; i < 4; i++)
+		rank_say(&c, i, "cmd=barrier_in");
+	rank_close(&c, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		rank_expect(&c, i, "barrier_failed");
+	for (uint32_t i = 5; i-- > 0;)
+		cluster_stop(&c, i);
+	assert_int_equal(get(&s, &s.reports), 1);
+	assert_string_equal(s.report,
+			    "fence 1 failed: rank 4 (node n4) exited without finalizing PMI");
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
 static void requests_pass_after_the_parent_has_left(void **state)
 {
 	struct cluster c;
@@ -305,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_find_their_way_through_the_tree),
 		cmocka_unit_test(many_aborts_become_one),
+		cmocka_unit_test(one_failure_is_one_line),
 		cmocka_unit_test(requests_pass_after_the_parent_has_left),
 		cmocka_unit_test(requests_pass_without_the_parent),
 		cmocka_unit_test(a_request_under_way_fails_with_its_carrier),

@@ -123,6 +123,10 @@ static void launcher_abort(void *arg, uint32_t rank, int code, const char *text)
 
 static void launcher_report(void *arg, const char *text)
 {
+	struct net *n = arg;
+
+	n->reports++;
+	snprintf(n->report, sizeof(n->report), "%s", text);
 }
 
 static void launcher_ready(void *arg)

@@ -54,6 +54,8 @@ struct net {
 	uint32_t spawn_procs;
 	int abort_code;
 	char abort_text[64];
+	char report[COLL_REASON_MAX]; /* last line for the user */
+	int reports;
 	int ready;
 };
 

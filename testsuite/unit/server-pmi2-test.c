@@ -334,8 +334,8 @@ static void a_lost_link_fails_fences_by_name(void **state)
 	assert_string_equal(net_read(n, 1),
 			    "cmd=kvs-fence-response;rc=14;"
 			    "errmsg=fence 0 failed: node n2 has died;");
-	assert_non_null(strstr(buf_cstr(&n->log),
-			       "fence 0 failed on node n1: node n2 has died"));
+	assert_string_equal(n->report, "fence 0 failed: node n2 has died");
+	assert_int_equal(n->reports, 1);
 	net_destroy(n);
 }
 

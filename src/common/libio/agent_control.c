@@ -43,7 +43,8 @@ struct agent_control {
 	unsigned nrequests;
 	struct payload_vec failed; /* replies that are delivered from the loop */
 	uv_timer_t soon;
-	bool abort_passed;        /* one of a node is enough */
+	bool abort_passed;
+	bool report_passed;
 	bool abort_queued;        /* it has not been sent to srun yet */
 };
 
@@ -177,12 +178,29 @@ static void fail_direct(struct agent *a, const char *why)
 
 static void on_retry(uv_timer_t *timer);
 
+/* What srun cannot tell the user any more. */
+static void log_report(struct agent *a, const struct payload *frame)
+{
+	struct control_msg msg;
+
+	if (control_unpack(frame->data, frame->len, &msg))
+		return;
+	if (msg.type == CONTROL_REPORT)
+		log_error(a->log, "%s", msg.text);
+	control_free(&msg);
+}
+
 static void srun_lost(struct agent *a, const char *why)
 {
 	struct agent_control *ctl = a->control;
 
-	log_error(a->log, "%s", why);
+	if (a->stage == AGENT_SERVING)
+		log_error(a->log, "%s", why);
+	else
+		log_debug(a->log, "%s", why); /* the step is over for it */
 	ctl->srun = SRUN_LOST;
+	for (size_t i = 0; i < ctl->queue.count; i++)
+		log_report(a, ctl->queue.items[i]);
 	payload_vec_clear(&ctl->queue);
 	fail_direct(a, why);
 	if (ctl->abort_queued)
@@ -194,11 +212,12 @@ static void srun_attempt_failed(struct agent *a, int error)
 {
 	struct agent_control *ctl = a->control;
 	uint64_t waited = uv_now(loop_uv(a->loop)) - ctl->since;
+	bool ended = error == -ECONNREFUSED && a->stage != AGENT_SERVING;
 	uint32_t limit = a->options.connect_ms < CONTROL_SRUN_MS ?
 				 a->options.connect_ms : CONTROL_SRUN_MS;
 	char why[AGENT_WHY_MAX];
 
-	if (waited < limit && error != -EPROTONOSUPPORT &&
+	if (waited < limit && !ended && error != -EPROTONOSUPPORT &&
 	    error != -EAFNOSUPPORT) {
 		uv_timer_start(&ctl->retry, on_retry, ctl->backoff_ms, 0);
 		ctl->backoff_ms *= 2;
@@ -289,6 +308,7 @@ static void send_to_srun(struct agent *a, struct payload *frame,
 	if (ctl->srun == SRUN_LOST ||
 	    frame->len > CONTROL_BYTES_MAX - ctl->queue.bytes ||
 	    payload_vec_add(&ctl->queue, frame)) {
+		log_report(a, frame);
 		if (r) {
 			fail_later(a, r->origin, r->id,
 				   "srun cannot be reached");
@@ -325,15 +345,19 @@ static bool is_there(const struct neighbour *n)
 	       n->state != NEIGHBOUR_LOST;
 }
 
+/* Of what all ranks of a failed step say, one of a node is enough. */
 static bool goes_on(struct agent *a, enum control_type type)
 {
 	struct agent_control *ctl = a->control;
+	bool *passed;
 	bool first;
 
-	if (type != CONTROL_ABORT)
+	if (type != CONTROL_ABORT && type != CONTROL_REPORT)
 		return true;
-	first = !ctl->abort_passed;
-	ctl->abort_passed = true;
+	passed = type == CONTROL_ABORT ? &ctl->abort_passed :
+					 &ctl->report_passed;
+	first = !*passed;
+	*passed = true;
 	return first;
 }
 

@@ -168,12 +168,8 @@ static void gone(struct neighbour *n, enum neighbour_state state,
 
 void agent_neighbour_lost(struct neighbour *n, const char *why)
 {
-	struct agent *a = n->agent;
-
-	if (pmi_server_pending(a->server) && a->stage == AGENT_SERVING)
-		log_error(a->log, "%s", why);
-	else
-		log_debug(a->log, "%s", why);
+	/* What fails by it is reported with this reason, once for all nodes. */
+	log_debug(n->agent->log, "%s", why);
 	gone(n, NEIGHBOUR_LOST, 0, why);
 }
 

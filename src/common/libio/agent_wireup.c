@@ -419,7 +419,7 @@ static void builds_differ(struct agent *a, uint32_t position, const char *build)
 		 position < layout_nodes(a->step->layout) ?
 			 agent_node_name(a, position) : "?",
 		 build, agent_node_name(a, a->step->position), a->step->build);
-	log_error(a->log, "%s", why);
+	log_info(a->log, "%s", why); /* the user learns of it by what fails */
 	if (n && n->state == NEIGHBOUR_WAITING)
 		agent_neighbour_lost(n, why);
 }

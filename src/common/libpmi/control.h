@@ -19,7 +19,8 @@ enum control_type {
 	CONTROL_UNPUBLISH, /* name */
 	CONTROL_LOOKUP,    /* name */
 	CONTROL_ABORT,     /* rank, code, text: a rank called abort; no reply */
-	CONTROL_REPORT,    /* text for srun's stderr; no reply */
+	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed;
+	                      a node passes on the first it gets; no reply */
 	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
 	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error */
 	CONTROL_TYPES,

@@ -42,6 +42,8 @@ struct launcher {
 	uint32_t next_token;
 	bool aborted;
 	bool ready;
+	char *reports[LAUNCHER_REPORTS_MAX]; /* what the user was told */
+	unsigned nreports;
 };
 
 int launcher_create(struct launcher **out, const struct launcher_ops *ops,
@@ -85,6 +87,8 @@ void launcher_destroy(struct launcher *l)
 		free_name(l, n);
 	HASH_ITER(hh, l->waiting, w, next_waiting)
 		free_waiting(l, w);
+	for (unsigned i = 0; i < l->nreports; i++)
+		free(l->reports[i]);
 	free(l);
 }
 
@@ -382,7 +386,14 @@ static int on_abort(struct launcher *l, void *link, struct control_msg *msg)
 
 static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 {
+	if (l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
+		return 0;
+	for (unsigned i = 0; i < l->nreports; i++)
+		if (strcmp(l->reports[i], msg->text) == 0)
+			return 0;
 	l->ops.report(l->arg, msg->text);
+	l->reports[l->nreports++] = msg->text;
+	msg->text = NULL;
 	return 0;
 }
 

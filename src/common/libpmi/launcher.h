@@ -15,6 +15,8 @@
 
 #define LAUNCHER_NAMES_MAX 65536  /* published names */
 #define LAUNCHER_SPAWNS_MAX 1024  /* spawns in progress */
+#define LAUNCHER_REPORTS_MAX 3    /* lines for the user why collectives failed:
+                                     one failure can reach srun on several ways */
 #define LAUNCHER_FORWARDS_MAX 65536 /* name requests the parent's srun has */
 
 struct launcher;
@@ -30,7 +32,7 @@ struct launcher_ops {
 	int (*spawn)(void *arg, uint32_t token, const struct spawn_request *request);
 	/* A rank called abort: end the step. Called once. */
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
-	/* A line for the user. */
+	/* A line for the user; at most LAUNCHER_REPORTS_MAX, none after abort. */
 	void (*report)(void *arg, const char *text);
 	/* The first rank of this (spawned) step is there. Called once. */
 	void (*ready)(void *arg);

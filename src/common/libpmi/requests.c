@@ -192,6 +192,17 @@ void requests_ready(struct pmi_server *s)
 		log_error(s->log, "srun could not be told that rank 0 has started");
 }
 
+void requests_report(struct pmi_server *s, const char *text)
+{
+	struct control_msg msg = {
+		.type = CONTROL_REPORT,
+		.text = (char *)text,
+	};
+
+	if (s->srun_lost || send_control(s, &msg))
+		log_error(s->log, "%s", text);
+}
+
 /* ---- answers ---- */
 
 static void answer_done(const struct srun_request *r, const char *text)

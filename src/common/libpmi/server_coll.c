@@ -206,15 +206,21 @@ static struct entered *take_entered(struct session *ss, enum coll_kind kind,
 	return NULL;
 }
 
-/* Every node tells its own users once; the fault itself is told once a step. */
-static void log_fault(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
-		      const char *reason)
+/*
+ * The user is told once a step: a node reports its first failure, and of those
+ * that meet on their way to srun one goes on.
+ */
+static void report_fault(struct pmi_server *s, enum coll_kind kind,
+			 uint32_t seq, const char *reason)
 {
-	if (strcmp(s->fault, reason) == 0)
-		return;
-	snprintf(s->fault, sizeof(s->fault), "%s", reason);
-	log_error(s->log, "%s %u failed on node %s: %s", coll_kind_name(kind),
-		  seq, server_node_name(s), reason);
+	char text[COLL_REASON_MAX + 64];
+
+	snprintf(text, sizeof(text), "%s %u failed: %s", coll_kind_name(kind),
+		 seq, reason);
+	log_debug(s->log, "%s", text);
+	if (!s->reported)
+		requests_report(s, text);
+	s->reported = true;
 }
 
 static void answer_fault(struct session *ss, const struct entered *e,
@@ -227,7 +233,7 @@ static void answer_fault(struct session *ss, const struct entered *e,
 static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		     const char *reason)
 {
-	log_fault(s, kind, seq, reason);
+	report_fault(s, kind, seq, reason);
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		struct entered *e = take_entered(&s->sessions[i], kind, seq);
 
@@ -237,13 +243,24 @@ static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 	}
 }
 
+/* The result was there, but this node cannot give it to its ranks. */
+static void fail_here(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
+		      int error)
+{
+	char reason[COLL_REASON_MAX];
+
+	snprintf(reason, sizeof(reason), "node %s: %s", server_node_name(s),
+		 answer_text(error));
+	fail_all(s, kind, seq, reason);
+}
+
 static void end_fence(struct pmi_server *s, uint32_t seq,
 		      struct payload *result)
 {
 	int rc = kvs_publish_fence(&s->kvs, result);
 
 	if (rc) {
-		fail_all(s, COLL_FENCE, seq, answer_text(rc));
+		fail_here(s, COLL_FENCE, seq, rc);
 		return;
 	}
 	for (uint32_t i = 0; i < s->nslots; i++) {
@@ -320,7 +337,7 @@ static void end_gather(struct pmi_server *s, uint32_t seq,
 					&len);
 	if (rc) {
 		free(g);
-		fail_all(s, COLL_GATHER, seq, answer_text(rc));
+		fail_here(s, COLL_GATHER, seq, rc);
 		return;
 	}
 	answer_gathers(s, seq, g, len);
@@ -404,7 +421,7 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 	struct pmi_writer *w;
 
 	if (fault)
-		log_fault(s, COLL_RING, seq, fault->reason);
+		report_fault(s, COLL_RING, seq, fault->reason);
 	if (e && fault) {
 		answer_fault(ss, e, fault->reason);
 	} else if (e) {

@@ -152,7 +152,7 @@ struct pmi_server {
 	bool srun_lost;
 	bool settle;      /* sessions are CLOSING */
 	bool no_memory;   /* a message to a neighbour could not be made */
-	char fault[COLL_REASON_MAX]; /* logged last */
+	bool reported;    /* srun was told that a collective has failed */
 };
 
 /* ---- server.c ---- */
@@ -298,6 +298,8 @@ void requests_spawn(struct session *ss, const struct request *rq,
 /* The rank aborts: alone, or with it the whole step. */
 void requests_abort(struct session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);
+/* Tell the user, through srun. */
+void requests_report(struct pmi_server *s, const char *text);
 /* A frame from srun. 0 or -EPROTO. */
 int requests_reply(struct pmi_server *s, const void *data, size_t len);
 void requests_drop(struct session *ss);
