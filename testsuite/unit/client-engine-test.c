@@ -62,6 +62,10 @@ static void no_node(void *arg, uint32_t position,
 {
 }
 
+static void no_break(void *arg, uint32_t position)
+{
+}
+
 static void no_links(void *arg)
 {
 }
@@ -132,7 +136,7 @@ static void create_server(struct host *h, struct layout **layout,
 	static const uint32_t all[RANKS] = { 0, 1, 2, 3, 4 };
 	static const char *const names[] = { "n1" };
 	static const struct pmi_host_ops ops = {
-		host_send, host_close, no_node, no_links, no_control,
+		host_send, host_close, no_node, no_break, no_links, no_control,
 	};
 	static struct pmi_step step;
 	const uint32_t *ranks = all;

@@ -52,6 +52,23 @@ static void node_send(void *arg, uint32_t position,
 	f->bytes = payload_vec_join(frame);
 }
 
+static void node_break(void *arg, uint32_t position)
+{
+	struct net_node *node = arg;
+	struct net *n = node->net;
+
+	n->queue[n->tail++] = (struct net_frame){
+		.from = node->position, .to = position,
+	};
+}
+
+static void break_link(struct net *n, uint32_t a, uint32_t b)
+{
+	n->nodes[a].broken[b] = n->nodes[b].broken[a] = true;
+	pmi_server_link_lost(n->nodes[a].server, b, "the link broke");
+	pmi_server_link_lost(n->nodes[b].server, a, "the link broke");
+}
+
 static void links_wanted(void *arg)
 {
 	struct net_node *node = arg;
@@ -77,6 +94,7 @@ static const struct pmi_host_ops HOST_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,
 	.node_send = node_send,
+	.node_break = node_break,
 	.links_wanted = links_wanted,
 	.control_send = control_send,
 };
@@ -253,7 +271,8 @@ static void deliver(struct net *n, const struct net_frame *f)
 		assert_int_equal(pmi_server_control_input(node->server,
 							  f->bytes->data,
 							  f->bytes->len), 0);
-	else if (!node->link_lost && !n->nodes[f->from].link_lost)
+	else if (!node->link_lost && !n->nodes[f->from].link_lost &&
+		 !node->broken[f->from])
 		assert_int_equal(pmi_server_node_input(node->server, f->from,
 						       f->bytes), 0);
 }
@@ -263,7 +282,10 @@ void net_run(struct net *n)
 	while (n->head < n->tail) {
 		struct net_frame f = n->queue[n->head++];
 
-		deliver(n, &f);
+		if (!f.bytes)
+			break_link(n, f.from, f.to);
+		else
+			deliver(n, &f);
 		payload_unref(f.bytes);
 	}
 	n->head = 0;

@@ -34,11 +34,12 @@ struct net_node {
 	struct pmi_server *server;
 	int links_wanted;
 	bool link_lost;
+	bool broken[NET_NODES]; /* the link to that node */
 };
 
 struct net_frame {
 	uint32_t from, to;
-	struct payload *bytes;
+	struct payload *bytes; /* NULL: the link breaks */
 };
 
 struct net {

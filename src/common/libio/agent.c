@@ -57,6 +57,14 @@ static void op_node_send(void *arg, uint32_t position,
 		agent_links_send(a, n, FRAME_COLLECTIVE, frame);
 }
 
+static void op_node_break(void *arg, uint32_t position)
+{
+	struct neighbour *n = agent_neighbour(arg, position);
+
+	if (n && n->state != NEIGHBOUR_LEFT && n->state != NEIGHBOUR_LOST)
+		agent_wireup_send_failed(n, -ENOMEM);
+}
+
 static void op_links_wanted(void *arg)
 {
 	agent_wireup_begin(arg);
@@ -177,6 +185,7 @@ static int create_server(struct agent *a)
 		.client_send = op_client_send,
 		.client_close = op_client_close,
 		.node_send = op_node_send,
+		.node_break = op_node_break,
 		.links_wanted = op_links_wanted,
 		.control_send = op_control_send,
 	};

@@ -145,15 +145,11 @@ void server_started(struct pmi_server *s, const struct session *ss)
 
 /*
  * What could not be done in the middle of a call: ends of sessions that broke
- * the rules, and of links for which there was no memory. Both tell libcoll.
+ * the rules, of which libcoll is told.
  */
 static void settle(struct pmi_server *s)
 {
-	while (s->settle || s->no_memory) {
-		if (s->no_memory) {
-			s->no_memory = false;
-			collective_no_memory(s);
-		}
+	while (s->settle) {
 		s->settle = false;
 		for (uint32_t i = 0; i < s->nslots; i++)
 			if (s->sessions[i].state == SESSION_CLOSING)

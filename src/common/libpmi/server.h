@@ -79,6 +79,11 @@ struct pmi_host_ops {
 	/* Queue a frame for the neighbour at `position`; kept until its link is up. */
 	void (*node_send)(void *arg, uint32_t position,
 			  const struct payload_vec *frame);
+	/*
+	 * There was no memory for a frame, so the neighbour has missed one: end
+	 * the link, and tell the server with pmi_server_link_lost later.
+	 */
+	void (*node_break)(void *arg, uint32_t position);
 	/* The first rank has started PMI: make the links. Called once. */
 	void (*links_wanted)(void *arg);
 	/* Pass a control message (control.h) towards srun. */

@@ -28,6 +28,17 @@ struct gather {
 
 /* ---- entering ---- */
 
+/*
+ * A rank could not enter. Without memory for what it gave, it has missed a
+ * collective that others wait in: it has to go, so that they fail.
+ */
+static void refuse(struct session *ss, const struct request *rq, int error)
+{
+	answer_error(ss, rq, answer_rc(error), "%s", answer_text(error));
+	if (error == -ENOMEM)
+		session_fail(ss, "could not enter a collective: out of memory");
+}
+
 static void forget_entered(struct session *ss, struct entered *e)
 {
 	DL_DELETE(ss->entered, e);
@@ -40,13 +51,16 @@ static struct entered *note_entered(struct session *ss,
 				    const struct request *rq,
 				    enum coll_kind kind, size_t bytes)
 {
-	struct entered *e = NULL;
+	struct entered *e;
 
-	if (bytes <= session_room(ss))
-		e = calloc(1, sizeof(*e));
-	if (!e) {
+	if (bytes > session_room(ss)) {
 		answer_error(ss, rq, PMI_RC_NOMEM,
 			     "too much data in collectives that have not ended");
+		return NULL;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e) {
+		refuse(ss, rq, -ENOMEM);
 		return NULL;
 	}
 	e->kind = kind;
@@ -64,7 +78,7 @@ static void undo_entered(struct session *ss, struct entered *e, int error)
 	const struct request rq = e->rq;
 
 	forget_entered(ss, e);
-	answer_error(ss, &rq, answer_rc(error), "%s", answer_text(error));
+	refuse(ss, &rq, error);
 }
 
 /* Takes the reference to `contribution`, which may be NULL. */
@@ -94,8 +108,7 @@ void collective_fence(struct session *ss, const struct request *rq)
 	if (ss->pending.len) {
 		records = payload_copy(ss->pending.data, ss->pending.len);
 		if (!records) {
-			answer_error(ss, rq, PMI_RC_NOMEM, "%s",
-				     answer_text(-ENOMEM));
+			refuse(ss, rq, -ENOMEM);
 			return;
 		}
 		buf_free(&ss->pending);
@@ -111,7 +124,7 @@ void collective_gather(struct session *ss, const struct request *rq,
 	if (p)
 		enter(ss, rq, COLL_GATHER, p, stride);
 	else
-		answer_error(ss, rq, PMI_RC_NOMEM, "%s", answer_text(-ENOMEM));
+		refuse(ss, rq, -ENOMEM);
 }
 
 void collective_ring(struct session *ss, const struct request *rq,
@@ -373,7 +386,7 @@ static void on_send(void *arg, uint32_t position, const struct coll_msg *msg,
 
 	payload_vec_init(&frame);
 	if (make_frame(&frame, msg, body))
-		s->no_memory = true;
+		s->ops->node_break(s->arg, position);
 	else
 		s->ops->node_send(s->arg, position, &frame);
 	payload_vec_clear(&frame);
@@ -465,20 +478,6 @@ int collective_receive(struct pmi_server *s, uint32_t from,
 	rc = coll_receive(s->coll, from, &msg, body);
 	payload_unref(body);
 	return rc;
-}
-
-void collective_no_memory(struct pmi_server *s)
-{
-	static const char why[] = "the agent is out of memory";
-	const struct tree_place *place = coll_place(s->coll);
-
-	log_error(s->log, "node %s: %s", server_node_name(s), why);
-	for (uint32_t i = 0; i < place->children; i++)
-		coll_link_lost(s->coll,
-			       tree_child(place, s->step->tree_width, i).first,
-			       why);
-	if (place->parent != TREE_NONE)
-		coll_link_lost(s->coll, place->parent, why);
 }
 
 /* ---- state for people ---- */

@@ -151,7 +151,6 @@ struct pmi_server {
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
 	bool settle;      /* sessions are CLOSING */
-	bool no_memory;   /* a message to a neighbour could not be made */
 	bool reported;    /* srun was told that a collective has failed */
 };
 
@@ -252,8 +251,6 @@ void collective_drop(struct session *ss);
 /* A frame of a neighbour. 0, -EPROTO or -ENOMEM. */
 int collective_receive(struct pmi_server *s, uint32_t from,
 		       struct payload *frame);
-/* Neighbours that could not be told something are as good as gone. */
-void collective_no_memory(struct pmi_server *s);
 void collective_dump(const struct pmi_server *s, struct buf *out);
 
 /* ---- kvs.c ---- */
