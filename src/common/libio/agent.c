@@ -141,6 +141,7 @@ static void begin_drain(void *arg)
 	struct agent *a = arg;
 
 	a->stage = AGENT_DRAIN_OWN;
+	agent_links_abandon_untried(a); /* a step without PMI costs no time */
 	uv_prepare_start(&a->drain_step, on_drain_step);
 	uv_timer_start(&a->drain_limit, on_drain_limit, a->options.drain_ms, 0);
 	uv_timer_start(&a->drain_linger, on_drain_linger, AGENT_LINGER_MS, 0);

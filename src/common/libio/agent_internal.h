@@ -173,6 +173,8 @@ int agent_links_send_bytes(struct agent *a, struct neighbour *n,
 bool agent_links_flushed(const struct agent *a);
 /* Give up the neighbours whose links are not up. */
 void agent_links_abandon(struct agent *a);
+/* The same for those to which nobody has tried to make a link. */
+void agent_links_abandon_untried(struct agent *a);
 /* Say goodbye to the parent, or to the children. */
 void agent_links_leave(struct agent *a, bool parent);
 /* None of these links is up any more. */
@@ -199,6 +201,8 @@ void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port);
 void agent_wireup_proved(struct conn *c);
 int agent_wireup_frame(struct conn *c, enum frame_type type);
 void agent_wireup_ended(struct conn *c, int error);
+/* Has either side tried to connect? */
+bool agent_wireup_tried(const struct neighbour *n);
 /* No more attempts; close all its connections but the link. */
 void agent_wireup_stop(struct neighbour *n);
 /* A frame for it could not be sent or kept: the loop declares it lost. */

@@ -347,14 +347,25 @@ bool agent_links_flushed(const struct agent *a)
 	return true;
 }
 
-void agent_links_abandon(struct agent *a)
+static void abandon(struct agent *a, bool tried)
 {
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		struct neighbour *n = &a->links->all[i];
 
-		if (n->state == NEIGHBOUR_WAITING)
+		if (n->state == NEIGHBOUR_WAITING &&
+		    (tried || !agent_wireup_tried(n)))
 			agent_neighbour_lost(n, "left before it connected");
 	}
+}
+
+void agent_links_abandon(struct agent *a)
+{
+	abandon(a, true);
+}
+
+void agent_links_abandon_untried(struct agent *a)
+{
+	abandon(a, false);
 }
 
 /* Tells how many of its requests we have passed on: the rest will not be. */

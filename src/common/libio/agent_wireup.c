@@ -260,6 +260,11 @@ static bool is_settling(const struct neighbour *n)
 	return false;
 }
 
+bool agent_wireup_tried(const struct neighbour *n)
+{
+	return n->started || is_settling(n);
+}
+
 static void cannot_send(struct neighbour *n)
 {
 	char why[AGENT_WHY_MAX];
