@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The parts of the plugin that need no Slurm.
-unit_tests += testsuite/unit/spawn-srun-test
+unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test
+
+testsuite_unit_netinfo_test_SOURCES = testsuite/unit/netinfo-test.c \
+	src/plugins/mpi/pmi2x/netinfo.c
+testsuite_unit_netinfo_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_netinfo_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_spawn_srun_test_SOURCES = testsuite/unit/spawn-srun-test.c \
 	src/plugins/mpi/pmi2x/launch_text.c \

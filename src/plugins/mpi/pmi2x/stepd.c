@@ -11,6 +11,7 @@
 #include "libio/agent.h"
 #include "libpmi/mapping.h"
 #include "libutil/log.h"
+#include "netinfo.h"
 #include "slurm_log.h"
 #include "step_layout.h"
 #include "stepd.h"
@@ -26,6 +27,7 @@ struct stepd {
 	struct tell_socket tell;
 	char *mapping;
 	char *reserved_ports;
+	char *netinfo;
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	char *failure; /* why there is no agent; NULL: there is one */
@@ -111,6 +113,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 
 	s->mapping = mapping_create(s->nodes.layout);
 	s->reserved_ports = ports ? strdup(ports) : NULL;
+	s->netinfo = netinfo_create();
 	s->step = (struct pmi_step){
 		.jobid = s->launch.jobid,
 		.layout = s->nodes.layout,
@@ -124,6 +127,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.spawned = s->launch.spawner_jobid != NULL,
 		.spawner_jobid = s->launch.spawner_jobid,
 		.reserved_ports = s->reserved_ports,
+		.netinfo = s->netinfo,
 		.preput = s->launch.preput,
 		.preput_len = s->launch.preput_len,
 		.debugged = step->flags & LAUNCH_PARALLEL_DEBUG,
@@ -287,6 +291,7 @@ void stepd_stop(struct stepd *s)
 	tell_socket_close(&s->tell);
 	free(s->mapping);
 	free(s->reserved_ports);
+	free(s->netinfo);
 	step_layout_free(&s->nodes);
 	launch_env_free(&s->launch);
 	free(s->failure);
