@@ -101,10 +101,15 @@ int tell_socket_open(struct tell_socket *t, const char *node, uint32_t node_id,
 	return rc;
 }
 
-void tell_socket_close(struct tell_socket *t)
+void tell_socket_unlink(const struct tell_socket *t)
 {
 	if (t->path)
 		unlink(t->path);
+}
+
+void tell_socket_close(struct tell_socket *t)
+{
+	tell_socket_unlink(t);
 	free(t->path);
 	free(t->pattern);
 	memset(t, 0, sizeof(*t));

@@ -24,6 +24,7 @@ int node_address_of(const char *node, struct sockaddr_storage *out);
  */
 int tell_socket_open(struct tell_socket *t, const char *node,
 		     uint32_t node_id, const char *jobid, uid_t uid);
+void tell_socket_unlink(const struct tell_socket *t);
 void tell_socket_close(struct tell_socket *t); /* unlinks; leaves fd alone */
 
 /*

@@ -280,14 +280,20 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 
 void stepd_stop(struct stepd *s)
 {
+	int rc = 0;
+
 	if (!s)
 		return;
 	if (s->agent)
-		agent_stop(s->agent);
+		rc = agent_stop(s->agent);
 	else if (s->tell.fd >= 0)
 		close(s->tell.fd);
 	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
 		host_kill_step(s, s->failure);
+	if (rc) { /* a thread may read the rest until the process ends */
+		tell_socket_unlink(&s->tell);
+		return;
+	}
 	tell_socket_close(&s->tell);
 	free(s->mapping);
 	free(s->reserved_ports);
