@@ -28,11 +28,14 @@ AS_HELP_STRING([--with-slurm=PREFIX],
   AC_SUBST([SLURM_CPPFLAGS])
   build_plugin=no
   pmi2x_slurm_summary="not built (--without-slurm)"
+  DISTCHECK_SLURM=--without-slurm
+  AC_SUBST([DISTCHECK_SLURM])
   AS_IF([test "$with_slurm" != no], [
     _PMI2X_SLURM_INSTALLED
     _PMI2X_SLURM_SOURCE
     _PMI2X_SLURM_LAYOUT
     build_plugin=yes
+    DISTCHECK_SLURM="--with-slurm-source='`cd "$with_slurm_source" && pwd`'"
     pmi2x_slurm_summary="for Slurm $pmi2x_slurm_version"
   ])
   AM_CONDITIONAL([BUILD_PLUGIN], [test "$build_plugin" = yes])
