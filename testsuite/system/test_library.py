@@ -8,7 +8,9 @@ STOCK = "pmi2"
 
 @pytest.fixture
 def pmi2_client(compile_program):
-    return compile_program("programs/pmi2-client.c", "gcc", "-lpmi2")
+    return compile_program(
+        "programs/pmi2-client.c", "gcc", "-I/usr/include/slurm", "-lpmi2"
+    )
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
  * attributes, waits for a node attribute, and publishes a name. Argument: what
  * the values are joined with; the stock server cuts a value at a ';'.
  */
-#include <slurm/pmi2.h>
+#include <pmi2.h> /* of the library that it is built against */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
