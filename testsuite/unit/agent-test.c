@@ -167,6 +167,25 @@ static void a_parent_that_never_comes_is_named(void **state)
 	cluster_close(&c);
 }
 
+static void a_child_that_never_comes_is_named(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.connect_ms = 100;
+	cluster_start(&c, 0);
+	cluster_start(&c, 1);
+	rank_init(&c, 0);
+	rank_init(&c, 1);
+	for (uint32_t i = 0; i < 2; i++)
+		rank_say(&c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < 2; i++)
+		rank_expect(&c, i, "barrier_failed");
+	cluster_expect_log(&c, "cannot reach node n2");
+	cluster_expect_log(&c, "unless its ranks ended without PMI");
+	cluster_close(&c);
+}
+
 static void mixed_builds_are_refused_by_name(void **state)
 {
 	struct cluster c;
@@ -533,6 +552,7 @@ int main(void)
 		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
 		cmocka_unit_test(what_is_told_is_enough),
 		cmocka_unit_test(a_parent_that_never_comes_is_named),
+		cmocka_unit_test(a_child_that_never_comes_is_named),
 		cmocka_unit_test(mixed_builds_are_refused_by_name),
 		cmocka_unit_test(strangers_who_connect_do_no_harm),
 		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),

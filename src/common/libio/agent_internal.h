@@ -29,6 +29,7 @@
 #define AGENT_LISTEN_TRIES 8   /* ports that neighbours will try, too */
 #define AGENT_BACKOFF_FIRST_MS 50
 #define AGENT_BACKOFF_MAX_MS 1000
+#define AGENT_CHILD_PATIENCE 5 /* times connect_ms: it may be launched late */
 #define AGENT_JOIN_MARGIN_MS 5000 /* beyond drain_ms */
 #define AGENT_LINGER_MS 1000   /* for neighbours that are not connected */
 #define AGENT_WHY_MAX 512      /* bytes of a reason */

@@ -4,7 +4,8 @@
  *
  * Each side listens from the start and tries once when its first rank starts
  * PMI, so the later one finds the earlier listening. What is refused then is
- * tried again by the child only. When nobody answers, or somebody else
+ * tried again by the child; the parent looks now and then, and gives up a child
+ * that has left, or was never launched, much later. When nobody answers, or somebody else
  * does, the neighbour is told through the site's authenticated path where to
  * connect to; both sides may, since two connections do no harm:
  *
@@ -126,6 +127,21 @@ static uint64_t waited_ms(const struct neighbour *n)
 	return uv_now(loop_uv(n->agent->loop)) - n->since;
 }
 
+static bool nobody_answers(int error)
+{
+	return error == -ETIMEDOUT || error == -EHOSTUNREACH ||
+	       error == -ENETUNREACH;
+}
+
+static uint64_t patience_ms(const struct neighbour *n)
+{
+	uint64_t ms = n->agent->options.connect_ms;
+
+	if (n->is_parent || nobody_answers(n->last_error))
+		return ms;
+	return ms * AGENT_CHILD_PATIENCE;
+}
+
 static void tell(struct neighbour *n)
 {
 	if (n->told)
@@ -140,17 +156,14 @@ static void give_up(struct neighbour *n)
 	char why[AGENT_WHY_MAX];
 
 	snprintf(why, sizeof(why),
-		 "cannot reach node %s (port %u) within %u s: %s; open ports %u-%u between the nodes (Pmi2xPorts)",
+		 "cannot reach node %s (port %u) within %u s: %s; %sopen ports %u-%u between the nodes (Pmi2xPorts)",
 		 agent_node_name(a, n->position), n->port,
-		 a->options.connect_ms / 1000, link_strerror(n->last_error),
+		 (unsigned)(patience_ms(n) / 1000),
+		 link_strerror(n->last_error),
+		 n->last_error == -ECONNREFUSED ?
+			 "unless its ranks ended without PMI, " : "",
 		 a->options.port_first, a->options.port_last);
 	agent_neighbour_lost(n, why);
-}
-
-static bool nobody_answers(int error)
-{
-	return error == -ETIMEDOUT || error == -EHOSTUNREACH ||
-	       error == -ENETUNREACH;
 }
 
 static bool somebody_else_answers(int error)
@@ -162,7 +175,7 @@ static bool somebody_else_answers(int error)
 
 /*
  * An attempt has failed. A refusal is what an early child sees, or an early
- * parent: the parent then leaves the rest to its child.
+ * parent: the parent then leaves most to its child.
  */
 static void attempt_failed(struct neighbour *n, int error)
 {
@@ -181,6 +194,8 @@ static void attempt_failed(struct neighbour *n, int error)
 			n->backoff_ms = AGENT_BACKOFF_MAX_MS;
 	} else if (nobody_answers(error)) {
 		set_timer(n, a->options.connect_ms);
+	} else if (a->options.port_first) { /* else it has been told */
+		set_timer(n, AGENT_BACKOFF_MAX_MS);
 	}
 }
 
@@ -289,7 +304,7 @@ static void on_timer(uv_timer_t *timer)
 		cannot_send(n);
 	} else if (n->attempt) {
 		tell(n); /* no answer yet; the attempt goes on */
-	} else if (waited_ms(n) >= n->agent->options.connect_ms) {
+	} else if (waited_ms(n) >= patience_ms(n)) {
 		give_up(n);
 	} else if (is_settling(n)) {
 		set_timer(n, AGENT_BACKOFF_MAX_MS);
