@@ -62,6 +62,16 @@ def test_unknown_option(configured, raw):
     assert "Pmi2xTreeWitdh" in logs(cluster)
 
 
+@pytest.mark.parametrize("mib", ["0", "1", "16384", "16385", "1048576"])
+def test_region_size(srun, raw, kind, mib):
+    """A size is served, or refused by name and the default serves."""
+    if kind != "pmi2x":
+        pytest.skip("this option is pmi2x's")
+    env = {"PMI2X_REGION_SIZE": mib}
+    result = srun("-N2", "-n4", *raw("exchange", "2"), env=env).ok()
+    assert ("Pmi2xRegionSize" in result.stderr) == (int(mib) > 16384), result
+
+
 def logs(cluster):
     return "".join(
         path.read_text(errors="replace")

@@ -32,6 +32,7 @@
 #define REGION_VERSION 1
 #define REGION_SIZE_DEFAULT ((size_t)1 << 30) /* reserved, not used, bytes */
 #define REGION_SIZE_MIN ((size_t)1 << 16)
+#define REGION_SIZE_MAX ((uint64_t)16 << 30) /* what an index can refer to */
 #define REGION_CHAIN_MAX 8
 
 /* ---- writer: the agent; one thread ---- */
@@ -39,8 +40,8 @@
 struct region_writer;
 
 /*
- * Create the memory object (memfd) of `size` bytes (REGION_SIZE_MIN to 16 GiB,
- * rounded up to pages), map it, seal it. Call before privileges are dropped. A
+ * Create the memory object (memfd) of `size` bytes (REGION_SIZE_MIN to
+ * REGION_SIZE_MAX, rounded up to pages), map it, seal it. Call before privileges are dropped. A
  * forked child must not use the writer: it does not inherit the mapping. 0,
  * -EINVAL (size), or a negative errno of the system calls.
  */

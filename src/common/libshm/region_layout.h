@@ -25,8 +25,8 @@
 
 #define REGION_MAGIC 0x65723270u /* "p2re" */
 #define REGION_HEADER_SIZE 4096
-/* A reference of an index is 32 bits, in INDEX_UNIT bytes. */
-#define REGION_SIZE_MAX ((uint64_t)INDEX_UNIT << 32)
+_Static_assert(REGION_SIZE_MAX == (uint64_t)INDEX_UNIT << 32,
+	       "a reference of an index is 32 bits, in INDEX_UNIT bytes");
 #define REGION_BLOCK_ALIGNMENT 64 /* a cache line */
 
 struct region_header {

@@ -10,6 +10,7 @@
 
 #include "conf.h"
 #include "libcoll/tree.h"
+#include "libshm/region.h"
 #include "libutil/log.h"
 #include "slurm_log.h"
 
@@ -19,6 +20,7 @@
 #define EPHEMERAL_LOW 32768 /* Linux's default, when /proc does not say */
 #define KEY_PREFIX "Pmi2x"
 #define CONF_LINE_MAX 4096
+#define MIB_SHIFT 20
 
 /* Numbers; the one option that is none, Pmi2xPorts, has functions of its own. */
 struct conf_number {
@@ -44,8 +46,8 @@ static const struct conf_number numbers[] = {
 	  "seconds" },
 	{ "Pmi2xHandshakeTimeout", NULL, FIELD(handshake_s), 1, 600, 10,
 	  "seconds" },
-	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", FIELD(region_mib), 0, 1048576,
-	  1024, "MiB" },
+	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", FIELD(region_mib), 0,
+	  REGION_SIZE_MAX >> MIB_SHIFT, 1024, "MiB" },
 	{ "Pmi2xTellAfter", NULL, FIELD(tell_after_ms), 10, 60000, 100,
 	  "milliseconds" },
 };
