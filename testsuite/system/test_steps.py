@@ -148,3 +148,21 @@ def test_suspended_step_goes_on(cluster, raw):
     output, _ = job.communicate(timeout=60)
     assert job.returncode == 0
     assert output.splitlines().count("late") == 4
+
+
+def test_variables_from_elsewhere(srun, raw):
+    """What an outer step or its user left in the environment changes nothing."""
+    left = {
+        "PMI_FD": "3",
+        "PMI_RANK": "77",
+        "PMI_SIZE": "99",
+        "PMI_SPAWNED": "1",
+        "PMI2X_SECRET": "secret",
+        "PMI2X_SRUN_PORT": "1",
+        "PMI2X_STEP_JOBID": "9.9",
+        "PMI2X_SPAWNER_JOBID": "1.1",
+    }
+    for fd in "4", "5", "99":  # srun's own, and none
+        env = {**left, "PMI2X_SPAWN_FD": fd}
+        result = srun("-N2", "-n4", *raw("exchange", "2"), env=env).ok()
+        assert result.lines.count("exchanged 4") == 4, result

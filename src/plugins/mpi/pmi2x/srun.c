@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "conf.h"
 #include "launch_env.h"
@@ -173,6 +175,20 @@ static int make_jobid(struct srun *s, const mpi_step_info_t *info)
 	return 0;
 }
 
+/*
+ * Did another process make this socket pair? A variable that is left from
+ * elsewhere may name any descriptor of this srun, which is not ours to take.
+ */
+static bool is_from_spawner(int fd)
+{
+	struct ucred maker;
+	socklen_t len = sizeof(maker);
+
+	return fd > STDERR_FILENO &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) &&
+	       maker.pid > 0 && maker.pid != getpid();
+}
+
 /* The pair to the srun that spawned this one, or -1. */
 static int take_parent_fd(void)
 {
@@ -180,7 +196,7 @@ static int take_parent_fd(void)
 	int fd = text ? atoi(text) : -1;
 
 	unsetenv(LAUNCH_SPAWN_FD);
-	if (fd <= STDERR_FILENO || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+	if (!is_from_spawner(fd) || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return -1;
 	return fd;
 }
