@@ -16,3 +16,22 @@ contrib_bench_floor_SOURCES = \
 	contrib/bench/floor_socket.c
 contrib_bench_floor_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_floor_LDADD = libcoll.la
+
+# A rank of pmi2x-bench loads its PMI client at run time.
+bench_rank = \
+	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
+	contrib/bench/bench_ops.c \
+	contrib/bench/bench_pmi.h \
+	contrib/bench/bench_report.c
+pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
+contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
+contrib_bench_pmi2x_bench_rank_LDADD = -ldl
+
+# The same over PMIx, where its development files are.
+EXTRA_DIST += contrib/bench/bench_pmix.c
+if HAVE_PMIX
+pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-pmix
+contrib_bench_pmi2x_bench_pmix_SOURCES = $(bench_rank) contrib/bench/bench_pmix.c
+contrib_bench_pmi2x_bench_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+contrib_bench_pmi2x_bench_pmix_LDADD = $(PMIX_LIBS)
+endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The PMI client under measurement, loaded at run time so that one program
+ * measures libpmi2x, its drop-in libpmi2.so.0 and Slurm's own alike.
+ */
+#ifndef PMI2X_BENCH_PMI_H
+#define PMI2X_BENCH_PMI_H
+
+#include <stdbool.h>
+
+#include "pmi2.h"
+#include "pmi2x.h"
+
+/* What pmi2x.h adds is NULL where the library does not have it. */
+struct bench_pmi {
+	int (*init)(int *spawned, int *size, int *rank, int *appnum);
+	int (*finalize)(void);
+	int (*abort)(int flag, const char msg[]);
+	int (*put)(const char key[], const char value[]);
+	int (*fence)(void);
+	int (*get)(const char *jobid, int src, const char key[], char value[],
+		   int maxvalue, int *vallen);
+	int (*ring)(const char value[], int *rank, int *size, char left[],
+		    char right[], int maxvalue);
+	int (*ifence)(PMIX_Request *request);
+	int (*allgather)(const void *value, int len, void *buffer,
+			 int maxlength, int lengths[]);
+	int (*iallgather)(const void *value, int len, void *buffer,
+			  int maxlength, int lengths[], PMIX_Request *request);
+	int (*wait)(PMIX_Request request);
+	const char *(*version)(void);
+};
+
+/*
+ * Load `library`, a path or a name that the dynamic linker finds, for the life
+ * of the process. Returns false and says why when it is no PMI-2 client.
+ */
+bool bench_pmi_load(struct bench_pmi *pmi, const char *library);
+
+#endif
