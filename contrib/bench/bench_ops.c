@@ -50,7 +50,7 @@ static void check_all(struct bench *b)
 	}
 }
 
-/* ---- fence, ifence ---- */
+/* ---- fence, first, ifence ---- */
 
 static void fence_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
@@ -305,6 +305,8 @@ static void get_round(struct bench *b, int i, struct bench_stamp *stamp)
 
 static const struct bench_op ops[] = {
 	{ .name = "fence", .round = fence_round, .check = check_all },
+	{ .name = "first", .once = true, .round = fence_round,
+	  .check = check_all },
 	{ .name = "ifence", .round = ifence_round, .check = check_all,
 	  .lacks = ifence_lacks },
 	{ .name = "allgather", .prepare = allgather_prepare,

@@ -35,3 +35,26 @@ contrib_bench_pmi2x_bench_pmix_SOURCES = $(bench_rank) contrib/bench/bench_pmix.
 contrib_bench_pmi2x_bench_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 contrib_bench_pmi2x_bench_pmix_LDADD = $(PMIX_LIBS)
 endif
+
+# A small matrix on a private cluster. Slurm wants the plugin installed, so
+# everything is, below the build directory. BENCH_FLAGS adds options, or
+# replaces those here.
+BENCH_FLAGS =
+bench_inst = $(abs_builddir)/bench-inst
+bench_run = $(srcdir)/contrib/tools/pmi2x-bench \
+	--programs "$(bench_inst)$(pkglibexecdir)" \
+	--libraries "$(bench_inst)$(libdir)" \
+	--plugindir "$(bench_inst)$(slurm_plugindir)" --private 16 \
+	--mpi pmi2,pmi2x:stock,pmi2x:own,floor --nodes 16 \
+	--ranks-per-node 1,4,16 --csv bench.csv
+
+.PHONY: bench
+bench: all
+	$(MAKE) $(AM_MAKEFLAGS) install DESTDIR="$(bench_inst)" >bench-inst.log 2>&1
+	$(bench_run) $(BENCH_FLAGS)
+
+CLEANFILES += bench.csv bench-inst.log
+clean-local: clean-bench
+.PHONY: clean-bench
+clean-bench:
+	-rm -rf bench-inst

@@ -8,3 +8,27 @@ contrib_tools_pmi2x_probe_SOURCES = \
 	contrib/tools/probe_show.c
 contrib_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la
 dist_man_MANS += contrib/tools/pmi2x-probe.1
+
+# As pmi2x-cluster: modules beside it in the source tree, else in benchdir.
+benchdir = $(pkgdatadir)/bench/pmi2x_bench
+dist_bin_SCRIPTS += contrib/tools/pmi2x-bench
+dist_bench_DATA = \
+	contrib/tools/pmi2x_bench/__init__.py \
+	contrib/tools/pmi2x_bench/limits.py \
+	contrib/tools/pmi2x_bench/matrix.py \
+	contrib/tools/pmi2x_bench/plots.py \
+	contrib/tools/pmi2x_bench/report.py \
+	contrib/tools/pmi2x_bench/steps.py
+dist_man_MANS += contrib/tools/pmi2x-bench.1
+
+install-exec-hook: install-bench-program
+
+.PHONY: install-bench-program
+install-bench-program:
+	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/bench"|' \
+		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
+		-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \
+		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
+		"$(srcdir)/contrib/tools/pmi2x-bench" \
+		> "$(DESTDIR)$(bindir)/pmi2x-bench"
