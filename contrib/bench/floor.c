@@ -15,7 +15,7 @@ static const struct floor_way *const ways[] = { &floor_socket, &floor_shm };
 static void usage(FILE *to)
 {
 	fputs("usage: floor [-N NODES] [-r RANKS] [-b BYTES] [-k WIDTH]\n"
-	      "             [-m socket|shm] [-i ROUNDS] [-t SECONDS]\n\n"
+	      "             [-m socket|shm] [-i ROUNDS] [-t SECONDS] [-c]\n\n"
 	      "Times what a fence costs without PMI, on this machine: the same\n"
 	      "processes, the same tree, the same bytes. Prints the time from\n"
 	      "the first rank's entry to the last rank's exit.\n\n"
@@ -27,6 +27,7 @@ static void usage(FILE *to)
 	      "              answer; shm: ranks share memory with their node,\n"
 	      "              an eventfd wakes the node, a futex the ranks (shm)\n"
 	      "  -i ROUNDS   timed rounds (9)\n"
+	      "  -c          only check whether this machine allows the size\n"
 	      "  -t SECONDS  give up and kill everything after this time (300)\n"
 	      "  -h, --help, -V, --version\n", to);
 }
@@ -77,6 +78,9 @@ static bool parse_option(struct floor_options *o, int c, const char *text)
 		return parse_number(text, 1, FLOOR_ROUNDS_MAX, &o->rounds);
 	case 't':
 		return parse_number(text, 1, 86400, &o->timeout);
+	case 'c':
+		o->check_only = true;
+		return true;
 	case 'm':
 		return parse_way(text, &o->way);
 	}
@@ -94,7 +98,7 @@ static bool parse(struct floor_options *o, int argc, char **argv, int *status)
 	int c;
 
 	*status = 2;
-	while ((c = getopt_long(argc, argv, "N:r:b:k:m:i:t:hV", names,
+	while ((c = getopt_long(argc, argv, "N:r:b:k:m:i:t:chV", names,
 				NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
 			*status = 0;
@@ -182,6 +186,8 @@ int main(int argc, char **argv)
 		return status;
 	if (!floor_limits_allow(&run.options))
 		return 1;
+	if (run.options.check_only)
+		return 0;
 	run.stamps = floor_memory(
 		sizeof(*run.stamps) * floor_size(&run.options) *
 			(size_t)(run.options.rounds + FLOOR_UNTIMED),

@@ -37,6 +37,7 @@ struct floor_options {
 	uint32_t width; /* of the tree */
 	uint32_t rounds;
 	uint32_t timeout; /* seconds */
+	bool check_only;
 	const struct floor_way *way;
 };
 

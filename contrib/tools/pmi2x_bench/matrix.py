@@ -121,8 +121,8 @@ def check_pairs(found_points, found_peers):
         if not any(peer.can(op) for peer in found_peers):
             raise BenchError(
                 f"--op: none of {', '.join(map(str, found_peers))} can "
-                f"'{op}'; it needs a client of pmi2x, e.g. --mpi pmi2x:own"
+                f"do '{op}'; it needs a client of pmi2x, e.g. --mpi pmi2x:own"
             )
     for peer in found_peers:
         if not any(peer.can(op) for op in ops):
-            raise BenchError(f"--mpi: {peer} can none of {', '.join(ops)}")
+            raise BenchError(f"--mpi: {peer} can do none of {', '.join(ops)}")

@@ -116,6 +116,17 @@ class Runner:
             )
         ]
 
+    def check_floor(self, peers, points):
+        """The floor program knows itself what it needs of this machine."""
+        for peer in peers:
+            if peer.mpi != "floor":
+                continue
+            for point in points:
+                argv = self.floor_argv(peer, point) + ["-c"]
+                code, _, err, _ = run_program(argv, self.options.timeout)
+                if code != 0:
+                    raise BenchError(f"{peer}: {err.strip()}")
+
     def srun_argv(self, peer, point):
         ranks = point.nodes * point.per_node
         argv = ["srun", "-Q", "-K", f"--mpi={peer.mpi}", f"-N{point.nodes}"]
