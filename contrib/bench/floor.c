@@ -159,7 +159,7 @@ static int report(const struct floor_run *run)
 	       o->bytes, o->width);
 	for (uint32_t i = 0; i < o->rounds; i++) {
 		times[i] = span(run, i + 1); /* round 0 is cold */
-		printf("%s%.6f", i ? "," : "", times[i]);
+		printf("%s%.9f", i ? "," : "", times[i]);
 	}
 	qsort(times, o->rounds, sizeof(*times), by_size);
 	printf(" median=%.6f min=%.6f max=%.6f\n", times[o->rounds / 2],
