@@ -342,7 +342,7 @@ static void a_full_region_fails_the_barrier(void **state)
 	assert_string_equal(net_read(n, 1),
 			    "cmd=barrier_failed rc=14 info=fail "
 			    "msg=fence_0_failed:_node_n1:_the_results_region_of_the_"
-			    "node_is_full");
+			    "node_is_full:_raise_Pmi2xRegionSize");
 	net_destroy(n);
 }
 

@@ -14,7 +14,8 @@ static const struct {
 } ERRORS[] = {
 	{-ENOMEM, PMI_RC_NOMEM, "the agent is out of memory"},
 	{-ENOBUFS, PMI_RC_NOMEM, "too much data before a fence"},
-	{-ENOSPC, PMI_RC_NOMEM, "the results region of the node is full"},
+	{-ENOSPC, PMI_RC_NOMEM,
+	 "the results region of the node is full: raise Pmi2xRegionSize"},
 	{-EMSGSIZE, PMI_RC_INVALID_LENGTH, "key or value too long"},
 	{-EINVAL, PMI_RC_INVALID_VAL, "the value cannot be sent in PMI-1"},
 	{-EAGAIN, PMI_RC_OTHER, "too many collectives in flight"},
