@@ -246,7 +246,7 @@ static void one_failure_is_one_line(void **state)
 		cluster_stop(&c, i);
 	assert_int_equal(get(&s, &s.reports), 1);
 	assert_string_equal(s.report,
-			    "fence 1 failed: rank 4 (node n4) exited without finalizing PMI");
+			    "fence 1 failed: rank 4 (node n4) exited or closed PMI_FD without finalizing PMI");
 	assert_string_equal(c.text, "");
 	cluster_close(&c);
 	srun_stop(&s);

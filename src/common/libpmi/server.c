@@ -153,7 +153,7 @@ static void settle(struct pmi_server *s)
 		s->settle = false;
 		for (uint32_t i = 0; i < s->nslots; i++)
 			if (s->sessions[i].state == SESSION_CLOSING)
-				session_end(&s->sessions[i]);
+				session_end(&s->sessions[i], "left");
 	}
 }
 
@@ -174,17 +174,18 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 	settle(s);
 }
 
-static void client_gone(struct pmi_server *s, uint32_t slot)
+static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
 {
 	if (slot >= s->nslots)
 		return;
-	session_end(&s->sessions[slot]);
+	session_end(&s->sessions[slot], how);
 	settle(s);
 }
 
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 {
-	client_gone(s, slot);
+	/* Both look alike here: a process that lives on is not accused. */
+	client_gone(s, slot, "exited or closed PMI_FD");
 }
 
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot)
@@ -192,7 +193,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot)
 	/* Whoever still holds its PMI_FD must not wait for an answer. */
 	if (slot < s->nslots && session_is_live(&s->sessions[slot]))
 		s->ops->client_close(s->arg, slot);
-	client_gone(s, slot);
+	client_gone(s, slot, "exited");
 }
 
 /* ---- neighbours ---- */

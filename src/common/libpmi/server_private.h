@@ -174,8 +174,8 @@ void session_restart(struct session *ss);
 void session_finalize(struct session *ss, const struct request *rq);
 /* Close a connection whose peer broke the rules; it is gone at the next settle. */
 void session_fail(struct session *ss, const char *why);
-/* The rank will not come back. Idempotent. */
-void session_end(struct session *ss);
+/* The rank will not come back; `how` it went, for people. Idempotent. */
+void session_end(struct session *ss, const char *how);
 /* Drop what the session has asked for and what it holds. */
 void session_drop(struct session *ss);
 /* Neither gone nor about to be. */

@@ -76,7 +76,7 @@ void session_fail(struct session *ss, const char *why)
  * gone. So who fences while another rank has finalized, but lives on and never
  * comes back, waits until that rank's process ends.
  */
-void session_end(struct session *ss)
+void session_end(struct session *ss, const char *how)
 {
 	struct pmi_server *s = ss->server;
 	bool unused = ss->state == SESSION_ABSENT || ss->state == SESSION_FRESH;
@@ -89,8 +89,8 @@ void session_end(struct session *ss)
 	buf_free(&ss->input);
 	if (!ss->why[0])
 		snprintf(ss->why, sizeof(ss->why),
-			 "rank %u (node %s) exited %s PMI", ss->rank,
-			 server_node_name(s),
+			 "rank %u (node %s) %s %s PMI", ss->rank,
+			 server_node_name(s), how,
 			 unused ? "without starting" :
 			 finalized ? "after finalizing" : "without finalizing");
 	coll_rank_gone(s->coll, ss->slot, ss->why);
