@@ -58,3 +58,6 @@ clean-local: clean-bench
 .PHONY: clean-bench
 clean-bench:
 	-rm -rf bench-inst
+
+dist_check_SCRIPTS += testsuite/unit/bench-test.sh
+TESTS += testsuite/unit/bench-test.sh

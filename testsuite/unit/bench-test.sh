@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The floor program measures, checks and leaves nothing; pmi2x-bench refuses
+# what cannot be measured and says why. Nothing here needs Slurm.
+set -u
+floor=contrib/bench/floor
+bench=${srcdir:-.}/contrib/tools/pmi2x-bench
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+
+fail() {
+	echo "FAIL: $*"
+	cat "$tmp/out"
+	failures=$((failures + 1))
+}
+
+# WORDS COMMAND...: exit status not 0, and the words are in what it says
+refuses() {
+	words=$1
+	shift
+	if timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null; then
+		fail "accepted: $*"
+	elif ! grep -q -e "$words" "$tmp/out"; then
+		fail "'$words' is not in what was said by: $*"
+	fi
+}
+
+# The last size does not fit into a socket buffer.
+for mode in socket shm; do
+	for size in "-N1 -r1 -b1" "-N7 -r3 -k2" "-N20 -r2 -k3 -b4000" \
+		"-N3 -r2 -b262144"; do
+		timeout 60 "$floor" $size -m $mode -i2 -t50 \
+			>"$tmp/out" 2>&1 </dev/null &&
+			grep -q '^result .* clock=span times=[0-9.]*,[0-9.]* ' \
+				"$tmp/out" || fail "floor $size -m $mode"
+	done
+done
+refuses "not within" "$floor" -N0
+refuses "no mode" "$floor" -m pipe
+refuses "not within" "$floor" -b 99999999999999999999
+refuses "sysctl\|ulimit\|memory" "$floor" -N 65536 -r 16 -b 262144 -c
+
+command -v python3 >/dev/null || {
+	echo "SKIP: no python3 for pmi2x-bench"
+	exit $((failures ? 1 : 77))
+}
+unset SLURM_JOB_ID
+set -- python3 "$bench" --programs "$PWD/contrib/bench" \
+	--libraries "$PWD/contrib/libpmi2x/.libs" -q
+timeout 60 "$@" --mpi floor --nodes 2 --repeats 2 --csv "$tmp/csv" \
+	>"$tmp/out" 2>&1 || fail "pmi2x-bench with the floor alone"
+# 2 modes, 2 repeats, 6 rounds, and the head
+[ "$(wc -l <"$tmp/csv")" = 25 ] || fail "lines of the CSV file"
+refuses "do not fit into --private" "$@" --mpi pmi2x --private 2 --nodes 4
+refuses "not inside an allocation" "$@" --mpi pmi2x
+refuses "there is no 'fnce'" "$@" --mpi floor --op fnce
+refuses "needs a client of pmi2x" "$@" --mpi pmi2 --op iallgather
+refuses "not within 1 to 1023" "$@" --mpi floor --bytes 1024
+refuses "sysctl\|ulimit\|memory\|echo" "$@" --mpi pmi2x --private 4096 \
+	--nodes 4096 --ranks-per-node 256
+
+[ $failures = 0 ]
