@@ -29,7 +29,7 @@ def test_every_command_is_answered(srun, raw):
 
 def test_node_attribute_waits_for_its_node(srun, raw):
     """A get with wait=TRUE ends when another rank of the node has put it."""
-    result = srun("-N2", "-n4", *raw("attributes")).ok()
+    result = srun("-N2", "--ntasks-per-node=2", *raw("attributes")).ok()
     assert result.lines.count("attributes 4") == 4
 
 

@@ -28,7 +28,7 @@ if pmi.RANK == leaver:
             os.setsid()
             for fd in range(3):
                 os.close(fd)
-            time.sleep(60)
+            time.sleep(12)
             os._exit(0)
         os._exit(code)
 try:

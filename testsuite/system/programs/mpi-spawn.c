@@ -23,16 +23,16 @@ static void require(int holds, const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 9);
 }
 
-/* Every process of both sides adds one. */
-static void check_sum(MPI_Comm inter, int parents, int children, int is_child)
+/*
+ * Every process of the other side adds one. (Not on a merged communicator:
+ * MPICH 4 and 5 mix up the nodes of both worlds in it.)
+ */
+static void check_sum(MPI_Comm inter, int others)
 {
-	MPI_Comm all;
 	int one = 1, sum = 0;
 
-	MPI_Intercomm_merge(inter, is_child, &all);
-	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
-	require(sum == parents + children, "the number of processes");
-	MPI_Comm_free(&all);
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, inter);
+	require(sum == others, "the number of processes");
 }
 
 static int app_number(void)
@@ -59,7 +59,7 @@ static void run_child(MPI_Comm parent, char **argv)
 		require(strcmp(getenv("SLURMD_NODENAME"), "n2") == 0,
 			"the node");
 	printf("child %d of %d appnum %d\n", rank, size, app_number());
-	check_sum(parent, parents, size, 1);
+	check_sum(parent, parents);
 	MPI_Comm_disconnect(&parent);
 }
 
@@ -105,17 +105,16 @@ static MPI_Comm spawn_multiple(char *program, char *mode, int children)
 
 static void run_parent(char **argv)
 {
-	int parents, children = atoi(argv[2]);
+	int children = atoi(argv[2]);
 	int rounds = strcmp(argv[1], "twice") == 0 ? 2 : 1;
 	MPI_Comm inter;
 
-	MPI_Comm_size(MPI_COMM_WORLD, &parents);
 	for (int i = 0; i < rounds; i++) {
 		if (strcmp(argv[1], "multiple") == 0)
 			inter = spawn_multiple(argv[0], argv[1], children);
 		else
 			inter = spawn_one(argv[0], argv[1], children);
-		check_sum(inter, parents, children, 0);
+		check_sum(inter, children);
 		MPI_Comm_disconnect(&inter);
 	}
 	printf("parent done\n");
