@@ -113,6 +113,25 @@ def command_line(pid):
     return raw.replace(b"\0", b" ").decode(errors="replace").strip()
 
 
+def opened_files(pid):
+    links = []
+    try:
+        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            links.append(os.readlink(fd))
+    except OSError:
+        pass
+    return links
+
+
+def wait_until(condition, seconds=LEAVE_S):
+    """Returns what the condition returns, once that is true."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+    return result
+
+
 class Cluster:
     """One pmi2x-cluster, with the plugin of one installation."""
 
@@ -156,22 +175,16 @@ class Cluster:
             and "pmi2x-cluster" not in command_line(pid)
         ]
 
-    def kill_step_daemon(self):
-        """Kill the slurmstepd of one node of the step that runs."""
-        deadline = time.monotonic() + LEAVE_S
-        while time.monotonic() < deadline:
-            table = process_table()
-            found = [
-                pid
-                for pid in below(self.state["guard"])
-                if table.get(pid, (0, ""))[1] == "slurmstepd"
-            ]
-            if len(found) >= 4:
-                time.sleep(1)  # until its ranks wait in their fence
-                os.kill(max(found), signal.SIGKILL)
-                return
-            time.sleep(0.1)
-        pytest.fail("no step came up")
+    def step_daemon(self, node):
+        """Process of the slurmstepd of the step that runs on a node."""
+        log = str(self.dir / "log" / f"slurmd.{node}.log")
+        table = process_table()
+        for pid in below(self.state["guard"]):
+            if table.get(pid, (0, ""))[1] == "slurmstepd":
+                if command_line(pid).startswith("slurmstepd: ["):
+                    if log in opened_files(pid):
+                        return pid
+        return None
 
     def sockets(self):
         """Files that a plugin made in the spool directories of the nodes."""
@@ -186,23 +199,10 @@ class Cluster:
         table = process_table()
         held = []
         for pid, (_, name) in table.items():
-            if name != "slurmd" or str(self.dir) not in self.log_of(pid):
-                continue
-            for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-                try:
-                    target = os.readlink(fd)
-                except OSError:
-                    continue
-                if "memfd" in target:
-                    held.append(f"{pid} {target}")
+            files = opened_files(pid) if name == "slurmd" else []
+            if any(file.startswith(str(self.dir)) for file in files):
+                held += [f"{pid} {file}" for file in files if "memfd" in file]
         return held
-
-    @staticmethod
-    def log_of(pid):
-        try:
-            return os.readlink(f"/proc/{pid}/fd/1")
-        except OSError:
-            return ""
 
     def busy_nodes(self):
         result = self.run("sinfo", "-h", "-N", "-o", "%N %T")

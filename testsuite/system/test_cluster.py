@@ -4,11 +4,10 @@
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
-from harness import Cluster, below, run
+from harness import Cluster, below, run, wait_until
 
 
 @pytest.fixture
@@ -25,13 +24,6 @@ def small(prefix, scratch, kind):
     yield make
     for cluster in made:
         run([cluster.program, "down", "--dir", cluster.dir])
-
-
-def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.1)
 
 
 def test_two_clusters_at_once(small, raw):
@@ -59,7 +51,7 @@ def test_killed(small, victim):
     os.kill(guard if victim == "guard" else supervisor, signal.SIGKILL)
     wait_until(lambda: not {p for p in everything if is_alive(p)})
     job.wait(timeout=30)
-    assert not (cluster.dir / "run").exists()
+    wait_until(lambda: not (cluster.dir / "run").exists())
 
 
 def is_alive(pid):
