@@ -6,6 +6,7 @@
  */
 #include "slurm_compat.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -80,9 +81,10 @@ int mpi_p_slurmstepd_prefork(const stepd_step_rec_t *step, char ***env)
 
 int mpi_p_slurmstepd_task(const mpi_task_info_t *task, char ***env)
 {
-	if (!plugin->stepd)
-		return SLURM_SUCCESS;
-	return stepd_task(plugin->stepd, task, env) ? SLURM_ERROR : SLURM_SUCCESS;
+	int rc = plugin->stepd ? stepd_task(plugin->stepd, task, env) : 0;
+
+	errno = -rc; /* slurmstepd adds its text to its own line */
+	return rc ? SLURM_ERROR : SLURM_SUCCESS;
 }
 
 mpi_plugin_client_state_t *mpi_p_client_prelaunch(const mpi_step_info_t *step,
