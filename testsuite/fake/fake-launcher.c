@@ -236,15 +236,48 @@ static void release(struct fake_step *s)
 	spawn_free(s->request);
 }
 
-static int start_nodes(struct launch *l)
+/* In a node's process: wait for the hub's port, then run. */
+static int run_node(struct launch *l, uint32_t node_id, int port_fd)
 {
+	ssize_t n = read(port_fd, &l->step.hub_port, sizeof(l->step.hub_port));
+
+	close(port_fd);
+	return n == sizeof(l->step.hub_port) ? fake_node_run(&l->step, node_id)
+					     : 1;
+}
+
+/*
+ * Fork the nodes while this process has no thread yet; they wait for the hub's
+ * port at the other end of *port_fd.
+ */
+static int start_nodes(struct launch *l, int *port_fd)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
 	for (uint32_t n = 0; n < l->step.options->nodes; n++) {
 		l->nodes[n] = fork();
+		if (l->nodes[n] == 0) {
+			close(ends[1]);
+			_exit(run_node(l, n, ends[0]));
+		}
 		if (l->nodes[n] < 0)
-			return -1;
-		if (l->nodes[n] == 0)
-			_exit(fake_node_run(&l->step, n));
+			break;
 	}
+	close(ends[0]);
+	*port_fd = ends[1];
+	return l->nodes[l->step.options->nodes - 1] > 0 ? 0 : -EAGAIN;
+}
+
+/* Tell every node where the hub is. 0 or -EIO. */
+static int tell_port(const struct launch *l, int port_fd)
+{
+	const uint16_t port = l->step.hub_port;
+
+	for (uint32_t n = 0; n < l->step.options->nodes; n++)
+		if (write(port_fd, &port, sizeof(port)) != sizeof(port))
+			return -EIO;
 	return 0;
 }
 
@@ -283,6 +316,21 @@ static int start_hub(struct launch *l)
 	return rc;
 }
 
+/* Nodes, then the hub, then the ranks. 0 or a negative errno. */
+static int start(struct launch *l)
+{
+	int port_fd = -1;
+	int rc = start_nodes(l, &port_fd);
+
+	if (!rc)
+		rc = start_hub(l);
+	if (!rc)
+		rc = tell_port(l, port_fd);
+	if (port_fd >= 0)
+		close(port_fd); /* nodes without a port end */
+	return rc;
+}
+
 int fake_launch(const struct fake_options *given)
 {
 	struct fake_options o = *given;
@@ -290,20 +338,19 @@ int fake_launch(const struct fake_options *given)
 	int code = 1, rc;
 
 	rc = prepare(&l.step, &o);
-	l.nodes = calloc(o.nodes, sizeof(*l.nodes));
-	if (!rc && l.nodes)
-		rc = start_hub(&l);
-	if (rc || !l.nodes) {
+	if (!rc)
+		l.nodes = calloc(o.nodes, sizeof(*l.nodes));
+	if (!rc && !l.nodes)
+		rc = -ENOMEM;
+	rc = rc ? rc : start(&l);
+	if (rc)
 		fprintf(stderr, "fake-server: cannot start: %s\n",
 			strerror(-rc));
-		goto out;
-	}
-	if (start_nodes(&l))
-		kill_nodes(&l);
-	code = wait_nodes(&l);
-	hub_stop(l.hub, UINT32_MAX);
-out:
+	if (l.nodes)
+		code = wait_nodes(&l);
+	if (l.hub)
+		hub_stop(l.hub, UINT32_MAX);
 	free(l.nodes);
 	release(&l.step);
-	return code;
+	return rc ? 1 : code;
 }

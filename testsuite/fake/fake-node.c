@@ -20,6 +20,7 @@
 
 #define EXIT_NODE_FAILED 125
 #define PREPUT_MAX (1u << 20)
+#define PMI_FD_TEXT 32 /* bytes of PMI_FD=NUMBER */
 
 /* The abstract unix socket on which a node hears what others tell it. */
 static socklen_t tell_address(struct sockaddr_un *sa,
@@ -99,30 +100,39 @@ static const struct spawn_command *command_of(const struct spawn_request *req,
 	return c;
 }
 
-/* In the child: become the rank. Does not return. */
-static void exec_rank(const struct fake_step *step, int registration,
-		      uint32_t slot, uint32_t rank)
+/* What the ranks find in their environment, set before they are forked. */
+static void set_environment(const struct fake_step *step, uint32_t rank)
 {
-	const struct spawn_command *c = command_of(step->request, rank);
-	char *argv[SPAWN_ARGS_MAX + 2] = {c->program};
-	const char *dir = spawn_info(c, "wdir");
-	int pmi_fd;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (agent_register_rank(registration, slot, &pmi_fd))
-		_exit(EXIT_NODE_FAILED);
-	memcpy(argv + 1, c->argv, c->argc * sizeof(*argv));
-	set_number("PMI_FD", pmi_fd);
 	set_number("PMI_RANK", rank);
 	set_number("PMI_SIZE", layout_ranks(step->layout));
 	set_number("SLURM_PROCID", rank);
 	setenv("PMI_JOBID", step->jobid, 1);
 	if (step->options->spawner_jobid)
 		setenv("PMI_SPAWNED", "1", 1);
+}
+
+/*
+ * In the child: become the rank. Does not return. Allocates nothing: the agent's
+ * thread may have held an allocator's lock when this process was forked.
+ * `pmi_fd` is in the environment already and gets its number here.
+ */
+static void exec_rank(const struct spawn_command *c, int registration,
+		      uint32_t slot, char pmi_fd[PMI_FD_TEXT])
+{
+	char *argv[SPAWN_ARGS_MAX + 2] = {c->program};
+	const char *dir = spawn_info(c, "wdir");
+	int fd;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (agent_register_rank(registration, slot, &fd))
+		_exit(EXIT_NODE_FAILED);
+	snprintf(pmi_fd, PMI_FD_TEXT, "PMI_FD=%d", fd);
+	memcpy(argv + 1, c->argv, c->argc * sizeof(*argv));
 	if (dir && chdir(dir))
 		_exit(EXIT_NODE_FAILED);
 	execvp(argv[0], argv);
-	fprintf(stderr, "fake-server: %s: %s\n", argv[0], strerror(errno));
+	dprintf(STDERR_FILENO, "fake-server: %s: %s\n", argv[0],
+		strerror(errno));
 	_exit(127);
 }
 
@@ -132,16 +142,21 @@ static int start_ranks(const struct fake_step *step, uint32_t position,
 {
 	uint32_t count;
 	const uint32_t *ranks = layout_ranks_at(step->layout, position, &count);
+	char pmi_fd[PMI_FD_TEXT] = "PMI_FD=-1";
+	pid_t pid = 0;
 
-	for (uint32_t slot = 0; slot < count; slot++) {
-		pid_t pid = fork();
+	putenv(pmi_fd);
+	for (uint32_t slot = 0; slot < count && pid >= 0; slot++) {
+		const struct spawn_command *c =
+			command_of(step->request, ranks[slot]);
 
-		if (pid < 0)
-			return -1;
+		set_environment(step, ranks[slot]);
+		pid = fork();
 		if (pid == 0)
-			exec_rank(step, registration, slot, ranks[slot]);
+			exec_rank(c, registration, slot, pmi_fd);
 	}
-	return 0;
+	unsetenv("PMI_FD");
+	return pid < 0 ? -1 : 0;
 }
 
 /* The largest exit code of the ranks; a signal counts as 128 + its number. */
