@@ -2,7 +2,7 @@
 UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
 
 unit_tests += testsuite/unit/records-test testsuite/unit/image-test \
-	testsuite/unit/region-test
+	testsuite/unit/region-test testsuite/unit/slots-test
 
 testsuite_unit_records_test_SOURCES = testsuite/unit/records-test.c
 testsuite_unit_records_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -15,3 +15,7 @@ testsuite_unit_image_test_LDADD = $(UNIT_LIBS_SHM)
 testsuite_unit_region_test_SOURCES = testsuite/unit/region-test.c
 testsuite_unit_region_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_region_test_LDADD = $(UNIT_LIBS_SHM)
+
+testsuite_unit_slots_test_SOURCES = testsuite/unit/slots-test.c
+testsuite_unit_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
+testsuite_unit_slots_test_LDADD = $(UNIT_LIBS_SHM)

@@ -13,5 +13,7 @@ libshm_la_SOURCES = \
 	src/common/libshm/region_layout.h \
 	src/common/libshm/region_memory.c src/common/libshm/region_memory.h \
 	src/common/libshm/region_reader.c \
-	src/common/libshm/region_writer.c
+	src/common/libshm/region_writer.c \
+	src/common/libshm/slots.c src/common/libshm/slots.h \
+	src/common/libshm/slots_layout.h
 libshm_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -fvisibility=hidden

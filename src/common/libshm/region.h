@@ -78,6 +78,14 @@ int region_publish_gather(struct region_writer *w, const void *image, size_t len
  */
 void region_release(struct region_writer *w, uint64_t offset);
 
+/*
+ * Keep `len` bytes for something else that ranks shall read and only the agent
+ * write, until the writer is destroyed. Writes the offset for the ranks and the
+ * address for the agent. 0 or -ENOSPC.
+ */
+int region_reserve(struct region_writer *w, size_t len, uint64_t *offset,
+		   void **at);
+
 /* Look up a key in all generations, newest first (what unextended ranks get). */
 bool region_writer_find(const struct region_writer *w, const void *key,
 			size_t key_len, const char **value, size_t *value_len);

@@ -35,13 +35,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-static int make_object(void)
+int region_memory_object(const char *name)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	int fd = memfd_create(MEMORY_NAME, flags | MFD_NOEXEC_SEAL);
+	int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 
 	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(MEMORY_NAME, flags);
+		fd = memfd_create(name, flags);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -106,7 +106,7 @@ int region_memory_create(struct region_memory *m, size_t size)
 	m->reader_fd = -1;
 	m->page = sysconf(_SC_PAGESIZE);
 	m->size = (size + m->page - 1) & ~(m->page - 1);
-	m->fd = make_object();
+	m->fd = region_memory_object(MEMORY_NAME);
 	if (m->fd < 0)
 		return m->fd;
 	if (ftruncate(m->fd, m->size)) {

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* An empty memory object that can be sealed: a descriptor or a negative errno. */
+int region_memory_object(const char *name);
+
 struct region_memory {
 	unsigned char *map; /* writable; not inherited by a forked child */
 	size_t size;        /* bytes, whole pages */

@@ -335,6 +335,18 @@ void region_release(struct region_writer *w, uint64_t offset)
 		give_block(w, offset, len);
 }
 
+/* ---- other uses ---- */
+
+int region_reserve(struct region_writer *w, size_t len, uint64_t *offset,
+		   void **at)
+{
+	int rc = take_block(w, len, w->memory.page, offset);
+
+	if (rc == 0)
+		*at = w->memory.map + *offset;
+	return rc;
+}
+
 /* ---- reading as the agent ---- */
 
 bool region_writer_find(const struct region_writer *w, const void *key,

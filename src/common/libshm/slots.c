@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's side of the slots: takes entries, writes replies. */
+#include "config.h" /* _GNU_SOURCE */
+
+#include "libshm/slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libshm/region_memory.h"
+
+#define SLOTS_NAME "pmi2x-slots" /* in /proc/PID/maps */
+
+struct slots {
+	void *map;
+	size_t size;
+	int fd;
+	uint32_t count;
+	struct slots_board *board;
+	uint64_t board_offset;
+	unsigned char copy[SLOT_DATA_MAX]; /* of the entry taken last */
+};
+
+/* ---- life ---- */
+
+static int make_memory(struct slots *s)
+{
+	s->fd = region_memory_object(SLOTS_NAME);
+	if (s->fd < 0)
+		return s->fd;
+	if (ftruncate(s->fd, s->size) ||
+	    fcntl(s->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	s->map = mmap(NULL, s->size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_NORESERVE, s->fd, 0);
+	if (s->map == MAP_FAILED) {
+		s->map = NULL;
+		return -errno;
+	}
+	madvise(s->map, s->size, MADV_DONTFORK);
+	madvise(s->map, s->size, MADV_DONTDUMP);
+	return 0;
+}
+
+static int make_board(struct slots *s, struct region_writer *region)
+{
+	size_t len = slots_board_size(s->count);
+	int rc = region_reserve(region, len, &s->board_offset,
+				(void **)&s->board);
+
+	if (rc)
+		return rc;
+	memset(s->board, 0, len);
+	s->board->count = s->count;
+	return 0;
+}
+
+int slots_create(struct slots **out, struct region_writer *region,
+		 uint32_t count)
+{
+	struct slots *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	s->count = count;
+	s->size = slots_region_size(count);
+	rc = make_memory(s);
+	if (!rc)
+		rc = make_board(s, region);
+	if (rc)
+		slots_destroy(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void slots_destroy(struct slots *s)
+{
+	if (!s)
+		return;
+	if (s->map)
+		munmap(s->map, s->size);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+}
+
+int slots_fd(const struct slots *s)
+{
+	return s->fd;
+}
+
+size_t slots_size(const struct slots *s)
+{
+	return s->size;
+}
+
+uint64_t slots_board_offset(const struct slots *s)
+{
+	return s->board_offset;
+}
+
+void slots_reset(struct slots *s, uint32_t slot)
+{
+	for (uint32_t i = 0; i < SLOT_CELLS; i++) {
+		atomic_store(&slot_cell_at(s->map, slot, i)->ticket, 0);
+		atomic_store(&s->board->replies[slot].cells[i].ticket, 0);
+	}
+}
+
+/* ---- entries ---- */
+
+static uint32_t look(const _Atomic uint32_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static struct slot_cell *find_cell(struct slots *s, uint32_t slot,
+				   uint32_t ticket, uint32_t *cell)
+{
+	for (*cell = 0; *cell < SLOT_CELLS; ++*cell) {
+		struct slot_cell *c = slot_cell_at(s->map, slot, *cell);
+
+		if (atomic_load_explicit(&c->ticket, memory_order_acquire) ==
+		    ticket)
+			return c;
+	}
+	return NULL;
+}
+
+/* The rank may go on writing: nothing is read twice. */
+static int copy_cell(struct slots *s, uint32_t slot, const struct slot_cell *c,
+		     struct slot_entry *out)
+{
+	uint32_t kind = look(&c->kind), len = look(&c->len);
+	uint32_t done = look(&c->done);
+
+	out->kind = kind < SLOT_KINDS ? (enum slot_kind)kind : SLOT_FENCE;
+	out->stride = look(&c->stride);
+	if (kind >= SLOT_KINDS || len > SLOT_DATA_MAX ||
+	    done > len / sizeof(uint64_t))
+		return -EPROTO;
+	memcpy(s->copy, slot_data_at(s->map, slot, out->cell), len);
+	out->ndone = done;
+	out->done = s->copy;
+	out->data = s->copy + done * sizeof(uint64_t);
+	out->len = len - done * sizeof(uint64_t);
+	return 1;
+}
+
+int slots_take(struct slots *s, uint32_t slot, uint32_t ticket,
+	       struct slot_entry *out)
+{
+	const struct slot_cell *c;
+
+	memset(out, 0, sizeof(*out));
+	c = find_cell(s, slot, ticket, &out->cell);
+	if (!c)
+		return 0;
+	out->ticket = ticket;
+	return copy_cell(s, slot, c, out);
+}
+
+static struct slots_counter *counter(const struct slots *s, int kind)
+{
+	return &((struct slots_header *)s->map)->kinds[kind];
+}
+
+void slots_taken(struct slots *s, enum slot_kind kind, uint32_t n)
+{
+	if (n)
+		atomic_fetch_sub(&counter(s, kind)->entered, (int32_t)n);
+}
+
+/* Sequentially consistent, as are the rank's addition and its look at need. */
+void slots_set_need(struct slots *s, enum slot_kind kind, uint32_t need)
+{
+	atomic_store(&s->board->need[kind], (int32_t)need);
+}
+
+bool slots_waiting(const struct slots *s)
+{
+	for (int kind = 0; kind < SLOT_KINDS; kind++)
+		if (atomic_load(&counter(s, kind)->entered) > 0)
+			return true;
+	return false;
+}
+
+/* ---- replies ---- */
+
+void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
+		 int rc, uint64_t offset, uint64_t length, const char *text)
+{
+	struct slot_replies *replies = &s->board->replies[slot];
+	struct slot_reply *r = &replies->cells[cell];
+
+	if (rc)
+		snprintf(replies->text, sizeof(replies->text), "%s",
+			 text ? text : "");
+	r->rc = rc;
+	r->offset = offset;
+	r->length = length;
+	atomic_store_explicit(&r->ticket, ticket, memory_order_release);
+}
+
+void slots_changed(struct slots *s)
+{
+	atomic_fetch_add(&s->board->changed, 1);
+}
+
+void *slots_futex(struct slots *s)
+{
+	return &s->board->changed;
+}

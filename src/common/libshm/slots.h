@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The slots of a node: the memory through which its ranks enter collectives
+ * and hear of their end, without a socket.
+ *
+ * Two pieces. The *slot region* is a memory object that every rank of the node
+ * may write, at any time and with anything (its size alone is sealed). The
+ * *board* is a block of the results region, which only the agent can write.
+ *
+ *   rank   writes an entry into a free cell of its own slot, its ticket last;
+ *          adds one to `entered` of the kind; when that reaches `need` on the
+ *          board, wakes the agent.
+ *   agent  copies the entry, subtracts it from `entered`, later writes the
+ *          reply for the cell onto the board, its ticket last; then changes
+ *          the word `changed` and wakes all who wait on it.
+ *
+ * A ticket numbers what a rank enters, over cells or over its socket, so that
+ * the agent can take both in the order in which the rank made them. Whoever
+ * forges something here can make its own job wait, and no more: the agent
+ * bounds every number, and a rank that waits long wakes the agent all the same.
+ *
+ * Threads: the agent's side belongs to one thread.
+ */
+#ifndef PMI2X_SLOTS_H
+#define PMI2X_SLOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libshm/region.h"
+#include "libshm/slots_layout.h"
+
+struct slots;
+
+/*
+ * Make the slot region for `count` ranks, and the board in `region`, which must
+ * outlive the slots. Call before privileges are dropped. 0 or a negative errno.
+ */
+int slots_create(struct slots **out, struct region_writer *region,
+		 uint32_t count);
+void slots_destroy(struct slots *s);
+
+/* What ranks are given: a descriptor (CLOEXEC, the slots' own) and sizes. */
+int slots_fd(const struct slots *s);
+size_t slots_size(const struct slots *s);
+uint64_t slots_board_offset(const struct slots *s);
+
+/* Another program starts in this slot: its tickets count from 1 again. */
+void slots_reset(struct slots *s, uint32_t slot);
+
+/* An entry that was taken: a copy, valid until the next one is taken. */
+struct slot_entry {
+	enum slot_kind kind;
+	uint32_t cell;
+	uint32_t ticket;
+	uint32_t stride;  /* of a gather; not checked */
+	uint32_t ndone;
+	const unsigned char *done; /* ndone offsets, 8 bytes each */
+	const unsigned char *data; /* records, or the value of a gather */
+	size_t len;
+};
+
+/*
+ * Copy the entry with this ticket out of a slot. 1; 0: there is none; -EPROTO:
+ * there is one, whose kind and cell are set, with lengths that cannot be.
+ */
+int slots_take(struct slots *s, uint32_t slot, uint32_t ticket,
+	       struct slot_entry *out);
+/* `n` entries of a kind have been taken. */
+void slots_taken(struct slots *s, enum slot_kind kind, uint32_t n);
+
+/* How many more entries it takes until the agent wants to be woken. */
+void slots_set_need(struct slots *s, enum slot_kind kind, uint32_t need);
+/*
+ * Has any entry been announced and not taken? Looked at after slots_set_need:
+ * an entry is seen here, or whoever made it has seen the new need.
+ */
+bool slots_waiting(const struct slots *s);
+
+/*
+ * Answer the entry in a cell. `text` says why when rc is not 0; it may be NULL.
+ * Ranks look only after slots_changed and a futex wake of slots_futex.
+ */
+void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
+		 int rc, uint64_t offset, uint64_t length, const char *text);
+void slots_changed(struct slots *s);
+void *slots_futex(struct slots *s);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's side of the slots against ranks that write anything into them. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libshm/slots.h"
+
+#define COUNT 3
+
+struct node {
+	struct region_writer *region;
+	struct slots *slots;
+	unsigned char *map; /* as a rank sees it */
+	const struct slots_board *board;
+};
+
+static int setup(void **state)
+{
+	static struct node n;
+
+	assert_int_equal(region_writer_create(&n.region, 1 << 20), 0);
+	assert_int_equal(slots_create(&n.slots, n.region, COUNT), 0);
+	n.map = mmap(NULL, slots_size(n.slots), PROT_READ | PROT_WRITE,
+		     MAP_SHARED, slots_fd(n.slots), 0);
+	assert_true(n.map != MAP_FAILED);
+	n.board = region_writer_bytes(n.region, slots_board_offset(n.slots),
+				      slots_board_size(COUNT));
+	assert_non_null(n.board);
+	*state = &n;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct node *n = *state;
+
+	munmap(n->map, slots_size(n->slots));
+	slots_destroy(n->slots);
+	region_writer_destroy(n->region);
+	return 0;
+}
+
+static void write_cell(struct node *n, uint32_t slot, uint32_t cell,
+		       uint32_t ticket, uint32_t kind, uint32_t len,
+		       uint32_t done)
+{
+	struct slot_cell *c = slot_cell_at(n->map, slot, cell);
+
+	c->kind = kind;
+	c->len = len;
+	c->done = done;
+	c->stride = 5;
+	c->ticket = ticket;
+}
+
+static void entries_are_taken_by_ticket(void **state)
+{
+	struct node *n = *state;
+	const uint64_t offset = 77;
+	struct slot_entry e;
+
+	memcpy(slot_data_at(n->map, 1, 2), &offset, 8);
+	memcpy(slot_data_at(n->map, 1, 2) + 8, "value", 5);
+	write_cell(n, 1, 2, 9, SLOT_GATHER, 13, 1);
+	write_cell(n, 1, 0, 8, SLOT_FENCE, 0, 0);
+	assert_int_equal(slots_take(n->slots, 1, 7, &e), 0);
+	assert_int_equal(slots_take(n->slots, 0, 9, &e), 0);
+	assert_int_equal(slots_take(n->slots, 1, 9, &e), 1);
+	assert_int_equal(e.kind, SLOT_GATHER);
+	assert_int_equal(e.cell, 2);
+	assert_int_equal(e.stride, 5);
+	assert_int_equal(e.ndone, 1);
+	assert_memory_equal(e.done, &offset, 8);
+	assert_int_equal(e.len, 5);
+	assert_memory_equal(e.data, "value", 5);
+	/* What the rank writes now changes nothing. */
+	memset(slot_data_at(n->map, 1, 2), 0, 13);
+	assert_memory_equal(e.data, "value", 5);
+	slots_reset(n->slots, 1);
+	assert_int_equal(slots_take(n->slots, 1, 9, &e), 0);
+	assert_int_equal(slots_take(n->slots, 1, 8, &e), 0);
+}
+
+static void the_last_byte_of_a_slot_is_inside(void **state)
+{
+	struct node *n = *state;
+	struct slot_entry e;
+
+	memset(slot_data_at(n->map, COUNT - 1, SLOT_CELLS - 1), 'x',
+	       SLOT_DATA_MAX);
+	assert_ptr_equal(slot_data_at(n->map, COUNT - 1, SLOT_CELLS - 1) +
+			 SLOT_DATA_MAX, n->map + slots_size(n->slots));
+	write_cell(n, COUNT - 1, SLOT_CELLS - 1, 1, SLOT_FENCE, SLOT_DATA_MAX,
+		   0);
+	assert_int_equal(slots_take(n->slots, COUNT - 1, 1, &e), 1);
+	assert_int_equal(e.len, SLOT_DATA_MAX);
+}
+
+static void impossible_entries_are_refused(void **state)
+{
+	static const uint32_t odd[][3] = {
+		{ SLOT_KINDS, 0, 0 },
+		{ UINT32_MAX, 0, 0 },
+		{ SLOT_FENCE, SLOT_DATA_MAX + 1, 0 },
+		{ SLOT_FENCE, UINT32_MAX, 0 },
+		{ SLOT_GATHER, 7, 1 },
+		{ SLOT_GATHER, SLOT_DATA_MAX, SLOT_DATA_MAX / 8 + 1 },
+		{ SLOT_GATHER, 8, 0x20000001u },
+		{ SLOT_GATHER, 8, UINT32_MAX },
+	};
+	struct node *n = *state;
+	struct slot_entry e;
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		write_cell(n, 0, 3, 4, odd[i][0], odd[i][1], odd[i][2]);
+		assert_int_equal(slots_take(n->slots, 0, 4, &e), -EPROTO);
+		assert_true(e.kind < SLOT_KINDS);
+		assert_int_equal(e.cell, 3);
+		assert_int_equal(e.ticket, 4);
+	}
+}
+
+/* A hole reads as an empty slot; the size cannot be changed. */
+static void ranks_can_punch_but_not_cut(void **state)
+{
+	struct node *n = *state;
+	struct slot_entry e;
+	int fd = slots_fd(n->slots);
+
+	write_cell(n, 0, 0, 1, SLOT_FENCE, 0, 0);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE |
+				   FALLOC_FL_KEEP_SIZE, 0,
+				   slots_size(n->slots)), 0);
+	assert_int_equal(slots_take(n->slots, 0, 1, &e), 0);
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(ftruncate(fd, slots_size(n->slots) + 4096), -1);
+}
+
+static void counts_and_needs_meet(void **state)
+{
+	struct node *n = *state;
+	struct slots_header *h = (struct slots_header *)n->map;
+
+	assert_false(slots_waiting(n->slots));
+	atomic_fetch_add(&h->kinds[SLOT_GATHER].entered, 2);
+	assert_true(slots_waiting(n->slots));
+	slots_taken(n->slots, SLOT_GATHER, 2);
+	assert_false(slots_waiting(n->slots));
+	/* Taken before the rank has counted itself. */
+	slots_taken(n->slots, SLOT_FENCE, 1);
+	assert_false(slots_waiting(n->slots));
+	slots_set_need(n->slots, SLOT_FENCE, 3);
+	assert_int_equal(n->board->need[SLOT_FENCE], 3);
+}
+
+static void replies_carry_the_ticket_and_the_reason(void **state)
+{
+	struct node *n = *state;
+	const struct slot_replies *r = &n->board->replies[2];
+	uint32_t before = n->board->changed;
+
+	slots_reply(n->slots, 2, 1, 6, 0, 4096, 99, NULL);
+	assert_int_equal(r->cells[1].ticket, 6);
+	assert_int_equal(r->cells[1].rc, 0);
+	assert_int_equal(r->cells[1].offset, 4096);
+	assert_int_equal(r->cells[1].length, 99);
+	assert_int_equal(r->cells[0].ticket, 0);
+	slots_reply(n->slots, 2, 0, 7, 14, 0, 0, "because");
+	assert_int_equal(r->cells[0].rc, 14);
+	assert_string_equal(r->text, "because");
+	assert_int_equal(n->board->changed, before);
+	slots_changed(n->slots);
+	assert_int_not_equal(n->board->changed, before);
+}
+
+#define WITH_NODE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_NODE(entries_are_taken_by_ticket),
+		WITH_NODE(the_last_byte_of_a_slot_is_inside),
+		WITH_NODE(impossible_entries_are_refused),
+		WITH_NODE(ranks_can_punch_but_not_cut),
+		WITH_NODE(counts_and_needs_meet),
+		WITH_NODE(replies_carry_the_ticket_and_the_reason),
+	};
+
+	return cmocka_run_group_tests_name("slots", tests, NULL, NULL);
+}
