@@ -6,7 +6,8 @@ UNIT_LIBS_SERVER = libpmi.la libshm.la libcoll.la libutil.la \
 unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-pmi1-test testsuite/unit/server-pmi2-test \
 	testsuite/unit/server-ext-test testsuite/unit/server-srun-test \
-	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test
+	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test \
+	testsuite/unit/server-slots-test
 
 testsuite_unit_wire1_test_SOURCES = testsuite/unit/wire1-test.c
 testsuite_unit_wire1_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -47,3 +48,8 @@ testsuite_unit_server_nomem_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_nomem_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_server_nomem_test_LDADD = $(UNIT_LIBS_SERVER)
+
+testsuite_unit_server_slots_test_SOURCES = testsuite/unit/server-slots-test.c \
+	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_slots_test_LDADD = $(UNIT_LIBS_SERVER)

@@ -30,8 +30,10 @@ static void client_send(void *arg, uint32_t slot, const void *data, size_t len,
 
 	assert_false(r->closed);
 	assert_int_equal(buf_append(&r->out, data, len), 0);
-	if (fd >= 0)
+	if (fd >= 0) {
 		r->fd = fd;
+		r->fds++;
+	}
 }
 
 static void client_close(void *arg, uint32_t slot)
@@ -90,6 +92,20 @@ static void control_send(void *arg, const void *data, size_t len)
 	}
 }
 
+static void slots_wake(void *arg)
+{
+	struct net_node *node = arg;
+
+	node->wakes++;
+}
+
+static void slots_again(void *arg)
+{
+	struct net_node *node = arg;
+
+	node->agains++;
+}
+
 static const struct pmi_host_ops HOST_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,
@@ -97,6 +113,8 @@ static const struct pmi_host_ops HOST_OPS = {
 	.node_break = node_break,
 	.links_wanted = links_wanted,
 	.control_send = control_send,
+	.slots_wake = slots_wake,
+	.slots_again = slots_again,
 };
 
 static void log_to_buf(void *arg, enum log_level level, const char *text)
@@ -195,6 +213,11 @@ static void create_node(struct net *n, uint32_t position,
 	assert_int_equal(pmi_server_create(&node->server, &node->step,
 					   node->region, &HOST_OPS, node, log),
 			 0);
+	if (!o->slots)
+		return;
+	assert_int_equal(slots_create(&node->slots, node->region,
+				      COUNTS[position]), 0);
+	pmi_server_use_slots(node->server, node->slots, NET_WAKE_FD);
 }
 
 struct net *net_create(const struct net_options *o)
@@ -231,6 +254,7 @@ void net_destroy(struct net *n)
 	net_run(n);
 	for (uint32_t i = 0; i < NET_NODES; i++) {
 		pmi_server_destroy(n->nodes[i].server);
+		slots_destroy(n->nodes[i].slots);
 		if (n->nodes[i].region)
 			region_writer_destroy(n->nodes[i].region);
 	}
@@ -405,6 +429,16 @@ const char *net_init_ext(struct net *n, uint32_t rank, int region)
 	handshake(n, rank);
 	snprintf(body, sizeof(body),
 		 "cmd=fullinit;pmi2x=7;pmi2x-build=x;pmi2x-region=%d;", region);
+	return net_pmi2(n, rank, body);
+}
+
+const char *net_init_slots(struct net *n, uint32_t rank, int slots)
+{
+	char body[200];
+
+	handshake(n, rank);
+	snprintf(body, sizeof(body),
+		 "cmd=fullinit;pmi2x=1;pmi2x-region=1;pmi2x-slots=%d;", slots);
 	return net_pmi2(n, rank, body);
 }
 

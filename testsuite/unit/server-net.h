@@ -16,12 +16,14 @@
 
 #define NET_NODES 3
 #define NET_RANKS 6
+#define NET_WAKE_FD 1000 /* passed to ranks; nobody reads it */
 
 struct net;
 
 struct net_rank {
 	struct buf out; /* what the server has sent and nobody has read */
 	int fd;         /* passed last, or -1 */
+	int fds;        /* how many were passed */
 	bool closed;
 	char *last;     /* what the last reader returned */
 };
@@ -31,7 +33,10 @@ struct net_node {
 	uint32_t position;
 	struct pmi_step step;
 	struct region_writer *region;
+	struct slots *slots; /* NULL: none */
 	struct pmi_server *server;
+	int wakes;           /* of those who wait on the slots */
+	int agains;
 	int links_wanted;
 	bool link_lost;
 	bool broken[NET_NODES]; /* the link to that node */
@@ -63,6 +68,7 @@ struct net {
 /* What differs from an ordinary step. */
 struct net_options {
 	bool heap;         /* no shared region */
+	bool slots;        /* in through shared memory, too */
 	size_t region_size; /* 0: a small one */
 	bool no_launcher;
 	bool spawned;
@@ -104,6 +110,8 @@ void net_init1(struct net *n, uint32_t rank);
 void net_init2(struct net *n, uint32_t rank);
 /* The same with the extension; returns the fullinit-response. */
 const char *net_init_ext(struct net *n, uint32_t rank, int region);
+/* The same of a rank that offers to use slots. */
+const char *net_init_slots(struct net *n, uint32_t rank, int slots);
 
 /* The value of a key in a PMI-2 answer as a string the caller frees. */
 char *net_field(const char *answer, const char *key);

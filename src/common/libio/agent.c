@@ -75,12 +75,23 @@ static void op_control_send(void *arg, const void *data, size_t len)
 	agent_control_send(arg, data, len);
 }
 
+static void op_slots_wake(void *arg)
+{
+	agent_slots_wake(arg);
+}
+
+static void op_slots_again(void *arg)
+{
+	agent_slots_again(arg);
+}
+
 /* ---- end ---- */
 
 static void close_all(struct agent *a)
 {
 	a->stage = AGENT_CLOSED;
 	agent_tell_close(a);
+	agent_slots_close(a);
 	agent_control_close(a);
 	agent_links_close(a);
 	agent_ranks_close(a);
@@ -154,6 +165,7 @@ static void free_agent(struct agent *a)
 	agent_links_free(a);
 	agent_ranks_free(a);
 	pmi_server_destroy(a->server);
+	agent_slots_free(a);
 	region_writer_destroy(a->region);
 	loop_destroy(a->loop);
 	secret_forget(&a->options.secret);
@@ -189,6 +201,8 @@ static int create_server(struct agent *a)
 		.node_break = op_node_break,
 		.links_wanted = op_links_wanted,
 		.control_send = op_control_send,
+		.slots_wake = op_slots_wake,
+		.slots_again = op_slots_again,
 	};
 	int rc = 0;
 
@@ -217,6 +231,7 @@ static int open_all(struct agent *a)
 
 	rc = rc ? rc : create_server(a);
 	rc = rc ? rc : helpers_create(&a->helpers);
+	rc = rc ? rc : agent_slots_open(a);
 	rc = rc ? rc : open_drain(a);
 	rc = rc ? rc : agent_ranks_open(a);
 	rc = rc ? rc : agent_control_open(a);
@@ -338,6 +353,7 @@ static void dump(void *arg)
 
 	if (a->stage == AGENT_CLOSED)
 		return;
+	pmi_server_slots_input(a->server); /* who is in its slot is not missing */
 	buf_init(&b, AGENT_DUMP_MAX);
 	pmi_server_dump(a->server, &b);
 	text = buf_cstr(&b);

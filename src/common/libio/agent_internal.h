@@ -10,6 +10,7 @@
  *   agent_links.c    neighbours: frames, queues, goodbyes
  *   agent_wireup.c   making the links: ports, attempts, choice between two
  *   agent_control.c  the way to srun and back
+ *   agent_slots.c    what wakes the agent and the ranks through shared memory
  *   agent_tell.c     "connect to me", over a path that the site authenticates
  */
 #ifndef PMI2X_AGENT_INTERNAL_H
@@ -38,6 +39,7 @@ struct agent_ranks;
 struct agent_links;
 struct agent_control;
 struct agent_tell;
+struct agent_slots;
 
 /* Serving -> draining (three stages) -> closed. Forward only. */
 enum agent_stage {
@@ -59,6 +61,7 @@ struct agent {
 	struct loop *loop;
 	struct helpers *helpers;
 	struct region_writer *region; /* NULL: no shared memory */
+	struct agent_slots *slots;    /* NULL: ranks use their sockets */
 	struct pmi_server *server;
 	struct agent_ranks *ranks;
 	struct agent_links *links;
@@ -231,6 +234,15 @@ void agent_control_unsent(struct agent *a, const struct payload_vec *frame);
 bool agent_control_flushed(const struct agent *a);
 void agent_control_leave(struct agent *a);
 bool agent_control_gone(const struct agent *a);
+
+/* ---- agent_slots.c ---- */
+
+/* Without a region, or where the kernel lacks something: 0, and no slots. */
+int agent_slots_open(struct agent *a);
+void agent_slots_close(struct agent *a);
+void agent_slots_free(struct agent *a); /* after the server */
+void agent_slots_wake(struct agent *a);
+void agent_slots_again(struct agent *a);
 
 /* ---- agent_tell.c ---- */
 

@@ -7,6 +7,7 @@ libio_la_SOURCES = \
 	src/common/libio/agent_control.c \
 	src/common/libio/agent_links.c \
 	src/common/libio/agent_ranks.c \
+	src/common/libio/agent_slots.c \
 	src/common/libio/agent_tell.c \
 	src/common/libio/agent_wireup.c \
 	src/common/libio/frames.c src/common/libio/frames.h \

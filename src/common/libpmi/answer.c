@@ -60,33 +60,58 @@ struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
 	return begin(ss, rq, rq->command->response, rc);
 }
 
-static void send_out(struct session *ss, int fd)
+/* Each descriptor but the last takes one byte along. */
+static void send_out(struct session *ss, const int *fds, unsigned count)
 {
 	struct pmi_server *s = ss->server;
+	const char *at = s->out.data;
+	size_t len = s->out.len;
 
-	if (session_is_live(ss))
-		s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len,
-				    fd);
+	if (!session_is_live(ss))
+		return;
+	for (; count > 1; count--, at++, len--)
+		s->ops->client_send(s->arg, ss->slot, at, 1, *fds++);
+	s->ops->client_send(s->arg, ss->slot, at, len, count ? *fds : -1);
 }
 
-void answer_end_fd(struct session *ss, const struct request *rq, int fd)
+void answer_end_fds(struct session *ss, const struct request *rq,
+		    const int *fds, unsigned count)
 {
 	int rc = pmi_write_end(&ss->server->writer);
 
 	if (rc)
 		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
 	else
-		send_out(ss, fd);
+		send_out(ss, fds, count);
 }
 
 void answer_end(struct session *ss, const struct request *rq)
 {
-	answer_end_fd(ss, rq, -1);
+	answer_end_fds(ss, rq, NULL, 0);
 }
 
 void answer_ok(struct session *ss, const struct request *rq)
 {
+	if (rq->ticket) {
+		slots_answer(ss, rq, PMI_RC_OK, 0, 0, NULL);
+		return;
+	}
 	answer_begin(ss, rq, PMI_RC_OK);
+	answer_end(ss, rq);
+}
+
+void answer_gathered(struct session *ss, const struct request *rq,
+		     uint64_t offset, uint64_t len)
+{
+	struct pmi_writer *w;
+
+	if (rq->ticket) {
+		slots_answer(ss, rq, PMI_RC_OK, offset, len, NULL);
+		return;
+	}
+	w = answer_begin(ss, rq, PMI_RC_OK);
+	pmi_write_int(w, "offset", offset);
+	pmi_write_int(w, "length", len);
 	answer_end(ss, rq);
 }
 
@@ -98,17 +123,12 @@ static void join_words(char *text)
 			*text = '_';
 }
 
-void answer_error(struct session *ss, const struct request *rq, int rc,
-		  const char *fmt, ...)
+static void send_error(struct session *ss, const struct request *rq, int rc,
+		       char *text)
 {
 	const struct command *c = rq->command;
 	struct pmi_writer *w;
-	char text[ANSWER_TEXT_MAX];
-	va_list ap;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	w = begin(ss, rq, c->failure ? c->failure : c->response, rc);
 	if (rq->protocol == PMI_PROTOCOL_2) {
 		pmi_write_str(w, "errmsg", text);
@@ -121,5 +141,20 @@ void answer_error(struct session *ss, const struct request *rq, int rc,
 	if (pmi_write_end(w))
 		session_fail(ss, "could not be answered: out of memory");
 	else
-		send_out(ss, -1);
+		send_out(ss, NULL, 0);
+}
+
+void answer_error(struct session *ss, const struct request *rq, int rc,
+		  const char *fmt, ...)
+{
+	char text[ANSWER_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (rq->ticket)
+		slots_answer(ss, rq, rc, 0, 0, text);
+	else
+		send_error(ss, rq, rc, text);
 }

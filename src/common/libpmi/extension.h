@@ -14,6 +14,10 @@
 #define EXT_KEY_REGION "pmi2x-region"   /* layout version: offered; agreed */
 #define EXT_KEY_REGION_SIZE "pmi2x-region-size" /* bytes to map */
 #define EXT_KEY_NODES "pmi2x-nodes"     /* nodes of the step */
+#define EXT_KEY_SLOTS "pmi2x-slots"     /* layout version: offered; agreed */
+#define EXT_KEY_SLOTS_SIZE "pmi2x-slots-size"   /* bytes to map */
+#define EXT_KEY_SLOTS_BOARD "pmi2x-slots-board" /* its offset in the region */
+#define EXT_KEY_SLOT "pmi2x-slot"       /* the rank's own */
 
 /* Commands; each response is the name followed by "-response". */
 #define EXT_CMD_PUT "pmi2x-put"             /* records= */

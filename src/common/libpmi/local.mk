@@ -12,6 +12,7 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/server.c src/common/libpmi/server.h \
 	src/common/libpmi/server_coll.c \
 	src/common/libpmi/server_private.h \
+	src/common/libpmi/server_slots.c \
 	src/common/libpmi/session.c \
 	src/common/libpmi/session1.c src/common/libpmi/session2.c \
 	src/common/libpmi/session_ext.c \

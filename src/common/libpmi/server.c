@@ -145,16 +145,18 @@ void server_started(struct pmi_server *s, const struct session *ss)
 
 /*
  * What could not be done in the middle of a call: ends of sessions that broke
- * the rules, of which libcoll is told.
+ * the rules, of which libcoll is told, and what is new in the slots.
  */
 static void settle(struct pmi_server *s)
 {
-	while (s->settle) {
+	while (s->settle || s->slots_stale) {
 		s->settle = false;
 		for (uint32_t i = 0; i < s->nslots; i++)
 			if (s->sessions[i].state == SESSION_CLOSING)
 				session_end(&s->sessions[i], "left");
+		slots_update(s);
 	}
+	slots_flush(s);
 }
 
 /* ---- ranks ---- */
@@ -171,6 +173,7 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 	if (slot >= s->nslots)
 		return;
 	session_input(&s->sessions[slot], data, len);
+	s->slots_stale = s->slots_stale || s->sessions[slot].slotted;
 	settle(s);
 }
 
@@ -178,7 +181,9 @@ static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
 {
 	if (slot >= s->nslots)
 		return;
+	slots_take_own(&s->sessions[slot]); /* what it entered last counts */
 	session_end(&s->sessions[slot], how);
+	s->slots_stale = s->slots != NULL;
 	settle(s);
 }
 
@@ -194,6 +199,19 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot)
 	if (slot < s->nslots && session_is_live(&s->sessions[slot]))
 		s->ops->client_close(s->arg, slot);
 	client_gone(s, slot, "exited");
+}
+
+void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
+			  int wake_fd)
+{
+	s->slots = slots;
+	s->wake_fd = wake_fd;
+}
+
+void pmi_server_slots_input(struct pmi_server *s)
+{
+	s->slots_stale = s->slots != NULL;
+	settle(s);
 }
 
 /* ---- neighbours ---- */

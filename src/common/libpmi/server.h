@@ -19,6 +19,7 @@
 #include "libcoll/coll.h"
 #include "libcoll/layout.h"
 #include "libshm/region.h"
+#include "libshm/slots.h"
 #include "libutil/log.h"
 #include "libutil/payload.h"
 
@@ -70,7 +71,8 @@ struct pmi_step {
 struct pmi_host_ops {
 	/*
 	 * Queue bytes for the rank in `slot`. `fd` >= 0 travels with the first
-	 * byte (SCM_RIGHTS) and stays the server's.
+	 * byte (SCM_RIGHTS) and stays the server's. Several descriptors are
+	 * several calls, each with a byte or more of one response.
 	 */
 	void (*client_send)(void *arg, uint32_t slot, const void *data,
 			    size_t len, int fd);
@@ -88,6 +90,10 @@ struct pmi_host_ops {
 	void (*links_wanted)(void *arg);
 	/* Pass a control message (control.h) towards srun. */
 	void (*control_send)(void *arg, const void *data, size_t len);
+	/* With slots: wake the ranks that wait on slots_futex. */
+	void (*slots_wake)(void *arg);
+	/* With slots: call pmi_server_slots_input again, later. */
+	void (*slots_again)(void *arg);
 };
 
 struct pmi_server;
@@ -102,6 +108,14 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 		      const struct pmi_host_ops *ops, void *arg,
 		      const struct log_hook *log);
 void pmi_server_destroy(struct pmi_server *s);
+
+/*
+ * Let ranks enter collectives through slots (libshm/slots.h), which outlive the
+ * server; it needs a region, too. Writing to the eventfd `wake_fd`, which ranks
+ * are given, must lead to pmi_server_slots_input. Before any rank is there.
+ */
+void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
+			  int wake_fd);
 
 /* The place of this node in the tree: who its neighbours are. */
 const struct tree_place *pmi_server_place(const struct pmi_server *s);
@@ -128,6 +142,9 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
  * connection was closed. Both are idempotent, in either order.
  */
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot);
+
+/* A rank has entered something through its slot, or may have. */
+void pmi_server_slots_input(struct pmi_server *s);
 
 /* ---- neighbours ---- */
 

@@ -247,6 +247,7 @@ static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		     const char *reason)
 {
 	report_fault(s, kind, seq, reason);
+	slots_failed(s);
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		struct entered *e = take_entered(&s->sessions[i], kind, seq);
 
@@ -305,18 +306,13 @@ static bool gather_stride(const struct pmi_server *s, uint32_t seq,
 static void answer_gather(struct session *ss, const struct entered *e,
 			  struct gather *g, uint64_t len)
 {
-	struct pmi_writer *w;
-
 	/* Who has finalized meanwhile will never give the space back. */
 	if (ss->state == SESSION_ACTIVE && hold_gather(ss, g)) {
 		answer_error(ss, &e->rq, PMI_RC_NOMEM, "%s",
 			     answer_text(-ENOMEM));
 		return;
 	}
-	w = answer_begin(ss, &e->rq, PMI_RC_OK);
-	pmi_write_int(w, "offset", g->offset);
-	pmi_write_int(w, "length", len);
-	answer_end(ss, &e->rq);
+	answer_gathered(ss, &e->rq, g->offset, len);
 }
 
 static void answer_gathers(struct pmi_server *s, uint32_t seq,

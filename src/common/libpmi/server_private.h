@@ -7,6 +7,7 @@
  *   session1.c     the commands of PMI-1, one table
  *   session2.c     the commands of PMI-2, one table
  *   session_ext.c  handlers of the commands that the extension adds
+ *   server_slots.c what ranks enter through shared memory
  *   answer.c       responses in the form of either protocol
  *   server_coll.c  between sessions and libcoll
  *   kvs.c          results of collectives: in the region or in the heap
@@ -84,6 +85,8 @@ struct request {
 	const struct command *command;
 	enum pmi_protocol protocol;
 	char thrid[THRID_MAX]; /* "" when there was none */
+	uint32_t ticket; /* over 0: came through the slot, answered there */
+	uint32_t cell;   /* of the slot */
 };
 
 /* A collective that a rank has entered. */
@@ -109,6 +112,8 @@ struct session {
 	enum session_state state;
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
+	bool slotted;       /* it was given the slots */
+	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
 	bool complained;    /* an odd request of it has been logged */
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
 	struct buf input;
@@ -138,6 +143,8 @@ struct pmi_server {
 	const struct log_hook *log;
 	struct coll *coll;
 	struct kvs kvs;
+	struct slots *slots; /* NULL: ranks enter over their sockets */
+	int wake_fd;         /* with slots */
 	struct session *sessions;
 	uint32_t nslots;
 	struct server_attr *attrs;
@@ -150,6 +157,9 @@ struct pmi_server {
 	bool used;        /* a rank has started PMI */
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
+	bool slots_stale; /* look into the slots before the host call returns */
+	bool slots_eager; /* a collective failed: who enters is told at once */
+	bool slots_replied;
 	bool settle;      /* sessions are CLOSING */
 	bool reported;    /* srun was told that a collective has failed */
 };
@@ -207,9 +217,13 @@ const struct command *pmi2_command(const char *name);
 
 /* ---- session_ext.c ---- */
 
-/* Agree on an extension in fullinit; adds fields, returns the fd to pass or -1. */
-int ext_negotiate(struct session *ss, const struct pmi_message *m,
-		  struct pmi_writer *w);
+/* Agree on an extension in fullinit; adds fields. The number of fds to pass. */
+#define EXT_FDS_MAX 3
+unsigned ext_negotiate(struct session *ss, const struct pmi_message *m,
+		       struct pmi_writer *w, int fds[EXT_FDS_MAX]);
+/* Add records to what the next fence carries, or answer. */
+bool ext_add_records(struct session *ss, const struct request *rq,
+		     const void *records, size_t len);
 void ext_put(struct session *ss, const struct request *rq,
 	     const struct pmi_message *m);
 void ext_fence(struct session *ss, const struct request *rq,
@@ -225,8 +239,13 @@ void ext_read(struct session *ss, const struct request *rq,
 struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
 				int rc);
 void answer_end(struct session *ss, const struct request *rq);
-void answer_end_fd(struct session *ss, const struct request *rq, int fd);
+/* The descriptors travel with the first `count` bytes, in order. */
+void answer_end_fds(struct session *ss, const struct request *rq,
+		    const int *fds, unsigned count);
 void answer_ok(struct session *ss, const struct request *rq);
+/* A gather has ended and lies there. */
+void answer_gathered(struct session *ss, const struct request *rq,
+		     uint64_t offset, uint64_t len);
 void answer_error(struct session *ss, const struct request *rq, int rc,
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The PMI code of a negative errno, and what to say about it. */
@@ -252,6 +271,24 @@ void collective_drop(struct session *ss);
 int collective_receive(struct pmi_server *s, uint32_t from,
 		       struct payload *frame);
 void collective_dump(const struct pmi_server *s, struct buf *out);
+
+/* ---- server_slots.c ---- */
+
+/* The session is given the slots. */
+void slots_attach(struct session *ss);
+/* It enters a collective over its socket, after what its slot holds. */
+void slots_count_socket(struct session *ss);
+/* Take what the session's own slot holds. */
+void slots_take_own(struct session *ss);
+/* Take what all slots hold; say how many more are needed to look again. */
+void slots_update(struct pmi_server *s);
+/* A collective has failed. */
+void slots_failed(struct pmi_server *s);
+/* Answer a request that came through the slot. */
+void slots_answer(struct session *ss, const struct request *rq, int rc,
+		  uint64_t offset, uint64_t len, const char *text);
+/* Wake the ranks if anything was answered. */
+void slots_flush(struct pmi_server *s);
 
 /* ---- kvs.c ---- */
 

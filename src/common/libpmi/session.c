@@ -45,6 +45,7 @@ void session_restart(struct session *ss)
 {
 	session_drop(ss);
 	ss->extension = 0;
+	ss->slotted = false;
 	ss->protocol = PMI_PROTOCOL_NONE;
 }
 

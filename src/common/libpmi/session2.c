@@ -12,7 +12,8 @@ static void handle_fullinit(struct session *ss, const struct request *rq,
 {
 	const struct pmi_step *step = ss->server->step;
 	struct pmi_writer *w;
-	int fd;
+	int fds[EXT_FDS_MAX];
+	unsigned nfds;
 
 	/* Which rank it is, says its slot; what the client sends may be unset. */
 	ss->state = SESSION_ACTIVE;
@@ -27,8 +28,8 @@ static void handle_fullinit(struct session *ss, const struct request *rq,
 	if (step->spawned)
 		pmi_write_str(w, "spawner-jobid",
 			      step->spawner_jobid ? step->spawner_jobid : "");
-	fd = ext_negotiate(ss, m, w);
-	answer_end_fd(ss, rq, fd);
+	nfds = ext_negotiate(ss, m, w, fds);
+	answer_end_fds(ss, rq, fds, nfds);
 }
 
 static void handle_finalize(struct session *ss, const struct request *rq,

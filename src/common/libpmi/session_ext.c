@@ -17,40 +17,62 @@ static bool agree_on_region(const struct pmi_server *s,
 	       offered >= REGION_VERSION;
 }
 
-int ext_negotiate(struct session *ss, const struct pmi_message *m,
-		  struct pmi_writer *w)
+static bool agree_on_slots(const struct pmi_server *s,
+			   const struct pmi_message *m)
+{
+	int offered;
+
+	return s->slots && !pmi_message_int(m, EXT_KEY_SLOTS, &offered) &&
+	       offered >= SLOTS_VERSION;
+}
+
+static void offer_slots(struct session *ss, struct pmi_writer *w)
+{
+	const struct slots *slots = ss->server->slots;
+
+	slots_attach(ss);
+	pmi_write_int(w, EXT_KEY_SLOTS, SLOTS_VERSION);
+	pmi_write_int(w, EXT_KEY_SLOTS_SIZE, slots_size(slots));
+	pmi_write_int(w, EXT_KEY_SLOTS_BOARD, slots_board_offset(slots));
+	pmi_write_int(w, EXT_KEY_SLOT, ss->slot);
+}
+
+unsigned ext_negotiate(struct session *ss, const struct pmi_message *m,
+		       struct pmi_writer *w, int fds[EXT_FDS_MAX])
 {
 	const struct pmi_server *s = ss->server;
 	int offered;
 
 	if (pmi_message_int(m, EXT_KEY_VERSION, &offered) || offered < 1)
-		return -1;
+		return 0;
 	ss->extension = offered < EXT_VERSION ? offered : EXT_VERSION;
 	pmi_write_int(w, EXT_KEY_VERSION, ss->extension);
 	pmi_write_str(w, EXT_KEY_BUILD, s->step->build ? s->step->build : "");
 	pmi_write_int(w, EXT_KEY_NODES, layout_nodes(s->step->layout));
 	if (!agree_on_region(s, m))
-		return -1;
+		return 0;
 	pmi_write_int(w, EXT_KEY_REGION, REGION_VERSION);
 	pmi_write_int(w, EXT_KEY_REGION_SIZE,
 		      region_writer_size(s->kvs.region));
-	return region_writer_fd(s->kvs.region);
+	fds[0] = region_writer_fd(s->kvs.region);
+	if (!agree_on_slots(s, m))
+		return 1;
+	offer_slots(ss, w);
+	fds[1] = slots_fd(s->slots);
+	fds[2] = s->wake_fd;
+	return 3;
 }
 
-/* Add the request's records to what the next fence carries, or answer. */
-static bool take_records(struct session *ss, const struct request *rq,
-			 const struct pmi_message *m)
+bool ext_add_records(struct session *ss, const struct request *rq,
+		     const void *records, size_t len)
 {
-	const struct pmi_field *f = pmi_message_field(m, EXT_KEY_RECORDS);
 	size_t count;
 	int rc;
 
-	if (!f)
-		return true;
-	rc = records_check(f->value, f->value_len, &count);
+	rc = records_check(records, len, &count);
 	if (!rc) {
 		ss->pending.limit = ss->pending.len + session_room(ss);
-		rc = buf_append(&ss->pending, f->value, f->value_len);
+		rc = buf_append(&ss->pending, records, len);
 	}
 	if (rc)
 		answer_error(ss, rq, answer_rc(rc), "records: %s",
@@ -58,9 +80,18 @@ static bool take_records(struct session *ss, const struct request *rq,
 	return rc == 0;
 }
 
+static bool take_records(struct session *ss, const struct request *rq,
+			 const struct pmi_message *m)
+{
+	const struct pmi_field *f = pmi_message_field(m, EXT_KEY_RECORDS);
+
+	return !f || ext_add_records(ss, rq, f->value, f->value_len);
+}
+
 void ext_put(struct session *ss, const struct request *rq,
 	     const struct pmi_message *m)
 {
+	slots_take_own(ss); /* fences that these records come too late for */
 	if (take_records(ss, rq, m))
 		answer_ok(ss, rq);
 }
@@ -68,6 +99,7 @@ void ext_put(struct session *ss, const struct request *rq,
 void ext_fence(struct session *ss, const struct request *rq,
 	       const struct pmi_message *m)
 {
+	slots_count_socket(ss);
 	if (take_records(ss, rq, m))
 		collective_fence(ss, rq);
 }
@@ -124,6 +156,7 @@ void ext_allgather(struct session *ss, const struct request *rq,
 	const struct pmi_field *value;
 	int stride = 0, rc;
 
+	slots_count_socket(ss);
 	rc = pmi_message_int(m, EXT_KEY_STRIDE, &stride);
 	if (rc == -EINVAL || stride < 0 || (uint32_t)stride > RECORD_VALUE_MAX) {
 		answer_error(ss, rq, PMI_RC_INVALID_SIZE,
