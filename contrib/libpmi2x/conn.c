@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "slots_client.h"
 #include "transport.h"
 
 struct conn {
@@ -170,6 +171,26 @@ void conn_break(struct conn *c, int error)
 	pthread_mutex_unlock(&c->lock);
 }
 
+int conn_error(struct conn *c)
+{
+	int error;
+
+	pthread_mutex_lock(&c->lock);
+	error = c->broken;
+	pthread_mutex_unlock(&c->lock);
+	return error;
+}
+
+void conn_check(struct conn *c)
+{
+	if (!transport_hung_up(c->transport))
+		return;
+	pthread_mutex_lock(&c->lock);
+	if (!c->reading) /* who reads may still find answers */
+		break_locked(c, -ECONNRESET);
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* ---- sending ---- */
 
 static void send_locked(struct conn *c, struct call *call)
@@ -230,6 +251,11 @@ static struct call *only_call(struct conn *c)
 	return found;
 }
 
+int conn_reply_error(int code)
+{
+	return code < 0 ? -EREMOTEIO : code;
+}
+
 static int reply_code(const struct pmi_message *m)
 {
 	const char *info = pmi_message_str(m, "info");
@@ -237,7 +263,7 @@ static int reply_code(const struct pmi_message *m)
 
 	switch (pmi_message_int(m, "rc", &code)) {
 	case 0:
-		return code < 0 ? -EREMOTEIO : code;
+		return conn_reply_error(code);
 	case -ENOENT:
 		return info && !strcmp(info, "fail") ? -EREMOTEIO : 0;
 	default:
@@ -261,16 +287,22 @@ static struct call *match(struct conn *c, const struct pmi_message *m)
 	return call;
 }
 
+void conn_report_refusal(const struct conn *c, const char *request, int error,
+			 const char *why)
+{
+	if (c->debug)
+		fprintf(stderr, "pmi2x: rank %d: %s: error %d: %s\n", c->rank,
+			request, error, why);
+}
+
 static void report_refusal(const struct conn *c, const struct call *call)
 {
 	const char *why = pmi_message_str(&call->reply, "errmsg");
 
 	if (!why)
 		why = pmi_message_str(&call->reply, "msg");
-	if (c->debug)
-		fprintf(stderr, "pmi2x: rank %d: %s: error %d: %s\n",
-			c->rank, call->response, call->error,
-			why ? why : "no reason given");
+	conn_report_refusal(c, call->response, call->error,
+			    why ? why : "no reason given");
 }
 
 static int decode(enum pmi_protocol protocol, char *data, size_t len,
@@ -412,6 +444,8 @@ int call_wait(struct call *call)
 {
 	struct conn *c = call->conn;
 
+	if (call->slots)
+		return slots_client_wait(call);
 	if (!c)
 		return call->error;
 	pthread_mutex_lock(&c->lock);
@@ -430,6 +464,8 @@ bool call_test(struct call *call)
 	struct conn *c = call->conn;
 	bool done;
 
+	if (call->slots)
+		return slots_client_test(call);
 	if (!c)
 		return true;
 	pthread_mutex_lock(&c->lock);

@@ -26,6 +26,7 @@
 #define REQUEST_MAX ((size_t)8 << 20) /* bytes of one request */
 
 struct conn;
+struct slots_client;
 
 enum call_state {
 	CALL_NEW,    /* being written */
@@ -46,6 +47,12 @@ struct call {
 	char *data;               /* what the fields of `reply` point into */
 	struct pmi_message reply;
 	struct call *next;
+	/* Entered through shared memory (slots_client.h); NULL: a request. */
+	struct slots_client *slots;
+	uint32_t cell;
+	uint32_t ticket;
+	uint64_t offset;          /* of a gather's result */
+	uint64_t length;
 };
 
 /* Errors as transport_open. Prints nothing. */
@@ -60,11 +67,21 @@ enum pmi_protocol conn_protocol(const struct conn *c);
 void conn_set_rank(struct conn *c, int rank);
 /* Print refused requests on stderr. */
 void conn_set_debug(struct conn *c, bool debug);
-/* The descriptor that the server passed (the caller closes it), or -1. */
+/* The next descriptor that the server passed (the caller closes it), or -1. */
 int conn_take_fd(struct conn *c);
 
 /* Fail all calls, now and later, with `error`; wakes every thread. */
 void conn_break(struct conn *c, int error);
+
+/* Why all calls fail; 0 while the connection works. */
+int conn_error(struct conn *c);
+/* Break the connection when the server has hung up, while nobody reads. */
+void conn_check(struct conn *c);
+/* Print why a request was refused, if that is wanted. */
+void conn_report_refusal(const struct conn *c, const char *request, int error,
+			 const char *why);
+/* The PMI code of a response as an error. */
+int conn_reply_error(int code);
 
 /* Start a request; add its fields to call->writer, then post it. */
 void call_begin(struct call *call, struct conn *c, const char *cmd,

@@ -10,6 +10,7 @@
 #include "libpmi/extension.h"
 #include "session.h"
 
+#define DONE_IN_SLOT 32 /* of them go into a slot with a gather */
 #define DONE_MAX 4096 /* offsets remembered; more are not given back */
 
 void gather_init(struct gather_state *g)
@@ -66,8 +67,8 @@ static char *take_done(struct gather_state *g)
 
 /* ---- with the extension ---- */
 
-static int start_extended(struct session *s, const void *value, size_t len,
-			  struct gather *g)
+static int post_gather(struct session *s, const void *value, size_t len,
+		       struct gather *g)
 {
 	char *done = take_done(&s->gather);
 	int rc;
@@ -83,6 +84,64 @@ static int start_extended(struct session *s, const void *value, size_t len,
 	if (rc)
 		call_end(&g->call);
 	return rc;
+}
+
+/* As many as `max` of the list; the rest waits for the next gather. */
+static size_t take_done_offsets(struct gather_state *g, uint64_t *to,
+				size_t max)
+{
+	size_t n;
+
+	pthread_mutex_lock(&g->lock);
+	n = g->done_count < max ? g->done_count : max;
+	g->done_count -= n;
+	if (n)
+		memcpy(to, g->done + g->done_count, n * sizeof(*to));
+	pthread_mutex_unlock(&g->lock);
+	return n;
+}
+
+static int start_extended(struct session *s, const void *value, size_t len,
+			  struct gather *g)
+{
+	uint64_t done[DONE_IN_SLOT];
+	int rc = -ENOSPC;
+
+	if (!s->slots)
+		return post_gather(s, value, len, g);
+	slots_client_lock(s->slots);
+	if (slots_client_fits(s->slots, len + sizeof(done)))
+		rc = slots_client_enter(s->slots, &(struct slot_request){
+			.kind = SLOT_GATHER,
+			.response = EXT_CMD_ALLGATHER "-response",
+			.data = value,
+			.len = len,
+			.stride = g->stride,
+			.done = done,
+			.ndone = take_done_offsets(&s->gather, done,
+						   DONE_IN_SLOT),
+		}, &g->call);
+	if (rc == -ENOSPC) {
+		rc = post_gather(s, value, len, g);
+		slots_client_posted(s->slots, rc);
+	}
+	slots_client_unlock(s->slots);
+	return rc;
+}
+
+/* Where the result of a gather that has ended lies. */
+static int result_place(const struct gather *g, uint64_t *offset, uint64_t *len)
+{
+	const struct call *call = &g->call;
+	int rc;
+
+	if (call->slots) {
+		*offset = call->offset;
+		*len = call->length;
+		return 0;
+	}
+	rc = call_reply_u64(call, EXT_KEY_OFFSET, offset);
+	return rc ? rc : call_reply_u64(call, EXT_KEY_LENGTH, len);
 }
 
 static int read_once(struct session *s, uint64_t offset, unsigned char *to,
@@ -154,10 +213,8 @@ static int finish_extended(struct session *s, struct gather *g,
 			   struct gathered *out)
 {
 	uint64_t len;
-	int rc = call_reply_u64(&g->call, EXT_KEY_OFFSET, &out->offset);
+	int rc = result_place(g, &out->offset, &len);
 
-	if (!rc)
-		rc = call_reply_u64(&g->call, EXT_KEY_LENGTH, &len);
 	if (rc)
 		return rc;
 	out->in_region = true;
@@ -239,10 +296,9 @@ int gather_finish(struct session *s, struct gather *g, struct gathered *out)
 
 void gather_drop(struct session *s, struct gather *g)
 {
-	uint64_t offset;
+	uint64_t offset, len;
 
-	if (s->extension && !g->call.error &&
-	    !call_reply_u64(&g->call, EXT_KEY_OFFSET, &offset))
+	if (s->extension && !g->call.error && !result_place(g, &offset, &len))
 		remember_done(&s->gather, offset);
 	call_end(&g->call);
 }

@@ -80,8 +80,11 @@ static void offer_extension(struct session *s, struct call *call)
 		return;
 	pmi_write_int(&call->writer, EXT_KEY_VERSION, EXT_VERSION);
 	pmi_write_str(&call->writer, EXT_KEY_BUILD, PACKAGE_VERSION);
-	if (!s->settings.no_region)
-		pmi_write_int(&call->writer, EXT_KEY_REGION, REGION_VERSION);
+	if (s->settings.no_region)
+		return;
+	pmi_write_int(&call->writer, EXT_KEY_REGION, REGION_VERSION);
+	if (!s->settings.no_slots)
+		pmi_write_int(&call->writer, EXT_KEY_SLOTS, SLOTS_VERSION);
 }
 
 /* A region that cannot be mapped (ulimit -v, seccomp) is done without. */
@@ -101,6 +104,35 @@ static void map_region(struct session *s, const struct call *call)
 	close(fd);
 }
 
+/* Likewise: collectives then go over the socket. */
+static void map_slots(struct session *s, const struct call *call)
+{
+	struct slots_place at = { .region = s->region };
+	uint64_t slot;
+	int version = 0;
+
+	pmi_message_int(&call->reply, EXT_KEY_SLOTS, &version);
+	if (!s->region || version != SLOTS_VERSION ||
+	    call_reply_u64(call, EXT_KEY_SLOTS_SIZE, &at.size) ||
+	    call_reply_u64(call, EXT_KEY_SLOTS_BOARD, &at.board) ||
+	    call_reply_u64(call, EXT_KEY_SLOT, &slot) || slot > INT32_MAX)
+		return;
+	at.slot = (uint32_t)slot;
+	at.memory_fd = conn_take_fd(s->conn);
+	at.wake_fd = conn_take_fd(s->conn);
+	slots_client_open(&s->slots, s->conn, &at);
+	if (at.memory_fd >= 0)
+		close(at.memory_fd);
+}
+
+static void close_passed(struct session *s)
+{
+	int fd;
+
+	while ((fd = conn_take_fd(s->conn)) >= 0)
+		close(fd);
+}
+
 static int read_extension(struct session *s, const struct call *call)
 {
 	const char *build = pmi_message_str(&call->reply, EXT_KEY_BUILD);
@@ -116,6 +148,8 @@ static int read_extension(struct session *s, const struct call *call)
 			return -ENOMEM;
 	}
 	map_region(s, call);
+	map_slots(s, call);
+	close_passed(s);
 	return 0;
 }
 

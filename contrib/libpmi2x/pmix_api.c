@@ -233,6 +233,11 @@ static void say_region_size(const struct session *s, char *out, size_t size)
 	snprintf(out, size, "%zu", s->region_size);
 }
 
+static void say_slots(const struct session *s, char *out, size_t size)
+{
+	snprintf(out, size, "%d", s->slots ? SLOTS_VERSION : 0);
+}
+
 static void say_nodes(const struct session *s, char *out, size_t size)
 {
 	snprintf(out, size, "%d", s->nodes);
@@ -251,6 +256,7 @@ static const struct {
 	{ "extension", say_extension },
 	{ "region", say_region },
 	{ "region-size", say_region_size },
+	{ "slots", say_slots },
 	{ "nodes", say_nodes },
 	{ "server-build", say_build },
 };

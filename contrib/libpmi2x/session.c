@@ -66,6 +66,7 @@ static void read_settings(struct settings *set)
 	set->pmi1_wire = is_set("PMI2X_PMI1_WIRE");
 	set->disable = is_set("PMI2X_DISABLE");
 	set->no_region = is_set("PMI2X_NOSHM");
+	set->no_slots = is_set("PMI2X_NOSLOTS");
 	set->debug = is_set("PMI2X_DEBUG");
 	set->slurm = getenv("PMI_JOBID") != NULL;
 }
@@ -129,6 +130,7 @@ static void destroy(struct session *s)
 	requests_destroy(&s->requests);
 	gather_destroy(&s->gather);
 	kvs_destroy(&s->kvs);
+	slots_client_close(s->slots);
 	if (s->region)
 		region_detach(s->region);
 	conn_close(s->conn);

@@ -22,6 +22,7 @@
 #include "mvapich.h"
 #include "requests.h"
 #include "singleton.h"
+#include "slots_client.h"
 #include "views.h"
 #include "wire.h"
 
@@ -30,6 +31,7 @@ struct settings {
 	bool pmi1_wire; /* PMI2X_PMI1_WIRE: speak PMI-1 */
 	bool disable;   /* PMI2X_DISABLE: do not offer the extension */
 	bool no_region; /* PMI2X_NOSHM: do not map the results region */
+	bool no_slots;  /* PMI2X_NOSLOTS: enter collectives over the socket */
 	bool debug;     /* PMI2X_DEBUG: print refused requests */
 	bool slurm;     /* PMI_JOBID is set, as Slurm's plugins do */
 };
@@ -57,6 +59,8 @@ struct session {
 	char *server_build;  /* or NULL */
 	struct region *region; /* or NULL: results come over the socket */
 	size_t region_size;
+
+	struct slots_client *slots; /* or NULL: collectives use the socket */
 
 	struct kvs kvs;
 	struct gather_state gather;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads and writes PMI_FD: partial writes, signals, passed descriptors. */
+#include "config.h" /* _GNU_SOURCE */
+
 #include "transport.h"
 
 #include <errno.h>
@@ -12,11 +14,13 @@
 #include <unistd.h>
 
 #define READ_CHUNK ((size_t)64 << 10)
-#define PASSED_FDS_MAX 8 /* of one read; all but one are closed */
+#define PASSED_FDS_MAX 8  /* of one read */
+#define PASSED_FDS_KEEP 3 /* what an agent passes; others are closed */
 
 struct transport {
 	int fd;
-	int passed;      /* descriptor that came with the input, or -1 */
+	int passed[PASSED_FDS_KEEP]; /* came with the input, oldest first */
+	unsigned npassed;
 	struct buf input;
 	pthread_mutex_t send_lock;
 };
@@ -41,7 +45,6 @@ int transport_open(struct transport **out, int fd)
 	if (!t)
 		return -ENOMEM;
 	t->fd = fd;
-	t->passed = -1;
 	buf_init(&t->input, PMI2_HEADER_LEN + PMI2_BODY_MAX + 2 * READ_CHUNK);
 	pthread_mutex_init(&t->send_lock, NULL);
 	*out = t;
@@ -52,8 +55,8 @@ void transport_close(struct transport *t)
 {
 	if (!t)
 		return;
-	if (t->passed >= 0)
-		close(t->passed);
+	while (t->npassed)
+		close(t->passed[--t->npassed]);
 	buf_free(&t->input);
 	pthread_mutex_destroy(&t->send_lock);
 	free(t);
@@ -97,7 +100,7 @@ int transport_send(struct transport *t, const void *data, size_t len)
 	return rc;
 }
 
-/* Keep the first descriptor ever received, close all others. */
+/* Keep the first ones, close all others. */
 static void keep_passed(struct transport *t, struct cmsghdr *c)
 {
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -107,8 +110,8 @@ static void keep_passed(struct transport *t, struct cmsghdr *c)
 		count = PASSED_FDS_MAX;
 	memcpy(fds, CMSG_DATA(c), count * sizeof(int));
 	for (size_t i = 0; i < count; i++) {
-		if (t->passed < 0)
-			t->passed = fds[i];
+		if (t->npassed < PASSED_FDS_KEEP)
+			t->passed[t->npassed++] = fds[i];
 		else
 			close(fds[i]);
 	}
@@ -182,10 +185,22 @@ void transport_consume(struct transport *t, size_t len)
 
 int transport_take_fd(struct transport *t)
 {
-	int fd = t->passed;
+	int fd;
 
-	t->passed = -1;
+	if (t->npassed == 0)
+		return -1;
+	fd = t->passed[0];
+	t->npassed--;
+	memmove(t->passed, t->passed + 1, t->npassed * sizeof(fd));
 	return fd;
+}
+
+bool transport_hung_up(const struct transport *t)
+{
+	struct pollfd p = { .fd = t->fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0 &&
+	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
 void transport_shutdown(struct transport *t)

@@ -9,6 +9,7 @@
 #ifndef PMI2X_TRANSPORT_H
 #define PMI2X_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "libpmi/message.h"
@@ -37,8 +38,14 @@ long transport_frame(struct transport *t, enum pmi_protocol protocol,
 		     char **data);
 void transport_consume(struct transport *t, size_t len);
 
-/* The descriptor that came with the input (the caller closes it), or -1. */
+/*
+ * The oldest descriptor that came with the input and was not taken (the caller
+ * closes it), or -1.
+ */
 int transport_take_fd(struct transport *t);
+
+/* Has the server hung up? There may be input left. Any thread. */
+bool transport_hung_up(const struct transport *t);
 
 /* Make a thread that is blocked in transport_fill return. No way back. */
 void transport_shutdown(struct transport *t);

@@ -311,15 +311,46 @@ static int extended_put(struct session *s, const char *key, size_t key_len,
 	return wire_run(&call);
 }
 
+static int post_fence(struct session *s, const struct buf *batch,
+		      struct call *call)
+{
+	begin(s, call, EXT_CMD_FENCE, EXT_CMD_FENCE "-response");
+	pmi_write_bytes(&call->writer, EXT_KEY_RECORDS, batch->data, batch->len);
+	return wire_post(call);
+}
+
+/* The slot when the batch fits, else the socket; the agent keeps the order. */
+static int enter_fence(struct session *s, const struct buf *batch,
+		       struct call *call)
+{
+	int rc;
+
+	if (!s->slots)
+		return post_fence(s, batch, call);
+	slots_client_lock(s->slots);
+	rc = slots_client_enter(s->slots, &(struct slot_request){
+		.kind = SLOT_FENCE,
+		.response = EXT_CMD_FENCE "-response",
+		.data = batch->data,
+		.len = batch->len,
+	}, call);
+	if (rc == -ENOSPC) {
+		rc = post_fence(s, batch, call);
+		slots_client_posted(s->slots, rc);
+	}
+	slots_client_unlock(s->slots);
+	return rc;
+}
+
 static int extended_fence(struct session *s, struct call *call)
 {
 	struct buf batch;
+	int rc;
 
 	kvs_batch_take(&s->kvs, &batch);
-	begin(s, call, EXT_CMD_FENCE, EXT_CMD_FENCE "-response");
-	pmi_write_bytes(&call->writer, EXT_KEY_RECORDS, batch.data, batch.len);
+	rc = enter_fence(s, &batch, call);
 	buf_free(&batch);
-	return wire_post(call);
+	return rc;
 }
 
 const struct wire_ops wire_extended = {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rank that uses every collective of libpmi2x and checks every value it gets,
- * for the fake server. Exits 0, or says what is wrong and calls abort.
+ * for the fake server. Exits 0, or says what is wrong and calls abort. With a
+ * number N it is killed before its fence N.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "pmi2x.h"
 
 static int rank, size;
+static int last_round = -1; /* then the rank is killed */
 
 static void fail(const char *what, int index)
 {
@@ -57,6 +60,8 @@ static void get_all(int round)
 static void fences(void)
 {
 	for (int round = 0; round < 12; round++) {
+		if (round == last_round)
+			raise(SIGKILL);
 		put(round);
 		expect(PMI2_KVS_Fence() == PMI2_SUCCESS, "fence", round);
 	}
@@ -138,6 +143,63 @@ static void in_flight(void)
 	free(two);
 }
 
+#define CROWD 6
+#define CROWD_BIG 9000 /* bytes: more than a slot takes */
+
+/* More collectives in flight than a slot has cells, some too big for one. */
+static int crowd_len(int r, int i)
+{
+	return (r + i) % 8 == 1 ? CROWD_BIG : 1 + i;
+}
+
+static void enter_crowd(int i, PMIX_View **view, PMIX_Request *gather,
+			PMIX_Request *fence)
+{
+	static char value[CROWD_BIG];
+	char key[64];
+
+	memset(value, 'a' + (rank + i) % 26, sizeof(value));
+	expect(PMIX_Iallgather_view(value, crowd_len(rank, i), view, gather) ==
+	       0, "iallgather in a crowd", i);
+	sprintf(key, "crowd-%d-%d", i, rank);
+	expect(PMIX_KVS_Put_n(key, value, crowd_len(rank, i)) == 0,
+	       "put in a crowd", i);
+	expect(PMIX_KVS_Ifence(fence) == 0, "ifence in a crowd", i);
+}
+
+static void check_crowd(int i, const PMIX_View *view)
+{
+	static char value[CROWD_BIG];
+	char key[64];
+	int len, other = (rank + i + 1) % size;
+
+	for (int r = 0; r < size; r++) {
+		const char *v = PMIX_View_value(view, r, &len);
+
+		expect(len == crowd_len(r, i) && v[0] == 'a' + (r + i) % 26 &&
+		       v[len - 1] == v[0], "value in a crowd", r);
+	}
+	sprintf(key, "crowd-%d-%d", i, other);
+	expect(PMIX_KVS_Get_n(key, value, sizeof(value), &len) == 0 &&
+	       len == crowd_len(other, i) &&
+	       value[len - 1] == 'a' + (other + i) % 26, "get in a crowd", i);
+}
+
+static void crowd(void)
+{
+	PMIX_Request gathers[CROWD], fences[CROWD];
+	PMIX_View *views[CROWD];
+
+	for (int i = 0; i < CROWD; i++)
+		enter_crowd(i, &views[i], &gathers[i], &fences[i]);
+	for (int i = CROWD; i-- > 0;) {
+		expect(PMIX_Wait(fences[i]) == 0, "wait in a crowd", i);
+		expect(PMIX_Wait(gathers[i]) == 0, "wait in a crowd", i);
+		check_crowd(i, views[i]);
+		expect(PMIX_View_free(views[i]) == 0, "free in a crowd", i);
+	}
+}
+
 static void node_attributes(void)
 {
 	char value[PMI2_MAX_ATTRVALUE];
@@ -165,7 +227,7 @@ static void names(void)
 	       PMI2_SUCCESS, "lookup after unpublish", 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int spawned, appnum;
 
@@ -173,10 +235,13 @@ int main(void)
 		fprintf(stderr, "exercise: init failed\n");
 		return 1;
 	}
+	if (argc > 1)
+		last_round = atoi(argv[1]);
 	fences();
 	ring();
 	allgather();
 	in_flight();
+	crowd();
 	node_attributes();
 	names();
 	expect(PMI2_Finalize() == PMI2_SUCCESS, "finalize", 0);

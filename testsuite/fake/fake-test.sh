@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Real client programs over real sockets against the fake server: 1 to 512
 # ranks, every layout, with and without shared memory, and failures.
-# FAKE_TEST_SMALL=1 leaves the large ones out (for sanitizer builds).
+# FAKE_TEST_SMALL=1 leaves out what sanitizer builds cannot do: many ranks, and
+# little address space.
 cd testsuite/fake || exit 99
 libs=../../contrib/libpmi2x/.libs
 export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -51,11 +52,14 @@ good "arbitrary" -N3 -n6 -m list=2,0,0,1,2,1 ./exercise
 good "a parent that starts late" -N5 -n10 -k2 --late 0:700 ./exercise
 good "a client that is told to use plain PMI-2" -N3 -n7 \
 	env PMI2X_DISABLE=1 ./exercise
-good "a client that cannot map" -N3 -n7 sh -c 'ulimit -v 400000; exec ./exercise'
+good "a client that enters over its socket" -N3 -n7 env PMI2X_NOSLOTS=1 ./exercise
+good "slots, sockets and no shared memory in one step" -N3 -n14 sh -c \
+	'case $((PMI_RANK % 3)) in 0) export PMI2X_NOSLOTS=1 ;; 1) export PMI2X_NOSHM=1 ;; esac; exec ./exercise'
 good "both kinds in one step" -N3 -n9 sh -c \
 	'[ $((PMI_RANK % 2)) = 0 ] || export PMI2X_DISABLE=1; exec ../../contrib/bench/pmi2-fence'
 good "two programs on one PMI_FD" -N2 -n4 sh -c './exercise && ./exercise'
 if [ -z "$FAKE_TEST_SMALL" ]; then
+	good "a client that cannot map" -N3 -n7 sh -c 'ulimit -v 400000; exec ./exercise'
 	good "128 ranks on 32 nodes" -N32 -n128 -k4 ./exercise
 	good "512 ranks on 8 nodes" -N8 -n512 ./exercise
 fi
@@ -64,6 +68,8 @@ bad "a rank that never starts PMI" "rank 3 \(node n2\) exited .*without" \
 	-N4 -n8 sh -c '[ "$PMI_RANK" = 3 ] || exec ./exercise'
 bad "a rank that is killed" "rank 5 \(node n3\)" \
 	-N4 -n8 sh -c 'if [ "$PMI_RANK" = 5 ]; then kill -9 $$; fi; exec ./exercise'
+bad "a rank that is killed while others wait in their slots" "rank 5 \(node n2\)" \
+	-N4 -n12 sh -c 'if [ "$PMI_RANK" = 5 ]; then exec ./exercise 3; fi; exec ./exercise'
 bad "garbage on PMI_FD" "rank 2 \(node n2\)" -N2 -n4 sh -c \
 	'if [ "$PMI_RANK" = 2 ]; then echo "garbage" >&"$PMI_FD"; exit 0; fi; exec ./exercise'
 bad "a program that does not exist" "No such file" -N2 -n2 ./no-such-program

@@ -136,7 +136,12 @@ static void create_server(struct host *h, struct layout **layout,
 	static const uint32_t all[RANKS] = { 0, 1, 2, 3, 4 };
 	static const char *const names[] = { "n1" };
 	static const struct pmi_host_ops ops = {
-		host_send, host_close, no_node, no_break, no_links, no_control,
+		.client_send = host_send,
+		.client_close = host_close,
+		.node_send = no_node,
+		.node_break = no_break,
+		.links_wanted = no_links,
+		.control_send = no_control,
 	};
 	static struct pmi_step step;
 	const uint32_t *ranks = all;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "client-server.h"
+#include "libpmi/extension.h"
 #include "pmi2.h"
 #include "pmi2x.h"
 
@@ -44,6 +45,36 @@ static void server_dies_within_its_answer(void **state)
 
 	for (size_t len = 1; len < sizeof(whole) - 1; len += 3)
 		fails_at_the_fence(whole, len, true);
+}
+
+/* Nothing comes over the socket while a rank waits for its slot's reply. */
+static void server_dies_with_entries_in_its_slots(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){
+		.extended = true,
+		.mute_slots = true,
+	});
+	PMIX_Request fence[2], gather;
+	char buffer[FAKE_SIZE * 8], text[8];
+	int flag;
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	assert_int_equal(PMIX_Capabilities("slots", text, sizeof(text)), 0);
+	assert_string_equal(text, "1");
+	assert_int_equal(PMIX_KVS_Ifence(&fence[0]), 0);
+	assert_int_equal(PMIX_Iallgather_n("x", 1, buffer, 8, NULL, &gather),
+			 0);
+	assert_int_equal(PMIX_KVS_Ifence(&fence[1]), 0);
+	assert_int_equal(PMIX_Test(gather, &flag), 0);
+	assert_int_equal(flag, 0);
+	assert_int_equal(fake_entered(f), 3);
+	assert_int_equal(fake_seen(f, EXT_CMD_FENCE), 0);
+	fake_hang_up(f);
+	assert_int_equal(PMIX_Wait(fence[1]), PMI2_FAIL);
+	assert_int_equal(PMIX_Wait(gather), PMI2_FAIL);
+	assert_int_equal(PMI2_KVS_Fence(), PMI2_FAIL);
+	assert_int_equal(PMI2_Finalize(), PMI2_FAIL);
+	fake_stop(f);
 }
 
 static void server_sends_garbage(void **state)
@@ -155,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(server_dies_before_its_answer),
 		cmocka_unit_test(server_dies_within_its_answer),
+		cmocka_unit_test(server_dies_with_entries_in_its_slots),
 		cmocka_unit_test(server_sends_garbage),
 		cmocka_unit_test(server_lies_at_init),
 		cmocka_unit_test(server_lies_about_a_gather),

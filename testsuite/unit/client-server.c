@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "libpmi/message.h"
 #include "libshm/records.h"
 #include "libshm/region.h"
+#include "libshm/slots.h"
 #include "unit.h"
 
 #define SEEN_MAX 512
@@ -33,6 +35,8 @@ struct fake {
 	enum pmi_protocol protocol;
 	bool agreed; /* on the extension */
 	struct region_writer *region;
+	struct slots *slots;
+	int wake_fd;
 	struct pair pairs[PAIRS_MAX];
 	size_t npairs;
 	int gathers;
@@ -296,12 +300,33 @@ static void read_region(struct fake *f, const struct pmi_message *m,
 
 /* ---- init ---- */
 
+static int offer_slots(struct fake *f, struct pmi_writer *w, int fds[3])
+{
+	pmi_write_int(w, EXT_KEY_SLOTS, SLOTS_VERSION);
+	pmi_write_int(w, EXT_KEY_SLOTS_SIZE, slots_size(f->slots));
+	pmi_write_int(w, EXT_KEY_SLOTS_BOARD, slots_board_offset(f->slots));
+	pmi_write_int(w, EXT_KEY_SLOT, 0);
+	fds[1] = slots_fd(f->slots);
+	fds[2] = f->wake_fd;
+	return 3;
+}
+
+int fake_entered(struct fake *f)
+{
+	struct slot_entry e;
+	uint32_t ticket = 0;
+
+	while (slots_take(f->slots, 0, slot_ticket_after(ticket), &e) == 1)
+		ticket = e.ticket;
+	return (int)ticket;
+}
+
 static void fullinit(struct fake *f, const struct pmi_message *m,
 		     const char *thrid)
 {
 	int version = 0, region = 0;
 	struct answer a;
-	int fds[3];
+	int fds[3], nfds;
 
 	pmi_message_int(m, EXT_KEY_VERSION, &version);
 	pmi_message_int(m, EXT_KEY_REGION, &region);
@@ -326,9 +351,12 @@ static void fullinit(struct fake *f, const struct pmi_message *m,
 	pmi_write_int(&a.w, EXT_KEY_REGION, REGION_VERSION);
 	pmi_write_int(&a.w, EXT_KEY_REGION_SIZE,
 		      region_writer_size(f->region));
-	assert_int_equal(pmi_write_end(&a.w), 0);
 	fds[0] = fds[1] = fds[2] = region_writer_fd(f->region);
-	send_fds(f, &a.bytes, fds, f->is.extra_fds ? 3 : 1);
+	nfds = f->is.extra_fds ? 3 : 1;
+	if (f->slots && pmi_message_str(m, EXT_KEY_SLOTS))
+		nfds = offer_slots(f, &a.w, fds);
+	assert_int_equal(pmi_write_end(&a.w), 0);
+	send_fds(f, &a.bytes, fds, nfds);
 	buf_free(&a.bytes);
 }
 
@@ -742,6 +770,9 @@ struct fake *fake_start(const struct fake_options *options)
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
 	assert_int_equal(region_writer_create(&f->region, 8 << 20), 0);
+	f->wake_fd = eventfd(0, EFD_CLOEXEC);
+	if (f->is.mute_slots)
+		assert_int_equal(slots_create(&f->slots, f->region, 1), 0);
 	snprintf(text, sizeof(text), "%d", fds[1]);
 	setenv("PMI_FD", text, 1);
 	setenv("PMI_RANK", "1", 1);
@@ -751,9 +782,14 @@ struct fake *fake_start(const struct fake_options *options)
 	return f;
 }
 
-void fake_stop(struct fake *f)
+void fake_hang_up(struct fake *f)
 {
 	shutdown(f->fd, SHUT_RDWR);
+}
+
+void fake_stop(struct fake *f)
+{
+	fake_hang_up(f);
 	pthread_join(f->thread, NULL);
 	close(f->fd);
 	close(f->client_fd);
@@ -763,6 +799,8 @@ void fake_stop(struct fake *f)
 	}
 	for (int i = 0; i < f->nheld; i++)
 		free(f->held[i]);
+	slots_destroy(f->slots);
+	close(f->wake_fd);
 	region_writer_destroy(f->region);
 	pthread_mutex_destroy(&f->lock);
 	pthread_cond_destroy(&f->changed);

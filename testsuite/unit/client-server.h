@@ -25,6 +25,7 @@ struct fake_options {
 	const char *garbage_cmd;
 	size_t garbage_len;  /* 0: hang up in the middle of the answer */
 	bool hang_up;        /* after the garbage */
+	bool mute_slots;     /* offers slots into which nobody ever looks */
 	bool extra_fds;      /* passes two descriptors too many */
 };
 
@@ -34,8 +35,12 @@ struct fake;
 struct fake *fake_start(const struct fake_options *options);
 /* Hang up, join the thread, unset the environment. */
 void fake_stop(struct fake *f);
+/* Only hang up; no more than fake_stop may come after it. */
+void fake_hang_up(struct fake *f);
 /* Answer the fences that are held. Waits until at least `count` are there. */
 void fake_release(struct fake *f, int count);
+/* How many entries are in its slots. */
+int fake_entered(struct fake *f);
 /* How many requests with this command have come. */
 int fake_seen(struct fake *f, const char *cmd);
 

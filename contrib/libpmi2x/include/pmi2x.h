@@ -130,6 +130,8 @@ const char *PMIX_Version(void);
  *   extension      version agreed on, "0": none
  *   region         layout version of the mapped results region, "0": not mapped
  *   region-size    its size in bytes
+ *   slots          layout version of the slots through which collectives are
+ *                  entered, "0": they are entered over the socket
  *   nodes          nodes of the step, "0": unknown
  *   server-build   version text of the server, empty: unknown
  * PMI2_ERR_INVALID_KEY: no such name.
