@@ -17,6 +17,7 @@ THREADS_PER_NODE = 24
 THREADS_BASE = 1024
 FILES_PER_NODE = 4
 FILES_BASE = 256
+FILES_USUAL = 65536
 
 
 class ClusterError(Exception):
@@ -87,9 +88,14 @@ def check_limits(nodes):
         )
 
 
-def raise_file_limit():
+def set_file_limit(nodes):
+    """For the daemons. Not higher than they need: where containers have a limit
+    of 2^30, programs that close every descriptor take minutes over it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    wanted = max(nodes * FILES_PER_NODE + FILES_BASE, FILES_USUAL)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def port_range(text):
