@@ -2,6 +2,7 @@
 """pmi2x-cluster: several at once, and nothing left when it is killed."""
 
 import os
+import shutil
 import signal
 import subprocess
 
@@ -120,6 +121,24 @@ def test_ordinary_user(prefix, raw, kind):
     result = run(
         [*nobody, program, "run", "-N2", "-q"]
         + ["--plugindir", prefix / "lib" / "slurm"]
+        + ["srun", f"--mpi={kind}", "-n4", *raw("exchange", "1")]
+    ).ok()
+    assert result.lines.count("exchanged 4") == 4
+
+
+def test_too_few_open_files(prefix, scratch):
+    """A limit that is too low is named with the command that raises it."""
+    up = f"'{prefix}/bin/pmi2x-cluster' up -N16 --dir {scratch}/limited"
+    result = run(["sh", "-c", f"ulimit -n 300; exec {up}"])
+    result.failed().says("ulimit -n")
+
+
+def test_plugin_directory_with_a_space(prefix, scratch, raw, kind):
+    plugins = scratch / "with space"
+    shutil.copytree(prefix / "lib" / "slurm", plugins)
+    result = run(
+        [prefix / "bin" / "pmi2x-cluster", "run", "-N2", "-q"]
+        + ["--plugindir", plugins]
         + ["srun", f"--mpi={kind}", "-n4", *raw("exchange", "1")]
     ).ok()
     assert result.lines.count("exchanged 4") == 4
