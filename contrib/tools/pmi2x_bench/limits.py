@@ -7,7 +7,7 @@ import resource
 
 from .matrix import BenchError
 
-# Measured on a private cluster: daemon and step daemon of a node, and a rank.
+# Estimates, on the safe side: daemon and step daemon of a node, and a rank.
 NODE_KB = 12 * 1024
 RANK_KB = 1024
 BASE_KB = 300 * 1024
