@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* An estimate on the safe side: page tables, stack and kernel structures of a forked process. */
+/* An estimate, on the safe side: page tables, stack, kernel structures. */
 #define PROCESS_KB 160
 #define PROCESSES_SPARE 256 /* of others on the machine */
 #define FILES_SPARE 64
