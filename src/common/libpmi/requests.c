@@ -100,48 +100,59 @@ static void ask(struct session *ss, const struct request *rq,
 	}
 }
 
-void requests_publish(struct session *ss, const struct request *rq,
-		      const struct pmi_field *name,
-		      const struct pmi_field *port)
+/* The field that holds a published name. */
+static const char *name_key(const struct request *rq)
 {
-	struct control_msg msg = {
-		.type = CONTROL_PUBLISH,
-		.name = (char *)name->value,
-		.text = (char *)port->value,
-	};
+	return rq->protocol == PMI_PROTOCOL_1 ? "service" : "name";
+}
 
+void requests_publish(struct session *ss, const struct request *rq,
+		      const struct pmi_message *m)
+{
+	struct control_msg msg = {.type = CONTROL_PUBLISH};
+	const struct pmi_field *name, *port;
+
+	name = session_key(ss, rq, m, name_key(rq), CONTROL_TEXT_MAX);
+	if (!name)
+		return;
+	port = session_value(ss, rq, m, "port", CONTROL_TEXT_MAX);
+	if (!port)
+		return;
+	msg.name = (char *)name->value;
+	msg.text = (char *)port->value;
 	if (is_text(name) && is_text(port))
 		ask(ss, rq, &msg);
 	else
 		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
 }
 
-void requests_unpublish(struct session *ss, const struct request *rq,
-			const struct pmi_field *name)
+/* Send a request that consists of a name. */
+static void ask_name(struct session *ss, const struct request *rq,
+		     const struct pmi_message *m, enum control_type type)
 {
-	struct control_msg msg = {
-		.type = CONTROL_UNPUBLISH,
-		.name = (char *)name->value,
-	};
+	struct control_msg msg = {.type = type};
+	const struct pmi_field *name;
 
+	name = session_key(ss, rq, m, name_key(rq), CONTROL_TEXT_MAX);
+	if (!name)
+		return;
+	msg.name = (char *)name->value;
 	if (is_text(name))
 		ask(ss, rq, &msg);
 	else
 		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
 }
 
-void requests_lookup(struct session *ss, const struct request *rq,
-		     const struct pmi_field *name)
+void requests_unpublish(struct session *ss, const struct request *rq,
+			const struct pmi_message *m)
 {
-	struct control_msg msg = {
-		.type = CONTROL_LOOKUP,
-		.name = (char *)name->value,
-	};
+	ask_name(ss, rq, m, CONTROL_UNPUBLISH);
+}
 
-	if (is_text(name))
-		ask(ss, rq, &msg);
-	else
-		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
+void requests_lookup(struct session *ss, const struct request *rq,
+		     const struct pmi_message *m)
+{
+	ask_name(ss, rq, m, CONTROL_LOOKUP);
 }
 
 void requests_spawn(struct session *ss, const struct request *rq,

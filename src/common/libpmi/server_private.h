@@ -320,13 +320,13 @@ bool attrs_job(const struct session *ss, const char *key, struct buf *out);
 
 /* ---- requests.c ---- */
 
+/* The handlers of these commands in both protocols. */
 void requests_publish(struct session *ss, const struct request *rq,
-		      const struct pmi_field *name,
-		      const struct pmi_field *port);
+		      const struct pmi_message *m);
 void requests_unpublish(struct session *ss, const struct request *rq,
-			const struct pmi_field *name);
+			const struct pmi_message *m);
 void requests_lookup(struct session *ss, const struct request *rq,
-		     const struct pmi_field *name);
+		     const struct pmi_message *m);
 void requests_spawn(struct session *ss, const struct request *rq,
 		    const struct spawn_request *spawn);
 /* The rank aborts: alone, or with it the whole step. */

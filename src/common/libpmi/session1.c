@@ -136,39 +136,6 @@ static void handle_get(struct session *ss, const struct request *rq,
 	}
 }
 
-static void handle_publish(struct session *ss, const struct request *rq,
-			   const struct pmi_message *m)
-{
-	const struct pmi_field *name, *port;
-
-	name = session_key(ss, rq, m, "service", CONTROL_TEXT_MAX);
-	if (!name)
-		return;
-	port = session_value(ss, rq, m, "port", CONTROL_TEXT_MAX);
-	if (port)
-		requests_publish(ss, rq, name, port);
-}
-
-static void handle_unpublish(struct session *ss, const struct request *rq,
-			     const struct pmi_message *m)
-{
-	const struct pmi_field *name;
-
-	name = session_key(ss, rq, m, "service", CONTROL_TEXT_MAX);
-	if (name)
-		requests_unpublish(ss, rq, name);
-}
-
-static void handle_lookup(struct session *ss, const struct request *rq,
-			  const struct pmi_message *m)
-{
-	const struct pmi_field *name;
-
-	name = session_key(ss, rq, m, "service", CONTROL_TEXT_MAX);
-	if (name)
-		requests_lookup(ss, rq, name);
-}
-
 /* The commands of one spawn come as one mcmd each; one answer for all. */
 static void handle_spawn(struct session *ss, const struct request *rq,
 			 const struct pmi_message *m)
@@ -232,10 +199,10 @@ static const struct command COMMANDS[] = {
 		.failure = "barrier_failed"),
 	COMMAND("put", "put_result", ACTIVE, handle_put),
 	COMMAND("get", "get_result", ACTIVE, handle_get),
-	COMMAND("publish_name", "publish_result", ACTIVE, handle_publish),
+	COMMAND("publish_name", "publish_result", ACTIVE, requests_publish),
 	COMMAND("unpublish_name", "unpublish_result", ACTIVE,
-		handle_unpublish),
-	COMMAND("lookup_name", "lookup_result", ACTIVE, handle_lookup),
+		requests_unpublish),
+	COMMAND("lookup_name", "lookup_result", ACTIVE, requests_lookup),
 	COMMAND("create_kvs", "newkvs", ACTIVE, handle_unsupported),
 	COMMAND("destroy_kvs", "kvs_destroyed", ACTIVE, handle_unsupported),
 	COMMAND("getbyidx", "getbyidx_results", ACTIVE, handle_unsupported),

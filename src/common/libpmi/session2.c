@@ -162,39 +162,6 @@ static void handle_getjobattr(struct session *ss, const struct request *rq,
 	buf_free(&value);
 }
 
-static void handle_publish(struct session *ss, const struct request *rq,
-			   const struct pmi_message *m)
-{
-	const struct pmi_field *name, *port;
-
-	name = session_key(ss, rq, m, "name", CONTROL_TEXT_MAX);
-	if (!name)
-		return;
-	port = session_value(ss, rq, m, "port", CONTROL_TEXT_MAX);
-	if (port)
-		requests_publish(ss, rq, name, port);
-}
-
-static void handle_unpublish(struct session *ss, const struct request *rq,
-			     const struct pmi_message *m)
-{
-	const struct pmi_field *name;
-
-	name = session_key(ss, rq, m, "name", CONTROL_TEXT_MAX);
-	if (name)
-		requests_unpublish(ss, rq, name);
-}
-
-static void handle_lookup(struct session *ss, const struct request *rq,
-			  const struct pmi_message *m)
-{
-	const struct pmi_field *name;
-
-	name = session_key(ss, rq, m, "name", CONTROL_TEXT_MAX);
-	if (name)
-		requests_lookup(ss, rq, name);
-}
-
 static void handle_spawn(struct session *ss, const struct request *rq,
 			 const struct pmi_message *m)
 {
@@ -248,9 +215,9 @@ static const struct command COMMANDS[] = {
 	PMI2_COMMAND("info-getnodeattr", ACTIVE, handle_getnodeattr),
 	PMI2_COMMAND("info-putnodeattr", ACTIVE, handle_putnodeattr),
 	PMI2_COMMAND("info-getjobattr", ACTIVE, handle_getjobattr),
-	PMI2_COMMAND("name-publish", ACTIVE, handle_publish),
-	PMI2_COMMAND("name-unpublish", ACTIVE, handle_unpublish),
-	PMI2_COMMAND("name-lookup", ACTIVE, handle_lookup),
+	PMI2_COMMAND("name-publish", ACTIVE, requests_publish),
+	PMI2_COMMAND("name-unpublish", ACTIVE, requests_unpublish),
+	PMI2_COMMAND("name-lookup", ACTIVE, requests_lookup),
 	PMI2_COMMAND("spawn", ACTIVE, handle_spawn),
 	PMI2_COMMAND("ring", ACTIVE, handle_ring),
 	PMI2_COMMAND(EXT_CMD_PUT, ACTIVE, ext_put, .extension = true),
