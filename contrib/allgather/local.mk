@@ -3,8 +3,15 @@
 # the unit tests link them as they are.
 noinst_LTLIBRARIES += contrib/allgather/libring.la
 contrib_allgather_libring_la_SOURCES = \
+	contrib/allgather/clock.h \
+	contrib/allgather/tcp.c \
+	contrib/allgather/tcp_address.c contrib/allgather/tcp_address.h \
+	contrib/allgather/tcp_greet.c contrib/allgather/tcp_greet.h \
+	contrib/allgather/tcp_link.c contrib/allgather/tcp_link.h \
 	contrib/allgather/transport.h \
-	contrib/allgather/transports.c
+	contrib/allgather/transports.c \
+	src/common/libutil/buf.c
 contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
+contrib_allgather_libring_la_CFLAGS = $(AM_CFLAGS) -pthread
 contrib_allgather_libring_la_LIBADD =

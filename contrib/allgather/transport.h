@@ -152,4 +152,6 @@ extern const struct transport_ops *const transports[];
 /* NULL when this build has none of that name. */
 const struct transport_ops *transport_find(const char *name);
 
+extern const struct transport_ops tcp_transport;
+
 #endif

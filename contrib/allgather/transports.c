@@ -5,6 +5,7 @@
 #include <string.h>
 
 const struct transport_ops *const transports[] = {
+	&tcp_transport,
 	NULL,
 };
 

@@ -27,4 +27,5 @@ include testsuite/unit/libpmi.mk
 include testsuite/unit/libpmi-launcher.mk
 include testsuite/unit/libio.mk
 include testsuite/unit/client.mk
+include testsuite/unit/allgather.mk
 include testsuite/unit/plugin.mk
