@@ -3,7 +3,11 @@
 # the unit tests link them as they are.
 noinst_LTLIBRARIES += contrib/allgather/libring.la
 contrib_allgather_libring_la_SOURCES = \
+	contrib/allgather/bundle.c contrib/allgather/bundle.h \
 	contrib/allgather/clock.h \
+	contrib/allgather/flow.c contrib/allgather/flow.h \
+	contrib/allgather/frame.c contrib/allgather/frame.h \
+	contrib/allgather/schedule.c contrib/allgather/schedule.h \
 	contrib/allgather/tcp.c \
 	contrib/allgather/tcp_address.c contrib/allgather/tcp_address.h \
 	contrib/allgather/tcp_greet.c contrib/allgather/tcp_greet.h \

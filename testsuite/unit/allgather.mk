@@ -5,3 +5,12 @@ testsuite_unit_transport_test_SOURCES = testsuite/unit/transport-test.c
 testsuite_unit_transport_test_CPPFLAGS = -D_GNU_SOURCE $(UNIT_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather
 testsuite_unit_transport_test_LDADD = contrib/allgather/libring.la $(CMOCKA_LIBS)
+
+unit_tests += testsuite/unit/schedule-test testsuite/unit/flow-test
+testsuite_unit_schedule_test_SOURCES = testsuite/unit/schedule-test.c
+testsuite_unit_schedule_test_CPPFLAGS = $(testsuite_unit_transport_test_CPPFLAGS)
+testsuite_unit_schedule_test_LDADD = $(testsuite_unit_transport_test_LDADD)
+
+testsuite_unit_flow_test_SOURCES = testsuite/unit/flow-test.c
+testsuite_unit_flow_test_CPPFLAGS = $(testsuite_unit_transport_test_CPPFLAGS)
+testsuite_unit_flow_test_LDADD = $(testsuite_unit_transport_test_LDADD)
