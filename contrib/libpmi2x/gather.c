@@ -271,6 +271,7 @@ static uint32_t next_sequence(struct gather_state *g)
 int gather_start(struct session *s, const void *value, size_t len,
 		 size_t stride, struct gather *g)
 {
+	stamp(&s->stamps, EXT_STAMP_GATHER_IN);
 	g->sequence = next_sequence(&s->gather);
 	g->stride = stride;
 	if (s->extension)
@@ -282,6 +283,7 @@ int gather_finish(struct session *s, struct gather *g, struct gathered *out)
 {
 	int rc = g->call.error;
 
+	stamp(&s->stamps, EXT_STAMP_GATHER_OUT);
 	memset(out, 0, sizeof(*out));
 	out->count = s->size;
 	if (!rc && s->extension)

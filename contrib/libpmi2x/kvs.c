@@ -62,6 +62,7 @@ int kvs_put(struct session *s, const char *key, const char *value)
 {
 	int rc = check_key(key, PMI_KEYLEN_MAX);
 
+	stamp(&s->stamps, EXT_STAMP_PUT);
 	if (!rc && strlen(value) >= PMI_VALLEN_MAX)
 		rc = -EMSGSIZE;
 	if (rc)
@@ -111,6 +112,7 @@ int kvs_put_bytes(struct session *s, const char *key, const void *value,
 	struct value text = { NULL, 0 };
 	int rc = check_key(key, PMI2X_MAX_KEYLEN);
 
+	stamp(&s->stamps, EXT_STAMP_PUT);
 	if (!rc && len > PMI2X_MAX_VALLEN)
 		rc = -EMSGSIZE;
 	if (rc)
@@ -129,12 +131,15 @@ int kvs_put_bytes(struct session *s, const char *key, const void *value,
 int kvs_fence(struct session *s)
 {
 	struct call call;
-	int rc = s->ops->fence(s, &call);
+	int rc;
 
+	stamp(&s->stamps, EXT_STAMP_FENCE_IN);
+	rc = s->ops->fence(s, &call);
 	if (rc)
 		return rc;
 	rc = call_wait(&call);
 	call_end(&call);
+	stamp(&s->stamps, EXT_STAMP_FENCE_OUT);
 	return rc;
 }
 

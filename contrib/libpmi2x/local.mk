@@ -21,6 +21,7 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/ring.c contrib/libpmi2x/ring.h \
 	contrib/libpmi2x/session.c contrib/libpmi2x/session.h \
 	contrib/libpmi2x/singleton.c contrib/libpmi2x/singleton.h \
+	contrib/libpmi2x/stamps.c contrib/libpmi2x/stamps.h \
 	contrib/libpmi2x/slots_client.c contrib/libpmi2x/slots_client.h \
 	contrib/libpmi2x/text.c contrib/libpmi2x/text.h \
 	contrib/libpmi2x/transport.c contrib/libpmi2x/transport.h \

@@ -138,6 +138,7 @@ int request_fence(struct session *s, uint64_t *handle)
 
 	if (rc)
 		return rc;
+	stamp(&s->stamps, EXT_STAMP_FENCE_IN);
 	rc = s->ops->fence(s, &r->gather.call);
 	if (rc) {
 		request_free(&s->requests, r);
@@ -207,6 +208,7 @@ static int complete(struct session *s, struct request *r)
 	int rc;
 
 	if (!r->is_gather) {
+		stamp(&s->stamps, EXT_STAMP_FENCE_OUT);
 		rc = r->gather.call.error;
 		call_end(&r->gather.call);
 		return rc;

@@ -157,6 +157,8 @@ static struct session *create(void)
 	views_init(&s->views);
 	mvapich_init(&s->mvapich);
 	read_settings(&s->settings);
+	stamps_init(&s->stamps);
+	stamp(&s->stamps, EXT_STAMP_INIT_BEGIN);
 	return s;
 }
 
@@ -176,6 +178,7 @@ static int start_locked(void)
 		destroy(s);
 		return rc;
 	}
+	stamp(&s->stamps, EXT_STAMP_INIT_END);
 	atomic_store(&s->phase, SESSION_READY);
 	atomic_store(&current, s);
 	return 0;
@@ -298,6 +301,7 @@ int session_finish(void)
 	if (!s)
 		return rc;
 	requests_complete_all(s);
+	stamp(&s->stamps, EXT_STAMP_FINALIZE);
 	rc = s->ops->finalize(s);
 	expel(s);
 	destroy(s);

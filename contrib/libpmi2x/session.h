@@ -23,6 +23,7 @@
 #include "requests.h"
 #include "singleton.h"
 #include "slots_client.h"
+#include "stamps.h"
 #include "views.h"
 #include "wire.h"
 
@@ -62,6 +63,7 @@ struct session {
 
 	struct slots_client *slots; /* or NULL: collectives use the socket */
 
+	struct stamps stamps;
 	struct kvs kvs;
 	struct gather_state gather;
 	struct requests requests;

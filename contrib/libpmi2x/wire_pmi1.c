@@ -238,6 +238,7 @@ static int pmi1_finalize(struct session *s)
 	struct call call;
 
 	begin(s, &call, "finalize", "finalize_ack");
+	stamps_write(&s->stamps, &call.writer);
 	return wire_run(&call);
 }
 

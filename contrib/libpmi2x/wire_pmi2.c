@@ -271,6 +271,7 @@ static int pmi2_finalize(struct session *s)
 	struct call call;
 
 	begin(s, &call, "finalize", "finalize-response");
+	stamps_write(&s->stamps, &call.writer);
 	return wire_run(&call);
 }
 

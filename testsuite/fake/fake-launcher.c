@@ -299,7 +299,12 @@ static int wait_nodes(const struct launch *l)
 static int start_hub(struct launch *l)
 {
 	const struct fake_options *o = l->step.options;
-	struct hub_host host = {spawn, aborted, report, l};
+	struct hub_host host = {
+		.spawn = spawn,
+		.abort = aborted,
+		.report = report,
+		.arg = l,
+	};
 	struct hub_options options = {
 		.secret = l->step.secret,
 		.jobid = l->step.jobid,

@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The parts of the plugin that need no Slurm.
-unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test
+unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test \
+	testsuite/unit/trace-file-test
+
+testsuite_unit_trace_file_test_SOURCES = testsuite/unit/trace-file-test.c \
+	src/plugins/mpi/pmi2x/trace_file.c
+testsuite_unit_trace_file_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_trace_file_test_LDADD = libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_netinfo_test_SOURCES = testsuite/unit/netinfo-test.c \
 	src/plugins/mpi/pmi2x/netinfo.c

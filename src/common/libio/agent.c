@@ -119,6 +119,7 @@ static void on_drain_step(uv_prepare_t *prepare)
 
 	if (a->stage == AGENT_DRAIN_OWN && own_done(a)) {
 		a->stage = AGENT_DRAIN_CHILDREN;
+		agent_trace_send(a);
 		agent_links_leave(a, false);
 	}
 	if (a->stage == AGENT_DRAIN_CHILDREN && agent_links_gone(a, false) &&
@@ -166,6 +167,7 @@ static void free_agent(struct agent *a)
 	agent_ranks_free(a);
 	pmi_server_destroy(a->server);
 	agent_slots_free(a);
+	agent_trace_free(a);
 	region_writer_destroy(a->region);
 	loop_destroy(a->loop);
 	secret_forget(&a->options.secret);
@@ -192,18 +194,19 @@ int agent_stop(struct agent *a)
 
 /* ---- beginning ---- */
 
+static const struct pmi_host_ops engine_ops = {
+	.client_send = op_client_send,
+	.client_close = op_client_close,
+	.node_send = op_node_send,
+	.node_break = op_node_break,
+	.links_wanted = op_links_wanted,
+	.control_send = op_control_send,
+	.slots_wake = op_slots_wake,
+	.slots_again = op_slots_again,
+};
+
 static int create_server(struct agent *a)
 {
-	static const struct pmi_host_ops ops = {
-		.client_send = op_client_send,
-		.client_close = op_client_close,
-		.node_send = op_node_send,
-		.node_break = op_node_break,
-		.links_wanted = op_links_wanted,
-		.control_send = op_control_send,
-		.slots_wake = op_slots_wake,
-		.slots_again = op_slots_again,
-	};
 	int rc = 0;
 
 	if (a->options.region_size)
@@ -211,8 +214,8 @@ static int create_server(struct agent *a)
 	if (rc)
 		log_error(a->log, "cannot make %zu bytes of shared memory: %s",
 			  a->options.region_size, strerror(-rc));
-	return rc ? rc : pmi_server_create(&a->server, a->step, a->region, &ops,
-					   a, a->log);
+	return rc ? rc : pmi_server_create(&a->server, a->step, a->region,
+					   &a->ops, a, a->log);
 }
 
 static int open_drain(struct agent *a)
@@ -229,6 +232,8 @@ static int open_all(struct agent *a)
 {
 	int rc = loop_create(&a->loop);
 
+	a->ops = engine_ops;
+	rc = rc ? rc : agent_trace_open(a, &a->ops);
 	rc = rc ? rc : create_server(a);
 	rc = rc ? rc : helpers_create(&a->helpers);
 	rc = rc ? rc : agent_slots_open(a);
@@ -275,6 +280,7 @@ int agent_start(struct agent **out, const struct pmi_step *step,
 		return -ENOMEM;
 	}
 	rc = open_all(a);
+	agent_trace_ready(a);
 	rc = rc ? rc : loop_start(a->loop);
 	if (!rc) {
 		*out = a;

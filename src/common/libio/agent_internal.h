@@ -11,6 +11,7 @@
  *   agent_wireup.c   making the links: ports, attempts, choice between two
  *   agent_control.c  the way to srun and back
  *   agent_slots.c    what wakes the agent and the ranks through shared memory
+ *   agent_trace.c    time stamps for a trace of start-up
  *   agent_tell.c     "connect to me", over a path that the site authenticates
  */
 #ifndef PMI2X_AGENT_INTERNAL_H
@@ -19,6 +20,7 @@
 #include <uv.h>
 
 #include "libio/agent.h"
+#include "libio/agent_trace.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
@@ -40,6 +42,7 @@ struct agent_links;
 struct agent_control;
 struct agent_tell;
 struct agent_slots;
+struct agent_trace;
 
 /* Serving -> draining (three stages) -> closed. Forward only. */
 enum agent_stage {
@@ -62,6 +65,8 @@ struct agent {
 	struct helpers *helpers;
 	struct region_writer *region; /* NULL: no shared memory */
 	struct agent_slots *slots;    /* NULL: ranks use their sockets */
+	struct agent_trace *trace;    /* NULL: none is wanted */
+	struct pmi_host_ops ops;
 	struct pmi_server *server;
 	struct agent_ranks *ranks;
 	struct agent_links *links;

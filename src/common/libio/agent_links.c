@@ -133,6 +133,7 @@ void agent_neighbour_up(struct neighbour *n, struct conn *c)
 	send_queue(n);
 	log_debug(a->log, "link to node %s is up",
 		  agent_node_name(a, n->position));
+	agent_trace_link(a);
 	pmi_server_link_up(a->server, n->position);
 }
 

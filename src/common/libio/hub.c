@@ -337,6 +337,13 @@ static void do_report(void *arg, const char *text)
 	h->host.report(h->host.arg, text);
 }
 
+static void do_trace(void *arg, uint32_t position, const void *data, size_t len)
+{
+	struct hub *h = arg;
+
+	h->host.trace(h->host.arg, position, data, len);
+}
+
 static void do_ready(void *arg)
 {
 	struct hub *h = arg;
@@ -408,12 +415,19 @@ static void enter(struct hub *h, enum phase phase, uint32_t ms)
 		uv_timer_start(&h->deadline, on_deadline, ms, 0);
 }
 
+static bool traces_missing(const struct hub *h)
+{
+	return h->host.traces_missing && h->host.traces_missing(h->host.arg);
+}
+
 /* Something has gone: is that what the phase waits for? */
 static void advance(struct hub *h)
 {
 	if ((h->phase == WAITING || h->phase == TERMINATING) && !h->children)
-		enter(h, DRAINING, HUB_DRAIN_MS);
-	if (h->phase == DRAINING && !h->agents && !h->strangers)
+		enter(h, DRAINING,
+		      traces_missing(h) ? HUB_TRACE_MS : HUB_DRAIN_MS);
+	if (h->phase == DRAINING && !h->agents && !h->strangers &&
+	    !traces_missing(h))
 		close_all(h);
 }
 
@@ -500,11 +514,13 @@ static int open_parent(struct hub *h, int fd)
 
 static int create_launcher(struct hub *h, bool has_parent)
 {
+	bool has_trace = h->host.trace != NULL;
 	const struct launcher_ops ops = {
 		.reply = do_reply,
 		.spawn = do_spawn,
 		.abort = do_abort,
 		.report = do_report,
+		.trace = has_trace ? do_trace : NULL,
 		.ready = do_ready,
 		.forward = has_parent ? do_forward : NULL,
 	};

@@ -7,6 +7,7 @@
 #ifndef PMI2X_HUB_H
 #define PMI2X_HUB_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,6 +18,7 @@
 #define HUB_STRANGERS_MAX 128 /* connections that have not proved themselves */
 #define HUB_TERM_MS 3000
 #define HUB_DRAIN_MS 1000
+#define HUB_TRACE_MS 10000
 
 struct hub;
 
@@ -37,6 +39,14 @@ struct hub_host {
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
 	/* A line for the user's terminal. */
 	void (*report)(void *arg, const char *text);
+	/* What a node has recorded: a line of JSON, from an untrusted agent. */
+	void (*trace)(void *arg, uint32_t position, const void *data,
+		      size_t len);
+	/*
+	 * Does any node's record not have come yet? hub_stop waits for them, at
+	 * most HUB_TRACE_MS. NULL, with trace: there is no trace.
+	 */
+	bool (*traces_missing)(void *arg);
 	void *arg;
 };
 

@@ -22,6 +22,7 @@ enum control_type {
 	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed;
 	                      a node passes on the first it gets; no reply */
 	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
+	CONTROL_TRACE,     /* body: what a node has recorded; no reply */
 	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error */
 	CONTROL_TYPES,
 };

@@ -19,6 +19,9 @@
 #define EXT_KEY_SLOTS_BOARD "pmi2x-slots-board" /* its offset in the region */
 #define EXT_KEY_SLOT "pmi2x-slot"       /* the rank's own */
 
+/* Fields of finalize. */
+#define EXT_KEY_STAMPS "pmi2x-stamps" /* as enum ext_stamp, comma-separated */
+
 /* Commands; each response is the name followed by "-response". */
 #define EXT_CMD_PUT "pmi2x-put"             /* records= */
 #define EXT_CMD_FENCE "pmi2x-fence"         /* records= */
@@ -32,6 +35,23 @@
 #define EXT_KEY_LENGTH "length"
 #define EXT_KEY_DATA "data"
 #define EXT_KEY_DONE "done" /* gather offsets the rank will not read again */
+
+/*
+ * What a rank that finds EXT_ENV_STAMPS in its environment records: the first
+ * time of each, CLOCK_MONOTONIC in ns, 0 for what it has not done.
+ */
+#define EXT_ENV_STAMPS "PMI2X_STAMPS"
+enum ext_stamp {
+	EXT_STAMP_INIT_BEGIN,
+	EXT_STAMP_INIT_END,
+	EXT_STAMP_PUT,
+	EXT_STAMP_FENCE_IN,
+	EXT_STAMP_FENCE_OUT,
+	EXT_STAMP_GATHER_IN,
+	EXT_STAMP_GATHER_OUT,
+	EXT_STAMP_FINALIZE,
+	EXT_STAMPS,
+};
 
 #define EXT_READ_MAX 262144u /* bytes one pmi2x-read returns at most */
 

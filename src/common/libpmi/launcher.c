@@ -405,6 +405,13 @@ static int on_ready(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
+static int on_trace(struct launcher *l, void *link, struct control_msg *msg)
+{
+	if (l->ops.trace)
+		l->ops.trace(l->arg, msg->origin, msg->body, msg->body_len);
+	return 0;
+}
+
 /* ---- links ---- */
 
 static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
@@ -416,6 +423,7 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	[CONTROL_ABORT] = on_abort,
 	[CONTROL_REPORT] = on_report,
 	[CONTROL_READY] = on_ready,
+	[CONTROL_TRACE] = on_trace,
 	/* no CONTROL_REPLY: nobody is asked */
 };
 

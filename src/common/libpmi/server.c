@@ -134,6 +134,7 @@ void server_started(struct pmi_server *s, const struct session *ss)
 {
 	bool first = !s->used;
 
+	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
 	s->used = true;
 	if (first)
 		s->ops->links_wanted(s->arg);

@@ -68,6 +68,17 @@ struct pmi_step {
 	const char *const *node_names; /* by node id, for messages */
 };
 
+/* What a trace of start-up is made of; see pmi_host_ops.event. */
+enum pmi_event {
+	PMI_EVENT_INIT,     /* slot: its rank has sent init */
+	PMI_EVENT_PUT,      /* slot: its rank has put something */
+	PMI_EVENT_ENTER,    /* slot, kind, seq */
+	PMI_EVENT_UP,       /* kind, seq: the node's contribution is complete */
+	PMI_EVENT_DOWN,     /* kind, seq: the result is there */
+	PMI_EVENT_DONE,     /* kind, seq: every rank of the node is answered */
+	PMI_EVENT_FINALIZE, /* slot */
+};
+
 struct pmi_host_ops {
 	/*
 	 * Queue bytes for the rank in `slot`. `fd` >= 0 travels with the first
@@ -94,6 +105,14 @@ struct pmi_host_ops {
 	void (*slots_wake)(void *arg);
 	/* With slots: call pmi_server_slots_input again, later. */
 	void (*slots_again)(void *arg);
+	/*
+	 * For traces: something has happened to a rank, or else a collective
+	 * (the other arguments are 0). NULL: nobody wants to know.
+	 */
+	void (*event)(void *arg, enum pmi_event event, uint32_t slot,
+		      enum coll_kind kind, uint32_t seq);
+	/* With event: the stamps of a rank's own library, in its finalize. */
+	void (*stamps)(void *arg, uint32_t slot, const char *text);
 };
 
 struct pmi_server;

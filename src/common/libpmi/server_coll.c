@@ -65,6 +65,7 @@ static struct entered *note_entered(struct session *ss,
 	}
 	e->kind = kind;
 	e->seq = coll_entered(ss->server->coll, kind, ss->slot);
+	server_event(ss->server, PMI_EVENT_ENTER, ss->slot, kind, e->seq);
 	e->bytes = bytes;
 	e->rq = *rq;
 	ss->in_flight += bytes;
@@ -380,6 +381,8 @@ static void on_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct pmi_server *s = arg;
 	struct payload_vec frame;
 
+	if (msg->type == COLL_MSG_UP)
+		server_event(s, PMI_EVENT_UP, 0, msg->kind, msg->seq);
 	payload_vec_init(&frame);
 	if (make_frame(&frame, msg, body))
 		s->ops->node_break(s->arg, position);
@@ -393,11 +396,16 @@ static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 {
 	struct pmi_server *s = arg;
 	const struct layout *l = s->step->layout;
+	struct payload *result;
 
+	server_event(s, PMI_EVENT_UP, 0, kind, seq);
 	if (kind == COLL_FENCE)
-		return image_build_fence(parts, error);
-	return image_build_gather(parts, layout_ranks(l), layout_order(l),
-				  error);
+		result = image_build_fence(parts, error);
+	else
+		result = image_build_gather(parts, layout_ranks(l),
+					    layout_order(l), error);
+	server_event(s, PMI_EVENT_DOWN, 0, kind, seq);
+	return result;
 }
 
 static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
@@ -411,6 +419,7 @@ static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
 		end_fence(s, seq, result);
 	else
 		end_gather(s, seq, result);
+	server_event(s, PMI_EVENT_DONE, 0, kind, seq);
 }
 
 static void write_payload(struct pmi_writer *w, const char *key,
@@ -441,6 +450,7 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 		pmi_write_int(w, "ring-size", result->size);
 		answer_end(ss, &e->rq);
 	}
+	server_event(s, PMI_EVENT_DONE, 0, COLL_RING, seq);
 	free(e);
 }
 
@@ -465,6 +475,8 @@ int collective_receive(struct pmi_server *s, uint32_t from,
 	cursor_init(&c, frame->data, frame->len);
 	if (coll_msg_unpack(&c, &msg))
 		return -EPROTO;
+	if (msg.type == COLL_MSG_DOWN)
+		server_event(s, PMI_EVENT_DOWN, 0, msg.kind, msg.seq);
 	left = cursor_left(&c);
 	if (left) {
 		body = payload_slice(frame, frame->len - left, left);

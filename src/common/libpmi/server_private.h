@@ -171,6 +171,14 @@ const char *server_node_name(const struct pmi_server *s);
 void server_printable(char *text);
 /* The number of the command by which a rank was spawned, or -1. */
 int server_appnum(const struct pmi_server *s, uint32_t rank);
+/* For traces; costs a branch when there is none. */
+static inline void server_event(struct pmi_server *s, enum pmi_event event,
+				uint32_t slot, enum coll_kind kind,
+				uint32_t seq)
+{
+	if (s->ops->event)
+		s->ops->event(s->arg, event, slot, kind, seq);
+}
 /* A rank has sent init. */
 void server_started(struct pmi_server *s, const struct session *ss);
 
@@ -181,7 +189,8 @@ void session_input(struct session *ss, const char *data, size_t len);
 /* Start over for another program on the same connection. */
 void session_restart(struct session *ss);
 /* The program has finalized; another one may come. */
-void session_finalize(struct session *ss, const struct request *rq);
+void session_finalize(struct session *ss, const struct request *rq,
+		      const struct pmi_message *m);
 /* Close a connection whose peer broke the rules; it is gone at the next settle. */
 void session_fail(struct session *ss, const char *why);
 /* The rank will not come back; `how` it went, for people. Idempotent. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libpmi/extension.h"
 #include "libpmi/server_private.h"
 #include "libshm/records.h"
 
@@ -49,9 +50,22 @@ void session_restart(struct session *ss)
 	ss->protocol = PMI_PROTOCOL_NONE;
 }
 
-void session_finalize(struct session *ss, const struct request *rq)
+/* Of a library that records what it does: only wanted with a trace. */
+static void take_stamps(struct session *ss, const struct pmi_message *m)
+{
+	struct pmi_server *s = ss->server;
+	const char *text = pmi_message_str(m, EXT_KEY_STAMPS);
+
+	if (text && s->ops->stamps)
+		s->ops->stamps(s->arg, ss->slot, text);
+}
+
+void session_finalize(struct session *ss, const struct request *rq,
+		      const struct pmi_message *m)
 {
 	collective_done_all(ss);
+	server_event(ss->server, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
+	take_stamps(ss, m);
 	ss->state = SESSION_FINALIZED;
 	answer_ok(ss, rq);
 }
@@ -122,6 +136,7 @@ size_t session_room(const struct session *ss)
 int session_put(struct session *ss, const struct pmi_field *key,
 		const struct pmi_field *value)
 {
+	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
 	ss->pending.limit = ss->pending.len + session_room(ss);
 	return record_append(&ss->pending, key->value, key->value_len,
 			     value->value, value->value_len);

@@ -181,7 +181,7 @@ static void handle_abort(struct session *ss, const struct request *rq,
 static void handle_finalize(struct session *ss, const struct request *rq,
 			    const struct pmi_message *m)
 {
-	session_finalize(ss, rq);
+	session_finalize(ss, rq, m);
 }
 
 #define STARTABLE (IN(SESSION_FRESH) | IN(SESSION_FINALIZED))

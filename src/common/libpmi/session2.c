@@ -35,7 +35,7 @@ static void handle_fullinit(struct session *ss, const struct request *rq,
 static void handle_finalize(struct session *ss, const struct request *rq,
 			    const struct pmi_message *m)
 {
-	session_finalize(ss, rq);
+	session_finalize(ss, rq, m);
 }
 
 static void handle_abort(struct session *ss, const struct request *rq,

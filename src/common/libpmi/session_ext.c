@@ -70,6 +70,7 @@ bool ext_add_records(struct session *ss, const struct request *rq,
 	int rc;
 
 	rc = records_check(records, len, &count);
+	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
 	if (!rc) {
 		ss->pending.limit = ss->pending.len + session_room(ss);
 		rc = buf_append(&ss->pending, records, len);

@@ -18,11 +18,12 @@
 #define PORTS_WANTED 4096  /* size of the range chosen by default */
 #define PORTS_LOWEST 1025  /* below, only root may listen */
 #define EPHEMERAL_LOW 32768 /* Linux's default, when /proc does not say */
+#define TRACE_KEY "Pmi2xTrace"
 #define KEY_PREFIX "Pmi2x"
 #define CONF_LINE_MAX 4096
 #define MIB_SHIFT 20
 
-/* Numbers; the one option that is none, Pmi2xPorts, has functions of its own. */
+/* Numbers; Pmi2xPorts and Pmi2xTrace have functions of their own. */
 struct conf_number {
 	const char *key;
 	const char *env; /* variable by which a job overrides it, or NULL */
@@ -120,6 +121,17 @@ static void set_ports(struct conf *c, const char *text)
 			  text);
 }
 
+static void set_trace(struct conf *c, const char *text)
+{
+	if (text[0] == '/' && strlen(text) < sizeof(c->trace_dir))
+		strcpy(c->trace_dir, text);
+	else
+		log_error(&slurm_log,
+			  "mpi.conf: \"%s\" is no value for " TRACE_KEY
+			  ": use an absolute path of less than %u bytes; going on without a trace",
+			  text, CONF_PATH_MAX);
+}
+
 void conf_defaults(struct conf *c)
 {
 	memset(c, 0, sizeof(*c));
@@ -133,12 +145,14 @@ void conf_defaults(struct conf *c)
  */
 static const char *option_key(size_t i)
 {
-	return i < NUMBERS ? numbers[i].key : i == NUMBERS ? PORTS_KEY : NULL;
+	static const char *const others[] = { PORTS_KEY, TRACE_KEY, NULL };
+
+	return i < NUMBERS ? numbers[i].key : others[i - NUMBERS];
 }
 
 void conf_options(s_p_options_t **options, int *count)
 {
-	s_p_options_t add[NUMBERS + 2] = { { 0 } };
+	s_p_options_t add[NUMBERS + 3] = { { 0 } };
 
 	for (size_t i = 0; option_key(i); i++) {
 		add[i].key = (char *)option_key(i);
@@ -162,6 +176,9 @@ void conf_set(struct conf *c, s_p_hashtbl_t *table)
 	}
 	if (s_p_get_string(&text, PORTS_KEY, table) && text[0])
 		set_ports(c, text);
+	xfree(text);
+	if (s_p_get_string(&text, TRACE_KEY, table) && text[0])
+		set_trace(c, text);
 	xfree(text);
 }
 
@@ -203,6 +220,39 @@ void conf_warn_unknown(void)
 	xfree(path);
 }
 
+/* The value of "key=value" when the line is that, as Slurm reads it. */
+static char *value_of(char *line, const char *key)
+{
+	char *at = line + strspn(line, " \t");
+	size_t len = strlen(key);
+
+	if (strncasecmp(at, key, len))
+		return NULL;
+	at += len + strspn(at + len, " \t");
+	if (*at != '=')
+		return NULL;
+	at += 1 + strspn(at + 1, " \t");
+	at[strcspn(at, " \t\r\n#")] = '\0';
+	return at;
+}
+
+char *conf_trace_dir(void)
+{
+	char *path = get_extra_conf_path("mpi.conf");
+	FILE *file = path ? fopen(path, "re") : NULL;
+	char line[CONF_LINE_MAX], *value, *dir = NULL;
+
+	while (file && !dir && fgets(line, sizeof(line), file)) {
+		value = value_of(line, TRACE_KEY);
+		if (value && value[0] == '/')
+			dir = strdup(value);
+	}
+	if (file)
+		fclose(file);
+	xfree(path);
+	return dir;
+}
+
 /* The value of an option in use; xmalloc'ed. */
 static char *option_text(const struct conf *c, size_t i)
 {
@@ -210,6 +260,8 @@ static char *option_text(const struct conf *c, size_t i)
 
 	if (i < NUMBERS)
 		return xstrdup_printf("%u", number_of(c, &numbers[i]));
+	if (strcmp(option_key(i), TRACE_KEY) == 0)
+		return c->trace_dir[0] ? xstrdup(c->trace_dir) : NULL;
 	if (!c->port_first)
 		return NULL;
 	conf_ports(c, &first, &last);

@@ -12,6 +12,8 @@
 #include "libutil/log.h"
 #include "slurm_compat.h"
 
+#define CONF_PATH_MAX 1024 /* bytes, NUL included */
+
 struct conf {
 	uint32_t tree_width;
 	uint32_t handshake_s;
@@ -22,6 +24,7 @@ struct conf {
 	uint32_t region_mib; /* 0: no shared memory */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
+	char trace_dir[CONF_PATH_MAX]; /* "": no trace */
 };
 
 /* The values that hold without an mpi.conf. */
@@ -51,6 +54,12 @@ slurm_list conf_printable(const struct conf *c);
  * complains, where the user sees it, and the agents do not.
  */
 void conf_override(struct conf *c, char **env, const struct log_hook *log);
+
+/*
+ * The trace directory of mpi.conf, which Slurm does not give to srun: read
+ * from the file, if it is here. malloc'ed; NULL: none.
+ */
+char *conf_trace_dir(void);
 
 /*
  * The ports that agents listen on: Pmi2xPorts, else SrunPortRange, else a range

@@ -15,6 +15,7 @@
 #define PORT_NAME "PMI2X_SRUN_PORT"
 #define JOBID_NAME "PMI2X_STEP_JOBID"
 #define UNIVERSE_NAME "PMI2X_UNIVERSE"
+#define TRACING_NAME "PMI2X_TRACING"
 #define BASE64 sodium_base64_VARIANT_ORIGINAL
 #define APPS_TEXT_MAX (LAUNCH_APPS_MAX * 11) /* ten digits and a comma each */
 
@@ -51,6 +52,12 @@ static int read_port(struct launch_env *l, const char *text)
 static int read_universe(struct launch_env *l, const char *text)
 {
 	return read_number(text, INT32_MAX, &l->universe_size);
+}
+
+static int read_trace(struct launch_env *l, const char *text)
+{
+	l->trace = !strcmp(text, "1");
+	return 0;
 }
 
 static int read_text(char **out, const char *text)
@@ -110,6 +117,7 @@ static const struct variable {
 	{ PORT_NAME, read_port, false },
 	{ JOBID_NAME, read_jobid, false },
 	{ UNIVERSE_NAME, read_universe, false },
+	{ TRACING_NAME, read_trace, false },
 	{ LAUNCH_SPAWNER_JOBID, read_spawner, true },
 	{ LAUNCH_APPS, read_apps, true },
 	{ LAUNCH_PREPUT, read_preput, true },
@@ -170,6 +178,7 @@ int launch_env_write(const struct launch_env *l, char ***env)
 	env_array_overwrite_fmt(env, PORT_NAME, "%u", l->srun_port);
 	env_array_overwrite_fmt(env, UNIVERSE_NAME, "%u", l->universe_size);
 	env_array_overwrite(env, JOBID_NAME, l->jobid);
+	env_array_overwrite(env, TRACING_NAME, l->trace ? "1" : "0");
 	/* Empty says that what else there may be of a spawn is not ours. */
 	env_array_overwrite(env, LAUNCH_SPAWNER_JOBID,
 			    l->spawner_jobid ? l->spawner_jobid : "");

@@ -7,6 +7,7 @@
 #ifndef PMI2X_LAUNCH_ENV_H
 #define PMI2X_LAUNCH_ENV_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct launch_env {
 	struct secret secret;
 	uint16_t srun_port;
 	uint32_t universe_size; /* 0: unknown */
+	bool trace;             /* record time stamps */
 	char *jobid;            /* "<job>.<step>", of all het components */
 	char *spawner_jobid;    /* NULL unless spawned */
 	uint32_t *app_sizes;    /* NULL unless spawned by several commands */

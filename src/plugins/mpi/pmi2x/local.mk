@@ -30,6 +30,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/step_layout.h \
 	src/plugins/mpi/pmi2x/stepd.c \
 	src/plugins/mpi/pmi2x/stepd.h \
+	src/plugins/mpi/pmi2x/trace_file.c \
+	src/plugins/mpi/pmi2x/trace_file.h \
 	src/plugins/mpi/pmi2x/words.c \
 	src/plugins/mpi/pmi2x/words.h
 mpi_pmi2x_la_CPPFLAGS = -D_GNU_SOURCE -DPMI2X_VERSION='"$(PACKAGE_VERSION)"' \

@@ -17,6 +17,7 @@
 #include "slurm_log.h"
 #include "spawn_srun.h"
 #include "srun.h"
+#include "trace_file.h"
 
 #define HANDSHAKE_MS 10000
 #define EXIT_CODE_MASK 0xff
@@ -46,6 +47,9 @@ struct srun {
 	pthread_t killer; /* ends the step after an abort */
 	int exit_code;
 	struct hub_host host;
+	struct trace_file *trace; /* NULL: none is wanted. Once the hub runs,
+	                             its thread and prelaunch use it */
+	pthread_mutex_t trace_lock;
 };
 
 /* ---- what the hub asks of its host, in its thread ---- */
@@ -114,6 +118,24 @@ static void host_abort(void *arg, uint32_t rank, int code, const char *text)
 static void host_report(void *arg, const char *text)
 {
 	log_error(&slurm_log, "%s", text);
+}
+
+static void host_trace(void *arg, uint32_t position, const void *data,
+		       size_t len)
+{
+	struct srun *s = arg;
+
+	pthread_mutex_lock(&s->trace_lock);
+	trace_file_add(s->trace, position, data, len);
+	pthread_mutex_unlock(&s->trace_lock);
+}
+
+/* Asked when all components have ended. */
+static bool host_traces_missing(void *arg)
+{
+	const struct srun *s = arg;
+
+	return trace_file_missing(s->trace);
 }
 
 /* ---- the object ---- */
@@ -220,6 +242,8 @@ static int start_hub(struct srun *s)
 		.spawn = host_spawn,
 		.abort = host_abort,
 		.report = host_report,
+		.trace = s->trace ? host_trace : NULL,
+		.traces_missing = s->trace ? host_traces_missing : NULL,
 		.arg = s,
 	};
 	rc = hub_start(&s->hub, &options, &s->host, &slurm_log);
@@ -229,8 +253,26 @@ static int start_hub(struct srun *s)
 	return rc;
 }
 
+/* What the user wants counts, then what the site does. */
+static void open_trace(struct srun *s)
+{
+	const char *wanted = getenv(TRACE_ENV);
+	char *dir = wanted ? NULL : conf_trace_dir();
+
+	pthread_mutex_init(&s->trace_lock, NULL);
+	if (!wanted)
+		wanted = dir ? dir : "";
+	if (wanted[0])
+		s->trace = trace_file_create(wanted, s->launch.jobid,
+					     &slurm_log);
+	s->launch.trace = s->trace != NULL;
+	free(dir);
+}
+
 static void srun_free(struct srun *s)
 {
+	trace_file_close(s->trace);
+	pthread_mutex_destroy(&s->trace_lock);
 	for (uint32_t i = 0; i < s->ncomponents; i++) {
 		struct component *c = &s->components[i];
 
@@ -273,6 +315,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 		s->place.universe_size = s->launch.universe_size;
 		s->place.srun = find_srun(s);
 		s->place.expand = expand_hosts;
+		open_trace(s);
 		rc = start_hub(s);
 	}
 	if (rc)
@@ -300,6 +343,9 @@ static int add_component(struct srun *s, const mpi_step_info_t *info)
 		s->place.nnodes = c->nnodes;
 	}
 	s->running++;
+	pthread_mutex_lock(&s->trace_lock);
+	trace_file_expect(s->trace, c->nnodes);
+	pthread_mutex_unlock(&s->trace_lock);
 	return 0;
 }
 

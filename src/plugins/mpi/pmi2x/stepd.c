@@ -9,6 +9,8 @@
 #include "address.h"
 #include "launch_env.h"
 #include "libio/agent.h"
+#include "libio/agent_trace.h"
+#include "libpmi/extension.h"
 #include "libpmi/mapping.h"
 #include "libutil/log.h"
 #include "netinfo.h"
@@ -30,6 +32,7 @@ struct stepd {
 	char *netinfo;
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
+	int64_t prefork_ns; /* with a trace: when prefork began */
 	char *failure; /* why there is no agent; NULL: there is one */
 };
 
@@ -167,6 +170,8 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->connect_ms = conf->connect_s * MS_PER_S;
 	o->drain_ms = conf->drain_s * MS_PER_S;
 	o->dead_peer_ms = conf->dead_peer_s * MS_PER_S;
+	o->trace = s->launch.trace;
+	o->prefork_ns = s->prefork_ns;
 	o->tell_fd = s->tell.fd;
 	o->tell_uid = step->uid;
 }
@@ -223,6 +228,7 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 	if (!s)
 		return NULL;
 	s->tell.fd = -1;
+	s->prefork_ns = trace_now();
 	set_up(s, step, env, conf);
 	return s;
 }
@@ -248,6 +254,10 @@ static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 	env_array_overwrite_fmt(env, "PMI_SIZE", "%u",
 				layout_ranks(s->nodes.layout));
 	env_array_overwrite(env, "PMI_JOBID", s->launch.jobid);
+	if (s->launch.trace)
+		env_array_overwrite(env, EXT_ENV_STAMPS, "1");
+	else
+		unsetenvp(*env, EXT_ENV_STAMPS); /* of an outer step */
 	if (s->step.spawned)
 		env_array_overwrite(env, "PMI_SPAWNED", "1");
 	else
