@@ -21,9 +21,27 @@ dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/steps.py
 dist_man_MANS += contrib/tools/pmi2x-bench.1
 
-install-exec-hook: install-bench-program
+tracedir = $(pkgdatadir)/trace/pmi2x_trace
+dist_bin_SCRIPTS += contrib/tools/pmi2x-trace
+dist_trace_DATA = \
+	contrib/tools/pmi2x_trace/__init__.py \
+	contrib/tools/pmi2x_trace/chrome.py \
+	contrib/tools/pmi2x_trace/phases.py \
+	contrib/tools/pmi2x_trace/records.py
+dist_man_MANS += contrib/tools/pmi2x-trace.1
 
-.PHONY: install-bench-program
+dist_check_SCRIPTS += testsuite/unit/trace-test.sh
+TESTS += testsuite/unit/trace-test.sh
+
+install-exec-hook: install-bench-program install-trace-program
+
+.PHONY: install-bench-program install-trace-program
+install-trace-program:
+	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/trace"|' \
+		"$(srcdir)/contrib/tools/pmi2x-trace" \
+		> "$(DESTDIR)$(bindir)/pmi2x-trace"
+
 install-bench-program:
 	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
 		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/bench"|' \

@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_steps.py \
+	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \
 	testsuite/system/programs/abort.py \
 	testsuite/system/programs/attributes.py \

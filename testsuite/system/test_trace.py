@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Traces of start-up: what a step leaves, and what pmi2x-trace makes of it."""
+
+import json
+import os
+import pathlib
+
+import pytest
+
+from harness import run
+
+PHASES = (
+    "srun until slurmstepd starts",
+    "prefork ",
+    "tasks start, until the first init",
+    "init, in the rank",
+    "from init to the first put",
+    "first fence, in the rank",
+    "first allgather, in the rank",
+    "fence 0: ranks enter, first to last",
+    "fence 0: up and down the tree",
+    "fence 0: ranks answered",
+    "last finalize until the agent leaves",
+)
+LAYOUT = ["-N4", "-n12", "--ntasks-per-node=3"]
+
+
+@pytest.fixture(scope="module")
+def tool(prefix):
+    path = prefix / "bin" / "pmi2x-trace"
+    if not os.access(path, os.X_OK):
+        pytest.skip("pmi2x-trace is not installed")
+    return path
+
+
+@pytest.fixture
+def traces(tmp_path):
+    return tmp_path
+
+
+def files(directory):
+    return sorted(pathlib.Path(directory).glob("pmi2x-trace.*.jsonl"))
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def in_order(stamps):
+    done = [stamp for stamp in stamps if stamp]
+    return done == sorted(done)
+
+
+def test_phases(srun, tool, probe, traces, tmp_path):
+    """Every phase is there, and the stamps of one clock are in order."""
+    env = {"PMI2X_TRACE": str(traces)}
+    operations = ["put", "k-%r=v", "fence", "allgather"]
+    srun(*LAYOUT, probe, *operations, env=env).ok()
+    (path,) = files(traces)
+    assert path.stat().st_uid == os.getuid()
+    head, *nodes, end = records(path)
+    assert end["nodes"] == end["received"] == len(nodes) == 4
+    assert head["step"] in path.name
+    seen = []
+    for node in nodes:
+        began, prefork, ready, wired, first, last, left = node["agent"]
+        assert in_order([began, prefork, ready, first, last, left]), node
+        assert ready < wired < left
+        for rank, init, put, enter, final, *own in node["ranks"]:
+            seen.append(rank)
+            assert all([init, put, enter, final, *own]), node
+            assert in_order([init, put, enter, final])
+            assert in_order(own)
+            assert first <= init <= last
+            assert own[0] <= init <= own[1]
+        for kind, _, *stamps in node["collectives"]:
+            assert kind in ("fence", "allgather")
+            assert all(stamps) and in_order(stamps), node
+    assert sorted(seen) == list(range(12))
+    chrome = tmp_path / "chrome.json"
+    shown = run([tool, "--chrome", chrome, traces]).ok()
+    for phase in PHASES:
+        assert phase in shown.stdout, shown
+    assert "note:" not in shown.stdout
+    events = json.loads(chrome.read_text())["traceEvents"]
+    names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+    assert {"node n1", "agent", "rank 0", "rank 11"} <= names
+    assert all(e["dur"] >= 0 for e in events if e["ph"] == "X")
+
+
+def test_other_client(srun, tool, raw, traces):
+    """Ranks with a PMI client of their own are seen by their agents."""
+    env = {"PMI2X_TRACE": str(traces)}
+    srun(*LAYOUT, *raw("exchange", "1"), env=env).ok()
+    (path,) = files(traces)
+    for node in records(path)[1:-1]:
+        for _, init, put, enter, final, *own in node["ranks"]:
+            assert init and put and enter and final and not any(own)
+    shown = run([tool, path]).ok()
+    assert "as the agent sees it" in shown.stdout
+    assert "in the rank" not in shown.stdout
+
+
+def test_killed_rank(srun, tool, probe, raw, traces):
+    """What a rank that dies has not told is noted, and the rest is shown."""
+    env = {"PMI2X_TRACE": str(traces)}
+    dies = " ".join(map(str, raw("leave", "2", "kill", "1", "5")))
+    script = f"[ $PMI_RANK = 5 ] && exec {dies}; exec {probe} fence fence"
+    srun(*LAYOUT, "sh", "-c", script, env=env).failed()
+    (path,) = files(traces)
+    shown = run([tool, path]).ok()
+    assert "library: rank 5\n" in shown.stdout, shown
+    assert "first fence, in the rank" in shown.stdout
+
+
+def test_off(srun, probe, traces):
+    """Nothing is recorded, and ranks are not told to."""
+    result = srun("-n2", "env", env={"PMI2X_TRACE": ""}).ok()
+    assert "PMI2X_STAMPS" not in result.stdout
+    srun("-N2", "-n4", probe, "fence", env={"PMI2X_TRACE": ""}).ok()
+    assert not files(traces)
+
+
+def test_bad_directory(srun, probe):
+    """A trace that cannot be written is said; the step runs."""
+    for bad in "relative", "/nonexistent", "/proc":
+        result = srun("-n2", probe, "fence", env={"PMI2X_TRACE": bad}).ok()
+        result.says("no trace of step").says(bad)
+
+
+def test_run(cluster, tool, probe, traces):
+    """"run" sets the variable, keeps what is asked for, and passes the code."""
+    wrapped = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+    wrapped += [f"--mpi={cluster.kind}", "-N2", "-n4"]
+    shown = run([tool, "run", *wrapped, probe, "fence"]).ok()
+    assert "2 nodes, 4 ranks" in shown.stdout
+    failed = run([tool, "--dir", traces, "run", *wrapped, "sh", "-c", "exit 7"])
+    assert failed.code == 7
+    assert len(files(traces)) == 1
+
+
+def test_bad_file(tool, tmp_path):
+    empty = tmp_path / "empty"
+    empty.touch()
+    for target in empty, tmp_path, tmp_path / "none", "/etc/passwd":
+        assert run([tool, target]).code == 2

@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# pmi2x-trace on traces made by hand: numbers, names, and what is missing.
+set -u
+trace=${srcdir:-.}/contrib/tools/pmi2x-trace
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+
+command -v python3 >/dev/null || {
+	echo "SKIP: no python3 for pmi2x-trace"
+	exit 77
+}
+
+fail() {
+	echo "FAIL: $*"
+	cat "$tmp/out"
+	failures=$((failures + 1))
+}
+
+show() { # STATUS ARGUMENT...
+	want=$1
+	shift
+	timeout 60 python3 "$trace" "$@" >"$tmp/out" 2>&1 </dev/null
+	[ $? = "$want" ] || fail "status of $*"
+}
+
+says() {
+	tr -s ' ' <"$tmp/out" | grep -qF -e "$1" || fail "'$1' is not in the table"
+}
+
+ms=000000
+# The second host has been up for another time; on both, srun began at 1000 ms.
+head='{"pmi2x-trace":1,"step":"7.0","realtime":5000'$ms',"monotonic":1000'$ms'}'
+n1='{"node":"n1","position":0,"realtime":5000'$ms',"monotonic":1000'$ms',
+"agent":[1010'$ms',1020'$ms',1021'$ms',1035'$ms',1030'$ms',1040'$ms',1090'$ms'],
+"dropped":0,"collectives":[["fence",0,1041'$ms',1043'$ms',1044'$ms',1050'$ms',1051'$ms']],
+"ranks":[[0,1030'$ms',0,1041'$ms',1060'$ms',1028'$ms',1031'$ms',0,1041'$ms',1051'$ms',0,0,1060'$ms'],
+[1,1040'$ms',0,1043'$ms',1060'$ms',1028'$ms',1041'$ms',0,1043'$ms',1051'$ms',0,0,1060'$ms']]}'
+n2='{"node":"n2","position":1,"realtime":5020'$ms',"monotonic":20'$ms',
+"agent":[10'$ms',20'$ms',22'$ms',31'$ms',30'$ms',0,90'$ms'],
+"dropped":0,"collectives":[],
+"ranks":[[2,30'$ms',0,0,0,0,0,0,0,0,0,0,0],[3,0,0,0,0,0,0,0,0,0,0,0,0]]}'
+end='{"end":true,"nodes":3,"received":2,"monotonic":1100'$ms'}'
+line() { printf '%s\n' "$1" | tr -d '\n'; echo; }
+{
+	line "$head"
+	line "$n2"
+	line "$n1"
+	echo '{"node":"n3","posi'
+	line "$end"
+} >"$tmp/pmi2x-trace.7.0.jsonl"
+
+show 0 --chrome "$tmp/chrome" "$tmp"
+says "step 7.0: 2 nodes, 4 ranks"
+says "note: line 4 is damaged"
+says "note: 1 of 3 nodes have sent no record"
+says "note: never started PMI: rank 3"
+says "no stamps of their own, as of ranks that did not finalize or use another PMI library: rank 2"
+says "100 ms srun had heard of all"
+says "prefork 2 1.000 ms 1.500 ms 2.000 ms n2 2.000 ms, n1 1.000 ms"
+says "init, in the rank 2 3.000 ms 8.000 ms 13 ms rank 1 (n1) 13 ms, rank 0 (n1) 3.000 ms"
+says "fence 0: up and down the tree 1 6.000 ms 6.000 ms 6.000 ms n1 6.000 ms"
+python3 -c '
+import json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+bars = [e for e in events if e["ph"] == "X"]
+(prefork,) = [e for e in bars if e["pid"] == 1 and e["name"] == "prefork"]
+assert prefork["ts"] == 20000 and prefork["dur"] == 2000, prefork
+' "$tmp/chrome" >"$tmp/out" 2>&1 || fail "the time line"
+
+line "$head" >"$tmp/cut"
+show 0 "$tmp/cut"
+says "note: srun did not write the end"
+show 2 "$tmp/none"
+echo '{"pmi2x-trace":9}' >"$tmp/later"
+show 2 "$tmp/later"
+says "no trace of this version"
+show 2 run
+show 2 run false
+says "left no trace"
+exit $((failures > 0))
