@@ -14,13 +14,16 @@ static const struct floor_way *const ways[] = { &floor_socket, &floor_shm };
 
 static void usage(FILE *to)
 {
-	fputs("usage: floor [-N NODES] [-r RANKS] [-b BYTES] [-k WIDTH]\n"
-	      "             [-m socket|shm] [-i ROUNDS] [-t SECONDS] [-c]\n\n"
+	fputs("usage: floor [-N NODES] [-r RANKS] [-u MOST] [-b BYTES]\n"
+	      "             [-k WIDTH] [-m socket|shm] [-i ROUNDS] [-t SECONDS]\n"
+	      "             [-c]\n\n"
 	      "Times what a fence costs without PMI, on this machine: the same\n"
 	      "processes, the same tree, the same bytes. Prints the time from\n"
 	      "the first rank's entry to the last rank's exit.\n\n"
 	      "  -N NODES    node processes, a tree of TCP links (16)\n"
 	      "  -r RANKS    rank processes of each node (4)\n"
+	      "  -u MOST     as many ranks in all, but unevenly: MOST on some\n"
+	      "              nodes and 1 on the rest\n"
 	      "  -b BYTES    of the record of each rank (64)\n"
 	      "  -k WIDTH    children of a node in the tree (16)\n"
 	      "  -m MODE     socket: a rank writes its record and reads an\n"
@@ -69,6 +72,8 @@ static bool parse_option(struct floor_options *o, int c, const char *text)
 		return parse_number(text, 1, FLOOR_NODES_MAX, &o->nodes);
 	case 'r':
 		return parse_number(text, 1, FLOOR_RANKS_MAX, &o->ranks);
+	case 'u':
+		return parse_number(text, 1, FLOOR_RANKS_MAX, &o->most);
 	case 'b':
 		return parse_number(text, 1, FLOOR_BYTES_MAX, &o->bytes);
 	case 'k':
@@ -98,7 +103,7 @@ static bool parse(struct floor_options *o, int argc, char **argv, int *status)
 	int c;
 
 	*status = 2;
-	while ((c = getopt_long(argc, argv, "N:r:b:k:m:i:t:chV", names,
+	while ((c = getopt_long(argc, argv, "N:r:u:b:k:m:i:t:chV", names,
 				NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
 			*status = 0;
@@ -185,6 +190,10 @@ int main(int argc, char **argv)
 	if (!parse(&run.options, argc, argv, &status))
 		return status;
 	if (!floor_limits_allow(&run.options))
+		return 1;
+	run.first = floor_memory(sizeof(*run.first) * (run.options.nodes + 1),
+				 false);
+	if (!floor_layout(&run.options, run.first))
 		return 1;
 	if (run.options.check_only)
 		return 0;

@@ -32,7 +32,8 @@ struct floor_way;
 
 struct floor_options {
 	uint32_t nodes;
-	uint32_t ranks; /* of one node */
+	uint32_t ranks; /* of one node, on average */
+	uint32_t most;  /* of a full node when they are uneven; 0: even */
 	uint32_t bytes; /* of one record */
 	uint32_t width; /* of the tree */
 	uint32_t rounds;
@@ -49,6 +50,7 @@ struct floor_stamp {
 /* What all processes share; `stamps` has a row of all ranks for each round. */
 struct floor_run {
 	struct floor_options options;
+	uint32_t *first; /* rank of each node, and the number of all */
 	struct floor_stamp *stamps;
 };
 
@@ -95,6 +97,15 @@ void floor_write(int fd, const void *data, size_t len);
 /* Zeroed memory that processes forked later share, or have a copy of. */
 void *floor_memory(size_t len, bool shared);
 
+/* ---- floor_layout.c ---- */
+
+/*
+ * Fill first[0..nodes]: ranks are even, or as many nodes are full as can be
+ * while each node has a rank, as with pmi2x-bench --layout. False: they do not
+ * fit, which has been said.
+ */
+bool floor_layout(const struct floor_options *options, uint32_t *first);
+
 /* ---- floor_launch.c ---- */
 
 /*
@@ -110,6 +121,20 @@ int floor_launch(const struct floor_run *run);
  * is too low, and the command that raises it. Raises soft limits.
  */
 bool floor_limits_allow(const struct floor_options *options);
+
+/* Of the node itself. */
+static inline uint32_t floor_ranks(const struct floor_node *node)
+{
+	const uint32_t *first = node->run->first + node->position;
+
+	return first[1] - first[0];
+}
+
+/* Of the fullest node. */
+static inline uint32_t floor_most(const struct floor_options *options)
+{
+	return options->most ? options->most : options->ranks;
+}
 
 static inline uint32_t floor_size(const struct floor_options *options)
 {

@@ -73,10 +73,9 @@ void floor_fill(unsigned char *record, uint32_t bytes, uint32_t rank,
 
 unsigned char *floor_record(const struct floor_node *node, uint32_t local)
 {
-	const struct floor_options *o = &node->run->options;
-	size_t rank = (size_t)node->position * o->ranks + local;
+	size_t rank = node->run->first[node->position] + local;
 
-	return node->image + rank * o->bytes;
+	return node->image + rank * node->run->options.bytes;
 }
 
 static double now(void)
@@ -97,7 +96,7 @@ static _Noreturn void rank_main(struct floor_node *node, uint32_t local)
 	const struct floor_options *o = &node->run->options;
 	uint32_t size = floor_size(o);
 	struct floor_stamp *stamp = node->run->stamps +
-				    node->position * o->ranks + local;
+				    node->run->first[node->position] + local;
 
 	for (uint32_t round = 0; round < all_rounds(node); round++) {
 		stamp->in = now();
@@ -112,7 +111,7 @@ static void start_ranks(struct floor_node *node)
 {
 	pid_t parent = getpid();
 
-	for (uint32_t i = 0; i < node->run->options.ranks; i++) {
+	for (uint32_t i = 0; i < floor_ranks(node); i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
@@ -126,23 +125,33 @@ static void start_ranks(struct floor_node *node)
 	}
 }
 
+/* Where the records of the ranks of some nodes are. */
+static void *part_of(const struct floor_node *node, struct tree_range nodes,
+		     size_t *len)
+{
+	const uint32_t *first = node->run->first;
+	size_t bytes = node->run->options.bytes;
+
+	*len = (first[nodes.end] - first[nodes.first]) * bytes;
+	return node->image + first[nodes.first] * bytes;
+}
+
 /* A subtree's ranks are contiguous, so a child's data has its place already. */
 static void gather(struct floor_node *node)
 {
 	const struct floor_options *o = &node->run->options;
-	size_t per_node = (size_t)o->ranks * o->bytes;
-	struct tree_range range = node->place.range;
+	size_t len;
+	void *part;
 
 	o->way->collect(node);
 	for (uint32_t i = 0; i < node->place.children; i++) {
-		struct tree_range child = tree_child(&node->place, o->width, i);
-
-		floor_read(node->down[i], node->image + child.first * per_node,
-			   (child.end - child.first) * per_node);
+		part = part_of(node, tree_child(&node->place, o->width, i),
+			       &len);
+		floor_read(node->down[i], part, len);
 	}
+	part = part_of(node, node->place.range, &len);
 	if (node->up >= 0)
-		floor_write(node->up, node->image + range.first * per_node,
-			    (range.end - range.first) * per_node);
+		floor_write(node->up, part, len);
 }
 
 static void spread(struct floor_node *node)

@@ -52,10 +52,10 @@ static void enter(struct floor_node *node, uint32_t local, uint32_t round)
 	uint64_t one = 1;
 
 	floor_fill(floor_record(node, local), o->bytes,
-		   node->position * o->ranks + local, round);
+		   node->run->first[node->position] + local, round);
 	/* unsigned arithmetic wraps on both sides alike */
 	if (atomic_fetch_add(&state->meeting->entered, 1) + 1 ==
-	    (round + 1) * o->ranks)
+	    (round + 1) * floor_ranks(node))
 		floor_write(state->wake, &one, sizeof(one));
 	wait_for_release(state->meeting, round);
 }

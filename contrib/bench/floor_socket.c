@@ -14,7 +14,7 @@ static int (*pairs_of(const struct floor_node *node))[2]
 
 static void prepare(struct floor_node *node)
 {
-	uint32_t ranks = node->run->options.ranks;
+	uint32_t ranks = floor_ranks(node);
 	int (*pairs)[2] = calloc(ranks, sizeof(*pairs));
 
 	if (!pairs)
@@ -33,7 +33,8 @@ static void enter(struct floor_node *node, uint32_t local, uint32_t round)
 	char answer[FLOOR_ANSWER];
 	int fd = pairs_of(node)[local][1];
 
-	floor_fill(record, o->bytes, node->position * o->ranks + local, round);
+	floor_fill(record, o->bytes, node->run->first[node->position] + local,
+		   round);
 	floor_write(fd, record, o->bytes);
 	floor_read(fd, answer, sizeof(answer));
 }
@@ -42,7 +43,7 @@ static void collect(struct floor_node *node)
 {
 	const struct floor_options *o = &node->run->options;
 
-	for (uint32_t i = 0; i < o->ranks; i++)
+	for (uint32_t i = 0; i < floor_ranks(node); i++)
 		floor_read(pairs_of(node)[i][0], floor_record(node, i),
 			   o->bytes);
 }
@@ -51,7 +52,7 @@ static void release(struct floor_node *node)
 {
 	static const char answer[FLOOR_ANSWER];
 
-	for (uint32_t i = 0; i < node->run->options.ranks; i++)
+	for (uint32_t i = 0; i < floor_ranks(node); i++)
 		floor_write(pairs_of(node)[i][0], answer, sizeof(answer));
 }
 

@@ -10,6 +10,7 @@ pkglibexec_PROGRAMS = contrib/bench/floor
 contrib_bench_floor_SOURCES = \
 	contrib/bench/floor.c contrib/bench/floor.h \
 	contrib/bench/floor_launch.c \
+	contrib/bench/floor_layout.c \
 	contrib/bench/floor_limits.c \
 	contrib/bench/floor_node.c \
 	contrib/bench/floor_shm.c \
