@@ -27,7 +27,11 @@ static const struct symbol symbols[] = {
 	SYMBOL("PMIX_KVS_Ifence", ifence, true),
 	SYMBOL("PMIX_Allgather_n", allgather, true),
 	SYMBOL("PMIX_Iallgather_n", iallgather, true),
+	SYMBOL("PMIX_Iallgather_view", iallgather_view, true),
+	SYMBOL("PMIX_View_value", view_value, true),
+	SYMBOL("PMIX_View_free", view_free, true),
 	SYMBOL("PMIX_Wait", wait, true),
+	SYMBOL("PMIX_Capabilities", capability, true),
 	SYMBOL("PMIX_Version", version, true),
 };
 

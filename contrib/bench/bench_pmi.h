@@ -27,7 +27,13 @@ struct bench_pmi {
 			 int maxlength, int lengths[]);
 	int (*iallgather)(const void *value, int len, void *buffer,
 			  int maxlength, int lengths[], PMIX_Request *request);
+	int (*iallgather_view)(const void *value, int len, PMIX_View **view,
+			       PMIX_Request *request);
+	const void *(*view_value)(const PMIX_View *view, int rank, int *len);
+	int (*view_free)(PMIX_View *view);
 	int (*wait)(PMIX_Request request);
+	int (*barrier)(void); /* without data; PMI-2 has none */
+	int (*capability)(const char name[], char value[], int valuelen);
 	const char *(*version)(void);
 };
 

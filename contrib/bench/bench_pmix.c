@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The PMI functions that pmi2x-bench needs, over a PMIx client library, in place
- * of bench_pmi.c: put, commit and fence with data collected, get by rank.
+ * of bench_pmi.c: put with commit, fence with data collected, get by rank.
  */
 #include "bench_pmi.h"
 
@@ -50,30 +50,38 @@ static int abort_job(int flag, const char msg[])
 	exit(1);
 }
 
+/* Committed at once: the server has it when put returns, as with PMI-2. */
 static int put(const char key[], const char value[])
 {
 	char copy[PMI2_MAX_VALLEN];
 	pmix_value_t wrapped = { .type = PMIX_STRING, .data.string = copy };
 
 	snprintf(copy, sizeof(copy), "%s", value);
-	return PMIx_Put(PMIX_GLOBAL, key, &wrapped) == PMIX_SUCCESS ?
-		       PMI2_SUCCESS : PMI2_FAIL;
+	return PMIx_Put(PMIX_GLOBAL, key, &wrapped) == PMIX_SUCCESS &&
+	       PMIx_Commit() == PMIX_SUCCESS ? PMI2_SUCCESS : PMI2_FAIL;
 }
 
-static int fence(void)
+static int meet(bool collect)
 {
-	bool collect = true;
 	pmix_info_t info;
 	pmix_proc_t job;
-	int rc = PMIx_Commit();
+	int rc;
 
-	if (rc != PMIX_SUCCESS)
-		return PMI2_FAIL;
 	PMIX_PROC_LOAD(&job, self.nspace, PMIX_RANK_WILDCARD);
 	PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
 	rc = PMIx_Fence(&job, 1, &info, 1);
 	PMIX_INFO_DESTRUCT(&info);
 	return rc == PMIX_SUCCESS ? PMI2_SUCCESS : PMI2_FAIL;
+}
+
+static int fence(void)
+{
+	return meet(true);
+}
+
+static int barrier(void)
+{
+	return meet(false);
 }
 
 static int get(const char *jobid, int src, const char key[], char value[],
@@ -107,6 +115,7 @@ bool bench_pmi_load(struct bench_pmi *pmi, const char *library)
 		.put = put,
 		.fence = fence,
 		.get = get,
+		.barrier = barrier,
 		.version = version,
 	};
 	return true;

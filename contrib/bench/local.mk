@@ -21,9 +21,18 @@ contrib_bench_floor_LDADD = libcoll.la
 # A rank of pmi2x-bench loads its PMI client at run time.
 bench_rank = \
 	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
+	contrib/bench/bench_fence.c \
+	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \
+	contrib/bench/bench_lookup.c \
+	contrib/bench/bench_memory.c \
+	contrib/bench/bench_node.c \
 	contrib/bench/bench_ops.c \
+	contrib/bench/bench_overlap.c \
 	contrib/bench/bench_pmi.h \
-	contrib/bench/bench_report.c
+	contrib/bench/bench_report.c \
+	contrib/bench/bench_ring.c \
+	contrib/bench/bench_start.c \
+	contrib/bench/bench_value.c
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = -ldl

@@ -12,17 +12,24 @@
 
 #include "config.h"
 
+#define COMPUTE_STEPS 10000 /* between two looks at the clock, some 20 us */
+
 static void usage(FILE *to)
 {
 	fputs("usage: srun --mpi=TYPE pmi2x-bench-rank --library=LIBRARY\n"
-	      "           [--op=OP] [--bytes=B] [--rounds=N] [--share=N]\n\n"
+	      "           [--op=OP] [--bytes=B] [--rounds=N] [--work=US]\n"
+	      "           [--check-node]\n\n"
 	      "Run by pmi2x-bench(1). Times an operation of the PMI client\n"
-	      "LIBRARY, checks the values, prints one line.\n\n"
+	      "LIBRARY, checks the values, prints one line. The library \"none\"\n"
+	      "is no PMI: what the launch alone takes.\n\n"
 	      "  --op=OP       what to time (fence); --op=list lists them\n"
 	      "  --bytes=B     length of a value, 1 to 1023 (64)\n"
 	      "  --rounds=N    how often, 1 to 16 (6)\n"
-	      "  --share=N     of N ranks in a row one checks a given value\n"
-	      "                (all ranks); rank 0 checks all of them\n", to);
+	      "  --work=US     microseconds of CPU time that a rank computes\n"
+	      "                between call and wait (2000)\n"
+	      "  --check-node  the ranks of a node check all values, each its\n"
+	      "                share; without it each checks one. Rank 0 checks\n"
+	      "                all in either case\n", to);
 }
 
 double bench_now(void)
@@ -33,13 +40,33 @@ double bench_now(void)
 	return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
+double bench_cpu_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
+void bench_compute(const struct bench *b)
+{
+	double end = bench_cpu_now() + b->work;
+	volatile double x = 1;
+
+	while (bench_cpu_now() < end) {
+		for (int i = 0; i < COMPUTE_STEPS; i++)
+			x = x * 0.999 + 0.001;
+	}
+}
+
 void bench_check(const struct bench *b, int rc, const char *what)
 {
 	if (rc == PMI2_SUCCESS)
 		return;
 	fprintf(stderr, "pmi2x-bench-rank: rank %d: %s failed with %d\n",
 		b->rank, what, rc);
-	b->pmi.abort(1, "pmi2x-bench-rank failed");
+	if (b->pmi.abort)
+		b->pmi.abort(1, "pmi2x-bench-rank failed");
 	exit(1);
 }
 
@@ -49,35 +76,6 @@ void *bench_alloc(const struct bench *b, size_t len)
 
 	bench_check(b, memory ? PMI2_SUCCESS : PMI2_ERR_NOMEM, "allocation");
 	return memory;
-}
-
-void bench_key(char key[PMI2_MAX_KEYLEN], int rank, int i)
-{
-	snprintf(key, PMI2_MAX_KEYLEN, "bench-%d-%d", i, rank);
-}
-
-/* Letters that differ with rank and round in every byte, at any length. */
-void bench_value(const struct bench *b, char *value, int rank, int i)
-{
-	uint32_t x = (uint32_t)rank * 2654435761u + (uint32_t)i * 40503u + 1;
-
-	for (int n = 0; n < b->bytes; n++) {
-		x = x * 1664525u + 1013904223u;
-		value[n] = 'A' + (x >> 27); /* 'A' to '`' */
-	}
-	value[b->bytes] = '\0';
-}
-
-void bench_compare(const struct bench *b, const char *value, int len, int rank,
-		   int i)
-{
-	char want[BENCH_VALUE_MAX + 1], what[64];
-
-	bench_value(b, want, rank, i);
-	snprintf(what, sizeof(what), "comparison of rank %d's value %d", rank,
-		 i);
-	bench_check(b, len == b->bytes && memcmp(value, want, len) == 0 ?
-		    PMI2_SUCCESS : PMI2_FAIL, what);
 }
 
 static bool parse_number(const char *name, int low, int high, int *number)
@@ -105,6 +103,16 @@ static bool parse_op(struct bench *b)
 	return b->op != NULL;
 }
 
+static bool parse_work(struct bench *b)
+{
+	int microseconds;
+
+	if (!parse_number("work", 0, 60000000, &microseconds))
+		return false;
+	b->work = microseconds * 1e-6;
+	return true;
+}
+
 static bool parse_option(struct bench *b, int c, const char **library)
 {
 	switch (c) {
@@ -117,8 +125,11 @@ static bool parse_option(struct bench *b, int c, const char **library)
 		return parse_number("bytes", 1, BENCH_VALUE_MAX, &b->bytes);
 	case 'n':
 		return parse_number("rounds", 1, BENCH_ROUNDS_MAX, &b->rounds);
-	case 's':
-		return parse_number("share", 1, INT32_MAX, &b->share);
+	case 'w':
+		return parse_work(b);
+	case 'c':
+		b->check_node = true;
+		return true;
 	}
 	usage(stderr);
 	return false;
@@ -132,7 +143,8 @@ static int parse(struct bench *b, int argc, char **argv, const char **library)
 		{ "op", required_argument, NULL, 'o' },
 		{ "bytes", required_argument, NULL, 'b' },
 		{ "rounds", required_argument, NULL, 'n' },
-		{ "share", required_argument, NULL, 's' },
+		{ "work", required_argument, NULL, 'w' },
+		{ "check-node", no_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
@@ -159,10 +171,21 @@ static int parse(struct bench *b, int argc, char **argv, const char **library)
 	return 2;
 }
 
+static bool load_none(struct bench *b)
+{
+	b->alone = true;
+	if (!b->op->alone)
+		fprintf(stderr, "pmi2x-bench-rank: '%s' needs PMI\n",
+			b->op->name);
+	return b->op->alone;
+}
+
 static bool load(struct bench *b, const char *library)
 {
 	const char *missing;
 
+	if (strcmp(library, "none") == 0)
+		return load_none(b);
 	if (!bench_pmi_load(&b->pmi, library))
 		return false;
 	missing = b->op->lacks ? b->op->lacks(&b->pmi) : NULL;
@@ -172,38 +195,58 @@ static bool load(struct bench *b, const char *library)
 	return !missing;
 }
 
+static int environment_number(const char *name, int otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? atoi(text) : otherwise;
+}
+
+static void run_alone(struct bench *b)
+{
+	b->rank = environment_number("SLURM_PROCID", 0);
+	b->size = environment_number("SLURM_NTASKS", 1);
+	b->op->round(b, 0, &b->stamps[0]);
+	bench_report(b);
+}
+
 static void start_session(struct bench *b)
 {
 	int spawned, appnum;
 
+	bench_place(&b->local, &b->locals);
 	bench_check(b, b->pmi.init(&spawned, &b->size, &b->rank, &appnum),
 		    "init");
-	if (b->share == 0 || b->share > b->size)
-		b->share = b->size;
-}
-
-static void run(struct bench *b)
-{
-	start_session(b);
+	bench_settle_choose(b);
 	if (b->op->once)
 		b->stamps[0].part = bench_now() - b->begin;
 	else
 		bench_check(b, b->pmi.fence(), "first fence");
+}
+
+static void run(struct bench *b)
+{
+	int phases = b->op->phases ? b->op->phases : 1;
+
+	if (b->op->start)
+		b->op->start(b);
+	start_session(b);
 	if (b->op->prepare)
 		b->op->prepare(b);
 	for (int i = 0; i < b->rounds; i++)
-		b->op->round(b, i, &b->stamps[i]);
+		b->op->round(b, i, &b->stamps[i * phases]);
 	if (b->op->check)
 		b->op->check(b);
 	bench_report(b);
-	bench_check(b, b->pmi.fence(), "last fence");
+	if (b->op->clock != BENCH_WALL)
+		bench_check(b, b->pmi.fence(), "last fence");
 	free(b->state);
 }
 
 int main(int argc, char **argv)
 {
-	struct bench b = { .rank = -1, .bytes = 64, .rounds = 6,
-			   .begin = bench_now() };
+	struct bench b = { .rank = -1, .bytes = 64, .rounds = 6, .work = 0.002,
+			   .puts = "none", .begin = bench_now() };
 	const char *library = "libpmi2x.so.0";
 	int status;
 
@@ -211,10 +254,14 @@ int main(int argc, char **argv)
 	status = parse(&b, argc, argv, &library);
 	if (status >= 0)
 		return status;
-	if (b.op->once)
-		b.rounds = 1;
+	if (b.op->once || b.op->rounds)
+		b.rounds = b.op->once ? 1 : b.op->rounds;
 	if (!load(&b, library))
 		return 2;
+	if (b.alone) {
+		run_alone(&b);
+		return 0;
+	}
 	run(&b);
 	return b.pmi.finalize() == PMI2_SUCCESS ? 0 : 1;
 }

@@ -14,9 +14,13 @@ benchdir = $(pkgdatadir)/bench/pmi2x_bench
 dist_bin_SCRIPTS += contrib/tools/pmi2x-bench
 dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/__init__.py \
+	contrib/tools/pmi2x_bench/errors.py \
+	contrib/tools/pmi2x_bench/layout.py \
 	contrib/tools/pmi2x_bench/limits.py \
 	contrib/tools/pmi2x_bench/matrix.py \
+	contrib/tools/pmi2x_bench/place.py \
 	contrib/tools/pmi2x_bench/plots.py \
+	contrib/tools/pmi2x_bench/record.py \
 	contrib/tools/pmi2x_bench/report.py \
 	contrib/tools/pmi2x_bench/steps.py
 dist_man_MANS += contrib/tools/pmi2x-bench.1

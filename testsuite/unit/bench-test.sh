@@ -36,6 +36,9 @@ for mode in socket shm; do
 				"$tmp/out" || fail "floor $size -m $mode"
 	done
 done
+timeout 60 "$floor" -N5 -r4 -u16 -k2 -i2 >"$tmp/out" 2>&1 &&
+	grep -q ' ranks=20 ' "$tmp/out" || fail "uneven floor"
+refuses "do not hold" "$floor" -N4 -r4 -u3
 refuses "not within" "$floor" -N0
 refuses "no mode" "$floor" -m pipe
 refuses "not within" "$floor" -b 99999999999999999999
@@ -50,12 +53,19 @@ set -- python3 "$bench" --programs "$PWD/contrib/bench" \
 	--libraries "$PWD/contrib/libpmi2x/.libs" -q
 timeout 60 "$@" --mpi floor --nodes 2 --repeats 2 --csv "$tmp/csv" \
 	>"$tmp/out" 2>&1 || fail "pmi2x-bench with the floor alone"
-# 2 modes, 2 repeats, 6 rounds, and the head
-[ "$(wc -l <"$tmp/csv")" = 25 ] || fail "lines of the CSV file"
+# 2 modes, 2 repeats, 6 rounds, the head and two notes
+[ "$(wc -l <"$tmp/csv")" = 27 ] || fail "lines of the CSV file"
+timeout 60 "$@" --table "$tmp/csv" >"$tmp/again" 2>&1 &&
+	grep -q '^ *2 .* floor:shm ' "$tmp/again" || fail "--table of the CSV file"
 refuses "do not fit into --private" "$@" --mpi pmi2x --private 2 --nodes 4
 refuses "not inside an allocation" "$@" --mpi pmi2x
 refuses "there is no 'fnce'" "$@" --mpi floor --op fnce
-refuses "needs a client of pmi2x" "$@" --mpi pmi2 --op iallgather
+refuses "e.g. --mpi pmi2x:own" "$@" --mpi pmi2 --op iallgather
+refuses "is none of block" "$@" --mpi floor --layout plane
+refuses "do not hold 2 x 4" "$@" --mpi floor --nodes 2 --layout uneven=3
+refuses "without PMI" "$@" --mpi pmi2,pmi2x --op true
+refuses "is no CSV file" "$@" --table "$0"
+refuses "No such file" "$@" --table "$tmp/none.csv"
 refuses "not within 1 to 1023" "$@" --mpi floor --bytes 1024
 refuses "sysctl\|ulimit\|memory\|echo" "$@" --mpi pmi2x --private 4096 \
 	--nodes 4096 --ranks-per-node 256

@@ -4,20 +4,43 @@
 import collections
 import re
 
-# Operations, whether the stock client, PMIx and the floor can do them, and what
-# a "part" of their time is.
-Op = collections.namedtuple("Op", "stock pmix floor part")
+from . import layout
+from .errors import BenchError
+
+# Which clients can do an operation: "own" (libpmi2x), "stock", "pmix", "floor",
+# and "none" (no PMI). part and wait are the titles of what the rank reports
+# beside the time of an operation; `against`: it is compared with a step without
+# PMI; `settles`: the ranks see to it that all puts are done before it.
+Op = collections.namedtuple(
+    "Op", "clients part wait against settles", defaults=(None, None, False, False)
+)
+PMI = ("own", "stock", "pmix")
+CALL, WAIT = "in the call", "in Wait"
 OPS = {
-    "fence": Op(True, True, True, None),
-    "ifence": Op(False, False, False, "in the call"),
-    "allgather": Op(True, True, True, None),
-    "iallgather": Op(False, False, False, "in the call"),
-    "first": Op(True, True, False, "PMI init"),
-    "ring": Op(True, False, False, None),
-    "init": Op(True, True, False, "PMI init"),
-    "iinit": Op(False, False, False, "PMI init"),
-    "get": Op(True, True, False, "CPU time"),
+    "fence": Op((*PMI, "floor"), settles=True),
+    "exchange": Op((*PMI, "floor")),
+    "ifence": Op(("own",), CALL, WAIT, settles=True),
+    "allgather": Op((*PMI, "floor")),
+    "getall": Op(PMI),
+    "iallgather": Op(("own",), CALL, WAIT),
+    "view": Op(("own",), CALL, WAIT),
+    "first": Op(PMI, "PMI init"),
+    "many": Op(PMI, "get, CPU"),
+    "ring": Op(("own", "stock")),
+    "init": Op((*PMI, "none"), "PMI init", against=True),
+    "iinit": Op(("own", "none"), "PMI init", WAIT, against=True),
+    "overlap": Op(("own",), CALL, WAIT),
+    "overlap-fence": Op(("own",), CALL, WAIT, settles=True),
+    "get": Op(PMI, "CPU time"),
+    "memory": Op(PMI, "shared"),
+    "step": Op((*PMI, "none"), against=True),
+    "true": Op((*PMI, "none"), against=True),
 }
+PHASES = {
+    "overlap": ("exchange", "compute", ""),
+    "overlap-fence": ("exchange", "compute", ""),
+}
+GATHERS = {"allgather", "getall", "iallgather", "overlap", "iinit"}
 CLIENTS = ("own", "stock", "dropin")
 FLOOR_MODES = ("socket", "shm")
 BYTES_MAX = 1023  # what PMI-2 can carry
@@ -25,11 +48,19 @@ NODES_MAX = 65536
 RANKS_MAX = 1048576  # of a step
 
 
-class BenchError(Exception):
-    """Something the user can act upon; its text is all they see."""
+class Point(collections.namedtuple("Point", "op nodes per_node layout bytes")):
+    """One size of one operation."""
 
+    @property
+    def ranks(self):
+        return self.nodes * self.per_node
 
-Point = collections.namedtuple("Point", "op nodes per_node bytes")
+    def counts(self):
+        return self.layout.counts(self.nodes, self.per_node)
+
+    def __str__(self):
+        text = f"{self.op} {self.nodes} x {self.per_node}"
+        return text if self.layout == layout.BLOCK else f"{text} {self.layout}"
 
 
 class Peer(collections.namedtuple("Peer", "mpi variant")):
@@ -38,12 +69,16 @@ class Peer(collections.namedtuple("Peer", "mpi variant")):
     def __str__(self):
         return f"{self.mpi}:{self.variant}" if self.variant else self.mpi
 
-    def can(self, op):
-        if self.mpi == "floor":
-            return OPS[op].floor
+    @property
+    def client(self):
+        if self.mpi in ("floor", "none"):
+            return self.mpi
         if self.mpi.startswith("pmix"):
-            return OPS[op].pmix
-        return OPS[op].stock or self.variant != "stock"
+            return "pmix"
+        return "stock" if self.variant == "stock" else "own"
+
+    def can(self, op):
+        return self.client in OPS[op].clients
 
 
 def numbers(text, low, high, what):
@@ -73,7 +108,7 @@ def one_peer(word, client):
         raise BenchError(f"--mpi: '{word}' is not a type")
     if mpi == "floor":
         allowed, default = FLOOR_MODES, FLOOR_MODES
-    elif mpi.startswith("pmix"):
+    elif mpi == "none" or mpi.startswith("pmix"):
         allowed, default = (), ("",)
     else:
         allowed = CLIENTS
@@ -82,7 +117,7 @@ def one_peer(word, client):
         raise BenchError(
             f"--mpi: '{word}': after ':' may be {' or '.join(allowed)}"
             if allowed
-            else f"--mpi: '{word}': {mpi} has its own client"
+            else f"--mpi: '{word}': {mpi} has no choice of a client"
         )
     return [Peer(mpi, v) for v in ((variant,) if colon else default)]
 
@@ -99,18 +134,20 @@ def points(options):
     )
     sizes = numbers(options.bytes, 1, BYTES_MAX, "--bytes")
     found = [
-        Point(op, n, r, b)
+        Point(op, n, r, way, b)
         for op in operations(options.op)
+        for way in layout.parse_list(options.layout)
         for b in sizes
         for r in per_node
         for n in nodes
     ]
     for point in found:
-        if point.nodes * point.per_node > RANKS_MAX:
+        if point.ranks > RANKS_MAX:
             raise BenchError(
                 f"{point.nodes} nodes x {point.per_node} ranks are more than "
                 f"{RANKS_MAX} ranks"
             )
+        point.counts()
     return found
 
 
@@ -118,10 +155,17 @@ def check_pairs(found_points, found_peers):
     """Every peer and every operation must occur in some measurement."""
     ops = list(dict.fromkeys(p.op for p in found_points))
     for op in ops:
-        if not any(peer.can(op) for peer in found_peers):
+        able = [peer for peer in found_peers if peer.can(op)]
+        names = ", ".join(map(str, found_peers))
+        if not able:
             raise BenchError(
-                f"--op: none of {', '.join(map(str, found_peers))} can "
-                f"do '{op}'; it needs a client of pmi2x, e.g. --mpi pmi2x:own"
+                f"--op: none of {names} can do '{op}'; it needs one of "
+                f"{', '.join(OPS[op].clients)}, e.g. --mpi pmi2x:own"
+            )
+        if op in ("step", "true") and Peer("none", "") not in able:
+            raise BenchError(
+                f"--op: '{op}' is compared with a step without PMI: "
+                f"--mpi none,{names.replace(' ', '')}"
             )
     for peer in found_peers:
         if not any(peer.can(op) for op in ops):

@@ -1,83 +1,198 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One SVG for each operation: time against ranks. Needs matplotlib."""
+"""Plots of time against ranks, one for each operation. Needs matplotlib."""
 
+import collections
 import os
 import statistics
+import textwrap
 
-from .matrix import BenchError
+from .errors import BenchError
+from .layout import BLOCK
+from .matrix import Peer
+
+# A curve is what one peer does for one operation; a figure has several.
+Curve = collections.namedtuple("Curve", "label color marker style points")
+MARKERS = "os^Dvx*P"
+STYLES = ("-", "--", ":", "-.")
+TITLES = {
+    "fence": "Fence",
+    "exchange": "Put and fence",
+    "allgather": "Allgather",
+    "ring": "PMIX_Ring",
+    "get": "Get of a fenced key",
+    "memory": "Memory that a node's server takes for one value a rank",
+    "first": "First fence of a step",
+    "init": "Start to the end of an MPI_Init with a blocking exchange",
+    "iinit": "Start to the end of an MPI_Init with a non-blocking exchange",
+    "step": "srun of init, fence, get, finalize",
+    "true": "srun true",
+}
+# Figures that show several operations together.
+TOGETHER = {
+    "startup": (
+        "Start of a program to the end of its MPI_Init",
+        {"init": "put, fence, get", "iinit": "Iallgather"},
+    ),
+}
 
 
-def check(directory):
+def directories(options):
+    return [(d, kind) for kind in ("svg", "png") if (d := vars(options)[kind])]
+
+
+def check(options):
     """Before anything is measured: that plots can be made there."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise BenchError(
-            "--svg needs matplotlib for this python3 (on Debian: apt-get "
-            "install python3-matplotlib); --csv needs nothing"
-        ) from None
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "pmi2x"  # the same data, the same file
-    try:
-        os.makedirs(directory, exist_ok=True)
-    except OSError as error:
-        raise BenchError(f"--svg: {error}") from None
-    if not os.access(directory, os.W_OK):
-        raise BenchError(f"--svg: cannot write to {directory}")
+    for directory, kind in directories(options):
+        try:
+            import matplotlib
+        except ImportError:
+            raise BenchError(
+                f"--{kind} needs matplotlib for this python3 (on Debian: "
+                "apt-get install python3-matplotlib); --csv needs nothing"
+            ) from None
+        matplotlib.use("Agg")
+        matplotlib.rcParams["svg.hashsalt"] = "pmi2x"  # same data, same file
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except OSError as error:
+            raise BenchError(f"--{kind}: {error}") from None
+        if not os.access(directory, os.W_OK):
+            raise BenchError(f"--{kind}: cannot write to {directory}")
 
 
-def curves(results, op):
-    """Label and (ranks, times) ascending, for each peer and its variants."""
+def series(results, op):
+    """{(layout, bytes, ranks of a node or None): points}. Curves are for a
+    number of ranks a node, or along it where all points have one size."""
     points = [p for p in results.points if p.op == op]
-    sizes = sorted({p.bytes for p in points})
-    spread = sorted({p.per_node for p in points})
+    by_nodes = len({p.nodes for p in points}) > 1
+    found = collections.defaultdict(list)
+    for p in points:
+        key = p.layout, p.bytes, p.per_node if by_nodes else None
+        found[key].append(p)
+    return found
+
+
+def label_of(peer, key, keys, what):
+    layout, size, per_node = key
+    words = [what] if what and peer.mpi != "none" else []
+    if len({k[0] for k in keys}) > 1 or layout != BLOCK:
+        words.append(str(layout))
+    if len({k[2] for k in keys}) > 1:
+        words.append(f"{per_node} a node")
+    if len({k[1] for k in keys}) > 1:
+        words.append(f"{size} B")
+    return ", ".join([str(peer) if peer.mpi != "none" else "no PMI"] + words)
+
+
+def curves(results, op, color, style="-", what=""):
+    """Of all peers; points are (ranks, median, minimum, maximum)."""
+    found = series(results, op)
     for peer in results.peers:
-        for size in sizes:
-            for per_node in spread:
-                label = str(peer)
-                label += f", {per_node} a node" if len(spread) > 1 else ""
-                label += f", {size} B" if len(sizes) > 1 else ""
-                found = [
-                    (p.nodes * p.per_node, results.times(p, peer))
-                    for p in points
-                    if (p.bytes, p.per_node) == (size, per_node)
-                ]
-                found = [(ranks, times) for ranks, times in found if times]
-                if found:
-                    yield peer, label, sorted(found)
+        for i, (key, points) in enumerate(found.items()):
+            line = []
+            for p in sorted(points, key=lambda p: p.ranks):
+                times = results.times(p, peer)
+                if times:
+                    middle = statistics.median(times)
+                    line.append((p.ranks, middle, min(times), max(times)))
+            if line:
+                yield Curve(
+                    label_of(peer, key, found, what),
+                    color[peer],
+                    MARKERS[i % len(MARKERS)],
+                    style,
+                    line,
+                )
 
 
-def draw(results, op, path):
+def plot_curves(axes, found):
+    for curve in found:
+        ranks, middle, low, high = zip(*curve.points)
+        axes.plot(
+            ranks,
+            middle,
+            marker=curve.marker,
+            markersize=5,
+            linestyle=curve.style,
+            color=curve.color,
+            label=curve.label,
+        )
+        axes.fill_between(ranks, low, high, color=curve.color, alpha=0.1)
+
+
+def label_times(axes, unit):
+    from matplotlib.ticker import EngFormatter, NullFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(EngFormatter(unit=unit))
+    low, high = axes.get_ylim()
+    if high < 30 * low:  # a log axis of hardly a decade has one label or none
+        axes.yaxis.set_minor_formatter(EngFormatter(unit=unit))
+    else:
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def label_ranks(axes, found):
+    from matplotlib.ticker import NullLocator
+
+    ticks = sorted({point[0] for curve in found for point in curve.points})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def draw(found, title, notes, op, path):
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    colors = {peer: f"C{i}" for i, peer in enumerate(results.peers)}
-    markers, used = "os^Dvx*P", {}
-    for peer, label, curve in curves(results, op):
-        marker = markers[used.get(peer, 0) % len(markers)]
-        used[peer] = used.get(peer, 0) + 1
-        ranks = [r for r, _ in curve]
-        middle = [statistics.median(times) for _, times in curve]
-        low = [min(times) for _, times in curve]
-        high = [max(times) for _, times in curve]
-        axes.plot(ranks, middle, marker=marker, color=colors[peer], label=label)
-        axes.fill_between(ranks, low, high, color=colors[peer], alpha=0.12)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    unit = "B" if op == "memory" else "s"
+    figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
+    plot_curves(axes, found)
+    label_times(axes, unit)
+    label_ranks(axes, found)
     axes.set_xlabel("ranks")
-    axes.set_ylabel("seconds: median, minimum to maximum")
-    axes.set_title(op)
-    axes.grid(True, alpha=0.3)
-    if used:
-        axes.legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    what = "memory" if op == "memory" else "time"
+    axes.set_ylabel(f"{what}: median; shaded: minimum to maximum")
+    text = f"{notes.get('machine', '')}\n{notes.get('command', '')}"
+    small = "\n".join(
+        line for part in text.split("\n") for line in textwrap.wrap(part, 120)
+    )
+    figure.suptitle(title, fontsize="large")
+    axes.set_title(small, fontsize=7, color="0.35")
+    axes.grid(True, which="major", alpha=0.3)
+    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.01, 0.5))
+    options = {"metadata": {"Date": None}} if path.endswith("svg") else {}
+    figure.savefig(path, dpi=110, **options)
     pyplot.close(figure)
 
 
-def write(results, directory):
+def once(found):
+    """Without a second curve of the launch alone, which both have."""
+    return list({curve.label: curve for curve in reversed(found)}.values())[::-1]
+
+
+def figures(results):
+    """Name, title, curves and operation of each."""
+    color = {peer: f"C{i}" for i, peer in enumerate(results.peers)}
+    color[Peer("none", "")] = "0.4"
+    ops = list(dict.fromkeys(point.op for point in results.points))
+    for op in ops:
+        yield op, TITLES.get(op, op), list(curves(results, op, color)), op
+    for name, (title, parts) in TOGETHER.items():
+        if all(op in ops for op in parts):
+            found = [
+                curve
+                for op, style in zip(parts, STYLES)
+                for curve in curves(results, op, color, style, parts[op])
+            ]
+            yield name, title, once(found), op
+
+
+def write(results, notes, options):
     """Returns the paths of what was written."""
     paths = []
-    for op in dict.fromkeys(point.op for point in results.points):
-        paths.append(os.path.join(directory, f"{op}.svg"))
-        draw(results, op, paths[-1])
+    for directory, kind in directories(options):
+        for name, title, found, op in figures(results):
+            if found:
+                paths.append(os.path.join(directory, f"{name}.{kind}"))
+                draw(found, title, notes, op, paths[-1])
     return paths

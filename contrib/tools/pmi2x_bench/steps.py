@@ -1,41 +1,88 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs one measurement at a time: a step under srun, or the floor program."""
 
-import contextlib
 import os
-import re
-import shutil
 import signal
 import subprocess
 import tempfile
 import time
 
-from .matrix import BenchError
+from .errors import BenchError
+from .matrix import PHASES
 
 LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
 class Sample:
-    """What one step has measured; times and parts are seconds."""
+    """What one step has measured; times, parts and waits are seconds."""
 
-    def __init__(self, fields, wall, complaints):
-        self.times = [float(t) for t in fields["times"].split(",")]
-        parts = fields.get("parts", "")
-        self.parts = [float(t) for t in parts.split(",") if t]
-        self.clock = fields["clock"]
-        self.wall = wall
-        self.complaints = complaints  # lines on standard error
+    def __init__(self, clock, puts="none", wall=0.0):
+        self.clock, self.puts, self.wall = clock, puts, wall
+        self.times, self.parts, self.waits = [], [], []
+        self.phases = {}  # name: times of what a round does beside that
+        self.repeat = 1
+        self.busy = None  # CPU seconds of this machine during the step
+        self.complaints = []  # lines on standard error
 
 
-def parse_result(text):
-    for line in text.splitlines():
-        words = line.split()
+def floats(text):
+    return [float(word) for word in text.split(",") if word]
+
+
+def sample_of_result(op, fields, wall):
+    """From the line of rank 0, or of the floor program."""
+    sample = Sample(fields["clock"], fields.get("puts", "none"), wall)
+    columns = [floats(fields.get(n, "")) for n in ("times", "parts", "waits")]
+    names = PHASES.get(op, ("",))
+    for i, name in enumerate(names):
+        rows = [column[i :: len(names)] for column in columns]
+        if name:
+            sample.phases[name] = rows[0]
+        else:
+            sample.times, sample.parts, sample.waits = rows
+    if sample.clock == "wall":
+        sample.times = [wall]
+    return sample
+
+
+def sample_of_stamps(stamps, wall):
+    """From the lines of all ranks: they had no PMI to meet over."""
+    begins = [float(words[2]) for words in stamps]
+    lengths = [float(words[3]) for words in stamps]
+    one_machine = len({words[1] for words in stamps} | {"unknown"}) == 2
+    sample = Sample("span" if one_machine else "rank", "none", wall)
+    ends = [begin + length for begin, length in zip(begins, lengths)]
+    sample.times = [max(ends) - min(begins) if one_machine else max(lengths)]
+    return sample
+
+
+def parse_sample(point, text, wall):
+    """Checks that all ranks were there; None when there is no result."""
+    lines = [line.split() for line in text.splitlines()]
+    for words in lines:
         if words[:1] == ["result"]:
-            return dict(word.partition("=")[::2] for word in words[1:])
-    return None
+            fields = dict(word.partition("=")[::2] for word in words[1:])
+            if int(fields["ranks"]) != point.ranks:
+                raise BenchError(f"the step had {fields['ranks']} ranks")
+            return sample_of_result(point.op, fields, wall)
+    stamps = [words for words in lines if words[:1] == ["stamp"]]
+    if not stamps:
+        return None
+    if len(stamps) != point.ranks:
+        raise BenchError(f"{len(stamps)} of {point.ranks} ranks have answered")
+    return sample_of_stamps(stamps, wall)
 
 
-def run_program(argv, timeout):
+def busy_seconds():
+    """CPU time that this machine has spent, on anything."""
+    with open("/proc/stat") as file:
+        user, nice, system, _, _, irq, softirq = map(
+            int, file.readline().split()[1:8]
+        )
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def run_program(argv, timeout, env=None):
     """Exit code, both outputs and seconds; None as code: it took too long."""
     begin = time.monotonic()
     child = subprocess.Popen(
@@ -45,6 +92,7 @@ def run_program(argv, timeout):
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
+        env={**os.environ, **(env or {})},
     )
     try:
         out, err = child.communicate(timeout=timeout)
@@ -68,12 +116,14 @@ def end_program(child):
 
 
 class Runner:
-    """How to start a measurement; `programs` and `libraries` are directories."""
+    """How to start a measurement; `programs` and `libraries` are directories,
+    `node_names` gives the names of the nodes that steps may use."""
 
-    def __init__(self, options, programs, libraries):
+    def __init__(self, options, programs, libraries, node_names=None):
         self.options = options
         self.programs = programs
         self.libraries = libraries
+        self.node_names = node_names
 
     def library(self, variant):
         if variant == "stock":
@@ -82,17 +132,15 @@ class Runner:
         return f"{self.libraries}/{name}"
 
     def program(self, peer):
-        names = {"floor": "floor"}
-        if peer.mpi.startswith("pmix"):
-            return f"{self.programs}/pmi2x-bench-pmix"
-        return f"{self.programs}/{names.get(peer.mpi, 'pmi2x-bench-rank')}"
+        names = {"floor": "floor", "pmix": "pmi2x-bench-pmix"}
+        return f"{self.programs}/{names.get(peer.client, 'pmi2x-bench-rank')}"
 
     def check_files(self, peers):
         for peer in peers:
             program = self.program(peer)
             if not os.access(program, os.X_OK):
                 hint = ""
-                if peer.mpi.startswith("pmix"):
+                if peer.client == "pmix":
                     hint = (
                         "; it is built where PMIx's development files are "
                         "(on Debian: apt-get install libpmix-dev)"
@@ -104,7 +152,10 @@ class Runner:
                     raise BenchError(f"{peer}: {library} is not there")
 
     def floor_argv(self, peer, point):
-        return [self.program(peer), "-m", peer.variant] + [
+        argv = [self.program(peer), "-m", peer.variant]
+        if point.layout.kind == "uneven":
+            argv.append(f"-u{point.layout.number}")
+        return argv + [
             f"-{letter}{number}"
             for letter, number in (
                 ("N", point.nodes),
@@ -119,119 +170,68 @@ class Runner:
     def check_floor(self, peers, points):
         """The floor program knows itself what it needs of this machine."""
         for peer in peers:
-            if peer.mpi != "floor":
-                continue
-            for point in points:
+            for point in points if peer.client == "floor" else ():
                 argv = self.floor_argv(peer, point) + ["-c"]
                 code, _, err, _ = run_program(argv, self.options.timeout)
                 if code != 0:
                     raise BenchError(f"{peer}: {err.strip()}")
 
-    def srun_argv(self, peer, point):
-        ranks = point.nodes * point.per_node
+    def srun(self, peer, point):
         argv = ["srun", "-Q", "-K", f"--mpi={peer.mpi}", f"-N{point.nodes}"]
-        argv += [f"-n{ranks}", f"--ntasks-per-node={point.per_node}"]
-        argv += self.options.srun_option
-        argv += [self.program(peer), f"--op={point.op}"]
+        argv += [f"-n{point.ranks}", *point.layout.srun_options()]
+        if point.layout.kind != "uneven":
+            argv.append(f"--ntasks-per-node={point.per_node}")
+        return argv + self.options.srun_option
+
+    def rank_argv(self, peer, point):
+        if point.op == "true":
+            return ["true"]
+        argv = [self.program(peer), f"--op={point.op}"]
         argv += [f"--bytes={point.bytes}", f"--rounds={self.options.rounds}"]
-        if peer.variant in ("own", "dropin"):
-            argv.append(f"--share={point.per_node}")
-        if peer.variant:
+        argv.append(f"--work={self.options.work}")
+        if peer.client == "own":
+            argv.append("--check-node")
+        if peer.client == "none":
+            argv.append("--library=none")
+        elif peer.variant:
             argv.append(f"--library={self.library(peer.variant)}")
         return argv
 
-    def measure(self, peer, point):
-        floor = peer.mpi == "floor"
-        argv = (self.floor_argv if floor else self.srun_argv)(peer, point)
-        timeout = self.options.timeout + (LEAVE_S if floor else 0)
-        code, out, err, wall = run_program(argv, timeout)
+    def run_step(self, peer, point, argv):
+        """srun of a program, on nodes as the layout has it."""
+        argv = self.srun(peer, point) + argv
+        if point.layout.kind != "uneven":
+            return argv, run_program(argv, self.options.timeout)
+        names = self.node_names()[: point.nodes]
+        with tempfile.NamedTemporaryFile("w", prefix="pmi2x-hosts-") as file:
+            for name, count in zip(names, point.counts()):
+                file.write(f"{name}\n" * count)
+            file.flush()
+            env = {"SLURM_HOSTFILE": file.name}
+            return argv, run_program(argv, self.options.timeout, env)
+
+    def run(self, peer, point):
+        if peer.client != "floor":
+            return self.run_step(peer, point, self.rank_argv(peer, point))
+        argv = self.floor_argv(peer, point)
+        return argv, run_program(argv, self.options.timeout + LEAVE_S)
+
+    def measure(self, peer, point, repeat=1):
+        before = busy_seconds()
+        argv, (code, out, err, wall) = self.run(peer, point)
         if code is None:
-            raise BenchError(f"not done after {timeout} s: {' '.join(argv)}")
-        fields = parse_result(out)
-        if code != 0 or not fields:
+            raise BenchError(f"not done after {wall:.0f} s: {' '.join(argv)}")
+        sample = None
+        if code == 0 and point.op == "true":
+            sample = Sample("wall", "none", wall)
+            sample.times = [wall]
+        elif code == 0:
+            sample = parse_sample(point, out, wall)
+        if not sample:
             lines = err.strip().splitlines()[:6] or ["no result line"]
             raise BenchError("\n    ".join([f"exit code {code}"] + lines))
-        if int(fields["ranks"]) != point.nodes * point.per_node:
-            raise BenchError(f"the step had {fields['ranks']} ranks")
-        return Sample(fields, wall, err.strip().splitlines())
-
-
-def mpi_types():
-    """The types that srun can load; empty when it does not say."""
-    done = subprocess.run(
-        ["srun", "--mpi=list"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    found = set(re.findall(r"^\s+(\w+)$", done.stdout, re.M))
-    for line in re.findall(r"versions available: (.*)$", done.stdout, re.M):
-        found |= set(re.split(r"[\s,]+", line.strip()))
-    return found
-
-
-def check_types(peers):
-    found = mpi_types()
-    for peer in peers:
-        if peer.mpi != "floor" and found and peer.mpi not in found:
-            raise BenchError(
-                f"--mpi: this Slurm has no '{peer.mpi}'; srun --mpi=list "
-                f"names {', '.join(sorted(found))}"
-            )
-
-
-def check_allocation(points, options):
-    """The matrix must fit into the job that this runs in."""
-    if "SLURM_JOB_ID" not in os.environ:
-        raise BenchError(
-            "not inside an allocation: start this with salloc or sbatch, or "
-            "use --private N for a private cluster on this machine"
-        )
-    if not shutil.which("srun"):
-        raise BenchError("srun is not in PATH")
-    nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", 0))
-    cpus = re.findall(r"\d+", os.environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
-    over = {"-O", "--overcommit"} & set(options.srun_option)
-    for point in points:
-        if nodes and point.nodes > nodes:
-            raise BenchError(
-                f"--nodes: the allocation has {nodes} nodes, not "
-                f"{point.nodes}; salloc -N{point.nodes}"
-            )
-        if cpus and not over and point.per_node > int(cpus[0]):
-            raise BenchError(
-                f"--ranks-per-node: the allocation has {cpus[0]} CPUs a "
-                f"node, not {point.per_node}; salloc "
-                f"--ntasks-per-node={point.per_node}, or "
-                "--srun-option=--overcommit"
-            )
-
-
-@contextlib.contextmanager
-def private_cluster(program, options, most_per_node):
-    """A pmi2x-cluster, and the environment to use it, for a with block."""
-    place = tempfile.mkdtemp(prefix="pmi2x-bench-", dir="/tmp")
-    os.chmod(place, 0o755)
-    where = ["--dir", f"{place}/cluster"]
-    argv = [program, "up", *where, "-N", str(options.private)]
-    argv += ["--cpus", str(max(256, most_per_node)), "-q"]
-    argv += ["--timeout", str(max(120, options.private))]
-    argv += ["--until-exit", str(os.getpid())]
-    for name in options.plugindir:
-        argv += ["--plugindir", name]
-    try:
-        if subprocess.run(argv).returncode:
-            raise BenchError("the private cluster did not start")
-        done = subprocess.run(
-            [program, "env", *where], stdout=subprocess.PIPE, text=True
-        )
-        for name, value in re.findall(r"^export (\w+)=(.*)$", done.stdout, re.M):
-            os.environ[name] = value.strip("'")
-        for name in [n for n in os.environ if n.startswith("SLURM_")]:
-            if name != "SLURM_CONF":
-                del os.environ[name]  # of an allocation elsewhere
-        yield
-    finally:
-        if os.path.isdir(f"{place}/cluster"):
-            subprocess.run([program, "down", *where])
-        shutil.rmtree(place, ignore_errors=True)
+        if self.options.private:
+            sample.busy = busy_seconds() - before
+        sample.repeat = repeat
+        sample.complaints = err.strip().splitlines()
+        return sample

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operation of pmi2x-bench: what the PMI server of a node, the process above
+ * the ranks, has taken for a fence of one value a rank, in bytes: resident
+ * memory, and as the part of it what is shared with the ranks.
+ */
+#include "bench_rank.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+struct held {
+	double resident, shared;
+};
+
+static struct held held_by(pid_t pid)
+{
+	struct held held = { 0, 0 };
+	char path[64], line[256];
+	double kb;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "VmRSS: %lf", &kb) == 1)
+			held.resident = kb * 1024;
+		else if (sscanf(line, "RssShmem: %lf", &kb) == 1)
+			held.shared = kb * 1024;
+	}
+	if (file)
+		fclose(file);
+	return held;
+}
+
+/* The rank of the node that comes first sees the agent idle. */
+static void memory_start(struct bench *b)
+{
+	struct held *idle = bench_alloc(b, sizeof(*idle));
+
+	*idle = held_by(getppid());
+	b->state = idle;
+}
+
+static void memory_round(struct bench *b, int i, struct bench_stamp *stamp)
+{
+	const struct held *idle = b->state;
+	struct held now;
+
+	bench_check(b, idle->resident > 0 ? PMI2_SUCCESS : PMI2_FAIL,
+		    "look at the memory of the PMI server");
+	bench_put(b, i);
+	bench_check(b, b->pmi.fence(), "fence");
+	now = held_by(getppid());
+	stamp->in = 0;
+	stamp->out = now.resident - idle->resident;
+	stamp->part = now.shared - idle->shared;
+}
+
+const struct bench_op bench_op_memory = {
+	.name = "memory", .clock = BENCH_MOST, .once = true,
+	.start = memory_start, .round = memory_round,
+	.check = bench_check_all,
+};

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pmi2x-bench stops with."""
+
+
+class BenchError(Exception):
+    """Something the user can act upon; its text is all they see."""

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where steps run: inside an allocation, or on a private cluster."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from .errors import BenchError
+
+
+def mpi_types():
+    """The types that srun can load; empty when it does not say."""
+    done = subprocess.run(
+        ["srun", "--mpi=list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    found = set(re.findall(r"^\s+(\w+)$", done.stdout, re.M))
+    for line in re.findall(r"versions available: (.*)$", done.stdout, re.M):
+        found |= set(re.split(r"[\s,]+", line.strip()))
+    return found
+
+
+def check_types(peers):
+    found = mpi_types()
+    for peer in peers:
+        if peer.client != "floor" and found and peer.mpi not in found:
+            raise BenchError(
+                f"--mpi: this Slurm has no '{peer.mpi}'; srun --mpi=list "
+                f"names {', '.join(sorted(found))}"
+            )
+
+
+def allocated_nodes():
+    """Their names, as srun -m arbitrary wants them."""
+    done = subprocess.run(
+        ["scontrol", "show", "hostnames"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+def check_allocation(points, options):
+    """The matrix must fit into the job that this runs in."""
+    if "SLURM_JOB_ID" not in os.environ:
+        raise BenchError(
+            "not inside an allocation: start this with salloc or sbatch, or "
+            "use --private N for a private cluster on this machine"
+        )
+    if not shutil.which("srun"):
+        raise BenchError("srun is not in PATH")
+    nodes = int(os.environ.get("SLURM_JOB_NUM_NODES", 0))
+    cpus = re.findall(
+        r"(\d+)(?:\(x\d+\))?", os.environ.get("SLURM_JOB_CPUS_PER_NODE", "")
+    )
+    least = min(map(int, cpus), default=0)
+    over = {"-O", "--overcommit"} & set(options.srun_option)
+    for point in points:
+        if nodes and point.nodes > nodes:
+            raise BenchError(
+                f"--nodes: the allocation has {nodes} nodes, not "
+                f"{point.nodes}; salloc -N{point.nodes}"
+            )
+        most = max(point.counts())
+        if least and not over and most > least:
+            raise BenchError(
+                f"{point}: the allocation has {least} CPUs a node, not "
+                f"{most}; salloc --ntasks-per-node={most}, fewer "
+                "--ranks-per-node, --layout uneven=MOST, or "
+                "--srun-option=--overcommit"
+            )
+
+
+@contextlib.contextmanager
+def private_cluster(program, options, most_per_node):
+    """A pmi2x-cluster, and the environment to use it, for a with block."""
+    place = tempfile.mkdtemp(prefix="pmi2x-bench-", dir="/tmp")
+    os.chmod(place, 0o755)
+    where = ["--dir", f"{place}/cluster"]
+    argv = [program, "up", *where, "-N", str(options.private)]
+    argv += ["--cpus", str(max(256, most_per_node)), "-q"]
+    argv += ["--timeout", str(max(120, options.private))]
+    argv += ["--until-exit", str(os.getpid())]
+    for name in options.plugindir:
+        argv += ["--plugindir", name]
+    try:
+        if subprocess.run(argv).returncode:
+            raise BenchError("the private cluster did not start")
+        done = subprocess.run(
+            [program, "env", *where], stdout=subprocess.PIPE, text=True
+        )
+        for name, value in re.findall(r"^export (\w+)=(.*)$", done.stdout, re.M):
+            os.environ[name] = value.strip("'")
+        for name in [n for n in os.environ if n.startswith("SLURM_")]:
+            if name != "SLURM_CONF":
+                del os.environ[name]  # of an allocation elsewhere
+        yield
+    finally:
+        if os.path.isdir(f"{place}/cluster"):
+            subprocess.run([program, "down", *where])
+        shutil.rmtree(place, ignore_errors=True)
