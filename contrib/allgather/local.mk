@@ -19,3 +19,18 @@ contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
 contrib_allgather_libring_la_CFLAGS = $(AM_CFLAGS) -pthread
 contrib_allgather_libring_la_LIBADD =
+
+# libibverbs is looked for at run time; the build needs its header only.
+if HAVE_VERBS
+contrib_allgather_libring_la_SOURCES += \
+	contrib/allgather/verbs.c \
+	contrib/allgather/verbs_address.c contrib/allgather/verbs_address.h \
+	contrib/allgather/verbs_calls.c contrib/allgather/verbs_calls.h \
+	contrib/allgather/verbs_device.c contrib/allgather/verbs_device.h \
+	contrib/allgather/verbs_knock.c contrib/allgather/verbs_knock.h \
+	contrib/allgather/verbs_link.c contrib/allgather/verbs_link.h \
+	contrib/allgather/verbs_port.c contrib/allgather/verbs_port.h \
+	contrib/allgather/verbs_settings.c
+contrib_allgather_libring_la_CPPFLAGS += -DHAVE_VERBS
+contrib_allgather_libring_la_LIBADD += $(DL_LIBS)
+endif

@@ -153,5 +153,6 @@ extern const struct transport_ops *const transports[];
 const struct transport_ops *transport_find(const char *name);
 
 extern const struct transport_ops tcp_transport;
+extern const struct transport_ops verbs_transport; /* with HAVE_VERBS */
 
 #endif

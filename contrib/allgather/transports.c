@@ -5,6 +5,9 @@
 #include <string.h>
 
 const struct transport_ops *const transports[] = {
+#ifdef HAVE_VERBS
+	&verbs_transport,
+#endif
 	&tcp_transport,
 	NULL,
 };
