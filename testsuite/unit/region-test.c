@@ -375,6 +375,98 @@ static void gathers_arrive_as_images_and_as_arrays(void **state)
 	payload_unref(image);
 }
 
+static struct payload *room_in(void *writer, size_t len)
+{
+	return region_payload_new(writer, len);
+}
+
+static struct payload *build_gather(struct region_writer *w,
+				    const char *const *values, uint32_t n)
+{
+	struct image_memory memory = { room_in, w };
+	struct payload *image, *p;
+	struct payload_vec v;
+	int error;
+
+	payload_vec_init(&v);
+	for (uint32_t i = 0; i < n; i++) {
+		p = gather_contribution(values[i], strlen(values[i]));
+		payload_vec_add(&v, p);
+		payload_unref(p);
+	}
+	image = image_build_gather_in(&memory, &v, n, NULL, &error);
+	assert_non_null(image);
+	payload_vec_clear(&v);
+	return image;
+}
+
+static void images_are_published_where_they_were_made(void **state)
+{
+	static const char *const same[] = {"abcd", "efgh", "ijkl"};
+	static const char *const unlike[] = {"abcd", "efg", "ijkl"};
+	struct region_writer *w, *other;
+	struct payload *p, *heap = payload_new(100);
+	uint64_t offset, len;
+	size_t used;
+
+	assert_int_equal(region_writer_create(&w, 1 << 20), 0);
+	assert_int_equal(region_writer_create(&other, 1 << 20), 0);
+	used = region_writer_used(w);
+	p = build_gather(w, same, 3);
+	assert_true(region_payload_is(w, p));
+	assert_false(region_payload_is(other, p));
+	assert_false(region_payload_is(w, heap));
+	assert_true(region_publish_gather_payload(w, p, 4, &offset, &len));
+	assert_int_equal(len, 12);
+	assert_memory_equal(region_writer_bytes(w, offset, len),
+			    "abcdefghijkl", 12);
+	assert_true(region_publish_gather_payload(w, p, 0, &offset, &len));
+	assert_int_equal(len, p->len);
+	assert_false(region_publish_gather_payload(w, p, 8, &offset, &len));
+	payload_unref(p);
+	assert_null(region_writer_bytes(w, offset, len));
+	p = build_gather(w, unlike, 3);
+	assert_false(region_publish_gather_payload(w, p, 4, &offset, &len));
+	assert_int_equal(region_publish_fence_payload(w, p), -EPROTO);
+	payload_unref(p);
+	assert_int_equal(region_writer_used(w), used);
+	assert_null(region_payload_new(w, 0));
+	assert_null(region_payload_new(w, 2 << 20));
+	payload_unref(heap);
+	region_writer_destroy(other);
+	region_writer_destroy(w);
+}
+
+static void a_fence_published_where_it_was_made_stays(void **state)
+{
+	struct image_memory memory = { room_in, NULL };
+	struct region_writer *w;
+	struct payload *block, *p;
+	struct payload_vec v;
+	const char *value;
+	struct buf b;
+	size_t len;
+	int error;
+
+	assert_int_equal(region_writer_create(&w, 1 << 20), 0);
+	memory.arg = w;
+	buf_init(&b, 100);
+	record_append(&b, "key", 3, "value", 5);
+	block = payload_copy(b.data, b.len);
+	payload_vec_init(&v);
+	payload_vec_add(&v, block);
+	p = image_build_fence_in(&memory, &v, &error);
+	assert_int_equal(region_publish_fence_payload(w, p), 0);
+	payload_unref(p);
+	assert_int_equal(publish_keys(w, "other", 100, "x"), 0);
+	assert_true(region_writer_find(w, "key", 3, &value, &len));
+	assert_memory_equal(value, "value", 5);
+	payload_vec_clear(&v);
+	payload_unref(block);
+	buf_free(&b);
+	region_writer_destroy(w);
+}
+
 static void released_space_is_used_again(void **state)
 {
 	static const char *const values[] = {"a", "bb"};
@@ -710,6 +802,8 @@ int main(void)
 		cmocka_unit_test(keys_are_found_in_used_space),
 		cmocka_unit_test(only_images_are_published),
 		cmocka_unit_test(gathers_arrive_as_images_and_as_arrays),
+		cmocka_unit_test(images_are_published_where_they_were_made),
+		cmocka_unit_test(a_fence_published_where_it_was_made_stays),
 		cmocka_unit_test(released_space_is_used_again),
 		cmocka_unit_test(bytes_are_given_only_where_something_is),
 		cmocka_unit_test(free_space_is_neither_lost_nor_given_twice),

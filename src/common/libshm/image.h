@@ -44,6 +44,20 @@ uint64_t image_hash(const void *key, size_t len);
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
 
 /*
+ * Where the builders put an image: a new payload of `len` bytes, or NULL. With
+ * NULL instead of this, payload_new.
+ */
+struct image_memory {
+	struct payload *(*get)(void *arg, size_t len);
+	void *arg;
+};
+
+/* The same, built in memory of the caller's choice. */
+struct payload *image_build_fence_in(const struct image_memory *memory,
+				     const struct payload_vec *blocks,
+				     int *error);
+
+/*
  * One rank's contribution to a gather: u32 length, the bytes, padding to 4.
  * One reference or NULL (no memory, or over RECORD_VALUE_MAX).
  */
@@ -56,6 +70,11 @@ struct payload *gather_contribution(const void *value, size_t len);
  */
 struct payload *image_build_gather(const struct payload_vec *blocks, uint32_t n,
 				   const uint32_t *order, int *error);
+
+struct payload *image_build_gather_in(const struct image_memory *memory,
+				      const struct payload_vec *blocks,
+				      uint32_t n, const uint32_t *order,
+				      int *error);
 
 /* Check an image; verify the checksum too. 0 or -EPROTO. */
 int image_open(struct image *img, const void *bytes, size_t len);

@@ -19,7 +19,8 @@ static struct payload *fail(int *error, int rc)
  * Memory for the image that `h` describes, with its header (but no checksum)
  * and zeros up to the data and behind them.
  */
-static struct payload *image_new(struct image_header *h, int *error)
+static struct payload *image_new(const struct image_memory *memory,
+				 struct image_header *h, int *error)
 {
 	uint64_t start = image_data_start(h);
 	struct payload *p;
@@ -30,7 +31,8 @@ static struct payload *image_new(struct image_header *h, int *error)
 	h->length = image_align(start + h->data_len);
 	if (h->length > IMAGE_MAX)
 		return fail(error, -EFBIG);
-	p = payload_new(h->length);
+	p = memory ? memory->get(memory->arg, h->length) :
+		     payload_new(h->length);
 	if (!p)
 		return fail(error, -ENOMEM);
 	memset(p->data, 0, start);
@@ -91,6 +93,13 @@ static void fill_fence(struct payload *p, const struct image_header *h,
 
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error)
 {
+	return image_build_fence_in(NULL, blocks, error);
+}
+
+struct payload *image_build_fence_in(const struct image_memory *memory,
+				     const struct payload_vec *blocks,
+				     int *error)
+{
 	struct image_header h = {.kind = IMAGE_FENCE};
 	struct payload *p;
 	uint64_t count;
@@ -104,7 +113,7 @@ struct payload *image_build_fence(const struct payload_vec *blocks, int *error)
 		return fail(error, -EFBIG);
 	h.count = count;
 	h.data_len = blocks->bytes;
-	p = image_new(&h, error);
+	p = image_new(memory, &h, error);
 	if (!p)
 		return NULL;
 	fill_fence(p, &h, blocks);
@@ -239,6 +248,14 @@ static void fill_values(unsigned char *data, const unsigned char *offsets,
 struct payload *image_build_gather(const struct payload_vec *blocks, uint32_t n,
 				   const uint32_t *order, int *error)
 {
+	return image_build_gather_in(NULL, blocks, n, order, error);
+}
+
+struct payload *image_build_gather_in(const struct image_memory *memory,
+				      const struct payload_vec *blocks,
+				      uint32_t n, const uint32_t *order,
+				      int *error)
+{
 	struct image_header h = {.kind = IMAGE_GATHER};
 	unsigned char *offsets;
 	struct payload *p;
@@ -247,7 +264,7 @@ struct payload *image_build_gather(const struct payload_vec *blocks, uint32_t n,
 	rc = measure_gather(blocks, n, &h);
 	if (rc)
 		return fail(error, rc);
-	p = image_new(&h, error);
+	p = image_new(memory, &h, error);
 	if (!p)
 		return NULL;
 	offsets = h.index_count ? p->data + sizeof(h) : NULL;

@@ -86,6 +86,30 @@ void region_release(struct region_writer *w, uint64_t offset);
 int region_reserve(struct region_writer *w, size_t len, uint64_t *offset,
 		   void **at);
 
+/*
+ * Room in the region for an image of `len` bytes, as a payload that can be
+ * filled and sent on from there: it is published without a copy, and gives its
+ * space back with its last reference unless it has become a generation of the
+ * KVS. NULL: the region is full. The writer outlives it.
+ *
+ * Ranks could see the bytes before they are published, if they knew where; they
+ * cannot change them.
+ */
+struct payload *region_payload_new(struct region_writer *w, size_t len);
+/* Whether this payload (not a slice of it) is such a one of this writer. */
+bool region_payload_is(const struct region_writer *w, const struct payload *p);
+/* As region_publish_fence, of an image that lies in such a payload. */
+int region_publish_fence_payload(struct region_writer *w, struct payload *p);
+/*
+ * The same for a gather: true, and where it is, if what ranks are to read lies in
+ * the payload as it is, because all values have the length `stride`, or stride
+ * is 0. It stays there as long as the payload has references: there is nothing
+ * to release.
+ */
+bool region_publish_gather_payload(struct region_writer *w, struct payload *p,
+				   size_t stride, uint64_t *offset,
+				   uint64_t *out_len);
+
 /* Look up a key in all generations, newest first (what unextended ranks get). */
 bool region_writer_find(const struct region_writer *w, const void *key,
 			size_t key_len, const char **value, size_t *value_len);

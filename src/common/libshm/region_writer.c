@@ -152,27 +152,34 @@ static int take_for(struct region_writer *w, struct extent *x, uint64_t len)
 	return rc;
 }
 
-/* Put the image in front of the chain. */
-static int add_image(struct region_writer *w, struct publication *p,
-		     const struct image *img)
+/* Put the image, which lies at `offset`, in front of the chain. */
+static void add_image(struct region_writer *w, struct publication *p,
+		      uint64_t offset)
 {
 	struct image_header h;
-	int rc;
 
-	rc = take_for(w, &p->image, img->len);
-	if (rc)
-		return rc;
-	memcpy(w->memory.map + p->image.offset, img->base, img->len);
-	memcpy(&h, img->base, sizeof(h));
+	memcpy(&h, w->memory.map + offset, sizeof(h));
 	p->chain[0] = (struct region_index){
-		.table = p->image.offset + sizeof(h),
-		.base = p->image.offset,
+		.table = offset + sizeof(h),
+		.base = offset,
 		.buckets = h.index_count,
 		.count = h.count,
 	};
 	memcpy(p->chain + 1, w->view.index,
 	       w->view.count * sizeof(p->chain[0]));
 	p->count = 1 + w->view.count;
+}
+
+/* Copy the image in first. */
+static int copy_image(struct region_writer *w, struct publication *p,
+		      const struct image *img)
+{
+	int rc = take_for(w, &p->image, img->len);
+
+	if (rc)
+		return rc;
+	memcpy(w->memory.map + p->image.offset, img->base, img->len);
+	add_image(w, p, p->image.offset);
 	return 0;
 }
 
@@ -256,6 +263,19 @@ static int publish_view(struct region_writer *w, struct publication *p)
 	return 0;
 }
 
+static int publish_chain(struct region_writer *w, struct publication *p)
+{
+	int rc = 0;
+
+	if (p->count > REGION_CHAIN_MAX)
+		rc = merge_newest(w, p);
+	if (rc == 0)
+		rc = publish_view(w, p);
+	if (rc)
+		cancel(w, p);
+	return rc;
+}
+
 int region_publish_fence(struct region_writer *w, const void *image, size_t len)
 {
 	struct publication p = {0};
@@ -266,14 +286,8 @@ int region_publish_fence(struct region_writer *w, const void *image, size_t len)
 		return -EPROTO;
 	if (img.count == 0)
 		return 0; /* nothing that a look-up could find */
-	rc = add_image(w, &p, &img);
-	if (rc == 0 && p.count > REGION_CHAIN_MAX)
-		rc = merge_newest(w, &p);
-	if (rc == 0)
-		rc = publish_view(w, &p);
-	if (rc)
-		cancel(w, &p);
-	return rc;
+	rc = copy_image(w, &p, &img);
+	return rc ? rc : publish_chain(w, &p);
 }
 
 /* ---- gathers ---- */
@@ -333,6 +347,88 @@ void region_release(struct region_writer *w, uint64_t offset)
 
 	if (extents_remove(&w->gathers, offset, &len))
 		give_block(w, offset, len);
+}
+
+/* ---- images that are received in place ---- */
+
+struct region_payload {
+	struct payload payload; /* the first member */
+	struct region_writer *writer;
+	uint64_t offset;
+	uint64_t size; /* whole pages; 0: the block is the KVS's now */
+};
+
+static void release_payload(struct payload *p)
+{
+	struct region_payload *r = (struct region_payload *)p;
+
+	give_block(r->writer, r->offset, r->size);
+	free(r);
+}
+
+struct payload *region_payload_new(struct region_writer *w, size_t len)
+{
+	uint64_t page = w->memory.page;
+	struct region_payload *r = calloc(1, sizeof(*r));
+
+	if (!r || len == 0 || len > w->memory.size)
+		goto fail;
+	r->size = (len + page - 1) & ~(page - 1);
+	if (take_block(w, r->size, page, &r->offset))
+		goto fail;
+	r->writer = w;
+	r->payload.refs = 1;
+	r->payload.len = len;
+	r->payload.data = w->memory.map + r->offset;
+	r->payload.release = release_payload;
+	return &r->payload;
+fail:
+	free(r);
+	return NULL;
+}
+
+bool region_payload_is(const struct region_writer *w, const struct payload *p)
+{
+	return p->release == release_payload &&
+	       ((const struct region_payload *)p)->writer == w;
+}
+
+int region_publish_fence_payload(struct region_writer *w, struct payload *p)
+{
+	struct region_payload *r = (struct region_payload *)p;
+	struct publication pub = {0};
+	struct image img;
+	int rc;
+
+	if (image_open_trusted(&img, p->data, p->len) ||
+	    img.kind != IMAGE_FENCE)
+		return -EPROTO;
+	if (img.count == 0)
+		return 0;
+	add_image(w, &pub, r->offset);
+	rc = publish_chain(w, &pub);
+	if (rc == 0)
+		r->size = 0;
+	return rc;
+}
+
+bool region_publish_gather_payload(struct region_writer *w, struct payload *p,
+				   size_t stride, uint64_t *offset,
+				   uint64_t *out_len)
+{
+	const struct region_payload *r = (const struct region_payload *)p;
+	struct image_header h;
+	struct image img;
+
+	if (image_open_trusted(&img, p->data, p->len) ||
+	    img.kind != IMAGE_GATHER)
+		return false;
+	memcpy(&h, p->data, sizeof(h));
+	if (stride && (h.index_count || h.value_max != stride))
+		return false;
+	*offset = r->offset + (stride ? image_data_start(&h) : 0);
+	*out_len = stride ? h.data_len : p->len;
+	return true;
 }
 
 /* ---- other uses ---- */

@@ -30,6 +30,7 @@ struct payload *payload_new(size_t len)
 	p->len = len;
 	p->data = (unsigned char *)(p + 1);
 	p->parent = NULL;
+	p->release = NULL;
 	return p;
 }
 
@@ -80,7 +81,10 @@ void payload_unref(struct payload *p)
 	while (p && --p->refs == 0) {
 		struct payload *parent = p->parent;
 
-		free(p);
+		if (p->release)
+			p->release(p);
+		else
+			free(p);
 		p = parent;
 	}
 }

@@ -17,6 +17,11 @@ struct payload {
 	size_t len;
 	unsigned char *data;    /* NULL when virtual */
 	struct payload *parent; /* what a slice keeps alive */
+	/*
+	 * Gives the object and its bytes back; NULL: free(). Set by whoever
+	 * made it part of something larger (libshm's region_payload_new).
+	 */
+	void (*release)(struct payload *p);
 };
 
 /* One reference to `len` uninitialised bytes. NULL when there is no memory. */
