@@ -2,7 +2,9 @@
 /*
  * A rank that uses every collective of libpmi2x and checks every value it gets,
  * for the fake server. Exits 0, or says what is wrong and calls abort. With a
- * number N it is killed before its fence N.
+ * number N it is killed before its fence N. EXERCISE_LARGE=BYTES in the
+ * environment adds collectives of values of that size, which between nodes
+ * travel in several messages.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -200,6 +202,57 @@ static void crowd(void)
 	}
 }
 
+#define LARGE_ROUNDS 3
+
+static void fill(char *value, int len, int r, int round)
+{
+	for (int i = 0; i < len; i++)
+		value[i] = 'a' + (i + 3 * r + round) % 26;
+}
+
+static void check_large(const PMIX_View *view, int len, int round)
+{
+	char *want = malloc(len), *got = malloc(len), key[64];
+	int n;
+
+	for (int r = 0; r < size; r++) {
+		const char *value = PMIX_View_value(view, r, &n);
+
+		fill(want, len, r, round);
+		expect(n == len - r % 2 && !memcmp(value, want, n),
+		       "large gathered value", r);
+		key_of(key, 200 + round, r);
+		expect(PMIX_KVS_Get_n(key, got, len, &n) == 0 && n == len &&
+		       !memcmp(got, want, len), "large value of a get", r);
+	}
+	free(want);
+	free(got);
+}
+
+/* In flight together, so that their messages mix on the links. */
+static void large(int len)
+{
+	char *value = malloc(len), key[64];
+	PMIX_Request gathers[LARGE_ROUNDS], fences[LARGE_ROUNDS];
+	PMIX_View *views[LARGE_ROUNDS];
+
+	for (int i = 0; i < LARGE_ROUNDS; i++) {
+		fill(value, len, rank, i);
+		expect(PMIX_Iallgather_view(value, len - rank % 2, &views[i],
+					    &gathers[i]) == 0, "large", i);
+		key_of(key, 200 + i, rank);
+		expect(PMIX_KVS_Put_n(key, value, len) == 0, "large put", i);
+		expect(PMIX_KVS_Ifence(&fences[i]) == 0, "large ifence", i);
+	}
+	for (int i = 0; i < LARGE_ROUNDS; i++) {
+		expect(PMIX_Wait(fences[i]) == 0, "wait for large", i);
+		expect(PMIX_Wait(gathers[i]) == 0, "wait for large", i);
+		check_large(views[i], len, i);
+		expect(PMIX_View_free(views[i]) == 0, "free of large", i);
+	}
+	free(value);
+}
+
 static void node_attributes(void)
 {
 	char value[PMI2_MAX_ATTRVALUE];
@@ -242,6 +295,8 @@ int main(int argc, char **argv)
 	allgather();
 	in_flight();
 	crowd();
+	if (getenv("EXERCISE_LARGE"))
+		large(atoi(getenv("EXERCISE_LARGE")));
 	node_attributes();
 	names();
 	expect(PMI2_Finalize() == PMI2_SUCCESS, "finalize", 0);

@@ -64,6 +64,13 @@ if [ -z "$FAKE_TEST_SMALL" ]; then
 	good "512 ranks on 8 nodes" -N8 -n512 ./exercise
 fi
 
+export EXERCISE_LARGE=1024
+good "1 KiB from each of 256 ranks, binary tree" -N16 -n256 -k2 ./exercise
+export EXERCISE_LARGE=20000
+good "several pieces from every node" -N7 -n21 -k3 ./exercise
+good "several pieces without shared memory" -N4 -n16 -m cyclic --no-shm ./exercise
+unset EXERCISE_LARGE
+
 bad "a rank that never starts PMI" "rank 3 \(node n2\) exited .*without" \
 	-N4 -n8 sh -c '[ "$PMI_RANK" = 3 ] || exec ./exercise'
 bad "a rank that is killed" "rank 5 \(node n3\)" \

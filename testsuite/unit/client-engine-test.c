@@ -57,8 +57,8 @@ static void host_close(void *arg, uint32_t slot)
 	shutdown(h->fds[slot], SHUT_WR);
 }
 
-static void no_node(void *arg, uint32_t position,
-		    const struct payload_vec *frame)
+static void no_node(void *arg, uint32_t position, const void *head,
+		    size_t head_len, const struct payload_vec *body)
 {
 }
 

@@ -12,7 +12,11 @@ static const struct coll_msg samples[] = {
 	{ .type = COLL_MSG_UP, .kind = COLL_GATHER, .seq = UINT32_MAX - 1 },
 	{ .type = COLL_MSG_UP, .kind = COLL_RING, .seq = 1,
 	  .count = 1ull << 40, .left_len = 17 },
+	{ .type = COLL_MSG_UP, .kind = COLL_GATHER, .seq = 9, .more = true },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 0 },
+	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 0,
+	  .size = 1ull << 35 },
+	{ .type = COLL_MSG_REST, .kind = COLL_GATHER, .seq = 5 },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_GATHER, .seq = 3, .failed = true,
 	  .fault = { .reason = "no memory" } },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_RING, .seq = 2, .count = 5,
@@ -34,6 +38,8 @@ static void assert_same(const struct coll_msg *a, const struct coll_msg *b)
 	assert_int_equal(a->total, b->total);
 	assert_int_equal(a->left_len, b->left_len);
 	assert_int_equal(a->failed, b->failed);
+	assert_int_equal(a->more, b->more);
+	assert_int_equal(a->size, b->size);
 	assert_memory_equal(a->fault.from, b->fault.from,
 			    sizeof(a->fault.from));
 	assert_string_equal(a->fault.reason, b->fault.reason);
@@ -112,11 +118,11 @@ static void refuses_nonsense(void **state)
 	struct coll_msg msg;
 
 	/* no such type; no such kind; the number that means never */
-	assert_int_equal(unpack("\x03\x00\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(unpack("\x04\x00\0\0\0\0", 6, &msg), -EPROTO);
 	assert_int_equal(unpack("\xff\x00\0\0\0\0", 6, &msg), -EPROTO);
 	assert_int_equal(unpack("\x00\x03\0\0\0\0", 6, &msg), -EPROTO);
 	assert_int_equal(unpack("\x00\x00\xff\xff\xff\xff", 6, &msg), -EPROTO);
-	assert_int_equal(unpack("\x00\x00\x01\0\0\0", 6, &msg), 0);
+	assert_int_equal(unpack("\x00\x00\x01\0\0\0\0", 7, &msg), 0);
 }
 
 static void refuses_a_reason_that_is_too_long(void **state)

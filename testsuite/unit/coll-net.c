@@ -284,6 +284,8 @@ static void make_layout(struct net *net)
 struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 		    uint64_t seed)
 {
+	/* Messages are cut so often that every history has several pieces. */
+	struct coll_options options = { .tree_width = width, .piece = 24 };
 	struct net *net = calloc(1, sizeof(*net));
 
 	net->nnodes = nnodes;
@@ -301,7 +303,7 @@ struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 
 		node->net = net;
 		node->position = p;
-		assert_int_equal(coll_create(&node->coll, net->layout, p, width,
+		assert_int_equal(coll_create(&node->coll, net->layout, p, &options,
 					     &ops, node), 0);
 		parent = coll_place(node->coll)->parent;
 		net->links[2 * p] = (struct net_link){
@@ -411,10 +413,20 @@ void net_rank_gone(struct net *net, uint32_t rank)
 static int receive(struct net *net, uint32_t from, uint32_t to,
 		   const struct coll_msg *msg, struct payload *body)
 {
+	struct payload *placed = NULL;
 	int rc;
 
 	inside(net, true);
-	rc = coll_receive(net->nodes[to].coll, from, msg, body);
+	if (body && net_random(net, 2))
+		placed = coll_body_room(net->nodes[to].coll, from, msg,
+					body->len);
+	if (placed) {
+		assert_int_equal(placed->len, body->len);
+		memcpy(placed->data, body->data, body->len);
+	}
+	rc = coll_receive(net->nodes[to].coll, from, msg,
+			  placed ? placed : body);
+	payload_unref(placed);
 	inside(net, false);
 	return rc;
 }

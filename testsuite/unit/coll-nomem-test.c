@@ -114,14 +114,15 @@ static void survives_when_there_is_no_more(void **state)
 static void creation_fails_cleanly(void **state)
 {
 	struct net *net = net_new(3, 6, 2, 0);
+	const struct coll_options options = { .tree_width = 2 };
 	struct coll_ops none = { 0 };
 	struct coll *c = NULL;
 
 	for (memory.fail = 1; memory.fail <= 3; memory.fail++) {
 		memory.count = 0;
 		memory.armed = true;
-		assert_int_equal(coll_create(&c, net->layout, 0, 2, &none,
-					     NULL), -ENOMEM);
+		assert_int_equal(coll_create(&c, net->layout, 0,
+					     &options, &none, NULL), -ENOMEM);
 		memory.armed = false;
 	}
 	memory.fail = 0;

@@ -296,15 +296,18 @@ static void says_whom_it_waits_for(void **state)
 static void refuses_a_node_that_cannot_be(void **state)
 {
 	struct net *net = net_new(3, 3, 2, 0);
+	const struct coll_options good = { .tree_width = 2 };
+	const struct coll_options narrow = { .tree_width = 1 };
+	const struct coll_options wide = { .tree_width = 1000000000 };
 	struct coll_ops none = { 0 };
 	struct coll *c;
 
-	assert_int_equal(coll_create(&c, net->layout, 3, 2, &none, NULL),
+	assert_int_equal(coll_create(&c, net->layout, 3, &good, &none, NULL),
 			 -EINVAL);
-	assert_int_equal(coll_create(&c, net->layout, 0, 1, &none, NULL),
+	assert_int_equal(coll_create(&c, net->layout, 0, &narrow, &none, NULL),
 			 -EINVAL);
-	assert_int_equal(coll_create(&c, net->layout, 0, 1000000000, &none,
-				     NULL), -EINVAL);
+	assert_int_equal(coll_create(&c, net->layout, 0, &wide, &none, NULL),
+			 -EINVAL);
 	net_free(net);
 	coll_destroy(NULL);
 }

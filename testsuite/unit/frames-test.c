@@ -13,7 +13,33 @@ struct seen {
 	enum frame_type types[8];
 	struct payload *bodies[8];
 	int stop_with;
+	struct payload *room; /* where bodies of messages go, from byte 8 */
+	int rooms;
 };
+
+static int see_message(void *arg, const void *head, size_t head_len,
+		       struct payload *body)
+{
+	struct seen *seen = arg;
+
+	assert_int_equal(head_len, 4);
+	assert_memory_equal(head, "head", 4);
+	seen->types[seen->count] = FRAME_COLLECTIVE;
+	seen->bodies[seen->count++] = payload_ref(body);
+	return seen->stop_with;
+}
+
+static struct payload *give_room(void *arg, const void *head, size_t head_len,
+				 size_t len)
+{
+	struct seen *seen = arg;
+
+	assert_memory_equal(head, "head", 4);
+	if (!seen->room)
+		return NULL;
+	seen->rooms++;
+	return payload_slice(seen->room, 8, len);
+}
 
 static int see(void *arg, enum frame_type type, struct payload *body)
 {
@@ -34,6 +60,9 @@ static void forget(struct seen *seen)
 static int feed(struct frame_reader *r, const void *data, size_t len,
 		size_t step, struct seen *seen)
 {
+	static const struct frame_ops ops = {
+		.frame = see, .message = see_message, .room = give_room,
+	};
 	const char *at = data;
 	int rc = 0;
 
@@ -45,7 +74,7 @@ static int feed(struct frame_reader *r, const void *data, size_t len,
 		n = n < step ? n : step;
 		n = n < len ? n : len;
 		memcpy(to, at, n);
-		rc = frame_reader_input(r, n, see, seen);
+		rc = frame_reader_input(r, n, &ops, seen);
 		at += n;
 		len -= n;
 	}
@@ -55,7 +84,7 @@ static int feed(struct frame_reader *r, const void *data, size_t len,
 static void append_frame(struct buf *b, enum frame_type type, const void *body,
 			 size_t len)
 {
-	struct payload *header = frame_header(type, len);
+	struct payload *header = frame_header(type, NULL, 0, len);
 
 	assert_int_equal(header->len, FRAME_HEADER_BYTES);
 	buf_append(b, header->data, header->len);
@@ -132,14 +161,55 @@ static void large_bodies_arrive_whole(void **state)
 	free(r);
 }
 
+/* What comes behind a large body is still whole, wherever reads end. */
+static void large_messages_go_where_they_belong(void **state)
+{
+	static const size_t steps[] = { 7, 63, 4093, 1 << 30 };
+	size_t len = 3 * FRAME_STAGE_BYTES;
+	struct frame_reader *r = malloc(sizeof(*r));
+	struct payload *front = frame_header(FRAME_COLLECTIVE, "head", 4, len);
+	char *body = malloc(len);
+
+	for (size_t i = 0; i < len; i++)
+		body[i] = i * 31 >> 3;
+	for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
+		struct seen seen = { .room = payload_new(len + 8) };
+		struct buf b;
+
+		buf_init(&b, 1 << 20);
+		for (int i = 0; i < 2; i++) {
+			buf_append(&b, front->data, front->len);
+			buf_append(&b, body, len);
+		}
+		append_frame(&b, FRAME_CONTROL_DOWN, "after", 5);
+		frame_reader_init(r);
+		assert_int_equal(feed(r, b.data, b.len, steps[k], &seen), 0);
+		assert_int_equal(seen.count, 3);
+		assert_int_equal(seen.rooms, 2);
+		assert_ptr_equal(seen.bodies[1]->data, seen.room->data + 8);
+		assert_memory_equal(seen.room->data + 8, body, len);
+		assert_memory_equal(seen.bodies[2]->data, "after", 5);
+		forget(&seen);
+		payload_unref(seen.room);
+		frame_reader_free(r);
+		buf_free(&b);
+	}
+	payload_unref(front);
+	free(body);
+	free(r);
+}
+
 static void an_announced_length_allocates_little(void **state)
 {
 	struct frame_reader *r = malloc(sizeof(*r));
-	struct payload *header = frame_header(FRAME_COLLECTIVE, FRAME_BODY_MAX);
+	struct payload *header = frame_header(FRAME_COLLECTIVE, "head", 4,
+					      FRAME_BODY_MAX);
+	static const char body[2 * FRAME_STAGE_BYTES];
 	struct seen seen = { 0 };
 
 	frame_reader_init(r);
 	assert_int_equal(feed(r, header->data, header->len, 100, &seen), 0);
+	assert_int_equal(feed(r, body, sizeof(body), 99999, &seen), 0);
 	assert_true(r->body->len <= FRAME_FIRST_GROWTH);
 	assert_int_equal(seen.count, 0);
 	payload_unref(header);
@@ -152,7 +222,14 @@ static void what_is_no_frame_is_refused(void **state)
 	static const unsigned char bad_type[] = {
 		0, 0, 0, 0, FRAME_TYPES, 0, 0, 0,
 	};
-	static const unsigned char no_zero[] = { 0, 0, 0, 0, 1, 0, 1, 0 };
+	static const unsigned char no_zero[] = { 0, 0, 0, 0, 1, 1, 0, 0 };
+	/* A head that only another type may have, that is longer than the
+	   frame, that nobody reads. */
+	static const unsigned char head[][12] = {
+		{ 1, 0, 0, 0, FRAME_GOODBYE, 0, 1, 0 },
+		{ 1, 0, 0, 0, FRAME_COLLECTIVE, 0, 2, 0 },
+		{ 0xff, 0xff, 0, 0, FRAME_COLLECTIVE, 0, 1, 4 },
+	};
 	static const unsigned char too_long[] = { 1, 0, 0, 0x40, 0, 0, 0, 0 };
 	struct frame_reader *r = malloc(sizeof(*r));
 	struct seen seen = { 0 };
@@ -163,6 +240,10 @@ static void what_is_no_frame_is_refused(void **state)
 	assert_int_equal(feed(r, no_zero, 8, 8, &seen), -EPROTO);
 	frame_reader_init(r);
 	assert_int_equal(feed(r, too_long, 8, 8, &seen), -EMSGSIZE);
+	for (int i = 0; i < 3; i++) {
+		frame_reader_init(r);
+		assert_int_equal(feed(r, head[i], 8, 8, &seen), -EPROTO);
+	}
 	free(r);
 }
 
@@ -188,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_survive_every_split),
 		cmocka_unit_test(large_bodies_arrive_whole),
+		cmocka_unit_test(large_messages_go_where_they_belong),
 		cmocka_unit_test(an_announced_length_allocates_little),
 		cmocka_unit_test(what_is_no_frame_is_refused),
 		cmocka_unit_test(the_callee_can_stop),

@@ -213,7 +213,7 @@ static void a_reflection_is_refused(void **state)
 	pass(p.connector, p.acceptor, 1000, &p.states[1]);
 	answer = handshake_output(p.acceptor);
 	buf_init(&forged, 100);
-	buf_append(&forged, "pmi2x\r\n\0\1\0\40\0", 12);
+	buf_append(&forged, "pmi2x\r\n\0\2\0\40\0", 12);
 	buf_append(&forged, answer->data + answer->len - PROOF_BYTES,
 		   PROOF_BYTES);
 	feed(p.acceptor, forged.data, forged.len, 1000, &p.states[1]);

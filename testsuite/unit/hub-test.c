@@ -211,7 +211,7 @@ static void write_ready(int fd)
 
 	buf_init(&b, CONTROL_FRAME_MAX);
 	control_pack(&b, &msg);
-	header = frame_header(FRAME_CONTROL_UP, b.len);
+	header = frame_header(FRAME_CONTROL_UP, NULL, 0, b.len);
 	assert_int_equal(write(fd, header->data, header->len), header->len);
 	assert_int_equal(write(fd, b.data, b.len), b.len);
 	payload_unref(header);

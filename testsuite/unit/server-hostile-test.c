@@ -133,15 +133,15 @@ static void deliver_hurt(struct net *n, struct dice *d)
 {
 	struct net_frame f = n->queue[n->head++];
 	struct net_node *to = &n->nodes[f.to];
-	struct payload *copy = payload_copy(f.bytes->data, f.bytes->len);
+	struct net_frame copy = f;
 
-	hurt(d, (char *)copy->data, copy->len);
-	if (!to->link_lost &&
-	    pmi_server_node_input(to->server, f.from, copy) < 0) {
+	copy.bytes = payload_copy(f.bytes->data, f.bytes->len);
+	hurt(d, (char *)copy.bytes->data, copy.bytes->len);
+	if (!to->link_lost && net_node_input(to, &copy) < 0) {
 		to->link_lost = true;
 		pmi_server_link_lost(to->server, f.from, "it sent garbage");
 	}
-	payload_unref(copy);
+	payload_unref(copy.bytes);
 	payload_unref(f.bytes);
 }
 

@@ -41,17 +41,29 @@ static void client_close(void *arg, uint32_t slot)
 	rank_in(arg, slot)->closed = true;
 }
 
-static void node_send(void *arg, uint32_t position,
-		      const struct payload_vec *frame)
+static void node_send(void *arg, uint32_t position, const void *head,
+		      size_t head_len, const struct payload_vec *body)
 {
 	struct net_node *node = arg;
 	struct net *n = node->net;
 	struct net_frame *f = &n->queue[n->tail++];
+	struct payload_vec all;
+	struct payload *p = payload_copy(head, head_len);
 
 	assert_true(n->tail <= sizeof(n->queue) / sizeof(n->queue[0]));
+	assert_in_range(head_len, 1, PMI_NODE_HEAD_MAX);
+	payload_vec_init(&all);
 	f->from = node->position;
 	f->to = position;
-	f->bytes = payload_vec_join(frame);
+	f->head_len = head_len;
+	/* A host without memory breaks the link, too. */
+	if (p && !payload_vec_add(&all, p) &&
+	    (!body || !payload_vec_add_all(&all, body)))
+		f->bytes = payload_vec_join(&all);
+	else
+		f->bytes = NULL;
+	payload_vec_clear(&all);
+	payload_unref(p);
 }
 
 static void node_break(void *arg, uint32_t position)
@@ -287,6 +299,25 @@ uint32_t net_slot_of(struct net *n, uint32_t rank)
 	return slot;
 }
 
+int net_node_input(struct net_node *node, const struct net_frame *f)
+{
+	size_t len = f->bytes->len - f->head_len;
+	const unsigned char *head = f->bytes->data;
+	struct payload *body;
+	int rc;
+
+	body = pmi_server_node_room(node->server, f->from, head, f->head_len,
+				    len);
+	if (!body)
+		body = payload_new(len);
+	assert_int_equal(body->len, len);
+	memcpy(body->data, head + f->head_len, len);
+	rc = pmi_server_node_input(node->server, f->from, head, f->head_len,
+				   body);
+	payload_unref(body);
+	return rc;
+}
+
 static void deliver(struct net *n, const struct net_frame *f)
 {
 	struct net_node *node = &n->nodes[f->to];
@@ -297,8 +328,7 @@ static void deliver(struct net *n, const struct net_frame *f)
 							  f->bytes->len), 0);
 	else if (!node->link_lost && !n->nodes[f->from].link_lost &&
 		 !node->broken[f->from])
-		assert_int_equal(pmi_server_node_input(node->server, f->from,
-						       f->bytes), 0);
+		assert_int_equal(net_node_input(node, f), 0);
 }
 
 void net_run(struct net *n)

@@ -45,6 +45,7 @@ struct net_node {
 struct net_frame {
 	uint32_t from, to;
 	struct payload *bytes; /* NULL: the link breaks */
+	size_t head_len;       /* of a message between nodes */
 };
 
 struct net {
@@ -85,6 +86,9 @@ void net_destroy(struct net *n);
 
 struct net_node *net_node_of(struct net *n, uint32_t rank);
 uint32_t net_slot_of(struct net *n, uint32_t rank);
+
+/* Give a message to a node, as a host that has read it. */
+int net_node_input(struct net_node *node, const struct net_frame *f);
 
 /* Let every frame arrive. */
 void net_run(struct net *n);

@@ -361,17 +361,15 @@ static void a_later_fence_may_fail_first(void **state)
 	net_destroy(n);
 }
 
-static void hostile_frames_break_the_link(void **state)
+static void hostile_messages_break_the_link(void **state)
 {
 	struct net *n = net_create(NULL);
-	struct payload *p = payload_copy("\xff\xff\xff", 3);
-	struct payload *empty = payload_new(0);
+	struct pmi_server *s = n->nodes[0].server;
 
-	assert_true(pmi_server_node_input(n->nodes[0].server, 1, p) < 0);
-	assert_true(pmi_server_node_input(n->nodes[0].server, 9, p) < 0);
-	assert_true(pmi_server_node_input(n->nodes[0].server, 1, empty) < 0);
-	payload_unref(empty);
-	payload_unref(p);
+	assert_true(pmi_server_node_input(s, 1, "\xff\xff\xff", 3, NULL) < 0);
+	assert_true(pmi_server_node_input(s, 9, "\xff\xff\xff", 3, NULL) < 0);
+	assert_true(pmi_server_node_input(s, 1, "", 0, NULL) < 0);
+	assert_null(pmi_server_node_room(s, 1, "\xff\xff\xff", 3, 10));
 	net_destroy(n);
 }
 
@@ -393,7 +391,7 @@ int main(void)
 		cmocka_unit_test(bad_lengths_end_the_connection),
 		cmocka_unit_test(a_lost_link_fails_fences_by_name),
 		cmocka_unit_test(a_later_fence_may_fail_first),
-		cmocka_unit_test(hostile_frames_break_the_link),
+		cmocka_unit_test(hostile_messages_break_the_link),
 	};
 
 	return cmocka_run_group_tests_name("server-pmi2", tests, NULL, NULL);

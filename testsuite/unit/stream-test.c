@@ -153,7 +153,7 @@ static void partial_writes_keep_the_order(void **state)
 		payload_vec_add(&v, slice);
 		payload_unref(slice);
 	}
-	assert_int_equal(stream_write_vec(s.stream, &v), 0);
+	assert_int_equal(stream_write_vec(s.stream, NULL, &v), 0);
 	payload_vec_clear(&v);
 	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, -1),
 			 0);

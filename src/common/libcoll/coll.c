@@ -3,6 +3,7 @@
 #include "libcoll/coll_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +33,10 @@ static void coll_init(struct coll *c)
 }
 
 int coll_create(struct coll **out, const struct layout *layout,
-		uint32_t position, uint32_t tree_width,
+		uint32_t position, const struct coll_options *options,
 		const struct coll_ops *ops, void *arg)
 {
+	uint32_t tree_width = options->tree_width;
 	struct coll *c;
 
 	if (position >= layout_nodes(layout) || tree_width < TREE_WIDTH_MIN ||
@@ -45,6 +47,7 @@ int coll_create(struct coll **out, const struct layout *layout,
 		return -ENOMEM;
 	c->place = tree_place(layout_nodes(layout), tree_width, position);
 	c->width = tree_width;
+	c->piece = options->piece ? options->piece : COLL_PIECE;
 	c->ops = ops;
 	c->arg = arg;
 	c->ranks = layout_ranks_at(layout, position, &c->nslots);
@@ -78,19 +81,29 @@ const struct tree_place *coll_place(const struct coll *c)
 
 /* ---- contributions ---- */
 
-/* `index`: own slots, then children. Takes the references of `part`. */
-static void contribute(struct coll *c, enum coll_kind kind, uint32_t seq,
-		       uint32_t index, const struct coll_part *part)
+/*
+ * `index`: own slots, then children. The reference to `edges` is taken over,
+ * those to `data` are not.
+ */
+static void contribute_edges(struct coll *c, uint32_t seq, uint32_t index,
+			     const struct coll_edges *edges)
+{
+	struct coll_op *op = coll_op_find(c, COLL_RING, seq);
+
+	op->parts[index].edges = *edges;
+	if (--op->missing == 0)
+		coll_scan_ready(c, seq, op);
+}
+
+static void contribute_data(struct coll *c, enum coll_kind kind, uint32_t seq,
+			    uint32_t index, struct payload *data, bool more)
 {
 	struct coll_op *op = coll_op_find(c, kind, seq);
 
-	op->parts[index] = *part;
-	if (--op->missing)
-		return;
-	if (kind == COLL_RING)
-		coll_scan_ready(c, seq, op);
+	if (coll_gather_add(op, index, data, more))
+		coll_fault_no_memory(c, kind, seq);
 	else
-		coll_gather_ready(c, kind, seq, op);
+		coll_gather_advance(c, kind, seq, op);
 }
 
 uint32_t coll_entered(const struct coll *c, enum coll_kind kind, uint32_t slot)
@@ -128,51 +141,62 @@ static int may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot)
 	return 0;
 }
 
-/* Takes no references when it fails or nobody needs them any more. */
+/*
+ * 0, with *op NULL when it has failed already and the slot has been told; or why
+ * the slot may not enter.
+ */
 static int enter(struct coll *c, enum coll_kind kind, uint32_t slot,
-		 const struct coll_part *part, uint32_t *seq)
+		 uint32_t *seq, struct coll_op **op)
 {
 	int rc = may_enter(c, kind, slot);
-	struct coll_op *op;
 
 	if (rc)
 		return rc;
+	*op = NULL;
 	*seq = c->slots[slot].entered[kind];
 	if (coll_covered(c, kind, *seq)) {
 		c->slots[slot].entered[kind]++;
 		refuse(c, kind, *seq, slot);
 		return 0;
 	}
-	op = coll_op_open(c, kind, *seq);
-	if (!op)
+	*op = coll_op_open(c, kind, *seq);
+	if (!*op)
 		return -ENOMEM;
 	c->slots[slot].entered[kind]++;
-	if (op->entrants++ == 0)
+	if ((*op)->entrants++ == 0)
 		c->pending++;
-	payload_ref(part->left);
-	payload_ref(part->right);
-	contribute(c, kind, *seq, slot, part);
 	return 0;
 }
 
 int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 	       struct payload *contribution, uint32_t *seq)
 {
-	struct coll_part part = { .data = contribution };
+	struct coll_op *op;
+	int rc;
 
 	if (kind != COLL_FENCE && kind != COLL_GATHER)
 		return -EINVAL;
-	return enter(c, kind, slot, &part, seq);
+	rc = enter(c, kind, slot, seq, &op);
+	if (!rc && op)
+		contribute_data(c, kind, *seq, slot, contribution, false);
+	return rc;
 }
 
 int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 		    struct payload *left, struct payload *right, uint32_t *seq)
 {
-	struct coll_part part = {
+	struct coll_edges edges = {
 		.left = left, .right = right, .count = count,
 	};
+	struct coll_op *op;
+	int rc = enter(c, COLL_RING, slot, seq, &op);
 
-	return enter(c, COLL_RING, slot, &part, seq);
+	if (rc || !op)
+		return rc;
+	payload_ref(left);
+	payload_ref(right);
+	contribute_edges(c, *seq, slot, &edges);
+	return 0;
 }
 
 /* ---- messages ---- */
@@ -192,62 +216,117 @@ static struct coll_peer *peer_at(const struct coll *c, uint32_t position)
 	return peer->position == position && !peer->lost ? peer : NULL;
 }
 
-static void accept_up(struct coll *c, uint32_t index,
-		      const struct coll_msg *msg, struct coll_part *part)
+/* False: it has failed here, or there is no memory, and all have been told. */
+static bool open_for_child(struct coll *c, const struct coll_msg *msg)
 {
-	if (coll_covered(c, msg->kind, msg->seq)) {
-		coll_part_clear(part);
-		return;
-	}
-	if (!coll_op_open(c, msg->kind, msg->seq)) {
-		coll_part_clear(part);
-		coll_fault_no_memory(c, msg->kind, msg->seq);
-		return;
-	}
-	contribute(c, msg->kind, msg->seq, c->nslots + index, part);
+	if (coll_covered(c, msg->kind, msg->seq))
+		return false;
+	if (coll_op_open(c, msg->kind, msg->seq))
+		return true;
+	coll_fault_no_memory(c, msg->kind, msg->seq);
+	return false;
+}
+
+static int receive_edges(struct coll *c, struct coll_peer *child,
+			 const struct coll_msg *msg, struct payload *body)
+{
+	struct coll_edges edges;
+	int rc = coll_scan_split(msg, body, &edges);
+
+	if (rc == -EPROTO)
+		return rc;
+	child->ups[COLL_RING]++;
+	if (rc)
+		coll_fault_no_memory(c, COLL_RING, msg->seq);
+	else if (open_for_child(c, msg))
+		contribute_edges(c, msg->seq, c->nslots + (child - c->peers),
+				 &edges);
+	else
+		coll_edges_clear(&edges);
+	return 0;
+}
+
+static void too_much(struct coll *c, const struct coll_msg *msg)
+{
+	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
+	char why[COLL_REASON_MAX];
+
+	from[msg->kind] = msg->seq;
+	snprintf(why, sizeof(why),
+		 "the contributions to %s %u are over %llu MiB",
+		 coll_kind_name(msg->kind), msg->seq,
+		 (unsigned long long)(COLL_BYTES_MAX >> 20));
+	coll_fault_raise(c, from, why);
+}
+
+static int receive_data(struct coll *c, struct coll_peer *child,
+			const struct coll_msg *msg, struct payload *body)
+{
+	uint32_t index = c->nslots + (child - c->peers);
+
+	child->ups[msg->kind] += !msg->more;
+	if (!open_for_child(c, msg))
+		return 0;
+	if (body && body->len > COLL_BYTES_MAX -
+	    coll_op_find(c, msg->kind, msg->seq)->parts[index].data.total)
+		too_much(c, msg);
+	else
+		contribute_data(c, msg->kind, msg->seq, index, body, msg->more);
+	return 0;
 }
 
 static int receive_up(struct coll *c, struct coll_peer *peer,
 		      const struct coll_msg *msg, struct payload *body)
 {
-	struct coll_part part = { .data = body };
-	int rc = 0;
-
 	if (peer == coll_parent(c) || msg->seq != peer->ups[msg->kind])
 		return -EPROTO;
 	if (!coll_covered(c, msg->kind, msg->seq) &&
 	    msg->seq - c->tables[msg->kind].first >= COLL_IN_FLIGHT_MAX)
 		return -EPROTO;
 	if (msg->kind == COLL_RING)
-		rc = coll_scan_split(msg, body, &part);
-	else
-		payload_ref(body);
-	if (rc == -EPROTO)
-		return rc;
-	peer->ups[msg->kind]++;
-	if (rc)
-		coll_fault_no_memory(c, msg->kind, msg->seq);
-	else
-		accept_up(c, peer - c->peers, msg, &part);
-	return 0;
+		return receive_edges(c, peer, msg, body);
+	if (msg->more && (!body || !body->len))
+		return -EPROTO; /* it could go on for ever */
+	return receive_data(c, peer, msg, body);
+}
+
+/* The collective to which the parent may send a result now, or NULL. */
+static struct coll_op *awaits_down(const struct coll *c,
+				   const struct coll_peer *peer,
+				   const struct coll_msg *msg)
+{
+	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
+
+	return peer == coll_parent(c) && op && !op->missing ? op : NULL;
 }
 
 static int receive_down(struct coll *c, struct coll_peer *peer,
 			const struct coll_msg *msg, struct payload *body)
 {
-	uint32_t first = c->tables[msg->kind].first;
-	const struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
+	struct coll_op *op = awaits_down(c, peer, msg);
 
-	if (peer != coll_parent(c))
-		return -EPROTO;
-	if (coll_covered(c, msg->kind, msg->seq))
+	if (peer == coll_parent(c) && coll_covered(c, msg->kind, msg->seq))
 		return 0; /* it has failed here while the result was coming */
-	if (msg->seq != first || !op || op->missing)
+	if (!op)
 		return -EPROTO;
-	if (msg->kind == COLL_RING)
-		return coll_scan_down(c, msg, body);
-	coll_gather_down(c, msg, body);
-	return 0;
+	if (msg->kind != COLL_RING)
+		return coll_gather_down(c, msg, op, body);
+	if (msg->type != COLL_MSG_DOWN || msg->seq != c->tables[COLL_RING].first)
+		return -EPROTO;
+	return coll_scan_down(c, msg, body);
+}
+
+struct payload *coll_body_room(struct coll *c, uint32_t from,
+			       const struct coll_msg *msg, size_t len)
+{
+	struct coll_peer *peer = peer_at(c, from);
+	struct coll_op *op;
+
+	if (!peer || (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST) ||
+	    (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
+		return NULL;
+	op = awaits_down(c, peer, msg);
+	return op ? coll_gather_room(c, msg, op, len) : NULL;
 }
 
 static int receive_fault(struct coll *c, struct coll_peer *peer,
@@ -273,7 +352,7 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		return -EPROTO;
 	if (msg->type == COLL_MSG_UP)
 		return receive_up(c, peer, msg, body);
-	if (msg->type == COLL_MSG_DOWN)
+	if (msg->type == COLL_MSG_DOWN || msg->type == COLL_MSG_REST)
 		return receive_down(c, peer, msg, body);
 	return -EPROTO;
 }

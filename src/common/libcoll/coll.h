@@ -43,6 +43,9 @@ const char *coll_kind_name(enum coll_kind kind);
 #define COLL_REASON_MAX 512     /* bytes of a fault's reason, NUL included */
 #define COLL_NEVER UINT32_MAX   /* in coll_fault.from: this kind is not hit */
 #define COLL_IN_FLIGHT_MAX 1024 /* collectives of a kind pending at a node */
+#define COLL_PIECE 65536        /* bytes of a message, about, by default */
+#define COLL_BYTES_MAX ((uint64_t)2 << 30) /* of a result, and of what a
+                                              subtree contributes to it */
 
 /*
  * Given to an operation, `from` is what the node knows of every kind, and the
@@ -57,6 +60,7 @@ struct coll_fault {
 enum coll_msg_type {
 	COLL_MSG_UP,    /* a subtree's contribution, child to parent */
 	COLL_MSG_DOWN,  /* the result, parent to child */
+	COLL_MSG_REST,  /* more of the result, after COLL_MSG_DOWN */
 	COLL_MSG_FAULT, /* what has become impossible, to any neighbour */
 	COLL_MSG_TYPES,
 };
@@ -64,14 +68,17 @@ enum coll_msg_type {
 /*
  * A message between neighbours. The body is carried beside the header, never
  * parsed by libcoll:
- *   fence, gather UP: the concatenated contributions of the subtree;
- *   fence, gather DOWN: the combined result;
+ *   fence, gather UP: contributions of the subtree, in tree order; what one
+ *                     rank has contributed is never divided;
+ *   fence, gather DOWN, REST: the combined result, from its beginning;
  *   ring: `left_len` bytes of the left edge value, then the right edge value.
  */
 struct coll_msg {
 	enum coll_msg_type type;
-	enum coll_kind kind; /* UP, DOWN */
-	uint32_t seq;        /* UP, DOWN */
+	enum coll_kind kind; /* all but FAULT */
+	uint32_t seq;        /* all but FAULT */
+	bool more;           /* fence, gather UP: another UP follows */
+	uint64_t size;       /* fence, gather DOWN: bytes of the result */
 	uint64_t count;      /* ring UP: ring-count of the subtree;
 	                        ring DOWN: ring-count before the subtree */
 	uint64_t total;      /* ring DOWN: ring-count of all */
@@ -104,9 +111,9 @@ struct coll_ring_result {
 
 struct coll_ops {
 	/*
-	 * Queue a message for the neighbour at `position`. `body` may be NULL;
-	 * message and list end with the call, payloads are referenced by the
-	 * callee if kept.
+	 * Queue a message for the neighbour at `position`. `body` may be NULL or
+	 * empty; message and list end with the call, payloads are referenced by
+	 * the callee if kept.
 	 */
 	void (*send)(void *arg, uint32_t position, const struct coll_msg *msg,
 		     const struct payload_vec *body);
@@ -117,6 +124,14 @@ struct coll_ops {
 	 */
 	struct payload *(*combine)(void *arg, enum coll_kind kind, uint32_t seq,
 				   const struct payload_vec *parts, int *error);
+	/*
+	 * Memory for a result that comes in pieces: a payload of `size` bytes,
+	 * or NULL. The bytes arrive in order and are sent on from there; they
+	 * are to be trusted by nobody before `complete`. NULL as an operation:
+	 * payload_new.
+	 */
+	struct payload *(*room)(void *arg, enum coll_kind kind, uint32_t seq,
+				size_t size);
 	/*
 	 * Fence or gather `seq` has ended for every rank of this node that has
 	 * entered it and has not been told: with its result (may be an empty
@@ -139,16 +154,24 @@ struct coll_ops {
 			      const struct coll_fault *fault);
 };
 
+/* The same at all nodes of a step. */
+struct coll_options {
+	uint32_t tree_width; /* TREE_WIDTH_MIN..TREE_WIDTH_MAX */
+	uint32_t piece;      /* bytes after which a message is cut, so that what
+	                        is large is passed on while it comes; 0:
+	                        COLL_PIECE */
+};
+
 struct coll;
 
 /*
  * Create the node at `position`. The layout is shared, not owned. Reserves
  * O(children + own ranks) memory, and as much again for each collective in
- * flight. 0, -EINVAL (position outside the layout, or tree_width outside
- * TREE_WIDTH_MIN..TREE_WIDTH_MAX) or -ENOMEM.
+ * flight. 0, -EINVAL (position outside the layout, or a tree width out of
+ * range) or -ENOMEM.
  */
 int coll_create(struct coll **out, const struct layout *layout,
-		uint32_t position, uint32_t tree_width,
+		uint32_t position, const struct coll_options *options,
 		const struct coll_ops *ops, void *arg);
 void coll_destroy(struct coll *c);
 
@@ -184,6 +207,15 @@ int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
  */
 int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body);
+
+/*
+ * Where the body of this message, `len` > 0 bytes, should be put while it
+ * comes: one reference to a payload of that length to fill and then to give to
+ * coll_receive with the same message, before any other of that neighbour. NULL:
+ * anywhere. Keeps coll_receive from copying; never needed.
+ */
+struct payload *coll_body_room(struct coll *c, uint32_t from,
+			       const struct coll_msg *msg, size_t len);
 
 /*
  * The rank in `slot` will enter nothing more, whether it finalized, crashed or

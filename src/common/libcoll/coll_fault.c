@@ -20,7 +20,7 @@ static bool merge(struct coll_bound *into, uint32_t from,
 	return true;
 }
 
-static struct payload *reason_new(const char *why)
+struct payload *coll_reason_new(const char *why)
 {
 	size_t len = strnlen(why, COLL_REASON_MAX - 1);
 	struct payload *reason = payload_new(len + 1);
@@ -32,8 +32,7 @@ static struct payload *reason_new(const char *why)
 	return reason;
 }
 
-static void copy_reason(char out[COLL_REASON_MAX],
-			const struct payload *reason)
+void coll_reason_copy(char out[COLL_REASON_MAX], const struct payload *reason)
 {
 	snprintf(out, COLL_REASON_MAX, "%s",
 		 reason ? (const char *)reason->data :
@@ -45,7 +44,7 @@ void coll_fault_describe(const struct coll *c, enum coll_kind kind,
 {
 	for (int k = 0; k < COLL_KINDS; k++)
 		out->from[k] = c->fault[k].from;
-	copy_reason(out->reason, c->fault[kind].reason);
+	coll_reason_copy(out->reason, c->fault[kind].reason);
 }
 
 static void fail_ring(struct coll *c, uint32_t seq,
@@ -91,7 +90,7 @@ static void tell_reason(struct coll *c, struct coll_peer *peer,
 		if (news)
 			peer->told[kind] = b->from;
 	}
-	copy_reason(msg.fault.reason, reason);
+	coll_reason_copy(msg.fault.reason, reason);
 	coll_send(c, peer, &msg, NULL);
 }
 
@@ -107,7 +106,7 @@ void coll_fault_tell(struct coll *c, struct coll_peer *peer)
 void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 		      const char *why)
 {
-	struct payload *reason = reason_new(why);
+	struct payload *reason = coll_reason_new(why);
 	bool stronger[COLL_KINDS];
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)

@@ -1,54 +1,144 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fence and gather: contributions are strung together on the way up, combined
- * once at the root, and the result is shared on the way down.
+ * Fence and gather over the tree: contributions are strung together on the way
+ * up, combined once at the root, and the result is shared on the way down. Both
+ * ways messages are cut at about coll_options.piece bytes, and what is large is
+ * passed on while it still comes:
+ *
+ *   up:   what is at the front in tree order goes as soon as it fills a message;
+ *   down: each message goes on to the children as it comes; its bytes lie in
+ *         the result, once, and are sent from there.
  */
 #include "libcoll/coll_private.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static int collect(const struct coll *c, const struct coll_op *op,
-		   struct payload_vec *parts)
-{
-	int rc = 0;
+/* ---- up ---- */
 
-	payload_vec_init(parts);
-	for (uint32_t i = 0; !rc && i < coll_nparts(c); i++)
-		rc = payload_vec_add(parts, op->parts[i].data);
-	return rc;
+static int add_rest(struct coll_data *d, struct payload *data)
+{
+	if (!d->rest)
+		d->rest = calloc(1, sizeof(*d->rest));
+	return d->rest ? payload_vec_add(d->rest, data) : -ENOMEM;
 }
 
+int coll_gather_add(struct coll_op *op, uint32_t index, struct payload *data,
+		    bool more)
+{
+	struct coll_data *d = &op->parts[index].data;
+	size_t len = data ? data->len : 0;
+
+	if (len && !d->first)
+		d->first = payload_ref(data);
+	else if (len && add_rest(d, data))
+		return -ENOMEM;
+	d->bytes += len;
+	d->total += len;
+	op->held += len;
+	if (!more) {
+		d->in = true;
+		op->missing--;
+	}
+	return 0;
+}
+
+/* Bytes that are next in tree order. */
+static uint64_t in_order(const struct coll *c, const struct coll_op *op)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = op->next; i < coll_nparts(c); i++) {
+		bytes += op->parts[i].data.bytes;
+		if (!op->parts[i].data.in)
+			break;
+	}
+	return bytes;
+}
+
+static int take(struct payload_vec *out, const struct coll_data *d)
+{
+	int rc = payload_vec_add(out, d->first);
+
+	return !rc && d->rest ? payload_vec_add_all(out, d->rest) : rc;
+}
+
+/* Move what is next in tree order into a list. */
+static int take_in_order(struct coll *c, struct coll_op *op,
+			 struct payload_vec *out)
+{
+	for (; op->next < coll_nparts(c); op->next++) {
+		struct coll_data *d = &op->parts[op->next].data;
+		int rc = d->first ? take(out, d) : 0;
+
+		if (rc)
+			return rc;
+		op->held -= d->bytes;
+		coll_data_clear(d);
+		if (!d->in)
+			break;
+	}
+	return 0;
+}
+
+/* Send a list in messages of about a piece; the last one says whether `more`. */
 static void send_up(struct coll *c, enum coll_kind kind, uint32_t seq,
-		    struct coll_op *op, const struct payload_vec *parts)
+		    const struct payload_vec *all, bool more)
 {
 	struct coll_msg msg = {
 		.type = COLL_MSG_UP, .kind = kind, .seq = seq,
 	};
+	size_t i = 0;
 
-	/* The bytes may be many and the result may be long in coming. */
-	for (uint32_t i = 0; i < coll_nparts(c); i++)
-		coll_part_clear(&op->parts[i]);
-	coll_send(c, coll_parent(c), &msg, parts);
+	do {
+		struct payload_vec body = { .items = all->items + i };
+
+		while (i < all->count && body.bytes < c->piece) {
+			body.bytes += all->items[i++]->len;
+			body.count++;
+		}
+		msg.more = more || i < all->count;
+		coll_send(c, coll_parent(c), &msg, &body);
+	} while (i < all->count);
 }
 
-/* The first in flight has ended, by `msg`: for the children and here. */
-static void deliver(struct coll *c, const struct coll_msg *msg,
-		    struct payload *result)
+static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
+		    struct coll_op *op, const struct payload_vec *parts,
+		    int error);
+
+/* Take references, so that the bytes do not wait for the result as well. */
+static void collect(struct coll *c, enum coll_kind kind, uint32_t seq,
+		    struct coll_op *op)
 {
-	struct payload_vec body = { .items = &result };
+	bool all = !op->missing;
+	struct payload_vec parts;
+	int rc;
 
-	if (result && result->len)
-		body.count = 1;
-	if (result)
-		body.bytes = result->len;
-	for (uint32_t i = 0; i < c->place.children; i++)
-		coll_send(c, &c->peers[i], msg, &body);
-	coll_op_close_first(c, msg->kind);
-	c->ops->complete(c->arg, msg->kind, msg->seq, result,
-			 msg->failed ? &msg->fault : NULL);
+	payload_vec_init(&parts);
+	rc = take_in_order(c, op, &parts);
+	c->sent[kind] += all;
+	if (coll_is_root(c))
+		combine(c, kind, seq, op, &parts, rc);
+	else if (rc)
+		coll_fault_no_memory(c, kind, seq);
+	else
+		send_up(c, kind, seq, &parts, !all);
+	payload_vec_clear(&parts);
 }
+
+void coll_gather_advance(struct coll *c, enum coll_kind kind, uint32_t seq,
+			 struct coll_op *op)
+{
+	bool full = !coll_is_root(c) && seq == c->sent[kind] &&
+		    op->held >= c->piece && in_order(c, op) >= c->piece;
+
+	if (!op->missing || full)
+		collect(c, kind, seq, op);
+}
+
+/* ---- the end ---- */
 
 static void affect_no_other(struct coll_fault *fault)
 {
@@ -56,8 +146,80 @@ static void affect_no_other(struct coll_fault *fault)
 		fault->from[kind] = COLL_NEVER;
 }
 
+/* Tell the host what has ended, in order. */
+static void end_in_order(struct coll *c, enum coll_kind kind)
+{
+	uint32_t seq = c->tables[kind].first;
+	struct coll_op *op;
+
+	while ((op = coll_op_find(c, kind, seq)) && op->result.ended) {
+		struct payload *bytes = payload_ref(op->result.bytes);
+		struct coll_fault fault;
+
+		affect_no_other(&fault);
+		if (!bytes)
+			coll_reason_copy(fault.reason, op->result.reason);
+		coll_op_close_first(c, kind);
+		c->ops->complete(c->arg, kind, seq++, bytes,
+				 bytes ? NULL : &fault);
+		payload_unref(bytes);
+	}
+}
+
+static void to_children(struct coll *c, const struct coll_msg *msg,
+			struct payload *bytes)
+{
+	struct payload_vec body = { .items = &bytes };
+
+	if (bytes && bytes->len) {
+		body.count = 1;
+		body.bytes = bytes->len;
+	}
+	for (uint32_t i = 0; i < c->place.children; i++)
+		coll_send(c, &c->peers[i], msg, &body);
+}
+
+/* This one alone has failed, for everybody below and here. */
+static void fail_alone(struct coll *c, struct coll_msg *msg, struct coll_op *op)
+{
+	msg->failed = true;
+	affect_no_other(&msg->fault);
+	to_children(c, msg, NULL);
+	payload_unref(op->result.bytes);
+	op->result.bytes = NULL;
+	op->result.reason = coll_reason_new(msg->fault.reason);
+	op->result.ended = true;
+	end_in_order(c, msg->kind);
+}
+
+/* ---- down: the root ---- */
+
+static int send_result(struct coll *c, struct coll_msg *msg,
+		       struct payload *result)
+{
+	size_t at = 0;
+
+	msg->size = result->len;
+	do {
+		size_t len = result->len - at;
+		struct payload *piece;
+
+		if (len > c->piece)
+			len = c->piece;
+		piece = payload_slice(result, at, len);
+		if (!piece)
+			return -ENOMEM;
+		to_children(c, msg, piece);
+		payload_unref(piece);
+		msg->type = COLL_MSG_REST;
+		at += len;
+	} while (at < result->len);
+	return 0;
+}
+
 static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
-		    const struct payload_vec *parts, int error)
+		    struct coll_op *op, const struct payload_vec *parts,
+		    int error)
 {
 	struct coll_msg msg = {
 		.type = COLL_MSG_DOWN, .kind = kind, .seq = seq,
@@ -67,43 +229,112 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 	if (!error)
 		result = c->ops->combine(c->arg, kind, seq, parts, &error);
 	if (!result) {
-		msg.failed = true;
-		affect_no_other(&msg.fault);
 		snprintf(msg.fault.reason, sizeof(msg.fault.reason),
 			 "the contributions to %s %u could not be combined: %s",
 			 coll_kind_name(kind), seq, strerror(-error));
+		fail_alone(c, &msg, op);
+		return;
 	}
-	deliver(c, &msg, result);
-	payload_unref(result);
-}
-
-void coll_gather_ready(struct coll *c, enum coll_kind kind, uint32_t seq,
-		       struct coll_op *op)
-{
-	struct payload_vec parts;
-	int rc = collect(c, op, &parts);
-
-	if (coll_is_root(c))
-		combine(c, kind, seq, &parts, rc);
-	else if (rc)
+	op->result.bytes = result;
+	if (send_result(c, &msg, result)) {
 		coll_fault_no_memory(c, kind, seq);
-	else
-		send_up(c, kind, seq, op, &parts);
-	payload_vec_clear(&parts);
+		return;
+	}
+	op->result.ended = true;
+	end_in_order(c, kind);
 }
 
-void coll_gather_down(struct coll *c, const struct coll_msg *msg,
-		      struct payload *body)
-{
-	struct payload *nothing = NULL;
-	struct coll_msg down = *msg;
+/* ---- down: the others ---- */
 
-	affect_no_other(&down.fault);
-	if (!body && !msg->failed)
-		body = nothing = payload_virtual(0);
-	if (!body && !msg->failed)
+/* A message of `len` bytes fits what has come before. */
+static bool fits(const struct coll_result *r, const struct coll_msg *msg,
+		 size_t len)
+{
+	if (msg->type == COLL_MSG_DOWN)
+		return !r->begun && msg->size <= COLL_BYTES_MAX &&
+		       len <= msg->size && (len > 0) == (msg->size > 0);
+	return r->begun && !r->ended && len > 0 &&
+	       len <= r->size - r->received;
+}
+
+/* Memory for all of the result. */
+static int make_room(struct coll *c, const struct coll_msg *msg,
+		     struct coll_result *r, uint64_t size)
+{
+	if (r->bytes)
+		return 0;
+	r->bytes = c->ops->room ? c->ops->room(c->arg, msg->kind, msg->seq,
+					       size) : payload_new(size);
+	return r->bytes ? 0 : -ENOMEM;
+}
+
+struct payload *coll_gather_room(struct coll *c, const struct coll_msg *msg,
+				 struct coll_op *op, size_t len)
+{
+	struct coll_result *r = &op->result;
+
+	if (msg->failed || !fits(r, msg, len) ||
+	    make_room(c, msg, r, msg->size))
+		return NULL;
+	return payload_slice(r->bytes, r->received, len);
+}
+
+/* Whether the bytes have been put where they belong already. */
+static bool in_place(const struct coll_result *r, const struct payload *body)
+{
+	return body == r->bytes ||
+	       (body->data && body->data == r->bytes->data + r->received);
+}
+
+/*
+ * Put the bytes where they belong. One reference to them there, or NULL: no
+ * memory.
+ */
+static struct payload *keep(struct coll *c, const struct coll_msg *msg,
+			    struct coll_result *r, struct payload *body)
+{
+	size_t len = body ? body->len : 0;
+	struct payload *piece;
+
+	if (!r->bytes && len == r->size)
+		r->bytes = body ? payload_ref(body) : payload_virtual(0);
+	if (make_room(c, msg, r, r->size))
+		return NULL;
+	if (!body || in_place(r, body))
+		return payload_ref(body ? body : r->bytes);
+	piece = payload_slice(r->bytes, r->received, len);
+	if (piece && piece->data && body->data)
+		memcpy(piece->data, body->data, len);
+	return piece;
+}
+
+int coll_gather_down(struct coll *c, const struct coll_msg *msg,
+		     struct coll_op *op, struct payload *body)
+{
+	struct coll_result *r = &op->result;
+	struct coll_msg down = *msg;
+	struct payload *piece;
+
+	if (msg->failed && !r->begun) {
+		fail_alone(c, &down, op);
+		return 0;
+	}
+	if (msg->failed || !fits(r, msg, body ? body->len : 0))
+		return -EPROTO;
+	if (msg->type == COLL_MSG_DOWN) {
+		r->begun = true;
+		r->size = msg->size;
+	}
+	piece = keep(c, msg, r, body);
+	if (!piece) {
 		coll_fault_no_memory(c, msg->kind, msg->seq);
-	else
-		deliver(c, &down, msg->failed ? NULL : body);
-	payload_unref(nothing);
+		return 0;
+	}
+	to_children(c, msg, piece);
+	r->received += piece->len;
+	payload_unref(piece);
+	r->ended = r->received == r->size;
+	if (r->ended)
+		end_in_order(c, msg->kind);
+	return 0;
 }

@@ -3,9 +3,10 @@
  * The wire form of messages between neighbours:
  *
  *   u8 type
- *   UP:    u8 kind, u32 seq; ring: u64 count, u32 left_len
+ *   UP:    u8 kind, u32 seq; ring: u64 count, u32 left_len; others: u8 more
  *   DOWN:  u8 kind, u32 seq; ring: u64 count, u64 total, u32 left_len;
- *          others: u8 failed; if failed: reason
+ *          others: u8 failed; if failed: reason, else: u64 size
+ *   REST:  u8 kind, u32 seq
  *   FAULT: u32 from for each kind, reason
  *
  * A reason is a u32 length and text without a NUL.
@@ -26,15 +27,22 @@ const char *coll_kind_name(enum coll_kind kind)
 	return (unsigned int)kind < COLL_KINDS ? names[kind] : "collective";
 }
 
-static int pack_up(struct buf *b, const struct coll_msg *msg)
+static int pack_named(struct buf *b, const struct coll_msg *msg)
 {
 	int rc = pack_u8(b, msg->kind);
 
+	return rc ? rc : pack_u32(b, msg->seq);
+}
+
+static int pack_up(struct buf *b, const struct coll_msg *msg)
+{
+	int rc = pack_named(b, msg);
+
+	if (!rc && msg->kind != COLL_RING)
+		return pack_u8(b, msg->more);
 	if (!rc)
-		rc = pack_u32(b, msg->seq);
-	if (!rc && msg->kind == COLL_RING)
 		rc = pack_u64(b, msg->count);
-	if (!rc && msg->kind == COLL_RING)
+	if (!rc)
 		rc = pack_u32(b, msg->left_len);
 	return rc;
 }
@@ -52,18 +60,16 @@ static int pack_ring_down(struct buf *b, const struct coll_msg *msg)
 
 static int pack_down(struct buf *b, const struct coll_msg *msg)
 {
-	int rc = pack_u8(b, msg->kind);
+	int rc = pack_named(b, msg);
 
-	if (!rc)
-		rc = pack_u32(b, msg->seq);
 	if (rc)
 		return rc;
 	if (msg->kind == COLL_RING)
 		return pack_ring_down(b, msg);
 	rc = pack_u8(b, msg->failed);
 	if (!rc && msg->failed)
-		rc = pack_str(b, msg->fault.reason);
-	return rc;
+		return pack_str(b, msg->fault.reason);
+	return rc ? rc : pack_u64(b, msg->size);
 }
 
 static int pack_fault(struct buf *b, const struct coll_msg *msg)
@@ -97,6 +103,15 @@ static void unpack_reason(struct cursor *c, struct coll_fault *fault)
 	fault->reason[len] = '\0';
 }
 
+static void unpack_down(struct cursor *c, struct coll_msg *msg)
+{
+	msg->failed = unpack_u8(c) != 0;
+	if (msg->failed)
+		unpack_reason(c, &msg->fault);
+	else
+		msg->size = unpack_u64(c);
+}
+
 static void unpack_collective(struct cursor *c, struct coll_msg *msg)
 {
 	uint8_t kind = unpack_u8(c);
@@ -107,12 +122,14 @@ static void unpack_collective(struct cursor *c, struct coll_msg *msg)
 		return;
 	}
 	msg->kind = kind;
+	if (msg->type == COLL_MSG_REST)
+		return;
 	if (kind == COLL_RING)
 		unpack_ring(c, msg);
 	else if (msg->type == COLL_MSG_DOWN)
-		msg->failed = unpack_u8(c) != 0;
-	if (msg->failed)
-		unpack_reason(c, &msg->fault);
+		unpack_down(c, msg);
+	else
+		msg->more = unpack_u8(c) != 0;
 }
 
 static void unpack_fault(struct cursor *c, struct coll_msg *msg)
@@ -128,6 +145,7 @@ static const struct {
 } forms[COLL_MSG_TYPES] = {
 	[COLL_MSG_UP] = { pack_up, unpack_collective },
 	[COLL_MSG_DOWN] = { pack_down, unpack_collective },
+	[COLL_MSG_REST] = { pack_named, unpack_collective },
 	[COLL_MSG_FAULT] = { pack_fault, unpack_fault },
 };
 

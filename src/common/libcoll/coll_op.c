@@ -53,17 +53,35 @@ struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq)
 	return op;
 }
 
-void coll_part_clear(struct coll_part *part)
+void coll_edges_clear(struct coll_edges *edges)
 {
-	payload_unref(part->left);
-	payload_unref(part->right);
-	memset(part, 0, sizeof(*part));
+	payload_unref(edges->left);
+	payload_unref(edges->right);
+	memset(edges, 0, sizeof(*edges));
 }
 
-static void op_free(struct coll *c, struct coll_op *op)
+/* Forgets the bytes only. */
+void coll_data_clear(struct coll_data *data)
 {
-	for (uint32_t i = 0; i < coll_nparts(c); i++)
-		coll_part_clear(&op->parts[i]);
+	payload_unref(data->first);
+	if (data->rest)
+		payload_vec_clear(data->rest);
+	free(data->rest);
+	data->first = NULL;
+	data->rest = NULL;
+	data->bytes = 0;
+}
+
+static void op_free(struct coll *c, enum coll_kind kind, struct coll_op *op)
+{
+	for (uint32_t i = 0; i < coll_nparts(c); i++) {
+		if (kind == COLL_RING)
+			coll_edges_clear(&op->parts[i].edges);
+		else
+			coll_data_clear(&op->parts[i].data);
+	}
+	payload_unref(op->result.bytes);
+	payload_unref(op->result.reason);
 	if (op->entrants)
 		c->pending--;
 	free(op);
@@ -73,7 +91,7 @@ void coll_op_close_first(struct coll *c, enum coll_kind kind)
 {
 	struct coll_table *t = &c->tables[kind];
 
-	op_free(c, *place_of(t, t->first));
+	op_free(c, kind, *place_of(t, t->first));
 	t->first++;
 	t->count--;
 }
@@ -83,7 +101,7 @@ void coll_op_cut(struct coll *c, enum coll_kind kind, uint32_t from)
 	struct coll_table *t = &c->tables[kind];
 
 	while (t->count && t->first + t->count > from) {
-		op_free(c, *place_of(t, t->first + t->count - 1));
+		op_free(c, kind, *place_of(t, t->first + t->count - 1));
 		t->count--;
 	}
 }

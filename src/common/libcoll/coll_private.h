@@ -20,20 +20,45 @@
 
 #include "libcoll/coll.h"
 
-/* What one source adds to one collective; owns its references. */
+/* What one source adds to a ring; owns its references. */
+struct coll_edges {
+	struct payload *left, *right;
+	uint64_t count;
+};
+
+/* What one source adds to a fence or gather; owns its references. */
+struct coll_data {
+	struct payload *first;    /* all there is, as a rule */
+	struct payload_vec *rest; /* further pieces, or NULL */
+	uint64_t bytes;           /* of these */
+	uint64_t total;           /* that have come, ever */
+	bool in;                  /* nothing more comes */
+};
+
 struct coll_part {
 	union {
-		struct payload *data; /* fence, gather */
-		struct payload *left; /* ring */
+		struct coll_edges edges;
+		struct coll_data data;
 	};
-	struct payload *right; /* ring */
-	uint64_t count;        /* ring */
+};
+
+/* The result of a fence or gather while it comes and until its turn. */
+struct coll_result {
+	struct payload *bytes;  /* all of them, or room for them */
+	size_t size;
+	size_t received;
+	bool begun;             /* its first message has come */
+	bool ended;
+	struct payload *reason; /* ended without bytes: why; NULL: no memory */
 };
 
 /* A collective in flight. With all parts in, it waits for the parent. */
 struct coll_op {
 	uint32_t missing;         /* parts that are not in */
 	uint32_t entrants;        /* own ranks that have entered */
+	uint32_t next;            /* first part that has not gone up whole */
+	uint64_t held;            /* bytes of parts that have not gone up */
+	struct coll_result result;
 	struct coll_part parts[]; /* own slots, then children: tree order */
 };
 
@@ -66,6 +91,7 @@ struct coll_peer {
 struct coll {
 	struct tree_place place;
 	uint32_t width;
+	uint32_t piece;
 	const struct coll_ops *ops;
 	void *arg;
 	const uint32_t *ranks; /* of the slots */
@@ -74,6 +100,8 @@ struct coll {
 	struct coll_slot *slots;
 	struct coll_peer *peers; /* children, then parent (lost at the root) */
 	struct coll_table tables[COLL_KINDS];
+	uint32_t sent[COLL_KINDS]; /* fence, gather: whole contributions that
+	                              have gone up: later ones wait */
 	struct coll_bound fault[COLL_KINDS]; /* what cannot complete */
 };
 
@@ -117,27 +145,38 @@ struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq);
 void coll_op_close_first(struct coll *c, enum coll_kind kind);
 /* Free all in flight from `from` on. */
 void coll_op_cut(struct coll *c, enum coll_kind kind, uint32_t from);
-void coll_part_clear(struct coll_part *part);
+void coll_edges_clear(struct coll_edges *edges);
+void coll_data_clear(struct coll_data *data);
 void coll_table_free(struct coll *c, enum coll_kind kind);
 
-/* ---- coll_gather.c, coll_scan.c ---- */
+/* ---- coll_gather.c ---- */
 
-/* All parts are in: send them up, or at the root make the result. */
-void coll_gather_ready(struct coll *c, enum coll_kind kind, uint32_t seq,
-		       struct coll_op *op);
+/*
+ * Add bytes (NULL: none) to a part; `more` will come. Takes a reference. 0 or
+ * -ENOMEM.
+ */
+int coll_gather_add(struct coll_op *op, uint32_t index, struct payload *data,
+		    bool more);
+/* Something was added: send up what can go, or at the root make the result. */
+void coll_gather_advance(struct coll *c, enum coll_kind kind, uint32_t seq,
+			 struct coll_op *op);
+/* DOWN or REST came from the parent. 0, or -EPROTO with nothing changed. */
+int coll_gather_down(struct coll *c, const struct coll_msg *msg,
+		     struct coll_op *op, struct payload *body);
+struct payload *coll_gather_room(struct coll *c, const struct coll_msg *msg,
+				 struct coll_op *op, size_t len);
+
+/* ---- coll_scan.c ---- */
+
 void coll_scan_ready(struct coll *c, uint32_t seq, struct coll_op *op);
-/* The result came from the parent; it is that of the first in flight. */
-void coll_gather_down(struct coll *c, const struct coll_msg *msg,
-		      struct payload *body);
 /* 0, or -EPROTO with nothing changed. */
 int coll_scan_down(struct coll *c, const struct coll_msg *msg,
 		   struct payload *body);
 /*
- * Take a ring message's body apart into part->left and part->right. 0,
- * -EPROTO or -ENOMEM; part is empty then.
+ * Take a ring message's body apart. 0, -EPROTO or -ENOMEM; `edges` is empty then.
  */
 int coll_scan_split(const struct coll_msg *msg, struct payload *body,
-		    struct coll_part *part);
+		    struct coll_edges *edges);
 
 /* ---- coll_fault.c ---- */
 
@@ -151,6 +190,9 @@ void coll_fault_tell(struct coll *c, struct coll_peer *peer);
 /* What operations are told about a covered collective of this kind. */
 void coll_fault_describe(const struct coll *c, enum coll_kind kind,
 			 struct coll_fault *out);
+/* A reason as a payload, or NULL, and back. */
+struct payload *coll_reason_new(const char *why);
+void coll_reason_copy(char out[COLL_REASON_MAX], const struct payload *reason);
 void coll_fault_free(struct coll *c);
 
 #endif

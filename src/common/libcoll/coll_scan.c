@@ -18,20 +18,20 @@ static int slice(struct payload *body, size_t offset, size_t len,
 }
 
 int coll_scan_split(const struct coll_msg *msg, struct payload *body,
-		    struct coll_part *part)
+		    struct coll_edges *edges)
 {
 	size_t len = body ? body->len : 0;
 	int rc;
 
-	*part = (struct coll_part){ .count = msg->count };
+	*edges = (struct coll_edges){ .count = msg->count };
 	if (msg->left_len > len)
 		return -EPROTO;
-	rc = slice(body, 0, msg->left_len, &part->left);
+	rc = slice(body, 0, msg->left_len, &edges->left);
 	if (!rc)
 		rc = slice(body, msg->left_len, len - msg->left_len,
-			   &part->right);
+			   &edges->right);
 	if (rc)
-		coll_part_clear(part);
+		coll_edges_clear(edges);
 	return rc;
 }
 
@@ -71,7 +71,7 @@ static void deliver_one(struct coll *c, uint32_t seq, uint32_t i,
 
 /* `outside` is what surrounds the subtree; its count is what comes before. */
 static void deliver(struct coll *c, uint32_t seq, const struct coll_op *op,
-		    const struct coll_part *outside, uint64_t total)
+		    const struct coll_edges *outside, uint64_t total)
 {
 	uint32_t last = coll_nparts(c) - 1;
 	struct coll_ring_result result = {
@@ -79,24 +79,26 @@ static void deliver(struct coll *c, uint32_t seq, const struct coll_op *op,
 	};
 
 	for (uint32_t i = 0; i <= last; i++) {
-		result.left = i ? op->parts[i - 1].right : outside->left;
-		result.right = i < last ? op->parts[i + 1].left :
+		result.left = i ? op->parts[i - 1].edges.right : outside->left;
+		result.right = i < last ? op->parts[i + 1].edges.left :
 					  outside->right;
 		deliver_one(c, seq, i, &result);
-		result.rank += op->parts[i].count;
+		result.rank += op->parts[i].edges.count;
 	}
 	coll_op_close_first(c, COLL_RING);
 }
 
 void coll_scan_ready(struct coll *c, uint32_t seq, struct coll_op *op)
 {
-	const struct coll_part *first = &op->parts[0];
-	const struct coll_part *last = &op->parts[coll_nparts(c) - 1];
-	struct coll_part around = { .left = last->right, .right = first->left };
+	const struct coll_edges *first = &op->parts[0].edges;
+	const struct coll_edges *last = &op->parts[coll_nparts(c) - 1].edges;
+	struct coll_edges around = {
+		.left = last->right, .right = first->left,
+	};
 	struct coll_msg msg = { .type = COLL_MSG_UP, .seq = seq };
 
 	for (uint32_t i = 0; i < coll_nparts(c); i++)
-		msg.count += op->parts[i].count;
+		msg.count += op->parts[i].edges.count;
 	if (coll_is_root(c))
 		deliver(c, seq, op, &around, msg.count);
 	else
@@ -106,7 +108,7 @@ void coll_scan_ready(struct coll *c, uint32_t seq, struct coll_op *op)
 int coll_scan_down(struct coll *c, const struct coll_msg *msg,
 		   struct payload *body)
 {
-	struct coll_part outside;
+	struct coll_edges outside;
 	int rc;
 
 	if (msg->failed)
@@ -118,6 +120,6 @@ int coll_scan_down(struct coll *c, const struct coll_msg *msg,
 		return rc == -ENOMEM ? 0 : rc;
 	deliver(c, msg->seq, coll_op_find(c, COLL_RING, msg->seq), &outside,
 		msg->total);
-	coll_part_clear(&outside);
+	coll_edges_clear(&outside);
 	return 0;
 }

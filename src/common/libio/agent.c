@@ -47,14 +47,14 @@ static void op_client_close(void *arg, uint32_t slot)
 	agent_ranks_finish(arg, slot);
 }
 
-static void op_node_send(void *arg, uint32_t position,
-			 const struct payload_vec *frame)
+static void op_node_send(void *arg, uint32_t position, const void *head,
+			 size_t head_len, const struct payload_vec *body)
 {
 	struct agent *a = arg;
 	struct neighbour *n = agent_neighbour(a, position);
 
 	if (n)
-		agent_links_send(a, n, FRAME_COLLECTIVE, frame);
+		agent_links_send_message(a, n, head, head_len, body);
 }
 
 static void op_node_break(void *arg, uint32_t position)

@@ -124,6 +124,7 @@ enum neighbour_state {
 
 struct queued_frame {
 	enum frame_type type;
+	struct payload *front; /* made by frame_header */
 	struct payload_vec body;
 };
 
@@ -176,6 +177,10 @@ struct neighbour *agent_parent(const struct agent *a); /* NULL at the root */
  */
 int agent_links_send(struct agent *a, struct neighbour *n, enum frame_type type,
 		     const struct payload_vec *body);
+/* The same, a message of the engine. */
+int agent_links_send_message(struct agent *a, struct neighbour *n,
+			     const void *head, size_t head_len,
+			     const struct payload_vec *body);
 int agent_links_send_bytes(struct agent *a, struct neighbour *n,
 			   enum frame_type type, const void *data, size_t len);
 /* Nothing waits to be written to a neighbour. */

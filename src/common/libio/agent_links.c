@@ -35,8 +35,10 @@ struct neighbour *agent_parent(const struct agent *a)
 
 static void drop_queue(struct neighbour *n)
 {
-	for (size_t i = 0; i < n->nqueue; i++)
+	for (size_t i = 0; i < n->nqueue; i++) {
+		payload_unref(n->queue[i].front);
 		payload_vec_clear(&n->queue[i].body);
+	}
 	free(n->queue);
 	n->queue = NULL;
 	n->nqueue = n->queue_cap = n->queue_bytes = 0;
@@ -58,12 +60,13 @@ static int grow_queue(struct neighbour *n)
 }
 
 static int enqueue(struct neighbour *n, enum frame_type type,
-		   const struct payload_vec *body)
+		   struct payload *front, const struct payload_vec *body)
 {
+	size_t bytes = front->len + (body ? body->bytes : 0);
 	struct queued_frame *f;
 	int rc;
 
-	if (body->bytes > AGENT_QUEUE_MAX - n->queue_bytes)
+	if (bytes > AGENT_QUEUE_MAX - n->queue_bytes)
 		return -ENOBUFS;
 	rc = grow_queue(n);
 	if (rc)
@@ -71,32 +74,58 @@ static int enqueue(struct neighbour *n, enum frame_type type,
 	f = &n->queue[n->nqueue];
 	f->type = type;
 	payload_vec_init(&f->body);
-	rc = payload_vec_add_all(&f->body, body);
+	rc = body ? payload_vec_add_all(&f->body, body) : 0;
 	if (rc) {
 		payload_vec_clear(&f->body);
 		return rc;
 	}
+	f->front = payload_ref(front);
 	n->nqueue++;
-	n->queue_bytes += body->bytes;
+	n->queue_bytes += bytes;
 	return 0;
+}
+
+static bool may_send(const struct neighbour *n)
+{
+	return n->state != NEIGHBOUR_LEFT && n->state != NEIGHBOUR_LOST &&
+	       !n->said_goodbye;
+}
+
+/* Takes the reference to `front`; NULL: there was no memory for it. */
+static void send_front(struct neighbour *n, enum frame_type type,
+		       struct payload *front, const struct payload_vec *body)
+{
+	int rc = -ENOMEM;
+
+	if (front && n->state == NEIGHBOUR_UP)
+		rc = link_send_front(n->chosen->link, front, body);
+	else if (front)
+		rc = enqueue(n, type, front, body);
+	payload_unref(front);
+	if (rc && rc != -EPIPE) /* a broken link tells so itself */
+		agent_wireup_send_failed(n, rc);
 }
 
 int agent_links_send(struct agent *a, struct neighbour *n, enum frame_type type,
 		     const struct payload_vec *body)
 {
-	int rc;
-
-	if (n->state == NEIGHBOUR_LEFT || n->state == NEIGHBOUR_LOST ||
-	    n->said_goodbye)
+	if (!may_send(n))
 		return -ESHUTDOWN;
 	if (n->is_parent && type == FRAME_CONTROL_UP)
 		n->control_up++;
-	if (n->state == NEIGHBOUR_UP)
-		rc = link_send(n->chosen->link, type, body);
-	else
-		rc = enqueue(n, type, body);
-	if (rc && rc != -EPIPE) /* a broken link tells so itself */
-		agent_wireup_send_failed(n, rc);
+	send_front(n, type, frame_header(type, NULL, 0, body->bytes), body);
+	return 0;
+}
+
+int agent_links_send_message(struct agent *a, struct neighbour *n,
+			     const void *head, size_t head_len,
+			     const struct payload_vec *body)
+{
+	if (!may_send(n))
+		return -ESHUTDOWN;
+	send_front(n, FRAME_COLLECTIVE,
+		   frame_header(FRAME_COLLECTIVE, head, head_len,
+				body ? body->bytes : 0), body);
 	return 0;
 }
 
@@ -118,8 +147,8 @@ int agent_links_send_bytes(struct agent *a, struct neighbour *n,
 static void send_queue(struct neighbour *n)
 {
 	for (size_t i = 0; i < n->nqueue; i++)
-		link_send(n->chosen->link, n->queue[i].type,
-			  &n->queue[i].body);
+		link_send_front(n->chosen->link, n->queue[i].front,
+				&n->queue[i].body);
 	drop_queue(n);
 }
 
@@ -228,11 +257,6 @@ void agent_conn_drop(struct conn *c)
 	free(c);
 }
 
-static int on_collective(struct neighbour *n, struct payload *body)
-{
-	return pmi_server_node_input(n->agent->server, n->position, body);
-}
-
 static int on_control_up(struct neighbour *n, struct payload *body)
 {
 	if (n->is_parent)
@@ -270,23 +294,49 @@ static void on_proved(void *arg, struct link *l)
 /* What a link carries once it is up; the others belong to its making. */
 static int (*const frame_handlers[FRAME_TYPES])(struct neighbour *n,
 						struct payload *body) = {
-	[FRAME_COLLECTIVE] = on_collective,
 	[FRAME_CONTROL_UP] = on_control_up,
 	[FRAME_CONTROL_DOWN] = on_control_down,
 	[FRAME_GOODBYE] = on_goodbye,
 };
 
+/* It is the link. */
+static bool is_up(const struct conn *c)
+{
+	const struct neighbour *n = c->neighbour;
+
+	return n && n->chosen == c && n->state == NEIGHBOUR_UP;
+}
+
 static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)
 {
 	struct conn *c = arg;
-	struct neighbour *n = c->neighbour;
 
 	if (!frame_handlers[type])
 		return agent_wireup_frame(c, type);
-	if (!n || n->chosen != c || n->state != NEIGHBOUR_UP)
+	return is_up(c) ? frame_handlers[type](c->neighbour, body) : -EPROTO;
+}
+
+static int on_message(void *arg, struct link *l, const void *head,
+		      size_t head_len, struct payload *body)
+{
+	struct conn *c = arg;
+
+	if (!is_up(c))
 		return -EPROTO;
-	return frame_handlers[type](n, body);
+	return pmi_server_node_input(c->agent->server, c->neighbour->position,
+				     head, head_len, body);
+}
+
+static struct payload *on_room(void *arg, struct link *l, const void *head,
+			       size_t head_len, size_t len)
+{
+	struct conn *c = arg;
+
+	if (!is_up(c))
+		return NULL;
+	return pmi_server_node_room(c->agent->server, c->neighbour->position,
+				    head, head_len, len);
 }
 
 static void link_ended(struct neighbour *n, int error)
@@ -312,10 +362,9 @@ static void link_ended(struct neighbour *n, int error)
 static void on_end(void *arg, struct link *l, int error)
 {
 	struct conn *c = arg;
-	struct neighbour *n = c->neighbour;
 
-	if (n && n->chosen == c && n->state == NEIGHBOUR_UP)
-		link_ended(n, error);
+	if (is_up(c))
+		link_ended(c->neighbour, error);
 	else
 		agent_wireup_ended(c, error);
 }
@@ -325,6 +374,8 @@ const struct link_ops *agent_conn_ops(void)
 	static const struct link_ops ops = {
 		.proved = on_proved,
 		.frame = on_frame,
+		.message = on_message,
+		.room = on_room,
 		.end = on_end,
 	};
 

@@ -37,7 +37,8 @@ static int on_frame(void *arg, enum frame_type type, struct payload *body)
 static void on_input(void *arg, size_t len)
 {
 	struct channel *c = arg;
-	int rc = frame_reader_input(&c->reader, len, on_frame, c);
+	static const struct frame_ops ops = { .frame = on_frame };
+	int rc = frame_reader_input(&c->reader, len, &ops, c);
 
 	if (rc)
 		c->ops.end(c->arg, rc);
@@ -83,15 +84,14 @@ int channel_open(struct channel **out, uv_loop_t *loop, int fd,
 
 int channel_send(struct channel *c, const void *data, size_t len)
 {
-	struct payload *header = frame_header(FRAME_CONTROL_UP, len);
+	struct payload *header = frame_header(FRAME_CONTROL_UP, NULL, 0, len);
 	struct payload *body = payload_copy(data, len);
 	struct payload_vec frame;
 	int rc = header && body ? 0 : -ENOMEM;
 
 	payload_vec_init(&frame);
-	rc = rc ? rc : payload_vec_add(&frame, header);
 	rc = rc ? rc : payload_vec_add(&frame, body);
-	rc = rc ? rc : stream_write_vec(c->stream, &frame);
+	rc = rc ? rc : stream_write_vec(c->stream, header, &frame);
 	payload_vec_clear(&frame);
 	payload_unref(header);
 	payload_unref(body);

@@ -25,7 +25,7 @@
 #include "libio/secret.h"
 #include "libutil/buf.h"
 
-#define HANDSHAKE_VERSION 1
+#define HANDSHAKE_VERSION 2
 #define HANDSHAKE_BUILD_MAX 64   /* bytes of a build's version text */
 #define HANDSHAKE_JOBID_MAX 64
 #define HANDSHAKE_MESSAGE_MAX 512 /* bytes of a message */

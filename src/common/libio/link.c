@@ -77,8 +77,32 @@ static int on_frame(void *arg, enum frame_type type, struct payload *body)
 	return l->closed ? -ECANCELED : rc;
 }
 
+static int on_message(void *arg, const void *head, size_t head_len,
+		      struct payload *body)
+{
+	struct link *l = arg;
+	int rc = -EPROTO;
+
+	if (l->ops.message)
+		rc = l->ops.message(l->arg, l, head, head_len, body);
+	return l->closed ? -ECANCELED : rc;
+}
+
+static struct payload *on_body_room(void *arg, const void *head,
+				    size_t head_len, size_t len)
+{
+	struct link *l = arg;
+
+	return l->ops.room ? l->ops.room(l->arg, l, head, head_len, len) : NULL;
+}
+
 static void on_input(void *arg, size_t n)
 {
+	static const struct frame_ops ops = {
+		.frame = on_frame,
+		.message = on_message,
+		.room = on_body_room,
+	};
 	struct link *l = arg;
 	int rc;
 
@@ -88,7 +112,7 @@ static void on_input(void *arg, size_t n)
 		handshake_step(l, n);
 		return;
 	}
-	rc = frame_reader_input(&l->reader, n, on_frame, l);
+	rc = frame_reader_input(&l->reader, n, &ops, l);
 	if (rc)
 		end(l, rc);
 }
@@ -266,28 +290,24 @@ bool link_is_proved(const struct link *l)
 	return l->proved;
 }
 
+int link_send_front(struct link *l, struct payload *front,
+		    const struct payload_vec *body)
+{
+	if (!l->proved)
+		return -ENOTCONN;
+	if (body && body->bytes > FRAME_BODY_MAX)
+		return -EMSGSIZE;
+	return stream_write_vec(l->stream, front, body);
+}
+
 int link_send(struct link *l, enum frame_type type,
 	      const struct payload_vec *body)
 {
-	size_t len = body ? body->bytes : 0;
-	struct payload_vec frame;
-	struct payload *header;
-	int rc;
+	struct payload *front = frame_header(type, NULL, 0,
+					     body ? body->bytes : 0);
+	int rc = front ? link_send_front(l, front, body) : -ENOMEM;
 
-	if (!l->proved)
-		return -ENOTCONN;
-	if (len > FRAME_BODY_MAX)
-		return -EMSGSIZE;
-	header = frame_header(type, len);
-	if (!header)
-		return -ENOMEM;
-	payload_vec_init(&frame);
-	rc = payload_vec_add(&frame, header);
-	if (!rc && body)
-		rc = payload_vec_add_all(&frame, body);
-	rc = rc ? rc : stream_write_vec(l->stream, &frame);
-	payload_vec_clear(&frame);
-	payload_unref(header);
+	payload_unref(front);
 	return rc;
 }
 

@@ -31,6 +31,11 @@ struct link_ops {
 	 */
 	int (*frame)(void *arg, struct link *l, enum frame_type type,
 		     struct payload *body);
+	/* As frame_ops.message and frame_ops.room; both may be NULL. */
+	int (*message)(void *arg, struct link *l, const void *head,
+		       size_t head_len, struct payload *body);
+	struct payload *(*room)(void *arg, struct link *l, const void *head,
+				size_t head_len, size_t len);
 	/*
 	 * Over: 0 for the peer's orderly end after it was proved, else a
 	 * negative errno, see link_strerror. At most once; the owner then
@@ -71,6 +76,9 @@ bool link_is_proved(const struct link *l);
  */
 int link_send(struct link *l, enum frame_type type,
 	      const struct payload_vec *body);
+/* The same with what frame_header has made for it. */
+int link_send_front(struct link *l, struct payload *front,
+		    const struct payload_vec *body);
 /* The same from memory, which is copied. */
 int link_send_bytes(struct link *l, enum frame_type type, const void *data,
 		    size_t len);

@@ -285,17 +285,20 @@ int stream_write(struct stream *s, const void *data, size_t len, int fd)
 	return 0;
 }
 
-int stream_write_vec(struct stream *s, const struct payload_vec *v)
+int stream_write_vec(struct stream *s, struct payload *front,
+		     const struct payload_vec *v)
 {
+	size_t len = (front ? front->len : 0) + (v ? v->bytes : 0);
 	bool was_empty = s->count == 0;
 	int rc = 0;
 
 	if (!writable(s))
 		return -EPIPE;
-	if (v->bytes > s->limits.queue ||
-	    s->queued > s->limits.queue - v->bytes)
+	if (len > s->limits.queue || s->queued > s->limits.queue - len)
 		return break_off(s, -ENOBUFS);
-	for (size_t i = 0; !rc && i < v->count; i++)
+	if (front)
+		rc = append_chunk(s, front, -1);
+	for (size_t i = 0; !rc && v && i < v->count; i++)
 		rc = append_chunk(s, v->items[i], -1);
 	if (rc)
 		return break_off(s, rc);

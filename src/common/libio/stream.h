@@ -50,13 +50,15 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
 		const struct stream_ops *ops, void *arg);
 
 /*
- * Send bytes (copied as far as needed) or payloads (referenced). `fd` >= 0
+ * Send bytes (copied as far as needed) or payloads (referenced), `front` before
+ * those of `v`; either may be NULL. `fd` >= 0
  * travels with the first byte over a unix socket and must stay open until
  * then; it remains the caller's. 0; -ENOBUFS or -ENOMEM: the stream is
  * broken and will end; -EPIPE: it was broken, finished or shut down before.
  */
 int stream_write(struct stream *s, const void *data, size_t len, int fd);
-int stream_write_vec(struct stream *s, const struct payload_vec *v);
+int stream_write_vec(struct stream *s, struct payload *front,
+		     const struct payload_vec *v);
 
 /* Bytes that wait for the kernel to take them. */
 size_t stream_queued(const struct stream *s);

@@ -45,13 +45,32 @@ void kvs_free(struct kvs *k)
 	kvs_init(k, k->region);
 }
 
-static int open_image(struct image *img, const struct payload *p,
+#define IN_PLACE_MIN 16384 /* bytes; less is copied, to waste no page */
+
+static int open_image(struct image *img, const struct payload *p, bool trusted,
 		      enum image_kind kind)
 {
-	if (!p || !p->data || image_open(img, p->data, p->len) ||
-	    img->kind != kind)
+	int rc;
+
+	if (!p || !p->data)
 		return -EPROTO;
-	return 0;
+	rc = trusted ? image_open_trusted(img, p->data, p->len) :
+		       image_open(img, p->data, p->len);
+	return rc || img->kind != kind ? -EPROTO : 0;
+}
+
+struct payload *kvs_room(struct kvs *k, size_t len)
+{
+	struct payload *p = NULL;
+
+	if (k->region && len >= IN_PLACE_MIN)
+		p = region_payload_new(k->region, len);
+	return p ? p : payload_new(len);
+}
+
+static bool in_place(const struct kvs *k, const struct payload *image)
+{
+	return k->region && region_payload_is(k->region, image);
 }
 
 static int heap_reserve(struct kvs *k, size_t len)
@@ -76,14 +95,16 @@ static int heap_add_image(struct kvs *k, struct payload *image)
 	return 0;
 }
 
-int kvs_publish_fence(struct kvs *k, struct payload *image)
+int kvs_publish_fence(struct kvs *k, struct payload *image, bool trusted)
 {
 	struct image img;
-	int rc = open_image(&img, image, IMAGE_FENCE);
+	int rc = open_image(&img, image, trusted, IMAGE_FENCE);
 
 	/* A fence that carried nothing, a barrier, must not cost look-ups. */
 	if (rc || img.count == 0)
 		return rc;
+	if (in_place(k, image))
+		return region_publish_fence_payload(k->region, image);
 	if (k->region)
 		return region_publish_fence(k->region, image->data, image->len);
 	return heap_add_image(k, image);
@@ -99,7 +120,7 @@ int kvs_publish_records(struct kvs *k, const void *records, size_t len)
 	if (block && !payload_vec_add(&blocks, block))
 		image = image_build_fence(&blocks, &rc);
 	if (image)
-		rc = kvs_publish_fence(k, image);
+		rc = kvs_publish_fence(k, image, true);
 	payload_unref(image);
 	payload_vec_clear(&blocks);
 	payload_unref(block);
@@ -161,14 +182,22 @@ static int heap_publish_gather(struct kvs *k, const struct image *img,
 	return rc;
 }
 
-int kvs_publish_gather(struct kvs *k, struct payload *image, size_t stride,
-		       uint64_t *offset, uint64_t *len)
+int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
+		       size_t stride, uint64_t *offset, uint64_t *len,
+		       struct payload **keep)
 {
 	struct image img;
-	int rc = open_image(&img, image, IMAGE_GATHER);
+	int rc = open_image(&img, image, trusted, IMAGE_GATHER);
 
+	*keep = NULL;
 	if (rc)
 		return rc;
+	if (in_place(k, image) &&
+	    region_publish_gather_payload(k->region, image, stride, offset,
+					  len)) {
+		*keep = payload_ref(image);
+		return 0;
+	}
 	if (k->region)
 		return region_publish_gather(k->region, image->data, image->len,
 					     stride, offset, len);

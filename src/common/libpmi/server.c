@@ -52,6 +52,7 @@ static struct pmi_server *new_server(const struct pmi_step *step,
 	kvs_init(&s->kvs, region);
 	pmi_message_init(&s->message);
 	buf_init(&s->out, OUT_MAX);
+	buf_init(&s->head, PMI_NODE_HEAD_MAX);
 	return s;
 }
 
@@ -60,6 +61,7 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 		      const struct pmi_host_ops *ops, void *arg,
 		      const struct log_hook *log)
 {
+	const struct coll_options options = { .tree_width = step->tree_width };
 	struct pmi_server *s;
 	int rc;
 
@@ -71,7 +73,7 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 	rc = create_sessions(s);
 	if (!rc)
 		rc = coll_create(&s->coll, step->layout, step->position,
-				 step->tree_width, &server_coll_ops, s);
+				 &options, &server_coll_ops, s);
 	if (!rc && step->preput_len)
 		rc = kvs_publish_records(&s->kvs, step->preput,
 					 step->preput_len);
@@ -98,6 +100,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	free(s->sessions);
 	pmi_message_free(&s->message);
 	buf_free(&s->out);
+	buf_free(&s->head);
 	free(s);
 }
 
@@ -222,13 +225,20 @@ const struct tree_place *pmi_server_place(const struct pmi_server *s)
 	return coll_place(s->coll);
 }
 
-int pmi_server_node_input(struct pmi_server *s, uint32_t from,
-			  struct payload *frame)
+int pmi_server_node_input(struct pmi_server *s, uint32_t from, const void *head,
+			  size_t head_len, struct payload *body)
 {
-	int rc = collective_receive(s, from, frame);
+	int rc = collective_receive(s, from, head, head_len, body);
 
 	settle(s);
 	return rc;
+}
+
+struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
+				     const void *head, size_t head_len,
+				     size_t len)
+{
+	return collective_room(s, from, head, head_len, len);
 }
 
 void pmi_server_link_up(struct pmi_server *s, uint32_t position)

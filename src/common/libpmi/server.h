@@ -42,6 +42,7 @@ enum pmi_rc {
 
 #define PMI_PENDING_MAX ((size_t)64 << 20) /* bytes a rank may put before a fence */
 #define PMI_INPUT_MAX ((size_t)2 << 20)    /* bytes of unparsed input of a rank */
+#define PMI_NODE_HEAD_MAX 1024 /* bytes of a message's head between nodes */
 #define PMI_NODE_ATTRS_MAX 65536           /* node attributes of a node */
 
 /* The step as a node sees it. The host owns everything; read-only. */
@@ -89,11 +90,15 @@ struct pmi_host_ops {
 			    size_t len, int fd);
 	/* Close the rank's connection after what is queued has been sent. */
 	void (*client_close)(void *arg, uint32_t slot);
-	/* Queue a frame for the neighbour at `position`; kept until its link is up. */
-	void (*node_send)(void *arg, uint32_t position,
-			  const struct payload_vec *frame);
 	/*
-	 * There was no memory for a frame, so the neighbour has missed one: end
+	 * Queue a message for the neighbour at `position`; kept until its link
+	 * is up. The head (1 to PMI_NODE_HEAD_MAX bytes) is copied, the body
+	 * (NULL: empty) is referenced.
+	 */
+	void (*node_send)(void *arg, uint32_t position, const void *head,
+			  size_t head_len, const struct payload_vec *body);
+	/*
+	 * There was no memory for a message, so the neighbour has missed one: end
 	 * the link, and tell the server with pmi_server_link_lost later.
 	 */
 	void (*node_break)(void *arg, uint32_t position);
@@ -167,9 +172,20 @@ void pmi_server_slots_input(struct pmi_server *s);
 
 /* ---- neighbours ---- */
 
-/* A frame from the neighbour at `from`. 0, or -EPROTO: break the link. */
-int pmi_server_node_input(struct pmi_server *s, uint32_t from,
-			  struct payload *frame);
+/*
+ * A message from the neighbour at `from`; `body` may be NULL. 0, or -EPROTO:
+ * break the link.
+ */
+int pmi_server_node_input(struct pmi_server *s, uint32_t from, const void *head,
+			  size_t head_len, struct payload *body);
+/*
+ * `len` bytes of body follow this head: one reference to a payload to read them
+ * into and to give to pmi_server_node_input with it, before anything else of
+ * that neighbour; or NULL: anywhere.
+ */
+struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
+				     const void *head, size_t head_len,
+				     size_t len);
 void pmi_server_link_up(struct pmi_server *s, uint32_t position);
 /* Lost for good, or gone after its goodbye. `why` is for people. */
 void pmi_server_link_lost(struct pmi_server *s, uint32_t position,

@@ -17,13 +17,13 @@
 #include "libpmi/server_private.h"
 #include "libutil/rankset.h"
 
-#define FRAME_HEAD_MAX 4096 /* bytes of a packed struct coll_msg */
 #define DUMP_RANKS_MAX 256  /* bytes of a rank list in a dump */
 
 /* A published gather and how many of this node's ranks still want it. */
 struct gather {
 	uint64_t offset;
 	uint32_t holders;
+	struct payload *keep; /* what it lies in, or NULL */
 };
 
 /* ---- entering ---- */
@@ -168,7 +168,9 @@ static void put_gather(struct pmi_server *s, struct gather *g)
 {
 	if (--g->holders)
 		return;
-	kvs_release(&s->kvs, g->offset);
+	if (!g->keep)
+		kvs_release(&s->kvs, g->offset);
+	payload_unref(g->keep);
 	free(g);
 }
 
@@ -272,7 +274,7 @@ static void fail_here(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 static void end_fence(struct pmi_server *s, uint32_t seq,
 		      struct payload *result)
 {
-	int rc = kvs_publish_fence(&s->kvs, result);
+	int rc = kvs_publish_fence(&s->kvs, result, result == s->built);
 
 	if (rc) {
 		fail_here(s, COLL_FENCE, seq, rc);
@@ -343,8 +345,8 @@ static void end_gather(struct pmi_server *s, uint32_t seq,
 		return;
 	g = calloc(1, sizeof(*g));
 	if (g)
-		rc = kvs_publish_gather(&s->kvs, result, stride, &g->offset,
-					&len);
+		rc = kvs_publish_gather(&s->kvs, result, result == s->built,
+					stride, &g->offset, &len, &g->keep);
 	if (rc) {
 		free(g);
 		fail_here(s, COLL_GATHER, seq, rc);
@@ -355,40 +357,32 @@ static void end_gather(struct pmi_server *s, uint32_t seq,
 
 /* ---- what libcoll asks for ---- */
 
-static int make_frame(struct payload_vec *frame, const struct coll_msg *msg,
-		      const struct payload_vec *body)
-{
-	struct payload *head = NULL;
-	struct buf b;
-	int rc;
-
-	buf_init(&b, FRAME_HEAD_MAX);
-	rc = coll_msg_pack(&b, msg);
-	if (!rc) {
-		head = payload_copy(b.data, b.len);
-		rc = head ? payload_vec_add(frame, head) : -ENOMEM;
-	}
-	if (!rc && body)
-		rc = payload_vec_add_all(frame, body);
-	payload_unref(head);
-	buf_free(&b);
-	return rc;
-}
-
 static void on_send(void *arg, uint32_t position, const struct coll_msg *msg,
 		    const struct payload_vec *body)
 {
 	struct pmi_server *s = arg;
-	struct payload_vec frame;
 
-	if (msg->type == COLL_MSG_UP)
+	if (msg->type == COLL_MSG_UP && !msg->more)
 		server_event(s, PMI_EVENT_UP, 0, msg->kind, msg->seq);
-	payload_vec_init(&frame);
-	if (make_frame(&frame, msg, body))
+	buf_clear(&s->head);
+	if (coll_msg_pack(&s->head, msg))
 		s->ops->node_break(s->arg, position);
 	else
-		s->ops->node_send(s->arg, position, &frame);
-	payload_vec_clear(&frame);
+		s->ops->node_send(s->arg, position, s->head.data, s->head.len,
+				  body);
+}
+
+static struct payload *image_memory(void *arg, size_t len)
+{
+	struct pmi_server *s = arg;
+
+	return kvs_room(&s->kvs, len);
+}
+
+static struct payload *on_room(void *arg, enum coll_kind kind, uint32_t seq,
+			       size_t size)
+{
+	return image_memory(arg, size);
 }
 
 static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
@@ -396,16 +390,18 @@ static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 {
 	struct pmi_server *s = arg;
 	const struct layout *l = s->step->layout;
-	struct payload *result;
+	const struct image_memory memory = { image_memory, s };
+	struct payload *image;
 
 	server_event(s, PMI_EVENT_UP, 0, kind, seq);
 	if (kind == COLL_FENCE)
-		result = image_build_fence(parts, error);
+		image = image_build_fence_in(&memory, parts, error);
 	else
-		result = image_build_gather(parts, layout_ranks(l),
-					    layout_order(l), error);
+		image = image_build_gather_in(&memory, parts, layout_ranks(l),
+					      layout_order(l), error);
 	server_event(s, PMI_EVENT_DOWN, 0, kind, seq);
-	return result;
+	s->built = image;
+	return image;
 }
 
 static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
@@ -419,6 +415,7 @@ static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
 		end_fence(s, seq, result);
 	else
 		end_gather(s, seq, result);
+	s->built = NULL;
 	server_event(s, PMI_EVENT_DONE, 0, kind, seq);
 }
 
@@ -457,35 +454,42 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 const struct coll_ops server_coll_ops = {
 	.send = on_send,
 	.combine = on_combine,
+	.room = on_room,
 	.complete = on_complete,
 	.complete_ring = on_complete_ring,
 };
 
 /* ---- neighbours ---- */
 
-int collective_receive(struct pmi_server *s, uint32_t from,
-		       struct payload *frame)
+static bool unpack_head(const void *head, size_t len, struct coll_msg *msg)
 {
-	struct payload *body = NULL;
-	struct coll_msg msg;
 	struct cursor c;
-	size_t left;
-	int rc;
 
-	cursor_init(&c, frame->data, frame->len);
-	if (coll_msg_unpack(&c, &msg))
+	cursor_init(&c, head, len);
+	return coll_msg_unpack(&c, msg) == 0 && cursor_done(&c);
+}
+
+int collective_receive(struct pmi_server *s, uint32_t from, const void *head,
+		       size_t head_len, struct payload *body)
+{
+	struct coll_msg msg;
+
+	if (!unpack_head(head, head_len, &msg))
 		return -EPROTO;
 	if (msg.type == COLL_MSG_DOWN)
 		server_event(s, PMI_EVENT_DOWN, 0, msg.kind, msg.seq);
-	left = cursor_left(&c);
-	if (left) {
-		body = payload_slice(frame, frame->len - left, left);
-		if (!body)
-			return -ENOMEM;
-	}
-	rc = coll_receive(s->coll, from, &msg, body);
-	payload_unref(body);
-	return rc;
+	return coll_receive(s->coll, from, &msg,
+			    body && body->len ? body : NULL);
+}
+
+struct payload *collective_room(struct pmi_server *s, uint32_t from,
+				const void *head, size_t head_len, size_t len)
+{
+	struct coll_msg msg;
+
+	if (!unpack_head(head, head_len, &msg))
+		return NULL;
+	return coll_body_room(s->coll, from, &msg, len);
 }
 
 /* ---- state for people ---- */

@@ -153,6 +153,8 @@ struct pmi_server {
 	uint32_t next_request;
 	struct pmi_message message; /* the one being handled */
 	struct buf out;             /* the answer being written */
+	struct buf head;            /* of the message being sent */
+	const struct payload *built; /* by this node, while it is published */
 	struct pmi_writer writer;
 	bool used;        /* a rank has started PMI */
 	bool ready;       /* srun was told that rank 0 has started */
@@ -276,9 +278,11 @@ void collective_done(struct session *ss, uint64_t offset);
 void collective_done_all(struct session *ss);
 /* Forget what the session has entered and holds. */
 void collective_drop(struct session *ss);
-/* A frame of a neighbour. 0, -EPROTO or -ENOMEM. */
-int collective_receive(struct pmi_server *s, uint32_t from,
-		       struct payload *frame);
+/* A message of a neighbour. 0 or -EPROTO. */
+int collective_receive(struct pmi_server *s, uint32_t from, const void *head,
+		       size_t head_len, struct payload *body);
+struct payload *collective_room(struct pmi_server *s, uint32_t from,
+				const void *head, size_t head_len, size_t len);
 void collective_dump(const struct pmi_server *s, struct buf *out);
 
 /* ---- server_slots.c ---- */
@@ -303,10 +307,17 @@ void slots_flush(struct pmi_server *s);
 
 void kvs_init(struct kvs *k, struct region_writer *region);
 void kvs_free(struct kvs *k);
-/* All: 0, -ENOSPC, -EPROTO or -ENOMEM. The image is checked here. */
-int kvs_publish_fence(struct kvs *k, struct payload *image);
-int kvs_publish_gather(struct kvs *k, struct payload *image, size_t stride,
-		       uint64_t *offset, uint64_t *len);
+/*
+ * All: 0, -ENOSPC, -EPROTO or -ENOMEM. The image is checked here, unless it is
+ * `trusted`: built by this node. A gather may stay in its payload: then *keep is
+ * a reference that holds it, instead of a later kvs_release.
+ */
+int kvs_publish_fence(struct kvs *k, struct payload *image, bool trusted);
+int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
+		       size_t stride, uint64_t *offset, uint64_t *len,
+		       struct payload **keep);
+/* Memory for an image of this node: in the region, where it pays. Or NULL. */
+struct payload *kvs_room(struct kvs *k, size_t len);
 /* Make `len` bytes of records the newest generation. */
 int kvs_publish_records(struct kvs *k, const void *records, size_t len);
 void kvs_release(struct kvs *k, uint64_t offset);
