@@ -194,6 +194,14 @@ static const struct launcher_ops LAUNCHER_OPS = {
 
 /* ---- the step ---- */
 
+static const char *netinfo(void *arg)
+{
+	struct net *n = arg;
+
+	n->netinfo_asked++;
+	return "(n0,(eth0,IP_V4,10.0.0.1))";
+}
+
 static void create_node(struct net *n, uint32_t position,
 			const struct net_options *o, const struct log_hook *log)
 {
@@ -214,7 +222,8 @@ static void create_node(struct net *n, uint32_t position,
 		.napps = o->spawned ? 2 : 0,
 		.spawned = o->spawned,
 		.spawner_jobid = o->spawned ? "17.1" : NULL,
-		.netinfo = "(n0,(eth0,IP_V4,10.0.0.1))",
+		.netinfo = netinfo,
+		.netinfo_arg = n,
 		.preput = o->preput,
 		.preput_len = o->preput_len,
 		.build = "test",

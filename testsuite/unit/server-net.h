@@ -60,6 +60,7 @@ struct net {
 	uint32_t spawn_token;
 	uint32_t spawn_procs;
 	int abort_code;
+	unsigned netinfo_asked;
 	char abort_text[64];
 	char report[COLL_REASON_MAX]; /* last line for the user */
 	int reports;

@@ -111,6 +111,8 @@ static void job_attributes_are_known(void **state)
 		snprintf(expected, sizeof(expected),
 			 "cmd=info-getjobattr-response;rc=0;found=%s",
 			 attrs[i][1]);
+		/* Making it costs, so nobody does before a rank wants it. */
+		assert_int_equal(n->netinfo_asked, i > 4);
 		assert_string_equal(net_pmi2(n, 0, body), expected);
 	}
 	net_destroy(n);

@@ -227,7 +227,7 @@ static const char *mapping(const struct pmi_step *step)
 
 static const char *netinfo(const struct pmi_step *step)
 {
-	return step->netinfo;
+	return step->netinfo ? step->netinfo(step->netinfo_arg) : NULL;
 }
 
 static const char *reserved_ports(const struct pmi_step *step)

@@ -60,7 +60,9 @@ struct pmi_step {
 	bool spawned;
 	const char *spawner_jobid;  /* NULL unless spawned */
 	const char *reserved_ports; /* mpi_reserved_ports, or NULL */
-	const char *netinfo;        /* PMI_netinfo_of_task, or NULL */
+	/* PMI_netinfo_of_task, or NULL: asked for by few, so made when it is. */
+	const char *(*netinfo)(void *arg);
+	void *netinfo_arg;
 	const void *preput;         /* KVS records (libshm/records.h) put by the
 	                               spawner: generation 0 on every node */
 	size_t preput_len;

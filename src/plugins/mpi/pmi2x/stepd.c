@@ -29,7 +29,7 @@ struct stepd {
 	struct tell_socket tell;
 	char *mapping;
 	char *reserved_ports;
-	char *netinfo;
+	char *netinfo; /* NULL until a rank has asked */
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
@@ -79,6 +79,15 @@ static void host_kill_step(void *arg, const char *why)
 			  s->launch.jobid, s->launch.jobid);
 }
 
+static const char *host_netinfo(void *arg)
+{
+	struct stepd *s = arg;
+
+	if (!s->netinfo)
+		s->netinfo = netinfo_create();
+	return s->netinfo;
+}
+
 /* ---- from Slurm's records to the engine's ---- */
 
 /* 0, or a negative errno after fail(). */
@@ -116,7 +125,6 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 
 	s->mapping = mapping_create(s->nodes.layout);
 	s->reserved_ports = ports ? strdup(ports) : NULL;
-	s->netinfo = netinfo_create();
 	s->step = (struct pmi_step){
 		.jobid = s->launch.jobid,
 		.layout = s->nodes.layout,
@@ -130,7 +138,8 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.spawned = s->launch.spawner_jobid != NULL,
 		.spawner_jobid = s->launch.spawner_jobid,
 		.reserved_ports = s->reserved_ports,
-		.netinfo = s->netinfo,
+		.netinfo = host_netinfo,
+		.netinfo_arg = s,
 		.preput = s->launch.preput,
 		.preput_len = s->launch.preput_len,
 		.debugged = step->flags & LAUNCH_PARALLEL_DEBUG,
