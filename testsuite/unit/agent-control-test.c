@@ -132,10 +132,11 @@ static void srun_start(struct srun *s, struct cluster *c)
 		.position = HANDSHAKE_LAUNCHER,
 	};
 	assert_int_equal(loop_create(&s->loop), 0);
+	assert_int_equal(loop_open(s->loop), 0);
 	fd = listener_socket(&everywhere, 0, &port);
 	assert_int_equal(listener_open(&s->listener, loop_uv(s->loop), fd,
 				       on_accept, s), 0);
-	assert_int_equal(loop_start(s->loop), 0);
+	assert_int_equal(loop_start(s->loop, NULL, NULL), 0);
 	c->options.launcher = loopback(port);
 }
 

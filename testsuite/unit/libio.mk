@@ -47,3 +47,9 @@ testsuite_unit_agent_control_test_SOURCES = \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
 testsuite_unit_agent_control_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_control_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-idle-test
+testsuite_unit_agent_idle_test_SOURCES = testsuite/unit/agent-idle-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_idle_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_idle_test_LDADD = $(UNIT_LIBS_AGENT)

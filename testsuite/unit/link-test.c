@@ -220,7 +220,8 @@ static void a_loop_runs_what_is_posted_and_ends(void **state)
 
 	assert_int_equal(loop_create(&l), 0);
 	assert_int_equal(loop_post(l, count_up, &count), 0);
-	assert_int_equal(loop_start(l), 0);
+	assert_int_equal(loop_open(l), 0);
+	assert_int_equal(loop_start(l, NULL, NULL), 0);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(loop_post(l, count_up, &count), 0);
 	assert_int_equal(loop_post(l, end_loop, l), 0);

@@ -152,6 +152,8 @@ static void begin_drain(void *arg)
 {
 	struct agent *a = arg;
 
+	if (a->stage != AGENT_SERVING) /* it could not even start */
+		return;
 	a->stage = AGENT_DRAIN_OWN;
 	agent_links_abandon_untried(a); /* a step without PMI costs no time */
 	uv_prepare_start(&a->drain_step, on_drain_step);
@@ -169,18 +171,31 @@ static void free_agent(struct agent *a)
 	agent_slots_free(a);
 	agent_trace_free(a);
 	region_writer_destroy(a->region);
+	agent_idle_free(a);
 	loop_destroy(a->loop);
 	secret_forget(&a->options.secret);
 	secret_forget(&a->self.secret);
 	free(a);
 }
 
+/* Ask the thread to end, and wait for it. */
+static int end_thread(struct agent *a)
+{
+	int rc;
+
+	atomic_store(&a->stopping, true);
+	rc = loop_post(a->loop, begin_drain, a);
+	if (rc == -ESHUTDOWN)
+		rc = 0; /* it is ending by itself */
+	return rc ? rc : loop_join(a->loop, a->options.drain_ms +
+						    AGENT_JOIN_MARGIN_MS);
+}
+
 int agent_stop(struct agent *a)
 {
 	int rc;
 
-	if (loop_post(a->loop, begin_drain, a) ||
-	    loop_join(a->loop, a->options.drain_ms + AGENT_JOIN_MARGIN_MS)) {
+	if (a->running && end_thread(a)) {
 		/* The host blocks it; freeing under its feet would be worse. */
 		log_error(a->log,
 			  "the agent's thread does not end; leaving it");
@@ -209,8 +224,10 @@ static int create_server(struct agent *a)
 {
 	int rc = 0;
 
-	if (a->options.region_size)
-		rc = region_writer_create(&a->region, a->options.region_size);
+	if (a->idle->region >= 0)
+		rc = region_writer_create_in(&a->region, a->idle->region,
+					     a->options.region_size);
+	a->idle->region = -1;
 	if (rc)
 		log_error(a->log, "cannot make %zu bytes of shared memory: %s",
 			  a->options.region_size, strerror(-rc));
@@ -230,11 +247,8 @@ static int open_drain(struct agent *a)
 
 static int open_all(struct agent *a)
 {
-	int rc = loop_create(&a->loop);
+	int rc = create_server(a);
 
-	a->ops = engine_ops;
-	rc = rc ? rc : agent_trace_open(a, &a->ops);
-	rc = rc ? rc : create_server(a);
 	rc = rc ? rc : helpers_create(&a->helpers);
 	rc = rc ? rc : agent_slots_open(a);
 	rc = rc ? rc : open_drain(a);
@@ -242,6 +256,36 @@ static int open_all(struct agent *a)
 	rc = rc ? rc : agent_control_open(a);
 	rc = rc ? rc : agent_links_open(a);
 	return rc ? rc : agent_tell_open(a);
+}
+
+/*
+ * In the agent's thread, as its first act. A failure here comes too late to fail
+ * the launch: the step is ended, for its other nodes would wait for this one.
+ */
+static bool begin(void *arg)
+{
+	struct agent *a = arg;
+	char why[AGENT_WHY_MAX];
+	bool opened;
+	int rc;
+
+	if (!agent_idle_wait(a))
+		return false;
+	rc = loop_open(a->loop);
+	opened = !rc;
+	rc = rc ? rc : open_all(a);
+	if (!rc) {
+		agent_ranks_adopt(a);
+		return true;
+	}
+	snprintf(why, sizeof(why), "cannot start the agent of node %s: %s",
+		 agent_node_name(a, a->step->position), strerror(-rc));
+	log_error(a->log, "%s", why);
+	agent_idle_refuse_ranks(a);
+	close_all(a);
+	if (a->host.kill_step)
+		a->host.kill_step(a->host.arg, why);
+	return opened; /* to run the ends of what is closing */
 }
 
 static struct agent *new_agent(const struct pmi_step *step,
@@ -264,12 +308,13 @@ static struct agent *new_agent(const struct pmi_step *step,
 	a->link_options.handshake_ms = options->handshake_ms;
 	a->link_options.dead_peer_ms = options->dead_peer_ms;
 	a->tree_width = step->tree_width;
+	a->ops = engine_ops;
 	return a;
 }
 
-int agent_start(struct agent **out, const struct pmi_step *step,
-		const struct agent_options *options,
-		const struct agent_host *host, const struct log_hook *log)
+int agent_prepare(struct agent **out, const struct pmi_step *step,
+		  const struct agent_options *options,
+		  const struct agent_host *host, const struct log_hook *log)
 {
 	struct agent *a = new_agent(step, options, host, log);
 	int rc;
@@ -279,18 +324,42 @@ int agent_start(struct agent **out, const struct pmi_step *step,
 			close(options->tell_fd);
 		return -ENOMEM;
 	}
-	rc = open_all(a);
+	rc = loop_create(&a->loop);
+	rc = rc ? rc : agent_trace_open(a, &a->ops);
+	rc = rc ? rc : agent_idle_open(a);
 	agent_trace_ready(a);
-	rc = rc ? rc : loop_start(a->loop);
 	if (!rc) {
 		*out = a;
 		return 0;
 	}
 	log_error(log, "cannot start the agent of the node: %s", strerror(-rc));
-	if (a->loop)
-		close_all(a);
-	helpers_destroy(a->helpers, 0);
 	free_agent(a);
+	return rc;
+}
+
+int agent_run(struct agent *a)
+{
+	int rc = loop_start(a->loop, begin, a);
+
+	a->running = !rc;
+	if (!rc)
+		return 0;
+	log_error(a->log, "cannot start the agent's thread: %s", strerror(-rc));
+	agent_idle_refuse_ranks(a);
+	return rc;
+}
+
+int agent_start(struct agent **out, const struct pmi_step *step,
+		const struct agent_options *options,
+		const struct agent_host *host, const struct log_hook *log)
+{
+	int rc = agent_prepare(out, step, options, host, log);
+
+	if (rc)
+		return rc;
+	rc = agent_run(*out);
+	if (rc)
+		free_agent(*out);
 	return rc;
 }
 
@@ -298,7 +367,7 @@ int agent_start(struct agent **out, const struct pmi_step *step,
 
 int agent_registration_fd(const struct agent *a)
 {
-	return agent_ranks_registration_fd(a);
+	return a->idle->theirs;
 }
 
 struct told {

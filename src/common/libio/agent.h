@@ -76,10 +76,24 @@ struct agent_options {
 void agent_options_init(struct agent_options *o);
 
 /*
- * Bind, listen, create the results region and the registration socket, start
- * the thread. Connects to nobody. `step` and `host` must outlive the agent;
- * options are copied. 0 or a negative errno with a line in the log.
+ * Bind, listen, create the object of the results region and the registration
+ * socket. Connects to nobody. `step` and `host` must outlive the agent; options
+ * are copied. 0 or a negative errno with a line in the log.
+ *
+ * Until somebody in the step uses PMI the agent is no more than that and, after
+ * agent_run, a thread that waits.
  */
+int agent_prepare(struct agent **out, const struct pmi_step *step,
+		  const struct agent_options *options,
+		  const struct agent_host *host, const struct log_hook *log);
+
+/*
+ * Start the thread. On failure, a negative errno with a line in the log, ranks
+ * cannot register any more; agent_stop is still due.
+ */
+int agent_run(struct agent *a);
+
+/* Both. There is no agent when it fails. */
 int agent_start(struct agent **out, const struct pmi_step *step,
 		const struct agent_options *options,
 		const struct agent_host *host, const struct log_hook *log);

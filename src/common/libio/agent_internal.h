@@ -6,7 +6,8 @@
  * engine from the loop, never from inside the call.
  *
  *   agent.c          life cycle, the engine's operations, draining
- *   agent_ranks.c    registration of ranks, their connections and ends
+ *   agent_idle.c     what there is before the step uses PMI
+ *   agent_ranks.c    the ranks' connections and ends
  *   agent_links.c    neighbours: frames, queues, goodbyes
  *   agent_wireup.c   making the links: ports, attempts, choice between two
  *   agent_control.c  the way to srun and back
@@ -17,6 +18,7 @@
 #ifndef PMI2X_AGENT_INTERNAL_H
 #define PMI2X_AGENT_INTERNAL_H
 
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "libio/agent.h"
@@ -43,6 +45,25 @@ struct agent_control;
 struct agent_tell;
 struct agent_slots;
 struct agent_trace;
+struct registration;
+
+/* A rank that has registered while the agent was idle. */
+struct idle_rank {
+	int fd;    /* -1: it has not */
+	int pidfd; /* -1: not asked for; another negative errno: there is none */
+};
+
+/* What the agent holds from the start. */
+struct agent_idle {
+	int ours;     /* the agent's end of the registration socket */
+	int theirs;   /* what children inherit */
+	int listener; /* -1: no neighbours, or given to agent_links */
+	uint16_t port;
+	int region;   /* the object of the results region; -1: none, or given */
+	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
+	struct idle_rank *ranks; /* by slot */
+	uint32_t count;
+};
 
 /* Serving -> draining (three stages) -> closed. Forward only. */
 enum agent_stage {
@@ -61,6 +82,9 @@ struct agent {
 	struct handshake_self self;
 	struct link_options link_options;
 	uint32_t tree_width; /* as the engine uses it */
+	struct agent_idle *idle;
+	bool running;         /* there is a thread */
+	atomic_bool stopping; /* set before begin_drain is posted */
 	struct loop *loop;
 	struct helpers *helpers;
 	struct region_writer *region; /* NULL: no shared memory */
@@ -84,12 +108,26 @@ const char *agent_node_name(const struct agent *a, uint32_t position);
 /* Close a handle that is part of a longer-lived object; idempotent. */
 void agent_close_handle(void *handle);
 
+/* ---- agent_idle.c ---- */
+
+/* In the creator's thread. 0, or a negative errno with agent_idle_free due. */
+int agent_idle_open(struct agent *a);
+void agent_idle_free(struct agent *a);
+/* Wait until somebody wants PMI (true) or the agent is stopped (false). */
+bool agent_idle_wait(struct agent *a);
+/* Nobody will serve them: they get an error or the end of file. */
+void agent_idle_refuse_ranks(struct agent *a);
+
 /* ---- agent_ranks.c ---- */
 
 int agent_ranks_open(struct agent *a);
+/* Serve the ranks that have registered so far. After everything is open. */
+void agent_ranks_adopt(struct agent *a);
+/* Log and close a registration for a slot that there is not, or not again. */
+void agent_ranks_refuse(struct agent *a, const struct registration *reg,
+			bool is_there);
 void agent_ranks_close(struct agent *a); /* handles and descriptors */
 void agent_ranks_free(struct agent *a);  /* memory, after the loop has ended */
-int agent_ranks_registration_fd(const struct agent *a);
 void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
 		      size_t len, int fd);
 void agent_ranks_finish(struct agent *a, uint32_t slot);
@@ -159,7 +197,6 @@ struct agent_links {
 	struct conn *first, *last;
 	unsigned unproved;  /* inbound */
 	struct listener *listener;
-	uint16_t port;
 	struct neighbour *all; /* children in order, then the parent */
 	uint32_t count;
 };
@@ -206,6 +243,8 @@ void agent_neighbour_lost(struct neighbour *n, const char *why);
 
 /* ---- agent_wireup.c ---- */
 
+/* Bind and listen, when there are neighbours. In the creator's thread. */
+int agent_wireup_listen(struct agent *a);
 int agent_wireup_open(struct agent *a);
 void agent_wireup_begin(struct agent *a);
 void agent_wireup_accept(void *agent, int fd);

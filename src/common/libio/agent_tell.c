@@ -53,7 +53,7 @@ static int make_message(const struct agent *a, uint32_t to, struct buf *b)
 {
 	uint8_t proof[PROOF_BYTES];
 	int rc = pack_proved_part(b, a->step->jobid, a->step->position, to,
-				  a->links->port);
+				  a->idle->port);
 
 	if (rc)
 		return rc;
@@ -143,7 +143,7 @@ void agent_tell_neighbour(struct agent *a, uint32_t position)
 	if (j)
 		j->node_id = layout_node_id(a->step->layout, position);
 	log_debug(a->log, "telling node %s to connect to port %u",
-		  agent_node_name(a, position), a->links->port);
+		  agent_node_name(a, position), a->idle->port);
 	start_job(a, run_tell, j);
 }
 

@@ -38,7 +38,7 @@ static uint16_t port_of(const struct agent *a, uint32_t position, unsigned try)
 
 static int try_port(struct agent *a, uint16_t port)
 {
-	return listener_socket(&a->options.bind, port, &a->links->port);
+	return listener_socket(&a->options.bind, port, &a->idle->port);
 }
 
 /* A listening descriptor or a negative errno. */
@@ -57,10 +57,13 @@ static int listen_somewhere(struct agent *a)
 	return fd;
 }
 
-static int start_listening(struct agent *a)
+int agent_wireup_listen(struct agent *a)
 {
-	int fd = listen_somewhere(a);
+	int fd;
 
+	if (layout_nodes(a->step->layout) < 2)
+		return 0;
+	fd = listen_somewhere(a);
 	if (fd == -EADDRINUSE)
 		log_error(a->log,
 			  "every port from %u to %u is in use: widen the range (Pmi2xPorts)",
@@ -70,12 +73,14 @@ static int start_listening(struct agent *a)
 			  strerror(-fd));
 	if (fd < 0)
 		return fd;
-	return listener_open(&a->links->listener, loop_uv(a->loop), fd,
-			     agent_wireup_accept, a);
+	a->idle->listener = fd;
+	return 0;
 }
 
 int agent_wireup_open(struct agent *a)
 {
+	int fd;
+
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		struct neighbour *n = &a->links->all[i];
 		int rc = uv_timer_init(loop_uv(a->loop), &n->timer);
@@ -84,7 +89,12 @@ int agent_wireup_open(struct agent *a)
 			return rc;
 		n->timer.data = n;
 	}
-	return a->links->count ? start_listening(a) : 0;
+	if (a->idle->listener < 0)
+		return 0;
+	fd = a->idle->listener;
+	a->idle->listener = -1;
+	return listener_open(&a->links->listener, loop_uv(a->loop), fd,
+			     agent_wireup_accept, a);
 }
 
 /* The even tries go where the node ought to be, the odd ones look around. */

@@ -548,6 +548,7 @@ static int create(struct hub **out, const struct hub_options *o,
 	if (h->jobid && h->build)
 		rc = create_launcher(h, o->parent_fd >= 0);
 	rc = rc ? rc : loop_create(&h->loop);
+	rc = rc ? rc : loop_open(h->loop);
 	if (rc) {
 		destroy(h);
 		return rc;
@@ -582,7 +583,7 @@ int hub_start(struct hub **out, const struct hub_options *o,
 	rc = listener_open(&h->listener, loop_uv(h->loop), fd, on_connection,
 			   h);
 	if (!rc)
-		rc = loop_start(h->loop);
+		rc = loop_start(h->loop, NULL, NULL);
 	if (rc)
 		goto fail;
 	*out = h;

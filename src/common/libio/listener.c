@@ -86,7 +86,7 @@ int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 			fd = listen_in(&everywhere, AF_INET, port);
 	}
 	if (fd >= 0)
-		*bound = bound_port(fd);
+		*bound = port ? port : bound_port(fd);
 	return fd;
 }
 

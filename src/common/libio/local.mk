@@ -5,6 +5,7 @@ libio_la_SOURCES = \
 	src/common/libio/agent.c src/common/libio/agent.h \
 	src/common/libio/agent_internal.h \
 	src/common/libio/agent_control.c \
+	src/common/libio/agent_idle.c \
 	src/common/libio/agent_links.c \
 	src/common/libio/agent_ranks.c \
 	src/common/libio/agent_slots.c \
@@ -16,6 +17,7 @@ libio_la_SOURCES = \
 	src/common/libio/link.c src/common/libio/link.h \
 	src/common/libio/listener.c src/common/libio/listener.h \
 	src/common/libio/loop.c src/common/libio/loop.h \
+	src/common/libio/registration.c src/common/libio/registration.h \
 	src/common/libio/secret.c src/common/libio/secret.h \
 	src/common/libio/stream.c src/common/libio/stream.h \
 	src/common/libio/thread.c src/common/libio/thread.h \

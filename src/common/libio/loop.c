@@ -4,8 +4,9 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "libio/thread.h"
 
@@ -17,7 +18,11 @@ struct post {
 
 struct loop {
 	uv_loop_t uv;
-	uv_async_t wake;
+	uv_poll_t wake; /* of wake_fd */
+	int wake_fd;    /* an eventfd, not empty while there are posts */
+	bool opened;
+	bool (*begin)(void *arg);
+	void *begin_arg;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of the members below */
 	struct post *first;
@@ -50,9 +55,13 @@ static void run_posts(struct loop *l)
 	}
 }
 
-static void on_wake(uv_async_t *wake)
+static void on_wake(uv_poll_t *wake, int status, int events)
 {
-	run_posts(wake->data);
+	struct loop *l = wake->data;
+	eventfd_t count;
+
+	(void)eventfd_read(l->wake_fd, &count);
+	run_posts(l);
 }
 
 int loop_create(struct loop **out)
@@ -63,37 +72,63 @@ int loop_create(struct loop **out)
 	if (!l)
 		return -ENOMEM;
 	l->last = &l->first;
-	rc = uv_loop_init(&l->uv);
-	if (rc)
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->wake_fd < 0) {
+		rc = -errno;
 		goto free_loop;
-	rc = uv_async_init(&l->uv, &l->wake, on_wake);
-	if (rc)
-		goto close_uv;
+	}
 	rc = -pthread_mutex_init(&l->lock, NULL);
 	if (rc)
 		goto close_wake;
-	l->wake.data = l;
 	*out = l;
 	return 0;
 
 close_wake:
-	uv_close((uv_handle_t *)&l->wake, NULL);
-	uv_run(&l->uv, UV_RUN_DEFAULT);
-close_uv:
-	uv_loop_close(&l->uv);
+	close(l->wake_fd);
 free_loop:
 	free(l);
 	return rc;
+}
+
+int loop_open(struct loop *l)
+{
+	int rc = uv_loop_init(&l->uv);
+
+	if (rc)
+		return rc;
+	rc = uv_poll_init(&l->uv, &l->wake, l->wake_fd);
+	if (rc) {
+		uv_loop_close(&l->uv);
+		return rc;
+	}
+	l->wake.data = l;
+	l->opened = true;
+	return uv_poll_start(&l->wake, UV_READABLE, on_wake);
+}
+
+static void forget_posts(struct loop *l)
+{
+	struct post *p, *next;
+
+	for (p = take_posts(l); p; p = next) {
+		next = p->next;
+		free(p);
+	}
 }
 
 void loop_destroy(struct loop *l)
 {
 	if (!l)
 		return;
-	if (!l->ended)
-		loop_end(l);
-	uv_run(&l->uv, UV_RUN_DEFAULT); /* the callbacks of closing handles */
-	uv_loop_close(&l->uv);
+	if (!l->opened) {
+		forget_posts(l);
+	} else {
+		if (!l->ended)
+			loop_end(l);
+		uv_run(&l->uv, UV_RUN_DEFAULT); /* callbacks of closing handles */
+		uv_loop_close(&l->uv);
+	}
+	close(l->wake_fd);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
@@ -107,12 +142,20 @@ static void *loop_main(void *arg)
 {
 	struct loop *l = arg;
 
-	uv_run(&l->uv, UV_RUN_DEFAULT);
+	if (!l->begin || l->begin(l->begin_arg))
+		uv_run(&l->uv, UV_RUN_DEFAULT);
 	return NULL;
 }
 
-int loop_start(struct loop *l)
+int loop_wake_fd(const struct loop *l)
 {
+	return l->wake_fd;
+}
+
+int loop_start(struct loop *l, bool (*begin)(void *arg), void *arg)
+{
+	l->begin = begin;
+	l->begin_arg = arg;
 	return thread_start(&l->thread, loop_main, l);
 }
 
@@ -125,7 +168,7 @@ static bool append_post(struct loop *l, struct post *p)
 	if (open) {
 		*l->last = p;
 		l->last = &p->next;
-		uv_async_send(&l->wake);
+		(void)eventfd_write(l->wake_fd, 1);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return open;
@@ -150,6 +193,8 @@ void loop_end(struct loop *l)
 	pthread_mutex_lock(&l->lock);
 	l->ended = true;
 	pthread_mutex_unlock(&l->lock);
+	if (!l->opened)
+		return;
 	run_posts(l);
 	uv_close((uv_handle_t *)&l->wake, NULL);
 }

@@ -2,14 +2,18 @@
 /*
  * An event loop in a thread of its own.
  *
- * Users put libuv handles on loop_uv() from loop_create() until loop_start(),
+ * Users put libuv handles on loop_uv() from loop_open() until loop_start(),
  * and afterwards only in the loop's thread, which they reach with loop_post().
+ * libuv is not touched before loop_open(): a process that forks before it does
+ * not run libuv's fork handlers, and a loop that is never opened costs one
+ * eventfd.
  * libuv's thread pool (uv_queue_work, uv_fs_*, uv_getaddrinfo) is never used:
  * its threads would outlive a plugin that is unloaded.
  */
 #ifndef PMI2X_LOOP_H
 #define PMI2X_LOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -17,13 +21,25 @@ struct loop;
 
 /* 0, -ENOMEM or another negative errno. */
 int loop_create(struct loop **out);
-/* Free it: never started, or joined; all other handles closed or closing. */
+/* Make the libuv loop. What was posted before is called once it runs. */
+int loop_open(struct loop *l);
+/*
+ * Free it: never started, or joined; all other handles closed or closing. What
+ * was posted to a loop that has not been opened is forgotten.
+ */
 void loop_destroy(struct loop *l);
 
 uv_loop_t *loop_uv(struct loop *l);
 
-/* Start the thread, with all signals blocked. 0 or a negative errno. */
-int loop_start(struct loop *l);
+/*
+ * Start the thread, with all signals blocked. There `begin`, if not NULL, comes
+ * first: it returns false to end the thread, and opens the loop if nobody
+ * has. 0 or a negative errno.
+ */
+int loop_start(struct loop *l, bool (*begin)(void *arg), void *arg);
+
+/* Readable when something has been posted; for `begin` to wait on. */
+int loop_wake_fd(const struct loop *l);
 
 /*
  * Call fn(arg) in the loop's thread, soon, in the order of posting. Any thread.

@@ -46,6 +46,13 @@ struct region_writer;
  * -EINVAL (size), or a negative errno of the system calls.
  */
 int region_writer_create(struct region_writer **out, size_t size);
+/*
+ * The same in two steps, for a creator whose rights to own the object are
+ * not lasting: the empty object (a descriptor, CLOEXEC, or a negative errno),
+ * and the rest, which takes it over, also on failure.
+ */
+int region_object_create(void);
+int region_writer_create_in(struct region_writer **out, int object, size_t size);
 void region_writer_destroy(struct region_writer *w);
 
 /*

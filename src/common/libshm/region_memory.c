@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshm/region.h"
+
 #define MEMORY_NAME "pmi2x-results" /* in /proc/PID/maps */
 
 /* Linux values, for C libraries older than the kernel. */
@@ -88,8 +90,6 @@ static int protect_object(struct region_memory *m)
 	bool future;
 	int rc;
 
-	if (fchmod(m->fd, 0444))
-		return -errno;
 	rc = seal(m->fd, &future);
 	if (rc)
 		return rc;
@@ -98,7 +98,18 @@ static int protect_object(struct region_memory *m)
 	return m->reader_fd < 0 ? m->reader_fd : 0;
 }
 
-int region_memory_create(struct region_memory *m, size_t size)
+int region_object_create(void)
+{
+	int rc, fd = region_memory_object(MEMORY_NAME);
+
+	if (fd < 0 || fchmod(fd, 0444) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int region_memory_create(struct region_memory *m, int object, size_t size)
 {
 	int rc;
 
@@ -106,9 +117,7 @@ int region_memory_create(struct region_memory *m, size_t size)
 	m->reader_fd = -1;
 	m->page = sysconf(_SC_PAGESIZE);
 	m->size = (size + m->page - 1) & ~(m->page - 1);
-	m->fd = region_memory_object(MEMORY_NAME);
-	if (m->fd < 0)
-		return m->fd;
+	m->fd = object;
 	if (ftruncate(m->fd, m->size)) {
 		rc = -errno;
 		goto destroy;

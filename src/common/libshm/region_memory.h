@@ -23,10 +23,11 @@ struct region_memory {
 };
 
 /*
- * Make a sparse object of `size` bytes, rounded up to pages. 0 or a negative
- * errno; nothing is left behind on failure.
+ * Give the empty object of region_object_create `size` bytes, sparse and rounded
+ * up to pages, map and protect it. 0 or a negative errno; the object is taken
+ * over, and nothing is left behind on failure.
  */
-int region_memory_create(struct region_memory *m, size_t size);
+int region_memory_create(struct region_memory *m, int object, size_t size);
 void region_memory_destroy(struct region_memory *m);
 
 /*

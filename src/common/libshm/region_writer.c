@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libshm/byteorder.h"
 #include "libshm/extents.h"
@@ -76,15 +77,25 @@ static int write_header(struct region_writer *w)
 
 int region_writer_create(struct region_writer **out, size_t size)
 {
-	struct region_writer *w;
-	int rc;
+	int object;
 
 	if (size < REGION_SIZE_MIN || size > REGION_SIZE_MAX)
 		return -EINVAL;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	rc = region_memory_create(&w->memory, size);
+	object = region_object_create();
+	return object < 0 ? object : region_writer_create_in(out, object, size);
+}
+
+int region_writer_create_in(struct region_writer **out, int object, size_t size)
+{
+	bool fits = size >= REGION_SIZE_MIN && size <= REGION_SIZE_MAX;
+	struct region_writer *w = fits ? calloc(1, sizeof(*w)) : NULL;
+	int rc;
+
+	if (!w) {
+		close(object);
+		return fits ? -ENOMEM : -EINVAL;
+	}
+	rc = region_memory_create(&w->memory, object, size);
 	if (rc)
 		goto free_writer;
 	rc = write_header(w);

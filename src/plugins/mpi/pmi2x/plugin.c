@@ -58,6 +58,7 @@ int fini(void)
 	if (!plugin)
 		return SLURM_SUCCESS;
 	stepd_stop(plugin->stepd);
+	plugin->stepd = NULL;
 	pthread_mutex_destroy(&plugin->lock);
 	free(plugin);
 	plugin = NULL;
@@ -71,10 +72,19 @@ static bool has_ranks(const stepd_step_rec_t *step)
 		step->step_id.step_id != SLURM_INTERACTIVE_STEP;
 }
 
+/* In slurmstepd, not in what it has forked. Gone when this is unloaded. */
+static void after_fork(void)
+{
+	if (plugin && plugin->stepd)
+		stepd_forked(plugin->stepd);
+}
+
 int mpi_p_slurmstepd_prefork(const stepd_step_rec_t *step, char ***env)
 {
 	if (!has_ranks(step))
 		return SLURM_SUCCESS;
+	if (pthread_atfork(NULL, after_fork, NULL))
+		return SLURM_ERROR;
 	plugin->stepd = stepd_start(step, env, &plugin->conf);
 	return plugin->stepd ? SLURM_SUCCESS : SLURM_ERROR;
 }

@@ -23,6 +23,7 @@
 
 struct stepd {
 	struct agent *agent;
+	bool running; /* its thread has been started */
 	struct pmi_step step;
 	struct step_layout nodes;
 	struct launch_env launch;
@@ -185,8 +186,8 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->tell_uid = step->uid;
 }
 
-static void start_agent(struct stepd *s, const struct conf *conf,
-		       const stepd_step_rec_t *step)
+static void prepare_agent(struct stepd *s, const struct conf *conf,
+			  const stepd_step_rec_t *step)
 {
 	struct agent_host host = {
 		.node_address = host_node_address,
@@ -198,7 +199,7 @@ static void start_agent(struct stepd *s, const struct conf *conf,
 	int rc;
 
 	describe_agent(&options, s, conf, step);
-	rc = agent_start(&s->agent, &s->step, &options, &host, &slurm_log);
+	rc = agent_prepare(&s->agent, &s->step, &options, &host, &slurm_log);
 	secret_forget(&options.secret);
 	if (rc)
 		s->agent = NULL;
@@ -210,7 +211,7 @@ static void start_agent(struct stepd *s, const struct conf *conf,
 		     step->node_name, strerror(-rc));
 }
 
-/* All steps from Slurm's record to the running agent; failures are kept. */
+/* All steps from Slurm's record to the agent; failures are kept. */
 static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		   const struct conf *conf)
 {
@@ -226,7 +227,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	if (s->nodes.nnodes > 1)
 		tell_socket_open(&s->tell, step->node_name, s->nodes.node_id,
 				 s->launch.jobid, step->uid);
-	start_agent(s, &own, step);
+	prepare_agent(s, &own, step);
 }
 
 struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
@@ -240,6 +241,14 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 	s->prefork_ns = trace_now();
 	set_up(s, step, env, conf);
 	return s;
+}
+
+void stepd_forked(struct stepd *s)
+{
+	if (!s->agent || s->running)
+		return;
+	s->running = true;
+	agent_run(s->agent); /* if not, ranks fail to register, and say so */
 }
 
 /* The slot of a rank of this node; UINT32_MAX when it is none. */

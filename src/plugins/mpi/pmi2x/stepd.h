@@ -12,13 +12,20 @@
 struct stepd;
 
 /*
- * Start the agent of this node. `env` is the environment that tasks will get;
+ * Make the agent of this node, which then listens. `env` is the environment that tasks will get;
  * what srun put there for us is taken out. Slurm's messages of this moment do
  * not reach the user, so a failure is kept and told by stepd_task, whose do.
  * NULL only when there is no memory.
  */
 struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 			  const struct conf *conf);
+
+/*
+ * This process has forked: start the agent's thread, if this was the first time.
+ * slurmstepd changes ids before it forks tasks, which interrupts every thread
+ * that is there; none is needed before the first task.
+ */
+void stepd_forked(struct stepd *s);
 
 /*
  * In a child that becomes a task, as the user: connect the rank and describe

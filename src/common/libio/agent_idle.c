@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The agent of a step that does not use PMI (yet): what it holds, and what it
+ * waits for. It listens, ranks register, and nothing else is made: most of
+ * what `srun program` starts never speaks to the agent, and shall not pay for
+ * it. The first byte of a rank, a connection of a neighbour or a told message
+ * ends this state for good; then agent.c opens the rest.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libio/agent_internal.h"
+#include "libio/registration.h"
+
+enum idle_poll {
+	IDLE_WAKE,
+	IDLE_REGISTRATION,
+	IDLE_LISTENER,
+	IDLE_TELL,
+	IDLE_RANKS, /* and a descriptor for each slot */
+};
+
+int agent_idle_open(struct agent *a)
+{
+	struct agent_idle *idle = calloc(1, sizeof(*idle));
+	int rc;
+
+	if (!idle)
+		return -ENOMEM;
+	a->idle = idle;
+	idle->ours = idle->theirs = idle->listener = idle->region = -1;
+	layout_ranks_at(a->step->layout, a->step->position, &idle->count);
+	idle->ranks = calloc(idle->count, sizeof(*idle->ranks));
+	if (!idle->ranks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < idle->count; i++)
+		idle->ranks[i].fd = idle->ranks[i].pidfd = -1;
+	rc = registration_open(&idle->ours, &idle->theirs);
+	if (rc)
+		return rc;
+	if (a->options.region_size) {
+		idle->region = region_object_create();
+		if (idle->region < 0)
+			return idle->region;
+	}
+	return agent_wireup_listen(a);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void agent_idle_free(struct agent *a)
+{
+	struct agent_idle *idle = a->idle;
+
+	if (!idle)
+		return;
+	for (uint32_t i = 0; idle->ranks && i < idle->count; i++) {
+		close_fd(&idle->ranks[i].fd);
+		close_fd(&idle->ranks[i].pidfd);
+	}
+	close_fd(&idle->listener);
+	close_fd(&idle->region);
+	close_fd(&idle->ours);
+	close_fd(&idle->theirs);
+	free(idle->ranks);
+	free(idle);
+	a->idle = NULL;
+}
+
+void agent_idle_refuse_ranks(struct agent *a)
+{
+	close_fd(&a->idle->ours);
+	for (uint32_t i = 0; i < a->idle->count; i++)
+		close_fd(&a->idle->ranks[i].fd);
+}
+
+/* ---- ranks ---- */
+
+/* Later it may be too late to ask who it is. */
+static void find_process(struct agent_idle *idle, struct idle_rank *r)
+{
+	if (!idle->pidfd_later)
+		r->pidfd = registration_pidfd(r->fd, &idle->pidfd_later);
+}
+
+static void add_rank(struct agent *a, const struct registration *reg,
+		     struct pollfd *fds)
+{
+	struct agent_idle *idle = a->idle;
+	struct idle_rank *r;
+
+	if (reg->fd < 0)
+		return;
+	if (reg->slot >= idle->count || idle->ranks[reg->slot].fd >= 0) {
+		agent_ranks_refuse(a, reg, reg->slot < idle->count);
+		return;
+	}
+	r = &idle->ranks[reg->slot];
+	r->fd = reg->fd;
+	find_process(idle, r);
+	fds[IDLE_RANKS + reg->slot].fd = r->fd;
+}
+
+static void add_ranks(struct agent *a, struct pollfd *fds)
+{
+	struct registration reg[REGISTRATIONS_AT_ONCE];
+	int n = registration_receive(a->idle->ours, reg);
+
+	for (int i = 0; i < n; i++)
+		add_rank(a, &reg[i], fds);
+}
+
+/*
+ * Has this rank said something? One that has only hung up is looked at no
+ * more; the engine learns of its end if it is ever needed.
+ */
+static bool has_spoken(struct pollfd *fd)
+{
+	char byte;
+
+	if (!fd->revents)
+		return false;
+	if (recv(fd->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+		return true;
+	if (fd->revents & POLLHUP)
+		fd->fd = -1;
+	return false;
+}
+
+/* ---- waiting ---- */
+
+static bool is_wanted(struct agent *a, struct pollfd *fds)
+{
+	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_TELL].revents;
+
+	for (uint32_t i = 0; i < a->idle->count; i++)
+		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
+	if (fds[IDLE_REGISTRATION].revents)
+		add_ranks(a, fds);
+	return wanted;
+}
+
+static void set_fds(struct agent *a, struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	fds[IDLE_WAKE].fd = loop_wake_fd(a->loop);
+	fds[IDLE_REGISTRATION].fd = a->idle->ours;
+	fds[IDLE_LISTENER].fd = a->idle->listener;
+	fds[IDLE_TELL].fd = a->options.tell_fd;
+}
+
+bool agent_idle_wait(struct agent *a)
+{
+	nfds_t n = IDLE_RANKS + a->idle->count;
+	struct pollfd *fds = calloc(n, sizeof(*fds));
+	bool wanted = !fds; /* without memory: what follows will say so */
+
+	if (fds)
+		set_fds(a, fds, n);
+	while (!wanted) {
+		if (poll(fds, n, -1) < 0)
+			continue; /* EINTR */
+		wanted = is_wanted(a, fds);
+		if (fds[IDLE_WAKE].revents && !wanted) {
+			/* A trace is sent also of what was not used. */
+			wanted = !atomic_load(&a->stopping) ||
+				 a->options.trace;
+			break;
+		}
+	}
+	free(fds);
+	return wanted;
+}

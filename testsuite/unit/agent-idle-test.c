@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent of a step that does not use PMI, and how it wakes up. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent-cluster.h"
+
+/* Does this process map the memory that agents share with ranks? */
+static bool shares_memory(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+	bool found = false;
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		found |= strstr(line, "pmi2x-") != NULL;
+	fclose(maps);
+	return found;
+}
+
+static void register_rank(struct cluster *c, uint32_t node)
+{
+	int reg = agent_registration_fd(c->agents[node]);
+
+	assert_int_equal(agent_register_rank(reg, 0, &c->pmi[node]), 0);
+}
+
+static void silent_ranks_share_no_memory(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	register_rank(&c, 0);
+	assert_false(shares_memory());
+	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+	rank_expect(&c, 0, "cmd=response_to_init");
+	assert_true(shares_memory());
+	cluster_close(&c);
+}
+
+static void ends_without_having_been_used(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	cluster_start_all(&c);
+	register_rank(&c, 1);
+	register_rank(&c, 2);
+	rank_close(&c, 2);
+	for (uint32_t i = 0; i < 5; i++)
+		cluster_stop(&c, i);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+/* Node 3 is between 0 and 4, and its rank has said nothing. */
+static void neighbours_wake_an_idle_agent(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	cluster_start_all(&c);
+	register_rank(&c, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		rank_init(&c, i);
+	rank_init(&c, 4);
+	for (uint32_t i = 0; i < 5; i++) {
+		if (i != 3)
+			rank_say(&c, i, "cmd=barrier_in");
+	}
+	rank_close(&c, 3); /* so the barrier cannot succeed */
+	for (uint32_t i = 0; i < 5; i++) {
+		if (i != 3)
+			rank_expect(&c, i, "rank_3");
+	}
+	cluster_close(&c);
+}
+
+static void a_rank_that_died_before_fails_the_others(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 2);
+	cluster_start_all(&c);
+	register_rank(&c, 1);
+	rank_close(&c, 1);
+	rank_init(&c, 0);
+	rank_say(&c, 0, "cmd=barrier_in");
+	rank_expect(&c, 0, "rank_1");
+	cluster_close(&c);
+}
+
+/* In a child: register, leave PMI_FD to a grandchild, and end. */
+static void leave_pmi_fd_behind(int reg, int keep_open)
+{
+	char byte;
+	int fd;
+
+	if (agent_register_rank(reg, 0, &fd))
+		_exit(1);
+	if (fork() == 0)
+		_exit(read(keep_open, &byte, 1) < 0);
+	_exit(0);
+}
+
+/* It is gone, and buried, before anybody asks which process it was. */
+static void a_grandchild_does_not_hide_an_early_death(void **state)
+{
+	struct cluster c;
+	int status, keep[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(keep), 0);
+	cluster_open(&c, 2);
+	cluster_start_all(&c);
+	pid = fork();
+	if (pid == 0) {
+		close(keep[1]);
+		leave_pmi_fd_behind(agent_registration_fd(c.agents[1]),
+				    keep[0]);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	rank_init(&c, 0);
+	rank_say(&c, 0, "cmd=barrier_in");
+	rank_expect(&c, 0, "rank_1");
+	close(keep[0]);
+	close(keep[1]);
+	cluster_close(&c);
+}
+
+static int no_address(void *arg, uint32_t node, struct sockaddr_storage *out)
+{
+	return -EHOSTUNREACH;
+}
+
+static void keep_reason(void *arg, const char *why)
+{
+	struct cluster *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	snprintf(c->killed, sizeof(c->killed), "%s", why);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static struct agent *prepare(struct cluster *c)
+{
+	struct agent_host host = {
+		.node_address = no_address,
+		.kill_step = keep_reason,
+		.arg = c,
+	};
+	struct agent *a;
+
+	assert_int_equal(agent_prepare(&a, &c->steps[0], &c->options, &host,
+				       &c->log), 0);
+	c->agents[0] = a;
+	return a;
+}
+
+/* What a rank says is heard, though it has gone before there was a thread. */
+static void last_words_are_heard(void **state)
+{
+	struct cluster c;
+	struct agent *a;
+
+	cluster_open(&c, 1);
+	a = prepare(&c);
+	register_rank(&c, 0);
+	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=abort");
+	rank_close(&c, 0);
+	assert_int_equal(agent_run(a), 0);
+	cluster_expect_log(&c, "cannot reach srun");
+	cluster_close(&c);
+}
+
+static void one_that_never_runs_can_be_stopped(void **state)
+{
+	struct cluster c;
+	int fd;
+
+	cluster_open(&c, 2);
+	prepare(&c);
+	register_rank(&c, 0);
+	fd = c.pmi[0];
+	cluster_stop(&c, 0);
+	assert_int_equal(read(fd, &fd, 1), 0); /* the rank is not left hanging */
+	cluster_close(&c);
+}
+
+/* A region that cannot be had shows only now: the step must not hang. */
+static void a_late_failure_ends_the_step(void **state)
+{
+	struct cluster c;
+	char byte;
+
+	cluster_open(&c, 1);
+	c.options.region_size = 1; /* below what a region can be */
+	assert_int_equal(agent_run(prepare(&c)), 0);
+	register_rank(&c, 0);
+	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+	cluster_expect_log(&c, "cannot start the agent of node n0");
+	assert_true(read(c.pmi[0], &byte, 1) <= 0);
+	cluster_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(silent_ranks_share_no_memory),
+		cmocka_unit_test(ends_without_having_been_used),
+		cmocka_unit_test(neighbours_wake_an_idle_agent),
+		cmocka_unit_test(a_rank_that_died_before_fails_the_others),
+		cmocka_unit_test(a_grandchild_does_not_hide_an_early_death),
+		cmocka_unit_test(last_words_are_heard),
+		cmocka_unit_test(one_that_never_runs_can_be_stopped),
+		cmocka_unit_test(a_late_failure_ends_the_step),
+	};
+
+	return cmocka_run_group_tests_name("agent-idle", tests, NULL, NULL);
+}
