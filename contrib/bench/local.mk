@@ -46,6 +46,17 @@ contrib_bench_pmi2x_bench_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 contrib_bench_pmi2x_bench_pmix_LDADD = $(PMIX_LIBS)
 endif
 
+# What a step costs that does not use its MPI plugin.
+dist_bin_SCRIPTS += contrib/bench/pmi2x-idle-cost
+dist_man_MANS += contrib/bench/pmi2x-idle-cost.1
+install-exec-hook: install-idle-cost
+.PHONY: install-idle-cost
+install-idle-cost:
+	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
+		"$(srcdir)/contrib/bench/pmi2x-idle-cost" \
+		> "$(DESTDIR)$(bindir)/pmi2x-idle-cost"
+
 # A small matrix on a private cluster. Slurm wants the plugin installed, so
 # everything is, below the build directory. BENCH_FLAGS adds options, or
 # replaces those here.
@@ -69,5 +80,6 @@ clean-local: clean-bench
 clean-bench:
 	-rm -rf bench-inst
 
-dist_check_SCRIPTS += testsuite/unit/bench-test.sh
-TESTS += testsuite/unit/bench-test.sh
+dist_check_SCRIPTS += testsuite/unit/bench-test.sh \
+	testsuite/unit/idle-cost-test.sh
+TESTS += testsuite/unit/bench-test.sh testsuite/unit/idle-cost-test.sh

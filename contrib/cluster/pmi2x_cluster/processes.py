@@ -96,15 +96,21 @@ def kill_abandoned(path):
     )
 
 
-def reap():
-    """Returns the children that have ended as {pid: status}."""
+def reap(note=None):
+    """Returns the children that have ended as {pid: status}.
+
+    note(name, usage) is called for each; usage as in os.wait4.
+    """
     ended = {}
     with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
+        while info := os.waitid(
+            os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT
+        ):
+            name = name_of(info.si_pid) if note else None
+            pid, status, usage = os.wait4(info.si_pid, 0)
             ended[pid] = status
+            if note:
+                note(name, usage)
     return ended
 
 
