@@ -3,17 +3,33 @@
 # the unit tests link them as they are.
 noinst_LTLIBRARIES += contrib/allgather/libring.la
 contrib_allgather_libring_la_SOURCES = \
+	contrib/allgather/api.c \
 	contrib/allgather/bundle.c contrib/allgather/bundle.h \
 	contrib/allgather/clock.h \
+	contrib/allgather/create.c \
 	contrib/allgather/flow.c contrib/allgather/flow.h \
 	contrib/allgather/frame.c contrib/allgather/frame.h \
+	contrib/allgather/group.c contrib/allgather/group.h \
+	contrib/allgather/group_layout.h \
+	contrib/allgather/group_ops.c \
+	contrib/allgather/join.c contrib/allgather/join.h \
+	contrib/allgather/join_round.c \
+	contrib/allgather/links.c \
+	contrib/allgather/neighbours.c \
+	contrib/allgather/ops.c \
+	contrib/allgather/pmi.c contrib/allgather/pmi.h \
+	contrib/allgather/pmi_gather.c contrib/allgather/pmi_gather.h \
+	contrib/allgather/pmi_keys.c contrib/allgather/pmi_keys.h \
+	contrib/allgather/ring.h \
 	contrib/allgather/schedule.c contrib/allgather/schedule.h \
+	contrib/allgather/store.c contrib/allgather/store.h \
 	contrib/allgather/tcp.c \
 	contrib/allgather/tcp_address.c contrib/allgather/tcp_address.h \
 	contrib/allgather/tcp_greet.c contrib/allgather/tcp_greet.h \
 	contrib/allgather/tcp_link.c contrib/allgather/tcp_link.h \
 	contrib/allgather/transport.h \
 	contrib/allgather/transports.c \
+	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	src/common/libutil/buf.c
 contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
@@ -34,3 +50,16 @@ contrib_allgather_libring_la_SOURCES += \
 contrib_allgather_libring_la_CPPFLAGS += -DHAVE_VERBS
 contrib_allgather_libring_la_LIBADD += $(DL_LIBS)
 endif
+
+allgather_maps = contrib/allgather/allgather.map
+EXTRA_DIST += $(allgather_maps)
+
+lib_LTLIBRARIES += contrib/allgather/libpmi2x-allgather.la
+contrib_allgather_libpmi2x_allgather_la_SOURCES =
+contrib_allgather_libpmi2x_allgather_la_LIBADD = contrib/allgather/libring.la $(DL_LIBS)
+contrib_allgather_libpmi2x_allgather_la_LDFLAGS = $(AM_LDFLAGS) $(pmi2x_link) \
+	-Wl,--version-script=$(srcdir)/contrib/allgather/allgather.map
+EXTRA_contrib_allgather_libpmi2x_allgather_la_DEPENDENCIES = $(allgather_maps)
+
+pkginclude_HEADERS += contrib/allgather/include/pmi2x_allgather.h
+pkgconfig_DATA += contrib/allgather/pmi2x-allgather.pc

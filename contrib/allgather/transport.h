@@ -146,8 +146,15 @@ struct transport_ops {
 	void (*close)(struct transport *t);
 };
 
-/* The transports of this build, best first, ended by NULL. */
+/* The transports of this build, ended by NULL. */
 extern const struct transport_ops *const transports[];
+
+/*
+ * The names of all transports, best first, ended by NULL: builds that differ
+ * must prefer the same.
+ */
+#define TRANSPORT_NAMES_MAX 4
+extern const char *const transport_names[TRANSPORT_NAMES_MAX];
 
 /* NULL when this build has none of that name. */
 const struct transport_ops *transport_find(const char *name);

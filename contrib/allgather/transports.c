@@ -12,6 +12,10 @@ const struct transport_ops *const transports[] = {
 	NULL,
 };
 
+const char *const transport_names[TRANSPORT_NAMES_MAX] = {
+	"verbs", "tcp", NULL,
+};
+
 const struct transport_ops *transport_find(const char *name)
 {
 	for (int i = 0; transports[i]; i++) {

@@ -150,3 +150,27 @@ int clique_find(const char *mapping, int rank, int size, int ranks[], int max)
 	}
 	return count;
 }
+
+static int compare_nodes(const void *a, const void *b)
+{
+	long x = *(const long *)a, y = *(const long *)b;
+
+	return (x > y) - (x < y);
+}
+
+int clique_nodes(const char *mapping, int size)
+{
+	long *nodes = calloc(size + 1, sizeof(*nodes));
+	struct walk w;
+	int count = 0;
+	int rc = nodes ? walk_start(&w, mapping) : -ENOMEM;
+
+	for (int r = 0; !rc && r < size; r++, walk_step(&w))
+		nodes[r] = walk_node(&w);
+	if (!rc)
+		qsort(nodes, size, sizeof(*nodes), compare_nodes);
+	for (int r = 0; !rc && r < size; r++)
+		count += r == 0 || nodes[r] != nodes[r - 1];
+	free(nodes);
+	return rc ? rc : count;
+}

@@ -10,4 +10,7 @@
  */
 int clique_find(const char *mapping, int rank, int size, int ranks[], int max);
 
+/* The number of nodes that ranks 0..size-1 are on. -EPROTO or -ENOMEM. */
+int clique_nodes(const char *mapping, int size);
+
 #endif

@@ -16,5 +16,15 @@ testsuite_fake_exercise_SOURCES = testsuite/fake/exercise.c
 testsuite_fake_exercise_LDADD = contrib/libpmi2x/libpmi2x.la
 testsuite_fake_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 
+check_PROGRAMS += testsuite/fake/ring-exercise
+testsuite_fake_ring_exercise_SOURCES = testsuite/fake/ring-exercise.c
+testsuite_fake_ring_exercise_CPPFLAGS = $(AM_CPPFLAGS) \
+	-I$(srcdir)/contrib/allgather/include
+testsuite_fake_ring_exercise_LDADD = contrib/allgather/libpmi2x-allgather.la \
+	contrib/libpmi2x/libpmi2x.la
+testsuite_fake_ring_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
+
+dist_check_SCRIPTS += testsuite/fake/ring-test.sh
+TESTS += testsuite/fake/ring-test.sh
 dist_check_SCRIPTS += testsuite/fake/fake-test.sh testsuite/check-rules
 TESTS += testsuite/fake/fake-test.sh testsuite/check-rules

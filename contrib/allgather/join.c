@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All processes of a job agree on how they form a ring: see join.h. */
+#include "join.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../libpmi2x/clique.h"
+#include "clock.h"
+#include "pmi.h"
+#include "pmi2.h"
+
+#define KEY_MAX 64
+#define SHM "shm" /* what else can be lacking, beside the transports */
+#define PMI "pmi"
+
+static int fail(struct join *j, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(struct join *j, int code, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(j->why, PMI2X_RING_ERROR_MAX, fmt, args);
+	va_end(args);
+	return code;
+}
+
+/* ---- who shares a node ---- */
+
+/* Every rank an element of its own. */
+static void ungroup(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+
+	group_close(r->group);
+	r->group = NULL;
+	j->grouped = false;
+	r->elements = r->size;
+	r->members = 1;
+	r->index = 0;
+	r->ranks[0] = r->rank;
+}
+
+static int find_members(struct join *j, const char *mapping)
+{
+	struct pmi2x_ring *r = j->ring;
+	int count = clique_find(mapping, r->rank, r->size, r->ranks, r->size);
+
+	j->nodes = clique_nodes(mapping, r->size);
+	if (count < 1 || j->nodes < 1)
+		return -EPROTO;
+	r->members = count;
+	r->elements = j->nodes;
+	r->index = 0;
+	while (r->ranks[r->index] != r->rank)
+		r->index++;
+	return 0;
+}
+
+/* All ranks see the same mapping, so they come to the same conclusion. */
+static int find_node(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+	char mapping[PMI2_MAX_ATTRVALUE];
+	int found = 0;
+
+	r->ranks = calloc(r->size, sizeof(*r->ranks));
+	if (!r->ranks)
+		return fail(j, PMI2_ERR_NOMEM, "no memory");
+	if (r->pmi.get_job_attr("PMI_process_mapping", mapping,
+				sizeof(mapping), &found))
+		found = 0;
+	j->grouped = found && find_members(j, mapping) == 0 &&
+		     j->nodes < r->size;
+	if (!j->grouped)
+		ungroup(j);
+	return PMI2_SUCCESS;
+}
+
+/* ---- what is lacking ---- */
+
+static void lack_key(const struct join *j, char *key, const char *what)
+{
+	snprintf(key, KEY_MAX, "%s-%u-no-%s", j->ring->use.keys,
+		 j->ring->use.sequence, what);
+}
+
+static void lack(struct join *j, const char *what, const char *reason)
+{
+	char key[KEY_MAX], value[PMI2X_RING_ERROR_MAX];
+
+	lack_key(j, key, what);
+	snprintf(value, sizeof(value), "rank %d on node %s: %s", j->ring->rank,
+		 j->ring->node, reason);
+	/* When even this fails, the fence will. */
+	j->ring->pmi.put(key, value);
+}
+
+static bool lacking(struct join *j, const char *what, char *reason)
+{
+	char key[KEY_MAX];
+
+	lack_key(j, key, what);
+	return pmi_lookup(&j->ring->pmi, key, reason, PMI2X_RING_ERROR_MAX);
+}
+
+/* The list names it, or there is no list. */
+static bool allowed(const struct join *j, const char *name)
+{
+	const char *at = j->allowed;
+	size_t n = strlen(name);
+
+	while (at && *at) {
+		size_t len = strcspn(at, ",");
+
+		if (len == n && memcmp(at, name, n) == 0)
+			return true;
+		at += len + (at[len] == ',');
+	}
+	return !j->allowed;
+}
+
+static void check_transport(struct join *j, int index)
+{
+	char why[TRANSPORT_REASON_MAX] = "";
+
+	if (!allowed(j, transport_names[index]))
+		lack(j, transport_names[index], "PMI2X_ALLGATHER_TRANSPORT "
+		     "does not allow it");
+	else if (!join_open(j, index, why))
+		lack(j, transport_names[index], why);
+}
+
+static void give_group(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+	const char *off = getenv("PMI2X_ALLGATHER_NOSHM");
+	char token[GROUP_TOKEN_MAX], name[KEY_MAX], why[TRANSPORT_REASON_MAX];
+
+	if (off && *off && strcmp(off, "0")) {
+		lack(j, SHM, "PMI2X_ALLGATHER_NOSHM is set");
+		return;
+	}
+	if (group_create(&r->group, r->members, why, sizeof(why))) {
+		lack(j, SHM, why);
+		return;
+	}
+	group_token(r->group, token);
+	snprintf(name, sizeof(name), "%s-%u", r->use.keys, r->use.sequence);
+	if (r->pmi.put_node_attr(name, token))
+		lack(j, SHM, "the PMI server takes no node attributes");
+}
+
+static void here_name(const struct join *j, char *name, int rank)
+{
+	snprintf(name, KEY_MAX, "%s-%u-here-%u-%d", j->ring->use.keys,
+		 j->ring->use.sequence, j->round, rank);
+}
+
+/* Somebody is late: tell the node that it is not this rank. */
+static void say_here(void *arg)
+{
+	struct join *j = arg;
+	char name[KEY_MAX];
+
+	here_name(j, name, j->ring->rank);
+	j->ring->pmi.put_node_attr(name, "1");
+}
+
+/* A rank of this node that has not joined, or -1. */
+static int missing_here(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+	char name[KEY_MAX], value[PMI2_MAX_ATTRVALUE];
+
+	for (uint32_t i = 0; i < r->members; i++) {
+		int found = 0;
+
+		here_name(j, name, r->ranks[i]);
+		if (r->ranks[i] != r->rank &&
+		    (r->pmi.get_node_attr(name, value, sizeof(value), &found,
+					  0) || !found))
+			return r->ranks[i];
+	}
+	return -1;
+}
+
+static int too_late(struct join *j, int64_t waited)
+{
+	struct pmi2x_ring *r = j->ring;
+	int missing = missing_here(j), seconds = (int)(waited / 1000);
+
+	if (j->bad[0])
+		return fail(j, PMI2_FAIL, "%s; not all ranks say so within "
+			    "%d s", j->bad, seconds);
+	if (missing >= 0)
+		return fail(j, PMI2_FAIL, "rank %d on node %s has not joined "
+			    "within %d s", missing, r->node, seconds);
+	return fail(j, PMI2_FAIL, "rank %d on node %s: all ranks of the node "
+		    "have joined, but not all %d of the job within %d s",
+		    r->rank, r->node, r->size, seconds);
+}
+
+/* All enter; who has waited for a connection may be late. */
+static int meet(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+	int64_t limit = r->stall_ms + (j->round ? j->connect_ms : 0);
+
+	switch (pmi_fence(&r->pmi, limit, say_here, j)) {
+	case 0:
+		return PMI2_SUCCESS;
+	case -ETIMEDOUT:
+		return too_late(j, limit);
+	default:
+		return fail(j, PMI2_FAIL, "rank %d on node %s: the job's PMI "
+			    "has failed%s%s", r->rank, r->node,
+			    j->bad[0] ? "; " : "", j->bad);
+	}
+}
+
+/* Step 1 of join.h. */
+static int say_what_is_here(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+
+	if (r->index == 0) {
+		for (int i = 0; transport_names[i] && j->nodes != 1; i++)
+			check_transport(j, i);
+		if (j->grouped)
+			give_group(j);
+		if (!allowed(j, PMI))
+			lack(j, PMI, "PMI2X_ALLGATHER_TRANSPORT does not allow it");
+	}
+	return meet(j);
+}
+
+/* ---- rounds ---- */
+
+static void attach(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+	char token[PMI2_MAX_ATTRVALUE], name[KEY_MAX];
+	char why[TRANSPORT_REASON_MAX] = "the leader has not given it";
+	int found = 0;
+
+	if (!j->grouped || r->index == 0 || r->group)
+		return;
+	snprintf(name, sizeof(name), "%s-%u", r->use.keys, r->use.sequence);
+	if (r->pmi.get_node_attr(name, token, sizeof(token), &found, 0))
+		found = 0;
+	if (!found || group_attach(&r->group, token, r->members, r->index, why,
+				   sizeof(why)))
+		join_bad(j, true, "%s", why);
+}
+
+static void bad_key(const struct join *j, char *key, bool group)
+{
+	snprintf(key, KEY_MAX, "%s-%u-bad-%s-%u", j->ring->use.keys,
+		 j->ring->use.sequence, group ? "shm" : "link", j->round);
+}
+
+static bool was_bad(struct join *j, bool group)
+{
+	char key[KEY_MAX];
+
+	bad_key(j, key, group);
+	return pmi_lookup(&j->ring->pmi, key, j->why, PMI2X_RING_ERROR_MAX);
+}
+
+/* Nothing of a round that has failed is used again. */
+static void clear_round(struct join *j)
+{
+	join_close(j, -1);
+	j->ring->transport = NULL;
+	j->ring->ops = NULL;
+	j->bad[0] = '\0';
+}
+
+enum outcome { JOINED, BAD_GROUP, BAD_LINKS, BROKEN };
+
+static enum outcome play_round(struct join *j, const char *name)
+{
+	char key[KEY_MAX];
+
+	j->round++;
+	attach(j);
+	if (join_round(j, name)) {
+		fail(j, 0, "rank %d on node %s: PMIX_Ring has failed%s%s",
+		     j->ring->rank, j->ring->node, j->bad[0] ? "; " : "",
+		     j->bad);
+		return BROKEN;
+	}
+	if (j->bad[0]) {
+		bad_key(j, key, j->bad_group);
+		j->ring->pmi.put(key, j->bad);
+	}
+	if (meet(j))
+		return BROKEN;
+	if (was_bad(j, true))
+		return BAD_GROUP;
+	return was_bad(j, false) ? BAD_LINKS : JOINED;
+}
+
+static void say(struct join *j, const char *what, const char *reason)
+{
+	const char *debug = getenv("PMI2X_ALLGATHER_DEBUG");
+	struct pmi2x_ring *r = j->ring;
+
+	if (r->rank == 0 && debug && *debug && strcmp(debug, "0"))
+		fprintf(stderr, "pmi2x-allgather: %d ranks, %d nodes, %u "
+			"elements: %s%s%s\n", r->size, j->nodes, r->elements,
+			what, reason[0] ? "; not better: " : "", reason);
+}
+
+static int use_pmi(struct join *j, const char *reason)
+{
+	struct pmi2x_ring *r = j->ring;
+	char why[PMI2X_RING_ERROR_MAX];
+
+	clear_round(j);
+	if (lacking(j, PMI, why))
+		return fail(j, PMI2_FAIL, "no transport that all ranks can "
+			    "use: %s", reason);
+	ungroup(j);
+	r->elements = 0;
+	r->name = PMI;
+	say(j, "allgather over PMI", reason);
+	return PMI2_SUCCESS;
+}
+
+static int use_ring(struct join *j, int index, const char *reason)
+{
+	struct pmi2x_ring *r = j->ring;
+
+	r->name = index < 0 ? SHM : transport_names[index];
+	j->open[index < 0 ? 0 : index] = NULL; /* the ring's now */
+	join_close(j, -1);
+	say(j, r->name, reason);
+	return PMI2_SUCCESS;
+}
+
+/*
+ * The best transport that is left; -1: none is needed. `reason` is why the one
+ * before it is not used.
+ */
+static int choose(struct join *j, int index, char *reason)
+{
+	if (j->ring->elements == 1)
+		return -1;
+	while (transport_names[index] &&
+	       lacking(j, transport_names[index], reason))
+		index++;
+	return index;
+}
+
+/* Steps 2 and 3 of join.h, until something works. */
+static int play(struct join *j)
+{
+	char reason[PMI2X_RING_ERROR_MAX] = "";
+	int next = 0;
+
+	if (j->grouped && lacking(j, SHM, reason))
+		ungroup(j);
+	for (;;) {
+		int index = choose(j, next, reason);
+
+		if (index >= 0 && !transport_names[index])
+			return use_pmi(j, reason);
+		switch (play_round(j, index < 0 ? NULL
+						: transport_names[index])) {
+		case JOINED:
+			return use_ring(j, index, reason);
+		case BROKEN:
+			return PMI2_FAIL;
+		case BAD_GROUP:
+			ungroup(j);
+			break;
+		case BAD_LINKS:
+			next = index + 1;
+			break;
+		}
+		snprintf(reason, sizeof(reason), "%s", j->why);
+		clear_round(j);
+	}
+}
+
+int join_ring(struct join *j)
+{
+	struct pmi2x_ring *r = j->ring;
+	int code;
+
+	if (r->size == 1) {
+		r->elements = r->members = 1;
+		r->ranks = calloc(1, sizeof(*r->ranks));
+		r->name = "self";
+		return r->ranks ? PMI2_SUCCESS : PMI2_ERR_NOMEM;
+	}
+	code = find_node(j);
+	if (!code)
+		code = say_what_is_here(j);
+	if (!code)
+		code = play(j);
+	return code;
+}

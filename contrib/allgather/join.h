@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the processes of a job become a ring.
+ *
+ * 1. Each leader finds out what its node has. Who lacks something puts one key
+ *    that says so; a fence, which all enter, and a look whether anybody has put
+ *    it: so all know, and have no other data to carry, what all have.
+ * 2. PMIX_Ring with the value of the own element, which the ranks of a node
+ *    learn from their leader through shared memory: the ranks at the edges of a
+ *    node see the neighbours' values.
+ * 3. The leaders connect. Who cannot puts a key; another fence, another look.
+ *    When anybody has put it, all go back to 2 without what did not work.
+ *
+ * So no process goes on with a ring that another one has given up. Without any
+ * transport that all have, blocks go over PMI.
+ */
+#ifndef PMI2X_ALLGATHER_JOIN_H
+#define PMI2X_ALLGATHER_JOIN_H
+
+#include "ring.h"
+
+#define JOIN_CONNECT_S 30 /* PMI2X_ALLGATHER_CONNECT_TIMEOUT */
+
+struct join {
+	struct pmi2x_ring *ring;
+	char *why;             /* PMI2X_RING_ERROR_MAX bytes */
+	const char *allowed;   /* transports, separated by commas; NULL: all */
+	int64_t connect_ms;
+	int nodes;             /* 0: it is not known who shares a node */
+	bool grouped;          /* ranks of a node are one element */
+	unsigned char nonce[TRANSPORT_NONCE_LEN];
+	struct transport *open[TRANSPORT_NAMES_MAX]; /* by transport_names */
+	uint32_t round;        /* of connecting, from 1 */
+	char bad[PMI2X_RING_ERROR_MAX]; /* what did not work here; empty */
+	bool bad_group;        /* ... of the shared memory, not of the links */
+};
+
+/* Members, transport, neighbours. 0, or a code of pmi2.h and `why`. */
+int join_ring(struct join *j);
+
+/* ---- join_round.c ---- */
+
+/*
+ * One round: the ring over PMI and the connections over transport `name` (NULL:
+ * one element, no links). Collective to its end, also where something does not
+ * work: then j->bad says what. -EIO: PMI has failed.
+ */
+int join_round(struct join *j, const char *name);
+
+/* Note what does not work here; the first counts. */
+void join_bad(struct join *j, bool group, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Open a transport. False and `why` (TRANSPORT_REASON_MAX) when it cannot be. */
+bool join_open(struct join *j, int index, char *why);
+/* Close all, but not transport `keep` (-1: none). */
+void join_close(struct join *j, int keep);
+
+/* ---- neighbours.c ---- */
+
+/* What an element says of itself over PMIX_Ring. */
+struct element_value {
+	char transport[16];
+	int rank;              /* of its leader */
+	char node[NODE_NAME_MAX];
+	unsigned char nonce[TRANSPORT_NONCE_LEN];
+	char address[TRANSPORT_ADDRESS_MAX];
+};
+
+/* `out` has GROUP_VALUE_MAX bytes. */
+void value_print(const struct element_value *v, char *out);
+/* 0, or -EPROTO and `why` (TRANSPORT_REASON_MAX bytes): from another process. */
+int value_parse(struct element_value *v, const char *text, char *why);
+
+#endif
