@@ -7,7 +7,7 @@
  * is: header, offsets (absent when all values have one length), values in rank
  * order. Little-endian, fixed widths, 8-byte aligned, with an XXH3 checksum in
  * the header. An image that came over a link is untrusted: image_open checks
- * every bound that the readers rely on, so that readers need no checks.
+ * the checksum, the header and the index; where a record ends, the reader checks.
  *
  * Pure functions over memory; readers take no lock and make no system call.
  */
