@@ -18,113 +18,12 @@
 #include <unistd.h>
 
 #include "libshm/extents.h"
-#include "libshm/records.h"
-#include "libshm/region.h"
-#include "libshm/region_layout.h"
+#include "region-fixture.h"
 
 #define NOBODY 65534
 #define CHILD_SECONDS 60 /* a child that hangs ends the test */
 
 /* ---- helpers ---- */
-
-static struct payload *finish_fence(struct buf *b)
-{
-	struct payload *block = payload_copy(b->data, b->len), *image;
-	struct payload_vec v;
-	int error;
-
-	payload_vec_init(&v);
-	payload_vec_add(&v, block);
-	image = image_build_fence(&v, &error);
-	assert_non_null(image);
-	payload_vec_clear(&v);
-	payload_unref(block);
-	buf_free(b);
-	return image;
-}
-
-/* Publish `n` records "<prefix><i>" = "<value>". */
-static int publish_keys(struct region_writer *w, const char *prefix, int n,
-			const char *value)
-{
-	struct payload *image;
-	struct buf b;
-	char k[64];
-	int rc;
-
-	buf_init(&b, 1 << 24);
-	for (int i = 0; i < n; i++) {
-		int len = snprintf(k, sizeof(k), "%s%d", prefix, i);
-
-		record_append(&b, k, len, value, strlen(value));
-	}
-	image = finish_fence(&b);
-	rc = region_publish_fence(w, image->data, image->len);
-	payload_unref(image);
-	return rc;
-}
-
-static struct payload *gather_image(const char *const *values, uint32_t n)
-{
-	struct payload_vec v;
-	struct payload *p;
-	int error;
-
-	payload_vec_init(&v);
-	for (uint32_t i = 0; i < n; i++) {
-		p = gather_contribution(values[i], strlen(values[i]));
-		payload_vec_add(&v, p);
-		payload_unref(p);
-	}
-	p = image_build_gather(&v, n, NULL, &error);
-	assert_non_null(p);
-	payload_vec_clear(&v);
-	return p;
-}
-
-static struct region_writer *new_writer(size_t size)
-{
-	struct region_writer *w;
-
-	assert_int_equal(region_writer_create(&w, size), 0);
-	return w;
-}
-
-static struct region *attach(const struct region_writer *w)
-{
-	struct region *r;
-
-	assert_int_equal(region_attach(&r, region_writer_fd(w),
-				       region_writer_size(w)), 0);
-	return r;
-}
-
-static void check_key(const struct region *r, const char *key,
-		      const char *expected)
-{
-	const char *value;
-	size_t len;
-
-	if (!region_find(r, key, strlen(key), &value, &len))
-		fail_msg("%s is not found", key);
-	assert_int_equal(len, strlen(expected));
-	assert_string_equal(value, expected);
-}
-
-static bool has_key(const struct region *r, const char *key)
-{
-	const char *value;
-	size_t len;
-
-	return region_find(r, key, strlen(key), &value, &len);
-}
-
-static void *view_of(const struct region *r)
-{
-	const struct region_header *h = region_bytes(r, 0, sizeof(*h));
-
-	return (void *)region_bytes(r, h->view, sizeof(struct region_view));
-}
 
 /* Run `body` in a child; 0 or the line at which the child gave up. */
 static int in_child(int (*body)(void *arg), void *arg)
@@ -176,35 +75,6 @@ static void readers_find_what_is_published(void **state)
 	region_writer_destroy(w);
 	check_key(r, "a5", "two"); /* the agent may leave first */
 	region_detach(r);
-}
-
-static void many_generations_stay_few_to_search(void **state)
-{
-	struct region_writer *w = new_writer(REGION_SIZE_DEFAULT);
-	struct region *r = attach(w);
-	char prefix[32], value[32], key[64];
-
-	for (int g = 0; g < 100; g++) {
-		const struct region_view *view;
-
-		snprintf(prefix, sizeof(prefix), "g%d-", g);
-		snprintf(value, sizeof(value), "v%d", g);
-		assert_int_equal(publish_keys(w, prefix, 1000, value), 0);
-		assert_int_equal(publish_keys(w, "same", 3, value), 0);
-		view = view_of(r);
-		assert_in_range(view->count, 1, REGION_CHAIN_MAX);
-		check_key(r, "same2", value);
-	}
-	for (int g = 0; g < 100; g++) {
-		snprintf(value, sizeof(value), "v%d", g);
-		for (int i = 0; i < 1000; i++) {
-			snprintf(key, sizeof(key), "g%d-%d", g, i);
-			check_key(r, key, value);
-		}
-	}
-	assert_false(has_key(r, "g100-0"));
-	region_detach(r);
-	region_writer_destroy(w);
 }
 
 static void empty_generations_cost_nothing(void **state)
@@ -277,7 +147,7 @@ static void a_full_region_keeps_what_it_has(void **state)
 	payload_unref(image);
 }
 
-/* A merged index may come to lie where a gather has been. */
+/* The joint index may come to lie where a gather has been. */
 static void keys_are_found_in_used_space(void **state)
 {
 	static char value[16001];
@@ -796,7 +666,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(readers_find_what_is_published),
-		cmocka_unit_test(many_generations_stay_few_to_search),
 		cmocka_unit_test(empty_generations_cost_nothing),
 		cmocka_unit_test(a_full_region_keeps_what_it_has),
 		cmocka_unit_test(keys_are_found_in_used_space),

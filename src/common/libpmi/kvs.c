@@ -110,6 +110,12 @@ int kvs_publish_fence(struct kvs *k, struct payload *image, bool trusted)
 	return heap_add_image(k, image);
 }
 
+void kvs_tidy(struct kvs *k)
+{
+	if (k->region)
+		region_tidy(k->region);
+}
+
 int kvs_publish_records(struct kvs *k, const void *records, size_t len)
 {
 	struct payload *block = payload_copy(records, len), *image = NULL;

@@ -161,6 +161,7 @@ static void settle(struct pmi_server *s)
 		slots_update(s);
 	}
 	slots_flush(s);
+	kvs_tidy(&s->kvs);
 }
 
 /* ---- ranks ---- */

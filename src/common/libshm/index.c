@@ -17,12 +17,34 @@ uint32_t index_buckets(uint64_t count)
 	return buckets <= UINT32_MAX ? buckets : 0;
 }
 
+/*
+ * A joint index (region_merge.h) changes under its readers: a bucket is one load
+ * and one store. Images on their way may lie anywhere; those nobody changes.
+ */
+static uint64_t load_bucket(const unsigned char *at)
+{
+	uint64_t v;
+
+	if ((uintptr_t)at % sizeof(v) == 0)
+		return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
+	memcpy(&v, at, sizeof(v));
+	return v;
+}
+
+static void store_bucket(unsigned char *at, uint64_t v)
+{
+	if ((uintptr_t)at % sizeof(v) == 0)
+		__atomic_store_n((uint64_t *)at, v, __ATOMIC_RELEASE);
+	else
+		memcpy(at, &v, sizeof(v));
+}
+
 struct index_entry index_entry(const struct index *ix, uint32_t bucket)
 {
-	struct index_entry e;
+	uint64_t v = load_bucket(ix->table + (size_t)bucket * INDEX_BUCKET);
 
-	memcpy(&e, ix->table + (size_t)bucket * INDEX_BUCKET, sizeof(e));
-	return e;
+	return (struct index_entry){
+		.tag = (uint32_t)v, .ref = (uint32_t)(v >> 32) };
 }
 
 /*
@@ -77,7 +99,7 @@ static bool same_key(const struct index *ix, uint32_t a, uint32_t b)
 bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
 	       uint32_t ref)
 {
-	struct index_entry e = {tag, ref}, old;
+	struct index_entry old;
 	uint32_t mask = ix->buckets - 1, bucket = tag & mask;
 
 	while ((old = index_entry(ix, bucket)).ref != 0) {
@@ -85,6 +107,7 @@ bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
 			break;
 		bucket = (bucket + 1) & mask;
 	}
-	memcpy(table + (size_t)bucket * INDEX_BUCKET, &e, sizeof(e));
+	store_bucket(table + (size_t)bucket * INDEX_BUCKET,
+		     (uint64_t)ref << 32 | tag);
 	return old.ref == 0;
 }

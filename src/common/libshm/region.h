@@ -6,12 +6,12 @@
  * The writer reserves a large sparse range, fills blocks, and publishes them:
  *   - a fence image becomes the newest generation of the KVS: a new *view*
  *     block lists the blocks to search, newest first, and one release store
- *     makes it current. When a view would list more than REGION_CHAIN_MAX
- *     images the writer adds a merged index, so look-ups stay flat.
+ *     makes it current. After the fence region_tidy enters its keys into one
+ *     index over all generations, so that look-ups stay flat.
  *   - a gather image is placed somewhere and named to the ranks by its offset;
  *     its space is reused after region_release.
- * KVS generations live as long as the region, and so do views and merged
- * indexes that newer ones have replaced: a reader may still be inside.
+ * KVS generations live as long as the region, and so do views and indexes that
+ * newer ones have replaced: a reader may still be inside.
  *
  * Protection: the descriptor given to ranks can be neither written nor
  * resized: it is opened read-only, the file is its creator's with mode 0444,
@@ -33,7 +33,8 @@
 #define REGION_SIZE_DEFAULT ((size_t)1 << 30) /* reserved, not used, bytes */
 #define REGION_SIZE_MIN ((size_t)1 << 16)
 #define REGION_SIZE_MAX ((uint64_t)16 << 30) /* what an index can refer to */
-#define REGION_CHAIN_MAX 8
+#define REGION_CHAIN_MAX 8  /* indexes that a look-up may have to search */
+#define REGION_CHAIN_GOOD 3 /* how many are worth no work */
 
 /* ---- writer: the agent; one thread ---- */
 
@@ -68,6 +69,13 @@ size_t region_writer_size(const struct region_writer *w);
  * fence fails, older generations stay readable), -EPROTO.
  */
 int region_publish_fence(struct region_writer *w, const void *image, size_t len);
+
+/*
+ * Do a bounded part of what a publication has left for later: nothing in it is
+ * needed to find a key, but finding gets slower without. True: call again, at
+ * any time. A publication that cannot go on without does it itself.
+ */
+bool region_tidy(struct region_writer *w);
 
 /*
  * Copy a checked gather image in. With `stride` > 0 it is stored expanded: the
@@ -130,6 +138,8 @@ const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
 
 /* Bytes in use, for reports. */
 size_t region_writer_used(const struct region_writer *w);
+/* What tidying has cost since the beginning, in buckets of indexes. */
+uint64_t region_writer_merged(const struct region_writer *w);
 
 /* ---- reader: a rank; any thread, no lock ---- */
 

@@ -5,11 +5,12 @@
  * Offsets count from the start of the region. The first REGION_HEADER_SIZE
  * bytes are the header; behind it blocks of images, indexes and views lie in
  * no particular order. A block that a published view leads to is never
- * changed or reused, so a reader may stay inside it for as long as it likes.
+ * changed or reused, so a reader may stay inside it for as long as it likes. One
+ * kind of block changes: the joint index of region_merge.h, by stores of whole
+ * buckets, each of which leads to what was there before.
  *
- * What that costs: a view is 200 bytes a fence. Merging copies index entries of
- * 16 to 32 bytes a key; with generations of equal size a key has been copied
- * once after 20 generations, 2 times after 100, 4 after 1000, 9 after 10000.
+ * What that costs: two views of 200 bytes a fence, and 16 to 64 bytes a key for
+ * the joint index and those that it has replaced.
  */
 #ifndef PMI2X_REGION_LAYOUT_H
 #define PMI2X_REGION_LAYOUT_H
@@ -49,7 +50,7 @@ static_assert(offsetof(struct region_header, view) == 64,
 static_assert(sizeof(_Atomic uint64_t) == 8 && ATOMIC_LLONG_LOCK_FREE == 2,
 	      "processes share it: no lock may hide in it");
 
-/* An index (index.h) to search: of one fence image, or merged from several. */
+/* An index (index.h) to search: of one fence image, or of many (region_merge.h). */
 struct region_index {
 	uint64_t table; /* offset of the buckets */
 	uint64_t base;  /* what references count from: the image, or 0 */

@@ -37,31 +37,31 @@ bool region_index_open(const unsigned char *map, size_t size,
 	return true;
 }
 
-/* The view that is current now. */
-static bool load_view(const unsigned char *map, size_t size,
-		      struct region_view *view)
+/* The view that is current now, in place; NULL: there are no keys. */
+static const struct region_view *current_view(const unsigned char *map,
+					      size_t size)
 {
 	const struct region_header *h = (const struct region_header *)map;
+	const struct region_view *view;
 	uint64_t at = atomic_load_explicit(&h->view, memory_order_acquire);
 
-	if (at == 0 || !inside(at, sizeof(*view), size))
-		return false;
-	memcpy(view, map + at, sizeof(*view));
-	return view->count <= REGION_CHAIN_MAX;
+	if (at == 0 || at % _Alignof(struct region_view) ||
+	    !inside(at, sizeof(*view), size))
+		return NULL;
+	view = (const struct region_view *)(map + at);
+	return view->count <= REGION_CHAIN_MAX ? view : NULL;
 }
 
 bool region_lookup(const unsigned char *map, size_t size, const void *key,
 		   size_t key_len, const char **value, size_t *value_len)
 {
+	const struct region_view *view = current_view(map, size);
 	uint64_t hash = image_hash(key, key_len);
-	struct region_view view;
 	struct record r;
 	struct index ix;
 
-	if (!load_view(map, size, &view))
-		return false;
-	for (uint32_t i = 0; i < view.count; i++) {
-		if (!region_index_open(map, size, &view.index[i], &ix) ||
+	for (uint32_t i = 0; view && i < view->count; i++) {
+		if (!region_index_open(map, size, &view->index[i], &ix) ||
 		    !index_find(&ix, hash, key, key_len, &r))
 			continue;
 		*value = r.value;

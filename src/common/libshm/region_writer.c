@@ -15,6 +15,10 @@
 #include "libshm/image_layout.h"
 #include "libshm/region_layout.h"
 #include "libshm/region_memory.h"
+#include "libshm/region_merge.h"
+
+#define MERGE_BUDGET 65536 /* buckets looked at in one region_tidy */
+#define VIEWS_AT_ONCE 16   /* room for views that is taken at a time */
 
 struct region_writer {
 	struct region_memory memory;
@@ -22,6 +26,8 @@ struct region_writer {
 	struct extents gathers; /* what region_release may be asked to free */
 	size_t used;            /* bytes of blocks */
 	struct region_view view; /* the current one */
+	struct extent views;     /* where the next ones go */
+	struct region_merge merge;
 };
 
 /* ---- blocks ---- */
@@ -136,23 +142,7 @@ size_t region_writer_used(const struct region_writer *w)
 	return w->used;
 }
 
-/* ---- fences ---- */
-
-/* A view being made, and the blocks it would be the first to use. */
-struct publication {
-	struct region_index chain[REGION_CHAIN_MAX + 1]; /* newest first */
-	uint32_t count;
-	struct extent image;
-	struct extent merged;
-	struct extent view;
-};
-
-static void cancel(struct region_writer *w, const struct publication *p)
-{
-	give_block(w, p->view.offset, p->view.len);
-	give_block(w, p->merged.offset, p->merged.len);
-	give_block(w, p->image.offset, p->image.len);
-}
+/* ---- views ---- */
 
 static int take_for(struct region_writer *w, struct extent *x, uint64_t len)
 {
@@ -163,133 +153,130 @@ static int take_for(struct region_writer *w, struct extent *x, uint64_t len)
 	return rc;
 }
 
-/* Put the image, which lies at `offset`, in front of the chain. */
-static void add_image(struct region_writer *w, struct publication *p,
-		      uint64_t offset)
+/*
+ * Write a view and make it current: all of it, or nothing, to any reader. Small
+ * as views are, they share blocks.
+ */
+static int publish_view(struct region_writer *w, const struct region_view *view)
 {
-	struct image_header h;
+	uint64_t size = (sizeof(*view) + REGION_BLOCK_ALIGNMENT - 1) &
+			~(uint64_t)(REGION_BLOCK_ALIGNMENT - 1);
+	int rc = 0;
 
+	if (w->views.len < size)
+		rc = take_for(w, &w->views, VIEWS_AT_ONCE * size);
+	if (rc)
+		rc = take_for(w, &w->views, size); /* nearly full */
+	if (rc)
+		return rc;
+	memcpy(w->memory.map + w->views.offset, view, sizeof(*view));
+	w->view = *view;
+	atomic_store_explicit(&header_of(w)->view, w->views.offset,
+			      memory_order_release);
+	w->views.offset += size;
+	w->views.len -= size;
+	return 0;
+}
+
+/* ---- merging ---- */
+
+static int begin_merge(struct region_writer *w)
+{
+	uint32_t buckets = region_merge_buckets(&w->merge, &w->view);
+	struct extent table = {0};
+	int rc = 0;
+
+	if (buckets == UINT32_MAX)
+		return -ENOSPC;
+	if (buckets)
+		rc = take_for(w, &table, (uint64_t)buckets * INDEX_BUCKET);
+	if (rc)
+		return rc;
+	/* It may have been used before. */
+	memset(w->memory.map + table.offset, 0, table.len);
+	region_merge_begin(&w->merge, &w->view, table.offset, buckets);
+	return 0;
+}
+
+/* Put the joint index in the place of what it covers. */
+static int end_merge(struct region_writer *w)
+{
+	struct region_view view = w->view;
+
+	view.count -= w->merge.goal - 1;
+	view.index[view.count - 1] = w->merge.joint;
+	w->merge.active = publish_view(w, &view) != 0;
+	return w->merge.active ? -ENOSPC : 0;
+}
+
+/* 0: nothing is left to do; -EAGAIN; or -ENOSPC. */
+static int merge(struct region_writer *w, uint64_t budget)
+{
+	int rc = 0;
+
+	if (!w->merge.active && w->view.count <= REGION_CHAIN_GOOD)
+		return 0;
+	if (!w->merge.active)
+		rc = begin_merge(w);
+	if (rc)
+		return rc;
+	if (!region_merge_step(&w->merge, w->memory.map, w->memory.size,
+			       &w->view, budget))
+		return -EAGAIN;
+	rc = end_merge(w);
+	return rc || w->view.count <= REGION_CHAIN_GOOD ? rc : -EAGAIN;
+}
+
+bool region_tidy(struct region_writer *w)
+{
+	return merge(w, MERGE_BUDGET) == -EAGAIN;
+}
+
+uint64_t region_writer_merged(const struct region_writer *w)
+{
+	return w->merge.work;
+}
+
+/* ---- fences ---- */
+
+/* Room for one more index in the chain. */
+static int shorten_chain(struct region_writer *w)
+{
+	int rc = 0;
+
+	while (w->view.count == REGION_CHAIN_MAX && rc == 0) {
+		rc = merge(w, UINT64_MAX);
+		if (rc == -EAGAIN)
+			rc = 0;
+	}
+	return rc;
+}
+
+/* Make the image at `offset` the newest generation. */
+static int publish_image(struct region_writer *w, uint64_t offset)
+{
+	struct region_view view = { .count = 1 };
+	struct image_header h;
+	int rc = shorten_chain(w);
+
+	if (rc)
+		return rc;
 	memcpy(&h, w->memory.map + offset, sizeof(h));
-	p->chain[0] = (struct region_index){
+	view.index[0] = (struct region_index){
 		.table = offset + sizeof(h),
 		.base = offset,
 		.buckets = h.index_count,
 		.count = h.count,
 	};
-	memcpy(p->chain + 1, w->view.index,
-	       w->view.count * sizeof(p->chain[0]));
-	p->count = 1 + w->view.count;
-}
-
-/* Copy the image in first. */
-static int copy_image(struct region_writer *w, struct publication *p,
-		      const struct image *img)
-{
-	int rc = take_for(w, &p->image, img->len);
-
-	if (rc)
-		return rc;
-	memcpy(w->memory.map + p->image.offset, img->base, img->len);
-	add_image(w, p, p->image.offset);
-	return 0;
-}
-
-/*
- * How many of the newest indexes to merge, and the keys in them: older ones are
- * taken in as long as that at most doubles the work, so that sizes grow
- * geometrically and a key is copied O(log n) times.
- */
-static uint32_t merge_width(const struct publication *p, uint64_t *keys)
-{
-	uint32_t n = 2;
-
-	*keys = (uint64_t)p->chain[0].count + p->chain[1].count;
-	while (n < p->count && p->chain[n].count <= *keys)
-		*keys += p->chain[n++].count;
-	return n;
-}
-
-/* Enter all keys of `from` into `to`, over those that are there. */
-static uint32_t merge_one(struct region_writer *w, const struct index *to,
-			  unsigned char *table, const struct region_index *from)
-{
-	uint32_t added = 0;
-	struct index ix;
-
-	if (!region_index_open(w->memory.map, w->memory.size, from, &ix))
-		return 0;
-	for (uint32_t i = 0; i < ix.buckets; i++) {
-		struct index_entry e = index_entry(&ix, i);
-
-		if (e.ref && index_put(to, table, e.tag,
-				       from->base / INDEX_UNIT + e.ref))
-			added++;
-	}
-	return added;
-}
-
-/* Replace the newest indexes by one over all their keys. */
-static int merge_newest(struct region_writer *w, struct publication *p)
-{
-	struct region_index merged = {0};
-	unsigned char *table;
-	struct index to;
-	uint64_t keys;
-	uint32_t n = merge_width(p, &keys);
-	int rc;
-
-	merged.buckets = index_buckets(keys);
-	if (merged.buckets == 0)
-		return -ENOSPC;
-	rc = take_for(w, &p->merged, (uint64_t)merged.buckets * INDEX_BUCKET);
-	if (rc)
-		return rc;
-	merged.table = p->merged.offset;
-	table = w->memory.map + merged.table;
-	memset(table, 0, p->merged.len); /* it may have been used before */
-	region_index_open(w->memory.map, w->memory.size, &merged, &to);
-	for (uint32_t i = n; i-- > 0;)
-		merged.count += merge_one(w, &to, table, &p->chain[i]);
-	p->chain[0] = merged;
-	memmove(p->chain + 1, p->chain + n,
-		(p->count - n) * sizeof(p->chain[0]));
-	p->count -= n - 1;
-	return 0;
-}
-
-/* Write the view and make it current: all of it, or nothing, to any reader. */
-static int publish_view(struct region_writer *w, struct publication *p)
-{
-	struct region_view view = {.count = p->count};
-	int rc;
-
-	rc = take_for(w, &p->view, sizeof(view));
-	if (rc)
-		return rc;
-	memcpy(view.index, p->chain, p->count * sizeof(p->chain[0]));
-	memcpy(w->memory.map + p->view.offset, &view, sizeof(view));
-	w->view = view;
-	atomic_store_explicit(&header_of(w)->view, p->view.offset,
-			      memory_order_release);
-	return 0;
-}
-
-static int publish_chain(struct region_writer *w, struct publication *p)
-{
-	int rc = 0;
-
-	if (p->count > REGION_CHAIN_MAX)
-		rc = merge_newest(w, p);
-	if (rc == 0)
-		rc = publish_view(w, p);
-	if (rc)
-		cancel(w, p);
-	return rc;
+	memcpy(view.index + 1, w->view.index,
+	       w->view.count * sizeof(view.index[0]));
+	view.count += w->view.count;
+	return publish_view(w, &view);
 }
 
 int region_publish_fence(struct region_writer *w, const void *image, size_t len)
 {
-	struct publication p = {0};
+	struct extent block = {0};
 	struct image img;
 	int rc;
 
@@ -297,8 +284,14 @@ int region_publish_fence(struct region_writer *w, const void *image, size_t len)
 		return -EPROTO;
 	if (img.count == 0)
 		return 0; /* nothing that a look-up could find */
-	rc = copy_image(w, &p, &img);
-	return rc ? rc : publish_chain(w, &p);
+	rc = take_for(w, &block, len);
+	if (rc)
+		return rc;
+	memcpy(w->memory.map + block.offset, image, len);
+	rc = publish_image(w, block.offset);
+	if (rc)
+		give_block(w, block.offset, block.len);
+	return rc;
 }
 
 /* ---- gathers ---- */
@@ -407,7 +400,6 @@ bool region_payload_is(const struct region_writer *w, const struct payload *p)
 int region_publish_fence_payload(struct region_writer *w, struct payload *p)
 {
 	struct region_payload *r = (struct region_payload *)p;
-	struct publication pub = {0};
 	struct image img;
 	int rc;
 
@@ -416,8 +408,7 @@ int region_publish_fence_payload(struct region_writer *w, struct payload *p)
 		return -EPROTO;
 	if (img.count == 0)
 		return 0;
-	add_image(w, &pub, r->offset);
-	rc = publish_chain(w, &pub);
+	rc = publish_image(w, r->offset);
 	if (rc == 0)
 		r->size = 0;
 	return rc;

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of the results region share; see region-fixture.c. */
+#ifndef PMI2X_REGION_FIXTURE_H
+#define PMI2X_REGION_FIXTURE_H
+
+#include "libshm/records.h"
+#include "libshm/region.h"
+#include "libshm/region_layout.h"
+
+/* Takes the buffer. */
+struct payload *finish_fence(struct buf *b);
+/* Publish `n` records "<prefix><i>" = "<value>". */
+int publish_keys(struct region_writer *w, const char *prefix, int n,
+		 const char *value);
+struct payload *gather_image(const char *const *values, uint32_t n);
+struct region_writer *new_writer(size_t size);
+struct region *attach(const struct region_writer *w);
+void check_key(const struct region *r, const char *key, const char *expected);
+bool has_key(const struct region *r, const char *key);
+/* The current view. */
+void *view_of(const struct region *r);
+
+#endif
