@@ -39,7 +39,7 @@ contrib_allgather_libring_la_LIBADD =
 # libibverbs is looked for at run time; the build needs its header only.
 if HAVE_VERBS
 contrib_allgather_libring_la_SOURCES += \
-	contrib/allgather/verbs.c \
+	contrib/allgather/verbs.c contrib/allgather/verbs.h \
 	contrib/allgather/verbs_address.c contrib/allgather/verbs_address.h \
 	contrib/allgather/verbs_calls.c contrib/allgather/verbs_calls.h \
 	contrib/allgather/verbs_device.c contrib/allgather/verbs_device.h \

@@ -3,7 +3,7 @@
  * The verbs transport: InfiniBand and RoCE. Each side of the ring is a reliable
  * connection; the addresses that PMI carries are all it takes to make one.
  */
-#include "transport.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,20 +12,10 @@
 
 #include "clock.h"
 #include "verbs_address.h"
-#include "verbs_device.h"
-#include "verbs_knock.h"
-#include "verbs_link.h"
 
 #define BATCH 16
 /* How long close waits until a neighbour's adapter has the goodbye. */
 #define GOODBYE_MS 100
-
-struct transport {
-	struct transport_events events;
-	struct verbs_device device;
-	struct verbs_knock knock;
-	struct verbs_link links[SIDES];
-};
 
 /* ---- completions ---- */
 

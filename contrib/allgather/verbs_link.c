@@ -15,8 +15,11 @@
 #include "clock.h"
 
 #define PSN_MASK 0xffffff
-/* As often as the field allows; how long one try takes is in the settings. */
-#define RETRIES 7
+/*
+ * How long one try takes is in the settings. 7, the most that the field allows,
+ * is for ever with Soft-RoCE.
+ */
+#define RETRIES 6
 /*
  * Credits see to it that a message finds a receive request. Should one be late,
  * 0.64 ms (12) later is soon enough, and seven times show a broken neighbour;

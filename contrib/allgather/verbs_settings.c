@@ -17,7 +17,7 @@
 #define TRAFFIC_CLASS_MAX 255
 
 /*
- * 4.096 us * 2^18 is 1.07 s; after eight tries, 9 s, the neighbour is given up.
+ * 4.096 us * 2^18 is 1.07 s; after seven tries, 8 s, the neighbour is given up.
  * Fabrics of thousands of nodes see acknowledgements late by tenths of seconds
  * when everybody starts at once, and subnet managers move routes in seconds:
  * much less breaks links that would recover, much more keeps a job waiting for a

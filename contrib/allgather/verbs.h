@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the verbs transport is made of; for verbs.c and for tests that break it. */
+#ifndef PMI2X_ALLGATHER_VERBS_H
+#define PMI2X_ALLGATHER_VERBS_H
+
+#include "transport.h"
+#include "verbs_device.h"
+#include "verbs_knock.h"
+#include "verbs_link.h"
+
+struct transport {
+	struct transport_events events;
+	struct verbs_device device;
+	struct verbs_knock knock;
+	struct verbs_link links[SIDES];
+};
+
+#endif
