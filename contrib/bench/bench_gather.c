@@ -70,6 +70,7 @@ static void gather_by_get(struct bench *b, int i)
 
 static void getall_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
+	bench_settle(b);
 	stamp->in = bench_now();
 	gather_by_get(b, i);
 	stamp->out = bench_now();
@@ -88,6 +89,7 @@ void gathered_blocking(struct bench *b, int i)
 
 static void allgather_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
+	bench_settle(b);
 	stamp->in = bench_now();
 	if (b->pmi.allgather)
 		gathered_blocking(b, i);
@@ -102,6 +104,7 @@ static void iallgather_round(struct bench *b, int i, struct bench_stamp *stamp)
 	PMIX_Request request;
 	double called;
 
+	bench_settle(b);
 	stamp->in = bench_now();
 	gathered_start(b, i, &request);
 	called = bench_now();
@@ -128,6 +131,7 @@ static void view_round(struct bench *b, int i, struct bench_stamp *stamp)
 	double called;
 
 	bench_value(b, value, b->rank, i);
+	bench_settle(b);
 	stamp->in = bench_now();
 	bench_check(b, b->pmi.iallgather_view(value, b->bytes, &view,
 					      &request), "iallgather_view");

@@ -12,6 +12,7 @@ enum phase { EXCHANGE, COMPUTE, BOTH, PHASES };
 static void timed_compute(struct bench *b, struct bench_stamp *stamp)
 {
 	bench_check(b, b->pmi.fence(), "fence before the computation");
+	bench_settle(b);
 	stamp->in = bench_now();
 	bench_compute(b);
 	stamp->out = bench_now();
@@ -32,12 +33,14 @@ static void overlap_round(struct bench *b, int i, struct bench_stamp *stamps)
 	PMIX_Request request;
 	double called, computed;
 
+	bench_settle(b);
 	stamps[EXCHANGE].in = bench_now();
 	gathered_blocking(b, i);
 	stamps[EXCHANGE].out = bench_now();
 	gathered_check(b, i);
 	timed_compute(b, &stamps[COMPUTE]);
 	bench_check(b, b->pmi.fence(), "fence before both");
+	bench_settle(b);
 	both->in = bench_now();
 	gathered_start(b, i, &request);
 	called = bench_now();

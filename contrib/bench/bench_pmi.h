@@ -43,4 +43,7 @@ struct bench_pmi {
  */
 bool bench_pmi_load(struct bench_pmi *pmi, const char *library);
 
+/* In place of a library: PMI-1 as MPICH speaks it. */
+void bench_pmi1(struct bench_pmi *pmi);
+
 #endif

@@ -17,8 +17,9 @@
  *     wall  nothing: the time of the whole srun counts
  *
  * Parts and waits are medians over the ranks of what the operation names so.
- * PUTS is "before" when all ranks' puts were done before the first rank entered
- * a timed fence, "local" when a put is no message, "inside" when the client has
+ * PUTS is "met" when the ranks met outside of PMI before they entered a timed
+ * collective; else "before" when all ranks' puts were done before the first rank
+ * entered it, "local" when a put is no message, "inside" when the client has
  * nothing to make sure of it.
  *
  * Without PMI (the library "none") a rank prints a line of its own:
@@ -60,6 +61,7 @@ struct bench {
 	bool check_node; /* the ranks of a node share the check of all values */
 	bool alone;      /* no PMI */
 	const char *puts; /* see above */
+	struct bench_meeting *meeting; /* NULL: ranks meet over PMI only */
 	double begin;     /* when main started */
 	struct bench_stamp stamps[BENCH_STAMPS_MAX];
 	void *state; /* of the operation */
@@ -118,12 +120,19 @@ bool bench_checks(const struct bench *b, int rank);
 void bench_check_rounds(struct bench *b, int rounds);
 void bench_check_all(struct bench *b);
 /*
- * Collective, before a timed fence: every rank's puts have reached the server.
- * Does nothing where a put is no message; see `puts` above.
+ * Collective, before what is timed: every rank is there, and its puts have
+ * reached the server. As far as it can be had; see `puts` above.
  */
 void bench_settle(struct bench *b);
 /* Finds out how bench_settle has to do it. */
 void bench_settle_choose(struct bench *b);
+
+/* ---- bench_meet.c ---- */
+
+/* Map the file for the life of the process; NULL: it cannot be, which is said. */
+struct bench_meeting *bench_meet_open(const char *path);
+/* Return once `size` ranks have called it. */
+void bench_meet(struct bench_meeting *meeting, int size);
 
 /* ---- pmi2x-bench-rank.c ---- */
 

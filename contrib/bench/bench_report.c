@@ -31,7 +31,7 @@ static void put_chunk(struct bench *b, int chunk)
 		const struct bench_stamp *s = &b->stamps[i];
 
 		n += snprintf(value + n, sizeof(value) - n,
-			      " %.6f %.9f %.4g %.4g", s->in, s->out - s->in,
+			      ",%.6f,%.9f,%.4g,%.4g", s->in, s->out - s->in,
 			      s->part, s->wait);
 	}
 	snprintf(key, sizeof(key), "stamps-%d-%d", chunk, b->rank);
@@ -48,14 +48,14 @@ static bool get_chunk(struct bench *b, int r, int chunk, const char *machine,
 	snprintf(key, sizeof(key), "stamps-%d-%d", chunk, r);
 	bench_check(b, b->pmi.get(NULL, r, key, value, sizeof(value), &len),
 		    "get of stamps");
-	at = strchr(value, ' ');
+	at = strchr(value, ',');
 	bench_check(b, at ? PMI2_SUCCESS : PMI2_FAIL, "format of stamps");
-	*at++ = '\0';
+	*at = '\0';
 	for (int i = chunk * CHUNK; i < chunk_end(b, chunk); i++) {
-		row[i].in = strtod(at, &at);
-		row[i].out = row[i].in + strtod(at, &at);
-		row[i].part = strtod(at, &at);
-		row[i].wait = strtod(at, &at);
+		row[i].in = strtod(at + 1, &at);
+		row[i].out = row[i].in + strtod(at + 1, &at);
+		row[i].part = strtod(at + 1, &at);
+		row[i].wait = strtod(at + 1, &at);
 	}
 	return strcmp(value, machine) == 0;
 }

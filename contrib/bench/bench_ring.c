@@ -23,6 +23,7 @@ static void ring_round(struct bench *b, int i, struct bench_stamp *stamp)
 	int size;
 
 	bench_value(b, value, b->rank, i);
+	bench_settle(b);
 	stamp->in = bench_now();
 	bench_check(b, b->pmi.ring(value, &n->ring_rank, &size, n->left,
 				   n->right, sizeof(n->left)), "ring");

@@ -16,7 +16,7 @@ static void usage(FILE *to)
 {
 	fputs("usage: floor [-N NODES] [-r RANKS] [-u MOST] [-b BYTES]\n"
 	      "             [-k WIDTH] [-m socket|shm] [-i ROUNDS] [-t SECONDS]\n"
-	      "             [-c]\n\n"
+	      "             [-s] [-c]\n\n"
 	      "Times what a fence costs without PMI, on this machine: the same\n"
 	      "processes, the same tree, the same bytes. Prints the time from\n"
 	      "the first rank's entry to the last rank's exit.\n\n"
@@ -30,6 +30,8 @@ static void usage(FILE *to)
 	      "              answer; shm: ranks share memory with their node,\n"
 	      "              an eventfd wakes the node, a futex the ranks (shm)\n"
 	      "  -i ROUNDS   timed rounds (9)\n"
+	      "  -s          ranks meet in memory before each round; without it\n"
+	      "              a rank enters a round as soon as it has left the last\n"
 	      "  -c          only check whether this machine allows the size\n"
 	      "  -t SECONDS  give up and kill everything after this time (300)\n"
 	      "  -h, --help, -V, --version\n", to);
@@ -83,6 +85,9 @@ static bool parse_option(struct floor_options *o, int c, const char *text)
 		return parse_number(text, 1, FLOOR_ROUNDS_MAX, &o->rounds);
 	case 't':
 		return parse_number(text, 1, 86400, &o->timeout);
+	case 's':
+		o->meet = true;
+		return true;
 	case 'c':
 		o->check_only = true;
 		return true;
@@ -103,7 +108,7 @@ static bool parse(struct floor_options *o, int argc, char **argv, int *status)
 	int c;
 
 	*status = 2;
-	while ((c = getopt_long(argc, argv, "N:r:u:b:k:m:i:t:chV", names,
+	while ((c = getopt_long(argc, argv, "N:r:u:b:k:m:i:t:schV", names,
 				NULL)) != -1) {
 		if (c == 'h' || c == 'V') {
 			*status = 0;
@@ -201,6 +206,8 @@ int main(int argc, char **argv)
 		sizeof(*run.stamps) * floor_size(&run.options) *
 			(size_t)(run.options.rounds + FLOOR_UNTIMED),
 		true);
+	if (run.options.meet)
+		run.meeting = floor_meet_create();
 	rc = floor_launch(&run);
 	if (rc == 0)
 		rc = report(&run);

@@ -38,6 +38,7 @@ struct floor_options {
 	uint32_t width; /* of the tree */
 	uint32_t rounds;
 	uint32_t timeout; /* seconds */
+	bool meet; /* all ranks, before each round */
 	bool check_only;
 	const struct floor_way *way;
 };
@@ -52,6 +53,7 @@ struct floor_run {
 	struct floor_options options;
 	uint32_t *first; /* rank of each node, and the number of all */
 	struct floor_stamp *stamps;
+	struct floor_meeting *meeting; /* of all ranks; NULL: they do not meet */
 };
 
 /* One node process. Descriptors are its own. */
@@ -105,6 +107,12 @@ void *floor_memory(size_t len, bool shared);
  * fit, which has been said.
  */
 bool floor_layout(const struct floor_options *options, uint32_t *first);
+
+/* ---- floor_meet.c ---- */
+
+struct floor_meeting *floor_meet_create(void);
+/* Return once `size` ranks have called it; `round` counts from 0. */
+void floor_meet(struct floor_meeting *meeting, uint32_t size, uint32_t round);
 
 /* ---- floor_launch.c ---- */
 

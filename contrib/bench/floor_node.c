@@ -99,6 +99,8 @@ static _Noreturn void rank_main(struct floor_node *node, uint32_t local)
 				    node->run->first[node->position] + local;
 
 	for (uint32_t round = 0; round < all_rounds(node); round++) {
+		if (node->run->meeting)
+			floor_meet(node->run->meeting, size, round);
 		stamp->in = now();
 		o->way->enter(node, local, round);
 		stamp->out = now();

@@ -12,6 +12,7 @@ contrib_bench_floor_SOURCES = \
 	contrib/bench/floor_launch.c \
 	contrib/bench/floor_layout.c \
 	contrib/bench/floor_limits.c \
+	contrib/bench/floor_meet.c \
 	contrib/bench/floor_node.c \
 	contrib/bench/floor_shm.c \
 	contrib/bench/floor_socket.c
@@ -24,11 +25,13 @@ bench_rank = \
 	contrib/bench/bench_fence.c \
 	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \
 	contrib/bench/bench_lookup.c \
+	contrib/bench/bench_meet.c \
 	contrib/bench/bench_memory.c \
 	contrib/bench/bench_node.c \
 	contrib/bench/bench_ops.c \
 	contrib/bench/bench_overlap.c \
 	contrib/bench/bench_pmi.h \
+	contrib/bench/bench_pmi1.c \
 	contrib/bench/bench_report.c \
 	contrib/bench/bench_ring.c \
 	contrib/bench/bench_start.c \
@@ -57,28 +60,35 @@ install-idle-cost:
 		"$(srcdir)/contrib/bench/pmi2x-idle-cost" \
 		> "$(DESTDIR)$(bindir)/pmi2x-idle-cost"
 
-# A small matrix on a private cluster. Slurm wants the plugin installed, so
-# everything is, below the build directory. BENCH_FLAGS adds options, or
-# replaces those here.
-BENCH_FLAGS =
+# On a private cluster. Slurm wants the plugin installed, so everything is, below
+# the build directory.
 bench_inst = $(abs_builddir)/bench-inst
-bench_run = $(srcdir)/contrib/tools/pmi2x-bench \
-	--programs "$(bench_inst)$(pkglibexecdir)" \
+bench_places = --programs "$(bench_inst)$(pkglibexecdir)" \
 	--libraries "$(bench_inst)$(libdir)" \
-	--plugindir "$(bench_inst)$(slurm_plugindir)" --private 16 \
-	--mpi pmi2,pmi2x:stock,pmi2x:own,floor --nodes 16 \
-	--ranks-per-node 1,4,16 --csv bench.csv
+	--plugindir "$(bench_inst)$(slurm_plugindir)"
 
-.PHONY: bench
-bench: all
+.PHONY: bench-inst
+bench-inst: all
 	$(MAKE) $(AM_MAKEFLAGS) install DESTDIR="$(bench_inst)" >bench-inst.log 2>&1
-	$(bench_run) $(BENCH_FLAGS)
+
+# A small matrix, in minutes. BENCH_FLAGS adds options, or replaces those here.
+# Plots where there is matplotlib.
+BENCH_FLAGS =
+bench_matrix = --private 16 --mpi none,pmi2,pmi2x:stock,pmi2x:own,floor \
+	--nodes 4,16 --ranks-per-node 1,8 --op fence,allgather,ring,init,iinit \
+	--repeats 3
+.PHONY: bench
+bench: bench-inst
+	svg=`/usr/bin/python3 -c "import matplotlib" 2>/dev/null && \
+		echo "--svg bench-plots"`; \
+	/usr/bin/python3 $(srcdir)/contrib/tools/pmi2x-bench $(bench_places) \
+		$(bench_matrix) --csv bench.csv $$svg $(BENCH_FLAGS)
 
 CLEANFILES += bench.csv bench-inst.log
 clean-local: clean-bench
 .PHONY: clean-bench
 clean-bench:
-	-rm -rf bench-inst
+	-rm -rf bench-inst bench-plots
 
 dist_check_SCRIPTS += testsuite/unit/bench-test.sh \
 	testsuite/unit/idle-cost-test.sh

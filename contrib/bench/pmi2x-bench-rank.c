@@ -18,15 +18,17 @@ static void usage(FILE *to)
 {
 	fputs("usage: srun --mpi=TYPE pmi2x-bench-rank --library=LIBRARY\n"
 	      "           [--op=OP] [--bytes=B] [--rounds=N] [--work=US]\n"
-	      "           [--check-node]\n\n"
+	      "           [--meet=FILE] [--check-node]\n\n"
 	      "Run by pmi2x-bench(1). Times an operation of the PMI client\n"
 	      "LIBRARY, checks the values, prints one line. The library \"none\"\n"
-	      "is no PMI: what the launch alone takes.\n\n"
+	      "is no PMI: what the launch alone takes; \"pmi1\" is PMI-1, built in.\n\n"
 	      "  --op=OP       what to time (fence); --op=list lists them\n"
 	      "  --bytes=B     length of a value, 1 to 1023 (64)\n"
 	      "  --rounds=N    how often, 1 to 16 (6)\n"
 	      "  --work=US     microseconds of CPU time that a rank computes\n"
 	      "                between call and wait (2000)\n"
+	      "  --meet=FILE   meet in this file, of zeros, before what is timed:\n"
+	      "                all ranks are on one machine\n"
 	      "  --check-node  the ranks of a node check all values, each its\n"
 	      "                share; without it each checks one. Rank 0 checks\n"
 	      "                all in either case\n", to);
@@ -127,6 +129,9 @@ static bool parse_option(struct bench *b, int c, const char **library)
 		return parse_number("rounds", 1, BENCH_ROUNDS_MAX, &b->rounds);
 	case 'w':
 		return parse_work(b);
+	case 'm':
+		b->meeting = bench_meet_open(optarg);
+		return b->meeting != NULL;
 	case 'c':
 		b->check_node = true;
 		return true;
@@ -144,6 +149,7 @@ static int parse(struct bench *b, int argc, char **argv, const char **library)
 		{ "bytes", required_argument, NULL, 'b' },
 		{ "rounds", required_argument, NULL, 'n' },
 		{ "work", required_argument, NULL, 'w' },
+		{ "meet", required_argument, NULL, 'm' },
 		{ "check-node", no_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -186,7 +192,9 @@ static bool load(struct bench *b, const char *library)
 
 	if (strcmp(library, "none") == 0)
 		return load_none(b);
-	if (!bench_pmi_load(&b->pmi, library))
+	if (strcmp(library, "pmi1") == 0)
+		bench_pmi1(&b->pmi);
+	else if (!bench_pmi_load(&b->pmi, library))
 		return false;
 	missing = b->op->lacks ? b->op->lacks(&b->pmi) : NULL;
 	if (missing)

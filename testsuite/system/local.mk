@@ -3,6 +3,7 @@
 EXTRA_DIST += \
 	testsuite/system/conftest.py \
 	testsuite/system/harness.py \
+	testsuite/system/test_bench.py \
 	testsuite/system/test_cluster.py \
 	testsuite/system/test_config.py \
 	testsuite/system/test_dynamic.py \
@@ -12,6 +13,7 @@ EXTRA_DIST += \
 	testsuite/system/test_library.py \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_probe.py \
+	testsuite/system/test_scale.py \
 	testsuite/system/test_steps.py \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \

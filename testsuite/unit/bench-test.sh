@@ -36,7 +36,7 @@ for mode in socket shm; do
 				"$tmp/out" || fail "floor $size -m $mode"
 	done
 done
-timeout 60 "$floor" -N5 -r4 -u16 -k2 -i2 >"$tmp/out" 2>&1 &&
+timeout 60 "$floor" -N5 -r4 -u16 -k2 -i2 -s >"$tmp/out" 2>&1 &&
 	grep -q ' ranks=20 ' "$tmp/out" || fail "uneven floor"
 refuses "do not hold" "$floor" -N4 -r4 -u3
 refuses "not within" "$floor" -N0

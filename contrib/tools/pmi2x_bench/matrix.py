@@ -7,29 +7,29 @@ import re
 from . import layout
 from .errors import BenchError
 
-# Which clients can do an operation: "own" (libpmi2x), "stock", "pmix", "floor",
-# and "none" (no PMI). part and wait are the titles of what the rank reports
+# Which clients can do an operation: "own" (libpmi2x), "stock" (PMI-2), "pmi1",
+# "pmix", "floor", and "none" (no PMI). part and wait are the titles of what the rank reports
 # beside the time of an operation; `against`: it is compared with a step without
-# PMI; `settles`: the ranks see to it that all puts are done before it.
+# PMI; `settles`: all ranks are there, and their puts are done, before they enter it.
 Op = collections.namedtuple(
     "Op", "clients part wait against settles", defaults=(None, None, False, False)
 )
-PMI = ("own", "stock", "pmix")
+PMI = ("own", "stock", "pmi1", "pmix")
 CALL, WAIT = "in the call", "in Wait"
 OPS = {
     "fence": Op((*PMI, "floor"), settles=True),
     "exchange": Op((*PMI, "floor")),
     "ifence": Op(("own",), CALL, WAIT, settles=True),
-    "allgather": Op((*PMI, "floor")),
-    "getall": Op(PMI),
-    "iallgather": Op(("own",), CALL, WAIT),
-    "view": Op(("own",), CALL, WAIT),
+    "allgather": Op((*PMI, "floor"), settles=True),
+    "getall": Op(PMI, settles=True),
+    "iallgather": Op(("own",), CALL, WAIT, settles=True),
+    "view": Op(("own",), CALL, WAIT, settles=True),
     "first": Op(PMI, "PMI init"),
     "many": Op(PMI, "get, CPU"),
-    "ring": Op(("own", "stock")),
+    "ring": Op(("own", "stock"), settles=True),
     "init": Op((*PMI, "none"), "PMI init", against=True),
     "iinit": Op(("own", "none"), "PMI init", WAIT, against=True),
-    "overlap": Op(("own",), CALL, WAIT),
+    "overlap": Op(("own",), CALL, WAIT, settles=True),
     "overlap-fence": Op(("own",), CALL, WAIT, settles=True),
     "get": Op(PMI, "CPU time"),
     "memory": Op(PMI, "shared"),
@@ -41,7 +41,7 @@ PHASES = {
     "overlap-fence": ("exchange", "compute", ""),
 }
 GATHERS = {"allgather", "getall", "iallgather", "overlap", "iinit"}
-CLIENTS = ("own", "stock", "dropin")
+CLIENTS = ("own", "stock", "dropin", "pmi1")
 FLOOR_MODES = ("socket", "shm")
 BYTES_MAX = 1023  # what PMI-2 can carry
 NODES_MAX = 65536
@@ -75,7 +75,7 @@ class Peer(collections.namedtuple("Peer", "mpi variant")):
             return self.mpi
         if self.mpi.startswith("pmix"):
             return "pmix"
-        return "stock" if self.variant == "stock" else "own"
+        return self.variant if self.variant in ("stock", "pmi1") else "own"
 
     def can(self, op):
         return self.client in OPS[op].clients

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 
 from .errors import BenchError
+from .matrix import NODES_MAX
 
 
 def mpi_types():
@@ -33,6 +34,11 @@ def check_types(peers):
                 f"--mpi: this Slurm has no '{peer.mpi}'; srun --mpi=list "
                 f"names {', '.join(sorted(found))}"
             )
+
+
+def private_names():
+    """As pmi2x-cluster calls its nodes."""
+    return [f"n{i}" for i in range(1, NODES_MAX + 1)]
 
 
 def allocated_nodes():
@@ -79,7 +85,8 @@ def check_allocation(points, options):
 
 @contextlib.contextmanager
 def private_cluster(program, options, most_per_node):
-    """A pmi2x-cluster, and the environment to use it, for a with block."""
+    """A pmi2x-cluster, and the environment to use it, for a with block, which
+    gets a directory that goes away with it."""
     place = tempfile.mkdtemp(prefix="pmi2x-bench-", dir="/tmp")
     os.chmod(place, 0o755)
     where = ["--dir", f"{place}/cluster"]
@@ -100,7 +107,7 @@ def private_cluster(program, options, most_per_node):
         for name in [n for n in os.environ if n.startswith("SLURM_")]:
             if name != "SLURM_CONF":
                 del os.environ[name]  # of an allocation elsewhere
-        yield
+        yield place
     finally:
         if os.path.isdir(f"{place}/cluster"):
             subprocess.run([program, "down", *where])

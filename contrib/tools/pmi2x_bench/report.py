@@ -14,6 +14,7 @@ CLOCKS = {
     "wall": "the whole of srun",
 }
 PUTS = {
+    "met": "all ranks meet before it, their puts done",
     "before": "all puts done before it",
     "local": "a put is no message",
     "inside": "puts may still be on their way in it",

@@ -8,8 +8,9 @@ import tempfile
 import time
 
 from .errors import BenchError
-from .matrix import PHASES
+from .matrix import OPS, PHASES
 
+MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
 LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
@@ -117,17 +118,21 @@ def end_program(child):
 
 class Runner:
     """How to start a measurement; `programs` and `libraries` are directories,
-    `node_names` gives the names of the nodes that steps may use."""
+    `node_names` gives the names of the nodes that steps may use; with_slurm:
+    some of them are steps of Slurm."""
 
-    def __init__(self, options, programs, libraries, node_names=None):
+    def __init__(
+        self, options, programs, libraries, node_names, with_slurm=True
+    ):
         self.options = options
         self.programs = programs
         self.libraries = libraries
         self.node_names = node_names
+        self.with_slurm = with_slurm
 
     def library(self, variant):
-        if variant == "stock":
-            return "libpmi2.so.0"
+        if variant in ("stock", "pmi1"):
+            return {"stock": "libpmi2.so.0", "pmi1": "pmi1"}[variant]
         name = "pmi2x/libpmi2.so.0" if variant == "dropin" else "libpmi2x.so.0"
         return f"{self.libraries}/{name}"
 
@@ -151,10 +156,18 @@ class Runner:
                 if not os.path.exists(library):
                     raise BenchError(f"{peer}: {library} is not there")
 
+    def meets(self, point):
+        """Whether the ranks meet outside of PMI before what is timed."""
+        one_machine = self.options.private or not self.with_slurm
+        settles = OPS[point.op].settles
+        return settles and one_machine and not self.options.no_meet
+
     def floor_argv(self, peer, point):
         argv = [self.program(peer), "-m", peer.variant]
         if point.layout.kind == "uneven":
             argv.append(f"-u{point.layout.number}")
+        if self.meets(point):
+            argv.append("-s")
         return argv + [
             f"-{letter}{number}"
             for letter, number in (
@@ -197,6 +210,19 @@ class Runner:
             argv.append(f"--library={self.library(peer.variant)}")
         return argv
 
+    def run(self, peer, point):
+        """One program; ranks on one machine get a file to meet in."""
+        if peer.client == "floor":
+            argv = self.floor_argv(peer, point)
+            return argv, run_program(argv, self.options.timeout + LEAVE_S)
+        argv = self.rank_argv(peer, point)
+        if not self.meets(point):
+            return self.run_step(peer, point, argv)
+        with tempfile.NamedTemporaryFile(prefix="pmi2x-meet-") as file:
+            file.write(bytes(MEETING_BYTES))
+            file.flush()
+            return self.run_step(peer, point, argv + [f"--meet={file.name}"])
+
     def run_step(self, peer, point, argv):
         """srun of a program, on nodes as the layout has it."""
         argv = self.srun(peer, point) + argv
@@ -209,12 +235,6 @@ class Runner:
             file.flush()
             env = {"SLURM_HOSTFILE": file.name}
             return argv, run_program(argv, self.options.timeout, env)
-
-    def run(self, peer, point):
-        if peer.client != "floor":
-            return self.run_step(peer, point, self.rank_argv(peer, point))
-        argv = self.floor_argv(peer, point)
-        return argv, run_program(argv, self.options.timeout + LEAVE_S)
 
     def measure(self, peer, point, repeat=1):
         before = busy_seconds()
