@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +54,7 @@ static bool read_number(const char **p, long *out)
 	errno = 0;
 	*out = strtol(*p, &end, 10);
 	*p = end;
-	return errno == 0;
+	return errno == 0 && *out <= INT32_MAX;
 }
 
 static bool read_block(const char **p, struct block *b)

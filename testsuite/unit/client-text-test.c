@@ -96,6 +96,7 @@ static void refuses_what_is_no_mapping(void **state)
 		"(vector,(0,0,1))", "(vector,(0,1,0))", "(vector,(0,1,1)",
 		"(vector,(0,1,1),)", "(vector,(0,1,-1))", "(vector,(a,1,1))",
 		"(vector,(99999999999999999999,1,1))",
+		"(vector,(9223372036854775807,4,1))",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
