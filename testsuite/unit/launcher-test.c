@@ -303,6 +303,20 @@ static void aborts_and_ready_count_once(void **state)
 	teardown(&f);
 }
 
+/* A node is not trusted with the user's terminal. */
+static void reports_are_plain_text(void **state)
+{
+	struct control_msg report = { .type = CONTROL_REPORT };
+	struct fixture f;
+	char text[] = "a\x1b[2J\nb\xff";
+
+	setup(&f, false);
+	report.text = text;
+	assert_int_equal(receive(&f, &link_a, &report), 0);
+	assert_string_equal(f.text, "a?[2J?b?");
+	teardown(&f);
+}
+
 static void the_user_reads_each_report_once_and_few(void **state)
 {
 	const struct control_msg abort = { .type = CONTROL_ABORT };
@@ -430,6 +444,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_sent_on_a_lost_link),
 		cmocka_unit_test(spawns_in_progress_have_a_limit),
 		cmocka_unit_test(aborts_and_ready_count_once),
+		cmocka_unit_test(reports_are_plain_text),
 		cmocka_unit_test(the_user_reads_each_report_once_and_few),
 		cmocka_unit_test(nonsense_breaks_the_link),
 		cmocka_unit_test(names_of_a_spawned_step_are_its_parents),

@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+void control_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 bool control_has_reply(enum control_type type)
 {
 	return type <= CONTROL_LOOKUP;

@@ -54,6 +54,11 @@ int control_unpack(const void *data, size_t len, struct control_msg *msg);
 int control_peek(const void *data, size_t len, enum control_type *type,
 		 uint32_t *origin);
 void control_free(struct control_msg *msg);
+/*
+ * What a rank or a node sent must not steer logs and terminals: every byte of
+ * the string that is not printable ASCII becomes '?'.
+ */
+void control_printable(char *text);
 /* True when srun will answer. */
 bool control_has_reply(enum control_type type);
 

@@ -378,6 +378,7 @@ static int on_lookup(struct launcher *l, void *link, struct control_msg *msg)
 
 static int on_abort(struct launcher *l, void *link, struct control_msg *msg)
 {
+	control_printable(msg->text);
 	if (!l->aborted)
 		l->ops.abort(l->arg, msg->rank, msg->code, msg->text);
 	l->aborted = true;
@@ -388,6 +389,7 @@ static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 {
 	if (l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
 		return 0;
+	control_printable(msg->text);
 	for (unsigned i = 0; i < l->nreports; i++)
 		if (strcmp(l->reports[i], msg->text) == 0)
 			return 0;

@@ -30,7 +30,10 @@ struct launcher_ops {
 	 * `request` is the launcher's and ends with the call.
 	 */
 	int (*spawn)(void *arg, uint32_t token, const struct spawn_request *request);
-	/* A rank called abort: end the step. Called once. */
+	/*
+	 * A rank called abort: end the step. Called once. This text and that
+	 * of a report are printable ASCII, whatever a node has sent.
+	 */
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
 	/* A line for the user; at most LAUNCHER_REPORTS_MAX, none after abort. */
 	void (*report)(void *arg, const char *text);

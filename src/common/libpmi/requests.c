@@ -190,7 +190,7 @@ void requests_abort(struct session *ss, bool step, int code, const char *text)
 	snprintf(cut, sizeof(cut), "%s", text);
 	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) aborted%s%.128s",
 		 ss->rank, server_node_name(s), text[0] ? ": " : "", text);
-	server_printable(ss->why);
+	control_printable(ss->why);
 	if (step && send_control(s, &msg))
 		log_error(s->log, "%s; srun could not be told", ss->why);
 }

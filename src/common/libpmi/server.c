@@ -113,13 +113,6 @@ const char *server_node_name(const struct pmi_server *s)
 	return step->node_names[layout_node_id(step->layout, step->position)];
 }
 
-void server_printable(char *text)
-{
-	for (; *text; text++)
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-}
-
 int server_appnum(const struct pmi_server *s, uint32_t rank)
 {
 	const struct pmi_step *step = s->step;

@@ -169,8 +169,6 @@ struct pmi_server {
 /* ---- server.c ---- */
 
 const char *server_node_name(const struct pmi_server *s);
-/* What a rank sent must not reach logs and terminals as it is. */
-void server_printable(char *text);
 /* The number of the command by which a rank was spawned, or -1. */
 int server_appnum(const struct pmi_server *s, uint32_t rank);
 /* For traces; costs a branch when there is none. */

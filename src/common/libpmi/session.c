@@ -212,7 +212,7 @@ static void complain(struct session *ss, const char *what, const char *name)
 		return;
 	ss->complained = true;
 	snprintf(text, sizeof(text), "%s", name);
-	server_printable(text);
+	control_printable(text);
 	log_info(ss->server->log, "rank %u (node %s) sent %s: %s", ss->rank,
 		 server_node_name(ss->server), what, text);
 }
