@@ -113,9 +113,12 @@ int pmi2_decode(char *data, size_t len, struct pmi_message *m)
 
 int wire2_put_value(struct buf *b, const char *value, size_t len)
 {
-	const char *at = value, *end = value + len, *semicolon;
+	const char *at = value, *end, *semicolon;
 	int rc = 0;
 
+	if (len == 0)
+		return 0; /* value may be NULL */
+	end = value + len;
 	while (!rc && at < end && (semicolon = memchr(at, ';', end - at))) {
 		rc = buf_append(b, at, semicolon + 1 - at);
 		if (!rc)
