@@ -342,6 +342,31 @@ static void restore_checksum(unsigned char *bytes, size_t len)
 	memcpy(bytes + offsetof(struct image_header, checksum), &sum, 8);
 }
 
+/* A rank believes its agent, but leaves no image for it. */
+static void offsets_that_lie_lead_nowhere(void **state)
+{
+	static const uint32_t lies[] = { 9, 4096, UINT32_MAX };
+	struct payload *p = small_image(IMAGE_GATHER);
+	unsigned char *copy = malloc(p->len);
+	struct image img;
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		memcpy(copy, p->data, p->len);
+		memcpy(copy + sizeof(struct image_header) + 4, &lies[i], 4);
+		assert_int_equal(image_open_trusted(&img, copy, p->len), 0);
+		for (uint32_t r = 0; r < 2; r++) {
+			const unsigned char *value =
+				image_gather_value(&img, r, &len);
+
+			assert_true(value >= copy && value <= copy + p->len);
+			assert_true(len <= (size_t)(copy + p->len - value));
+		}
+	}
+	free(copy);
+	payload_unref(p);
+}
+
 static void flip_every_bit(enum image_kind kind)
 {
 	struct payload *p = small_image(kind);
@@ -446,6 +471,7 @@ int main(void)
 		cmocka_unit_test(gather_of_one_length_has_no_offsets),
 		cmocka_unit_test(gather_of_any_lengths_keeps_rank_order),
 		cmocka_unit_test(gather_without_bytes),
+		cmocka_unit_test(offsets_that_lie_lead_nowhere),
 		cmocka_unit_test(wrong_contributions_fail_the_build),
 		cmocka_unit_test(flipped_bits_are_refused_or_harmless),
 		cmocka_unit_test(lying_words_are_refused_or_harmless),

@@ -178,14 +178,17 @@ const void *image_gather_value(const struct image *img, uint32_t r,
 {
 	struct image_header h = header_of(img->base);
 	const unsigned char *values = img->base + image_data_start(&h);
-	uint32_t from;
+	uint32_t from, to;
 
 	if (h.index_count == 0) {
 		*len = h.value_max;
 		return values + (size_t)r * h.value_max;
 	}
 	from = gather_offset(img, r);
-	*len = gather_offset(img, r + 1) - from;
+	to = gather_offset(img, r + 1);
+	if (from > to || to > h.data_len)
+		from = to = 0; /* only where image_open has not checked */
+	*len = to - from;
 	return values + from;
 }
 

@@ -89,7 +89,10 @@ int image_open_trusted(struct image *img, const void *bytes, size_t len);
 bool image_find(const struct image *img, uint64_t hash, const void *key,
 		size_t key_len, const char **value, size_t *value_len);
 
-/* The value of rank r (< img->count) of a gather image. */
+/*
+ * The value of rank r (< img->count) of a gather image; inside it, also when
+ * only image_open_trusted has seen the image.
+ */
 const void *image_gather_value(const struct image *img, uint32_t r,
 			       size_t *len);
 /* The largest value length in a gather image. */
