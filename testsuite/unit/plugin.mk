@@ -26,7 +26,8 @@ testsuite_unit_spawn_srun_test_LDADD = libpmi.la libshm.la libcoll.la \
 	libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS)
 
 EXTRA_DIST += testsuite/unit/plugin-test.sh
-AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)'; export SLURMFULL;
+AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SANITIZE='$(SANITIZE)'; \
+	export SLURMFULL SANITIZE;
 if BUILD_PLUGIN
 TESTS += testsuite/unit/plugin-test.sh
 endif
