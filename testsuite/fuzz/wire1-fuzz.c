@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMI-1 text: framing and decoding; what can be written reads back the same. */
+#include "fuzz.h"
+
+#include "fuzz-message.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	long len = pmi1_frame((const char *)data, size);
+	struct pmi_message m;
+	char *copy;
+
+	if (len <= 0)
+		return 0;
+	FUZZ_CHECK((size_t)len <= size);
+	FUZZ_CHECK(pmi1_frame((const char *)data, len - 1) <= 0);
+	copy = fuzz_copy(data, len, 0);
+	pmi_message_init(&m);
+	if (!pmi1_decode(copy, len, &m)) {
+		fuzz_message_look(&m, copy, len);
+		if (!m.mcmd)
+			fuzz_message_rewrite(&m, PMI_PROTOCOL_1);
+		fuzz_message_rewrite(&m, PMI_PROTOCOL_2);
+	}
+	pmi_message_free(&m);
+	free(copy);
+	return 0;
+}
