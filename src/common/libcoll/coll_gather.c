@@ -93,8 +93,10 @@ static void send_up(struct coll *c, enum coll_kind kind, uint32_t seq,
 	size_t i = 0;
 
 	do {
-		struct payload_vec body = { .items = all->items + i };
+		struct payload_vec body = { .items = NULL };
 
+		if (i < all->count)
+			body.items = all->items + i;
 		while (i < all->count && body.bytes < c->piece) {
 			body.bytes += all->items[i++]->len;
 			body.count++;
