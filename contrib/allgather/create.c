@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "join.h"
-#include "pmi.h"
+#include "pmi_library.h"
 #include "pmi2.h"
 #include "pmi_gather.h"
 

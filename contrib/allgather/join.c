@@ -10,12 +10,14 @@
 
 #include "../libpmi2x/clique.h"
 #include "clock.h"
-#include "pmi.h"
+#include "pmi_library.h"
 #include "pmi2.h"
 
 #define KEY_MAX 64
 #define SHM "shm" /* what else can be lacking, beside the transports */
 #define PMI "pmi"
+#define NOT_ALLOWED "not among the transports that are allowed; see " \
+		    "PMI2X_ALLGATHER_TRANSPORT"
 
 static int fail(struct join *j, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -130,8 +132,7 @@ static void check_transport(struct join *j, int index)
 	char why[TRANSPORT_REASON_MAX] = "";
 
 	if (!allowed(j, transport_names[index]))
-		lack(j, transport_names[index], "PMI2X_ALLGATHER_TRANSPORT "
-		     "does not allow it");
+		lack(j, transport_names[index], NOT_ALLOWED);
 	else if (!join_open(j, index, why))
 		lack(j, transport_names[index], why);
 }
@@ -235,7 +236,7 @@ static int say_what_is_here(struct join *j)
 		if (j->grouped)
 			give_group(j);
 		if (!allowed(j, PMI))
-			lack(j, PMI, "PMI2X_ALLGATHER_TRANSPORT does not allow it");
+			lack(j, PMI, NOT_ALLOWED);
 	}
 	return meet(j);
 }

@@ -17,7 +17,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/links.c \
 	contrib/allgather/neighbours.c \
 	contrib/allgather/ops.c \
-	contrib/allgather/pmi.c contrib/allgather/pmi.h \
+	contrib/allgather/pmi_library.c contrib/allgather/pmi_library.h \
 	contrib/allgather/pmi_gather.c contrib/allgather/pmi_gather.h \
 	contrib/allgather/pmi_keys.c contrib/allgather/pmi_keys.h \
 	contrib/allgather/ring.h \
@@ -51,7 +51,7 @@ contrib_allgather_libring_la_CPPFLAGS += -DHAVE_VERBS
 contrib_allgather_libring_la_LIBADD += $(DL_LIBS)
 endif
 
-allgather_maps = contrib/allgather/allgather.map
+allgather_maps = contrib/allgather/allgather.map contrib/allgather/preload.map
 EXTRA_DIST += $(allgather_maps)
 
 lib_LTLIBRARIES += contrib/allgather/libpmi2x-allgather.la
@@ -61,5 +61,30 @@ contrib_allgather_libpmi2x_allgather_la_LDFLAGS = $(AM_LDFLAGS) $(pmi2x_link) \
 	-Wl,--version-script=$(srcdir)/contrib/allgather/allgather.map
 EXTRA_contrib_allgather_libpmi2x_allgather_la_DEPENDENCIES = $(allgather_maps)
 
+# For LD_PRELOAD. It has the ring of its own.
+pkglib_LTLIBRARIES += contrib/allgather/libpmi2x-allgather-preload.la
+contrib_allgather_libpmi2x_allgather_preload_la_SOURCES = \
+	contrib/allgather/preload.c
+contrib_allgather_libpmi2x_allgather_preload_la_CPPFLAGS = \
+	$(contrib_allgather_libring_la_CPPFLAGS)
+contrib_allgather_libpmi2x_allgather_preload_la_CFLAGS = $(AM_CFLAGS) -pthread
+contrib_allgather_libpmi2x_allgather_preload_la_LIBADD = \
+	contrib/allgather/libring.la $(DL_LIBS)
+contrib_allgather_libpmi2x_allgather_preload_la_LDFLAGS = $(AM_LDFLAGS) \
+	-module -avoid-version -pthread -Wl,--no-undefined \
+	-Wl,--version-script=$(srcdir)/contrib/allgather/preload.map
+EXTRA_contrib_allgather_libpmi2x_allgather_preload_la_DEPENDENCIES = \
+	$(allgather_maps)
+
 pkginclude_HEADERS += contrib/allgather/include/pmi2x_allgather.h
 pkgconfig_DATA += contrib/allgather/pmi2x-allgather.pc
+
+# Compiled here so that it stays right; for readers, not installed.
+noinst_PROGRAMS += contrib/allgather/examples/ring-hello
+contrib_allgather_examples_ring_hello_SOURCES = \
+	contrib/allgather/examples/ring-hello.c
+contrib_allgather_examples_ring_hello_CPPFLAGS = $(AM_CPPFLAGS) \
+	-I$(srcdir)/contrib/allgather/include
+contrib_allgather_examples_ring_hello_LDADD = \
+	contrib/allgather/libpmi2x-allgather.la contrib/libpmi2x/libpmi2x.la
+contrib_allgather_examples_ring_hello_LDFLAGS = $(AM_LDFLAGS) -no-install

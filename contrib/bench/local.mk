@@ -40,6 +40,14 @@ pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = -ldl
 
+# The ring of libpmi2x-allgather beside what PMI does itself.
+pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
+contrib_bench_pmi2x_ring_bench_SOURCES = contrib/bench/ring-bench.c
+contrib_bench_pmi2x_ring_bench_CPPFLAGS = $(AM_CPPFLAGS) \
+	-I$(srcdir)/contrib/allgather/include
+contrib_bench_pmi2x_ring_bench_LDADD = \
+	contrib/allgather/libpmi2x-allgather.la contrib/libpmi2x/libpmi2x.la
+
 # The same over PMIx, where its development files are.
 EXTRA_DIST += contrib/bench/bench_pmix.c
 if HAVE_PMIX

@@ -74,13 +74,39 @@ static void *allocate(size_t n)
 
 /* ---- fixed blocks ---- */
 
+/*
+ * What doc/allgather.md says of steps and bytes, for one allgather: half as
+ * many steps as elements, and every other element's bundle (8 bytes, 8 for each
+ * rank, the blocks) received once.
+ */
+static void check_cost(const pmi2x_ring_counters *before, size_t len)
+{
+	uint64_t total, own;
+	pmi2x_ring_counters now;
+
+	check(pmi2x_ring_get_counters(ring, &now), "counters");
+	if (now.operations != before->operations + 1)
+		die("counters", "operations");
+	if (now.bytes_received == before->bytes_received)
+		return; /* it leads no node, or goes over PMI, or is alone */
+	total = 8 * (uint64_t)now.elements + size * (8 + len);
+	own = 8 + now.members * (8 + len);
+	if (now.steps - before->steps != now.elements / 2 ||
+	    now.bytes_received - before->bytes_received != total - own ||
+	    now.messages_sent - before->messages_sent < now.elements - 1)
+		die("counters", "not what the model says");
+}
+
 static void fixed(size_t len, int round)
 {
 	unsigned char *block = allocate(len);
 	unsigned char *all = allocate(len * size);
+	pmi2x_ring_counters before;
 
 	fill(block, rank, round, len);
+	check(pmi2x_ring_get_counters(ring, &before), "counters");
 	check(pmi2x_ring_allgather(ring, block, len, all), "allgather");
+	check_cost(&before, len);
 	for (int r = 0; r < size; r++)
 		verify(all + r * len, r, round, len, "allgather");
 	if (all[len * size] != 0xee)

@@ -114,12 +114,39 @@ good "a wrong value, and PMI as the way out" -N4 -n4 env RING_EXPECT=pmi \
 	./ring-exercise cut 1
 PMI2X_ALLGATHER_TRANSPORT=none
 export PMI2X_ALLGATHER_TRANSPORT
-told "a transport that is not there" 3 "does not allow it" \
+told "a transport that is not there" 3 "not among the transports" \
 	-N3 -n3 ./ring-exercise cut 99
 unset PMI2X_ALLGATHER_TRANSPORT
 PMI2X_ALLGATHER_TIMEOUT=3
 told "a rank that never joins" 1 "rank 1 on node .*has not joined within 3 s" \
 	-N2 -n4 ./ring-exercise stranger 1
+
+# The preloadable form, under a program that knows nothing of rings.
+preload=$(pwd)/../../contrib/allgather/.libs/libpmi2x-allgather-preload.so
+used() { # NAME PATTERN ARG...
+	name=$1 pattern=$2
+	shift 2
+	timeout 120 ./fake-server -p 24000-27999 "$@" >"$out" 2>&1 &&
+		grep -qE "$pattern" "$out"
+	report $? "$name"
+}
+PMI2X_ALLGATHER_TIMEOUT=60 PMI2X_ALLGATHER_CONNECT_TIMEOUT=30
+export PMI2X_ALLGATHER_DEBUG=1
+if [ -z "$FAKE_TEST_SMALL" ]; then
+	used "preloaded" "3 elements: tcp" -N3 -n7 env LD_PRELOAD="$preload" \
+		PMI2X_ALLGATHER_TRANSPORT=tcp PMI2X_ALLGATHER_MIN=1 ./exercise
+	used "preloaded, on one node" "1 elements: shm" -N1 -n5 \
+		env LD_PRELOAD="$preload" PMI2X_ALLGATHER_TRANSPORT=tcp \
+		PMI2X_ALLGATHER_MIN=1 ./exercise
+	used "preloaded, without a fabric" "over PMI|elements: verbs" -N3 -n7 \
+		env LD_PRELOAD="$preload" PMI2X_ALLGATHER_MIN=1 ./exercise
+	good "preloaded, and not worth while" -N3 -n7 env LD_PRELOAD="$preload" \
+		PMI2X_ALLGATHER_TRANSPORT=tcp PMI2X_ALLGATHER_MIN=1000000000 \
+		./exercise
+	grep -q elements "$out"
+	report $((! $?)) "then no ring is made"
+fi
+unset PMI2X_ALLGATHER_DEBUG
 
 rm -f "$out"
 [ "$failures" = 0 ]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the PMI library of the process and wraps its fence. */
-#include "pmi.h"
+#include "pmi_library.h"
 
 #include <dlfcn.h>
 #include <errno.h>

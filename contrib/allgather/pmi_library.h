@@ -3,8 +3,8 @@
  * The PMI library that the process already uses, whichever it is, and what the
  * ring needs of it.
  */
-#ifndef PMI2X_ALLGATHER_PMI_H
-#define PMI2X_ALLGATHER_PMI_H
+#ifndef PMI2X_ALLGATHER_PMI_LIBRARY_H
+#define PMI2X_ALLGATHER_PMI_LIBRARY_H
 
 #include <stdbool.h>
 #include <stddef.h>
