@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	testsuite/system/test_input.py \
 	testsuite/system/test_layouts.py \
 	testsuite/system/test_library.py \
+	testsuite/system/test_live.py \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_scale.py \
@@ -22,6 +23,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/commands.py \
 	testsuite/system/programs/exchange.py \
 	testsuite/system/programs/garbage.py \
+	testsuite/system/programs/gate.py \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \
 	testsuite/system/programs/leave.py \

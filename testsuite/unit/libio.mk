@@ -53,3 +53,9 @@ testsuite_unit_agent_idle_test_SOURCES = testsuite/unit/agent-idle-test.c \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
 testsuite_unit_agent_idle_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_idle_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-state-test
+testsuite_unit_agent_state_test_SOURCES = testsuite/unit/agent-state-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_state_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_state_test_LDADD = $(UNIT_LIBS_AGENT)

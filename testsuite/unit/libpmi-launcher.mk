@@ -21,5 +21,5 @@ testsuite_unit_launcher_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_hub_test_SOURCES = testsuite/unit/hub-test.c
 testsuite_unit_hub_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
-testsuite_unit_hub_test_LDADD = libio.la libpmi.la libutil.la \
+testsuite_unit_hub_test_LDADD = libio.la libpmi.la libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)

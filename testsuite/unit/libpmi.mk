@@ -7,7 +7,11 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-pmi1-test testsuite/unit/server-pmi2-test \
 	testsuite/unit/server-ext-test testsuite/unit/server-srun-test \
 	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test \
-	testsuite/unit/server-slots-test
+	testsuite/unit/server-slots-test testsuite/unit/survey-test
+
+testsuite_unit_survey_test_SOURCES = testsuite/unit/survey-test.c
+testsuite_unit_survey_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_survey_test_LDADD = $(UNIT_LIBS_SERVER)
 
 testsuite_unit_wire1_test_SOURCES = testsuite/unit/wire1-test.c
 testsuite_unit_wire1_test_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -183,6 +183,16 @@ const struct tree_place *coll_place(const struct coll *c);
  */
 uint32_t coll_entered(const struct coll *c, enum coll_kind kind, uint32_t slot);
 
+/* How many collectives of a kind have ended at this node. */
+uint32_t coll_ended(const struct coll *c, enum coll_kind kind);
+
+/*
+ * Collective `seq` and all later ones of its kind fail everywhere, for `why`;
+ * nothing happens when it has ended here.
+ */
+void coll_expire(struct coll *c, enum coll_kind kind, uint32_t seq,
+		 const char *why);
+
 /*
  * The rank in `slot` enters its next fence or gather with `contribution` (may
  * be NULL for nothing; a reference is taken). Writes the sequence number, which

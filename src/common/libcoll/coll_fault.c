@@ -136,3 +136,15 @@ void coll_fault_free(struct coll *c)
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		payload_unref(c->fault[kind].reason);
 }
+
+void coll_expire(struct coll *c, enum coll_kind kind, uint32_t seq,
+		 const char *why)
+{
+	uint32_t from[COLL_KINDS];
+
+	if (seq < c->tables[kind].first)
+		return;
+	for (int k = 0; k < COLL_KINDS; k++)
+		from[k] = k == (int)kind ? seq : COLL_NEVER;
+	coll_fault_raise(c, from, why);
+}

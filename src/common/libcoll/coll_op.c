@@ -111,3 +111,8 @@ void coll_table_free(struct coll *c, enum coll_kind kind)
 	coll_op_cut(c, kind, 0);
 	free(c->tables[kind].ring);
 }
+
+uint32_t coll_ended(const struct coll *c, enum coll_kind kind)
+{
+	return c->tables[kind].first;
+}

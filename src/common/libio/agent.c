@@ -18,6 +18,7 @@ void agent_options_init(struct agent_options *o)
 	o->connect_ms = 60000;
 	o->drain_ms = 5000;
 	o->dead_peer_ms = 60000;
+	o->stall_ms = 60000;
 	o->tell_fd = -1;
 }
 
@@ -92,6 +93,7 @@ static void close_all(struct agent *a)
 	a->stage = AGENT_CLOSED;
 	agent_tell_close(a);
 	agent_slots_close(a);
+	agent_state_close(a);
 	agent_control_close(a);
 	agent_links_close(a);
 	agent_ranks_close(a);
@@ -170,6 +172,7 @@ static void free_agent(struct agent *a)
 	pmi_server_destroy(a->server);
 	agent_slots_free(a);
 	agent_trace_free(a);
+	agent_state_free(a);
 	region_writer_destroy(a->region);
 	agent_idle_free(a);
 	loop_destroy(a->loop);
@@ -255,6 +258,7 @@ static int open_all(struct agent *a)
 	rc = rc ? rc : agent_ranks_open(a);
 	rc = rc ? rc : agent_control_open(a);
 	rc = rc ? rc : agent_links_open(a);
+	rc = rc ? rc : agent_state_open(a);
 	return rc ? rc : agent_tell_open(a);
 }
 

@@ -60,6 +60,9 @@ struct agent_options {
 	uint32_t tell_after_ms; /* a connect without answer, then tell_node */
 	uint32_t connect_ms;    /* give a neighbour up after */
 	uint32_t drain_ms;      /* bound of agent_stop */
+	uint32_t stall_ms;      /* tell srun of a collective that waits longer,
+	                           and at each doubling; 0: never */
+	uint32_t collective_ms; /* then it fails; 0: never */
 	bool trace;             /* record time stamps and send them to srun */
 	int64_t prefork_ns;     /* with trace: when the host began, trace_now() */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */

@@ -45,6 +45,7 @@ struct agent_control {
 	uv_timer_t soon;
 	bool abort_passed;
 	bool report_passed;
+	bool quiet;               /* nothing waits for srun: a failure is none */
 	bool abort_queued;        /* it has not been sent to srun yet */
 };
 
@@ -223,6 +224,10 @@ static void srun_attempt_failed(struct agent *a, int error)
 		ctl->backoff_ms *= 2;
 		return;
 	}
+	if (ctl->quiet) {
+		ctl->srun = SRUN_IDLE;
+		return;
+	}
 	snprintf(why, sizeof(why), "node %s cannot reach srun: %s",
 		 agent_node_name(a, a->step->position), link_strerror(error));
 	srun_lost(a, why);
@@ -284,14 +289,22 @@ static void on_retry(uv_timer_t *timer)
 		srun_attempt_failed(a, rc);
 }
 
-static void begin_connecting(struct agent *a)
+static void begin_connecting(struct agent *a, bool quiet)
 {
 	struct agent_control *ctl = a->control;
 
+	ctl->quiet = quiet;
 	ctl->srun = SRUN_CONNECTING;
 	ctl->since = uv_now(loop_uv(a->loop));
 	ctl->backoff_ms = AGENT_BACKOFF_FIRST_MS;
 	uv_timer_start(&ctl->retry, on_retry, 0, 0);
+}
+
+void agent_control_connect(struct agent *a)
+{
+	if (a->control->srun == SRUN_IDLE &&
+	    a->options.launcher.ss_family != AF_UNSPEC)
+		begin_connecting(a, true);
 }
 
 /* `r` is the request that the frame carries, or NULL. */
@@ -316,8 +329,12 @@ static void send_to_srun(struct agent *a, struct payload *frame,
 		}
 		return;
 	}
-	if (ctl->srun == SRUN_IDLE)
-		begin_connecting(a);
+	if (ctl->srun == SRUN_IDLE) {
+		begin_connecting(a, false);
+	} else if (ctl->quiet) {
+		ctl->quiet = false;
+		ctl->since = uv_now(loop_uv(a->loop));
+	}
 }
 
 /* ---- the way up ---- */
@@ -352,6 +369,8 @@ static bool goes_on(struct agent *a, enum control_type type)
 	bool *passed;
 	bool first;
 
+	if (type == CONTROL_STALL)
+		return agent_state_stall_passes(a);
 	if (type != CONTROL_ABORT && type != CONTROL_REPORT)
 		return true;
 	passed = type == CONTROL_ABORT ? &ctl->abort_passed :
@@ -406,7 +425,7 @@ int agent_control_from_child(struct agent *a, struct neighbour *child,
 	uint32_t origin;
 
 	if (control_peek(frame->data, frame->len, &type, &origin) ||
-	    type == CONTROL_REPLY || origin <= place->range.first ||
+	    type >= CONTROL_QUERY || origin <= place->range.first ||
 	    origin >= place->range.end ||
 	    tree_next_hop(place, a->tree_width, origin) != child->position)
 		return -EPROTO;
@@ -418,10 +437,16 @@ int agent_control_from_child(struct agent *a, struct neighbour *child,
 int agent_control_from_above(struct agent *a, struct payload *frame)
 {
 	struct control_msg msg;
+	enum control_type type;
 	uint32_t origin;
-	int rc = control_unpack(frame->data, frame->len, &msg);
 	bool expected;
+	int rc = control_peek(frame->data, frame->len, &type, &origin);
 
+	if (!rc && type == CONTROL_QUERY)
+		return agent_state_query(a, frame);
+	if (!rc && type == CONTROL_EXPIRE)
+		return agent_state_expire(a, frame);
+	rc = rc ? rc : control_unpack(frame->data, frame->len, &msg);
 	if (rc)
 		return rc;
 	origin = msg.origin;

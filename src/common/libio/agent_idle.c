@@ -158,6 +158,15 @@ static void set_fds(struct agent *a, struct pollfd *fds, nfds_t n)
 	fds[IDLE_TELL].fd = a->options.tell_fd;
 }
 
+/* The first node wakes up once, so that srun can ask: see agent_state.h. */
+static int longest_sleep(const struct agent *a)
+{
+	bool asked = a->step->position == 0 &&
+		     a->options.launcher.ss_family != AF_UNSPEC;
+
+	return asked ? STATE_LINE_MS : -1;
+}
+
 bool agent_idle_wait(struct agent *a)
 {
 	nfds_t n = IDLE_RANKS + a->idle->count;
@@ -167,9 +176,11 @@ bool agent_idle_wait(struct agent *a)
 	if (fds)
 		set_fds(a, fds, n);
 	while (!wanted) {
-		if (poll(fds, n, -1) < 0)
+		int ready = poll(fds, n, longest_sleep(a));
+
+		if (ready < 0)
 			continue; /* EINTR */
-		wanted = is_wanted(a, fds);
+		wanted = is_wanted(a, fds) || !ready;
 		if (fds[IDLE_WAKE].revents && !wanted) {
 			/* A trace is sent also of what was not used. */
 			wanted = !atomic_load(&a->stopping) ||

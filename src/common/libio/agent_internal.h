@@ -12,6 +12,7 @@
  *   agent_wireup.c   making the links: ports, attempts, choice between two
  *   agent_control.c  the way to srun and back
  *   agent_slots.c    what wakes the agent and the ranks through shared memory
+ *   agent_state.c    srun's questions, and who waits long
  *   agent_trace.c    time stamps for a trace of start-up
  *   agent_tell.c     "connect to me", over a path that the site authenticates
  */
@@ -22,6 +23,7 @@
 #include <uv.h>
 
 #include "libio/agent.h"
+#include "libio/agent_state.h"
 #include "libio/agent_trace.h"
 #include "libio/link.h"
 #include "libio/listener.h"
@@ -44,6 +46,7 @@ struct agent_links;
 struct agent_control;
 struct agent_tell;
 struct agent_slots;
+struct agent_state;
 struct agent_trace;
 struct registration;
 
@@ -96,6 +99,7 @@ struct agent {
 	struct agent_links *links;
 	struct agent_control *control;
 	struct agent_tell *tell;
+	struct agent_state *state;
 	enum agent_stage stage;
 	uv_prepare_t drain_step;
 	uv_timer_t drain_linger;
@@ -131,6 +135,9 @@ void agent_ranks_free(struct agent *a);  /* memory, after the loop has ended */
 void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
 		      size_t len, int fd);
 void agent_ranks_finish(struct agent *a, uint32_t slot);
+uint32_t agent_ranks_count(const struct agent *a);
+/* The process of a rank that lives, as far as is known; else 0. */
+pid_t agent_ranks_pid(const struct agent *a, uint32_t slot);
 /* No rank has a connection any more. */
 bool agent_ranks_ended(const struct agent *a);
 
@@ -268,6 +275,8 @@ void agent_control_close(struct agent *a);
 void agent_control_free(struct agent *a);
 /* From the own engine. */
 void agent_control_send(struct agent *a, const void *data, size_t len);
+/* Connect to srun, so that it can ask; not when that has failed before. */
+void agent_control_connect(struct agent *a);
 /* From a child; from the parent. 0 or -EPROTO. */
 int agent_control_from_child(struct agent *a, struct neighbour *child,
 			     struct payload *frame);

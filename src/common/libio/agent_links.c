@@ -191,6 +191,7 @@ static void gone(struct neighbour *n, enum neighbour_state state,
 		/* A parent that was never there has dealt with nothing. */
 		agent_control_parent_gone(a, !was_up || state == NEIGHBOUR_LEFT,
 					  control_dealt_with, why);
+		agent_state_no_parent(a);
 	}
 	drop_queue(n);
 	pmi_server_link_lost(a->server, n->position, why);

@@ -279,3 +279,20 @@ bool agent_ranks_ended(const struct agent *a)
 	}
 	return true;
 }
+
+uint32_t agent_ranks_count(const struct agent *a)
+{
+	return a->ranks->count;
+}
+
+pid_t agent_ranks_pid(const struct agent *a, uint32_t slot)
+{
+	const struct rank *r = &a->ranks->slots[slot];
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (!r->stream || getsockopt(stream_fd(r->stream), SOL_SOCKET,
+				     SO_PEERCRED, &cred, &len) < 0)
+		return 0;
+	return cred.pid;
+}

@@ -23,69 +23,12 @@
 
 #include <utlist.h>
 
-#include "libio/channel.h"
-#include "libio/link.h"
-#include "libio/listener.h"
-#include "libio/loop.h"
-#include "libio/spawned.h"
-#include "libpmi/launcher.h"
+#include "libio/hub_internal.h"
 #include "libpmi/server.h"
-
-enum phase { RUNNING, WAITING, TERMINATING, DRAINING, CLOSED };
-
-/* Who sends requests: what the launcher knows as a link. */
-struct asker {
-	void (*send)(struct asker *to, const void *data, size_t len);
-};
-
-struct agent_link {
-	struct asker asker; /* first: an asker is cast back */
-	struct hub *hub;
-	struct link *link;
-	struct agent_link *prev, *next;
-};
-
-struct child {
-	struct asker asker; /* first */
-	struct hub *hub;
-	struct spawned *process;
-	uint32_t token;
-	struct child *prev, *next;
-};
-
-struct hub {
-	struct handshake_self self;
-	char *jobid;
-	char *build;
-	struct hub_host host;
-	const struct log_hook *log;
-	uint32_t handshake_ms;
-	uint16_t port;
-	enum phase phase;
-	uint32_t wait_ms; /* of hub_stop */
-	struct loop *loop;
-	uv_async_t stop;
-	uv_check_t settled; /* after a stop */
-	uv_timer_t deadline; /* of the phase */
-	struct listener *listener;
-	struct launcher *launcher;
-	struct channel *parent; /* NULL: none, or gone */
-	struct agent_link *strangers; /* not yet proved; oldest first */
-	unsigned nstrangers;
-	struct agent_link *agents;
-	struct child *children;
-};
 
 static void advance(struct hub *h);
 
 /* ---- agents ---- */
-
-static void send_to_agent(struct asker *to, const void *data, size_t len)
-{
-	struct agent_link *a = (struct agent_link *)to;
-
-	link_send_bytes(a->link, FRAME_CONTROL_DOWN, data, len);
-}
 
 static void drop_stranger(struct hub *h, struct agent_link *a)
 {
@@ -111,6 +54,7 @@ static void on_proved(void *arg, struct link *l)
 	DL_DELETE(h->strangers, a);
 	h->nstrangers--;
 	DL_APPEND(h->agents, a);
+	hub_live_joined(a);
 }
 
 static int on_frame(void *arg, struct link *l, enum frame_type type,
@@ -122,6 +66,7 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return 0; /* its end follows */
 	if (type != FRAME_CONTROL_UP)
 		return -EPROTO;
+	a->heard = true;
 	return launcher_receive(a->hub->launcher, &a->asker, body->data,
 				body->len);
 }
@@ -161,7 +106,7 @@ static void on_connection(void *arg, int fd)
 		close(fd);
 		return;
 	}
-	a->asker.send = send_to_agent;
+	a->asker.send = hub_send_to_agent;
 	a->hub = h;
 	if (link_accept(&a->link, loop_uv(h->loop), &h->self, fd, &options,
 			&ops, a)) {
@@ -397,6 +342,8 @@ static void close_all(struct hub *h)
 	h->children = NULL;
 	channel_close(h->parent);
 	h->parent = NULL;
+	live_close(h->live);
+	h->live = NULL;
 	listener_close(h->listener);
 	uv_close((uv_handle_t *)&h->deadline, NULL);
 	uv_close((uv_handle_t *)&h->stop, NULL);
@@ -420,14 +367,24 @@ static bool traces_missing(const struct hub *h)
 	return h->host.traces_missing && h->host.traces_missing(h->host.arg);
 }
 
+/* A link over which nothing has come is open for our own questions only. */
+static bool hears_agents(const struct hub *h)
+{
+	const struct agent_link *a;
+
+	DL_FOREACH(h->agents, a)
+		if (a->heard)
+			return true;
+	return h->strangers != NULL;
+}
+
 /* Something has gone: is that what the phase waits for? */
 static void advance(struct hub *h)
 {
 	if ((h->phase == WAITING || h->phase == TERMINATING) && !h->children)
 		enter(h, DRAINING,
 		      traces_missing(h) ? HUB_TRACE_MS : HUB_DRAIN_MS);
-	if (h->phase == DRAINING && !h->agents && !h->strangers &&
-	    !traces_missing(h))
+	if (h->phase == DRAINING && !hears_agents(h) && !traces_missing(h))
 		close_all(h);
 }
 
@@ -521,6 +478,8 @@ static int create_launcher(struct hub *h, bool has_parent)
 		.abort = do_abort,
 		.report = do_report,
 		.trace = has_trace ? do_trace : NULL,
+		.stall = hub_live_stall,
+		.state = hub_live_state,
 		.ready = do_ready,
 		.forward = has_parent ? do_forward : NULL,
 	};
@@ -575,6 +534,7 @@ int hub_start(struct hub **out, const struct hub_options *o,
 		return rc;
 	}
 	rc = open_parent(h, o->parent_fd);
+	rc = rc ? rc : hub_live_open(h);
 	if (rc)
 		goto fail;
 	rc = fd = listen_in_range(h, o);

@@ -47,6 +47,13 @@ struct hub_host {
 	 * most HUB_TRACE_MS. NULL, with trace: there is no trace.
 	 */
 	bool (*traces_missing)(void *arg);
+	/*
+	 * How many nodes the step has, and what the one at a position is called
+	 * (a text that stays; "?" for none). NULL: not known, and nobody is told
+	 * who waits for whom.
+	 */
+	uint32_t (*nodes)(void *arg);
+	const char *(*node_name)(void *arg, uint32_t position);
 	void *arg;
 };
 

@@ -10,6 +10,7 @@ libio_la_SOURCES = \
 	src/common/libio/agent_ranks.c \
 	src/common/libio/agent_slots.c \
 	src/common/libio/agent_tell.c \
+	src/common/libio/agent_state.c src/common/libio/agent_state.h \
 	src/common/libio/agent_trace.c src/common/libio/agent_trace.h \
 	src/common/libio/agent_wireup.c \
 	src/common/libio/frames.c src/common/libio/frames.h \

@@ -23,6 +23,12 @@ enum control_type {
 	                      a node passes on the first it gets; no reply */
 	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
 	CONTROL_TRACE,     /* body: what a node has recorded; no reply */
+	CONTROL_STALL,     /* code (seconds), rank (1: give up): a collective
+	                      waits long; no reply */
+	CONTROL_STATE,     /* id, body (state_pack): answers a query; no reply */
+	CONTROL_QUERY,     /* id: from srun to all nodes: send your state */
+	CONTROL_EXPIRE,    /* id (seq), rank (kind), text (why): from srun to the
+	                      root: end the waiting */
 	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error */
 	CONTROL_TYPES,
 };

@@ -414,6 +414,21 @@ static int on_trace(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
+static int on_stall(struct launcher *l, void *link, struct control_msg *msg)
+{
+	if (l->ops.stall && msg->code >= 0 && msg->code < INT32_MAX / 1000)
+		l->ops.stall(l->arg, (uint32_t)msg->code, msg->rank != 0);
+	return 0;
+}
+
+static int on_state(struct launcher *l, void *link, struct control_msg *msg)
+{
+	if (l->ops.state)
+		l->ops.state(l->arg, msg->id, msg->origin, msg->body,
+			     msg->body_len);
+	return 0;
+}
+
 /* ---- links ---- */
 
 static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
@@ -426,6 +441,8 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	[CONTROL_REPORT] = on_report,
 	[CONTROL_READY] = on_ready,
 	[CONTROL_TRACE] = on_trace,
+	[CONTROL_STALL] = on_stall,
+	[CONTROL_STATE] = on_state,
 	/* no CONTROL_REPLY: nobody is asked */
 };
 

@@ -6,6 +6,7 @@
 #ifndef PMI2X_LAUNCHER_H
 #define PMI2X_LAUNCHER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,11 @@ struct launcher_ops {
 	/* What the node at `position` has recorded. May be NULL. */
 	void (*trace)(void *arg, uint32_t position, const void *data,
 		      size_t len);
+	/* A collective waits long; give_up: too long. May be NULL. */
+	void (*stall)(void *arg, uint32_t age_s, bool give_up);
+	/* The state of a node, for query `id`. With stall. */
+	void (*state)(void *arg, uint32_t id, uint32_t position,
+		      const void *data, size_t len);
 	/* The first rank of this (spawned) step is there. Called once. */
 	void (*ready)(void *arg);
 	/*

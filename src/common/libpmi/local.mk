@@ -13,9 +13,12 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/server_coll.c \
 	src/common/libpmi/server_private.h \
 	src/common/libpmi/server_slots.c \
+	src/common/libpmi/server_state.c \
 	src/common/libpmi/session.c \
 	src/common/libpmi/session1.c src/common/libpmi/session2.c \
 	src/common/libpmi/session_ext.c \
+	src/common/libpmi/state.c src/common/libpmi/state.h \
+	src/common/libpmi/survey.c src/common/libpmi/survey.h \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
 	src/common/libpmi/writer.c \
 	$(libpmi_launcher_sources)

@@ -204,6 +204,21 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why);
 
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
+/* How many collectives have ended here: grows whenever one does. */
+uint64_t pmi_server_ended(const struct pmi_server *s);
+/*
+ * All but age and links of libpmi/state.h, for all ranks; `stopped` has one
+ * entry for each slot. 0 or -ENOMEM; free with state_free.
+ */
+struct node_state;
+int pmi_server_state(struct pmi_server *s, const bool *stopped,
+		     struct node_state *out);
+/*
+ * Give up waiting: collective `seq` and all later ones of its kind fail on
+ * every node, unless it has ended here.
+ */
+void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
+		       const char *why);
 /* Has any rank of this node started PMI? */
 bool pmi_server_used(const struct pmi_server *s);
 /* Append the state as text for people (what every collective waits for). */

@@ -8,6 +8,7 @@
  *   session2.c     the commands of PMI-2, one table
  *   session_ext.c  handlers of the commands that the extension adds
  *   server_slots.c what ranks enter through shared memory
+ *   server_state.c what people and tools are told
  *   answer.c       responses in the form of either protocol
  *   server_coll.c  between sessions and libcoll
  *   kvs.c          results of collectives: in the region or in the heap

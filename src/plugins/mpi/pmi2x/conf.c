@@ -39,6 +39,8 @@ struct conf_number {
 static const struct conf_number numbers[] = {
 	{ "Pmi2xTreeWidth", "PMI2X_TREE_WIDTH", FIELD(tree_width),
 	  TREE_WIDTH_MIN, TREE_WIDTH_MAX, 16, "children of a node" },
+	{ "Pmi2xCollectiveTimeout", "PMI2X_COLLECTIVE_TIMEOUT",
+	  FIELD(collective_s), 0, 604800, 0, "seconds, 0: none" },
 	{ "Pmi2xConnectTimeout", "PMI2X_CONNECT_TIMEOUT", FIELD(connect_s), 1,
 	  3600, 60, "seconds" },
 	{ "Pmi2xDeadPeerTimeout", NULL, FIELD(dead_peer_s), 1, 3600, 30,
@@ -49,6 +51,8 @@ static const struct conf_number numbers[] = {
 	  "seconds" },
 	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", FIELD(region_mib), 0,
 	  REGION_SIZE_MAX >> MIB_SHIFT, 1024, "MiB" },
+	{ "Pmi2xStallReport", "PMI2X_STALL_REPORT", FIELD(stall_s), 0, 604800,
+	  60, "seconds, 0: none" },
 	{ "Pmi2xTellAfter", NULL, FIELD(tell_after_ms), 10, 60000, 100,
 	  "milliseconds" },
 };

@@ -22,6 +22,8 @@ struct conf {
 	uint32_t drain_s;
 	uint32_t dead_peer_s;
 	uint32_t region_mib; /* 0: no shared memory */
+	uint32_t stall_s;      /* 0: no report */
+	uint32_t collective_s; /* 0: no timeout */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
 	char trace_dir[CONF_PATH_MAX]; /* "": no trace */

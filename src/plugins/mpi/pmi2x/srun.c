@@ -47,6 +47,9 @@ struct srun {
 	pthread_t killer; /* ends the step after an abort */
 	int exit_code;
 	struct hub_host host;
+	struct place *places; /* the hub's thread: nodes by position */
+	uint32_t nplaces;
+	uint32_t places_of;   /* so many components */
 	struct trace_file *trace; /* NULL: none is wanted. Once the hub runs,
 	                             its thread and prelaunch use it */
 	pthread_mutex_t trace_lock;
@@ -136,6 +139,80 @@ static bool host_traces_missing(void *arg)
 	const struct srun *s = arg;
 
 	return trace_file_missing(s->trace);
+}
+
+/* ---- nodes in the order of the tree: by their lowest rank ---- */
+
+struct place {
+	const char *name;
+	uint32_t lowest;
+};
+
+static int by_lowest(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->lowest < y->lowest ? -1 : x->lowest > y->lowest;
+}
+
+static uint32_t host_nodes(void *arg)
+{
+	const struct srun *s = arg;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < s->ncomponents; i++) {
+		const slurm_step_layout_t *l = s->components[i].layout;
+
+		for (uint32_t n = 0; n < l->node_cnt; n++)
+			count += l->tasks[n] > 0;
+	}
+	return count;
+}
+
+static uint32_t lowest_task(const slurm_step_layout_t *l, uint32_t node)
+{
+	uint32_t lowest = UINT32_MAX;
+
+	for (uint32_t t = 0; t < l->tasks[node]; t++)
+		if (l->tids[node][t] < lowest)
+			lowest = l->tids[node][t];
+	return lowest;
+}
+
+/* Made again when another component has come. */
+static void order_places(struct srun *s)
+{
+	uint32_t count = 0;
+
+	free(s->places);
+	s->nplaces = 0;
+	s->places_of = s->ncomponents;
+	s->places = calloc(host_nodes(s) + 1, sizeof(*s->places));
+	for (uint32_t i = 0; s->places && i < s->places_of; i++) {
+		const struct component *c = &s->components[i];
+
+		for (uint32_t n = 0; n < c->layout->node_cnt && n < c->nnodes;
+		     n++) {
+			if (!c->layout->tasks[n])
+				continue;
+			s->places[count++] = (struct place){
+				c->nodes[n],
+				c->first_rank + lowest_task(c->layout, n),
+			};
+		}
+	}
+	if (s->places)
+		qsort(s->places, count, sizeof(*s->places), by_lowest);
+	s->nplaces = count;
+}
+
+static const char *host_node_name(void *arg, uint32_t position)
+{
+	struct srun *s = arg;
+
+	if (!s->places || s->places_of != s->ncomponents)
+		order_places(s);
+	return position < s->nplaces ? s->places[position].name : "?";
 }
 
 /* ---- the object ---- */
@@ -244,6 +321,8 @@ static int start_hub(struct srun *s)
 		.report = host_report,
 		.trace = s->trace ? host_trace : NULL,
 		.traces_missing = s->trace ? host_traces_missing : NULL,
+		.nodes = host_nodes,
+		.node_name = host_node_name,
 		.arg = s,
 	};
 	rc = hub_start(&s->hub, &options, &s->host, &slurm_log);
@@ -281,6 +360,7 @@ static void srun_free(struct srun *s)
 		free(c->nodes);
 	}
 	launch_env_free(&s->launch);
+	free(s->places);
 	free(s);
 }
 

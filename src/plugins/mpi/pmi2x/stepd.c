@@ -180,6 +180,8 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->connect_ms = conf->connect_s * MS_PER_S;
 	o->drain_ms = conf->drain_s * MS_PER_S;
 	o->dead_peer_ms = conf->dead_peer_s * MS_PER_S;
+	o->stall_ms = conf->stall_s * MS_PER_S;
+	o->collective_ms = conf->collective_s * MS_PER_S;
 	o->trace = s->launch.trace;
 	o->prefork_ns = s->prefork_ns;
 	o->tell_fd = s->tell.fd;

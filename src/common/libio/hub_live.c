@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hub's side of surveys: frames to the agents, the host's names. */
+#include <utlist.h>
+
+#include "libio/hub_internal.h"
+
+void hub_send_to_agent(struct asker *to, const void *data, size_t len)
+{
+	struct agent_link *a = (struct agent_link *)to;
+
+	link_send_bytes(a->link, FRAME_CONTROL_DOWN, data, len);
+}
+
+static void send_control(struct agent_link *a, const struct control_msg *msg)
+{
+	struct buf frame;
+
+	buf_init(&frame, CONTROL_FRAME_MAX);
+	if (!control_pack(&frame, msg))
+		hub_send_to_agent(&a->asker, frame.data, frame.len);
+	buf_free(&frame);
+}
+
+static void send_to_all(struct hub *h, const struct control_msg *msg)
+{
+	struct agent_link *a;
+
+	DL_FOREACH(h->agents, a)
+		send_control(a, msg);
+}
+
+static uint32_t live_nodes(void *arg)
+{
+	struct hub *h = arg;
+
+	return h->host.nodes(h->host.arg);
+}
+
+static const char *live_node_name(void *arg, uint32_t position)
+{
+	struct hub *h = arg;
+
+	return h->host.node_name(h->host.arg, position);
+}
+
+static void live_ask(void *arg, uint32_t query)
+{
+	send_to_all(arg, &(struct control_msg){ .type = CONTROL_QUERY,
+						.id = query });
+}
+
+static void live_expire(void *arg, enum coll_kind kind, uint32_t seq,
+			const char *why)
+{
+	send_to_all(arg, &(struct control_msg){ .type = CONTROL_EXPIRE,
+						.id = seq,
+						.rank = kind,
+						.text = (char *)why });
+}
+
+/* Nothing has failed: no error. */
+static void live_report(void *arg, const char *text)
+{
+	struct hub *h = arg;
+
+	log_info(h->log, "%s", text);
+}
+
+int hub_live_open(struct hub *h)
+{
+	static const struct live_ops ops = {
+		.nodes = live_nodes,
+		.node_name = live_node_name,
+		.ask = live_ask,
+		.expire = live_expire,
+		.report = live_report,
+	};
+
+	if (!h->host.nodes)
+		return 0;
+	return live_open(&h->live, loop_uv(h->loop), h->jobid, &ops, h, h->log);
+}
+
+void hub_live_stall(void *arg, uint32_t age_s, bool give_up)
+{
+	struct hub *h = arg;
+
+	if (h->live)
+		live_stall(h->live, age_s, give_up);
+}
+
+void hub_live_state(void *arg, uint32_t query, uint32_t position,
+		    const void *data, size_t len)
+{
+	struct hub *h = arg;
+
+	if (h->live)
+		live_state(h->live, query, position, data, len);
+}
+
+void hub_live_joined(struct agent_link *a)
+{
+	uint32_t query;
+
+	if (live_asks(a->hub->live, &query))
+		send_control(a, &(struct control_msg){ .type = CONTROL_QUERY,
+						       .id = query });
+}

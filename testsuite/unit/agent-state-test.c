@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Agents and srun's hub: who waits for whom is told by itself and when asked,
+ * what waits too long ends, and traces arrive.
+ */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent-cluster.h"
+#include "libio/hub.h"
+#include "libio/live.h"
+
+#define NODES 5
+
+struct step {
+	struct cluster c;
+	struct hub *hub;
+	char report[512];
+	unsigned traces; /* bits: by position */
+	char trace[4096]; /* of node 0 */
+};
+
+static uint32_t nodes(void *arg)
+{
+	return NODES;
+}
+
+static const char *node_name(void *arg, uint32_t position)
+{
+	static const char *const names[] = { "n0", "n1", "n2", "n3", "n4" };
+
+	return position < NODES ? names[position] : "?";
+}
+
+static void on_report(void *arg, const char *text)
+{
+	struct step *s = arg;
+
+	pthread_mutex_lock(&s->c.lock);
+	snprintf(s->report, sizeof(s->report), "%s", text);
+	pthread_cond_broadcast(&s->c.changed);
+	pthread_mutex_unlock(&s->c.lock);
+}
+
+static void on_trace(void *arg, uint32_t position, const void *data, size_t len)
+{
+	struct step *s = arg;
+
+	s->traces |= 1u << position;
+	if (!position)
+		snprintf(s->trace, sizeof(s->trace), "%.*s", (int)len,
+			 (const char *)data);
+}
+
+static bool traces_missing(void *arg)
+{
+	struct step *s = arg;
+
+	return s->traces != (1u << NODES) - 1;
+}
+
+static void step_open(struct step *s)
+{
+	const struct hub_host host = {
+		.report = on_report,
+		.nodes = nodes,
+		.node_name = node_name,
+		.trace = s->c.options.trace ? on_trace : NULL,
+		.traces_missing = s->c.options.trace ? traces_missing : NULL,
+		.arg = s,
+	};
+	const struct hub_options options = {
+		.secret = s->c.secret,
+		.jobid = "7.0",
+		.build = "0.1",
+		.parent_fd = -1,
+		.handshake_ms = 60000,
+	};
+	struct sockaddr_in *in = (struct sockaddr_in *)&s->c.options.launcher;
+
+	assert_int_equal(hub_start(&s->hub, &options, &host, &s->c.log), 0);
+	in->sin_family = AF_INET;
+	in->sin_port = htons(hub_port(s->hub));
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cluster_start_all(&s->c);
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_init(&s->c, i);
+}
+
+static void step_close(struct step *s)
+{
+	cluster_close(&s->c);
+	hub_stop(s->hub, 0);
+}
+
+static struct step *new_step(void)
+{
+	struct step *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	cluster_open(&s->c, NODES);
+	s->c.options.stall_ms = 0;
+	return s;
+}
+
+/* All but rank 3 enter a fence. */
+static void wait_for_rank_3(struct step *s)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 3)
+			rank_say(&s->c, i, "cmd=barrier_in");
+}
+
+static void rank_3_comes(struct step *s)
+{
+	rank_say(&s->c, 3, "cmd=barrier_in");
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_expect(&s->c, i, "cmd=barrier_out");
+}
+
+static unsigned count_log(struct step *s, const char *part)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&s->c.lock);
+	for (const char *at = s->c.text; (at = strstr(at, part)); at++)
+		n++;
+	pthread_mutex_unlock(&s->c.lock);
+	return n;
+}
+
+static void a_long_wait_is_said_by_name(void **state)
+{
+	const char want[] = "waiting for 1 of 5 ranks: 3 (node n3)";
+	struct step *s = new_step();
+
+	s->c.options.stall_ms = 50;
+	step_open(s);
+	wait_for_rank_3(s);
+	cluster_expect_log(&s->c, "fence 0: 0 s, waiting for 1 of 5 ranks: 3 ");
+	/* Again when the wait has doubled: few lines, however long it takes. */
+	cluster_expect_log(&s->c, "fence 0: 1 s, waiting for 1 of 5 ranks: 3 ");
+	assert_in_range(count_log(s, want), 2, 8);
+	rank_3_comes(s);
+	step_close(s);
+	free(s);
+}
+
+/* Nobody is told of fences that end. */
+static void short_waits_are_not_said(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.stall_ms = 60000;
+	step_open(s);
+	for (int i = 0; i < 20; i++) {
+		wait_for_rank_3(s);
+		rank_3_comes(s);
+	}
+	assert_int_equal(count_log(s, "waiting for"), 0);
+	step_close(s);
+	free(s);
+}
+
+static void too_long_a_wait_fails(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.collective_ms = 1000;
+	step_open(s);
+	wait_for_rank_3(s);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 3)
+			rank_expect(&s->c, i,
+				    "fence_0_failed:_Pmi2xCollectiveTimeout_"
+				    "after_1_s,_waiting_for_1_of_5_ranks:_3_");
+	pthread_mutex_lock(&s->c.lock);
+	while (!s->report[0])
+		pthread_cond_wait(&s->c.changed, &s->c.lock);
+	assert_non_null(strstr(s->report, "waiting for 1 of 5 ranks: 3"));
+	pthread_mutex_unlock(&s->c.lock);
+	step_close(s);
+	free(s);
+}
+
+/* Ask as pmi2x-trace --live does; the answer ends with the connection. */
+static const char *ask(void)
+{
+	static char text[65536];
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	size_t used = 0;
+	ssize_t n;
+
+	n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1,
+		     LIVE_NAME "/7.0/%d", (int)getpid());
+	assert_int_equal(connect(fd, (struct sockaddr *)&at,
+				 offsetof(struct sockaddr_un, sun_path) + 1 + n),
+			 0);
+	while ((n = read(fd, text + used, sizeof(text) - 1 - used)) > 0)
+		used += n;
+	assert_int_equal(n, 0);
+	text[used] = '\0';
+	close(fd);
+	return text;
+}
+
+static void a_tool_is_told_the_state(void **state)
+{
+	struct step *s = new_step();
+	const char *text;
+
+	step_open(s);
+	wait_for_rank_3(s);
+	/* An agent may not have read all of it yet: ask until it has. */
+	do
+		text = ask();
+	while (!strstr(text, "waiting for 1 of 5 ranks: 3 (node n3)"));
+	assert_null(strstr(text, "\"answered\":false"));
+	assert_non_null(strstr(text, "{\"first\":3,\"last\":3,\"phase\":"
+				     "\"active\",\"stopped\":false,"
+				     "\"entered\":[0,0,0]}"));
+	rank_3_comes(s);
+	step_close(s);
+	free(s);
+}
+
+/* A node whose agent has ended is silent; the answer comes all the same. */
+static void silent_nodes_do_not_hold_up(void **state)
+{
+	struct step *s = new_step();
+	const char *text;
+
+	step_open(s);
+	rank_say(&s->c, 4, "cmd=finalize");
+	rank_expect(&s->c, 4, "cmd=finalize_ack");
+	rank_close(&s->c, 4);
+	cluster_stop(&s->c, 4);
+	text = ask();
+	assert_non_null(strstr(text, "{\"node\":\"n4\",\"answered\":false"));
+	assert_non_null(strstr(text, "{\"node\":\"n2\",\"answered\":true"));
+	step_close(s);
+	free(s);
+}
+
+static void traces_reach_srun(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.trace = true;
+	step_open(s);
+	wait_for_rank_3(s);
+	rank_3_comes(s);
+	rank_say(&s->c, 0, "cmd=finalize pmi2x-stamps=1,2,3,4,5,6,7,8");
+	rank_expect(&s->c, 0, "cmd=finalize_ack");
+	rank_say(&s->c, 1, "cmd=finalize pmi2x-stamps=1,2,3,4,5,6,7,8,9");
+	rank_expect(&s->c, 1, "cmd=finalize_ack");
+	step_close(s);
+	assert_false(traces_missing(s));
+	assert_non_null(strstr(s->trace, "{\"node\":\"n0\",\"position\":0,"));
+	assert_non_null(strstr(s->trace, "\"collectives\":[[\"fence\",0,"));
+	assert_non_null(strstr(s->trace, ",1,2,3,4,5,6,7,8]]}"));
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_long_wait_is_said_by_name),
+		cmocka_unit_test(short_waits_are_not_said),
+		cmocka_unit_test(too_long_a_wait_fails),
+		cmocka_unit_test(a_tool_is_told_the_state),
+		cmocka_unit_test(silent_nodes_do_not_hold_up),
+		cmocka_unit_test(traces_reach_srun),
+	};
+
+	return cmocka_run_group_tests_name("agent-state", tests, NULL, NULL);
+}
