@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Byte streams: order, partial writes, descriptors, limits, one end. */
+/*
+ * Byte streams: order, partial writes, descriptors, limits, one end; all that
+ * holds also for streams that leave input in the socket until it is answered.
+ */
 #include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +17,8 @@
 
 struct side {
 	struct stream *stream;
+	struct edges *edges; /* NULL: a plain stream */
+	int fd;
 	char in[4096];
 	char *got;
 	size_t ngot;
@@ -20,6 +27,7 @@ struct side {
 };
 
 static uv_loop_t loop;
+static bool held; /* streams of this run are made by stream_open_held */
 
 static size_t on_room(void *arg, void **at)
 {
@@ -68,14 +76,20 @@ static int side_open(struct side *s, size_t queue, size_t pause)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
 				    fds), 0);
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
-	assert_int_equal(stream_open(&s->stream, &loop, fds[0], &limits, &ops,
-				     s), 0);
+	s->fd = fds[0];
+	if (held)
+		assert_int_equal(edges_open(&s->edges, &loop), 0);
+	assert_int_equal(held ? stream_open_held(&s->stream, &loop, s->edges,
+						 fds[0], &limits, &ops, s) :
+				stream_open(&s->stream, &loop, fds[0], &limits,
+					    &ops, s), 0);
 	return fds[1];
 }
 
 static void side_close(struct side *s, int fd)
 {
 	stream_close(s->stream);
+	edges_close(s->edges);
 	free(s->got);
 	if (fd >= 0)
 		close(fd);
@@ -333,6 +347,96 @@ static void read_now_takes_what_is_there(void **state)
 	side_close(&s, fd);
 }
 
+/* ---- input that stays until it is answered ---- */
+
+static int unread(const struct side *s)
+{
+	int n = -1;
+
+	assert_int_equal(ioctl(s->fd, FIONREAD, &n), 0);
+	return n;
+}
+
+static void input_stays_until_it_is_answered(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+	char got[10];
+
+	assert_int_equal(write(fd, "first", 5), 5);
+	turns(3);
+	assert_int_equal(s.ngot, 5); /* once, whatever the turns */
+	assert_int_equal(unread(&s), 5);
+	assert_int_equal(write(fd, "second", 6), 6);
+	turns(3);
+	assert_int_equal(s.ngot, 11);
+	assert_memory_equal(s.got, "firstsecond", 11);
+	assert_int_equal(unread(&s), 11);
+	assert_int_equal(stream_write(s.stream, "ok", 2, -1), 0);
+	assert_int_equal(unread(&s), 0);
+	assert_int_equal(read(fd, got, 10), 2);
+	assert_int_equal(write(fd, "third", 5), 5);
+	turns(3);
+	assert_int_equal(s.ngot, 16);
+	assert_memory_equal(s.got, "firstsecondthird", 16);
+	side_close(&s, fd);
+}
+
+static void much_input_is_taken_out_unanswered(void **state)
+{
+	static const char line[1000];
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+	size_t total = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		if (write(fd, line, sizeof(line)) == sizeof(line))
+			total += sizeof(line);
+		turns(1);
+		assert_in_range(unread(&s), 0, STREAM_HOLD_MAX);
+	}
+	assert_int_equal(total, 1000 * sizeof(line));
+	assert_int_equal(s.ngot, total);
+	side_close(&s, fd);
+}
+
+/* More than the turns of one event take. */
+static void a_burst_is_read_to_its_end(void **state)
+{
+	static char burst[100000];
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+
+	memset(burst, 'b', sizeof(burst));
+	assert_int_equal(write(fd, burst, sizeof(burst)), sizeof(burst));
+	turns(10);
+	assert_int_equal(s.ngot, sizeof(burst));
+	side_close(&s, fd);
+}
+
+/* A close with input unread would turn the answers into a reset. */
+static void what_is_held_does_not_spoil_the_end(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+	char got[10];
+
+	assert_int_equal(stream_write(s.stream, "bye", 3, -1), 0);
+	assert_int_equal(write(fd, "unanswered", 10), 10);
+	turns(2);
+	assert_int_equal(s.ngot, 10);
+	side_close(&s, -1);
+	assert_int_equal(read(fd, got, 10), 3);
+	assert_int_equal(read(fd, got, 10), 0);
+	close(fd);
+}
+
+static int set_up_held(void **state)
+{
+	held = true;
+	return uv_loop_init(&loop);
+}
+
 static int set_up(void **state)
 {
 	return uv_loop_init(&loop);
@@ -345,7 +449,7 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest any[] = {
 		cmocka_unit_test(delivers_input_then_the_end_once),
 		cmocka_unit_test(writes_at_once_when_nothing_is_queued),
 		cmocka_unit_test(partial_writes_keep_the_order),
@@ -357,6 +461,16 @@ int main(void)
 		cmocka_unit_test(input_comes_before_a_write_error),
 		cmocka_unit_test(read_now_takes_what_is_there),
 	};
+	const struct CMUnitTest holding[] = {
+		cmocka_unit_test(input_stays_until_it_is_answered),
+		cmocka_unit_test(much_input_is_taken_out_unanswered),
+		cmocka_unit_test(a_burst_is_read_to_its_end),
+		cmocka_unit_test(what_is_held_does_not_spoil_the_end),
+	};
 
-	return cmocka_run_group_tests_name("stream", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("plain", any, set_up, tear_down) +
+	       cmocka_run_group_tests_name("held", any, set_up_held,
+					   tear_down) +
+	       cmocka_run_group_tests_name("holding", holding, set_up_held,
+					   tear_down);
 }

@@ -29,6 +29,7 @@ struct rank {
 struct agent_ranks {
 	struct rank *slots;
 	uint32_t count;
+	struct edges *edges; /* of all ranks' connections */
 	uv_poll_t registration;
 	char input[RANK_READ_BYTES]; /* used during one callback only */
 };
@@ -89,8 +90,8 @@ static int open_stream(struct rank *r, int fd)
 		.pause = RANK_PAUSE_BYTES,
 	};
 
-	return stream_open(&r->stream, loop_uv(r->agent->loop), fd, &limits,
-			   &ops, r);
+	return stream_open_held(&r->stream, loop_uv(r->agent->loop),
+				r->agent->ranks->edges, fd, &limits, &ops, r);
 }
 
 /* ---- a rank's end ---- */
@@ -227,8 +228,9 @@ int agent_ranks_open(struct agent *a)
 		ranks->slots[i].slot = i;
 		ranks->slots[i].pidfd = -1;
 	}
-	rc = uv_poll_init(loop_uv(a->loop), &ranks->registration,
-			  a->idle->ours);
+	rc = edges_open(&ranks->edges, loop_uv(a->loop));
+	rc = rc ? rc : uv_poll_init(loop_uv(a->loop), &ranks->registration,
+				    a->idle->ours);
 	if (rc)
 		return rc;
 	ranks->registration.data = a;
@@ -247,6 +249,8 @@ void agent_ranks_close(struct agent *a)
 		stop_watching(&ranks->slots[i]);
 	}
 	agent_close_handle(&ranks->registration);
+	edges_close(ranks->edges);
+	ranks->edges = NULL;
 }
 
 void agent_ranks_free(struct agent *a)

@@ -13,6 +13,7 @@ libio_la_SOURCES = \
 	src/common/libio/agent_state.c src/common/libio/agent_state.h \
 	src/common/libio/agent_trace.c src/common/libio/agent_trace.h \
 	src/common/libio/agent_wireup.c \
+	src/common/libio/edges.c src/common/libio/edges.h \
 	src/common/libio/frames.c src/common/libio/frames.h \
 	src/common/libio/handshake.c src/common/libio/handshake.h \
 	src/common/libio/link.c src/common/libio/link.h \

@@ -3,6 +3,8 @@
 #include "libio/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,12 +17,18 @@ struct chunk {
 	int fd;      /* travels with the first byte; -1: none, or gone */
 };
 
+#define WASTE_BYTES 4096 /* of input, taken out at once */
+
 /*
  * Life: open -> (finishing | broken) -> ended -> closed. `error` is set when
  * writing has failed; the loop's next turn then reads what is left and ends.
  */
 struct stream {
-	uv_poll_t poll;
+	uv_poll_t poll;      /* unless there are edges */
+	struct edges *edges;
+	struct edge edge;
+	bool holds;          /* input stays in the socket; see stream.h */
+	size_t held;         /* bytes of it that have been delivered */
 	uv_timer_t soon; /* what is found inside a call is told by the loop */
 	int handles;     /* not yet closed */
 	int fd;
@@ -42,6 +50,7 @@ struct stream {
 };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
+static void on_edge(struct edge *e, int events, bool failed);
 
 static bool reads(const struct stream *s)
 {
@@ -62,37 +71,75 @@ static void arm(struct stream *s)
 	if (events == s->events)
 		return;
 	s->events = events;
-	if (events)
+	if (s->edges)
+		edges_change(s->edges, &s->edge, events);
+	else if (events)
 		uv_poll_start(&s->poll, events, on_poll);
 	else
 		uv_poll_stop(&s->poll);
+}
+
+/* Without SO_PEEK_OFF for this kind of descriptor input is taken out as ever. */
+static int begin_edge(struct stream *s)
+{
+	int zero = 0, flags = fcntl(s->fd, F_GETFL);
+
+	if (flags < 0 || fcntl(s->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	s->holds = !setsockopt(s->fd, SOL_SOCKET, SO_PEEK_OFF, &zero,
+			       sizeof(zero));
+	s->edge = (struct edge){ .fd = s->fd, .event = on_edge };
+	s->events = UV_READABLE;
+	return edges_add(s->edges, &s->edge, s->events);
+}
+
+static int begin(struct stream *s, uv_loop_t *loop)
+{
+	int rc = s->edges ? begin_edge(s) :
+			    uv_poll_init(loop, &s->poll, s->fd);
+
+	if (rc)
+		return rc;
+	uv_timer_init(loop, &s->soon);
+	s->handles = s->edges ? 1 : 2;
+	s->poll.data = s->soon.data = s;
+	arm(s);
+	return 0;
+}
+
+int stream_open_held(struct stream **out, uv_loop_t *loop, struct edges *edges,
+		     int fd, const struct stream_limits *limits,
+		     const struct stream_ops *ops, void *arg)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	socklen_t len = sizeof(int);
+	int rc = -ENOMEM, type;
+
+	if (!s)
+		goto close_fd;
+	s->edges = edges;
+	s->fd = fd;
+	s->is_socket = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
+	s->limits = *limits;
+	s->ops = *ops;
+	s->arg = arg;
+	rc = begin(s, loop);
+	if (rc)
+		goto free_stream;
+	*out = s;
+	return 0;
+free_stream:
+	free(s);
+close_fd:
+	close(fd);
+	return rc;
 }
 
 int stream_open(struct stream **out, uv_loop_t *loop, int fd,
 		const struct stream_limits *limits,
 		const struct stream_ops *ops, void *arg)
 {
-	struct stream *s = calloc(1, sizeof(*s));
-	socklen_t len = sizeof(int);
-	int rc, type;
-
-	rc = s ? uv_poll_init(loop, &s->poll, fd) : -ENOMEM;
-	if (rc) {
-		free(s);
-		close(fd);
-		return rc;
-	}
-	uv_timer_init(loop, &s->soon);
-	s->handles = 2;
-	s->poll.data = s->soon.data = s;
-	s->fd = fd;
-	s->is_socket = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
-	s->limits = *limits;
-	s->ops = *ops;
-	s->arg = arg;
-	arm(s);
-	*out = s;
-	return 0;
+	return stream_open_held(out, loop, NULL, fd, limits, ops, arg);
 }
 
 static void drop_chunk(struct stream *s)
@@ -111,12 +158,20 @@ static void drop_queue(struct stream *s)
 		drop_chunk(s);
 }
 
+static void stop_polling(struct stream *s)
+{
+	if (!s->edges)
+		uv_poll_stop(&s->poll);
+	else if (s->edge.event)
+		edges_remove(s->edges, &s->edge);
+}
+
 static void end(struct stream *s, int error)
 {
 	if (s->ended || s->closed)
 		return;
 	s->ended = true;
-	uv_poll_stop(&s->poll);
+	stop_polling(s);
 	uv_timer_stop(&s->soon);
 	drop_queue(s);
 	s->ops.end(s->arg, error || !s->error ? error : s->error);
@@ -248,6 +303,21 @@ static int append_chunk(struct stream *s, struct payload *p, int fd)
 	return 0;
 }
 
+/* Take what has been delivered out of the socket. */
+static void drop_held(struct stream *s)
+{
+	char waste[WASTE_BYTES];
+
+	while (s->held) {
+		ssize_t n = recv(s->fd, waste, s->held < sizeof(waste) ?
+					       s->held : sizeof(waste), 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		s->held = n > 0 ? s->held - n : 0;
+	}
+}
+
 static bool writable(const struct stream *s)
 {
 	return !s->error && !s->finishing && !s->shutting && !s->ended &&
@@ -267,6 +337,7 @@ int stream_write(struct stream *s, const void *data, size_t len, int fd)
 		return 0;
 	if (!s->count)
 		sent = put(s, &iov, 1, fd);
+	drop_held(s);
 	if (sent < 0) {
 		break_off(s, sent);
 		return -EPIPE;
@@ -320,7 +391,8 @@ static ssize_t get(struct stream *s, void *at, size_t room)
 	ssize_t n;
 
 	do {
-		n = read(s->fd, at, room);
+		n = s->holds ? recv(s->fd, at, room, MSG_PEEK) :
+			       read(s->fd, at, room);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -339,16 +411,24 @@ static size_t read_once(struct stream *s, bool *filled)
 		end(s, n);
 		return 0;
 	}
+	s->held += s->holds ? n : 0;
 	s->ops.input(s->arg, n);
+	if (s->held > STREAM_HOLD_MAX && !s->closed)
+		drop_held(s);
 	return n;
 }
 
-static void read_turn(struct stream *s)
+/* `last`: no event will tell of the end. */
+static void read_turn(struct stream *s, bool last)
 {
 	bool filled = true; /* else the poll tells when there is more */
+	int i;
 
-	for (int i = 0; i < STREAM_READS_PER_TURN && filled && reads(s); i++)
+	for (i = 0; i < STREAM_READS_PER_TURN && (filled || last) && reads(s);
+	     i++)
 		read_once(s, &filled);
+	if (i == STREAM_READS_PER_TURN && s->edges && reads(s))
+		edges_change(s->edges, &s->edge, s->events);
 }
 
 void stream_read_now(struct stream *s, size_t max)
@@ -393,27 +473,40 @@ static void end_broken(struct stream *s)
 		end(s, s->error);
 }
 
+static void on_events(struct stream *s, int events, bool failed)
+{
+	if (failed && !s->error && !reads(s))
+		s->error = pending_error(s, -EIO);
+	if (s->error) {
+		end_broken(s);
+		return;
+	}
+	if ((events & UV_READABLE) && reads(s))
+		read_turn(s, events & UV_DISCONNECT);
+	if ((events & UV_WRITABLE) && !s->ended && !s->closed)
+		write_turn(s);
+	if (s->finishing && !s->count && !s->error)
+		end(s, 0);
+	arm(s);
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct stream *s = poll->data;
 
 	if (status < 0) { /* an error condition: libuv has stopped the poll */
 		s->events = 0;
-		if (!s->error && !reads(s))
-			s->error = pending_error(s, -EIO);
 		events = UV_READABLE | UV_WRITABLE;
 	}
-	if (s->error) {
-		end_broken(s);
-		return;
-	}
-	if ((events & UV_READABLE) && reads(s))
-		read_turn(s);
-	if ((events & UV_WRITABLE) && !s->ended && !s->closed)
-		write_turn(s);
-	if (s->finishing && !s->count && !s->error)
-		end(s, 0);
-	arm(s);
+	on_events(s, events, status < 0);
+}
+
+static void on_edge(struct edge *e, int events, bool failed)
+{
+	struct stream *s =
+		(struct stream *)((char *)e - offsetof(struct stream, edge));
+
+	on_events(s, events, failed);
 }
 
 static void on_soon(uv_timer_t *timer)
@@ -461,7 +554,11 @@ void stream_close(struct stream *s)
 		return;
 	s->closed = true;
 	drop_queue(s);
-	uv_close((uv_handle_t *)&s->poll, on_closed);
+	drop_held(s); /* closing with input unread would reset the connection */
+	if (s->edges)
+		stop_polling(s);
+	else
+		uv_close((uv_handle_t *)&s->poll, on_closed);
 	uv_close((uv_handle_t *)&s->soon, on_closed);
 	close(s->fd);
 }

@@ -14,10 +14,12 @@
 #include <stddef.h>
 #include <uv.h>
 
+#include "libio/edges.h"
 #include "libutil/payload.h"
 
 #define STREAM_IOV_MAX 64       /* slices handed to the kernel at once */
 #define STREAM_READS_PER_TURN 8 /* then others get their turn */
+#define STREAM_HOLD_MAX 4096    /* bytes; see stream_open_held */
 
 struct stream;
 
@@ -48,6 +50,16 @@ struct stream_limits {
 int stream_open(struct stream **out, uv_loop_t *loop, int fd,
 		const struct stream_limits *limits,
 		const struct stream_ops *ops, void *arg);
+
+/*
+ * The same for a peer that sends a request and sleeps until the answer comes.
+ * Taking the request out of a unix socket would wake it, for there is room to
+ * write again, and it would find no answer. So input is looked at where it is,
+ * and taken out after the next stream_write, or when there is much of it.
+ */
+int stream_open_held(struct stream **out, uv_loop_t *loop, struct edges *edges,
+		     int fd, const struct stream_limits *limits,
+		     const struct stream_ops *ops, void *arg);
 
 /*
  * Send bytes (copied as far as needed) or payloads (referenced), `front` before
