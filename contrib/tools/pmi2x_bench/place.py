@@ -12,6 +12,12 @@ from .errors import BenchError
 from .matrix import NODES_MAX
 
 
+# With thousands of processes on a few cores Slurm's own messages are late, under
+# --mpi=none as well; with its 10 s and 2 s srun then complains of missing sockets.
+MESSAGE_S = 120
+TCP_S = 60
+
+
 def mpi_types():
     """The types that srun can load; empty when it does not say."""
     done = subprocess.run(
@@ -94,6 +100,8 @@ def private_cluster(program, options, most_per_node):
     argv += ["--cpus", str(max(256, most_per_node)), "-q"]
     argv += ["--timeout", str(max(120, options.private))]
     argv += ["--until-exit", str(os.getpid())]
+    argv += ["--slurm-conf-line", f"MessageTimeout={MESSAGE_S}"]
+    argv += ["--slurm-conf-line", f"TCPTimeout={TCP_S}"]
     for name in options.plugindir:
         argv += ["--plugindir", name]
     try:

@@ -11,6 +11,7 @@ from .errors import BenchError
 from .matrix import OPS, PHASES
 
 MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
+LINES_SHOWN = 8  # of a step that failed
 LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
@@ -72,6 +73,11 @@ def parse_sample(point, text, wall):
     if len(stamps) != point.ranks:
         raise BenchError(f"{len(stamps)} of {point.ranks} ranks have answered")
     return sample_of_stamps(stamps, wall)
+
+
+def own_lines_first(text):
+    """What the benchmark or the plugin says explains more than Slurm's rest."""
+    return sorted(text.strip().splitlines(), key=lambda l: "pmi2x" not in l)
 
 
 def busy_seconds():
@@ -248,7 +254,7 @@ class Runner:
         elif code == 0:
             sample = parse_sample(point, out, wall)
         if not sample:
-            lines = err.strip().splitlines()[:6] or ["no result line"]
+            lines = own_lines_first(err)[:LINES_SHOWN] or ["no result line"]
             raise BenchError("\n    ".join([f"exit code {code}"] + lines))
         if self.options.private:
             sample.busy = busy_seconds() - before
