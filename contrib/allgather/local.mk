@@ -88,3 +88,17 @@ contrib_allgather_examples_ring_hello_CPPFLAGS = $(AM_CPPFLAGS) \
 contrib_allgather_examples_ring_hello_LDADD = \
 	contrib/allgather/libpmi2x-allgather.la contrib/libpmi2x/libpmi2x.la
 contrib_allgather_examples_ring_hello_LDFLAGS = $(AM_LDFLAGS) -no-install
+
+dist_man_MANS += \
+	contrib/allgather/man/pmi2x-allgather.7 \
+	contrib/allgather/man/pmi2x_ring_allgather.3 \
+	contrib/allgather/man/pmi2x_ring_allgather_v.3 \
+	contrib/allgather/man/pmi2x_ring_create.3 \
+	contrib/allgather/man/pmi2x_ring_destroy.3 \
+	contrib/allgather/man/pmi2x_ring_error.3 \
+	contrib/allgather/man/pmi2x_ring_get_counters.3 \
+	contrib/allgather/man/pmi2x_ring_iallgather.3 \
+	contrib/allgather/man/pmi2x_ring_iallgather_v.3 \
+	contrib/allgather/man/pmi2x_ring_test.3 \
+	contrib/allgather/man/pmi2x_ring_transport.3 \
+	contrib/allgather/man/pmi2x_ring_wait.3

@@ -40,7 +40,8 @@ pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = -ldl
 
-# The ring of libpmi2x-allgather beside what PMI does itself.
+# The ring of libpmi2x-allgather beside what PMI does itself, and a model of it.
+EXTRA_DIST += contrib/bench/ring-model
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
 contrib_bench_pmi2x_ring_bench_SOURCES = contrib/bench/ring-bench.c
 contrib_bench_pmi2x_ring_bench_CPPFLAGS = $(AM_CPPFLAGS) \

@@ -3,6 +3,7 @@
 # libpmi2x-allgather in real jobs on the fake server: every layout, over each
 # transport that this machine has, and everything that can go wrong. For one
 # transport only: RING_TRANSPORTS=verbs.
+srcdir=$(cd "${srcdir:-.}" && pwd)
 cd testsuite/fake || exit 99
 libs=../../contrib/libpmi2x/.libs:../../contrib/allgather/.libs
 export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -147,6 +148,21 @@ if [ -z "$FAKE_TEST_SMALL" ]; then
 	report $((! $?)) "then no ring is made"
 fi
 unset PMI2X_ALLGATHER_DEBUG
+
+# What the ring has counted is what the model in doc/allgather.md rests on.
+model=$srcdir/contrib/bench/ring-model
+costs() { # NAME ARG...
+	name=$1
+	shift
+	PMI2X_ALLGATHER_TRANSPORT=tcp timeout 120 ./fake-server -p 24000-27999 \
+		"$@" ../../contrib/bench/pmi2x-ring-bench 2 64 4096 70000 \
+		>"$out" 2>&1 && "$model" --check "$out" >>"$out" 2>&1
+	report $? "$name"
+}
+if [ -x ../../contrib/bench/pmi2x-ring-bench ]; then
+	costs "steps and bytes, an even number of nodes" -N4 -n8
+	costs "steps and bytes, an odd number of nodes" -N5 -n15
+fi
 
 rm -f "$out"
 [ "$failures" = 0 ]

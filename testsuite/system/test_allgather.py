@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libpmi2x-allgather in steps of a real Slurm: every layout, both PMI servers."""
+
+import re
+
+import pytest
+
+LAYOUTS = [
+    ("-N1", "-n4"),
+    ("-N4", "-n4"),
+    ("-N4", "-n9", "--ntasks-per-node=4"),
+    ("-N3", "-n8", "-m", "cyclic"),
+    ("-N3", "-n12", "-m", "plane=2"),
+]
+FAULTS = {"PMI2X_ALLGATHER_TRANSPORT": "tcp", "PMI2X_ALLGATHER_CONNECT_TIMEOUT": "20"}
+
+
+@pytest.fixture
+def exercise(compile_program, prefix):
+    return compile_program(
+        "../fake/ring-exercise.c",
+        "gcc",
+        f"-I{prefix}/include/pmi2x",
+        f"-L{prefix}/lib",
+        f"-Wl,-rpath,{prefix}/lib",
+        "-lpmi2x-allgather",
+        "-lpmi2x",
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=" ".join)
+def test_gathers(srun, exercise, layout):
+    via = "shm" if "-N1" in layout else "tcp"
+    env = {"PMI2X_ALLGATHER_TRANSPORT": "tcp", "RING_EXPECT": via}
+    srun(*layout, exercise, env=env).ok()
+
+
+def test_over_the_stock_server(srun, exercise):
+    """Slurm's own mpi/pmi2 has a ring, too."""
+    env = {"PMI2X_ALLGATHER_TRANSPORT": "tcp", "RING_EXPECT": "tcp"}
+    srun("-N3", "-n6", exercise, env=env, mpi="pmi2").ok()
+
+
+def test_one_rank_that_may_not(srun, exercise):
+    """All agree on PMI when one rank has nothing else."""
+    script = (
+        '[ "$PMI_RANK" = 2 ] && export PMI2X_ALLGATHER_TRANSPORT=pmi; '
+        f'exec "{exercise}"'
+    )
+    env = {"PMI2X_ALLGATHER_TRANSPORT": "tcp,pmi", "RING_EXPECT": "pmi"}
+    srun("-N4", "-n4", "sh", "-c", script, env=env).ok()
+
+
+@pytest.mark.parametrize("layout", [("-N4", "-n4"), ("-N4", "-n8")], ids=" ".join)
+def test_death_is_named_everywhere(srun, exercise, layout):
+    """Killing a rank in the middle: all others are told who it was, and where."""
+    size = int(layout[1][2:])
+    result = srun(
+        *layout, "--kill-on-bad-exit=0", exercise, "kill", "1", env=FAULTS
+    )
+    told = [line for line in result.stdout.splitlines() if "was told" in line]
+    assert len(told) == size - 1, result.stdout + result.stderr
+    assert all(re.search(r"rank 1 on node n\d+", line) for line in told), told
