@@ -14,6 +14,7 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/server-node-fuzz \
 	testsuite/fuzz/server-fuzz \
 	testsuite/fuzz/spawn-fuzz \
+	testsuite/fuzz/survey-fuzz \
 	testsuite/fuzz/tell-fuzz \
 	testsuite/fuzz/text-fuzz \
 	testsuite/fuzz/wire1-fuzz \
@@ -45,6 +46,12 @@ testsuite_fuzz_spawn_fuzz_SOURCES = testsuite/fuzz/spawn-fuzz.c \
 testsuite_fuzz_spawn_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_spawn_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_spawn_fuzz_LDADD = libpmi.la libutil.la
+
+testsuite_fuzz_survey_fuzz_SOURCES = testsuite/fuzz/survey-fuzz.c \
+	$(fuzz_driver)
+testsuite_fuzz_survey_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_survey_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+testsuite_fuzz_survey_fuzz_LDADD = libpmi.la libcoll.la libutil.la
 
 testsuite_fuzz_messages_fuzz_SOURCES = testsuite/fuzz/messages-fuzz.c \
 	$(fuzz_driver)
