@@ -58,6 +58,27 @@ contrib_bench_pmi2x_bench_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 contrib_bench_pmi2x_bench_pmix_LDADD = $(PMIX_LIBS)
 endif
 
+# The look-up study; pmi2x-lookup runs it.
+pkglibexec_PROGRAMS += contrib/bench/lookup
+contrib_bench_lookup_SOURCES = \
+	contrib/bench/lookup.c contrib/bench/lookup.h \
+	contrib/bench/lookup_image.c \
+	contrib/bench/lookup_run.c \
+	contrib/bench/lookup_ways.c
+contrib_bench_lookup_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
+contrib_bench_lookup_CFLAGS = $(AM_CFLAGS) -pthread
+contrib_bench_lookup_LDADD = libshm.la libutil.la -lpthread
+
+dist_bin_SCRIPTS += contrib/bench/pmi2x-lookup
+dist_man_MANS += contrib/bench/pmi2x-lookup.1
+install-exec-hook: install-lookup
+.PHONY: install-lookup
+install-lookup:
+	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
+		"$(srcdir)/contrib/bench/pmi2x-lookup" \
+		> "$(DESTDIR)$(bindir)/pmi2x-lookup"
+
 # What a step costs that does not use its MPI plugin.
 dist_bin_SCRIPTS += contrib/bench/pmi2x-idle-cost
 dist_man_MANS += contrib/bench/pmi2x-idle-cost.1
@@ -103,5 +124,6 @@ clean-bench:
 	-rm -rf bench-inst bench-plots
 
 dist_check_SCRIPTS += testsuite/unit/bench-test.sh \
-	testsuite/unit/idle-cost-test.sh
-TESTS += testsuite/unit/bench-test.sh testsuite/unit/idle-cost-test.sh
+	testsuite/unit/idle-cost-test.sh testsuite/unit/lookup-test.sh
+TESTS += testsuite/unit/bench-test.sh testsuite/unit/idle-cost-test.sh \
+	testsuite/unit/lookup-test.sh
