@@ -70,6 +70,13 @@ export EXERCISE_LARGE=1024
 good "1 KiB from each of 256 ranks, binary tree" -N16 -n256 -k2 ./exercise
 export EXERCISE_LARGE=20000
 good "several pieces from every node" -N7 -n21 -k3 ./exercise
+for algorithm in ring doubling; do
+	good "$algorithm: 1 KiB from each of 176 ranks" -N11 -n176 -k4 -a $algorithm ./exercise
+	good "$algorithm: 2 nodes, cyclic" -N2 -n7 -m cyclic -a $algorithm ./exercise
+	good "$algorithm: 13 nodes, no shared memory" -N13 -n20 -a $algorithm --no-shm ./exercise
+	bad "$algorithm: a rank that is killed" "rank 5 \(node n3\)" \
+		-N7 -n13 -k2 -a $algorithm sh -c 'if [ "$PMI_RANK" = 5 ]; then exec ./exercise 3; fi; exec ./exercise'
+done
 good "several pieces without shared memory" -N4 -n16 -m cyclic --no-shm ./exercise
 unset EXERCISE_LARGE
 

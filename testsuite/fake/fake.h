@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "libcoll/algorithm.h"
 #include "libcoll/layout.h"
 #include "libio/secret.h"
 #include "libpmi/spawn.h"
@@ -24,6 +25,7 @@ struct fake_options {
 	uint32_t nodes;
 	uint32_t ranks;
 	uint32_t tree_width;
+	enum coll_algorithm algorithm;
 	const char *distribution; /* block, cyclic, plane=N, list=n0,n0,n1... */
 	uint16_t port_first;
 	uint16_t port_last;

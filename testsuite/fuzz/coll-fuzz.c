@@ -51,10 +51,15 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct buf b;
 	size_t bytes = 0;
 	bool neighbour = false;
+	const uint32_t *far;
+	uint32_t nfar;
 
 	FUZZ_CHECK(n->inside && position < NODES && !n->lost[position]);
 	for (uint32_t i = 0; i < n->nneighbours; i++)
 		neighbour |= n->neighbours[i] == position;
+	nfar = coll_far_positions(n->coll, &far);
+	for (uint32_t i = 0; i < nfar; i++)
+		neighbour |= far[i] == position;
 	FUZZ_CHECK(neighbour);
 	buf_init(&b, SIZE_MAX);
 	FUZZ_CHECK(!coll_msg_pack(&b, msg));
@@ -190,6 +195,8 @@ static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
 		msg.size = msg.total % 8;
 		msg.more = msg.total & 8;
 		msg.left_len = fuzz_u8(in) % 4;
+		msg.algorithm = COLL_BY_TREE + msg.left_len % 3;
+		msg.round = msg.count % 4;
 		msg.failed = fuzz_u8(in) % 4 == 3;
 		for (int kind = 0; kind < COLL_KINDS; kind++)
 			msg.fault.from[kind] = fuzz_u8(in) - 1u;
@@ -289,7 +296,10 @@ static void start(struct node *n, struct fuzz_input *in)
 	const uint32_t *lists[NODES], *next = ranks;
 	uint32_t position = fuzz_u8(in) % NODES;
 	uint32_t width = TREE_WIDTH_MIN + fuzz_u8(in) % 3;
-	struct coll_options options = { .tree_width = width };
+	struct coll_options options = {
+		.tree_width = width,
+		.algorithm = (position + width) % COLL_ALGORITHMS,
+	};
 
 	for (uint32_t i = 0; i < NODES; next += counts[i++])
 		lists[i] = next;

@@ -95,7 +95,7 @@ static const struct pmi_host_ops ops = {
 static void lose(struct host *h, uint32_t position)
 {
 	h->lost[position] = true;
-	pmi_server_link_lost(h->server, position, "the link broke");
+	pmi_server_link_lost(h->server, position, false, "the link broke");
 }
 
 static void frame(struct host *h, uint32_t from, const struct buf *head,

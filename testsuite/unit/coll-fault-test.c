@@ -352,7 +352,7 @@ static void a_lost_link_carries_nothing_any_more(void **state)
 	coll_link_up(net->nodes[0].coll, 2);
 	assert_int_equal(net_inject(net, 2, 0, &up, "x"), -EPROTO);
 	assert_null(net->links[2 * 2 + 1].head);
-	coll_link_lost(net->nodes[0].coll, 77, "no neighbour");
+	coll_link_lost(net->nodes[0].coll, 77, false, "no neighbour");
 	net_free(net);
 }
 

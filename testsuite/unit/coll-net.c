@@ -92,9 +92,30 @@ static void check_ring(const struct net *net, uint32_t seq, uint32_t rank,
 
 /* ---- operations ---- */
 
-static struct net_link *link_between(struct net *net, uint32_t from, uint32_t to)
+static uint32_t parent_of(const struct net *net, uint32_t position)
 {
-	return from > to ? &net->links[2 * from] : &net->links[2 * to + 1];
+	return coll_place(net->nodes[position].coll)->parent;
+}
+
+static bool is_far(const struct net *net, uint32_t from, uint32_t to)
+{
+	const uint32_t *far;
+	uint32_t n = coll_far_positions(net->nodes[from].coll, &far);
+
+	while (n > 0 && far[n - 1] != to)
+		n--;
+	return n > 0;
+}
+
+struct net_link *net_link(struct net *net, uint32_t from, uint32_t to)
+{
+	if (parent_of(net, from) == to)
+		return &net->links[2 * from];
+	if (parent_of(net, to) == from)
+		return &net->links[2 * to + 1];
+	assert_true(is_far(net, from, to));
+	assert_true(is_far(net, to, from));
+	return &net->links[2 * net->nnodes + from * net->nnodes + to];
 }
 
 static void enqueue(struct net_link *link, struct net_frame *frame)
@@ -146,13 +167,14 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 		    const struct payload_vec *body)
 {
 	struct net_node *node = arg;
-	struct net_link *link = link_between(node->net, node->position,
-					     position);
+	struct net_link *link = net_link(node->net, node->position, position);
 
 	inside(node->net, false);
 	assert_int_equal(link->from, node->position);
 	assert_int_equal(link->to, position);
 	node->net->faults_sent += msg->type == COLL_MSG_FAULT;
+	node->net->sent[msg->type]++;
+	link->used = true;
 	if (!link->dead)
 		enqueue(link, frame_new(msg, body));
 	inside(node->net, true);
@@ -209,7 +231,7 @@ static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
 		ended++;
 	}
 	assert_true(ended > 0);
-	if (result) {
+	if (result && !net->lenient) {
 		assert_int_equal(ended, count);
 		check_result(net, kind, seq, result);
 	}
@@ -281,31 +303,30 @@ static void make_layout(struct net *net)
 	free(node_of);
 }
 
-struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
-		    uint64_t seed)
+static void make_nodes(struct net *net, const struct coll_options *options)
 {
-	/* Messages are cut so often that every history has several pieces. */
-	struct coll_options options = { .tree_width = width, .piece = 24 };
-	struct net *net = calloc(1, sizeof(*net));
+	uint32_t n = net->nnodes;
 
-	net->nnodes = nnodes;
-	net->nranks = nranks;
-	net->width = width;
-	net->seed = seed;
-	net->combine_fails = COLL_NEVER;
-	make_layout(net);
-	net->nodes = calloc(nnodes, sizeof(*net->nodes));
-	net->ranks = calloc(nranks, sizeof(*net->ranks));
-	net->links = calloc(2 * nnodes, sizeof(*net->links));
-	for (uint32_t p = 0; p < nnodes; p++) {
+	net->nodes = calloc(n, sizeof(*net->nodes));
+	for (uint32_t p = 0; p < n; p++) {
 		struct net_node *node = &net->nodes[p];
-		uint32_t parent;
 
 		node->net = net;
 		node->position = p;
-		assert_int_equal(coll_create(&node->coll, net->layout, p, &options,
-					     &ops, node), 0);
-		parent = coll_place(node->coll)->parent;
+		assert_int_equal(coll_create(&node->coll, net->layout, p,
+					     options, &ops, node), 0);
+	}
+}
+
+static void make_links(struct net *net, bool far)
+{
+	uint32_t n = net->nnodes;
+
+	net->nlinks = 2 * n + (far ? n * n : 0);
+	net->links = calloc(net->nlinks, sizeof(*net->links));
+	for (uint32_t p = 0; p < n; p++) {
+		uint32_t parent = parent_of(net, p);
+
 		net->links[2 * p] = (struct net_link){
 			.from = p, .to = parent,
 		};
@@ -313,12 +334,42 @@ struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 			.from = parent, .to = p,
 		};
 	}
+	for (uint32_t i = 2 * n; i < net->nlinks; i++) {
+		net->links[i].from = (i - 2 * n) / n;
+		net->links[i].to = (i - 2 * n) % n;
+	}
+}
+
+struct net *net_new_by(uint32_t nnodes, uint32_t nranks, uint64_t seed,
+		       const struct coll_options *options)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	net->nnodes = nnodes;
+	net->nranks = nranks;
+	net->seed = seed;
+	net->combine_fails = COLL_NEVER;
+	make_layout(net);
+	net->ranks = calloc(nranks, sizeof(*net->ranks));
+	make_nodes(net, options);
+	make_links(net, options->algorithm != COLL_BY_TREE);
 	return net;
+}
+
+struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
+		    uint64_t seed)
+{
+	/* Messages are cut so often that every history has several pieces. */
+	struct coll_options options = {
+		.tree_width = width, .piece = 24, .algorithm = COLL_BY_TREE,
+	};
+
+	return net_new_by(nnodes, nranks, seed, &options);
 }
 
 void net_free(struct net *net)
 {
-	for (uint32_t i = 0; i < 2 * net->nnodes; i++)
+	for (uint32_t i = 0; i < net->nlinks; i++)
 		while (net->links[i].head)
 			drop(dequeue(&net->links[i]));
 	for (uint32_t p = 0; p < net->nnodes; p++)
@@ -438,6 +489,13 @@ static void deliver(struct net *net, struct net_link *link)
 	struct coll_msg msg;
 	struct cursor c;
 
+	if (!frame->bytes) {
+		drop(frame);
+		link->dead = link->detected = true;
+		coll_link_lost(net->nodes[link->to].coll, link->from, true,
+			       "it has left");
+		return;
+	}
 	cursor_init(&c, frame->bytes->data, frame->bytes->len);
 	assert_int_equal(coll_msg_unpack(&c, &msg), 0);
 	assert_int_equal(cursor_left(&c),
@@ -445,14 +503,17 @@ static void deliver(struct net *net, struct net_link *link)
 	if (frame->has_body)
 		body = payload_slice(frame->bytes, frame->header_len,
 				     cursor_left(&c));
-	assert_int_equal(receive(net, link->from, link->to, &msg, body), 0);
+	if (receive(net, link->from, link->to, &msg, body)) {
+		assert_true(net->lenient);
+		net_detect(net, link);
+	}
 	payload_unref(body);
 	drop(frame);
 }
 
 bool net_deliver(struct net *net)
 {
-	uint32_t count = 2 * net->nnodes, start = net_random(net, count);
+	uint32_t count = net->nlinks, start = net_random(net, count);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct net_link *link = &net->links[(start + i) % count];
@@ -499,6 +560,70 @@ void net_break(struct net *net, uint32_t position)
 	cut_tail(net, &net->links[2 * position + 1]);
 }
 
+static bool is_tree_link(const struct net *net, const struct net_link *link)
+{
+	return link - net->links < 2 * (ptrdiff_t)net->nnodes;
+}
+
+/* The one in the other direction. */
+static struct net_link *back(struct net *net, const struct net_link *link)
+{
+	uint32_t i = link - net->links;
+
+	return is_tree_link(net, link) ? &net->links[i ^ 1] :
+					 net_link(net, link->to, link->from);
+}
+
+void net_break_any(struct net *net)
+{
+	struct net_link *link = &net->links[net_random(net, net->nlinks)];
+
+	if (link->from == TREE_NONE || link->to == TREE_NONE || link->dead ||
+	    (!is_tree_link(net, link) && !link->used))
+		return;
+	cut_tail(net, link);
+	cut_tail(net, back(net, link));
+}
+
+/* Links that are not used break, too: they will be wanted. */
+void net_kill(struct net *net, uint32_t position)
+{
+	for (uint32_t i = 0; i < net->nlinks; i++) {
+		struct net_link *link = &net->links[i];
+
+		if ((link->from == position || link->to == position) &&
+		    !link->dead)
+			cut_tail(net, link);
+	}
+}
+
+void net_detect_all(struct net *net)
+{
+	for (uint32_t i = 0; i < net->nlinks; i++) {
+		struct net_link *link = &net->links[i];
+
+		if (link->dead && !link->detected && link->to != TREE_NONE &&
+		    link->from != TREE_NONE)
+			net_detect(net, link);
+	}
+}
+
+void net_leave(struct net *net, uint32_t position)
+{
+	net->nodes[position].left = true;
+	for (uint32_t i = 0; i < net->nlinks; i++) {
+		struct net_link *link = &net->links[i];
+		struct net_frame *frame;
+
+		if (link->from != position || link->to == TREE_NONE ||
+		    link->dead || (!is_tree_link(net, link) && !link->used))
+			continue;
+		frame = calloc(1, sizeof(*frame));
+		enqueue(link, frame);
+		back(net, link)->dead = true;
+	}
+}
+
 void net_detect(struct net *net, struct net_link *link)
 {
 	char why[64];
@@ -509,7 +634,7 @@ void net_detect(struct net *net, struct net_link *link)
 	link->detected = true;
 	snprintf(why, sizeof(why), "the link to %u is lost", link->from);
 	inside(net, true);
-	coll_link_lost(net->nodes[link->to].coll, link->from, why);
+	coll_link_lost(net->nodes[link->to].coll, link->from, false, why);
 	inside(net, false);
 }
 

@@ -28,6 +28,7 @@ struct net_link {
 	uint32_t from, to;
 	bool dead;     /* new messages vanish */
 	bool detected; /* the receiver has been told: old ones vanish too */
+	bool used;     /* something was sent */
 	struct net_frame *head, *tail;
 };
 
@@ -40,16 +41,22 @@ struct net_node {
 	struct net *net;
 	uint32_t position;
 	struct coll *coll;
+	bool left;
 };
 
 struct net {
-	uint32_t nnodes, nranks, width;
+	uint32_t nnodes, nranks, nlinks;
 	struct layout *layout;
 	struct net_node *nodes;
 	struct net_rank *ranks;
-	struct net_link *links; /* 2 * position: up from it; + 1: down to it */
+	struct net_link *links; /* 2 * position: up from it; + 1: down to it;
+	                           then, unless it is the tree for ever, from
+	                           each node to each */
 	uint64_t seed;
 	uint32_t faults_sent;   /* fault messages, ever */
+	uint32_t sent[COLL_MSG_TYPES]; /* messages, ever */
+	bool lenient;           /* somebody lies: what is refused breaks its
+	                           connection, and results are not checked */
 	uint32_t combine_fails; /* fence of this number cannot be combined */
 	char reason[COLL_REASON_MAX]; /* of the last failure told to a rank */
 	void (*inside)(bool inside);  /* around calls of libcoll; may be NULL */
@@ -59,7 +66,21 @@ struct net {
  * `seed` is 0. */
 struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 		    uint64_t seed);
+/* The same with other options than the tree and messages that are cut early. */
+struct net *net_new_by(uint32_t nnodes, uint32_t nranks, uint64_t seed,
+		       const struct coll_options *options);
 void net_free(struct net *net);
+
+/* The direction of a connection, in the tree or between far nodes. */
+struct net_link *net_link(struct net *net, uint32_t from, uint32_t to);
+/* Break a random connection, if it is there: see net_break. */
+void net_break_any(struct net *net);
+/* A node dies: its connections break, and those that others would make. */
+void net_kill(struct net *net, uint32_t position);
+/* Every end of a broken connection notices. */
+void net_detect_all(struct net *net);
+/* A node that is owed nothing and owes nothing says goodbye to all. */
+void net_leave(struct net *net, uint32_t position);
 
 uint32_t net_random(struct net *net, uint32_t below);
 

@@ -139,7 +139,7 @@ static void deliver_hurt(struct net *n, struct dice *d)
 	hurt(d, (char *)copy.bytes->data, copy.bytes->len);
 	if (!to->link_lost && net_node_input(to, &copy) < 0) {
 		to->link_lost = true;
-		pmi_server_link_lost(to->server, f.from, "it sent garbage");
+		pmi_server_link_lost(to->server, f.from, false, "it sent garbage");
 	}
 	payload_unref(copy.bytes);
 	payload_unref(f.bytes);

@@ -79,8 +79,8 @@ static void node_break(void *arg, uint32_t position)
 static void break_link(struct net *n, uint32_t a, uint32_t b)
 {
 	n->nodes[a].broken[b] = n->nodes[b].broken[a] = true;
-	pmi_server_link_lost(n->nodes[a].server, b, "the link broke");
-	pmi_server_link_lost(n->nodes[b].server, a, "the link broke");
+	pmi_server_link_lost(n->nodes[a].server, b, false, "the link broke");
+	pmi_server_link_lost(n->nodes[b].server, a, false, "the link broke");
 }
 
 static void links_wanted(void *arg)

@@ -331,7 +331,7 @@ static void a_lost_link_fails_fences_by_name(void **state)
 		if (r != 5)
 			net_pmi2(n, r, "cmd=kvs-fence;");
 	n->nodes[2].link_lost = true;
-	pmi_server_link_lost(n->nodes[0].server, 2, "node n2 has died");
+	pmi_server_link_lost(n->nodes[0].server, 2, false, "node n2 has died");
 	net_run(n);
 	assert_string_equal(net_read(n, 1),
 			    "cmd=kvs-fence-response;rc=14;"

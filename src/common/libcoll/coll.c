@@ -14,7 +14,7 @@ void coll_send(struct coll *c, const struct coll_peer *peer,
 		c->ops->send(c->arg, peer->position, msg, body);
 }
 
-static void peer_init(struct coll_peer *peer, uint32_t position)
+void coll_peer_init(struct coll_peer *peer, uint32_t position)
 {
 	peer->position = position;
 	peer->lost = position == TREE_NONE;
@@ -22,12 +22,26 @@ static void peer_init(struct coll_peer *peer, uint32_t position)
 		peer->told[kind] = COLL_NEVER;
 }
 
+/* From how many bytes on a subtree tells its size first. */
+static uint64_t announce_min(const struct coll *c)
+{
+	uint64_t min;
+
+	if (c->nodes == 1 || c->algorithm == COLL_BY_TREE)
+		return UINT64_MAX;
+	if (c->algorithm != COLL_BY_CHOICE)
+		return 1;
+	min = algorithm_choice_min(c->nodes);
+	/* Where no subtree has so many, all of them do not reach the choice. */
+	return min == UINT64_MAX ? min : 1 + min / (c->width + 1);
+}
+
 static void coll_init(struct coll *c)
 {
 	for (uint32_t i = 0; i < c->place.children; i++)
-		peer_init(&c->peers[i],
+		coll_peer_init(&c->peers[i],
 			  tree_child(&c->place, c->width, i).first);
-	peer_init(coll_parent(c), c->place.parent);
+	coll_peer_init(coll_parent(c), c->place.parent);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		c->fault[kind].from = COLL_NEVER;
 }
@@ -40,12 +54,15 @@ int coll_create(struct coll **out, const struct layout *layout,
 	struct coll *c;
 
 	if (position >= layout_nodes(layout) || tree_width < TREE_WIDTH_MIN ||
-	    tree_width > TREE_WIDTH_MAX)
+	    tree_width > TREE_WIDTH_MAX ||
+	    (unsigned int)options->algorithm >= COLL_ALGORITHMS)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->place = tree_place(layout_nodes(layout), tree_width, position);
+	c->nodes = layout_nodes(layout);
+	c->algorithm = options->algorithm;
 	c->width = tree_width;
 	c->piece = options->piece ? options->piece : COLL_PIECE;
 	c->ops = ops;
@@ -58,6 +75,11 @@ int coll_create(struct coll **out, const struct layout *layout,
 		return -ENOMEM;
 	}
 	coll_init(c);
+	c->announce_min = announce_min(c);
+	if (coll_far_create(c)) {
+		coll_destroy(c);
+		return -ENOMEM;
+	}
 	*out = c;
 	return 0;
 }
@@ -66,9 +88,13 @@ void coll_destroy(struct coll *c)
 {
 	if (!c)
 		return;
-	for (int kind = 0; kind < COLL_KINDS; kind++)
+	for (int kind = 0; kind < COLL_KINDS; kind++) {
+		coll_exchange_cut(c, kind, 0);
 		coll_table_free(c, kind);
+	}
 	coll_fault_free(c);
+	free(c->far);
+	free(c->far_positions);
 	free(c->peers);
 	free(c->slots);
 	free(c);
@@ -201,19 +227,21 @@ int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 
 /* ---- messages ---- */
 
-/* NULL for what is no neighbour, or one whose link is lost. */
-static struct coll_peer *peer_at(const struct coll *c, uint32_t position)
+struct coll_peer *coll_peer_at(const struct coll *c, uint32_t position)
 {
 	struct coll_peer *peer = coll_parent(c);
+	uint32_t i = tree_child_index(&c->place, c->width, position);
 
-	if (position != c->place.parent) {
-		uint32_t i = tree_child_index(&c->place, c->width, position);
-
-		if (i == TREE_NONE)
-			return NULL;
+	if (i != TREE_NONE)
 		peer = &c->peers[i];
-	}
-	return peer->position == position && !peer->lost ? peer : NULL;
+	if (peer->position != position)
+		peer = coll_far(c, position);
+	return peer && !peer->lost ? peer : NULL;
+}
+
+static bool is_child(const struct coll *c, const struct coll_peer *peer)
+{
+	return peer >= c->peers && peer < coll_parent(c);
 }
 
 /* False: it has failed here, or there is no memory, and all have been told. */
@@ -259,35 +287,92 @@ static void too_much(struct coll *c, const struct coll_msg *msg)
 	coll_fault_raise(c, from, why);
 }
 
+/* The part to which bytes of a child may be added, or NULL. */
+static struct coll_data *awaits_up(const struct coll *c, uint32_t index,
+				   const struct coll_msg *msg)
+{
+	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
+	struct coll_data *d = op ? &op->parts[index].data : NULL;
+
+	/* What it has announced comes when the plan is the tree. */
+	return d && !d->in && (!d->announced || op->route == COLL_TREE) ? d :
+									  NULL;
+}
+
 static int receive_data(struct coll *c, struct coll_peer *child,
 			const struct coll_msg *msg, struct payload *body)
 {
 	uint32_t index = c->nslots + (child - c->peers);
+	const struct coll_data *d;
 
-	child->ups[msg->kind] += !msg->more;
-	if (!open_for_child(c, msg))
+	if (msg->seq == child->ups[msg->kind]) {
+		child->ups[msg->kind] += !msg->more;
+		if (!open_for_child(c, msg))
+			return 0;
+	}
+	if (coll_covered(c, msg->kind, msg->seq))
 		return 0;
-	if (body && body->len > COLL_BYTES_MAX -
-	    coll_op_find(c, msg->kind, msg->seq)->parts[index].data.total)
+	d = awaits_up(c, index, msg);
+	if (!d)
+		return -EPROTO;
+	if (body && body->len > COLL_BYTES_MAX - d->total)
 		too_much(c, msg);
 	else
 		contribute_data(c, msg->kind, msg->seq, index, body, msg->more);
 	return 0;
 }
 
+/* Far ahead of what has ended here. */
+static bool too_early(const struct coll *c, const struct coll_msg *msg)
+{
+	return !coll_covered(c, msg->kind, msg->seq) &&
+	       msg->seq - c->tables[msg->kind].first >= COLL_IN_FLIGHT_MAX;
+}
+
 static int receive_up(struct coll *c, struct coll_peer *peer,
 		      const struct coll_msg *msg, struct payload *body)
 {
-	if (peer == coll_parent(c) || msg->seq != peer->ups[msg->kind])
+	if (!is_child(c, peer) || msg->seq > peer->ups[msg->kind])
 		return -EPROTO;
-	if (!coll_covered(c, msg->kind, msg->seq) &&
-	    msg->seq - c->tables[msg->kind].first >= COLL_IN_FLIGHT_MAX)
+	if (msg->seq == peer->ups[msg->kind] && too_early(c, msg))
 		return -EPROTO;
 	if (msg->kind == COLL_RING)
-		return receive_edges(c, peer, msg, body);
+		return msg->seq == peer->ups[COLL_RING] ?
+			       receive_edges(c, peer, msg, body) : -EPROTO;
 	if (msg->more && (!body || !body->len))
 		return -EPROTO; /* it could go on for ever */
 	return receive_data(c, peer, msg, body);
+}
+
+static int receive_size(struct coll *c, struct coll_peer *peer,
+			const struct coll_msg *msg)
+{
+	uint32_t index = c->nslots + (peer - c->peers);
+	struct coll_op *op;
+
+	if (!is_child(c, peer) || msg->kind == COLL_RING ||
+	    msg->seq != peer->ups[msg->kind] || too_early(c, msg))
+		return -EPROTO;
+	op = coll_op_find(c, msg->kind, msg->seq);
+	if (!coll_plan_needed(c) || (op && op->parts[index].data.total))
+		return -EPROTO;
+	peer->ups[msg->kind]++;
+	if (open_for_child(c, msg))
+		coll_plan_size(c, msg, coll_op_find(c, msg->kind, msg->seq),
+			       index);
+	return 0;
+}
+
+static int receive_plan(struct coll *c, struct coll_peer *peer,
+			const struct coll_msg *msg)
+{
+	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
+
+	if (peer != coll_parent(c) || msg->kind == COLL_RING)
+		return -EPROTO;
+	if (coll_covered(c, msg->kind, msg->seq))
+		return 0;
+	return op ? coll_plan_receive(c, msg, op) : -EPROTO;
 }
 
 /* The collective to which the parent may send a result now, or NULL. */
@@ -297,7 +382,8 @@ static struct coll_op *awaits_down(const struct coll *c,
 {
 	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
 
-	return peer == coll_parent(c) && op && !op->missing ? op : NULL;
+	return peer == coll_parent(c) && op && !op->missing &&
+	       op->route != COLL_EXCHANGE ? op : NULL;
 }
 
 static int receive_down(struct coll *c, struct coll_peer *peer,
@@ -319,11 +405,14 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 struct payload *coll_body_room(struct coll *c, uint32_t from,
 			       const struct coll_msg *msg, size_t len)
 {
-	struct coll_peer *peer = peer_at(c, from);
+	struct coll_peer *peer = coll_peer_at(c, from);
 	struct coll_op *op;
 
-	if (!peer || (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST) ||
-	    (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
+	if (!peer || (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
+		return NULL;
+	if (msg->type == COLL_MSG_DATA)
+		return coll_exchange_room(c, peer, msg, len);
+	if (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST)
 		return NULL;
 	op = awaits_down(c, peer, msg);
 	return op ? coll_gather_room(c, msg, op, len) : NULL;
@@ -342,7 +431,7 @@ static int receive_fault(struct coll *c, struct coll_peer *peer,
 int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body)
 {
-	struct coll_peer *peer = peer_at(c, from);
+	struct coll_peer *peer = coll_peer_at(c, from);
 
 	if (!peer)
 		return -EPROTO;
@@ -350,11 +439,22 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		return receive_fault(c, peer, &msg->fault);
 	if ((unsigned int)msg->kind >= COLL_KINDS || msg->seq == COLL_NEVER)
 		return -EPROTO;
-	if (msg->type == COLL_MSG_UP)
+	switch (msg->type) {
+	case COLL_MSG_UP:
 		return receive_up(c, peer, msg, body);
-	if (msg->type == COLL_MSG_DOWN || msg->type == COLL_MSG_REST)
+	case COLL_MSG_DOWN:
+	case COLL_MSG_REST:
 		return receive_down(c, peer, msg, body);
-	return -EPROTO;
+	case COLL_MSG_SIZE:
+		return receive_size(c, peer, msg);
+	case COLL_MSG_PLAN:
+		return receive_plan(c, peer, msg);
+	case COLL_MSG_WANT:
+	case COLL_MSG_DATA:
+		return coll_exchange_receive(c, peer, msg, body);
+	default:
+		return -EPROTO;
+	}
 }
 
 /* ---- departures ---- */
@@ -367,33 +467,77 @@ void coll_rank_gone(struct coll *c, uint32_t slot, const char *why)
 	coll_fault_raise(c, c->slots[slot].entered, why);
 }
 
-void coll_link_lost(struct coll *c, uint32_t position, const char *why)
+/* The first that cannot complete without the parent. */
+static uint32_t needs_parent(const struct coll *c, enum coll_kind kind)
 {
-	struct coll_peer *peer = peer_at(c, position);
-	uint32_t from[COLL_KINDS];
+	const struct coll_table *t = &c->tables[kind];
+	uint32_t i = 0;
+
+	for (; i < t->count; i++) {
+		const struct coll_op *op = coll_op_find(c, kind, t->first + i);
+
+		if (op->route != COLL_EXCHANGE && !op->result.ended)
+			break;
+	}
+	return t->first + i;
+}
+
+/* The first to which a child's contribution is not known, nor needless. */
+static uint32_t needs_child(const struct coll *c, enum coll_kind kind,
+			    const struct coll_peer *child)
+{
+	uint32_t index = c->nslots + (child - c->peers);
+	uint32_t seq = c->tables[kind].first;
+
+	for (; kind != COLL_RING && seq < child->ups[kind]; seq++) {
+		const struct coll_op *op = coll_op_find(c, kind, seq);
+
+		if (op && op->route != COLL_EXCHANGE &&
+		    !op->parts[index].data.in)
+			return seq;
+	}
+	return child->ups[kind];
+}
+
+void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
+		    const char *why)
+{
+	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
+	struct coll_peer *peer = coll_peer_at(c, position);
 
 	if (!peer)
 		return;
 	peer->lost = true;
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		from[kind] = peer == coll_parent(c) ? c->tables[kind].first :
-						      peer->ups[kind];
+	for (int kind = 0; kind < COLL_KINDS; kind++) {
+		uint32_t first = coll_exchange_first(c, kind);
+
+		if (peer == coll_parent(c))
+			from[kind] = needs_parent(c, kind);
+		else if (is_child(c, peer))
+			from[kind] = needs_child(c, kind, peer);
+		/* It may have died, and not all learn so from its neighbours. */
+		if (!in_order && first < from[kind])
+			from[kind] = first;
+	}
+	coll_exchange_lost(c, position, from);
 	coll_fault_raise(c, from, why);
 }
 
 void coll_link_up(struct coll *c, uint32_t position)
 {
-	struct coll_peer *peer = peer_at(c, position);
+	struct coll_peer *peer = coll_peer_at(c, position);
 
-	if (peer)
-		coll_fault_tell(c, peer);
+	if (!peer)
+		return;
+	peer->active = true;
+	coll_fault_tell(c, peer);
 }
 
 /* ---- state ---- */
 
 size_t coll_pending(const struct coll *c)
 {
-	return c->pending;
+	return c->pending + coll_exchange_lingering(c);
 }
 
 static void list_missing(const struct coll *c, enum coll_kind kind,

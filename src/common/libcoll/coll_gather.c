@@ -58,7 +58,7 @@ static uint64_t in_order(const struct coll *c, const struct coll_op *op)
 	return bytes;
 }
 
-static int take(struct payload_vec *out, const struct coll_data *d)
+int coll_data_list(const struct coll_data *d, struct payload_vec *out)
 {
 	int rc = payload_vec_add(out, d->first);
 
@@ -71,7 +71,7 @@ static int take_in_order(struct coll *c, struct coll_op *op,
 {
 	for (; op->next < coll_nparts(c); op->next++) {
 		struct coll_data *d = &op->parts[op->next].data;
-		int rc = d->first ? take(out, d) : 0;
+		int rc = d->first ? coll_data_list(d, out) : 0;
 
 		if (rc)
 			return rc;
@@ -83,9 +83,8 @@ static int take_in_order(struct coll *c, struct coll_op *op,
 	return 0;
 }
 
-/* Send a list in messages of about a piece; the last one says whether `more`. */
-static void send_up(struct coll *c, enum coll_kind kind, uint32_t seq,
-		    const struct payload_vec *all, bool more)
+void coll_gather_send_up(struct coll *c, enum coll_kind kind, uint32_t seq,
+			 const struct payload_vec *all, bool more)
 {
 	struct coll_msg msg = {
 		.type = COLL_MSG_UP, .kind = kind, .seq = seq,
@@ -110,7 +109,7 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 		    struct coll_op *op, const struct payload_vec *parts,
 		    int error);
 
-/* Take references, so that the bytes do not wait for the result as well. */
+/* The references go, so that the bytes do not wait for the result as well. */
 static void collect(struct coll *c, enum coll_kind kind, uint32_t seq,
 		    struct coll_op *op)
 {
@@ -120,23 +119,31 @@ static void collect(struct coll *c, enum coll_kind kind, uint32_t seq,
 
 	payload_vec_init(&parts);
 	rc = take_in_order(c, op, &parts);
-	c->sent[kind] += all;
+	c->sent[kind] += all && !op->announced;
 	if (coll_is_root(c))
 		combine(c, kind, seq, op, &parts, rc);
 	else if (rc)
 		coll_fault_no_memory(c, kind, seq);
 	else
-		send_up(c, kind, seq, &parts, !all);
+		coll_gather_send_up(c, kind, seq, &parts, !all);
 	payload_vec_clear(&parts);
+}
+
+/* Unless the parent knows that they come, they must not mix with earlier ones. */
+static bool may_stream(const struct coll *c, enum coll_kind kind, uint32_t seq,
+		       const struct coll_op *op)
+{
+	return !coll_is_root(c) && (op->announced || seq == c->sent[kind]) &&
+	       op->held >= c->piece && in_order(c, op) >= c->piece;
 }
 
 void coll_gather_advance(struct coll *c, enum coll_kind kind, uint32_t seq,
 			 struct coll_op *op)
 {
-	bool full = !coll_is_root(c) && seq == c->sent[kind] &&
-		    op->held >= c->piece && in_order(c, op) >= c->piece;
-
-	if (!op->missing || full)
+	if (op->route == COLL_OPEN && !op->missing)
+		coll_plan_ready(c, kind, seq, op);
+	else if (op->route == COLL_TREE &&
+		 (!op->missing || may_stream(c, kind, seq, op)))
 		collect(c, kind, seq, op);
 }
 
@@ -148,8 +155,7 @@ static void affect_no_other(struct coll_fault *fault)
 		fault->from[kind] = COLL_NEVER;
 }
 
-/* Tell the host what has ended, in order. */
-static void end_in_order(struct coll *c, enum coll_kind kind)
+void coll_gather_end(struct coll *c, enum coll_kind kind)
 {
 	uint32_t seq = c->tables[kind].first;
 	struct coll_op *op;
@@ -181,17 +187,37 @@ static void to_children(struct coll *c, const struct coll_msg *msg,
 		coll_send(c, &c->peers[i], msg, &body);
 }
 
-/* This one alone has failed, for everybody below and here. */
-static void fail_alone(struct coll *c, struct coll_msg *msg, struct coll_op *op)
+void coll_gather_fail(struct coll *c, enum coll_kind kind, uint32_t seq,
+		      struct coll_op *op, const char *reason)
 {
-	msg->failed = true;
-	affect_no_other(&msg->fault);
-	to_children(c, msg, NULL);
+	struct coll_msg msg = {
+		.type = COLL_MSG_DOWN, .kind = kind, .seq = seq, .failed = true,
+	};
+
+	affect_no_other(&msg.fault);
+	snprintf(msg.fault.reason, sizeof(msg.fault.reason), "%s", reason);
+	to_children(c, &msg, NULL);
 	payload_unref(op->result.bytes);
 	op->result.bytes = NULL;
-	op->result.reason = coll_reason_new(msg->fault.reason);
+	op->result.reason = coll_reason_new(reason);
 	op->result.ended = true;
-	end_in_order(c, msg->kind);
+	coll_gather_end(c, kind);
+}
+
+struct payload *coll_gather_combine(struct coll *c, enum coll_kind kind,
+				    uint32_t seq,
+				    const struct payload_vec *parts,
+				    char why[COLL_REASON_MAX])
+{
+	int error = -ENOMEM;
+	struct payload *result = c->ops->combine(c->arg, kind, seq, parts,
+						 &error);
+
+	if (!result)
+		snprintf(why, COLL_REASON_MAX,
+			 "the contributions to %s %u could not be combined: %s",
+			 coll_kind_name(kind), seq, strerror(-error));
+	return result;
 }
 
 /* ---- down: the root ---- */
@@ -226,15 +252,13 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 	struct coll_msg msg = {
 		.type = COLL_MSG_DOWN, .kind = kind, .seq = seq,
 	};
+	char why[COLL_REASON_MAX] = "out of memory";
 	struct payload *result = NULL;
 
 	if (!error)
-		result = c->ops->combine(c->arg, kind, seq, parts, &error);
+		result = coll_gather_combine(c, kind, seq, parts, why);
 	if (!result) {
-		snprintf(msg.fault.reason, sizeof(msg.fault.reason),
-			 "the contributions to %s %u could not be combined: %s",
-			 coll_kind_name(kind), seq, strerror(-error));
-		fail_alone(c, &msg, op);
+		coll_gather_fail(c, kind, seq, op, why);
 		return;
 	}
 	op->result.bytes = result;
@@ -243,7 +267,7 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 		return;
 	}
 	op->result.ended = true;
-	end_in_order(c, kind);
+	coll_gather_end(c, kind);
 }
 
 /* ---- down: the others ---- */
@@ -314,11 +338,10 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 		     struct coll_op *op, struct payload *body)
 {
 	struct coll_result *r = &op->result;
-	struct coll_msg down = *msg;
 	struct payload *piece;
 
 	if (msg->failed && !r->begun) {
-		fail_alone(c, &down, op);
+		coll_gather_fail(c, msg->kind, msg->seq, op, msg->fault.reason);
 		return 0;
 	}
 	if (msg->failed || !fits(r, msg, body ? body->len : 0))
@@ -337,6 +360,6 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 	payload_unref(piece);
 	r->ended = r->received == r->size;
 	if (r->ended)
-		end_in_order(c, msg->kind);
+		coll_gather_end(c, msg->kind);
 	return 0;
 }

@@ -8,6 +8,10 @@
  *          others: u8 failed; if failed: reason, else: u64 size
  *   REST:  u8 kind, u32 seq
  *   FAULT: u32 from for each kind, reason
+ *   SIZE:  u8 kind, u32 seq, u64 size
+ *   PLAN:  u8 kind, u32 seq, u8 algorithm, u64 bytes before, u64 total
+ *   WANT:  u8 kind, u32 seq, u8 algorithm, u8 round, u64 size
+ *   DATA:  u8 kind, u32 seq, u8 round, u8 more
  *
  * A reason is a u32 length and text without a NUL.
  */
@@ -72,6 +76,39 @@ static int pack_down(struct buf *b, const struct coll_msg *msg)
 	return rc ? rc : pack_u64(b, msg->size);
 }
 
+static int pack_size(struct buf *b, const struct coll_msg *msg)
+{
+	int rc = pack_named(b, msg);
+
+	return rc ? rc : pack_u64(b, msg->size);
+}
+
+static int pack_plan(struct buf *b, const struct coll_msg *msg)
+{
+	int rc = pack_named(b, msg);
+
+	rc = rc ? rc : pack_u8(b, msg->algorithm);
+	rc = rc ? rc : pack_u64(b, msg->count);
+	return rc ? rc : pack_u64(b, msg->total);
+}
+
+static int pack_want(struct buf *b, const struct coll_msg *msg)
+{
+	int rc = pack_named(b, msg);
+
+	rc = rc ? rc : pack_u8(b, msg->algorithm);
+	rc = rc ? rc : pack_u8(b, msg->round);
+	return rc ? rc : pack_u64(b, msg->size);
+}
+
+static int pack_data(struct buf *b, const struct coll_msg *msg)
+{
+	int rc = pack_named(b, msg);
+
+	rc = rc ? rc : pack_u8(b, msg->round);
+	return rc ? rc : pack_u8(b, msg->more);
+}
+
 static int pack_fault(struct buf *b, const struct coll_msg *msg)
 {
 	int rc = 0;
@@ -112,24 +149,73 @@ static void unpack_down(struct cursor *c, struct coll_msg *msg)
 		msg->size = unpack_u64(c);
 }
 
-static void unpack_collective(struct cursor *c, struct coll_msg *msg)
+static void unpack_named(struct cursor *c, struct coll_msg *msg)
 {
 	uint8_t kind = unpack_u8(c);
 
 	msg->seq = unpack_u32(c);
-	if (kind >= COLL_KINDS || msg->seq == COLL_NEVER) {
+	if (kind >= COLL_KINDS || msg->seq == COLL_NEVER)
 		c->failed = true;
-		return;
-	}
-	msg->kind = kind;
-	if (msg->type == COLL_MSG_REST)
-		return;
-	if (kind == COLL_RING)
+	else
+		msg->kind = kind;
+}
+
+/* Only messages of which there is a ring form know that kind. */
+static void unpack_no_ring(struct cursor *c, struct coll_msg *msg)
+{
+	unpack_named(c, msg);
+	if (msg->kind == COLL_RING)
+		c->failed = true;
+}
+
+static void unpack_collective(struct cursor *c, struct coll_msg *msg)
+{
+	unpack_named(c, msg);
+	if (msg->kind == COLL_RING)
 		unpack_ring(c, msg);
 	else if (msg->type == COLL_MSG_DOWN)
 		unpack_down(c, msg);
 	else
 		msg->more = unpack_u8(c) != 0;
+}
+
+static void unpack_algorithm(struct cursor *c, struct coll_msg *msg)
+{
+	uint8_t a = unpack_u8(c);
+
+	if (a <= COLL_BY_CHOICE || a >= COLL_ALGORITHMS)
+		c->failed = true;
+	else
+		msg->algorithm = a;
+}
+
+static void unpack_size(struct cursor *c, struct coll_msg *msg)
+{
+	unpack_no_ring(c, msg);
+	msg->size = unpack_u64(c);
+}
+
+static void unpack_plan(struct cursor *c, struct coll_msg *msg)
+{
+	unpack_no_ring(c, msg);
+	unpack_algorithm(c, msg);
+	msg->count = unpack_u64(c);
+	msg->total = unpack_u64(c);
+}
+
+static void unpack_want(struct cursor *c, struct coll_msg *msg)
+{
+	unpack_no_ring(c, msg);
+	unpack_algorithm(c, msg);
+	msg->round = unpack_u8(c);
+	msg->size = unpack_u64(c);
+}
+
+static void unpack_data(struct cursor *c, struct coll_msg *msg)
+{
+	unpack_no_ring(c, msg);
+	msg->round = unpack_u8(c);
+	msg->more = unpack_u8(c) != 0;
 }
 
 static void unpack_fault(struct cursor *c, struct coll_msg *msg)
@@ -145,8 +231,12 @@ static const struct {
 } forms[COLL_MSG_TYPES] = {
 	[COLL_MSG_UP] = { pack_up, unpack_collective },
 	[COLL_MSG_DOWN] = { pack_down, unpack_collective },
-	[COLL_MSG_REST] = { pack_named, unpack_collective },
+	[COLL_MSG_REST] = { pack_named, unpack_no_ring },
 	[COLL_MSG_FAULT] = { pack_fault, unpack_fault },
+	[COLL_MSG_SIZE] = { pack_size, unpack_size },
+	[COLL_MSG_PLAN] = { pack_plan, unpack_plan },
+	[COLL_MSG_WANT] = { pack_want, unpack_want },
+	[COLL_MSG_DATA] = { pack_data, unpack_data },
 };
 
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg)

@@ -48,6 +48,7 @@ struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq)
 	if (!op)
 		return NULL;
 	op->missing = coll_nparts(c);
+	op->route = coll_plan_needed(c) ? COLL_OPEN : COLL_TREE;
 	*place_of(t, seq) = op;
 	t->count++;
 	return op;

@@ -46,6 +46,7 @@ struct agent_control {
 	bool abort_passed;
 	bool report_passed;
 	bool quiet;               /* nothing waits for srun: a failure is none */
+	struct payload *report;   /* went to the parent: why others may abort */
 	bool abort_queued;        /* it has not been sent to srun yet */
 };
 
@@ -395,9 +396,14 @@ static int pass_up(struct agent *a, enum control_type type,
 			return rc == -EAGAIN ? 0 : rc;
 	}
 	if (is_there(parent)) {
+		if (type == CONTROL_REPORT)
+			a->control->report = payload_ref(frame);
 		send_to_parent(a, parent, frame, r);
 		return 0;
 	}
+	/* It must not overtake the reason; srun says each but once. */
+	if (type == CONTROL_ABORT && a->control->report)
+		send_to_srun(a, a->control->report, NULL);
 	if (type == CONTROL_ABORT)
 		a->control->abort_queued = a->control->srun != SRUN_UP;
 	if (type == CONTROL_ABORT && a->control->srun == SRUN_LOST)
@@ -559,5 +565,6 @@ void agent_control_free(struct agent *a)
 		forget(a->control, &a->control->requests);
 	payload_vec_clear(&a->control->queue);
 	payload_vec_clear(&a->control->failed);
+	payload_unref(a->control->report);
 	free(a->control);
 }

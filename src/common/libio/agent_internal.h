@@ -177,6 +177,8 @@ struct neighbour {
 	struct agent *agent;
 	uint32_t position;
 	bool is_parent;
+	bool is_far;          /* none in the tree: its link is made when the
+	                         engine first has a message for it */
 	enum neighbour_state state;
 	struct conn *chosen;  /* the link; while WAITING not yet taken */
 	struct queued_frame *queue; /* while WAITING */
@@ -204,8 +206,9 @@ struct agent_links {
 	struct conn *first, *last;
 	unsigned unproved;  /* inbound */
 	struct listener *listener;
-	struct neighbour *all; /* children in order, then the parent */
+	struct neighbour *all; /* children in order, the parent, far ones */
 	uint32_t count;
+	struct neighbour *parent; /* NULL at the root */
 };
 
 int agent_links_open(struct agent *a);
@@ -254,6 +257,8 @@ void agent_neighbour_lost(struct neighbour *n, const char *why);
 int agent_wireup_listen(struct agent *a);
 int agent_wireup_open(struct agent *a);
 void agent_wireup_begin(struct agent *a);
+/* Start to make the link with this neighbour, if nobody has; calls nothing. */
+void agent_wireup_start(struct neighbour *n);
 void agent_wireup_accept(void *agent, int fd);
 /* A neighbour says where it listens. */
 void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port);

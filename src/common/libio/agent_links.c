@@ -24,13 +24,7 @@ struct neighbour *agent_neighbour(const struct agent *a, uint32_t position)
 
 struct neighbour *agent_parent(const struct agent *a)
 {
-	struct agent_links *links = a->links;
-	struct neighbour *last;
-
-	if (!links->count)
-		return NULL;
-	last = &links->all[links->count - 1];
-	return last->is_parent ? last : NULL;
+	return a->links->parent;
 }
 
 static void drop_queue(struct neighbour *n)
@@ -123,6 +117,8 @@ int agent_links_send_message(struct agent *a, struct neighbour *n,
 {
 	if (!may_send(n))
 		return -ESHUTDOWN;
+	if (n->is_far)
+		agent_wireup_start(n);
 	send_front(n, FRAME_COLLECTIVE,
 		   frame_header(FRAME_COLLECTIVE, head, head_len,
 				body ? body->bytes : 0), body);
@@ -194,7 +190,8 @@ static void gone(struct neighbour *n, enum neighbour_state state,
 		agent_state_no_parent(a);
 	}
 	drop_queue(n);
-	pmi_server_link_lost(a->server, n->position, why);
+	pmi_server_link_lost(a->server, n->position, state == NEIGHBOUR_LEFT,
+			     why);
 }
 
 void agent_neighbour_lost(struct neighbour *n, const char *why)
@@ -260,7 +257,7 @@ void agent_conn_drop(struct conn *c)
 
 static int on_control_up(struct neighbour *n, struct payload *body)
 {
-	if (n->is_parent)
+	if (n->is_parent || n->is_far)
 		return -EPROTO;
 	if (!n->said_goodbye)
 		n->control_up++;
@@ -405,6 +402,8 @@ static void abandon(struct agent *a, bool tried)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		struct neighbour *n = &a->links->all[i];
 
+		if (n->is_far && !agent_wireup_tried(n))
+			continue; /* nobody wants it */
 		if (n->state == NEIGHBOUR_WAITING &&
 		    (tried || !agent_wireup_tried(n)))
 			agent_neighbour_lost(n, "left before it connected");
@@ -458,35 +457,46 @@ bool agent_links_gone(const struct agent *a, bool parent)
 
 /* ---- life ---- */
 
-static void set_neighbour(struct agent *a, struct neighbour *n,
-			  uint32_t position, bool is_parent)
+static struct neighbour *add_neighbour(struct agent *a, uint32_t position)
 {
+	struct neighbour *n = &a->links->all[a->links->count++];
+
 	n->agent = a;
 	n->position = position;
-	n->is_parent = is_parent;
+	return n;
+}
+
+static void add_neighbours(struct agent *a)
+{
+	const struct tree_place *place = pmi_server_place(a->server);
+	const uint32_t *far;
+	uint32_t nfar = pmi_server_far(a->server, &far);
+
+	for (uint32_t i = 0; i < place->children; i++)
+		add_neighbour(a, tree_child(place, a->tree_width, i).first);
+	if (place->parent != TREE_NONE) {
+		a->links->parent = add_neighbour(a, place->parent);
+		a->links->parent->is_parent = true;
+	}
+	for (uint32_t i = 0; i < nfar; i++)
+		add_neighbour(a, far[i])->is_far = true;
 }
 
 int agent_links_open(struct agent *a)
 {
 	const struct tree_place *place = pmi_server_place(a->server);
 	struct agent_links *links = calloc(1, sizeof(*links));
-	bool has_parent = place->parent != TREE_NONE;
+	const uint32_t *far;
 
 	if (!links)
 		return -ENOMEM;
 	a->links = links;
-	links->all = calloc(place->children + 1, sizeof(*links->all));
+	links->all = calloc(place->children + 1 +
+				    pmi_server_far(a->server, &far),
+			    sizeof(*links->all));
 	if (!links->all)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < place->children; i++) {
-		struct tree_range range = tree_child(place, a->tree_width, i);
-
-		set_neighbour(a, &links->all[i], range.first, false);
-	}
-	if (has_parent)
-		set_neighbour(a, &links->all[place->children], place->parent,
-			      true);
-	links->count = place->children + has_parent;
+	add_neighbours(a);
 	return agent_wireup_open(a);
 }
 
@@ -526,8 +536,10 @@ void agent_links_dump(const struct agent *a)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		const struct neighbour *n = &a->links->all[i];
 
+		if (n->is_far && !agent_wireup_tried(n))
+			continue;
 		log_info(a->log, "link to %s node %s: %s, %zu bytes queued",
-			 n->is_parent ? "parent" : "child",
+			 n->is_parent ? "parent" : n->is_far ? "far" : "child",
 			 agent_node_name(a, n->position), states[n->state],
 			 n->state == NEIGHBOUR_UP ?
 				 link_queued(n->chosen->link) :

@@ -214,7 +214,8 @@ void agent_trace_link(struct agent *a)
 	if (!a->trace || a->trace->wired)
 		return;
 	for (uint32_t i = 0; i < a->links->count; i++)
-		if (a->links->all[i].state == NEIGHBOUR_WAITING)
+		if (a->links->all[i].state == NEIGHBOUR_WAITING &&
+		    !a->links->all[i].is_far)
 			return;
 	a->trace->wired = trace_now();
 }

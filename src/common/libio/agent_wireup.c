@@ -13,6 +13,9 @@
  *   and drops the others; the child answers TAKEN. Each side uses the link
  *   from then on, the child first.
  *
+ * Links beyond the tree are made in the same way when an algorithm first wants
+ * one: who wants it tries as a child does, whoever is to choose.
+ *
  * Ports: a node listens at the first free one of AGENT_LISTEN_TRIES that
  * follow from the secret and its position; a child that is refused tries
  * them in turn.
@@ -137,6 +140,18 @@ static uint64_t waited_ms(const struct neighbour *n)
 	return uv_now(loop_uv(n->agent->loop)) - n->since;
 }
 
+/* The lower position; it says CHOSEN. */
+static bool chooses(const struct neighbour *n)
+{
+	return n->position > n->agent->step->position;
+}
+
+/* It keeps trying: a child, or who wants a link beyond the tree. */
+static bool insists(const struct neighbour *n)
+{
+	return n->is_parent || n->is_far;
+}
+
 static bool nobody_answers(int error)
 {
 	return error == -ETIMEDOUT || error == -EHOSTUNREACH ||
@@ -147,7 +162,7 @@ static uint64_t patience_ms(const struct neighbour *n)
 {
 	uint64_t ms = n->agent->options.connect_ms;
 
-	if (n->is_parent || nobody_answers(n->last_error))
+	if (insists(n) || nobody_answers(n->last_error))
 		return ms;
 	return ms * AGENT_CHILD_PATIENCE;
 }
@@ -197,7 +212,7 @@ static void attempt_failed(struct neighbour *n, int error)
 	if (nobody_answers(error) || somebody_else_answers(error) ||
 	    waited_ms(n) > a->options.connect_ms / 2)
 		tell(n);
-	if (n->is_parent) {
+	if (insists(n)) {
 		set_timer(n, n->backoff_ms);
 		n->backoff_ms *= 2;
 		if (n->backoff_ms > AGENT_BACKOFF_MAX_MS)
@@ -323,7 +338,7 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
-static void start(struct neighbour *n)
+void agent_wireup_start(struct neighbour *n)
 {
 	if (n->started || n->state != NEIGHBOUR_WAITING)
 		return;
@@ -337,7 +352,8 @@ static void start(struct neighbour *n)
 void agent_wireup_begin(struct agent *a)
 {
 	for (uint32_t i = 0; i < a->links->count; i++)
-		start(&a->links->all[i]);
+		if (!a->links->all[i].is_far)
+			agent_wireup_start(&a->links->all[i]);
 }
 
 void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port)
@@ -409,11 +425,11 @@ void agent_wireup_proved(struct conn *c)
 	if (n->attempt == c)
 		n->attempt = NULL;
 	if (n->state != NEIGHBOUR_WAITING ||
-	    (n->chosen && !n->is_parent)) {
+	    (n->chosen && chooses(n))) {
 		agent_conn_drop(c);
 		return;
 	}
-	if (n->is_parent)
+	if (!chooses(n))
 		return; /* it will choose */
 	n->chosen = c;
 	link_send(c->link, FRAME_CHOSEN, NULL);
@@ -425,13 +441,13 @@ int agent_wireup_frame(struct conn *c, enum frame_type type)
 
 	if (!n || n->state != NEIGHBOUR_WAITING)
 		return -EPROTO;
-	if (n->is_parent && type == FRAME_CHOSEN) {
+	if (!chooses(n) && type == FRAME_CHOSEN) {
 		n->chosen = c;
 		link_send(c->link, FRAME_TAKEN, NULL);
 		agent_neighbour_up(n, c);
 		return 0;
 	}
-	if (!n->is_parent && type == FRAME_TAKEN && n->chosen == c) {
+	if (chooses(n) && type == FRAME_TAKEN && n->chosen == c) {
 		agent_neighbour_up(n, c);
 		return 0;
 	}

@@ -61,7 +61,10 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 		      const struct pmi_host_ops *ops, void *arg,
 		      const struct log_hook *log)
 {
-	const struct coll_options options = { .tree_width = step->tree_width };
+	const struct coll_options options = {
+		.tree_width = step->tree_width,
+		.algorithm = step->algorithm,
+	};
 	struct pmi_server *s;
 	int rc;
 
@@ -241,10 +244,15 @@ void pmi_server_link_up(struct pmi_server *s, uint32_t position)
 	settle(s);
 }
 
-void pmi_server_link_lost(struct pmi_server *s, uint32_t position,
+uint32_t pmi_server_far(const struct pmi_server *s, const uint32_t **positions)
+{
+	return coll_far_positions(s->coll, positions);
+}
+
+void pmi_server_link_lost(struct pmi_server *s, uint32_t position, bool in_order,
 			  const char *why)
 {
-	coll_link_lost(s->coll, position, why);
+	coll_link_lost(s->coll, position, in_order, why);
 	settle(s);
 }
 

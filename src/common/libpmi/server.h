@@ -51,6 +51,7 @@ struct pmi_step {
 	const struct layout *layout;
 	uint32_t position;          /* of this node */
 	uint32_t tree_width;
+	enum coll_algorithm algorithm; /* how nodes exchange, or COLL_BY_CHOICE */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */
 	const uint32_t *app_sizes;  /* spawned by several commands: processes of
@@ -189,9 +190,15 @@ struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
 				     const void *head, size_t head_len,
 				     size_t len);
 void pmi_server_link_up(struct pmi_server *s, uint32_t position);
-/* Lost for good, or gone after its goodbye. `why` is for people. */
-void pmi_server_link_lost(struct pmi_server *s, uint32_t position,
+/* Lost for good, or gone after its goodbye (in_order). `why` is for people. */
+void pmi_server_link_lost(struct pmi_server *s, uint32_t position, bool in_order,
 			  const char *why);
+/*
+ * Nodes that are no neighbours in the tree, but to which node_send may send, and
+ * which may send to this one: how many, and their positions, which stay valid.
+ * Links with them are made when there is something to send.
+ */
+uint32_t pmi_server_far(const struct pmi_server *s, const uint32_t **positions);
 
 /* ---- srun ---- */
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "conf.h"
+#include "libcoll/algorithm.h"
 #include "libcoll/tree.h"
 #include "libshm/region.h"
 #include "libutil/log.h"
@@ -22,6 +23,7 @@
 #define KEY_PREFIX "Pmi2x"
 #define CONF_LINE_MAX 4096
 #define MIB_SHIFT 20
+#define WORDS_MAX 128 /* bytes of a list of words in a message */
 
 /* Numbers; Pmi2xPorts and Pmi2xTrace have functions of their own. */
 struct conf_number {
@@ -32,29 +34,38 @@ struct conf_number {
 	uint32_t max;
 	uint32_t initial;
 	const char *unit;
+	const char *(*word)(uint32_t value); /* NULL: written as a number */
 };
+
+static const char *algorithm_word(uint32_t value)
+{
+	return algorithm_name(value);
+}
 
 #define FIELD(name) offsetof(struct conf, name)
 
 static const struct conf_number numbers[] = {
 	{ "Pmi2xTreeWidth", "PMI2X_TREE_WIDTH", FIELD(tree_width),
-	  TREE_WIDTH_MIN, TREE_WIDTH_MAX, 16, "children of a node" },
+	  TREE_WIDTH_MIN, TREE_WIDTH_MAX, 16, "children of a node", NULL },
 	{ "Pmi2xCollectiveTimeout", "PMI2X_COLLECTIVE_TIMEOUT",
-	  FIELD(collective_s), 0, 604800, 0, "seconds, 0: none" },
+	  FIELD(collective_s), 0, 604800, 0, "seconds, 0: none", NULL },
 	{ "Pmi2xConnectTimeout", "PMI2X_CONNECT_TIMEOUT", FIELD(connect_s), 1,
-	  3600, 60, "seconds" },
+	  3600, 60, "seconds", NULL },
 	{ "Pmi2xDeadPeerTimeout", NULL, FIELD(dead_peer_s), 1, 3600, 30,
-	  "seconds" },
+	  "seconds", NULL },
 	{ "Pmi2xDrainTimeout", "PMI2X_DRAIN_TIMEOUT", FIELD(drain_s), 1, 600, 10,
-	  "seconds" },
+	  "seconds", NULL },
 	{ "Pmi2xHandshakeTimeout", NULL, FIELD(handshake_s), 1, 600, 10,
-	  "seconds" },
+	  "seconds", NULL },
 	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", FIELD(region_mib), 0,
-	  REGION_SIZE_MAX >> MIB_SHIFT, 1024, "MiB" },
+	  REGION_SIZE_MAX >> MIB_SHIFT, 1024, "MiB", NULL },
 	{ "Pmi2xStallReport", "PMI2X_STALL_REPORT", FIELD(stall_s), 0, 604800,
-	  60, "seconds, 0: none" },
+	  60, "seconds, 0: none", NULL },
 	{ "Pmi2xTellAfter", NULL, FIELD(tell_after_ms), 10, 60000, 100,
-	  "milliseconds" },
+	  "milliseconds", NULL },
+	{ "Pmi2xAlgorithm", "PMI2X_ALGORITHM", FIELD(algorithm), 0,
+	  COLL_ALGORITHMS - 1, COLL_BY_CHOICE, "how nodes exchange data",
+	  algorithm_word },
 };
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
@@ -104,12 +115,43 @@ static bool parse_ports(const char *text, uint16_t *first, uint16_t *last)
 	return true;
 }
 
+/* "auto, tree or ring"; cut where it does not fit. */
+static void list_words(const struct conf_number *n, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = n->min; i <= n->max && used < size; i++)
+		used += snprintf(out + used, size - used, "%s%s",
+				 i == n->min ? "" : i == n->max ? " or " : ", ",
+				 n->word(i));
+}
+
+static void set_word(struct conf *c, const struct conf_number *n,
+		     const char *where, const char *text,
+		     const struct log_hook *log)
+{
+	char words[WORDS_MAX];
+
+	for (uint32_t i = n->min; i <= n->max; i++)
+		if (!strcasecmp(text, n->word(i))) {
+			*number_at(c, n) = i;
+			return;
+		}
+	list_words(n, words, sizeof(words));
+	log_error(log, "%s: \"%s\" is no value for %s: use %s (%s); going on with %s",
+		  where, text, n->key, words, n->unit,
+		  n->word(number_of(c, n)));
+}
+
 /* `where` names the origin of the value: "mpi.conf" or a variable. */
 static void set_number(struct conf *c, const struct conf_number *n,
 		       const char *where, const char *text,
 		       const struct log_hook *log)
 {
-	if (!parse_number(text, n->min, n->max, number_at(c, n)))
+	if (n->word)
+		set_word(c, n, where, text, log);
+	else if (!parse_number(text, n->min, n->max, number_at(c, n)))
 		log_error(log,
 			  "%s: \"%s\" is no value for %s: use a number from %u to %u (%s); going on with %u",
 			  where, text, n->key, n->min, n->max, n->unit,
@@ -262,6 +304,8 @@ static char *option_text(const struct conf *c, size_t i)
 {
 	uint16_t first, last;
 
+	if (i < NUMBERS && numbers[i].word)
+		return xstrdup(numbers[i].word(number_of(c, &numbers[i])));
 	if (i < NUMBERS)
 		return xstrdup_printf("%u", number_of(c, &numbers[i]));
 	if (strcmp(option_key(i), TRACE_KEY) == 0)

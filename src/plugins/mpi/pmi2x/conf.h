@@ -16,6 +16,7 @@
 
 struct conf {
 	uint32_t tree_width;
+	uint32_t algorithm; /* enum coll_algorithm */
 	uint32_t handshake_s;
 	uint32_t tell_after_ms;
 	uint32_t connect_s;

@@ -131,6 +131,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.layout = s->nodes.layout,
 		.position = layout_position(s->nodes.layout, s->nodes.node_id),
 		.tree_width = conf->tree_width,
+		.algorithm = conf->algorithm,
 		.mapping = s->mapping,
 		.universe_size = s->launch.universe_size > ranks ?
 			s->launch.universe_size : ranks,
