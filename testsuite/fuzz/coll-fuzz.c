@@ -171,7 +171,7 @@ static void do_enter(struct node *n, struct fuzz_input *in)
 static void lose(struct node *n, uint32_t position)
 {
 	n->lost[position] = true; /* nothing more is sent there */
-	coll_link_lost(n->coll, position, "the link broke");
+	coll_link_lost(n->coll, position, false, "the link broke");
 }
 
 /* A header in its wire form, or one that fits, with a body. */
