@@ -102,3 +102,13 @@ dist_man_MANS += \
 	contrib/allgather/man/pmi2x_ring_test.3 \
 	contrib/allgather/man/pmi2x_ring_transport.3 \
 	contrib/allgather/man/pmi2x_ring_wait.3
+if HAVE_VERBS
+noinst_PROGRAMS += contrib/allgather/examples/rc-bootstrap
+contrib_allgather_examples_rc_bootstrap_SOURCES = \
+	contrib/allgather/examples/rc-bootstrap.c
+contrib_allgather_examples_rc_bootstrap_CPPFLAGS = \
+	$(contrib_allgather_examples_ring_hello_CPPFLAGS)
+contrib_allgather_examples_rc_bootstrap_LDADD = \
+	$(contrib_allgather_examples_ring_hello_LDADD) -libverbs
+contrib_allgather_examples_rc_bootstrap_LDFLAGS = $(AM_LDFLAGS) -no-install
+endif

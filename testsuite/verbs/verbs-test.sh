@@ -46,7 +46,7 @@ done
 [ -n "$qemu" ] && [ ! -e "/proc/$qemu/exe" ]
 report "a guest ends with its script" $?
 
-"$here/soft-roce-guest" --nodes 4 --timeout 900 -- \
+"$here/soft-roce-guest" --nodes 4 --memory 3072 --timeout 1200 -- \
 	"$here/in-guest.sh" "$tree" "$here"
 report "the suite in the guest" $?
 [ "$failures" = 0 ]
