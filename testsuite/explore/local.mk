@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The exhaustive explorer of libcoll.
+check_PROGRAMS += testsuite/explore/explore
+dist_check_SCRIPTS += testsuite/explore/explore-test.sh
+TESTS += testsuite/explore/explore-test.sh
+
+testsuite_explore_explore_SOURCES = testsuite/explore/explore.c \
+	testsuite/explore/arena.c testsuite/explore/arena.h \
+	testsuite/explore/world.c testsuite/explore/world.h
+testsuite_explore_explore_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+testsuite_explore_explore_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS)
+testsuite_explore_explore_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
+testsuite_explore_explore_LDADD = libcoll.la libutil.la
+
+explore: testsuite/explore/explore
+	$(AM_V_at)testsuite/explore/explore --all
+.PHONY: explore

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The step that is explored: what may happen, and what must not. */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUE_MAX 16
+#define WHY "it is gone" /* one text, so that states do not differ by it */
+
+enum outcome { NOT_ENTERED, WAITING, DONE, FAILED };
+
+struct frame {
+	struct frame *next;
+	uint32_t head_len, len;
+	unsigned char bytes[]; /* the head, then the body */
+};
+
+/* One direction between a node and its parent. */
+struct link {
+	uint32_t from, to;
+	bool dead;     /* what is sent now vanishes */
+	bool detected; /* the receiver knows; what was under way is lost */
+	struct frame *head, *tail;
+};
+
+struct rank {
+	bool gone;
+	uint8_t next; /* in the program */
+	uint8_t failed_at; /* 1 + next when the first failure was told; 0: none */
+	uint8_t outcome[COLL_KINDS][WORLD_SEQ];
+};
+
+struct node {
+	struct world *world;
+	uint32_t position;
+	struct coll *coll; /* NULL: dead */
+};
+
+struct world {
+	const struct scenario *s;
+	struct layout *layout;
+	broken_fn *broken;
+	uint32_t deaf;
+	bool fault;
+	struct node nodes[WORLD_NODES];
+	struct rank ranks[WORLD_RANKS];
+	struct link links[2 * WORLD_NODES]; /* 2p: up from p; 2p + 1: down */
+};
+
+static void must(const struct world *w, bool promise, const char *what)
+{
+	if (!promise)
+		w->broken(what);
+}
+
+/* ---- what ranks say and expect ---- */
+
+static enum coll_kind kind_of(char c)
+{
+	return c == 'f' ? COLL_FENCE : c == 'g' ? COLL_GATHER : COLL_RING;
+}
+
+static const char *value_of(char out[VALUE_MAX], enum coll_kind kind,
+			    uint32_t rank, uint32_t seq)
+{
+	snprintf(out, VALUE_MAX, "%c%u%u", "fgr"[kind], rank, seq);
+	return out;
+}
+
+static bool is_text(const struct payload *p, const char *text)
+{
+	size_t len = strlen(text);
+
+	return p && p->len == len && !memcmp(p->data, text, len);
+}
+
+static bool result_is_right(const struct world *w, enum coll_kind kind,
+			    uint32_t seq, const struct payload *result)
+{
+	char all[WORLD_RANKS * VALUE_MAX] = "", value[VALUE_MAX];
+
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		strcat(all, value_of(value, kind, r, seq));
+	return is_text(result, all);
+}
+
+static bool ring_is_right(const struct world *w, uint32_t seq, uint32_t rank,
+			  const struct coll_ring_result *result)
+{
+	uint32_t n = w->s->ranks;
+	char left[VALUE_MAX], right[VALUE_MAX];
+
+	value_of(left, COLL_RING, (rank + n - 1) % n, seq);
+	value_of(right, COLL_RING, (rank + 1) % n, seq);
+	return result->rank == rank && result->size == n &&
+	       is_text(result->left, left) && is_text(result->right, right);
+}
+
+/* ---- operations ---- */
+
+static struct link *link_to(struct world *w, uint32_t from, uint32_t to)
+{
+	return from > to ? &w->links[2 * from] : &w->links[2 * to + 1];
+}
+
+static struct frame *frame_new(const struct coll_msg *msg,
+			       const struct payload_vec *body)
+{
+	struct frame *f;
+	struct buf b;
+
+	buf_init(&b, SIZE_MAX);
+	coll_msg_pack(&b, msg);
+	f = calloc(1, sizeof(*f) + b.len + (body ? body->bytes : 0));
+	f->head_len = b.len;
+	f->len = b.len;
+	memcpy(f->bytes, b.data, b.len);
+	for (size_t i = 0; body && i < body->count; i++) {
+		memcpy(f->bytes + f->len, body->items[i]->data,
+		       body->items[i]->len);
+		f->len += body->items[i]->len;
+	}
+	buf_free(&b);
+	return f;
+}
+
+static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
+		    const struct payload_vec *body)
+{
+	struct node *n = arg;
+	struct link *l = link_to(n->world, n->position, position);
+	struct frame *f;
+
+	must(n->world, l->from == n->position && l->to == position,
+	     "a message to who is no neighbour");
+	if (l->dead || (msg->type == COLL_MSG_FAULT &&
+			position == n->world->deaf))
+		return;
+	f = frame_new(msg, body);
+	if (l->tail)
+		l->tail->next = f;
+	else
+		l->head = f;
+	l->tail = f;
+}
+
+static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
+				  const struct payload_vec *parts, int *error)
+{
+	return payload_vec_join(parts);
+}
+
+static void fail(struct rank *r)
+{
+	if (!r->failed_at)
+		r->failed_at = r->next + 1;
+}
+
+static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
+			struct payload *result, const struct coll_fault *fault)
+{
+	struct node *n = arg;
+	struct world *w = n->world;
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(w->layout, n->position, &count);
+
+	must(w, fault || result_is_right(w, kind, seq, result),
+	     "a rank got a wrong result");
+	for (uint32_t i = 0; i < count; i++) {
+		struct rank *r = &w->ranks[ranks[i]];
+		uint8_t *outcome = &r->outcome[kind][seq];
+
+		must(w, fault || *outcome == WAITING,
+		     "success for a rank that has not entered");
+		if (*outcome != WAITING)
+			continue;
+		*outcome = fault ? FAILED : DONE;
+		if (fault)
+			fail(r);
+	}
+}
+
+static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
+			     const struct coll_ring_result *result,
+			     const struct coll_fault *fault)
+{
+	struct node *n = arg;
+	struct world *w = n->world;
+	uint32_t count, rank;
+	struct rank *r;
+
+	rank = layout_ranks_at(w->layout, n->position, &count)[slot];
+	r = &w->ranks[rank];
+	must(w, r->outcome[COLL_RING][seq] == WAITING,
+	     "a ring ended that was not entered");
+	must(w, fault || ring_is_right(w, seq, rank, result),
+	     "a rank got wrong neighbours");
+	r->outcome[COLL_RING][seq] = fault ? FAILED : DONE;
+	if (fault)
+		fail(r);
+}
+
+static const struct coll_ops ops = {
+	.send = op_send,
+	.combine = op_combine,
+	.complete = op_complete,
+	.complete_ring = op_complete_ring,
+};
+
+/* ---- life ---- */
+
+static struct layout *make_layout(const struct scenario *s)
+{
+	uint32_t counts[WORLD_NODES] = { 0 };
+	uint32_t ranks[WORLD_NODES][WORLD_RANKS];
+	const uint32_t *lists[WORLD_NODES];
+	struct layout *l = NULL;
+
+	for (uint32_t p = 0; p < s->nodes; p++)
+		lists[p] = ranks[p];
+	for (uint32_t r = 0; r < s->ranks; r++) {
+		uint32_t p = r * s->nodes / s->ranks;
+
+		ranks[p][counts[p]++] = r;
+	}
+	layout_create(&l, s->nodes, s->ranks, counts, lists);
+	return l;
+}
+
+struct world *world_new(const struct scenario *s, uint32_t deaf,
+			broken_fn *broken)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct coll_options options = { .tree_width = s->width };
+
+	options.piece = s->piece;
+	w->s = s;
+	w->deaf = deaf;
+	w->broken = broken;
+	w->layout = make_layout(s);
+	for (uint32_t p = 0; p < s->nodes; p++) {
+		struct node *n = &w->nodes[p];
+
+		n->world = w;
+		n->position = p;
+		must(w, !coll_create(&n->coll, w->layout, p, &options, &ops, n),
+		     "a node could not be created");
+		w->links[2 * p].from = w->links[2 * p + 1].to = p;
+		w->links[2 * p].to = w->links[2 * p + 1].from =
+			coll_place(n->coll)->parent;
+	}
+	return w;
+}
+
+static void empty(struct link *l)
+{
+	while (l->head) {
+		struct frame *next = l->head->next;
+
+		free(l->head);
+		l->head = next;
+	}
+	l->tail = NULL;
+}
+
+void world_free(struct world *w)
+{
+	for (uint32_t p = 0; p < w->s->nodes; p++) {
+		coll_destroy(w->nodes[p].coll);
+		empty(&w->links[2 * p]);
+		empty(&w->links[2 * p + 1]);
+	}
+	layout_destroy(w->layout);
+	free(w);
+}
+
+/* ---- what may happen ---- */
+
+static uint32_t unfinished(const struct world *w, const struct rank *r)
+{
+	uint32_t n = 0;
+
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		for (uint32_t seq = 0; seq < WORLD_SEQ; seq++)
+			n += r->outcome[kind][seq] == WAITING;
+	return n;
+}
+
+static bool alive(const struct world *w, uint32_t position)
+{
+	return w->nodes[position].coll != NULL;
+}
+
+static bool may_enter(const struct world *w, uint32_t rank)
+{
+	const struct rank *r = &w->ranks[rank];
+
+	return !r->gone && w->s->program[r->next] &&
+	       unfinished(w, r) < w->s->window;
+}
+
+static uint32_t add(struct event *out, uint32_t n, enum event_type type,
+		    uint32_t which)
+{
+	if (n == WORLD_EVENTS)
+		abort();
+	out[n] = (struct event){ type, which };
+	return n + 1;
+}
+
+static uint32_t add_faults(const struct world *w, struct event *out, uint32_t n)
+{
+	for (uint32_t r = 0; w->s->rank_dies && r < w->s->ranks; r++)
+		n = add(out, n, EVENT_RANK_DIES, r);
+	for (uint32_t p = 0; w->s->node_dies && p < w->s->nodes; p++)
+		n = add(out, n, EVENT_NODE_DIES, p);
+	for (uint32_t p = 1; w->s->link_breaks && p < w->s->nodes; p++)
+		n = add(out, n, EVENT_LINK_BREAKS, p);
+	return n;
+}
+
+uint32_t world_events(const struct world *w, struct event out[WORLD_EVENTS])
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		if (may_enter(w, r))
+			n = add(out, n, EVENT_ENTER, r);
+	for (uint32_t i = 2; i < 2 * w->s->nodes; i++) {
+		const struct link *l = &w->links[i];
+
+		if (!alive(w, l->to))
+			continue;
+		if (l->head)
+			n = add(out, n, EVENT_DELIVER, i);
+		if (l->dead && !l->detected)
+			n = add(out, n, EVENT_DETECT, i);
+	}
+	return w->fault ? n : add_faults(w, out, n);
+}
+
+/* ---- events ---- */
+
+static struct coll *coll_of(struct world *w, uint32_t rank, uint32_t *slot)
+{
+	uint32_t p = layout_rank_position(w->layout, rank), count;
+	const uint32_t *ranks = layout_ranks_at(w->layout, p, &count);
+
+	for (*slot = 0; ranks[*slot] != rank;)
+		++*slot;
+	return w->nodes[p].coll;
+}
+
+static void enter(struct world *w, uint32_t rank)
+{
+	struct rank *r = &w->ranks[rank];
+	enum coll_kind kind = kind_of(w->s->program[r->next]);
+	uint32_t slot, seq, got = 0;
+	struct coll *c = coll_of(w, rank, &slot);
+	char text[VALUE_MAX];
+	struct payload *value;
+	int rc;
+
+	r->next++;
+	seq = coll_entered(c, kind, slot);
+	r->outcome[kind][seq] = WAITING;
+	value_of(text, kind, rank, seq);
+	value = payload_copy(text, strlen(text));
+	if (kind == COLL_RING)
+		rc = coll_enter_ring(c, slot, 1, value, value, &got);
+	else
+		rc = coll_enter(c, kind, slot, value, &got);
+	payload_unref(value);
+	must(w, !rc && got == seq, "a rank may not enter");
+}
+
+static void deliver(struct world *w, struct link *l)
+{
+	struct frame *f = l->head;
+	struct payload *body = NULL;
+	struct coll_msg msg;
+	struct cursor c;
+
+	l->head = f->next;
+	if (!l->head)
+		l->tail = NULL;
+	cursor_init(&c, f->bytes, f->head_len);
+	must(w, !coll_msg_unpack(&c, &msg) && cursor_done(&c),
+	     "a message that cannot be read");
+	if (f->len > f->head_len)
+		body = payload_copy(f->bytes + f->head_len,
+				    f->len - f->head_len);
+	free(f);
+	must(w, !coll_receive(w->nodes[l->to].coll, l->from, &msg, body),
+	     "a neighbour's message was refused");
+	payload_unref(body);
+}
+
+static void detect(struct world *w, struct link *l)
+{
+	empty(l);
+	l->detected = true;
+	coll_link_lost(w->nodes[l->to].coll, l->from, WHY);
+}
+
+static void rank_dies(struct world *w, uint32_t rank)
+{
+	uint32_t slot;
+	struct coll *c = coll_of(w, rank, &slot);
+
+	w->ranks[rank].gone = true;
+	coll_rank_gone(c, slot, WHY);
+}
+
+/* What it has sent may still arrive. */
+static void node_dies(struct world *w, uint32_t position)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(w->layout, position, &count);
+
+	coll_destroy(w->nodes[position].coll);
+	w->nodes[position].coll = NULL;
+	for (uint32_t i = 0; i < count; i++)
+		w->ranks[ranks[i]].gone = true;
+	for (uint32_t i = 2; i < 2 * w->s->nodes; i++) {
+		struct link *l = &w->links[i];
+
+		if (l->to == position)
+			empty(l);
+		if (l->to == position || l->from == position)
+			l->dead = true;
+	}
+}
+
+void world_apply(struct world *w, struct event e)
+{
+	w->fault |= e.type >= EVENT_RANK_DIES;
+	switch (e.type) {
+	case EVENT_ENTER:
+		enter(w, e.which);
+		break;
+	case EVENT_DELIVER:
+		deliver(w, &w->links[e.which]);
+		break;
+	case EVENT_DETECT:
+		detect(w, &w->links[e.which]);
+		break;
+	case EVENT_RANK_DIES:
+		rank_dies(w, e.which);
+		break;
+	case EVENT_NODE_DIES:
+		node_dies(w, e.which);
+		break;
+	case EVENT_LINK_BREAKS:
+		w->links[2 * e.which].dead = true;
+		w->links[2 * e.which + 1].dead = true;
+		break;
+	}
+}
+
+/* ---- the end ---- */
+
+/* From the n-th collective of the program on all have failed for this rank. */
+static bool failed_from(const struct world *w, const struct rank *r, uint32_t n)
+{
+	uint32_t seq[COLL_KINDS] = { 0 };
+
+	for (uint32_t i = 0; w->s->program[i]; i++) {
+		enum coll_kind kind = kind_of(w->s->program[i]);
+		uint8_t outcome = r->outcome[kind][seq[kind]++];
+
+		if (i >= n && outcome != FAILED)
+			return false;
+	}
+	return true;
+}
+
+/* What a rank enters after its first error fails for everybody. */
+static void check_later_ones(const struct world *w)
+{
+	for (uint32_t a = 0; a < w->s->ranks; a++) {
+		const struct rank *r = &w->ranks[a];
+
+		if (r->gone || !r->failed_at)
+			continue;
+		for (uint32_t b = 0; b < w->s->ranks; b++)
+			must(w, w->ranks[b].gone ||
+				failed_from(w, &w->ranks[b], r->failed_at - 1u),
+			     "a later collective succeeded somewhere");
+	}
+}
+
+void world_check_end(const struct world *w)
+{
+	for (uint32_t r = 0; r < w->s->ranks; r++) {
+		const struct rank *rank = &w->ranks[r];
+
+		must(w, rank->gone || unfinished(w, rank) == 0,
+		     "a rank waits and nothing is under way");
+		must(w, rank->gone || !w->s->program[rank->next],
+		     "a rank cannot go on");
+		must(w, w->fault || !rank->failed_at,
+		     "a collective failed without a fault");
+	}
+	for (uint32_t p = 0; p < w->s->nodes; p++)
+		must(w, !alive(w, p) || !coll_pending(w->nodes[p].coll),
+		     "a node believes that something is pending");
+	check_later_ones(w);
+}
