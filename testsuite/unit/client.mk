@@ -41,6 +41,15 @@ testsuite_unit_client_thread_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_thread_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
 testsuite_unit_client_thread_test_LDADD = $(CLIENT_TEST_LIBS)
 
+unit_tests += testsuite/unit/client-refusal-test
+testsuite_unit_client_refusal_test_SOURCES = \
+	testsuite/unit/client-refusal-test.c $(CLIENT_TEST_SERVER) \
+	$(unit_refusal)
+testsuite_unit_client_refusal_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
+testsuite_unit_client_refusal_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_client_refusal_test_LDFLAGS = $(AM_LDFLAGS) $(REFUSAL_WRAP)
+testsuite_unit_client_refusal_test_LDADD = $(CLIENT_TEST_LIBS)
+
 unit_tests += testsuite/unit/client-engine-test
 testsuite_unit_client_engine_test_SOURCES = testsuite/unit/client-engine-test.c
 testsuite_unit_client_engine_test_CPPFLAGS = $(UNIT_CPPFLAGS)

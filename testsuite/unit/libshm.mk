@@ -29,3 +29,10 @@ testsuite_unit_region_merge_test_LDADD = $(UNIT_LIBS_SHM)
 testsuite_unit_slots_test_SOURCES = testsuite/unit/slots-test.c
 testsuite_unit_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
 testsuite_unit_slots_test_LDADD = $(UNIT_LIBS_SHM)
+
+unit_tests += testsuite/unit/shm-refusal-test
+testsuite_unit_shm_refusal_test_SOURCES = testsuite/unit/shm-refusal-test.c \
+	$(unit_refusal)
+testsuite_unit_shm_refusal_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
+testsuite_unit_shm_refusal_test_LDFLAGS = $(AM_LDFLAGS) $(REFUSAL_WRAP)
+testsuite_unit_shm_refusal_test_LDADD = $(UNIT_LIBS_SHM)

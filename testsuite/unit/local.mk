@@ -21,6 +21,14 @@ testsuite_unit_rankset_test_SOURCES = testsuite/unit/rankset-test.c
 testsuite_unit_rankset_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_rankset_test_LDADD = $(UNIT_LIBS_UTIL)
 
+# For programs with refusal.c.
+REFUSAL_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
+	-Wl,--wrap=memfd_create -Wl,--wrap=ftruncate -Wl,--wrap=fchmod \
+	-Wl,--wrap=fstat -Wl,--wrap=madvise -Wl,--wrap=fallocate \
+	-Wl,--wrap=poll -Wl,--wrap=send -Wl,--wrap=recvmsg -Wl,--wrap=mmap \
+	-Wl,--wrap=fcntl -Wl,--wrap=open
+unit_refusal = testsuite/unit/refusal.c testsuite/unit/refusal.h
+
 include testsuite/unit/libcoll.mk
 include testsuite/unit/libshm.mk
 include testsuite/unit/libpmi.mk
