@@ -283,12 +283,17 @@ bool slots_client_test(struct call *call)
 	return take_reply(call) || take_end(call);
 }
 
+static _Atomic uint32_t *changed(const struct slots_client *sc)
+{
+	return &((struct slots_header *)sc->map)->changed;
+}
+
 /* False: nothing has changed for a long time. */
 static bool await_change(struct slots_client *sc, uint32_t seen)
 {
 	const struct timespec limit = { .tv_sec = WAIT_SECONDS };
 
-	return syscall(SYS_futex, &sc->board->changed, FUTEX_WAIT, seen, &limit,
+	return syscall(SYS_futex, changed(sc), FUTEX_WAIT, seen, &limit,
 		       NULL, 0) == 0 || errno != ETIMEDOUT;
 }
 
@@ -296,7 +301,7 @@ static bool await_change(struct slots_client *sc, uint32_t seen)
 int slots_client_wait(struct call *call)
 {
 	struct slots_client *sc = call->slots;
-	uint32_t seen = atomic_load(&sc->board->changed);
+	uint32_t seen = atomic_load(changed(sc));
 	unsigned waited = 0;
 
 	while (!take_reply(call)) {
@@ -307,7 +312,7 @@ int slots_client_wait(struct call *call)
 			if ((waited & (waited - 1)) == 0)
 				wake_agent(sc);
 		}
-		seen = atomic_load(&sc->board->changed);
+		seen = atomic_load(changed(sc));
 	}
 	return call->error;
 }

@@ -43,7 +43,7 @@ static void use(struct user *u, struct net *n, uint32_t rank)
 	u->board = region_writer_bytes(node->region,
 				       slots_board_offset(node->slots),
 				       slots_board_size(count));
-	net_init_slots(n, rank, 1);
+	net_init_slots(n, rank, SLOTS_VERSION);
 }
 
 static void leave(struct user *u)
@@ -106,17 +106,17 @@ static void slots_are_negotiated(void **state)
 	const char *answer = net_init_slots(n, 4, 7);
 
 	assert_non_null(strstr(answer, "pmi2x-region=1;"));
-	assert_non_null(strstr(answer, "pmi2x-slots=1;"));
+	assert_non_null(strstr(answer, "pmi2x-slots=2;"));
 	assert_non_null(strstr(answer, "pmi2x-slot=2;"));
 	assert_int_equal(n->ranks[4].fds, 3);
 	assert_int_equal(n->ranks[4].fd, NET_WAKE_FD);
 	/* A client that does not know them, one that declines. */
 	assert_null(strstr(net_init_ext(n, 1, 1), "slots"));
 	assert_int_equal(n->ranks[1].fds, 1);
-	assert_null(strstr(net_init_slots(n, 2, 0), "slots"));
+	assert_null(strstr(net_init_slots(n, 2, SLOTS_VERSION - 1), "slots"));
 	net_destroy(n);
 	n = net_create(&none); /* an agent that has none */
-	assert_null(strstr(net_init_slots(n, 1, 1), "slots"));
+	assert_null(strstr(net_init_slots(n, 1, SLOTS_VERSION), "slots"));
 	assert_int_equal(n->ranks[1].fds, 1);
 	net_destroy(n);
 }

@@ -211,10 +211,10 @@ void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
 
 void slots_changed(struct slots *s)
 {
-	atomic_fetch_add(&s->board->changed, 1);
+	atomic_fetch_add(&((struct slots_header *)s->map)->changed, 1);
 }
 
 void *slots_futex(struct slots *s)
 {
-	return &s->board->changed;
+	return &((struct slots_header *)s->map)->changed;
 }

@@ -12,7 +12,7 @@
  *          board, wakes the agent.
  *   agent  copies the entry, subtracts it from `entered`, later writes the
  *          reply for the cell onto the board, its ticket last; then changes
- *          the word `changed` and wakes all who wait on it.
+ *          the word `changed` in the slot region and wakes all who wait on it.
  *
  * A ticket numbers what a rank enters, over cells or over its socket, so that
  * the agent can take both in the order in which the rank made them. Whoever

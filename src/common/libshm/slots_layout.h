@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a slot region and its board, SLOTS_VERSION 1. Shared by agent
+ * The bytes of a slot region and its board, SLOTS_VERSION 2. Shared by agent
  * and client on one machine, so in its byte order. What they mean is in slots.h.
  */
 #ifndef PMI2X_SLOTS_LAYOUT_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLOTS_VERSION 1
+#define SLOTS_VERSION 2
 #define SLOTS_LINE 64           /* a cache line */
 #define SLOTS_HEADER_SIZE 4096  /* slots start on a page */
 #define SLOT_CELLS 4            /* entries of a rank that have not ended */
@@ -28,8 +28,15 @@ struct slots_counter {
 	_Alignas(SLOTS_LINE) _Atomic int32_t entered; /* and not yet taken */
 };
 
+/*
+ * The futex lies here and not on the board, because the kernel takes a detour
+ * for a futex in memory that the waiter may only read. It says nothing but "look
+ * at the board", so who forges it makes the ranks of its own job look too often
+ * or, until their time limit, too late.
+ */
 struct slots_header {
 	struct slots_counter kinds[SLOT_KINDS];
+	_Alignas(SLOTS_LINE) _Atomic uint32_t changed;
 };
 
 static_assert(sizeof(struct slots_header) <= SLOTS_HEADER_SIZE,
@@ -94,8 +101,8 @@ struct slot_replies {
 };
 
 struct slots_board {
-	_Atomic uint32_t changed; /* the futex */
-	uint32_t count;           /* slots */
+	uint32_t reserved;
+	uint32_t count; /* slots */
 	_Alignas(SLOTS_LINE) _Atomic int32_t need[SLOT_KINDS];
 	_Alignas(SLOTS_LINE) struct slot_replies replies[];
 };
