@@ -14,3 +14,10 @@ testsuite_unit_schedule_test_LDADD = $(testsuite_unit_transport_test_LDADD)
 testsuite_unit_flow_test_SOURCES = testsuite/unit/flow-test.c
 testsuite_unit_flow_test_CPPFLAGS = $(testsuite_unit_transport_test_CPPFLAGS)
 testsuite_unit_flow_test_LDADD = $(testsuite_unit_transport_test_LDADD)
+
+unit_tests += testsuite/unit/group-test
+testsuite_unit_group_test_SOURCES = testsuite/unit/group-test.c
+testsuite_unit_group_test_CPPFLAGS = \
+	$(testsuite_unit_transport_test_CPPFLAGS) \
+	-I$(srcdir)/contrib/allgather/include
+testsuite_unit_group_test_LDADD = $(testsuite_unit_transport_test_LDADD)
