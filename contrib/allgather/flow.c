@@ -34,9 +34,10 @@ static uint64_t available(const struct flow *f, enum ring_side side,
 
 	if (out->step == 0 || in->step >= out->step)
 		return length;
-	if (in->step + 1 < out->step)
-		return 0;
-	/* The range to send starts where the range received does, or later. */
+	/*
+	 * What is sent next is coming in: no step is sent whole before it is
+	 * here. Its range starts where the one received does, or later.
+	 */
 	if (in->done <= range->first)
 		return 0;
 	return in->done - range->first;

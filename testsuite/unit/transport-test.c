@@ -16,6 +16,7 @@
 #define ELEMENTS_MAX 8
 #define PATIENCE_MS 30000
 #define BURST 200        /* messages of each element to each side */
+#define LAST_WORDS 60    /* messages: more than one read of TCP takes */
 #define FLOOD_MAX 100000 /* messages that no transport may take unread */
 
 struct element {
@@ -278,9 +279,12 @@ static void a_message_that_is_refused_comes_again(void **state)
 	close_ring(r);
 }
 
+static unsigned last_words; /* messages before the end */
+
 static bool second_is_told(struct ring *r)
 {
-	return r->at[1].broken[SIDE_LEFT] && r->at[1].received[SIDE_LEFT] == 2;
+	return r->at[1].broken[SIDE_LEFT] &&
+	       r->at[1].received[SIDE_LEFT] == last_words;
 }
 
 /* Who closes has been heard: its messages come first, then the end. */
@@ -290,8 +294,11 @@ static void messages_arrive_before_the_end(void **state)
 	struct element *first = &r->at[0];
 
 	r->at[1].refuse[SIDE_LEFT] = 3;
-	assert_int_equal(send_message(first, SIDE_RIGHT, 0), 0);
-	assert_int_equal(send_message(first, SIDE_RIGHT, 1), 0);
+	last_words = 0;
+	while (last_words < LAST_WORDS &&
+	       !send_message(first, SIDE_RIGHT, last_words))
+		last_words++;
+	assert_true(last_words >= 2);
 	while (!ops->flushed(first->t))
 		ops->progress(first->t);
 	ops->close(first->t);
