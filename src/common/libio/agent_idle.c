@@ -34,7 +34,8 @@ int agent_idle_open(struct agent *a)
 	idle->ours = idle->theirs = idle->listener = idle->region = -1;
 	layout_ranks_at(a->step->layout, a->step->position, &idle->count);
 	idle->ranks = calloc(idle->count, sizeof(*idle->ranks));
-	if (!idle->ranks)
+	idle->fds = calloc(IDLE_RANKS + idle->count, sizeof(*idle->fds));
+	if (!idle->ranks || !idle->fds)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < idle->count; i++)
 		idle->ranks[i].fd = idle->ranks[i].pidfd = -1;
@@ -71,6 +72,7 @@ void agent_idle_free(struct agent *a)
 	close_fd(&idle->ours);
 	close_fd(&idle->theirs);
 	free(idle->ranks);
+	free(idle->fds);
 	free(idle);
 	a->idle = NULL;
 }
@@ -170,11 +172,10 @@ static int longest_sleep(const struct agent *a)
 bool agent_idle_wait(struct agent *a)
 {
 	nfds_t n = IDLE_RANKS + a->idle->count;
-	struct pollfd *fds = calloc(n, sizeof(*fds));
-	bool wanted = !fds; /* without memory: what follows will say so */
+	struct pollfd *fds = a->idle->fds;
+	bool wanted = false;
 
-	if (fds)
-		set_fds(a, fds, n);
+	set_fds(a, fds, n);
 	while (!wanted) {
 		int ready = poll(fds, n, longest_sleep(a));
 
@@ -188,6 +189,5 @@ bool agent_idle_wait(struct agent *a)
 			break;
 		}
 	}
-	free(fds);
 	return wanted;
 }

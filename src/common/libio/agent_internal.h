@@ -49,6 +49,7 @@ struct agent_slots;
 struct agent_state;
 struct agent_trace;
 struct registration;
+struct pollfd;
 
 /* A rank that has registered while the agent was idle. */
 struct idle_rank {
@@ -66,6 +67,8 @@ struct agent_idle {
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct idle_rank *ranks; /* by slot */
 	uint32_t count;
+	/* Made beforehand: a thread that allocates gets an arena of its own. */
+	struct pollfd *fds;
 };
 
 /* Serving -> draining (three stages) -> closed. Forward only. */
