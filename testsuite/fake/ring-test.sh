@@ -54,7 +54,7 @@ layouts() {
 }
 
 faults() {
-	left="left the ring|connection closed|reset|broken|error"
+	left="left the ring|connection closed|reset|broken|error|no answer"
 	told "$via: a leader is killed" 7 "rank 2 on node .*($left)" \
 		-N4 -n8 ./ring-exercise kill 2
 	told "$via: a member is killed" 7 "rank 3 on node .*has exited" \
