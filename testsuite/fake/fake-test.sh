@@ -62,6 +62,10 @@ if [ -z "$FAKE_TEST_SMALL" ]; then
 	# A sanitizer cannot live with this limit either.
 	[ -n "$SANITIZE" ] || good "a client that cannot map" -N3 -n7 \
 		sh -c 'ulimit -v 400000; exec ./exercise'
+	good "the memory of an agent with 4,096 entries" -N2 -n16 \
+		./agent-memory 4096 4096
+	good "the same, its ranks with plain PMI-2" -N2 -n16 \
+		env PMI2X_DISABLE=1 ./agent-memory 4096 4096
 	good "128 ranks on 32 nodes" -N32 -n128 -k4 ./exercise
 	good "512 ranks on 8 nodes" -N8 -n512 ./exercise
 fi

@@ -16,6 +16,11 @@ testsuite_fake_exercise_SOURCES = testsuite/fake/exercise.c
 testsuite_fake_exercise_LDADD = contrib/libpmi2x/libpmi2x.la
 testsuite_fake_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 
+check_PROGRAMS += testsuite/fake/agent-memory
+testsuite_fake_agent_memory_SOURCES = testsuite/fake/agent-memory.c
+testsuite_fake_agent_memory_LDADD = contrib/libpmi2x/libpmi2x.la
+testsuite_fake_agent_memory_LDFLAGS = $(AM_LDFLAGS) -no-install
+
 check_PROGRAMS += testsuite/fake/ring-exercise
 testsuite_fake_ring_exercise_SOURCES = testsuite/fake/ring-exercise.c
 testsuite_fake_ring_exercise_CPPFLAGS = $(AM_CPPFLAGS) \
