@@ -402,7 +402,7 @@ static void detect(struct world *w, struct link *l)
 {
 	empty(l);
 	l->detected = true;
-	coll_link_lost(w->nodes[l->to].coll, l->from, WHY);
+	coll_link_lost(w->nodes[l->to].coll, l->from, false, WHY);
 }
 
 static void rank_dies(struct world *w, uint32_t rank)
