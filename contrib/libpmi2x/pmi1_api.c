@@ -91,29 +91,27 @@ static int read_universe(struct session *s, int *out)
 }
 
 /* The ranks of this node; just this one when the server does not tell. */
-static int read_clique(struct session *s, int ranks[], int max)
+static int read_clique(struct session *s, int ranks[], int max, int *size)
 {
 	struct value v = { NULL, 0 };
 	int rc = s->ops->job_attr(s, "PMI_process_mapping", &v);
 
-	if (!rc)
-		rc = clique_find(v.data, s->rank, s->size, ranks, max);
+	if (!rc) {
+		*size = clique_find(v.data, s->rank, s->size, ranks, max);
+		rc = *size < 0 ? *size : 0;
+	} else if (rc == -ENOENT) {
+		if (max > 0)
+			ranks[0] = s->rank;
+		*size = 1;
+		rc = 0;
+	}
 	value_free(&v);
-	if (rc != -ENOENT)
-		return rc;
-	if (max > 0)
-		ranks[0] = s->rank;
-	return 1;
+	return rc;
 }
 
 static int read_clique_size(struct session *s, int *out)
 {
-	int n = read_clique(s, NULL, 0);
-
-	if (n < 0)
-		return n;
-	*out = n;
-	return 0;
+	return read_clique(s, NULL, 0, out);
 }
 
 int PMI_Get_size(int *size)
@@ -144,17 +142,17 @@ int PMI_Get_clique_size(int *size)
 int PMI_Get_clique_ranks(int ranks[], int length)
 {
 	struct session *s;
-	int code, n;
+	int code, rc, n;
 
 	if (!ranks || length < 1)
 		return PMI_ERR_INVALID_ARG;
 	s = pmi1_enter(&code);
 	if (!s)
 		return code;
-	n = read_clique(s, ranks, length);
-	if (n >= 0)
-		n = n > length ? -ENOBUFS : 0;
-	return pmi1_leave(s, n);
+	rc = read_clique(s, ranks, length, &n);
+	if (!rc && n > length)
+		rc = -ENOBUFS;
+	return pmi1_leave(s, rc);
 }
 
 int PMI_Barrier(void)

@@ -7,6 +7,7 @@
 
 #include "client-server.h"
 #include "libpmi/extension.h"
+#include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"
 
@@ -117,6 +118,26 @@ static void server_lies_at_init(void **state)
 	}
 }
 
+/* A PMI error code is no number of ranks. */
+static void server_refuses_the_mapping(void **state)
+{
+	static const char refusal[] =
+		"35    cmd=info-getjobattr-response;rc=14;";
+	struct fake *f = fake_start(&(struct fake_options){
+		.garbage = refusal,
+		.garbage_len = sizeof(refusal) - 1,
+		.garbage_cmd = "info-getjobattr",
+	});
+	int size = -1, ranks[16];
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	assert_int_equal(PMI_Get_clique_size(&size), PMI_FAIL);
+	assert_int_equal(size, -1);
+	assert_int_equal(PMI_Get_clique_ranks(ranks, 16), PMI_FAIL);
+	PMI2_Finalize();
+	fake_stop(f);
+}
+
 /* An agent that names places outside the region, or too few values. */
 static void server_lies_about_a_gather(void **state)
 {
@@ -189,6 +210,7 @@ int main(void)
 		cmocka_unit_test(server_dies_with_entries_in_its_slots),
 		cmocka_unit_test(server_sends_garbage),
 		cmocka_unit_test(server_lies_at_init),
+		cmocka_unit_test(server_refuses_the_mapping),
 		cmocka_unit_test(server_lies_about_a_gather),
 		cmocka_unit_test(death_reaches_every_thread),
 	};
