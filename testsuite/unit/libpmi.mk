@@ -57,3 +57,10 @@ testsuite_unit_server_slots_test_SOURCES = testsuite/unit/server-slots-test.c \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h
 testsuite_unit_server_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_slots_test_LDADD = $(UNIT_LIBS_SERVER)
+
+unit_tests += testsuite/unit/server-refusal-test
+testsuite_unit_server_refusal_test_SOURCES = \
+	testsuite/unit/server-refusal-test.c $(unit_refusal)
+testsuite_unit_server_refusal_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
+testsuite_unit_server_refusal_test_LDFLAGS = $(AM_LDFLAGS) $(REFUSAL_WRAP)
+testsuite_unit_server_refusal_test_LDADD = $(UNIT_LIBS_SERVER)

@@ -37,6 +37,8 @@ enum control_type {
 #define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request */
 #define CONTROL_FRAME_MAX (CONTROL_BODY_MAX + 3 * CONTROL_TEXT_MAX) /* packed */
 
+#define CONTROL_REPLY_MAX (CONTROL_TEXT_MAX + 64) /* a packed reply */
+
 struct control_msg {
 	enum control_type type;
 	uint32_t origin; /* position of the asking node */

@@ -94,6 +94,7 @@ void launcher_destroy(struct launcher *l)
 
 /* ---- replies ---- */
 
+/* Needs no memory: who gets no reply waits for ever. */
 static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
 		  int code, const char *text)
 {
@@ -104,17 +105,19 @@ static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
 		.code = code,
 		.text = (char *)text,
 	};
-	struct buf frame;
+	char bytes[CONTROL_REPLY_MAX];
+	struct buf frame = {
+		.data = bytes, .cap = sizeof(bytes), .limit = sizeof(bytes),
+	};
 
 	if (!link)
 		return;
-	buf_init(&frame, CONTROL_FRAME_MAX);
-	if (control_pack(&frame, &msg))
-		log_error(l->log, "no memory to answer a request of node %u",
-			  origin);
-	else
-		l->ops.reply(l->arg, link, frame.data, frame.len);
-	buf_free(&frame);
+	if (control_pack(&frame, &msg)) {
+		msg.code = PMI_RC_FAIL;
+		msg.text = "srun's answer is too long";
+		control_pack(&frame, &msg);
+	}
+	l->ops.reply(l->arg, link, frame.data, frame.len);
 }
 
 /* ---- requests that wait ---- */
