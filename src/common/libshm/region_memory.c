@@ -25,6 +25,7 @@
 #include "libshm/region.h"
 
 #define MEMORY_NAME "pmi2x-results" /* in /proc/PID/maps */
+#define COMMIT_BULK 65536 /* bytes, from which on allocating first pays */
 
 /* Linux values, for C libraries older than the kernel. */
 #ifndef MFD_NOEXEC_SEAL
@@ -143,6 +144,16 @@ void region_memory_destroy(struct region_memory *m)
 	close(m->fd);
 }
 
+static int allocate(const struct region_memory *m, uint64_t first, uint64_t len)
+{
+	int rc;
+
+	do
+		rc = fallocate(m->fd, 0, first, len);
+	while (rc && errno == EINTR);
+	return rc ? -ENOSPC : 0;
+}
+
 int region_memory_commit(const struct region_memory *m, uint64_t offset,
 			 uint64_t len)
 {
@@ -150,6 +161,9 @@ int region_memory_commit(const struct region_memory *m, uint64_t offset,
 	uint64_t end = (offset + len + m->page - 1) & ~(uint64_t)(m->page - 1);
 	int rc;
 
+	/* The kernel makes many pages faster than it faults them in. */
+	if (end - first >= COMMIT_BULK && allocate(m, first, end - first))
+		return -ENOSPC;
 	do
 		rc = madvise(m->map + first, end - first, MADV_POPULATE_WRITE);
 	while (rc && errno == EINTR);
@@ -157,10 +171,7 @@ int region_memory_commit(const struct region_memory *m, uint64_t offset,
 		return 0;
 	if (errno != EINVAL) /* older than Linux 5.14 */
 		return -ENOSPC;
-	do
-		rc = fallocate(m->fd, 0, first, end - first);
-	while (rc && errno == EINTR);
-	return rc ? -ENOSPC : 0;
+	return allocate(m, first, end - first);
 }
 
 void region_memory_discard(const struct region_memory *m, uint64_t offset,
