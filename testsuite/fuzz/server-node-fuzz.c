@@ -88,6 +88,7 @@ static const struct pmi_host_ops ops = {
 	.control_send = control_send,
 	.slots_wake = nothing,
 	.slots_again = nothing,
+	.tidy_later = nothing,
 };
 
 /* ---- events ---- */

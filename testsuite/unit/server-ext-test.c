@@ -183,6 +183,40 @@ static void space_of_a_gather_is_given_back_by_all(void **state)
 	net_destroy(n);
 }
 
+/* A fence leaves that work; whenever it is done, every key is found. */
+static void indexes_are_joined_when_all_is_quiet(void **state)
+{
+	struct net *n = net_create(NULL);
+	struct net_node *node = &n->nodes[1];
+	struct region_writer *w = node->region;
+
+	init_all(n);
+	for (int i = 0; i < 3; i++) {
+		char body[64];
+
+		snprintf(body, sizeof(body), "cmd=kvs-put;key=k%d;value=v;", i);
+		net_pmi2(n, 0, body);
+		node->tidies = 0;
+		for (uint32_t r = 0; r < 6; r++)
+			net_pmi2(n, r, "cmd=pmi2x-fence;");
+		assert_int_equal(node->tidies > 0, i > 0);
+	}
+	while (net_read(n, 1)) /* what the fences were answered */
+		;
+	assert_int_equal(region_writer_merged(w), 0);
+	while (pmi_server_tidy(node->server))
+		;
+	assert_true(region_writer_merged(w) > 0);
+	assert_false(region_untidy(w));
+	for (int i = 0; i < 3; i++) {
+		char body[64];
+
+		snprintf(body, sizeof(body), "cmd=kvs-get;key=k%d;", i);
+		assert_non_null(strstr(net_pmi2(n, 1, body), "value=v;"));
+	}
+	net_destroy(n);
+}
+
 static void odd_gathers_are_refused(void **state)
 {
 	static const char *const bodies[] = {
@@ -280,6 +314,7 @@ int main(void)
 		cmocka_unit_test(malformed_records_are_refused),
 		cmocka_unit_test(gathers_come_in_rank_order),
 		cmocka_unit_test(space_of_a_gather_is_given_back_by_all),
+		cmocka_unit_test(indexes_are_joined_when_all_is_quiet),
 		cmocka_unit_test(odd_gathers_are_refused),
 		cmocka_unit_test(what_a_rank_puts_is_limited),
 		cmocka_unit_test(several_collectives_are_in_flight),

@@ -118,6 +118,13 @@ static void slots_again(void *arg)
 	node->agains++;
 }
 
+static void tidy_later(void *arg)
+{
+	struct net_node *node = arg;
+
+	node->tidies++;
+}
+
 static const struct pmi_host_ops HOST_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,
@@ -127,6 +134,7 @@ static const struct pmi_host_ops HOST_OPS = {
 	.control_send = control_send,
 	.slots_wake = slots_wake,
 	.slots_again = slots_again,
+	.tidy_later = tidy_later,
 };
 
 static void log_to_buf(void *arg, enum log_level level, const char *text)

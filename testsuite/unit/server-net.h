@@ -36,6 +36,7 @@ struct net_node {
 	struct slots *slots; /* NULL: none */
 	struct pmi_server *server;
 	int wakes;           /* of those who wait on the slots */
+	int tidies;          /* asked for later */
 	int agains;
 	int links_wanted;
 	bool link_lost;

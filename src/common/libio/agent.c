@@ -86,6 +86,21 @@ static void op_slots_again(void *arg)
 	agent_slots_again(arg);
 }
 
+static void on_tidy(uv_timer_t *timer)
+{
+	struct agent *a = timer->data;
+
+	if (pmi_server_tidy(a->server)) /* events have their turn in between */
+		uv_timer_start(timer, on_tidy, 1, 0);
+}
+
+static void op_tidy_later(void *arg)
+{
+	struct agent *a = arg;
+
+	uv_timer_start(&a->tidy, on_tidy, AGENT_QUIET_MS, 0);
+}
+
 /* ---- end ---- */
 
 static void close_all(struct agent *a)
@@ -97,6 +112,7 @@ static void close_all(struct agent *a)
 	agent_control_close(a);
 	agent_links_close(a);
 	agent_ranks_close(a);
+	agent_close_handle(&a->tidy);
 	agent_close_handle(&a->drain_step);
 	agent_close_handle(&a->drain_linger);
 	agent_close_handle(&a->drain_limit);
@@ -221,6 +237,7 @@ static const struct pmi_host_ops engine_ops = {
 	.control_send = op_control_send,
 	.slots_wake = op_slots_wake,
 	.slots_again = op_slots_again,
+	.tidy_later = op_tidy_later,
 };
 
 static int create_server(struct agent *a)
@@ -238,10 +255,12 @@ static int create_server(struct agent *a)
 					   &a->ops, a, a->log);
 }
 
-static int open_drain(struct agent *a)
+static int open_timers(struct agent *a)
 {
 	int rc = uv_prepare_init(loop_uv(a->loop), &a->drain_step);
 
+	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &a->tidy);
+	a->tidy.data = a;
 	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &a->drain_linger);
 	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &a->drain_limit);
 	a->drain_step.data = a->drain_linger.data = a->drain_limit.data = a;
@@ -254,7 +273,7 @@ static int open_all(struct agent *a)
 
 	rc = rc ? rc : helpers_create(&a->helpers);
 	rc = rc ? rc : agent_slots_open(a);
-	rc = rc ? rc : open_drain(a);
+	rc = rc ? rc : open_timers(a);
 	rc = rc ? rc : agent_ranks_open(a);
 	rc = rc ? rc : agent_control_open(a);
 	rc = rc ? rc : agent_links_open(a);

@@ -39,6 +39,7 @@
 #define AGENT_CHILD_PATIENCE 5 /* times connect_ms: it may be launched late */
 #define AGENT_JOIN_MARGIN_MS 5000 /* beyond drain_ms */
 #define AGENT_LINGER_MS 1000   /* for neighbours that are not connected */
+#define AGENT_QUIET_MS 20      /* without an event, then work that can wait */
 #define AGENT_WHY_MAX 512      /* bytes of a reason */
 
 struct agent_ranks;
@@ -107,6 +108,7 @@ struct agent {
 	uv_prepare_t drain_step;
 	uv_timer_t drain_linger;
 	uv_timer_t drain_limit;
+	uv_timer_t tidy; /* of the server, when all is quiet */
 };
 
 /* The name of the node at a position, for messages. */

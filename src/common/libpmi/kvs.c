@@ -110,10 +110,14 @@ int kvs_publish_fence(struct kvs *k, struct payload *image, bool trusted)
 	return heap_add_image(k, image);
 }
 
-void kvs_tidy(struct kvs *k)
+bool kvs_tidy(struct kvs *k)
 {
-	if (k->region)
-		region_tidy(k->region);
+	return k->region && region_tidy(k->region);
+}
+
+bool kvs_untidy(const struct kvs *k)
+{
+	return k->region && region_untidy(k->region);
 }
 
 int kvs_publish_records(struct kvs *k, const void *records, size_t len)

@@ -157,7 +157,10 @@ static void settle(struct pmi_server *s)
 		slots_update(s);
 	}
 	slots_flush(s);
-	kvs_tidy(&s->kvs);
+	if (s->ops->tidy_later && kvs_untidy(&s->kvs))
+		s->ops->tidy_later(s->arg);
+	else
+		kvs_tidy(&s->kvs);
 }
 
 /* ---- ranks ---- */
@@ -213,6 +216,11 @@ void pmi_server_slots_input(struct pmi_server *s)
 {
 	s->slots_stale = s->slots != NULL;
 	settle(s);
+}
+
+bool pmi_server_tidy(struct pmi_server *s)
+{
+	return kvs_tidy(&s->kvs);
 }
 
 /* ---- neighbours ---- */

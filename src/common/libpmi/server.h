@@ -114,6 +114,11 @@ struct pmi_host_ops {
 	/* With slots: call pmi_server_slots_input again, later. */
 	void (*slots_again)(void *arg);
 	/*
+	 * Call pmi_server_tidy when nothing has happened for a while. NULL: the
+	 * server does that work at once, after the ranks have been woken.
+	 */
+	void (*tidy_later)(void *arg);
+	/*
 	 * For traces: something has happened to a rank, or else a collective
 	 * (the other arguments are 0). NULL: nobody wants to know.
 	 */
@@ -172,6 +177,12 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot);
 
 /* A rank has entered something through its slot, or may have. */
 void pmi_server_slots_input(struct pmi_server *s);
+
+/*
+ * Do a bounded piece of what makes look-ups faster and can wait. True: go on;
+ * false: all is done, or there is no room for it.
+ */
+bool pmi_server_tidy(struct pmi_server *s);
 
 /* ---- neighbours ---- */
 

@@ -317,8 +317,10 @@ int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
 		       struct payload **keep);
 /* Memory for an image of this node: in the region, where it pays. Or NULL. */
 struct payload *kvs_room(struct kvs *k, size_t len);
-/* Keep look-ups fast: a bounded piece of work, for when the ranks are awake. */
-void kvs_tidy(struct kvs *k);
+/* Make look-ups faster: a bounded piece of work. True: go on. */
+bool kvs_tidy(struct kvs *k);
+/* Is there such work? */
+bool kvs_untidy(const struct kvs *k);
 /* Make `len` bytes of records the newest generation. */
 int kvs_publish_records(struct kvs *k, const void *records, size_t len);
 void kvs_release(struct kvs *k, uint64_t offset);

@@ -34,7 +34,7 @@
 #define REGION_SIZE_MIN ((size_t)1 << 16)
 #define REGION_SIZE_MAX ((uint64_t)16 << 30) /* what an index can refer to */
 #define REGION_CHAIN_MAX 8  /* indexes that a look-up may have to search */
-#define REGION_CHAIN_GOOD 3 /* how many are worth no work */
+#define REGION_CHAIN_GOOD 1 /* how many it has when all is tidy */
 
 /* ---- writer: the agent; one thread ---- */
 
@@ -76,6 +76,8 @@ int region_publish_fence(struct region_writer *w, const void *image, size_t len)
  * any time. A publication that cannot go on without does it itself.
  */
 bool region_tidy(struct region_writer *w);
+/* Is there anything to do for it? */
+bool region_untidy(const struct region_writer *w);
 
 /*
  * Copy a checked gather image in. With `stride` > 0 it is stored expanded: the

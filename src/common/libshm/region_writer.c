@@ -209,12 +209,17 @@ static int end_merge(struct region_writer *w)
 	return w->merge.active ? -ENOSPC : 0;
 }
 
+bool region_untidy(const struct region_writer *w)
+{
+	return w->merge.active || w->view.count > REGION_CHAIN_GOOD;
+}
+
 /* 0: nothing is left to do; -EAGAIN; or -ENOSPC. */
 static int merge(struct region_writer *w, uint64_t budget)
 {
 	int rc = 0;
 
-	if (!w->merge.active && w->view.count <= REGION_CHAIN_GOOD)
+	if (!region_untidy(w))
 		return 0;
 	if (!w->merge.active)
 		rc = begin_merge(w);
@@ -224,7 +229,7 @@ static int merge(struct region_writer *w, uint64_t budget)
 			       &w->view, budget))
 		return -EAGAIN;
 	rc = end_merge(w);
-	return rc || w->view.count <= REGION_CHAIN_GOOD ? rc : -EAGAIN;
+	return rc || !region_untidy(w) ? rc : -EAGAIN;
 }
 
 bool region_tidy(struct region_writer *w)
