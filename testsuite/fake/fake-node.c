@@ -196,6 +196,7 @@ static void describe_step(struct pmi_step *p, const struct fake_step *step,
 	p->position = layout_position(step->layout, node_id);
 	p->tree_width = step->options->tree_width;
 	p->algorithm = step->options->algorithm;
+	p->compress = step->options->compress;
 	p->mapping = step->mapping;
 	p->universe_size = 2 * layout_ranks(step->layout);
 	p->spawned = step->options->spawner_jobid != NULL;

@@ -18,6 +18,7 @@ static const char usage[] =
 "  -k, --width K         children of a node in the tree (default 16)\n"
 "  -p, --ports A-B       port range (default 28000-31999)\n"
 "  -a, --algorithm NAME  how nodes exchange: auto, tree, ring or doubling\n"
+"  -c, --compress        shorten large results between nodes\n"
 "      --no-shm          no shared memory between agent and ranks\n"
 "      --late NODE:MS    start one node MS milliseconds later\n"
 "  -v, --verbose         debug lines\n"
@@ -31,6 +32,7 @@ static const struct option long_options[] = {
 	{"distribution", required_argument, NULL, 'm'},
 	{"width", required_argument, NULL, 'k'},
 	{"algorithm", required_argument, NULL, 'a'},
+	{"compress", no_argument, NULL, 'c'},
 	{"ports", required_argument, NULL, 'p'},
 	{"no-shm", no_argument, NULL, OPT_NO_SHM},
 	{"late", required_argument, NULL, OPT_LATE},
@@ -57,6 +59,7 @@ static int take_option(struct fake_options *o, int c, const char *text)
 	case 'm': o->distribution = text; return 1;
 	case 'k': o->tree_width = strtoul(text, NULL, 10); return 1;
 	case 'a': return algorithm_parse(text, &o->algorithm);
+	case 'c': o->compress = true; return 1;
 	case 'p': return take_range(o, text);
 	case 'v': o->verbose = true; return 1;
 	case OPT_NO_SHM: o->shared_memory = false; return 1;
@@ -89,7 +92,7 @@ int main(int argc, char **argv)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+N:n:m:k:a:p:vh", long_options,
+	while ((c = getopt_long(argc, argv, "+N:n:m:k:a:cp:vh", long_options,
 				NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);

@@ -81,6 +81,11 @@ for algorithm in ring doubling; do
 	bad "$algorithm: a rank that is killed" "rank 5 \(node n3\)" \
 		-N7 -n13 -k2 -a $algorithm sh -c 'if [ "$PMI_RANK" = 5 ]; then exec ./exercise 3; fi; exec ./exercise'
 done
+good "compressed: several pieces from every node" -N7 -n21 -k2 -c -v ./exercise
+grep -q "define HAVE_LZ4" ../../config.h && pattern="bytes goes out in" || pattern="has no lz4"
+grep -q "$pattern" "$out"
+report $? "compressed: $pattern"
+good "compressed: no shared memory" -N4 -n16 -m cyclic -c --no-shm ./exercise
 good "several pieces without shared memory" -N4 -n16 -m cyclic --no-shm ./exercise
 unset EXERCISE_LARGE
 

@@ -26,6 +26,7 @@ struct fake_options {
 	uint32_t ranks;
 	uint32_t tree_width;
 	enum coll_algorithm algorithm;
+	bool compress;
 	const char *distribution; /* block, cyclic, plane=N, list=n0,n0,n1... */
 	uint16_t port_first;
 	uint16_t port_last;

@@ -16,6 +16,8 @@ static const struct coll_msg samples[] = {
 	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 0 },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 0,
 	  .size = 1ull << 35 },
+	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 4, .size = 70,
+	  .raw = 1ull << 20 },
 	{ .type = COLL_MSG_REST, .kind = COLL_GATHER, .seq = 5 },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_GATHER, .seq = 3, .failed = true,
 	  .fault = { .reason = "no memory" } },
@@ -40,6 +42,7 @@ static void assert_same(const struct coll_msg *a, const struct coll_msg *b)
 	assert_int_equal(a->failed, b->failed);
 	assert_int_equal(a->more, b->more);
 	assert_int_equal(a->size, b->size);
+	assert_int_equal(a->raw, b->raw);
 	assert_memory_equal(a->fault.from, b->fault.from,
 			    sizeof(a->fault.from));
 	assert_string_equal(a->fault.reason, b->fault.reason);

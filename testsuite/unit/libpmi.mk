@@ -7,7 +7,12 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-pmi1-test testsuite/unit/server-pmi2-test \
 	testsuite/unit/server-ext-test testsuite/unit/server-srun-test \
 	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test \
-	testsuite/unit/server-slots-test testsuite/unit/survey-test
+	testsuite/unit/server-slots-test testsuite/unit/survey-test \
+	testsuite/unit/compress-test
+
+testsuite_unit_compress_test_SOURCES = testsuite/unit/compress-test.c
+testsuite_unit_compress_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_compress_test_LDADD = $(UNIT_LIBS_PMI)
 
 testsuite_unit_survey_test_SOURCES = testsuite/unit/survey-test.c
 testsuite_unit_survey_test_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -56,6 +56,7 @@ static void node_send(void *arg, uint32_t position, const void *head,
 	f->from = node->position;
 	f->to = position;
 	f->head_len = head_len;
+	n->node_bytes += body ? body->bytes : 0;
 	/* A host without memory breaks the link, too. */
 	if (p && !payload_vec_add(&all, p) &&
 	    (!body || !payload_vec_add_all(&all, body)))
@@ -224,6 +225,7 @@ static void create_node(struct net *n, uint32_t position,
 		.layout = n->layout,
 		.position = position,
 		.tree_width = 2,
+		.compress = o->compress,
 		.mapping = "(vector,(0,3,2))",
 		.universe_size = 12,
 		.app_sizes = o->spawned ? app_sizes : NULL,

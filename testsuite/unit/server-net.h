@@ -55,6 +55,7 @@ struct net {
 	struct net_rank ranks[NET_RANKS];
 	struct net_frame queue[4096];
 	size_t head, tail;
+	size_t node_bytes; /* of bodies between nodes, ever */
 	struct launcher *launcher;
 	struct buf control; /* what went to srun last, when it has no launcher */
 	struct buf log;
@@ -71,6 +72,7 @@ struct net {
 /* What differs from an ordinary step. */
 struct net_options {
 	bool heap;         /* no shared region */
+	bool compress;     /* large results */
 	bool slots;        /* in through shared memory, too */
 	size_t region_size; /* 0: a small one */
 	bool no_launcher;

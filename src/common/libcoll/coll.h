@@ -89,6 +89,8 @@ struct coll_msg {
 	bool more;           /* fence, gather UP; DATA: another one follows */
 	uint64_t size;       /* fence, gather DOWN: bytes of the result;
 	                        SIZE: of the subtree; WANT: at most so many */
+	uint64_t raw;        /* fence, gather DOWN: bytes of the result of which
+	                        the `size` are a packed form; 0: they are it */
 	uint64_t count;      /* ring UP: ring-count of the subtree;
 	                        ring DOWN: ring-count before the subtree;
 	                        PLAN: bytes before the subtree */
@@ -140,10 +142,22 @@ struct coll_ops {
 	struct payload *(*combine)(void *arg, enum coll_kind kind, uint32_t seq,
 				   const struct payload_vec *parts, int *error);
 	/*
+	 * At the root: a shorter form of a result in which to send it, one
+	 * reference; or NULL: as it is. NULL as an operation: never.
+	 */
+	struct payload *(*pack)(void *arg, struct payload *result);
+	/*
+	 * The reverse at a node that got one: the result of `raw` bytes, one
+	 * reference; or NULL with a reason: the collective then fails here.
+	 * NULL as an operation: whoever sends a packed form breaks the protocol.
+	 */
+	struct payload *(*unpack)(void *arg, struct payload *packed,
+				  uint64_t raw, char why[COLL_REASON_MAX]);
+	/*
 	 * Memory for a result that comes in pieces: a payload of `size` bytes,
 	 * or NULL. The bytes arrive in order and are sent on from there; they
-	 * are to be trusted by nobody before `complete`. NULL as an operation:
-	 * payload_new.
+	 * are to be trusted by nobody before `complete`. NULL as an operation,
+	 * and for a packed form: payload_new.
 	 */
 	struct payload *(*room)(void *arg, enum coll_kind kind, uint32_t seq,
 				size_t size);

@@ -155,18 +155,27 @@ static void affect_no_other(struct coll_fault *fault)
 		fault->from[kind] = COLL_NEVER;
 }
 
+/* One reference to it as the host wants it, or NULL and why it failed. */
+static struct payload *result_of(struct coll *c, const struct coll_result *r,
+				 char why[COLL_REASON_MAX])
+{
+	if (!r->bytes)
+		coll_reason_copy(why, r->reason);
+	else if (r->raw)
+		return c->ops->unpack(c->arg, r->bytes, r->raw, why);
+	return payload_ref(r->bytes);
+}
+
 void coll_gather_end(struct coll *c, enum coll_kind kind)
 {
 	uint32_t seq = c->tables[kind].first;
 	struct coll_op *op;
 
 	while ((op = coll_op_find(c, kind, seq)) && op->result.ended) {
-		struct payload *bytes = payload_ref(op->result.bytes);
 		struct coll_fault fault;
+		struct payload *bytes = result_of(c, &op->result, fault.reason);
 
 		affect_no_other(&fault);
-		if (!bytes)
-			coll_reason_copy(fault.reason, op->result.reason);
 		coll_op_close_first(c, kind);
 		c->ops->complete(c->arg, kind, seq++, bytes,
 				 bytes ? NULL : &fault);
@@ -222,7 +231,7 @@ struct payload *coll_gather_combine(struct coll *c, enum coll_kind kind,
 
 /* ---- down: the root ---- */
 
-static int send_result(struct coll *c, struct coll_msg *msg,
+static int send_pieces(struct coll *c, struct coll_msg *msg,
 		       struct payload *result)
 {
 	size_t at = 0;
@@ -243,6 +252,21 @@ static int send_result(struct coll *c, struct coll_msg *msg,
 		at += len;
 	} while (at < result->len);
 	return 0;
+}
+
+/* Packed, if the host wants that. */
+static int send_result(struct coll *c, struct coll_msg *msg,
+		       struct payload *result)
+{
+	struct payload *packed = NULL;
+	int rc;
+
+	if (c->ops->pack && c->place.children)
+		packed = c->ops->pack(c->arg, result);
+	msg->raw = packed ? result->len : 0;
+	rc = send_pieces(c, msg, packed ? packed : result);
+	payload_unref(packed);
+	return rc;
 }
 
 static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
@@ -272,13 +296,21 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 
 /* ---- down: the others ---- */
 
+/* It is not packed, or to something longer that may be. */
+static bool may_be_packed(const struct coll *c, const struct coll_msg *msg)
+{
+	return !msg->raw || (c->ops->unpack && msg->size > 0 &&
+			     msg->raw > msg->size && msg->raw <= COLL_BYTES_MAX);
+}
+
 /* A message of `len` bytes fits what has come before. */
-static bool fits(const struct coll_result *r, const struct coll_msg *msg,
-		 size_t len)
+static bool fits(const struct coll *c, const struct coll_result *r,
+		 const struct coll_msg *msg, size_t len)
 {
 	if (msg->type == COLL_MSG_DOWN)
 		return !r->begun && msg->size <= COLL_BYTES_MAX &&
-		       len <= msg->size && (len > 0) == (msg->size > 0);
+		       len <= msg->size && (len > 0) == (msg->size > 0) &&
+		       may_be_packed(c, msg);
 	return r->begun && !r->ended && len > 0 &&
 	       len <= r->size - r->received;
 }
@@ -289,8 +321,10 @@ static int make_room(struct coll *c, const struct coll_msg *msg,
 {
 	if (r->bytes)
 		return 0;
-	r->bytes = c->ops->room ? c->ops->room(c->arg, msg->kind, msg->seq,
-					       size) : payload_new(size);
+	if (c->ops->room && !msg->raw)
+		r->bytes = c->ops->room(c->arg, msg->kind, msg->seq, size);
+	else
+		r->bytes = payload_new(size);
 	return r->bytes ? 0 : -ENOMEM;
 }
 
@@ -299,7 +333,7 @@ struct payload *coll_gather_room(struct coll *c, const struct coll_msg *msg,
 {
 	struct coll_result *r = &op->result;
 
-	if (msg->failed || !fits(r, msg, len) ||
+	if (msg->failed || !fits(c, r, msg, len) ||
 	    make_room(c, msg, r, msg->size))
 		return NULL;
 	return payload_slice(r->bytes, r->received, len);
@@ -344,11 +378,12 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 		coll_gather_fail(c, msg->kind, msg->seq, op, msg->fault.reason);
 		return 0;
 	}
-	if (msg->failed || !fits(r, msg, body ? body->len : 0))
+	if (msg->failed || !fits(c, r, msg, body ? body->len : 0))
 		return -EPROTO;
 	if (msg->type == COLL_MSG_DOWN) {
 		r->begun = true;
 		r->size = msg->size;
+		r->raw = msg->raw;
 	}
 	piece = keep(c, msg, r, body);
 	if (!piece) {

@@ -5,7 +5,8 @@
  *   u8 type
  *   UP:    u8 kind, u32 seq; ring: u64 count, u32 left_len; others: u8 more
  *   DOWN:  u8 kind, u32 seq; ring: u64 count, u64 total, u32 left_len;
- *          others: u8 failed; if failed: reason, else: u64 size
+ *          others: u8 form; 0, the result: u64 size; 1, failed: reason;
+ *          2, packed: u64 size, u64 bytes of the result
  *   REST:  u8 kind, u32 seq
  *   FAULT: u32 from for each kind, reason
  *   SIZE:  u8 kind, u32 seq, u64 size
@@ -19,6 +20,8 @@
 
 #include <errno.h>
 #include <string.h>
+
+enum down_form { DOWN_RESULT, DOWN_FAILED, DOWN_PACKED };
 
 const char *coll_kind_name(enum coll_kind kind)
 {
@@ -70,10 +73,12 @@ static int pack_down(struct buf *b, const struct coll_msg *msg)
 		return rc;
 	if (msg->kind == COLL_RING)
 		return pack_ring_down(b, msg);
-	rc = pack_u8(b, msg->failed);
+	rc = pack_u8(b, msg->failed ? DOWN_FAILED :
+			msg->raw ? DOWN_PACKED : DOWN_RESULT);
 	if (!rc && msg->failed)
 		return pack_str(b, msg->fault.reason);
-	return rc ? rc : pack_u64(b, msg->size);
+	rc = rc ? rc : pack_u64(b, msg->size);
+	return rc || !msg->raw ? rc : pack_u64(b, msg->raw);
 }
 
 static int pack_size(struct buf *b, const struct coll_msg *msg)
@@ -142,11 +147,17 @@ static void unpack_reason(struct cursor *c, struct coll_fault *fault)
 
 static void unpack_down(struct cursor *c, struct coll_msg *msg)
 {
-	msg->failed = unpack_u8(c) != 0;
+	uint8_t form = unpack_u8(c);
+
+	msg->failed = form == DOWN_FAILED;
 	if (msg->failed)
 		unpack_reason(c, &msg->fault);
 	else
 		msg->size = unpack_u64(c);
+	if (form == DOWN_PACKED)
+		msg->raw = unpack_u64(c);
+	if (form > DOWN_PACKED || (form == DOWN_PACKED && !msg->raw))
+		c->failed = true;
 }
 
 static void unpack_named(struct cursor *c, struct coll_msg *msg)

@@ -51,6 +51,7 @@ struct coll_result {
 	struct payload *bytes;  /* all of them, or room for them */
 	size_t size;
 	size_t received;
+	uint64_t raw;           /* what they unpack to; 0: they are not packed */
 	bool begun;             /* its first message has come */
 	bool ended;
 	struct payload *reason; /* ended without bytes: why; NULL: no memory */

@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libpmi.la
 libpmi_la_SOURCES = \
 	src/common/libpmi/answer.c \
 	src/common/libpmi/attrs.c \
+	src/common/libpmi/compress.c src/common/libpmi/compress.h \
 	src/common/libpmi/extension.h \
 	src/common/libpmi/kvs.c \
 	src/common/libpmi/message.c src/common/libpmi/message.h \
@@ -22,4 +23,5 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
 	src/common/libpmi/writer.c \
 	$(libpmi_launcher_sources)
-libpmi_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libpmi_la_CFLAGS = $(AM_CFLAGS) $(LZ4_CFLAGS) -fvisibility=hidden
+libpmi_la_LIBADD = $(LZ4_LIBS)

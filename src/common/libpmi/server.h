@@ -52,6 +52,7 @@ struct pmi_step {
 	uint32_t position;          /* of this node */
 	uint32_t tree_width;
 	enum coll_algorithm algorithm; /* how nodes exchange, or COLL_BY_CHOICE */
+	bool compress;              /* the root sends large results shortened */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */
 	const uint32_t *app_sizes;  /* spawned by several commands: processes of

@@ -14,6 +14,7 @@
 
 #include <utlist.h>
 
+#include "libpmi/compress.h"
 #include "libpmi/server_private.h"
 #include "libutil/rankset.h"
 
@@ -385,6 +386,39 @@ static struct payload *on_room(void *arg, enum coll_kind kind, uint32_t seq,
 	return image_memory(arg, size);
 }
 
+static struct payload *on_pack(void *arg, struct payload *result)
+{
+	struct pmi_server *s = arg;
+	struct payload *packed = NULL;
+
+	if (s->step->compress)
+		packed = compress_pack(result);
+	if (packed)
+		log_debug(s->log, "a result of %zu bytes goes out in %zu",
+			  result->len, packed->len);
+	return packed;
+}
+
+static struct payload *on_unpack(void *arg, struct payload *packed,
+				 uint64_t raw, char why[COLL_REASON_MAX])
+{
+	struct pmi_server *s = arg;
+	const struct image_memory memory = { image_memory, s };
+	struct payload *result;
+	int error;
+
+	result = compress_unpack(packed, raw, &memory, &error);
+	if (!result && error == -ENOTSUP)
+		snprintf(why, COLL_REASON_MAX,
+			 "node %s: the result is compressed, but pmi2x was built without lz4 here: install the same build on all nodes",
+			 server_node_name(s));
+	else if (!result)
+		snprintf(why, COLL_REASON_MAX,
+			 "node %s: the compressed result: %s",
+			 server_node_name(s), answer_text(error));
+	return result;
+}
+
 static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 				  const struct payload_vec *parts, int *error)
 {
@@ -454,6 +488,8 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 const struct coll_ops server_coll_ops = {
 	.send = on_send,
 	.combine = on_combine,
+	.pack = on_pack,
+	.unpack = on_unpack,
 	.room = on_room,
 	.complete = on_complete,
 	.complete_ring = on_complete_ring,

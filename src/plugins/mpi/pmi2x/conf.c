@@ -42,6 +42,11 @@ static const char *algorithm_word(uint32_t value)
 	return algorithm_name(value);
 }
 
+static const char *switch_word(uint32_t value)
+{
+	return value ? "on" : "off";
+}
+
 #define FIELD(name) offsetof(struct conf, name)
 
 static const struct conf_number numbers[] = {
@@ -66,6 +71,8 @@ static const struct conf_number numbers[] = {
 	{ "Pmi2xAlgorithm", "PMI2X_ALGORITHM", FIELD(algorithm), 0,
 	  COLL_ALGORITHMS - 1, COLL_BY_CHOICE, "how nodes exchange data",
 	  algorithm_word },
+	{ "Pmi2xCompression", "PMI2X_COMPRESSION", FIELD(compress), 0, 1, 0,
+	  "compression of large results", switch_word },
 };
 
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))

@@ -17,6 +17,7 @@
 struct conf {
 	uint32_t tree_width;
 	uint32_t algorithm; /* enum coll_algorithm */
+	uint32_t compress;  /* 0: off, 1: on */
 	uint32_t handshake_s;
 	uint32_t tell_after_ms;
 	uint32_t connect_s;

@@ -132,6 +132,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.position = layout_position(s->nodes.layout, s->nodes.node_id),
 		.tree_width = conf->tree_width,
 		.algorithm = conf->algorithm,
+		.compress = conf->compress,
 		.mapping = s->mapping,
 		.universe_size = s->launch.universe_size > ranks ?
 			s->launch.universe_size : ranks,
