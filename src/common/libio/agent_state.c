@@ -228,6 +228,8 @@ static void add_links(const struct agent *a, struct node_state *out)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		const struct neighbour *n = &a->links->all[i];
 
+		if (n->is_far && !agent_wireup_tried(n))
+			continue; /* nobody wants it */
 		if (out->nlinks == STATE_LINKS_MAX)
 			return;
 		out->links[out->nlinks++] = (struct state_link){
