@@ -18,32 +18,42 @@
 #define TABLE_FIRST ((size_t)1 << 16)
 
 static const struct scenario scenarios[] = {
-	{ "2 nodes, one rank each, a death", 2, 2, 2, 2, 0, "ff",
-	  true, true, true, true },
-	{ "3 nodes, all kinds, a death", 3, 3, 2, 2, 0, "fgr",
-	  true, true, true, true },
-	{ "4 nodes in a row, a link breaks", 4, 4, 2, 1, 0, "ff",
-	  false, false, true, true },
-	{ "2 nodes, two ranks each, all kinds, a death", 2, 4, 2, 2, 0, "fgrf",
-	  true, true, true, false },
-	{ "3 nodes, two in flight, a death", 3, 3, 2, 2, 0, "fff",
-	  true, true, true, false },
-	{ "3 nodes, two ranks on each, a death", 3, 6, 2, 1, 0, "ff",
-	  true, true, true, false },
-	{ "4 nodes, messages in pieces, a death", 4, 4, 2, 1, 3, "fg",
-	  true, true, true, false },
-	{ "4 nodes, rings, a death", 4, 4, 3, 1, 0, "rr",
-	  true, true, true, false },
-	{ "4 nodes, two in flight, a death", 4, 4, 3, 2, 0, "fr",
-	  true, true, true, false },
-	{ "5 nodes, binary, a death", 5, 5, 2, 1, 0, "ff",
-	  true, true, true, false },
-	{ "5 nodes, ternary, a death", 5, 5, 3, 1, 0, "fg",
-	  true, true, true, false },
-	{ "5 nodes, flat, a ring, a death", 5, 5, 4, 1, 0, "r",
-	  true, true, true, false },
-	{ "5 nodes, two in flight, a link breaks", 5, 5, 2, 2, 0, "ff",
-	  false, false, true, false },
+	{ "2 nodes, one rank each, a death", 2, 2, 2, 2, 0,
+	  COLL_BY_TREE, "ff", true, true, true, true },
+	{ "3 nodes, all kinds, a death", 3, 3, 2, 2, 0,
+	  COLL_BY_TREE, "fgr", true, true, true, true },
+	{ "4 nodes in a row, a link breaks", 4, 4, 2, 1, 0,
+	  COLL_BY_TREE, "ff", false, false, true, true },
+	{ "2 nodes, doubling, a death", 2, 2, 2, 1, 0,
+	  COLL_BY_DOUBLING, "ff", true, true, true, true },
+	{ "3 nodes, a ring of links, a death", 3, 3, 2, 1, 0,
+	  COLL_BY_RING, "f", true, true, true, true },
+	{ "2 nodes, two ranks each, all kinds, a death", 2, 4, 2, 2, 0,
+	  COLL_BY_TREE, "fgrf", true, true, true, false },
+	{ "3 nodes, two in flight, a death", 3, 3, 2, 2, 0,
+	  COLL_BY_TREE, "fff", true, true, true, false },
+	{ "3 nodes, two ranks on each, a death", 3, 6, 2, 1, 0,
+	  COLL_BY_TREE, "ff", true, true, true, false },
+	{ "3 nodes, doubling, a death", 3, 3, 2, 1, 0,
+	  COLL_BY_DOUBLING, "fg", true, true, true, false },
+	{ "3 nodes, a ring of links, two in flight, a death", 3, 3, 2, 2, 0,
+	  COLL_BY_RING, "ff", true, true, true, false },
+	{ "4 nodes, messages in pieces, a death", 4, 4, 2, 1, 3,
+	  COLL_BY_TREE, "fg", true, true, true, false },
+	{ "4 nodes, rings, a death", 4, 4, 3, 1, 0,
+	  COLL_BY_TREE, "rr", true, true, true, false },
+	{ "4 nodes, two in flight, a death", 4, 4, 3, 2, 0,
+	  COLL_BY_TREE, "fr", true, true, true, false },
+	{ "4 nodes, a ring of links, a death", 4, 4, 2, 1, 0,
+	  COLL_BY_RING, "f", true, true, true, false },
+	{ "5 nodes, binary, a death", 5, 5, 2, 1, 0,
+	  COLL_BY_TREE, "ff", true, true, true, false },
+	{ "5 nodes, ternary, a death", 5, 5, 3, 1, 0,
+	  COLL_BY_TREE, "fg", true, true, true, false },
+	{ "5 nodes, flat, a ring, a death", 5, 5, 4, 1, 0,
+	  COLL_BY_TREE, "r", true, true, true, false },
+	{ "5 nodes, two in flight, a link breaks", 5, 5, 2, 2, 0,
+	  COLL_BY_TREE, "ff", false, false, true, false },
 };
 
 static struct {
@@ -101,17 +111,18 @@ static void print_event(struct event e)
 {
 	static const char *const names[] = {
 		[EVENT_ENTER] = "rank %u enters",
-		[EVENT_DELIVER] = "%s %u: a message arrives",
-		[EVENT_DETECT] = "%s %u: is noticed to be broken",
+		[EVENT_DELIVER] = "a message of node %u arrives at node %u",
+		[EVENT_DETECT] = "the link from node %u is lost for node %u",
 		[EVENT_RANK_DIES] = "rank %u dies",
 		[EVENT_NODE_DIES] = "node %u dies",
-		[EVENT_LINK_BREAKS] = "the link of node %u to its parent breaks",
+		[EVENT_LINK_BREAKS] = "the link of node %u and node %u breaks",
 	};
-	const char *way = e.which % 2 ? "down to" : "up from";
 
 	fputs("  ", stderr);
-	if (e.type == EVENT_DELIVER || e.type == EVENT_DETECT)
-		fprintf(stderr, names[e.type], way, e.which / 2);
+	if (e.type == EVENT_DELIVER || e.type == EVENT_DETECT ||
+	    e.type == EVENT_LINK_BREAKS)
+		fprintf(stderr, names[e.type], e.which / WORLD_NODES,
+			e.which % WORLD_NODES);
 	else
 		fprintf(stderr, names[e.type], e.which);
 	fputc('\n', stderr);

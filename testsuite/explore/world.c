@@ -17,9 +17,10 @@ struct frame {
 	unsigned char bytes[]; /* the head, then the body */
 };
 
-/* One direction between a node and its parent. */
+/* One direction between two nodes; made when it is used first. */
 struct link {
 	uint32_t from, to;
+	bool made;     /* those of the tree always are */
 	bool dead;     /* what is sent now vanishes */
 	bool detected; /* the receiver knows; what was under way is lost */
 	struct frame *head, *tail;
@@ -46,7 +47,7 @@ struct world {
 	bool fault;
 	struct node nodes[WORLD_NODES];
 	struct rank ranks[WORLD_RANKS];
-	struct link links[2 * WORLD_NODES]; /* 2p: up from p; 2p + 1: down */
+	struct link links[WORLD_LINKS]; /* from * WORLD_NODES + to */
 };
 
 static void must(const struct world *w, bool promise, const char *what)
@@ -102,7 +103,23 @@ static bool ring_is_right(const struct world *w, uint32_t seq, uint32_t rank,
 
 static struct link *link_to(struct world *w, uint32_t from, uint32_t to)
 {
-	return from > to ? &w->links[2 * from] : &w->links[2 * to + 1];
+	return &w->links[from * WORLD_NODES + to];
+}
+
+static void make_link(struct world *w, uint32_t a, uint32_t b)
+{
+	link_to(w, a, b)->made = true;
+	link_to(w, b, a)->made = true;
+}
+
+static bool is_far(const struct coll *c, uint32_t position)
+{
+	const uint32_t *far;
+	uint32_t n = coll_far_positions(c, &far);
+
+	while (n > 0 && far[n - 1] != position)
+		n--;
+	return n > 0;
 }
 
 static struct frame *frame_new(const struct coll_msg *msg,
@@ -133,8 +150,9 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct link *l = link_to(n->world, n->position, position);
 	struct frame *f;
 
-	must(n->world, l->from == n->position && l->to == position,
+	must(n->world, l->made || is_far(n->coll, position),
 	     "a message to who is no neighbour");
+	make_link(n->world, n->position, position);
 	if (l->dead || (msg->type == COLL_MSG_FAULT &&
 			position == n->world->deaf))
 		return;
@@ -233,23 +251,31 @@ struct world *world_new(const struct scenario *s, uint32_t deaf,
 			broken_fn *broken)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct coll_options options = { .tree_width = s->width };
+	struct coll_options options = {
+		.tree_width = s->width,
+		.piece = s->piece,
+		.algorithm = s->algorithm,
+	};
 
-	options.piece = s->piece;
 	w->s = s;
 	w->deaf = deaf;
 	w->broken = broken;
 	w->layout = make_layout(s);
 	for (uint32_t p = 0; p < s->nodes; p++) {
 		struct node *n = &w->nodes[p];
+		uint32_t parent;
 
 		n->world = w;
 		n->position = p;
 		must(w, !coll_create(&n->coll, w->layout, p, &options, &ops, n),
 		     "a node could not be created");
-		w->links[2 * p].from = w->links[2 * p + 1].to = p;
-		w->links[2 * p].to = w->links[2 * p + 1].from =
-			coll_place(n->coll)->parent;
+		parent = coll_place(n->coll)->parent;
+		if (parent != TREE_NONE)
+			make_link(w, p, parent);
+	}
+	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
+		w->links[i].from = i / WORLD_NODES;
+		w->links[i].to = i % WORLD_NODES;
 	}
 	return w;
 }
@@ -267,11 +293,10 @@ static void empty(struct link *l)
 
 void world_free(struct world *w)
 {
-	for (uint32_t p = 0; p < w->s->nodes; p++) {
+	for (uint32_t p = 0; p < w->s->nodes; p++)
 		coll_destroy(w->nodes[p].coll);
-		empty(&w->links[2 * p]);
-		empty(&w->links[2 * p + 1]);
-	}
+	for (uint32_t i = 0; i < WORLD_LINKS; i++)
+		empty(&w->links[i]);
 	layout_destroy(w->layout);
 	free(w);
 }
@@ -316,8 +341,9 @@ static uint32_t add_faults(const struct world *w, struct event *out, uint32_t n)
 		n = add(out, n, EVENT_RANK_DIES, r);
 	for (uint32_t p = 0; w->s->node_dies && p < w->s->nodes; p++)
 		n = add(out, n, EVENT_NODE_DIES, p);
-	for (uint32_t p = 1; w->s->link_breaks && p < w->s->nodes; p++)
-		n = add(out, n, EVENT_LINK_BREAKS, p);
+	for (uint32_t i = 0; w->s->link_breaks && i < WORLD_LINKS; i++)
+		if (w->links[i].made && w->links[i].from > w->links[i].to)
+			n = add(out, n, EVENT_LINK_BREAKS, i);
 	return n;
 }
 
@@ -328,10 +354,10 @@ uint32_t world_events(const struct world *w, struct event out[WORLD_EVENTS])
 	for (uint32_t r = 0; r < w->s->ranks; r++)
 		if (may_enter(w, r))
 			n = add(out, n, EVENT_ENTER, r);
-	for (uint32_t i = 2; i < 2 * w->s->nodes; i++) {
+	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
 		const struct link *l = &w->links[i];
 
-		if (!alive(w, l->to))
+		if (!l->made || !alive(w, l->to))
 			continue;
 		if (l->head)
 			n = add(out, n, EVENT_DELIVER, i);
@@ -424,7 +450,8 @@ static void node_dies(struct world *w, uint32_t position)
 	w->nodes[position].coll = NULL;
 	for (uint32_t i = 0; i < count; i++)
 		w->ranks[ranks[i]].gone = true;
-	for (uint32_t i = 2; i < 2 * w->s->nodes; i++) {
+	/* Those that are not made yet will not be. */
+	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
 		struct link *l = &w->links[i];
 
 		if (l->to == position)
@@ -436,6 +463,8 @@ static void node_dies(struct world *w, uint32_t position)
 
 void world_apply(struct world *w, struct event e)
 {
+	struct link *l;
+
 	w->fault |= e.type >= EVENT_RANK_DIES;
 	switch (e.type) {
 	case EVENT_ENTER:
@@ -454,8 +483,8 @@ void world_apply(struct world *w, struct event e)
 		node_dies(w, e.which);
 		break;
 	case EVENT_LINK_BREAKS:
-		w->links[2 * e.which].dead = true;
-		w->links[2 * e.which + 1].dead = true;
+		l = &w->links[e.which];
+		l->dead = link_to(w, l->to, l->from)->dead = true;
 		break;
 	}
 }

@@ -15,7 +15,8 @@
 #define WORLD_NODES 5
 #define WORLD_RANKS 10
 #define WORLD_SEQ 4        /* collectives of a kind */
-#define WORLD_EVENTS 64    /* possible in one state */
+#define WORLD_LINKS (WORLD_NODES * WORLD_NODES)
+#define WORLD_EVENTS 96    /* possible in one state */
 
 /* What is explored. */
 struct scenario {
@@ -24,6 +25,7 @@ struct scenario {
 	uint32_t width;
 	uint32_t window;     /* collectives a rank enters before the first ends */
 	uint32_t piece;      /* see coll_options; 0: messages are never cut */
+	enum coll_algorithm algorithm;
 	const char *program; /* of every rank: f(ence), g(ather), r(ing) */
 	bool rank_dies, node_dies, link_breaks; /* one of these, once */
 	bool small;          /* in make check */
@@ -35,9 +37,10 @@ enum event_type {
 	EVENT_DETECT,    /* link: its receiver notices that it is dead */
 	EVENT_RANK_DIES,
 	EVENT_NODE_DIES,
-	EVENT_LINK_BREAKS, /* between the node and its parent */
+	EVENT_LINK_BREAKS, /* link, in both directions */
 };
 
+/* A link is a direction: from node which / WORLD_NODES to the remainder. */
 struct event {
 	enum event_type type;
 	uint32_t which;
