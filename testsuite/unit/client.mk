@@ -58,3 +58,9 @@ testsuite_unit_client_engine_test_LDADD = contrib/libpmi2x/libpmi2x.la \
 
 dist_check_SCRIPTS += testsuite/unit/client-exports.sh
 TESTS += testsuite/unit/client-exports.sh
+
+unit_tests += testsuite/unit/stock-client-test
+testsuite_unit_stock_client_test_SOURCES = testsuite/unit/stock-client-test.c
+testsuite_unit_stock_client_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
+testsuite_unit_stock_client_test_LDADD = libpmi.la libshm.la libcoll.la \
+	libutil.la $(XXHASH_LIBS) $(CMOCKA_LIBS) -ldl
