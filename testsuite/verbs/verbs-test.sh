@@ -47,6 +47,6 @@ done
 report "a guest ends with its script" $?
 
 "$here/soft-roce-guest" --nodes 4 --memory 3072 --timeout 1200 -- \
-	"$here/in-guest.sh" "$tree" "$here"
+	"$here/in-guest.sh" "$tree" "$(cd "$here/../.." && pwd)"
 report "the suite in the guest" $?
 [ "$failures" = 0 ]
