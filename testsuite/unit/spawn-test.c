@@ -172,6 +172,8 @@ static void pmi1_mistakes_are_named(void **state)
 		{ "mcmd=spawn\nendcmd\n", "execname" },
 		{ "mcmd=spawn\nexecname=a\nendcmd\n", "nprocs" },
 		{ "mcmd=spawn\nexecname=a\nnprocs=1\nendcmd\n", "spawnssofar" },
+		{ "mcmd=spawn\nexecname=a\nmcmd=spawn\nexecname=b\nnprocs=1\n"
+		  "totspawns=2\nspawnssofar=2\nendcmd\n", "mcmd" },
 		{ "mcmd=spawn\nexecname=a\nnprocs=1\ntotspawns=1\n"
 		  "spawnssofar=2\nendcmd\n", "spawnssofar" },
 		{ "mcmd=spawn\nexecname=a\nnprocs=1\ntotspawns=0\n"

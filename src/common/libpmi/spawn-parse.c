@@ -24,6 +24,7 @@ struct parse {
 	const char *counted_by[COUNTS]; /* the field that said a count */
 	uint64_t said[COUNTS];
 	uint32_t preput_seen;
+	bool begun; /* PMI-1: the command of this message */
 	const char *what; /* the field that is wrong or missing */
 };
 
@@ -58,6 +59,9 @@ static int take_count(struct parse *p, const struct rule *r,
 static int take_command(struct parse *p, const struct rule *r,
 			const struct pmi_field *f)
 {
+	if (p->begun)
+		return -EINVAL; /* it would leave the first one unfinished */
+	p->begun = true;
 	return spawn_add_command(p->s);
 }
 
