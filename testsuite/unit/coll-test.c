@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "coll-net.h"
@@ -257,6 +258,24 @@ static struct net *waits_for_a_result(void)
 	return net;
 }
 
+/* It has failed, and waits in its turn to be told to the rank. */
+static void refuses_a_second_end_of_what_failed(void **state)
+{
+	struct net *net = waits_for_a_result();
+	struct coll_msg msg = {
+		.type = COLL_MSG_DOWN, .seq = 1, .failed = true,
+	};
+
+	assert_int_equal(net_enter(net, COLL_FENCE, 1), 0);
+	snprintf(msg.fault.reason, sizeof(msg.fault.reason), "too much");
+	assert_int_equal(net_inject(net, 0, 1, &msg, NULL), 0);
+	refuse(net, 0, msg, NULL);
+	msg.failed = false;
+	refuse(net, 0, msg, NULL);
+	assert_int_equal(net_outcome(net, COLL_FENCE, 1, 1), NET_WAITING);
+	net_free(net);
+}
+
 static void a_packed_form_must_be_shorter(void **state)
 {
 	struct net *net = waits_for_a_result();
@@ -380,6 +399,7 @@ int main(void)
 		cmocka_unit_test(refuses_types_and_kinds_that_do_not_exist),
 		cmocka_unit_test(refuses_a_ring_value_longer_than_its_message),
 		cmocka_unit_test(refuses_a_broken_ring_result),
+		cmocka_unit_test(refuses_a_second_end_of_what_failed),
 		cmocka_unit_test(a_packed_form_must_be_shorter),
 		cmocka_unit_test(what_does_not_unpack_fails_here),
 		cmocka_unit_test(packed_results_come_whole),

@@ -383,7 +383,7 @@ static struct coll_op *awaits_down(const struct coll *c,
 	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
 
 	return peer == coll_parent(c) && op && !op->missing &&
-	       op->route != COLL_EXCHANGE ? op : NULL;
+	       op->route != COLL_EXCHANGE && !op->result.ended ? op : NULL;
 }
 
 static int receive_down(struct coll *c, struct coll_peer *peer,
