@@ -309,6 +309,22 @@ static struct net *half_way(void)
 	return net;
 }
 
+static void two_plans_for_one_collective_fail_it(void **state)
+{
+	struct net *net = half_way();
+	struct coll_msg other = want;
+
+	other.algorithm = COLL_BY_DOUBLING;
+	assert_int_equal(net_inject(net, 3, 4, &other, NULL), 0);
+	net_deliver_all(net);
+	for (uint32_t r = 0; r < 5; r++)
+		assert_int_not_equal(net_outcome(net, COLL_FENCE, r, 0),
+				     NET_WAITING);
+	assert_int_equal(net_outcome(net, COLL_FENCE, 4, 0), NET_FAILED);
+	assert_non_null(strstr(net->reason, "two algorithms"));
+	net_free(net);
+}
+
 static void refuses_what_cannot_be(void **state)
 {
 	struct net *net = half_way();
@@ -399,6 +415,7 @@ int main(void)
 		cmocka_unit_test(nobody_leaves_too_early),
 		cmocka_unit_test(ends_whatever_happens_whenever),
 		cmocka_unit_test(ends_when_much_happens),
+		cmocka_unit_test(two_plans_for_one_collective_fail_it),
 		cmocka_unit_test(refuses_what_cannot_be),
 		cmocka_unit_test(a_lie_about_sizes_fails_and_overruns_nothing),
 		cmocka_unit_test(names_and_distances),

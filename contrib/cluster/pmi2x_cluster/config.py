@@ -65,6 +65,8 @@ def global_options(options, state):
         "ReturnToService": 2,
         "TreeWidth": 16,
         "KillWait": 5,
+        # A machine with too much to do must not drain its nodes.
+        "UnkillableStepTimeout": 600,
     }
     if options.plugindir:
         conf["PluginDir"] = plugin_path(options.plugindir, state["plugin_dir"])

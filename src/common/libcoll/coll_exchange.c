@@ -381,19 +381,22 @@ static void copy_own(const struct coll *c, struct coll_exchange *x,
 	}
 }
 
-int coll_exchange_start(struct coll *c, enum coll_kind kind, uint32_t seq,
-			enum coll_algorithm a, uint64_t before, uint64_t total)
+void coll_exchange_start(struct coll *c, enum coll_kind kind, uint32_t seq,
+			 enum coll_algorithm a, uint64_t before,
+			 uint64_t total)
 {
 	struct coll_op *op = coll_op_find(c, kind, seq);
 	struct coll_exchange *x = open_exchange(c, kind, seq, a);
 
-	if (x && x->algorithm != a)
-		return -EPROTO;
+	if (x && x->algorithm != a) {
+		give_up(c, x, "two nodes have told it of two algorithms");
+		return;
+	}
 	if (x)
 		x->bytes = own_room(c, op, total);
 	if (!x || !x->bytes) {
 		coll_fault_no_memory(c, kind, seq);
-		return 0;
+		return;
 	}
 	x->started = true;
 	x->before = before;
@@ -402,7 +405,6 @@ int coll_exchange_start(struct coll *c, enum coll_kind kind, uint32_t seq,
 		x->serving[i].room = least(x->serving[i].room, total);
 	copy_own(c, x, op);
 	go_on(c, x);
-	return 0;
 }
 
 /* ---- messages ---- */

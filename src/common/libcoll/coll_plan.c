@@ -91,8 +91,8 @@ static void take_tree(struct coll *c, enum coll_kind kind, uint32_t seq,
 }
 
 /* By rounds: every child learns where the bytes of its subtree begin. */
-static int take_exchange(struct coll *c, const struct coll_msg *plan,
-			 struct coll_op *op)
+static void take_exchange(struct coll *c, const struct coll_msg *plan,
+			  struct coll_op *op)
 {
 	uint64_t before = plan->count;
 	struct coll_msg msg = *plan;
@@ -106,8 +106,8 @@ static int take_exchange(struct coll *c, const struct coll_msg *plan,
 		coll_data_clear(d);
 	}
 	op->route = COLL_EXCHANGE;
-	return coll_exchange_start(c, plan->kind, plan->seq, plan->algorithm,
-				   before, plan->total);
+	coll_exchange_start(c, plan->kind, plan->seq, plan->algorithm, before,
+			    plan->total);
 }
 
 static bool anyone_announced(const struct coll *c, const struct coll_op *op)
@@ -191,5 +191,6 @@ int coll_plan_receive(struct coll *c, const struct coll_msg *msg,
 	if (msg->total > COLL_BYTES_MAX || msg->count > msg->total ||
 	    bytes > msg->total - msg->count)
 		return -EPROTO;
-	return take_exchange(c, msg, op);
+	take_exchange(c, msg, op);
+	return 0;
 }

@@ -246,9 +246,10 @@ int coll_plan_receive(struct coll *c, const struct coll_msg *msg,
 
 /* ---- coll_exchange.c ---- */
 
-/* The bytes of own slots begin at `before` of `total`. 0 or -EPROTO. */
-int coll_exchange_start(struct coll *c, enum coll_kind kind, uint32_t seq,
-			enum coll_algorithm a, uint64_t before, uint64_t total);
+/* The bytes of own slots begin at `before` of `total`. */
+void coll_exchange_start(struct coll *c, enum coll_kind kind, uint32_t seq,
+			 enum coll_algorithm a, uint64_t before,
+			 uint64_t total);
 /* WANT, DATA. 0 or -EPROTO. */
 int coll_exchange_receive(struct coll *c, struct coll_peer *peer,
 			  const struct coll_msg *msg, struct payload *body);
