@@ -116,7 +116,6 @@ static void event(struct step *s, struct fuzz_input *in)
 {
 	uint8_t what = fuzz_u8(in);
 	uint32_t rank = what / 16 % NET_RANKS;
-	struct buf dump;
 
 	switch (what % 16) {
 	case 0:
@@ -142,11 +141,6 @@ static void event(struct step *s, struct fuzz_input *in)
 		if (s->net->spawn_token)
 			launcher_spawned(s->net->launcher, s->net->spawn_token,
 					 (int)fuzz_u8(in) % 2, "17.9");
-		break;
-	case 10:
-		buf_init(&dump, SIZE_MAX);
-		pmi_server_dump(net_node_of(s->net, rank)->server, &dump);
-		buf_free(&dump);
 		break;
 	default:
 		send_known(s, rank, in);

@@ -529,20 +529,6 @@ static void nothing_is_left_behind(void **state)
 	assert_int_equal(threads(), alone);
 }
 
-static void a_dump_says_what_is_waited_for(void **state)
-{
-	struct cluster c;
-
-	cluster_open(&c, 3);
-	cluster_start_all(&c);
-	init_all(&c);
-	barrier(&c);
-	agent_dump(c.agents[0]);
-	cluster_expect_log(&c, "link to child node n1: up");
-	cluster_expect_log(&c, "link to child node n2: up");
-	cluster_close(&c);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -562,7 +548,6 @@ int main(void)
 		cmocka_unit_test(a_rank_that_does_not_read_is_dropped_alone),
 		cmocka_unit_test(a_leaving_node_owes_nothing),
 		cmocka_unit_test(nothing_is_left_behind),
-		cmocka_unit_test(a_dump_says_what_is_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);

@@ -346,23 +346,6 @@ static void a_full_region_fails_the_barrier(void **state)
 	net_destroy(n);
 }
 
-static void state_is_told_to_people(void **state)
-{
-	struct net *n = net_create(NULL);
-	struct buf b;
-
-	init_all(n);
-	net_pmi1(n, 0, "cmd=barrier_in");
-	assert_int_equal(pmi_server_pending(n->nodes[0].server), 1);
-	buf_init(&b, 10000);
-	pmi_server_dump(n->nodes[0].server, &b);
-	assert_non_null(strstr(buf_cstr(&b),
-			       "fence 0 waits for ranks 3 of node n0; "
-			       "subtrees of n1, n2\n"));
-	buf_free(&b);
-	net_destroy(n);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,7 +365,6 @@ int main(void)
 		cmocka_unit_test(
 			who_has_not_started_fails_a_barrier_when_he_ends),
 		cmocka_unit_test(a_full_region_fails_the_barrier),
-		cmocka_unit_test(state_is_told_to_people),
 	};
 
 	return cmocka_run_group_tests_name("server-pmi1", tests, NULL, NULL);

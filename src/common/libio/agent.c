@@ -7,8 +7,6 @@
 
 #include "libio/agent_internal.h"
 
-#define AGENT_DUMP_MAX ((size_t)1 << 20) /* bytes of a state dump */
-
 void agent_options_init(struct agent_options *o)
 {
 	memset(o, 0, sizeof(*o));
@@ -430,37 +428,4 @@ void agent_told(struct agent *a, const void *data, size_t len)
 	t->agent = a;
 	if (loop_post(a->loop, apply_told, t))
 		free(t);
-}
-
-static void log_lines(struct agent *a, const char *text)
-{
-	while (*text) {
-		size_t len = strcspn(text, "\n");
-
-		if (len)
-			log_info(a->log, "%.*s", (int)len, text);
-		text += len + (text[len] == '\n');
-	}
-}
-
-static void dump(void *arg)
-{
-	struct agent *a = arg;
-	const char *text;
-	struct buf b;
-
-	if (a->stage == AGENT_CLOSED)
-		return;
-	pmi_server_slots_input(a->server); /* who is in its slot is not missing */
-	buf_init(&b, AGENT_DUMP_MAX);
-	pmi_server_dump(a->server, &b);
-	text = buf_cstr(&b);
-	log_lines(a, text ? text : "");
-	buf_free(&b);
-	agent_links_dump(a);
-}
-
-void agent_dump(struct agent *a)
-{
-	loop_post(a->loop, dump, a);
 }

@@ -117,9 +117,6 @@ int agent_register_rank(int registration_fd, uint32_t slot, int *pmi_fd);
 /* A message that another agent's tell_node carried here. Any thread. */
 void agent_told(struct agent *a, const void *data, size_t len);
 
-/* Ask the agent to write its state into the log. Any thread; does not wait. */
-void agent_dump(struct agent *a);
-
 /*
  * Drain (finish what this node's ranks entered, flush, say goodbye), within
  * options.drain_ms; end and join the thread; free everything. 0, or -EBUSY: a

@@ -245,7 +245,6 @@ void agent_links_abandon_untried(struct agent *a);
 void agent_links_leave(struct agent *a, bool parent);
 /* None of these links is up any more. */
 bool agent_links_gone(const struct agent *a, bool parent);
-void agent_links_dump(const struct agent *a);
 
 /* Connections; used by agent_wireup.c. */
 const struct link_ops *agent_conn_ops(void);

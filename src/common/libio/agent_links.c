@@ -523,26 +523,3 @@ void agent_links_free(struct agent *a)
 	free(a->links->all);
 	free(a->links);
 }
-
-void agent_links_dump(const struct agent *a)
-{
-	static const char *const states[] = {
-		[NEIGHBOUR_WAITING] = "not connected",
-		[NEIGHBOUR_UP] = "up",
-		[NEIGHBOUR_LEFT] = "has left",
-		[NEIGHBOUR_LOST] = "lost",
-	};
-
-	for (uint32_t i = 0; i < a->links->count; i++) {
-		const struct neighbour *n = &a->links->all[i];
-
-		if (n->is_far && !agent_wireup_tried(n))
-			continue;
-		log_info(a->log, "link to %s node %s: %s, %zu bytes queued",
-			 n->is_parent ? "parent" : n->is_far ? "far" : "child",
-			 agent_node_name(a, n->position), states[n->state],
-			 n->state == NEIGHBOUR_UP ?
-				 link_queued(n->chosen->link) :
-				 n->queue_bytes);
-	}
-}

@@ -302,28 +302,3 @@ bool pmi_server_used(const struct pmi_server *s)
 {
 	return s->used;
 }
-
-static const char *const STATE_NAMES[] = {
-	[SESSION_ABSENT] = "not started",
-	[SESSION_FRESH] = "connected",
-	[SESSION_HANDSHAKE] = "initializing",
-	[SESSION_ACTIVE] = "active",
-	[SESSION_FINALIZED] = "finalized",
-	[SESSION_CLOSING] = "closing",
-	[SESSION_GONE] = "gone",
-};
-
-void pmi_server_dump(const struct pmi_server *s, struct buf *out)
-{
-	buf_printf(out, "node %s, position %u, %u ranks, %zu collectives pending\n",
-		   server_node_name(s), s->step->position, s->nslots,
-		   pmi_server_pending(s));
-	for (uint32_t i = 0; i < s->nslots; i++) {
-		const struct session *ss = &s->sessions[i];
-
-		buf_printf(out, "rank %u: %s, PMI-%d, %zu unanswered requests\n",
-			   ss->rank, STATE_NAMES[ss->state],
-			   ss->protocol == PMI_PROTOCOL_2 ? 2 : 1, ss->waits);
-	}
-	collective_dump(s, out);
-}

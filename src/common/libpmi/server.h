@@ -240,7 +240,5 @@ void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		       const char *why);
 /* Has any rank of this node started PMI? */
 bool pmi_server_used(const struct pmi_server *s);
-/* Append the state as text for people (what every collective waits for). */
-void pmi_server_dump(const struct pmi_server *s, struct buf *out);
 
 #endif

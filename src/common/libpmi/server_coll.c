@@ -16,9 +16,6 @@
 
 #include "libpmi/compress.h"
 #include "libpmi/server_private.h"
-#include "libutil/rankset.h"
-
-#define DUMP_RANKS_MAX 256  /* bytes of a rank list in a dump */
 
 /* A published gather and how many of this node's ranks still want it. */
 struct gather {
@@ -526,61 +523,4 @@ struct payload *collective_room(struct pmi_server *s, uint32_t from,
 	if (!unpack_head(head, head_len, &msg))
 		return NULL;
 	return coll_body_room(s->coll, from, &msg, len);
-}
-
-/* ---- state for people ---- */
-
-struct missing {
-	uint32_t *ranks, nranks;
-	uint32_t *children, nchildren;
-	bool parent;
-};
-
-static void dump_nodes(const struct pmi_server *s, const struct missing *m,
-		       struct buf *out)
-{
-	const struct pmi_step *step = s->step;
-
-	buf_puts(out, "; subtrees of");
-	for (uint32_t i = 0; i < m->nchildren; i++)
-		buf_printf(out, "%s %s", i ? "," : "",
-			   step->node_names[layout_node_id(step->layout,
-							   m->children[i])]);
-}
-
-static void dump_one(const struct pmi_server *s, enum coll_kind kind,
-		     uint32_t seq, const struct missing *m, struct buf *out)
-{
-	char ranks[DUMP_RANKS_MAX];
-
-	buf_printf(out, "%s %u waits for", coll_kind_name(kind), seq);
-	if (m->nranks)
-		buf_printf(out, " ranks %s of node %s",
-			   rankset_format(m->ranks, m->nranks, ranks,
-					  sizeof(ranks)),
-			   server_node_name(s));
-	if (m->nchildren)
-		dump_nodes(s, m, out);
-	if (m->parent)
-		buf_puts(out, " the result");
-	buf_puts(out, "\n");
-}
-
-void collective_dump(const struct pmi_server *s, struct buf *out)
-{
-	const struct tree_place *place = coll_place(s->coll);
-	enum coll_kind kind = 0;
-	struct missing m;
-	uint32_t seq = 0;
-
-	m.ranks = calloc(s->nslots + 1, sizeof(*m.ranks));
-	m.children = calloc(place->children + 1, sizeof(*m.children));
-	while (m.ranks && m.children &&
-	       coll_next_pending(s->coll, &kind, &seq, m.ranks, &m.nranks,
-				 m.children, &m.nchildren, &m.parent)) {
-		dump_one(s, kind, seq, &m, out);
-		seq++;
-	}
-	free(m.ranks);
-	free(m.children);
 }

@@ -282,7 +282,6 @@ int collective_receive(struct pmi_server *s, uint32_t from, const void *head,
 		       size_t head_len, struct payload *body);
 struct payload *collective_room(struct pmi_server *s, uint32_t from,
 				const void *head, size_t head_len, size_t len);
-void collective_dump(const struct pmi_server *s, struct buf *out);
 
 /* ---- server_slots.c ---- */
 
