@@ -33,10 +33,12 @@ static void exchange_round(struct bench *b, int i, struct bench_stamp *stamp)
 	stamp->out = bench_now();
 }
 
-/* Nothing may come before it that connects the nodes, so no settling. */
+/* Nothing of PMI may come before it that connects the nodes. */
 static void first_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
 	bench_put(b, i);
+	if (b->meeting) /* else the launch of the last rank is in its time */
+		bench_meet(b->meeting, b->size);
 	timed_fence(b, stamp);
 }
 

@@ -24,7 +24,7 @@ OPS = {
     "getall": Op(PMI, settles=True),
     "iallgather": Op(("own",), CALL, WAIT, settles=True),
     "view": Op(("own",), CALL, WAIT, settles=True),
-    "first": Op(PMI, "PMI init"),
+    "first": Op(PMI, "PMI init", settles=True),
     "many": Op(PMI, "get, CPU"),
     "ring": Op(("own", "stock"), settles=True),
     "init": Op((*PMI, "none"), "PMI init", against=True),
