@@ -460,6 +460,38 @@ static void a_full_index_is_refused(void **state)
 	payload_unref(p);
 }
 
+/* For who has no bytes: the same as what is built. */
+static void lengths_are_known_without_bytes(void **state)
+{
+	static const char value[40];
+	int error;
+
+	for (int n = 0; n < 40; n++) {
+		struct payload_vec v;
+		struct payload *p;
+		uint64_t bytes;
+
+		payload_vec_init(&v);
+		add_block(&v, "key", "value", n);
+		bytes = v.bytes;
+		p = build_fence(&v);
+		assert_int_equal(image_fence_len(n, bytes), p->len);
+		payload_unref(p);
+		for (int i = 0; i < n; i++) {
+			p = gather_contribution(value, n);
+			payload_vec_add(&v, p);
+			payload_unref(p);
+		}
+		p = image_build_gather(&v, n, NULL, &error);
+		assert_int_equal(image_gather_len(n, n * n), p->len);
+		payload_unref(p);
+		payload_vec_clear(&v);
+	}
+	assert_int_equal(image_fence_len(1, IMAGE_MAX), 0);
+	assert_int_equal(image_fence_len(UINT64_MAX, 1), 0);
+	assert_int_equal(image_gather_len(1, UINT64_MAX), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +509,7 @@ int main(void)
 		cmocka_unit_test(lying_words_are_refused_or_harmless),
 		cmocka_unit_test(truncations_are_refused),
 		cmocka_unit_test(a_full_index_is_refused),
+		cmocka_unit_test(lengths_are_known_without_bytes),
 	};
 
 	return cmocka_run_group_tests_name("image", tests, NULL, NULL);

@@ -44,6 +44,14 @@ uint64_t image_hash(const void *key, size_t len);
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
 
 /*
+ * How long the image is that the builders make: of `count` records in blocks of
+ * `bytes` in all; of `n` values of one length, `bytes` in all. 0: over 2 GiB.
+ * For who plans or simulates and has no bytes.
+ */
+uint64_t image_fence_len(uint64_t count, uint64_t bytes);
+uint64_t image_gather_len(uint32_t n, uint64_t bytes);
+
+/*
  * Where the builders put an image: a new payload of `len` bytes, or NULL. With
  * NULL instead of this, payload_new.
  */

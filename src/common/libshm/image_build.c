@@ -15,6 +15,36 @@ static struct payload *fail(int *error, int rc)
 	return NULL;
 }
 
+/* Of the image that `h` describes; 0: too long. */
+static uint64_t image_len(const struct image_header *h)
+{
+	uint64_t start = image_data_start(h);
+
+	if (h->data_len > IMAGE_MAX || start > IMAGE_MAX ||
+	    image_align(start + h->data_len) > IMAGE_MAX)
+		return 0;
+	return image_align(start + h->data_len);
+}
+
+uint64_t image_fence_len(uint64_t count, uint64_t bytes)
+{
+	const struct image_header h = {
+		.kind = IMAGE_FENCE, .index_count = index_buckets(count),
+		.data_len = bytes,
+	};
+
+	return h.index_count ? image_len(&h) : 0;
+}
+
+uint64_t image_gather_len(uint32_t n, uint64_t bytes)
+{
+	const struct image_header h = {
+		.kind = IMAGE_GATHER, .count = n, .data_len = bytes,
+	};
+
+	return image_len(&h);
+}
+
 /*
  * Memory for the image that `h` describes, with its header (but no checksum)
  * and zeros up to the data and behind them.
@@ -28,8 +58,8 @@ static struct payload *image_new(const struct image_memory *memory,
 	h->magic = IMAGE_MAGIC;
 	h->byte_order = BYTE_ORDER_MARK;
 	h->version = IMAGE_VERSION;
-	h->length = image_align(start + h->data_len);
-	if (h->length > IMAGE_MAX)
+	h->length = image_len(h);
+	if (!h->length)
 		return fail(error, -EFBIG);
 	p = memory ? memory->get(memory->arg, h->length) :
 		     payload_new(h->length);
