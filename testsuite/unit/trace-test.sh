@@ -34,7 +34,7 @@ ms=000000
 head='{"pmi2x-trace":1,"step":"7.0","realtime":5000'$ms',"monotonic":1000'$ms'}'
 n1='{"node":"n1","position":0,"realtime":5000'$ms',"monotonic":1000'$ms',
 "agent":[1010'$ms',1020'$ms',1021'$ms',1035'$ms',1030'$ms',1040'$ms',1090'$ms'],
-"dropped":0,"collectives":[["fence",0,1041'$ms',1043'$ms',1044'$ms',1050'$ms',1051'$ms']],
+"dropped":0,"collectives":[["fence",0,1041'$ms',1043'$ms',1044'$ms',1050'$ms',1051'$ms',2,300]],
 "ranks":[[0,1030'$ms',0,1041'$ms',1060'$ms',1028'$ms',1031'$ms',0,1041'$ms',1051'$ms',0,0,1060'$ms'],
 [1,1040'$ms',0,1043'$ms',1060'$ms',1028'$ms',1041'$ms',0,1043'$ms',1051'$ms',0,0,1060'$ms']]}'
 n2='{"node":"n2","position":1,"realtime":5020'$ms',"monotonic":20'$ms',

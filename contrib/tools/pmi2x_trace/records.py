@@ -10,6 +10,7 @@ AGENT = "launch prefork ready wired first_init all_init end".split()
 RANK = "rank init put enter finalize".split()
 OWN = "begin end put fence_in fence_out gather_in gather_out finalize".split()
 COLLECTIVE = "kind seq first_in last_in up down done".split()
+SENT = "messages bytes".split()  # by the node; not in older files
 
 
 class TraceError(Exception):
@@ -51,6 +52,11 @@ class Collective:
     """A collective at one node."""
 
     def __init__(self, clock, values):
+        self.sent = dict.fromkeys(SENT)
+        if len(values) > len(COLLECTIVE):
+            counts = values[len(COLLECTIVE) :]
+            self.sent = dict(zip(SENT, counts, strict=True))
+            values = values[: len(COLLECTIVE)]
         fields = dict(zip(COLLECTIVE, values, strict=True))
         self.kind, self.seq = str(fields.pop("kind")), fields.pop("seq")
         self.at = {name: clock(n) for name, n in fields.items()}

@@ -52,8 +52,8 @@ static void op_node_send(void *arg, uint32_t position, const void *head,
 	struct agent *a = arg;
 	struct neighbour *n = agent_neighbour(a, position);
 
-	if (n)
-		agent_links_send_message(a, n, head, head_len, body);
+	if (n && !agent_links_send_message(a, n, head, head_len, body))
+		agent_trace_sent(a, head, head_len, body ? body->bytes : 0);
 }
 
 static void op_node_break(void *arg, uint32_t position)

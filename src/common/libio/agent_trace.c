@@ -25,6 +25,7 @@ struct trace_coll {
 	enum coll_kind kind;
 	uint32_t seq;
 	int64_t first_in, last_in, up, down, done;
+	uint64_t messages, bytes; /* sent to other nodes, with their frames */
 };
 
 struct agent_trace {
@@ -220,6 +221,24 @@ void agent_trace_link(struct agent *a)
 	a->trace->wired = trace_now();
 }
 
+void agent_trace_sent(struct agent *a, const void *head, size_t head_len,
+		      uint64_t body_len)
+{
+	struct trace_coll *c = NULL;
+	struct coll_msg msg;
+	struct cursor cursor;
+
+	if (!a->trace)
+		return;
+	cursor_init(&cursor, head, head_len);
+	if (!coll_msg_unpack(&cursor, &msg) && msg.type != COLL_MSG_FAULT)
+		c = find_coll(a->trace, msg.kind, msg.seq);
+	if (!c)
+		return;
+	c->messages++;
+	c->bytes += FRAME_HEADER_BYTES + head_len + body_len;
+}
+
 /* ---- as text ---- */
 
 /* A JSON string; node names have no odd characters, but who knows. */
@@ -244,10 +263,11 @@ static void put_rank(struct buf *b, uint32_t rank, const struct trace_rank *r)
 
 static void put_coll(struct buf *b, const struct trace_coll *c)
 {
-	buf_printf(b, "[\"%s\",%u,%lld,%lld,%lld,%lld,%lld]",
+	buf_printf(b, "[\"%s\",%u,%lld,%lld,%lld,%lld,%lld,%llu,%llu]",
 		   coll_kind_name(c->kind), c->seq, (long long)c->first_in,
 		   (long long)c->last_in, (long long)c->up, (long long)c->down,
-		   (long long)c->done);
+		   (long long)c->done, (unsigned long long)c->messages,
+		   (unsigned long long)c->bytes);
 }
 
 static int write_line(const struct agent *a, struct buf *b)

@@ -33,6 +33,9 @@ void agent_trace_free(struct agent *a);
 void agent_trace_ready(struct agent *a);
 /* A link has come up or is lost. */
 void agent_trace_link(struct agent *a);
+/* A message of libcoll goes to another node. */
+void agent_trace_sent(struct agent *a, const void *head, size_t head_len,
+		      uint64_t body_len);
 /* The node's ranks have ended: tell srun. */
 void agent_trace_send(struct agent *a);
 
