@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The model; it calls nothing of the system either (testsuite/check-rules).
+noinst_LTLIBRARIES += libsim.la
+libsim_la_SOURCES = \
+	contrib/sim/build.c \
+	contrib/sim/contents.c contrib/sim/contents.h \
+	contrib/sim/events.c contrib/sim/events.h \
+	contrib/sim/faults.c \
+	contrib/sim/message.c \
+	contrib/sim/network.c contrib/sim/network.h \
+	contrib/sim/path.c contrib/sim/path.h \
+	contrib/sim/pmi2x.c \
+	contrib/sim/random.c contrib/sim/random.h \
+	contrib/sim/run.c \
+	contrib/sim/scenario.c contrib/sim/scenario.h \
+	contrib/sim/scenario_forms.c \
+	contrib/sim/scenario_keys.c contrib/sim/scenario_keys.h \
+	contrib/sim/sim.h \
+	contrib/sim/stats.c \
+	contrib/sim/stock.c \
+	contrib/sim/units.c contrib/sim/units.h
+
+bin_PROGRAMS += contrib/sim/pmi2x-sim
+contrib_sim_pmi2x_sim_SOURCES = contrib/sim/sim.c \
+	contrib/sim/csv.c \
+	contrib/sim/report.c contrib/sim/report.h
+SIM_LIBS = libsim.la libcoll.la libshm.la libutil.la -lm
+contrib_sim_pmi2x_sim_LDADD = $(SIM_LIBS)
+dist_man_MANS += contrib/sim/pmi2x-sim.1 contrib/sim/pmi2x-sim-scenario.5
+
+# Plots of its CSV files.
+dist_bin_SCRIPTS += contrib/sim/pmi2x-sim-plot
+dist_man_MANS += contrib/sim/pmi2x-sim-plot.1
+install-exec-hook: install-sim-plot
+.PHONY: install-sim-plot
+install-sim-plot:
+	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+		"$(srcdir)/contrib/sim/pmi2x-sim-plot" \
+		> "$(DESTDIR)$(bindir)/pmi2x-sim-plot"
+
+simdir = $(pkgdatadir)/sim
+dist_sim_DATA = \
+	contrib/sim/examples/cluster.scenario \
+	contrib/sim/examples/faults.scenario \
+	contrib/sim/examples/large.scenario \
+	contrib/sim/examples/stock.scenario
+
+# What it says against what libcoll promises: a part in make check, the whole,
+# to a million ranks, in make check-scale.
+dist_check_SCRIPTS += testsuite/scale/sim-bounds testsuite/scale/sim-test.sh
+TESTS += testsuite/scale/sim-test.sh
+.PHONY: check-sim
+check-sim: contrib/sim/pmi2x-sim testsuite/unit/sim-fault-test
+	/usr/bin/python3 -B $(srcdir)/testsuite/scale/sim-bounds --large \
+		contrib/sim/pmi2x-sim
+	SIM_SCENARIOS=200000 testsuite/unit/sim-fault-test
+check-scale: check-sim
+
+unit_tests += testsuite/unit/sim-scenario-test testsuite/unit/sim-fault-test \
+	testsuite/unit/sim-network-test
+UNIT_SIM_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(srcdir)/contrib/sim
+UNIT_SIM_LIBS = $(SIM_LIBS) $(CMOCKA_LIBS)
+testsuite_unit_sim_scenario_test_SOURCES = testsuite/unit/sim-scenario-test.c
+testsuite_unit_sim_scenario_test_CPPFLAGS = $(UNIT_SIM_CPPFLAGS)
+testsuite_unit_sim_scenario_test_LDADD = $(UNIT_SIM_LIBS)
+testsuite_unit_sim_fault_test_SOURCES = testsuite/unit/sim-fault-test.c
+testsuite_unit_sim_fault_test_CPPFLAGS = $(UNIT_SIM_CPPFLAGS)
+testsuite_unit_sim_fault_test_LDADD = $(UNIT_SIM_LIBS)
+testsuite_unit_sim_network_test_SOURCES = testsuite/unit/sim-network-test.c
+testsuite_unit_sim_network_test_CPPFLAGS = $(UNIT_SIM_CPPFLAGS)
+testsuite_unit_sim_network_test_LDADD = $(UNIT_SIM_LIBS)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a simulation has found: a table for people, CSV for programs. */
+#ifndef PMI2X_SIM_REPORT_H
+#define PMI2X_SIM_REPORT_H
+
+#include <stdio.h>
+
+#include "sim.h"
+
+/* All of it is written to streams; 0, or -1 (no memory). */
+int report_table(const struct sim *s, FILE *out);
+/* The chains that determined the ends, at most `most` lines for each. */
+void report_paths(const struct sim *s, FILE *out, uint32_t most);
+/* With a line of names first. The same scenario gives the same bytes. */
+int report_csv(const struct sim *s, FILE *out);
+/* Bytes of this process at its largest. */
+uint64_t report_own_memory(void);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scenario files: lines, sections, and what must fit together. */
+#include "scenario.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scenario_keys.h"
+
+struct reader {
+	struct scenario *s;
+	const char *name;     /* of the file, or of an option */
+	char *error;
+	unsigned int line;
+	const char *section; /* NULL: none yet */
+	uint64_t seen[SCENARIO_KEYS_MAX / 64 + 1];
+};
+
+static int fail(struct reader *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static int fail(struct reader *r, const char *fmt, ...)
+{
+	int n = snprintf(r->error, SCENARIO_ERROR_MAX, "%s: ", r->name);
+	va_list ap;
+
+	if (r->line)
+		n = snprintf(r->error, SCENARIO_ERROR_MAX, "%s:%u: ", r->name,
+			     r->line);
+
+	if (n >= SCENARIO_ERROR_MAX)
+		return -1;
+	va_start(ap, fmt);
+	vsnprintf(r->error + n, SCENARIO_ERROR_MAX - n, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+static char *trim(char *text)
+{
+	char *end;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	end = text + strlen(text);
+	while (end > text && isspace((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	return text;
+}
+
+static void cut_comment(char *text)
+{
+	text[strcspn(text, "#;")] = '\0';
+}
+
+static int read_section(struct reader *r, char *line)
+{
+	char *end = strchr(line, ']');
+
+	if (!end || end[1])
+		return fail(r, "a section is a name in brackets, as [step]");
+	*end = '\0';
+	r->section = keys_section(trim(line + 1));
+	if (!r->section)
+		return fail(r, "there is no section '%s'; the sections are %s",
+			    line + 1, KEYS_SECTIONS);
+	return 0;
+}
+
+/* Only some keys may come again. */
+static bool come_again(struct reader *r, int key)
+{
+	bool again = r->seen[key / 64] >> (key % 64) & 1;
+
+	r->seen[key / 64] |= UINT64_C(1) << (key % 64);
+	return again && !keys_repeat(key);
+}
+
+static int read_pair(struct reader *r, char *line)
+{
+	char *equals = strchr(line, '='), *key = line, *value;
+	char names[SCENARIO_ERROR_MAX / 2];
+	const char *allowed;
+	int index;
+
+	if (!equals)
+		return fail(r, "'%s' is neither a [section] nor key = value",
+			    line);
+	*equals = '\0';
+	key = trim(key);
+	value = trim(equals + 1);
+	if (!r->section)
+		return fail(r, "%s: comes before the first [section]", key);
+	index = keys_find(r->section, key);
+	if (index < 0)
+		return fail(r, "%s: no key of [%s]; its keys are %s", key,
+			    r->section, keys_names(r->section, names,
+						   sizeof(names)));
+	if (come_again(r, index))
+		return fail(r, "%s: is there twice", key);
+	if (!keys_set(r->s, index, value, r->line, &allowed))
+		return fail(r, "%s: allowed is %s", key, allowed);
+	return 0;
+}
+
+static int read_line(struct reader *r, char *line)
+{
+	if (strlen(line) > SCENARIO_LINE_MAX)
+		return fail(r, "a line may have %d bytes", SCENARIO_LINE_MAX);
+	cut_comment(line);
+	line = trim(line);
+	if (!*line)
+		return 0;
+	return *line == '[' ? read_section(r, line) : read_pair(r, line);
+}
+
+/* ---- the whole ---- */
+
+/* The most that an uneven layout can come to. */
+static uint64_t ranks_at_most(const struct scenario *s)
+{
+	return s->nodes * (s->layout == RANKS_UNEVEN ?
+			   2 * s->ranks_per_node - 1 : s->ranks_per_node);
+}
+
+static int check_size(struct reader *r)
+{
+	const struct scenario *s = r->s;
+
+	if (ranks_at_most(s) > LAYOUT_RANKS_MAX)
+		return fail(r, "nodes, ranks_per_node: %llu ranks are more than %u",
+			    (unsigned long long)ranks_at_most(s),
+			    LAYOUT_RANKS_MAX);
+	if (!s->nops)
+		return fail(r, "run: [operations] must name one or more");
+	return 0;
+}
+
+static int check_fault(struct reader *r, const struct scenario_fault *f)
+{
+	const struct scenario *s = r->s;
+
+	r->line = f->line;
+	if (f->kind == FAULT_RANK && s->layout != RANKS_UNEVEN &&
+	    f->a >= s->nodes * s->ranks_per_node)
+		return fail(r, "rank: there is no rank %u, allowed is 0 to %llu",
+			    f->a, (unsigned long long)
+			    (s->nodes * s->ranks_per_node - 1));
+	if (f->kind != FAULT_RANK &&
+	    (f->a >= s->nodes || (f->kind == FAULT_LINK && f->b >= s->nodes)))
+		return fail(r, "%s: there is no node %u, allowed is 0 to %llu",
+			    f->kind == FAULT_NODE ? "node" : "link",
+			    f->a >= s->nodes ? f->a : f->b,
+			    (unsigned long long)s->nodes - 1);
+	if (f->in_phase && f->phase >= s->nops)
+		return fail(r, "there is no operation %u, allowed is 1 to %u",
+			    f->phase + 1, s->nops);
+	return 0;
+}
+
+static int check_slow(struct reader *r, const struct scenario_slow *f)
+{
+	uint64_t n = r->s->nodes;
+
+	r->line = f->line;
+	if (f->a < n && (!f->link || f->b < n))
+		return 0;
+	return fail(r, "%s: there is no node %u, allowed is 0 to %llu",
+		    f->link ? "slow_link" : "slow_node",
+		    f->a >= n ? f->a : f->b, (unsigned long long)n - 1);
+}
+
+int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
+{
+	struct scenario copy = *s; /* the reader's is not const */
+	struct reader r = { .s = &copy, .name = s->name, .error = error };
+	int rc = check_size(&r);
+
+	for (uint32_t i = 0; !rc && i < s->nfaults; i++)
+		rc = check_fault(&r, &s->faults[i]);
+	for (uint32_t i = 0; !rc && i < s->nslow; i++)
+		rc = check_slow(&r, &s->slow[i]);
+	return rc;
+}
+
+int scenario_parse(struct scenario *s, const char *name, char *text,
+		   char error[SCENARIO_ERROR_MAX])
+{
+	struct reader r = { .s = s, .name = s->name, .error = error };
+	int rc = 0;
+
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	while (!rc && text) {
+		char *line = text, *end = strchr(text, '\n');
+
+		text = end ? end + 1 : NULL;
+		if (end)
+			*end = '\0';
+		r.line++;
+		rc = read_line(&r, line);
+	}
+	return rc;
+}
+
+int scenario_set(struct scenario *s, char *pair, char error[SCENARIO_ERROR_MAX])
+{
+	struct reader r = { .s = s, .name = "--set", .error = error };
+
+	r.section = keys_section_of(pair);
+	if (!r.section)
+		return fail(&r, "'%s' does not begin with a key of a scenario and =",
+			    pair);
+	return read_pair(&r, pair);
+}

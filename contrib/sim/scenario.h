@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A scenario: what is simulated. pmi2x-sim-scenario(5) describes the file.
+ */
+#ifndef PMI2X_SIM_SCENARIO_H
+#define PMI2X_SIM_SCENARIO_H
+
+#include <stddef.h>
+
+#include "libcoll/coll.h"
+#include "random.h"
+#include "units.h"
+
+#define SCENARIO_OPS_MAX 256
+#define SCENARIO_FAULTS_MAX 64
+#define SCENARIO_FILE_MAX ((size_t)1 << 20) /* bytes */
+#define SCENARIO_LINE_MAX 512               /* bytes, without the newline */
+#define SCENARIO_ERROR_MAX 512              /* bytes of a message, NUL too */
+
+#define SCENARIO_RUN_FORMS \
+	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], or compute TIME ...; keys of a fence, the compute of an i-operation comes last, a value has at most 1MiB"
+
+/* Who carries the data; all but the first are models of other designs. */
+enum sim_protocol_id {
+	PROTOCOL_PMI2X,
+	PROTOCOL_SRUN_STAR,   /* a connection a message, all through srun */
+	PROTOCOL_HYDRA_STAR,  /* standing connections, all through mpiexec */
+	PROTOCOL_BINARY_TREE, /* store and forward */
+	PROTOCOL_RADIX64,     /* the same, 64 children */
+	PROTOCOLS,
+};
+
+enum scenario_layout { RANKS_BLOCK, RANKS_CYCLIC, RANKS_UNEVEN };
+enum scenario_topology { TOPOLOGY_FLAT, TOPOLOGY_FAT_TREE, TOPOLOGY_DRAGONFLY };
+enum scenario_payload { PAYLOAD_SIZES, PAYLOAD_BYTES };
+enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_COMPUTE };
+
+/* What every rank does next. */
+struct scenario_op {
+	enum scenario_op_kind kind;
+	uint32_t bytes;      /* of a value */
+	uint32_t keys;       /* fence: that a rank puts */
+	bool nonblocking;    /* the rank computes, then waits */
+	struct distribution compute;
+};
+
+enum scenario_fault_kind { FAULT_RANK, FAULT_NODE, FAULT_LINK };
+
+struct scenario_fault {
+	enum scenario_fault_kind kind;
+	uint32_t a, b;       /* rank; node id; node ids */
+	bool in_phase;       /* when it, or node a, enters operation `phase` */
+	uint32_t phase;      /* from 0 */
+	sim_time at;
+	unsigned int line;
+};
+
+/* A node whose work, or a link whose bytes and latency, take longer. */
+struct scenario_slow {
+	bool link;
+	uint32_t a, b;
+	double factor;
+	unsigned int line;
+};
+
+struct network_params {
+	enum scenario_topology topology;
+	uint64_t leaf;        /* fat tree: nodes below a switch, and switches
+	                         below one of the next level; dragonfly: nodes
+	                         of a router */
+	uint64_t group;       /* dragonfly: routers of a group */
+	sim_time latency;     /* L, between any two nodes */
+	sim_time hop_latency; /* and for each switch between them */
+	sim_time global_latency; /* dragonfly: and between groups */
+	sim_time send, receive;  /* o, processor time of a message */
+	sim_time gap;         /* g, between messages at a network interface */
+	sim_time byte_gap;    /* G, of a byte there */
+	sim_time detect;      /* until a dead link is noticed */
+};
+
+struct node_params {
+	uint64_t cores;       /* that all nodes share; 0: each has its own */
+	sim_time enter, wake; /* of one rank */
+	sim_time copy;        /* of a byte sent or received */
+	sim_time combine;     /* of a byte of a result, where it is made */
+	sim_time publish;     /* of a byte of a result, at every node */
+	sim_time connect;     /* srun-star: of a message, at each end */
+};
+
+struct scenario {
+	char name[256];       /* of the file, for messages and the CSV */
+	uint64_t nodes, ranks_per_node, tree_width, piece, key_bytes, seed;
+	enum scenario_layout layout;
+	enum sim_protocol_id protocol;
+	enum coll_algorithm algorithm;
+	enum scenario_payload payload;
+	bool finalize;        /* ranks leave at the end, one by one */
+	struct network_params network;
+	struct node_params node;
+	struct distribution skew;      /* of a node's start */
+	struct distribution rank_skew; /* of a rank's, added */
+	struct scenario_op ops[SCENARIO_OPS_MAX];
+	uint32_t nops;
+	struct scenario_fault faults[SCENARIO_FAULTS_MAX];
+	uint32_t nfaults;
+	struct scenario_slow slow[SCENARIO_FAULTS_MAX];
+	uint32_t nslow;
+};
+
+/* Everything but the operations, which a scenario must name. */
+void scenario_defaults(struct scenario *s);
+
+/*
+ * All of these: 0, or -1 with the file, the line, the key and what is allowed in
+ * `error`. Read a scenario from text (changed; NUL-terminated) over the defaults;
+ */
+int scenario_parse(struct scenario *s, const char *name, char *text,
+		   char error[SCENARIO_ERROR_MAX]);
+/* set one key more, as "key=value" (changed), of whatever section; */
+int scenario_set(struct scenario *s, char *pair,
+		 char error[SCENARIO_ERROR_MAX]);
+/* when all is read: whether it fits together. */
+int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX]);
+
+/* The forms of `run`; false with what is allowed in *allowed. */
+bool scenario_parse_run(struct scenario *s, char *value, const char **allowed);
+/* The forms of `rank`, `node`, `link`, `slow_node`, `slow_link`. */
+bool scenario_parse_fault(struct scenario *s, const char *key, char *value,
+			  unsigned int line, const char **allowed);
+
+/* The keys with their defaults (or NULL) and forms, for --help. */
+void scenario_list_keys(void (*show)(void *arg, const char *section,
+				     const char *key, const char *preset,
+				     const char *allowed),
+			void *arg);
+
+const char *scenario_protocol_name(enum sim_protocol_id id);
+const char *scenario_layout_name(enum scenario_layout layout);
+/* "fence", "ifence", "allgather", "iallgather", "ring", "compute" */
+const char *scenario_op_name(const struct scenario_op *op);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keys of a scenario as one table. Private to the parser. */
+#ifndef PMI2X_SIM_SCENARIO_KEYS_H
+#define PMI2X_SIM_SCENARIO_KEYS_H
+
+#include "scenario.h"
+
+#define SCENARIO_KEYS_MAX 64
+#define KEYS_SECTIONS "step, launch, operations, network, node and faults"
+
+/* The section's name as it lives for ever, or NULL. */
+const char *keys_section(const char *name);
+/* The section of the key that a "key = value" sets, or NULL. */
+const char *keys_section_of(const char *pair);
+/* The key's index, or -1. */
+int keys_find(const char *section, const char *key);
+/* Whether it may be there several times. */
+bool keys_repeat(int key);
+/* False with what is allowed. Changes the value. */
+bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
+	      const char **allowed);
+/* The names of a section's keys, with commas. Returns out. */
+char *keys_names(const char *section, char *out, size_t len);
+
+#endif

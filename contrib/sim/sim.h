@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A simulated step: nodes, ranks, messages, and what is counted.
+ *
+ * A node takes up what comes to it in order of arrival; its processor works on
+ * one thing at a time, and what it sends leaves through one network interface
+ * (LogGP). So each event is handled at once: node.now moves on by what it costs,
+ * and whatever follows from it is put in the future.
+ *
+ *   build.c    layout, nodes and ranks of a scenario
+ *   run.c      the loop, and what events do
+ *   message.c  sending and receiving: times, counts
+ *   faults.c   ranks, nodes and links that die
+ *   pmi2x.c    nodes that are libcoll
+ *   contents.c what ranks contribute
+ *   stock.c    nodes of other designs
+ *   stats.c    what is counted
+ */
+#ifndef PMI2X_SIM_SIM_H
+#define PMI2X_SIM_SIM_H
+
+#include "events.h"
+#include "libcoll/layout.h"
+#include "libcoll/tree.h"
+#include "libutil/payload.h"
+#include "path.h"
+#include "scenario.h"
+
+struct sim;
+
+struct sim_rank {
+	sim_time busy_until;  /* it computes beside a collective */
+	uint16_t next;        /* operation, which it is in when it waits */
+	bool waiting;
+	bool gone;
+	bool finished;
+};
+
+struct sim_node {
+	struct sim *sim;
+	void *state;          /* of the protocol; NULL: none, or dead */
+	struct path *path;    /* why it is busy */
+	sim_time now, cpu_free, out_free, in_free;
+	sim_time dead_at;     /* SIM_NEVER: alive */
+	double factor;        /* its work takes so many times longer */
+	uint64_t queued, held; /* bytes: not yet delivered; kept */
+	uint64_t queued_peak, held_peak, memory_peak;
+	uint64_t far_made;    /* links to far peers, by their index */
+	uint32_t position, id, parent, children;
+	uint32_t first, nranks; /* its ranks: sim.ranks[first...] */
+	bool dead;
+};
+
+#define SIM_NEVER INT64_MAX
+
+/* On its way. The head is what the protocol packed. */
+struct sim_message {
+	struct path *path;
+	struct payload *body; /* the bytes, or NULL: sizes only */
+	uint64_t body_len;
+	uint32_t from, to;    /* positions */
+	uint32_t wire;        /* bytes with its frame */
+	sim_time inside;      /* that its bytes take at a network interface */
+	uint32_t steps;       /* the longest chain of messages up to this one */
+	uint16_t phase, head_len, head_room;
+	unsigned char head[];
+};
+
+/* What a node, and what a link in one direction, has to do with a phase. */
+struct node_count {
+	uint64_t bytes_sent, bytes_received;
+	uint32_t sent, received;
+	uint32_t steps;
+};
+
+struct link_count {
+	uint64_t bytes;
+	uint32_t messages;
+};
+
+/* An operation of the scenario, or what belongs to none. */
+struct phase {
+	sim_time first_entry, last_entry, first_exit, last_exit;
+	uint32_t entered, succeeded, failed; /* ranks */
+	uint32_t last_rank;   /* that entered */
+	uint64_t messages, bytes;
+	uint32_t steps;
+	struct path *path;    /* to the last exit */
+	char reason[160];     /* of the first failure */
+};
+
+struct sim_protocol {
+	uint32_t width;       /* of its tree; 0: a star */
+	bool host;            /* the root is another machine, without ranks */
+	bool connects;        /* a connection for each message */
+	bool faults;          /* ranks, nodes and links may die */
+	/* 0, or -1 with sim.error. */
+	int (*create)(struct sim *s, struct sim_node *n);
+	void (*destroy)(struct sim_node *n);
+	/* The rank in `slot` enters operation `op`. */
+	void (*enter)(struct sim_node *n, uint32_t slot, uint32_t op);
+	void (*receive)(struct sim_node *n, struct sim_message *m);
+	void (*rank_gone)(struct sim_node *n, uint32_t slot, const char *why);
+	void (*link_lost)(struct sim_node *n, uint32_t peer, const char *why);
+	/* The index of a peer that is not in the tree; TREE_NONE: no peer. */
+	uint32_t (*far_index)(const struct sim_node *n, uint32_t peer);
+	/* How many of these there are. */
+	uint32_t (*far_count)(const struct sim_node *n);
+	uint32_t (*far_peer)(const struct sim_node *n, uint32_t index);
+	/* What it waits for when nothing happens any more, for people. */
+	void (*describe)(const struct sim_node *n, char *out, size_t len);
+};
+
+struct sim {
+	const struct scenario *scenario;
+	const struct sim_protocol *protocol;
+	struct layout *layout;
+	struct sim_node *nodes;   /* by position, then the host */
+	uint32_t nnodes, nhosts;  /* with ranks; all */
+	struct sim_rank *ranks;   /* in tree order */
+	uint32_t nranks;
+	uint32_t width;
+	struct events events;
+	struct sim_random random;
+	uint16_t seq_of[SCENARIO_OPS_MAX];           /* of its kind */
+	uint16_t op_of[3][SCENARIO_OPS_MAX];         /* [kind][seq] */
+	uint64_t unit_len[SCENARIO_OPS_MAX];         /* see contents.h */
+	struct phase phases[SCENARIO_OPS_MAX + 1];   /* the last: no operation */
+	uint32_t nphases;
+	struct node_count *node_counts; /* [phase * nhosts + position] */
+	struct link_count *link_counts; /* [(phase * nhosts + position) * slots + slot] */
+	uint32_t link_slots;      /* 0: to the parent, 1: from it, then far */
+	sim_time *core_free;      /* of the cores that are shared */
+	bool fault_done[SCENARIO_FAULTS_MAX];
+	sim_time broken_at[SCENARIO_FAULTS_MAX]; /* of links */
+	sim_time slow_free[SCENARIO_FAULTS_MAX][2]; /* of slow links */
+	bool faulty;              /* something has died */
+	sim_time now;             /* of the last event */
+	uint64_t handled;         /* events */
+	uint64_t exited;          /* ranks times operations */
+	struct sim_message *spare; /* messages to use again */
+	uint32_t waiting_for_ever; /* ranks, in the end */
+	bool failed;              /* error says why the simulation stopped */
+	char error[512];
+	void (*progress)(void *arg, const struct sim *s);
+	void *progress_arg;
+};
+
+/* ---- build.c ---- */
+
+/* NULL with a message in `error`. */
+struct sim *sim_new(const struct scenario *scenario,
+		    char error[SCENARIO_ERROR_MAX]);
+void sim_free(struct sim *s);
+
+/* ---- run.c ---- */
+
+/* 0: every rank has come to its end; -1: not, s->error says why. */
+int sim_run(struct sim *s);
+/* The first error stops the simulation. */
+void sim_fail(struct sim *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void sim_add(struct sim *s, struct event e);
+/*
+ * The node's processor takes something up that is there at `at`, because of
+ * `cause` (NULL: nothing) or of `rank`; n->now is then when it does so.
+ */
+void node_begin(struct sim_node *n, sim_time at, struct path *cause,
+		uint32_t rank);
+void node_spend(struct sim_node *n, sim_time cost);
+void node_end(struct sim_node *n);
+/* A rank that waits in an operation goes on; `why`: it has failed. */
+void rank_exits(struct sim_node *n, uint32_t slot, const char *why);
+void rank_leaves(struct sim_node *n, uint32_t slot, const char *why);
+/* The rank's number. */
+uint32_t rank_number(const struct sim *s, uint32_t index);
+
+/* ---- message.c ---- */
+
+/*
+ * Send from inside node_begin and node_end. The head is copied; `body` (NULL:
+ * only its length counts) is referenced.
+ */
+void message_send(struct sim_node *n, uint32_t to, uint32_t phase,
+		  const void *head, size_t head_len, uint64_t body_len,
+		  struct payload *body);
+void message_arrives(struct sim *s, struct sim_message *m, sim_time at);
+void message_free(struct sim *s, struct sim_message *m);
+/* A payload that counts as held by the node until its last reference goes. */
+struct payload *payload_held(struct sim_node *n, size_t len,
+			     struct payload *bytes);
+
+/* ---- faults.c ---- */
+
+/* 0, or -1 with s->error: a link that cannot be. */
+int faults_plan(struct sim *s);
+void fault_happens(struct sim *s, uint32_t index);
+/* Node n's first rank, or this one, enters an operation. */
+void faults_in_phase(struct sim_node *n, uint32_t slot, uint32_t op);
+/* Whether what left `from` for `to` does not arrive at this time. */
+bool fault_takes(const struct sim *s, const struct sim_node *from,
+		 const struct sim_node *to, sim_time at);
+void fault_noticed(struct sim *s, uint32_t position, uint32_t peer);
+
+/* ---- stats.c ---- */
+
+/* Sets m->steps. */
+void stats_sent(struct sim_node *n, struct sim_message *m);
+void stats_received(struct sim_node *n, const struct sim_message *m);
+void stats_memory(struct sim_node *n);
+
+struct spread {
+	uint64_t min, median, max;
+};
+
+struct phase_stats {
+	struct spread messages, bytes;  /* sent and received by a node */
+	struct spread sent, bytes_sent; /* by a node */
+	struct link_count link_max;     /* each the largest of any link */
+	uint64_t links;                 /* that were used, in one direction */
+	uint32_t path_steps;
+};
+
+/* 0 or -1 (no memory). */
+int stats_phase(const struct sim *s, uint32_t phase, struct phase_stats *out);
+int stats_memory_spread(const struct sim *s, struct spread *out);
+
+extern const struct sim_protocol protocol_pmi2x;
+/* One of the other designs. */
+const struct sim_protocol *protocol_stock(enum sim_protocol_id id);
+
+#endif

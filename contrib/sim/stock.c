@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Models of other designs, over the same network: each node waits for its ranks
+ * and children, sends all it has to its parent in one message, and passes the
+ * result on when all of it has come. They differ in the shape of the tree, in
+ * where its root is, and in whether each message is a connection of its own.
+ */
+#include <stdlib.h>
+
+#include "sim.h"
+
+#define HEAD_BYTES 24 /* of a message: command, ids, lengths */
+
+enum direction { UP, DOWN };
+
+/* A node in one operation. */
+struct gathering {
+	uint32_t missing; /* ranks and children */
+	uint64_t bytes;
+};
+
+static struct gathering *gathering_of(const struct sim_node *n, uint32_t op)
+{
+	return (struct gathering *)n->state + op;
+}
+
+static void send(struct sim_node *n, uint32_t to, uint32_t op,
+		 enum direction direction, uint64_t bytes)
+{
+	const unsigned char head[HEAD_BYTES] = { direction };
+
+	message_send(n, to, op, head, sizeof(head), bytes, NULL);
+}
+
+static void hold(struct sim_node *n, uint64_t bytes)
+{
+	n->held += bytes;
+	stats_memory(n);
+}
+
+/* To the children, then to the ranks. */
+static void pass_on(struct sim_node *n, uint32_t op, uint64_t bytes)
+{
+	struct sim *s = n->sim;
+	struct tree_place place = { .range = { .end = s->nnodes } };
+
+	if (!s->protocol->host)
+		place = tree_place(s->nnodes, s->width, n->position);
+	for (uint32_t i = 0; i < n->children; i++)
+		send(n, s->protocol->host ? i :
+			tree_child(&place, s->width, i).first, op, DOWN, bytes);
+	if (n->nranks)
+		node_spend(n, bytes * s->scenario->node.publish);
+	for (uint32_t i = 0; i < n->nranks; i++)
+		rank_exits(n, i, NULL);
+	n->held -= gathering_of(n, op)->bytes;
+}
+
+/* Something is in: go on when nothing is missing. */
+static void add(struct sim_node *n, uint32_t op, uint64_t bytes)
+{
+	struct gathering *g = gathering_of(n, op);
+	const struct sim *s = n->sim;
+	bool ring = s->scenario->ops[op].kind == OP_RING;
+
+	hold(n, bytes);
+	g->bytes += bytes;
+	if (--g->missing)
+		return;
+	bytes = ring ? s->unit_len[op] : g->bytes; /* of a ring, the edges */
+	if (n->parent != TREE_NONE) {
+		send(n, n->parent, op, UP, bytes);
+		return;
+	}
+	node_spend(n, bytes * s->scenario->node.combine);
+	pass_on(n, op, bytes);
+}
+
+static void enter(struct sim_node *n, uint32_t slot, uint32_t op)
+{
+	const struct scenario_op *o = &n->sim->scenario->ops[op];
+
+	add(n, op, n->sim->unit_len[op] * (o->kind == OP_FENCE ? o->keys : 1));
+}
+
+static void receive(struct sim_node *n, struct sim_message *m)
+{
+	if (m->head[0] == UP)
+		add(n, m->phase, m->body_len);
+	else
+		pass_on(n, m->phase, m->body_len);
+}
+
+static int create(struct sim *s, struct sim_node *n)
+{
+	struct gathering *g = calloc(s->scenario->nops, sizeof(*g));
+
+	if (!g)
+		return -1;
+	for (uint32_t op = 0; op < s->scenario->nops; op++)
+		g[op].missing = n->nranks + n->children;
+	n->state = g;
+	return 0;
+}
+
+static void destroy(struct sim_node *n)
+{
+	free(n->state);
+}
+
+static uint32_t no_far_index(const struct sim_node *n, uint32_t peer)
+{
+	return TREE_NONE;
+}
+
+static uint32_t no_far(const struct sim_node *n)
+{
+	return 0;
+}
+
+#define STOCK_OPERATIONS \
+	.create = create, .destroy = destroy, .enter = enter, \
+	.receive = receive, .far_index = no_far_index, .far_count = no_far
+
+const struct sim_protocol *protocol_stock(enum sim_protocol_id id)
+{
+	static const struct sim_protocol designs[PROTOCOLS] = {
+		[PROTOCOL_SRUN_STAR] = {
+			.host = true, .connects = true, STOCK_OPERATIONS,
+		},
+		[PROTOCOL_HYDRA_STAR] = { .host = true, STOCK_OPERATIONS },
+		[PROTOCOL_BINARY_TREE] = { .width = 2, STOCK_OPERATIONS },
+		[PROTOCOL_RADIX64] = { .width = 64, STOCK_OPERATIONS },
+	};
+
+	return &designs[id];
+}

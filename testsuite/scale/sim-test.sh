@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# pmi2x-sim: what it counts, what it refuses, its examples, its plots.
+set -u
+srcdir=${srcdir:-.}
+sim=contrib/sim/pmi2x-sim
+tmp=$(mktemp -d) || exit 99
+trap 'rm -rf "$tmp"' EXIT
+failures=0
+
+fail() {
+	echo "FAIL: $*"
+	cat "$tmp/out"
+	failures=$((failures + 1))
+}
+
+# STATUS WORDS ARGUMENT...: it says the words and ends with the status.
+says() {
+	status=$1 words=$2
+	shift 2
+	timeout 120 "$sim" -q "$@" >"$tmp/out" 2>&1 </dev/null
+	[ $? = "$status" ] || fail "status of: $*"
+	grep -q -e "$words" "$tmp/out" || fail "'$words' is not said by: $*"
+}
+
+printf '[step]\nnodes = 64\nranks_per_node = 4\n[operations]\nrun = fence 64\nrun = ring 8\n' >"$tmp/a"
+says 0 "1 fence 64 .* 256 " "$tmp/a"
+says 0 "critical\|ended by a chain" --path "$tmp/a"
+says 0 "^\"$tmp/a\",pmi2x,64,256,4,block,16,auto" --csv - "$tmp/a"
+says 0 "radix-64" --set protocol=radix-64 "$tmp/a"
+says 0 "\[network\] latency" --keys
+says 2 "one SCENARIO" --path
+says 2 "cannot be read" "$tmp/none"
+says 2 "set: nodes: allowed is a number" --set nodes=none "$tmp/a"
+says 2 "does not begin with a key" --set nothing=1 "$tmp/a"
+says 2 "only protocol = pmi2x" --set protocol=srun-star --set "rank=1 at 1us" "$tmp/a"
+says 2 "nodes 3 and 60 have no link" --set "link=3-60 at 1us" --set algorithm=tree "$tmp/a"
+says 0 "rank 1 (node 0) was killed" --set "rank=1 in 2" "$tmp/a"
+
+# The same scenario gives the same bytes.
+"$sim" -q --csv "$tmp/one" --set "skew=exponential 1ms" "$tmp/a" >/dev/null
+"$sim" -q --csv "$tmp/two" --set "skew=exponential 1ms" "$tmp/a" >/dev/null
+cmp "$tmp/one" "$tmp/two" || fail "two runs differ"
+
+for example in "$srcdir"/contrib/sim/examples/*.scenario; do
+	# All of them are for larger steps than a test has time for.
+	says 0 "simulated" --set nodes=512 --set ranks_per_node=2 "$example"
+done
+
+command -v python3 >/dev/null || {
+	echo "SKIP: no python3"
+	exit $((failures ? 1 : 77))
+}
+python3 -B "$srcdir/testsuite/scale/sim-bounds" "$sim" || failures=$((failures + 1))
+if python3 -c 'import matplotlib' 2>/dev/null; then
+	python3 -B "$srcdir/contrib/sim/pmi2x-sim-plot" "$tmp/plot.svg" \
+		"$tmp/one" >"$tmp/out" 2>&1 && grep -q '<svg' "$tmp/plot.svg" ||
+		fail "pmi2x-sim-plot"
+fi
+exit $((failures > 0))

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Thousands of small random scenarios with faults: every operation ends for
+ * every rank, in success or failure, everywhere alike as far as coll.h promises;
+ * every result is right. SIM_SCENARIOS in the environment says how many.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libcoll/tree.h"
+#include "sim.h"
+
+#define SCENARIOS 3000
+#define NODES_MAX 40
+#define RUN_TIME (300 * SIM_US) /* of most scenarios; faults fall into it */
+
+static struct sim_random draw;
+
+static uint32_t up_to(uint32_t most)
+{
+	return random_below(&draw, most + 1);
+}
+
+/* ---- scenarios ---- */
+
+static void add_run(struct scenario *sc)
+{
+	static const char *const names[] = {
+		"fence", "fence", "allgather", "ring", "ifence", "iallgather",
+	};
+	const char *allowed, *name = names[up_to(5)];
+	char run[128];
+
+	snprintf(run, sizeof(run), "%s %u%s", name, up_to(200),
+		 name[0] == 'i' ? " compute uniform 200us" : "");
+	if (up_to(7) == 0)
+		snprintf(run, sizeof(run), "compute uniform 50us");
+	if (!scenario_parse_run(sc, run, &allowed))
+		fail_msg("%s: %s", run, allowed);
+}
+
+static void add_fault(struct scenario *sc)
+{
+	struct scenario_fault *f = &sc->faults[sc->nfaults++];
+	struct tree_place place;
+
+	f->kind = up_to(2);
+	if (f->kind == FAULT_LINK && sc->nodes == 1)
+		f->kind = FAULT_NODE;
+	f->a = f->kind == FAULT_RANK ?
+		       up_to(sc->nodes * sc->ranks_per_node - 1) :
+		       up_to(sc->nodes - 1);
+	if (f->kind == FAULT_LINK) {
+		f->a = 1 + up_to(sc->nodes - 2);
+		/* Nodes are in the order of their lowest ranks. */
+		place = tree_place(sc->nodes, sc->tree_width, f->a);
+		f->b = place.parent;
+	}
+	f->in_phase = up_to(1);
+	f->phase = up_to(sc->nops - 1);
+	f->at = up_to(RUN_TIME / SIM_NS) * SIM_NS;
+}
+
+static void make_scenario(struct scenario *sc, uint32_t index)
+{
+	draw.state = index;
+	scenario_defaults(sc);
+	snprintf(sc->name, sizeof(sc->name), "scenario %u", index);
+	sc->seed = index;
+	sc->nodes = 1 + up_to(NODES_MAX - 1);
+	sc->ranks_per_node = 1 + up_to(4);
+	sc->layout = up_to(1); /* uneven ones may lack the rank of a fault */
+	sc->tree_width = 2 + up_to(6);
+	sc->algorithm = up_to(COLL_ALGORITHMS - 1);
+	sc->piece = 16 + up_to(1000);
+	sc->payload = PAYLOAD_BYTES;
+	sc->finalize = up_to(1);
+	sc->skew.kind = DISTRIBUTION_UNIFORM;
+	sc->skew.a = up_to(2) * 50 * SIM_US;
+	sc->network.detect = up_to(3) * 40 * SIM_US;
+	for (uint32_t n = 1 + up_to(5); n; n--)
+		add_run(sc);
+	for (uint32_t n = up_to(3); n > 1; n--)
+		add_fault(sc);
+}
+
+/* ---- what must hold ---- */
+
+static bool only_ranks_die(const struct scenario *sc)
+{
+	for (uint32_t i = 0; i < sc->nfaults; i++)
+		if (sc->faults[i].kind != FAULT_RANK)
+			return false;
+	return true;
+}
+
+static void check_phase(const struct sim *s, uint32_t i, bool failed_before)
+{
+	const struct phase *p = &s->phases[i];
+
+	if (!s->scenario->nfaults && (p->failed || p->succeeded != s->nranks))
+		fail_msg("seed %u: operation %u failed without a fault: %s",
+			 (unsigned int)s->scenario->seed, i + 1, p->reason);
+	if (p->failed && p->succeeded && only_ranks_die(s->scenario))
+		fail_msg("seed %u: operation %u: %u ranks succeeded and %u failed, though all nodes live",
+			 (unsigned int)s->scenario->seed, i + 1, p->succeeded,
+			 p->failed);
+	if (failed_before && p->succeeded)
+		fail_msg("seed %u: operation %u succeeded after one that failed",
+			 (unsigned int)s->scenario->seed, i + 1);
+	assert_true(!p->failed || p->reason[0]);
+}
+
+static void check_end(const struct sim *s)
+{
+	bool failed = false;
+
+	for (uint32_t i = 0; i < s->scenario->nops; i++) {
+		if (s->scenario->ops[i].kind == OP_COMPUTE)
+			continue;
+		check_phase(s, i, failed);
+		failed |= s->phases[i].failed > 0;
+	}
+	for (uint32_t p = 0; p < s->nnodes; p++)
+		if (!s->nodes[p].dead)
+			assert_int_equal(s->nodes[p].queued, 0);
+}
+
+static struct sim *run(const struct scenario *sc)
+{
+	char error[SCENARIO_ERROR_MAX];
+	struct sim *s = sim_new(sc, error);
+
+	if (!s)
+		fail_msg("seed %u: %s", (unsigned int)sc->seed, error);
+	if (sim_run(s))
+		fail_msg("seed %u: %s", (unsigned int)sc->seed, s->error);
+	return s;
+}
+
+static uint32_t how_many(void)
+{
+	const char *wanted = getenv("SIM_SCENARIOS");
+
+	return wanted ? strtoul(wanted, NULL, 10) : SCENARIOS;
+}
+
+static void everything_ends_everywhere_alike(void **state)
+{
+	static struct scenario sc;
+	uint32_t n = how_many(), faulty = 0, failed = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sim *s;
+		bool any = false;
+
+		make_scenario(&sc, i);
+		s = run(&sc);
+		check_end(s);
+		for (uint32_t op = 0; op < sc.nops; op++)
+			any |= s->phases[op].failed > 0;
+		faulty += sc.nfaults > 0;
+		failed += any;
+		sim_free(s);
+	}
+	print_message("%u scenarios, %u with faults, in %u of which operations failed\n",
+		      n, faulty, failed);
+	/* They are no proof when the faults come too late to matter. */
+	assert_true(failed > faulty / 4);
+}
+
+static void a_seed_gives_one_history(void **state)
+{
+	static struct scenario sc;
+
+	for (uint32_t i = 0; i < 50; i++) {
+		struct sim *a, *b;
+
+		make_scenario(&sc, i);
+		a = run(&sc);
+		b = run(&sc);
+		assert_int_equal(a->handled, b->handled);
+		assert_int_equal(a->now, b->now);
+		for (uint32_t op = 0; op < sc.nops; op++) {
+			assert_int_equal(a->phases[op].last_exit,
+					 b->phases[op].last_exit);
+			assert_int_equal(a->phases[op].bytes,
+					 b->phases[op].bytes);
+		}
+		sim_free(a);
+		sim_free(b);
+	}
+}
+
+/* Sizes alone lead to the same messages at the same times as bytes. */
+static void sizes_are_those_of_bytes(void **state)
+{
+	static struct scenario sc;
+
+	for (uint32_t i = 0; i < 300; i++) {
+		struct sim *a, *b;
+
+		make_scenario(&sc, i);
+		a = run(&sc);
+		sc.payload = PAYLOAD_SIZES;
+		b = run(&sc);
+		for (uint32_t op = 0; op < a->nphases; op++) {
+			assert_int_equal(a->phases[op].messages,
+					 b->phases[op].messages);
+			assert_int_equal(a->phases[op].bytes,
+					 b->phases[op].bytes);
+			assert_int_equal(a->phases[op].last_exit,
+					 b->phases[op].last_exit);
+		}
+		sim_free(a);
+		sim_free(b);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_ends_everywhere_alike),
+		cmocka_unit_test(a_seed_gives_one_history),
+		cmocka_unit_test(sizes_are_those_of_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The simulator's clockwork: order of events, distances, times of messages. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "events.h"
+#include "network.h"
+#include "sim.h"
+
+static void events_come_in_order_of_time_then_of_adding(void **state)
+{
+	struct sim_random r = { 7 };
+	struct events q = { .heap = NULL };
+	struct event e, last = { .at = -1 };
+	uint32_t n = 0;
+
+	for (int i = 0; i < 5000; i++)
+		assert_true(events_add(&q, (struct event){
+			.at = random_below(&r, 100), .a = i,
+		}));
+	while (events_take(&q, &e)) {
+		assert_true(e.at > last.at || (e.at == last.at && e.a > last.a));
+		last = e;
+		n++;
+	}
+	assert_int_equal(n, 5000);
+	events_free(&q);
+}
+
+static void distances_follow_the_topology(void **state)
+{
+	struct network_params p = {
+		.topology = TOPOLOGY_FAT_TREE, .leaf = 4,
+		.latency = 1000, .hop_latency = 10, .global_latency = 500,
+	};
+
+	assert_int_equal(network_hops(&p, 5, 5), 0);
+	assert_int_equal(network_hops(&p, 4, 7), 1);
+	assert_int_equal(network_hops(&p, 3, 4), 3);
+	assert_int_equal(network_hops(&p, 15, 16), 5);
+	assert_int_equal(network_latency(&p, 15, 16), 1050);
+	p.topology = TOPOLOGY_DRAGONFLY; /* 4 nodes a router, 2 routers a group */
+	p.group = 2;
+	assert_int_equal(network_hops(&p, 0, 3), 1);
+	assert_int_equal(network_hops(&p, 3, 4), 2);
+	assert_int_equal(network_hops(&p, 7, 8), 4);
+	assert_int_equal(network_latency(&p, 7, 8), 1000 + 40 + 500);
+	p.topology = TOPOLOGY_FLAT;
+	assert_int_equal(network_hops(&p, 0, 9999), 1);
+}
+
+/* One node with two children, in which every time can be added up by hand. */
+static void prepare(struct scenario *sc, char *run)
+{
+	const char *allowed;
+
+	scenario_defaults(sc);
+	sc->nodes = 3;
+	sc->protocol = PROTOCOL_BINARY_TREE;
+	sc->finalize = false;
+	sc->network = (struct network_params){
+		.latency = 1000, .send = 10, .receive = 20, .gap = 7,
+		.byte_gap = 2, .detect = 1,
+	};
+	sc->node = (struct node_params){ .enter = 3, .wake = 5 };
+	assert_true(scenario_parse_run(sc, run, &allowed));
+}
+
+static sim_time end_of(const struct scenario *sc)
+{
+	char error[SCENARIO_ERROR_MAX];
+	struct sim *s = sim_new(sc, error);
+	sim_time end;
+
+	assert_non_null(s);
+	assert_int_equal(sim_run(s), 0);
+	end = s->phases[0].last_exit;
+	sim_free(s);
+	return end;
+}
+
+static void times_are_those_of_the_model(void **state)
+{
+	static struct scenario sc;
+	char run[] = "ring 0";
+	/* 8 of the frame, 24 of the head; a ring of nothing has no body. */
+	const sim_time inside = (8 + 24) * 2, leaves = 3 + 10;
+	/* The second comes in behind the first, and a gap; then two go down. */
+	const sim_time both = leaves + 1000 + inside + 7 + inside + 20;
+	/* The first down leaves, and behind it, with a gap, the second. */
+	const sim_time second = both + 10 + 7 + inside;
+
+	prepare(&sc, run);
+	assert_int_equal(end_of(&sc), second + 1000 + inside + 20 + 5);
+}
+
+static void slowness_is_where_it_was_put(void **state)
+{
+	static struct scenario sc;
+	char run[] = "ring 0";
+	sim_time usual;
+
+	prepare(&sc, run);
+	usual = end_of(&sc);
+	sc.nslow = 1;
+	sc.slow[0] = (struct scenario_slow){ .a = 0, .factor = 3 };
+	/* The root: 20 to receive, twice, and 10 to send, and the second one */
+	assert_true(end_of(&sc) > usual);
+	sc.slow[0] = (struct scenario_slow){
+		.link = true, .a = 0, .b = 2, .factor = 2,
+	};
+	/* Both ways: once more the latency and the bytes, less the queue. */
+	assert_true(end_of(&sc) >= usual + 2000);
+	assert_true(end_of(&sc) <= usual + 2000 + 4 * 64);
+	sc.slow[0] = (struct scenario_slow){
+		.link = true, .a = 1, .b = 2, .factor = 2,
+	};
+	assert_int_equal(end_of(&sc), usual); /* no message goes there */
+}
+
+static void nodes_can_share_cores(void **state)
+{
+	static struct scenario sc;
+	char run[] = "ring 0";
+	sim_time apart;
+
+	prepare(&sc, run);
+	sc.nodes = 64;
+	apart = end_of(&sc);
+	sc.node.cores = 1;
+	/* Everything that costs time, once for each node and message. */
+	assert_true(end_of(&sc) >= 64 * (3 + 5) + 2 * 63 * (10 + 20));
+	assert_true(end_of(&sc) > apart);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(events_come_in_order_of_time_then_of_adding),
+		cmocka_unit_test(distances_follow_the_topology),
+		cmocka_unit_test(times_are_those_of_the_model),
+		cmocka_unit_test(slowness_is_where_it_was_put),
+		cmocka_unit_test(nodes_can_share_cores),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Scenario files: what they say is understood, what is wrong is named. */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "scenario.h"
+
+static int parse(struct scenario *s, const char *text,
+		 char error[SCENARIO_ERROR_MAX])
+{
+	char copy[4096];
+	int rc;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	scenario_defaults(s);
+	rc = scenario_parse(s, "x.scenario", copy, error);
+	return rc ? rc : scenario_check(s, error);
+}
+
+static void everything_is_understood(void **state)
+{
+	static struct scenario s;
+	char error[SCENARIO_ERROR_MAX] = "";
+
+	assert_int_equal(parse(&s,
+		"# a comment\n[step]\nnodes = 4 ; another\n"
+		"ranks_per_node=3\nlayout = cyclic\nalgorithm= doubling\n"
+		"piece = 4KiB\nseed = 9\nprotocol = pmi2x\npayload = bytes\n"
+		"finalize = no\ntree_width = 3\n\n[launch]\n"
+		"skew = normal 1s 20ms\nrank_skew = 5us\n[network]\n"
+		"topology = dragonfly 4 8\nlatency = 1.5us\n[node]\ncores = 2\n"
+		"[operations]\nrun = fence 64 keys 2 times 3\n"
+		"run = ifence 8 compute uniform 1ms\nrun = compute 2s\n"
+		"run = ring 0\n[faults]\nrank = 11 at 3ms\nnode = 3 in 2\n"
+		"link = 0-1 at 0\nslow_node = 2 factor 2.5\n"
+		"slow_link = 0-1 factor 10", error), 0);
+	assert_string_equal(error, "");
+	assert_int_equal(s.nodes * s.ranks_per_node, 12);
+	assert_int_equal(s.layout, RANKS_CYCLIC);
+	assert_int_equal(s.algorithm, COLL_BY_DOUBLING);
+	assert_int_equal(s.piece, 4096);
+	assert_false(s.finalize);
+	assert_int_equal(s.skew.kind, DISTRIBUTION_NORMAL);
+	assert_int_equal(s.skew.b, 20 * SIM_MS);
+	assert_int_equal(s.rank_skew.a, 5 * SIM_US);
+	assert_int_equal(s.network.topology, TOPOLOGY_DRAGONFLY);
+	assert_int_equal(s.network.group, 8);
+	assert_int_equal(s.network.latency, 1500 * SIM_NS);
+	assert_int_equal(s.nops, 6);
+	assert_int_equal(s.ops[2].keys, 2);
+	assert_true(s.ops[3].nonblocking);
+	assert_int_equal(s.ops[3].compute.kind, DISTRIBUTION_UNIFORM);
+	assert_int_equal(s.ops[4].compute.a, 2 * SIM_S);
+	assert_int_equal(s.nfaults, 3);
+	assert_int_equal(s.faults[0].at, 3 * SIM_MS);
+	assert_true(s.faults[1].in_phase);
+	assert_int_equal(s.faults[1].phase, 1);
+	assert_int_equal(s.nslow, 2);
+}
+
+/* What is wrong, and words that must be in the message. */
+static const struct {
+	const char *text, *where, *key, *allowed;
+} wrong[] = {
+	{ "[step]\nnods = 4", ":2:", "nods", "ranks_per_node" },
+	{ "[stp]", ":1:", "stp", "operations" },
+	{ "nodes = 4", ":1:", "nodes", "[section]" },
+	{ "[step]\nnodes", ":2:", "nodes", "key = value" },
+	{ "[step]\nnodes = 0", ":2:", "nodes", "1 to 1048576" },
+	{ "[step]\nnodes = 9999999", ":2:", "nodes", "1 to 1048576" },
+	{ "[step]\nnodes = -4", ":2:", "nodes", "1 to" },
+	{ "[step]\nnodes = 4x", ":2:", "nodes", "1 to" },
+	{ "[step]\nnodes = 4\nnodes = 5", ":3:", "nodes", "twice" },
+	{ "[step]\ntree_width = 1", ":2:", "tree_width", "2 to 1024" },
+	{ "[step]\nlayout = round", ":2:", "layout", "cyclic" },
+	{ "[step]\nprotocol = mpd", ":2:", "protocol", "hydra-star" },
+	{ "[step]\npiece = 0", ":2:", "piece", "1 to 1GiB" },
+	{ "[network]\nlatency = 2", ":2:", "latency", "us" },
+	{ "[network]\nlatency = 2 miles", ":2:", "latency", "us" },
+	{ "[network]\nlatency = nan s", ":2:", "latency", "us" },
+	{ "[network]\ntopology = fat-tree 1", ":2:", "topology", "LEAF" },
+	{ "[network]\ntopology = torus 3", ":2:", "topology", "dragonfly" },
+	{ "[launch]\nskew = normal 1s", ":2:", "skew", "DEVIATION" },
+	{ "[launch]\nskew = 1s 2s", ":2:", "skew", "uniform" },
+	{ "[operations]\nrun = bcast 4", ":2:", "run", "allgather" },
+	{ "[operations]\nrun = fence", ":2:", "run", "BYTES" },
+	{ "[operations]\nrun = fence 2MiB", ":2:", "run", "1MiB" },
+	{ "[operations]\nrun = ring 4 keys 2", ":2:", "run", "keys" },
+	{ "[operations]\nrun = fence 4 times 300", ":2:", "run", "times" },
+	{ "[operations]\nrun = fence 4 times 256\nrun = ring 4", ":3:", "run",
+	  "256" },
+	{ "[step]\nnodes = 2", ":", "run", "operations" },
+	{ "[step]\nnodes = 1048576\nranks_per_node = 65536\n[operations]\n"
+	  "run = ring 1", ":", "ranks_per_node", "67108864" },
+	{ "[operations]\nrun = ring 1\n[faults]\nnode = 16 at 1s", ":4:",
+	  "node 16", "0 to 15" },
+	{ "[operations]\nrun = ring 1\n[faults]\nrank = 16 at 1s", ":4:",
+	  "rank 16", "0 to 15" },
+	{ "[operations]\nrun = ring 1\n[faults]\nlink = 0-99 at 1s", ":4:",
+	  "node 99", "0 to 15" },
+	{ "[operations]\nrun = ring 1\n[faults]\nnode = 1 in 2", ":4:",
+	  "operation 2", "1 to 1" },
+	{ "[operations]\nrun = ring 1\n[faults]\nnode = 1 in 0", ":4:", "node",
+	  "from 1" },
+	{ "[operations]\nrun = ring 1\n[faults]\nnode = 1", ":4:", "node",
+	  "NODE at TIME" },
+	{ "[operations]\nrun = ring 1\n[faults]\nlink = 3-3 at 1s", ":4:",
+	  "link", "NODE-NODE" },
+	{ "[operations]\nrun = ring 1\n[faults]\nslow_node = 99 factor 2",
+	  ":4:", "slow_node", "0 to 15" },
+	{ "[operations]\nrun = ring 1\n[faults]\nslow_node = 9 factor 0.5",
+	  ":4:", "slow_node", "factor NUMBER" },
+};
+
+static void what_is_wrong_is_named(void **state)
+{
+	static struct scenario s;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char error[SCENARIO_ERROR_MAX] = "";
+
+		if (parse(&s, wrong[i].text, error) == 0)
+			fail_msg("accepted: %s", wrong[i].text);
+		if (strncmp(error, "x.scenario:", 11) != 0 ||
+		    !strstr(error, wrong[i].where) ||
+		    !strstr(error, wrong[i].key) ||
+		    !strstr(error, wrong[i].allowed))
+			fail_msg("%s\nsays: %s", wrong[i].text, error);
+	}
+}
+
+static void long_lines_are_refused(void **state)
+{
+	static struct scenario s;
+	char text[SCENARIO_LINE_MAX + 16], error[SCENARIO_ERROR_MAX];
+
+	memset(text, 'a', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(parse(&s, text, error), -1);
+	assert_non_null(strstr(error, "512 bytes"));
+}
+
+static void a_key_is_set_over_a_file(void **state)
+{
+	static struct scenario s;
+	char error[SCENARIO_ERROR_MAX], good[] = "nodes=5", bad[] = "nodes=x";
+	char none[] = "x=5";
+
+	assert_int_equal(parse(&s, "[operations]\nrun = ring 1", error), 0);
+	assert_int_equal(scenario_set(&s, good, error), 0);
+	assert_int_equal(s.nodes, 5);
+	assert_int_equal(scenario_set(&s, bad, error), -1);
+	assert_non_null(strstr(error, "--set: nodes"));
+	assert_int_equal(scenario_set(&s, none, error), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_is_understood),
+		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(long_lines_are_refused),
+		cmocka_unit_test(a_key_is_set_over_a_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
