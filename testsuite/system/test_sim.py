@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pmi2x-sim counts is what real agents send: messages and bytes, exactly."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROUNDS = 3
+OPS = ("fence", "allgather", "ring")
+# nodes, ranks a node, layout, width, algorithm, bytes; so small that no message is cut
+# on its way up, where the cuts depend on what comes first
+CASES = [
+    (1, 3, "block", 16, "auto", 64),
+    (16, 1, "block", 16, "auto", 64),
+    (13, 3, "cyclic", 2, "tree", 5),
+    (16, 8, "block", 3, "tree", 1000),
+]
+
+
+@pytest.fixture(scope="module")
+def programs(prefix):
+    sim = prefix / "bin" / "pmi2x-sim"
+    rank = prefix / "libexec" / "pmi2x" / "sim-rank"
+    if not os.access(sim, os.X_OK) or not os.access(rank, os.X_OK):
+        pytest.skip("pmi2x-sim is not installed")
+    return sim, rank
+
+
+def simulated(sim, nodes, per_node, layout, width, algorithm, size):
+    """Messages and bytes of each operation."""
+    text = "\n".join(
+        ["[step]", f"nodes = {nodes}", f"ranks_per_node = {per_node}",
+         f"layout = {layout}", f"tree_width = {width}",
+         f"algorithm = {algorithm}", "key_bytes = 16", "[operations]"]
+        + [f"run = {op} {size}" for op in OPS * ROUNDS])
+    done = subprocess.run([sim, "-q", "--csv", "-", "-"], input=text, text=True,
+                          capture_output=True, check=True)
+    rows = csv.DictReader(io.StringIO(done.stdout))
+    return [(row["operation"], int(row["messages"]), int(row["bytes"]))
+            for row in rows if row["operation"] in OPS]
+
+
+def counted(directory):
+    """The same, from the traces of all agents."""
+    (path,) = pathlib.Path(directory).glob("pmi2x-trace.*.jsonl")
+    found = {}
+    for line in path.read_text().splitlines():
+        for c in json.loads(line).get("collectives", []):
+            messages, sent = found.get((c[1], c[0]), (0, 0))
+            found[c[1], c[0]] = (messages + c[7], sent + c[8])
+    return [(op, *found.get((seq, op), (0, 0)))
+            for seq in range(ROUNDS) for op in OPS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
+def test_counts(srun, programs, tmp_path, case):
+    sim, rank = programs
+    nodes, per_node, layout, width, algorithm, size = case
+    env = {"PMI2X_TRACE": str(tmp_path), "PMI2X_ALGORITHM": algorithm,
+           "PMI2X_TREE_WIDTH": str(width)}
+    srun(f"-N{nodes}", f"-n{nodes * per_node}", f"-m{layout}",
+         f"--ntasks-per-node={per_node}", rank, str(size), str(ROUNDS), *OPS,
+         env=env).ok()
+    assert counted(tmp_path) == simulated(sim, *case)
