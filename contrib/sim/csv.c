@@ -11,7 +11,7 @@
 	"node_bytes_median,node_bytes_max,node_sent_min,node_sent_median," \
 	"node_sent_max,node_bytes_sent_max,links,link_messages_max," \
 	"link_bytes_max,steps,path_steps,memory_min,memory_median,memory_max," \
-	"events\n"
+	"queue_max,events\n"
 
 /* The name comes from a command line: quoted. */
 static void put_name(const char *name, FILE *out)
@@ -93,7 +93,9 @@ int report_csv(const struct sim *s, FILE *out)
 		if (put_counts(s, i, out))
 			return -1;
 		put_spread(&memory, out);
-		fprintf(out, "%llu\n", (unsigned long long)s->handled);
+		fprintf(out, "%llu,%llu\n",
+			(unsigned long long)stats_queue_max(s),
+			(unsigned long long)s->handled);
 	}
 	return 0;
 }

@@ -53,7 +53,7 @@ TESTS += testsuite/scale/sim-test.sh
 check-sim: contrib/sim/pmi2x-sim testsuite/unit/sim-fault-test
 	/usr/bin/python3 -B $(srcdir)/testsuite/scale/sim-bounds --large \
 		contrib/sim/pmi2x-sim
-	SIM_SCENARIOS=200000 testsuite/unit/sim-fault-test
+	SIM_SCENARIOS=50000 testsuite/unit/sim-fault-test
 check-scale: check-sim
 
 unit_tests += testsuite/unit/sim-scenario-test testsuite/unit/sim-fault-test \

@@ -72,27 +72,6 @@ static void note_link(struct sim_node *n, uint32_t peer)
 
 /* ---- operations of libcoll ---- */
 
-static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
-		    const struct payload_vec *body)
-{
-	struct sim_node *n = arg;
-	struct payload *bytes = NULL;
-	struct buf head;
-
-	buf_init(&head, COLL_REASON_MAX + 64);
-	if (coll_msg_pack(&head, msg)) {
-		sim_fail(n->sim, "a message cannot be packed");
-		return;
-	}
-	if (body && body->count && has_bytes(n))
-		bytes = payload_vec_join(body);
-	note_link(n, position);
-	message_send(n, position, operation(n->sim, msg), head.data, head.len,
-		     body ? body->bytes : 0, bytes);
-	payload_unref(bytes);
-	buf_free(&head);
-}
-
 /* One reference that counts as held. Takes over the one to `bytes`. */
 static struct payload *held(struct sim_node *n, size_t len,
 			    struct payload *bytes)
@@ -101,6 +80,38 @@ static struct payload *held(struct sim_node *n, size_t len,
 
 	payload_unref(bytes);
 	return p;
+}
+
+/*
+ * What an agent's queue keeps until it has been sent: a piece of the result, or
+ * contributions, which libcoll itself gives up.
+ */
+static struct payload *keep(struct sim_node *n, const struct payload_vec *body)
+{
+	if (body->count == 1)
+		return payload_ref(body->items[0]);
+	return held(n, body->bytes, has_bytes(n) ? payload_vec_join(body) : NULL);
+}
+
+static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
+		    const struct payload_vec *body)
+{
+	struct sim_node *n = arg;
+	struct payload *kept = NULL;
+	struct buf head;
+
+	buf_init(&head, COLL_REASON_MAX + 64);
+	if (coll_msg_pack(&head, msg)) {
+		sim_fail(n->sim, "a message cannot be packed");
+		return;
+	}
+	if (body && body->bytes)
+		kept = keep(n, body);
+	note_link(n, position);
+	message_send(n, position, operation(n->sim, msg), head.data, head.len,
+		     body ? body->bytes : 0, kept);
+	payload_unref(kept);
+	buf_free(&head);
 }
 
 /* What an exchange by rounds has brought is libcoll's own; it counts as well. */
@@ -267,8 +278,10 @@ static struct payload *body_of(struct sim_node *n, const struct sim_message *m,
 		return NULL;
 	room = coll_body_room(coll_of(n), m->from, msg, m->body_len);
 	if (!room)
-		return payload_held(n, m->body_len, m->body);
-	if (m->body && room->data)
+		return held(n, m->body_len,
+			    has_bytes(n) ? payload_copy(m->body->data,
+							m->body_len) : NULL);
+	if (room->data)
 		memcpy(room->data, m->body->data, m->body_len);
 	return room;
 }

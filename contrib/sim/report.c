@@ -79,6 +79,8 @@ static int put_memory(const struct sim *s, FILE *out)
 		units_show_bytes(a, memory.max),
 		units_show_bytes(b, memory.median),
 		units_show_bytes(c, memory.min));
+	fprintf(out, "sent by a node and not arrived, at most: %s\n",
+		units_show_bytes(a, stats_queue_max(s)));
 	fprintf(out, "simulated %s in %llu events; the simulator took %s\n",
 		units_show_time(a, s->now), (unsigned long long)s->handled,
 		units_show_bytes(own, report_own_memory()));

@@ -43,8 +43,10 @@ struct sim_node {
 	sim_time now, cpu_free, out_free, in_free;
 	sim_time dead_at;     /* SIM_NEVER: alive */
 	double factor;        /* its work takes so many times longer */
-	uint64_t queued, held; /* bytes: not yet delivered; kept */
-	uint64_t queued_peak, held_peak, memory_peak;
+	uint64_t held;        /* bytes of contributions and results, and of
+	                         messages that have not arrived */
+	uint64_t queued;      /* bytes of these messages, each for itself */
+	uint64_t held_peak, queued_peak;
 	uint64_t far_made;    /* links to far peers, by their index */
 	uint32_t position, id, parent, children;
 	uint32_t first, nranks; /* its ranks: sim.ranks[first...] */
@@ -56,7 +58,7 @@ struct sim_node {
 /* On its way. The head is what the protocol packed. */
 struct sim_message {
 	struct path *path;
-	struct payload *body; /* the bytes, or NULL: sizes only */
+	struct payload *body; /* what the sender keeps; NULL: there is none */
 	uint64_t body_len;
 	uint32_t from, to;    /* positions */
 	uint32_t wire;        /* bytes with its frame */
@@ -179,7 +181,7 @@ uint32_t rank_number(const struct sim *s, uint32_t index);
 
 /*
  * Send from inside node_begin and node_end. The head is copied; `body` (NULL:
- * only its length counts) is referenced.
+ * none) is referenced until it has arrived.
  */
 void message_send(struct sim_node *n, uint32_t to, uint32_t phase,
 		  const void *head, size_t head_len, uint64_t body_len,
@@ -224,6 +226,8 @@ struct phase_stats {
 /* 0 or -1 (no memory). */
 int stats_phase(const struct sim *s, uint32_t phase, struct phase_stats *out);
 int stats_memory_spread(const struct sim *s, struct spread *out);
+/* The most that any node has sent and that has not arrived. */
+uint64_t stats_queue_max(const struct sim *s);
 
 extern const struct sim_protocol protocol_pmi2x;
 /* One of the other designs. */

@@ -35,8 +35,6 @@ void stats_memory(struct sim_node *n)
 		n->held_peak = n->held;
 	if (n->queued > n->queued_peak)
 		n->queued_peak = n->queued;
-	if (n->held + n->queued > n->memory_peak)
-		n->memory_peak = n->held + n->queued;
 }
 
 void stats_sent(struct sim_node *n, struct sim_message *m)
@@ -155,8 +153,18 @@ int stats_memory_spread(const struct sim *s, struct spread *out)
 	if (!values)
 		return -1;
 	for (uint32_t n = 0; n < s->nhosts; n++)
-		values[n] = s->nodes[n].memory_peak;
+		values[n] = s->nodes[n].held_peak;
 	spread_of(values, s->nhosts, out);
 	free(values);
 	return 0;
+}
+
+uint64_t stats_queue_max(const struct sim *s)
+{
+	uint64_t most = 0;
+
+	for (uint32_t n = 0; n < s->nhosts; n++)
+		if (s->nodes[n].queued_peak > most)
+			most = s->nodes[n].queued_peak;
+	return most;
 }

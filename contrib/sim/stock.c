@@ -24,12 +24,17 @@ static struct gathering *gathering_of(const struct sim_node *n, uint32_t op)
 	return (struct gathering *)n->state + op;
 }
 
+/* Takes over the reference to the body. */
 static void send(struct sim_node *n, uint32_t to, uint32_t op,
-		 enum direction direction, uint64_t bytes)
+		 enum direction direction, struct payload *body)
 {
 	const unsigned char head[HEAD_BYTES] = { direction };
 
-	message_send(n, to, op, head, sizeof(head), bytes, NULL);
+	if (body)
+		message_send(n, to, op, head, sizeof(head), body->len, body);
+	else
+		sim_fail(n->sim, "not enough memory");
+	payload_unref(body);
 }
 
 static void hold(struct sim_node *n, uint64_t bytes)
@@ -43,17 +48,20 @@ static void pass_on(struct sim_node *n, uint32_t op, uint64_t bytes)
 {
 	struct sim *s = n->sim;
 	struct tree_place place = { .range = { .end = s->nnodes } };
+	struct payload *result = payload_held(n, bytes, NULL);
 
 	if (!s->protocol->host)
 		place = tree_place(s->nnodes, s->width, n->position);
 	for (uint32_t i = 0; i < n->children; i++)
 		send(n, s->protocol->host ? i :
-			tree_child(&place, s->width, i).first, op, DOWN, bytes);
+			tree_child(&place, s->width, i).first, op, DOWN,
+		     payload_ref(result));
 	if (n->nranks)
 		node_spend(n, bytes * s->scenario->node.publish);
 	for (uint32_t i = 0; i < n->nranks; i++)
 		rank_exits(n, i, NULL);
 	n->held -= gathering_of(n, op)->bytes;
+	payload_unref(result);
 }
 
 /* Something is in: go on when nothing is missing. */
@@ -69,7 +77,7 @@ static void add(struct sim_node *n, uint32_t op, uint64_t bytes)
 		return;
 	bytes = ring ? s->unit_len[op] : g->bytes; /* of a ring, the edges */
 	if (n->parent != TREE_NONE) {
-		send(n, n->parent, op, UP, bytes);
+		send(n, n->parent, op, UP, payload_held(n, bytes, NULL));
 		return;
 	}
 	node_spend(n, bytes * s->scenario->node.combine);

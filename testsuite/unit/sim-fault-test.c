@@ -214,6 +214,9 @@ static void sizes_are_those_of_bytes(void **state)
 			assert_int_equal(a->phases[op].last_exit,
 					 b->phases[op].last_exit);
 		}
+		for (uint32_t p = 0; p < a->nnodes; p++)
+			assert_int_equal(a->nodes[p].held_peak,
+					 b->nodes[p].held_peak);
 		sim_free(a);
 		sim_free(b);
 	}
