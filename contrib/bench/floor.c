@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "number.h"
 
 static const struct floor_way *const ways[] = { &floor_socket, &floor_shm };
 
@@ -37,24 +38,6 @@ static void usage(FILE *to)
 	      "  -h, --help, -V, --version\n", to);
 }
 
-static bool parse_number(const char *text, uint32_t low, uint32_t high,
-			 uint32_t *number)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || value < low ||
-	    value > high) {
-		fprintf(stderr, "floor: '%s' is not within %u to %u\n", text,
-			low, high);
-		return false;
-	}
-	*number = value;
-	return true;
-}
-
 static bool parse_way(const char *text, const struct floor_way **way)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -71,20 +54,20 @@ static bool parse_option(struct floor_options *o, int c, const char *text)
 {
 	switch (c) {
 	case 'N':
-		return parse_number(text, 1, FLOOR_NODES_MAX, &o->nodes);
+		return number_parse(text, 1, FLOOR_NODES_MAX, &o->nodes);
 	case 'r':
-		return parse_number(text, 1, FLOOR_RANKS_MAX, &o->ranks);
+		return number_parse(text, 1, FLOOR_RANKS_MAX, &o->ranks);
 	case 'u':
-		return parse_number(text, 1, FLOOR_RANKS_MAX, &o->most);
+		return number_parse(text, 1, FLOOR_RANKS_MAX, &o->most);
 	case 'b':
-		return parse_number(text, 1, FLOOR_BYTES_MAX, &o->bytes);
+		return number_parse(text, 1, FLOOR_BYTES_MAX, &o->bytes);
 	case 'k':
-		return parse_number(text, TREE_WIDTH_MIN, TREE_WIDTH_MAX,
+		return number_parse(text, TREE_WIDTH_MIN, TREE_WIDTH_MAX,
 				    &o->width);
 	case 'i':
-		return parse_number(text, 1, FLOOR_ROUNDS_MAX, &o->rounds);
+		return number_parse(text, 1, FLOOR_ROUNDS_MAX, &o->rounds);
 	case 't':
-		return parse_number(text, 1, 86400, &o->timeout);
+		return number_parse(text, 1, 86400, &o->timeout);
 	case 's':
 		o->meet = true;
 		return true;

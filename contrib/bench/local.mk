@@ -15,7 +15,8 @@ contrib_bench_floor_SOURCES = \
 	contrib/bench/floor_meet.c \
 	contrib/bench/floor_node.c \
 	contrib/bench/floor_shm.c \
-	contrib/bench/floor_socket.c
+	contrib/bench/floor_socket.c \
+	contrib/bench/number.c contrib/bench/number.h
 contrib_bench_floor_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_floor_LDADD = libcoll.la
 
@@ -64,7 +65,8 @@ contrib_bench_lookup_SOURCES = \
 	contrib/bench/lookup.c contrib/bench/lookup.h \
 	contrib/bench/lookup_image.c \
 	contrib/bench/lookup_run.c \
-	contrib/bench/lookup_ways.c
+	contrib/bench/lookup_ways.c \
+	contrib/bench/number.c contrib/bench/number.h
 contrib_bench_lookup_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_lookup_CFLAGS = $(AM_CFLAGS) -pthread
 contrib_bench_lookup_LDADD = libshm.la libutil.la -lpthread

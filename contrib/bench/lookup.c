@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "number.h"
 
 static const struct lookup_way *const ways[] = {
 	&lookup_rwlock, &lookup_2n, &lookup_none, &lookup_pmi2x,
@@ -31,24 +32,6 @@ static void usage(FILE *to)
 	      "  -h, --help, -V, --version\n", to);
 }
 
-static bool parse_number(const char *text, uint32_t low, uint32_t high,
-			 uint32_t *number)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || value < low ||
-	    value > high) {
-		fprintf(stderr, "lookup: '%s' is not within %u to %u\n", text,
-			low, high);
-		return false;
-	}
-	*number = value;
-	return true;
-}
-
 static bool parse_way(const char *text, const struct lookup_way **way)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -63,7 +46,7 @@ static bool parse_way(const char *text, const struct lookup_way **way)
 
 static bool parse_bytes(const char *text, uint32_t *bytes)
 {
-	if (!parse_number(text, LOOKUP_BYTES_MIN, LOOKUP_BYTES_MAX, bytes))
+	if (!number_parse(text, LOOKUP_BYTES_MIN, LOOKUP_BYTES_MAX, bytes))
 		return false;
 	if (*bytes % LOOKUP_BYTES_MIN == 0)
 		return true;
@@ -78,15 +61,15 @@ static bool parse_option(struct lookup_options *o, int c, const char *text)
 	case 'm':
 		return parse_way(text, &o->way);
 	case 'r':
-		return parse_number(text, 1, LOOKUP_READERS_MAX, &o->readers);
+		return number_parse(text, 1, LOOKUP_READERS_MAX, &o->readers);
 	case 'k':
-		return parse_number(text, 1, LOOKUP_KEYS_MAX, &o->keys);
+		return number_parse(text, 1, LOOKUP_KEYS_MAX, &o->keys);
 	case 'b':
 		return parse_bytes(text, &o->bytes);
 	case 'w':
-		return parse_number(text, 0, LOOKUP_RATE_MAX, &o->rate);
+		return number_parse(text, 0, LOOKUP_RATE_MAX, &o->rate);
 	case 't':
-		return parse_number(text, 1, LOOKUP_MS_MAX, &o->ms);
+		return number_parse(text, 1, LOOKUP_MS_MAX, &o->ms);
 	}
 	return false;
 }
