@@ -14,6 +14,7 @@ benchdir = $(pkgdatadir)/bench/pmi2x_bench
 dist_bin_SCRIPTS += contrib/tools/pmi2x-bench
 dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/__init__.py \
+	contrib/tools/pmi2x_bench/command.py \
 	contrib/tools/pmi2x_bench/errors.py \
 	contrib/tools/pmi2x_bench/layout.py \
 	contrib/tools/pmi2x_bench/limits.py \

@@ -336,7 +336,8 @@ def test_csv_and_back(tmp_path):
     results = report.Results([point], [own])
     results.add(point, own, sample([0.5, 0.25], 1, parts=[1, 2], waits=[3, 4]))
     file = io.StringIO()
-    record.write(results, {"machine": "m"}, file)
+    writer = record.Writer(file, {"machine": "m"})
+    writer.add(point, own, results.of(point, own)[0])
     path = tmp_path / "file.csv"
     path.write_text(file.getvalue())
     again, notes = record.read([path])

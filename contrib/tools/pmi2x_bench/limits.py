@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether this machine holds a private cluster with steps of some size."""
 
+import collections
 import os
 import re
 import resource
@@ -13,10 +14,12 @@ from .matrix import GATHERS
 # slurmd 2 MB and 1 thread (more while it serves a request); slurmstepd 1.6 MB,
 # 5 threads and 5 files a rank; rank 350 KB. Rounded up, because a larger step
 # has larger messages.
-NODE_KB = 4 * 1024
-STEP_KB = 6 * 1024
-RANK_KB = 512
-BASE_KB = 300 * 1024  # slurmctld, munged, srun with its threads
+# base: slurmctld, munged, srun with its threads; node: slurmd; step: its step
+# daemon; rank: with what the step daemon has for it.
+Costs = collections.namedtuple("Costs", "base node step rank")  # KB
+USUAL = Costs(300 * 1024, 4 * 1024, 6 * 1024, 512)
+MPI_RANK_KB = 10 * 1024  # of an MPI program; 7.6 MB with MPICH
+NODES_MOST = 4096  # of a pmi2x-cluster
 NODE_THREADS = 8
 STEP_THREADS = 12
 BASE_THREADS = 1024
@@ -117,14 +120,15 @@ def gathered_kb(point):
     return point.ranks * point.ranks * (point.bytes + 5) // 1024
 
 
-def memory_kb(private_nodes, point):
-    ranks = point.ranks * RANK_KB + gathered_kb(point)
-    steps = point.nodes * STEP_KB
-    return BASE_KB + private_nodes * NODE_KB + steps + ranks
+def memory_kb(private_nodes, point, costs=USUAL):
+    rank = MPI_RANK_KB if point.op == "mpi" else costs.rank
+    ranks = point.ranks * rank + gathered_kb(point)
+    steps = point.nodes * costs.step
+    return costs.base + private_nodes * costs.node + steps + ranks
 
 
-def check_memory(size, private_nodes, point):
-    need, free = memory_kb(private_nodes, point), available_kb()
+def check_memory(size, private_nodes, point, costs):
+    need, free = memory_kb(private_nodes, point, costs), available_kb()
     if free < need:
         raise BenchError(
             f"{size} ({point.op}) on {private_nodes} private nodes needs about "
@@ -133,8 +137,13 @@ def check_memory(size, private_nodes, point):
         )
 
 
-def check_private(private_nodes, points):
+def check_private(private_nodes, points, costs=USUAL):
     """Whether this machine holds a private cluster and these steps on it."""
+    if private_nodes > NODES_MOST:
+        raise BenchError(
+            f"{private_nodes} private nodes are more than the {NODES_MOST} "
+            "that pmi2x-cluster starts"
+        )
     check_ports(private_nodes)
     for point in points:
         ranks, most = point.ranks, max(point.counts())
@@ -150,4 +159,27 @@ def check_private(private_nodes, points):
         check_rlimit(
             size, resource.RLIMIT_NOFILE, "open files", "n", files + BASE_FILES
         )
-        check_memory(size, private_nodes, point)
+        check_memory(size, private_nodes, point, costs)
+
+
+def refusal(private_nodes, point, costs=USUAL):
+    """Why this machine does not hold that; "" when it does."""
+    try:
+        check_private(private_nodes, [point], costs)
+    except BenchError as error:
+        return str(error)
+    return ""
+
+
+def most_nodes(point, costs=USUAL):
+    """For steps as this one on all nodes, of any number: how many private
+    nodes this machine holds, and what is in the way of one more."""
+
+    def reason(nodes):
+        return refusal(nodes, point._replace(nodes=nodes), costs)
+
+    low, high = 0, NODES_MOST + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reason(middle) else (middle, high)
+    return low, reason(high)

@@ -32,6 +32,18 @@ def mpi_types():
     return found
 
 
+def find_cluster(program):
+    """The pmi2x-cluster beside this program, else that of the PATH."""
+    here = os.path.dirname(os.path.realpath(program))
+    for path in f"{here}/pmi2x-cluster", f"{here}/../cluster/pmi2x-cluster":
+        if os.access(path, os.X_OK):
+            return path
+    path = shutil.which("pmi2x-cluster")
+    if not path:
+        raise BenchError("--private: pmi2x-cluster is not installed")
+    return path
+
+
 def check_types(peers):
     found = mpi_types()
     for peer in peers:

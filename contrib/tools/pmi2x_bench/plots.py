@@ -141,7 +141,7 @@ def label_ranks(axes, found):
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def draw(found, title, notes, op, path):
+def draw(found, title, notes, op, path, across="ranks"):
     from matplotlib import pyplot
 
     unit = "B" if op == "memory" else "s"
@@ -149,7 +149,7 @@ def draw(found, title, notes, op, path):
     plot_curves(axes, found)
     label_times(axes, unit)
     label_ranks(axes, found)
-    axes.set_xlabel("ranks")
+    axes.set_xlabel(across)
     what = "memory" if op == "memory" else "time"
     axes.set_ylabel(f"{what}: median; shaded: minimum to maximum")
     text = f"{notes.get('machine', '')}\n{notes.get('command', '')}"

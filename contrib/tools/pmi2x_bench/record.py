@@ -49,15 +49,25 @@ def sample_rows(point, peer, sample):
             yield [*head, i + 1, name, f"{phases[name][i]:.9f}", *extra, *tail]
 
 
-def write(results, notes, file):
-    """notes: {name: text}, kept as comments at the beginning."""
-    for name, text in notes.items():
-        file.write(f"# {name}: {text}\n")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for (point, peer), samples in results.samples.items():
-        for sample in samples:
-            writer.writerows(sample_rows(point, peer, sample))
+class Writer:
+    """Writes rows as they come, and at once: a program that is killed leaves
+    what it had. notes: {name: text}, kept as comments at the beginning."""
+
+    def __init__(self, file, notes):
+        """file: None when nothing is to be written."""
+        self.file = file
+        if file:
+            for name, text in notes.items():
+                file.write(f"# {name}: {text}\n")
+            self.rows([COLUMNS])
+
+    def rows(self, rows):
+        csv.writer(self.file, lineterminator="\n").writerows(rows)
+        self.file.flush()
+
+    def add(self, point, peer, sample):
+        if self.file:
+            self.rows(sample_rows(point, peer, sample))
 
 
 def number(text):

@@ -20,6 +20,9 @@ PUTS = {
     "inside": "puts may still be on their way in it",
 }
 NONE = Peer("none", "")
+# Titles of columns that hold words, not numbers.
+TEXTS = {"layout", "peer", "failures", "test", "method", "how", "one more"}
+TEXTS |= {"grows with", "N"}
 
 
 def show_time(seconds):
@@ -221,11 +224,10 @@ def titles_of(found):
 
 
 def text_lines(titles, found):
-    left = {"layout", "peer", "failures"}
     widths = [max([len(t)] + [len(c.get(t, "")) for c in found]) for t in titles]
     for cells in [{t: t for t in titles}] + found:
         yield "  ".join(
-            cells.get(t, "").ljust(w) if t in left else cells.get(t, "").rjust(w)
+            cells.get(t, "").ljust(w) if t in TEXTS else cells.get(t, "").rjust(w)
             for t, w in zip(titles, widths)
         ).rstrip()
 

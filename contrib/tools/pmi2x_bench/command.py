@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the command lines of the benchmarks share."""
+
+import argparse
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import time
+
+from .errors import BenchError
+
+LINE_MOST = 118  # characters of the progress line
+
+
+def count(low, high):
+    """An argparse type: a whole number within these limits."""
+
+    def parse(text):
+        if not text.isdigit() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is not within {low} to {high}"
+            )
+        return int(text)
+
+    return parse
+
+
+def shown(program):
+    """What somebody else would type for the same measurements."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in "programs", "libraries", "plugindir", "csv", "svg", "png":
+        parser.add_argument(f"--{name}", action="append")
+    words = parser.parse_known_args(sys.argv[1:])[1]
+    return shlex.join([program, *words])
+
+
+def stop(number, frame):
+    """Unwind, so that what was started is ended."""
+    sys.exit(128 + number)
+
+
+def unwind_on_signals():
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGHUP, stop)
+
+
+def open_csv(path):
+    """A context of the file; of None without a path."""
+    if not path:
+        return contextlib.nullcontext()
+    try:
+        return open(path, "w", newline="")
+    except OSError as error:
+        raise BenchError(f"--csv: {error}") from None
+
+
+def report_error(program, error):
+    print(f"{program}: {error}", file=sys.stderr)
+
+
+class Progress:
+    """One line that is written over on a terminal, and one a step elsewhere."""
+
+    def __init__(self, total, quiet):
+        self.total, self.done, self.quiet = total, 0, quiet
+        self.begin = time.monotonic()
+        self.terminal = sys.stderr.isatty()
+
+    def step(self, what):
+        self.done += 1
+        if self.quiet:
+            return
+        text = f"{self.done}/{self.total} {what}"
+        if self.done > 1:
+            spent = time.monotonic() - self.begin
+            left = spent / (self.done - 1) * (self.total - self.done + 1)
+            text += f", about {left:.0f} s left"
+        if self.terminal:
+            sys.stderr.write(f"\r\033[K{text[:LINE_MOST]}")
+            sys.stderr.flush()
+        else:
+            print(text, file=sys.stderr)
+
+    def end(self):
+        if self.terminal and not self.quiet:
+            sys.stderr.write("\r\033[K")
