@@ -3,8 +3,8 @@
 #include "bench_pmi.h"
 
 #include <dlfcn.h>
+#include <err.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 struct symbol {
@@ -40,15 +40,14 @@ bool bench_pmi_load(struct bench_pmi *pmi, const char *library)
 	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 
 	if (!handle) {
-		fprintf(stderr, "pmi2x-bench-rank: %s\n", dlerror());
+		warnx("%s", dlerror());
 		return false;
 	}
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(*symbols); i++) {
 		void *function = dlsym(handle, symbols[i].name);
 
 		if (!function && !symbols[i].extension) {
-			fprintf(stderr, "pmi2x-bench-rank: %s has no %s\n",
-				library, symbols[i].name);
+			warnx("%s has no %s", library, symbols[i].name);
 			return false;
 		}
 		memcpy((char *)pmi + symbols[i].offset, &function,

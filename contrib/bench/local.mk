@@ -41,6 +41,13 @@ pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = -ldl
 
+# The PMI no-op of pmi2x-startup.
+pkglibexec_PROGRAMS += contrib/bench/pmi2x-noop
+contrib_bench_pmi2x_noop_SOURCES = contrib/bench/pmi2x-noop.c \
+	contrib/bench/bench_pmi.c contrib/bench/bench_pmi.h \
+	contrib/bench/bench_pmi1.c
+contrib_bench_pmi2x_noop_LDADD = -ldl
+
 # The ring of libpmi2x-allgather beside what PMI does itself, and a model of it.
 EXTRA_DIST += contrib/bench/ring-model
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
@@ -57,6 +64,11 @@ pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-pmix
 contrib_bench_pmi2x_bench_pmix_SOURCES = $(bench_rank) contrib/bench/bench_pmix.c
 contrib_bench_pmi2x_bench_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 contrib_bench_pmi2x_bench_pmix_LDADD = $(PMIX_LIBS)
+pkglibexec_PROGRAMS += contrib/bench/pmi2x-noop-pmix
+contrib_bench_pmi2x_noop_pmix_SOURCES = contrib/bench/pmi2x-noop.c \
+	contrib/bench/bench_pmi1.c contrib/bench/bench_pmix.c
+contrib_bench_pmi2x_noop_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+contrib_bench_pmi2x_noop_pmix_LDADD = $(PMIX_LIBS)
 endif
 
 # The look-up study; pmi2x-lookup runs it.
@@ -125,7 +137,9 @@ clean-local: clean-bench
 clean-bench:
 	-rm -rf bench-inst bench-plots
 
+EXTRA_DIST += testsuite/unit/startup-test.py
 dist_check_SCRIPTS += testsuite/unit/bench-test.sh \
-	testsuite/unit/idle-cost-test.sh testsuite/unit/lookup-test.sh
+	testsuite/unit/idle-cost-test.sh testsuite/unit/lookup-test.sh \
+	testsuite/unit/startup-test.sh
 TESTS += testsuite/unit/bench-test.sh testsuite/unit/idle-cost-test.sh \
-	testsuite/unit/lookup-test.sh
+	testsuite/unit/lookup-test.sh testsuite/unit/startup-test.sh

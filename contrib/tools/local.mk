@@ -26,6 +26,27 @@ dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/steps.py
 dist_man_MANS += contrib/tools/pmi2x-bench.1
 
+# Its modules lie beside those of pmi2x-bench, which it uses.
+startupdir = $(pkgdatadir)/bench/pmi2x_startup
+dist_bin_SCRIPTS += contrib/tools/pmi2x-startup
+dist_startup_DATA = \
+	contrib/tools/pmi2x_startup/__init__.py \
+	contrib/tools/pmi2x_startup/allocation.py \
+	contrib/tools/pmi2x_startup/capacity.py \
+	contrib/tools/pmi2x_startup/fit.py \
+	contrib/tools/pmi2x_startup/matrix.py \
+	contrib/tools/pmi2x_startup/measure.py \
+	contrib/tools/pmi2x_startup/mpi-noop.c \
+	contrib/tools/pmi2x_startup/plan.py \
+	contrib/tools/pmi2x_startup/plots.py \
+	contrib/tools/pmi2x_startup/programs.py \
+	contrib/tools/pmi2x_startup/record.py \
+	contrib/tools/pmi2x_startup/report.py \
+	contrib/tools/pmi2x_startup/simulated.py \
+	contrib/tools/pmi2x_startup/sources.py \
+	contrib/tools/pmi2x_startup/where.py
+dist_man_MANS += contrib/tools/pmi2x-startup.1
+
 tracedir = $(pkgdatadir)/trace/pmi2x_trace
 dist_bin_SCRIPTS += contrib/tools/pmi2x-trace
 dist_trace_DATA = \
@@ -39,20 +60,22 @@ dist_man_MANS += contrib/tools/pmi2x-trace.1
 dist_check_SCRIPTS += testsuite/unit/trace-test.sh
 TESTS += testsuite/unit/trace-test.sh
 
-install-exec-hook: install-bench-program install-trace-program
+install-exec-hook: install-bench-programs install-trace-program
 
-.PHONY: install-bench-program install-trace-program
+.PHONY: install-bench-programs install-trace-program
 install-trace-program:
 	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
 		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/trace"|' \
 		"$(srcdir)/contrib/tools/pmi2x-trace" \
 		> "$(DESTDIR)$(bindir)/pmi2x-trace"
 
-install-bench-program:
-	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
-		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/bench"|' \
-		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
-		-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \
-		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
-		"$(srcdir)/contrib/tools/pmi2x-bench" \
-		> "$(DESTDIR)$(bindir)/pmi2x-bench"
+install-bench-programs:
+	for name in pmi2x-bench pmi2x-startup; do \
+		$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+			-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/bench"|' \
+			-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
+			-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \
+			-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
+			"$(srcdir)/contrib/tools/$$name" \
+			> "$(DESTDIR)$(bindir)/$$name" || exit 1; \
+	done

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-check_PROGRAMS += testsuite/fake/fake-server
+# Installed as well: pmi2x-startup emulates with it more nodes than slurmds fit.
+pkglibexec_PROGRAMS += testsuite/fake/fake-server
 testsuite_fake_fake_server_SOURCES = \
 	testsuite/fake/fake.h \
 	testsuite/fake/fake-launcher.c \

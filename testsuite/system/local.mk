@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_scale.py \
 	testsuite/system/test_sim.py \
+	testsuite/system/test_startup.py \
 	testsuite/system/test_steps.py \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \

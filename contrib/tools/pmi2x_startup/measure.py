@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Carries out a plan: a trial of everything, then the repeats."""
+
+import sys
+
+from pmi2x_bench.command import Progress
+from pmi2x_bench.errors import BenchError
+
+from . import matrix, plan, programs, report
+
+
+def key_of(cell):
+    label = cell.source.label if cell.source else plan.NOWHERE
+    return report.Key(label, cell.test, cell.config, cell.method)
+
+
+class Measuring:
+    """Carries out a plan; what comes of it is in results and in the file."""
+
+    def __init__(self, options, todo, writer):
+        self.options, self.todo, self.writer = options, todo, writer
+        self.results = report.Results()
+
+    def skip(self, cell):
+        self.results.skip(key_of(cell), cell.reason)
+        self.writer.add(key_of(cell), 0, None, None, "skipped", cell.reason)
+
+    def fail(self, cell, repeat, text):
+        self.results.fail(key_of(cell), text)
+        self.writer.add(key_of(cell), repeat, None, None, "failed", text)
+
+    def try_all(self):
+        """A small step of each kind: it warms up, and shows what cannot be."""
+        trials = self.todo.trials()
+        progress = Progress(len(trials), self.options.quiet)
+        try:
+            for trial, config in trials.items():
+                source, test, method = trial
+                progress.step(f"trial of {test}, {method}, {source.label}")
+                self.try_one(plan.Cell(source, test, config, method, ""), trial)
+        finally:
+            progress.end()
+
+    def try_one(self, cell, trial):
+        try:
+            cell.source.measure(cell.test, cell.config, cell.method)
+        except programs.Alone as error:
+            self.todo.drop_trial(trial, str(error))
+        except BenchError as error:
+            self.fail(cell, 0, str(error))
+            self.todo.drop_trial(trial, "its trial has failed")
+
+    def measure(self, cell, repeat, progress):
+        progress.step(
+            f"{cell.test} {matrix.named(cell.config)}, {cell.method}, "
+            f"{cell.source.label}, repeat {repeat}"
+        )
+        try:
+            sample = cell.source.measure(cell.test, cell.config, cell.method)
+        except BenchError as error:
+            self.fail(cell, repeat, str(error))
+            return
+        self.results.add(key_of(cell), repeat, sample.seconds)
+        self.writer.add(
+            key_of(cell), repeat, sample.seconds, sample.busy, "ok"
+        )
+
+    def measure_all(self):
+        """Tests, methods and sources take turns within a repeat."""
+        cells = self.todo.measured()
+        repeats = self.options.repeats
+        progress = Progress(len(cells) * repeats, self.options.quiet)
+        try:
+            for config in dict.fromkeys(cell.config for cell in cells):
+                mine = [cell for cell in cells if cell.config == config]
+                for repeat in range(1, repeats + 1):
+                    for cell in mine:
+                        self.measure(cell, repeat, progress)
+        finally:
+            progress.end()
+
+    def run(self):
+        try:
+            self.try_all()
+            for cell in self.todo.skipped():
+                self.skip(cell)
+            self.measure_all()
+        except KeyboardInterrupt:
+            print("\ninterrupted; what there is so far:", file=sys.stderr)
+            return 130
+        return 1 if self.results.failures else 0
+
+

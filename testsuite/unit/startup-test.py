@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Modules of pmi2x-startup: matrix, plan, fit, tables, files."""
+
+import io
+import math
+import os
+import pathlib
+import random
+import sys
+import tempfile
+import types
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "tools"
+sys.path.insert(0, str(TOOLS))
+
+from pmi2x_bench import limits  # noqa: E402
+from pmi2x_bench.errors import BenchError  # noqa: E402
+from pmi2x_startup import capacity, fit, matrix, plots, programs  # noqa: E402
+from pmi2x_startup import record, report, simulated, sources  # noqa: E402
+from pmi2x_startup.plan import Plan  # noqa: E402
+
+NONE, PMI2, PMI2X = matrix.methods("none,pmi2,pmi2x")
+
+
+class Matrix(unittest.TestCase):
+    def test_default_configurations(self):
+        found = matrix.configs(matrix.CONFIGS)
+        self.assertEqual(len(found), 12)
+        self.assertEqual(found[0], (256, 1))
+        self.assertEqual(found[-1], (3000, 2))
+        ranks = [nodes * per_node for nodes, per_node in found]
+        self.assertEqual(ranks, sorted(ranks))
+
+    def test_repeated_words_count_once(self):
+        self.assertEqual(matrix.configs("4x2,4x2,2x1"), [(2, 1), (4, 2)])
+        self.assertEqual(matrix.tests("pmi,true,pmi"), ["pmi", "true"])
+
+    def test_clients(self):
+        names = "none,pmi2,pmi2x,pmi2x:pmi1,pmix,hydra,prrte"
+        clients = [matrix.client(m) for m in matrix.methods(names)]
+        wanted = ["none", "stock", "own", "pmi1", "pmix", "pmi1", "pmix"]
+        self.assertEqual(clients, wanted)
+
+    def test_no_pmi_without_pmi(self):
+        self.assertIn("no PMI", matrix.why_not("mpi", NONE))
+        self.assertEqual(matrix.why_not("hostname", NONE), "")
+        self.assertEqual(matrix.why_not("pmi", PMI2), "")
+
+
+class Source:
+    """One that holds so many nodes, and cannot what is named."""
+
+    def __init__(self, label, nodes, cannot=()):
+        self.label, self.nodes, self.unable = label, nodes, cannot
+
+    def room(self, test, config):
+        return "" if config[0] <= self.nodes else f"only {self.nodes} nodes"
+
+    def cannot(self, test, method):
+        return "unable" if method in self.unable else ""
+
+
+class Plans(unittest.TestCase):
+    def plan(self, slurm, beyond, everywhere=False):
+        todo = Plan(slurm, beyond, everywhere)
+        todo.add(["true", "pmi"], [(4, 1), (8, 2)], [PMI2, PMI2X])
+        return todo
+
+    def labels(self, todo, config, method):
+        return [
+            cell.source.label
+            for cell in todo.measured()
+            if (cell.config, cell.method) == (config, method)
+        ]
+
+    def test_beyond_slurm(self):
+        slurm, other = Source("private", 4), Source("emulated", 99, [PMI2])
+        todo = self.plan(slurm, [other])
+        self.assertEqual(self.labels(todo, (4, 1), PMI2), ["private"] * 2)
+        self.assertEqual(self.labels(todo, (8, 2), PMI2X), ["emulated"] * 2)
+        self.assertEqual(self.labels(todo, (8, 2), PMI2), [])
+        (reason,) = {cell.reason for cell in todo.skipped()}
+        self.assertEqual(reason, "private: only 4 nodes; emulated: unable")
+
+    def test_everywhere(self):
+        slurm, other = Source("private", 4), Source("emulated", 99)
+        todo = self.plan(slurm, [other], everywhere=True)
+        found = self.labels(todo, (4, 1), PMI2X)
+        self.assertEqual(sorted(set(found)), ["emulated", "private"])
+
+    def test_asked_for_by_name(self):
+        todo = self.plan(Source("private", 4), [])
+        lists = {"configs": [(4, 1), (8, 2)], "tests": ["true", "pmi"]}
+        todo.check(lists, {"tests"})
+        with self.assertRaisesRegex(BenchError, "--configs: 8x2: .*only 4"):
+            todo.check(lists, {"configs"})
+        with self.assertRaisesRegex(BenchError, "only 2 nodes"):
+            self.plan(Source("private", 2), []).check(lists, set())
+
+    def test_trials_are_small(self):
+        slurm = Source("private", 99)
+        trials = self.plan(slurm, []).trials()
+        self.assertEqual(trials[slurm, "pmi", PMI2], (2, 1))
+        self.assertEqual(len(trials), 4)
+
+    def test_what_a_trial_stops(self):
+        slurm = Source("private", 99)
+        todo = self.plan(slurm, [])
+        todo.drop_trial((slurm, "pmi", PMI2), "alone")
+        self.assertEqual(len(todo.measured()), 6)
+        self.assertEqual(
+            {(c.test, c.method, c.reason) for c in todo.skipped()},
+            {("pmi", PMI2, "private: alone")},
+        )
+
+
+class Output(unittest.TestCase):
+    def test_right(self):
+        programs.check("true", 4, "")
+        programs.check("hostname", 3, "n1\nn2\nn2\n")
+        programs.check("mpi", 4, "some warning\nnoop ranks=4\n")
+
+    def test_wrong(self):
+        for test, text in (
+            ("hostname", "n1\nn2\n"),
+            ("pmi", ""),
+            ("pmi", "noop ranks=2\n"),
+            ("mpi", "noop ranks=3\nnoop ranks=3\n"),
+        ):
+            with self.assertRaises(BenchError):
+                programs.check(test, 3, text)
+
+    def test_alone(self):
+        with self.assertRaisesRegex(programs.Alone, "3 programs of one rank"):
+            programs.check("mpi", 3, "noop ranks=1\n" * 3)
+
+
+class Fits(unittest.TestCase):
+    SIZES = (16, 64, 256, 512, 1024, 3000)
+
+    def curve(self, a, b, c):
+        return [(n, a + b * math.log2(n) + c * n) for n in self.SIZES]
+
+    def test_exact(self):
+        for wanted in (0.2, 0.03, 0.001), (1.0, 0.0, 2e-4), (0.5, 0.25, 0.0):
+            found = fit.fit(self.curve(*wanted))
+            for mine, right in zip(found[:3], wanted):
+                self.assertAlmostEqual(mine, right, places=9)
+            self.assertLess(found.residual, 1e-9)
+
+    def test_noise_is_in_the_residual(self):
+        draw = random.Random(1)
+        points = [
+            (n, t + draw.gauss(0, 0.01))
+            for n, t in self.curve(0.2, 0.03, 0.001) * 50
+        ]
+        found = fit.fit(points)
+        self.assertAlmostEqual(found.c, 0.001, delta=5e-5)
+        self.assertAlmostEqual(found.residual, 0.01, delta=0.002)
+
+    def test_no_better_coefficients(self):
+        points = [(n, math.sqrt(n)) for n in self.SIZES]
+        best = fit.fit(points)
+
+        def square(a, b, c):
+            return sum(
+                (t - a - b * math.log2(n) - c * n) ** 2 for n, t in points
+            )
+
+        least = square(*best[:3])
+        for i, step in enumerate((0.1, 0.05, 0.001)):
+            for sign in -1, 1:
+                other = list(best[:3])
+                other[i] += sign * step
+                self.assertGreater(square(*other), least)
+
+    def test_too_few_sizes(self):
+        self.assertIsNone(fit.fit(self.curve(1, 1, 1)[:3]))
+        self.assertIsNone(fit.fit([(4, 1.0), (4, 2.0), (8, 3.0), (8, 4.0)]))
+        self.assertIsNotNone(fit.fit(self.curve(1, 1, 1)[:4]))
+
+    def test_verdicts(self):
+        def says(a, b, c):
+            return fit.verdict(fit.fit(self.curve(a, b, c)))
+
+        self.assertRegex(says(0.1, 0, 0.01), r"^c\*N: 100 %")
+        self.assertRegex(says(0.1, 0.5, 1e-5), r"^b\*log2 N: 9\d %")
+        self.assertEqual(says(10, 0.01, 0), "hardly grows")
+        self.assertEqual(says(10, -1, 0), "shrinks")
+        self.assertIn("flattened", says(0.1, 1.0, -1e-4))
+
+
+def results_of(*triples):
+    """Of (config, method, test, seconds of the repeats)."""
+    found = report.Results()
+    for config, method, test, times in triples:
+        key = report.Key("private", test, config, method)
+        for repeat, seconds in enumerate(times, 1):
+            found.add(key, repeat, seconds)
+    return found
+
+
+class Tables(unittest.TestCase):
+    def test_median_and_ratio(self):
+        results = results_of(
+            ((4, 2), PMI2, "pmi", [3.0, 1.0, 2.0]),
+            ((4, 2), PMI2X, "pmi", [0.5, 0.5, 9.0]),
+        )
+        lines = list(report.table(results))
+        self.assertEqual(lines[1], "pmi: PMI no-op, the whole launch")
+        self.assertRegex(lines[3], r"^ *4 +2 +8  pmi2:stock +private +2 s ")
+        self.assertRegex(lines[4], r"pmi2x:own +private +500 ms .* 4\.00x")
+
+    def test_above_true_is_of_one_repeat(self):
+        results = results_of(
+            ((4, 1), PMI2X, "true", [1.0, 2.0, 5.0]),
+            ((4, 1), PMI2X, "pmi", [1.25, 2.25]),
+        )
+        key = report.Key("private", "pmi", (4, 1), PMI2X)
+        self.assertEqual(results.above_true(key), 0.25)
+        self.assertIn("250 ms", "\n".join(report.table(results)))
+
+    def test_sources_are_not_mixed(self):
+        results = results_of(
+            *(((n, 1), PMI2X, "true", [n * 1.0]) for n in (2, 4, 8, 16))
+        )
+        key = report.Key("emulated", "true", (32, 1), PMI2X)
+        results.add(key, 1, 0.001)
+        found = [f for _, _, f in report.fits(results) if f]
+        self.assertEqual({f.high for f in found}, {16})
+        self.assertIn("no fit for 2 of 4", "\n".join(report.growth(results)))
+
+    def test_failures_and_skips(self):
+        results = report.Results()
+        key = report.Key("real", "mpi", (2, 1), PMI2)
+        results.fail(key, "exit code 1")
+        results.skip(key._replace(method=NONE), "no PMI")
+        self.assertIn("1 failed", "\n".join(report.table(results)))
+        (line,) = report.skipped(results)
+        self.assertEqual(line, "SKIP mpi with none at 2x1: no PMI")
+
+    def test_markdown(self):
+        results = results_of(((4, 1), PMI2X, "true", [1.0]))
+        lines = list(report.table(results, markdown=True))
+        self.assertTrue(lines[2].startswith("| nodes | ranks/node |"))
+
+    def test_curves_by_node_and_by_process(self):
+        results = results_of(
+            ((2, 4), PMI2X, "true", [1.0, 3.0]),
+            ((4, 4), PMI2X, "true", [2.0]),
+        )
+        (node,) = plots.curves(results, "true", "by-node")
+        (rank,) = plots.curves(results, "true", "by-process")
+        self.assertEqual(node.points, [(2, 2.0, 1.0, 3.0), (4, 2.0, 2.0, 2.0)])
+        self.assertEqual([point[0] for point in rank.points], [8, 16])
+
+
+class Files(unittest.TestCase):
+    def read(self, text):
+        with tempfile.TemporaryDirectory() as place:
+            path = f"{place}/file.csv"
+            with open(path, "w") as file:
+                file.write(text)
+            return record.read([path])
+
+    def test_there_and_back(self):
+        file = io.StringIO()
+        writer = record.Writer(file, {"machine": "m"})
+        key = report.Key("private", "pmi", (4, 2), PMI2X)
+        writer.add(key, 1, 0.5, 0.25, "ok")
+        self.assertTrue(file.getvalue().endswith(",0.500000,0.25,ok,\n"))
+        writer.add(key, 2, None, None, "failed", "exit code 1\n  x, y")
+        other = key._replace(source="-", method=NONE)
+        writer.add(other, 0, None, None, "skipped", "no PMI")
+        results, notes = self.read(file.getvalue())
+        self.assertEqual(notes, {"machine": "m"})
+        self.assertEqual(list(results.times[key].values()), [0.5])
+        self.assertEqual(results.failures[key], ["exit code 1 / x, y"])
+        self.assertEqual(results.skips[other], "no PMI")
+
+    def test_not_ours(self):
+        for text in "", "a,b\n1,2\n":
+            with self.assertRaisesRegex(BenchError, "no CSV file"):
+                self.read(text)
+        head = ",".join(record.COLUMNS)
+        good = "pmi,pmi2x,own,4,2,8,private,1,0.5,,ok,"
+        self.read(f"{head}\n{good}\n")
+        for old, new in (
+            ("pmi,", "pm,"),
+            (",4,", ",x,"),
+            ("private", "heard"),
+            (",ok,", ",fine,"),
+            ("0.5", "half"),
+            (",ok,", ""),
+        ):
+            with self.assertRaises(BenchError):
+                self.read(f"{head}\n{good.replace(old, new, 1)}\n")
+
+
+class Machine(unittest.TestCase):
+    def setUp(self):
+        self.kb, self.saved = 1 << 20, limits.available_kb
+        limits.available_kb = lambda: self.kb
+
+    def tearDown(self):
+        limits.available_kb = self.saved
+
+    def test_as_many_nodes_as_memory_holds(self):
+        costs = limits.Costs(base=48 * 1024, node=8192, step=4096, rank=1024)
+        point = matrix.point("pmi", (1, 4))
+        nodes, reason = limits.most_nodes(point, costs)
+        self.assertEqual(nodes, (self.kb - 48 * 1024) // (12288 + 4 * 1024))
+        self.assertIn("MB of memory", reason)
+        mpi, _ = limits.most_nodes(matrix.point("mpi", (1, 4)), costs)
+        self.assertLess(mpi, nodes)
+
+    def test_nodes_by_memory_alone(self):
+        costs = limits.Costs(base=1000, node=100, step=60, rank=10)
+        point = matrix.point("pmi", (1, 4))
+        self.assertEqual(capacity.by_memory(costs, point, 1000), 0)
+        self.assertEqual(capacity.by_memory(costs, point, 1000 + 400), 2)
+
+    def test_emulated_nodes_need_memory(self):
+        source = sources.Emulated(types.SimpleNamespace(), None, "")
+        self.assertEqual(source.room("pmi", (64, 2)), "")
+        self.assertIn("free -m", source.room("pmi", (3000, 2)))
+        self.assertIn("at most 4096", source.room("pmi", (5000, 1)))
+
+
+class Simulations(unittest.TestCase):
+    def test_scenario_keeps_the_machine(self):
+        theirs = "[step]\nnodes = 7\n[network]\nlatency = 3us # slow\n"
+        kept = simulated.kept_sections(theirs)
+        text = simulated.scenario((256, 16), PMI2, kept)
+        self.assertIn("nodes = 256\nranks_per_node = 16\n", text)
+        self.assertIn("protocol = srun-star\n", text)
+        self.assertIn("[network]\nlatency = 3us", text)
+        self.assertNotIn("nodes = 7", text)
+
+    def test_time_of_all_operations(self):
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, "csv")
+            rows = ["number,failed,first_entry_s,last_exit_s"]
+            rows += ["1,0,0.5,0.75", "2,0,0.625,1.0", "0,0,0.0,9.0"]
+            pathlib.Path(path).write_text("\n".join(rows) + "\n")
+            self.assertEqual(simulated.seconds_of(path), 0.5)
+            pathlib.Path(path).write_text("\n".join(rows[:1] + ["1,3,0,1"]))
+            with self.assertRaisesRegex(BenchError, "has failed"):
+                simulated.seconds_of(path)
+
+
+if __name__ == "__main__":
+    unittest.main()
