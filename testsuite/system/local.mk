@@ -3,6 +3,7 @@
 EXTRA_DIST += \
 	testsuite/system/conftest.py \
 	testsuite/system/harness.py \
+	testsuite/system/test_algorithms.py \
 	testsuite/system/test_allgather.py \
 	testsuite/system/test_bench.py \
 	testsuite/system/test_cluster.py \
