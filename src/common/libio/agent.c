@@ -110,6 +110,7 @@ static void close_all(struct agent *a)
 	agent_control_close(a);
 	agent_links_close(a);
 	agent_ranks_close(a);
+	strangers_end(&a->refused);
 	agent_close_handle(&a->tidy);
 	agent_close_handle(&a->drain_step);
 	agent_close_handle(&a->drain_linger);
@@ -329,6 +330,7 @@ static struct agent *new_agent(const struct pmi_step *step,
 	a->link_options.handshake_ms = options->handshake_ms;
 	a->link_options.dead_peer_ms = options->dead_peer_ms;
 	a->tree_width = step->tree_width;
+	strangers_init(&a->refused, log);
 	a->ops = engine_ops;
 	return a;
 }

@@ -28,6 +28,7 @@
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
+#include "libio/strangers.h"
 #include "libio/thread.h"
 #include "libpmi/control.h"
 
@@ -88,6 +89,7 @@ struct agent {
 	const struct log_hook *log;
 	struct handshake_self self;
 	struct link_options link_options;
+	struct strangers refused;
 	uint32_t tree_width; /* as the engine uses it */
 	struct agent_idle *idle;
 	bool running;         /* there is a thread */

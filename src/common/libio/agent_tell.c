@@ -229,13 +229,17 @@ static int open_conn(struct agent *a, struct tell_conn *c, int fd)
 	return stream_open(&c->stream, loop_uv(a->loop), fd, &limits, &ops, c);
 }
 
-static bool peer_counts(const struct agent *a, int fd)
+static bool peer_counts(struct agent *a, int fd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
-	       uid_counts(a, cred.uid);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return false;
+	if (uid_counts(a, cred.uid))
+		return true;
+	strangers_refused_user(&a->refused, cred.uid, "this socket");
+	return false;
 }
 
 static void on_accept(void *arg, int fd)

@@ -381,8 +381,10 @@ static void drop_oldest_unproved(struct agent *a)
 
 	while (c && c->neighbour)
 		c = c->next;
-	if (c)
-		agent_conn_drop(c);
+	if (!c)
+		return;
+	strangers_refused(&a->refused, link_source(c->link), -ENOBUFS);
+	agent_conn_drop(c);
 }
 
 void agent_wireup_accept(void *agent, int fd)
@@ -478,6 +480,8 @@ void agent_wireup_ended(struct conn *c, int error)
 	bool ours = n && n->attempt == c;
 	bool settled = link_is_proved(c->link);
 
+	if (!n)
+		strangers_refused(&a->refused, link_source(c->link), error);
 	agent_conn_drop(c);
 	if (error == -EPROTONOSUPPORT) {
 		builds_differ(a, peer.position, peer.build);

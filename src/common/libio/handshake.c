@@ -397,6 +397,11 @@ struct buf *handshake_output(struct handshake *h)
 	return &h->out;
 }
 
+const uint8_t *handshake_source(const struct handshake *h)
+{
+	return h->ends[h->connector].ip;
+}
+
 const struct handshake_peer *handshake_peer(const struct handshake *h)
 {
 	return &h->peer;

@@ -73,6 +73,9 @@ size_t handshake_room(struct handshake *h, void **at);
 /* `n` bytes have been put there. */
 enum handshake_state handshake_input(struct handshake *h, size_t n);
 
+/* The other end's IP as the socket says it: 16 bytes, IPv4 in its mapped form. */
+const uint8_t *handshake_source(const struct handshake *h);
+
 /* What is to be sent (also after a failure); the caller clears it. */
 struct buf *handshake_output(struct handshake *h);
 

@@ -38,6 +38,12 @@ static void drop_stranger(struct hub *h, struct agent_link *a)
 	free(a);
 }
 
+static void refuse(struct hub *h, struct agent_link *a, int error)
+{
+	strangers_refused(&h->refused, link_source(a->link), error);
+	drop_stranger(h, a);
+}
+
 static void drop_agent(struct hub *h, struct agent_link *a)
 {
 	launcher_link_lost(h->launcher, &a->asker);
@@ -87,7 +93,7 @@ static void on_link_end(void *arg, struct link *l, int error)
 	if (link_is_proved(l))
 		drop_agent(h, a);
 	else
-		drop_stranger(h, a);
+		refuse(h, a, error);
 	advance(h);
 }
 
@@ -114,7 +120,7 @@ static void on_connection(void *arg, int fd)
 		return;
 	}
 	if (h->nstrangers == HUB_STRANGERS_MAX)
-		drop_stranger(h, h->strangers);
+		refuse(h, h->strangers, -ENOBUFS);
 	DL_APPEND(h->strangers, a);
 	h->nstrangers++;
 }
@@ -340,6 +346,7 @@ static void close_all(struct hub *h)
 		free(c);
 	}
 	h->children = NULL;
+	strangers_end(&h->refused);
 	channel_close(h->parent);
 	h->parent = NULL;
 	live_close(h->live);
@@ -503,6 +510,7 @@ static int create(struct hub **out, const struct hub_options *o,
 	h->self.position = HANDSHAKE_LAUNCHER;
 	h->host = *host;
 	h->log = log;
+	strangers_init(&h->refused, log);
 	h->handshake_ms = o->handshake_ms;
 	if (h->jobid && h->build)
 		rc = create_launcher(h, o->parent_fd >= 0);

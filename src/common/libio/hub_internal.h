@@ -17,6 +17,7 @@
 #include "libio/live.h"
 #include "libio/loop.h"
 #include "libio/spawned.h"
+#include "libio/strangers.h"
 #include "libpmi/launcher.h"
 
 enum phase { RUNNING, WAITING, TERMINATING, DRAINING, CLOSED };
@@ -62,6 +63,7 @@ struct hub {
 	struct channel *parent; /* NULL: none, or gone */
 	struct agent_link *strangers; /* not yet proved; oldest first */
 	unsigned nstrangers;
+	struct strangers refused;
 	struct agent_link *agents;
 	struct child *children;
 };

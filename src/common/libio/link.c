@@ -285,6 +285,11 @@ const struct handshake_peer *link_peer(const struct link *l)
 	return handshake_peer(l->handshake);
 }
 
+const uint8_t *link_source(const struct link *l)
+{
+	return handshake_source(l->handshake);
+}
+
 bool link_is_proved(const struct link *l)
 {
 	return l->proved;

@@ -69,6 +69,8 @@ int link_accept(struct link **out, uv_loop_t *loop,
 /* Who is there; proved as handshake_peer says. */
 const struct handshake_peer *link_peer(const struct link *l);
 bool link_is_proved(const struct link *l);
+/* The IP it comes from, as handshake_source. */
+const uint8_t *link_source(const struct link *l);
 
 /*
  * Send a frame; `body` (NULL: empty) is referenced, not copied. 0, -ENOTCONN

@@ -14,6 +14,7 @@
 #include <utlist.h>
 
 #include "libio/listener.h"
+#include "libio/strangers.h"
 #include "libio/stream.h"
 #include "libpmi/survey.h"
 
@@ -53,6 +54,7 @@ struct live {
 	struct reported reported[COLL_KINDS];
 	struct client *clients;
 	unsigned nclients;
+	struct strangers refused;
 };
 
 /* ---- what a survey is for ---- */
@@ -204,13 +206,17 @@ static void on_end(void *arg, int error)
 	drop_client(arg);
 }
 
-static bool may_ask(int fd)
+static bool may_ask(struct live *l, int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.uid == 0 || peer.uid == geteuid());
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return false;
+	if (peer.uid == 0 || peer.uid == geteuid())
+		return true;
+	strangers_refused_user(&l->refused, peer.uid, "this step");
+	return false;
 }
 
 static void on_accept(void *arg, int fd)
@@ -224,7 +230,7 @@ static void on_accept(void *arg, int fd)
 	struct live *l = arg;
 	struct client *c = NULL;
 
-	if (may_ask(fd) && l->nclients < LIVE_CLIENTS_MAX)
+	if (may_ask(l, fd) && l->nclients < LIVE_CLIENTS_MAX)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
 		close(fd);
@@ -292,6 +298,7 @@ int live_open(struct live **out, uv_loop_t *loop, const char *jobid,
 	l->arg = arg;
 	l->log = log;
 	l->loop = loop;
+	strangers_init(&l->refused, log);
 	l->jobid = copy;
 	uv_timer_init(loop, &l->deadline);
 	l->deadline.data = l;
@@ -313,6 +320,7 @@ void live_close(struct live *l)
 	if (!l)
 		return;
 	listener_close(l->listener);
+	strangers_end(&l->refused);
 	while (l->clients)
 		drop_client(l->clients);
 	survey_destroy(l->survey);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who was refused at a listening socket: a line in the log for each source when
+ * it is first refused, and how often that was at the end. One thread at a time.
+ */
+#ifndef PMI2X_STRANGERS_H
+#define PMI2X_STRANGERS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libutil/log.h"
+
+#define STRANGERS_MAX 32      /* sources told apart; of the rest only a count */
+#define STRANGER_NAME_MAX 48  /* bytes, NUL included: an IPv6 address */
+
+struct stranger {
+	char name[STRANGER_NAME_MAX];
+	uint32_t more; /* refusals after the first */
+};
+
+struct strangers {
+	const struct log_hook *log;
+	struct stranger known[STRANGERS_MAX];
+	uint32_t count;
+	uint32_t others; /* refusals of sources that had no room */
+};
+
+void strangers_init(struct strangers *s, const struct log_hook *log);
+
+/*
+ * A connection of `ip` (16 bytes, IPv4 in its mapped form) ended before it was
+ * proved, with this error of handshake_error or link_ops.end; -ENOBUFS: too many
+ * wait. What also happens among friends, such as a connection that is given
+ * up, or one that looks for another step, is not counted.
+ */
+void strangers_refused(struct strangers *s, const uint8_t ip[16], int error);
+
+/* A process of another user at a unix socket; `what` says which one. */
+void strangers_refused_user(struct strangers *s, uid_t uid, const char *what);
+
+/* No more will come: log the counts. */
+void strangers_end(struct strangers *s);
+
+#endif
