@@ -2,6 +2,7 @@
 """mpi.conf, and plugins that are missing or strange."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -54,6 +55,50 @@ def test_bad_tree_width(configured, raw, width):
     result = cluster.srun("-N4", "-n4", *raw("exchange", "1"))
     assert result.code == 0 or "Pmi2xTreeWidth" in result.stderr, result
     assert "Pmi2xTreeWidth" in result.stderr + logs(cluster)
+
+
+def options_of(manual):
+    """{option: its variable or None}, as the manual lists them."""
+    found, option = {}, None
+    for line in manual.read_text().splitlines():
+        if line.startswith(".B Pmi2x"):
+            option = line[3:].partition("\\")[0]
+            found[option] = None
+        if option and (name := re.search(r"PMI2X_[A-Z_]+", line)):
+            found[option] = name[0]
+        if line.startswith(".TP"):
+            option = None
+    return found
+
+
+def assert_line(text, where, option):
+    """One line with the place, the value, what is allowed, what is used."""
+    said = [l for l in text.splitlines() if f" no value for {option}:" in l]
+    assert said, f"nothing about {option} in\n{text}"
+    for line in said:
+        assert f'{where}: "-wrong" is' in line, line
+        assert ": use " in line and "; going on with " in line, line
+
+
+def test_every_option_wrong(configured, prefix, raw):
+    """In mpi.conf, and in the environment: lines, defaults, and a good step."""
+    manual = prefix / "share" / "man" / "man5" / "mpi_pmi2x.conf.5"
+    options = options_of(manual)
+    assert len(options) > 10
+    cluster = configured("".join(f"{name}=-wrong\n" for name in options))
+    said = logs(cluster)
+    for name in options:
+        assert_line(said, "mpi.conf", name)
+    shown = cluster.run("scontrol", "show", "config").ok().stdout
+    assert all(name in shown for name in options), shown
+    assert "-wrong" not in shown
+    env = {name: "-wrong" for name in options.values() if name}
+    assert len(env) > 7
+    result = cluster.srun("-N4", "-n4", *raw("exchange", "2"), env=env).ok()
+    assert result.lines.count("exchanged 4") == 4
+    for name, variable in options.items():
+        if variable:
+            assert_line(result.stderr, variable, name)
 
 
 def test_unknown_option(configured, raw):

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The plugin's options: mpi.conf, and what a job may override by its
- * environment. Described in mpi_pmi2x.conf(5). One thread at a time.
+ * mpi.conf, and what a job may override by its environment. What the options
+ * are is in options.h. One thread at a time.
  */
 #ifndef PMI2X_CONF_H
 #define PMI2X_CONF_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "libutil/log.h"
+#include "options.h"
 #include "slurm_compat.h"
-
-#define CONF_PATH_MAX 1024 /* bytes, NUL included */
-
-struct conf {
-	uint32_t tree_width;
-	uint32_t algorithm; /* enum coll_algorithm */
-	uint32_t compress;  /* 0: off, 1: on */
-	uint32_t handshake_s;
-	uint32_t tell_after_ms;
-	uint32_t connect_s;
-	uint32_t drain_s;
-	uint32_t dead_peer_s;
-	uint32_t region_mib; /* 0: no shared memory */
-	uint32_t stall_s;      /* 0: no report */
-	uint32_t collective_s; /* 0: no timeout */
-	uint16_t port_first; /* 0: chosen by conf_ports */
-	uint16_t port_last;
-	char trace_dir[CONF_PATH_MAX]; /* "": no trace */
-};
-
-/* The values that hold without an mpi.conf. */
-void conf_defaults(struct conf *c);
 
 /* Add our options to Slurm's list of keys (xmalloc'ed). */
 void conf_options(s_p_options_t **options, int *count);

@@ -18,6 +18,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/launch_text.c \
 	src/plugins/mpi/pmi2x/netinfo.c \
 	src/plugins/mpi/pmi2x/netinfo.h \
+	src/plugins/mpi/pmi2x/options.c \
+	src/plugins/mpi/pmi2x/options.h \
 	src/plugins/mpi/pmi2x/plugin.c \
 	src/plugins/mpi/pmi2x/slurm_compat.h \
 	src/plugins/mpi/pmi2x/slurm_log.c \

@@ -48,7 +48,7 @@ int init(void)
 	plugin = calloc(1, sizeof(*plugin));
 	if (!plugin)
 		return SLURM_ERROR;
-	conf_defaults(&plugin->conf);
+	options_defaults(&plugin->conf);
 	pthread_mutex_init(&plugin->lock, NULL);
 	return SLURM_SUCCESS;
 }

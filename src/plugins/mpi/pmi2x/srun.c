@@ -333,9 +333,9 @@ static int start_hub(struct srun *s)
 }
 
 /* What the user wants counts, then what the site does. */
-static void open_trace(struct srun *s)
+static void open_trace(struct srun *s, const struct conf *job)
 {
-	const char *wanted = getenv(TRACE_ENV);
+	const char *wanted = getenv(TRACE_ENV) ? job->trace_dir : NULL;
 	char *dir = wanted ? NULL : conf_trace_dir();
 
 	pthread_mutex_init(&s->trace_lock, NULL);
@@ -364,24 +364,23 @@ static void srun_free(struct srun *s)
 	free(s);
 }
 
-/* What agents silently leave at its default, said where the user sees it. */
-static void check_overrides(void)
+/* What agents silently leave at its default is said where the user sees it. */
+static void read_overrides(struct conf *job)
 {
-	struct conf unused;
-
-	conf_defaults(&unused);
-	conf_override(&unused, environ, &slurm_log);
+	options_defaults(job);
+	conf_override(job, environ, &slurm_log);
 }
 
 static int srun_create(struct srun **out, const mpi_step_info_t *info)
 {
 	struct srun *s = calloc(1, sizeof(*s));
 	const char *what = "";
+	struct conf job;
 	int rc;
 
 	if (!s)
 		return -ENOMEM;
-	check_overrides();
+	read_overrides(&job);
 	rc = launch_env_inherit(&s->launch, &what);
 	if (rc)
 		log_error(&slurm_log,
@@ -395,7 +394,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 		s->place.universe_size = s->launch.universe_size;
 		s->place.srun = find_srun(s);
 		s->place.expand = expand_hosts;
-		open_trace(s);
+		open_trace(s, &job);
 		rc = start_hub(s);
 	}
 	if (rc)

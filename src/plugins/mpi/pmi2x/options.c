@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One table of options: what is allowed, and what is said about the rest. */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "libcoll/algorithm.h"
+#include "libcoll/tree.h"
+#include "libshm/region.h"
+
+#define MIB_SHIFT 20
+
+struct option {
+	const char *key;
+	const char *variable; /* by which a job overrides it, or NULL */
+	const struct option_kind *kind;
+	size_t offset;        /* of a number, in struct conf */
+	uint32_t min;
+	uint32_t max;
+	uint32_t initial;
+	const char *unit;
+	const char *(*word)(uint32_t value);
+};
+
+struct option_kind {
+	/* Take the text if it is allowed. */
+	bool (*parse)(struct conf *c, const struct option *o, const char *text);
+	void (*show)(const struct conf *c, const struct option *o,
+		     char out[OPTION_TEXT_MAX]);
+	void (*allowed)(const struct option *o, char out[OPTION_TEXT_MAX]);
+	const char *unset; /* what is used when `show` says "" */
+};
+
+/* ---- numbers ---- */
+
+static uint32_t *number_at(struct conf *c, const struct option *o)
+{
+	return (uint32_t *)((char *)c + o->offset);
+}
+
+static uint32_t number_of(const struct conf *c, const struct option *o)
+{
+	return *(const uint32_t *)((const char *)c + o->offset);
+}
+
+/* Decimal digits and nothing else. */
+static bool read_number(const char *text, uint32_t min, uint32_t max,
+			uint32_t *out)
+{
+	unsigned long long value;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || *end || value < min || value > max)
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
+static bool parse_number(struct conf *c, const struct option *o,
+			 const char *text)
+{
+	return read_number(text, o->min, o->max, number_at(c, o));
+}
+
+static void show_number(const struct conf *c, const struct option *o,
+			char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX, "%u", number_of(c, o));
+}
+
+static void allowed_number(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX, "a number from %u to %u (%s)", o->min,
+		 o->max, o->unit);
+}
+
+static const struct option_kind number = { parse_number, show_number,
+					   allowed_number, NULL };
+
+/* ---- words, which stand for numbers ---- */
+
+static const char *algorithm_word(uint32_t value)
+{
+	return algorithm_name(value);
+}
+
+static const char *switch_word(uint32_t value)
+{
+	return value ? "on" : "off";
+}
+
+static bool parse_word(struct conf *c, const struct option *o, const char *text)
+{
+	for (uint32_t i = o->min; i <= o->max; i++)
+		if (!strcasecmp(text, o->word(i))) {
+			*number_at(c, o) = i;
+			return true;
+		}
+	return false;
+}
+
+static void show_word(const struct conf *c, const struct option *o,
+		      char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX, "%s", o->word(number_of(c, o)));
+}
+
+/* "auto, tree or ring (how ...)" */
+static void allowed_word(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	size_t used = 0;
+
+	for (uint32_t i = o->min; i <= o->max && used < OPTION_TEXT_MAX; i++)
+		used += snprintf(out + used, OPTION_TEXT_MAX - used, "%s%s",
+				 i == o->min ? "" : i == o->max ? " or " : ", ",
+				 o->word(i));
+	if (used < OPTION_TEXT_MAX)
+		snprintf(out + used, OPTION_TEXT_MAX - used, " (%s)", o->unit);
+}
+
+static const struct option_kind word = { parse_word, show_word, allowed_word,
+					 NULL };
+
+/* ---- a range of ports ---- */
+
+static bool parse_ports(struct conf *c, const struct option *o,
+			const char *text)
+{
+	const char *dash = strchr(text, '-');
+	uint32_t first, last;
+	char low[6];
+
+	if (!dash || dash - text >= (ptrdiff_t)sizeof(low))
+		return false;
+	memcpy(low, text, dash - text);
+	low[dash - text] = '\0';
+	if (!read_number(low, o->min, o->max, &first) ||
+	    !read_number(dash + 1, o->min, o->max, &last) || first > last)
+		return false;
+	c->port_first = (uint16_t)first;
+	c->port_last = (uint16_t)last;
+	return true;
+}
+
+static void show_ports(const struct conf *c, const struct option *o,
+		       char out[OPTION_TEXT_MAX])
+{
+	out[0] = '\0';
+	if (c->port_first)
+		snprintf(out, OPTION_TEXT_MAX, "%u-%u", c->port_first,
+			 c->port_last);
+}
+
+static void allowed_ports(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX,
+		 "first-last with ports from %u to %u, the first not above the last",
+		 o->min, o->max);
+}
+
+static const struct option_kind ports = {
+	parse_ports, show_ports, allowed_ports,
+	"SrunPortRange, else the 4096 ports below net.ipv4.ip_local_port_range"
+};
+
+/* ---- a directory ---- */
+
+static bool parse_directory(struct conf *c, const struct option *o,
+			    const char *text)
+{
+	if ((text[0] && text[0] != '/') ||
+	    strlen(text) >= sizeof(c->trace_dir))
+		return false;
+	strcpy(c->trace_dir, text);
+	return true;
+}
+
+static void show_directory(const struct conf *c, const struct option *o,
+			   char out[OPTION_TEXT_MAX])
+{
+	strcpy(out, c->trace_dir);
+}
+
+static void allowed_directory(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX,
+		 "an absolute path of less than %u bytes, or nothing",
+		 CONF_PATH_MAX);
+}
+
+static const struct option_kind directory = {
+	parse_directory, show_directory, allowed_directory, "no trace"
+};
+
+/* ---- the table ---- */
+
+#define FIELD(name) offsetof(struct conf, name)
+
+static const struct option options[] = {
+	{ "Pmi2xTreeWidth", "PMI2X_TREE_WIDTH", &number, FIELD(tree_width),
+	  TREE_WIDTH_MIN, TREE_WIDTH_MAX, 16, "children of a node", NULL },
+	{ "Pmi2xCollectiveTimeout", "PMI2X_COLLECTIVE_TIMEOUT", &number,
+	  FIELD(collective_s), 0, 604800, 0, "seconds, 0: none", NULL },
+	{ "Pmi2xConnectTimeout", "PMI2X_CONNECT_TIMEOUT", &number,
+	  FIELD(connect_s), 1, 3600, 60, "seconds", NULL },
+	{ "Pmi2xDeadPeerTimeout", NULL, &number, FIELD(dead_peer_s), 1, 3600,
+	  30, "seconds", NULL },
+	{ "Pmi2xDrainTimeout", "PMI2X_DRAIN_TIMEOUT", &number, FIELD(drain_s),
+	  1, 600, 10, "seconds", NULL },
+	{ "Pmi2xHandshakeTimeout", NULL, &number, FIELD(handshake_s), 1, 600,
+	  10, "seconds", NULL },
+	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", &number, FIELD(region_mib),
+	  0, REGION_SIZE_MAX >> MIB_SHIFT, 1024, "MiB, 0: no shared memory",
+	  NULL },
+	{ "Pmi2xStallReport", "PMI2X_STALL_REPORT", &number, FIELD(stall_s), 0,
+	  604800, 60, "seconds, 0: none", NULL },
+	{ "Pmi2xTellAfter", NULL, &number, FIELD(tell_after_ms), 10, 60000,
+	  100, "milliseconds", NULL },
+	{ "Pmi2xAlgorithm", "PMI2X_ALGORITHM", &word, FIELD(algorithm), 0,
+	  COLL_ALGORITHMS - 1, COLL_BY_CHOICE, "how nodes exchange data",
+	  algorithm_word },
+	{ "Pmi2xCompression", "PMI2X_COMPRESSION", &word, FIELD(compress), 0, 1,
+	  0, "compression of large results", switch_word },
+	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL, NULL },
+	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, 0, 0, 0, 0, NULL, NULL },
+};
+
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+const char *option_key(size_t i)
+{
+	return i < OPTIONS ? options[i].key : NULL;
+}
+
+const char *option_variable(size_t i)
+{
+	return options[i].variable;
+}
+
+void option_allowed(size_t i, char out[OPTION_TEXT_MAX])
+{
+	options[i].kind->allowed(&options[i], out);
+}
+
+void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX])
+{
+	options[i].kind->show(c, &options[i], out);
+}
+
+void options_defaults(struct conf *c)
+{
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (options[i].unit)
+			*number_at(c, &options[i]) = options[i].initial;
+}
+
+/* The value as a message can show it: printable, and not too long. */
+static void shown(const char *text, char out[OPTION_SHOWN_MAX + 4])
+{
+	size_t len = strnlen(text, OPTION_SHOWN_MAX + 1);
+	bool cut = len > OPTION_SHOWN_MAX;
+
+	len = cut ? OPTION_SHOWN_MAX : len;
+	for (size_t i = 0; i < len; i++)
+		out[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
+	strcpy(out + len, cut ? "..." : "");
+}
+
+void option_set(struct conf *c, size_t i, const char *where, const char *text,
+		const struct log_hook *log)
+{
+	const struct option *o = &options[i];
+	char value[OPTION_SHOWN_MAX + 4];
+	char allowed[OPTION_TEXT_MAX], used[OPTION_TEXT_MAX];
+
+	if (o->kind->parse(c, o, text))
+		return;
+	shown(text, value);
+	option_allowed(i, allowed);
+	option_text(c, i, used);
+	log_error(log, "%s: \"%s\" is no value for %s: use %s; going on with %s",
+		  where, value, o->key, allowed,
+		  used[0] ? used : o->kind->unset);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The plugin's options as one table, without Slurm: names, variables, allowed
+ * values, and what is said about a wrong one. Described in mpi_pmi2x.conf(5).
+ */
+#ifndef PMI2X_OPTIONS_H
+#define PMI2X_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libutil/log.h"
+
+#define CONF_PATH_MAX 1024   /* bytes, NUL included */
+#define OPTION_TEXT_MAX CONF_PATH_MAX /* of any value, NUL included */
+#define OPTION_SHOWN_MAX 64  /* bytes of a wrong value in a message */
+
+struct conf {
+	uint32_t tree_width;
+	uint32_t algorithm; /* enum coll_algorithm */
+	uint32_t compress;  /* 0: off, 1: on */
+	uint32_t handshake_s;
+	uint32_t tell_after_ms;
+	uint32_t connect_s;
+	uint32_t drain_s;
+	uint32_t dead_peer_s;
+	uint32_t region_mib; /* 0: no shared memory */
+	uint32_t stall_s;      /* 0: no report */
+	uint32_t collective_s; /* 0: no timeout */
+	uint16_t port_first; /* 0: chosen by conf_ports */
+	uint16_t port_last;
+	char trace_dir[CONF_PATH_MAX]; /* "": no trace */
+};
+
+/* Options are numbered from 0; NULL: there is none of this number. */
+const char *option_key(size_t i);
+/* The variable by which a job overrides it, or NULL. */
+const char *option_variable(size_t i);
+/* "use X; ...": what is allowed, as the line about a wrong value says it. */
+void option_allowed(size_t i, char out[OPTION_TEXT_MAX]);
+
+void options_defaults(struct conf *c);
+
+/*
+ * Set an option from text. A wrong value is one error line for `log` (may be
+ * NULL) that says `where` it is from, the value, the option, what is allowed and
+ * what is used; the value in use then stays.
+ */
+void option_set(struct conf *c, size_t i, const char *where, const char *text,
+		const struct log_hook *log);
+
+/* The value in use as text that option_set takes; "": chosen by default. */
+void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Every option of mpi.conf, with right values and with all kinds of wrong ones. */
+#include "unit.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "options.h"
+
+#define WHERE "somewhere"
+#define MANUAL "src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5"
+#define MANUAL_MAX 65536
+
+struct said {
+	char text[LOG_LINE_MAX];
+	unsigned lines;
+};
+
+static void take_line(void *arg, enum log_level level, const char *text)
+{
+	struct said *said = arg;
+
+	assert_int_equal(level, LOG_LEVEL_ERROR);
+	said->lines++;
+	snprintf(said->text, sizeof(said->text), "%s", text);
+}
+
+static void assert_said(const char *line, const char *part)
+{
+	if (!strstr(line, part))
+		fail_msg("no \"%s\" in \"%s\"", part, line);
+}
+
+/* One line with all that is needed, and nothing has changed. */
+static void assert_refused(size_t i, const char *text)
+{
+	char allowed[OPTION_TEXT_MAX], used[OPTION_TEXT_MAX];
+	struct said said = { .lines = 0 };
+	const struct log_hook log = { take_line, &said };
+	struct conf c, before;
+
+	options_defaults(&c);
+	before = c;
+	option_set(&c, i, WHERE, text, &log);
+	if (said.lines != 1)
+		fail_msg("%s=\"%s\": %u lines", option_key(i), text, said.lines);
+	assert_memory_equal(&c, &before, sizeof(c));
+	option_allowed(i, allowed);
+	option_text(&c, i, used);
+	assert_said(said.text, WHERE ": ");
+	assert_said(said.text, option_key(i));
+	assert_said(said.text, allowed);
+	assert_said(said.text, "; going on with ");
+	assert_said(said.text, used);
+	if (strlen(text) <= OPTION_SHOWN_MAX)
+		assert_said(said.text, text);
+	else
+		assert_said(said.text, "...\" is no value");
+}
+
+static void assert_taken(size_t i, const char *text)
+{
+	struct said said = { .lines = 0 };
+	const struct log_hook log = { take_line, &said };
+	char used[OPTION_TEXT_MAX];
+	struct conf c;
+
+	options_defaults(&c);
+	option_set(&c, i, WHERE, text, &log);
+	if (said.lines)
+		fail_msg("%s=%s: %s", option_key(i), text, said.text);
+	option_text(&c, i, used);
+	assert_string_equal(used, text);
+}
+
+/* An empty PMI2X_TRACE switches traces off. */
+static bool takes_nothing(size_t i)
+{
+	return !strcmp(option_key(i), "Pmi2xTrace");
+}
+
+static void what_no_option_takes_is_refused_with_a_line(void **state)
+{
+	static const char *const wrong[] = {
+		"", " ", "-1", "+1", "1.5", "1e3", "0x10", "many", "1,2", "16 ",
+		"99999999999999999999999", "4294967296", "on off", "../trace",
+		"1-", "-", "0-0", "7-3", "1-65536", "65536-65537", "1-2-3",
+		" 1-2", "000001-2", "trace", "\"", "%s%n",
+	};
+	char endless[3000];
+
+	memset(endless, '7', sizeof(endless) - 1);
+	endless[sizeof(endless) - 1] = '\0';
+	for (size_t i = 0; option_key(i); i++) {
+		for (size_t w = 0; w < sizeof(wrong) / sizeof(wrong[0]); w++)
+			if (wrong[w][0] || !takes_nothing(i))
+				assert_refused(i, wrong[w]);
+		assert_refused(i, endless);
+	}
+}
+
+static void numbers_end_where_the_line_says(void **state)
+{
+	char allowed[OPTION_TEXT_MAX], text[32];
+	unsigned numbers = 0;
+	long min, max;
+
+	for (size_t i = 0; option_key(i); i++) {
+		option_allowed(i, allowed);
+		if (sscanf(allowed, "a number from %ld to %ld", &min, &max) != 2)
+			continue;
+		numbers++;
+		snprintf(text, sizeof(text), "%ld", min);
+		assert_taken(i, text);
+		snprintf(text, sizeof(text), "%ld", max);
+		assert_taken(i, text);
+		snprintf(text, sizeof(text), "%ld", max + 1);
+		assert_refused(i, text);
+		snprintf(text, sizeof(text), "%ld", min - 1);
+		assert_refused(i, text);
+	}
+	assert_in_range(numbers, 9, 100);
+}
+
+static size_t find(const char *key)
+{
+	size_t i = 0;
+
+	while (option_key(i) && strcmp(option_key(i), key))
+		i++;
+	assert_non_null(option_key(i));
+	return i;
+}
+
+static void words_ports_and_directories_are_taken(void **state)
+{
+	assert_taken(find("Pmi2xAlgorithm"), "tree");
+	assert_taken(find("Pmi2xAlgorithm"), "auto");
+	assert_taken(find("Pmi2xCompression"), "on");
+	assert_refused(find("Pmi2xCompression"), "1");
+	assert_taken(find("Pmi2xPorts"), "1-65535");
+	assert_taken(find("Pmi2xPorts"), "21000-21000");
+	assert_taken(find("Pmi2xTrace"), "/var/log/pmi2x");
+}
+
+static void a_path_that_is_too_long_is_refused(void **state)
+{
+	char path[CONF_PATH_MAX + 1];
+
+	memset(path, '/', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_refused(find("Pmi2xTrace"), path);
+	path[sizeof(path) - 2] = '\0';
+	assert_taken(find("Pmi2xTrace"), path);
+}
+
+static void nothing_that_steers_a_terminal_is_repeated(void **state)
+{
+	struct said said = { .lines = 0 };
+	const struct log_hook log = { take_line, &said };
+	struct conf c;
+
+	options_defaults(&c);
+	option_set(&c, 0, WHERE, "\033[2J\n", &log);
+	assert_said(said.text, "\"?[2J?\"");
+}
+
+static void without_a_log_a_wrong_value_is_refused_as_well(void **state)
+{
+	struct conf c, before;
+
+	options_defaults(&c);
+	before = c;
+	for (size_t i = 0; option_key(i); i++)
+		option_set(&c, i, WHERE, "wrong", NULL);
+	assert_memory_equal(&c, &before, sizeof(c));
+}
+
+static void the_manual_names_every_option_and_variable(void **state)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[4096], *manual = calloc(1, MANUAL_MAX);
+	unsigned listed = 0, known = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/" MANUAL, srcdir ? srcdir : ".");
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_in_range(fread(manual, 1, MANUAL_MAX - 1, file), 1,
+			MANUAL_MAX - 2);
+	fclose(file);
+	for (; option_key(known); known++) {
+		snprintf(path, sizeof(path), ".B %s\\fR=", option_key(known));
+		assert_said(manual, path);
+		if (option_variable(known))
+			assert_said(manual, option_variable(known));
+	}
+	for (const char *at = manual; (at = strstr(at, "\n.B Pmi2x")); at++)
+		listed++;
+	assert_int_equal(listed, known);
+	free(manual);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_no_option_takes_is_refused_with_a_line),
+		cmocka_unit_test(numbers_end_where_the_line_says),
+		cmocka_unit_test(words_ports_and_directories_are_taken),
+		cmocka_unit_test(a_path_that_is_too_long_is_refused),
+		cmocka_unit_test(nothing_that_steers_a_terminal_is_repeated),
+		cmocka_unit_test(without_a_log_a_wrong_value_is_refused_as_well),
+		cmocka_unit_test(the_manual_names_every_option_and_variable),
+	};
+
+	return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
