@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Tests on a real Slurm; testsuite/run starts them.
+SOAK_FLAGS =
+.PHONY: soak
+soak: bench-inst
+	LD_LIBRARY_PATH="$(bench_inst)$(libdir)" \
+		$(srcdir)/testsuite/system/soak --prefix "$(bench_inst)$(prefix)" \
+		--plugindir "$(bench_inst)$(slurm_plugindir)" $(SOAK_FLAGS)
+
 EXTRA_DIST += \
 	testsuite/system/conftest.py \
 	testsuite/system/harness.py \
 	testsuite/system/test_algorithms.py \
+	testsuite/system/soak \
 	testsuite/system/test_allgather.py \
 	testsuite/system/test_bench.py \
 	testsuite/system/test_cluster.py \
 	testsuite/system/test_config.py \
 	testsuite/system/test_dynamic.py \
 	testsuite/system/test_failure.py \
+	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_layouts.py \
 	testsuite/system/test_library.py \
@@ -19,15 +28,18 @@ EXTRA_DIST += \
 	testsuite/system/test_scale.py \
 	testsuite/system/test_sim.py \
 	testsuite/system/test_startup.py \
+	testsuite/system/test_soak.py \
 	testsuite/system/test_steps.py \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \
 	testsuite/system/programs/abort.py \
+	testsuite/system/programs/attack.py \
 	testsuite/system/programs/attributes.py \
 	testsuite/system/programs/commands.py \
 	testsuite/system/programs/exchange.py \
 	testsuite/system/programs/garbage.py \
 	testsuite/system/programs/gate.py \
+	testsuite/system/programs/gates.py \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \
 	testsuite/system/programs/leave.py \
@@ -39,4 +51,5 @@ EXTRA_DIST += \
 	testsuite/system/programs/pmi-client.c \
 	testsuite/system/programs/pmi2-client.c \
 	testsuite/system/programs/spawn.py \
+	testsuite/system/programs/stranger.py \
 	testsuite/system/programs/values.py

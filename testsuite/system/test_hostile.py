@@ -1,0 +1,418 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Strangers at the doors of a step, and ranks that attack their own agent."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+from harness import Cluster, opened_files, run, wait_until
+
+NODES = 4
+PORTS = 16
+STRANGERS = 10000
+GROWTH_KB = 4096  # of an agent that strangers have knocked at
+NOBODY = 65534
+PROVED_BYTES = 64  # an answer that has a nonce and a proof is longer
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+
+
+def free_range(count):
+    """First of that many ports which nobody listens on, below the kernel's."""
+    for first in range(12000, 20000, count):
+        try:
+            for port in range(first, first + count):
+                with socket.socket(socket.AF_INET6) as probe:
+                    probe.bind(("::", port))
+            return first
+        except OSError:
+            pass
+    raise AssertionError("no free ports")
+
+
+@pytest.fixture(scope="module")
+def ports():
+    return free_range(PORTS)
+
+
+@pytest.fixture(scope="module")
+def hostile_cluster(prefix, scratch, kind, ports):
+    """Few ports, little patience, and slurmd's logs say the secret."""
+    if kind != "pmi2x":
+        pytest.skip("these doors are pmi2x's")
+    if os.getuid():
+        pytest.skip("needs root, to be another user")
+    conf = scratch / "hostile-mpi.conf"
+    conf.write_text(
+        f"Pmi2xPorts={ports}-{ports + PORTS - 1}\nPmi2xHandshakeTimeout=2\n"
+    )
+    cluster = Cluster(prefix, scratch / "hostile", kind, NODES)
+    cluster.options += ["--mpi-conf", conf]
+    for line in "DebugFlags=MPI", "SlurmdDebug=verbose":
+        cluster.options += ["--slurm-conf-line", line]
+    cluster.up()
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture
+def cluster(hostile_cluster):
+    yield hostile_cluster
+    left = hostile_cluster.wait_until_clean()
+    if left:
+        hostile_cluster.cancel_all()
+    assert not left, f"left behind: {left}"
+
+
+# ---- what can be seen of a step ----
+
+
+def listening_port(pid):
+    """The TCP port of a slurmstepd, or None."""
+    held = {f[8:-1] for f in opened_files(pid) if f.startswith("socket:")}
+    for table in "tcp", "tcp6":
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines():
+            words = line.split()
+            if words[3] == "0A" and words[9] in held:
+                return int(words[1].rpartition(":")[2], 16)
+    return None
+
+
+def memory_kb(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+
+
+def slurmd_log(cluster, node):
+    path = cluster.dir / "log" / f"slurmd.{node}.log"
+    return path.read_text(errors="replace")
+
+
+def stranger(*argv, timeout=60):
+    program = PROGRAMS / "stranger.py"
+    command = ["/usr/bin/python3", "-SE", program, *argv]
+    return run(command, timeout=timeout).ok().stdout.strip()
+
+
+class WaitingStep:
+    """A step whose ranks start PMI, and end, when they are told to."""
+
+    def __init__(self, cluster, raw, directory, ranks=8):
+        self.cluster = cluster
+        self.gates = [directory / "begin", directory / "end"]
+        self.output = directory / "output"
+        command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+        command += [f"--mpi={cluster.kind}", f"-N{NODES}", f"-n{ranks}"]
+        command += ["--ntasks-per-node", ranks // NODES]
+        command += raw("gates", "2", *self.gates)
+        with open(self.output, "w") as output:
+            self.srun = subprocess.Popen(
+                list(map(str, command)),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self.ranks = ranks
+        self.daemon = wait_until(lambda: cluster.step_daemon("n1"))
+        self.port = wait_until(lambda: listening_port(self.daemon))
+        self.job = wait_until(self.find_job)
+
+    def find_job(self):
+        shown = self.cluster.run("squeue", "-h", "-t", "R", "-o", "%A").lines
+        return f"{shown[0]}.0" if shown else None
+
+    def begin(self):
+        self.gates[0].touch()
+
+    def end(self):
+        """Every rank has had the right values, and srun is content."""
+        for gate in self.gates:
+            gate.touch()
+        try:
+            code = self.srun.wait(60)
+        finally:
+            self.srun.kill()
+        said = self.output.read_text()
+        assert code == 0, said
+        assert said.count(f"passed {self.job}") == self.ranks, said
+        return said
+
+    def log(self, node="n1"):
+        """What this step's slurmstepd has logged."""
+        return [
+            line
+            for line in slurmd_log(self.cluster, node).splitlines()
+            if f"[{self.job}]" in line
+        ]
+
+
+@pytest.fixture(scope="module")
+def public(scratch):
+    """A place for every user, with the programs."""
+    path = scratch / "public"
+    shutil.copytree(PROGRAMS, path / "programs")
+    path.chmod(0o777)
+    return path
+
+
+@pytest.fixture
+def step(cluster, raw, tmp_path_factory):
+    step = WaitingStep(cluster, raw, tmp_path_factory.mktemp("step"))
+    yield step
+    step.srun.kill()
+    step.srun.wait()
+
+
+# ---- strangers ----
+
+
+@pytest.mark.parametrize(
+    "what", ["nothing", "garbage", "half", "long", "other", "bind"]
+)
+def test_stranger(step, what):
+    """He is dropped, and the step does not notice."""
+    more = [step.job] if what in ("half", "other") else []
+    step.begin()
+    assert stranger(what, step.port, *more) == "dropped"
+    step.end()
+
+
+def test_secrets(step):
+    """A proof with another secret is refused; with the right one it is not."""
+    logged = re.findall(
+        r"PMI2X_SECRET=([0-9a-f]{64})", slurmd_log(step.cluster, "n1")
+    )
+    assert logged, "the log has no secret: is DebugFlags=MPI on?"
+    step.begin()
+    prove = ["prove", step.port, step.job, "9", "0"]
+    assert stranger(*prove, "5e" * 32) == "dropped"
+    # Position 9 is no neighbour, so that it is let in and shown the door.
+    refusals = [l for l in step.log() if "refused a connection" in l]
+    assert len(refusals) == 1, refusals
+    assert "does not belong to this step" in refusals[0]
+    stranger(*prove, logged[-1])
+    step.end()
+    more = [l for l in step.log() if "more connections" in l]
+    assert not more, more
+
+
+def test_refusals_are_logged_once(step):
+    step.begin()
+    for _ in range(5):
+        assert stranger("garbage", step.port) == "dropped"
+    step.end()
+    # On a machine that is busy a neighbour may be late, and is counted, too.
+    said = [l for l in step.log() if " refused " in l]
+    assert len(said) == 2, said
+    assert "refused a connection from 127.0.0.1: it " in said[0]
+    more = re.search(r"refused (\d+) more connections from 127.0.0.1", said[1])
+    assert more and int(more[1]) >= 4, said
+
+
+def test_many_strangers_while_a_step_starts(step, public):
+    """10,000 connections: memory does not grow, and the step ends well."""
+    stranger("flood", step.port, step.job, 1000, public / "warm", 0)
+    before = memory_kb(step.daemon)
+    begin = threading.Thread(target=lambda: wait_for_mark(public, step))
+    begin.start()
+    stranger("flood", step.port, step.job, STRANGERS, public / "mark", 3000)
+    begin.join()
+    after = memory_kb(step.daemon)
+    descriptors = len(opened_files(step.daemon))
+    step.end()
+    print(f"{before} KiB before, {after} KiB after, {descriptors} descriptors")
+    assert after - before < GROWTH_KB, (before, after)
+    assert descriptors < 400, descriptors
+
+
+def wait_for_mark(public, step):
+    """The ranks start PMI in the midst of the flood."""
+    wait_until((public / "mark").exists, 60)
+    step.begin()
+
+
+def test_socket_of_the_step(step):
+    """Only the user and root may connect; a length is not believed."""
+    paths = list(step.cluster.dir.glob("spool/n1/sock.pmi2x.*"))
+    assert len(paths) == 1 and paths[0].stat().st_mode & 0o777 == 0o600, paths
+    step.begin()
+    for header in (
+        struct.pack(">II", 0, 0xFFFFFFFF),
+        struct.pack(">II", NOBODY, 4) + b"abcd",
+        struct.pack(">II", 0, 4) + b"abcd",
+    ):
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(20)
+            link.connect(str(paths[0]))
+            link.sendall(header)
+            assert link.recv(1) == b""
+    script = "import os, socket, sys\nos.setuid(65534)\n"
+    script += "socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    run(["/usr/bin/python3", "-c", script, paths[0]]).failed().says(
+        "PermissionError"
+    )
+    step.end()
+
+
+# ---- who has the port first ----
+
+
+class Squatter:
+    """Listens on ports, and does the same with whoever connects."""
+
+    def __init__(self, ports, treat):
+        self.treat = treat
+        self.visits = 0
+        self.sockets = []
+        for port in ports:
+            listener = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("0.0.0.0", port))
+            listener.listen(100)
+            self.sockets.append(listener)
+            threading.Thread(
+                target=self.serve, args=[listener], daemon=True
+            ).start()
+
+    def serve(self, listener):
+        while True:
+            try:
+                link = listener.accept()[0]
+            except OSError:
+                return
+            self.visits += 1
+            threading.Thread(
+                target=self.treat, args=[link], daemon=True
+            ).start()
+
+    def close(self):
+        for listener in self.sockets:
+            listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+
+
+def say_nothing(link):
+    while link.recv(65536):
+        pass
+    link.close()
+
+
+def say_garbage(link):
+    link.recv(65536)
+    link.sendall(os.urandom(512))
+    link.close()
+
+
+class Relay:
+    """Passes on what it hears to an agent that listens elsewhere."""
+
+    def __init__(self, ports, squatted):
+        self.targets = [port for port in ports if port not in squatted]
+        self.recorded = []  # (what the connector sent, what was answered)
+
+    def __call__(self, link):
+        for port in self.targets:
+            heard = [b"", b""]
+            try:
+                with socket.create_connection(("127.0.0.1", port), 5) as agent:
+                    heard[0] = link.recv(65536)
+                    agent.sendall(heard[0])
+                    heard[1] = agent.recv(65536)
+                    if len(heard[1]) < PROVED_BYTES:
+                        continue  # another node
+                    link.sendall(heard[1])
+                    link.settimeout(5)
+                    self.recorded.append((*heard, link.recv(65536), port))
+                break
+            except OSError:
+                continue
+        link.close()
+
+
+@pytest.mark.parametrize("treat", ["nothing", "garbage", "relay"])
+def test_port_is_taken(cluster, raw, ports, treat):
+    """The step finds its nodes although strangers listen where they should."""
+    every = range(ports, ports + PORTS)
+    squatted = [port for port in every if port % (PORTS // NODES)]
+    relay = Relay(every, squatted)
+    squatter = Squatter(
+        squatted,
+        {"nothing": say_nothing, "garbage": say_garbage, "relay": relay}[treat],
+    )
+    try:
+        result = cluster.srun(
+            f"-N{NODES}", "-n8", "--ntasks-per-node=2", *raw("exchange", "2")
+        ).ok()
+    finally:
+        squatter.close()
+    assert result.lines.count("exchanged 8") == 8
+    assert squatter.visits > 0
+    if treat == "relay":
+        answered = relay.recorded
+        assert answered
+        # The connector has seen that the answer is not from where it called.
+        assert not any(proof for _, _, proof, _ in answered), answered
+
+
+# ---- ranks ----
+
+
+def steps_ended(cluster, job):
+    """How often a slurmstepd of this job came to its own end."""
+    logs = "".join(slurmd_log(cluster, f"n{n + 1}") for n in range(NODES))
+    return len(re.findall(rf"\[{job}\.\d+\] done with (?:job|step)", logs))
+
+
+@pytest.mark.parametrize("uid", [0, NOBODY], ids=["root", "user"])
+def test_results_are_the_agents(cluster, public, uid):
+    """No rank can write or resize what the ranks of a node read."""
+    result = cluster.srun(
+        f"--uid={uid}",
+        f"--gid={uid}",
+        "--chdir=/",
+        "-N2",
+        "-n4",
+        "/usr/bin/python3",
+        "-SE",
+        public / "programs" / "attack.py",
+        "region",
+        "1",
+    ).ok()
+    assert result.lines.count("attacked") == 4, result
+
+
+@pytest.mark.parametrize(
+    "what, times",
+    [
+        ("slots", 20000),
+        ("counters", 20000),
+        ("entries", 20000),
+        ("eventfd", 20000),
+        ("descriptors", 300),
+    ],
+)
+def test_attack_on_the_agent(cluster, raw, probe, what, times):
+    """The attacker's step ends one way or the other; no other is harmed."""
+    attack = " ".join(map(str, raw("attack", what, times)))
+    victim = " ".join(map(str, raw("exchange", "2")))
+    srun = f"srun --mpi={cluster.kind} --overlap -N{NODES} -n8"
+    friend = f"{probe} kvs allgather kvs"
+    script = (
+        f"{srun} sh -c 'if [ $PMI_RANK = 1 ]; then exec {attack}; fi; "
+        f"exec {friend}' >/dev/null 2>&1 & "
+        f"for i in 1 2 3; do {srun} {victim}; done; "
+        f"{srun} {friend} >/dev/null && echo fine; wait; echo $SLURM_JOB_ID"
+    )
+    result = cluster.run(
+        "salloc", f"-N{NODES}", "--ntasks-per-node=16", "sh", "-c", script
+    ).ok()
+    assert result.lines.count("exchanged 8") == 3 * 8, result
+    assert "fine" in result.lines, result
+    job = result.lines[-1]
+    wait_until(lambda: steps_ended(cluster, job) == 5 * NODES)
