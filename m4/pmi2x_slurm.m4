@@ -58,6 +58,8 @@ AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
     $(( pmi2x_slurm_number >> 16 )) \
     $(( pmi2x_slurm_number >> 8 & 255 )) $(( pmi2x_slurm_number & 255 ))`
   AC_MSG_RESULT([$pmi2x_slurm_version])
+  AS_CASE([$pmi2x_slurm_version], [22.05.*|24.11.*], [],
+    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only 22.05 and 24.11: run the system tests before you rely on it])])
 
   AC_CHECK_PROGS([PMI2X_SLURMD], [slurmd], [], [$PATH:/usr/sbin:/sbin])
   AC_CHECK_PROGS([PMI2X_SRUN], [srun], [])

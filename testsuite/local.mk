@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
-	testsuite/run testsuite/count testsuite/sanitize
+	testsuite/run testsuite/count testsuite/sanitize testsuite/slurm-version
 
 check-sanitize:
 	$(AM_V_at)$(srcdir)/testsuite/sanitize --build . address thread memcheck
 .PHONY: check-sanitize
+
+# make check-slurm VERSION=24.11: build and system tests with another Slurm.
+check-slurm:
+	$(AM_V_at)env -u MAKEFLAGS -u MAKEOVERRIDES -u MFLAGS \
+		$(srcdir)/testsuite/slurm-version $(VERSION)
+.PHONY: check-slurm
