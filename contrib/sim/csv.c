@@ -33,7 +33,8 @@ static void put_scenario(const struct sim *s, FILE *out)
 	fprintf(out, ",%s,%u,%u,%llu,%s,%u,%s,%llu,%llu,",
 		scenario_protocol_name(sc->protocol), s->nnodes, s->nranks,
 		(unsigned long long)sc->ranks_per_node,
-		scenario_layout_name(sc->layout), s->width,
+		scenario_layout_name(sc->layout),
+		s->protocol->host ? 0 : s->width,
 		algorithm_name(sc->algorithm), (unsigned long long)sc->piece,
 		(unsigned long long)sc->seed);
 }
