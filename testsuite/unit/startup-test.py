@@ -189,6 +189,8 @@ class Fits(unittest.TestCase):
         self.assertEqual(says(10, 0.01, 0), "hardly grows")
         self.assertEqual(says(10, -1, 0), "shrinks")
         self.assertIn("flattened", says(0.1, 1.0, -1e-4))
+        steep = fit.fit([(n, float(n) ** 3) for n in self.SIZES])
+        self.assertTrue(fit.verdict(steep).endswith("but fits badly"))
 
 
 def results_of(*triples):

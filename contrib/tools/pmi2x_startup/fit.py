@@ -9,6 +9,7 @@ SIZES_LEAST = 4  # one more than there are coefficients: a residual says somethi
 # residual: root of the mean square of what the fit leaves, in seconds.
 Fit = collections.namedtuple("Fit", "a b c residual low high count mean")
 TERMS = {"b": "b*log2 N", "c": "c*N"}
+BAD = 0.15  # residual over mean: the time does not grow like that
 FLAT = 0.1  # of the time at the largest N: growth below that is called none
 
 
@@ -72,7 +73,12 @@ def growth(found):
 
 
 def verdict(found):
-    """Which term dominates the growth."""
+    """Which term dominates the growth, and whether to believe it."""
+    text = dominant(found)
+    return f"{text}, but fits badly" if found.residual > BAD * found.mean else text
+
+
+def dominant(found):
     parts = growth(found)
     total = sum(parts.values())
     if abs(total) < FLAT * abs(at(found, found.high)):

@@ -102,7 +102,10 @@ def table(results, markdown=False):
         first = methods[0] if len(methods) > 1 else None
         found = [row(results, key, first) for key in mine]
         titles = list(dict.fromkeys(title for cells in found for title in cells))
-        yield from headed(f"{test}: {TESTS[test]}, the whole launch", markdown)
+        head = f"{test}: {TESTS[test]}, the whole launch"
+        if any(key.source == "simulated" for key in mine):
+            head += "; simulated: its exchange alone"
+        yield from headed(head, markdown)
         yield from lines_of(titles, found, markdown)
 
 

@@ -13,8 +13,9 @@ from .sources import Sample, failure
 
 # What carries the exchange of a method, as pmi2x-sim calls it.
 PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "srun-star", "hydra": "hydra-star"}
-# What MPICH's MPI_Init and MPI_Finalize do; see pmi2x-startup(1).
-OPERATIONS = ("fence 128", "fence 8", "fence 8 keys 0")
+# What MPICH's MPI_Init and MPI_Finalize ask of PMI, seen on the wire of 4.0: four
+# barriers; before two of them a node's first rank puts a value for the node.
+BARRIERS = (0, 58, 430, 0)  # bytes that a node has put
 OWN_SECTIONS = {"step", "operations"}
 
 
@@ -33,7 +34,8 @@ def scenario(config, method, machine):
     nodes, per_node = config
     lines = ["[step]", f"nodes = {nodes}", f"ranks_per_node = {per_node}"]
     lines += [f"protocol = {PROTOCOLS[method.mpi]}", "[operations]"]
-    lines += [f"run = {operation}" for operation in OPERATIONS]
+    for size in BARRIERS:  # every rank puts its share: pmi2x-sim has no other
+        lines.append(f"run = fence {(size + per_node - 1) // per_node}")
     return "\n".join(lines + machine) + "\n"
 
 
