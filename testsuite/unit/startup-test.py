@@ -271,7 +271,7 @@ class Files(unittest.TestCase):
         writer = record.Writer(file, {"machine": "m"})
         key = report.Key("private", "pmi", (4, 2), PMI2X)
         writer.add(key, 1, 0.5, 0.25, "ok")
-        self.assertTrue(file.getvalue().endswith(",0.500000,0.25,ok,\n"))
+        self.assertTrue(file.getvalue().endswith(",0.500000000,0.25,ok,\n"))
         writer.add(key, 2, None, None, "failed", "exit code 1\n  x, y")
         other = key._replace(source="-", method=NONE)
         writer.add(other, 0, None, None, "skipped", "no PMI")

@@ -43,7 +43,7 @@ class Writer:
         nodes, per_node = key.config
         head = [key.test, *key.method, nodes, per_node, nodes * per_node]
         times = [
-            f"{seconds:.6f}" if seconds is not None else "",
+            f"{seconds:.9f}" if seconds is not None else "",
             f"{busy:.2f}" if busy is not None else "",
         ]
         self.row(
