@@ -366,16 +366,20 @@ def test_port_is_taken(cluster, raw, ports, treat):
 def steps_ended(cluster, job):
     """How often a slurmstepd of this job came to its own end."""
     logs = "".join(slurmd_log(cluster, f"n{n + 1}") for n in range(NODES))
-    return len(re.findall(rf"\[{job}\.\d+\] done with (?:job|step)", logs))
+    ended = rf"\[(?:StepId=)?{job}\.\d+\] (?:\w+: )?done with (?:job|step)"
+    return len(re.findall(ended, logs))
 
 
 @pytest.mark.parametrize("uid", [0, NOBODY], ids=["root", "user"])
 def test_results_are_the_agents(cluster, public, uid):
     """No rank can write or resize what the ranks of a node read."""
-    result = cluster.srun(
-        f"--uid={uid}",
-        f"--gid={uid}",
-        "--chdir=/",
+    result = cluster.run(
+        "setpriv",
+        f"--reuid={uid}",
+        f"--regid={uid}",
+        "--clear-groups",
+        "srun",
+        f"--mpi={cluster.kind}",
         "-N2",
         "-n4",
         "/usr/bin/python3",
@@ -383,6 +387,7 @@ def test_results_are_the_agents(cluster, public, uid):
         public / "programs" / "attack.py",
         "region",
         "1",
+        cwd="/",
     ).ok()
     assert result.lines.count("attacked") == 4, result
 
