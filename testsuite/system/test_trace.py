@@ -73,8 +73,9 @@ def test_phases(srun, tool, probe, traces, tmp_path):
             assert in_order(own)
             assert first <= init <= last
             assert own[0] <= init <= own[1]
-        for kind, _, *stamps in node["collectives"]:
+        for kind, _, *stamps, messages, sent in node["collectives"]:
             assert kind in ("fence", "allgather")
+            assert sent > messages > 0
             assert all(stamps) and in_order(stamps), node
     assert sorted(seen) == list(range(12))
     chrome = tmp_path / "chrome.json"

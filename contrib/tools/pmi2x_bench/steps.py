@@ -196,10 +196,11 @@ class Runner:
                     raise BenchError(f"{peer}: {err.strip()}")
 
     def srun(self, peer, point):
-        argv = ["srun", "-Q", "-K", f"--mpi={peer.mpi}", f"-N{point.nodes}"]
+        argv = ["srun", "-Q", "-K", f"--mpi={peer.mpi}"]
         argv += [f"-n{point.ranks}", *point.layout.srun_options()]
-        if point.layout.kind != "uneven":
-            argv.append(f"--ntasks-per-node={point.per_node}")
+        if point.layout.kind != "uneven":  # Slurm 24.11 refuses -N with it
+            argv += [f"-N{point.nodes}"]
+            argv += [f"--ntasks-per-node={point.per_node}"]
         return argv + self.options.srun_option
 
     def rank_argv(self, peer, point):
