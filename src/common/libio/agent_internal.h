@@ -237,6 +237,10 @@ int agent_links_send_message(struct agent *a, struct neighbour *n,
 			     const struct payload_vec *body);
 int agent_links_send_bytes(struct agent *a, struct neighbour *n,
 			   enum frame_type type, const void *data, size_t len);
+/* It is beyond the tree, and neither side has wanted a link. */
+bool agent_neighbour_unused(const struct neighbour *n);
+/* Bytes that wait to be written to it, or for its link. */
+size_t agent_neighbour_queued(const struct neighbour *n);
 /* Nothing waits to be written to a neighbour. */
 bool agent_links_flushed(const struct agent *a);
 /* Give up the neighbours whose links are not up. */

@@ -380,6 +380,19 @@ const struct link_ops *agent_conn_ops(void)
 	return &ops;
 }
 
+/* ---- what there is to say of one ---- */
+
+bool agent_neighbour_unused(const struct neighbour *n)
+{
+	return n->is_far && !agent_wireup_tried(n);
+}
+
+size_t agent_neighbour_queued(const struct neighbour *n)
+{
+	return n->state == NEIGHBOUR_UP ? link_queued(n->chosen->link) :
+					  n->queue_bytes;
+}
+
 /* ---- leaving ---- */
 
 static bool flushed(const struct neighbour *n)
@@ -402,8 +415,8 @@ static void abandon(struct agent *a, bool tried)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		struct neighbour *n = &a->links->all[i];
 
-		if (n->is_far && !agent_wireup_tried(n))
-			continue; /* nobody wants it */
+		if (agent_neighbour_unused(n))
+			continue;
 		if (n->state == NEIGHBOUR_WAITING &&
 		    (tried || !agent_wireup_tried(n)))
 			agent_neighbour_lost(n, "left before it connected");

@@ -228,17 +228,15 @@ static void add_links(const struct agent *a, struct node_state *out)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		const struct neighbour *n = &a->links->all[i];
 
-		if (n->is_far && !agent_wireup_tried(n))
-			continue; /* nobody wants it */
+		if (agent_neighbour_unused(n))
+			continue;
 		if (out->nlinks == STATE_LINKS_MAX)
 			return;
 		out->links[out->nlinks++] = (struct state_link){
 			.position = n->position,
 			.is_parent = n->is_parent,
 			.state = states[n->state],
-			.queued = n->state == NEIGHBOUR_UP ?
-					  link_queued(n->chosen->link) :
-					  n->queue_bytes,
+			.queued = agent_neighbour_queued(n),
 		};
 	}
 }
