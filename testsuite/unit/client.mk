@@ -4,7 +4,8 @@
 CLIENT_TEST_LIBS = contrib/libpmi2x/libclient.la libshm.la libutil.la \
 	$(CMOCKA_LIBS)
 CLIENT_TEST_SERVER = testsuite/unit/client-server.c \
-	testsuite/unit/client-server.h
+	testsuite/unit/client-server.h testsuite/unit/client-server-parts.h \
+	testsuite/unit/client-server-pmi1.c testsuite/unit/client-server-pmi2.c
 CLIENT_TEST_CFLAGS = $(AM_CFLAGS) -pthread
 
 unit_tests += testsuite/unit/client-test \
