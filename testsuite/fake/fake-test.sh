@@ -4,6 +4,7 @@
 # ranks, every layout, with and without shared memory, and failures.
 # FAKE_TEST_SMALL=1 leaves out what sanitizer builds cannot do: many ranks, and
 # little memory or address space. There it is set anyway.
+. "${srcdir:-.}/testsuite/report.sh"
 cd testsuite/fake || exit 99
 [ -z "$SANITIZE" ] || FAKE_TEST_SMALL=1
 many=16 # ranks of a node
@@ -11,24 +12,12 @@ many=16 # ranks of a node
 libs=../../contrib/libpmi2x/.libs
 export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 out=fake-test.out
-failures=0
-
-report() { # STATUS NAME
-	if [ "$1" = 0 ]; then
-		echo "ok: $2"
-	else
-		echo "FAILED: $2"
-		sed 's/^/    /' "$out"
-		failures=$((failures + 1))
-	fi
-}
 
 # Expect exit code 0 of a step.
 good() { # NAME ARG...
 	name=$1
 	shift
-	timeout 120 ./fake-server "$@" >"$out" 2>&1
-	report $? "$name"
+	within 120 "$name" ./fake-server "$@"
 }
 
 # Expect a failure within the time limit, and a message that matches.

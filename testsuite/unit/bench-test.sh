@@ -7,37 +7,21 @@ floor=contrib/bench/floor
 bench=${srcdir:-.}/contrib/tools/pmi2x-bench
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "FAIL: $*"
-	cat "$tmp/out"
-	failures=$((failures + 1))
-}
-
-# WORDS COMMAND...: exit status not 0, and the words are in what it says
-refuses() {
-	words=$1
-	shift
-	if timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null; then
-		fail "accepted: $*"
-	elif ! grep -q -e "$words" "$tmp/out"; then
-		fail "'$words' is not in what was said by: $*"
-	fi
-}
+out=$tmp/out
+. "${srcdir:-.}/testsuite/report.sh"
 
 # The last size does not fit into a socket buffer.
 for mode in socket shm; do
 	for size in "-N1 -r1 -b1" "-N7 -r3 -k2" "-N20 -r2 -k3 -b4000" \
 		"-N3 -r2 -b262144"; do
 		timeout 60 "$floor" $size -m $mode -i2 -t50 \
-			>"$tmp/out" 2>&1 </dev/null &&
+			>"$out" 2>&1 </dev/null &&
 			grep -q '^result .* clock=span times=[0-9.]*,[0-9.]* ' \
-				"$tmp/out" || fail "floor $size -m $mode"
+				"$out" || fail "floor $size -m $mode"
 	done
 done
-timeout 60 "$floor" -N5 -r4 -u16 -k2 -i2 -s >"$tmp/out" 2>&1 &&
-	grep -q ' ranks=20 ' "$tmp/out" || fail "uneven floor"
+timeout 60 "$floor" -N5 -r4 -u16 -k2 -i2 -s >"$out" 2>&1 &&
+	grep -q ' ranks=20 ' "$out" || fail "uneven floor"
 refuses "do not hold" "$floor" -N4 -r4 -u3
 refuses "not within" "$floor" -N0
 refuses "no mode" "$floor" -m pipe
@@ -52,7 +36,7 @@ unset SLURM_JOB_ID
 set -- python3 "$bench" --programs "$PWD/contrib/bench" \
 	--libraries "$PWD/contrib/libpmi2x/.libs" -q
 timeout 60 "$@" --mpi floor --nodes 2 --repeats 2 --csv "$tmp/csv" \
-	>"$tmp/out" 2>&1 || fail "pmi2x-bench with the floor alone"
+	>"$out" 2>&1 || fail "pmi2x-bench with the floor alone"
 # 2 modes, 2 repeats, 6 rounds, the head and two notes
 [ "$(wc -l <"$tmp/csv")" = 27 ] || fail "lines of the CSV file"
 timeout 60 "$@" --table "$tmp/csv" >"$tmp/again" 2>&1 &&

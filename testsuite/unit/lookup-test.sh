@@ -8,31 +8,16 @@ lookup=contrib/bench/lookup
 study=${srcdir:-.}/contrib/bench/pmi2x-lookup
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "FAIL: $*"
-	cat "$tmp/out"
-	failures=$((failures + 1))
-}
-
-refuses() {
-	words=$1
-	shift
-	if timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null; then
-		fail "accepted: $*"
-	elif ! grep -q -e "$words" "$tmp/out"; then
-		fail "'$words' is not in what was said by: $*"
-	fi
-}
+out=$tmp/out
+. "${srcdir:-.}/testsuite/report.sh"
 
 # Many updates of large values of few keys: the readers are there all the time.
 for method in rwlock 2n none pmi2x; do
 	timeout 60 "$lookup" -m $method -r 3 -k 2 -b 4096 -w 20000 -t 50 \
-		>"$tmp/out" 2>&1 </dev/null &&
+		>"$out" 2>&1 </dev/null &&
 		grep -q "^result method=$method readers=3 .* cpu_ns=[0-9]" \
-			"$tmp/out" || fail "$method"
-	[ $method = none ] || grep -q " torn=0 updates=[1-9]" "$tmp/out" ||
+			"$out" || fail "$method"
+	[ $method = none ] || grep -q " torn=0 updates=[1-9]" "$out" ||
 		fail "$method: torn values, or no updates"
 done
 refuses "no method" "$lookup" -m seqlock
@@ -45,7 +30,7 @@ command -v python3 >/dev/null || {
 }
 set -- python3 -B "$study" --programs "$PWD/contrib/bench" -q
 timeout 60 "$@" --readers 1,2 --rates 0,100 --ms 5 --repeats 2 \
-	--csv "$tmp/csv" >"$tmp/out" 2>&1 || fail "pmi2x-lookup"
+	--csv "$tmp/csv" >"$out" 2>&1 || fail "pmi2x-lookup"
 # 4 methods, 2 counts of readers, 2 rates, 2 repeats, and the head
 [ "$(wc -l <"$tmp/csv")" = 33 ] || fail "lines of the CSV file"
 refuses "no 'seqlock'" "$@" --methods seqlock

@@ -5,28 +5,23 @@ set -u
 trace=${srcdir:-.}/contrib/tools/pmi2x-trace
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-failures=0
+out=$tmp/out
+. "${srcdir:-.}/testsuite/report.sh"
 
 command -v python3 >/dev/null || {
 	echo "SKIP: no python3 for pmi2x-trace"
 	exit 77
 }
 
-fail() {
-	echo "FAIL: $*"
-	cat "$tmp/out"
-	failures=$((failures + 1))
-}
-
 show() { # STATUS ARGUMENT...
 	want=$1
 	shift
-	timeout 60 python3 "$trace" "$@" >"$tmp/out" 2>&1 </dev/null
+	timeout 60 python3 "$trace" "$@" >"$out" 2>&1 </dev/null
 	[ $? = "$want" ] || fail "status of $*"
 }
 
 says() {
-	tr -s ' ' <"$tmp/out" | grep -qF -e "$1" || fail "'$1' is not in the table"
+	tr -s ' ' <"$out" | grep -qF -e "$1" || fail "'$1' is not in the table"
 }
 
 ms=000000
@@ -67,7 +62,7 @@ events = json.load(open(sys.argv[1]))["traceEvents"]
 bars = [e for e in events if e["ph"] == "X"]
 (prefork,) = [e for e in bars if e["pid"] == 1 and e["name"] == "prefork"]
 assert prefork["ts"] == 20000 and prefork["dur"] == 2000, prefork
-' "$tmp/chrome" >"$tmp/out" 2>&1 || fail "the time line"
+' "$tmp/chrome" >"$out" 2>&1 || fail "the time line"
 
 line "$head" >"$tmp/cut"
 show 0 "$tmp/cut"
