@@ -15,7 +15,7 @@ const char *ring_side_name(enum ring_side side)
 
 /* ---- failure ---- */
 
-/* Ahead of any room for more: who has failed says no more than this. */
+/* Who has failed says no more than this. */
 static void send_abort(struct pmi2x_ring *r, enum ring_side side)
 {
 	struct frame f = { .kind = FRAME_ABORT };
@@ -26,7 +26,7 @@ static void send_abort(struct pmi2x_ring *r, enum ring_side side)
 	};
 
 	frame_pack(&f, header);
-	r->ops->send(r->transport, side, iov, 2);
+	r->ops->send(r->transport, side, iov, 2, true);
 }
 
 void ring_fail(struct pmi2x_ring *r, const char *fmt, ...)
@@ -138,7 +138,7 @@ static int send_chunk(struct pmi2x_ring *r, enum ring_side side,
 	frame_pack(&f, header);
 	iov[1].iov_base = store_bundle(&r->store, c->block, c->total) +
 			  c->offset;
-	return r->ops->send(r->transport, side, iov, 2);
+	return r->ops->send(r->transport, side, iov, 2, false);
 }
 
 static int send_side(struct pmi2x_ring *r, enum ring_side side)

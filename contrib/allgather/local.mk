@@ -7,6 +7,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/bundle.c contrib/allgather/bundle.h \
 	contrib/allgather/clock.h \
 	contrib/allgather/create.c \
+	contrib/allgather/delivery.c contrib/allgather/delivery.h \
 	contrib/allgather/flow.c contrib/allgather/flow.h \
 	contrib/allgather/frame.c contrib/allgather/frame.h \
 	contrib/allgather/group.c contrib/allgather/group.h \

@@ -110,7 +110,8 @@ static int take_connections(struct transport *t)
 		if (fd >= 0)
 			tcp_link_start(&t->links[side], fd);
 		else if (fd != -EAGAIN)
-			tcp_link_end(&t->links[side], "%s", t->greet.why);
+			delivery_end(&t->links[side].to_owner, "%s",
+				     t->greet.why);
 		count += fd != -EAGAIN;
 	}
 	return count;
@@ -119,14 +120,15 @@ static int take_connections(struct transport *t)
 /* ---- messages ---- */
 
 static int tcp_send(struct transport *t, enum ring_side side,
-		    const struct iovec *iov, int n)
+		    const struct iovec *iov, int n, bool last)
 {
-	return tcp_link_send(&t->links[side], iov, n);
+	return tcp_link_send(&t->links[side], iov, n, last);
 }
 
 static bool tcp_flushed(const struct transport *t)
 {
-	return !t->links[SIDE_LEFT].out.len && !t->links[SIDE_RIGHT].out.len;
+	return tcp_link_flushed(&t->links[SIDE_LEFT]) &&
+	       tcp_link_flushed(&t->links[SIDE_RIGHT]);
 }
 
 static int tcp_progress(struct transport *t)

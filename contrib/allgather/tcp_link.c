@@ -4,23 +4,26 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define LENGTH_BYTES 4
 #define OUT_MESSAGES 8 /* that may wait for the kernel */
 #define OUT_MAX (OUT_MESSAGES * (LENGTH_BYTES + TRANSPORT_MESSAGE_MAX))
+#define LAST_MAX (LENGTH_BYTES + TRANSPORT_MESSAGE_MAX) /* room for the last */
 #define IN_MAX (4 * (LENGTH_BYTES + TRANSPORT_MESSAGE_MAX))
 
 int tcp_link_init(struct tcp_link *l)
 {
 	memset(l, 0, sizeof(*l));
 	l->fd = -1;
-	buf_init(&l->out, OUT_MAX);
+	buf_init(&l->out, OUT_MAX + LAST_MAX);
 	l->in = malloc(IN_MAX);
 	return l->in ? 0 : -ENOMEM;
 }
@@ -45,21 +48,10 @@ void tcp_link_free(struct tcp_link *l)
 	l->in = NULL;
 }
 
-void tcp_link_end(struct tcp_link *l, const char *fmt, ...)
-{
-	va_list args;
-
-	if (l->ended)
-		return;
-	l->ended = true;
-	va_start(args, fmt);
-	vsnprintf(l->reason, sizeof(l->reason), fmt, args);
-	va_end(args);
-}
-
 static void end_errno(struct tcp_link *l, int error)
 {
-	tcp_link_end(l, "%s", error ? strerror(error) : "connection closed");
+	delivery_end(&l->to_owner, "%s",
+		     error ? strerror(error) : "connection closed");
 }
 
 /* ---- sending ---- */
@@ -96,31 +88,49 @@ static int keep_rest(struct tcp_link *l, const struct iovec *iov, int n,
 		skip -= cut;
 	}
 	if (rc)
-		tcp_link_end(l, "no memory to send");
+		delivery_end(&l->to_owner, "no memory to send");
 	return rc;
 }
 
-int tcp_link_send(struct tcp_link *l, const struct iovec *iov, int n)
+int tcp_link_send(struct tcp_link *l, const struct iovec *iov, int n,
+		  bool last)
 {
 	struct iovec all[TRANSPORT_IOV_MAX + 1];
 	size_t total = 0, sent = 0;
 	uint32_t length;
 
-	if (l->fd < 0 || l->ended)
+	if (l->fd < 0 || l->to_owner.ended)
 		return -EPIPE;
 	for (int i = 0; i < n; i++)
 		total += iov[i].iov_len;
-	if (l->out.len + LENGTH_BYTES + total > OUT_MAX)
+	if (l->out.len + LENGTH_BYTES + total >
+	    (last ? OUT_MAX + LAST_MAX : OUT_MAX))
 		return -EAGAIN;
+	l->last = last;
 	length = htole32(total);
 	all[0].iov_base = &length;
 	all[0].iov_len = sizeof(length);
 	memcpy(all + 1, iov, n * sizeof(*iov));
 	if (!l->out.len)
 		sent = give(l, all, n + 1);
-	if (l->ended)
+	if (l->to_owner.ended)
 		return -EPIPE;
 	return keep_rest(l, all, n + 1, sent);
+}
+
+/*
+ * While the neighbour still sends, closing makes the kernel send a reset, and
+ * forget what it has not sent: last words must have arrived.
+ */
+bool tcp_link_flushed(const struct tcp_link *l)
+{
+	int unacknowledged = 0;
+
+	if (l->fd < 0 || l->to_owner.ended)
+		return true;
+	if (l->last && ioctl(l->fd, SIOCOUTQ, &unacknowledged))
+		unacknowledged = 0;
+	return !l->out.len && !unacknowledged;
 }
 
 static int flush(struct tcp_link *l)
@@ -141,7 +151,7 @@ static int receive(struct tcp_link *l)
 {
 	ssize_t n;
 
-	if (l->kept)
+	if (l->to_owner.kept)
 		return 0;
 	if (l->start) {
 		memmove(l->in, l->in + l->start, l->end - l->start);
@@ -169,8 +179,8 @@ static size_t first_message(struct tcp_link *l)
 	memcpy(&len, l->in + l->start, sizeof(len));
 	len = le32toh(len);
 	if (!len || len > TRANSPORT_MESSAGE_MAX) {
-		tcp_link_end(l, "a message of %u bytes, %d is the limit", len,
-			     TRANSPORT_MESSAGE_MAX);
+		delivery_end(&l->to_owner, "a message of %u bytes, %d is the "
+			     "limit", len, TRANSPORT_MESSAGE_MAX);
 		l->start = l->end;
 		return 0;
 	}
@@ -183,20 +193,10 @@ static int deliver(struct tcp_link *l, enum ring_side side,
 	int count = 0;
 	size_t len;
 
-	l->kept = false;
-	while (!l->told && (len = first_message(l)) > 0) {
-		int rc = events->message(events->arg, side,
-					 l->in + l->start + LENGTH_BYTES, len);
-
-		if (rc == -EAGAIN) {
-			l->kept = true;
+	while (!l->to_owner.told && (len = first_message(l)) > 0) {
+		if (!delivery_offer(&l->to_owner, side, events,
+				    l->in + l->start + LENGTH_BYTES, len))
 			break;
-		}
-		if (rc) {
-			l->told = true;
-			tcp_link_end(l, "not usable");
-			break;
-		}
 		l->start += LENGTH_BYTES + len;
 		count++;
 	}
@@ -206,26 +206,23 @@ static int deliver(struct tcp_link *l, enum ring_side side,
 int tcp_link_progress(struct tcp_link *l, enum ring_side side,
 		      const struct transport_events *events)
 {
+	const struct delivery *d = &l->to_owner;
 	int count = 0, received = 0;
 
-	if (l->fd >= 0 && !l->ended)
+	if (l->fd >= 0 && !d->ended)
 		count += flush(l);
 	/* Also after a failed send: it may be the neighbour's last words. */
 	if (l->fd >= 0)
 		received = receive(l);
 	count += received + deliver(l, side, events);
-	if (l->ended && !l->kept && !received) {
+	if (d->ended && !d->kept && !received) {
 		close_fd(l);
-		if (!l->told) {
-			l->told = true;
-			events->broken(events->arg, side, l->reason);
-			count++;
-		}
+		count += delivery_tell_end(&l->to_owner, side, events);
 	}
 	return count;
 }
 
 short tcp_link_events(const struct tcp_link *l)
 {
-	return (l->kept ? 0 : POLLIN) | (l->out.len ? POLLOUT : 0);
+	return (l->to_owner.kept ? 0 : POLLIN) | (l->out.len ? POLLOUT : 0);
 }

@@ -6,18 +6,16 @@
 #ifndef PMI2X_ALLGATHER_TCP_LINK_H
 #define PMI2X_ALLGATHER_TCP_LINK_H
 
+#include "delivery.h"
 #include "libutil/buf.h"
-#include "transport.h"
 
 struct tcp_link {
 	int fd;           /* -1: not connected, or over */
 	struct buf out;   /* what the kernel has not taken yet */
 	char *in;         /* bytes received, from `start` to `end` */
 	size_t start, end;
-	bool kept;        /* the owner could not take the first message */
-	bool ended;       /* nothing more will come; `reason` says why */
-	bool told;        /* the owner knows */
-	char reason[TRANSPORT_REASON_MAX];
+	bool last;        /* has been sent */
+	struct delivery to_owner;
 };
 
 /* An empty link without a descriptor. 0 or -ENOMEM. */
@@ -28,11 +26,11 @@ void tcp_link_start(struct tcp_link *l, int fd);
 void tcp_link_free(struct tcp_link *l);
 
 /* As transport_ops.send. */
-int tcp_link_send(struct tcp_link *l, const struct iovec *iov, int n);
+int tcp_link_send(struct tcp_link *l, const struct iovec *iov, int n,
+		  bool last);
 
-/* Nothing more will come from here; the first reason counts. */
-void tcp_link_end(struct tcp_link *l, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* As transport_ops.flushed, of this side. */
+bool tcp_link_flushed(const struct tcp_link *l);
 
 /* Send, receive and deliver what is possible; the number of things done. */
 int tcp_link_progress(struct tcp_link *l, enum ring_side side,

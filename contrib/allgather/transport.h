@@ -112,10 +112,11 @@ struct transport_ops {
 	 * 1 to TRANSPORT_MESSAGE_MAX bytes, as one message; all or nothing.
 	 * The bytes are copied (or gone) when it returns. -EAGAIN: no room or
 	 * no credit; try again after progress. -EPIPE: broken, or not
-	 * connected.
+	 * connected. For the last message of a side, once, there is always
+	 * room.
 	 */
 	int (*send)(struct transport *t, enum ring_side side,
-		    const struct iovec *iov, int n);
+		    const struct iovec *iov, int n, bool last);
 
 	/*
 	 * No message that send has taken still needs this process: the rest

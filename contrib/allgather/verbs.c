@@ -25,8 +25,9 @@ static void knock_is_over(struct transport *t, const struct ibv_wc *wc)
 
 	t->knock.doors[side].sending = false;
 	if (wc->status != IBV_WC_SUCCESS)
-		verbs_link_end(&t->links[side], "cannot send a datagram: %s",
-			       t->device.calls.wc_status_str(wc->status));
+		delivery_end(&t->links[side].to_owner,
+			     "cannot send a datagram: %s",
+			     t->device.calls.wc_status_str(wc->status));
 }
 
 static void take_completion(struct transport *t, const struct ibv_wc *wc)
@@ -68,7 +69,7 @@ static bool all_said(const struct transport *t)
 	for (int side = 0; side < SIDES; side++) {
 		const struct verbs_link *l = &t->links[side];
 
-		if (l->up && !l->ended && l->sending)
+		if (l->up && !l->to_owner.ended && l->sending)
 			return false;
 	}
 	return true;
@@ -174,15 +175,15 @@ static int verbs_connect(struct transport *t, enum ring_side side,
 
 static bool verbs_connected(const struct transport *t, enum ring_side side)
 {
-	return t->links[side].up && !t->links[side].ended;
+	return t->links[side].up && !t->links[side].to_owner.ended;
 }
 
 /* ---- messages ---- */
 
 static int verbs_send(struct transport *t, enum ring_side side,
-		      const struct iovec *iov, int n)
+		      const struct iovec *iov, int n, bool last)
 {
-	return verbs_link_send(&t->links[side], iov, n);
+	return verbs_link_send(&t->links[side], iov, n, last);
 }
 
 /* A queue pair dies with its process: the neighbour's adapter must have all. */
@@ -196,11 +197,11 @@ static void knock_at(struct transport *t, enum ring_side side, int64_t now)
 	struct verbs_link *l = &t->links[side];
 	int rc;
 
-	if (l->up || l->ended)
+	if (l->up || l->to_owner.ended)
 		return;
 	rc = verbs_knock_progress(&t->knock, side, now);
 	if (rc)
-		verbs_link_end(l, "cannot send a datagram: %s", strerror(-rc));
+		delivery_end(&l->to_owner, "cannot send a datagram: %s", strerror(-rc));
 }
 
 static int verbs_progress(struct transport *t)
@@ -212,8 +213,8 @@ static int verbs_progress(struct transport *t)
 		count += verbs_device_events(&t->device);
 	for (int side = 0; side < SIDES; side++) {
 		if (t->device.dead)
-			verbs_link_end(&t->links[side], "%s",
-				       t->device.trouble);
+			delivery_end(&t->links[side].to_owner, "%s",
+				     t->device.trouble);
 		knock_at(t, side, now);
 		count += verbs_link_progress(&t->links[side], now, &t->events);
 	}
@@ -225,7 +226,7 @@ static int64_t due_ms(const struct transport *t, enum ring_side side)
 	const struct verbs_door *door = &t->knock.doors[side];
 	const struct verbs_link *l = &t->links[side];
 
-	if (door->ah && !l->up && !l->ended)
+	if (door->ah && !l->up && !l->to_owner.ended)
 		return door->due_ms;
 	return verbs_link_due_ms(l);
 }

@@ -16,7 +16,7 @@
  * keys and pointers. Eight messages of 32 KiB under way fill 100 Gb/s at round
  * trips of 20 us, some ten times a fabric's.
  */
-#define VERBS_MESSAGES 8  /* credits of a side */
+#define VERBS_MESSAGES 9  /* credits of a side; one is for the last message */
 /*
  * Receive requests beyond those: a hello, a goodbye, and two returns of credits,
  * as each returns at least half of them.

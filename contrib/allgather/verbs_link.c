@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -41,18 +40,6 @@ enum kind { KIND_MESSAGE = 1, KIND_HELLO, KIND_CREDITS, KIND_GOODBYE };
 
 /* ---- the end ---- */
 
-void verbs_link_end(struct verbs_link *l, const char *fmt, ...)
-{
-	va_list args;
-
-	if (l->ended)
-		return;
-	l->ended = true;
-	va_start(args, fmt);
-	vsnprintf(l->reason, sizeof(l->reason), fmt, args);
-	va_end(args);
-}
-
 static void end_by_status(struct verbs_link *l, enum ibv_wc_status status)
 {
 	const char *trouble = l->device->trouble;
@@ -63,7 +50,7 @@ static void end_by_status(struct verbs_link *l, enum ibv_wc_status status)
 		text = "no answer (transport retry counter exceeded)";
 	else if (status == IBV_WC_WR_FLUSH_ERR)
 		text = "queue pair in error state";
-	verbs_link_end(l, "%.80s%s%s", text, trouble[0] ? "; " : "", trouble);
+	delivery_end(&l->to_owner, "%.80s%s%s", text, trouble[0] ? "; " : "", trouble);
 }
 
 /* ---- open and close ---- */
@@ -205,7 +192,7 @@ static void post(struct verbs_link *l, struct ibv_send_wr *wr)
 	int error = ibv_post_send(l->qp, wr, &bad);
 
 	if (error)
-		verbs_link_end(l, "cannot send: %s", strerror(error));
+		delivery_end(&l->to_owner, "cannot send: %s", strerror(error));
 	else
 		l->sending++;
 }
@@ -242,7 +229,7 @@ static void send_probe(struct verbs_link *l)
 
 void verbs_link_peer_ready(struct verbs_link *l)
 {
-	if (l->up || l->ended)
+	if (l->up || l->to_owner.ended)
 		return;
 	l->up = true;
 	l->heard_ms = clock_ms();
@@ -251,7 +238,7 @@ void verbs_link_peer_ready(struct verbs_link *l)
 
 void verbs_link_goodbye(struct verbs_link *l)
 {
-	if (l->up && !l->ended && l->controls < VERBS_CONTROLS)
+	if (l->up && !l->to_owner.ended && l->controls < VERBS_CONTROLS)
 		send_control(l, KIND_GOODBYE);
 }
 
@@ -266,7 +253,8 @@ static uint32_t gather(char *to, const struct iovec *iov, int n)
 	return len;
 }
 
-int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n)
+int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n,
+		    bool last)
 {
 	unsigned buffer = ffs(l->free_buffers);
 	struct ibv_sge sge = { .lkey = l->device->mr->lkey };
@@ -277,9 +265,10 @@ int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n)
 	};
 	char *to;
 
-	if (!l->up || l->ended)
+	if (!l->up || l->to_owner.ended)
 		return -EPIPE;
-	if (!l->credits || !buffer--)
+	/* One is for the last message. */
+	if (l->credits < (last ? 1 : 2) || !buffer--)
 		return -EAGAIN;
 	to = verbs_send_buffer(l->device, l->side, buffer);
 	sge.addr = (uintptr_t)to;
@@ -289,7 +278,7 @@ int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n)
 	l->credits--;
 	l->free_buffers &= ~(1u << buffer);
 	post(l, &wr);
-	return l->ended ? -EPIPE : 0;
+	return l->to_owner.ended ? -EPIPE : 0;
 }
 
 /* ---- completions ---- */
@@ -299,7 +288,7 @@ static void give_back(struct verbs_link *l, unsigned buffer)
 	int rc = post_receive(l, buffer);
 
 	if (rc)
-		verbs_link_end(l, "cannot receive: %s", strerror(-rc));
+		delivery_end(&l->to_owner, "cannot receive: %s", strerror(-rc));
 }
 
 static void keep_arrival(struct verbs_link *l, unsigned buffer, uint32_t len)
@@ -313,7 +302,7 @@ static void keep_arrival(struct verbs_link *l, unsigned buffer, uint32_t len)
 /* A neighbour that breaks the rules is not worth more than a broken link. */
 static void end_by_protocol(struct verbs_link *l)
 {
-	verbs_link_end(l, "a message that is against the protocol");
+	delivery_end(&l->to_owner, "a message that is against the protocol");
 }
 
 static void take_receive(struct verbs_link *l, const struct ibv_wc *wc)
@@ -335,7 +324,7 @@ static void take_receive(struct verbs_link *l, const struct ibv_wc *wc)
 			end_by_protocol(l);
 		break;
 	case KIND_GOODBYE:
-		verbs_link_end(l, "connection closed");
+		delivery_end(&l->to_owner, "connection closed");
 		break;
 	default:
 		give_back(l, buffer);
@@ -368,24 +357,17 @@ static int deliver(struct verbs_link *l, const struct transport_events *events)
 {
 	int count = 0;
 
-	l->kept = false;
-	while (l->arrived_count && !l->told) {
+	while (l->arrived_count && !l->to_owner.told) {
 		struct verbs_arrival *a = &l->arrived[l->first_arrived];
-		int rc = events->message(events->arg, l->side,
-			verbs_receive_buffer(l->device, l->side, a->buffer),
-			a->len);
 
-		if (rc == -EAGAIN) {
-			l->kept = true;
+		if (!delivery_offer(&l->to_owner, l->side, events,
+				    verbs_receive_buffer(l->device, l->side,
+							 a->buffer), a->len))
 			break;
-		}
 		l->first_arrived = (l->first_arrived + 1) % VERBS_RECEIVES;
 		l->arrived_count--;
 		count++;
-		if (rc) {
-			l->told = true;
-			verbs_link_end(l, "not usable");
-		} else if (!l->ended) {
+		if (!l->to_owner.ended) {
 			give_back(l, a->buffer);
 			l->owed++;
 		}
@@ -404,23 +386,18 @@ int verbs_link_progress(struct verbs_link *l, int64_t now_ms,
 {
 	int count = deliver(l, events);
 
-	if (l->up && !l->ended) {
+	if (l->up && !l->to_owner.ended) {
 		return_credits(l);
 		if (now_ms >= verbs_link_due_ms(l))
 			send_probe(l);
 	}
-	if (l->ended && !l->told && !l->kept) {
-		l->told = true;
-		events->broken(events->arg, l->side, l->reason);
-		count++;
-	}
-	return count;
+	return count + delivery_tell_end(&l->to_owner, l->side, events);
 }
 
 int64_t verbs_link_due_ms(const struct verbs_link *l)
 {
 	/* What is under way is a probe itself. */
-	if (!l->up || l->ended || l->sending)
+	if (!l->up || l->to_owner.ended || l->sending)
 		return INT64_MAX;
 	return l->heard_ms + PROBE_MS;
 }

@@ -3,6 +3,7 @@
 #ifndef PMI2X_ALLGATHER_VERBS_LINK_H
 #define PMI2X_ALLGATHER_VERBS_LINK_H
 
+#include "delivery.h"
 #include "verbs_address.h"
 #include "verbs_device.h"
 
@@ -12,8 +13,9 @@ struct verbs_arrival {
 };
 
 /*
- * open -> can receive -> up -> ended; ended is possible from anywhere. "Can
- * receive" begins with connect; "up" when the neighbour is known to be there too.
+ * open -> can receive -> up -> ended, which is in `to_owner`; it is possible
+ * from anywhere. "Can receive" begins with connect; "up" when the neighbour is
+ * known to be there too.
  */
 struct verbs_link {
 	struct verbs_device *device;
@@ -21,9 +23,7 @@ struct verbs_link {
 	struct ibv_qp *qp;
 	uint32_t first_psn;
 	bool can_receive, up;
-	bool ended;              /* nothing more will come; `reason` says why */
-	bool told;               /* the owner knows */
-	bool kept;               /* the owner could not take the first arrival */
+	struct delivery to_owner;
 	unsigned credits;        /* messages that may be sent */
 	unsigned owed;           /* credits to return */
 	unsigned controls;       /* control messages under way */
@@ -32,7 +32,6 @@ struct verbs_link {
 	struct verbs_arrival arrived[VERBS_RECEIVES]; /* a queue */
 	unsigned first_arrived, arrived_count;
 	int64_t heard_ms;        /* when the neighbour last gave a sign */
-	char reason[TRANSPORT_REASON_MAX];
 };
 
 /* Fills a zero-filled link. 0, or negative errno and `why`; to be closed. */
@@ -47,7 +46,8 @@ int verbs_link_connect(struct verbs_link *l, const struct verbs_address *peer,
 void verbs_link_peer_ready(struct verbs_link *l);
 
 /* As transport_ops.send. */
-int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n);
+int verbs_link_send(struct verbs_link *l, const struct iovec *iov, int n,
+		    bool last);
 /* Tell the neighbour that this is the end. */
 void verbs_link_goodbye(struct verbs_link *l);
 
@@ -58,9 +58,5 @@ int verbs_link_progress(struct verbs_link *l, int64_t now_ms,
 			const struct transport_events *events);
 /* When progress has something to do that no completion announces. */
 int64_t verbs_link_due_ms(const struct verbs_link *l);
-
-/* Nothing more will come from here; the first reason counts. */
-void verbs_link_end(struct verbs_link *l, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -188,7 +188,8 @@ static void close_ring(struct ring *r)
 }
 
 /* In two pieces, so that gathering is tried as well. */
-static int send_message(struct element *e, enum ring_side side, unsigned k)
+static int send_as(struct element *e, enum ring_side side, unsigned k,
+		   bool last)
 {
 	static unsigned char bytes[TRANSPORT_MESSAGE_MAX];
 	size_t len = message_len(k), cut = len / 3;
@@ -196,7 +197,12 @@ static int send_message(struct element *e, enum ring_side side, unsigned k)
 
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = message_byte(k, i);
-	return ops->send(e->t, side, iov, 2);
+	return ops->send(e->t, side, iov, 2, last);
+}
+
+static int send_message(struct element *e, enum ring_side side, unsigned k)
+{
+	return send_as(e, side, k, false);
 }
 
 /* ---- tests ---- */
@@ -261,6 +267,8 @@ static void a_transport_takes_no_more_than_it_can_hold(void **state)
 		sent++;
 	assert_true(sent > 0 && sent < FLOOD_MAX);
 	assert_int_equal(send_message(&r->at[0], SIDE_RIGHT, sent), -EAGAIN);
+	/* But for last words there is always room. */
+	assert_int_equal(send_as(&r->at[0], SIDE_RIGHT, sent++, true), 0);
 	while (r->at[1].received[SIDE_LEFT] < sent) {
 		progress(r);
 		assert_true(clock_ms() < end);

@@ -214,7 +214,7 @@ static int send_message(struct element *e, enum ring_side side, int number)
 	struct iovec iov = { bytes, sizeof(bytes) };
 
 	memset(bytes, number, sizeof(bytes));
-	return ops->send(e->t, side, &iov, 1);
+	return ops->send(e->t, side, &iov, 1, false);
 }
 
 /* ---- tests ---- */
