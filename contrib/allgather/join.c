@@ -19,10 +19,7 @@
 #define NOT_ALLOWED "not among the transports that are allowed; see " \
 		    "PMI2X_ALLGATHER_TRANSPORT"
 
-static int fail(struct join *j, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(struct join *j, int code, const char *fmt, ...)
+int join_fail(struct join *j, int code, const char *fmt, ...)
 {
 	va_list args;
 
@@ -48,12 +45,13 @@ static void ungroup(struct join *j)
 	r->ranks[0] = r->rank;
 }
 
-static int find_members(struct join *j, const char *mapping)
+static int find_members(struct join *j)
 {
 	struct pmi2x_ring *r = j->ring;
-	int count = clique_find(mapping, r->rank, r->size, r->ranks, r->size);
+	int count = clique_find(j->mapping, r->rank, r->size, r->ranks,
+				r->size);
 
-	j->nodes = clique_nodes(mapping, r->size);
+	j->nodes = clique_nodes(j->mapping, r->size);
 	if (count < 1 || j->nodes < 1)
 		return -EPROTO;
 	r->members = count;
@@ -68,16 +66,15 @@ static int find_members(struct join *j, const char *mapping)
 static int find_node(struct join *j)
 {
 	struct pmi2x_ring *r = j->ring;
-	char mapping[PMI2_MAX_ATTRVALUE];
 	int found = 0;
 
 	r->ranks = calloc(r->size, sizeof(*r->ranks));
 	if (!r->ranks)
-		return fail(j, PMI2_ERR_NOMEM, "no memory");
-	if (r->pmi.get_job_attr("PMI_process_mapping", mapping,
-				sizeof(mapping), &found))
+		return join_fail(j, PMI2_ERR_NOMEM, "no memory");
+	if (r->pmi.get_job_attr("PMI_process_mapping", j->mapping,
+				sizeof(j->mapping), &found))
 		found = 0;
-	j->grouped = found && find_members(j, mapping) == 0 &&
+	j->grouped = found && find_members(j) == 0 &&
 		     j->nodes < r->size;
 	if (!j->grouped)
 		ungroup(j);
@@ -157,74 +154,6 @@ static void give_group(struct join *j)
 		lack(j, SHM, "the PMI server takes no node attributes");
 }
 
-static void here_name(const struct join *j, char *name, int rank)
-{
-	snprintf(name, KEY_MAX, "%s-%u-here-%u-%d", j->ring->use.keys,
-		 j->ring->use.sequence, j->round, rank);
-}
-
-/* Somebody is late: tell the node that it is not this rank. */
-static void say_here(void *arg)
-{
-	struct join *j = arg;
-	char name[KEY_MAX];
-
-	here_name(j, name, j->ring->rank);
-	j->ring->pmi.put_node_attr(name, "1");
-}
-
-/* A rank of this node that has not joined, or -1. */
-static int missing_here(struct join *j)
-{
-	struct pmi2x_ring *r = j->ring;
-	char name[KEY_MAX], value[PMI2_MAX_ATTRVALUE];
-
-	for (uint32_t i = 0; i < r->members; i++) {
-		int found = 0;
-
-		here_name(j, name, r->ranks[i]);
-		if (r->ranks[i] != r->rank &&
-		    (r->pmi.get_node_attr(name, value, sizeof(value), &found,
-					  0) || !found))
-			return r->ranks[i];
-	}
-	return -1;
-}
-
-static int too_late(struct join *j, int64_t waited)
-{
-	struct pmi2x_ring *r = j->ring;
-	int missing = missing_here(j), seconds = (int)(waited / 1000);
-
-	if (j->bad[0])
-		return fail(j, PMI2_FAIL, "%s; not all ranks say so within "
-			    "%d s", j->bad, seconds);
-	if (missing >= 0)
-		return fail(j, PMI2_FAIL, "rank %d on node %s has not joined "
-			    "within %d s", missing, r->node, seconds);
-	return fail(j, PMI2_FAIL, "rank %d on node %s: all ranks of the node "
-		    "have joined, but not all %d of the job within %d s",
-		    r->rank, r->node, r->size, seconds);
-}
-
-/* All enter; who has waited for a connection may be late. */
-static int meet(struct join *j)
-{
-	struct pmi2x_ring *r = j->ring;
-	int64_t limit = r->stall_ms + (j->round ? j->connect_ms : 0);
-
-	switch (pmi_fence(&r->pmi, limit, say_here, j)) {
-	case 0:
-		return PMI2_SUCCESS;
-	case -ETIMEDOUT:
-		return too_late(j, limit);
-	default:
-		return fail(j, PMI2_FAIL, "rank %d on node %s: the job's PMI "
-			    "has failed%s%s", r->rank, r->node,
-			    j->bad[0] ? "; " : "", j->bad);
-	}
-}
-
 /* Step 1 of join.h. */
 static int say_what_is_here(struct join *j)
 {
@@ -238,7 +167,7 @@ static int say_what_is_here(struct join *j)
 		if (!allowed(j, PMI))
 			lack(j, PMI, NOT_ALLOWED);
 	}
-	return meet(j);
+	return join_meet(j);
 }
 
 /* ---- rounds ---- */
@@ -281,6 +210,7 @@ static void clear_round(struct join *j)
 	j->ring->transport = NULL;
 	j->ring->ops = NULL;
 	j->bad[0] = '\0';
+	j->hearsay = false;
 }
 
 enum outcome { JOINED, BAD_GROUP, BAD_LINKS, BROKEN };
@@ -288,20 +218,20 @@ enum outcome { JOINED, BAD_GROUP, BAD_LINKS, BROKEN };
 static enum outcome play_round(struct join *j, const char *name)
 {
 	char key[KEY_MAX];
+	int rc;
 
 	j->round++;
 	attach(j);
-	if (join_round(j, name)) {
-		fail(j, 0, "rank %d on node %s: PMIX_Ring has failed%s%s",
-		     j->ring->rank, j->ring->node, j->bad[0] ? "; " : "",
-		     j->bad);
+	rc = join_round(j, name);
+	if (rc) {
+		join_blame(j, rc);
 		return BROKEN;
 	}
-	if (j->bad[0]) {
+	if (j->bad[0] && !j->hearsay) {
 		bad_key(j, key, j->bad_group);
 		j->ring->pmi.put(key, j->bad);
 	}
-	if (meet(j))
+	if (join_meet(j))
 		return BROKEN;
 	if (was_bad(j, true))
 		return BAD_GROUP;
@@ -326,7 +256,7 @@ static int use_pmi(struct join *j, const char *reason)
 
 	clear_round(j);
 	if (lacking(j, PMI, why))
-		return fail(j, PMI2_FAIL, "no transport that all ranks can "
+		return join_fail(j, PMI2_FAIL, "no transport that all ranks can "
 			    "use: %s", reason);
 	ungroup(j);
 	r->elements = 0;

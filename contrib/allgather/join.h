@@ -17,9 +17,13 @@
 #ifndef PMI2X_ALLGATHER_JOIN_H
 #define PMI2X_ALLGATHER_JOIN_H
 
+#include "pmi2.h"
 #include "ring.h"
 
 #define JOIN_CONNECT_S 30 /* PMI2X_ALLGATHER_CONNECT_TIMEOUT */
+
+/* How far this process has said that it is in a fence. */
+enum join_said { SAID_NOTHING, SAID_NODE, SAID_JOB };
 
 struct join {
 	struct pmi2x_ring *ring;
@@ -28,15 +32,31 @@ struct join {
 	int64_t connect_ms;
 	int nodes;             /* 0: it is not known who shares a node */
 	bool grouped;          /* ranks of a node are one element */
+	char mapping[PMI2_MAX_ATTRVALUE]; /* of ranks to nodes, if grouped */
+	enum join_said said;
 	unsigned char nonce[TRANSPORT_NONCE_LEN];
 	struct transport *open[TRANSPORT_NAMES_MAX]; /* by transport_names */
 	uint32_t round;        /* of connecting, from 1 */
 	char bad[PMI2X_RING_ERROR_MAX]; /* what did not work here; empty */
 	bool bad_group;        /* ... of the shared memory, not of the links */
+	bool hearsay;          /* ... and the one to blame knows why */
 };
 
 /* Members, transport, neighbours. 0, or a code of pmi2.h and `why`. */
 int join_ring(struct join *j);
+/* Returns the code, with the reason in j->why. */
+int join_fail(struct join *j, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* ---- join_meet.c ---- */
+
+/*
+ * A fence of the job in bounded time. 0, or a code of pmi2.h and j->why, which
+ * names a rank that has not come, the same one everywhere.
+ */
+int join_meet(struct join *j);
+/* The same for another collective of PMI that has failed with an error. */
+int join_blame(struct join *j, int error);
 
 /* ---- join_round.c ---- */
 
@@ -57,6 +77,8 @@ bool join_open(struct join *j, int index, char *why);
 void join_close(struct join *j, int keep);
 
 /* ---- neighbours.c ---- */
+
+#define VALUE_CANNOT_JOIN "-" /* its own ranks say why */
 
 /* What an element says of itself over PMIX_Ring. */
 struct element_value {

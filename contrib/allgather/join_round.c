@@ -116,12 +116,12 @@ static void leaders_value(struct join *j, char *value)
 	}
 }
 
-/* A value of "-" says that this element cannot join. */
+/* That of an element that cannot join, until it turns out that it can. */
 static void find_value(struct join *j, const char *name, char *value)
 {
 	struct pmi2x_ring *r = j->ring;
 
-	snprintf(value, GROUP_VALUE_MAX, "-");
+	snprintf(value, GROUP_VALUE_MAX, VALUE_CANNOT_JOIN);
 	if (r->index > 0) {
 		leaders_value(j, value);
 		return;
@@ -209,6 +209,8 @@ static void connect_side(struct join *j, const char *name,
 	struct transport_peer peer;
 	struct element_value v;
 	int rc = value_parse(&v, value, why);
+
+	j->hearsay |= strcmp(value, VALUE_CANNOT_JOIN) == 0;
 
 	memset(n, 0, sizeof(*n));
 	n->rank = v.rank;

@@ -14,6 +14,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/group_layout.h \
 	contrib/allgather/group_ops.c \
 	contrib/allgather/join.c contrib/allgather/join.h \
+	contrib/allgather/join_meet.c \
 	contrib/allgather/join_round.c \
 	contrib/allgather/links.c \
 	contrib/allgather/neighbours.c \

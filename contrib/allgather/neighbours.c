@@ -84,7 +84,7 @@ int value_parse(struct element_value *v, const char *text, char *why)
 	memset(v, 0, sizeof(*v));
 	v->rank = -1;
 	snprintf(v->node, sizeof(v->node), "?");
-	if (strncmp(text, "-", 2) == 0) {
+	if (strcmp(text, VALUE_CANNOT_JOIN) == 0) {
 		snprintf(why, TRANSPORT_REASON_MAX, "could not join");
 		return -EPROTO;
 	}

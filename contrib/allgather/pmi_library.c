@@ -11,9 +11,14 @@
 
 #include "clock.h"
 
-#define PAUSE_FIRST_NS 20000   /* between two looks at a request */
-#define PAUSE_MAX_NS   2000000
-#define LATE_MS        1000
+/*
+ * Between two looks at a request: a sixteenth of the time waited so far, so that a
+ * fence ends late by no more than that, and many ranks of a node that wait for
+ * others do not keep its processors busy.
+ */
+#define PAUSE_FIRST_NS 20000
+#define PAUSE_MAX_NS   50000000
+#define PAUSE_PART     16
 
 struct symbol {
 	const char *name;
@@ -38,6 +43,8 @@ static const struct symbol symbols[] = {
 	SYMBOL("PMIX_Iallgather_n", iallgather, false),
 	SYMBOL("PMIX_Wait", wait, false),
 	SYMBOL("PMIX_Test", test, false),
+	SYMBOL("PMI2_Nameserv_publish", publish, false),
+	SYMBOL("PMI2_Nameserv_lookup", lookup, false),
 };
 
 #define SYMBOLS (sizeof(symbols) / sizeof(*symbols))
@@ -119,7 +126,7 @@ bool pmi_find(pmi2x_ring_pmi *pmi, char *why, size_t size)
 /* ---- fence ---- */
 
 int pmi_fence(const pmi2x_ring_pmi *pmi, int64_t timeout_ms,
-	      void (*late)(void *arg), void *arg)
+	      void (*waiting)(void *arg, int64_t waited_ms), void *arg)
 {
 	struct timespec pause = { 0, PAUSE_FIRST_NS };
 	int64_t start = clock_ms(), waited;
@@ -134,13 +141,10 @@ int pmi_fence(const pmi2x_ring_pmi *pmi, int64_t timeout_ms,
 		waited = clock_ms() - start;
 		if (flag || waited > timeout_ms)
 			return flag ? 0 : -ETIMEDOUT;
-		if (late && waited > LATE_MS) {
-			late(arg);
-			late = NULL;
-		}
+		waiting(arg, waited);
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < PAUSE_MAX_NS)
-			pause.tv_nsec += pause.tv_nsec / 2;
+			pause.tv_nsec += pause.tv_nsec / PAUSE_PART;
 	}
 	return -EIO;
 }

@@ -24,12 +24,12 @@ bool pmi_find(pmi2x_ring_pmi *pmi, char *why, size_t size);
 bool pmi_complete(const pmi2x_ring_pmi *pmi);
 
 /*
- * Collective. A fence that is given up after timeout_ms: -ETIMEDOUT. When it
- * takes long, `late` is called once: for what is worth doing only then. Without
- * ifence and test it blocks, and does neither. Other errors: -EIO.
+ * Collective. A fence that is given up after timeout_ms: -ETIMEDOUT. Meanwhile
+ * `waiting` is called now and then with the time so far. Without ifence and test
+ * it blocks, and does neither. Other errors: -EIO.
  */
 int pmi_fence(const pmi2x_ring_pmi *pmi, int64_t timeout_ms,
-	      void (*late)(void *arg), void *arg);
+	      void (*waiting)(void *arg, int64_t waited_ms), void *arg);
 
 /* The value of a key: 1, or 0 when nobody has put it. */
 int pmi_lookup(const pmi2x_ring_pmi *pmi, const char *key, char *value,

@@ -33,6 +33,8 @@ extern "C" {
 #define PMI2X_RING_BLOCK_MAX (4 << 20) /* bytes of one block */
 #define PMI2X_RING_ERROR_MAX 512       /* of an error text, its NUL included */
 
+struct MPID_Info; /* of pmi2.h */
+
 typedef struct pmi2x_ring pmi2x_ring;
 
 /* An operation under way; completed once, by wait or test. */
@@ -41,8 +43,10 @@ typedef uint64_t pmi2x_ring_request;
 /*
  * The PMI library of this process, for a program that has loaded it where the
  * dynamic linker does not find it. The first eight must be given; the rest may be
- * NULL, and what they would speed up goes over put, fence and get. Prototypes as in
- * pmi2.h and pmi2x.h (PMIX_Request is uint64_t).
+ * NULL: what they would speed up goes over put, fence and get, and without ifence
+ * and test, or publish and lookup, a process that never joins is waited for as long
+ * as PMI does, or is not named to all. Prototypes as in pmi2.h and pmi2x.h
+ * (PMIX_Request is uint64_t).
  */
 typedef struct pmi2x_ring_pmi {
 	int (*get_rank)(int *rank);                         /* PMI2_Job_GetRank */
@@ -65,6 +69,10 @@ typedef struct pmi2x_ring_pmi {
 			  uint64_t *request);               /* PMIX_Iallgather_n */
 	int (*wait)(uint64_t request);                      /* PMIX_Wait */
 	int (*test)(uint64_t request, int *flag);           /* PMIX_Test */
+	int (*publish)(const char name[], const struct MPID_Info *info,
+		       const char port[]);          /* PMI2_Nameserv_publish */
+	int (*lookup)(const char name[], const struct MPID_Info *info,
+		      char port[], int portlen);    /* PMI2_Nameserv_lookup */
 } pmi2x_ring_pmi;
 
 /*
