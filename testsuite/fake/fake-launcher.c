@@ -312,7 +312,7 @@ static int start_hub(struct launch *l)
 		.port_first = o->port_first,
 		.port_last = o->port_last,
 		.parent_fd = o->parent_fd,
-		.handshake_ms = 5000,
+		.handshake_ms = 5000 * o->slow,
 	};
 	int rc = hub_start(&l->hub, &options, &host, &l->step.log);
 

@@ -101,11 +101,13 @@ static const struct spawn_command *command_of(const struct spawn_request *req,
 }
 
 /* What the ranks find in their environment, set before they are forked. */
-static void set_environment(const struct fake_step *step, uint32_t rank)
+static void set_environment(const struct fake_step *step, uint32_t position,
+			    uint32_t rank)
 {
 	set_number("PMI_RANK", rank);
 	set_number("PMI_SIZE", layout_ranks(step->layout));
 	set_number("SLURM_PROCID", rank);
+	set_number("SLURM_NODEID", position);
 	setenv("PMI_JOBID", step->jobid, 1);
 	if (step->options->spawner_jobid)
 		setenv("PMI_SPAWNED", "1", 1);
@@ -150,7 +152,7 @@ static int start_ranks(const struct fake_step *step, uint32_t position,
 		const struct spawn_command *c =
 			command_of(step->request, ranks[slot]);
 
-		set_environment(step, ranks[slot]);
+		set_environment(step, position, ranks[slot]);
 		pid = fork();
 		if (pid == 0)
 			exec_rank(c, registration, slot, pmi_fd);
@@ -218,6 +220,10 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 	a->secret = step->secret;
 	a->port_first = step->options->port_first;
 	a->port_last = step->options->port_last;
+	a->handshake_ms *= step->options->slow;
+	a->tell_after_ms *= step->options->slow;
+	a->connect_ms *= step->options->slow;
+	a->dead_peer_ms *= step->options->slow;
 	launcher->sin_family = AF_INET;
 	launcher->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	launcher->sin_port = htons(step->hub_port);

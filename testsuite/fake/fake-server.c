@@ -19,6 +19,7 @@ static const char usage[] =
 "  -p, --ports A-B       port range (default 28000-31999)\n"
 "  -a, --algorithm NAME  how nodes exchange: auto, tree, ring or doubling\n"
 "  -c, --compress        shorten large results between nodes\n"
+"  -s, --slow N          nodes wait N times as long for each other (default 1)\n"
 "      --no-shm          no shared memory between agent and ranks\n"
 "      --late NODE:MS    start one node MS milliseconds later\n"
 "  -v, --verbose         debug lines\n"
@@ -34,6 +35,7 @@ static const struct option long_options[] = {
 	{"algorithm", required_argument, NULL, 'a'},
 	{"compress", no_argument, NULL, 'c'},
 	{"ports", required_argument, NULL, 'p'},
+	{"slow", required_argument, NULL, 's'},
 	{"no-shm", no_argument, NULL, OPT_NO_SHM},
 	{"late", required_argument, NULL, OPT_LATE},
 	{"parent-fd", required_argument, NULL, OPT_PARENT},
@@ -61,6 +63,7 @@ static int take_option(struct fake_options *o, int c, const char *text)
 	case 'a': return algorithm_parse(text, &o->algorithm);
 	case 'c': o->compress = true; return 1;
 	case 'p': return take_range(o, text);
+	case 's': o->slow = strtoul(text, NULL, 10); return 1;
 	case 'v': o->verbose = true; return 1;
 	case OPT_NO_SHM: o->shared_memory = false; return 1;
 	case OPT_LATE:
@@ -80,19 +83,20 @@ static int check(struct fake_options *o)
 	       (o->ranks >= o->nodes || o->request_fd >= 0) &&
 	       o->tree_width >= TREE_WIDTH_MIN &&
 	       o->tree_width <= TREE_WIDTH_MAX &&
+	       o->slow >= 1 && o->slow <= FAKE_SLOW_MAX &&
 	       (o->program[0] || o->request_fd >= 0);
 }
 
 int main(int argc, char **argv)
 {
 	struct fake_options o = {
-		.nodes = 1, .tree_width = 16, .distribution = "block",
+		.nodes = 1, .tree_width = 16, .slow = 1, .distribution = "block",
 		.port_first = 28000, .port_last = 31999, .shared_memory = true,
 		.late_node = -1, .parent_fd = -1, .request_fd = -1,
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+N:n:m:k:a:cp:vh", long_options,
+	while ((c = getopt_long(argc, argv, "+N:n:m:k:a:cp:s:vh", long_options,
 				NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);

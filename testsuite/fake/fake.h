@@ -18,6 +18,7 @@
 #include "libutil/log.h"
 
 #define FAKE_NODES_MAX 4096
+#define FAKE_SLOW_MAX 100
 #define FAKE_BUILD "fake-" PMI2X_VERSION
 
 /* What the command line asks for. */
@@ -28,6 +29,7 @@ struct fake_options {
 	enum coll_algorithm algorithm;
 	bool compress;
 	const char *distribution; /* block, cyclic, plane=N, list=n0,n0,n1... */
+	uint32_t slow;   /* times as long as usual nodes wait for each other */
 	uint16_t port_first;
 	uint16_t port_last;
 	bool shared_memory;

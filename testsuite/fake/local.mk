@@ -23,7 +23,9 @@ testsuite_fake_agent_memory_LDADD = contrib/libpmi2x/libpmi2x.la
 testsuite_fake_agent_memory_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 check_PROGRAMS += testsuite/fake/ring-exercise
-testsuite_fake_ring_exercise_SOURCES = testsuite/fake/ring-exercise.c
+ring_exercise_sources = testsuite/fake/ring-exercise.c \
+	testsuite/fake/ring-exercise.h testsuite/fake/ring-fault.c
+testsuite_fake_ring_exercise_SOURCES = $(ring_exercise_sources)
 testsuite_fake_ring_exercise_CPPFLAGS = $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
 testsuite_fake_ring_exercise_LDADD = contrib/allgather/libpmi2x-allgather.la \
@@ -31,6 +33,7 @@ testsuite_fake_ring_exercise_LDADD = contrib/allgather/libpmi2x-allgather.la \
 testsuite_fake_ring_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 dist_check_SCRIPTS += testsuite/fake/ring-test.sh
+EXTRA_DIST += testsuite/fake/ring-steps.sh
 TESTS += testsuite/fake/ring-test.sh
 dist_check_SCRIPTS += testsuite/fake/fake-test.sh testsuite/check-rules
 TESTS += testsuite/fake/fake-test.sh testsuite/check-rules

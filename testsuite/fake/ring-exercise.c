@@ -2,36 +2,34 @@
 /*
  * What libpmi2x-allgather promises, from every rank of a real job, over whatever
  * transport the environment asks for. RING_EXPECT names the transport that must
- * have been chosen. Arguments choose what goes wrong; see `faults`.
+ * have been chosen. Arguments choose what goes wrong; see ring-fault.c.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "pmi2.h"
 #include "pmi2x.h"
-#include "pmi2x_allgather.h"
+#include "ring-exercise.h"
 
 #define REPEATS 20
 #define FLIGHT 6          /* operations under way at once */
 #define LARGE 65536
 
-static int rank, size;
-static pmi2x_ring *ring;
+int rank, size;
+pmi2x_ring *ring;
 
-static void die(const char *what, const char *text)
+void die(const char *what, const char *text)
 {
 	fprintf(stderr, "ring-exercise: rank %d: %s: %s\n", rank, what, text);
 	exit(1);
 }
 
-static void check(int code, const char *what)
+void check(int code, const char *what)
 {
 	char text[600];
 
@@ -62,7 +60,7 @@ static void verify(const unsigned char *at, int r, int round, size_t len,
 			die(what, "wrong data");
 }
 
-static void *allocate(size_t n)
+void *allocate(size_t n)
 {
 	void *memory = malloc(n + 1);
 
@@ -241,7 +239,7 @@ static void lengths_that_differ(void)
 
 /* ---- leaks ---- */
 
-static int count_entries(const char *path)
+int count_entries(const char *path)
 {
 	DIR *dir = opendir(path);
 	int n = 0;
@@ -255,7 +253,7 @@ static int count_entries(const char *path)
 }
 
 /* Shared mappings of the ring; the memory has no name elsewhere. */
-static int count_maps(void)
+int count_maps(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
 	char line[512];
@@ -269,7 +267,7 @@ static int count_maps(void)
 	return n;
 }
 
-static void create(void)
+void create(void)
 {
 	const char *expect = getenv("RING_EXPECT");
 	char why[PMI2X_RING_ERROR_MAX];
@@ -281,7 +279,7 @@ static void create(void)
 		die("transport", pmi2x_ring_transport(ring));
 }
 
-static void all_of_it(void)
+void all_of_it(void)
 {
 	static const size_t lens[] = { 0, 1, 64, 1000, LARGE };
 
@@ -315,173 +313,6 @@ static void everything(void)
 		die("destroy", "descriptors or mappings are left");
 }
 
-/* ---- what goes wrong ---- */
-
-/* Who is late may be in the last round when the fault has come already. */
-static void rounds(int count)
-{
-	char *all = allocate(64 * (size_t)size), block[64] = "";
-	int code = 0;
-
-	create();
-	for (int i = 0; i < count && !code; i++)
-		code = pmi2x_ring_allgather(ring, block, 64, all);
-	if (code && code != PMI2_FAIL)
-		check(code, "allgather");
-	free(all);
-}
-
-/*
- * Everybody else must be told within a bounded time, and by name. The fault has
- * happened at the rank in argv[2] before the others call this.
- */
-static void expect_failure(void)
-{
-	char block[64] = "", *all = allocate(64 * (size_t)size);
-	int fds, code = 0;
-
-	for (int i = 0; i < 1000 && !code; i++)
-		code = pmi2x_ring_allgather(ring, block, 64, all);
-	if (code != PMI2_FAIL)
-		die("a ring without a rank", "no error");
-	printf("rank %d was told: %s\n", rank, pmi2x_ring_error(ring));
-	/* It stays failed. */
-	if (pmi2x_ring_allgather(ring, block, 64, all) != PMI2_FAIL)
-		die("a failed ring", "works again");
-	fds = count_entries("/proc/self/fd");
-	pmi2x_ring_destroy(ring);
-	if (count_entries("/proc/self/fd") > fds || count_maps())
-		die("destroy after a failure", "something is left");
-	free(all);
-}
-
-static void fault_kill(bool me)
-{
-	rounds(3);
-	if (me)
-		raise(SIGKILL);
-	expect_failure();
-}
-
-/* The rank goes on without the ring, and so does its PMI session. */
-static void fault_destroy(bool me)
-{
-	rounds(3);
-	if (me)
-		pmi2x_ring_destroy(ring);
-	else
-		expect_failure();
-}
-
-/* It has joined, but does not call. */
-static void fault_absent(bool me)
-{
-	rounds(2);
-	if (!me)
-		expect_failure();
-	check(PMI2_KVS_Fence(), "fence");
-}
-
-/* It does not even create the ring. Not for rank 0, which ends the job. */
-static void fault_stranger(bool me)
-{
-	char why[PMI2X_RING_ERROR_MAX];
-
-	if (me) {
-		pause();
-		return;
-	}
-	if (!pmi2x_ring_create(&ring, NULL, why, sizeof(why)))
-		die("create without a rank", "no error");
-	printf("rank %d was told: %s\n", rank, why);
-	fflush(stdout);
-	/* The fence that was given up is still entered: no way back. */
-	if (rank == 0)
-		PMI2_Abort(1, "as expected");
-	pause();
-}
-
-static int cut_ring(const char value[], int *ring_rank, int *ring_size,
-		    char left[], char right[], int maxvalue)
-{
-	int code = PMIX_Ring(value, ring_rank, ring_size, left, right, maxvalue);
-
-	right[strlen(right) / 2] = '\0';
-	return code;
-}
-
-static int lie_ring(const char value[], int *ring_rank, int *ring_size,
-		    char left[], char right[], int maxvalue)
-{
-	int code = PMIX_Ring(value, ring_rank, ring_size, left, right, maxvalue);
-	char *nonce = strrchr(right, ',');
-
-	/* Another number: who answers there is taken for a stranger. */
-	if (nonce && nonce != right)
-		nonce[-1] = nonce[-1] == '0' ? '1' : '0';
-	return code;
-}
-
-static void with_ring(bool me, int (*other)(const char[], int *, int *, char[],
-					    char[], int))
-{
-	pmi2x_ring_pmi pmi = {
-		.get_rank = PMI2_Job_GetRank, .get_size = PMI2_Info_GetSize,
-		.put = PMI2_KVS_Put, .fence = PMI2_KVS_Fence,
-		.get = PMI2_KVS_Get, .get_job_attr = PMI2_Info_GetJobAttr,
-		.get_node_attr = PMI2_Info_GetNodeAttr,
-		.put_node_attr = PMI2_Info_PutNodeAttr,
-		.ring = me ? other : PMIX_Ring, .ifence = PMIX_KVS_Ifence,
-		.iallgather = PMIX_Iallgather_n, .wait = PMIX_Wait,
-		.test = PMIX_Test,
-	};
-	char why[PMI2X_RING_ERROR_MAX];
-	int fds = count_entries("/proc/self/fd");
-
-	if (pmi2x_ring_create(&ring, &pmi, why, sizeof(why))) {
-		printf("rank %d was told: %s\n", rank, why);
-	} else {
-		printf("rank %d uses %s\n", rank, pmi2x_ring_transport(ring));
-		all_of_it();
-		pmi2x_ring_destroy(ring);
-	}
-	if (count_entries("/proc/self/fd") != fds || count_maps())
-		die("a ring that was not formed", "something is left");
-}
-
-static void fault_cut(bool me)
-{
-	with_ring(me, cut_ring);
-}
-
-static void fault_lie(bool me)
-{
-	with_ring(me, lie_ring);
-}
-
-static const struct {
-	const char *name;
-	void (*run)(bool me);
-} faults[] = {
-	{ "kill", fault_kill },
-	{ "destroy", fault_destroy },
-	{ "absent", fault_absent },
-	{ "stranger", fault_stranger },
-	{ "cut", fault_cut },
-	{ "lie", fault_lie },
-};
-
-static int run_fault(const char *name, int who)
-{
-	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
-		if (strcmp(name, faults[i].name))
-			continue;
-		faults[i].run(rank == who);
-		return 0;
-	}
-	return 2;
-}
-
 int main(int argc, char **argv)
 {
 	int spawned, appnum, code = 0;
@@ -491,7 +322,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (argc > 2)
-		code = run_fault(argv[1], atoi(argv[2]));
+		code = ring_fault(argv[1], atoi(argv[2]));
 	else
 		everything();
 	PMI2_Finalize();

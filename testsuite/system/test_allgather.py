@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libpmi2x-allgather in steps of a real Slurm: every layout, both PMI servers."""
 
+import pathlib
 import re
 
 import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 LAYOUTS = [
     ("-N1", "-n4"),
@@ -20,6 +23,7 @@ def exercise(compile_program, prefix):
     return compile_program(
         "../fake/ring-exercise.c",
         "gcc",
+        HERE / "../fake/ring-fault.c",
         f"-I{prefix}/include/pmi2x",
         f"-L{prefix}/lib",
         f"-Wl,-rpath,{prefix}/lib",

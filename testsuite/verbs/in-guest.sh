@@ -3,72 +3,44 @@
 # What verbs-test.sh runs in the guest: in-guest.sh BUILD SOURCE. Node i of a
 # step has device rxe(i modulo 4), so neighbours are on different devices.
 cd "$1" || exit 99
-source=$2
-failures=0
-out=/tmp/in-guest.out
-tree=$(pwd)
+tree=$(pwd) source=$2
+cd testsuite/fake || exit 99
+. "$source/testsuite/report.sh"
+. "$source/testsuite/fake/ring-steps.sh"
 export LD_LIBRARY_PATH=$tree/contrib/libpmi2x/.libs:$tree/contrib/allgather/.libs
-server=$tree/testsuite/fake/fake-server
-exercise=$tree/testsuite/fake/ring-exercise
-bootstrap=$tree/contrib/allgather/examples/rc-bootstrap
+examples=$tree/contrib/allgather/examples
 
-report() { # STATUS NAME
-	if [ "$1" = 0 ]; then
-		echo "ok: $2"
-	else
-		echo "FAILED: $2"
-		sed 's/^/    /' "$out"
-		failures=$((failures + 1))
-	fi
+cp "$source/testsuite/verbs/on-device" /tmp/on-device || exit 99
+
+# A step at whose third rank the port goes down.
+port_down() { # NAME PATTERN
+	RING_FAULT="ip link set roce2 down" told "$1" 4 "$2" -N4 -n4 -- \
+		./ring-exercise command 2
+	# A route goes with its interface.
+	ip link set roce2 up && ip route add 192.168.77.0/24 dev roce2 table 1002
+	report $? "the port is up again"
 }
 
-# Run a command in bounded time, and show what it says when it fails.
-good() { # NAME SECONDS COMMAND...
-	name=$1 seconds=$2
-	shift 2
-	timeout "$seconds" "$@" >"$out" 2>&1
-	report $? "$name"
+# As a user to whom limits apply.
+user='setpriv --reuid=65534 --regid=65534 --clear-groups'
+little='[ "$PMI_RANK" != 1 ] || ulimit -l 64; exec ./ring-exercise "$@"'
+
+memory_limit() {
+	told "a limit of locked memory is named" 2 \
+		"rank 1 on node .*RLIMIT_MEMLOCK is 64 KiB" -N2 -n2 -- \
+		$user sh -c "$little" sh cut 99
+	export PMI2X_ALLGATHER_TRANSPORT=verbs,tcp RING_EXPECT=tcp
+	good "one rank that may not lock memory: all use TCP" -N2 -n2 -- \
+		$user sh -c "$little" sh
+	export PMI2X_ALLGATHER_TRANSPORT=verbs RING_EXPECT=verbs
 }
 
-# A program on the device of its node; also under Slurm.
-cat >/tmp/on-device <<'DEVICE'
-#!/bin/sh
-: "${PER_NODE:=$SLURM_NTASKS_PER_NODE}"
-device=rxe$((PMI_RANK / PER_NODE % 4))
-export PMI2X_ALLGATHER_VERBS_DEVICE="$device"
-program=$1
-shift
-[ "${1-}" != --device ] || { shift; set -- "$device" 1 "$@"; }
-exec "$program" "$@"
-DEVICE
-chmod +x /tmp/on-device
-
-# A step without Slurm.
-step() { # NODES PER_NODE PROGRAM...
-	nodes=$1 per_node=$2
-	shift 2
-	PER_NODE=$per_node timeout 240 "$server" -p 24000-27999 -N "$nodes" \
-		-n $((nodes * per_node)) /tmp/on-device "$@" >"$out" 2>&1
-}
-
-# What is open on each device.
-objects() { rdma resource show; }
-
-ring() { # NODES PER_NODE PROGRAM...
-	step "$@"
-	report $? "$(basename "$3"): $(($1 * $2)) ranks on $1 nodes"
-}
-
-# All ranks but the one are told who is to blame, and nothing is left open.
-told() { # NAME PATTERN NODES PER_NODE FAULT RANK
-	name=$1 pattern=$2
-	shift 2
-	before=$(objects)
-	step "$1" "$2" "$exercise" "$3" "$4"
-	[ $? != 124 ] && ! grep -q "^ring-exercise:" "$out" &&
-		[ "$(grep -cE "was told: .*($pattern)" "$out")" -ge \
-			$(($1 * $2 - 1)) ] && [ "$(objects)" = "$before" ]
-	report $? "$name"
+# Where some have no device, all take the next best, also those that have one.
+some_without() {
+	unset PMI2X_ALLGATHER_TRANSPORT
+	RING_EXPECT=tcp good "one node without verbs" -N3 -n6 -- sh -c \
+		'[ $PMI_RANK -ge 2 ] || export PMI2X_ALLGATHER_VERBS_DEVICE=none; exec ./ring-exercise'
+	export PMI2X_ALLGATHER_TRANSPORT=verbs
 }
 
 # slurmd wants a cgroup tree; the plugin's directory may hold nothing else.
@@ -77,38 +49,41 @@ slurm() {
 		mkdir /sys/fs/cgroup/systemd /sys/fs/cgroup/freezer /tmp/plugin &&
 		mount -t cgroup -o none,name=systemd systemd /sys/fs/cgroup/systemd &&
 		mount -t cgroup -o freezer freezer /sys/fs/cgroup/freezer &&
-		cp .libs/mpi_pmi2x.so /tmp/plugin || return
+		cp "$tree/.libs/mpi_pmi2x.so" /tmp/plugin || return
+	cat >/tmp/both <<BOTH
+#!/bin/sh
+/tmp/on-device "$tree/testsuite/fake/ring-exercise" &&
+	/tmp/on-device "$examples/rc-bootstrap" --device
+BOTH
+	chmod +x /tmp/both
 	timeout 300 "$source/contrib/cluster/pmi2x-cluster" run -N 2 \
 		--dir /tmp/cluster --plugindir /tmp/plugin --timeout 240 \
-		srun --mpi=pmi2x -N2 --ntasks-per-node=4 sh -c \
-		"/tmp/on-device $exercise && /tmp/on-device $bootstrap --device"
+		srun --mpi=pmi2x -N2 --ntasks-per-node=4 /tmp/both
 }
 
-good "what every transport must do, over verbs" 300 \
-	env PMI2X_ALLGATHER_TRANSPORT=verbs ./testsuite/unit/transport-test
-good "verbs between devices, and its faults" 300 ./testsuite/verbs/verbs-test
+cd "$tree" && within 300 "verbs between devices, and its faults" \
+	./testsuite/verbs/verbs-test
+cd testsuite/fake || exit 99
 
+export RING_RUN=/tmp/on-device RING_OBJECTS="rdma resource show" RING_SLOW=5
+RING_TRANSPORTS=verbs srcdir=$source bash -c \
+	'cd "$1" && exec "$srcdir/testsuite/fake/ring-test.sh"' - "$tree"
+[ $? = 0 ] || failures=$((failures + 1))
+
+slow=$RING_SLOW
+export PMI2X_ALLGATHER_TIMEOUT=200 PMI2X_ALLGATHER_CONNECT_TIMEOUT=200
 export PMI2X_ALLGATHER_TRANSPORT=verbs RING_EXPECT=verbs
-export PMI2X_ALLGATHER_VERBS_TIMEOUT=14
-export PMI2X_ALLGATHER_TIMEOUT=60 PMI2X_ALLGATHER_CONNECT_TIMEOUT=60
-ring 2 1 "$exercise"
-ring 4 2 "$exercise"
-ring 7 1 "$exercise"
-# 32 processes of an emulated machine take their time to start.
-PMI2X_ALLGATHER_TIMEOUT=200 PMI2X_ALLGATHER_CONNECT_TIMEOUT=200 \
-	ring 8 4 "$tree/contrib/allgather/examples/ring-hello"
-ring 2 1 "$bootstrap" --device
-ring 4 4 "$bootstrap" --device
-told "a leader is killed" "rank 2 on node" 4 2 kill 2
-told "an element is killed" "rank 3 on node" 5 1 kill 3
-told "a rank destroys its ring" "rank 2 on node" 4 1 destroy 2
-# Where some have no device, all take the next best, also those that have one.
-export RING_EXPECT=tcp
-unset PMI2X_ALLGATHER_TRANSPORT
-good "one node without verbs" 240 "$server" -N3 -n6 sh -c \
-	"[ \$PMI_RANK -ge 2 ] || export PMI2X_ALLGATHER_VERBS_DEVICE=none; exec $exercise"
-export PMI2X_ALLGATHER_TRANSPORT=verbs RING_EXPECT=verbs
-if [ -e .libs/mpi_pmi2x.so ]; then
+good "64 ranks on as many nodes" -N64 -n64 -- "$examples/ring-hello"
+good "connections between 2 ranks" -N2 -n2 -- "$examples/rc-bootstrap" --device
+good "connections between 16 ranks" -N4 -n16 -- "$examples/rc-bootstrap" --device
+port_down "a port goes down" \
+	"rank 2 on node .*port 1 of rxe2 is down|neighbour rank 2 on node .*no answer"
+memory_limit
+RING_RUN= some_without
+export PMI2X_ALLGATHER_TRANSPORT=tcp RING_EXPECT=tcp PMI2X_ALLGATHER_TIMEOUT=15
+port_down "an interface goes down, over TCP" "rank 2 on node .*nothing has come"
+export PMI2X_ALLGATHER_TRANSPORT=verbs RING_EXPECT=verbs PMI2X_ALLGATHER_TIMEOUT=200
+if [ -e "$tree/.libs/mpi_pmi2x.so" ]; then
 	slurm >"$out" 2>&1
 	report $? "the ring and the example under Slurm on 2 nodes"
 else

@@ -15,21 +15,14 @@ skip() {
 		"libibverbs-dev libcmocka-dev, and run configure again"
 # Only what is missing may skip the test: a guest that fails is a failure.
 why=$("$here/soft-roce-guest" --check 2>&1) || skip "$why"
-failures=0
-report() { # NAME STATUS
-	if [ "$2" = 0 ]; then
-		echo "ok: $1"
-	else
-		echo "FAILED: $1"
-		failures=$((failures + 1))
-	fi
-}
+. "$here/../report.sh"
+out=/dev/null
 
 # A guest that hangs: ends in time, with what its console said.
 said=$("$here/soft-roce-guest" --timeout 2 -- sleep 1000 2>&1)
 [ $? = 125 ] && echo "$said" | grep -q "did not end within 2" &&
 	echo "$said" | grep -q "console"
-report "a guest is given up after its time" $?
+report $? "a guest is given up after its time"
 
 # Nobody is left to clean up: the kernel does. Each loop ends by itself.
 "$here/soft-roce-guest" --timeout 60 -- sleep 1000 >/dev/null 2>&1 &
@@ -44,9 +37,26 @@ while [ -e "/proc/$qemu/exe" ] && [ "$left" -gt 0 ]; do
 	left=$((left - 1))
 done
 [ -n "$qemu" ] && [ ! -e "/proc/$qemu/exe" ]
-report "a guest ends with its script" $?
+report $? "a guest ends with its script"
+
+# Under a name with a space, which the guest sees as well.
+place=$(mktemp -d "${TMPDIR:-/tmp}/verbs test.XXXXXX") || exit 99
+trap 'rm -r "$place"' EXIT
+chmod 755 "$place"
+ln -s "$tree" "$place/build"
+
+# Nothing of this needs root.
+user=
+[ "$(id -u)" != 0 ] || user='setpriv --reuid=65534 --regid=65534 --clear-groups'
+if $user test -r "$here/soft-roce-guest"; then
+	said=$(cd "$place" && $user "$here/soft-roce-guest" --timeout 120 \
+		--nodes 1 -- sh -c 'pwd; rdma link show' 2>&1)
+	[ $? = 0 ] && echo "$said" | grep -qxF "$place" &&
+		echo "$said" | grep -q "rxe0/1 state ACTIVE"
+	report $? "a guest of an ordinary user"
+fi
 
 "$here/soft-roce-guest" --nodes 4 --memory 3072 --timeout 1200 -- \
-	"$here/in-guest.sh" "$tree" "$(cd "$here/../.." && pwd)"
-report "the suite in the guest" $?
+	"$here/in-guest.sh" "$place/build" "$(cd "$here/../.." && pwd)"
+report $? "the suite in the guest"
 [ "$failures" = 0 ]

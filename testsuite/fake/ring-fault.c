@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes wrong in a ring, one fault a run, at one rank. The others must be told
+ * within a bounded time, and by name: each prints what it was told. Nobody may
+ * keep a descriptor or a mapping.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pmi2.h"
+#include "pmi2x.h"
+#include "ring-exercise.h"
+
+#define SMALL 64
+#define BUSY (1 << 20)  /* bytes of a block that is under way for long */
+#define BUSY_LOOKS 3    /* until the rank is killed */
+#define DESCRIPTORS 256 /* none has a higher number */
+
+static void say_told(const char *text)
+{
+	printf("rank %d was told: %s\n", rank, text);
+	fflush(stdout);
+}
+
+static void nothing_is_left(int descriptors, const char *what)
+{
+	if (count_entries("/proc/self/fd") > descriptors || count_maps())
+		die(what, "something is left");
+}
+
+/* ---- in a ring that works ---- */
+
+/* Who is late may be in the last round when the fault has come already. */
+static void rounds(int count)
+{
+	char *all = allocate(SMALL * (size_t)size), block[SMALL] = "";
+	int code = 0;
+
+	create();
+	for (int i = 0; i < count && !code; i++)
+		code = pmi2x_ring_allgather(ring, block, SMALL, all);
+	if (code && code != PMI2_FAIL)
+		check(code, "allgather");
+	free(all);
+}
+
+/*
+ * The fault has happened, or will soon; it ends an allgather of blocks of `len`
+ * bytes, and all after it.
+ */
+static void expect_failure(size_t len)
+{
+	char *block = allocate(len), *all = allocate(len * size);
+	int fds, code = 0;
+
+	memset(block, 0, len);
+	for (int i = 0; i < 1000 && !code; i++)
+		code = pmi2x_ring_allgather(ring, block, len, all);
+	if (code != PMI2_FAIL)
+		die("a ring without a rank", "no error");
+	say_told(pmi2x_ring_error(ring));
+	/* It stays failed. */
+	if (pmi2x_ring_allgather(ring, block, len, all) != PMI2_FAIL)
+		die("a failed ring", "works again");
+	fds = count_entries("/proc/self/fd");
+	pmi2x_ring_destroy(ring);
+	nothing_is_left(fds, "destroy after a failure");
+	free(block);
+	free(all);
+}
+
+static void fault_kill(bool me)
+{
+	rounds(3);
+	if (me)
+		raise(SIGKILL);
+	expect_failure(SMALL);
+}
+
+/* In the middle of a block that is on many links at once. */
+static void fault_busy(bool me)
+{
+	char *block = allocate(BUSY), *all = allocate((size_t)BUSY * size);
+	pmi2x_ring_request request;
+	int flag;
+
+	rounds(3);
+	if (!me) {
+		expect_failure(BUSY);
+	} else {
+		check(pmi2x_ring_iallgather(ring, block, BUSY, all, &request),
+		      "iallgather");
+		for (int i = 0; i < BUSY_LOOKS; i++)
+			pmi2x_ring_test(ring, request, &flag);
+		raise(SIGKILL);
+	}
+	free(block);
+	free(all);
+}
+
+__attribute__((weak)) void break_links(pmi2x_ring *r)
+{
+	for (int fd = 0; fd < DESCRIPTORS; fd++) {
+		struct sockaddr_storage peer;
+		socklen_t len = sizeof(peer);
+
+		if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+		    peer.ss_family != AF_UNIX)
+			shutdown(fd, SHUT_RDWR);
+	}
+}
+
+static void fault_break(bool me)
+{
+	rounds(3);
+	if (me)
+		break_links(ring);
+	expect_failure(SMALL);
+}
+
+/* A command breaks something; it is in RING_FAULT. */
+static void fault_command(bool me)
+{
+	const char *command = getenv("RING_FAULT");
+
+	rounds(3);
+	if (me && (!command || system(command)))
+		die("RING_FAULT", command ? command : "not set");
+	expect_failure(SMALL);
+}
+
+/* The rank goes on without the ring, and so does its PMI session. */
+static void fault_destroy(bool me)
+{
+	rounds(3);
+	if (me)
+		pmi2x_ring_destroy(ring);
+	else
+		expect_failure(SMALL);
+}
+
+/* It has joined, but does not call. */
+static void fault_absent(bool me)
+{
+	rounds(2);
+	if (!me)
+		expect_failure(SMALL);
+	check(PMI2_KVS_Fence(), "fence");
+}
+
+/* ---- while it is formed ---- */
+
+static void tell_name(int who, bool wait)
+{
+	char name[32], port[PMI2_MAX_VALLEN];
+
+	snprintf(name, sizeof(name), "ring-exercise-told-%d", who);
+	if (!wait && PMI2_Nameserv_publish(name, NULL, "yes"))
+		die("publish", name);
+	while (wait && PMI2_Nameserv_lookup(name, NULL, port, sizeof(port)))
+		sched_yield();
+}
+
+/*
+ * Somebody does not take part. The fence that was given up is still entered, so
+ * the job is at its end: one rank ends it when all others have been told.
+ */
+static void expect_no_ring(int who)
+{
+	int fds = count_entries("/proc/self/fd");
+	char why[PMI2X_RING_ERROR_MAX];
+
+	if (!pmi2x_ring_create(&ring, NULL, why, sizeof(why)))
+		die("create without a rank", "no error");
+	say_told(why);
+	nothing_is_left(fds, "a ring that was not formed");
+	tell_name(rank, false);
+	if (rank == (who == 0)) {
+		for (int r = 0; r < size; r++)
+			if (r != who)
+				tell_name(r, true);
+		PMI2_Abort(1, "as expected");
+	}
+	pause();
+}
+
+static int culprit;
+
+/* It computes, or hangs. */
+static void fault_stranger(bool me)
+{
+	if (me)
+		pause();
+	expect_no_ring(culprit);
+}
+
+/* It has ended. */
+static void fault_gone(bool me)
+{
+	if (me)
+		raise(SIGKILL);
+	expect_no_ring(culprit);
+}
+
+static int cut_ring(const char value[], int *ring_rank, int *ring_size,
+		    char left[], char right[], int maxvalue)
+{
+	int code = PMIX_Ring(value, ring_rank, ring_size, left, right, maxvalue);
+
+	right[strlen(right) / 2] = '\0';
+	return code;
+}
+
+static int lie_ring(const char value[], int *ring_rank, int *ring_size,
+		    char left[], char right[], int maxvalue)
+{
+	int code = PMIX_Ring(value, ring_rank, ring_size, left, right, maxvalue);
+	char *nonce = strrchr(right, ',');
+
+	/* Another number: who answers there is taken for a stranger. */
+	if (nonce && nonce != right)
+		nonce[-1] = nonce[-1] == '0' ? '1' : '0';
+	return code;
+}
+
+static void with_ring(bool me, int (*other)(const char[], int *, int *, char[],
+					    char[], int))
+{
+	pmi2x_ring_pmi pmi = {
+		.get_rank = PMI2_Job_GetRank, .get_size = PMI2_Info_GetSize,
+		.put = PMI2_KVS_Put, .fence = PMI2_KVS_Fence,
+		.get = PMI2_KVS_Get, .get_job_attr = PMI2_Info_GetJobAttr,
+		.get_node_attr = PMI2_Info_GetNodeAttr,
+		.put_node_attr = PMI2_Info_PutNodeAttr,
+		.ring = me ? other : PMIX_Ring, .ifence = PMIX_KVS_Ifence,
+		.iallgather = PMIX_Iallgather_n, .wait = PMIX_Wait,
+		.test = PMIX_Test, .publish = PMI2_Nameserv_publish,
+		.lookup = PMI2_Nameserv_lookup,
+	};
+	char why[PMI2X_RING_ERROR_MAX];
+	int fds = count_entries("/proc/self/fd");
+
+	if (pmi2x_ring_create(&ring, &pmi, why, sizeof(why))) {
+		say_told(why);
+	} else {
+		printf("rank %d uses %s\n", rank, pmi2x_ring_transport(ring));
+		all_of_it();
+		pmi2x_ring_destroy(ring);
+	}
+	nothing_is_left(fds, "a ring that was not formed");
+}
+
+static void fault_cut(bool me)
+{
+	with_ring(me, cut_ring);
+}
+
+static void fault_lie(bool me)
+{
+	with_ring(me, lie_ring);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(bool me);
+} faults[] = {
+	{ "kill", fault_kill },
+	{ "busy", fault_busy },
+	{ "break", fault_break },
+	{ "command", fault_command },
+	{ "destroy", fault_destroy },
+	{ "absent", fault_absent },
+	{ "stranger", fault_stranger },
+	{ "gone", fault_gone },
+	{ "cut", fault_cut },
+	{ "lie", fault_lie },
+};
+
+int ring_fault(const char *name, int who)
+{
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
+		if (strcmp(name, faults[i].name))
+			continue;
+		culprit = who;
+		faults[i].run(rank == who);
+		return 0;
+	}
+	return 2;
+}
+
