@@ -49,7 +49,8 @@ contrib_bench_pmi2x_noop_SOURCES = contrib/bench/pmi2x-noop.c \
 contrib_bench_pmi2x_noop_LDADD = -ldl
 
 # The ring of libpmi2x-allgather beside what PMI does itself, and a model of it.
-EXTRA_DIST += contrib/bench/ring-model
+# ring-study runs both, in a guest with Soft-RoCE.
+EXTRA_DIST += contrib/bench/ring-model contrib/bench/ring-study
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
 contrib_bench_pmi2x_ring_bench_SOURCES = contrib/bench/ring-bench.c
 contrib_bench_pmi2x_ring_bench_CPPFLAGS = $(AM_CPPFLAGS) \
