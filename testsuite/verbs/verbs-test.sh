@@ -56,7 +56,7 @@ if $user test -r "$here/soft-roce-guest"; then
 	report $? "a guest of an ordinary user"
 fi
 
-"$here/soft-roce-guest" --nodes 4 --memory 3072 --timeout 1200 -- \
+"$here/soft-roce-guest" --nodes 4 --memory 3072 --timeout 1500 -- \
 	"$here/in-guest.sh" "$place/build" "$(cd "$here/../.." && pwd)"
 report $? "the suite in the guest"
 [ "$failures" = 0 ]
