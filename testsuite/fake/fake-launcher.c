@@ -15,6 +15,7 @@
 
 #include "fake.h"
 #include "libio/hub.h"
+#include "libpmi/control.h"
 #include "libpmi/mapping.h"
 
 #define REQUEST_MAX (8u << 20) /* bytes of a packed spawn request */
@@ -160,8 +161,11 @@ static void aborted(void *arg, uint32_t rank, int code, const char *text)
 {
 	struct launch *l = arg;
 
-	fprintf(stderr, "fake-server: rank %u called abort: %s (exit code %d)\n",
-		rank, text, code);
+	if (rank == CONTROL_NO_RANK)
+		fprintf(stderr, "fake-server: ending the step: %s\n", text);
+	else
+		fprintf(stderr, "fake-server: rank %u called abort: %s (exit code %d)\n",
+			rank, text, code);
 	l->aborted = code > 0 && code < 128 ? code : EXIT_ABORTED;
 	kill_nodes(l);
 }

@@ -14,6 +14,7 @@
 
 #include "agent-cluster.h"
 
+#define CLUSTER_FDS_MAX 1024
 #define PATIENCE_SECONDS 60 /* then a test has failed */
 
 static const char *const names[CLUSTER_NODES_MAX] = {
@@ -163,6 +164,28 @@ void cluster_stop(struct cluster *c, uint32_t node)
 	pthread_mutex_unlock(&c->lock);
 	if (a)
 		agent_stop(a);
+}
+
+static bool is_in_range(const struct sockaddr_in *in)
+{
+	uint16_t port = ntohs(in->sin_port);
+
+	return in->sin_family == AF_INET && port >= CLUSTER_PORT_FIRST &&
+	       port <= CLUSTER_PORT_LAST;
+}
+
+void cluster_cut_links(void)
+{
+	for (int fd = 0; fd < CLUSTER_FDS_MAX; fd++) {
+		struct sockaddr_in here = { 0 }, there = { 0 };
+		socklen_t len = sizeof(here);
+
+		getsockname(fd, (struct sockaddr *)&here, &len);
+		len = sizeof(there);
+		if (!getpeername(fd, (struct sockaddr *)&there, &len) &&
+		    (is_in_range(&here) || is_in_range(&there)))
+			shutdown(fd, SHUT_RDWR);
+	}
 }
 
 void cluster_close(struct cluster *c)

@@ -39,6 +39,8 @@ void cluster_close(struct cluster *c);
 void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);
+/* Break all connections between agents, without a goodbye. */
+void cluster_cut_links(void);
 
 /* A rank in this process registers, and starts PMI. */
 void rank_init(struct cluster *c, uint32_t node);

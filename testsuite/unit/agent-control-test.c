@@ -27,6 +27,8 @@ struct srun {
 	bool silent;
 	unsigned accepted, aborts, requests, reports;
 	char report[512];
+	char abort[512];
+	uint32_t abort_rank;
 };
 
 static void reply(struct link *l, const struct control_msg *to)
@@ -62,6 +64,10 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	s->reports += msg.type == CONTROL_REPORT;
 	if (msg.type == CONTROL_REPORT)
 		snprintf(s->report, sizeof(s->report), "%s", msg.text);
+	if (msg.type == CONTROL_ABORT) {
+		snprintf(s->abort, sizeof(s->abort), "%s", msg.text);
+		s->abort_rank = msg.rank;
+	}
 	if (msg.type == CONTROL_LOOKUP && !s->silent)
 		reply(l, &msg);
 	pthread_cond_broadcast(&s->changed);
@@ -159,10 +165,10 @@ static void srun_stop(struct srun *s)
 	pthread_cond_destroy(&s->changed);
 }
 
-static void wait_for_a_request(struct srun *s)
+static void wait_for_one(struct srun *s, const unsigned *what)
 {
 	pthread_mutex_lock(&s->lock);
-	while (!s->requests)
+	while (!*what)
 		pthread_cond_wait(&s->changed, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -301,11 +307,31 @@ static void a_request_under_way_fails_with_its_carrier(void **state)
 	s.silent = true;
 	step_start(&c);
 	rank_say(&c, 2, "cmd=lookup_name service=y");
-	wait_for_a_request(&s);
+	wait_for_one(&s, &s.requests);
 	rank_say(&c, 1, "cmd=finalize");
 	rank_close(&c, 1);
 	cluster_stop(&c, 1);
 	rank_expect(&c, 2, "info=fail");
+	cluster_close(&c);
+	assert_int_equal(get(&s, &s.aborts), 0); /* who is late is not dead */
+	srun_stop(&s);
+}
+
+/* Nobody waits for the other node; srun would never hear of its ranks. */
+static void a_node_without_goodbye_ends_the_step(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 2);
+	srun_start(&s, &c);
+	step_start(&c);
+	cluster_cut_links();
+	wait_for_one(&s, &s.aborts);
+	assert_int_equal(s.abort_rank, CONTROL_NO_RANK);
+	assert_non_null(strstr(s.abort, "lost the connection to node n"));
+	rank_say(&c, 0, "cmd=barrier_in");
+	rank_expect(&c, 0, "barrier_failed");
 	cluster_close(&c);
 	srun_stop(&s);
 }
@@ -338,6 +364,7 @@ int main(void)
 		cmocka_unit_test(requests_pass_after_the_parent_has_left),
 		cmocka_unit_test(requests_pass_without_the_parent),
 		cmocka_unit_test(a_request_under_way_fails_with_its_carrier),
+		cmocka_unit_test(a_node_without_goodbye_ends_the_step),
 		cmocka_unit_test(
 			without_srun_requests_fail_and_an_abort_ends_the_step),
 	};

@@ -156,6 +156,8 @@ static void on_drain_limit(uv_timer_t *timer)
 
 	log_debug(a->log, "left the step after %u ms without having finished",
 		  a->options.drain_ms);
+	agent_links_leave(a, false); /* not to be taken for dead */
+	agent_links_leave(a, true);
 	close_all(a);
 }
 

@@ -423,6 +423,25 @@ void agent_control_send(struct agent *a, const void *data, size_t len)
 	payload_unref(frame);
 }
 
+void agent_control_end_step(struct agent *a, const char *why)
+{
+	const struct control_msg msg = {
+		.type = CONTROL_ABORT,
+		.origin = a->step->position,
+		.rank = CONTROL_NO_RANK,
+		.code = 1,
+		.text = (char *)why,
+	};
+	struct buf b;
+
+	buf_init(&b, CONTROL_FRAME_MAX);
+	if (control_pack(&b, &msg))
+		agent_tell_kill(a, why);
+	else
+		agent_control_send(a, b.data, b.len);
+	buf_free(&b);
+}
+
 int agent_control_from_child(struct agent *a, struct neighbour *child,
 			     struct payload *frame)
 {

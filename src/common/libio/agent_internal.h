@@ -290,6 +290,8 @@ void agent_control_close(struct agent *a);
 void agent_control_free(struct agent *a);
 /* From the own engine. */
 void agent_control_send(struct agent *a, const void *data, size_t len);
+/* Have srun end the step, and say why; without srun through the host. */
+void agent_control_end_step(struct agent *a, const char *why);
 /* Connect to srun, so that it can ask; not when that has failed before. */
 void agent_control_connect(struct agent *a);
 /* From a child; from the parent. 0 or -EPROTO. */

@@ -194,11 +194,28 @@ static void gone(struct neighbour *n, enum neighbour_state state,
 			     why);
 }
 
+/*
+ * Who goes without goodbye has been killed, or its host is down: nobody else
+ * tells srun, which would wait for that node's ranks for ever. Who never was
+ * there may have ranks that use no PMI: it matters to those who wait for it.
+ */
+static bool ends_step(const struct neighbour *n)
+{
+	const struct agent *a = n->agent;
+
+	return a->stage == AGENT_SERVING &&
+	       (n->state == NEIGHBOUR_UP || pmi_server_pending(a->server));
+}
+
 void agent_neighbour_lost(struct neighbour *n, const char *why)
 {
+	bool ends = ends_step(n);
+
 	/* What fails by it is reported with this reason, once for all nodes. */
 	log_debug(n->agent->log, "%s", why);
 	gone(n, NEIGHBOUR_LOST, 0, why);
+	if (ends)
+		agent_control_end_step(n->agent, why);
 }
 
 static void neighbour_left(struct neighbour *n, uint64_t control_dealt_with)
@@ -452,7 +469,8 @@ void agent_links_leave(struct agent *a, bool parent)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		struct neighbour *n = &a->links->all[i];
 
-		if (n->is_parent == parent && n->state == NEIGHBOUR_UP)
+		if (n->is_parent == parent && n->state == NEIGHBOUR_UP &&
+		    !n->said_goodbye)
 			say_goodbye(n);
 	}
 }

@@ -35,7 +35,10 @@ struct hub_host {
 	 */
 	pid_t (*spawn)(void *arg, uint32_t serial,
 		       const struct spawn_request *request, int *fd);
-	/* A rank called abort: end the step. Hub thread; must not block for long. */
+	/*
+	 * A rank called abort, or CONTROL_NO_RANK: a node cannot go on. End the
+	 * step. Hub thread; must not block for long.
+	 */
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
 	/* A line for the user's terminal. */
 	void (*report)(void *arg, const char *text);

@@ -18,7 +18,8 @@ enum control_type {
 	CONTROL_PUBLISH,   /* name, text (the port) */
 	CONTROL_UNPUBLISH, /* name */
 	CONTROL_LOOKUP,    /* name */
-	CONTROL_ABORT,     /* rank, code, text: a rank called abort; no reply */
+	CONTROL_ABORT,     /* rank, code, text: a rank called abort, or a node
+	                      cannot go on (CONTROL_NO_RANK); no reply */
 	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed;
 	                      a node passes on the first it gets; no reply */
 	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
@@ -33,6 +34,7 @@ enum control_type {
 	CONTROL_TYPES,
 };
 
+#define CONTROL_NO_RANK UINT32_MAX     /* of an abort: no rank has called it */
 #define CONTROL_TEXT_MAX 4096          /* bytes of name or text */
 #define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request */
 #define CONTROL_FRAME_MAX (CONTROL_BODY_MAX + 3 * CONTROL_TEXT_MAX) /* packed */

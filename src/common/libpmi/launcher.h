@@ -32,8 +32,9 @@ struct launcher_ops {
 	 */
 	int (*spawn)(void *arg, uint32_t token, const struct spawn_request *request);
 	/*
-	 * A rank called abort: end the step. Called once. This text and that
-	 * of a report are printable ASCII, whatever a node has sent.
+	 * A rank called abort, or CONTROL_NO_RANK: a node cannot go on. End
+	 * the step. Called once. This text and that of a report are printable
+	 * ASCII, whatever a node has sent.
 	 */
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
 	/* A line for the user; at most LAUNCHER_REPORTS_MAX, none after abort. */

@@ -14,6 +14,7 @@
 #include "conf.h"
 #include "launch_env.h"
 #include "libio/hub.h"
+#include "libpmi/control.h"
 #include "slurm_log.h"
 #include "spawn_srun.h"
 #include "srun.h"
@@ -103,16 +104,27 @@ static void *kill_step(void *arg)
 	return NULL;
 }
 
-static void host_abort(void *arg, uint32_t rank, int code, const char *text)
+static void log_abort(const struct srun *s, uint32_t rank, int code,
+		      const char *text)
 {
-	struct srun *s = arg;
 	const char *node = node_of(s, rank);
 
-	if (s->aborted)
-		return;
 	log_error(&slurm_log, "rank %u on node %s called abort%s%s (exit code %d)",
 		  rank, node ? node : "?", text && text[0] ? ": " : "",
 		  text && text[0] ? text : "", code);
+}
+
+static void host_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	struct srun *s = arg;
+
+	if (s->aborted)
+		return;
+	if (rank == CONTROL_NO_RANK)
+		log_error(&slurm_log, "ending step %s: %s", s->launch.jobid,
+			  text);
+	else
+		log_abort(s, rank, code, text);
 	/* An exit code of 0 would hide that the step was aborted. */
 	s->exit_code = code & EXIT_CODE_MASK ? code & EXIT_CODE_MASK : 1;
 	s->aborted = !pthread_create(&s->killer, NULL, kill_step, s);
