@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The parts of the plugin that need no Slurm.
 unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test \
-	testsuite/unit/trace-file-test testsuite/unit/options-test
+	testsuite/unit/trace-file-test testsuite/unit/options-test \
+	testsuite/unit/stale-sockets-test
 
 testsuite_unit_options_test_SOURCES = testsuite/unit/options-test.c \
 	src/plugins/mpi/pmi2x/options.c
 testsuite_unit_options_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_options_test_LDADD = libcoll.la libutil.la $(XXHASH_LIBS) $(CMOCKA_LIBS)
+
+testsuite_unit_stale_sockets_test_SOURCES = testsuite/unit/stale-sockets-test.c \
+	src/plugins/mpi/pmi2x/stale_sockets.c
+testsuite_unit_stale_sockets_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_stale_sockets_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_trace_file_test_SOURCES = testsuite/unit/trace-file-test.c \
 	src/plugins/mpi/pmi2x/trace_file.c

@@ -2,6 +2,7 @@
 /* Node addresses, and the way to an agent through Slurm's own messages. */
 #include "slurm_compat.h"
 
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,10 @@
 
 #include "address.h"
 #include "slurm_log.h"
+#include "stale_sockets.h"
 
 #define TELL_BACKLOG 64
+#define TELL_SOCKET_PREFIX "sock.pmi2x."
 
 int node_address_of(const char *node, struct sockaddr_storage *out)
 {
@@ -69,10 +72,10 @@ static int make_paths(struct tell_socket *t, const char *node, uint32_t node_id,
 						    node, node);
 	char *here = NULL;
 
-	if (asprintf(&t->pattern, "%s/sock.pmi2x.%s",
+	if (asprintf(&t->pattern, "%s/" TELL_SOCKET_PREFIX "%s",
 		     slurm_conf.slurmd_spooldir, jobid) < 0)
 		t->pattern = NULL;
-	if (asprintf(&here, "%s/sock.pmi2x.%s", spool, jobid) < 0)
+	if (asprintf(&here, "%s/" TELL_SOCKET_PREFIX "%s", spool, jobid) < 0)
 		here = NULL;
 	t->path = here ? socket_path(here, node_id) : NULL;
 	free(here);
@@ -107,9 +110,19 @@ void tell_socket_unlink(const struct tell_socket *t)
 		unlink(t->path);
 }
 
+static void remove_stale(const struct tell_socket *t)
+{
+	char *dir = t->path ? strdup(t->path) : NULL;
+
+	if (dir)
+		stale_sockets_remove(dirname(dir), TELL_SOCKET_PREFIX);
+	free(dir);
+}
+
 void tell_socket_close(struct tell_socket *t)
 {
 	tell_socket_unlink(t);
+	remove_stale(t); /* here, and not while the step starts */
 	free(t->path);
 	free(t->pattern);
 	memset(t, 0, sizeof(*t));

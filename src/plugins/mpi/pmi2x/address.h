@@ -25,7 +25,11 @@ int node_address_of(const char *node, struct sockaddr_storage *out);
 int tell_socket_open(struct tell_socket *t, const char *node,
 		     uint32_t node_id, const char *jobid, uid_t uid);
 void tell_socket_unlink(const struct tell_socket *t);
-void tell_socket_close(struct tell_socket *t); /* unlinks; leaves fd alone */
+/*
+ * Unlinks it, and what steps whose slurmstepd was killed have left on this node;
+ * leaves fd alone.
+ */
+void tell_socket_close(struct tell_socket *t);
 
 /*
  * Send `data` to the tell socket of another node, through its slurmd. Blocks.

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Unix sockets in a directory whose owner was killed before it unlinked them. */
+#ifndef PMI2X_STALE_SOCKETS_H
+#define PMI2X_STALE_SOCKETS_H
+
+/*
+ * Unlink the sockets below `dir` whose names begin with `prefix` and that no
+ * process holds any more. Those in use do not notice. Errors are ignored: what
+ * stays is tried again next time.
+ */
+void stale_sockets_remove(const char *dir, const char *prefix);
+
+#endif
