@@ -2,9 +2,11 @@
 /* slurmstepd's side: makes the step of the engine and hosts its agent. */
 #include "slurm_compat.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "address.h"
 #include "launch_env.h"
@@ -307,6 +309,11 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		return rc;
 	}
 	set_task_env(s, task->gtaskid, fd, env);
+	/*
+	 * Slurm does not end what a killed slurmstepd leaves, and the step is
+	 * over for it. slurmstepd forks in its main thread, which stays.
+	 */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	return 0;
 }
 
