@@ -19,25 +19,25 @@
 
 struct transport {
 	int fd;
+	struct stat socket; /* what it was when the session began */
 	int passed[PASSED_FDS_KEEP]; /* came with the input, oldest first */
 	unsigned npassed;
 	struct buf input;
 	pthread_mutex_t send_lock;
 };
 
-static int check_socket(int fd)
+static int check_socket(int fd, struct stat *st)
 {
-	struct stat st;
-
-	if (fstat(fd, &st))
+	if (fstat(fd, st))
 		return -errno;
-	return S_ISSOCK(st.st_mode) ? 0 : -ENOTSOCK;
+	return S_ISSOCK(st->st_mode) ? 0 : -ENOTSOCK;
 }
 
 int transport_open(struct transport **out, int fd)
 {
+	struct stat st;
 	struct transport *t;
-	int rc = check_socket(fd);
+	int rc = check_socket(fd, &st);
 
 	if (rc)
 		return rc;
@@ -45,6 +45,7 @@ int transport_open(struct transport **out, int fd)
 	if (!t)
 		return -ENOMEM;
 	t->fd = fd;
+	t->socket = st;
 	buf_init(&t->input, PMI2_HEADER_LEN + PMI2_BODY_MAX + 2 * READ_CHUNK);
 	pthread_mutex_init(&t->send_lock, NULL);
 	*out = t;
@@ -195,12 +196,23 @@ int transport_take_fd(struct transport *t)
 	return fd;
 }
 
+/* The program has closed the descriptor and opened something else there. */
+static bool is_replaced(const struct transport *t)
+{
+	struct stat st;
+
+	return check_socket(t->fd, &st) || st.st_dev != t->socket.st_dev ||
+	       st.st_ino != t->socket.st_ino;
+}
+
 bool transport_hung_up(const struct transport *t)
 {
 	struct pollfd p = { .fd = t->fd, .events = POLLRDHUP };
 
-	return poll(&p, 1, 0) > 0 &&
-	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+	if (poll(&p, 1, 0) > 0 &&
+	    (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)))
+		return true;
+	return is_replaced(t);
 }
 
 void transport_shutdown(struct transport *t)

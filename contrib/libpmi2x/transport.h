@@ -44,7 +44,10 @@ void transport_consume(struct transport *t, size_t len);
  */
 int transport_take_fd(struct transport *t);
 
-/* Has the server hung up? There may be input left. Any thread. */
+/*
+ * Has the server hung up, or is another file in the place of the descriptor?
+ * There may be input left. Any thread.
+ */
 bool transport_hung_up(const struct transport *t);
 
 /* Make a thread that is blocked in transport_fill return. No way back. */
