@@ -9,6 +9,7 @@ import tempfile
 
 import pytest
 
+from faulty import TREE, Step
 from harness import Cluster
 
 HERE = pathlib.Path(__file__).parent
@@ -188,3 +189,45 @@ def probe(prefix):
     if not os.access(path, os.X_OK):
         pytest.skip("pmi2x-probe is not installed")
     return path
+
+
+@pytest.fixture(scope="session")
+def fault_client(compile_program, prefix):
+    return compile_program(
+        "programs/fault-client.c",
+        "gcc",
+        f"-I{prefix}/include/pmi2x",
+        f"-L{prefix}/lib",
+        f"-Wl,-rpath,{prefix}/lib",
+        "-lpmi2x",
+        "-lpthread",
+    )
+
+
+@pytest.fixture
+def start_faulty(fault_client, tmp_path):
+    """Starts steps of fault-clients on a cluster, see faulty.Step."""
+    made = []
+
+    def start_one(cluster, *words, options=TREE, env=None):
+        directory = tmp_path / f"step-{len(made)}"
+        directory.mkdir()
+        step = Step(cluster, fault_client, directory, words, options, env)
+        made.append(step)
+        return step
+
+    yield start_one
+    for step in made:
+        step.drop()
+
+
+@pytest.fixture
+def faulty(cluster, kind, start_faulty):
+    """The same on the cluster of the session, which must be clean after it."""
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin waits for ever")
+
+    def start_one(*words, **options):
+        return start_faulty(cluster, *words, **options)
+
+    return start_one

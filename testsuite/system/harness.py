@@ -13,7 +13,7 @@ import pytest
 DAEMONS = {"munged", "slurmctld", "slurmd", "slurmscriptd"}
 START_S = 120
 STEP_S = 60  # how long a step may take unless its test says otherwise
-LEAVE_S = 20  # how long processes may take to leave once srun has ended
+LEAVE_S = 60  # how long processes may take to leave once srun has ended
 
 
 class Result:

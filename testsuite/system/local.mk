@@ -9,6 +9,7 @@ soak: bench-inst
 
 EXTRA_DIST += \
 	testsuite/system/conftest.py \
+	testsuite/system/faulty.py \
 	testsuite/system/harness.py \
 	testsuite/system/test_algorithms.py \
 	testsuite/system/soak \
@@ -18,6 +19,11 @@ EXTRA_DIST += \
 	testsuite/system/test_config.py \
 	testsuite/system/test_dynamic.py \
 	testsuite/system/test_failure.py \
+	testsuite/system/test_faults.py \
+	testsuite/system/test_faults_clients.py \
+	testsuite/system/test_faults_daemons.py \
+	testsuite/system/test_faults_links.py \
+	testsuite/system/test_faults_nodes.py \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_layouts.py \
@@ -37,12 +43,14 @@ EXTRA_DIST += \
 	testsuite/system/programs/attributes.py \
 	testsuite/system/programs/commands.py \
 	testsuite/system/programs/exchange.py \
+	testsuite/system/programs/fault-client.c \
 	testsuite/system/programs/garbage.py \
 	testsuite/system/programs/gate.py \
 	testsuite/system/programs/gates.py \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \
 	testsuite/system/programs/leave.py \
+	testsuite/system/programs/misbehave.py \
 	testsuite/system/programs/mpi-abort.c \
 	testsuite/system/programs/mpi-connect.c \
 	testsuite/system/programs/mpi-spawn.c \

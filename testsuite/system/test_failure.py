@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks that misbehave: the step ends, soon, and says why."""
 
-import os
-import signal
-import subprocess
-import time
-
 import pytest
-
-from harness import wait_until
 
 SOON_S = 30
 
@@ -73,37 +66,6 @@ def test_all_ranks_abort(srun, raw):
     assert result.seconds < SOON_S, result
     named = [l for l in result.stderr.splitlines() if "why not" in l]
     assert len(named) <= 8, result
-
-
-def test_node_daemon_killed(cluster, raw, tmp_path):
-    """slurmstepd of one node is killed while the step waits in a fence.
-
-    The ranks of the other nodes get an error that names the node. srun itself
-    does not learn of such an end, under no plugin: the test cancels it, and
-    removes the socket that a killed slurmstepd cannot remove.
-    """
-    command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    command += [f"--mpi={cluster.kind}", "-N4", "-n4", *raw("late", "1", "15")]
-    said = tmp_path / "said"
-    with open(said, "w") as output:
-        job = subprocess.Popen(
-            list(map(str, command)),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        daemon = wait_until(lambda: cluster.step_daemon("n1"))
-        time.sleep(3)  # until the ranks wait in their fence
-        os.kill(daemon, signal.SIGKILL)
-        wait_until(lambda: said.read_text().count("exit code 1") == 3)
-        assert "lost the connection to node n1" in said.read_text()
-    finally:
-        cluster.cancel_all()
-        job.kill()
-        job.wait()
-        for path in cluster.sockets():
-            os.unlink(path)
 
 
 def test_cancelled_step(cluster, raw):

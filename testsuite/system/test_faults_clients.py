@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that misuse their connection harm nobody but themselves."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from faulty import RANKS
+from harness import wait_until
+
+AGENT_MAX_KB = 64 << 10  # of slurmstepd, most of it Slurm
+LOST = 3
+
+
+def resident_kb(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", text)[1])
+
+
+@pytest.mark.parametrize("how", ["slow", "hasty"])
+def test_odd_client(srun, raw, tmp_path, how):
+    result = srun("-N2", "-n4", *raw("misbehave", how, tmp_path)).ok()
+    assert result.lines.count("behaved 4") == 4, result
+
+
+def test_client_that_never_reads(cluster, raw, tmp_path):
+    """Its agent stops reading from it, serves the others, and loses nothing."""
+    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+    argv += [f"--mpi={cluster.kind}", "-w", "n[1-2]", "-n4"]
+    argv += ["--ntasks-per-node=2", *raw("misbehave", "deaf", tmp_path)]
+    with subprocess.Popen(
+        list(map(str, argv)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as job:
+        try:
+            wait_until((tmp_path / "full").exists, 60)
+            assert resident_kb(cluster.step_daemon("n1")) < AGENT_MAX_KB
+            (tmp_path / "measured").touch()
+            output, _ = job.communicate(timeout=60)
+        finally:
+            job.terminate()
+    assert output.count("behaved 4") == 4
+
+
+def test_client_forks(faulty):
+    """A child that ends as programs do takes nothing with it."""
+    step = faulty("init", "fence", "3:fork", "fence", "5:fork", "ring",
+                  "finalize")
+    step.end().ok()
+    assert step.seen("done") == RANKS
+
+
+@pytest.mark.parametrize("version", [None, "PMI2X_DISABLE"])
+def test_client_replaces_its_connection(faulty, version):
+    """A program that closes all descriptors, and opens a file of its own: it
+    is not written to, and the others learn who is gone."""
+    step = faulty(
+        "init", "fence", f"{LOST}:replace=mine", "fence", "fence",
+        env={version: "1"} if version else None,
+    )
+    step.fails(
+        rf"fence \d failed: rank {LOST} \(node n2\) exited or closed PMI_FD"
+    )
+    assert step.seen("error") == RANKS
+    assert (step.dir / f"mine.{LOST}").stat().st_size == 0

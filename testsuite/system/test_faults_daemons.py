@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""slurmstepd, slurmd, srun and munged that end or stop, and scancel."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from faulty import NODES, RANKS, TREE, daemon, ranks_of
+from harness import wait_until
+
+HOLDER = 9  # keeps a fence open until the test says go
+CANCELS = int(os.environ.get("PMI2X_TEST_CANCELS", 20))
+CANCELS_AT_ONCE = 4
+CANCEL_SPAN_S = 2.0  # from before the launch to after the end
+EVERYTHING = ["fence", "allgather", "ring", "ifence", "wait", "finalize"]
+
+
+def remove_stale_sockets(cluster):
+    """The next step of a node removes what a killed slurmstepd has left."""
+    assert cluster.sockets()
+    cluster.srun("-w", "n[1-5]", "-n5", "true").ok()
+    wait_until(lambda: not cluster.sockets())
+
+
+@pytest.mark.parametrize("where", NODES)
+def test_step_daemon_killed_in_a_fence(cluster, faulty, where):
+    """Its node is named, and srun does not wait for its ranks."""
+    node = NODES[where]
+    step = faulty(
+        "init", "fence", "touch=in", f"{HOLDER}:gate=go", "fence", "fence"
+    )
+    step.wait_until_in("in", RANKS - {HOLDER})
+    os.kill(cluster.step_daemon(node), signal.SIGKILL)
+    step.make("go")
+    result = step.fails(
+        rf"ending step \S+: lost the connection to node {node}",
+    )
+    assert not step.seen("done"), result
+    remove_stale_sockets(cluster)
+
+
+@pytest.mark.parametrize("where", NODES)
+def test_step_daemon_killed_while_nobody_waits(cluster, faulty, where):
+    """The step ends although no collective fails."""
+    node = NODES[where]
+    step = faulty("init", "fence", "touch=out", "gate=go", "fence")
+    step.wait_for("out", RANKS)
+    os.kill(cluster.step_daemon(node), signal.SIGKILL)
+    result = step.fails(
+        rf"ending step \S+: lost the connection to node {node}"
+    )
+    assert not step.seen("done"), result
+    remove_stale_sockets(cluster)
+
+
+def test_srun_killed(cluster, faulty):
+    """What srun leaves behind for such a case ends the job."""
+    step = faulty("init", "fence", "touch=in", f"{HOLDER}:gate=go", "fence")
+    step.wait_until_in("in", RANKS - {HOLDER})
+    step.srun.kill()
+    step.srun.wait()
+    assert not cluster.wait_until_clean()
+    assert not step.seen("done")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_srun_told_to_end(faulty, number):
+    step = faulty("init", "fence", "touch=out", "gate=go", "fence")
+    step.wait_for("out", RANKS)
+    step.srun.send_signal(number)
+    if number == signal.SIGINT:  # srun wants it twice within a second
+        wait_until(lambda: "interrupt" in step.stderr)
+        step.srun.send_signal(number)
+    result = step.fails()
+    assert not step.seen("done"), result
+
+
+def seed():
+    """Of the random moments; the failing one's is in the test's output."""
+    wanted = os.environ.get("PMI2X_TEST_SEED")
+    return int(wanted) if wanted else random.randrange(1 << 32)
+
+
+def test_cancelled_at_random_moments(cluster, faulty):
+    """scancel never leaves a step that hangs, or anything else."""
+    chosen = seed()
+    print(f"PMI2X_TEST_SEED={chosen}")
+    moments = random.Random(chosen)
+    cancelled = 0
+    for _ in range(0, CANCELS, CANCELS_AT_ONCE):
+        begin = time.monotonic()
+        steps = [
+            (moments.uniform(0, CANCEL_SPAN_S), faulty("init", *EVERYTHING))
+            for _ in range(CANCELS_AT_ONCE)
+        ]
+        for moment, step in sorted(steps, key=lambda pair: pair[0]):
+            time.sleep(max(0, begin + moment - time.monotonic()))
+            cluster.run("scancel", "--name", step.name)
+        cancelled += sum(step.end().code != 0 for _, step in steps)
+        assert not cluster.wait_until_clean()
+    assert cancelled, "every step had ended before its scancel"
+
+
+def test_munged_stopped_during_wireup(cluster, faulty):
+    """Links do not need it."""
+    step = faulty("touch=at", "gate=go", "init", "fence", "touch=out",
+                  "finalize")
+    step.wait_for("at", RANKS)
+    munged = daemon(cluster, "munged")
+    os.kill(munged, signal.SIGSTOP)
+    try:
+        step.make("go")
+        step.wait_for("out", RANKS)
+    finally:
+        os.kill(munged, signal.SIGCONT)
+    step.end().ok()
+
+
+LEAVERS = ranks_of("n2")
+STAYS = max(ranks_of("n3"))  # below n2 in the tree
+
+
+def left_inner_node(cluster, faulty, *words):
+    """The ranks of an inner node have ended long before those below it."""
+    first, last = min(LEAVERS), max(LEAVERS)
+    step = faulty(
+        "init", "fence", f"{first}-{last}:finalize", f"{first}-{last}:die=0",
+        "touch=out", "gate=go", *(f"{STAYS}:{word}" for word in words),
+        "finalize", options=["--overlap", *TREE],
+    )
+    step.wait_for("out", RANKS - LEAVERS)
+    wait_until(lambda: cluster.step_daemon("n2") is None)
+    step.make("go")
+    return step
+
+
+@pytest.mark.parametrize("words", [
+    ["publish=name", "lookup=name"], ["spawn=/bin/true"],
+], ids=["names", "spawn"])
+def test_requests_from_below_a_node_that_has_left(cluster, faulty, words):
+    step = left_inner_node(cluster, faulty, *words)
+    step.end().ok()
+    assert step.seen("done") == RANKS - LEAVERS
+
+
+def test_abort_from_below_a_node_that_has_left(cluster, faulty):
+    step = left_inner_node(cluster, faulty, "abort=enough")
+    step.fails(rf"rank {STAYS} on node n3 called abort: enough")

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes that lack something: memory, ports, the right plugin, power; and daemons
+that come back, or late."""
+
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from faulty import RANKS, daemon, links, ranks_of, silence
+from harness import Cluster, run, wait_until
+
+FIRST_PORT, LAST_PORT = 23100, 23139
+MPI_CONF = f"Pmi2xPorts={FIRST_PORT}-{LAST_PORT}\nPmi2xDeadPeerTimeout=2\n"
+PROLOG = """#!/bin/sh
+[ "$SLURMD_NODENAME" = n1 ] && [ -e {late} ] && sleep 3
+exit 0
+"""
+MUCH = "put=16"
+
+
+@pytest.fixture(scope="module")
+def small_cluster(prefix, scratch, kind, mpi_memory):
+    """Five nodes with few ports, little patience, and a prolog."""
+    if kind != "pmi2x":
+        pytest.skip("these options are pmi2x's")
+    conf, prolog = scratch / "faults-mpi.conf", scratch / "faults-prolog"
+    conf.write_text(MPI_CONF)
+    prolog.write_text(PROLOG.format(late=scratch / "late"))
+    prolog.chmod(0o755)
+    options = ["--mpi-conf", conf, "--slurm-conf-line", f"Prolog={prolog}"]
+    cluster = Cluster(prefix, scratch / "faults", kind, 5, options)
+    cluster.up()
+    yield cluster
+    run([cluster.program, "down", "--dir", cluster.dir])
+
+
+@pytest.fixture
+def small(small_cluster, start_faulty):
+    small_cluster.wait_until_clean()
+
+    def start_one(*words, **options):
+        return start_faulty(small_cluster, *words, **options)
+
+    yield start_one
+    left = small_cluster.wait_until_clean()
+    assert not left, f"left behind: {left}"
+
+
+# ---- what a node may lack ----
+
+
+@contextlib.contextmanager
+def limited(cluster, step, what, value):
+    """The agent of n2 has not yet begun; now slurmstepd has only so much."""
+    step.wait_for("at", RANKS)
+    pid = cluster.step_daemon("n2")
+    old = resource.prlimit(pid, what, (value(pid), value(pid)))
+    step.make("go")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, what, old)
+
+
+def test_no_memory_for_the_image(cluster, faulty):
+    step = faulty("touch=at", "gate=go", "init", MUCH, "fence", "fence")
+
+    def little_more_than_it_has(pid):
+        pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[0])
+        return pages * resource.getpagesize() + (8 << 20)
+
+    with limited(cluster, step, resource.RLIMIT_AS, little_more_than_it_has):
+        result = step.fails(r"n2")
+    assert not step.seen("done"), result
+
+
+def test_region_too_small_for_the_image(faulty):
+    step = faulty("init", MUCH, "fence", env={"PMI2X_REGION_SIZE": "1"})
+    result = step.fails(r"fence 0 failed: node n\d: .*raise Pmi2xRegionSize")
+    assert step.seen("error") == RANKS, result
+
+
+@contextlib.contextmanager
+def taken_ports():
+    """Somebody else listens on every port of the range."""
+    with contextlib.ExitStack() as stack:
+        for port in range(FIRST_PORT, LAST_PORT + 1):
+            taken = stack.enter_context(socket.socket())
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("", port))
+            taken.listen()
+        yield
+
+
+def test_no_ports_left(small):
+    with taken_ports():
+        small("init", "fence").fails(
+            rf"no free port from {FIRST_PORT} to {LAST_PORT}: widen Pmi2xPorts"
+        )
+    small("init", "fence", "finalize").end().ok()
+
+
+# ---- power, and time ----
+
+
+def test_packets_dropped_silently(small, small_cluster):
+    """As from a host without power: nobody says that n2 is gone."""
+    step = small("init", "fence", "touch=out", "gate=go", "fence", "fence")
+    step.wait_for("out", RANKS)
+    inner = small_cluster.step_daemon("n2")
+    for neighbour in "n1", "n3":
+        for link in links(inner, small_cluster.step_daemon(neighbour)):
+            silence(link)
+    step.make("go")
+    result = step.fails(r"ending step \S+: lost the connection to node n\d")
+    assert not step.seen("done"), result
+
+
+def test_parent_starts_seconds_after_its_children(small, scratch):
+    late = scratch / "late"
+    late.touch()
+    try:
+        step = small("init", "touch=in", "fence", "finalize")
+        step.end().ok()
+    finally:
+        late.unlink()
+    times = {
+        rank: (step.dir / f"in.{rank}").stat().st_mtime for rank in RANKS
+    }
+    first = min(times[rank] for rank in ranks_of("n1"))
+    assert first > max(times[rank] for rank in ranks_of("n3")) + 1
+
+
+def start_slurmd(cluster, node, conf):
+    return subprocess.Popen(
+        [cluster.state["programs"]["slurmd"], "-D", "-N", node, "-f", conf],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+@contextlib.contextmanager
+def restarted(cluster, node, conf):
+    """A slurmd that was killed, started again; the step daemons go on."""
+    with contextlib.suppress(AssertionError):  # not there: by a test before
+        pid = daemon(cluster, "slurmd", node)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+    slurmd = start_slurmd(cluster, node, conf)
+    try:
+        yield
+        assert not cluster.wait_until_clean()
+    finally:
+        slurmd.kill()
+        slurmd.wait()
+
+
+def test_slurmd_restarted(small, small_cluster):
+    """A step does not notice; the next one finds it again."""
+    step = small("init", "fence", "touch=out", "gate=go", "fence", "finalize")
+    step.wait_for("out", RANKS)
+    with restarted(small_cluster, "n2", small_cluster.dir / "slurm.conf"):
+        step.make("go")
+        step.end().ok()
+        assert step.seen("done") == RANKS
+        small("init", "fence", "finalize").end().ok()
+
+
+def other_build(cluster, prefix, scratch):
+    """A slurm.conf in which the plugin has another version."""
+    plugins = scratch / "other-build"
+    plugins.mkdir()
+    plugin = prefix / "lib" / "slurm" / "mpi_pmi2x.so"
+    code = plugin.read_bytes()
+    (version,) = set(re.findall(rb"\0(\d+\.\d+\.\d+)\0", code))
+    other = version[:-1] + (b"8" if version.endswith(b"9") else b"9")
+    (plugins / plugin.name).write_bytes(
+        code.replace(b"\0" + version + b"\0", b"\0" + other + b"\0")
+    )
+    text = (cluster.dir / "slurm.conf").read_text()
+    conf = scratch / "other-build.conf"
+    conf.write_text(text.replace(str(plugin.parent), str(plugins)))
+    for name in "cgroup.conf", "mpi.conf":
+        with contextlib.suppress(OSError):
+            (scratch / name).write_bytes((cluster.dir / name).read_bytes())
+    return conf, version.decode(), other.decode()
+
+
+def test_node_with_another_build(small, small_cluster, prefix, scratch):
+    """Last here: n2 is not the same again."""
+    conf, version, other = other_build(small_cluster, prefix, scratch)
+    with restarted(small_cluster, "n2", conf):
+        result = small("init", "fence").fails(r"install one version|same build")
+        assert version in result.stderr and other in result.stderr, result
