@@ -142,6 +142,9 @@ usable() {
 
 # Under a program that knows nothing of rings.
 preload=$(pwd)/../../contrib/allgather/.libs/libpmi2x-allgather-preload.so
+case $SANITIZE in # its run-time library wants to be the first
+*address*) preload=$(gcc -print-file-name=libasan.so):$preload ;;
+esac
 used() { # NAME PATTERN FAKE-SERVER-ARGUMENT... -- PROGRAM...
 	name=$1 pattern=$2
 	shift 2
