@@ -405,6 +405,13 @@ static void the_choice_keeps_its_word(void **state)
 		}
 }
 
+static void a_ring_is_for_nodes_with_much_each(void **state)
+{
+	assert_int_equal(algorithm_choose(64, 128 << 20), COLL_BY_RING);
+	assert_int_equal(algorithm_choose(65536, 128 << 20), COLL_BY_TREE);
+	assert_int_equal(algorithm_choose(2, 128 << 20), COLL_BY_TREE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +427,7 @@ int main(void)
 		cmocka_unit_test(a_lie_about_sizes_fails_and_overruns_nothing),
 		cmocka_unit_test(names_and_distances),
 		cmocka_unit_test(the_choice_keeps_its_word),
+		cmocka_unit_test(a_ring_is_for_nodes_with_much_each),
 	};
 
 	return cmocka_run_group_tests_name("coll-exchange", tests, NULL, NULL);

@@ -45,13 +45,17 @@ static const struct {
 	[COLL_BY_DOUBLING] = { "doubling", log_rounds, power_of_two, false },
 };
 
-/* The first row that fits; what fits none goes over the tree. */
-static const struct {
+/*
+ * The first row that fits; what fits none goes over the tree. A ring sends a
+ * message of a node's bytes over each link for each node: they must be worth it.
+ */
+static const struct choice {
 	uint32_t nodes_min;
-	uint64_t bytes_min;
+	uint64_t bytes_min;      /* of all nodes */
+	uint64_t node_bytes_min; /* of a node, in the mean */
 	enum coll_algorithm algorithm;
 } choices[] = {
-	{ 3, UINT64_C(64) << 20, COLL_BY_RING },
+	{ 3, UINT64_C(64) << 20, UINT64_C(64) << 10, COLL_BY_RING },
 };
 
 #define CHOICES (sizeof(choices) / sizeof(choices[0]))
@@ -86,11 +90,20 @@ bool algorithm_streams(enum coll_algorithm a)
 	return algorithms[a].streams;
 }
 
+/* Bytes of so many nodes from which on the row fits. */
+static uint64_t least_bytes(const struct choice *row, uint32_t nodes)
+{
+	uint64_t bytes = row->node_bytes_min * nodes;
+
+	if (nodes < row->nodes_min)
+		return UINT64_MAX;
+	return bytes > row->bytes_min ? bytes : row->bytes_min;
+}
+
 enum coll_algorithm algorithm_choose(uint32_t nodes, uint64_t bytes)
 {
 	for (uint32_t i = 0; i < CHOICES; i++)
-		if (nodes >= choices[i].nodes_min &&
-		    bytes >= choices[i].bytes_min)
+		if (bytes >= least_bytes(&choices[i], nodes))
 			return choices[i].algorithm;
 	return COLL_BY_TREE;
 }
@@ -100,7 +113,7 @@ uint64_t algorithm_choice_min(uint32_t nodes)
 	uint64_t min = UINT64_MAX;
 
 	for (uint32_t i = 0; i < CHOICES; i++)
-		if (nodes >= choices[i].nodes_min && choices[i].bytes_min < min)
-			min = choices[i].bytes_min;
+		if (least_bytes(&choices[i], nodes) < min)
+			min = least_bytes(&choices[i], nodes);
 	return min;
 }
