@@ -277,26 +277,32 @@ static int use_ring(struct join *j, int index, const char *reason)
 }
 
 /*
- * The best transport that is left; -1: none is needed. `reason` is why the one
- * before it is not used.
+ * The best transport that is left; -1: none is needed. `reason`, unless there is
+ * one, becomes why the one before it is not used.
  */
 static int choose(struct join *j, int index, char *reason)
 {
+	char why[PMI2X_RING_ERROR_MAX];
+
 	if (j->ring->elements == 1)
 		return -1;
 	while (transport_names[index] &&
-	       lacking(j, transport_names[index], reason))
+	       lacking(j, transport_names[index], why)) {
+		/* Of the best one: the others may just not be allowed. */
+		if (!reason[0])
+			snprintf(reason, PMI2X_RING_ERROR_MAX, "%s", why);
 		index++;
+	}
 	return index;
 }
 
 /* Steps 2 and 3 of join.h, until something works. */
 static int play(struct join *j)
 {
-	char reason[PMI2X_RING_ERROR_MAX] = "";
+	char reason[PMI2X_RING_ERROR_MAX] = "", shm[PMI2X_RING_ERROR_MAX] = "";
 	int next = 0;
 
-	if (j->grouped && lacking(j, SHM, reason))
+	if (j->grouped && lacking(j, SHM, shm))
 		ungroup(j);
 	for (;;) {
 		int index = choose(j, next, reason);
@@ -306,7 +312,7 @@ static int play(struct join *j)
 		switch (play_round(j, index < 0 ? NULL
 						: transport_names[index])) {
 		case JOINED:
-			return use_ring(j, index, reason);
+			return use_ring(j, index, reason[0] ? reason : shm);
 		case BROKEN:
 			return PMI2_FAIL;
 		case BAD_GROUP:

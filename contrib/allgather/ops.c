@@ -196,12 +196,19 @@ static bool entered(struct pmi2x_ring *r, struct op *op)
 	return true;
 }
 
+static uint64_t messages(const struct pmi2x_ring *r)
+{
+	return r->counters.messages_sent + r->counters.messages_received;
+}
+
+/* A sign of life of a neighbour that does not call is no progress. */
 static bool moving(struct pmi2x_ring *r, struct op *op)
 {
-	int count = ring_pump(r);
+	uint64_t before = messages(r);
 
+	ring_pump(r);
 	if (r->failed || !ring_moved(r))
-		return count > 0 || r->failed;
+		return messages(r) != before || r->failed;
 	r->moving = false;
 	r->generation++;
 	r->counters.steps += r->flow.steps;
