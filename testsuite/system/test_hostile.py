@@ -16,6 +16,7 @@ from harness import Cluster, opened_files, run, wait_until
 
 NODES = 4
 PORTS = 16
+STEPS_TO_MEET = 20
 STRANGERS = 10000
 GROWTH_KB = 4096  # of an agent that strangers have knocked at
 NOBODY = 65534
@@ -317,11 +318,10 @@ class Relay:
         self.recorded = []  # (what the connector sent, what was answered)
 
     def __call__(self, link):
+        heard = [link.recv(65536), b""]
         for port in self.targets:
-            heard = [b"", b""]
             try:
                 with socket.create_connection(("127.0.0.1", port), 5) as agent:
-                    heard[0] = link.recv(65536)
                     agent.sendall(heard[0])
                     heard[1] = agent.recv(65536)
                     if len(heard[1]) < PROVED_BYTES:
@@ -345,19 +345,21 @@ def test_port_is_taken(cluster, raw, ports, treat):
         squatted,
         {"nothing": say_nothing, "garbage": say_garbage, "relay": relay}[treat],
     )
+    exchange = ["-n8", "--ntasks-per-node=2", *raw("exchange", "2")]
     try:
-        result = cluster.srun(
-            f"-N{NODES}", "-n8", "--ntasks-per-node=2", *raw("exchange", "2")
-        ).ok()
+        # Where the nodes ought to listen is chance: some steps meet nobody.
+        for _ in range(STEPS_TO_MEET):
+            result = cluster.srun(f"-N{NODES}", *exchange).ok()
+            assert result.lines.count("exchanged 8") == 8
+            if relay.recorded if treat == "relay" else squatter.visits:
+                break
     finally:
         squatter.close()
-    assert result.lines.count("exchanged 8") == 8
     assert squatter.visits > 0
     if treat == "relay":
-        answered = relay.recorded
-        assert answered
+        assert relay.recorded
         # The connector has seen that the answer is not from where it called.
-        assert not any(proof for _, _, proof, _ in answered), answered
+        assert not any(proof for _, _, proof, _ in relay.recorded)
 
 
 # ---- ranks ----
