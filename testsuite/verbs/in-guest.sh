@@ -12,10 +12,11 @@ examples=$tree/contrib/allgather/examples
 
 cp "$source/testsuite/verbs/on-device" /tmp/on-device || exit 99
 
-# A step at whose third rank the port goes down.
-port_down() { # NAME PATTERN
-	RING_FAULT="ip link set roce2 down" told "$1" 4 "$2" -N4 -n4 -- \
-		./ring-exercise command 2
+# At the third rank of a step.
+port_down() {
+	RING_FAULT="ip link set roce2 down" told "a port goes down" 4 \
+		"rank 2 on node .*port 1 of rxe2 is down|neighbour rank 2 on node .*no answer" \
+		-N4 -n4 -- ./ring-exercise command 2
 	# A route goes with its interface.
 	ip link set roce2 up && ip route add 192.168.77.0/24 dev roce2 table 1002
 	report $? "the port is up again"
@@ -76,13 +77,9 @@ export PMI2X_ALLGATHER_TRANSPORT=verbs RING_EXPECT=verbs
 good "64 ranks on as many nodes" -N64 -n64 -- "$examples/ring-hello"
 good "connections between 2 ranks" -N2 -n2 -- "$examples/rc-bootstrap" --device
 good "connections between 16 ranks" -N4 -n16 -- "$examples/rc-bootstrap" --device
-port_down "a port goes down" \
-	"rank 2 on node .*port 1 of rxe2 is down|neighbour rank 2 on node .*no answer"
+port_down
 memory_limit
 RING_RUN= some_without
-export PMI2X_ALLGATHER_TRANSPORT=tcp RING_EXPECT=tcp PMI2X_ALLGATHER_TIMEOUT=15
-port_down "an interface goes down, over TCP" "rank 2 on node .*nothing has come"
-export PMI2X_ALLGATHER_TRANSPORT=verbs RING_EXPECT=verbs PMI2X_ALLGATHER_TIMEOUT=200
 if [ -e "$tree/.libs/mpi_pmi2x.so" ]; then
 	slurm >"$out" 2>&1
 	report $? "the ring and the example under Slurm on 2 nodes"
