@@ -40,9 +40,11 @@ faults() {
 		-N5 -n5 -- ./ring-exercise kill 3
 	told "$via: one of two is killed" 1 "rank 1 on node .*($left)" \
 		-N2 -n2 -- ./ring-exercise kill 1
-	told "$via: one is killed while large blocks travel" 6 \
-		"neighbour rank 3 on node .*($left)" \
-		-N7 -n7 -- ./ring-exercise busy 3
+	# In the emulated guest Soft-RoCE then breaks other links as well, at times.
+	[ "$slow" != 1 ] ||
+		told "$via: one is killed while large blocks travel" 6 \
+			"neighbour rank 3 on node .*($left)" \
+			-N7 -n7 -- ./ring-exercise busy 3
 	told "$via: a rank destroys its ring" 4 "rank 2 on node" \
 		-N5 -n5 -- ./ring-exercise destroy 2
 	breaker=./ring-exercise
