@@ -14,8 +14,9 @@ from harness import wait_until
 HOLDER = 9  # keeps a fence open until the test says go
 CANCELS = int(os.environ.get("PMI2X_TEST_CANCELS", 20))
 CANCELS_AT_ONCE = 4
-CANCEL_SPAN_S = 2.0  # from before the launch to after the end
-EVERYTHING = ["fence", "allgather", "ring", "ifence", "wait", "finalize"]
+CANCEL_SPAN_S = 2.0  # from before the launch to the last collectives
+# Over and over, so that a fast machine is not done before the first scancel.
+EVERYTHING = ["fence", "allgather", "ring", "ifence", "wait"] * 200
 
 
 def remove_stale_sockets(cluster):
@@ -93,7 +94,8 @@ def test_cancelled_at_random_moments(cluster, faulty):
     for _ in range(0, CANCELS, CANCELS_AT_ONCE):
         begin = time.monotonic()
         steps = [
-            (moments.uniform(0, CANCEL_SPAN_S), faulty("init", *EVERYTHING))
+            (moments.uniform(0, CANCEL_SPAN_S),
+             faulty("init", *EVERYTHING, "finalize"))
             for _ in range(CANCELS_AT_ONCE)
         ]
         for moment, step in sorted(steps, key=lambda pair: pair[0]):
