@@ -92,14 +92,19 @@ def numbers(text, low, high, what):
     return sorted(set(found))
 
 
-def operations(text):
+def among(option, text, names):
+    """Those of the names that a comma-separated list holds, in its order."""
     found = list(dict.fromkeys(text.split(",")))
-    for op in found:
-        if op not in OPS:
+    for name in found:
+        if name not in names:
             raise BenchError(
-                f"--op: there is no '{op}'; there are {', '.join(OPS)}"
+                f"{option}: there is no '{name}'; there are {', '.join(names)}"
             )
     return found
+
+
+def operations(text):
+    return among("--op", text, OPS)
 
 
 def one_peer(word, client):

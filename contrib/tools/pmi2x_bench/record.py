@@ -49,21 +49,28 @@ def sample_rows(point, peer, sample):
             yield [*head, i + 1, name, f"{phases[name][i]:.9f}", *extra, *tail]
 
 
-class Writer:
+class RowWriter:
     """Writes rows as they come, and at once: a program that is killed leaves
     what it had. notes: {name: text}, kept as comments at the beginning."""
 
-    def __init__(self, file, notes):
+    def __init__(self, file, notes, columns):
         """file: None when nothing is to be written."""
         self.file = file
         if file:
             for name, text in notes.items():
                 file.write(f"# {name}: {text}\n")
-            self.rows([COLUMNS])
+            self.rows([columns])
 
     def rows(self, rows):
         csv.writer(self.file, lineterminator="\n").writerows(rows)
         self.file.flush()
+
+
+class Writer(RowWriter):
+    """Of samples."""
+
+    def __init__(self, file, notes):
+        super().__init__(file, notes, COLUMNS)
 
     def add(self, point, peer, sample):
         if self.file:
@@ -103,7 +110,9 @@ def add_row(results, steps, source, row):
             into.append(float(row[column]))
 
 
-def read_one(path, results, steps, notes):
+def read_rows(path, columns, program, notes):
+    """The rows of a file that RowWriter has written; its notes go into notes
+    unless they are known."""
     with open(path, newline="") as file:
         lines = file.read().splitlines()
     for line in lines:
@@ -111,10 +120,9 @@ def read_one(path, results, steps, notes):
         if match:
             notes.setdefault(match[1], match[2])
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    if rows.fieldnames != COLUMNS:
-        raise BenchError(f"{path} is no CSV file of this pmi2x-bench")
-    for row in rows:
-        add_row(results, steps, path, row)
+    if rows.fieldnames != columns:
+        raise BenchError(f"{path} is no CSV file of this {program}")
+    return rows
 
 
 def read(paths):
@@ -122,7 +130,8 @@ def read(paths):
     results, steps, notes = Results([], []), {}, {}
     for path in paths:
         try:
-            read_one(path, results, steps, notes)
+            for row in read_rows(path, COLUMNS, "pmi2x-bench", notes):
+                add_row(results, steps, path, row)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BenchError(f"{path}: {error}") from None
     results.points = list(dict.fromkeys(p for p, _ in results.samples))

@@ -5,7 +5,14 @@ import re
 
 from pmi2x_bench import layout
 from pmi2x_bench.errors import BenchError
-from pmi2x_bench.matrix import NODES_MAX, RANKS_MAX, Peer, Point, one_peer
+from pmi2x_bench.matrix import (
+    NODES_MAX,
+    RANKS_MAX,
+    Peer,
+    Point,
+    among,
+    one_peer,
+)
 
 TESTS = {
     "true": "/bin/true",
@@ -31,13 +38,7 @@ def client(method):
 
 
 def tests(text):
-    found = list(dict.fromkeys(text.split(",")))
-    for name in found:
-        if name not in TESTS:
-            raise BenchError(
-                f"--tests: there is no '{name}'; there are {', '.join(TESTS)}"
-            )
-    return found
+    return among("--tests", text, TESTS)
 
 
 def one_method(word):

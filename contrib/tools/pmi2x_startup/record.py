@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results as CSV, written as they come, and back."""
 
-import csv
-import re
-
 from pmi2x_bench.errors import BenchError
 from pmi2x_bench.matrix import Peer
+from pmi2x_bench.record import RowWriter, read_rows
 
 from .matrix import TESTS
 from .report import Key, Results
@@ -22,20 +20,11 @@ def one_line(text):
     return " / ".join(line.strip() for line in text.splitlines())
 
 
-class Writer:
-    """Every row is in the file at once: a program that is killed leaves what it
-    had. notes: {name: text}, comments at the beginning; file may be None."""
+class Writer(RowWriter):
+    """Of launches."""
 
     def __init__(self, file, notes):
-        self.file = file
-        if file:
-            for name, text in notes.items():
-                file.write(f"# {name}: {text}\n")
-            self.row(COLUMNS)
-
-    def row(self, words):
-        csv.writer(self.file, lineterminator="\n").writerow(words)
-        self.file.flush()
+        super().__init__(file, notes, COLUMNS)
 
     def add(self, key, repeat, seconds, busy, outcome, reason=""):
         if not self.file:
@@ -46,9 +35,8 @@ class Writer:
             f"{seconds:.9f}" if seconds is not None else "",
             f"{busy:.2f}" if busy is not None else "",
         ]
-        self.row(
-            [*head, key.source, repeat, *times, outcome, one_line(reason)]
-        )
+        row = [*head, key.source, repeat, *times, outcome, one_line(reason)]
+        self.rows([row])
 
 
 def key_of(row):
@@ -74,26 +62,13 @@ def add_row(results, row, source):
         results.skip(key, row["reason"])
 
 
-def read_one(path, results, notes):
-    with open(path, newline="") as file:
-        lines = file.read().splitlines()
-    for line in lines:
-        match = re.match(r"# (\w+): (.*)", line)
-        if match:
-            notes.setdefault(match[1], match[2])
-    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    if rows.fieldnames != COLUMNS:
-        raise BenchError(f"{path} is no CSV file of this pmi2x-startup")
-    for row in rows:
-        add_row(results, row, path)
-
-
 def read(paths):
     """Results of several files together, and their notes."""
     results, notes = Results(), {}
     for path in paths:
         try:
-            read_one(path, results, notes)
+            for row in read_rows(path, COLUMNS, "pmi2x-startup", notes):
+                add_row(results, row, path)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BenchError(f"{path}: {error}") from None
     return results, notes
