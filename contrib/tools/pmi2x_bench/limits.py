@@ -20,6 +20,7 @@ Costs = collections.namedtuple("Costs", "base node step rank")  # KB
 USUAL = Costs(300 * 1024, 4 * 1024, 6 * 1024, 512)
 MPI_RANK_KB = 10 * 1024  # of an MPI program; 7.6 MB with MPICH
 NODES_MOST = 4096  # of a pmi2x-cluster
+CLUSTER_THREADS = 24  # that pmi2x-cluster wants to be allowed, for each node
 NODE_THREADS = 8
 STEP_THREADS = 12
 BASE_THREADS = 1024
@@ -145,6 +146,10 @@ def check_private(private_nodes, points, costs=USUAL):
             "that pmi2x-cluster starts"
         )
     check_ports(private_nodes)
+    check_processes(
+        f"a private cluster of {private_nodes} nodes",
+        private_nodes * CLUSTER_THREADS + BASE_THREADS,
+    )
     for point in points:
         ranks, most = point.ranks, max(point.counts())
         size = f"{point.nodes} nodes x {point.per_node} ranks"

@@ -6,7 +6,9 @@ import sys
 from pmi2x_bench.command import Progress
 from pmi2x_bench.errors import BenchError
 
-from . import matrix, plan, programs, report
+from . import matrix, plan, programs, report, sources
+
+TRIAL_S = 120  # of two nodes, on a machine that does other things as well
 
 
 def key_of(cell):
@@ -20,6 +22,7 @@ class Measuring:
     def __init__(self, options, todo, writer):
         self.options, self.todo, self.writer = options, todo, writer
         self.results = report.Results()
+        self.late = {}  # {(source, test, method): its smallest that was late}
 
     def skip(self, cell):
         self.results.skip(key_of(cell), cell.reason)
@@ -43,22 +46,44 @@ class Measuring:
 
     def try_one(self, cell, trial):
         try:
-            cell.source.measure(cell.test, cell.config, cell.method)
+            cell.source.measure(
+                cell.test,
+                cell.config,
+                cell.method,
+                min(TRIAL_S, self.options.timeout),
+            )
         except programs.Alone as error:
             self.todo.drop_trial(trial, str(error))
         except BenchError as error:
             self.fail(cell, 0, str(error))
             self.todo.drop_trial(trial, "its trial has failed")
 
+    def is_hopeless(self, cell):
+        """One of this kind and no more ranks was late: the others would be."""
+        late = self.late.get((cell.source, cell.test, cell.method))
+        if not late or plan.ranks_of(cell.config) < plan.ranks_of(late):
+            return False
+        if cell.config != late and key_of(cell) not in self.results.skips:
+            reason = f"{matrix.named(late)} was not done in time (--timeout)"
+            self.skip(cell._replace(reason=f"{cell.source.label}: {reason}"))
+        return True
+
     def measure(self, cell, repeat, progress):
         progress.step(
             f"{cell.test} {matrix.named(cell.config)}, {cell.method}, "
             f"{cell.source.label}, repeat {repeat}"
         )
+        if self.is_hopeless(cell):
+            return
         try:
-            sample = cell.source.measure(cell.test, cell.config, cell.method)
+            sample = cell.source.measure(
+                cell.test, cell.config, cell.method, self.options.timeout
+            )
         except BenchError as error:
             self.fail(cell, repeat, str(error))
+            if isinstance(error, sources.Late):
+                trial = cell.source, cell.test, cell.method
+                self.late.setdefault(trial, cell.config)
             return
         self.results.add(key_of(cell), repeat, sample.seconds)
         self.writer.add(

@@ -9,7 +9,7 @@ import tempfile
 from pmi2x_bench.errors import BenchError
 from pmi2x_bench.steps import run_program
 
-from .sources import Sample, failure
+from .sources import Late, Sample, failure
 
 # What carries the exchange of a method, as pmi2x-sim calls it.
 PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "srun-star", "hydra": "hydra-star"}
@@ -74,15 +74,15 @@ class Simulated:
             return f"{self.program} is not there"
         return ""
 
-    def measure(self, test, config, method):
+    def measure(self, test, config, method, timeout):
         with tempfile.TemporaryDirectory(prefix="pmi2x-startup-") as place:
             paths = f"{place}/scenario", f"{place}/csv"
             with open(paths[0], "w") as file:
                 file.write(scenario(config, method, self.machine))
             argv = [self.program, paths[0], "--csv", paths[1]]
-            code, _, err, wall = run_program(argv, self.options.timeout)
+            code, _, err, wall = run_program(argv, timeout)
             if code is None:
-                raise BenchError(f"not done after {wall:.0f} s: {self.program}")
+                raise Late(wall, [self.program])
             if code != 0:
                 raise failure(code, err)
             return Sample(seconds_of(paths[1]))

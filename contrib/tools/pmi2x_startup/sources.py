@@ -32,6 +32,13 @@ FAKE_PORTS = 4000  # of the range that it takes without being asked
 Sample = collections.namedtuple("Sample", "seconds busy", defaults=(None,))
 
 
+class Late(BenchError):
+    """It was not done in the time that it may take."""
+
+    def __init__(self, seconds, argv):
+        super().__init__(f"not done after {seconds:.0f} s: {' '.join(argv)}")
+
+
 def failure(code, err):
     lines = own_lines_first(err)[:LINES_SHOWN]
     return BenchError("\n    ".join([f"exit code {code}"] + lines))
@@ -54,12 +61,12 @@ class Launched:
         before, env = self.launcher(config, method)
         return before + argv, env
 
-    def measure(self, test, config, method):
+    def measure(self, test, config, method, timeout):
         argv, env = self.command(test, config, method)
         before = busy_seconds()
-        code, out, err, wall = run_program(argv, self.options.timeout, env)
+        code, out, err, wall = run_program(argv, timeout, env)
         if code is None:
-            raise BenchError(f"not done after {wall:.0f} s: {' '.join(argv)}")
+            raise Late(wall, argv)
         if code != 0:
             raise failure(code, err)
         programs.check(test, config[0] * config[1], out)

@@ -16,18 +16,23 @@ BEYOND = ("emulated", "simulated")
 
 
 def most_private(tests, configs):
-    """As many nodes as the largest configuration that fits."""
+    """As many nodes as the largest configuration that fits has, and what is in
+    the way of a larger one, or ""."""
     points = [matrix.point(t, c) for c in configs for t in tests]
-    fitting = [p.nodes for p in points if not limits.refusal(p.nodes, p)]
-    if not fitting:
-        raise BenchError(limits.refusal(points[0].nodes, points[0]))
-    return max(fitting)
+    refusals = [(p, limits.refusal(p.nodes, p)) for p in points]
+    most = max((p.nodes for p, reason in refusals if not reason), default=0)
+    larger = [reason for p, reason in refusals if reason and p.nodes > most]
+    if not most:
+        raise BenchError(refusals[0][1])
+    return most, larger[0] if larger else ""
 
 
 def choose_private(options, tests, configs):
-    """Makes options.private a number; None stays: there is an allocation."""
+    """Makes options.private a number; None stays: there is an allocation.
+    options.no_more: why it is not larger."""
+    options.no_more = ""
     if options.private == "auto":
-        options.private = most_private(tests, configs)
+        options.private, options.no_more = most_private(tests, configs)
     elif options.private:
         try:
             number = command.count(1, limits.NODES_MOST)
