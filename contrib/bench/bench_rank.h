@@ -58,6 +58,7 @@ struct bench {
 	int bytes;  /* of a value, without NUL */
 	int rounds;
 	double work; /* CPU seconds that a rank computes; see bench_compute */
+	int rest;    /* milliseconds in which nothing happens, before a round */
 	bool check_node; /* the ranks of a node share the check of all values */
 	bool alone;      /* no PMI */
 	const char *puts; /* see above */

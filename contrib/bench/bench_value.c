@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static void make_key(char key[PMI2_MAX_KEYLEN], int rank, int i)
 {
@@ -110,6 +111,18 @@ void bench_settle_choose(struct bench *b)
 		b->puts = "inside";
 }
 
+/* What the plugin does after a round is then over, or outside of what is timed. */
+static void take_rest(const struct bench *b)
+{
+	struct timespec rest = {
+		.tv_sec = b->rest / 1000,
+		.tv_nsec = b->rest % 1000 * 1000000L,
+	};
+
+	if (b->rest)
+		nanosleep(&rest, NULL);
+}
+
 /*
  * A ring has no keys, and nobody leaves it before everybody has entered; but some
  * leave it late, which a meeting in memory keeps out of what is timed next.
@@ -119,6 +132,7 @@ void bench_settle(struct bench *b)
 	char left[16], right[16];
 	int rank, size;
 
+	take_rest(b);
 	if (b->meeting)
 		bench_meet(b->meeting, b->size);
 	if (strcmp(b->puts, "before") != 0)

@@ -12,13 +12,14 @@
 
 #include "config.h"
 
+#define BENCH_REST_MAX 60000 /* milliseconds */
 #define COMPUTE_STEPS 10000 /* between two looks at the clock, some 20 us */
 
 static void usage(FILE *to)
 {
 	fputs("usage: srun --mpi=TYPE pmi2x-bench-rank --library=LIBRARY\n"
 	      "           [--op=OP] [--bytes=B] [--rounds=N] [--work=US]\n"
-	      "           [--meet=FILE] [--check-node]\n\n"
+	      "           [--rest=MS] [--meet=FILE] [--check-node]\n\n"
 	      "Run by pmi2x-bench(1). Times an operation of the PMI client\n"
 	      "LIBRARY, checks the values, prints one line. The library \"none\"\n"
 	      "is no PMI: what the launch alone takes; \"pmi1\" is PMI-1, built in.\n\n"
@@ -27,6 +28,7 @@ static void usage(FILE *to)
 	      "  --rounds=N    how often, 1 to 16 (6)\n"
 	      "  --work=US     microseconds of CPU time that a rank computes\n"
 	      "                between call and wait (2000)\n"
+	      "  --rest=MS     milliseconds of rest before what is timed (0)\n"
 	      "  --meet=FILE   meet in this file, of zeros, before what is timed:\n"
 	      "                all ranks are on one machine\n"
 	      "  --check-node  the ranks of a node check all values, each its\n"
@@ -129,6 +131,8 @@ static bool parse_option(struct bench *b, int c, const char **library)
 		return parse_number("rounds", 1, BENCH_ROUNDS_MAX, &b->rounds);
 	case 'w':
 		return parse_work(b);
+	case 'r':
+		return parse_number("rest", 0, BENCH_REST_MAX, &b->rest);
 	case 'm':
 		b->meeting = bench_meet_open(optarg);
 		return b->meeting != NULL;
@@ -149,6 +153,7 @@ static int parse(struct bench *b, int argc, char **argv, const char **library)
 		{ "bytes", required_argument, NULL, 'b' },
 		{ "rounds", required_argument, NULL, 'n' },
 		{ "work", required_argument, NULL, 'w' },
+		{ "rest", required_argument, NULL, 'r' },
 		{ "meet", required_argument, NULL, 'm' },
 		{ "check-node", no_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },

@@ -3,7 +3,7 @@ UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
 
 unit_tests += testsuite/unit/records-test testsuite/unit/image-test \
 	testsuite/unit/region-test testsuite/unit/region-merge-test \
-	testsuite/unit/slots-test
+	testsuite/unit/region-ahead-test testsuite/unit/slots-test
 
 testsuite_unit_records_test_SOURCES = testsuite/unit/records-test.c
 testsuite_unit_records_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -25,6 +25,11 @@ testsuite_unit_region_merge_test_SOURCES = \
 	testsuite/unit/region-merge-test.c $(UNIT_REGION_FIXTURE)
 testsuite_unit_region_merge_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_region_merge_test_LDADD = $(UNIT_LIBS_SHM)
+
+testsuite_unit_region_ahead_test_SOURCES = \
+	testsuite/unit/region-ahead-test.c $(UNIT_REGION_FIXTURE)
+testsuite_unit_region_ahead_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_region_ahead_test_LDADD = $(UNIT_LIBS_SHM)
 
 testsuite_unit_slots_test_SOURCES = testsuite/unit/slots-test.c
 testsuite_unit_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE

@@ -209,6 +209,7 @@ class Runner:
         argv = [self.program(peer), f"--op={point.op}"]
         argv += [f"--bytes={point.bytes}", f"--rounds={self.options.rounds}"]
         argv.append(f"--work={self.options.work}")
+        argv.append(f"--rest={self.options.rest}")
         if peer.client == "own":
             argv.append("--check-node")
         if peer.client == "none":

@@ -40,7 +40,7 @@
 #define AGENT_CHILD_PATIENCE 5 /* times connect_ms: it may be launched late */
 #define AGENT_JOIN_MARGIN_MS 5000 /* beyond drain_ms */
 #define AGENT_LINGER_MS 1000   /* for neighbours that are not connected */
-#define AGENT_QUIET_MS 20      /* without an event, then work that can wait */
+#define AGENT_QUIET_MS 100     /* without an event, then work that can wait */
 #define AGENT_WHY_MAX 512      /* bytes of a reason */
 
 struct agent_ranks;

@@ -167,10 +167,10 @@ static void settle(struct pmi_server *s)
 		slots_update(s);
 	}
 	slots_flush(s);
-	if (s->ops->tidy_later && kvs_untidy(&s->kvs))
-		s->ops->tidy_later(s->arg);
-	else
+	if (!s->ops->tidy_later)
 		kvs_tidy(&s->kvs);
+	else if (kvs_untidy(&s->kvs) && coll_pending(s->coll) == 0)
+		s->ops->tidy_later(s->arg);
 }
 
 /* ---- ranks ---- */
@@ -228,9 +228,10 @@ void pmi_server_slots_input(struct pmi_server *s)
 	settle(s);
 }
 
+/* Ranks wait for a collective, not for this. */
 bool pmi_server_tidy(struct pmi_server *s)
 {
-	return kvs_tidy(&s->kvs);
+	return coll_pending(s->coll) == 0 && kvs_tidy(&s->kvs);
 }
 
 /* ---- neighbours ---- */

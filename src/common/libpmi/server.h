@@ -180,8 +180,9 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot);
 void pmi_server_slots_input(struct pmi_server *s);
 
 /*
- * Do a bounded piece of what makes look-ups faster and can wait. True: go on;
- * false: all is done, or there is no room for it.
+ * Do a bounded piece of what makes look-ups and fences faster and can wait. True:
+ * go on; false: all is done, there is no room for it, or a rank waits for a
+ * collective, whose end asks for it again.
  */
 bool pmi_server_tidy(struct pmi_server *s);
 

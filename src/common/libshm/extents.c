@@ -129,20 +129,40 @@ static int cut(struct extents *e, size_t i, uint64_t at, uint64_t len)
 	return 0;
 }
 
+/* The first range with room for `len` bytes, or count; where they would begin. */
+static size_t first_fit(const struct extents *e, uint64_t len, uint64_t align,
+			uint64_t *offset)
+{
+	size_t i;
+
+	for (i = 0; i < e->count; i++) {
+		const struct extent *x = &e->items[i];
+		uint64_t skip;
+
+		*offset = (x->offset + align - 1) & ~(align - 1);
+		skip = *offset - x->offset;
+		if (skip <= x->len && x->len - skip >= len)
+			break;
+	}
+	return i;
+}
+
 int extents_take(struct extents *e, uint64_t len, uint64_t align,
 		 uint64_t *offset)
 {
-	for (size_t i = 0; i < e->count; i++) {
-		const struct extent *x = &e->items[i];
-		uint64_t at = (x->offset + align - 1) & ~(align - 1);
-		uint64_t skip = at - x->offset;
+	uint64_t at;
+	size_t i = first_fit(e, len, align, &at);
 
-		if (skip > x->len || x->len - skip < len)
-			continue;
-		*offset = at;
-		return cut(e, i, at, len);
-	}
-	return -ENOSPC;
+	if (i == e->count)
+		return -ENOSPC;
+	*offset = at;
+	return cut(e, i, at, len);
+}
+
+bool extents_find(const struct extents *e, uint64_t len, uint64_t align,
+		  uint64_t *offset)
+{
+	return first_fit(e, len, align, offset) < e->count;
 }
 
 bool extents_overlap(const struct extents *e, uint64_t offset, uint64_t len)

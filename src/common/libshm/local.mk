@@ -12,6 +12,7 @@ libshm_la_SOURCES = \
 	src/common/libshm/region.h \
 	src/common/libshm/region_layout.h \
 	src/common/libshm/region_memory.c src/common/libshm/region_memory.h \
+	src/common/libshm/region_ahead.c src/common/libshm/region_ahead.h \
 	src/common/libshm/region_merge.c src/common/libshm/region_merge.h \
 	src/common/libshm/region_reader.c \
 	src/common/libshm/region_writer.c \

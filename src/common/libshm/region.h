@@ -72,8 +72,9 @@ int region_publish_fence(struct region_writer *w, const void *image, size_t len)
 
 /*
  * Do a bounded part of what a publication has left for later: nothing in it is
- * needed to find a key, but finding gets slower without. True: call again, at
- * any time. A publication that cannot go on without does it itself.
+ * needed to find a key, but finding gets slower without, and so does the next
+ * fence, for which pages are made ahead. True: call again, at any time. A
+ * publication that cannot go on without does it itself.
  */
 bool region_tidy(struct region_writer *w);
 /* Is there anything to do for it? */

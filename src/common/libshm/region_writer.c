@@ -13,6 +13,7 @@
 #include "libshm/byteorder.h"
 #include "libshm/extents.h"
 #include "libshm/image_layout.h"
+#include "libshm/region_ahead.h"
 #include "libshm/region_layout.h"
 #include "libshm/region_memory.h"
 #include "libshm/region_merge.h"
@@ -28,6 +29,7 @@ struct region_writer {
 	struct region_view view; /* the current one */
 	struct extent views;     /* where the next ones go */
 	struct region_merge merge;
+	struct region_ahead ahead;
 };
 
 /* ---- blocks ---- */
@@ -209,7 +211,7 @@ static int end_merge(struct region_writer *w)
 	return w->merge.active ? -ENOSPC : 0;
 }
 
-bool region_untidy(const struct region_writer *w)
+static bool chain_is_long(const struct region_writer *w)
 {
 	return w->merge.active || w->view.count > REGION_CHAIN_GOOD;
 }
@@ -219,7 +221,7 @@ static int merge(struct region_writer *w, uint64_t budget)
 {
 	int rc = 0;
 
-	if (!region_untidy(w))
+	if (!chain_is_long(w))
 		return 0;
 	if (!w->merge.active)
 		rc = begin_merge(w);
@@ -229,12 +231,22 @@ static int merge(struct region_writer *w, uint64_t budget)
 			       &w->view, budget))
 		return -EAGAIN;
 	rc = end_merge(w);
-	return rc || !region_untidy(w) ? rc : -EAGAIN;
+	return rc || !chain_is_long(w) ? rc : -EAGAIN;
+}
+
+bool region_untidy(const struct region_writer *w)
+{
+	return region_ahead_wanted(&w->ahead) || chain_is_long(w);
 }
 
 bool region_tidy(struct region_writer *w)
 {
-	return merge(w, MERGE_BUDGET) == -EAGAIN;
+	if (merge(w, MERGE_BUDGET) == -EAGAIN)
+		return true;
+	/* Behind the joint index, which may have taken the room. */
+	if (region_ahead_wanted(&w->ahead))
+		region_ahead_step(&w->ahead, &w->memory, &w->free);
+	return region_ahead_wanted(&w->ahead);
 }
 
 uint64_t region_writer_merged(const struct region_writer *w)
@@ -276,7 +288,10 @@ static int publish_image(struct region_writer *w, uint64_t offset)
 	memcpy(view.index + 1, w->view.index,
 	       w->view.count * sizeof(view.index[0]));
 	view.count += w->view.count;
-	return publish_view(w, &view);
+	rc = publish_view(w, &view);
+	if (rc == 0)
+		region_ahead_expect(&w->ahead, h.length);
+	return rc;
 }
 
 int region_publish_fence(struct region_writer *w, const void *image, size_t len)
