@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Modules of pmi2x-startup: matrix, plan, fit, tables, files."""
 
+import contextlib
 import io
 import math
 import os
@@ -14,10 +15,11 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "tools"
 sys.path.insert(0, str(TOOLS))
 
-from pmi2x_bench import limits  # noqa: E402
+from pmi2x_bench import limits, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
 from pmi2x_startup import capacity, fit, matrix, plots, programs  # noqa: E402
 from pmi2x_startup import record, report, simulated, sources  # noqa: E402
+from pmi2x_startup.measure import Measuring  # noqa: E402
 from pmi2x_startup.plan import Plan  # noqa: E402
 
 NONE, PMI2, PMI2X = matrix.methods("none,pmi2,pmi2x")
@@ -46,6 +48,58 @@ class Matrix(unittest.TestCase):
         self.assertIn("no PMI", matrix.why_not("mpi", NONE))
         self.assertEqual(matrix.why_not("hostname", NONE), "")
         self.assertEqual(matrix.why_not("pmi", PMI2), "")
+
+
+class Launches(unittest.TestCase):
+    """An srun that is told the end of another job, or anything else."""
+
+    def launch(self, words, times):
+        """Fails so often with these words, then succeeds; (code, launches)."""
+        script = f'echo . >>"$0"; [ $(wc -l <"$0") -gt {times} ] && exit 0; '
+        script += f"echo 'srun: error: {words}' >&2; exit 1"
+        with tempfile.NamedTemporaryFile("r") as file:
+            with contextlib.redirect_stderr(io.StringIO()):
+                argv = ["sh", "-c", script, file.name]
+                code = steps.run_srun(argv, timeout=60)[0]
+            return code, len(file.readlines())
+
+    def test_a_job_that_was_given_back(self):
+        words = "Nodes n[1-16] are still not ready"
+        self.assertEqual(self.launch(words, 1), (0, 2))
+        self.assertEqual(self.launch(words, 9), (1, 2))
+
+    def test_other_failures_stay(self):
+        self.assertEqual(self.launch("task 3: exited", 1), (1, 1))
+
+
+class Late(unittest.TestCase):
+    """What was not done in time is not tried again, nor is what is larger."""
+
+    def test_hopeless(self):
+        calls = []
+
+        def measure(test, config, method, timeout):
+            calls.append((test, config, timeout))
+            if test == "pmi" and config == (4, 1) and timeout > 120:
+                raise sources.Late(600, ["srun"])
+            return sources.Sample(1.0)
+
+        slurm = Source("private", 99)
+        slurm.measure = measure
+        todo = Plan(slurm, [])
+        todo.add(["true", "pmi"], [(2, 1), (4, 1), (8, 1)], [PMI2X])
+        options = types.SimpleNamespace(quiet=True, repeats=3, timeout=600)
+        measuring = Measuring(options, todo, record.Writer(None, {}))
+        self.assertEqual(measuring.run(), 1)
+        late = [config for test, config, limit in calls[2:] if test == "pmi"]
+        self.assertEqual(late, [(2, 1)] * 3 + [(4, 1)])
+        self.assertEqual(len([c for c in calls[2:] if c[0] == "true"]), 9)
+        self.assertEqual({limit for *_, limit in calls[:2]}, {120})
+        (reason,) = measuring.results.skips.values()
+        self.assertIn("4x1 was not done in time", reason)
+        self.assertIn(
+            "not done after 600 s", "".join(report.failed(measuring.results))
+        )
 
 
 class Source:

@@ -4,6 +4,7 @@
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -12,6 +13,10 @@ from .matrix import OPS, PHASES
 
 MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
 LINES_SHOWN = 8  # of a step that failed
+# slurmctld tells srun on its port that its job has ended. When srun has gone, the
+# next one may have that port, and takes the message for its own as long as it has
+# no job: it then gives its job back, with these words, and has started nothing.
+GIVEN_BACK = "are still not ready"
 LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
@@ -120,6 +125,19 @@ def end_program(child):
     except subprocess.TimeoutExpired:
         child.kill()
         child.communicate()
+
+
+def run_srun(argv, timeout, env=None):
+    """As run_program; once more when srun has given its job back."""
+    result = run_program(argv, timeout, env)
+    if result[0] and GIVEN_BACK in result[2]:
+        print(
+            "srun took the end of another job for that of its own and has "
+            "started nothing: once more",
+            file=sys.stderr,
+        )
+        return run_program(argv, timeout, env)
+    return result
 
 
 class Runner:
@@ -235,14 +253,14 @@ class Runner:
         """srun of a program, on nodes as the layout has it."""
         argv = self.srun(peer, point) + argv
         if point.layout.kind != "uneven":
-            return argv, run_program(argv, self.options.timeout)
+            return argv, run_srun(argv, self.options.timeout)
         names = self.node_names()[: point.nodes]
         with tempfile.NamedTemporaryFile("w", prefix="pmi2x-hosts-") as file:
             for name, count in zip(names, point.counts()):
                 file.write(f"{name}\n" * count)
             file.flush()
             env = {"SLURM_HOSTFILE": file.name}
-            return argv, run_program(argv, self.options.timeout, env)
+            return argv, run_srun(argv, self.options.timeout, env)
 
     def measure(self, peer, point, repeat=1):
         before = busy_seconds()
