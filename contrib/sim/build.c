@@ -95,7 +95,8 @@ static int make_nodes(struct sim *s)
 {
 	s->nodes = calloc(s->nhosts, sizeof(*s->nodes));
 	s->ranks = calloc(s->nranks, sizeof(*s->ranks));
-	if (!s->nodes || !s->ranks)
+	if (!s->nodes || !s->ranks ||
+	    (s->protocol->open && s->protocol->open(s)))
 		return -1;
 	for (uint32_t p = 0; p < s->nhosts; p++)
 		make_node(s, p);
@@ -141,6 +142,12 @@ static void number_operations(struct sim *s)
 	s->nphases = s->scenario->nops + 1;
 }
 
+uint32_t phase_of(const struct sim *s, const struct coll_msg *msg)
+{
+	return msg->type == COLL_MSG_FAULT ? s->scenario->nops :
+					     s->op_of[msg->kind][msg->seq];
+}
+
 static void start_ranks(struct sim *s)
 {
 	for (uint32_t p = 0; p < s->nnodes; p++) {
@@ -159,8 +166,10 @@ static void start_ranks(struct sim *s)
 
 static const struct sim_protocol *protocol_of(const struct scenario *scenario)
 {
-	return scenario->protocol == PROTOCOL_PMI2X ?
-		       &protocol_pmi2x : protocol_stock(scenario->protocol);
+	if (scenario->protocol != PROTOCOL_PMI2X)
+		return protocol_stock(scenario->protocol);
+	return scenario->clients == CLIENTS_NONE ? &protocol_coll :
+						   &protocol_pmi;
 }
 
 static int build(struct sim *s)
@@ -223,6 +232,8 @@ void sim_free(struct sim *s)
 			s->protocol->destroy(&s->nodes[p]);
 		path_unref(s->nodes[p].path);
 	}
+	if (s->protocol->close)
+		s->protocol->close(s);
 	for (uint32_t i = 0; i < s->nphases; i++)
 		path_unref(s->phases[i].path);
 	while (s->spare) {

@@ -20,37 +20,46 @@ static const struct scenario_op *op_at(const struct sim *s, uint32_t op)
 
 /* ---- values and keys ---- */
 
-/* `which`: the key, or 0 and 1 for left and right. */
-static void fill_value(unsigned char *at, uint32_t len, uint32_t rank,
-		       uint32_t op, uint32_t which)
+void contents_fill(void *at, uint32_t len, uint32_t rank, uint32_t op,
+		   uint32_t which)
 {
+	static const char letters[64] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789;=";
 	struct sim_random r = {
 		((uint64_t)rank << 32) ^ ((uint64_t)op << 16) ^ which,
 	};
+	char *to = at;
+	uint64_t word = 0;
 
-	for (uint32_t i = 0; i < len; i += 8) {
-		uint64_t word = random_next(&r);
-
-		memcpy(at + i, &word, len - i < 8 ? len - i : 8);
+	for (uint32_t i = 0; i < len; i++, word >>= 6) {
+		if (i % 8 == 0)
+			word = random_next(&r);
+		to[i] = letters[word % 64];
 	}
 }
 
-static bool value_is(const void *value, size_t len, uint32_t expected_len,
-		     uint32_t rank, uint32_t op, uint32_t which)
+bool contents_value_is(const struct sim *s, uint32_t op, uint32_t rank,
+		       uint32_t which, const void *value, size_t len)
 {
-	unsigned char *expected = malloc(expected_len + 1);
+	uint32_t expected_len = op_at(s, op)->bytes;
+	char *expected = malloc(expected_len + 1);
 	bool same = expected && len == expected_len;
 
 	if (same) {
-		fill_value(expected, expected_len, rank, op, which);
+		contents_fill(expected, expected_len, rank, op, which);
 		same = !len || memcmp(value, expected, len) == 0;
 	}
 	free(expected);
 	return same;
 }
 
-static int put_key(char *at, const struct scenario *sc, uint32_t keys,
-		   uint32_t rank, uint32_t key)
+uint32_t contents_stride(const struct sim *s)
+{
+	return 1 + s->nranks / CHECKED_RANKS;
+}
+
+int contents_key(char *at, const struct scenario *sc, uint32_t keys,
+		 uint32_t rank, uint32_t key)
 {
 	return snprintf(at, RECORD_KEY_MAX + 1, "%0*llu", (int)sc->key_bytes,
 			(unsigned long long)rank * keys + key);
@@ -63,13 +72,13 @@ static int add_record(struct buf *b, const struct scenario *sc,
 		      uint32_t index, uint32_t key)
 {
 	char name[RECORD_KEY_MAX + 1];
-	unsigned char *value = malloc(op->bytes + 1);
+	char *value = malloc(op->bytes + 1);
 	int rc = -ENOMEM;
 
 	if (value) {
-		fill_value(value, op->bytes, rank, index, key);
+		contents_fill(value, op->bytes, rank, index, key);
 		rc = record_append(b, name,
-				   put_key(name, sc, op->keys, rank, key),
+				   contents_key(name, sc, op->keys, rank, key),
 				   value, op->bytes);
 	}
 	free(value);
@@ -96,11 +105,11 @@ static struct payload *records_of(const struct scenario *sc,
 static struct payload *gathered_of(const struct scenario_op *op, uint32_t rank,
 				   uint32_t index)
 {
-	unsigned char *value = malloc(op->bytes + 1);
+	char *value = malloc(op->bytes + 1);
 	struct payload *p = NULL;
 
 	if (value) {
-		fill_value(value, op->bytes, rank, index, 0);
+		contents_fill(value, op->bytes, rank, index, 0);
 		p = gather_contribution(value, op->bytes);
 	}
 	free(value);
@@ -160,8 +169,8 @@ struct payload *contents_edge(struct sim_node *n, uint32_t op, uint32_t slot,
 	bytes = payload_new(len);
 	if (!bytes)
 		return NULL;
-	fill_value(bytes->data, len, rank_number(n->sim, n->first + slot), op,
-		   !left);
+	contents_fill(bytes->data, len, rank_number(n->sim, n->first + slot),
+		      op, !left);
 	p = payload_held(n, len, bytes);
 	payload_unref(bytes);
 	return p;
@@ -205,13 +214,13 @@ static bool fence_has(const struct sim *s, const struct image *img,
 	char name[RECORD_KEY_MAX + 1];
 
 	for (uint32_t key = 0; key < o->keys; key++) {
-		int n = put_key(name, s->scenario, o->keys, rank, key);
+		int n = contents_key(name, s->scenario, o->keys, rank, key);
 		const char *value;
 		size_t len;
 
 		if (!image_find(img, image_hash(name, n), name, n, &value,
 				&len) ||
-		    !value_is(value, len, o->bytes, rank, op, key))
+		    !contents_value_is(s, op, rank, key, value, len))
 			return false;
 	}
 	return true;
@@ -223,7 +232,7 @@ static bool gather_has(const struct sim *s, const struct image *img,
 	size_t len;
 	const void *value = image_gather_value(img, rank, &len);
 
-	return value_is(value, len, op_at(s, op)->bytes, rank, op, 0);
+	return contents_value_is(s, op, rank, 0, value, len);
 }
 
 void contents_check_result(struct sim_node *n, uint32_t op,
@@ -231,7 +240,7 @@ void contents_check_result(struct sim_node *n, uint32_t op,
 {
 	struct sim *s = n->sim;
 	bool fence = op_at(s, op)->kind == OP_FENCE;
-	uint32_t step = 1 + s->nranks / CHECKED_RANKS;
+	uint32_t step = contents_stride(s);
 	struct image img;
 
 	if (image_open(&img, result->data, result->len)) {
@@ -247,22 +256,23 @@ void contents_check_result(struct sim_node *n, uint32_t op,
 		}
 }
 
-static bool edge_is(const struct sim *s, const struct payload *p, uint32_t op,
+static bool edge_is(const struct sim *s, struct ring_value v, uint32_t op,
 		    uint32_t index, uint32_t which)
 {
-	return value_is(p ? p->data : NULL, p ? p->len : 0,
-			op_at(s, op)->bytes, rank_number(s, index), op, which);
+	return contents_value_is(s, op, rank_number(s, index), which, v.data,
+				 v.len);
 }
 
 void contents_check_ring(struct sim_node *n, uint32_t op, uint32_t slot,
-			 const struct coll_ring_result *result)
+			 uint64_t rank, uint64_t size, struct ring_value left,
+			 struct ring_value right)
 {
 	struct sim *s = n->sim;
 	uint32_t index = n->first + slot, last = s->nranks - 1;
 
-	if (result->rank != index || result->size != s->nranks ||
-	    !edge_is(s, result->left, op, index ? index - 1 : last, 1) ||
-	    !edge_is(s, result->right, op, index < last ? index + 1 : 0, 0))
+	if (rank != index || size != s->nranks ||
+	    !edge_is(s, left, op, index ? index - 1 : last, 1) ||
+	    !edge_is(s, right, op, index < last ? index + 1 : 0, 0))
 		sim_fail(s, "rank %u got wrong neighbours from operation %u",
 			 rank_number(s, index), op + 1);
 }

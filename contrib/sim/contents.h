@@ -10,6 +10,24 @@
 #include "libcoll/coll.h"
 #include "sim.h"
 
+/* ---- values ---- */
+
+/*
+ * Letters, digits, ';' and '=', which all protocols carry. `which`: the key of a
+ * fence, 0 of an allgather, 0 (left) or 1 (right) of a ring.
+ */
+void contents_fill(void *at, uint32_t len, uint32_t rank, uint32_t op,
+		   uint32_t which);
+bool contents_value_is(const struct sim *s, uint32_t op, uint32_t rank,
+		       uint32_t which, const void *value, size_t len);
+/* The name of a key, in up to RECORD_KEY_MAX + 1 bytes with its NUL; its length. */
+int contents_key(char *at, const struct scenario *sc, uint32_t keys,
+		 uint32_t rank, uint32_t key);
+/* A node looks at the values of ranks so far apart: of all, or of a sample. */
+uint32_t contents_stride(const struct sim *s);
+
+/* ---- for nodes without a server ---- */
+
 /* Of one record of a fence, one contribution to a gather, both ring values. */
 uint64_t contents_unit_len(const struct scenario *sc,
 			   const struct scenario_op *op);
@@ -27,10 +45,20 @@ struct payload *contents_image(const struct sim *s, enum coll_kind kind,
 uint64_t contents_image_len(const struct sim *s, const struct scenario_op *op,
 			    uint64_t bytes, int *error);
 
-/* Both stop the simulation when something is wrong. */
+/* Stops the simulation when something is wrong. */
 void contents_check_result(struct sim_node *n, uint32_t op,
 			   const struct payload *result);
+
+/* ---- for both ---- */
+
+struct ring_value {
+	const void *data;
+	size_t len;
+};
+
+/* What a ring has given to a rank; stops the simulation when it is wrong. */
 void contents_check_ring(struct sim_node *n, uint32_t op, uint32_t slot,
-			 const struct coll_ring_result *result);
+			 uint64_t rank, uint64_t size, struct ring_value left,
+			 struct ring_value right);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line of CSV for each operation, and one for what belongs to none. */
+/* CSV: a line for each operation, or for each node and link in each of them. */
 #include "report.h"
 
 #define COLUMNS \
 	"scenario,protocol,nodes,ranks,ranks_per_node,layout,tree_width," \
-	"algorithm,piece,seed,number,operation,value_bytes,entered,succeeded," \
+	"algorithm,clients,piece,seed,number,operation,value_bytes,entered,succeeded," \
 	"failed,first_entry_s,last_entry_s,first_exit_s,last_exit_s,time_s," \
 	"after_last_entry_s,messages,bytes,node_messages_min," \
 	"node_messages_median,node_messages_max,node_bytes_min," \
@@ -30,12 +30,14 @@ static void put_scenario(const struct sim *s, FILE *out)
 	const struct scenario *sc = s->scenario;
 
 	put_name(sc->name, out);
-	fprintf(out, ",%s,%u,%u,%llu,%s,%u,%s,%llu,%llu,",
+	fprintf(out, ",%s,%u,%u,%llu,%s,%u,%s,%s,%llu,%llu,",
 		scenario_protocol_name(sc->protocol), s->nnodes, s->nranks,
 		(unsigned long long)sc->ranks_per_node,
 		scenario_layout_name(sc->layout),
 		s->protocol->host ? 0 : s->width,
-		algorithm_name(sc->algorithm), (unsigned long long)sc->piece,
+		algorithm_name(sc->algorithm),
+		scenario_clients_name(sc->clients),
+		(unsigned long long)sc->piece,
 		(unsigned long long)sc->seed);
 }
 
@@ -98,5 +100,77 @@ int report_csv(const struct sim *s, FILE *out)
 			(unsigned long long)stats_queue_max(s),
 			(unsigned long long)s->handled);
 	}
+	return 0;
+}
+
+/* ---- every node and link ---- */
+
+static void put_place(const struct sim *s, uint32_t phase, FILE *out)
+{
+	bool last = phase + 1 == s->nphases;
+
+	fprintf(out, "%u,%s,", last ? 0 : phase + 1,
+		last ? "leaving" : scenario_op_name(&s->scenario->ops[phase]));
+}
+
+static void put_end(const struct sim *s, const struct sim_node *n, FILE *out)
+{
+	if (n->position == s->nnodes)
+		fputs("host,", out);
+	else
+		fprintf(out, "%u,", n->id);
+}
+
+static void put_node(const struct sim *s, uint32_t phase,
+		     const struct sim_node *n, FILE *out)
+{
+	const struct node_count *c =
+		&s->node_counts[(size_t)phase * s->nhosts + n->position];
+
+	put_place(s, phase, out);
+	fputs("node,", out);
+	put_end(s, n, out);
+	fprintf(out, ",%u,%llu,%u,%llu\n", c->sent,
+		(unsigned long long)c->bytes_sent, c->received,
+		(unsigned long long)c->bytes_received);
+}
+
+/* A slot of links: 0 to the parent, 1 from it, then to far nodes. */
+static uint32_t peer_of(const struct sim_node *n, uint32_t slot)
+{
+	return slot < 2 ? n->parent : n->sim->protocol->far_peer(n, slot - 2);
+}
+
+static void put_link(const struct sim *s, uint32_t phase,
+		     const struct sim_node *n, uint32_t slot, FILE *out)
+{
+	const struct link_count *l =
+		&s->link_counts[((size_t)phase * s->nhosts + n->position) *
+					s->link_slots + slot];
+	const struct sim_node *peer;
+
+	if (!l->messages)
+		return;
+	peer = &s->nodes[peer_of(n, slot)];
+	put_place(s, phase, out);
+	fputs("link,", out);
+	put_end(s, slot == 1 ? peer : n, out);
+	put_end(s, slot == 1 ? n : peer, out);
+	fprintf(out, "%u,%llu,,\n", l->messages, (unsigned long long)l->bytes);
+}
+
+int report_details(const struct sim *s, FILE *out)
+{
+	fputs("number,operation,what,node,to,messages_sent,bytes_sent,messages_received,bytes_received\n",
+	      out);
+	for (uint32_t phase = 0; phase < s->nphases; phase++)
+		for (uint32_t p = 0; p < s->nhosts; p++) {
+			const struct sim_node *n = &s->nodes[p];
+			uint32_t slots = n->dead ? 2 : s->link_slots;
+
+			put_node(s, phase, n, out);
+			for (uint32_t slot = 0; slot < slots; slot++)
+				put_link(s, phase, n, slot, out);
+		}
 	return 0;
 }

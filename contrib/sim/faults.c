@@ -24,21 +24,29 @@ static bool are_peers(const struct sim *s, uint32_t a, uint32_t b)
 	       s->protocol->far_index(n, b) != TREE_NONE;
 }
 
+/* Of two that have none: what one of them could lose instead. */
+static uint32_t parent_id(const struct sim *s, uint32_t id)
+{
+	uint32_t parent = s->nodes[position_of(s, id)].parent;
+
+	return parent == TREE_NONE ? id : layout_node_id(s->layout, parent);
+}
+
 static int check(struct sim *s, const struct scenario_fault *f)
 {
+	char at[SCENARIO_AT_MAX];
+
+	scenario_at(at, s->scenario->name, f->line);
 	if (!s->protocol->faults)
-		sim_fail(s, "%s:%u: only protocol = pmi2x knows what to do when something dies; the others would wait for ever",
-			 s->scenario->name, f->line);
+		sim_fail(s, "%s: %s: only protocol = pmi2x knows what to do when something dies; the others would wait for ever",
+			 at, scenario_fault_name(f->kind));
 	else if (f->kind == FAULT_RANK && f->a >= s->nranks)
-		sim_fail(s, "%s:%u: rank: there is no rank %u, allowed is 0 to %u",
-			 s->scenario->name, f->line, f->a, s->nranks - 1);
+		sim_fail(s, "%s: rank: there is no rank %u, allowed is 0 to %u",
+			 at, f->a, s->nranks - 1);
 	else if (f->kind == FAULT_LINK &&
 		 !are_peers(s, position_of(s, f->a), position_of(s, f->b)))
-		sim_fail(s, "%s:%u: link: nodes %u and %u have no link; allowed are a node and its parent in the tree (of node %u: %u), or two that the algorithm joins",
-			 s->scenario->name, f->line, f->a, f->b, f->b,
-			 layout_node_id(s->layout,
-					f->b ? s->nodes[position_of(s, f->b)]
-						       .parent : 0));
+		sim_fail(s, "%s: link: nodes %u and %u have no link; allowed are a node and its parent in the tree (of node %u: %u), or two that the algorithm joins",
+			 at, f->a, f->b, f->b, parent_id(s, f->b));
 	return s->failed ? -1 : 0;
 }
 

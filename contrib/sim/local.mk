@@ -3,16 +3,19 @@
 noinst_LTLIBRARIES += libsim.la
 libsim_la_SOURCES = \
 	contrib/sim/build.c \
+	contrib/sim/client.c contrib/sim/client.h \
+	contrib/sim/coll_node.c \
 	contrib/sim/contents.c contrib/sim/contents.h \
 	contrib/sim/events.c contrib/sim/events.h \
 	contrib/sim/faults.c \
 	contrib/sim/message.c \
 	contrib/sim/network.c contrib/sim/network.h \
 	contrib/sim/path.c contrib/sim/path.h \
-	contrib/sim/pmi2x.c \
+	contrib/sim/pmi_node.c contrib/sim/pmi_node.h \
 	contrib/sim/random.c contrib/sim/random.h \
 	contrib/sim/run.c \
 	contrib/sim/scenario.c contrib/sim/scenario.h \
+	contrib/sim/scenario_clients.c \
 	contrib/sim/scenario_forms.c \
 	contrib/sim/scenario_keys.c contrib/sim/scenario_keys.h \
 	contrib/sim/sim.h \
@@ -24,7 +27,7 @@ bin_PROGRAMS += contrib/sim/pmi2x-sim
 contrib_sim_pmi2x_sim_SOURCES = contrib/sim/sim.c \
 	contrib/sim/csv.c \
 	contrib/sim/report.c contrib/sim/report.h
-SIM_LIBS = libsim.la libcoll.la libshm.la libutil.la -lm
+SIM_LIBS = libsim.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
 contrib_sim_pmi2x_sim_LDADD = $(SIM_LIBS)
 dist_man_MANS += contrib/sim/pmi2x-sim.1 contrib/sim/pmi2x-sim-scenario.5
 
@@ -43,6 +46,7 @@ dist_sim_DATA = \
 	contrib/sim/examples/cluster.scenario \
 	contrib/sim/examples/faults.scenario \
 	contrib/sim/examples/large.scenario \
+	contrib/sim/examples/servers.scenario \
 	contrib/sim/examples/stock.scenario
 
 # What it says against what libcoll promises: a part in make check, the whole,

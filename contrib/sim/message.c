@@ -76,15 +76,32 @@ struct payload *payload_held(struct sim_node *n, size_t len,
 
 /* ---- sending ---- */
 
+/* The first message over a link that is not in the tree makes it, for both. */
+static void note_link(struct sim_node *n, uint32_t peer)
+{
+	uint32_t i;
+
+	if (n->parent == peer || n->sim->nodes[peer].parent == n->position)
+		return;
+	i = n->sim->protocol->far_index(n, peer);
+	if (i != TREE_NONE)
+		n->far_made |= UINT64_C(1) << i;
+}
+
 static sim_time most(sim_time a, sim_time b)
 {
 	return a > b ? a : b;
 }
 
-/* The processor's part, at either end. */
-static sim_time work(const struct sim *s, sim_time once, uint32_t bytes)
+static sim_time soon(sim_time at)
 {
-	return once + bytes * s->scenario->node.copy +
+	return at < SIM_TIME_MAX ? at : SIM_TIME_MAX;
+}
+
+/* The processor's part, at either end. */
+static double work(const struct sim *s, double once, uint32_t bytes)
+{
+	return once + bytes * (double)s->scenario->node.copy +
 	       (s->protocol->connects ? s->scenario->node.connect : 0);
 }
 
@@ -102,8 +119,8 @@ static sim_time over_slow_link(struct sim_node *n, const struct sim_node *to,
 	sim_time latency = network_latency(&s->scenario->network, n->id,
 					   to->id);
 
-	*free_at = most(start, *free_at) + (sim_time)(m->inside * factor);
-	return *free_at - m->inside + (sim_time)(latency * factor);
+	*free_at = sim_time_of(most(start, *free_at) + m->inside * factor);
+	return *free_at - m->inside + sim_time_of(latency * factor);
 }
 
 /* When its first byte arrives; the interface is busy with it meanwhile. */
@@ -114,8 +131,8 @@ static sim_time leave(struct sim_node *n, const struct sim_node *to,
 	sim_time start = most(n->now, n->out_free);
 	int link = sc->nslow ? network_slow_link(sc, n->id, to->id) : -1;
 
-	m->inside = m->wire * sc->network.byte_gap;
-	n->out_free = start + sc->network.gap + m->inside;
+	m->inside = sim_time_of(m->wire * (double)sc->network.byte_gap);
+	n->out_free = soon(start + sc->network.gap + m->inside);
 	if (link >= 0)
 		return over_slow_link(n, to, m, link, start);
 	return start + network_latency(&sc->network, n->id, to->id);
@@ -132,6 +149,7 @@ void message_send(struct sim_node *n, uint32_t to, uint32_t phase,
 		sim_fail(s, "not enough memory for the messages under way");
 		return;
 	}
+	note_link(n, to);
 	m->path = path_ref(n->path);
 	m->body = payload_ref(body);
 	m->body_len = body_len;
@@ -157,10 +175,11 @@ static void take_in(struct sim_node *n, struct sim_message *m, sim_time at)
 	const struct network_params *p = &n->sim->scenario->network;
 	sim_time start = most(at, n->in_free);
 
-	n->in_free = start + m->inside + p->gap;
+	n->in_free = soon(start + m->inside + p->gap);
 	node_begin(n, start + m->inside, m->path, PATH_NO_RANK);
 	node_spend(n, work(n->sim, p->receive, m->wire));
 	stats_received(n, m);
+	note_link(n, m->from);
 	n->sim->protocol->receive(n, m);
 	node_end(n);
 }

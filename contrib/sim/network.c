@@ -45,11 +45,11 @@ uint32_t network_hops(const struct network_params *p, uint32_t a, uint32_t b)
 
 sim_time network_latency(const struct network_params *p, uint32_t a, uint32_t b)
 {
-	sim_time t = p->latency + network_hops(p, a, b) * p->hop_latency;
+	double t = p->latency + network_hops(p, a, b) * (double)p->hop_latency;
 
 	if (p->topology == TOPOLOGY_DRAGONFLY && !same_group(p, a, b))
 		t += p->global_latency;
-	return t;
+	return sim_time_of(t);
 }
 
 int network_slow_link(const struct scenario *s, uint32_t a, uint32_t b)

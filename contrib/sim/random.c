@@ -78,5 +78,5 @@ sim_time distribution_draw(const struct distribution *d, struct sim_random *r)
 		value += d->b * sqrt(-2 * log(unit(r))) * cos(TWO_PI * unit(r));
 		break;
 	}
-	return value > 0 ? llround(value) : 0;
+	return value > 0 ? sim_time_of(round(value)) : 0;
 }

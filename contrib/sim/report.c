@@ -22,8 +22,9 @@ static void put_head(const struct sim *s, FILE *out)
 		s->nranks, scenario_layout_name(sc->layout),
 		scenario_protocol_name(sc->protocol));
 	if (sc->protocol == PROTOCOL_PMI2X)
-		fprintf(out, ", tree width %u, algorithm %s", s->width,
-			algorithm_name(sc->algorithm));
+		fprintf(out, ", tree width %u, algorithm %s, clients %s",
+			s->width, algorithm_name(sc->algorithm),
+			scenario_clients_name(sc->clients));
 	fputs("\n\n", out);
 }
 
@@ -68,6 +69,7 @@ static void put_rest(const struct sim *s, FILE *out,
 		units_show_bytes(most, st->bytes.max), p->steps);
 }
 
+/* A server has its memory to itself. */
 static int put_memory(const struct sim *s, FILE *out)
 {
 	char a[UNITS_TEXT], b[UNITS_TEXT], c[UNITS_TEXT], own[UNITS_TEXT];
@@ -75,10 +77,12 @@ static int put_memory(const struct sim *s, FILE *out)
 
 	if (stats_memory_spread(s, &memory))
 		return -1;
-	fprintf(out, "\nmemory of a node for data, at its largest: %s (median %s, least %s)\n",
-		units_show_bytes(a, memory.max),
-		units_show_bytes(b, memory.median),
-		units_show_bytes(c, memory.min));
+	fputc('\n', out);
+	if (!s->servers)
+		fprintf(out, "memory of a node for data, at its largest: %s (median %s, least %s)\n",
+			units_show_bytes(a, memory.max),
+			units_show_bytes(b, memory.median),
+			units_show_bytes(c, memory.min));
 	fprintf(out, "sent by a node and not arrived, at most: %s\n",
 		units_show_bytes(a, stats_queue_max(s)));
 	fprintf(out, "simulated %s in %llu events; the simulator took %s\n",
@@ -93,6 +97,8 @@ static void put_reasons(const struct sim *s, FILE *out)
 		if (s->phases[i].failed)
 			fprintf(out, "operation %u failed: %s\n", i + 1,
 				s->phases[i].reason);
+	if (s->reports)
+		fprintf(out, "srun would say: %s\n", s->report);
 }
 
 int report_table(const struct sim *s, FILE *out)

@@ -22,11 +22,16 @@ void sim_fail(struct sim *s, const char *fmt, ...)
 
 void sim_add(struct sim *s, struct event e)
 {
-	if (events_add(&s->events, e))
+	if (e.at > SIM_TIME_MAX)
+		sim_fail(s, "the simulated time passes %.0f s: name shorter times or smaller factors",
+			 units_seconds(SIM_TIME_MAX));
+	else if (events_add(&s->events, e))
 		return;
+	else
+		sim_fail(s, "not enough memory for %zu events",
+			 s->events.count);
 	if (e.type == EVENT_MESSAGE)
 		message_free(s, e.message);
-	sim_fail(s, "not enough memory for %zu events", s->events.count);
 }
 
 /* ---- processors ---- */
@@ -56,9 +61,11 @@ void node_begin(struct sim_node *n, sim_time at, struct path *cause,
 		n->now = *first_core(n->sim);
 }
 
-void node_spend(struct sim_node *n, sim_time cost)
+void node_spend(struct sim_node *n, double cost)
 {
-	n->now += (sim_time)(cost * n->factor);
+	n->now += sim_time_of(cost * n->factor);
+	if (n->now > SIM_TIME_MAX)
+		n->now = SIM_TIME_MAX; /* what follows is after the end */
 }
 
 void node_end(struct sim_node *n)
@@ -142,9 +149,9 @@ static void compute(struct sim_node *n, uint32_t slot, sim_time at)
 	struct sim *s = n->sim;
 	struct sim_rank *r = &s->ranks[n->first + slot];
 
-	at += (sim_time)(n->factor *
-			 distribution_draw(&s->scenario->ops[r->next].compute,
-					   &s->random));
+	at += sim_time_of(n->factor *
+			  distribution_draw(&s->scenario->ops[r->next].compute,
+					    &s->random));
 	note_exit(n, r->next, at, NULL);
 	r->next++;
 	go_on_at(s, n->first + slot, at);
@@ -180,6 +187,20 @@ static void finish(struct sim_node *n, uint32_t slot, sim_time at)
 	node_end(n);
 }
 
+/* What the rank has come out of is not over before it has looked at it. */
+static void look(struct sim_node *n, uint32_t slot, sim_time at)
+{
+	struct sim *s = n->sim;
+	uint32_t index = n->first + slot, next = s->ranks[index].next;
+
+	if (!s->protocol->look || next == 0 ||
+	    s->scenario->ops[next - 1].kind == OP_COMPUTE)
+		return;
+	node_begin(n, at, NULL, rank_number(s, index));
+	s->protocol->look(n, slot, next - 1);
+	node_end(n);
+}
+
 static void rank_goes_on(struct sim *s, uint32_t index, sim_time at)
 {
 	uint32_t rank = rank_number(s, index);
@@ -190,6 +211,7 @@ static void rank_goes_on(struct sim *s, uint32_t index, sim_time at)
 
 	if (n->dead || r->gone)
 		return;
+	look(n, slot, at);
 	if (r->next == s->scenario->nops) {
 		finish(n, slot, at);
 		return;

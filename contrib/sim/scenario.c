@@ -21,17 +21,22 @@ struct reader {
 static int fail(struct reader *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+void scenario_at(char out[SCENARIO_AT_MAX], const char *name, unsigned int line)
+{
+	if (line)
+		snprintf(out, SCENARIO_AT_MAX, "%s:%u", name, line);
+	else
+		snprintf(out, SCENARIO_AT_MAX, "%s", name);
+}
+
 static int fail(struct reader *r, const char *fmt, ...)
 {
-	int n = snprintf(r->error, SCENARIO_ERROR_MAX, "%s: ", r->name);
+	char at[SCENARIO_AT_MAX];
 	va_list ap;
+	int n;
 
-	if (r->line)
-		n = snprintf(r->error, SCENARIO_ERROR_MAX, "%s:%u: ", r->name,
-			     r->line);
-
-	if (n >= SCENARIO_ERROR_MAX)
-		return -1;
+	scenario_at(at, r->name, r->line);
+	n = snprintf(r->error, SCENARIO_ERROR_MAX, "%s: ", at);
 	va_start(ap, fmt);
 	vsnprintf(r->error + n, SCENARIO_ERROR_MAX - n, fmt, ap);
 	va_end(ap);
@@ -126,17 +131,50 @@ static uint64_t ranks_at_most(const struct scenario *s)
 			   2 * s->ranks_per_node - 1 : s->ranks_per_node);
 }
 
+/* Of the later of two keys of [step]; 0: neither is in the file. */
+static unsigned int line_of(const struct scenario *s, const char *a,
+			    const char *b)
+{
+	unsigned int first = s->lines[keys_find("step", a)];
+	unsigned int second = s->lines[keys_find("step", b)];
+
+	return first > second ? first : second;
+}
+
 static int check_size(struct reader *r)
 {
 	const struct scenario *s = r->s;
 
+	r->line = line_of(s, "nodes", "ranks_per_node");
 	if (ranks_at_most(s) > LAYOUT_RANKS_MAX)
 		return fail(r, "nodes, ranks_per_node: %llu ranks are more than %u",
 			    (unsigned long long)ranks_at_most(s),
 			    LAYOUT_RANKS_MAX);
+	r->line = 0;
 	if (!s->nops)
 		return fail(r, "run: [operations] must name one or more");
 	return 0;
+}
+
+static int check_clients(struct reader *r)
+{
+	const struct scenario *s = r->s;
+	const struct scenario_op *op;
+	const char *allowed;
+
+	r->line = line_of(s, "clients", "protocol");
+	if (s->clients == CLIENTS_NONE)
+		return 0;
+	if (s->protocol != PROTOCOL_PMI2X)
+		return fail(r, "clients: allowed is none, with protocol = %s",
+			    scenario_protocol_name(s->protocol));
+	op = scenario_unable(s, s->clients, &allowed);
+	if (!op)
+		return 0;
+	r->line = op->line;
+	return fail(r, "run: clients = %s cannot carry out %s %u with keys of %llu bytes; allowed is %s",
+		    scenario_clients_name(s->clients), scenario_op_name(op),
+		    op->bytes, (unsigned long long)s->key_bytes, allowed);
 }
 
 static int check_fault(struct reader *r, const struct scenario_fault *f)
@@ -152,12 +190,13 @@ static int check_fault(struct reader *r, const struct scenario_fault *f)
 	if (f->kind != FAULT_RANK &&
 	    (f->a >= s->nodes || (f->kind == FAULT_LINK && f->b >= s->nodes)))
 		return fail(r, "%s: there is no node %u, allowed is 0 to %llu",
-			    f->kind == FAULT_NODE ? "node" : "link",
+			    scenario_fault_name(f->kind),
 			    f->a >= s->nodes ? f->a : f->b,
 			    (unsigned long long)s->nodes - 1);
 	if (f->in_phase && f->phase >= s->nops)
-		return fail(r, "there is no operation %u, allowed is 1 to %u",
-			    f->phase + 1, s->nops);
+		return fail(r, "%s: there is no operation %u, allowed is 1 to %u",
+			    scenario_fault_name(f->kind), f->phase + 1,
+			    s->nops);
 	return 0;
 }
 
@@ -179,6 +218,8 @@ int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
 	struct reader r = { .s = &copy, .name = s->name, .error = error };
 	int rc = check_size(&r);
 
+	if (!rc)
+		rc = check_clients(&r);
 	for (uint32_t i = 0; !rc && i < s->nfaults; i++)
 		rc = check_fault(&r, &s->faults[i]);
 	for (uint32_t i = 0; !rc && i < s->nslow; i++)

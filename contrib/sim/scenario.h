@@ -11,11 +11,13 @@
 #include "random.h"
 #include "units.h"
 
+#define SCENARIO_KEYS_MAX 64 /* that there may be */
 #define SCENARIO_OPS_MAX 256
 #define SCENARIO_FAULTS_MAX 64
 #define SCENARIO_FILE_MAX ((size_t)1 << 20) /* bytes */
 #define SCENARIO_LINE_MAX 512               /* bytes, without the newline */
 #define SCENARIO_ERROR_MAX 512              /* bytes of a message, NUL too */
+#define SCENARIO_AT_MAX 288                 /* bytes of a file and line */
 
 #define SCENARIO_RUN_FORMS \
 	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], or compute TIME ...; keys of a fence, the compute of an i-operation comes last, a value has at most 1MiB"
@@ -30,6 +32,18 @@ enum sim_protocol_id {
 	PROTOCOLS,
 };
 
+/*
+ * With pmi2x: what ranks speak to the server of their node. None: nodes have no
+ * server, and ranks are only counted.
+ */
+enum scenario_clients {
+	CLIENTS_NONE,
+	CLIENTS_PMI1,
+	CLIENTS_PMI2,
+	CLIENTS_PMI2X, /* PMI-2 with the extension */
+	CLIENTS_MIXED, /* by turns, of those that can carry out all operations */
+};
+
 enum scenario_layout { RANKS_BLOCK, RANKS_CYCLIC, RANKS_UNEVEN };
 enum scenario_topology { TOPOLOGY_FLAT, TOPOLOGY_FAT_TREE, TOPOLOGY_DRAGONFLY };
 enum scenario_payload { PAYLOAD_SIZES, PAYLOAD_BYTES };
@@ -42,6 +56,7 @@ struct scenario_op {
 	uint32_t keys;       /* fence: that a rank puts */
 	bool nonblocking;    /* the rank computes, then waits */
 	struct distribution compute;
+	unsigned int line;
 };
 
 enum scenario_fault_kind { FAULT_RANK, FAULT_NODE, FAULT_LINK };
@@ -81,6 +96,7 @@ struct network_params {
 struct node_params {
 	uint64_t cores;       /* that all nodes share; 0: each has its own */
 	sim_time enter, wake; /* of one rank */
+	sim_time request;     /* of one rank, that is no collective: put, get */
 	sim_time copy;        /* of a byte sent or received */
 	sim_time combine;     /* of a byte of a result, where it is made */
 	sim_time publish;     /* of a byte of a result, at every node */
@@ -92,6 +108,7 @@ struct scenario {
 	uint64_t nodes, ranks_per_node, tree_width, piece, key_bytes, seed;
 	enum scenario_layout layout;
 	enum sim_protocol_id protocol;
+	enum scenario_clients clients;
 	enum coll_algorithm algorithm;
 	enum scenario_payload payload;
 	bool finalize;        /* ranks leave at the end, one by one */
@@ -105,6 +122,7 @@ struct scenario {
 	uint32_t nfaults;
 	struct scenario_slow slow[SCENARIO_FAULTS_MAX];
 	uint32_t nslow;
+	unsigned int lines[SCENARIO_KEYS_MAX]; /* of keys; 0: not in the file */
 };
 
 /* Everything but the operations, which a scenario must name. */
@@ -123,7 +141,8 @@ int scenario_set(struct scenario *s, char *pair,
 int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX]);
 
 /* The forms of `run`; false with what is allowed in *allowed. */
-bool scenario_parse_run(struct scenario *s, char *value, const char **allowed);
+bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,
+			const char **allowed);
 /* The forms of `rank`, `node`, `link`, `slow_node`, `slow_link`. */
 bool scenario_parse_fault(struct scenario *s, const char *key, char *value,
 			  unsigned int line, const char **allowed);
@@ -134,6 +153,18 @@ void scenario_list_keys(void (*show)(void *arg, const char *section,
 				     const char *allowed),
 			void *arg);
 
+/*
+ * The first operation that ranks which speak this cannot carry out, or NULL;
+ * *allowed is what they can.
+ */
+const struct scenario_op *scenario_unable(const struct scenario *s,
+					  enum scenario_clients clients,
+					  const char **allowed);
+
+/* Where something is, for messages; line 0: in no line of the file. */
+void scenario_at(char out[SCENARIO_AT_MAX], const char *name, unsigned int line);
+const char *scenario_fault_name(enum scenario_fault_kind kind);
+const char *scenario_clients_name(enum scenario_clients clients);
 const char *scenario_protocol_name(enum sim_protocol_id id);
 const char *scenario_layout_name(enum scenario_layout layout);
 /* "fence", "ifence", "allgather", "iallgather", "ring", "compute" */

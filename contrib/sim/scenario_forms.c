@@ -88,9 +88,10 @@ static bool parse_options(struct scenario_op *op, uint32_t *times, char *rest)
 	return true;
 }
 
-bool scenario_parse_run(struct scenario *s, char *value, const char **allowed)
+bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,
+			const char **allowed)
 {
-	struct scenario_op op = { .keys = 1 };
+	struct scenario_op op = { .keys = 1, .line = line };
 	uint32_t times = 1;
 	char *rest;
 
@@ -114,6 +115,14 @@ bool scenario_parse_run(struct scenario *s, char *value, const char **allowed)
 }
 
 /* ---- faults ---- */
+
+/* The keys of deaths, by enum scenario_fault_kind. */
+static const char *const fault_names[] = { "rank", "node", "link" };
+
+const char *scenario_fault_name(enum scenario_fault_kind kind)
+{
+	return fault_names[kind];
+}
 
 /* NODE-NODE. Changes the text. */
 static bool parse_pair(char *word, uint32_t *a, uint32_t *b)
@@ -186,8 +195,8 @@ bool scenario_parse_fault(struct scenario *s, const char *key, char *value,
 	if (strncmp(key, "slow_", 5) == 0)
 		return parse_slow(s, strcmp(key, "slow_link") == 0, value,
 				  line);
-	if (strcmp(key, "rank") == 0)
-		return parse_death(s, FAULT_RANK, value, line);
-	return parse_death(s, strcmp(key, "node") == 0 ? FAULT_NODE : FAULT_LINK,
-			   value, line);
+	for (int kind = FAULT_RANK; kind <= FAULT_LINK; kind++)
+		if (strcmp(key, fault_names[kind]) == 0)
+			return parse_death(s, kind, value, line);
+	return false;
 }

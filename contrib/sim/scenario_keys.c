@@ -31,6 +31,9 @@ static const char *const layouts[] = { "block", "cyclic", "uneven", NULL };
 static const char *const protocols[] = {
 	"pmi2x", "srun-star", "hydra-star", "binary-tree", "radix-64", NULL,
 };
+static const char *const clients[] = {
+	"none", "pmi1", "pmi2", "pmi2x", "mixed", NULL,
+};
 static const char *const algorithms[] = {
 	"auto", "tree", "ring", "doubling", NULL,
 };
@@ -59,6 +62,8 @@ static const struct key keys[] = {
 	     "block, cyclic or uneven"),
 	WORD("step", "protocol", protocol, "pmi2x", protocols,
 	     "pmi2x, srun-star, hydra-star, binary-tree or radix-64"),
+	WORD("step", "clients", clients, "none", clients,
+	     "none, pmi1, pmi2, pmi2x or mixed"),
 	COUNT("step", "tree_width", tree_width, 2, 1024, "16"),
 	WORD("step", "algorithm", algorithm, "auto", algorithms,
 	     "auto, tree, ring or doubling"),
@@ -85,6 +90,7 @@ static const struct key keys[] = {
 	COUNT("node", "cores", node.cores, 0, 1024, "0"),
 	TIME("node", "enter", node.enter, "500ns"),
 	TIME("node", "wake", node.wake, "4us"),
+	TIME("node", "request", node.request, "4us"),
 	TIME("node", "copy", node.copy, "100ps"),
 	TIME("node", "combine", node.combine, "1ns"),
 	TIME("node", "publish", node.publish, "900ps"),
@@ -97,6 +103,8 @@ static const struct key keys[] = {
 };
 
 #define KEYS ((int)(sizeof(keys) / sizeof(keys[0])))
+_Static_assert(sizeof(keys) / sizeof(keys[0]) <= SCENARIO_KEYS_MAX,
+	       "SCENARIO_KEYS_MAX");
 
 const char *keys_section(const char *name)
 {
@@ -208,7 +216,8 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 	const struct key *k = &keys[key];
 	void *to = (char *)s + k->offset;
 
-	*allowed = k->allowed;
+	*allowed = k->form == FORM_RUN ? SCENARIO_RUN_FORMS : k->allowed;
+	s->lines[key] = line;
 	switch (k->form) {
 	case FORM_COUNT:
 	case FORM_BYTES:
@@ -222,7 +231,7 @@ bool keys_set(struct scenario *s, int key, char *value, unsigned int line,
 	case FORM_TOPOLOGY:
 		return set_topology(&s->network, value);
 	case FORM_RUN:
-		return scenario_parse_run(s, value, allowed);
+		return scenario_parse_run(s, value, line, allowed);
 	case FORM_FAULT:
 		return scenario_parse_fault(s, k->name, value, line, allowed);
 	}
@@ -253,6 +262,11 @@ void scenario_list_keys(void (*show)(void *arg, const char *section,
 		show(arg, keys[i].section, keys[i].name, keys[i].preset,
 		     keys[i].form == FORM_RUN ? SCENARIO_RUN_FORMS :
 						keys[i].allowed);
+}
+
+const char *scenario_clients_name(enum scenario_clients which)
+{
+	return clients[which];
 }
 
 const char *scenario_protocol_name(enum sim_protocol_id id)

@@ -5,7 +5,6 @@
 
 #include "scenario.h"
 
-#define SCENARIO_KEYS_MAX 64
 #define KEYS_SECTIONS "step, launch, operations, network, node and faults"
 
 /* The section's name as it lives for ever, or NULL. */

@@ -22,6 +22,7 @@
 struct options {
 	const char *scenario;
 	const char *csv;
+	const char *details;
 	char *sets[SETS_MAX];
 	int nsets;
 	bool paths, quiet;
@@ -58,6 +59,7 @@ static void usage(FILE *to)
 	      "pmi2x-sim-scenario(5).\n\n"
 	      "Options:\n"
 	      "  -c, --csv FILE       write the result as CSV, too; - : only that\n"
+	      "  -d, --details FILE   write messages and bytes of every node and link\n"
 	      "  -s, --set KEY=VALUE  set a key over the scenario; run=... replaces\n"
 	      "                       its operations\n"
 	      "  -p, --path           show what determined each end: the critical path\n"
@@ -82,6 +84,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
 		{ "csv", required_argument, NULL, 'c' },
+		{ "details", required_argument, NULL, 'd' },
 		{ "set", required_argument, NULL, 's' },
 		{ "path", no_argument, NULL, 'p' },
 		{ "quiet", no_argument, NULL, 'q' },
@@ -92,9 +95,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "c:s:pqkhV", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "c:d:s:pqkhV", longs, NULL)) != -1) {
 		if (c == 'c')
 			o->csv = optarg;
+		else if (c == 'd')
+			o->details = optarg;
 		else if (c == 's' && o->nsets < SETS_MAX)
 			o->sets[o->nsets++] = optarg;
 		else if (c == 'p')
@@ -222,14 +227,15 @@ static void run(struct sim *s, const struct options *o)
 		fputs("\r\033[K", stderr);
 }
 
-static int write_csv(const struct sim *s, const char *path)
+static int write_csv(const struct sim *s, const char *path,
+		     int (*put_rows)(const struct sim *s, FILE *out))
 {
 	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
 	int rc;
 
 	if (!out)
 		return bad_usage("%s cannot be written", path);
-	rc = report_csv(s, out);
+	rc = put_rows(s, out);
 	if (ferror(out) || (out != stdout && fclose(out)))
 		rc = -1;
 	return rc ? bad_usage("%s cannot be written", path) : 0;
@@ -247,7 +253,9 @@ static int report(const struct sim *s, const struct options *o)
 		report_paths(s, stdout, PATH_LINES);
 	}
 	if (!rc && o->csv)
-		rc = write_csv(s, o->csv);
+		rc = write_csv(s, o->csv, report_csv);
+	if (!rc && o->details)
+		rc = write_csv(s, o->details, report_details);
 	return rc;
 }
 

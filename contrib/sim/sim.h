@@ -7,14 +7,16 @@
  * (LogGP). So each event is handled at once: node.now moves on by what it costs,
  * and whatever follows from it is put in the future.
  *
- *   build.c    layout, nodes and ranks of a scenario
- *   run.c      the loop, and what events do
- *   message.c  sending and receiving: times, counts
- *   faults.c   ranks, nodes and links that die
- *   pmi2x.c    nodes that are libcoll
- *   contents.c what ranks contribute
- *   stock.c    nodes of other designs
- *   stats.c    what is counted
+ *   build.c     layout, nodes and ranks of a scenario
+ *   run.c       the loop, and what events do
+ *   message.c   sending and receiving: times, counts
+ *   faults.c    ranks, nodes and links that die
+ *   coll_node.c nodes that are libcoll alone
+ *   pmi_node.c  nodes that are libpmi's server
+ *   client.c    and their ranks, which speak PMI
+ *   contents.c  what ranks contribute
+ *   stock.c     nodes of other designs
+ *   stats.c     what is counted
  */
 #ifndef PMI2X_SIM_SIM_H
 #define PMI2X_SIM_SIM_H
@@ -22,11 +24,13 @@
 #include "events.h"
 #include "libcoll/layout.h"
 #include "libcoll/tree.h"
+#include "libpmi/control.h"
 #include "libutil/payload.h"
 #include "path.h"
 #include "scenario.h"
 
 struct sim;
+struct servers;
 
 struct sim_rank {
 	sim_time busy_until;  /* it computes beside a collective */
@@ -96,11 +100,19 @@ struct sim_protocol {
 	bool host;            /* the root is another machine, without ranks */
 	bool connects;        /* a connection for each message */
 	bool faults;          /* ranks, nodes and links may die */
+	/* Before the first node and after the last; NULL: nothing to do. */
+	int (*open)(struct sim *s);
+	void (*close)(struct sim *s);
 	/* 0, or -1 with sim.error. */
 	int (*create)(struct sim *s, struct sim_node *n);
 	void (*destroy)(struct sim_node *n);
 	/* The rank in `slot` enters operation `op`. */
 	void (*enter)(struct sim_node *n, uint32_t slot, uint32_t op);
+	/*
+	 * It has come out of it, whatever the end, and looks at what it got.
+	 * NULL: nothing to do.
+	 */
+	void (*look)(struct sim_node *n, uint32_t slot, uint32_t op);
 	void (*receive)(struct sim_node *n, struct sim_message *m);
 	void (*rank_gone)(struct sim_node *n, uint32_t slot, const char *why);
 	void (*link_lost)(struct sim_node *n, uint32_t peer, const char *why);
@@ -117,6 +129,7 @@ struct sim {
 	const struct scenario *scenario;
 	const struct sim_protocol *protocol;
 	struct layout *layout;
+	struct servers *servers;  /* see pmi_node.c; NULL: nodes are none */
 	struct sim_node *nodes;   /* by position, then the host */
 	uint32_t nnodes, nhosts;  /* with ranks; all */
 	struct sim_rank *ranks;   /* in tree order */
@@ -142,6 +155,8 @@ struct sim {
 	uint64_t exited;          /* ranks times operations */
 	struct sim_message *spare; /* messages to use again */
 	uint32_t waiting_for_ever; /* ranks, in the end */
+	uint32_t reports;         /* lines that srun would print; */
+	char report[CONTROL_TEXT_MAX]; /* the first of them */
 	bool failed;              /* error says why the simulation stopped */
 	char error[512];
 	void (*progress)(void *arg, const struct sim *s);
@@ -154,6 +169,8 @@ struct sim {
 struct sim *sim_new(const struct scenario *scenario,
 		    char error[SCENARIO_ERROR_MAX]);
 void sim_free(struct sim *s);
+/* What a message of libcoll is counted as. */
+uint32_t phase_of(const struct sim *s, const struct coll_msg *msg);
 
 /* ---- run.c ---- */
 
@@ -162,6 +179,7 @@ int sim_run(struct sim *s);
 /* The first error stops the simulation. */
 void sim_fail(struct sim *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* One that would come after the end of time, SIM_TIME_MAX, stops it as well. */
 void sim_add(struct sim *s, struct event e);
 /*
  * The node's processor takes something up that is there at `at`, because of
@@ -169,7 +187,7 @@ void sim_add(struct sim *s, struct event e);
  */
 void node_begin(struct sim_node *n, sim_time at, struct path *cause,
 		uint32_t rank);
-void node_spend(struct sim_node *n, sim_time cost);
+void node_spend(struct sim_node *n, double cost);
 void node_end(struct sim_node *n);
 /* A rank that waits in an operation goes on; `why`: it has failed. */
 void rank_exits(struct sim_node *n, uint32_t slot, const char *why);
@@ -229,7 +247,9 @@ int stats_memory_spread(const struct sim *s, struct spread *out);
 /* The most that any node has sent and that has not arrived. */
 uint64_t stats_queue_max(const struct sim *s);
 
-extern const struct sim_protocol protocol_pmi2x;
+/* Two forms of pmi2x: nodes that are libcoll alone, and libpmi's server. */
+extern const struct sim_protocol protocol_coll;
+extern const struct sim_protocol protocol_pmi;
 /* One of the other designs. */
 const struct sim_protocol *protocol_stock(enum sim_protocol_id id);
 

@@ -57,7 +57,7 @@ static void pass_on(struct sim_node *n, uint32_t op, uint64_t bytes)
 			tree_child(&place, s->width, i).first, op, DOWN,
 		     payload_ref(result));
 	if (n->nranks)
-		node_spend(n, bytes * s->scenario->node.publish);
+		node_spend(n, bytes * (double)s->scenario->node.publish);
 	for (uint32_t i = 0; i < n->nranks; i++)
 		rank_exits(n, i, NULL);
 	n->held -= gathering_of(n, op)->bytes;
@@ -80,7 +80,7 @@ static void add(struct sim_node *n, uint32_t op, uint64_t bytes)
 		send(n, n->parent, op, UP, payload_held(n, bytes, NULL));
 		return;
 	}
-	node_spend(n, bytes * s->scenario->node.combine);
+	node_spend(n, bytes * (double)s->scenario->node.combine);
 	pass_on(n, op, bytes);
 }
 

@@ -15,7 +15,15 @@ typedef int64_t sim_time; /* picoseconds */
 #define SIM_US (1000 * SIM_NS)
 #define SIM_MS (1000 * SIM_US)
 #define SIM_S (1000 * SIM_MS)
-#define SIM_TIME_MAX (1000000 * SIM_S) /* that a scenario may name */
+#define SIM_TIME_MAX (1000000 * SIM_S) /* that a scenario may name, and the end
+                                          of every simulation: several times of
+                                          it can be added without overflow */
+
+/* Picoseconds that were computed: no more than SIM_TIME_MAX. */
+static inline sim_time sim_time_of(double ps)
+{
+	return ps < (double)SIM_TIME_MAX ? (sim_time)ps : SIM_TIME_MAX;
+}
 
 /* "1.5us": a number >= 0 and ps, ns, us, ms or s; 0 needs no unit. */
 bool units_time(const char *text, sim_time *out);

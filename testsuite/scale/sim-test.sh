@@ -37,6 +37,31 @@ says 2 "only protocol = pmi2x" --set protocol=srun-star --set "rank=1 at 1us" "$
 says 2 "nodes 3 and 60 have no link" --set "link=3-60 at 1us" --set algorithm=tree "$tmp/a"
 says 0 "rank 1 (node 0) was killed" --set "rank=1 in 2" "$tmp/a"
 
+# libpmi's servers: what srun would say, what ranks cannot say, what is too much.
+says 0 "srun would say: ring 0 failed: rank 1 (node n0) exited without" \
+	--set clients=pmi2 --set "rank=1 in 2" "$tmp/a"
+says 0 "clients mixed" --set clients=mixed "$tmp/a"
+says 2 "a:6: run: clients = pmi1 cannot carry out ring 8" --set clients=pmi1 "$tmp/a"
+says 2 "clients: allowed is none" --set clients=pmi1 --set protocol=radix-64 "$tmp/a"
+says 2 "would hold .* each of results; allowed is 16.0 GiB" \
+	--set clients=mixed --set nodes=65536 "$tmp/a"
+
+# Of nodes and links one by one, and these add up.
+"$sim" -q --csv "$tmp/one" --details "$tmp/all" --set algorithm=doubling \
+	--set clients=pmi2x "$tmp/a" >/dev/null || fail "--details"
+awk -F, 'NR == FNR {
+		if ($1 == 1) { sent[$3] += $6; bytes[$3] += $7 }
+		next
+	}
+	FNR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+	FNR == 2 {
+		for (what in sent)
+			if (sent[what] != $column["messages"] ||
+			    bytes[what] != $column["bytes"])
+				exit 1
+		exit !("node" in sent && "link" in sent)
+	}' "$tmp/all" "$tmp/one" >"$tmp/out" || fail "--details do not add up"
+
 # The same scenario gives the same bytes.
 "$sim" -q --csv "$tmp/one" --set "skew=exponential 1ms" "$tmp/a" >/dev/null
 "$sim" -q --csv "$tmp/two" --set "skew=exponential 1ms" "$tmp/a" >/dev/null

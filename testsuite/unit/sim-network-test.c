@@ -64,7 +64,7 @@ static void prepare(struct scenario *sc, char *run)
 		.byte_gap = 2, .detect = 1,
 	};
 	sc->node = (struct node_params){ .enter = 3, .wake = 5 };
-	assert_true(scenario_parse_run(sc, run, &allowed));
+	assert_true(scenario_parse_run(sc, run, 0, &allowed));
 }
 
 static sim_time end_of(const struct scenario *sc)

@@ -92,7 +92,19 @@ static const struct {
 	  "256" },
 	{ "[step]\nnodes = 2", ":", "run", "operations" },
 	{ "[step]\nnodes = 1048576\nranks_per_node = 65536\n[operations]\n"
-	  "run = ring 1", ":", "ranks_per_node", "67108864" },
+	  "run = ring 1", ":3:", "ranks_per_node", "67108864" },
+	{ "[step]\nclients = pmi1\nprotocol = radix-64\n[operations]\n"
+	  "run = fence 1", ":3:", "clients", "none" },
+	{ "[step]\nclients = pmi1\n[operations]\nrun = fence 1023\n"
+	  "run = ring 1", ":5:", "run: ", "allowed is fence" },
+	{ "[step]\nclients = pmi2\n[operations]\nrun = ring 65536\n"
+	  "run = fence 1024", ":5:", "run: ", "up to 1023" },
+	{ "[step]\nclients = pmi2\n[operations]\nrun = ifence 1", ":4:",
+	  "ifence", "allowed is fence" },
+	{ "[step]\nclients = pmi2\nkey_bytes = 64\n[operations]\n"
+	  "run = fence 1", ":5:", "keys of 64", "up to 63" },
+	{ "[step]\nclients = mixed\n[operations]\nrun = allgather 65537",
+	  ":4:", "65537", "64KiB" },
 	{ "[operations]\nrun = ring 1\n[faults]\nnode = 16 at 1s", ":4:",
 	  "node 16", "0 to 15" },
 	{ "[operations]\nrun = ring 1\n[faults]\nrank = 16 at 1s", ":4:",
@@ -130,6 +142,91 @@ static void what_is_wrong_is_named(void **state)
 	}
 }
 
+/* ---- every key ---- */
+
+/* No key takes any of these. */
+static const char *const nonsense[] = {
+	"", "?", "-1", "1 2 3 4 5", "99999999999999999999999", "1e400s",
+	"none of these", "\x7f",
+};
+
+/* Sets a key in the second line of a file; what is said must begin like that. */
+static void refuse_value(const char *section, const char *key,
+			 const char *value, const char *allowed)
+{
+	static struct scenario s;
+	char text[256], error[SCENARIO_ERROR_MAX] = "";
+	char expected[SCENARIO_ERROR_MAX];
+
+	snprintf(text, sizeof(text), "[%s]\n%s = %s\n", section, key, value);
+	snprintf(expected, sizeof(expected), "x.scenario:2: %s: allowed is %s",
+		 key, allowed);
+	if (!parse(&s, text, error))
+		fail_msg("accepted: %s", text);
+	assert_string_equal(error, expected);
+}
+
+static void accept_value(const char *section, const char *key, uint64_t value)
+{
+	static struct scenario s;
+	char text[256], error[SCENARIO_ERROR_MAX] = "";
+
+	snprintf(text, sizeof(text), "[%s]\n%s = %llu\n", section, key,
+		 (unsigned long long)value);
+	scenario_defaults(&s);
+	if (scenario_parse(&s, "x.scenario", text, error))
+		fail_msg("%s", error);
+}
+
+static void check_bounds(const char *section, const char *key,
+			 const char *allowed)
+{
+	unsigned long long low, high;
+	char value[32];
+
+	if (sscanf(allowed, "a number from %llu to %llu", &low, &high) != 2)
+		return;
+	accept_value(section, key, low);
+	accept_value(section, key, high);
+	snprintf(value, sizeof(value), "%llu", high + 1);
+	refuse_value(section, key, value, allowed);
+	snprintf(value, sizeof(value), "%llu", low - 1);
+	if (low)
+		refuse_value(section, key, value, allowed);
+}
+
+static void check_key(void *arg, const char *section, const char *key,
+		      const char *preset, const char *allowed)
+{
+	static struct scenario s;
+	char text[256], error[SCENARIO_ERROR_MAX] = "";
+	unsigned int *keys = arg;
+
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+		refuse_value(section, key, nonsense[i], allowed);
+	check_bounds(section, key, allowed);
+	snprintf(text, sizeof(text), "[%s]\nno_%s = 1\n", section, key);
+	assert_int_equal(parse(&s, text, error), -1);
+	if (strncmp(error, "x.scenario:2: no_", 17) != 0 || !strstr(error, key))
+		fail_msg("%s says: %s", text, error);
+	if (preset) { /* what is said to be the default is one */
+		snprintf(text, sizeof(text), "[%s]\n%s = %s\n", section, key,
+			 preset);
+		scenario_defaults(&s);
+		assert_int_equal(scenario_parse(&s, "x", text, error), 0);
+	}
+	(*keys)++;
+}
+
+static void wrong_values_of_every_key_are_named(void **state)
+{
+	unsigned int keys = 0;
+
+	scenario_list_keys(check_key, &keys);
+	print_message("%u keys\n", keys);
+	assert_true(keys > 30);
+}
+
 static void long_lines_are_refused(void **state)
 {
 	static struct scenario s;
@@ -160,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_understood),
 		cmocka_unit_test(what_is_wrong_is_named),
+		cmocka_unit_test(wrong_values_of_every_key_are_named),
 		cmocka_unit_test(long_lines_are_refused),
 		cmocka_unit_test(a_key_is_set_over_a_file),
 	};

@@ -72,6 +72,7 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 {
 	const struct coll_options options = {
 		.tree_width = step->tree_width,
+		.piece = step->piece,
 		.algorithm = step->algorithm,
 	};
 	struct pmi_server *s;

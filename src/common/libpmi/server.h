@@ -52,6 +52,8 @@ struct pmi_step {
 	uint32_t position;          /* of this node */
 	uint32_t tree_width;
 	enum coll_algorithm algorithm; /* how nodes exchange, or COLL_BY_CHOICE */
+	uint32_t piece;             /* bytes after which they cut a message; 0:
+	                               COLL_PIECE */
 	bool compress;              /* the root sends large results shortened */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nodes that run libcoll, the object code of slurmstepd's agent. Messages go
- * through the wire form. With `payload = bytes` contributions and results are
- * made by libshm, and every result is looked at; otherwise they have lengths
- * only, the same.
+ * Nodes that are libcoll alone, the object code of slurmstepd's agent: small
+ * enough for a million ranks. Messages go through the wire form. With `payload =
+ * bytes` contributions and results are made by libshm, and every result is
+ * looked at; otherwise they have lengths only, the same.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,12 +22,6 @@ static struct coll *coll_of(const struct sim_node *n)
 static bool has_bytes(const struct sim_node *n)
 {
 	return n->sim->scenario->payload == PAYLOAD_BYTES;
-}
-
-static uint32_t operation(const struct sim *s, const struct coll_msg *msg)
-{
-	return msg->type == COLL_MSG_FAULT ? s->scenario->nops :
-					     s->op_of[msg->kind][msg->seq];
 }
 
 /* ---- peers that are not in the tree ---- */
@@ -56,18 +50,6 @@ static uint32_t far_index(const struct sim_node *n, uint32_t peer)
 		if (far[i] == peer)
 			return i;
 	return TREE_NONE;
-}
-
-/* The first message over a link makes it, for both. */
-static void note_link(struct sim_node *n, uint32_t peer)
-{
-	uint32_t i;
-
-	if (n->parent == peer || n->sim->nodes[peer].parent == n->position)
-		return;
-	i = far_index(n, peer);
-	if (i != TREE_NONE)
-		n->far_made |= UINT64_C(1) << i;
 }
 
 /* ---- operations of libcoll ---- */
@@ -107,8 +89,7 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	}
 	if (body && body->bytes)
 		kept = keep(n, body);
-	note_link(n, position);
-	message_send(n, position, operation(n->sim, msg), head.data, head.len,
+	message_send(n, position, phase_of(n->sim, msg), head.data, head.len,
 		     body ? body->bytes : 0, kept);
 	payload_unref(kept);
 	buf_free(&head);
@@ -148,7 +129,7 @@ static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	result = held(n, len, image);
 	if (!result)
 		*error = -ENOMEM;
-	node_spend(n, len * n->sim->scenario->node.combine);
+	node_spend(n, len * (double)n->sim->scenario->node.combine);
 	return result;
 }
 
@@ -169,7 +150,8 @@ static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
 	uint32_t op = s->op_of[kind][seq];
 
 	if (result) {
-		node_spend(n, result->len * s->scenario->node.publish);
+		node_spend(n, result->len *
+				      (double)s->scenario->node.publish);
 		if (has_bytes(n))
 			contents_check_result(n, op, result);
 	}
@@ -183,6 +165,18 @@ static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
 				 coll_kind_name(kind), seq,
 				 rank_number(s, n->first + i));
 	}
+}
+
+static struct ring_value value_of(const struct payload *p)
+{
+	return (struct ring_value){ p ? p->data : NULL, p ? p->len : 0 };
+}
+
+static void check_ring(struct sim_node *n, uint32_t op, uint32_t slot,
+		       const struct coll_ring_result *result)
+{
+	contents_check_ring(n, op, slot, result->rank, result->size,
+			    value_of(result->left), value_of(result->right));
 }
 
 static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
@@ -199,7 +193,7 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 		sim_fail(s, "ring %u ended for rank %u, which is not in it",
 			 seq, rank_number(s, n->first + slot));
 	else if (result && has_bytes(n))
-		contents_check_ring(n, r->next, slot, result);
+		check_ring(n, r->next, slot, result);
 	if (!s->failed)
 		rank_exits(n, slot, fault ? fault->reason : NULL);
 }
@@ -297,7 +291,6 @@ static void receive(struct sim_node *n, struct sim_message *m)
 		sim_fail(n->sim, "a message cannot be unpacked");
 		return;
 	}
-	note_link(n, m->from);
 	body = body_of(n, m, &msg);
 	if (m->body_len && !body)
 		sim_fail(n->sim, "not enough memory");
@@ -335,7 +328,7 @@ static void describe(const struct sim_node *n, char *out, size_t len)
 	free(children);
 }
 
-const struct sim_protocol protocol_pmi2x = {
+const struct sim_protocol protocol_coll = {
 	.faults = true,
 	.create = create,
 	.destroy = destroy,
