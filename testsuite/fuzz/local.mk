@@ -12,6 +12,7 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/messages-fuzz \
 	testsuite/fuzz/records-fuzz \
 	testsuite/fuzz/region-fuzz \
+	testsuite/fuzz/scenario-fuzz \
 	testsuite/fuzz/server-node-fuzz \
 	testsuite/fuzz/server-fuzz \
 	testsuite/fuzz/spawn-fuzz \
@@ -138,6 +139,12 @@ testsuite_fuzz_server_node_fuzz_SOURCES = testsuite/fuzz/server-node-fuzz.c \
 testsuite_fuzz_server_node_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_server_node_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_server_node_fuzz_LDADD = libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS)
+
+testsuite_fuzz_scenario_fuzz_SOURCES = testsuite/fuzz/scenario-fuzz.c \
+	$(fuzz_driver)
+testsuite_fuzz_scenario_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_scenario_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) -I$(top_srcdir)/contrib/sim
+testsuite_fuzz_scenario_fuzz_LDADD = $(SIM_LIBS)
 
 testsuite_fuzz_client_fuzz_SOURCES = testsuite/fuzz/client-fuzz.c \
 	$(fuzz_driver)
