@@ -22,6 +22,11 @@ struct srun {
 	bool refuses;
 };
 
+static bool is_odd(void *arg, uint32_t position)
+{
+	return position % 2;
+}
+
 static void on_reply(void *arg, void *link, const void *data, size_t len)
 {
 	struct srun *s = arg;
@@ -30,7 +35,8 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 	FUZZ_CHECK(!*(bool *)link);
 	FUZZ_CHECK((bool *)link >= s->links && (bool *)link < s->links + LINKS);
 	FUZZ_CHECK(!control_unpack(data, len, &msg));
-	FUZZ_CHECK(msg.type == CONTROL_REPLY);
+	FUZZ_CHECK(msg.type == CONTROL_REPLY || msg.type == CONTROL_STARTED);
+	FUZZ_CHECK(msg.type == CONTROL_REPLY || is_odd(arg, msg.id));
 	control_free(&msg);
 }
 
@@ -206,7 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct launcher_ops ops = {
 		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
-		.report = on_report, .ready = on_ready,
+		.report = on_report, .started = is_odd, .ready = on_ready,
 	};
 	struct fuzz_input in = { data, size };
 	struct srun s = { 0 };

@@ -190,6 +190,14 @@ def is_listening(one):
     return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
+def listens(pid):
+    """Whether an agent can still be connected to."""
+    try:
+        return any(map(is_listening, tcp_sockets(pid)))
+    except FileNotFoundError:  # the process has gone
+        return False
+
+
 def is_connected(one):
     try:
         one.getpeername()

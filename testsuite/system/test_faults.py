@@ -9,7 +9,8 @@ import re
 
 import pytest
 
-from faulty import NODES, RANKS, TREE, ranks_of
+from faulty import HANGS_S, NODES, RANKS, TREE, listens, ranks_of
+from harness import wait_until
 
 HOLDER = 9  # keeps a collective open until the test says go
 OPERATIONS = {
@@ -102,6 +103,31 @@ def test_rank_ends(faulty, operation, when, how, where, bad_exit):
     assert not step.seen("done"), result
     if bad_exit != "-K":  # else they may be killed before they know
         assert step.seen("error") == RANKS - {victim}, result
+
+
+# One rank a node: n1 is the root, n2 and n3 are inner nodes, n8 is a leaf.
+ALONE = ["-w", "n[1-8]", "-n8", "--ntasks-per-node=1"]
+
+
+@pytest.mark.parametrize("how", ["0", "kill"])
+@pytest.mark.parametrize("victim", [0, 1, 2, 7])
+def test_node_ends_before_anyone_connects(cluster, faulty, victim, how):
+    """Whoever connects to it is refused, like by a node that starts late."""
+    node = f"n{victim + 1}"
+    step = faulty(
+        "touch=at", f"{victim}:gate=now", f"{victim}:die={how}", "gate=go",
+        "init", "fence",
+        options=[*ALONE, "--kill-on-bad-exit=0"],
+        env={"PMI2X_CONNECT_TIMEOUT": "3600"},
+    )
+    step.wait_for("at", range(8))
+    pid = cluster.step_daemon(node)
+    assert listens(pid)
+    step.make("now")
+    wait_until(lambda: not listens(pid), HANGS_S)
+    step.make("go")
+    result = step.fails(rf"fence 0 failed: rank {victim} \(node {node}\) exited")
+    assert not step.seen("done"), result
 
 
 @pytest.mark.parametrize("version", ["PMI2X_DISABLE", "PMI2X_NOSHM"])

@@ -56,7 +56,10 @@ static int tell_node(void *arg, uint32_t node, const void *data, size_t len)
 
 	pthread_mutex_lock(&c->lock);
 	c->tells++;
-	if (c->tell_paths[node][0]) {
+	pthread_cond_broadcast(&c->changed);
+	if (c->tell_error) {
+		rc = c->tell_error;
+	} else if (c->tell_paths[node][0]) {
 		rc = tell_by_socket(c->tell_paths[node], data, len);
 	} else if (c->agents[node]) {
 		agent_told(c->agents[node], data, len);
@@ -267,6 +270,14 @@ void cluster_expect_log(struct cluster *c, const char *part)
 	pthread_mutex_unlock(&c->lock);
 	if (rc)
 		fail_msg("nobody said \"%s\", but \"%s\"", part, c->text);
+}
+
+void cluster_await_tells(struct cluster *c, unsigned tells)
+{
+	pthread_mutex_lock(&c->lock);
+	while (c->tells < tells)
+		pthread_cond_wait(&c->changed, &c->lock);
+	pthread_mutex_unlock(&c->lock);
 }
 
 uint16_t cluster_port(struct cluster *c, uint32_t node)

@@ -29,6 +29,7 @@ struct cluster {
 	pthread_cond_t changed;
 	char text[65536];            /* the log, ERROR and INFO lines */
 	unsigned tells;
+	int tell_error;              /* of all of them, when not 0 */
 	char killed[512];            /* why kill_step was called */
 };
 
@@ -52,6 +53,8 @@ const char *rank_hear(struct cluster *c, uint32_t node);
 /* Is there such a text in what it hears next? */
 void rank_expect(struct cluster *c, uint32_t node, const char *part);
 
+/* Wait until agents have tried so often to tell a neighbour where they are. */
+void cluster_await_tells(struct cluster *c, unsigned tells);
 /* Wait until the log of ERROR and INFO lines has this text. */
 void cluster_expect_log(struct cluster *c, const char *part);
 /* The port that `node` takes when nobody else has it. */

@@ -22,6 +22,7 @@ struct fixture {
 	int spawn_rc;
 	unsigned aborts, reports, readies;
 	uint32_t abort_rank;
+	uint32_t started; /* the position whose ranks have been */
 	char text[64];
 };
 
@@ -31,7 +32,8 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 
 	control_free(&f->reply);
 	assert_int_equal(control_unpack(data, len, &f->reply), 0);
-	assert_int_equal(f->reply.type, CONTROL_REPLY);
+	assert_true(f->reply.type == CONTROL_REPLY ||
+		    f->reply.type == CONTROL_STARTED);
 	f->reply_link = link;
 	f->replies++;
 }
@@ -64,6 +66,13 @@ static void on_report(void *arg, const char *text)
 	snprintf(f->text, sizeof(f->text), "%s", text);
 }
 
+static bool on_started(void *arg, uint32_t position)
+{
+	struct fixture *f = arg;
+
+	return position == f->started;
+}
+
 static void on_ready(void *arg)
 {
 	struct fixture *f = arg;
@@ -91,6 +100,7 @@ static void setup(struct fixture *f, bool has_parent)
 		.spawn = on_spawn,
 		.abort = on_abort,
 		.report = on_report,
+		.started = on_started,
 		.ready = on_ready,
 		.forward = has_parent ? on_forward : NULL,
 	};
@@ -303,6 +313,26 @@ static void aborts_and_ready_count_once(void **state)
 	teardown(&f);
 }
 
+/* As long as the answer is no there is none. */
+static void who_has_been_started_is_said(void **state)
+{
+	struct control_msg msg = { .type = CONTROL_STARTED, .origin = 3 };
+	struct fixture f;
+
+	setup(&f, false);
+	f.started = 70000;
+	msg.id = 5;
+	assert_int_equal(receive(&f, &link_a, &msg), 0);
+	assert_int_equal(f.replies, 0);
+	msg.id = 70000;
+	assert_int_equal(receive(&f, &link_b, &msg), 0);
+	assert_int_equal(f.replies, 1);
+	assert_ptr_equal(f.reply_link, &link_b);
+	assert_int_equal(f.reply.type, CONTROL_STARTED);
+	assert_int_equal(f.reply.id, 70000);
+	teardown(&f);
+}
+
 /* A node is not trusted with the user's terminal. */
 static void reports_are_plain_text(void **state)
 {
@@ -444,6 +474,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_sent_on_a_lost_link),
 		cmocka_unit_test(spawns_in_progress_have_a_limit),
 		cmocka_unit_test(aborts_and_ready_count_once),
+		cmocka_unit_test(who_has_been_started_is_said),
 		cmocka_unit_test(reports_are_plain_text),
 		cmocka_unit_test(the_user_reads_each_report_once_and_few),
 		cmocka_unit_test(nonsense_breaks_the_link),

@@ -46,6 +46,12 @@ testsuite_unit_agent_test_SOURCES = testsuite/unit/agent-test.c \
 testsuite_unit_agent_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/agent-absent-test
+testsuite_unit_agent_absent_test_SOURCES = testsuite/unit/agent-absent-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_absent_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_absent_test_LDADD = $(UNIT_LIBS_AGENT)
+
 unit_tests += testsuite/unit/agent-control-test
 testsuite_unit_agent_control_test_SOURCES = \
 	testsuite/unit/agent-control-test.c \

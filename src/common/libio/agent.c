@@ -14,6 +14,7 @@ void agent_options_init(struct agent_options *o)
 	o->handshake_ms = 5000;
 	o->tell_after_ms = 100;
 	o->connect_ms = 60000;
+	o->absent_ms = 2000;
 	o->drain_ms = 5000;
 	o->dead_peer_ms = 60000;
 	o->stall_ms = 60000;
@@ -223,6 +224,8 @@ int agent_stop(struct agent *a)
 		return -EBUSY;
 	}
 	rc = helpers_destroy(a->helpers, a->options.drain_ms);
+	if (rc)
+		a->loop = NULL; /* who is left may still post to it */
 	free_agent(a);
 	return rc;
 }

@@ -35,7 +35,8 @@ struct agent_host {
 	/*
 	 * Hand `data` to agent_told of another node over a path that the site
 	 * authenticates. Blocks; called in a thread of its own. 0 or negative
-	 * errno. NULL: there is none.
+	 * errno; -ENOENT or -ECONNREFUSED: the node has answered, and has
+	 * nobody whom it could hand the data to. NULL: there is none.
 	 */
 	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
 			 size_t len);
@@ -59,6 +60,8 @@ struct agent_options {
 	uint32_t handshake_ms;  /* a connection must prove itself within */
 	uint32_t tell_after_ms; /* a connect without answer, then tell_node */
 	uint32_t connect_ms;    /* give a neighbour up after */
+	uint32_t absent_ms;     /* one that refuses so long may have ended: ask,
+	                           and again after as long */
 	uint32_t drain_ms;      /* bound of agent_stop */
 	uint32_t stall_ms;      /* tell srun of a collective that waits longer,
 	                           and at each doubling; 0: never */

@@ -245,6 +245,7 @@ static void on_srun_proved(void *arg, struct link *l)
 				ctl->queue.items[i]->len);
 	payload_vec_clear(&ctl->queue);
 	ctl->abort_queued = false;
+	agent_absent_srun_up(a);
 }
 
 static int on_srun_frame(void *arg, struct link *l, enum frame_type type,
@@ -306,6 +307,16 @@ void agent_control_connect(struct agent *a)
 	if (a->control->srun == SRUN_IDLE &&
 	    a->options.launcher.ss_family != AF_UNSPEC)
 		begin_connecting(a, true);
+}
+
+void agent_control_ask(struct agent *a, const void *data, size_t len)
+{
+	struct agent_control *ctl = a->control;
+
+	if (ctl->srun == SRUN_UP)
+		link_send_bytes(ctl->link, FRAME_CONTROL_UP, data, len);
+	else
+		agent_control_connect(a);
 }
 
 /* `r` is the request that the frame carries, or NULL. */
@@ -477,7 +488,9 @@ int agent_control_from_above(struct agent *a, struct payload *frame)
 	origin = msg.origin;
 	expected = msg.type == CONTROL_REPLY &&
 		   forget_answered(a->control, origin, msg.id);
-	if (msg.type != CONTROL_REPLY)
+	if (msg.type == CONTROL_STARTED)
+		rc = agent_absent_started(a, msg.id);
+	else if (msg.type != CONTROL_REPLY)
 		rc = -EPROTO;
 	control_free(&msg);
 	if (expected)

@@ -10,6 +10,7 @@
  *   agent_ranks.c    the ranks' connections and ends
  *   agent_links.c    neighbours: frames, queues, goodbyes
  *   agent_wireup.c   making the links: ports, attempts, choice between two
+ *   agent_absent.c   neighbours that have ended before their links were made
  *   agent_control.c  the way to srun and back
  *   agent_slots.c    what wakes the agent and the ranks through shared memory
  *   agent_state.c    srun's questions, and who waits long
@@ -174,6 +175,20 @@ enum neighbour_state {
 	NEIGHBOUR_LOST,
 };
 
+/*
+ * What is known of a neighbour that refuses every connection: agent_absent.c.
+ *
+ *            srun: it has ranks        slurmd there: nobody listens
+ *   UNKNOWN --------------------> STARTED ----------------> UNHEARD -> lost
+ *                                    ^   a port answers        |
+ *                                    +-------------------------+
+ */
+enum absence {
+	ABSENCE_UNKNOWN,
+	ABSENCE_STARTED,
+	ABSENCE_UNHEARD,
+};
+
 struct queued_frame {
 	enum frame_type type;
 	struct payload *front; /* made by frame_header */
@@ -207,6 +222,12 @@ struct neighbour {
 	bool has_addr;
 	struct sockaddr_storage addr;
 	int last_error;
+	/* agent_absent.c */
+	enum absence absence;
+	bool asked;           /* srun, about it */
+	uint64_t looked;      /* loop time of the last question, ms */
+	bool telling;         /* slurmd has not answered yet */
+	unsigned refusals;    /* in a row, while UNHEARD */
 };
 
 struct agent_links {
@@ -280,8 +301,21 @@ void agent_wireup_ended(struct conn *c, int error);
 bool agent_wireup_tried(const struct neighbour *n);
 /* No more attempts; close all its connections but the link. */
 void agent_wireup_stop(struct neighbour *n);
+/* Go on with the attempts now. */
+void agent_wireup_again(struct neighbour *n);
 /* A frame for it could not be sent or kept: the loop declares it lost. */
 void agent_wireup_send_failed(struct neighbour *n, int error);
+
+/* ---- agent_absent.c ---- */
+
+/* An attempt has failed. May lose the neighbour. */
+void agent_absent_tried(struct neighbour *n, int error);
+/* srun says that the ranks of a node have been started. 0 or -EPROTO. */
+int agent_absent_started(struct agent *a, uint32_t position);
+/* slurmd there was asked to tell it. False: nobody listens for the step there. */
+void agent_absent_told(struct agent *a, uint32_t position, bool may_listen);
+/* The connection to srun has come up. */
+void agent_absent_srun_up(struct agent *a);
 
 /* ---- agent_control.c ---- */
 
@@ -294,6 +328,11 @@ void agent_control_send(struct agent *a, const void *data, size_t len);
 void agent_control_end_step(struct agent *a, const char *why);
 /* Connect to srun, so that it can ask; not when that has failed before. */
 void agent_control_connect(struct agent *a);
+/*
+ * A question to srun itself, past the parent. While there is no connection one
+ * is made instead; the question is lost.
+ */
+void agent_control_ask(struct agent *a, const void *data, size_t len);
 /* From a child; from the parent. 0 or -EPROTO. */
 int agent_control_from_child(struct agent *a, struct neighbour *child,
 			     struct payload *frame);
@@ -324,8 +363,11 @@ void agent_slots_again(struct agent *a);
 int agent_tell_open(struct agent *a);
 void agent_tell_close(struct agent *a);
 void agent_tell_free(struct agent *a);
-/* Tell a neighbour where we listen, in a helper thread. */
-void agent_tell_neighbour(struct agent *a, uint32_t position);
+/*
+ * Tell a neighbour where we listen, in a helper thread. True when one does;
+ * with `wait`, agent_absent_told is called when it has done so.
+ */
+bool agent_tell_neighbour(struct agent *a, uint32_t position, bool wait);
 /* End the step, in a helper thread. */
 void agent_tell_kill(struct agent *a, const char *why);
 /* Check a told message. 0 or -EPROTO, -EACCES. Any thread. */

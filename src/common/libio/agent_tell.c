@@ -87,10 +87,14 @@ int agent_tell_check(const struct agent *a, const void *data, size_t len,
 
 /* ---- what blocks, in helper threads ---- */
 
-/* Owned by the helper: it may outlive the agent. */
+/* Owned by the helper: it may outlive the agent, but not the agent's loop. */
 struct job {
 	struct agent_host host;
 	uint32_t node_id;
+	struct agent *agent; /* for its loop only */
+	struct loop *loop;   /* NULL: nobody waits for the outcome */
+	uint32_t position;
+	int rc;
 	size_t len;
 	char data[TELL_BYTES_MAX]; /* message, or reason */
 };
@@ -111,8 +115,30 @@ static void run_tell(void *arg)
 {
 	struct job *j = arg;
 
-	/* It may have arrived though the call failed; attempts go on anyway. */
-	(void)j->host.tell_node(j->host.arg, j->node_id, j->data, j->len);
+	j->rc = j->host.tell_node(j->host.arg, j->node_id, j->data, j->len);
+}
+
+/* Otherwise it may have arrived though the call failed. */
+static bool nobody_listens(int rc)
+{
+	return rc == -ENOENT || rc == -ECONNREFUSED;
+}
+
+static void on_told(void *arg)
+{
+	struct job *j = arg;
+
+	agent_absent_told(j->agent, j->position, !nobody_listens(j->rc));
+	free(j);
+}
+
+/* The end of a helper. */
+static void release_job(void *arg)
+{
+	struct job *j = arg;
+
+	if (!j->loop || loop_post(j->loop, on_told, j))
+		free(j);
 }
 
 static void run_kill(void *arg)
@@ -122,29 +148,42 @@ static void run_kill(void *arg)
 	j->host.kill_step(j->host.arg, j->data);
 }
 
-static void start_job(struct agent *a, void (*fn)(void *arg), struct job *j)
+static bool start_job(struct agent *a, void (*fn)(void *arg), struct job *j)
 {
-	if (j && helpers_run(a->helpers, fn, free, j) < 0) {
-		log_debug(a->log, "no thread for a call to Slurm");
-		free(j);
-	}
+	if (!j)
+		return false;
+	if (!helpers_run(a->helpers, fn, release_job, j))
+		return true;
+	log_debug(a->log, "no thread for a call to Slurm");
+	free(j);
+	return false;
 }
 
-void agent_tell_neighbour(struct agent *a, uint32_t position)
+static struct job *new_tell(struct agent *a, uint32_t position, bool wait)
 {
+	struct job *j = NULL;
 	struct buf b;
-	struct job *j;
 
-	if (!a->host.tell_node)
-		return;
 	buf_init(&b, TELL_BYTES_MAX);
-	j = make_message(a, position, &b) ? NULL : new_job(a, b.data, b.len);
+	if (!make_message(a, position, &b))
+		j = new_job(a, b.data, b.len);
 	buf_free(&b);
-	if (j)
-		j->node_id = layout_node_id(a->step->layout, position);
+	if (!j)
+		return NULL;
+	j->node_id = layout_node_id(a->step->layout, position);
+	j->position = position;
+	j->agent = a;
+	j->loop = wait ? a->loop : NULL;
+	return j;
+}
+
+bool agent_tell_neighbour(struct agent *a, uint32_t position, bool wait)
+{
+	if (!a->host.tell_node)
+		return false;
 	log_debug(a->log, "telling node %s to connect to port %u",
 		  agent_node_name(a, position), a->idle->port);
-	start_job(a, run_tell, j);
+	return start_job(a, run_tell, new_tell(a, position, wait));
 }
 
 void agent_tell_kill(struct agent *a, const char *why)

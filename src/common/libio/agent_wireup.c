@@ -172,7 +172,7 @@ static void tell(struct neighbour *n)
 	if (n->told)
 		return;
 	n->told = true;
-	agent_tell_neighbour(n->agent, n->position);
+	agent_tell_neighbour(n->agent, n->position, false);
 }
 
 static void give_up(struct neighbour *n)
@@ -209,10 +209,15 @@ static void attempt_failed(struct neighbour *n, int error)
 	if (n->state != NEIGHBOUR_WAITING || !n->started)
 		return;
 	n->last_error = error;
+	agent_absent_tried(n, error);
+	if (n->state != NEIGHBOUR_WAITING)
+		return;
 	if (nobody_answers(error) || somebody_else_answers(error) ||
 	    waited_ms(n) > a->options.connect_ms / 2)
 		tell(n);
-	if (insists(n)) {
+	if (n->absence == ABSENCE_UNHEARD) {
+		set_timer(n, 0);
+	} else if (insists(n)) {
 		set_timer(n, n->backoff_ms);
 		n->backoff_ms *= 2;
 		if (n->backoff_ms > AGENT_BACKOFF_MAX_MS)
@@ -338,13 +343,18 @@ static void on_timer(uv_timer_t *timer)
 	}
 }
 
+static void begin_attempts(struct neighbour *n)
+{
+	n->started = true;
+	n->since = n->looked = uv_now(loop_uv(n->agent->loop));
+	n->backoff_ms = AGENT_BACKOFF_FIRST_MS;
+}
+
 void agent_wireup_start(struct neighbour *n)
 {
 	if (n->started || n->state != NEIGHBOUR_WAITING)
 		return;
-	n->started = true;
-	n->since = uv_now(loop_uv(n->agent->loop));
-	n->backoff_ms = AGENT_BACKOFF_FIRST_MS;
+	begin_attempts(n);
 	/* Not at once: we may be inside a call of the engine. */
 	set_timer(n, is_settling(n) ? AGENT_BACKOFF_MAX_MS : 0);
 }
@@ -365,12 +375,15 @@ void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port)
 	n->told_port = port;
 	if (n->attempt && n->port == port)
 		return;
-	if (!n->started) {
-		n->started = true;
-		n->since = uv_now(loop_uv(a->loop));
-		n->backoff_ms = AGENT_BACKOFF_FIRST_MS;
-	}
+	if (!n->started)
+		begin_attempts(n);
 	attempt(n, port);
+}
+
+void agent_wireup_again(struct neighbour *n)
+{
+	if (!n->attempt)
+		set_timer(n, 0);
 }
 
 /* ---- connections under way ---- */

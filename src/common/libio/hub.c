@@ -295,6 +295,13 @@ static void do_trace(void *arg, uint32_t position, const void *data, size_t len)
 	h->host.trace(h->host.arg, position, data, len);
 }
 
+static bool do_started(void *arg, uint32_t position)
+{
+	struct hub *h = arg;
+
+	return h->host.started && h->host.started(h->host.arg, position);
+}
+
 static void do_ready(void *arg)
 {
 	struct hub *h = arg;
@@ -487,6 +494,7 @@ static int create_launcher(struct hub *h, bool has_parent)
 		.trace = has_trace ? do_trace : NULL,
 		.stall = hub_live_stall,
 		.state = hub_live_state,
+		.started = do_started,
 		.ready = do_ready,
 		.forward = has_parent ? do_forward : NULL,
 	};

@@ -57,6 +57,11 @@ struct hub_host {
 	 */
 	uint32_t (*nodes)(void *arg);
 	const char *(*node_name)(void *arg, uint32_t position);
+	/*
+	 * Has the node at a position (any number) said that its ranks run, or
+	 * have run? NULL: not known; nodes that wait for it go on waiting.
+	 */
+	bool (*started)(void *arg, uint32_t position);
 	void *arg;
 };
 

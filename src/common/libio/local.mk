@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libio.la
 libio_la_SOURCES = \
 	src/common/libio/agent.c src/common/libio/agent.h \
 	src/common/libio/agent_internal.h \
+	src/common/libio/agent_absent.c \
 	src/common/libio/agent_control.c \
 	src/common/libio/agent_idle.c \
 	src/common/libio/agent_links.c \

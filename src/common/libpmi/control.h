@@ -30,6 +30,9 @@ enum control_type {
 	CONTROL_QUERY,     /* id: from srun to all nodes: send your state */
 	CONTROL_EXPIRE,    /* id (seq), rank (kind), text (why): from srun to the
 	                      root: end the waiting */
+	CONTROL_STARTED,   /* id (position): from a node to srun: have the ranks
+	                      of that node been started? From srun: they have;
+	                      as long as not it says nothing */
 	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error */
 	CONTROL_TYPES,
 };

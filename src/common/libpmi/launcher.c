@@ -432,6 +432,25 @@ static int on_state(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
+/* Who asks will ask again. */
+static int on_started(struct launcher *l, void *link, struct control_msg *msg)
+{
+	const struct control_msg yes = {
+		.type = CONTROL_STARTED,
+		.origin = msg->origin,
+		.id = msg->id,
+	};
+	struct buf frame;
+
+	if (!l->ops.started || !l->ops.started(l->arg, msg->id))
+		return 0;
+	buf_init(&frame, CONTROL_TEXT_MAX);
+	if (!control_pack(&frame, &yes))
+		l->ops.reply(l->arg, link, frame.data, frame.len);
+	buf_free(&frame);
+	return 0;
+}
+
 /* ---- links ---- */
 
 static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
@@ -446,6 +465,7 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	[CONTROL_TRACE] = on_trace,
 	[CONTROL_STALL] = on_stall,
 	[CONTROL_STATE] = on_state,
+	[CONTROL_STARTED] = on_started,
 	/* no CONTROL_REPLY: nobody is asked */
 };
 

@@ -47,6 +47,8 @@ struct launcher_ops {
 	/* The state of a node, for query `id`. With stall. */
 	void (*state)(void *arg, uint32_t id, uint32_t position,
 		      const void *data, size_t len);
+	/* Have the ranks of the node at `position` been started? May be NULL. */
+	bool (*started)(void *arg, uint32_t position);
 	/* The first rank of this (spawned) step is there. Called once. */
 	void (*ready)(void *arg);
 	/*

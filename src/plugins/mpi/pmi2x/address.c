@@ -142,5 +142,8 @@ int tell_send(const struct tell_socket *t, const char *node, uint32_t node_id,
 			  node, slurm_strerror(rc));
 	free(path);
 	xfree(nodes);
+	/* slurmd's own errno, when it could not connect to the socket. */
+	if (rc == ENOENT || rc == ECONNREFUSED)
+		return -rc;
 	return rc ? -EIO : 0;
 }

@@ -33,7 +33,8 @@ void tell_socket_close(struct tell_socket *t);
 
 /*
  * Send `data` to the tell socket of another node, through its slurmd. Blocks.
- * 0 or -EIO with a debug line.
+ * 0 or a negative errno with a debug line: -ENOENT or -ECONNREFUSED when slurmd
+ * finds nobody who listens there, else -EIO.
  */
 int tell_send(const struct tell_socket *t, const char *node, uint32_t node_id,
 	      const void *data, size_t len);

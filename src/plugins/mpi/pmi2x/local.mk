@@ -30,6 +30,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/srun.h \
 	src/plugins/mpi/pmi2x/stale_sockets.c \
 	src/plugins/mpi/pmi2x/stale_sockets.h \
+	src/plugins/mpi/pmi2x/started.c \
+	src/plugins/mpi/pmi2x/started.h \
 	src/plugins/mpi/pmi2x/step_layout.c \
 	src/plugins/mpi/pmi2x/step_layout.h \
 	src/plugins/mpi/pmi2x/stepd.c \

@@ -18,6 +18,7 @@
 #include "slurm_log.h"
 #include "spawn_srun.h"
 #include "srun.h"
+#include "started.h"
 #include "trace_file.h"
 
 #define HANDSHAKE_MS 10000
@@ -218,13 +219,25 @@ static void order_places(struct srun *s)
 	s->nplaces = count;
 }
 
-static const char *host_node_name(void *arg, uint32_t position)
+static const struct place *find_place(struct srun *s, uint32_t position)
 {
-	struct srun *s = arg;
-
 	if (!s->places || s->places_of != s->ncomponents)
 		order_places(s);
-	return position < s->nplaces ? s->places[position].name : "?";
+	return position < s->nplaces ? &s->places[position] : NULL;
+}
+
+static const char *host_node_name(void *arg, uint32_t position)
+{
+	const struct place *p = find_place(arg, position);
+
+	return p ? p->name : "?";
+}
+
+static bool host_started(void *arg, uint32_t position)
+{
+	const struct place *p = find_place(arg, position);
+
+	return p && task_is_started(p->lowest);
 }
 
 /* ---- the object ---- */
@@ -335,6 +348,7 @@ static int start_hub(struct srun *s)
 		.traces_missing = s->trace ? host_traces_missing : NULL,
 		.nodes = host_nodes,
 		.node_name = host_node_name,
+		.started = host_started,
 		.arg = s,
 	};
 	rc = hub_start(&s->hub, &options, &s->host, &slurm_log);

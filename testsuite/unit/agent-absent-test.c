@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A neighbour that refuses connections: one that has ended fails the others
+ * soon, one that starts late, or listens elsewhere, is waited for.
+ */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent-cluster.h"
+#include "libio/hub.h"
+
+#define NODES 5
+#define NEVER_MS 3600000 /* what ends before this test does is not this */
+#define ELSEWHERE 500    /* ports further than where neighbours look */
+
+/* A step, and an srun that knows of `missing` whether it has been started. */
+struct step {
+	struct cluster c;
+	struct hub *hub;
+	uint32_t missing;
+	bool started;
+	unsigned questions;
+	char aborted[512];
+};
+
+static bool is_started(void *arg, uint32_t position)
+{
+	struct step *s = arg;
+	bool started;
+
+	pthread_mutex_lock(&s->c.lock);
+	started = position != s->missing || s->started;
+	s->questions++;
+	pthread_cond_broadcast(&s->c.changed);
+	pthread_mutex_unlock(&s->c.lock);
+	return started;
+}
+
+static void on_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	struct step *s = arg;
+
+	pthread_mutex_lock(&s->c.lock);
+	snprintf(s->aborted, sizeof(s->aborted), "%s", text);
+	pthread_cond_broadcast(&s->c.changed);
+	pthread_mutex_unlock(&s->c.lock);
+}
+
+static void on_report(void *arg, const char *text)
+{
+}
+
+static void start_srun(struct step *s)
+{
+	const struct hub_host host = {
+		.abort = on_abort,
+		.report = on_report,
+		.started = is_started,
+		.arg = s,
+	};
+	const struct hub_options options = {
+		.secret = s->c.secret,
+		.jobid = "7.0",
+		.build = "0.1",
+		.parent_fd = -1,
+		.handshake_ms = 60000,
+	};
+	struct sockaddr_in *in = (struct sockaddr_in *)&s->c.options.launcher;
+
+	assert_int_equal(hub_start(&s->hub, &options, &host, &s->c.log), 0);
+	in->sin_family = AF_INET;
+	in->sin_port = htons(hub_port(s->hub));
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+}
+
+/* All nodes but one are there, and their ranks wait in a barrier. */
+static struct step *step_without(uint32_t missing, bool started, int tell_error)
+{
+	struct step *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	cluster_open(&s->c, NODES);
+	s->missing = missing;
+	s->started = started;
+	s->c.tell_error = tell_error;
+	s->c.options.connect_ms = NEVER_MS;
+	s->c.options.absent_ms = 50;
+	start_srun(s);
+	for (uint32_t i = 0; i < NODES; i++) {
+		if (i == missing)
+			continue;
+		cluster_start(&s->c, i);
+		rank_init(&s->c, i);
+		rank_say(&s->c, i, "cmd=barrier_in");
+	}
+	return s;
+}
+
+static void step_end(struct step *s)
+{
+	cluster_close(&s->c);
+	hub_stop(s->hub, 0);
+	free(s);
+}
+
+/* It comes after all, and the barrier ends well. */
+static void the_missing_comes(struct step *s)
+{
+	cluster_start(&s->c, s->missing);
+	rank_init(&s->c, s->missing);
+	rank_say(&s->c, s->missing, "cmd=barrier_in");
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_expect(&s->c, i, "cmd=barrier_out");
+	assert_string_equal(s->aborted, "");
+}
+
+static void await_questions(struct step *s, unsigned count)
+{
+	pthread_mutex_lock(&s->c.lock);
+	while (s->questions < count)
+		pthread_cond_wait(&s->c.changed, &s->c.lock);
+	pthread_mutex_unlock(&s->c.lock);
+}
+
+static void await_abort(struct step *s)
+{
+	pthread_mutex_lock(&s->c.lock);
+	while (!s->aborted[0])
+		pthread_cond_wait(&s->c.changed, &s->c.lock);
+	pthread_mutex_unlock(&s->c.lock);
+}
+
+static void one_that_has_ended_fails_the_others(void **state)
+{
+	for (uint32_t missing = 0; missing < NODES; missing++) {
+		struct step *s = step_without(missing, true, 0);
+		char name[100];
+
+		snprintf(name, sizeof(name), "rank_%u_(node_n%u)_exited_before",
+			 missing, missing);
+		for (uint32_t i = 0; i < NODES; i++)
+			if (i != missing)
+				rank_expect(&s->c, i, name);
+		await_abort(s);
+		assert_non_null(strstr(s->aborted, "exited before"));
+		step_end(s);
+	}
+}
+
+static void one_that_starts_late_is_waited_for(void **state)
+{
+	for (uint32_t missing = 0; missing < NODES; missing++) {
+		struct step *s = step_without(missing, false, 0);
+
+		await_questions(s, 2);
+		the_missing_comes(s);
+		step_end(s);
+	}
+}
+
+/* Its slurmd does not answer, or cannot say. */
+static void one_that_nobody_denies_is_waited_for(void **state)
+{
+	struct step *s = step_without(1, true, -EIO);
+
+	cluster_await_tells(&s->c, 3);
+	the_missing_comes(s);
+	step_end(s);
+}
+
+/* All ports where it ought to be were taken, and are free again. */
+static void one_that_listens_elsewhere_is_waited_for(void **state)
+{
+	struct step *s = step_without(1, false, -EIO);
+
+	await_questions(s, 1);
+	s->c.options.port_first += ELSEWHERE;
+	cluster_start(&s->c, 1);
+	pthread_mutex_lock(&s->c.lock);
+	s->started = true;
+	s->c.tell_error = 0;
+	pthread_mutex_unlock(&s->c.lock);
+	cluster_await_tells(&s->c, 1);
+	rank_init(&s->c, 1);
+	rank_say(&s->c, 1, "cmd=barrier_in");
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_expect(&s->c, i, "cmd=barrier_out");
+	step_end(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_has_ended_fails_the_others),
+		cmocka_unit_test(one_that_starts_late_is_waited_for),
+		cmocka_unit_test(one_that_nobody_denies_is_waited_for),
+		cmocka_unit_test(one_that_listens_elsewhere_is_waited_for),
+	};
+
+	return cmocka_run_group_tests_name("agent-absent", tests, NULL, NULL);
+}
