@@ -64,9 +64,12 @@ class Launches(unittest.TestCase):
             return code, len(file.readlines())
 
     def test_a_job_that_was_given_back(self):
-        words = "Nodes n[1-16] are still not ready"
-        self.assertEqual(self.launch(words, 1), (0, 2))
-        self.assertEqual(self.launch(words, 9), (1, 2))
+        for words in (
+            "Nodes n[1-16] are still not ready",
+            "Unable to allocate resources: No error",
+        ):
+            self.assertEqual(self.launch(words, 1), (0, 2))
+            self.assertEqual(self.launch(words, 9), (1, 2))
 
     def test_other_failures_stay(self):
         self.assertEqual(self.launch("task 3: exited", 1), (1, 1))

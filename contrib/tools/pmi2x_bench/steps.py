@@ -15,8 +15,8 @@ MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
 LINES_SHOWN = 8  # of a step that failed
 # slurmctld tells srun on its port that its job has ended. When srun has gone, the
 # next one may have that port, and takes the message for its own as long as it has
-# no job: it then gives its job back, with these words, and has started nothing.
-GIVEN_BACK = "are still not ready"
+# no job: it then gives its job back, with either of these, and has started nothing.
+GIVEN_BACK = "are still not ready", "Unable to allocate resources: No error"
 LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
@@ -130,7 +130,7 @@ def end_program(child):
 def run_srun(argv, timeout, env=None):
     """As run_program; once more when srun has given its job back."""
     result = run_program(argv, timeout, env)
-    if result[0] and GIVEN_BACK in result[2]:
+    if result[0] and any(words in result[2] for words in GIVEN_BACK):
         print(
             "srun took the end of another job for that of its own and has "
             "started nothing: once more",
