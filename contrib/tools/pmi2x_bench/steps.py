@@ -180,17 +180,16 @@ class Runner:
                 if not os.path.exists(library):
                     raise BenchError(f"{peer}: {library} is not there")
 
-    def meets(self, point):
-        """Whether the ranks meet outside of PMI before what is timed."""
+    def can_meet(self):
+        """Whether the ranks can meet outside of PMI, in a file."""
         one_machine = self.options.private or not self.with_slurm
-        settles = OPS[point.op].settles
-        return settles and one_machine and not self.options.no_meet
+        return one_machine and not self.options.no_meet
 
     def floor_argv(self, peer, point):
         argv = [self.program(peer), "-m", peer.variant]
         if point.layout.kind == "uneven":
             argv.append(f"-u{point.layout.number}")
-        if self.meets(point):
+        if self.can_meet() and OPS[point.op].settles:
             argv.append("-s")
         return argv + [
             f"-{letter}{number}"
@@ -242,7 +241,7 @@ class Runner:
             argv = self.floor_argv(peer, point)
             return argv, run_program(argv, self.options.timeout + LEAVE_S)
         argv = self.rank_argv(peer, point)
-        if not self.meets(point):
+        if point.op == "true" or not self.can_meet():
             return self.run_step(peer, point, argv)
         with tempfile.NamedTemporaryFile(prefix="pmi2x-meet-") as file:
             file.write(bytes(MEETING_BYTES))
