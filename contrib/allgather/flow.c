@@ -53,7 +53,7 @@ bool flow_next(const struct flow *f, enum ring_side side, uint32_t max,
 {
 	const struct flow_at *at = &f->out[side];
 	struct schedule_range range;
-	uint64_t have;
+	uint64_t have, length;
 
 	if (at->step == f->steps)
 		return false;
@@ -63,12 +63,13 @@ bool flow_next(const struct flow *f, enum ring_side side, uint32_t max,
 	if (!out->total)
 		return false;
 	range = schedule_bytes(f->n, side, at->step, out->total);
-	have = smaller(available(f, side, &range), range.end - range.first);
+	length = range.end - range.first;
+	have = smaller(available(f, side, &range), length);
 	if (have <= at->done)
 		return false;
 	out->offset = range.first + at->done;
 	out->len = (uint32_t)smaller(have - at->done, max);
-	return true;
+	return out->len == max || have == length;
 }
 
 static void advance(const struct flow *f, struct flow_at *at,

@@ -45,7 +45,11 @@ struct flow {
 int flow_init(struct flow *f, uint32_t n, uint64_t own_total); /* or -ENOMEM */
 void flow_free(struct flow *f);
 
-/* The next piece for that side, at most `max` bytes. False: nothing yet. */
+/*
+ * The next piece for that side: `max` bytes, or the last of its step. False: that
+ * is not here yet. Nothing is sent in smaller pieces, so how many there are follows
+ * from the lengths alone, not from the speed of the links.
+ */
 bool flow_next(const struct flow *f, enum ring_side side, uint32_t max,
 	       struct flow_chunk *out);
 /* It has been sent. */

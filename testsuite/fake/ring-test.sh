@@ -178,7 +178,7 @@ costs() { # NAME FAKE-SERVER-ARGUMENT...
 	name=$1
 	shift
 	ring_step 120 "$@" -- env PMI2X_ALLGATHER_TRANSPORT=tcp \
-		../../contrib/bench/pmi2x-ring-bench 2 64 4096 70000
+		../../contrib/bench/pmi2x-ring-bench 2 64 16360 70000
 	[ $status = 0 ] && "$bench/ring-model" --check "$out" >>"$out" 2>&1 &&
 		"$bench/ring-study" --from "$out" >"$out.study" 2>&1 &&
 		grep -q "exactly those of the model" "$out.study"
@@ -202,8 +202,8 @@ if [ -z "$RING_TRANSPORTS" ]; then
 	over_pmi
 	nobody_comes
 	[ -n "$FAKE_TEST_SMALL" ] || preloaded
-	costs "steps and bytes, an even number of nodes" -N4 -n8
-	costs "steps and bytes, an odd number of nodes" -N5 -n15
+	costs "steps, messages and bytes, an even number of nodes" -N4 -n8
+	costs "steps, messages and bytes, an odd number of nodes" -N5 -n15
 fi
 
 rm -f "$out"
