@@ -4,6 +4,7 @@
  * have, so who has says so where others see it without a fence: a rank in the
  * attributes of its node, a leader also under a name that srun keeps.
  *
+ * Where PMI fails, it says itself who is to blame, if its library passes that on.
  * When the time is over, who misses a rank of its node publishes a verdict, and
  * the others wait for one. Without any, a leader is missing: rank 0 looks for
  * all of them, the others only for rank 0. Ranks that lead no node have the
@@ -240,6 +241,9 @@ int join_blame(struct join *j, int error)
 	char text[PMI2_MAX_ATTRVALUE];
 	int seconds = (int)(limit_ms(j) / 1000);
 
+	if (error != -ETIMEDOUT && pmi_refusal(&r->pmi, text, sizeof(text)))
+		return join_fail(j, PMI2_FAIL, "rank %d on node %s: the job's "
+				 "PMI has failed: %s", r->rank, r->node, text);
 	say_here_to_all(j);
 	if (find_missing(j, text, error))
 		return join_fail(j, PMI2_FAIL, "%s", text);

@@ -66,18 +66,20 @@ static int scatter_all(struct pmi2x_ring *r, const void *base, size_t used,
 	return rc;
 }
 
+int ring_refuse_length(struct pmi2x_ring *r, const struct op *op, int rank)
+{
+	snprintf(r->error, sizeof(r->error), "rank %d gave a block of another "
+		 "length than rank %d, which gave %zu bytes", rank, r->rank,
+		 op->len);
+	return PMI2_ERR_INVALID_VAL_LENGTH;
+}
+
 static void explain(struct pmi2x_ring *r, struct op *op,
 		    const struct bundle_sink *sink, int rc)
 {
-	if (rc == -EMSGSIZE) {
-		/* The next operation may be right: the ring goes on. */
-		snprintf(r->error, sizeof(r->error), "rank %u gave a block of "
-			 "another length than rank %d, which gave %zu bytes",
-			 sink->culprit, r->rank, op->len);
-		complete(r, op, PMI2_ERR_INVALID_VAL_LENGTH);
-		return;
-	}
-	if (rc)
+	if (rc == -EMSGSIZE)
+		complete(r, op, ring_refuse_length(r, op, sink->culprit));
+	else if (rc)
 		ring_fail(r, "rank %d on node %s: wrong data for rank %u",
 			  r->rank, r->node, sink->culprit);
 	else

@@ -13,6 +13,7 @@
 #include "pmi2.h"
 #include "pmi2x.h"
 #include "pmi_keys.h"
+#include "pmi_library.h"
 
 #define FIRST_MAX PMI2X_MAX_VALLEN /* a first piece of it: more follows */
 #define REST_MAX 65536             /* of each further piece */
@@ -43,19 +44,37 @@ void pmi_gather_free(struct op *op)
 	op->pmi = NULL;
 }
 
+int pmi_gather_fail(struct pmi2x_ring *r, int code)
+{
+	char words[PMI2X_RING_ERROR_MAX];
+
+	if (!pmi_refusal(&r->pmi, words, sizeof(words)))
+		snprintf(words, sizeof(words), "error %d", code);
+	ring_fail(r, "rank %d on node %s: allgather over PMI failed: %s",
+		  r->rank, r->node, words);
+	return PMI2_FAIL;
+}
+
+static int no_memory(struct pmi2x_ring *r)
+{
+	ring_fail(r, "rank %d on node %s: no memory for an allgather over PMI",
+		  r->rank, r->node);
+	return PMI2_FAIL;
+}
+
 static int start_round(struct pmi2x_ring *r, struct pmi_gather *g,
 		       const void *piece, size_t len, int piece_max)
 {
 	char *pieces = realloc(g->pieces, (size_t)r->size * piece_max);
+	int code;
 
 	if (!pieces)
-		return PMI2_ERR_NOMEM;
+		return no_memory(r);
 	g->pieces = pieces;
 	g->piece_max = piece_max;
-	if (r->pmi.iallgather(len ? piece : "", (int)len, pieces, piece_max,
-			      g->got, &g->request))
-		return PMI2_FAIL;
-	return PMI_GATHER_AGAIN;
+	code = r->pmi.iallgather(len ? piece : "", (int)len, pieces, piece_max,
+				 g->got, &g->request);
+	return code ? pmi_gather_fail(r, code) : PMI_GATHER_AGAIN;
 }
 
 /* The first round knows only what this process gives and wants. */
@@ -70,7 +89,6 @@ static int start_first(struct pmi2x_ring *r, struct op *op)
 int pmi_gather_start(struct pmi2x_ring *r, struct op *op)
 {
 	struct pmi_gather *g;
-	int code;
 
 	if (!r->pmi.iallgather || !r->pmi.wait || !r->pmi.test)
 		return pmi_keys_gather(r, op);
@@ -79,11 +97,9 @@ int pmi_gather_start(struct pmi2x_ring *r, struct op *op)
 		g->got = calloc(r->size, sizeof(*g->got));
 		g->lengths = calloc(r->size, sizeof(*g->lengths));
 	}
-	code = g && g->got && g->lengths ? start_first(r, op) : PMI2_ERR_NOMEM;
-	if (code == PMI2_FAIL)
-		ring_fail(r, "rank %d on node %s: PMIX_Iallgather_n failed",
-			  r->rank, r->node);
-	return code;
+	if (!g || !g->got || !g->lengths)
+		return no_memory(r);
+	return start_first(r, op);
 }
 
 /* ---- between rounds ---- */
@@ -110,12 +126,8 @@ static int finish(struct pmi2x_ring *r, struct op *op)
 
 		if (op->lengths)
 			op->lengths[i] = len;
-		if (op->lengths || len == op->stride)
-			continue;
-		snprintf(r->error, sizeof(r->error), "rank %d gave a block of "
-			 "another length than rank %d, which gave %zu bytes",
-			 i, r->rank, op->len);
-		return PMI2_ERR_INVALID_VAL_LENGTH;
+		if (!op->lengths && len != op->stride)
+			return ring_refuse_length(r, op, i);
 	}
 	return PMI2_SUCCESS;
 }
@@ -179,10 +191,7 @@ int pmi_gather_step(struct pmi2x_ring *r, struct op *op, bool wait)
 	int code = wait ? r->pmi.wait(op->pmi->request)
 			: r->pmi.test(op->pmi->request, &flag);
 
-	if (code) {
-		ring_fail(r, "rank %d on node %s: allgather over PMI failed "
-			  "with error %d", r->rank, r->node, code);
-		return PMI2_FAIL;
-	}
+	if (code)
+		return pmi_gather_fail(r, code);
 	return flag ? after_round(r, op) : PMI_GATHER_AGAIN;
 }

@@ -17,6 +17,12 @@ int pmi_gather_start(struct pmi2x_ring *r, struct op *op);
 /* Go on, waiting when told to; the same results. */
 int pmi_gather_step(struct pmi2x_ring *r, struct op *op, bool wait);
 
+/*
+ * PMI has failed with `code`: so has the ring, for good, as it is not known how far
+ * the others are. PMI2_FAIL.
+ */
+int pmi_gather_fail(struct pmi2x_ring *r, int code);
+
 /* Free what an operation has left; it may be under way. */
 void pmi_gather_free(struct op *op);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pmi2.h"
+#include "pmi_gather.h"
 
 #define PIECE_MAX 480 /* bytes of a block in one value */
 
@@ -105,7 +106,7 @@ static int get_block(struct pmi2x_ring *r, struct op *op, int rank)
 	if (op->lengths)
 		op->lengths[rank] = len;
 	return op->lengths || len == op->stride ? PMI2_SUCCESS
-						: PMI2_ERR_INVALID_VAL_LENGTH;
+						: ring_refuse_length(r, op, rank);
 }
 
 int pmi_keys_gather(struct pmi2x_ring *r, struct op *op)
@@ -114,12 +115,9 @@ int pmi_keys_gather(struct pmi2x_ring *r, struct op *op)
 
 	if (!code)
 		code = r->pmi.fence();
-	for (int i = 0; !code && i < r->size; i++) {
+	for (int i = 0; !code && i < r->size; i++)
 		code = get_block(r, op, i);
-		if (code)
-			snprintf(r->error, sizeof(r->error), "the block of "
-				 "rank %d over PMI: error %d", i, code);
-	}
 	r->generation++;
-	return code;
+	return code && code != PMI2_ERR_INVALID_VAL_LENGTH
+		       ? pmi_gather_fail(r, code) : code;
 }

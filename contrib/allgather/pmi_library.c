@@ -45,6 +45,7 @@ static const struct symbol symbols[] = {
 	SYMBOL("PMIX_Test", test, false),
 	SYMBOL("PMI2_Nameserv_publish", publish, false),
 	SYMBOL("PMI2_Nameserv_lookup", lookup, false),
+	SYMBOL("PMIX_Capabilities", capabilities, false),
 };
 
 #define SYMBOLS (sizeof(symbols) / sizeof(*symbols))
@@ -155,4 +156,10 @@ int pmi_lookup(const pmi2x_ring_pmi *pmi, const char *key, char *value,
 	int len;
 
 	return pmi->get(NULL, -1, key, value, size, &len) == 0;
+}
+
+bool pmi_refusal(const pmi2x_ring_pmi *pmi, char *out, size_t size)
+{
+	return pmi->capabilities &&
+	       pmi->capabilities("refusal", out, (int)size) == 0 && out[0];
 }

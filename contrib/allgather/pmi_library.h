@@ -35,4 +35,10 @@ int pmi_fence(const pmi2x_ring_pmi *pmi, int64_t timeout_ms,
 int pmi_lookup(const pmi2x_ring_pmi *pmi, const char *key, char *value,
 	       size_t size);
 
+/*
+ * After PMI has failed: the server's words, which name who is to blame. False when
+ * they are not known.
+ */
+bool pmi_refusal(const pmi2x_ring_pmi *pmi, char *out, size_t size);
+
 #endif

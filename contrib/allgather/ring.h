@@ -122,4 +122,10 @@ const char *ring_side_name(enum ring_side side);
 /* Do what can be done; when nothing can and `wait` holds, wait a while. */
 void ring_advance(struct pmi2x_ring *r, bool wait);
 
+/*
+ * A rank has given a block of another length than this one, where all must be
+ * equal: say so. The ring goes on. PMI2_ERR_INVALID_VAL_LENGTH.
+ */
+int ring_refuse_length(struct pmi2x_ring *r, const struct op *op, int rank);
+
 #endif

@@ -11,6 +11,8 @@
 #include "slots_client.h"
 #include "transport.h"
 
+#define REFUSAL_MAX 640 /* of the server's words, NUL included; longer is cut */
+
 struct conn {
 	struct transport *transport;
 	enum pmi_protocol protocol;
@@ -23,6 +25,7 @@ struct conn {
 	pthread_cond_t changed; /* a call is done, or the reader's role is free */
 	bool reading;           /* some thread has the reader's role */
 	int broken;             /* why every call fails; 0 while it works */
+	char refusal[REFUSAL_MAX];
 	struct call *calls;     /* queued or sent, oldest first */
 };
 
@@ -157,6 +160,7 @@ static void break_locked(struct conn *c, int error)
 	if (error != -ESHUTDOWN)
 		report_breakage(c, error);
 	c->broken = error == -EPIPE ? -ECONNRESET : error;
+	c->refusal[0] = '\0';
 	while (c->calls)
 		finish(c, c->calls, c->broken);
 	pthread_cond_broadcast(&c->changed);
@@ -287,22 +291,38 @@ static struct call *match(struct conn *c, const struct pmi_message *m)
 	return call;
 }
 
-void conn_report_refusal(const struct conn *c, const char *request, int error,
+static void note_refusal(struct conn *c, const char *request, int error,
 			 const char *why)
 {
+	snprintf(c->refusal, sizeof(c->refusal), "%s", why);
 	if (c->debug)
 		fprintf(stderr, "pmi2x: rank %d: %s: error %d: %s\n", c->rank,
 			request, error, why);
 }
 
-static void report_refusal(const struct conn *c, const struct call *call)
+void conn_note_refusal(struct conn *c, const char *request, int error,
+		       const char *why)
+{
+	pthread_mutex_lock(&c->lock);
+	note_refusal(c, request, error, why);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void conn_refusal(struct conn *c, char *out, size_t size)
+{
+	pthread_mutex_lock(&c->lock);
+	snprintf(out, size, "%s", c->refusal);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void refused(struct conn *c, const struct call *call)
 {
 	const char *why = pmi_message_str(&call->reply, "errmsg");
 
 	if (!why)
 		why = pmi_message_str(&call->reply, "msg");
-	conn_report_refusal(c, call->response, call->error,
-			    why ? why : "no reason given");
+	note_refusal(c, call->response, call->error,
+		     why ? why : "no reason given");
 }
 
 static int decode(enum pmi_protocol protocol, char *data, size_t len,
@@ -333,7 +353,7 @@ static int deliver(struct conn *c, char *data, size_t len)
 	call->reply = m;
 	finish(c, call, reply_code(&m));
 	if (call->error)
-		report_refusal(c, call);
+		refused(c, call);
 	return 0;
 }
 

@@ -77,9 +77,11 @@ void conn_break(struct conn *c, int error);
 int conn_error(struct conn *c);
 /* Break the connection when the server has hung up, while nobody reads. */
 void conn_check(struct conn *c);
-/* Print why a request was refused, if that is wanted. */
-void conn_report_refusal(const struct conn *c, const char *request, int error,
-			 const char *why);
+/* Remember why a request was refused; print it, if that is wanted. */
+void conn_note_refusal(struct conn *c, const char *request, int error,
+		       const char *why);
+/* The server's words about the last request that it refused; empty: none. */
+void conn_refusal(struct conn *c, char *out, size_t size);
 /* The PMI code of a response as an error. */
 int conn_reply_error(int code);
 

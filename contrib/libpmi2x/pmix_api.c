@@ -248,6 +248,13 @@ static void say_build(const struct session *s, char *out, size_t size)
 	snprintf(out, size, "%s", s->server_build ? s->server_build : "");
 }
 
+static void say_refusal(const struct session *s, char *out, size_t size)
+{
+	out[0] = '\0';
+	if (s->conn)
+		conn_refusal(s->conn, out, size);
+}
+
 static const struct {
 	const char *name;
 	void (*say)(const struct session *s, char *out, size_t size);
@@ -259,6 +266,7 @@ static const struct {
 	{ "slots", say_slots },
 	{ "nodes", say_nodes },
 	{ "server-build", say_build },
+	{ "refusal", say_refusal },
 };
 
 static int say_capability(const struct session *s, const char *name,

@@ -244,7 +244,7 @@ static void report(const struct call *call)
 
 	memcpy(text, sc->replies->text, sizeof(text));
 	text[sizeof(text) - 1] = '\0';
-	conn_report_refusal(sc->conn, call->response, call->error, text);
+	conn_note_refusal(sc->conn, call->response, call->error, text);
 }
 
 static bool take_reply(struct call *call)

@@ -155,6 +155,20 @@ static void fault_absent(bool me)
 
 /* ---- while it is formed ---- */
 
+/* A PMI library that does not pass on who has made it fail. */
+static const pmi2x_ring_pmi wordless = {
+	.get_rank = PMI2_Job_GetRank, .get_size = PMI2_Info_GetSize,
+	.put = PMI2_KVS_Put, .fence = PMI2_KVS_Fence, .get = PMI2_KVS_Get,
+	.get_job_attr = PMI2_Info_GetJobAttr,
+	.get_node_attr = PMI2_Info_GetNodeAttr,
+	.put_node_attr = PMI2_Info_PutNodeAttr,
+	.ring = PMIX_Ring, .ifence = PMIX_KVS_Ifence,
+	.iallgather = PMIX_Iallgather_n, .wait = PMIX_Wait, .test = PMIX_Test,
+	.publish = PMI2_Nameserv_publish, .lookup = PMI2_Nameserv_lookup,
+};
+
+static int culprit;
+
 static void tell_name(int who, bool wait)
 {
 	char name[32], port[PMI2_MAX_VALLEN];
@@ -170,33 +184,31 @@ static void tell_name(int who, bool wait)
  * Somebody does not take part. The fence that was given up is still entered, so
  * the job is at its end: one rank ends it when all others have been told.
  */
-static void expect_no_ring(int who)
+static void expect_no_ring(const pmi2x_ring_pmi *pmi)
 {
 	int fds = count_entries("/proc/self/fd");
 	char why[PMI2X_RING_ERROR_MAX];
 
-	if (!pmi2x_ring_create(&ring, NULL, why, sizeof(why)))
+	if (!pmi2x_ring_create(&ring, pmi, why, sizeof(why)))
 		die("create without a rank", "no error");
 	say_told(why);
 	nothing_is_left(fds, "a ring that was not formed");
 	tell_name(rank, false);
-	if (rank == (who == 0)) {
+	if (rank == (culprit == 0)) {
 		for (int r = 0; r < size; r++)
-			if (r != who)
+			if (r != culprit)
 				tell_name(r, true);
 		PMI2_Abort(1, "as expected");
 	}
 	pause();
 }
 
-static int culprit;
-
 /* It computes, or hangs. */
 static void fault_stranger(bool me)
 {
 	if (me)
 		pause();
-	expect_no_ring(culprit);
+	expect_no_ring(NULL);
 }
 
 /* It has ended. */
@@ -204,7 +216,14 @@ static void fault_gone(bool me)
 {
 	if (me)
 		raise(SIGKILL);
-	expect_no_ring(culprit);
+	expect_no_ring(NULL);
+}
+
+static void fault_gone_wordless(bool me)
+{
+	if (me)
+		raise(SIGKILL);
+	expect_no_ring(&wordless);
 }
 
 static int cut_ring(const char value[], int *ring_rank, int *ring_size,
@@ -231,20 +250,12 @@ static int lie_ring(const char value[], int *ring_rank, int *ring_size,
 static void with_ring(bool me, int (*other)(const char[], int *, int *, char[],
 					    char[], int))
 {
-	pmi2x_ring_pmi pmi = {
-		.get_rank = PMI2_Job_GetRank, .get_size = PMI2_Info_GetSize,
-		.put = PMI2_KVS_Put, .fence = PMI2_KVS_Fence,
-		.get = PMI2_KVS_Get, .get_job_attr = PMI2_Info_GetJobAttr,
-		.get_node_attr = PMI2_Info_GetNodeAttr,
-		.put_node_attr = PMI2_Info_PutNodeAttr,
-		.ring = me ? other : PMIX_Ring, .ifence = PMIX_KVS_Ifence,
-		.iallgather = PMIX_Iallgather_n, .wait = PMIX_Wait,
-		.test = PMIX_Test, .publish = PMI2_Nameserv_publish,
-		.lookup = PMI2_Nameserv_lookup,
-	};
+	pmi2x_ring_pmi pmi = wordless;
 	char why[PMI2X_RING_ERROR_MAX];
 	int fds = count_entries("/proc/self/fd");
 
+	if (me)
+		pmi.ring = other;
 	if (pmi2x_ring_create(&ring, &pmi, why, sizeof(why))) {
 		say_told(why);
 	} else {
@@ -277,6 +288,7 @@ static const struct {
 	{ "absent", fault_absent },
 	{ "stranger", fault_stranger },
 	{ "gone", fault_gone },
+	{ "gone-wordless", fault_gone_wordless },
 	{ "cut", fault_cut },
 	{ "lie", fault_lie },
 };

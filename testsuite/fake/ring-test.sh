@@ -108,7 +108,7 @@ over_pmi() {
 	good "pmi: 7 ranks on 3 nodes" -N3 -n7 -- ./ring-exercise
 	good "pmi: without the extension" -N2 -n3 -- env PMI2X_DISABLE=1 \
 		./ring-exercise
-	told "pmi: a rank is killed" 5 "rank . on node .*over PMI" \
+	told "pmi: a rank is killed" 5 "over PMI failed: .*rank 3 .node .*exited" \
 		-N3 -n6 -- ./ring-exercise kill 3
 	unset PMI2X_ALLGATHER_TRANSPORT
 	# One rank may not use what the others would: all go over PMI.
@@ -125,8 +125,11 @@ over_pmi() {
 
 # Before any transport matters.
 nobody_comes() {
-	told "a rank is gone before it joins" 7 "rank 5 on node .*has not joined" \
+	told "a rank is gone before it joins" 7 "rank 5 .node .*exited" \
 		-N4 -n8 -- ./ring-exercise gone 5
+	told "a rank is gone, and PMI does not say which" 7 \
+		"rank 5 on node .*has not joined" \
+		-N4 -n8 -- ./ring-exercise gone-wordless 5
 	PMI2X_ALLGATHER_TIMEOUT=$((3 * slow))
 	told "the first rank never joins" 4 "rank 0, .*has not joined within $((3 * slow)) s" \
 		-N5 -n5 -- ./ring-exercise stranger 0

@@ -139,6 +139,28 @@ static void server_refuses_the_mapping(void **state)
 }
 
 /* An agent that names places outside the region, or too few values. */
+/* Whoever asks can say who has made a collective fail. */
+static void the_words_of_a_refusal_are_kept(void **state)
+{
+	static const char refusal[] = "60    cmd=kvs-fence-response;rc=14;"
+				      "errmsg=rank 3 (node n1) exited;";
+	struct fake *f = fake_start(&(struct fake_options){
+		.garbage = refusal,
+		.garbage_len = sizeof(refusal) - 1,
+		.garbage_cmd = "kvs-fence",
+	});
+	char text[64];
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	assert_int_equal(PMIX_Capabilities("refusal", text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(PMI2_KVS_Fence(), 14);
+	assert_int_equal(PMIX_Capabilities("refusal", text, sizeof(text)), 0);
+	assert_string_equal(text, "rank 3 (node n1) exited");
+	PMI2_Finalize();
+	fake_stop(f);
+}
+
 static void server_lies_about_a_gather(void **state)
 {
 	static const char *const lies[] = {
@@ -211,6 +233,7 @@ int main(void)
 		cmocka_unit_test(server_sends_garbage),
 		cmocka_unit_test(server_lies_at_init),
 		cmocka_unit_test(server_refuses_the_mapping),
+		cmocka_unit_test(the_words_of_a_refusal_are_kept),
 		cmocka_unit_test(server_lies_about_a_gather),
 		cmocka_unit_test(death_reaches_every_thread),
 	};

@@ -45,7 +45,8 @@ typedef uint64_t pmi2x_ring_request;
  * dynamic linker does not find it. The first eight must be given; the rest may be
  * NULL: what they would speed up goes over put, fence and get, and without ifence
  * and test, or publish and lookup, a process that never joins is waited for as long
- * as PMI does, or is not named to all. Prototypes as in pmi2.h and pmi2x.h
+ * as PMI does, or is not named to all; without capabilities, who has made PMI fail is
+ * not named over PMI. Prototypes as in pmi2.h and pmi2x.h
  * (PMIX_Request is uint64_t).
  */
 typedef struct pmi2x_ring_pmi {
@@ -73,6 +74,8 @@ typedef struct pmi2x_ring_pmi {
 		       const char port[]);          /* PMI2_Nameserv_publish */
 	int (*lookup)(const char name[], const struct MPID_Info *info,
 		      char port[], int portlen);    /* PMI2_Nameserv_lookup */
+	int (*capabilities)(const char name[], char value[],
+			    int valuelen);          /* PMIX_Capabilities */
 } pmi2x_ring_pmi;
 
 /*

@@ -134,6 +134,8 @@ const char *PMIX_Version(void);
  *                  entered, "0": they are entered over the socket
  *   nodes          nodes of the step, "0": unknown
  *   server-build   version text of the server, empty: unknown
+ *   refusal        the server's words about the last request that it refused: who
+ *                  has made a collective fail; empty: none, or it is gone
  * PMI2_ERR_INVALID_KEY: no such name.
  */
 int PMIX_Capabilities(const char name[], char value[], int valuelen);
