@@ -124,13 +124,14 @@ static bool allowed(const struct join *j, const char *name)
 	return !j->allowed;
 }
 
+/* Within one node none is opened: it is used only when memory cannot be shared. */
 static void check_transport(struct join *j, int index)
 {
 	char why[TRANSPORT_REASON_MAX] = "";
 
 	if (!allowed(j, transport_names[index]))
 		lack(j, transport_names[index], NOT_ALLOWED);
-	else if (!join_open(j, index, why))
+	else if (j->nodes != 1 && !join_open(j, index, why))
 		lack(j, transport_names[index], why);
 }
 
@@ -160,7 +161,7 @@ static int say_what_is_here(struct join *j)
 	struct pmi2x_ring *r = j->ring;
 
 	if (r->index == 0) {
-		for (int i = 0; transport_names[i] && j->nodes != 1; i++)
+		for (int i = 0; transport_names[i]; i++)
 			check_transport(j, i);
 		if (j->grouped)
 			give_group(j);
@@ -270,7 +271,8 @@ static int use_ring(struct join *j, int index, const char *reason)
 	struct pmi2x_ring *r = j->ring;
 
 	r->name = index < 0 ? SHM : transport_names[index];
-	j->open[index < 0 ? 0 : index] = NULL; /* the ring's now */
+	if (index >= 0)
+		j->open[index] = NULL; /* the ring's now */
 	join_close(j, -1);
 	say(j, r->name, reason);
 	return PMI2_SUCCESS;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
@@ -277,19 +276,16 @@ static void connect_both(struct join *j, const char *name, char *sides[])
 int join_round(struct join *j, const char *name)
 {
 	struct pmi2x_ring *r = j->ring;
-	char *memory = calloc(3, GROUP_VALUE_MAX);
-	char *sides[SIDES] = { memory, memory + GROUP_VALUE_MAX };
-	char *value = memory + 2 * GROUP_VALUE_MAX;
-	int rc = -EIO;
+	char value[GROUP_VALUE_MAX];
+	char left[GROUP_VALUE_MAX] = "", right[GROUP_VALUE_MAX] = "";
+	char *sides[SIDES] = { left, right };
+	int rc;
 
-	if (!memory)
-		return -ENOMEM;
 	find_value(j, name, value);
 	rc = name ? exchange(j, value, sides) : 0;
 	if (!rc && r->group)
 		meet_in_group(j, name ? value : "", sides);
 	if (!rc && name && r->index == 0 && !j->bad[0])
 		connect_both(j, name, sides);
-	free(memory);
 	return rc;
 }
