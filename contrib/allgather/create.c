@@ -11,14 +11,17 @@
 #include "pmi_library.h"
 #include "pmi2.h"
 #include "pmi_gather.h"
+#include "settings.h"
 
-/* A number of seconds from the environment, as milliseconds. */
-static int64_t seconds(const char *name, int preset)
+/* A number of seconds from the environment. 0 and milliseconds, or an error. */
+static int read_seconds(const char *name, int preset, int64_t *ms, char *why)
 {
-	const char *text = getenv(name);
-	double v = text ? atof(text) : 0;
+	int seconds = preset;
 
-	return (int64_t)((v > 0 && v < 1e9 ? v : preset) * 1000);
+	if (setting_number(name, 1, SETTING_SECONDS_MAX, &seconds, why))
+		return PMI2_ERR_INVALID_ARG;
+	*ms = seconds * INT64_C(1000);
+	return PMI2_SUCCESS;
 }
 
 /* Slurm's name of the node, or the host's; only what fits into a value. */
@@ -73,11 +76,12 @@ static int join(struct pmi2x_ring *r, char *why)
 	struct join j = {
 		.ring = r, .why = why,
 		.allowed = named && *named ? named : r->use.allowed,
-		.connect_ms = seconds("PMI2X_ALLGATHER_CONNECT_TIMEOUT",
-				      JOIN_CONNECT_S),
 	};
-	int code;
+	int code = read_seconds("PMI2X_ALLGATHER_CONNECT_TIMEOUT",
+				JOIN_CONNECT_S, &j.connect_ms, why);
 
+	if (code)
+		return code;
 	if (getrandom(j.nonce, sizeof(j.nonce), 0) != sizeof(j.nonce)) {
 		snprintf(why, PMI2X_RING_ERROR_MAX, "no random numbers");
 		return PMI2_FAIL;
@@ -116,9 +120,11 @@ int ring_create(struct pmi2x_ring **out, const struct ring_use *use,
 		return PMI2_ERR_NOMEM;
 	pthread_mutex_init(&r->lock, NULL);
 	r->use = *use;
-	r->stall_ms = seconds("PMI2X_ALLGATHER_TIMEOUT", RING_STALL_S);
 	name_node(r->node);
-	code = find_pmi(r, pmi, why);
+	code = read_seconds("PMI2X_ALLGATHER_TIMEOUT", RING_STALL_S,
+			    &r->stall_ms, why);
+	if (!code)
+		code = find_pmi(r, pmi, why);
 	if (!code)
 		code = find_place(r, why);
 	if (!code)

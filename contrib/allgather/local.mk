@@ -24,6 +24,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/pmi_keys.c contrib/allgather/pmi_keys.h \
 	contrib/allgather/ring.h \
 	contrib/allgather/schedule.c contrib/allgather/schedule.h \
+	contrib/allgather/settings.c contrib/allgather/settings.h \
 	contrib/allgather/store.c contrib/allgather/store.h \
 	contrib/allgather/tcp.c \
 	contrib/allgather/tcp_address.c contrib/allgather/tcp_address.h \

@@ -6,6 +6,7 @@
  * what is the same for all: the job and the size of a slot.
  */
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "pmi2.h"
 #include "pmi2x.h"
 #include "ring.h"
+#include "settings.h"
 
 #define WORTH_WHILE 65536 /* bytes of all slots; PMI2X_ALLGATHER_MIN */
 #define OWN_REQUEST (UINT64_C(1) << 63) /* no request of libpmi2x has it */
@@ -32,6 +34,7 @@ enum state { UNTRIED, IN_USE, NOT_WORTH_IT };
 /* The one session that a process has. */
 static struct {
 	pthread_mutex_t lock;
+	int min;           /* bytes of all slots; 0: not read yet */
 	enum state state;
 	unsigned int rings;
 	struct pmi2x_ring *ring;
@@ -59,11 +62,18 @@ static bool is_set(const char *name)
 	return text && *text;
 }
 
-static size_t worth_while(void)
+/* Of all slots; under the lock. */
+static bool is_worth_while(size_t bytes)
 {
-	const char *text = getenv("PMI2X_ALLGATHER_MIN");
+	char why[TRANSPORT_REASON_MAX];
 
-	return text && *text ? strtoul(text, NULL, 10) : WORTH_WHILE;
+	if (!preload.min) {
+		preload.min = WORTH_WHILE;
+		if (setting_number("PMI2X_ALLGATHER_MIN", 1, INT_MAX,
+				   &preload.min, why))
+			fprintf(stderr, "pmi2x-allgather: %s\n", why);
+	}
+	return bytes >= (size_t)preload.min;
 }
 
 /* Over PMI or within one node the PMI library is as good. */
@@ -95,17 +105,20 @@ static void try_ring(void)
 static struct pmi2x_ring *ring_for(size_t slot)
 {
 	int (*get_size)(int *size);
-	struct pmi2x_ring *ring;
+	struct pmi2x_ring *ring = NULL;
 	function *f = real("PMI2_Info_GetSize");
 	int size = 0;
 
 	memcpy(&get_size, &f, sizeof(f));
-	if (!get_size || get_size(&size) || size * slot < worth_while())
+	if (!get_size || get_size(&size))
 		return NULL;
 	pthread_mutex_lock(&preload.lock);
-	if (preload.state == UNTRIED)
-		try_ring();
-	ring = preload.state == IN_USE ? preload.ring : NULL;
+	if (is_worth_while(size * slot)) {
+		if (preload.state == UNTRIED)
+			try_ring();
+		if (preload.state == IN_USE)
+			ring = preload.ring;
+	}
 	pthread_mutex_unlock(&preload.lock);
 	return ring;
 }

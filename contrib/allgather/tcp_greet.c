@@ -11,17 +11,21 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "settings.h"
 
 #define GREETING "pmi2xag1"
 #define GREETING_MS 10000 /* to prove oneself; a caller's process may be slow */
 #define CALL_MS 5000      /* for one address to answer the SYN */
-#define SILENT_MS 30000   /* until a host that is silent counts as dead */
-#define KEEPALIVE_S 10
+/* Until a host that is silent counts as dead, and the looks for it meanwhile. */
+#define SILENT_S 30
+#define SILENT_MAX_S 3600
+#define LOOKS 3
 
 void tcp_greet_init(struct tcp_greet *g, const unsigned char *nonce)
 {
 	memset(g, 0, sizeof(*g));
 	memcpy(g->nonce, nonce, sizeof(g->nonce));
+	g->silent_s = SILENT_S;
 	g->listener = g->call.fd = -1;
 	for (int i = 0; i < TCP_CALLERS_MAX; i++)
 		g->callers[i].fd = -1;
@@ -119,8 +123,11 @@ int tcp_greet_listen(struct tcp_greet *g, uint16_t *port, char *why)
 {
 	union tcp_socket_address at;
 	socklen_t len = sizeof(at);
-	int rc;
+	int rc = setting_number("PMI2X_ALLGATHER_TCP_TIMEOUT", 1, SILENT_MAX_S,
+				&g->silent_s, why);
 
+	if (rc)
+		return rc;
 	g->listener = open_listener();
 	if (g->listener < 0) {
 		snprintf(why, TRANSPORT_REASON_MAX, "socket: %s",
@@ -199,9 +206,10 @@ static bool write_greeting(int fd, const unsigned char *nonce)
 	return send(fd, out, sizeof(out), MSG_NOSIGNAL) == sizeof(out);
 }
 
-static void tune(int fd)
+static void tune(const struct tcp_greet *g, int fd)
 {
-	int on = 1, idle = KEEPALIVE_S, silent = SILENT_MS;
+	int on = 1, silent = g->silent_s * 1000;
+	int idle = g->silent_s > LOOKS ? g->silent_s / LOOKS : 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -210,12 +218,12 @@ static void tune(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent, sizeof(silent));
 }
 
-static int hand_out(struct tcp_caller *c)
+static int hand_out(const struct tcp_greet *g, struct tcp_caller *c)
 {
 	int fd = c->fd;
 
 	c->fd = -1;
-	tune(fd);
+	tune(g, fd);
 	return fd;
 }
 
@@ -232,7 +240,7 @@ static int left_progress(struct tcp_greet *g)
 		if (got < 0)
 			drop(c);
 		if (got > 0 && write_greeting(c->fd, g->peers[SIDE_LEFT])) {
-			int fd = hand_out(c);
+			int fd = hand_out(g, c);
 
 			stop_listening(g);
 			return fd;
@@ -312,7 +320,7 @@ static int right_progress(struct tcp_greet *g)
 			call_failed(g, "it did not answer as the neighbour");
 		if (got > 0) {
 			g->state = CALL_OVER;
-			return hand_out(&g->call);
+			return hand_out(g, &g->call);
 		}
 	}
 	if (g->call.fd >= 0 || g->next < g->address.count)

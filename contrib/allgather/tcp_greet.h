@@ -30,6 +30,7 @@ enum tcp_call_state { CALL_NONE, CALL_CONNECTING, CALL_GREETED, CALL_OVER };
 struct tcp_greet {
 	unsigned char nonce[TRANSPORT_NONCE_LEN];        /* own */
 	unsigned char peers[SIDES][TRANSPORT_NONCE_LEN]; /* the neighbours' */
+	int silent_s;                 /* until a silent host counts as dead */
 	int listener;                                    /* -1: no longer */
 	bool expected;                                   /* left peer is known */
 	struct tcp_caller callers[TCP_CALLERS_MAX];
@@ -43,7 +44,10 @@ struct tcp_greet {
 void tcp_greet_init(struct tcp_greet *g, const unsigned char *nonce);
 void tcp_greet_close(struct tcp_greet *g);
 
-/* Listen on a port of the kernel's choice, or of PMI2X_ALLGATHER_TCP_PORTS. */
+/*
+ * Listen on a port of the kernel's choice, or of PMI2X_ALLGATHER_TCP_PORTS. 0, or
+ * negative errno and `why`, also for PMI2X_ALLGATHER_TCP_TIMEOUT.
+ */
 int tcp_greet_listen(struct tcp_greet *g, uint16_t *port, char *why);
 
 /* The left neighbour may come. */

@@ -3,10 +3,10 @@
 #include "verbs_port.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings.h"
 #include "transport.h"
 
 #define PREFIX "PMI2X_ALLGATHER_VERBS_"
@@ -25,39 +25,6 @@
  */
 #define TIMEOUT_DEFAULT 18
 
-static int wrong(char *why, const char *name, const char *text,
-		 const char *wanted)
-{
-	snprintf(why, TRANSPORT_REASON_MAX, "%s=%.40s: %s is expected", name,
-		 text, wanted);
-	return -EINVAL;
-}
-
-/* A decimal number from 0 to max, and nothing else. */
-static bool take_number(const char *text, long max, int *out)
-{
-	char *end;
-	long value;
-
-	if (text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	value = strtol(text, &end, 10);
-	*out = (int)value;
-	return !errno && !*end && value <= max;
-}
-
-static int read_number(const char *name, long max, int *out, char *why)
-{
-	const char *text = getenv(name);
-	char wanted[40];
-
-	if (!text || take_number(text, max, out))
-		return 0;
-	snprintf(wanted, sizeof(wanted), "a number from 0 to %ld", max);
-	return wrong(why, name, text, wanted);
-}
-
 static int read_device(struct verbs_settings *s, char *why)
 {
 	static const char name[] = PREFIX "DEVICE";
@@ -69,9 +36,8 @@ static int read_device(struct verbs_settings *s, char *why)
 	colon = strchr(text, ':');
 	len = colon ? (size_t)(colon - text) : strlen(text);
 	if (!len || len >= sizeof(s->device) ||
-	    (colon && (!take_number(colon + 1, PORT_MAX, &s->port) ||
-		       !s->port)))
-		return wrong(why, name, text, "NAME or NAME:PORT");
+	    (colon && !setting_parse(colon + 1, 1, PORT_MAX, &s->port)))
+		return setting_wrong(why, name, text, "NAME or NAME:PORT");
 	memcpy(s->device, text, len);
 	s->device[len] = '\0';
 	return 0;
@@ -81,7 +47,7 @@ int verbs_settings_read(struct verbs_settings *s, char *why)
 {
 	const struct {
 		const char *name;
-		long max;
+		int max;
 		int *out;
 	} numbers[] = {
 		{ PREFIX "GID_INDEX", GID_INDEX_MAX, &s->gid_index },
@@ -97,7 +63,7 @@ int verbs_settings_read(struct verbs_settings *s, char *why)
 	s->timeout = TIMEOUT_DEFAULT;
 	rc = read_device(s, why);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers) && !rc; i++)
-		rc = read_number(numbers[i].name, numbers[i].max,
-				 numbers[i].out, why);
+		rc = setting_number(numbers[i].name, 0, numbers[i].max,
+				    numbers[i].out, why);
 	return rc;
 }

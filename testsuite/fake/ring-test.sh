@@ -121,6 +121,11 @@ over_pmi() {
 	PMI2X_ALLGATHER_CONNECT_TIMEOUT=$((30 * slow))
 	told "a transport that is not there" 3 "not among the transports" \
 		-N3 -n3 -- env PMI2X_ALLGATHER_TRANSPORT=none ./ring-exercise cut 99
+	told "a setting that is no number" 3 "_TIMEOUT=soon: a number from 1 to" \
+		-N3 -n3 -- env PMI2X_ALLGATHER_TIMEOUT=soon ./ring-exercise cut 99
+	told "a setting of a transport" 3 "TCP_TIMEOUT=0: a number from 1 to 3600" \
+		-N3 -n3 -- env PMI2X_ALLGATHER_TRANSPORT=tcp \
+		PMI2X_ALLGATHER_TCP_TIMEOUT=0 ./ring-exercise cut 99
 }
 
 # Before any transport matters.

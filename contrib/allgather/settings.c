@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads and checks numbers from the environment. */
+#include "settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "transport.h"
+
+int setting_wrong(char *why, const char *name, const char *text,
+		  const char *wanted)
+{
+	snprintf(why, TRANSPORT_REASON_MAX, "%s=%.40s: %s is expected", name,
+		 text, wanted);
+	return -EINVAL;
+}
+
+bool setting_parse(const char *text, int min, int max, int *out)
+{
+	char *end;
+	long value;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno || *end || value < min || value > max)
+		return false;
+	*out = (int)value;
+	return true;
+}
+
+int setting_number(const char *name, int min, int max, int *out, char *why)
+{
+	const char *text = getenv(name);
+	char wanted[48];
+
+	if (!text || setting_parse(text, min, max, out))
+		return 0;
+	snprintf(wanted, sizeof(wanted), "a number from %d to %d", min, max);
+	return setting_wrong(why, name, text, wanted);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers from the environment. A value that makes no sense is an error, never the
+ * preset: -EINVAL, and `why` (TRANSPORT_REASON_MAX bytes) names the variable, the
+ * value and what is expected.
+ */
+#ifndef PMI2X_ALLGATHER_SETTINGS_H
+#define PMI2X_ALLGATHER_SETTINGS_H
+
+#include <stdbool.h>
+
+#define SETTING_SECONDS_MAX 1000000 /* eleven days */
+
+/* A decimal number from min (0 or more) to max. *out stays when `name` is not set. */
+int setting_number(const char *name, int min, int max, int *out, char *why);
+
+/* The same for text that is part of a setting: false when it is no such number. */
+bool setting_parse(const char *text, int min, int max, int *out);
+/* -EINVAL, and the text for it. */
+int setting_wrong(char *why, const char *name, const char *text,
+		  const char *wanted);
+
+#endif
