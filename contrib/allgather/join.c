@@ -258,7 +258,7 @@ static int use_pmi(struct join *j, const char *reason)
 	clear_round(j);
 	if (lacking(j, PMI, why))
 		return join_fail(j, PMI2_FAIL, "no transport that all ranks can "
-			    "use: %s", reason);
+			    "use: %s", reason[0] ? reason : NOT_ALLOWED);
 	ungroup(j);
 	r->elements = 0;
 	r->name = PMI;
@@ -290,8 +290,8 @@ static int choose(struct join *j, int index, char *reason)
 		return -1;
 	while (transport_names[index] &&
 	       lacking(j, transport_names[index], why)) {
-		/* Of the best one: the others may just not be allowed. */
-		if (!reason[0])
+		/* Of the best one that is wanted. */
+		if (!reason[0] && allowed(j, transport_names[index]))
 			snprintf(reason, PMI2X_RING_ERROR_MAX, "%s", why);
 		index++;
 	}

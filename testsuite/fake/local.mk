@@ -32,8 +32,9 @@ testsuite_fake_ring_exercise_LDADD = contrib/allgather/libpmi2x-allgather.la \
 	contrib/libpmi2x/libpmi2x.la
 testsuite_fake_ring_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 
-dist_check_SCRIPTS += testsuite/fake/ring-test.sh
+ring_tests = testsuite/fake/ring-test.sh testsuite/fake/port-down-test.sh
+dist_check_SCRIPTS += $(ring_tests)
 EXTRA_DIST += testsuite/fake/ring-steps.sh
-TESTS += testsuite/fake/ring-test.sh
+TESTS += $(ring_tests)
 dist_check_SCRIPTS += testsuite/fake/fake-test.sh testsuite/check-rules
 TESTS += testsuite/fake/fake-test.sh testsuite/check-rules

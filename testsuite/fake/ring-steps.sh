@@ -8,7 +8,7 @@
 slow=${RING_SLOW:-1}
 libs=../../contrib/libpmi2x/.libs:../../contrib/allgather/.libs
 export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-out=${TMPDIR:-.}/ring-steps.out
+out=${TMPDIR:-.}/ring-steps.$$.out
 
 ring_step() { # SECONDS FAKE-SERVER-ARGUMENT... -- PROGRAM...
 	limit=$1 layout=
