@@ -25,13 +25,21 @@ within() { # SECONDS NAME COMMAND...
 	report $? "$name"
 }
 
-# A command that must fail, with a message that matches.
-refuses() { # WORDS COMMAND...
-	words=$1
-	shift
-	if timeout 60 "$@" >"$out" 2>&1 </dev/null; then
-		fail "accepted: $*"
+# A command that must end with a status ("fails": any but 0), and say what matches.
+ends() { # STATUS WORDS COMMAND...
+	wanted=$1 words=$2
+	shift 2
+	timeout 120 "$@" >"$out" 2>&1 </dev/null
+	status=$?
+	[ "$wanted" != fails ] || [ "$status" = 0 ] || wanted=$status
+	if [ "$status" != "$wanted" ]; then
+		fail "status $status of: $*"
 	elif ! grep -q -e "$words" "$out"; then
 		fail "'$words' is not in what was said by: $*"
 	fi
+}
+
+# A command that must fail, with a message that matches.
+refuses() { # WORDS COMMAND...
+	ends fails "$@"
 }

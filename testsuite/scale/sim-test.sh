@@ -6,21 +6,14 @@ srcdir=${srcdir:-.}
 sim=contrib/sim/pmi2x-sim
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-failures=0
-
-fail() {
-	echo "FAIL: $*"
-	cat "$tmp/out"
-	failures=$((failures + 1))
-}
+out=$tmp/out
+. "$srcdir/testsuite/report.sh"
 
 # STATUS WORDS ARGUMENT...: it says the words and ends with the status.
 says() {
 	status=$1 words=$2
 	shift 2
-	timeout 120 "$sim" -q "$@" >"$tmp/out" 2>&1 </dev/null
-	[ $? = "$status" ] || fail "status of: $*"
-	grep -q -e "$words" "$tmp/out" || fail "'$words' is not said by: $*"
+	ends "$status" "$words" "$sim" -q "$@"
 }
 
 printf '[step]\nnodes = 64\nranks_per_node = 4\n[operations]\nrun = fence 64\nrun = ring 8\n' >"$tmp/a"
@@ -60,7 +53,7 @@ awk -F, 'NR == FNR {
 			    bytes[what] != $column["bytes"])
 				exit 1
 		exit !("node" in sent && "link" in sent)
-	}' "$tmp/all" "$tmp/one" >"$tmp/out" || fail "--details do not add up"
+	}' "$tmp/all" "$tmp/one" >"$out" || fail "--details do not add up"
 
 # The same scenario gives the same bytes.
 "$sim" -q --csv "$tmp/one" --set "skew=exponential 1ms" "$tmp/a" >/dev/null
@@ -79,9 +72,9 @@ command -v python3 >/dev/null || {
 python3 -B "$srcdir/testsuite/scale/sim-bounds" "$sim" || failures=$((failures + 1))
 if python3 -c 'import matplotlib' 2>/dev/null; then
 	python3 -B "$srcdir/contrib/sim/pmi2x-sim-plot" "$tmp/plot.svg" \
-		"$tmp/one" >"$tmp/out" 2>&1 && grep -q '<svg' "$tmp/plot.svg" ||
+		"$tmp/one" >"$out" 2>&1 && grep -q '<svg' "$tmp/plot.svg" ||
 		fail "pmi2x-sim-plot"
 else
 	echo "not checked: pmi2x-sim-plot, this python3 has no matplotlib"
 fi
-exit $((failures > 0))
+[ "$failures" = 0 ]

@@ -5,31 +5,15 @@ set -u
 src=${srcdir:-.}
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
-failures=0
+out=$tmp/out
+. "$src/testsuite/report.sh"
 
 command -v python3 >/dev/null || {
 	echo "SKIP: no python3 for pmi2x-startup"
 	exit 77
 }
 
-fail() {
-	echo "FAIL: $*"
-	cat "$tmp/out"
-	failures=$((failures + 1))
-}
-
-# WORDS COMMAND...: exit status 2, and the words are in what it says
-refuses() {
-	words=$1
-	shift
-	timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null
-	[ $? = 2 ] || fail "exit status of: $*"
-	grep -q -e "$words" "$tmp/out" ||
-		fail "'$words' is not in what was said by: $*"
-}
-
-timeout 300 python3 -B "$src/testsuite/unit/startup-test.py" \
-	>"$tmp/out" 2>&1 || fail "the modules"
+within 300 "the modules" python3 -B "$src/testsuite/unit/startup-test.py"
 
 # As after an installation: what runs lies in one directory.
 mkdir "$tmp/programs" || exit 99
@@ -42,48 +26,48 @@ unset SLURM_JOB_ID
 set -- python3 "$src/contrib/tools/pmi2x-startup" \
 	--programs "$tmp/programs" --libraries "$PWD/contrib/libpmi2x/.libs" -q
 
-refuses "there is no 'tru'" "$@" --tests tru
-refuses "is not NODESxRANKS" "$@" --configs 16
-refuses "is not NODESxRANKS" "$@" --configs 0x4
-refuses "more than 65536 nodes" "$@" --configs 65537x1
-refuses "more than 1048576 ranks" "$@" --configs 65536x17
-refuses "is not a type" "$@" --methods pmi-2
-refuses "after ':' may be own" "$@" --methods pmi2x:mine
-refuses "hydra has no choice of a client" "$@" --methods hydra:own
-refuses "see pmi2x-bench" "$@" --methods floor
-refuses "there is no 'no-such-cc'" "$@" --mpicc no-such-cc
-refuses "not within 1 to 4096, nor auto" "$@" --private 5000
-refuses "not within 1 to 4096, nor auto" "$@" --private many
-refuses "not inside an allocation" "$@"
-refuses "is none of emulated" "$@" --no-slurm --beyond imagined
-refuses "--private 4 has fewer nodes" "$@" --private 4 --configs 8x1 --beyond none
-refuses "there is no PMI under --mpi=none" "$@" --private 4 --configs 4x1 \
+ends 2 "there is no 'tru'" "$@" --tests tru
+ends 2 "is not NODESxRANKS" "$@" --configs 16
+ends 2 "is not NODESxRANKS" "$@" --configs 0x4
+ends 2 "more than 65536 nodes" "$@" --configs 65537x1
+ends 2 "more than 1048576 ranks" "$@" --configs 65536x17
+ends 2 "is not a type" "$@" --methods pmi-2
+ends 2 "after ':' may be own" "$@" --methods pmi2x:mine
+ends 2 "hydra has no choice of a client" "$@" --methods hydra:own
+ends 2 "see pmi2x-bench" "$@" --methods floor
+ends 2 "there is no 'no-such-cc'" "$@" --mpicc no-such-cc
+ends 2 "not within 1 to 4096, nor auto" "$@" --private 5000
+ends 2 "not within 1 to 4096, nor auto" "$@" --private many
+ends 2 "not inside an allocation" "$@"
+ends 2 "is none of emulated" "$@" --no-slurm --beyond imagined
+ends 2 "--private 4 has fewer nodes" "$@" --private 4 --configs 8x1 --beyond none
+ends 2 "there is no PMI under --mpi=none" "$@" --private 4 --configs 4x1 \
 	--methods none --tests pmi
-refuses "cannot stand for pmi2" "$@" --no-slurm --methods pmi2 --tests pmi \
+ends 2 "cannot stand for pmi2" "$@" --no-slurm --methods pmi2 --tests pmi \
 	--configs 2x1
-refuses "at most 4096" "$@" --no-slurm --beyond emulated --configs 5000x1
-refuses "No such file" "$@" --table "$tmp/none.csv"
-refuses "is no CSV file" "$@" --table "$0"
-refuses "sysctl\|ulimit\|memory\|echo" "$@" --private 4000 --configs 4000x256 \
+ends 2 "at most 4096" "$@" --no-slurm --beyond emulated --configs 5000x1
+ends 2 "No such file" "$@" --table "$tmp/none.csv"
+ends 2 "is no CSV file" "$@" --table "$0"
+ends 2 "sysctl\|ulimit\|memory\|echo" "$@" --private 4000 --configs 4000x256 \
 	--beyond none --tests true
 
 # Without Slurm: the agents alone.
 timeout 120 "$@" --no-slurm --beyond emulated --tests true,hostname,pmi \
 	--configs 2x1,3x2 --methods pmi2x,pmi2x:pmi1 --repeats 2 \
-	--csv "$tmp/csv" >"$tmp/out" 2>&1 || fail "a matrix without Slurm"
+	--csv "$tmp/csv" >"$out" 2>&1 || fail "a matrix without Slurm"
 # 2 configurations, 3 tests, 2 clients, 2 repeats; the head and two notes
 [ "$(grep -c ',emulated,.*,ok,$' "$tmp/csv")" = 24 ] || fail "rows of times"
 [ "$(wc -l <"$tmp/csv")" = 27 ] || fail "lines of the CSV file"
 timeout 60 "$@" --table "$tmp/csv" >"$tmp/again" 2>&1 &&
-	grep '^ *[23] ' "$tmp/out" >"$tmp/first" &&
+	grep '^ *[23] ' "$out" >"$tmp/first" &&
 	grep '^ *[23] ' "$tmp/again" | cmp -s - "$tmp/first" ||
 	fail "--table of the CSV file"
 
 # A rank without a server is alone; that is left out, not measured.
 sed -i 's/^exec/unset PMI_FD; exec/' "$tmp/programs/pmi2x-noop"
 timeout 120 "$@" --no-slurm --beyond emulated --tests pmi --configs 2x1 \
-	--methods pmi2x --csv "$tmp/csv" >"$tmp/out" 2>&1
-grep -q '^SKIP pmi with pmi2x:own at 2x1: .*of one rank each' "$tmp/out" ||
+	--methods pmi2x --csv "$tmp/csv" >"$out" 2>&1
+grep -q '^SKIP pmi with pmi2x:own at 2x1: .*of one rank each' "$out" ||
 	fail "ranks that are alone"
 grep -q ',skipped,.*of one rank each' "$tmp/csv" || fail "its row"
 
@@ -95,7 +79,7 @@ cat >"$tmp/programs/pmi2x-noop" <<END
 exec "$PWD/contrib/bench/pmi2x-noop" "\$@"
 END
 "$@" --no-slurm --beyond emulated --tests pmi --configs 1x1 --methods pmi2x \
-	--csv "$tmp/csv" >"$tmp/out" 2>&1 &
+	--csv "$tmp/csv" >"$out" 2>&1 &
 pid=$!
 for i in $(seq 300); do
 	[ "$(cat "$tmp/runs" 2>/dev/null | wc -l)" -ge 3 ] && break
@@ -106,4 +90,4 @@ kill $pid
 wait $pid
 [ "$rows" = 1 ] || fail "rows of a run that is killed: $rows"
 
-[ $failures = 0 ]
+[ "$failures" = 0 ]
