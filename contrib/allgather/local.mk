@@ -13,6 +13,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/group.c contrib/allgather/group.h \
 	contrib/allgather/group_layout.h \
 	contrib/allgather/group_ops.c \
+	contrib/allgather/hex.c contrib/allgather/hex.h \
 	contrib/allgather/join.c contrib/allgather/join.h \
 	contrib/allgather/join_meet.c \
 	contrib/allgather/join_round.c \

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hex.h"
 #include "join.h"
 
 /* Changes with the frames and bundles; the letter is the byte order. */
@@ -20,8 +21,7 @@ void value_print(const struct element_value *v, char *out)
 {
 	char nonce[NONCE_DIGITS + 1];
 
-	for (int i = 0; i < TRANSPORT_NONCE_LEN; i++)
-		snprintf(nonce + 2 * i, 3, "%02x", v->nonce[i]);
+	hex_print(v->nonce, TRANSPORT_NONCE_LEN, nonce);
 	snprintf(out, GROUP_VALUE_MAX, "%s,%s,%d,%s,%s,%s", VERSION,
 		 v->transport, v->rank, v->node, nonce, v->address);
 }
@@ -52,15 +52,9 @@ static int parse_rank(const char *text, int *rank)
 
 static int parse_nonce(const char *text, unsigned char *nonce)
 {
-	if (strlen(text) != NONCE_DIGITS ||
-	    strspn(text, "0123456789abcdef") != NONCE_DIGITS)
+	if (strlen(text) != NONCE_DIGITS)
 		return -EPROTO;
-	for (int i = 0; i < TRANSPORT_NONCE_LEN; i++) {
-		char digits[3] = { text[2 * i], text[2 * i + 1], '\0' };
-
-		nonce[i] = (unsigned char)strtoul(digits, NULL, 16);
-	}
-	return 0;
+	return hex_decode(text, TRANSPORT_NONCE_LEN, nonce);
 }
 
 static int parse_fields(struct element_value *v, const char *text)

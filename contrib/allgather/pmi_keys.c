@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hex.h"
 #include "pmi2.h"
 #include "pmi_gather.h"
 
@@ -30,11 +31,9 @@ static int put_piece(struct pmi2x_ring *r, struct op *op, size_t offset)
 {
 	const unsigned char *bytes = op->block;
 	char key[PMI2_MAX_KEYLEN], value[PMI2_MAX_VALLEN];
-	size_t n = piece_len(op->len, offset);
 	int at = snprintf(value, sizeof(value), "%zu:", op->len);
 
-	for (size_t i = 0; i < n; i++)
-		at += sprintf(value + at, "%02x", bytes[offset + i]);
+	hex_print(bytes + offset, piece_len(op->len, offset), value + at);
 	piece_key(key, r, r->rank, offset);
 	return r->pmi.put(key, value);
 }
@@ -52,44 +51,27 @@ static int put_all(struct pmi2x_ring *r, struct op *op)
 	return rc;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The bytes of a piece that are wanted; 0 or PMI2_FAIL. */
-static int decode(const char *hex, size_t n, char *out, size_t room)
-{
-	for (size_t i = 0; i < n; i++) {
-		int high = hex_digit(hex[2 * i]);
-		int low = high < 0 ? -1 : hex_digit(hex[2 * i + 1]);
-
-		if (low < 0)
-			return PMI2_FAIL;
-		if (i < room)
-			out[i] = (char)(high << 4 | low);
-	}
-	return PMI2_SUCCESS;
-}
-
 static int get_piece(struct pmi2x_ring *r, struct op *op, int rank,
 		     size_t offset, size_t *len)
 {
 	char key[PMI2_MAX_KEYLEN], value[PMI2_MAX_VALLEN], *hex;
-	size_t room = offset < op->stride ? op->stride - offset : 0;
-	int n, rc;
+	unsigned char piece[PIECE_MAX];
+	size_t n;
+	int got, rc;
 
 	piece_key(key, r, rank, offset);
-	rc = r->pmi.get(NULL, rank, key, value, sizeof(value), &n);
+	rc = r->pmi.get(NULL, rank, key, value, sizeof(value), &got);
 	if (rc)
 		return rc;
 	*len = strtoul(value, &hex, 10);
-	if (*hex != ':' || *len > PMI2X_RING_BLOCK_MAX)
+	n = piece_len(*len, offset);
+	if (*hex != ':' || *len > PMI2X_RING_BLOCK_MAX ||
+	    hex_decode(hex + 1, n, piece))
 		return PMI2_FAIL;
-	return decode(hex + 1, piece_len(*len, offset),
-		      op->buffer + rank * op->stride + offset, room);
+	if (offset < op->stride)
+		memcpy(op->buffer + rank * op->stride + offset, piece,
+		       n < op->stride - offset ? n : op->stride - offset);
+	return PMI2_SUCCESS;
 }
 
 static int get_block(struct pmi2x_ring *r, struct op *op, int rank)

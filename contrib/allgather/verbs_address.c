@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hex.h"
+
 #define PREFIX "verbs1+"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)
 #define BODY_LEN 44
@@ -65,15 +67,7 @@ void verbs_address_print(const struct verbs_address *a,
 	}
 	put(p, sum(bytes, BODY_LEN), SUM_LEN);
 	out += sprintf(out, PREFIX);
-	for (int i = 0; i < BYTES; i++)
-		out += sprintf(out, "%02x", bytes[i]);
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	hex_print(bytes, BYTES, out);
 }
 
 static int decode(unsigned char bytes[BYTES], const char *text)
@@ -82,15 +76,7 @@ static int decode(unsigned char bytes[BYTES], const char *text)
 	    memcmp(text, PREFIX, PREFIX_LEN) != 0)
 		return -EINVAL;
 	text += PREFIX_LEN;
-	for (int i = 0; i < BYTES; i++) {
-		int high = hex_digit(text[2 * i]);
-		int low = hex_digit(text[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return -EINVAL;
-		bytes[i] = high << 4 | low;
-	}
-	return 0;
+	return hex_decode(text, BYTES, bytes);
 }
 
 /* What the numbers may be, whoever has made the sum. */

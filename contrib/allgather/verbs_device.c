@@ -42,11 +42,12 @@ char *verbs_knock_buffer(const struct verbs_device *d, unsigned buffer)
 
 /* ---- open and close ---- */
 
-static int say_errno(char *why, const char *what, int error)
+int verbs_cannot(char *why, const char *what, int rc)
 {
-	snprintf(why, TRANSPORT_REASON_MAX, "cannot %s: %s", what,
-		 strerror(error));
-	return -error;
+	if (rc)
+		snprintf(why, TRANSPORT_REASON_MAX, "cannot %s: %s", what,
+			 strerror(-rc));
+	return rc;
 }
 
 /* The usual reason why memory cannot be registered is a limit. */
@@ -57,7 +58,7 @@ static int say_registration(char *why, int error)
 	if ((error != ENOMEM && error != EPERM) ||
 	    getrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    limit.rlim_cur == RLIM_INFINITY)
-		return say_errno(why, "register memory", error);
+		return verbs_cannot(why, "register memory", -error);
 	snprintf(why, TRANSPORT_REASON_MAX,
 		 "cannot register %zu KiB: RLIMIT_MEMLOCK is %ju KiB; "
 		 "ulimit -l unlimited, or LimitMEMLOCK=infinity in slurmd's unit",
@@ -71,7 +72,7 @@ static int register_memory(struct verbs_device *d, char *why)
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
-		return say_errno(why, "allocate buffers", errno);
+		return verbs_cannot(why, "allocate buffers", -errno);
 	d->memory = memory;
 	/* A child must not take the pages away from the adapter. */
 	madvise(memory, MEMORY_LEN, MADV_DONTFORK);
@@ -95,16 +96,16 @@ int verbs_device_open(struct verbs_device *d, char *why)
 		return rc;
 	d->pd = calls->alloc_pd(d->port.context);
 	if (!d->pd)
-		return say_errno(why, "allocate a protection domain", errno);
+		return verbs_cannot(why, "allocate a protection domain", -errno);
 	rc = register_memory(d, why);
 	if (rc)
 		return rc;
 	d->channel = calls->create_comp_channel(d->port.context);
 	if (!d->channel)
-		return say_errno(why, "create a completion channel", errno);
+		return verbs_cannot(why, "create a completion channel", -errno);
 	d->cq = calls->create_cq(d->port.context, CQ_ENTRIES, NULL, d->channel,
 				 0);
-	return d->cq ? 0 : say_errno(why, "create a completion queue", errno);
+	return d->cq ? 0 : verbs_cannot(why, "create a completion queue", -errno);
 }
 
 void verbs_device_close(struct verbs_device *d)

@@ -82,6 +82,9 @@ int verbs_device_open(struct verbs_device *d, char *why);
 /* After the queue pairs. */
 void verbs_device_close(struct verbs_device *d);
 
+/* rc; for a negative errno `why` says that it cannot do `what`, and the reason. */
+int verbs_cannot(char *why, const char *what, int rc);
+
 /* Buffers: where they are in `memory`. */
 char *verbs_receive_buffer(const struct verbs_device *d, enum ring_side side,
 			   unsigned buffer);

@@ -24,14 +24,6 @@ static const char magic[7] = { 'p', 'm', 'i', '2', 'x', 'v', '1' };
 _Static_assert(GRH_LEN + sizeof(struct datagram) <= VERBS_KNOCK_LEN,
 	       "a datagram fits in its buffer");
 
-static int say(char *why, const char *what, int rc)
-{
-	if (rc)
-		snprintf(why, TRANSPORT_REASON_MAX, "cannot %s: %s", what,
-			 strerror(-rc));
-	return rc;
-}
-
 /* ---- open and close ---- */
 
 static int post_receive(struct verbs_knock *k, unsigned buffer)
@@ -93,14 +85,14 @@ int verbs_knock_open(struct verbs_knock *k, struct verbs_device *d,
 	k->device = d;
 	memcpy(k->nonce, nonce, sizeof(k->nonce));
 	if (getrandom(&k->qkey, sizeof(k->qkey), 0) < 0)
-		return say(why, "get random numbers", -errno);
+		return verbs_cannot(why, "get random numbers", -errno);
 	k->qkey &= QKEY_MASK;
 	k->qp = d->calls.create_qp(d->pd, &attr);
 	if (!k->qp)
-		return say(why, "create a datagram queue pair", -errno);
-	rc = say(why, "initialize a datagram queue pair", make_ready(k));
+		return verbs_cannot(why, "create a datagram queue pair", -errno);
+	rc = verbs_cannot(why, "initialize a datagram queue pair", make_ready(k));
 	for (unsigned i = 0; i < VERBS_KNOCKS && !rc; i++)
-		rc = say(why, "post a receive request", post_receive(k, i));
+		rc = verbs_cannot(why, "post a receive request", post_receive(k, i));
 	return rc;
 }
 
@@ -128,7 +120,7 @@ int verbs_knock_start(struct verbs_knock *k, enum ring_side side,
 	verbs_device_route(k->device, peer->lid, &peer->gid, &attr);
 	door->ah = k->device->calls.create_ah(k->device->pd, &attr);
 	if (!door->ah)
-		return say(why, "find a way to the address", -errno);
+		return verbs_cannot(why, "find a way to the address", -errno);
 	door->qpn = peer->knock_qpn;
 	door->qkey = peer->qkey;
 	memcpy(door->nonce, nonce, sizeof(door->nonce));

@@ -72,14 +72,6 @@ static int post_receive(struct verbs_link *l, unsigned buffer)
 	return -ibv_post_recv(l->qp, &wr, &bad);
 }
 
-static int say(char *why, const char *what, int rc)
-{
-	if (rc)
-		snprintf(why, TRANSPORT_REASON_MAX, "cannot %s: %s", what,
-			 strerror(-rc));
-	return rc;
-}
-
 static int to_init(struct verbs_link *l)
 {
 	struct ibv_qp_attr attr = {
@@ -121,10 +113,10 @@ int verbs_link_open(struct verbs_link *l, struct verbs_device *d,
 	l->first_psn &= PSN_MASK;
 	l->qp = d->calls.create_qp(d->pd, &attr);
 	if (!l->qp)
-		return say(why, "create a queue pair", -errno);
-	rc = say(why, "initialize a queue pair", to_init(l));
+		return verbs_cannot(why, "create a queue pair", -errno);
+	rc = verbs_cannot(why, "initialize a queue pair", to_init(l));
 	for (unsigned i = 0; i < VERBS_RECEIVES && !rc; i++)
-		rc = say(why, "post a receive request", post_receive(l, i));
+		rc = verbs_cannot(why, "post a receive request", post_receive(l, i));
 	return rc;
 }
 
@@ -181,7 +173,7 @@ int verbs_link_connect(struct verbs_link *l, const struct verbs_address *peer,
 	if (!rc)
 		rc = to_send(l);
 	l->can_receive = !rc;
-	return say(why, "connect a queue pair", rc);
+	return verbs_cannot(why, "connect a queue pair", rc);
 }
 
 /* ---- sending ---- */
