@@ -119,20 +119,19 @@ static void the_missing_comes(struct step *s)
 	assert_string_equal(s->aborted, "");
 }
 
-static void await_questions(struct step *s, unsigned count)
+static bool srun_was_asked(void *arg)
 {
-	pthread_mutex_lock(&s->c.lock);
-	while (s->questions < count)
-		pthread_cond_wait(&s->c.changed, &s->c.lock);
-	pthread_mutex_unlock(&s->c.lock);
+	return ((struct step *)arg)->questions >= 2;
 }
 
-static void await_abort(struct step *s)
+static bool slurmd_was_asked(void *arg)
 {
-	pthread_mutex_lock(&s->c.lock);
-	while (!s->aborted[0])
-		pthread_cond_wait(&s->c.changed, &s->c.lock);
-	pthread_mutex_unlock(&s->c.lock);
+	return ((struct step *)arg)->c.tells >= 2;
+}
+
+static bool is_aborted(void *arg)
+{
+	return ((struct step *)arg)->aborted[0] != '\0';
 }
 
 static void one_that_has_ended_fails_the_others(void **state)
@@ -146,7 +145,7 @@ static void one_that_has_ended_fails_the_others(void **state)
 		for (uint32_t i = 0; i < NODES; i++)
 			if (i != missing)
 				rank_expect(&s->c, i, name);
-		await_abort(s);
+		cluster_await(&s->c, is_aborted, s);
 		assert_non_null(strstr(s->aborted, "exited before"));
 		step_end(s);
 	}
@@ -157,7 +156,7 @@ static void one_that_starts_late_is_waited_for(void **state)
 	for (uint32_t missing = 0; missing < NODES; missing++) {
 		struct step *s = step_without(missing, false, 0);
 
-		await_questions(s, 2);
+		cluster_await(&s->c, srun_was_asked, s);
 		the_missing_comes(s);
 		step_end(s);
 	}
@@ -168,7 +167,7 @@ static void one_that_nobody_denies_is_waited_for(void **state)
 {
 	struct step *s = step_without(1, true, -EIO);
 
-	cluster_await_tells(&s->c, 3);
+	cluster_await(&s->c, slurmd_was_asked, s);
 	the_missing_comes(s);
 	step_end(s);
 }
@@ -178,14 +177,14 @@ static void one_that_listens_elsewhere_is_waited_for(void **state)
 {
 	struct step *s = step_without(1, false, -EIO);
 
-	await_questions(s, 1);
+	cluster_await(&s->c, srun_was_asked, s);
 	s->c.options.port_first += ELSEWHERE;
 	cluster_start(&s->c, 1);
 	pthread_mutex_lock(&s->c.lock);
 	s->started = true;
 	s->c.tell_error = 0;
 	pthread_mutex_unlock(&s->c.lock);
-	cluster_await_tells(&s->c, 1);
+	cluster_await(&s->c, slurmd_was_asked, s);
 	rank_init(&s->c, 1);
 	rank_say(&s->c, 1, "cmd=barrier_in");
 	for (uint32_t i = 0; i < NODES; i++)

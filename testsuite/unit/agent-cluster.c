@@ -257,7 +257,7 @@ void rank_expect(struct cluster *c, uint32_t node, const char *part)
 
 /* ---- what the agents say ---- */
 
-void cluster_expect_log(struct cluster *c, const char *part)
+void cluster_await(struct cluster *c, bool (*there)(void *arg), void *arg)
 {
 	struct timespec until;
 	int rc = 0;
@@ -265,19 +265,30 @@ void cluster_expect_log(struct cluster *c, const char *part)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE_SECONDS;
 	pthread_mutex_lock(&c->lock);
-	while (!strstr(c->text, part) && !strstr(c->killed, part) && !rc)
+	while (!there(arg) && !rc)
 		rc = pthread_cond_timedwait(&c->changed, &c->lock, &until);
 	pthread_mutex_unlock(&c->lock);
 	if (rc)
-		fail_msg("nobody said \"%s\", but \"%s\"", part, c->text);
+		fail_msg("waited in vain; said was \"%s\"", c->text);
 }
 
-void cluster_await_tells(struct cluster *c, unsigned tells)
+struct wanted {
+	const struct cluster *c;
+	const char *part;
+};
+
+static bool is_said(void *arg)
 {
-	pthread_mutex_lock(&c->lock);
-	while (c->tells < tells)
-		pthread_cond_wait(&c->changed, &c->lock);
-	pthread_mutex_unlock(&c->lock);
+	const struct wanted *w = arg;
+
+	return strstr(w->c->text, w->part) || strstr(w->c->killed, w->part);
+}
+
+void cluster_expect_log(struct cluster *c, const char *part)
+{
+	struct wanted w = { c, part };
+
+	cluster_await(c, is_said, &w);
 }
 
 uint16_t cluster_port(struct cluster *c, uint32_t node)

@@ -53,8 +53,11 @@ const char *rank_hear(struct cluster *c, uint32_t node);
 /* Is there such a text in what it hears next? */
 void rank_expect(struct cluster *c, uint32_t node, const char *part);
 
-/* Wait until agents have tried so often to tell a neighbour where they are. */
-void cluster_await_tells(struct cluster *c, unsigned tells);
+/*
+ * Wait until this is true. It is called with the lock held, and again whenever
+ * `changed` is signalled; after long the test has failed.
+ */
+void cluster_await(struct cluster *c, bool (*there)(void *arg), void *arg);
 /* Wait until the log of ERROR and INFO lines has this text. */
 void cluster_expect_log(struct cluster *c, const char *part);
 /* The port that `node` takes when nobody else has it. */
