@@ -43,3 +43,21 @@ ends() { # STATUS WORDS COMMAND...
 refuses() { # WORDS COMMAND...
 	ends fails "$@"
 }
+
+# Groups of cases that mostly wait, each in a shell of its own with its own `out`.
+side_by_side() { # FUNCTION...
+	for group in "$@"; do
+		(
+			failures=0 out=$out.$group
+			"$group"
+			rm -f "$out"
+			[ "$failures" = 0 ]
+		) >"$out.$group.log" 2>&1 &
+		eval "pid_$group=$!"
+	done
+	for group in "$@"; do
+		eval "wait \$pid_$group" || failures=$((failures + 1))
+		cat "$out.$group.log"
+		rm "$out.$group.log"
+	done
+}

@@ -30,8 +30,15 @@ layouts() {
 
 left="left the ring|connection closed|reset|[Bb]roken|error|no answer"
 
+# With little patience, for those who do not come.
+hurried() { # COMMAND...
+	PMI2X_ALLGATHER_TIMEOUT=$((3 * slow))
+	"$@"
+	PMI2X_ALLGATHER_TIMEOUT=$((60 * slow))
+}
+
 # While blocks travel.
-faults() {
+deaths() {
 	told "$via: a leader is killed" 7 "rank 2 on node .*($left)" \
 		-N4 -n8 -- ./ring-exercise kill 2
 	told "$via: a member is killed" 7 "rank 3 on node .*has exited" \
@@ -45,22 +52,32 @@ faults() {
 		told "$via: one is killed while large blocks travel" 6 \
 			"neighbour rank 3 on node .*($left)" \
 			-N7 -n7 -- ./ring-exercise busy 3
+}
+
+breaks() {
 	told "$via: a rank destroys its ring" 4 "rank 2 on node" \
 		-N5 -n5 -- ./ring-exercise destroy 2
 	breaker=./ring-exercise
 	[ "$via" != verbs ] || breaker=../verbs/ring-exercise
 	told "$via: the links of a rank break" 5 \
 		"rank 2 on node .*($left)" -N5 -n5 -- $breaker break 2
-	PMI2X_ALLGATHER_TIMEOUT=$((2 * slow))
-	told "$via: a rank does not call" 7 "rank 5 .*has not entered" \
-		-N4 -n8 -- ./ring-exercise absent 5
-	told "$via: an element does not call" 4 "rank 3 .*has not entered" \
-		-N5 -n5 -- ./ring-exercise absent 3
-	PMI2X_ALLGATHER_TIMEOUT=$((60 * slow))
 }
 
-# While the ring is formed.
-join_faults() {
+# Somebody does not call, or has not even joined.
+absences() {
+	hurried told "$via: a rank does not call" 7 "rank 5 .*has not entered" \
+		-N4 -n8 -- ./ring-exercise absent 5
+	hurried told "$via: an element does not call" 4 \
+		"rank 3 .*has not entered" -N5 -n5 -- ./ring-exercise absent 3
+	hurried told "$via: a rank never joins" 7 \
+		"rank 5 on node .*has not joined within $((3 * slow)) s" \
+		-N4 -n8 -- ./ring-exercise stranger 5
+	hurried told "$via: an element never joins" 4 \
+		"rank 3, .*has not joined within $((3 * slow)) s" \
+		-N5 -n5 -- ./ring-exercise stranger 3
+}
+
+wrong_values() {
 	PMI2X_ALLGATHER_CONNECT_TIMEOUT=$((3 * slow))
 	for what in cut lie; do
 		told "$via: a rank's neighbour has a wrong value ($what)" 5 \
@@ -70,14 +87,6 @@ join_faults() {
 			told "$via: the same inside a node ($what)" 8 \
 				"neighbour" -N4 -n8 -- ./ring-exercise $what 4
 	done
-	PMI2X_ALLGATHER_CONNECT_TIMEOUT=$((30 * slow))
-	PMI2X_ALLGATHER_TIMEOUT=$((3 * slow))
-	told "$via: a rank never joins" 7 \
-		"rank 5 on node .*has not joined within $((3 * slow)) s" \
-		-N4 -n8 -- ./ring-exercise stranger 5
-	told "$via: an element never joins" 4 "rank 3, .*has not joined within $((3 * slow)) s" \
-		-N5 -n5 -- ./ring-exercise stranger 3
-	PMI2X_ALLGATHER_TIMEOUT=$((60 * slow))
 }
 
 # On one node there are no links.
@@ -94,12 +103,10 @@ one_node() {
 		-N1 -n4 -- ./ring-exercise kill 0
 	told "shm: a rank destroys its ring" 3 "rank 2 on node .*left the ring" \
 		-N1 -n4 -- ./ring-exercise destroy 2
-	PMI2X_ALLGATHER_TIMEOUT=$((2 * slow))
-	told "shm: a rank does not call" 3 "rank 2 on node .*has not entered" \
-		-N1 -n4 -- ./ring-exercise absent 2
-	told "shm: a rank never joins" 3 "rank 2 on node .*has not joined" \
+	hurried told "shm: a rank does not call" 3 \
+		"rank 2 on node .*has not entered" -N1 -n4 -- ./ring-exercise absent 2
+	hurried told "shm: a rank never joins" 3 "rank 2 on node .*has not joined" \
 		-N1 -n4 -- ./ring-exercise stranger 2
-	PMI2X_ALLGATHER_TIMEOUT=$((60 * slow))
 }
 
 # Without a transport of its own.
@@ -135,10 +142,9 @@ nobody_comes() {
 	told "a rank is gone, and PMI does not say which" 7 \
 		"rank 5 on node .*has not joined" \
 		-N4 -n8 -- ./ring-exercise gone-wordless 5
-	PMI2X_ALLGATHER_TIMEOUT=$((3 * slow))
-	told "the first rank never joins" 4 "rank 0, .*has not joined within $((3 * slow)) s" \
+	hurried told "the first rank never joins" 4 \
+		"rank 0, .*has not joined within $((3 * slow)) s" \
 		-N5 -n5 -- ./ring-exercise stranger 0
-	PMI2X_ALLGATHER_TIMEOUT=$((60 * slow))
 }
 
 # Does this machine have it?
@@ -182,7 +188,7 @@ preloaded() {
 
 # What the ring has counted is what the model in doc/allgather.md rests on.
 bench=$srcdir/contrib/bench
-costs() { # NAME FAKE-SERVER-ARGUMENT...
+cost() { # NAME FAKE-SERVER-ARGUMENT...
 	name=$1
 	shift
 	ring_step 120 "$@" -- env PMI2X_ALLGATHER_TRANSPORT=tcp \
@@ -194,24 +200,24 @@ costs() { # NAME FAKE-SERVER-ARGUMENT...
 	rm -f "$out.study"
 }
 
-[ -n "$RING_TRANSPORTS" ] || one_node
+costs() {
+	cost "steps, messages and bytes, an even number of nodes" -N4 -n8
+	cost "steps, messages and bytes, an odd number of nodes" -N5 -n15
+	cost "steps, messages and bytes, two nodes" -N2 -n2
+}
+
 for via in ${RING_TRANSPORTS-tcp verbs}; do
 	export PMI2X_ALLGATHER_TRANSPORT=$via RING_EXPECT=$via
 	if usable; then
-		layouts
-		faults
-		join_faults
+		side_by_side layouts deaths breaks absences wrong_values
 	else
 		echo "skipped: $via: not on this machine"
 	fi
 	unset PMI2X_ALLGATHER_TRANSPORT RING_EXPECT
 done
 if [ -z "$RING_TRANSPORTS" ]; then
-	over_pmi
-	nobody_comes
+	side_by_side one_node over_pmi nobody_comes costs
 	[ -n "$FAKE_TEST_SMALL" ] || preloaded
-	costs "steps, messages and bytes, an even number of nodes" -N4 -n8
-	costs "steps, messages and bytes, an odd number of nodes" -N5 -n15
 fi
 
 rm -f "$out"
