@@ -55,8 +55,8 @@ static void open_adapter(const char *name)
 	ibv_free_device_list(list);
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 2 * size, NULL, NULL, 0);
-	need(pd && cq, "ibv_alloc_pd, ibv_create_cq");
 	greetings = calloc(size + 1, sizeof(*greetings));
+	need(pd && cq && greetings, "ibv_alloc_pd, ibv_create_cq, calloc");
 	greetings[size] = rank;
 	mr = ibv_reg_mr(pd, greetings, (size + 1) * sizeof(*greetings),
 			IBV_ACCESS_LOCAL_WRITE);
@@ -124,12 +124,12 @@ static void bootstrap(pmi2x_ring *ring)
 	char *cards = malloc(len * size);
 	struct ibv_port_attr port;
 
-	need(mine && cards, "malloc");
+	qps = calloc(size, sizeof(*qps));
+	need(mine && cards && qps, "malloc");
 	need(!ibv_query_port(context, 1, &port), "ibv_query_port");
 	need(!ibv_query_gid(context, 1, gid_index, &mine->gid), "GID");
 	mine->mtu = port.active_mtu;
 	mine->lid = port.lid;
-	qps = calloc(size, sizeof(*qps));
 	for (int r = 0; r < size; r++) {
 		qps[r] = r == rank ? NULL : create_queue_pair(r);
 		mine->qpn[r] = qps[r] ? qps[r]->qp_num : 0;
@@ -139,7 +139,8 @@ static void bootstrap(pmi2x_ring *ring)
 		if (r != rank)
 			connect_queue_pair(qps[r], mine,
 					   (struct card *)(cards + r * len));
-	free(cards), free(mine);
+	free(cards);
+	free(mine);
 	/* Nobody sends before all can receive: an empty allgather is a barrier. */
 	need(!pmi2x_ring_allgather(ring, NULL, 0, NULL), "the barrier");
 }
@@ -191,7 +192,8 @@ int main(int argc, char **argv)
 	ibv_destroy_cq(cq);
 	ibv_dealloc_pd(pd);
 	ibv_close_device(context);
-	free(greetings), free(qps);
+	free(greetings);
+	free(qps);
 	pmi2x_ring_destroy(ring);
 	return PMI2_Finalize() != 0;
 }
