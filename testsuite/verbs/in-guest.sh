@@ -76,7 +76,7 @@ cd "$tree" && within 300 "verbs between devices, and its faults" \
 cd testsuite/fake || exit 99
 objects=$(rdma resource show)
 
-export RING_RUN=/tmp/on-device RING_SLOW=5
+export RING_RUN=/tmp/on-device RING_SLOW=8
 RING_TRANSPORTS=verbs srcdir=$source bash -c \
 	'cd "$1" && exec "$srcdir/testsuite/fake/ring-test.sh"' - "$tree"
 [ $? = 0 ] || failures=$((failures + 1))
