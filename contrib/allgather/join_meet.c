@@ -26,13 +26,19 @@
 #define HERE_MS 1000   /* a fence that takes longer is worth a word */
 #define SETTLE_MS 1200 /* so the others of a node have had the time to say it */
 #define JUDGE_MS 2000
+/*
+ * Who has begun to wait first hears the verdict last: where ranks need long to
+ * start, and so are given long, also a part of that time.
+ */
 #define GIVE_UP_MS 6000
+#define GIVE_UP_PART 4
 /*
  * Where a fence has failed before its time, the others may only just have been
  * started: all of this begins as much later.
  */
 #define FAILED_MS 4000
 #define LOOK_NS 50000000
+#define LOOK_MAX_NS 500000000
 
 /* ---- what is said ---- */
 
@@ -211,14 +217,15 @@ static int look_for_leaders(struct join *j, int64_t waited)
 	return told_by_job(j, "here", 0, value) ? -1 : 0;
 }
 
-/* False: it is not known, after GIVE_UP_MS. */
+/* False: nobody has said it in time. */
 static bool find_missing(struct join *j, char *text, int error)
 {
+	int64_t give_up = GIVE_UP_MS + limit_ms(j) / GIVE_UP_PART;
 	struct timespec pause = { 0, LOOK_NS };
 	int64_t start = clock_ms() + (error == -ETIMEDOUT ? 0 : FAILED_MS);
 	int64_t waited = 0;
 
-	while (waited < GIVE_UP_MS && !verdict(j, text)) {
+	while (waited < give_up && !verdict(j, text)) {
 		int missing = waited > SETTLE_MS ? missing_here(j) : -1;
 		bool here = missing >= 0;
 
@@ -229,10 +236,11 @@ static bool find_missing(struct join *j, char *text, int error)
 			return true;
 		}
 		nanosleep(&pause, NULL);
-		pause.tv_nsec += pause.tv_nsec / 4;
+		if (pause.tv_nsec < LOOK_MAX_NS)
+			pause.tv_nsec += pause.tv_nsec / 4;
 		waited = clock_ms() - start;
 	}
-	return waited < GIVE_UP_MS;
+	return waited < give_up;
 }
 
 int join_blame(struct join *j, int error)
