@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes that lack something: memory, ports, the right plugin, power; and daemons
-that come back, or late."""
+"""Nodes that lack something: memory, descriptors, ports, the right plugin,
+power; and daemons that come back, or late."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from faulty import RANKS, daemon, links, ranks_of, silence
+from faulty import HANGS_S, RANKS, daemon, links, ranks_of, silence
 from harness import Cluster, run, wait_until
 
 FIRST_PORT, LAST_PORT = 23100, 23139
@@ -23,6 +23,7 @@ PROLOG = """#!/bin/sh
 exit 0
 """
 MUCH = "put=16"
+SPINS_S = 2  # of processor time, while nothing can go on
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,8 @@ def limited(cluster, step, what, value):
     """The agent of n2 has not yet begun; now slurmstepd has only so much."""
     step.wait_for("at", RANKS)
     pid = cluster.step_daemon("n2")
-    old = resource.prlimit(pid, what, (value(pid), value(pid)))
+    old = resource.prlimit(pid, what)
+    resource.prlimit(pid, what, (value(pid), old[1]))
     step.make("go")
     try:
         yield
@@ -80,6 +82,75 @@ def test_no_memory_for_the_image(cluster, faulty):
     with limited(cluster, step, resource.RLIMIT_AS, little_more_than_it_has):
         result = step.fails(r"n2")
     assert not step.seen("done"), result
+
+
+def descriptors(pid):
+    return {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+
+
+@contextlib.contextmanager
+def free_descriptors(cluster, step, count):
+    """The agent of n2 has not yet begun; now slurmstepd can open so many more."""
+
+    def limit(pid):
+        used = descriptors(pid)
+        top = max(used) + 1
+        return top + max(0, count - (top - len(used)))
+
+    with contextlib.ExitStack() as stack:
+        step.wait_for("at", RANKS)
+        pid = cluster.step_daemon("n2")
+        path = cluster.dir / "spool" / "n2" / f"n2_{step.job()}.0"
+        while limit(pid) - len(descriptors(pid)) > count:
+            used = len(descriptors(pid))
+            held = stack.enter_context(socket.socket(socket.AF_UNIX))
+            held.connect(str(path))  # slurmstepd accepts, and waits
+            wait_until(lambda: len(descriptors(pid)) > used)
+        stack.enter_context(
+            limited(cluster, step, resource.RLIMIT_NOFILE, limit)
+        )
+        yield
+
+
+def processor_s(pid):
+    """What a process has used; 0 when it is gone."""
+    with contextlib.suppress(OSError):
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        ticks = stat.rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return 0
+
+
+def run_with_free(cluster, faulty, count):
+    """A step whose node n2 can have so many more descriptors for its links."""
+    step = faulty("touch=at", "gate=go", "init", "fence", "touch=out",
+                  "gate=end", "finalize")
+    step.wait_for("at", RANKS)
+    pid = cluster.step_daemon("n2")
+    used = [processor_s(pid)]
+
+    def is_over():
+        used.append(processor_s(pid))
+        return step.seen("out") == RANKS or step.srun.poll() is not None
+
+    with free_descriptors(cluster, step, count):
+        wait_until(is_over, HANGS_S)
+    step.make("end")  # Slurm needs descriptors, too, to end well
+    assert max(used) - used[0] < SPINS_S, used
+    return step.end()
+
+
+def test_no_descriptors_left(cluster, faulty):
+    """However few there are: the step runs, or ends and says what to raise."""
+    failed = 0
+    for count in range(4, 40, 2):  # with less Slurm itself is lost
+        result = run_with_free(cluster, faulty, count)
+        if result.code == 0:
+            break
+        failed += 1
+        named = r"node n2\b.*Too many open files.*raise LimitNOFILE"
+        assert re.search(named, result.stderr), f"{count} free: {result}"
+    assert failed > 2 and result.code == 0, result
 
 
 def test_region_too_small_for_the_image(faulty):

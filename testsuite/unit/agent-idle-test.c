@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,6 +214,77 @@ static void a_late_failure_ends_the_step(void **state)
 	cluster_close(&c);
 }
 
+/* ---- without descriptors ---- */
+
+/* As agent_register_rank does, which needs descriptors itself. */
+static void send_rank(int registration, int fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	uint32_t slot = 0;
+	struct iovec iov = { &slot, sizeof(slot) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	assert_int_equal(sendmsg(registration, &msg, 0), sizeof(slot));
+}
+
+/* A rank comes when this process, and so the agent, can open nothing more. */
+static void send_rank_with_none_left(struct cluster *c)
+{
+	struct rlimit before, none;
+	int pair[2], next;
+	char byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	next = dup(pair[0]); /* the lowest that is free */
+	assert_true(next >= 0);
+	close(next);
+	none = before;
+	none.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	send_rank(agent_registration_fd(c->agents[0]), pair[0]);
+	cluster_expect_log(c, "raise LimitNOFILE");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	close(pair[0]);
+	assert_int_equal(read(pair[1], &byte, 1), 0); /* nobody has the other */
+	close(pair[1]);
+}
+
+static void a_rank_that_cannot_be_taken_ends_the_step(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	send_rank_with_none_left(&c);
+	cluster_close(&c);
+	assert_non_null(strstr(c.killed, "node n0"));
+}
+
+static void a_later_rank_that_cannot_be_taken_ends_the_step(void **state)
+{
+	struct cluster c;
+	char byte;
+
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	rank_init(&c, 0);
+	send_rank_with_none_left(&c);
+	assert_int_equal(read(c.pmi[0], &byte, 1), 0); /* who was there knows */
+	cluster_close(&c);
+	assert_non_null(strstr(c.killed, "node n0 cannot take the connection"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +296,9 @@ int main(void)
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(one_that_never_runs_can_be_stopped),
 		cmocka_unit_test(a_late_failure_ends_the_step),
+		cmocka_unit_test(a_rank_that_cannot_be_taken_ends_the_step),
+		cmocka_unit_test(
+			a_later_rank_that_cannot_be_taken_ends_the_step),
 	};
 
 	return cmocka_run_group_tests_name("agent-idle", tests, NULL, NULL);

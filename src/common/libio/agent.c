@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "libio/agent_internal.h"
@@ -119,6 +120,45 @@ static void close_all(struct agent *a)
 	loop_end(a->loop);
 }
 
+/* How people can raise the limit that was met, if it was one. */
+static void hint(int error, char out[AGENT_WHY_MAX])
+{
+	struct rlimit files;
+
+	out[0] = '\0';
+	if (error == -EMFILE && !getrlimit(RLIMIT_NOFILE, &files))
+		snprintf(out, AGENT_WHY_MAX,
+			 " (the limit of this slurmstepd is %llu): raise LimitNOFILE in the unit of slurmd there, or ulimit -n where it is started, or start fewer ranks a node",
+			 (unsigned long long)files.rlim_cur);
+	else if (error == -ENFILE)
+		snprintf(out, AGENT_WHY_MAX, ": raise fs.file-max there");
+}
+
+static void on_given_up(void *arg)
+{
+	struct agent *a = arg;
+
+	if (a->stage == AGENT_CLOSED)
+		return;
+	log_error(a->log, "%s", a->lack);
+	close_all(a); /* ending the step takes descriptors, too */
+	agent_tell_kill(a, a->lack);
+}
+
+void agent_give_up(struct agent *a, const char *what, int error)
+{
+	char how[AGENT_WHY_MAX];
+
+	if (a->lack[0] || a->stage != AGENT_SERVING)
+		return;
+	hint(error, how);
+	snprintf(a->lack, sizeof(a->lack), "node %.64s %.64s: %s%.300s",
+		 agent_node_name(a, a->step->position), what, strerror(-error),
+		 how);
+	if (loop_post(a->loop, on_given_up, a))
+		a->lack[0] = '\0';
+}
+
 /* What is owed to others has gone out, or cannot any more. */
 static bool own_done(const struct agent *a)
 {
@@ -159,6 +199,7 @@ static void on_drain_limit(uv_timer_t *timer)
 		  a->options.drain_ms);
 	agent_links_leave(a, false); /* not to be taken for dead */
 	agent_links_leave(a, true);
+	agent_control_leave(a);
 	close_all(a);
 }
 
@@ -292,21 +333,23 @@ static int open_all(struct agent *a)
 static bool begin(void *arg)
 {
 	struct agent *a = arg;
-	char why[AGENT_WHY_MAX];
+	char why[AGENT_WHY_MAX], how[AGENT_WHY_MAX];
 	bool opened;
 	int rc;
 
 	if (!agent_idle_wait(a))
 		return false;
-	rc = loop_open(a->loop);
+	rc = a->idle->lost ? -EMFILE : loop_open(a->loop);
 	opened = !rc;
 	rc = rc ? rc : open_all(a);
 	if (!rc) {
 		agent_ranks_adopt(a);
 		return true;
 	}
-	snprintf(why, sizeof(why), "cannot start the agent of node %s: %s",
-		 agent_node_name(a, a->step->position), strerror(-rc));
+	hint(rc, how);
+	snprintf(why, sizeof(why),
+		 "cannot start the agent of node %.64s: %s%.300s",
+		 agent_node_name(a, a->step->position), strerror(-rc), how);
 	log_error(a->log, "%s", why);
 	agent_idle_refuse_ranks(a);
 	close_all(a);

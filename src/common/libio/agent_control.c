@@ -45,6 +45,7 @@ struct agent_control {
 	uv_timer_t soon;
 	bool abort_passed;
 	bool report_passed;
+	bool direct;              /* as if there were no parent, while UP */
 	bool quiet;               /* nothing waits for srun: a failure is none */
 	struct payload *report;   /* went to the parent: why others may abort */
 	bool abort_queued;        /* it has not been sent to srun yet */
@@ -229,6 +230,11 @@ static void srun_attempt_failed(struct agent *a, int error)
 		ctl->srun = SRUN_IDLE;
 		return;
 	}
+	if (ctl->abort_queued && (error == -EMFILE || error == -ENFILE)) {
+		ctl->srun = SRUN_LOST;
+		agent_give_up(a, "cannot connect to srun", error);
+		return;
+	}
 	snprintf(why, sizeof(why), "node %s cannot reach srun: %s",
 		 agent_node_name(a, a->step->position), link_strerror(error));
 	srun_lost(a, why);
@@ -374,6 +380,18 @@ static bool is_there(const struct neighbour *n)
 	       n->state != NEIGHBOUR_LOST;
 }
 
+static bool goes_direct(const struct agent_control *ctl)
+{
+	return ctl->direct && ctl->srun == SRUN_UP;
+}
+
+bool agent_control_bypass(struct agent *a)
+{
+	a->control->direct = true;
+	agent_control_connect(a);
+	return goes_direct(a->control);
+}
+
 /* Of what all ranks of a failed step say, one of a node is enough. */
 static bool goes_on(struct agent *a, enum control_type type)
 {
@@ -406,7 +424,7 @@ static int pass_up(struct agent *a, enum control_type type,
 		if (rc)
 			return rc == -EAGAIN ? 0 : rc;
 	}
-	if (is_there(parent)) {
+	if (is_there(parent) && !goes_direct(a->control)) {
 		if (type == CONTROL_REPORT)
 			a->control->report = payload_ref(frame);
 		send_to_parent(a, parent, frame, r);

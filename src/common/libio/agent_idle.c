@@ -79,9 +79,16 @@ void agent_idle_free(struct agent *a)
 
 void agent_idle_refuse_ranks(struct agent *a)
 {
-	close_fd(&a->idle->ours);
-	for (uint32_t i = 0; i < a->idle->count; i++)
-		close_fd(&a->idle->ranks[i].fd);
+	struct agent_idle *idle = a->idle;
+
+	/* Descriptors may be what is lacking, and to end the step takes some. */
+	close_fd(&idle->ours);
+	close_fd(&idle->listener);
+	close_fd(&idle->region);
+	for (uint32_t i = 0; i < idle->count; i++) {
+		close_fd(&idle->ranks[i].pidfd);
+		close_fd(&idle->ranks[i].fd);
+	}
 }
 
 /* ---- ranks ---- */
@@ -99,6 +106,7 @@ static void add_rank(struct agent *a, const struct registration *reg,
 	struct agent_idle *idle = a->idle;
 	struct idle_rank *r;
 
+	idle->lost |= reg->lost;
 	if (reg->fd < 0)
 		return;
 	if (reg->slot >= idle->count || idle->ranks[reg->slot].fd >= 0) {
@@ -147,7 +155,7 @@ static bool is_wanted(struct agent *a, struct pollfd *fds)
 		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
 	if (fds[IDLE_REGISTRATION].revents)
 		add_ranks(a, fds);
-	return wanted;
+	return wanted || a->idle->lost; /* which begin() then fails by */
 }
 
 static void set_fds(struct agent *a, struct pollfd *fds, nfds_t n)

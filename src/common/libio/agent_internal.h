@@ -41,6 +41,7 @@
 #define AGENT_CHILD_PATIENCE 5 /* times connect_ms: it may be launched late */
 #define AGENT_JOIN_MARGIN_MS 5000 /* beyond drain_ms */
 #define AGENT_LINGER_MS 1000   /* for neighbours that are not connected */
+#define AGENT_LACK_MS 5000     /* without a descriptor for a link; then an end */
 #define AGENT_QUIET_MS 100     /* without an event, then work that can wait */
 #define AGENT_WHY_MAX 512      /* bytes of a reason */
 
@@ -70,6 +71,7 @@ struct agent_idle {
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct idle_rank *ranks; /* by slot */
 	uint32_t count;
+	bool lost; /* a rank that could not be taken for want of a descriptor */
 	/* Made beforehand: a thread that allocates gets an arena of its own. */
 	struct pollfd *fds;
 };
@@ -108,6 +110,7 @@ struct agent {
 	struct agent_tell *tell;
 	struct agent_state *state;
 	enum agent_stage stage;
+	char lack[AGENT_WHY_MAX]; /* why it gives the step up; empty */
 	uv_prepare_t drain_step;
 	uv_timer_t drain_linger;
 	uv_timer_t drain_limit;
@@ -119,6 +122,13 @@ const char *agent_node_name(const struct agent *a, uint32_t position);
 
 /* Close a handle that is part of a longer-lived object; idempotent. */
 void agent_close_handle(void *handle);
+
+/*
+ * The step cannot go on with this node: say so, with how a limit can be raised,
+ * close everything, and have the step ended with what that has set free. `what`
+ * follows the node's name. From the loop's next turn on; only the first counts.
+ */
+void agent_give_up(struct agent *a, const char *what, int error);
 
 /* ---- agent_idle.c ---- */
 
@@ -237,6 +247,8 @@ struct agent_links {
 	struct neighbour *all; /* children in order, the parent, far ones */
 	uint32_t count;
 	struct neighbour *parent; /* NULL at the root */
+	uint64_t lack_since; /* loop time, ms: no descriptor for a link */
+	uint64_t lack_last;
 };
 
 int agent_links_open(struct agent *a);
@@ -264,6 +276,11 @@ bool agent_neighbour_unused(const struct neighbour *n);
 size_t agent_neighbour_queued(const struct neighbour *n);
 /* Nothing waits to be written to a neighbour. */
 bool agent_links_flushed(const struct agent *a);
+/*
+ * A link could not be begun for this reason. When it is want of descriptors, and
+ * stays so for AGENT_LACK_MS, the step is given up. `what`: see agent_give_up.
+ */
+void agent_links_lack(struct agent *a, const char *what, int error);
 /* Give up the neighbours whose links are not up. */
 void agent_links_abandon(struct agent *a);
 /* The same for those to which nobody has tried to make a link. */
@@ -291,6 +308,8 @@ void agent_wireup_begin(struct agent *a);
 /* Start to make the link with this neighbour, if nobody has; calls nothing. */
 void agent_wireup_start(struct neighbour *n);
 void agent_wireup_accept(void *agent, int fd);
+/* Drop the oldest inbound connection that has proved nothing, if any. */
+bool agent_wireup_drop_oldest(struct agent *a);
 /* A neighbour says where it listens. */
 void agent_wireup_told(struct agent *a, uint32_t position, uint16_t port);
 /* Events of a connection that is not (yet) the link. */
@@ -333,6 +352,11 @@ void agent_control_connect(struct agent *a);
  * is made instead; the question is lost.
  */
 void agent_control_ask(struct agent *a, const void *data, size_t len);
+/*
+ * The parent passes nothing on: connect to srun, and send it everything over that
+ * connection while it is up. True once it is.
+ */
+bool agent_control_bypass(struct agent *a);
 /* From a child; from the parent. 0 or -EPROTO. */
 int agent_control_from_child(struct agent *a, struct neighbour *child,
 			     struct payload *frame);

@@ -154,6 +154,7 @@ void agent_neighbour_up(struct neighbour *n, struct conn *c)
 
 	n->chosen = c;
 	n->state = NEIGHBOUR_UP;
+	a->links->lack_since = 0;
 	agent_wireup_stop(n);
 	send_queue(n);
 	log_debug(a->log, "link to node %s is up",
@@ -397,6 +398,47 @@ const struct link_ops *agent_conn_ops(void)
 	return &ops;
 }
 
+/* ---- without descriptors ---- */
+
+void agent_links_lack(struct agent *a, const char *what, int error)
+{
+	struct agent_links *links = a->links;
+	uint64_t now = uv_now(loop_uv(a->loop));
+
+	if (error != -EMFILE && error != -ENFILE)
+		return;
+	if (!links->lack_since ||
+	    now - links->lack_last > 2 * AGENT_BACKOFF_MAX_MS)
+		links->lack_since = now; /* it was better in between */
+	links->lack_last = now;
+	if (now - links->lack_since >= AGENT_LACK_MS)
+		agent_give_up(a, what, error);
+}
+
+static bool waits_for_link(const struct agent *a)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		const struct neighbour *n = &a->links->all[i];
+
+		if (n->state == NEIGHBOUR_WAITING && agent_wireup_tried(n))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Nobody can be let in. Strangers who hold what is lacking go first, and those
+ * who come when all links are up do no harm outside.
+ */
+static void on_starved(void *arg, int error)
+{
+	struct agent *a = arg;
+
+	if (!agent_wireup_drop_oldest(a) && waits_for_link(a))
+		agent_links_lack(a, "cannot accept a connection of another node",
+				 error);
+}
+
 /* ---- what there is to say of one ---- */
 
 bool agent_neighbour_unused(const struct neighbour *n)
@@ -518,6 +560,7 @@ int agent_links_open(struct agent *a)
 	const struct tree_place *place = pmi_server_place(a->server);
 	struct agent_links *links = calloc(1, sizeof(*links));
 	const uint32_t *far;
+	int rc;
 
 	if (!links)
 		return -ENOMEM;
@@ -528,7 +571,10 @@ int agent_links_open(struct agent *a)
 	if (!links->all)
 		return -ENOMEM;
 	add_neighbours(a);
-	return agent_wireup_open(a);
+	rc = agent_wireup_open(a);
+	if (links->listener)
+		listener_on_starved(links->listener, on_starved);
+	return rc;
 }
 
 void agent_links_close(struct agent *a)

@@ -158,6 +158,7 @@ static int serve(struct rank *r, int fd, int pidfd)
 	if (rc) {
 		log_error(r->agent->log, "cannot serve rank %u: %s",
 			  rank_number(r), strerror(-rc));
+		agent_give_up(r->agent, "cannot serve a rank", rc);
 		if (pidfd >= 0)
 			close(pidfd);
 		return rc;
@@ -173,6 +174,9 @@ static void register_rank(struct agent *a, const struct registration *reg)
 	struct agent_ranks *ranks = a->ranks;
 	bool any_time;
 
+	if (reg->lost)
+		agent_give_up(a, "cannot take the connection of a rank",
+			      -EMFILE);
 	if (reg->fd < 0)
 		return;
 	if (reg->slot >= ranks->count || ranks->slots[reg->slot].registered)

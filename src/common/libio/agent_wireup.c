@@ -212,6 +212,7 @@ static void attempt_failed(struct neighbour *n, int error)
 	agent_absent_tried(n, error);
 	if (n->state != NEIGHBOUR_WAITING)
 		return;
+	agent_links_lack(n->agent, "cannot connect to another node", error);
 	if (nobody_answers(error) || somebody_else_answers(error) ||
 	    waited_ms(n) > a->options.connect_ms / 2)
 		tell(n);
@@ -388,16 +389,17 @@ void agent_wireup_again(struct neighbour *n)
 
 /* ---- connections under way ---- */
 
-static void drop_oldest_unproved(struct agent *a)
+bool agent_wireup_drop_oldest(struct agent *a)
 {
 	struct conn *c = a->links->first;
 
 	while (c && c->neighbour)
 		c = c->next;
 	if (!c)
-		return;
+		return false;
 	strangers_refused(&a->refused, link_source(c->link), -ENOBUFS);
 	agent_conn_drop(c);
+	return true;
 }
 
 void agent_wireup_accept(void *agent, int fd)
@@ -406,7 +408,7 @@ void agent_wireup_accept(void *agent, int fd)
 	struct conn *c;
 
 	if (a->links->unproved >= AGENT_UNPROVED_MAX)
-		drop_oldest_unproved(a);
+		agent_wireup_drop_oldest(a);
 	c = agent_conn_new(a, NULL);
 	if (!c) {
 		close(fd);

@@ -16,6 +16,7 @@ struct listener {
 	bool closed;
 	int handles; /* not yet closed */
 	listener_fn accepted;
+	void (*starved)(void *arg, int error); /* or NULL */
 	void *arg;
 };
 
@@ -107,6 +108,14 @@ static bool out_of_resources(int error)
 	       error == ENOMEM;
 }
 
+static void wait_for_resources(struct listener *l, int error)
+{
+	uv_poll_stop(&l->poll);
+	uv_timer_start(&l->retry, on_retry, LISTENER_RETRY_MS, 0);
+	if (l->starved)
+		l->starved(l->arg, -error);
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct listener *l = poll->data;
@@ -118,9 +127,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 		if (fd >= 0) {
 			l->accepted(l->arg, fd);
 		} else if (out_of_resources(errno)) {
-			uv_poll_stop(&l->poll);
-			uv_timer_start(&l->retry, on_retry, LISTENER_RETRY_MS,
-				       0);
+			wait_for_resources(l, errno);
 			return;
 		} else if (errno == EAGAIN || errno == EWOULDBLOCK) {
 			return;
@@ -149,6 +156,11 @@ int listener_open(struct listener **out, uv_loop_t *loop, int fd,
 	uv_poll_start(&l->poll, UV_READABLE, on_poll);
 	*out = l;
 	return 0;
+}
+
+void listener_on_starved(struct listener *l, void (*fn)(void *arg, int error))
+{
+	l->starved = fn;
 }
 
 static void on_closed(uv_handle_t *handle)

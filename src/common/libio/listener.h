@@ -29,6 +29,11 @@ int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
 /* Takes over the listening `fd`, also on failure. 0 or a negative errno. */
 int listener_open(struct listener **out, uv_loop_t *loop, int fd,
 		  listener_fn accepted, void *arg);
+/*
+ * Call this, with the listener's `arg`, whenever a connection cannot be accepted
+ * because the process has run out of something: -EMFILE, -ENFILE and the like.
+ */
+void listener_on_starved(struct listener *l, void (*fn)(void *arg, int error));
 /* Close at once; freed in a later turn. NULL is allowed. */
 void listener_close(struct listener *l);
 

@@ -3,12 +3,15 @@
 #include "libio/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "libio/thread.h"
+
+#define UV_DESCRIPTORS 8 /* more than a loop begins with */
 
 struct post {
 	struct post *next;
@@ -90,10 +93,29 @@ free_loop:
 	return rc;
 }
 
+/* libuv ends the process when it cannot have those that it needs. */
+static int check_descriptors(int any)
+{
+	int fds[UV_DESCRIPTORS], count = 0, rc = 0;
+
+	while (!rc && count < UV_DESCRIPTORS) {
+		int fd = fcntl(any, F_DUPFD_CLOEXEC, 0);
+
+		if (fd < 0)
+			rc = -errno;
+		else
+			fds[count++] = fd;
+	}
+	while (count)
+		close(fds[--count]);
+	return rc;
+}
+
 int loop_open(struct loop *l)
 {
-	int rc = uv_loop_init(&l->uv);
+	int rc = check_descriptors(l->wake_fd);
 
+	rc = rc ? rc : uv_loop_init(&l->uv);
 	if (rc)
 		return rc;
 	rc = uv_poll_init(&l->uv, &l->wake, l->wake_fd);

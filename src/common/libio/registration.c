@@ -105,6 +105,7 @@ static void take_message(struct msghdr *msg, unsigned int len,
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 			take_fds(c, out);
 	}
+	out->lost = out->fd < 0 && (msg->msg_flags & MSG_CTRUNC);
 	if (len != sizeof(out->slot))
 		out->slot = UINT32_MAX;
 }

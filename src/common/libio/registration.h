@@ -18,6 +18,7 @@
 struct registration {
 	uint32_t slot; /* UINT32_MAX: the message made no sense */
 	int fd;        /* the receiver's; -1: none came */
+	bool lost;     /* one came, and the process can have no more of them */
 };
 
 /*
