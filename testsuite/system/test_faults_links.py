@@ -89,6 +89,40 @@ def test_peer_that_stops_reading_for_too_long(cluster, faulty, stopped):
     assert not step.seen("done"), result
 
 
+def stopped_root(faulty, stopped, **options):
+    """n1, through which all goes, is stopped while all are in a fence."""
+    step = faulty(
+        "init", "fence", "touch=in", f"{HOLDER}:gate=go", "fence", "fence",
+        "finalize", **options,
+    )
+    step.wait_until_in("in", RANKS - {HOLDER})
+    root = stopped("n1")
+    step.make("go")
+    return step, root
+
+
+def test_stopped_root(faulty, stopped):
+    """It is named, though it is the one that tells srun, and can go on."""
+    step, root = stopped_root(faulty, stopped, env={"PMI2X_STALL_REPORT": "1"})
+    pattern = r"fence 1: \d+ s, .*; no answer from node n1\n"
+    wait_until(lambda: re.search(pattern, step.stderr), 60)
+    os.kill(root, signal.SIGCONT)
+    step.end().ok()
+    assert step.seen("done") == RANKS
+
+
+def test_stopped_root_for_too_long(faulty, stopped):
+    """The fence fails for all who can be told."""
+    env = {"PMI2X_COLLECTIVE_TIMEOUT": "3"}
+    step, root = stopped_root(faulty, stopped, env=env)
+    pattern = r"fence 1 failed: .*Pmi2xCollectiveTimeout"
+    wait_until(lambda: re.search(pattern, step.stderr), 60)
+    wait_until(lambda: step.seen("error") == RANKS - ranks_of("n1"), 60)
+    os.kill(root, signal.SIGCONT)
+    result = step.fails()
+    assert step.seen("error") == RANKS, result
+
+
 WIRING = ["touch=at", "gate=go", "init", "fence", "allgather", "finalize"]
 
 

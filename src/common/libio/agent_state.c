@@ -23,6 +23,7 @@ struct agent_state {
 	uint64_t counted_ms; /* that it has waited, suspensions left out */
 	uint64_t report_ms;  /* of counted_ms: when srun is told next */
 	bool expired;        /* srun has been told to give up */
+	bool unanswered;     /* srun has been told, and has not asked since */
 	uint64_t passed;     /* loop time when one of below was passed on */
 	bool passed_any;
 	uint32_t query;      /* the last one, answered */
@@ -137,7 +138,21 @@ static void tell_srun(struct agent *a, bool give_up)
 		.code = (int32_t)(a->state->counted_ms / 1000),
 	};
 
+	a->state->unanswered = true;
 	send_control(a, &msg);
+}
+
+/*
+ * Nothing comes through when the first node is stopped. Those below it go to srun
+ * themselves: they are few, and what srun asks them they pass on to all others.
+ */
+static void go_around_parent(struct agent *a)
+{
+	const struct neighbour *parent = agent_parent(a);
+
+	if (a->state->unanswered && parent && parent->position == 0 &&
+	    agent_control_bypass(a))
+		tell_srun(a, a->state->expired);
 }
 
 /* srun has not ended what waits, although it should have. */
@@ -146,7 +161,7 @@ static void give_up_alone(struct agent *a)
 	char why[AGENT_WHY_MAX];
 
 	snprintf(why, sizeof(why),
-		 "node %s has waited for %u s (Pmi2xCollectiveTimeout), and srun does not answer",
+		 "node %s has waited for %u s (Pmi2xCollectiveTimeout), and srun has not said for whom",
 		 agent_node_name(a, a->step->position),
 		 (unsigned)(a->state->counted_ms / 1000));
 	for (int kind = 0; kind < COLL_KINDS; kind++)
@@ -182,6 +197,7 @@ static void on_tick(uv_timer_t *timer)
 		return;
 	if (!is_suspended(a))
 		st->counted_ms += passed < longest ? passed : longest;
+	go_around_parent(a);
 	look(a);
 	start_tick(a);
 }
@@ -316,6 +332,7 @@ int agent_state_query(struct agent *a, struct payload *frame)
 	    (a->state->queried && a->state->query == query))
 		return 0;
 	a->state->queried = true;
+	a->state->unanswered = false;
 	a->state->query = query;
 	agent_wireup_begin(a);
 	for (uint32_t i = 0; i < a->links->count; i++)
