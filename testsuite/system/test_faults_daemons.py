@@ -8,7 +8,15 @@ import time
 
 import pytest
 
-from faulty import NODES, RANKS, TREE, daemon, ranks_of
+from faulty import (
+    NODES,
+    RANKS,
+    TREE,
+    daemon,
+    is_connected,
+    ranks_of,
+    tcp_sockets,
+)
 from harness import wait_until
 
 HOLDER = 9  # keeps a fence open until the test says go
@@ -38,6 +46,7 @@ def test_step_daemon_killed_in_a_fence(cluster, faulty, where):
     step.make("go")
     result = step.fails(
         rf"ending step \S+: lost the connection to node {node}",
+        rf"fence \d failed: .*node {node}",
     )
     assert not step.seen("done"), result
     remove_stale_sockets(cluster)
@@ -54,6 +63,40 @@ def test_step_daemon_killed_while_nobody_waits(cluster, faulty, where):
         rf"ending step \S+: lost the connection to node {node}"
     )
     assert not step.seen("done"), result
+    remove_stale_sockets(cluster)
+
+
+@pytest.mark.parametrize("where", NODES)
+def test_step_daemon_killed_before_wireup(cluster, faulty, where):
+    """Nobody has a connection with it: who waits for it is told who it is."""
+    node = NODES[where]
+    step = faulty("touch=at", "gate=go", "init", "fence")
+    step.wait_for("at", RANKS)
+    os.kill(cluster.step_daemon(node), signal.SIGKILL)
+    step.make("go")
+    result = step.fails(rf"node {node}\b")
+    assert not step.seen("done"), result
+    remove_stale_sockets(cluster)
+
+
+@pytest.mark.parametrize("where", ["root", "leaf"])
+def test_step_daemon_killed_when_all_others_have_left(cluster, faulty, where):
+    """Only srun has a connection with it."""
+    node = NODES[where]
+    stay = ranks_of(node)
+    others = sorted(RANKS - stay)
+    step = faulty(
+        "init", "fence", *(f"{rank}:finalize" for rank in others),
+        *(f"{rank}:die=0" for rank in others), "touch=out", "gate=go",
+    )
+    step.wait_for("out", stay)
+    gone = {f"n{number}" for number in range(1, 6)} - {node}
+    wait_until(lambda: not any(map(cluster.step_daemon, gone)))
+    pid = cluster.step_daemon(node)
+    # One is of the ranks' output, the other one of the agent.
+    wait_until(lambda: sum(map(is_connected, tcp_sockets(pid))) >= 2)
+    os.kill(pid, signal.SIGKILL)
+    step.fails(rf"ending step \S+: lost the connection to node {node}")
     remove_stale_sockets(cluster)
 
 

@@ -173,6 +173,7 @@ struct srun {
 	struct hub *spawned; /* of the program "step" */
 	pid_t pid;           /* of the last spawned process */
 	int hold;            /* spawned processes read it before they end */
+	int tells;           /* it knows nodes, and writes here of an abort */
 	int aborts, reports;
 	uint32_t abort_rank;
 	char text[64];
@@ -249,6 +250,22 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 
 	s->aborts++;
 	s->abort_rank = rank;
+	if (!s->tells)
+		return;
+	snprintf(s->text, sizeof(s->text), "%s", text);
+	assert_int_equal(write(s->tells, "", 1), 1);
+}
+
+static uint32_t three_nodes(void *arg)
+{
+	return 3;
+}
+
+static const char *node_name(void *arg, uint32_t position)
+{
+	static const char *const names[] = { "n0", "n1", "n2" };
+
+	return names[position];
 }
 
 static void on_report(void *arg, const char *text)
@@ -273,6 +290,8 @@ static void start(struct hub **out, struct srun *s, const char *jobid,
 		.spawn = on_spawn,
 		.abort = on_abort,
 		.report = on_report,
+		.nodes = s->tells ? three_nodes : NULL,
+		.node_name = node_name,
 		.arg = s,
 	};
 
@@ -322,6 +341,33 @@ static void last_words_are_heard(void **state)
 	assert_string_equal(s.text, report.text);
 	assert_int_equal(s.aborts, 1);
 	assert_int_equal(s.abort_rank, 7);
+}
+
+/* srun alone may know the nodes that are left at the end. */
+static void an_agent_without_goodbye_ends_the_step(void **state)
+{
+	struct srun s = { 0 };
+	struct agent a, b;
+	int pair[2];
+	char byte;
+
+	assert_int_equal(pipe(pair), 0);
+	s.tells = pair[1];
+	start(&s.hub, &s, "1.0", -1);
+	agent_connect(&a, s.hub, "1.0", &secret);
+	agent_connect(&b, s.hub, "1.0", &secret);
+	agent_leave(&a); /* in order */
+	assert_int_not_equal(ask(&b, CONTROL_LOOKUP, "x", NULL), 0);
+	control_free(&b.reply);
+	assert_int_equal(s.aborts, 0);
+	link_close(b.link);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	hub_stop(s.hub, 0);
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(s.abort_rank, CONTROL_NO_RANK);
+	assert_non_null(strstr(s.text, "lost the connection to node n0"));
 }
 
 static void a_stranger_changes_nothing(void **state)
@@ -528,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_served),
 		cmocka_unit_test(last_words_are_heard),
+		cmocka_unit_test(an_agent_without_goodbye_ends_the_step),
 		cmocka_unit_test(a_stranger_changes_nothing),
 		cmocka_unit_test(silent_strangers_do_not_shut_out_an_agent),
 		cmocka_unit_test(nonsense_ends_only_its_link),

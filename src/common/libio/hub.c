@@ -68,13 +68,33 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 {
 	struct agent_link *a = arg;
 
-	if (type == FRAME_GOODBYE)
-		return 0; /* its end follows */
+	if (type == FRAME_GOODBYE) {
+		a->left = true; /* its end follows */
+		return 0;
+	}
 	if (type != FRAME_CONTROL_UP)
 		return -EPROTO;
 	a->heard = true;
 	return launcher_receive(a->hub->launcher, &a->asker, body->data,
 				body->len);
+}
+
+/*
+ * Who goes without a goodbye has been killed. Its neighbours say so as well, but it
+ * may have none any more, and srun would wait for its ranks for ever.
+ */
+static void agent_lost(struct agent_link *a, int error)
+{
+	struct hub *h = a->hub;
+	uint32_t position = link_peer(a->link)->position;
+	char why[256];
+
+	if (a->left || h->phase != RUNNING || !h->host.nodes || !h->host.abort)
+		return;
+	snprintf(why, sizeof(why), "lost the connection to node %.64s: %s",
+		 h->host.node_name(h->host.arg, position),
+		 link_strerror(error));
+	h->host.abort(h->host.arg, CONTROL_NO_RANK, 1, why);
 }
 
 static void on_link_end(void *arg, struct link *l, int error)
@@ -90,10 +110,12 @@ static void on_link_end(void *arg, struct link *l, int error)
 	else if (error && link_is_proved(l))
 		log_debug(h->log, "the link to the node at position %u ended: "
 			  "%s", link_peer(l)->position, link_strerror(error));
-	if (link_is_proved(l))
+	if (link_is_proved(l)) {
+		agent_lost(a, error);
 		drop_agent(h, a);
-	else
+	} else {
 		refuse(h, a, error);
+	}
 	advance(h);
 }
 

@@ -32,6 +32,7 @@ struct agent_link {
 	struct hub *hub;
 	struct link *link;
 	bool heard; /* it has asked or told something */
+	bool left;  /* it has said goodbye */
 	struct agent_link *prev, *next;
 };
 
