@@ -83,6 +83,20 @@ static int make_paths(struct tell_socket *t, const char *node, uint32_t node_id,
 	return t->pattern && t->path ? 0 : -ENOMEM;
 }
 
+/*
+ * Links are usually made without it. A path that is too long is so in every step
+ * of the site, which would not want to read it each time.
+ */
+static void report_no_socket(const char *path, int error)
+{
+	if (error == -ENAMETOOLONG)
+		log_debug(&slurm_log, "%s is too long for a socket", path);
+	else
+		log_error(&slurm_log,
+			  "cannot make the socket %s: %s; if other nodes cannot connect to this one, it cannot be told: make room in SlurmdSpoolDir",
+			  path, strerror(-error));
+}
+
 int tell_socket_open(struct tell_socket *t, const char *node, uint32_t node_id,
 		     const char *jobid, uid_t uid)
 {
@@ -97,8 +111,7 @@ int tell_socket_open(struct tell_socket *t, const char *node, uint32_t node_id,
 		t->fd = rc;
 		return 0;
 	}
-	log_debug(&slurm_log, "no socket for told messages at %s: %s",
-		  t->path ? t->path : "?", strerror(-rc));
+	report_no_socket(t->path ? t->path : "?", rc);
 	free(t->path); /* not ours to unlink */
 	t->path = NULL;
 	return rc;

@@ -20,7 +20,8 @@ int node_address_of(const char *node, struct sockaddr_storage *out);
 /*
  * The unix socket to which slurmd delivers what slurm_forward_data sends here.
  * It belongs to `uid`: slurmd connects as the step's user. 0 or a negative errno
- * with a debug line: the step works without, unless ports are taken.
+ * with a line in the log: the step works without, unless ports are taken. Others
+ * can be told in either case.
  */
 int tell_socket_open(struct tell_socket *t, const char *node,
 		     uint32_t node_id, const char *jobid, uid_t uid);

@@ -197,7 +197,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 {
 	struct agent_host host = {
 		.node_address = host_node_address,
-		.tell_node = s->tell.fd >= 0 ? host_tell_node : NULL,
+		.tell_node = s->tell.pattern ? host_tell_node : NULL,
 		.kill_step = host_kill_step,
 		.arg = s,
 	};
