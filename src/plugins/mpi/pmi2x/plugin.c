@@ -43,11 +43,23 @@ extern void mpi_p_conf_set(s_p_hashtbl_t *table);
 extern s_p_hashtbl_t *mpi_p_conf_get(void);
 extern slurm_list mpi_p_conf_get_printable(void);
 
+/* In the logs that an administrator reads, once in the life of a daemon. */
+static void warn_of_plain_links(void)
+{
+	const char *tls = compat_tls_type();
+
+	if (tls && (running_in_slurmctld() || running_in_slurmd()))
+		log_error(&slurm_log,
+			  "TLSType=%s does not cover the connections of pmi2x between nodes and to srun: they are authenticated, not encrypted; see doc/threat-model.md of pmi2x",
+			  tls);
+}
+
 int init(void)
 {
 	plugin = calloc(1, sizeof(*plugin));
 	if (!plugin)
 		return SLURM_ERROR;
+	warn_of_plain_links();
 	options_defaults(&plugin->conf);
 	pthread_mutex_init(&plugin->lock, NULL);
 	return SLURM_SUCCESS;

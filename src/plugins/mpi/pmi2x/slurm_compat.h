@@ -55,4 +55,12 @@ typedef mpi_plugin_task_info_t mpi_task_info_t;
 #define compat_kill_step(job, step) slurm_kill_job_step(job, step, SIGKILL)
 #endif
 
+/* Slurm's own encryption (tls/s2n), or NULL; 25.05 is the first to have any. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
+#define compat_tls_type() \
+	(xstrstr(slurm_conf.tls_type, "s2n") ? slurm_conf.tls_type : NULL)
+#else
+#define compat_tls_type() ((const char *)NULL)
+#endif
+
 #endif
