@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../libpmi2x/clique.h"
+#include "../libpmi2x/complain.h"
 #include "clock.h"
 #include "pmi_library.h"
 #include "pmi2.h"
@@ -245,9 +246,9 @@ static void say(struct join *j, const char *what, const char *reason)
 	struct pmi2x_ring *r = j->ring;
 
 	if (r->rank == 0 && debug && *debug && strcmp(debug, "0"))
-		fprintf(stderr, "pmi2x-allgather: %d ranks, %d nodes, %u "
-			"elements: %s%s%s\n", r->size, j->nodes, r->elements,
-			what, reason[0] ? "; not better: " : "", reason);
+		complain("pmi2x-allgather: %d ranks, %d nodes, %u elements: "
+			 "%s%s%s\n", r->size, j->nodes, r->elements, what,
+			 reason[0] ? "; not better: " : "", reason);
 }
 
 static int use_pmi(struct join *j, const char *reason)

@@ -34,6 +34,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/transport.h \
 	contrib/allgather/transports.c \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
+	contrib/libpmi2x/complain.c contrib/libpmi2x/complain.h \
 	src/common/libutil/buf.c
 contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include

@@ -8,10 +8,10 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../libpmi2x/complain.h"
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"
@@ -71,7 +71,7 @@ static bool is_worth_while(size_t bytes)
 		preload.min = WORTH_WHILE;
 		if (setting_number("PMI2X_ALLGATHER_MIN", 1, INT_MAX,
 				   &preload.min, why))
-			fprintf(stderr, "pmi2x-allgather: %s\n", why);
+			complain("pmi2x-allgather: %s\n", why);
 	}
 	return bytes >= (size_t)preload.min;
 }
@@ -90,7 +90,7 @@ static void try_ring(void)
 
 	preload.state = NOT_WORTH_IT;
 	if (ring_create(&preload.ring, &use, NULL, why)) {
-		fprintf(stderr, "pmi2x-allgather: not used: %s\n", why);
+		complain("pmi2x-allgather: not used: %s\n", why);
 		return;
 	}
 	if (is_better(preload.ring)) {
@@ -197,8 +197,8 @@ static void give_back(struct gather *g)
 static int finish(struct gather *g, int code)
 {
 	if (code)
-		fprintf(stderr, "pmi2x-allgather: %s\n",
-			pmi2x_ring_error(preload.ring));
+		complain("pmi2x-allgather: %s\n",
+			 pmi2x_ring_error(preload.ring));
 	for (int i = 0; !code && g->lengths && i < preload.ring->size; i++)
 		g->lengths[i] = (int)g->uncut[i];
 	gather_free(g);

@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "pmi2.h"
 
 #define SERVER_CODE_MAX PMI2_ERR_INVALID_SIZE /* same in both protocols */
@@ -124,7 +124,7 @@ _Noreturn void abort_job(bool world, int status, const char *text)
 		text = "";
 	/* The agent of mpi/pmi2x reports the text; others drop it. */
 	if (*text && !(s && s->extension))
-		fprintf(stderr, "%s\n", text);
+		complain("%s\n", text);
 	if (s) {
 		s->ops->abort(s, world, status, text);
 		session_leave(s);

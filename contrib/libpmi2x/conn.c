@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "slots_client.h"
 #include "transport.h"
 
@@ -148,9 +149,9 @@ static void report_breakage(const struct conn *c, int error)
 
 	if (c->rank >= 0)
 		snprintf(who, sizeof(who), "rank %d: ", c->rank);
-	fprintf(stderr, "pmi2x: %s%s%s%s; no PMI call works any more\n", who,
-		breakage(error), during ? " before its " : "",
-		during ? during : "");
+	complain("pmi2x: %s%s%s%s; no PMI call works any more\n", who,
+		 breakage(error), during ? " before its " : "",
+		 during ? during : "");
 }
 
 static void break_locked(struct conn *c, int error)
@@ -296,8 +297,8 @@ static void note_refusal(struct conn *c, const char *request, int error,
 {
 	snprintf(c->refusal, sizeof(c->refusal), "%s", why);
 	if (c->debug)
-		fprintf(stderr, "pmi2x: rank %d: %s: error %d: %s\n", c->rank,
-			request, error, why);
+		complain("pmi2x: rank %d: %s: error %d: %s\n", c->rank,
+			 request, error, why);
 }
 
 void conn_note_refusal(struct conn *c, const char *request, int error,

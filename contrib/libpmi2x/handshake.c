@@ -6,11 +6,11 @@
 #include "handshake.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "config.h"
 #include "libpmi/extension.h"
 #include "session.h"
@@ -225,8 +225,8 @@ static int init_pmi1(struct session *s)
 	s->ops = &wire_pmi1;
 	if ((env_int("PMI_RANK", &s->rank) && env_int("PMI_ID", &s->rank)) ||
 	    env_int("PMI_SIZE", &s->size) || s->rank >= s->size) {
-		fprintf(stderr, "pmi2x: PMI_RANK and PMI_SIZE must say the "
-			"rank and the number of processes\n");
+		complain("pmi2x: PMI_RANK and PMI_SIZE must say the "
+			 "rank and the number of processes\n");
 		return -EINVAL;
 	}
 	env_int("PMI_SPAWNED", &spawned);
@@ -237,14 +237,13 @@ static int init_pmi1(struct session *s)
 static void report_refusal(int rc)
 {
 	if (rc == -ECONNRESET)
-		fputs("pmi2x: no session on PMI_FD: it is closed; a server may "
-		      "allow only one session a process\n", stderr);
+		complain("pmi2x: no session on PMI_FD: it is closed; a server "
+			 "may allow only one session a process\n");
 	else if (rc < 0)
-		fprintf(stderr, "pmi2x: no session on PMI_FD: %s\n",
-			strerror(-rc));
+		complain("pmi2x: no session on PMI_FD: %s\n", strerror(-rc));
 	else
-		fprintf(stderr, "pmi2x: no session on PMI_FD: the server "
-			"refused it with PMI error %d\n", rc);
+		complain("pmi2x: no session on PMI_FD: the server "
+			 "refused it with PMI error %d\n", rc);
 }
 
 int handshake(struct session *s)

@@ -8,6 +8,7 @@ noinst_LTLIBRARIES += contrib/libpmi2x/libclient.la
 contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/api.c contrib/libpmi2x/api.h \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
+	contrib/libpmi2x/complain.c contrib/libpmi2x/complain.h \
 	contrib/libpmi2x/conn.c contrib/libpmi2x/conn.h \
 	contrib/libpmi2x/gather.c contrib/libpmi2x/gather.h \
 	contrib/libpmi2x/handshake.c contrib/libpmi2x/handshake.h \

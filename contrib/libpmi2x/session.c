@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "handshake.h"
 
 static _Atomic(struct session *) current;
@@ -92,10 +92,9 @@ static int open_conn(struct session *s, const char *text)
 	int rc = fd == -2 ? -EINVAL : conn_open(&s->conn, fd);
 
 	if (rc)
-		fprintf(stderr,
-			"pmi2x: PMI_FD=%s is not an open socket: %s; start the "
-			"program with srun, or unset PMI_FD to run it alone\n",
-			text, strerror(-rc));
+		complain("pmi2x: PMI_FD=%s is not an open socket: %s; start "
+			 "the program with srun, or unset PMI_FD to run it "
+			 "alone\n", text, strerror(-rc));
 	return rc;
 }
 

@@ -54,6 +54,14 @@ def test_client_forks(faulty):
     assert step.seen("done") == RANKS
 
 
+def test_nobody_reads_what_a_rank_says(faulty):
+    """A message of libpmi2x into a broken pipe does not kill the rank."""
+    step = faulty("init", "mute", "ask=nobody", "fence", "finalize",
+                  env={"PMI2X_DEBUG": "1"})
+    step.end().ok()
+    assert step.seen("done") == RANKS
+
+
 @pytest.mark.parametrize("version", [None, "PMI2X_DISABLE"])
 def test_client_replaces_its_connection(faulty, version):
     """A program that closes all descriptors, and opens a file of its own: it

@@ -42,6 +42,12 @@ testsuite_unit_client_thread_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_thread_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
 testsuite_unit_client_thread_test_LDADD = $(CLIENT_TEST_LIBS)
 
+unit_tests += testsuite/unit/complain-test
+testsuite_unit_complain_test_SOURCES = testsuite/unit/complain-test.c
+testsuite_unit_complain_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_complain_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_complain_test_LDADD = $(CLIENT_TEST_LIBS)
+
 unit_tests += testsuite/unit/client-refusal-test
 testsuite_unit_client_refusal_test_SOURCES = \
 	testsuite/unit/client-refusal-test.c $(CLIENT_TEST_SERVER) \

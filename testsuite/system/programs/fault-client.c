@@ -227,6 +227,24 @@ static int do_replace(const char *arg)
 	return dup2(fd, atoi(getenv("PMI_FD"))) < 0;
 }
 
+/* Standard error becomes a pipe that nobody reads. */
+static int do_mute(const char *arg)
+{
+	int fds[2];
+
+	signal(SIGPIPE, SIG_DFL);
+	if (pipe(fds) || close(fds[0]) || dup2(fds[1], STDERR_FILENO) < 0)
+		return -1;
+	return close(fds[1]);
+}
+
+/* A lookup that may fail. */
+static int do_ask(const char *arg)
+{
+	do_lookup(arg);
+	return 0;
+}
+
 static const struct word {
 	const char *name;
 	int (*act)(const char *arg);
@@ -240,7 +258,8 @@ static const struct word {
 	{ "gate", do_gate },         { "touch", do_touch },
 	{ "die", do_die },           { "later", do_later },
 	{ "stop", do_stop },         { "fork", do_fork },
-	{ "replace", do_replace },
+	{ "replace", do_replace },   { "mute", do_mute },
+	{ "ask", do_ask },
 };
 
 /* ---- words ---- */
