@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -18,8 +19,14 @@ NODES = 4
 PORTS = 16
 STEPS_TO_MEET = 20
 STRANGERS = 10000
-GROWTH_KB = 4096  # of an agent that strangers have knocked at
+GROWTH_KB = 4096  # of an agent that strangers have knocked at, the first time
+SETTLED_KB = 128  # what as many more may add in the end: some bytes for each
+FLOODS = 8
+STRANGER_S = 0.0005  # of processor time that one of them may cost
 NOBODY = 65534
+MAGIC = b"pmi2x\r\n\0"
+PROOF_MESSAGE_BYTES = 8 + 2 + 2 + 32  # magic, version, length, HMAC
+SO_RCVBUFFORCE = 33
 PROVED_BYTES = 64  # an answer that has a nonce and a proof is longer
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
@@ -88,6 +95,13 @@ def listening_port(pid):
 def memory_kb(pid):
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+
+
+def processor_s(pid):
+    """What a process has used so far."""
+    text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    ticks = text.rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def slurmd_log(cluster, node):
@@ -203,6 +217,56 @@ def test_secrets(step):
     assert not more, more
 
 
+def watch_loopback():
+    """A socket that sees everything that is sent over the loopback interface."""
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    wire.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+    wire.bind(("lo", 0))
+    wire.settimeout(1)
+    return wire
+
+
+def sent_to(wire, port, until):
+    """{sender's port: what it has sent there over TCP}, in pieces."""
+    streams = {}
+    while not until(streams):
+        try:
+            packet, source = wire.recvfrom(65536)
+        except socket.timeout:
+            continue
+        if source[2] != socket.PACKET_OUTGOING or packet[0] >> 4 != 4:
+            continue
+        tcp = packet[4 * (packet[0] & 15) :]
+        if packet[9] != socket.IPPROTO_TCP:
+            continue
+        sender, receiver = struct.unpack(">HH", tcp[:4])
+        data = tcp[4 * (tcp[12] >> 4) :]
+        if receiver == port and data:
+            streams.setdefault(sender, []).append(data)
+    return streams
+
+
+def test_replay(step):
+    """What a node has said to prove itself proves nothing when it is said again."""
+    deadline = time.monotonic() + 60
+
+    def heard(streams):
+        assert time.monotonic() < deadline, "nobody has connected"
+        return any(len(parts) > 1 for parts in streams.values())
+
+    with watch_loopback() as wire:
+        step.begin()
+        streams = sent_to(wire, step.port, heard)
+    hello, proof = next(p[:2] for p in streams.values() if len(p) > 1)
+    assert hello.startswith(MAGIC) and proof.startswith(MAGIC)
+    proof = proof[:PROOF_MESSAGE_BYTES]  # what follows is no part of it
+    assert stranger("replay", step.port, hello.hex(), proof.hex()) == "dropped"
+    step.end()
+    refusals = [l for l in step.log() if "refused a connection" in l]
+    assert len(refusals) == 1, refusals
+    assert "does not belong to this step" in refusals[0]
+
+
 def test_refusals_are_logged_once(step):
     step.begin()
     for _ in range(5):
@@ -217,18 +281,26 @@ def test_refusals_are_logged_once(step):
 
 
 def test_many_strangers_while_a_step_starts(step, public):
-    """10,000 connections: memory does not grow, and the step ends well."""
+    """10,000 connections, again and again: memory settles, they cost little, and
+    the step ends well."""
     stranger("flood", step.port, step.job, 1000, public / "warm", 0)
-    before = memory_kb(step.daemon)
+    before, used = memory_kb(step.daemon), processor_s(step.daemon)
     begin = threading.Thread(target=lambda: wait_for_mark(public, step))
     begin.start()
     stranger("flood", step.port, step.job, STRANGERS, public / "mark", 3000)
     begin.join()
     after = memory_kb(step.daemon)
+    sizes = [before, after]
+    while sizes[-1] - sizes[-2] >= SETTLED_KB and len(sizes) < FLOODS:
+        stranger("flood", step.port, step.job, STRANGERS, public / "again", 0)
+        sizes.append(memory_kb(step.daemon))
+    used = processor_s(step.daemon) - used
     descriptors = len(opened_files(step.daemon))
     step.end()
-    print(f"{before} KiB before, {after} KiB after, {descriptors} descriptors")
+    print(f"{sizes} KiB, {used} s, {descriptors} descriptors")
     assert after - before < GROWTH_KB, (before, after)
+    assert sizes[-1] - sizes[-2] < SETTLED_KB, sizes
+    assert used < len(sizes) * STRANGERS * STRANGER_S, used
     assert descriptors < 400, descriptors
 
 
