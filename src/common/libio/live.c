@@ -39,6 +39,12 @@ struct reported {
 	uint32_t age_ms;
 };
 
+/* Agents want a report of who waits long. */
+struct stalls {
+	bool any;
+	uint32_t give_up_ms; /* what waits as long shall fail; 0: nothing */
+};
+
 struct live {
 	struct live_ops ops;
 	void *arg;
@@ -49,8 +55,8 @@ struct live {
 	uv_timer_t deadline;
 	struct survey *survey;     /* NULL: none is under way */
 	uint32_t query;            /* its number */
-	bool stalled;              /* an agent wants a report of it */
-	uint32_t give_up_ms;       /* what waits as long shall fail; 0: nothing */
+	struct stalls stalls;      /* what it is to find */
+	struct stalls later;       /* ... the next one: its answers are older */
 	struct reported reported[COLL_KINDS];
 	struct client *clients;
 	unsigned nclients;
@@ -86,16 +92,16 @@ static void tell_stalls(struct live *l)
 {
 	struct stalled what;
 
-	for (int kind = 0; l->stalled && kind < COLL_KINDS; kind++) {
+	for (int kind = 0; l->stalls.any && kind < COLL_KINDS; kind++) {
+		uint32_t limit = l->stalls.give_up_ms;
+
 		if (!survey_stalled(l->survey, kind, &what))
 			continue;
-		if (l->give_up_ms && what.age_ms + MS_PER_S >= l->give_up_ms)
+		if (limit && what.age_ms + MS_PER_S >= limit)
 			give_up(l, &what);
-		else if (!l->give_up_ms)
+		else if (!limit)
 			report(l, &what);
 	}
-	l->stalled = false;
-	l->give_up_ms = 0;
 }
 
 static void tell_clients(struct live *l)
@@ -121,6 +127,8 @@ static void tell_clients(struct live *l)
 
 /* ---- a survey ---- */
 
+static int begin_survey(struct live *l);
+
 static void end_survey(struct live *l)
 {
 	uv_timer_stop(&l->deadline);
@@ -128,6 +136,10 @@ static void end_survey(struct live *l)
 	tell_clients(l);
 	survey_destroy(l->survey);
 	l->survey = NULL;
+	l->stalls = l->later;
+	l->later = (struct stalls){ false };
+	if (l->stalls.any)
+		begin_survey(l);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -173,9 +185,11 @@ void live_state(struct live *l, uint32_t query, uint32_t position,
 
 void live_stall(struct live *l, uint32_t age_s, bool give_up)
 {
-	l->stalled = true;
+	struct stalls *stalls = l->survey ? &l->later : &l->stalls;
+
+	stalls->any = true;
 	if (give_up && age_s)
-		l->give_up_ms = age_s * MS_PER_S;
+		stalls->give_up_ms = age_s * MS_PER_S;
 	begin_survey(l);
 }
 

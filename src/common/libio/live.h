@@ -45,7 +45,10 @@ int live_open(struct live **out, uv_loop_t *loop, const char *jobid,
 /* Close handles at once; freed in a later turn of the loop. NULL is allowed. */
 void live_close(struct live *l);
 
-/* A node says that its ranks wait long: `age_s` seconds; give_up: too long. */
+/*
+ * A node says that its ranks wait long: `age_s` seconds; give_up: too long. While a
+ * survey is under way another one follows it, whose answers are not older than this.
+ */
 void live_stall(struct live *l, uint32_t age_s, bool give_up);
 /* The state of a node has come. */
 void live_state(struct live *l, uint32_t query, uint32_t position,
