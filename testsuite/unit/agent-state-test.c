@@ -191,6 +191,25 @@ static void too_long_a_wait_fails(void **state)
 	free(s);
 }
 
+/* Each node then gives up by itself, also when earlier fences were fine. */
+static void too_long_a_wait_fails_without_srun(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.collective_ms = 500;
+	cluster_start_all(&s->c); /* with no address of srun */
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_init(&s->c, i);
+	wait_for_rank_3(s);
+	rank_3_comes(s);
+	wait_for_rank_3(s);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 3)
+			rank_expect(&s->c, i, "fence_1_failed:");
+	cluster_close(&s->c);
+	free(s);
+}
+
 /* Ask as pmi2x-trace --live does; the answer ends with the connection. */
 static const char *ask(void)
 {
@@ -279,6 +298,7 @@ int main(void)
 		cmocka_unit_test(too_long_a_wait_fails),
 		cmocka_unit_test(a_tool_is_told_the_state),
 		cmocka_unit_test(silent_nodes_do_not_hold_up),
+		cmocka_unit_test(too_long_a_wait_fails_without_srun),
 		cmocka_unit_test(traces_reach_srun),
 	};
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libio/agent_internal.h"
+#include "libio/live.h"
 #include "libpmi/state.h"
 
 #define STAT_BYTES_MAX 512
@@ -164,8 +165,7 @@ static void give_up_alone(struct agent *a)
 		 "node %s has waited for %u s (Pmi2xCollectiveTimeout), and srun has not said for whom",
 		 agent_node_name(a, a->step->position),
 		 (unsigned)(a->state->counted_ms / 1000));
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		pmi_server_expire(a->server, kind, 0, why);
+	pmi_server_expire_all(a->server, why);
 }
 
 static void look(struct agent *a)
@@ -176,7 +176,7 @@ static void look(struct agent *a)
 	if (limit && st->counted_ms >= limit && !st->expired) {
 		st->expired = true;
 		tell_srun(a, true);
-	} else if (limit && st->counted_ms >= 2 * limit) {
+	} else if (limit && st->counted_ms >= 2 * limit + LIVE_SURVEY_MS) {
 		give_up_alone(a);
 	} else if (a->options.stall_ms && st->counted_ms >= st->report_ms) {
 		st->report_ms = 2 * st->report_ms;

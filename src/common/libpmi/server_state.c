@@ -62,3 +62,9 @@ void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 	coll_expire(s->coll, kind, seq, why);
 	pmi_server_slots_input(s);
 }
+
+void pmi_server_expire_all(struct pmi_server *s, const char *why)
+{
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		pmi_server_expire(s, kind, coll_ended(s->coll, kind), why);
+}
