@@ -24,6 +24,7 @@ SO_ATTACH_FILTER, SO_DETACH_FILTER = 26, 27
 LOAD_LENGTH, JUMP_OVER, RETURN = 0x80, 0x25, 0x06  # of classic BPF
 EVERYTHING, NOTHING = 0xFFFFFFFF, 0
 TCP_HEADER_MAX = 60
+TCP_INFO_BYTES_RECEIVED = 128  # offset in struct tcp_info
 
 # Five nodes of two ranks in a tree of width 2: n1 is the root, n2 and n4 are its
 # children, n3 is below n2 and n5 below n4.
@@ -229,6 +230,12 @@ def links(pid, other):
         if is_connected(s)
         and (port_of(s.getpeername()), port_of(s.getsockname())) in theirs
     ]
+
+
+def received(one):
+    """How many bytes have come over a connection."""
+    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    return struct.unpack_from("Q", info, TCP_INFO_BYTES_RECEIVED)[0]
 
 
 def filter_input(one, *instructions):

@@ -19,6 +19,7 @@ from faulty import (
     links,
     listener,
     ranks_of,
+    received,
     silence,
 )
 from harness import wait_until
@@ -26,6 +27,7 @@ from harness import wait_until
 HOLDER = 9
 MUCH = "put=16"  # more in all than the kernel keeps for a connection
 BELOW = ranks_of("n2") | ranks_of("n3")
+BELOW_BYTES = len(BELOW) * 16 * (256 << 10)  # of what they put
 
 
 @pytest.fixture
@@ -53,7 +55,10 @@ def large_fence(cluster, faulty, stopped, **options):
         "touch=out", "fence", "finalize", **options,
     )
     step.wait_until_in("in", RANKS - {HOLDER})
-    inner = stopped("n2")
+    root, inner = cluster.step_daemon("n1"), cluster.step_daemon("n2")
+    # Else the others wait for it, and get nothing either.
+    wait_until(lambda: sum(map(received, links(root, inner))) > BELOW_BYTES)
+    stopped("n2")
     step.make("go")
     step.wait_for("out", RANKS - BELOW)
     return step, inner
