@@ -79,22 +79,26 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 				body->len);
 }
 
+static void on_deadline(uv_timer_t *timer);
+
 /*
- * Who goes without a goodbye has been killed. Its neighbours say so as well, but it
- * may have none any more, and srun would wait for its ranks for ever.
+ * Who goes without a goodbye has been killed. Its neighbours say so as well, and
+ * what has failed; but it may have none any more, and srun would wait for its ranks
+ * for ever.
  */
 static void agent_lost(struct agent_link *a, int error)
 {
 	struct hub *h = a->hub;
 	uint32_t position = link_peer(a->link)->position;
-	char why[256];
 
-	if (a->left || h->phase != RUNNING || !h->host.nodes || !h->host.abort)
+	if (a->left || h->phase != RUNNING || h->lost[0] || !h->host.nodes ||
+	    !h->host.abort)
 		return;
-	snprintf(why, sizeof(why), "lost the connection to node %.64s: %s",
+	snprintf(h->lost, sizeof(h->lost),
+		 "lost the connection to node %.64s: %s",
 		 h->host.node_name(h->host.arg, position),
 		 link_strerror(error));
-	h->host.abort(h->host.arg, CONTROL_NO_RANK, 1, why);
+	uv_timer_start(&h->deadline, on_deadline, HUB_LOST_MS, 0);
 }
 
 static void on_link_end(void *arg, struct link *l, int error)
@@ -387,8 +391,6 @@ static void close_all(struct hub *h)
 	loop_end(h->loop);
 }
 
-static void on_deadline(uv_timer_t *timer);
-
 static void enter(struct hub *h, enum phase phase, uint32_t ms)
 {
 	h->phase = phase;
@@ -429,7 +431,9 @@ static void on_deadline(uv_timer_t *timer)
 	struct hub *h = timer->data;
 	struct child *c;
 
-	if (h->phase == WAITING) {
+	if (h->phase == RUNNING) {
+		h->host.abort(h->host.arg, CONTROL_NO_RANK, 1, h->lost);
+	} else if (h->phase == WAITING) {
 		enter(h, TERMINATING, HUB_TERM_MS);
 		DL_FOREACH(h->children, c)
 			spawned_signal(c->process, SIGTERM);

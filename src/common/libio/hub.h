@@ -18,6 +18,8 @@
 #define HUB_STRANGERS_MAX 128 /* connections that have not proved themselves */
 #define HUB_TERM_MS 3000
 #define HUB_DRAIN_MS 1000
+/* For the neighbours of a node that has gone to say so, and what has failed. */
+#define HUB_LOST_MS 2000
 #define HUB_TRACE_MS 10000
 
 struct hub;

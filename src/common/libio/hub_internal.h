@@ -58,6 +58,7 @@ struct hub {
 	uv_async_t stop;
 	uv_check_t settled; /* after a stop */
 	uv_timer_t deadline; /* of the phase */
+	char lost[256];      /* who went without a goodbye; empty: nobody */
 	struct listener *listener;
 	struct launcher *launcher;
 	struct live *live; /* NULL: the host knows no nodes */
