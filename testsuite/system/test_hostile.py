@@ -226,8 +226,8 @@ def watch_loopback():
     return wire
 
 
-def sent_to(wire, port, until):
-    """{sender's port: what it has sent there over TCP}, in pieces."""
+def sent_to(wire, ports, until):
+    """{(receiver's port, sender's): what has been sent there over TCP}, in pieces."""
     streams = {}
     while not until(streams):
         try:
@@ -241,14 +241,19 @@ def sent_to(wire, port, until):
             continue
         sender, receiver = struct.unpack(">HH", tcp[:4])
         data = tcp[4 * (tcp[12] >> 4) :]
-        if receiver == port and data:
-            streams.setdefault(sender, []).append(data)
+        if receiver in ports and data:
+            streams.setdefault((receiver, sender), []).append(data)
     return streams
 
 
 def test_replay(step):
     """What a node has said to prove itself proves nothing when it is said again."""
     deadline = time.monotonic() + 60
+    ports = {}  # of two neighbours either may be the one to connect
+
+    for node in (f"n{number}" for number in range(1, NODES + 1)):
+        daemon = wait_until(lambda: step.cluster.step_daemon(node))
+        ports[wait_until(lambda: listening_port(daemon))] = node
 
     def heard(streams):
         assert time.monotonic() < deadline, "nobody has connected"
@@ -256,13 +261,13 @@ def test_replay(step):
 
     with watch_loopback() as wire:
         step.begin()
-        streams = sent_to(wire, step.port, heard)
-    hello, proof = next(p[:2] for p in streams.values() if len(p) > 1)
+        streams = sent_to(wire, ports, heard)
+    at, hello, proof = next((k[0], *p[:2]) for k, p in streams.items() if len(p) > 1)
     assert hello.startswith(MAGIC) and proof.startswith(MAGIC)
     proof = proof[:PROOF_MESSAGE_BYTES]  # what follows is no part of it
-    assert stranger("replay", step.port, hello.hex(), proof.hex()) == "dropped"
+    assert stranger("replay", at, hello.hex(), proof.hex()) == "dropped"
     step.end()
-    refusals = [l for l in step.log() if "refused a connection" in l]
+    refusals = [l for l in step.log(ports[at]) if "refused a connection" in l]
     assert len(refusals) == 1, refusals
     assert "does not belong to this step" in refusals[0]
 
