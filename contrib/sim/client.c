@@ -355,19 +355,28 @@ static bool gets_are_right(struct sim_node *n, uint32_t slot, uint32_t op,
 	return true;
 }
 
+/* ---- values without a key ---- */
+
+static char *room_for_value(struct sim_node *n, uint32_t bytes)
+{
+	char *value = malloc(bytes + 1);
+
+	if (!value)
+		sim_fail(n->sim, "not enough memory");
+	return value;
+}
+
 /* ---- allgather ---- */
 
 static void enter_gather(struct sim_node *n, uint32_t slot, uint32_t op)
 {
 	struct client *c = client_at(n, slot);
 	uint32_t bytes = n->sim->scenario->ops[op].bytes;
-	char *value = malloc(bytes + 1);
+	char *value = room_for_value(n, bytes);
 	struct request rq;
 
-	if (!value) {
-		sim_fail(n->sim, "not enough memory");
+	if (!value)
 		return;
-	}
 	contents_fill(value, bytes, rank_of(n, slot), op, 0);
 	begin(&rq, n, slot, EXT_CMD_ALLGATHER);
 	pmi_write_bytes(&rq.w, EXT_KEY_VALUE, value, bytes);
@@ -419,13 +428,11 @@ static bool read_is_right(struct sim_node *n, uint32_t slot, uint32_t op,
 static void enter_ring(struct sim_node *n, uint32_t slot, uint32_t op)
 {
 	uint32_t bytes = n->sim->scenario->ops[op].bytes;
-	char *value = malloc(bytes + 1);
+	char *value = room_for_value(n, bytes);
 	struct request rq;
 
-	if (!value) {
-		sim_fail(n->sim, "not enough memory");
+	if (!value)
 		return;
-	}
 	begin(&rq, n, slot, "ring");
 	pmi_write_int(&rq.w, "ring-count", 1);
 	contents_fill(value, bytes, rank_of(n, slot), op, 0);
