@@ -5,14 +5,11 @@
  */
 #include "unit.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "agent-cluster.h"
-#include "libio/hub.h"
 
 #define NODES 5
 #define NEVER_MS 3600000 /* what ends before this test does is not this */
@@ -63,19 +60,8 @@ static void start_srun(struct step *s)
 		.started = is_started,
 		.arg = s,
 	};
-	const struct hub_options options = {
-		.secret = s->c.secret,
-		.jobid = "7.0",
-		.build = "0.1",
-		.parent_fd = -1,
-		.handshake_ms = 60000,
-	};
-	struct sockaddr_in *in = (struct sockaddr_in *)&s->c.options.launcher;
 
-	assert_int_equal(hub_start(&s->hub, &options, &host, &s->c.log), 0);
-	in->sin_family = AF_INET;
-	in->sin_port = htons(hub_port(s->hub));
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	s->hub = cluster_start_srun(&s->c, &host);
 }
 
 /* All nodes but one are there, and their ranks wait in a barrier. */

@@ -139,6 +139,25 @@ void cluster_open(struct cluster *c, uint32_t nodes)
 	}
 }
 
+struct hub *cluster_start_srun(struct cluster *c, const struct hub_host *host)
+{
+	const struct hub_options options = {
+		.secret = c->secret,
+		.jobid = "7.0",
+		.build = "0.1",
+		.parent_fd = -1,
+		.handshake_ms = 60000,
+	};
+	struct sockaddr_in *in = (struct sockaddr_in *)&c->options.launcher;
+	struct hub *hub;
+
+	assert_int_equal(hub_start(&hub, &options, host, &c->log), 0);
+	in->sin_family = AF_INET;
+	in->sin_port = htons(hub_port(hub));
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return hub;
+}
+
 void cluster_start(struct cluster *c, uint32_t node)
 {
 	struct agent_host host = { node_address, tell_node, kill_step, c };

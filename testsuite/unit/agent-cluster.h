@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "libio/agent.h"
+#include "libio/hub.h"
 
 #define CLUSTER_NODES_MAX 8
 #define CLUSTER_PORT_FIRST 21000
@@ -37,6 +38,11 @@ void cluster_open(struct cluster *c, uint32_t nodes);
 /* Stop what still runs, check that nothing is left. */
 void cluster_close(struct cluster *c);
 
+/*
+ * A hub of this step, to which agents that are started later connect. For the caller
+ * to stop, after cluster_close.
+ */
+struct hub *cluster_start_srun(struct cluster *c, const struct hub_host *host);
 void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);

@@ -5,8 +5,6 @@
  */
 #include "unit.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +13,6 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
-#include "libio/hub.h"
 #include "libio/live.h"
 
 #define NODES 5
@@ -77,19 +74,8 @@ static void step_open(struct step *s)
 		.traces_missing = s->c.options.trace ? traces_missing : NULL,
 		.arg = s,
 	};
-	const struct hub_options options = {
-		.secret = s->c.secret,
-		.jobid = "7.0",
-		.build = "0.1",
-		.parent_fd = -1,
-		.handshake_ms = 60000,
-	};
-	struct sockaddr_in *in = (struct sockaddr_in *)&s->c.options.launcher;
 
-	assert_int_equal(hub_start(&s->hub, &options, &host, &s->c.log), 0);
-	in->sin_family = AF_INET;
-	in->sin_port = htons(hub_port(s->hub));
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	s->hub = cluster_start_srun(&s->c, &host);
 	cluster_start_all(&s->c);
 	for (uint32_t i = 0; i < NODES; i++)
 		rank_init(&s->c, i);
