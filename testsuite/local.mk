@@ -2,9 +2,9 @@
 EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
-	testsuite/slurm-version
-dist_check_SCRIPTS += testsuite/unit/configure-test.sh
-TESTS += testsuite/unit/configure-test.sh
+	testsuite/slurm-version testsuite/unit/man-test.py
+dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh
+TESTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh
 
 check-sanitize:
 	$(AM_V_at)$(srcdir)/testsuite/sanitize --build . address thread memcheck

@@ -78,6 +78,7 @@ pkgconfig_DATA = contrib/libpmi2x/pmi2x.pc
 dist_man_MANS += \
 	contrib/libpmi2x/man/PMIX_Allgather.3 \
 	contrib/libpmi2x/man/PMIX_Allgather_n.3 \
+	contrib/libpmi2x/man/PMIX_Capabilities.3 \
 	contrib/libpmi2x/man/PMIX_Iallgather.3 \
 	contrib/libpmi2x/man/PMIX_Iallgather_n.3 \
 	contrib/libpmi2x/man/PMIX_Iallgather_view.3 \
@@ -86,6 +87,7 @@ dist_man_MANS += \
 	contrib/libpmi2x/man/PMIX_KVS_Put_n.3 \
 	contrib/libpmi2x/man/PMIX_Ring.3 \
 	contrib/libpmi2x/man/PMIX_Test.3 \
+	contrib/libpmi2x/man/PMIX_Version.3 \
 	contrib/libpmi2x/man/PMIX_View_free.3 \
 	contrib/libpmi2x/man/PMIX_View_value.3 \
 	contrib/libpmi2x/man/PMIX_Wait.3 \

@@ -18,7 +18,7 @@
  *
  * Any thread may use a ring; a thread that waits keeps the others out until it
  * is done. A child of fork must not use it. N is the size of the job; lengths
- * are bytes. Settings are environment variables, see pmi2x_ring_create(3).
+ * are bytes. Settings are environment variables, see pmi2x-allgather(7).
  */
 #ifndef PMI2X_ALLGATHER_H
 #define PMI2X_ALLGATHER_H

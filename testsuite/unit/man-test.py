@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The man pages against what they describe: options, variables, functions.
+
+Run in the build directory, with `srcdir` set."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
+BUILD = pathlib.Path.cwd()
+LIBRARIES = SOURCE / "contrib/libpmi2x", SOURCE / "contrib/allgather"
+PLUGIN = SOURCE / "src/plugins/mpi/pmi2x"
+# Options that stand after a word, each with a help of its own.
+WORDS = {"pmi2x-cluster": ("up", "run", "status", "env", "down")}
+SECTIONS = {
+    "1": ["NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "EXAMPLES", "SEE ALSO"],
+    "3": ["NAME", "LIBRARY", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "EXAMPLES",
+          "SEE ALSO"],
+    "5": ["NAME", "DESCRIPTION", "EXAMPLES", "SEE ALSO"],
+    "7": ["NAME", "DESCRIPTION", "ENVIRONMENT", "SEE ALSO"],
+}
+
+
+def find_pages():
+    """{name.section: text}, of those that "make install" installs."""
+    found = {}
+    for makefile in SOURCE.glob("*/**/local.mk"):
+        for path in re.findall(r"[\w/.-]+\.[1-8]\b", makefile.read_text()):
+            if (SOURCE / path).is_file():
+                found[path.rpartition("/")[2]] = (SOURCE / path).read_text()
+    return found
+
+
+PAGES = find_pages()
+# Those that only name another one are not read again.
+FULL = {name: text for name, text in PAGES.items() if not text.startswith(".so ")}
+
+
+def commands():
+    """The paths of what is installed to be run by users."""
+    for makefile in sorted(SOURCE.glob("*/**/local.mk")):
+        yield from re.findall(
+            r"^(?:bin_PROGRAMS|dist_bin_SCRIPTS) \+= (\S+)$",
+            makefile.read_text(), re.M)
+
+
+def program(path):
+    return BUILD / path if os.access(BUILD / path, os.X_OK) else SOURCE / path
+
+
+def help_options(path, *words):
+    """The options at the beginning of the lines of --help."""
+    shown = subprocess.run(
+        [program(path), *words, "--help"], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "COLUMNS": "200"}, check=True, timeout=60).stdout
+    heads = re.findall(r"^ +(-\S.*?)(?:  |$)", shown, re.M)
+    return {o for h in heads for o in re.findall(r"(?<![\w-])--?\w[\w-]*", h)}
+
+
+def fl_arguments(line):
+    """What the macro Fl of mdoc has, up to the next macro."""
+    taking = False
+    for word in line.split():
+        if re.fullmatch(r"[A-Z][a-z]", word):
+            taking = word == "Fl"
+        elif taking and re.fullmatch(r"-?\w[\w-]*", word):
+            yield f"-{word}"
+
+
+def page_options(text):
+    lines = re.findall(r"^\.It (Fl .*)$", text, re.M)
+    return {option for line in lines for option in fl_arguments(line)}
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+class Commands(unittest.TestCase):
+    def test_options(self):
+        seen = list(commands())
+        self.assertGreater(len(seen), 8)
+        for path in seen:
+            name = path.rpartition("/")[2]
+            options = help_options(path)
+            for word in WORDS.get(name, ()):
+                options |= help_options(path, word)
+            with self.subTest(command=name):
+                self.assertIn("--help", options)
+                self.assertIn(f"{name}.1", PAGES, "no man page")
+                page = page_options(PAGES[f"{name}.1"])
+                self.assertEqual(options - page, set(), "not in the man page")
+                self.assertEqual(page - options, set(), "not in --help")
+
+
+class Configuration(unittest.TestCase):
+    def test_options_of_mpi_conf(self):
+        table = dict(re.findall(r'\{ "(Pmi2x\w+)", ("\w+"|NULL),',
+                                (PLUGIN / "options.c").read_text()))
+        page = (PLUGIN / "mpi_pmi2x.conf.5").read_text()
+        items = re.split(r"^\.It Cm (?=Pmi2x)", page, flags=re.M)[1:]
+        found = {}
+        for item in items:
+            variable = re.search(r"^Variable:\n\.Ev (\w+)", item, re.M)
+            name = re.match(r"\w+", item)[0]
+            found[name] = f'"{variable[1]}"' if variable else "NULL"
+        self.assertGreater(len(table), 10)
+        self.assertEqual(found, table)
+
+    def test_variables_of_the_libraries(self):
+        for directory in LIBRARIES:
+            for path in directory.glob("*.c"):
+                text = path.read_text()
+                prefix = re.search(r'^#define PREFIX "(\w+)"', text, re.M)
+                if prefix:
+                    text = text.replace('PREFIX "', f'"{prefix[1]}')
+                for name in re.findall(r'"(PMI2X_[A-Z0-9_]*[A-Z0-9])"', text):
+                    with self.subTest(variable=name, read_by=path.name):
+                        self.assertTrue(any(f".It Ev {name}\n" in page
+                                            for page in FULL.values()))
+
+
+class Functions(unittest.TestCase):
+    def test_each_has_a_page(self):
+        names = set()
+        for directory in LIBRARIES:
+            for header in (directory / "include").glob("pmi2x*.h"):
+                text = without_comments(header.read_text())
+                names |= set(re.findall(r"\b((?:PMIX|pmi2x)_\w+)\(", text))
+        self.assertGreater(len(names), 20)
+        for name in sorted(names):
+            with self.subTest(function=name):
+                self.assertIn(f"{name}.3", PAGES)
+                self.assertTrue(any(re.search(rf"^\.F[no] {name}\b", page, re.M)
+                                    for page in FULL.values()))
+
+    def test_examples_compile(self):
+        compiler = os.environ.get("CC", "cc").split()
+        if not shutil.which(compiler[0]):
+            self.skipTest(f"no {compiler[0]}")
+        includes = [f"-I{d}/include" for d in LIBRARIES]
+        blocks = [(name, block.replace("\\e", "\\"))
+                  for name, text in FULL.items()
+                  for block in re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text,
+                                          re.M | re.S)
+                  if block.startswith("#include")]
+        self.assertGreater(len(blocks), 3)
+        for name, text in blocks:
+            with self.subTest(page=name):
+                subprocess.run(
+                    [*compiler, "-std=gnu11", "-fsyntax-only", "-Wall", "-Wextra",
+                     "-Werror", *includes, "-x", "c", "-"],
+                    input=text, text=True, check=True)
+
+
+class Pages(unittest.TestCase):
+    def test_aliases(self):
+        for name, text in PAGES.items():
+            if name not in FULL:
+                with self.subTest(page=name):
+                    target = re.fullmatch(r"\.so man\d/(\S+)\n", text)[1]
+                    self.assertIn(f".Nm {name[:-2]}", FULL[target])
+
+    def test_sections(self):
+        for name, text in FULL.items():
+            found = re.findall(r"^\.Sh (.*)$", text, re.M)
+            for section in SECTIONS[name[-1]]:
+                with self.subTest(page=name, section=section):
+                    self.assertIn(section, found)
+
+    def test_references(self):
+        for name, text in FULL.items():
+            for other in re.findall(r"^\.Xr (\S+ \d)", text, re.M):
+                other = other.replace(" ", ".")
+                if re.match(r"pmi2x|mpi_pmi2x|PMIX_", other):
+                    with self.subTest(page=name, refers_to=other):
+                        self.assertIn(other, PAGES)
+
+    def test_formatting(self):
+        if shutil.which("mandoc"):
+            tool = ["mandoc", "-T", "lint", "-W", "warning"]
+        elif shutil.which("groff"):
+            tool = ["groff", "-mandoc", "-ww", "-z"]
+        else:
+            self.skipTest("neither mandoc nor groff here")
+        for name, text in FULL.items():
+            with self.subTest(page=name), tempfile.TemporaryDirectory() as place:
+                path = pathlib.Path(place) / name
+                path.write_text(text)
+                said = subprocess.run([*tool, path], stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True).stdout
+                self.assertEqual(said, "")
+
+
+class Documents(unittest.TestCase):
+    def test_named_files_exist(self):
+        for path in [SOURCE / "README.md", *SOURCE.glob("doc/*.md")]:
+            for name in re.findall(r"`((?:\.ci|contrib|doc|src|testsuite)/[\w./+-]+)`",
+                                   path.read_text()):
+                with self.subTest(document=path.name, file=name):
+                    self.assertTrue((SOURCE / name).exists()
+                                    or (BUILD / name).exists())
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))
