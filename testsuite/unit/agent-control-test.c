@@ -165,12 +165,17 @@ static void srun_stop(struct srun *s)
 	pthread_cond_destroy(&s->changed);
 }
 
-static void wait_for_one(struct srun *s, const unsigned *what)
+static void wait_for(struct srun *s, const unsigned *what, unsigned count)
 {
 	pthread_mutex_lock(&s->lock);
-	while (!*what)
+	while (*what < count)
 		pthread_cond_wait(&s->changed, &s->lock);
 	pthread_mutex_unlock(&s->lock);
+}
+
+static void wait_for_one(struct srun *s, const unsigned *what)
+{
+	wait_for(s, what, 1);
 }
 
 static unsigned get(struct srun *s, const unsigned *what)
@@ -231,6 +236,24 @@ static void many_aborts_become_one(void **state)
 	for (uint32_t i = 5; i-- > 0;)
 		cluster_stop(&c, i); /* children first: none gets lost */
 	assert_int_equal(get(&s, &s.aborts), 1);
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
+/* The parent may have been killed before it has passed it on. */
+static void an_abort_is_said_again_when_its_carrier_is_lost(void **state)
+{
+	struct cluster c;
+	struct srun s;
+
+	cluster_open(&c, 2);
+	srun_start(&s, &c);
+	step_start(&c);
+	rank_say(&c, 1, "cmd=abort exitcode=7");
+	wait_for_one(&s, &s.aborts);
+	cluster_cut_links();
+	wait_for(&s, &s.aborts, 2);
+	assert_int_equal(s.abort_rank, 1);
 	cluster_close(&c);
 	srun_stop(&s);
 }
@@ -360,6 +383,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replies_find_their_way_through_the_tree),
 		cmocka_unit_test(many_aborts_become_one),
+		cmocka_unit_test(an_abort_is_said_again_when_its_carrier_is_lost),
 		cmocka_unit_test(one_failure_is_one_line),
 		cmocka_unit_test(requests_pass_after_the_parent_has_left),
 		cmocka_unit_test(requests_pass_without_the_parent),

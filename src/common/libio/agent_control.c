@@ -48,6 +48,7 @@ struct agent_control {
 	bool direct;              /* as if there were no parent, while UP */
 	bool quiet;               /* nothing waits for srun: a failure is none */
 	struct payload *report;   /* went to the parent: why others may abort */
+	struct payload *abort;    /* went to the parent */
 	bool abort_queued;        /* it has not been sent to srun yet */
 };
 
@@ -410,6 +411,28 @@ static bool goes_on(struct agent *a, enum control_type type)
 	return first;
 }
 
+/* It must not overtake the reason; srun says each but once. */
+static void abort_to_srun(struct agent *a, struct payload *frame)
+{
+	struct agent_control *ctl = a->control;
+
+	if (ctl->report)
+		send_to_srun(a, ctl->report, NULL);
+	ctl->abort_queued = ctl->srun != SRUN_UP;
+	if (ctl->srun == SRUN_LOST)
+		agent_tell_kill(a, "srun cannot be reached");
+	send_to_srun(a, frame, NULL);
+}
+
+static void remember_for_srun(struct agent_control *ctl, enum control_type type,
+			      struct payload *frame)
+{
+	if (type == CONTROL_REPORT)
+		ctl->report = payload_ref(frame);
+	if (type == CONTROL_ABORT)
+		ctl->abort = payload_ref(frame);
+}
+
 static int pass_up(struct agent *a, enum control_type type,
 		   struct payload *frame)
 {
@@ -425,19 +448,13 @@ static int pass_up(struct agent *a, enum control_type type,
 			return rc == -EAGAIN ? 0 : rc;
 	}
 	if (is_there(parent) && !goes_direct(a->control)) {
-		if (type == CONTROL_REPORT)
-			a->control->report = payload_ref(frame);
+		remember_for_srun(a->control, type, frame);
 		send_to_parent(a, parent, frame, r);
-		return 0;
+	} else if (type == CONTROL_ABORT) {
+		abort_to_srun(a, frame);
+	} else {
+		send_to_srun(a, frame, r);
 	}
-	/* It must not overtake the reason; srun says each but once. */
-	if (type == CONTROL_ABORT && a->control->report)
-		send_to_srun(a, a->control->report, NULL);
-	if (type == CONTROL_ABORT)
-		a->control->abort_queued = a->control->srun != SRUN_UP;
-	if (type == CONTROL_ABORT && a->control->srun == SRUN_LOST)
-		agent_tell_kill(a, "srun cannot be reached");
-	send_to_srun(a, frame, r);
 	return 0;
 }
 
@@ -536,6 +553,9 @@ void agent_control_parent_gone(struct agent *a, bool in_order,
 {
 	struct request *r, **at = &a->control->requests;
 
+	/* Who was killed need not have passed it on, and it is said only once. */
+	if (!in_order && a->control->abort)
+		abort_to_srun(a, a->control->abort);
 	while ((r = *at)) {
 		struct payload *frame = r->frame;
 
@@ -616,5 +636,6 @@ void agent_control_free(struct agent *a)
 	payload_vec_clear(&a->control->queue);
 	payload_vec_clear(&a->control->failed);
 	payload_unref(a->control->report);
+	payload_unref(a->control->abort);
 	free(a->control);
 }
