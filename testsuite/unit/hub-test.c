@@ -197,7 +197,8 @@ static void child_main(const char *program, int hold, int channel)
 		_exit(3);
 	if (!strcmp(program, "killed"))
 		raise(SIGKILL);
-	if (!strcmp(program, "step") || !strcmp(program, "stays"))
+	if (!strcmp(program, "step") || !strcmp(program, "stays") ||
+	    !strcmp(program, "runs"))
 		while (read(hold, &c, 1) < 0)
 			;
 	_exit(0);
@@ -230,7 +231,7 @@ static pid_t on_spawn(void *arg, uint32_t serial,
 		return -ENOENT;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	if (!strcmp(program, "brief"))
+	if (!strcmp(program, "brief") || !strcmp(program, "runs"))
 		write_ready(pair[1]);
 	s->pid = fork();
 	if (s->pid == 0)
@@ -519,7 +520,11 @@ static void names_fail_when_the_parent_is_gone(void **state)
 	hub_stop(s.hub, 0);
 }
 
-static void children_that_stay_are_terminated(void **state)
+/*
+ * The step ends while a program that it has spawned still runs: one that has started
+ * PMI, or one that has not.
+ */
+static void end_before_a_child(bool ready, uint32_t wait_ms)
 {
 	struct srun s = { 0 };
 	struct agent a;
@@ -529,13 +534,27 @@ static void children_that_stay_are_terminated(void **state)
 	s.hold = hold[0];
 	start(&s.hub, &s, "1.0", -1);
 	agent_connect(&a, s.hub, "1.0", &secret);
-	request_spawn(&a, "stays", 0);
+	if (ready)
+		assert_int_equal(spawn(&a, "runs"), 0);
+	else
+		request_spawn(&a, "stays", 0);
 	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0);
 	agent_leave(&a);
-	hub_stop(s.hub, 0);
+	hub_stop(s.hub, wait_ms);
 	assert_int_equal(waitpid(s.pid, NULL, WNOHANG), -1); /* reaped */
 	close(hold[0]);
 	close(hold[1]);
+}
+
+static void children_that_stay_are_terminated(void **state)
+{
+	end_before_a_child(true, 0);
+}
+
+/* Its spawn was not answered, so that the rank that asked for it is dead. */
+static void a_child_that_nobody_waits_for_is_terminated(void **state)
+{
+	end_before_a_child(false, UINT32_MAX);
 }
 
 static void a_range_without_a_free_port_is_an_error(void **state)
@@ -582,6 +601,7 @@ int main(void)
 		cmocka_unit_test(a_spawned_step_uses_its_parents_names),
 		cmocka_unit_test(names_fail_when_the_parent_is_gone),
 		cmocka_unit_test(children_that_stay_are_terminated),
+		cmocka_unit_test(a_child_that_nobody_waits_for_is_terminated),
 		cmocka_unit_test(a_range_without_a_free_port_is_an_error),
 	};
 

@@ -172,6 +172,7 @@ static int on_child_message(void *arg, const void *data, size_t len)
 		return rc;
 	switch (msg.type) {
 	case CONTROL_READY:
+		c->ready = true;
 		launcher_spawned(l, c->token, PMI_RC_OK, msg.text);
 		break;
 	case CONTROL_PUBLISH:
@@ -445,13 +446,33 @@ static void on_deadline(uv_timer_t *timer)
 	}
 }
 
+/*
+ * A rank waits for the answer to its spawn. When the step has ended without one
+ * the rank has died, and nobody wants what it has spawned. Is any other left?
+ */
+static bool end_unwanted(struct hub *h)
+{
+	struct child *c;
+	bool others = false;
+
+	DL_FOREACH(h->children, c) {
+		if (!c->ready)
+			spawned_signal(c->process, SIGTERM);
+		others |= c->ready;
+	}
+	return others;
+}
+
 /* What was ready together with the stop has been handled: see what is left. */
 static void on_settled(uv_check_t *settled)
 {
 	struct hub *h = settled->data;
 
 	uv_check_stop(settled);
-	enter(h, WAITING, h->wait_ms);
+	if (end_unwanted(h))
+		enter(h, WAITING, h->wait_ms);
+	else
+		enter(h, TERMINATING, HUB_TERM_MS);
 	advance(h);
 }
 

@@ -41,6 +41,7 @@ struct child {
 	struct hub *hub;
 	struct spawned *process;
 	uint32_t token;
+	bool ready; /* its first rank is there: the spawn has been answered */
 	struct child *prev, *next;
 };
 
