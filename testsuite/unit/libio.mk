@@ -5,7 +5,11 @@ UNIT_CPPFLAGS_IO = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
 unit_tests += testsuite/unit/secret-test testsuite/unit/frames-test \
 	testsuite/unit/handshake-test testsuite/unit/stream-test \
 	testsuite/unit/link-test testsuite/unit/strangers-test \
-	testsuite/unit/thread-test
+	testsuite/unit/stopped-test testsuite/unit/thread-test
+
+testsuite_unit_stopped_test_SOURCES = testsuite/unit/stopped-test.c
+testsuite_unit_stopped_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_stopped_test_LDADD = $(UNIT_LIBS_IO)
 
 testsuite_unit_strangers_test_SOURCES = testsuite/unit/strangers-test.c
 testsuite_unit_strangers_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)

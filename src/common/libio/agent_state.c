@@ -9,9 +9,9 @@
 
 #include "libio/agent_internal.h"
 #include "libio/live.h"
+#include "libio/stopped.h"
 #include "libpmi/state.h"
 
-#define STAT_BYTES_MAX 512
 #define TICKS_OF_LIMIT 4 /* looks until the first report */
 
 struct agent_state {
@@ -36,27 +36,6 @@ static uint64_t now_ms(const struct agent *a)
 	return uv_now(loop_uv(a->loop));
 }
 
-/* ---- stopped ranks ---- */
-
-/* Is the process stopped by a signal or a debugger? */
-static bool is_stopped(pid_t pid)
-{
-	char path[32], text[STAT_BYTES_MAX];
-	const char *at;
-	FILE *file;
-	size_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	n = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[n] = '\0';
-	at = strrchr(text, ')');
-	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
-}
-
 /* All ranks that live are stopped: the step is suspended, nobody hangs. */
 static bool is_suspended(const struct agent *a)
 {
@@ -67,7 +46,7 @@ static bool is_suspended(const struct agent *a)
 
 		if (pid <= 0)
 			continue;
-		if (!is_stopped(pid))
+		if (!process_is_stopped(pid))
 			return false;
 		live++;
 	}
@@ -281,7 +260,7 @@ static int collect(struct agent *a, struct node_state *out)
 	for (uint32_t i = 0; stopped && i < count; i++) {
 		pid_t pid = agent_ranks_pid(a, i);
 
-		stopped[i] = pid > 0 && is_stopped(pid);
+		stopped[i] = pid > 0 && process_is_stopped(pid);
 	}
 	pmi_server_slots_input(a->server); /* who is in its slot is in */
 	if (stopped)

@@ -22,6 +22,7 @@ libio_la_SOURCES = \
 	src/common/libio/loop.c src/common/libio/loop.h \
 	src/common/libio/registration.c src/common/libio/registration.h \
 	src/common/libio/secret.c src/common/libio/secret.h \
+	src/common/libio/stopped.c src/common/libio/stopped.h \
 	src/common/libio/strangers.c src/common/libio/strangers.h \
 	src/common/libio/stream.c src/common/libio/stream.h \
 	src/common/libio/thread.c src/common/libio/thread.h \

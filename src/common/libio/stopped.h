@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a process may run at all. */
+#ifndef PMI2X_STOPPED_H
+#define PMI2X_STOPPED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Stopped by a signal or a debugger, or frozen with its cgroup: with
+ * proctrack/cgroup Slurm so suspends what catches SIGTSTP. False when that cannot
+ * be found out. Reads some small files of /proc and /sys; any thread.
+ */
+bool process_is_stopped(pid_t pid);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A process that a signal has stopped, or that is frozen with its cgroup. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libio/stopped.h"
+
+#define PATIENCE_SECONDS 60 /* then a test has failed */
+
+/* Where a cgroup can be made, and how it is frozen and let go again. */
+static const struct freezer {
+	const char *hierarchy, *file, *freeze, *thaw;
+} freezers[] = {
+	{ "/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED" },
+	{ "/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0" },
+	{ "/sys/fs/cgroup", "cgroup.freeze", "1", "0" },
+};
+
+static pid_t start_process(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(2 * PATIENCE_SECONDS); /* should the test be killed */
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Does it become so? */
+static bool becomes(pid_t pid, bool stopped)
+{
+	time_t end = time(NULL) + PATIENCE_SECONDS;
+
+	while (process_is_stopped(pid) != stopped && time(NULL) < end)
+		sched_yield();
+	return process_is_stopped(pid) == stopped;
+}
+
+static bool write_file(const char *dir, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	bool ok;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* False: there is no such hierarchy here, or it is not ours to use. */
+static bool freeze_and_thaw(const struct freezer *f)
+{
+	char dir[128], number[16];
+	pid_t pid;
+	bool froze;
+
+	snprintf(dir, sizeof(dir), "%s/pmi2x-test-%d", f->hierarchy,
+		 (int)getpid());
+	if (mkdir(dir, 0700))
+		return false;
+	pid = start_process();
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	froze = write_file(dir, "cgroup.procs", number) &&
+		!process_is_stopped(pid) && write_file(dir, f->file, f->freeze);
+	if (froze) {
+		assert_true(becomes(pid, true));
+		assert_true(write_file(dir, f->file, f->thaw));
+		assert_true(becomes(pid, false));
+	}
+	end_process(pid);
+	rmdir(dir);
+	return froze;
+}
+
+static void a_signal_stops_it(void **state)
+{
+	pid_t pid = start_process();
+	int status;
+
+	assert_false(process_is_stopped(pid));
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(process_is_stopped(pid));
+	kill(pid, SIGCONT);
+	assert_true(becomes(pid, false));
+	end_process(pid);
+}
+
+static void its_cgroup_freezes_it(void **state)
+{
+	unsigned tried = 0;
+
+	for (size_t i = 0; i < sizeof(freezers) / sizeof(freezers[0]); i++)
+		tried += freeze_and_thaw(&freezers[i]);
+	if (!tried)
+		skip(); /* no cgroups that this user may make */
+}
+
+static void who_is_not_there_is_not_stopped(void **state)
+{
+	pid_t pid = start_process();
+
+	end_process(pid);
+	assert_false(process_is_stopped(pid));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_signal_stops_it),
+		cmocka_unit_test(its_cgroup_freezes_it),
+		cmocka_unit_test(who_is_not_there_is_not_stopped),
+	};
+
+	return cmocka_run_group_tests_name("stopped", tests, NULL, NULL);
+}
