@@ -99,7 +99,7 @@ static sim_time soon(sim_time at)
 }
 
 /* The processor's part, at either end. */
-static double work(const struct sim *s, double once, uint32_t bytes)
+static double work(const struct sim *s, double once, uint64_t bytes)
 {
 	return once + bytes * (double)s->scenario->node.copy +
 	       (s->protocol->connects ? s->scenario->node.connect : 0);

@@ -64,8 +64,8 @@ struct sim_message {
 	struct path *path;
 	struct payload *body; /* what the sender keeps; NULL: there is none */
 	uint64_t body_len;
+	uint64_t wire;        /* bytes with its frame */
 	uint32_t from, to;    /* positions */
-	uint32_t wire;        /* bytes with its frame */
 	sim_time inside;      /* that its bytes take at a network interface */
 	uint32_t steps;       /* the longest chain of messages up to this one */
 	uint16_t phase, head_len, head_room;

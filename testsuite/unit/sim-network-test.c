@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "contents.h"
 #include "events.h"
 #include "network.h"
 #include "sim.h"
@@ -67,17 +68,23 @@ static void prepare(struct scenario *sc, char *run)
 	assert_true(scenario_parse_run(sc, run, 0, &allowed));
 }
 
-static sim_time end_of(const struct scenario *sc)
+/* The first operation; its path is gone. */
+static struct phase phase_of_run(const struct scenario *sc)
 {
 	char error[SCENARIO_ERROR_MAX];
 	struct sim *s = sim_new(sc, error);
-	sim_time end;
+	struct phase first;
 
 	assert_non_null(s);
 	assert_int_equal(sim_run(s), 0);
-	end = s->phases[0].last_exit;
+	first = s->phases[0];
 	sim_free(s);
-	return end;
+	return first;
+}
+
+static sim_time end_of(const struct scenario *sc)
+{
+	return phase_of_run(sc).last_exit;
 }
 
 static void times_are_those_of_the_model(void **state)
@@ -93,6 +100,24 @@ static void times_are_those_of_the_model(void **state)
 
 	prepare(&sc, run);
 	assert_int_equal(end_of(&sc), second + 1000 + inside + 20 + 5);
+}
+
+/* What ranks of a node put comes to more than 4 GiB, all of it to 3 times that. */
+static void messages_may_be_longer_than_32_bits_say(void **state)
+{
+	static struct scenario sc;
+	char run[] = "fence 1MiB keys 1024";
+	struct phase found;
+	uint64_t own;
+
+	prepare(&sc, run);
+	sc.ranks_per_node = 4;
+	own = 4 * 1024 * contents_unit_len(&sc, &sc.ops[0]);
+	assert_true(own > UINT32_MAX);
+	found = phase_of_run(&sc);
+	assert_int_equal(found.bytes, 2 * own + 2 * 3 * own + 4 * (8 + 24));
+	/* The root takes in two, one after another, and sends two results. */
+	assert_true(found.last_exit > (sim_time)(2 * own + 2 * 3 * own) * 2);
 }
 
 static void slowness_is_where_it_was_put(void **state)
@@ -140,6 +165,7 @@ int main(void)
 		cmocka_unit_test(events_come_in_order_of_time_then_of_adding),
 		cmocka_unit_test(distances_follow_the_topology),
 		cmocka_unit_test(times_are_those_of_the_model),
+		cmocka_unit_test(messages_may_be_longer_than_32_bits_say),
 		cmocka_unit_test(slowness_is_where_it_was_put),
 		cmocka_unit_test(nodes_can_share_cores),
 	};
