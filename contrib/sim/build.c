@@ -91,6 +91,22 @@ static void make_node(struct sim *s, uint32_t position)
 	place_node(s, n);
 }
 
+uint32_t node_far(const struct sim_node *n, const uint32_t **positions)
+{
+	return n->sim->protocol->far ? n->sim->protocol->far(n, positions) : 0;
+}
+
+uint32_t node_far_index(const struct sim_node *n, uint32_t peer)
+{
+	const uint32_t *far;
+	uint32_t count = node_far(n, &far);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (far[i] == peer)
+			return i;
+	return TREE_NONE;
+}
+
 static int make_nodes(struct sim *s)
 {
 	s->nodes = calloc(s->nhosts, sizeof(*s->nodes));
@@ -101,11 +117,12 @@ static int make_nodes(struct sim *s)
 	for (uint32_t p = 0; p < s->nhosts; p++)
 		make_node(s, p);
 	for (uint32_t p = 0; p < s->nhosts; p++) {
+		const uint32_t *far;
+
 		if (s->protocol->create(s, &s->nodes[p]))
 			return -1;
-		if (s->link_slots < 2 + s->protocol->far_count(&s->nodes[p]))
-			s->link_slots =
-				2 + s->protocol->far_count(&s->nodes[p]);
+		if (s->link_slots < 2 + node_far(&s->nodes[p], &far))
+			s->link_slots = 2 + node_far(&s->nodes[p], &far);
 	}
 	return 0;
 }

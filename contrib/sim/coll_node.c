@@ -24,34 +24,6 @@ static bool has_bytes(const struct sim_node *n)
 	return n->sim->scenario->payload == PAYLOAD_BYTES;
 }
 
-/* ---- peers that are not in the tree ---- */
-
-static uint32_t far_count(const struct sim_node *n)
-{
-	const uint32_t *far;
-
-	return coll_far_positions(coll_of(n), &far);
-}
-
-static uint32_t far_peer(const struct sim_node *n, uint32_t index)
-{
-	const uint32_t *far;
-
-	coll_far_positions(coll_of(n), &far);
-	return far[index];
-}
-
-static uint32_t far_index(const struct sim_node *n, uint32_t peer)
-{
-	const uint32_t *far;
-	uint32_t count = coll_far_positions(coll_of(n), &far);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (far[i] == peer)
-			return i;
-	return TREE_NONE;
-}
-
 /* ---- operations of libcoll ---- */
 
 /* One reference that counts as held. Takes over the one to `bytes`. */
@@ -310,6 +282,12 @@ static void link_lost(struct sim_node *n, uint32_t peer, const char *why)
 	coll_link_lost(coll_of(n), peer, false, why);
 }
 
+static uint32_t far_positions(const struct sim_node *n,
+			      const uint32_t **positions)
+{
+	return coll_far_positions(coll_of(n), positions);
+}
+
 static void describe(const struct sim_node *n, char *out, size_t len)
 {
 	uint32_t *ranks = calloc(n->nranks + 1, sizeof(*ranks));
@@ -336,8 +314,6 @@ const struct sim_protocol protocol_coll = {
 	.receive = receive,
 	.rank_gone = rank_gone,
 	.link_lost = link_lost,
-	.far_index = far_index,
-	.far_count = far_count,
-	.far_peer = far_peer,
+	.far = far_positions,
 	.describe = describe,
 };

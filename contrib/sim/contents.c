@@ -146,10 +146,9 @@ struct payload *contents_of(struct sim_node *n, uint32_t op, uint32_t slot)
 	uint32_t rank = rank_number(s, n->first + slot);
 	const struct scenario_op *o = op_at(s, op);
 	struct payload *bytes, *p;
-	uint64_t keys = o->kind == OP_FENCE ? o->keys : 1;
 
 	if (s->scenario->payload == PAYLOAD_SIZES)
-		return payload_held(n, s->unit_len[op] * keys, NULL);
+		return payload_held(n, s->unit_len[op] * o->keys, NULL);
 	bytes = bytes_of(s->scenario, o, rank, op);
 	p = bytes ? payload_held(n, bytes->len, bytes) : NULL;
 	payload_unref(bytes);
@@ -192,7 +191,7 @@ uint64_t contents_image_len(const struct sim *s, const struct scenario_op *op,
 {
 	uint64_t unit = s->unit_len[op - s->scenario->ops], len;
 
-	if (bytes != unit * s->nranks * (op->kind == OP_FENCE ? op->keys : 1)) {
+	if (bytes != unit * s->nranks * op->keys) {
 		*error = -EPROTO; /* something is missing, or there twice */
 		return 0;
 	}

@@ -124,8 +124,7 @@ static void put_end(const struct sim *s, const struct sim_node *n, FILE *out)
 static void put_node(const struct sim *s, uint32_t phase,
 		     const struct sim_node *n, FILE *out)
 {
-	const struct node_count *c =
-		&s->node_counts[(size_t)phase * s->nhosts + n->position];
+	const struct node_count *c = stats_node(s, phase, n->position);
 
 	put_place(s, phase, out);
 	fputs("node,", out);
@@ -135,18 +134,21 @@ static void put_node(const struct sim *s, uint32_t phase,
 		(unsigned long long)c->bytes_received);
 }
 
-/* A slot of links: 0 to the parent, 1 from it, then to far nodes. */
+/* The other end of a slot of links. */
 static uint32_t peer_of(const struct sim_node *n, uint32_t slot)
 {
-	return slot < 2 ? n->parent : n->sim->protocol->far_peer(n, slot - 2);
+	const uint32_t *far;
+
+	if (slot < 2)
+		return n->parent;
+	node_far(n, &far);
+	return far[slot - 2];
 }
 
 static void put_link(const struct sim *s, uint32_t phase,
 		     const struct sim_node *n, uint32_t slot, FILE *out)
 {
-	const struct link_count *l =
-		&s->link_counts[((size_t)phase * s->nhosts + n->position) *
-					s->link_slots + slot];
+	const struct link_count *l = stats_link(s, phase, n->position, slot);
 	const struct sim_node *peer;
 
 	if (!l->messages)

@@ -32,8 +32,6 @@ bool events_add(struct events *q, struct event e)
 		return false;
 	e.order = q->added++;
 	i = q->count++;
-	if (q->count > q->peak)
-		q->peak = q->count;
 	while (i && before(&e, &q->heap[(i - 1) / WIDTH])) {
 		q->heap[i] = q->heap[(i - 1) / WIDTH];
 		i = (i - 1) / WIDTH;

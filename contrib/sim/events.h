@@ -34,7 +34,7 @@ struct event {
 /* Starts zeroed. */
 struct events {
 	struct event *heap;
-	size_t count, cap, peak;
+	size_t count, cap;
 	uint64_t added;
 };
 

@@ -21,7 +21,7 @@ static bool are_peers(const struct sim *s, uint32_t a, uint32_t b)
 	const struct sim_node *n = &s->nodes[a];
 
 	return n->parent == b || s->nodes[b].parent == a ||
-	       s->protocol->far_index(n, b) != TREE_NONE;
+	       node_far_index(n, b) != TREE_NONE;
 }
 
 /* Of two that have none: what one of them could lose instead. */
@@ -116,7 +116,8 @@ static void rank_dies(struct sim *s, uint32_t rank)
 /* Those that have a link to it. */
 static void tell_peers(struct sim *s, const struct sim_node *n)
 {
-	uint32_t far = s->protocol->far_count(n);
+	const uint32_t *far;
+	uint32_t count = node_far(n, &far);
 
 	if (n->parent != TREE_NONE)
 		will_notice(s, n->parent, n->position);
@@ -127,10 +128,9 @@ static void tell_peers(struct sim *s, const struct sim_node *n)
 		will_notice(s, tree_child(&place, s->width, i).first,
 			    n->position);
 	}
-	for (uint32_t i = 0; i < far; i++)
+	for (uint32_t i = 0; i < count; i++)
 		if (n->far_made >> i & 1)
-			will_notice(s, s->protocol->far_peer(n, i),
-				    n->position);
+			will_notice(s, far[i], n->position);
 }
 
 static void node_dies(struct sim *s, uint32_t id)
@@ -154,7 +154,7 @@ static void link_breaks(struct sim *s, uint32_t index, uint32_t a, uint32_t b)
 	s->broken_at[index] = s->now;
 	if (n->dead || s->nodes[b].dead)
 		return;
-	if (!in_tree && !(n->far_made >> s->protocol->far_index(n, b) & 1))
+	if (!in_tree && !(n->far_made >> node_far_index(n, b) & 1))
 		return; /* it was not made yet */
 	will_notice(s, a, b);
 	will_notice(s, b, a);

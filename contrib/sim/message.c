@@ -83,7 +83,7 @@ static void note_link(struct sim_node *n, uint32_t peer)
 
 	if (n->parent == peer || n->sim->nodes[peer].parent == n->position)
 		return;
-	i = n->sim->protocol->far_index(n, peer);
+	i = node_far_index(n, peer);
 	if (i != TREE_NONE)
 		n->far_made |= UINT64_C(1) << i;
 }

@@ -33,12 +33,11 @@ struct servers {
 static uint64_t result_len(const struct sim *s, uint32_t op)
 {
 	const struct scenario_op *o = &s->scenario->ops[op];
-	uint64_t keys = o->kind == OP_FENCE ? o->keys : 1;
 	int error;
 
 	if (o->kind != OP_FENCE && o->kind != OP_ALLGATHER)
 		return 0;
-	return contents_image_len(s, o, s->unit_len[op] * keys * s->nranks,
+	return contents_image_len(s, o, s->unit_len[op] * o->keys * s->nranks,
 				  &error);
 }
 
@@ -361,30 +360,10 @@ static void link_lost(struct sim_node *n, uint32_t peer, const char *why)
 	pmi_server_link_lost(pmi_node_of(n)->server, peer, false, why);
 }
 
-static uint32_t far_count(const struct sim_node *n)
+static uint32_t far_positions(const struct sim_node *n,
+			      const uint32_t **positions)
 {
-	const uint32_t *far;
-
-	return pmi_server_far(pmi_node_of(n)->server, &far);
-}
-
-static uint32_t far_peer(const struct sim_node *n, uint32_t index)
-{
-	const uint32_t *far;
-
-	pmi_server_far(pmi_node_of(n)->server, &far);
-	return far[index];
-}
-
-static uint32_t far_index(const struct sim_node *n, uint32_t peer)
-{
-	const uint32_t *far;
-	uint32_t count = pmi_server_far(pmi_node_of(n)->server, &far);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (far[i] == peer)
-			return i;
-	return TREE_NONE;
+	return pmi_server_far(pmi_node_of(n)->server, positions);
 }
 
 static void describe(const struct sim_node *n, char *out, size_t len)
@@ -404,8 +383,6 @@ const struct sim_protocol protocol_pmi = {
 	.receive = receive,
 	.rank_gone = rank_gone,
 	.link_lost = link_lost,
-	.far_index = far_index,
-	.far_count = far_count,
-	.far_peer = far_peer,
+	.far = far_positions,
 	.describe = describe,
 };

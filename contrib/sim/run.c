@@ -104,7 +104,6 @@ static void note_exit(struct sim_node *n, uint32_t phase, sim_time at,
 	if (why && !p->failed)
 		snprintf(p->reason, sizeof(p->reason), "%s", why);
 	*(why ? &p->failed : &p->succeeded) += 1;
-	n->sim->exited++;
 }
 
 void rank_exits(struct sim_node *n, uint32_t slot, const char *why)

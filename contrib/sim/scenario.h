@@ -53,7 +53,7 @@ enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_COMPUTE };
 struct scenario_op {
 	enum scenario_op_kind kind;
 	uint32_t bytes;      /* of a value */
-	uint32_t keys;       /* fence: that a rank puts */
+	uint32_t keys;       /* values of a rank; 1, if it is no fence */
 	bool nonblocking;    /* the rank computes, then waits */
 	struct distribution compute;
 	unsigned int line;

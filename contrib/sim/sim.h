@@ -116,11 +116,11 @@ struct sim_protocol {
 	void (*receive)(struct sim_node *n, struct sim_message *m);
 	void (*rank_gone)(struct sim_node *n, uint32_t slot, const char *why);
 	void (*link_lost)(struct sim_node *n, uint32_t peer, const char *why);
-	/* The index of a peer that is not in the tree; TREE_NONE: no peer. */
-	uint32_t (*far_index)(const struct sim_node *n, uint32_t peer);
-	/* How many of these there are. */
-	uint32_t (*far_count)(const struct sim_node *n);
-	uint32_t (*far_peer)(const struct sim_node *n, uint32_t index);
+	/*
+	 * Peers that are not in the tree: how many, and their positions. NULL:
+	 * there are none.
+	 */
+	uint32_t (*far)(const struct sim_node *n, const uint32_t **positions);
 	/* What it waits for when nothing happens any more, for people. */
 	void (*describe)(const struct sim_node *n, char *out, size_t len);
 };
@@ -142,9 +142,9 @@ struct sim {
 	uint64_t unit_len[SCENARIO_OPS_MAX];         /* see contents.h */
 	struct phase phases[SCENARIO_OPS_MAX + 1];   /* the last: no operation */
 	uint32_t nphases;
-	struct node_count *node_counts; /* [phase * nhosts + position] */
-	struct link_count *link_counts; /* [(phase * nhosts + position) * slots + slot] */
-	uint32_t link_slots;      /* 0: to the parent, 1: from it, then far */
+	struct node_count *node_counts; /* see stats_node */
+	struct link_count *link_counts; /* see stats_link */
+	uint32_t link_slots;
 	sim_time *core_free;      /* of the cores that are shared */
 	bool fault_done[SCENARIO_FAULTS_MAX];
 	sim_time broken_at[SCENARIO_FAULTS_MAX]; /* of links */
@@ -152,7 +152,6 @@ struct sim {
 	bool faulty;              /* something has died */
 	sim_time now;             /* of the last event */
 	uint64_t handled;         /* events */
-	uint64_t exited;          /* ranks times operations */
 	struct sim_message *spare; /* messages to use again */
 	uint32_t waiting_for_ever; /* ranks, in the end */
 	uint32_t reports;         /* lines that srun would print; */
@@ -171,6 +170,10 @@ struct sim *sim_new(const struct scenario *scenario,
 void sim_free(struct sim *s);
 /* What a message of libcoll is counted as. */
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg);
+/* The peers of a node that lives which are not in the tree, as protocol.far. */
+uint32_t node_far(const struct sim_node *n, const uint32_t **positions);
+/* The index of one of them; TREE_NONE: it is none. */
+uint32_t node_far_index(const struct sim_node *n, uint32_t peer);
 
 /* ---- run.c ---- */
 
@@ -224,6 +227,14 @@ void fault_noticed(struct sim *s, uint32_t position, uint32_t peer);
 
 /* ---- stats.c ---- */
 
+struct node_count *stats_node(const struct sim *s, uint32_t phase,
+			      uint32_t position);
+/*
+ * Of a link of that node. Slot 0: to the parent; 1: from it; then to those that
+ * are not in the tree, by their index.
+ */
+struct link_count *stats_link(const struct sim *s, uint32_t phase,
+			      uint32_t position, uint32_t slot);
 /* Sets m->steps. */
 void stats_sent(struct sim_node *n, struct sim_message *m);
 void stats_received(struct sim_node *n, const struct sim_message *m);

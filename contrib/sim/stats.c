@@ -4,29 +4,28 @@
 
 #include "sim.h"
 
-static struct node_count *count_at(const struct sim *s, uint32_t phase,
-				   uint32_t position)
+struct node_count *stats_node(const struct sim *s, uint32_t phase,
+			      uint32_t position)
 {
 	return &s->node_counts[(size_t)phase * s->nhosts + position];
 }
 
-static uint32_t slot_of(const struct sim_node *n, uint32_t to)
+struct link_count *stats_link(const struct sim *s, uint32_t phase,
+			      uint32_t position, uint32_t slot)
 {
-	if (n->parent == to)
-		return 0;
-	return 2 + n->sim->protocol->far_index(n, to);
+	return &s->link_counts[((size_t)phase * s->nhosts + position) *
+			       s->link_slots + slot];
 }
 
-static struct link_count *link_at(struct sim_node *n, uint32_t phase,
+static struct link_count *link_to(const struct sim_node *n, uint32_t phase,
 				  uint32_t to)
 {
-	struct sim *s = n->sim;
-	bool down = s->nodes[to].parent == n->position;
-	uint32_t owner = down ? to : n->position;
-	uint32_t slot = down ? 1 : slot_of(n, to);
-
-	return &s->link_counts[((size_t)phase * s->nhosts + owner) *
-			       s->link_slots + slot];
+	if (n->sim->nodes[to].parent == n->position)
+		return stats_link(n->sim, phase, to, 1);
+	if (n->parent == to)
+		return stats_link(n->sim, phase, n->position, 0);
+	return stats_link(n->sim, phase, n->position,
+			  2 + node_far_index(n, to));
 }
 
 void stats_memory(struct sim_node *n)
@@ -39,8 +38,8 @@ void stats_memory(struct sim_node *n)
 
 void stats_sent(struct sim_node *n, struct sim_message *m)
 {
-	struct node_count *c = count_at(n->sim, m->phase, n->position);
-	struct link_count *l = link_at(n, m->phase, m->to);
+	struct node_count *c = stats_node(n->sim, m->phase, n->position);
+	struct link_count *l = link_to(n, m->phase, m->to);
 	struct phase *p = &n->sim->phases[m->phase];
 
 	c->sent++;
@@ -56,7 +55,7 @@ void stats_sent(struct sim_node *n, struct sim_message *m)
 
 void stats_received(struct sim_node *n, const struct sim_message *m)
 {
-	struct node_count *c = count_at(n->sim, m->phase, n->position);
+	struct node_count *c = stats_node(n->sim, m->phase, n->position);
 	struct phase *p = &n->sim->phases[m->phase];
 
 	c->received++;
@@ -108,7 +107,7 @@ static void links_of(const struct sim *s, uint32_t phase,
 		     struct phase_stats *out)
 {
 	size_t n = (size_t)s->nhosts * s->link_slots;
-	const struct link_count *l = s->link_counts + phase * n;
+	const struct link_count *l = stats_link(s, phase, 0, 0);
 
 	for (size_t i = 0; i < n; i++) {
 		out->links += l[i].messages > 0;
@@ -135,7 +134,7 @@ int stats_phase(const struct sim *s, uint32_t phase, struct phase_stats *out)
 		return -1;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		for (uint32_t n = 0; n < s->nhosts; n++)
-			values[n] = wanted[i].value(count_at(s, phase, n));
+			values[n] = wanted[i].value(stats_node(s, phase, n));
 		spread_of(values, s->nhosts, wanted[i].spread);
 	}
 	free(values);

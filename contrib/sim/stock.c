@@ -86,9 +86,7 @@ static void add(struct sim_node *n, uint32_t op, uint64_t bytes)
 
 static void enter(struct sim_node *n, uint32_t slot, uint32_t op)
 {
-	const struct scenario_op *o = &n->sim->scenario->ops[op];
-
-	add(n, op, n->sim->unit_len[op] * (o->kind == OP_FENCE ? o->keys : 1));
+	add(n, op, n->sim->unit_len[op] * n->sim->scenario->ops[op].keys);
 }
 
 static void receive(struct sim_node *n, struct sim_message *m)
@@ -116,19 +114,8 @@ static void destroy(struct sim_node *n)
 	free(n->state);
 }
 
-static uint32_t no_far_index(const struct sim_node *n, uint32_t peer)
-{
-	return TREE_NONE;
-}
-
-static uint32_t no_far(const struct sim_node *n)
-{
-	return 0;
-}
-
 #define STOCK_OPERATIONS \
-	.create = create, .destroy = destroy, .enter = enter, \
-	.receive = receive, .far_index = no_far_index, .far_count = no_far
+	.create = create, .destroy = destroy, .enter = enter, .receive = receive
 
 const struct sim_protocol *protocol_stock(enum sim_protocol_id id)
 {
