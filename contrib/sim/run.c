@@ -142,15 +142,20 @@ static void note_entry(struct sim_node *n, uint32_t phase, uint32_t rank,
 	p->entered++;
 }
 
+/* How long a rank computes, beside a collective or not. */
+static sim_time drawn_work(struct sim_node *n, const struct scenario_op *op)
+{
+	return sim_time_of(n->factor *
+			   distribution_draw(&op->compute, &n->sim->random));
+}
+
 /* It computes: nobody else is concerned. */
 static void compute(struct sim_node *n, uint32_t slot, sim_time at)
 {
 	struct sim *s = n->sim;
 	struct sim_rank *r = &s->ranks[n->first + slot];
 
-	at += sim_time_of(n->factor *
-			  distribution_draw(&s->scenario->ops[r->next].compute,
-					    &s->random));
+	at += drawn_work(n, &s->scenario->ops[r->next]);
 	note_exit(n, r->next, at, NULL);
 	r->next++;
 	go_on_at(s, n->first + slot, at);
@@ -163,8 +168,7 @@ static void enter(struct sim_node *n, uint32_t slot, sim_time at)
 	const struct scenario_op *op = &s->scenario->ops[r->next];
 
 	if (op->nonblocking)
-		r->busy_until = at + distribution_draw(&op->compute,
-						       &s->random);
+		r->busy_until = at + drawn_work(n, op);
 	r->waiting = true;
 	node_begin(n, at, NULL, rank_number(s, n->first + slot));
 	node_spend(n, s->scenario->node.enter);

@@ -144,6 +144,18 @@ static void slowness_is_where_it_was_put(void **state)
 	assert_int_equal(end_of(&sc), usual); /* no message goes there */
 }
 
+static void a_slow_node_computes_slowly_beside_a_collective(void **state)
+{
+	static struct scenario sc;
+	char run[] = "ifence 0 compute 1ms";
+
+	prepare(&sc, run);
+	assert_int_equal(end_of(&sc), SIM_MS);
+	sc.nslow = 1;
+	sc.slow[0] = (struct scenario_slow){ .a = 2, .factor = 3 };
+	assert_int_equal(end_of(&sc), 3 * SIM_MS);
+}
+
 static void nodes_can_share_cores(void **state)
 {
 	static struct scenario sc;
@@ -167,6 +179,7 @@ int main(void)
 		cmocka_unit_test(times_are_those_of_the_model),
 		cmocka_unit_test(messages_may_be_longer_than_32_bits_say),
 		cmocka_unit_test(slowness_is_where_it_was_put),
+		cmocka_unit_test(a_slow_node_computes_slowly_beside_a_collective),
 		cmocka_unit_test(nodes_can_share_cores),
 	};
 
