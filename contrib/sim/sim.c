@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,22 @@
 #include "report.h"
 
 #define EXIT_SIMULATION 1 /* a rank waits for ever, or libcoll broke a promise */
-#define EXIT_USAGE 2
+#define EXIT_USAGE 2      /* or what cannot be read or written */
 #define PATH_LINES 24
 #define SETS_MAX 64
 
+/* A file of results. */
+struct output {
+	const char *path; /* NULL: not asked for; "-": standard output */
+	FILE *to;
+	int (*put)(const struct sim *s, FILE *out);
+};
+
+enum { CSV, DETAILS, OUTPUTS };
+
 struct options {
 	const char *scenario;
-	const char *csv;
-	const char *details;
+	struct output outputs[OUTPUTS];
 	char *sets[SETS_MAX];
 	int nsets;
 	bool paths, quiet;
@@ -59,7 +66,8 @@ static void usage(FILE *to)
 	      "pmi2x-sim-scenario(5).\n\n"
 	      "Options:\n"
 	      "  -c, --csv FILE       write the result as CSV, too; - : only that\n"
-	      "  -d, --details FILE   write messages and bytes of every node and link\n"
+	      "  -d, --details FILE   write messages and bytes of every node and link;\n"
+	      "                       - : only that\n"
 	      "  -s, --set KEY=VALUE  set a key over the scenario; run=... replaces\n"
 	      "                       its operations\n"
 	      "  -p, --path           show what determined each end: the critical path\n"
@@ -68,18 +76,69 @@ static void usage(FILE *to)
 	      "  -h, --help           print this and exit\n"
 	      "  -V, --version        print the version and exit\n\n"
 	      "Exit status: 0 every rank came to its end, 1 one did not, 2 the\n"
-	      "scenario cannot be simulated.\n", to);
+	      "scenario cannot be simulated, or a result not be written.\n", to);
 }
 
-static int bad_usage(const char *fmt, const char *what)
+static int bad_usage(const char *what)
 {
-	fputs("pmi2x-sim: ", stderr);
-	fprintf(stderr, fmt, what);
-	fputs("\npmi2x-sim --help shows the options.\n", stderr);
+	if (what)
+		fprintf(stderr, "pmi2x-sim: %s\n", what);
+	fputs("pmi2x-sim --help shows the options.\n", stderr);
+	return EXIT_USAGE;
+}
+
+static int failure(const char *what, const char *why)
+{
+	fprintf(stderr, "pmi2x-sim: %s: %s\n", what, why);
 	return EXIT_USAGE;
 }
 
 /* -1: go on; else the exit code. */
+static int take_option(int c, struct options *o)
+{
+	switch (c) {
+	case 'c':
+		o->outputs[CSV].path = optarg;
+		return -1;
+	case 'd':
+		o->outputs[DETAILS].path = optarg;
+		return -1;
+	case 's':
+		if (o->nsets == SETS_MAX)
+			return bad_usage("--set: at most 64 of them");
+		o->sets[o->nsets++] = optarg;
+		return -1;
+	case 'p':
+		o->paths = true;
+		return -1;
+	case 'q':
+		o->quiet = true;
+		return -1;
+	case 'k':
+		scenario_list_keys(show_key, stdout);
+		return EXIT_SUCCESS;
+	case 'h':
+		usage(stdout);
+		return EXIT_SUCCESS;
+	case 'V':
+		puts("pmi2x-sim " PACKAGE_VERSION);
+		return EXIT_SUCCESS;
+	default:
+		return bad_usage(NULL); /* getopt has said what is wrong */
+	}
+}
+
+static int check_options(const struct options *o)
+{
+	const char *csv = o->outputs[CSV].path;
+	const char *details = o->outputs[DETAILS].path;
+
+	if (csv && details && strcmp(csv, details) == 0)
+		return bad_usage("--csv and --details cannot go to one file");
+	return -1;
+}
+
+/* As take_option. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option longs[] = {
@@ -93,61 +152,55 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "version", no_argument, NULL, 'V' },
 		{ NULL, 0, NULL, 0 },
 	};
-	int c;
+	int c, rc = -1;
 
-	while ((c = getopt_long(argc, argv, "c:d:s:pqkhV", longs, NULL)) != -1) {
-		if (c == 'c')
-			o->csv = optarg;
-		else if (c == 'd')
-			o->details = optarg;
-		else if (c == 's' && o->nsets < SETS_MAX)
-			o->sets[o->nsets++] = optarg;
-		else if (c == 'p')
-			o->paths = true;
-		else if (c == 'q')
-			o->quiet = true;
-		else if (c == 'k')
-			scenario_list_keys(show_key, stdout);
-		else if (c == 'h')
-			usage(stdout);
-		else if (c == 'V')
-			puts("pmi2x-sim " PACKAGE_VERSION);
-		else
-			return bad_usage("%s", "that option cannot be taken");
-		if (c == 'h' || c == 'V' || c == 'k')
-			return EXIT_SUCCESS;
-	}
+	while (rc < 0 &&
+	       (c = getopt_long(argc, argv, "c:d:s:pqkhV", longs, NULL)) != -1)
+		rc = take_option(c, o);
+	if (rc >= 0)
+		return rc;
 	if (argc - optind != 1)
-		return bad_usage("%s", "one SCENARIO is needed");
+		return bad_usage("one SCENARIO is needed");
 	o->scenario = argv[optind];
-	return -1;
+	return check_options(o);
 }
 
 /* ---- the scenario ---- */
+
+/* What is wrong with a scenario's text; NULL: nothing. */
+static const char *why_no_scenario(FILE *in, const char *text, size_t len)
+{
+	if (ferror(in))
+		return strerror(errno);
+	if (len > SCENARIO_FILE_MAX)
+		return "no scenario: it is larger than 1 MiB";
+	if (memchr(text, 0, len))
+		return "no scenario: there are NUL bytes in it";
+	return NULL;
+}
 
 /* The whole file, or NULL. */
 static char *read_file(const char *path)
 {
 	FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-	char *text = malloc(SCENARIO_FILE_MAX + 1);
+	char *text = in ? malloc(SCENARIO_FILE_MAX + 1) : NULL;
+	const char *why;
 	size_t len;
 
-	if (!in || !text) {
-		bad_usage("%s cannot be read", path);
-		free(text);
+	if (!text) {
+		failure(path, strerror(errno));
 		return NULL;
 	}
 	len = fread(text, 1, SCENARIO_FILE_MAX + 1, in);
-	if (ferror(in) || len > SCENARIO_FILE_MAX || memchr(text, 0, len)) {
-		bad_usage("%s is no scenario: it cannot be read, is over 1 MiB, or has NUL bytes",
-			  path);
-		free(text);
-		text = NULL;
-	} else {
-		text[len] = '\0';
-	}
+	why = why_no_scenario(in, text, len);
 	if (in != stdin)
 		fclose(in);
+	if (why) {
+		failure(path, why);
+		free(text);
+		return NULL;
+	}
+	text[len] = '\0';
 	return text;
 }
 
@@ -227,39 +280,77 @@ static void run(struct sim *s, const struct options *o)
 		fputs("\r\033[K", stderr);
 }
 
-static int write_csv(const struct sim *s, const char *path,
-		     int (*put_rows)(const struct sim *s, FILE *out))
-{
-	FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-	int rc;
+/* ---- results ---- */
 
-	if (!out)
-		return bad_usage("%s cannot be written", path);
-	rc = put_rows(s, out);
-	if (ferror(out) || (out != stdout && fclose(out)))
-		rc = -1;
-	return rc ? bad_usage("%s cannot be written", path) : 0;
+static bool is_stdout(const struct output *o)
+{
+	return o->path && strcmp(o->path, "-") == 0;
 }
 
-static int report(const struct sim *s, const struct options *o)
+/* Before the simulation, which may take minutes. */
+static int open_outputs(struct options *o)
 {
-	bool table = !o->csv || strcmp(o->csv, "-") != 0;
-	int rc = 0;
+	for (struct output *out = o->outputs; out < o->outputs + OUTPUTS; out++) {
+		if (!out->path)
+			continue;
+		out->to = is_stdout(out) ? stdout : fopen(out->path, "w");
+		if (!out->to)
+			return failure(out->path, strerror(errno));
+	}
+	return 0;
+}
 
-	if (table && report_table(s, stdout))
-		rc = bad_usage("%s", "not enough memory for the report");
-	if (table && o->paths) {
+/* A disk that is full shows here at the latest. */
+static int finish(FILE *to, const char *path)
+{
+	int rc, why;
+
+	errno = 0;
+	rc = fflush(to) || ferror(to);
+	why = errno;
+	if (to != stdout && fclose(to) && !rc) {
+		rc = -1;
+		why = errno;
+	}
+	if (!rc)
+		return 0;
+	return failure(path, why ? strerror(why) : "cannot be written");
+}
+
+static int write_output(const struct sim *s, struct output *o)
+{
+	if (!o->to)
+		return 0;
+	if (o->put(s, o->to))
+		return failure(o->path, "not enough memory");
+	return finish(o->to, o->path);
+}
+
+static int write_table(const struct sim *s, bool paths)
+{
+	if (report_table(s, stdout))
+		return failure("the table", "not enough memory");
+	if (paths) {
 		putchar('\n');
 		report_paths(s, stdout, PATH_LINES);
 	}
-	if (!rc && o->csv)
-		rc = write_csv(s, o->csv, report_csv);
-	if (!rc && o->details)
-		rc = write_csv(s, o->details, report_details);
-	return rc;
+	return finish(stdout, "standard output");
 }
 
-static int simulate(const struct scenario *scenario, const struct options *o)
+/* Files first: whoever reads the table may not want all of it. */
+static int report(const struct sim *s, struct options *o)
+{
+	bool table = true;
+	int rc = 0;
+
+	for (struct output *out = o->outputs; out < o->outputs + OUTPUTS; out++) {
+		rc |= write_output(s, out);
+		table &= !is_stdout(out);
+	}
+	return table ? rc | write_table(s, o->paths) : rc;
+}
+
+static int simulate(const struct scenario *scenario, struct options *o)
 {
 	char error[SCENARIO_ERROR_MAX];
 	struct sim *s = sim_new(scenario, error);
@@ -269,8 +360,11 @@ static int simulate(const struct scenario *scenario, const struct options *o)
 		fprintf(stderr, "pmi2x-sim: %s\n", error);
 		return EXIT_USAGE;
 	}
-	run(s, o);
-	rc = report(s, o);
+	rc = open_outputs(o);
+	if (!rc) {
+		run(s, o);
+		rc = report(s, o);
+	}
 	if (!rc && s->failed) {
 		fprintf(stderr, "pmi2x-sim: %s\n", s->error);
 		rc = EXIT_SIMULATION;
@@ -282,12 +376,14 @@ static int simulate(const struct scenario *scenario, const struct options *o)
 int main(int argc, char **argv)
 {
 	static struct scenario scenario;
-	struct options o = { .scenario = NULL };
+	struct options o = {
+		.outputs = { [CSV].put = report_csv,
+			     [DETAILS].put = report_details },
+	};
 	int rc = parse_options(argc, argv, &o);
 
-	if (rc < 0)
-		rc = read_scenario(&scenario, &o);
-	else
+	if (rc >= 0)
 		return rc;
+	rc = read_scenario(&scenario, &o);
 	return rc ? rc : simulate(&scenario, &o);
 }

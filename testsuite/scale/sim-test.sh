@@ -23,7 +23,10 @@ says 0 "^\"$tmp/a\",pmi2x,64,256,4,block,16,auto" --csv - "$tmp/a"
 says 0 "radix-64" --set protocol=radix-64 "$tmp/a"
 says 0 "\[network\] latency" --keys
 says 2 "one SCENARIO" --path
-says 2 "cannot be read" "$tmp/none"
+says 2 "none: No such file" "$tmp/none"
+says 2 "Is a directory" "$tmp"
+says 2 "cannot go to one file" --csv - --details - "$tmp/a"
+says 2 "unrecognized option .*--cvs" --cvs x "$tmp/a"
 says 2 "set: nodes: allowed is a number" --set nodes=none "$tmp/a"
 says 2 "does not begin with a key" --set nothing=1 "$tmp/a"
 says 2 "only protocol = pmi2x" --set protocol=srun-star --set "rank=1 at 1us" "$tmp/a"
@@ -54,6 +57,15 @@ awk -F, 'NR == FNR {
 				exit 1
 		exit !("node" in sent && "link" in sent)
 	}' "$tmp/all" "$tmp/one" >"$out" || fail "--details do not add up"
+
+# What cannot be written: known before the simulation, or at its end.
+says 2 "x: No such file" --csv "$tmp/none/x" "$tmp/a"
+grep -q simulated "$out" && fail "a simulation whose result cannot be written"
+says 2 "full: No space left" --csv /dev/full "$tmp/a"
+says 2 "full: No space left" --details /dev/full "$tmp/a"
+ends 2 "standard output: No space left" sh -c '"$@" >/dev/full' sh \
+	"$sim" -q --csv "$tmp/one" "$tmp/a"
+[ "$(wc -l <"$tmp/one")" = 4 ] || fail "the file of a run whose table is lost"
 
 # The same scenario gives the same bytes.
 "$sim" -q --csv "$tmp/one" --set "skew=exponential 1ms" "$tmp/a" >/dev/null
