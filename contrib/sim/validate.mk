@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Against real agents on a private cluster, which fit the model's costs.
 # SIM_VALIDATE_FLAGS adds options.
-EXTRA_DIST += contrib/sim/pmi2x-sim-validate
+EXTRA_DIST += contrib/sim/pmi2x-sim-validate testsuite/scale/sim-validate-test.py
 pkglibexec_PROGRAMS += contrib/sim/sim-rank
 contrib_sim_sim_rank_SOURCES = contrib/sim/sim-rank.c
 contrib_sim_sim_rank_LDADD = contrib/libpmi2x/libpmi2x.la

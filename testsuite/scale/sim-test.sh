@@ -82,6 +82,8 @@ command -v python3 >/dev/null || {
 	exit $((failures ? 1 : 77))
 }
 python3 -B "$srcdir/testsuite/scale/sim-bounds" "$sim" || failures=$((failures + 1))
+within 300 "pmi2x-sim-validate" \
+	python3 -B "$srcdir/testsuite/scale/sim-validate-test.py" "$sim"
 plot=$srcdir/contrib/sim/pmi2x-sim-plot
 refuses "none of .svg" python3 -B "$plot" "$tmp/one" "$tmp/two"
 refuses "No such file" python3 -B "$plot" "$tmp/plot.svg" "$tmp/none"

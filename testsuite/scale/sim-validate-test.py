@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-sim-validate without a cluster: what was simulated with known costs is
+taken for what was measured. Argument: pmi2x-sim."""
+
+import csv
+import importlib.machinery
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = str(TOP / "contrib" / "sim" / "pmi2x-sim-validate")
+SIM = sys.argv[1] if len(sys.argv) > 1 else "contrib/sim/pmi2x-sim"
+
+
+def load():
+    loader = importlib.machinery.SourceFileLoader("validate", PROGRAM)
+    spec = importlib.util.spec_from_loader("validate", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+validate = load()
+OPTIONS = types.SimpleNamespace(
+    sim=SIM, width=16, cores=2, rounds=16, bytes=64, ranks_per_node=[1, 16],
+    calibrate=[4, 8, 12])
+NODES = [16, 64]
+
+
+def run(*argv):
+    places = ["--sim", SIM, "--programs", "/none", "--libraries", "/none"]
+    return subprocess.run(
+        [sys.executable, "-B", PROGRAM, *places, "--cores", "2", *argv],
+        capture_output=True, text=True)
+
+
+def known_points():
+    return (validate.fit_points(OPTIONS) + validate.points(OPTIONS, NODES))
+
+
+def write(path, costs, points, more_messages=0):
+    """As --csv of a run whose agents follow the model."""
+    with open(path, "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(validate.COLUMNS)
+        for point in points:
+            r = validate.simulate(OPTIONS, point, costs)
+            messages = r.messages + more_messages
+            out.writerow(["fit", *point, messages, messages, r.bytes, r.bytes,
+                          f"{r.time:.9f}", "", ""])
+
+
+class Measured(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.path, self.again = f"{place.name}/csv", f"{place.name}/again"
+
+    def compared(self):
+        with open(self.again, newline="") as file:
+            lines = [line for line in file if not line.startswith("#")]
+        return [row for row in csv.DictReader(lines) if row["use"] == "compare"]
+
+    def test_known_costs_are_found(self):
+        for costs in ((1e-5, 2e-4, 6e-5, 0), (3e-4, 5e-5, 2e-5, 2e-9)):
+            write(self.path, validate.Costs(*costs), known_points())
+            done = run("--measured", self.path, "--csv", self.again)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows = self.compared()
+            self.assertEqual(len(rows), 12)
+            for row in rows:
+                self.assertLess(abs(float(row["error"])), 0.05, (costs, row))
+
+    def test_counts_that_differ(self):
+        costs = validate.Costs(0, 1e-4, 1e-5, 1e-9)
+        write(self.path, costs, known_points(), more_messages=1)
+        done = run("--measured", self.path, "--nodes", "16")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout.count("DIFFER"), 6)
+
+    def test_what_is_missing(self):
+        costs = validate.Costs(0, 1e-4, 1e-5, 1e-9)
+        write(self.path, costs, validate.points(OPTIONS, [16]))
+        done = run("--measured", self.path)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("too little of the nodes of --calibrate", done.stderr)
+        done = run("--measured", self.path, "--costs", "0,1e-4,1e-5,1e-9")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stdout.count("equal"), 6)
+        self.assertEqual(done.stdout.count("has no 64 x "), 6)
+
+
+class Refused(unittest.TestCase):
+    def test_words(self):
+        for option, value in (
+            ("--nodes", "0"), ("--nodes", "16,x"), ("--nodes", ""),
+            ("--calibrate", "5000"), ("--costs", "1,2,3"), ("--rounds", "2"),
+            ("--rounds", "65"), ("--bytes", "1024"), ("--repeats", "0"),
+            ("--cores", "0"), ("--width", "1"), ("--ranks-per-node", "0"),
+            ("--measured", "/none/csv"), ("--measured", PROGRAM),
+            ("--csv", "/none/csv"),
+        ):
+            done = run(option, value)
+            self.assertEqual(done.returncode, 2, option)
+            self.assertIn(option, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
