@@ -63,6 +63,21 @@ timeout 60 "$@" --table "$tmp/csv" >"$tmp/again" 2>&1 &&
 	grep '^ *[23] ' "$tmp/again" | cmp -s - "$tmp/first" ||
 	fail "--table of the CSV file"
 
+# Who stops reading misses the rest, and no more; what cannot be written is said.
+# (The table of 2,000 sizes is longer than a pipe holds.)
+head -n 3 "$tmp/csv" >"$tmp/long"
+awk 'BEGIN { for (n = 1; n <= 2000; n++)
+	printf "true,pmi2x,own,%d,1,%d,private,1,0.5,,ok,\n", n, n }' >>"$tmp/long"
+"$@" --table "$tmp/long" 2>"$out" | head -n 1 >"$tmp/first"
+[ -s "$tmp/first" ] && [ ! -s "$out" ] || fail "a table that nobody reads"
+ends 2 "standard output: .*No space left" sh -c '"$@" >/dev/full' sh \
+	"$@" --table "$tmp/csv"
+# The CSV file has room for some rows only.
+ends 2 "File too large: .*/csv'; what there is so far" sh -c \
+	'ulimit -f 1; "$@"' sh "$@" --no-slurm --beyond emulated --tests true \
+	--configs 1x1 --methods pmi2x --repeats 30 --csv "$tmp/csv"
+grep -q "the whole launch" "$out" || fail "the table of a run whose disk was full"
+
 # A rank without a server is alone; that is left out, not measured.
 sed -i 's/^exec/unset PMI_FD; exec/' "$tmp/programs/pmi2x-noop"
 timeout 120 "$@" --no-slurm --beyond emulated --tests pmi --configs 2x1 \

@@ -60,6 +60,19 @@ def report_error(program, error):
     print(f"{program}: {error}", file=sys.stderr)
 
 
+def say(lines):
+    """On standard output. Who has stopped reading it misses the rest, and nothing
+    else: no more is said, not at the exit either."""
+    text = "\n".join(lines)
+    try:
+        if text:
+            print(text, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise BenchError(f"standard output: {error}") from None
+
+
 class Progress:
     """One line that is written over on a terminal, and one a step elsewhere."""
 

@@ -62,8 +62,11 @@ class RowWriter:
             self.rows([columns])
 
     def rows(self, rows):
-        csv.writer(self.file, lineterminator="\n").writerows(rows)
-        self.file.flush()
+        try:
+            csv.writer(self.file, lineterminator="\n").writerows(rows)
+            self.file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.file.name) from None
 
 
 class Writer(RowWriter):

@@ -113,6 +113,9 @@ class Measuring:
         except KeyboardInterrupt:
             print("\ninterrupted; what there is so far:", file=sys.stderr)
             return 130
+        except OSError as error:  # of --csv, or of this machine
+            print(f"\n{error}; what there is so far:", file=sys.stderr)
+            return 2
         return 1 if self.results.failures else 0
 
 
