@@ -117,7 +117,7 @@ bench-inst: all
 	$(MAKE) $(AM_MAKEFLAGS) install DESTDIR="$(bench_inst)" >bench-inst.log 2>&1
 
 # What the README and doc/performance.md show, in hours.
-EXTRA_DIST += contrib/bench/measure
+EXTRA_DIST += contrib/bench/measure contrib/bench/launch-cost
 
 # A small matrix, in minutes. BENCH_FLAGS adds options, or replaces those here.
 # Plots where there is matplotlib.
