@@ -178,6 +178,21 @@ static const struct coll_ops ops = {
 	.complete_ring = op_complete_ring,
 };
 
+/* ---- a step ---- */
+
+/* With bytes, every node holds those of an operation until it has looked at them. */
+static int check_memory(struct sim *s)
+{
+	uint64_t most = 0;
+
+	if (s->scenario->payload == PAYLOAD_SIZES)
+		return 0;
+	for (uint32_t op = 0; op < s->scenario->nops; op++)
+		if (contents_result_len(s, op) > most)
+			most = contents_result_len(s, op);
+	return contents_check_memory(s, most, "payload", "payload = sizes");
+}
+
 /* ---- a node ---- */
 
 static int create(struct sim *s, struct sim_node *n)
@@ -308,6 +323,7 @@ static void describe(const struct sim_node *n, char *out, size_t len)
 
 const struct sim_protocol protocol_coll = {
 	.faults = true,
+	.open = check_memory,
 	.create = create,
 	.destroy = destroy,
 	.enter = enter,

@@ -13,6 +13,8 @@
 /* Of a result, at each node: the next node looks at others. */
 #define CHECKED_RANKS 64
 #define BLOCK_MAX (SIZE_MAX / 2)
+/* Bytes of results that all nodes together may hold. */
+#define RESULTS_MAX ((uint64_t)16 << 30)
 
 static const struct scenario_op *op_at(const struct sim *s, uint32_t op)
 {
@@ -203,6 +205,30 @@ uint64_t contents_image_len(const struct sim *s, const struct scenario_op *op,
 				       (uint64_t)op->bytes * s->nranks);
 	*error = -EFBIG;
 	return len;
+}
+
+uint64_t contents_result_len(const struct sim *s, uint32_t op)
+{
+	const struct scenario_op *o = op_at(s, op);
+	int error;
+
+	if (o->kind != OP_FENCE && o->kind != OP_ALLGATHER)
+		return 0;
+	return contents_image_len(s, o, s->unit_len[op] * o->keys * s->nranks,
+				  &error);
+}
+
+int contents_check_memory(struct sim *s, uint64_t each, const char *key,
+			  const char *instead)
+{
+	char need[UNITS_TEXT], most[UNITS_TEXT];
+
+	if (each <= RESULTS_MAX / s->nnodes)
+		return 0;
+	sim_fail(s, "%s: %u nodes would hold %s each of results; allowed is %s in all, or %s",
+		 key, s->nnodes, units_show_bytes(need, each),
+		 units_show_bytes(most, RESULTS_MAX), instead);
+	return -1;
 }
 
 /* ---- looking at it ---- */

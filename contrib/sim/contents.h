@@ -45,6 +45,15 @@ struct payload *contents_image(const struct sim *s, enum coll_kind kind,
 uint64_t contents_image_len(const struct sim *s, const struct scenario_op *op,
 			    uint64_t bytes, int *error);
 
+/* Of the operation; 0: it has none that nodes hold. */
+uint64_t contents_result_len(const struct sim *s, uint32_t op);
+/*
+ * Whether there is room for so many bytes of results on each node. 0, or -1 with
+ * an error that names the key and what is allowed instead.
+ */
+int contents_check_memory(struct sim *s, uint64_t each, const char *key,
+			  const char *instead);
+
 /* Stops the simulation when something is wrong. */
 void contents_check_result(struct sim_node *n, uint32_t op,
 			   const struct payload *result);

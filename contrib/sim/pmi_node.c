@@ -18,8 +18,6 @@
 #include "libpmi/launcher.h"
 
 #define NAME_BYTES 12 /* of a node: n and a number, NUL */
-/* Of results, which every node holds, for all nodes together. */
-#define RESULTS_MAX ((uint64_t)16 << 30)
 
 /* What all nodes share. */
 struct servers {
@@ -29,17 +27,6 @@ struct servers {
 };
 
 /* ---- what a result costs ---- */
-
-static uint64_t result_len(const struct sim *s, uint32_t op)
-{
-	const struct scenario_op *o = &s->scenario->ops[op];
-	int error;
-
-	if (o->kind != OP_FENCE && o->kind != OP_ALLGATHER)
-		return 0;
-	return contents_image_len(s, o, s->unit_len[op] * o->keys * s->nranks,
-				  &error);
-}
 
 static enum coll_kind kind_of(const struct sim *s, uint32_t op)
 {
@@ -54,7 +41,7 @@ void pmi_node_publishes(struct sim_node *n, uint32_t op)
 	if (*published > n->sim->seq_of[op])
 		return;
 	*published = n->sim->seq_of[op] + 1;
-	node_spend(n, result_len(n->sim, op) *
+	node_spend(n, contents_result_len(n->sim, op) *
 			      (double)n->sim->scenario->node.publish);
 }
 
@@ -138,7 +125,7 @@ static void host_event(void *arg, enum pmi_event event, uint32_t slot,
 	if (event != PMI_EVENT_DOWN)
 		return;
 	if (!p->result_comes)
-		node_spend(n, result_len(s, s->op_of[kind][seq]) *
+		node_spend(n, contents_result_len(s, s->op_of[kind][seq]) *
 				      (double)s->scenario->node.combine);
 	p->result_comes = false;
 }
@@ -193,19 +180,14 @@ static const struct launcher_ops srun_ops = {
 
 /* ---- a step ---- */
 
+/* A server holds every result as long as the step lives. */
 static int check_memory(struct sim *s)
 {
-	char need[UNITS_TEXT], most[UNITS_TEXT];
 	uint64_t each = 0;
 
 	for (uint32_t op = 0; op < s->scenario->nops; op++)
-		each += result_len(s, op);
-	if (each <= RESULTS_MAX / s->nnodes)
-		return 0;
-	sim_fail(s, "clients: the servers of %u nodes would hold %s each of results; allowed is %s in all, or clients = none",
-		 s->nnodes, units_show_bytes(need, each),
-		 units_show_bytes(most, RESULTS_MAX));
-	return -1;
+		each += contents_result_len(s, op);
+	return contents_check_memory(s, each, "clients", "clients = none");
 }
 
 static int name_nodes(struct servers *v, uint32_t nodes)

@@ -41,6 +41,8 @@ says 2 "a:6: run: clients = pmi1 cannot carry out ring 8" --set clients=pmi1 "$t
 says 2 "clients: allowed is none" --set clients=pmi1 --set protocol=radix-64 "$tmp/a"
 says 2 "would hold .* each of results; allowed is 16.0 GiB" \
 	--set clients=mixed --set nodes=65536 "$tmp/a"
+says 2 "payload: .* nodes would hold .* each of results; allowed is 16.0 GiB" \
+	--set payload=bytes --set nodes=65536 "$tmp/a"
 
 # Of nodes and links one by one, and these add up.
 "$sim" -q --csv "$tmp/one" --details "$tmp/all" --set algorithm=doubling \
