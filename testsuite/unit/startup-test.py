@@ -17,8 +17,9 @@ sys.path.insert(0, str(TOOLS))
 
 from pmi2x_bench import limits, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
-from pmi2x_startup import capacity, fit, matrix, plots, programs  # noqa: E402
-from pmi2x_startup import record, report, simulated, sources  # noqa: E402
+from pmi2x_startup import allocation, capacity, fit, matrix  # noqa: E402
+from pmi2x_startup import plots, programs, record, report  # noqa: E402
+from pmi2x_startup import simulated, sources  # noqa: E402
 from pmi2x_startup.measure import Measuring  # noqa: E402
 from pmi2x_startup.plan import Plan  # noqa: E402
 
@@ -385,6 +386,23 @@ class Machine(unittest.TestCase):
         self.assertEqual(source.room("pmi", (64, 2)), "")
         self.assertIn("free -m", source.room("pmi", (3000, 2)))
         self.assertIn("at most 4096", source.room("pmi", (5000, 1)))
+
+
+class Environments(unittest.TestCase):
+    def read(self, data):
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            return allocation.read_environment(file)
+
+    def test_of_an_allocation(self):
+        found = self.read(b"A=1\nB=2\0SLURM_JOB_ID=7\0NAME=\xff\0\0")
+        self.assertEqual(found["SLURM_JOB_ID"], "7")
+        self.assertEqual(found["A"], "1\nB=2")
+        self.assertEqual(os.fsencode(found["NAME"]), b"\xff")
+
+    def test_of_a_command_that_did_not_come_so_far(self):
+        self.assertEqual(self.read(b"SLURM_JOB_ID=7\0"), {})
 
 
 class Simulations(unittest.TestCase):

@@ -34,7 +34,7 @@ def read_environment(pipe):
         if not piece:
             return {}
         data += piece
-    pairs = (line.partition("=") for line in data.decode().split("\0"))
+    pairs = (line.partition("=") for line in os.fsdecode(data).split("\0"))
     return {name: value for name, equals, value in pairs if equals}
 
 
