@@ -91,16 +91,15 @@ class Measuring:
         )
 
     def measure_all(self):
-        """Tests, methods and sources take turns within a repeat."""
+        """All that there is, then all of it again: a run that is interrupted
+        has every size, in fewer repeats."""
         cells = self.todo.measured()
         repeats = self.options.repeats
         progress = Progress(len(cells) * repeats, self.options.quiet)
         try:
-            for config in dict.fromkeys(cell.config for cell in cells):
-                mine = [cell for cell in cells if cell.config == config]
-                for repeat in range(1, repeats + 1):
-                    for cell in mine:
-                        self.measure(cell, repeat, progress)
+            for repeat in range(1, repeats + 1):
+                for cell in cells:
+                    self.measure(cell, repeat, progress)
         finally:
             progress.end()
 
