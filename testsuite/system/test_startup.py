@@ -12,6 +12,7 @@ import pytest
 
 from harness import below, command_line, process_table, run, wait_until
 
+TOP = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = "test method nodes ranks_per_node source outcome".split()
 
 
@@ -176,6 +177,20 @@ def test_capacity(startup):
     }
     for _, _, nodes, reason in fits:
         assert int(nodes) > 0 and reason, result
+
+
+def test_launch_cost():
+    """Both daemons work for a launch, of a step and of a job."""
+    program = TOP / "contrib" / "bench" / "launch-cost"
+    argv = [program, "--nodes", "1,2,4", "--launches", 5, "--repeats", 1]
+    result = run(argv, timeout=180).ok()
+    times = r"^ +([124]) +([1-9][\d.]* [mun]?s) +([1-9][\d.]* [mun]?s) *$"
+    found = re.findall(times, result.stdout, re.M)
+    assert [nodes for nodes, _, _ in found] == ["1", "2", "4"] * 2, result
+    for who in "slurmctld", "srun":
+        assert result.stdout.count(f"\n{who}: ") == 2, result
+    run([program, "--nodes", "4,4,8"]).failed().says("needs 3 sizes")
+    run([program, "--nodes", "4,x"]).failed().says("--nodes: 'x'")
 
 
 def test_an_interrupt(prefix, tmp_path):
