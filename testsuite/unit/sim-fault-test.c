@@ -12,7 +12,7 @@
 #include "libcoll/tree.h"
 #include "sim.h"
 
-#define SCENARIOS 3000
+#define SCENARIOS 1000 /* make check-sim has 50,000 */
 #define NODES_MAX 40
 #define RUN_TIME (300 * SIM_US) /* of most scenarios; faults fall into it */
 
@@ -262,7 +262,7 @@ static void servers_send_what_libcoll_alone_sends(void **state)
 	static struct scenario sc;
 	uint32_t compared = 0;
 
-	for (uint32_t i = 0; i < 600; i++) {
+	for (uint32_t i = 0; i < 300; i++) {
 		struct sim *a, *b;
 
 		make_scenario(&sc, i);
@@ -280,7 +280,7 @@ static void servers_send_what_libcoll_alone_sends(void **state)
 		sim_free(a);
 		sim_free(b);
 	}
-	assert_true(compared > 200);
+	assert_true(compared > 100);
 }
 
 int main(void)
