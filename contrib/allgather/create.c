@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a ring: settings, joining, and giving everything back. */
+/* The life of a ring: finding PMI, joining, and giving everything back. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,23 +13,12 @@
 #include "pmi_gather.h"
 #include "settings.h"
 
-/* A number of seconds from the environment. 0 and milliseconds, or an error. */
-static int read_seconds(const char *name, int preset, int64_t *ms, char *why)
-{
-	int seconds = preset;
-
-	if (setting_number(name, 1, SETTING_SECONDS_MAX, &seconds, why))
-		return PMI2_ERR_INVALID_ARG;
-	*ms = seconds * INT64_C(1000);
-	return PMI2_SUCCESS;
-}
-
 /* Slurm's name of the node, or the host's; only what fits into a value. */
 static void name_node(char *out)
 {
-	const char *name = getenv("SLURMD_NODENAME");
+	const char *name = setting_text("SLURMD_NODENAME");
 
-	if (!name || !*name) {
+	if (!name) {
 		if (gethostname(out, NODE_NAME_MAX))
 			snprintf(out, NODE_NAME_MAX, "unknown");
 	} else {
@@ -72,20 +61,14 @@ static int find_place(struct pmi2x_ring *r, char *why)
 
 static int join(struct pmi2x_ring *r, char *why)
 {
-	const char *named = getenv("PMI2X_ALLGATHER_TRANSPORT");
-	struct join j = {
-		.ring = r, .why = why,
-		.allowed = named && *named ? named : r->use.allowed,
-	};
-	int code = read_seconds("PMI2X_ALLGATHER_CONNECT_TIMEOUT",
-				JOIN_CONNECT_S, &j.connect_ms, why);
+	struct join j = { .ring = r, .why = why };
+	int code;
 
-	if (code)
-		return code;
 	if (getrandom(j.nonce, sizeof(j.nonce), 0) != sizeof(j.nonce)) {
 		snprintf(why, PMI2X_RING_ERROR_MAX, "no random numbers");
 		return PMI2_FAIL;
 	}
+	join_settings(&j);
 	code = join_ring(&j);
 	if (code)
 		join_close(&j, -1);
@@ -121,10 +104,7 @@ int ring_create(struct pmi2x_ring **out, const struct ring_use *use,
 	pthread_mutex_init(&r->lock, NULL);
 	r->use = *use;
 	name_node(r->node);
-	code = read_seconds("PMI2X_ALLGATHER_TIMEOUT", RING_STALL_S,
-			    &r->stall_ms, why);
-	if (!code)
-		code = find_pmi(r, pmi, why);
+	code = find_pmi(r, pmi, why);
 	if (!code)
 		code = find_place(r, why);
 	if (!code)

@@ -13,10 +13,11 @@
 #include "clock.h"
 #include "pmi_library.h"
 #include "pmi2.h"
+#include "settings.h"
 
 #define KEY_MAX 64
 #define SHM "shm" /* what else can be lacking, beside the transports */
-#define PMI "pmi"
+#define SETTINGS "settings" /* that make sense */
 #define NOT_ALLOWED "not among the transports that are allowed; see " \
 		    "PMI2X_ALLGATHER_TRANSPORT"
 
@@ -109,40 +110,28 @@ static bool lacking(struct join *j, const char *what, char *reason)
 	return pmi_lookup(&j->ring->pmi, key, reason, PMI2X_RING_ERROR_MAX);
 }
 
-/* The list names it, or there is no list. */
-static bool allowed(const struct join *j, const char *name)
-{
-	const char *at = j->allowed;
-	size_t n = strlen(name);
-
-	while (at && *at) {
-		size_t len = strcspn(at, ",");
-
-		if (len == n && memcmp(at, name, n) == 0)
-			return true;
-		at += len + (at[len] == ',');
-	}
-	return !j->allowed;
-}
-
 /* Within one node none is opened: it is used only when memory cannot be shared. */
 static void check_transport(struct join *j, int index)
 {
+	const char *name = transport_names[index];
 	char why[TRANSPORT_REASON_MAX] = "";
+	int rc;
 
-	if (!allowed(j, transport_names[index]))
-		lack(j, transport_names[index], NOT_ALLOWED);
-	else if (j->nodes != 1 && !join_open(j, index, why))
-		lack(j, transport_names[index], why);
+	if (!join_allows(j, name)) {
+		lack(j, name, NOT_ALLOWED);
+	} else if (j->nodes != 1) {
+		rc = join_open(j, index, why);
+		if (rc)
+			lack(j, rc == -EINVAL ? SETTINGS : name, why);
+	}
 }
 
 static void give_group(struct join *j)
 {
 	struct pmi2x_ring *r = j->ring;
-	const char *off = getenv("PMI2X_ALLGATHER_NOSHM");
 	char token[GROUP_TOKEN_MAX], name[KEY_MAX], why[TRANSPORT_REASON_MAX];
 
-	if (off && *off && strcmp(off, "0")) {
+	if (setting_on("PMI2X_ALLGATHER_NOSHM")) {
 		lack(j, SHM, "PMI2X_ALLGATHER_NOSHM is set");
 		return;
 	}
@@ -159,17 +148,22 @@ static void give_group(struct join *j)
 /* Step 1 of join.h. */
 static int say_what_is_here(struct join *j)
 {
-	struct pmi2x_ring *r = j->ring;
+	int code;
 
-	if (r->index == 0) {
+	if (j->wrong[0]) {
+		lack(j, SETTINGS, j->wrong);
+	} else if (j->ring->index == 0) {
 		for (int i = 0; transport_names[i]; i++)
 			check_transport(j, i);
 		if (j->grouped)
 			give_group(j);
-		if (!allowed(j, PMI))
-			lack(j, PMI, NOT_ALLOWED);
+		if (!join_allows(j, JOIN_PMI))
+			lack(j, JOIN_PMI, NOT_ALLOWED);
 	}
-	return join_meet(j);
+	code = join_meet(j);
+	if (!code && lacking(j, SETTINGS, j->why))
+		code = PMI2_ERR_INVALID_ARG;
+	return code;
 }
 
 /* ---- rounds ---- */
@@ -242,10 +236,9 @@ static enum outcome play_round(struct join *j, const char *name)
 
 static void say(struct join *j, const char *what, const char *reason)
 {
-	const char *debug = getenv("PMI2X_ALLGATHER_DEBUG");
 	struct pmi2x_ring *r = j->ring;
 
-	if (r->rank == 0 && debug && *debug && strcmp(debug, "0"))
+	if (r->rank == 0 && setting_on("PMI2X_ALLGATHER_DEBUG"))
 		complain("pmi2x-allgather: %d ranks, %d nodes, %u elements: "
 			 "%s%s%s\n", r->size, j->nodes, r->elements, what,
 			 reason[0] ? "; not better: " : "", reason);
@@ -257,12 +250,12 @@ static int use_pmi(struct join *j, const char *reason)
 	char why[PMI2X_RING_ERROR_MAX];
 
 	clear_round(j);
-	if (lacking(j, PMI, why))
+	if (lacking(j, JOIN_PMI, why))
 		return join_fail(j, PMI2_FAIL, "no transport that all ranks can "
 			    "use: %s", reason[0] ? reason : NOT_ALLOWED);
 	ungroup(j);
 	r->elements = 0;
-	r->name = PMI;
+	r->name = JOIN_PMI;
 	say(j, "allgather over PMI", reason);
 	return PMI2_SUCCESS;
 }
@@ -292,7 +285,7 @@ static int choose(struct join *j, int index, char *reason)
 	while (transport_names[index] &&
 	       lacking(j, transport_names[index], why)) {
 		/* Of the best one that is wanted. */
-		if (!reason[0] && allowed(j, transport_names[index]))
+		if (!reason[0] && join_allows(j, transport_names[index]))
 			snprintf(reason, PMI2X_RING_ERROR_MAX, "%s", why);
 		index++;
 	}
@@ -335,6 +328,8 @@ int join_ring(struct join *j)
 	struct pmi2x_ring *r = j->ring;
 	int code;
 
+	if (r->size == 1 && j->wrong[0])
+		return join_fail(j, PMI2_ERR_INVALID_ARG, "%s", j->wrong);
 	if (r->size == 1) {
 		r->elements = r->members = 1;
 		r->ranks = calloc(1, sizeof(*r->ranks));

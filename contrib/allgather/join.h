@@ -4,7 +4,8 @@
  *
  * 1. Each leader finds out what its node has. Who lacks something puts one key
  *    that says so; a fence, which all enter, and a look whether anybody has put
- *    it: so all know, and have no other data to carry, what all have.
+ *    it: so all know, and have no other data to carry, what all have. A setting
+ *    that makes no sense, of any rank, ends it for all in the same way.
  * 2. PMIX_Ring with the value of the own element, which the ranks of a node
  *    learn from their leader through shared memory: the ranks at the edges of a
  *    node see the neighbours' values.
@@ -21,6 +22,7 @@
 #include "ring.h"
 
 #define JOIN_CONNECT_S 30 /* PMI2X_ALLGATHER_CONNECT_TIMEOUT */
+#define JOIN_PMI "pmi"    /* in PMI2X_ALLGATHER_TRANSPORT: no transport */
 
 /* How far this process has said that it is in a fence. */
 enum join_said { SAID_NOTHING, SAID_NODE, SAID_JOB };
@@ -30,6 +32,7 @@ struct join {
 	char *why;             /* PMI2X_RING_ERROR_MAX bytes */
 	const char *allowed;   /* transports, separated by commas; NULL: all */
 	int64_t connect_ms;
+	char wrong[TRANSPORT_REASON_MAX]; /* a setting, and why; or empty */
 	int nodes;             /* 0: it is not known who shares a node */
 	bool grouped;          /* ranks of a node are one element */
 	char mapping[PMI2_MAX_ATTRVALUE]; /* of ranks to nodes, if grouped */
@@ -47,6 +50,13 @@ int join_ring(struct join *j);
 /* Returns the code, with the reason in j->why. */
 int join_fail(struct join *j, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* ---- join_settings.c ---- */
+
+/* Read all but those of the transports; what is wrong is in j->wrong. */
+void join_settings(struct join *j);
+/* The list names it, or there is no list. */
+bool join_allows(const struct join *j, const char *name);
 
 /* ---- join_meet.c ---- */
 
@@ -71,8 +81,11 @@ int join_round(struct join *j, const char *name);
 void join_bad(struct join *j, bool group, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Open a transport. False and `why` (TRANSPORT_REASON_MAX) when it cannot be. */
-bool join_open(struct join *j, int index, char *why);
+/*
+ * Open a transport. 0, or an errno and `why` (TRANSPORT_REASON_MAX bytes); -EINVAL:
+ * one of its settings makes no sense.
+ */
+int join_open(struct join *j, int index, char *why);
 /* Close all, but not transport `keep` (-1: none). */
 void join_close(struct join *j, int keep);
 

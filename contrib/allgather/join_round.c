@@ -26,7 +26,7 @@ void join_bad(struct join *j, bool group, const char *fmt, ...)
 	va_end(args);
 }
 
-bool join_open(struct join *j, int index, char *why)
+int join_open(struct join *j, int index, char *why)
 {
 	struct transport_params params = {
 		.events = { j->ring, ring_on_message, ring_on_broken },
@@ -34,14 +34,14 @@ bool join_open(struct join *j, int index, char *why)
 	const struct transport_ops *ops;
 
 	if (j->open[index])
-		return true;
+		return 0;
 	ops = transport_find(transport_names[index]);
 	if (!ops) {
 		snprintf(why, TRANSPORT_REASON_MAX, "not in this build");
-		return false;
+		return -ENODEV;
 	}
 	memcpy(params.nonce, j->nonce, sizeof(params.nonce));
-	return ops->open(&j->open[index], &params, why) == 0;
+	return ops->open(&j->open[index], &params, why);
 }
 
 void join_close(struct join *j, int keep)
@@ -72,7 +72,7 @@ static void own_value(struct join *j, const char *name, char *value)
 	char why[TRANSPORT_REASON_MAX] = "";
 	int index = find_index(name);
 
-	if (!join_open(j, index, why)) {
+	if (join_open(j, index, why)) {
 		join_bad(j, false, "%s: %s", name, why);
 		return;
 	}

@@ -17,6 +17,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/join.c contrib/allgather/join.h \
 	contrib/allgather/join_meet.c \
 	contrib/allgather/join_round.c \
+	contrib/allgather/join_settings.c \
 	contrib/allgather/links.c \
 	contrib/allgather/neighbours.c \
 	contrib/allgather/ops.c \

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "settings.h"
 
 /*
  * Between two looks at a request: a sixteenth of the time waited so far, so that a
@@ -101,10 +102,10 @@ static void *in_scope(void)
 
 bool pmi_find(pmi2x_ring_pmi *pmi, char *why, size_t size)
 {
-	const char *named = getenv("PMI2X_ALLGATHER_PMI");
+	const char *named = setting_text("PMI2X_ALLGATHER_PMI");
 	void *library;
 
-	if (named && *named) {
+	if (named) {
 		library = dlopen(named, RTLD_LAZY | RTLD_LOCAL);
 	} else {
 		library = in_scope();

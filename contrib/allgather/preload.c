@@ -19,6 +19,7 @@
 #include "settings.h"
 
 #define WORTH_WHILE 65536 /* bytes of all slots; PMI2X_ALLGATHER_MIN */
+#define SPEAKERS 2        /* say how the ring has failed: one may be dead */
 #define OWN_REQUEST (UINT64_C(1) << 63) /* no request of libpmi2x has it */
 
 /* A gather under way over the ring. */
@@ -55,24 +56,41 @@ static function *real(const char *name)
 
 /* ---- whether ---- */
 
-static bool is_set(const char *name)
+/* A number of the PMI library's: rank, size. */
+static bool ask(const char *name, int *out)
 {
-	const char *text = getenv(name);
+	int (*get)(int *out);
+	function *f = real(name);
 
-	return text && *text;
+	memcpy(&get, &f, sizeof(f));
+	return get && get(out) == 0;
+}
+
+/* For what all processes have to say alike. */
+static bool is_first(void)
+{
+	int rank;
+
+	return !ask("PMI2_Job_GetRank", &rank) || rank == 0;
+}
+
+/* All must have the same, so what makes no sense is the preset for all. */
+static int read_min(void)
+{
+	char why[TRANSPORT_REASON_MAX];
+	int min = WORTH_WHILE;
+
+	if (setting_number("PMI2X_ALLGATHER_MIN", 1, INT_MAX, &min, why) &&
+	    is_first())
+		complain("pmi2x-allgather: %s; %d is used\n", why, min);
+	return min;
 }
 
 /* Of all slots; under the lock. */
 static bool is_worth_while(size_t bytes)
 {
-	char why[TRANSPORT_REASON_MAX];
-
-	if (!preload.min) {
-		preload.min = WORTH_WHILE;
-		if (setting_number("PMI2X_ALLGATHER_MIN", 1, INT_MAX,
-				   &preload.min, why))
-			complain("pmi2x-allgather: %s\n", why);
-	}
+	if (!preload.min)
+		preload.min = read_min();
 	return bytes >= (size_t)preload.min;
 }
 
@@ -80,7 +98,7 @@ static bool is_worth_while(size_t bytes)
 static bool is_better(const struct pmi2x_ring *r)
 {
 	return r->elements > 1 ||
-	       (r->elements == 1 && is_set("PMI2X_ALLGATHER_TRANSPORT"));
+	       (r->elements == 1 && setting_text("PMI2X_ALLGATHER_TRANSPORT"));
 }
 
 static void try_ring(void)
@@ -90,7 +108,8 @@ static void try_ring(void)
 
 	preload.state = NOT_WORTH_IT;
 	if (ring_create(&preload.ring, &use, NULL, why)) {
-		complain("pmi2x-allgather: not used: %s\n", why);
+		if (is_first())
+			complain("pmi2x-allgather: not used: %s\n", why);
 		return;
 	}
 	if (is_better(preload.ring)) {
@@ -104,13 +123,10 @@ static void try_ring(void)
 /* The ring to use for slots of that length, or NULL. */
 static struct pmi2x_ring *ring_for(size_t slot)
 {
-	int (*get_size)(int *size);
 	struct pmi2x_ring *ring = NULL;
-	function *f = real("PMI2_Info_GetSize");
-	int size = 0;
+	int size;
 
-	memcpy(&get_size, &f, sizeof(f));
-	if (!get_size || get_size(&size))
+	if (!ask("PMI2_Info_GetSize", &size))
 		return NULL;
 	pthread_mutex_lock(&preload.lock);
 	if (is_worth_while(size * slot)) {
@@ -196,7 +212,7 @@ static void give_back(struct gather *g)
 
 static int finish(struct gather *g, int code)
 {
-	if (code)
+	if (code && preload.ring->rank < SPEAKERS)
 		complain("pmi2x-allgather: %s\n",
 			 pmi2x_ring_error(preload.ring));
 	for (int i = 0; !code && g->lengths && i < preload.ring->size; i++)

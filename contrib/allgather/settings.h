@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbers from the environment. A value that makes no sense is an error, never the
- * preset: -EINVAL, and `why` (TRANSPORT_REASON_MAX bytes) names the variable, the
- * value and what is expected.
+ * Names and numbers from the environment. A value that makes no sense is an error,
+ * never the preset: -EINVAL, and `why` (TRANSPORT_REASON_MAX bytes) names the
+ * variable, the value and what is expected. An empty one is as none.
  */
 #ifndef PMI2X_ALLGATHER_SETTINGS_H
 #define PMI2X_ALLGATHER_SETTINGS_H
@@ -11,7 +11,15 @@
 
 #define SETTING_SECONDS_MAX 1000000 /* eleven days */
 
-/* A decimal number from min (0 or more) to max. *out stays when `name` is not set. */
+/* NULL: not set, or empty. */
+const char *setting_text(const char *name);
+/* Neither empty nor 0. */
+bool setting_on(const char *name);
+
+/*
+ * A decimal number from min (0 or more) to max. *out stays when `name` is not set,
+ * or wrong.
+ */
 int setting_number(const char *name, int min, int max, int *out, char *why);
 
 /* The same for text that is part of a setting: false when it is no such number. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings.h"
+
 #define SEPARATOR '+'
 
 socklen_t tcp_address_len(const union tcp_socket_address *at)
@@ -80,7 +82,8 @@ static void collect(struct tcp_address *out, const struct ifaddrs *all,
 
 int tcp_address_local(struct tcp_address *out, uint16_t port, char *why)
 {
-	struct choice c = { getenv("PMI2X_ALLGATHER_TCP_INTERFACE"), 0, false };
+	struct choice c = { setting_text("PMI2X_ALLGATHER_TCP_INTERFACE"), 0,
+			    false };
 	struct ifaddrs *all;
 
 	out->count = 0;
@@ -102,7 +105,7 @@ int tcp_address_local(struct tcp_address *out, uint16_t port, char *why)
 	snprintf(why, TRANSPORT_REASON_MAX, "no network interface%s%.32s is up "
 		 "with an address", c.interface ? " " : "",
 		 c.interface ? c.interface : "");
-	return c.interface ? -EINVAL : -ENODEV;
+	return -ENODEV;
 }
 
 /* ---- text ---- */

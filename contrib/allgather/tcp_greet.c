@@ -83,32 +83,35 @@ static int bind_port(int fd, uint16_t port)
 }
 
 /* PMI2X_ALLGATHER_TCP_PORTS=FIRST-LAST; 0-0 lets the kernel choose. */
-static int read_ports(unsigned *first, unsigned *last, char *why)
+static int read_ports(int *first, int *last, char *why)
 {
-	const char *text = getenv("PMI2X_ALLGATHER_TCP_PORTS");
+	static const char name[] = "PMI2X_ALLGATHER_TCP_PORTS";
+	const char *text = setting_text(name), *dash;
+	char number[8] = "";
 
 	*first = *last = 0;
-	if (!text || !*text)
+	if (!text)
 		return 0;
-	if (sscanf(text, "%u-%u", first, last) == 2 && *first &&
-	    *first <= *last && *last <= UINT16_MAX)
+	dash = strchr(text, '-');
+	if (dash && (size_t)(dash - text) < sizeof(number))
+		memcpy(number, text, dash - text);
+	if (dash && setting_parse(number, 1, UINT16_MAX, first) &&
+	    setting_parse(dash + 1, *first, UINT16_MAX, last))
 		return 0;
-	snprintf(why, TRANSPORT_REASON_MAX, "PMI2X_ALLGATHER_TCP_PORTS must be "
-		 "FIRST-LAST, not \"%.32s\"", text);
-	return -EINVAL;
+	return setting_wrong(why, name, text, "FIRST-LAST");
 }
 
 static int bind_some_port(int fd, char *why)
 {
-	unsigned first, last, count, start;
+	int first, last, count, start;
 	int rc = read_ports(&first, &last, why);
 
 	if (rc)
 		return rc;
 	/* Elements on one host start at different places. */
 	count = last - first + 1;
-	start = (unsigned)getpid() % count;
-	for (unsigned i = 0; i < count; i++) {
+	start = getpid() % count;
+	for (int i = 0; i < count; i++) {
 		rc = bind_port(fd, first + (start + i) % count);
 		if (rc != -EADDRINUSE)
 			break;

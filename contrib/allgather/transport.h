@@ -82,8 +82,8 @@ struct transport_ops {
 	 * -ENODEV (nothing here to use: no devices, no port that is up),
 	 * -ENOMEM, or another errno; then `why` (TRANSPORT_REASON_MAX bytes)
 	 * says what was missing and what to do. Reads its own settings from the
-	 * environment (PMI2X_ALLGATHER_<NAME>_...); a setting that cannot be
-	 * met is -EINVAL.
+	 * environment (PMI2X_ALLGATHER_<NAME>_...), before all else; -EINVAL is
+	 * for one that makes no sense, -ENODEV for one that cannot be met here.
 	 */
 	int (*open)(struct transport **out,
 		    const struct transport_params *params, char *why);

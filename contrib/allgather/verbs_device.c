@@ -84,12 +84,10 @@ static int register_memory(struct verbs_device *d, char *why)
 int verbs_device_open(struct verbs_device *d, char *why)
 {
 	struct verbs_calls *calls = &d->calls;
-	int rc = 0;
+	int rc = verbs_settings_read(&d->settings, why);
 
-	if (!calls->get_device_list)
+	if (!rc && !calls->get_device_list)
 		rc = verbs_calls_load(calls, why);
-	if (!rc)
-		rc = verbs_settings_read(&d->settings, why);
 	if (!rc)
 		rc = verbs_port_find(calls, &d->settings, &d->port, why);
 	if (rc)

@@ -188,13 +188,13 @@ static int nothing_found(const struct verbs_settings *s, int devices,
 		snprintf(why, TRANSPORT_REASON_MAX,
 			 "PMI2X_ALLGATHER_VERBS_DEVICE=%.40s: no such device "
 			 "with a port that is up", s->device);
-		return -EINVAL;
+		return -ENODEV;
 	}
 	if (s->gid_index >= 0 && devices) {
 		snprintf(why, TRANSPORT_REASON_MAX,
 			 "PMI2X_ALLGATHER_VERBS_GID_INDEX=%d: no port that is "
 			 "up has a GID there", s->gid_index);
-		return -EINVAL;
+		return -ENODEV;
 	}
 	snprintf(why, TRANSPORT_REASON_MAX,
 		 devices ? "%d RDMA devices, but none can be opened and has a "

@@ -55,9 +55,8 @@ struct verbs_port {
 
 /*
  * The best port that is up, with its device open: InfiniBand before RoCE, then
- * the preference above, then the faster one, then the first. 0; -ENODEV when
- * there is none; -EINVAL when the settings ask for what is not there; `why`
- * says so.
+ * the preference above, then the faster one, then the first. 0; -ENODEV and
+ * `why` when there is none, or not what the settings ask for.
  */
 int verbs_port_find(const struct verbs_calls *calls,
 		    const struct verbs_settings *settings,

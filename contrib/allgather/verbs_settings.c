@@ -28,7 +28,7 @@
 static int read_device(struct verbs_settings *s, char *why)
 {
 	static const char name[] = PREFIX "DEVICE";
-	const char *text = getenv(name), *colon;
+	const char *text = setting_text(name), *colon;
 	size_t len;
 
 	if (!text)

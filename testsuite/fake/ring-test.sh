@@ -109,6 +109,12 @@ one_node() {
 		-N1 -n4 -- ./ring-exercise stranger 2
 }
 
+# With a variable that rank 1 has another value of.
+one_has='v=$3
+	[ "$PMI_RANK" != 1 ] || v=$2
+	[ -z "$v" ] || export "PMI2X_ALLGATHER_$1=$v"
+	exec ./ring-exercise cut 99'
+
 # Without a transport of its own.
 over_pmi() {
 	export PMI2X_ALLGATHER_TRANSPORT=pmi RING_EXPECT=pmi
@@ -126,13 +132,35 @@ over_pmi() {
 	good "a wrong value, and PMI as the way out" -N4 -n4 -- \
 		env RING_EXPECT=pmi ./ring-exercise cut 1
 	PMI2X_ALLGATHER_CONNECT_TIMEOUT=$((30 * slow))
-	told "a transport that is not there" 3 "not among the transports" \
-		-N3 -n3 -- env PMI2X_ALLGATHER_TRANSPORT=none ./ring-exercise cut 99
-	told "a setting that is no number" 3 "_TIMEOUT=soon: a number from 1 to" \
-		-N3 -n3 -- env PMI2X_ALLGATHER_TIMEOUT=soon ./ring-exercise cut 99
-	told "a setting of a transport" 3 "TCP_TIMEOUT=0: a number from 1 to 3600" \
-		-N3 -n3 -- env PMI2X_ALLGATHER_TRANSPORT=tcp \
-		PMI2X_ALLGATHER_TCP_TIMEOUT=0 ./ring-exercise cut 99
+	told "no transport that all may use" 3 "not among the transports" \
+		-N3 -n3 -- sh -c "$one_has" sh TRANSPORT pmi tcp
+}
+
+# At one rank, also one that leads no node: all are told, at once, and nobody goes
+# another way.
+wrong() { # NAME COUNT PATTERN VARIABLE WRONG-VALUE FAKE-SERVER-ARGUMENT...
+	name=$1 count=$2 pattern=$3 variable=$4 value=$5
+	shift 5
+	told "$name" "$count" "rank 1 on node .*: PMI2X_ALLGATHER_$pattern" \
+		"$@" -- sh -c "$one_has" sh "$variable" "$value" ""
+}
+
+wrong_settings() {
+	list="one or more of verbs,tcp,pmi is expected"
+	wrong "a transport of no known name" 3 "TRANSPORT=tcp,ib: $list" \
+		TRANSPORT tcp,ib -N3 -n3
+	wrong "the same on one node" 4 "TRANSPORT=shm: $list" \
+		TRANSPORT shm -N1 -n4
+	wrong "a setting that is no number" 4 "TIMEOUT=soon: a number from 1" \
+		TIMEOUT soon -N2 -n4
+	wrong "a setting of a transport" 3 "TCP_TIMEOUT=0: a number from 1 to 36" \
+		TCP_TIMEOUT 0 -N3 -n3
+	export PMI2X_DISABLE=1
+	wrong "the same over stock PMI" 3 "TCP_PORTS=x: FIRST-LAST" \
+		TCP_PORTS x -N3 -n3
+	unset PMI2X_DISABLE
+	told "a wrong setting of the only rank" 1 "TRANSPORT=x: $list" \
+		-N1 -n1 -- env PMI2X_ALLGATHER_TRANSPORT=x ./ring-exercise cut 99
 }
 
 # Before any transport matters.
@@ -184,6 +212,23 @@ preloaded() {
 		PMI2X_ALLGATHER_MIN=1000000000 ./exercise
 	grep -q elements "$out"
 	report $((! $?)) "then no ring is made"
+	once "preloaded, with a wrong size" \
+		"pmi2x-allgather: PMI2X_ALLGATHER_MIN=1k: .*; 65536 is used" \
+		PMI2X_ALLGATHER_MIN=1k
+	once "preloaded, with a wrong transport" \
+		"pmi2x-allgather: not used: rank .*PMI2X_ALLGATHER_TRANSPORT=ib: " \
+		PMI2X_ALLGATHER_TRANSPORT=ib PMI2X_ALLGATHER_MIN=1
+}
+
+# The program does its work, and one line says what is wrong.
+once() { # NAME PATTERN SETTING...
+	name=$1 pattern=$2
+	shift 2
+	good "$name" -N3 -n7 -- env LD_PRELOAD="$preload" \
+		PMI2X_ALLGATHER_DEBUG=0 "$@" ./exercise
+	[ "$(grep -c "^pmi2x-allgather:" "$out")" = 1 ] &&
+		grep -qE "^$pattern" "$out"
+	report $? "and is said once"
 }
 
 # By its own choice, as there is a fabric.
@@ -240,7 +285,7 @@ for via in ${RING_TRANSPORTS-tcp verbs}; do
 	unset PMI2X_ALLGATHER_TRANSPORT RING_EXPECT
 done
 if [ -z "$RING_TRANSPORTS" ]; then
-	side_by_side one_node over_pmi nobody_comes costs \
+	side_by_side one_node over_pmi wrong_settings nobody_comes costs \
 		$([ -n "$FAKE_TEST_SMALL" ] || echo preloaded)
 fi
 

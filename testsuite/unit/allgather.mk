@@ -21,3 +21,8 @@ testsuite_unit_group_test_CPPFLAGS = \
 	$(testsuite_unit_transport_test_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
 testsuite_unit_group_test_LDADD = $(testsuite_unit_transport_test_LDADD)
+
+unit_tests += testsuite/unit/settings-test
+testsuite_unit_settings_test_SOURCES = testsuite/unit/settings-test.c
+testsuite_unit_settings_test_CPPFLAGS = $(testsuite_unit_group_test_CPPFLAGS)
+testsuite_unit_settings_test_LDADD = $(testsuite_unit_transport_test_LDADD)

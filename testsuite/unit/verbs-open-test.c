@@ -140,7 +140,9 @@ static void the_environment_chooses(void **state)
 	setenv("PMI2X_ALLGATHER_VERBS_GID_INDEX", "1", 1);
 	expect("e", 1, FABRIC_ROCE_2_LINK_LOCAL, 1);
 	setenv(DEVICE, "a:3", 1);
-	refused(-EINVAL, "a");
+	refused(-ENODEV, "a");
+	setenv(DEVICE, "a:none", 1);
+	refused(-EINVAL, "NAME:PORT");
 }
 
 static void a_route_within_a_subnet_needs_no_gid(void **state)
