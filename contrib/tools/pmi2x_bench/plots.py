@@ -121,12 +121,14 @@ def plot_curves(axes, found):
 
 
 def label_times(axes, unit):
-    from matplotlib.ticker import EngFormatter, NullFormatter
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(EngFormatter(unit=unit))
     low, high = axes.get_ylim()
-    if high < 30 * low:  # a log axis of hardly a decade has one label or none
+    if high < 1000 * low:  # decades alone would be a label or two
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(EngFormatter(unit=unit))
+    if high < 10 * low:
         axes.yaxis.set_minor_formatter(EngFormatter(unit=unit))
     else:
         axes.yaxis.set_minor_formatter(NullFormatter())
