@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conf.h"
@@ -22,6 +24,7 @@
 #include "trace_file.h"
 
 #define HANDSHAKE_MS 10000
+#define KILL_AGAIN_S 2
 #define EXIT_CODE_MASK 0xff
 #define COMPONENTS_MAX 128 /* Slurm's own limit of het components */
 
@@ -47,6 +50,7 @@ struct srun {
 	uint32_t running; /* components that have not ended */
 	uint32_t step_id;
 	pthread_t killer; /* ends the step after an abort */
+	sem_t over;       /* posted for the killer: the step has ended */
 	int exit_code;
 	struct hub_host host;
 	struct place *places; /* the hub's thread: nodes by position */
@@ -92,16 +96,48 @@ static const char *node_of(const struct srun *s, uint32_t rank)
 	return NULL;
 }
 
-/* Asking Slurm's controller blocks, so it has a thread of its own. */
+static bool is_over(struct srun *s, unsigned wait_s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += wait_s;
+	return !sem_timedwait(&s->over, &until);
+}
+
+static int ask_to_kill(const struct srun *s)
+{
+	return compat_kill_step(s->place.job_id, s->step_id) ? errno : 0;
+}
+
+/* The controller knows of no such step any more. */
+static bool is_gone(int error)
+{
+	return error == ESLURM_ALREADY_DONE || error == ESLURM_INVALID_JOB_ID;
+}
+
+/*
+ * Asking Slurm's controller blocks, so it has a thread of its own. It is asked until
+ * the step has ended: it ends no step of a suspended job, and it, or munge, may be
+ * away for a while.
+ */
 static void *kill_step(void *arg)
 {
-	const struct srun *s = arg;
+	struct srun *s = arg;
+	bool said = false;
+	int error;
 
-	if (compat_kill_step(s->place.job_id, s->step_id))
-		log_error(&slurm_log,
-			  "Slurm's controller did not end step %s (%s); use: scancel %s",
-			  s->launch.jobid, slurm_strerror(errno),
-			  s->launch.jobid);
+	while ((error = ask_to_kill(s)) && !is_gone(error)) {
+		if (!said && error != ESLURM_TRANSITION_STATE_NO_UPDATE) {
+			log_error(&slurm_log,
+				  "Slurm's controller did not end step %s (%s); it is asked again, or use: scancel %s",
+				  s->launch.jobid, slurm_strerror(error),
+				  s->launch.jobid);
+			said = true;
+		}
+		if (is_over(s, KILL_AGAIN_S))
+			break;
+	}
 	return NULL;
 }
 
@@ -378,6 +414,7 @@ static void srun_free(struct srun *s)
 {
 	trace_file_close(s->trace);
 	pthread_mutex_destroy(&s->trace_lock);
+	sem_destroy(&s->over);
 	for (uint32_t i = 0; i < s->ncomponents; i++) {
 		struct component *c = &s->components[i];
 
@@ -406,6 +443,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 
 	if (!s)
 		return -ENOMEM;
+	sem_init(&s->over, 0, 0);
 	read_overrides(&job);
 	rc = launch_env_inherit(&s->launch, &what);
 	if (rc)
@@ -489,6 +527,7 @@ int srun_end(struct srun *s)
 		return 0;
 	/* What an aborted step has spawned ends with it. */
 	hub_stop(s->hub, s->aborted ? 0 : UINT32_MAX);
+	sem_post(&s->over);
 	if (s->aborted)
 		pthread_join(s->killer, NULL);
 	code = s->exit_code;
