@@ -573,6 +573,12 @@ void agent_control_parent_gone(struct agent *a, bool in_order,
 	}
 }
 
+void agent_control_parent_silent(struct agent *a, const char *why)
+{
+	if (a->control->abort)
+		agent_tell_kill(a, why);
+}
+
 /* ---- life ---- */
 
 bool agent_control_flushed(const struct agent *a)

@@ -367,6 +367,11 @@ int agent_control_from_above(struct agent *a, struct payload *frame);
  */
 void agent_control_parent_gone(struct agent *a, bool in_order,
 			       uint64_t dealt_with, const char *why);
+/*
+ * The parent has gone without a goodbye while this node leaves. An abort that it
+ * was to pass on may be lost, and there is no time to connect to srun.
+ */
+void agent_control_parent_silent(struct agent *a, const char *why);
 /* A frame that was kept for the parent, whose link never came up. */
 void agent_control_unsent(struct agent *a, const struct payload_vec *frame);
 bool agent_control_flushed(const struct agent *a);

@@ -369,10 +369,13 @@ static void link_ended(struct neighbour *n, int error)
 		snprintf(why, sizeof(why),
 			 "lost the connection to node %s: %s", name,
 			 link_strerror(error));
-	if (n->said_goodbye)
-		gone(n, NEIGHBOUR_LEFT, 0, why);
-	else
+	if (!n->said_goodbye) {
 		agent_neighbour_lost(n, why);
+		return;
+	}
+	if (n->is_parent)
+		agent_control_parent_silent(a, why);
+	gone(n, NEIGHBOUR_LEFT, 0, why);
 }
 
 static void on_end(void *arg, struct link *l, int error)
