@@ -116,22 +116,22 @@ void group_close(struct group *g)
 	free(g);
 }
 
-/* A file longer than the limit would raise SIGXFSZ. */
-static int check_limit(const struct group *g)
+/* Writing into a file behind the limit would raise SIGXFSZ. */
+int group_check(char *why, size_t size)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return 0;
+	snprintf(why, size, "shared memory: RLIMIT_FSIZE is set; ulimit -f "
+		 "unlimited");
 	return -EFBIG;
 }
 
 static int create_file(struct group *g)
 {
-	int rc = check_limit(g);
+	int rc;
 
-	if (rc)
-		return rc;
 	g->fd = memfd_create("pmi2x-allgather", MFD_CLOEXEC);
 	if (g->fd < 0 || ftruncate(g->fd, group_result_at(g)))
 		return -errno;
@@ -141,9 +141,12 @@ static int create_file(struct group *g)
 
 int group_create(struct group **out, uint32_t members, char *why, size_t size)
 {
-	struct group *g = group_new(members, 0);
-	int rc;
+	int rc = group_check(why, size);
+	struct group *g;
 
+	if (rc)
+		return rc;
+	g = group_new(members, 0);
 	if (!g)
 		return explain(why, size, ENOMEM, "create");
 	rc = members > GROUP_MEMBERS_MAX ? -E2BIG : create_file(g);

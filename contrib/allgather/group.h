@@ -32,6 +32,8 @@ struct group;
 
 /* ---- life ---- */
 
+/* Before all else, each member: 0, or an errno and `why` it cannot take part. */
+int group_check(char *why, size_t size);
 /* The leader's part. 0, or an errno and `why`. */
 int group_create(struct group **out, uint32_t members, char *why, size_t size);
 /* By which the members find it; `out` has GROUP_TOKEN_MAX bytes. */

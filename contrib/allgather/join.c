@@ -148,8 +148,11 @@ static void give_group(struct join *j)
 /* Step 1 of join.h. */
 static int say_what_is_here(struct join *j)
 {
+	char why[TRANSPORT_REASON_MAX];
 	int code;
 
+	if (j->ring->index > 0 && group_check(why, sizeof(why)))
+		lack(j, SHM, why);
 	if (j->wrong[0]) {
 		lack(j, SETTINGS, j->wrong);
 	} else if (j->ring->index == 0) {

@@ -91,6 +91,9 @@ wrong_values() {
 
 # On one node there are no links.
 one_node() {
+	good "shm: not by a rank that may write small files only" -N1 -n4 -- \
+		env PMI2X_ALLGATHER_TRANSPORT=tcp RING_EXPECT=tcp sh -c \
+		'[ "$PMI_RANK" != 2 ] || ulimit -f 100; exec ./ring-exercise'
 	for n in 1 2 3 16; do
 		want=shm
 		[ $n != 1 ] || want=self
