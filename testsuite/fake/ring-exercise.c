@@ -300,11 +300,61 @@ void all_of_it(void)
 	interleaved();
 }
 
+/* ---- rings that live unusually ---- */
+
+static void two_at_once(void)
+{
+	struct flight f[2];
+	pmi2x_ring *rings[2];
+
+	for (int i = 0; i < 2; i++) {
+		create();
+		rings[i] = ring;
+	}
+	for (int i = 0; i < 2; i++) {
+		ring = rings[i];
+		start(&f[i], 2 + i);
+	}
+	for (int i = 2; i-- > 0;) {
+		ring = rings[i];
+		finish(&f[i], 2 + i);
+		check(pmi2x_ring_destroy(ring), "destroy");
+	}
+	ring = NULL;
+}
+
+/* What is under way then leaves nothing behind, and the next ring is well. */
+static void destroyed_early(void)
+{
+	struct flight f;
+
+	create();
+	start(&f, 1);
+	check(pmi2x_ring_destroy(ring), "destroy");
+	ring = NULL;
+	free(f.block);
+	free(f.all);
+}
+
+static void after_the_end(void)
+{
+	char why[PMI2X_RING_ERROR_MAX] = "";
+
+	if (pmi2x_ring_create(NULL, NULL, NULL, 0) != PMI2_ERR_INVALID_ARG ||
+	    !pmi2x_ring_create(&ring, NULL, NULL, 0) ||
+	    !pmi2x_ring_create(&ring, NULL, why, sizeof(why)) || ring)
+		die("create without a session", "not refused");
+	if (!strstr(why, "has PMI2_Init been called?"))
+		die("create without a session", why);
+}
+
 /* Twice, so that what the first leaves open would be seen. */
 static void everything(void)
 {
 	int fds = count_entries("/proc/self/fd");
 
+	two_at_once();
+	destroyed_early();
 	for (int i = 0; i < 2; i++) {
 		create();
 		all_of_it();
@@ -328,5 +378,7 @@ int main(int argc, char **argv)
 	else
 		everything();
 	PMI2_Finalize();
+	if (argc <= 2)
+		after_the_end();
 	return code;
 }

@@ -123,6 +123,22 @@ static void fault_break(bool me)
 	expect_failure(SMALL);
 }
 
+/* Between the start of an operation and its end, with the block given. */
+static void fault_between(bool me)
+{
+	char *all = allocate(SMALL * (size_t)size), block[SMALL] = "";
+	pmi2x_ring_request request;
+
+	rounds(3);
+	if (me) {
+		check(pmi2x_ring_iallgather(ring, block, SMALL, all, &request),
+		      "iallgather");
+		raise(SIGKILL);
+	}
+	expect_failure(SMALL);
+	free(all);
+}
+
 /* A command breaks something; it is in RING_FAULT. */
 static void fault_command(bool me)
 {
@@ -226,6 +242,87 @@ static void fault_gone_wordless(bool me)
 	expect_no_ring(&wordless);
 }
 
+/*
+ * Killed while the ring is formed, at its RING_CALL-th use of PMI: as it begins or
+ * ends one, for the time between two.
+ */
+static int uses_left;
+
+static int use(int code)
+{
+	if (--uses_left == 0)
+		raise(SIGKILL);
+	return code;
+}
+
+static int use_put(const char key[], const char value[])
+{
+	use(0);
+	return use(PMI2_KVS_Put(key, value));
+}
+
+static int use_get(const char *jobid, int src, const char key[], char value[],
+		   int maxvalue, int *vallen)
+{
+	return use(PMI2_KVS_Get(jobid, src, key, value, maxvalue, vallen));
+}
+
+static int use_get_job(const char name[], char value[], int len, int *found)
+{
+	return use(PMI2_Info_GetJobAttr(name, value, len, found));
+}
+
+static int use_get_node(const char name[], char value[], int len, int *found,
+			int waitfor)
+{
+	return use(PMI2_Info_GetNodeAttr(name, value, len, found, waitfor));
+}
+
+static int use_put_node(const char name[], const char value[])
+{
+	return use(PMI2_Info_PutNodeAttr(name, value));
+}
+
+static int use_ring(const char value[], int *ring_rank, int *ring_size,
+		    char left[], char right[], int maxvalue)
+{
+	use(0);
+	return use(PMIX_Ring(value, ring_rank, ring_size, left, right,
+			     maxvalue));
+}
+
+static int use_ifence(uint64_t *request)
+{
+	use(0);
+	return use(PMIX_KVS_Ifence(request));
+}
+
+static void fault_joining(bool me)
+{
+	const char *number = getenv("RING_CALL");
+	pmi2x_ring_pmi pmi = wordless;
+	char why[PMI2X_RING_ERROR_MAX];
+	int fds = count_entries("/proc/self/fd");
+
+	uses_left = me && number ? atoi(number) : 0;
+	pmi.capabilities = PMIX_Capabilities;
+	pmi.put = use_put;
+	pmi.get = use_get;
+	pmi.get_job_attr = use_get_job;
+	pmi.get_node_attr = use_get_node;
+	pmi.put_node_attr = use_put_node;
+	pmi.ring = use_ring;
+	pmi.ifence = use_ifence;
+	if (pmi2x_ring_create(&ring, &pmi, why, sizeof(why))) {
+		say_told(why);
+		nothing_is_left(fds, "a ring that was not formed");
+		return;
+	}
+	if (me)
+		raise(SIGKILL);
+	expect_failure(SMALL);
+}
+
 static int cut_ring(const char value[], int *ring_rank, int *ring_size,
 		    char left[], char right[], int maxvalue)
 {
@@ -282,6 +379,7 @@ static const struct {
 } faults[] = {
 	{ "kill", fault_kill },
 	{ "busy", fault_busy },
+	{ "between", fault_between },
 	{ "break", fault_break },
 	{ "command", fault_command },
 	{ "destroy", fault_destroy },
@@ -289,6 +387,7 @@ static const struct {
 	{ "stranger", fault_stranger },
 	{ "gone", fault_gone },
 	{ "gone-wordless", fault_gone_wordless },
+	{ "joining", fault_joining },
 	{ "cut", fault_cut },
 	{ "lie", fault_lie },
 };

@@ -48,10 +48,27 @@ deaths() {
 	told "$via: one of two is killed" 1 "rank 1 on node .*($left)" \
 		-N2 -n2 -- ./ring-exercise kill 1
 	# In the emulated guest Soft-RoCE then breaks other links as well, at times.
-	[ "$slow" != 1 ] ||
-		told "$via: one is killed while large blocks travel" 6 \
-			"neighbour rank 3 on node .*($left)" \
-			-N7 -n7 -- ./ring-exercise busy 3
+	[ "$slow" = 1 ] || return
+	told "$via: one is killed while large blocks travel" 6 \
+		"neighbour rank 3 on node .*($left)" \
+		-N7 -n7 -- ./ring-exercise busy 3
+	for who in 2 3; do
+		told "$via: rank $who is killed between call and wait" 7 \
+			"rank $who on node .*($left|has exited)" \
+			-N4 -n8 -- ./ring-exercise between $who
+	done
+}
+
+# While the ring is formed: a leader, a member.
+joining() {
+	PMI2X_ALLGATHER_CONNECT_TIMEOUT=3
+	for call in $(seq 1 16); do
+		for who in 2 3; do
+			told "$via: rank $who is killed in PMI's use $call" 7 \
+				"rank $who[ ,].*" -N4 -n8 -- \
+				env RING_CALL=$call ./ring-exercise joining $who
+		done
+	done
 }
 
 breaks() {
@@ -281,7 +298,7 @@ for via in ${RING_TRANSPORTS-tcp verbs}; do
 	if [ "$slow" != 1 ]; then
 		side_by_side what_works what_fails
 	elif usable; then
-		side_by_side layouts deaths breaks absences wrong_values
+		side_by_side layouts deaths breaks joining absences wrong_values
 	else
 		echo "skipped: $via: not on this machine"
 	fi

@@ -39,6 +39,50 @@ def test_gathers(srun, exercise, layout):
     srun(*layout, exercise, env=env).ok()
 
 
+@pytest.fixture
+def unmodified(compile_program, prefix):
+    """A program that knows nothing of rings, and what it is preloaded with."""
+    program = compile_program(
+        "../fake/exercise.c",
+        "gcc",
+        f"-I{prefix}/include/pmi2x",
+        f"-L{prefix}/lib",
+        f"-Wl,-rpath,{prefix}/lib",
+        "-lpmi2x",
+    )
+    return program, prefix / "lib" / "pmi2x" / "libpmi2x-allgather-preload.so"
+
+
+@pytest.mark.parametrize(
+    "layout", [("-N8", "-n8"), ("-N8", "-n20", "-m", "cyclic")], ids=" ".join
+)
+def test_preloaded(srun, unmodified, layout):
+    """As its man page says, also in srun's own environment."""
+    program, library = unmodified
+    env = {
+        "LD_PRELOAD": str(library),
+        "PMI2X_ALLGATHER_TRANSPORT": "tcp",
+        "PMI2X_ALLGATHER_MIN": "1",
+        "PMI2X_ALLGATHER_DEBUG": "1",
+    }
+    result = srun(*layout, program, env=env).ok()
+    lines = [line for line in result.stderr.splitlines() if "allgather" in line]
+    assert len(lines) == 1 and "8 elements: tcp" in lines[0], str(result)
+
+
+def test_preloaded_with_a_wrong_setting(srun, unmodified):
+    """The first rank says what is wrong; the program runs as without."""
+    program, library = unmodified
+    env = {
+        "LD_PRELOAD": str(library),
+        "PMI2X_ALLGATHER_TRANSPORT": "ib",
+        "PMI2X_ALLGATHER_MIN": "1k",
+    }
+    result = srun("-N8", "-n16", program, env=env).ok()
+    lines = [line for line in result.stderr.splitlines() if "allgather" in line]
+    assert len(lines) == 1 and "PMI2X_ALLGATHER_MIN=1k" in lines[0], str(result)
+
+
 def test_over_the_stock_server(srun, exercise):
     """Slurm's own mpi/pmi2 has a ring, too."""
     env = {"PMI2X_ALLGATHER_TRANSPORT": "tcp", "RING_EXPECT": "tcp"}
