@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Slurm's headers, and what differs between its releases. The only file of the
- * plugin that looks at Slurm's version. Tested with 22.05; the names for 24.11
- * follow its headers.
+ * plugin that looks at Slurm's version: those that the README names.
  */
 #ifndef PMI2X_SLURM_COMPAT_H
 #define PMI2X_SLURM_COMPAT_H
