@@ -18,7 +18,7 @@ contrib_bench_floor_SOURCES = \
 	contrib/bench/floor_socket.c \
 	contrib/bench/number.c contrib/bench/number.h
 contrib_bench_floor_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
-contrib_bench_floor_LDADD = libcoll.la
+contrib_bench_floor_LDADD = libcoll.la libutil.la
 
 # A rank of pmi2x-bench loads its PMI client at run time.
 bench_rank = \
@@ -39,7 +39,7 @@ bench_rank = \
 	contrib/bench/bench_value.c
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
-contrib_bench_pmi2x_bench_rank_LDADD = -ldl
+contrib_bench_pmi2x_bench_rank_LDADD = libutil.la -ldl
 
 # The PMI no-op of pmi2x-startup.
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-noop
@@ -64,7 +64,7 @@ if HAVE_PMIX
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-pmix
 contrib_bench_pmi2x_bench_pmix_SOURCES = $(bench_rank) contrib/bench/bench_pmix.c
 contrib_bench_pmi2x_bench_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
-contrib_bench_pmi2x_bench_pmix_LDADD = $(PMIX_LIBS)
+contrib_bench_pmi2x_bench_pmix_LDADD = libutil.la $(PMIX_LIBS)
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-noop-pmix
 contrib_bench_pmi2x_noop_pmix_SOURCES = contrib/bench/pmi2x-noop.c \
 	contrib/bench/bench_pmi1.c contrib/bench/bench_pmix.c

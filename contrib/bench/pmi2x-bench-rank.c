@@ -2,7 +2,6 @@
 /* The command line and the frame of a rank of pmi2x-bench; see bench_rank.h. */
 #include "bench_rank.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 
 #include "config.h"
+#include "libutil/decimal.h"
 
 #define BENCH_REST_MAX 60000 /* milliseconds */
 #define COMPUTE_STEPS 10000 /* between two looks at the clock, some 20 us */
@@ -84,17 +84,14 @@ void *bench_alloc(const struct bench *b, size_t len)
 
 static bool parse_number(const char *name, int low, int high, int *number)
 {
-	char *end;
-	long value;
+	uint32_t value;
 
-	errno = 0;
-	value = strtol(optarg, &end, 10);
-	if (end == optarg || *end || errno || value < low || value > high) {
+	if (!decimal_u32(optarg, low, high, &value)) {
 		fprintf(stderr, "pmi2x-bench-rank: --%s=%s is not within %d "
 			"to %d\n", name, optarg, low, high);
 		return false;
 	}
-	*number = value;
+	*number = (int)value;
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "complain.h"
+#include "libutil/decimal.h"
 #include "slots_client.h"
 #include "transport.h"
 
@@ -527,11 +528,6 @@ int call_send_only(struct call *call)
 int call_reply_u64(const struct call *call, const char *key, uint64_t *out)
 {
 	const char *text = pmi_message_str(&call->reply, key);
-	char *end;
 
-	if (!text || *text < '0' || *text > '9')
-		return -EPROTO;
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	return errno || *end ? -EPROTO : 0;
+	return text && decimal_u64(text, 0, UINT64_MAX, out) ? 0 : -EPROTO;
 }

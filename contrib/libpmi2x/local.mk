@@ -39,7 +39,8 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	src/common/libshm/index.c \
 	src/common/libshm/records.c \
 	src/common/libshm/region_reader.c \
-	src/common/libutil/buf.c
+	src/common/libutil/buf.c \
+	src/common/libutil/decimal.c
 contrib_libpmi2x_libclient_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -pthread
 
 pmi2x_link = -version-info 0:0:0 -pthread -Wl,--no-undefined

@@ -2,12 +2,17 @@
 # Libraries in the order in which the linker needs them.
 UNIT_LIBS_UTIL = libutil.la $(CMOCKA_LIBS)
 
-unit_tests = testsuite/unit/buf-test testsuite/unit/pack-test \
-	testsuite/unit/payload-test testsuite/unit/rankset-test
+unit_tests = testsuite/unit/buf-test testsuite/unit/decimal-test \
+	testsuite/unit/pack-test testsuite/unit/payload-test \
+	testsuite/unit/rankset-test
 
 testsuite_unit_buf_test_SOURCES = testsuite/unit/buf-test.c
 testsuite_unit_buf_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_buf_test_LDADD = $(UNIT_LIBS_UTIL)
+
+testsuite_unit_decimal_test_SOURCES = testsuite/unit/decimal-test.c
+testsuite_unit_decimal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_decimal_test_LDADD = $(UNIT_LIBS_UTIL)
 
 testsuite_unit_pack_test_SOURCES = testsuite/unit/pack-test.c
 testsuite_unit_pack_test_CPPFLAGS = $(UNIT_CPPFLAGS)

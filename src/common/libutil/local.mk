@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libutil.la
 libutil_la_SOURCES = \
 	src/common/libutil/buf.c src/common/libutil/buf.h \
+	src/common/libutil/decimal.c src/common/libutil/decimal.h \
 	src/common/libutil/log.c src/common/libutil/log.h \
 	src/common/libutil/pack.c src/common/libutil/pack.h \
 	src/common/libutil/payload.c src/common/libutil/payload.h \

@@ -2,7 +2,7 @@
 /* The variables by which srun prepares the agents of a step. */
 #include "slurm_compat.h"
 
-#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 
 #include "launch_env.h"
 #include "libutil/buf.h"
+#include "libutil/decimal.h"
 
 #define SECRET_NAME "PMI2X_SECRET"
 #define PORT_NAME "PMI2X_SRUN_PORT"
@@ -21,17 +22,7 @@
 
 static int read_number(const char *text, uint32_t max, uint32_t *out)
 {
-	unsigned long value;
-	char *end;
-
-	if (!isdigit((unsigned char)text[0]))
-		return -EINVAL;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || value > max)
-		return -EINVAL;
-	*out = (uint32_t)value;
-	return 0;
+	return decimal_u32(text, 0, max, out) ? 0 : -EINVAL;
 }
 
 static int read_secret(struct launch_env *l, const char *text)

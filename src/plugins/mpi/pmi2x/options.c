@@ -3,16 +3,15 @@
 #include "options.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "libcoll/algorithm.h"
 #include "libcoll/tree.h"
 #include "libshm/region.h"
+#include "libutil/decimal.h"
 
 #define MIB_SHIFT 20
 
@@ -49,27 +48,10 @@ static uint32_t number_of(const struct conf *c, const struct option *o)
 	return *(const uint32_t *)((const char *)c + o->offset);
 }
 
-/* Decimal digits and nothing else. */
-static bool read_number(const char *text, uint32_t min, uint32_t max,
-			uint32_t *out)
-{
-	unsigned long long value;
-	char *end;
-
-	if (!isdigit((unsigned char)text[0]))
-		return false;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno || *end || value < min || value > max)
-		return false;
-	*out = (uint32_t)value;
-	return true;
-}
-
 static bool parse_number(struct conf *c, const struct option *o,
 			 const char *text)
 {
-	return read_number(text, o->min, o->max, number_at(c, o));
+	return decimal_u32(text, o->min, o->max, number_at(c, o));
 }
 
 static void show_number(const struct conf *c, const struct option *o,
@@ -144,8 +126,8 @@ static bool parse_ports(struct conf *c, const struct option *o,
 		return false;
 	memcpy(low, text, dash - text);
 	low[dash - text] = '\0';
-	if (!read_number(low, o->min, o->max, &first) ||
-	    !read_number(dash + 1, o->min, o->max, &last) || first > last)
+	if (!decimal_u32(low, o->min, o->max, &first) ||
+	    !decimal_u32(dash + 1, o->min, o->max, &last) || first > last)
 		return false;
 	c->port_first = (uint16_t)first;
 	c->port_last = (uint16_t)last;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers as they are written in settings, options and messages. All of `text` must
+ * be decimal digits that make a number from `min` to `max`, both included: no sign,
+ * blank or suffix, which strtoul would take or leave to its caller to find. False
+ * otherwise, with *out as it was. Any thread.
+ */
+#ifndef PMI2X_DECIMAL_H
+#define PMI2X_DECIMAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool decimal_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+bool decimal_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out);
+
+#endif

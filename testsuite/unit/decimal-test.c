@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decimal numbers: digits within limits, and nothing else. */
+#include "unit.h"
+
+#include "libutil/decimal.h"
+
+#define BEFORE 77 /* in *out */
+
+static void takes_what_is_within_the_limits(void **state)
+{
+	uint64_t large;
+	uint32_t small;
+
+	assert_true(decimal_u32("0", 0, 0, &small));
+	assert_int_equal(small, 0);
+	assert_true(decimal_u32("5", 5, 5, &small));
+	assert_int_equal(small, 5);
+	assert_true(decimal_u32("0012", 0, 12, &small));
+	assert_int_equal(small, 12);
+	assert_true(decimal_u32("4294967295", 0, UINT32_MAX, &small));
+	assert_int_equal(small, UINT32_MAX);
+	assert_true(decimal_u64("18446744073709551615", 0, UINT64_MAX, &large));
+	assert_true(large == UINT64_MAX);
+}
+
+static void refuses_u32(const char *text, uint32_t min, uint32_t max)
+{
+	uint32_t out = BEFORE;
+
+	if (decimal_u32(text, min, max, &out))
+		fail_msg("\"%s\" was taken", text);
+	assert_int_equal(out, BEFORE);
+}
+
+static void refuses_what_is_beyond_the_limits(void **state)
+{
+	refuses_u32("4", 5, 7);
+	refuses_u32("8", 5, 7);
+	refuses_u32("0", 1, UINT32_MAX);
+	refuses_u32("4294967296", 0, UINT32_MAX);
+	refuses_u32("4294967301", 0, 7); /* 5, were it cut to 32 bits */
+	refuses_u32("18446744073709551621", 0, 7); /* 5, if to 64 */
+}
+
+static void refuses_what_no_64_bits_hold(void **state)
+{
+	static const char *const texts[] = {
+		"18446744073709551616", /* by the last digit */
+		"18446744073709551620", /* by the multiplication before it */
+		"99999999999999999999999999999999999999",
+	};
+	uint64_t out = BEFORE;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		assert_false(decimal_u64(texts[i], 0, UINT64_MAX, &out));
+	assert_int_equal(out, BEFORE);
+}
+
+static void refuses_all_but_digits(void **state)
+{
+	static const char *const texts[] = {
+		"", " ", "-", "+", "-1", "+1", "-0", " 1", "1 ", "\t1", "1\n",
+		"0x10", "1k", "1.", "1e3", "1,000", "1-2", "ten", "\xb2", "1/", "1:",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		refuses_u32(texts[i], 0, UINT32_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_what_is_within_the_limits),
+		cmocka_unit_test(refuses_what_is_beyond_the_limits),
+		cmocka_unit_test(refuses_what_no_64_bits_hold),
+		cmocka_unit_test(refuses_all_but_digits),
+	};
+
+	return cmocka_run_group_tests_name("decimal", tests, NULL, NULL);
+}
