@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "libio/strangers.h"
 
 #define LINES_MAX 64
+#define OTHER_USER 65534 /* when root runs the test */
 
 struct log {
 	char lines[LINES_MAX][128];
@@ -111,6 +114,51 @@ static void many_sources_are_counted_together(void **state)
 			    "refused 5 connections from others");
 }
 
+/* The kernel notes as whom a process makes a pair of sockets. */
+static void make_pair_as(uid_t user, int fds[2])
+{
+	if (seteuid(user))
+		skip(); /* there is no such user here */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(seteuid(getuid()), 0);
+}
+
+static void check_let_in(uid_t user, uid_t owner, bool in)
+{
+	struct strangers s;
+	int fds[2];
+
+	strangers_init(&s, &hook);
+	make_pair_as(user, fds);
+	assert_int_equal(strangers_let_in(&s, fds[0], owner, "this socket"), in);
+	close(fds[0]);
+	close(fds[1]);
+	/* Without a socket there is nobody. */
+	assert_false(strangers_let_in(&s, fds[0], owner, "this socket"));
+}
+
+static void the_owner_and_root_are_let_in(void **state)
+{
+	uid_t user = getuid() ? getuid() : OTHER_USER;
+
+	check_let_in(user, user, true);
+	if (!getuid())
+		check_let_in(0, user, true);
+	assert_int_equal(log_.count, 0);
+}
+
+static void other_users_are_refused(void **state)
+{
+	uid_t user = getuid() ? getuid() : OTHER_USER;
+	char line[128];
+
+	check_let_in(user, user + 1, false);
+	assert_int_equal(log_.count, 1);
+	snprintf(line, sizeof(line), "refused a connection from user %u: this "
+		 "socket is not that user's", (unsigned)user);
+	assert_string_equal(log_.lines[0], line);
+}
+
 static int set_up(void **state)
 {
 	memset(&log_, 0, sizeof(log_));
@@ -124,6 +172,8 @@ int main(void)
 		cmocka_unit_test_setup(addresses_and_users_are_told_apart, set_up),
 		cmocka_unit_test_setup(what_friends_do_is_not_told, set_up),
 		cmocka_unit_test_setup(many_sources_are_counted_together, set_up),
+		cmocka_unit_test_setup(the_owner_and_root_are_let_in, set_up),
+		cmocka_unit_test_setup(other_users_are_refused, set_up),
 	};
 
 	return cmocka_run_group_tests_name("strangers", tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libio/agent_internal.h"
+#include "libio/peer.h"
 #include "libio/registration.h"
 #include "libio/stream.h"
 
@@ -296,11 +297,9 @@ uint32_t agent_ranks_count(const struct agent *a)
 pid_t agent_ranks_pid(const struct agent *a, uint32_t slot)
 {
 	const struct rank *r = &a->ranks->slots[slot];
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
+	struct ucred peer;
 
-	if (!r->stream || getsockopt(stream_fd(r->stream), SOL_SOCKET,
-				     SO_PEERCRED, &cred, &len) < 0)
+	if (!r->stream || peer_credentials(stream_fd(r->stream), &peer))
 		return 0;
-	return cred.pid;
+	return peer.pid;
 }

@@ -268,25 +268,14 @@ static int open_conn(struct agent *a, struct tell_conn *c, int fd)
 	return stream_open(&c->stream, loop_uv(a->loop), fd, &limits, &ops, c);
 }
 
-static bool peer_counts(struct agent *a, int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return false;
-	if (uid_counts(a, cred.uid))
-		return true;
-	strangers_refused_user(&a->refused, cred.uid, "this socket");
-	return false;
-}
-
 static void on_accept(void *arg, int fd)
 {
 	struct agent *a = arg;
 	struct tell_conn *c = NULL;
 
-	if (peer_counts(a, fd) && a->tell->nconns < TELL_CONNECTIONS_MAX)
+	if (strangers_let_in(&a->refused, fd, a->options.tell_uid,
+			     "this socket") &&
+	    a->tell->nconns < TELL_CONNECTIONS_MAX)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
 		close(fd);

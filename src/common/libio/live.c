@@ -220,19 +220,6 @@ static void on_end(void *arg, int error)
 	drop_client(arg);
 }
 
-static bool may_ask(struct live *l, int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
-		return false;
-	if (peer.uid == 0 || peer.uid == geteuid())
-		return true;
-	strangers_refused_user(&l->refused, peer.uid, "this step");
-	return false;
-}
-
 static void on_accept(void *arg, int fd)
 {
 	static const struct stream_ops ops = {
@@ -244,7 +231,8 @@ static void on_accept(void *arg, int fd)
 	struct live *l = arg;
 	struct client *c = NULL;
 
-	if (may_ask(l, fd) && l->nclients < LIVE_CLIENTS_MAX)
+	if (strangers_let_in(&l->refused, fd, geteuid(), "this step") &&
+	    l->nclients < LIVE_CLIENTS_MAX)
 		c = calloc(1, sizeof(*c));
 	if (!c) {
 		close(fd);

@@ -20,6 +20,7 @@ libio_la_SOURCES = \
 	src/common/libio/link.c src/common/libio/link.h \
 	src/common/libio/listener.c src/common/libio/listener.h \
 	src/common/libio/loop.c src/common/libio/loop.h \
+	src/common/libio/peer.c src/common/libio/peer.h \
 	src/common/libio/registration.c src/common/libio/registration.h \
 	src/common/libio/secret.c src/common/libio/secret.h \
 	src/common/libio/stopped.c src/common/libio/stopped.h \

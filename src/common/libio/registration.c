@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libio/agent.h"
+#include "libio/peer.h"
 
 #define REGISTER_SECONDS 30 /* a child waits for the agent */
 
@@ -147,15 +148,14 @@ int registration_receive(int ours,
 /* Kernels before 6.5 know the number only. */
 static int pidfd_by_number(int fd)
 {
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	int pidfd;
+	struct ucred peer;
+	int pidfd, rc = peer_credentials(fd, &peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		return -errno;
-	if (cred.pid <= 0)
+	if (rc)
+		return rc;
+	if (peer.pid <= 0)
 		return -EINVAL;
-	pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
+	pidfd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	return pidfd < 0 ? -errno : pidfd;
 }
 

@@ -5,9 +5,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+
+#include "libio/peer.h"
 
 void strangers_init(struct strangers *s, const struct log_hook *log)
 {
@@ -88,6 +90,19 @@ void strangers_refused_user(struct strangers *s, uid_t uid, const char *what)
 	snprintf(name, sizeof(name), "user %u", (unsigned)uid);
 	snprintf(why, sizeof(why), "%s is not that user's", what);
 	note(s, name, why);
+}
+
+bool strangers_let_in(struct strangers *s, int fd, uid_t owner,
+		      const char *what)
+{
+	struct ucred peer;
+
+	if (peer_credentials(fd, &peer))
+		return false;
+	if (peer.uid == 0 || peer.uid == owner)
+		return true;
+	strangers_refused_user(s, peer.uid, what);
+	return false;
 }
 
 void strangers_end(struct strangers *s)

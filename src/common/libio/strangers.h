@@ -6,6 +6,7 @@
 #ifndef PMI2X_STRANGERS_H
 #define PMI2X_STRANGERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -36,7 +37,14 @@ void strangers_init(struct strangers *s, const struct log_hook *log);
  */
 void strangers_refused(struct strangers *s, const uint8_t ip[16], int error);
 
-/* A process of another user at a unix socket; `what` says which one. */
+/*
+ * Does the process at the other end of this unix socket belong to root or to
+ * `owner`? A process of another user is refused; `what` says which socket it is.
+ */
+bool strangers_let_in(struct strangers *s, int fd, uid_t owner,
+		      const char *what);
+
+/* The same line and count for a process of `uid` that was refused elsewhere. */
 void strangers_refused_user(struct strangers *s, uid_t uid, const char *what);
 
 /* No more will come: log the counts. */

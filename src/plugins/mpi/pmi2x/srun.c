@@ -16,6 +16,7 @@
 #include "conf.h"
 #include "launch_env.h"
 #include "libio/hub.h"
+#include "libio/peer.h"
 #include "libpmi/control.h"
 #include "slurm_log.h"
 #include "spawn_srun.h"
@@ -342,10 +343,8 @@ static int make_jobid(struct srun *s, const mpi_step_info_t *info)
 static bool is_from_spawner(int fd)
 {
 	struct ucred maker;
-	socklen_t len = sizeof(maker);
 
-	return fd > STDERR_FILENO &&
-	       !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) &&
+	return fd > STDERR_FILENO && !peer_credentials(fd, &maker) &&
 	       maker.pid > 0 && maker.pid != getpid();
 }
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who is at the other end of a unix socket. */
+#ifndef PMI2X_PEER_H
+#define PMI2X_PEER_H
+
+struct ucred;
+
+/*
+ * The process that connected, or that made the pair, as the kernel noted it then: it
+ * may have ended, or have handed its end on. `out` is a struct ucred of
+ * <sys/socket.h> with _GNU_SOURCE. 0 or a negative errno. Any thread.
+ */
+int peer_credentials(int fd, struct ucred *out);
+
+#endif
