@@ -13,7 +13,6 @@
 
 #define NODES 5
 #define NEVER_MS 3600000 /* what ends before this test does is not this */
-#define ELSEWHERE 500    /* ports further than where neighbours look */
 
 /* A step, and an srun that knows of `missing` whether it has been started. */
 struct step {
@@ -164,7 +163,8 @@ static void one_that_listens_elsewhere_is_waited_for(void **state)
 	struct step *s = step_without(1, false, -EIO);
 
 	cluster_await(&s->c, srun_was_asked, s);
-	s->c.options.port_first += ELSEWHERE;
+	s->c.options.port_first += CLUSTER_PORTS;
+	s->c.options.port_last += CLUSTER_PORTS;
 	cluster_start(&s->c, 1);
 	pthread_mutex_lock(&s->c.lock);
 	s->started = true;

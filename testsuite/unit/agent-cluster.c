@@ -13,6 +13,15 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "libio/listener.h"
+
+/*
+ * Blocks of ports: one that is held, then those of the agents and those beyond. Below
+ * what pmi2x-cluster and the steps of the fake server take.
+ */
+#define BLOCKS_FROM 16000
+#define BLOCKS 19
+#define BLOCK_PORTS (1 + 2 * CLUSTER_PORTS)
 
 #define CLUSTER_FDS_MAX 1024
 #define PATIENCE_SECONDS 60 /* then a test has failed */
@@ -111,6 +120,25 @@ static void make_layout(struct cluster *c)
 				       ranks), 0);
 }
 
+/* Who listens on the first port of a block has the block. */
+static void take_ports(struct cluster *c)
+{
+	static const struct sockaddr_storage everywhere;
+	uint16_t port = BLOCKS_FROM;
+
+	c->held = -EADDRINUSE;
+	for (int i = 0; i < BLOCKS && c->held == -EADDRINUSE; i++) {
+		port = BLOCKS_FROM + i * BLOCK_PORTS;
+		c->held = listener_socket(&everywhere, port, &port);
+	}
+	if (c->held < 0)
+		fail_msg("no block of ports from %d on: %s", BLOCKS_FROM,
+			 strerror(-c->held));
+	c->port_first = port + 1;
+	c->options.port_first = c->port_first;
+	c->options.port_last = c->port_first + CLUSTER_PORTS - 1;
+}
+
 void cluster_open(struct cluster *c, uint32_t nodes)
 {
 	memset(c, 0, sizeof(*c));
@@ -122,8 +150,7 @@ void cluster_open(struct cluster *c, uint32_t nodes)
 	c->log = (struct log_hook){ keep_line, c };
 	agent_options_init(&c->options);
 	c->options.secret = c->secret;
-	c->options.port_first = CLUSTER_PORT_FIRST;
-	c->options.port_last = CLUSTER_PORT_LAST;
+	take_ports(c);
 	c->options.region_size = 1 << 20;
 	for (uint32_t i = 0; i < nodes; i++) {
 		c->pmi[i] = -1;
@@ -188,15 +215,15 @@ void cluster_stop(struct cluster *c, uint32_t node)
 		agent_stop(a);
 }
 
-static bool is_in_range(const struct sockaddr_in *in)
+static bool is_in_range(const struct cluster *c, const struct sockaddr_in *in)
 {
 	uint16_t port = ntohs(in->sin_port);
 
-	return in->sin_family == AF_INET && port >= CLUSTER_PORT_FIRST &&
-	       port <= CLUSTER_PORT_LAST;
+	return in->sin_family == AF_INET && port >= c->port_first &&
+	       port < c->port_first + CLUSTER_PORTS;
 }
 
-void cluster_cut_links(void)
+void cluster_cut_links(const struct cluster *c)
 {
 	for (int fd = 0; fd < CLUSTER_FDS_MAX; fd++) {
 		struct sockaddr_in here = { 0 }, there = { 0 };
@@ -205,7 +232,7 @@ void cluster_cut_links(void)
 		getsockname(fd, (struct sockaddr *)&here, &len);
 		len = sizeof(there);
 		if (!getpeername(fd, (struct sockaddr *)&there, &len) &&
-		    (is_in_range(&here) || is_in_range(&there)))
+		    (is_in_range(c, &here) || is_in_range(c, &there)))
 			shutdown(fd, SHUT_RDWR);
 	}
 }
@@ -216,6 +243,7 @@ void cluster_close(struct cluster *c)
 		rank_close(c, i);
 	for (uint32_t i = 0; i < c->nodes; i++)
 		cluster_stop(c, i);
+	close(c->held);
 	layout_destroy(c->layout);
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->changed);
@@ -312,6 +340,6 @@ void cluster_expect_log(struct cluster *c, const char *part)
 
 uint16_t cluster_port(struct cluster *c, uint32_t node)
 {
-	return secret_port(&c->secret, node, CLUSTER_PORT_FIRST,
-			   CLUSTER_PORT_LAST);
+	return secret_port(&c->secret, node, c->port_first,
+			   c->port_first + CLUSTER_PORTS - 1);
 }

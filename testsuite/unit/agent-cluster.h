@@ -13,11 +13,12 @@
 #include "libio/hub.h"
 
 #define CLUSTER_NODES_MAX 8
-#define CLUSTER_PORT_FIRST 21000
-#define CLUSTER_PORT_LAST 21999
+#define CLUSTER_PORTS 100 /* of a cluster, for its agents */
 
 struct cluster {
 	uint32_t nodes;
+	uint16_t port_first; /* of CLUSTER_PORTS, and as many beyond them */
+	int held;            /* what keeps other tests off them */
 	struct layout *layout;
 	struct secret secret;
 	struct pmi_step steps[CLUSTER_NODES_MAX];
@@ -34,6 +35,10 @@ struct cluster {
 	char killed[512];            /* why kill_step was called */
 };
 
+/*
+ * With ports that no other cluster of this machine has: tests may run side by side.
+ * The agents use the first CLUSTER_PORTS of them unless a test says otherwise.
+ */
 void cluster_open(struct cluster *c, uint32_t nodes);
 /* Stop what still runs, check that nothing is left. */
 void cluster_close(struct cluster *c);
@@ -47,7 +52,7 @@ void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);
 /* Break all connections between agents, without a goodbye. */
-void cluster_cut_links(void);
+void cluster_cut_links(const struct cluster *c);
 
 /* A rank in this process registers, and starts PMI. */
 void rank_init(struct cluster *c, uint32_t node);

@@ -251,7 +251,7 @@ static void an_abort_is_said_again_when_its_carrier_is_lost(void **state)
 	step_start(&c);
 	rank_say(&c, 1, "cmd=abort exitcode=7");
 	wait_for_one(&s, &s.aborts);
-	cluster_cut_links();
+	cluster_cut_links(&c);
 	wait_for(&s, &s.aborts, 2);
 	assert_int_equal(s.abort_rank, 1);
 	cluster_close(&c);
@@ -349,7 +349,7 @@ static void a_node_without_goodbye_ends_the_step(void **state)
 	cluster_open(&c, 2);
 	srun_start(&s, &c);
 	step_start(&c);
-	cluster_cut_links();
+	cluster_cut_links(&c);
 	wait_for_one(&s, &s.aborts);
 	assert_int_equal(s.abort_rank, CONTROL_NO_RANK);
 	assert_non_null(strstr(s.abort, "lost the connection to node n"));

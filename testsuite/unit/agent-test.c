@@ -105,8 +105,9 @@ static void another_steps_agents_are_not_taken_for_ours(void **state)
 
 	cluster_open(&ours, 3);
 	cluster_open(&theirs, 3);
-	ours.options.port_last = theirs.options.port_last =
-		CLUSTER_PORT_FIRST + 5; /* they are bound to meet */
+	ours.options.port_last = ours.port_first + 5; /* they are bound to meet */
+	theirs.options.port_first = ours.options.port_first;
+	theirs.options.port_last = ours.options.port_last;
 	cluster_start_all(&theirs);
 	cluster_start_all(&ours);
 	init_all(&ours);
