@@ -95,6 +95,10 @@ static void keep_line(void *arg, enum log_level level, const char *text)
 
 	if (getenv("CLUSTER_LOG"))
 		fprintf(stderr, "[%d] %s\n", level, text);
+	pthread_mutex_lock(&c->lock);
+	if (strstr(text, "without having finished"))
+		c->unfinished = true;
+	pthread_mutex_unlock(&c->lock);
 	if (level == LOG_LEVEL_DEBUG)
 		return;
 	pthread_mutex_lock(&c->lock);

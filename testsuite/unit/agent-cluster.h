@@ -30,6 +30,7 @@ struct cluster {
 	pthread_mutex_t lock;        /* of what the agents' threads write */
 	pthread_cond_t changed;
 	char text[65536];            /* the log, ERROR and INFO lines */
+	bool unfinished;             /* an agent has left by its drain_ms */
 	unsigned tells;
 	int tell_error;              /* of all of them, when not 0 */
 	char killed[512];            /* why kill_step was called */

@@ -85,6 +85,7 @@ static void step_close(struct step *s)
 {
 	cluster_close(&s->c);
 	hub_stop(s->hub, 0);
+	assert_false(s->c.unfinished); /* whatever was asked and told */
 }
 
 static struct step *new_step(void)

@@ -296,6 +296,18 @@ static void send_state(struct agent *a, uint32_t query)
 	state_free(&state);
 }
 
+/* Links beyond the tree carry no control messages. */
+static void pass_to_children(struct agent *a, const struct payload *frame)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		struct neighbour *n = &a->links->all[i];
+
+		if (!n->is_parent && !n->is_far)
+			agent_links_send_bytes(a, n, FRAME_CONTROL_DOWN,
+					       frame->data, frame->len);
+	}
+}
+
 /* Also nodes where nothing of PMI has happened yet can be asked. */
 int agent_state_query(struct agent *a, struct payload *frame)
 {
@@ -314,11 +326,7 @@ int agent_state_query(struct agent *a, struct payload *frame)
 	a->state->unanswered = false;
 	a->state->query = query;
 	agent_wireup_begin(a);
-	for (uint32_t i = 0; i < a->links->count; i++)
-		if (!a->links->all[i].is_parent)
-			agent_links_send_bytes(a, &a->links->all[i],
-					       FRAME_CONTROL_DOWN, frame->data,
-					       frame->len);
+	pass_to_children(a, frame);
 	send_state(a, query);
 	return 0;
 }
