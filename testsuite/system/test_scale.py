@@ -45,7 +45,7 @@ def test_a_line_on_stderr_fails(scale, capsys, complaints):
     sample = types.SimpleNamespace(complaints=complaints)
     runner = types.SimpleNamespace(measure=lambda *_: sample)
     report = scale.Report(1)
-    scale.carry_out(runner, None, report, peer, point)
+    scale.carry_out(runner, {}, report, peer, point)
     assert report.sum() == (1 if complaints else 0)
     assert ("FAIL" in capsys.readouterr().out) == bool(complaints)
 
@@ -57,6 +57,6 @@ def test_a_failed_step_fails(scale, capsys):
     (peer, point), *_ = scale.checks_of(2, 2, "cyclic", scale.CHECKS)
     report = scale.Report(1)
     runner = types.SimpleNamespace(measure=measure)
-    scale.carry_out(runner, None, report, peer, point)
+    scale.carry_out(runner, {}, report, peer, point)
     assert report.sum() == 1
     assert "comparison failed" in capsys.readouterr().out
