@@ -17,6 +17,16 @@ def test_rank_leaves_without_finalize(srun, raw, version, how):
     result.says("rank 5")
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_rank_killed_in_the_middle_of_init(srun, raw, version):
+    """It has named its PMI version and said nothing more."""
+    result = srun("-N4", "-n8", *raw("leave", version, "half", "0", "5"))
+    result.failed()
+    assert result.seconds < SOON_S, result
+    assert "fence came back" not in result.stdout, result
+    result.says("fence 0 failed: rank 5 (node n")
+
+
 def test_rank_leaves_a_grandchild_behind(srun, raw):
     """Its end is noticed although PMI_FD stays open."""
     result = srun("-N2", "-n4", *raw("leave", "2", "orphan", "3", "3"))

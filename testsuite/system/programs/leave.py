@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One rank goes without finalize while the others wait for it in a fence.
 
-Arguments: PMI version; "exit", "kill" or "close"; an exit code; the rank (1).
+Arguments: PMI version; "exit", "kill", "orphan", or "half": killed in the middle of
+its init; an exit code; the rank (1).
 """
 
 import os
@@ -15,8 +16,12 @@ import pmi  # noqa: E402
 version, how, code = sys.argv[1], sys.argv[2], int(sys.argv[3])
 leaver = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 client = pmi.connect(version)
+if how == "half" and pmi.RANK == leaver:
+    client.greet()
+    os.kill(os.getpid(), signal.SIGKILL)
 client.init()
-client.fence()
+if how != "half":
+    client.fence()
 if pmi.RANK == leaver:
     if how == "exit":
         os._exit(code)
