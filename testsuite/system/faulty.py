@@ -163,6 +163,13 @@ def daemon(cluster, name, node=None):
     raise AssertionError(f"no {name} {node or ''}")
 
 
+def remove_stale_sockets(cluster):
+    """The next step of a node removes what a killed slurmstepd has left."""
+    assert cluster.sockets()
+    cluster.srun("-w", "n[1-5]", "-n5", "true").ok()
+    wait_until(lambda: not cluster.sockets())
+
+
 # ---- sockets of other processes ----
 
 

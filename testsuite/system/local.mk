@@ -24,6 +24,7 @@ EXTRA_DIST += \
 	testsuite/system/test_faults_daemons.py \
 	testsuite/system/test_faults_links.py \
 	testsuite/system/test_faults_nodes.py \
+	testsuite/system/test_faults_pairs.py \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_layouts.py \

@@ -15,6 +15,7 @@ from faulty import (
     daemon,
     is_connected,
     ranks_of,
+    remove_stale_sockets,
     tcp_sockets,
 )
 from harness import wait_until
@@ -25,13 +26,6 @@ CANCELS_AT_ONCE = 4
 CANCEL_SPAN_S = 2.0  # from before the launch to the last collectives
 # Over and over, so that a fast machine is not done before the first scancel.
 EVERYTHING = ["fence", "allgather", "ring", "ifence", "wait"] * 200
-
-
-def remove_stale_sockets(cluster):
-    """The next step of a node removes what a killed slurmstepd has left."""
-    assert cluster.sockets()
-    cluster.srun("-w", "n[1-5]", "-n5", "true").ok()
-    wait_until(lambda: not cluster.sockets())
 
 
 @pytest.mark.parametrize("where", NODES)
