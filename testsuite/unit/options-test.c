@@ -191,12 +191,12 @@ static void the_manual_names_every_option_and_variable(void **state)
 			MANUAL_MAX - 2);
 	fclose(file);
 	for (; option_key(known); known++) {
-		snprintf(path, sizeof(path), ".B %s\\fR=", option_key(known));
+		snprintf(path, sizeof(path), ".It Cm %s Ns =", option_key(known));
 		assert_said(manual, path);
 		if (option_variable(known))
 			assert_said(manual, option_variable(known));
 	}
-	for (const char *at = manual; (at = strstr(at, "\n.B Pmi2x")); at++)
+	for (const char *at = manual; (at = strstr(at, "\n.It Cm Pmi2x")); at++)
 		listed++;
 	assert_int_equal(listed, known);
 	free(manual);
