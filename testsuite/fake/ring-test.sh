@@ -28,6 +28,8 @@ layouts() {
 		good "$via: 64 ranks on 16 nodes" -N16 -n64 -- ./ring-exercise
 }
 
+patient=
+[ "$slow" = 1 ] || patient=PMI2X_ALLGATHER_VERBS_TIMEOUT=20
 left="left the ring|connection closed|reset|[Bb]roken|error|no answer"
 
 # With little patience, for those who do not come.
@@ -47,11 +49,11 @@ deaths() {
 		-N5 -n5 -- ./ring-exercise kill 3
 	told "$via: one of two is killed" 1 "rank 1 on node .*($left)" \
 		-N2 -n2 -- ./ring-exercise kill 1
-	# In the emulated guest Soft-RoCE then breaks other links as well, at times.
-	[ "$slow" = 1 ] || return
+	# Where one processor does the work of all adapters, acknowledgements are late.
 	told "$via: one is killed while large blocks travel" 6 \
 		"neighbour rank 3 on node .*($left)" \
-		-N7 -n7 -- ./ring-exercise busy 3
+		-N7 -n7 -- env $patient ./ring-exercise busy 3
+	[ "$slow" = 1 ] || return
 	for who in 2 3; do
 		told "$via: rank $who is killed between call and wait" 7 \
 			"rank $who on node .*($left|has exited)" \
