@@ -2,7 +2,6 @@
 """mpi.conf, and plugins that are missing or strange."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -61,13 +60,13 @@ def options_of(manual):
     """{option: its variable or None}, as the manual lists them."""
     found, option = {}, None
     for line in manual.read_text().splitlines():
-        if line.startswith(".B Pmi2x"):
-            option = line[3:].partition("\\")[0]
-            found[option] = None
-        if option and (name := re.search(r"PMI2X_[A-Z_]+", line)):
-            found[option] = name[0]
-        if line.startswith(".TP"):
+        if line.startswith((".It", ".El")):
             option = None
+        if line.startswith(".It Cm Pmi2x"):
+            option = line.split()[2]
+            found[option] = None
+        if option and line.startswith(".Ev PMI2X_"):
+            found[option] = line.split()[1]
     return found
 
 
