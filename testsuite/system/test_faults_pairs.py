@@ -216,3 +216,11 @@ def test_step_daemon_killed_during_a_spawn(cluster, faulty, tmp_path):
     step.fails(r"ending step \S+: lost the connection to node n2")
     wait_until(lambda: gone(program), HANGS_S)
     remove_stale_sockets(cluster)
+
+
+def test_srun_killed_during_a_spawn(cluster, faulty, tmp_path):
+    step, program = spawning(faulty, tmp_path)
+    step.srun.kill()
+    step.srun.wait()
+    assert not cluster.wait_until_clean()
+    wait_until(lambda: gone(program), HANGS_S)

@@ -17,6 +17,9 @@
 #include "libutil/buf.h"
 #include "words.h"
 
+/* The new srun's end of the pair has the first number that is free there. */
+#define CHANNEL_FD (STDERR_FILENO + 1)
+
 extern char **environ;
 
 static const char *const known_keys[] = { "wdir", "path", "host", NULL };
@@ -370,6 +373,30 @@ static int set_signals(posix_spawnattr_t *attributes)
 	return rc;
 }
 
+/*
+ * Nothing else of ours is for the new srun. Slurm's pipes come without CLOEXEC:
+ * one tells a process of srun's own, by its end, that srun was killed.
+ */
+static int close_others(posix_spawn_file_actions_t *files)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
+	return posix_spawn_file_actions_addclosefrom_np(files, CHANNEL_FD + 1);
+#else
+	(void)files;
+	return 0;
+#endif
+}
+
+static int set_files(posix_spawn_file_actions_t *files, int fd)
+{
+	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO,
+						  "/dev/null", O_RDONLY, 0);
+
+	if (!rc) /* also of the same number: takes CLOEXEC away */
+		rc = posix_spawn_file_actions_adddup2(files, fd, CHANNEL_FD);
+	return rc ? rc : close_others(files);
+}
+
 /* posix_spawn, since between fork and exec a threaded program may do little. */
 static pid_t run(char **args, char **env, int fd)
 {
@@ -386,10 +413,7 @@ static pid_t run(char **args, char **env, int fd)
 		goto free_files;
 	rc = set_signals(&attributes);
 	if (!rc)
-		rc = posix_spawn_file_actions_addopen(&files, STDIN_FILENO,
-						      "/dev/null", O_RDONLY, 0);
-	if (!rc) /* the same number: takes CLOEXEC away */
-		rc = posix_spawn_file_actions_adddup2(&files, fd, fd);
+		rc = set_files(&files, fd);
 	if (!rc)
 		rc = posix_spawnp(&pid, args[0], &files, &attributes, args, env);
 	posix_spawnattr_destroy(&attributes);
@@ -409,7 +433,7 @@ pid_t spawn_srun_start(const struct spawn_request *r,
 		return -errno;
 	pid = spawn_srun_args(r, p, &args);
 	if (!pid)
-		pid = spawn_srun_env(r, p, environ, pair[1], &env);
+		pid = spawn_srun_env(r, p, environ, CHANNEL_FD, &env);
 	if (!pid)
 		pid = run(args, env, pair[1]);
 	words_free(args);
