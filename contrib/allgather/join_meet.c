@@ -31,7 +31,7 @@
  * start, and so are given long, also a part of that time.
  */
 #define GIVE_UP_MS 6000
-#define GIVE_UP_PART 4
+#define GIVE_UP_PART 2
 /*
  * Where a fence has failed before its time, the others may only just have been
  * started: all of this begins as much later.
