@@ -36,7 +36,8 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/transports.c \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	contrib/libpmi2x/complain.c contrib/libpmi2x/complain.h \
-	src/common/libutil/buf.c
+	src/common/libutil/buf.c \
+	src/common/libutil/decimal.c
 contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
 contrib_allgather_libring_la_CFLAGS = $(AM_CFLAGS) -pthread

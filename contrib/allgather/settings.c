@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/decimal.h"
 #include "transport.h"
 
 const char *setting_text(const char *name)
@@ -37,14 +38,9 @@ int setting_wrong(char *why, const char *name, const char *text,
 
 bool setting_parse(const char *text, int min, int max, int *out)
 {
-	char *end;
-	long value;
+	uint32_t value;
 
-	if (text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || *end || value < min || value > max)
+	if (!decimal_u32(text, min, max, &value))
 		return false;
 	*out = (int)value;
 	return true;
