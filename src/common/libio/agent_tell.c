@@ -225,11 +225,6 @@ static size_t on_room(void *arg, void **at)
 	return sizeof(c->in) - c->have;
 }
 
-static bool uid_counts(const struct agent *a, uid_t uid)
-{
-	return uid == 0 || uid == a->options.tell_uid;
-}
-
 static void on_input(void *arg, size_t n)
 {
 	struct tell_conn *c = arg;
@@ -241,7 +236,8 @@ static void on_input(void *arg, size_t n)
 	memcpy(&uid, c->in, 4);
 	memcpy(&len, c->in + 4, 4);
 	len = ntohl(len);
-	if (!uid_counts(c->agent, ntohl(uid)) || len > TELL_BYTES_MAX) {
+	if (!strangers_user_counts(ntohl(uid), c->agent->options.tell_uid) ||
+	    len > TELL_BYTES_MAX) {
 		drop(c);
 		return;
 	}

@@ -99,7 +99,7 @@ bool strangers_let_in(struct strangers *s, int fd, uid_t owner,
 
 	if (peer_credentials(fd, &peer))
 		return false;
-	if (peer.uid == 0 || peer.uid == owner)
+	if (strangers_user_counts(peer.uid, owner))
 		return true;
 	strangers_refused_user(s, peer.uid, what);
 	return false;

@@ -44,6 +44,12 @@ void strangers_refused(struct strangers *s, const uint8_t ip[16], int error);
 bool strangers_let_in(struct strangers *s, int fd, uid_t owner,
 		      const char *what);
 
+/* The users that may: root and the owner. */
+static inline bool strangers_user_counts(uid_t uid, uid_t owner)
+{
+	return uid == 0 || uid == owner;
+}
+
 /* The same line and count for a process of `uid` that was refused elsewhere. */
 void strangers_refused_user(struct strangers *s, uid_t uid, const char *what);
 
