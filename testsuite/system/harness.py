@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A private Slurm under test, and what a step may leave behind: nothing."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -121,6 +122,17 @@ def opened_files(pid):
     except OSError:
         pass
     return links
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """A process stands still, and goes on in the end."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def wait_until(condition, seconds=LEAVE_S):

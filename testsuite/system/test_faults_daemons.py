@@ -18,7 +18,7 @@ from faulty import (
     remove_stale_sockets,
     tcp_sockets,
 )
-from harness import wait_until
+from harness import stopped, wait_until
 
 HOLDER = 9  # keeps a fence open until the test says go
 CANCELS = int(os.environ.get("PMI2X_TEST_CANCELS", 20))
@@ -147,13 +147,9 @@ def test_munged_stopped_during_wireup(cluster, faulty):
     step = faulty("touch=at", "gate=go", "init", "fence", "touch=out",
                   "finalize")
     step.wait_for("at", RANKS)
-    munged = daemon(cluster, "munged")
-    os.kill(munged, signal.SIGSTOP)
-    try:
+    with stopped(daemon(cluster, "munged")):
         step.make("go")
         step.wait_for("out", RANKS)
-    finally:
-        os.kill(munged, signal.SIGCONT)
     step.end().ok()
 
 

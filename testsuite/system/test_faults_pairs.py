@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two faults at once, and faults while another one is being dealt with."""
 
-import contextlib
 import os
 import re
 import signal
@@ -18,7 +17,7 @@ from faulty import (
     ranks_of,
     remove_stale_sockets,
 )
-from harness import command_line, process_table, wait_until
+from harness import command_line, process_table, stopped, wait_until
 
 HOLDER = 9  # on n5: keeps a fence open until the test says go
 VICTIM = 3  # on n2
@@ -26,17 +25,6 @@ NOBODY_COMES = """#!/bin/sh
 touch {started}
 exec sleep 1000
 """
-
-
-@contextlib.contextmanager
-def stopped(pid):
-    """A process stands still, and goes on in the end."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
 
 
 def held_fence(faulty, holder=HOLDER, **options):

@@ -6,13 +6,19 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import time
 
 import pytest
 
-from harness import below, command_line, process_table, run, wait_until
+from harness import (
+    below,
+    command_line,
+    process_table,
+    run,
+    stopped,
+    wait_until,
+)
 
 LAYOUT = ["-N4", "-n8", "--ntasks-per-node=2"]
 REPORT = re.compile(r"fence 0: (\d+) s, waiting for 1 of 8 ranks: (\d+) "
@@ -162,12 +168,8 @@ def test_live_with_a_silent_node(cluster, start, tool):
     """A node whose agent is stopped is named; the others are shown."""
     step = start()
     wait_until(lambda: "1 of 8 ranks: 5 (" in live(tool, step).stdout, 60)
-    daemon = cluster.step_daemon("n2")
-    os.kill(daemon, signal.SIGSTOP)
-    try:
+    with stopped(cluster.step_daemon("n2")):
         shown = live(tool, step).ok().stdout
-    finally:
-        os.kill(daemon, signal.SIGCONT)
     assert "no answer from node n2" in shown
     assert "no answer from 1 nodes: n2" in shown
     assert "ranks: 5 (node n3)" in shown
@@ -178,12 +180,8 @@ def test_stopped_rank(start):
     """A rank that a signal has stopped is named as such."""
     step = start(PMI2X_STALL_REPORT="2")
     wait_until(step.reports, 60)
-    pid = step.rank(5)
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped(step.rank(5)):
         wait_until(lambda: any(r[3] for r in step.reports()), 60)
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert step.go_on() == 0
 
 
