@@ -118,11 +118,13 @@ static int make_nodes(struct sim *s)
 		make_node(s, p);
 	for (uint32_t p = 0; p < s->nhosts; p++) {
 		const uint32_t *far;
+		uint32_t slots;
 
 		if (s->protocol->create(s, &s->nodes[p]))
 			return -1;
-		if (s->link_slots < 2 + node_far(&s->nodes[p], &far))
-			s->link_slots = 2 + node_far(&s->nodes[p], &far);
+		slots = 2 + node_far(&s->nodes[p], &far);
+		if (s->link_slots < slots)
+			s->link_slots = slots;
 	}
 	return 0;
 }

@@ -98,13 +98,11 @@ static void keep_line(void *arg, enum log_level level, const char *text)
 	pthread_mutex_lock(&c->lock);
 	if (strstr(text, "without having finished"))
 		c->unfinished = true;
-	pthread_mutex_unlock(&c->lock);
-	if (level == LOG_LEVEL_DEBUG)
-		return;
-	pthread_mutex_lock(&c->lock);
-	at = strlen(c->text);
-	snprintf(c->text + at, sizeof(c->text) - at, "%s\n", text);
-	pthread_cond_broadcast(&c->changed);
+	if (level != LOG_LEVEL_DEBUG) {
+		at = strlen(c->text);
+		snprintf(c->text + at, sizeof(c->text) - at, "%s\n", text);
+		pthread_cond_broadcast(&c->changed);
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 

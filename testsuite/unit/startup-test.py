@@ -90,10 +90,10 @@ class Late(unittest.TestCase):
 
         slurm = Source("private", 99)
         slurm.measure = measure
-        todo = Plan(slurm, [])
-        todo.add(["true", "pmi"], [(2, 1), (4, 1), (8, 1)], [PMI2X])
+        planned = Plan(slurm, [])
+        planned.add(["true", "pmi"], [(2, 1), (4, 1), (8, 1)], [PMI2X])
         options = types.SimpleNamespace(quiet=True, repeats=3, timeout=600)
-        measuring = Measuring(options, todo, record.Writer(None, {}))
+        measuring = Measuring(options, planned, record.Writer(None, {}))
         self.assertEqual(measuring.run(), 1)
         late = [config for test, config, limit in calls[2:] if test == "pmi"]
         self.assertEqual(late, [(2, 1), (4, 1), (2, 1), (2, 1)])
@@ -121,38 +121,38 @@ class Source:
 
 class Plans(unittest.TestCase):
     def plan(self, slurm, beyond, everywhere=False):
-        todo = Plan(slurm, beyond, everywhere)
-        todo.add(["true", "pmi"], [(4, 1), (8, 2)], [PMI2, PMI2X])
-        return todo
+        planned = Plan(slurm, beyond, everywhere)
+        planned.add(["true", "pmi"], [(4, 1), (8, 2)], [PMI2, PMI2X])
+        return planned
 
-    def labels(self, todo, config, method):
+    def labels(self, planned, config, method):
         return [
             cell.source.label
-            for cell in todo.measured()
+            for cell in planned.measured()
             if (cell.config, cell.method) == (config, method)
         ]
 
     def test_beyond_slurm(self):
         slurm, other = Source("private", 4), Source("emulated", 99, [PMI2])
-        todo = self.plan(slurm, [other])
-        self.assertEqual(self.labels(todo, (4, 1), PMI2), ["private"] * 2)
-        self.assertEqual(self.labels(todo, (8, 2), PMI2X), ["emulated"] * 2)
-        self.assertEqual(self.labels(todo, (8, 2), PMI2), [])
-        (reason,) = {cell.reason for cell in todo.skipped()}
+        planned = self.plan(slurm, [other])
+        self.assertEqual(self.labels(planned, (4, 1), PMI2), ["private"] * 2)
+        self.assertEqual(self.labels(planned, (8, 2), PMI2X), ["emulated"] * 2)
+        self.assertEqual(self.labels(planned, (8, 2), PMI2), [])
+        (reason,) = {cell.reason for cell in planned.skipped()}
         self.assertEqual(reason, "private: only 4 nodes; emulated: unable")
 
     def test_everywhere(self):
         slurm, other = Source("private", 4), Source("emulated", 99)
-        todo = self.plan(slurm, [other], everywhere=True)
-        found = self.labels(todo, (4, 1), PMI2X)
+        planned = self.plan(slurm, [other], everywhere=True)
+        found = self.labels(planned, (4, 1), PMI2X)
         self.assertEqual(sorted(set(found)), ["emulated", "private"])
 
     def test_asked_for_by_name(self):
-        todo = self.plan(Source("private", 4), [])
+        planned = self.plan(Source("private", 4), [])
         lists = {"configs": [(4, 1), (8, 2)], "tests": ["true", "pmi"]}
-        todo.check(lists, {"tests"})
+        planned.check(lists, {"tests"})
         with self.assertRaisesRegex(BenchError, "--configs: 8x2: .*only 4"):
-            todo.check(lists, {"configs"})
+            planned.check(lists, {"configs"})
         with self.assertRaisesRegex(BenchError, "only 2 nodes"):
             self.plan(Source("private", 2), []).check(lists, set())
 
@@ -164,11 +164,11 @@ class Plans(unittest.TestCase):
 
     def test_what_a_trial_stops(self):
         slurm = Source("private", 99)
-        todo = self.plan(slurm, [])
-        todo.drop_trial((slurm, "pmi", PMI2), "alone")
-        self.assertEqual(len(todo.measured()), 6)
+        planned = self.plan(slurm, [])
+        planned.drop_trial((slurm, "pmi", PMI2), "alone")
+        self.assertEqual(len(planned.measured()), 6)
         self.assertEqual(
-            {(c.test, c.method, c.reason) for c in todo.skipped()},
+            {(c.test, c.method, c.reason) for c in planned.skipped()},
             {("pmi", PMI2, "private: alone")},
         )
 

@@ -19,8 +19,8 @@ def key_of(cell):
 class Measuring:
     """Carries out a plan; what comes of it is in results and in the file."""
 
-    def __init__(self, options, todo, writer):
-        self.options, self.todo, self.writer = options, todo, writer
+    def __init__(self, options, planned, writer):
+        self.options, self.planned, self.writer = options, planned, writer
         self.results = report.Results()
         self.late = {}  # {(source, test, method): its smallest that was late}
 
@@ -34,7 +34,7 @@ class Measuring:
 
     def try_all(self):
         """A small step of each kind: it warms up, and shows what cannot be."""
-        trials = self.todo.trials()
+        trials = self.planned.trials()
         progress = Progress(len(trials), self.options.quiet)
         try:
             for trial, config in trials.items():
@@ -53,10 +53,10 @@ class Measuring:
                 min(TRIAL_S, self.options.timeout),
             )
         except programs.Alone as error:
-            self.todo.drop_trial(trial, str(error))
+            self.planned.drop_trial(trial, str(error))
         except BenchError as error:
             self.fail(cell, 0, str(error))
-            self.todo.drop_trial(trial, "its trial has failed")
+            self.planned.drop_trial(trial, "its trial has failed")
 
     def is_hopeless(self, cell):
         """One of this kind and no more ranks was late: the others would be."""
@@ -93,7 +93,7 @@ class Measuring:
     def measure_all(self):
         """All that there is, then all of it again: a run that is interrupted
         has every size, in fewer repeats."""
-        cells = self.todo.measured()
+        cells = self.planned.measured()
         repeats = self.options.repeats
         progress = Progress(len(cells) * repeats, self.options.quiet)
         try:
@@ -106,7 +106,7 @@ class Measuring:
     def run(self):
         try:
             self.try_all()
-            for cell in self.todo.skipped():
+            for cell in self.planned.skipped():
                 self.skip(cell)
             self.measure_all()
         except KeyboardInterrupt:

@@ -141,10 +141,10 @@ def failed(results):
         )
 
 
-def plan(todo):
+def plan(planned):
     """Lines of what will be done where."""
     places = collections.defaultdict(dict)
-    for cell in todo.measured():
+    for cell in planned.measured():
         where = places[cell.source.label]
         where.setdefault(str(cell.method), {}).setdefault(cell.test, [])
         where[str(cell.method)][cell.test].append(named(cell.config))
@@ -157,7 +157,7 @@ def plan(todo):
             for configs, names in by_configs.items():
                 yield f"  {method}: {', '.join(names)}: {configs}"
     skips = Results()
-    for cell in todo.skipped():
+    for cell in planned.skipped():
         label = cell.source.label if cell.source else ""
         skips.skip(Key(label, cell.test, cell.config, cell.method), cell.reason)
     yield from skipped(skips)

@@ -88,8 +88,9 @@ uint16_t hub_port(const struct hub *h);
 /*
  * End the thread and free everything. Children that still run are waited for up
  * to `wait_ms` (UINT32_MAX: as long as they run), then sent SIGTERM and waited
- * for HUB_TERM_MS more; those whose spawn has not been answered at once. What agents have sent before they said goodbye is still
- * heard, for at most HUB_DRAIN_MS.
+ * for HUB_TERM_MS more; those whose spawn has not been answered at once. What
+ * agents have sent before they said goodbye is still heard, for at most
+ * HUB_DRAIN_MS.
  */
 void hub_stop(struct hub *h, uint32_t wait_ms);
 
