@@ -3,8 +3,10 @@ EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
 	testsuite/slurm-version testsuite/unit/man-test.py
-dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh
-TESTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh
+dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh \
+	testsuite/unit/slurm-headers-test.sh
+TESTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh \
+	testsuite/unit/slurm-headers-test.sh
 
 # In hours. With the plugin when it is built here.
 check-sanitize:
