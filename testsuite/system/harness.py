@@ -190,9 +190,8 @@ class Cluster:
     def step_daemon(self, node):
         """Process of the slurmstepd of the step that runs on a node."""
         log = str(self.dir / "log" / f"slurmd.{node}.log")
-        table = process_table()
-        for pid in below(self.state["guard"]):
-            if table.get(pid, (0, ""))[1] == "slurmstepd":
+        for pid, (_, name) in process_table().items():
+            if name == "slurmstepd":
                 if command_line(pid).startswith("slurmstepd: ["):
                     if log in opened_files(pid):
                         return pid

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nodes that lack something: memory, descriptors, ports, the right plugin,
-power; and daemons that come back, or late."""
+"""Nodes that lack something: memory, descriptors, ports, room for files, the
+right plugin, power; and daemons that come back, or late."""
 
 import contextlib
 import os
@@ -13,7 +13,15 @@ import subprocess
 
 import pytest
 
-from faulty import HANGS_S, RANKS, daemon, links, ranks_of, silence
+from faulty import (
+    HANGS_S,
+    RANKS,
+    daemon,
+    links,
+    listener,
+    ranks_of,
+    silence,
+)
 from harness import Cluster, run, wait_until
 
 FIRST_PORT, LAST_PORT = 23100, 23139
@@ -24,6 +32,7 @@ exit 0
 """
 MUCH = "put=16"
 SPINS_S = 2  # of processor time, while nothing can go on
+SPOOL_FILES = 64  # that have room in a small spool directory
 
 
 @pytest.fixture(scope="module")
@@ -210,9 +219,10 @@ def test_parent_starts_seconds_after_its_children(small, scratch):
     assert first > max(times[rank] for rank in ranks_of("n3")) + 1
 
 
-def start_slurmd(cluster, node, conf):
+def start_slurmd(cluster, node, conf, within):
+    program = cluster.state["programs"]["slurmd"]
     return subprocess.Popen(
-        [cluster.state["programs"]["slurmd"], "-D", "-N", node, "-f", conf],
+        [*within, program, "-D", "-N", node, "-f", conf],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -220,15 +230,16 @@ def start_slurmd(cluster, node, conf):
 
 
 @contextlib.contextmanager
-def restarted(cluster, node, conf):
-    """A slurmd that was killed, started again; the step daemons go on."""
+def restarted(cluster, node, conf, within=()):
+    """A slurmd that was killed, started again, perhaps within another command;
+    the step daemons go on."""
     with contextlib.suppress(AssertionError):  # not there: by a test before
         pid = daemon(cluster, "slurmd", node)
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
-    slurmd = start_slurmd(cluster, node, conf)
+    slurmd = start_slurmd(cluster, node, conf, within)
     try:
-        yield
+        yield slurmd
         assert not cluster.wait_until_clean()
     finally:
         slurmd.kill()
@@ -244,6 +255,81 @@ def test_slurmd_restarted(small, small_cluster):
         step.end().ok()
         assert step.seen("done") == RANKS
         small("init", "fence", "finalize").end().ok()
+
+
+# ---- no room in the spool directory ----
+
+
+def answers(port):
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def small_spool(cluster):
+    """n2 has a spool directory in which few files have room; its path."""
+    spool = cluster.dir / "spool" / "n2"
+    mount = f'mount -t tmpfs -o nr_inodes={SPOOL_FILES} none "{spool}" && exec "$@"'
+    within = ["unshare", "--mount", "--propagation", "private"]
+    within += ["sh", "-c", mount, "sh"]
+    if run([*within, "true"]).code:
+        pytest.skip("needs a mount that nobody else sees")
+    conf = cluster.dir / "slurm.conf"
+    with restarted(cluster, "n2", conf, within) as slurmd:
+        wait_until(lambda: answers(cluster.state["first_port"] + 2))
+        seen = pathlib.Path(f"/proc/{slurmd.pid}/root{spool}")
+        # slurmd would take the room of its list of credentials from a step, and
+        # drain the node when there is none.
+        (seen / "cred_state.new").mkdir()
+        yield seen
+        wait_until(lambda: cluster.step_daemon("n2") is None)
+        assert not [name for name in os.listdir(seen) if "pmi" in name]
+
+
+def leave_room(spool, files):
+    """For so many more files."""
+    for filler in spool.glob("filler.*"):
+        filler.unlink()
+    for number in range(os.statvfs(spool).f_ffree - files):
+        (spool / f"filler.{number}").touch()
+
+
+def socket_complaints(cluster):
+    log = (cluster.dir / "log" / "slurmd.n2.log").read_text(errors="replace")
+    return len(re.findall(
+        r"pmi2x: cannot make the socket \S+: No space left on device; if other "
+        r"nodes cannot connect to this one, .* make room in SlurmdSpoolDir", log
+    ))
+
+
+def test_no_room_in_the_spool_directory(small, small_cluster):
+    """With room for Slurm and not for pmi2x the step runs, unless nobody can
+    connect to the node; then it fails by name. With less, Slurm does not start
+    it; one that runs needs no room."""
+    with small_spool(small_cluster) as spool:
+        leave_room(spool, 0)
+        small("init", "fence").fails(r"launch .* failed on node n2")
+        leave_room(spool, 1)
+        small("init", "fence", "finalize").end().ok()
+        assert socket_complaints(small_cluster) == 1
+        step = small("touch=at", "gate=go", "init", "fence",
+                     env={"PMI2X_CONNECT_TIMEOUT": "2"})
+        step.wait_for("at", RANKS)
+        for node in "n1", "n2", "n3":  # n2, and those that it connects to
+            silence(listener(small_cluster.step_daemon(node)))
+        step.make("go")
+        step.fails(r"cannot reach node n\d \(port \d+\) within \d+ s: ")
+        assert socket_complaints(small_cluster) == 2
+        leave_room(spool, 2)
+        step = small("touch=at", "gate=go", "init", "fence", "fence",
+                     "finalize")
+        step.wait_for("at", RANKS)
+        leave_room(spool, 0)
+        step.make("go")
+        step.end().ok()
+        assert socket_complaints(small_cluster) == 2
 
 
 def other_build(cluster, prefix, scratch):
