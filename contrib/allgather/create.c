@@ -61,7 +61,7 @@ static int find_place(struct pmi2x_ring *r, char *why)
 
 static int join(struct pmi2x_ring *r, char *why)
 {
-	struct join j = { .ring = r, .why = why };
+	struct join j = { .ring = r, .why = why, .blamed = -1 };
 	int code;
 
 	if (getrandom(j.nonce, sizeof(j.nonce), 0) != sizeof(j.nonce)) {

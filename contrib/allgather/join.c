@@ -16,6 +16,8 @@
 #include "settings.h"
 
 #define KEY_MAX 64
+#define BLAMED_MAX 16 /* a rank in decimal, and a mark */
+#define LATE '?'      /* ... of a reason; any other has ':' */
 #define SHM "shm" /* what else can be lacking, beside the transports */
 #define SETTINGS "settings" /* that make sense */
 #define NOT_ALLOWED "not among the transports that are allowed; see " \
@@ -194,29 +196,86 @@ static void bad_key(const struct join *j, char *key, bool group)
 		 j->ring->use.sequence, group ? "shm" : "link", j->round);
 }
 
-static bool was_bad(struct join *j, bool group)
+/* Why the element that `rank` leads has no links. */
+static void links_key(const struct join *j, char *key, int rank)
+{
+	snprintf(key, KEY_MAX, "%s-%u-bad-link-%u-%d", j->ring->use.keys,
+		 j->ring->use.sequence, j->round, rank);
+}
+
+static void put_bad(struct join *j)
+{
+	char key[KEY_MAX], text[PMI2X_RING_ERROR_MAX + BLAMED_MAX];
+
+	bad_key(j, key, j->bad_group);
+	if (j->bad_group) {
+		j->ring->pmi.put(key, j->bad);
+		return;
+	}
+	snprintf(text, sizeof(text), "%d", j->ring->rank);
+	j->ring->pmi.put(key, text);
+	links_key(j, key, j->ring->rank);
+	snprintf(text, sizeof(text), "%d%c%s", j->blamed, j->late ? LATE : ':',
+		 j->bad);
+	j->ring->pmi.put(key, text);
+}
+
+static bool group_was_bad(struct join *j)
 {
 	char key[KEY_MAX];
 
-	bad_key(j, key, group);
+	bad_key(j, key, true);
 	return pmi_lookup(&j->ring->pmi, key, j->why, PMI2X_RING_ERROR_MAX);
 }
 
+/*
+ * From who has no links to whom it blames, to one that has not said anything. That
+ * somebody is late counts for less than any other reason.
+ */
+static bool links_were_bad(struct join *j)
+{
+	char key[KEY_MAX], text[PMI2X_RING_ERROR_MAX + BLAMED_MAX], *reason;
+	bool known = false;
+	long rank;
+
+	bad_key(j, key, false);
+	if (!pmi_lookup(&j->ring->pmi, key, text, sizeof(text)))
+		return false;
+	rank = strtol(text, NULL, 10);
+	snprintf(j->why, PMI2X_RING_ERROR_MAX, "rank %ld has no links", rank);
+	for (uint32_t i = 0; i < j->ring->elements && rank >= 0; i++) {
+		links_key(j, key, (int)rank);
+		if (!pmi_lookup(&j->ring->pmi, key, text, sizeof(text)))
+			break;
+		rank = strtol(text, &reason, 10);
+		if (*reason == ':' || !known)
+			snprintf(j->why, PMI2X_RING_ERROR_MAX, "%s",
+				 reason + 1);
+		known |= *reason == ':';
+	}
+	return true;
+}
+
 /* Nothing of a round that has failed is used again. */
-static void clear_round(struct join *j)
+static void drop_links(struct join *j)
 {
 	join_close(j, -1);
 	j->ring->transport = NULL;
 	j->ring->ops = NULL;
+}
+
+static void clear_round(struct join *j)
+{
+	drop_links(j);
 	j->bad[0] = '\0';
-	j->hearsay = false;
+	j->blamed = -1;
+	j->late = false;
 }
 
 enum outcome { JOINED, BAD_GROUP, BAD_LINKS, BROKEN };
 
 static enum outcome play_round(struct join *j, const char *name)
 {
-	char key[KEY_MAX];
 	int rc;
 
 	j->round++;
@@ -226,15 +285,15 @@ static enum outcome play_round(struct join *j, const char *name)
 		join_blame(j, rc);
 		return BROKEN;
 	}
-	if (j->bad[0] && !j->hearsay) {
-		bad_key(j, key, j->bad_group);
-		j->ring->pmi.put(key, j->bad);
+	if (j->bad[0]) {
+		put_bad(j);
+		drop_links(j);
 	}
 	if (join_meet(j))
 		return BROKEN;
-	if (was_bad(j, true))
+	if (group_was_bad(j))
 		return BAD_GROUP;
-	return was_bad(j, false) ? BAD_LINKS : JOINED;
+	return links_were_bad(j) ? BAD_LINKS : JOINED;
 }
 
 static void say(struct join *j, const char *what, const char *reason)

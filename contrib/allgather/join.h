@@ -9,8 +9,11 @@
  * 2. PMIX_Ring with the value of the own element, which the ranks of a node
  *    learn from their leader through shared memory: the ranks at the edges of a
  *    node see the neighbours' values.
- * 3. The leaders connect. Who cannot puts a key; another fence, another look.
- *    When anybody has put it, all go back to 2 without what did not work.
+ * 3. The leaders connect. Who cannot puts a key, and closes what it has opened, so
+ *    that its neighbours need not wait for it; another fence, another look. When
+ *    anybody has put it, all go back to 2 without what did not work. The reason
+ *    that all give is that of one of them, or nearer to the cause: of the
+ *    neighbour that it blames, while that one has put a reason too.
  *
  * So no process goes on with a ring that another one has given up. Without any
  * transport that all have, blocks go over PMI.
@@ -42,7 +45,8 @@ struct join {
 	uint32_t round;        /* of connecting, from 1 */
 	char bad[PMI2X_RING_ERROR_MAX]; /* what did not work here; empty */
 	bool bad_group;        /* ... of the shared memory, not of the links */
-	bool hearsay;          /* ... and the one to blame knows why */
+	int blamed;            /* ... the neighbour it lies with; -1: none */
+	bool late;             /* ... and no more is known than the time */
 };
 
 /* Members, transport, neighbours. 0, or a code of pmi2.h and `why`. */
@@ -91,8 +95,6 @@ void join_close(struct join *j, int keep);
 
 /* ---- neighbours.c ---- */
 
-#define VALUE_CANNOT_JOIN "-" /* its own ranks say why */
-
 /* What an element says of itself over PMIX_Ring. */
 struct element_value {
 	char transport[16];
@@ -104,7 +106,12 @@ struct element_value {
 
 /* `out` has GROUP_VALUE_MAX bytes. */
 void value_print(const struct element_value *v, char *out);
-/* 0, or -EPROTO and `why` (TRANSPORT_REASON_MAX bytes): from another process. */
+/* The value of an element that cannot join; its ranks say why. */
+void value_print_absent(int rank, char *out);
+/*
+ * 0, or `why` (TRANSPORT_REASON_MAX bytes): -ENOTCONN for an element that cannot
+ * join, of which only the rank is known; -EPROTO, and rank -1, for what is no value.
+ */
 int value_parse(struct element_value *v, const char *text, char *why);
 
 #endif

@@ -120,7 +120,7 @@ static void find_value(struct join *j, const char *name, char *value)
 {
 	struct pmi2x_ring *r = j->ring;
 
-	snprintf(value, GROUP_VALUE_MAX, VALUE_CANNOT_JOIN);
+	value_print_absent(r->ranks[0], value);
 	if (r->index > 0) {
 		leaders_value(j, value);
 		return;
@@ -195,8 +195,20 @@ static void bad_neighbour(struct join *j, enum ring_side side,
 {
 	const struct neighbour *n = &j->ring->neighbours[side];
 
-	join_bad(j, false, "%s neighbour rank %d on node %s: %s",
-		 ring_side_name(side), n->rank, n->node, reason);
+	if (!j->bad[0])
+		j->blamed = n->rank;
+	if (n->rank < 0)
+		join_bad(j, false, "%s neighbour: %s", ring_side_name(side),
+			 reason);
+	else
+		join_bad(j, false, "%s neighbour rank %d on node %s: %s",
+			 ring_side_name(side), n->rank, n->node, reason);
+}
+
+static void late_neighbour(struct join *j, enum ring_side side)
+{
+	j->late |= !j->bad[0];
+	bad_neighbour(j, side, "no connection in time");
 }
 
 static void connect_side(struct join *j, const char *name,
@@ -208,8 +220,6 @@ static void connect_side(struct join *j, const char *name,
 	struct transport_peer peer;
 	struct element_value v;
 	int rc = value_parse(&v, value, why);
-
-	j->hearsay |= strcmp(value, VALUE_CANNOT_JOIN) == 0;
 
 	memset(n, 0, sizeof(*n));
 	n->rank = v.rank;
@@ -249,7 +259,7 @@ static void wait_connected(struct join *j)
 				bad_neighbour(j, side, n->reason);
 			else if (clock_ms() > deadline &&
 				 !r->ops->connected(r->transport, side))
-				bad_neighbour(j, side, "no connection in time");
+				late_neighbour(j, side);
 		}
 	}
 }

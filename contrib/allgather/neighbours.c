@@ -71,20 +71,31 @@ static int parse_fields(struct element_value *v, const char *text)
 		       ? -EPROTO : 0;
 }
 
+void value_print_absent(int rank, char *out)
+{
+	snprintf(out, GROUP_VALUE_MAX, "-%d", rank);
+}
+
+static void clear(struct element_value *v)
+{
+	memset(v, 0, sizeof(*v));
+	v->rank = -1;
+	snprintf(v->node, sizeof(v->node), "?");
+}
+
 int value_parse(struct element_value *v, const char *text, char *why)
 {
 	char version[8];
 
-	memset(v, 0, sizeof(*v));
-	v->rank = -1;
-	snprintf(v->node, sizeof(v->node), "?");
-	if (strcmp(text, VALUE_CANNOT_JOIN) == 0) {
+	clear(v);
+	if (text[0] == '-' && parse_rank(text + 1, &v->rank) == 0) {
 		snprintf(why, TRANSPORT_REASON_MAX, "could not join");
-		return -EPROTO;
+		return -ENOTCONN;
 	}
 	if (take(&text, version, sizeof(version)) == 0 &&
 	    strcmp(version, VERSION) == 0 && parse_fields(v, text) == 0)
 		return 0;
+	clear(v);
 	snprintf(why, TRANSPORT_REASON_MAX, "its value is truncated, or of "
 		 "another version of libpmi2x-allgather");
 	return -EPROTO;

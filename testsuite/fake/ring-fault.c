@@ -323,6 +323,52 @@ static void fault_joining(bool me)
 	expect_failure(SMALL);
 }
 
+/*
+ * Killed when it has its links and says so, while the element opposite has none:
+ * what that one misses is not what is wrong.
+ */
+#define VICTIM "ring-victim" /* the process, in the name service */
+
+static int late_ring(const char value[], int *ring_rank, int *ring_size,
+		     char left[], char right[], int maxvalue)
+{
+	int code = PMIX_Ring(value, ring_rank, ring_size, left, right, maxvalue);
+	char pid[PMI2_MAX_ATTRVALUE];
+
+	check(PMI2_Nameserv_lookup(VICTIM, NULL, pid, sizeof(pid)), "lookup");
+	while (kill(atoi(pid), 0) == 0)
+		usleep(1000);
+	return code;
+}
+
+static int use_second_ifence(uint64_t *request)
+{
+	int code = PMIX_KVS_Ifence(request);
+
+	use(0);
+	return code;
+}
+
+static void fault_linked(bool me)
+{
+	pmi2x_ring_pmi pmi = wordless;
+	char pid[16], why[PMI2X_RING_ERROR_MAX];
+
+	uses_left = me ? 2 : 0;
+	if (me) {
+		pmi.ifence = use_second_ifence;
+		snprintf(pid, sizeof(pid), "%d", (int)getpid());
+		check(PMI2_Nameserv_publish(VICTIM, NULL, pid), "publish");
+	}
+	check(PMI2_KVS_Fence(), "fence");
+	if (rank == (culprit + size / 2) % size)
+		pmi.ring = late_ring;
+	if (pmi2x_ring_create(&ring, &pmi, why, sizeof(why)))
+		say_told(why);
+	else
+		expect_failure(SMALL);
+}
+
 static int cut_ring(const char value[], int *ring_rank, int *ring_size,
 		    char left[], char right[], int maxvalue)
 {
@@ -388,6 +434,7 @@ static const struct {
 	{ "gone", fault_gone },
 	{ "gone-wordless", fault_gone_wordless },
 	{ "joining", fault_joining },
+	{ "linked", fault_linked },
 	{ "cut", fault_cut },
 	{ "lie", fault_lie },
 };

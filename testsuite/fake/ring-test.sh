@@ -71,6 +71,8 @@ joining() {
 				env RING_CALL=$call ./ring-exercise joining $who
 		done
 	done
+	told "$via: rank 2 is killed when it has its links" 7 "rank 2 on node" \
+		-N4 -n8 -- ./ring-exercise linked 2
 }
 
 breaks() {
@@ -100,7 +102,7 @@ wrong_values() {
 	PMI2X_ALLGATHER_CONNECT_TIMEOUT=$((3 * slow))
 	for what in cut lie; do
 		told "$via: a rank's neighbour has a wrong value ($what)" 5 \
-			"rank . on node .* neighbour rank" \
+			"rank . on node .* neighbour" \
 			-N5 -n5 -- ./ring-exercise $what 4
 		[ "$slow" != 1 ] ||
 			told "$via: the same inside a node ($what)" 8 \
