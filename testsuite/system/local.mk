@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	testsuite/system/test_faults.py \
 	testsuite/system/test_faults_clients.py \
 	testsuite/system/test_faults_daemons.py \
+	testsuite/system/test_faults_gang.py \
 	testsuite/system/test_faults_links.py \
 	testsuite/system/test_faults_nodes.py \
 	testsuite/system/test_faults_pairs.py \

@@ -119,6 +119,22 @@ static int do_allgather(const char *arg)
 	return rc;
 }
 
+/* Over and over, until the first rank has found a file. */
+static int do_until(const char *arg)
+{
+	char *found = calloc(size, PMI2X_MAXLENGTH);
+	int rc;
+
+	do {
+		if (rank == 0)
+			usleep(POLL_US);
+		rc = PMIX_Allgather(access(path_of(arg, -1), F_OK) ? "" : "yes",
+				    found);
+	} while (!rc && !*found);
+	free(found);
+	return rc;
+}
+
 static int do_ifence(const char *arg)
 {
 	return PMIX_KVS_Ifence(&request);
@@ -259,7 +275,7 @@ static const struct word {
 	{ "die", do_die },           { "later", do_later },
 	{ "stop", do_stop },         { "fork", do_fork },
 	{ "replace", do_replace },   { "mute", do_mute },
-	{ "ask", do_ask },
+	{ "ask", do_ask },           { "until", do_until },
 };
 
 /* ---- words ---- */
