@@ -20,6 +20,7 @@ from faulty import (
     links,
     listener,
     ranks_of,
+    remove_stale_sockets,
     silence,
 )
 from harness import Cluster, run, wait_until
@@ -257,14 +258,46 @@ def test_slurmd_restarted(small, small_cluster):
         small("init", "fence", "finalize").end().ok()
 
 
-# ---- no room in the spool directory ----
-
-
 def answers(port):
     with contextlib.suppress(OSError):
         socket.create_connection(("127.0.0.1", port), 1).close()
         return True
     return False
+
+
+def give_up_node(cluster, node):
+    """As Slurm itself does after SlurmdTimeout: nothing of it is waited for."""
+    update = ["scontrol", "update", f"nodename={node}"]
+    cluster.run(*update, "state=down", "reason=crashed").ok()
+    wait_until(lambda: not cluster.run("squeue", "-h").stdout)
+    cluster.run(*update, "state=resume").ok()
+
+
+def test_node_crashes(small, small_cluster):
+    """All its processes die at once; nobody says so but its neighbours."""
+    conf = small_cluster.dir / "slurm.conf"
+    with restarted(small_cluster, "n2", conf) as slurmd:
+        wait_until(lambda: answers(small_cluster.state["first_port"] + 2))
+        step = small("init", "fence", "touch=at", "touch=in", "3:gate=never",
+                     "fence")
+        step.wait_until_in("in", RANKS - {3})
+        step.wait_for("at", RANKS)
+        pids = [small_cluster.step_daemon("n2"), slurmd.pid]
+        pids += [step.pid("at", rank) for rank in ranks_of("n2")]
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # dies with another
+                os.kill(pid, signal.SIGKILL)
+        result = step.fails(
+            r"ending step \S+: lost the connection to node n2"
+        )
+        assert not step.seen("done"), result
+        give_up_node(small_cluster, "n2")
+        with restarted(small_cluster, "n2", conf):
+            wait_until(lambda: not small_cluster.busy_nodes())
+            remove_stale_sockets(small_cluster)
+
+
+# ---- no room in the spool directory ----
 
 
 @contextlib.contextmanager
