@@ -174,7 +174,7 @@ def test_capacity(startup):
     fits = re.findall(r"^ +(\d+)  (pmi|mpi) +(\d+) +\d+ +\d+  (.*)$", result.stdout, re.M)
     assert {(width, test) for width, test, _, _ in fits} == {
         (width, test) for width in "14" for test in ("pmi", "mpi")
-    }
+    }, result
     for _, _, nodes, reason in fits:
         assert int(nodes) > 0 and reason, result
 
@@ -205,6 +205,8 @@ def test_an_interrupt(prefix, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell has its background jobs ignore it, and these tests with them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         wait_until(lambda: path.exists() and len(have(rows(path))) == 2, 60)

@@ -375,6 +375,13 @@ class Machine(unittest.TestCase):
         mpi, _ = limits.most_nodes(matrix.point("mpi", (1, 4)), costs)
         self.assertLess(mpi, nodes)
 
+    def test_memory_that_grows_meanwhile(self):
+        grown = iter(range(self.kb, 1 << 62, 1 << 14))
+        limits.available_kb = lambda: next(grown)
+        nodes, reason = limits.most_nodes(matrix.point("mpi", (1, 1)))
+        self.assertGreater(nodes, 0)
+        self.assertIn("MB of memory", reason)
+
     def test_nodes_by_memory_alone(self):
         costs = limits.Costs(base=1000, node=100, step=60, rank=10)
         point = matrix.point("pmi", (1, 4))

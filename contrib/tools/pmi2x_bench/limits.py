@@ -183,8 +183,13 @@ def most_nodes(point, costs=USUAL):
     def reason(nodes):
         return refusal(nodes, point._replace(nodes=nodes), costs)
 
+    # Free memory changes meanwhile: what is asked again may be answered otherwise.
     low, high = 0, NODES_MOST + 1
+    in_the_way = reason(high)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if reason(middle) else (middle, high)
-    return low, reason(high)
+        if why := reason(middle):
+            high, in_the_way = middle, why
+        else:
+            low = middle
+    return low, in_the_way
