@@ -94,6 +94,22 @@ class Step:
         pid = self.pid(name, rank)
         wait_until(lambda: not is_alive(pid), HANGS_S)
 
+    def wait_until_says(self, text):
+        """Until it is on stderr."""
+
+        def is_said():
+            ended = self.srun.poll() is not None
+            found = re.search(text, self.stderr)
+            assert found or not ended, "srun has ended"
+            return found
+
+        try:
+            wait_until(is_said, HANGS_S)
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}: no '{text}' in\n{self.stderr}"
+            ) from error
+
     @property
     def stderr(self):
         return (self.dir / "stderr").read_text(errors="replace")

@@ -6,7 +6,6 @@ for them, which is what a host that has lost power looks like.
 """
 
 import os
-import re
 import signal
 import socket
 
@@ -78,7 +77,7 @@ def test_peer_that_stops_reading(cluster, faulty, stopped):
     """It is named, and nothing is lost when it goes on."""
     env = {"PMI2X_STALL_REPORT": "1"}
     step, inner = large_fence(cluster, faulty, stopped, env=env)
-    wait_until(lambda: re.search(r"fence \d: .*n2", step.stderr), 60)
+    step.wait_until_says(r"fence \d: .*n2")
     os.kill(inner, signal.SIGCONT)
     step.end().ok()
     assert step.seen("done") == RANKS
@@ -88,7 +87,7 @@ def test_peer_that_stops_reading_for_too_long(cluster, faulty, stopped):
     env = {"PMI2X_COLLECTIVE_TIMEOUT": "2"}
     step, inner = large_fence(cluster, faulty, stopped, env=env)
     pattern = r"fence \d failed: Pmi2xCollectiveTimeout"
-    wait_until(lambda: re.search(pattern, step.stderr), 60)
+    step.wait_until_says(pattern)
     os.kill(inner, signal.SIGCONT)
     result = step.fails(r"n2")
     assert not step.seen("done"), result
@@ -110,7 +109,7 @@ def test_stopped_root(faulty, stopped):
     """It is named, though it is the one that tells srun, and can go on."""
     step, root = stopped_root(faulty, stopped, env={"PMI2X_STALL_REPORT": "1"})
     pattern = r"fence 1: \d+ s, .*; no answer from node n1\n"
-    wait_until(lambda: re.search(pattern, step.stderr), 60)
+    step.wait_until_says(pattern)
     os.kill(root, signal.SIGCONT)
     step.end().ok()
     assert step.seen("done") == RANKS
@@ -121,7 +120,7 @@ def test_stopped_root_for_too_long(faulty, stopped):
     env = {"PMI2X_COLLECTIVE_TIMEOUT": "3"}
     step, root = stopped_root(faulty, stopped, env=env)
     pattern = r"fence 1 failed: .*Pmi2xCollectiveTimeout"
-    wait_until(lambda: re.search(pattern, step.stderr), 60)
+    step.wait_until_says(pattern)
     wait_until(lambda: step.seen("error") == RANKS - ranks_of("n1"), 60)
     os.kill(root, signal.SIGCONT)
     result = step.fails()

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from faulty import is_alive
 from harness import Cluster, opened_files, run, wait_until
 
 NODES = 4
@@ -156,6 +157,8 @@ class WaitingStep:
         said = self.output.read_text()
         assert code == 0, said
         assert said.count(f"passed {self.job}") == self.ranks, said
+        # srun does not wait for what the agent logs last.
+        wait_until(lambda: not is_alive(self.daemon))
         return said
 
     def log(self, node="n1"):
