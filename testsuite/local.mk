@@ -2,6 +2,7 @@
 EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
+	testsuite/asan-at-fork.c \
 	testsuite/slurm-version testsuite/unit/man-test.py
 dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh \
 	testsuite/unit/slurm-headers-test.sh

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libpmi2x-allgather in steps of a real Slurm: every layout, both PMI servers."""
 
+import os
 import pathlib
 import re
 
@@ -50,7 +51,9 @@ def unmodified(compile_program, prefix):
         f"-Wl,-rpath,{prefix}/lib",
         "-lpmi2x",
     )
-    return program, prefix / "lib" / "pmi2x" / "libpmi2x-allgather-preload.so"
+    library = prefix / "lib" / "pmi2x" / "libpmi2x-allgather-preload.so"
+    before = os.environ.get("LD_PRELOAD")  # of a sanitizer, wants to be first
+    return program, f"{before}:{library}" if before else str(library)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +61,9 @@ def unmodified(compile_program, prefix):
 )
 def test_preloaded(srun, unmodified, layout):
     """As its man page says, also in srun's own environment."""
-    program, library = unmodified
+    program, preload = unmodified
     env = {
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": preload,
         "PMI2X_ALLGATHER_TRANSPORT": "tcp",
         "PMI2X_ALLGATHER_MIN": "1",
         "PMI2X_ALLGATHER_DEBUG": "1",
@@ -72,9 +75,9 @@ def test_preloaded(srun, unmodified, layout):
 
 def test_preloaded_with_a_wrong_setting(srun, unmodified):
     """The first rank says what is wrong; the program runs as without."""
-    program, library = unmodified
+    program, preload = unmodified
     env = {
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": preload,
         "PMI2X_ALLGATHER_TRANSPORT": "ib",
         "PMI2X_ALLGATHER_MIN": "1k",
     }
