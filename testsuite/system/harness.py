@@ -15,6 +15,7 @@ DAEMONS = {"munged", "slurmctld", "slurmd", "slurmscriptd"}
 START_S = 120
 STEP_S = 60  # how long a step may take unless its test says otherwise
 LEAVE_S = 60  # how long processes may take to leave once srun has ended
+SLOWNESS = int(os.environ.get("PMI2X_TEST_SLOWNESS", "1"))  # under a sanitizer
 
 
 class Result:
@@ -133,6 +134,11 @@ def stopped(pid):
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
+
+
+def allowed(seconds):
+    """A time limit that a step is given, as long as slow programs need it."""
+    return str(seconds * SLOWNESS)
 
 
 def wait_until(condition, seconds=LEAVE_S):

@@ -21,7 +21,7 @@ from faulty import (
     received,
     silence,
 )
-from harness import wait_until
+from harness import allowed, wait_until
 
 HOLDER = 9
 MUCH = "put=16"  # more in all than the kernel keeps for a connection
@@ -84,7 +84,7 @@ def test_peer_that_stops_reading(cluster, faulty, stopped):
 
 
 def test_peer_that_stops_reading_for_too_long(cluster, faulty, stopped):
-    env = {"PMI2X_COLLECTIVE_TIMEOUT": "2"}
+    env = {"PMI2X_COLLECTIVE_TIMEOUT": allowed(2)}
     step, inner = large_fence(cluster, faulty, stopped, env=env)
     pattern = r"fence \d failed: Pmi2xCollectiveTimeout"
     step.wait_until_says(pattern)
@@ -117,7 +117,7 @@ def test_stopped_root(faulty, stopped):
 
 def test_stopped_root_for_too_long(faulty, stopped):
     """The fence fails for all who can be told."""
-    env = {"PMI2X_COLLECTIVE_TIMEOUT": "3"}
+    env = {"PMI2X_COLLECTIVE_TIMEOUT": allowed(3)}
     step, root = stopped_root(faulty, stopped, env=env)
     pattern = r"fence 1 failed: .*Pmi2xCollectiveTimeout"
     step.wait_until_says(pattern)

@@ -17,7 +17,7 @@ from faulty import (
     ranks_of,
     remove_stale_sockets,
 )
-from harness import command_line, process_table, stopped, wait_until
+from harness import allowed, command_line, process_table, stopped, wait_until
 
 HOLDER = 9  # on n5: keeps a fence open until the test says go
 VICTIM = 3  # on n2
@@ -114,7 +114,7 @@ def test_rank_killed_after_a_report(faulty):
 def test_step_daemon_goes_on_after_the_timeout(cluster, faulty, where):
     """What it says then changes nothing."""
     node = NODES[where]
-    step = held_fence(faulty, env={"PMI2X_COLLECTIVE_TIMEOUT": "3"})
+    step = held_fence(faulty, env={"PMI2X_COLLECTIVE_TIMEOUT": allowed(3)})
     with stopped(cluster.step_daemon(node)):
         step.make("go")
         wait_to_read(step, r"fence \d failed: .*Pmi2xCollectiveTimeout")
