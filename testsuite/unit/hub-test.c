@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -174,7 +175,8 @@ struct srun {
 	pid_t pid;           /* of the last spawned process */
 	int hold;            /* spawned processes read it before they end */
 	int tells;           /* it knows nodes, and writes here of an abort */
-	int aborts, reports;
+	atomic_int aborts; /* read while the hub runs */
+	int reports;
 	uint32_t abort_rank;
 	char text[64];
 };
