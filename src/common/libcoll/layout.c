@@ -3,6 +3,7 @@
 #include "libcoll/layout.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define UNSEEN UINT32_MAX
@@ -10,7 +11,6 @@
 struct layout {
 	uint32_t nnodes;
 	uint32_t nranks;
-	bool rank_ordered;
 	uint32_t *position;      /* by node id */
 	uint32_t *node_id;       /* by position */
 	uint32_t *first;         /* by position, nnodes + 1: index into order */
@@ -102,9 +102,6 @@ static void sort_ranks(struct layout *l, const uint32_t *counts)
 	for (uint32_t p = l->nnodes; p > 0; p--)
 		l->first[p] = l->first[p - 1];
 	l->first[0] = 0;
-	l->rank_ordered = true;
-	for (uint32_t i = 0; i < l->nranks; i++)
-		l->rank_ordered = l->rank_ordered && l->order[i] == i;
 }
 
 int layout_create(struct layout **out, uint32_t nnodes, uint32_t nranks,
@@ -175,9 +172,4 @@ const uint32_t *layout_ranks_at(const struct layout *l, uint32_t position,
 const uint32_t *layout_order(const struct layout *l)
 {
 	return l->order;
-}
-
-bool layout_is_rank_ordered(const struct layout *l)
-{
-	return l->rank_ordered;
 }

@@ -12,7 +12,6 @@
 #ifndef PMI2X_LAYOUT_H
 #define PMI2X_LAYOUT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define LAYOUT_NODES_MAX (1u << 20) /* sanity limits, checked on creation */
@@ -47,7 +46,5 @@ const uint32_t *layout_ranks_at(const struct layout *l, uint32_t position,
  * data that the tree concatenates for an allgather comes in this order.
  */
 const uint32_t *layout_order(const struct layout *l);
-/* True when tree order is rank order, so no permutation is needed. */
-bool layout_is_rank_ordered(const struct layout *l);
 
 #endif

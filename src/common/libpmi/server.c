@@ -299,8 +299,3 @@ size_t pmi_server_pending(const struct pmi_server *s)
 {
 	return coll_pending(s->coll);
 }
-
-bool pmi_server_used(const struct pmi_server *s)
-{
-	return s->used;
-}

@@ -243,7 +243,5 @@ void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		       const char *why);
 /* The same for all that has not ended here, of every kind. */
 void pmi_server_expire_all(struct pmi_server *s, const char *why);
-/* Has any rank of this node started PMI? */
-bool pmi_server_used(const struct pmi_server *s);
 
 #endif

@@ -191,8 +191,3 @@ const void *image_gather_value(const struct image *img, uint32_t r,
 	*len = to - from;
 	return values + from;
 }
-
-size_t image_gather_max(const struct image *img)
-{
-	return header_of(img->base).value_max;
-}

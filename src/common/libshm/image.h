@@ -103,8 +103,6 @@ bool image_find(const struct image *img, uint64_t hash, const void *key,
  */
 const void *image_gather_value(const struct image *img, uint32_t r,
 			       size_t *len);
-/* The largest value length in a gather image. */
-size_t image_gather_max(const struct image *img);
 
 /*
  * Walk the records of a fence image in tree order: the one at *offset (0 at

@@ -3,7 +3,6 @@
 #include "libutil/pack.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int pack_le(struct buf *b, uint64_t v, size_t width)
@@ -132,26 +131,4 @@ const void *unpack_bytes(struct cursor *c, size_t max, size_t *n)
 	if (at)
 		*n = len;
 	return at;
-}
-
-char *unpack_str(struct cursor *c, size_t max)
-{
-	size_t n;
-	const void *at = unpack_bytes(c, max, &n);
-	char *s;
-
-	if (!at)
-		return NULL;
-	if (n && memchr(at, '\0', n)) {
-		c->failed = true;
-		return NULL;
-	}
-	s = malloc(n + 1);
-	if (!s) {
-		c->failed = true;
-		return NULL;
-	}
-	memcpy(s, at, n);
-	s[n] = '\0';
-	return s;
 }

@@ -42,12 +42,10 @@ uint32_t unpack_u32(struct cursor *c);
 uint64_t unpack_u64(struct cursor *c);
 /* `n` raw bytes inside the input, not copied; NULL on failure. */
 const void *unpack_raw(struct cursor *c, size_t n);
-/* The counterpart of pack_bytes: points into the input; fails over `max`. */
-const void *unpack_bytes(struct cursor *c, size_t max, size_t *n);
 /*
- * The counterpart of pack_str: a malloc'ed NUL-terminated copy that the caller
- * frees; NULL on failure, over `max` bytes, on an embedded NUL, or no memory.
+ * The counterpart of pack_bytes and pack_str: points into the input; fails over
+ * `max`. In what pack_str wrote there may be a NUL all the same: peers are not trusted.
  */
-char *unpack_str(struct cursor *c, size_t max);
+const void *unpack_bytes(struct cursor *c, size_t max, size_t *n);
 
 #endif
