@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api.h"
+
 struct spawn_request *spawn_draft(int count)
 {
 	struct spawn_request *r = calloc(1, sizeof(*r));
@@ -66,7 +68,7 @@ static int check_command(const struct spawn_command *c)
 	return check_pairs(c->info, c->ninfo);
 }
 
-int spawn_check(const struct spawn_request *r)
+static int check(const struct spawn_request *r)
 {
 	uint64_t procs = 0;
 
@@ -80,8 +82,8 @@ int spawn_check(const struct spawn_request *r)
 	return check_pairs(r->preput, r->npreput);
 }
 
-void spawn_errors(const struct spawn_request *r, const struct value *errcodes,
-		  int errors[])
+static void fill_errors(const struct spawn_request *r,
+			const struct value *errcodes, int errors[])
 {
 	const char *text = errcodes->data;
 	size_t at = 0;
@@ -95,4 +97,23 @@ void spawn_errors(const struct spawn_request *r, const struct value *errcodes,
 			errors[at] = text ? strtol(text, &end, 10) : 0;
 			text = end && *end == ',' ? end + 1 : NULL;
 		}
+}
+
+int spawn_run(struct session *s, const struct spawn_request *r, char jobid[],
+	      int jobid_size, int errors[])
+{
+	struct spawn_result result = { { NULL, 0 }, { NULL, 0 } };
+	int rc = check(r);
+
+	if (!rc)
+		rc = s->ops->spawn(s, r, &result);
+	if (!rc)
+		fill_errors(r, &result.errcodes, errors);
+	if (!rc && jobid && jobid_size > 0 &&
+	    !copy_text(jobid, jobid_size, result.jobid.data ?: "",
+		       result.jobid.len))
+		rc = -ENOBUFS;
+	value_free(&result.jobid);
+	value_free(&result.errcodes);
+	return rc;
 }

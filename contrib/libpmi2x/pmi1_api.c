@@ -473,21 +473,6 @@ static int draft_command(struct spawn_command *c, const char *program,
 	return 0;
 }
 
-static int run_spawn(struct session *s, const struct spawn_request *r,
-		     int errors[])
-{
-	struct spawn_result result = { { NULL, 0 }, { NULL, 0 } };
-	int rc = spawn_check(r);
-
-	if (!rc)
-		rc = s->ops->spawn(s, r, &result);
-	if (!rc)
-		spawn_errors(r, &result.errcodes, errors);
-	value_free(&result.jobid);
-	value_free(&result.errcodes);
-	return rc;
-}
-
 int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[],
 		       const int maxprocs[], const int info_keyval_sizesp[],
 		       const PMI_keyval_t *info_keyval_vectors[],
@@ -516,7 +501,7 @@ int PMI_Spawn_multiple(int count, const char *cmds[], const char **argvs[],
 					 info_keyval_vectors[i]);
 	}
 	if (!rc)
-		rc = run_spawn(s, r, errors);
+		rc = spawn_run(s, r, NULL, 0, errors);
 	spawn_draft_free(r);
 	return pmi1_leave(s, rc);
 }

@@ -168,26 +168,6 @@ static int draft_command(struct spawn_command *c, const char *program,
 	return 0;
 }
 
-/* Run the request; hand out what the caller wants to know. */
-static int run_spawn(struct session *s, const struct spawn_request *r,
-		     char jobid[], int jobid_size, int errors[])
-{
-	struct spawn_result result = { { NULL, 0 }, { NULL, 0 } };
-	int rc = spawn_check(r);
-
-	if (!rc)
-		rc = s->ops->spawn(s, r, &result);
-	if (!rc)
-		spawn_errors(r, &result.errcodes, errors);
-	if (!rc && jobid && jobid_size > 0 &&
-	    !copy_text(jobid, jobid_size, result.jobid.data ?: "",
-		       result.jobid.len))
-		rc = -ENOBUFS;
-	value_free(&result.jobid);
-	value_free(&result.errcodes);
-	return rc;
-}
-
 int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[],
 		   const char **argvs[], const int maxprocs[],
 		   const int info_keyval_sizes[],
@@ -218,7 +198,7 @@ int PMI2_Job_Spawn(int count, const char *cmds[], int argcs[],
 					info_keyval_vectors[i]);
 	}
 	if (!rc)
-		rc = run_spawn(s, r, jobId, jobIdSize, errors);
+		rc = spawn_run(s, r, jobId, jobIdSize, errors);
 	spawn_draft_free(r);
 	return pmi2_leave(s, rc);
 }

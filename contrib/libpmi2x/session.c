@@ -212,21 +212,29 @@ struct session *session_peek(void)
 	return s;
 }
 
-struct session *session_enter(int *error)
+/* Under the life mutex. NULL and *error as of session_enter. */
+static struct session *find_ready(int *error)
 {
-	struct session *s;
+	struct session *s = atomic_load(&current);
 
-	lock_life();
-	s = atomic_load(&current);
 	*error = 0;
 	if (!s || atomic_load(&s->phase) != SESSION_READY)
 		*error = -ENXIO;
 	else if (is_foreign(s))
 		*error = -ECHILD;
-	else
+	return *error ? NULL : s;
+}
+
+struct session *session_enter(int *error)
+{
+	struct session *s;
+
+	lock_life();
+	s = find_ready(error);
+	if (s)
 		s->users++;
 	unlock_life();
-	return *error ? NULL : s;
+	return s;
 }
 
 void session_leave(struct session *s)
@@ -264,16 +272,11 @@ static struct session *begin_end(int *error)
 	struct session *s;
 
 	lock_life();
-	s = atomic_load(&current);
-	*error = 0;
-	if (!s || atomic_load(&s->phase) != SESSION_READY)
-		*error = -ENXIO;
-	else if (is_foreign(s))
-		*error = -ECHILD;
-	else
+	s = find_ready(error);
+	if (s)
 		atomic_store(&s->phase, SESSION_ENDING);
 	unlock_life();
-	return *error ? NULL : s;
+	return s;
 }
 
 /*
