@@ -174,55 +174,76 @@ static void lose(struct node *n, uint32_t position)
 	coll_link_lost(n->coll, position, false, "the link broke");
 }
 
-/* A header in its wire form, or one that fits, with a body. */
-static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
+/* A header that fits. */
+static void draw_header(struct fuzz_input *in, struct coll_msg *msg)
 {
-	uint32_t from = fuzz_u8(in) % (NODES + 1);
-	const uint8_t *bytes;
-	struct payload *body = NULL;
-	struct coll_msg msg;
-	struct cursor c;
-	size_t len;
-	int rc;
+	memset(msg, 0, sizeof(*msg));
+	msg->type = fuzz_u8(in) % COLL_MSG_TYPES;
+	msg->kind = fuzz_u8(in) % COLL_KINDS;
+	msg->seq = fuzz_u8(in);
+	msg->count = fuzz_u8(in);
+	msg->total = fuzz_u8(in);
+	msg->size = msg->total % 8;
+	msg->more = msg->total & 8;
+	msg->left_len = fuzz_u8(in) % 4;
+	msg->algorithm = COLL_BY_TREE + msg->left_len % 3;
+	msg->round = msg->count % 4;
+	msg->failed = fuzz_u8(in) % 4 == 3;
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		msg->fault.from[kind] = fuzz_u8(in) - 1u;
+	snprintf(msg->fault.reason, COLL_REASON_MAX, "it is said");
+}
 
-	if (fitting) {
-		memset(&msg, 0, sizeof(msg));
-		msg.type = fuzz_u8(in) % COLL_MSG_TYPES;
-		msg.kind = fuzz_u8(in) % COLL_KINDS;
-		msg.seq = fuzz_u8(in);
-		msg.count = fuzz_u8(in);
-		msg.total = fuzz_u8(in);
-		msg.size = msg.total % 8;
-		msg.more = msg.total & 8;
-		msg.left_len = fuzz_u8(in) % 4;
-		msg.algorithm = COLL_BY_TREE + msg.left_len % 3;
-		msg.round = msg.count % 4;
-		msg.failed = fuzz_u8(in) % 4 == 3;
-		for (int kind = 0; kind < COLL_KINDS; kind++)
-			msg.fault.from[kind] = fuzz_u8(in) - 1u;
-		snprintf(msg.fault.reason, COLL_REASON_MAX, "it is said");
-	}
-	len = fuzz_bytes(in, fuzz_u8(in) % 64, &bytes);
-	if (!fitting) {
-		cursor_init(&c, bytes, len);
-		if (coll_msg_unpack(&c, &msg))
-			return;
-		len = cursor_left(&c);
-		bytes = c.at;
-	}
-	if (msg.size > SIZE_MAX_HERE)
-		return;
-	if (msg.failed && !msg.fault.reason[0])
-		msg.fault.reason[0] = '?';
-	if (msg.type == COLL_MSG_FAULT && !msg.fault.reason[0])
-		msg.fault.reason[0] = '?';
-	if (len && len % 2)
-		body = coll_body_room(n->coll, from, &msg, len);
+/* One in its wire form, at the front of the bytes, which are moved behind it. */
+static bool read_header(const uint8_t **bytes, size_t *len, struct coll_msg *msg)
+{
+	struct cursor c;
+
+	cursor_init(&c, *bytes, *len);
+	if (coll_msg_unpack(&c, msg))
+		return false;
+	*len = cursor_left(&c);
+	*bytes = c.at;
+	return true;
+}
+
+/* In the memory that the node has for it, as far as it has, or in a copy. */
+static struct payload *make_body(struct node *n, uint32_t from,
+				 const struct coll_msg *msg,
+				 const uint8_t *bytes, size_t len)
+{
+	struct payload *body = NULL;
+
+	if (len % 2)
+		body = coll_body_room(n->coll, from, msg, len);
 	FUZZ_CHECK(!body || body->len == len);
 	if (body)
 		memcpy(body->data, bytes, len);
 	else if (len)
 		body = payload_copy(bytes, len);
+	return body;
+}
+
+/* A header in its wire form, or one that fits, with a body. */
+static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
+{
+	uint32_t from = fuzz_u8(in) % (NODES + 1);
+	const uint8_t *bytes;
+	struct payload *body;
+	struct coll_msg msg;
+	size_t len;
+	int rc;
+
+	if (fitting)
+		draw_header(in, &msg);
+	len = fuzz_bytes(in, fuzz_u8(in) % 64, &bytes);
+	if (!fitting && !read_header(&bytes, &len, &msg))
+		return;
+	if (msg.size > SIZE_MAX_HERE)
+		return;
+	if ((msg.failed || msg.type == COLL_MSG_FAULT) && !msg.fault.reason[0])
+		msg.fault.reason[0] = '?';
+	body = make_body(n, from, &msg, bytes, len);
 	rc = coll_receive(n->coll, from, &msg, body);
 	FUZZ_CHECK(rc == 0 || rc == -EPROTO);
 	if (rc && from < NODES && fuzz_u8(in) % 2)
