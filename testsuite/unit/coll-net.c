@@ -10,7 +10,7 @@
 
 #define VALUE_MAX 64
 
-static void inside(const struct net *net, bool yes)
+void net_inside(const struct net *net, bool yes)
 {
 	if (net->inside)
 		net->inside(yes);
@@ -92,57 +92,6 @@ static void check_ring(const struct net *net, uint32_t seq, uint32_t rank,
 
 /* ---- operations ---- */
 
-static uint32_t parent_of(const struct net *net, uint32_t position)
-{
-	return coll_place(net->nodes[position].coll)->parent;
-}
-
-static bool is_far(const struct net *net, uint32_t from, uint32_t to)
-{
-	const uint32_t *far;
-	uint32_t n = coll_far_positions(net->nodes[from].coll, &far);
-
-	while (n > 0 && far[n - 1] != to)
-		n--;
-	return n > 0;
-}
-
-struct net_link *net_link(struct net *net, uint32_t from, uint32_t to)
-{
-	if (parent_of(net, from) == to)
-		return &net->links[2 * from];
-	if (parent_of(net, to) == from)
-		return &net->links[2 * to + 1];
-	assert_true(is_far(net, from, to));
-	assert_true(is_far(net, to, from));
-	return &net->links[2 * net->nnodes + from * net->nnodes + to];
-}
-
-static void enqueue(struct net_link *link, struct net_frame *frame)
-{
-	if (link->tail)
-		link->tail->next = frame;
-	else
-		link->head = frame;
-	link->tail = frame;
-}
-
-static struct net_frame *dequeue(struct net_link *link)
-{
-	struct net_frame *frame = link->head;
-
-	link->head = frame->next;
-	if (!link->head)
-		link->tail = NULL;
-	return frame;
-}
-
-static void drop(struct net_frame *frame)
-{
-	payload_unref(frame->bytes);
-	free(frame);
-}
-
 static struct net_frame *frame_new(const struct coll_msg *msg,
 				   const struct payload_vec *body)
 {
@@ -169,15 +118,15 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct net_node *node = arg;
 	struct net_link *link = net_link(node->net, node->position, position);
 
-	inside(node->net, false);
+	net_inside(node->net, false);
 	assert_int_equal(link->from, node->position);
 	assert_int_equal(link->to, position);
 	node->net->faults_sent += msg->type == COLL_MSG_FAULT;
 	node->net->sent[msg->type]++;
 	link->used = true;
 	if (!link->dead)
-		enqueue(link, frame_new(msg, body));
-	inside(node->net, true);
+		net_frame_add(link, frame_new(msg, body));
+	net_inside(node->net, true);
 }
 
 static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
@@ -187,7 +136,7 @@ static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	struct payload *result = NULL;
 	struct buf b;
 
-	inside(node->net, false);
+	net_inside(node->net, false);
 	*error = -EFBIG;
 	buf_init(&b, SIZE_MAX);
 	buf_printf(&b, "%s %u:", coll_kind_name(kind), seq);
@@ -196,7 +145,7 @@ static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	if (kind != COLL_FENCE || seq != node->net->combine_fails)
 		result = payload_copy(b.data, b.len);
 	buf_free(&b);
-	inside(node->net, true);
+	net_inside(node->net, true);
 	return result;
 }
 
@@ -239,7 +188,7 @@ static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
 	const uint32_t *ranks = layout_ranks_at(net->layout, node->position,
 						&count);
 
-	inside(net, false);
+	net_inside(net, false);
 	assert_true(!result == !!fault);
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *outcome = &net->ranks[ranks[i]].outcome[kind][seq];
@@ -254,7 +203,7 @@ static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
 		assert_int_equal(ended, count);
 		check_result(net, kind, seq, result);
 	}
-	inside(net, true);
+	net_inside(net, true);
 }
 
 static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
@@ -267,12 +216,12 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 	uint32_t rank = layout_ranks_at(net->layout, node->position,
 					&count)[slot];
 
-	inside(net, false);
+	net_inside(net, false);
 	assert_true(!result == !!fault);
 	end(net, &net->ranks[rank].outcome[COLL_RING][seq], fault);
 	if (result)
 		check_ring(net, seq, rank, result);
-	inside(net, true);
+	net_inside(net, true);
 }
 
 static const struct coll_ops ops = {
@@ -345,7 +294,7 @@ static void make_links(struct net *net, bool far)
 	net->nlinks = 2 * n + (far ? n * n : 0);
 	net->links = calloc(net->nlinks, sizeof(*net->links));
 	for (uint32_t p = 0; p < n; p++) {
-		uint32_t parent = parent_of(net, p);
+		uint32_t parent = coll_place(net->nodes[p].coll)->parent;
 
 		net->links[2 * p] = (struct net_link){
 			.from = p, .to = parent,
@@ -392,7 +341,7 @@ void net_free(struct net *net)
 {
 	for (uint32_t i = 0; i < net->nlinks; i++)
 		while (net->links[i].head)
-			drop(dequeue(&net->links[i]));
+			net_frame_free(net_frame_take(&net->links[i]));
 	for (uint32_t p = 0; p < net->nnodes; p++)
 		coll_destroy(net->nodes[p].coll);
 	layout_destroy(net->layout);
@@ -437,13 +386,13 @@ static int enter(struct net *net, enum coll_kind kind, uint32_t rank,
 	} else {
 		left = payload_of(value_of(a, coll_kind_name(kind), rank, seq));
 	}
-	inside(net, true);
+	net_inside(net, true);
 	if (kind == COLL_RING)
 		rc = coll_enter_ring(c, slot, ring_count(rank, seq), left,
 				     right, got);
 	else
 		rc = coll_enter(c, kind, slot, left, got);
-	inside(net, false);
+	net_inside(net, false);
 	payload_unref(left);
 	payload_unref(right);
 	return rc;
@@ -477,9 +426,9 @@ void net_rank_gone(struct net *net, uint32_t rank)
 
 	net->ranks[rank].gone = true;
 	snprintf(why, sizeof(why), "rank %u is gone", rank);
-	inside(net, true);
+	net_inside(net, true);
 	coll_rank_gone(c, slot, why);
-	inside(net, false);
+	net_inside(net, false);
 }
 
 static int receive(struct net *net, uint32_t from, uint32_t to,
@@ -488,7 +437,7 @@ static int receive(struct net *net, uint32_t from, uint32_t to,
 	struct payload *placed = NULL;
 	int rc;
 
-	inside(net, true);
+	net_inside(net, true);
 	if (body && net_random(net, 2))
 		placed = coll_body_room(net->nodes[to].coll, from, msg,
 					body->len);
@@ -499,19 +448,19 @@ static int receive(struct net *net, uint32_t from, uint32_t to,
 	rc = coll_receive(net->nodes[to].coll, from, msg,
 			  placed ? placed : body);
 	payload_unref(placed);
-	inside(net, false);
+	net_inside(net, false);
 	return rc;
 }
 
 static void deliver(struct net *net, struct net_link *link)
 {
-	struct net_frame *frame = dequeue(link);
+	struct net_frame *frame = net_frame_take(link);
 	struct payload *body = NULL;
 	struct coll_msg msg;
 	struct cursor c;
 
 	if (!frame->bytes) {
-		drop(frame);
+		net_frame_free(frame);
 		link->dead = link->detected = true;
 		coll_link_lost(net->nodes[link->to].coll, link->from, true,
 			       "it has left");
@@ -529,7 +478,7 @@ static void deliver(struct net *net, struct net_link *link)
 		net_detect(net, link);
 	}
 	payload_unref(body);
-	drop(frame);
+	net_frame_free(frame);
 }
 
 bool net_deliver(struct net *net)
@@ -551,112 +500,6 @@ void net_deliver_all(struct net *net)
 {
 	while (net_deliver(net))
 		;
-}
-
-static void cut_tail(struct net *net, struct net_link *link)
-{
-	struct net_frame *keep = NULL, *frame = link->head;
-
-	link->dead = true;
-	while (frame && net_random(net, 3)) {
-		keep = frame;
-		frame = frame->next;
-	}
-	if (keep)
-		keep->next = NULL;
-	else
-		link->head = NULL;
-	link->tail = keep;
-	while (frame) {
-		struct net_frame *next = frame->next;
-
-		drop(frame);
-		frame = next;
-	}
-}
-
-void net_break(struct net *net, uint32_t position)
-{
-	cut_tail(net, &net->links[2 * position]);
-	cut_tail(net, &net->links[2 * position + 1]);
-}
-
-static bool is_tree_link(const struct net *net, const struct net_link *link)
-{
-	return link - net->links < 2 * (ptrdiff_t)net->nnodes;
-}
-
-/* The one in the other direction. */
-static struct net_link *back(struct net *net, const struct net_link *link)
-{
-	uint32_t i = link - net->links;
-
-	return is_tree_link(net, link) ? &net->links[i ^ 1] :
-					 net_link(net, link->to, link->from);
-}
-
-void net_break_any(struct net *net)
-{
-	struct net_link *link = &net->links[net_random(net, net->nlinks)];
-
-	if (link->from == TREE_NONE || link->to == TREE_NONE || link->dead ||
-	    (!is_tree_link(net, link) && !link->used))
-		return;
-	cut_tail(net, link);
-	cut_tail(net, back(net, link));
-}
-
-/* Links that are not used break, too: they will be wanted. */
-void net_kill(struct net *net, uint32_t position)
-{
-	for (uint32_t i = 0; i < net->nlinks; i++) {
-		struct net_link *link = &net->links[i];
-
-		if ((link->from == position || link->to == position) &&
-		    !link->dead)
-			cut_tail(net, link);
-	}
-}
-
-void net_detect_all(struct net *net)
-{
-	for (uint32_t i = 0; i < net->nlinks; i++) {
-		struct net_link *link = &net->links[i];
-
-		if (link->dead && !link->detected && link->to != TREE_NONE &&
-		    link->from != TREE_NONE)
-			net_detect(net, link);
-	}
-}
-
-void net_leave(struct net *net, uint32_t position)
-{
-	net->nodes[position].left = true;
-	for (uint32_t i = 0; i < net->nlinks; i++) {
-		struct net_link *link = &net->links[i];
-		struct net_frame *frame;
-
-		if (link->from != position || link->to == TREE_NONE ||
-		    link->dead || (!is_tree_link(net, link) && !link->used))
-			continue;
-		frame = calloc(1, sizeof(*frame));
-		enqueue(link, frame);
-		back(net, link)->dead = true;
-	}
-}
-
-void net_detect(struct net *net, struct net_link *link)
-{
-	char why[64];
-
-	while (link->head)
-		drop(dequeue(link));
-	link->dead = true;
-	link->detected = true;
-	snprintf(why, sizeof(why), "the link to %u is lost", link->from);
-	inside(net, true);
-	coll_link_lost(net->nodes[link->to].coll, link->from, false, why);
-	inside(net, false);
 }
 
 int net_inject(struct net *net, uint32_t from, uint32_t to,

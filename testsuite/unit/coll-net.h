@@ -111,4 +111,13 @@ enum net_outcome net_outcome(const struct net *net, enum coll_kind kind,
 /* Nothing is pending, and whatever any rank has entered has ended. */
 void net_assert_settled(const struct net *net);
 
+/* ---- for coll-net.c and coll-net-links.c ---- */
+
+/* Around calls of libcoll. */
+void net_inside(const struct net *net, bool yes);
+/* The queue of a link, which has a frame where one is taken. */
+void net_frame_add(struct net_link *link, struct net_frame *frame);
+struct net_frame *net_frame_take(struct net_link *link);
+void net_frame_free(struct net_frame *frame);
+
 #endif

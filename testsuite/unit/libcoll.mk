@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 UNIT_LIBS_COLL = libcoll.la $(UNIT_LIBS_UTIL)
-unit_coll_net = testsuite/unit/coll-net.c testsuite/unit/coll-net.h
+unit_coll_net = testsuite/unit/coll-net.c testsuite/unit/coll-net.h \
+	testsuite/unit/coll-net-links.c
 
 unit_tests += testsuite/unit/layout-test testsuite/unit/tree-test \
 	testsuite/unit/coll-msg-test testsuite/unit/coll-test \
