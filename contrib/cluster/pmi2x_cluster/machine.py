@@ -66,7 +66,7 @@ def available_kb():
 
 def check_limits(nodes):
     """Refuse what would fail half way up, with the command that helps."""
-    threads = nodes * THREADS_PER_NODE + 1024
+    threads = nodes * THREADS_PER_NODE + THREADS_BASE
     for name in "pid_max", "threads-max":
         if read_number(f"/proc/sys/kernel/{name}") < threads:
             raise ClusterError(

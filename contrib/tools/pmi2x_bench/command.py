@@ -3,7 +3,6 @@
 
 import argparse
 import contextlib
-import os
 import shlex
 import signal
 import sys
