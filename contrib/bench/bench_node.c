@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int bench_tasks_of(const char *text, int index)
+/* How many tasks node `index` has, of "16(x2),1"; 0 when it does not say. */
+static int tasks_of(const char *text, int index)
 {
 	while (*text) {
 		char *end;
@@ -40,7 +41,7 @@ void bench_place(int *local, int *locals)
 	const char *tasks = getenv("SLURM_STEP_TASKS_PER_NODE");
 
 	*local = number_of("SLURM_LOCALID");
-	*locals = tasks ? bench_tasks_of(tasks, number_of("SLURM_NODEID")) : 0;
+	*locals = tasks ? tasks_of(tasks, number_of("SLURM_NODEID")) : 0;
 	if (*local < 0 || *local >= *locals) {
 		*local = 0;
 		*locals = 1;

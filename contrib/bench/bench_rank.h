@@ -150,8 +150,6 @@ void *bench_alloc(const struct bench *b, size_t len);
 
 /* From Slurm's environment; one rank on its node where there is none. */
 void bench_place(int *local, int *locals);
-/* How many tasks node `index` has, of "16(x2),1"; 0 when it does not say. */
-int bench_tasks_of(const char *tasks_per_node, int index);
 /* Which machine this is: CLOCK_MONOTONIC compares within one boot of it. */
 void bench_machine(char machine[BENCH_MACHINE_LEN]);
 

@@ -307,7 +307,6 @@ int agent_wireup_open(struct agent *a);
 void agent_wireup_begin(struct agent *a);
 /* Start to make the link with this neighbour, if nobody has; calls nothing. */
 void agent_wireup_start(struct neighbour *n);
-void agent_wireup_accept(void *agent, int fd);
 /* Drop the oldest inbound connection that has proved nothing, if any. */
 bool agent_wireup_drop_oldest(struct agent *a);
 /* A neighbour says where it listens. */

@@ -79,7 +79,8 @@ static int64_t start_ticks(void)
 	return field ? strtoll(field, NULL, 10) : 0;
 }
 
-int64_t trace_process_start(void)
+/* When this process began, on the clock of trace_now, to 10 ms; 0: unknown. */
+static int64_t process_start(void)
 {
 	int64_t ticks = start_ticks();
 	long hz = sysconf(_SC_CLK_TCK);
@@ -343,7 +344,7 @@ int agent_trace_open(struct agent *a, struct pmi_host_ops *ops)
 		return -ENOMEM;
 	t->monotonic = trace_now();
 	t->realtime = clock_ns(CLOCK_REALTIME);
-	t->launch = trace_process_start();
+	t->launch = process_start();
 	t->prefork = a->options.prefork_ns;
 	ops->event = on_event;
 	ops->stamps = on_stamps;

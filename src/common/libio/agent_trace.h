@@ -22,8 +22,6 @@ struct agent;
 
 /* CLOCK_MONOTONIC in ns. */
 int64_t trace_now(void);
-/* When this process began, on that clock, to 10 ms; 0: unknown. */
-int64_t trace_process_start(void);
 
 /* With options.trace: make the object, and fill in ops->event and stamps. */
 int agent_trace_open(struct agent *a, struct pmi_host_ops *ops);

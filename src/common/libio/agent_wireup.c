@@ -28,6 +28,7 @@
 #include "libio/agent_internal.h"
 
 static void on_timer(uv_timer_t *timer);
+static void on_accept(void *agent, int fd);
 
 /* ---- ports ---- */
 
@@ -97,7 +98,7 @@ int agent_wireup_open(struct agent *a)
 	fd = a->idle->listener;
 	a->idle->listener = -1;
 	return listener_open(&a->links->listener, loop_uv(a->loop), fd,
-			     agent_wireup_accept, a);
+			     on_accept, a);
 }
 
 /* The even tries go where the node ought to be, the odd ones look around. */
@@ -402,7 +403,7 @@ bool agent_wireup_drop_oldest(struct agent *a)
 	return true;
 }
 
-void agent_wireup_accept(void *agent, int fd)
+static void on_accept(void *agent, int fd)
 {
 	struct agent *a = agent;
 	struct conn *c;
