@@ -457,16 +457,10 @@ size_t agent_neighbour_queued(const struct neighbour *n)
 
 /* ---- leaving ---- */
 
-static bool flushed(const struct neighbour *n)
-{
-	return n->state == NEIGHBOUR_UP ? !link_queued(n->chosen->link) :
-					  n->nqueue == 0;
-}
-
 bool agent_links_flushed(const struct agent *a)
 {
 	for (uint32_t i = 0; i < a->links->count; i++) {
-		if (!flushed(&a->links->all[i]))
+		if (agent_neighbour_queued(&a->links->all[i]))
 			return false;
 	}
 	return true;
