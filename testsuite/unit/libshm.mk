@@ -3,7 +3,8 @@ UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
 
 unit_tests += testsuite/unit/records-test testsuite/unit/image-test \
 	testsuite/unit/region-test testsuite/unit/region-merge-test \
-	testsuite/unit/region-ahead-test testsuite/unit/slots-test
+	testsuite/unit/region-ahead-test \
+	testsuite/unit/region-processes-test testsuite/unit/slots-test
 
 testsuite_unit_records_test_SOURCES = testsuite/unit/records-test.c
 testsuite_unit_records_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -30,6 +31,11 @@ testsuite_unit_region_ahead_test_SOURCES = \
 	testsuite/unit/region-ahead-test.c $(UNIT_REGION_FIXTURE)
 testsuite_unit_region_ahead_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_region_ahead_test_LDADD = $(UNIT_LIBS_SHM)
+
+testsuite_unit_region_processes_test_SOURCES = \
+	testsuite/unit/region-processes-test.c $(UNIT_REGION_FIXTURE)
+testsuite_unit_region_processes_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_region_processes_test_LDADD = $(UNIT_LIBS_SHM)
 
 testsuite_unit_slots_test_SOURCES = testsuite/unit/slots-test.c
 testsuite_unit_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
