@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * srun's end of a step: a thread in which agents' links, spawned sruns and the
- * srun that spawned this one meet the launcher.
+ * srun that spawned this one meet the launcher. The sruns are in hub_spawn.c.
  *
  * Life, as `phase`:
  *   RUNNING -> WAITING (hub_stop; for children) -> TERMINATING (they got
@@ -12,21 +12,15 @@
 #include "libio/hub.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <utlist.h>
 
 #include "libio/hub_internal.h"
-#include "libpmi/server.h"
-
-static void advance(struct hub *h);
 
 /* ---- agents ---- */
 
@@ -120,7 +114,7 @@ static void on_link_end(void *arg, struct link *l, int error)
 	} else {
 		refuse(h, a, error);
 	}
-	advance(h);
+	hub_advance(h);
 }
 
 static void on_connection(void *arg, int fd)
@@ -151,129 +145,6 @@ static void on_connection(void *arg, int fd)
 	h->nstrangers++;
 }
 
-/* ---- spawned sruns ---- */
-
-static void send_to_child(struct asker *to, const void *data, size_t len)
-{
-	struct child *c = (struct child *)to;
-
-	spawned_send(c->process, data, len);
-}
-
-/* Of a child only names and the news that it runs are wanted. */
-static int on_child_message(void *arg, const void *data, size_t len)
-{
-	struct child *c = arg;
-	struct launcher *l = c->hub->launcher;
-	struct control_msg msg;
-	int rc = control_unpack(data, len, &msg);
-
-	if (rc)
-		return rc;
-	switch (msg.type) {
-	case CONTROL_READY:
-		c->ready = true;
-		launcher_spawned(l, c->token, PMI_RC_OK, msg.text);
-		break;
-	case CONTROL_PUBLISH:
-	case CONTROL_UNPUBLISH:
-	case CONTROL_LOOKUP:
-		rc = launcher_receive(l, &c->asker, data, len);
-		break;
-	default:
-		rc = -EPROTO;
-	}
-	control_free(&msg);
-	return rc;
-}
-
-static void on_child_hung_up(void *arg)
-{
-	struct child *c = arg;
-
-	launcher_link_lost(c->hub->launcher, &c->asker);
-}
-
-/*
- * Before its first rank was there this is the answer to the spawn; afterwards
- * the launcher knows of no such spawn. A program that never starts PMI may
- * have ended well.
- */
-static void on_child_exited(void *arg, int status)
-{
-	struct child *c = arg;
-	struct hub *h = c->hub;
-	char why[128] = "";
-
-	if (WIFEXITED(status) && WEXITSTATUS(status))
-		snprintf(why, sizeof(why), "srun ended with exit code %d before "
-			 "the first process started", WEXITSTATUS(status));
-	else if (WIFSIGNALED(status))
-		snprintf(why, sizeof(why), "srun was killed by signal %d before "
-			 "the first process started", WTERMSIG(status));
-	else if (!WIFEXITED(status))
-		snprintf(why, sizeof(why), "srun ended in an unknown way");
-	launcher_spawned(h->launcher, c->token, *why ? PMI_RC_FAIL : PMI_RC_OK,
-			 why);
-	DL_DELETE(h->children, c);
-	spawned_close(c->process);
-	free(c);
-	advance(h);
-}
-
-static int watch_child(struct hub *h, uint32_t token, pid_t pid, int fd)
-{
-	static const struct spawned_ops ops = {
-		.message = on_child_message,
-		.hung_up = on_child_hung_up,
-		.exited = on_child_exited,
-	};
-	struct child *c = calloc(1, sizeof(*c));
-	int rc;
-
-	if (!c) {
-		close(fd);
-		return -ENOMEM;
-	}
-	c->asker.send = send_to_child;
-	c->hub = h;
-	c->token = token;
-	rc = spawned_watch(&c->process, loop_uv(h->loop), pid, fd, &ops, c);
-	if (rc) {
-		free(c);
-		return rc;
-	}
-	DL_APPEND(h->children, c);
-	return 0;
-}
-
-/* ---- the srun that spawned this one ---- */
-
-static int on_parent_message(void *arg, const void *data, size_t len)
-{
-	struct hub *h = arg;
-	struct control_msg msg;
-	int rc = control_unpack(data, len, &msg);
-
-	if (rc)
-		return rc;
-	if (msg.type == CONTROL_REPLY)
-		launcher_forwarded(h->launcher, msg.id, data, len);
-	else
-		rc = -EPROTO;
-	control_free(&msg);
-	return rc;
-}
-
-static void on_parent_end(void *arg, int error)
-{
-	struct hub *h = arg;
-
-	channel_close(h->parent);
-	h->parent = NULL;
-	launcher_parent_lost(h->launcher);
-}
-
 /* ---- what the launcher wants done ---- */
 
 static void do_reply(void *arg, void *link, const void *data, size_t len)
@@ -281,24 +152,6 @@ static void do_reply(void *arg, void *link, const void *data, size_t len)
 	struct asker *asker = link;
 
 	asker->send(asker, data, len);
-}
-
-static int do_spawn(void *arg, uint32_t token,
-		    const struct spawn_request *request)
-{
-	struct hub *h = arg;
-	int fd = -1, rc;
-	pid_t pid;
-
-	if (h->phase != RUNNING)
-		return -ESHUTDOWN;
-	pid = h->host.spawn(h->host.arg, token, request, &fd);
-	if (pid < 0)
-		return pid;
-	rc = watch_child(h, token, pid, fd);
-	if (rc)
-		kill(pid, SIGTERM);
-	return rc;
 }
 
 static void do_abort(void *arg, uint32_t rank, int code, const char *text)
@@ -329,30 +182,6 @@ static bool do_started(void *arg, uint32_t position)
 	return h->host.started && h->host.started(h->host.arg, position);
 }
 
-static void do_ready(void *arg)
-{
-	struct hub *h = arg;
-	const struct control_msg msg = {
-		.type = CONTROL_READY,
-		.text = h->jobid,
-	};
-	struct buf frame;
-
-	if (!h->parent)
-		return;
-	buf_init(&frame, CONTROL_FRAME_MAX);
-	if (!control_pack(&frame, &msg))
-		channel_send(h->parent, frame.data, frame.len);
-	buf_free(&frame);
-}
-
-static int do_forward(void *arg, uint32_t token, const void *data, size_t len)
-{
-	struct hub *h = arg;
-
-	return h->parent ? channel_send(h->parent, data, len) : -EPIPE;
-}
-
 /* ---- the end ---- */
 
 static void destroy(struct hub *h)
@@ -368,21 +197,14 @@ static void destroy(struct hub *h)
 static void close_all(struct hub *h)
 {
 	struct agent_link *a, *next_agent;
-	struct child *c, *next_child;
 
 	h->phase = CLOSED;
 	DL_FOREACH_SAFE(h->strangers, a, next_agent)
 		drop_stranger(h, a);
 	DL_FOREACH_SAFE(h->agents, a, next_agent)
 		drop_agent(h, a);
-	DL_FOREACH_SAFE(h->children, c, next_child) {
-		spawned_close(c->process);
-		free(c);
-	}
-	h->children = NULL;
+	hub_spawn_close(h);
 	strangers_end(&h->refused);
-	channel_close(h->parent);
-	h->parent = NULL;
 	live_close(h->live);
 	h->live = NULL;
 	listener_close(h->listener);
@@ -417,8 +239,7 @@ static bool hears_agents(const struct hub *h)
 	return h->strangers != NULL;
 }
 
-/* Something has gone: is that what the phase waits for? */
-static void advance(struct hub *h)
+void hub_advance(struct hub *h)
 {
 	if ((h->phase == WAITING || h->phase == TERMINATING) && !h->children)
 		enter(h, DRAINING,
@@ -430,37 +251,18 @@ static void advance(struct hub *h)
 static void on_deadline(uv_timer_t *timer)
 {
 	struct hub *h = timer->data;
-	struct child *c;
 
 	if (h->phase == RUNNING) {
 		h->host.abort(h->host.arg, CONTROL_NO_RANK, 1, h->lost);
 	} else if (h->phase == WAITING) {
 		enter(h, TERMINATING, HUB_TERM_MS);
-		DL_FOREACH(h->children, c)
-			spawned_signal(c->process, SIGTERM);
+		hub_spawn_terminate(h);
 	} else if (h->phase == TERMINATING) {
 		enter(h, DRAINING, HUB_DRAIN_MS);
-		advance(h);
+		hub_advance(h);
 	} else {
 		close_all(h);
 	}
-}
-
-/*
- * A rank waits for the answer to its spawn. When the step has ended without one
- * the rank has died, and nobody wants what it has spawned. Is any other left?
- */
-static bool end_unwanted(struct hub *h)
-{
-	struct child *c;
-	bool others = false;
-
-	DL_FOREACH(h->children, c) {
-		if (!c->ready)
-			spawned_signal(c->process, SIGTERM);
-		others |= c->ready;
-	}
-	return others;
 }
 
 /* What was ready together with the stop has been handled: see what is left. */
@@ -469,11 +271,11 @@ static void on_settled(uv_check_t *settled)
 	struct hub *h = settled->data;
 
 	uv_check_stop(settled);
-	if (end_unwanted(h))
+	if (hub_spawn_end_unwanted(h))
 		enter(h, WAITING, h->wait_ms);
 	else
 		enter(h, TERMINATING, HUB_TERM_MS);
-	advance(h);
+	hub_advance(h);
 }
 
 static void on_stop(uv_async_t *stop)
@@ -517,33 +319,20 @@ static int listen_in_range(struct hub *h, const struct hub_options *o)
 	return fd;
 }
 
-static int open_parent(struct hub *h, int fd)
-{
-	static const struct channel_ops ops = {
-		.message = on_parent_message,
-		.end = on_parent_end,
-	};
-
-	if (fd < 0)
-		return 0;
-	fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for this srun's own children */
-	return channel_open(&h->parent, loop_uv(h->loop), fd, &ops, h);
-}
-
 static int create_launcher(struct hub *h, bool has_parent)
 {
 	bool has_trace = h->host.trace != NULL;
 	const struct launcher_ops ops = {
 		.reply = do_reply,
-		.spawn = do_spawn,
+		.spawn = hub_spawn,
 		.abort = do_abort,
 		.report = do_report,
 		.trace = has_trace ? do_trace : NULL,
 		.stall = hub_live_stall,
 		.state = hub_live_state,
 		.started = do_started,
-		.ready = do_ready,
-		.forward = has_parent ? do_forward : NULL,
+		.ready = hub_ready,
+		.forward = has_parent ? hub_forward : NULL,
 	};
 
 	return launcher_create(&h->launcher, &ops, h, h->log);
@@ -596,7 +385,7 @@ int hub_start(struct hub **out, const struct hub_options *o,
 			  strerror(-rc));
 		return rc;
 	}
-	rc = open_parent(h, o->parent_fd);
+	rc = hub_spawn_open(h, o->parent_fd);
 	rc = rc ? rc : hub_live_open(h);
 	if (rc)
 		goto fail;

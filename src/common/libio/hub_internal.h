@@ -2,8 +2,9 @@
 /*
  * What the files of the hub share.
  *
- *   hub.c       agents, spawned sruns, the launcher, the phases of the end
- *   hub_live.c  surveys: questions to the agents, and their answers
+ *   hub.c        agents, the launcher, the phases of the end
+ *   hub_spawn.c  spawned sruns, and the srun that spawned this one
+ *   hub_live.c   surveys: questions to the agents, and their answers
  */
 #ifndef PMI2X_HUB_INTERNAL_H
 #define PMI2X_HUB_INTERNAL_H
@@ -70,6 +71,32 @@ struct hub {
 	struct agent_link *agents;
 	struct child *children;
 };
+
+/* ---- hub.c ---- */
+
+/* Something has gone: is that what the phase waits for? May close everything. */
+void hub_advance(struct hub *h);
+
+/* ---- hub_spawn.c ---- */
+
+/* Operations of the launcher; `arg` is the hub. */
+int hub_spawn(void *arg, uint32_t token, const struct spawn_request *request);
+void hub_ready(void *arg);
+int hub_forward(void *arg, uint32_t token, const void *data, size_t len);
+/*
+ * A rank waits for the answer to its spawn. When the step has ended without one
+ * the rank has died, and nobody wants what it has spawned: end those. Is any
+ * other left?
+ */
+bool hub_spawn_end_unwanted(struct hub *h);
+/* End the spawned sruns. */
+void hub_spawn_terminate(struct hub *h);
+/*
+ * Takes over the descriptor of the pair; -1: nobody has spawned this srun. 0 or a
+ * negative errno.
+ */
+int hub_spawn_open(struct hub *h, int fd);
+void hub_spawn_close(struct hub *h);
 
 /* ---- hub_live.c ---- */
 
