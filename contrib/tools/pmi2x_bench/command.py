@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import os
 import shlex
 import signal
 import sys
