@@ -110,6 +110,21 @@ def test_rank_killed_after_a_report(faulty):
     assert step.seen("error") == RANKS - {VICTIM}, result
 
 
+@pytest.mark.parametrize("where", NODES)
+def test_step_daemon_killed_after_a_report(cluster, faulty, where):
+    """It does not answer, is named, and then is gone."""
+    node = NODES[where]
+    step = held_fence(faulty, env={"PMI2X_STALL_REPORT": "1"})
+    pid = cluster.step_daemon(node)
+    with stopped(pid):
+        step.make("go")
+        wait_to_read(step, rf"fence \d: \d+ s, .*no answer from .*{node}")
+        os.kill(pid, signal.SIGKILL)
+    result = step.fails(rf"ending step \S+: lost the connection to node {node}")
+    assert not step.seen("done"), result
+    remove_stale_sockets(cluster)
+
+
 @pytest.mark.parametrize("where", ["inner", "leaf"])
 def test_step_daemon_goes_on_after_the_timeout(cluster, faulty, where):
     """What it says then changes nothing."""
