@@ -297,7 +297,19 @@ static bool await_change(struct slots_client *sc, uint32_t seen)
 		       NULL, 0) == 0 || errno != ETIMEDOUT;
 }
 
-/* Wakes the agent after 1, 2, 4, ... seconds, whatever the others counted. */
+/*
+ * Wakes the agent, whatever the others counted. Who writes over the slots of
+ * others may have hidden this entry; to one that was taken its ticket says no more.
+ */
+static void enter_again(struct slots_client *sc, const struct call *call)
+{
+	struct slot_cell *c = slot_cell_at(sc->map, sc->slot, call->cell);
+
+	atomic_store_explicit(&c->ticket, call->ticket, memory_order_release);
+	wake_agent(sc);
+}
+
+/* The agent is reminded after 1, 2, 4, ... seconds. */
 int slots_client_wait(struct call *call)
 {
 	struct slots_client *sc = call->slots;
@@ -310,7 +322,7 @@ int slots_client_wait(struct call *call)
 				break;
 			waited++;
 			if ((waited & (waited - 1)) == 0)
-				wake_agent(sc);
+				enter_again(sc, call);
 		}
 		seen = atomic_load(changed(sc));
 	}

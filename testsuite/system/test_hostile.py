@@ -474,6 +474,15 @@ def test_results_are_the_agents(cluster, public, uid):
     assert result.lines.count("attacked") == 4, result
 
 
+def test_entry_that_is_hidden(cluster, raw, fault_client, tmp_path):
+    """Whose slot has been written over enters again; its step goes on."""
+    attack = " ".join(map(str, raw("attack", "ticket", 1)))
+    friend = f"{fault_client} {tmp_path} init fence fence finalize"
+    script = f"[ $PMI_RANK = 0 ] && exec {friend}; exec {attack}"
+    cluster.srun("-N1", "-n2", "sh", "-c", script).ok()
+    assert (tmp_path / "done.0").exists()
+
+
 @pytest.mark.parametrize(
     "what, times",
     [

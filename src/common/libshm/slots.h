@@ -17,7 +17,8 @@
  * A ticket numbers what a rank enters, over cells or over its socket, so that
  * the agent can take both in the order in which the rank made them. Whoever
  * forges something here can make its own job wait, and no more: the agent
- * bounds every number, and a rank that waits long wakes the agent all the same.
+ * bounds every number, and a rank that waits long writes its ticket again and wakes
+ * the agent all the same.
  *
  * Threads: the agent's side belongs to one thread.
  */

@@ -10,6 +10,7 @@ import os
 import random
 import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pmi  # noqa: E402
@@ -155,6 +156,16 @@ def entries(client, times):
         memory[at : at + 20] = head
         memory[0:4] = b"\xff\xff\xff\x7f"
         os.write(client.wake, b"\1\0\0\0\0\0\0\0")
+
+
+def ticket(client, times):
+    """Hides the second entry of slot 0, as if there were none."""
+    memory = mmap.mmap(client.slots, client.slots_size)
+    client.fence()
+    while int.from_bytes(memory[HEADER : HEADER + 4], "little") != 2:
+        time.sleep(0.01)
+    memory[HEADER : HEADER + 4] = bytes(4)
+    client.fence()
 
 
 def eventfd(client, times):
