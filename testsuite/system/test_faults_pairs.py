@@ -121,6 +121,7 @@ def test_step_daemon_killed_after_a_report(cluster, faulty, where):
         wait_to_read(step, rf"fence \d: \d+ s, .*no answer from .*{node}")
         os.kill(pid, signal.SIGKILL)
     result = step.fails(rf"ending step \S+: lost the connection to node {node}")
+    assert "no answer" not in result.stderr.partition("ending step")[2], result
     assert not step.seen("done"), result
     remove_stale_sockets(cluster)
 

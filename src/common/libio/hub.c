@@ -158,6 +158,7 @@ static void do_abort(void *arg, uint32_t rank, int code, const char *text)
 {
 	struct hub *h = arg;
 
+	h->aborted = true;
 	h->host.abort(h->host.arg, rank, code, text);
 }
 
@@ -253,7 +254,7 @@ static void on_deadline(uv_timer_t *timer)
 	struct hub *h = timer->data;
 
 	if (h->phase == RUNNING) {
-		h->host.abort(h->host.arg, CONTROL_NO_RANK, 1, h->lost);
+		do_abort(h, CONTROL_NO_RANK, 1, h->lost);
 	} else if (h->phase == WAITING) {
 		enter(h, TERMINATING, HUB_TERM_MS);
 		hub_spawn_terminate(h);

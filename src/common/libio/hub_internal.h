@@ -55,6 +55,7 @@ struct hub {
 	uint32_t handshake_ms;
 	uint16_t port;
 	enum phase phase;
+	bool aborted;     /* the host has been told to end the step */
 	uint32_t wait_ms; /* of hub_stop */
 	struct loop *loop;
 	uv_async_t stop;

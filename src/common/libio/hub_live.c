@@ -58,12 +58,16 @@ static void live_expire(void *arg, enum coll_kind kind, uint32_t seq,
 						.text = (char *)why });
 }
 
-/* Nothing has failed: no error. */
+/*
+ * Nothing has failed: no error. A survey that waits for a silent node may be over
+ * only when the step is being ended, and why is said: its news are old then.
+ */
 static void live_report(void *arg, const char *text)
 {
 	struct hub *h = arg;
 
-	log_info(h->log, "%s", text);
+	if (!h->aborted)
+		log_info(h->log, "%s", text);
 }
 
 int hub_live_open(struct hub *h)
