@@ -125,10 +125,25 @@ def opened_files(pid):
     return links
 
 
+def thread_states(pid):
+    states = set()
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # the thread has gone
+            states.add(path.read_text().rpartition(")")[2].split()[0])
+    return states
+
+
+def stop(pid):
+    """Returns when the process stands still: until the thread that has got the
+    signal runs, which takes a while on a busy machine, the others go on."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: thread_states(pid) == {"T"})
+
+
 @contextlib.contextmanager
 def stopped(pid):
     """A process stands still, and goes on in the end."""
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     try:
         yield
     finally:

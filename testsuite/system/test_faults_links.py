@@ -11,6 +11,7 @@ import socket
 
 import pytest
 
+import harness
 from faulty import (
     NODES,
     RANKS,
@@ -36,7 +37,7 @@ def stopped(cluster):
 
     def stop(node):
         pids.append(cluster.step_daemon(node))
-        os.kill(pids[-1], signal.SIGSTOP)
+        harness.stop(pids[-1])
         return pids[-1]
 
     yield stop
