@@ -115,6 +115,15 @@ def command_line(pid):
     return raw.replace(b"\0", b" ").decode(errors="replace").strip()
 
 
+def begun(pid):
+    """When a process was started, in the clock's ticks; 0: it has gone."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[19])
+
+
 def opened_files(pid):
     links = []
     try:
@@ -209,14 +218,17 @@ class Cluster:
         ]
 
     def step_daemon(self, node):
-        """Process of the slurmstepd of the step that runs on a node."""
+        """Process of the slurmstepd of the step that has begun last on a node: that
+        of the one before may still be there."""
         log = str(self.dir / "log" / f"slurmd.{node}.log")
-        for pid, (_, name) in process_table().items():
-            if name == "slurmstepd":
-                if command_line(pid).startswith("slurmstepd: ["):
-                    if log in opened_files(pid):
-                        return pid
-        return None
+        found = [
+            pid
+            for pid, (_, name) in process_table().items()
+            if name == "slurmstepd"
+            and command_line(pid).startswith("slurmstepd: [")
+            and log in opened_files(pid)
+        ]
+        return max(found, key=begun, default=None)
 
     def sockets(self):
         """Files that a plugin made in the spool directories of the nodes."""
