@@ -14,7 +14,10 @@ import pytest
 DAEMONS = {"munged", "slurmctld", "slurmd", "slurmscriptd"}
 START_S = 120
 STEP_S = 60  # how long a step may take unless its test says otherwise
-LEAVE_S = 60  # how long processes may take to leave once srun has ended
+# How long all may take to leave once srun has ended. A node that has not heard that
+# its job is over is told again after 25 to 85 s (KillWait + 2 * MessageTimeout, seen
+# once in PURGE_JOB_INTERVAL).
+LEAVE_S = 120
 SLOWNESS = int(os.environ.get("PMI2X_TEST_SLOWNESS", "1"))  # under a sanitizer
 
 
