@@ -29,8 +29,8 @@ static void usage(FILE *to)
 	      "  --work=US     microseconds of CPU time that a rank computes\n"
 	      "                between call and wait (2000)\n"
 	      "  --rest=MS     milliseconds of rest before what is timed (0)\n"
-	      "  --meet=FILE   meet in this file, of zeros, before what is timed:\n"
-	      "                all ranks are on one machine\n"
+	      "  --meet=FILE   meet in this file, of zeros, before what is timed,\n"
+	      "                without PMI at the end: all ranks are on one machine\n"
 	      "  --check-node  the ranks of a node check all values, each its\n"
 	      "                share; without it each checks one. Rank 0 checks\n"
 	      "                all in either case\n", to);
@@ -217,6 +217,8 @@ static void run_alone(struct bench *b)
 	b->rank = environment_number("SLURM_PROCID", 0);
 	b->size = environment_number("SLURM_NTASKS", 1);
 	b->op->round(b, 0, &b->stamps[0]);
+	if (b->meeting) /* as with PMI, none ends before all have begun */
+		bench_meet(b->meeting, b->size);
 	bench_report(b);
 }
 

@@ -19,7 +19,7 @@ from pmi2x_bench import layout, limits, matrix, place  # noqa: E402
 from pmi2x_bench import record, report, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
 
-PEERS = "none,pmi2,pmi2x:stock,pmi2x:pmi1,pmi2x:own,floor"
+PEERS = "none,none:meet,pmi2,pmi2x:stock,pmi2x:pmi1,pmi2x:own,floor"
 
 
 @pytest.fixture
@@ -139,7 +139,9 @@ def test_impossible_points(given, message):
         ("pmi2,floor", "ring", "floor:socket can do none"),
         ("none,pmi2", "fence", "none can do none of fence"),
         ("pmi2:mine", "fence", "after ':' may be own"),
-        ("none:own", "true", "no choice of a client"),
+        ("none:own", "true", "after ':' may be meet"),
+        ("none:meet", "step", "without PMI: --mpi none,none:meet"),
+        ("none,none:meet", "true", "none:meet can do none of true"),
         ("floor:pipe", "fence", "may be socket or shm"),
         ("pmi-2", "fence", "is not a type"),
     ],

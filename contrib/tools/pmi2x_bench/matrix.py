@@ -78,7 +78,13 @@ class Peer(collections.namedtuple("Peer", "mpi variant")):
         return self.variant if self.variant in ("stock", "pmi1") else "own"
 
     def can(self, op):
+        if self == NONE_MEET:
+            return op == "step"
         return self.client in OPS[op].clients
+
+
+NONE = Peer("none", "")
+NONE_MEET = Peer("none", "meet")  # its ranks end when all of them have begun
 
 
 def numbers(text, low, high, what):
@@ -113,7 +119,9 @@ def one_peer(word, client):
         raise BenchError(f"--mpi: '{word}' is not a type")
     if mpi == "floor":
         allowed, default = FLOOR_MODES, FLOOR_MODES
-    elif mpi == "none" or mpi.startswith("pmix"):
+    elif mpi == "none":
+        allowed, default = ("meet",), ("",)
+    elif mpi.startswith("pmix"):
         allowed, default = (), ("",)
     else:
         allowed = CLIENTS
@@ -167,7 +175,7 @@ def check_pairs(found_points, found_peers):
                 f"--op: none of {names} can do '{op}'; it needs one of "
                 f"{', '.join(OPS[op].clients)}, e.g. --mpi pmi2x:own"
             )
-        if op in ("step", "true") and Peer("none", "") not in able:
+        if op in ("step", "true") and NONE not in able:
             raise BenchError(
                 f"--op: '{op}' is compared with a step without PMI: "
                 f"--mpi none,{names.replace(' ', '')}"

@@ -8,7 +8,7 @@ import textwrap
 
 from .errors import BenchError
 from .layout import BLOCK
-from .matrix import Peer
+from .matrix import NONE
 
 # A curve is what one peer does for one operation; a figure has several.
 Curve = collections.namedtuple("Curve", "label color marker style points")
@@ -81,7 +81,7 @@ def label_of(peer, key, keys, what):
         words.append(f"{per_node} a node")
     if len({k[1] for k in keys}) > 1:
         words.append(f"{size} B")
-    return ", ".join([str(peer) if peer.mpi != "none" else "no PMI"] + words)
+    return ", ".join(["no PMI" if peer == NONE else str(peer)] + words)
 
 
 def curves(results, op, color, style="-", what=""):
@@ -175,7 +175,7 @@ def once(found):
 def figures(results):
     """Name, title, curves and operation of each."""
     color = {peer: f"C{i}" for i, peer in enumerate(results.peers)}
-    color[Peer("none", "")] = "0.4"
+    color[NONE] = "0.4"
     ops = list(dict.fromkeys(point.op for point in results.points))
     for op in ops:
         yield op, TITLES.get(op, op), list(curves(results, op, color)), op

@@ -4,7 +4,7 @@
 import statistics
 
 from .layout import BLOCK
-from .matrix import OPS, Peer
+from .matrix import NONE, OPS
 
 CLOCKS = {
     "span": "from the first rank's entry to the last rank's exit",
@@ -19,7 +19,6 @@ PUTS = {
     "local": "a put is no message",
     "inside": "puts may still be on their way in it",
 }
-NONE = Peer("none", "")
 # Titles of columns that hold words, not numbers.
 TEXTS = {"layout", "peer", "failures", "test", "method", "how", "one more"}
 TEXTS |= {"grows with", "N"}
@@ -206,7 +205,7 @@ def row(results, point, peer, first):
 
 def rows(results, op):
     peers = [peer for peer in results.peers if peer.can(op)]
-    base = [peer for peer in peers if peer != NONE] or peers
+    base = [peer for peer in peers if peer.client != "none"] or peers
     return [
         row(results, point, peer, base[0])
         for point in results.points

@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from .errors import BenchError
-from .matrix import OPS, PHASES
+from .matrix import NONE, NONE_MEET, OPS, PHASES
 
 MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
 LINES_SHOWN = 8  # of a step that failed
@@ -164,7 +164,13 @@ class Runner:
         names = {"floor": "floor", "pmix": "pmi2x-bench-pmix"}
         return f"{self.programs}/{names.get(peer.client, 'pmi2x-bench-rank')}"
 
-    def check_files(self, peers):
+    def check_peers(self, peers):
+        """What they need is there."""
+        if NONE_MEET in peers and not self.can_meet():
+            raise BenchError(
+                f"{NONE_MEET}: ranks meet only in the memory of one machine: "
+                "with --private, and without --no-meet"
+            )
         for peer in peers:
             program = self.program(peer)
             if not os.access(program, os.X_OK):
@@ -241,7 +247,7 @@ class Runner:
             argv = self.floor_argv(peer, point)
             return argv, run_program(argv, self.options.timeout + LEAVE_S)
         argv = self.rank_argv(peer, point)
-        if point.op == "true" or not self.can_meet():
+        if peer == NONE or point.op == "true" or not self.can_meet():
             return self.run_step(peer, point, argv)
         with tempfile.NamedTemporaryFile(prefix="pmi2x-meet-") as file:
             file.write(bytes(MEETING_BYTES))
