@@ -257,6 +257,8 @@ struct peer {
 	size_t len;
 	enum frame_type type;
 	bool as_child; /* waits to be chosen, takes, then misbehaves */
+	bool pauses;   /* once it has been chosen, before it takes */
+	bool left;     /* the other side has said goodbye */
 	bool ended;
 };
 
@@ -278,7 +280,10 @@ static int peer_frame(void *arg, struct link *l, enum frame_type type,
 {
 	struct peer *p = arg;
 
-	if (p->as_child && type == FRAME_CHOSEN) {
+	p->left |= type == FRAME_GOODBYE;
+	if (p->pauses && type == FRAME_CHOSEN) {
+		uv_stop(&p->loop);
+	} else if (p->as_child && type == FRAME_CHOSEN) {
 		link_send(l, FRAME_TAKEN, NULL);
 		misbehave(p);
 	}
@@ -293,8 +298,8 @@ static void peer_end(void *arg, struct link *l, int error)
 	link_close(l);
 }
 
-/* Connects as node 1 to node 0; returns when node 0 has closed the link. */
-static void be_refused(struct cluster *c, struct peer *p)
+/* Connects as node 1 to node 0; returns when it pauses, or the link has ended. */
+static void peer_run(struct cluster *c, struct peer *p)
 {
 	static const struct link_ops ops = {
 		.proved = peer_proved,
@@ -317,6 +322,12 @@ static void be_refused(struct cluster *c, struct peer *p)
 	assert_int_equal(uv_loop_init(&p->loop), 0);
 	assert_int_equal(link_connect(&p->link, &p->loop, &self, 0, &to,
 				      &options, &ops, p), 0);
+	uv_run(&p->loop, UV_RUN_DEFAULT);
+}
+
+/* Until node 0 has closed the link. */
+static void peer_finish(struct peer *p)
+{
 	uv_run(&p->loop, UV_RUN_DEFAULT);
 	assert_true(p->ended);
 	assert_int_equal(uv_loop_close(&p->loop), 0);
@@ -347,9 +358,27 @@ static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
 
 		cluster_open(&c, 3);
 		cluster_start(&c, 0);
-		be_refused(&c, &p);
+		peer_run(&c, &p);
+		peer_finish(&p);
 		cluster_close(&c);
 	}
+}
+
+/* To the child the link is up, to its parent not yet: it is no death. */
+static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
+{
+	struct peer p = { .as_child = true, .pauses = true };
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	cluster_start(&c, 0);
+	peer_run(&c, &p);
+	rank_close(&c, 0);
+	cluster_stop(&c, 0);
+	link_send(p.link, FRAME_TAKEN, NULL);
+	peer_finish(&p);
+	assert_true(p.left);
+	cluster_close(&c);
 }
 
 /* ---- ends of ranks ---- */
@@ -543,6 +572,7 @@ int main(void)
 		cmocka_unit_test(mixed_builds_are_refused_by_name),
 		cmocka_unit_test(strangers_who_connect_do_no_harm),
 		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
+		cmocka_unit_test(a_node_that_leaves_while_its_link_settles_says_so),
 		cmocka_unit_test(a_dead_rank_fails_the_others),
 		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
 		cmocka_unit_test(a_slot_is_registered_once),

@@ -466,29 +466,6 @@ bool agent_links_flushed(const struct agent *a)
 	return true;
 }
 
-static void abandon(struct agent *a, bool tried)
-{
-	for (uint32_t i = 0; i < a->links->count; i++) {
-		struct neighbour *n = &a->links->all[i];
-
-		if (agent_neighbour_unused(n))
-			continue;
-		if (n->state == NEIGHBOUR_WAITING &&
-		    (tried || !agent_wireup_tried(n)))
-			agent_neighbour_lost(n, "left before it connected");
-	}
-}
-
-void agent_links_abandon(struct agent *a)
-{
-	abandon(a, true);
-}
-
-void agent_links_abandon_untried(struct agent *a)
-{
-	abandon(a, false);
-}
-
 /* Tells how many of its requests we have passed on: the rest will not be. */
 static void say_goodbye(struct neighbour *n)
 {
@@ -501,6 +478,36 @@ static void say_goodbye(struct neighbour *n)
 	link_shutdown(n->chosen->link);
 	buf_free(&b);
 	n->said_goodbye = true;
+}
+
+/*
+ * A link that we have chosen may be up for the other side already, which would
+ * take its end for our death.
+ */
+static void abandon(struct agent *a, bool tried)
+{
+	for (uint32_t i = 0; i < a->links->count; i++) {
+		struct neighbour *n = &a->links->all[i];
+
+		if (agent_neighbour_unused(n))
+			continue;
+		if (n->state == NEIGHBOUR_WAITING &&
+		    (tried || !agent_wireup_tried(n))) {
+			if (n->chosen)
+				say_goodbye(n);
+			agent_neighbour_lost(n, "left before it connected");
+		}
+	}
+}
+
+void agent_links_abandon(struct agent *a)
+{
+	abandon(a, true);
+}
+
+void agent_links_abandon_untried(struct agent *a)
+{
+	abandon(a, false);
 }
 
 void agent_links_leave(struct agent *a, bool parent)
