@@ -140,6 +140,7 @@ def test_impossible_points(given, message):
         ("none,pmi2", "fence", "none can do none of fence"),
         ("pmi2:mine", "fence", "after ':' may be own"),
         ("none:own", "true", "after ':' may be meet"),
+        ("pmix:own", "fence", "no choice of a client"),
         ("none:meet", "step", "without PMI: --mpi none,none:meet"),
         ("none,none:meet", "true", "none:meet can do none of true"),
         ("floor:pipe", "fence", "may be socket or shm"),
