@@ -381,6 +381,24 @@ static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
 	cluster_close(&c);
 }
 
+/* The same when its time is up before it would give such a link up. */
+static void a_node_with_little_time_to_leave_says_so_as_well(void **state)
+{
+	struct peer p = { .as_child = true, .pauses = true };
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.drain_ms = 300;
+	cluster_start(&c, 0);
+	peer_run(&c, &p);
+	rank_close(&c, 0);
+	cluster_stop(&c, 0);
+	link_send(p.link, FRAME_TAKEN, NULL);
+	peer_finish(&p);
+	assert_true(p.left);
+	cluster_close(&c);
+}
+
 /* ---- ends of ranks ---- */
 
 static void line_to_child(int fd, const char *line)
@@ -573,6 +591,7 @@ int main(void)
 		cmocka_unit_test(strangers_who_connect_do_no_harm),
 		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
 		cmocka_unit_test(a_node_that_leaves_while_its_link_settles_says_so),
+		cmocka_unit_test(a_node_with_little_time_to_leave_says_so_as_well),
 		cmocka_unit_test(a_dead_rank_fails_the_others),
 		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
 		cmocka_unit_test(a_slot_is_registered_once),

@@ -197,6 +197,7 @@ static void on_drain_limit(uv_timer_t *timer)
 
 	log_debug(a->log, "left the step after %u ms without having finished",
 		  a->options.drain_ms);
+	agent_links_abandon(a);
 	agent_links_leave(a, false); /* not to be taken for dead */
 	agent_links_leave(a, true);
 	agent_control_leave(a);
