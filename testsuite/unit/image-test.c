@@ -458,6 +458,43 @@ static void a_full_index_is_refused(void **state)
 	payload_unref(p);
 }
 
+/* Byte at which the reference of the first used bucket lies. */
+static size_t first_reference(const struct payload *p)
+{
+	size_t at = sizeof(struct image_header) + INDEX_BUCKET / 2;
+	uint32_t ref;
+
+	for (;; at += INDEX_BUCKET) {
+		memcpy(&ref, p->data + at, sizeof(ref));
+		if (ref)
+			return at;
+	}
+}
+
+/* One that leads before the records, behind them, or far out. */
+static void a_reference_out_of_the_records_is_refused(void **state)
+{
+	struct payload *p = small_image(IMAGE_FENCE);
+	size_t at = first_reference(p);
+	struct image_header h;
+	struct image img;
+	uint64_t start;
+
+	memcpy(&h, p->data, sizeof(h));
+	start = image_data_start(&h);
+	const uint32_t refs[] = {
+		1, start / INDEX_UNIT - 1,
+		(start + h.data_len + INDEX_UNIT - 1) / INDEX_UNIT, UINT32_MAX,
+	};
+
+	for (size_t i = 0; i < sizeof(refs) / sizeof(refs[0]); i++) {
+		memcpy(p->data + at, &refs[i], sizeof(refs[i]));
+		restore_checksum(p->data, p->len);
+		assert_int_equal(image_open(&img, p->data, p->len), -EPROTO);
+	}
+	payload_unref(p);
+}
+
 /* For who has no bytes: the same as what is built. */
 static void lengths_are_known_without_bytes(void **state)
 {
@@ -507,6 +544,7 @@ int main(void)
 		cmocka_unit_test(lying_words_are_refused_or_harmless),
 		cmocka_unit_test(truncations_are_refused),
 		cmocka_unit_test(a_full_index_is_refused),
+		cmocka_unit_test(a_reference_out_of_the_records_is_refused),
 		cmocka_unit_test(lengths_are_known_without_bytes),
 	};
 

@@ -95,17 +95,9 @@ static struct index fence_index(const struct image *img,
 static bool fence_ok(const struct image *img, const struct image_header *h)
 {
 	struct index ix = fence_index(img, h);
-	uint64_t start = image_data_start(h), end = start + h->data_len;
-	uint32_t used = 0;
+	uint64_t start = image_data_start(h);
 
-	for (uint32_t i = 0; i < ix.buckets; i++) {
-		uint64_t at = (uint64_t)index_entry(&ix, i).ref * INDEX_UNIT;
-
-		if (at && (at < start || at >= end))
-			return false;
-		used += at != 0;
-	}
-	return used <= h->count;
+	return index_check(&ix, start, start + h->data_len, h->count);
 }
 
 static uint32_t gather_offset(const struct image *img, uint32_t i)

@@ -42,6 +42,13 @@ uint32_t index_buckets(uint64_t count);
 
 struct index_entry index_entry(const struct index *ix, uint32_t bucket);
 
+/*
+ * Every bucket is empty or leads to [start, end), in bytes from the base, and
+ * at most `used_max` are not empty. For an index that nobody changes.
+ */
+bool index_check(const struct index *ix, uint64_t start, uint64_t end,
+		 uint32_t used_max);
+
 bool index_find(const struct index *ix, uint64_t hash, const void *key,
 		size_t key_len, struct record *out);
 
