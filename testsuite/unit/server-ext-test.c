@@ -309,6 +309,35 @@ static void indexes_are_joined_when_all_is_quiet(void **state)
 	net_destroy(n);
 }
 
+/* Nobody would look up what is joined then. */
+static void nothing_is_joined_when_ranks_leave(void **state)
+{
+	struct net *n = net_create(NULL);
+	struct net_node *node = &n->nodes[1];
+
+	init_all(n);
+	for (int i = 0; i < 2; i++) {
+		char body[64];
+
+		snprintf(body, sizeof(body), "cmd=kvs-put;key=k%d;value=v;", i);
+		net_pmi2(n, 0, body);
+		for (uint32_t r = 0; r < 6; r++)
+			net_pmi2(n, r, "cmd=pmi2x-fence;");
+	}
+	assert_true(region_untidy(node->region));
+	net_pmi2(n, 1, "cmd=finalize;"); /* the first of this node */
+	node->tidies = 0;
+	for (uint32_t r = 0; r < 6; r++)
+		if (r != 1)
+			net_pmi2(n, r, "cmd=finalize;");
+	for (uint32_t r = 0; r < 6; r++)
+		net_eof(n, r);
+	assert_int_equal(node->tidies, 0);
+	assert_false(pmi_server_tidy(node->server));
+	assert_true(region_untidy(node->region));
+	net_destroy(n);
+}
+
 static void odd_gathers_are_refused(void **state)
 {
 	static const char *const bodies[] = {
@@ -410,6 +439,7 @@ int main(void)
 		cmocka_unit_test(gathers_come_in_rank_order),
 		cmocka_unit_test(space_of_a_gather_is_given_back_by_all),
 		cmocka_unit_test(indexes_are_joined_when_all_is_quiet),
+		cmocka_unit_test(nothing_is_joined_when_ranks_leave),
 		cmocka_unit_test(odd_gathers_are_refused),
 		cmocka_unit_test(what_a_rank_puts_is_limited),
 		cmocka_unit_test(several_collectives_are_in_flight),

@@ -146,12 +146,19 @@ void server_started(struct pmi_server *s, const struct session *ss)
 
 	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
 	s->used = true;
+	s->leaving = false;
 	if (first)
 		s->ops->links_wanted(s->arg);
 	if (ss->rank == 0 && s->step->spawned && !s->ready) {
 		s->ready = true;
 		requests_ready(s);
 	}
+}
+
+/* Ranks neither wait for a collective nor leave: what can wait may be done. */
+static bool is_quiet(const struct pmi_server *s)
+{
+	return coll_pending(s->coll) == 0 && !s->leaving;
 }
 
 /*
@@ -170,7 +177,7 @@ static void settle(struct pmi_server *s)
 	slots_flush(s);
 	if (!s->ops->tidy_later)
 		kvs_tidy(&s->kvs);
-	else if (kvs_untidy(&s->kvs) && coll_pending(s->coll) == 0)
+	else if (kvs_untidy(&s->kvs) && is_quiet(s))
 		s->ops->tidy_later(s->arg);
 }
 
@@ -229,10 +236,9 @@ void pmi_server_slots_input(struct pmi_server *s)
 	settle(s);
 }
 
-/* Ranks wait for a collective, not for this. */
 bool pmi_server_tidy(struct pmi_server *s)
 {
-	return coll_pending(s->coll) == 0 && kvs_tidy(&s->kvs);
+	return is_quiet(s) && kvs_tidy(&s->kvs);
 }
 
 /* ---- neighbours ---- */

@@ -183,8 +183,8 @@ void pmi_server_slots_input(struct pmi_server *s);
 
 /*
  * Do a bounded piece of what makes look-ups and fences faster and can wait. True:
- * go on; false: all is done, there is no room for it, or a rank waits for a
- * collective, whose end asks for it again.
+ * go on; false: all is done, there is no room for it, a rank waits for a
+ * collective, whose end asks for it again, or ranks leave.
  */
 bool pmi_server_tidy(struct pmi_server *s);
 

@@ -67,6 +67,7 @@ void session_finalize(struct session *ss, const struct request *rq,
 	server_event(ss->server, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
 	take_stamps(ss, m);
 	ss->state = SESSION_FINALIZED;
+	ss->server->leaving = true;
 	answer_ok(ss, rq);
 }
 
@@ -100,6 +101,7 @@ void session_end(struct session *ss, const char *how)
 	if (ss->state == SESSION_GONE)
 		return;
 	ss->state = SESSION_GONE;
+	s->leaving = true;
 	session_drop(ss);
 	buf_free(&ss->input);
 	if (!ss->why[0])
