@@ -31,6 +31,7 @@ void gathered_check(struct bench *b, int i)
 {
 	struct gathered *g = b->state;
 
+	bench_await_all(b);
 	for (int r = 0; r < b->size; r++)
 		bench_compare(b, slot_of(b, r), g->lengths[r], r, i);
 	memset(g->values, 0, (size_t)b->size * (b->bytes + 1));
@@ -140,6 +141,7 @@ static void view_round(struct bench *b, int i, struct bench_stamp *stamp)
 	stamp->out = bench_now();
 	stamp->part = called - stamp->in;
 	stamp->wait = stamp->out - called;
+	bench_await_all(b);
 	for (int r = 0; r < b->size; r++) {
 		int len;
 		const void *found = b->pmi.view_value(view, r, &len);

@@ -125,6 +125,12 @@ void bench_check_all(struct bench *b);
  * reached the server. As far as it can be had; see `puts` above.
  */
 void bench_settle(struct bench *b);
+/*
+ * Collective, after what is timed and before values are checked: a rank that
+ * checks keeps the CPU from those still in the round. Only where there is a
+ * meeting; PMI is not used.
+ */
+void bench_await_all(const struct bench *b);
 /* Finds out how bench_settle has to do it. */
 void bench_settle_choose(struct bench *b);
 

@@ -123,6 +123,12 @@ static void take_rest(const struct bench *b)
 		nanosleep(&rest, NULL);
 }
 
+void bench_await_all(const struct bench *b)
+{
+	if (b->meeting)
+		bench_meet(b->meeting, b->size);
+}
+
 /*
  * A ring has no keys, and nobody leaves it before everybody has entered; but some
  * leave it late, which a meeting in memory keeps out of what is timed next.
@@ -133,8 +139,7 @@ void bench_settle(struct bench *b)
 	int rank, size;
 
 	take_rest(b);
-	if (b->meeting)
-		bench_meet(b->meeting, b->size);
+	bench_await_all(b);
 	if (strcmp(b->puts, "before") != 0)
 		return;
 	if (b->pmi.barrier)

@@ -247,9 +247,8 @@ static void run(struct bench *b)
 		b->op->prepare(b);
 	for (int i = 0; i < b->rounds; i++)
 		b->op->round(b, i, &b->stamps[i * phases]);
-	/* A rank that checks keeps the CPU from those still in the last round. */
-	if (b->meeting && b->op->clock != BENCH_WALL)
-		bench_meet(b->meeting, b->size);
+	if (b->op->clock != BENCH_WALL)
+		bench_await_all(b);
 	if (b->op->check)
 		b->op->check(b);
 	bench_report(b);
