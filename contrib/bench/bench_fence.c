@@ -22,6 +22,7 @@ static void fence_round(struct bench *b, int i, struct bench_stamp *stamp)
 	bench_put(b, i);
 	bench_settle(b);
 	timed_fence(b, stamp);
+	bench_await_all(b); /* the next put is not of this fence */
 }
 
 /* The put counts. */
