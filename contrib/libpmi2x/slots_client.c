@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "conn.h"
+#include "wire.h"
 
 #define WAIT_SECONDS 1 /* then look whether the agent is still there */
 
@@ -26,12 +27,14 @@ struct slots_client {
 	size_t size;
 	uint32_t slot;
 	int wake_fd;
+	const struct region *region;
 	struct slots_board *board; /* read-only memory */
 	const struct slot_replies *replies;
 
 	pthread_mutex_t lock; /* of what follows */
 	uint32_t ticket;      /* of what is entered next */
 	bool busy[SLOT_CELLS];
+	bool in_ring;         /* the board has room for one answer */
 };
 
 /* ---- life ---- */
@@ -97,6 +100,7 @@ int slots_client_open(struct slots_client **out, struct conn *conn,
 		return -ENOMEM;
 	}
 	sc->conn = conn;
+	sc->region = at->region;
 	sc->slot = at->slot;
 	sc->wake_fd = at->wake_fd;
 	sc->ticket = slot_ticket_after(0);
@@ -327,4 +331,59 @@ int slots_client_wait(struct call *call)
 		seen = atomic_load(changed(sc));
 	}
 	return call->error;
+}
+
+/* ---- ring ---- */
+
+static bool enter_ring(struct slots_client *sc, const void *value, size_t len,
+		       struct call *call, int *rc)
+{
+	const struct slot_request r = {
+		.kind = SLOT_RING,
+		.response = "ring-response",
+		.data = value,
+		.len = len,
+	};
+
+	slots_client_lock(sc);
+	*rc = sc->in_ring ? -ENOSPC : slots_client_enter(sc, &r, call);
+	sc->in_ring |= *rc == 0;
+	slots_client_unlock(sc);
+	return *rc == 0;
+}
+
+static int take_neighbours(const struct slots_client *sc,
+			   const struct call *call, struct ring_place *out)
+{
+	const struct slot_reply *r = &sc->replies->cells[call->cell];
+	const struct slot_ring *ring =
+		region_bytes(sc->region, sc->board->rings +
+			     sc->slot * sizeof(*ring), sizeof(*ring));
+	int rc;
+
+	if (!ring || call->length > INT_MAX || call->offset >= call->length ||
+	    r->left > SLOT_RING_MAX || r->right > SLOT_RING_MAX)
+		return -EPROTO;
+	out->rank = (int)call->offset;
+	out->size = (int)call->length;
+	rc = value_set(&out->left, ring->left, r->left);
+	return rc ? rc : value_set(&out->right, ring->right, r->right);
+}
+
+int slots_client_ring(struct slots_client *sc, const void *value, size_t len,
+		      struct ring_place *out)
+{
+	struct call call;
+	int rc;
+
+	if (!enter_ring(sc, value, len, &call, &rc))
+		return rc;
+	rc = slots_client_wait(&call);
+	if (!rc)
+		rc = take_neighbours(sc, &call, out);
+	slots_client_lock(sc);
+	sc->in_ring = false;
+	slots_client_unlock(sc);
+	call_end(&call);
+	return rc;
 }

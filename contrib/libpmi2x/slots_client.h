@@ -19,6 +19,7 @@
 
 struct call;
 struct conn;
+struct ring_place;
 struct slots_client;
 
 /* What the agent has told. */
@@ -59,6 +60,14 @@ int slots_client_enter(struct slots_client *sc, const struct slot_request *r,
 		       struct call *call);
 /* The next collective was entered over the socket, or could not be (rc). */
 void slots_client_posted(struct slots_client *sc, int rc);
+
+/*
+ * A ring, from its start to its end; `len` bytes are shown to both sides. 0 and
+ * a place whose values the caller frees, also when it is an error; -ENOSPC: it does
+ * not fit, or one of another thread is under way, and nothing has happened.
+ */
+int slots_client_ring(struct slots_client *sc, const void *value, size_t len,
+		      struct ring_place *out);
 
 /* What call_wait and call_test do for such a call. */
 int slots_client_wait(struct call *call);

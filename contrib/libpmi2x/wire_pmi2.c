@@ -354,6 +354,16 @@ static int extended_fence(struct session *s, struct call *call)
 	return rc;
 }
 
+static int extended_ring(struct session *s, const char *value,
+			 struct ring_place *out)
+{
+	int rc = -ENOSPC;
+
+	if (s->slots)
+		rc = slots_client_ring(s->slots, value, strlen(value), out);
+	return rc == -ENOSPC ? ring(s, value, out) : rc;
+}
+
 const struct wire_ops wire_extended = {
 	.put = extended_put,
 	.fence = extended_fence,
@@ -364,7 +374,7 @@ const struct wire_ops wire_extended = {
 	.publish = pmi2_publish,
 	.unpublish = pmi2_unpublish,
 	.lookup = pmi2_lookup,
-	.ring = ring,
+	.ring = extended_ring,
 	.spawn = pmi2_spawn,
 	.jobid = pmi2_jobid,
 	.connect = pmi2_connect,

@@ -104,7 +104,7 @@ static void start_rank(struct step *s, uint32_t rank, uint8_t how)
 {
 	static const char pmi1[] = "cmd=init pmi_version=1 pmi_subversion=1\n";
 	static const char pmi2[] = "cmd=init pmi_version=2 pmi_subversion=0\n"
-		"50    cmd=fullinit;pmi2x=1;pmi2x-region=1;pmi2x-slots=2;";
+		"50    cmd=fullinit;pmi2x=1;pmi2x-region=1;pmi2x-slots=3;";
 
 	if (how % 3)
 		net_input(s->net, rank, pmi2, sizeof(pmi2) - 1);

@@ -61,7 +61,7 @@ static void server_dies_with_entries_in_its_slots(void **state)
 
 	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
 	assert_int_equal(PMIX_Capabilities("slots", text, sizeof(text)), 0);
-	assert_string_equal(text, "2");
+	assert_string_equal(text, "3");
 	assert_int_equal(PMIX_KVS_Ifence(&fence[0]), 0);
 	assert_int_equal(PMIX_Iallgather_n("x", 1, buffer, 8, NULL, &gather),
 			 0);
@@ -74,6 +74,42 @@ static void server_dies_with_entries_in_its_slots(void **state)
 	assert_int_equal(PMIX_Wait(fence[1]), PMI2_FAIL);
 	assert_int_equal(PMIX_Wait(gather), PMI2_FAIL);
 	assert_int_equal(PMI2_KVS_Fence(), PMI2_FAIL);
+	assert_int_equal(PMI2_Finalize(), PMI2_FAIL);
+	fake_stop(f);
+}
+
+static void *ring_that_fails(void *arg)
+{
+	char left[8], right[8];
+	int rank, size;
+
+	assert_int_equal(PMIX_Ring("slot", &rank, &size, left, right, 8),
+			 PMI2_FAIL);
+	return NULL;
+}
+
+/* The board has room for one answer; nobody waits for the other thread. */
+static void a_ring_beside_another_uses_the_socket(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){
+		.extended = true,
+		.mute_slots = true,
+	});
+	char left[8], right[8];
+	pthread_t thread;
+	int rank, size;
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, ring_that_fails, NULL),
+			 0);
+	while (fake_entered(f) == 0)
+		sched_yield();
+	assert_int_equal(fake_seen(f, "ring"), 0);
+	assert_int_equal(PMIX_Ring("socket", &rank, &size, left, right, 8), 0);
+	assert_string_equal(left, "socket");
+	assert_int_equal(fake_seen(f, "ring"), 1);
+	fake_hang_up(f);
+	pthread_join(thread, NULL);
 	assert_int_equal(PMI2_Finalize(), PMI2_FAIL);
 	fake_stop(f);
 }
@@ -230,6 +266,7 @@ int main(void)
 		cmocka_unit_test(server_dies_before_its_answer),
 		cmocka_unit_test(server_dies_within_its_answer),
 		cmocka_unit_test(server_dies_with_entries_in_its_slots),
+		cmocka_unit_test(a_ring_beside_another_uses_the_socket),
 		cmocka_unit_test(server_sends_garbage),
 		cmocka_unit_test(server_lies_at_init),
 		cmocka_unit_test(server_refuses_the_mapping),

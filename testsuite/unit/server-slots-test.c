@@ -2,6 +2,7 @@
 /* The engine with ranks that enter collectives through their slots. */
 #include "server-net.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -106,7 +107,7 @@ static void slots_are_negotiated(void **state)
 	const char *answer = net_init_slots(n, 4, 7);
 
 	assert_non_null(strstr(answer, "pmi2x-region=1;"));
-	assert_non_null(strstr(answer, "pmi2x-slots=2;"));
+	assert_non_null(strstr(answer, "pmi2x-slots=3;"));
 	assert_non_null(strstr(answer, "pmi2x-slot=2;"));
 	assert_int_equal(n->ranks[4].fds, 3);
 	assert_int_equal(n->ranks[4].fd, NET_WAKE_FD);
@@ -267,6 +268,85 @@ static void gathers_lie_where_the_reply_says(void **state)
 	net_destroy(n);
 }
 
+static void expect_ring(const struct user *u, uint32_t cell, uint64_t place,
+			const char *left, const char *right)
+{
+	const struct slot_reply *r = reply(u, cell);
+	const struct slot_ring *ring;
+
+	ring = region_writer_bytes(u->node->region, u->board->rings +
+				   u->slot * sizeof(*ring), sizeof(*ring));
+	assert_non_null(ring);
+	assert_int_equal(r->rc, 0);
+	assert_int_equal(r->offset, place);
+	assert_int_equal(r->length, NET_RANKS);
+	assert_int_equal(r->left, strlen(left));
+	assert_memory_equal(ring->left, left, r->left);
+	assert_int_equal(r->right, strlen(right));
+	assert_memory_equal(ring->right, right, r->right);
+}
+
+/* Node by node: 0 and 3, then 1, 2 and 4, then 5; 1 and 4 use slots. */
+static void both_ways_meet_in_one_ring(void **state)
+{
+	struct net *n = create();
+	struct user one, four;
+
+	use(&one, n, 1);
+	use(&four, n, 4);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(one.board->need[SLOT_RING], 2);
+		assert_false(enter(&one, 0, SLOT_RING, "of one", 6));
+		assert_true(enter(&four, 1, SLOT_RING, "4", 1));
+		for (uint32_t r = 0; r < NET_RANKS; r++) {
+			if (r == 1 || r == 4)
+				continue;
+			if (round == 0)
+				net_init2(n, r);
+			net_pmi2(n, r, "cmd=ring;ring-count=1;ring-left=l;"
+				 "ring-right=right;");
+		}
+		assert_true(answered(&one, 0, round + 1));
+		assert_true(answered(&four, 1, round + 1));
+		expect_ring(&one, 0, 2, "right", "l");
+		expect_ring(&four, 1, 4, "right", "l");
+		assert_string_equal(net_read(n, 2), "cmd=ring-response;rc=0;"
+				    "ring-count=3;ring-left=of one;"
+				    "ring-right=4;ring-size=6;");
+		net_forget(n);
+	}
+	assert_int_equal(one.node->wakes, 2);
+	leave(&one);
+	leave(&four);
+	net_destroy(n);
+}
+
+/* Only who speaks PMI-2 by hand can show so much. */
+static void a_value_that_does_not_fit_fails_the_ring(void **state)
+{
+	struct net *n = create();
+	char body[SLOT_RING_MAX + 100];
+	struct user five;
+
+	use(&five, n, 5);
+	put(&five, 0, SLOT_RING, "5", 1);
+	pmi_server_slots_input(five.node->server);
+	snprintf(body, sizeof(body),
+		 "cmd=ring;ring-count=1;ring-left=;ring-right=%0*d;",
+		 SLOT_RING_MAX + 1, 0);
+	for (uint32_t r = 0; r < 5; r++) {
+		net_init2(n, r);
+		net_pmi2(n, r, body);
+	}
+	assert_true(answered(&five, 0, 1));
+	assert_int_equal(reply(&five, 0)->rc, PMI_RC_INVALID_LENGTH);
+	assert_string_equal(five.board->replies[0].text,
+			    "the values of the neighbours in the ring: "
+			    "key or value too long");
+	leave(&five);
+	net_destroy(n);
+}
+
 static void odd_entries_are_answered(void **state)
 {
 	struct net *n = create();
@@ -396,6 +476,8 @@ int main(void)
 		cmocka_unit_test(the_last_one_wakes_the_agent),
 		cmocka_unit_test(the_order_of_a_rank_is_kept),
 		cmocka_unit_test(gathers_lie_where_the_reply_says),
+		cmocka_unit_test(both_ways_meet_in_one_ring),
+		cmocka_unit_test(a_value_that_does_not_fit_fails_the_ring),
 		cmocka_unit_test(odd_entries_are_answered),
 		cmocka_unit_test(forged_counts_do_no_harm),
 		cmocka_unit_test(a_failure_reaches_the_slots),

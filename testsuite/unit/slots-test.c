@@ -182,6 +182,53 @@ static void replies_carry_the_ticket_and_the_reason(void **state)
 	assert_int_not_equal(changed_of(n), before);
 }
 
+/* The region has room for them only once there is a ring. */
+static void rings_carry_both_values(void **state)
+{
+	struct node *n = *state;
+	const struct slot_reply *r = &n->board->replies[2].cells[1];
+	static const char long_value[SLOT_RING_MAX + 1] = "x";
+	struct slot_neighbours at = {
+		.place = 7, .size = (uint64_t)1 << 33, .left = "abc",
+		.left_len = 3, .right = long_value, .right_len = SLOT_RING_MAX,
+	};
+	const struct slot_ring *rings;
+
+	assert_int_equal(n->board->rings, 0);
+	assert_int_equal(slots_reply_ring(n->slots, 2, 1, 6, &at), 0);
+	rings = region_writer_bytes(n->region, n->board->rings,
+				    COUNT * sizeof(*rings));
+	assert_non_null(rings);
+	assert_int_equal(r->ticket, 6);
+	assert_int_equal(r->rc, 0);
+	assert_int_equal(r->offset, 7);
+	assert_true(r->length == (uint64_t)1 << 33);
+	assert_int_equal(r->left, 3);
+	assert_memory_equal(rings[2].left, "abc", 3);
+	assert_int_equal(r->right, SLOT_RING_MAX);
+	assert_memory_equal(rings[2].right, long_value, SLOT_RING_MAX);
+	at.right_len++;
+	assert_int_equal(slots_reply_ring(n->slots, 2, 1, 8, &at), -EMSGSIZE);
+	at.left_len = at.right_len;
+	at.right_len = 0;
+	assert_int_equal(slots_reply_ring(n->slots, 2, 1, 8, &at), -EMSGSIZE);
+	assert_int_equal(r->ticket, 6);
+}
+
+/* Values for which the region has no room. */
+static void a_ring_needs_room(void **state)
+{
+	struct node *n = *state;
+	struct slot_neighbours at = { .size = 1, .left = "", .right = "" };
+	uint64_t offset;
+	void *block;
+
+	while (region_reserve(n->region, 4096, &offset, &block) == 0)
+		;
+	assert_int_equal(slots_reply_ring(n->slots, 0, 0, 1, &at), -ENOSPC);
+	assert_int_equal(n->board->replies[0].cells[0].ticket, 0);
+}
+
 #define WITH_NODE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -193,6 +240,8 @@ int main(void)
 		WITH_NODE(ranks_can_punch_but_not_cut),
 		WITH_NODE(counts_and_needs_meet),
 		WITH_NODE(replies_carry_the_ticket_and_the_reason),
+		WITH_NODE(rings_carry_both_values),
+		WITH_NODE(a_ring_needs_room),
 	};
 
 	return cmocka_run_group_tests_name("slots", tests, NULL, NULL);

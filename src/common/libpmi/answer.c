@@ -115,6 +115,39 @@ void answer_gathered(struct session *ss, const struct request *rq,
 	answer_end(ss, rq);
 }
 
+static const void *bytes_of(const struct payload *p, size_t *len)
+{
+	*len = p && p->data ? p->len : 0;
+	return *len ? p->data : (const void *)"";
+}
+
+void answer_ring(struct session *ss, const struct request *rq,
+		 const struct coll_ring_result *result)
+{
+	struct slot_neighbours n = {
+		.place = result->rank, .size = result->size,
+	};
+	struct pmi_writer *w;
+	int error;
+
+	n.left = bytes_of(result->left, &n.left_len);
+	n.right = bytes_of(result->right, &n.right_len);
+	if (rq->ticket) {
+		error = slots_answer_ring(ss, rq, &n);
+		if (error)
+			answer_error(ss, rq, answer_rc(error),
+				     "the values of the neighbours in the ring: %s",
+				     answer_text(error));
+		return;
+	}
+	w = answer_begin(ss, rq, PMI_RC_OK);
+	pmi_write_int(w, "ring-count", n.place);
+	pmi_write_bytes(w, "ring-left", n.left, n.left_len);
+	pmi_write_bytes(w, "ring-right", n.right, n.right_len);
+	pmi_write_int(w, "ring-size", n.size);
+	answer_end(ss, rq);
+}
+
 /* Stock PMI-1 clients end a value at the first space. */
 static void join_words(char *text)
 {

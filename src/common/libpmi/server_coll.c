@@ -450,13 +450,6 @@ static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
 	server_event(s, PMI_EVENT_DONE, 0, kind, seq);
 }
 
-static void write_payload(struct pmi_writer *w, const char *key,
-			  const struct payload *p)
-{
-	pmi_write_bytes(w, key, p && p->data ? p->data : (const void *)"",
-			p && p->data ? p->len : 0);
-}
-
 static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 			     const struct coll_ring_result *result,
 			     const struct coll_fault *fault)
@@ -464,20 +457,13 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 	struct pmi_server *s = arg;
 	struct session *ss = &s->sessions[slot];
 	struct entered *e = take_entered(ss, COLL_RING, seq);
-	struct pmi_writer *w;
 
 	if (fault)
 		report_fault(s, COLL_RING, seq, fault->reason);
-	if (e && fault) {
+	if (e && fault)
 		answer_fault(ss, e, fault->reason);
-	} else if (e) {
-		w = answer_begin(ss, &e->rq, PMI_RC_OK);
-		pmi_write_int(w, "ring-count", result->rank);
-		write_payload(w, "ring-left", result->left);
-		write_payload(w, "ring-right", result->right);
-		pmi_write_int(w, "ring-size", result->size);
-		answer_end(ss, &e->rq);
-	}
+	else if (e)
+		answer_ring(ss, &e->rq, result);
 	server_event(s, PMI_EVENT_DONE, 0, COLL_RING, seq);
 	free(e);
 }

@@ -258,6 +258,9 @@ void answer_ok(struct session *ss, const struct request *rq);
 void answer_gathered(struct session *ss, const struct request *rq,
 		     uint64_t offset, uint64_t len);
 void answer_error(struct session *ss, const struct request *rq, int rc,
+/* A ring has ended. */
+void answer_ring(struct session *ss, const struct request *rq,
+		 const struct coll_ring_result *result);
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The PMI code of a negative errno, and what to say about it. */
 int answer_rc(int error);
@@ -300,6 +303,9 @@ void slots_failed(struct pmi_server *s);
 void slots_answer(struct session *ss, const struct request *rq, int rc,
 		  uint64_t offset, uint64_t len, const char *text);
 /* Wake the ranks if anything was answered. */
+/* The same for a ring. Errors as slots_reply_ring. */
+int slots_answer_ring(struct session *ss, const struct request *rq,
+		      const struct slot_neighbours *n);
 void slots_flush(struct pmi_server *s);
 
 /* ---- kvs.c ---- */

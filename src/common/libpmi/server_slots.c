@@ -24,6 +24,7 @@ static const struct command SLOT_COMMAND = {.name = "slot", .response = "slot"};
 static const enum coll_kind COLL_KIND[SLOT_KINDS] = {
 	[SLOT_FENCE] = COLL_FENCE,
 	[SLOT_GATHER] = COLL_GATHER,
+	[SLOT_RING] = COLL_RING,
 };
 
 static bool is_slotted(const struct session *ss)
@@ -68,6 +69,18 @@ static void enter_gather(struct session *ss, const struct request *rq,
 	collective_gather(ss, rq, &value, e->stride);
 }
 
+/* It shows the same value to both sides. */
+static void enter_ring(struct session *ss, const struct request *rq,
+		       const struct slot_entry *e)
+{
+	const struct pmi_field value = {
+		.value = (const char *)e->data,
+		.value_len = (uint32_t)e->len,
+	};
+
+	collective_ring(ss, rq, 1, &value, &value);
+}
+
 static void enter(struct session *ss, const struct slot_entry *e, int error)
 {
 	const struct request rq = {
@@ -82,6 +95,8 @@ static void enter(struct session *ss, const struct slot_entry *e, int error)
 			     answer_text(error));
 	else if (e->kind == SLOT_FENCE)
 		enter_fence(ss, &rq, e);
+	else if (e->kind == SLOT_RING)
+		enter_ring(ss, &rq, e);
 	else
 		enter_gather(ss, &rq, e);
 }
@@ -203,6 +218,16 @@ void slots_answer(struct session *ss, const struct request *rq, int rc,
 	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
 		    offset, len, text);
 	ss->server->slots_replied = true;
+}
+
+int slots_answer_ring(struct session *ss, const struct request *rq,
+		      const struct slot_neighbours *n)
+{
+	int rc = slots_reply_ring(ss->server->slots, ss->slot, rq->cell,
+				  rq->ticket, n);
+
+	ss->server->slots_replied |= rc == 0;
+	return rc;
 }
 
 void slots_flush(struct pmi_server *s)

@@ -21,8 +21,10 @@ struct slots {
 	size_t size;
 	int fd;
 	uint32_t count;
+	struct region_writer *region;
 	struct slots_board *board;
 	uint64_t board_offset;
+	struct slot_ring *rings; /* NULL: none has been answered */
 	unsigned char copy[SLOT_DATA_MAX]; /* of the entry taken last */
 };
 
@@ -47,10 +49,10 @@ static int make_memory(struct slots *s)
 	return 0;
 }
 
-static int make_board(struct slots *s, struct region_writer *region)
+static int make_board(struct slots *s)
 {
 	size_t len = slots_board_size(s->count);
-	int rc = region_reserve(region, len, &s->board_offset,
+	int rc = region_reserve(s->region, len, &s->board_offset,
 				(void **)&s->board);
 
 	if (rc)
@@ -68,11 +70,12 @@ int slots_create(struct slots **out, struct region_writer *region,
 
 	if (!s)
 		return -ENOMEM;
+	s->region = region;
 	s->count = count;
 	s->size = slots_region_size(count);
 	rc = make_memory(s);
 	if (!rc)
-		rc = make_board(s, region);
+		rc = make_board(s);
 	if (rc)
 		slots_destroy(s);
 	else
@@ -207,6 +210,39 @@ void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
 	r->offset = offset;
 	r->length = length;
 	atomic_store_explicit(&r->ticket, ticket, memory_order_release);
+}
+
+/* A step without rings does not pay for them. */
+static int make_rings(struct slots *s)
+{
+	void *at;
+
+	int rc = region_reserve(s->region, s->count * sizeof(*s->rings),
+				&s->board->rings, &at);
+
+	if (rc == 0)
+		s->rings = at;
+	return rc;
+}
+
+int slots_reply_ring(struct slots *s, uint32_t slot, uint32_t cell,
+		     uint32_t ticket, const struct slot_neighbours *n)
+{
+	struct slot_reply *r = &s->board->replies[slot].cells[cell];
+	int rc = 0;
+
+	if (n->left_len > SLOT_RING_MAX || n->right_len > SLOT_RING_MAX)
+		return -EMSGSIZE;
+	if (!s->rings)
+		rc = make_rings(s);
+	if (rc)
+		return rc;
+	memcpy(s->rings[slot].left, n->left, n->left_len);
+	memcpy(s->rings[slot].right, n->right, n->right_len);
+	r->left = (uint32_t)n->left_len;
+	r->right = (uint32_t)n->right_len;
+	slots_reply(s, slot, cell, ticket, 0, n->place, n->size, NULL);
+	return 0;
 }
 
 void slots_changed(struct slots *s)

@@ -58,7 +58,7 @@ struct slot_entry {
 	uint32_t stride;  /* of a gather; not checked */
 	uint32_t ndone;
 	const unsigned char *done; /* ndone offsets, 8 bytes each */
-	const unsigned char *data; /* records, or the value of a gather */
+	const unsigned char *data; /* records, or the value of a gather or ring */
 	size_t len;
 };
 
@@ -85,6 +85,20 @@ bool slots_waiting(const struct slots *s);
  */
 void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
 		 int rc, uint64_t offset, uint64_t length, const char *text);
+/* Where a rank is in a ring, and what its neighbours gave; the caller's. */
+struct slot_neighbours {
+	uint64_t place, size;
+	const void *left, *right;
+	size_t left_len, right_len;
+};
+
+/*
+ * Answer a ring. A rank has one of them at a time: another reply takes the place
+ * of its values. 0; -EMSGSIZE: one is over SLOT_RING_MAX; -ENOSPC or -ENOMEM: no
+ * room for them. Then nothing was done.
+ */
+int slots_reply_ring(struct slots *s, uint32_t slot, uint32_t cell,
+		     uint32_t ticket, const struct slot_neighbours *n);
 void slots_changed(struct slots *s);
 void *slots_futex(struct slots *s);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a slot region and its board, SLOTS_VERSION 2. Shared by agent
+ * The bytes of a slot region and its board, SLOTS_VERSION 3. Shared by agent
  * and client on one machine, so in its byte order. What they mean is in slots.h.
  */
 #ifndef PMI2X_SLOTS_LAYOUT_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLOTS_VERSION 2
+#define SLOTS_VERSION 3
 #define SLOTS_LINE 64           /* a cache line */
 #define SLOTS_HEADER_SIZE 4096  /* slots start on a page */
 #define SLOT_CELLS 4            /* entries of a rank that have not ended */
@@ -19,8 +19,9 @@
 #define SLOT_HEAD_SIZE 128
 #define SLOT_DATA_MAX (SLOT_CELL_SIZE - SLOT_HEAD_SIZE)
 #define SLOT_TEXT_MAX 896       /* bytes of an error text, NUL included */
+#define SLOT_RING_MAX 1024      /* bytes of a neighbour's value */
 
-enum slot_kind { SLOT_FENCE, SLOT_GATHER, SLOT_KINDS };
+enum slot_kind { SLOT_FENCE, SLOT_GATHER, SLOT_RING, SLOT_KINDS };
 
 /* ---- the slot region: written by ranks ---- */
 
@@ -90,9 +91,11 @@ static inline uint32_t slot_ticket_after(uint32_t ticket)
 struct slot_reply {
 	_Atomic uint32_t ticket; /* whose reply it is; stored last */
 	int32_t rc;              /* a PMI code */
-	uint64_t offset;         /* of a gather's result in the region */
-	uint64_t length;
-	uint64_t reserved;
+	uint64_t offset;         /* of a gather's result in the region; a ring:
+	                            the rank's place in it */
+	uint64_t length;         /* of the result; a ring: how many are in it */
+	uint32_t left;           /* a ring: bytes of both values */
+	uint32_t right;
 };
 
 struct slot_replies {
@@ -103,10 +106,20 @@ struct slot_replies {
 struct slots_board {
 	uint32_t reserved;
 	uint32_t count; /* slots */
+	uint64_t rings; /* where in the region a slot_ring for each slot is; 0:
+	                   no ring has been answered */
 	_Alignas(SLOTS_LINE) _Atomic int32_t need[SLOT_KINDS];
 	_Alignas(SLOTS_LINE) struct slot_replies replies[];
 };
 
+/* Of the ring that a rank was answered last. */
+struct slot_ring {
+	char left[SLOT_RING_MAX];
+	char right[SLOT_RING_MAX];
+};
+
+static_assert(sizeof(struct slot_reply) == 32 &&
+	      sizeof(struct slot_ring) == 2048, "fixed by the format");
 static_assert(sizeof(struct slot_replies) == 1024, "fixed by the format");
 static_assert(offsetof(struct slots_board, need) == 64 &&
 	      offsetof(struct slots_board, replies) == 128,
