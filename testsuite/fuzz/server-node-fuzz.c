@@ -67,6 +67,10 @@ static void nothing(void *arg)
 {
 }
 
+static void tidy_later(void *arg, bool soon)
+{
+}
+
 static void control_send(void *arg, const void *data, size_t len)
 {
 	struct host *h = arg;
@@ -88,7 +92,7 @@ static const struct pmi_host_ops ops = {
 	.control_send = control_send,
 	.slots_wake = nothing,
 	.slots_again = nothing,
-	.tidy_later = nothing,
+	.tidy_later = tidy_later,
 };
 
 /* ---- events ---- */

@@ -309,11 +309,10 @@ static void indexes_are_joined_when_all_is_quiet(void **state)
 	net_destroy(n);
 }
 
-/* Nobody would look up what is joined then. */
-static void nothing_is_joined_when_ranks_leave(void **state)
+/* After two fences, whose indexes nobody has joined. */
+static struct net *create_untidy(void)
 {
 	struct net *n = net_create(NULL);
-	struct net_node *node = &n->nodes[1];
 
 	init_all(n);
 	for (int i = 0; i < 2; i++) {
@@ -324,7 +323,38 @@ static void nothing_is_joined_when_ranks_leave(void **state)
 		for (uint32_t r = 0; r < 6; r++)
 			net_pmi2(n, r, "cmd=pmi2x-fence;");
 	}
-	assert_true(region_untidy(node->region));
+	assert_true(region_untidy(n->nodes[1].region));
+	net_forget(n);
+	return n;
+}
+
+/* A put tells that there will be a fence. */
+static void a_put_asks_for_it_soon(void **state)
+{
+	struct net *n = create_untidy();
+	struct net_node *node = &n->nodes[1];
+
+	assert_int_equal(node->tidies_soon, 0);
+	net_pmi2(n, 1, "cmd=kvs-put;key=k;value=v;");
+	assert_true(node->tidies_soon > 0);
+	node->tidies_soon = 0;
+	net_pmi2(n, 2, "cmd=kvs-get;key=k0;");
+	assert_true(node->tidies_soon > 0);
+	for (uint32_t r = 0; r < 6; r++)
+		net_pmi2(n, r, "cmd=pmi2x-fence;");
+	node->tidies = node->tidies_soon = 0;
+	net_pmi2(n, 1, "cmd=kvs-get;key=k;");
+	assert_true(node->tidies > 0);
+	assert_int_equal(node->tidies_soon, 0);
+	net_destroy(n);
+}
+
+/* Nobody would look up what is joined then. */
+static void nothing_is_joined_when_ranks_leave(void **state)
+{
+	struct net *n = create_untidy();
+	struct net_node *node = &n->nodes[1];
+
 	net_pmi2(n, 1, "cmd=finalize;"); /* the first of this node */
 	node->tidies = 0;
 	for (uint32_t r = 0; r < 6; r++)
@@ -439,6 +469,7 @@ int main(void)
 		cmocka_unit_test(gathers_come_in_rank_order),
 		cmocka_unit_test(space_of_a_gather_is_given_back_by_all),
 		cmocka_unit_test(indexes_are_joined_when_all_is_quiet),
+		cmocka_unit_test(a_put_asks_for_it_soon),
 		cmocka_unit_test(nothing_is_joined_when_ranks_leave),
 		cmocka_unit_test(odd_gathers_are_refused),
 		cmocka_unit_test(what_a_rank_puts_is_limited),

@@ -119,11 +119,12 @@ static void slots_again(void *arg)
 	node->agains++;
 }
 
-static void tidy_later(void *arg)
+static void tidy_later(void *arg, bool soon)
 {
 	struct net_node *node = arg;
 
 	node->tidies++;
+	node->tidies_soon += soon;
 }
 
 static const struct pmi_host_ops HOST_OPS = {

@@ -37,6 +37,7 @@ struct net_node {
 	struct pmi_server *server;
 	int wakes;           /* of those who wait on the slots */
 	int tidies;          /* asked for later */
+	int tidies_soon;     /* of them, asked for soon */
 	int agains;
 	int links_wanted;
 	bool link_lost;

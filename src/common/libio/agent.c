@@ -94,11 +94,15 @@ static void on_tidy(uv_timer_t *timer)
 		uv_timer_start(timer, on_tidy, 1, 0);
 }
 
-static void op_tidy_later(void *arg)
+static void op_tidy_later(void *arg, bool soon)
 {
 	struct agent *a = arg;
 
-	uv_timer_start(&a->tidy, on_tidy, AGENT_QUIET_MS, 0);
+	if (!soon)
+		uv_timer_start(&a->tidy, on_tidy, AGENT_QUIET_MS, 0);
+	else if (uv_timer_get_due_in(&a->tidy) > 1 ||
+		 !uv_is_active((uv_handle_t *)&a->tidy))
+		uv_timer_start(&a->tidy, on_tidy, 1, 0);
 }
 
 /* ---- end ---- */

@@ -178,7 +178,7 @@ static void settle(struct pmi_server *s)
 	if (!s->ops->tidy_later)
 		kvs_tidy(&s->kvs);
 	else if (kvs_untidy(&s->kvs) && is_quiet(s))
-		s->ops->tidy_later(s->arg);
+		s->ops->tidy_later(s->arg, s->fence_near);
 }
 
 /* ---- ranks ---- */

@@ -117,10 +117,12 @@ struct pmi_host_ops {
 	/* With slots: call pmi_server_slots_input again, later. */
 	void (*slots_again)(void *arg);
 	/*
-	 * Call pmi_server_tidy when nothing has happened for a while. NULL: the
-	 * server does that work at once, after the ranks have been woken.
+	 * Call pmi_server_tidy when nothing has happened for a while, or, `soon`,
+	 * once other events have had their turn: a rank has put something, so a
+	 * fence is near. NULL: the server does that work at once, after the
+	 * ranks have been woken.
 	 */
-	void (*tidy_later)(void *arg);
+	void (*tidy_later)(void *arg, bool soon);
 	/*
 	 * For traces: something has happened to a rank, or else a collective
 	 * (the other arguments are 0). NULL: nobody wants to know.

@@ -274,6 +274,7 @@ static void end_fence(struct pmi_server *s, uint32_t seq,
 {
 	int rc = kvs_publish_fence(&s->kvs, result, result == s->built);
 
+	s->fence_near = false;
 	if (rc) {
 		fail_here(s, COLL_FENCE, seq, rc);
 		return;

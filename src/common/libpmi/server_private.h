@@ -158,6 +158,7 @@ struct pmi_server {
 	const struct payload *built; /* by this node, while it is published */
 	struct pmi_writer writer;
 	bool used;        /* a rank has started PMI */
+	bool fence_near;  /* a rank has put something since the last one */
 	bool leaving;     /* since then ranks have only finalized or ended */
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
@@ -257,10 +258,10 @@ void answer_ok(struct session *ss, const struct request *rq);
 /* A gather has ended and lies there. */
 void answer_gathered(struct session *ss, const struct request *rq,
 		     uint64_t offset, uint64_t len);
-void answer_error(struct session *ss, const struct request *rq, int rc,
 /* A ring has ended. */
 void answer_ring(struct session *ss, const struct request *rq,
 		 const struct coll_ring_result *result);
+void answer_error(struct session *ss, const struct request *rq, int rc,
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The PMI code of a negative errno, and what to say about it. */
 int answer_rc(int error);
@@ -302,10 +303,10 @@ void slots_failed(struct pmi_server *s);
 /* Answer a request that came through the slot. */
 void slots_answer(struct session *ss, const struct request *rq, int rc,
 		  uint64_t offset, uint64_t len, const char *text);
-/* Wake the ranks if anything was answered. */
 /* The same for a ring. Errors as slots_reply_ring. */
 int slots_answer_ring(struct session *ss, const struct request *rq,
 		      const struct slot_neighbours *n);
+/* Wake the ranks if anything was answered. */
 void slots_flush(struct pmi_server *s);
 
 /* ---- kvs.c ---- */

@@ -139,6 +139,7 @@ int session_put(struct session *ss, const struct pmi_field *key,
 		const struct pmi_field *value)
 {
 	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
+	ss->server->fence_near = true;
 	ss->pending.limit = ss->pending.len + session_room(ss);
 	return record_append(&ss->pending, key->value, key->value_len,
 			     value->value, value->value_len);

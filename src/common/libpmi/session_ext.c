@@ -93,6 +93,7 @@ void ext_put(struct session *ss, const struct request *rq,
 	     const struct pmi_message *m)
 {
 	slots_take_own(ss); /* fences that these records come too late for */
+	ss->server->fence_near = true;
 	if (take_records(ss, rq, m))
 		answer_ok(ss, rq);
 }
