@@ -305,6 +305,14 @@ void gather_drop(struct session *s, struct gather *g)
 	call_end(&g->call);
 }
 
+const unsigned char *gathered_even(const struct gathered *r, size_t *len)
+{
+	*len = r->stride;
+	if (r->values || r->stride)
+		return r->values ? NULL : r->bytes;
+	return image_gather_even(&r->image, len);
+}
+
 const void *gathered_value(const struct gathered *r, uint32_t rank,
 			   size_t *len)
 {

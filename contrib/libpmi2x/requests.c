@@ -171,11 +171,35 @@ int request_gather(struct session *s, const void *value, size_t len,
 
 /* ---- completion ---- */
 
+static void copy_even(const unsigned char *from, size_t len, uint32_t count,
+		      char *to, size_t slot_len)
+{
+	size_t copied = len < slot_len ? len : slot_len;
+
+	if (len == slot_len) {
+		memcpy(to, from, count * len);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++, from += len, to += slot_len) {
+		memcpy(to, from, copied);
+		memset(to + copied, 0, slot_len - copied);
+	}
+}
+
 void gathered_copy(const struct gathered *r, void *buffer, size_t slot_len,
 		   int *lengths)
 {
+	const unsigned char *even;
 	char *to = buffer;
+	size_t even_len;
 
+	even = gathered_even(r, &even_len);
+	if (even && even_len) {
+		copy_even(even, even_len, r->count, buffer, slot_len);
+		for (uint32_t i = 0; lengths && i < r->count; i++)
+			lengths[i] = (int)even_len;
+		return;
+	}
 	for (uint32_t i = 0; i < r->count; i++, to += slot_len) {
 		size_t len;
 		const void *value = gathered_value(r, i, &len);

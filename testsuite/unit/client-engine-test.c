@@ -226,6 +226,28 @@ static int fence_and_get(int rank)
 	return 0;
 }
 
+/* Values of one length into places that are shorter, as long, and longer. */
+static int even_values(const char *value)
+{
+	static const char *const want[] = { "rank", "rank 2", "rank 2\0\0" };
+	char all[RANKS * 8];
+	int lengths[RANKS];
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		size_t place = 4 + 2 * i;
+
+		memset(all, '?', sizeof(all));
+		NEED(!PMIX_Allgather_n(value, 6, all, place, lengths));
+		NEED(lengths[0] == 6 && lengths[RANKS - 1] == 6);
+		NEED(!memcmp(all + 2 * place, want[i], place));
+		NEED(!memcmp(all + (RANKS - 1) * place, "rank", 4));
+		NEED(all[RANKS * place - 1] == (i == 0 ? 'k' :
+						i == 1 ? '4' : '\0'));
+		NEED(i == 2 || all[RANKS * place] == '?');
+	}
+	return 0;
+}
+
 static int exchanges(int rank)
 {
 	char all[RANKS * PMI2X_MAXLENGTH], value[32], left[32], right[32];
@@ -239,6 +261,7 @@ static int exchanges(int rank)
 	NEED(!strcmp(all + 3 * PMI2X_MAXLENGTH, "rank 3"));
 	NEED(!PMIX_Allgather_n(value, rank, all, 3, lengths));
 	NEED(lengths[4] == 4 && !memcmp(all + 12, "ran", 3));
+	NEED(!even_values(value));
 	for (int i = 0; i < 20; i++) {
 		NEED(!PMIX_Iallgather_view(value, 6, &view, &request));
 		NEED(!PMIX_Wait(request));

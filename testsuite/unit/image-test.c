@@ -209,6 +209,7 @@ static void gather_of_one_length_has_no_offsets(void **state)
 	struct payload_vec v;
 	struct payload *p;
 	struct image img;
+	size_t len;
 
 	payload_vec_init(&v);
 	add_value(&v, "two!!", 5);
@@ -220,6 +221,9 @@ static void gather_of_one_length_has_no_offsets(void **state)
 	check_value(&img, 0, "zero!");
 	check_value(&img, 1, "one!!");
 	check_value(&img, 2, "two!!");
+	assert_memory_equal(image_gather_even(&img, &len), "zero!one!!two!!",
+			    15);
+	assert_int_equal(len, 5);
 	assert_int_equal(p->len, sizeof(struct image_header) + 16);
 	payload_unref(p);
 }

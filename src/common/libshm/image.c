@@ -165,6 +165,14 @@ bool image_record(const struct image *img, size_t *offset, struct record *out)
 			   offset, out) == 1;
 }
 
+const void *image_gather_even(const struct image *img, size_t *len)
+{
+	struct image_header h = header_of(img->base);
+
+	*len = h.value_max;
+	return h.index_count ? NULL : img->base + image_data_start(&h);
+}
+
 const void *image_gather_value(const struct image *img, uint32_t r,
 			       size_t *len)
 {

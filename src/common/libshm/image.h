@@ -103,6 +103,8 @@ bool image_find(const struct image *img, uint64_t hash, const void *key,
  */
 const void *image_gather_value(const struct image *img, uint32_t r,
 			       size_t *len);
+/* Where the values of all lie side by side when they have one length, else NULL. */
+const void *image_gather_even(const struct image *img, size_t *len);
 
 /*
  * Walk the records of a fence image in tree order: the one at *offset (0 at
