@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,10 +32,10 @@ struct slots_client {
 	struct slots_board *board; /* read-only memory */
 	const struct slot_replies *replies;
 
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* of entering */
 	uint32_t ticket;      /* of what is entered next */
-	bool busy[SLOT_CELLS];
-	bool in_ring;         /* the board has room for one answer */
+	atomic_bool busy[SLOT_CELLS]; /* set under the lock, cleared without */
+	atomic_bool in_ring;  /* so, too: the board has room for one answer */
 };
 
 /* ---- life ---- */
@@ -235,9 +236,8 @@ static void end_call(struct call *call, int error)
 
 	call->error = error;
 	call->state = CALL_DONE;
-	slots_client_lock(sc);
-	sc->busy[call->cell] = false;
-	slots_client_unlock(sc);
+	atomic_store_explicit(&sc->busy[call->cell], false,
+			      memory_order_release);
 }
 
 /* The text of a failure is the last one's: good enough for people. */
@@ -347,11 +347,13 @@ static bool enter_ring(struct slots_client *sc, const void *value, size_t len,
 
 	slots_client_lock(sc);
 	*rc = sc->in_ring ? -ENOSPC : slots_client_enter(sc, &r, call);
-	sc->in_ring |= *rc == 0;
+	if (*rc == 0)
+		sc->in_ring = true;
 	slots_client_unlock(sc);
 	return *rc == 0;
 }
 
+/* The cell may be in use again, but not for a ring: its lengths still stand. */
 static int take_neighbours(const struct slots_client *sc,
 			   const struct call *call, struct ring_place *out)
 {
@@ -381,9 +383,7 @@ int slots_client_ring(struct slots_client *sc, const void *value, size_t len,
 	rc = slots_client_wait(&call);
 	if (!rc)
 		rc = take_neighbours(sc, &call, out);
-	slots_client_lock(sc);
 	sc->in_ring = false;
-	slots_client_unlock(sc);
 	call_end(&call);
 	return rc;
 }
