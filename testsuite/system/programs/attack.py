@@ -42,7 +42,7 @@ class Extended(pmi.Pmi2):
             "pmi2x": 1,
             "pmi2x_build": "attack",
             "pmi2x_region": 1,
-            "pmi2x_slots": 2,
+            "pmi2x_slots": 3,
         }
         answer = self.ask("fullinit", **fields)
         assert answer["rc"] == "0" and "pmi2x-slots" in answer, answer
