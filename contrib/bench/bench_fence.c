@@ -38,8 +38,7 @@ static void exchange_round(struct bench *b, int i, struct bench_stamp *stamp)
 static void first_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
 	bench_put(b, i);
-	if (b->meeting) /* else the launch of the last rank is in its time */
-		bench_meet(b->meeting, b->size);
+	bench_await_all(b); /* else the launch of the last rank is in its time */
 	timed_fence(b, stamp);
 }
 

@@ -12,6 +12,13 @@ static char *slot_of(struct bench *b, int rank)
 	return g->values + (size_t)rank * (b->bytes + 1);
 }
 
+static void clear_values(struct bench *b)
+{
+	struct gathered *g = b->state;
+
+	memset(g->values, 0, (size_t)b->size * (b->bytes + 1));
+}
+
 void gathered_prepare(struct bench *b)
 {
 	size_t numbers = sizeof(int) * b->size;
@@ -20,9 +27,9 @@ void gathered_prepare(struct bench *b)
 
 	g->lengths = (int *)(g + 1);
 	g->values = (char *)(g + 1) + numbers;
-	/* Its pages are the application's: making them is not of the first round. */
-	memset(g->values, 0, (size_t)b->size * (b->bytes + 1));
 	b->state = g;
+	/* Its pages are the application's: making them is not of the first round. */
+	clear_values(b);
 }
 
 /*
@@ -36,7 +43,7 @@ void gathered_check(struct bench *b, int i)
 	bench_await_all(b);
 	for (int r = 0; r < b->size; r++)
 		bench_compare(b, slot_of(b, r), g->lengths[r], r, i);
-	memset(g->values, 0, (size_t)b->size * (b->bytes + 1));
+	clear_values(b);
 	bench_check(b, b->pmi.fence(), "fence");
 }
 

@@ -126,9 +126,9 @@ void bench_check_all(struct bench *b);
  */
 void bench_settle(struct bench *b);
 /*
- * Collective, after what is timed and before values are checked: a rank that
- * checks keeps the CPU from those still in the round. Only where there is a
- * meeting; PMI is not used.
+ * Collective, without PMI: every rank is there, where they can meet; else nothing
+ * happens. After what is timed: a rank that goes on, to check values or to put,
+ * keeps the CPU from those still in it.
  */
 void bench_await_all(const struct bench *b);
 /* Finds out how bench_settle has to do it. */

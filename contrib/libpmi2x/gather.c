@@ -307,10 +307,12 @@ void gather_drop(struct session *s, struct gather *g)
 
 const unsigned char *gathered_even(const struct gathered *r, size_t *len)
 {
+	if (r->values)
+		return NULL;
+	if (!r->stride)
+		return image_gather_even(&r->image, len);
 	*len = r->stride;
-	if (r->values || r->stride)
-		return r->values ? NULL : r->bytes;
-	return image_gather_even(&r->image, len);
+	return r->bytes;
 }
 
 const void *gathered_value(const struct gathered *r, uint32_t rank,

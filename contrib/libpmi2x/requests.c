@@ -171,43 +171,27 @@ int request_gather(struct session *s, const void *value, size_t len,
 
 /* ---- completion ---- */
 
-static void copy_even(const unsigned char *from, size_t len, uint32_t count,
-		      char *to, size_t slot_len)
+static void fill_slot(char *slot, size_t slot_len, const void *value, size_t len)
 {
 	size_t copied = len < slot_len ? len : slot_len;
 
-	if (len == slot_len) {
-		memcpy(to, from, count * len);
-		return;
-	}
-	for (uint32_t i = 0; i < count; i++, from += len, to += slot_len) {
-		memcpy(to, from, copied);
-		memset(to + copied, 0, slot_len - copied);
-	}
+	if (copied)
+		memcpy(slot, value, copied);
+	memset(slot + copied, 0, slot_len - copied);
 }
 
 void gathered_copy(const struct gathered *r, void *buffer, size_t slot_len,
 		   int *lengths)
 {
-	const unsigned char *even;
 	char *to = buffer;
-	size_t even_len;
+	size_t len;
+	const unsigned char *even = gathered_even(r, &len);
 
-	even = gathered_even(r, &even_len);
-	if (even && even_len) {
-		copy_even(even, even_len, r->count, buffer, slot_len);
-		for (uint32_t i = 0; lengths && i < r->count; i++)
-			lengths[i] = (int)even_len;
-		return;
-	}
 	for (uint32_t i = 0; i < r->count; i++, to += slot_len) {
-		size_t len;
-		const void *value = gathered_value(r, i, &len);
-		size_t copied = len < slot_len ? len : slot_len;
+		const void *value = even ? even + i * len :
+					   gathered_value(r, i, &len);
 
-		if (copied)
-			memcpy(to, value, copied);
-		memset(to + copied, 0, slot_len - copied);
+		fill_slot(to, slot_len, value, len);
 		if (lengths)
 			lengths[i] = (int)len;
 	}

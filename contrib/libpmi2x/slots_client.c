@@ -335,8 +335,8 @@ int slots_client_wait(struct call *call)
 
 /* ---- ring ---- */
 
-static bool enter_ring(struct slots_client *sc, const void *value, size_t len,
-		       struct call *call, int *rc)
+static int enter_ring(struct slots_client *sc, const void *value, size_t len,
+		      struct call *call)
 {
 	const struct slot_request r = {
 		.kind = SLOT_RING,
@@ -344,13 +344,15 @@ static bool enter_ring(struct slots_client *sc, const void *value, size_t len,
 		.data = value,
 		.len = len,
 	};
+	int rc = -ENOSPC;
 
 	slots_client_lock(sc);
-	*rc = sc->in_ring ? -ENOSPC : slots_client_enter(sc, &r, call);
-	if (*rc == 0)
+	if (!sc->in_ring)
+		rc = slots_client_enter(sc, &r, call);
+	if (!rc)
 		sc->in_ring = true;
 	slots_client_unlock(sc);
-	return *rc == 0;
+	return rc;
 }
 
 /* The cell may be in use again, but not for a ring: its lengths still stand. */
@@ -359,8 +361,8 @@ static int take_neighbours(const struct slots_client *sc,
 {
 	const struct slot_reply *r = &sc->replies->cells[call->cell];
 	const struct slot_ring *ring =
-		region_bytes(sc->region, sc->board->rings +
-			     sc->slot * sizeof(*ring), sizeof(*ring));
+		region_bytes(sc->region, slot_ring_offset(sc->board, sc->slot),
+			     sizeof(*ring));
 	int rc;
 
 	if (!ring || call->length > INT_MAX || call->offset >= call->length ||
@@ -376,9 +378,9 @@ int slots_client_ring(struct slots_client *sc, const void *value, size_t len,
 		      struct ring_place *out)
 {
 	struct call call;
-	int rc;
+	int rc = enter_ring(sc, value, len, &call);
 
-	if (!enter_ring(sc, value, len, &call, &rc))
+	if (rc)
 		return rc;
 	rc = slots_client_wait(&call);
 	if (!rc)

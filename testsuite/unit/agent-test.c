@@ -365,38 +365,36 @@ static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
 }
 
 /* To the child the link is up, to its parent not yet: it is no death. */
-static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
+static void leave_while_a_link_settles(struct cluster *c)
 {
 	struct peer p = { .as_child = true, .pauses = true };
-	struct cluster c;
 
-	cluster_open(&c, 3);
-	cluster_start(&c, 0);
-	peer_run(&c, &p);
-	rank_close(&c, 0);
-	cluster_stop(&c, 0);
+	cluster_start(c, 0);
+	peer_run(c, &p);
+	rank_close(c, 0);
+	cluster_stop(c, 0);
 	link_send(p.link, FRAME_TAKEN, NULL);
 	peer_finish(&p);
 	assert_true(p.left);
-	cluster_close(&c);
+	cluster_close(c);
+}
+
+static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	leave_while_a_link_settles(&c);
 }
 
 /* The same when its time is up before it would give such a link up. */
 static void a_node_with_little_time_to_leave_says_so_as_well(void **state)
 {
-	struct peer p = { .as_child = true, .pauses = true };
 	struct cluster c;
 
 	cluster_open(&c, 3);
 	c.options.drain_ms = 300;
-	cluster_start(&c, 0);
-	peer_run(&c, &p);
-	rank_close(&c, 0);
-	cluster_stop(&c, 0);
-	link_send(p.link, FRAME_TAKEN, NULL);
-	peer_finish(&p);
-	assert_true(p.left);
-	cluster_close(&c);
+	leave_while_a_link_settles(&c);
 }
 
 /* ---- ends of ranks ---- */

@@ -266,6 +266,12 @@ static void space_of_a_gather_is_given_back_by_all(void **state)
 	net_destroy(n);
 }
 
+static void fence_all(struct net *n)
+{
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_pmi2(n, r, "cmd=pmi2x-fence;");
+}
+
 /*
  * A fence leaves that work, until no rank waits for another collective; whenever
  * it is done, every key is found.
@@ -283,8 +289,7 @@ static void indexes_are_joined_when_all_is_quiet(void **state)
 		snprintf(body, sizeof(body), "cmd=kvs-put;key=k%d;value=v;", i);
 		net_pmi2(n, 0, body);
 		node->tidies = 0;
-		for (uint32_t r = 0; r < 6; r++)
-			net_pmi2(n, r, "cmd=pmi2x-fence;");
+		fence_all(n);
 		assert_true(node->tidies > 0);
 	}
 	for (uint32_t r = 2; r < 8; r++) { /* the first is of this node */
@@ -320,8 +325,7 @@ static struct net *create_untidy(void)
 
 		snprintf(body, sizeof(body), "cmd=kvs-put;key=k%d;value=v;", i);
 		net_pmi2(n, 0, body);
-		for (uint32_t r = 0; r < 6; r++)
-			net_pmi2(n, r, "cmd=pmi2x-fence;");
+		fence_all(n);
 	}
 	assert_true(region_untidy(n->nodes[1].region));
 	net_forget(n);
@@ -340,8 +344,7 @@ static void a_put_asks_for_it_soon(void **state)
 	node->tidies_soon = 0;
 	net_pmi2(n, 2, "cmd=kvs-get;key=k0;");
 	assert_true(node->tidies_soon > 0);
-	for (uint32_t r = 0; r < 6; r++)
-		net_pmi2(n, r, "cmd=pmi2x-fence;");
+	fence_all(n);
 	node->tidies = node->tidies_soon = 0;
 	net_pmi2(n, 1, "cmd=kvs-get;key=k;");
 	assert_true(node->tidies > 0);

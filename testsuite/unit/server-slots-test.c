@@ -274,8 +274,9 @@ static void expect_ring(const struct user *u, uint32_t cell, uint64_t place,
 	const struct slot_reply *r = reply(u, cell);
 	const struct slot_ring *ring;
 
-	ring = region_writer_bytes(u->node->region, u->board->rings +
-				   u->slot * sizeof(*ring), sizeof(*ring));
+	ring = region_writer_bytes(u->node->region,
+				   slot_ring_offset(u->board, u->slot),
+				   sizeof(*ring));
 	assert_non_null(ring);
 	assert_int_equal(r->rc, 0);
 	assert_int_equal(r->offset, place);

@@ -96,13 +96,14 @@ static void on_tidy(uv_timer_t *timer)
 
 static void op_tidy_later(void *arg, bool soon)
 {
+	uint64_t ms = soon ? 1 : AGENT_QUIET_MS;
 	struct agent *a = arg;
 
-	if (!soon)
-		uv_timer_start(&a->tidy, on_tidy, AGENT_QUIET_MS, 0);
-	else if (uv_timer_get_due_in(&a->tidy) > 1 ||
-		 !uv_is_active((uv_handle_t *)&a->tidy))
-		uv_timer_start(&a->tidy, on_tidy, 1, 0);
+	/* Puts that follow one another do not put it off. */
+	if (soon && uv_is_active((uv_handle_t *)&a->tidy) &&
+	    uv_timer_get_due_in(&a->tidy) <= ms)
+		return;
+	uv_timer_start(&a->tidy, on_tidy, ms, 0);
 }
 
 /* ---- end ---- */

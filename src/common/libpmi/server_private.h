@@ -158,8 +158,8 @@ struct pmi_server {
 	const struct payload *built; /* by this node, while it is published */
 	struct pmi_writer writer;
 	bool used;        /* a rank has started PMI */
-	bool fence_near;  /* a rank has put something since the last one */
 	bool leaving;     /* since then ranks have only finalized or ended */
+	bool fence_near;  /* a rank has put something since the last fence */
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
 	bool slots_stale; /* look into the slots before the host call returns */

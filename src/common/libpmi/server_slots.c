@@ -48,13 +48,18 @@ static void enter_fence(struct session *ss, const struct request *rq,
 		collective_fence(ss, rq);
 }
 
-static void enter_gather(struct session *ss, const struct request *rq,
-			 const struct slot_entry *e)
+static struct pmi_field value_of(const struct slot_entry *e)
 {
-	const struct pmi_field value = {
+	return (struct pmi_field){
 		.value = (const char *)e->data,
 		.value_len = (uint32_t)e->len,
 	};
+}
+
+static void enter_gather(struct session *ss, const struct request *rq,
+			 const struct slot_entry *e)
+{
+	const struct pmi_field value = value_of(e);
 	uint64_t offset;
 
 	if (e->stride > RECORD_VALUE_MAX) {
@@ -73,10 +78,7 @@ static void enter_gather(struct session *ss, const struct request *rq,
 static void enter_ring(struct session *ss, const struct request *rq,
 		       const struct slot_entry *e)
 {
-	const struct pmi_field value = {
-		.value = (const char *)e->data,
-		.value_len = (uint32_t)e->len,
-	};
+	const struct pmi_field value = value_of(e);
 
 	collective_ring(ss, rq, 1, &value, &value);
 }

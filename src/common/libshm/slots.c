@@ -216,7 +216,6 @@ void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
 static int make_rings(struct slots *s)
 {
 	void *at;
-
 	int rc = region_reserve(s->region, s->count * sizeof(*s->rings),
 				&s->board->rings, &at);
 

@@ -85,6 +85,7 @@ bool slots_waiting(const struct slots *s);
  */
 void slots_reply(struct slots *s, uint32_t slot, uint32_t cell, uint32_t ticket,
 		 int rc, uint64_t offset, uint64_t length, const char *text);
+
 /* Where a rank is in a ring, and what its neighbours gave; the caller's. */
 struct slot_neighbours {
 	uint64_t place, size;
@@ -99,6 +100,7 @@ struct slot_neighbours {
  */
 int slots_reply_ring(struct slots *s, uint32_t slot, uint32_t cell,
 		     uint32_t ticket, const struct slot_neighbours *n);
+
 void slots_changed(struct slots *s);
 void *slots_futex(struct slots *s);
 

@@ -138,4 +138,11 @@ static inline size_t slots_board_size(uint32_t count)
 	       count * sizeof(struct slot_replies);
 }
 
+/* Where in the region the slot_ring of a slot is, once a ring was answered. */
+static inline uint64_t slot_ring_offset(const struct slots_board *board,
+					uint32_t slot)
+{
+	return board->rings + slot * sizeof(struct slot_ring);
+}
+
 #endif
