@@ -349,6 +349,19 @@ static void refuses_what_cannot_be(void **state)
 	net_free(net);
 }
 
+/* It can be told so before its plan has come. */
+static void waits_for_no_node_that_has_gone(void **state)
+{
+	struct net *net = half_way();
+
+	net_detect(net, net_link(net, 4, 0));
+	net->lenient = true; /* it asks all the same */
+	net_deliver_all(net);
+	assert_int_equal(net_outcome(net, COLL_FENCE, 0, 0), NET_DONE);
+	assert_int_equal(coll_pending(net->nodes[0].coll), 0);
+	net_free(net);
+}
+
 static void a_lie_about_sizes_fails_and_overruns_nothing(void **state)
 {
 	for (uint64_t lie = 0; lie < 40; lie++) {
@@ -424,6 +437,7 @@ int main(void)
 		cmocka_unit_test(ends_when_much_happens),
 		cmocka_unit_test(two_plans_for_one_collective_fail_it),
 		cmocka_unit_test(refuses_what_cannot_be),
+		cmocka_unit_test(waits_for_no_node_that_has_gone),
 		cmocka_unit_test(a_lie_about_sizes_fails_and_overruns_nothing),
 		cmocka_unit_test(names_and_distances),
 		cmocka_unit_test(the_choice_keeps_its_word),

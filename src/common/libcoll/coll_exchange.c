@@ -130,10 +130,12 @@ static void free_exchange(struct coll_exchange **at)
 	free(x);
 }
 
-static bool is_served(const struct coll_exchange *x)
+/* A node that is lost, maybe long before this began, needs nothing any more. */
+static bool is_served(const struct coll *c, const struct coll_exchange *x)
 {
 	for (uint32_t i = 0; i < x->rounds; i++)
-		if (!x->serving[i].over)
+		if (!x->serving[i].over &&
+		    coll_peer_at(c, sink_of(c, x->algorithm, i)))
 			return false;
 	return true;
 }
@@ -144,7 +146,7 @@ static void free_served(struct coll *c)
 	struct coll_exchange **at = &c->exchanges;
 
 	while (*at) {
-		if ((*at)->done && is_served(*at))
+		if ((*at)->done && is_served(c, *at))
 			free_exchange(at);
 		else
 			at = &(*at)->next;
@@ -194,13 +196,9 @@ static bool needs(const struct coll *c, const struct coll_exchange *x,
 void coll_exchange_lost(struct coll *c, uint32_t position,
 			uint32_t from[COLL_KINDS])
 {
-	for (struct coll_exchange *x = c->exchanges; x; x = x->next) {
+	for (const struct coll_exchange *x = c->exchanges; x; x = x->next)
 		if (needs(c, x, position) && x->seq < from[x->kind])
 			from[x->kind] = x->seq;
-		for (uint32_t i = 0; i < x->rounds; i++)
-			if (sink_of(c, x->algorithm, i) == position)
-				x->serving[i].over = true;
-	}
 	free_served(c);
 }
 
