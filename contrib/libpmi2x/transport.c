@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_CHUNK ((size_t)64 << 10)
-#define PASSED_FDS_MAX 8  /* of one read */
+#define READ_LEAST ((size_t)4 << 10) /* room for a read; it grows with what comes */
+#define READ_FDS_MAX 8    /* of one read */
 #define PASSED_FDS_KEEP 3 /* what an agent passes; others are closed */
 
 struct transport {
@@ -46,7 +46,7 @@ int transport_open(struct transport **out, int fd)
 		return -ENOMEM;
 	t->fd = fd;
 	t->socket = st;
-	buf_init(&t->input, PMI2_HEADER_LEN + PMI2_BODY_MAX + 2 * READ_CHUNK);
+	buf_init(&t->input, PMI2_HEADER_LEN + PMI2_BODY_MAX + READ_LEAST);
 	pthread_mutex_init(&t->send_lock, NULL);
 	*out = t;
 	return 0;
@@ -105,10 +105,10 @@ int transport_send(struct transport *t, const void *data, size_t len)
 static void keep_passed(struct transport *t, struct cmsghdr *c)
 {
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	int fds[PASSED_FDS_MAX];
+	int fds[READ_FDS_MAX];
 
-	if (count > PASSED_FDS_MAX)
-		count = PASSED_FDS_MAX;
+	if (count > READ_FDS_MAX)
+		count = READ_FDS_MAX;
 	memcpy(fds, CMSG_DATA(c), count * sizeof(int));
 	for (size_t i = 0; i < count; i++) {
 		if (t->npassed < PASSED_FDS_KEEP)
@@ -127,13 +127,17 @@ static void collect_passed(struct transport *t, struct msghdr *msg)
 			keep_passed(t, c);
 }
 
+/* As much as there is room for. */
 static long receive(struct transport *t, int flags)
 {
 	union {
-		char bytes[CMSG_SPACE(PASSED_FDS_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(READ_FDS_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec iov = { t->input.data + t->input.len, READ_CHUNK };
+	struct iovec iov = {
+		.iov_base = t->input.data + t->input.len,
+		.iov_len = buf_room(&t->input),
+	};
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -151,7 +155,7 @@ static long receive(struct transport *t, int flags)
 
 long transport_fill(struct transport *t, int block)
 {
-	long n = buf_reserve(&t->input, READ_CHUNK);
+	long n = buf_reserve(&t->input, READ_LEAST);
 
 	if (n)
 		return n;

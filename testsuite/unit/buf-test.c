@@ -29,9 +29,25 @@ static void refuses_to_pass_its_limit(void **state)
 	assert_int_equal(buf_puts(&b, "de"), -ENOBUFS);
 	assert_int_equal(buf_printf(&b, "%s", "de"), -ENOBUFS);
 	assert_int_equal(buf_reserve(&b, SIZE_MAX), -ENOBUFS);
+	assert_int_equal(buf_room(&b), 1);
 	assert_string_equal(buf_cstr(&b), "abc");
 	assert_int_equal(buf_puts(&b, "d"), 0);
 	assert_string_equal(buf_cstr(&b), "abcd");
+	buf_free(&b);
+}
+
+static void says_how_much_room_there_is(void **state)
+{
+	struct buf b;
+	size_t room;
+
+	buf_init(&b, 10000);
+	assert_int_equal(buf_room(&b), 0);
+	assert_int_equal(buf_reserve(&b, 300), 0);
+	room = buf_room(&b);
+	assert_true(room >= 300);
+	buf_puts(&b, "abc");
+	assert_int_equal(buf_room(&b), room - 3);
 	buf_free(&b);
 }
 
@@ -54,6 +70,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(appends_in_order),
 		cmocka_unit_test(refuses_to_pass_its_limit),
+		cmocka_unit_test(says_how_much_room_there_is),
 		cmocka_unit_test(consumes_from_the_front),
 	};
 

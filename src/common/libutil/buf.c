@@ -45,6 +45,11 @@ int buf_reserve(struct buf *b, size_t n)
 	return grow_to(b, b->len + n);
 }
 
+size_t buf_room(const struct buf *b)
+{
+	return (b->cap < b->limit ? b->cap : b->limit) - b->len;
+}
+
 int buf_append(struct buf *b, const void *data, size_t n)
 {
 	int rc;

@@ -28,6 +28,9 @@ void buf_free(struct buf *b);
 /* Make room for `n` more bytes. 0, -ENOBUFS (limit) or -ENOMEM. */
 int buf_reserve(struct buf *b, size_t n);
 
+/* How many more bytes fit without an allocation. */
+size_t buf_room(const struct buf *b);
+
 /* Append `n` bytes. 0, -ENOBUFS or -ENOMEM; on failure nothing is appended. */
 int buf_append(struct buf *b, const void *data, size_t n);
 
