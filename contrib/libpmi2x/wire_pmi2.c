@@ -364,6 +364,20 @@ static int extended_ring(struct session *s, const char *value,
 	return rc == -ENOSPC ? ring(s, value, out) : rc;
 }
 
+/* A response would say nothing; who does not wait for one ends sooner. */
+static int extended_finalize(struct session *s)
+{
+	struct call call;
+	int rc = conn_error(s->conn);
+
+	if (rc)
+		return rc;
+	begin(s, &call, "finalize", "finalize-response");
+	pmi_write_bool(&call.writer, EXT_KEY_SILENT, true);
+	stamps_write(&s->stamps, &call.writer);
+	return call_send_only(&call);
+}
+
 const struct wire_ops wire_extended = {
 	.put = extended_put,
 	.fence = extended_fence,
@@ -380,5 +394,5 @@ const struct wire_ops wire_extended = {
 	.connect = pmi2_connect,
 	.disconnect = pmi2_disconnect,
 	.abort = pmi2_abort,
-	.finalize = pmi2_finalize,
+	.finalize = extended_finalize,
 };

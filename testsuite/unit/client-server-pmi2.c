@@ -309,7 +309,12 @@ static void spawn(struct fake *f, const struct pmi_message *m,
 static void finalize(struct fake *f, const struct pmi_message *m,
 		     const char *thrid)
 {
-	fake_answer_rc(f, "finalize-response", thrid, 0);
+	bool silent = false;
+
+	(void)pmi_message_bool(m, EXT_KEY_SILENT, &silent);
+	assert_true(!silent || f->is.extended);
+	if (!silent)
+		fake_answer_rc(f, "finalize-response", thrid, 0);
 	f->protocol = PMI_PROTOCOL_1;
 	f->agreed = false;
 }

@@ -371,6 +371,20 @@ static void nothing_is_joined_when_ranks_leave(void **state)
 	net_destroy(n);
 }
 
+/* The same connection may then serve another program. */
+static void finalize_is_not_answered_if_the_rank_wants_none(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	net_init_ext(n, 1, 0);
+	assert_null(net_pmi2(n, 1, "cmd=finalize;pmi2x-silent=TRUE;"));
+	net_init_ext(n, 1, 0);
+	assert_non_null(net_pmi2(n, 1, "cmd=finalize;pmi2x-silent=FALSE;"));
+	net_init2(n, 2);
+	assert_non_null(net_pmi2(n, 2, "cmd=finalize;pmi2x-silent=TRUE;"));
+	net_destroy(n);
+}
+
 static void odd_gathers_are_refused(void **state)
 {
 	static const char *const bodies[] = {
@@ -474,6 +488,7 @@ int main(void)
 		cmocka_unit_test(indexes_are_joined_when_all_is_quiet),
 		cmocka_unit_test(a_put_asks_for_it_soon),
 		cmocka_unit_test(nothing_is_joined_when_ranks_leave),
+		cmocka_unit_test(finalize_is_not_answered_if_the_rank_wants_none),
 		cmocka_unit_test(odd_gathers_are_refused),
 		cmocka_unit_test(what_a_rank_puts_is_limited),
 		cmocka_unit_test(several_collectives_are_in_flight),

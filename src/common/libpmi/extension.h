@@ -20,6 +20,7 @@
 #define EXT_KEY_SLOT "pmi2x-slot"       /* the rank's own */
 
 /* Fields of finalize. */
+#define EXT_KEY_SILENT "pmi2x-silent" /* TRUE: there is to be no response */
 #define EXT_KEY_STAMPS "pmi2x-stamps" /* as enum ext_stamp, comma-separated */
 
 /* Commands; each response is the name followed by "-response". */

@@ -60,6 +60,15 @@ static void take_stamps(struct session *ss, const struct pmi_message *m)
 		s->ops->stamps(s->arg, ss->slot, text);
 }
 
+/* No response is wanted. */
+static bool is_silent(const struct session *ss, const struct pmi_message *m)
+{
+	bool silent = false;
+
+	return ss->extension &&
+	       !pmi_message_bool(m, EXT_KEY_SILENT, &silent) && silent;
+}
+
 void session_finalize(struct session *ss, const struct request *rq,
 		      const struct pmi_message *m)
 {
@@ -68,7 +77,8 @@ void session_finalize(struct session *ss, const struct request *rq,
 	take_stamps(ss, m);
 	ss->state = SESSION_FINALIZED;
 	ss->server->leaving = true;
-	answer_ok(ss, rq);
+	if (!is_silent(ss, m))
+		answer_ok(ss, rq);
 }
 
 void session_fail(struct session *ss, const char *why)
