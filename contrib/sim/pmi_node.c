@@ -48,11 +48,11 @@ void pmi_node_publishes(struct sim_node *n, uint32_t op)
 /* ---- operations of the server ---- */
 
 static void host_client_send(void *arg, uint32_t slot, const void *data,
-			     size_t len, int fd)
+			     size_t len, const struct passed_fds *fds)
 {
 	struct sim_node *n = arg;
 
-	if (fd >= 0)
+	if (fds && fds->count)
 		sim_fail(n->sim, "the server of node %u passed a descriptor, though there is no shared memory",
 			 n->id);
 	client_receive(n, slot, data, len);

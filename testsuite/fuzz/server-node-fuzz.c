@@ -31,7 +31,7 @@ struct host {
 /* ---- the host ---- */
 
 static void client_send(void *arg, uint32_t slot, const void *data, size_t len,
-			int fd)
+			const struct passed_fds *fds)
 {
 	struct host *h = arg;
 

@@ -30,22 +30,23 @@ struct host {
 };
 
 static void host_send(void *arg, uint32_t slot, const void *data, size_t len,
-		      int fd)
+		      const struct passed_fds *fds)
 {
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	size_t passed = fds ? fds->count * sizeof(*fds->fds) : 0;
+	char control[CMSG_SPACE(sizeof(fds->fds))] = { 0 };
 	struct iovec iov = { (void *)data, len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct host *h = arg;
 	struct cmsghdr *c;
 
-	if (fd >= 0) {
+	if (passed) {
 		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
+		msg.msg_controllen = CMSG_SPACE(passed);
 		c = CMSG_FIRSTHDR(&msg);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+		c->cmsg_len = CMSG_LEN(passed);
+		memcpy(CMSG_DATA(c), fds->fds, passed);
 	}
 	sendmsg(h->fds[slot], &msg, MSG_NOSIGNAL);
 }

@@ -24,14 +24,14 @@ static struct net_rank *rank_in(struct net_node *node, uint32_t slot)
 }
 
 static void client_send(void *arg, uint32_t slot, const void *data, size_t len,
-			int fd)
+			const struct passed_fds *fds)
 {
 	struct net_rank *r = rank_in(arg, slot);
 
 	assert_false(r->closed);
 	assert_int_equal(buf_append(&r->out, data, len), 0);
-	if (fd >= 0) {
-		r->fd = fd;
+	for (unsigned i = 0; fds && i < fds->count; i++) {
+		r->fd = fds->fds[i];
 		r->fds++;
 	}
 }

@@ -78,7 +78,7 @@ static struct {
 } host;
 
 static void client_send(void *arg, uint32_t slot, const void *data, size_t len,
-			int fd)
+			const struct passed_fds *fds)
 {
 	assert_true(host.len[slot] + len <= OUT_MAX);
 	memcpy(host.out[slot] + host.len[slot], data, len);

@@ -139,7 +139,7 @@ struct recorder {
 };
 
 static void client_send(void *arg, uint32_t slot, const void *data, size_t len,
-			int fd)
+			const struct passed_fds *fds)
 {
 	struct recorder *r = arg;
 

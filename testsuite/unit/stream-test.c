@@ -128,7 +128,7 @@ static void delivers_input_then_the_end_once(void **state)
 	assert_memory_equal(s.got, "helloagain", 10);
 	assert_int_equal(s.ends, 1);
 	assert_int_equal(s.error, 0);
-	assert_int_equal(stream_write(s.stream, "x", 1, -1), -EPIPE);
+	assert_int_equal(stream_write(s.stream, "x", 1, NULL), -EPIPE);
 	turns(2);
 	assert_int_equal(s.ends, 1);
 	side_close(&s, -1);
@@ -140,7 +140,7 @@ static void writes_at_once_when_nothing_is_queued(void **state)
 	int fd = side_open(&s, 1000, 1000);
 	char got[10];
 
-	assert_int_equal(stream_write(s.stream, "abc", 3, -1), 0);
+	assert_int_equal(stream_write(s.stream, "abc", 3, NULL), 0);
 	assert_int_equal(read(fd, got, 10), 3); /* no turn of the loop */
 	assert_int_equal(stream_queued(s.stream), 0);
 	side_close(&s, fd);
@@ -169,7 +169,7 @@ static void partial_writes_keep_the_order(void **state)
 	}
 	assert_int_equal(stream_write_vec(s.stream, NULL, &v), 0);
 	payload_vec_clear(&v);
-	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, -1),
+	assert_int_equal(stream_write(s.stream, sent + BIG / 2, BIG / 2, NULL),
 			 0);
 	assert_true(stream_queued(s.stream) > 0);
 	while (n < BIG) {
@@ -185,8 +185,8 @@ static void partial_writes_keep_the_order(void **state)
 	side_close(&s, fd);
 }
 
-/* How many bytes come with the next read, and whether a descriptor does. */
-static size_t receive(int fd, char *to, size_t max, int *passed)
+/* How many bytes come with the next read, and which descriptors do. */
+static size_t receive(int fd, char *to, size_t max, struct passed_fds *passed)
 {
 	_Alignas(struct cmsghdr) char control[64];
 	struct iovec iov = { to, max };
@@ -199,43 +199,55 @@ static size_t receive(int fd, char *to, size_t max, int *passed)
 	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 
-	*passed = -1;
+	passed->count = c ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+	assert_true(passed->count <= PASSED_FDS_MAX);
 	if (c)
-		memcpy(passed, CMSG_DATA(c), sizeof(int));
+		memcpy(passed->fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
 	return n > 0 ? n : 0;
 }
 
-static void a_descriptor_travels_with_its_bytes(void **state)
+/* Both ends of the pipe have come, in order; close them. */
+static void close_pipe(const struct passed_fds *passed)
 {
+	char byte;
+
+	assert_int_equal(passed->count, 2);
+	assert_int_equal(write(passed->fds[1], "x", 1), 1);
+	assert_int_equal(read(passed->fds[0], &byte, 1), 1);
+	close(passed->fds[0]);
+	close(passed->fds[1]);
+}
+
+static void descriptors_travel_with_their_bytes(void **state)
+{
+	struct passed_fds pipes = { .count = 2 }, passed;
 	struct side s;
-	int fd = side_open(&s, 2 * BIG, 2 * BIG), pipes[2], passed, found = -1;
+	int fd = side_open(&s, 2 * BIG, 2 * BIG), found = 0;
 	char *fill = calloc(1, BIG), *got = malloc(BIG);
 	size_t total = 0;
 
-	assert_int_equal(pipe(pipes), 0);
-	assert_int_equal(stream_write(s.stream, "now", 3, pipes[0]), 0);
+	assert_int_equal(pipe(pipes.fds), 0);
+	assert_int_equal(stream_write(s.stream, "now", 3, &pipes), 0);
 	assert_int_equal(receive(fd, got, BIG, &passed), 3);
-	assert_true(passed >= 0);
-	close(passed);
+	close_pipe(&passed);
 
-	/* Behind a queue it comes with its first byte, not earlier or later. */
-	assert_int_equal(stream_write(s.stream, fill, BIG, -1), 0);
-	assert_int_equal(stream_write(s.stream, "later", 5, pipes[0]), 0);
-	while (total < BIG + 5) {
+	/* Behind a queue they come with their first byte, not earlier or later. */
+	assert_int_equal(stream_write(s.stream, fill, BIG, NULL), 0);
+	assert_int_equal(stream_write(s.stream, fill, BIG, &pipes), 0);
+	while (total < 2 * BIG) {
 		size_t n = receive(fd, got, BIG, &passed);
 
-		if (passed >= 0) {
-			assert_int_equal(found, -1);
-			found = passed;
+		if (passed.count) {
+			close_pipe(&passed);
+			found++;
 			assert_true(total + n > BIG);
 		}
 		total += n;
 		turns(1);
 	}
-	assert_true(found >= 0);
-	close(found);
-	close(pipes[0]);
-	close(pipes[1]);
+	assert_int_equal(found, 1);
+	close(pipes.fds[0]);
+	close(pipes.fds[1]);
 	free(fill);
 	free(got);
 	side_close(&s, fd);
@@ -247,9 +259,9 @@ static void a_full_queue_breaks_the_stream(void **state)
 	int fd = side_open(&s, 1000, 1000);
 	char *fill = calloc(1, BIG);
 
-	assert_int_equal(stream_write(s.stream, fill, BIG, -1), -ENOBUFS);
+	assert_int_equal(stream_write(s.stream, fill, BIG, NULL), -ENOBUFS);
 	assert_int_equal(s.ends, 0); /* told by the loop, not inside the call */
-	assert_int_equal(stream_write(s.stream, "x", 1, -1), -EPIPE);
+	assert_int_equal(stream_write(s.stream, "x", 1, NULL), -EPIPE);
 	turns(2);
 	assert_int_equal(s.ends, 1);
 	assert_int_equal(s.error, -ENOBUFS);
@@ -263,7 +275,7 @@ static void reading_pauses_while_the_peer_does_not_read(void **state)
 	int fd = side_open(&s, 2 * BIG, 100);
 	char *fill = calloc(1, BIG);
 
-	assert_int_equal(stream_write(s.stream, fill, BIG, -1), 0);
+	assert_int_equal(stream_write(s.stream, fill, BIG, NULL), 0);
 	assert_int_equal(write(fd, "ask", 3), 3);
 	turns(3);
 	assert_int_equal(s.ngot, 0);
@@ -284,7 +296,7 @@ static void finish_flushes_first(void **state)
 	char *data = calloc(1, BIG), *got = malloc(BIG);
 	size_t n = 0;
 
-	stream_write(s.stream, data, BIG, -1);
+	stream_write(s.stream, data, BIG, NULL);
 	stream_finish(s.stream);
 	assert_int_equal(write(fd, "late", 4), 4);
 	for (int i = 0; i < 10000 && !s.ends; i++) {
@@ -307,7 +319,7 @@ static void shutdown_ends_one_direction(void **state)
 	int fd = side_open(&s, 1000, 1000);
 	char got[10];
 
-	stream_write(s.stream, "bye", 3, -1);
+	stream_write(s.stream, "bye", 3, NULL);
 	stream_shutdown(s.stream);
 	turns(1);
 	assert_int_equal(read(fd, got, 10), 3);
@@ -327,7 +339,7 @@ static void input_comes_before_a_write_error(void **state)
 
 	assert_int_equal(write(fd, "abort", 5), 5);
 	close(fd);
-	assert_int_equal(stream_write(s.stream, "x", 1, -1), -EPIPE);
+	assert_int_equal(stream_write(s.stream, "x", 1, NULL), -EPIPE);
 	assert_int_equal(s.ends, 0);
 	turns(2);
 	assert_int_equal(s.ngot, 5);
@@ -372,7 +384,7 @@ static void input_stays_until_it_is_answered(void **state)
 	assert_int_equal(s.ngot, 11);
 	assert_memory_equal(s.got, "firstsecond", 11);
 	assert_int_equal(unread(&s), 11);
-	assert_int_equal(stream_write(s.stream, "ok", 2, -1), 0);
+	assert_int_equal(stream_write(s.stream, "ok", 2, NULL), 0);
 	assert_int_equal(unread(&s), 0);
 	assert_int_equal(read(fd, got, 10), 2);
 	assert_int_equal(write(fd, "third", 5), 5);
@@ -421,7 +433,7 @@ static void what_is_held_does_not_spoil_the_end(void **state)
 	int fd = side_open(&s, 1000, 1000);
 	char got[10];
 
-	assert_int_equal(stream_write(s.stream, "bye", 3, -1), 0);
+	assert_int_equal(stream_write(s.stream, "bye", 3, NULL), 0);
 	assert_int_equal(write(fd, "unanswered", 10), 10);
 	turns(2);
 	assert_int_equal(s.ngot, 10);
@@ -453,7 +465,7 @@ int main(void)
 		cmocka_unit_test(delivers_input_then_the_end_once),
 		cmocka_unit_test(writes_at_once_when_nothing_is_queued),
 		cmocka_unit_test(partial_writes_keep_the_order),
-		cmocka_unit_test(a_descriptor_travels_with_its_bytes),
+		cmocka_unit_test(descriptors_travel_with_their_bytes),
 		cmocka_unit_test(a_full_queue_breaks_the_stream),
 		cmocka_unit_test(reading_pauses_while_the_peer_does_not_read),
 		cmocka_unit_test(finish_flushes_first),

@@ -38,9 +38,9 @@ void agent_close_handle(void *handle)
 /* ---- operations of the engine ---- */
 
 static void op_client_send(void *arg, uint32_t slot, const void *data,
-			   size_t len, int fd)
+			   size_t len, const struct passed_fds *fds)
 {
-	agent_ranks_send(arg, slot, data, len, fd);
+	agent_ranks_send(arg, slot, data, len, fds);
 }
 
 static void op_client_close(void *arg, uint32_t slot)

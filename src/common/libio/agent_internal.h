@@ -151,7 +151,7 @@ void agent_ranks_refuse(struct agent *a, const struct registration *reg,
 void agent_ranks_close(struct agent *a); /* handles and descriptors */
 void agent_ranks_free(struct agent *a);  /* memory, after the loop has ended */
 void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
-		      size_t len, int fd);
+		      size_t len, const struct passed_fds *fds);
 void agent_ranks_finish(struct agent *a, uint32_t slot);
 uint32_t agent_ranks_count(const struct agent *a);
 /* The process of a rank that lives, as far as is known; else 0. */

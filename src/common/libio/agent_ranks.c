@@ -267,11 +267,11 @@ void agent_ranks_free(struct agent *a)
 }
 
 void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
-		      size_t len, int fd)
+		      size_t len, const struct passed_fds *fds)
 {
 	/* What cannot be sent ends the stream; the loop tells the engine. */
 	if (a->ranks->slots[slot].stream)
-		stream_write(a->ranks->slots[slot].stream, data, len, fd);
+		stream_write(a->ranks->slots[slot].stream, data, len, fds);
 }
 
 void agent_ranks_finish(struct agent *a, uint32_t slot)

@@ -47,7 +47,7 @@ static size_t on_room(void *arg, void **at)
 static int send_handshake(struct link *l)
 {
 	struct buf *out = handshake_output(l->handshake);
-	int rc = stream_write(l->stream, out->data, out->len, -1);
+	int rc = stream_write(l->stream, out->data, out->len, NULL);
 
 	buf_clear(out);
 	return rc;

@@ -119,7 +119,7 @@ static void tell_clients(struct live *l)
 			continue;
 		c->answered = true;
 		if (text.len)
-			stream_write(c->stream, text.data, text.len, -1);
+			stream_write(c->stream, text.data, text.len, NULL);
 		stream_finish(c->stream);
 	}
 	buf_free(&text);

@@ -14,7 +14,7 @@
 struct chunk {
 	struct payload *bytes;
 	size_t sent; /* of its bytes */
-	int fd;      /* travels with the first byte; -1: none, or gone */
+	struct passed_fds fds; /* travel with the first byte */
 };
 
 #define WASTE_BYTES 4096 /* of input, taken out at once */
@@ -191,29 +191,32 @@ static int break_off(struct stream *s, int error)
 
 /* ---- output ---- */
 
-static void attach_fd(struct msghdr *msg, void *control, size_t size, int fd)
+static void attach(struct msghdr *msg, const struct passed_fds *fds,
+		   void *control)
 {
+	size_t len = fds->count * sizeof(*fds->fds);
 	struct cmsghdr *c;
 
-	memset(control, 0, size);
+	memset(control, 0, CMSG_SPACE(len));
 	msg->msg_control = control;
-	msg->msg_controllen = size;
+	msg->msg_controllen = CMSG_SPACE(len);
 	c = CMSG_FIRSTHDR(msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), fds->fds, len);
 }
 
 /* Bytes written (perhaps 0 when the kernel is full) or a negative errno. */
-static ssize_t put(struct stream *s, struct iovec *iov, int n, int fd)
+static ssize_t put(struct stream *s, struct iovec *iov, int n,
+		   const struct passed_fds *fds)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fds->fds))];
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
 	ssize_t sent;
 
-	if (fd >= 0 && s->is_socket)
-		attach_fd(&msg, control, sizeof(control), fd);
+	if (fds && fds->count && s->is_socket)
+		attach(&msg, fds, control);
 	do {
 		sent = s->is_socket ? sendmsg(s->fd, &msg, MSG_NOSIGNAL) :
 				      writev(s->fd, iov, n);
@@ -223,7 +226,7 @@ static ssize_t put(struct stream *s, struct iovec *iov, int n, int fd)
 	return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 }
 
-/* A chunk with a descriptor starts a message of its own. */
+/* A chunk with descriptors starts a message of its own. */
 static int gather(const struct stream *s, struct iovec *iov, size_t *bytes)
 {
 	int n = 0;
@@ -232,7 +235,7 @@ static int gather(const struct stream *s, struct iovec *iov, size_t *bytes)
 	for (size_t i = 0; i < s->count && n < STREAM_IOV_MAX; i++) {
 		const struct chunk *c = &s->chunks[s->head + i];
 
-		if (i && c->fd >= 0)
+		if (i && c->fds.count)
 			break;
 		iov[n].iov_base = c->bytes->data + c->sent;
 		iov[n].iov_len = c->bytes->len - c->sent;
@@ -244,7 +247,7 @@ static int gather(const struct stream *s, struct iovec *iov, size_t *bytes)
 static void take_sent(struct stream *s, size_t n)
 {
 	if (n)
-		s->chunks[s->head].fd = -1;
+		s->chunks[s->head].fds.count = 0;
 	while (n) {
 		struct chunk *c = &s->chunks[s->head];
 		size_t left = c->bytes->len - c->sent;
@@ -266,7 +269,7 @@ static void flush(struct stream *s)
 	while (s->count) {
 		size_t offered;
 		int n = gather(s, iov, &offered);
-		ssize_t sent = put(s, iov, n, s->chunks[s->head].fd);
+		ssize_t sent = put(s, iov, n, &s->chunks[s->head].fds);
 
 		if (sent < 0) {
 			break_off(s, sent);
@@ -280,8 +283,10 @@ static void flush(struct stream *s)
 		shutdown(s->fd, SHUT_WR);
 }
 
-static int append_chunk(struct stream *s, struct payload *p, int fd)
+static int append_chunk(struct stream *s, struct payload *p,
+			const struct passed_fds *fds)
 {
+	struct chunk *c;
 	size_t end_at = s->head + s->count;
 
 	if (end_at == s->cap && s->head) {
@@ -297,8 +302,10 @@ static int append_chunk(struct stream *s, struct payload *p, int fd)
 		s->chunks = grown;
 		s->cap = cap;
 	}
-	s->chunks[s->head + s->count++] =
-		(struct chunk){ .bytes = payload_ref(p), .fd = fd };
+	c = &s->chunks[s->head + s->count++];
+	*c = (struct chunk){ .bytes = payload_ref(p) };
+	if (fds)
+		c->fds = *fds;
 	s->queued += p->len;
 	return 0;
 }
@@ -324,7 +331,8 @@ static bool writable(const struct stream *s)
 	       !s->closed;
 }
 
-int stream_write(struct stream *s, const void *data, size_t len, int fd)
+int stream_write(struct stream *s, const void *data, size_t len,
+		 const struct passed_fds *fds)
 {
 	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
 	struct payload *rest;
@@ -336,7 +344,7 @@ int stream_write(struct stream *s, const void *data, size_t len, int fd)
 	if (len == 0)
 		return 0;
 	if (!s->count)
-		sent = put(s, &iov, 1, fd);
+		sent = put(s, &iov, 1, fds);
 	drop_held(s);
 	if (sent < 0) {
 		break_off(s, sent);
@@ -348,7 +356,7 @@ int stream_write(struct stream *s, const void *data, size_t len, int fd)
 	if (len > s->limits.queue || s->queued > s->limits.queue - len)
 		return break_off(s, -ENOBUFS);
 	rest = payload_copy((const char *)data + sent, len);
-	rc = rest ? append_chunk(s, rest, sent ? -1 : fd) : -ENOMEM;
+	rc = rest ? append_chunk(s, rest, sent ? NULL : fds) : -ENOMEM;
 	payload_unref(rest);
 	if (rc)
 		return break_off(s, rc);
@@ -368,9 +376,9 @@ int stream_write_vec(struct stream *s, struct payload *front,
 	if (len > s->limits.queue || s->queued > s->limits.queue - len)
 		return break_off(s, -ENOBUFS);
 	if (front)
-		rc = append_chunk(s, front, -1);
+		rc = append_chunk(s, front, NULL);
 	for (size_t i = 0; !rc && v && i < v->count; i++)
-		rc = append_chunk(s, v->items[i], -1);
+		rc = append_chunk(s, v->items[i], NULL);
 	if (rc)
 		return break_off(s, rc);
 	if (was_empty)

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "libio/edges.h"
+#include "libutil/passed_fds.h"
 #include "libutil/payload.h"
 
 #define STREAM_IOV_MAX 64       /* slices handed to the kernel at once */
@@ -63,12 +64,13 @@ int stream_open_held(struct stream **out, uv_loop_t *loop, struct edges *edges,
 
 /*
  * Send bytes (copied as far as needed) or payloads (referenced), `front` before
- * those of `v`; either may be NULL. `fd` >= 0
- * travels with the first byte over a unix socket and must stay open until
- * then; it remains the caller's. 0; -ENOBUFS or -ENOMEM: the stream is
+ * those of `v`; either may be NULL. `fds` (NULL: none) travel
+ * with the first byte over a unix socket and must stay open until
+ * then; they remain the caller's. 0; -ENOBUFS or -ENOMEM: the stream is
  * broken and will end; -EPIPE: it was broken, finished or shut down before.
  */
-int stream_write(struct stream *s, const void *data, size_t len, int fd);
+int stream_write(struct stream *s, const void *data, size_t len,
+		 const struct passed_fds *fds);
 int stream_write_vec(struct stream *s, struct payload *front,
 		     const struct payload_vec *v);
 

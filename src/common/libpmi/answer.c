@@ -60,34 +60,29 @@ struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
 	return begin(ss, rq, rq->command->response, rc);
 }
 
-/* Each descriptor but the last takes one byte along. */
-static void send_out(struct session *ss, const int *fds, unsigned count)
+static void send_out(struct session *ss, const struct passed_fds *fds)
 {
-	struct pmi_server *s = ss->server;
-	const char *at = s->out.data;
-	size_t len = s->out.len;
+	const struct pmi_server *s = ss->server;
 
-	if (!session_is_live(ss))
-		return;
-	for (; count > 1; count--, at++, len--)
-		s->ops->client_send(s->arg, ss->slot, at, 1, *fds++);
-	s->ops->client_send(s->arg, ss->slot, at, len, count ? *fds : -1);
+	if (session_is_live(ss))
+		s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len,
+				    fds);
 }
 
 void answer_end_fds(struct session *ss, const struct request *rq,
-		    const int *fds, unsigned count)
+		    const struct passed_fds *fds)
 {
 	int rc = pmi_write_end(&ss->server->writer);
 
 	if (rc)
 		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
 	else
-		send_out(ss, fds, count);
+		send_out(ss, fds);
 }
 
 void answer_end(struct session *ss, const struct request *rq)
 {
-	answer_end_fds(ss, rq, NULL, 0);
+	answer_end_fds(ss, rq, NULL);
 }
 
 void answer_ok(struct session *ss, const struct request *rq)
@@ -174,7 +169,7 @@ static void send_error(struct session *ss, const struct request *rq, int rc,
 	if (pmi_write_end(w))
 		session_fail(ss, "could not be answered: out of memory");
 	else
-		send_out(ss, NULL, 0);
+		send_out(ss, NULL);
 }
 
 void answer_error(struct session *ss, const struct request *rq, int rc,

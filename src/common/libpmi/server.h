@@ -21,6 +21,7 @@
 #include "libshm/region.h"
 #include "libshm/slots.h"
 #include "libutil/log.h"
+#include "libutil/passed_fds.h"
 #include "libutil/payload.h"
 
 /* PMI error codes on the wire. */
@@ -88,12 +89,11 @@ enum pmi_event {
 
 struct pmi_host_ops {
 	/*
-	 * Queue bytes for the rank in `slot`. `fd` >= 0 travels with the first
-	 * byte (SCM_RIGHTS) and stays the server's. Several descriptors are
-	 * several calls, each with a byte or more of one response.
+	 * Queue bytes for the rank in `slot`. `fds` (NULL: none) travel with the
+	 * first byte and stay the server's.
 	 */
 	void (*client_send)(void *arg, uint32_t slot, const void *data,
-			    size_t len, int fd);
+			    size_t len, const struct passed_fds *fds);
 	/* Close the rank's connection after what is queued has been sent. */
 	void (*client_close)(void *arg, uint32_t slot);
 	/*

@@ -229,10 +229,9 @@ const struct command *pmi2_command(const char *name);
 
 /* ---- session_ext.c ---- */
 
-/* Agree on an extension in fullinit; adds fields. The number of fds to pass. */
-#define EXT_FDS_MAX 3
-unsigned ext_negotiate(struct session *ss, const struct pmi_message *m,
-		       struct pmi_writer *w, int fds[EXT_FDS_MAX]);
+/* Agree on an extension in fullinit; adds fields, and descriptors to pass. */
+void ext_negotiate(struct session *ss, const struct pmi_message *m,
+		   struct pmi_writer *w, struct passed_fds *fds);
 /* Add records to what the next fence carries, or answer. */
 bool ext_add_records(struct session *ss, const struct request *rq,
 		     const void *records, size_t len);
@@ -251,9 +250,9 @@ void ext_read(struct session *ss, const struct request *rq,
 struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
 				int rc);
 void answer_end(struct session *ss, const struct request *rq);
-/* The descriptors travel with the first `count` bytes, in order. */
+/* The descriptors (NULL: none) travel with the first byte, in order. */
 void answer_end_fds(struct session *ss, const struct request *rq,
-		    const int *fds, unsigned count);
+		    const struct passed_fds *fds);
 void answer_ok(struct session *ss, const struct request *rq);
 /* A gather has ended and lies there. */
 void answer_gathered(struct session *ss, const struct request *rq,

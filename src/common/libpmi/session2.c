@@ -12,8 +12,7 @@ static void handle_fullinit(struct session *ss, const struct request *rq,
 {
 	const struct pmi_step *step = ss->server->step;
 	struct pmi_writer *w;
-	int fds[EXT_FDS_MAX];
-	unsigned nfds;
+	struct passed_fds fds = { 0 };
 
 	/* Which rank it is, says its slot; what the client sends may be unset. */
 	ss->state = SESSION_ACTIVE;
@@ -28,8 +27,8 @@ static void handle_fullinit(struct session *ss, const struct request *rq,
 	if (step->spawned)
 		pmi_write_str(w, "spawner-jobid",
 			      step->spawner_jobid ? step->spawner_jobid : "");
-	nfds = ext_negotiate(ss, m, w, fds);
-	answer_end_fds(ss, rq, fds, nfds);
+	ext_negotiate(ss, m, w, &fds);
+	answer_end_fds(ss, rq, &fds);
 }
 
 static void handle_finalize(struct session *ss, const struct request *rq,

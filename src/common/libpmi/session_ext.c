@@ -37,30 +37,34 @@ static void offer_slots(struct session *ss, struct pmi_writer *w)
 	pmi_write_int(w, EXT_KEY_SLOT, ss->slot);
 }
 
-unsigned ext_negotiate(struct session *ss, const struct pmi_message *m,
-		       struct pmi_writer *w, int fds[EXT_FDS_MAX])
+static void pass(struct passed_fds *fds, int fd)
+{
+	fds->fds[fds->count++] = fd;
+}
+
+void ext_negotiate(struct session *ss, const struct pmi_message *m,
+		   struct pmi_writer *w, struct passed_fds *fds)
 {
 	const struct pmi_server *s = ss->server;
 	int offered;
 
 	if (pmi_message_int(m, EXT_KEY_VERSION, &offered) || offered < 1)
-		return 0;
+		return;
 	ss->extension = offered < EXT_VERSION ? offered : EXT_VERSION;
 	pmi_write_int(w, EXT_KEY_VERSION, ss->extension);
 	pmi_write_str(w, EXT_KEY_BUILD, s->step->build ? s->step->build : "");
 	pmi_write_int(w, EXT_KEY_NODES, layout_nodes(s->step->layout));
 	if (!agree_on_region(s, m))
-		return 0;
+		return;
 	pmi_write_int(w, EXT_KEY_REGION, REGION_VERSION);
 	pmi_write_int(w, EXT_KEY_REGION_SIZE,
 		      region_writer_size(s->kvs.region));
-	fds[0] = region_writer_fd(s->kvs.region);
+	pass(fds, region_writer_fd(s->kvs.region));
 	if (!agree_on_slots(s, m))
-		return 1;
+		return;
 	offer_slots(ss, w);
-	fds[1] = slots_fd(s->slots);
-	fds[2] = s->wake_fd;
-	return 3;
+	pass(fds, slots_fd(s->slots));
+	pass(fds, s->wake_fd);
 }
 
 bool ext_add_records(struct session *ss, const struct request *rq,

@@ -5,6 +5,7 @@ libutil_la_SOURCES = \
 	src/common/libutil/decimal.c src/common/libutil/decimal.h \
 	src/common/libutil/log.c src/common/libutil/log.h \
 	src/common/libutil/pack.c src/common/libutil/pack.h \
+	src/common/libutil/passed_fds.h \
 	src/common/libutil/payload.c src/common/libutil/payload.h \
 	src/common/libutil/rankset.c src/common/libutil/rankset.h
 libutil_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
