@@ -344,5 +344,20 @@ def test_csv_and_back(tmp_path):
     path = tmp_path / "file.csv"
     path.write_text(file.getvalue())
     again, notes = record.read([path])
-    assert notes == {"machine": "m"}
+    assert notes == {"ifence": {"machine": "m"}}
     assert list(report.table(again)) == list(report.table(results))
+
+
+def test_notes_of_several_files(tmp_path):
+    """A plot names the commands whose results it shows, no others."""
+    (own,) = matrix.peers("pmi2x", None)
+    paths = []
+    for op, told in ("fence", "a"), ("ring", "b"), ("fence", "c"), ("fence", "a"):
+        file, point = io.StringIO(), BIG._replace(op=op)
+        writer = record.Writer(file, {"machine": "m", "command": told})
+        writer.add(point, own, sample([0.5], len(paths) + 1))
+        paths.append(tmp_path / f"{len(paths)}.csv")
+        paths[-1].write_text(file.getvalue())
+    notes = record.read(paths)[1]
+    assert notes["fence"] == {"machine": "m", "command": "a\nc"}
+    assert notes["ring"] == {"machine": "m", "command": "b"}

@@ -190,11 +190,11 @@ def figures(results):
 
 
 def write(results, notes, options):
-    """Returns the paths of what was written."""
+    """Returns the paths of what was written. notes: {operation: {name: text}}."""
     paths = []
     for directory, kind in directories(options):
         for name, title, found, op in figures(results):
             if found:
                 paths.append(os.path.join(directory, f"{name}.{kind}"))
-                draw(found, title, notes, op, paths[-1])
+                draw(found, title, notes[op], op, paths[-1])
     return paths

@@ -114,27 +114,38 @@ def add_row(results, steps, source, row):
 
 
 def read_rows(path, columns, program, notes):
-    """The rows of a file that RowWriter has written; its notes go into notes
-    unless they are known."""
+    """The rows of a file that RowWriter has written; its notes go into notes."""
     with open(path, newline="") as file:
         lines = file.read().splitlines()
     for line in lines:
         match = re.match(r"# (\w+): (.*)", line)
         if match:
-            notes.setdefault(match[1], match[2])
+            notes[match[1]] = match[2]
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     if rows.fieldnames != columns:
         raise BenchError(f"{path} is no CSV file of this {program}")
     return rows
 
 
+def add_notes(notes, part, of_file):
+    """part, an operation or a test, comes from this file, too. notes: {part:
+    {name: text}}, a line for each file that says something else."""
+    texts = notes.setdefault(part, {})
+    for name, text in of_file.items():
+        lines = texts.get(name, "").splitlines()
+        if text not in lines:
+            texts[name] = "\n".join([*lines, text])
+
+
 def read(paths):
-    """Results of several files together, and their notes."""
+    """Results of several files together, and the notes on each operation."""
     results, steps, notes = Results([], []), {}, {}
     for path in paths:
+        of_file = {}
         try:
-            for row in read_rows(path, COLUMNS, "pmi2x-bench", notes):
+            for row in read_rows(path, COLUMNS, "pmi2x-bench", of_file):
                 add_row(results, steps, path, row)
+                add_notes(notes, row["op"], of_file)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BenchError(f"{path}: {error}") from None
     results.points = list(dict.fromkeys(p for p, _ in results.samples))

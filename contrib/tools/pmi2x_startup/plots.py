@@ -53,5 +53,5 @@ def write(results, notes, options):
                 if found:
                     paths.append(os.path.join(directory, f"{test}-{way}.{kind}"))
                     title = f"{TESTS[test]}: time of the whole launch"
-                    draw(found, title, notes, test, paths[-1], across)
+                    draw(found, title, notes[test], test, paths[-1], across)
     return paths

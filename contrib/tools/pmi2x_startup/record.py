@@ -3,7 +3,7 @@
 
 from pmi2x_bench.errors import BenchError
 from pmi2x_bench.matrix import Peer
-from pmi2x_bench.record import RowWriter, read_rows
+from pmi2x_bench.record import RowWriter, add_notes, read_rows
 
 from .matrix import TESTS
 from .report import Key, Results
@@ -63,12 +63,14 @@ def add_row(results, row, source):
 
 
 def read(paths):
-    """Results of several files together, and their notes."""
+    """Results of several files together, and the notes on each test."""
     results, notes = Results(), {}
     for path in paths:
+        of_file = {}
         try:
-            for row in read_rows(path, COLUMNS, "pmi2x-startup", notes):
+            for row in read_rows(path, COLUMNS, "pmi2x-startup", of_file):
                 add_row(results, row, path)
+                add_notes(notes, row["test"], of_file)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BenchError(f"{path}: {error}") from None
     return results, notes
