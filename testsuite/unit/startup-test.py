@@ -334,7 +334,7 @@ class Files(unittest.TestCase):
         other = key._replace(source="-", method=NONE)
         writer.add(other, 0, None, None, "skipped", "no PMI")
         results, notes = self.read(file.getvalue())
-        self.assertEqual(notes, {"machine": "m"})
+        self.assertEqual(notes, {"pmi": {"machine": "m"}})
         self.assertEqual(list(results.times[key].values()), [0.5])
         self.assertEqual(results.failures[key], ["exit code 1 / x, y"])
         self.assertEqual(results.skips[other], "no PMI")
