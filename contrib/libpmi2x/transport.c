@@ -13,15 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libutil/passed_fds.h"
+
 #define READ_LEAST ((size_t)4 << 10) /* room for a read; it grows with what comes */
 #define READ_FDS_MAX 8    /* of one read */
-#define PASSED_FDS_KEEP 3 /* what an agent passes; others are closed */
 
 struct transport {
 	int fd;
 	struct stat socket; /* what it was when the session began */
-	int passed[PASSED_FDS_KEEP]; /* came with the input, oldest first */
-	unsigned npassed;
+	struct passed_fds passed; /* came with the input, oldest first */
 	struct buf input;
 	pthread_mutex_t send_lock;
 };
@@ -56,8 +56,8 @@ void transport_close(struct transport *t)
 {
 	if (!t)
 		return;
-	while (t->npassed)
-		close(t->passed[--t->npassed]);
+	while (t->passed.count)
+		close(t->passed.fds[--t->passed.count]);
 	buf_free(&t->input);
 	pthread_mutex_destroy(&t->send_lock);
 	free(t);
@@ -101,7 +101,7 @@ int transport_send(struct transport *t, const void *data, size_t len)
 	return rc;
 }
 
-/* Keep the first ones, close all others. */
+/* Keep the first ones, as many as an agent passes; close all others. */
 static void keep_passed(struct transport *t, struct cmsghdr *c)
 {
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -111,8 +111,8 @@ static void keep_passed(struct transport *t, struct cmsghdr *c)
 		count = READ_FDS_MAX;
 	memcpy(fds, CMSG_DATA(c), count * sizeof(int));
 	for (size_t i = 0; i < count; i++) {
-		if (t->npassed < PASSED_FDS_KEEP)
-			t->passed[t->npassed++] = fds[i];
+		if (t->passed.count < PASSED_FDS_MAX)
+			t->passed.fds[t->passed.count++] = fds[i];
 		else
 			close(fds[i]);
 	}
@@ -190,13 +190,14 @@ void transport_consume(struct transport *t, size_t len)
 
 int transport_take_fd(struct transport *t)
 {
+	struct passed_fds *p = &t->passed;
 	int fd;
 
-	if (t->npassed == 0)
+	if (p->count == 0)
 		return -1;
-	fd = t->passed[0];
-	t->npassed--;
-	memmove(t->passed, t->passed + 1, t->npassed * sizeof(fd));
+	fd = p->fds[0];
+	p->count--;
+	memmove(p->fds, p->fds + 1, p->count * sizeof(fd));
 	return fd;
 }
 

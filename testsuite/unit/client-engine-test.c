@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libio/attach_fds.h"
 #include "libpmi/server.h"
 #include "pmi.h"
 #include "pmi2.h"
@@ -32,22 +33,13 @@ struct host {
 static void host_send(void *arg, uint32_t slot, const void *data, size_t len,
 		      const struct passed_fds *fds)
 {
-	size_t passed = fds ? fds->count * sizeof(*fds->fds) : 0;
-	char control[CMSG_SPACE(sizeof(fds->fds))] = { 0 };
+	union attached_fds control;
 	struct iovec iov = { (void *)data, len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct host *h = arg;
-	struct cmsghdr *c;
 
-	if (passed) {
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(passed);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(passed);
-		memcpy(CMSG_DATA(c), fds->fds, passed);
-	}
+	if (fds && fds->count)
+		attach_fds(&msg, fds, &control);
 	sendmsg(h->fds[slot], &msg, MSG_NOSIGNAL);
 }
 

@@ -127,27 +127,29 @@ def read_rows(path, columns, program, notes):
     return rows
 
 
-def add_notes(notes, part, of_file):
-    """part, an operation or a test, comes from this file, too. notes: {part:
+def add_notes(notes, parts, of_file):
+    """parts, operations or tests, come from this file, too. notes: {part:
     {name: text}}, a line for each file that says something else."""
-    texts = notes.setdefault(part, {})
-    for name, text in of_file.items():
-        lines = texts.get(name, "").splitlines()
-        if text not in lines:
-            texts[name] = "\n".join([*lines, text])
+    for part in parts:
+        texts = notes.setdefault(part, {})
+        for name, text in of_file.items():
+            lines = texts.get(name, "").splitlines()
+            if text not in lines:
+                texts[name] = "\n".join([*lines, text])
 
 
 def read(paths):
     """Results of several files together, and the notes on each operation."""
     results, steps, notes = Results([], []), {}, {}
     for path in paths:
-        of_file = {}
+        ops, of_file = set(), {}
         try:
             for row in read_rows(path, COLUMNS, "pmi2x-bench", of_file):
                 add_row(results, steps, path, row)
-                add_notes(notes, row["op"], of_file)
+                ops.add(row["op"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BenchError(f"{path}: {error}") from None
+        add_notes(notes, ops, of_file)
     results.points = list(dict.fromkeys(p for p, _ in results.samples))
     results.peers = list(dict.fromkeys(q for _, q in results.samples))
     return results, notes

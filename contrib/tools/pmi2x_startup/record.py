@@ -66,11 +66,12 @@ def read(paths):
     """Results of several files together, and the notes on each test."""
     results, notes = Results(), {}
     for path in paths:
-        of_file = {}
+        tests, of_file = set(), {}
         try:
             for row in read_rows(path, COLUMNS, "pmi2x-startup", of_file):
                 add_row(results, row, path)
-                add_notes(notes, row["test"], of_file)
+                tests.add(row["test"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BenchError(f"{path}: {error}") from None
+        add_notes(notes, tests, of_file)
     return results, notes

@@ -45,6 +45,14 @@ static uint32_t sink_of(const struct coll *c, enum coll_algorithm a,
 	return ahead(c, algorithm_distance(a, round));
 }
 
+/* NULL: it is lost, maybe since before this began, and needs nothing any more. */
+static const struct coll_peer *sink_peer(const struct coll *c,
+					 const struct coll_exchange *x,
+					 uint32_t round)
+{
+	return coll_peer_at(c, sink_of(c, x->algorithm, round));
+}
+
 struct coll_peer *coll_far(const struct coll *c, uint32_t position)
 {
 	for (uint32_t i = 0; i < c->nfar; i++)
@@ -130,12 +138,10 @@ static void free_exchange(struct coll_exchange **at)
 	free(x);
 }
 
-/* A node that is lost, maybe long before this began, needs nothing any more. */
 static bool is_served(const struct coll *c, const struct coll_exchange *x)
 {
 	for (uint32_t i = 0; i < x->rounds; i++)
-		if (!x->serving[i].over &&
-		    coll_peer_at(c, sink_of(c, x->algorithm, i)))
+		if (!x->serving[i].over && sink_peer(c, x, i))
 			return false;
 	return true;
 }
@@ -219,8 +225,6 @@ static int send_run(struct coll *c, const struct coll_exchange *x, uint32_t i,
 	};
 	struct payload *piece = NULL;
 	struct payload_vec body = { .items = &piece };
-	const struct coll_peer *peer =
-		coll_peer_at(c, sink_of(c, x->algorithm, i));
 
 	if (len) {
 		piece = payload_slice(x->bytes, (x->before + at) % x->total,
@@ -230,8 +234,7 @@ static int send_run(struct coll *c, const struct coll_exchange *x, uint32_t i,
 		body.count = 1;
 		body.bytes = len;
 	}
-	if (peer)
-		coll_send(c, peer, &msg, &body);
+	coll_send(c, sink_peer(c, x, i), &msg, &body);
 	payload_unref(piece);
 	return 0;
 }
@@ -255,7 +258,7 @@ static int serve(struct coll *c, struct coll_exchange *x, uint32_t i)
 	uint64_t end = least(x->held, goal);
 	bool more = true;
 
-	if (!s->wanted || s->over)
+	if (!s->wanted || s->over || !sink_peer(c, x, i))
 		return 0;
 	while (s->sent < end) {
 		size_t len = run_length(c, x, s->sent, end);

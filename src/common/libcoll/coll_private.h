@@ -105,7 +105,7 @@ struct coll_peer {
 /* A round at the node that has the bytes. */
 struct coll_serving {
 	bool wanted;    /* WANT has come */
-	bool over;      /* all was sent, or nobody needs it any more */
+	bool over;      /* all was sent */
 	uint64_t room;  /* what was wanted at most */
 	uint64_t limit; /* held when the round began */
 	uint64_t sent;

@@ -13,6 +13,7 @@ libio_la_SOURCES = \
 	src/common/libio/agent_tell.c \
 	src/common/libio/agent_state.c src/common/libio/agent_state.h \
 	src/common/libio/agent_trace.c src/common/libio/agent_trace.h \
+	src/common/libio/attach_fds.h \
 	src/common/libio/agent_wireup.c \
 	src/common/libio/edges.c src/common/libio/edges.h \
 	src/common/libio/frames.c src/common/libio/frames.h \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libio/agent.h"
+#include "libio/attach_fds.h"
 #include "libio/peer.h"
 
 #define REGISTER_SECONDS 30 /* a child waits for the agent */
@@ -24,21 +25,13 @@
 
 static int send_registration(int fd, uint32_t slot, int server_end)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	const struct passed_fds fds = { 1, { server_end } };
+	union attached_fds control;
 	struct iovec iov = { &slot, sizeof(slot) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &server_end, sizeof(int));
+	attach_fds(&msg, &fds, &control);
 	do {
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);

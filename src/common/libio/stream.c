@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "libio/attach_fds.h"
+
 struct chunk {
 	struct payload *bytes;
 	size_t sent; /* of its bytes */
@@ -191,32 +193,16 @@ static int break_off(struct stream *s, int error)
 
 /* ---- output ---- */
 
-static void attach(struct msghdr *msg, const struct passed_fds *fds,
-		   void *control)
-{
-	size_t len = fds->count * sizeof(*fds->fds);
-	struct cmsghdr *c;
-
-	memset(control, 0, CMSG_SPACE(len));
-	msg->msg_control = control;
-	msg->msg_controllen = CMSG_SPACE(len);
-	c = CMSG_FIRSTHDR(msg);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(len);
-	memcpy(CMSG_DATA(c), fds->fds, len);
-}
-
 /* Bytes written (perhaps 0 when the kernel is full) or a negative errno. */
 static ssize_t put(struct stream *s, struct iovec *iov, int n,
 		   const struct passed_fds *fds)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fds->fds))];
+	union attached_fds control;
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
 	ssize_t sent;
 
 	if (fds && fds->count && s->is_socket)
-		attach(&msg, fds, control);
+		attach_fds(&msg, fds, &control);
 	do {
 		sent = s->is_socket ? sendmsg(s->fd, &msg, MSG_NOSIGNAL) :
 				      writev(s->fd, iov, n);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends descriptors along with a message over a unix socket. */
+#ifndef PMI2X_ATTACH_FDS_H
+#define PMI2X_ATTACH_FDS_H
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "libutil/passed_fds.h"
+
+union attached_fds {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(PASSED_FDS_MAX * sizeof(int))];
+};
+
+/* One or more; `control` must live until `msg` has been sent. */
+static inline void attach_fds(struct msghdr *msg, const struct passed_fds *fds,
+			      union attached_fds *control)
+{
+	size_t len = fds->count * sizeof(*fds->fds);
+	struct cmsghdr *c;
+
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control->bytes;
+	msg->msg_controllen = CMSG_SPACE(len);
+	c = CMSG_FIRSTHDR(msg);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), fds->fds, len);
+}
+
+#endif
