@@ -25,6 +25,10 @@ AS_HELP_STRING([--with-slurm=PREFIX],
   SLURM_CPPFLAGS=
   SLURMFULL=
   AC_SUBST([SLURMFULL])
+  SLURM_CALLS=
+  AC_SUBST([SLURM_CALLS])
+  SLURM_TREE=
+  AC_SUBST([SLURM_TREE])
   AC_SUBST([SLURM_CPPFLAGS])
   build_plugin=no
   pmi2x_slurm_summary="not built (--without-slurm)"
@@ -35,7 +39,8 @@ AS_HELP_STRING([--with-slurm=PREFIX],
     _PMI2X_SLURM_SOURCE
     _PMI2X_SLURM_LAYOUT
     build_plugin=yes
-    DISTCHECK_SLURM="--with-slurm-source='`cd "$with_slurm_source" && pwd`'"
+    SLURM_TREE=`cd "$with_slurm_source" && pwd`
+    DISTCHECK_SLURM="--with-slurm='$with_slurm' --with-slurm-source='$SLURM_TREE'"
     pmi2x_slurm_summary="for Slurm $pmi2x_slurm_version"
   ])
   AM_CONDITIONAL([BUILD_PLUGIN], [test "$build_plugin" = yes])
@@ -45,9 +50,13 @@ AS_HELP_STRING([--with-slurm=PREFIX],
 # where there are any.
 AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
   pmi2x_save_CPPFLAGS=$CPPFLAGS
+  pmi2x_slurm_path=$PATH:/usr/sbin:/sbin
   AS_CASE([$with_slurm], [yes|auto], [],
-    [CPPFLAGS="$CPPFLAGS -I$with_slurm/include"
-     SLURM_CPPFLAGS="-I$with_slurm/include"])
+    [AS_IF([test ! -f "$with_slurm/include/slurm/slurm_version.h"],
+       [AC_MSG_ERROR([$with_slurm/include/slurm/slurm_version.h not found: --with-slurm=PREFIX is for the PREFIX that Slurm was configured with, with its headers installed])])
+     CPPFLAGS="$CPPFLAGS -I$with_slurm/include"
+     SLURM_CPPFLAGS="-I$with_slurm/include"
+     pmi2x_slurm_path=$with_slurm/bin:$with_slurm/sbin])
   AC_MSG_CHECKING([for the version of the installed Slurm])
   AC_COMPUTE_INT([pmi2x_slurm_number], [SLURM_VERSION_NUMBER],
     [#include <slurm/slurm_version.h>],
@@ -58,11 +67,11 @@ AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
     $(( pmi2x_slurm_number >> 16 )) \
     $(( pmi2x_slurm_number >> 8 & 255 )) $(( pmi2x_slurm_number & 255 ))`
   AC_MSG_RESULT([$pmi2x_slurm_version])
-  AS_CASE([$pmi2x_slurm_version], [22.05.*|24.11.*], [],
-    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only 22.05 and 24.11: run the system tests before you rely on it])])
+  AS_CASE([$pmi2x_slurm_version], [22.05.*|24.11.*|25.05.*|25.11.*|26.05.*], [],
+    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only 22.05, 24.11, 25.05, 25.11 and 26.05: run the system tests before you rely on it])])
 
-  AC_CHECK_PROGS([PMI2X_SLURMD], [slurmd], [], [$PATH:/usr/sbin:/sbin])
-  AC_CHECK_PROGS([PMI2X_SRUN], [srun], [])
+  AC_PATH_PROG([PMI2X_SLURMD], [slurmd], [], [$pmi2x_slurm_path])
+  AC_PATH_PROG([PMI2X_SRUN], [srun], [], [$pmi2x_slurm_path])
   AC_MSG_CHECKING([for the version of Slurm's programs])
   # srun reads a slurm.conf even for this
   printf 'ClusterName=none\nSlurmctldHost=localhost\n' >conftest.conf
@@ -70,7 +79,7 @@ AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
   AS_IF([test -n "$PMI2X_SRUN"],
     [pmi2x_programs=`SLURM_CONF=\`pwd\`/conftest.conf $PMI2X_SRUN --version 2>/dev/null`])
   AS_IF([test -z "$pmi2x_programs" && test -n "$PMI2X_SLURMD"],
-    [pmi2x_programs=`PATH=$PATH:/usr/sbin:/sbin $PMI2X_SLURMD -V 2>/dev/null`])
+    [pmi2x_programs=`$PMI2X_SLURMD -V 2>/dev/null`])
   rm -f conftest.conf
   pmi2x_programs=`AS_ECHO(["$pmi2x_programs"]) | $SED -n 's/.* \(@<:@0-9@:>@@<:@0-9.@:>@*\).*/\1/p'`
   AC_MSG_RESULT([${pmi2x_programs:-none here}])
@@ -108,15 +117,16 @@ AC_DEFUN([_PMI2X_SLURM_SOURCE], [
      $LN_S "$with_slurm_source" conf-slurm-source ||
        AC_MSG_ERROR([cannot make a link to $with_slurm_source])
      with_slurm_source=conf-slurm-source])
-  # -iquote comes before the -I of our own config.h
-  SLURM_CPPFLAGS="-iquote $with_slurm_source $SLURM_CPPFLAGS -isystem $with_slurm_source"
+  # -iquote comes before the -I of our own config.h. Not -isystem for the other:
+  # what is a system directory, too, the compiler leaves out of -iquote.
+  SLURM_CPPFLAGS="-iquote $with_slurm_source $SLURM_CPPFLAGS -I$with_slurm_source"
 ])
 
-# That the headers compile, that libslurmfull.so has what the plugin calls, and
-# that a record both know has one size.
+# That the headers compile and declare what the plugin calls as it calls it, that
+# libslurmfull.so has it, and that a record both know has one size.
 AC_DEFUN([_PMI2X_SLURM_LAYOUT], [
   pmi2x_save_CPPFLAGS=$CPPFLAGS
-  CPPFLAGS="$CPPFLAGS -D_GNU_SOURCE $SLURM_CPPFLAGS -I$srcdir/src/plugins/mpi/pmi2x"
+  CPPFLAGS="$CPPFLAGS -D_GNU_SOURCE $SLURM_CPPFLAGS -I$srcdir/src/plugins/mpi/pmi2x -I."
   AC_MSG_CHECKING([whether Slurm's plugin headers compile])
   AC_COMPILE_IFELSE([AC_LANG_PROGRAM([@%:@include "slurm_compat.h"
 @%:@ifndef USE_ALIAS
@@ -124,7 +134,8 @@ AC_DEFUN([_PMI2X_SLURM_LAYOUT], [
 @%:@endif], [[return sizeof(((stepd_step_rec_t *)0)->msg->global_task_ids) == 0]])],
     [AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([a plugin cannot be compiled with $with_slurm_source (see config.log): remove it and get it again with contrib/slurm-source])])
+     AC_MSG_ERROR([a plugin cannot be compiled with $with_slurm_source (see config.log): use a Slurm that this release of pmi2x names in its README. If this is one, remove the source tree and get it again with contrib/slurm-source])])
+  _PMI2X_SLURM_TYPES
   AC_COMPUTE_INT([pmi2x_conf_size], [sizeof(slurm_conf_t)],
     [#include "slurm_compat.h"], [pmi2x_conf_size=0])
   CPPFLAGS=$pmi2x_save_CPPFLAGS
@@ -141,16 +152,47 @@ AC_DEFUN([_PMI2X_SLURM_LAYOUT], [
   AS_IF([test -n "$pmi2x_slurmfull"], [_PMI2X_SLURM_SYMBOLS])
 ])
 
+# The entries of slurm_calls.h for this version, with the names that the library
+# has (pmi2x_slurm_calls, conftest.calls), and that each has the type there: all at
+# once, and one by one only to name those that have not.
+AC_DEFUN([_PMI2X_SLURM_TYPES], [
+  AC_MSG_CHECKING([whether Slurm's functions have the types that the plugin calls])
+  AC_LANG_CONFTEST([AC_LANG_SOURCE([@%:@include "slurm_compat.h"
+@%:@include "slurm_calls.h"])])
+  $CC -E -P $CPPFLAGS conftest.$ac_ext 2>&AS_MESSAGE_LOG_FD |
+    grep '^SLURM_@<:@A-Z@:>@*(' >conftest.all
+  pmi2x_slurm_calls=`$SED -n 's/^SLURM_@<:@CD@:>@@<:@A-Z@:>@*(\(@<:@^,@:>@*\),.*/\1/p' conftest.all | sort | tr '\n' ' '`
+  pmi2x_slurm_calls=${pmi2x_slurm_calls% }
+  SLURM_CALLS=$pmi2x_slurm_calls
+  # looked at again when the list has changed
+  AC_SUBST([CONFIG_STATUS_DEPENDENCIES],
+    ['$(top_srcdir)/src/plugins/mpi/pmi2x/slurm_calls.h'])
+  cp conftest.all conftest.calls
+  pmi2x_wrong=
+  _PMI2X_SLURM_COMPILE_CALLS([], [
+    for pmi2x_symbol in `$SED 's/^SLURM_@<:@A-Z@:>@*(\(@<:@^,@:>@*\),.*/\1/' conftest.all`; do
+      grep "(${pmi2x_symbol}," conftest.all >conftest.calls
+      _PMI2X_SLURM_COMPILE_CALLS([], [pmi2x_wrong="$pmi2x_wrong $pmi2x_symbol"])
+    done])
+  rm -f conftest.all conftest.calls
+  AS_IF([test -z "$pmi2x_slurm_calls"], [pmi2x_wrong=" everything"])
+  AS_IF([test -n "$pmi2x_wrong"],
+    [AC_MSG_RESULT([not:$pmi2x_wrong])
+     AC_MSG_ERROR([Slurm $pmi2x_slurm_version has no function, or one of another type, for what the plugin calls as$pmi2x_wrong (see config.log): use a Slurm or a release of pmi2x whose README names the two together, or build without the plugin with --without-slurm])])
+  AC_MSG_RESULT([yes])
+])
+
+# _PMI2X_SLURM_COMPILE_CALLS(IF-RIGHT, IF-WRONG): what is in conftest.calls.
+AC_DEFUN([_PMI2X_SLURM_COMPILE_CALLS], [
+  AC_COMPILE_IFELSE([AC_LANG_SOURCE([@%:@define SLURM_CALLS "conftest.calls"
+@%:@include "slurm_types.c"])], [$1], [$2])])
+
 AC_DEFUN([_PMI2X_SLURM_SYMBOLS], [
   AC_MSG_CHECKING([whether libslurmfull.so has what the plugin calls])
   $NM -D -S --defined-only "$pmi2x_slurmfull" >conftest.nm 2>/dev/null
   pmi2x_missing=
-  for pmi2x_symbol in slurm_error slurm_info slurm_debug slurm_conf \
-      slurm_conf_get_addr slurm_conf_expand_slurmd_path slurm_forward_data \
-      slurm_kill_job_step slurm_list_append slurm_s_p_hashtbl_create \
-      slurm_hostlist_create slurm_env_array_overwrite slurm_xcalloc; do
-    AS_IF([grep " ${pmi2x_symbol}\$" conftest.nm >/dev/null ||
-           grep " ${pmi2x_symbol@%:@slurm_}\$" conftest.nm >/dev/null], [],
+  for pmi2x_symbol in $pmi2x_slurm_calls; do
+    AS_IF([grep " ${pmi2x_symbol}\$" conftest.nm >/dev/null], [],
       [pmi2x_missing="$pmi2x_missing $pmi2x_symbol"])
   done
   pmi2x_installed_size=`awk '$[4] == "slurm_conf" { print $[2] }' conftest.nm`

@@ -2,20 +2,38 @@
 EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
-	testsuite/asan-at-fork.c \
+	testsuite/asan-at-fork.c testsuite/debian-root.sh \
+	testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \
+	testsuite/slurm-from-source \
 	testsuite/slurm-version testsuite/unit/man-test.py
-dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh \
-	testsuite/unit/slurm-headers-test.sh
-TESTS += testsuite/unit/configure-test.sh testsuite/unit/man-test.sh \
-	testsuite/unit/slurm-headers-test.sh
+dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
+	testsuite/unit/man-test.sh testsuite/unit/slurm-headers-test.sh
+TESTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
+	testsuite/unit/man-test.sh testsuite/unit/slurm-headers-test.sh
 
-# In hours. With the plugin when it is built here.
+# How many there are tells testsuite/run how far it is.
+list-tests:
+	@echo $(TESTS)
+.PHONY: list-tests
+
+# In hours. With the plugin when it is built here. make check-sanitize KIND=thread: that
+# kind alone.
+KIND = all
 check-sanitize:
-	$(AM_V_at)$(srcdir)/testsuite/sanitize --build . all -- $(DISTCHECK_SLURM)
+	$(AM_V_at)$(srcdir)/testsuite/sanitize --build . $(KIND) -- $(DISTCHECK_SLURM)
 .PHONY: check-sanitize
 
-# make check-slurm VERSION=24.11: build and system tests with another Slurm.
+# Build and system tests with another Slurm: make check-slurm VERSION=24.11 that of a
+# Debian release, make check-slurm SOURCE=DIR any source tree.
 check-slurm:
-	$(AM_V_at)env -u MAKEFLAGS -u MAKEOVERRIDES -u MFLAGS \
-		$(srcdir)/testsuite/slurm-version $(VERSION)
+	$(AM_V_at)set -- $(VERSION); if test -n '$(SOURCE)'; then \
+		set -- $(srcdir)/testsuite/slurm-from-source '$(SOURCE)'; else \
+		set -- $(srcdir)/testsuite/slurm-version "$$@"; fi; \
+		env -u MAKEFLAGS -u MAKEOVERRIDES -u MFLAGS "$$@"
 .PHONY: check-slurm
+
+# The longer tests of which continuous integration runs one part with each commit;
+# make check-matrix PART=2: that one alone.
+check-matrix: all
+	$(AM_V_at)$(srcdir)/testsuite/matrix $(PART)
+.PHONY: check-matrix

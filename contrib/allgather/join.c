@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "../libpmi2x/clique.h"
-#include "../libpmi2x/complain.h"
+#include "../libpmi2x/print_error.h"
 #include "clock.h"
-#include "pmi_library.h"
 #include "pmi2.h"
+#include "pmi_library.h"
 #include "settings.h"
 
 #define KEY_MAX 64
@@ -301,7 +301,7 @@ static void say(struct join *j, const char *what, const char *reason)
 	struct pmi2x_ring *r = j->ring;
 
 	if (r->rank == 0 && setting_on("PMI2X_ALLGATHER_DEBUG"))
-		complain("pmi2x-allgather: %d ranks, %d nodes, %u elements: "
+		print_error("pmi2x-allgather: %d ranks, %d nodes, %u elements: "
 			 "%s%s%s\n", r->size, j->nodes, r->elements, what,
 			 reason[0] ? "; not better: " : "", reason);
 }

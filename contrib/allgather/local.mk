@@ -35,7 +35,7 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/transport.h \
 	contrib/allgather/transports.c \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
-	contrib/libpmi2x/complain.c contrib/libpmi2x/complain.h \
+	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
 	src/common/libutil/buf.c \
 	src/common/libutil/decimal.c
 contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \

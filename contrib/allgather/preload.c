@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../libpmi2x/complain.h"
+#include "../libpmi2x/print_error.h"
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"
@@ -82,7 +82,7 @@ static int read_min(void)
 
 	if (setting_number("PMI2X_ALLGATHER_MIN", 1, INT_MAX, &min, why) &&
 	    is_first())
-		complain("pmi2x-allgather: %s; %d is used\n", why, min);
+		print_error("pmi2x-allgather: %s; %d is used\n", why, min);
 	return min;
 }
 
@@ -109,7 +109,7 @@ static void try_ring(void)
 	preload.state = NOT_WORTH_IT;
 	if (ring_create(&preload.ring, &use, NULL, why)) {
 		if (is_first())
-			complain("pmi2x-allgather: not used: %s\n", why);
+			print_error("pmi2x-allgather: not used: %s\n", why);
 		return;
 	}
 	if (is_better(preload.ring)) {
@@ -213,7 +213,7 @@ static void give_back(struct gather *g)
 static int finish(struct gather *g, int code)
 {
 	if (code && preload.ring->rank < SPEAKERS)
-		complain("pmi2x-allgather: %s\n",
+		print_error("pmi2x-allgather: %s\n",
 			 pmi2x_ring_error(preload.ring));
 	for (int i = 0; !code && g->lengths && i < preload.ring->size; i++)
 		g->lengths[i] = (int)g->uncut[i];

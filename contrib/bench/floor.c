@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "number.h"
+#include "pmi2x-build.h"
 
 static const struct floor_way *const ways[] = { &floor_socket, &floor_shm };
 
@@ -98,7 +99,7 @@ static bool parse(struct floor_options *o, int argc, char **argv, int *status)
 			if (c == 'h')
 				usage(stdout);
 			else
-				puts("floor (pmi2x) " PACKAGE_VERSION);
+				puts("floor (pmi2x) " PMI2X_BUILD);
 			return false;
 		}
 		if (!parse_option(o, c, optarg)) {

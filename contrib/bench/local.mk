@@ -89,7 +89,7 @@ dist_man_MANS += contrib/bench/pmi2x-lookup.1
 install-exec-hook: install-lookup
 .PHONY: install-lookup
 install-lookup:
-	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
 		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
 		"$(srcdir)/contrib/bench/pmi2x-lookup" \
 		> "$(DESTDIR)$(bindir)/pmi2x-lookup"
@@ -100,7 +100,7 @@ dist_man_MANS += contrib/bench/pmi2x-idle-cost.1
 install-exec-hook: install-idle-cost
 .PHONY: install-idle-cost
 install-idle-cost:
-	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
 		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
 		"$(srcdir)/contrib/bench/pmi2x-idle-cost" \
 		> "$(DESTDIR)$(bindir)/pmi2x-idle-cost"

@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "number.h"
+#include "pmi2x-build.h"
 
 static const struct lookup_way *const ways[] = {
 	&lookup_rwlock, &lookup_2n, &lookup_none, &lookup_pmi2x,
@@ -92,7 +93,7 @@ static bool parse(struct lookup_options *o, int argc, char **argv, int *status)
 			if (c == 'h')
 				usage(stdout);
 			else
-				puts("lookup (pmi2x) " PACKAGE_VERSION);
+				puts("lookup (pmi2x) " PMI2X_BUILD);
 			return false;
 		}
 		if (!parse_option(o, c, optarg)) {

@@ -11,6 +11,7 @@
 
 #include "config.h"
 #include "libutil/decimal.h"
+#include "pmi2x-build.h"
 
 #define BENCH_REST_MAX 60000 /* milliseconds */
 #define COMPUTE_STEPS 10000 /* between two looks at the clock, some 20 us */
@@ -165,7 +166,7 @@ static int parse(struct bench *b, int argc, char **argv, const char **library)
 			if (c == 'h')
 				usage(stdout);
 			else if (c == 'V')
-				puts("pmi2x-bench-rank " PACKAGE_VERSION);
+				puts("pmi2x-bench-rank " PMI2X_BUILD);
 			else
 				bench_op_list();
 			return 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "pmi2x-build.h"
 
 static void usage(FILE *to)
 {
@@ -39,7 +40,7 @@ static int parse(int argc, char **argv, const char **library, bool *hold)
 		case 'l': *library = optarg; break;
 		case 'o': *hold = true; break;
 		case 'h': usage(stdout); return 0;
-		case 'V': puts("pmi2x-noop " PACKAGE_VERSION); return 0;
+		case 'V': puts("pmi2x-noop " PMI2X_BUILD); return 0;
 		default: usage(stderr); return 2;
 		}
 	}

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
 #include "pmi2.h"
+#include "print_error.h"
 
 #define SERVER_CODE_MAX PMI2_ERR_INVALID_SIZE /* same in both protocols */
 
@@ -124,7 +124,7 @@ _Noreturn void abort_job(bool world, int status, const char *text)
 		text = "";
 	/* The agent of mpi/pmi2x reports the text; others drop it. */
 	if (*text && !(s && s->extension))
-		complain("%s\n", text);
+		print_error("%s\n", text);
 	if (s) {
 		s->ops->abort(s, world, status, text);
 		session_leave(s);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
-#include "libutil/decimal.h"
+#include "print_error.h"
 #include "slots_client.h"
 #include "transport.h"
 
@@ -29,6 +28,7 @@ struct conn {
 	int broken;             /* why every call fails; 0 while it works */
 	char refusal[REFUSAL_MAX];
 	struct call *calls;     /* queued or sent, oldest first */
+	struct call *sending;   /* of those, the one that is sent in part, or NULL */
 };
 
 int conn_open(struct conn **out, int fd)
@@ -80,6 +80,11 @@ void conn_set_rank(struct conn *c, int rank)
 void conn_set_debug(struct conn *c, bool debug)
 {
 	c->debug = debug;
+}
+
+void conn_keep(struct conn *c)
+{
+	transport_keep(c->transport);
 }
 
 int conn_take_fd(struct conn *c)
@@ -150,7 +155,7 @@ static void report_breakage(const struct conn *c, int error)
 
 	if (c->rank >= 0)
 		snprintf(who, sizeof(who), "rank %d: ", c->rank);
-	complain("pmi2x: %s%s%s%s; no PMI call works any more\n", who,
+	print_error("pmi2x: %s%s%s%s; no PMI call works any more\n", who,
 		 breakage(error), during ? " before its " : "",
 		 during ? during : "");
 }
@@ -163,6 +168,7 @@ static void break_locked(struct conn *c, int error)
 		report_breakage(c, error);
 	c->broken = error == -EPIPE ? -ECONNRESET : error;
 	c->refusal[0] = '\0';
+	c->sending = NULL;
 	while (c->calls)
 		finish(c, c->calls, c->broken);
 	pthread_cond_broadcast(&c->changed);
@@ -197,31 +203,54 @@ void conn_check(struct conn *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- sending ---- */
+/* ---- sending: never blocks, for who reads needs the lock ---- */
 
-static void send_locked(struct conn *c, struct call *call)
+static bool may_be_sent(const struct conn *c, const struct call *call)
 {
-	int rc;
-
-	call->state = CALL_SENT;
-	rc = transport_send(c->transport, call->request.data,
-			    call->request.len);
-	if (rc)
-		break_locked(c, rc);
-	else
-		buf_free(&call->request);
+	return call->state == CALL_QUEUED &&
+	       (call->no_response || !must_queue(c, call));
 }
 
-static void send_queued(struct conn *c)
+/* The call whose bytes are next: one that is sent in part goes before all. */
+static struct call *next_to_send(const struct conn *c)
 {
 	struct call *call = c->calls;
 
-	while (call && !c->broken) {
-		struct call *next = call->next;
+	if (c->sending)
+		return c->sending;
+	while (call && !may_be_sent(c, call))
+		call = call->next;
+	return call;
+}
 
-		if (call->state == CALL_QUEUED && !must_queue(c, call))
-			send_locked(c, call);
-		call = next;
+static void sent(struct conn *c, struct call *call)
+{
+	c->sending = NULL;
+	buf_free(&call->request);
+	if (call->no_response)
+		finish(c, call, 0);
+	else
+		call->state = CALL_SENT;
+}
+
+/* Send what may be sent, as far as the socket takes it. */
+static void send_queued(struct conn *c)
+{
+	struct call *call;
+
+	while (!c->broken && (call = next_to_send(c))) {
+		long n = transport_send(c->transport,
+					call->request.data + call->sent,
+					call->request.len - call->sent);
+
+		c->sending = call;
+		if (n < 0)
+			break_locked(c, (int)n);
+		if (n <= 0)
+			return;
+		call->sent += n;
+		if (call->sent == call->request.len)
+			sent(c, call);
 	}
 }
 
@@ -298,7 +327,7 @@ static void note_refusal(struct conn *c, const char *request, int error,
 {
 	snprintf(c->refusal, sizeof(c->refusal), "%s", why);
 	if (c->debug)
-		complain("pmi2x: rank %d: %s: error %d: %s\n", c->rank,
+		print_error("pmi2x: rank %d: %s: error %d: %s\n", c->rank,
 			 request, error, why);
 }
 
@@ -386,15 +415,22 @@ static int deliver_all(struct conn *c)
 	return rc;
 }
 
-/* Take the reader's role, read once without the lock, hand out what came. */
+/*
+ * Take the reader's role, read once without the lock, hand out what came. To
+ * block is to wait for room for output, too, when there is some.
+ */
 static void lead(struct conn *c, bool block)
 {
-	long n;
+	bool output = c->sending != NULL;
+	long n = 0;
 	int rc;
 
 	c->reading = true;
 	pthread_mutex_unlock(&c->lock);
-	n = transport_fill(c->transport, block);
+	if (block && output)
+		n = transport_await(c->transport, true);
+	if (n == 0)
+		n = transport_fill(c->transport, block && !output);
 	pthread_mutex_lock(&c->lock);
 	c->reading = false;
 	rc = n < 0 ? (int)n : n > 0 ? deliver_all(c) : 0;
@@ -435,29 +471,63 @@ void call_begin_done(struct call *call)
 	call->state = CALL_DONE;
 }
 
-static int close_request(struct call *call)
+int call_close(struct call *call)
 {
-	return call->writer.out ? pmi_write_end(&call->writer) : 0;
+	int rc = call->writer.out ? pmi_write_end(&call->writer) : 0;
+
+	call->writer.out = NULL;
+	return rc;
+}
+
+/*
+ * Wait, without the lock, and go on with sending. A server may read nothing before
+ * somebody reads its answers: if no other thread does, this one does it.
+ */
+static void await_room(struct conn *c)
+{
+	int rc;
+
+	pthread_mutex_unlock(&c->lock);
+	rc = transport_await(c->transport, true);
+	pthread_mutex_lock(&c->lock);
+	if (rc)
+		break_locked(c, rc);
+	else if (c->reading)
+		send_queued(c);
+	else
+		lead(c, false);
+}
+
+/* Under the lock. A request that is not kept back has gone afterwards. */
+static int post(struct conn *c, struct call *call)
+{
+	int rc = c->broken;
+
+	if (rc) {
+		call->state = CALL_DONE;
+		call->error = rc;
+		return rc;
+	}
+	append_call(c, call);
+	call->state = CALL_QUEUED;
+	send_queued(c);
+	while (may_be_sent(c, call))
+		await_room(c);
+	return call->state == CALL_DONE ? call->error : 0;
 }
 
 int call_post(struct call *call)
 {
 	struct conn *c = call->conn;
-	int rc = close_request(call);
+	int rc = call_close(call);
 
-	pthread_mutex_lock(&c->lock);
-	if (!rc)
-		rc = c->broken;
 	if (rc) {
 		call->state = CALL_DONE;
 		call->error = rc;
-	} else {
-		append_call(c, call);
-		call->state = CALL_QUEUED;
-		if (!must_queue(c, call))
-			send_locked(c, call);
-		rc = call->state == CALL_DONE ? call->error : 0;
+		return rc;
 	}
+	pthread_mutex_lock(&c->lock);
+	rc = post(c, call);
 	pthread_mutex_unlock(&c->lock);
 	return rc;
 }
@@ -515,19 +585,10 @@ void call_end(struct call *call)
 
 int call_send_only(struct call *call)
 {
-	struct conn *c = call->conn;
-	int rc = close_request(call);
+	int rc;
 
-	if (!rc)
-		rc = transport_send(c->transport, call->request.data,
-				    call->request.len);
+	call->no_response = true;
+	rc = call_post(call);
 	call_end(call);
 	return rc;
-}
-
-int call_reply_u64(const struct call *call, const char *key, uint64_t *out)
-{
-	const char *text = pmi_message_str(&call->reply, key);
-
-	return text && decimal_u64(text, 0, UINT64_MAX, out) ? 0 : -EPROTO;
 }

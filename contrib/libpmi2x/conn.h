@@ -11,6 +11,10 @@
  * way is kept back until that one is answered. On the PMI-1 wire there is one
  * call at a time, because servers take what one read returns for one command.
  *
+ * No thread holds the lock while it waits for the server, be it to read or to take
+ * a request: a server that has answers for us may take nothing before they are
+ * read. A thread whose request does not fit into the socket reads meanwhile.
+ *
  * Errors: 0; negative errno: -ECONNRESET (the server has hung up), -EPROTO (it
  * sent what is no response), -EREMOTEIO (it refused and gave no PMI code),
  * -ENOMEM; positive: the PMI error code in the response.
@@ -30,7 +34,7 @@ struct slots_client;
 
 enum call_state {
 	CALL_NEW,    /* being written */
-	CALL_QUEUED, /* kept back behind a call of the same name */
+	CALL_QUEUED, /* not sent whole, or kept back behind one of the same name */
 	CALL_SENT,
 	CALL_DONE,   /* `error` and, when that is not negative, `reply` are set */
 };
@@ -42,6 +46,8 @@ struct call {
 	uint32_t id;
 	enum call_state state;
 	int error;
+	bool no_response;         /* it is done when it is sent */
+	size_t sent;              /* bytes of the request */
 	struct buf request;
 	struct pmi_writer writer; /* add the fields of the request here */
 	char *data;               /* what the fields of `reply` point into */
@@ -67,6 +73,8 @@ enum pmi_protocol conn_protocol(const struct conn *c);
 void conn_set_rank(struct conn *c, int rank);
 /* Print refused requests on stderr. */
 void conn_set_debug(struct conn *c, bool debug);
+/* What this program executes does not get the connection (transport_keep). */
+void conn_keep(struct conn *c);
 /* The next descriptor that the server passed (the caller closes it), or -1. */
 int conn_take_fd(struct conn *c);
 
@@ -93,6 +101,11 @@ void call_begin_raw(struct call *call, struct conn *c, const char *response);
 /* A call that has ended already, for hosts without a server. */
 void call_begin_done(struct call *call);
 
+/*
+ * No field comes any more. 0 or why there is no request, -ENOMEM as a rule. After 0
+ * call_post needs no memory.
+ */
+int call_close(struct call *call);
 /* Hand the request over. 0 or an error; then the call is done. */
 int call_post(struct call *call);
 /* Wait for the response of a posted call. 0 or an error. */
@@ -106,8 +119,5 @@ void call_end(struct call *call);
 
 /* Send a message that has no response. 0 or an error. Ends the call. */
 int call_send_only(struct call *call);
-
-/* A decimal field of the reply. 0, -EPROTO when it is missing or no number. */
-int call_reply_u64(const struct call *call, const char *key, uint64_t *out);
 
 #endif

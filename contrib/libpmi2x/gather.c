@@ -140,8 +140,8 @@ static int result_place(const struct gather *g, uint64_t *offset, uint64_t *len)
 		*len = call->length;
 		return 0;
 	}
-	rc = call_reply_u64(call, EXT_KEY_OFFSET, offset);
-	return rc ? rc : call_reply_u64(call, EXT_KEY_LENGTH, len);
+	rc = wire_u64(call, EXT_KEY_OFFSET, offset);
+	return rc ? rc : wire_u64(call, EXT_KEY_LENGTH, len);
 }
 
 static int read_once(struct session *s, uint64_t offset, unsigned char *to,

@@ -10,9 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complain.h"
 #include "config.h"
 #include "libpmi/extension.h"
+#include "pmi2x-build.h"
+#include "print_error.h"
 #include "session.h"
 
 /* What came back for "cmd=init". */
@@ -79,7 +80,7 @@ static void offer_extension(struct session *s, struct call *call)
 	if (s->settings.disable)
 		return;
 	pmi_write_int(&call->writer, EXT_KEY_VERSION, EXT_VERSION);
-	pmi_write_str(&call->writer, EXT_KEY_BUILD, PACKAGE_VERSION);
+	pmi_write_str(&call->writer, EXT_KEY_BUILD, PMI2X_BUILD);
 	if (s->settings.no_region)
 		return;
 	pmi_write_int(&call->writer, EXT_KEY_REGION, REGION_VERSION);
@@ -98,7 +99,7 @@ static void map_region(struct session *s, const struct call *call)
 		return;
 	pmi_message_int(&call->reply, EXT_KEY_REGION, &version);
 	if (s->extension && version == REGION_VERSION &&
-	    !call_reply_u64(call, EXT_KEY_REGION_SIZE, &size) &&
+	    !wire_u64(call, EXT_KEY_REGION_SIZE, &size) &&
 	    !region_attach(&s->region, fd, size))
 		s->region_size = size;
 	close(fd);
@@ -113,9 +114,9 @@ static void map_slots(struct session *s, const struct call *call)
 
 	pmi_message_int(&call->reply, EXT_KEY_SLOTS, &version);
 	if (!s->region || version != SLOTS_VERSION ||
-	    call_reply_u64(call, EXT_KEY_SLOTS_SIZE, &at.size) ||
-	    call_reply_u64(call, EXT_KEY_SLOTS_BOARD, &at.board) ||
-	    call_reply_u64(call, EXT_KEY_SLOT, &slot) || slot > INT32_MAX)
+	    wire_u64(call, EXT_KEY_SLOTS_SIZE, &at.size) ||
+	    wire_u64(call, EXT_KEY_SLOTS_BOARD, &at.board) ||
+	    wire_u64(call, EXT_KEY_SLOT, &slot) || slot > INT32_MAX)
 		return;
 	at.slot = (uint32_t)slot;
 	at.memory_fd = conn_take_fd(s->conn);
@@ -225,7 +226,7 @@ static int init_pmi1(struct session *s)
 	s->ops = &wire_pmi1;
 	if ((env_int("PMI_RANK", &s->rank) && env_int("PMI_ID", &s->rank)) ||
 	    env_int("PMI_SIZE", &s->size) || s->rank >= s->size) {
-		complain("pmi2x: PMI_RANK and PMI_SIZE must say the "
+		print_error("pmi2x: PMI_RANK and PMI_SIZE must say the "
 			 "rank and the number of processes\n");
 		return -EINVAL;
 	}
@@ -237,12 +238,12 @@ static int init_pmi1(struct session *s)
 static void report_refusal(int rc)
 {
 	if (rc == -ECONNRESET)
-		complain("pmi2x: no session on PMI_FD: it is closed; a server "
+		print_error("pmi2x: no session on PMI_FD: it is closed; a server "
 			 "may allow only one session a process\n");
 	else if (rc < 0)
-		complain("pmi2x: no session on PMI_FD: %s\n", strerror(-rc));
+		print_error("pmi2x: no session on PMI_FD: %s\n", strerror(-rc));
 	else
-		complain("pmi2x: no session on PMI_FD: the server "
+		print_error("pmi2x: no session on PMI_FD: the server "
 			 "refused it with PMI error %d\n", rc);
 }
 

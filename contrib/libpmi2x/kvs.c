@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshm/records.h"
+#include "libshm/records.h" /* RECORD_VALUE_MAX */
 #include "pmi2x.h"
 #include "session.h"
 #include "text.h"
@@ -24,30 +24,22 @@ void kvs_destroy(struct kvs *k)
 	pthread_mutex_destroy(&k->lock);
 }
 
-static void move_batch(struct kvs *k, struct buf *out)
+int kvs_batch_lock(struct kvs *k, struct buf **batch)
 {
-	*out = k->batch;
-	buf_init(&k->batch, out->limit);
+	pthread_mutex_lock(&k->lock);
+	*batch = &k->batch;
+	return k->lost;
 }
 
-int kvs_batch_add(struct kvs *k, const char *key, size_t key_len,
-		  const void *value, size_t value_len, struct buf *full)
+void kvs_batch_unlock(struct kvs *k)
 {
-	int rc;
-
-	buf_init(full, 0);
-	pthread_mutex_lock(&k->lock);
-	if (k->batch.len && k->batch.len + key_len + value_len > KVS_BATCH_MAX)
-		move_batch(k, full);
-	rc = record_append(&k->batch, key, key_len, value, value_len);
 	pthread_mutex_unlock(&k->lock);
-	return rc;
 }
 
-void kvs_batch_take(struct kvs *k, struct buf *out)
+void kvs_batch_lost(struct kvs *k, int error)
 {
 	pthread_mutex_lock(&k->lock);
-	move_batch(k, out);
+	k->lost = error;
 	pthread_mutex_unlock(&k->lock);
 }
 

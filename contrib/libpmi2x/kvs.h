@@ -22,19 +22,21 @@
 struct kvs {
 	pthread_mutex_t lock;
 	struct buf batch; /* records put since the last fence (extension) */
+	int lost;         /* why records that were put have not arrived, or 0 */
 };
 
 void kvs_init(struct kvs *k);
 void kvs_destroy(struct kvs *k);
 
 /*
- * Add a record. When the batch is full it is moved to *full first, for the
- * caller to send and free; otherwise full->len is 0. 0, -EMSGSIZE, -ENOMEM.
+ * The batch, until kvs_batch_unlock. What is in it has been acknowledged: it is
+ * emptied when a request with all of it is ready, and nothing but the connection
+ * can fail. 0, or what kvs_batch_lost has said: then no fence may be entered.
  */
-int kvs_batch_add(struct kvs *k, const char *key, size_t key_len,
-		  const void *value, size_t value_len, struct buf *full);
-/* Move the batch to *out; the caller frees it. */
-void kvs_batch_take(struct kvs *k, struct buf *out);
+int kvs_batch_lock(struct kvs *k, struct buf **batch);
+void kvs_batch_unlock(struct kvs *k);
+/* The server did not take records that had been taken out. */
+void kvs_batch_lost(struct kvs *k, int error);
 
 /*
  * Put text (PMI's limits) or bytes (pmi2x.h's). 0; -ENAMETOOLONG (key),

@@ -8,7 +8,7 @@ noinst_LTLIBRARIES += contrib/libpmi2x/libclient.la
 contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/api.c contrib/libpmi2x/api.h \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
-	contrib/libpmi2x/complain.c contrib/libpmi2x/complain.h \
+	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
 	contrib/libpmi2x/conn.c contrib/libpmi2x/conn.h \
 	contrib/libpmi2x/gather.c contrib/libpmi2x/gather.h \
 	contrib/libpmi2x/handshake.c contrib/libpmi2x/handshake.h \
@@ -38,6 +38,7 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	src/common/libshm/image_hash.c \
 	src/common/libshm/index.c \
 	src/common/libshm/records.c \
+	src/common/libshm/region_map.c \
 	src/common/libshm/region_reader.c \
 	src/common/libutil/buf.c \
 	src/common/libutil/decimal.c

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complain.h"
 #include "handshake.h"
+#include "print_error.h"
 
 static _Atomic(struct session *) current;
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +92,7 @@ static int open_conn(struct session *s, const char *text)
 	int rc = fd == -2 ? -EINVAL : conn_open(&s->conn, fd);
 
 	if (rc)
-		complain("pmi2x: PMI_FD=%s is not an open socket: %s; start "
+		print_error("pmi2x: PMI_FD=%s is not an open socket: %s; start "
 			 "the program with srun, or unset PMI_FD to run it "
 			 "alone\n", text, strerror(-rc));
 	return rc;
@@ -118,6 +118,8 @@ static int join_server(struct session *s, const char *text)
 	conn_set_debug(s->conn, s->settings.debug);
 	rc = handshake(s);
 	conn_set_rank(s->conn, s->rank);
+	if (!rc)
+		conn_keep(s->conn);
 	return rc;
 }
 

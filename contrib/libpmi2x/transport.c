@@ -5,8 +5,8 @@
 #include "transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,10 +20,10 @@
 
 struct transport {
 	int fd;
+	int fd_flags;       /* that it had before transport_keep, or -1 */
 	struct stat socket; /* what it was when the session began */
 	struct passed_fds passed; /* came with the input, oldest first */
 	struct buf input;
-	pthread_mutex_t send_lock;
 };
 
 static int check_socket(int fd, struct stat *st)
@@ -45,60 +45,63 @@ int transport_open(struct transport **out, int fd)
 	if (!t)
 		return -ENOMEM;
 	t->fd = fd;
+	t->fd_flags = -1;
 	t->socket = st;
 	buf_init(&t->input, PMI2_HEADER_LEN + PMI2_BODY_MAX + READ_LEAST);
-	pthread_mutex_init(&t->send_lock, NULL);
 	*out = t;
 	return 0;
+}
+
+/* The program has closed the descriptor and opened something else there. */
+static bool is_replaced(const struct transport *t)
+{
+	struct stat st;
+
+	return check_socket(t->fd, &st) || st.st_dev != t->socket.st_dev ||
+	       st.st_ino != t->socket.st_ino;
+}
+
+void transport_keep(struct transport *t)
+{
+	int flags = fcntl(t->fd, F_GETFD);
+
+	if (flags >= 0 && !fcntl(t->fd, F_SETFD, flags | FD_CLOEXEC))
+		t->fd_flags = flags;
 }
 
 void transport_close(struct transport *t)
 {
 	if (!t)
 		return;
+	if (t->fd_flags >= 0 && !is_replaced(t))
+		fcntl(t->fd, F_SETFD, t->fd_flags);
 	while (t->passed.count)
 		close(t->passed.fds[--t->passed.count]);
 	buf_free(&t->input);
-	pthread_mutex_destroy(&t->send_lock);
 	free(t);
 }
 
-/* PMI_FD may have been made non-blocking by who inherited it first. */
-static int await(int fd, short events)
+int transport_await(struct transport *t, bool output)
 {
-	struct pollfd p = { .fd = fd, .events = events };
+	struct pollfd p = {
+		.fd = t->fd, .events = output ? POLLIN | POLLOUT : POLLIN,
+	};
 
 	if (poll(&p, 1, -1) < 0 && errno != EINTR)
 		return -errno;
 	return 0;
 }
 
-static int send_all(int fd, const char *data, size_t len)
+long transport_send(struct transport *t, const void *data, size_t len)
 {
-	while (len > 0) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-		int rc = n < 0 ? -errno : 0;
+	ssize_t n;
 
-		if (rc == -EAGAIN)
-			rc = await(fd, POLLOUT);
-		if (rc && rc != -EINTR)
-			return rc;
-		if (n > 0) {
-			data += n;
-			len -= n;
-		}
-	}
-	return 0;
-}
-
-int transport_send(struct transport *t, const void *data, size_t len)
-{
-	int rc;
-
-	pthread_mutex_lock(&t->send_lock);
-	rc = send_all(t->fd, data, len);
-	pthread_mutex_unlock(&t->send_lock);
-	return rc;
+	do
+		n = send(t->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+	return n;
 }
 
 /* Keep the first ones, as many as an agent passes; close all others. */
@@ -163,8 +166,9 @@ long transport_fill(struct transport *t, int block)
 		n = receive(t, block ? 0 : MSG_DONTWAIT);
 		if (n == -EAGAIN && !block)
 			return 0;
+		/* Who inherited PMI_FD first may have made it non-blocking. */
 		if (n == -EAGAIN)
-			n = await(t->fd, POLLIN);
+			n = transport_await(t, false);
 		else if (n != -EINTR)
 			return n;
 		if (n && n != -EINTR)
@@ -199,15 +203,6 @@ int transport_take_fd(struct transport *t)
 	p->count--;
 	memmove(p->fds, p->fds + 1, p->count * sizeof(fd));
 	return fd;
-}
-
-/* The program has closed the descriptor and opened something else there. */
-static bool is_replaced(const struct transport *t)
-{
-	struct stat st;
-
-	return check_socket(t->fd, &st) || st.st_dev != t->socket.st_dev ||
-	       st.st_ino != t->socket.st_ino;
 }
 
 bool transport_hung_up(const struct transport *t)

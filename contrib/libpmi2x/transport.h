@@ -3,8 +3,8 @@
  * PMI_FD as a source of whole messages and a sink of whole messages.
  *
  * The descriptor is borrowed: closing the transport leaves it open, so that
- * another session may start on it. Any thread may send. The input belongs to
- * one thread at a time (conn.c sees to that).
+ * another session may start on it. Input and output belong to one thread at a
+ * time each (conn.c sees to that); any thread may wait.
  */
 #ifndef PMI2X_TRANSPORT_H
 #define PMI2X_TRANSPORT_H
@@ -18,11 +18,18 @@ struct transport;
 
 /* 0; -EBADF, -ENOTSOCK (what `fd` is instead of a socket) or -ENOMEM. */
 int transport_open(struct transport **out, int fd);
+/*
+ * The connection is this program's: one that it executes does not get `fd`, as far
+ * as the system lets us, until transport_close makes it what it was before.
+ */
+void transport_keep(struct transport *t);
 /* Frees the transport and descriptors nobody took; `fd` stays open. */
 void transport_close(struct transport *t);
 
-/* Send all bytes, in one piece with respect to other threads. 0 or -errno. */
-int transport_send(struct transport *t, const void *data, size_t len);
+/* Send what the socket takes now: how many bytes (0: it is full) or -errno. */
+long transport_send(struct transport *t, const void *data, size_t len);
+/* Wait for input or an end or, with `output`, room for output. 0 or -errno. */
+int transport_await(struct transport *t, bool output);
 
 /*
  * Read what is there; with `block`, wait for it. The number of bytes, 0 (nothing

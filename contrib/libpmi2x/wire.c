@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/decimal.h"
+
 int value_set(struct value *v, const void *data, size_t len)
 {
 	char *copy = malloc(len + 1);
@@ -33,6 +35,13 @@ int wire_field(const struct call *call, const char *key, struct value *out)
 	const struct pmi_field *f = pmi_message_field(&call->reply, key);
 
 	return f ? value_set(out, f->value, f->value_len) : -EPROTO;
+}
+
+int wire_u64(const struct call *call, const char *key, uint64_t *out)
+{
+	const char *text = pmi_message_str(&call->reply, key);
+
+	return text && decimal_u64(text, 0, UINT64_MAX, out) ? 0 : -EPROTO;
 }
 
 int wire_take(struct call *call, int rc, const char *key, struct value *out)

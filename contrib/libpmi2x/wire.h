@@ -73,6 +73,8 @@ extern const struct wire_ops wire_singleton;
 int value_set(struct value *v, const void *data, size_t len);
 void value_free(struct value *v);
 
+/* A decimal field of the reply. 0, -EPROTO when it is missing or no number. */
+int wire_u64(const struct call *call, const char *key, uint64_t *out);
 /* Copy a field of the reply. 0, -EPROTO when it is missing, or -ENOMEM. */
 int wire_field(const struct call *call, const char *key, struct value *out);
 /*

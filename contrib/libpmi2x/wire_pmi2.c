@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libpmi/extension.h"
+#include "libshm/records.h"
 #include "session.h"
 #include "text.h"
 
@@ -296,61 +297,106 @@ const struct wire_ops wire_pmi2 = {
 
 /* ---- with the extension ---- */
 
+/* Post a request with the batch. It stays as it is when there is no memory. */
+static int post_batch(struct call *call, struct buf *batch)
+{
+	int rc;
+
+	pmi_write_bytes(&call->writer, EXT_KEY_RECORDS, batch->data, batch->len);
+	rc = call_close(call);
+	if (rc) {
+		call_end(call);
+		return rc;
+	}
+	buf_free(batch);
+	return wire_post(call);
+}
+
+/* Make room in the batch: its records are posted as `call`. */
+static int post_put(struct session *s, struct buf *batch, struct call *call)
+{
+	begin(s, call, EXT_CMD_PUT, EXT_CMD_PUT "-response");
+	return post_batch(call, batch);
+}
+
+static int finish_put(struct session *s, struct call *call)
+{
+	int rc = call_wait(call);
+
+	call_end(call);
+	if (rc)
+		kvs_batch_lost(&s->kvs, rc);
+	return rc;
+}
+
 /* Puts collect in the session; the fence takes them along. */
 static int extended_put(struct session *s, const char *key, size_t key_len,
 			const void *value, size_t value_len)
 {
-	struct buf full;
+	struct buf *batch;
 	struct call call;
-	int rc = kvs_batch_add(&s->kvs, key, key_len, value, value_len, &full);
+	bool posted;
+	int rc = kvs_batch_lock(&s->kvs, &batch), refused = 0;
 
-	if (rc || !full.len)
-		return rc;
-	begin(s, &call, EXT_CMD_PUT, EXT_CMD_PUT "-response");
-	pmi_write_bytes(&call.writer, EXT_KEY_RECORDS, full.data, full.len);
-	buf_free(&full);
-	return wire_run(&call);
+	posted = !rc && batch->len &&
+		 batch->len + key_len + value_len > KVS_BATCH_MAX;
+	if (posted)
+		rc = post_put(s, batch, &call);
+	posted = posted && !rc;
+	if (!rc)
+		rc = record_append(batch, key, key_len, value, value_len);
+	kvs_batch_unlock(&s->kvs);
+	if (posted)
+		refused = finish_put(s, &call);
+	return refused ? refused : rc;
 }
 
-static int post_fence(struct session *s, const struct buf *batch,
-		      struct call *call)
+static int post_fence(struct session *s, struct call *call)
 {
-	begin(s, call, EXT_CMD_FENCE, EXT_CMD_FENCE "-response");
-	pmi_write_bytes(&call->writer, EXT_KEY_RECORDS, batch->data, batch->len);
-	return wire_post(call);
+	struct buf *batch;
+	int rc = kvs_batch_lock(&s->kvs, &batch);
+
+	if (!rc) {
+		begin(s, call, EXT_CMD_FENCE, EXT_CMD_FENCE "-response");
+		rc = post_batch(call, batch);
+	}
+	kvs_batch_unlock(&s->kvs);
+	return rc;
+}
+
+/* -ENOSPC: the batch does not fit, or no cell is free. */
+static int enter_slot(struct session *s, struct call *call)
+{
+	struct buf *batch;
+	int rc = kvs_batch_lock(&s->kvs, &batch);
+
+	if (!rc)
+		rc = slots_client_enter(s->slots, &(struct slot_request){
+			.kind = SLOT_FENCE,
+			.response = EXT_CMD_FENCE "-response",
+			.data = batch->data,
+			.len = batch->len,
+		}, call);
+	if (!rc)
+		buf_free(batch);
+	kvs_batch_unlock(&s->kvs);
+	return rc;
 }
 
 /* The slot when the batch fits, else the socket; the agent keeps the order. */
-static int enter_fence(struct session *s, const struct buf *batch,
-		       struct call *call)
+static int extended_fence(struct session *s, struct call *call)
 {
 	int rc;
 
 	if (!s->slots)
-		return post_fence(s, batch, call);
+		return post_fence(s, call);
 	slots_client_lock(s->slots);
-	rc = slots_client_enter(s->slots, &(struct slot_request){
-		.kind = SLOT_FENCE,
-		.response = EXT_CMD_FENCE "-response",
-		.data = batch->data,
-		.len = batch->len,
-	}, call);
+	rc = enter_slot(s, call);
 	if (rc == -ENOSPC) {
-		rc = post_fence(s, batch, call);
+		rc = post_fence(s, call);
 		slots_client_posted(s->slots, rc);
 	}
 	slots_client_unlock(s->slots);
-	return rc;
-}
-
-static int extended_fence(struct session *s, struct call *call)
-{
-	struct buf batch;
-	int rc;
-
-	kvs_batch_take(&s->kvs, &batch);
-	rc = enter_fence(s, &batch, call);
-	buf_free(&batch);
 	return rc;
 }
 

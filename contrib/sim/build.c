@@ -57,20 +57,12 @@ out:
 
 /* ---- nodes ---- */
 
-static void place_node(struct sim *s, struct sim_node *n)
+static uint32_t width_of(const struct sim *s)
 {
-	uint32_t host = s->nnodes;
-	struct tree_place place = { .parent = TREE_NONE };
-
-	if (!s->protocol->host) {
-		place = tree_place(s->nnodes, s->width, n->position);
-	} else if (n->position == host) {
-		place.children = s->nnodes;
-	} else {
-		place.parent = host;
-	}
-	n->parent = place.parent;
-	n->children = place.children;
+	if (s->protocol->star)
+		return s->nnodes;
+	return s->protocol->width ? s->protocol->width :
+				    s->scenario->tree_width;
 }
 
 static void make_node(struct sim *s, uint32_t position)
@@ -88,7 +80,7 @@ static void make_node(struct sim *s, uint32_t position)
 			   layout_order(s->layout);
 		n->factor = network_node_factor(s->scenario, n->id);
 	}
-	place_node(s, n);
+	shape_place(n);
 }
 
 uint32_t node_far(const struct sim_node *n, const uint32_t **positions)
@@ -223,9 +215,8 @@ struct sim *sim_new(const struct scenario *scenario,
 	s->scenario = scenario;
 	s->protocol = protocol_of(scenario);
 	s->random.state = scenario->seed;
-	s->width = s->protocol->width ? s->protocol->width :
-					scenario->tree_width;
 	s->nnodes = scenario->nodes;
+	s->width = width_of(s);
 	s->nhosts = s->nnodes + s->protocol->host;
 	s->link_slots = 2;
 	number_operations(s);

@@ -34,7 +34,7 @@ static void put_scenario(const struct sim *s, FILE *out)
 		scenario_protocol_name(sc->protocol), s->nnodes, s->nranks,
 		(unsigned long long)sc->ranks_per_node,
 		scenario_layout_name(sc->layout),
-		s->protocol->host ? 0 : s->width,
+		s->protocol->star ? 0 : s->width,
 		algorithm_name(sc->algorithm),
 		scenario_clients_name(sc->clients),
 		(unsigned long long)sc->piece,

@@ -18,6 +18,7 @@ libsim_la_SOURCES = \
 	contrib/sim/scenario_clients.c \
 	contrib/sim/scenario_forms.c \
 	contrib/sim/scenario_keys.c contrib/sim/scenario_keys.h \
+	contrib/sim/shape.c \
 	contrib/sim/sim.h \
 	contrib/sim/stats.c \
 	contrib/sim/stock.c \
@@ -37,7 +38,7 @@ dist_man_MANS += contrib/sim/pmi2x-sim-plot.1
 install-exec-hook: install-sim-plot
 .PHONY: install-sim-plot
 install-sim-plot:
-	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
 		"$(srcdir)/contrib/sim/pmi2x-sim-plot" \
 		> "$(DESTDIR)$(bindir)/pmi2x-sim-plot"
 

@@ -99,10 +99,13 @@ static sim_time soon(sim_time at)
 }
 
 /* The processor's part, at either end. */
-static double work(const struct sim *s, double once, uint64_t bytes)
+static double work(const struct sim *s, const struct sim_message *m,
+		   double once)
 {
-	return once + bytes * (double)s->scenario->node.copy +
-	       (s->protocol->connects ? s->scenario->node.connect : 0);
+	bool connects = s->protocol->connects && m->to < s->nnodes;
+
+	return once + m->wire * (double)s->scenario->node.copy +
+	       (connects ? s->scenario->node.connect : 0);
 }
 
 /*
@@ -159,7 +162,7 @@ void message_send(struct sim_node *n, uint32_t to, uint32_t phase,
 	m->phase = phase;
 	m->head_len = head_len;
 	memcpy(m->head, head, head_len);
-	node_spend(n, work(s, s->scenario->network.send, m->wire));
+	node_spend(n, work(s, m, s->scenario->network.send));
 	stats_sent(n, m);
 	sim_add(s, (struct event){
 		.type = EVENT_MESSAGE, .message = m,
@@ -177,7 +180,7 @@ static void take_in(struct sim_node *n, struct sim_message *m, sim_time at)
 
 	n->in_free = soon(start + m->inside + p->gap);
 	node_begin(n, start + m->inside, m->path, PATH_NO_RANK);
-	node_spend(n, work(n->sim, p->receive, m->wire));
+	node_spend(n, work(n->sim, m, p->receive));
 	stats_received(n, m);
 	note_link(n, m->from);
 	n->sim->protocol->receive(n, m);

@@ -334,7 +334,7 @@ static void rank_gone(struct sim_node *n, uint32_t slot, const char *why)
 		client_finalize(n, slot);
 		pmi_server_client_eof(server, slot);
 	}
-	pmi_server_client_exit(server, slot);
+	pmi_server_client_exit(server, slot, NULL);
 }
 
 static void link_lost(struct sim_node *n, uint32_t peer, const char *why)

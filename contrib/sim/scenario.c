@@ -156,6 +156,19 @@ static int check_size(struct reader *r)
 	return 0;
 }
 
+static int check_protocol(struct reader *r)
+{
+	const struct scenario *s = r->s;
+
+	for (uint16_t i = 0; i < s->nops; i++) {
+		if (s->protocol != PROTOCOL_MPI_PMI2 || s->ops[i].kind != OP_RING)
+			continue;
+		r->line = s->ops[i].line;
+		return fail(r, "run: protocol = mpi-pmi2 has no model of a ring, which takes a tree of its own; allowed are the other operations");
+	}
+	return 0;
+}
+
 static int check_clients(struct reader *r)
 {
 	const struct scenario *s = r->s;
@@ -218,6 +231,8 @@ int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
 	struct reader r = { .s = &copy, .name = s->name, .error = error };
 	int rc = check_size(&r);
 
+	if (!rc)
+		rc = check_protocol(&r);
 	if (!rc)
 		rc = check_clients(&r);
 	for (uint32_t i = 0; !rc && i < s->nfaults; i++)

@@ -25,7 +25,7 @@
 /* Who carries the data; all but the first are models of other designs. */
 enum sim_protocol_id {
 	PROTOCOL_PMI2X,
-	PROTOCOL_SRUN_STAR,   /* a connection a message, all through srun */
+	PROTOCOL_MPI_PMI2,    /* a tree below srun, a connection a message */
 	PROTOCOL_HYDRA_STAR,  /* standing connections, all through mpiexec */
 	PROTOCOL_BINARY_TREE, /* store and forward */
 	PROTOCOL_RADIX64,     /* the same, 64 children */
@@ -100,7 +100,7 @@ struct node_params {
 	sim_time copy;        /* of a byte sent or received */
 	sim_time combine;     /* of a byte of a result, where it is made */
 	sim_time publish;     /* of a byte of a result, at every node */
-	sim_time connect;     /* srun-star: of a message, at each end */
+	sim_time connect;     /* mpi-pmi2: of a message, at each end */
 };
 
 struct scenario {

@@ -29,7 +29,7 @@ struct key {
 
 static const char *const layouts[] = { "block", "cyclic", "uneven", NULL };
 static const char *const protocols[] = {
-	"pmi2x", "srun-star", "hydra-star", "binary-tree", "radix-64", NULL,
+	"pmi2x", "mpi-pmi2", "hydra-star", "binary-tree", "radix-64", NULL,
 };
 static const char *const clients[] = {
 	"none", "pmi1", "pmi2", "pmi2x", "mixed", NULL,
@@ -61,7 +61,7 @@ static const struct key keys[] = {
 	WORD("step", "layout", layout, "block", layouts,
 	     "block, cyclic or uneven"),
 	WORD("step", "protocol", protocol, "pmi2x", protocols,
-	     "pmi2x, srun-star, hydra-star, binary-tree or radix-64"),
+	     "pmi2x, mpi-pmi2, hydra-star, binary-tree or radix-64"),
 	WORD("step", "clients", clients, "none", clients,
 	     "none, pmi1, pmi2, pmi2x or mixed"),
 	COUNT("step", "tree_width", tree_width, 2, 1024, "16"),

@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "report.h"
+#include "pmi2x-build.h"
 
 #define EXIT_SIMULATION 1 /* a rank waits for ever, or libcoll broke a promise */
 #define EXIT_USAGE 2      /* or what cannot be read or written */
@@ -121,7 +122,7 @@ static int take_option(int c, struct options *o)
 		usage(stdout);
 		return EXIT_SUCCESS;
 	case 'V':
-		puts("pmi2x-sim " PACKAGE_VERSION);
+		puts("pmi2x-sim " PMI2X_BUILD);
 		return EXIT_SUCCESS;
 	default:
 		return bad_usage(NULL); /* getopt has said what is wrong */

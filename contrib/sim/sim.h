@@ -8,6 +8,7 @@
  * and whatever follows from it is put in the future.
  *
  *   build.c     layout, nodes and ranks of a scenario
+ *   shape.c     trees
  *   run.c       the loop, and what events do
  *   message.c   sending and receiving: times, counts
  *   faults.c    ranks, nodes and links that die
@@ -96,9 +97,12 @@ struct phase {
 };
 
 struct sim_protocol {
-	uint32_t width;       /* of its tree; 0: a star */
-	bool host;            /* the root is another machine, without ranks */
-	bool connects;        /* a connection for each message */
+	uint32_t width;       /* of its tree; 0: the scenario's */
+	bool host;            /* the root is another machine, without ranks, */
+	bool star;            /* and every node is a child of it */
+	bool filled;          /* the tree is filled as Slurm's (shape.c) */
+	bool connects;        /* a connection, an authentication and a fork for each
+	                         message, but for those to the host */
 	bool faults;          /* ranks, nodes and links may die */
 	/* Before the first node and after the last; NULL: nothing to do. */
 	int (*open)(struct sim *s);
@@ -174,6 +178,13 @@ uint32_t phase_of(const struct sim *s, const struct coll_msg *msg);
 uint32_t node_far(const struct sim_node *n, const uint32_t **positions);
 /* The index of one of them; TREE_NONE: it is none. */
 uint32_t node_far_index(const struct sim_node *n, uint32_t peer);
+
+/* ---- shape.c ---- */
+
+/* Sets parent and children. */
+void shape_place(struct sim_node *n);
+/* The position of a child. */
+uint32_t shape_child(const struct sim_node *n, uint32_t i);
 
 /* ---- run.c ---- */
 

@@ -4,6 +4,14 @@
  * and children, sends all it has to its parent in one message, and passes the
  * result on when all of it has come. They differ in the shape of the tree, in
  * where its root is, and in whether each message is a connection of its own.
+ *
+ * mpi/pmi2 gathers up a tree of slurmstepds whose root is srun: each message goes to
+ * the slurmd of the parent (a connection, an authentication, a fork, and a connection to
+ * slurmstepd), those of the first level straight to srun's port. srun sends the
+ * result through slurmd's own tree, where each slurmd passes it on before it gives it to
+ * its slurmstepd. Both have Slurm's TreeWidth, and here one shape: from TreeWidth
+ * squared nodes on slurmd divides its own more evenly. A ring goes another way,
+ * without srun.
  */
 #include <stdlib.h>
 
@@ -47,15 +55,10 @@ static void hold(struct sim_node *n, uint64_t bytes)
 static void pass_on(struct sim_node *n, uint32_t op, uint64_t bytes)
 {
 	struct sim *s = n->sim;
-	struct tree_place place = { .range = { .end = s->nnodes } };
 	struct payload *result = payload_held(n, bytes, NULL);
 
-	if (!s->protocol->host)
-		place = tree_place(s->nnodes, s->width, n->position);
 	for (uint32_t i = 0; i < n->children; i++)
-		send(n, s->protocol->host ? i :
-			tree_child(&place, s->width, i).first, op, DOWN,
-		     payload_ref(result));
+		send(n, shape_child(n, i), op, DOWN, payload_ref(result));
 	if (n->nranks)
 		node_spend(n, bytes * (double)s->scenario->node.publish);
 	for (uint32_t i = 0; i < n->nranks; i++)
@@ -120,10 +123,13 @@ static void destroy(struct sim_node *n)
 const struct sim_protocol *protocol_stock(enum sim_protocol_id id)
 {
 	static const struct sim_protocol designs[PROTOCOLS] = {
-		[PROTOCOL_SRUN_STAR] = {
-			.host = true, .connects = true, STOCK_OPERATIONS,
+		[PROTOCOL_MPI_PMI2] = {
+			.host = true, .filled = true, .connects = true,
+			STOCK_OPERATIONS,
 		},
-		[PROTOCOL_HYDRA_STAR] = { .host = true, STOCK_OPERATIONS },
+		[PROTOCOL_HYDRA_STAR] = {
+			.host = true, .star = true, STOCK_OPERATIONS,
+		},
 		[PROTOCOL_BINARY_TREE] = { .width = 2, STOCK_OPERATIONS },
 		[PROTOCOL_RADIX64] = { .width = 64, STOCK_OPERATIONS },
 	};

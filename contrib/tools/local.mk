@@ -57,21 +57,22 @@ dist_trace_DATA = \
 	contrib/tools/pmi2x_trace/records.py
 dist_man_MANS += contrib/tools/pmi2x-trace.1
 
-dist_check_SCRIPTS += testsuite/unit/trace-test.sh
-TESTS += testsuite/unit/trace-test.sh
+dist_check_SCRIPTS += testsuite/unit/trace-test.sh \
+	testsuite/unit/probe-nodes-test.sh
+TESTS += testsuite/unit/trace-test.sh testsuite/unit/probe-nodes-test.sh
 
 install-exec-hook: install-bench-programs install-trace-program
 
 .PHONY: install-bench-programs install-trace-program
 install-trace-program:
-	$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
 		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/trace"|' \
 		"$(srcdir)/contrib/tools/pmi2x-trace" \
 		> "$(DESTDIR)$(bindir)/pmi2x-trace"
 
 install-bench-programs:
 	for name in pmi2x-bench pmi2x-startup; do \
-		$(SED) -e 's|^VERSION = .*|VERSION = "$(PACKAGE_VERSION)"|' \
+		$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
 			-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/bench"|' \
 			-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
 			-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \

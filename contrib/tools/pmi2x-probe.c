@@ -11,6 +11,7 @@
 #include "config.h"
 #include "pmi.h"
 #include "pmi2.h"
+#include "pmi2x-build.h"
 
 static void vsay(FILE *to, const char *prefix, const char *fmt, va_list ap)
 {
@@ -141,7 +142,7 @@ int main(int argc, char **argv)
 			usage(stdout);
 			return PROBE_OK;
 		case 'V':
-			puts("pmi2x-probe " PACKAGE_VERSION);
+			puts("pmi2x-probe " PMI2X_BUILD);
 			return PROBE_OK;
 		default:
 			usage(stderr);

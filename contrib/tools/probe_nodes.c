@@ -2,8 +2,8 @@
 /*
  * pmi2x-probe --nodes: which nodes lack the plugin, or have another build of it.
  *
- * Runs one step without MPI over the nodes, whose tasks print the checksum of
- * mpi_pmi2x.so. Nothing of pmi2x need be installed there for that.
+ * Runs one step without MPI over the nodes, whose tasks print what mpi_pmi2x.so says
+ * of itself (libio/protocol.h). Nothing of pmi2x need be installed there for that.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 
 struct node {
 	char *name;
-	char state[STATE_LEN]; /* checksum and size, "missing", or why not */
+	char state[STATE_LEN]; /* build and protocol, "missing", or why not */
 	bool usable;           /* Slurm would run a step there */
 };
 
@@ -144,7 +144,7 @@ static void note_slurm_state(void *arg, char *line)
 			node->usable = true;
 }
 
-static void note_checksum(void *arg, char *line)
+static void note_build(void *arg, char *line)
 {
 	set_state(arg, line);
 }
@@ -198,7 +198,9 @@ static bool read_plugin_dir(char *out)
 static const char SCRIPT[] =
 	"IFS=:; for d in $0; do f=$d/mpi_pmi2x.so; "
 	"if [ -r \"$f\" ]; then set -- \"${1:-$SLURMD_NODENAME}\" "
-	"\"$(cksum <\"$f\")\"; echo \"$1 $2\"; exit 0; fi; done; "
+	"\"$(LC_ALL=C tr -c '[:print:]' '\\n' <\"$f\" | "
+	"sed -n 's/^pmi2x build \\([^ ]* protocol [0-9]*\\)$/\\1/p')\"; "
+	"echo \"$1 ${2:-unknown build}\"; exit 0; fi; done; "
 	"echo \"${1:-$SLURMD_NODENAME} missing\"";
 
 static void copy_rest(void *arg, char *line)
@@ -208,7 +210,7 @@ static void copy_rest(void *arg, char *line)
 	snprintf(arg, STATE_LEN, "%s", rest ? rest + 1 : "missing");
 }
 
-static void checksum_here(char *dirs, char *out)
+static void build_here(char *dirs, char *out)
 {
 	char *argv[] = { "sh", "-c", (char *)SCRIPT, dirs, "here", NULL };
 
@@ -236,7 +238,7 @@ static char *usable_list(const struct nodes *n, size_t *count)
 	return list;
 }
 
-static bool checksum_there(struct nodes *n, char *dirs)
+static bool build_there(struct nodes *n, char *dirs)
 {
 	size_t count;
 	char *list = usable_list(n, &count);
@@ -252,14 +254,14 @@ static bool checksum_there(struct nodes *n, char *dirs)
 		if (n->items[i].usable)
 			strcpy(n->items[i].state, "no answer");
 	if (ok && count)
-		ok = read_program(argv, note_checksum, n);
+		ok = read_program(argv, note_build, n);
 	free(list);
 	return ok;
 }
 
 /* ---- the verdict ---- */
 
-static bool is_checksum(const char *state)
+static bool is_build(const char *state)
 {
 	return *state >= '0' && *state <= '9';
 }
@@ -267,24 +269,37 @@ static bool is_checksum(const char *state)
 /* What all should have: the build here, else that of the first node with one. */
 static const char *reference(const struct nodes *n, const char *here)
 {
-	if (is_checksum(here))
+	if (is_build(here))
 		return here;
 	for (size_t i = 0; i < n->count; i++)
-		if (is_checksum(n->items[i].state))
+		if (is_build(n->items[i].state))
 			return n->items[i].state;
 	return here;
 }
 
+/* Nodes of another build work together if what follows it is the same. */
+static bool same_protocol(const char *state, const char *want)
+{
+	const char *one = strchr(state, ' '), *other = strchr(want, ' ');
+
+	return one && other && !strcmp(one, other);
+}
+
+static const char *verdict_on(const char *state, const char *want)
+{
+	if (!is_build(state))
+		return state;
+	if (!strcmp(state, want))
+		return "ok";
+	return same_protocol(state, want) ? "another build" :
+					    "another protocol";
+}
+
 static bool print_row(const char *name, const char *state, const char *want)
 {
-	bool same = is_checksum(state) && !strcmp(state, want);
-	const char *verdict = "ok";
-
-	if (!same)
-		verdict = is_checksum(state) ? "another build" : state;
-	printf("%-24s %-24s %s\n", name, is_checksum(state) ? state : "-",
-	       verdict);
-	return same;
+	printf("%-24s %-30s %s\n", name, is_build(state) ? state : "-",
+	       verdict_on(state, want));
+	return is_build(state) && !strcmp(state, want);
 }
 
 static int print_table(const struct nodes *n, const char *here,
@@ -293,7 +308,7 @@ static int print_table(const struct nodes *n, const char *here,
 	const char *want = reference(n, here);
 	size_t wrong = 0;
 
-	printf("%-24s %-24s %s\n", "NODE", "CHECKSUM SIZE", "mpi_pmi2x.so");
+	printf("%-24s %-30s %s\n", "NODE", "BUILD", "mpi_pmi2x.so");
 	wrong += !print_row("(this host)", here, want);
 	for (size_t i = 0; i < n->count; i++)
 		wrong += !print_row(n->items[i].name, n->items[i].state, want);
@@ -320,8 +335,8 @@ int probe_nodes(const char *list)
 		return PROBE_USAGE;
 	}
 	if (read_plugin_dir(dirs) && list_nodes(&nodes, list)) {
-		checksum_here(dirs, here);
-		if (!checksum_there(&nodes, dirs))
+		build_here(dirs, here);
+		if (!build_there(&nodes, dirs))
 			fputs("pmi2x-probe: srun did not end well; what it "
 			      "did tell is below\n", stderr);
 		status = print_table(&nodes, here, dirs);

@@ -14,17 +14,17 @@
 #include <unistd.h>
 
 #include "fake.h"
-#include "libio/hub.h"
+#include "launcher/srun_server.h"
 #include "libpmi/control.h"
 #include "libpmi/mapping.h"
 
 #define REQUEST_MAX (8u << 20) /* bytes of a packed spawn request */
 #define EXIT_ABORTED 134
 
-/* What the hub's callbacks share with the launching thread. */
+/* What the callbacks of srun's server share with the launching thread. */
 struct launch {
 	struct fake_step step;
-	struct hub *hub;
+	struct srun_server *server;
 	pid_t *nodes;
 	_Atomic int aborted;
 };
@@ -66,7 +66,7 @@ fail:
 	return NULL;
 }
 
-/* The request that a parent's hub left in a memfd. */
+/* The request that a parent's server left in a memfd. */
 static struct spawn_request *request_from_fd(int fd)
 {
 	struct spawn_request *r = NULL;
@@ -113,7 +113,7 @@ static void exec_spawn(const struct launch *l, uint32_t serial, int parent_fd,
 	sigset_t none;
 
 	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL); /* the hub thread blocks all */
+	sigprocmask(SIG_SETMASK, &none, NULL); /* the server's thread blocks all */
 	snprintf(parent, sizeof(parent), "%d", parent_fd);
 	snprintf(request, sizeof(request), "%d", request_fd);
 	snprintf(nodes, sizeof(nodes), "%u", l->step.options->nodes);
@@ -240,18 +240,18 @@ static void release(struct fake_step *s)
 	spawn_free(s->request);
 }
 
-/* In a node's process: wait for the hub's port, then run. */
+/* In a node's process: wait for the port of srun's server, then run. */
 static int run_node(struct launch *l, uint32_t node_id, int port_fd)
 {
-	ssize_t n = read(port_fd, &l->step.hub_port, sizeof(l->step.hub_port));
+	ssize_t n = read(port_fd, &l->step.srun_port, sizeof(l->step.srun_port));
 
 	close(port_fd);
-	return n == sizeof(l->step.hub_port) ? fake_node_run(&l->step, node_id)
+	return n == sizeof(l->step.srun_port) ? fake_node_run(&l->step, node_id)
 					     : 1;
 }
 
 /*
- * Fork the nodes while this process has no thread yet; they wait for the hub's
+ * Fork the nodes while this process has no thread yet; they wait for the server's
  * port at the other end of *port_fd.
  */
 static int start_nodes(struct launch *l, int *port_fd)
@@ -274,10 +274,10 @@ static int start_nodes(struct launch *l, int *port_fd)
 	return l->nodes[l->step.options->nodes - 1] > 0 ? 0 : -EAGAIN;
 }
 
-/* Tell every node where the hub is. 0 or -EIO. */
+/* Tell every node where srun's server is. 0 or -EIO. */
 static int tell_port(const struct launch *l, int port_fd)
 {
-	const uint16_t port = l->step.hub_port;
+	const uint16_t port = l->step.srun_port;
 
 	for (uint32_t n = 0; n < l->step.options->nodes; n++)
 		if (write(port_fd, &port, sizeof(port)) != sizeof(port))
@@ -300,16 +300,16 @@ static int wait_nodes(const struct launch *l)
 	return l->aborted ? l->aborted : worst;
 }
 
-static int start_hub(struct launch *l)
+static int start_srun_server(struct launch *l)
 {
 	const struct fake_options *o = l->step.options;
-	struct hub_host host = {
+	struct srun_server_host host = {
 		.spawn = spawn,
 		.abort = aborted,
 		.report = report,
 		.arg = l,
 	};
-	struct hub_options options = {
+	struct srun_server_options options = {
 		.secret = l->step.secret,
 		.jobid = l->step.jobid,
 		.build = FAKE_BUILD,
@@ -318,21 +318,21 @@ static int start_hub(struct launch *l)
 		.parent_fd = o->parent_fd,
 		.handshake_ms = 5000 * o->slow,
 	};
-	int rc = hub_start(&l->hub, &options, &host, &l->step.log);
+	int rc = srun_server_start(&l->server, &options, &host, &l->step.log);
 
 	if (!rc)
-		l->step.hub_port = hub_port(l->hub);
+		l->step.srun_port = srun_server_port(l->server);
 	return rc;
 }
 
-/* Nodes, then the hub, then the ranks. 0 or a negative errno. */
+/* Nodes, then srun's server, then the ranks. 0 or a negative errno. */
 static int start(struct launch *l)
 {
 	int port_fd = -1;
 	int rc = start_nodes(l, &port_fd);
 
 	if (!rc)
-		rc = start_hub(l);
+		rc = start_srun_server(l);
 	if (!rc)
 		rc = tell_port(l, port_fd);
 	if (port_fd >= 0)
@@ -357,8 +357,8 @@ int fake_launch(const struct fake_options *given)
 			strerror(-rc));
 	if (l.nodes)
 		code = wait_nodes(&l);
-	if (l.hub)
-		hub_stop(l.hub, UINT32_MAX);
+	if (l.server)
+		srun_server_stop(l.server, UINT32_MAX);
 	free(l.nodes);
 	release(&l.step);
 	return rc ? 1 : code;

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "fake.h"
-#include "libio/agent.h"
 #include "libshm/records.h"
 #include "libutil/buf.h"
 
@@ -68,7 +68,7 @@ static int tell_node(void *arg, uint32_t node_id, const void *data, size_t len)
 	return rc;
 }
 
-static int node_address(void *arg, uint32_t node_id,
+static int node_address(void *arg, uint32_t node_id, bool may_block,
 			struct sockaddr_storage *out)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)out;
@@ -226,7 +226,7 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 	a->dead_peer_ms *= step->options->slow;
 	launcher->sin_family = AF_INET;
 	launcher->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	launcher->sin_port = htons(step->hub_port);
+	launcher->sin_port = htons(step->srun_port);
 	if (!step->options->shared_memory)
 		a->region_size = 0;
 	a->tell_fd = tell_listen(step, node_id);

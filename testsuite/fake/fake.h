@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The fake server: a host of the same agents and the same hub as the Slurm
+ * The fake server: a host of the same agents and the same server as the Slurm
  * plugin, without Slurm. One process a "node", all on this machine. For tests,
  * and for more nodes than slurmd processes fit in memory.
  */
@@ -16,10 +16,11 @@
 #include "libio/secret.h"
 #include "libpmi/spawn.h"
 #include "libutil/log.h"
+#include "pmi2x-build.h"
 
 #define FAKE_NODES_MAX 4096
 #define FAKE_SLOW_MAX 100
-#define FAKE_BUILD "fake-" PMI2X_VERSION
+#define FAKE_BUILD "fake-" PMI2X_BUILD
 
 /* What the command line asks for. */
 struct fake_options {
@@ -36,7 +37,7 @@ struct fake_options {
 	bool verbose;
 	int late_node;   /* node that starts late_ms later, or -1 */
 	uint32_t late_ms;
-	int parent_fd;   /* spawned: the descriptor to the parent's hub, or -1 */
+	int parent_fd;   /* spawned: the descriptor to the parent's server, or -1 */
 	int request_fd;  /* spawned: holds the packed request, or -1 */
 	const char *spawner_jobid;
 	char **program;  /* argv of what to run, unless spawned */
@@ -52,7 +53,7 @@ struct fake_step {
 	char *mapping;
 	uint32_t *app_sizes;
 	char **node_names;
-	uint16_t hub_port;
+	uint16_t srun_port;
 	struct log_hook log;
 };
 

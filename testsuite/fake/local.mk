@@ -7,10 +7,10 @@ testsuite_fake_fake_server_SOURCES = \
 	testsuite/fake/fake-layout.c \
 	testsuite/fake/fake-node.c \
 	testsuite/fake/fake-server.c
-testsuite_fake_fake_server_CPPFLAGS = -D_GNU_SOURCE \
-	-DPMI2X_VERSION='"$(PACKAGE_VERSION)"' $(AM_CPPFLAGS) $(LIBUV_CFLAGS)
-testsuite_fake_fake_server_LDADD = libio.la libpmi.la libshm.la libcoll.la \
-	libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+testsuite_fake_fake_server_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
+	$(LIBUV_CFLAGS)
+testsuite_fake_fake_server_LDADD = libagent.la liblauncher.la libio.la \
+	libpmi.la libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 check_PROGRAMS += testsuite/fake/exercise
 testsuite_fake_exercise_SOURCES = testsuite/fake/exercise.c

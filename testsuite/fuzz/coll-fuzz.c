@@ -2,7 +2,8 @@
 /*
  * A node of libcoll among neighbours that send anything, in any order, again or
  * never. It keeps its contract (coll.h) with the host: sends to neighbours
- * only, ends what was entered once, and when all links are lost has ended all.
+ * only, ends what was entered once, and when all links are lost has ended all. It
+ * asks for no more memory than what comes can fill.
  */
 #include "fuzz.h"
 
@@ -14,7 +15,8 @@
 #define RANKS 10
 #define SLOTS_MAX RANKS
 #define SEQ_MAX 64 /* of a kind that a rank may enter here */
-#define SIZE_MAX_HERE ((uint64_t)1 << 20) /* of a result */
+#define SIZE_MAX_HERE ((uint64_t)1 << 20) /* of all contributions to an exchange */
+#define ALLOCATION_MAX ((size_t)2 << 20)  /* bytes */
 
 enum outcome { NOT_ENTERED, WAITING, ENDED };
 
@@ -35,6 +37,19 @@ struct node {
 	uint32_t *entering_seq;
 	bool combine_fails;
 };
+
+/* ---- memory ---- */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static bool limited; /* the driver may have what it likes */
+
+void *__wrap_malloc(size_t size)
+{
+	FUZZ_CHECK(!limited || size <= ALLOCATION_MAX);
+	return __real_malloc(size);
+}
 
 /* ---- the host ---- */
 
@@ -239,7 +254,8 @@ static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
 	len = fuzz_bytes(in, fuzz_u8(in) % 64, &bytes);
 	if (!fitting && !read_header(&bytes, &len, &msg))
 		return;
-	if (msg.size > SIZE_MAX_HERE)
+	/* An exchange maps room for what the root says, and fills what comes. */
+	if (msg.type == COLL_MSG_PLAN && msg.total > SIZE_MAX_HERE)
 		return;
 	if ((msg.failed || msg.type == COLL_MSG_FAULT) && !msg.fault.reason[0])
 		msg.fault.reason[0] = '?';
@@ -361,9 +377,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_input in = { data, size };
 	static struct node n;
 
+	limited = true;
 	start(&n, &in);
 	while (in.left)
 		event(&n, &in);
 	end(&n);
+	limited = false;
 	return 0;
 }

@@ -60,7 +60,8 @@ static void start(struct side *s, bool connector)
 	((struct sockaddr_in *)&there)->sin_port =
 		htons(connector ? 2000 : 1000);
 	s->self = (struct handshake_self){
-		.jobid = "7.0", .build = "0.1.0", .position = connector,
+		.jobid = "7.0", .build = "0.1.0", .protocol = 1,
+		.position = connector,
 	};
 	rc = connector ? handshake_connect(&s->h, &s->self, 0, &here, &there) :
 			 handshake_accept(&s->h, &s->self, &here, &there);

@@ -139,11 +139,14 @@ static void publish(const struct image *img, size_t stride)
 	size_t len;
 	int rc;
 
-	FUZZ_CHECK(!region_writer_create(&w, REGION_SIZE_MIN));
+	/* With room for what a record may not claim. */
+	FUZZ_CHECK(!region_writer_create(&w, 4 * (size_t)RECORD_VALUE_MAX));
 	if (img->kind == IMAGE_FENCE) {
 		rc = region_publish_fence(w, img->base, img->len);
-		if (!rc && region_writer_find(w, "a", 1, &value, &len))
+		if (!rc && region_writer_find(w, "a", 1, &value, &len)) {
+			FUZZ_CHECK(len <= RECORD_VALUE_MAX);
 			touch(value, len + 1);
+		}
 	} else {
 		rc = region_publish_gather(w, img->base, img->len, stride,
 					   &offset, &bytes);

@@ -77,11 +77,12 @@ testsuite_fuzz_tell_fuzz_SOURCES = testsuite/fuzz/tell-fuzz.c \
 	$(fuzz_driver)
 testsuite_fuzz_tell_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_tell_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS)
-testsuite_fuzz_tell_fuzz_LDADD = libio.la libpmi.la libshm.la libcoll.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
+testsuite_fuzz_tell_fuzz_LDADD = libagent.la libio.la libpmi.la libshm.la \
+	libcoll.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
 
 testsuite_fuzz_coll_fuzz_SOURCES = testsuite/fuzz/coll-fuzz.c \
 	$(fuzz_driver)
-testsuite_fuzz_coll_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_coll_fuzz_LDFLAGS = $(fuzz_link) -Wl,--wrap=malloc
 testsuite_fuzz_coll_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_coll_fuzz_LDADD = libcoll.la libutil.la
 
@@ -89,7 +90,7 @@ testsuite_fuzz_compress_fuzz_SOURCES = testsuite/fuzz/compress-fuzz.c \
 	$(fuzz_driver)
 testsuite_fuzz_compress_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_compress_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
-testsuite_fuzz_compress_fuzz_LDADD = libpmi.la libutil.la
+testsuite_fuzz_compress_fuzz_LDADD = libpmi.la libutil.la $(LZ4_LIBS)
 
 testsuite_fuzz_records_fuzz_SOURCES = testsuite/fuzz/records-fuzz.c \
 	$(fuzz_driver)

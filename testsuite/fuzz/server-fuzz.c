@@ -96,7 +96,8 @@ static void leave(struct step *s, uint32_t rank, uint8_t how)
 	if (how % 2)
 		net_eof(s->net, rank);
 	else
-		pmi_server_client_exit(node->server, net_slot_of(s->net, rank));
+		pmi_server_client_exit(node->server, net_slot_of(s->net, rank),
+				       NULL);
 }
 
 /* All that is needed to come to the collectives. */

@@ -7,6 +7,7 @@
 #include "fuzz.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "fuzz-pmi.h"
 #include "libcoll/coll.h"
@@ -19,9 +20,12 @@
 #define POSITION 1     /* has a parent and children */
 #define FRAME_BYTES_MAX 512
 #define REQUESTS_MAX 32
+#define REGION_SIZE ((size_t)256 << 20)
+#define MEMORY_MAX ((uint64_t)8 << 20) /* of it that inputs can make use of */
 
 struct host {
 	struct pmi_server *server;
+	struct region_writer *region; /* or NULL */
 	bool closed[SLOTS];
 	bool lost[NODES];
 	bool to_break[NODES];
@@ -204,6 +208,17 @@ static void client(struct host *h, uint32_t slot, struct fuzz_input *in)
 		pmi_server_client_input(h->server, slot, bytes, len);
 }
 
+/* Whatever is claimed, memory is for what has come. */
+static void check_memory(const struct host *h)
+{
+	struct stat st;
+
+	if (!h->region)
+		return;
+	FUZZ_CHECK(!fstat(region_writer_fd(h->region), &st));
+	FUZZ_CHECK((uint64_t)st.st_blocks * 512 <= MEMORY_MAX);
+}
+
 static void event(struct host *h, struct fuzz_input *in)
 {
 	uint8_t what = fuzz_u8(in);
@@ -235,7 +250,7 @@ static void event(struct host *h, struct fuzz_input *in)
 		if (what / 16 == 15)
 			pmi_server_control_lost(h->server, "srun is gone");
 		else if (what / 16 > 11)
-			pmi_server_client_exit(h->server, slot);
+			pmi_server_client_exit(h->server, slot, NULL);
 		break;
 	default:
 		client(h, slot, in);
@@ -243,6 +258,7 @@ static void event(struct host *h, struct fuzz_input *in)
 	for (uint32_t i = 0; i < NODES; i++)
 		if (h->to_break[i] && !h->lost[i])
 			lose(h, i);
+	check_memory(h);
 }
 
 /* ---- the node ---- */
@@ -290,19 +306,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.tree_width = 2, .universe_size = 12, .build = "test",
 		.spawned = what & 2, .node_names = names,
 	};
-	struct region_writer *region = NULL;
 	struct host h = { 0 };
 
 	if (what & 4)
-		FUZZ_CHECK(!region_writer_create(&region, REGION_SIZE_MIN));
-	FUZZ_CHECK(!pmi_server_create(&h.server, &step, region, &ops, &h,
+		FUZZ_CHECK(!region_writer_create(&h.region, REGION_SIZE));
+	FUZZ_CHECK(!pmi_server_create(&h.server, &step, h.region, &ops, &h,
 				      NULL));
 	start_ranks(&h, what & 1);
 	while (in.left)
 		event(&h, &in);
 	pmi_server_destroy(h.server);
-	if (region)
-		region_writer_destroy(region);
+	if (h.region)
+		region_writer_destroy(h.region);
 	layout_destroy(layout);
 	return 0;
 }

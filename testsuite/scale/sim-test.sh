@@ -29,7 +29,11 @@ says 2 "cannot go to one file" --csv - --details - "$tmp/a"
 says 2 "unrecognized option .*--cvs" --cvs x "$tmp/a"
 says 2 "set: nodes: allowed is a number" --set nodes=none "$tmp/a"
 says 2 "does not begin with a key" --set nothing=1 "$tmp/a"
-says 2 "only protocol = pmi2x" --set protocol=srun-star --set "rank=1 at 1us" "$tmp/a"
+says 2 "only protocol = pmi2x" --set protocol=hydra-star --set "rank=1 at 1us" "$tmp/a"
+says 2 "a:6: run: protocol = mpi-pmi2 has no model of a ring" --set protocol=mpi-pmi2 "$tmp/a"
+printf '[operations]\nrun = fence 64\n' >"$tmp/f"
+says 0 "^\"$tmp/f\",mpi-pmi2,64,64,1,block,50," --csv - --set nodes=64 \
+	--set protocol=mpi-pmi2 --set tree_width=50 "$tmp/f"
 says 2 "nodes 3 and 60 have no link" --set "link=3-60 at 1us" --set algorithm=tree "$tmp/a"
 says 0 "rank 1 (node 0) was killed" --set "rank=1 in 2" "$tmp/a"
 

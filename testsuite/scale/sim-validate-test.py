@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pmi2x-sim-validate without a cluster: what was simulated with known costs is
-taken for what was measured. Argument: pmi2x-sim."""
+"""pmi2x-sim-validate without a cluster: what was simulated with known costs, or what
+was measured once, is taken for what was measured. Argument: pmi2x-sim."""
 
 import csv
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,8 @@ import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = str(TOP / "contrib" / "sim" / "pmi2x-sim-validate")
+OF_PMI2 = str(TOP / "contrib" / "sim" / "pmi2x-sim-validate-pmi2")
+RECORDED = TOP / "testsuite" / "scale" / "recorded"
 SIM = sys.argv[1] if len(sys.argv) > 1 else "contrib/sim/pmi2x-sim"
 
 
@@ -32,11 +36,25 @@ OPTIONS = types.SimpleNamespace(
 NODES = [16, 64]
 
 
-def run(*argv):
+def run_program(program, *argv):
     places = ["--sim", SIM, "--programs", "/none", "--libraries", "/none"]
-    return subprocess.run(
-        [sys.executable, "-B", PROGRAM, *places, "--cores", "2", *argv],
-        capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-B", program, *places, *argv],
+                          capture_output=True, text=True)
+
+
+def run(*argv):
+    return run_program(PROGRAM, "--cores", "2", *argv)
+
+
+def errors_shown(text):
+    """{(nodes, operation or None): errors} of a table that was printed."""
+    found = {}
+    for line in text.splitlines():
+        match = re.match(r" *(\d+) +\d+ (\w+)? .* ([+-]\d+) %$", line)
+        if match:
+            key = int(match[1]), match[2]
+            found.setdefault(key, []).append(int(match[3]))
+    return found
 
 
 def known_points():
@@ -93,6 +111,34 @@ class Measured(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stdout.count("equal"), 6)
         self.assertEqual(done.stdout.count("has no 64 x "), 6)
+
+
+class Recorded(unittest.TestCase):
+    """The errors that doc/simulator.md states, of real runs that it describes."""
+
+    def assert_within(self, errors, most, mean):
+        self.assertLessEqual(max(map(abs, errors)), most, errors)
+        self.assertLessEqual(statistics.mean(map(abs, errors)), mean, errors)
+
+    def test_agents(self):
+        done = run("--measured", str(RECORDED / "agents.csv"),
+                   "--calibrate", "16,64", "--nodes", "128,256")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = errors_shown(done.stdout)
+        self.assertEqual(len(found), 6)
+        rings = [e for (_, op), es in found.items() if op == "ring" for e in es]
+        others = [e for (_, op), es in found.items() if op != "ring" for e in es]
+        self.assertEqual((len(rings), len(others)), (4, 8))
+        self.assert_within(rings, 45, 30)
+        self.assert_within(others, 33, 20)
+
+    def test_mpi_pmi2(self):
+        done = run_program(OF_PMI2, "--measured",
+                           str(RECORDED / "mpi-pmi2.csv"), "--fit", "8,32")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        errors = [e for es in errors_shown(done.stdout).values() for e in es]
+        self.assertEqual(len(errors), 12)
+        self.assert_within(errors, 35, 15)
 
 
 class Refused(unittest.TestCase):

@@ -10,10 +10,12 @@ import tempfile
 import pytest
 
 from faulty import TREE, Step
-from harness import Cluster
+from harness import Cluster, run
 
 HERE = pathlib.Path(__file__).parent
 NODES = 16
+SITE_FILES = "/var/tmp"
+SPANK_NODES = 4
 SHARED_MEMORY = pathlib.Path("/dev/shm")
 # The wheels' MPICH opens ports over TCP; Debian's, built on UCX, cannot.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
@@ -23,7 +25,53 @@ def pytest_addoption(parser):
     parser.addoption(
         "--build", help="what contrib/build-tree made", type=pathlib.Path
     )
+    parser.addoption(
+        "--prefix", help="where it is installed (BUILD/inst)", type=pathlib.Path
+    )
     parser.addoption("--kind", help="the MPI plugin to test", default="pmi2x")
+    parser.addoption(
+        "--site",
+        action="store_true",
+        help="on a cluster that resembles a site: pmi2x-cluster up --site",
+    )
+    parser.addoption(
+        "--part",
+        help="only the files of this part of them, for example 1/2",
+        metavar="NUMBER/HOW_MANY",
+        default="1/1",
+    )
+
+
+def pytest_configure(config):
+    """A job has a /tmp of its own at a site: files for it lie elsewhere."""
+    config.addinivalue_line(
+        "markers", "plain(why): cannot run on a cluster that resembles a site"
+    )
+    if config.getoption("--site"):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = SITE_FILES
+
+
+def pytest_collection_modifyitems(config, items):
+    skip_what_no_site_can(config, items)
+    take_part(config, items)
+
+
+def skip_what_no_site_can(config, items):
+    for item in items if config.getoption("--site") else ():
+        mark = item.get_closest_marker("plain")
+        if mark:
+            item.add_marker(pytest.mark.skip(reason=f"--site: {mark.args[0]}"))
+
+
+def take_part(config, items):
+    """Every so-manieth file, so that a long run can be cut into parts."""
+    number, how_many = map(int, config.getoption("--part").split("/"))
+    files = sorted({item.path for item in items})
+    wanted = set(files[number - 1 :: how_many])
+    left_out = [item for item in items if item.path not in wanted]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.path in wanted]
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +83,8 @@ def build(request):
 
 
 @pytest.fixture(scope="session")
-def prefix(build):
-    return build / "inst"
+def prefix(request, build):
+    return request.config.getoption("--prefix") or build / "inst"
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +93,43 @@ def kind(request):
 
 
 @pytest.fixture(scope="session")
-def scratch():
+def site(request):
+    """Whether the cluster of the session resembles a site."""
+    return request.config.getoption("--site")
+
+
+@pytest.fixture(scope="session")
+def scratch(site):
     """A directory that Slurm can name, and that every user can read."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix="pmi2x-test-", dir="/tmp"))
+    place = SITE_FILES if site else "/tmp"
+    path = pathlib.Path(tempfile.mkdtemp(prefix="pmi2x-test-", dir=place))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def public(scratch):
+    """A place for every user, with the programs."""
+    path = scratch / "public"
+    shutil.copytree(HERE / "programs", path / "programs")
+    path.chmod(0o777)
+    return path
+
+
+@pytest.fixture(scope="session")
+def ordinary_user(prefix):
+    """What a command begins with that is daemon's, who can use the installation. Not
+    nobody's: as such Slurm 26.05 knows those who have not proved who they are."""
+    if os.getuid():
+        pytest.skip("needs root, to be another user")
+    user = ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"]
+    if run([*user, "test", "-x", prefix / "bin"]).code:
+        pytest.skip(
+            f"no other user can enter {prefix}: ./testsuite/run installs "
+            "elsewhere then"
+        )
+    return user
 
 
 @pytest.fixture(scope="session")
@@ -64,8 +143,9 @@ def mpi_memory():
 
 
 @pytest.fixture(scope="session")
-def session_cluster(prefix, scratch, kind, mpi_memory):
-    cluster = Cluster(prefix, scratch / "cluster", kind, NODES)
+def session_cluster(prefix, scratch, kind, site, mpi_memory):
+    options = ["--site"] if site else []
+    cluster = Cluster(prefix, scratch / "cluster", kind, NODES, options)
     cluster.up()
     yield cluster
     cluster.down()
@@ -115,6 +195,45 @@ def compile_program(scratch):
         return made[key]
 
     return compile_one
+
+
+@pytest.fixture(scope="session")
+def compile_spank(compile_program, build):
+    """Compile a SPANK plugin for the Slurm that is tested; returns it."""
+
+    def compile_one(source):
+        headers = f"-I{build / 'slurm-source'}"
+        return compile_program(source, "gcc", "-shared", "-fPIC", headers)
+
+    return compile_one
+
+
+@pytest.fixture(scope="session")
+def plugstack(scratch):
+    """What spank_cluster loads: each process of Slurm reads it when it starts."""
+    path = scratch / "plugstack.conf"
+    path.write_text("")
+    return path
+
+
+@pytest.fixture(scope="session")
+def spank_session_cluster(prefix, scratch, kind, plugstack):
+    cluster = Cluster(prefix, scratch / "spank", kind, SPANK_NODES)
+    cluster.options += ["--slurm-conf-line", f"PlugStackConfig={plugstack}"]
+    cluster.up()
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture
+def spank_cluster(spank_session_cluster, plugstack):
+    """A cluster of four nodes with the SPANK plugins of `plugstack`."""
+    yield spank_session_cluster
+    plugstack.write_text("")
+    left = spank_session_cluster.wait_until_clean()
+    if left:
+        spank_session_cluster.cancel_all()
+    assert not left, f"left behind: {left}"
 
 
 @pytest.fixture(scope="session")
@@ -188,6 +307,15 @@ def probe(prefix):
     path = prefix / "bin" / "pmi2x-probe"
     if not os.access(path, os.X_OK):
         pytest.skip("pmi2x-probe is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tool(prefix):
+    """pmi2x-trace."""
+    path = prefix / "bin" / "pmi2x-trace"
+    if not os.access(path, os.X_OK):
+        pytest.skip("pmi2x-trace is not installed")
     return path
 
 

@@ -30,6 +30,8 @@ TCP_INFO_BYTES_RECEIVED = 128  # offset in struct tcp_info
 # children, n3 is below n2 and n5 below n4.
 TREE = ["-w", "n[1-5]", "-n10", "--ntasks-per-node=2"]
 WIDTH = {"PMI2X_TREE_WIDTH": "2"}
+# What ranks hear, and do then, is seen only in a step that is not ended.
+GO_ON = {"PMI2X_KILL_ON_FAILURE": "off"}
 RANKS = set(range(10))
 NODES = {"root": "n1", "inner": "n2", "leaf": "n3"}
 
@@ -57,7 +59,7 @@ class Step:
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
-                    env={**os.environ, **WIDTH, **(env or {})},
+                    env={**os.environ, **WIDTH, **GO_ON, **(env or {})},
                 )
 
     # What its files say.

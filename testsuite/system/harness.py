@@ -5,20 +5,32 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
-DAEMONS = {"munged", "slurmctld", "slurmd", "slurmscriptd"}
-START_S = 120
-STEP_S = 60  # how long a step may take unless its test says otherwise
+DAEMONS = {
+    "munged",
+    "sackd",
+    "slurmctld",
+    "slurmd",
+    "slurmscriptd",
+    "slurmdbd",
+    "mariadbd",
+}
+# A sanitizer or an emulated processor makes all take so many times longer.
+SLOWNESS = int(os.environ.get("PMI2X_TEST_SLOWNESS", "1"))
+PATIENCE = ["--slurm-conf-line", "MessageTimeout=60"] if SLOWNESS > 1 else []
+START_S = 120 * SLOWNESS
+STEP_S = 60 * SLOWNESS  # how long a step may take unless its test says otherwise
 # How long all may take to leave once srun has ended. A node that has not heard that
 # its job is over is told again after 25 to 85 s (KillWait + 2 * MessageTimeout, seen
 # once in PURGE_JOB_INTERVAL).
 LEAVE_S = 120
-SLOWNESS = int(os.environ.get("PMI2X_TEST_SLOWNESS", "1"))  # under a sanitizer
 
 
 class Result:
@@ -37,6 +49,8 @@ class Result:
             f"{self.seconds:.1f} s\n--- stdout\n{self.stdout}"
             f"--- stderr\n{self.stderr}"
         )
+
+    __repr__ = __str__  # in assertions
 
     @property
     def lines(self):
@@ -76,7 +90,8 @@ def run(argv, timeout=STEP_S, env=None, stdin=None, cwd=None):
     except subprocess.TimeoutExpired:
         hung = True
         for pid in [child.pid, *below(child.pid)]:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just gone
+                os.kill(pid, signal.SIGKILL)
         out, err = child.communicate()
     result = Result(argv, child.returncode, out, err, time.monotonic() - begin)
     if hung:
@@ -108,6 +123,14 @@ def below(root):
     while more := {p for p, (up, _) in table.items() if up in found} - found:
         found |= more
     return found - {root}
+
+
+def read_text(path):
+    """Nothing when the file has gone meanwhile."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def command_line(pid):
@@ -163,6 +186,38 @@ def stopped(pid):
             os.kill(pid, signal.SIGCONT)
 
 
+@contextlib.contextmanager
+def free_ports(count):
+    """First and last of so many ports in a row, on which nobody listens, and which no
+    other run of these tests on this machine gets meanwhile: an abstract socket is the
+    lock, as that of pmi2x-cluster's ports, which are above."""
+    for first in range(12000, 20000, count):
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    lock = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    lock.bind(f"\0pmi2x-test-port-{port}")
+                with taken_ports(first, first + count - 1):
+                    pass
+            except OSError:
+                continue
+            yield first, first + count - 1
+            return
+    raise AssertionError(f"no {count} free ports")
+
+
+@contextlib.contextmanager
+def taken_ports(first, last):
+    """Somebody else listens on every port of the range."""
+    with contextlib.ExitStack() as stack:
+        for port in range(first, last + 1):
+            taken = stack.enter_context(socket.socket())
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("", port))
+            taken.listen()
+        yield
+
+
 def allowed(seconds):
     """A time limit that a step is given, as long as slow programs need it."""
     return str(seconds * SLOWNESS)
@@ -192,16 +247,23 @@ class Cluster:
             self.options += ["--plugindir", plugins]
 
     def up(self):
-        run(
+        done = run(
             [self.program, "up", "--dir", self.dir, "-N", self.nodes]
-            + ["--until-exit", os.getpid()]
+            + ["--until-exit", os.getpid(), "--timeout", START_S]
             + self.options,
-            timeout=START_S,
-        ).ok()
+            timeout=2 * START_S,
+        )
+        if "--site needs" in done.stderr:
+            pytest.skip(done.stderr.strip())
+        done.ok()
         self.state = json.loads((self.dir / "cluster.json").read_text())
 
     def down(self):
         run([self.program, "down", "--dir", self.dir], timeout=START_S).ok()
+
+    def restart(self, *daemons):
+        """Of slurmctld, slurmd.n1 and so on."""
+        run([self.program, "restart", "--dir", self.dir, *daemons]).ok()
 
     def run(self, *argv, **options):
         command = [self.program, "run", "--dir", self.dir, "--", *argv]
@@ -228,7 +290,7 @@ class Cluster:
             pid
             for pid, (_, name) in process_table().items()
             if name == "slurmstepd"
-            and command_line(pid).startswith("slurmstepd: [")
+            and re.match(r"slurmstepd: \[[\d.+]+\]", command_line(pid))
             and log in opened_files(pid)
         ]
         return max(found, key=begun, default=None)
@@ -251,6 +313,22 @@ class Cluster:
                 held += [f"{pid} {file}" for file in files if "memfd" in file]
         return held
 
+    def groups(self):
+        """Control groups of jobs. Slurm leaves those of a slurmstepd that is killed."""
+        return [
+            pathlib.Path(path)
+            for top in self.state["cgroups"].values()
+            for path, _, _ in os.walk(top)  # which knows that groups go meanwhile
+            if "/job_" in path
+        ]
+
+    def job_places(self):
+        """What jobs have on the nodes of a site: control groups with processes, and
+        directories with what is mounted there."""
+        files = [path / "cgroup.procs" for path in self.groups()]
+        held = [f"{file}: {text}" for file in files if (text := read_text(file))]
+        return held + [str(path) for path in self.dir.glob("tmp/*/*")]
+
     def busy_nodes(self):
         result = self.run("sinfo", "-h", "-N", "-o", "%N %T")
         return [line for line in result.lines if not line.endswith(" idle")]
@@ -260,6 +338,7 @@ class Cluster:
             self.strays()
             or self.sockets()
             or self.held_memory()
+            or self.job_places()
             or self.busy_nodes()
         )
 

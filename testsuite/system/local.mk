@@ -11,12 +11,16 @@ EXTRA_DIST += \
 	testsuite/system/conftest.py \
 	testsuite/system/faulty.py \
 	testsuite/system/harness.py \
+	testsuite/system/machine.py \
 	testsuite/system/test_algorithms.py \
+	testsuite/system/site-guest \
 	testsuite/system/soak \
 	testsuite/system/test_allgather.py \
 	testsuite/system/test_bench.py \
 	testsuite/system/test_cluster.py \
 	testsuite/system/test_config.py \
+	testsuite/system/test_descriptors.py \
+	testsuite/system/test_containers.py \
 	testsuite/system/test_dynamic.py \
 	testsuite/system/test_failure.py \
 	testsuite/system/test_faults.py \
@@ -28,13 +32,19 @@ EXTRA_DIST += \
 	testsuite/system/test_faults_pairs.py \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
+	testsuite/system/test_launch_env.py \
 	testsuite/system/test_layouts.py \
 	testsuite/system/test_library.py \
 	testsuite/system/test_live.py \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_probe.py \
+	testsuite/system/test_prologs.py \
 	testsuite/system/test_scale.py \
 	testsuite/system/test_sim.py \
+	testsuite/system/test_site.py \
+	testsuite/system/test_site_daemons.py \
+	testsuite/system/test_site_jobs.py \
+	testsuite/system/test_site_limits.py \
 	testsuite/system/test_startup.py \
 	testsuite/system/test_soak.py \
 	testsuite/system/test_steps.py \
@@ -43,12 +53,14 @@ EXTRA_DIST += \
 	testsuite/system/programs/abort.py \
 	testsuite/system/programs/attack.py \
 	testsuite/system/programs/attributes.py \
+	testsuite/system/programs/closes.c \
 	testsuite/system/programs/commands.py \
 	testsuite/system/programs/exchange.py \
 	testsuite/system/programs/fault-client.c \
 	testsuite/system/programs/garbage.py \
 	testsuite/system/programs/gate.py \
 	testsuite/system/programs/gates.py \
+	testsuite/system/programs/goes_on.py \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \
 	testsuite/system/programs/leave.py \
@@ -59,7 +71,11 @@ EXTRA_DIST += \
 	testsuite/system/programs/names.py \
 	testsuite/system/programs/pmi.py \
 	testsuite/system/programs/pmi-client.c \
+	testsuite/system/programs/executes.c \
 	testsuite/system/programs/pmi2-client.c \
+	testsuite/system/programs/spank-env.c \
+	testsuite/system/programs/spank-forker.c \
+	testsuite/system/programs/spank-holder.c \
 	testsuite/system/programs/spawn.py \
 	testsuite/system/programs/stranger.py \
 	testsuite/system/programs/values.py

@@ -74,6 +74,35 @@ def test_ends_with_its_owner(prefix, scratch):
     wait_until(lambda: run(status).code == 1)
 
 
+def test_restart(small):
+    """Other processes; the steps that run, and their commands, go on."""
+    cluster = small("restarted")
+    before = pids(cluster)
+    with subprocess.Popen(
+        [cluster.program, "run", "--dir", cluster.dir, "--"]
+        + ["srun", "-N2", "cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as job:
+        wait_until(lambda: len(cluster.strays()) >= 4)
+        cluster.restart("slurmctld", "slurmd.n2")
+        assert job.communicate(b"on\n", timeout=60)[0] == b"on\n" * 2
+    assert job.returncode == 0
+    after = pids(cluster)
+    assert {n for n in before if before[n] != after[n]} == {"slurmctld", "slurmd.n2"}
+
+
+def pids(cluster):
+    files = (cluster.dir / "run").glob("slurm*.pid")
+    return {path.stem: int(path.read_text()) for path in files}
+
+
+def test_restart_of_nobody(small):
+    cluster = small("complete")
+    command = [cluster.program, "restart", "--dir", cluster.dir, "slurmd.n3"]
+    run(command).failed().says("no slurmd.n3 is up")
+
+
 def test_run_without_cluster(prefix, scratch):
     result = run(
         [prefix / "bin" / "pmi2x-cluster", "run"]
@@ -110,20 +139,37 @@ def test_failure_shows_the_log(prefix, scratch):
     result.failed().says("select/nonsense".split("/")[1])
 
 
-def test_ordinary_user(prefix, raw, kind):
+def test_ordinary_user(session_cluster, prefix, ordinary_user, public, kind):
     """Slurm works for one user without root, for that user's jobs."""
-    if os.getuid() != 0:
-        pytest.skip("this is the ordinary user already: all tests show it")
-    program = prefix / "bin" / "pmi2x-cluster"
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if run([*nobody, "test", "-x", program]).code != 0:
-        pytest.skip(f"{program} is not reachable for an ordinary user")
     result = run(
-        [*nobody, program, "run", "-N2", "-q"]
+        [*ordinary_user, prefix / "bin" / "pmi2x-cluster", "run", "-N2", "-q"]
         + ["--plugindir", prefix / "lib" / "slurm"]
-        + ["srun", f"--mpi={kind}", "-n4", *raw("exchange", "1")]
-    ).ok()
+        + ["srun", f"--mpi={kind}", "-n4", "/usr/bin/python3", "-SE"]
+        + [public / "programs" / "exchange.py", "1"],
+        cwd="/",
+    )
+    if session_cluster.state["auth"] == "slurm":
+        result.failed().says("auth/slurm needs a socket in /run/user/")
+        return
+    result.ok()
     assert result.lines.count("exchanged 4") == 4
+
+
+def test_authentication_by_slurm(session_cluster, small, scratch, raw):
+    state = session_cluster.state
+    if state["version"] < [25, 5]:
+        up = ["up", "--dir", scratch / "auth", "--auth", "slurm"]
+        run([session_cluster.program, *up]).failed().says("before 25.05")
+        return
+    if not os.path.exists(f"{state['plugin_dir']}/serializer_json.so"):
+        pytest.skip("this Slurm has been built without JSON")
+    cluster = small("auth", "--auth", "slurm")
+    assert "AuthType=auth/slurm" in (cluster.dir / "slurm.conf").read_text()
+    socket = cluster.srun("-n1", "printenv", "SLURM_SACK_SOCKET").ok().lines[0]
+    result = cluster.srun("-n4", *raw("exchange", "1")).ok()
+    assert result.lines.count("exchanged 4") == 4
+    cluster.down()
+    assert not os.path.exists(os.path.dirname(socket))
 
 
 def test_too_few_open_files(prefix, scratch):

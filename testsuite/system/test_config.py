@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpi.conf, and plugins that are missing or strange."""
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
-from harness import Cluster, below, process_table, run
+from faulty import listener
+from harness import Cluster, below, process_table, run, wait_until
 
 
 @pytest.fixture
@@ -54,6 +57,55 @@ def test_bad_tree_width(configured, raw, width):
     result = cluster.srun("-N4", "-n4", *raw("exchange", "1"))
     assert result.code == 0 or "Pmi2xTreeWidth" in result.stderr, result
     assert "Pmi2xTreeWidth" in result.stderr + logs(cluster)
+
+
+def test_network(configured, raw, tmp_path):
+    """Nodes listen there only; none finds another but by what it is told."""
+    cluster = configured("Pmi2xNetwork=127.0.0.1/32\n")
+    command = ["srun", "--mpi=pmi2x", "-N4", "-n8", "--ntasks-per-node=2"]
+    command += raw("gate", "2", "7", tmp_path / "go")
+    with subprocess.Popen(
+        [cluster.program, "run", "--dir", cluster.dir, "--", *command]
+    ) as step:
+        pid = wait_until(lambda: cluster.step_daemon("n2"))
+        assert listener(pid).getsockname()[0] == "127.0.0.1"
+        (tmp_path / "go").touch()
+        assert step.wait(timeout=60) == 0
+    result = cluster.srun("-N4", "-n9", *raw("exchange", "2")).ok()
+    assert result.lines.count("exchanged 9") == 9
+
+
+def test_network_without_the_node(configured, raw):
+    cluster = configured("Pmi2xNetwork=240.0.0.0/4\n", nodes=2)
+    result = cluster.srun("-N2", "-n2", *raw("exchange", "1")).failed()
+    result.says("has no address in 240.0.0.0/4")
+    result.says("mend Pmi2xNetwork in mpi.conf")
+    cluster.srun("-N1", "-n2", *raw("exchange", "1")).ok()
+
+
+def test_nodes_of_ipv6_alone(prefix, scratch, kind, raw):
+    """Links, what is told, and srun are reached at ::1."""
+    line = "CommunicationParameters=EnableIPv6,DisableIPv4"
+    options = ["--slurm-conf-line", line]
+    if not has_ipv6():
+        pytest.skip("no IPv6 on the loopback interface")
+    cluster = Cluster(prefix, scratch / "ipv6", kind, 4, options)
+    cluster.up()
+    try:
+        result = cluster.srun("-N4", "-n9", *raw("exchange", "2")).ok()
+        assert result.lines.count("exchanged 9") == 9
+        cluster.srun("-N4", "-n4", *raw("names")).ok()
+        result = cluster.srun("-N4", "-n4", *raw("abort", "2", "3")).failed()
+        result.says("rank 3 on node n4 called abort")
+    finally:
+        cluster.down()
+
+
+def has_ipv6():
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as one:
+        one.bind(("::1", 0))
+        return True
+    return False
 
 
 def options_of(manual):
@@ -106,14 +158,45 @@ def test_unknown_option(configured, raw):
     assert "Pmi2xTreeWitdh" in logs(cluster)
 
 
-@pytest.mark.parametrize("mib", ["0", "1", "16384", "16385", "1048576"])
-def test_region_size(srun, raw, kind, mib):
+@pytest.mark.parametrize(
+    "mib, says",
+    [
+        ("0", ""),
+        ("1", ""),
+        ("1024", ""),
+        ("16384", "is above Pmi2xRegionSize=1024, which a job can only lower"),
+        ("1048576", "is no value for Pmi2xRegionSize"),
+    ],
+)
+def test_region_size(srun, raw, kind, mib, says):
     """A size is served, or refused by name and the default serves."""
     if kind != "pmi2x":
         pytest.skip("this option is pmi2x's")
     env = {"PMI2X_REGION_SIZE": mib}
     result = srun("-N2", "-n4", *raw("exchange", "2"), env=env).ok()
-    assert ("Pmi2xRegionSize" in result.stderr) == (int(mib) > 16384), result
+    assert result.stderr.count("Pmi2xRegionSize") == bool(says), result
+    result.says(says)
+
+
+def test_what_is_the_sites(configured, raw):
+    """A job can raise how long it waits itself, not how long it holds a node."""
+    cluster = configured(
+        "Pmi2xDrainTimeout=3\nPmi2xRegionSize=16\nPmi2xConnectTimeout=5\n"
+    )
+    env = {
+        "PMI2X_DRAIN_TIMEOUT": "600",
+        "PMI2X_REGION_SIZE": "1024",
+        "PMI2X_CONNECT_TIMEOUT": "600",
+    }
+    exchange = ["-N4", "-n8", *raw("exchange", "2")]
+    result = cluster.srun(*exchange, env=env).ok()
+    said = [l for l in result.stderr.splitlines() if "can only lower" in l]
+    assert len(said) == 1, result
+    assert "PMI2X_DRAIN_TIMEOUT=600 is above Pmi2xDrainTimeout=3" in said[0]
+    assert "PMI2X_REGION_SIZE=1024 is above Pmi2xRegionSize=16" in said[0]
+    assert "PMI2X_CONNECT_TIMEOUT" not in result.stderr
+    lower = {"PMI2X_DRAIN_TIMEOUT": "2", "PMI2X_REGION_SIZE": "16"}
+    assert not cluster.srun(*exchange, env=lower).ok().stderr
 
 
 def logs(cluster):

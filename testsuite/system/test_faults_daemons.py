@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """slurmstepd, slurmd, srun and munged that end or stop, and scancel."""
 
+import json
 import os
 import random
+import re
 import signal
 import time
 
@@ -13,10 +15,8 @@ from faulty import (
     RANKS,
     TREE,
     daemon,
-    is_connected,
     ranks_of,
     remove_stale_sockets,
-    tcp_sockets,
 )
 from harness import stopped, wait_until
 
@@ -72,8 +72,17 @@ def test_step_daemon_killed_before_wireup(cluster, faulty, where):
     remove_stale_sockets(cluster)
 
 
+def srun_hears(step, tool, node):
+    """Is srun connected with the agent of a node? Those that have left are silent."""
+    shown = step.cluster.run(tool, "--json", "--live", f"{step.job()}.0")
+    nodes = json.loads(shown.stdout)["nodes"] if not shown.code else []
+    return any(one["node"] == node and one["answered"] for one in nodes)
+
+
 @pytest.mark.parametrize("where", ["root", "leaf"])
-def test_step_daemon_killed_when_all_others_have_left(cluster, faulty, where):
+def test_step_daemon_killed_when_all_others_have_left(
+    cluster, faulty, tool, where
+):
     """Only srun has a connection with it."""
     node = NODES[where]
     stay = ranks_of(node)
@@ -86,9 +95,29 @@ def test_step_daemon_killed_when_all_others_have_left(cluster, faulty, where):
     gone = {f"n{number}" for number in range(1, 6)} - {node}
     wait_until(lambda: not any(map(cluster.step_daemon, gone)))
     pid = cluster.step_daemon(node)
-    # One is of the ranks' output, the other one of the agent.
-    wait_until(lambda: sum(map(is_connected, tcp_sockets(pid))) >= 2)
+    wait_until(lambda: srun_hears(step, tool, node))
     os.kill(pid, signal.SIGKILL)
+    step.fails(rf"ending step \S+: lost the connection to node {node}")
+    remove_stale_sockets(cluster)
+
+
+@pytest.mark.parametrize("where", ["inner", "leaf"])
+def test_step_daemon_killed_while_others_leave(cluster, faulty, where):
+    """It does not answer their goodbyes: its parent, which waits for that, tells."""
+    node = NODES[where]
+    stay = ranks_of(node)
+    others = sorted(RANKS - stay)
+    step = faulty(
+        "init", "fence", "touch=in", *(f"{rank}:gate=leave" for rank in others),
+        *(f"{rank}:die=0" for rank in others), "gate=go",
+    )
+    step.wait_for("in", RANKS)
+    pid = cluster.step_daemon(node)
+    with stopped(pid):
+        step.make("leave")
+        for rank in others:
+            step.wait_until_gone("in", rank)
+        os.kill(pid, signal.SIGKILL)
     step.fails(rf"ending step \S+: lost the connection to node {node}")
     remove_stale_sockets(cluster)
 
@@ -189,3 +218,29 @@ def test_requests_from_below_a_node_that_has_left(cluster, faulty, words):
 def test_abort_from_below_a_node_that_has_left(cluster, faulty):
     step = left_inner_node(cluster, faulty, "abort=enough")
     step.fails(rf"rank {STAYS} on node n3 called abort: enough")
+
+
+@pytest.fixture
+def job(cluster):
+    """An allocation; its prolog has run on all nodes."""
+    granted = cluster.run("salloc", "--no-shell", "--wait-all-nodes=1", *TREE).ok()
+    number = re.search(r"Granted job allocation (\d+)", granted.stderr)[1]
+    yield number
+    cluster.run("scancel", number).ok()
+
+
+def test_step_that_fails_while_it_is_launched(cluster, faulty, job):
+    """It is ended when all nodes have answered: srun waits KillWait for tasks that
+    slurmd is asked to start when their step has been killed."""
+    with stopped(daemon(cluster, "slurmd", "n5")):
+        step = faulty(
+            "init",
+            "3:die=5",
+            "fence",
+            options=[f"--jobid={job}", *TREE],
+            env={"PMI2X_KILL_ON_FAILURE": "on"},
+        )
+        step.wait_until_says("ending step")
+    result = step.fails(r"step \S+ failed: fence 0 failed: rank 3 \(node n2\) exited")
+    assert "Timed out" not in result.stderr, result
+    assert "before step completely launched" not in result.stderr, result

@@ -4,7 +4,6 @@
 import os
 import pathlib
 import re
-import shutil
 import socket
 import struct
 import subprocess
@@ -14,7 +13,14 @@ import time
 import pytest
 
 from faulty import is_alive
-from harness import Cluster, opened_files, run, wait_until
+from harness import (
+    Cluster,
+    free_ports,
+    opened_files,
+    read_text,
+    run,
+    wait_until,
+)
 
 NODES = 4
 PORTS = 16
@@ -32,22 +38,11 @@ PROVED_BYTES = 64  # an answer that has a nonce and a proof is longer
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
 
-def free_range(count):
-    """First of that many ports which nobody listens on, below the kernel's."""
-    for first in range(12000, 20000, count):
-        try:
-            for port in range(first, first + count):
-                with socket.socket(socket.AF_INET6) as probe:
-                    probe.bind(("::", port))
-            return first
-        except OSError:
-            pass
-    raise AssertionError("no free ports")
-
-
 @pytest.fixture(scope="module")
 def ports():
-    return free_range(PORTS)
+    """The first of PORTS."""
+    with free_ports(PORTS) as (first, _):
+        yield first
 
 
 @pytest.fixture(scope="module")
@@ -168,15 +163,6 @@ class WaitingStep:
             for line in slurmd_log(self.cluster, node).splitlines()
             if f"[{self.job}]" in line
         ]
-
-
-@pytest.fixture(scope="module")
-def public(scratch):
-    """A place for every user, with the programs."""
-    path = scratch / "public"
-    shutil.copytree(PROGRAMS, path / "programs")
-    path.chmod(0o777)
-    return path
 
 
 @pytest.fixture
@@ -445,30 +431,48 @@ def test_port_is_taken(cluster, raw, ports, treat):
 # ---- ranks ----
 
 
+def steps_in_logs(cluster, text):
+    """{(node, step)} of which slurmd or a slurmstepd has said this."""
+    return {
+        (node, int(step))
+        for node in (f"n{n + 1}" for n in range(cluster.nodes))
+        for step in re.findall(text, slurmd_log(cluster, node))
+    }
+
+
+def steps_begun(cluster, job):
+    text = rf"launch task (?:StepId=)?{job}\.(\d+) request"
+    return steps_in_logs(cluster, text)
+
+
 def steps_ended(cluster, job):
-    """How often a slurmstepd of this job came to its own end."""
-    logs = "".join(slurmd_log(cluster, f"n{n + 1}") for n in range(NODES))
-    ended = rf"\[(?:StepId=)?{job}\.\d+\] (?:\w+: )?done with (?:job|step)"
-    return len(re.findall(ended, logs))
+    """Whose slurmstepd came to its own end."""
+    text = rf"\[(?:StepId=)?{job}\.(\d+)\] (?:\w+: )?done with (?:job|step)"
+    return steps_in_logs(cluster, text)
 
 
-@pytest.mark.parametrize("uid", [0, NOBODY], ids=["root", "user"])
-def test_results_are_the_agents(cluster, public, uid):
+def said_of(cluster, job, steps):
+    """What logs say of these (node, step) of a job."""
+    said = [
+        f"{node}: {line}"
+        for node, step in sorted(steps)
+        for line in slurmd_log(cluster, node).splitlines()
+        if f"{job}.{step}]" in line and "] MPI: " not in line
+    ]
+    killed = cluster.dir / "log" / "killed"
+    return "\n".join([*said, "killed:", read_text(killed) or "none"])
+
+
+@pytest.mark.parametrize("who", ["root", "user"])
+def test_results_are_the_agents(request, cluster, public, who):
     """No rank can write or resize what the ranks of a node read."""
+    begin = []
+    if who == "user":
+        begin = request.getfixturevalue("ordinary_user")
     result = cluster.run(
-        "setpriv",
-        f"--reuid={uid}",
-        f"--regid={uid}",
-        "--clear-groups",
-        "srun",
-        f"--mpi={cluster.kind}",
-        "-N2",
-        "-n4",
-        "/usr/bin/python3",
-        "-SE",
-        public / "programs" / "attack.py",
-        "region",
-        "1",
+        *(*begin, "srun", f"--mpi={cluster.kind}", "-N2", "-n4"),
+        *("/usr/bin/python3", "-SE", public / "programs" / "attack.py"),
+        *("region", "1"),
         cwd="/",
     ).ok()
     assert result.lines.count("attacked") == 4, result
@@ -511,4 +515,9 @@ def test_attack_on_the_agent(cluster, raw, probe, what, times):
     assert result.lines.count("exchanged 8") == 3 * 8, result
     assert "fine" in result.lines, result
     job = result.lines[-1]
-    wait_until(lambda: steps_ended(cluster, job) == 5 * NODES)
+    begun = steps_begun(cluster, job)
+    assert {step for _, step in begun} == set(range(5)), begun
+    left = cluster.wait_until_clean()
+    assert not left, left
+    lost = begun - steps_ended(cluster, job)
+    assert not lost, said_of(cluster, job, lost)

@@ -36,6 +36,7 @@ def test_arbitrary(srun, hello, tmp_path):
     assert result.lines[0].startswith("size 7 ")
 
 
+@pytest.mark.plain("putting a task in its control groups takes 0.1 s here")
 def test_300_ranks_on_one_node(srun, raw):
     result = srun("-N1", "-n300", "-O", *raw("exchange", "1"), timeout=180).ok()
     assert result.lines.count("exchanged 300") == 300

@@ -57,6 +57,33 @@ def test_mixed_libraries_in_one_step(srun, pmi2_client, dropin):
     assert result.lines.count("pmi2 client of 8") == 8
 
 
+@pytest.fixture
+def executes(compile_program, prefix, dropin):
+    return compile_program(
+        "programs/executes.c",
+        "gcc",
+        f"-I{prefix}/include/pmi2x",
+        f"-L{dropin}",
+        f"-Wl,-rpath,{dropin}",
+        "-l:libpmi2.so.0",
+    )
+
+
+def test_exec_before_init(srun, executes):
+    """A program that takes the place of another one gets the connection."""
+    script = f'exec env sh -c "exec {executes} :"'
+    result = srun("-N2", "-n4", "sh", "-c", script).ok()
+    assert result.lines.count("fence: 0") == 4
+
+
+def test_exec_after_init(srun, executes):
+    """Rank 1 executes a shell in a session: it is gone, and others are told."""
+    looks = "test -S /proc/self/fd/$PMI_FD || echo closed; sleep 30"
+    result = srun("-N2", "-n4", "--kill-on-bad-exit=1", executes, looks).failed()
+    assert result.lines.count("closed") == 1
+    assert "rank 1 (node n1) exited or closed PMI_FD" in result.stderr
+
+
 def test_dropin_without_server(cluster, pmi2_client, dropin):
     """A program that is started by hand is a job of one."""
     env = {"LD_LIBRARY_PATH": str(dropin), "SLURM_LOCALID": "0"}

@@ -26,14 +26,6 @@ REPORT = re.compile(r"fence 0: (\d+) s, waiting for 1 of 8 ranks: (\d+) "
 MARGIN = 1.5  # a report may come so much earlier than doubled
 
 
-@pytest.fixture(scope="module")
-def tool(prefix):
-    path = prefix / "bin" / "pmi2x-trace"
-    if not os.access(path, os.X_OK):
-        pytest.skip("pmi2x-trace is not installed")
-    return path
-
-
 class Step:
     """A step in which rank 5 comes to its fence when the test says so."""
 
@@ -102,7 +94,8 @@ def start(cluster, raw, tmp_path):
 
 
 def live(tool, step, *options):
-    return run([tool, *options, "--live", f"{step.job()}.0"])
+    """On the host of srun, which is the one that is asked."""
+    return step.cluster.run(tool, *options, "--live", f"{step.job()}.0")
 
 
 def test_report_grows(start):
@@ -155,7 +148,7 @@ def test_live_before_init(cluster, tool):
         job = wait_until(lambda: cluster.run(*argv).stdout.strip(), 60)
 
         def all_idle():
-            shown = run([tool, "--live", f"{job}.0"]).stdout
+            shown = cluster.run(tool, "--live", f"{job}.0").stdout
             return shown.count("before init") and "no answer" not in shown
 
         wait_until(all_idle, 60)

@@ -5,6 +5,8 @@ import os
 import subprocess
 import time
 
+import pytest
+
 ROOM = ["--ntasks-per-node=32"]  # CPUs for all the steps of an allocation
 
 
@@ -148,6 +150,30 @@ def test_suspended_step_goes_on(cluster, raw):
     output, _ = job.communicate(timeout=60)
     assert job.returncode == 0
     assert output.splitlines().count("late") == 4
+
+
+ANOTHER_SERVER = {
+    "PMIX_NAMESPACE": "prterun-n1-17@1",
+    "PMIX_RANK": "0",
+    "PMIX_SERVER_URI2": "prterun-n1-17@0.0;tcp4://127.0.0.1:9",
+    "PMIX_SERVER_URI41": "prterun-n1-17@0.0;tcp4://127.0.0.1:9",
+    "PMIX_SERVER_URI61": "prterun-n1-17@0.0;tcp4://127.0.0.1:9",
+    "PMIX_SERVER_TMPDIR": "/tmp/gone",
+    "PMIX_DSTORE_21_BASE_PATH": "/tmp/gone",
+    "PMIX_SECURITY_MODE": "native",
+    "PMIX_VERSION": "5.0.3",
+}
+
+
+def test_server_of_another_launcher(srun, kind):
+    """What it has set does not reach ranks; what its user has set does."""
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin leaves them")
+    mine = {"PMIX_MCA_gds": "hash", "PMIX_RANKS": "mine", "PMIXT": "mine"}
+    result = srun("-N2", "-n2", "env", env={**ANOTHER_SERVER, **mine}).ok()
+    assert len([line for line in result.lines if line.startswith("PMI_")]) == 8
+    found = [line for line in result.lines if line.startswith("PMIX")]
+    assert sorted(found) == sorted(2 * [f"{k}={v}" for k, v in mine.items()])
 
 
 def test_variables_from_elsewhere(srun, raw):

@@ -25,14 +25,6 @@ PHASES = (
 LAYOUT = ["-N4", "-n12", "--ntasks-per-node=3"]
 
 
-@pytest.fixture(scope="module")
-def tool(prefix):
-    path = prefix / "bin" / "pmi2x-trace"
-    if not os.access(path, os.X_OK):
-        pytest.skip("pmi2x-trace is not installed")
-    return path
-
-
 @pytest.fixture
 def traces(tmp_path):
     return tmp_path
@@ -104,7 +96,7 @@ def test_other_client(srun, tool, raw, traces):
 
 def test_killed_rank(srun, tool, probe, raw, traces):
     """What a rank that dies has not told is noted, and the rest is shown."""
-    env = {"PMI2X_TRACE": str(traces)}
+    env = {"PMI2X_TRACE": str(traces), "PMI2X_KILL_ON_FAILURE": "off"}
     dies = " ".join(map(str, raw("leave", "2", "kill", "1", "5")))
     script = f"[ $PMI_RANK = 5 ] && exec {dies}; exec {probe} fence fence"
     srun(*LAYOUT, "sh", "-c", script, env=env).failed()

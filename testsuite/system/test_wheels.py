@@ -12,6 +12,9 @@ assert world.allgather(world.Get_rank()) == list(range(size))
 print("mpi4py", size)
 """
 
+UNEVEN = ["-N3", "-n7"]
+EVEN = ["-N3", "-n6", "--ntasks-per-node=2"]
+
 
 @pytest.fixture
 def program(scratch):
@@ -20,19 +23,27 @@ def program(scratch):
     return path
 
 
-def mpi4py(srun, python, program, env):
-    result = srun("-N3", "-n7", python, program, env=env, timeout=120).ok()
-    assert result.lines.count("mpi4py 7") == 7, result
+def mpi4py(srun, python, program, env, layout=UNEVEN):
+    result = srun(*layout, python, program, env=env, timeout=120).ok()
+    ranks = int(layout[1][2:])
+    assert result.lines.count(f"mpi4py {ranks}") == ranks, result
 
 
 def test_mpich(srun, mpich_wheel, program, ofi):
     mpi4py(srun, mpich_wheel / "bin" / "python", program, ofi)
 
 
+def test_mpich_below_another_launcher(srun, mpich_wheel, program, ofi):
+    """MPICH 5 does not start when it finds two servers."""
+    env = {**ofi, "PMIX_NAMESPACE": "prterun-n1-17@1", "PMIX_RANK": "0"}
+    mpi4py(srun, mpich_wheel / "bin" / "python", program, env)
+
+
 def test_intel_mpi(srun, impi_wheel, program):
-    """With its own PMI-1 client."""
+    """With its own PMI-1 client, which does not ask where the ranks are: it reads
+    Slurm's variables, and does not find a lone rank's node, with any MPI plugin."""
     env = {"I_MPI_ROOT": str(impi_wheel), "FI_PROVIDER": "tcp"}
-    mpi4py(srun, impi_wheel / "bin" / "python", program, env)
+    mpi4py(srun, impi_wheel / "bin" / "python", program, env, EVEN)
 
 
 def test_intel_mpi_with_our_library(srun, impi_wheel, program, dropin):

@@ -32,13 +32,49 @@ static const char *const names[CLUSTER_NODES_MAX] = {
 
 /* ---- the host of the agents ---- */
 
-static int node_address(void *arg, uint32_t node, struct sockaddr_storage *out)
+/* A resolver that may answer never. */
+static int look_up(struct cluster *c, uint32_t node)
+{
+	int rc;
+
+	pthread_mutex_lock(&c->lock);
+	c->lookups++;
+	pthread_cond_broadcast(&c->changed);
+	while (c->stuck[node])
+		pthread_cond_wait(&c->changed, &c->lock);
+	rc = c->lookups_fail ? -EHOSTUNREACH : 0;
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+static void loopback(struct sockaddr_storage *out, bool ipv6, uint16_t port)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
 
 	memset(out, 0, sizeof(*out));
-	in->sin_family = AF_INET;
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	out->ss_family = ipv6 ? AF_INET6 : AF_INET;
+	if (ipv6) {
+		in6->sin6_addr = in6addr_loopback;
+		in6->sin6_port = htons(port);
+	} else {
+		in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		in->sin_port = htons(port);
+	}
+}
+
+static int node_address(void *arg, uint32_t node, bool may_block,
+			struct sockaddr_storage *out)
+{
+	struct cluster *c = arg;
+
+	if (c->names && !may_block)
+		return -EAGAIN;
+	if (c->names && look_up(c, node))
+		return -EHOSTUNREACH;
+	loopback(out, c->ipv6, 0);
+	if (c->nowhere)
+		((struct sockaddr_in *)out)->sin_addr.s_addr = htonl(0x7f010203);
 	return 0;
 }
 
@@ -86,6 +122,19 @@ static void kill_step(void *arg, const char *why)
 	snprintf(c->killed, sizeof(c->killed), "%s", why);
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
+}
+
+static bool rank_exit(void *arg, uint32_t slot, struct pmi_exit *end)
+{
+	struct cluster *c = arg;
+	bool known;
+
+	pthread_mutex_lock(&c->lock);
+	known = !c->exits_after;
+	c->exits_after -= !known;
+	*end = c->exit;
+	pthread_mutex_unlock(&c->lock);
+	return known;
 }
 
 static void keep_line(void *arg, enum log_level level, const char *text)
@@ -168,28 +217,33 @@ void cluster_open(struct cluster *c, uint32_t nodes)
 	}
 }
 
-struct hub *cluster_start_srun(struct cluster *c, const struct hub_host *host)
+struct srun_server *cluster_start_srun(struct cluster *c,
+				       const struct srun_server_host *host)
 {
-	const struct hub_options options = {
+	const struct srun_server_options options = {
 		.secret = c->secret,
 		.jobid = "7.0",
 		.build = "0.1",
 		.parent_fd = -1,
 		.handshake_ms = 60000,
 	};
-	struct sockaddr_in *in = (struct sockaddr_in *)&c->options.launcher;
-	struct hub *hub;
+	struct srun_server *server;
 
-	assert_int_equal(hub_start(&hub, &options, host, &c->log), 0);
-	in->sin_family = AF_INET;
-	in->sin_port = htons(hub_port(hub));
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return hub;
+	assert_int_equal(srun_server_start(&server, &options, host, &c->log),
+			 0);
+	loopback(&c->options.launcher, c->ipv6, srun_server_port(server));
+	return server;
 }
 
 void cluster_start(struct cluster *c, uint32_t node)
 {
-	struct agent_host host = { node_address, tell_node, kill_step, c };
+	struct agent_host host = {
+		.node_address = node_address,
+		.tell_node = tell_node,
+		.kill_step = kill_step,
+		.rank_exit = c->exits ? rank_exit : NULL,
+		.arg = c,
+	};
 	struct agent *a = NULL;
 
 	assert_int_equal(agent_start(&a, &c->steps[node], &c->options, &host,

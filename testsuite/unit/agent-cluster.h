@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 
-#include "libio/agent.h"
-#include "libio/hub.h"
+#include "agent/agent.h"
+#include "launcher/srun_server.h"
 
 #define CLUSTER_NODES_MAX 8
 #define CLUSTER_PORTS 100 /* of a cluster, for its agents */
@@ -33,7 +33,16 @@ struct cluster {
 	bool unfinished;             /* an agent has left by its drain_ms */
 	unsigned tells;
 	int tell_error;              /* of all of them, when not 0 */
+	bool ipv6;                   /* ::1 in the place of 127.0.0.1 */
+	bool nowhere;                /* node_address leads elsewhere */
+	bool names;                  /* addresses have to be looked up */
+	bool stuck[CLUSTER_NODES_MAX]; /* the resolver does not answer there */
+	bool lookups_fail;
+	unsigned lookups;            /* that have begun */
 	char killed[512];            /* why kill_step was called */
+	bool exits;                  /* there is an answer to how ranks exit, */
+	unsigned exits_after;        /* after being asked so often: */
+	struct pmi_exit exit;        /* this */
 };
 
 /*
@@ -45,10 +54,11 @@ void cluster_open(struct cluster *c, uint32_t nodes);
 void cluster_close(struct cluster *c);
 
 /*
- * A hub of this step, to which agents that are started later connect. For the caller
+ * srun's server of this step, to which agents that are started later connect. For the caller
  * to stop, after cluster_close.
  */
-struct hub *cluster_start_srun(struct cluster *c, const struct hub_host *host);
+struct srun_server *cluster_start_srun(struct cluster *c,
+				       const struct srun_server_host *host);
 void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);

@@ -5,16 +5,64 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "agent-cluster.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
+#include "libio/protocol.h"
 #include "libpmi/control.h"
 
 #define LINKS_MAX 16
+
+/* ---- memory that the agents lack ---- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static struct {
+	atomic_bool armed;
+	atomic_uint count; /* allocations of agents so far */
+	unsigned fail;     /* from this one on, from 1, they fail */
+	unsigned failures; /* so many */
+} memory;
+
+static __thread bool has_memory; /* a thread that is no agent's */
+
+static bool refused(void)
+{
+	unsigned n;
+
+	if (has_memory || !memory.armed)
+		return false;
+	n = ++memory.count;
+	return n >= memory.fail && n - memory.fail < memory.failures;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return refused() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return refused() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return refused() ? NULL : __real_realloc(p, size);
+}
+
+/* ---- srun ---- */
 
 /* An srun that answers lookups of "x" with "port-x", or keeps silent. */
 struct srun {
@@ -24,8 +72,9 @@ struct srun {
 	struct link *links[LINKS_MAX];
 	pthread_mutex_t lock; /* of the members below */
 	pthread_cond_t changed;
+	struct cluster *cluster; /* its `changed`, too */
 	bool silent;
-	unsigned accepted, aborts, requests, reports;
+	unsigned accepted, aborts, requests, reports, gave_ups;
 	char report[512];
 	char abort[512];
 	uint32_t abort_rank;
@@ -61,8 +110,9 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	pthread_mutex_lock(&s->lock);
 	s->aborts += msg.type == CONTROL_ABORT;
 	s->requests += msg.type == CONTROL_LOOKUP;
-	s->reports += msg.type == CONTROL_REPORT;
-	if (msg.type == CONTROL_REPORT)
+	s->reports += msg.type == CONTROL_REPORT && !msg.code;
+	s->gave_ups += msg.type == CONTROL_REPORT && msg.code;
+	if (msg.type == CONTROL_REPORT && !msg.code)
 		snprintf(s->report, sizeof(s->report), "%s", msg.text);
 	if (msg.type == CONTROL_ABORT) {
 		snprintf(s->abort, sizeof(s->abort), "%s", msg.text);
@@ -72,6 +122,9 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		reply(l, &msg);
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_lock(&s->cluster->lock);
+	pthread_cond_broadcast(&s->cluster->changed);
+	pthread_mutex_unlock(&s->cluster->lock);
 	control_free(&msg);
 	return 0;
 }
@@ -102,6 +155,7 @@ static void on_accept(void *arg, int fd)
 	struct srun *s = arg;
 	int i = 0;
 
+	has_memory = true;
 	while (s->links[i])
 		i++;
 	assert_int_equal(link_accept(&s->links[i], loop_uv(s->loop), &s->self,
@@ -129,6 +183,7 @@ static void srun_start(struct srun *s, struct cluster *c)
 	int fd;
 
 	memset(s, 0, sizeof(*s));
+	s->cluster = c;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	s->self = (struct handshake_self){
@@ -136,6 +191,7 @@ static void srun_start(struct srun *s, struct cluster *c)
 		.jobid = "7.0",
 		.build = "0.1",
 		.position = HANDSHAKE_LAUNCHER,
+		.protocol = PROTOCOL_VERSION,
 	};
 	assert_int_equal(loop_create(&s->loop), 0);
 	assert_int_equal(loop_open(s->loop), 0);
@@ -236,6 +292,7 @@ static void many_aborts_become_one(void **state)
 	for (uint32_t i = 5; i-- > 0;)
 		cluster_stop(&c, i); /* children first: none gets lost */
 	assert_int_equal(get(&s, &s.aborts), 1);
+	assert_string_equal(c.killed, ""); /* nor does a node fear that */
 	cluster_close(&c);
 	srun_stop(&s);
 }
@@ -272,9 +329,12 @@ static void one_failure_is_one_line(void **state)
 	rank_close(&c, 4);
 	for (uint32_t i = 0; i < 4; i++)
 		rank_expect(&c, i, "barrier_failed");
-	for (uint32_t i = 5; i-- > 0;)
+	for (uint32_t i = 5; i-- > 0;) {
+		rank_close(&c, i);
 		cluster_stop(&c, i);
+	}
 	assert_int_equal(get(&s, &s.reports), 1);
+	assert_int_equal(get(&s, &s.gave_ups), 1);
 	assert_string_equal(s.report,
 			    "fence 1 failed: rank 4 (node n4) exited or closed PMI_FD without finalizing PMI");
 	assert_string_equal(c.text, "");
@@ -376,8 +436,97 @@ static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
 	rank_expect(&c, 1, "info=fail");
 	rank_say(&c, 2, "cmd=abort exitcode=7");
 	cluster_expect_log(&c, "srun cannot be reached");
-	assert_string_not_equal(c.killed, "");
 	cluster_close(&c);
+	assert_string_not_equal(c.killed, "");
+}
+
+/* ---- without memory ---- */
+
+static bool is_ended(void *arg)
+{
+	struct srun *s = arg;
+
+	return s->cluster->killed[0] || get(s, &s->aborts);
+}
+
+static bool is_said(void *arg)
+{
+	struct srun *s = arg;
+
+	return is_ended(s) || s->cluster->text[0] || get(s, &s->reports);
+}
+
+static void abort_root(struct cluster *c)
+{
+	rank_say(c, 0, "cmd=abort exitcode=7");
+}
+
+static void abort_child(struct cluster *c)
+{
+	rank_say(c, 1, "cmd=abort exitcode=7");
+}
+
+/* The barrier of the other fails. */
+static void leave(struct cluster *c)
+{
+	rank_say(c, 0, "cmd=barrier_in");
+	rank_close(c, 1);
+}
+
+/*
+ * So many allocations of the agents fail, from this one on, while that happens.
+ * False: there were not as many.
+ */
+static bool without(void (*happens)(struct cluster *c), bool (*known)(void *s),
+		    bool connected, unsigned fail, unsigned failures)
+{
+	struct cluster c;
+	struct srun s;
+	bool reached;
+
+	cluster_open(&c, 2);
+	c.options.connect_ms = 100;
+	c.options.drain_ms = 100; /* what lacks memory may not end well */
+	srun_start(&s, &c);
+	step_start(&c);
+	if (connected) {
+		rank_say(&c, 0, "cmd=lookup_name service=x");
+		rank_expect(&c, 0, "port-x");
+	}
+	memory.count = 0;
+	memory.fail = fail;
+	memory.failures = failures;
+	memory.armed = true;
+	happens(&c);
+	cluster_await(&c, known, &s);
+	memory.armed = false;
+	reached = memory.count >= fail;
+	cluster_close(&c);
+	srun_stop(&s);
+	return reached;
+}
+
+static void each_without(void (*happens)(struct cluster *c),
+			 bool (*known)(void *s))
+{
+	for (int i = 0; i < 4; i++) {
+		unsigned failures = i / 2 ? 1 : UINT32_MAX, fail = 1;
+
+		while (without(happens, known, i % 2, fail, failures))
+			fail++;
+		assert_true(fail > 3); /* they did allocate */
+	}
+}
+
+static void an_abort_without_memory_ends_the_step(void **state)
+{
+	each_without(abort_root, is_ended);
+	each_without(abort_child, is_ended);
+}
+
+static void a_failure_without_memory_is_said(void **state)
+{
+	each_without(leave, is_said);
 }
 
 int main(void)
@@ -393,7 +542,11 @@ int main(void)
 		cmocka_unit_test(a_node_without_goodbye_ends_the_step),
 		cmocka_unit_test(
 			without_srun_requests_fail_and_an_abort_ends_the_step),
+		cmocka_unit_test(an_abort_without_memory_ends_the_step),
+		cmocka_unit_test(a_failure_without_memory_is_said),
 	};
+
+	has_memory = true;
 
 	return cmocka_run_group_tests_name("agent-control", tests, NULL, NULL);
 }

@@ -3,10 +3,16 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,7 +144,8 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 	cluster_close(&c);
 }
 
-static int no_address(void *arg, uint32_t node, struct sockaddr_storage *out)
+static int no_address(void *arg, uint32_t node, bool may_block,
+		      struct sockaddr_storage *out)
 {
 	return -EHOSTUNREACH;
 }
@@ -215,6 +222,71 @@ static void a_late_failure_ends_the_step(void **state)
 }
 
 /* ---- without descriptors ---- */
+
+static atomic_int polls;
+
+/* Stands for the C library's in this program: counts, and waits as it does. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	struct timespec limit = {
+		.tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * 1000000L,
+	};
+
+	atomic_fetch_add(&polls, 1);
+	return (int)syscall(SYS_ppoll, fds, n, timeout_ms < 0 ? NULL : &limit,
+			    NULL, 0);
+}
+
+/* A message without a descriptor wakes the agent, which goes on waiting. */
+static void wake(struct cluster *c)
+{
+	int unread = 1, reg = agent_registration_fd(c->agents[0]);
+	uint32_t slot = 0;
+
+	assert_int_equal(send(reg, &slot, sizeof(slot), 0), sizeof(slot));
+	while (unread) {
+		assert_int_equal(ioctl(reg, SIOCOUTQ, &unread), 0);
+		sched_yield();
+	}
+}
+
+/* Each wake-up is one poll, and the end of what the rank says is another. */
+static void a_rank_that_says_it_is_silent_costs_nothing(void **state)
+{
+	const int wakes = 100;
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	prepare(&c);
+	register_rank(&c, 0);
+	assert_int_equal(shutdown(c.pmi[0], SHUT_WR), 0);
+	atomic_store(&polls, 0);
+	assert_int_equal(agent_run(c.agents[0]), 0);
+	for (int i = 0; i < wakes; i++)
+		wake(&c);
+	assert_true(atomic_load(&polls) <= wakes + 3);
+	cluster_close(&c);
+}
+
+/* Lowered to what poll refuses, while no descriptor is lacking. */
+static void too_few_for_poll_end_the_step(void **state)
+{
+	struct rlimit before, few;
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 4; /* one rank, and four other descriptors */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	wake(&c);
+	cluster_expect_log(&c, "raise LimitNOFILE");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	cluster_close(&c);
+	assert_non_null(strstr(c.killed, "node n0"));
+}
 
 /* As agent_register_rank does, which needs descriptors itself. */
 static void send_rank(int registration, int fd)
@@ -296,6 +368,8 @@ int main(void)
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(one_that_never_runs_can_be_stopped),
 		cmocka_unit_test(a_late_failure_ends_the_step),
+		cmocka_unit_test(a_rank_that_says_it_is_silent_costs_nothing),
+		cmocka_unit_test(too_few_for_poll_end_the_step),
 		cmocka_unit_test(a_rank_that_cannot_be_taken_ends_the_step),
 		cmocka_unit_test(
 			a_later_rank_that_cannot_be_taken_ends_the_step),

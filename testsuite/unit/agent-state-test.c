@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Agents and srun's hub: who waits for whom is told by itself and when asked,
+ * Agents and srun's server: who waits for whom is told by itself and when asked,
  * what waits too long ends, and traces arrive.
  */
 #include "unit.h"
@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
-#include "libio/live.h"
+#include "launcher/live.h"
 
 #define NODES 5
 
 struct step {
 	struct cluster c;
-	struct hub *hub;
+	struct srun_server *server;
 	char report[512];
 	unsigned traces; /* bits: by position */
 	char trace[4096]; /* of node 0 */
@@ -66,7 +66,7 @@ static bool traces_missing(void *arg)
 
 static void step_open(struct step *s)
 {
-	const struct hub_host host = {
+	const struct srun_server_host host = {
 		.report = on_report,
 		.nodes = nodes,
 		.node_name = node_name,
@@ -75,7 +75,7 @@ static void step_open(struct step *s)
 		.arg = s,
 	};
 
-	s->hub = cluster_start_srun(&s->c, &host);
+	s->server = cluster_start_srun(&s->c, &host);
 	cluster_start_all(&s->c);
 	for (uint32_t i = 0; i < NODES; i++)
 		rank_init(&s->c, i);
@@ -84,7 +84,7 @@ static void step_open(struct step *s)
 static void step_close(struct step *s)
 {
 	cluster_close(&s->c);
-	hub_stop(s->hub, 0);
+	srun_server_stop(s->server, 0);
 	assert_false(s->c.unfinished); /* whatever was asked and told */
 }
 

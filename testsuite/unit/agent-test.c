@@ -17,6 +17,7 @@
 #include "agent-cluster.h"
 #include "libio/link.h"
 #include "libio/listener.h"
+#include "libio/protocol.h"
 
 static void barrier(struct cluster *c)
 {
@@ -54,6 +55,78 @@ static void five_nodes_fence_and_get(void **state)
 	}
 	barrier(&c);
 	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+static bool has_ipv6(void)
+{
+	struct sockaddr_in6 in = { .sin6_family = AF_INET6 };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool has;
+
+	in.sin6_addr = in6addr_loopback;
+	has = fd >= 0 && !bind(fd, (struct sockaddr *)&in, sizeof(in));
+	close(fd);
+	return has;
+}
+
+/* Who looks for them at 127.0.0.1 finds nobody. */
+static void nodes_of_ipv6_alone(void **state)
+{
+	const struct sockaddr_in6 one = {
+		.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+	};
+	struct cluster c;
+
+	if (!has_ipv6())
+		skip();
+	cluster_open(&c, 5);
+	c.ipv6 = true;
+	memcpy(&c.options.bind, &one, sizeof(one));
+	cluster_start_all(&c);
+	init_all(&c);
+	barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+/* All listen in a network of which node_address knows nothing. */
+static void a_network_of_their_own(void **state)
+{
+	struct sockaddr_in here = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
+	};
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	memcpy(&c.options.bind, &here, sizeof(here));
+	c.options.addresses_told = true;
+	c.nowhere = true;
+	cluster_start_all(&c);
+	init_all(&c);
+	barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+	assert_true(c.tells >= 4);
+}
+
+static void who_does_not_tell_is_named(void **state)
+{
+	struct sockaddr_in here = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
+	};
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	memcpy(&c.options.bind, &here, sizeof(here));
+	c.options.addresses_told = true;
+	c.options.connect_ms = 200;
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_expect(&c, 1, "barrier_failed");
+	cluster_expect_log(&c, "node n0 has not told node n1");
+	cluster_expect_log(&c, "Pmi2xNetwork");
 	cluster_close(&c);
 }
 
@@ -187,7 +260,7 @@ static void a_child_that_never_comes_is_named(void **state)
 	cluster_close(&c);
 }
 
-static void mixed_builds_are_refused_by_name(void **state)
+static void mixed_builds_work_together(void **state)
 {
 	struct cluster c;
 
@@ -195,13 +268,32 @@ static void mixed_builds_are_refused_by_name(void **state)
 	c.steps[2].build = "0.2";
 	cluster_start_all(&c);
 	init_all(&c);
+	barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+static void mixed_protocols_are_refused_by_name(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.protocol = 4;
+	cluster_start(&c, 0);
+	cluster_start(&c, 1);
+	c.options.protocol = 5;
+	c.steps[2].build = "0.2";
+	cluster_start(&c, 2);
+	init_all(&c);
 	for (uint32_t i = 0; i < 3; i++)
 		rank_say(&c, i, "cmd=barrier_in");
 	for (uint32_t i = 0; i < 3; i++)
 		rank_expect(&c, i, "barrier_failed");
-	cluster_expect_log(&c, "node n2 runs pmi2x 0.2, node n0 runs pmi2x 0.1:"
-			       " install one version on all nodes");
-	cluster_expect_log(&c, "node n0 runs pmi2x 0.1, node n2 runs pmi2x 0.2:");
+	cluster_expect_log(&c, "node n2 speaks protocol 5 (build 0.2), "
+			       "node n0 protocol 4 (build 0.1): "
+			       "install one version of pmi2x on all nodes");
+	cluster_expect_log(&c, "node n0 speaks protocol 4 (build 0.1), "
+			       "node n2 protocol 5 (build 0.2):");
 	cluster_close(&c);
 }
 
@@ -312,6 +404,7 @@ static void peer_run(struct cluster *c, struct peer *p)
 		.jobid = "7.0",
 		.build = "0.1",
 		.position = 1,
+		.protocol = PROTOCOL_VERSION,
 	};
 	struct sockaddr_storage to = { 0 };
 	struct sockaddr_in *in = (struct sockaddr_in *)&to;
@@ -579,13 +672,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(five_nodes_fence_and_get),
+		cmocka_unit_test(nodes_of_ipv6_alone),
+		cmocka_unit_test(a_network_of_their_own),
+		cmocka_unit_test(who_does_not_tell_is_named),
 		cmocka_unit_test(a_late_parent_is_found),
 		cmocka_unit_test(strangers_on_the_ports_do_no_harm),
 		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
 		cmocka_unit_test(what_is_told_is_enough),
 		cmocka_unit_test(a_parent_that_never_comes_is_named),
 		cmocka_unit_test(a_child_that_never_comes_is_named),
-		cmocka_unit_test(mixed_builds_are_refused_by_name),
+		cmocka_unit_test(mixed_builds_work_together),
+		cmocka_unit_test(mixed_protocols_are_refused_by_name),
 		cmocka_unit_test(strangers_who_connect_do_no_harm),
 		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
 		cmocka_unit_test(a_node_that_leaves_while_its_link_settles_says_so),

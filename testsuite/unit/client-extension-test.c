@@ -361,6 +361,21 @@ static void reports_a_refused_fence(void **state)
 	stop(f);
 }
 
+/* What a put has said to be in order is in the next fence, or there is none. */
+static void no_fence_without_what_was_put(void **state)
+{
+	static char big[PMI2X_MAX_VALLEN];
+	struct fake *f = start(&(struct fake_options){ .extended = true,
+						       .refuse_puts = true });
+
+	assert_int_equal(PMIX_KVS_Put_n("a", big, sizeof(big)), 0);
+	assert_int_not_equal(PMIX_KVS_Put_n("b", big, sizeof(big)), 0);
+	assert_int_not_equal(PMI2_KVS_Fence(), 0);
+	assert_int_not_equal(PMI2_KVS_Fence(), 0);
+	assert_int_equal(fake_seen(f, "pmi2x-fence"), 0);
+	stop(f);
+}
+
 /* ---- MVAPICH2's names ---- */
 
 static void mvapich_gathers(const struct fake_options *options)
@@ -415,6 +430,7 @@ int main(void)
 		cmocka_unit_test(finalize_completes_what_nobody_waited_for),
 		cmocka_unit_test(limits_requests),
 		cmocka_unit_test(reports_a_refused_fence),
+		cmocka_unit_test(no_fence_without_what_was_put),
 		cmocka_unit_test(mvapich_names_work),
 	};
 

@@ -118,11 +118,85 @@ static void survives_a_system_that_refuses(void **state)
 	refuse_each(&no_region, REFUSE_SYSTEM);
 }
 
+/* ---- what was put is there ---- */
+
+#define BIG (PMI2X_MAX_VALLEN / 8) /* bytes; a few of them fill a batch */
+#define PUTS 26
+
+static int put_big(int i)
+{
+	static char bytes[BIG];
+	char key[16];
+
+	memset(bytes, 'a' + i, sizeof(bytes));
+	snprintf(key, sizeof(key), "big%d", i);
+	return PMIX_KVS_Put_n(key, bytes, sizeof(bytes));
+}
+
+static void check_big(int i)
+{
+	static char bytes[BIG + 1];
+	int len;
+	char key[16];
+
+	snprintf(key, sizeof(key), "big%d", i);
+	assert_int_equal(PMIX_KVS_Get_n(key, bytes, sizeof(bytes), &len),
+			 0);
+	assert_int_equal(len, BIG);
+	assert_int_equal(bytes[0], 'a' + i);
+	assert_int_equal(bytes[BIG - 1], 'a' + i);
+}
+
+/*
+ * Put what fills some batches, and fence: with the nth allocation refused, and
+ * what is refused done again. False: the connection did not outlive it.
+ */
+static bool put_and_fence(uint32_t nth, uint32_t *count)
+{
+	int rc = 0;
+
+	refusal_arm(REFUSE_MEMORY, nth, false);
+	for (int i = 0; i < PUTS && !rc; i++)
+		if (put_big(i))
+			rc = put_big(i);
+	if (!rc && PMI2_KVS_Fence())
+		rc = PMI2_KVS_Fence();
+	*count = refusal_disarm();
+	return rc == 0;
+}
+
+static void fence_after(const struct fake_options *options)
+{
+	uint32_t nth = 1, count = 1;
+	int outlived = 0;
+
+	for (; nth <= count; nth++) {
+		struct fake *f = fake_start(options);
+
+		assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+		if (put_and_fence(nth, &count)) {
+			outlived++;
+			for (int i = 0; i < PUTS; i++)
+				check_big(i);
+		}
+		PMI2_Finalize();
+		fake_stop(f);
+	}
+	assert_true(outlived > 3);
+}
+
+static void what_was_put_is_there_after_the_fence(void **state)
+{
+	fence_after(&extended);
+	fence_after(&no_region);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(survives_without_memory),
 		cmocka_unit_test(survives_a_system_that_refuses),
+		cmocka_unit_test(what_was_put_is_there_after_the_fence),
 	};
 
 	alarm(LIMIT_S);

@@ -208,8 +208,10 @@ static void kvs_get(struct fake *f, const struct pmi_message *m,
 static void ext_put(struct fake *f, const struct pmi_message *m,
 		    const char *thrid)
 {
-	add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
-	fake_answer_rc(f, EXT_CMD_PUT "-response", thrid, 0);
+	if (!f->is.refuse_puts)
+		add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
+	fake_answer_rc(f, EXT_CMD_PUT "-response", thrid,
+		       f->is.refuse_puts ? 2 : 0);
 }
 
 static void ext_fence(struct fake *f, const struct pmi_message *m,

@@ -21,6 +21,7 @@ struct fake_options {
 	bool hold_fences;    /* answers fences only after fake_release */
 	bool reverse;        /* released fences: the last one first */
 	bool refuse_fence;   /* answers fences with an error */
+	bool refuse_puts;    /* and batches of records that come before one */
 	const char *garbage; /* sent in place of the answer to garbage_cmd */
 	const char *garbage_cmd;
 	size_t garbage_len;  /* 0: hang up in the middle of the answer */

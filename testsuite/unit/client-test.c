@@ -193,6 +193,37 @@ static void a_forked_child_is_refused(void **state)
 	fake_stop(f);
 }
 
+/* Does a program that is executed now find PMI_FD open? */
+static bool passed_on(void)
+{
+	return system("test -S /proc/self/fd/$PMI_FD") == 0;
+}
+
+static bool open_in_a_child(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(fcntl(atoi(getenv("PMI_FD")), F_GETFD) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status == 0;
+}
+
+static void no_other_program_gets_the_connection_of_a_session(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
+
+	assert_true(passed_on());
+	init_pmi2(FAKE_RANK, FAKE_SIZE);
+	assert_false(passed_on());
+	assert_true(open_in_a_child());
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	assert_int_equal(PMI2_Finalize(), 0);
+	assert_true(passed_on());
+	fake_stop(f);
+}
+
 /* ---- with servers that know no extension ---- */
 
 static void speaks_to_a_stock_server(void **state)
@@ -379,6 +410,8 @@ int main(void)
 		cmocka_unit_test(refuses_a_bad_pmi_fd),
 		cmocka_unit_test(checks_its_arguments),
 		cmocka_unit_test(a_forked_child_is_refused),
+		cmocka_unit_test(
+			no_other_program_gets_the_connection_of_a_session),
 		cmocka_unit_test(speaks_to_a_stock_server),
 		cmocka_unit_test(starts_again_on_the_same_descriptor),
 		cmocka_unit_test(extensions_fall_back),

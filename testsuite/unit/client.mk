@@ -42,11 +42,18 @@ testsuite_unit_client_thread_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_thread_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
 testsuite_unit_client_thread_test_LDADD = $(CLIENT_TEST_LIBS)
 
-unit_tests += testsuite/unit/complain-test
-testsuite_unit_complain_test_SOURCES = testsuite/unit/complain-test.c
-testsuite_unit_complain_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_complain_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
-testsuite_unit_complain_test_LDADD = $(CLIENT_TEST_LIBS)
+unit_tests += testsuite/unit/client-stall-test
+testsuite_unit_client_stall_test_SOURCES = testsuite/unit/client-stall-test.c
+testsuite_unit_client_stall_test_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-I$(top_srcdir)/contrib/libpmi2x
+testsuite_unit_client_stall_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_client_stall_test_LDADD = $(CLIENT_TEST_LIBS)
+
+unit_tests += testsuite/unit/print-error-test
+testsuite_unit_print_error_test_SOURCES = testsuite/unit/print-error-test.c
+testsuite_unit_print_error_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_print_error_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_print_error_test_LDADD = $(CLIENT_TEST_LIBS)
 
 unit_tests += testsuite/unit/client-refusal-test
 testsuite_unit_client_refusal_test_SOURCES = \

@@ -90,10 +90,11 @@ static void lying_lengths_are_refused(void **state)
 	struct payload *raw = bytes_of(LEN, 8), *packed = compress_pack(raw);
 
 	assert_non_null(packed);
+	asked = 0;
 	refuse_as(packed, LEN - 1, -EPROTO);
 	refuse_as(packed, LEN + 1, -EPROTO);
 	refuse_as(packed, packed->len + 1, -EPROTO);
-	asked = 0;
+	refuse_as(packed, packed->len * COMPRESS_RATIO_MAX, -EPROTO);
 	refuse_as(packed, 0, -EPROTO);
 	refuse_as(packed, packed->len, -EPROTO);
 	refuse_as(packed, UINT64_C(2) << 30, -EPROTO);

@@ -40,6 +40,7 @@ static struct handshake_self self(uint32_t position)
 		.jobid = "17.0",
 		.build = "0.1.0",
 		.position = position,
+		.protocol = 5,
 	};
 }
 
@@ -213,7 +214,7 @@ static void a_reflection_is_refused(void **state)
 	pass(p.connector, p.acceptor, 1000, &p.states[1]);
 	answer = handshake_output(p.acceptor);
 	buf_init(&forged, 100);
-	buf_append(&forged, "pmi2x\r\n\0\2\0\40\0", 12);
+	buf_append(&forged, "pmi2x\r\n\0\3\0\40\0", 12);
 	buf_append(&forged, answer->data + answer->len - PROOF_BYTES,
 		   PROOF_BYTES);
 	feed(p.acceptor, forged.data, forged.len, 1000, &p.states[1]);
@@ -253,7 +254,7 @@ static void a_replay_is_refused(void **state)
 	pair_end(&p);
 }
 
-static void another_build_is_named_on_both_sides(void **state)
+static void another_build_is_no_reason_to_refuse(void **state)
 {
 	struct pair p;
 
@@ -261,14 +262,36 @@ static void another_build_is_named_on_both_sides(void **state)
 	p.selves[0].build = "0.2.0";
 	pair_open(&p);
 	pair_run(&p, 1000);
+	assert_int_equal(p.states[0], HANDSHAKE_PROVED);
+	assert_int_equal(p.states[1], HANDSHAKE_PROVED);
+	assert_true(handshake_other_build(handshake_peer(p.connector),
+					  &p.selves[0]));
+	assert_true(handshake_other_build(handshake_peer(p.acceptor),
+					  &p.selves[1]));
+	pair_end(&p);
+}
+
+static void another_protocol_is_named_on_both_sides(void **state)
+{
+	struct pair p;
+	char why[512];
+
+	pair_begin(&p);
+	p.selves[0].build = "0.2.0";
+	p.selves[0].protocol = 6;
+	pair_open(&p);
+	pair_run(&p, 1000);
 	assert_int_equal(handshake_error(p.connector), -EPROTONOSUPPORT);
 	assert_string_equal(handshake_peer(p.connector)->build, "0.1.0");
 	assert_int_equal(handshake_error(p.acceptor), -EPROTONOSUPPORT);
 	assert_string_equal(handshake_peer(p.acceptor)->build, "0.2.0");
+	handshake_explain(why, sizeof(why), "node n3",
+			  handshake_peer(p.acceptor), "srun", &p.selves[1]);
+	assert_string_equal(why, "node n3 speaks protocol 6 (build 0.2.0), srun protocol 5 (build 0.1.0): install one version of pmi2x on all nodes, and where srun runs");
 	pair_end(&p);
 }
 
-static void another_protocol_version_is_named_too(void **state)
+static void another_handshake_is_named_too(void **state)
 {
 	struct pair p;
 	struct buf *out;
@@ -370,8 +393,9 @@ int main(void)
 		cmocka_unit_test(a_relay_is_refused),
 		cmocka_unit_test(a_reflection_is_refused),
 		cmocka_unit_test(a_replay_is_refused),
-		cmocka_unit_test(another_build_is_named_on_both_sides),
-		cmocka_unit_test(another_protocol_version_is_named_too),
+		cmocka_unit_test(another_build_is_no_reason_to_refuse),
+		cmocka_unit_test(another_protocol_is_named_on_both_sides),
+		cmocka_unit_test(another_handshake_is_named_too),
 		cmocka_unit_test(ipv4_and_its_mapped_form_are_the_same),
 		cmocka_unit_test(garbage_is_refused_at_once),
 		cmocka_unit_test(no_changed_byte_goes_unnoticed),

@@ -20,7 +20,7 @@ struct fixture {
 	uint32_t tokens[SPAWNS_SEEN]; /* of spawns and forwarded requests */
 	unsigned spawns, forwards;
 	int spawn_rc;
-	unsigned aborts, reports, readies;
+	unsigned aborts, reports, gave_ups, readies;
 	uint32_t abort_rank;
 	uint32_t started; /* the position whose ranks have been */
 	char text[64];
@@ -66,6 +66,13 @@ static void on_report(void *arg, const char *text)
 	snprintf(f->text, sizeof(f->text), "%s", text);
 }
 
+static void on_gave_up(void *arg)
+{
+	struct fixture *f = arg;
+
+	f->gave_ups++;
+}
+
 static bool on_started(void *arg, uint32_t position)
 {
 	struct fixture *f = arg;
@@ -100,6 +107,7 @@ static void setup(struct fixture *f, bool has_parent)
 		.spawn = on_spawn,
 		.abort = on_abort,
 		.report = on_report,
+		.gave_up = on_gave_up,
 		.started = on_started,
 		.ready = on_ready,
 		.forward = has_parent ? on_forward : NULL,
@@ -347,6 +355,25 @@ static void reports_are_plain_text(void **state)
 	teardown(&f);
 }
 
+/* No line: the first has said why. */
+static void who_gave_up_after_a_report_is_known(void **state)
+{
+	struct control_msg report = { .type = CONTROL_REPORT };
+	struct fixture f;
+	char why[] = "fence 3 failed";
+
+	setup(&f, false);
+	report.text = why;
+	assert_int_equal(receive(&f, &link_a, &report), 0);
+	assert_int_equal(f.gave_ups, 0);
+	report.text = NULL;
+	report.code = 1;
+	assert_int_equal(receive(&f, &link_a, &report), 0);
+	assert_int_equal(f.gave_ups, 1);
+	assert_int_equal(f.reports, 1);
+	teardown(&f);
+}
+
 static void the_user_reads_each_report_once_and_few(void **state)
 {
 	const struct control_msg abort = { .type = CONTROL_ABORT };
@@ -476,6 +503,7 @@ int main(void)
 		cmocka_unit_test(aborts_and_ready_count_once),
 		cmocka_unit_test(who_has_been_started_is_said),
 		cmocka_unit_test(reports_are_plain_text),
+		cmocka_unit_test(who_gave_up_after_a_report_is_known),
 		cmocka_unit_test(the_user_reads_each_report_once_and_few),
 		cmocka_unit_test(nonsense_breaks_the_link),
 		cmocka_unit_test(names_of_a_spawned_step_are_its_parents),

@@ -4,20 +4,28 @@ UNIT_CPPFLAGS_IO = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
 
 unit_tests += testsuite/unit/secret-test testsuite/unit/frames-test \
 	testsuite/unit/handshake-test testsuite/unit/stream-test \
-	testsuite/unit/link-test testsuite/unit/strangers-test \
+	testsuite/unit/link-test testsuite/unit/refusals-test \
 	testsuite/unit/stopped-test testsuite/unit/thread-test
 
 testsuite_unit_stopped_test_SOURCES = testsuite/unit/stopped-test.c
 testsuite_unit_stopped_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_stopped_test_LDADD = $(UNIT_LIBS_IO)
+testsuite_unit_stopped_test_LDADD = $(UNIT_LIBS_AGENT)
 
-testsuite_unit_strangers_test_SOURCES = testsuite/unit/strangers-test.c
-testsuite_unit_strangers_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_strangers_test_LDADD = $(UNIT_LIBS_IO)
+testsuite_unit_refusals_test_SOURCES = testsuite/unit/refusals-test.c
+testsuite_unit_refusals_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_refusals_test_LDADD = $(UNIT_LIBS_IO)
 
 testsuite_unit_thread_test_SOURCES = testsuite/unit/thread-test.c
 testsuite_unit_thread_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_thread_test_LDADD = $(UNIT_LIBS_IO)
+
+# The same for C libraries without pthread_clockjoin_np.
+unit_tests += testsuite/unit/thread-old-test
+testsuite_unit_thread_old_test_SOURCES = testsuite/unit/thread-test.c \
+	src/common/libio/thread.c
+testsuite_unit_thread_old_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) \
+	-DTHREAD_JOIN_BY_TRYING
+testsuite_unit_thread_old_test_LDADD = $(UNIT_LIBS_IO)
 
 testsuite_unit_secret_test_SOURCES = testsuite/unit/secret-test.c
 testsuite_unit_secret_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
@@ -40,7 +48,8 @@ testsuite_unit_link_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_link_test_LDADD = $(UNIT_LIBS_IO)
 
 # Agents need the engine, too.
-UNIT_LIBS_AGENT = libio.la libpmi.la libshm.la libcoll.la libutil.la \
+UNIT_LIBS_AGENT = libagent.la liblauncher.la libio.la libpmi.la libshm.la \
+	libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 unit_tests += testsuite/unit/agent-test
@@ -50,17 +59,32 @@ testsuite_unit_agent_test_SOURCES = testsuite/unit/agent-test.c \
 testsuite_unit_agent_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_test_LDADD = $(UNIT_LIBS_AGENT)
 
-unit_tests += testsuite/unit/agent-absent-test
-testsuite_unit_agent_absent_test_SOURCES = testsuite/unit/agent-absent-test.c \
+unit_tests += testsuite/unit/agent-missing-test
+testsuite_unit_agent_missing_test_SOURCES = testsuite/unit/agent-missing-test.c \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
-testsuite_unit_agent_absent_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_agent_absent_test_LDADD = $(UNIT_LIBS_AGENT)
+testsuite_unit_agent_missing_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_missing_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/wire-test
+EXTRA_DIST += testsuite/unit/wire-reference
+testsuite_unit_wire_test_SOURCES = testsuite/unit/wire-test.c
+testsuite_unit_wire_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_wire_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=nonce_create
+testsuite_unit_wire_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-lookup-test
+testsuite_unit_agent_lookup_test_SOURCES = testsuite/unit/agent-lookup-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_lookup_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_lookup_test_LDADD = $(UNIT_LIBS_AGENT)
 
 unit_tests += testsuite/unit/agent-control-test
 testsuite_unit_agent_control_test_SOURCES = \
 	testsuite/unit/agent-control-test.c \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
 testsuite_unit_agent_control_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_control_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_agent_control_test_LDADD = $(UNIT_LIBS_AGENT)
 
 unit_tests += testsuite/unit/agent-idle-test
@@ -68,6 +92,12 @@ testsuite_unit_agent_idle_test_SOURCES = testsuite/unit/agent-idle-test.c \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
 testsuite_unit_agent_idle_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_idle_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-exit-test
+testsuite_unit_agent_exit_test_SOURCES = testsuite/unit/agent-exit-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_exit_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_exit_test_LDADD = $(UNIT_LIBS_AGENT)
 
 unit_tests += testsuite/unit/agent-state-test
 testsuite_unit_agent_state_test_SOURCES = testsuite/unit/agent-state-test.c \

@@ -8,7 +8,11 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-ext-test testsuite/unit/server-srun-test \
 	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test \
 	testsuite/unit/server-slots-test testsuite/unit/survey-test \
-	testsuite/unit/compress-test
+	testsuite/unit/compress-test testsuite/unit/cause-test
+
+testsuite_unit_cause_test_SOURCES = testsuite/unit/cause-test.c
+testsuite_unit_cause_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_cause_test_LDADD = $(UNIT_LIBS_PMI)
 
 testsuite_unit_compress_test_SOURCES = testsuite/unit/compress-test.c
 testsuite_unit_compress_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -25,6 +29,12 @@ testsuite_unit_wire1_test_LDADD = $(UNIT_LIBS_PMI)
 testsuite_unit_wire2_test_SOURCES = testsuite/unit/wire2-test.c
 testsuite_unit_wire2_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_wire2_test_LDADD = $(UNIT_LIBS_PMI)
+
+unit_tests += testsuite/unit/server-end-test
+testsuite_unit_server_end_test_SOURCES = testsuite/unit/server-end-test.c \
+	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_end_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_end_test_LDADD = $(UNIT_LIBS_SERVER)
 
 testsuite_unit_server_pmi1_test_SOURCES = testsuite/unit/server-pmi1-test.c \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h

@@ -3,7 +3,7 @@ UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
 
 unit_tests += testsuite/unit/records-test testsuite/unit/image-test \
 	testsuite/unit/region-test testsuite/unit/region-merge-test \
-	testsuite/unit/region-ahead-test \
+	testsuite/unit/region-prefault-test \
 	testsuite/unit/region-processes-test testsuite/unit/slots-test
 
 testsuite_unit_records_test_SOURCES = testsuite/unit/records-test.c
@@ -27,10 +27,10 @@ testsuite_unit_region_merge_test_SOURCES = \
 testsuite_unit_region_merge_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_region_merge_test_LDADD = $(UNIT_LIBS_SHM)
 
-testsuite_unit_region_ahead_test_SOURCES = \
-	testsuite/unit/region-ahead-test.c $(UNIT_REGION_FIXTURE)
-testsuite_unit_region_ahead_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_region_ahead_test_LDADD = $(UNIT_LIBS_SHM)
+testsuite_unit_region_prefault_test_SOURCES = \
+	testsuite/unit/region-prefault-test.c $(UNIT_REGION_FIXTURE)
+testsuite_unit_region_prefault_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_region_prefault_test_LDADD = $(UNIT_LIBS_SHM)
 
 testsuite_unit_region_processes_test_SOURCES = \
 	testsuite/unit/region-processes-test.c $(UNIT_REGION_FIXTURE)

@@ -13,7 +13,7 @@ out=$tmp/out
 
 # Many updates of large values of few keys: the readers are there all the time.
 for method in rwlock 2n none pmi2x; do
-	timeout 60 "$lookup" -m $method -r 3 -k 2 -b 4096 -w 20000 -t 50 \
+	timeout 60 "$lookup" -m $method -r 3 -k 2 -b 4096 -w 20000 -t 200 \
 		>"$out" 2>&1 </dev/null &&
 		grep -q "^result method=$method readers=3 .* cpu_ns=[0-9]" \
 			"$out" || fail "$method"

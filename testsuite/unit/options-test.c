@@ -142,6 +142,8 @@ static void words_ports_and_directories_are_taken(void **state)
 	assert_taken(find("Pmi2xPorts"), "1-65535");
 	assert_taken(find("Pmi2xPorts"), "21000-21000");
 	assert_taken(find("Pmi2xTrace"), "/var/log/pmi2x");
+	assert_taken(find("Pmi2xNetwork"), "10.1.0.0/16");
+	assert_taken(find("Pmi2xNetwork"), "fd00:1::/64");
 }
 
 static void a_path_that_is_too_long_is_refused(void **state)
@@ -175,6 +177,66 @@ static void without_a_log_a_wrong_value_is_refused_as_well(void **state)
 	for (size_t i = 0; option_key(i); i++)
 		option_set(&c, i, WHERE, "wrong", NULL);
 	assert_memory_equal(&c, &before, sizeof(c));
+}
+
+/* From the site's value a job gets what it asks for, or that with a line. */
+static void assert_job_gets(const char *key, const char *site,
+			    const char *asked, const char *gets)
+{
+	struct said said = { .lines = 0 };
+	const struct log_hook log = { take_line, &said };
+	char used[OPTION_TEXT_MAX];
+	size_t i = find(key);
+	struct conf c;
+
+	options_defaults(&c);
+	option_set(&c, i, WHERE, site, NULL);
+	option_override(&c, i, asked, &log);
+	option_text(&c, i, used);
+	assert_string_equal(used, gets);
+	assert_int_equal(said.lines, strcmp(asked, gets) ? 1 : 0);
+	if (said.lines) {
+		assert_said(said.text, option_variable(i));
+		assert_said(said.text, key);
+		assert_said(said.text, asked);
+		assert_said(said.text, "going on with ");
+	}
+}
+
+static void what_is_the_sites_a_job_can_only_lower(void **state)
+{
+	assert_job_gets("Pmi2xDrainTimeout", "10", "600", "10");
+	assert_job_gets("Pmi2xDrainTimeout", "10", "11", "10");
+	assert_job_gets("Pmi2xDrainTimeout", "10", "10", "10");
+	assert_job_gets("Pmi2xDrainTimeout", "600", "600", "600");
+	assert_job_gets("Pmi2xDrainTimeout", "10", "1", "1");
+	assert_job_gets("Pmi2xRegionSize", "0", "1024", "0");
+	assert_job_gets("Pmi2xRegionSize", "64", "65", "64");
+	assert_job_gets("Pmi2xRegionSize", "64", "0", "0");
+}
+
+static void what_is_the_jobs_it_can_raise(void **state)
+{
+	assert_job_gets("Pmi2xConnectTimeout", "1", "3600", "3600");
+	assert_job_gets("Pmi2xStallReport", "0", "604800", "604800");
+	assert_job_gets("Pmi2xCollectiveTimeout", "60", "0", "0");
+	assert_job_gets("Pmi2xTreeWidth", "2", "1024", "1024");
+	assert_job_gets("Pmi2xCompression", "off", "on", "on");
+}
+
+static void a_wrong_value_of_a_job_changes_nothing(void **state)
+{
+	struct said said = { .lines = 0 };
+	const struct log_hook log = { take_line, &said };
+	struct conf c, before;
+
+	options_defaults(&c);
+	before = c;
+	for (size_t i = 0; option_key(i); i++)
+		if (option_variable(i))
+			option_override(&c, i, "wrong", &log);
+	assert_memory_equal(&c, &before, sizeof(c));
+	assert_int_equal(said.lines, 0);
 }
 
 static void the_manual_names_every_option_and_variable(void **state)
@@ -211,6 +273,9 @@ int main(void)
 		cmocka_unit_test(a_path_that_is_too_long_is_refused),
 		cmocka_unit_test(nothing_that_steers_a_terminal_is_repeated),
 		cmocka_unit_test(without_a_log_a_wrong_value_is_refused_as_well),
+		cmocka_unit_test(what_is_the_sites_a_job_can_only_lower),
+		cmocka_unit_test(what_is_the_jobs_it_can_raise),
+		cmocka_unit_test(a_wrong_value_of_a_job_changes_nothing),
 		cmocka_unit_test(the_manual_names_every_option_and_variable),
 	};
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The built plugin: it exports what Slurm looks up and nothing else, and Slurm's
-# library has every symbol that it leaves open.
+# The built plugin: it exports what Slurm looks up and nothing else, Slurm's
+# library has every symbol that it leaves open, and all that it has of this library
+# is in slurm_calls.h, whose types configure has checked.
 set -u
 plugin=.libs/mpi_pmi2x.so
 tmp=$(mktemp -d) || exit 99
@@ -41,5 +42,16 @@ nm -D --defined-only "$SLURMFULL" | awk '{ print $NF }' | LC_ALL=C sort -u \
 missing=$(LC_ALL=C comm -23 "$tmp/open" "$tmp/slurm")
 if [ -n "$missing" ]; then
 	echo "FAIL: nothing has these symbols of the plugin:" $missing
+	exit 1
+fi
+
+# A name that the C library has as well, like error, would be bound to whichever
+# comes first in a daemon: the plugin must ask for slurm_error.
+nm -D --undefined-only "$plugin" | awk '{ print $NF }' | sed 's/@.*//' |
+	LC_ALL=C sort -u | LC_ALL=C comm -12 - "$tmp/slurm" >"$tmp/called"
+printf '%s\n' ${SLURM_CALLS:-} | LC_ALL=C sort >"$tmp/listed"
+if ! diff "$tmp/listed" "$tmp/called"; then
+	echo "FAIL: < is in src/plugins/mpi/pmi2x/slurm_calls.h alone, > is called" \
+		"by the plugin alone"
 	exit 1
 fi

@@ -2,13 +2,20 @@
 # The parts of the plugin that need no Slurm.
 unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test \
 	testsuite/unit/trace-file-test testsuite/unit/options-test \
+	testsuite/unit/network-test \
 	testsuite/unit/stale-sockets-test
 
 testsuite_unit_options_test_SOURCES = testsuite/unit/options-test.c \
-	src/plugins/mpi/pmi2x/options.c
+	src/plugins/mpi/pmi2x/network.c src/plugins/mpi/pmi2x/options.c
 testsuite_unit_options_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_options_test_LDADD = libcoll.la libutil.la $(XXHASH_LIBS) $(CMOCKA_LIBS)
+
+testsuite_unit_network_test_SOURCES = testsuite/unit/network-test.c \
+	src/plugins/mpi/pmi2x/network.c
+testsuite_unit_network_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_network_test_LDADD = libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_stale_sockets_test_SOURCES = testsuite/unit/stale-sockets-test.c \
 	src/plugins/mpi/pmi2x/stale_sockets.c
@@ -31,16 +38,18 @@ testsuite_unit_netinfo_test_LDADD = $(CMOCKA_LIBS)
 testsuite_unit_spawn_srun_test_SOURCES = testsuite/unit/spawn-srun-test.c \
 	src/plugins/mpi/pmi2x/launch_text.c \
 	src/plugins/mpi/pmi2x/spawn_srun.c \
-	src/plugins/mpi/pmi2x/words.c
+	src/plugins/mpi/pmi2x/strvec.c
 testsuite_unit_spawn_srun_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_spawn_srun_test_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
 testsuite_unit_spawn_srun_test_LDADD = libpmi.la libshm.la libcoll.la \
 	libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS)
 
-EXTRA_DIST += testsuite/unit/plugin-test.sh
-AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SANITIZE='$(SANITIZE)'; \
-	export SLURMFULL SANITIZE;
+EXTRA_DIST += testsuite/unit/plugin-test.sh testsuite/unit/slurm-types-test.sh
+AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SLURM_CALLS='$(SLURM_CALLS)' \
+	SLURM_TREE='$(SLURM_TREE)' CONFIGURE_SLURM="$(DISTCHECK_SLURM)" \
+	SANITIZE='$(SANITIZE)'; \
+	export SLURMFULL SLURM_CALLS SLURM_TREE CONFIGURE_SLURM SANITIZE;
 if BUILD_PLUGIN
-TESTS += testsuite/unit/plugin-test.sh
+TESTS += testsuite/unit/plugin-test.sh testsuite/unit/slurm-types-test.sh
 endif

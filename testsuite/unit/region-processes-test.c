@@ -20,6 +20,7 @@
 #include "region-fixture.h"
 
 #define NOBODY 65534
+#define CANNOT 77 /* a child may not do what it is to try */
 #define CHILD_SECONDS 60 /* a child that hangs ends the test */
 
 /* ---- helpers ---- */
@@ -204,6 +205,45 @@ static void a_limit_on_memory_is_an_error_not_a_crash(void **state)
 	region_writer_destroy(w);
 }
 
+#define LITTLE (1 << 20) /* bytes: far more than one generation takes */
+
+static size_t memory_of(const struct region_writer *w)
+{
+	struct stat s;
+
+	return fstat(region_writer_fd(w), &s) ? SIZE_MAX :
+		(size_t)s.st_blocks * 512;
+}
+
+/* As root does it: others may lock less than a region. */
+static int lock_all(void *arg)
+{
+	struct region_writer *w;
+	struct region *r;
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return CANNOT;
+	w = new_writer(REGION_SIZE_DEFAULT);
+	EXPECT(publish_keys(w, "k", 1, "v") == 0);
+	EXPECT(memory_of(w) < LITTLE);
+	r = attach(w);
+	EXPECT(has_key(r, "k0"));
+	EXPECT(memory_of(w) < LITTLE);
+	region_detach(r);
+	region_writer_destroy(w);
+	return 0;
+}
+
+/* slurmstepd does with LaunchParameters=slurmstepd_memlock_all. */
+static void who_locks_all_memory_gets_no_more(void **state)
+{
+	int rc = geteuid() ? CANNOT : in_child(lock_all, NULL);
+
+	if (rc == CANNOT)
+		skip();
+	assert_int_equal(rc, 0);
+}
+
 /* ---- readers while the agent publishes ---- */
 
 #define GENERATIONS 300
@@ -288,6 +328,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_region_is_refused),
 		cmocka_unit_test(foreign_headers_are_refused),
 		cmocka_unit_test(a_limit_on_memory_is_an_error_not_a_crash),
+		cmocka_unit_test(who_locks_all_memory_gets_no_more),
 		cmocka_unit_test(readers_see_whole_generations_only),
 	};
 

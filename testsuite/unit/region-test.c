@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "libshm/extents.h"
+#include "libshm/image_layout.h"
 #include "region-fixture.h"
 
 /* ---- fences ---- */
@@ -207,9 +209,112 @@ static void gathers_arrive_as_images_and_as_arrays(void **state)
 	payload_unref(image);
 }
 
+/* A whole image from a link, but for the length that its record claims. */
+static void publish_claim(struct region_writer *w, uint32_t value_len)
+{
+	struct payload *image;
+	struct image_header h;
+	struct image img;
+	struct buf b;
+
+	buf_init(&b, 1000);
+	record_append(&b, "key", 3, "value", 5);
+	image = finish_fence(&b);
+	memcpy(&h, image->data, sizeof(h));
+	memcpy(image->data + image_data_start(&h), &value_len,
+	       sizeof(value_len));
+	h.checksum = image_checksum(image->data, image->len);
+	memcpy(image->data, &h, sizeof(h));
+	assert_int_equal(image_open(&img, image->data, image->len), 0);
+	assert_int_equal(region_publish_fence(w, image->data, image->len), 0);
+	payload_unref(image);
+}
+
+/* It would reach over what nobody has written, and make pages of it. */
+static void a_record_cannot_claim_more_than_a_value_may_have(void **state)
+{
+	struct region_writer *w;
+	const char *value;
+	size_t len;
+
+	assert_int_equal(region_writer_create(&w, 64 << 20), 0);
+	publish_claim(w, RECORD_VALUE_MAX + 1);
+	assert_false(region_writer_find(w, "key", 3, &value, &len));
+	publish_claim(w, RECORD_VALUE_MAX); /* behind the image, where nothing is */
+	assert_false(region_writer_find(w, "key", 3, &value, &len));
+	publish_claim(w, 32 << 20);
+	assert_false(region_writer_find(w, "key", 3, &value, &len));
+	publish_claim(w, 5);
+	assert_true(region_writer_find(w, "key", 3, &value, &len));
+	assert_int_equal(len, 5);
+	region_writer_destroy(w);
+}
+
 static struct payload *room_in(void *writer, size_t len)
 {
-	return region_payload_new(writer, len);
+	struct payload *p = region_payload_new(writer, len);
+
+	assert_non_null(p);
+	assert_int_equal(region_payload_commit(writer, p, len), 0);
+	return p;
+}
+
+/* Bytes of memory behind a region. */
+static uint64_t committed(const struct region_writer *w)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(region_writer_fd(w), &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+static void memory_grows_with_the_bytes_not_with_the_claim(void **state)
+{
+	enum { CLAIM = 64 << 20, PIECE = 65536 };
+	struct region_writer *w;
+	struct payload *p;
+	uint64_t before;
+
+	assert_int_equal(region_writer_create(&w, 2 * CLAIM), 0);
+	before = committed(w);
+	p = region_payload_new(w, CLAIM);
+	assert_non_null(p);
+	assert_int_equal(committed(w), before);
+	for (size_t len = PIECE; len <= CLAIM; len += PIECE) {
+		assert_int_equal(region_payload_commit(w, p, len), 0);
+		memset(p->data + len - PIECE, 1, PIECE);
+		assert_in_range(committed(w) - before, len, 2 * len);
+	}
+	assert_int_equal(committed(w) - before, CLAIM);
+	payload_unref(p);
+	region_writer_destroy(w);
+}
+
+static void nobody_looks_where_nothing_has_come(void **state)
+{
+	enum { CLAIM = 1 << 20, PIECE = 65536 };
+	struct region_writer *w;
+	struct payload *p, *other;
+	uint64_t at, start;
+	void *known;
+
+	assert_int_equal(region_writer_create(&w, 4 * CLAIM), 0);
+	assert_int_equal(region_reserve(w, 4096, &at, &known), 0);
+	p = region_payload_new(w, CLAIM);
+	other = region_payload_new(w, PIECE);
+	start = at + (p->data - (unsigned char *)known);
+	assert_null(region_writer_bytes(w, start, 1));
+	assert_int_equal(region_payload_commit(w, p, PIECE), 0);
+	assert_ptr_equal(region_writer_bytes(w, start, PIECE), p->data);
+	assert_null(region_writer_bytes(w, start, PIECE + 1));
+	assert_null(region_writer_bytes(w, start + CLAIM - 1, 1));
+	payload_unref(other);
+	assert_null(region_writer_bytes(w, start + CLAIM - 1, 1));
+	assert_int_equal(region_payload_commit(w, p, CLAIM), 0);
+	assert_ptr_equal(region_writer_bytes(w, start, CLAIM), p->data);
+	payload_unref(p);
+	assert_null(region_writer_bytes(w, start, 1));
+	region_writer_destroy(w);
 }
 
 static struct payload *build_gather(struct region_writer *w,
@@ -403,6 +508,9 @@ int main(void)
 		cmocka_unit_test(only_images_are_published),
 		cmocka_unit_test(gathers_arrive_as_images_and_as_arrays),
 		cmocka_unit_test(images_are_published_where_they_were_made),
+		cmocka_unit_test(a_record_cannot_claim_more_than_a_value_may_have),
+		cmocka_unit_test(nobody_looks_where_nothing_has_come),
+		cmocka_unit_test(memory_grows_with_the_bytes_not_with_the_claim),
 		cmocka_unit_test(a_fence_published_where_it_was_made_stays),
 		cmocka_unit_test(released_space_is_used_again),
 		cmocka_unit_test(bytes_are_given_only_where_something_is),

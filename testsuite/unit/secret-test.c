@@ -3,6 +3,10 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "libio/secret.h"
 
@@ -72,12 +76,50 @@ static void nodes_of_a_step_have_ports_of_their_own(void **state)
 	assert_in_range(secret_port(&s, UINT32_MAX, 0, 65535), 0, 65535);
 }
 
+/* Does the kernel leave the page at `at` out of core dumps? */
+static bool is_hidden(const void *at)
+{
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	unsigned long first, end;
+	bool here = false, hidden = false;
+	char line[4096];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+			here = (unsigned long)at >= first &&
+			       (unsigned long)at < end;
+		if (here && !strncmp(line, "VmFlags:", 8))
+			hidden = strstr(line, " dd") != NULL;
+	}
+	fclose(maps);
+	return hidden;
+}
+
+static void no_core_dump_has_what_is_hidden(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *memory = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* It may lie on two pages. */
+	struct secret *s = (struct secret *)(memory + 2 * page - 7);
+
+	assert_true(memory != MAP_FAILED);
+	secret_hide(s);
+	assert_false(is_hidden(memory));
+	assert_true(is_hidden(memory + page));
+	assert_true(is_hidden(memory + 2 * page));
+	assert_false(is_hidden(memory + 3 * page));
+	munmap(memory, 4 * page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_form_round_trips),
 		cmocka_unit_test(other_text_is_refused),
 		cmocka_unit_test(a_proof_needs_the_secret_and_the_data),
+		cmocka_unit_test(no_core_dump_has_what_is_hidden),
 		cmocka_unit_test(nodes_of_a_step_have_ports_of_their_own),
 	};
 

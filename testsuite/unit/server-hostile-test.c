@@ -7,6 +7,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+
+#include "libcoll/coll.h"
+#include "libshm/image_layout.h"
 
 #define ROUNDS 300
 
@@ -171,11 +175,100 @@ static void neighbours_that_send_nearly_right_frames(void **state)
 	assert_in_range(broken, 1, ROUNDS * NET_NODES - 1);
 }
 
+/* ---- claims ---- */
+
+#define REGION ((size_t)256 << 20)
+
+/* Bytes of memory behind the results region of node 2, where rank 5 is. */
+static uint64_t committed(const struct net *n)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(region_writer_fd(n->nodes[2].region), &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* Its parent sends this; the answer is that of the engine. */
+static int from_parent(struct net *n, const struct coll_msg *msg,
+		       const void *body, size_t len)
+{
+	struct net_frame f = { .from = 0, .to = 2 };
+	struct buf b;
+	int rc;
+
+	buf_init(&b, SIZE_MAX);
+	assert_int_equal(coll_msg_pack(&b, msg), 0);
+	f.head_len = b.len;
+	assert_int_equal(buf_append(&b, body, len), 0);
+	f.bytes = payload_copy(b.data, b.len);
+	rc = net_node_input(&n->nodes[2], &f);
+	payload_unref(f.bytes);
+	buf_free(&b);
+	return rc;
+}
+
+static struct net *step_with_room(void)
+{
+	const struct net_options o = { .region_size = REGION };
+	struct net *n = net_create(&o);
+
+	net_init_ext(n, 5, 1);
+	return n;
+}
+
+static void a_result_costs_what_has_come_of_it(void **state)
+{
+	struct net *n = step_with_room();
+	char *piece = calloc(1, 2 * COLL_PIECE);
+	struct coll_msg msg = {
+		.type = COLL_MSG_DOWN, .kind = COLL_FENCE, .size = REGION / 2,
+	};
+	uint64_t before = committed(n);
+
+	assert_null(net_pmi2(n, 5, "cmd=kvs-fence;"));
+	assert_int_equal(from_parent(n, &msg, piece, COLL_PIECE), 0);
+	msg.type = COLL_MSG_REST;
+	assert_int_equal(from_parent(n, &msg, piece, COLL_PIECE), 0);
+	assert_in_range(committed(n) - before, 2 * COLL_PIECE, 4 * COLL_PIECE);
+	/* No message is longer than those into which results are cut. */
+	assert_true(from_parent(n, &msg, piece, COLL_PIECE + 1) < 0);
+	net_destroy(n);
+	free(piece);
+}
+
+/* A gather of as many empty values as it likes to say: a header, no more. */
+static void a_gather_has_a_value_of_each_rank(void **state)
+{
+	struct net *n = step_with_room();
+	struct image_header h = {
+		.magic = IMAGE_MAGIC, .byte_order = 0x01020304,
+		.version = IMAGE_VERSION, .kind = IMAGE_GATHER,
+		.length = sizeof(h), .count = 200000,
+	};
+	const struct coll_msg msg = {
+		.type = COLL_MSG_DOWN, .kind = COLL_GATHER, .size = sizeof(h),
+	};
+	uint64_t before = committed(n);
+	const char *answer;
+
+	h.checksum = image_checksum(&h, sizeof(h));
+	assert_null(net_pmi2(n, 5,
+			     "cmd=pmi2x-allgather;value=a;stride=1024;"));
+	assert_int_equal(from_parent(n, &msg, &h, sizeof(h)), 0);
+	answer = net_read(n, 5);
+	assert_non_null(answer);
+	assert_non_null(strstr(answer, "malformed data"));
+	assert_int_equal(committed(n), before);
+	net_destroy(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_that_send_nearly_right_messages),
 		cmocka_unit_test(neighbours_that_send_nearly_right_frames),
+		cmocka_unit_test(a_result_costs_what_has_come_of_it),
+		cmocka_unit_test(a_gather_has_a_value_of_each_rank),
 	};
 
 	return cmocka_run_group_tests_name("server-hostile", tests, NULL, NULL);

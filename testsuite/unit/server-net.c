@@ -127,6 +127,15 @@ static void tidy_later(void *arg, bool soon)
 	node->tidies_soon += soon;
 }
 
+static void end_step(void *arg, const char *why, int code)
+{
+	struct net_node *node = arg;
+
+	node->ends++;
+	node->end_code = code;
+	snprintf(node->end_why, sizeof(node->end_why), "%s", why);
+}
+
 static const struct pmi_host_ops HOST_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,
@@ -134,6 +143,20 @@ static const struct pmi_host_ops HOST_OPS = {
 	.node_break = node_break,
 	.links_wanted = links_wanted,
 	.control_send = control_send,
+	.slots_wake = slots_wake,
+	.slots_again = slots_again,
+	.tidy_later = tidy_later,
+};
+
+/* The same host, which ends a step. */
+static const struct pmi_host_ops ENDING_OPS = {
+	.client_send = client_send,
+	.client_close = client_close,
+	.node_send = node_send,
+	.node_break = node_break,
+	.links_wanted = links_wanted,
+	.control_send = control_send,
+	.end_step = end_step,
 	.slots_wake = slots_wake,
 	.slots_again = slots_again,
 	.tidy_later = tidy_later,
@@ -187,6 +210,13 @@ static void launcher_report(void *arg, const char *text)
 	snprintf(n->report, sizeof(n->report), "%s", text);
 }
 
+static void launcher_gave_up(void *arg)
+{
+	struct net *n = arg;
+
+	n->gave_ups++;
+}
+
 static void launcher_ready(void *arg)
 {
 	struct net *n = arg;
@@ -199,6 +229,7 @@ static const struct launcher_ops LAUNCHER_OPS = {
 	.spawn = launcher_spawn,
 	.abort = launcher_abort,
 	.report = launcher_report,
+	.gave_up = launcher_gave_up,
 	.ready = launcher_ready,
 };
 
@@ -243,7 +274,9 @@ static void create_node(struct net *n, uint32_t position,
 	if (!o->heap)
 		assert_int_equal(region_writer_create(&node->region, size), 0);
 	assert_int_equal(pmi_server_create(&node->server, &node->step,
-					   node->region, &HOST_OPS, node, log),
+					   node->region,
+					   o->ends ? &ENDING_OPS : &HOST_OPS,
+					   node, log),
 			 0);
 	if (!o->slots)
 		return;

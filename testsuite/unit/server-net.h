@@ -40,6 +40,9 @@ struct net_node {
 	int tidies_soon;     /* of them, asked for soon */
 	int agains;
 	int links_wanted;
+	int ends;            /* the server wants the step to end, */
+	int end_code;        /* with this exit code, */
+	char end_why[COLL_REASON_MAX + 64]; /* for this */
 	bool link_lost;
 	bool broken[NET_NODES]; /* the link to that node */
 };
@@ -67,6 +70,7 @@ struct net {
 	char abort_text[64];
 	char report[COLL_REASON_MAX]; /* last line for the user */
 	int reports;
+	int gave_ups;
 	int ready;
 };
 
@@ -77,6 +81,7 @@ struct net_options {
 	bool slots;        /* in through shared memory, too */
 	size_t region_size; /* 0: a small one */
 	bool no_launcher;
+	bool ends;         /* when a collective fails */
 	bool spawned;
 	const void *preput;
 	size_t preput_len;

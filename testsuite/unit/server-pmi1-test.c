@@ -313,7 +313,7 @@ static void who_has_not_started_fails_a_barrier_when_he_ends(void **state)
 		net_init1(n, r);
 		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
 	}
-	pmi_server_client_exit(n->nodes[0].server, 0);
+	pmi_server_client_exit(n->nodes[0].server, 0, NULL);
 	pmi_server_client_eof(n->nodes[0].server, 0);
 	net_run(n);
 	assert_string_equal(net_read(n, 1),

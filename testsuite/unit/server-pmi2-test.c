@@ -155,7 +155,7 @@ static void waiting_gets_end_with_the_put_or_the_last_peer(void **state)
 	net_eof(n, 2);
 	assert_null(net_read(n, 1));
 	net_pmi2(n, 4, "cmd=finalize;");
-	pmi_server_client_exit(n->nodes[1].server, 2);
+	pmi_server_client_exit(n->nodes[1].server, 2, NULL);
 	assert_string_equal(net_read(n, 1),
 			    "cmd=info-getnodeattr-response;thrid=1;rc=-1;"
 			    "errmsg=node attribute a: no other rank of node n1 "
@@ -363,6 +363,30 @@ static void a_later_fence_may_fail_first(void **state)
 	net_destroy(n);
 }
 
+/* What was put before it is in the next one. */
+static void a_fence_too_many_takes_nothing_with_it(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	for (int i = 0; i < COLL_IN_FLIGHT_MAX; i++)
+		assert_null(net_pmi2(n, 0, "cmd=kvs-fence;"));
+	assert_non_null(strstr(net_pmi2(n, 0, "cmd=kvs-put;key=a;value=b;"),
+			       "rc=0"));
+	assert_non_null(strstr(net_pmi2(n, 0, "cmd=kvs-fence;"),
+			       "too many collectives in flight"));
+	for (int i = 0; i < COLL_IN_FLIGHT_MAX; i++)
+		for (uint32_t r = 1; r < NET_RANKS; r++)
+			net_pmi2(n, r, "cmd=kvs-fence;");
+	net_forget(n);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_pmi2(n, r, "cmd=kvs-fence;");
+	net_forget(n);
+	assert_non_null(strstr(net_pmi2(n, 5, "cmd=kvs-get;key=a;"),
+			       "found=TRUE;value=b;"));
+	net_destroy(n);
+}
+
 static void hostile_messages_break_the_link(void **state)
 {
 	struct net *n = net_create(NULL);
@@ -393,6 +417,7 @@ int main(void)
 		cmocka_unit_test(bad_lengths_end_the_connection),
 		cmocka_unit_test(a_lost_link_fails_fences_by_name),
 		cmocka_unit_test(a_later_fence_may_fail_first),
+		cmocka_unit_test(a_fence_too_many_takes_nothing_with_it),
 		cmocka_unit_test(hostile_messages_break_the_link),
 	};
 

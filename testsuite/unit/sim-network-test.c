@@ -120,6 +120,48 @@ static void messages_may_be_longer_than_32_bits_say(void **state)
 	assert_true(found.last_exit > (sim_time)(2 * own + 2 * 3 * own) * 2);
 }
 
+/* The children of each: srun's first, then those of node 0, 1, ... */
+static void check_tree(uint32_t nodes, const uint32_t *children)
+{
+	static struct scenario sc;
+	char run[] = "fence 8", error[SCENARIO_ERROR_MAX];
+	struct sim *s;
+
+	prepare(&sc, run);
+	sc.nodes = nodes;
+	sc.tree_width = 3;
+	sc.protocol = PROTOCOL_MPI_PMI2;
+	s = sim_new(&sc, error);
+	assert_non_null(s);
+	assert_int_equal(s->nodes[nodes].parent, TREE_NONE);
+	assert_int_equal(s->nodes[nodes].children, children[0]);
+	for (uint32_t p = 0; p < nodes; p++) {
+		const struct sim_node *n = &s->nodes[p];
+
+		assert_int_equal(n->children, children[1 + p]);
+		for (uint32_t i = 0; i < n->children; i++)
+			assert_int_equal(s->nodes[shape_child(n, i)].parent, p);
+	}
+	assert_int_equal(sim_run(s), 0);
+	assert_int_equal(s->phases[0].messages, 2 * nodes);
+	sim_free(s);
+}
+
+/* Slurm's trees of width 3: one subtree is whole before the next one begins. */
+static void mpi_pmi2_has_slurms_tree(void **state)
+{
+	static const uint32_t two[] = { 2, 0, 0 };
+	static const uint32_t five[] = { 2, 3, 0, 0, 0, 0 };
+	static const uint32_t nine[] = { 3, 3, 0, 0, 0, 3, 0, 0, 0, 0 };
+	static const uint32_t more[] = { 2, 3, 3, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0,
+					 0, 0 };
+
+	check_tree(2, two);
+	check_tree(5, five);
+	check_tree(9, nine);
+	check_tree(14, more);
+}
+
 static void slowness_is_where_it_was_put(void **state)
 {
 	static struct scenario sc;
@@ -178,6 +220,7 @@ int main(void)
 		cmocka_unit_test(distances_follow_the_topology),
 		cmocka_unit_test(times_are_those_of_the_model),
 		cmocka_unit_test(messages_may_be_longer_than_32_bits_say),
+		cmocka_unit_test(mpi_pmi2_has_slurms_tree),
 		cmocka_unit_test(slowness_is_where_it_was_put),
 		cmocka_unit_test(a_slow_node_computes_slowly_beside_a_collective),
 		cmocka_unit_test(nodes_can_share_cores),

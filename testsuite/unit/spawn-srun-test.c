@@ -9,21 +9,21 @@
 
 #include "launch_env.h"
 #include "spawn_srun.h"
-#include "words.h"
+#include "strvec.h"
 
 static char *nodes[] = { "n1", "n2", NULL };
 
 /* Names separated by commas are all the test needs. */
 static char **expand(const char *list, uint32_t *count)
 {
-	struct words w = { 0 };
+	struct strvec w = { 0 };
 	char *copy = strdup(list), *rest = copy, *item, **out;
 
 	while ((item = strsep(&rest, ",")))
-		words_add(&w, item);
+		strvec_add(&w, item);
 	*count = (uint32_t)w.count;
 	free(copy);
-	assert_int_equal(words_end(&w, &out), 0);
+	assert_int_equal(strvec_end(&w, &out), 0);
 	return out;
 }
 
@@ -99,7 +99,7 @@ static void one_command_is_run_as_it_is(void **state)
 	assert_false(has(args, "--overcommit"));
 	assert_true(has(args, "prog"));
 	assert_string_equal(last(args), "it's $HOME");
-	words_free(args);
+	strvec_free(args);
 	spawn_free(r);
 }
 
@@ -111,7 +111,7 @@ static void more_processes_than_processors_share(void **state)
 	add_command(r, "prog", 5);
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
 	assert_true(has(args, "--overcommit"));
-	words_free(args);
+	strvec_free(args);
 	spawn_free(r);
 }
 
@@ -132,7 +132,7 @@ static void each_rank_runs_its_command(void **state)
 	assert_string_equal(out, "it's `a` \"b\" $c\n");
 	run_as(args, "2", out, sizeof(out));
 	assert_string_equal(out, "/usr\n");
-	words_free(args);
+	strvec_free(args);
 	spawn_free(r);
 }
 
@@ -148,7 +148,7 @@ static void path_is_searched_first(void **state)
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
 	run_as(args, "0", out, sizeof(out));
 	assert_string_equal(out, "/bin/sh\n");
-	words_free(args);
+	strvec_free(args);
 	spawn_free(r);
 }
 
@@ -163,7 +163,7 @@ static void hosts_become_one_name_a_process(void **state)
 	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
 	assert_true(has(args, "--distribution=arbitrary"));
 	assert_true(has(args, "--nodelist=n3,n3,n4,n4,n1,n2"));
-	words_free(args);
+	strvec_free(args);
 	spawn_free(r);
 }
 
@@ -211,7 +211,7 @@ static void environment_drops_the_spawning_step(void **state)
 	assert_false(has(out, "SLURM_JOB_NUM_NODES=2"));
 	assert_false(has(out, "SLURM_STEP_ID=0"));
 	assert_memory_equal(last(out), "PMI2X_PREPUT=", 13);
-	words_free(out);
+	strvec_free(out);
 	spawn_free(r);
 }
 
@@ -227,6 +227,25 @@ static void processors_are_summed(void **state)
 	assert_int_equal(launch_cpus("2147483647(x3)"), 0);
 }
 
+static void names_of_steps(void **state)
+{
+	char *name = launch_jobid(UINT32_MAX, 0);
+
+	assert_string_equal(name, "4294967295.0");
+	assert_true(launch_is_jobid(name));
+	free(name);
+	assert_true(launch_is_jobid("1.4294967290"));
+	assert_false(launch_is_jobid(""));
+	assert_false(launch_is_jobid("."));
+	assert_false(launch_is_jobid("1."));
+	assert_false(launch_is_jobid(".1"));
+	assert_false(launch_is_jobid("1.0.0"));
+	assert_false(launch_is_jobid("1.0\n"));
+	assert_false(launch_is_jobid("/1.0"));
+	assert_false(launch_is_jobid("4294967296.0"));
+	assert_false(launch_is_jobid("00000000001.0"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +257,7 @@ int main(void)
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(environment_drops_the_spawning_step),
 		cmocka_unit_test(processors_are_summed),
+		cmocka_unit_test(names_of_steps),
 	};
 
 	return cmocka_run_group_tests_name("spawn-srun", tests, NULL, NULL);

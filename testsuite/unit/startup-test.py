@@ -92,13 +92,15 @@ class Late(unittest.TestCase):
         slurm.measure = measure
         planned = Plan(slurm, [])
         planned.add(["true", "pmi"], [(2, 1), (4, 1), (8, 1)], [PMI2X])
-        options = types.SimpleNamespace(quiet=True, repeats=3, timeout=600)
+        options = types.SimpleNamespace(
+            quiet=True, repeats=3, timeout=600, trial_timeout=100
+        )
         measuring = Measuring(options, planned, record.Writer(None, {}))
         self.assertEqual(measuring.run(), 1)
         late = [config for test, config, limit in calls[2:] if test == "pmi"]
         self.assertEqual(late, [(2, 1), (4, 1), (2, 1), (2, 1)])
         self.assertEqual(len([c for c in calls[2:] if c[0] == "true"]), 9)
-        self.assertEqual({limit for *_, limit in calls[:2]}, {120})
+        self.assertEqual({limit for *_, limit in calls[:2]}, {100})
         (reason,) = measuring.results.skips.values()
         self.assertIn("4x1 was not done in time", reason)
         self.assertIn(
@@ -418,7 +420,7 @@ class Simulations(unittest.TestCase):
         kept = simulated.kept_sections(theirs)
         text = simulated.scenario((256, 16), PMI2, kept)
         self.assertIn("nodes = 256\nranks_per_node = 16\n", text)
-        self.assertIn("protocol = srun-star\n", text)
+        self.assertIn("protocol = mpi-pmi2\n", text)
         self.assertIn("[network]\nlatency = 3us", text)
         self.assertNotIn("nodes = 7", text)
 

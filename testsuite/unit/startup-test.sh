@@ -86,6 +86,12 @@ grep -q '^SKIP pmi with pmi2x:own at 2x1: .*of one rank each' "$out" ||
 	fail "ranks that are alone"
 grep -q ',skipped,.*of one rank each' "$tmp/csv" || fail "its row"
 
+# A trial that hangs is given up, and what there is besides goes on.
+printf '#!/bin/sh\nexec sleep 100000\n' >"$tmp/programs/pmi2x-noop"
+ends 1 "not done after" "$@" --no-slurm --beyond emulated --tests pmi,true \
+	--configs 2x1 --methods pmi2x --trial-timeout 2 --csv "$tmp/csv"
+grep -q '^true,.*,ok,$' "$tmp/csv" || fail "what does not hang"
+
 # What is killed leaves what it had: the trial, one time, and then it hangs.
 cat >"$tmp/programs/pmi2x-noop" <<END
 #!/bin/sh

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libio/stopped.h"
+#include "agent/stopped.h"
 
 #define PATIENCE_SECONDS 60 /* then a test has failed */
 

@@ -17,7 +17,7 @@
 
 struct side {
 	struct stream *stream;
-	struct edges *edges; /* NULL: a plain stream */
+	struct epoll_set *epoll; /* NULL: a plain stream */
 	int fd;
 	char in[4096];
 	char *got;
@@ -78,8 +78,8 @@ static int side_open(struct side *s, size_t queue, size_t pause)
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	s->fd = fds[0];
 	if (held)
-		assert_int_equal(edges_open(&s->edges, &loop), 0);
-	assert_int_equal(held ? stream_open_held(&s->stream, &loop, s->edges,
+		assert_int_equal(epoll_set_open(&s->epoll, &loop), 0);
+	assert_int_equal(held ? stream_open_held(&s->stream, &loop, s->epoll,
 						 fds[0], &limits, &ops, s) :
 				stream_open(&s->stream, &loop, fds[0], &limits,
 					    &ops, s), 0);
@@ -89,7 +89,7 @@ static int side_open(struct side *s, size_t queue, size_t pause)
 static void side_close(struct side *s, int fd)
 {
 	stream_close(s->stream);
-	edges_close(s->edges);
+	epoll_set_close(s->epoll);
 	free(s->got);
 	if (fd >= 0)
 		close(fd);

@@ -19,35 +19,54 @@ why=$("$here/soft-roce-guest" --check 2>&1) || skip "$why"
 
 # Under a name with a space, which the guest sees as well.
 place=$(mktemp -d "${TMPDIR:-/tmp}/verbs test.XXXXXX") || exit 99
-trap 'rm -r "$place"' EXIT
+trap 'rm -rf "$place"' EXIT
 chmod 755 "$place"
-ln -s "$tree" "$place/build"
 out=$place/out
 
-# A guest that hangs: ends in time, with what its console said.
+# What others read, where none but root may enter the clone.
+mkdir "$place/verbs" || exit 99
+cp "$here/soft-roce-guest" "$here/guest-init" "$here/guest-run" "$place/verbs" ||
+	exit 99
+kernel=
+if [ -n "${PMI2X_GUEST_KERNEL-}" ]; then
+	kernel=$place/kernel
+	cp -r "$PMI2X_GUEST_KERNEL" "$kernel" || exit 99
+fi
+chmod -R a+rX "$place/verbs"
+[ -z "$kernel" ] || chmod -R a+rX "$kernel"
+
+# A guest that hangs is ended, and its console shown.
 given_up() {
-	"$here/soft-roce-guest" --timeout 2 -- sleep 1000 >"$out" 2>&1
-	[ $? = 125 ] && grep -q "did not end within 2" "$out" &&
+	"$here/soft-roce-guest" --silence 2 -- sleep 1000 >"$out" 2>&1
+	[ $? = 125 ] && grep -q "has said nothing for 2" "$out" &&
 		grep -q "console" "$out"
-	report $? "a guest is given up after its time"
+	report $? "a silent guest is given up"
 }
 
-# Nobody is left to clean up: the kernel does. Each loop ends by itself.
+# Once it runs: it has asked for the signal before.
+qemu_below() { # PID
+	child=$(awk -v parent="$1" '$1 == "Pid:" { pid = $2 }
+		$1 == "PPid:" && $2 == parent { print pid; exit }' \
+		/proc/[0-9]*/status 2>/dev/null)
+	case $(readlink "/proc/$child/exe") in
+	*qemu*) echo "$child" ;;
+	esac
+}
+
+# Nobody is left to clean up: the kernel does, as soon as it comes to it.
 ends_with_script() {
-	"$here/soft-roce-guest" --timeout 60 -- sleep 1000 >"$out" 2>&1 &
+	"$here/soft-roce-guest" -- sleep 1000000 >"$out" 2>&1 &
 	script=$!
-	until qemu=$(pgrep -P "$script" -f qemu-system) ||
-		[ ! -d "/proc/$script" ]; do
-		:
+	qemu=
+	while [ -z "$qemu" ] && [ -e "/proc/$script/exe" ]; do
+		qemu=$(qemu_below "$script")
 	done
 	kill -9 "$script"
 	wait "$script" 2>/dev/null
-	left=100000
-	while [ -e "/proc/$qemu/exe" ] && [ "$left" -gt 0 ]; do
-		left=$((left - 1))
-	done
-	[ -n "$qemu" ] && [ ! -e "/proc/$qemu/exe" ]
+	[ -n "$qemu" ] && timeout 600 sh -c \
+		'while [ -e "/proc/$1/exe" ]; do sleep 0.1; done' sh "$qemu"
 	report $? "a guest ends with its script"
+	[ ! -e "/proc/$qemu/exe" ] || kill -9 "$qemu"
 }
 
 # Nothing of this needs root.
@@ -55,8 +74,7 @@ ordinary_user() {
 	user=
 	[ "$(id -u)" != 0 ] ||
 		user='setpriv --reuid=65534 --regid=65534 --clear-groups'
-	$user test -r "$here/soft-roce-guest" || return
-	(cd "$place" && $user "$here/soft-roce-guest" --timeout 120 \
+	(cd "$place" && $user ./verbs/soft-roce-guest --kernel "$kernel" \
 		--nodes 1 -- sh -c 'pwd; rdma link show') >"$out" 2>&1
 	[ $? = 0 ] && grep -qxF "$place" "$out" &&
 		grep -q "rxe0/1 state ACTIVE" "$out"
@@ -66,7 +84,7 @@ ordinary_user() {
 given_up
 ends_with_script
 ordinary_user
-"$here/soft-roce-guest" --nodes 8 --memory 3072 --timeout 1500 -- \
-	"$here/in-guest.sh" "$place/build" "$(cd "$here/../.." && pwd)"
+"$here/soft-roce-guest" --nodes 8 --memory 3072 -- \
+	"$here/in-guest.sh" "$tree" "$(cd "$here/../.." && pwd)"
 report $? "the suite in the guest"
 [ "$failures" = 0 ]

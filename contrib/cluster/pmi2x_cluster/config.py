@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 
+from . import auth, site
 from .machine import ClusterError
 from .state import write_file
 
@@ -30,6 +31,12 @@ def plugin_path(added, stock):
     return '"%s"' % ":".join(dirs + [stock])
 
 
+def loopback(options):
+    """The address of everything: IPv6 where Slurm is to use nothing else."""
+    lines = " ".join(options.slurm_conf_line).lower()
+    return "::1" if "disableipv4" in lines else "127.0.0.1"
+
+
 def global_options(options, state):
     path, first = state["dir"], state["first_port"]
     host = socket.gethostname().split(".")[0]
@@ -37,12 +44,10 @@ def global_options(options, state):
     old = tuple(state["version"]) < (23, 11)
     conf = {
         "ClusterName": "pmi2x",
-        "SlurmctldHost": f"{host}(127.0.0.1)",
+        "SlurmctldHost": f"{host}({loopback(options)})",
         "SlurmUser": user,
         "SlurmdUser": user,
-        "AuthType": "auth/munge",
-        "AuthInfo": f"socket={path}/run/munge.socket",
-        "CredType": "cred/munge" if old else "auth/munge",
+        **auth.slurm_options(state["auth"], path, old),
         "SlurmctldPort": first,
         "SlurmctldPidFile": f"{path}/run/slurmctld.pid",
         "SlurmdPidFile": f"{path}/run/slurmd.%n.pid",
@@ -73,9 +78,26 @@ def global_options(options, state):
     return conf
 
 
+def node_line(options, state):
+    nodes, first = state["nodes"], state["first_port"]
+    host = socket.gethostname().split(".")[0]
+    return (
+        f"NodeName=n[1-{nodes}] NodeHostname={host} "
+        f"NodeAddr={loopback(options)} Port=[{first + 1}-{first + nodes}] "
+        f"CPUs={options.cpus} State=UNKNOWN"
+    )
+
+
+def cgroup_conf(state):
+    old = tuple(state["version"]) < (23, 11)
+    return "CgroupPlugin=%s\n" % ("cgroup/v1" if old else "disabled")
+
+
 def slurm_conf(options, state):
     """The user's lines replace ours where they set the same option."""
     conf, extra = global_options(options, state), []
+    if state["site"]:
+        conf.update(site.slurm_options(options, state))
     names = {name.lower(): name for name in conf}
     for line in options.slurm_conf_line:
         key, equals, value = line.partition("=")
@@ -85,16 +107,10 @@ def slurm_conf(options, state):
             extra.append(line)
         else:
             conf[names.get(key.strip().lower(), key.strip())] = value
-    nodes, first = state["nodes"], state["first_port"]
-    host = socket.gethostname().split(".")[0]
     lines = [f"{name}={value}" for name, value in conf.items()]
+    lines.append((site.node_line if state["site"] else node_line)(options, state))
     lines.append(
-        f"NodeName=n[1-{nodes}] NodeHostname={host} "
-        f"NodeAddr=127.0.0.1 Port=[{first + 1}-{first + nodes}] "
-        f"CPUs={options.cpus} State=UNKNOWN"
-    )
-    lines.append(
-        "PartitionName=all Nodes=ALL Default=YES "
+        f"PartitionName=all Nodes=n[1-{state['nodes']}] Default=YES "
         "OverSubscribe=FORCE:4 MaxTime=INFINITE State=UP"
     )
     return "\n".join(lines + extra) + "\n"
@@ -102,12 +118,14 @@ def slurm_conf(options, state):
 
 def write_config(options, state, text):
     path = state["dir"]
-    old = tuple(state["version"]) < (23, 11)
     write_file(f"{path}/slurm.conf", text)
-    write_file(
-        f"{path}/cgroup.conf",
-        "CgroupPlugin=%s\n" % ("cgroup/v1" if old else "disabled"),
-    )
+    if state["site"]:
+        write_file(f"{path}/cgroup.conf", site.cgroup_conf(options, state))
+        site.write_files(options, state)
+    else:
+        write_file(f"{path}/cgroup.conf", cgroup_conf(state))
     if options.mpi_conf:
         shutil.copyfile(options.mpi_conf, f"{path}/mpi.conf")
-    write_file(f"{path}/munge.key", os.urandom(128), 0o600)
+    kind = state["auth"]
+    key = os.urandom(auth.KEY_BYTES[kind])
+    write_file(f"{path}/{kind}.key", key, 0o600)

@@ -18,6 +18,10 @@ THREADS_BASE = 1024
 FILES_PER_NODE = 4
 FILES_BASE = 256
 FILES_USUAL = 65536
+PACKAGES = (
+    "slurm-wlm munge; for --site also "
+    "slurmdbd mariadb-server-core mariadb-client-core iproute2"
+)
 
 
 class ClusterError(Exception):
@@ -30,7 +34,7 @@ def find_program(name, prefix):
     path = shutil.which(name, path=":".join(dirs))
     if not path:
         raise ClusterError(
-            f"{name} not found; on Debian: " "apt-get install slurm-wlm munge"
+            f"{name} not found; on Debian: apt-get install {PACKAGES}"
         )
     return path
 
@@ -39,10 +43,10 @@ def slurm_version(slurmd):
     text = subprocess.run(
         [slurmd, "-V"], stdout=subprocess.PIPE, check=True, text=True
     ).stdout
-    match = re.search(r"(\d+)\.(\d+)", text)
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
     if not match:
         raise ClusterError(f"cannot read a version from '{text.strip()}'")
-    return int(match[1]), int(match[2])
+    return tuple(map(int, match.groups()))
 
 
 def stock_plugin_dir(srun):
@@ -59,9 +63,9 @@ def read_number(path):
         return int(file.read().split()[0])
 
 
-def available_kb():
+def memory_kb(key):
     with open("/proc/meminfo") as file:
-        return int(re.search(r"MemAvailable:\s+(\d+)", file.read())[1])
+        return int(re.search(rf"{key}:\s+(\d+)", file.read())[1])
 
 
 def check_limits(nodes):
@@ -81,10 +85,11 @@ def check_limits(nodes):
             f"limit is {hard}; as root: ulimit -n {files}"
         )
     need = nodes * MEMORY_PER_NODE_KB + MEMORY_BASE_KB
-    if available_kb() < need:
+    available = memory_kb("MemAvailable")
+    if available < need:
         raise ClusterError(
             f"{nodes} nodes need about {need // 1024} MB of "
-            f"memory, {available_kb() // 1024} are free"
+            f"memory, {available // 1024} are free"
         )
 
 

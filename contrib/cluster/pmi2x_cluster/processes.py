@@ -9,7 +9,15 @@ import sys
 import time
 
 COMMANDS = ("srun", "salloc", "sbatch", "scancel", "sinfo", "squeue")
-DAEMONS = ("munged", "slurmctld", "slurmd", "slurmstepd")
+DAEMONS = (
+    "munged",
+    "sackd",
+    "slurmctld",
+    "slurmd",
+    "slurmstepd",
+    "slurmdbd",
+    "mariadbd",
+)
 KILL_S = 10
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -99,7 +107,7 @@ def kill_abandoned(path):
 def reap(note=None):
     """Returns the children that have ended as {pid: status}.
 
-    note(name, usage) is called for each; usage as in os.wait4.
+    note(name, status, usage) is called for each, both as in os.wait4.
     """
     ended = {}
     with contextlib.suppress(ChildProcessError):
@@ -110,7 +118,7 @@ def reap(note=None):
             pid, status, usage = os.wait4(info.si_pid, 0)
             ended[pid] = status
             if note:
-                note(name, usage)
+                note(name, status, usage)
     return ended
 
 

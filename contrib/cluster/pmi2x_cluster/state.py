@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 
+from . import cgroups
 from .machine import ClusterError
 from .processes import kill_abandoned
 
@@ -19,7 +20,7 @@ SOCKET_PATH_MAX = 107
 def default_dir():
     return (
         os.environ.get("PMI2X_CLUSTER_DIR")
-        or f"/tmp/pmi2x-cluster-{os.getuid()}"
+        or f"/var/tmp/pmi2x-cluster-{os.getuid()}"
     )
 
 
@@ -65,6 +66,17 @@ def running_state(path):
     return state
 
 
+def daemon_pid(path, name):
+    """Of a Slurm daemon that runs, or None. A slurmd that has written it listens."""
+    try:
+        with open(f"{path}/run/{name}.pid") as file:
+            pid = int(file.read())
+        os.kill(pid, 0)
+    except (FileNotFoundError, ValueError, ProcessLookupError):
+        return None
+    return pid
+
+
 def make_dir(path):
     """Take an empty or an abandoned state directory; never another's."""
     if os.path.lexists(path):
@@ -81,11 +93,17 @@ def make_dir(path):
                 f"{path} is not empty and not the state "
                 "directory of a cluster"
             )
-        kill_abandoned(path)
+        end_abandoned(path)
         shutil.rmtree(path)
     os.makedirs(path, 0o755)
     for name in "run", "log", "spool", "ctld":
         os.mkdir(f"{path}/{name}", 0o755)
+
+
+def end_abandoned(path):
+    """What is left when guard and supervisor were killed."""
+    kill_abandoned(path)
+    cgroups.remove((load_state(path) or {}).get("cgroups", {}))
 
 
 def remove_dir(path, keep_logs):

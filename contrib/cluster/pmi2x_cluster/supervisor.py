@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 
+from . import auth, cgroups, namespaces, site
 from .processes import (
     become_subreaper,
     descendants,
@@ -27,16 +28,21 @@ from .processes import (
     reap,
     send,
 )
-from .state import LOCK_FILE, STATE_FILE, is_insecure, write_file
+from .state import LOCK_FILE, STATE_FILE, write_file
 
-MUNGE_START_S = 20
+START_S = 300  # how long a daemon may take that others wait for
 CANCEL_S = 5
 TERM_S = 3
 
 
+def restart_mark(path, name):
+    """A file that says what the end of a daemon means."""
+    return f"{path}/run/restart.{name}"
+
+
 def go_first():
-    """munged serves thousands of processes that want the processor as well; when
-    it waits its turn among them, its socket overflows. Needs root."""
+    """munged and sackd serve thousands of processes that want the processor as well;
+    when they wait their turn among them, their socket overflows. Needs root."""
     os.setsid()  # where the kernel groups processes by session
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
@@ -53,8 +59,11 @@ class Supervisor:
         self.dir = state["dir"]
         self.state = state
         self.daemons = {}
+        self.again = {}  # how to start each once more
+        self.hosts = {}  # of a site: their namespaces
 
-    def spawn(self, name, argv, prepare=lambda: None):
+    def spawn(self, name, argv, host=None, prepare=lambda: None, env=None):
+        self.again[name] = lambda: self.spawn(name, argv, host, prepare, env)
         log = os.open(
             f"{self.dir}/log/{name}.out",
             os.O_WRONLY | os.O_CREAT | os.O_APPEND,
@@ -67,15 +76,24 @@ class Supervisor:
             try:
                 die_with_parent(parent, signal.SIGKILL)
                 signal.pthread_sigmask(signal.SIG_SETMASK, ())
-                prepare()
                 for source, target in ((null, 0), (log, 1), (log, 2)):
                     os.dup2(source, target)
-                os.execve(argv[0], argv, self.environment())
+                prepare()
+                if self.hosts and host:
+                    self.move_to(host)
+                os.execve(argv[0], argv, {**self.environment(), **(env or {})})
+            except BaseException as error:
+                print(f"{name}: {error!r}", file=sys.stderr, flush=True)
             finally:
                 os._exit(127)
         os.close(log)
         os.close(null)
         self.daemons[pid] = name
+        return pid
+
+    def move_to(self, host):
+        cgroups.join(self.state["cgroups"], host)
+        namespaces.enter(self.hosts[host])
 
     def environment(self):
         env = {
@@ -84,46 +102,61 @@ class Supervisor:
             if not name.startswith(("SLURM", "PMI"))
         }
         env["SLURM_CONF"] = f"{self.dir}/slurm.conf"
-        return env
+        return {**env, **auth.environment(self.state)}
 
     def start(self):
-        programs, run = self.state["programs"], f"{self.dir}/run"
-        munged = [
-            programs["munged"],
-            "--foreground",
-            f"--key-file={self.dir}/munge.key",
-            f"--socket={run}/munge.socket",
-            f"--pid-file={run}/munged.pid",
-            f"--log-file={self.dir}/log/munged.log",
-            f"--seed-file={run}/munge.seed",
-            "--num-threads=4",
-        ]
-        if is_insecure(self.dir):
-            munged.append("--force")
-        self.spawn("munged", munged, prepare=go_first)
-        if not self.wait_for(f"{run}/munge.socket"):
+        if self.state["site"]:
+            self.hosts = site.make_hosts(self.state)
+        if not self.start_auth():
             return
-        self.spawn("slurmctld", [programs["slurmctld"], "-D"])
-        for node in range(1, self.state["nodes"] + 1):
-            self.spawn(
-                f"slurmd.n{node}", [programs["slurmd"], "-D", "-N", f"n{node}"]
-            )
+        if self.state["site"] and not self.start_accounting():
+            return
+        programs = self.state["programs"]
+        self.spawn("slurmctld", [programs["slurmctld"], "-D"], site.CONTROLLER)
+        for node in (f"n{i + 1}" for i in range(self.state["nodes"])):
+            slurmd = [programs["slurmd"], "-D", "-N", node]
+            self.spawn(f"slurmd.{node}", slurmd, node)
 
-    def wait_for(self, path):
-        """False when a signal or the end of munged came first."""
-        deadline = time.monotonic() + MUNGE_START_S
-        while not os.path.exists(path):
+    def start_auth(self):
+        argv, env = auth.command(self.state)
+        self.spawn(
+            os.path.basename(argv[0]), argv, prepare=go_first, env=env
+        )
+        socket = auth.socket_path(self.state)
+        return self.wait_for(lambda: os.path.exists(socket))
+
+    def start_accounting(self):
+        site.install_database(self.state)
+        slurmdbd = [self.state["programs"]["slurmdbd"], "-D"]
+        for name, argv, port in (
+            ("mariadbd", site.database_command(self.state), site.DATABASE_PORT),
+            ("slurmdbd", slurmdbd, site.DBD_PORT),
+        ):
+            pid = self.spawn(name, argv, site.CONTROLLER)
+            if not self.wait_for(lambda: site.listens(pid, port)):
+                return False
+        return True
+
+    def wait_for(self, condition):
+        """False when a signal or the end of a daemon came first."""
+        deadline, daemons = time.monotonic() + START_S, len(self.daemons)
+        while not condition():
             info = signal.sigtimedwait(self.SIGNALS, 0.05)
             if info and info.si_signo != signal.SIGCHLD:
                 os.kill(os.getpid(), info.si_signo)
                 return False
             self.bury()
-            if not self.daemons or time.monotonic() > deadline:
+            if len(self.daemons) < daemons or time.monotonic() > deadline:
                 return False
         return True
 
-    def note_usage(self, name, usage):
-        """For the CPU time of step daemons, which nobody else waits for."""
+    def note(self, name, status, usage):
+        """Nobody else waits for step daemons, and hears of how they end."""
+        if name == "slurmstepd" and os.WIFSIGNALED(status):
+            with open(f"{self.dir}/log/killed", "a") as file:
+                file.write(f"{name} {signal.strsignal(os.WTERMSIG(status))}\n")
+        if not self.state["usage"]:
+            return
         with open(self.state["usage"], "a") as file:
             file.write(
                 f"{name} {usage.ru_utime + usage.ru_stime:.6f} "
@@ -131,11 +164,19 @@ class Supervisor:
                 f"{usage.ru_minflt + usage.ru_majflt}\n"
             )
 
+    def restarts(self, name):
+        """Whether it was ended to be started again."""
+        try:
+            os.unlink(restart_mark(self.dir, name))
+        except FileNotFoundError:
+            return False
+        self.again[name]()
+        return True
+
     def bury(self):
-        note = self.note_usage if self.state["usage"] else None
-        for pid, status in reap(note).items():
+        for pid, status in reap(self.note).items():
             name = self.daemons.pop(pid, None)
-            if not name:
+            if not name or self.restarts(name):
                 continue
             code = os.waitstatus_to_exitcode(status)
             with open(f"{self.dir}/log/ended", "a") as file:
@@ -151,9 +192,17 @@ class Supervisor:
     def stop(self):
         """The slurmds first: they report the end of steps to slurmctld."""
         self.cancel_jobs()
-        for prefix in "slurmd.", "slurmctld", "munged":
+        for prefix in (
+            "slurmd.",
+            "slurmctld",
+            "slurmdbd",
+            "mariadbd",
+            "munged",
+            "sackd",
+        ):
             self.end_daemons(prefix)
         kill_all(lambda: descendants(os.getpid()))
+        cgroups.remove(self.state["cgroups"])
         shutil.rmtree(f"{self.dir}/run", ignore_errors=True)
 
     def end_daemons(self, prefix):
@@ -177,11 +226,16 @@ class Supervisor:
                 [self.state["programs"]["scancel"], "--partition=all"],
                 timeout=CANCEL_S,
                 env=self.environment(),
+                preexec_fn=self.enter_login,
             )
         deadline = time.monotonic() + CANCEL_S
         while self.steps() and time.monotonic() < deadline:
             signal.sigtimedwait(self.SIGNALS, 0.1)
             self.bury()
+
+    def enter_login(self):
+        if self.hosts:
+            namespaces.enter(self.hosts[site.LOGIN])
 
     @staticmethod
     def steps():
@@ -251,7 +305,9 @@ class Guard:
     def clean(self):
         kill_all(lambda: descendants(os.getpid()))
         kill_abandoned(self.state["dir"])
+        cgroups.remove(self.state["cgroups"])
         shutil.rmtree(f"{self.state['dir']}/run", ignore_errors=True)
+        auth.clean(self.state)
 
 
 def start_guard(state, until):

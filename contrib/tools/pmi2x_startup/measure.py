@@ -8,8 +8,6 @@ from pmi2x_bench.errors import BenchError
 
 from . import matrix, plan, programs, report, sources
 
-TRIAL_S = 120  # of two nodes, on a machine that does other things as well
-
 
 def key_of(cell):
     label = cell.source.label if cell.source else plan.NOWHERE
@@ -50,7 +48,7 @@ class Measuring:
                 cell.test,
                 cell.config,
                 cell.method,
-                min(TRIAL_S, self.options.timeout),
+                min(self.options.trial_timeout, self.options.timeout),
             )
         except programs.Alone as error:
             self.planned.drop_trial(trial, str(error))

@@ -12,7 +12,7 @@ from pmi2x_bench.steps import run_program
 from .sources import Late, Sample, failure
 
 # What carries the exchange of a method, as pmi2x-sim calls it.
-PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "srun-star", "hydra": "hydra-star"}
+PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "mpi-pmi2", "hydra": "hydra-star"}
 # What MPICH's MPI_Init and MPI_Finalize ask of PMI, seen on the wire of 4.0: four
 # barriers; before two of them a node's first rank puts a value for the node.
 BARRIERS = (0, 58, 430, 0)  # bytes that a node has put

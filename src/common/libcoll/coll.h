@@ -154,13 +154,21 @@ struct coll_ops {
 	struct payload *(*unpack)(void *arg, struct payload *packed,
 				  uint64_t raw, char why[COLL_REASON_MAX]);
 	/*
-	 * Memory for a result that comes in pieces: a payload of `size` bytes,
+	 * A place for a result that comes in pieces: a payload of `size` bytes,
 	 * or NULL. The bytes arrive in order and are sent on from there; they
-	 * are to be trusted by nobody before `complete`. NULL as an operation,
-	 * and for a packed form: payload_new.
+	 * are to be trusted by nobody before `complete`. So is the size: memory
+	 * is needed for those bytes only that `extend` has asked for. NULL as an
+	 * operation, and for a packed form: the pieces are kept as they come, and
+	 * joined at the end.
 	 */
 	struct payload *(*room)(void *arg, enum coll_kind kind, uint32_t seq,
 				size_t size);
+	/*
+	 * The first `len` bytes of such a payload are about to be written. 0, or
+	 * a negative errno: the rest is kept elsewhere. NULL as an operation:
+	 * they always can.
+	 */
+	int (*extend)(void *arg, struct payload *room, size_t len);
 	/*
 	 * Fence or gather `seq` has ended for every rank of this node that has
 	 * entered it and has not been told: with its result (may be an empty

@@ -354,6 +354,10 @@ static void go_on(struct coll *c, struct coll_exchange *x)
 
 /* ---- starting ---- */
 
+/*
+ * Nothing of it is touched before bytes come: from its size on the C library
+ * maps memory for which the system makes a page at the first write.
+ */
 static struct payload *own_room(const struct coll *c, const struct coll_op *op,
 				uint64_t total)
 {

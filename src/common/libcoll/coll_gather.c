@@ -307,6 +307,8 @@ static bool may_be_packed(const struct coll *c, const struct coll_msg *msg)
 static bool fits(const struct coll *c, const struct coll_result *r,
 		 const struct coll_msg *msg, size_t len)
 {
+	if (len > c->piece)
+		return false;
 	if (msg->type == COLL_MSG_DOWN)
 		return !r->begun && msg->size <= COLL_BYTES_MAX &&
 		       len <= msg->size && (len > 0) == (msg->size > 0) &&
@@ -315,17 +317,21 @@ static bool fits(const struct coll *c, const struct coll_result *r,
 	       len <= r->size - r->received;
 }
 
-/* Memory for all of the result. */
-static int make_room(struct coll *c, const struct coll_msg *msg,
-		     struct coll_result *r, uint64_t size)
+/*
+ * Where the next `len` bytes belong in the host's memory for the result; NULL:
+ * it has none for it, or no more.
+ */
+static struct payload *place_in_room(struct coll *c, const struct coll_msg *msg,
+				     struct coll_result *r, size_t len)
 {
-	if (r->bytes)
-		return 0;
-	if (c->ops->room && !msg->raw)
-		r->bytes = c->ops->room(c->arg, msg->kind, msg->seq, size);
-	else
-		r->bytes = payload_new(size);
-	return r->bytes ? 0 : -ENOMEM;
+	if (!c->ops->room || msg->raw || len == 0)
+		return NULL;
+	if (!r->room && !r->received)
+		r->room = c->ops->room(c->arg, msg->kind, msg->seq, msg->size);
+	if (!r->room || (c->ops->extend && c->ops->extend(c->arg, r->room,
+							  r->received + len)))
+		return NULL;
+	return payload_slice(r->room, r->received, len);
 }
 
 struct payload *coll_gather_room(struct coll *c, const struct coll_msg *msg,
@@ -333,39 +339,76 @@ struct payload *coll_gather_room(struct coll *c, const struct coll_msg *msg,
 {
 	struct coll_result *r = &op->result;
 
-	if (msg->failed || !fits(c, r, msg, len) ||
-	    make_room(c, msg, r, msg->size))
+	if (msg->failed || !fits(c, r, msg, len))
 		return NULL;
-	return payload_slice(r->bytes, r->received, len);
+	return place_in_room(c, msg, r, len);
 }
 
-/* Whether the bytes have been put where they belong already. */
-static bool in_place(const struct coll_result *r, const struct payload *body)
+/* The room cannot take all: what is in it becomes a piece like any other. */
+static int leave_room(struct coll_result *r)
 {
-	return body == r->bytes ||
-	       (body->data && body->data == r->bytes->data + r->received);
+	struct payload *piece = NULL;
+	int rc;
+
+	if (!r->room)
+		return 0;
+	if (r->received) {
+		piece = payload_slice(r->room, 0, r->received);
+		if (!piece)
+			return -ENOMEM;
+	}
+	rc = payload_vec_add(&r->pieces, piece);
+	payload_unref(piece);
+	payload_unref(r->room);
+	r->room = NULL;
+	return rc;
+}
+
+/* Copy the bytes, unless they came there. */
+static void put(const struct payload *place, const struct payload *body)
+{
+	if (place->data && body->data && place->data != body->data)
+		memcpy(place->data, body->data, body->len);
 }
 
 /*
- * Put the bytes where they belong. One reference to them there, or NULL: no
- * memory.
+ * Keep bytes (NULL: none): in the room, or as they are. One reference to them
+ * there, or NULL: no memory.
  */
 static struct payload *keep(struct coll *c, const struct coll_msg *msg,
 			    struct coll_result *r, struct payload *body)
 {
-	size_t len = body ? body->len : 0;
-	struct payload *piece;
+	struct payload *place;
 
-	if (!r->bytes && len == r->size)
-		r->bytes = body ? payload_ref(body) : payload_virtual(0);
-	if (make_room(c, msg, r, r->size))
+	if (!body)
+		return payload_virtual(0);
+	/* What is all of it needs no other place. */
+	if (body->len == r->size)
+		place = NULL;
+	else
+		place = place_in_room(c, msg, r, body->len);
+	if (place) {
+		put(place, body);
+		return place;
+	}
+	if (leave_room(r) || payload_vec_add(&r->pieces, body))
 		return NULL;
-	if (!body || in_place(r, body))
-		return payload_ref(body ? body : r->bytes);
-	piece = payload_slice(r->bytes, r->received, len);
-	if (piece && piece->data && body->data)
-		memcpy(piece->data, body->data, len);
-	return piece;
+	return payload_ref(body);
+}
+
+/* All has come: make one of it. 0 or -ENOMEM. */
+static int complete(struct coll_result *r)
+{
+	if (r->room) {
+		r->bytes = r->room;
+		r->room = NULL;
+	} else {
+		r->bytes = r->size ? payload_vec_join(&r->pieces) :
+				     payload_virtual(0);
+	}
+	payload_vec_clear(&r->pieces);
+	r->ended = r->bytes != NULL;
+	return r->bytes ? 0 : -ENOMEM;
 }
 
 int coll_gather_down(struct coll *c, const struct coll_msg *msg,
@@ -393,8 +436,11 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 	to_children(c, msg, piece);
 	r->received += piece->len;
 	payload_unref(piece);
-	r->ended = r->received == r->size;
-	if (r->ended)
+	if (r->received < r->size)
+		return 0;
+	if (complete(r))
+		coll_fault_no_memory(c, msg->kind, msg->seq);
+	else
 		coll_gather_end(c, msg->kind);
 	return 0;
 }

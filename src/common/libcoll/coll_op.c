@@ -82,6 +82,8 @@ static void op_free(struct coll *c, enum coll_kind kind, struct coll_op *op)
 			coll_data_clear(&op->parts[i].data);
 	}
 	payload_unref(op->result.bytes);
+	payload_unref(op->result.room);
+	payload_vec_clear(&op->result.pieces);
 	payload_unref(op->result.reason);
 	if (op->entrants)
 		c->pending--;

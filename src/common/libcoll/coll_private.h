@@ -48,7 +48,9 @@ struct coll_part {
 
 /* The result of a fence or gather while it comes and until its turn. */
 struct coll_result {
-	struct payload *bytes;  /* all of them, or room for them */
+	struct payload *bytes;  /* all of them, when they have come */
+	struct payload *room;   /* where the host wants them, while they come; */
+	struct payload_vec pieces; /* or, without that, what has come */
 	size_t size;
 	size_t received;
 	uint64_t raw;           /* what they unpack to; 0: they are not packed */

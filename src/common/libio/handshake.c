@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,7 @@ static int send_hello(struct handshake *h)
 
 	buf_init(&b, HANDSHAKE_MESSAGE_MAX - HEADER_BYTES);
 	rc = pack_str(&b, h->self->build);
+	rc = rc ? rc : pack_u16(&b, h->self->protocol);
 	rc = rc ? rc : pack_str(&b, h->self->jobid);
 	rc = rc ? rc : pack_u32(&b, h->from);
 	rc = rc ? rc : pack_u32(&b, h->to);
@@ -135,6 +137,7 @@ static int transcript(const struct handshake *h, bool by_connector,
 		      struct buf *b)
 {
 	const char *mine = h->self->build, *its = h->peer.build;
+	const uint16_t protocols[] = { h->self->protocol, h->peer.protocol };
 	int rc;
 
 	buf_init(b, TRANSCRIPT_MAX);
@@ -143,6 +146,8 @@ static int transcript(const struct handshake *h, bool by_connector,
 	rc = rc ? rc : pack_u16(b, HANDSHAKE_VERSION);
 	rc = rc ? rc : pack_str(b, h->connector ? mine : its);
 	rc = rc ? rc : pack_str(b, h->connector ? its : mine);
+	rc = rc ? rc : pack_u16(b, protocols[!h->connector]);
+	rc = rc ? rc : pack_u16(b, protocols[h->connector]);
 	rc = rc ? rc : pack_str(b, h->self->jobid);
 	rc = rc ? rc : pack_u32(b, h->from);
 	rc = rc ? rc : pack_u32(b, h->to);
@@ -187,6 +192,7 @@ static int send_answer(struct handshake *h, enum status status)
 
 	buf_init(&b, HANDSHAKE_MESSAGE_MAX - HEADER_BYTES);
 	rc = pack_str(&b, h->self->build);
+	rc = rc ? rc : pack_u16(&b, h->self->protocol);
 	rc = rc ? rc : pack_u8(&b, status);
 	if (!rc && status == STATUS_OK) {
 		rc = buf_append(&b, h->nonces[1], NONCE_BYTES);
@@ -226,11 +232,6 @@ static bool same_text(const void *data, size_t len, const char *text)
 	return data && len == strlen(text) && !memcmp(data, text, len);
 }
 
-static bool same_build(const struct handshake *h)
-{
-	return !strcmp(h->peer.build, h->self->build);
-}
-
 static enum handshake_state refuse(struct handshake *h, enum status status,
 				   int error)
 {
@@ -242,10 +243,11 @@ static enum handshake_state refuse(struct handshake *h, enum status status,
 static enum handshake_state take_hello(struct handshake *h, struct cursor *c)
 {
 	size_t len;
-	const void *jobid = unpack_bytes(c, HANDSHAKE_JOBID_MAX, &len);
-	const void *nonce;
+	const void *jobid, *nonce;
 	int rc;
 
+	h->peer.protocol = unpack_u16(c);
+	jobid = unpack_bytes(c, HANDSHAKE_JOBID_MAX, &len);
 	h->from = h->peer.position = unpack_u32(c);
 	h->to = unpack_u32(c);
 	nonce = unpack_raw(c, NONCE_BYTES);
@@ -262,20 +264,22 @@ static enum handshake_state take_hello(struct handshake *h, struct cursor *c)
 	return HANDSHAKE_UNDER_WAY;
 }
 
-/* Proved; what remains is that both run the same build. */
+/* Proved; what remains is that both speak the same protocol. */
 static enum handshake_state conclude(struct handshake *h)
 {
-	if (!same_build(h))
+	if (h->peer.protocol != h->self->protocol)
 		return fail(h, -EPROTONOSUPPORT);
 	return h->state = HANDSHAKE_PROVED;
 }
 
 static enum handshake_state take_answer(struct handshake *h, struct cursor *c)
 {
-	uint8_t status = unpack_u8(c);
 	const void *nonce, *proof;
+	uint8_t status;
 	int rc;
 
+	h->peer.protocol = unpack_u16(c);
+	status = unpack_u8(c);
 	if (status != STATUS_OK)
 		return fail(h, !cursor_ok(c) ? -EPROTO : -EADDRNOTAVAIL);
 	nonce = unpack_raw(c, NONCE_BYTES);
@@ -410,4 +414,20 @@ const struct handshake_peer *handshake_peer(const struct handshake *h)
 int handshake_error(const struct handshake *h)
 {
 	return h->error;
+}
+
+void handshake_explain(char *out, size_t size, const char *them,
+		       const struct handshake_peer *peer, const char *us,
+		       const struct handshake_self *self)
+{
+	snprintf(out, size,
+		 "%.64s speaks protocol %u (build %s), %.64s protocol %u (build %s): install one version of pmi2x on all nodes, and where srun runs",
+		 them, peer->protocol, peer->build, us, self->protocol,
+		 self->build);
+}
+
+bool handshake_other_build(const struct handshake_peer *peer,
+			   const struct handshake_self *self)
+{
+	return strcmp(peer->build, self->build) != 0;
 }

@@ -3,16 +3,17 @@
  * Mutual proof between two processes of a step before a link carries frames.
  * Bytes in, bytes out; no system calls.
  *
- *   connector -> acceptor  hello:  build, jobid, from, to, nonce
- *   acceptor -> connector  answer: status, build, nonce, proof
+ *   connector -> acceptor  hello:  build, protocol, jobid, from, to, nonce
+ *   acceptor -> connector  answer: build, protocol, status, nonce, proof
  *   connector -> acceptor  proof
  *
- * A proof is an HMAC with the step's secret over the direction, both builds,
- * jobid, from, to, both nonces and both socket addresses (IP and port as each
- * side sees them): it cannot be replayed, reflected, relayed or used for
- * another node. Every message starts with the magic, the protocol version
+ * A proof is an HMAC with the step's secret over the direction, both builds and
+ * protocols, jobid, from, to, both nonces and both socket addresses (IP and port as
+ * each side sees them): it cannot be replayed, reflected, relayed or used for
+ * another node. Every message starts with the magic, HANDSHAKE_VERSION
  * and its length, and every hello and answer of any version begins with the
- * build, so that a mixed step can be refused by name.
+ * build, so that a mixed step can be refused by name. What is spoken afterwards has a
+ * version of its own, protocol.h, which both ends compare when both are proved.
  */
 #ifndef PMI2X_HANDSHAKE_H
 #define PMI2X_HANDSHAKE_H
@@ -25,7 +26,7 @@
 #include "libio/secret.h"
 #include "libutil/buf.h"
 
-#define HANDSHAKE_VERSION 2
+#define HANDSHAKE_VERSION 3
 #define HANDSHAKE_BUILD_MAX 64   /* bytes of a build's version text */
 #define HANDSHAKE_JOBID_MAX 64
 #define HANDSHAKE_MESSAGE_MAX 512 /* bytes of a message */
@@ -35,12 +36,14 @@
 struct handshake_self {
 	struct secret secret;
 	const char *jobid;
-	const char *build;
+	const char *build; /* reported; decides nothing */
 	uint32_t position; /* or HANDSHAKE_LAUNCHER */
+	uint16_t protocol; /* PROTOCOL_VERSION, but in tests */
 };
 
 struct handshake_peer {
 	uint32_t position;
+	uint16_t protocol;
 	char build[HANDSHAKE_BUILD_MAX + 1]; /* printable; "" until known */
 };
 
@@ -90,10 +93,21 @@ const struct handshake_peer *handshake_peer(const struct handshake *h);
  *   -EPROTO          the other side speaks something else, or garbage
  *   -EACCES          a proof is wrong: another step, another user, a relay
  *   -EADDRNOTAVAIL   it is not the node (or step) that was looked for
- *   -EPROTONOSUPPORT it is proved, but runs another build of pmi2x
+ *   -EPROTONOSUPPORT it is proved, but speaks another protocol
  *   -ENOPROTOOPT     not proved: it speaks another version of the handshake
  *   -ENOMEM, -EIO
  */
 int handshake_error(const struct handshake *h);
+
+/*
+ * After -EPROTONOSUPPORT, for people: which side speaks what, and what to do. `them`
+ * and `us` are their names.
+ */
+void handshake_explain(char *out, size_t size, const char *them,
+		       const struct handshake_peer *peer, const char *us,
+		       const struct handshake_self *self);
+/* Does a peer that is proved run another build, if the same protocol? */
+bool handshake_other_build(const struct handshake_peer *peer,
+			   const struct handshake_self *self);
 
 #endif

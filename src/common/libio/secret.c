@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sodium.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Idempotent and thread-safe; negative when the system gives no randomness. */
 static int sodium_ready(void)
@@ -53,6 +55,15 @@ int secret_parse(struct secret *s, const char *text)
 void secret_forget(struct secret *s)
 {
 	sodium_memzero(s, sizeof(*s));
+}
+
+void secret_hide(const struct secret *s)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)s / page * page;
+	uintptr_t end = (uintptr_t)(s + 1);
+
+	madvise((void *)first, end - first, MADV_DONTDUMP);
 }
 
 void proof_create(const struct secret *s, const void *data, size_t len,

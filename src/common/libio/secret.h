@@ -23,6 +23,11 @@ int secret_create(struct secret *s);                /* random; 0 or -EIO */
 void secret_format(const struct secret *s, char text[SECRET_TEXT_BYTES]);
 int secret_parse(struct secret *s, const char *text); /* 0 or -EINVAL */
 void secret_forget(struct secret *s);               /* overwrite it */
+/*
+ * Leave the pages that hold it out of core dumps, where the kernel can: for the place
+ * where a secret stays.
+ */
+void secret_hide(const struct secret *s);
 int nonce_create(uint8_t nonce[NONCE_BYTES]);
 
 /* HMAC over `len` bytes. */

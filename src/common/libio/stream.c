@@ -26,9 +26,9 @@ struct chunk {
  * writing has failed; the loop's next turn then reads what is left and ends.
  */
 struct stream {
-	uv_poll_t poll;      /* unless there are edges */
-	struct edges *edges;
-	struct edge edge;
+	uv_poll_t poll;      /* unless there is a set */
+	struct epoll_set *epoll;
+	struct watched_fd watched;
 	bool holds;          /* input stays in the socket; see stream.h */
 	size_t held;         /* bytes of it that have been delivered */
 	uv_timer_t soon; /* what is found inside a call is told by the loop */
@@ -52,7 +52,7 @@ struct stream {
 };
 
 static void on_poll(uv_poll_t *poll, int status, int events);
-static void on_edge(struct edge *e, int events, bool failed);
+static void on_change(struct watched_fd *e, int events, bool failed);
 
 static bool reads(const struct stream *s)
 {
@@ -73,8 +73,8 @@ static void arm(struct stream *s)
 	if (events == s->events)
 		return;
 	s->events = events;
-	if (s->edges)
-		edges_change(s->edges, &s->edge, events);
+	if (s->epoll)
+		epoll_set_change(s->epoll, &s->watched, events);
 	else if (events)
 		uv_poll_start(&s->poll, events, on_poll);
 	else
@@ -82,7 +82,7 @@ static void arm(struct stream *s)
 }
 
 /* Without SO_PEEK_OFF for this kind of descriptor input is taken out as ever. */
-static int begin_edge(struct stream *s)
+static int watch(struct stream *s)
 {
 	int zero = 0, flags = fcntl(s->fd, F_GETFL);
 
@@ -90,27 +90,27 @@ static int begin_edge(struct stream *s)
 		return -errno;
 	s->holds = !setsockopt(s->fd, SOL_SOCKET, SO_PEEK_OFF, &zero,
 			       sizeof(zero));
-	s->edge = (struct edge){ .fd = s->fd, .event = on_edge };
+	s->watched = (struct watched_fd){ .fd = s->fd, .event = on_change };
 	s->events = UV_READABLE;
-	return edges_add(s->edges, &s->edge, s->events);
+	return epoll_set_add(s->epoll, &s->watched, s->events);
 }
 
 static int begin(struct stream *s, uv_loop_t *loop)
 {
-	int rc = s->edges ? begin_edge(s) :
+	int rc = s->epoll ? watch(s) :
 			    uv_poll_init(loop, &s->poll, s->fd);
 
 	if (rc)
 		return rc;
 	uv_timer_init(loop, &s->soon);
-	s->handles = s->edges ? 1 : 2;
+	s->handles = s->epoll ? 1 : 2;
 	s->poll.data = s->soon.data = s;
 	arm(s);
 	return 0;
 }
 
-int stream_open_held(struct stream **out, uv_loop_t *loop, struct edges *edges,
-		     int fd, const struct stream_limits *limits,
+int stream_open_held(struct stream **out, uv_loop_t *loop,
+		     struct epoll_set *epoll, int fd, const struct stream_limits *limits,
 		     const struct stream_ops *ops, void *arg)
 {
 	struct stream *s = calloc(1, sizeof(*s));
@@ -119,7 +119,7 @@ int stream_open_held(struct stream **out, uv_loop_t *loop, struct edges *edges,
 
 	if (!s)
 		goto close_fd;
-	s->edges = edges;
+	s->epoll = epoll;
 	s->fd = fd;
 	s->is_socket = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len);
 	s->limits = *limits;
@@ -162,10 +162,10 @@ static void drop_queue(struct stream *s)
 
 static void stop_polling(struct stream *s)
 {
-	if (!s->edges)
+	if (!s->epoll)
 		uv_poll_stop(&s->poll);
-	else if (s->edge.event)
-		edges_remove(s->edges, &s->edge);
+	else if (s->watched.event)
+		epoll_set_remove(s->epoll, &s->watched);
 }
 
 static void end(struct stream *s, int error)
@@ -421,8 +421,8 @@ static void read_turn(struct stream *s, bool last)
 	for (i = 0; i < STREAM_READS_PER_TURN && (filled || last) && reads(s);
 	     i++)
 		read_once(s, &filled);
-	if (i == STREAM_READS_PER_TURN && s->edges && reads(s))
-		edges_change(s->edges, &s->edge, s->events);
+	if (i == STREAM_READS_PER_TURN && s->epoll && reads(s))
+		epoll_set_change(s->epoll, &s->watched, s->events);
 }
 
 void stream_read_now(struct stream *s, size_t max)
@@ -495,10 +495,10 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	on_events(s, events, status < 0);
 }
 
-static void on_edge(struct edge *e, int events, bool failed)
+static void on_change(struct watched_fd *e, int events, bool failed)
 {
 	struct stream *s =
-		(struct stream *)((char *)e - offsetof(struct stream, edge));
+		(struct stream *)((char *)e - offsetof(struct stream, watched));
 
 	on_events(s, events, failed);
 }
@@ -549,7 +549,7 @@ void stream_close(struct stream *s)
 	s->closed = true;
 	drop_queue(s);
 	drop_held(s); /* closing with input unread would reset the connection */
-	if (s->edges)
+	if (s->epoll)
 		stop_polling(s);
 	else
 		uv_close((uv_handle_t *)&s->poll, on_closed);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "libio/edges.h"
+#include "libio/epoll_set.h"
 #include "libutil/passed_fds.h"
 #include "libutil/payload.h"
 
@@ -58,8 +58,8 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
  * write again, and it would find no answer. So input is looked at where it is,
  * and taken out after the next stream_write, or when there is much of it.
  */
-int stream_open_held(struct stream **out, uv_loop_t *loop, struct edges *edges,
-		     int fd, const struct stream_limits *limits,
+int stream_open_held(struct stream **out, uv_loop_t *loop,
+		     struct epoll_set *epoll, int fd, const struct stream_limits *limits,
 		     const struct stream_ops *ops, void *arg);
 
 /*

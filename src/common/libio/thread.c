@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads with bounded joins, and helpers for calls that block. */
+#include "config.h" /* HAVE_PTHREAD_CLOCKJOIN_NP */
 #include "libio/thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -23,11 +25,12 @@ int thread_start(pthread_t *out, void *(*main)(void *arg), void *arg)
 	return rc;
 }
 
+/* By the clock that nobody sets. */
 static struct timespec deadline_after(uint32_t ms)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME, &t); /* what timedjoin compares with */
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	t.tv_sec += ms / 1000;
 	t.tv_nsec += (long)(ms % 1000) * 1000000;
 	if (t.tv_nsec >= 1000000000) {
@@ -37,11 +40,42 @@ static struct timespec deadline_after(uint32_t ms)
 	return t;
 }
 
+/* 0 or -ETIMEDOUT. */
+#if defined(HAVE_PTHREAD_CLOCKJOIN_NP) && !defined(THREAD_JOIN_BY_TRYING)
+static int join_until(pthread_t thread, const struct timespec *until)
+{
+	return -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, until);
+}
+#else
+static bool has_passed(const struct timespec *until)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > until->tv_sec ||
+	       (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
+}
+
+/* C libraries that can wait for a thread by the settable clock only. */
+static int join_until(pthread_t thread, const struct timespec *until)
+{
+	const struct timespec step = { .tv_nsec = 1000000 };
+	int rc;
+
+	while ((rc = pthread_tryjoin_np(thread, NULL)) == EBUSY) {
+		if (has_passed(until))
+			return -ETIMEDOUT;
+		nanosleep(&step, NULL);
+	}
+	return -rc;
+}
+#endif
+
 int thread_join(pthread_t thread, uint32_t timeout_ms)
 {
 	struct timespec until = deadline_after(timeout_ms);
 
-	return -pthread_timedjoin_np(thread, NULL, &until);
+	return join_until(thread, &until);
 }
 
 void thread_keep_code(void)
@@ -133,7 +167,7 @@ static int join_or_leave(struct helper *one, const struct timespec *until)
 {
 	pthread_t thread = one->thread;
 
-	if (pthread_timedjoin_np(thread, NULL, until) == 0) {
+	if (join_until(thread, until) == 0) {
 		free(one);
 		return 0;
 	}

@@ -9,6 +9,10 @@
 #ifdef HAVE_LZ4
 #include <lz4.h>
 
+#include "libutil/pack.h"
+
+#define LZ4_MATCH_MIN 4 /* bytes, of the format of blocks */
+
 bool compress_available(void)
 {
 	return true;
@@ -40,6 +44,44 @@ static bool is_possible(const struct payload *packed, uint64_t len)
 	       len / COMPRESS_RATIO_MAX <= packed->len;
 }
 
+/* The length of a run: four bits of the token, and bytes as long as they are full. */
+static uint64_t run_length(struct cursor *c, unsigned bits)
+{
+	uint64_t len = bits;
+	uint8_t more = 255;
+
+	for (; bits == 15 && more == 255 && cursor_ok(c); len += more)
+		more = unpack_u8(c);
+	return len;
+}
+
+/*
+ * How many bytes a block stands for, without making them: a block is tokens, each
+ * with a run of literal bytes and, but for the last, a run that is repeated from
+ * what was made so many bytes before. 0: it is none.
+ */
+static uint64_t unpacked_len(const struct payload *packed)
+{
+	uint64_t made = 0;
+	struct cursor c;
+
+	cursor_init(&c, packed->data, packed->len);
+	for (;;) {
+		uint8_t token = unpack_u8(&c);
+		uint64_t literals = run_length(&c, token >> 4);
+		uint16_t back;
+
+		unpack_raw(&c, literals);
+		made += literals;
+		if (!cursor_ok(&c) || !cursor_left(&c))
+			return cursor_ok(&c) ? made : 0;
+		back = unpack_u16(&c);
+		if (back == 0 || back > made)
+			return 0;
+		made += run_length(&c, token & 15) + LZ4_MATCH_MIN;
+	}
+}
+
 struct payload *compress_unpack(const struct payload *packed, uint64_t len,
 				const struct image_memory *memory, int *error)
 {
@@ -47,7 +89,7 @@ struct payload *compress_unpack(const struct payload *packed, uint64_t len,
 	int got;
 
 	*error = -EPROTO;
-	if (!is_possible(packed, len))
+	if (!is_possible(packed, len) || unpacked_len(packed) != len)
 		return NULL;
 	raw = memory->get(memory->arg, len);
 	if (!raw) {

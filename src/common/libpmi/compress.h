@@ -31,7 +31,7 @@ struct payload *compress_pack(const struct payload *raw);
  * The `len` bytes that `packed` stands for, in memory of the caller's choice.
  * One reference, or NULL with *error: -EPROTO (they are not exactly so many, or
  * it is damaged), -ENOMEM or -ENOTSUP (no LZ4). Nothing is allocated for a
- * length that cannot be.
+ * length that is not theirs.
  */
 struct payload *compress_unpack(const struct payload *packed, uint64_t len,
 				const struct image_memory *memory, int *error);

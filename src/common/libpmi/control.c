@@ -71,10 +71,11 @@ static char *copy_text(struct text t)
 	return strndup(t.data, t.len);
 }
 
-int control_unpack(const void *data, size_t len, struct control_msg *msg)
+/* All but the two texts, which are not yet copied. */
+static int unpack(const void *data, size_t len, struct control_msg *msg,
+		  struct text *name, struct text *text)
 {
 	struct cursor c;
-	struct text name, text;
 
 	cursor_init(&c, data, len);
 	msg->type = unpack_u8(&c);
@@ -82,11 +83,32 @@ int control_unpack(const void *data, size_t len, struct control_msg *msg)
 	msg->id = unpack_u32(&c);
 	msg->rank = unpack_u32(&c);
 	msg->code = unpack_u32(&c);
-	name = unpack_text(&c);
-	text = unpack_text(&c);
+	*name = unpack_text(&c);
+	*text = unpack_text(&c);
 	msg->body = unpack_bytes(&c, CONTROL_BODY_MAX, &msg->body_len);
-	if (!cursor_done(&c) || msg->type >= CONTROL_TYPES)
+	return cursor_done(&c) && msg->type < CONTROL_TYPES ? 0 : -EPROTO;
+}
+
+int control_text(const void *data, size_t len, char out[CONTROL_TEXT_MAX + 1])
+{
+	struct control_msg msg;
+	struct text name, text;
+
+	if (unpack(data, len, &msg, &name, &text))
 		return -EPROTO;
+	memcpy(out, text.data, text.len);
+	out[text.len] = '\0';
+	control_printable(out);
+	return 0;
+}
+
+int control_unpack(const void *data, size_t len, struct control_msg *msg)
+{
+	struct text name, text;
+	int rc = unpack(data, len, msg, &name, &text);
+
+	if (rc)
+		return rc;
 	msg->name = copy_text(name);
 	msg->text = copy_text(text);
 	if (msg->name && msg->text)

@@ -20,8 +20,9 @@ enum control_type {
 	CONTROL_LOOKUP,    /* name */
 	CONTROL_ABORT,     /* rank, code, text: a rank called abort, or a node
 	                      cannot go on (CONTROL_NO_RANK); no reply */
-	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed;
-	                      a node passes on the first it gets; no reply */
+	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed; or
+	                      code 1: a rank has ended badly after it was told. A
+	                      node passes on the first it gets; no reply */
 	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
 	CONTROL_TRACE,     /* body: what a node has recorded; no reply */
 	CONTROL_STALL,     /* code (seconds), rank (1: give up): a collective
@@ -66,6 +67,10 @@ int control_unpack(const void *data, size_t len, struct control_msg *msg);
 /* Just type and origin, for routing. 0 or -EPROTO. */
 int control_peek(const void *data, size_t len, enum control_type *type,
 		 uint32_t *origin);
+/*
+ * Just the text, NUL-terminated; needs no memory. 0 or -EPROTO.
+ */
+int control_text(const void *data, size_t len, char out[CONTROL_TEXT_MAX + 1]);
 void control_free(struct control_msg *msg);
 /*
  * What a rank or a node sent must not steer logs and terminals: every byte of

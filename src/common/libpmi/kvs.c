@@ -59,13 +59,26 @@ static int open_image(struct image *img, const struct payload *p, bool trusted,
 	return rc || img->kind != kind ? -EPROTO : 0;
 }
 
+struct payload *kvs_place(struct kvs *k, size_t len)
+{
+	if (!k->region || len < IN_PLACE_MIN)
+		return NULL;
+	return region_payload_new(k->region, len);
+}
+
+int kvs_extend(struct kvs *k, struct payload *place, size_t len)
+{
+	return region_payload_commit(k->region, place, len);
+}
+
 struct payload *kvs_room(struct kvs *k, size_t len)
 {
-	struct payload *p = NULL;
+	struct payload *p = kvs_place(k, len);
 
-	if (k->region && len >= IN_PLACE_MIN)
-		p = region_payload_new(k->region, len);
-	return p ? p : payload_new(len);
+	if (p && kvs_extend(k, p, len) == 0)
+		return p;
+	payload_unref(p);
+	return payload_new(len);
 }
 
 static bool in_place(const struct kvs *k, const struct payload *image)
@@ -193,8 +206,8 @@ static int heap_publish_gather(struct kvs *k, const struct image *img,
 }
 
 int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
-		       size_t stride, uint64_t *offset, uint64_t *len,
-		       struct payload **keep)
+		       uint32_t values, size_t stride, uint64_t *offset,
+		       uint64_t *len, struct payload **keep)
 {
 	struct image img;
 	int rc = open_image(&img, image, trusted, IMAGE_GATHER);
@@ -202,6 +215,8 @@ int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
 	*keep = NULL;
 	if (rc)
 		return rc;
+	if (img.count != values)
+		return -EPROTO;
 	if (in_place(k, image) &&
 	    region_publish_gather_payload(k->region, image, stride, offset,
 					  len)) {

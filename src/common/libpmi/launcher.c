@@ -390,7 +390,9 @@ static int on_abort(struct launcher *l, void *link, struct control_msg *msg)
 
 static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 {
-	if (l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
+	if (msg->code && l->ops.gave_up)
+		l->ops.gave_up(l->arg);
+	if (msg->code || l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
 		return 0;
 	control_printable(msg->text);
 	for (unsigned i = 0; i < l->nreports; i++)

@@ -39,6 +39,8 @@ struct launcher_ops {
 	void (*abort)(void *arg, uint32_t rank, int code, const char *text);
 	/* A line for the user; at most LAUNCHER_REPORTS_MAX, none after abort. */
 	void (*report)(void *arg, const char *text);
+	/* Ranks have ended because of what was reported. May be NULL. */
+	void (*gave_up)(void *arg);
 	/* What the node at `position` has recorded. May be NULL. */
 	void (*trace)(void *arg, uint32_t position, const void *data,
 		      size_t len);

@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libpmi.la
 libpmi_la_SOURCES = \
 	src/common/libpmi/answer.c \
 	src/common/libpmi/attrs.c \
+	src/common/libpmi/cause.c src/common/libpmi/cause.h \
 	src/common/libpmi/compress.c src/common/libpmi/compress.h \
 	src/common/libpmi/extension.h \
 	src/common/libpmi/kvs.c \

@@ -37,6 +37,21 @@ static int send_control(struct pmi_server *s, struct control_msg *msg)
 	return rc;
 }
 
+/* A text alone, also when there is no memory. */
+static int send_text(struct pmi_server *s, struct control_msg *msg)
+{
+	char room[CONTROL_REPLY_MAX];
+	struct buf b;
+	int rc;
+
+	msg->origin = s->step->position;
+	buf_init_in(&b, room, sizeof(room));
+	rc = control_pack(&b, msg);
+	if (!rc)
+		s->ops->control_send(s->arg, b.data, b.len);
+	return rc;
+}
+
 static void forget(struct srun_request *r)
 {
 	struct pmi_server *s = r->ss->server;
@@ -191,7 +206,7 @@ void requests_abort(struct session *ss, bool step, int code, const char *text)
 	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) aborted%s%.128s",
 		 ss->rank, server_node_name(s), text[0] ? ": " : "", text);
 	control_printable(ss->why);
-	if (step && send_control(s, &msg))
+	if (step && send_text(s, &msg))
 		log_error(s->log, "%s; srun could not be told", ss->why);
 }
 
@@ -210,8 +225,15 @@ void requests_report(struct pmi_server *s, const char *text)
 		.text = (char *)text,
 	};
 
-	if (s->srun_lost || send_control(s, &msg))
+	if (s->srun_lost || send_text(s, &msg))
 		log_error(s->log, "%s", text);
+}
+
+void requests_gave_up(struct pmi_server *s)
+{
+	struct control_msg msg = {.type = CONTROL_REPORT, .code = 1};
+
+	(void)send_control(s, &msg); /* srun says what it knows all the same */
 }
 
 /* ---- answers ---- */

@@ -112,6 +112,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	kvs_free(&s->kvs);
 	attrs_free(s);
 	free(s->sessions);
+	free(s->held);
 	pmi_message_free(&s->message);
 	buf_free(&s->out);
 	buf_free(&s->head);
@@ -199,6 +200,23 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 	settle(s);
 }
 
+static bool is_finalized(const struct pmi_server *s, uint32_t slot)
+{
+	return slot < s->nslots &&
+	       s->sessions[slot].state == SESSION_FINALIZED;
+}
+
+/* It was told that a collective has failed, and has not ended well. */
+static void give_up(struct session *ss)
+{
+	struct pmi_server *s = ss->server;
+
+	if (s->gave_up || !ss->told || ss->state == SESSION_GONE)
+		return;
+	s->gave_up = true;
+	requests_gave_up(s);
+}
+
 static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
 {
 	if (slot >= s->nslots)
@@ -209,18 +227,43 @@ static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
 	settle(s);
 }
 
+void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
+{
+	if (slot >= s->nslots)
+		return;
+	slots_take_own(&s->sessions[slot]);
+	s->sessions[slot].slotted = false;
+	s->slots_stale = s->slots != NULL;
+	settle(s);
+}
+
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 {
+	if (slot < s->nslots && !is_finalized(s, slot))
+		give_up(&s->sessions[slot]);
 	/* Both look alike here: a process that lives on is not accused. */
 	client_gone(s, slot, "exited or closed PMI_FD");
 }
 
-void pmi_server_client_exit(struct pmi_server *s, uint32_t slot)
+void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
+			    const struct pmi_exit *end)
 {
+	char how[CAUSE_MAX];
+
+	bool well = end ? end->status == 0 : is_finalized(s, slot);
+
+	cause_text(end, how);
+	if (slot < s->nslots && !well)
+		give_up(&s->sessions[slot]);
 	/* Whoever still holds its PMI_FD must not wait for an answer. */
 	if (slot < s->nslots && session_is_live(&s->sessions[slot]))
 		s->ops->client_close(s->arg, slot);
-	client_gone(s, slot, "exited");
+	client_gone(s, slot, how);
+}
+
+bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot)
+{
+	return !is_finalized(s, slot) || s->sessions[slot].told;
 }
 
 void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
@@ -296,6 +339,12 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 {
 	s->srun_lost = true;
 	requests_fail_all(s, why);
+	settle(s);
+}
+
+void pmi_server_answer_failed(struct pmi_server *s)
+{
+	collective_answer_failed(s);
 	settle(s);
 }
 

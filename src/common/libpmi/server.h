@@ -18,6 +18,7 @@
 
 #include "libcoll/coll.h"
 #include "libcoll/layout.h"
+#include "libpmi/cause.h"
 #include "libshm/region.h"
 #include "libshm/slots.h"
 #include "libutil/log.h"
@@ -112,6 +113,13 @@ struct pmi_host_ops {
 	void (*links_wanted)(void *arg);
 	/* Pass a control message (control.h) towards srun. */
 	void (*control_send)(void *arg, const void *data, size_t len);
+	/*
+	 * A collective has failed, the first of this node: end the step, with
+	 * this exit code of srun. Ranks are not answered what fails, so that they
+	 * do not each print why: see pmi_server_answer_failed. NULL: they are,
+	 * and srun is told why.
+	 */
+	void (*end_step)(void *arg, const char *why, int code);
 	/* With slots: wake the ranks that wait on slots_futex. */
 	void (*slots_wake)(void *arg);
 	/* With slots: call pmi_server_slots_input again, later. */
@@ -169,6 +177,11 @@ void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 			     const void *data, size_t len);
 /*
+ * Its connection has ended; how its process does is told soon, by one of the two
+ * below. What it enters through its slot from now on does not count.
+ */
+void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot);
+/*
  * Its connection has ended. When it had not finalized, the rank is gone for all
  * collectives (design: a rank that exits without finalizing).
  */
@@ -176,9 +189,13 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
 /*
  * The process has ended, whoever may still hold its PMI_FD. The host has fed all
  * its input before. Calls client_close unless client_eof came first or the
- * connection was closed. Both are idempotent, in either order.
+ * connection was closed. Both are idempotent, in either order; the first says
+ * how the rank went. `end` may be NULL.
  */
-void pmi_server_client_exit(struct pmi_server *s, uint32_t slot);
+void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
+			    const struct pmi_exit *end);
+/* False: it has finalized, and nothing has failed for it before. */
+bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot);
 
 /* A rank has entered something through its slot, or may have. */
 void pmi_server_slots_input(struct pmi_server *s);
@@ -223,6 +240,12 @@ uint32_t pmi_server_far(const struct pmi_server *s, const uint32_t **positions);
 int pmi_server_control_input(struct pmi_server *s, const void *data, size_t len);
 /* srun cannot be reached any more: requests that wait for it fail. */
 void pmi_server_control_lost(struct pmi_server *s, const char *why);
+
+/*
+ * The step has not been ended after end_step: answer the ranks that wait, and at
+ * once what fails from now on.
+ */
+void pmi_server_answer_failed(struct pmi_server *s);
 
 /* ---- state ---- */
 

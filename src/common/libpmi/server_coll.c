@@ -80,14 +80,17 @@ static void undo_entered(struct session *ss, struct entered *e, int error)
 	refuse(ss, &rq, error);
 }
 
-/* Takes the reference to `contribution`, which may be NULL. */
-static void enter(struct session *ss, const struct request *rq,
+/*
+ * Takes the reference to `contribution`, which may be NULL. False: refused, as if
+ * the rank had not asked.
+ */
+static bool enter(struct session *ss, const struct request *rq,
 		  enum coll_kind kind, struct payload *contribution,
 		  size_t stride)
 {
 	struct entered *e;
 	uint32_t seq;
-	int rc;
+	int rc = -ENOBUFS;
 
 	e = note_entered(ss, rq, kind, contribution ? contribution->len : 0);
 	if (e) {
@@ -98,21 +101,27 @@ static void enter(struct session *ss, const struct request *rq,
 			undo_entered(ss, e, rc);
 	}
 	payload_unref(contribution);
+	return rc == 0;
 }
 
+/* What a rank has put goes with the fence, or stays for the next one. */
 void collective_fence(struct session *ss, const struct request *rq)
 {
+	struct buf put = ss->pending;
 	struct payload *records = NULL;
 
-	if (ss->pending.len) {
-		records = payload_copy(ss->pending.data, ss->pending.len);
+	if (put.len) {
+		records = payload_copy(put.data, put.len);
 		if (!records) {
 			refuse(ss, rq, -ENOMEM);
 			return;
 		}
-		buf_free(&ss->pending);
 	}
-	enter(ss, rq, COLL_FENCE, records, 0);
+	buf_init(&ss->pending, put.limit);
+	if (enter(ss, rq, COLL_FENCE, records, 0))
+		buf_free(&put);
+	else
+		ss->pending = put;
 }
 
 void collective_gather(struct session *ss, const struct request *rq,
@@ -205,19 +214,36 @@ void collective_drop(struct session *ss)
 
 /* ---- ending ---- */
 
-/* The rank's entry of a collective that has ended, taken out; or NULL. */
-static struct entered *take_entered(struct session *ss, enum coll_kind kind,
-				    uint32_t seq)
+static struct entered *find_entered(const struct session *ss,
+				    enum coll_kind kind, uint32_t seq)
 {
 	struct entered *e;
 
 	DL_FOREACH(ss->entered, e)
-		if (e->kind == kind && e->seq == seq) {
-			DL_DELETE(ss->entered, e);
-			ss->in_flight -= e->bytes;
-			return e;
-		}
-	return NULL;
+		if (e->kind == kind && e->seq == seq)
+			break;
+	return e;
+}
+
+/* The rank's entry of a collective that has ended, taken out; or NULL. */
+static struct entered *take_entered(struct session *ss, enum coll_kind kind,
+				    uint32_t seq)
+{
+	struct entered *e = find_entered(ss, kind, seq);
+
+	if (e) {
+		DL_DELETE(ss->entered, e);
+		ss->in_flight -= e->bytes;
+	}
+	return e;
+}
+
+/* Without memory for the reason the ranks hear it now. */
+static void end_step(struct pmi_server *s, const char *text,
+		     const char *reason)
+{
+	s->held = strdup(reason);
+	s->ops->end_step(s->arg, text, cause_exit_code(reason));
 }
 
 /*
@@ -232,7 +258,9 @@ static void report_fault(struct pmi_server *s, enum coll_kind kind,
 	snprintf(text, sizeof(text), "%s %u failed: %s", coll_kind_name(kind),
 		 seq, reason);
 	log_debug(s->log, "%s", text);
-	if (!s->reported)
+	if (!s->reported && s->ops->end_step)
+		end_step(s, text, reason);
+	else if (!s->reported)
 		requests_report(s, text);
 	s->reported = true;
 }
@@ -240,8 +268,24 @@ static void report_fault(struct pmi_server *s, enum coll_kind kind,
 static void answer_fault(struct session *ss, const struct entered *e,
 			 const char *reason)
 {
+	ss->told = true;
 	answer_error(ss, &e->rq, PMI_RC_OTHER, "%s %u failed: %s",
 		     coll_kind_name(e->kind), e->seq, reason);
+}
+
+/* The rank's collective has failed: say so, or hold the answer back. */
+static void fail_entered(struct session *ss, enum coll_kind kind, uint32_t seq,
+			 const char *reason)
+{
+	struct entered *e = find_entered(ss, kind, seq);
+
+	if (!e)
+		return;
+	e->failed = true;
+	if (ss->server->held)
+		return;
+	answer_fault(ss, e, reason);
+	forget_entered(ss, e);
 }
 
 static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
@@ -249,13 +293,30 @@ static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 {
 	report_fault(s, kind, seq, reason);
 	slots_failed(s);
-	for (uint32_t i = 0; i < s->nslots; i++) {
-		struct entered *e = take_entered(&s->sessions[i], kind, seq);
+	for (uint32_t i = 0; i < s->nslots; i++)
+		fail_entered(&s->sessions[i], kind, seq, reason);
+}
 
-		if (e)
-			answer_fault(&s->sessions[i], e, reason);
-		free(e);
+static void answer_held(struct session *ss, const char *reason)
+{
+	struct entered *e, *next;
+
+	DL_FOREACH_SAFE(ss->entered, e, next) {
+		if (!e->failed)
+			continue;
+		answer_fault(ss, e, reason);
+		forget_entered(ss, e);
 	}
+}
+
+void collective_answer_failed(struct pmi_server *s)
+{
+	char *reason = s->held;
+
+	s->held = NULL;
+	for (uint32_t i = 0; reason && i < s->nslots; i++)
+		answer_held(&s->sessions[i], reason);
+	free(reason);
 }
 
 /* The result was there, but this node cannot give it to its ranks. */
@@ -345,7 +406,8 @@ static void end_gather(struct pmi_server *s, uint32_t seq,
 	g = calloc(1, sizeof(*g));
 	if (g)
 		rc = kvs_publish_gather(&s->kvs, result, result == s->built,
-					stride, &g->offset, &len, &g->keep);
+					layout_ranks(s->step->layout), stride,
+					&g->offset, &len, &g->keep);
 	if (rc) {
 		free(g);
 		fail_here(s, COLL_GATHER, seq, rc);
@@ -381,7 +443,16 @@ static struct payload *image_memory(void *arg, size_t len)
 static struct payload *on_room(void *arg, enum coll_kind kind, uint32_t seq,
 			       size_t size)
 {
-	return image_memory(arg, size);
+	struct pmi_server *s = arg;
+
+	return kvs_place(&s->kvs, size);
+}
+
+static int on_extend(void *arg, struct payload *room, size_t len)
+{
+	struct pmi_server *s = arg;
+
+	return kvs_extend(&s->kvs, room, len);
 }
 
 static struct payload *on_pack(void *arg, struct payload *result)
@@ -457,16 +528,16 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 {
 	struct pmi_server *s = arg;
 	struct session *ss = &s->sessions[slot];
-	struct entered *e = take_entered(ss, COLL_RING, seq);
+	struct entered *e;
 
-	if (fault)
+	if (fault) {
 		report_fault(s, COLL_RING, seq, fault->reason);
-	if (e && fault)
-		answer_fault(ss, e, fault->reason);
-	else if (e)
+		fail_entered(ss, COLL_RING, seq, fault->reason);
+	} else if ((e = take_entered(ss, COLL_RING, seq))) {
 		answer_ring(ss, &e->rq, result);
+		free(e);
+	}
 	server_event(s, PMI_EVENT_DONE, 0, COLL_RING, seq);
-	free(e);
 }
 
 const struct coll_ops server_coll_ops = {
@@ -475,6 +546,7 @@ const struct coll_ops server_coll_ops = {
 	.pack = on_pack,
 	.unpack = on_unpack,
 	.room = on_room,
+	.extend = on_extend,
 	.complete = on_complete,
 	.complete_ring = on_complete_ring,
 };

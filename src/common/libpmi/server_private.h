@@ -97,6 +97,7 @@ struct entered {
 	uint32_t seq;
 	size_t bytes;  /* contributed, counted in session.in_flight */
 	size_t stride; /* of a gather */
+	bool failed;   /* its answer is held back */
 	struct request rq;
 };
 
@@ -114,8 +115,9 @@ struct session {
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
+	bool told;          /* of a collective that has failed */
 	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
-	bool complained;    /* an odd request of it has been logged */
+	bool odd_logged;    /* an odd request of it has been logged */
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
 	struct buf input;
 	struct buf pending; /* KVS records put since the last fence */
@@ -166,7 +168,9 @@ struct pmi_server {
 	bool slots_eager; /* a collective failed: who enters is told at once */
 	bool slots_replied;
 	bool settle;      /* sessions are CLOSING */
-	bool reported;    /* srun was told that a collective has failed */
+	bool reported;    /* srun was told that a collective has failed, */
+	bool gave_up;     /* and that a rank has ended for it */
+	char *held;       /* why: no rank gets this answer; NULL: they do */
 };
 
 /* ---- server.c ---- */
@@ -211,9 +215,11 @@ const struct pmi_field *session_value(struct session *ss,
 				      const struct request *rq,
 				      const struct pmi_message *m,
 				      const char *name, size_t max);
-/* Add a record to what the next fence carries. 0 or a negative errno. */
-int session_put(struct session *ss, const struct pmi_field *key,
-		const struct pmi_field *value);
+/* Handlers of PMI-1's put and barrier_in, and of PMI-2's kvs-put and kvs-fence. */
+void session_handle_put(struct session *ss, const struct request *rq,
+			const struct pmi_message *m);
+void session_handle_fence(struct session *ss, const struct request *rq,
+			  const struct pmi_message *m);
 /* What a get of `key` returns: fenced values and the process mapping. */
 bool session_find(const struct session *ss, const struct pmi_field *key,
 		  const char **value, size_t *len);
@@ -281,6 +287,8 @@ void collective_done(struct session *ss, uint64_t offset);
 void collective_done_all(struct session *ss);
 /* Forget what the session has entered and holds. */
 void collective_drop(struct session *ss);
+/* What failed while answers were held back is answered now. */
+void collective_answer_failed(struct pmi_server *s);
 /* A message of a neighbour. 0 or -EPROTO. */
 int collective_receive(struct pmi_server *s, uint32_t from, const void *head,
 		       size_t head_len, struct payload *body);
@@ -314,15 +322,22 @@ void kvs_init(struct kvs *k, struct region_writer *region);
 void kvs_free(struct kvs *k);
 /*
  * All: 0, -ENOSPC, -EPROTO or -ENOMEM. The image is checked here, unless it is
- * `trusted`: built by this node. A gather may stay in its payload: then *keep is
- * a reference that holds it, instead of a later kvs_release.
+ * `trusted`: built by this node. A gather has so many `values`: empty ones cost
+ * its sender nothing, and here `stride` each. It may stay in its payload: then
+ * *keep is a reference that holds it, instead of a later kvs_release.
  */
 int kvs_publish_fence(struct kvs *k, struct payload *image, bool trusted);
 int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
-		       size_t stride, uint64_t *offset, uint64_t *len,
-		       struct payload **keep);
+		       uint32_t values, size_t stride, uint64_t *offset,
+		       uint64_t *len, struct payload **keep);
 /* Memory for an image of this node: in the region, where it pays. Or NULL. */
 struct payload *kvs_room(struct kvs *k, size_t len);
+/*
+ * A place in the region for an image that is said to have `len` bytes, where that
+ * pays, or NULL; and memory for its first bytes. 0 or -ENOSPC.
+ */
+struct payload *kvs_place(struct kvs *k, size_t len);
+int kvs_extend(struct kvs *k, struct payload *place, size_t len);
 /* Make look-ups faster: a bounded piece of work. True: go on. */
 bool kvs_tidy(struct kvs *k);
 /* Is there such work? */
@@ -363,6 +378,8 @@ void requests_abort(struct session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);
 /* Tell the user, through srun. */
 void requests_report(struct pmi_server *s, const char *text);
+/* A rank has not survived what was reported. */
+void requests_gave_up(struct pmi_server *s);
 /* A frame from srun. 0 or -EPROTO. */
 int requests_reply(struct pmi_server *s, const void *data, size_t len);
 void requests_drop(struct session *ss);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank's connection: messages out of bytes, dispatch, and its end. */
+/* A rank's connection: messages out of bytes, dispatch, and its end; put and fence. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,16 +145,6 @@ size_t session_room(const struct session *ss)
 	return used < PMI_PENDING_MAX ? PMI_PENDING_MAX - used : 0;
 }
 
-int session_put(struct session *ss, const struct pmi_field *key,
-		const struct pmi_field *value)
-{
-	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
-	ss->server->fence_near = true;
-	ss->pending.limit = ss->pending.len + session_room(ss);
-	return record_append(&ss->pending, key->value, key->value_len,
-			     value->value, value->value_len);
-}
-
 bool session_may_wait(struct session *ss, const struct request *rq)
 {
 	if (ss->waits < SESSION_WAITS_MAX)
@@ -163,17 +153,18 @@ bool session_may_wait(struct session *ss, const struct request *rq)
 	return false;
 }
 
-const struct pmi_field *session_value(struct session *ss,
-				      const struct request *rq,
-				      const struct pmi_message *m,
-				      const char *name, size_t max)
+/* A field of min..max bytes; else these are the answers. */
+static const struct pmi_field *
+field_of(struct session *ss, const struct request *rq,
+	 const struct pmi_message *m, const char *name, size_t min, size_t max,
+	 enum pmi_rc is_missing, enum pmi_rc is_long)
 {
 	const struct pmi_field *f = pmi_message_field(m, name);
 
-	if (!f)
-		answer_error(ss, rq, PMI_RC_INVALID_ARG, "%s is missing", name);
+	if (!f || f->value_len < min)
+		answer_error(ss, rq, is_missing, "%s is missing", name);
 	else if (f->value_len > max)
-		answer_error(ss, rq, PMI_RC_INVALID_VAL_LENGTH,
+		answer_error(ss, rq, is_long,
 			     "%s has %u bytes, the limit is %zu", name,
 			     f->value_len, max);
 	else
@@ -181,22 +172,60 @@ const struct pmi_field *session_value(struct session *ss,
 	return NULL;
 }
 
+const struct pmi_field *session_value(struct session *ss,
+				      const struct request *rq,
+				      const struct pmi_message *m,
+				      const char *name, size_t max)
+{
+	return field_of(ss, rq, m, name, 0, max, PMI_RC_INVALID_ARG,
+			PMI_RC_INVALID_VAL_LENGTH);
+}
+
 const struct pmi_field *session_key(struct session *ss,
 				    const struct request *rq,
 				    const struct pmi_message *m,
 				    const char *name, size_t max)
 {
-	const struct pmi_field *f = pmi_message_field(m, name);
+	return field_of(ss, rq, m, name, 1, max, PMI_RC_INVALID_KEY,
+			PMI_RC_INVALID_KEY_LENGTH);
+}
 
-	if (!f || f->value_len == 0)
-		answer_error(ss, rq, PMI_RC_INVALID_KEY, "%s is missing", name);
-	else if (f->value_len > max)
-		answer_error(ss, rq, PMI_RC_INVALID_KEY_LENGTH,
-			     "%s has %u bytes, the limit is %zu", name,
-			     f->value_len, max);
+/* ---- commands that PMI-1 and PMI-2 have alike ---- */
+
+/* Add a record to what the next fence carries. 0 or a negative errno. */
+static int add_record(struct session *ss, const struct pmi_field *key,
+		      const struct pmi_field *value)
+{
+	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
+	ss->server->fence_near = true;
+	ss->pending.limit = ss->pending.len + session_room(ss);
+	return record_append(&ss->pending, key->value, key->value_len,
+			     value->value, value->value_len);
+}
+
+void session_handle_put(struct session *ss, const struct request *rq,
+			const struct pmi_message *m)
+{
+	const struct pmi_field *key, *value;
+	int rc;
+
+	key = session_key(ss, rq, m, "key", PMI_KEYLEN_MAX - 1);
+	if (!key)
+		return;
+	value = session_value(ss, rq, m, "value", PMI_VALLEN_MAX - 1);
+	if (!value)
+		return;
+	rc = add_record(ss, key, value);
+	if (rc)
+		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
 	else
-		return f;
-	return NULL;
+		answer_ok(ss, rq);
+}
+
+void session_handle_fence(struct session *ss, const struct request *rq,
+			  const struct pmi_message *m)
+{
+	collective_fence(ss, rq);
 }
 
 /* ---- dispatch ---- */
@@ -217,13 +246,13 @@ static const char *state_text(const struct session *ss)
 }
 
 /* The first odd request of a rank is worth a line; a flood of them is not. */
-static void complain(struct session *ss, const char *what, const char *name)
+static void log_odd_request(struct session *ss, const char *what, const char *name)
 {
 	char text[NAME_MAX_QUOTED + 1];
 
-	if (ss->complained)
+	if (ss->odd_logged)
 		return;
-	ss->complained = true;
+	ss->odd_logged = true;
 	snprintf(text, sizeof(text), "%s", name);
 	control_printable(text);
 	log_info(ss->server->log, "rank %u (node %s) sent %s: %s", ss->rank,
@@ -240,7 +269,7 @@ static void answer_odd(struct session *ss, struct request *rq, const char *name,
 	snprintf(response, sizeof(response), "%.*s%s", NAME_MAX_QUOTED, name,
 		 rq->protocol == PMI_PROTOCOL_2 ? "-response" : "_result");
 	rq->command = &odd;
-	complain(ss, what, name);
+	log_odd_request(ss, what, name);
 	answer_error(ss, rq, PMI_RC_INVALID_ARG, "%s", what);
 }
 

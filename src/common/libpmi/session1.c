@@ -87,31 +87,6 @@ static void handle_get_my_kvsname(struct session *ss, const struct request *rq,
 	answer_end(ss, rq);
 }
 
-static void handle_barrier_in(struct session *ss, const struct request *rq,
-			      const struct pmi_message *m)
-{
-	collective_fence(ss, rq);
-}
-
-static void handle_put(struct session *ss, const struct request *rq,
-		       const struct pmi_message *m)
-{
-	const struct pmi_field *key, *value;
-	int rc;
-
-	key = session_key(ss, rq, m, "key", PMI_KEYLEN_MAX - 1);
-	if (!key)
-		return;
-	value = session_value(ss, rq, m, "value", PMI_VALLEN_MAX - 1);
-	if (!value)
-		return;
-	rc = session_put(ss, key, value);
-	if (rc)
-		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
-	else
-		answer_ok(ss, rq);
-}
-
 static void handle_get(struct session *ss, const struct request *rq,
 		       const struct pmi_message *m)
 {
@@ -195,9 +170,9 @@ static const struct command COMMANDS[] = {
 	COMMAND("get_appnum", "appnum", ACTIVE, handle_get_appnum),
 	COMMAND("get_my_kvsname", "my_kvsname", ACTIVE, handle_get_my_kvsname),
 	/* Clients look at the name of the response only, not at its rc. */
-	COMMAND("barrier_in", "barrier_out", ACTIVE, handle_barrier_in,
+	COMMAND("barrier_in", "barrier_out", ACTIVE, session_handle_fence,
 		.failure = "barrier_failed"),
-	COMMAND("put", "put_result", ACTIVE, handle_put),
+	COMMAND("put", "put_result", ACTIVE, session_handle_put),
 	COMMAND("get", "get_result", ACTIVE, handle_get),
 	COMMAND("publish_name", "publish_result", ACTIVE, requests_publish),
 	COMMAND("unpublish_name", "unpublish_result", ACTIVE,

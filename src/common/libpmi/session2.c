@@ -65,31 +65,6 @@ static void handle_job_connect(struct session *ss, const struct request *rq,
 		     "name-publish and name-lookup", rq->command->name);
 }
 
-static void handle_kvs_put(struct session *ss, const struct request *rq,
-			   const struct pmi_message *m)
-{
-	const struct pmi_field *key, *value;
-	int rc;
-
-	key = session_key(ss, rq, m, "key", PMI_KEYLEN_MAX - 1);
-	if (!key)
-		return;
-	value = session_value(ss, rq, m, "value", PMI_VALLEN_MAX - 1);
-	if (!value)
-		return;
-	rc = session_put(ss, key, value);
-	if (rc)
-		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
-	else
-		answer_ok(ss, rq);
-}
-
-static void handle_kvs_fence(struct session *ss, const struct request *rq,
-			     const struct pmi_message *m)
-{
-	collective_fence(ss, rq);
-}
-
 /* The step has one KVS: jobid and srcid of the request change nothing. */
 static void handle_kvs_get(struct session *ss, const struct request *rq,
 			   const struct pmi_message *m)
@@ -208,8 +183,8 @@ static const struct command COMMANDS[] = {
 	PMI2_COMMAND("job-getid", ACTIVE, handle_job_getid),
 	PMI2_COMMAND("job-connect", ACTIVE, handle_job_connect),
 	PMI2_COMMAND("job-disconnect", ACTIVE, handle_job_connect),
-	PMI2_COMMAND("kvs-put", ACTIVE, handle_kvs_put),
-	PMI2_COMMAND("kvs-fence", ACTIVE, handle_kvs_fence),
+	PMI2_COMMAND("kvs-put", ACTIVE, session_handle_put),
+	PMI2_COMMAND("kvs-fence", ACTIVE, session_handle_fence),
 	PMI2_COMMAND("kvs-get", ACTIVE, handle_kvs_get),
 	PMI2_COMMAND("info-getnodeattr", ACTIVE, handle_getnodeattr),
 	PMI2_COMMAND("info-putnodeattr", ACTIVE, handle_putnodeattr),

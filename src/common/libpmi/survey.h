@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A survey of a step: the states of its nodes, as they come in, and what they
- * say together: which collective waits for whom. Used by srun's hub for the
+ * say together: which collective waits for whom. Used by srun's server for the
  * stall report and for pmi2x-trace --live. One thread at a time.
  */
 #ifndef PMI2X_SURVEY_H
@@ -13,6 +13,7 @@
 #include "libpmi/state.h"
 
 #define SURVEY_NODES_MAX (1u << 20)
+#define SURVEY_MS 5000 /* then nodes that have not answered are silent */
 #define SURVEY_TEXT_MAX 1024 /* bytes of a report, NUL included */
 #define SURVEY_JSON_MAX ((size_t)256 << 20)
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "libshm/byteorder.h"
-
 #define BUCKETS_MIN 2
 
 uint32_t index_buckets(uint64_t count)
@@ -67,24 +65,15 @@ bool index_check(const struct index *ix, uint64_t start, uint64_t end,
 }
 
 /*
- * The record at `ref`, as far as it lies inside. The parser of records.h is
- * not needed here: whoever made the index has used it.
+ * The record at `ref`, as far as it lies inside. An image's root made the index
+ * from the records, but this node has not read them (image_open).
  */
-static bool record_at(const struct index *ix, uint32_t ref, struct record *out)
+static bool entered_at(const struct index *ix, uint32_t ref, struct record *out)
 {
 	uint64_t offset = (uint64_t)ref * INDEX_UNIT;
-	const char *at;
 
-	if (offset > ix->len || ix->len - offset < 8)
-		return false;
-	at = (const char *)ix->base + offset;
-	out->value_len = load_u32(at);
-	out->key_len = load_u32(at + 4);
-	if (ix->len - offset - 8 < (uint64_t)out->key_len + out->value_len + 2)
-		return false;
-	out->key = at + 8;
-	out->value = out->key + out->key_len + 1;
-	return true;
+	return offset <= ix->len &&
+	       record_at(ix->base + offset, ix->len - offset, out);
 }
 
 bool index_find(const struct index *ix, uint64_t hash, const void *key,
@@ -98,7 +87,7 @@ bool index_find(const struct index *ix, uint64_t hash, const void *key,
 
 		if (e.ref == 0)
 			return false;
-		if (e.tag == tag && record_at(ix, e.ref, out) &&
+		if (e.tag == tag && entered_at(ix, e.ref, out) &&
 		    out->key_len == key_len &&
 		    memcmp(out->key, key, key_len) == 0)
 			return true;
@@ -110,7 +99,7 @@ static bool same_key(const struct index *ix, uint32_t a, uint32_t b)
 {
 	struct record ra, rb;
 
-	return record_at(ix, a, &ra) && record_at(ix, b, &rb) &&
+	return entered_at(ix, a, &ra) && entered_at(ix, b, &rb) &&
 	       ra.key_len == rb.key_len &&
 	       memcmp(ra.key, rb.key, ra.key_len) == 0;
 }

@@ -11,8 +11,9 @@ libshm_la_SOURCES = \
 	src/common/libshm/records.c src/common/libshm/records.h \
 	src/common/libshm/region.h \
 	src/common/libshm/region_layout.h \
+	src/common/libshm/region_map.c src/common/libshm/region_map.h \
 	src/common/libshm/region_memory.c src/common/libshm/region_memory.h \
-	src/common/libshm/region_ahead.c src/common/libshm/region_ahead.h \
+	src/common/libshm/region_prefault.c src/common/libshm/region_prefault.h \
 	src/common/libshm/region_merge.c src/common/libshm/region_merge.h \
 	src/common/libshm/region_reader.c \
 	src/common/libshm/region_writer.c \

@@ -62,27 +62,34 @@ static bool zeros_in_place(const struct record *r, const char *end)
 	return true;
 }
 
+bool record_at(const void *bytes, size_t left, struct record *out)
+{
+	const char *at = bytes;
+
+	if (left < RECORD_HEADER)
+		return false;
+	out->value_len = load_u32(at);
+	out->key_len = load_u32(at + 4); /* and the u16 that is zero */
+	if (!lengths_allowed(out->key_len, out->value_len) ||
+	    record_size(out->key_len, out->value_len) > left)
+		return false;
+	out->key = at + RECORD_HEADER;
+	out->value = out->key + out->key_len + 1;
+	return true;
+}
+
 int record_next(const void *block, size_t len, size_t *offset,
 		struct record *out)
 {
 	const char *at;
-	size_t left, size;
+	size_t size;
 
 	if (*offset == len)
 		return 0;
-	if (*offset > len || len - *offset < RECORD_HEADER)
-		return -EPROTO;
 	at = (const char *)block + *offset;
-	left = len - *offset;
-	out->value_len = load_u32(at);
-	out->key_len = load_u32(at + 4); /* and the u16 that is zero */
-	if (!lengths_allowed(out->key_len, out->value_len))
+	if (*offset > len || !record_at(at, len - *offset, out))
 		return -EPROTO;
 	size = record_size(out->key_len, out->value_len);
-	if (size > left)
-		return -EPROTO;
-	out->key = at + RECORD_HEADER;
-	out->value = out->key + out->key_len + 1;
 	if (!zeros_in_place(out, at + size))
 		return -EPROTO;
 	*offset += size;

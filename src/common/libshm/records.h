@@ -31,6 +31,13 @@ int record_append(struct buf *b, const void *key, size_t key_len,
 		  const void *value, size_t value_len);
 
 /*
+ * The record that the `left` bytes begin with, as far as its lengths are within
+ * the limits and within those bytes; what lies around key and value is not
+ * looked at. False: there is none. For who has a place from an index.
+ */
+bool record_at(const void *bytes, size_t left, struct record *out);
+
+/*
  * Read the record at *offset of a block and move *offset behind it. 1 for a
  * record, 0 at the end, -EPROTO for anything that record_append cannot have
  * written. Safe on hostile bytes.

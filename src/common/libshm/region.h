@@ -105,15 +105,20 @@ int region_reserve(struct region_writer *w, size_t len, uint64_t *offset,
 		   void **at);
 
 /*
- * Room in the region for an image of `len` bytes, as a payload that can be
+ * A place in the region for an image of `len` bytes, as a payload that can be
  * filled and sent on from there: it is published without a copy, and gives its
  * space back with its last reference unless it has become a generation of the
  * KVS. NULL: the region is full. The writer outlives it.
+ *
+ * It has no memory yet: who says how long an image is need not send it.
+ * region_payload_commit makes some under the first `len` bytes, which may be
+ * written then. 0 or -ENOSPC.
  *
  * Ranks could see the bytes before they are published, if they knew where; they
  * cannot change them.
  */
 struct payload *region_payload_new(struct region_writer *w, size_t len);
+int region_payload_commit(struct region_writer *w, struct payload *p, size_t len);
 /* Whether this payload (not a slice of it) is such a one of this writer. */
 bool region_payload_is(const struct region_writer *w, const struct payload *p);
 /* As region_publish_fence, of an image that lies in such a payload. */
@@ -133,8 +138,8 @@ bool region_writer_find(const struct region_writer *w, const void *key,
 			size_t key_len, const char **value, size_t *value_len);
 
 /*
- * `len` (> 0) published bytes at `offset`, or NULL when not all of that is
- * published space.
+ * `len` (> 0) bytes at `offset`, or NULL when not all of that is space that is in
+ * use and has memory.
  */
 const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
 				uint64_t len);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "libshm/region.h"
+#include "libshm/region_map.h"
 
 #define MEMORY_NAME "pmi2x-results" /* in /proc/PID/maps */
 #define COMMIT_BULK 65536 /* bytes, from which on allocating first pays */
@@ -74,11 +75,11 @@ static int open_for_readers(int fd)
 
 static int map_object(struct region_memory *m)
 {
-	void *map = mmap(NULL, m->size, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_NORESERVE, m->fd, 0);
+	void *map;
+	int rc = region_map(&map, m->fd, m->size, PROT_READ | PROT_WRITE);
 
-	if (map == MAP_FAILED)
-		return -errno;
+	if (rc)
+		return rc;
 	m->map = map;
 	/* Ranks are forked from the agent's process: not with this mapping. */
 	madvise(map, m->size, MADV_DONTFORK);

@@ -13,6 +13,7 @@
 
 #include "libshm/byteorder.h"
 #include "libshm/region_layout.h"
+#include "libshm/region_map.h"
 
 struct region {
 	const unsigned char *map;
@@ -27,7 +28,8 @@ static bool inside(uint64_t offset, uint64_t len, size_t size)
 bool region_index_open(const unsigned char *map, size_t size,
 		       const struct region_index *ri, struct index *ix)
 {
-	if (!inside(ri->table, (uint64_t)ri->buckets * INDEX_BUCKET, size) ||
+	if ((ri->buckets & (ri->buckets - 1)) != 0 ||
+	    !inside(ri->table, (uint64_t)ri->buckets * INDEX_BUCKET, size) ||
 	    !inside(ri->base, 0, size))
 		return false;
 	ix->table = map + ri->table;
@@ -101,9 +103,9 @@ int region_attach(struct region **out, int fd, size_t size)
 	rc = check_file(fd, size);
 	if (rc)
 		return rc;
-	map = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
+	rc = region_map(&map, fd, size, PROT_READ);
+	if (rc)
+		return rc;
 	rc = -EPROTO;
 	if (!header_ok(map, size))
 		goto unmap;

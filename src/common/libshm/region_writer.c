@@ -13,10 +13,10 @@
 #include "libshm/byteorder.h"
 #include "libshm/extents.h"
 #include "libshm/image_layout.h"
-#include "libshm/region_ahead.h"
 #include "libshm/region_layout.h"
 #include "libshm/region_memory.h"
 #include "libshm/region_merge.h"
+#include "libshm/region_prefault.h"
 
 #define MERGE_BUDGET 65536 /* buckets looked at in one region_tidy */
 #define VIEWS_AT_ONCE 16   /* room for views that is taken at a time */
@@ -25,28 +25,24 @@ struct region_writer {
 	struct region_memory memory;
 	struct extents free;
 	struct extents gathers; /* what region_release may be asked to free */
+	struct region_payload *coming; /* those that have not got all their memory */
 	size_t used;            /* bytes of blocks */
 	struct region_view view; /* the current one */
 	struct extent views;     /* where the next ones go */
 	struct region_merge merge;
-	struct region_ahead ahead;
+	struct region_prefault ahead;
 };
 
 /* ---- blocks ---- */
 
-static int take_block(struct region_writer *w, uint64_t len, uint64_t align,
+/* A place, without memory. */
+static int take_place(struct region_writer *w, uint64_t len, uint64_t align,
 		      uint64_t *offset)
 {
-	int rc = extents_take(&w->free, len, align, offset);
-
-	if (rc)
+	if (extents_take(&w->free, len, align, offset))
 		return -ENOSPC; /* agents have no other answer to -ENOMEM */
-	rc = region_memory_commit(&w->memory, *offset, len);
-	if (rc)
-		extents_give(&w->free, *offset, len);
-	else
-		w->used += len;
-	return rc;
+	w->used += len;
+	return 0;
 }
 
 /* Without memory for the list of free blocks the block is lost, no more. */
@@ -57,6 +53,19 @@ static void give_block(struct region_writer *w, uint64_t offset, uint64_t len)
 	region_memory_discard(&w->memory, offset, len);
 	extents_give(&w->free, offset, len);
 	w->used -= len;
+}
+
+static int take_block(struct region_writer *w, uint64_t len, uint64_t align,
+		      uint64_t *offset)
+{
+	int rc = take_place(w, len, align, offset);
+
+	if (rc)
+		return rc;
+	rc = region_memory_commit(&w->memory, *offset, len);
+	if (rc)
+		give_block(w, *offset, len);
+	return rc;
 }
 
 /* ---- life ---- */
@@ -236,7 +245,7 @@ static int merge(struct region_writer *w, uint64_t budget)
 
 bool region_untidy(const struct region_writer *w)
 {
-	return region_ahead_wanted(&w->ahead) || chain_is_long(w);
+	return region_prefault_wanted(&w->ahead) || chain_is_long(w);
 }
 
 bool region_tidy(struct region_writer *w)
@@ -244,9 +253,9 @@ bool region_tidy(struct region_writer *w)
 	if (merge(w, MERGE_BUDGET) == -EAGAIN)
 		return true;
 	/* Behind the joint index, which may have taken the room. */
-	if (region_ahead_wanted(&w->ahead))
-		region_ahead_step(&w->ahead, &w->memory, &w->free);
-	return region_ahead_wanted(&w->ahead);
+	if (region_prefault_wanted(&w->ahead))
+		region_prefault_step(&w->ahead, &w->memory, &w->free);
+	return region_prefault_wanted(&w->ahead);
 }
 
 uint64_t region_writer_merged(const struct region_writer *w)
@@ -290,7 +299,7 @@ static int publish_image(struct region_writer *w, uint64_t offset)
 	view.count += w->view.count;
 	rc = publish_view(w, &view);
 	if (rc == 0)
-		region_ahead_expect(&w->ahead, h.length);
+		region_prefault_expect(&w->ahead, h.length);
 	return rc;
 }
 
@@ -378,14 +387,39 @@ void region_release(struct region_writer *w, uint64_t offset)
 struct region_payload {
 	struct payload payload; /* the first member */
 	struct region_writer *writer;
+	struct region_payload *next; /* that is coming */
 	uint64_t offset;
 	uint64_t size; /* whole pages; 0: the block is the KVS's now */
+	uint64_t committed; /* bytes of it that have memory, the first */
 };
+
+static void has_come(struct region_payload *r)
+{
+	struct region_payload **at = &r->writer->coming;
+
+	while (*at && *at != r)
+		at = &(*at)->next;
+	if (*at)
+		*at = r->next;
+}
+
+/* Nobody may look where there is no memory yet. */
+static bool is_coming(const struct region_writer *w, uint64_t offset,
+		      uint64_t len)
+{
+	const struct region_payload *r = w->coming;
+
+	while (r && (offset + len <= r->offset + r->committed ||
+		     offset >= r->offset + r->size))
+		r = r->next;
+	return r != NULL;
+}
 
 static void release_payload(struct payload *p)
 {
 	struct region_payload *r = (struct region_payload *)p;
 
+	has_come(r);
 	give_block(r->writer, r->offset, r->size);
 	free(r);
 }
@@ -398,9 +432,11 @@ struct payload *region_payload_new(struct region_writer *w, size_t len)
 	if (!r || len == 0 || len > w->memory.size)
 		goto fail;
 	r->size = (len + page - 1) & ~(page - 1);
-	if (take_block(w, r->size, page, &r->offset))
+	if (take_place(w, r->size, page, &r->offset))
 		goto fail;
 	r->writer = w;
+	r->next = w->coming;
+	w->coming = r;
 	r->payload.refs = 1;
 	r->payload.len = len;
 	r->payload.data = w->memory.map + r->offset;
@@ -409,6 +445,28 @@ struct payload *region_payload_new(struct region_writer *w, size_t len)
 fail:
 	free(r);
 	return NULL;
+}
+
+/* Each time as much again as there is: few calls, and at most twice as much. */
+int region_payload_commit(struct region_writer *w, struct payload *p, size_t len)
+{
+	struct region_payload *r = (struct region_payload *)p;
+	uint64_t goal = 2 * r->committed;
+	int rc;
+
+	if (len <= r->committed)
+		return 0;
+	if (goal < len)
+		goal = len;
+	if (goal > r->size)
+		goal = r->size;
+	rc = region_memory_commit(&w->memory, r->offset + r->committed,
+				  goal - r->committed);
+	if (rc == 0)
+		r->committed = goal;
+	if (r->committed == r->size)
+		has_come(r);
+	return rc;
 }
 
 bool region_payload_is(const struct region_writer *w, const struct payload *p)
@@ -467,20 +525,26 @@ int region_reserve(struct region_writer *w, size_t len, uint64_t *offset,
 
 /* ---- reading as the agent ---- */
 
-bool region_writer_find(const struct region_writer *w, const void *key,
-			size_t key_len, const char **value, size_t *value_len)
-{
-	return region_lookup(w->memory.map, w->memory.size, key, key_len,
-			     value, value_len);
-}
-
 const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
 				uint64_t len)
 {
 	size_t size = w->memory.size;
 
 	if (len == 0 || offset < REGION_HEADER_SIZE || offset > size ||
-	    len > size - offset || extents_overlap(&w->free, offset, len))
+	    len > size - offset || extents_overlap(&w->free, offset, len) ||
+	    is_coming(w, offset, len))
 		return NULL;
 	return w->memory.map + offset;
+}
+
+/* A record of an image from a link may claim what lies behind the image. */
+bool region_writer_find(const struct region_writer *w, const void *key,
+			size_t key_len, const char **value, size_t *value_len)
+{
+	const unsigned char *map = w->memory.map;
+
+	return region_lookup(map, w->memory.size, key, key_len, value,
+			     value_len) &&
+	       region_writer_bytes(w, (const unsigned char *)*value - map,
+				   *value_len + 1);
 }

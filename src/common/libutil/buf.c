@@ -15,6 +15,11 @@ void buf_init(struct buf *b, size_t limit)
 	b->limit = limit;
 }
 
+void buf_init_in(struct buf *b, char *room, size_t size)
+{
+	*b = (struct buf){ .data = room, .cap = size, .limit = size };
+}
+
 void buf_free(struct buf *b)
 {
 	free(b->data);

@@ -22,6 +22,12 @@ struct buf {
 /* An empty buffer that may grow to `limit` bytes. Allocates nothing. */
 void buf_init(struct buf *b, size_t limit);
 
+/*
+ * A buffer in `size` bytes of the caller's, which it never leaves: appending needs no
+ * memory. Not for buf_free.
+ */
+void buf_init_in(struct buf *b, char *room, size_t size);
+
 /* Free the bytes; the buffer is empty and usable again. */
 void buf_free(struct buf *b);
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One rank goes without finalize while the others wait for it in a fence.
 
-Arguments: PMI version; "exit", "kill", "orphan", or "half": killed in the middle of
-its init; an exit code; the rank (1).
+Arguments: PMI version; "exit", "kill", "orphan", "greedy": takes memory until it is
+killed, or "half": killed in the middle of its init; an exit code; the rank (1).
 """
 
 import os
@@ -27,6 +27,10 @@ if pmi.RANK == leaver:
         os._exit(code)
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if how == "greedy":
+        taken = []
+        while True:
+            taken.append(bytearray(1 << 20))
     if how == "orphan":
         # A grandchild keeps PMI_FD open after the rank has died.
         if os.fork() == 0:

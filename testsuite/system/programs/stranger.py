@@ -14,7 +14,8 @@ import sys
 
 NOBODY = 65534
 MAGIC = b"pmi2x\r\n\0"
-VERSION = 2
+VERSION = 3
+PROTOCOL = struct.pack("<H", 1)
 TIMEOUT_S = 20
 HELD_MAX = 600  # more than an agent keeps
 
@@ -37,7 +38,7 @@ def text(value):
 
 def hello(job, here, there, nonce, build="0.1.0"):
     return message(
-        text(build) + text(job) + struct.pack("<II", here, there) + nonce
+        text(build) + PROTOCOL + text(job) + struct.pack("<II", here, there) + nonce
     )
 
 
@@ -76,10 +77,11 @@ def prove(port, job, here, there, secret):
     answer = read_message(link)
     build_bytes = struct.unpack("<I", answer[:4])[0]
     build = answer[4 : 4 + build_bytes].decode()
-    assert answer[4 + build_bytes] == 0, "it says that this is another step"
-    theirs = answer[5 + build_bytes : 29 + build_bytes]
+    assert answer[6 + build_bytes] == 0, "it says that this is another step"
+    theirs = answer[7 + build_bytes : 31 + build_bytes]
     transcript = text("pmi2x link: connector") + struct.pack("<H", VERSION)
-    transcript += text("0.1.0") + text(build) + text(job)
+    transcript += text("0.1.0") + text(build)
+    transcript += PROTOCOL + answer[4 + build_bytes :][:2] + text(job)
     transcript += struct.pack("<II", int(here), int(there))
     transcript += nonce + endpoint(link.getsockname())
     transcript += theirs + endpoint(link.getpeername())

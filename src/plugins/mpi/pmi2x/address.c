@@ -2,6 +2,8 @@
 /* Node addresses, and the way to an agent through Slurm's own messages. */
 #include "slurm_compat.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +19,35 @@
 #define TELL_BACKLOG 64
 #define TELL_SOCKET_PREFIX "sock.pmi2x."
 
-int node_address_of(const char *node, struct sockaddr_storage *out)
+static bool is_numeric(const char *name)
 {
-	slurm_addr_t address;
+	struct in6_addr address;
 
-	if (slurm_conf_get_addr(node, &address, 0) != SLURM_SUCCESS)
-		return -EHOSTUNREACH;
+	return inet_pton(AF_INET, name, &address) == 1 ||
+	       inet_pton(AF_INET6, name, &address) == 1;
+}
+
+/*
+ * Not slurm_conf_get_addr, where there is a name: it asks the resolver while it
+ * holds the lock of Slurm's configuration, and so keeps all others waiting.
+ */
+int node_address_of(const char *node, bool may_block,
+		    struct sockaddr_storage *out)
+{
+	char *name = slurm_conf_get_address(node);
+	slurm_addr_t address = { 0 };
+
+	if (name && !may_block && !is_numeric(name)) {
+		xfree(name);
+		return -EAGAIN;
+	}
+	if (name)
+		slurm_set_addr(&address, 0, name);
+	else if (slurm_conf_get_addr(node, &address, 0) != SLURM_SUCCESS)
+		address.ss_family = AF_UNSPEC;
+	xfree(name);
 	memcpy(out, &address, sizeof(*out));
-	return 0;
+	return out->ss_family == AF_UNSPEC ? -EHOSTUNREACH : 0;
 }
 
 /* Path of the socket of a node: the node's id keeps het components apart. */

@@ -3,19 +3,24 @@
 #ifndef PMI2X_ADDRESS_H
 #define PMI2X_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 struct tell_socket {
-	int fd;        /* listening, CLOEXEC; -1: none */
+	int fd;        /* listening, CLOEXEC; -1: none, or given to the agent */
 	char *path;    /* on this node, to be unlinked */
 	char *pattern; /* as slurmd expands it: <spool>/sock.pmi2x.<job>.<step> */
 };
 
-/* The address that slurm.conf gives a node. 0 or -EHOSTUNREACH. */
-int node_address_of(const char *node, struct sockaddr_storage *out);
+/*
+ * The address that slurm.conf or the controller gives a node. 0 or -EHOSTUNREACH;
+ * -EAGAIN, unless `may_block`: a name has to be looked up. Any thread.
+ */
+int node_address_of(const char *node, bool may_block,
+		    struct sockaddr_storage *out);
 
 /*
  * The unix socket to which slurmd delivers what slurm_forward_data sends here.

@@ -173,17 +173,25 @@ slurm_list conf_printable(const struct conf *c)
 	return list;
 }
 
+/* The text by which a job overrides an option, or NULL. */
+static const char *job_text(char **env, size_t i)
+{
+	return option_variable(i) ? getenvp(env, option_variable(i)) : NULL;
+}
+
+void conf_check(struct conf *c, char **env)
+{
+	for (size_t i = 0; option_key(i); i++)
+		if (job_text(env, i))
+			option_set(c, i, option_variable(i), job_text(env, i),
+				   &slurm_log);
+}
+
 void conf_override(struct conf *c, char **env, const struct log_hook *log)
 {
-	const char *text;
-
-	for (size_t i = 0; option_key(i); i++) {
-		if (!option_variable(i))
-			continue;
-		text = getenvp(env, option_variable(i));
-		if (text)
-			option_set(c, i, option_variable(i), text, log);
-	}
+	for (size_t i = 0; option_key(i); i++)
+		if (job_text(env, i))
+			option_override(c, i, job_text(env, i), log);
 }
 
 /* The lowest port that the kernel gives to connections. */

@@ -28,9 +28,14 @@ s_p_hashtbl_t *conf_table(const struct conf *c);
 slurm_list conf_printable(const struct conf *c);
 
 /*
- * Apply what the job's environment may override (PMI2X_TREE_WIDTH and others),
- * checked as in mpi.conf. A bad value is a line for `log`, which may be NULL: srun
- * complains, where the user sees it, and the agents do not.
+ * In srun, which knows no mpi.conf: apply the job's environment (PMI2X_TREE_WIDTH and
+ * others) to defaults. A bad value is an error line, where the user sees it.
+ */
+void conf_check(struct conf *c, char **env);
+
+/*
+ * On a node: apply the same to the values of mpi.conf, as far as the site lets a
+ * job; see option_override.
  */
 void conf_override(struct conf *c, char **env, const struct log_hook *log);
 

@@ -17,6 +17,8 @@
 #define JOBID_NAME "PMI2X_STEP_JOBID"
 #define UNIVERSE_NAME "PMI2X_UNIVERSE"
 #define TRACING_NAME "PMI2X_TRACING"
+#define KILL_NAME "PMI2X_KILL"
+#define NO_KILL_NAME "PMI2X_NO_KILL"
 #define BASE64 sodium_base64_VARIANT_ORIGINAL
 #define APPS_TEXT_MAX (LAUNCH_APPS_MAX * 11) /* ten digits and a comma each */
 
@@ -51,6 +53,22 @@ static int read_trace(struct launch_env *l, const char *text)
 	return 0;
 }
 
+static int read_kill(struct launch_env *l, const char *text)
+{
+	uint32_t kill;
+	int rc = read_number(text, LAUNCH_KILL_YES, &kill);
+
+	if (!rc)
+		l->kill = kill;
+	return rc;
+}
+
+static int read_no_kill(struct launch_env *l, const char *text)
+{
+	l->no_kill = !strcmp(text, "1");
+	return 0;
+}
+
 static int read_text(char **out, const char *text)
 {
 	free(*out);
@@ -60,12 +78,13 @@ static int read_text(char **out, const char *text)
 
 static int read_jobid(struct launch_env *l, const char *text)
 {
-	return text[0] ? read_text(&l->jobid, text) : -EINVAL;
+	return launch_is_jobid(text) ? read_text(&l->jobid, text) : -EINVAL;
 }
 
 static int read_spawner(struct launch_env *l, const char *text)
 {
-	return text[0] ? read_text(&l->spawner_jobid, text) : -EINVAL;
+	return launch_is_jobid(text) ? read_text(&l->spawner_jobid, text) :
+				       -EINVAL;
 }
 
 static int read_apps(struct launch_env *l, const char *text)
@@ -109,6 +128,8 @@ static const struct variable {
 	{ JOBID_NAME, read_jobid, false },
 	{ UNIVERSE_NAME, read_universe, false },
 	{ TRACING_NAME, read_trace, false },
+	{ KILL_NAME, read_kill, false },
+	{ NO_KILL_NAME, read_no_kill, false },
 	{ LAUNCH_SPAWNER_JOBID, read_spawner, true },
 	{ LAUNCH_APPS, read_apps, true },
 	{ LAUNCH_PREPUT, read_preput, true },
@@ -162,6 +183,11 @@ static int write_preput(const struct launch_env *l, char ***env)
 	return 0;
 }
 
+uint32_t launch_leader(uint32_t job, uint32_t het_job)
+{
+	return het_job && het_job != NO_VAL ? het_job : job;
+}
+
 int launch_env_write(const struct launch_env *l, char ***env)
 {
 	int rc;
@@ -170,6 +196,8 @@ int launch_env_write(const struct launch_env *l, char ***env)
 	env_array_overwrite_fmt(env, UNIVERSE_NAME, "%u", l->universe_size);
 	env_array_overwrite(env, JOBID_NAME, l->jobid);
 	env_array_overwrite(env, TRACING_NAME, l->trace ? "1" : "0");
+	env_array_overwrite_fmt(env, KILL_NAME, "%u", l->kill);
+	env_array_overwrite(env, NO_KILL_NAME, l->no_kill ? "1" : "0");
 	/* Empty says that what else there may be of a spawn is not ours. */
 	env_array_overwrite(env, LAUNCH_SPAWNER_JOBID,
 			    l->spawner_jobid ? l->spawner_jobid : "");
@@ -179,6 +207,21 @@ int launch_env_write(const struct launch_env *l, char ***env)
 	if (!rc)
 		rc = write_secret(l, env);
 	return rc;
+}
+
+void launch_env_wipe(char **env)
+{
+	const size_t len = strlen(SECRET_NAME "=");
+
+	for (char **at = env; at && *at; at++)
+		if (!strncmp(*at, SECRET_NAME "=", len))
+			sodium_memzero(*at + len, strlen(*at + len));
+}
+
+/* A secret of zeros, which everybody knows, is none. */
+static bool secret_is_missing(const struct launch_env *l)
+{
+	return sodium_is_zero(l->secret.bytes, sizeof(l->secret.bytes));
 }
 
 int launch_env_take(struct launch_env *l, char ***env, const char **what)
@@ -191,15 +234,16 @@ int launch_env_take(struct launch_env *l, char ***env, const char **what)
 	for (size_t i = 0; i < VARIABLES; i++) {
 		const char *text = getenvp(*env, variables[i].name);
 
-		if (text && !rc && (spawned || !variables[i].inherited)) {
-			rc = variables[i].read(l, text);
-			*what = variables[i].name;
-		}
-		if (text)
-			unsetenvp(*env, variables[i].name);
+		if (!text || rc || (variables[i].inherited && !spawned))
+			continue;
+		rc = variables[i].read(l, text);
+		*what = variables[i].name;
 	}
+	launch_env_wipe(*env);
+	for (size_t i = 0; i < VARIABLES; i++)
+		unsetenvp(*env, variables[i].name);
 	unsetenvp(*env, LAUNCH_SPAWN_FD);
-	if (!rc && !l->jobid) {
+	if (!rc && (!l->jobid || secret_is_missing(l))) {
 		rc = -ENOENT;
 		*what = SECRET_NAME;
 	}

@@ -19,18 +19,34 @@
 /* How a spawn hands its parent's end of a socket pair to the new srun. */
 #define LAUNCH_SPAWN_FD "PMI2X_SPAWN_FD"
 
+/* What an explicit srun --kill-on-bad-exit says: it wins over options. */
+enum launch_kill { LAUNCH_KILL_UNSAID, LAUNCH_KILL_NO, LAUNCH_KILL_YES };
+
 struct launch_env {
 	struct secret secret;
 	uint16_t srun_port;
 	uint32_t universe_size; /* 0: unknown */
 	bool trace;             /* record time stamps */
-	char *jobid;            /* "<job>.<step>", of all het components */
+	enum launch_kill kill;  /* end the step when a collective fails */
+	bool no_kill;           /* srun --no-kill */
+	char *jobid;            /* "<job>.<step>", as srun says */
 	char *spawner_jobid;    /* NULL unless spawned */
 	uint32_t *app_sizes;    /* NULL unless spawned by several commands */
 	uint32_t napps;
 	void *preput;           /* KVS records; NULL: none */
 	size_t preput_len;
 };
+
+/*
+ * The job by whose number all components of a step are known: `het_job`, as Slurm's
+ * records have it, unless that is 0 or NO_VAL.
+ */
+uint32_t launch_leader(uint32_t job, uint32_t het_job);
+
+/* "<job>.<step>", malloc'ed; NULL: no memory. */
+char *launch_jobid(uint32_t job, uint32_t step);
+/* Is it that, two numbers and nothing else? What is, can stand in a log. */
+bool launch_is_jobid(const char *text);
 
 /* Write the variables into *env. 0, -E2BIG or -ENOMEM. */
 int launch_env_write(const struct launch_env *l, char ***env);
@@ -41,6 +57,9 @@ int launch_env_write(const struct launch_env *l, char ***env);
  * *what then names the variable. *l can be freed in any case.
  */
 int launch_env_take(struct launch_env *l, char ***env, const char **what);
+
+/* Overwrite the secret in `env`, whose last entry is NULL. NULL is allowed. */
+void launch_env_wipe(char **env);
 
 /*
  * srun's half of the same for a spawned step: what its parent put into the

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The values of launch variables as text, without Slurm. */
 #include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sodium.h>
 
 #include "launch_env.h"
+#include "libutil/decimal.h"
 
 char *launch_preput_text(const void *records, size_t len)
 {
@@ -17,6 +20,27 @@ char *launch_preput_text(const void *records, size_t len)
 	if (text)
 		sodium_bin2base64(text, size, records, len, variant);
 	return text;
+}
+
+char *launch_jobid(uint32_t job, uint32_t step)
+{
+	char *text;
+
+	return asprintf(&text, "%u.%u", job, step) < 0 ? NULL : text;
+}
+
+bool launch_is_jobid(const char *text)
+{
+	const char *dot = strchr(text, '.');
+	char job[sizeof("4294967295")];
+	uint32_t number;
+
+	if (!dot || dot - text >= (ptrdiff_t)sizeof(job))
+		return false;
+	memcpy(job, text, dot - text);
+	job[dot - text] = '\0';
+	return decimal_u32(job, 0, UINT32_MAX, &number) &&
+	       decimal_u32(dot + 1, 0, UINT32_MAX, &number);
 }
 
 /* One item, "4" or "2(x3)": its sum, and *rest behind it; 0 when it is neither. */

@@ -13,39 +13,47 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/address.h \
 	src/plugins/mpi/pmi2x/conf.c \
 	src/plugins/mpi/pmi2x/conf.h \
+	src/plugins/mpi/pmi2x/foreign_env.c \
+	src/plugins/mpi/pmi2x/foreign_env.h \
 	src/plugins/mpi/pmi2x/launch_env.c \
 	src/plugins/mpi/pmi2x/launch_env.h \
 	src/plugins/mpi/pmi2x/launch_text.c \
 	src/plugins/mpi/pmi2x/netinfo.c \
 	src/plugins/mpi/pmi2x/netinfo.h \
+	src/plugins/mpi/pmi2x/network.c \
+	src/plugins/mpi/pmi2x/network.h \
 	src/plugins/mpi/pmi2x/options.c \
 	src/plugins/mpi/pmi2x/options.h \
 	src/plugins/mpi/pmi2x/plugin.c \
+	src/plugins/mpi/pmi2x/slurm_calls.h \
 	src/plugins/mpi/pmi2x/slurm_compat.h \
 	src/plugins/mpi/pmi2x/slurm_log.c \
 	src/plugins/mpi/pmi2x/slurm_log.h \
+	src/plugins/mpi/pmi2x/slurm_types.c \
 	src/plugins/mpi/pmi2x/spawn_srun.c \
 	src/plugins/mpi/pmi2x/spawn_srun.h \
 	src/plugins/mpi/pmi2x/srun.c \
 	src/plugins/mpi/pmi2x/srun.h \
+	src/plugins/mpi/pmi2x/srun_options.c \
+	src/plugins/mpi/pmi2x/srun_options.h \
 	src/plugins/mpi/pmi2x/stale_sockets.c \
 	src/plugins/mpi/pmi2x/stale_sockets.h \
-	src/plugins/mpi/pmi2x/started.c \
-	src/plugins/mpi/pmi2x/started.h \
+	src/plugins/mpi/pmi2x/mpir_table.c \
+	src/plugins/mpi/pmi2x/mpir_table.h \
 	src/plugins/mpi/pmi2x/step_layout.c \
 	src/plugins/mpi/pmi2x/step_layout.h \
 	src/plugins/mpi/pmi2x/stepd.c \
 	src/plugins/mpi/pmi2x/stepd.h \
 	src/plugins/mpi/pmi2x/trace_file.c \
 	src/plugins/mpi/pmi2x/trace_file.h \
-	src/plugins/mpi/pmi2x/words.c \
-	src/plugins/mpi/pmi2x/words.h
-mpi_pmi2x_la_CPPFLAGS = -D_GNU_SOURCE -DPMI2X_VERSION='"$(PACKAGE_VERSION)"' \
-	$(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
+	src/plugins/mpi/pmi2x/strvec.c \
+	src/plugins/mpi/pmi2x/strvec.h
+mpi_pmi2x_la_CPPFLAGS = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
 mpi_pmi2x_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 # nodelete: a thread may still be in one of Slurm's calls when Slurm unloads us.
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-export-symbols-regex '^(plugin_(name|type|id|version)|mpi_p_.*|init|fini)$$' \
 	-Wl,-z,nodelete
-mpi_pmi2x_la_LIBADD = libio.la libpmi.la libshm.la libcoll.la libutil.la \
+mpi_pmi2x_la_LIBADD = libagent.la liblauncher.la libio.la libpmi.la \
+	libshm.la libcoll.la libutil.la \
 	$(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS)

@@ -12,6 +12,7 @@
 #include "libcoll/tree.h"
 #include "libshm/region.h"
 #include "libutil/decimal.h"
+#include "network.h"
 
 #define MIB_SHIFT 20
 
@@ -34,6 +35,7 @@ struct option_kind {
 		     char out[OPTION_TEXT_MAX]);
 	void (*allowed)(const struct option *o, char out[OPTION_TEXT_MAX]);
 	const char *unset; /* what is used when `show` says "" */
+	bool site; /* for the site's own sake: a job may lower it, not raise it */
 };
 
 /* ---- numbers ---- */
@@ -67,7 +69,9 @@ static void allowed_number(const struct option *o, char out[OPTION_TEXT_MAX])
 }
 
 static const struct option_kind number = { parse_number, show_number,
-					   allowed_number, NULL };
+					   allowed_number, NULL, false };
+static const struct option_kind site_number = { parse_number, show_number,
+						allowed_number, NULL, true };
 
 /* ---- words, which stand for numbers ---- */
 
@@ -111,7 +115,7 @@ static void allowed_word(const struct option *o, char out[OPTION_TEXT_MAX])
 }
 
 static const struct option_kind word = { parse_word, show_word, allowed_word,
-					 NULL };
+					 NULL, false };
 
 /* ---- a range of ports ---- */
 
@@ -152,8 +156,38 @@ static void allowed_ports(const struct option *o, char out[OPTION_TEXT_MAX])
 
 static const struct option_kind ports = {
 	parse_ports, show_ports, allowed_ports,
-	"SrunPortRange, else the 4096 ports below net.ipv4.ip_local_port_range"
+	"SrunPortRange, else the 4096 ports below net.ipv4.ip_local_port_range",
+	false
 };
+
+/* ---- a network ---- */
+
+static bool parse_network(struct conf *c, const struct option *o,
+			  const char *text)
+{
+	struct network n;
+
+	if (strlen(text) >= sizeof(c->network) || !network_parse(text, &n))
+		return false;
+	strcpy(c->network, text);
+	return true;
+}
+
+static void show_network(const struct conf *c, const struct option *o,
+			 char out[OPTION_TEXT_MAX])
+{
+	strcpy(out, c->network);
+}
+
+static void allowed_network(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX,
+		 "a network as ADDRESS/BITS, as 10.1.0.0/16 or fd00:1::/64");
+}
+
+static const struct option_kind network = { parse_network, show_network,
+					    allowed_network,
+					    "the network of NodeAddr", false };
 
 /* ---- a directory ---- */
 
@@ -181,7 +215,7 @@ static void allowed_directory(const struct option *o, char out[OPTION_TEXT_MAX])
 }
 
 static const struct option_kind directory = {
-	parse_directory, show_directory, allowed_directory, "no trace"
+	parse_directory, show_directory, allowed_directory, "no trace", false
 };
 
 /* ---- the table ---- */
@@ -197,13 +231,13 @@ static const struct option options[] = {
 	  FIELD(connect_s), 1, 3600, 60, "seconds", NULL },
 	{ "Pmi2xDeadPeerTimeout", NULL, &number, FIELD(dead_peer_s), 1, 3600,
 	  30, "seconds", NULL },
-	{ "Pmi2xDrainTimeout", "PMI2X_DRAIN_TIMEOUT", &number, FIELD(drain_s),
-	  1, 600, 10, "seconds", NULL },
+	{ "Pmi2xDrainTimeout", "PMI2X_DRAIN_TIMEOUT", &site_number,
+	  FIELD(drain_s), 1, 600, 10, "seconds", NULL },
 	{ "Pmi2xHandshakeTimeout", NULL, &number, FIELD(handshake_s), 1, 600,
 	  10, "seconds", NULL },
-	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", &number, FIELD(region_mib),
-	  0, REGION_SIZE_MAX >> MIB_SHIFT, 1024, "MiB, 0: no shared memory",
-	  NULL },
+	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", &site_number,
+	  FIELD(region_mib), 0, REGION_SIZE_MAX >> MIB_SHIFT, 1024,
+	  "MiB, 0: no shared memory", NULL },
 	{ "Pmi2xStallReport", "PMI2X_STALL_REPORT", &number, FIELD(stall_s), 0,
 	  604800, 60, "seconds, 0: none", NULL },
 	{ "Pmi2xTellAfter", NULL, &number, FIELD(tell_after_ms), 10, 60000,
@@ -213,6 +247,10 @@ static const struct option options[] = {
 	  algorithm_word },
 	{ "Pmi2xCompression", "PMI2X_COMPRESSION", &word, FIELD(compress), 0, 1,
 	  0, "compression of large results", switch_word },
+	{ "Pmi2xNetwork", NULL, &network, 0, 0, 0, 0, NULL, NULL },
+	{ "Pmi2xKillOnFailure", "PMI2X_KILL_ON_FAILURE", &word,
+	  FIELD(kill_on_failure), 0, 1, 1,
+	  "end of the step when a collective fails", switch_word },
 	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL, NULL },
 	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, 0, 0, 0, 0, NULL, NULL },
 };
@@ -257,6 +295,26 @@ static void shown(const char *text, char out[OPTION_SHOWN_MAX + 4])
 	for (size_t i = 0; i < len; i++)
 		out[i] = isprint((unsigned char)text[i]) ? text[i] : '?';
 	strcpy(out + len, cut ? "..." : "");
+}
+
+void option_override(struct conf *c, size_t i, const char *text,
+		     const struct log_hook *log)
+{
+	const struct option *o = &options[i];
+	char asked[OPTION_TEXT_MAX], used[OPTION_TEXT_MAX];
+	struct conf job = *c;
+
+	if (!o->kind->parse(&job, o, text))
+		return;
+	if (!o->kind->site || number_of(&job, o) <= number_of(c, o)) {
+		*c = job;
+		return;
+	}
+	option_text(&job, i, asked);
+	option_text(c, i, used);
+	log_error(log,
+		  "%s=%s is above %s=%s, which a job can only lower: going on with %s",
+		  o->variable, asked, o->key, used, used);
 }
 
 void option_set(struct conf *c, size_t i, const char *where, const char *text,

@@ -12,6 +12,7 @@
 #include "libutil/log.h"
 
 #define CONF_PATH_MAX 1024   /* bytes, NUL included */
+#define CONF_NETWORK_MAX 64  /* the same */
 #define OPTION_TEXT_MAX CONF_PATH_MAX /* of any value, NUL included */
 #define OPTION_SHOWN_MAX 64  /* bytes of a wrong value in a message */
 
@@ -27,8 +28,10 @@ struct conf {
 	uint32_t region_mib; /* 0: no shared memory */
 	uint32_t stall_s;      /* 0: no report */
 	uint32_t collective_s; /* 0: no timeout */
+	uint32_t kill_on_failure; /* 0: off, 1: on */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
+	char network[CONF_NETWORK_MAX]; /* "": that of NodeAddr */
 	char trace_dir[CONF_PATH_MAX]; /* "": no trace */
 };
 
@@ -48,6 +51,16 @@ void options_defaults(struct conf *c);
  */
 void option_set(struct conf *c, size_t i, const char *where, const char *text,
 		const struct log_hook *log);
+
+/*
+ * What a job's environment says of an option that has a variable, on a node, where *c
+ * has the site's values. What a site sets for its own sake (how long its nodes are
+ * held, how much of their memory) a job can lower only: a larger value is one
+ * error line for `log` (may be NULL) that says both, and the site's stays. A wrong
+ * value is left out without a line: srun has complained.
+ */
+void option_override(struct conf *c, size_t i, const char *text,
+		     const struct log_hook *log);
 
 /* The value in use as text that option_set takes; "": chosen by default. */
 void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX]);

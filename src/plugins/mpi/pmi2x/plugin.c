@@ -84,7 +84,12 @@ static bool has_ranks(const stepd_step_rec_t *step)
 		step->step_id.step_id != SLURM_INTERACTIVE_STEP;
 }
 
-/* In slurmstepd, not in what it has forked. Gone when this is unloaded. */
+/*
+ * After each fork, in the process that has forked: slurmstepd, but also a task
+ * that forks for a SPANK hook or a prolog before its exec, and the clone of
+ * slurmstepd, sharing its memory, in which newer releases run SPANK hooks.
+ * Gone when this is unloaded.
+ */
 static void after_fork(void)
 {
 	if (plugin && plugin->stepd)
@@ -114,6 +119,9 @@ mpi_plugin_client_state_t *mpi_p_client_prelaunch(const mpi_step_info_t *step,
 {
 	struct srun *state;
 
+	/* It launches for srun --async; slurmstepd refuses such a step by name. */
+	if (running_in_slurmctld() || running_in_slurmstepd())
+		return plugin;
 	pthread_mutex_lock(&plugin->lock);
 	state = srun_enter(&plugin->srun, step, env);
 	pthread_mutex_unlock(&plugin->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Slurm's headers, and what differs between its releases. The only file of the
- * plugin that looks at Slurm's version: those that the README names.
+ * Slurm's headers, and what differs between its releases. Only this file and
+ * slurm_calls.h look at Slurm's version: those that the README names.
  */
 #ifndef PMI2X_SLURM_COMPAT_H
 #define PMI2X_SLURM_COMPAT_H
@@ -27,6 +27,7 @@
 #include "src/common/parse_config.h"
 #include "src/common/proc_args.h"
 #include "src/common/read_config.h"
+#include "src/common/slurm_opt.h"
 #include "src/common/slurm_protocol_api.h"
 #include "src/common/xmalloc.h"
 #include "src/common/xstring.h"
@@ -45,13 +46,60 @@
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
 typedef list_t *slurm_list;
 typedef hostlist_t *slurm_hostlist;
-#define compat_kill_step(job, step) slurm_kill_job_step(job, step, SIGKILL, 0)
+typedef void compat_appended;
 #else
 typedef List slurm_list;
 typedef hostlist_t slurm_hostlist;
 typedef mpi_plugin_client_info_t mpi_step_info_t;
 typedef mpi_plugin_task_info_t mpi_task_info_t;
-#define compat_kill_step(job, step) slurm_kill_job_step(job, step, SIGKILL)
+typedef void *compat_appended;
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+typedef const char *compat_conf_name;
+#else
+typedef char *compat_conf_name;
+#endif
+
+/* What Slurm's own MPI plugins send after an abort: SIG_TERM_KILL is SIGCONT, SIGTERM
+ * and, after KillWait, SIGKILL; but only with SIGKILL does the controller tell srun
+ * that the step has ended, whose node may be dead. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+#define COMPAT_ABORT_SIGNAL SIG_TERM_KILL
+#else
+#define COMPAT_ABORT_SIGNAL SIGKILL
+#endif
+
+/* All components of a heterogeneous step. Not 0, and errno is set, when the
+ * controller refuses or is not there. */
+static inline int compat_signal_step(uint32_t job, uint32_t step, uint16_t signal)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+#define COMPAT_KILL_ARGUMENTS slurm_step_id_t *, uint16_t, uint16_t
+	slurm_step_id_t id = SLURM_STEP_ID_INITIALIZER;
+
+	id.job_id = job;
+	id.step_id = step;
+	return slurm_kill_job_step(&id, signal, 0);
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+#define COMPAT_KILL_ARGUMENTS uint32_t, uint32_t, uint16_t, uint16_t
+	return slurm_kill_job_step(job, step, signal, 0);
+#else
+#define COMPAT_KILL_ARGUMENTS uint32_t, uint32_t, uint16_t
+	return slurm_kill_job_step(job, step, signal);
+#endif
+}
+
+#define compat_kill_step(job, step) compat_signal_step(job, step, SIGKILL)
+
+/*
+ * A step of srun --async, which 26.05 has: srun ends at once, and a daemon of Slurm launches
+ * the step. Only such steps do their output themselves.
+ */
+#ifdef LAUNCH_LOCAL_IO
+#define compat_is_async(step) (((step)->flags & LAUNCH_LOCAL_IO) != 0)
+#else
+#define compat_is_async(step) ((void)(step), false)
 #endif
 
 /* Slurm's own encryption (tls/s2n), or NULL; 25.05 is the first to have any. */

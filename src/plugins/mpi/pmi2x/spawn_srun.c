@@ -15,7 +15,7 @@
 #include "launch_env.h"
 #include "libshm/records.h"
 #include "libutil/buf.h"
-#include "words.h"
+#include "strvec.h"
 
 /* The new srun's end of the pair has the first number that is free there. */
 #define CHANNEL_FD (STDERR_FILENO + 1)
@@ -142,7 +142,7 @@ static bool wants_script(const struct spawn_request *r)
 		spawn_info(&r->commands[0], "path");
 }
 
-static void add_script(struct words *w, const struct spawn_request *r)
+static void add_script(struct strvec *w, const struct spawn_request *r)
 {
 	const char *text = NULL;
 	struct buf script;
@@ -153,22 +153,22 @@ static void add_script(struct words *w, const struct spawn_request *r)
 	if (!rc)
 		text = buf_cstr(&script);
 	if (text) {
-		words_add(w, "/bin/sh");
-		words_add(w, "-c");
-		words_add(w, text);
+		strvec_add(w, "/bin/sh");
+		strvec_add(w, "-c");
+		strvec_add(w, text);
 	} else if (!w->error) {
 		w->error = rc == -ENOBUFS ? -E2BIG : -ENOMEM;
 	}
 	buf_free(&script);
 }
 
-static void add_program(struct words *w, const struct spawn_command *c)
+static void add_program(struct strvec *w, const struct spawn_command *c)
 {
-	words_add(w, c->program);
+	strvec_add(w, c->program);
 	for (uint32_t i = 0; i < c->argc; i++) {
 		if (strlen(c->argv[i]) >= SPAWN_WORD_MAX && !w->error)
 			w->error = -E2BIG;
-		words_add(w, c->argv[i]);
+		strvec_add(w, c->argv[i]);
 	}
 }
 
@@ -215,12 +215,12 @@ static int put_host_list(struct buf *b, const struct spawn_request *r,
 			rc = put_hosts(b, c, names, count);
 		else
 			rc = put_hosts(b, c, p->nodes, p->nnodes);
-		words_free(names);
+		strvec_free(names);
 	}
 	return rc;
 }
 
-static void add_hosts(struct words *w, const struct spawn_request *r,
+static void add_hosts(struct strvec *w, const struct spawn_request *r,
 		      const struct spawn_place *p)
 {
 	const char *text = NULL;
@@ -232,8 +232,8 @@ static void add_hosts(struct words *w, const struct spawn_request *r,
 	if (!rc)
 		text = buf_cstr(&list);
 	if (text) {
-		words_add(w, "--distribution=arbitrary");
-		words_printf(w, "--nodelist=%s", text);
+		strvec_add(w, "--distribution=arbitrary");
+		strvec_printf(w, "--nodelist=%s", text);
 	} else if (!w->error) {
 		w->error = rc == -ENOBUFS ? -E2BIG : rc ? rc : -ENOMEM;
 	}
@@ -246,28 +246,28 @@ int spawn_srun_args(const struct spawn_request *r, const struct spawn_place *p,
 		    char ***args)
 {
 	uint32_t procs = spawn_procs(r);
-	struct words w = { 0 };
+	struct strvec w = { 0 };
 
-	words_add(&w, p->srun);
-	words_add(&w, "--mpi=pmi2x");
-	words_printf(&w, "--jobid=%u", p->job_id);
+	strvec_add(&w, p->srun);
+	strvec_add(&w, "--mpi=pmi2x");
+	strvec_printf(&w, "--jobid=%u", p->job_id);
 	/* The allocation is in use by the spawning step: do not wait for it. */
-	words_add(&w, "--overlap");
+	strvec_add(&w, "--overlap");
 	if (p->universe_size && procs > p->universe_size)
-		words_add(&w, "--overcommit");
-	words_add(&w, "--input=none");
-	words_printf(&w, "--ntasks=%u", procs);
+		strvec_add(&w, "--overcommit");
+	strvec_add(&w, "--input=none");
+	strvec_printf(&w, "--ntasks=%u", procs);
 	if (wants_hosts(r))
 		add_hosts(&w, r, p);
-	words_add(&w, "--");
+	strvec_add(&w, "--");
 	if (wants_script(r))
 		add_script(&w, r);
 	else
 		add_program(&w, &r->commands[0]);
-	return words_end(&w, args);
+	return strvec_end(&w, args);
 }
 
-static void add_apps(struct words *w, const struct spawn_request *r)
+static void add_apps(struct strvec *w, const struct spawn_request *r)
 {
 	struct buf text;
 	int rc = 0;
@@ -279,13 +279,13 @@ static void add_apps(struct words *w, const struct spawn_request *r)
 		rc = buf_printf(&text, "%s%u", k ? "," : LAUNCH_APPS "=",
 				r->commands[k].nprocs);
 	if (!rc && buf_cstr(&text))
-		words_add(w, text.data);
+		strvec_add(w, text.data);
 	else if (!w->error)
 		w->error = rc ? rc : -ENOMEM;
 	buf_free(&text);
 }
 
-static void add_preput(struct words *w, const struct spawn_request *r)
+static void add_preput(struct strvec *w, const struct spawn_request *r)
 {
 	struct buf records;
 	char *text = NULL;
@@ -301,7 +301,7 @@ static void add_preput(struct words *w, const struct spawn_request *r)
 	if (!rc)
 		text = launch_preput_text(records.data, records.len);
 	if (text)
-		words_printf(w, LAUNCH_PREPUT "=%s", text);
+		strvec_printf(w, LAUNCH_PREPUT "=%s", text);
 	else if (!w->error)
 		w->error = rc == -ENOBUFS ? -E2BIG : rc ? rc : -ENOMEM;
 	free(text);
@@ -323,16 +323,16 @@ static bool goes_on(const char *variable)
 int spawn_srun_env(const struct spawn_request *r, const struct spawn_place *p,
 		   char *const *env, int fd, char ***out)
 {
-	struct words w = { 0 };
+	struct strvec w = { 0 };
 
 	for (; *env; env++)
 		if (goes_on(*env))
-			words_add(&w, *env);
-	words_printf(&w, LAUNCH_SPAWN_FD "=%d", fd);
-	words_printf(&w, LAUNCH_SPAWNER_JOBID "=%s", p->jobid);
+			strvec_add(&w, *env);
+	strvec_printf(&w, LAUNCH_SPAWN_FD "=%d", fd);
+	strvec_printf(&w, LAUNCH_SPAWNER_JOBID "=%s", p->jobid);
 	add_apps(&w, r);
 	add_preput(&w, r);
-	return words_end(&w, out);
+	return strvec_end(&w, out);
 }
 
 void spawn_srun_unknown(const struct spawn_request *r,
@@ -436,8 +436,8 @@ pid_t spawn_srun_start(const struct spawn_request *r,
 		pid = spawn_srun_env(r, p, environ, CHANNEL_FD, &env);
 	if (!pid)
 		pid = run(args, env, pair[1]);
-	words_free(args);
-	words_free(env);
+	strvec_free(args);
+	strvec_free(env);
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);

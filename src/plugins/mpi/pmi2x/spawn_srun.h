@@ -34,7 +34,7 @@ struct spawn_place {
 };
 
 /*
- * srun's argument vector for a request (words.h). 0, -EINVAL
+ * srun's argument vector for a request (strvec.h). 0, -EINVAL
  * (an info value is no host list), -E2BIG, or -ENOMEM.
  */
 int spawn_srun_args(const struct spawn_request *r, const struct spawn_place *p,

@@ -1,32 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* srun's side: the step's secret, its hub, aborts and spawns. */
+/* srun's side: the step's secret, its server, aborts and spawns. */
 #include "slurm_compat.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <semaphore.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "conf.h"
 #include "launch_env.h"
-#include "libio/hub.h"
+#include "launcher/srun_server.h"
 #include "libio/peer.h"
 #include "libpmi/control.h"
+#include "mpir_table.h"
+#include "pmi2x-build.h"
 #include "slurm_log.h"
 #include "spawn_srun.h"
 #include "srun.h"
-#include "started.h"
+#include "srun_options.h"
 #include "trace_file.h"
 
 #define HANDSHAKE_MS 10000
-#define KILL_AGAIN_S 2
+#define KILL_AGAIN_MS 2000
+#define LAUNCH_MS 20000   /* for all tasks to be started before a kill */
+#define LAUNCH_ASK_MS 20
+#define MS_PER_S 1000
 #define EXIT_CODE_MASK 0xff
+#define ABORT_LINE_MAX (CONTROL_TEXT_MAX + 512)
 #define COMPONENTS_MAX 128 /* Slurm's own limit of het components */
 
 extern char **environ;
@@ -40,29 +46,32 @@ struct component {
 };
 
 struct srun {
-	struct hub *hub;
+	struct srun_server *server;
 	struct launch_env launch;
 	struct spawn_place place;
 	char srun_path[PATH_MAX];
 	struct component components[COMPONENTS_MAX];
-	/* The hub's thread reads these two, and components below the count. */
+	/* The server's thread reads these two, and components below the count. */
 	_Atomic uint32_t ncomponents;
 	_Atomic bool aborted; /* killer is there, exit_code holds */
+	bool called_abort;    /* by a rank, not by us; set before aborted */
 	uint32_t running; /* components that have not ended */
 	uint32_t step_id;
 	pthread_t killer; /* ends the step after an abort */
-	sem_t over;       /* posted for the killer: the step has ended */
+	int over;         /* eventfd, written for the killer: the step has ended */
 	int exit_code;
-	struct hub_host host;
-	struct place *places; /* the hub's thread: nodes by position */
+	char *cause;      /* the first that the user was told of a failure */
+	bool gave_up;     /* ranks have ended for it */
+	struct srun_server_host host;
+	struct place *places; /* the server's thread: nodes by position */
 	uint32_t nplaces;
 	uint32_t places_of;   /* so many components */
-	struct trace_file *trace; /* NULL: none is wanted. Once the hub runs,
+	struct trace_file *trace; /* NULL: none is wanted. Once srun's server runs,
 	                             its thread and prelaunch use it */
 	pthread_mutex_t trace_lock;
 };
 
-/* ---- what the hub asks of its host, in its thread ---- */
+/* ---- what srun's server asks of its host, in its thread ---- */
 
 static pid_t host_spawn(void *arg, uint32_t serial,
 			const struct spawn_request *request, int *fd)
@@ -97,13 +106,11 @@ static const char *node_of(const struct srun *s, uint32_t rank)
 	return NULL;
 }
 
-static bool is_over(struct srun *s, unsigned wait_s)
+static bool is_over(struct srun *s, unsigned wait_ms)
 {
-	struct timespec until;
+	struct pollfd over = { .fd = s->over, .events = POLLIN };
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += wait_s;
-	return !sem_timedwait(&s->over, &until);
+	return poll(&over, 1, (int)wait_ms) > 0;
 }
 
 static int ask_to_kill(const struct srun *s)
@@ -111,10 +118,33 @@ static int ask_to_kill(const struct srun *s)
 	return compat_kill_step(s->place.job_id, s->step_id) ? errno : 0;
 }
 
+/* Ranks whose program has called abort may clean up; whether the step has ended. */
+static bool ended_by_abort(struct srun *s)
+{
+	return COMPAT_ABORT_SIGNAL != SIGKILL && s->called_abort &&
+		!compat_signal_step(s->place.job_id, s->step_id,
+				    COMPAT_ABORT_SIGNAL) &&
+		is_over(s, slurm_conf.kill_wait * MS_PER_S + KILL_AGAIN_MS);
+}
+
 /* The controller knows of no such step any more. */
 static bool is_gone(int error)
 {
 	return error == ESLURM_ALREADY_DONE || error == ESLURM_INVALID_JOB_ID;
+}
+
+/*
+ * slurmd may start tasks of a step that has just been killed, or never; srun then
+ * waits KillWait for them. So a step is killed once it has been launched. True: it
+ * has ended meanwhile.
+ */
+static bool is_over_when_launched(struct srun *s)
+{
+	for (unsigned ms = 0; ms < LAUNCH_MS && !all_tasks_are_started();
+	     ms += LAUNCH_ASK_MS)
+		if (is_over(s, LAUNCH_ASK_MS))
+			return true;
+	return false;
 }
 
 /*
@@ -128,6 +158,8 @@ static void *kill_step(void *arg)
 	bool said = false;
 	int error;
 
+	if (is_over_when_launched(s) || ended_by_abort(s))
+		return NULL;
 	while ((error = ask_to_kill(s)) && !is_gone(error)) {
 		if (!said && error != ESLURM_TRANSITION_STATE_NO_UPDATE) {
 			log_error(&slurm_log,
@@ -136,20 +168,36 @@ static void *kill_step(void *arg)
 				  s->launch.jobid);
 			said = true;
 		}
-		if (is_over(s, KILL_AGAIN_S))
+		if (is_over(s, KILL_AGAIN_MS))
 			break;
 	}
 	return NULL;
 }
 
-static void log_abort(const struct srun *s, uint32_t rank, int code,
-		      const char *text)
+/* Other lines follow, of every rank: it is said again when srun ends. */
+static void note_cause(struct srun *s, const char *text)
+{
+	if (!s->cause)
+		s->cause = strdup(text);
+}
+
+static void log_abort(struct srun *s, uint32_t rank, int code, const char *text)
 {
 	const char *node = node_of(s, rank);
+	char line[ABORT_LINE_MAX];
 
-	log_error(&slurm_log, "rank %u on node %s called abort%s%s (exit code %d)",
-		  rank, node ? node : "?", text && text[0] ? ": " : "",
-		  text && text[0] ? text : "", code);
+	snprintf(line, sizeof(line),
+		 "rank %u on node %s called abort%s%s (exit code %d)", rank,
+		 node ? node : "?", text && text[0] ? ": " : "",
+		 text && text[0] ? text : "", code);
+	log_error(&slurm_log, "%s", line);
+	note_cause(s, line);
+}
+
+static void log_end(struct srun *s, const char *why)
+{
+	log_error(&slurm_log, "ending step %s: %s", s->launch.jobid, why);
+	note_cause(s, why);
 }
 
 static void host_abort(void *arg, uint32_t rank, int code, const char *text)
@@ -159,10 +207,10 @@ static void host_abort(void *arg, uint32_t rank, int code, const char *text)
 	if (s->aborted)
 		return;
 	if (rank == CONTROL_NO_RANK)
-		log_error(&slurm_log, "ending step %s: %s", s->launch.jobid,
-			  text);
+		log_end(s, text);
 	else
 		log_abort(s, rank, code, text);
+	s->called_abort = rank != CONTROL_NO_RANK;
 	/* An exit code of 0 would hide that the step was aborted. */
 	s->exit_code = code & EXIT_CODE_MASK ? code & EXIT_CODE_MASK : 1;
 	s->aborted = !pthread_create(&s->killer, NULL, kill_step, s);
@@ -171,6 +219,14 @@ static void host_abort(void *arg, uint32_t rank, int code, const char *text)
 static void host_report(void *arg, const char *text)
 {
 	log_error(&slurm_log, "%s", text);
+	note_cause(arg, text);
+}
+
+static void host_gave_up(void *arg)
+{
+	struct srun *s = arg;
+
+	s->gave_up = true;
 }
 
 static void host_trace(void *arg, uint32_t position, const void *data,
@@ -323,17 +379,11 @@ static uint32_t universe_size(void)
 
 static int make_jobid(struct srun *s, const mpi_step_info_t *info)
 {
-	uint32_t job = info->het_job_id && info->het_job_id != NO_VAL ?
-		info->het_job_id : info->step_id.job_id;
-
 	s->step_id = info->step_id.step_id;
-	s->place.job_id = job;
-	if (asprintf(&s->launch.jobid, "%u.%u", job, s->step_id) < 0) {
-		s->launch.jobid = NULL;
-		return -ENOMEM;
-	}
+	s->place.job_id = launch_leader(info->step_id.job_id, info->het_job_id);
+	s->launch.jobid = launch_jobid(s->place.job_id, s->step_id);
 	s->place.jobid = s->launch.jobid;
-	return 0;
+	return s->launch.jobid ? 0 : -ENOMEM;
 }
 
 /*
@@ -360,14 +410,15 @@ static int take_parent_fd(void)
 	return fd;
 }
 
-static int start_hub(struct srun *s)
+static int start_srun_server(struct srun *s)
 {
-	struct hub_options options = {
+	struct srun_server_options options = {
 		.secret = s->launch.secret,
 		.jobid = s->launch.jobid,
-		.build = PMI2X_VERSION,
+		.build = PMI2X_BUILD,
 		.parent_fd = take_parent_fd(),
 		.handshake_ms = HANDSHAKE_MS,
+		.no_kill = s->launch.no_kill,
 	};
 	int rc;
 
@@ -375,10 +426,11 @@ static int start_hub(struct srun *s)
 		options.port_first = slurm_conf.srun_port_range[0];
 		options.port_last = slurm_conf.srun_port_range[1];
 	}
-	s->host = (struct hub_host){
+	s->host = (struct srun_server_host){
 		.spawn = host_spawn,
 		.abort = host_abort,
 		.report = host_report,
+		.gave_up = host_gave_up,
 		.trace = s->trace ? host_trace : NULL,
 		.traces_missing = s->trace ? host_traces_missing : NULL,
 		.nodes = host_nodes,
@@ -386,10 +438,10 @@ static int start_hub(struct srun *s)
 		.started = host_started,
 		.arg = s,
 	};
-	rc = hub_start(&s->hub, &options, &s->host, &slurm_log);
+	rc = srun_server_start(&s->server, &options, &s->host, &slurm_log);
 	secret_forget(&options.secret);
 	if (!rc)
-		s->launch.srun_port = hub_port(s->hub);
+		s->launch.srun_port = srun_server_port(s->server);
 	return rc;
 }
 
@@ -413,7 +465,8 @@ static void srun_free(struct srun *s)
 {
 	trace_file_close(s->trace);
 	pthread_mutex_destroy(&s->trace_lock);
-	sem_destroy(&s->over);
+	if (s->over >= 0)
+		close(s->over);
 	for (uint32_t i = 0; i < s->ncomponents; i++) {
 		struct component *c = &s->components[i];
 
@@ -423,6 +476,7 @@ static void srun_free(struct srun *s)
 	}
 	launch_env_free(&s->launch);
 	free(s->places);
+	free(s->cause);
 	free(s);
 }
 
@@ -430,7 +484,7 @@ static void srun_free(struct srun *s)
 static void read_overrides(struct conf *job)
 {
 	options_defaults(job);
-	conf_override(job, environ, &slurm_log);
+	conf_check(job, environ);
 }
 
 static int srun_create(struct srun **out, const mpi_step_info_t *info)
@@ -442,23 +496,27 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 
 	if (!s)
 		return -ENOMEM;
-	sem_init(&s->over, 0, 0);
+	s->over = eventfd(0, EFD_CLOEXEC);
 	read_overrides(&job);
 	rc = launch_env_inherit(&s->launch, &what);
 	if (rc)
 		log_error(&slurm_log,
 			  "%s in the environment is damaged: unset it", what);
+	if (!rc && s->over < 0)
+		rc = -EMFILE;
 	if (!rc)
 		rc = make_jobid(s, info);
 	if (!rc)
 		rc = secret_create(&s->launch.secret);
 	if (!rc) {
 		s->launch.universe_size = universe_size();
+		s->launch.kill = srun_kill_on_bad_exit();
 		s->place.universe_size = s->launch.universe_size;
 		s->place.srun = find_srun(s);
 		s->place.expand = expand_hosts;
+		s->launch.no_kill = srun_no_kill();
 		open_trace(s, &job);
-		rc = start_hub(s);
+		rc = start_srun_server(s);
 	}
 	if (rc)
 		srun_free(s);
@@ -525,10 +583,14 @@ int srun_end(struct srun *s)
 	if (!s)
 		return 0;
 	/* What an aborted step has spawned ends with it. */
-	hub_stop(s->hub, s->aborted ? 0 : UINT32_MAX);
-	sem_post(&s->over);
+	srun_server_stop(s->server, s->aborted ? 0 : UINT32_MAX);
+	eventfd_write(s->over, 1);
 	if (s->aborted)
 		pthread_join(s->killer, NULL);
+	/* Ranks may have gone on with an error, and ended well. */
+	if (s->cause && (s->aborted || s->gave_up))
+		log_error(&slurm_log, "step %s failed: %s", s->launch.jobid,
+			  s->cause);
 	code = s->exit_code;
 	srun_free(s);
 	return code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * srun's side of the plugin: one object for all het components of a step. It
- * makes the secret, runs the hub, and carries out spawns and aborts. The caller
+ * makes the secret, runs srun's server, and carries out spawns and aborts. The caller
  * holds a lock around srun_enter and srun_leave.
  */
 #ifndef PMI2X_SRUN_H
@@ -26,7 +26,7 @@ struct srun *srun_enter(struct srun **s, const mpi_step_info_t *info,
 struct srun *srun_leave(struct srun **s);
 
 /*
- * Wait for what was spawned, end the hub, free. Returns the exit code for srun
+ * Wait for what was spawned, end srun's server, free. Returns the exit code for srun
  * when a rank called abort, else 0. NULL is allowed. Outside of the lock.
  */
 int srun_end(struct srun *s);

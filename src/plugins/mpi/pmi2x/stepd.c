@@ -7,35 +7,45 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "address.h"
+#include "agent/agent.h"
+#include "agent/agent_trace.h"
+#include "foreign_env.h"
 #include "launch_env.h"
-#include "libio/agent.h"
-#include "libio/agent_trace.h"
 #include "libpmi/extension.h"
 #include "libpmi/mapping.h"
 #include "libutil/log.h"
 #include "netinfo.h"
+#include "network.h"
+#include "pmi2x-build.h"
 #include "slurm_log.h"
 #include "step_layout.h"
 #include "stepd.h"
 
 #define MS_PER_S 1000
+#define STATUS_UNKNOWN (-1) /* of a task that Slurm has not waited for */
+#define RANK_FD 60 /* PMI_FD: above what slurmstepd has, below FD_SETSIZE */
 #define RESERVED_PORTS_NAME "SLURM_STEP_RESV_PORTS"
 
 struct stepd {
 	struct agent *agent;
+	const stepd_step_rec_t *record; /* Slurm's; lives as long as this process */
+	pid_t pid;    /* of slurmstepd: what it forks has a copy of this */
 	bool running; /* its thread has been started */
 	struct pmi_step step;
 	struct step_layout nodes;
 	struct launch_env launch;
 	struct tell_socket tell;
+	char *jobid; /* "<job>.<step>", from Slurm's record of the step */
 	char *mapping;
 	char *reserved_ports;
 	char *netinfo; /* NULL until a rank has asked */
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
+	char notes[LOG_LINE_MAX]; /* for the user, about the job's options */
 	char *failure; /* why there is no agent; NULL: there is one */
 };
 
@@ -55,12 +65,12 @@ static void fail(struct stepd *s, const char *fmt, ...)
 
 /* ---- what the agent asks of its host ---- */
 
-static int host_node_address(void *arg, uint32_t node_id,
+static int host_node_address(void *arg, uint32_t node_id, bool may_block,
 			     struct sockaddr_storage *out)
 {
 	const struct stepd *s = arg;
 
-	return node_address_of(s->nodes.names[node_id], out);
+	return node_address_of(s->nodes.names[node_id], may_block, out);
 }
 
 static int host_tell_node(void *arg, uint32_t node_id, const void *data,
@@ -75,11 +85,44 @@ static void host_kill_step(void *arg, const char *why)
 {
 	const struct stepd *s = arg;
 
-	log_error(&slurm_log, "ending step %s: %s", s->launch.jobid, why);
+	log_error(&slurm_log, "ending step %s: %s", s->jobid, why);
 	if (compat_kill_step(s->job, s->step_id))
 		log_error(&slurm_log,
 			  "Slurm's controller did not end step %s; use: scancel %s",
-			  s->launch.jobid, s->launch.jobid);
+			  s->jobid, s->jobid);
+}
+
+/* Slurm's record of the task that is the rank in a slot, or NULL. */
+static const stepd_step_task_info_t *task_of(const struct stepd *s,
+					     uint32_t slot)
+{
+	const stepd_step_rec_t *step = s->record;
+	uint32_t count, first = step->het_job_task_offset;
+	const uint32_t *ranks = layout_ranks_at(s->nodes.layout,
+						s->step.position, &count);
+
+	if (first == NO_VAL)
+		first = 0;
+	for (uint32_t i = 0; slot < count && i < step->node_tasks; i++)
+		if (first + step->task[i]->gtid == ranks[slot])
+			return step->task[i];
+	return NULL;
+}
+
+/*
+ * slurmstepd's main thread writes the status when it has waited for the task. No
+ * status of a process is what stands there before.
+ */
+static bool host_rank_exit(void *arg, uint32_t slot, struct pmi_exit *end)
+{
+	const stepd_step_task_info_t *task = task_of(arg, slot);
+
+	if (!task)
+		return false;
+	end->status = __atomic_load_n(&task->estatus, __ATOMIC_ACQUIRE);
+	end->by_launcher = __atomic_load_n(&task->killed_by_cmd,
+					   __ATOMIC_RELAXED);
+	return end->status != STATUS_UNKNOWN;
 }
 
 static const char *host_netinfo(void *arg)
@@ -93,18 +136,40 @@ static const char *host_netinfo(void *arg)
 
 /* ---- from Slurm's records to the engine's ---- */
 
+/* The name of the step; what follows from it is not the environment's to say. */
+static int name_step(struct stepd *s, const stepd_step_rec_t *step)
+{
+	s->job = launch_leader(step->step_id.job_id, step->het_job_id);
+	s->step_id = step->step_id.step_id;
+	s->jobid = launch_jobid(s->job, s->step_id);
+	if (!s->jobid)
+		fail(s, "no memory for the name of the step");
+	return s->jobid ? 0 : -ENOMEM;
+}
+
 /* 0, or a negative errno after fail(). */
-static int read_launch(struct stepd *s, char ***env)
+static int read_launch(struct stepd *s, const stepd_step_rec_t *step,
+		       char ***env)
 {
 	const char *what = "";
 	int rc = launch_env_take(&s->launch, env, &what);
 
+	if (step->msg) /* Slurm has made *env from it, and keeps both */
+		launch_env_wipe(step->msg->env);
+	if (compat_is_async(step)) {
+		fail(s, "mpi/pmi2x cannot serve a step of srun --async, for no srun stays with it: leave out --async (a shell's & does not wait either), or use --mpi=none");
+		return -EOPNOTSUPP;
+	}
 	if (rc == -ENOENT)
 		fail(s, "srun has not prepared this step: install mpi_pmi2x.so of the same version where srun runs");
 	else if (rc)
 		fail(s, "the value of %s in the step's environment is damaged (%s): start the step again, without changing it",
 		     what, strerror(-rc));
-	return rc;
+	if (rc || !strcmp(s->launch.jobid, s->jobid))
+		return rc;
+	fail(s, "this is step %s, and the environment says that it is step %s: start the step again, without changing it",
+	     s->jobid, s->launch.jobid);
+	return -EINVAL;
 }
 
 static int read_layout(struct stepd *s, const stepd_step_rec_t *step)
@@ -129,7 +194,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 	s->mapping = mapping_create(s->nodes.layout);
 	s->reserved_ports = ports ? strdup(ports) : NULL;
 	s->step = (struct pmi_step){
-		.jobid = s->launch.jobid,
+		.jobid = s->jobid,
 		.layout = s->nodes.layout,
 		.position = layout_position(s->nodes.layout, s->nodes.node_id),
 		.tree_width = conf->tree_width,
@@ -148,7 +213,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.preput = s->launch.preput,
 		.preput_len = s->launch.preput_len,
 		.debugged = step->flags & LAUNCH_PARALLEL_DEBUG,
-		.build = PMI2X_VERSION,
+		.build = PMI2X_BUILD,
 		.node_names = (const char *const *)s->nodes.names,
 	};
 }
@@ -186,10 +251,31 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->dead_peer_ms = conf->dead_peer_s * MS_PER_S;
 	o->stall_ms = conf->stall_s * MS_PER_S;
 	o->collective_ms = conf->collective_s * MS_PER_S;
+	o->end_on_failure = conf->kill_on_failure;
 	o->trace = s->launch.trace;
+	o->no_kill = s->launch.no_kill;
 	o->prefork_ns = s->prefork_ns;
 	o->tell_fd = s->tell.fd;
 	o->tell_uid = step->uid;
+	o->rank_fd = RANK_FD;
+}
+
+/* Where the links are to be, if not where NodeAddr is. 0, or fail(). */
+static int choose_network(struct agent_options *o, struct stepd *s,
+			  const struct conf *conf, const char *node)
+{
+	struct network network;
+	int rc;
+
+	if (!conf->network[0] || s->nodes.nnodes < 2)
+		return 0;
+	rc = network_parse(conf->network, &network) ?
+		network_address(&network, &o->bind) : -EINVAL;
+	if (rc)
+		fail(s, "node %s has no address in %s (%s): mend Pmi2xNetwork in mpi.conf, or the interface there",
+		     node, conf->network, strerror(-rc));
+	o->addresses_told = !rc;
+	return rc;
 }
 
 static void prepare_agent(struct stepd *s, const struct conf *conf,
@@ -199,14 +285,21 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		.node_address = host_node_address,
 		.tell_node = s->tell.pattern ? host_tell_node : NULL,
 		.kill_step = host_kill_step,
+		.rank_exit = host_rank_exit,
 		.arg = s,
 	};
 	struct agent_options options;
 	int rc;
 
 	describe_agent(&options, s, conf, step);
+	if (choose_network(&options, s, conf, step->node_name)) {
+		secret_forget(&options.secret);
+		return;
+	}
 	rc = agent_prepare(&s->agent, &s->step, &options, &host, &slurm_log);
+	s->tell.fd = -1; /* the agent's, also when it has failed */
 	secret_forget(&options.secret);
+	secret_forget(&s->launch.secret); /* the agent has it */
 	if (rc)
 		s->agent = NULL;
 	if (rc == -EADDRINUSE)
@@ -217,22 +310,35 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		     step->node_name, strerror(-rc));
 }
 
+/* What is said now does not reach the user: rank 0 says it. */
+static void keep_note(void *arg, enum log_level level, const char *text)
+{
+	char *notes = arg;
+	size_t used = strlen(notes);
+
+	snprintf(notes + used, LOG_LINE_MAX - used, "%s%s", used ? "; " : "",
+		 text);
+}
+
 /* All steps from Slurm's record to the agent; failures are kept. */
 static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		   const struct conf *conf)
 {
+	const struct log_hook notes = { keep_note, s->notes };
 	struct conf own = *conf;
 
-	s->job = step->het_job_id && step->het_job_id != NO_VAL ?
-		step->het_job_id : step->step_id.job_id;
-	s->step_id = step->step_id.step_id;
-	if (read_launch(s, env) || read_layout(s, step))
+	if (name_step(s, step) || read_launch(s, step, env) ||
+	    read_layout(s, step))
 		return;
-	conf_override(&own, *env, NULL); /* srun has complained */
+	conf_override(&own, *env, &notes);
+	if (s->launch.kill != LAUNCH_KILL_UNSAID)
+		own.kill_on_failure = s->launch.kill == LAUNCH_KILL_YES;
+	else if (s->launch.no_kill) /* it goes on without what it has lost */
+		own.kill_on_failure = 0;
 	describe_step(s, &own, step, *env);
 	if (s->nodes.nnodes > 1)
 		tell_socket_open(&s->tell, step->node_name, s->nodes.node_id,
-				 s->launch.jobid, step->uid);
+				 s->jobid, step->uid);
 	prepare_agent(s, &own, step);
 }
 
@@ -243,15 +349,18 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 
 	if (!s)
 		return NULL;
+	s->pid = getpid();
+	s->record = step;
 	s->tell.fd = -1;
 	s->prefork_ns = trace_now();
 	set_up(s, step, env, conf);
 	return s;
 }
 
+/* The agent is slurmstepd's alone. Asked for the pid once, not at each fork. */
 void stepd_forked(struct stepd *s)
 {
-	if (!s->agent || s->running)
+	if (!s->agent || s->running || s->pid != getpid())
 		return;
 	s->running = true;
 	agent_run(s->agent); /* if not, ranks fail to register, and say so */
@@ -273,11 +382,12 @@ static uint32_t slot_of(const struct stepd *s, uint32_t rank)
 static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 			 char ***env)
 {
+	foreign_env_remove(*env);
 	env_array_overwrite_fmt(env, "PMI_FD", "%d", fd);
 	env_array_overwrite_fmt(env, "PMI_RANK", "%u", rank);
 	env_array_overwrite_fmt(env, "PMI_SIZE", "%u",
 				layout_ranks(s->nodes.layout));
-	env_array_overwrite(env, "PMI_JOBID", s->launch.jobid);
+	env_array_overwrite(env, "PMI_JOBID", s->jobid);
 	if (s->launch.trace)
 		env_array_overwrite(env, EXT_ENV_STAMPS, "1");
 	else
@@ -291,7 +401,7 @@ static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 {
 	uint32_t slot;
-	int fd, rc;
+	int reg, fd, rc;
 
 	if (!s->agent) {
 		if (task->ltaskid == 0) /* once a node is enough */
@@ -300,14 +410,17 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		return -ENOTCONN;
 	}
 	slot = slot_of(s, task->gtaskid);
-	rc = slot == UINT32_MAX ? -EINVAL :
-		agent_register_rank(agent_registration_fd(s->agent), slot, &fd);
+	reg = agent_registration_fd(s->agent);
+	rc = slot == UINT32_MAX ? -EINVAL : agent_register_rank(reg, slot, &fd);
 	if (rc) {
 		log_error(&slurm_log,
 			  "rank %u cannot reach the agent of its node: %s",
 			  task->gtaskid, strerror(-rc));
 		return rc;
 	}
+	if (task->gtaskid == 0 && s->notes[0])
+		log_error(&slurm_log, "%s", s->notes);
+	fd = agent_rank_takes_place(reg, fd);
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
@@ -325,8 +438,6 @@ void stepd_stop(struct stepd *s)
 		return;
 	if (s->agent)
 		rc = agent_stop(s->agent);
-	else if (s->tell.fd >= 0)
-		close(s->tell.fd);
 	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
 		host_kill_step(s, s->failure);
 	if (rc) { /* a thread may read the rest until the process ends */
@@ -339,6 +450,7 @@ void stepd_stop(struct stepd *s)
 	free(s->netinfo);
 	step_layout_free(&s->nodes);
 	launch_env_free(&s->launch);
+	free(s->jobid);
 	free(s->failure);
 	free(s);
 }

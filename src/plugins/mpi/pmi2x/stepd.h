@@ -21,7 +21,7 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 			  const struct conf *conf);
 
 /*
- * This process has forked: start the agent's thread, if this was the first time.
+ * This process has forked: start the agent's thread, if it is slurmstepd, and for the first time.
  * slurmstepd changes ids before it forks tasks, which interrupts every thread
  * that is there; none is needed before the first task.
  */

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ranks of a node, once one of them uses PMI: what they send, how their ends
+ * are noticed, and who still registers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent_internal.h"
+#include "agent/registration.h"
+#include "libio/peer.h"
+#include "libio/stream.h"
+
+#define RANK_READ_BYTES 65536 /* read from a rank at once */
+#define RANK_QUEUE_MAX ((size_t)64 << 20) /* bytes of answers it has not read */
+#define RANK_PAUSE_BYTES ((size_t)1 << 20) /* then its requests wait */
+#define RANK_LAST_INPUT (2 * PMI_INPUT_MAX) /* bytes read after its end */
+/* Milliseconds on a machine that is overloaded: */
+#define RANK_CLOSED_MS 1000 /* from the end of a connection to its process's */
+#define RANK_EXIT_MS 3000  /* from that until the parent can say how */
+#define RANK_ASK_MAX_MS 32 /* between two questions how */
+
+struct rank {
+	struct agent *agent;
+	uint32_t slot;
+	bool registered;
+	struct stream *stream; /* NULL: none yet, or closed */
+	uv_poll_t exit;        /* of the pidfd */
+	int pidfd;             /* -1: not watched */
+	bool exited;
+	bool leaving;          /* the engine has not been told */
+	uint64_t since;        /* leaving: loop time, ms */
+};
+
+struct agent_ranks {
+	struct rank *slots;
+	uint32_t count;
+	struct epoll_set *epoll; /* of all ranks' connections */
+	uv_poll_t registration;
+	uv_timer_t ask;  /* how those have ended that are leaving */
+	uint32_t ask_ms;
+	char input[RANK_READ_BYTES]; /* used during one callback only */
+};
+
+/* ---- who leaves ---- */
+
+/* How long the engine can wait to hear how it went. */
+static uint64_t patience(const struct rank *r)
+{
+	const struct agent *a = r->agent;
+
+	if (!a->host.rank_exit ||
+	    !pmi_server_client_end_matters(a->server, r->slot))
+		return 0;
+	return r->exited ? RANK_EXIT_MS : RANK_CLOSED_MS;
+}
+
+/* Tell the engine, when how it went is known or will not be. */
+static void tell_leaving(struct rank *r)
+{
+	struct agent *a = r->agent;
+	struct pmi_exit end;
+	bool known = a->host.rank_exit &&
+		     a->host.rank_exit(a->host.arg, r->slot, &end);
+
+	if (!known && uv_now(loop_uv(a->loop)) - r->since < patience(r))
+		return;
+	r->leaving = false;
+	if (known || r->exited)
+		pmi_server_client_exit(a->server, r->slot,
+				       known ? &end : NULL);
+	else
+		pmi_server_client_eof(a->server, r->slot);
+}
+
+static void on_ask(uv_timer_t *timer)
+{
+	struct agent_ranks *ranks = timer->data;
+	bool any = false;
+
+	for (uint32_t i = 0; i < ranks->count; i++) {
+		if (ranks->slots[i].leaving)
+			tell_leaving(&ranks->slots[i]);
+		any |= ranks->slots[i].leaving;
+	}
+	if (ranks->ask_ms < RANK_ASK_MAX_MS)
+		ranks->ask_ms *= 2;
+	if (any)
+		uv_timer_start(timer, on_ask, ranks->ask_ms, 0);
+}
+
+/*
+ * Its connection ends, then its process, and last its parent learns how. The engine
+ * is told once, with all of it, for the reason travels to every node at once.
+ */
+static void rank_leaves(struct rank *r)
+{
+	struct agent_ranks *ranks = r->agent->ranks;
+
+	r->leaving = true;
+	r->since = uv_now(loop_uv(r->agent->loop));
+	tell_leaving(r);
+	if (!r->leaving)
+		return;
+	pmi_server_client_hung_up(r->agent->server, r->slot);
+	ranks->ask_ms = 1;
+	uv_timer_start(&ranks->ask, on_ask, ranks->ask_ms, 0);
+}
+
+/* ---- a rank's connection ---- */
+
+static size_t on_room(void *arg, void **at)
+{
+	struct rank *r = arg;
+
+	*at = r->agent->ranks->input;
+	return sizeof(r->agent->ranks->input);
+}
+
+static void on_input(void *arg, size_t n)
+{
+	struct rank *r = arg;
+	struct agent *a = r->agent;
+
+	pmi_server_client_input(a->server, r->slot, a->ranks->input, n);
+}
+
+static void close_stream(struct rank *r)
+{
+	stream_close(r->stream);
+	r->stream = NULL;
+}
+
+static uint32_t rank_number(const struct rank *r)
+{
+	const struct pmi_step *step = r->agent->step;
+	uint32_t count;
+
+	return layout_ranks_at(step->layout, step->position, &count)[r->slot];
+}
+
+static void on_end(void *arg, int error)
+{
+	struct rank *r = arg;
+
+	if (error == -ENOBUFS)
+		log_error(r->agent->log,
+			  "rank %u is dropped: it asks without reading the answers",
+			  rank_number(r));
+	close_stream(r);
+	rank_leaves(r);
+}
+
+static int open_stream(struct rank *r, int fd)
+{
+	static const struct stream_ops ops = {
+		.room = on_room,
+		.input = on_input,
+		.end = on_end,
+	};
+	static const struct stream_limits limits = {
+		.queue = RANK_QUEUE_MAX,
+		.pause = RANK_PAUSE_BYTES,
+	};
+
+	return stream_open_held(&r->stream, loop_uv(r->agent->loop),
+				r->agent->ranks->epoll, fd, &limits, &ops, r);
+}
+
+/* ---- a rank's end ---- */
+
+static void stop_watching(struct rank *r)
+{
+	if (r->pidfd < 0)
+		return;
+	agent_close_handle(&r->exit);
+	close(r->pidfd);
+	r->pidfd = -1;
+}
+
+/* What it wrote last counts; what a grandchild may still write does not. */
+static void rank_exited(struct rank *r)
+{
+	stop_watching(r);
+	r->exited = true;
+	if (r->stream)
+		stream_read_now(r->stream, RANK_LAST_INPUT);
+	if (r->stream)
+		close_stream(r);
+	rank_leaves(r);
+}
+
+static void on_exit_poll(uv_poll_t *poll, int status, int events)
+{
+	rank_exited(poll->data);
+}
+
+/* Takes over the pidfd, or the reason why there is none. */
+static void watch(struct rank *r, int pidfd)
+{
+	if (pidfd == -ESRCH) {
+		rank_exited(r);
+		return;
+	}
+	if (pidfd < 0) /* no pidfds here: the connection's end has to do */
+		return;
+	if (uv_poll_init(loop_uv(r->agent->loop), &r->exit, pidfd)) {
+		close(pidfd);
+		return;
+	}
+	r->pidfd = pidfd;
+	r->exit.data = r;
+	uv_poll_start(&r->exit, UV_READABLE, on_exit_poll);
+}
+
+/* ---- registration ---- */
+
+void agent_ranks_refuse(struct agent *a, const struct registration *reg,
+			bool is_there)
+{
+	log_error(a->log, "a process registered as local rank %u: %s",
+		  reg->slot,
+		  is_there ? "it is there already" : "there is none");
+	close(reg->fd);
+}
+
+/* 0, or a negative errno after a line in the log. Takes over fd and pidfd. */
+static int serve(struct rank *r, int fd, int pidfd)
+{
+	int rc = open_stream(r, fd);
+
+	if (rc) {
+		log_error(r->agent->log, "cannot serve rank %u: %s",
+			  rank_number(r), strerror(-rc));
+		agent_give_up(r->agent, "cannot serve a rank", rc);
+		if (pidfd >= 0)
+			close(pidfd);
+		return rc;
+	}
+	r->registered = true;
+	pmi_server_client_open(r->agent->server, r->slot);
+	watch(r, pidfd);
+	return 0;
+}
+
+static void register_rank(struct agent *a, const struct registration *reg)
+{
+	struct agent_ranks *ranks = a->ranks;
+	bool any_time;
+
+	if (reg->lost)
+		agent_give_up(a, "cannot take the connection of a rank",
+			      -EMFILE);
+	if (reg->fd < 0)
+		return;
+	if (reg->slot >= ranks->count || ranks->slots[reg->slot].registered)
+		agent_ranks_refuse(a, reg, reg->slot < ranks->count);
+	else
+		serve(&ranks->slots[reg->slot], reg->fd,
+		      registration_pidfd(reg->fd, &any_time));
+}
+
+void agent_ranks_adopt(struct agent *a)
+{
+	bool any_time;
+
+	for (uint32_t i = 0; i < a->idle->count; i++) {
+		struct idle_rank *r = &a->idle->ranks[i];
+		int fd = r->fd, pidfd = r->pidfd;
+
+		if (fd < 0)
+			continue;
+		if (pidfd == -1)
+			pidfd = registration_pidfd(fd, &any_time);
+		r->fd = r->pidfd = -1;
+		serve(&a->ranks->slots[i], fd, pidfd);
+	}
+}
+
+static void on_registration(uv_poll_t *poll, int status, int events)
+{
+	struct agent *a = poll->data;
+	struct registration reg[REGISTRATIONS_AT_ONCE];
+	int n = registration_receive(a->idle->ours, reg);
+
+	for (int i = 0; i < n; i++)
+		register_rank(a, &reg[i]);
+}
+
+/* ---- life ---- */
+
+int agent_ranks_open(struct agent *a)
+{
+	struct agent_ranks *ranks = calloc(1, sizeof(*ranks));
+	int rc;
+
+	if (!ranks)
+		return -ENOMEM;
+	a->ranks = ranks;
+	layout_ranks_at(a->step->layout, a->step->position, &ranks->count);
+	ranks->slots = calloc(ranks->count, sizeof(*ranks->slots));
+	if (!ranks->slots)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < ranks->count; i++) {
+		ranks->slots[i].agent = a;
+		ranks->slots[i].slot = i;
+		ranks->slots[i].pidfd = -1;
+	}
+	rc = epoll_set_open(&ranks->epoll, loop_uv(a->loop));
+	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &ranks->ask);
+	ranks->ask.data = ranks;
+	rc = rc ? rc : uv_poll_init(loop_uv(a->loop), &ranks->registration,
+				    a->idle->ours);
+	if (rc)
+		return rc;
+	ranks->registration.data = a;
+	return uv_poll_start(&ranks->registration, UV_READABLE,
+			     on_registration);
+}
+
+void agent_ranks_close(struct agent *a)
+{
+	struct agent_ranks *ranks = a->ranks;
+
+	if (!ranks)
+		return;
+	for (uint32_t i = 0; ranks->slots && i < ranks->count; i++) {
+		close_stream(&ranks->slots[i]);
+		stop_watching(&ranks->slots[i]);
+	}
+	agent_close_handle(&ranks->registration);
+	agent_close_handle(&ranks->ask);
+	epoll_set_close(ranks->epoll);
+	ranks->epoll = NULL;
+}
+
+void agent_ranks_free(struct agent *a)
+{
+	if (!a->ranks)
+		return;
+	free(a->ranks->slots);
+	free(a->ranks);
+}
+
+void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
+		      size_t len, const struct passed_fds *fds)
+{
+	/* What cannot be sent ends the stream; the loop tells the engine. */
+	if (a->ranks->slots[slot].stream)
+		stream_write(a->ranks->slots[slot].stream, data, len, fds);
+}
+
+void agent_ranks_finish(struct agent *a, uint32_t slot)
+{
+	if (a->ranks->slots[slot].stream)
+		stream_finish(a->ranks->slots[slot].stream);
+}
+
+bool agent_ranks_ended(const struct agent *a)
+{
+	for (uint32_t i = 0; i < a->ranks->count; i++) {
+		if (a->ranks->slots[i].stream || a->ranks->slots[i].leaving)
+			return false;
+	}
+	return true;
+}
+
+uint32_t agent_ranks_count(const struct agent *a)
+{
+	return a->ranks->count;
+}
+
+pid_t agent_ranks_pid(const struct agent *a, uint32_t slot)
+{
+	const struct rank *r = &a->ranks->slots[slot];
+	struct ucred peer;
+
+	if (!r->stream || peer_credentials(stream_fd(r->stream), &peer))
+		return 0;
+	return peer.pid;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Time stamps of a node: from events of the engine to one line of JSON. */
+#include "agent/agent_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent_internal.h"
+#include "libpmi/extension.h"
+
+#define NS_PER_S 1000000000
+#define STAT_BYTES_MAX 1024
+#define STAT_START_FIELD 22 /* of /proc/self/stat, see proc(5) */
+
+struct trace_rank {
+	int64_t init, put, enter, finalize;
+	uint64_t own[EXT_STAMPS]; /* what its library recorded */
+};
+
+struct trace_coll {
+	enum coll_kind kind;
+	uint32_t seq;
+	int64_t first_in, last_in, up, down, done;
+	uint64_t messages, bytes; /* sent to other nodes, with their frames */
+};
+
+struct agent_trace {
+	int64_t realtime; /* when the monotonic clock showed `monotonic` */
+	int64_t monotonic;
+	int64_t launch;
+	int64_t prefork;
+	int64_t ready;
+	int64_t wired;
+	int64_t first_init, all_init;
+	uint32_t ninits, nranks;
+	struct trace_rank *ranks;
+	struct trace_coll colls[TRACE_COLLECTIVES_MAX];
+	uint32_t ncolls;
+	uint64_t dropped; /* events of collectives that are not kept */
+	bool sent;
+};
+
+/* ---- clocks ---- */
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+int64_t trace_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Ticks since boot, in which the time that the host slept counts. */
+static int64_t start_ticks(void)
+{
+	FILE *file = fopen("/proc/self/stat", "re");
+	char text[STAT_BYTES_MAX];
+	size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	char *at, *rest, *field = NULL;
+
+	if (file)
+		fclose(file);
+	text[n] = '\0';
+	at = strrchr(text, ')'); /* the name may contain anything */
+	if (!at)
+		return 0;
+	at++; /* field 3 follows */
+	for (int i = 3; i <= STAT_START_FIELD; i++, at = NULL)
+		field = strtok_r(at, " ", &rest);
+	return field ? strtoll(field, NULL, 10) : 0;
+}
+
+/* When this process began, on the clock of trace_now, to 10 ms; 0: unknown. */
+static int64_t process_start(void)
+{
+	int64_t ticks = start_ticks();
+	long hz = sysconf(_SC_CLK_TCK);
+
+	if (ticks <= 0 || hz <= 0)
+		return 0;
+	return ticks * (NS_PER_S / hz) -
+	       (clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC));
+}
+
+/* ---- events ---- */
+
+static void once(int64_t *stamp, int64_t now)
+{
+	if (!*stamp)
+		*stamp = now;
+}
+
+static void rank_event(struct agent_trace *t, enum pmi_event event,
+		       uint32_t slot, int64_t now)
+{
+	struct trace_rank *r = &t->ranks[slot];
+
+	switch (event) {
+	case PMI_EVENT_INIT:
+		if (r->init)
+			break;
+		r->init = now;
+		once(&t->first_init, now);
+		if (++t->ninits == t->nranks)
+			t->all_init = now;
+		break;
+	case PMI_EVENT_PUT:
+		once(&r->put, now);
+		break;
+	case PMI_EVENT_ENTER:
+		once(&r->enter, now);
+		break;
+	case PMI_EVENT_FINALIZE:
+		r->finalize = now; /* of its last program */
+		break;
+	default:
+		break;
+	}
+}
+
+static struct trace_coll *find_coll(struct agent_trace *t, enum coll_kind kind,
+				    uint32_t seq)
+{
+	struct trace_coll *c;
+
+	for (uint32_t i = t->ncolls; i > 0; i--) {
+		c = &t->colls[i - 1];
+		if (c->kind == kind && c->seq == seq)
+			return c;
+	}
+	if (t->ncolls == TRACE_COLLECTIVES_MAX) {
+		t->dropped++;
+		return NULL;
+	}
+	c = &t->colls[t->ncolls++];
+	c->kind = kind;
+	c->seq = seq;
+	return c;
+}
+
+static void coll_event(struct agent_trace *t, enum pmi_event event,
+		       enum coll_kind kind, uint32_t seq, int64_t now)
+{
+	struct trace_coll *c = find_coll(t, kind, seq);
+
+	if (!c)
+		return;
+	switch (event) {
+	case PMI_EVENT_ENTER:
+		once(&c->first_in, now);
+		c->last_in = now;
+		break;
+	case PMI_EVENT_UP:
+		once(&c->up, now);
+		break;
+	case PMI_EVENT_DOWN:
+		once(&c->down, now);
+		break;
+	case PMI_EVENT_DONE:
+		c->done = now;
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_event(void *arg, enum pmi_event event, uint32_t slot,
+		     enum coll_kind kind, uint32_t seq)
+{
+	struct agent *a = arg;
+	int64_t now = trace_now();
+
+	if (event == PMI_EVENT_UP || event == PMI_EVENT_DOWN ||
+	    event == PMI_EVENT_DONE) {
+		coll_event(a->trace, event, kind, seq, now);
+		return;
+	}
+	rank_event(a->trace, event, slot, now);
+	if (event == PMI_EVENT_ENTER)
+		coll_event(a->trace, event, kind, seq, now);
+}
+
+/* Numbers and commas, or nothing of it is taken. */
+static void on_stamps(void *arg, uint32_t slot, const char *text)
+{
+	struct agent *a = arg;
+	uint64_t own[EXT_STAMPS] = { 0 };
+	char *end;
+
+	for (int i = 0; i < EXT_STAMPS; i++) {
+		own[i] = strtoull(text, &end, 10);
+		if (end == text || *end != (i + 1 < EXT_STAMPS ? ',' : '\0'))
+			return;
+		text = end + 1;
+	}
+	memcpy(a->trace->ranks[slot].own, own, sizeof(own));
+}
+
+void agent_trace_ready(struct agent *a)
+{
+	if (a->trace)
+		a->trace->ready = trace_now();
+}
+
+void agent_trace_link(struct agent *a)
+{
+	if (!a->trace || a->trace->wired)
+		return;
+	for (uint32_t i = 0; i < a->links->count; i++)
+		if (a->links->all[i].state == NEIGHBOUR_WAITING &&
+		    !a->links->all[i].is_far)
+			return;
+	a->trace->wired = trace_now();
+}
+
+void agent_trace_sent(struct agent *a, const void *head, size_t head_len,
+		      uint64_t body_len)
+{
+	struct trace_coll *c = NULL;
+	struct coll_msg msg;
+	struct cursor cursor;
+
+	if (!a->trace)
+		return;
+	cursor_init(&cursor, head, head_len);
+	if (!coll_msg_unpack(&cursor, &msg) && msg.type != COLL_MSG_FAULT)
+		c = find_coll(a->trace, msg.kind, msg.seq);
+	if (!c)
+		return;
+	c->messages++;
+	c->bytes += FRAME_HEADER_BYTES + head_len + body_len;
+}
+
+/* ---- as text ---- */
+
+/* A JSON string; node names have no odd characters, but who knows. */
+static void put_name(struct buf *b, const char *name)
+{
+	buf_puts(b, "\"");
+	for (; *name; name++)
+		if (*name >= ' ' && *name < 127 && *name != '"' && *name != '\\')
+			buf_append(b, name, 1);
+	buf_puts(b, "\"");
+}
+
+static void put_rank(struct buf *b, uint32_t rank, const struct trace_rank *r)
+{
+	buf_printf(b, "[%u,%lld,%lld,%lld,%lld", rank, (long long)r->init,
+		   (long long)r->put, (long long)r->enter,
+		   (long long)r->finalize);
+	for (int i = 0; i < EXT_STAMPS; i++)
+		buf_printf(b, ",%llu", (unsigned long long)r->own[i]);
+	buf_puts(b, "]");
+}
+
+static void put_coll(struct buf *b, const struct trace_coll *c)
+{
+	buf_printf(b, "[\"%s\",%u,%lld,%lld,%lld,%lld,%lld,%llu,%llu]",
+		   coll_kind_name(c->kind), c->seq, (long long)c->first_in,
+		   (long long)c->last_in, (long long)c->up, (long long)c->down,
+		   (long long)c->done, (unsigned long long)c->messages,
+		   (unsigned long long)c->bytes);
+}
+
+static int write_line(const struct agent *a, struct buf *b)
+{
+	const struct agent_trace *t = a->trace;
+	const struct pmi_step *step = a->step;
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(step->layout, step->position,
+						&count);
+
+	buf_puts(b, "{\"node\":");
+	put_name(b, agent_node_name(a, step->position));
+	buf_printf(b, ",\"position\":%u,\"realtime\":%lld,\"monotonic\":%lld",
+		   step->position, (long long)t->realtime,
+		   (long long)t->monotonic);
+	buf_printf(b, ",\"agent\":[%lld,%lld,%lld,%lld,%lld,%lld,%lld]",
+		   (long long)t->launch, (long long)t->prefork,
+		   (long long)t->ready, (long long)t->wired,
+		   (long long)t->first_init, (long long)t->all_init,
+		   (long long)trace_now());
+	buf_printf(b, ",\"dropped\":%llu,\"collectives\":[",
+		   (unsigned long long)t->dropped);
+	for (uint32_t i = 0; i < t->ncolls; i++) {
+		buf_puts(b, i ? "," : "");
+		put_coll(b, &t->colls[i]);
+	}
+	buf_puts(b, "],\"ranks\":[");
+	for (uint32_t i = 0; i < count; i++) {
+		buf_puts(b, i ? "," : "");
+		put_rank(b, ranks[i], &t->ranks[i]);
+	}
+	return buf_puts(b, "]}");
+}
+
+void agent_trace_send(struct agent *a)
+{
+	struct control_msg msg = {
+		.type = CONTROL_TRACE,
+		.origin = a->step->position,
+	};
+	struct buf line, frame;
+
+	if (!a->trace || a->trace->sent)
+		return;
+	a->trace->sent = true;
+	buf_init(&line, TRACE_LINE_MAX);
+	buf_init(&frame, CONTROL_FRAME_MAX);
+	if (!write_line(a, &line)) {
+		msg.body = line.data;
+		msg.body_len = line.len;
+		if (!control_pack(&frame, &msg))
+			agent_control_send(a, frame.data, frame.len);
+	}
+	buf_free(&frame);
+	buf_free(&line);
+}
+
+/* ---- life ---- */
+
+int agent_trace_open(struct agent *a, struct pmi_host_ops *ops)
+{
+	struct agent_trace *t;
+
+	if (!a->options.trace)
+		return 0;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	a->trace = t;
+	layout_ranks_at(a->step->layout, a->step->position, &t->nranks);
+	t->ranks = calloc(t->nranks, sizeof(*t->ranks));
+	if (!t->ranks)
+		return -ENOMEM;
+	t->monotonic = trace_now();
+	t->realtime = clock_ns(CLOCK_REALTIME);
+	t->launch = process_start();
+	t->prefork = a->options.prefork_ns;
+	ops->event = on_event;
+	ops->stamps = on_stamps;
+	return 0;
+}
+
+void agent_trace_free(struct agent *a)
+{
+	if (!a->trace)
+		return;
+	free(a->trace->ranks);
+	free(a->trace);
+}

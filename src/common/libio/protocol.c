@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a file with this library in it says of itself: see pmi2x-probe --nodes. */
+#include "libio/protocol.h"
+
+#include "pmi2x-build.h"
+
+#define TEXT(number) TEXT_OF(number)
+#define TEXT_OF(number) #number
+
+const char protocol_mark[] =
+	"pmi2x build " PMI2X_BUILD " protocol " TEXT(PROTOCOL_VERSION);

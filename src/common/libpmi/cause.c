@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the process of a rank has ended, as text, and srun's exit code from it. */
+#include "libpmi/cause.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define WITH_CODE "exited with exit code "
+#define BY_SIGNAL "exited by signal "
+#define SIGNALLED 128 /* what a shell adds to the number of a signal */
+#define CODE_MAX 255
+
+void cause_text(const struct pmi_exit *end, char out[CAUSE_MAX])
+{
+	int signal = end ? WTERMSIG(end->status) : 0;
+
+	if (end && WIFEXITED(end->status))
+		snprintf(out, CAUSE_MAX, WITH_CODE "%d",
+			 WEXITSTATUS(end->status));
+	else if (end && WIFSIGNALED(end->status))
+		snprintf(out, CAUSE_MAX, BY_SIGNAL "%d (%s)%s", signal,
+			 strsignal(signal),
+			 end->by_launcher ? " of the launcher" : "");
+	else
+		snprintf(out, CAUSE_MAX, "exited");
+}
+
+/* The number behind the phrase that comes first, or NULL; *base is added to it. */
+static const char *find_number(const char *text, int *base)
+{
+	const char *code = strstr(text, WITH_CODE);
+	const char *signal = strstr(text, BY_SIGNAL);
+	bool by_signal = signal && (!code || signal < code);
+
+	*base = by_signal ? SIGNALLED : 0;
+	if (by_signal)
+		return signal + strlen(BY_SIGNAL);
+	return code ? code + strlen(WITH_CODE) : NULL;
+}
+
+int cause_exit_code(const char *text)
+{
+	int base = 0;
+	const char *number = find_number(text, &base);
+	unsigned long code;
+
+	if (!number || !isdigit((unsigned char)*number))
+		return 1;
+	code = strtoul(number, NULL, 10);
+	if (code > (unsigned long)(CODE_MAX - base) || code + base == 0)
+		return 1;
+	return (int)code + base;
+}

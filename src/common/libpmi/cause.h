@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the process of a rank has ended, in the words of a message. A reason
+ * travels between nodes and to srun as text, so what srun exits with is read
+ * back from the text.
+ */
+#ifndef PMI2X_CAUSE_H
+#define PMI2X_CAUSE_H
+
+#include <stdbool.h>
+
+#define CAUSE_MAX 96 /* bytes, NUL included */
+
+struct pmi_exit {
+	bool by_launcher; /* a signal of the launcher has ended it */
+	int status;       /* as wait(2) has it */
+};
+
+/*
+ * "exited with exit code 5", "exited by signal 9 (Killed)"; "exited" when
+ * `end` is NULL: no more is known.
+ */
+void cause_text(const struct pmi_exit *end, char out[CAUSE_MAX]);
+
+/*
+ * The exit code for srun in a text that contains one of those, the first of
+ * them: 5; 137 (128 and the signal); 1 where it says no more.
+ */
+int cause_exit_code(const char *text);
+
+#endif

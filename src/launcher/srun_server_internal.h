@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of srun's server share.
+ *
+ *   srun_server.c        agents, the launcher, the phases of the end
+ *   srun_server_spawn.c  spawned sruns, and the srun that spawned this one
+ *   srun_server_live.c   surveys: questions to the agents, and their answers
+ */
+#ifndef PMI2X_SRUN_SERVER_INTERNAL_H
+#define PMI2X_SRUN_SERVER_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "launcher/live.h"
+#include "launcher/spawned.h"
+#include "launcher/srun_server.h"
+#include "libio/channel.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+#include "libio/refusals.h"
+#include "libpmi/launcher.h"
+
+enum phase { RUNNING, WAITING, TERMINATING, DRAINING, CLOSED };
+
+/* Who sends requests: what the launcher knows as a link. */
+struct asker {
+	void (*send)(struct asker *to, const void *data, size_t len);
+};
+
+struct agent_link {
+	struct asker asker; /* first: an asker is cast back */
+	struct srun_server *server;
+	struct link *link;
+	bool heard; /* it has asked or told something */
+	bool left;  /* it has said goodbye */
+	struct agent_link *prev, *next;
+};
+
+struct child {
+	struct asker asker; /* first */
+	struct srun_server *server;
+	struct spawned *process;
+	uint32_t token;
+	bool ready; /* its first rank is there: the spawn has been answered */
+	struct child *prev, *next;
+};
+
+struct srun_server {
+	struct handshake_self self;
+	char *jobid;
+	char *build;
+	struct srun_server_host host;
+	const struct log_hook *log;
+	uint32_t handshake_ms;
+	bool no_kill;
+	uint16_t port;
+	enum phase phase;
+	bool aborted;     /* the host has been told to end the step */
+	uint32_t wait_ms; /* of srun_server_stop */
+	struct loop *loop;
+	uv_async_t stop;
+	uv_check_t settled; /* after a stop */
+	uv_timer_t deadline; /* of the phase */
+	bool met_other_protocol; /* and has said so */
+	bool met_other_build;
+	char lost[256];      /* who went without a goodbye; empty: nobody */
+	struct listener *listener;
+	struct launcher *launcher;
+	struct live *live; /* NULL: the host knows no nodes */
+	struct channel *parent; /* NULL: none, or gone */
+	struct agent_link *strangers; /* not yet proved; oldest first */
+	unsigned nstrangers;
+	struct refusals refused;
+	struct agent_link *agents;
+	struct child *children;
+};
+
+/* ---- srun_server.c ---- */
+
+/* Something has gone: is that what the phase waits for? May close everything. */
+void srun_server_advance(struct srun_server *h);
+
+/* ---- srun_server_spawn.c ---- */
+
+/* Operations of the launcher; `arg` is the server. */
+int srun_server_spawn(void *arg, uint32_t token,
+		      const struct spawn_request *request);
+void srun_server_ready(void *arg);
+int srun_server_forward(void *arg, uint32_t token, const void *data,
+			size_t len);
+/*
+ * A rank waits for the answer to its spawn. When the step has ended without one
+ * the rank has died, and nobody wants what it has spawned: end those. Is any
+ * other left?
+ */
+bool srun_server_spawn_end_unwanted(struct srun_server *h);
+/* End the spawned sruns. */
+void srun_server_spawn_terminate(struct srun_server *h);
+/*
+ * Takes over the descriptor of the pair; -1: nobody has spawned this srun. 0 or a
+ * negative errno.
+ */
+int srun_server_spawn_open(struct srun_server *h, int fd);
+void srun_server_spawn_close(struct srun_server *h);
+
+/* ---- srun_server_live.c ---- */
+
+/* The send operation of an agent. */
+void srun_server_send_to_agent(struct asker *to, const void *data, size_t len);
+/* Without knowledge of the nodes there is nothing: 0, or -ENOMEM. */
+int srun_server_live_open(struct srun_server *h);
+/* An agent has connected. */
+void srun_server_live_joined(struct agent_link *a);
+/* Operations of the launcher; `arg` is the server. */
+void srun_server_live_stall(void *arg, uint32_t age_s, bool give_up);
+void srun_server_live_state(void *arg, uint32_t query, uint32_t position,
+		    const void *data, size_t len);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * srun's options are not among what it gives to a plugin. It exports them, as it
+ * does the table of the MPIR interface (mpir_table.c): `opt`, and for het steps
+ * `opt_list`. They are asked by the option's name, so that their layout does not matter.
+ */
+#include "slurm_compat.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "srun_options.h"
+
+/* A question to the options of one component. */
+typedef int option_test(void *opt, void *arg);
+
+/* The options of the first component for which the test holds, or NULL. */
+static slurm_opt_t *find_component(option_test *test)
+{
+	slurm_opt_t *opt = dlsym(RTLD_DEFAULT, "opt");
+	slurm_list *components = dlsym(RTLD_DEFAULT, "opt_list");
+
+	if (!opt || !components || !dlsym(RTLD_DEFAULT, "sropt"))
+		return NULL; /* it is not srun */
+	if (*components)
+		return list_find_first(*components, test, NULL);
+	return test(opt, NULL) ? opt : NULL;
+}
+
+static enum launch_kill bad_exit_in(slurm_opt_t *opt)
+{
+	char *text = slurm_option_get(opt, "kill-on-bad-exit");
+	enum launch_kill kill = LAUNCH_KILL_UNSAID;
+
+	/* Unsaid is a negative number there. */
+	if (text && atoi(text) >= 0)
+		kill = atoi(text) ? LAUNCH_KILL_YES : LAUNCH_KILL_NO;
+	xfree(text);
+	return kill;
+}
+
+static int says_bad_exit(void *opt, void *arg)
+{
+	return bad_exit_in(opt) != LAUNCH_KILL_UNSAID;
+}
+
+enum launch_kill srun_kill_on_bad_exit(void)
+{
+	slurm_opt_t *opt = find_component(says_bad_exit);
+
+	return opt ? bad_exit_in(opt) : LAUNCH_KILL_UNSAID;
+}
+
+static int says_no_kill(void *opt, void *arg)
+{
+	char *text = slurm_option_get(opt, "no-kill");
+	int is_set = text && !strcmp(text, "set");
+
+	xfree(text);
+	return is_set;
+}
+
+bool srun_no_kill(void)
+{
+	return find_component(says_no_kill);
+}

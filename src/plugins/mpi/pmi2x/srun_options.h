@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the user has asked srun for, by its command line or by a variable. From
+ * prelaunch on; nothing is asked for in programs other than srun.
+ */
+#ifndef PMI2X_SRUN_OPTIONS_H
+#define PMI2X_SRUN_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "launch_env.h"
+
+/*
+ * --kill-on-bad-exit of any component of the step; not what slurm.conf has, where a 0
+ * cannot be told from nothing.
+ */
+enum launch_kill srun_kill_on_bad_exit(void);
+/* --no-kill of any component of the step. */
+bool srun_no_kill(void);
+
+#endif

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks whose files, and whose C library, are not the node's."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import Cluster
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOP = HERE.parents[1]
+CLIENT = HERE / "programs" / "fault-client.c"
+# The kernel's headers, and libraries that are headers only.
+HEADERS = ["-idirafter", "/usr/include"]
+STEP = ["-N4", "-n8", "--ntasks-per-node=2"]
+WORDS = ["init", "fence", "allgather", "ring", "ifence", "wait", "put=2"]
+WORDS += ["fence", "finalize"]
+
+
+def client_sources():
+    """What the makefile compiles into the client library."""
+    text = (TOP / "contrib" / "libpmi2x" / "local.mk").read_text()
+    rule = re.search(r"libclient_la_SOURCES = (.*?[^\\])\n", text, re.DOTALL)
+    return [TOP / name for name in re.findall(r"\S+\.c\b", rule[1])]
+
+
+@pytest.fixture(scope="module")
+def musl(build):
+    """Compile with musl."""
+    if not shutil.which("musl-gcc"):
+        pytest.skip("musl-gcc is not there")
+    arch = subprocess.run(
+        ["gcc", "-print-multiarch"], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.strip()
+    paths = [build / "tree", TOP / "src" / "common", TOP / "contrib" / "libpmi2x"]
+    paths += [TOP / "contrib" / "libpmi2x" / "include", TOP / "src"]
+    flags = ["-O1", "-D_GNU_SOURCE", *(f"-I{path}" for path in paths)]
+    flags += [*HEADERS, "-idirafter", f"/usr/include/{arch}"]
+
+    def compile_one(path, *argv):
+        subprocess.run(["musl-gcc", *flags, "-o", path, *argv], check=True)
+        return path
+
+    return compile_one
+
+
+@pytest.fixture(scope="module")
+def static_client(musl, scratch):
+    return musl(scratch / "client-static", "-static", CLIENT, *client_sources())
+
+
+@pytest.fixture
+def step(srun, tmp_path, kind):
+    """Runs a step of clients that are given their words and a directory."""
+    if kind != "pmi2x":
+        pytest.skip("the extensions are pmi2x's")
+
+    def run_step(program, directory=tmp_path, seen_as=None, **options):
+        argv = [*program, seen_as or directory, *WORDS]
+        result = srun(*STEP, *argv, **options).ok()
+        done = {path.name for path in directory.glob("done.*")}
+        assert done == {f"done.{rank}" for rank in range(8)}, result
+
+    return run_step
+
+
+def test_musl(step, musl, scratch):
+    """The shared library, and a program that is linked with it."""
+    library = scratch / "libpmi2x-musl.so"
+    musl(library, "-shared", "-fPIC", *client_sources())
+    client = musl(
+        scratch / "client-musl", CLIENT, library, f"-Wl,-rpath,{scratch}"
+    )
+    step([client])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="chroot wants root")
+def test_chroot(step, static_client, tmp_path):
+    """Nothing of the node is there: neither /proc nor /dev/shm, nor a library."""
+    root = tmp_path / "root"
+    (root / "out").mkdir(parents=True)
+    shutil.copy(static_client, root / "client")
+    chroot = [shutil.which("chroot"), root, "/client"]
+    step(chroot, root / "out", seen_as="/out")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="namespaces want root")
+def test_namespaces(step, static_client):
+    """As a container's start does: it forks, and the rank is a grandchild that has
+    ids, processes, network, shared memory and names of its own."""
+    unshare = [shutil.which("unshare"), "--fork", "--pid", "--net", "--ipc"]
+    step([*unshare, "--uts", "--mount", static_client])
+
+
+# ---- srun --container ----
+
+# What pmi2x(7) tells sites to write: runc passes on the descriptors from 3 on, all of
+# which have to be open. PMI_FD is 60 on every node and in every rank.
+RUN = """#!/bin/bash
+for ((fd = 3; fd < 60; fd++)); do
+	[ -e /proc/self/fd/$fd ] || eval "exec $fd</dev/null"
+done
+exec runc --root {state} run --preserve-fds 58 --bundle "$1" "$2"
+"""
+NAME = "%n.%u.%j.%s.%t"
+OCI_CONF = """EnvExclude="^SLURM_CONF"
+RunTimeEnvExclude="^SLURM_CONF"
+RunTimeQuery="runc --root={state} state {name}"
+RunTimeKill="runc --root={state} kill --all {name}"
+RunTimeDelete="runc --root={state} delete --force {name}"
+RunTimeRun="{run} %b {name}"
+"""
+
+
+@pytest.fixture
+def oci_cluster(prefix, scratch, kind, srun, site):
+    """One whose nodes run containers with runc."""
+    major, minor = srun("--version").stdout.split()[1].split(".")[:2]
+    if (int(major), int(minor)) < (24, 11):
+        pytest.skip("srun --container serves MPI plugins from Slurm 24.11 on")
+    if not shutil.which("runc"):
+        pytest.skip("runc is not there")
+    if os.getuid() or site:
+        pytest.skip("containers of runc want root, and the hosts of no site")
+    path, state = scratch / "oci", scratch / "oci-state"
+    state.mkdir()
+    cluster = Cluster(prefix, path, kind, 4)
+    cluster.up()
+    run = path / "oci-run"
+    run.write_text(RUN.format(state=state))
+    run.chmod(0o755)
+    text = OCI_CONF.format(state=state, name=NAME, run=run)
+    (path / "oci.conf").write_text(text)
+    yield cluster
+    cluster.down()
+
+
+def make_bundle(path, client):
+    """A container with nothing in it but the client and a directory."""
+    root = path / "rootfs"
+    (root / "out").mkdir(parents=True)
+    (root / "proc").mkdir()  # runc closes descriptors by it
+    shutil.copy(client, root / "client")
+    proc = {"destination": "/proc", "type": "proc", "source": "proc"}
+    kinds = ["pid", "mount", "ipc", "uts", "network"]
+    process = {"user": {"uid": 0, "gid": 0}, "args": ["/client"], "cwd": "/"}
+    config = {
+        "ociVersion": "1.0.0",
+        "process": {**process, "env": ["PATH=/"]},
+        "root": {"path": "rootfs", "readonly": False},
+        "mounts": [proc],
+        "linux": {"namespaces": [{"type": kind} for kind in kinds]},
+    }
+    (path / "config.json").write_text(json.dumps(config))
+    return root / "out"
+
+
+def test_oci_runtime(oci_cluster, static_client, tmp_path, kind):
+    """srun --container with RunTimeRun in oci.conf."""
+    if kind != "pmi2x":
+        pytest.skip("the extensions are pmi2x's")
+    out = make_bundle(tmp_path, static_client)
+    container = f"--container={tmp_path}"
+    oci_cluster.srun(*STEP, container, "/client", "/out", *WORDS).ok()
+    assert {path.name for path in out.glob("done.*")} == {
+        f"done.{rank}" for rank in range(8)
+    }
+    assert not oci_cluster.wait_until_clean()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What slurmstepd makes of the variables by which srun prepares a step, changed on
+the way as a modified srun may do it."""
+
+import pathlib
+import re
+import socket
+import subprocess
+
+import pytest
+
+from harness import Cluster, wait_until
+
+NODES = 2
+FORGED = "slurmstepd:error:forged"  # SPANK takes blanks for ends of words
+
+
+@pytest.fixture
+def changed(spank_cluster, plugstack, compile_spank, raw, kind):
+    """Run a step whose slurmstepds get these variables."""
+    if kind != "pmi2x":
+        pytest.skip("these variables are pmi2x's")
+    plugin = compile_spank("programs/spank-env.c")
+
+    def start(*changes):
+        plugstack.write_text(f"required {plugin} {' '.join(changes)}\n")
+        return spank_cluster.srun(f"-N{NODES}", "-n4", *raw("exchange", "2"))
+
+    return start
+
+
+def logs(cluster):
+    return [
+        line
+        for path in (cluster.dir / "log").iterdir()
+        for line in path.read_text(errors="replace").splitlines()
+    ]
+
+
+@pytest.mark.parametrize("change", ["PMI2X_SECRET", f"PMI2X_SECRET={'00' * 32}"])
+def test_no_secret(changed, change):
+    """Zeros are not a secret either."""
+    changed(change).failed().says("srun has not prepared this step")
+
+
+@pytest.mark.parametrize("secret", ["", "12", "x" * 64])
+def test_damaged_secret(changed, secret):
+    result = changed(f"PMI2X_SECRET={secret}").failed()
+    result.says("the value of PMI2X_SECRET in the step's environment is damaged")
+
+
+def test_another_step(changed, spank_cluster):
+    """What belongs to that step stays."""
+    paths = [
+        spank_cluster.dir / "spool" / f"n{n + 1}" / f"sock.pmi2x.7.0.{n}"
+        for n in range(NODES)
+    ]
+    sockets = [socket.socket(socket.AF_UNIX) for _ in paths]
+    for path, owner in zip(paths, sockets):
+        owner.bind(str(path))
+        owner.listen()
+    try:
+        result = changed("PMI2X_STEP_JOBID=7.0").failed()
+        result.says("and the environment says that it is step 7.0")
+        for path in paths:
+            with socket.socket(socket.AF_UNIX) as visitor:
+                visitor.connect(str(path))
+    finally:
+        for path, owner in zip(paths, sockets):
+            owner.close()
+            path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("name", ["PMI2X_STEP_JOBID", "PMI2X_SPAWNER_JOBID"])
+@pytest.mark.parametrize(
+    "value", [f"1.0%n{FORGED}", "../1.0", "1", "1.0.0", "4294967296.0"]
+)
+def test_no_name_of_a_step(changed, spank_cluster, name, value):
+    result = changed(f"{name}={value}").failed()
+    result.says(f"the value of {name} in the step's environment is damaged")
+    assert not [l for l in logs(spank_cluster) if l.startswith(FORGED)]
+    assert FORGED not in result.stderr
+
+
+# ---- what is left of the secret ----
+
+
+def mappings(pid):
+    """[(first, end, its flags)] of what a process may write."""
+    found = []
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if match := re.match("([0-9a-f]+)-([0-9a-f]+) rw", line):
+            found.append([int(match[1], 16), int(match[2], 16), ""])
+        elif re.match("[0-9a-f]+-", line):
+            found.append([0, 0, ""])
+        elif line.startswith("VmFlags:"):
+            found[-1][2] = line
+    return [mapping for mapping in found if mapping[1]]
+
+
+def memory_of(pid):
+    """What a process has written, as far as it would be in a core dump."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for first, end, flags in mappings(pid):
+            if " dd" not in flags:
+                memory.seek(first)
+                yield memory.read(end - first)
+
+
+@pytest.fixture
+def sleeping(spank_cluster, kind):
+    """The slurmstepd of a step that does nothing."""
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin has no secret")
+    command = [spank_cluster.program, "run", "--dir", spank_cluster.dir, "--"]
+    command += ["srun", f"--mpi={kind}", "-N2", "sh", "-c", "echo up; sleep 100"]
+    srun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert srun.stdout.readline() == "up\n"
+    yield wait_until(lambda: spank_cluster.step_daemon("n1"))
+    srun.terminate()
+    srun.communicate(timeout=60)
+
+
+def test_no_secret_in_a_core_dump(sleeping):
+    text = re.compile(rb"PMI2X_SECRET=[0-9a-f]{64}")
+    found = [text.findall(part) for part in memory_of(sleeping)]
+    assert found and not any(found)
+    assert any(" dd" in flags for _, _, flags in mappings(sleeping))
+
+
+# ---- steps that no srun stays with ----
+
+
+@pytest.fixture
+def async_cluster(prefix, scratch, kind):
+    """A cluster whose Slurm knows srun --async, which needs a step manager."""
+    if kind != "pmi2x":
+        pytest.skip("this refusal is pmi2x's")
+    cluster = Cluster(prefix, scratch / "async", kind, NODES)
+    for line in "SlurmctldParameters=enable_stepmgr", "PrologFlags=contain":
+        cluster.options += ["--slurm-conf-line", line]
+    cluster.up()
+    if "--async" not in cluster.run("srun", "--help").stdout:
+        cluster.down()
+        pytest.skip("this Slurm has no srun --async")
+    yield cluster
+    cluster.down()
+
+
+def test_async_is_refused_by_name(async_cluster, tmp_path):
+    output = tmp_path / "output"
+    step = f"srun --async --mpi=pmi2x -N2 -n2 --output={output} true"
+    begun = f"until [ -s {output} ]; do sleep 0.2; done"
+    over = "while squeue -h -s -o %i -j $SLURM_JOB_ID | grep -q '[.]0$'; do sleep 0.2; done"
+    script = f"{step} && {begun}; {over}; cat {output}"
+    result = async_cluster.run("salloc", f"-N{NODES}", "sh", "-c", script)
+    assert "cannot serve a step of srun --async" in result.stdout, result
