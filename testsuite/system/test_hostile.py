@@ -431,36 +431,9 @@ def test_port_is_taken(cluster, raw, ports, treat):
 # ---- ranks ----
 
 
-def steps_in_logs(cluster, text):
-    """{(node, step)} of which slurmd or a slurmstepd has said this."""
-    return {
-        (node, int(step))
-        for node in (f"n{n + 1}" for n in range(cluster.nodes))
-        for step in re.findall(text, slurmd_log(cluster, node))
-    }
-
-
-def steps_begun(cluster, job):
-    text = rf"launch task (?:StepId=)?{job}\.(\d+) request"
-    return steps_in_logs(cluster, text)
-
-
-def steps_ended(cluster, job):
-    """Whose slurmstepd came to its own end."""
-    text = rf"\[(?:StepId=)?{job}\.(\d+)\] (?:\w+: )?done with (?:job|step)"
-    return steps_in_logs(cluster, text)
-
-
-def said_of(cluster, job, steps):
-    """What logs say of these (node, step) of a job."""
-    said = [
-        f"{node}: {line}"
-        for node, step in sorted(steps)
-        for line in slurmd_log(cluster, node).splitlines()
-        if f"{job}.{step}]" in line and "] MPI: " not in line
-    ]
-    killed = cluster.dir / "log" / "killed"
-    return "\n".join([*said, "killed:", read_text(killed) or "none"])
+def killed(cluster):
+    """A line for each slurmstepd that a signal has ended."""
+    return read_text(cluster.dir / "log" / "killed")
 
 
 @pytest.mark.parametrize("who", ["root", "user"])
@@ -504,20 +477,18 @@ def test_attack_on_the_agent(cluster, raw, probe, what, times):
     srun = f"srun --mpi={cluster.kind} --overlap -N{NODES} -n8"
     friend = f"{probe} kvs allgather kvs"
     script = (
-        f"{srun} sh -c 'if [ $PMI_RANK = 1 ]; then exec {attack}; fi; "
-        f"exec {friend}' >/dev/null 2>&1 & "
+        f"{srun} sh -c '[ $PMI_RANK = 1 ] || exec {friend} >/dev/null; "
+        f"echo attacking; exec {attack} >/dev/null' 2>/dev/null & "
         f"for i in 1 2 3; do {srun} {victim}; done; "
-        f"{srun} {friend} >/dev/null && echo fine; wait; echo $SLURM_JOB_ID"
+        f"{srun} {friend} >/dev/null && echo fine; wait"
     )
+    before = killed(cluster)
     result = cluster.run(
         "salloc", f"-N{NODES}", "--ntasks-per-node=16", "sh", "-c", script
     ).ok()
     assert result.lines.count("exchanged 8") == 3 * 8, result
     assert "fine" in result.lines, result
-    job = result.lines[-1]
-    begun = steps_begun(cluster, job)
-    assert {step for _, step in begun} == set(range(5)), begun
+    assert "attacking" in result.lines, result
     left = cluster.wait_until_clean()
     assert not left, left
-    lost = begun - steps_ended(cluster, job)
-    assert not lost, said_of(cluster, job, lost)
+    assert killed(cluster) == before
