@@ -115,6 +115,15 @@ def descriptors(pid):
     return {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
 
 
+def sockets(pid):
+    """Other files slurmstepd opens and closes at any time."""
+    found = set()
+    for fd in descriptors(pid):
+        with contextlib.suppress(FileNotFoundError):
+            found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return {name for name in found if name.startswith("socket:")}
+
+
 @contextlib.contextmanager
 def free_descriptors(cluster, step, count):
     """The agent of n2 has not yet begun; now slurmstepd can open so many more."""
@@ -129,10 +138,10 @@ def free_descriptors(cluster, step, count):
         pid = cluster.step_daemon("n2")
         path = cluster.dir / "spool" / "n2" / f"n2_{step.job()}.0"
         while limit(pid) - len(descriptors(pid)) > count:
-            used = len(descriptors(pid))
+            before = sockets(pid)
             held = stack.enter_context(socket.socket(socket.AF_UNIX))
             held.connect(str(path))  # slurmstepd accepts, and waits
-            wait_until(lambda: len(descriptors(pid)) > used)
+            wait_until(lambda: sockets(pid) - before)
         stack.enter_context(
             limited(cluster, step, resource.RLIMIT_NOFILE, limit)
         )
