@@ -3,8 +3,13 @@
 # sources of all that speaks one of pmi2x's protocols. It is the same for every
 # compiler, distribution and architecture, in a clone and from a tarball.
 build_id_sources = $(libutil_la_SOURCES) $(libcoll_la_SOURCES) \
-	$(libshm_la_SOURCES) $(libpmi_la_SOURCES) $(libio_la_SOURCES) \
-	$(libagent_la_SOURCES) $(liblauncher_la_SOURCES) \
+	$(libshm_plain_la_SOURCES) $(libshm_la_SOURCES) \
+	$(libpmi_plain_la_SOURCES) $(libpmi_la_SOURCES) \
+	$(libio_plain_la_SOURCES) $(libio_la_SOURCES) \
+	$(libagent_plain_la_SOURCES) $(libagent_la_SOURCES) \
+	$(src_agent_pmi2x_agent_SOURCES) $(libstarter_la_SOURCES) \
+	$(liblauncher_la_SOURCES) \
+	$(libpmi2x_launcher_la_SOURCES) \
 	$(mpi_pmi2x_la_SOURCES) $(contrib_libpmi2x_libclient_la_SOURCES)
 
 # The hash of the sources below a directory.

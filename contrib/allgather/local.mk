@@ -13,7 +13,6 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/group.c contrib/allgather/group.h \
 	contrib/allgather/group_layout.h \
 	contrib/allgather/group_ops.c \
-	contrib/allgather/hex.c contrib/allgather/hex.h \
 	contrib/allgather/join.c contrib/allgather/join.h \
 	contrib/allgather/join_meet.c \
 	contrib/allgather/join_round.c \
@@ -36,8 +35,11 @@ contrib_allgather_libring_la_SOURCES = \
 	contrib/allgather/transports.c \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
+	src/common/libutil/budget.c \
 	src/common/libutil/buf.c \
-	src/common/libutil/decimal.c
+	src/common/libutil/decimal.c \
+	src/common/libutil/hex.c \
+	src/common/libutil/log.c
 contrib_allgather_libring_la_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
 contrib_allgather_libring_la_CFLAGS = $(AM_CFLAGS) -pthread

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hex.h"
 #include "join.h"
+#include "libutil/hex.h"
 
 /* Changes with the frames and bundles; the letter is the byte order. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hex.h"
+#include "libutil/hex.h"
 #include "pmi2.h"
 #include "pmi_gather.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hex.h"
+#include "libutil/hex.h"
 
 #define PREFIX "verbs1+"
 #define PREFIX_LEN (sizeof(PREFIX) - 1)

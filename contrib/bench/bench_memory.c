@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operation of pmi2x-bench: what the PMI server of a node, the process above
- * the ranks, has taken for a fence of one value a rank, in bytes: resident
- * memory, and as the part of it what is shared with the ranks.
+ * Operation of pmi2x-bench: what the PMI server of a node has taken for a fence of
+ * one value a rank, in bytes: resident memory, and as the part of it what is shared
+ * with the ranks. That is what the process above the ranks has taken, and all of
+ * pmi2x's agent, which was not there before.
  */
 #include "bench_rank.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#include "agent_process.h"
 
 struct held {
 	double resident, shared;
@@ -33,7 +37,15 @@ static struct held held_by(pid_t pid)
 	return held;
 }
 
-/* The rank of the node that comes first sees the agent idle. */
+static struct held held_by_agent(void)
+{
+	const char *jobid = getenv("PMI_JOBID");
+	pid_t pid = jobid ? agent_process(jobid, getenv("SLURMD_NODENAME")) : 0;
+
+	return pid ? held_by(pid) : (struct held){ 0, 0 };
+}
+
+/* The rank of the node that comes first sees the server idle. */
 static void memory_start(struct bench *b)
 {
 	struct held *idle = bench_alloc(b, sizeof(*idle));
@@ -45,16 +57,17 @@ static void memory_start(struct bench *b)
 static void memory_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
 	const struct held *idle = b->state;
-	struct held now;
+	struct held now, agent;
 
 	bench_check(b, idle->resident > 0 ? PMI2_SUCCESS : PMI2_FAIL,
 		    "look at the memory of the PMI server");
 	bench_put(b, i);
 	bench_check(b, b->pmi.fence(), "fence");
 	now = held_by(getppid());
+	agent = held_by_agent();
 	stamp->in = 0;
-	stamp->out = now.resident - idle->resident;
-	stamp->part = now.shared - idle->shared;
+	stamp->out = now.resident - idle->resident + agent.resident;
+	stamp->part = now.shared - idle->shared + agent.shared;
 }
 
 const struct bench_op bench_op_memory = {

@@ -106,8 +106,6 @@ static void become_node(struct launcher *l, struct floor_node *node,
 
 static int link_children(struct launcher *l, struct floor_node *node)
 {
-	uint32_t width = l->run->options.width;
-
 	for (uint32_t i = 0; i < node->place.children; i++) {
 		int pair[2] = { -1, -1 };
 		int rc = make_link(l->listener, pair);
@@ -118,7 +116,7 @@ static int link_children(struct launcher *l, struct floor_node *node)
 			return rc;
 		}
 		node->down[i] = pair[0];
-		l->up[tree_child(&node->place, width, i).first] = pair[1];
+		l->up[tree_child(&node->place, i).first] = pair[1];
 	}
 	return 0;
 }

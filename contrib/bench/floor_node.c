@@ -147,7 +147,7 @@ static void gather(struct floor_node *node)
 
 	o->way->collect(node);
 	for (uint32_t i = 0; i < node->place.children; i++) {
-		part = part_of(node, tree_child(&node->place, o->width, i),
+		part = part_of(node, tree_child(&node->place, i),
 			       &len);
 		floor_read(node->down[i], part, len);
 	}

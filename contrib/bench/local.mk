@@ -6,7 +6,7 @@ contrib_bench_pmi2_fence_LDADD = contrib/libpmi2x/libpmi2.la
 contrib_bench_pmi2_fence_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 # The bound: the same tree, bytes and processes without PMI.
-pkglibexec_PROGRAMS = contrib/bench/floor
+pkglibexec_PROGRAMS += contrib/bench/floor
 contrib_bench_floor_SOURCES = \
 	contrib/bench/floor.c contrib/bench/floor.h \
 	contrib/bench/floor_launch.c \
@@ -27,6 +27,7 @@ bench_rank = \
 	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \
 	contrib/bench/bench_lookup.c \
 	contrib/bench/bench_meet.c \
+	contrib/bench/agent_process.c contrib/bench/agent_process.h \
 	contrib/bench/bench_memory.c \
 	contrib/bench/bench_node.c \
 	contrib/bench/bench_ops.c \
@@ -51,6 +52,8 @@ contrib_bench_pmi2x_noop_LDADD = -ldl
 # The ring of libpmi2x-allgather beside what PMI does itself, and a model of it.
 # ring-study runs both, in a guest with Soft-RoCE.
 EXTRA_DIST += contrib/bench/ring-model contrib/bench/ring-study
+# Allgathers over links of limited bandwidth, by width of the tree.
+EXTRA_DIST += contrib/bench/width-study
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
 contrib_bench_pmi2x_ring_bench_SOURCES = contrib/bench/ring-bench.c
 contrib_bench_pmi2x_ring_bench_CPPFLAGS = $(AM_CPPFLAGS) \
@@ -112,9 +115,23 @@ bench_places = --programs "$(bench_inst)$(pkglibexecdir)" \
 	--libraries "$(bench_inst)$(libdir)" \
 	--plugindir "$(bench_inst)$(slurm_plugindir)"
 
+# The plugin opens what is installed with it by absolute paths: there, others.
+EXTRA_LTLIBRARIES = contrib/bench/mpi_pmi2x.la
+contrib_bench_mpi_pmi2x_la_SOURCES = $(mpi_pmi2x_la_SOURCES)
+contrib_bench_mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) \
+	$(call plugin_paths,$(bench_inst))
+contrib_bench_mpi_pmi2x_la_LDFLAGS = $(mpi_pmi2x_la_LDFLAGS) \
+	-rpath $(slurm_plugindir)
+contrib_bench_mpi_pmi2x_la_LIBADD = $(mpi_pmi2x_la_LIBADD)
+if BUILD_PLUGIN
+bench_plugin = contrib/bench/mpi_pmi2x.la
+endif
+
 .PHONY: bench-inst
-bench-inst: all
+bench-inst: all $(bench_plugin)
 	$(MAKE) $(AM_MAKEFLAGS) install DESTDIR="$(bench_inst)" >bench-inst.log 2>&1
+	test -z "$(bench_plugin)" || \
+		cp contrib/bench/.libs/mpi_pmi2x.so "$(bench_inst)$(slurm_plugindir)"
 
 # What the README and doc/performance.md show, in hours.
 EXTRA_DIST += contrib/bench/measure contrib/bench/launch-cost

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Translates results to PMI error codes; copies values out; aborts. */
+/* What both protocols ask for, and the codes for what came of it. */
 #include "api.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kvs.h"
+#include "libutil/decimal.h"
 #include "pmi2.h"
 #include "print_error.h"
+#include "wire.h"
 
 #define SERVER_CODE_MAX PMI2_ERR_INVALID_SIZE /* same in both protocols */
 
@@ -44,72 +46,125 @@ int pmi2_code(int rc)
 	return rc > SERVER_CODE_MAX ? PMI2_ERR_OTHER : pmi1_code(rc);
 }
 
-int pmi2_leave(struct session *s, int rc)
+int job_rank(struct job *job, int *out)
 {
-	session_leave(s);
-	return pmi2_code(rc);
+	*out = job->rank;
+	return 0;
 }
 
-int pmi1_leave(struct session *s, int rc)
+int job_size(struct job *job, int *out)
 {
-	session_leave(s);
-	return pmi1_code(rc);
+	*out = job->size;
+	return 0;
 }
 
-struct session *pmi2_enter(int *code)
+int api_get_number(api_number *read, int *out)
 {
-	struct session *s = session_enter(code);
-
-	*code = pmi2_code(*code);
-	return s;
+	return SESSION_CALL(out, s, read(&s->job, out));
 }
 
-struct session *pmi1_enter(int *code)
+static int copy_name(struct job *job, char *to, int size)
 {
-	struct session *s = session_enter(code);
-
-	*code = pmi1_code(*code);
-	return s;
-}
-
-bool copy_text(char *to, size_t size, const char *from, size_t len)
-{
-	size_t n = len < size ? len : size - 1;
-
-	if (n)
-		memcpy(to, from, n);
-	to[n] = '\0';
-	return n == len;
-}
-
-int copy_jobid(struct session *s, char *to, int size)
-{
-	const char *jobid;
+	const char *name;
 	int rc;
 
 	if (size <= 0)
 		return -ENOBUFS;
-	rc = session_jobid(s, &jobid);
-	if (!rc && !copy_text(to, size, jobid, strlen(jobid)))
+	rc = wire_job_name(job, &name);
+	if (!rc && !copy_text(to, size, name, strlen(name)))
 		rc = -ENOBUFS;
 	return rc;
+}
+
+int api_get_name(char *to, int size)
+{
+	return SESSION_CALL(to, s, copy_name(&s->job, to, size));
+}
+
+int api_fence(void)
+{
+	return SESSION_CALL(true, s, kvs_fence(&s->job));
+}
+
+/* ---- names ---- */
+
+int api_publish(const char *name, const char *port)
+{
+	return SESSION_CALL(name && port, s,
+			    s->job.ops->publish(&s->job, name, port));
+}
+
+int api_unpublish(const char *name)
+{
+	return SESSION_CALL(name, s, s->job.ops->unpublish(&s->job, name));
+}
+
+static int lookup(struct job *job, const char *name, char *port, int size)
+{
+	struct value v = { NULL, 0 };
+	int rc = job->ops->lookup(job, name, &v);
+
+	if (!rc && !copy_text(port, size, v.data, v.len))
+		rc = -ENOBUFS;
+	value_free(&v);
+	return rc;
+}
+
+int api_lookup(const char *name, char *port, int size)
+{
+	return SESSION_CALL(name && port && size > 0, s,
+			    lookup(&s->job, name, port, size));
+}
+
+/* ---- keys ---- */
+
+int api_find(const char *jobid, const char *key, const char **value,
+	     size_t *len)
+{
+	struct session *s = session_peek();
+	const char *own;
+
+	if (!s)
+		return -ENXIO;
+	if (jobid) {
+		own = atomic_load_explicit(&s->job.name, memory_order_acquire);
+		if (!own || strcmp(jobid, own))
+			return -ENXIO;
+	}
+	return kvs_find(&s->job, key, value, len);
+}
+
+/* ---- jobs ---- */
+
+static int spawn(struct job *job, const struct spawn_source *from, char jobid[],
+		 int jobid_size, int errors[])
+{
+	struct spawn_request *r;
+	int rc = spawn_draft(from, &r);
+
+	if (!rc)
+		rc = spawn_run(job, r, jobid, jobid_size, errors);
+	spawn_draft_free(r);
+	return rc;
+}
+
+int api_spawn(const struct spawn_source *from, char jobid[], int jobid_size,
+	      int errors[])
+{
+	return SESSION_CALL(spawn_source_ok(from), s,
+			    spawn(&s->job, from, jobid, jobid_size, errors));
 }
 
 int parse_ints(const char *text, int array[], int max)
 {
 	int count = 0;
-	char *end;
-	long v;
 
-	for (; count < max; text = end + 1) {
-		errno = 0;
-		v = strtol(text, &end, 10);
-		if (errno || end == text || v < INT_MIN || v > INT_MAX)
+	for (; count < max; text++) {
+		if (!decimal_int(&text, &array[count++]))
 			return -EPROTO;
-		array[count++] = (int)v;
-		if (*end == '\0')
+		if (*text == '\0')
 			break;
-		if (*end != ',')
+		if (*text != ',')
 			return -EPROTO;
 	}
 	return count;
@@ -123,11 +178,11 @@ _Noreturn void abort_job(bool world, int status, const char *text)
 	if (!text)
 		text = "";
 	/* The agent of mpi/pmi2x reports the text; others drop it. */
-	if (*text && !(s && s->extension))
+	if (*text && !(s && s->job.extension))
 		print_error("%s\n", text);
 	if (s) {
-		s->ops->abort(s, world, status, text);
-		session_leave(s);
+		s->job.ops->abort(&s->job, world, status, text);
+		session_leave(s, 0);
 	}
 	exit(status);
 }

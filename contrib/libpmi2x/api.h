@@ -1,30 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the public functions share: entering a session, codes, copying out. */
+/*
+ * What the public functions of PMI-1, PMI-2 and the extension share. A function that
+ * is api_... enters the session and leaves it. All give 0 or an error (conn.h), also
+ * -ENXIO and -ECHILD (session_enter) and -EINVAL for arguments that are missing,
+ * which the callers translate into codes of their own protocol. Any thread.
+ */
 #ifndef PMI2X_API_H
 #define PMI2X_API_H
 
-#include "session.h"
+#include <errno.h>
 
-/* The PMI-2 or PMI-1 error code of a result (conn.h); 0 stays 0. */
+#include "session.h"
+#include "spawn_draft.h"
+#include "value.h"
+
+/*
+ * The result of `call` inside the session `s`, which is entered for it and left;
+ * -EINVAL unless the arguments are `valid`.
+ */
+#define SESSION_CALL(valid, s, call) ({ \
+	int rc_ = -EINVAL; \
+	struct session *s = (valid) ? session_enter(&rc_) : NULL; \
+	s ? session_leave(s, (call)) : rc_; })
+
+/* The PMI-2 or PMI-1 error code of a result; 0 stays 0. */
 int pmi2_code(int rc);
 int pmi1_code(int rc);
 
-/* session_leave and the code. */
-int pmi2_leave(struct session *s, int rc);
-int pmi1_leave(struct session *s, int rc);
+/* A number of the job. */
+typedef int api_number(struct job *job, int *out);
+api_number job_rank, job_size;
+int api_get_number(api_number *read, int *out);
 
-/* session_enter; NULL and the code in *code. */
-struct session *pmi2_enter(int *code);
-struct session *pmi1_enter(int *code);
+/* The name of the job; -ENOBUFS when it does not fit. */
+int api_get_name(char *to, int size);
+int api_fence(void);
+
+int api_publish(const char *name, const char *port);
+int api_unpublish(const char *name);
+/* -ENOENT: nobody has published it; -ENOBUFS: the port is cut. */
+int api_lookup(const char *name, char *port, int size);
 
 /*
- * Copy text into `size` (> 0) bytes, NUL included, cut where needed. True when
- * nothing was cut.
+ * Look a key of this job up without entering the session: no lock, no system call.
+ * `jobid` NULL: this job. 1 and where the value is, 0: there is no such key; -ENXIO:
+ * ask the other way.
  */
-bool copy_text(char *to, size_t size, const char *from, size_t len);
+int api_find(const char *jobid, const char *key, const char **value,
+	     size_t *len);
 
-/* The name of the job. 0, -ENOBUFS when it does not fit, or an error. */
-int copy_jobid(struct session *s, char *to, int size);
+/* Start what the caller describes. See spawn_run. */
+int api_spawn(const struct spawn_source *from, char jobid[], int jobid_size,
+	      int errors[]);
 
 /*
  * Numbers separated by commas: how many were stored, at most `max`. -EPROTO:

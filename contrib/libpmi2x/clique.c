@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/decimal.h"
+
 struct block {
 	long first;
 	long nodes;
@@ -46,15 +48,13 @@ static bool read_char(const char **p, char c)
 
 static bool read_number(const char **p, long *out)
 {
-	char *end;
+	uint64_t value;
 
 	*p = skip_space(*p);
-	if (!isdigit((unsigned char)**p))
+	if (!decimal_take(p, INT32_MAX, &value))
 		return false;
-	errno = 0;
-	*out = strtol(*p, &end, 10);
-	*p = end;
-	return errno == 0 && *out <= INT32_MAX;
+	*out = (long)value;
+	return true;
 }
 
 static bool read_block(const char **p, struct block *b)

@@ -8,14 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
+#include "entry.h"
+#include "pmi_fd.h"
 #include "print_error.h"
-#include "slots_client.h"
-#include "transport.h"
 
 #define REFUSAL_MAX 640 /* of the server's words, NUL included; longer is cut */
 
 struct conn {
-	struct transport *transport;
+	struct transport transport;
+	struct pmi_fd *socket;
 	enum pmi_protocol protocol;
 	bool thrid;
 	bool debug;
@@ -31,31 +34,11 @@ struct conn {
 	struct call *sending;   /* of those, the one that is sent in part, or NULL */
 };
 
-int conn_open(struct conn **out, int fd)
-{
-	struct conn *c = calloc(1, sizeof(*c));
-	int rc;
-
-	if (!c)
-		return -ENOMEM;
-	rc = transport_open(&c->transport, fd);
-	if (rc) {
-		free(c);
-		return rc;
-	}
-	c->protocol = PMI_PROTOCOL_1;
-	c->rank = -1;
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->changed, NULL);
-	*out = c;
-	return 0;
-}
-
 void conn_close(struct conn *c)
 {
 	if (!c)
 		return;
-	transport_close(c->transport);
+	pmi_fd_close(c->socket);
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -84,39 +67,19 @@ void conn_set_debug(struct conn *c, bool debug)
 
 void conn_keep(struct conn *c)
 {
-	transport_keep(c->transport);
+	pmi_fd_keep(c->socket);
 }
 
 int conn_take_fd(struct conn *c)
 {
-	return transport_take_fd(c->transport);
+	return pmi_fd_take_fd(c->socket);
 }
 
 /* ---- the list of calls; under the lock ---- */
 
-static void append_call(struct conn *c, struct call *call)
-{
-	struct call **at = &c->calls;
-
-	while (*at)
-		at = &(*at)->next;
-	call->next = NULL;
-	*at = call;
-}
-
-static void remove_call(struct conn *c, struct call *call)
-{
-	struct call **at = &c->calls;
-
-	while (*at && *at != call)
-		at = &(*at)->next;
-	if (*at)
-		*at = call->next;
-}
-
 static void finish(struct conn *c, struct call *call, int error)
 {
-	remove_call(c, call);
+	DL_DELETE(c->calls, call);
 	call->state = CALL_DONE;
 	call->error = error;
 }
@@ -179,7 +142,7 @@ void conn_break(struct conn *c, int error)
 	pthread_mutex_lock(&c->lock);
 	break_locked(c, error);
 	if (c->reading)
-		transport_shutdown(c->transport);
+		pmi_fd_shutdown(c->socket);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -195,7 +158,7 @@ int conn_error(struct conn *c)
 
 void conn_check(struct conn *c)
 {
-	if (!transport_hung_up(c->transport))
+	if (!pmi_fd_hung_up(c->socket))
 		return;
 	pthread_mutex_lock(&c->lock);
 	if (!c->reading) /* who reads may still find answers */
@@ -239,9 +202,9 @@ static void send_queued(struct conn *c)
 	struct call *call;
 
 	while (!c->broken && (call = next_to_send(c))) {
-		long n = transport_send(c->transport,
-					call->request.data + call->sent,
-					call->request.len - call->sent);
+		long n = pmi_fd_send(c->socket,
+				     call->request.data + call->sent,
+				     call->request.len - call->sent);
 
 		c->sending = call;
 		if (n < 0)
@@ -383,7 +346,9 @@ static int deliver(struct conn *c, char *data, size_t len)
 	call->data = data;
 	call->reply = m;
 	finish(c, call, reply_code(&m));
-	if (call->error)
+	if (!call->error && call->form)
+		call->error = call->form->read(&m, &call->outcome);
+	else if (call->error)
 		refused(c, call);
 	return 0;
 }
@@ -406,11 +371,11 @@ static int deliver_all(struct conn *c)
 	int rc = 0;
 
 	while (!rc && !c->broken) {
-		len = transport_frame(c->transport, c->protocol, &frame);
+		len = pmi_fd_frame(c->socket, c->protocol, &frame);
 		if (len <= 0)
 			return len;
 		rc = deliver_copy(c, frame, len);
-		transport_consume(c->transport, len);
+		pmi_fd_consume(c->socket, len);
 	}
 	return rc;
 }
@@ -428,9 +393,9 @@ static void lead(struct conn *c, bool block)
 	c->reading = true;
 	pthread_mutex_unlock(&c->lock);
 	if (block && output)
-		n = transport_await(c->transport, true);
+		n = pmi_fd_await(c->socket, true);
 	if (n == 0)
-		n = transport_fill(c->transport, block && !output);
+		n = pmi_fd_fill(c->socket, block && !output);
 	pthread_mutex_lock(&c->lock);
 	c->reading = false;
 	rc = n < 0 ? (int)n : n > 0 ? deliver_all(c) : 0;
@@ -445,11 +410,8 @@ static void lead(struct conn *c, bool block)
 
 void call_begin_raw(struct call *call, struct conn *c, const char *response)
 {
-	memset(call, 0, sizeof(*call));
-	call->conn = c;
-	call->response = response;
+	call_init(call, &c->transport, response);
 	buf_init(&call->request, REQUEST_MAX);
-	pmi_message_init(&call->reply);
 	pthread_mutex_lock(&c->lock);
 	call->id = c->next_id++ & INT32_MAX;
 	pthread_mutex_unlock(&c->lock);
@@ -462,13 +424,6 @@ void call_begin(struct call *call, struct conn *c, const char *cmd,
 	pmi_write_begin(&call->writer, &call->request, c->protocol, cmd);
 	if (c->thrid)
 		pmi_write_int(&call->writer, "thrid", call->id);
-}
-
-void call_begin_done(struct call *call)
-{
-	memset(call, 0, sizeof(*call));
-	pmi_message_init(&call->reply);
-	call->state = CALL_DONE;
 }
 
 int call_close(struct call *call)
@@ -488,7 +443,7 @@ static void await_room(struct conn *c)
 	int rc;
 
 	pthread_mutex_unlock(&c->lock);
-	rc = transport_await(c->transport, true);
+	rc = pmi_fd_await(c->socket, true);
 	pthread_mutex_lock(&c->lock);
 	if (rc)
 		break_locked(c, rc);
@@ -508,7 +463,7 @@ static int post(struct conn *c, struct call *call)
 		call->error = rc;
 		return rc;
 	}
-	append_call(c, call);
+	DL_APPEND(c->calls, call);
 	call->state = CALL_QUEUED;
 	send_queued(c);
 	while (may_be_sent(c, call))
@@ -516,9 +471,14 @@ static int post(struct conn *c, struct call *call)
 	return call->state == CALL_DONE ? call->error : 0;
 }
 
+static struct conn *conn_of(const struct call *call)
+{
+	return (struct conn *)call->transport;
+}
+
 int call_post(struct call *call)
 {
-	struct conn *c = call->conn;
+	struct conn *c = conn_of(call);
 	int rc = call_close(call);
 
 	if (rc) {
@@ -532,14 +492,44 @@ int call_post(struct call *call)
 	return rc;
 }
 
-int call_wait(struct call *call)
+int call_run(struct call *call)
 {
-	struct conn *c = call->conn;
+	int rc = call_post(call);
 
-	if (call->slots)
-		return slots_client_wait(call);
-	if (!c)
-		return call->error;
+	return rc ? rc : call_wait(call);
+}
+
+int call_send_only(struct call *call)
+{
+	int rc;
+
+	call->no_response = true;
+	rc = call_post(call);
+	call_end(call);
+	return rc;
+}
+
+/* ---- the transport ---- */
+
+static int socket_enter(struct transport *t, const struct entry *e,
+			struct call *call)
+{
+	const struct entry_form *form = entry_form(e->kind);
+	int rc;
+
+	call_begin(call, (struct conn *)t, form->command, form->response);
+	call->form = form;
+	form->write(e, &call->writer);
+	rc = call_post(call);
+	if (rc)
+		call_end(call);
+	return rc;
+}
+
+static int socket_wait(struct call *call)
+{
+	struct conn *c = conn_of(call);
+
 	pthread_mutex_lock(&c->lock);
 	while (call->state != CALL_DONE) {
 		if (c->reading)
@@ -551,15 +541,11 @@ int call_wait(struct call *call)
 	return call->error;
 }
 
-bool call_test(struct call *call)
+static bool socket_test(struct call *call)
 {
-	struct conn *c = call->conn;
+	struct conn *c = conn_of(call);
 	bool done;
 
-	if (call->slots)
-		return slots_client_test(call);
-	if (!c)
-		return true;
 	pthread_mutex_lock(&c->lock);
 	if (call->state != CALL_DONE && !c->reading)
 		lead(c, false);
@@ -568,27 +554,36 @@ bool call_test(struct call *call)
 	return done;
 }
 
-int call_run(struct call *call)
-{
-	int rc = call_post(call);
+static const struct transport_ops socket_ops = {
+	.enter = socket_enter,
+	.wait = socket_wait,
+	.test = socket_test,
+};
 
-	return rc ? rc : call_wait(call);
+struct transport *conn_transport(struct conn *c)
+{
+	return &c->transport;
 }
 
-void call_end(struct call *call)
-{
-	buf_free(&call->request);
-	pmi_message_free(&call->reply);
-	free(call->data);
-	call->data = NULL;
-}
+/* ---- life ---- */
 
-int call_send_only(struct call *call)
+int conn_open(struct conn **out, int fd)
 {
+	struct conn *c = calloc(1, sizeof(*c));
 	int rc;
 
-	call->no_response = true;
-	rc = call_post(call);
-	call_end(call);
-	return rc;
+	if (!c)
+		return -ENOMEM;
+	rc = pmi_fd_open(&c->socket, fd);
+	if (rc) {
+		free(c);
+		return rc;
+	}
+	c->transport.ops = &socket_ops;
+	c->protocol = PMI_PROTOCOL_1;
+	c->rank = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	*out = c;
+	return 0;
 }

@@ -22,49 +22,19 @@
 #ifndef PMI2X_CONN_H
 #define PMI2X_CONN_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "libpmi/message.h"
+#include "call.h"
 
 #define REQUEST_MAX ((size_t)8 << 20) /* bytes of one request */
 
 struct conn;
-struct slots_client;
 
-enum call_state {
-	CALL_NEW,    /* being written */
-	CALL_QUEUED, /* not sent whole, or kept back behind one of the same name */
-	CALL_SENT,
-	CALL_DONE,   /* `error` and, when that is not negative, `reply` are set */
-};
-
-/* One request and its response. The caller owns it; it must not move. */
-struct call {
-	struct conn *conn;
-	const char *response;     /* name of the response that is expected */
-	uint32_t id;
-	enum call_state state;
-	int error;
-	bool no_response;         /* it is done when it is sent */
-	size_t sent;              /* bytes of the request */
-	struct buf request;
-	struct pmi_writer writer; /* add the fields of the request here */
-	char *data;               /* what the fields of `reply` point into */
-	struct pmi_message reply;
-	struct call *next;
-	/* Entered through shared memory (slots_client.h); NULL: a request. */
-	struct slots_client *slots;
-	uint32_t cell;
-	uint32_t ticket;
-	uint64_t offset;          /* of a gather's result */
-	uint64_t length;
-};
-
-/* Errors as transport_open. Prints nothing. */
+/* Errors as pmi_fd_open. Prints nothing. */
 int conn_open(struct conn **out, int fd);
 /* No call may be under way. PMI_FD stays open. */
 void conn_close(struct conn *c);
+
+/* The socket as a transport of collectives. */
+struct transport *conn_transport(struct conn *c);
 
 /* The wire after the handshake; `thrid`: the server echoes it. */
 void conn_set_wire(struct conn *c, enum pmi_protocol protocol, bool thrid);
@@ -73,7 +43,7 @@ enum pmi_protocol conn_protocol(const struct conn *c);
 void conn_set_rank(struct conn *c, int rank);
 /* Print refused requests on stderr. */
 void conn_set_debug(struct conn *c, bool debug);
-/* What this program executes does not get the connection (transport_keep). */
+/* What this program executes does not get the connection (pmi_fd_keep). */
 void conn_keep(struct conn *c);
 /* The next descriptor that the server passed (the caller closes it), or -1. */
 int conn_take_fd(struct conn *c);
@@ -98,9 +68,6 @@ void call_begin(struct call *call, struct conn *c, const char *cmd,
 		const char *response);
 /* The same for a request whose bytes the caller puts into call->request. */
 void call_begin_raw(struct call *call, struct conn *c, const char *response);
-/* A call that has ended already, for hosts without a server. */
-void call_begin_done(struct call *call);
-
 /*
  * No field comes any more. 0 or why there is no request, -ENOMEM as a rule. After 0
  * call_post needs no memory.
@@ -108,15 +75,8 @@ void call_begin_done(struct call *call);
 int call_close(struct call *call);
 /* Hand the request over. 0 or an error; then the call is done. */
 int call_post(struct call *call);
-/* Wait for the response of a posted call. 0 or an error. */
-int call_wait(struct call *call);
-/* Read what has come and look: is the call done? */
-bool call_test(struct call *call);
 /* call_post and call_wait. */
 int call_run(struct call *call);
-/* Free what it holds. It must not be under way. */
-void call_end(struct call *call);
-
 /* Send a message that has no response. 0 or an error. Ends the call. */
 int call_send_only(struct call *call);
 

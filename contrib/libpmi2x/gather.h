@@ -9,28 +9,14 @@
 #ifndef PMI2X_GATHER_H
 #define PMI2X_GATHER_H
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conn.h"
+#include "call.h"
 #include "libshm/image.h"
 
-struct session;
-
-/* What a session remembers about gathers. */
-struct gather_state {
-	pthread_mutex_t lock;
-	uint64_t *done;      /* offsets in the region that nobody reads any more */
-	size_t done_count;
-	size_t done_cap;
-	uint32_t sequence;   /* gathers started; names the keys of the fallback */
-};
-
-void gather_init(struct gather_state *g);
-void gather_destroy(struct gather_state *g);
+struct job;
 
 /* A gather under way. */
 struct gather {
@@ -56,12 +42,12 @@ struct gathered {
  * asks for the expanded form; all ranks must use the same. 0 or an error of
  * the wire; after 0 wait for g->call, then gather_finish.
  */
-int gather_start(struct session *s, const void *value, size_t len,
+int gather_start(struct job *job, const void *value, size_t len,
 		 size_t stride, struct gather *g);
 /* The call is done: get at the result, end the call. */
-int gather_finish(struct session *s, struct gather *g, struct gathered *out);
+int gather_finish(struct job *job, struct gather *g, struct gathered *out);
 /* The call is done, nobody wants the result. */
-void gather_drop(struct session *s, struct gather *g);
+void gather_drop(struct job *job, struct gather *g);
 
 /* Where all values lie side by side when they have one length, else NULL. */
 const unsigned char *gathered_even(const struct gathered *r, size_t *len);
@@ -69,6 +55,6 @@ const unsigned char *gathered_even(const struct gathered *r, size_t *len);
 const void *gathered_value(const struct gathered *r, uint32_t rank,
 			   size_t *len);
 /* Nobody reads it any more. */
-void gathered_free(struct session *s, struct gathered *r);
+void gathered_free(struct job *job, struct gathered *r);
 
 #endif

@@ -14,7 +14,13 @@
 #include "libpmi/extension.h"
 #include "pmi2x-build.h"
 #include "print_error.h"
-#include "session.h"
+#include "conn.h"
+#include "entry.h"
+#include "job.h"
+#include "libshm/region.h"
+#include "libutil/decimal.h"
+#include "slots_client.h"
+#include "wire.h"
 
 /* What came back for "cmd=init". */
 struct init_answer {
@@ -22,13 +28,13 @@ struct init_answer {
 	int version;
 };
 
-static int say_init(struct session *s, int version, int subversion,
+static int say_init(struct job *job, int version, int subversion,
 		    struct init_answer *answer)
 {
 	struct call call;
 	int rc;
 
-	call_begin(&call, s->conn, "init", "response_to_init");
+	call_begin(&call, job->conn, "init", "response_to_init");
 	pmi_write_int(&call.writer, "pmi_version", version);
 	pmi_write_int(&call.writer, "pmi_subversion", subversion);
 	rc = call_run(&call);
@@ -43,26 +49,26 @@ static int say_init(struct session *s, int version, int subversion,
  * After a refusal Slurm's plugin takes the rest of the connection for PMI-1 and
  * leaves a second init unanswered; other servers want the second init.
  */
-static int fall_back_to_pmi1(struct session *s, struct init_answer *answer)
+static int fall_back_to_pmi1(struct job *job, struct init_answer *answer)
 {
-	if (answer->version == 1 && (answer->rc == 0 || s->settings.slurm))
+	if (answer->version == 1 && (answer->rc == 0 || job->settings.slurm))
 		return 0;
-	if (say_init(s, 1, 1, answer))
+	if (say_init(job, 1, 1, answer))
 		return -ECONNRESET;
 	return answer->rc ? -EREMOTEIO : 0;
 }
 
-static int choose_wire(struct session *s, bool *pmi2)
+static int choose_wire(struct job *job, bool *pmi2)
 {
 	struct init_answer answer = { -EREMOTEIO, 0 };
 	int rc = 0;
 
-	if (!s->settings.pmi1_wire)
-		rc = say_init(s, 2, 0, &answer);
+	if (!job->settings.pmi1_wire)
+		rc = say_init(job, 2, 0, &answer);
 	*pmi2 = !rc && answer.rc == 0 && answer.version == 2;
 	if (rc || *pmi2)
 		return rc;
-	return fall_back_to_pmi1(s, &answer);
+	return fall_back_to_pmi1(job, &answer);
 }
 
 /* ---- PMI-2 ---- */
@@ -75,164 +81,160 @@ static void write_env(struct call *call, const char *key, const char *name)
 		pmi_write_str(&call->writer, key, text);
 }
 
-static void offer_extension(struct session *s, struct call *call)
+static void offer_extension(struct job *job, struct call *call)
 {
-	if (s->settings.disable)
+	if (job->settings.disable)
 		return;
 	pmi_write_int(&call->writer, EXT_KEY_VERSION, EXT_VERSION);
 	pmi_write_str(&call->writer, EXT_KEY_BUILD, PMI2X_BUILD);
-	if (s->settings.no_region)
+	if (job->settings.no_region)
 		return;
 	pmi_write_int(&call->writer, EXT_KEY_REGION, REGION_VERSION);
-	if (!s->settings.no_slots)
+	if (!job->settings.no_slots)
 		pmi_write_int(&call->writer, EXT_KEY_SLOTS, SLOTS_VERSION);
 }
 
 /* A region that cannot be mapped (ulimit -v, seccomp) is done without. */
-static void map_region(struct session *s, const struct call *call)
+static void map_region(struct job *job, const struct call *call)
 {
-	int fd = conn_take_fd(s->conn);
+	int fd = conn_take_fd(job->conn);
 	int version = 0;
 	uint64_t size;
 
 	if (fd < 0)
 		return;
 	pmi_message_int(&call->reply, EXT_KEY_REGION, &version);
-	if (s->extension && version == REGION_VERSION &&
-	    !wire_u64(call, EXT_KEY_REGION_SIZE, &size) &&
-	    !region_attach(&s->region, fd, size))
-		s->region_size = size;
+	if (job->extension && version == REGION_VERSION &&
+	    !field_u64(&call->reply, EXT_KEY_REGION_SIZE, &size) &&
+	    !region_attach(&job->region, fd, size))
+		job->region_size = size;
 	close(fd);
 }
 
 /* Likewise: collectives then go over the socket. */
-static void map_slots(struct session *s, const struct call *call)
+static void map_slots(struct job *job, const struct call *call)
 {
-	struct slots_place at = { .region = s->region };
+	struct slots_place at = { .region = job->region };
 	uint64_t slot;
 	int version = 0;
 
 	pmi_message_int(&call->reply, EXT_KEY_SLOTS, &version);
-	if (!s->region || version != SLOTS_VERSION ||
-	    wire_u64(call, EXT_KEY_SLOTS_SIZE, &at.size) ||
-	    wire_u64(call, EXT_KEY_SLOTS_BOARD, &at.board) ||
-	    wire_u64(call, EXT_KEY_SLOT, &slot) || slot > INT32_MAX)
+	if (!job->region || version != SLOTS_VERSION ||
+	    field_u64(&call->reply, EXT_KEY_SLOTS_SIZE, &at.size) ||
+	    field_u64(&call->reply, EXT_KEY_SLOTS_BOARD, &at.board) ||
+	    field_u64(&call->reply, EXT_KEY_SLOT, &slot) || slot > INT32_MAX)
 		return;
 	at.slot = (uint32_t)slot;
-	at.memory_fd = conn_take_fd(s->conn);
-	at.wake_fd = conn_take_fd(s->conn);
-	slots_client_open(&s->slots, s->conn, &at);
+	at.memory_fd = conn_take_fd(job->conn);
+	at.wake_fd = conn_take_fd(job->conn);
+	slots_client_open(&job->slots, job->conn, &at);
 	if (at.memory_fd >= 0)
 		close(at.memory_fd);
 }
 
-static void close_passed(struct session *s)
+static void close_passed(struct job *job)
 {
 	int fd;
 
-	while ((fd = conn_take_fd(s->conn)) >= 0)
+	while ((fd = conn_take_fd(job->conn)) >= 0)
 		close(fd);
 }
 
-static int read_extension(struct session *s, const struct call *call)
+static int read_extension(struct job *job, const struct call *call)
 {
 	const char *build = pmi_message_str(&call->reply, EXT_KEY_BUILD);
 	int version = 0;
 
 	pmi_message_int(&call->reply, EXT_KEY_VERSION, &version);
-	if (version == EXT_VERSION && !s->settings.disable)
-		s->extension = version;
-	pmi_message_int(&call->reply, EXT_KEY_NODES, &s->nodes);
+	if (version == EXT_VERSION && !job->settings.disable)
+		job->extension = version;
+	pmi_message_int(&call->reply, EXT_KEY_NODES, &job->nodes);
 	if (build) {
-		s->server_build = strdup(build);
-		if (!s->server_build)
+		job->server_build = strdup(build);
+		if (!job->server_build)
 			return -ENOMEM;
 	}
-	map_region(s, call);
-	map_slots(s, call);
-	close_passed(s);
+	map_region(job, call);
+	map_slots(job, call);
+	close_passed(job);
 	return 0;
 }
 
-static int read_place(struct session *s, const struct pmi_message *m)
+static int read_place(struct job *job, const struct pmi_message *m)
 {
-	if (pmi_message_int(m, "rank", &s->rank) ||
-	    pmi_message_int(m, "size", &s->size) || s->size < 1 ||
-	    s->rank < 0 || s->rank >= s->size)
+	if (pmi_message_int(m, "rank", &job->rank) ||
+	    pmi_message_int(m, "size", &job->size) || job->size < 1 ||
+	    job->rank < 0 || job->rank >= job->size)
 		return -EPROTO;
-	if (pmi_message_int(m, "appnum", &s->appnum))
-		s->appnum = -1;
-	s->spawned = pmi_message_str(m, "spawner-jobid") != NULL;
+	if (pmi_message_int(m, "appnum", &job->appnum))
+		job->appnum = -1;
+	job->spawned = pmi_message_str(m, "spawner-jobid") != NULL;
 	return 0;
 }
 
-static int init_pmi2(struct session *s)
+static int init_pmi2(struct job *job)
 {
 	struct call call;
 	int rc;
 
-	conn_set_wire(s->conn, PMI_PROTOCOL_2, false);
-	call_begin(&call, s->conn, "fullinit", "fullinit-response");
+	conn_set_wire(job->conn, PMI_PROTOCOL_2, false);
+	call_begin(&call, job->conn, "fullinit", "fullinit-response");
 	write_env(&call, "pmijobid", "PMI_JOBID");
 	write_env(&call, "pmirank", getenv("PMI_RANK") ? "PMI_RANK" : "PMI_ID");
 	pmi_write_bool(&call.writer, "threaded", true);
-	offer_extension(s, &call);
+	offer_extension(job, &call);
 	rc = call_run(&call);
 	if (!rc)
-		rc = read_place(s, &call.reply);
+		rc = read_place(job, &call.reply);
 	if (!rc)
-		rc = read_extension(s, &call);
+		rc = read_extension(job, &call);
 	call_end(&call);
-	s->ops = s->extension ? &wire_extended : &wire_pmi2;
-	conn_set_wire(s->conn, PMI_PROTOCOL_2, s->extension > 0);
+	job->ops = job->extension ? &wire_extended : &wire_pmi2;
+	conn_set_wire(job->conn, PMI_PROTOCOL_2, job->extension > 0);
 	return rc;
 }
 
 /* ---- PMI-1: rank and size come in the environment ---- */
 
-static int env_int(const char *name, int *out)
+static bool env_int(const char *name, int *out)
 {
 	const char *text = getenv(name);
-	char *end;
-	long v;
+	uint32_t value;
 
-	if (!text)
-		return -ENOENT;
-	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno || end == text || *end || v < 0 || v > INT32_MAX)
-		return -EINVAL;
-	*out = v;
-	return 0;
+	if (!text || !decimal_u32(text, 0, INT32_MAX, &value))
+		return false;
+	*out = (int)value;
+	return true;
 }
 
-static int ask_appnum(struct session *s)
+static int ask_appnum(struct job *job)
 {
 	struct call call;
 	int rc;
 
-	call_begin(&call, s->conn, "get_appnum", "appnum");
+	call_begin(&call, job->conn, "get_appnum", "appnum");
 	rc = call_run(&call);
-	if (rc || pmi_message_int(&call.reply, "appnum", &s->appnum))
-		s->appnum = -1;
+	if (rc || pmi_message_int(&call.reply, "appnum", &job->appnum))
+		job->appnum = -1;
 	call_end(&call);
 	return rc == -EREMOTEIO || rc > 0 ? 0 : rc;
 }
 
-static int init_pmi1(struct session *s)
+static int init_pmi1(struct job *job)
 {
 	int spawned = 0;
 
-	s->ops = &wire_pmi1;
-	if ((env_int("PMI_RANK", &s->rank) && env_int("PMI_ID", &s->rank)) ||
-	    env_int("PMI_SIZE", &s->size) || s->rank >= s->size) {
+	job->ops = &wire_pmi1;
+	if ((!env_int("PMI_RANK", &job->rank) &&
+	     !env_int("PMI_ID", &job->rank)) ||
+	    !env_int("PMI_SIZE", &job->size) || job->rank >= job->size) {
 		print_error("pmi2x: PMI_RANK and PMI_SIZE must say the "
 			 "rank and the number of processes\n");
 		return -EINVAL;
 	}
 	env_int("PMI_SPAWNED", &spawned);
-	s->spawned = spawned != 0;
-	return ask_appnum(s);
+	job->spawned = spawned != 0;
+	return ask_appnum(job);
 }
 
 static void report_refusal(int rc)
@@ -247,13 +249,13 @@ static void report_refusal(int rc)
 			 "refused it with PMI error %d\n", rc);
 }
 
-int handshake(struct session *s)
+int handshake(struct job *job)
 {
 	bool pmi2;
-	int rc = choose_wire(s, &pmi2);
+	int rc = choose_wire(job, &pmi2);
 
 	if (!rc)
-		rc = pmi2 ? init_pmi2(s) : init_pmi1(s);
+		rc = pmi2 ? init_pmi2(job) : init_pmi1(job);
 	if (rc)
 		report_refusal(rc);
 	return rc;

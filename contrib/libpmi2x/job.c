@@ -1,119 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Builds spawn requests; reads the codes that come back. */
+/* Life of the job that a process belongs to. */
 #include "job.h"
 
-#include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "api.h"
+#include "libshm/records.h"
 
-struct spawn_request *spawn_draft(int count)
+#define DONE_MAX 4096 /* offsets remembered; more are not given back */
+
+void job_init(struct job *job)
 {
-	struct spawn_request *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	r->commands = calloc(count, sizeof(*r->commands));
-	if (!r->commands) {
-		free(r);
-		return NULL;
-	}
-	r->ncommands = count;
-	return r;
+	memset(job, 0, sizeof(*job));
+	job->rank = -1;
+	pthread_mutex_init(&job->entering, NULL);
+	pthread_mutex_init(&job->batch.lock, NULL);
+	buf_init(&job->batch.records, BATCH_MAX + 2 * RECORD_VALUE_MAX);
+	pthread_mutex_init(&job->done.lock, NULL);
+	buf_init(&job->done.offsets, DONE_MAX * sizeof(uint64_t));
+	rank_trace_init(&job->trace);
 }
 
-struct spawn_pair *spawn_draft_pairs(struct spawn_request *r,
-				     struct spawn_command *c, int n)
+void job_destroy(struct job *job)
 {
-	struct spawn_pair *pairs = calloc(n, sizeof(*pairs));
-
-	if (!pairs)
-		return NULL;
-	if (c) {
-		c->info = pairs;
-		c->ninfo = n;
-	} else {
-		r->preput = pairs;
-		r->npreput = n;
-	}
-	return pairs;
-}
-
-void spawn_draft_free(struct spawn_request *r)
-{
-	if (!r)
-		return;
-	for (uint32_t i = 0; i < r->ncommands; i++)
-		free(r->commands[i].info);
-	free(r->commands);
-	free(r->preput);
-	free(r);
-}
-
-static int check_pairs(const struct spawn_pair *pairs, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (!pairs[i].key || !pairs[i].value)
-			return -EINVAL;
-	return 0;
-}
-
-static int check_command(const struct spawn_command *c)
-{
-	if (!c->program || c->nprocs == 0 || c->argc > SPAWN_ARGS_MAX)
-		return -EINVAL;
-	for (uint32_t i = 0; i < c->argc; i++)
-		if (!c->argv[i])
-			return -EINVAL;
-	return check_pairs(c->info, c->ninfo);
-}
-
-static int check(const struct spawn_request *r)
-{
-	uint64_t procs = 0;
-
-	for (uint32_t i = 0; i < r->ncommands; i++) {
-		if (check_command(&r->commands[i]))
-			return -EINVAL;
-		procs += r->commands[i].nprocs;
-	}
-	if (procs > SPAWN_PROCS_MAX)
-		return -EINVAL;
-	return check_pairs(r->preput, r->npreput);
-}
-
-static void fill_errors(const struct spawn_request *r,
-			const struct value *errcodes, int errors[])
-{
-	const char *text = errcodes->data;
-	size_t at = 0;
-
-	if (!errors)
-		return;
-	for (uint32_t i = 0; i < r->ncommands; i++)
-		for (uint32_t p = 0; p < r->commands[i].nprocs; p++, at++) {
-			char *end = NULL;
-
-			errors[at] = text ? strtol(text, &end, 10) : 0;
-			text = end && *end == ',' ? end + 1 : NULL;
-		}
-}
-
-int spawn_run(struct session *s, const struct spawn_request *r, char jobid[],
-	      int jobid_size, int errors[])
-{
-	struct spawn_result result = { { NULL, 0 }, { NULL, 0 } };
-	int rc = check(r);
-
-	if (!rc)
-		rc = s->ops->spawn(s, r, &result);
-	if (!rc)
-		fill_errors(r, &result.errcodes, errors);
-	if (!rc && jobid && jobid_size > 0 &&
-	    !copy_text(jobid, jobid_size, result.jobid.data ?: "",
-		       result.jobid.len))
-		rc = -ENOBUFS;
-	value_free(&result.jobid);
-	value_free(&result.errcodes);
-	return rc;
+	buf_free(&job->done.offsets);
+	pthread_mutex_destroy(&job->done.lock);
+	buf_free(&job->batch.records);
+	pthread_mutex_destroy(&job->batch.lock);
+	pthread_mutex_destroy(&job->entering);
+	free(job->server_build);
+	free(atomic_load(&job->name));
 }

@@ -1,28 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spawn requests as the callers of PMI-1 and PMI-2 describe them, and their results. */
+/*
+ * The job of a process: what init has agreed on with the process manager, and the
+ * ways to it. Filled in by one thread in init; after that only what is atomic or
+ * has a lock changes.
+ */
 #ifndef PMI2X_JOB_H
 #define PMI2X_JOB_H
 
-#include "libpmi/spawn.h"
-#include "wire.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libutil/buf.h"
+#include "rank_trace.h"
+
+struct conn;
+struct region;
+struct singleton;
+struct slots_client;
+struct wire_ops;
 
 /*
- * A request for `count` commands whose infos and preputs are still empty. The
- * strings stay the caller's. NULL: no memory. Free with spawn_draft_free.
+ * A batch of records is sent before it passes this, so that it fits into one
+ * message even if every byte must be doubled there.
  */
-struct spawn_request *spawn_draft(int count);
-/* Make room for `n` pairs of a command, or of the preput values (c NULL). */
-struct spawn_pair *spawn_draft_pairs(struct spawn_request *r,
-				     struct spawn_command *c, int n);
-void spawn_draft_free(struct spawn_request *r);
+#define BATCH_MAX ((size_t)400 << 10)
+
+/* What the environment says; read once, at init. */
+struct settings {
+	bool pmi1_wire; /* PMI2X_PMI1_WIRE: speak PMI-1 */
+	bool disable;   /* PMI2X_DISABLE: do not offer the extension */
+	bool no_region; /* PMI2X_NOSHM: do not map the results region */
+	bool no_slots;  /* PMI2X_NOSLOTS: enter collectives over the socket */
+	bool debug;     /* PMI2X_DEBUG: print refused requests */
+	bool slurm;     /* PMI_JOBID is set, as Slurm's plugins do */
+};
 
 /*
- * Have the server carry it out. Hands out the name of the new job, unless `jobid` is
- * NULL or has no room, and one code per process, 0 where the server is silent, unless
- * `errors` is NULL. 0; -EINVAL: beyond the limits of spawn.h; -ENOBUFS: the name was
- * cut; or an error of the connection.
+ * Records put since the last fence (extension). What is in it has been
+ * acknowledged: it is emptied when a fence with all of it has been entered.
  */
-int spawn_run(struct session *s, const struct spawn_request *r, char jobid[],
-	      int jobid_size, int errors[]);
+struct batch {
+	pthread_mutex_t lock;
+	struct buf records;
+	int lost; /* why records that were put have not arrived: no fence can be
+	             entered any more; or 0 */
+};
+
+/* Places in the region that nobody reads any more, as uint64_t. */
+struct done {
+	pthread_mutex_t lock;
+	struct buf offsets;
+};
+
+struct job {
+	struct settings settings;
+	const struct wire_ops *ops;
+	struct conn *conn;   /* NULL: singleton */
+	int rank;
+	int size;
+	int appnum;          /* -1: unknown */
+	bool spawned;
+	_Atomic(char *) name; /* asked for when first needed; never changes */
+
+	int extension;       /* version agreed on; 0: plain PMI */
+	int nodes;           /* of the step; 0: the server did not tell */
+	char *server_build;  /* or NULL */
+	struct region *region; /* or NULL: results come over the socket */
+	size_t region_size;
+	struct slots_client *slots; /* or NULL: collectives use the socket */
+	pthread_mutex_t entering; /* the agent takes the entries of both transports
+	                             in one order */
+
+	struct rank_trace trace;
+	struct batch batch;
+	struct done done;
+	struct singleton *alone; /* what a singleton has put */
+	atomic_uint gathers;     /* started; names the keys of the fallback */
+	atomic_uint rings;       /* made of put, fence and get */
+	atomic_uint kvs_created; /* by PMI_KVS_Create */
+};
+
+void job_init(struct job *job);
+/* Frees what is the job's own memory; who made the rest ends it before. */
+void job_destroy(struct job *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Put, fence and get, above whichever wire the session has. */
+/* Put, fence and get, above whichever wire the job has. */
 #include "kvs.h"
 
 #include <errno.h>
@@ -7,41 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshm/records.h" /* RECORD_VALUE_MAX */
+#include "libshm/region.h"
 #include "pmi2x.h"
-#include "session.h"
+#include "job.h"
 #include "text.h"
-
-void kvs_init(struct kvs *k)
-{
-	pthread_mutex_init(&k->lock, NULL);
-	buf_init(&k->batch, KVS_BATCH_MAX + 2 * RECORD_VALUE_MAX);
-}
-
-void kvs_destroy(struct kvs *k)
-{
-	buf_free(&k->batch);
-	pthread_mutex_destroy(&k->lock);
-}
-
-int kvs_batch_lock(struct kvs *k, struct buf **batch)
-{
-	pthread_mutex_lock(&k->lock);
-	*batch = &k->batch;
-	return k->lost;
-}
-
-void kvs_batch_unlock(struct kvs *k)
-{
-	pthread_mutex_unlock(&k->lock);
-}
-
-void kvs_batch_lost(struct kvs *k, int error)
-{
-	pthread_mutex_lock(&k->lock);
-	k->lost = error;
-	pthread_mutex_unlock(&k->lock);
-}
 
 static int check_key(const char *key, size_t limit)
 {
@@ -50,22 +19,22 @@ static int check_key(const char *key, size_t limit)
 	return strlen(key) < limit ? 0 : -ENAMETOOLONG;
 }
 
-int kvs_put(struct session *s, const char *key, const char *value)
+int kvs_put(struct job *job, const char *key, const char *value)
 {
 	int rc = check_key(key, PMI_KEYLEN_MAX);
 
-	stamp(&s->stamps, EXT_STAMP_PUT);
+	rank_trace_note(&job->trace, RANK_TRACE_PUT);
 	if (!rc && strlen(value) >= PMI_VALLEN_MAX)
 		rc = -EMSGSIZE;
 	if (rc)
 		return rc;
-	return s->ops->put(s, key, strlen(key), value, strlen(value));
+	return job->ops->put(job, key, strlen(key), value, strlen(value));
 }
 
-/* Can this session's server keep any bytes under one key? */
-static bool carries_bytes(const struct session *s)
+/* Can this job's server keep any bytes under one key? */
+static bool carries_bytes(const struct job *job)
 {
-	return s->extension || !s->conn;
+	return job->extension || !job->conn;
 }
 
 /* Piece 0 goes under the key itself, piece i under "<key>.<i>". */
@@ -77,7 +46,7 @@ static int piece_key(char *out, size_t size, const char *key, size_t i)
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
-static int put_pieces(struct session *s, const char *key,
+static int put_pieces(struct job *job, const char *key,
 		      const struct value *text)
 {
 	char name[PMI_KEYLEN_MAX];
@@ -91,84 +60,83 @@ static int put_pieces(struct session *s, const char *key,
 			n = TEXT_PIECE;
 		rc = piece_key(name, sizeof(name), key, i);
 		if (!rc)
-			rc = s->ops->put(s, name, strlen(name),
+			rc = job->ops->put(job, name, strlen(name),
 					 text->data + at, n);
 		at += n;
 	}
 	return rc;
 }
 
-int kvs_put_bytes(struct session *s, const char *key, const void *value,
+int kvs_put_bytes(struct job *job, const char *key, const void *value,
 		  size_t len)
 {
 	struct value text = { NULL, 0 };
 	int rc = check_key(key, PMI2X_MAX_KEYLEN);
 
-	stamp(&s->stamps, EXT_STAMP_PUT);
+	rank_trace_note(&job->trace, RANK_TRACE_PUT);
 	if (!rc && len > PMI2X_MAX_VALLEN)
 		rc = -EMSGSIZE;
 	if (rc)
 		return rc;
-	if (carries_bytes(s) && !text_is_marked(value, len))
-		return s->ops->put(s, key, strlen(key), value, len);
+	if (carries_bytes(job) && !text_is_marked(value, len))
+		return job->ops->put(job, key, strlen(key), value, len);
 	rc = text_encode(value, len, &text);
-	if (!rc && carries_bytes(s))
-		rc = s->ops->put(s, key, strlen(key), text.data, text.len);
+	if (!rc && carries_bytes(job))
+		rc = job->ops->put(job, key, strlen(key), text.data, text.len);
 	else if (!rc)
-		rc = put_pieces(s, key, &text);
+		rc = put_pieces(job, key, &text);
 	value_free(&text);
 	return rc;
 }
 
-int kvs_fence(struct session *s)
+int kvs_fence(struct job *job)
 {
 	struct call call;
 	int rc;
 
-	stamp(&s->stamps, EXT_STAMP_FENCE_IN);
-	rc = s->ops->fence(s, &call);
+	rank_trace_note(&job->trace, RANK_TRACE_FENCE_IN);
+	rc = job->ops->fence(job, &call);
 	if (rc)
 		return rc;
-	rc = call_wait(&call);
-	call_end(&call);
-	stamp(&s->stamps, EXT_STAMP_FENCE_OUT);
+	rc = wire_wait(&call);
+	rank_trace_note(&job->trace, RANK_TRACE_FENCE_OUT);
 	return rc;
 }
 
-int kvs_find(const struct session *s, const char *key, const char **value,
+int kvs_find(const struct job *job, const char *key, const char **value,
 	     size_t *len)
 {
-	if (!s->region)
+	if (!job->region)
 		return -ENXIO;
-	return region_find(s->region, key, strlen(key), value, len);
+	return region_find(job->region, key, strlen(key), value, len);
 }
 
-static bool is_own_job(struct session *s, const char *jobid)
+static bool is_own_job(struct job *job, const char *jobid)
 {
 	const char *own;
 
-	return !jobid || (!session_jobid(s, &own) && !strcmp(jobid, own));
+	return !jobid || (!wire_job_name(job, &own) && !strcmp(jobid, own));
 }
 
-int kvs_get(struct session *s, const char *jobid, int source, const char *key,
+int kvs_get(struct job *job, const char *jobid, int source, const char *key,
 	    struct value *out)
 {
 	const char *value;
 	size_t len;
 	int found = -ENXIO;
 
-	if (is_own_job(s, jobid)) {
+	if (is_own_job(job, jobid)) {
 		jobid = NULL;
-		found = kvs_find(s, key, &value, &len);
+		found = kvs_find(job, key, &value, &len);
 	}
 	if (found > 0)
 		return value_set(out, value, len);
 	if (found == 0)
 		return -ENOENT;
-	return s->ops->get(s, jobid, source, key, out);
+	return job->ops->get(job, jobid, source, key, out);
 }
 
-static int append_piece(struct session *s, const char *key, size_t i,
+static int append_piece(struct job *job, const char *key, size_t i,
 			struct value *text, size_t total)
 {
 	struct value piece = { NULL, 0 };
@@ -176,7 +144,7 @@ static int append_piece(struct session *s, const char *key, size_t i,
 	int rc = piece_key(name, sizeof(name), key, i);
 
 	if (!rc)
-		rc = kvs_get(s, NULL, -1, name, &piece);
+		rc = kvs_get(job, NULL, -1, name, &piece);
 	if (!rc && (piece.len == 0 || piece.len > total - text->len))
 		rc = -EPROTO;
 	if (!rc) {
@@ -187,7 +155,7 @@ static int append_piece(struct session *s, const char *key, size_t i,
 	return rc;
 }
 
-static int get_pieces(struct session *s, const char *key, struct value *text)
+static int get_pieces(struct job *job, const char *key, struct value *text)
 {
 	long total = text_length(text->data, text->len);
 	char *grown;
@@ -200,17 +168,17 @@ static int get_pieces(struct session *s, const char *key, struct value *text)
 		return -ENOMEM;
 	text->data = grown;
 	for (size_t i = 1; !rc && text->len < (size_t)total; i++)
-		rc = append_piece(s, key, i, text, total);
+		rc = append_piece(job, key, i, text, total);
 	text->data[text->len] = '\0';
 	return rc;
 }
 
-int kvs_get_bytes(struct session *s, const char *key, struct value *out)
+int kvs_get_bytes(struct job *job, const char *key, struct value *out)
 {
-	int rc = kvs_get(s, NULL, -1, key, out);
+	int rc = kvs_get(job, NULL, -1, key, out);
 
 	if (!rc)
-		rc = get_pieces(s, key, out);
+		rc = get_pieces(job, key, out);
 	if (!rc)
 		rc = text_decode(out);
 	if (rc)

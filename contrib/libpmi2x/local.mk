@@ -13,8 +13,12 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/gather.c contrib/libpmi2x/gather.h \
 	contrib/libpmi2x/handshake.c contrib/libpmi2x/handshake.h \
 	contrib/libpmi2x/job.c contrib/libpmi2x/job.h \
+	contrib/libpmi2x/call.c contrib/libpmi2x/call.h \
+	contrib/libpmi2x/collective.c contrib/libpmi2x/collective.h \
+	contrib/libpmi2x/entry.c contrib/libpmi2x/entry.h \
 	contrib/libpmi2x/kvs.c contrib/libpmi2x/kvs.h \
-	contrib/libpmi2x/mvapich_api.c contrib/libpmi2x/mvapich.h \
+	contrib/libpmi2x/mvapich.c contrib/libpmi2x/mvapich.h \
+	contrib/libpmi2x/mvapich_api.c \
 	contrib/libpmi2x/pmi1_api.c \
 	contrib/libpmi2x/pmi2_api.c \
 	contrib/libpmi2x/pmix_api.c \
@@ -22,10 +26,12 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/ring.c contrib/libpmi2x/ring.h \
 	contrib/libpmi2x/session.c contrib/libpmi2x/session.h \
 	contrib/libpmi2x/singleton.c contrib/libpmi2x/singleton.h \
-	contrib/libpmi2x/stamps.c contrib/libpmi2x/stamps.h \
+	contrib/libpmi2x/rank_trace.c contrib/libpmi2x/rank_trace.h \
+	contrib/libpmi2x/spawn_draft.c contrib/libpmi2x/spawn_draft.h \
 	contrib/libpmi2x/slots_client.c contrib/libpmi2x/slots_client.h \
 	contrib/libpmi2x/text.c contrib/libpmi2x/text.h \
-	contrib/libpmi2x/transport.c contrib/libpmi2x/transport.h \
+	contrib/libpmi2x/pmi_fd.c contrib/libpmi2x/pmi_fd.h \
+	contrib/libpmi2x/value.c contrib/libpmi2x/value.h \
 	contrib/libpmi2x/views.c contrib/libpmi2x/views.h \
 	contrib/libpmi2x/wire.c contrib/libpmi2x/wire.h \
 	contrib/libpmi2x/wire_pmi1.c \
@@ -40,8 +46,11 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	src/common/libshm/records.c \
 	src/common/libshm/region_map.c \
 	src/common/libshm/region_reader.c \
+	src/common/libutil/array.c \
+	src/common/libutil/budget.c \
 	src/common/libutil/buf.c \
-	src/common/libutil/decimal.c
+	src/common/libutil/decimal.c \
+	src/common/libutil/log.c
 contrib_libpmi2x_libclient_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -pthread
 
 pmi2x_link = -version-info 0:0:0 -pthread -Wl,--no-undefined
@@ -57,7 +66,7 @@ contrib_libpmi2x_libpmi2x_la_LDFLAGS = $(AM_LDFLAGS) $(pmi2x_link) \
 EXTRA_contrib_libpmi2x_libpmi2x_la_DEPENDENCIES = $(pmi2x_maps)
 
 # Drop-ins for programs and MPI libraries that look for Slurm's libraries.
-pkglib_LTLIBRARIES = contrib/libpmi2x/libpmi2.la contrib/libpmi2x/libpmi.la
+pkglib_LTLIBRARIES += contrib/libpmi2x/libpmi2.la contrib/libpmi2x/libpmi.la
 contrib_libpmi2x_libpmi2_la_SOURCES =
 contrib_libpmi2x_libpmi2_la_LIBADD = contrib/libpmi2x/libclient.la
 contrib_libpmi2x_libpmi2_la_LDFLAGS = $(AM_LDFLAGS) $(pmi2x_link) \

@@ -8,6 +8,10 @@
 
 #include "api.h"
 #include "config.h"
+#include "conn.h"
+#include "kvs.h"
+#include "libshm/region.h"
+#include "libshm/slots_layout.h"
 #include "pmi2.h"
 #include "ring.h"
 
@@ -16,25 +20,19 @@
 int PMIX_Ring(const char value[], int *rank, int *size, char left[],
 	      char right[], int maxvalue)
 {
+	bool valid = value && rank && size && left && right && maxvalue >= 1;
 	struct ring_place at;
-	struct session *s;
-	int code, rc;
+	int rc = SESSION_CALL(valid, s, ring_exchange(&s->job, value, &at));
 
-	if (!value || !rank || !size || !left || !right || maxvalue < 1)
-		return PMI2_ERR_INVALID_ARG;
-	s = pmi2_enter(&code);
-	if (!s)
-		return code;
-	rc = ring_exchange(s, value, &at);
-	if (!rc) {
-		*rank = at.rank;
-		*size = at.size;
-		copy_text(left, maxvalue, at.left.data, at.left.len);
-		copy_text(right, maxvalue, at.right.data, at.right.len);
-		value_free(&at.left);
-		value_free(&at.right);
-	}
-	return pmi2_leave(s, rc);
+	if (rc)
+		return pmi2_code(rc);
+	*rank = at.rank;
+	*size = at.size;
+	copy_text(left, maxvalue, at.left.data, at.left.len);
+	copy_text(right, maxvalue, at.right.data, at.right.len);
+	value_free(&at.left);
+	value_free(&at.right);
+	return PMI2_SUCCESS;
 }
 
 /* ---- allgather ---- */
@@ -42,17 +40,11 @@ int PMIX_Ring(const char value[], int *rank, int *size, char left[],
 static int start_gather(const void *value, int len, const struct sink *sink,
 			PMIX_Request *request)
 {
-	struct session *s;
-	int code;
-
-	if (!value && len)
-		return PMI2_ERR_INVALID_ARG;
-	if (len < 0 || len > PMI2X_MAX_VALLEN)
+	if ((value || !len) && (len < 0 || len > PMI2X_MAX_VALLEN))
 		return PMI2_ERR_INVALID_VAL_LENGTH;
-	s = pmi2_enter(&code);
-	if (!s)
-		return code;
-	return pmi2_leave(s, request_gather(s, value, len, 0, sink, request));
+	return pmi2_code(SESSION_CALL(value || !len, s,
+				      request_gather(&s->requests, value, len,
+						     0, sink, request)));
 }
 
 int PMIX_Iallgather_n(const void *value, int len, void *buffer, int maxlength,
@@ -123,15 +115,13 @@ const void *PMIX_View_value(const PMIX_View *view, int rank, int *len)
 
 int PMIX_View_free(PMIX_View *view)
 {
-	struct session *s;
-	int code;
+	int rc;
+	struct session *s = view ? session_enter(&rc) : NULL;
 
-	if (!view)
-		return PMI2_SUCCESS;
-	s = pmi2_enter(&code);
-	view_free(s, view);
+	if (view)
+		view_free(s ? &s->views : NULL, view);
 	if (s)
-		session_leave(s);
+		session_leave(s, 0);
 	return PMI2_SUCCESS;
 }
 
@@ -139,66 +129,43 @@ int PMIX_View_free(PMIX_View *view)
 
 int PMIX_KVS_Ifence(PMIX_Request *request)
 {
-	struct session *s;
-	int code;
-
-	if (!request)
-		return PMI2_ERR_INVALID_ARG;
-	s = pmi2_enter(&code);
-	return s ? pmi2_leave(s, request_fence(s, request)) : code;
+	return pmi2_code(SESSION_CALL(request, s,
+				      request_fence(&s->requests, request)));
 }
 
 int PMIX_Wait(PMIX_Request request)
 {
-	int code;
-	struct session *s = pmi2_enter(&code);
-
-	return s ? pmi2_leave(s, request_wait(s, request)) : code;
+	return pmi2_code(SESSION_CALL(true, s,
+				      request_wait(&s->requests, request)));
 }
 
 int PMIX_Test(PMIX_Request request, int *flag)
 {
-	struct session *s;
-	int code;
-
-	if (!flag)
-		return PMI2_ERR_INVALID_ARG;
-	s = pmi2_enter(&code);
-	return s ? pmi2_leave(s, request_test(s, request, flag)) : code;
+	return pmi2_code(SESSION_CALL(flag, s,
+				      request_test(&s->requests, request, flag)));
 }
 
 /* ---- binary values ---- */
 
 int PMIX_KVS_Put_n(const char key[], const void *value, int len)
 {
-	struct session *s;
-	int code;
-
-	if (!key || len < 0 || (!value && len))
-		return PMI2_ERR_INVALID_ARG;
-	s = pmi2_enter(&code);
-	return s ? pmi2_leave(s, kvs_put_bytes(s, key, value, len)) : code;
+	return pmi2_code(SESSION_CALL(key && len >= 0 && (value || !len), s,
+				      kvs_put_bytes(&s->job, key, value, len)));
 }
 
 int PMIX_KVS_Get_n(const char key[], void *value, int maxlength, int *len)
 {
 	struct value v = { NULL, 0 };
-	struct session *s;
-	int code, rc;
+	bool valid = key && maxlength >= 0 && (value || !maxlength);
+	int rc = SESSION_CALL(valid, s, kvs_get_bytes(&s->job, key, &v));
 
-	if (!key || maxlength < 0 || (!value && maxlength))
-		return PMI2_ERR_INVALID_ARG;
-	s = pmi2_enter(&code);
-	if (!s)
-		return code;
-	rc = kvs_get_bytes(s, key, &v);
 	if (!rc && maxlength)
 		memcpy(value, v.data,
 		       v.len < (size_t)maxlength ? v.len : (size_t)maxlength);
 	if (!rc && len)
 		*len = (int)v.len;
 	value_free(&v);
-	return pmi2_leave(s, rc);
+	return pmi2_code(rc);
 }
 
 /* ---- what there is ---- */
@@ -208,56 +175,56 @@ const char *PMIX_Version(void)
 	return PACKAGE_VERSION;
 }
 
-static void say_wire(const struct session *s, char *out, size_t size)
+static void say_wire(const struct job *job, char *out, size_t size)
 {
 	const char *name = "none";
 
-	if (s->conn)
-		name = conn_protocol(s->conn) == PMI_PROTOCOL_2 ? "pmi-2"
+	if (job->conn)
+		name = conn_protocol(job->conn) == PMI_PROTOCOL_2 ? "pmi-2"
 								: "pmi-1";
 	snprintf(out, size, "%s", name);
 }
 
-static void say_extension(const struct session *s, char *out, size_t size)
+static void say_extension(const struct job *job, char *out, size_t size)
 {
-	snprintf(out, size, "%d", s->extension);
+	snprintf(out, size, "%d", job->extension);
 }
 
-static void say_region(const struct session *s, char *out, size_t size)
+static void say_region(const struct job *job, char *out, size_t size)
 {
-	snprintf(out, size, "%d", s->region ? REGION_VERSION : 0);
+	snprintf(out, size, "%d", job->region ? REGION_VERSION : 0);
 }
 
-static void say_region_size(const struct session *s, char *out, size_t size)
+static void say_region_size(const struct job *job, char *out, size_t size)
 {
-	snprintf(out, size, "%zu", s->region_size);
+	snprintf(out, size, "%zu", job->region_size);
 }
 
-static void say_slots(const struct session *s, char *out, size_t size)
+static void say_slots(const struct job *job, char *out, size_t size)
 {
-	snprintf(out, size, "%d", s->slots ? SLOTS_VERSION : 0);
+	snprintf(out, size, "%d", job->slots ? SLOTS_VERSION : 0);
 }
 
-static void say_nodes(const struct session *s, char *out, size_t size)
+static void say_nodes(const struct job *job, char *out, size_t size)
 {
-	snprintf(out, size, "%d", s->nodes);
+	snprintf(out, size, "%d", job->nodes);
 }
 
-static void say_build(const struct session *s, char *out, size_t size)
+static void say_build(const struct job *job, char *out, size_t size)
 {
-	snprintf(out, size, "%s", s->server_build ? s->server_build : "");
+	snprintf(out, size, "%s", job->server_build ? job->server_build : "");
 }
 
-static void say_refusal(const struct session *s, char *out, size_t size)
+static void say_refusal(const struct job *job, char *out, size_t size)
 {
 	out[0] = '\0';
-	if (s->conn)
-		conn_refusal(s->conn, out, size);
+	if (job->conn)
+		conn_refusal(job->conn, out, size);
 }
 
 static const struct {
 	const char *name;
-	void (*say)(const struct session *s, char *out, size_t size);
+	void (*say)(const struct job *job, char *out, size_t size);
 } capabilities[] = {
 	{ "wire", say_wire },
 	{ "extension", say_extension },
@@ -269,7 +236,7 @@ static const struct {
 	{ "refusal", say_refusal },
 };
 
-static int say_capability(const struct session *s, const char *name,
+static int say_capability(const struct job *job, const char *name,
 			  char *out, size_t size)
 {
 	size_t n = sizeof(capabilities) / sizeof(capabilities[0]);
@@ -277,7 +244,7 @@ static int say_capability(const struct session *s, const char *name,
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(name, capabilities[i].name))
 			continue;
-		capabilities[i].say(s, out, size);
+		capabilities[i].say(job, out, size);
 		return 0;
 	}
 	return -ENOENT;
@@ -285,12 +252,7 @@ static int say_capability(const struct session *s, const char *name,
 
 int PMIX_Capabilities(const char name[], char value[], int valuelen)
 {
-	struct session *s;
-	int code;
-
-	if (!name || !value || valuelen < 1)
-		return PMI2_ERR_INVALID_ARG;
-	s = pmi2_enter(&code);
-	return s ? pmi2_leave(s, say_capability(s, name, value, valuelen))
-		 : code;
+	return pmi2_code(SESSION_CALL(name && value && valuelen >= 1, s,
+				      say_capability(&s->job, name, value,
+						     valuelen)));
 }

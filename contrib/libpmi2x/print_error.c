@@ -43,7 +43,7 @@ static void write_quietly(const char *text, size_t len)
 
 void print_error(const char *fmt, ...)
 {
-	char text[COMPLAINT_MAX];
+	char text[ERROR_TEXT_MAX];
 	int error = errno, n;
 	va_list args;
 

@@ -8,7 +8,7 @@
 #ifndef PMI2X_PRINT_ERROR_H
 #define PMI2X_PRINT_ERROR_H
 
-#define COMPLAINT_MAX 4096 /* bytes; what is longer is cut */
+#define ERROR_TEXT_MAX 4096 /* bytes; what is longer is cut */
 
 /*
  * Write a text with its newline to standard error, in one piece, and never raise a

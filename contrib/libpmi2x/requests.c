@@ -8,10 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "session.h"
+#include "job.h"
+#include "libutil/array.h"
+#include "views.h"
+#include "wire.h"
 
 #define SLOT_BITS 12
-#define SLOTS_FIRST 8
 
 _Static_assert(REQUESTS_MAX == 1 << SLOT_BITS, "a handle names any slot");
 
@@ -27,11 +29,13 @@ struct request {
  * Generations start at the time of the session in microseconds, so that a
  * handle of an earlier session is not taken for one of this.
  */
-void requests_init(struct requests *r)
+void requests_init(struct requests *r, struct job *job, struct views *views)
 {
 	struct timespec now;
 
 	memset(r, 0, sizeof(*r));
+	r->job = job;
+	r->views = views;
 	pthread_mutex_init(&r->lock, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	r->generation = (uint64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + 1;
@@ -45,33 +49,20 @@ void requests_destroy(struct requests *r)
 
 /* ---- the table ---- */
 
-static int grow(struct requests *t)
-{
-	uint32_t count = t->count ? 2 * t->count : SLOTS_FIRST;
-	struct request **slots;
-
-	if (t->count == REQUESTS_MAX)
-		return -EBUSY;
-	slots = realloc(t->slots, count * sizeof(struct request *));
-	if (!slots)
-		return -ENOMEM;
-	memset(slots + t->count, 0, (count - t->count) * sizeof(*slots));
-	t->slots = slots;
-	t->count = count;
-	return 0;
-}
-
 static int place(struct requests *t, struct request *r)
 {
 	uint32_t slot = 0;
-	int rc = 0;
+	int rc;
 
 	while (slot < t->count && t->slots[slot])
 		slot++;
-	if (slot == t->count)
-		rc = grow(t);
+	if (slot == REQUESTS_MAX)
+		return -EBUSY;
+	rc = array_grow(&t->slots, slot, &t->cap, sizeof(*t->slots));
 	if (rc)
 		return rc;
+	if (slot == t->count)
+		t->count++;
 	t->slots[slot] = r;
 	r->handle = t->generation++ << SLOT_BITS | slot;
 	return 0;
@@ -131,41 +122,41 @@ static void release(struct requests *t, struct request *r)
 
 /* ---- start ---- */
 
-int request_fence(struct session *s, uint64_t *handle)
+int request_fence(struct requests *t, uint64_t *handle)
 {
 	struct request *r;
-	int rc = request_new(&s->requests, &r);
+	int rc = request_new(t, &r);
 
 	if (rc)
 		return rc;
-	stamp(&s->stamps, EXT_STAMP_FENCE_IN);
-	rc = s->ops->fence(s, &r->gather.call);
+	rank_trace_note(&t->job->trace, RANK_TRACE_FENCE_IN);
+	rc = t->job->ops->fence(t->job, &r->gather.call);
 	if (rc) {
-		request_free(&s->requests, r);
+		request_free(t, r);
 		return rc;
 	}
 	*handle = r->handle;
-	release(&s->requests, r);
+	release(t, r);
 	return 0;
 }
 
-int request_gather(struct session *s, const void *value, size_t len,
+int request_gather(struct requests *t, const void *value, size_t len,
 		   size_t stride, const struct sink *sink, uint64_t *handle)
 {
 	struct request *r;
-	int rc = request_new(&s->requests, &r);
+	int rc = request_new(t, &r);
 
 	if (rc)
 		return rc;
 	r->is_gather = true;
 	r->sink = *sink;
-	rc = gather_start(s, value, len, stride, &r->gather);
+	rc = gather_start(t->job, value, len, stride, &r->gather);
 	if (rc) {
-		request_free(&s->requests, r);
+		request_free(t, r);
 		return rc;
 	}
 	*handle = r->handle;
-	release(&s->requests, r);
+	release(t, r);
 	return 0;
 }
 
@@ -197,72 +188,72 @@ void gathered_copy(const struct gathered *r, void *buffer, size_t slot_len,
 	}
 }
 
-static int deliver(struct session *s, const struct sink *sink,
+static int deliver(struct requests *t, const struct sink *sink,
 		   struct gathered *result)
 {
 	if (sink->view) {
-		*sink->view = view_new(s, result);
+		*sink->view = view_new(t->views, result);
 		return *sink->view ? 0 : -ENOMEM;
 	}
 	gathered_copy(result, sink->buffer, sink->slot_len, sink->lengths);
-	gathered_free(s, result);
+	gathered_free(t->job, result);
 	return 0;
 }
 
 /* The call is done. The request is the caller's to free. */
-static int complete(struct session *s, struct request *r)
+static int complete(struct requests *t, struct request *r)
 {
 	struct gathered result;
 	int rc;
 
 	if (!r->is_gather) {
-		stamp(&s->stamps, EXT_STAMP_FENCE_OUT);
+		rank_trace_note(&t->job->trace, RANK_TRACE_FENCE_OUT);
 		rc = r->gather.call.error;
 		call_end(&r->gather.call);
 		return rc;
 	}
-	rc = gather_finish(s, &r->gather, &result);
-	return rc ? rc : deliver(s, &r->sink, &result);
+	rc = gather_finish(t->job, &r->gather, &result);
+	return rc ? rc : deliver(t, &r->sink, &result);
 }
 
-int request_wait(struct session *s, uint64_t handle)
+int request_wait(struct requests *t, uint64_t handle)
 {
-	struct request *r = claim(&s->requests, handle);
+	struct request *r = claim(t, handle);
 	int rc;
 
 	if (!r)
 		return -EINVAL;
 	call_wait(&r->gather.call);
-	rc = complete(s, r);
-	request_free(&s->requests, r);
+	rc = complete(t, r);
+	request_free(t, r);
 	return rc;
 }
 
-int request_test(struct session *s, uint64_t handle, int *done)
+int request_test(struct requests *t, uint64_t handle, int *done)
 {
-	struct request *r = claim(&s->requests, handle);
+	struct request *r = claim(t, handle);
 	int rc;
 
 	if (!r)
 		return -EINVAL;
 	*done = call_test(&r->gather.call);
 	if (!*done) {
-		release(&s->requests, r);
+		release(t, r);
 		return 0;
 	}
-	rc = complete(s, r);
-	request_free(&s->requests, r);
+	rc = complete(t, r);
+	request_free(t, r);
 	return rc;
 }
 
-static void drop(struct session *s, struct request *r)
+static void drop(struct requests *t, struct request *r)
 {
 	call_wait(&r->gather.call);
 	if (r->is_gather)
-		gather_drop(s, &r->gather);
+		gather_drop(t->job, &r->gather);
 	else
 		call_end(&r->gather.call);
-	request_free(&s->requests, r);
+	request_free(t, r);
 }
 
 /* The handle of a slot, 0 of an empty one; false: there is no such slot. */
@@ -277,14 +268,14 @@ static bool handle_of(struct requests *t, uint32_t slot, uint64_t *handle)
 	return exists;
 }
 
-void requests_complete_all(struct session *s)
+void requests_complete_all(struct requests *t)
 {
 	uint64_t handle;
 
-	for (uint32_t i = 0; handle_of(&s->requests, i, &handle); i++) {
-		struct request *r = claim(&s->requests, handle);
+	for (uint32_t i = 0; handle_of(t, i, &handle); i++) {
+		struct request *r = claim(t, handle);
 
 		if (r)
-			drop(s, r);
+			drop(t, r);
 	}
 }

@@ -19,11 +19,15 @@
 
 struct pmix_view;
 struct request;
-struct session;
+struct views;
+struct job;
 
 struct requests {
+	struct job *job;
+	struct views *views;
 	pthread_mutex_t lock;
 	struct request **slots;
+	size_t cap;
 	uint32_t count;      /* slots there are; some may be empty */
 	uint64_t generation; /* of the next request; never used twice */
 };
@@ -36,12 +40,12 @@ struct sink {
 	struct pmix_view **view; /* or NULL */
 };
 
-void requests_init(struct requests *r);
+void requests_init(struct requests *r, struct job *job, struct views *views);
 void requests_destroy(struct requests *r);
 
 /* 0; -EBUSY (REQUESTS_MAX), -ENOMEM, or an error of the wire. */
-int request_fence(struct session *s, uint64_t *handle);
-int request_gather(struct session *s, const void *value, size_t len,
+int request_fence(struct requests *t, uint64_t *handle);
+int request_gather(struct requests *t, const void *value, size_t len,
 		   size_t stride, const struct sink *sink, uint64_t *handle);
 
 /*
@@ -49,11 +53,11 @@ int request_gather(struct session *s, const void *value, size_t len,
  * when the request is complete, with or without success. The request's error;
  * -EINVAL: no such request.
  */
-int request_wait(struct session *s, uint64_t handle);
-int request_test(struct session *s, uint64_t handle, int *done);
+int request_wait(struct requests *t, uint64_t handle);
+int request_test(struct requests *t, uint64_t handle, int *done);
 
 /* At the end of a session: wait for what nobody waited for, drop the results. */
-void requests_complete_all(struct session *s);
+void requests_complete_all(struct requests *t);
 
 /* Copy a result into count slots of slot_len bytes, cut or filled with zeros. */
 void gathered_copy(const struct gathered *r, void *buffer, size_t slot_len,

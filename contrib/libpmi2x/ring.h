@@ -3,12 +3,14 @@
 #ifndef PMI2X_RING_H
 #define PMI2X_RING_H
 
-#include "wire.h"
+#include "call.h"
+
+struct job;
 
 /*
  * Collective. 0 and a place whose values the caller frees; -EMSGSIZE (value is
  * PMI_VALLEN_MAX or longer) or an error of the wire.
  */
-int ring_exchange(struct session *s, const char *value, struct ring_place *out);
+int ring_exchange(struct job *job, const char *value, struct ring_place *out);
 
 #endif

@@ -8,8 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conn.h"
 #include "handshake.h"
+#include "libshm/region.h"
+#include "libutil/decimal.h"
 #include "print_error.h"
+#include "singleton.h"
+#include "slots_client.h"
+#include "wire.h"
 
 static _Atomic(struct session *) current;
 static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
@@ -71,74 +77,59 @@ static void read_settings(struct settings *set)
 	set->slurm = getenv("PMI_JOBID") != NULL;
 }
 
-/* The descriptor in PMI_FD; -1 when it is not set; -2 when it is no number. */
-static int pmi_fd(const char *text)
+/* The descriptor in PMI_FD, or -1, which is none. */
+static int descriptor(const char *text)
 {
-	char *end;
-	long fd;
+	uint32_t fd;
 
-	if (!text)
-		return -1;
-	errno = 0;
-	fd = strtol(text, &end, 10);
-	if (errno || end == text || *end || fd < 0 || fd > INT_MAX)
-		return -2;
-	return (int)fd;
+	return decimal_u32(text, 0, INT_MAX, &fd) ? (int)fd : -1;
 }
 
-static int open_conn(struct session *s, const char *text)
+static int open_conn(struct job *job, const char *text)
 {
-	int fd = pmi_fd(text);
-	int rc = fd == -2 ? -EINVAL : conn_open(&s->conn, fd);
+	int fd = descriptor(text);
+	int rc = fd < 0 ? -EINVAL : conn_open(&job->conn, fd);
 
 	if (rc)
 		print_error("pmi2x: PMI_FD=%s is not an open socket: %s; start "
-			 "the program with srun, or unset PMI_FD to run it "
-			 "alone\n", text, strerror(-rc));
+			    "the program with srun, or unset PMI_FD to run it "
+			    "alone\n", text, strerror(-rc));
 	return rc;
 }
 
 /* ---- start ---- */
 
-static int become_singleton(struct session *s)
+static int join_server(struct job *job, const char *text)
 {
-	s->ops = &wire_singleton;
-	s->rank = 0;
-	s->size = 1;
-	s->appnum = -1;
-	return singleton_create(&s->alone);
-}
-
-static int join_server(struct session *s, const char *text)
-{
-	int rc = open_conn(s, text);
+	int rc = open_conn(job, text);
 
 	if (rc)
 		return rc;
-	conn_set_debug(s->conn, s->settings.debug);
-	rc = handshake(s);
-	conn_set_rank(s->conn, s->rank);
+	conn_set_debug(job->conn, job->settings.debug);
+	rc = handshake(job);
+	conn_set_rank(job->conn, job->rank);
 	if (!rc)
-		conn_keep(s->conn);
+		conn_keep(job->conn);
 	return rc;
+}
+
+static void leave_server(struct job *job)
+{
+	slots_client_close(job->slots);
+	if (job->region)
+		region_detach(job->region);
+	conn_close(job->conn);
+	singleton_destroy(job->alone);
 }
 
 static void destroy(struct session *s)
 {
-	views_detach(s);
 	views_destroy(&s->views);
 	mvapich_destroy(&s->mvapich);
 	requests_destroy(&s->requests);
-	gather_destroy(&s->gather);
-	kvs_destroy(&s->kvs);
-	slots_client_close(s->slots);
-	if (s->region)
-		region_detach(s->region);
-	conn_close(s->conn);
-	singleton_destroy(s->alone);
+	leave_server(&s->job);
+	job_destroy(&s->job);
 	pthread_cond_destroy(&s->left);
-	free(s->server_build);
-	free(atomic_load(&s->jobid));
 	free(s);
 }
 
@@ -150,16 +141,13 @@ static struct session *create(void)
 		return NULL;
 	atomic_init(&s->phase, SESSION_STARTING);
 	s->owner = getpid();
-	s->rank = -1;
 	pthread_cond_init(&s->left, NULL);
-	kvs_init(&s->kvs);
-	gather_init(&s->gather);
-	requests_init(&s->requests);
-	views_init(&s->views);
-	mvapich_init(&s->mvapich);
-	read_settings(&s->settings);
-	stamps_init(&s->stamps);
-	stamp(&s->stamps, EXT_STAMP_INIT_BEGIN);
+	job_init(&s->job);
+	views_init(&s->views, &s->job);
+	requests_init(&s->requests, &s->job, &s->views);
+	mvapich_init(&s->mvapich, &s->requests, &s->views);
+	read_settings(&s->job.settings);
+	rank_trace_note(&s->job.trace, RANK_TRACE_INIT_BEGIN);
 	return s;
 }
 
@@ -174,12 +162,12 @@ static int start_locked(void)
 	s = create();
 	if (!s)
 		return -ENOMEM;
-	rc = text ? join_server(s, text) : become_singleton(s);
+	rc = text ? join_server(&s->job, text) : singleton_start(&s->job);
 	if (rc) {
 		destroy(s);
 		return rc;
 	}
-	stamp(&s->stamps, EXT_STAMP_INIT_END);
+	rank_trace_note(&s->job.trace, RANK_TRACE_INIT_END);
 	atomic_store(&s->phase, SESSION_READY);
 	atomic_store(&current, s);
 	return 0;
@@ -239,31 +227,13 @@ struct session *session_enter(int *error)
 	return s;
 }
 
-void session_leave(struct session *s)
+int session_leave(struct session *s, int rc)
 {
 	lock_life();
 	if (--s->users == 0)
 		pthread_cond_broadcast(&s->left);
 	unlock_life();
-}
-
-int session_jobid(struct session *s, const char **out)
-{
-	struct value v = { NULL, 0 };
-	char *known = atomic_load(&s->jobid);
-	int rc;
-
-	if (!known) {
-		rc = s->ops->jobid(s, &v);
-		if (rc)
-			return rc;
-		if (atomic_compare_exchange_strong(&s->jobid, &known, v.data))
-			known = v.data;
-		else
-			free(v.data);
-	}
-	*out = known;
-	return 0;
+	return rc;
 }
 
 /* ---- end ---- */
@@ -288,8 +258,8 @@ static struct session *begin_end(int *error)
 static void expel(struct session *s)
 {
 	lock_life();
-	if (s->conn && s->users)
-		conn_break(s->conn, -ESHUTDOWN);
+	if (s->job.conn && s->users)
+		conn_break(s->job.conn, -ESHUTDOWN);
 	while (s->users)
 		pthread_cond_wait(&s->left, &life);
 	atomic_store(&current, NULL);
@@ -304,9 +274,9 @@ int session_finish(void)
 	s = begin_end(&rc);
 	if (!s)
 		return rc;
-	requests_complete_all(s);
-	stamp(&s->stamps, EXT_STAMP_FINALIZE);
-	rc = s->ops->finalize(s);
+	requests_complete_all(&s->requests);
+	rank_trace_note(&s->job.trace, RANK_TRACE_FINALIZE);
+	rc = s->job.ops->finalize(&s->job);
 	expel(s);
 	destroy(s);
 	return rc;

@@ -14,12 +14,13 @@
 
 #include <uthash.h>
 
-#include "session.h"
+#include "job.h"
+#include "wire.h"
 
 /* One table for all kinds; the kind is the first byte of the name. */
 enum kind { KIND_KEY = 'k', KIND_NODE = 'n', KIND_NAME = 's' };
 
-struct entry {
+struct item {
 	UT_hash_handle hh;
 	struct value value;
 	size_t name_len;
@@ -28,40 +29,44 @@ struct entry {
 
 struct singleton {
 	pthread_mutex_t lock;
-	struct entry *entries;
+	struct item *items;
 };
 
-int singleton_create(struct singleton **out)
+int singleton_start(struct job *job)
 {
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
+	job->alone = calloc(1, sizeof(*job->alone));
+	if (!job->alone)
 		return -ENOMEM;
-	pthread_mutex_init(&(*out)->lock, NULL);
+	pthread_mutex_init(&job->alone->lock, NULL);
+	job->ops = &wire_singleton;
+	job->rank = 0;
+	job->size = 1;
+	job->appnum = -1;
 	return 0;
 }
 
-static void drop(struct singleton *s, struct entry *e)
+static void drop(struct singleton *s, struct item *e)
 {
-	HASH_DEL(s->entries, e);
+	HASH_DEL(s->items, e);
 	value_free(&e->value);
 	free(e);
 }
 
 void singleton_destroy(struct singleton *s)
 {
-	struct entry *e, *next;
+	struct item *e, *next;
 
 	if (!s)
 		return;
-	HASH_ITER(hh, s->entries, e, next)
+	HASH_ITER(hh, s->items, e, next)
 		drop(s, e);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-static struct entry *entry_new(enum kind kind, const char *name, size_t len)
+static struct item *item_new(enum kind kind, const char *name, size_t len)
 {
-	struct entry *e = calloc(1, sizeof(*e) + len + 1);
+	struct item *e = calloc(1, sizeof(*e) + len + 1);
 
 	if (!e)
 		return NULL;
@@ -72,39 +77,39 @@ static struct entry *entry_new(enum kind kind, const char *name, size_t len)
 }
 
 /* An entry of the same name is replaced. 0 or -ENOMEM. */
-static int store(struct session *s, enum kind kind, const char *name,
+static int store(struct job *job, enum kind kind, const char *name,
 		 size_t name_len, const void *value, size_t len)
 {
-	struct singleton *t = s->alone;
-	struct entry *e = entry_new(kind, name, name_len);
-	struct entry *old;
+	struct singleton *t = job->alone;
+	struct item *e = item_new(kind, name, name_len);
+	struct item *old;
 
 	if (!e || value_set(&e->value, value, len)) {
 		free(e);
 		return -ENOMEM;
 	}
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND(hh, t->entries, e->name, e->name_len, old);
+	HASH_FIND(hh, t->items, e->name, e->name_len, old);
 	if (old)
 		drop(t, old);
-	HASH_ADD_KEYPTR(hh, t->entries, e->name, e->name_len, e);
+	HASH_ADD_KEYPTR(hh, t->items, e->name, e->name_len, e);
 	pthread_mutex_unlock(&t->lock);
 	return 0;
 }
 
 /* Copy the value out; with `take`, remove the entry. 0, -ENOENT, -ENOMEM. */
-static int look_up(struct session *s, enum kind kind, const char *name,
+static int look_up(struct job *job, enum kind kind, const char *name,
 		   bool take, struct value *out)
 {
-	struct singleton *t = s->alone;
-	struct entry *key = entry_new(kind, name, strlen(name));
-	struct entry *e;
+	struct singleton *t = job->alone;
+	struct item *key = item_new(kind, name, strlen(name));
+	struct item *e;
 	int rc = -ENOENT;
 
 	if (!key)
 		return -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	HASH_FIND(hh, t->entries, key->name, key->name_len, e);
+	HASH_FIND(hh, t->items, key->name, key->name_len, e);
 	if (e)
 		rc = value_set(out, e->value.data, e->value.len);
 	if (e && take)
@@ -114,38 +119,38 @@ static int look_up(struct session *s, enum kind kind, const char *name,
 	return rc;
 }
 
-static int alone_put(struct session *s, const char *key, size_t key_len,
+static int alone_put(struct job *job, const char *key, size_t key_len,
 		     const void *value, size_t value_len)
 {
-	return store(s, KIND_KEY, key, key_len, value, value_len);
+	return store(job, KIND_KEY, key, key_len, value, value_len);
 }
 
-static int alone_fence(struct session *s, struct call *call)
+static int alone_fence(struct job *job, struct call *call)
 {
-	call_begin_done(call);
+	call_init(call, NULL, "fence");
 	return 0;
 }
 
-static int alone_get(struct session *s, const char *jobid, int source,
+static int alone_get(struct job *job, const char *jobid, int source,
 		     const char *key, struct value *out)
 {
-	return jobid ? -ENOENT : look_up(s, KIND_KEY, key, false, out);
+	return jobid ? -ENOENT : look_up(job, KIND_KEY, key, false, out);
 }
 
-static int alone_node_put(struct session *s, const char *name,
+static int alone_node_put(struct job *job, const char *name,
 			  const char *value)
 {
-	return store(s, KIND_NODE, name, strlen(name), value, strlen(value));
+	return store(job, KIND_NODE, name, strlen(name), value, strlen(value));
 }
 
 /* Another thread might still put it; but nobody could tell: do not wait. */
-static int alone_node_get(struct session *s, const char *name, bool wait,
+static int alone_node_get(struct job *job, const char *name, bool wait,
 			  struct value *out)
 {
-	return look_up(s, KIND_NODE, name, false, out);
+	return look_up(job, KIND_NODE, name, false, out);
 }
 
-static int alone_job_attr(struct session *s, const char *name,
+static int alone_job_attr(struct job *job, const char *name,
 			  struct value *out)
 {
 	static const struct {
@@ -164,33 +169,33 @@ static int alone_job_attr(struct session *s, const char *name,
 	return -ENOENT;
 }
 
-static int alone_publish(struct session *s, const char *name, const char *port)
+static int alone_publish(struct job *job, const char *name, const char *port)
 {
 	struct value old = { NULL, 0 };
-	int rc = look_up(s, KIND_NAME, name, false, &old);
+	int rc = look_up(job, KIND_NAME, name, false, &old);
 
 	value_free(&old);
 	if (rc != -ENOENT)
 		return rc ? rc : -EREMOTEIO; /* a name is published once */
-	return store(s, KIND_NAME, name, strlen(name), port, strlen(port));
+	return store(job, KIND_NAME, name, strlen(name), port, strlen(port));
 }
 
-static int alone_unpublish(struct session *s, const char *name)
+static int alone_unpublish(struct job *job, const char *name)
 {
 	struct value old = { NULL, 0 };
-	int rc = look_up(s, KIND_NAME, name, true, &old);
+	int rc = look_up(job, KIND_NAME, name, true, &old);
 
 	value_free(&old);
 	return rc;
 }
 
-static int alone_lookup(struct session *s, const char *name,
+static int alone_lookup(struct job *job, const char *name,
 			struct value *port)
 {
-	return look_up(s, KIND_NAME, name, false, port);
+	return look_up(job, KIND_NAME, name, false, port);
 }
 
-static int alone_ring(struct session *s, const char *value,
+static int alone_ring(struct job *job, const char *value,
 		      struct ring_place *out)
 {
 	out->rank = 0;
@@ -201,13 +206,13 @@ static int alone_ring(struct session *s, const char *value,
 	return 0;
 }
 
-static int alone_spawn(struct session *s, const struct spawn_request *request,
+static int alone_spawn(struct job *job, const struct spawn_request *request,
 		       struct spawn_result *out)
 {
 	return -ENOTSUP;
 }
 
-static int alone_jobid(struct session *s, struct value *out)
+static int alone_jobid(struct job *job, struct value *out)
 {
 	char text[32];
 	int len = snprintf(text, sizeof(text), "singleton.%ld", (long)getpid());
@@ -215,18 +220,18 @@ static int alone_jobid(struct session *s, struct value *out)
 	return value_set(out, text, len);
 }
 
-static int alone_connect(struct session *s, const char *jobid)
+static int alone_connect(struct job *job, const char *jobid)
 {
 	return -ENOTSUP;
 }
 
-static int alone_abort(struct session *s, bool world, int code,
+static int alone_abort(struct job *job, bool world, int code,
 		       const char *text)
 {
 	return 0;
 }
 
-static int alone_finalize(struct session *s)
+static int alone_finalize(struct job *job)
 {
 	return 0;
 }

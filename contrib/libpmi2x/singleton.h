@@ -3,10 +3,11 @@
 #ifndef PMI2X_SINGLETON_H
 #define PMI2X_SINGLETON_H
 
+struct job;
 struct singleton;
 
-/* 0 or -ENOMEM. */
-int singleton_create(struct singleton **out);
+/* Be one. 0 or -ENOMEM. */
+int singleton_start(struct job *job);
 void singleton_destroy(struct singleton *s); /* NULL is allowed */
 
 #endif

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire.h"
+#include "conn.h"
+#include "entry.h"
 
 #define WAIT_SECONDS 1 /* then look whether the agent is still there */
 
 struct slots_client {
-	struct conn *conn;
+	struct transport transport;
+	struct conn *conn; /* tells when the agent has gone */
 	void *map;
 	size_t size;
 	uint32_t slot;
@@ -32,13 +33,13 @@ struct slots_client {
 	struct slots_board *board; /* read-only memory */
 	const struct slot_replies *replies;
 
-	pthread_mutex_t lock; /* of entering */
-	uint32_t ticket;      /* of what is entered next */
-	atomic_bool busy[SLOT_CELLS]; /* set under the lock, cleared without */
-	atomic_bool in_ring;  /* so, too: the board has room for one answer */
+	uint32_t ticket;      /* of what is entered next; who enters has it */
+	/* Set by who enters, cleared by who completes the call. */
+	atomic_bool busy[SLOT_CELLS];
+	atomic_bool in_ring;  /* the board has room for one answer */
 };
 
-/* ---- life ---- */
+/* ---- mapping ---- */
 
 /* A file that is shorter than its mapping would kill us by SIGBUS. */
 static int check_place(const struct slots_place *at)
@@ -89,31 +90,6 @@ static int map_slots(struct slots_client *sc, const struct slots_place *at)
 	return 0;
 }
 
-int slots_client_open(struct slots_client **out, struct conn *conn,
-		      const struct slots_place *at)
-{
-	struct slots_client *sc = calloc(1, sizeof(*sc));
-	int rc;
-
-	if (!sc) {
-		if (at->wake_fd >= 0)
-			close(at->wake_fd);
-		return -ENOMEM;
-	}
-	sc->conn = conn;
-	sc->region = at->region;
-	sc->slot = at->slot;
-	sc->wake_fd = at->wake_fd;
-	sc->ticket = slot_ticket_after(0);
-	pthread_mutex_init(&sc->lock, NULL);
-	rc = map_slots(sc, at);
-	if (rc)
-		slots_client_close(sc);
-	else
-		*out = sc;
-	return rc;
-}
-
 void slots_client_close(struct slots_client *sc)
 {
 	if (!sc)
@@ -122,18 +98,7 @@ void slots_client_close(struct slots_client *sc)
 		munmap(sc->map, sc->size);
 	if (sc->wake_fd >= 0)
 		close(sc->wake_fd);
-	pthread_mutex_destroy(&sc->lock);
 	free(sc);
-}
-
-void slots_client_lock(struct slots_client *sc)
-{
-	pthread_mutex_lock(&sc->lock);
-}
-
-void slots_client_unlock(struct slots_client *sc)
-{
-	pthread_mutex_unlock(&sc->lock);
 }
 
 /* ---- in ---- */
@@ -155,26 +120,33 @@ static uint32_t free_cell(const struct slots_client *sc)
 	return cell;
 }
 
-bool slots_client_fits(const struct slots_client *sc, size_t len)
+static size_t done_len(const struct entry *e)
 {
-	return len <= SLOT_DATA_MAX && free_cell(sc) < SLOT_CELLS;
+	return e->ndone * sizeof(*e->done);
+}
+
+static bool fits(const struct slots_client *sc, const struct entry *e)
+{
+	return e->len <= SLOT_DATA_MAX - done_len(e) &&
+	       free_cell(sc) < SLOT_CELLS &&
+	       (e->kind != SLOT_RING || !sc->in_ring);
 }
 
 static void fill_cell(struct slots_client *sc, uint32_t cell,
-		      const struct slot_request *r)
+		      const struct entry *e)
 {
 	struct slot_cell *c = slot_cell_at(sc->map, sc->slot, cell);
 	unsigned char *to = slot_data_at(sc->map, sc->slot, cell);
-	size_t done = r->ndone * sizeof(*r->done);
+	size_t done = done_len(e);
 
 	if (done)
-		memcpy(to, r->done, done);
-	if (r->len)
-		memcpy(to + done, r->data, r->len);
-	c->kind = r->kind;
-	c->len = (uint32_t)(done + r->len);
-	c->stride = (uint32_t)r->stride;
-	c->done = (uint32_t)r->ndone;
+		memcpy(to, e->done, done);
+	if (e->len)
+		memcpy(to + done, e->data, e->len);
+	c->kind = e->kind;
+	c->len = (uint32_t)(done + e->len);
+	c->stride = (uint32_t)e->stride;
+	c->done = (uint32_t)e->ndone;
 	atomic_store_explicit(&c->ticket, sc->ticket, memory_order_release);
 }
 
@@ -191,90 +163,122 @@ static void count_in(struct slots_client *sc, enum slot_kind kind)
 		wake_agent(sc);
 }
 
-static void begin_call(struct slots_client *sc, struct call *call,
-		       const char *response, uint32_t cell)
+static struct slots_client *slots_of(struct transport *t)
 {
-	memset(call, 0, sizeof(*call));
-	pmi_message_init(&call->reply);
-	call->response = response;
-	call->state = CALL_SENT;
-	call->conn = sc->conn;
-	call->slots = sc;
-	call->cell = cell;
-	call->ticket = sc->ticket;
+	return (struct slots_client *)t;
 }
 
-int slots_client_enter(struct slots_client *sc, const struct slot_request *r,
+static void slots_skip(struct transport *t)
+{
+	struct slots_client *sc = slots_of(t);
+
+	sc->ticket = slot_ticket_after(sc->ticket);
+}
+
+static int slots_enter(struct transport *t, const struct entry *e,
 		       struct call *call)
 {
-	uint32_t cell = free_cell(sc);
+	struct slots_client *sc = slots_of(t);
 	int rc = conn_error(sc->conn);
 
 	if (rc)
 		return rc;
-	if (!slots_client_fits(sc, r->len + r->ndone * sizeof(*r->done)))
+	if (!fits(sc, e))
 		return -ENOSPC;
-	begin_call(sc, call, r->response, cell);
-	sc->busy[cell] = true;
-	fill_cell(sc, cell, r);
-	sc->ticket = slot_ticket_after(sc->ticket);
-	count_in(sc, r->kind);
+	call_init(call, t, entry_form(e->kind)->response);
+	call->state = CALL_SENT;
+	call->kind = e->kind;
+	call->cell = free_cell(sc);
+	call->ticket = sc->ticket;
+	sc->busy[call->cell] = true;
+	if (e->kind == SLOT_RING)
+		sc->in_ring = true;
+	fill_cell(sc, call->cell, e);
+	slots_skip(t);
+	count_in(sc, e->kind);
 	return 0;
-}
-
-void slots_client_posted(struct slots_client *sc, int rc)
-{
-	if (!rc)
-		sc->ticket = slot_ticket_after(sc->ticket);
 }
 
 /* ---- out ---- */
 
+/* While the cell and the board are still this call's. */
+static int take_neighbours(struct slots_client *sc,
+			   const struct slot_reply *r, struct ring_place *out)
+{
+	const struct slot_ring *ring =
+		region_bytes(sc->region, slot_ring_offset(sc->board, sc->slot),
+			     sizeof(*ring));
+	int rc;
+
+	if (!ring || r->length > INT_MAX || r->offset >= r->length ||
+	    r->left > SLOT_RING_MAX || r->right > SLOT_RING_MAX)
+		return -EPROTO;
+	out->rank = (int)r->offset;
+	out->size = (int)r->length;
+	rc = value_set(&out->left, ring->left, r->left);
+	return rc ? rc : value_set(&out->right, ring->right, r->right);
+}
+
+static int take_outcome(struct slots_client *sc, struct call *call,
+			const struct slot_reply *r)
+{
+	if (call->kind == SLOT_RING)
+		return take_neighbours(sc, r, &call->outcome.place);
+	call->outcome.offset = r->offset;
+	call->outcome.length = r->length;
+	return 0;
+}
+
 static void end_call(struct call *call, int error)
 {
-	struct slots_client *sc = call->slots;
+	struct slots_client *sc = slots_of(call->transport);
 
 	call->error = error;
 	call->state = CALL_DONE;
+	if (call->kind == SLOT_RING)
+		sc->in_ring = false;
 	atomic_store_explicit(&sc->busy[call->cell], false,
 			      memory_order_release);
 }
 
 /* The text of a failure is the last one's: good enough for people. */
-static void report(const struct call *call)
+static void report(struct slots_client *sc, const struct call *call, int error)
 {
-	const struct slots_client *sc = call->slots;
 	char text[SLOT_TEXT_MAX];
 
 	memcpy(text, sc->replies->text, sizeof(text));
 	text[sizeof(text) - 1] = '\0';
-	conn_note_refusal(sc->conn, call->response, call->error, text);
+	conn_note_refusal(sc->conn, call->response, error, text);
 }
 
 static bool take_reply(struct call *call)
 {
-	const struct slot_reply *r = &call->slots->replies->cells[call->cell];
+	struct slots_client *sc = slots_of(call->transport);
+	const struct slot_reply *r = &sc->replies->cells[call->cell];
+	int error;
 
 	if (call->state == CALL_DONE)
 		return true;
 	if (atomic_load_explicit(&r->ticket, memory_order_acquire) !=
 	    call->ticket)
 		return false;
-	call->offset = r->offset;
-	call->length = r->length;
-	end_call(call, conn_reply_error(r->rc));
-	if (call->error)
-		report(call);
+	error = conn_reply_error(r->rc);
+	if (error)
+		report(sc, call, error);
+	else
+		error = take_outcome(sc, call, r);
+	end_call(call, error);
 	return true;
 }
 
 /* The agent may have answered and then hung up: that order counts. */
 static bool take_end(struct call *call)
 {
+	struct conn *conn = slots_of(call->transport)->conn;
 	int error;
 
-	conn_check(call->conn);
-	error = conn_error(call->conn);
+	conn_check(conn);
+	error = conn_error(conn);
 	if (take_reply(call))
 		return true;
 	if (error)
@@ -282,7 +286,7 @@ static bool take_end(struct call *call)
 	return error != 0;
 }
 
-bool slots_client_test(struct call *call)
+static bool slots_test(struct call *call)
 {
 	return take_reply(call) || take_end(call);
 }
@@ -302,8 +306,9 @@ static bool await_change(struct slots_client *sc, uint32_t seen)
 }
 
 /*
- * Wakes the agent, whatever the others counted. Who writes over the slots of
- * others may have hidden this entry; to one that was taken its ticket says no more.
+ * Shows the agent the call's entry once more and wakes it, whatever the other ranks
+ * have counted: a rank that writes over the slots of others may have hidden the
+ * entry. An agent that has taken it already ignores its ticket.
  */
 static void enter_again(struct slots_client *sc, const struct call *call)
 {
@@ -314,9 +319,9 @@ static void enter_again(struct slots_client *sc, const struct call *call)
 }
 
 /* The agent is reminded after 1, 2, 4, ... seconds. */
-int slots_client_wait(struct call *call)
+static int slots_wait(struct call *call)
 {
-	struct slots_client *sc = call->slots;
+	struct slots_client *sc = slots_of(call->transport);
 	uint32_t seen = atomic_load(changed(sc));
 	unsigned waited = 0;
 
@@ -333,59 +338,41 @@ int slots_client_wait(struct call *call)
 	return call->error;
 }
 
-/* ---- ring ---- */
+static const struct transport_ops slots_ops = {
+	.enter = slots_enter,
+	.skip = slots_skip,
+	.wait = slots_wait,
+	.test = slots_test,
+};
 
-static int enter_ring(struct slots_client *sc, const void *value, size_t len,
-		      struct call *call)
+struct transport *slots_client_transport(struct slots_client *sc)
 {
-	const struct slot_request r = {
-		.kind = SLOT_RING,
-		.response = "ring-response",
-		.data = value,
-		.len = len,
-	};
-	int rc = -ENOSPC;
-
-	slots_client_lock(sc);
-	if (!sc->in_ring)
-		rc = slots_client_enter(sc, &r, call);
-	if (!rc)
-		sc->in_ring = true;
-	slots_client_unlock(sc);
-	return rc;
+	return &sc->transport;
 }
 
-/* The cell may be in use again, but not for a ring: its lengths still stand. */
-static int take_neighbours(const struct slots_client *sc,
-			   const struct call *call, struct ring_place *out)
+/* ---- life ---- */
+
+int slots_client_open(struct slots_client **out, struct conn *conn,
+		      const struct slots_place *at)
 {
-	const struct slot_reply *r = &sc->replies->cells[call->cell];
-	const struct slot_ring *ring =
-		region_bytes(sc->region, slot_ring_offset(sc->board, sc->slot),
-			     sizeof(*ring));
+	struct slots_client *sc = calloc(1, sizeof(*sc));
 	int rc;
 
-	if (!ring || call->length > INT_MAX || call->offset >= call->length ||
-	    r->left > SLOT_RING_MAX || r->right > SLOT_RING_MAX)
-		return -EPROTO;
-	out->rank = (int)call->offset;
-	out->size = (int)call->length;
-	rc = value_set(&out->left, ring->left, r->left);
-	return rc ? rc : value_set(&out->right, ring->right, r->right);
-}
-
-int slots_client_ring(struct slots_client *sc, const void *value, size_t len,
-		      struct ring_place *out)
-{
-	struct call call;
-	int rc = enter_ring(sc, value, len, &call);
-
+	if (!sc) {
+		if (at->wake_fd >= 0)
+			close(at->wake_fd);
+		return -ENOMEM;
+	}
+	sc->transport.ops = &slots_ops;
+	sc->conn = conn;
+	sc->region = at->region;
+	sc->slot = at->slot;
+	sc->wake_fd = at->wake_fd;
+	sc->ticket = slot_ticket_after(0);
+	rc = map_slots(sc, at);
 	if (rc)
-		return rc;
-	rc = slots_client_wait(&call);
-	if (!rc)
-		rc = take_neighbours(sc, &call, out);
-	sc->in_ring = false;
-	call_end(&call);
+		slots_client_close(sc);
+	else
+		*out = sc;
 	return rc;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/decimal.h"
+
 static const char MARK[] = "%b64:";
 #define MARK_LEN (sizeof(MARK) - 1)
 #define HEAD_MAX 32               /* bytes of mark, length and colon */
@@ -73,19 +75,15 @@ int text_encode(const void *data, size_t len, struct value *out)
 }
 
 /* Length of mark, number and colon, and the number; -EPROTO. */
-static long read_head(const char *text, size_t len, size_t *bytes)
+static long read_head(const char *text, size_t *bytes)
 {
-	size_t i = MARK_LEN;
+	const char *at = text + MARK_LEN;
+	uint64_t value;
 
-	*bytes = 0;
-	for (; i < len && text[i] >= '0' && text[i] <= '9'; i++) {
-		*bytes = *bytes * 10 + (text[i] - '0');
-		if (*bytes > BYTES_MAX)
-			return -EPROTO;
-	}
-	if (i == MARK_LEN || i == len || text[i] != ':')
+	if (!decimal_take(&at, BYTES_MAX, &value) || *at != ':')
 		return -EPROTO;
-	return i + 1;
+	*bytes = value;
+	return at + 1 - text;
 }
 
 long text_length(const char *first, size_t len)
@@ -95,7 +93,7 @@ long text_length(const char *first, size_t len)
 
 	if (!text_is_marked(first, len))
 		return len;
-	head = read_head(first, len, &bytes);
+	head = read_head(first, &bytes);
 	return head < 0 ? head : head + (long)base64_length(bytes);
 }
 
@@ -135,7 +133,7 @@ int text_decode(struct value *v)
 
 	if (!text_is_marked(v->data, v->len))
 		return 0;
-	head = read_head(v->data, v->len, &bytes);
+	head = read_head(v->data, &bytes);
 	if (head < 0 || v->len != head + base64_length(bytes))
 		return -EPROTO;
 	data = calloc(1, bytes + 1);

@@ -21,7 +21,7 @@ int text_encode(const void *data, size_t len, struct value *out);
 
 /*
  * The length that the whole text has, told from its first piece: `len` when it
- * stands for itself. -EPROTO when its head is not what text_encode writes.
+ * stands for itself. A NUL is behind it. -EPROTO when its head is not what text_encode writes.
  */
 long text_length(const char *first, size_t len);
 

@@ -1,70 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values read from the wire; what the tables of operations share. */
+/* What the tables of operations share. */
 #include "wire.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "libutil/decimal.h"
+#include "entry.h"
+#include "job.h"
 
-int value_set(struct value *v, const void *data, size_t len)
+int wire_absent(int rc)
 {
-	char *copy = malloc(len + 1);
-
-	if (!copy)
-		return -ENOMEM;
-	if (len)
-		memcpy(copy, data, len);
-	copy[len] = '\0';
-	free(v->data);
-	v->data = copy;
-	v->len = len;
-	return 0;
-}
-
-void value_free(struct value *v)
-{
-	free(v->data);
-	v->data = NULL;
-	v->len = 0;
-}
-
-int wire_field(const struct call *call, const char *key, struct value *out)
-{
-	const struct pmi_field *f = pmi_message_field(&call->reply, key);
-
-	return f ? value_set(out, f->value, f->value_len) : -EPROTO;
-}
-
-int wire_u64(const struct call *call, const char *key, uint64_t *out)
-{
-	const char *text = pmi_message_str(&call->reply, key);
-
-	return text && decimal_u64(text, 0, UINT64_MAX, out) ? 0 : -EPROTO;
+	return rc == -EREMOTEIO || rc > 0 ? -ENOENT : rc;
 }
 
 int wire_take(struct call *call, int rc, const char *key, struct value *out)
 {
+	bool found = true;
+
 	if (!rc)
 		rc = call_wait(call);
+	if (!rc && pmi_message_bool(&call->reply, "found", &found) == -EINVAL)
+		rc = -EPROTO;
+	if (!rc && !found)
+		rc = -ENOENT;
 	if (!rc)
-		rc = wire_field(call, key, out);
+		rc = field_value(&call->reply, key, out);
 	call_end(call);
 	return rc;
 }
 
-int wire_take_found(struct call *call, int rc, struct value *out)
+int wire_wait(struct call *call)
 {
-	bool found;
+	int rc = call_wait(call);
 
-	if (!rc)
-		rc = call_wait(call);
-	if (!rc && pmi_message_bool(&call->reply, "found", &found))
-		rc = -EPROTO;
-	if (!rc && !found)
-		rc = -ENOENT;
-	return wire_take(call, rc, "value", out);
+	call_end(call);
+	return rc;
 }
 
 int wire_run(struct call *call)
@@ -82,4 +53,56 @@ int wire_post(struct call *call)
 	if (rc)
 		call_end(call);
 	return rc;
+}
+
+static void begin(struct job *job, struct call *call, const char *cmd,
+		  const char *response, va_list fields)
+{
+	const char *key;
+
+	call_begin(call, job->conn, cmd, response);
+	while ((key = va_arg(fields, const char *)))
+		pmi_write_str(&call->writer, key, va_arg(fields, const char *));
+}
+
+int wire_tell(struct job *job, const char *cmd, const char *response, ...)
+{
+	struct call call;
+	va_list fields;
+
+	va_start(fields, response);
+	begin(job, &call, cmd, response, fields);
+	va_end(fields);
+	return wire_run(&call);
+}
+
+int wire_ask(struct job *job, const char *want, struct value *out,
+	     const char *cmd, const char *response, ...)
+{
+	struct call call;
+	va_list fields;
+
+	va_start(fields, response);
+	begin(job, &call, cmd, response, fields);
+	va_end(fields);
+	return wire_take(&call, call_post(&call), want, out);
+}
+
+int wire_job_name(struct job *job, const char **out)
+{
+	struct value v = { NULL, 0 };
+	char *known = atomic_load(&job->name);
+	int rc;
+
+	if (!known) {
+		rc = job->ops->jobid(job, &v);
+		if (rc)
+			return rc;
+		if (atomic_compare_exchange_strong(&job->name, &known, v.data))
+			known = v.data;
+		else
+			free(v.data);
+	}
+	*out = known;
+	return 0;
 }

@@ -16,20 +16,7 @@
 #include "conn.h"
 #include "libpmi/spawn.h"
 
-struct session;
-
-/* A value that was read: malloc'ed, NUL-terminated behind its end. */
-struct value {
-	char *data;
-	size_t len;
-};
-
-struct ring_place {
-	int rank;
-	int size;
-	struct value left;
-	struct value right;
-};
+struct job;
 
 struct spawn_result {
 	struct value jobid;    /* no data when the server did not tell */
@@ -38,30 +25,30 @@ struct spawn_result {
 
 struct wire_ops {
 	/* The next fence publishes the value. */
-	int (*put)(struct session *s, const char *key, size_t key_len,
+	int (*put)(struct job *job, const char *key, size_t key_len,
 		   const void *value, size_t value_len);
 	/* Post a fence as `call`. After 0 the caller waits for it and ends it. */
-	int (*fence)(struct session *s, struct call *call);
+	int (*fence)(struct job *job, struct call *call);
 	/* `jobid` NULL: this job; `source`: rank that put it, or -1. */
-	int (*get)(struct session *s, const char *jobid, int source,
+	int (*get)(struct job *job, const char *jobid, int source,
 		   const char *key, struct value *out);
-	int (*node_put)(struct session *s, const char *name, const char *value);
-	int (*node_get)(struct session *s, const char *name, bool wait,
+	int (*node_put)(struct job *job, const char *name, const char *value);
+	int (*node_get)(struct job *job, const char *name, bool wait,
 			struct value *out);
-	int (*job_attr)(struct session *s, const char *name, struct value *out);
-	int (*publish)(struct session *s, const char *name, const char *port);
-	int (*unpublish)(struct session *s, const char *name);
-	int (*lookup)(struct session *s, const char *name, struct value *port);
-	int (*ring)(struct session *s, const char *value,
+	int (*job_attr)(struct job *job, const char *name, struct value *out);
+	int (*publish)(struct job *job, const char *name, const char *port);
+	int (*unpublish)(struct job *job, const char *name);
+	int (*lookup)(struct job *job, const char *name, struct value *port);
+	int (*ring)(struct job *job, const char *value,
 		    struct ring_place *out);
-	int (*spawn)(struct session *s, const struct spawn_request *request,
+	int (*spawn)(struct job *job, const struct spawn_request *request,
 		     struct spawn_result *out);
-	int (*jobid)(struct session *s, struct value *out);
-	int (*connect)(struct session *s, const char *jobid);
-	int (*disconnect)(struct session *s, const char *jobid);
+	int (*jobid)(struct job *job, struct value *out);
+	int (*connect)(struct job *job, const char *jobid);
+	int (*disconnect)(struct job *job, const char *jobid);
 	/* Tell the process manager; returns. */
-	int (*abort)(struct session *s, bool world, int code, const char *text);
-	int (*finalize)(struct session *s);
+	int (*abort)(struct job *job, bool world, int code, const char *text);
+	int (*finalize)(struct job *job);
 };
 
 extern const struct wire_ops wire_pmi2;
@@ -69,23 +56,28 @@ extern const struct wire_ops wire_extended;
 extern const struct wire_ops wire_pmi1;
 extern const struct wire_ops wire_singleton;
 
-/* Copy `len` bytes and a NUL. 0 or -ENOMEM. */
-int value_set(struct value *v, const void *data, size_t len);
-void value_free(struct value *v);
-
-/* A decimal field of the reply. 0, -EPROTO when it is missing or no number. */
-int wire_u64(const struct call *call, const char *key, uint64_t *out);
-/* Copy a field of the reply. 0, -EPROTO when it is missing, or -ENOMEM. */
-int wire_field(const struct call *call, const char *key, struct value *out);
+/* The job's name, from the first call or the server. 0 or an error. */
+int wire_job_name(struct job *job, const char **out);
+/* Any refusal of a look-up means that there is no such thing. */
+int wire_absent(int rc);
 /*
  * The rest of a call: wait for it (when `rc`, of the post, is 0), copy a field
- * of its reply, end it.
+ * of its reply, end it. -ENOENT when the field `found` says so.
  */
 int wire_take(struct call *call, int rc, const char *key, struct value *out);
-/* The same for a value that is there when the field `found` says so. */
-int wire_take_found(struct call *call, int rc, struct value *out);
+/* Wait, end. */
+int wire_wait(struct call *call);
 /* Post, wait, end. */
 int wire_run(struct call *call);
+/*
+ * A request of text fields, key and value in turn up to a NULL, from its start to its
+ * end; wire_ask also copies the field `want` of the response.
+ */
+int wire_tell(struct job *job, const char *cmd, const char *response, ...)
+	__attribute__((sentinel));
+int wire_ask(struct job *job, const char *want, struct value *out,
+	     const char *cmd, const char *response, ...)
+	__attribute__((sentinel));
 /* Post; end the call when that fails. */
 int wire_post(struct call *call);
 

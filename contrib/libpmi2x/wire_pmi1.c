@@ -5,129 +5,85 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session.h"
+#include "entry.h"
+#include "job.h"
+#include "wire.h"
 
-static void begin(struct session *s, struct call *call, const char *cmd,
-		  const char *response)
-{
-	call_begin(call, s->conn, cmd, response);
-}
-
-/* Any refusal of a look-up means that there is no such thing. */
-static int absent_if_refused(int rc)
-{
-	return rc == -EREMOTEIO || rc > 0 ? -ENOENT : rc;
-}
-
-static int begin_kvs(struct session *s, struct call *call, const char *cmd,
-		     const char *response)
-{
-	const char *kvsname;
-	int rc = session_jobid(s, &kvsname);
-
-	if (rc)
-		return rc;
-	begin(s, call, cmd, response);
-	pmi_write_str(&call->writer, "kvsname", kvsname);
-	return 0;
-}
-
-static int pmi1_put(struct session *s, const char *key, size_t key_len,
+static int pmi1_put(struct job *job, const char *key, size_t key_len,
 		    const void *value, size_t value_len)
 {
 	struct call call;
-	int rc = begin_kvs(s, &call, "put", "put_result");
+	const char *kvsname;
+	int rc = wire_job_name(job, &kvsname);
 
 	if (rc)
 		return rc;
+	call_begin(&call, job->conn, "put", "put_result");
+	pmi_write_str(&call.writer, "kvsname", kvsname);
 	pmi_write_bytes(&call.writer, "key", key, key_len);
 	pmi_write_bytes(&call.writer, "value", value, value_len);
 	return wire_run(&call);
 }
 
-static int pmi1_fence(struct session *s, struct call *call)
+static int pmi1_fence(struct job *job, struct call *call)
 {
-	begin(s, call, "barrier_in", "barrier_out");
+	call_begin(call, job->conn, "barrier_in", "barrier_out");
 	return wire_post(call);
 }
 
-static int pmi1_get(struct session *s, const char *jobid, int source,
+static int pmi1_get(struct job *job, const char *jobid, int source,
 		    const char *key, struct value *out)
 {
-	struct call call;
-	int rc = 0;
+	int rc = jobid ? 0 : wire_job_name(job, &jobid);
 
-	if (jobid) {
-		begin(s, &call, "get", "get_result");
-		pmi_write_str(&call.writer, "kvsname", jobid);
-	} else {
-		rc = begin_kvs(s, &call, "get", "get_result");
-	}
 	if (rc)
 		return rc;
-	pmi_write_str(&call.writer, "key", key);
-	rc = absent_if_refused(call_run(&call));
-	return wire_take(&call, rc, "value", out);
+	return wire_absent(wire_ask(job, "value", out, "get", "get_result",
+				    "kvsname", jobid, "key", key, NULL));
 }
 
 /* PMI-1 has no node attributes. */
-static int pmi1_node_put(struct session *s, const char *name,
+static int pmi1_node_put(struct job *job, const char *name,
 			 const char *value)
 {
 	return -ENOTSUP;
 }
 
-static int pmi1_node_get(struct session *s, const char *name, bool wait,
+static int pmi1_node_get(struct job *job, const char *name, bool wait,
 			 struct value *out)
 {
 	return wait ? -ENOTSUP : -ENOENT;
 }
 
 /* PMI-1 has one attribute of its own; the mapping is a key of the KVS. */
-static int pmi1_job_attr(struct session *s, const char *name,
+static int pmi1_job_attr(struct job *job, const char *name,
 			 struct value *out)
 {
-	struct call call;
-	int rc;
-
 	if (strcmp(name, "universeSize"))
-		return pmi1_get(s, NULL, -1, name, out);
-	begin(s, &call, "get_universe_size", "universe_size");
-	rc = absent_if_refused(call_run(&call));
-	return wire_take(&call, rc, "size", out);
+		return pmi1_get(job, NULL, -1, name, out);
+	return wire_absent(wire_ask(job, "size", out, "get_universe_size",
+				    "universe_size", NULL));
 }
 
-static int pmi1_publish(struct session *s, const char *name, const char *port)
+static int pmi1_publish(struct job *job, const char *name, const char *port)
 {
-	struct call call;
-
-	begin(s, &call, "publish_name", "publish_result");
-	pmi_write_str(&call.writer, "service", name);
-	pmi_write_str(&call.writer, "port", port);
-	return wire_run(&call);
+	return wire_tell(job, "publish_name", "publish_result",
+			 "service", name, "port", port, NULL);
 }
 
-static int pmi1_unpublish(struct session *s, const char *name)
+static int pmi1_unpublish(struct job *job, const char *name)
 {
-	struct call call;
-
-	begin(s, &call, "unpublish_name", "unpublish_result");
-	pmi_write_str(&call.writer, "service", name);
-	return wire_run(&call);
+	return wire_tell(job, "unpublish_name", "unpublish_result",
+			 "service", name, NULL);
 }
 
-static int pmi1_lookup(struct session *s, const char *name, struct value *port)
+static int pmi1_lookup(struct job *job, const char *name, struct value *port)
 {
-	struct call call;
-	int rc;
-
-	begin(s, &call, "lookup_name", "lookup_result");
-	pmi_write_str(&call.writer, "service", name);
-	rc = absent_if_refused(call_run(&call));
-	return wire_take(&call, rc, "port", port);
+	return wire_absent(wire_ask(job, "port", port, "lookup_name",
+				    "lookup_result", "service", name, NULL));
 }
 
-static int pmi1_ring(struct session *s, const char *value,
+static int pmi1_ring(struct job *job, const char *value,
 		     struct ring_place *out)
 {
 	return -ENOTSUP;
@@ -189,56 +145,54 @@ static int put_command(struct buf *b, const struct spawn_request *request,
 	return rc ? rc : buf_puts(b, "endcmd\n");
 }
 
-static int pmi1_spawn(struct session *s, const struct spawn_request *request,
+static int pmi1_spawn(struct job *job, const struct spawn_request *request,
 		      struct spawn_result *out)
 {
 	struct call call;
 	int rc = 0;
 
-	call_begin_raw(&call, s->conn, "spawn_result");
+	call_begin_raw(&call, job->conn, "spawn_result");
 	for (uint32_t i = 0; !rc && i < request->ncommands; i++)
 		rc = put_command(&call.request, request, i);
 	if (!rc)
 		rc = call_run(&call);
 	if (!rc && pmi_message_str(&call.reply, "errcodes"))
-		rc = wire_field(&call, "errcodes", &out->errcodes);
+		rc = field_value(&call.reply, "errcodes", &out->errcodes);
 	call_end(&call);
 	return rc;
 }
 
 /* ---- the job ---- */
 
-static int pmi1_jobid(struct session *s, struct value *out)
+static int pmi1_jobid(struct job *job, struct value *out)
 {
-	struct call call;
-
-	begin(s, &call, "get_my_kvsname", "my_kvsname");
-	return wire_take(&call, call_post(&call), "kvsname", out);
+	return wire_ask(job, "kvsname", out, "get_my_kvsname", "my_kvsname",
+			NULL);
 }
 
-static int pmi1_connect(struct session *s, const char *jobid)
+static int pmi1_connect(struct job *job, const char *jobid)
 {
 	return -ENOTSUP;
 }
 
-static int pmi1_abort(struct session *s, bool world, int code,
+static int pmi1_abort(struct job *job, bool world, int code,
 		      const char *text)
 {
 	struct call call;
 
 	if (!world)
 		return 0;
-	begin(s, &call, "abort", "");
+	call_begin(&call, job->conn, "abort", "");
 	pmi_write_int(&call.writer, "exitcode", code);
 	return call_send_only(&call);
 }
 
-static int pmi1_finalize(struct session *s)
+static int pmi1_finalize(struct job *job)
 {
 	struct call call;
 
-	begin(s, &call, "finalize", "finalize_ack");
-	stamps_write(&s->stamps, &call.writer);
+	call_begin(&call, job->conn, "finalize", "finalize_ack");
+	rank_trace_write(&job->trace, &call.writer);
 	return wire_run(&call);
 }
 

@@ -61,8 +61,11 @@ static uint32_t width_of(const struct sim *s)
 {
 	if (s->protocol->star)
 		return s->nnodes;
-	return s->protocol->width ? s->protocol->width :
-				    s->scenario->tree_width;
+	if (s->protocol->width)
+		return s->protocol->width;
+	if (s->scenario->tree_width != TREE_WIDTH_AUTO)
+		return s->scenario->tree_width;
+	return s->protocol->filled ? SLURM_TREE_WIDTH : tree_width(s->nranks);
 }
 
 static void make_node(struct sim *s, uint32_t position)
@@ -83,22 +86,6 @@ static void make_node(struct sim *s, uint32_t position)
 	shape_place(n);
 }
 
-uint32_t node_far(const struct sim_node *n, const uint32_t **positions)
-{
-	return n->sim->protocol->far ? n->sim->protocol->far(n, positions) : 0;
-}
-
-uint32_t node_far_index(const struct sim_node *n, uint32_t peer)
-{
-	const uint32_t *far;
-	uint32_t count = node_far(n, &far);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (far[i] == peer)
-			return i;
-	return TREE_NONE;
-}
-
 static int make_nodes(struct sim *s)
 {
 	s->nodes = calloc(s->nhosts, sizeof(*s->nodes));
@@ -108,16 +95,9 @@ static int make_nodes(struct sim *s)
 		return -1;
 	for (uint32_t p = 0; p < s->nhosts; p++)
 		make_node(s, p);
-	for (uint32_t p = 0; p < s->nhosts; p++) {
-		const uint32_t *far;
-		uint32_t slots;
-
+	for (uint32_t p = 0; p < s->nhosts; p++)
 		if (s->protocol->create(s, &s->nodes[p]))
 			return -1;
-		slots = 2 + node_far(&s->nodes[p], &far);
-		if (s->link_slots < slots)
-			s->link_slots = slots;
-	}
 	return 0;
 }
 
@@ -126,7 +106,7 @@ static int make_counts(struct sim *s)
 	size_t n = (size_t)s->nphases * s->nhosts;
 
 	s->node_counts = calloc(n, sizeof(*s->node_counts));
-	s->link_counts = calloc(n * s->link_slots, sizeof(*s->link_counts));
+	s->link_counts = calloc(n * LINK_SLOTS, sizeof(*s->link_counts));
 	if (s->scenario->node.cores)
 		s->core_free = calloc(s->scenario->node.cores,
 				      sizeof(*s->core_free));
@@ -218,7 +198,6 @@ struct sim *sim_new(const struct scenario *scenario,
 	s->nnodes = scenario->nodes;
 	s->width = width_of(s);
 	s->nhosts = s->nnodes + s->protocol->host;
-	s->link_slots = 2;
 	number_operations(s);
 	if (build(s)) {
 		snprintf(error, SCENARIO_ERROR_MAX, "%s", s->error);

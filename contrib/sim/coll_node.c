@@ -200,7 +200,6 @@ static int create(struct sim *s, struct sim_node *n)
 	const struct coll_options options = {
 		.tree_width = s->width,
 		.piece = s->scenario->piece,
-		.algorithm = s->scenario->algorithm,
 	};
 	struct coll *c;
 
@@ -271,10 +270,8 @@ static void receive(struct sim_node *n, struct sim_message *m)
 {
 	struct coll_msg msg;
 	struct payload *body;
-	struct cursor c;
 
-	cursor_init(&c, m->head, m->head_len);
-	if (coll_msg_unpack(&c, &msg) || !cursor_done(&c)) {
+	if (coll_msg_read(m->head, m->head_len, &msg)) {
 		sim_fail(n->sim, "a message cannot be unpacked");
 		return;
 	}
@@ -295,12 +292,6 @@ static void rank_gone(struct sim_node *n, uint32_t slot, const char *why)
 static void link_lost(struct sim_node *n, uint32_t peer, const char *why)
 {
 	coll_link_lost(coll_of(n), peer, false, why);
-}
-
-static uint32_t far_positions(const struct sim_node *n,
-			      const uint32_t **positions)
-{
-	return coll_far_positions(coll_of(n), positions);
 }
 
 static void describe(const struct sim_node *n, char *out, size_t len)
@@ -330,6 +321,5 @@ const struct sim_protocol protocol_coll = {
 	.receive = receive,
 	.rank_gone = rank_gone,
 	.link_lost = link_lost,
-	.far = far_positions,
 	.describe = describe,
 };

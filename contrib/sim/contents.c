@@ -113,7 +113,7 @@ static struct payload *gathered_of(const struct scenario_op *op, uint32_t rank,
 
 	if (value) {
 		contents_fill(value, op->bytes, rank, index, 0);
-		p = gather_contribution(value, op->bytes);
+		p = gather_contribution(NULL, value, op->bytes);
 	}
 	free(value);
 	return p;

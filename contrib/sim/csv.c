@@ -4,7 +4,7 @@
 
 #define COLUMNS \
 	"scenario,protocol,nodes,ranks,ranks_per_node,layout,tree_width," \
-	"algorithm,clients,piece,seed,number,operation,value_bytes,entered,succeeded," \
+	"clients,piece,seed,number,operation,value_bytes,entered,succeeded," \
 	"failed,first_entry_s,last_entry_s,first_exit_s,last_exit_s,time_s," \
 	"after_last_entry_s,messages,bytes,node_messages_min," \
 	"node_messages_median,node_messages_max,node_bytes_min," \
@@ -30,12 +30,11 @@ static void put_scenario(const struct sim *s, FILE *out)
 	const struct scenario *sc = s->scenario;
 
 	put_name(sc->name, out);
-	fprintf(out, ",%s,%u,%u,%llu,%s,%u,%s,%s,%llu,%llu,",
+	fprintf(out, ",%s,%u,%u,%llu,%s,%u,%s,%llu,%llu,",
 		scenario_protocol_name(sc->protocol), s->nnodes, s->nranks,
 		(unsigned long long)sc->ranks_per_node,
 		scenario_layout_name(sc->layout),
 		s->protocol->star ? 0 : s->width,
-		algorithm_name(sc->algorithm),
 		scenario_clients_name(sc->clients),
 		(unsigned long long)sc->piece,
 		(unsigned long long)sc->seed);
@@ -134,17 +133,6 @@ static void put_node(const struct sim *s, uint32_t phase,
 		(unsigned long long)c->bytes_received);
 }
 
-/* The other end of a slot of links. */
-static uint32_t peer_of(const struct sim_node *n, uint32_t slot)
-{
-	const uint32_t *far;
-
-	if (slot < 2)
-		return n->parent;
-	node_far(n, &far);
-	return far[slot - 2];
-}
-
 static void put_link(const struct sim *s, uint32_t phase,
 		     const struct sim_node *n, uint32_t slot, FILE *out)
 {
@@ -153,7 +141,7 @@ static void put_link(const struct sim *s, uint32_t phase,
 
 	if (!l->messages)
 		return;
-	peer = &s->nodes[peer_of(n, slot)];
+	peer = &s->nodes[n->parent];
 	put_place(s, phase, out);
 	fputs("link,", out);
 	put_end(s, slot == 1 ? peer : n, out);
@@ -168,10 +156,9 @@ int report_details(const struct sim *s, FILE *out)
 	for (uint32_t phase = 0; phase < s->nphases; phase++)
 		for (uint32_t p = 0; p < s->nhosts; p++) {
 			const struct sim_node *n = &s->nodes[p];
-			uint32_t slots = n->dead ? 2 : s->link_slots;
 
 			put_node(s, phase, n, out);
-			for (uint32_t slot = 0; slot < slots; slot++)
+			for (uint32_t slot = 0; slot < LINK_SLOTS; slot++)
 				put_link(s, phase, n, slot, out);
 		}
 	return 0;

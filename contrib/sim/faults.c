@@ -20,8 +20,7 @@ static bool are_peers(const struct sim *s, uint32_t a, uint32_t b)
 {
 	const struct sim_node *n = &s->nodes[a];
 
-	return n->parent == b || s->nodes[b].parent == a ||
-	       node_far_index(n, b) != TREE_NONE;
+	return n->parent == b || s->nodes[b].parent == a;
 }
 
 /* Of two that have none: what one of them could lose instead. */
@@ -45,7 +44,7 @@ static int check(struct sim *s, const struct scenario_fault *f)
 			 at, f->a, s->nranks - 1);
 	else if (f->kind == FAULT_LINK &&
 		 !are_peers(s, position_of(s, f->a), position_of(s, f->b)))
-		sim_fail(s, "%s: link: nodes %u and %u have no link; allowed are a node and its parent in the tree (of node %u: %u), or two that the algorithm joins",
+		sim_fail(s, "%s: link: nodes %u and %u have no link; allowed are a node and its parent in the tree (of node %u: %u)",
 			 at, f->a, f->b, f->b, parent_id(s, f->b));
 	return s->failed ? -1 : 0;
 }
@@ -116,21 +115,15 @@ static void rank_dies(struct sim *s, uint32_t rank)
 /* Those that have a link to it. */
 static void tell_peers(struct sim *s, const struct sim_node *n)
 {
-	const uint32_t *far;
-	uint32_t count = node_far(n, &far);
-
 	if (n->parent != TREE_NONE)
 		will_notice(s, n->parent, n->position);
 	for (uint32_t i = 0; i < n->children; i++) {
 		const struct tree_place place = tree_place(
 			s->nnodes, s->width, n->position);
 
-		will_notice(s, tree_child(&place, s->width, i).first,
+		will_notice(s, tree_child(&place, i).first,
 			    n->position);
 	}
-	for (uint32_t i = 0; i < count; i++)
-		if (n->far_made >> i & 1)
-			will_notice(s, far[i], n->position);
 }
 
 static void node_dies(struct sim *s, uint32_t id)
@@ -148,14 +141,9 @@ static void node_dies(struct sim *s, uint32_t id)
 
 static void link_breaks(struct sim *s, uint32_t index, uint32_t a, uint32_t b)
 {
-	const struct sim_node *n = &s->nodes[a];
-	bool in_tree = n->parent == b || s->nodes[b].parent == a;
-
 	s->broken_at[index] = s->now;
-	if (n->dead || s->nodes[b].dead)
+	if (s->nodes[a].dead || s->nodes[b].dead)
 		return;
-	if (!in_tree && !(n->far_made >> node_far_index(n, b) & 1))
-		return; /* it was not made yet */
 	will_notice(s, a, b);
 	will_notice(s, b, a);
 }

@@ -76,18 +76,6 @@ struct payload *payload_held(struct sim_node *n, size_t len,
 
 /* ---- sending ---- */
 
-/* The first message over a link that is not in the tree makes it, for both. */
-static void note_link(struct sim_node *n, uint32_t peer)
-{
-	uint32_t i;
-
-	if (n->parent == peer || n->sim->nodes[peer].parent == n->position)
-		return;
-	i = node_far_index(n, peer);
-	if (i != TREE_NONE)
-		n->far_made |= UINT64_C(1) << i;
-}
-
 static sim_time most(sim_time a, sim_time b)
 {
 	return a > b ? a : b;
@@ -152,7 +140,6 @@ void message_send(struct sim_node *n, uint32_t to, uint32_t phase,
 		sim_fail(s, "not enough memory for the messages under way");
 		return;
 	}
-	note_link(n, to);
 	m->path = path_ref(n->path);
 	m->body = payload_ref(body);
 	m->body_len = body_len;
@@ -182,7 +169,6 @@ static void take_in(struct sim_node *n, struct sim_message *m, sim_time at)
 	node_begin(n, start + m->inside, m->path, PATH_NO_RANK);
 	node_spend(n, work(n->sim, m, p->receive));
 	stats_received(n, m);
-	note_link(n, m->from);
 	n->sim->protocol->receive(n, m);
 	node_end(n);
 }

@@ -67,28 +67,18 @@ static void host_client_close(void *arg, uint32_t slot)
 			 rank_number(n->sim, n->first + slot));
 }
 
-static bool unpack(const void *head, size_t len, struct coll_msg *msg)
-{
-	struct cursor c;
-
-	cursor_init(&c, head, len);
-	return !coll_msg_unpack(&c, msg) && cursor_done(&c);
-}
-
-static void host_node_send(void *arg, uint32_t position, const void *head,
+static void host_node_send(void *arg, uint32_t position,
+			   const struct coll_msg *msg, const void *head,
 			   size_t head_len, const struct payload_vec *body)
 {
 	struct sim_node *n = arg;
 	uint64_t len = body ? body->bytes : 0;
 	struct payload *kept = len ? payload_vec_join(body) : NULL;
-	struct coll_msg msg;
 
-	if (!unpack(head, head_len, &msg))
-		sim_fail(n->sim, "a message cannot be unpacked");
-	else if (len && !kept)
+	if (len && !kept)
 		sim_fail(n->sim, "not enough memory");
 	else
-		message_send(n, position, phase_of(n->sim, &msg), head,
+		message_send(n, position, phase_of(n->sim, msg), head,
 			     head_len, len, kept);
 	payload_unref(kept);
 }
@@ -212,7 +202,7 @@ static int open_step(struct sim *s)
 	s->servers = calloc(1, sizeof(*s->servers));
 	if (!s->servers || name_nodes(s->servers, s->nnodes))
 		return -1;
-	return launcher_create(&s->servers->srun, &srun_ops, s, NULL);
+	return launcher_create(&s->servers->srun, &srun_ops, s, 0, NULL);
 }
 
 static void close_step(struct sim *s)
@@ -271,7 +261,6 @@ static int create(struct sim *s, struct sim_node *n)
 		.layout = s->layout,
 		.position = n->position,
 		.tree_width = s->width,
-		.algorithm = s->scenario->algorithm,
 		.piece = s->scenario->piece,
 		.universe_size = s->nranks,
 		.build = "simulated",
@@ -294,12 +283,13 @@ static void destroy(struct sim_node *n)
 }
 
 /* As the agent's reader: to where it stays, or anywhere. */
-static struct payload *body_of(struct sim_node *n, const struct sim_message *m)
+static struct payload *body_of(struct sim_node *n, const struct sim_message *m,
+			       const struct coll_msg *msg)
 {
 	struct payload *room;
 
-	room = pmi_server_node_room(pmi_node_of(n)->server, m->from, m->head,
-				    m->head_len, m->body_len);
+	room = pmi_server_node_room(pmi_node_of(n)->server, m->from, msg,
+				    m->body_len);
 	if (!room)
 		room = payload_new(m->body_len);
 	if (room)
@@ -309,16 +299,19 @@ static struct payload *body_of(struct sim_node *n, const struct sim_message *m)
 
 static void receive(struct sim_node *n, struct sim_message *m)
 {
-	struct payload *body = m->body_len ? body_of(n, m) : NULL;
 	struct pmi_node *p = pmi_node_of(n);
+	struct payload *body;
 	struct coll_msg msg;
 
-	p->result_comes = unpack(m->head, m->head_len, &msg) &&
-			  msg.type == COLL_MSG_DOWN;
+	if (coll_msg_read(m->head, m->head_len, &msg)) {
+		sim_fail(n->sim, "a message cannot be unpacked");
+		return;
+	}
+	body = m->body_len ? body_of(n, m, &msg) : NULL;
+	p->result_comes = msg.type == COLL_MSG_DOWN;
 	if (m->body_len && !body)
 		sim_fail(n->sim, "not enough memory");
-	else if (pmi_server_node_input(p->server, m->from, m->head,
-				       m->head_len, body))
+	else if (pmi_server_node_input(p->server, m->from, &msg, body))
 		sim_fail(n->sim, "node %u refused a message of node %u in operation %u",
 			 n->id, n->sim->nodes[m->from].id, m->phase + 1u);
 	p->result_comes = false;
@@ -342,12 +335,6 @@ static void link_lost(struct sim_node *n, uint32_t peer, const char *why)
 	pmi_server_link_lost(pmi_node_of(n)->server, peer, false, why);
 }
 
-static uint32_t far_positions(const struct sim_node *n,
-			      const uint32_t **positions)
-{
-	return pmi_server_far(pmi_node_of(n)->server, positions);
-}
-
 static void describe(const struct sim_node *n, char *out, size_t len)
 {
 	snprintf(out, len, "%zu collectives have not ended at its server",
@@ -365,6 +352,5 @@ const struct sim_protocol protocol_pmi = {
 	.receive = receive,
 	.rank_gone = rank_gone,
 	.link_lost = link_lost,
-	.far = far_positions,
 	.describe = describe,
 };

@@ -22,9 +22,8 @@ static void put_head(const struct sim *s, FILE *out)
 		s->nranks, scenario_layout_name(sc->layout),
 		scenario_protocol_name(sc->protocol));
 	if (sc->protocol == PROTOCOL_PMI2X)
-		fprintf(out, ", tree width %u, algorithm %s, clients %s",
-			s->width, algorithm_name(sc->algorithm),
-			scenario_clients_name(sc->clients));
+		fprintf(out, ", tree width %u, clients %s",
+			s->width, scenario_clients_name(sc->clients));
 	fputs("\n\n", out);
 }
 

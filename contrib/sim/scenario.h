@@ -11,6 +11,7 @@
 #include "random.h"
 #include "units.h"
 
+#define SLURM_TREE_WIDTH 16 /* of mpi-pmi2 where a scenario names none */
 #define SCENARIO_KEYS_MAX 64 /* that there may be */
 #define SCENARIO_OPS_MAX 256
 #define SCENARIO_FAULTS_MAX 64
@@ -105,11 +106,11 @@ struct node_params {
 
 struct scenario {
 	char name[256];       /* of the file, for messages and the CSV */
-	uint64_t nodes, ranks_per_node, tree_width, piece, key_bytes, seed;
+	uint64_t nodes, ranks_per_node, piece, key_bytes, seed;
+	uint64_t tree_width;  /* or TREE_WIDTH_AUTO */
 	enum scenario_layout layout;
 	enum sim_protocol_id protocol;
 	enum scenario_clients clients;
-	enum coll_algorithm algorithm;
 	enum scenario_payload payload;
 	bool finalize;        /* ranks leave at the end, one by one */
 	struct network_params network;

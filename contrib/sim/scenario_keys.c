@@ -34,9 +34,7 @@ static const char *const protocols[] = {
 static const char *const clients[] = {
 	"none", "pmi1", "pmi2", "pmi2x", "mixed", NULL,
 };
-static const char *const algorithms[] = {
-	"auto", "tree", "ring", "doubling", NULL,
-};
+static const char *const widths[] = { "auto", NULL }; /* or a number */
 static const char *const payloads[] = { "sizes", "bytes", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
@@ -64,9 +62,8 @@ static const struct key keys[] = {
 	     "pmi2x, mpi-pmi2, hydra-star, binary-tree or radix-64"),
 	WORD("step", "clients", clients, "none", clients,
 	     "none, pmi1, pmi2, pmi2x or mixed"),
-	COUNT("step", "tree_width", tree_width, 2, 1024, "16"),
-	WORD("step", "algorithm", algorithm, "auto", algorithms,
-	     "auto, tree, ring or doubling"),
+	{ "step", "tree_width", FORM_COUNT, AT(tree_width), TREE_WIDTH_MIN,
+	  TREE_WIDTH_MAX, "auto", "auto or a number from 2 to 1024", widths },
 	{ "step", "piece", FORM_BYTES, AT(piece), 1, 1u << 30, "64KiB",
 	  "bytes of a message, from 1 to 1GiB", NULL },
 	COUNT("step", "key_bytes", key_bytes, 8, 1024, "16"),
@@ -157,6 +154,10 @@ static bool set_count(uint64_t *to, const struct key *k, const char *value)
 {
 	uint64_t n;
 
+	if (k->words && strcmp(value, k->words[0]) == 0) {
+		*to = TREE_WIDTH_AUTO;
+		return true;
+	}
 	if (!(k->form == FORM_BYTES ? units_bytes : units_count)(value, &n) ||
 	    n < k->min || n > k->max)
 		return false;

@@ -97,7 +97,7 @@ uint32_t shape_child(const struct sim_node *n, uint32_t i)
 		at = filled_child(&f, s->width, i).first;
 	} else {
 		p = tree_place(s->nhosts, s->width, at);
-		at = tree_child(&p, s->width, i).first;
+		at = tree_child(&p, i).first;
 	}
 	return position_at(s, at);
 }

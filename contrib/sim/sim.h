@@ -20,6 +20,7 @@
  *   stats.c     what is counted
  */
 #ifndef PMI2X_SIM_SIM_H
+#define LINK_SLOTS 2 /* of a node: to its parent, and back */
 #define PMI2X_SIM_SIM_H
 
 #include "events.h"
@@ -52,7 +53,6 @@ struct sim_node {
 	                         messages that have not arrived */
 	uint64_t queued;      /* bytes of these messages, each for itself */
 	uint64_t held_peak, queued_peak;
-	uint64_t far_made;    /* links to far peers, by their index */
 	uint32_t position, id, parent, children;
 	uint32_t first, nranks; /* its ranks: sim.ranks[first...] */
 	bool dead;
@@ -120,11 +120,6 @@ struct sim_protocol {
 	void (*receive)(struct sim_node *n, struct sim_message *m);
 	void (*rank_gone)(struct sim_node *n, uint32_t slot, const char *why);
 	void (*link_lost)(struct sim_node *n, uint32_t peer, const char *why);
-	/*
-	 * Peers that are not in the tree: how many, and their positions. NULL:
-	 * there are none.
-	 */
-	uint32_t (*far)(const struct sim_node *n, const uint32_t **positions);
 	/* What it waits for when nothing happens any more, for people. */
 	void (*describe)(const struct sim_node *n, char *out, size_t len);
 };
@@ -148,7 +143,6 @@ struct sim {
 	uint32_t nphases;
 	struct node_count *node_counts; /* see stats_node */
 	struct link_count *link_counts; /* see stats_link */
-	uint32_t link_slots;
 	sim_time *core_free;      /* of the cores that are shared */
 	bool fault_done[SCENARIO_FAULTS_MAX];
 	sim_time broken_at[SCENARIO_FAULTS_MAX]; /* of links */
@@ -174,10 +168,6 @@ struct sim *sim_new(const struct scenario *scenario,
 void sim_free(struct sim *s);
 /* What a message of libcoll is counted as. */
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg);
-/* The peers of a node that lives which are not in the tree, as protocol.far. */
-uint32_t node_far(const struct sim_node *n, const uint32_t **positions);
-/* The index of one of them; TREE_NONE: it is none. */
-uint32_t node_far_index(const struct sim_node *n, uint32_t peer);
 
 /* ---- shape.c ---- */
 

@@ -14,7 +14,7 @@ struct link_count *stats_link(const struct sim *s, uint32_t phase,
 			      uint32_t position, uint32_t slot)
 {
 	return &s->link_counts[((size_t)phase * s->nhosts + position) *
-			       s->link_slots + slot];
+			       LINK_SLOTS + slot];
 }
 
 static struct link_count *link_to(const struct sim_node *n, uint32_t phase,
@@ -22,10 +22,7 @@ static struct link_count *link_to(const struct sim_node *n, uint32_t phase,
 {
 	if (n->sim->nodes[to].parent == n->position)
 		return stats_link(n->sim, phase, to, 1);
-	if (n->parent == to)
-		return stats_link(n->sim, phase, n->position, 0);
-	return stats_link(n->sim, phase, n->position,
-			  2 + node_far_index(n, to));
+	return stats_link(n->sim, phase, n->position, 0);
 }
 
 void stats_memory(struct sim_node *n)
@@ -106,7 +103,7 @@ static uint64_t bytes_sent(const struct node_count *c)
 static void links_of(const struct sim *s, uint32_t phase,
 		     struct phase_stats *out)
 {
-	size_t n = (size_t)s->nhosts * s->link_slots;
+	size_t n = (size_t)s->nhosts * LINK_SLOTS;
 	const struct link_count *l = stats_link(s, phase, 0, 0);
 
 	for (size_t i = 0; i < n; i++) {

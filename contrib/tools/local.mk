@@ -52,9 +52,9 @@ dist_bin_SCRIPTS += contrib/tools/pmi2x-trace
 dist_trace_DATA = \
 	contrib/tools/pmi2x_trace/__init__.py \
 	contrib/tools/pmi2x_trace/chrome.py \
-	contrib/tools/pmi2x_trace/live.py \
 	contrib/tools/pmi2x_trace/phases.py \
-	contrib/tools/pmi2x_trace/records.py
+	contrib/tools/pmi2x_trace/records.py \
+	contrib/tools/pmi2x_trace/status.py
 dist_man_MANS += contrib/tools/pmi2x-trace.1
 
 dist_check_SCRIPTS += testsuite/unit/trace-test.sh \

@@ -6,23 +6,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/agent_internal.h"
+#include "agent/agent_control.h"
 #include "libio/protocol.h"
-
-void agent_options_init(struct agent_options *o)
-{
-	memset(o, 0, sizeof(*o));
-	o->region_size = REGION_SIZE_DEFAULT;
-	o->handshake_ms = 5000;
-	o->tell_after_ms = 100;
-	o->connect_ms = 60000;
-	o->absent_ms = 2000;
-	o->drain_ms = 5000;
-	o->dead_peer_ms = 60000;
-	o->stall_ms = 60000;
-	o->tell_fd = -1;
-	o->protocol = PROTOCOL_VERSION;
-}
 
 const char *agent_node_name(const struct agent *a, uint32_t position)
 {
@@ -50,14 +35,15 @@ static void op_client_close(void *arg, uint32_t slot)
 	agent_ranks_finish(arg, slot);
 }
 
-static void op_node_send(void *arg, uint32_t position, const void *head,
+static void op_node_send(void *arg, uint32_t position,
+			 const struct coll_msg *msg, const void *head,
 			 size_t head_len, const struct payload_vec *body)
 {
 	struct agent *a = arg;
 	struct neighbour *n = agent_neighbour(a, position);
 
 	if (n && !agent_links_send_message(a, n, head, head_len, body))
-		agent_trace_sent(a, head, head_len, body ? body->bytes : 0);
+		agent_trace_sent(a, msg, head_len + (body ? body->bytes : 0));
 }
 
 static void op_node_break(void *arg, uint32_t position)
@@ -132,7 +118,7 @@ static void close_all(struct agent *a)
 	a->stage = AGENT_CLOSED;
 	agent_tell_close(a);
 	agent_slots_close(a);
-	agent_state_close(a);
+	agent_status_close(a);
 	agent_control_close(a);
 	agent_links_close(a);
 	agent_ranks_close(a);
@@ -153,12 +139,12 @@ static void hint(int error, char out[AGENT_WHY_MAX])
 	out[0] = '\0';
 	if (error == -EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
 		snprintf(out, AGENT_WHY_MAX,
-			 " (the limit of this slurmstepd is %llu): raise LimitNOFILE in the unit of slurmd there, or ulimit -n where it is started, or start fewer ranks a node",
+			 " (the limit of this agent is %llu): raise LimitNOFILE in the unit of slurmd there, or ulimit -n where it is started, or start fewer ranks a node",
 			 (unsigned long long)limit.rlim_cur);
 	else if (error == -ENOMEM && !getrlimit(RLIMIT_AS, &limit) &&
 		 limit.rlim_cur != RLIM_INFINITY)
 		snprintf(out, AGENT_WHY_MAX,
-			 " (this slurmstepd may map %llu bytes): raise LimitAS in the unit of slurmd there, or ulimit -v where it is started, or lower Pmi2xRegionSize in mpi.conf",
+			 " (this agent may map %llu bytes): raise LimitAS in the unit of slurmd there, or ulimit -v where it is started, or lower Pmi2xRegionSize in mpi.conf",
 			 (unsigned long long)limit.rlim_cur);
 	else if (error == -EFBIG)
 		snprintf(out, AGENT_WHY_MAX,
@@ -243,21 +229,55 @@ static void on_drain_linger(uv_timer_t *timer)
 	agent_links_abandon(timer->data);
 }
 
-static void begin_drain(void *arg)
+void agent_leave(struct agent *a)
 {
-	struct agent *a = arg;
-
 	if (a->stage != AGENT_SERVING) /* it could not even start */
 		return;
 	a->stage = AGENT_DRAIN_OWN;
+	agent_links_answer(a);
 	agent_links_abandon_untried(a); /* a step without PMI costs no time */
 	uv_prepare_start(&a->drain_step, on_drain_step);
 	uv_timer_start(&a->drain_limit, on_drain_limit, a->options.drain_ms, 0);
 	uv_timer_start(&a->drain_linger, on_drain_linger, AGENT_LINGER_MS, 0);
 }
 
-static void free_agent(struct agent *a)
+/* Until srun has been told. */
+static void on_told_step(uv_prepare_t *prepare)
 {
+	struct agent *a = prepare->data;
+
+	if (agent_control_flushed(a))
+		close_all(a);
+}
+
+void agent_host_died(struct agent *a)
+{
+	char why[AGENT_WHY_MAX];
+
+	if (a->stage == AGENT_CLOSED)
+		return;
+	if (a->options.no_kill || control_has_parent(a)) {
+		close_all(a);
+		return;
+	}
+	snprintf(why, sizeof(why), "lost the slurmstepd of node %.64s",
+		 agent_node_name(a, a->step->position));
+	a->stage = AGENT_DRAIN_PARENT;
+	agent_control_end_step(a, why, 1);
+	uv_prepare_start(&a->drain_step, on_told_step);
+	uv_timer_start(&a->drain_limit, on_drain_limit, a->options.drain_ms, 0);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
 	agent_tell_free(a);
 	agent_control_free(a);
 	agent_links_free(a);
@@ -265,52 +285,14 @@ static void free_agent(struct agent *a)
 	pmi_server_destroy(a->server);
 	agent_slots_free(a);
 	agent_trace_free(a);
-	agent_state_free(a);
+	agent_status_free(a);
 	region_writer_destroy(a->region);
-	agent_idle_free(a);
-	loop_destroy(a->loop);
+	close_fd(a->fds.registration);
+	close_fd(a->fds.listener);
+	close_fd(a->fds.tell);
+	close_fd(a->fds.region);
 	secret_forget(&a->self.secret);
 	free(a);
-}
-
-/* Ask the thread to end, and wait for it. */
-static int end_thread(struct agent *a)
-{
-	int rc;
-
-	atomic_store(&a->stopping, true);
-	rc = loop_post(a->loop, begin_drain, a);
-	if (rc == -ESHUTDOWN)
-		rc = 0; /* it is ending by itself */
-	return rc ? rc : loop_join(a->loop, a->options.drain_ms +
-						    AGENT_JOIN_MARGIN_MS);
-}
-
-/* A resolver that does not answer is left to itself. */
-static int end_helpers(struct agent *a)
-{
-	int rc = helpers_destroy(a->helpers, a->options.drain_ms);
-	int late = helpers_destroy(a->lookups, AGENT_LINGER_MS);
-
-	return rc ? rc : late;
-}
-
-int agent_stop(struct agent *a)
-{
-	int rc;
-
-	if (a->running && end_thread(a)) {
-		/* The host blocks it; freeing under its feet would be worse. */
-		log_error(a->log,
-			  "the agent's thread does not end; leaving it");
-		thread_keep_code();
-		return -EBUSY;
-	}
-	rc = end_helpers(a);
-	if (rc)
-		a->loop = NULL; /* who is left may still post to it */
-	free_agent(a);
-	return rc;
 }
 
 /* ---- beginning ---- */
@@ -331,10 +313,10 @@ static int create_server(struct agent *a)
 {
 	int rc = 0;
 
-	if (a->idle->region >= 0)
-		rc = region_writer_create_in(&a->region, a->idle->region,
+	if (a->fds.region >= 0)
+		rc = region_writer_create_in(&a->region, a->fds.region,
 					     a->options.region_size);
-	a->idle->region = -1;
+	a->fds.region = -1;
 	if (rc)
 		log_error(a->log, "cannot make %zu bytes of shared memory: %s",
 			  a->options.region_size, strerror(-rc));
@@ -357,172 +339,80 @@ static int open_timers(struct agent *a)
 
 static int open_all(struct agent *a)
 {
-	int rc = create_server(a);
+	int rc = agent_trace_open(a, &a->ops);
 
-	rc = rc ? rc : helpers_create(&a->helpers);
-	rc = rc ? rc : helpers_create(&a->lookups);
+	rc = rc ? rc : create_server(a);
 	rc = rc ? rc : agent_slots_open(a);
 	rc = rc ? rc : open_timers(a);
 	rc = rc ? rc : agent_ranks_open(a);
 	rc = rc ? rc : agent_control_open(a);
 	rc = rc ? rc : agent_links_open(a);
-	rc = rc ? rc : agent_state_open(a);
+	rc = rc ? rc : agent_status_open(a);
 	return rc ? rc : agent_tell_open(a);
 }
 
-/*
- * In the agent's thread, as its first act. A failure here comes too late to fail
- * the launch: the step is ended, for its other nodes would wait for this one.
- */
-static bool begin(void *arg)
+static struct agent *new_agent(struct loop *loop, const struct setup *setup,
+			       const struct agent_fds *fds,
+			       const struct agent_host *host,
+			       const struct log_hook *log)
 {
-	struct agent *a = arg;
-	char why[AGENT_WHY_MAX], how[AGENT_WHY_MAX];
-	bool opened;
-	int rc;
+	const struct pmi_step *step = &setup->step;
+	struct agent *a = calloc(1, sizeof(*a));
 
-	if (!agent_idle_wait(a))
-		return false;
-	rc = a->idle->error ? a->idle->error : loop_open(a->loop);
-	opened = !rc;
-	rc = rc ? rc : open_all(a);
-	if (!rc) {
-		agent_ranks_adopt(a);
-		return true;
-	}
+	if (!a)
+		return NULL;
+	a->loop = loop;
+	a->step = step;
+	a->options = setup->options;
+	a->port = setup->port;
+	a->fds = *fds;
+	a->host = *host;
+	a->log = log;
+	secret_hide(&a->self.secret);
+	a->self.secret = setup->options.secret;
+	secret_forget(&a->options.secret); /* one copy is enough */
+	a->self.jobid = step->jobid;
+	a->self.build = step->build;
+	a->self.position = step->position;
+	a->self.protocol = a->options.protocol ? a->options.protocol :
+						 PROTOCOL_VERSION;
+	a->link_options.handshake_ms = a->options.handshake_ms;
+	a->link_options.dead_peer_ms = a->options.dead_peer_ms;
+	a->link_options.budget = step->budget;
+	refusals_init(&a->refused, log);
+	a->ops = engine_ops;
+	if (a->options.end_on_failure)
+		a->ops.end_step = op_end_step;
+	return a;
+}
+
+/* It comes too late to fail the launch: the step is ended, for its other nodes would
+   wait for this one. */
+static void fail_to_open(struct agent *a, int rc)
+{
+	char why[AGENT_WHY_MAX], how[AGENT_WHY_MAX];
+
 	hint(rc, how);
 	snprintf(why, sizeof(why),
 		 "cannot start the agent of node %.64s: %s%.300s",
 		 agent_node_name(a, a->step->position), strerror(-rc), how);
 	log_error(a->log, "%s", why);
-	agent_idle_refuse_ranks(a);
 	close_all(a);
-	if (a->host.kill_step)
-		a->host.kill_step(a->host.arg, why);
-	return opened; /* to run the ends of what is closing */
+	agent_tell_kill(a, why);
 }
 
-static struct agent *new_agent(const struct pmi_step *step,
-			       const struct agent_options *options,
-			       const struct agent_host *host,
-			       const struct log_hook *log)
+int agent_open(struct agent **out, struct loop *loop, const struct setup *setup,
+	       const struct agent_fds *fds, const struct agent_host *host,
+	       const struct log_hook *log)
 {
-	struct agent *a = calloc(1, sizeof(*a));
-
-	if (!a)
-		return NULL;
-	a->step = step;
-	a->options = *options;
-	a->host = *host;
-	a->log = log;
-	secret_hide(&a->self.secret);
-	a->self.secret = options->secret;
-	secret_forget(&a->options.secret); /* one copy is enough */
-	a->self.jobid = step->jobid;
-	a->self.build = step->build;
-	a->self.position = step->position;
-	a->self.protocol = options->protocol;
-	a->link_options.handshake_ms = options->handshake_ms;
-	a->link_options.dead_peer_ms = options->dead_peer_ms;
-	a->tree_width = step->tree_width;
-	refusals_init(&a->refused, log);
-	a->ops = engine_ops;
-	if (options->end_on_failure)
-		a->ops.end_step = op_end_step;
-	return a;
-}
-
-int agent_prepare(struct agent **out, const struct pmi_step *step,
-		  const struct agent_options *options,
-		  const struct agent_host *host, const struct log_hook *log)
-{
-	struct agent *a = new_agent(step, options, host, log);
+	struct agent *a = new_agent(loop, setup, fds, host, log);
 	int rc;
 
-	if (!a) {
-		if (options->tell_fd >= 0)
-			close(options->tell_fd);
+	*out = a;
+	if (!a)
 		return -ENOMEM;
-	}
-	rc = loop_create(&a->loop);
-	rc = rc ? rc : agent_trace_open(a, &a->ops);
-	rc = rc ? rc : agent_idle_open(a);
-	agent_trace_ready(a);
-	if (!rc) {
-		*out = a;
-		return 0;
-	}
-	log_error(log, "cannot start the agent of the node: %s", strerror(-rc));
-	free_agent(a);
-	return rc;
-}
-
-int agent_run(struct agent *a)
-{
-	int rc = loop_start(a->loop, begin, a);
-
-	a->running = !rc;
-	if (!rc)
-		return 0;
-	log_error(a->log, "cannot start the agent's thread: %s", strerror(-rc));
-	agent_idle_refuse_ranks(a);
-	return rc;
-}
-
-int agent_start(struct agent **out, const struct pmi_step *step,
-		const struct agent_options *options,
-		const struct agent_host *host, const struct log_hook *log)
-{
-	int rc = agent_prepare(out, step, options, host, log);
-
+	rc = open_all(a);
 	if (rc)
-		return rc;
-	rc = agent_run(*out);
-	if (rc)
-		free_agent(*out);
+		fail_to_open(a, rc);
 	return rc;
-}
-
-/* ---- from other threads ---- */
-
-int agent_registration_fd(const struct agent *a)
-{
-	return a->idle->theirs;
-}
-
-struct told {
-	struct agent *agent;
-	struct whereabouts where;
-};
-
-static void apply_told(void *arg)
-{
-	struct told *t = arg;
-
-	if (t->agent->stage == AGENT_SERVING)
-		agent_wireup_told(t->agent, &t->where);
-	free(t);
-}
-
-void agent_tell_received(struct agent *a, const void *data, size_t len)
-{
-	struct whereabouts where;
-
-	if (agent_tell_check(a, data, len, &where))
-		log_debug(a->log, "ignored a message that proves nothing");
-	else if (a->stage == AGENT_SERVING)
-		agent_wireup_told(a, &where);
-}
-
-void agent_told(struct agent *a, const void *data, size_t len)
-{
-	struct told *t = calloc(1, sizeof(*t));
-
-	if (!t || agent_tell_check(a, data, len, &t->where)) {
-		free(t);
-		return;
-	}
-	t->agent = a;
-	if (loop_post(a->loop, apply_told, t))
-		free(t);
 }

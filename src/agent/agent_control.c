@@ -9,6 +9,7 @@
  * parent has certainly not dealt with it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,29 @@
 
 /* ---- replies on their way down ---- */
 
+/* There is no memory for an answer: nobody waits for it for ever. */
+static void unanswered(struct agent *a)
+{
+	char why[AGENT_WHY_MAX];
+
+	snprintf(why, sizeof(why), "node %s lacks memory for srun's answers",
+		 agent_node_name(a, a->step->position));
+	agent_tell_kill(a, why);
+}
+
+static void send_to(struct agent *a, struct neighbour *n, enum frame_type type,
+		    struct payload *frame)
+{
+	struct payload_vec body;
+
+	payload_vec_init(&body);
+	if (payload_vec_add(&body, frame))
+		agent_wireup_send_failed(n, -ENOMEM);
+	else
+		agent_links_send(a, n, type, &body);
+	payload_vec_clear(&body);
+}
+
 static void deliver_reply(struct agent *a, uint32_t origin,
 			  struct payload *frame)
 {
@@ -25,13 +49,14 @@ static void deliver_reply(struct agent *a, uint32_t origin,
 	struct neighbour *child;
 
 	if (origin == a->step->position) {
-		pmi_server_control_input(a->server, frame->data, frame->len);
+		if (pmi_server_control_input(a->server, frame->data,
+					     frame->len) == -ENOMEM)
+			unanswered(a);
 		return;
 	}
-	child = agent_neighbour(a, tree_next_hop(place, a->tree_width, origin));
+	child = agent_neighbour(a, tree_next_hop(place, origin));
 	if (child && !child->is_parent)
-		agent_links_send_bytes(a, child, FRAME_CONTROL_DOWN,
-				       frame->data, frame->len);
+		send_to(a, child, FRAME_CONTROL_DOWN, frame);
 }
 
 static void on_soon(uv_timer_t *timer)
@@ -51,8 +76,9 @@ static void on_soon(uv_timer_t *timer)
 	payload_vec_clear(&failed);
 }
 
-void control_fail_later(struct agent *a, uint32_t origin, uint32_t id,
-			const char *why)
+/* Answer a request with a failure, from the loop. */
+static void fail_later(struct agent *a, uint32_t origin, uint32_t id,
+		       const char *why)
 {
 	struct control_msg reply = {
 		.type = CONTROL_REPLY,
@@ -61,16 +87,16 @@ void control_fail_later(struct agent *a, uint32_t origin, uint32_t id,
 		.code = PMI_RC_OTHER,
 		.text = (char *)why,
 	};
+	char room[CONTROL_REPLY_MAX];
 	struct payload *p = NULL;
 	struct buf b;
 
-	buf_init(&b, CONTROL_TEXT_MAX + 256);
+	buf_init_in(&b, room, sizeof(room));
 	if (!control_pack(&b, &reply))
 		p = payload_copy(b.data, b.len);
-	if (p)
-		payload_vec_add(&a->control->failed, p);
+	if (!p || payload_vec_add(&a->control->failed, p))
+		unanswered(a);
 	payload_unref(p);
-	buf_free(&b);
 	uv_timer_start(&a->control->soon, on_soon, 0, 0);
 }
 
@@ -95,8 +121,8 @@ static int remember(struct agent *a, struct payload *frame,
 		ctl->requests = r;
 		ctl->nrequests++;
 	} else {
-		control_fail_later(a, msg.origin, msg.id,
-				   "too many requests wait for srun");
+		fail_later(a, msg.origin, msg.id,
+			   "too many requests wait for srun");
 	}
 	control_free(&msg);
 	*out = r;
@@ -113,7 +139,14 @@ static void forget(struct agent_control *ctl, struct request **at)
 	free(r);
 }
 
-bool control_forget(struct agent_control *ctl, uint32_t origin,
+static void fail_request(struct agent *a, struct request **at, const char *why)
+{
+	fail_later(a, (*at)->origin, (*at)->id, why);
+	forget(a->control, at);
+}
+
+/* Forget the request that this is the reply to; false when there is none. */
+static bool forget_answered(struct agent_control *ctl, uint32_t origin,
 			    uint32_t id)
 {
 	for (struct request **at = &ctl->requests; *at; at = &(*at)->next) {
@@ -130,12 +163,10 @@ void control_fail_direct(struct agent *a, const char *why)
 	struct request **at = &a->control->requests;
 
 	while (*at) {
-		if ((*at)->frame) {
+		if ((*at)->frame)
 			at = &(*at)->next;
-			continue;
-		}
-		control_fail_later(a, (*at)->origin, (*at)->id, why);
-		forget(a->control, at);
+		else
+			fail_request(a, at, why);
 	}
 }
 
@@ -152,18 +183,11 @@ bool control_has_parent(const struct agent *a)
 static void send_to_parent(struct agent *a, struct neighbour *parent,
 			   struct payload *frame, struct request *r)
 {
-	struct payload_vec body;
-
 	if (r) {
 		r->index = parent->control_up;
 		r->frame = payload_ref(frame);
 	}
-	payload_vec_init(&body);
-	if (payload_vec_add(&body, frame))
-		agent_wireup_send_failed(parent, -ENOMEM);
-	else
-		agent_links_send(a, parent, FRAME_CONTROL_UP, &body);
-	payload_vec_clear(&body);
+	send_to(a, parent, FRAME_CONTROL_UP, frame);
 }
 
 static bool goes_direct(const struct agent_control *ctl)
@@ -195,7 +219,7 @@ static bool goes_on(struct agent *a, enum control_type type,
 	bool first;
 
 	if (type == CONTROL_STALL)
-		return agent_state_stall_passes(a);
+		return agent_status_stall_passes(a);
 	if (type != CONTROL_ABORT && type != CONTROL_REPORT)
 		return true;
 	passed = type == CONTROL_ABORT ? &ctl->abort_passed :
@@ -212,11 +236,11 @@ static void abort_to_srun(struct agent *a, struct payload *frame)
 	struct agent_control *ctl = a->control;
 
 	if (ctl->report)
-		srun_send(a, ctl->report, NULL);
+		srun_send(a, ctl->report);
 	ctl->abort_queued = ctl->srun != SRUN_UP;
 	if (ctl->srun == SRUN_LOST)
 		agent_tell_kill(a, "srun cannot be reached");
-	srun_send(a, frame, NULL);
+	srun_send(a, frame);
 }
 
 static void remember_for_srun(struct agent_control *ctl, enum control_type type,
@@ -247,22 +271,25 @@ static int pass_up(struct agent *a, enum control_type type,
 		send_to_parent(a, parent, frame, r);
 	} else if (type == CONTROL_ABORT) {
 		abort_to_srun(a, frame);
-	} else {
-		srun_send(a, frame, r);
+	} else if (srun_send(a, frame) && r) {
+		fail_request(a, &a->control->requests, "srun cannot be reached");
 	}
 	return 0;
 }
 
 void agent_control_send(struct agent *a, const void *data, size_t len)
 {
-	struct payload *frame = payload_copy(data, len);
+	struct payload *frame = payload_copy_in(a->step->budget, data, len);
 	enum control_type type;
 	uint32_t origin;
+	int rc = 0;
 
-	if (!frame)
+	if (!control_peek(data, len, &type, &origin))
+		rc = frame ? pass_up(a, type, frame) : -ENOMEM;
+	if (rc && control_has_reply(type))
+		unanswered(a);
+	else if (rc)
 		srun_frame_lost(a, data, len);
-	else if (!control_peek(data, len, &type, &origin))
-		pass_up(a, type, frame);
 	payload_unref(frame);
 }
 
@@ -295,7 +322,7 @@ int agent_control_from_child(struct agent *a, struct neighbour *child,
 	if (control_peek(frame->data, frame->len, &type, &origin) ||
 	    type >= CONTROL_QUERY || origin <= place->range.first ||
 	    origin >= place->range.end ||
-	    tree_next_hop(place, a->tree_width, origin) != child->position)
+	    tree_next_hop(place, origin) != child->position)
 		return -EPROTO;
 	if (child->said_goodbye && control_has_reply(type))
 		return 0; /* it will ask srun itself, see agent_links_leave */
@@ -305,28 +332,28 @@ int agent_control_from_child(struct agent *a, struct neighbour *child,
 int agent_control_from_above(struct agent *a, struct payload *frame)
 {
 	struct control_msg msg;
-	enum control_type type;
-	uint32_t origin;
-	bool expected;
-	int rc = control_peek(frame->data, frame->len, &type, &origin);
+	int rc = control_unpack(frame->data, frame->len, &msg);
 
-	if (!rc && type == CONTROL_QUERY)
-		return agent_state_query(a, frame);
-	if (!rc && type == CONTROL_EXPIRE)
-		return agent_state_expire(a, frame);
-	rc = rc ? rc : control_unpack(frame->data, frame->len, &msg);
 	if (rc)
 		return rc;
-	origin = msg.origin;
-	expected = msg.type == CONTROL_REPLY &&
-		   control_forget(a->control, origin, msg.id);
-	if (msg.type == CONTROL_STARTED)
+	switch (msg.type) {
+	case CONTROL_QUERY:
+		agent_status_query(a, msg.id, frame);
+		break;
+	case CONTROL_EXPIRE:
+		rc = agent_status_expire(a, &msg);
+		break;
+	case CONTROL_STARTED:
 		rc = agent_missing_started(a, msg.id);
-	else if (msg.type != CONTROL_REPLY)
+		break;
+	case CONTROL_REPLY:
+		if (forget_answered(a->control, msg.origin, msg.id))
+			deliver_reply(a, msg.origin, frame);
+		break;
+	default:
 		rc = -EPROTO;
+	}
 	control_free(&msg);
-	if (expected)
-		deliver_reply(a, origin, frame);
 	return rc;
 }
 
@@ -340,7 +367,7 @@ void agent_control_unsent(struct agent *a, const struct payload_vec *frame)
 	if (p && !control_peek(p->data, p->len, &type, &origin) &&
 	    !control_has_reply(type)) {
 		a->control->abort_queued |= type == CONTROL_ABORT;
-		srun_send(a, p, NULL);
+		srun_send(a, p);
 	}
 	payload_unref(p);
 }
@@ -349,6 +376,7 @@ void agent_control_parent_gone(struct agent *a, bool in_order,
 			       uint64_t dealt_with, const char *why)
 {
 	struct request *r, **at = &a->control->requests;
+	int rc;
 
 	/* Who was killed need not have passed it on, and it is said only once. */
 	if (!in_order && a->control->abort)
@@ -360,12 +388,14 @@ void agent_control_parent_gone(struct agent *a, bool in_order,
 			at = &r->next;
 		} else if (in_order && r->index >= dealt_with) {
 			r->frame = NULL;
-			at = &r->next;
-			srun_send(a, frame, NULL);
+			rc = srun_send(a, frame);
 			payload_unref(frame);
+			if (rc)
+				fail_request(a, at, "srun cannot be reached");
+			else
+				at = &r->next;
 		} else {
-			control_fail_later(a, r->origin, r->id, why);
-			forget(a->control, at);
+			fail_request(a, at, why);
 		}
 	}
 }

@@ -8,7 +8,6 @@
 
 #include "agent/agent_internal.h"
 
-#define CONTROL_SRUN_MS 10000      /* srun listens before it launches */
 
 struct request {
 	struct request *next;
@@ -54,11 +53,6 @@ struct agent_control {
 
 /* ---- agent_control.c ---- */
 
-/* Answer a request with a failure, from the loop. */
-void control_fail_later(struct agent *a, uint32_t origin, uint32_t id,
-			const char *why);
-/* Forget the request that this is the reply to; false when there is none. */
-bool control_forget(struct agent_control *ctl, uint32_t origin, uint32_t id);
 /* Fail all requests that have gone to srun directly. */
 void control_fail_direct(struct agent *a, const char *why);
 /* There is a parent to which frames can be given. */
@@ -68,11 +62,11 @@ bool control_has_parent(const struct agent *a);
 
 int srun_open(struct agent *a);
 void srun_close(struct agent *a);
-/* `r` is the request that the frame carries, or NULL. */
-void srun_send(struct agent *a, struct payload *frame, struct request *r);
+/* 0, or a negative errno: a request in the frame is to be answered with a failure. */
+int srun_send(struct agent *a, struct payload *frame);
 /*
  * A frame could neither be sent nor kept, for want of memory. Nobody waits for ever
- * for what it says: the host ends the step without srun.
+ * for an abort: the host ends the step without srun.
  */
 void srun_frame_lost(struct agent *a, const void *data, size_t len);
 

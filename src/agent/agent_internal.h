@@ -6,7 +6,6 @@
  * engine from the loop, never from inside the call.
  *
  *   agent.c          life cycle, the engine's operations, draining
- *   agent_idle.c     what there is before the step uses PMI
  *   agent_ranks.c    the ranks' connections and ends
  *   agent_links.c    neighbours: frames, queues, goodbyes
  *   agent_wireup.c   making the links: ports, attempts, choice between two
@@ -15,33 +14,29 @@
  *   agent_control.c  the way to srun and back
  *   agent_srun.c     the connection to srun
  *   agent_slots.c    what wakes the agent and the ranks through shared memory
- *   agent_state.c    srun's questions, and who waits long
+ *   agent_status.c   srun's questions, and who waits long
  *   agent_trace.c    time stamps for a trace of start-up
  *   agent_tell.c     "connect to me", over a path that the site authenticates
  */
 #ifndef PMI2X_AGENT_INTERNAL_H
 #define PMI2X_AGENT_INTERNAL_H
 
-#include <stdatomic.h>
 #include <uv.h>
 
 #include "agent/agent.h"
-#include "agent/agent_state.h"
+#include "agent/agent_status.h"
 #include "agent/agent_trace.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
 #include "libio/refusals.h"
-#include "libio/thread.h"
 #include "libpmi/control.h"
 
 #define AGENT_UNPROVED_MAX 256 /* inbound; over it the oldest is dropped */
 #define AGENT_QUEUE_MAX ((size_t)1 << 30) /* bytes for a link not yet up */
-#define AGENT_LISTEN_TRIES 8   /* ports that neighbours will try, too */
 #define AGENT_BACKOFF_FIRST_MS 50
 #define AGENT_BACKOFF_MAX_MS 1000
 #define AGENT_CHILD_PATIENCE 5 /* times connect_ms: it may be launched late */
-#define AGENT_JOIN_MARGIN_MS 5000 /* beyond drain_ms */
 #define AGENT_LINGER_MS 1000   /* for neighbours that are not connected */
 #define AGENT_LOOKUP_KEPT_MS 5000 /* a failed look-up; then it is asked again */
 #define AGENT_LACK_MS 5000     /* without a descriptor for a link; then an end */
@@ -54,31 +49,8 @@ struct agent_links;
 struct agent_control;
 struct agent_tell;
 struct agent_slots;
-struct agent_state;
+struct agent_status;
 struct agent_trace;
-struct registration;
-struct pollfd;
-
-/* A rank that has registered while the agent was idle. */
-struct idle_rank {
-	int fd;    /* -1: it has not */
-	int pidfd; /* -1: not asked for; another negative errno: there is none */
-};
-
-/* What the agent holds from the start. */
-struct agent_idle {
-	int ours;     /* the agent's end of the registration socket */
-	int theirs;   /* what children inherit */
-	int listener; /* -1: no neighbours, or given to agent_links */
-	uint16_t port;
-	int region;   /* the object of the results region; -1: none, or given */
-	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
-	struct idle_rank *ranks; /* by slot */
-	uint32_t count;
-	int error; /* why it cannot wait any longer, a negative errno; 0 */
-	/* Made beforehand: a thread that allocates gets an arena of its own. */
-	struct pollfd *fds;
-};
 
 /* Serving -> draining (three stages) -> closed. Forward only. */
 enum agent_stage {
@@ -97,13 +69,9 @@ struct agent {
 	struct handshake_self self;
 	struct link_options link_options;
 	struct refusals refused;
-	uint32_t tree_width; /* as the engine uses it */
-	struct agent_idle *idle;
-	bool running;         /* there is a thread */
-	atomic_bool stopping; /* set before begin_drain is posted */
+	struct agent_fds fds; /* -1: what somebody else owns by now */
+	uint16_t port;        /* where it listens for neighbours */
 	struct loop *loop;
-	struct helpers *helpers; /* calls whose end is waited for */
-	struct helpers *lookups; /* nobody waits for these when it leaves */
 	struct region_writer *region; /* NULL: no shared memory */
 	struct agent_slots *slots;    /* NULL: ranks use their sockets */
 	struct agent_trace *trace;    /* NULL: none is wanted */
@@ -113,7 +81,7 @@ struct agent {
 	struct agent_links *links;
 	struct agent_control *control;
 	struct agent_tell *tell;
-	struct agent_state *state;
+	struct agent_status *status;
 	enum agent_stage stage;
 	char lack[AGENT_WHY_MAX]; /* why it gives the step up; empty */
 	bool met_other_build; /* and has said so */
@@ -137,27 +105,9 @@ void agent_close_handle(void *handle);
  */
 void agent_give_up(struct agent *a, const char *what, int error);
 
-/* ---- agent_idle.c ---- */
-
-/* In the creator's thread. 0, or a negative errno with agent_idle_free due. */
-int agent_idle_open(struct agent *a);
-void agent_idle_free(struct agent *a);
-/*
- * Wait until somebody wants PMI, or waiting has failed: idle->error (true), or until
- * the agent is stopped (false).
- */
-bool agent_idle_wait(struct agent *a);
-/* Nobody will serve them: they get an error or the end of file. */
-void agent_idle_refuse_ranks(struct agent *a);
-
 /* ---- agent_ranks.c ---- */
 
 int agent_ranks_open(struct agent *a);
-/* Serve the ranks that have registered so far. After everything is open. */
-void agent_ranks_adopt(struct agent *a);
-/* Log and close a registration for a slot that there is not, or not again. */
-void agent_ranks_refuse(struct agent *a, const struct registration *reg,
-			bool is_there);
 void agent_ranks_close(struct agent *a); /* handles and descriptors */
 void agent_ranks_free(struct agent *a);  /* memory, after the loop has ended */
 void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
@@ -180,6 +130,8 @@ struct conn {
 	struct agent *agent;
 	struct link *link;
 	struct neighbour *neighbour; /* NULL: inbound and not yet proved */
+	bool has_head;        /* of a message whose body is coming: */
+	struct coll_msg head;
 };
 
 /*
@@ -219,8 +171,6 @@ struct neighbour {
 	struct agent *agent;
 	uint32_t position;
 	bool is_parent;
-	bool is_far;          /* none in the tree: its link is made when the
-	                         engine first has a message for it */
 	enum neighbour_state state;
 	struct conn *chosen;  /* the link; while WAITING not yet taken */
 	struct queued_frame *queue; /* while WAITING */
@@ -229,6 +179,9 @@ struct neighbour {
 	uint64_t control_up;  /* frames of this type: sent to the parent,
 	                         received from a child */
 	bool said_goodbye;
+	bool owes_answer;     /* the parent, which has left, waits for it */
+	bool heard_goodbye;   /* ... and the rest of ours is being written */
+	uint64_t dealt_with;  /* what its goodbye says of control_up */
 	/* agent_wireup.c */
 	bool started;
 	struct conn *attempt; /* our connect, not yet proved */
@@ -243,6 +196,7 @@ struct neighbour {
 	/* agent_lookup.c */
 	bool has_addr;
 	bool looking;         /* it is being looked up */
+	bool asking_host;     /* the host may answer at once */
 	struct sockaddr_storage addr;
 	int lookup_error;     /* of the last look-up; 0: none has failed */
 	uint64_t lookup_ended; /* loop time of that, ms */
@@ -258,7 +212,7 @@ struct agent_links {
 	struct conn *first, *last;
 	unsigned unproved;  /* inbound */
 	struct listener *listener;
-	struct neighbour *all; /* children in order, the parent, far ones */
+	struct neighbour *all; /* children in order, the parent */
 	uint32_t count;
 	struct neighbour *parent; /* NULL at the root */
 	uint64_t lack_since; /* loop time, ms: no descriptor for a link */
@@ -284,8 +238,6 @@ int agent_links_send_message(struct agent *a, struct neighbour *n,
 			     const struct payload_vec *body);
 int agent_links_send_bytes(struct agent *a, struct neighbour *n,
 			   enum frame_type type, const void *data, size_t len);
-/* It is beyond the tree, and neither side has wanted a link. */
-bool agent_neighbour_unused(const struct neighbour *n);
 /* Bytes that wait to be written to it, or for its link. */
 size_t agent_neighbour_queued(const struct neighbour *n);
 /* Nothing waits to be written to a neighbour. */
@@ -301,6 +253,8 @@ void agent_links_abandon(struct agent *a);
 void agent_links_abandon_untried(struct agent *a);
 /* Say goodbye to the parent, or to the children. */
 void agent_links_leave(struct agent *a, bool parent);
+/* Answer the goodbye of the parent, if it still waits for that. */
+void agent_links_answer(struct agent *a);
 /* None of these links is up any more. */
 bool agent_links_gone(const struct agent *a, bool parent);
 
@@ -322,8 +276,6 @@ struct whereabouts {
 	struct sockaddr_storage addr; /* AF_UNSPEC: at the node's address */
 };
 
-/* Bind and listen, when there are neighbours. In the creator's thread. */
-int agent_wireup_listen(struct agent *a);
 int agent_wireup_open(struct agent *a);
 void agent_wireup_begin(struct agent *a);
 /* It is proved; when its build is another one, that is said once. */
@@ -381,6 +333,8 @@ void agent_control_send(struct agent *a, const void *data, size_t len);
 void agent_control_end_step(struct agent *a, const char *why, int code);
 /* Connect to srun, so that it can ask; not when that has failed before. */
 void agent_control_connect(struct agent *a);
+/* It has none, but will try: what comes of it is told to agent_links_answer. */
+bool agent_control_will_connect(const struct agent *a);
 /*
  * A reason to be connected to srun may have gone. Without any the link is closed: of
  * the nodes of a step only the first, and those that lack a way through it, keep one.
@@ -432,16 +386,14 @@ int agent_tell_open(struct agent *a);
 void agent_tell_close(struct agent *a);
 void agent_tell_free(struct agent *a);
 /*
- * Tell a neighbour where we listen, in a helper thread. True when one does;
- * with `wait`, agent_missing_told is called when it has done so.
+ * Have a neighbour told where we listen. False: it will not be. With `answer`,
+ * agent_missing_told is called when it has been.
  */
-bool agent_tell_neighbour(struct agent *a, uint32_t position, bool wait);
-/* End the step, in a helper thread. */
+bool agent_tell_neighbour(struct agent *a, uint32_t position, bool answer);
+/* Have the host end the step. */
 void agent_tell_kill(struct agent *a, const char *why);
-/* Check a told message. 0 or -EPROTO, -EACCES. Any thread. */
+/* Check a told message. 0 or -EPROTO, -EACCES. */
 int agent_tell_check(const struct agent *a, const void *data, size_t len,
 		     struct whereabouts *out);
-/* A message that has come over tell_fd. */
-void agent_tell_received(struct agent *a, const void *data, size_t len);
 
 #endif

@@ -117,8 +117,6 @@ int agent_links_send_message(struct agent *a, struct neighbour *n,
 {
 	if (!may_send(n))
 		return -ESHUTDOWN;
-	if (n->is_far)
-		agent_wireup_start(n);
 	send_front(n, FRAME_COLLECTIVE,
 		   frame_header(FRAME_COLLECTIVE, head, head_len,
 				body ? body->bytes : 0), body);
@@ -128,7 +126,7 @@ int agent_links_send_message(struct agent *a, struct neighbour *n,
 int agent_links_send_bytes(struct agent *a, struct neighbour *n,
 			   enum frame_type type, const void *data, size_t len)
 {
-	struct payload *p = payload_copy(data, len);
+	struct payload *p = payload_copy_in(a->step->budget, data, len);
 	struct payload_vec body;
 	int rc;
 
@@ -182,7 +180,7 @@ static void gone(struct neighbour *n, enum neighbour_state state,
 	bool was_up = n->state == NEIGHBOUR_UP;
 
 	n->state = state;
-	if (n->chosen)
+	if (n->chosen && !n->owes_answer)
 		agent_conn_drop(n->chosen);
 	agent_wireup_stop(n);
 	if (n->is_parent) {
@@ -194,7 +192,7 @@ static void gone(struct neighbour *n, enum neighbour_state state,
 		agent_control_parent_gone(a, state == NEIGHBOUR_LEFT ||
 					     (!was_up && !n->send_error),
 					  control_dealt_with, why);
-		agent_state_no_parent(a);
+		agent_status_no_parent(a);
 	}
 	agent_control_unneeded(a);
 	drop_queue(n);
@@ -284,7 +282,7 @@ void agent_conn_drop(struct conn *c)
 
 static int on_control_up(struct neighbour *n, struct payload *body)
 {
-	if (n->is_parent || n->is_far)
+	if (n->is_parent)
 		return -EPROTO;
 	if (!n->said_goodbye)
 		n->control_up++;
@@ -298,7 +296,10 @@ static int on_control_down(struct neighbour *n, struct payload *body)
 	return agent_control_from_above(n->agent, body);
 }
 
-/* Tells how many of its requests we have passed on: the rest will not be. */
+/*
+ * Tells how many of its requests we have passed on: the rest will not be. A child's way
+ * stays open, for it may have to answer later.
+ */
 static void say_goodbye(struct neighbour *n)
 {
 	uint64_t dealt_with = n->is_parent ? 0 : n->control_up;
@@ -307,9 +308,38 @@ static void say_goodbye(struct neighbour *n)
 	buf_init(&b, sizeof(dealt_with));
 	if (!pack_u64(&b, dealt_with))
 		link_send_bytes(n->chosen->link, FRAME_GOODBYE, b.data, b.len);
-	link_shutdown(n->chosen->link);
+	if (n->is_parent)
+		link_shutdown(n->chosen->link);
 	buf_free(&b);
 	n->said_goodbye = true;
+}
+
+/*
+ * To its parent a child is silent until it has a link of its own to srun, or ends:
+ * when it is killed before that, the parent is the only one to notice.
+ */
+static void answer_goodbye(struct neighbour *n)
+{
+	n->owes_answer = n->is_parent && !n->agent->options.no_kill &&
+			 agent_control_will_connect(n->agent);
+	if (!n->owes_answer)
+		say_goodbye(n);
+}
+
+void agent_links_answer(struct agent *a)
+{
+	struct neighbour *n = agent_parent(a);
+
+	if (!n || !n->owes_answer)
+		return;
+	n->owes_answer = false;
+	if (!n->chosen)
+		return;
+	say_goodbye(n);
+	if (link_queued(n->chosen->link))
+		link_finish(n->chosen->link);
+	else
+		agent_conn_drop(n->chosen);
 }
 
 static int on_goodbye(struct neighbour *n, struct payload *body)
@@ -322,8 +352,14 @@ static int on_goodbye(struct neighbour *n, struct payload *body)
 	if (!cursor_done(&c))
 		return -EPROTO;
 	if (!n->said_goodbye) /* its abort has been passed on: see link_ended */
-		say_goodbye(n);
-	neighbour_left(n, dealt_with);
+		answer_goodbye(n);
+	n->dealt_with = dealt_with;
+	/* Who hears no goodbye takes us for dead. */
+	n->heard_goodbye = !n->owes_answer && link_queued(n->chosen->link);
+	if (n->heard_goodbye)
+		link_finish(n->chosen->link);
+	else
+		neighbour_left(n, dealt_with);
 	return 0;
 }
 
@@ -363,10 +399,11 @@ static int on_message(void *arg, struct link *l, const void *head,
 {
 	struct conn *c = arg;
 
-	if (!is_up(c))
+	if (!is_up(c) || (!c->has_head && coll_msg_read(head, head_len, &c->head)))
 		return -EPROTO;
+	c->has_head = false;
 	return pmi_server_node_input(c->agent->server, c->neighbour->position,
-				     head, head_len, body);
+				     &c->head, body);
 }
 
 static struct payload *on_room(void *arg, struct link *l, const void *head,
@@ -374,10 +411,11 @@ static struct payload *on_room(void *arg, struct link *l, const void *head,
 {
 	struct conn *c = arg;
 
-	if (!is_up(c))
+	c->has_head = is_up(c) && !coll_msg_read(head, head_len, &c->head);
+	if (!c->has_head)
 		return NULL;
 	return pmi_server_node_room(c->agent->server, c->neighbour->position,
-				    head, head_len, len);
+				    &c->head, len);
 }
 
 /*
@@ -390,6 +428,10 @@ static void link_ended(struct neighbour *n, int error)
 	const char *name = agent_node_name(a, n->position);
 	char why[AGENT_WHY_MAX];
 
+	if (n->heard_goodbye) {
+		neighbour_left(n, n->dealt_with);
+		return;
+	}
 	if (error == -EPROTO || error == -EMSGSIZE)
 		snprintf(why, sizeof(why),
 			 "node %s sent a message that makes no sense; the connection to it is closed",
@@ -475,11 +517,6 @@ static void on_starved(void *arg, int error)
 
 /* ---- what there is to say of one ---- */
 
-bool agent_neighbour_unused(const struct neighbour *n)
-{
-	return n->is_far && !agent_wireup_tried(n);
-}
-
 size_t agent_neighbour_queued(const struct neighbour *n)
 {
 	return n->state == NEIGHBOUR_UP ? link_queued(n->chosen->link) :
@@ -506,8 +543,6 @@ static void abandon(struct agent *a, bool tried)
 	for (uint32_t i = 0; i < a->links->count; i++) {
 		struct neighbour *n = &a->links->all[i];
 
-		if (agent_neighbour_unused(n))
-			continue;
 		if (n->state == NEIGHBOUR_WAITING &&
 		    (tried || !agent_wireup_tried(n))) {
 			if (n->chosen)
@@ -563,32 +598,25 @@ static struct neighbour *add_neighbour(struct agent *a, uint32_t position)
 static void add_neighbours(struct agent *a)
 {
 	const struct tree_place *place = pmi_server_place(a->server);
-	const uint32_t *far;
-	uint32_t nfar = pmi_server_far(a->server, &far);
 
 	for (uint32_t i = 0; i < place->children; i++)
-		add_neighbour(a, tree_child(place, a->tree_width, i).first);
+		add_neighbour(a, tree_child(place, i).first);
 	if (place->parent != TREE_NONE) {
 		a->links->parent = add_neighbour(a, place->parent);
 		a->links->parent->is_parent = true;
 	}
-	for (uint32_t i = 0; i < nfar; i++)
-		add_neighbour(a, far[i])->is_far = true;
 }
 
 int agent_links_open(struct agent *a)
 {
 	const struct tree_place *place = pmi_server_place(a->server);
 	struct agent_links *links = calloc(1, sizeof(*links));
-	const uint32_t *far;
 	int rc;
 
 	if (!links)
 		return -ENOMEM;
 	a->links = links;
-	links->all = calloc(place->children + 1 +
-				    pmi_server_far(a->server, &far),
-			    sizeof(*links->all));
+	links->all = calloc(place->children + 1, sizeof(*links->all));
 	if (!links->all)
 		return -ENOMEM;
 	add_neighbours(a);

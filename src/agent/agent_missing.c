@@ -23,7 +23,7 @@
 #define ABSENT_RANKS_MAX 200 /* bytes of their list */
 
 /* So many tries in a row go to each port at which it could be: next_port. */
-#define ABSENT_TRIES (2 * (AGENT_LISTEN_TRIES - 1))
+#define ABSENT_TRIES (2 * (STEP_PORT_TRIES - 1))
 
 static uint64_t now_ms(const struct agent *a)
 {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "agent/agent_internal.h"
-#include "agent/registration.h"
 #include "libio/peer.h"
+#include "libio/registration.h"
 #include "libio/stream.h"
 
 #define RANK_READ_BYTES 65536 /* read from a rank at once */
@@ -20,7 +20,7 @@
 /* Milliseconds on a machine that is overloaded: */
 #define RANK_CLOSED_MS 1000 /* from the end of a connection to its process's */
 #define RANK_EXIT_MS 3000  /* from that until the parent can say how */
-#define RANK_ASK_MAX_MS 32 /* between two questions how */
+#define RANK_LOOK_MS 50    /* between two looks whether that is over */
 
 struct rank {
 	struct agent *agent;
@@ -39,8 +39,7 @@ struct agent_ranks {
 	uint32_t count;
 	struct epoll_set *epoll; /* of all ranks' connections */
 	uv_poll_t registration;
-	uv_timer_t ask;  /* how those have ended that are leaving */
-	uint32_t ask_ms;
+	uv_timer_t limit; /* of waiting to hear how those have ended that leave */
 	char input[RANK_READ_BYTES]; /* used during one callback only */
 };
 
@@ -51,44 +50,51 @@ static uint64_t patience(const struct rank *r)
 {
 	const struct agent *a = r->agent;
 
-	if (!a->host.rank_exit ||
+	if (!a->host.ask_rank_end ||
 	    !pmi_server_client_end_matters(a->server, r->slot))
 		return 0;
 	return r->exited ? RANK_EXIT_MS : RANK_CLOSED_MS;
 }
 
-/* Tell the engine, when how it went is known or will not be. */
-static void tell_leaving(struct rank *r)
+/* Tell the engine; `end` is NULL when it is not known how. */
+static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 {
-	struct agent *a = r->agent;
-	struct pmi_exit end;
-	bool known = a->host.rank_exit &&
-		     a->host.rank_exit(a->host.arg, r->slot, &end);
+	struct pmi_server *server = r->agent->server;
 
-	if (!known && uv_now(loop_uv(a->loop)) - r->since < patience(r))
-		return;
 	r->leaving = false;
-	if (known || r->exited)
-		pmi_server_client_exit(a->server, r->slot,
-				       known ? &end : NULL);
+	if (end || r->exited)
+		pmi_server_client_exit(server, r->slot, end);
 	else
-		pmi_server_client_eof(a->server, r->slot);
+		pmi_server_client_eof(server, r->slot);
 }
 
-static void on_ask(uv_timer_t *timer)
+static bool is_due(const struct rank *r)
+{
+	return uv_now(loop_uv(r->agent->loop)) - r->since >= patience(r);
+}
+
+static void on_limit(uv_timer_t *timer)
 {
 	struct agent_ranks *ranks = timer->data;
 	bool any = false;
 
 	for (uint32_t i = 0; i < ranks->count; i++) {
-		if (ranks->slots[i].leaving)
-			tell_leaving(&ranks->slots[i]);
-		any |= ranks->slots[i].leaving;
+		struct rank *r = &ranks->slots[i];
+
+		if (r->leaving && is_due(r))
+			tell_leaving(r, NULL);
+		any |= r->leaving;
 	}
-	if (ranks->ask_ms < RANK_ASK_MAX_MS)
-		ranks->ask_ms *= 2;
 	if (any)
-		uv_timer_start(timer, on_ask, ranks->ask_ms, 0);
+		uv_timer_start(timer, on_limit, RANK_LOOK_MS, 0);
+}
+
+void agent_rank_ended(struct agent *a, uint32_t slot,
+		      const struct pmi_exit *end)
+{
+	if (a->stage != AGENT_CLOSED && slot < a->ranks->count &&
+	    a->ranks->slots[slot].leaving)
+		tell_leaving(&a->ranks->slots[slot], end);
 }
 
 /*
@@ -97,16 +103,17 @@ static void on_ask(uv_timer_t *timer)
  */
 static void rank_leaves(struct rank *r)
 {
-	struct agent_ranks *ranks = r->agent->ranks;
+	struct agent *a = r->agent;
 
 	r->leaving = true;
-	r->since = uv_now(loop_uv(r->agent->loop));
-	tell_leaving(r);
-	if (!r->leaving)
+	r->since = uv_now(loop_uv(a->loop));
+	if (!patience(r)) {
+		tell_leaving(r, NULL);
 		return;
-	pmi_server_client_hung_up(r->agent->server, r->slot);
-	ranks->ask_ms = 1;
-	uv_timer_start(&ranks->ask, on_ask, ranks->ask_ms, 0);
+	}
+	pmi_server_client_hung_up(a->server, r->slot);
+	a->host.ask_rank_end(a->host.arg, r->slot);
+	uv_timer_start(&a->ranks->limit, on_limit, RANK_LOOK_MS, 0);
 }
 
 /* ---- a rank's connection ---- */
@@ -217,15 +224,6 @@ static void watch(struct rank *r, int pidfd)
 
 /* ---- registration ---- */
 
-void agent_ranks_refuse(struct agent *a, const struct registration *reg,
-			bool is_there)
-{
-	log_error(a->log, "a process registered as local rank %u: %s",
-		  reg->slot,
-		  is_there ? "it is there already" : "there is none");
-	close(reg->fd);
-}
-
 /* 0, or a negative errno after a line in the log. Takes over fd and pidfd. */
 static int serve(struct rank *r, int fd, int pidfd)
 {
@@ -245,10 +243,9 @@ static int serve(struct rank *r, int fd, int pidfd)
 	return 0;
 }
 
-static void register_rank(struct agent *a, const struct registration *reg)
+static void register_rank(struct agent *a, struct registration *reg)
 {
 	struct agent_ranks *ranks = a->ranks;
-	bool any_time;
 
 	if (reg->lost)
 		agent_give_up(a, "cannot take the connection of a rank",
@@ -256,35 +253,20 @@ static void register_rank(struct agent *a, const struct registration *reg)
 	if (reg->fd < 0)
 		return;
 	if (reg->slot >= ranks->count || ranks->slots[reg->slot].registered)
-		agent_ranks_refuse(a, reg, reg->slot < ranks->count);
+		registration_refuse(reg, reg->slot < ranks->count, a->log);
 	else
 		serve(&ranks->slots[reg->slot], reg->fd,
-		      registration_pidfd(reg->fd, &any_time));
-}
-
-void agent_ranks_adopt(struct agent *a)
-{
-	bool any_time;
-
-	for (uint32_t i = 0; i < a->idle->count; i++) {
-		struct idle_rank *r = &a->idle->ranks[i];
-		int fd = r->fd, pidfd = r->pidfd;
-
-		if (fd < 0)
-			continue;
-		if (pidfd == -1)
-			pidfd = registration_pidfd(fd, &any_time);
-		r->fd = r->pidfd = -1;
-		serve(&a->ranks->slots[i], fd, pidfd);
-	}
+		      registration_process(reg));
 }
 
 static void on_registration(uv_poll_t *poll, int status, int events)
 {
 	struct agent *a = poll->data;
 	struct registration reg[REGISTRATIONS_AT_ONCE];
-	int n = registration_receive(a->idle->ours, reg);
+	int n = registration_receive(a->fds.registration, reg);
 
+	if (n < 0) /* who has started the agent has died */
+		uv_poll_stop(poll);
 	for (int i = 0; i < n; i++)
 		register_rank(a, &reg[i]);
 }
@@ -309,10 +291,10 @@ int agent_ranks_open(struct agent *a)
 		ranks->slots[i].pidfd = -1;
 	}
 	rc = epoll_set_open(&ranks->epoll, loop_uv(a->loop));
-	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &ranks->ask);
-	ranks->ask.data = ranks;
+	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &ranks->limit);
+	ranks->limit.data = ranks;
 	rc = rc ? rc : uv_poll_init(loop_uv(a->loop), &ranks->registration,
-				    a->idle->ours);
+				    a->fds.registration);
 	if (rc)
 		return rc;
 	ranks->registration.data = a;
@@ -331,7 +313,7 @@ void agent_ranks_close(struct agent *a)
 		stop_watching(&ranks->slots[i]);
 	}
 	agent_close_handle(&ranks->registration);
-	agent_close_handle(&ranks->ask);
+	agent_close_handle(&ranks->limit);
 	epoll_set_close(ranks->epoll);
 	ranks->epoll = NULL;
 }

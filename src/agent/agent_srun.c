@@ -106,6 +106,7 @@ static void srun_attempt_failed(struct agent *a, int error,
 		ctl->backoff_ms *= 2;
 		return;
 	}
+	agent_links_answer(a);
 	if (ctl->quiet) {
 		ctl->srun = SRUN_IDLE;
 		return;
@@ -136,6 +137,7 @@ static void on_srun_proved(void *arg, struct link *l)
 	}
 	payload_vec_clear(&ctl->queue);
 	ctl->abort_queued = false;
+	agent_links_answer(a);
 	agent_missing_srun_up(a);
 	agent_control_unneeded(a);
 }
@@ -206,6 +208,13 @@ void agent_control_connect(struct agent *a)
 		begin_connecting(a, true);
 }
 
+bool agent_control_will_connect(const struct agent *a)
+{
+	return a->stage == AGENT_SERVING &&
+	       a->options.launcher.ss_family != AF_UNSPEC &&
+	       a->control->srun != SRUN_UP && a->control->srun != SRUN_LOST;
+}
+
 void agent_control_unneeded(struct agent *a)
 {
 	struct agent_control *ctl = a->control;
@@ -241,7 +250,7 @@ static int send_or_keep(struct agent *a, struct payload *frame)
 	return payload_vec_add(&ctl->queue, frame);
 }
 
-void srun_send(struct agent *a, struct payload *frame, struct request *r)
+int srun_send(struct agent *a, struct payload *frame)
 {
 	struct agent_control *ctl = a->control;
 	int rc = send_or_keep(a, frame);
@@ -250,19 +259,15 @@ void srun_send(struct agent *a, struct payload *frame, struct request *r)
 		log_report(a, frame->data, frame->len);
 	else if (rc)
 		srun_frame_lost(a, frame->data, frame->len);
-	if (rc && r) {
-		control_fail_later(a, r->origin, r->id,
-				   "srun cannot be reached");
-		control_forget(ctl, r->origin, r->id);
-	}
 	if (rc)
-		return;
+		return rc;
 	if (ctl->srun == SRUN_IDLE) {
 		begin_connecting(a, false);
 	} else if (ctl->quiet) {
 		ctl->quiet = false;
 		ctl->since = uv_now(loop_uv(a->loop));
 	}
+	return 0;
 }
 
 /* ---- life ---- */

@@ -3,8 +3,6 @@
  * "Connect to me": where a neighbour could not be reached, one message over a
  * path that the site authenticates says where to connect to. It is proved with
  * the step's secret as well, and does no harm when it comes twice.
- *
- * Also the other call that blocks: ending the step when srun cannot be told.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,7 +29,6 @@ struct tell_conn {
 };
 
 struct agent_tell {
-	struct job *last_resort; /* to end the step without memory; used once */
 	struct listener *listener;
 	struct tell_conn *conns;
 	unsigned nconns;
@@ -77,7 +74,7 @@ static int pack_proved_part(struct buf *b, const struct agent *a, uint32_t to)
 	rc = rc ? rc : pack_str(b, a->step->jobid);
 	rc = rc ? rc : pack_u32(b, a->step->position);
 	rc = rc ? rc : pack_u32(b, to);
-	rc = rc ? rc : pack_u16(b, a->idle->port);
+	rc = rc ? rc : pack_u16(b, a->port);
 	return rc ? rc : pack_ip(b, a);
 }
 
@@ -118,134 +115,55 @@ int agent_tell_check(const struct agent *a, const void *data, size_t len,
 	return 0;
 }
 
-/* ---- what blocks, in helper threads ---- */
+/* ---- sending it, and ending the step: the host does ---- */
 
-/* Owned by the helper: it may outlive the agent, but not the agent's loop. */
-struct job {
-	struct agent_host host;
-	uint32_t node_id;
-	struct agent *agent; /* for its loop only */
-	struct loop *loop;   /* NULL: nobody waits for the outcome */
-	uint32_t position;
-	int rc;
-	size_t len;
-	char data[TELL_BYTES_MAX]; /* message, or reason */
-};
-
-static struct job *fill_job(struct job *j, const struct agent *a,
-			    const void *data, size_t len)
+bool agent_tell_neighbour(struct agent *a, uint32_t position, bool answer)
 {
-	j->host = a->host;
-	j->len = len < sizeof(j->data) ? len : sizeof(j->data) - 1;
-	memcpy(j->data, data, j->len);
-	return j;
-}
-
-static struct job *new_job(const struct agent *a, const void *data, size_t len)
-{
-	struct job *j = calloc(1, sizeof(*j));
-
-	return j ? fill_job(j, a, data, len) : NULL;
-}
-
-static void run_tell(void *arg)
-{
-	struct job *j = arg;
-
-	j->rc = j->host.tell_node(j->host.arg, j->node_id, j->data, j->len);
-}
-
-/* Otherwise it may have arrived though the call failed. */
-static bool nobody_listens(int rc)
-{
-	return rc == -ENOENT || rc == -ECONNREFUSED;
-}
-
-static void on_told(void *arg)
-{
-	struct job *j = arg;
-
-	agent_missing_told(j->agent, j->position, !nobody_listens(j->rc));
-	free(j);
-}
-
-/* The end of a helper. */
-static void release_job(void *arg)
-{
-	struct job *j = arg;
-
-	if (!j->loop || loop_post(j->loop, on_told, j))
-		free(j);
-}
-
-static void run_kill(void *arg)
-{
-	struct job *j = arg;
-
-	j->host.kill_step(j->host.arg, j->data);
-}
-
-static bool start_job(struct agent *a, void (*fn)(void *arg), struct job *j)
-{
-	if (!j)
-		return false;
-	if (!helpers_run(a->helpers, fn, release_job, j))
-		return true;
-	log_debug(a->log, "no thread for a call to Slurm");
-	free(j);
-	return false;
-}
-
-static struct job *new_tell(struct agent *a, uint32_t position, bool wait)
-{
-	struct job *j = NULL;
 	struct buf b;
+	int rc;
 
-	buf_init(&b, TELL_BYTES_MAX);
-	if (!make_message(a, position, &b))
-		j = new_job(a, b.data, b.len);
-	buf_free(&b);
-	if (!j)
-		return NULL;
-	j->node_id = layout_node_id(a->step->layout, position);
-	j->position = position;
-	j->agent = a;
-	j->loop = wait ? a->loop : NULL;
-	return j;
-}
-
-bool agent_tell_neighbour(struct agent *a, uint32_t position, bool wait)
-{
 	if (!a->host.tell_node)
 		return false;
 	log_debug(a->log, "telling node %s to connect to port %u",
-		  agent_node_name(a, position), a->idle->port);
-	return start_job(a, run_tell, new_tell(a, position, wait));
+		  agent_node_name(a, position), a->port);
+	buf_init(&b, TELL_BYTES_MAX);
+	rc = make_message(a, position, &b);
+	rc = rc ? rc : a->host.tell_node(a->host.arg,
+					 layout_node_id(a->step->layout, position),
+					 b.data, b.len, answer);
+	buf_free(&b);
+	return rc == 0;
 }
 
-static struct job *new_kill(struct agent *a, const char *why)
+void agent_node_told(struct agent *a, uint32_t node_id, int rc)
 {
-	struct job *j = new_job(a, why, strlen(why));
+	struct neighbour *n = NULL;
 
-	if (j || !a->tell || !a->tell->last_resort)
-		return j;
-	j = a->tell->last_resort;
-	a->tell->last_resort = NULL;
-	return fill_job(j, a, why, strlen(why));
+	if (node_id < layout_nodes(a->step->layout))
+		n = agent_neighbour(a, layout_position(a->step->layout, node_id));
+	/* Otherwise it may have arrived though the call failed. */
+	if (n)
+		agent_missing_told(a, n->position,
+				   rc != -ENOENT && rc != -ECONNREFUSED);
 }
 
-/* Without a thread it blocks the loop, of which nobody expects anything more. */
 void agent_tell_kill(struct agent *a, const char *why)
 {
-	struct job *j = a->host.kill_step ? new_kill(a, why) : NULL;
-
-	if (!j || !helpers_run(a->helpers, run_kill, release_job, j))
-		return;
-	run_kill(j);
-	free(j);
+	if (a->host.kill_step)
+		a->host.kill_step(a->host.arg, why);
 }
 
-/* ---- what comes over tell_fd ---- */
+/* ---- what comes from other nodes ---- */
+
+static void take_message(struct agent *a, const void *data, size_t len)
+{
+	struct whereabouts where;
+
+	if (agent_tell_check(a, data, len, &where))
+		log_debug(a->log, "ignored a message that proves nothing");
+	else if (a->stage == AGENT_SERVING)
+		agent_wireup_told(a, &where);
+}
 
 static void on_limit_closed(uv_handle_t *handle)
 {
@@ -296,7 +214,7 @@ static void on_input(void *arg, size_t n)
 	}
 	if (c->have < TELL_HEADER_BYTES + len)
 		return;
-	agent_tell_received(c->agent, c->in + TELL_HEADER_BYTES, len);
+	take_message(c->agent, c->in + TELL_HEADER_BYTES, len);
 	drop(c);
 }
 
@@ -345,17 +263,14 @@ static void on_accept(void *arg, int fd)
 
 int agent_tell_open(struct agent *a)
 {
-	int fd = a->options.tell_fd;
+	int fd = a->fds.tell;
 
 	a->tell = calloc(1, sizeof(*a->tell));
 	if (!a->tell)
 		return -ENOMEM;
-	a->tell->last_resort = calloc(1, sizeof(*a->tell->last_resort));
-	if (!a->tell->last_resort)
-		return -ENOMEM;
 	if (fd < 0)
 		return 0;
-	a->options.tell_fd = -1; /* the listener's from here on */
+	a->fds.tell = -1; /* the listener's from here on */
 	return listener_open(&a->tell->listener, loop_uv(a->loop), fd,
 			     on_accept, a);
 }
@@ -372,9 +287,5 @@ void agent_tell_close(struct agent *a)
 
 void agent_tell_free(struct agent *a)
 {
-	if (a->options.tell_fd >= 0)
-		close(a->options.tell_fd);
-	if (a->tell)
-		free(a->tell->last_resort);
 	free(a->tell);
 }

@@ -7,18 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/agent_internal.h"
 #include "libpmi/extension.h"
 
 #define NS_PER_S 1000000000
-#define STAT_BYTES_MAX 1024
-#define STAT_START_FIELD 22 /* of /proc/self/stat, see proc(5) */
 
 struct trace_rank {
 	int64_t init, put, enter, finalize;
-	uint64_t own[EXT_STAMPS]; /* what its library recorded */
+	uint64_t own[RANK_TRACE_EVENTS]; /* what its library recorded */
 };
 
 struct trace_coll {
@@ -57,38 +54,6 @@ static int64_t clock_ns(clockid_t clock)
 int64_t trace_now(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
-}
-
-/* Ticks since boot, in which the time that the host slept counts. */
-static int64_t start_ticks(void)
-{
-	FILE *file = fopen("/proc/self/stat", "re");
-	char text[STAT_BYTES_MAX];
-	size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
-	char *at, *rest, *field = NULL;
-
-	if (file)
-		fclose(file);
-	text[n] = '\0';
-	at = strrchr(text, ')'); /* the name may contain anything */
-	if (!at)
-		return 0;
-	at++; /* field 3 follows */
-	for (int i = 3; i <= STAT_START_FIELD; i++, at = NULL)
-		field = strtok_r(at, " ", &rest);
-	return field ? strtoll(field, NULL, 10) : 0;
-}
-
-/* When this process began, on the clock of trace_now, to 10 ms; 0: unknown. */
-static int64_t process_start(void)
-{
-	int64_t ticks = start_ticks();
-	long hz = sysconf(_SC_CLK_TCK);
-
-	if (ticks <= 0 || hz <= 0)
-		return 0;
-	return ticks * (NS_PER_S / hz) -
-	       (clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC));
 }
 
 /* ---- events ---- */
@@ -193,22 +158,16 @@ static void on_event(void *arg, enum pmi_event event, uint32_t slot,
 static void on_stamps(void *arg, uint32_t slot, const char *text)
 {
 	struct agent *a = arg;
-	uint64_t own[EXT_STAMPS] = { 0 };
+	uint64_t own[RANK_TRACE_EVENTS] = { 0 };
 	char *end;
 
-	for (int i = 0; i < EXT_STAMPS; i++) {
+	for (int i = 0; i < RANK_TRACE_EVENTS; i++) {
 		own[i] = strtoull(text, &end, 10);
-		if (end == text || *end != (i + 1 < EXT_STAMPS ? ',' : '\0'))
+		if (end == text || *end != (i + 1 < RANK_TRACE_EVENTS ? ',' : '\0'))
 			return;
 		text = end + 1;
 	}
 	memcpy(a->trace->ranks[slot].own, own, sizeof(own));
-}
-
-void agent_trace_ready(struct agent *a)
-{
-	if (a->trace)
-		a->trace->ready = trace_now();
 }
 
 void agent_trace_link(struct agent *a)
@@ -216,28 +175,22 @@ void agent_trace_link(struct agent *a)
 	if (!a->trace || a->trace->wired)
 		return;
 	for (uint32_t i = 0; i < a->links->count; i++)
-		if (a->links->all[i].state == NEIGHBOUR_WAITING &&
-		    !a->links->all[i].is_far)
+		if (a->links->all[i].state == NEIGHBOUR_WAITING)
 			return;
 	a->trace->wired = trace_now();
 }
 
-void agent_trace_sent(struct agent *a, const void *head, size_t head_len,
-		      uint64_t body_len)
+void agent_trace_sent(struct agent *a, const struct coll_msg *msg,
+		      uint64_t bytes)
 {
 	struct trace_coll *c = NULL;
-	struct coll_msg msg;
-	struct cursor cursor;
 
-	if (!a->trace)
-		return;
-	cursor_init(&cursor, head, head_len);
-	if (!coll_msg_unpack(&cursor, &msg) && msg.type != COLL_MSG_FAULT)
-		c = find_coll(a->trace, msg.kind, msg.seq);
+	if (a->trace && msg->type != COLL_MSG_FAULT)
+		c = find_coll(a->trace, msg->kind, msg->seq);
 	if (!c)
 		return;
 	c->messages++;
-	c->bytes += FRAME_HEADER_BYTES + head_len + body_len;
+	c->bytes += FRAME_HEADER_BYTES + bytes;
 }
 
 /* ---- as text ---- */
@@ -257,7 +210,7 @@ static void put_rank(struct buf *b, uint32_t rank, const struct trace_rank *r)
 	buf_printf(b, "[%u,%lld,%lld,%lld,%lld", rank, (long long)r->init,
 		   (long long)r->put, (long long)r->enter,
 		   (long long)r->finalize);
-	for (int i = 0; i < EXT_STAMPS; i++)
+	for (int i = 0; i < RANK_TRACE_EVENTS; i++)
 		buf_printf(b, ",%llu", (unsigned long long)r->own[i]);
 	buf_puts(b, "]");
 }
@@ -344,10 +297,11 @@ int agent_trace_open(struct agent *a, struct pmi_host_ops *ops)
 		return -ENOMEM;
 	t->monotonic = trace_now();
 	t->realtime = clock_ns(CLOCK_REALTIME);
-	t->launch = process_start();
+	t->launch = a->options.launch_ns;
 	t->prefork = a->options.prefork_ns;
+	t->ready = a->options.ready_ns;
 	ops->event = on_event;
-	ops->stamps = on_stamps;
+	ops->rank_trace = on_stamps;
 	return 0;
 }
 

@@ -5,7 +5,6 @@
  * is described in pmi2x-trace(1).
  *
  * Without a trace there is no object, and the engine has no event operation.
- * All in the loop's thread, but agent_trace_open.
  */
 #ifndef PMI2X_AGENT_TRACE_H
 #define PMI2X_AGENT_TRACE_H
@@ -23,17 +22,15 @@ struct agent;
 /* CLOCK_MONOTONIC in ns. */
 int64_t trace_now(void);
 
-/* With options.trace: make the object, and fill in ops->event and stamps. */
+/* With options.trace: make the object, and fill in ops->event and rank_trace. */
 int agent_trace_open(struct agent *a, struct pmi_host_ops *ops);
 void agent_trace_free(struct agent *a);
 
-/* The agent listens: ranks may be started. */
-void agent_trace_ready(struct agent *a);
 /* A link has come up or is lost. */
 void agent_trace_link(struct agent *a);
-/* A message of libcoll goes to another node. */
-void agent_trace_sent(struct agent *a, const void *head, size_t head_len,
-		      uint64_t body_len);
+/* A message of libcoll goes to another node: so many bytes of head and body. */
+void agent_trace_sent(struct agent *a, const struct coll_msg *msg,
+		      uint64_t bytes);
 /* The node's ranks have ended: tell srun. */
 void agent_trace_send(struct agent *a);
 

@@ -13,11 +13,8 @@
  *   and drops the others; the child answers TAKEN. Each side uses the link
  *   from then on, the child first.
  *
- * Links beyond the tree are made in the same way when an algorithm first wants
- * one: who wants it tries as a child does, whoever is to choose.
- *
- * Ports: a node listens at the first free one of AGENT_LISTEN_TRIES that
- * follow from the secret and its position; a child that is refused tries
+ * Ports: a node listens at the first free one of STEP_PORT_TRIES that
+ * follow from the port seed and its position; a child that is refused tries
  * them in turn.
  */
 #include <errno.h>
@@ -34,51 +31,7 @@ static void on_accept(void *agent, int fd);
 
 static uint16_t port_of(const struct agent *a, uint32_t position, unsigned try)
 {
-	uint32_t nodes = layout_nodes(a->step->layout);
-
-	return secret_port(&a->self.secret, position + nodes * try,
-			   a->options.port_first, a->options.port_last);
-}
-
-static int try_port(struct agent *a, uint16_t port)
-{
-	return listener_socket(&a->options.bind, port, &a->idle->port);
-}
-
-/* A listening descriptor or a negative errno. */
-static int listen_somewhere(struct agent *a)
-{
-	const struct agent_options *o = &a->options;
-	int fd = -EADDRINUSE;
-
-	if (o->port_first == 0)
-		return try_port(a, 0);
-	for (unsigned i = 0; fd == -EADDRINUSE && i < AGENT_LISTEN_TRIES; i++)
-		fd = try_port(a, port_of(a, a->step->position, i));
-	for (uint32_t p = o->port_first; fd == -EADDRINUSE && p <= o->port_last;
-	     p++)
-		fd = try_port(a, p);
-	return fd;
-}
-
-int agent_wireup_listen(struct agent *a)
-{
-	int fd;
-
-	if (layout_nodes(a->step->layout) < 2)
-		return 0;
-	fd = listen_somewhere(a);
-	if (fd == -EADDRINUSE)
-		log_error(a->log,
-			  "every port from %u to %u is in use: widen the range (Pmi2xPorts)",
-			  a->options.port_first, a->options.port_last);
-	else if (fd < 0)
-		log_error(a->log, "cannot listen for other nodes: %s",
-			  strerror(-fd));
-	if (fd < 0)
-		return fd;
-	a->idle->listener = fd;
-	return 0;
+	return step_port(&a->options, a->step->layout, position, try);
 }
 
 int agent_wireup_open(struct agent *a)
@@ -93,10 +46,10 @@ int agent_wireup_open(struct agent *a)
 			return rc;
 		n->timer.data = n;
 	}
-	if (a->idle->listener < 0)
+	fd = a->fds.listener;
+	if (fd < 0)
 		return 0;
-	fd = a->idle->listener;
-	a->idle->listener = -1;
+	a->fds.listener = -1;
 	return listener_open(&a->links->listener, loop_uv(a->loop), fd,
 			     on_accept, a);
 }
@@ -113,7 +66,7 @@ static uint16_t next_port(const struct neighbour *n)
 	if (n->tries % 2 == 0)
 		return port_of(a, n->position, 0);
 	return port_of(a, n->position,
-		       1 + n->tries / 2 % (AGENT_LISTEN_TRIES - 1));
+		       1 + n->tries / 2 % (STEP_PORT_TRIES - 1));
 }
 
 /* ---- attempts ---- */
@@ -147,12 +100,6 @@ static bool chooses(const struct neighbour *n)
 	return n->position > n->agent->step->position;
 }
 
-/* It keeps trying: a child, or who wants a link beyond the tree. */
-static bool insists(const struct neighbour *n)
-{
-	return n->is_parent || n->is_far;
-}
-
 static bool nobody_answers(int error)
 {
 	return error == -ETIMEDOUT || error == -EHOSTUNREACH ||
@@ -163,7 +110,7 @@ static uint64_t patience_ms(const struct neighbour *n)
 {
 	uint64_t ms = n->agent->options.connect_ms;
 
-	if (insists(n) || nobody_answers(n->last_error))
+	if (n->is_parent || nobody_answers(n->last_error))
 		return ms;
 	return ms * AGENT_CHILD_PATIENCE;
 }
@@ -255,7 +202,7 @@ static void attempt_failed(struct neighbour *n, int error)
 		tell(n);
 	if (n->absence == ABSENCE_UNHEARD) {
 		set_timer(n, 0);
-	} else if (insists(n)) {
+	} else if (n->is_parent) {
 		set_timer(n, n->backoff_ms);
 		n->backoff_ms *= 2;
 		if (n->backoff_ms > AGENT_BACKOFF_MAX_MS)
@@ -410,8 +357,7 @@ void agent_wireup_start(struct neighbour *n)
 void agent_wireup_begin(struct agent *a)
 {
 	for (uint32_t i = 0; i < a->links->count; i++)
-		if (!a->links->all[i].is_far)
-			agent_wireup_start(&a->links->all[i]);
+		agent_wireup_start(&a->links->all[i]);
 }
 
 /* An address counts only where the site wants it told: it makes us connect there. */
@@ -508,10 +454,13 @@ void agent_wireup_proved(struct conn *c)
 		agent_conn_drop(c);
 		return;
 	}
+	if (n->started) /* who proves himself may say nothing more */
+		set_timer(n, AGENT_BACKOFF_MAX_MS);
 	if (!chooses(n))
 		return; /* it will choose */
 	n->chosen = c;
-	link_send(c->link, FRAME_CHOSEN, NULL);
+	if (link_send(c->link, FRAME_CHOSEN, NULL))
+		agent_conn_drop(c);
 }
 
 int agent_wireup_frame(struct conn *c, enum frame_type type)

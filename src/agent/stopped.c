@@ -8,6 +8,16 @@
 
 #define TEXT_MAX 4096
 
+/* Where a line of /proc/PID/cgroup leads, such as "4:freezer:/slurm/job_7". */
+static const struct freezer {
+	const char *line; /* as it begins, after the number of a hierarchy */
+	const char *dir, *file, *frozen;
+} freezers[] = {
+	{ ":freezer:", "/sys/fs/cgroup/freezer", "freezer.state", "FROZEN" },
+	{ "0::", "/sys/fs/cgroup", "cgroup.events", "frozen 1" },
+	{ "0::", "/sys/fs/cgroup/unified", "cgroup.events", "frozen 1" },
+};
+
 static bool read_text(const char *path, char text[TEXT_MAX])
 {
 	FILE *file = fopen(path, "re");
@@ -33,51 +43,32 @@ static bool has_signal_stopped(pid_t pid)
 	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
-/* Are these words in a file of a cgroup? */
-static bool cgroup_says(const char *hierarchy, const char *cgroup,
-			const char *file, const char *words)
+static bool is_frozen_by(const struct freezer *f, const char *lines)
 {
 	char path[PATH_MAX], text[TEXT_MAX];
-
-	if (snprintf(path, sizeof(path), "/sys/fs/cgroup%s%s/%s", hierarchy,
-		     cgroup, file) >= (int)sizeof(path))
-		return false;
-	return read_text(path, text) && strstr(text, words);
-}
-
-/* A line of /proc/PID/cgroup: "4:freezer:/slurm/job_7", of version 2 "0::/..." */
-static bool is_frozen_by(char *line)
-{
-	char *controllers = strchr(line, ':');
-	char *cgroup = controllers ? strchr(++controllers, ':') : NULL;
+	const char *cgroup = strstr(lines, f->line);
 
 	if (!cgroup)
 		return false;
-	*cgroup++ = '\0';
-	if (!strcmp(controllers, "freezer"))
-		return cgroup_says("/freezer", cgroup, "freezer.state",
-				   "FROZEN");
-	return !*controllers &&
-	       (cgroup_says("", cgroup, "cgroup.events", "frozen 1") ||
-		cgroup_says("/unified", cgroup, "cgroup.events", "frozen 1"));
-}
-
-static bool is_frozen(pid_t pid)
-{
-	char path[32], text[TEXT_MAX], *rest, *line;
-
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	if (!read_text(path, text))
+	cgroup += strlen(f->line);
+	if (snprintf(path, sizeof(path), "%s%.*s/%s", f->dir,
+		     (int)strcspn(cgroup, "\n"), cgroup,
+		     f->file) >= (int)sizeof(path))
 		return false;
-	for (line = strtok_r(text, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		if (is_frozen_by(line))
-			return true;
-	}
-	return false;
+	return read_text(path, text) && strstr(text, f->frozen);
 }
 
 bool process_is_stopped(pid_t pid)
 {
-	return has_signal_stopped(pid) || is_frozen(pid);
+	char path[32], text[TEXT_MAX];
+
+	if (has_signal_stopped(pid))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	if (!read_text(path, text))
+		return false;
+	for (size_t i = 0; i < sizeof(freezers) / sizeof(freezers[0]); i++)
+		if (is_frozen_by(&freezers[i], text))
+			return true;
+	return false;
 }

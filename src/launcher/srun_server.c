@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <utlist.h>
@@ -94,7 +95,7 @@ static void on_proved(void *arg, struct link *l)
 	DL_DELETE(h->strangers, a);
 	h->nstrangers--;
 	DL_APPEND(h->agents, a);
-	srun_server_live_joined(a);
+	srun_server_status_joined(a);
 }
 
 static int on_frame(void *arg, struct link *l, enum frame_type type,
@@ -254,8 +255,7 @@ static void close_all(struct srun_server *h)
 		drop_agent(h, a);
 	srun_server_spawn_close(h);
 	refusals_end(&h->refused);
-	live_close(h->live);
-	h->live = NULL;
+	srun_server_status_close(h);
 	listener_close(h->listener);
 	uv_close((uv_handle_t *)&h->deadline, NULL);
 	uv_close((uv_handle_t *)&h->stop, NULL);
@@ -359,7 +359,7 @@ static int listen_in_range(struct srun_server *h,
 		uint16_t port = 0;
 
 		if (o->port_first)
-			port = secret_port(&o->secret, i, o->port_first,
+			port = seeded_port(o->port_seed, i, o->port_first,
 					   o->port_last);
 		fd = listener_socket(&everywhere, port, &h->port);
 	}
@@ -368,6 +368,15 @@ static int listen_in_range(struct srun_server *h,
 			  "more ports needed in SrunPortRange of slurm.conf?",
 			  o->port_first, o->port_last, strerror(-fd));
 	return fd;
+}
+
+/* 0 where the system has no random bytes yet does no harm but to protection. */
+static uint64_t hash_seed(void)
+{
+	uint64_t seed = 0;
+
+	(void)!getrandom(&seed, sizeof(seed), GRND_NONBLOCK);
+	return seed;
 }
 
 static int create_launcher(struct srun_server *h, bool has_parent)
@@ -380,14 +389,14 @@ static int create_launcher(struct srun_server *h, bool has_parent)
 		.report = do_report,
 		.gave_up = do_gave_up,
 		.trace = has_trace ? do_trace : NULL,
-		.stall = srun_server_live_stall,
-		.state = srun_server_live_state,
+		.stall = srun_server_stall,
+		.status = srun_server_status,
 		.started = do_started,
 		.ready = srun_server_ready,
 		.forward = has_parent ? srun_server_forward : NULL,
 	};
 
-	return launcher_create(&h->launcher, &ops, h, h->log);
+	return launcher_create(&h->launcher, &ops, h, hash_seed(), h->log);
 }
 
 static int create(struct srun_server **out, const struct srun_server_options *o,
@@ -423,7 +432,9 @@ static int create(struct srun_server **out, const struct srun_server_options *o,
 	uv_timer_init(loop_uv(h->loop), &h->deadline);
 	uv_async_init(loop_uv(h->loop), &h->stop, on_stop);
 	uv_check_init(loop_uv(h->loop), &h->settled);
+	uv_timer_init(loop_uv(h->loop), &h->status.deadline);
 	h->deadline.data = h->stop.data = h->settled.data = h;
+	h->status.deadline.data = h;
 	*out = h;
 	return 0;
 }
@@ -444,16 +455,16 @@ int srun_server_start(struct srun_server **out,
 		return rc;
 	}
 	rc = srun_server_spawn_open(h, o->parent_fd);
-	rc = rc ? rc : srun_server_live_open(h);
 	if (rc)
 		goto fail;
+	srun_server_status_open(h);
 	rc = fd = listen_in_range(h, o);
 	if (fd < 0)
 		goto fail;
 	rc = listener_open(&h->listener, loop_uv(h->loop), fd, on_connection,
 			   h);
 	if (!rc)
-		rc = loop_start(h->loop, NULL, NULL);
+		rc = loop_start(h->loop);
 	if (rc)
 		goto fail;
 	*out = h;

@@ -74,6 +74,7 @@ struct srun_server_host {
 
 struct srun_server_options {
 	struct secret secret;
+	uint64_t port_seed; /* of the step: see seeded_port */
 	const char *jobid;
 	const char *build;
 	uint16_t port_first; /* range to listen in; 0: any port */

@@ -4,14 +4,13 @@
  *
  *   srun_server.c        agents, the launcher, the phases of the end
  *   srun_server_spawn.c  spawned sruns, and the srun that spawned this one
- *   srun_server_live.c   surveys: questions to the agents, and their answers
+ *   srun_server_status.c questions to the agents, and who is told the answers
  */
 #ifndef PMI2X_SRUN_SERVER_INTERNAL_H
 #define PMI2X_SRUN_SERVER_INTERNAL_H
 
 #include <stdbool.h>
 
-#include "launcher/live.h"
 #include "launcher/spawned.h"
 #include "launcher/srun_server.h"
 #include "libio/channel.h"
@@ -20,6 +19,7 @@
 #include "libio/loop.h"
 #include "libio/refusals.h"
 #include "libpmi/launcher.h"
+#include "libpmi/status.h"
 
 enum phase { RUNNING, WAITING, TERMINATING, DRAINING, CLOSED };
 
@@ -33,7 +33,7 @@ struct agent_link {
 	struct srun_server *server;
 	struct link *link;
 	bool heard; /* it has asked or told something */
-	bool left;  /* it has said goodbye */
+	bool left;  /* it has said goodbye, or is sent away */
 	struct agent_link *prev, *next;
 };
 
@@ -44,6 +44,30 @@ struct child {
 	uint32_t token;
 	bool ready; /* its first rank is there: the spawn has been answered */
 	struct child *prev, *next;
+};
+
+/* Agents want a report of who waits long. */
+struct stalls {
+	bool any;
+	uint32_t give_up_ms; /* what waits as long shall fail; 0: nothing */
+};
+
+struct reported {
+	uint32_t seq;
+	uint32_t age_ms; /* 0: nothing has been */
+};
+
+/* What srun asks of its nodes; one query at a time. */
+struct srun_status {
+	struct listener *listener; /* of tools; NULL: there is none */
+	uv_timer_t deadline;
+	struct step_status *asked; /* the answers; NULL: no query is under way */
+	uint32_t query;            /* its number */
+	struct stalls stalls;      /* what it is to find */
+	struct stalls later;       /* ... the next one: its answers are older */
+	struct reported reported[COLL_KINDS];
+	struct tool *tools;
+	unsigned ntools;
 };
 
 struct srun_server {
@@ -67,7 +91,7 @@ struct srun_server {
 	char lost[256];      /* who went without a goodbye; empty: nobody */
 	struct listener *listener;
 	struct launcher *launcher;
-	struct live *live; /* NULL: the host knows no nodes */
+	struct srun_status status;
 	struct channel *parent; /* NULL: none, or gone */
 	struct agent_link *strangers; /* not yet proved; oldest first */
 	unsigned nstrangers;
@@ -104,17 +128,21 @@ void srun_server_spawn_terminate(struct srun_server *h);
 int srun_server_spawn_open(struct srun_server *h, int fd);
 void srun_server_spawn_close(struct srun_server *h);
 
-/* ---- srun_server_live.c ---- */
+/* ---- srun_server_status.c ---- */
 
 /* The send operation of an agent. */
 void srun_server_send_to_agent(struct asker *to, const void *data, size_t len);
-/* Without knowledge of the nodes there is nothing: 0, or -ENOMEM. */
-int srun_server_live_open(struct srun_server *h);
-/* An agent has connected. */
-void srun_server_live_joined(struct agent_link *a);
-/* Operations of the launcher; `arg` is the server. */
-void srun_server_live_stall(void *arg, uint32_t age_s, bool give_up);
-void srun_server_live_state(void *arg, uint32_t query, uint32_t position,
-		    const void *data, size_t len);
+/* Listen for tools, if the host knows the nodes; without them srun goes on. */
+void srun_server_status_open(struct srun_server *h);
+void srun_server_status_close(struct srun_server *h);
+/* An agent has connected: it can answer what is asked. */
+void srun_server_status_joined(struct agent_link *a);
+/*
+ * Operations of the launcher; `arg` is the server. A node says that its ranks wait
+ * long: `age_s` seconds; give_up: too long. And the status of a node.
+ */
+void srun_server_stall(void *arg, uint32_t age_s, bool give_up);
+void srun_server_status(void *arg, uint32_t query, uint32_t position,
+			const void *data, size_t len);
 
 #endif

@@ -17,10 +17,10 @@ struct frame {
 	unsigned char bytes[]; /* the head, then the body */
 };
 
-/* One direction between two nodes; made when it is used first. */
+/* One direction between two nodes. */
 struct link {
 	uint32_t from, to;
-	bool made;     /* those of the tree always are */
+	bool made;     /* it is in the tree */
 	bool dead;     /* what is sent now vanishes */
 	bool detected; /* the receiver knows; what was under way is lost */
 	struct frame *head, *tail;
@@ -112,16 +112,6 @@ static void make_link(struct world *w, uint32_t a, uint32_t b)
 	link_to(w, b, a)->made = true;
 }
 
-static bool is_far(const struct coll *c, uint32_t position)
-{
-	const uint32_t *far;
-	uint32_t n = coll_far_positions(c, &far);
-
-	while (n > 0 && far[n - 1] != position)
-		n--;
-	return n > 0;
-}
-
 static struct frame *frame_new(const struct coll_msg *msg,
 			       const struct payload_vec *body)
 {
@@ -150,9 +140,7 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct link *l = link_to(n->world, n->position, position);
 	struct frame *f;
 
-	must(n->world, l->made || is_far(n->coll, position),
-	     "a message to who is no neighbour");
-	make_link(n->world, n->position, position);
+	must(n->world, l->made, "a message to who is no neighbour");
 	if (l->dead || (msg->type == COLL_MSG_FAULT &&
 			position == n->world->deaf))
 		return;
@@ -254,7 +242,6 @@ struct world *world_new(const struct scenario *s, uint32_t deaf,
 	struct coll_options options = {
 		.tree_width = s->width,
 		.piece = s->piece,
-		.algorithm = s->algorithm,
 	};
 
 	w->s = s;

@@ -25,7 +25,6 @@ struct scenario {
 	uint32_t width;
 	uint32_t window;     /* collectives a rank enters before the first ends */
 	uint32_t piece;      /* see coll_options; 0: messages are never cut */
-	enum coll_algorithm algorithm;
 	const char *program; /* of every rank: f(ence), g(ather), r(ing) */
 	bool rank_dies, node_dies, link_breaks; /* one of these, once */
 	bool small;          /* in make check */

@@ -221,6 +221,8 @@ static int prepare(struct fake_step *s, struct fake_options *o)
 	if (!rc)
 		rc = secret_create(&s->secret);
 	if (!rc)
+		rc = port_seed_create(&s->port_seed);
+	if (!rc)
 		rc = count_apps(s);
 	if (!rc)
 		rc = name_nodes(s);
@@ -311,6 +313,7 @@ static int start_srun_server(struct launch *l)
 	};
 	struct srun_server_options options = {
 		.secret = l->step.secret,
+		.port_seed = l->step.port_seed,
 		.jobid = l->step.jobid,
 		.build = FAKE_BUILD,
 		.port_first = o->port_first,

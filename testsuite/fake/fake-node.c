@@ -2,6 +2,8 @@
 /* One node of the fake server: an agent and its ranks. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,10 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/setup.h"
 #include "fake.h"
+#include "libio/registration.h"
 #include "libshm/records.h"
 #include "libutil/buf.h"
+#include "starter/starter.h"
 
 #define EXIT_NODE_FAILED 125
 #define PREPUT_MAX (1u << 20)
@@ -126,7 +130,7 @@ static void exec_rank(const struct spawn_command *c, int registration,
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (agent_register_rank(registration, slot, &fd))
+	if (registration_of_rank(registration, slot, &fd))
 		_exit(EXIT_NODE_FAILED);
 	snprintf(pmi_fd, PMI_FD_TEXT, "PMI_FD=%d", fd);
 	memcpy(argv + 1, c->argv, c->argc * sizeof(*argv));
@@ -197,9 +201,7 @@ static void describe_step(struct pmi_step *p, const struct fake_step *step,
 	p->layout = step->layout;
 	p->position = layout_position(step->layout, node_id);
 	p->tree_width = step->options->tree_width;
-	p->algorithm = step->options->algorithm;
 	p->compress = step->options->compress;
-	p->mapping = step->mapping;
 	p->universe_size = 2 * layout_ranks(step->layout);
 	p->spawned = step->options->spawner_jobid != NULL;
 	p->spawner_jobid = step->options->spawner_jobid;
@@ -211,6 +213,25 @@ static void describe_step(struct pmi_step *p, const struct fake_step *step,
 	p->node_names = (const char *const *)step->node_names;
 }
 
+/* Beside this program where it is installed, and where both are built. */
+static int open_agent(void)
+{
+	static const char *const places[] = { "", "/../../src/agent" };
+	char here[PATH_MAX], path[PATH_MAX + 64];
+	ssize_t n = readlink("/proc/self/exe", here, sizeof(here) - 1);
+	int fd = -1;
+
+	if (n <= 0)
+		return -1;
+	here[n] = '\0';
+	*strrchr(here, '/') = '\0';
+	for (int i = 0; i < 2 && fd < 0; i++) {
+		snprintf(path, sizeof(path), "%s%s/pmi2x-agent", here, places[i]);
+		fd = open(path, O_PATH | O_CLOEXEC);
+	}
+	return fd;
+}
+
 static void choose_options(struct agent_options *a, const struct fake_step *step,
 			   uint32_t node_id)
 {
@@ -218,6 +239,8 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 
 	agent_options_init(a);
 	a->secret = step->secret;
+	a->port_seed = step->port_seed;
+	a->debug = step->options->verbose;
 	a->port_first = step->options->port_first;
 	a->port_last = step->options->port_last;
 	a->handshake_ms *= step->options->slow;
@@ -229,20 +252,21 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 	launcher->sin_port = htons(step->srun_port);
 	if (!step->options->shared_memory)
 		a->region_size = 0;
-	a->tell_fd = tell_listen(step, node_id);
 	a->tell_uid = getuid();
 }
 
 int fake_node_run(const struct fake_step *step, uint32_t node_id)
 {
-	struct agent_host host = {
+	struct starter_host host = {
 		.node_address = node_address,
 		.tell_node = tell_node,
 		.arg = (void *)step,
 	};
-	struct agent_options options;
+	struct starter_options options = {
+		.program = { .uid = getuid(), .gid = getgid() },
+	};
 	struct pmi_step pmi;
-	struct agent *agent;
+	struct starter *starter;
 	struct buf preput;
 	int code = EXIT_NODE_FAILED;
 
@@ -250,14 +274,16 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 	if (pack_preput(step, &preput))
 		goto out;
 	describe_step(&pmi, step, node_id, &preput);
-	choose_options(&options, step, node_id);
+	choose_options(&options.agent, step, node_id);
+	options.program.fd = open_agent();
+	options.tell_fd = tell_listen(step, node_id);
 	if (step->options->late_node == (int)node_id)
 		usleep(step->options->late_ms * 1000);
-	if (agent_start(&agent, &pmi, &options, &host, &step->log))
+	if (starter_start(&starter, &pmi, &options, &host, &step->log))
 		goto out;
-	if (!start_ranks(step, pmi.position, agent_registration_fd(agent)))
+	if (!start_ranks(step, pmi.position, starter_registration_fd(starter)))
 		code = wait_ranks();
-	agent_stop(agent);
+	starter_stop(starter);
 out:
 	buf_free(&preput);
 	return code;

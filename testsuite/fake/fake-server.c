@@ -15,9 +15,8 @@ static const char usage[] =
 "  -N, --nodes N         agents (default 1)\n"
 "  -n, --ntasks N        ranks in all (default: one a node)\n"
 "  -m, --distribution D  block, cyclic, plane=K, or list=NODE,NODE,...\n"
-"  -k, --width K         children of a node in the tree (default 16)\n"
+"  -k, --width K         children of a node in the tree (default: auto)\n"
 "  -p, --ports A-B       port range (default 28000-31999)\n"
-"  -a, --algorithm NAME  how nodes exchange: auto, tree, ring or doubling\n"
 "  -c, --compress        shorten large results between nodes\n"
 "  -s, --slow N          nodes wait N times as long for each other (default 1)\n"
 "      --no-shm          no shared memory between agent and ranks\n"
@@ -32,7 +31,6 @@ static const struct option long_options[] = {
 	{"ntasks", required_argument, NULL, 'n'},
 	{"distribution", required_argument, NULL, 'm'},
 	{"width", required_argument, NULL, 'k'},
-	{"algorithm", required_argument, NULL, 'a'},
 	{"compress", no_argument, NULL, 'c'},
 	{"ports", required_argument, NULL, 'p'},
 	{"slow", required_argument, NULL, 's'},
@@ -60,7 +58,6 @@ static int take_option(struct fake_options *o, int c, const char *text)
 	case 'n': o->ranks = strtoul(text, NULL, 10); return 1;
 	case 'm': o->distribution = text; return 1;
 	case 'k': o->tree_width = strtoul(text, NULL, 10); return 1;
-	case 'a': return algorithm_parse(text, &o->algorithm);
 	case 'c': o->compress = true; return 1;
 	case 'p': return take_range(o, text);
 	case 's': o->slow = strtoul(text, NULL, 10); return 1;
@@ -81,8 +78,9 @@ static int check(struct fake_options *o)
 		o->ranks = o->nodes;
 	return o->nodes >= 1 && o->nodes <= FAKE_NODES_MAX &&
 	       (o->ranks >= o->nodes || o->request_fd >= 0) &&
-	       o->tree_width >= TREE_WIDTH_MIN &&
-	       o->tree_width <= TREE_WIDTH_MAX &&
+	       (o->tree_width == TREE_WIDTH_AUTO ||
+		(o->tree_width >= TREE_WIDTH_MIN &&
+		 o->tree_width <= TREE_WIDTH_MAX)) &&
 	       o->slow >= 1 && o->slow <= FAKE_SLOW_MAX &&
 	       (o->program[0] || o->request_fd >= 0);
 }
@@ -90,13 +88,13 @@ static int check(struct fake_options *o)
 int main(int argc, char **argv)
 {
 	struct fake_options o = {
-		.nodes = 1, .tree_width = 16, .slow = 1, .distribution = "block",
+		.nodes = 1, .slow = 1, .distribution = "block",
 		.port_first = 28000, .port_last = 31999, .shared_memory = true,
 		.late_node = -1, .parent_fd = -1, .request_fd = -1,
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "+N:n:m:k:a:cp:s:vh", long_options,
+	while ((c = getopt_long(argc, argv, "+N:n:m:k:cp:s:vh", long_options,
 				NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);

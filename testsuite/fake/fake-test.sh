@@ -64,13 +64,8 @@ export EXERCISE_LARGE=1024
 good "1 KiB from each of many ranks, binary tree" -N16 -n$((16 * many)) -k2 ./exercise
 export EXERCISE_LARGE=20000
 good "several pieces from every node" -N7 -n21 -k3 ./exercise
-for algorithm in ring doubling; do
-	good "$algorithm: 1 KiB from each of many ranks" -N11 -n$((11 * many)) -k4 -a $algorithm ./exercise
-	good "$algorithm: 2 nodes, cyclic" -N2 -n7 -m cyclic -a $algorithm ./exercise
-	good "$algorithm: 13 nodes, no shared memory" -N13 -n20 -a $algorithm --no-shm ./exercise
-	bad "$algorithm: a rank that is killed" "rank 5 \(node n3\)" \
-		-N7 -n13 -k2 -a $algorithm sh -c 'if [ "$PMI_RANK" = 5 ]; then exec ./exercise 3; fi; exec ./exercise'
-done
+good "2 nodes, cyclic" -N2 -n7 -m cyclic ./exercise
+good "13 nodes, no shared memory" -N13 -n20 --no-shm ./exercise
 good "compressed: several pieces from every node" -N7 -n21 -k2 -c -v ./exercise
 grep -q "define HAVE_LZ4" ../../config.h && pattern="bytes goes out in" || pattern="has no lz4"
 grep -q "$pattern" "$out"

@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libcoll/algorithm.h"
 #include "libcoll/layout.h"
 #include "libio/secret.h"
 #include "libpmi/spawn.h"
@@ -26,8 +25,7 @@
 struct fake_options {
 	uint32_t nodes;
 	uint32_t ranks;
-	uint32_t tree_width;
-	enum coll_algorithm algorithm;
+	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
 	bool compress;
 	const char *distribution; /* block, cyclic, plane=N, list=n0,n0,n1... */
 	uint32_t slow;   /* times as long as usual nodes wait for each other */
@@ -49,6 +47,7 @@ struct fake_step {
 	struct spawn_request *request; /* the programs and the preput values */
 	struct layout *layout;
 	struct secret secret;
+	uint64_t port_seed;
 	char jobid[64];
 	char *mapping;
 	uint32_t *app_sizes;

@@ -9,7 +9,7 @@ testsuite_fake_fake_server_SOURCES = \
 	testsuite/fake/fake-server.c
 testsuite_fake_fake_server_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	$(LIBUV_CFLAGS)
-testsuite_fake_fake_server_LDADD = libagent.la liblauncher.la libio.la \
+testsuite_fake_fake_server_LDADD = libstarter.la libagent.la liblauncher.la libio.la \
 	libpmi.la libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 check_PROGRAMS += testsuite/fake/exercise
@@ -18,7 +18,8 @@ testsuite_fake_exercise_LDADD = contrib/libpmi2x/libpmi2x.la
 testsuite_fake_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 check_PROGRAMS += testsuite/fake/agent-memory
-testsuite_fake_agent_memory_SOURCES = testsuite/fake/agent-memory.c
+testsuite_fake_agent_memory_SOURCES = testsuite/fake/agent-memory.c \
+	contrib/bench/agent_process.c contrib/bench/agent_process.h
 testsuite_fake_agent_memory_LDADD = contrib/libpmi2x/libpmi2x.la
 testsuite_fake_agent_memory_LDFLAGS = $(AM_LDFLAGS) -no-install
 

@@ -15,7 +15,6 @@
 #define RANKS 10
 #define SLOTS_MAX RANKS
 #define SEQ_MAX 64 /* of a kind that a rank may enter here */
-#define SIZE_MAX_HERE ((uint64_t)1 << 20) /* of all contributions to an exchange */
 #define ALLOCATION_MAX ((size_t)2 << 20)  /* bytes */
 
 enum outcome { NOT_ENTERED, WAITING, ENDED };
@@ -66,15 +65,10 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	struct buf b;
 	size_t bytes = 0;
 	bool neighbour = false;
-	const uint32_t *far;
-	uint32_t nfar;
 
 	FUZZ_CHECK(n->inside && position < NODES && !n->lost[position]);
 	for (uint32_t i = 0; i < n->nneighbours; i++)
 		neighbour |= n->neighbours[i] == position;
-	nfar = coll_far_positions(n->coll, &far);
-	for (uint32_t i = 0; i < nfar; i++)
-		neighbour |= far[i] == position;
 	FUZZ_CHECK(neighbour);
 	buf_init(&b, SIZE_MAX);
 	FUZZ_CHECK(!coll_msg_pack(&b, msg));
@@ -201,8 +195,6 @@ static void draw_header(struct fuzz_input *in, struct coll_msg *msg)
 	msg->size = msg->total % 8;
 	msg->more = msg->total & 8;
 	msg->left_len = fuzz_u8(in) % 4;
-	msg->algorithm = COLL_BY_TREE + msg->left_len % 3;
-	msg->round = msg->count % 4;
 	msg->failed = fuzz_u8(in) % 4 == 3;
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		msg->fault.from[kind] = fuzz_u8(in) - 1u;
@@ -254,9 +246,6 @@ static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
 	len = fuzz_bytes(in, fuzz_u8(in) % 64, &bytes);
 	if (!fitting && !read_header(&bytes, &len, &msg))
 		return;
-	/* An exchange maps room for what the root says, and fills what comes. */
-	if (msg.type == COLL_MSG_PLAN && msg.total > SIZE_MAX_HERE)
-		return;
 	if ((msg.failed || msg.type == COLL_MSG_FAULT) && !msg.fault.reason[0])
 		msg.fault.reason[0] = '?';
 	body = make_body(n, from, &msg, bytes, len);
@@ -280,9 +269,7 @@ static void look(const struct node *n)
 		pending++;
 		seq++;
 	}
-	/* What has ended here lingers until no other node needs this one. */
-	FUZZ_CHECK(coll_pending(n->coll) <=
-		   pending + coll_exchange_lingering(n->coll));
+	FUZZ_CHECK(coll_pending(n->coll) <= pending);
 }
 
 static void event(struct node *n, struct fuzz_input *in)
@@ -323,7 +310,7 @@ static void find_neighbours(struct node *n, uint32_t position, uint32_t width)
 
 	for (uint32_t i = 0; i < place.children; i++)
 		n->neighbours[n->nneighbours++] =
-			tree_child(&place, width, i).first;
+			tree_child(&place, i).first;
 	if (place.parent != TREE_NONE)
 		n->neighbours[n->nneighbours++] = place.parent;
 }
@@ -337,7 +324,6 @@ static void start(struct node *n, struct fuzz_input *in)
 	uint32_t width = TREE_WIDTH_MIN + fuzz_u8(in) % 3;
 	struct coll_options options = {
 		.tree_width = width,
-		.algorithm = (position + width) % COLL_ALGORITHMS,
 	};
 
 	for (uint32_t i = 0; i < NODES; next += counts[i++])
@@ -357,7 +343,7 @@ static void start(struct node *n, struct fuzz_input *in)
 static void end(struct node *n)
 {
 	for (uint32_t i = 0; i < NODES; i++)
-		lose(n, i); /* far ones too: an exchange may wait for them */
+		lose(n, i);
 	for (uint32_t i = 0; i < n->nslots; i++) {
 		n->gone[i] = true;
 		coll_rank_gone(n->coll, i, "it went");

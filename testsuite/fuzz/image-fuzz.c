@@ -45,7 +45,7 @@ static struct payload *real_gather(bool uneven)
 
 	payload_vec_init(&parts);
 	for (uint32_t i = 0; i < 5; i++) {
-		part = gather_contribution("values", uneven ? i : 4);
+		part = gather_contribution(NULL, "values", uneven ? i : 4);
 		FUZZ_CHECK(part && !payload_vec_add(&parts, part));
 		payload_unref(part);
 	}

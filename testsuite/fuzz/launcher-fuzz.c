@@ -219,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fuzz_u8(&in) % 2)
 		ops.forward = on_forward;
-	FUZZ_CHECK(!launcher_create(&s.launcher, &ops, &s, NULL));
+	FUZZ_CHECK(!launcher_create(&s.launcher, &ops, &s, 0, NULL));
 	while (in.left)
 		event(&s, &in);
 	launcher_destroy(s.launcher);

@@ -66,7 +66,7 @@ static void check_tree(uint32_t nodes, uint32_t width)
 
 		FUZZ_CHECK(place.range.first == p && place.range.end <= nodes);
 		for (uint32_t to = 0; to < nodes; to++)
-			FUZZ_CHECK(tree_next_hop(&place, width, to) < nodes);
+			FUZZ_CHECK(tree_next_hop(&place, to) < nodes);
 	}
 }
 

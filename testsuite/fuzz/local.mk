@@ -16,7 +16,8 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/server-node-fuzz \
 	testsuite/fuzz/server-fuzz \
 	testsuite/fuzz/spawn-fuzz \
-	testsuite/fuzz/survey-fuzz \
+	testsuite/fuzz/status-fuzz \
+	testsuite/fuzz/setup-fuzz \
 	testsuite/fuzz/tell-fuzz \
 	testsuite/fuzz/text-fuzz \
 	testsuite/fuzz/wire1-fuzz \
@@ -49,11 +50,11 @@ testsuite_fuzz_spawn_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_spawn_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_spawn_fuzz_LDADD = libpmi.la libutil.la
 
-testsuite_fuzz_survey_fuzz_SOURCES = testsuite/fuzz/survey-fuzz.c \
+testsuite_fuzz_status_fuzz_SOURCES = testsuite/fuzz/status-fuzz.c \
 	$(fuzz_driver)
-testsuite_fuzz_survey_fuzz_LDFLAGS = $(fuzz_link)
-testsuite_fuzz_survey_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
-testsuite_fuzz_survey_fuzz_LDADD = libpmi.la libcoll.la libutil.la
+testsuite_fuzz_status_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_status_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+testsuite_fuzz_status_fuzz_LDADD = libpmi.la libcoll.la libutil.la
 
 testsuite_fuzz_messages_fuzz_SOURCES = testsuite/fuzz/messages-fuzz.c \
 	$(fuzz_driver)
@@ -72,6 +73,13 @@ testsuite_fuzz_handshake_fuzz_SOURCES = testsuite/fuzz/handshake-fuzz.c \
 testsuite_fuzz_handshake_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_handshake_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) $(SODIUM_CFLAGS)
 testsuite_fuzz_handshake_fuzz_LDADD = libio.la libutil.la $(SODIUM_LIBS)
+
+testsuite_fuzz_setup_fuzz_SOURCES = testsuite/fuzz/setup-fuzz.c \
+	$(fuzz_driver)
+testsuite_fuzz_setup_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_setup_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+testsuite_fuzz_setup_fuzz_LDADD = libagent_plain.la libio_plain.la libcoll.la \
+	libutil.la
 
 testsuite_fuzz_tell_fuzz_SOURCES = testsuite/fuzz/tell-fuzz.c \
 	$(fuzz_driver)

@@ -36,7 +36,9 @@ static void check_bounds(const struct scenario *s)
 
 	FUZZ_CHECK(s->nodes >= 1 && s->nodes <= 1048576);
 	FUZZ_CHECK(s->ranks_per_node >= 1 && s->ranks_per_node <= 65536);
-	FUZZ_CHECK(s->tree_width >= 2 && s->tree_width <= 1024);
+	FUZZ_CHECK(s->tree_width == TREE_WIDTH_AUTO ||
+		   (s->tree_width >= TREE_WIDTH_MIN &&
+		    s->tree_width <= TREE_WIDTH_MAX));
 	FUZZ_CHECK(s->nops >= 1 && s->nops <= SCENARIO_OPS_MAX);
 	FUZZ_CHECK(s->nfaults <= SCENARIO_FAULTS_MAX);
 	FUZZ_CHECK(s->nslow <= SCENARIO_FAULTS_MAX);

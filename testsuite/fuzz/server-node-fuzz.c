@@ -50,8 +50,9 @@ static void client_close(void *arg, uint32_t slot)
 	h->closed[slot] = true;
 }
 
-static void node_send(void *arg, uint32_t position, const void *head,
-		      size_t head_len, const struct payload_vec *body)
+static void node_send(void *arg, uint32_t position, const struct coll_msg *msg,
+		      const void *head, size_t head_len,
+		      const struct payload_vec *body)
 {
 	struct host *h = arg;
 
@@ -111,19 +112,23 @@ static void frame(struct host *h, uint32_t from, const struct buf *head,
 		  const uint8_t *bytes, size_t len)
 {
 	struct payload *body = NULL;
+	struct coll_msg msg;
 
 	if (h->lost[from])
 		return;
+	if (coll_msg_read(head->data, head->len, &msg)) {
+		lose(h, from);
+		return;
+	}
 	if (len)
-		body = pmi_server_node_room(h->server, from, head->data,
-					    head->len, len);
+		body = pmi_server_node_room(h->server, from, &msg, len);
 	FUZZ_CHECK(!body || body->len == len);
 	if (body)
 		memcpy(body->data, bytes, len);
 	else
 		body = payload_copy(bytes, len);
 	FUZZ_CHECK(body);
-	if (pmi_server_node_input(h->server, from, head->data, head->len, body))
+	if (pmi_server_node_input(h->server, from, &msg, body))
 		lose(h, from);
 	payload_unref(body);
 }

@@ -19,7 +19,7 @@ says() {
 printf '[step]\nnodes = 64\nranks_per_node = 4\n[operations]\nrun = fence 64\nrun = ring 8\n' >"$tmp/a"
 says 0 "1 fence 64 .* 256 " "$tmp/a"
 says 0 "critical\|ended by a chain" --path "$tmp/a"
-says 0 "^\"$tmp/a\",pmi2x,64,256,4,block,16,auto" --csv - "$tmp/a"
+says 0 "^\"$tmp/a\",pmi2x,64,256,4,block,8,none" --csv - "$tmp/a"
 says 0 "radix-64" --set protocol=radix-64 "$tmp/a"
 says 0 "\[network\] latency" --keys
 says 2 "one SCENARIO" --path
@@ -34,7 +34,7 @@ says 2 "a:6: run: protocol = mpi-pmi2 has no model of a ring" --set protocol=mpi
 printf '[operations]\nrun = fence 64\n' >"$tmp/f"
 says 0 "^\"$tmp/f\",mpi-pmi2,64,64,1,block,50," --csv - --set nodes=64 \
 	--set protocol=mpi-pmi2 --set tree_width=50 "$tmp/f"
-says 2 "nodes 3 and 60 have no link" --set "link=3-60 at 1us" --set algorithm=tree "$tmp/a"
+says 2 "nodes 3 and 60 have no link" --set "link=3-60 at 1us" "$tmp/a"
 says 0 "rank 1 (node 0) was killed" --set "rank=1 in 2" "$tmp/a"
 
 # libpmi's servers: what srun would say, what ranks cannot say, what is too much.
@@ -49,7 +49,7 @@ says 2 "payload: .* nodes would hold .* each of results; allowed is 16.0 GiB" \
 	--set payload=bytes --set nodes=65536 "$tmp/a"
 
 # Of nodes and links one by one, and these add up.
-"$sim" -q --csv "$tmp/one" --details "$tmp/all" --set algorithm=doubling \
+"$sim" -q --csv "$tmp/one" --details "$tmp/all" \
 	--set clients=pmi2x "$tmp/a" >/dev/null || fail "--details"
 awk -F, 'NR == FNR {
 		if ($1 == 1) { sent[$3] += $6; bytes[$3] += $7 }

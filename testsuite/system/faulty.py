@@ -36,6 +36,12 @@ RANKS = set(range(10))
 NODES = {"root": "n1", "inner": "n2", "leaf": "n3"}
 
 
+def lost(node):
+    """What srun says of a node whose slurmstepd has been killed: its neighbours notice,
+    or, where it has no parent, its own agent says it."""
+    return rf"lost the (connection to|slurmstepd of) node {node}"
+
+
 def ranks_of(node):
     """Of a node of TREE."""
     first = 2 * int(node[1:]) - 2
@@ -45,11 +51,11 @@ def ranks_of(node):
 class Step:
     """A step of fault-clients that runs in the background."""
 
-    def __init__(self, cluster, program, directory, words, options, env):
+    def __init__(self, cluster, program, directory, words, options, env, user=()):
         self.cluster, self.dir = cluster, pathlib.Path(directory)
         self.name = f"fault-{os.getpid()}-{time.monotonic_ns()}"
         self.argv = [cluster.program, "run", "--dir", cluster.dir, "--"]
-        self.argv += ["srun", f"--mpi={cluster.kind}", "-J", self.name]
+        self.argv += [*user, "srun", f"--mpi={cluster.kind}", "-J", self.name]
         self.argv += [*options, program, self.dir, *words]
         self.begin = time.monotonic()
         with open(self.dir / "stdout", "w", encoding="utf-8") as out:
@@ -60,6 +66,7 @@ class Step:
                     stdout=out,
                     stderr=err,
                     env={**os.environ, **WIDTH, **GO_ON, **(env or {})},
+                    cwd="/" if user else None,
                 )
 
     # What its files say.

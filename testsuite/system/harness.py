@@ -22,6 +22,8 @@ DAEMONS = {
     "slurmdbd",
     "mariadbd",
 }
+AGENT = "pmi2x-agent"
+AGENT_GROUP = "pmi2x"  # how the names of its control groups begin
 # A sanitizer or an emulated processor makes all take so many times longer.
 SLOWNESS = int(os.environ.get("PMI2X_TEST_SLOWNESS", "1"))
 PATIENCE = ["--slurm-conf-line", "MessageTimeout=60"] if SLOWNESS > 1 else []
@@ -141,6 +143,20 @@ def command_line(pid):
     return raw.replace(b"\0", b" ").decode(errors="replace").strip()
 
 
+def agents_of(step, node=None):
+    """Processes of the agents of a step on this machine, by what their command lines
+    say: user, group, step, node, control groups. A child of slurmstepd has yet to
+    fork, and to become one."""
+    table = process_table()
+    words = {pid: command_line(pid).split() for pid in table}
+    return [
+        pid
+        for pid, said in words.items()
+        if said[:1] == [AGENT] and said[3:4] == [step] and node in (None, said[4])
+        and table.get(table[pid][0], (0, ""))[1] != "slurmstepd"
+    ]
+
+
 def begun(pid):
     """When a process was started, in the clock's ticks; 0: it has gone."""
     try:
@@ -232,6 +248,14 @@ def wait_until(condition, seconds=LEAVE_S):
     return result
 
 
+def groups_of_slurm(path):
+    """Those of the step to which an agent's control group belongs: in version 1 all
+    of a job's are side by side."""
+    step = path.name.partition("_")[2]
+    names = [f"step_{step}"] if step else ["slurm", "user"]
+    return [path.with_name(name) for name in names]
+
+
 class Cluster:
     """One pmi2x-cluster, with the plugin of one installation."""
 
@@ -295,6 +319,13 @@ class Cluster:
         ]
         return max(found, key=begun, default=None)
 
+    def agent(self, node):
+        """Process of the agent of that step on that node; None before the step uses
+        PMI, and when it has left. The command line says whose it is."""
+        daemon = re.match(r"slurmstepd: \[(.+)\]", command_line(self.step_daemon(node)))
+        found = agents_of(daemon[1], node) if daemon else []
+        return max(found, key=begun, default=None)
+
     def sockets(self):
         """Files that a plugin made in the spool directories of the nodes."""
         return [
@@ -327,7 +358,18 @@ class Cluster:
         directories with what is mounted there."""
         files = [path / "cgroup.procs" for path in self.groups()]
         held = [f"{file}: {text}" for file in files if (text := read_text(file))]
+        held += map(str, self.agent_groups())
         return held + [str(path) for path in self.dir.glob("tmp/*/*")]
+
+    def agent_groups(self):
+        """Control groups of agents where Slurm has removed the step's own. (It leaves
+        those, and so does the agent, when slurmstepd is killed.)"""
+        return [
+            path
+            for path in self.groups()
+            if path.name.startswith(AGENT_GROUP)
+            and not any(other.is_dir() for other in groups_of_slurm(path))
+        ]
 
     def busy_nodes(self):
         result = self.run("sinfo", "-h", "-N", "-o", "%N %T")

@@ -12,12 +12,13 @@ EXTRA_DIST += \
 	testsuite/system/faulty.py \
 	testsuite/system/harness.py \
 	testsuite/system/machine.py \
-	testsuite/system/test_algorithms.py \
+	testsuite/system/test_agent.py \
 	testsuite/system/site-guest \
 	testsuite/system/soak \
 	testsuite/system/test_allgather.py \
 	testsuite/system/test_bench.py \
 	testsuite/system/test_cluster.py \
+	testsuite/system/test_compression.py \
 	testsuite/system/test_config.py \
 	testsuite/system/test_descriptors.py \
 	testsuite/system/test_containers.py \
@@ -33,9 +34,9 @@ EXTRA_DIST += \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_launch_env.py \
+	testsuite/system/test_launcher.py \
 	testsuite/system/test_layouts.py \
 	testsuite/system/test_library.py \
-	testsuite/system/test_live.py \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_prologs.py \
@@ -46,6 +47,7 @@ EXTRA_DIST += \
 	testsuite/system/test_site_jobs.py \
 	testsuite/system/test_site_limits.py \
 	testsuite/system/test_startup.py \
+	testsuite/system/test_status.py \
 	testsuite/system/test_soak.py \
 	testsuite/system/test_steps.py \
 	testsuite/system/test_trace.py \

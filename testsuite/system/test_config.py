@@ -50,6 +50,14 @@ def test_tree_width(configured, raw, width):
     assert result.lines.count("exchanged 9") == 9
 
 
+def test_an_option_that_is_no_more(configured, raw):
+    """An mpi.conf of before still works; the log says that the line does nothing."""
+    cluster = configured("Pmi2xAlgorithm=ring\n")
+    result = cluster.srun("-N4", "-n9", *raw("exchange", "2")).ok()
+    assert result.lines.count("exchanged 9") == 9
+    assert "there is no option Pmi2xAlgorithm" in result.stderr + logs(cluster)
+
+
 @pytest.mark.parametrize("width", ["0", "1", "1000000000", "-3", "many"])
 def test_bad_tree_width(configured, raw, width):
     """Slurm stays up; the value is refused or clamped, and the log says so."""
@@ -67,7 +75,7 @@ def test_network(configured, raw, tmp_path):
     with subprocess.Popen(
         [cluster.program, "run", "--dir", cluster.dir, "--", *command]
     ) as step:
-        pid = wait_until(lambda: cluster.step_daemon("n2"))
+        pid = wait_until(lambda: cluster.agent("n2"))
         assert listener(pid).getsockname()[0] == "127.0.0.1"
         (tmp_path / "go").touch()
         assert step.wait(timeout=60) == 0

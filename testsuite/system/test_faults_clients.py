@@ -10,7 +10,7 @@ import pytest
 from faulty import RANKS
 from harness import wait_until
 
-AGENT_MAX_KB = 64 << 10  # of slurmstepd, most of it Slurm
+AGENT_MAX_KB = 64 << 10
 LOST = 3
 
 
@@ -38,7 +38,7 @@ def test_client_that_never_reads(cluster, raw, tmp_path):
     ) as job:
         try:
             wait_until((tmp_path / "full").exists, 60)
-            assert resident_kb(cluster.step_daemon("n1")) < AGENT_MAX_KB
+            assert resident_kb(cluster.agent("n1")) < AGENT_MAX_KB
             (tmp_path / "measured").touch()
             output, _ = job.communicate(timeout=60)
         finally:

@@ -36,7 +36,7 @@ def stopped(cluster):
     pids = []
 
     def stop(node):
-        pids.append(cluster.step_daemon(node))
+        pids.append(cluster.agent(node))
         harness.stop(pids[-1])
         return pids[-1]
 
@@ -55,7 +55,7 @@ def large_fence(cluster, faulty, stopped, **options):
         "touch=out", "fence", "finalize", **options,
     )
     step.wait_until_in("in", RANKS - {HOLDER})
-    root, inner = cluster.step_daemon("n1"), cluster.step_daemon("n2")
+    root, inner = cluster.agent("n1"), cluster.agent("n2")
     # Else the others wait for it, and get nothing either.
     wait_until(lambda: sum(map(received, links(root, inner))) > BELOW_BYTES)
     stopped("n2")
@@ -66,7 +66,7 @@ def large_fence(cluster, faulty, stopped, **options):
 
 def test_link_cut_in_the_middle_of_a_chunk(cluster, faulty, stopped):
     step, inner = large_fence(cluster, faulty, stopped)
-    for link in links(cluster.step_daemon("n1"), inner):
+    for link in links(cluster.agent("n1"), inner):
         link.shutdown(socket.SHUT_RDWR)
     os.kill(inner, signal.SIGCONT)
     result = step.fails(r"lost the connection to node n[12]")

@@ -37,16 +37,28 @@ def logs(cluster):
     ]
 
 
-@pytest.mark.parametrize("change", ["PMI2X_SECRET", f"PMI2X_SECRET={'00' * 32}"])
+@pytest.mark.parametrize(
+    "change", ["PMI2X_SECRET", f"PMI2X_SECRET={'00' * 32}", "PMI2X_PORT_SEED"]
+)
 def test_no_secret(changed, change):
     """Zeros are not a secret either."""
     changed(change).failed().says("srun has not prepared this step")
 
 
-@pytest.mark.parametrize("secret", ["", "12", "x" * 64])
-def test_damaged_secret(changed, secret):
-    result = changed(f"PMI2X_SECRET={secret}").failed()
-    result.says("the value of PMI2X_SECRET in the step's environment is damaged")
+DAMAGED = {
+    "PMI2X_SECRET": ["", "12", "x" * 64],
+    "PMI2X_PORT_SEED": ["", "0", "-1", "18446744073709551616"],
+    "PMI2X_PREPUT": ["0", "0g"],
+}
+
+
+@pytest.mark.parametrize(
+    "name, value", [(name, value) for name in DAMAGED for value in DAMAGED[name]]
+)
+def test_damaged(changed, name, value):
+    """Records count in a spawned step only."""
+    result = changed(f"{name}={value}", "PMI2X_SPAWNER_JOBID=1.0").failed()
+    result.says(f"the value of {name} in the step's environment is damaged")
 
 
 def test_another_step(changed, spank_cluster):

@@ -12,13 +12,13 @@ import pytest
 
 ROUNDS = 3
 OPS = ("fence", "allgather", "ring")
-# nodes, ranks a node, layout, width, algorithm, bytes; so small that no message is cut
+# nodes, ranks a node, layout, width, bytes; so small that no message is cut
 # on its way up, where the cuts depend on what comes first
 CASES = [
-    (1, 3, "block", 16, "auto", 64),
-    (16, 1, "block", 16, "auto", 64),
-    (13, 3, "cyclic", 2, "tree", 5),
-    (16, 8, "block", 3, "tree", 1000),
+    (1, 3, "block", 16, 64),
+    (16, 1, "block", 16, 64),
+    (13, 3, "cyclic", 2, 5),
+    (16, 8, "block", 3, 1000),
 ]
 
 
@@ -31,12 +31,12 @@ def programs(prefix):
     return sim, rank
 
 
-def simulated(sim, nodes, per_node, layout, width, algorithm, size):
+def simulated(sim, nodes, per_node, layout, width, size):
     """Messages and bytes of each operation."""
     text = "\n".join(
         ["[step]", f"nodes = {nodes}", f"ranks_per_node = {per_node}",
          f"layout = {layout}", f"tree_width = {width}",
-         f"algorithm = {algorithm}", "key_bytes = 16", "[operations]"]
+         "key_bytes = 16", "[operations]"]
         + [f"run = {op} {size}" for op in OPS * ROUNDS])
     done = subprocess.run([sim, "-q", "--csv", "-", "-"], input=text, text=True,
                           capture_output=True, check=True)
@@ -60,8 +60,8 @@ def counted(directory):
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c)))
 def test_counts(srun, programs, tmp_path, case):
     sim, rank = programs
-    nodes, per_node, layout, width, algorithm, size = case
-    env = {"PMI2X_TRACE": str(tmp_path), "PMI2X_ALGORITHM": algorithm,
+    nodes, per_node, layout, width, size = case
+    env = {"PMI2X_TRACE": str(tmp_path),
            "PMI2X_TREE_WIDTH": str(width)}
     srun(f"-N{nodes}", f"-n{nodes * per_node}", f"-m{layout}",
          f"--ntasks-per-node={per_node}", rank, str(size), str(ROUNDS), *OPS,

@@ -206,7 +206,7 @@ def join_directly(cluster, addresses):
 
 def ends_of_links(cluster, *nodes):
     """Addresses of the connections between the agents of two nodes."""
-    pids = [cluster.step_daemon(node) for node in nodes]
+    pids = [cluster.agent(node) for node in nodes]
     found = links_between(*pids) if all(pids) else []
     return {end()[0] for s in found for end in (s.getsockname, s.getpeername)}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Limits that sites set for users, and memory that slurmstepd locks."""
+"""Limits that sites set for users, memory of agents, and what slurmstepd locks."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from faulty import RANKS, TREE, ranks_of, remove_stale_sockets
+from faulty import RANKS, TREE, ranks_of
 from harness import Cluster, wait_until
 
 WORDS = ["init", "fence", "allgather", "ring", "ifence", "wait", "put=2"]
@@ -65,18 +65,16 @@ def memory_group(size):
         group.rmdir()
 
 
-def test_memory_of_a_step_daemon_is_used_up(cluster, faulty):
-    """The kernel kills it, and the step ends by the node's name."""
+def test_memory_of_an_agent_is_used_up(cluster, faulty):
+    """The kernel kills it, and the step ends by its name."""
     much = [f"{rank}:put=2000" for rank in ranks_of("n2")]
     step = faulty("init", "fence", "touch=at", "gate=go", *much, "fence", "finalize")
     step.wait_for("at", RANKS)
     with memory_group(8 << 20) as group:
-        daemon = cluster.step_daemon("n2")
-        (group / "cgroup.procs").write_text(str(daemon))
+        (group / "cgroup.procs").write_text(str(cluster.agent("n2")))
         step.make("go")
-        result = step.fails("ending step .* lost the connection to node n2")
+        result = step.fails("the agent of node n2 has died: .*want of memory")
     assert not step.seen("done"), result
-    remove_stale_sockets(cluster)
 
 
 def memory_kb(pid):

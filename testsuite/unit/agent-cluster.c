@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,7 +14,9 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "agent/program.h"
 #include "libio/listener.h"
+#include "libio/registration.h"
 
 /*
  * Blocks of ports: one that is held, then those of the agents and those beyond. Below
@@ -78,15 +81,40 @@ static int node_address(void *arg, uint32_t node, bool may_block,
 	return 0;
 }
 
-/* What slurmd does with a message for a socket of another step. */
-static int tell_by_socket(const char *path, const void *data, uint32_t len)
+/* The abstract unix socket at which a node hears what others tell it. */
+static socklen_t tell_address(const struct cluster *c, uint32_t node,
+				     struct sockaddr_un *un)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int n;
+
+	memset(un, 0, sizeof(*un));
+	un->sun_family = AF_UNIX;
+	n = snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1,
+		     "pmi2x-test-%u-%u", c->port_first, node);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+}
+
+static int listen_for_tells(const struct cluster *c, uint32_t node)
+{
+	struct sockaddr_un un;
+	socklen_t len = tell_address(c, node, &un);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&un, len), 0);
+	assert_int_equal(listen(fd, 16), 0);
+	return fd;
+}
+
+/* What slurmd does with a message for a socket of another step. */
+static int tell_by_socket(const struct cluster *c, uint32_t node,
+			  const void *data, uint32_t len)
+{
+	struct sockaddr_un un;
+	socklen_t un_len = tell_address(c, node, &un);
 	uint32_t header[2] = { htonl(getuid()), htonl(len) };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc = 0;
 
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
-	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0)
+	if (connect(fd, (struct sockaddr *)&un, un_len) < 0)
 		rc = -errno;
 	if (!rc && (write(fd, header, 8) != 8 || write(fd, data, len) != len))
 		rc = -EIO;
@@ -104,11 +132,8 @@ static int tell_node(void *arg, uint32_t node, const void *data, size_t len)
 	pthread_cond_broadcast(&c->changed);
 	if (c->tell_error) {
 		rc = c->tell_error;
-	} else if (c->tell_paths[node][0]) {
-		rc = tell_by_socket(c->tell_paths[node], data, len);
 	} else if (c->agents[node]) {
-		agent_told(c->agents[node], data, len);
-		rc = 0;
+		rc = tell_by_socket(c, node, data, len);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return rc;
@@ -201,6 +226,9 @@ void cluster_open(struct cluster *c, uint32_t nodes)
 	c->log = (struct log_hook){ keep_line, c };
 	agent_options_init(&c->options);
 	c->options.secret = c->secret;
+	assert_int_equal(port_seed_create(&c->options.port_seed), 0);
+	c->options.debug = true;
+	c->options.tell_uid = getuid();
 	take_ports(c);
 	c->options.region_size = 1 << 20;
 	for (uint32_t i = 0; i < nodes; i++) {
@@ -235,22 +263,41 @@ struct srun_server *cluster_start_srun(struct cluster *c,
 	return server;
 }
 
-void cluster_start(struct cluster *c, uint32_t node)
+__thread bool cluster_in_agent;
+
+int cluster_run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 {
-	struct agent_host host = {
+	cluster_in_agent = true;
+	return agent_program(setup_fd, host_fd, fds, NULL);
+}
+
+struct starter *cluster_prepare(struct cluster *c, uint32_t node)
+{
+	struct starter_host host = {
 		.node_address = node_address,
 		.tell_node = tell_node,
 		.kill_step = kill_step,
 		.rank_exit = c->exits ? rank_exit : NULL,
 		.arg = c,
 	};
-	struct agent *a = NULL;
+	struct starter_options options = {
+		.agent = c->options,
+		.program = { .run = c->run ? c->run : cluster_run_agent },
+		.tell_fd = listen_for_tells(c, node),
+	};
+	struct starter *a = NULL;
 
-	assert_int_equal(agent_start(&a, &c->steps[node], &c->options, &host,
-				     &c->log), 0);
+	assert_int_equal(starter_prepare(&a, &c->steps[node], &options, &host,
+					 &c->log), 0);
 	pthread_mutex_lock(&c->lock);
 	c->agents[node] = a;
 	pthread_mutex_unlock(&c->lock);
+	return a;
+}
+
+void cluster_start(struct cluster *c, uint32_t node)
+{
+	assert_int_equal(starter_run(cluster_prepare(c, node)), 0);
 }
 
 void cluster_start_all(struct cluster *c)
@@ -261,14 +308,14 @@ void cluster_start_all(struct cluster *c)
 
 void cluster_stop(struct cluster *c, uint32_t node)
 {
-	struct agent *a;
+	struct starter *a;
 
 	pthread_mutex_lock(&c->lock);
 	a = c->agents[node];
 	c->agents[node] = NULL;
 	pthread_mutex_unlock(&c->lock);
 	if (a)
-		agent_stop(a);
+		starter_stop(a);
 }
 
 static bool is_in_range(const struct cluster *c, const struct sockaddr_in *in)
@@ -307,14 +354,19 @@ void cluster_close(struct cluster *c)
 
 /* ---- ranks ---- */
 
-void rank_init(struct cluster *c, uint32_t node)
+void rank_register(struct cluster *c, uint32_t node)
 {
 	struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
-	int reg = agent_registration_fd(c->agents[node]);
+	int reg = starter_registration_fd(c->agents[node]);
 
-	assert_int_equal(agent_register_rank(reg, 0, &c->pmi[node]), 0);
+	assert_int_equal(registration_of_rank(reg, 0, &c->pmi[node]), 0);
 	setsockopt(c->pmi[node], SOL_SOCKET, SO_RCVTIMEO, &patience,
 		   sizeof(patience));
+}
+
+void rank_init(struct cluster *c, uint32_t node)
+{
+	rank_register(c, node);
 	rank_say(c, node, "cmd=init pmi_version=1 pmi_subversion=1");
 	rank_expect(c, node, "cmd=response_to_init");
 }
@@ -396,6 +448,5 @@ void cluster_expect_log(struct cluster *c, const char *part)
 
 uint16_t cluster_port(struct cluster *c, uint32_t node)
 {
-	return secret_port(&c->secret, node, c->port_first,
-			   c->port_first + CLUSTER_PORTS - 1);
+	return step_port(&c->options, c->layout, node, 0);
 }

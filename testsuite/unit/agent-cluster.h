@@ -9,8 +9,9 @@
 
 #include <pthread.h>
 
-#include "agent/agent.h"
+#include "agent/setup.h"
 #include "launcher/srun_server.h"
+#include "starter/starter.h"
 
 #define CLUSTER_NODES_MAX 8
 #define CLUSTER_PORTS 100 /* of a cluster, for its agents */
@@ -23,8 +24,7 @@ struct cluster {
 	struct secret secret;
 	struct pmi_step steps[CLUSTER_NODES_MAX];
 	struct agent_options options; /* of all; may be changed before starts */
-	struct agent *agents[CLUSTER_NODES_MAX];
-	char tell_paths[CLUSTER_NODES_MAX][108]; /* "": agent_told is used */
+	struct starter *agents[CLUSTER_NODES_MAX];
 	int pmi[CLUSTER_NODES_MAX];  /* the ranks' ends; -1: none */
 	struct log_hook log;
 	pthread_mutex_t lock;        /* of what the agents' threads write */
@@ -40,6 +40,8 @@ struct cluster {
 	bool lookups_fail;
 	unsigned lookups;            /* that have begun */
 	char killed[512];            /* why kill_step was called */
+	/* In place of the agents, unless NULL: struct starter_program.run. */
+	int (*run)(int setup_fd, int host_fd, const struct agent_fds *fds);
 	bool exits;                  /* there is an answer to how ranks exit, */
 	unsigned exits_after;        /* after being asked so often: */
 	struct pmi_exit exit;        /* this */
@@ -59,13 +61,21 @@ void cluster_close(struct cluster *c);
  */
 struct srun_server *cluster_start_srun(struct cluster *c,
 				       const struct srun_server_host *host);
+/* Ranks can register, and nobody serves them before starter_run. */
+struct starter *cluster_prepare(struct cluster *c, uint32_t node);
 void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);
+/* This thread is that of an agent. */
+extern __thread bool cluster_in_agent;
+/* struct starter_program.run of the agents: in a thread of this process. */
+int cluster_run_agent(int setup_fd, int host_fd, const struct agent_fds *fds);
 /* Break all connections between agents, without a goodbye. */
 void cluster_cut_links(const struct cluster *c);
 
-/* A rank in this process registers, and starts PMI. */
+/* A rank in this process registers. */
+void rank_register(struct cluster *c, uint32_t node);
+/* The same, and it starts PMI. */
 void rank_init(struct cluster *c, uint32_t node);
 void rank_close(struct cluster *c, uint32_t node);
 /* A line of PMI-1, without its newline. */

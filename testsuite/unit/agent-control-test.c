@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,13 +36,11 @@ static struct {
 	unsigned failures; /* so many */
 } memory;
 
-static __thread bool has_memory; /* a thread that is no agent's */
-
 static bool refused(void)
 {
 	unsigned n;
 
-	if (has_memory || !memory.armed)
+	if (!cluster_in_agent || !memory.armed)
 		return false;
 	n = ++memory.count;
 	return n >= memory.fail && n - memory.fail < memory.failures;
@@ -74,6 +73,8 @@ struct srun {
 	pthread_cond_t changed;
 	struct cluster *cluster; /* its `changed`, too */
 	bool silent;
+	bool deaf; /* connections come, and nobody speaks */
+	int unheard; /* such a connection; -1: none */
 	unsigned accepted, aborts, requests, reports, gave_ups;
 	char report[512];
 	char abort[512];
@@ -155,13 +156,17 @@ static void on_accept(void *arg, int fd)
 	struct srun *s = arg;
 	int i = 0;
 
-	has_memory = true;
 	while (s->links[i])
 		i++;
-	assert_int_equal(link_accept(&s->links[i], loop_uv(s->loop), &s->self,
-				     fd, &options, &ops, s), 0);
 	pthread_mutex_lock(&s->lock);
+	if (s->deaf)
+		s->unheard = fd;
+	else
+		assert_int_equal(link_accept(&s->links[i], loop_uv(s->loop),
+					     &s->self, fd, &options, &ops, s),
+				 0);
 	s->accepted++;
+	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -184,6 +189,7 @@ static void srun_start(struct srun *s, struct cluster *c)
 
 	memset(s, 0, sizeof(*s));
 	s->cluster = c;
+	s->unheard = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	s->self = (struct handshake_self){
@@ -198,7 +204,7 @@ static void srun_start(struct srun *s, struct cluster *c)
 	fd = listener_socket(&everywhere, 0, &port);
 	assert_int_equal(listener_open(&s->listener, loop_uv(s->loop), fd,
 				       on_accept, s), 0);
-	assert_int_equal(loop_start(s->loop, NULL, NULL), 0);
+	assert_int_equal(loop_start(s->loop), 0);
 	c->options.launcher = loopback(port);
 }
 
@@ -217,6 +223,8 @@ static void srun_stop(struct srun *s)
 	loop_post(s->loop, close_all, s);
 	assert_int_equal(loop_join(s->loop, 60000), 0);
 	loop_destroy(s->loop);
+	if (s->unheard >= 0)
+		close(s->unheard);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
 }
@@ -421,6 +429,39 @@ static void a_node_without_goodbye_ends_the_step(void **state)
 	srun_stop(&s);
 }
 
+static void *stop_root(void *arg)
+{
+	cluster_stop(arg, 0);
+	return NULL;
+}
+
+/* Its parent has said goodbye, and srun does not know it yet. */
+static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
+{
+	struct cluster c;
+	struct srun s;
+	pthread_t stop;
+
+	cluster_open(&c, 2);
+	srun_start(&s, &c);
+	step_start(&c);
+	rank_say(&c, 0, "cmd=lookup_name service=x");
+	rank_expect(&c, 0, "port-x");
+	pthread_mutex_lock(&s.lock);
+	s.deaf = true;
+	pthread_mutex_unlock(&s.lock);
+	rank_say(&c, 0, "cmd=finalize");
+	rank_close(&c, 0);
+	assert_int_equal(pthread_create(&stop, NULL, stop_root, &c), 0);
+	wait_for(&s, &s.accepted, 2); /* it tries, and waits for srun's answer */
+	cluster_cut_links(&c);
+	pthread_join(stop, NULL);
+	assert_int_equal(get(&s, &s.aborts), 1);
+	assert_non_null(strstr(s.abort, "lost the connection to node n1"));
+	cluster_close(&c);
+	srun_stop(&s);
+}
+
 static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
 {
 	static const struct sockaddr_storage everywhere;
@@ -466,11 +507,55 @@ static void abort_child(struct cluster *c)
 	rank_say(c, 1, "cmd=abort exitcode=7");
 }
 
+static void lookup_root(struct cluster *c)
+{
+	rank_say(c, 0, "cmd=lookup_name service=x");
+}
+
+static void lookup_child(struct cluster *c)
+{
+	rank_say(c, 1, "cmd=lookup_name service=x");
+}
+
+/* Something to read for either rank: its answer, or its end. */
+static bool is_answered(void *arg)
+{
+	struct srun *s = arg;
+	struct pollfd pmi[2] = { { s->cluster->pmi[0], POLLIN, 0 },
+				 { s->cluster->pmi[1], POLLIN, 0 } };
+
+	return is_ended(s) || poll(pmi, 2, 0) > 0;
+}
+
 /* The barrier of the other fails. */
 static void leave(struct cluster *c)
 {
 	rank_say(c, 0, "cmd=barrier_in");
 	rank_close(c, 1);
+}
+
+/* What a rank hears is told to nobody else. */
+static void *watch_ranks(void *arg)
+{
+	struct cluster *c = arg;
+	struct pollfd pmi[2] = { { c->pmi[0], POLLIN, 0 },
+				 { c->pmi[1], POLLIN, 0 } };
+
+	poll(pmi, 2, -1);
+	pthread_mutex_lock(&c->lock);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static void await(struct cluster *c, bool (*known)(void *s), struct srun *s)
+{
+	pthread_t watcher;
+
+	assert_int_equal(pthread_create(&watcher, NULL, watch_ranks, c), 0);
+	cluster_await(c, known, s);
+	shutdown(c->pmi[0], SHUT_RDWR); /* it ends */
+	pthread_join(watcher, NULL);
 }
 
 /*
@@ -498,7 +583,7 @@ static bool without(void (*happens)(struct cluster *c), bool (*known)(void *s),
 	memory.failures = failures;
 	memory.armed = true;
 	happens(&c);
-	cluster_await(&c, known, &s);
+	await(&c, known, &s);
 	memory.armed = false;
 	reached = memory.count >= fail;
 	cluster_close(&c);
@@ -524,6 +609,12 @@ static void an_abort_without_memory_ends_the_step(void **state)
 	each_without(abort_child, is_ended);
 }
 
+static void a_request_without_memory_is_answered_or_ends_the_step(void **state)
+{
+	each_without(lookup_root, is_answered);
+	each_without(lookup_child, is_answered);
+}
+
 static void a_failure_without_memory_is_said(void **state)
 {
 	each_without(leave, is_said);
@@ -540,13 +631,13 @@ int main(void)
 		cmocka_unit_test(requests_pass_without_the_parent),
 		cmocka_unit_test(a_request_under_way_fails_with_its_carrier),
 		cmocka_unit_test(a_node_without_goodbye_ends_the_step),
+		cmocka_unit_test(a_child_that_is_killed_between_two_links_is_noticed),
 		cmocka_unit_test(
 			without_srun_requests_fail_and_an_abort_ends_the_step),
 		cmocka_unit_test(an_abort_without_memory_ends_the_step),
 		cmocka_unit_test(a_failure_without_memory_is_said),
+		cmocka_unit_test(a_request_without_memory_is_answered_or_ends_the_step),
 	};
-
-	has_memory = true;
 
 	return cmocka_run_group_tests_name("agent-control", tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "libio/registration.h"
 
 /* Does this process map the memory that agents share with ranks? */
 static bool shares_memory(void)
@@ -32,20 +33,13 @@ static bool shares_memory(void)
 	return found;
 }
 
-static void register_rank(struct cluster *c, uint32_t node)
-{
-	int reg = agent_registration_fd(c->agents[node]);
-
-	assert_int_equal(agent_register_rank(reg, 0, &c->pmi[node]), 0);
-}
-
 static void silent_ranks_share_no_memory(void **state)
 {
 	struct cluster c;
 
 	cluster_open(&c, 1);
 	cluster_start_all(&c);
-	register_rank(&c, 0);
+	rank_register(&c, 0);
 	assert_false(shares_memory());
 	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
 	rank_expect(&c, 0, "cmd=response_to_init");
@@ -59,8 +53,8 @@ static void ends_without_having_been_used(void **state)
 
 	cluster_open(&c, 5);
 	cluster_start_all(&c);
-	register_rank(&c, 1);
-	register_rank(&c, 2);
+	rank_register(&c, 1);
+	rank_register(&c, 2);
 	rank_close(&c, 2);
 	for (uint32_t i = 0; i < 5; i++)
 		cluster_stop(&c, i);
@@ -75,7 +69,7 @@ static void neighbours_wake_an_idle_agent(void **state)
 
 	cluster_open(&c, 5);
 	cluster_start_all(&c);
-	register_rank(&c, 3);
+	rank_register(&c, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		rank_init(&c, i);
 	rank_init(&c, 4);
@@ -97,7 +91,7 @@ static void a_rank_that_died_before_fails_the_others(void **state)
 
 	cluster_open(&c, 2);
 	cluster_start_all(&c);
-	register_rank(&c, 1);
+	rank_register(&c, 1);
 	rank_close(&c, 1);
 	rank_init(&c, 0);
 	rank_say(&c, 0, "cmd=barrier_in");
@@ -111,7 +105,7 @@ static void leave_pmi_fd_behind(int reg, int keep_open)
 	char byte;
 	int fd;
 
-	if (agent_register_rank(reg, 0, &fd))
+	if (registration_of_rank(reg, 0, &fd))
 		_exit(1);
 	if (fork() == 0)
 		_exit(read(keep_open, &byte, 1) < 0);
@@ -131,7 +125,7 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 	pid = fork();
 	if (pid == 0) {
 		close(keep[1]);
-		leave_pmi_fd_behind(agent_registration_fd(c.agents[1]),
+		leave_pmi_fd_behind(starter_registration_fd(c.agents[1]),
 				    keep[0]);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -144,49 +138,18 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 	cluster_close(&c);
 }
 
-static int no_address(void *arg, uint32_t node, bool may_block,
-		      struct sockaddr_storage *out)
-{
-	return -EHOSTUNREACH;
-}
-
-static void keep_reason(void *arg, const char *why)
-{
-	struct cluster *c = arg;
-
-	pthread_mutex_lock(&c->lock);
-	snprintf(c->killed, sizeof(c->killed), "%s", why);
-	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static struct agent *prepare(struct cluster *c)
-{
-	struct agent_host host = {
-		.node_address = no_address,
-		.kill_step = keep_reason,
-		.arg = c,
-	};
-	struct agent *a;
-
-	assert_int_equal(agent_prepare(&a, &c->steps[0], &c->options, &host,
-				       &c->log), 0);
-	c->agents[0] = a;
-	return a;
-}
-
 /* What a rank says is heard, though it has gone before there was a thread. */
 static void last_words_are_heard(void **state)
 {
 	struct cluster c;
-	struct agent *a;
+	struct starter *a;
 
 	cluster_open(&c, 1);
-	a = prepare(&c);
-	register_rank(&c, 0);
+	a = cluster_prepare(&c, 0);
+	rank_register(&c, 0);
 	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=abort");
 	rank_close(&c, 0);
-	assert_int_equal(agent_run(a), 0);
+	assert_int_equal(starter_run(a), 0);
 	cluster_expect_log(&c, "cannot reach srun");
 	cluster_close(&c);
 }
@@ -197,8 +160,8 @@ static void one_that_never_runs_can_be_stopped(void **state)
 	int fd;
 
 	cluster_open(&c, 2);
-	prepare(&c);
-	register_rank(&c, 0);
+	cluster_prepare(&c, 0);
+	rank_register(&c, 0);
 	fd = c.pmi[0];
 	cluster_stop(&c, 0);
 	assert_int_equal(read(fd, &fd, 1), 0); /* the rank is not left hanging */
@@ -213,8 +176,8 @@ static void a_late_failure_ends_the_step(void **state)
 
 	cluster_open(&c, 1);
 	c.options.region_size = 1; /* below what a region can be */
-	assert_int_equal(agent_run(prepare(&c)), 0);
-	register_rank(&c, 0);
+	cluster_start(&c, 0);
+	rank_register(&c, 0);
 	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
 	cluster_expect_log(&c, "cannot start the agent of node n0");
 	assert_true(read(c.pmi[0], &byte, 1) <= 0);
@@ -241,7 +204,7 @@ int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 /* A message without a descriptor wakes the agent, which goes on waiting. */
 static void wake(struct cluster *c)
 {
-	int unread = 1, reg = agent_registration_fd(c->agents[0]);
+	int unread = 1, reg = starter_registration_fd(c->agents[0]);
 	uint32_t slot = 0;
 
 	assert_int_equal(send(reg, &slot, sizeof(slot), 0), sizeof(slot));
@@ -258,11 +221,11 @@ static void a_rank_that_says_it_is_silent_costs_nothing(void **state)
 	struct cluster c;
 
 	cluster_open(&c, 1);
-	prepare(&c);
-	register_rank(&c, 0);
+	cluster_prepare(&c, 0);
+	rank_register(&c, 0);
 	assert_int_equal(shutdown(c.pmi[0], SHUT_WR), 0);
 	atomic_store(&polls, 0);
-	assert_int_equal(agent_run(c.agents[0]), 0);
+	assert_int_equal(starter_run(c.agents[0]), 0);
 	for (int i = 0; i < wakes; i++)
 		wake(&c);
 	assert_true(atomic_load(&polls) <= wakes + 3);
@@ -288,7 +251,7 @@ static void too_few_for_poll_end_the_step(void **state)
 	assert_non_null(strstr(c.killed, "node n0"));
 }
 
-/* As agent_register_rank does, which needs descriptors itself. */
+/* As registration_of_rank does, which needs descriptors itself. */
 static void send_rank(int registration, int fd)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
@@ -324,7 +287,7 @@ static void send_rank_with_none_left(struct cluster *c)
 	none = before;
 	none.rlim_cur = (rlim_t)next;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	send_rank(agent_registration_fd(c->agents[0]), pair[0]);
+	send_rank(starter_registration_fd(c->agents[0]), pair[0]);
 	cluster_expect_log(c, "raise LimitNOFILE");
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	close(pair[0]);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/protocol.h"
+#include "libio/registration.h"
 
 static void barrier(struct cluster *c)
 {
@@ -191,39 +191,17 @@ static void another_steps_agents_are_not_taken_for_ours(void **state)
 	cluster_close(&theirs);
 }
 
-static int listen_unix(char path[108])
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	assert_int_equal(listen(fd, 8), 0);
-	return fd;
-}
-
 /* Ports that nobody can guess: all is told, in the form slurmd uses. */
 static void what_is_told_is_enough(void **state)
 {
-	char dir[] = "/tmp/pmi2x-agent-XXXXXX";
 	struct cluster c;
 
-	assert_non_null(mkdtemp(dir));
 	cluster_open(&c, 3);
 	c.options.port_first = c.options.port_last = 0;
-	c.options.tell_uid = getuid();
-	for (uint32_t i = 0; i < 3; i++) {
-		snprintf(c.tell_paths[i], sizeof(c.tell_paths[i]), "%s/%u",
-			 dir, i);
-		c.options.tell_fd = listen_unix(c.tell_paths[i]);
-		cluster_start(&c, i);
-	}
+	cluster_start_all(&c);
 	init_all(&c);
 	barrier(&c);
 	cluster_close(&c);
-	for (uint32_t i = 0; i < 3; i++)
-		unlink(c.tell_paths[i]);
-	rmdir(dir);
 }
 
 static void a_parent_that_never_comes_is_named(void **state)
@@ -390,22 +368,28 @@ static void peer_end(void *arg, struct link *l, int error)
 	link_close(l);
 }
 
-/* Connects as node 1 to node 0; returns when it pauses, or the link has ended. */
-static void peer_run(struct cluster *c, struct peer *p)
+static const struct link_ops peer_ops = {
+	.proved = peer_proved,
+	.frame = peer_frame,
+	.end = peer_end,
+};
+static const struct link_options peer_options = { .handshake_ms = 60000 };
+
+static struct handshake_self peer_self(const struct cluster *c)
 {
-	static const struct link_ops ops = {
-		.proved = peer_proved,
-		.frame = peer_frame,
-		.end = peer_end,
-	};
-	static const struct link_options options = { .handshake_ms = 60000 };
-	struct handshake_self self = {
+	return (struct handshake_self){
 		.secret = c->secret,
 		.jobid = "7.0",
 		.build = "0.1",
 		.position = 1,
 		.protocol = PROTOCOL_VERSION,
 	};
+}
+
+/* Connects as node 1 to node 0; returns when it pauses, or the link has ended. */
+static void peer_run(struct cluster *c, struct peer *p)
+{
+	const struct handshake_self self = peer_self(c);
 	struct sockaddr_storage to = { 0 };
 	struct sockaddr_in *in = (struct sockaddr_in *)&to;
 
@@ -414,7 +398,23 @@ static void peer_run(struct cluster *c, struct peer *p)
 	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(uv_loop_init(&p->loop), 0);
 	assert_int_equal(link_connect(&p->link, &p->loop, &self, 0, &to,
-				      &options, &ops, p), 0);
+				      &peer_options, &peer_ops, p), 0);
+	uv_run(&p->loop, UV_RUN_DEFAULT);
+}
+
+/* As node 1, to which node 0 has connected; the same. */
+static void peer_accept(struct cluster *c, struct peer *p, int listening)
+{
+	const struct handshake_self self = peer_self(c);
+	int fd;
+
+	do {
+		fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
+	} while (fd < 0);
+	close(listening);
+	assert_int_equal(uv_loop_init(&p->loop), 0);
+	assert_int_equal(link_accept(&p->link, &p->loop, &self, fd,
+				     &peer_options, &peer_ops, p), 0);
 	uv_run(&p->loop, UV_RUN_DEFAULT);
 }
 
@@ -424,6 +424,35 @@ static void peer_finish(struct peer *p)
 	uv_run(&p->loop, UV_RUN_DEFAULT);
 	assert_true(p->ended);
 	assert_int_equal(uv_loop_close(&p->loop), 0);
+}
+
+static bool has_told(void *arg)
+{
+	return ((struct cluster *)arg)->tells;
+}
+
+/* The connection was slow, so nobody is looking at the clock any more. */
+static void a_neighbour_that_never_takes_is_given_up(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct peer p = { .as_child = true, .pauses = true };
+	struct cluster c;
+	uint16_t port;
+	int fd;
+
+	cluster_open(&c, 2);
+	c.options.connect_ms = 300;
+	fd = listener_socket(&everywhere, cluster_port(&c, 1), &port);
+	assert_true(fd >= 0);
+	cluster_start(&c, 0);
+	rank_init(&c, 0);
+	rank_say(&c, 0, "cmd=barrier_in");
+	cluster_await(&c, has_told, &c);
+	peer_accept(&c, &p, fd);
+	rank_expect(&c, 0, "barrier_failed");
+	cluster_expect_log(&c, "cannot reach node n1");
+	peer_finish(&p);
+	cluster_close(&c);
 }
 
 static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
@@ -504,7 +533,7 @@ static void die_as_rank(int reg, bool grandchild, int keep_open)
 	char got[256];
 	int fd;
 
-	if (agent_register_rank(reg, 0, &fd))
+	if (registration_of_rank(reg, 0, &fd))
 		_exit(1);
 	line_to_child(fd, "cmd=init pmi_version=1 pmi_subversion=1\n");
 	if (read(fd, got, sizeof(got)) <= 0)
@@ -537,7 +566,7 @@ static void a_death_fails_the_barrier(bool grandchild)
 	pid = fork();
 	if (pid == 0) {
 		close(keep[1]);
-		die_as_rank(agent_registration_fd(c.agents[2]), grandchild,
+		die_as_rank(starter_registration_fd(c.agents[2]), grandchild,
 			    keep[0]);
 	}
 	for (uint32_t i = 0; i < 5; i++) {
@@ -569,11 +598,11 @@ static void a_slot_is_registered_once(void **state)
 	cluster_open(&c, 1);
 	cluster_start_all(&c);
 	rank_init(&c, 0);
-	reg = agent_registration_fd(c.agents[0]);
-	assert_int_equal(agent_register_rank(reg, 0, &fd), 0);
+	reg = starter_registration_fd(c.agents[0]);
+	assert_int_equal(registration_of_rank(reg, 0, &fd), 0);
 	assert_int_equal(read(fd, got, sizeof(got)), 0); /* closed */
 	close(fd);
-	assert_int_equal(agent_register_rank(reg, 1, &fd), 0);
+	assert_int_equal(registration_of_rank(reg, 1, &fd), 0);
 	assert_int_equal(read(fd, got, sizeof(got)), 0);
 	close(fd);
 	cluster_expect_log(&c, "local rank 0: it is there already");
@@ -685,6 +714,7 @@ int main(void)
 		cmocka_unit_test(mixed_protocols_are_refused_by_name),
 		cmocka_unit_test(strangers_who_connect_do_no_harm),
 		cmocka_unit_test(a_peer_that_breaks_the_rules_is_cut_off),
+		cmocka_unit_test(a_neighbour_that_never_takes_is_given_up),
 		cmocka_unit_test(a_node_that_leaves_while_its_link_settles_says_so),
 		cmocka_unit_test(a_node_with_little_time_to_leave_says_so_as_well),
 		cmocka_unit_test(a_dead_rank_fails_the_others),

@@ -50,8 +50,9 @@ static void host_close(void *arg, uint32_t slot)
 	shutdown(h->fds[slot], SHUT_WR);
 }
 
-static void no_node(void *arg, uint32_t position, const void *head,
-		    size_t head_len, const struct payload_vec *body)
+static void no_node(void *arg, uint32_t position, const struct coll_msg *msg,
+		      const void *head, size_t head_len,
+		      const struct payload_vec *body)
 {
 }
 

@@ -58,11 +58,11 @@ static void add_contribution(struct payload_vec *blocks, int rank,
 	int n;
 
 	if (rank == FAKE_RANK) {
-		p = gather_contribution(value->value, value->value_len);
+		p = gather_contribution(NULL, value->value, value->value_len);
 	} else {
 		n = snprintf(other, sizeof(other), "%.20s@%d", value->value,
 			     rank);
-		p = gather_contribution(other, n);
+		p = gather_contribution(NULL, other, n);
 	}
 	payload_vec_add(blocks, p);
 	payload_unref(p);

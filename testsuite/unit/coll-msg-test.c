@@ -108,12 +108,17 @@ static void a_full_buffer_stays_as_it_was(void **state)
 	}
 }
 
-static int unpack(const void *data, size_t len, struct coll_msg *msg)
+static void a_header_that_goes_on_is_refused(void **state)
 {
-	struct cursor c;
+	struct coll_msg msg;
+	struct buf b;
 
-	cursor_init(&c, data, len);
-	return coll_msg_unpack(&c, msg);
+	buf_init(&b, 4096);
+	coll_msg_pack(&b, &samples[0]);
+	assert_int_equal(coll_msg_read(b.data, b.len, &msg), 0);
+	buf_append(&b, "x", 1);
+	assert_int_equal(coll_msg_read(b.data, b.len, &msg), -EPROTO);
+	buf_free(&b);
 }
 
 static void refuses_nonsense(void **state)
@@ -121,11 +126,11 @@ static void refuses_nonsense(void **state)
 	struct coll_msg msg;
 
 	/* no such type; no such kind; the number that means never */
-	assert_int_equal(unpack("\x04\x00\0\0\0\0", 6, &msg), -EPROTO);
-	assert_int_equal(unpack("\xff\x00\0\0\0\0", 6, &msg), -EPROTO);
-	assert_int_equal(unpack("\x00\x03\0\0\0\0", 6, &msg), -EPROTO);
-	assert_int_equal(unpack("\x00\x00\xff\xff\xff\xff", 6, &msg), -EPROTO);
-	assert_int_equal(unpack("\x00\x00\x01\0\0\0\0", 7, &msg), 0);
+	assert_int_equal(coll_msg_read("\x04\x00\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(coll_msg_read("\xff\x00\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(coll_msg_read("\x00\x03\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(coll_msg_read("\x00\x00\xff\xff\xff\xff", 6, &msg), -EPROTO);
+	assert_int_equal(coll_msg_read("\x00\x00\x01\0\0\0\0", 7, &msg), 0);
 }
 
 static void refuses_a_reason_that_is_too_long(void **state)
@@ -141,7 +146,7 @@ static void refuses_a_reason_that_is_too_long(void **state)
 		for (int i = 0; i < COLL_KINDS; i++)
 			pack_u32(&b, 0);
 		pack_bytes(&b, reason, len);
-		assert_int_equal(unpack(b.data, b.len, &msg),
+		assert_int_equal(coll_msg_read(b.data, b.len, &msg),
 				 len < COLL_REASON_MAX ? 0 : -EPROTO);
 		buf_free(&b);
 	}
@@ -155,7 +160,7 @@ static void a_reason_cannot_steer_a_terminal(void **state)
 	strcpy(msg.fault.reason, "a\x1b[2Jb\nc\x9b" "d");
 	buf_init(&b, 4096);
 	assert_int_equal(coll_msg_pack(&b, &msg), 0);
-	assert_int_equal(unpack(b.data, b.len, &msg), 0);
+	assert_int_equal(coll_msg_read(b.data, b.len, &msg), 0);
 	assert_string_equal(msg.fault.reason, "a?[2Jb?c?d");
 	buf_free(&b);
 }
@@ -174,6 +179,7 @@ int main(void)
 		cmocka_unit_test(comes_back_and_leaves_the_body),
 		cmocka_unit_test(refuses_every_truncation),
 		cmocka_unit_test(a_full_buffer_stays_as_it_was),
+		cmocka_unit_test(a_header_that_goes_on_is_refused),
 		cmocka_unit_test(refuses_nonsense),
 		cmocka_unit_test(refuses_a_reason_that_is_too_long),
 		cmocka_unit_test(a_reason_cannot_steer_a_terminal),

@@ -13,25 +13,12 @@ static uint32_t parent_of(const struct net *net, uint32_t position)
 	return coll_place(net->nodes[position].coll)->parent;
 }
 
-static bool is_far(const struct net *net, uint32_t from, uint32_t to)
-{
-	const uint32_t *far;
-	uint32_t n = coll_far_positions(net->nodes[from].coll, &far);
-
-	while (n > 0 && far[n - 1] != to)
-		n--;
-	return n > 0;
-}
-
 struct net_link *net_link(struct net *net, uint32_t from, uint32_t to)
 {
 	if (parent_of(net, from) == to)
 		return &net->links[2 * from];
-	if (parent_of(net, to) == from)
-		return &net->links[2 * to + 1];
-	assert_true(is_far(net, from, to));
-	assert_true(is_far(net, to, from));
-	return &net->links[2 * net->nnodes + from * net->nnodes + to];
+	assert_int_equal(parent_of(net, to), from);
+	return &net->links[2 * to + 1];
 }
 
 /* ---- what is under way ---- */

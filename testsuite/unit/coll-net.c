@@ -287,11 +287,11 @@ static void make_nodes(struct net *net, const struct coll_options *options)
 	}
 }
 
-static void make_links(struct net *net, bool far)
+static void make_links(struct net *net)
 {
 	uint32_t n = net->nnodes;
 
-	net->nlinks = 2 * n + (far ? n * n : 0);
+	net->nlinks = 2 * n;
 	net->links = calloc(net->nlinks, sizeof(*net->links));
 	for (uint32_t p = 0; p < n; p++) {
 		uint32_t parent = coll_place(net->nodes[p].coll)->parent;
@@ -303,15 +303,15 @@ static void make_links(struct net *net, bool far)
 			.from = parent, .to = p,
 		};
 	}
-	for (uint32_t i = 2 * n; i < net->nlinks; i++) {
-		net->links[i].from = (i - 2 * n) / n;
-		net->links[i].to = (i - 2 * n) % n;
-	}
 }
 
-struct net *net_new_by(uint32_t nnodes, uint32_t nranks, uint64_t seed,
-		       const struct coll_options *options)
+struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
+		    uint64_t seed)
 {
+	/* Messages are cut so often that every history has several pieces. */
+	const struct coll_options options = {
+		.tree_width = width, .piece = 24,
+	};
 	struct net *net = calloc(1, sizeof(*net));
 
 	net->nnodes = nnodes;
@@ -321,20 +321,9 @@ struct net *net_new_by(uint32_t nnodes, uint32_t nranks, uint64_t seed,
 	net->packs = seed % 2;
 	make_layout(net);
 	net->ranks = calloc(nranks, sizeof(*net->ranks));
-	make_nodes(net, options);
-	make_links(net, options->algorithm != COLL_BY_TREE);
+	make_nodes(net, &options);
+	make_links(net);
 	return net;
-}
-
-struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
-		    uint64_t seed)
-{
-	/* Messages are cut so often that every history has several pieces. */
-	struct coll_options options = {
-		.tree_width = width, .piece = 24, .algorithm = COLL_BY_TREE,
-	};
-
-	return net_new_by(nnodes, nranks, seed, &options);
 }
 
 void net_free(struct net *net)

@@ -67,12 +67,9 @@ struct net {
  * `seed` is 0. */
 struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 		    uint64_t seed);
-/* The same with other options than the tree and messages that are cut early. */
-struct net *net_new_by(uint32_t nnodes, uint32_t nranks, uint64_t seed,
-		       const struct coll_options *options);
 void net_free(struct net *net);
 
-/* The direction of a connection, in the tree or between far nodes. */
+/* The direction of a connection, in the tree. */
 struct net_link *net_link(struct net *net, uint32_t from, uint32_t to);
 /* Break a random connection, if it is there: see net_break. */
 void net_break_any(struct net *net);

@@ -75,7 +75,7 @@ static void start(struct host *h)
 	static const uint32_t counts[2] = { 1, 1 }, ranks[2] = { 0, 1 };
 	static const uint32_t *const lists[2] = { ranks, ranks + 1 };
 	static const struct coll_options options = {
-		.tree_width = 2, .piece = PIECE, .algorithm = COLL_BY_TREE,
+		.tree_width = 2, .piece = PIECE,
 	};
 	uint32_t seq;
 

@@ -67,9 +67,31 @@ static void refuses_all_but_digits(void **state)
 		refuses_u32(texts[i], 0, UINT32_MAX);
 }
 
+static void takes_digits_up_to_what_is_none(void **state)
+{
+	const char *text = "12,-3,2147483648", *at = text;
+	uint64_t large = BEFORE;
+	int number = BEFORE;
+
+	assert_true(decimal_take(&at, 12, &large));
+	assert_true(large == 12 && at == text + 2);
+	assert_false(decimal_take(&at, UINT64_MAX, &large));
+	assert_true(large == 12 && at == text + 2);
+	at++;
+	assert_true(decimal_int(&at, &number));
+	assert_true(number == -3 && *at == ',');
+	at++;
+	assert_false(decimal_int(&at, &number));
+	assert_true(number == -3 && *at == '2');
+	at = "-2147483648";
+	assert_true(decimal_int(&at, &number));
+	assert_true(number == INT32_MIN && !*at);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_digits_up_to_what_is_none),
 		cmocka_unit_test(takes_what_is_within_the_limits),
 		cmocka_unit_test(refuses_what_is_beyond_the_limits),
 		cmocka_unit_test(refuses_what_no_64_bits_hold),

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include "libio/handshake.h"
+#include "libutil/pack.h"
 
 static struct secret secret, other_secret;
 static struct sockaddr_storage addr_a, addr_b;
@@ -291,20 +292,118 @@ static void another_protocol_is_named_on_both_sides(void **state)
 	pair_end(&p);
 }
 
-static void another_handshake_is_named_too(void **state)
+/* Version 9 speaks: a message of its own, at the end of `out`. */
+static void put_version_9(struct buf *out, const struct buf *body)
+{
+	buf_append(out, "pmi2x\r\n\0\t\0", 10);
+	pack_u16(out, body->len);
+	buf_append(out, body->data, body->len);
+}
+
+/* What every version says to the hello of another one: see handshake.h. */
+static void put_refusal(struct buf *body, const struct secret *s,
+			const struct buf *hello, const char *build)
+{
+	uint8_t proof[PROOF_BYTES];
+	struct buf covered;
+
+	pack_str(body, build);
+	pack_u16(body, 8); /* its protocol */
+	pack_u8(body, 2);
+	buf_init(&covered, 1000);
+	pack_str(&covered, "pmi2x link: another version");
+	buf_append(&covered, hello->data, hello->len);
+	buf_append(&covered, body->data, body->len);
+	proof_create(s, covered.data, covered.len, proof);
+	buf_append(body, proof, sizeof(proof));
+	buf_free(&covered);
+}
+
+/* An acceptor of version 9 that has this secret answers; `cut` bytes are lacking. */
+static void answer_of_version_9(struct pair *p, const struct secret *s,
+				const struct buf *hello, unsigned cut)
+{
+	struct buf body, answer;
+
+	buf_init(&body, 1000);
+	buf_init(&answer, 1000);
+	put_refusal(&body, s, hello, "9.\n0");
+	body.len -= cut;
+	put_version_9(&answer, &body);
+	feed(p->connector, answer.data, answer.len, 1, &p->states[0]);
+	assert_int_equal(p->states[0], HANDSHAKE_FAILED);
+	buf_free(&answer);
+	buf_free(&body);
+}
+
+static void another_handshake_is_named_to_who_connects(void **state)
 {
 	struct pair p;
-	struct buf *out;
+	char why[512];
 
 	pair_begin(&p);
-	p.selves[0].build = "9.\n0";
 	pair_open(&p);
-	out = handshake_output(p.connector);
-	out->data[8] = HANDSHAKE_VERSION + 1;
-	pair_run(&p, 1000);
+	answer_of_version_9(&p, &secret, handshake_output(p.connector), 0);
+	assert_int_equal(handshake_error(p.connector), -EPROTONOSUPPORT);
+	handshake_explain(why, sizeof(why), "node n3",
+			  handshake_peer(p.connector), "node n1", &p.selves[0]);
+	assert_string_equal(why, "node n3 speaks protocol 8 (build 9.?0), node n1 protocol 5 (build 0.1.0): install one version of pmi2x on all nodes, and where srun runs");
+	pair_end(&p);
+}
+
+static void another_handshake_is_believed_for_a_proof_only(void **state)
+{
+	struct buf other;
+	struct pair p;
+
+	pair_begin(&p);
+	pair_open(&p);
+	answer_of_version_9(&p, &other_secret, handshake_output(p.connector), 0);
+	assert_int_equal(handshake_error(p.connector), -ENOPROTOOPT);
+	pair_end(&p);
+
+	pair_open(&p);
+	answer_of_version_9(&p, &secret, handshake_output(p.connector), 1);
+	assert_int_equal(handshake_error(p.connector), -ENOPROTOOPT);
+	pair_end(&p);
+
+	pair_open(&p); /* the answer to an earlier hello */
+	buf_init(&other, 1000);
+	buf_append(&other, handshake_output(p.connector)->data,
+		   handshake_output(p.connector)->len);
+	pair_end(&p);
+	pair_open(&p);
+	answer_of_version_9(&p, &secret, &other, 0);
+	assert_int_equal(handshake_error(p.connector), -ENOPROTOOPT);
+	buf_free(&other);
+	pair_end(&p);
+}
+
+/* Its bytes are compared from the body on: the header has this version. */
+static void a_hello_of_another_version_is_refused_with_a_proof(void **state)
+{
+	struct buf hello, body, expected, *out;
+	struct pair p;
+
+	pair_begin(&p);
+	p.selves[1].protocol = 8;
+	pair_open(&p);
+	buf_init(&hello, 1000);
+	buf_init(&body, 1000);
+	buf_init(&expected, 1000);
+	pack_str(&body, "9.\n0");
+	buf_append(&body, "what version 9 says", 19);
+	put_version_9(&hello, &body);
+	feed(p.acceptor, hello.data, hello.len, 1, &p.states[1]);
 	assert_int_equal(handshake_error(p.acceptor), -ENOPROTOOPT);
 	assert_string_equal(handshake_peer(p.acceptor)->build, "9.?0");
-	assert_int_equal(p.states[0], HANDSHAKE_FAILED);
+	put_refusal(&expected, &secret, &hello, "0.1.0");
+	out = handshake_output(p.acceptor);
+	assert_int_equal(out->len, 12 + expected.len);
+	assert_memory_equal(out->data + 12, expected.data, expected.len);
+	buf_free(&expected);
+	buf_free(&body);
+	buf_free(&hello);
 	pair_end(&p);
 }
 
@@ -395,7 +494,9 @@ int main(void)
 		cmocka_unit_test(a_replay_is_refused),
 		cmocka_unit_test(another_build_is_no_reason_to_refuse),
 		cmocka_unit_test(another_protocol_is_named_on_both_sides),
-		cmocka_unit_test(another_handshake_is_named_too),
+		cmocka_unit_test(another_handshake_is_named_to_who_connects),
+		cmocka_unit_test(another_handshake_is_believed_for_a_proof_only),
+		cmocka_unit_test(a_hello_of_another_version_is_refused_with_a_proof),
 		cmocka_unit_test(ipv4_and_its_mapped_form_are_the_same),
 		cmocka_unit_test(garbage_is_refused_at_once),
 		cmocka_unit_test(no_changed_byte_goes_unnoticed),

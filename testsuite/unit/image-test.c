@@ -169,11 +169,68 @@ static void malformed_blocks_fail_the_build(void **state)
 	payload_unref(empty);
 }
 
+/* ---- keys that collide ---- */
+
+#define KEYS 1000
+#define BUCKETS 2048 /* of an image of so many keys */
+
+/* Keys that an index of BUCKETS puts into one bucket, or any keys. */
+static struct payload *keys_build(bool collide, int *error)
+{
+	struct payload_vec v;
+	struct payload *p, *image;
+	struct buf b;
+	char key[16];
+
+	buf_init(&b, 1 << 20);
+	for (int i = 0, n = 0; n < KEYS; i++) {
+		int len = snprintf(key, sizeof(key), "%d", i);
+
+		if (collide && image_hash(key, len) % BUCKETS != 7)
+			continue;
+		assert_int_equal(record_append(&b, key, len, "v", 1), 0);
+		n++;
+	}
+	p = payload_copy(b.data, b.len);
+	payload_vec_init(&v);
+	assert_int_equal(payload_vec_add(&v, p), 0);
+	image = image_build_fence(&v, error);
+	payload_vec_clear(&v);
+	payload_unref(p);
+	buf_free(&b);
+	return image;
+}
+
+static void keys_chosen_to_collide_fail_the_build(void **state)
+{
+	int error = 0;
+	struct payload *image = keys_build(false, &error);
+
+	assert_non_null(image);
+	payload_unref(image);
+	assert_null(keys_build(true, &error));
+	assert_int_equal(error, -EKEYREJECTED);
+}
+
+/* What a put costs, counted: two keys in one bucket take three looks. */
+static void an_index_counts_its_steps(void **state)
+{
+	unsigned char table[8 * INDEX_BUCKET] = {0};
+	char base[64] = {0};
+	const struct index ix = {table, 8, (unsigned char *)base, sizeof(base)};
+	uint64_t steps = 0;
+
+	assert_true(index_put(&ix, table, 5, 2, &steps));
+	assert_int_equal(steps, 1);
+	assert_true(index_put(&ix, table, 5 + 8, 4, &steps));
+	assert_int_equal(steps, 3);
+}
+
 /* ---- gather ---- */
 
 static void add_value(struct payload_vec *v, const void *value, size_t len)
 {
-	struct payload *p = gather_contribution(value, len);
+	struct payload *p = gather_contribution(NULL, value, len);
 
 	assert_non_null(p);
 	assert_int_equal(p->len % 4, 0);
@@ -296,7 +353,7 @@ static void wrong_contributions_fail_the_build(void **state)
 	assert_null(image_build_gather(&v, 0, NULL, &error));
 	assert_int_equal(error, -EPROTO);
 	payload_vec_clear(&v);
-	assert_null(gather_contribution("", RECORD_VALUE_MAX + 1));
+	assert_null(gather_contribution(NULL, "", RECORD_VALUE_MAX + 1));
 }
 
 /* ---- hostile images ---- */
@@ -517,7 +574,7 @@ static void lengths_are_known_without_bytes(void **state)
 		assert_int_equal(image_fence_len(n, bytes), p->len);
 		payload_unref(p);
 		for (int i = 0; i < n; i++) {
-			p = gather_contribution(value, n);
+			p = gather_contribution(NULL, value, n);
 			payload_vec_add(&v, p);
 			payload_unref(p);
 		}
@@ -539,6 +596,8 @@ int main(void)
 		cmocka_unit_test(an_empty_fence_has_no_keys),
 		cmocka_unit_test(an_image_reads_at_any_alignment),
 		cmocka_unit_test(malformed_blocks_fail_the_build),
+		cmocka_unit_test(keys_chosen_to_collide_fail_the_build),
+		cmocka_unit_test(an_index_counts_its_steps),
 		cmocka_unit_test(gather_of_one_length_has_no_offsets),
 		cmocka_unit_test(gather_of_any_lengths_keeps_rank_order),
 		cmocka_unit_test(gather_without_bytes),

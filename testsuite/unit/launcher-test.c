@@ -114,7 +114,7 @@ static void setup(struct fixture *f, bool has_parent)
 	};
 
 	memset(f, 0, sizeof(*f));
-	assert_int_equal(launcher_create(&f->launcher, &ops, f, NULL), 0);
+	assert_int_equal(launcher_create(&f->launcher, &ops, f, 0, NULL), 0);
 }
 
 static void teardown(struct fixture *f)

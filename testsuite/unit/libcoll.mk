@@ -6,16 +6,11 @@ unit_coll_net = testsuite/unit/coll-net.c testsuite/unit/coll-net.h \
 unit_tests += testsuite/unit/layout-test testsuite/unit/tree-test \
 	testsuite/unit/coll-msg-test testsuite/unit/coll-test \
 	testsuite/unit/coll-fault-test testsuite/unit/coll-nomem-test \
-	testsuite/unit/coll-exchange-test testsuite/unit/coll-room-test
+	testsuite/unit/coll-room-test
 
 testsuite_unit_coll_room_test_SOURCES = testsuite/unit/coll-room-test.c
 testsuite_unit_coll_room_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_coll_room_test_LDADD = $(UNIT_LIBS_COLL)
-
-testsuite_unit_coll_exchange_test_SOURCES = \
-	testsuite/unit/coll-exchange-test.c $(unit_coll_net)
-testsuite_unit_coll_exchange_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_coll_exchange_test_LDADD = $(UNIT_LIBS_COLL)
 
 testsuite_unit_layout_test_SOURCES = testsuite/unit/layout-test.c
 testsuite_unit_layout_test_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -48,7 +48,7 @@ testsuite_unit_link_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_link_test_LDADD = $(UNIT_LIBS_IO)
 
 # Agents need the engine, too.
-UNIT_LIBS_AGENT = libagent.la liblauncher.la libio.la libpmi.la libshm.la \
+UNIT_LIBS_AGENT = libstarter.la libagent.la liblauncher.la libio.la libpmi.la libshm.la \
 	libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
@@ -99,8 +99,38 @@ testsuite_unit_agent_exit_test_SOURCES = testsuite/unit/agent-exit-test.c \
 testsuite_unit_agent_exit_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_exit_test_LDADD = $(UNIT_LIBS_AGENT)
 
-unit_tests += testsuite/unit/agent-state-test
-testsuite_unit_agent_state_test_SOURCES = testsuite/unit/agent-state-test.c \
+unit_tests += testsuite/unit/agent-status-test
+testsuite_unit_agent_status_test_SOURCES = testsuite/unit/agent-status-test.c \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
-testsuite_unit_agent_state_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_agent_state_test_LDADD = $(UNIT_LIBS_AGENT)
+testsuite_unit_agent_status_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_status_test_LDADD = $(UNIT_LIBS_AGENT)
+
+# What starts and confines it.
+unit_tests += testsuite/unit/setup-test testsuite/unit/starter-hostile-test
+testsuite_unit_setup_test_SOURCES = testsuite/unit/setup-test.c
+testsuite_unit_setup_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_setup_test_LDADD = libagent_plain.la libio_plain.la libcoll.la \
+	libutil.la $(CMOCKA_LIBS)
+
+testsuite_unit_starter_hostile_test_SOURCES = \
+	testsuite/unit/starter-hostile-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_starter_hostile_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_starter_hostile_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/leaf-test testsuite/unit/confine-test \
+	testsuite/unit/filter-test
+testsuite_unit_leaf_test_SOURCES = testsuite/unit/leaf-test.c
+testsuite_unit_leaf_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_leaf_test_LDADD = libstarter.la $(CMOCKA_LIBS)
+
+unit_confined = testsuite/unit/confined.c testsuite/unit/confined.h
+testsuite_unit_confine_test_SOURCES = testsuite/unit/confine-test.c \
+	$(unit_confined)
+testsuite_unit_confine_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_confine_test_LDADD = $(UNIT_LIBS_AGENT)
+
+testsuite_unit_filter_test_SOURCES = testsuite/unit/filter-test.c \
+	$(unit_confined)
+testsuite_unit_filter_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_filter_test_LDADD = $(UNIT_LIBS_AGENT)

@@ -21,6 +21,7 @@ testsuite_unit_launcher_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_srun_server_test_SOURCES = testsuite/unit/srun-server-test.c
 testsuite_unit_srun_server_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
+testsuite_unit_srun_server_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=payload_copy_in
 testsuite_unit_srun_server_test_LDADD = liblauncher.la libio.la libpmi.la \
 	libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)

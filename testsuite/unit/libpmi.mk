@@ -7,7 +7,7 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-pmi1-test testsuite/unit/server-pmi2-test \
 	testsuite/unit/server-ext-test testsuite/unit/server-srun-test \
 	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test \
-	testsuite/unit/server-slots-test testsuite/unit/survey-test \
+	testsuite/unit/server-slots-test testsuite/unit/status-test \
 	testsuite/unit/compress-test testsuite/unit/cause-test
 
 testsuite_unit_cause_test_SOURCES = testsuite/unit/cause-test.c
@@ -18,9 +18,9 @@ testsuite_unit_compress_test_SOURCES = testsuite/unit/compress-test.c
 testsuite_unit_compress_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_compress_test_LDADD = $(UNIT_LIBS_PMI)
 
-testsuite_unit_survey_test_SOURCES = testsuite/unit/survey-test.c
-testsuite_unit_survey_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_survey_test_LDADD = $(UNIT_LIBS_SERVER)
+testsuite_unit_status_test_SOURCES = testsuite/unit/status-test.c
+testsuite_unit_status_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_status_test_LDADD = $(UNIT_LIBS_SERVER)
 
 testsuite_unit_wire1_test_SOURCES = testsuite/unit/wire1-test.c
 testsuite_unit_wire1_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -71,6 +71,7 @@ testsuite_unit_server_nomem_test_LDADD = $(UNIT_LIBS_SERVER)
 testsuite_unit_server_slots_test_SOURCES = testsuite/unit/server-slots-test.c \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h
 testsuite_unit_server_slots_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_slots_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 testsuite_unit_server_slots_test_LDADD = $(UNIT_LIBS_SERVER)
 
 unit_tests += testsuite/unit/server-refusal-test

@@ -24,7 +24,22 @@ struct side {
 	enum frame_type type;
 	char text[16];
 	int refuse;
+	bool finishes; /* at a goodbye, after a large answer */
 };
+
+#define LARGE ((size_t)16 << 20) /* bytes, more than sockets take */
+
+/* The end of the other side's input is there to be read, too. */
+static void finish(struct side *s)
+{
+	static char large[LARGE];
+
+	link_send_bytes(s->link, FRAME_CONTROL_UP, large, LARGE);
+	link_send_bytes(s->link, FRAME_GOODBYE, "bye", 4);
+	link_shutdown(s->link);
+	assert_true(link_queued(s->link) > 0);
+	link_finish(s->link);
+}
 
 static void on_proved(void *arg, struct link *l)
 {
@@ -39,6 +54,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	s->frames++;
 	s->type = type;
 	memcpy(s->text, body->data, body->len < 16 ? body->len : 16);
+	if (s->finishes && type == FRAME_GOODBYE)
+		finish(s);
 	return s->refuse;
 }
 
@@ -134,6 +151,25 @@ static void frames_pass_between_proved_ends(void **state)
 	pair_close(&p);
 }
 
+static void who_finishes_still_sends_what_is_queued(void **state)
+{
+	struct pair p;
+
+	pair_open(&p);
+	while (!p.acceptor.proved)
+		uv_run(&loop, UV_RUN_ONCE);
+	p.connector.finishes = true;
+	link_send_bytes(p.acceptor.link, FRAME_GOODBYE, "bye", 4);
+	link_shutdown(p.acceptor.link);
+	while (!p.acceptor.ends || !p.connector.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(p.acceptor.frames, 2);
+	assert_int_equal(p.acceptor.type, FRAME_GOODBYE);
+	assert_int_equal(p.acceptor.error, 0);
+	assert_int_equal(p.connector.error, 0);
+	pair_close(&p);
+}
+
 static void a_stranger_is_turned_away(void **state)
 {
 	struct handshake_self right = child;
@@ -221,7 +257,7 @@ static void a_loop_runs_what_is_posted_and_ends(void **state)
 	assert_int_equal(loop_create(&l), 0);
 	assert_int_equal(loop_post(l, count_up, &count), 0);
 	assert_int_equal(loop_open(l), 0);
-	assert_int_equal(loop_start(l, NULL, NULL), 0);
+	assert_int_equal(loop_start(l), 0);
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(loop_post(l, count_up, &count), 0);
 	assert_int_equal(loop_post(l, end_loop, l), 0);
@@ -255,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames_pass_between_proved_ends),
+		cmocka_unit_test(who_finishes_still_sends_what_is_queued),
 		cmocka_unit_test(a_stranger_is_turned_away),
 		cmocka_unit_test(a_refused_frame_ends_the_link),
 		cmocka_unit_test(nobody_there_is_an_error),

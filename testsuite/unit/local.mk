@@ -10,6 +10,11 @@ testsuite_unit_buf_test_SOURCES = testsuite/unit/buf-test.c
 testsuite_unit_buf_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_buf_test_LDADD = $(UNIT_LIBS_UTIL)
 
+unit_tests += testsuite/unit/hash-test
+testsuite_unit_hash_test_SOURCES = testsuite/unit/hash-test.c
+testsuite_unit_hash_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_hash_test_LDADD = $(UNIT_LIBS_UTIL)
+
 testsuite_unit_decimal_test_SOURCES = testsuite/unit/decimal-test.c
 testsuite_unit_decimal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_decimal_test_LDADD = $(UNIT_LIBS_UTIL)

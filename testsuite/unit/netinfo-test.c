@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
-#include "netinfo.h"
+#include "agent/netinfo.h"
 
 static struct sockaddr *v4(struct sockaddr_in *a, const char *text)
 {

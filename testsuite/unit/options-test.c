@@ -102,13 +102,15 @@ static void what_no_option_takes_is_refused_with_a_line(void **state)
 
 static void numbers_end_where_the_line_says(void **state)
 {
-	char allowed[OPTION_TEXT_MAX], text[32];
+	char allowed[OPTION_TEXT_MAX], text[32], *at;
 	unsigned numbers = 0;
 	long min, max;
 
 	for (size_t i = 0; option_key(i); i++) {
 		option_allowed(i, allowed);
-		if (sscanf(allowed, "a number from %ld to %ld", &min, &max) != 2)
+		at = strstr(allowed, "a number from");
+		if (!at ||
+		    sscanf(at, "a number from %ld to %ld", &min, &max) != 2)
 			continue;
 		numbers++;
 		snprintf(text, sizeof(text), "%ld", min);
@@ -135,8 +137,9 @@ static size_t find(const char *key)
 
 static void words_ports_and_directories_are_taken(void **state)
 {
-	assert_taken(find("Pmi2xAlgorithm"), "tree");
-	assert_taken(find("Pmi2xAlgorithm"), "auto");
+	assert_taken(find("Pmi2xTreeWidth"), "2");
+	assert_taken(find("Pmi2xTreeWidth"), "auto");
+	assert_refused(find("Pmi2xTreeWidth"), "0");
 	assert_taken(find("Pmi2xCompression"), "on");
 	assert_refused(find("Pmi2xCompression"), "1");
 	assert_taken(find("Pmi2xPorts"), "1-65535");

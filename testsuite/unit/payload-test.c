@@ -2,6 +2,7 @@
 /* Payloads: sharing, slices that keep their parent, joining. */
 #include "unit.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "libutil/payload.h"
@@ -78,6 +79,44 @@ static void resizing_keeps_the_bytes(void **state)
 	payload_unref(a);
 }
 
+static void what_is_kept_counts_against_the_budget(void **state)
+{
+	struct payload *p, *more, *slice;
+	struct payload_vec v;
+	struct budget b;
+	struct buf buf;
+
+	budget_init(&b, 3000, "an option", NULL);
+	buf_init(&buf, SIZE_MAX);
+	buf.budget = &b;
+	assert_int_equal(buf_append(&buf, "0123456789", 10), 0);
+	assert_true(b.used >= 10);
+	p = payload_take(&buf);
+	assert_int_equal(b.used, 10);
+	assert_int_equal(buf.len, 0);
+	slice = payload_slice(p, 1, 3);
+	payload_unref(p);
+	assert_int_equal(b.used, 10); /* the slice keeps it */
+	more = payload_new_in(&b, 990);
+	assert_int_equal(b.used, 1000);
+	more = payload_resize(more, 490);
+	assert_int_equal(b.used, 500);
+	assert_null(payload_resize(more, 3000));
+	assert_int_equal(buf_reserve(&buf, 3000), -ENOMEM);
+	assert_true(b.refused);
+	payload_vec_init(&v);
+	payload_vec_add(&v, slice);
+	payload_vec_add(&v, more);
+	p = payload_vec_join(&v);
+	assert_int_equal(b.used, 500 + 493);
+	payload_unref(p);
+	payload_vec_clear(&v);
+	payload_unref(slice);
+	payload_unref(more);
+	buf_free(&buf);
+	assert_int_equal(b.used, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -85,6 +124,7 @@ int main(void)
 		cmocka_unit_test(vectors_join_in_order),
 		cmocka_unit_test(virtual_payloads_have_only_a_length),
 		cmocka_unit_test(resizing_keeps_the_bytes),
+		cmocka_unit_test(what_is_kept_counts_against_the_budget),
 	};
 
 	return cmocka_run_group_tests_name("payload", tests, NULL, NULL);

@@ -30,9 +30,8 @@ testsuite_unit_trace_file_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 testsuite_unit_trace_file_test_LDADD = libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_netinfo_test_SOURCES = testsuite/unit/netinfo-test.c \
-	src/plugins/mpi/pmi2x/netinfo.c
-testsuite_unit_netinfo_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
-	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+	src/agent/netinfo.c
+testsuite_unit_netinfo_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
 testsuite_unit_netinfo_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_spawn_srun_test_SOURCES = testsuite/unit/spawn-srun-test.c \
@@ -41,9 +40,8 @@ testsuite_unit_spawn_srun_test_SOURCES = testsuite/unit/spawn-srun-test.c \
 	src/plugins/mpi/pmi2x/strvec.c
 testsuite_unit_spawn_srun_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
-testsuite_unit_spawn_srun_test_CFLAGS = $(AM_CFLAGS) $(SODIUM_CFLAGS)
-testsuite_unit_spawn_srun_test_LDADD = libpmi.la libshm.la libcoll.la \
-	libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(CMOCKA_LIBS)
+testsuite_unit_spawn_srun_test_LDADD = libpmi_plain.la libshm_plain.la \
+	libcoll.la libutil.la $(CMOCKA_LIBS)
 
 EXTRA_DIST += testsuite/unit/plugin-test.sh testsuite/unit/slurm-types-test.sh
 AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SLURM_CALLS='$(SLURM_CALLS)' \
@@ -51,5 +49,21 @@ AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SLURM_CALLS='$(SLURM_CALLS)' \
 	SANITIZE='$(SANITIZE)'; \
 	export SLURMFULL SLURM_CALLS SLURM_TREE CONFIGURE_SLURM SANITIZE;
 if BUILD_PLUGIN
+unit_tests += testsuite/unit/launcher-library-test
+check_LTLIBRARIES += testsuite/unit/other-launcher.la
 TESTS += testsuite/unit/plugin-test.sh testsuite/unit/slurm-types-test.sh
 endif
+
+# -rpath makes libtool build a shared object of what is not installed.
+testsuite_unit_other_launcher_la_SOURCES = testsuite/unit/other-launcher.c
+testsuite_unit_other_launcher_la_LDFLAGS = $(AM_LDFLAGS) -module \
+	-avoid-version -shared -rpath /nowhere
+
+testsuite_unit_launcher_library_test_SOURCES = \
+	testsuite/unit/launcher-library-test.c \
+	src/plugins/mpi/pmi2x/launcher_library.c
+testsuite_unit_launcher_library_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x \
+	-DBUILT_LAUNCHER='"$(abs_top_builddir)/.libs/libpmi2x-launcher.so"' \
+	-DOTHER_LAUNCHER='"$(abs_top_builddir)/testsuite/unit/.libs/other-launcher.so"'
+testsuite_unit_launcher_library_test_LDADD = libutil.la $(DL_LIBS) $(CMOCKA_LIBS)

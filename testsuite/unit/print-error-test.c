@@ -56,14 +56,14 @@ static void a_text_arrives_in_one_piece(void **state)
 static void a_long_text_is_cut_and_ends_its_line(void **state)
 {
 	int saved, from = take_stderr(&saved);
-	char *text = calloc(1, 2 * COMPLAINT_MAX);
+	char *text = calloc(1, 2 * ERROR_TEXT_MAX);
 	ssize_t n;
 
-	memset(text, 'x', 2 * COMPLAINT_MAX - 1);
+	memset(text, 'x', 2 * ERROR_TEXT_MAX - 1);
 	print_error("%s\n", text);
 	give_back(saved);
-	n = read(from, text, 2 * COMPLAINT_MAX);
-	assert_int_equal(n, COMPLAINT_MAX - 1);
+	n = read(from, text, 2 * ERROR_TEXT_MAX);
+	assert_int_equal(n, ERROR_TEXT_MAX - 1);
 	assert_int_equal(text[n - 1], '\n');
 	free(text);
 	close(from);

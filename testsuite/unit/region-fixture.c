@@ -51,7 +51,7 @@ struct payload *gather_image(const char *const *values, uint32_t n)
 
 	payload_vec_init(&v);
 	for (uint32_t i = 0; i < n; i++) {
-		p = gather_contribution(values[i], strlen(values[i]));
+		p = gather_contribution(NULL, values[i], strlen(values[i]));
 		payload_vec_add(&v, p);
 		payload_unref(p);
 	}

@@ -327,7 +327,7 @@ static struct payload *build_gather(struct region_writer *w,
 
 	payload_vec_init(&v);
 	for (uint32_t i = 0; i < n; i++) {
-		p = gather_contribution(values[i], strlen(values[i]));
+		p = gather_contribution(NULL, values[i], strlen(values[i]));
 		payload_vec_add(&v, p);
 		payload_unref(p);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Secrets and proofs: text form, what a proof binds, ports of a step. */
+/* Secrets, seeds and proofs: text form, what a proof binds, ports of a step. */
 #include "unit.h"
 
 #include <errno.h>
@@ -8,7 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "libio/secret.h"
+#include "libio/listener_socket.h"
+#include "libio/proof.h"
 
 static void text_form_round_trips(void **state)
 {
@@ -60,20 +61,32 @@ static void a_proof_needs_the_secret_and_the_data(void **state)
 
 static void nodes_of_a_step_have_ports_of_their_own(void **state)
 {
-	struct secret s;
+	const uint64_t seed = UINT64_MAX - 5; /* a sum must not run over */
 	char seen[100] = { 0 };
 
-	secret_create(&s);
 	for (uint32_t i = 0; i < 100; i++) {
-		uint16_t port = secret_port(&s, i, 20000, 20099);
+		uint16_t port = seeded_port(seed, i, 20000, 20099);
 
 		assert_in_range(port, 20000, 20099);
 		assert_false(seen[port - 20000]++);
 	}
-	assert_int_equal(secret_port(&s, 100, 20000, 20099),
-			 secret_port(&s, 0, 20000, 20099));
-	assert_int_equal(secret_port(&s, UINT32_MAX, 7, 7), 7);
-	assert_in_range(secret_port(&s, UINT32_MAX, 0, 65535), 0, 65535);
+	assert_int_equal(seeded_port(seed, 100, 20000, 20099),
+			 seeded_port(seed, 0, 20000, 20099));
+	assert_int_not_equal(seeded_port(seed, 0, 20000, 20099),
+			     seeded_port(seed - 1, 0, 20000, 20099));
+	assert_int_equal(seeded_port(seed, UINT32_MAX, 7, 7), 7);
+	assert_in_range(seeded_port(seed, UINT32_MAX, 0, 65535), 0, 65535);
+}
+
+static void what_is_random_differs(void **state)
+{
+	struct secret a, b;
+	uint64_t x, y;
+
+	assert_int_equal(secret_create(&a) | secret_create(&b), 0);
+	assert_memory_not_equal(&a, &b, sizeof(a));
+	assert_int_equal(port_seed_create(&x) | port_seed_create(&y), 0);
+	assert_true(x != y);
 }
 
 /* Does the kernel leave the page at `at` out of core dumps? */
@@ -121,6 +134,7 @@ int main(void)
 		cmocka_unit_test(a_proof_needs_the_secret_and_the_data),
 		cmocka_unit_test(no_core_dump_has_what_is_hidden),
 		cmocka_unit_test(nodes_of_a_step_have_ports_of_their_own),
+		cmocka_unit_test(what_is_random_differs),
 	};
 
 	return cmocka_run_group_tests_name("secret", tests, NULL, NULL);

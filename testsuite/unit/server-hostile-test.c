@@ -262,6 +262,68 @@ static void a_gather_has_a_value_of_each_rank(void **state)
 	net_destroy(n);
 }
 
+#define LIMIT 8192 /* bytes that node 0 may hold */
+
+/* "COMMAND;value=vvv...;" with so many of them. */
+static const char *with_value(const char *command, size_t len)
+{
+	static char text[LIMIT];
+	int n = snprintf(text, sizeof(text), "%s;value=", command);
+
+	memset(text + n, 'v', len);
+	strcpy(text + n + len, ";");
+	return text;
+}
+
+static struct net *net_within(struct budget *b)
+{
+	const struct net_options o = { .budget = b };
+	struct net *n;
+
+	budget_init(b, LIMIT, "Pmi2xBufferLimit", NULL);
+	n = net_create(&o);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_init_ext(n, r, 1);
+	return n;
+}
+
+static void puts_end_at_the_budget_and_a_fence_frees_it(void **state)
+{
+	struct budget b;
+	struct net *n = net_within(&b);
+	const char *answer = "rc=0;";
+	int puts = 0;
+
+	for (; strstr(answer, "rc=0;") && puts < 20; puts++)
+		answer = net_pmi2(n, 0, with_value("cmd=kvs-put;key=k", 1000));
+	assert_in_range(puts, 3, 8);
+	assert_non_null(strstr(answer, "Pmi2xBufferLimit"));
+	assert_true(b.used <= LIMIT);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_pmi2(n, r, "cmd=kvs-fence;");
+	net_forget(n);
+	answer = net_pmi2(n, 5, "cmd=kvs-get;key=k;");
+	assert_non_null(strstr(answer, "found=TRUE"));
+	answer = net_pmi2(n, 0, with_value("cmd=kvs-put;key=k", 1000));
+	assert_non_null(strstr(answer, "rc=0;"));
+	net_destroy(n);
+	assert_int_equal(b.used, 0);
+}
+
+/* The rank has missed a collective that others wait in, which fails by its name. */
+static void a_gather_over_the_budget_fails_by_name(void **state)
+{
+	struct budget b;
+	struct net *n = net_within(&b);
+
+	net_pmi2(n, 5, "cmd=pmi2x-allgather;value=a;stride=8;");
+	net_pmi2(n, 3, with_value("cmd=kvs-put;key=k", 3000));
+	net_pmi2(n, 0, with_value("cmd=pmi2x-allgather;stride=8", 3000));
+	assert_non_null(strstr(net_read(n, 5), "rank 0 (node n0)"));
+	net_destroy(n);
+	assert_int_equal(b.used, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +331,8 @@ int main(void)
 		cmocka_unit_test(neighbours_that_send_nearly_right_frames),
 		cmocka_unit_test(a_result_costs_what_has_come_of_it),
 		cmocka_unit_test(a_gather_has_a_value_of_each_rank),
+		cmocka_unit_test(puts_end_at_the_budget_and_a_fence_frees_it),
+		cmocka_unit_test(a_gather_over_the_budget_fails_by_name),
 	};
 
 	return cmocka_run_group_tests_name("server-hostile", tests, NULL, NULL);

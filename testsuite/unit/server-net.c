@@ -2,6 +2,7 @@
 /* A step in memory: servers, a queue for links, a launcher for srun. */
 #include "server-net.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,8 +42,9 @@ static void client_close(void *arg, uint32_t slot)
 	rank_in(arg, slot)->closed = true;
 }
 
-static void node_send(void *arg, uint32_t position, const void *head,
-		      size_t head_len, const struct payload_vec *body)
+static void node_send(void *arg, uint32_t position, const struct coll_msg *msg,
+		      const void *head, size_t head_len,
+		      const struct payload_vec *body)
 {
 	struct net_node *node = arg;
 	struct net *n = node->net;
@@ -257,6 +259,7 @@ static void create_node(struct net *n, uint32_t position,
 		.layout = n->layout,
 		.position = position,
 		.tree_width = 2,
+		.budget = position ? NULL : o->budget,
 		.compress = o->compress,
 		.mapping = "(vector,(0,3,2))",
 		.universe_size = 12,
@@ -301,7 +304,7 @@ struct net *net_create(const struct net_options *o)
 	assert_int_equal(layout_create(&n->layout, NET_NODES, NET_RANKS, COUNTS,
 				       ranks), 0);
 	if (!o->no_launcher)
-		assert_int_equal(launcher_create(&n->launcher, &LAUNCHER_OPS, n,
+		assert_int_equal(launcher_create(&n->launcher, &LAUNCHER_OPS, n, 0,
 						 NULL), 0);
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		create_node(n, i, o, log);
@@ -357,16 +360,17 @@ int net_node_input(struct net_node *node, const struct net_frame *f)
 	size_t len = f->bytes->len - f->head_len;
 	const unsigned char *head = f->bytes->data;
 	struct payload *body;
+	struct coll_msg msg;
 	int rc;
 
-	body = pmi_server_node_room(node->server, f->from, head, f->head_len,
-				    len);
+	if (coll_msg_read(head, f->head_len, &msg))
+		return -EPROTO;
+	body = pmi_server_node_room(node->server, f->from, &msg, len);
 	if (!body)
 		body = payload_new(len);
 	assert_int_equal(body->len, len);
 	memcpy(body->data, head + f->head_len, len);
-	rc = pmi_server_node_input(node->server, f->from, head, f->head_len,
-				   body);
+	rc = pmi_server_node_input(node->server, f->from, &msg, body);
 	payload_unref(body);
 	return rc;
 }

@@ -80,6 +80,7 @@ struct net_options {
 	bool compress;     /* large results */
 	bool slots;        /* in through shared memory, too */
 	size_t region_size; /* 0: a small one */
+	struct budget *budget; /* of node 0 */
 	bool no_launcher;
 	bool ends;         /* when a collective fails */
 	bool spawned;

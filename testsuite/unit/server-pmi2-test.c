@@ -2,6 +2,7 @@
 /* PMI-2 ranks: every command, both protocols in one step, node attributes. */
 #include "server-net.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -392,10 +393,13 @@ static void hostile_messages_break_the_link(void **state)
 	struct net *n = net_create(NULL);
 	struct pmi_server *s = n->nodes[0].server;
 
-	assert_true(pmi_server_node_input(s, 1, "\xff\xff\xff", 3, NULL) < 0);
-	assert_true(pmi_server_node_input(s, 9, "\xff\xff\xff", 3, NULL) < 0);
-	assert_true(pmi_server_node_input(s, 1, "", 0, NULL) < 0);
-	assert_null(pmi_server_node_room(s, 1, "\xff\xff\xff", 3, 10));
+	const struct coll_msg odd = { .type = COLL_MSG_TYPES };
+	const struct coll_msg rest = { .type = COLL_MSG_REST };
+
+	assert_int_equal(pmi_server_node_input(s, 1, &odd, NULL), -EPROTO);
+	assert_int_equal(pmi_server_node_input(s, 1, &rest, NULL), -EPROTO);
+	assert_int_equal(pmi_server_node_input(s, 9, &rest, NULL), -EPROTO);
+	assert_null(pmi_server_node_room(s, 1, &rest, 10));
 	net_destroy(n);
 }
 

@@ -90,8 +90,9 @@ static void client_close(void *arg, uint32_t slot)
 	host.closed[slot] = true;
 }
 
-static void node_send(void *arg, uint32_t position, const void *head,
-		      size_t head_len, const struct payload_vec *body)
+static void node_send(void *arg, uint32_t position, const struct coll_msg *msg,
+		      const void *head, size_t head_len,
+		      const struct payload_vec *body)
 {
 	fail();
 }
@@ -204,7 +205,8 @@ static void send(uint32_t slot, const char *text)
 
 static bool start(const struct pmi_step *step)
 {
-	return !launcher_create(&host.launcher, &launcher_ops, NULL, NULL) &&
+	return !launcher_create(&host.launcher, &launcher_ops, NULL, 0,
+				NULL) &&
 	       !pmi_server_create(&host.server, step, host.region, &server_ops,
 				  NULL, NULL);
 }

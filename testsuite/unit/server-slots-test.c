@@ -9,6 +9,16 @@
 #include "libpmi/extension.h"
 #include "libshm/records.h"
 
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static uint32_t mallocs_left = UINT32_MAX; /* then one fails */
+
+void *__wrap_malloc(size_t size)
+{
+	return mallocs_left-- ? __real_malloc(size) : NULL;
+}
+
 /* A rank's own view of the memory; what it has entered. */
 struct user {
 	struct net *net;
@@ -469,6 +479,65 @@ static void a_second_program_starts_anew(void **state)
 	net_destroy(n);
 }
 
+/* The first gather has what rank 5 entered first, or it has failed. */
+static void expect_first(struct net *n, uint32_t rank, const char *answer)
+{
+	struct region_writer *region = net_node_of(n, rank)->region;
+	char *offset, *length;
+	struct image img;
+	const void *bytes;
+	size_t len;
+
+	assert_non_null(answer);
+	if (!strstr(answer, "rc=0;"))
+		return;
+	offset = net_field(answer, "offset");
+	length = net_field(answer, "length");
+	bytes = region_writer_bytes(region, strtoull(offset, NULL, 10),
+				    strtoull(length, NULL, 10));
+	assert_int_equal(image_open(&img, bytes, strtoull(length, NULL, 10)), 0);
+	assert_memory_equal(image_gather_value(&img, 5, &len), "first", 5);
+	free(offset);
+	free(length);
+}
+
+/* With one malloc failing; false: there are not as many. */
+static bool one_failure(uint32_t fail)
+{
+	static const char request[] =
+		"41    cmd=pmi2x-allgather;thrid=1;value=second;";
+	struct net *n = create();
+	struct user five;
+	bool refused;
+
+	use(&five, n, 5);
+	for (uint32_t r = 0; r < 5; r++) {
+		net_init_ext(n, r, 0);
+		assert_null(net_pmi2(n, r, "cmd=pmi2x-allgather;value=other;"));
+	}
+	put(&five, 0, SLOT_GATHER, "first", 5);
+	five.ticket++;
+	mallocs_left = fail;
+	net_input(n, 5, request, strlen(request));
+	refused = mallocs_left > fail;
+	mallocs_left = UINT32_MAX;
+	net_run(n);
+	for (uint32_t r = 0; r < 5; r++)
+		expect_first(n, r, net_read(n, r));
+	leave(&five);
+	net_destroy(n);
+	return refused;
+}
+
+static void what_follows_a_failed_entry_does_not_take_its_place(void **state)
+{
+	uint32_t fail = 0;
+
+	while (one_failure(fail))
+		fail++;
+	assert_true(fail > 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -484,6 +553,7 @@ int main(void)
 		cmocka_unit_test(a_failure_reaches_the_slots),
 		cmocka_unit_test(the_last_entry_of_a_rank_counts),
 		cmocka_unit_test(a_second_program_starts_anew),
+		cmocka_unit_test(what_follows_a_failed_entry_does_not_take_its_place),
 	};
 
 	return cmocka_run_group_tests_name("server-slots", tests, NULL, NULL);

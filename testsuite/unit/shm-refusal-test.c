@@ -54,7 +54,7 @@ static struct payload *fence_image(void)
 
 static struct payload *gather_image(void)
 {
-	struct payload *part = gather_contribution("value", 5), *image = NULL;
+	struct payload *part = gather_contribution(NULL, "value", 5), *image = NULL;
 	struct payload_vec parts;
 	int error = 0;
 

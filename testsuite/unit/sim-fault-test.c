@@ -85,7 +85,6 @@ static void make_scenario(struct scenario *sc, uint32_t index)
 	sc->ranks_per_node = 1 + up_to(4);
 	sc->layout = up_to(1); /* uneven ones may lack the rank of a fault */
 	sc->tree_width = 2 + up_to(6);
-	sc->algorithm = up_to(COLL_ALGORITHMS - 1);
 	sc->piece = 16 + up_to(1000);
 	sc->payload = PAYLOAD_BYTES;
 	sc->finalize = up_to(1);

@@ -25,7 +25,7 @@ static void everything_is_understood(void **state)
 
 	assert_int_equal(parse(&s,
 		"# a comment\n[step]\nnodes = 4 ; another\n"
-		"ranks_per_node=3\nlayout = cyclic\nalgorithm= doubling\n"
+		"ranks_per_node=3\nlayout = cyclic\n"
 		"piece = 4KiB\nseed = 9\nprotocol = pmi2x\npayload = bytes\n"
 		"finalize = no\ntree_width = 3\n\n[launch]\n"
 		"skew = normal 1s 20ms\nrank_skew = 5us\n[network]\n"
@@ -38,7 +38,6 @@ static void everything_is_understood(void **state)
 	assert_string_equal(error, "");
 	assert_int_equal(s.nodes * s.ranks_per_node, 12);
 	assert_int_equal(s.layout, RANKS_CYCLIC);
-	assert_int_equal(s.algorithm, COLL_BY_DOUBLING);
 	assert_int_equal(s.piece, 4096);
 	assert_false(s.finalize);
 	assert_int_equal(s.skew.kind, DISTRIBUTION_NORMAL);

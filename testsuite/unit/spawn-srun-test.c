@@ -210,9 +210,35 @@ static void environment_drops_the_spawning_step(void **state)
 	assert_false(has(out, "SLURM_JOB_ID=3"));
 	assert_false(has(out, "SLURM_JOB_NUM_NODES=2"));
 	assert_false(has(out, "SLURM_STEP_ID=0"));
-	assert_memory_equal(last(out), "PMI2X_PREPUT=", 13);
+	assert_string_equal(last(out),
+			    "PMI2X_PREPUT=01000000010000006b007600");
 	strvec_free(out);
 	spawn_free(r);
+}
+
+/* Linux wants no longer word; what is longer must not come to a kernel's E2BIG. */
+static void records_fill_one_word_at_most(void **state)
+{
+	static char value[LAUNCH_PREPUT_MAX + 1];
+	char *env[] = { NULL }, **out;
+
+	for (size_t more = 0; more < 2; more++) {
+		const struct pmi_field pair = {
+			"k", value, 1, LAUNCH_PREPUT_MAX / 4 * 4 - 11 + more
+		};
+		struct spawn_request *r = spawn_new();
+
+		memset(value, 'v', pair.value_len);
+		add_command(r, "a", 1);
+		assert_int_equal(spawn_add_preput(r, &pair), 0);
+		assert_int_equal(spawn_srun_env(r, &place, env, 12, &out),
+				 more ? -E2BIG : 0);
+		if (!more)
+			assert_in_range(strlen(last(out)) + 1,
+					SPAWN_WORD_MAX - 8, SPAWN_WORD_MAX);
+		strvec_free(out);
+		spawn_free(r);
+	}
 }
 
 static void processors_are_summed(void **state)
@@ -256,6 +282,7 @@ int main(void)
 		cmocka_unit_test(hosts_become_one_name_a_process),
 		cmocka_unit_test(what_does_not_fit_is_refused),
 		cmocka_unit_test(environment_drops_the_spawning_step),
+		cmocka_unit_test(records_fill_one_word_at_most),
 		cmocka_unit_test(processors_are_summed),
 		cmocka_unit_test(names_of_steps),
 	};

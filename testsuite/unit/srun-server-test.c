@@ -23,6 +23,25 @@
 #include "libpmi/control.h"
 
 static uv_loop_t loop;
+
+/* ---- memory that srun's thread lacks ---- */
+
+struct payload *__real_payload_copy_in(struct budget *budget, const void *data,
+				       size_t len);
+struct payload *__wrap_payload_copy_in(struct budget *budget, const void *data,
+				       size_t len);
+
+static atomic_int fails; /* so many copies from now, from 1; 0: none */
+static __thread bool has_memory;
+
+struct payload *__wrap_payload_copy_in(struct budget *budget, const void *data,
+				       size_t len)
+{
+	if (!has_memory && fails && !--fails)
+		return NULL;
+	return __real_payload_copy_in(budget, data, len);
+}
+
 static struct secret secret;
 
 /* ---- an agent ---- */
@@ -322,6 +341,26 @@ static void names_are_served(void **state)
 	assert_int_equal(ask(&b, CONTROL_UNPUBLISH, "ocean", NULL), 0);
 	assert_int_not_equal(ask(&b, CONTROL_LOOKUP, "ocean", NULL), 0);
 	agent_leave(&b);
+	srun_server_stop(s.server, 0);
+}
+
+static void without_memory_for_a_reply_the_link_ends(void **state)
+{
+	const struct control_msg msg = { .type = CONTROL_LOOKUP, .name = "x" };
+	struct srun s = { 0 };
+	struct agent a;
+
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	fails = 2; /* the request's is the first */
+	agent_send(&a, &msg);
+	while (!a.ended)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(a.error, 0);
+	assert_int_equal(a.replies, 0);
+	agent_connect(&a, s.server, "1.0", &secret);
+	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "x", NULL), 0);
+	agent_leave(&a);
 	srun_server_stop(s.server, 0);
 }
 
@@ -641,6 +680,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_served),
+		cmocka_unit_test(without_memory_for_a_reply_the_link_ends),
 		cmocka_unit_test(silent_agents_are_noticed),
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(an_agent_without_goodbye_ends_the_step),
@@ -655,5 +695,6 @@ int main(void)
 		cmocka_unit_test(a_range_without_a_free_port_is_an_error),
 	};
 
+	has_memory = true;
 	return cmocka_run_group_tests_name("srun-server", tests, set_up, tear_down);
 }

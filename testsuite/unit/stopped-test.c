@@ -83,8 +83,10 @@ static bool freeze_and_thaw(const struct freezer *f)
 		return false;
 	pid = start_process();
 	snprintf(number, sizeof(number), "%d", (int)pid);
-	froze = write_file(dir, "cgroup.procs", number) &&
-		!process_is_stopped(pid) && write_file(dir, f->file, f->freeze);
+	froze = write_file(dir, "cgroup.procs", number);
+	if (froze)
+		assert_false(process_is_stopped(pid));
+	froze = froze && write_file(dir, f->file, f->freeze);
 	if (froze) {
 		assert_true(becomes(pid, true));
 		assert_true(write_file(dir, f->file, f->thaw));

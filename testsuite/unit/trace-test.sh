@@ -74,4 +74,82 @@ says "no trace of this version"
 show 2 run
 show 2 run false
 says "left no trace"
+
+# An srun that answers what --live asks, in numbers: n1 waits for ranks 1 and 2, of
+# which the one is stopped; n2, whose name would steer a terminal, is silent.
+cat >"$tmp/srun" <<'EOF'
+import os, socket, struct, subprocess, sys
+
+sys.path.insert(0, os.path.dirname(sys.argv[-1]))
+from pmi2x_trace import status
+
+def text(value):
+    return struct.pack("<I", len(value)) + value
+
+def run(first, last, phase, stopped, entered):
+    return struct.pack("<IIBBIII", first, last, phase, stopped, entered, 0, 0)
+
+node = struct.pack("<5I", 2500, 1, 3, 0, 0) + struct.pack("<I", 3)
+node += run(0, 0, 3, 0, 4) + run(1, 1, 3, 1, 3) + run(2, 2, 1, 0, 0)
+node += struct.pack("<I", 2) + struct.pack("<IBBQ", 1, 0, 3, 0)
+node += struct.pack("<IBBQ", 7, 1, 1, 77)
+head = text(b"7.0") + struct.pack("<I", 2) + text(b"n1") + text(b"n\x1b2")
+head += struct.pack("<I", 1) + text(b"fence 3: 2 s, waiting")
+head = text(b"pmi2x-status 1") + head
+answer = head + struct.pack("<I", 0) + text(node)
+forms = {
+    "whole": answer,
+    "cut": answer[:-1],
+    "later": answer.replace(b"status 1", b"status 9"),
+    "wrong": answer + struct.pack("<I", 2) + text(node),
+    "more": head + struct.pack("<I", 0) + text(node + b"x"),
+    "many": head + struct.pack("<I", 0) + text(
+        bytes(20) + struct.pack("<I", 1) + run(0, 1 << 31, 3, 0, 0) + bytes(4)
+    ),
+}
+for size in range(len(answer)):
+    try:
+        status.decode(answer[:size])
+    except (ValueError, struct.error):
+        continue
+    assert size == len(head), f"the first {size} bytes are taken for an answer"
+step = f"7.{os.getpid()}"
+with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    listener.bind(f"\0pmi2x-status/{step}/{os.getpid()}")
+    listener.listen()
+    options = [sys.argv[-1], *sys.argv[2:-1], "--live", step]
+    tool = subprocess.Popen([sys.executable, *options])
+    with listener.accept()[0] as connection:
+        connection.sendall(forms[sys.argv[1]])
+    sys.exit(tool.wait())
+EOF
+
+asks() { # STATUS ANSWER OPTION...
+	want=$1 answer=$2
+	shift 2
+	timeout 60 python3 -B "$tmp/srun" "$answer" "$@" "$trace" \
+		>"$out" 2>&1 </dev/null
+	[ $? = "$want" ] || fail "status of --live with the answer $answer"
+}
+
+asks 0 whole
+says "step 7.0: 2 nodes, 3 ranks"
+says "fence 3: 2 s, waiting"
+says "no answer from 1 nodes: n?2"
+says "n1: fence 3 for 2.5 s: waits for ranks 1-2; rank 1 stopped; rank 2 before init; 1 of 2 links up, 77 bytes queued; link to child n?2: lost; 1 requests without an answer"
+asks 0 whole --json
+python3 -c '
+import json, sys
+answer = json.load(open(sys.argv[1]))
+n1, n2 = answer["nodes"]
+assert n1["answered"] and not n2["answered"], answer
+assert n1["ranks"][1]["entered"] == [3, 0, 0] and n1["ended"] == [3, 0, 0], n1
+assert n1["links"][1] == {"to": "?", "parent": True, "state": "up", "queued": 77}
+' "$out" >"$out.2" 2>&1 || fail "the answer as JSON"
+asks 2 later
+says "answer is pmi2x-status 9, this command reads pmi2x-status 1"
+for answer in cut wrong more many; do
+	asks 2 "$answer"
+	says "does not answer"
+done
 exit $((failures > 0))

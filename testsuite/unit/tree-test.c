@@ -28,14 +28,14 @@ static void check_ranges(uint32_t n, uint32_t k)
 		assert_int_equal(place.range.first, p);
 		assert_true(place.range.end <= n && place.children <= k);
 		for (uint32_t i = 0; i < place.children; i++) {
-			struct tree_range child = tree_child(&place, k, i);
+			struct tree_range child = tree_child(&place, i);
 			uint32_t size = child.end - child.first;
 
 			assert_int_equal(child.first, at);
 			assert_true(size > 0);
 			for (; at < child.end; at++)
 				assert_int_equal(
-					tree_child_index(&place, k, at), i);
+					tree_child_index(&place, at), i);
 			least = size < least ? size : least;
 			most = size > most ? size : most;
 		}
@@ -57,7 +57,7 @@ static void check_parents(uint32_t n, uint32_t k)
 		if (p == 0)
 			assert_true(place.parent == TREE_NONE && !place.depth);
 		for (uint32_t i = 0; i < place.children; i++) {
-			struct tree_range range = tree_child(&place, k, i);
+			struct tree_range range = tree_child(&place, i);
 			struct tree_place child = tree_place(n, k, range.first);
 
 			assert_int_equal(child.parent, p);
@@ -102,7 +102,7 @@ static void check_hops(uint32_t n, uint32_t k)
 			while (at != to) {
 				struct tree_place place = tree_place(n, k, at);
 
-				at = tree_next_hop(&place, k, to);
+				at = tree_next_hop(&place, to);
 				assert_true(at < n && ++hops <= 2 * n);
 			}
 		}
@@ -120,13 +120,13 @@ static void knows_whom_a_position_is_not_below(void **state)
 {
 	struct tree_place place = tree_place(100, 3, 1);
 
-	assert_int_equal(tree_child_index(&place, 3, 0), TREE_NONE);
-	assert_int_equal(tree_child_index(&place, 3, 1), TREE_NONE);
-	assert_int_equal(tree_child_index(&place, 3, place.range.end),
+	assert_int_equal(tree_child_index(&place, 0), TREE_NONE);
+	assert_int_equal(tree_child_index(&place, 1), TREE_NONE);
+	assert_int_equal(tree_child_index(&place, place.range.end),
 			 TREE_NONE);
-	assert_int_equal(tree_child_index(&place, 3, TREE_NONE), TREE_NONE);
-	assert_int_equal(tree_next_hop(&place, 3, 1), 1);
-	assert_int_equal(tree_next_hop(&place, 3, 99), 0);
+	assert_int_equal(tree_child_index(&place, TREE_NONE), TREE_NONE);
+	assert_int_equal(tree_next_hop(&place, 1), 1);
+	assert_int_equal(tree_next_hop(&place, 99), 0);
 }
 
 int main(void)

@@ -22,7 +22,7 @@
 #include "libpmi/control.h"
 #include "libpmi/extension.h"
 #include "libpmi/spawn.h"
-#include "libpmi/state.h"
+#include "libpmi/status.h"
 #include "libshm/image_layout.h"
 #include "libshm/region_layout.h"
 #include "libshm/slots_layout.h"
@@ -148,13 +148,6 @@ static const struct coll_msg messages[] = {
 	{ .type = COLL_MSG_REST, .kind = COLL_GATHER, .seq = 5 },
 	{ .type = COLL_MSG_FAULT,
 	  .fault = { .from = { 1, COLL_NEVER, 3 }, .reason = "why" } },
-	{ .type = COLL_MSG_SIZE, .kind = COLL_FENCE, .seq = 4, .size = 99 },
-	{ .type = COLL_MSG_PLAN, .kind = COLL_FENCE, .seq = 4, .algorithm = 2,
-	  .count = 77, .total = 1 << 20 },
-	{ .type = COLL_MSG_WANT, .kind = COLL_GATHER, .seq = 4, .algorithm = 3,
-	  .round = 5, .size = 1 << 20 },
-	{ .type = COLL_MSG_DATA, .kind = COLL_GATHER, .seq = 4, .round = 5,
-	  .more = true },
 };
 
 #define MESSAGES (sizeof(messages) / sizeof(messages[0]))
@@ -220,7 +213,7 @@ static struct payload *gather_of(const struct payload_vec *v)
 static void values(struct payload_vec *v, const char *const texts[2])
 {
 	for (int i = 0; i < 2; i++) {
-		struct payload *p = gather_contribution(texts[i],
+		struct payload *p = gather_contribution(NULL, texts[i],
 							strlen(texts[i]));
 
 		assert_int_equal(payload_vec_add(v, p), 0);
@@ -253,7 +246,7 @@ static const char *const control_names[CONTROL_TYPES] = {
 	[CONTROL_UNPUBLISH] = "unpublish", [CONTROL_LOOKUP] = "lookup",
 	[CONTROL_ABORT] = "abort", [CONTROL_REPORT] = "report",
 	[CONTROL_READY] = "ready", [CONTROL_TRACE] = "trace",
-	[CONTROL_STALL] = "stall", [CONTROL_STATE] = "state",
+	[CONTROL_STALL] = "stall", [CONTROL_STATUS] = "status",
 	[CONTROL_QUERY] = "query", [CONTROL_EXPIRE] = "expire",
 	[CONTROL_STARTED] = "started", [CONTROL_REPLY] = "reply",
 };
@@ -291,13 +284,11 @@ static void bodies(struct buf *out)
 		.key = "wdir", .key_len = 4, .value = "/tmp", .value_len = 4,
 	};
 	struct spawn_request *s = spawn_new();
-	struct state_run run = { .first = 1, .last = 4, .phase = STATE_ACTIVE,
-				 .stopped = true, .entered = { 1, 2, 3 } };
-	struct state_link link = { .position = 9, .is_parent = true,
-				   .state = STATE_LINK_UP, .queued = 77 };
-	const struct node_state state = {
+	struct status_run run = { .first = 1, .last = 4, .phase = STATUS_ACTIVE,
+				  .stopped = true, .entered = { 1, 2, 3 } };
+	const struct node_status status = {
 		.age_ms = 12, .requests = 3, .ended = { 4, 5, 6 },
-		.runs = &run, .nruns = 1, .links = &link, .nlinks = 1,
+		.runs = &run, .nruns = 1,
 	};
 	struct buf b;
 
@@ -310,8 +301,10 @@ static void bodies(struct buf *out)
 	assert_int_equal(spawn_add_preput(s, &pair), 0);
 	assert_int_equal(spawn_pack(&b, s), 0);
 	buf_line(out, "spawn", &b);
-	assert_int_equal(state_pack(&b, &state), 0);
-	buf_line(out, "state", &b);
+	assert_int_equal(status_pack(&b, &status), 0);
+	assert_int_equal(pack_u32(&b, 1), 0);
+	assert_int_equal(status_pack_link(&b, 9, true, STATUS_LINK_UP, 77), 0);
+	buf_line(out, "status", &b);
 	spawn_free(s);
 	buf_free(&b);
 }
@@ -377,16 +370,16 @@ static void extension(struct buf *out)
 		EXT_KEY_VERSION, EXT_KEY_BUILD, EXT_KEY_REGION,
 		EXT_KEY_REGION_SIZE, EXT_KEY_NODES, EXT_KEY_SLOTS,
 		EXT_KEY_SLOTS_SIZE, EXT_KEY_SLOTS_BOARD, EXT_KEY_SLOT,
-		EXT_KEY_SILENT, EXT_KEY_STAMPS, EXT_CMD_PUT, EXT_CMD_FENCE,
+		EXT_KEY_SILENT, EXT_KEY_RANK_TRACE, EXT_CMD_PUT, EXT_CMD_FENCE,
 		EXT_CMD_ALLGATHER, EXT_CMD_READ, EXT_KEY_RECORDS,
 		EXT_KEY_VALUE, EXT_KEY_STRIDE, EXT_KEY_OFFSET, EXT_KEY_LENGTH,
-		EXT_KEY_DATA, EXT_KEY_DONE, EXT_ENV_STAMPS,
+		EXT_KEY_DATA, EXT_KEY_DONE, EXT_ENV_RANK_TRACE,
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		assert_int_equal(buf_printf(out, "  word-%zu %s\n", i,
 					    words[i]), 0);
-	number_line(out, "stamps", EXT_STAMPS, EXT_STAMP_FINALIZE);
+	number_line(out, "stamps", RANK_TRACE_EVENTS, RANK_TRACE_FINALIZE);
 	number_line(out, "read", EXT_READ_MAX, 0);
 }
 

@@ -14,7 +14,7 @@ void coll_send(struct coll *c, const struct coll_peer *peer,
 		c->ops->send(c->arg, peer->position, msg, body);
 }
 
-void coll_peer_init(struct coll_peer *peer, uint32_t position)
+static void peer_init(struct coll_peer *peer, uint32_t position)
 {
 	peer->position = position;
 	peer->lost = position == TREE_NONE;
@@ -22,26 +22,12 @@ void coll_peer_init(struct coll_peer *peer, uint32_t position)
 		peer->told[kind] = COLL_NEVER;
 }
 
-/* From how many bytes on a subtree tells its size first. */
-static uint64_t announce_min(const struct coll *c)
-{
-	uint64_t min;
-
-	if (c->nodes == 1 || c->algorithm == COLL_BY_TREE)
-		return UINT64_MAX;
-	if (c->algorithm != COLL_BY_CHOICE)
-		return 1;
-	min = algorithm_choice_min(c->nodes);
-	/* Where no subtree has so many, all of them do not reach the choice. */
-	return min == UINT64_MAX ? min : 1 + min / (c->width + 1);
-}
-
 static void coll_init(struct coll *c)
 {
 	for (uint32_t i = 0; i < c->place.children; i++)
-		coll_peer_init(&c->peers[i],
-			  tree_child(&c->place, c->width, i).first);
-	coll_peer_init(coll_parent(c), c->place.parent);
+		peer_init(&c->peers[i],
+			  tree_child(&c->place, i).first);
+	peer_init(coll_parent(c), c->place.parent);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		c->fault[kind].from = COLL_NEVER;
 }
@@ -50,20 +36,18 @@ int coll_create(struct coll **out, const struct layout *layout,
 		uint32_t position, const struct coll_options *options,
 		const struct coll_ops *ops, void *arg)
 {
-	uint32_t tree_width = options->tree_width;
+	uint32_t width = options->tree_width == TREE_WIDTH_AUTO ?
+				 tree_width(layout_ranks(layout)) :
+				 options->tree_width;
 	struct coll *c;
 
-	if (position >= layout_nodes(layout) || tree_width < TREE_WIDTH_MIN ||
-	    tree_width > TREE_WIDTH_MAX ||
-	    (unsigned int)options->algorithm >= COLL_ALGORITHMS)
+	if (position >= layout_nodes(layout) || width < TREE_WIDTH_MIN ||
+	    width > TREE_WIDTH_MAX)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	c->place = tree_place(layout_nodes(layout), tree_width, position);
-	c->nodes = layout_nodes(layout);
-	c->algorithm = options->algorithm;
-	c->width = tree_width;
+	c->place = tree_place(layout_nodes(layout), width, position);
 	c->piece = options->piece ? options->piece : COLL_PIECE;
 	c->ops = ops;
 	c->arg = arg;
@@ -75,11 +59,6 @@ int coll_create(struct coll **out, const struct layout *layout,
 		return -ENOMEM;
 	}
 	coll_init(c);
-	c->announce_min = announce_min(c);
-	if (coll_far_create(c)) {
-		coll_destroy(c);
-		return -ENOMEM;
-	}
 	*out = c;
 	return 0;
 }
@@ -88,13 +67,9 @@ void coll_destroy(struct coll *c)
 {
 	if (!c)
 		return;
-	for (int kind = 0; kind < COLL_KINDS; kind++) {
-		coll_exchange_cut(c, kind, 0);
+	for (int kind = 0; kind < COLL_KINDS; kind++)
 		coll_table_free(c, kind);
-	}
 	coll_fault_free(c);
-	free(c->far);
-	free(c->far_positions);
 	free(c->peers);
 	free(c->slots);
 	free(c);
@@ -107,10 +82,7 @@ const struct tree_place *coll_place(const struct coll *c)
 
 /* ---- contributions ---- */
 
-/*
- * `index`: own slots, then children. The reference to `edges` is taken over,
- * those to `data` are not.
- */
+/* `index`: own slots, then children. The references are taken over. */
 static void contribute_edges(struct coll *c, uint32_t seq, uint32_t index,
 			     const struct coll_edges *edges)
 {
@@ -119,17 +91,6 @@ static void contribute_edges(struct coll *c, uint32_t seq, uint32_t index,
 	op->parts[index].edges = *edges;
 	if (--op->missing == 0)
 		coll_scan_ready(c, seq, op);
-}
-
-static void contribute_data(struct coll *c, enum coll_kind kind, uint32_t seq,
-			    uint32_t index, struct payload *data, bool more)
-{
-	struct coll_op *op = coll_op_find(c, kind, seq);
-
-	if (coll_gather_add(op, index, data, more))
-		coll_fault_no_memory(c, kind, seq);
-	else
-		coll_gather_advance(c, kind, seq, op);
 }
 
 uint32_t coll_entered(const struct coll *c, enum coll_kind kind, uint32_t slot)
@@ -150,7 +111,7 @@ static void refuse(struct coll *c, enum coll_kind kind, uint32_t seq,
 		c->ops->complete(c->arg, kind, seq, NULL, &fault);
 }
 
-static int may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot)
+int coll_may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot)
 {
 	uint32_t seq;
 
@@ -174,7 +135,7 @@ static int may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot)
 static int enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 		 uint32_t *seq, struct coll_op **op)
 {
-	int rc = may_enter(c, kind, slot);
+	int rc = coll_may_enter(c, kind, slot);
 
 	if (rc)
 		return rc;
@@ -204,7 +165,7 @@ int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 		return -EINVAL;
 	rc = enter(c, kind, slot, seq, &op);
 	if (!rc && op)
-		contribute_data(c, kind, *seq, slot, contribution, false);
+		coll_gather_add(c, kind, *seq, slot, contribution, false);
 	return rc;
 }
 
@@ -227,16 +188,15 @@ int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 
 /* ---- messages ---- */
 
-struct coll_peer *coll_peer_at(const struct coll *c, uint32_t position)
+/* NULL for what is no neighbour, or one whose link is lost. */
+static struct coll_peer *peer_at(const struct coll *c, uint32_t position)
 {
 	struct coll_peer *peer = coll_parent(c);
-	uint32_t i = tree_child_index(&c->place, c->width, position);
+	uint32_t i = tree_child_index(&c->place, position);
 
 	if (i != TREE_NONE)
 		peer = &c->peers[i];
-	if (peer->position != position)
-		peer = coll_far(c, position);
-	return peer && !peer->lost ? peer : NULL;
+	return peer->position == position && !peer->lost ? peer : NULL;
 }
 
 static bool is_child(const struct coll *c, const struct coll_peer *peer)
@@ -287,23 +247,11 @@ static void too_much(struct coll *c, const struct coll_msg *msg)
 	coll_fault_raise(c, from, why);
 }
 
-/* The part to which bytes of a child may be added, or NULL. */
-static struct coll_data *awaits_up(const struct coll *c, uint32_t index,
-				   const struct coll_msg *msg)
-{
-	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
-	struct coll_data *d = op ? &op->parts[index].data : NULL;
-
-	/* What it has announced comes when the plan is the tree. */
-	return d && !d->in && (!d->announced || op->route == COLL_TREE) ? d :
-									  NULL;
-}
-
 static int receive_data(struct coll *c, struct coll_peer *child,
 			const struct coll_msg *msg, struct payload *body)
 {
 	uint32_t index = c->nslots + (child - c->peers);
-	const struct coll_data *d;
+	const struct coll_op *op;
 
 	if (msg->seq == child->ups[msg->kind]) {
 		child->ups[msg->kind] += !msg->more;
@@ -312,13 +260,13 @@ static int receive_data(struct coll *c, struct coll_peer *child,
 	}
 	if (coll_covered(c, msg->kind, msg->seq))
 		return 0;
-	d = awaits_up(c, index, msg);
-	if (!d)
+	op = coll_op_find(c, msg->kind, msg->seq);
+	if (!op || op->parts[index].data.in)
 		return -EPROTO;
-	if (body && body->len > COLL_BYTES_MAX - d->total)
+	if (body && body->len > COLL_BYTES_MAX - op->parts[index].data.total)
 		too_much(c, msg);
 	else
-		contribute_data(c, msg->kind, msg->seq, index, body, msg->more);
+		coll_gather_add(c, msg->kind, msg->seq, index, body, msg->more);
 	return 0;
 }
 
@@ -344,37 +292,6 @@ static int receive_up(struct coll *c, struct coll_peer *peer,
 	return receive_data(c, peer, msg, body);
 }
 
-static int receive_size(struct coll *c, struct coll_peer *peer,
-			const struct coll_msg *msg)
-{
-	uint32_t index = c->nslots + (peer - c->peers);
-	struct coll_op *op;
-
-	if (!is_child(c, peer) || msg->kind == COLL_RING ||
-	    msg->seq != peer->ups[msg->kind] || too_early(c, msg))
-		return -EPROTO;
-	op = coll_op_find(c, msg->kind, msg->seq);
-	if (!coll_plan_needed(c) || (op && op->parts[index].data.total))
-		return -EPROTO;
-	peer->ups[msg->kind]++;
-	if (open_for_child(c, msg))
-		coll_plan_size(c, msg, coll_op_find(c, msg->kind, msg->seq),
-			       index);
-	return 0;
-}
-
-static int receive_plan(struct coll *c, struct coll_peer *peer,
-			const struct coll_msg *msg)
-{
-	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
-
-	if (peer != coll_parent(c) || msg->kind == COLL_RING)
-		return -EPROTO;
-	if (coll_covered(c, msg->kind, msg->seq))
-		return 0;
-	return op ? coll_plan_receive(c, msg, op) : -EPROTO;
-}
-
 /* The collective to which the parent may send a result now, or NULL. */
 static struct coll_op *awaits_down(const struct coll *c,
 				   const struct coll_peer *peer,
@@ -383,7 +300,7 @@ static struct coll_op *awaits_down(const struct coll *c,
 	struct coll_op *op = coll_op_find(c, msg->kind, msg->seq);
 
 	return peer == coll_parent(c) && op && !op->missing &&
-	       op->route != COLL_EXCHANGE && !op->result.ended ? op : NULL;
+	       !op->result.ended ? op : NULL;
 }
 
 static int receive_down(struct coll *c, struct coll_peer *peer,
@@ -405,13 +322,11 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 struct payload *coll_body_room(struct coll *c, uint32_t from,
 			       const struct coll_msg *msg, size_t len)
 {
-	struct coll_peer *peer = coll_peer_at(c, from);
+	struct coll_peer *peer = peer_at(c, from);
 	struct coll_op *op;
 
 	if (!peer || (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
 		return NULL;
-	if (msg->type == COLL_MSG_DATA)
-		return coll_exchange_room(c, peer, msg, len);
 	if (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST)
 		return NULL;
 	op = awaits_down(c, peer, msg);
@@ -431,7 +346,7 @@ static int receive_fault(struct coll *c, struct coll_peer *peer,
 int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body)
 {
-	struct coll_peer *peer = coll_peer_at(c, from);
+	struct coll_peer *peer = peer_at(c, from);
 
 	if (!peer)
 		return -EPROTO;
@@ -445,13 +360,6 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 	case COLL_MSG_DOWN:
 	case COLL_MSG_REST:
 		return receive_down(c, peer, msg, body);
-	case COLL_MSG_SIZE:
-		return receive_size(c, peer, msg);
-	case COLL_MSG_PLAN:
-		return receive_plan(c, peer, msg);
-	case COLL_MSG_WANT:
-	case COLL_MSG_DATA:
-		return coll_exchange_receive(c, peer, msg, body);
 	default:
 		return -EPROTO;
 	}
@@ -473,16 +381,13 @@ static uint32_t needs_parent(const struct coll *c, enum coll_kind kind)
 	const struct coll_table *t = &c->tables[kind];
 	uint32_t i = 0;
 
-	for (; i < t->count; i++) {
-		const struct coll_op *op = coll_op_find(c, kind, t->first + i);
-
-		if (op->route != COLL_EXCHANGE && !op->result.ended)
-			break;
-	}
+	while (i < t->count &&
+	       coll_op_find(c, kind, t->first + i)->result.ended)
+		i++;
 	return t->first + i;
 }
 
-/* The first to which a child's contribution is not known, nor needless. */
+/* The first to which a child's contribution is not whole. */
 static uint32_t needs_child(const struct coll *c, enum coll_kind kind,
 			    const struct coll_peer *child)
 {
@@ -492,8 +397,7 @@ static uint32_t needs_child(const struct coll *c, enum coll_kind kind,
 	for (; kind != COLL_RING && seq < child->ups[kind]; seq++) {
 		const struct coll_op *op = coll_op_find(c, kind, seq);
 
-		if (op && op->route != COLL_EXCHANGE &&
-		    !op->parts[index].data.in)
+		if (op && !op->parts[index].data.in)
 			return seq;
 	}
 	return child->ups[kind];
@@ -503,33 +407,23 @@ void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 		    const char *why)
 {
 	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
-	struct coll_peer *peer = coll_peer_at(c, position);
+	struct coll_peer *peer = peer_at(c, position);
 
 	if (!peer)
 		return;
 	peer->lost = true;
-	for (int kind = 0; kind < COLL_KINDS; kind++) {
-		uint32_t first = coll_exchange_first(c, kind);
-
-		if (peer == coll_parent(c))
-			from[kind] = needs_parent(c, kind);
-		else if (is_child(c, peer))
-			from[kind] = needs_child(c, kind, peer);
-		/* It may have died, and not all learn so from its neighbours. */
-		if (!in_order && first < from[kind])
-			from[kind] = first;
-	}
-	coll_exchange_lost(c, position, from);
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		from[kind] = is_child(c, peer) ? needs_child(c, kind, peer) :
+						 needs_parent(c, kind);
 	coll_fault_raise(c, from, why);
 }
 
 void coll_link_up(struct coll *c, uint32_t position)
 {
-	struct coll_peer *peer = coll_peer_at(c, position);
+	struct coll_peer *peer = peer_at(c, position);
 
 	if (!peer)
 		return;
-	peer->active = true;
 	coll_fault_tell(c, peer);
 }
 
@@ -537,7 +431,7 @@ void coll_link_up(struct coll *c, uint32_t position)
 
 size_t coll_pending(const struct coll *c)
 {
-	return c->pending + coll_exchange_lingering(c);
+	return c->pending;
 }
 
 static void list_missing(const struct coll *c, enum coll_kind kind,

@@ -9,9 +9,7 @@
  * flight; those of one kind end in order, the kinds independently.
  *
  *   fence, gather: contributions go up the tree; the root combines them once
- *                  (coll_ops.combine) and the result goes down unparsed. What is
- *                  large may go another way (algorithm.h): then only sizes go
- *                  up, the root says which way, and every node combines.
+ *                  (coll_ops.combine) and the result goes down unparsed.
  *   ring:          a scan: only the edge values of each subtree travel.
  *
  * Failure. A fault says from which sequence number on the collectives of each
@@ -30,7 +28,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libcoll/algorithm.h"
 #include "libcoll/layout.h"
 #include "libcoll/tree.h"
 #include "libutil/buf.h"
@@ -65,10 +62,6 @@ enum coll_msg_type {
 	COLL_MSG_DOWN,  /* the result, parent to child */
 	COLL_MSG_REST,  /* more of the result, after COLL_MSG_DOWN */
 	COLL_MSG_FAULT, /* what has become impossible, to any neighbour */
-	COLL_MSG_SIZE,  /* what a subtree would contribute, child to parent */
-	COLL_MSG_PLAN,  /* how it shall travel, parent to child */
-	COLL_MSG_WANT,  /* send me a round's bytes, to the one that has them */
-	COLL_MSG_DATA,  /* these bytes */
 	COLL_MSG_TYPES,
 };
 
@@ -78,26 +71,19 @@ enum coll_msg_type {
  *   fence, gather UP: contributions of the subtree, in tree order; what one
  *                     rank has contributed is never divided;
  *   fence, gather DOWN, REST: the combined result, from its beginning;
- *   DATA: contributions, as they follow one another in tree order, the first
- *         behind the last;
  *   ring: `left_len` bytes of the left edge value, then the right edge value.
  */
 struct coll_msg {
 	enum coll_msg_type type;
 	enum coll_kind kind; /* all but FAULT */
 	uint32_t seq;        /* all but FAULT */
-	bool more;           /* fence, gather UP; DATA: another one follows */
-	uint64_t size;       /* fence, gather DOWN: bytes of the result;
-	                        SIZE: of the subtree; WANT: at most so many */
+	bool more;           /* fence, gather UP: another one follows */
+	uint64_t size;       /* fence, gather DOWN: bytes of the result */
 	uint64_t raw;        /* fence, gather DOWN: bytes of the result of which
 	                        the `size` are a packed form; 0: they are it */
 	uint64_t count;      /* ring UP: ring-count of the subtree;
-	                        ring DOWN: ring-count before the subtree;
-	                        PLAN: bytes before the subtree */
-	uint64_t total;      /* ring DOWN: ring-count of all;
-	                        PLAN: bytes of all */
-	enum coll_algorithm algorithm; /* PLAN, WANT */
-	uint8_t round;       /* WANT, DATA */
+	                        ring DOWN: ring-count before the subtree */
+	uint64_t total;      /* ring DOWN: ring-count of all */
 	uint32_t left_len;   /* ring */
 	bool failed;         /* fence, gather DOWN: this one alone failed, for
 	                        fault.reason; there is no body */
@@ -115,6 +101,8 @@ int coll_msg_pack(struct buf *b, const struct coll_msg *msg);
  * terminals.
  */
 int coll_msg_unpack(struct cursor *c, struct coll_msg *msg);
+/* The same of `len` bytes which are a header and nothing else. 0 or -EPROTO. */
+int coll_msg_read(const void *head, size_t len, struct coll_msg *msg);
 
 /* What one slot of this node gets out of a ring. Valid during the call only. */
 struct coll_ring_result {
@@ -134,9 +122,8 @@ struct coll_ops {
 	void (*send)(void *arg, uint32_t position, const struct coll_msg *msg,
 		     const struct payload_vec *body);
 	/*
-	 * At the root, or at every node (algorithm.h): make the result of a
-	 * fence or gather from all contributions, in tree order; equal ones
-	 * must give equal results. Returns one reference, or NULL with a
+	 * At the root: make the result of a fence or gather from all
+	 * contributions, in tree order. Returns one reference, or NULL with a
 	 * negative errno in *error: the collective then fails everywhere.
 	 */
 	struct payload *(*combine)(void *arg, enum coll_kind kind, uint32_t seq,
@@ -193,12 +180,10 @@ struct coll_ops {
 
 /* The same at all nodes of a step. */
 struct coll_options {
-	uint32_t tree_width; /* TREE_WIDTH_MIN..TREE_WIDTH_MAX */
+	uint32_t tree_width; /* TREE_WIDTH_MIN..TREE_WIDTH_MAX, or _AUTO */
 	uint32_t piece;      /* bytes after which a message is cut, so that what
 	                        is large is passed on while it comes; 0:
 	                        COLL_PIECE */
-	enum coll_algorithm algorithm; /* one that is always taken, or
-	                        COLL_BY_CHOICE */
 };
 
 struct coll;
@@ -244,6 +229,9 @@ void coll_expire(struct coll *c, enum coll_kind kind, uint32_t seq,
 int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 	       struct payload *contribution, uint32_t *seq);
 
+/* Why the rank may not enter: 0, or the errors of coll_enter but -ENOMEM. */
+int coll_may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot);
+
 /* The same for the ring, with what the rank shows to its two neighbours. */
 int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 		    struct payload *left, struct payload *right, uint32_t *seq);
@@ -287,13 +275,6 @@ void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 		    const char *why);
 
 /*
- * The nodes that are no neighbours in the tree but with which messages may be
- * exchanged: how many, and their positions, valid as long as the object. Links
- * with them should be made when coll_ops.send first names one.
- */
-uint32_t coll_far_positions(const struct coll *c, const uint32_t **positions);
-
-/*
  * A link to this neighbour has been made: it is told the fault, if there is one
  * to tell. (Messages before that are sent as well; the host queues them.) A
  * link that was reported lost stays lost.
@@ -302,8 +283,7 @@ void coll_link_up(struct coll *c, uint32_t position);
 
 /*
  * How many collectives this node's ranks have entered that have not ended: each
- * counts once, however many ranks have entered it. Those that have ended here,
- * but for which another node needs this one, count as well.
+ * counts once, however many ranks have entered it.
  */
 size_t coll_pending(const struct coll *c);
 

@@ -74,7 +74,6 @@ static void fail_covered(struct coll *c, enum coll_kind kind)
 			c->ops->complete(c->arg, kind, seq, NULL, &fault);
 	}
 	coll_op_cut(c, kind, from);
-	coll_exchange_cut(c, kind, from);
 }
 
 /* One message for each reason, with all the kinds that share it. */
@@ -117,9 +116,6 @@ void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 			fail_covered(c, kind);
 	for (uint32_t i = 0; i <= c->place.children; i++)
 		coll_fault_tell(c, &c->peers[i]);
-	for (uint32_t i = 0; i < c->nfar; i++)
-		if (c->far[i].active)
-			coll_fault_tell(c, &c->far[i]);
 	payload_unref(reason);
 }
 

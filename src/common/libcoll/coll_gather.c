@@ -18,133 +18,88 @@
 
 /* ---- up ---- */
 
-static int add_rest(struct coll_data *d, struct payload *data)
+static int add_later(struct coll_data *d, struct payload *data)
 {
+	if (!d->first) {
+		d->first = payload_ref(data);
+		return 0;
+	}
 	if (!d->rest)
 		d->rest = calloc(1, sizeof(*d->rest));
 	return d->rest ? payload_vec_add(d->rest, data) : -ENOMEM;
 }
 
-int coll_gather_add(struct coll_op *op, uint32_t index, struct payload *data,
-		    bool more)
+/* Move what is next in tree order behind what is ready. */
+static int make_ready(struct coll *c, struct coll_op *op)
 {
-	struct coll_data *d = &op->parts[index].data;
-	size_t len = data ? data->len : 0;
-
-	if (len && !d->first)
-		d->first = payload_ref(data);
-	else if (len && add_rest(d, data))
-		return -ENOMEM;
-	d->bytes += len;
-	d->total += len;
-	op->held += len;
-	if (!more) {
-		d->in = true;
-		op->missing--;
-	}
-	return 0;
-}
-
-/* Bytes that are next in tree order. */
-static uint64_t in_order(const struct coll *c, const struct coll_op *op)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = op->next; i < coll_nparts(c); i++) {
-		bytes += op->parts[i].data.bytes;
-		if (!op->parts[i].data.in)
-			break;
-	}
-	return bytes;
-}
-
-int coll_data_list(const struct coll_data *d, struct payload_vec *out)
-{
-	int rc = payload_vec_add(out, d->first);
-
-	return !rc && d->rest ? payload_vec_add_all(out, d->rest) : rc;
-}
-
-/* Move what is next in tree order into a list. */
-static int take_in_order(struct coll *c, struct coll_op *op,
-			 struct payload_vec *out)
-{
-	for (; op->next < coll_nparts(c); op->next++) {
+	while (op->parts[op->next].data.in && ++op->next < coll_nparts(c)) {
 		struct coll_data *d = &op->parts[op->next].data;
-		int rc = d->first ? coll_data_list(d, out) : 0;
+		int rc = payload_vec_add(&op->ready, d->first);
 
+		if (!rc && d->rest)
+			rc = payload_vec_add_all(&op->ready, d->rest);
 		if (rc)
 			return rc;
-		op->held -= d->bytes;
 		coll_data_clear(d);
-		if (!d->in)
-			break;
 	}
 	return 0;
 }
 
-void coll_gather_send_up(struct coll *c, enum coll_kind kind, uint32_t seq,
-			 const struct payload_vec *all, bool more)
+static int add(struct coll *c, struct coll_op *op, uint32_t index,
+	       struct payload *data, bool more)
+{
+	struct coll_data *d = &op->parts[index].data;
+	int rc = 0;
+
+	if (data && data->len)
+		rc = index == op->next ? payload_vec_add(&op->ready, data) :
+					 add_later(d, data);
+	if (rc)
+		return rc;
+	d->total += data ? data->len : 0;
+	if (more)
+		return 0;
+	d->in = true;
+	op->missing--;
+	return index == op->next ? make_ready(c, op) : 0;
+}
+
+/* In messages of a piece or more; what is less waits, unless it is the end. */
+static void send_up(struct coll *c, enum coll_kind kind, uint32_t seq,
+		    struct coll_op *op)
 {
 	struct coll_msg msg = {
-		.type = COLL_MSG_UP, .kind = kind, .seq = seq,
+		.type = COLL_MSG_UP, .kind = kind, .seq = seq, .more = true,
 	};
-	size_t i = 0;
+	struct payload_vec *ready = &op->ready;
 
-	do {
-		struct payload_vec body = { .items = NULL };
+	while (msg.more && (!op->missing || ready->bytes >= c->piece)) {
+		struct payload_vec body = { .items = ready->items };
 
-		if (i < all->count)
-			body.items = all->items + i;
-		while (i < all->count && body.bytes < c->piece) {
-			body.bytes += all->items[i++]->len;
-			body.count++;
-		}
-		msg.more = more || i < all->count;
+		while (body.count < ready->count && body.bytes < c->piece)
+			body.bytes += ready->items[body.count++]->len;
+		msg.more = op->missing || body.count < ready->count;
 		coll_send(c, coll_parent(c), &msg, &body);
-	} while (i < all->count);
+		payload_vec_drop(ready, body.count);
+	}
+	c->sent[kind] += !op->missing;
 }
 
 static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
-		    struct coll_op *op, const struct payload_vec *parts,
-		    int error);
+		    struct coll_op *op);
 
-/* The references go, so that the bytes do not wait for the result as well. */
-static void collect(struct coll *c, enum coll_kind kind, uint32_t seq,
-		    struct coll_op *op)
+/* Not before all of the earlier ones, with which its messages must not mix. */
+void coll_gather_add(struct coll *c, enum coll_kind kind, uint32_t seq,
+		     uint32_t index, struct payload *data, bool more)
 {
-	bool all = !op->missing;
-	struct payload_vec parts;
-	int rc;
+	struct coll_op *op = coll_op_find(c, kind, seq);
 
-	payload_vec_init(&parts);
-	rc = take_in_order(c, op, &parts);
-	c->sent[kind] += all && !op->announced;
-	if (coll_is_root(c))
-		combine(c, kind, seq, op, &parts, rc);
-	else if (rc)
+	if (add(c, op, index, data, more))
 		coll_fault_no_memory(c, kind, seq);
-	else
-		coll_gather_send_up(c, kind, seq, &parts, !all);
-	payload_vec_clear(&parts);
-}
-
-/* Unless the parent knows that they come, they must not mix with earlier ones. */
-static bool may_stream(const struct coll *c, enum coll_kind kind, uint32_t seq,
-		       const struct coll_op *op)
-{
-	return !coll_is_root(c) && (op->announced || seq == c->sent[kind]) &&
-	       op->held >= c->piece && in_order(c, op) >= c->piece;
-}
-
-void coll_gather_advance(struct coll *c, enum coll_kind kind, uint32_t seq,
-			 struct coll_op *op)
-{
-	if (op->route == COLL_OPEN && !op->missing)
-		coll_plan_ready(c, kind, seq, op);
-	else if (op->route == COLL_TREE &&
-		 (!op->missing || may_stream(c, kind, seq, op)))
-		collect(c, kind, seq, op);
+	else if (!coll_is_root(c) && seq == c->sent[kind])
+		send_up(c, kind, seq, op);
+	else if (coll_is_root(c) && !op->missing)
+		combine(c, kind, seq, op);
 }
 
 /* ---- the end ---- */
@@ -166,7 +121,7 @@ static struct payload *result_of(struct coll *c, const struct coll_result *r,
 	return payload_ref(r->bytes);
 }
 
-void coll_gather_end(struct coll *c, enum coll_kind kind)
+static void gather_end(struct coll *c, enum coll_kind kind)
 {
 	uint32_t seq = c->tables[kind].first;
 	struct coll_op *op;
@@ -196,8 +151,9 @@ static void to_children(struct coll *c, const struct coll_msg *msg,
 		coll_send(c, &c->peers[i], msg, &body);
 }
 
-void coll_gather_fail(struct coll *c, enum coll_kind kind, uint32_t seq,
-		      struct coll_op *op, const char *reason)
+/* It has failed alone: `reason` for everybody below and here. */
+static void fail_alone(struct coll *c, enum coll_kind kind, uint32_t seq,
+		       struct coll_op *op, const char *reason)
 {
 	struct coll_msg msg = {
 		.type = COLL_MSG_DOWN, .kind = kind, .seq = seq, .failed = true,
@@ -210,23 +166,7 @@ void coll_gather_fail(struct coll *c, enum coll_kind kind, uint32_t seq,
 	op->result.bytes = NULL;
 	op->result.reason = coll_reason_new(reason);
 	op->result.ended = true;
-	coll_gather_end(c, kind);
-}
-
-struct payload *coll_gather_combine(struct coll *c, enum coll_kind kind,
-				    uint32_t seq,
-				    const struct payload_vec *parts,
-				    char why[COLL_REASON_MAX])
-{
-	int error = -ENOMEM;
-	struct payload *result = c->ops->combine(c->arg, kind, seq, parts,
-						 &error);
-
-	if (!result)
-		snprintf(why, COLL_REASON_MAX,
-			 "the contributions to %s %u could not be combined: %s",
-			 coll_kind_name(kind), seq, strerror(-error));
-	return result;
+	gather_end(c, kind);
 }
 
 /* ---- down: the root ---- */
@@ -269,20 +209,26 @@ static int send_result(struct coll *c, struct coll_msg *msg,
 	return rc;
 }
 
+/* The references go, so that the bytes do not wait for the result as well. */
 static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
-		    struct coll_op *op, const struct payload_vec *parts,
-		    int error)
+		    struct coll_op *op)
 {
 	struct coll_msg msg = {
 		.type = COLL_MSG_DOWN, .kind = kind, .seq = seq,
 	};
-	char why[COLL_REASON_MAX] = "out of memory";
+	char why[COLL_REASON_MAX];
 	struct payload *result = NULL;
+	int error = -EMSGSIZE;
 
-	if (!error)
-		result = coll_gather_combine(c, kind, seq, parts, why);
+	if (op->ready.bytes <= COLL_BYTES_MAX)
+		result = c->ops->combine(c->arg, kind, seq, &op->ready, &error);
+	payload_vec_clear(&op->ready);
 	if (!result) {
-		coll_gather_fail(c, kind, seq, op, why);
+		snprintf(why, sizeof(why),
+			 "the contributions to %s %u could not be combined: %s",
+			 coll_kind_name(kind), seq,
+			 strerror(-error));
+		fail_alone(c, kind, seq, op, why);
 		return;
 	}
 	op->result.bytes = result;
@@ -291,7 +237,7 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 		return;
 	}
 	op->result.ended = true;
-	coll_gather_end(c, kind);
+	gather_end(c, kind);
 }
 
 /* ---- down: the others ---- */
@@ -418,7 +364,7 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 	struct payload *piece;
 
 	if (msg->failed && !r->begun) {
-		coll_gather_fail(c, msg->kind, msg->seq, op, msg->fault.reason);
+		fail_alone(c, msg->kind, msg->seq, op, msg->fault.reason);
 		return 0;
 	}
 	if (msg->failed || !fits(c, r, msg, body ? body->len : 0))
@@ -441,6 +387,6 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 	if (complete(r))
 		coll_fault_no_memory(c, msg->kind, msg->seq);
 	else
-		coll_gather_end(c, msg->kind);
+		gather_end(c, msg->kind);
 	return 0;
 }

@@ -9,10 +9,6 @@
  *          2, packed: u64 size, u64 bytes of the result
  *   REST:  u8 kind, u32 seq
  *   FAULT: u32 from for each kind, reason
- *   SIZE:  u8 kind, u32 seq, u64 size
- *   PLAN:  u8 kind, u32 seq, u8 algorithm, u64 bytes before, u64 total
- *   WANT:  u8 kind, u32 seq, u8 algorithm, u8 round, u64 size
- *   DATA:  u8 kind, u32 seq, u8 round, u8 more
  *
  * A reason is a u32 length and text without a NUL.
  */
@@ -79,39 +75,6 @@ static int pack_down(struct buf *b, const struct coll_msg *msg)
 		return pack_str(b, msg->fault.reason);
 	rc = rc ? rc : pack_u64(b, msg->size);
 	return rc || !msg->raw ? rc : pack_u64(b, msg->raw);
-}
-
-static int pack_size(struct buf *b, const struct coll_msg *msg)
-{
-	int rc = pack_named(b, msg);
-
-	return rc ? rc : pack_u64(b, msg->size);
-}
-
-static int pack_plan(struct buf *b, const struct coll_msg *msg)
-{
-	int rc = pack_named(b, msg);
-
-	rc = rc ? rc : pack_u8(b, msg->algorithm);
-	rc = rc ? rc : pack_u64(b, msg->count);
-	return rc ? rc : pack_u64(b, msg->total);
-}
-
-static int pack_want(struct buf *b, const struct coll_msg *msg)
-{
-	int rc = pack_named(b, msg);
-
-	rc = rc ? rc : pack_u8(b, msg->algorithm);
-	rc = rc ? rc : pack_u8(b, msg->round);
-	return rc ? rc : pack_u64(b, msg->size);
-}
-
-static int pack_data(struct buf *b, const struct coll_msg *msg)
-{
-	int rc = pack_named(b, msg);
-
-	rc = rc ? rc : pack_u8(b, msg->round);
-	return rc ? rc : pack_u8(b, msg->more);
 }
 
 static int pack_fault(struct buf *b, const struct coll_msg *msg)
@@ -190,45 +153,6 @@ static void unpack_collective(struct cursor *c, struct coll_msg *msg)
 		msg->more = unpack_u8(c) != 0;
 }
 
-static void unpack_algorithm(struct cursor *c, struct coll_msg *msg)
-{
-	uint8_t a = unpack_u8(c);
-
-	if (a <= COLL_BY_CHOICE || a >= COLL_ALGORITHMS)
-		c->failed = true;
-	else
-		msg->algorithm = a;
-}
-
-static void unpack_size(struct cursor *c, struct coll_msg *msg)
-{
-	unpack_no_ring(c, msg);
-	msg->size = unpack_u64(c);
-}
-
-static void unpack_plan(struct cursor *c, struct coll_msg *msg)
-{
-	unpack_no_ring(c, msg);
-	unpack_algorithm(c, msg);
-	msg->count = unpack_u64(c);
-	msg->total = unpack_u64(c);
-}
-
-static void unpack_want(struct cursor *c, struct coll_msg *msg)
-{
-	unpack_no_ring(c, msg);
-	unpack_algorithm(c, msg);
-	msg->round = unpack_u8(c);
-	msg->size = unpack_u64(c);
-}
-
-static void unpack_data(struct cursor *c, struct coll_msg *msg)
-{
-	unpack_no_ring(c, msg);
-	msg->round = unpack_u8(c);
-	msg->more = unpack_u8(c) != 0;
-}
-
 static void unpack_fault(struct cursor *c, struct coll_msg *msg)
 {
 	for (int kind = 0; kind < COLL_KINDS; kind++)
@@ -244,10 +168,6 @@ static const struct {
 	[COLL_MSG_DOWN] = { pack_down, unpack_collective },
 	[COLL_MSG_REST] = { pack_named, unpack_no_ring },
 	[COLL_MSG_FAULT] = { pack_fault, unpack_fault },
-	[COLL_MSG_SIZE] = { pack_size, unpack_size },
-	[COLL_MSG_PLAN] = { pack_plan, unpack_plan },
-	[COLL_MSG_WANT] = { pack_want, unpack_want },
-	[COLL_MSG_DATA] = { pack_data, unpack_data },
 };
 
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg)
@@ -272,4 +192,12 @@ int coll_msg_unpack(struct cursor *c, struct coll_msg *msg)
 	msg->type = type;
 	forms[type].unpack(c, msg);
 	return cursor_ok(c) ? 0 : -EPROTO;
+}
+
+int coll_msg_read(const void *head, size_t len, struct coll_msg *msg)
+{
+	struct cursor c;
+
+	cursor_init(&c, head, len);
+	return coll_msg_unpack(&c, msg) || !cursor_done(&c) ? -EPROTO : 0;
 }

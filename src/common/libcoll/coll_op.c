@@ -48,7 +48,6 @@ struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq)
 	if (!op)
 		return NULL;
 	op->missing = coll_nparts(c);
-	op->route = coll_plan_needed(c) ? COLL_OPEN : COLL_TREE;
 	*place_of(t, seq) = op;
 	t->count++;
 	return op;
@@ -70,7 +69,6 @@ void coll_data_clear(struct coll_data *data)
 	free(data->rest);
 	data->first = NULL;
 	data->rest = NULL;
-	data->bytes = 0;
 }
 
 static void op_free(struct coll *c, enum coll_kind kind, struct coll_op *op)
@@ -81,6 +79,7 @@ static void op_free(struct coll *c, enum coll_kind kind, struct coll_op *op)
 		else
 			coll_data_clear(&op->parts[i].data);
 	}
+	payload_vec_clear(&op->ready);
 	payload_unref(op->result.bytes);
 	payload_unref(op->result.room);
 	payload_vec_clear(&op->result.pieces);

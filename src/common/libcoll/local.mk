@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 noinst_LTLIBRARIES += libcoll.la
 libcoll_la_SOURCES = \
-	src/common/libcoll/algorithm.c src/common/libcoll/algorithm.h \
 	src/common/libcoll/coll.c src/common/libcoll/coll.h \
-	src/common/libcoll/coll_exchange.c \
 	src/common/libcoll/coll_fault.c \
 	src/common/libcoll/coll_gather.c \
 	src/common/libcoll/coll_msg.c \
 	src/common/libcoll/coll_op.c \
-	src/common/libcoll/coll_plan.c \
 	src/common/libcoll/coll_private.h \
 	src/common/libcoll/coll_scan.c \
 	src/common/libcoll/layout.c src/common/libcoll/layout.h \

@@ -10,6 +10,7 @@
 void frame_reader_init(struct frame_reader *r)
 {
 	r->body = NULL;
+	r->budget = NULL;
 	r->staged = 0;
 	r->peek = false;
 }
@@ -99,7 +100,7 @@ static struct payload *room_for(const struct frame_reader *r,
 		return p;
 	if (first > FRAME_FIRST_GROWTH)
 		first = FRAME_FIRST_GROWTH;
-	return payload_new(first);
+	return payload_new_in(r->budget, first);
 }
 
 /*
@@ -154,7 +155,8 @@ static bool fits_stage(const struct frame_reader *r)
 static int deliver_staged(struct frame_reader *r, const unsigned char *head,
 			  const struct frame_ops *ops, void *arg)
 {
-	struct payload *body = payload_copy(head + r->head_len, r->body_len);
+	struct payload *body = payload_copy_in(r->budget, head + r->head_len,
+					       r->body_len);
 
 	r->peek = false;
 	return body ? deliver(r, head, body, ops, arg) : -ENOMEM;

@@ -106,16 +106,16 @@ static enum handshake_state fail(struct handshake *h, int error)
 /* ---- messages ---- */
 
 /* Append a message with this body. 0 or an error of buf_append. */
-static int put_message(struct handshake *h, const struct buf *body)
+static int put_message(struct buf *out, const struct buf *body)
 {
-	int rc = buf_append(&h->out, MAGIC, MAGIC_BYTES);
+	int rc = buf_append(out, MAGIC, MAGIC_BYTES);
 
-	rc = rc ? rc : pack_u16(&h->out, HANDSHAKE_VERSION);
-	rc = rc ? rc : pack_u16(&h->out, body->len);
-	return rc ? rc : buf_append(&h->out, body->data, body->len);
+	rc = rc ? rc : pack_u16(out, HANDSHAKE_VERSION);
+	rc = rc ? rc : pack_u16(out, body->len);
+	return rc ? rc : buf_append(out, body->data, body->len);
 }
 
-static int send_hello(struct handshake *h)
+static int put_hello(const struct handshake *h, struct buf *out)
 {
 	struct buf b;
 	int rc;
@@ -127,7 +127,7 @@ static int send_hello(struct handshake *h)
 	rc = rc ? rc : pack_u32(&b, h->from);
 	rc = rc ? rc : pack_u32(&b, h->to);
 	rc = rc ? rc : buf_append(&b, h->nonces[0], NONCE_BYTES);
-	rc = rc ? rc : put_message(h, &b);
+	rc = rc ? rc : put_message(out, &b);
 	buf_free(&b);
 	return rc;
 }
@@ -159,32 +159,70 @@ static int transcript(const struct handshake *h, bool by_connector,
 	return rc;
 }
 
-static int append_proof(const struct handshake *h, struct buf *out)
+/* What the refusal of another version proves: see handshake.h. */
+static int refusal_transcript(const struct handshake *h, const void *answer,
+			      size_t len, struct buf *b)
+{
+	int rc;
+
+	buf_init(b, TRANSCRIPT_MAX);
+	rc = pack_str(b, "pmi2x link: another version");
+	if (!rc)
+		rc = h->connector ? put_hello(h, b) :
+				    buf_append(b, h->in, h->have);
+	return rc ? rc : buf_append(b, answer, len);
+}
+
+/* These two free what is covered; `rc` says whether it is whole. */
+static int append_proof(const struct handshake *h, struct buf *covered, int rc,
+			struct buf *out)
 {
 	uint8_t proof[PROOF_BYTES];
+
+	if (!rc) {
+		proof_create(&h->self->secret, covered->data, covered->len,
+			     proof);
+		rc = buf_append(out, proof, sizeof(proof));
+	}
+	buf_free(covered);
+	return rc;
+}
+
+static bool is_proof(const struct handshake *h, struct buf *covered, int rc,
+		     const uint8_t *proof)
+{
+	bool right = !rc && proof_check(&h->self->secret, covered->data,
+					covered->len, proof);
+
+	buf_free(covered);
+	return right;
+}
+
+static int append_own_proof(const struct handshake *h, struct buf *out)
+{
 	struct buf b;
 	int rc = transcript(h, h->connector, &b);
 
-	if (!rc) {
-		proof_create(&h->self->secret, b.data, b.len, proof);
-		rc = buf_append(out, proof, sizeof(proof));
-	}
-	buf_free(&b);
-	return rc;
+	return append_proof(h, &b, rc, out);
 }
 
 static bool peer_proved(const struct handshake *h, const uint8_t *proof)
 {
 	struct buf b;
-	bool right;
+	int rc = transcript(h, !h->connector, &b);
 
-	right = !transcript(h, !h->connector, &b) &&
-		proof_check(&h->self->secret, b.data, b.len, proof);
-	buf_free(&b);
-	return right;
+	return is_proof(h, &b, rc, proof);
 }
 
-/* Everything but STATUS_OK carries no proof: it is for strangers. */
+static int append_refusal_proof(const struct handshake *h, struct buf *out)
+{
+	struct buf b;
+	int rc = refusal_transcript(h, out->data, out->len, &b);
+
+	return append_proof(h, &b, rc, out);
+}
+
+/* STATUS_NOT_HERE carries no proof: it is for strangers. */
 static int send_answer(struct handshake *h, enum status status)
 {
 	struct buf b;
@@ -196,9 +234,11 @@ static int send_answer(struct handshake *h, enum status status)
 	rc = rc ? rc : pack_u8(&b, status);
 	if (!rc && status == STATUS_OK) {
 		rc = buf_append(&b, h->nonces[1], NONCE_BYTES);
-		rc = rc ? rc : append_proof(h, &b);
+		rc = rc ? rc : append_own_proof(h, &b);
+	} else if (!rc && status == STATUS_VERSION) {
+		rc = append_refusal_proof(h, &b);
 	}
-	rc = rc ? rc : put_message(h, &b);
+	rc = rc ? rc : put_message(&h->out, &b);
 	buf_free(&b);
 	return rc;
 }
@@ -209,8 +249,8 @@ static int send_proof(struct handshake *h)
 	int rc;
 
 	buf_init(&b, PROOF_BYTES);
-	rc = append_proof(h, &b);
-	rc = rc ? rc : put_message(h, &b);
+	rc = append_own_proof(h, &b);
+	rc = rc ? rc : put_message(&h->out, &b);
 	buf_free(&b);
 	return rc;
 }
@@ -302,6 +342,24 @@ static enum handshake_state take_proof(struct handshake *h, struct cursor *c)
 	return peer_proved(h, proof) ? conclude(h) : fail(h, -EACCES);
 }
 
+/* The answer of another version. */
+static enum handshake_state take_refusal(struct handshake *h, struct cursor *c)
+{
+	const void *proof;
+	struct buf b;
+	int rc;
+
+	h->peer.protocol = unpack_u16(c);
+	unpack_u8(c); /* STATUS_VERSION */
+	proof = unpack_raw(c, PROOF_BYTES);
+	if (!cursor_done(c))
+		return fail(h, -ENOPROTOOPT);
+	rc = refusal_transcript(h, h->in + HEADER_BYTES,
+				h->have - HEADER_BYTES - PROOF_BYTES, &b);
+	return fail(h, is_proof(h, &b, rc, proof) ? -EPROTONOSUPPORT :
+						     -ENOPROTOOPT);
+}
+
 static enum handshake_state take_message(struct handshake *h)
 {
 	struct cursor c;
@@ -314,6 +372,8 @@ static enum handshake_state take_message(struct handshake *h)
 		read_build(h, &c);
 	if (version != HANDSHAKE_VERSION && h->awaited == AWAIT_HELLO)
 		return refuse(h, STATUS_VERSION, -ENOPROTOOPT);
+	if (version != HANDSHAKE_VERSION && h->awaited == AWAIT_ANSWER)
+		return take_refusal(h, &c);
 	if (version != HANDSHAKE_VERSION)
 		return fail(h, -ENOPROTOOPT);
 	h->have = 0;
@@ -373,7 +433,7 @@ int handshake_connect(struct handshake **out, const struct handshake_self *self,
 	h->awaited = AWAIT_ANSWER;
 	h->from = self->position;
 	h->to = h->peer.position = to;
-	rc = send_hello(h);
+	rc = put_hello(h, &h->out);
 	if (rc) {
 		handshake_destroy(h);
 		return rc;

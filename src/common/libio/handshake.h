@@ -14,6 +14,11 @@
  * and its length, and every hello and answer of any version begins with the
  * build, so that a mixed step can be refused by name. What is spoken afterwards has a
  * version of its own, protocol.h, which both ends compare when both are proved.
+ *
+ * A hello of another version is answered with build, protocol, STATUS_VERSION and an
+ * HMAC over "pmi2x link: another version", that whole hello and the answer's body so
+ * far. All versions do this alike, and have something random in the hello: so the
+ * connector knows at once that its own step answers, and not somebody else.
  */
 #ifndef PMI2X_HANDSHAKE_H
 #define PMI2X_HANDSHAKE_H
@@ -23,10 +28,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "libio/secret.h"
+#include "libio/proof.h"
 #include "libutil/buf.h"
 
-#define HANDSHAKE_VERSION 3
+#define HANDSHAKE_VERSION 3 /* raise PROTOCOL_VERSION with it: people are told that */
 #define HANDSHAKE_BUILD_MAX 64   /* bytes of a build's version text */
 #define HANDSHAKE_JOBID_MAX 64
 #define HANDSHAKE_MESSAGE_MAX 512 /* bytes of a message */
@@ -93,7 +98,8 @@ const struct handshake_peer *handshake_peer(const struct handshake *h);
  *   -EPROTO          the other side speaks something else, or garbage
  *   -EACCES          a proof is wrong: another step, another user, a relay
  *   -EADDRNOTAVAIL   it is not the node (or step) that was looked for
- *   -EPROTONOSUPPORT it is proved, but speaks another protocol
+ *   -EPROTONOSUPPORT it is proved, but speaks another protocol, or another version of
+ *                    the handshake
  *   -ENOPROTOOPT     not proved: it speaks another version of the handshake
  *   -ENOMEM, -EIO
  */

@@ -187,6 +187,7 @@ static int create(struct link **out, uv_loop_t *loop, int fd,
 	}
 	memset(l, 0, offsetof(struct link, reader));
 	frame_reader_init(&l->reader);
+	l->reader.budget = options->budget;
 	l->handshake = handshake;
 	l->ops = *ops;
 	l->arg = arg;
@@ -319,7 +320,7 @@ int link_send(struct link *l, enum frame_type type,
 int link_send_bytes(struct link *l, enum frame_type type, const void *data,
 		    size_t len)
 {
-	struct payload *p = payload_copy(data, len);
+	struct payload *p = payload_copy_in(l->reader.budget, data, len);
 	struct payload_vec body;
 	int rc;
 
@@ -339,6 +340,11 @@ size_t link_queued(const struct link *l)
 void link_shutdown(struct link *l)
 {
 	stream_shutdown(l->stream);
+}
+
+void link_finish(struct link *l)
+{
+	stream_finish(l->stream);
 }
 
 static void on_closed(uv_handle_t *handle)

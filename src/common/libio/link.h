@@ -49,6 +49,8 @@ struct link_ops {
 struct link_options {
 	uint32_t handshake_ms; /* to be connected and proved within */
 	uint32_t dead_peer_ms; /* TCP_USER_TIMEOUT, keep-alive; 0: system's */
+	struct budget *budget; /* of what comes, and of bytes copied to be sent;
+	                          or NULL */
 };
 
 /*
@@ -88,6 +90,8 @@ size_t link_queued(const struct link *l);
 
 /* Send nothing more after what is queued; frames still come until the end. */
 void link_shutdown(struct link *l);
+/* Read no more; it ends when what is queued has been written. */
+void link_finish(struct link *l);
 /* Close at once; no callback comes any more. NULL is allowed. */
 void link_close(struct link *l);
 

@@ -6,9 +6,9 @@
 #ifndef PMI2X_LISTENER_H
 #define PMI2X_LISTENER_H
 
-#include <stdint.h>
-#include <sys/socket.h>
 #include <uv.h>
+
+#include "libio/listener_socket.h"
 
 #define LISTENER_RETRY_MS 100
 #define LISTENER_ACCEPTS_PER_TURN 64
@@ -17,14 +17,6 @@ struct listener;
 
 /* A connection has come: non-blocking, CLOEXEC, the callee's. */
 typedef void (*listener_fn)(void *arg, int fd);
-
-/*
- * A listening TCP socket on `bind_to` (AF_UNSPEC: every address, both
- * families) and `port` (0: any). The descriptor or a negative errno
- * (-EADDRINUSE). Writes the port.
- */
-int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
-		    uint16_t *bound);
 
 /* Takes over the listening `fd`, also on failure. 0 or a negative errno. */
 int listener_open(struct listener **out, uv_loop_t *loop, int fd,

@@ -1,7 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libio.la
-libio_la_SOURCES = \
+noinst_LTLIBRARIES += libio_plain.la libio.la
+# What needs the C library only, for slurmstepd, which loads no other.
+libio_plain_la_SOURCES = \
 	src/common/libio/attach_fds.h \
+	src/common/libio/listener_socket.c src/common/libio/listener_socket.h \
+	src/common/libio/peer.c src/common/libio/peer.h \
+	src/common/libio/protocol.c src/common/libio/protocol.h \
+	src/common/libio/registration.c src/common/libio/registration.h \
+	src/common/libio/secret.c src/common/libio/secret.h \
+	src/common/libio/thread.c src/common/libio/thread.h
+libio_plain_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+libio_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
+libio_plain_la_LIBADD = -lpthread -ldl
+
+libio_la_SOURCES = \
 	src/common/libio/channel.c src/common/libio/channel.h \
 	src/common/libio/epoll_set.c src/common/libio/epoll_set.h \
 	src/common/libio/frames.c src/common/libio/frames.h \
@@ -9,13 +21,9 @@ libio_la_SOURCES = \
 	src/common/libio/link.c src/common/libio/link.h \
 	src/common/libio/listener.c src/common/libio/listener.h \
 	src/common/libio/loop.c src/common/libio/loop.h \
-	src/common/libio/peer.c src/common/libio/peer.h \
-	src/common/libio/protocol.c src/common/libio/protocol.h \
-	src/common/libio/secret.c src/common/libio/secret.h \
+	src/common/libio/proof.c src/common/libio/proof.h \
 	src/common/libio/refusals.c src/common/libio/refusals.h \
-	src/common/libio/stream.c src/common/libio/stream.h \
-	src/common/libio/thread.c src/common/libio/thread.h
-libio_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
-libio_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS) \
-	-fvisibility=hidden -pthread
-libio_la_LIBADD = -lpthread -ldl
+	src/common/libio/stream.c src/common/libio/stream.h
+libio_la_CPPFLAGS = $(libio_plain_la_CPPFLAGS)
+libio_la_CFLAGS = $(libio_plain_la_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+libio_la_LIBADD = libio_plain.la

@@ -24,8 +24,6 @@ struct loop {
 	uv_poll_t wake; /* of wake_fd */
 	int wake_fd;    /* an eventfd, not empty while there are posts */
 	bool opened;
-	bool (*begin)(void *arg);
-	void *begin_arg;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of the members below */
 	struct post *first;
@@ -164,20 +162,17 @@ static void *loop_main(void *arg)
 {
 	struct loop *l = arg;
 
-	if (!l->begin || l->begin(l->begin_arg))
-		uv_run(&l->uv, UV_RUN_DEFAULT);
+	uv_run(&l->uv, UV_RUN_DEFAULT);
 	return NULL;
 }
 
-int loop_wake_fd(const struct loop *l)
+void loop_run(struct loop *l)
 {
-	return l->wake_fd;
+	uv_run(&l->uv, UV_RUN_DEFAULT);
 }
 
-int loop_start(struct loop *l, bool (*begin)(void *arg), void *arg)
+int loop_start(struct loop *l)
 {
-	l->begin = begin;
-	l->begin_arg = arg;
 	return thread_start(&l->thread, loop_main, l);
 }
 

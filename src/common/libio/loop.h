@@ -31,15 +31,11 @@ void loop_destroy(struct loop *l);
 
 uv_loop_t *loop_uv(struct loop *l);
 
-/*
- * Start the thread, with all signals blocked. There `begin`, if not NULL, comes
- * first: it returns false to end the thread, and opens the loop if nobody
- * has. 0 or a negative errno.
- */
-int loop_start(struct loop *l, bool (*begin)(void *arg), void *arg);
+/* Start the thread, with all signals blocked. 0 or a negative errno. */
+int loop_start(struct loop *l);
 
-/* Readable when something has been posted; for `begin` to wait on. */
-int loop_wake_fd(const struct loop *l);
+/* Run it in this thread instead, until it ends. */
+void loop_run(struct loop *l);
 
 /*
  * Call fn(arg) in the loop's thread, soon, in the order of posting. Any thread.

@@ -12,7 +12,7 @@ static const struct {
 	int rc;
 	const char *text;
 } ERRORS[] = {
-	{-ENOMEM, PMI_RC_NOMEM, "the agent is out of memory"},
+	{-ENOMEM, PMI_RC_NOMEM, "the agent is out of memory, or holds Pmi2xBufferLimit already"},
 	{-ENOBUFS, PMI_RC_NOMEM, "too much data before a fence"},
 	{-ENOSPC, PMI_RC_NOMEM,
 	 "the results region of the node is full: raise Pmi2xRegionSize"},
@@ -20,6 +20,7 @@ static const struct {
 	{-EINVAL, PMI_RC_INVALID_VAL, "the value cannot be sent in PMI-1"},
 	{-EAGAIN, PMI_RC_OTHER, "too many collectives in flight"},
 	{-EFBIG, PMI_RC_NOMEM, "the result is over 2 GiB"},
+	{-EKEYREJECTED, PMI_RC_INVALID_KEY, "the keys are chosen to collide"},
 	{-EPROTO, PMI_RC_INVALID_ARG, "malformed data"},
 };
 
@@ -41,7 +42,8 @@ const char *answer_text(int error)
 	return "internal error";
 }
 
-static struct pmi_writer *begin(struct session *ss, const struct request *rq,
+static struct pmi_writer *begin(struct rank_session *ss,
+				const struct rank_request *rq,
 				const char *name, int rc)
 {
 	struct pmi_writer *w = &ss->server->writer;
@@ -54,22 +56,22 @@ static struct pmi_writer *begin(struct session *ss, const struct request *rq,
 	return w;
 }
 
-struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
-				int rc)
+struct pmi_writer *answer_begin(struct rank_session *ss,
+				const struct rank_request *rq, int rc)
 {
 	return begin(ss, rq, rq->command->response, rc);
 }
 
-static void send_out(struct session *ss, const struct passed_fds *fds)
+static void send_out(struct rank_session *ss, const struct passed_fds *fds)
 {
 	const struct pmi_server *s = ss->server;
 
-	if (session_is_live(ss))
+	if (rank_is_live(ss))
 		s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len,
 				    fds);
 }
 
-void answer_end_fds(struct session *ss, const struct request *rq,
+void answer_end_fds(struct rank_session *ss, const struct rank_request *rq,
 		    const struct passed_fds *fds)
 {
 	int rc = pmi_write_end(&ss->server->writer);
@@ -80,12 +82,12 @@ void answer_end_fds(struct session *ss, const struct request *rq,
 		send_out(ss, fds);
 }
 
-void answer_end(struct session *ss, const struct request *rq)
+void answer_end(struct rank_session *ss, const struct rank_request *rq)
 {
 	answer_end_fds(ss, rq, NULL);
 }
 
-void answer_ok(struct session *ss, const struct request *rq)
+void answer_ok(struct rank_session *ss, const struct rank_request *rq)
 {
 	if (rq->ticket) {
 		slots_answer(ss, rq, PMI_RC_OK, 0, 0, NULL);
@@ -95,7 +97,19 @@ void answer_ok(struct session *ss, const struct request *rq)
 	answer_end(ss, rq);
 }
 
-void answer_gathered(struct session *ss, const struct request *rq,
+void answer_found(struct rank_session *ss, const struct rank_request *rq,
+		  const char *value, size_t len)
+{
+	struct pmi_writer *w = answer_begin(ss, rq, PMI_RC_OK);
+
+	if (rq->protocol == PMI_PROTOCOL_2)
+		pmi_write_bool(w, "found", value != NULL);
+	if (value)
+		pmi_write_bytes(w, "value", value, len);
+	answer_end(ss, rq);
+}
+
+void answer_gathered(struct rank_session *ss, const struct rank_request *rq,
 		     uint64_t offset, uint64_t len)
 {
 	struct pmi_writer *w;
@@ -116,7 +130,7 @@ static const void *bytes_of(const struct payload *p, size_t *len)
 	return *len ? p->data : (const void *)"";
 }
 
-void answer_ring(struct session *ss, const struct request *rq,
+void answer_ring(struct rank_session *ss, const struct rank_request *rq,
 		 const struct coll_ring_result *result)
 {
 	struct slot_neighbours n = {
@@ -151,8 +165,8 @@ static void join_words(char *text)
 			*text = '_';
 }
 
-static void send_error(struct session *ss, const struct request *rq, int rc,
-		       char *text)
+static void send_error(struct rank_session *ss, const struct rank_request *rq,
+		       int rc, char *text)
 {
 	const struct command *c = rq->command;
 	struct pmi_writer *w;
@@ -167,13 +181,13 @@ static void send_error(struct session *ss, const struct request *rq, int rc,
 		pmi_write_str(w, "msg", text);
 	}
 	if (pmi_write_end(w))
-		session_fail(ss, "could not be answered: out of memory");
+		rank_fail(ss, "could not be answered: out of memory");
 	else
 		send_out(ss, NULL);
 }
 
-void answer_error(struct session *ss, const struct request *rq, int rc,
-		  const char *fmt, ...)
+void answer_error(struct rank_session *ss, const struct rank_request *rq,
+		  int rc, const char *fmt, ...)
 {
 	char text[ANSWER_TEXT_MAX];
 	va_list ap;

@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An item that could not be added has no table; the default ends the process. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
 
 #include "libpmi/server_private.h"
+#include "libutil/hash.h"
 
 struct server_attr {
 	char *key;
@@ -21,8 +19,8 @@ struct server_attr {
 /* A get with wait=TRUE that nobody has put the key of yet. */
 struct attr_wait {
 	struct attr_wait *prev, *next;
-	struct session *ss;
-	struct request rq;
+	struct rank_session *ss;
+	struct rank_request rq;
 	char key[PMI_KEYLEN_MAX];
 };
 
@@ -31,9 +29,11 @@ struct attr_wait {
 static struct server_attr *find_attr(const struct pmi_server *s,
 				     const char *key)
 {
+	size_t len = strlen(key);
+	uint32_t hash = hash_seeded(s->step->hash_seed, key, len);
 	struct server_attr *a;
 
-	HASH_FIND_STR(s->attrs, key, a);
+	HASH_FIND_BYHASHVALUE(hh, s->attrs, key, len, hash, a);
 	return a;
 }
 
@@ -66,13 +66,15 @@ static char *copy_bytes(const struct pmi_field *f)
 static struct server_attr *new_attr(struct pmi_server *s,
 				    const struct pmi_field *key)
 {
+	size_t len = strlen(key->value);
+	uint32_t hash = hash_seeded(s->step->hash_seed, key->value, len);
 	struct server_attr *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
 	a->key = copy_bytes(key);
 	if (a->key)
-		HASH_ADD_KEYPTR(hh, s->attrs, a->key, strlen(a->key), a);
+		HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->attrs, a->key, len, hash, a);
 	if (!a->hh.tbl) {
 		free_attr(a);
 		return NULL;
@@ -100,15 +102,10 @@ static struct server_attr *set_attr(struct pmi_server *s,
 	return a;
 }
 
-static void answer_attr(struct session *ss, const struct request *rq,
+static void answer_attr(struct rank_session *ss, const struct rank_request *rq,
 			const struct server_attr *a)
 {
-	struct pmi_writer *w = answer_begin(ss, rq, PMI_RC_OK);
-
-	pmi_write_bool(w, "found", a != NULL);
-	if (a)
-		pmi_write_bytes(w, "value", a->value, a->value_len);
-	answer_end(ss, rq);
+	answer_found(ss, rq, a ? a->value : NULL, a ? a->value_len : 0);
 }
 
 static void remove_wait(struct pmi_server *s, struct attr_wait *wait)
@@ -129,7 +126,7 @@ static void answer_waits(struct pmi_server *s, const struct server_attr *a)
 		}
 }
 
-void attrs_put(struct session *ss, const struct request *rq,
+void attrs_put(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_field *key, const struct pmi_field *value)
 {
 	struct pmi_server *s = ss->server;
@@ -151,12 +148,12 @@ void attrs_put(struct session *ss, const struct request *rq,
 	answer_waits(s, a);
 }
 
-static void add_wait(struct session *ss, const struct request *rq,
+static void add_wait(struct rank_session *ss, const struct rank_request *rq,
 		     const struct pmi_field *key)
 {
 	struct attr_wait *wait;
 
-	if (!session_may_wait(ss, rq))
+	if (!rank_may_wait(ss, rq))
 		return;
 	wait = calloc(1, sizeof(*wait));
 	if (!wait) {
@@ -171,7 +168,7 @@ static void add_wait(struct session *ss, const struct request *rq,
 	attrs_fail_hopeless(ss->server);
 }
 
-void attrs_get(struct session *ss, const struct request *rq,
+void attrs_get(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_field *key, bool wait)
 {
 	struct server_attr *a = find_attr(ss->server, key->value);
@@ -182,7 +179,7 @@ void attrs_get(struct session *ss, const struct request *rq,
 		add_wait(ss, rq, key);
 }
 
-void attrs_drop(struct session *ss)
+void attrs_drop(struct rank_session *ss)
 {
 	struct attr_wait *wait, *next;
 
@@ -192,12 +189,12 @@ void attrs_drop(struct session *ss)
 }
 
 /* Is there a rank on the node, other than this, that may still put? */
-static bool has_peer(const struct session *ss)
+static bool has_peer(const struct rank_session *ss)
 {
 	const struct pmi_server *s = ss->server;
 
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (i != ss->slot && s->sessions[i].state != SESSION_GONE)
+		if (i != ss->slot && s->sessions[i].state != RANK_GONE)
 			return true;
 	return false;
 }
@@ -263,7 +260,7 @@ static bool text_attr(const struct pmi_step *step, const char *key,
 	return false;
 }
 
-bool attrs_job(const struct session *ss, const char *key, struct buf *out)
+bool attrs_job(const struct rank_session *ss, const char *key, struct buf *out)
 {
 	const struct pmi_step *step = ss->server->step;
 

@@ -2,11 +2,11 @@
 /* How the process of a rank has ended, as text, and srun's exit code from it. */
 #include "libpmi/cause.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#include "libutil/decimal.h"
 
 #define WITH_CODE "exited with exit code "
 #define BY_SIGNAL "exited by signal "
@@ -45,12 +45,10 @@ int cause_exit_code(const char *text)
 {
 	int base = 0;
 	const char *number = find_number(text, &base);
-	unsigned long code;
+	uint64_t code;
 
-	if (!number || !isdigit((unsigned char)*number))
-		return 1;
-	code = strtoul(number, NULL, 10);
-	if (code > (unsigned long)(CODE_MAX - base) || code + base == 0)
+	if (!number || !decimal_take(&number, CODE_MAX - base, &code) ||
+	    code + base == 0)
 		return 1;
 	return (int)code + base;
 }

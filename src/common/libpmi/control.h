@@ -27,8 +27,8 @@ enum control_type {
 	CONTROL_TRACE,     /* body: what a node has recorded; no reply */
 	CONTROL_STALL,     /* code (seconds), rank (1: give up): a collective
 	                      waits long; no reply */
-	CONTROL_STATE,     /* id, body (state_pack): answers a query; no reply */
-	CONTROL_QUERY,     /* id: from srun to all nodes: send your state */
+	CONTROL_STATUS,    /* id, body (libpmi/status.h): answers a query; no reply */
+	CONTROL_QUERY,     /* id: from srun to all nodes: send your status */
 	CONTROL_EXPIRE,    /* id (seq), rank (kind), text (why): from srun to the
 	                      root: end the waiting */
 	CONTROL_STARTED,   /* id (position): from a node to srun: have the ranks

@@ -21,7 +21,7 @@
 
 /* Fields of finalize. */
 #define EXT_KEY_SILENT "pmi2x-silent" /* TRUE: there is to be no response */
-#define EXT_KEY_STAMPS "pmi2x-stamps" /* as enum ext_stamp, comma-separated */
+#define EXT_KEY_RANK_TRACE "pmi2x-stamps" /* as enum rank_trace_event, comma-separated */
 
 /* Commands; each response is the name followed by "-response". */
 #define EXT_CMD_PUT "pmi2x-put"             /* records= */
@@ -38,20 +38,20 @@
 #define EXT_KEY_DONE "done" /* gather offsets the rank will not read again */
 
 /*
- * What a rank that finds EXT_ENV_STAMPS in its environment records: the first
+ * What a rank that finds EXT_ENV_RANK_TRACE in its environment records: the first
  * time of each, CLOCK_MONOTONIC in ns, 0 for what it has not done.
  */
-#define EXT_ENV_STAMPS "PMI2X_STAMPS"
-enum ext_stamp {
-	EXT_STAMP_INIT_BEGIN,
-	EXT_STAMP_INIT_END,
-	EXT_STAMP_PUT,
-	EXT_STAMP_FENCE_IN,
-	EXT_STAMP_FENCE_OUT,
-	EXT_STAMP_GATHER_IN,
-	EXT_STAMP_GATHER_OUT,
-	EXT_STAMP_FINALIZE,
-	EXT_STAMPS,
+#define EXT_ENV_RANK_TRACE "PMI2X_STAMPS"
+enum rank_trace_event {
+	RANK_TRACE_INIT_BEGIN,
+	RANK_TRACE_INIT_END,
+	RANK_TRACE_PUT,
+	RANK_TRACE_FENCE_IN,
+	RANK_TRACE_FENCE_OUT,
+	RANK_TRACE_GATHER_IN,
+	RANK_TRACE_GATHER_OUT,
+	RANK_TRACE_FINALIZE,
+	RANK_TRACE_EVENTS,
 };
 
 #define EXT_READ_MAX 262144u /* bytes one pmi2x-read returns at most */

@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include "libpmi/server.h"
+#include "libutil/hash.h"
 
 struct name {
 	char *name;
@@ -36,6 +37,7 @@ struct launcher {
 	struct launcher_ops ops;
 	void *arg;
 	const struct log_hook *log;
+	uint64_t hash_seed;
 	struct name *names;
 	struct waiting *waiting;
 	uint32_t spawns; /* how many of the waiting are spawns */
@@ -47,7 +49,7 @@ struct launcher {
 };
 
 int launcher_create(struct launcher **out, const struct launcher_ops *ops,
-		    void *arg, const struct log_hook *log)
+		    void *arg, uint64_t hash_seed, const struct log_hook *log)
 {
 	struct launcher *l = calloc(1, sizeof(*l));
 
@@ -56,6 +58,7 @@ int launcher_create(struct launcher **out, const struct launcher_ops *ops,
 	l->ops = *ops;
 	l->arg = arg;
 	l->log = log;
+	l->hash_seed = hash_seed;
 	*out = l;
 	return 0;
 }
@@ -226,22 +229,26 @@ void launcher_spawned(struct launcher *l, uint32_t token, int code,
 
 static struct name *find_name(struct launcher *l, const char *name)
 {
+	size_t len = strlen(name);
+	uint32_t hash = hash_seeded(l->hash_seed, name, len);
 	struct name *n;
 
-	HASH_FIND_STR(l->names, name, n);
+	HASH_FIND_BYHASHVALUE(hh, l->names, name, len, hash, n);
 	return n;
 }
 
 /* Takes the strings out of `msg`. False when there is no memory. */
 static bool add_name(struct launcher *l, struct control_msg *msg)
 {
+	size_t len = strlen(msg->name);
+	uint32_t hash = hash_seeded(l->hash_seed, msg->name, len);
 	struct name *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return false;
 	n->name = msg->name;
 	n->port = msg->text;
-	HASH_ADD_KEYPTR(hh, l->names, n->name, strlen(n->name), n);
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, l->names, n->name, len, hash, n);
 	if (!find_name(l, msg->name)) {
 		free(n); /* the table could not grow */
 		return false;
@@ -426,11 +433,11 @@ static int on_stall(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-static int on_state(struct launcher *l, void *link, struct control_msg *msg)
+static int on_status(struct launcher *l, void *link, struct control_msg *msg)
 {
-	if (l->ops.state)
-		l->ops.state(l->arg, msg->id, msg->origin, msg->body,
-			     msg->body_len);
+	if (l->ops.status)
+		l->ops.status(l->arg, msg->id, msg->origin, msg->body,
+			      msg->body_len);
 	return 0;
 }
 
@@ -466,7 +473,7 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	[CONTROL_READY] = on_ready,
 	[CONTROL_TRACE] = on_trace,
 	[CONTROL_STALL] = on_stall,
-	[CONTROL_STATE] = on_state,
+	[CONTROL_STATUS] = on_status,
 	[CONTROL_STARTED] = on_started,
 	/* no CONTROL_REPLY: nobody is asked */
 };

@@ -46,9 +46,9 @@ struct launcher_ops {
 		      size_t len);
 	/* A collective waits long; give_up: too long. May be NULL. */
 	void (*stall)(void *arg, uint32_t age_s, bool give_up);
-	/* The state of a node, for query `id`. With stall. */
-	void (*state)(void *arg, uint32_t id, uint32_t position,
-		      const void *data, size_t len);
+	/* The status of a node, for query `id`. With stall. */
+	void (*status)(void *arg, uint32_t id, uint32_t position,
+		       const void *data, size_t len);
 	/* Have the ranks of the node at `position` been started? May be NULL. */
 	bool (*started)(void *arg, uint32_t position);
 	/* The first rank of this (spawned) step is there. Called once. */
@@ -62,9 +62,12 @@ struct launcher_ops {
 	int (*forward)(void *arg, uint32_t token, const void *data, size_t len);
 };
 
-/* `ops` is copied; `log` outlives the launcher. 0 or -ENOMEM. */
+/*
+ * `ops` is copied; `log` outlives the launcher. `hash_seed`: random, of this launcher
+ * alone, because ranks choose the names that are published. 0 or -ENOMEM.
+ */
 int launcher_create(struct launcher **out, const struct launcher_ops *ops,
-		    void *arg, const struct log_hook *log);
+		    void *arg, uint64_t hash_seed, const struct log_hook *log);
 void launcher_destroy(struct launcher *l);
 
 /* A frame came on `link`. 0; -EPROTO or -ENOMEM: the host drops the link. */

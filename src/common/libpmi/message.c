@@ -3,14 +3,13 @@
 #include "libpmi/message.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "libpmi/message_private.h"
-
-#define FIELDS_FIRST_ALLOCATION 16
+#include "libutil/array.h"
+#include "libutil/decimal.h"
 
 void pmi_message_init(struct pmi_message *m)
 {
@@ -29,30 +28,15 @@ void message_clear(struct pmi_message *m)
 	m->mcmd = false;
 }
 
-static int grow(struct pmi_message *m)
-{
-	size_t cap = m->cap ? 2 * m->cap : FIELDS_FIRST_ALLOCATION;
-	struct pmi_field *fields;
-
-	fields = realloc(m->fields, cap * sizeof(*fields));
-	if (!fields)
-		return -ENOMEM;
-	m->fields = fields;
-	m->cap = cap;
-	return 0;
-}
-
 int message_add(struct pmi_message *m, const struct pmi_field *f)
 {
 	int rc;
 
 	if (m->count == PMI_FIELDS_MAX)
 		return -EMSGSIZE;
-	if (m->count == m->cap) {
-		rc = grow(m);
-		if (rc)
-			return rc;
-	}
+	rc = array_grow(&m->fields, m->count, &m->cap, sizeof(*m->fields));
+	if (rc)
+		return rc;
 	m->fields[m->count++] = *f;
 	return 0;
 }
@@ -82,35 +66,19 @@ const char *pmi_message_str(const struct pmi_message *m, const char *key)
 	return f ? f->value : NULL;
 }
 
-/* Digits with an optional minus and nothing else, unlike strtol. */
-static int parse_int(const char *s, size_t len, int *out)
-{
-	bool negative = len > 0 && s[0] == '-';
-	long long v = 0;
-	size_t i = negative;
-
-	if (i == len)
-		return -EINVAL;
-	for (; i < len; i++) {
-		if (s[i] < '0' || s[i] > '9')
-			return -EINVAL;
-		v = v * 10 + (s[i] - '0');
-		if (v > (long long)INT_MAX + 1)
-			return -EINVAL;
-	}
-	if (negative)
-		v = -v;
-	if (v > INT_MAX)
-		return -EINVAL;
-	*out = v;
-	return 0;
-}
-
 int pmi_message_int(const struct pmi_message *m, const char *key, int *out)
 {
 	const struct pmi_field *f = pmi_message_field(m, key);
+	const char *end;
+	int value;
 
-	return f ? parse_int(f->value, f->value_len, out) : -ENOENT;
+	if (!f)
+		return -ENOENT;
+	end = f->value;
+	if (!decimal_int(&end, &value) || end != f->value + f->value_len)
+		return -EINVAL;
+	*out = value;
+	return 0;
 }
 
 int pmi_message_bool(const struct pmi_message *m, const char *key, bool *out)

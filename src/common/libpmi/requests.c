@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "libpmi/server_private.h"
 
 #define NO_TEXT "a name or port with a NUL in it"
@@ -16,8 +13,8 @@
 struct srun_request {
 	uint32_t id;
 	enum control_type type;
-	struct session *ss;
-	struct request rq;
+	struct rank_session *ss;
+	struct rank_request rq;
 	UT_hash_handle hh;
 };
 
@@ -61,7 +58,8 @@ static void forget(struct srun_request *r)
 	free(r);
 }
 
-static struct srun_request *note(struct session *ss, const struct request *rq,
+static struct srun_request *note(struct rank_session *ss,
+				 const struct rank_request *rq,
 				 enum control_type type)
 {
 	struct pmi_server *s = ss->server;
@@ -89,7 +87,7 @@ static bool is_text(const struct pmi_field *f)
 }
 
 /* Send a request; the rank is answered now when that fails. */
-static void ask(struct session *ss, const struct request *rq,
+static void ask(struct rank_session *ss, const struct rank_request *rq,
 		struct control_msg *msg)
 {
 	struct srun_request *r;
@@ -99,7 +97,7 @@ static void ask(struct session *ss, const struct request *rq,
 		answer_error(ss, rq, PMI_RC_FAIL, "srun cannot be reached");
 		return;
 	}
-	if (!session_may_wait(ss, rq))
+	if (!rank_may_wait(ss, rq))
 		return;
 	r = note(ss, rq, msg->type);
 	if (!r) {
@@ -116,21 +114,21 @@ static void ask(struct session *ss, const struct request *rq,
 }
 
 /* The field that holds a published name. */
-static const char *name_key(const struct request *rq)
+static const char *name_key(const struct rank_request *rq)
 {
 	return rq->protocol == PMI_PROTOCOL_1 ? "service" : "name";
 }
 
-void requests_publish(struct session *ss, const struct request *rq,
+void requests_publish(struct rank_session *ss, const struct rank_request *rq,
 		      const struct pmi_message *m)
 {
 	struct control_msg msg = {.type = CONTROL_PUBLISH};
 	const struct pmi_field *name, *port;
 
-	name = session_key(ss, rq, m, name_key(rq), CONTROL_TEXT_MAX);
+	name = rank_key(ss, rq, m, name_key(rq), CONTROL_TEXT_MAX);
 	if (!name)
 		return;
-	port = session_value(ss, rq, m, "port", CONTROL_TEXT_MAX);
+	port = rank_value(ss, rq, m, "port", CONTROL_TEXT_MAX);
 	if (!port)
 		return;
 	msg.name = (char *)name->value;
@@ -142,13 +140,13 @@ void requests_publish(struct session *ss, const struct request *rq,
 }
 
 /* Send a request that consists of a name. */
-static void ask_name(struct session *ss, const struct request *rq,
+static void ask_name(struct rank_session *ss, const struct rank_request *rq,
 		     const struct pmi_message *m, enum control_type type)
 {
 	struct control_msg msg = {.type = type};
 	const struct pmi_field *name;
 
-	name = session_key(ss, rq, m, name_key(rq), CONTROL_TEXT_MAX);
+	name = rank_key(ss, rq, m, name_key(rq), CONTROL_TEXT_MAX);
 	if (!name)
 		return;
 	msg.name = (char *)name->value;
@@ -158,19 +156,19 @@ static void ask_name(struct session *ss, const struct request *rq,
 		answer_error(ss, rq, PMI_RC_INVALID_ARG, NO_TEXT);
 }
 
-void requests_unpublish(struct session *ss, const struct request *rq,
+void requests_unpublish(struct rank_session *ss, const struct rank_request *rq,
 			const struct pmi_message *m)
 {
 	ask_name(ss, rq, m, CONTROL_UNPUBLISH);
 }
 
-void requests_lookup(struct session *ss, const struct request *rq,
+void requests_lookup(struct rank_session *ss, const struct rank_request *rq,
 		     const struct pmi_message *m)
 {
 	ask_name(ss, rq, m, CONTROL_LOOKUP);
 }
 
-void requests_spawn(struct session *ss, const struct request *rq,
+void requests_spawn(struct rank_session *ss, const struct rank_request *rq,
 		    const struct spawn_request *spawn)
 {
 	struct control_msg msg = {.type = CONTROL_SPAWN};
@@ -191,7 +189,7 @@ void requests_spawn(struct session *ss, const struct request *rq,
 	buf_free(&body);
 }
 
-void requests_abort(struct session *ss, bool step, int code, const char *text)
+void requests_abort(struct rank_session *ss, bool step, int code, const char *text)
 {
 	struct pmi_server *s = ss->server;
 	char cut[CONTROL_TEXT_MAX];
@@ -277,7 +275,7 @@ int requests_reply(struct pmi_server *s, const void *data, size_t len)
 	int rc = control_unpack(data, len, &msg);
 
 	if (rc)
-		return -EPROTO;
+		return rc;
 	if (msg.type != CONTROL_REPLY || msg.origin != s->step->position) {
 		rc = -EPROTO;
 	} else {
@@ -290,7 +288,7 @@ int requests_reply(struct pmi_server *s, const void *data, size_t len)
 	return rc;
 }
 
-void requests_drop(struct session *ss)
+void requests_drop(struct rank_session *ss)
 {
 	struct srun_request *r, *next;
 

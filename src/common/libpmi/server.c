@@ -20,13 +20,15 @@ static int create_sessions(struct pmi_server *s)
 	if (!s->sessions)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < s->nslots; i++) {
-		struct session *ss = &s->sessions[i];
+		struct rank_session *ss = &s->sessions[i];
 
 		ss->server = s;
 		ss->slot = i;
 		ss->rank = ranks[i];
 		buf_init(&ss->input, PMI_INPUT_MAX);
 		buf_init(&ss->pending, PMI_PENDING_MAX);
+		ss->input.budget = s->step->budget;
+		ss->pending.budget = s->step->budget;
 	}
 	return 0;
 }
@@ -50,7 +52,7 @@ static struct pmi_server *new_server(const struct pmi_step *step,
 	s->ops = ops;
 	s->arg = arg;
 	s->log = log;
-	kvs_init(&s->kvs, region);
+	results_init(&s->results, region);
 	pmi_message_init(&s->message);
 	buf_init(&s->out, OUT_MAX);
 	buf_init(&s->head, PMI_NODE_HEAD_MAX);
@@ -73,7 +75,6 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 	const struct coll_options options = {
 		.tree_width = step->tree_width,
 		.piece = step->piece,
-		.algorithm = step->algorithm,
 	};
 	struct pmi_server *s;
 	int rc;
@@ -88,8 +89,8 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 		rc = coll_create(&s->coll, step->layout, step->position,
 				 &options, &server_coll_ops, s);
 	if (!rc && step->preput_len)
-		rc = kvs_publish_records(&s->kvs, step->preput,
-					 step->preput_len);
+		rc = results_publish_records(&s->results, step->preput,
+					     step->preput_len);
 	if (rc) {
 		pmi_server_destroy(s);
 		return rc;
@@ -104,12 +105,12 @@ void pmi_server_destroy(struct pmi_server *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
-		session_drop(&s->sessions[i]);
+		rank_drop(&s->sessions[i]);
 		buf_free(&s->sessions[i].input);
 	}
 	if (s->coll)
 		coll_destroy(s->coll);
-	kvs_free(&s->kvs);
+	results_free(&s->results);
 	attrs_free(s);
 	free(s->sessions);
 	free(s->held);
@@ -141,7 +142,7 @@ int server_appnum(const struct pmi_server *s, uint32_t rank)
 	return step->spawned ? 0 : -1;
 }
 
-void server_started(struct pmi_server *s, const struct session *ss)
+void server_started(struct pmi_server *s, const struct rank_session *ss)
 {
 	bool first = !s->used;
 
@@ -171,14 +172,14 @@ static void settle(struct pmi_server *s)
 	while (s->settle || s->slots_stale) {
 		s->settle = false;
 		for (uint32_t i = 0; i < s->nslots; i++)
-			if (s->sessions[i].state == SESSION_CLOSING)
-				session_end(&s->sessions[i], "left");
+			if (s->sessions[i].state == RANK_CLOSING)
+				rank_end(&s->sessions[i], "left");
 		slots_update(s);
 	}
 	slots_flush(s);
 	if (!s->ops->tidy_later)
-		kvs_tidy(&s->kvs);
-	else if (kvs_untidy(&s->kvs) && is_quiet(s))
+		results_tidy(&s->results);
+	else if (results_untidy(&s->results) && is_quiet(s))
 		s->ops->tidy_later(s->arg, s->fence_near);
 }
 
@@ -187,7 +188,7 @@ static void settle(struct pmi_server *s)
 void pmi_server_client_open(struct pmi_server *s, uint32_t slot)
 {
 	if (slot < s->nslots)
-		session_open(&s->sessions[slot]);
+		rank_open(&s->sessions[slot]);
 }
 
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
@@ -195,7 +196,7 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 {
 	if (slot >= s->nslots)
 		return;
-	session_input(&s->sessions[slot], data, len);
+	rank_input(&s->sessions[slot], data, len);
 	s->slots_stale = s->slots_stale || s->sessions[slot].slotted;
 	settle(s);
 }
@@ -203,15 +204,15 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 static bool is_finalized(const struct pmi_server *s, uint32_t slot)
 {
 	return slot < s->nslots &&
-	       s->sessions[slot].state == SESSION_FINALIZED;
+	       s->sessions[slot].state == RANK_FINALIZED;
 }
 
 /* It was told that a collective has failed, and has not ended well. */
-static void give_up(struct session *ss)
+static void give_up(struct rank_session *ss)
 {
 	struct pmi_server *s = ss->server;
 
-	if (s->gave_up || !ss->told || ss->state == SESSION_GONE)
+	if (s->gave_up || !ss->told || ss->state == RANK_GONE)
 		return;
 	s->gave_up = true;
 	requests_gave_up(s);
@@ -222,7 +223,7 @@ static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
 	if (slot >= s->nslots)
 		return;
 	slots_take_own(&s->sessions[slot]); /* what it entered last counts */
-	session_end(&s->sessions[slot], how);
+	rank_end(&s->sessions[slot], how);
 	s->slots_stale = s->slots != NULL;
 	settle(s);
 }
@@ -256,7 +257,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	if (slot < s->nslots && !well)
 		give_up(&s->sessions[slot]);
 	/* Whoever still holds its PMI_FD must not wait for an answer. */
-	if (slot < s->nslots && session_is_live(&s->sessions[slot]))
+	if (slot < s->nslots && rank_is_live(&s->sessions[slot]))
 		s->ops->client_close(s->arg, slot);
 	client_gone(s, slot, how);
 }
@@ -281,7 +282,7 @@ void pmi_server_slots_input(struct pmi_server *s)
 
 bool pmi_server_tidy(struct pmi_server *s)
 {
-	return is_quiet(s) && kvs_tidy(&s->kvs);
+	return is_quiet(s) && results_tidy(&s->results);
 }
 
 /* ---- neighbours ---- */
@@ -291,31 +292,28 @@ const struct tree_place *pmi_server_place(const struct pmi_server *s)
 	return coll_place(s->coll);
 }
 
-int pmi_server_node_input(struct pmi_server *s, uint32_t from, const void *head,
-			  size_t head_len, struct payload *body)
+int pmi_server_node_input(struct pmi_server *s, uint32_t from,
+			  const struct coll_msg *msg, struct payload *body)
 {
-	int rc = collective_receive(s, from, head, head_len, body);
+	int rc;
 
+	if (msg->type == COLL_MSG_DOWN)
+		server_event(s, PMI_EVENT_DOWN, 0, msg->kind, msg->seq);
+	rc = coll_receive(s->coll, from, msg, body && body->len ? body : NULL);
 	settle(s);
 	return rc;
 }
 
 struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
-				     const void *head, size_t head_len,
-				     size_t len)
+				     const struct coll_msg *msg, size_t len)
 {
-	return collective_room(s, from, head, head_len, len);
+	return coll_body_room(s->coll, from, msg, len);
 }
 
 void pmi_server_link_up(struct pmi_server *s, uint32_t position)
 {
 	coll_link_up(s->coll, position);
 	settle(s);
-}
-
-uint32_t pmi_server_far(const struct pmi_server *s, const uint32_t **positions)
-{
-	return coll_far_positions(s->coll, positions);
 }
 
 void pmi_server_link_lost(struct pmi_server *s, uint32_t position, bool in_order,
@@ -348,7 +346,7 @@ void pmi_server_answer_failed(struct pmi_server *s)
 	settle(s);
 }
 
-/* ---- state ---- */
+/* ---- status ---- */
 
 size_t pmi_server_pending(const struct pmi_server *s)
 {

@@ -52,10 +52,11 @@ struct pmi_step {
 	const char *jobid;          /* "<job>.<step>", also the KVS name */
 	const struct layout *layout;
 	uint32_t position;          /* of this node */
-	uint32_t tree_width;
-	enum coll_algorithm algorithm; /* how nodes exchange, or COLL_BY_CHOICE */
+	uint32_t tree_width;        /* or TREE_WIDTH_AUTO */
 	uint32_t piece;             /* bytes after which they cut a message; 0:
 	                               COLL_PIECE */
+	struct budget *budget;      /* what the engine keeps counts here; NULL:
+	                               no limit but those above */
 	bool compress;              /* the root sends large results shortened */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */
@@ -69,6 +70,8 @@ struct pmi_step {
 	/* PMI_netinfo_of_task, or NULL: asked for by few, so made when it is. */
 	const char *(*netinfo)(void *arg);
 	void *netinfo_arg;
+	uint64_t hash_seed;         /* random, of this agent alone: ranks choose names
+	                               of node attributes */
 	const void *preput;         /* KVS records (libshm/records.h) put by the
 	                               spawner: generation 0 on every node */
 	size_t preput_len;
@@ -99,10 +102,11 @@ struct pmi_host_ops {
 	void (*client_close)(void *arg, uint32_t slot);
 	/*
 	 * Queue a message for the neighbour at `position`; kept until its link
-	 * is up. The head (1 to PMI_NODE_HEAD_MAX bytes) is copied, the body
-	 * (NULL: empty) is referenced.
+	 * is up. The head (1 to PMI_NODE_HEAD_MAX bytes), which is `msg` packed, is
+	 * copied, the body (NULL: empty) is referenced.
 	 */
-	void (*node_send)(void *arg, uint32_t position, const void *head,
+	void (*node_send)(void *arg, uint32_t position,
+			  const struct coll_msg *msg, const void *head,
 			  size_t head_len, const struct payload_vec *body);
 	/*
 	 * There was no memory for a message, so the neighbour has missed one: end
@@ -138,7 +142,7 @@ struct pmi_host_ops {
 	void (*event)(void *arg, enum pmi_event event, uint32_t slot,
 		      enum coll_kind kind, uint32_t seq);
 	/* With event: the stamps of a rank's own library, in its finalize. */
-	void (*stamps)(void *arg, uint32_t slot, const char *text);
+	void (*rank_trace)(void *arg, uint32_t slot, const char *text);
 };
 
 struct pmi_server;
@@ -210,33 +214,25 @@ bool pmi_server_tidy(struct pmi_server *s);
 /* ---- neighbours ---- */
 
 /*
- * A message from the neighbour at `from`; `body` may be NULL. 0, or -EPROTO:
+ * A message from the neighbour at `from`, decoded by coll_msg_read; `body` may be NULL. 0, or -EPROTO:
  * break the link.
  */
-int pmi_server_node_input(struct pmi_server *s, uint32_t from, const void *head,
-			  size_t head_len, struct payload *body);
+int pmi_server_node_input(struct pmi_server *s, uint32_t from,
+			  const struct coll_msg *msg, struct payload *body);
 /*
  * `len` bytes of body follow this head: one reference to a payload to read them
  * into and to give to pmi_server_node_input with it, before anything else of
  * that neighbour; or NULL: anywhere.
  */
 struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
-				     const void *head, size_t head_len,
-				     size_t len);
+				     const struct coll_msg *msg, size_t len);
 void pmi_server_link_up(struct pmi_server *s, uint32_t position);
 /* Lost for good, or gone after its goodbye (in_order). `why` is for people. */
 void pmi_server_link_lost(struct pmi_server *s, uint32_t position, bool in_order,
 			  const char *why);
-/*
- * Nodes that are no neighbours in the tree, but to which node_send may send, and
- * which may send to this one: how many, and their positions, which stay valid.
- * Links with them are made when there is something to send.
- */
-uint32_t pmi_server_far(const struct pmi_server *s, const uint32_t **positions);
-
 /* ---- srun ---- */
 
-/* A reply (control.h) for this node. 0 or -EPROTO. */
+/* A reply (control.h) for this node. 0, -EPROTO, or -ENOMEM: a rank waits for it. */
 int pmi_server_control_input(struct pmi_server *s, const void *data, size_t len);
 /* srun cannot be reached any more: requests that wait for it fail. */
 void pmi_server_control_lost(struct pmi_server *s, const char *why);
@@ -247,19 +243,20 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why);
  */
 void pmi_server_answer_failed(struct pmi_server *s);
 
-/* ---- state ---- */
+/* ---- status ---- */
 
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
 /* How many collectives have ended here: grows whenever one does. */
 uint64_t pmi_server_ended(const struct pmi_server *s);
 /*
- * All but age and links of libpmi/state.h, for all ranks; `stopped` has one
- * entry for each slot. 0 or -ENOMEM; free with state_free.
+ * Of libpmi/status.h all but age_ms, for all ranks; `stopped` says whether the
+ * process of a slot is. 0 or -ENOMEM; free out->runs.
  */
-struct node_state;
-int pmi_server_state(struct pmi_server *s, const bool *stopped,
-		     struct node_state *out);
+struct node_status;
+int pmi_server_status(struct pmi_server *s,
+		      bool (*stopped)(void *arg, uint32_t slot), void *arg,
+		      struct node_status *out);
 /*
  * Give up waiting: collective `seq` and all later ones of its kind fail on
  * every node, unless it has ended here.

@@ -18,7 +18,7 @@
 #include "libpmi/server_private.h"
 
 /* A published gather and how many of this node's ranks still want it. */
-struct gather {
+struct gather_result {
 	uint64_t offset;
 	uint32_t holders;
 	struct payload *keep; /* what it lies in, or NULL */
@@ -30,14 +30,14 @@ struct gather {
  * A rank could not enter. Without memory for what it gave, it has missed a
  * collective that others wait in: it has to go, so that they fail.
  */
-static void refuse(struct session *ss, const struct request *rq, int error)
+static void refuse(struct rank_session *ss, const struct rank_request *rq, int error)
 {
 	answer_error(ss, rq, answer_rc(error), "%s", answer_text(error));
 	if (error == -ENOMEM)
-		session_fail(ss, "could not enter a collective: out of memory");
+		rank_fail(ss, "could not enter a collective: out of memory");
 }
 
-static void forget_entered(struct session *ss, struct entered *e)
+static void forget_entered(struct rank_session *ss, struct entered *e)
 {
 	DL_DELETE(ss->entered, e);
 	ss->in_flight -= e->bytes;
@@ -45,13 +45,13 @@ static void forget_entered(struct session *ss, struct entered *e)
 }
 
 /* Note what a rank enters before libcoll knows: the end may come at once. */
-static struct entered *note_entered(struct session *ss,
-				    const struct request *rq,
+static struct entered *note_entered(struct rank_session *ss,
+				    const struct rank_request *rq,
 				    enum coll_kind kind, size_t bytes)
 {
 	struct entered *e;
 
-	if (bytes > session_room(ss)) {
+	if (bytes > rank_room(ss)) {
 		answer_error(ss, rq, PMI_RC_NOMEM,
 			     "too much data in collectives that have not ended");
 		return NULL;
@@ -72,25 +72,22 @@ static struct entered *note_entered(struct session *ss,
 }
 
 /* coll_enter has refused: as if the rank had not asked. */
-static void undo_entered(struct session *ss, struct entered *e, int error)
+static void undo_entered(struct rank_session *ss, struct entered *e, int error)
 {
-	const struct request rq = e->rq;
+	const struct rank_request rq = e->rq;
 
 	forget_entered(ss, e);
 	refuse(ss, &rq, error);
 }
 
-/*
- * Takes the reference to `contribution`, which may be NULL. False: refused, as if
- * the rank had not asked.
- */
-static bool enter(struct session *ss, const struct request *rq,
+/* Takes the reference to `contribution`, which may be NULL. */
+static void enter(struct rank_session *ss, const struct rank_request *rq,
 		  enum coll_kind kind, struct payload *contribution,
 		  size_t stride)
 {
 	struct entered *e;
 	uint32_t seq;
-	int rc = -ENOBUFS;
+	int rc;
 
 	e = note_entered(ss, rq, kind, contribution ? contribution->len : 0);
 	if (e) {
@@ -101,111 +98,107 @@ static bool enter(struct session *ss, const struct request *rq,
 			undo_entered(ss, e, rc);
 	}
 	payload_unref(contribution);
-	return rc == 0;
 }
 
 /* What a rank has put goes with the fence, or stays for the next one. */
-void collective_fence(struct session *ss, const struct request *rq)
+void collective_fence(struct rank_session *ss, const struct rank_request *rq)
 {
-	struct buf put = ss->pending;
 	struct payload *records = NULL;
+	int rc = coll_may_enter(ss->server->coll, COLL_FENCE, ss->slot);
 
-	if (put.len) {
-		records = payload_copy(put.data, put.len);
-		if (!records) {
-			refuse(ss, rq, -ENOMEM);
-			return;
-		}
+	if (!rc && ss->pending.len) {
+		records = payload_take(&ss->pending);
+		rc = records ? 0 : -ENOMEM;
 	}
-	buf_init(&ss->pending, put.limit);
-	if (enter(ss, rq, COLL_FENCE, records, 0))
-		buf_free(&put);
+	if (rc)
+		refuse(ss, rq, rc);
 	else
-		ss->pending = put;
+		enter(ss, rq, COLL_FENCE, records, 0);
 }
 
-void collective_gather(struct session *ss, const struct request *rq,
-		       const struct pmi_field *value, size_t stride)
+void collective_gather(struct rank_session *ss, const struct rank_request *rq,
+		       struct payload *contribution, size_t stride)
 {
-	struct payload *p = gather_contribution(value->value, value->value_len);
-
-	if (p)
-		enter(ss, rq, COLL_GATHER, p, stride);
+	if (contribution)
+		enter(ss, rq, COLL_GATHER, contribution, stride);
 	else
 		refuse(ss, rq, -ENOMEM);
 }
 
-void collective_ring(struct session *ss, const struct request *rq,
-		     uint32_t count, const struct pmi_field *left,
-		     const struct pmi_field *right)
+void collective_ring(struct rank_session *ss, const struct rank_request *rq,
+		     uint32_t count, struct payload *left,
+		     struct payload *right)
 {
-	struct payload *l = payload_copy(left->value, left->value_len);
-	struct payload *r = payload_copy(right->value, right->value_len);
-	struct entered *e;
+	struct entered *e = NULL;
 	uint32_t seq;
-	int rc = -ENOMEM;
+	int rc;
 
-	e = note_entered(ss, rq, COLL_RING, left->value_len + right->value_len);
+	if (left && right)
+		e = note_entered(ss, rq, COLL_RING, left->len + right->len);
+	else
+		refuse(ss, rq, -ENOMEM);
 	if (e) {
-		if (l && r)
-			rc = coll_enter_ring(ss->server->coll, ss->slot, count,
-					     l, r, &seq);
+		rc = coll_enter_ring(ss->server->coll, ss->slot, count, left,
+				     right, &seq);
 		if (rc)
 			undo_entered(ss, e, rc);
 	}
-	payload_unref(l);
-	payload_unref(r);
+	payload_unref(left);
+	payload_unref(right);
 }
 
 /* ---- space of gathers ---- */
 
-static int hold_gather(struct session *ss, struct gather *g)
+static int hold_gather(struct rank_session *ss, struct gather_result *g)
 {
 	struct hold *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return -ENOMEM;
+	h->offset = g->offset;
 	h->gather = g;
+	HASH_ADD(hh, ss->holds, offset, sizeof(h->offset), h);
+	if (!h->hh.tbl) {
+		free(h);
+		return -ENOMEM;
+	}
 	g->holders++;
-	DL_APPEND(ss->holds, h);
 	return 0;
 }
 
-static void put_gather(struct pmi_server *s, struct gather *g)
+static void put_gather(struct pmi_server *s, struct gather_result *g)
 {
 	if (--g->holders)
 		return;
 	if (!g->keep)
-		kvs_release(&s->kvs, g->offset);
+		results_release(&s->results, g->offset);
 	payload_unref(g->keep);
 	free(g);
 }
 
-static void drop_hold(struct session *ss, struct hold *h)
+static void drop_hold(struct rank_session *ss, struct hold *h)
 {
-	DL_DELETE(ss->holds, h);
+	HASH_DEL(ss->holds, h);
 	put_gather(ss->server, h->gather);
 	free(h);
 }
 
-void collective_done(struct session *ss, uint64_t offset)
+void collective_done(struct rank_session *ss, uint64_t offset)
 {
 	struct hold *h;
 
-	DL_FOREACH(ss->holds, h)
-		if (h->gather->offset == offset) {
-			drop_hold(ss, h);
-			return;
-		}
+	HASH_FIND(hh, ss->holds, &offset, sizeof(offset), h);
+	if (h)
+		drop_hold(ss, h);
 }
 
-void collective_done_all(struct session *ss)
+void collective_done_all(struct rank_session *ss)
 {
 	while (ss->holds)
 		drop_hold(ss, ss->holds);
 }
 
-void collective_drop(struct session *ss)
+void collective_drop(struct rank_session *ss)
 {
 	collective_done_all(ss);
 	while (ss->entered)
@@ -214,7 +207,7 @@ void collective_drop(struct session *ss)
 
 /* ---- ending ---- */
 
-static struct entered *find_entered(const struct session *ss,
+static struct entered *find_entered(const struct rank_session *ss,
 				    enum coll_kind kind, uint32_t seq)
 {
 	struct entered *e;
@@ -226,8 +219,8 @@ static struct entered *find_entered(const struct session *ss,
 }
 
 /* The rank's entry of a collective that has ended, taken out; or NULL. */
-static struct entered *take_entered(struct session *ss, enum coll_kind kind,
-				    uint32_t seq)
+static struct entered *take_entered(struct rank_session *ss,
+				    enum coll_kind kind, uint32_t seq)
 {
 	struct entered *e = find_entered(ss, kind, seq);
 
@@ -265,7 +258,7 @@ static void report_fault(struct pmi_server *s, enum coll_kind kind,
 	s->reported = true;
 }
 
-static void answer_fault(struct session *ss, const struct entered *e,
+static void answer_fault(struct rank_session *ss, const struct entered *e,
 			 const char *reason)
 {
 	ss->told = true;
@@ -274,8 +267,8 @@ static void answer_fault(struct session *ss, const struct entered *e,
 }
 
 /* The rank's collective has failed: say so, or hold the answer back. */
-static void fail_entered(struct session *ss, enum coll_kind kind, uint32_t seq,
-			 const char *reason)
+static void fail_entered(struct rank_session *ss, enum coll_kind kind,
+			 uint32_t seq, const char *reason)
 {
 	struct entered *e = find_entered(ss, kind, seq);
 
@@ -297,7 +290,7 @@ static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		fail_entered(&s->sessions[i], kind, seq, reason);
 }
 
-static void answer_held(struct session *ss, const char *reason)
+static void answer_held(struct rank_session *ss, const char *reason)
 {
 	struct entered *e, *next;
 
@@ -333,7 +326,7 @@ static void fail_here(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 static void end_fence(struct pmi_server *s, uint32_t seq,
 		      struct payload *result)
 {
-	int rc = kvs_publish_fence(&s->kvs, result, result == s->built);
+	int rc = results_publish_fence(&s->results, result, result == s->built);
 
 	s->fence_near = false;
 	if (rc) {
@@ -366,11 +359,11 @@ static bool gather_stride(const struct pmi_server *s, uint32_t seq,
 	return false;
 }
 
-static void answer_gather(struct session *ss, const struct entered *e,
-			  struct gather *g, uint64_t len)
+static void answer_gather(struct rank_session *ss, const struct entered *e,
+			  struct gather_result *g, uint64_t len)
 {
 	/* Who has finalized meanwhile will never give the space back. */
-	if (ss->state == SESSION_ACTIVE && hold_gather(ss, g)) {
+	if (ss->state == RANK_ACTIVE && hold_gather(ss, g)) {
 		answer_error(ss, &e->rq, PMI_RC_NOMEM, "%s",
 			     answer_text(-ENOMEM));
 		return;
@@ -379,7 +372,7 @@ static void answer_gather(struct session *ss, const struct entered *e,
 }
 
 static void answer_gathers(struct pmi_server *s, uint32_t seq,
-			   struct gather *g, uint64_t len)
+			   struct gather_result *g, uint64_t len)
 {
 	g->holders = 1; /* ours, so that an early done= leaves it alone */
 	for (uint32_t i = 0; i < s->nslots; i++) {
@@ -396,7 +389,7 @@ static void answer_gathers(struct pmi_server *s, uint32_t seq,
 static void end_gather(struct pmi_server *s, uint32_t seq,
 		       struct payload *result)
 {
-	struct gather *g;
+	struct gather_result *g;
 	uint64_t len;
 	size_t stride;
 	int rc = -ENOMEM;
@@ -405,9 +398,9 @@ static void end_gather(struct pmi_server *s, uint32_t seq,
 		return;
 	g = calloc(1, sizeof(*g));
 	if (g)
-		rc = kvs_publish_gather(&s->kvs, result, result == s->built,
-					layout_ranks(s->step->layout), stride,
-					&g->offset, &len, &g->keep);
+		rc = results_publish_gather(&s->results, result, result == s->built,
+					    layout_ranks(s->step->layout), stride,
+					    &g->offset, &len, &g->keep);
 	if (rc) {
 		free(g);
 		fail_here(s, COLL_GATHER, seq, rc);
@@ -429,15 +422,15 @@ static void on_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	if (coll_msg_pack(&s->head, msg))
 		s->ops->node_break(s->arg, position);
 	else
-		s->ops->node_send(s->arg, position, s->head.data, s->head.len,
-				  body);
+		s->ops->node_send(s->arg, position, msg, s->head.data,
+				  s->head.len, body);
 }
 
 static struct payload *image_memory(void *arg, size_t len)
 {
 	struct pmi_server *s = arg;
 
-	return kvs_room(&s->kvs, len);
+	return results_room(&s->results, len);
 }
 
 static struct payload *on_room(void *arg, enum coll_kind kind, uint32_t seq,
@@ -445,14 +438,14 @@ static struct payload *on_room(void *arg, enum coll_kind kind, uint32_t seq,
 {
 	struct pmi_server *s = arg;
 
-	return kvs_place(&s->kvs, size);
+	return results_place(&s->results, size);
 }
 
 static int on_extend(void *arg, struct payload *room, size_t len)
 {
 	struct pmi_server *s = arg;
 
-	return kvs_extend(&s->kvs, room, len);
+	return results_extend(&s->results, room, len);
 }
 
 static struct payload *on_pack(void *arg, struct payload *result)
@@ -527,7 +520,7 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 			     const struct coll_fault *fault)
 {
 	struct pmi_server *s = arg;
-	struct session *ss = &s->sessions[slot];
+	struct rank_session *ss = &s->sessions[slot];
 	struct entered *e;
 
 	if (fault) {
@@ -550,36 +543,3 @@ const struct coll_ops server_coll_ops = {
 	.complete = on_complete,
 	.complete_ring = on_complete_ring,
 };
-
-/* ---- neighbours ---- */
-
-static bool unpack_head(const void *head, size_t len, struct coll_msg *msg)
-{
-	struct cursor c;
-
-	cursor_init(&c, head, len);
-	return coll_msg_unpack(&c, msg) == 0 && cursor_done(&c);
-}
-
-int collective_receive(struct pmi_server *s, uint32_t from, const void *head,
-		       size_t head_len, struct payload *body)
-{
-	struct coll_msg msg;
-
-	if (!unpack_head(head, head_len, &msg))
-		return -EPROTO;
-	if (msg.type == COLL_MSG_DOWN)
-		server_event(s, PMI_EVENT_DOWN, 0, msg.kind, msg.seq);
-	return coll_receive(s->coll, from, &msg,
-			    body && body->len ? body : NULL);
-}
-
-struct payload *collective_room(struct pmi_server *s, uint32_t from,
-				const void *head, size_t head_len, size_t len)
-{
-	struct coll_msg msg;
-
-	if (!unpack_head(head, head_len, &msg))
-		return NULL;
-	return coll_body_room(s->coll, from, &msg, len);
-}

@@ -3,20 +3,25 @@
  * What the files of the server engine share. The contract is server.h.
  *
  *   server.c       the object and the host's entry points
- *   session.c      a rank's connection: framing, dispatch, its end
- *   session1.c     the commands of PMI-1, one table
- *   session2.c     the commands of PMI-2, one table
- *   session_ext.c  handlers of the commands that the extension adds
+ *   rank_session.c a rank's connection: framing, dispatch, its end; what both
+ *                  protocols have alike
+ *   rank_pmi1.c    the commands of PMI-1, one table
+ *   rank_pmi2.c    the commands of PMI-2, one table
+ *   rank_extension.c handlers of the commands that the extension adds
  *   server_slots.c what ranks enter through shared memory
- *   server_state.c what people and tools are told
+ *   server_status.c what people and tools are told
  *   answer.c       responses in the form of either protocol
  *   server_coll.c  between sessions and libcoll
- *   kvs.c          results of collectives: in the region or in the heap
+ *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   requests.c     what srun answers: names, spawn; aborts and reports
  */
 #ifndef PMI2X_SERVER_PRIVATE_H
 #define PMI2X_SERVER_PRIVATE_H
+
+/* An item that could not be added has no table; the default ends the process. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 #include "libpmi/control.h"
 #include "libpmi/message.h"
@@ -27,7 +32,7 @@
 #define THRID_MAX 64            /* bytes of a thread id, NUL included */
 #define ANSWER_TEXT_MAX 640     /* bytes of an error text, NUL included */
 #define WHY_MAX 256             /* bytes of a reason, NUL included */
-#define SESSION_WAITS_MAX 1024  /* unanswered requests of a rank to srun and
+#define RANK_WAITS_MAX 1024  /* unanswered requests of a rank to srun and
                                    for node attributes */
 #define RING_VALUE_MAX 65536    /* bytes a rank shows to a neighbour */
 
@@ -37,7 +42,7 @@
 struct server_attr;
 struct attr_wait;
 struct srun_request;
-struct gather;
+struct gather_result;
 
 /*
  *   ABSENT     -- open ----------> FRESH
@@ -48,29 +53,29 @@ struct gather;
  *   any        -- protocol error > CLOSING, until the host call returns
  *   any        -- eof, exit -----> GONE
  */
-enum session_state {
-	SESSION_ABSENT,
-	SESSION_FRESH,
-	SESSION_HANDSHAKE,
-	SESSION_ACTIVE,
-	SESSION_FINALIZED,
-	SESSION_CLOSING,
-	SESSION_GONE,
+enum rank_state {
+	RANK_ABSENT,
+	RANK_FRESH,
+	RANK_HANDSHAKE,
+	RANK_ACTIVE,
+	RANK_FINALIZED,
+	RANK_CLOSING,
+	RANK_GONE,
 };
 
 #define IN(state) (1u << (state))
-#define IN_LIVE (IN(SESSION_FRESH) | IN(SESSION_HANDSHAKE) | \
-		 IN(SESSION_ACTIVE) | IN(SESSION_FINALIZED))
+#define IN_LIVE (IN(RANK_FRESH) | IN(RANK_HANDSHAKE) | \
+		 IN(RANK_ACTIVE) | IN(RANK_FINALIZED))
 
-struct session;
-struct request;
+struct rank_session;
+struct rank_request;
 
 /* One row of a protocol's table. */
 struct command {
 	const char *name;
 	const char *response;
 	unsigned states;     /* IN(...) of the states that allow it */
-	void (*handle)(struct session *ss, const struct request *rq,
+	void (*handle)(struct rank_session *ss, const struct rank_request *rq,
 		       const struct pmi_message *m);
 	const char *failure; /* name of an error response; NULL: response */
 	bool extension;      /* only after the extension was agreed on */
@@ -82,7 +87,7 @@ struct command {
 	 .handle = __VA_ARGS__}
 
 /* What an answer, also a later one, needs to know of its request. */
-struct request {
+struct rank_request {
 	const struct command *command;
 	enum pmi_protocol protocol;
 	char thrid[THRID_MAX]; /* "" when there was none */
@@ -95,23 +100,24 @@ struct entered {
 	struct entered *prev, *next;
 	enum coll_kind kind;
 	uint32_t seq;
-	size_t bytes;  /* contributed, counted in session.in_flight */
+	size_t bytes;  /* contributed, counted in rank_rank_session.in_flight */
 	size_t stride; /* of a gather */
 	bool failed;   /* its answer is held back */
-	struct request rq;
+	struct rank_request rq;
 };
 
-/* A gather whose space the rank has not given back. */
+/* A gather whose space the rank has not given back, by its offset: ranks ask for it. */
 struct hold {
-	struct hold *prev, *next;
-	struct gather *gather;
+	uint64_t offset;
+	struct gather_result *gather;
+	UT_hash_handle hh;
 };
 
-struct session {
+struct rank_session {
 	struct pmi_server *server;
 	uint32_t slot;
 	uint32_t rank;
-	enum session_state state;
+	enum rank_state state;
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
@@ -124,16 +130,15 @@ struct session {
 	size_t in_flight;   /* bytes in collectives that have not ended */
 	struct entered *entered;
 	struct hold *holds;
-	size_t waits;       /* see SESSION_WAITS_MAX */
+	size_t waits;       /* see RANK_WAITS_MAX */
 	struct spawn_request *spawn; /* PMI-1: collected so far */
 	char why[WHY_MAX];  /* why it went, when it knows better than "exited" */
 };
 
-/* Results of collectives (kvs.c). */
-struct kvs {
+/* Results of collectives (results.c). */
+struct results {
 	struct region_writer *region; /* NULL: in the heap */
-	struct payload **images;      /* heap: fences, oldest first */
-	size_t nimages;
+	struct payload_vec images;    /* heap: fences, oldest first */
 	struct heap_gather *gathers;
 	uint64_t next_offset;
 	size_t heap_used;
@@ -145,10 +150,10 @@ struct pmi_server {
 	void *arg;
 	const struct log_hook *log;
 	struct coll *coll;
-	struct kvs kvs;
+	struct results results;
 	struct slots *slots; /* NULL: ranks enter over their sockets */
 	int wake_fd;         /* with slots */
-	struct session *sessions;
+	struct rank_session *sessions;
 	uint32_t nslots;
 	struct server_attr *attrs;
 	struct attr_wait *attr_waits;
@@ -187,86 +192,96 @@ static inline void server_event(struct pmi_server *s, enum pmi_event event,
 		s->ops->event(s->arg, event, slot, kind, seq);
 }
 /* A rank has sent init. */
-void server_started(struct pmi_server *s, const struct session *ss);
+void server_started(struct pmi_server *s, const struct rank_session *ss);
 
-/* ---- session.c ---- */
+/* ---- rank_session.c ---- */
 
-void session_open(struct session *ss);
-void session_input(struct session *ss, const char *data, size_t len);
+void rank_open(struct rank_session *ss);
+void rank_input(struct rank_session *ss, const char *data, size_t len);
 /* Start over for another program on the same connection. */
-void session_restart(struct session *ss);
-/* The program has finalized; another one may come. */
-void session_finalize(struct session *ss, const struct request *rq,
-		      const struct pmi_message *m);
+void rank_restart(struct rank_session *ss);
 /* Close a connection whose peer broke the rules; it is gone at the next settle. */
-void session_fail(struct session *ss, const char *why);
+void rank_fail(struct rank_session *ss, const char *why);
 /* The rank will not come back; `how` it went, for people. Idempotent. */
-void session_end(struct session *ss, const char *how);
+void rank_end(struct rank_session *ss, const char *how);
 /* Drop what the session has asked for and what it holds. */
-void session_drop(struct session *ss);
+void rank_drop(struct rank_session *ss);
 /* Neither gone nor about to be. */
-bool session_is_live(const struct session *ss);
+bool rank_is_live(const struct rank_session *ss);
 /* A key or value is in `m`, with a length in 1..max or 0..max; else answers. */
-const struct pmi_field *session_key(struct session *ss,
-				    const struct request *rq,
-				    const struct pmi_message *m,
-				    const char *name, size_t max);
-const struct pmi_field *session_value(struct session *ss,
-				      const struct request *rq,
-				      const struct pmi_message *m,
-				      const char *name, size_t max);
-/* Handlers of PMI-1's put and barrier_in, and of PMI-2's kvs-put and kvs-fence. */
-void session_handle_put(struct session *ss, const struct request *rq,
-			const struct pmi_message *m);
-void session_handle_fence(struct session *ss, const struct request *rq,
+const struct pmi_field *rank_key(struct rank_session *ss,
+				 const struct rank_request *rq,
+				 const struct pmi_message *m,
+				 const char *name, size_t max);
+const struct pmi_field *rank_value(struct rank_session *ss,
+				   const struct rank_request *rq,
+				   const struct pmi_message *m,
+				   const char *name, size_t max);
+/* The handlers of what PMI-1 and PMI-2 have alike. */
+void rank_handle_put(struct rank_session *ss, const struct rank_request *rq,
+		     const struct pmi_message *m);
+void rank_handle_fence(struct rank_session *ss, const struct rank_request *rq,
+		       const struct pmi_message *m);
+void rank_handle_get(struct rank_session *ss, const struct rank_request *rq,
+		     const struct pmi_message *m);
+void rank_handle_abort(struct rank_session *ss, const struct rank_request *rq,
+		       const struct pmi_message *m);
+/* The program has finalized; another one may come. */
+void rank_handle_finalize(struct rank_session *ss,
+			  const struct rank_request *rq,
 			  const struct pmi_message *m);
-/* What a get of `key` returns: fenced values and the process mapping. */
-bool session_find(const struct session *ss, const struct pmi_field *key,
-		  const char **value, size_t *len);
 /* Bytes the session may still put or have in flight. */
-size_t session_room(const struct session *ss);
-/* One more request waits; false (and answered) over SESSION_WAITS_MAX. */
-bool session_may_wait(struct session *ss, const struct request *rq);
+size_t rank_room(const struct rank_session *ss);
+/* One more request waits; false (and answered) over RANK_WAITS_MAX. */
+bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq);
 
-/* ---- session1.c, session2.c: the tables ---- */
+/* ---- rank_pmi1.c, rank_pmi2.c: the tables ---- */
 
 const struct command *pmi1_command(const char *name);
 const struct command *pmi2_command(const char *name);
 
-/* ---- session_ext.c ---- */
+/* ---- rank_extension.c ---- */
 
 /* Agree on an extension in fullinit; adds fields, and descriptors to pass. */
-void ext_negotiate(struct session *ss, const struct pmi_message *m,
+void ext_negotiate(struct rank_session *ss, const struct pmi_message *m,
 		   struct pmi_writer *w, struct passed_fds *fds);
-/* Add records to what the next fence carries, or answer. */
-bool ext_add_records(struct session *ss, const struct request *rq,
-		     const void *records, size_t len);
-void ext_put(struct session *ss, const struct request *rq,
+/*
+ * Where `len` > 0 bytes of records go, and once they are there: they are checked,
+ * and belong to the rank's next fence. NULL, false: the rank has been answered.
+ */
+void *ext_room_for_records(struct rank_session *ss, const struct rank_request *rq,
+			   size_t len);
+bool ext_take_records(struct rank_session *ss, const struct rank_request *rq, size_t len);
+void ext_put(struct rank_session *ss, const struct rank_request *rq,
 	     const struct pmi_message *m);
-void ext_fence(struct session *ss, const struct request *rq,
+void ext_fence(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_message *m);
-void ext_allgather(struct session *ss, const struct request *rq,
+void ext_allgather(struct rank_session *ss, const struct rank_request *rq,
 		   const struct pmi_message *m);
-void ext_read(struct session *ss, const struct request *rq,
+void ext_read(struct rank_session *ss, const struct rank_request *rq,
 	      const struct pmi_message *m);
 
 /* ---- answer.c ---- */
 
 /* Begin a response; the caller adds fields to the writer, then ends it. */
-struct pmi_writer *answer_begin(struct session *ss, const struct request *rq,
-				int rc);
-void answer_end(struct session *ss, const struct request *rq);
+struct pmi_writer *answer_begin(struct rank_session *ss,
+				const struct rank_request *rq, int rc);
+void answer_end(struct rank_session *ss, const struct rank_request *rq);
 /* The descriptors (NULL: none) travel with the first byte, in order. */
-void answer_end_fds(struct session *ss, const struct request *rq,
+void answer_end_fds(struct rank_session *ss, const struct rank_request *rq,
 		    const struct passed_fds *fds);
-void answer_ok(struct session *ss, const struct request *rq);
+void answer_ok(struct rank_session *ss, const struct rank_request *rq);
+/* The value that was asked for; NULL: there is none (PMI-2 only). */
+void answer_found(struct rank_session *ss, const struct rank_request *rq,
+		  const char *value, size_t len);
 /* A gather has ended and lies there. */
-void answer_gathered(struct session *ss, const struct request *rq,
+void answer_gathered(struct rank_session *ss, const struct rank_request *rq,
 		     uint64_t offset, uint64_t len);
 /* A ring has ended. */
-void answer_ring(struct session *ss, const struct request *rq,
+void answer_ring(struct rank_session *ss, const struct rank_request *rq,
 		 const struct coll_ring_result *result);
-void answer_error(struct session *ss, const struct request *rq, int rc,
+void answer_error(struct rank_session *ss, const struct rank_request *rq,
+		  int rc,
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The PMI code of a negative errno, and what to say about it. */
 int answer_rc(int error);
@@ -276,105 +291,104 @@ const char *answer_text(int error);
 
 extern const struct coll_ops server_coll_ops;
 
-void collective_fence(struct session *ss, const struct request *rq);
-void collective_gather(struct session *ss, const struct request *rq,
-		       const struct pmi_field *value, size_t stride);
-void collective_ring(struct session *ss, const struct request *rq,
-		     uint32_t count, const struct pmi_field *left,
-		     const struct pmi_field *right);
+void collective_fence(struct rank_session *ss, const struct rank_request *rq);
+/* These take the references; NULL: there was no memory. */
+void collective_gather(struct rank_session *ss, const struct rank_request *rq,
+		       struct payload *contribution, size_t stride);
+void collective_ring(struct rank_session *ss, const struct rank_request *rq,
+		     uint32_t count, struct payload *left,
+		     struct payload *right);
 /* The rank will not read the gather at `offset` again. */
-void collective_done(struct session *ss, uint64_t offset);
-void collective_done_all(struct session *ss);
+void collective_done(struct rank_session *ss, uint64_t offset);
+void collective_done_all(struct rank_session *ss);
 /* Forget what the session has entered and holds. */
-void collective_drop(struct session *ss);
+void collective_drop(struct rank_session *ss);
 /* What failed while answers were held back is answered now. */
 void collective_answer_failed(struct pmi_server *s);
-/* A message of a neighbour. 0 or -EPROTO. */
-int collective_receive(struct pmi_server *s, uint32_t from, const void *head,
-		       size_t head_len, struct payload *body);
-struct payload *collective_room(struct pmi_server *s, uint32_t from,
-				const void *head, size_t head_len, size_t len);
 
 /* ---- server_slots.c ---- */
 
 /* The session is given the slots. */
-void slots_attach(struct session *ss);
-/* It enters a collective over its socket, after what its slot holds. */
-void slots_count_socket(struct session *ss);
+void slots_attach(struct rank_session *ss);
+/*
+ * It enters a collective over its socket, after what its slot holds. False: that
+ * could not be entered, and the session has failed: what follows must not take its place.
+ */
+bool slots_count_socket(struct rank_session *ss);
 /* Take what the session's own slot holds. */
-void slots_take_own(struct session *ss);
+void slots_take_own(struct rank_session *ss);
 /* Take what all slots hold; say how many more are needed to look again. */
 void slots_update(struct pmi_server *s);
 /* A collective has failed. */
 void slots_failed(struct pmi_server *s);
 /* Answer a request that came through the slot. */
-void slots_answer(struct session *ss, const struct request *rq, int rc,
-		  uint64_t offset, uint64_t len, const char *text);
+void slots_answer(struct rank_session *ss, const struct rank_request *rq,
+		  int rc, uint64_t offset, uint64_t len, const char *text);
 /* The same for a ring. Errors as slots_reply_ring. */
-int slots_answer_ring(struct session *ss, const struct request *rq,
+int slots_answer_ring(struct rank_session *ss, const struct rank_request *rq,
 		      const struct slot_neighbours *n);
 /* Wake the ranks if anything was answered. */
 void slots_flush(struct pmi_server *s);
 
-/* ---- kvs.c ---- */
+/* ---- results.c ---- */
 
-void kvs_init(struct kvs *k, struct region_writer *region);
-void kvs_free(struct kvs *k);
+void results_init(struct results *k, struct region_writer *region);
+void results_free(struct results *k);
 /*
  * All: 0, -ENOSPC, -EPROTO or -ENOMEM. The image is checked here, unless it is
  * `trusted`: built by this node. A gather has so many `values`: empty ones cost
  * its sender nothing, and here `stride` each. It may stay in its payload: then
- * *keep is a reference that holds it, instead of a later kvs_release.
+ * *keep is a reference that holds it, instead of a later results_release.
  */
-int kvs_publish_fence(struct kvs *k, struct payload *image, bool trusted);
-int kvs_publish_gather(struct kvs *k, struct payload *image, bool trusted,
-		       uint32_t values, size_t stride, uint64_t *offset,
-		       uint64_t *len, struct payload **keep);
+int results_publish_fence(struct results *k, struct payload *image, bool trusted);
+int results_publish_gather(struct results *k, struct payload *image, bool trusted,
+			   uint32_t values, size_t stride, uint64_t *offset,
+			   uint64_t *len, struct payload **keep);
 /* Memory for an image of this node: in the region, where it pays. Or NULL. */
-struct payload *kvs_room(struct kvs *k, size_t len);
+struct payload *results_room(struct results *k, size_t len);
 /*
  * A place in the region for an image that is said to have `len` bytes, where that
  * pays, or NULL; and memory for its first bytes. 0 or -ENOSPC.
  */
-struct payload *kvs_place(struct kvs *k, size_t len);
-int kvs_extend(struct kvs *k, struct payload *place, size_t len);
+struct payload *results_place(struct results *k, size_t len);
+int results_extend(struct results *k, struct payload *place, size_t len);
 /* Make look-ups faster: a bounded piece of work. True: go on. */
-bool kvs_tidy(struct kvs *k);
+bool results_tidy(struct results *k);
 /* Is there such work? */
-bool kvs_untidy(const struct kvs *k);
+bool results_untidy(const struct results *k);
 /* Make `len` bytes of records the newest generation. */
-int kvs_publish_records(struct kvs *k, const void *records, size_t len);
-void kvs_release(struct kvs *k, uint64_t offset);
-bool kvs_find(const struct kvs *k, const char *key, size_t key_len,
-	      const char **value, size_t *value_len);
-const void *kvs_bytes(const struct kvs *k, uint64_t offset, uint64_t len);
+int results_publish_records(struct results *k, const void *records, size_t len);
+void results_release(struct results *k, uint64_t offset);
+bool results_find(const struct results *k, const char *key, size_t key_len,
+		  const char **value, size_t *value_len);
+const void *results_bytes(const struct results *k, uint64_t offset, uint64_t len);
 
 /* ---- attrs.c ---- */
 
 void attrs_free(struct pmi_server *s);
-void attrs_put(struct session *ss, const struct request *rq,
+void attrs_put(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_field *key, const struct pmi_field *value);
-void attrs_get(struct session *ss, const struct request *rq,
+void attrs_get(struct rank_session *ss, const struct rank_request *rq,
 	       const struct pmi_field *key, bool wait);
 /* A session has ended: its own waits are dropped, hopeless ones answered. */
-void attrs_drop(struct session *ss);
+void attrs_drop(struct rank_session *ss);
 void attrs_fail_hopeless(struct pmi_server *s);
 /* Write the value of a job attribute; false when there is no such. */
-bool attrs_job(const struct session *ss, const char *key, struct buf *out);
+bool attrs_job(const struct rank_session *ss, const char *key, struct buf *out);
 
 /* ---- requests.c ---- */
 
 /* The handlers of these commands in both protocols. */
-void requests_publish(struct session *ss, const struct request *rq,
+void requests_publish(struct rank_session *ss, const struct rank_request *rq,
 		      const struct pmi_message *m);
-void requests_unpublish(struct session *ss, const struct request *rq,
+void requests_unpublish(struct rank_session *ss, const struct rank_request *rq,
 			const struct pmi_message *m);
-void requests_lookup(struct session *ss, const struct request *rq,
+void requests_lookup(struct rank_session *ss, const struct rank_request *rq,
 		     const struct pmi_message *m);
-void requests_spawn(struct session *ss, const struct request *rq,
+void requests_spawn(struct rank_session *ss, const struct rank_request *rq,
 		    const struct spawn_request *spawn);
 /* The rank aborts: alone, or with it the whole step. */
-void requests_abort(struct session *ss, bool step, int code, const char *text);
+void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);
 /* Tell the user, through srun. */
 void requests_report(struct pmi_server *s, const char *text);
@@ -382,7 +396,7 @@ void requests_report(struct pmi_server *s, const char *text);
 void requests_gave_up(struct pmi_server *s);
 /* A frame from srun. 0 or -EPROTO. */
 int requests_reply(struct pmi_server *s, const void *data, size_t len);
-void requests_drop(struct session *ss);
+void requests_drop(struct rank_session *ss);
 void requests_fail_all(struct pmi_server *s, const char *why);
 
 #endif

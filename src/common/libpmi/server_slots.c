@@ -27,12 +27,12 @@ static const enum coll_kind COLL_KIND[SLOT_KINDS] = {
 	[SLOT_RING] = COLL_RING,
 };
 
-static bool is_slotted(const struct session *ss)
+static bool is_slotted(const struct rank_session *ss)
 {
-	return ss->slotted && ss->state == SESSION_ACTIVE;
+	return ss->slotted && ss->state == RANK_ACTIVE;
 }
 
-void slots_attach(struct session *ss)
+void slots_attach(struct rank_session *ss)
 {
 	slots_reset(ss->server->slots, ss->slot);
 	ss->slotted = true;
@@ -41,51 +41,54 @@ void slots_attach(struct session *ss)
 
 /* ---- entries ---- */
 
-static void enter_fence(struct session *ss, const struct request *rq,
+static void enter_fence(struct rank_session *ss, const struct rank_request *rq,
 			const struct slot_entry *e)
 {
-	if (e->len == 0 || ext_add_records(ss, rq, e->data, e->len))
-		collective_fence(ss, rq);
+	void *at;
+
+	if (e->len) {
+		at = ext_room_for_records(ss, rq, e->len);
+		if (!at)
+			return;
+		slots_copy(e, at);
+		if (!ext_take_records(ss, rq, e->len))
+			return;
+	}
+	collective_fence(ss, rq);
 }
 
-static struct pmi_field value_of(const struct slot_entry *e)
-{
-	return (struct pmi_field){
-		.value = (const char *)e->data,
-		.value_len = (uint32_t)e->len,
-	};
-}
-
-static void enter_gather(struct session *ss, const struct request *rq,
+static void enter_gather(struct rank_session *ss, const struct rank_request *rq,
 			 const struct slot_entry *e)
 {
-	const struct pmi_field value = value_of(e);
-	uint64_t offset;
+	struct payload *p;
 
 	if (e->stride > RECORD_VALUE_MAX) {
 		answer_error(ss, rq, PMI_RC_INVALID_SIZE,
 			     "stride is no number up to %u", RECORD_VALUE_MAX);
 		return;
 	}
-	for (uint32_t i = 0; i < e->ndone; i++) {
-		memcpy(&offset, e->done + i * sizeof(offset), sizeof(offset));
-		collective_done(ss, offset);
-	}
-	collective_gather(ss, rq, &value, e->stride);
+	p = gather_contribution(ss->server->step->budget, NULL, e->len);
+	if (p)
+		slots_copy(e, GATHER_VALUE(p));
+	for (uint32_t i = 0; i < e->ndone; i++)
+		collective_done(ss, slots_done(e, i));
+	collective_gather(ss, rq, p, e->stride);
 }
 
 /* It shows the same value to both sides. */
-static void enter_ring(struct session *ss, const struct request *rq,
+static void enter_ring(struct rank_session *ss, const struct rank_request *rq,
 		       const struct slot_entry *e)
 {
-	const struct pmi_field value = value_of(e);
+	struct payload *p = payload_new_in(ss->server->step->budget, e->len);
 
-	collective_ring(ss, rq, 1, &value, &value);
+	if (p)
+		slots_copy(e, p->data);
+	collective_ring(ss, rq, 1, p, payload_ref(p));
 }
 
-static void enter(struct session *ss, const struct slot_entry *e, int error)
+static void enter(struct rank_session *ss, const struct slot_entry *e, int error)
 {
-	const struct request rq = {
+	const struct rank_request rq = {
 		.command = &SLOT_COMMAND,
 		.protocol = PMI_PROTOCOL_2,
 		.ticket = e->ticket,
@@ -104,7 +107,7 @@ static void enter(struct session *ss, const struct slot_entry *e, int error)
 }
 
 /* Take what a slot holds, at most a slot full; adds up how many of each kind. */
-static void take(struct session *ss, uint32_t taken[SLOT_KINDS])
+static void take(struct rank_session *ss, uint32_t taken[SLOT_KINDS])
 {
 	struct slot_entry e;
 
@@ -126,7 +129,7 @@ static void count_taken(struct pmi_server *s, const uint32_t taken[SLOT_KINDS])
 		slots_taken(s->slots, kind, taken[kind]);
 }
 
-void slots_take_own(struct session *ss)
+void slots_take_own(struct rank_session *ss)
 {
 	uint32_t taken[SLOT_KINDS] = {0};
 
@@ -136,11 +139,12 @@ void slots_take_own(struct session *ss)
 	count_taken(ss->server, taken);
 }
 
-void slots_count_socket(struct session *ss)
+bool slots_count_socket(struct rank_session *ss)
 {
 	slots_take_own(ss);
 	if (ss->slotted)
 		ss->ticket = slot_ticket_after(ss->ticket);
+	return rank_is_live(ss);
 }
 
 static bool take_all(struct pmi_server *s)
@@ -185,8 +189,9 @@ static void say_needed(struct pmi_server *s)
 }
 
 /*
- * An entry that was made between the look and the new need is seen by another
- * look. A count with nothing behind it is somebody's forgery: two looks will do.
+ * Ranks enter while the agent looks: what they enter between its look into the slots
+ * and the new need is found by a second look. A count with no entry behind it is a
+ * rank's forgery: the agent then stops after two looks.
  */
 void slots_update(struct pmi_server *s)
 {
@@ -205,7 +210,7 @@ void slots_update(struct pmi_server *s)
 		s->ops->slots_again(s->arg);
 }
 
-/* From now on nobody waits for the others of the node to hear that it failed. */
+/* A rank that enters after a failure is answered at once, without the others. */
 void slots_failed(struct pmi_server *s)
 {
 	if (s->slots && !s->slots_eager)
@@ -214,15 +219,15 @@ void slots_failed(struct pmi_server *s)
 
 /* ---- answers ---- */
 
-void slots_answer(struct session *ss, const struct request *rq, int rc,
-		  uint64_t offset, uint64_t len, const char *text)
+void slots_answer(struct rank_session *ss, const struct rank_request *rq,
+		  int rc, uint64_t offset, uint64_t len, const char *text)
 {
 	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
 		    offset, len, text);
 	ss->server->slots_replied = true;
 }
 
-int slots_answer_ring(struct session *ss, const struct request *rq,
+int slots_answer_ring(struct rank_session *ss, const struct rank_request *rq,
 		      const struct slot_neighbours *n)
 {
 	int rc = slots_reply_ring(ss->server->slots, ss->slot, rq->cell,

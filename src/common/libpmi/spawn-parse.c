@@ -11,9 +11,12 @@
  */
 #include "libpmi/spawn.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
+
+#include "libutil/decimal.h"
+
+#define SAID_MAX 999999999 /* of what is there; no limit is near it */
 
 enum count { COUNT_COMMANDS, COUNT_SO_FAR, COUNT_PREPUT, COUNT_ARGS, COUNT_INFO,
 	     COUNTS };
@@ -38,15 +41,8 @@ struct rule {
 
 static int parse_number(const struct pmi_field *f, uint64_t *out)
 {
-	*out = 0;
-	if (f->value_len == 0 || f->value_len > 9)
-		return -EINVAL;
-	for (uint32_t i = 0; i < f->value_len; i++) {
-		if (!isdigit((unsigned char)f->value[i]))
-			return -EINVAL;
-		*out = *out * 10 + (f->value[i] - '0');
-	}
-	return 0;
+	return strlen(f->value) == f->value_len &&
+	       decimal_u64(f->value, 0, SAID_MAX, out) ? 0 : -EINVAL;
 }
 
 static int take_count(struct parse *p, const struct rule *r,

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/array.h"
+
 #define STRING_COST 16 /* bytes charged for a string beside its own */
 
 struct spawn_request *spawn_new(void)
@@ -66,19 +68,12 @@ static int copy_string(struct spawn_request *s, const char *data, size_t len,
 	return 0;
 }
 
-/* Room for one more element of `size` bytes after `count` ones. */
+/* Room for one more behind `count` items, which fill it at powers of two only. */
 static int grow(void *array, size_t count, size_t size)
 {
-	void **data = array;
-	void *bigger;
+	size_t cap = count & (count - 1) ? count + 1 : count;
 
-	if (count & (count - 1)) /* filled up only at powers of two */
-		return 0;
-	bigger = realloc(*data, (count ? 2 * count : 1) * size);
-	if (!bigger)
-		return -ENOMEM;
-	*data = bigger;
-	return 0;
+	return array_grow(array, count, &cap, size);
 }
 
 int spawn_add_command(struct spawn_request *s)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXTENTS_FIRST_ALLOCATION 16
+#include "libutil/array.h"
 
 void extents_free(struct extents *e)
 {
@@ -32,17 +32,7 @@ static size_t first_behind(const struct extents *e, uint64_t offset)
 
 static int reserve_one(struct extents *e)
 {
-	size_t cap = e->cap ? 2 * e->cap : EXTENTS_FIRST_ALLOCATION;
-	struct extent *items;
-
-	if (e->count < e->cap)
-		return 0;
-	items = realloc(e->items, cap * sizeof(*items));
-	if (!items)
-		return -ENOMEM;
-	e->items = items;
-	e->cap = cap;
-	return 0;
+	return array_grow(&e->items, e->count, &e->cap, sizeof(*e->items));
 }
 
 static int insert_at(struct extents *e, size_t i, struct extent x)

@@ -39,7 +39,7 @@ uint64_t image_hash(const void *key, size_t len);
  * Build a fence image from blocks of records in tree order. Of two records
  * with one key image_find gives the later; image_record gives both. One
  * reference; NULL and *error = -EPROTO (a block is malformed), -EFBIG (over
- * 2 GiB) or -ENOMEM.
+ * 2 GiB), -EKEYREJECTED (the keys collide, which is no accident) or -ENOMEM.
  */
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
 
@@ -67,9 +67,12 @@ struct payload *image_build_fence_in(const struct image_memory *memory,
 
 /*
  * One rank's contribution to a gather: u32 length, the bytes, padding to 4.
- * One reference or NULL (no memory, or over RECORD_VALUE_MAX).
+ * One reference or NULL (no memory, or over RECORD_VALUE_MAX); with NULL for value,
+ * the caller puts the bytes at GATHER_VALUE.
  */
-struct payload *gather_contribution(const void *value, size_t len);
+#define GATHER_VALUE(p) ((p)->data + 4)
+struct payload *gather_contribution(struct budget *budget, const void *value,
+				    size_t len);
 
 /*
  * Build a gather image from `n` contributions in tree order; `order[i]`, a

@@ -9,6 +9,9 @@
 #include "libshm/image_layout.h"
 #include "libshm/index.h"
 
+#define STEPS_PER_KEY 64 /* in an index that is half full */
+#define STEPS_FREE 4096  /* of all keys */
+
 static struct payload *fail(int *error, int rc)
 {
 	*error = rc;
@@ -99,14 +102,20 @@ static int count_records(const struct payload_vec *blocks, uint64_t *count)
 	return 0;
 }
 
-/* Copy the blocks behind one another and enter their records. */
-static void fill_fence(struct payload *p, const struct image_header *h,
+/*
+ * Copy the blocks behind one another and enter their records. Keys that nobody chose
+ * to collide take two steps each or so; of those that were chosen the work would grow
+ * with the square, and a seed that every rank can read would not stop who chooses.
+ * 0 or -EKEYREJECTED.
+ */
+static int fill_fence(struct payload *p, const struct image_header *h,
 		       const struct payload_vec *blocks)
 {
 	unsigned char *table = p->data + sizeof(*h);
 	struct index ix = {table, h->index_count, p->data, p->len};
 	uint64_t start = image_data_start(h);
 	unsigned char *data = p->data + start;
+	uint64_t steps = 0, most = STEPS_FREE + STEPS_PER_KEY * (uint64_t)h->count;
 	size_t offset = 0, next = 0;
 	struct record r;
 
@@ -115,10 +124,11 @@ static void fill_fence(struct payload *p, const struct image_header *h,
 		       blocks->items[i]->len);
 		next += blocks->items[i]->len;
 	}
-	for (next = 0; record_next(data, h->data_len, &next, &r) == 1;
-	     offset = next)
+	for (next = 0; steps <= most &&
+	     record_next(data, h->data_len, &next, &r) == 1; offset = next)
 		index_put(&ix, table, (uint32_t)image_hash(r.key, r.key_len),
-			  (start + offset) / INDEX_UNIT);
+			  (start + offset) / INDEX_UNIT, &steps);
+	return steps <= most ? 0 : -EKEYREJECTED;
 }
 
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error)
@@ -146,7 +156,11 @@ struct payload *image_build_fence_in(const struct image_memory *memory,
 	p = image_new(memory, &h, error);
 	if (!p)
 		return NULL;
-	fill_fence(p, &h, blocks);
+	rc = fill_fence(p, &h, blocks);
+	if (rc) {
+		payload_unref(p);
+		return fail(error, rc);
+	}
 	image_finish(p);
 	return p;
 }
@@ -160,19 +174,20 @@ static size_t contribution_size(size_t len)
 	return CONTRIBUTION_HEADER + ((len + 3) & ~(size_t)3);
 }
 
-struct payload *gather_contribution(const void *value, size_t len)
+struct payload *gather_contribution(struct budget *budget, const void *value,
+				    size_t len)
 {
 	struct payload *p;
 
 	if (len > RECORD_VALUE_MAX)
 		return NULL;
-	p = payload_new(contribution_size(len));
+	p = payload_new_in(budget, contribution_size(len));
 	if (!p)
 		return NULL;
 	store_u32(p->data + p->len - 4, 0); /* padding */
 	store_u32(p->data, len);
-	if (len)
-		memcpy(p->data + CONTRIBUTION_HEADER, value, len);
+	if (value && len)
+		memcpy(GATHER_VALUE(p), value, len);
 	return p;
 }
 

@@ -105,12 +105,12 @@ static bool same_key(const struct index *ix, uint32_t a, uint32_t b)
 }
 
 bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
-	       uint32_t ref)
+	       uint32_t ref, uint64_t *steps)
 {
 	struct index_entry old;
 	uint32_t mask = ix->buckets - 1, bucket = tag & mask;
 
-	while ((old = index_entry(ix, bucket)).ref != 0) {
+	for (++*steps; (old = index_entry(ix, bucket)).ref != 0; ++*steps) {
 		if (old.tag == tag && same_key(ix, old.ref, ref))
 			break;
 		bucket = (bucket + 1) & mask;

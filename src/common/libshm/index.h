@@ -54,9 +54,10 @@ bool index_find(const struct index *ix, uint64_t hash, const void *key,
 
 /*
  * Enter the record at `ref`; it replaces one with the same key. `table` is
- * ix->table, writable, and has an empty bucket. True when the key is new.
+ * ix->table, writable, and has an empty bucket. True when the key is new. Adds up in
+ * *steps how many buckets were looked at: many, where keys were chosen to collide.
  */
 bool index_put(const struct index *ix, unsigned char *table, uint32_t tag,
-	       uint32_t ref);
+	       uint32_t ref, uint64_t *steps);
 
 #endif

@@ -55,20 +55,27 @@ static void look_ahead(const struct index *to, const struct index *from,
 						       (e.tag & (to->buckets - 1)));
 }
 
-/* Enter some keys of `from` over those that are there. */
-static void enter_some(struct region_merge *m, const struct index *to,
-		       unsigned char *table, const struct index *from,
-		       uint64_t base, uint32_t count)
+/*
+ * Enter keys of `from` over those that are there, up to its bucket `end` or for
+ * `budget` buckets of both. What was used of that.
+ */
+static uint64_t enter_some(struct region_merge *m, const struct index *to,
+			   unsigned char *table, const struct index *from,
+			   uint64_t base, uint64_t budget)
 {
-	for (uint32_t end = m->bucket + count; m->bucket < end; m->bucket++) {
+	uint64_t steps = 0;
+
+	for (; m->bucket < from->buckets && steps < budget; m->bucket++) {
 		struct index_entry e = index_entry(from, m->bucket);
 
+		steps++;
 		look_ahead(to, from, m->bucket + LOOK_AHEAD);
 		if (e.ref && index_put(to, table, e.tag,
-				       base / INDEX_UNIT + e.ref))
+				       base / INDEX_UNIT + e.ref, &steps))
 			m->joint.count++;
+		m->work++;
 	}
-	m->work += count;
+	return steps < budget ? steps : budget;
 }
 
 bool region_merge_step(struct region_merge *m, unsigned char *map, size_t size,
@@ -81,14 +88,12 @@ bool region_merge_step(struct region_merge *m, unsigned char *map, size_t size,
 	while (budget && m->done < m->goal) {
 		const struct region_index *ri =
 			&view->index[view->count - 1 - m->done];
-		uint32_t count = ri->buckets - m->bucket;
 
-		if (count > budget)
-			count = budget;
 		if (region_index_open(map, size, ri, &from))
-			enter_some(m, &to, map + m->joint.table, &from,
-				   ri->base, count);
-		budget -= count;
+			budget -= enter_some(m, &to, map + m->joint.table,
+					     &from, ri->base, budget);
+		else
+			m->bucket = ri->buckets;
 		if (m->bucket == ri->buckets) {
 			m->done++;
 			m->bucket = 0;

@@ -25,7 +25,6 @@ struct slots {
 	struct slots_board *board;
 	uint64_t board_offset;
 	struct slot_ring *rings; /* NULL: none has been answered */
-	unsigned char copy[SLOT_DATA_MAX]; /* of the entry taken last */
 };
 
 /* ---- life ---- */
@@ -138,8 +137,8 @@ static struct slot_cell *find_cell(struct slots *s, uint32_t slot,
 }
 
 /* The rank may go on writing: nothing is read twice. */
-static int copy_cell(struct slots *s, uint32_t slot, const struct slot_cell *c,
-		     struct slot_entry *out)
+static int take_cell(const struct slots *s, uint32_t slot,
+		     const struct slot_cell *c, struct slot_entry *out)
 {
 	uint32_t kind = look(&c->kind), len = look(&c->len);
 	uint32_t done = look(&c->done);
@@ -149,12 +148,24 @@ static int copy_cell(struct slots *s, uint32_t slot, const struct slot_cell *c,
 	if (kind >= SLOT_KINDS || len > SLOT_DATA_MAX ||
 	    done > len / sizeof(uint64_t))
 		return -EPROTO;
-	memcpy(s->copy, slot_data_at(s->map, slot, out->cell), len);
+	out->shared = slot_data_at(s->map, slot, out->cell);
 	out->ndone = done;
-	out->done = s->copy;
-	out->data = s->copy + done * sizeof(uint64_t);
 	out->len = len - done * sizeof(uint64_t);
 	return 1;
+}
+
+uint64_t slots_done(const struct slot_entry *e, uint32_t i)
+{
+	uint64_t offset;
+
+	memcpy(&offset, e->shared + i * sizeof(offset), sizeof(offset));
+	return offset;
+}
+
+void slots_copy(const struct slot_entry *e, void *to)
+{
+	if (e->len)
+		memcpy(to, e->shared + e->ndone * sizeof(uint64_t), e->len);
 }
 
 int slots_take(struct slots *s, uint32_t slot, uint32_t ticket,
@@ -167,7 +178,7 @@ int slots_take(struct slots *s, uint32_t slot, uint32_t ticket,
 	if (!c)
 		return 0;
 	out->ticket = ticket;
-	return copy_cell(s, slot, c, out);
+	return take_cell(s, slot, c, out);
 }
 
 static struct slots_counter *counter(const struct slots *s, int kind)

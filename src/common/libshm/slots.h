@@ -10,13 +10,15 @@
  *   rank   writes an entry into a free cell of its own slot, its ticket last;
  *          adds one to `entered` of the kind; when that reaches `need` on the
  *          board, wakes the agent.
- *   agent  copies the entry, subtracts it from `entered`, later writes the
+ *   agent  copies the entry to where its bytes belong, once, subtracts it from `entered`, later writes the
  *          reply for the cell onto the board, its ticket last; then changes
  *          the word `changed` in the slot region and wakes all who wait on it.
  *
  * A ticket numbers what a rank enters, over cells or over its socket, so that
  * the agent can take both in the order in which the rank made them. Whoever
- * forges something here can make its own job wait, and no more: the agent
+ * forges something here, or punches out pages for which the system then has no memory
+ * (SIGBUS, to which the agent leaves its default: it ends, and with it the step, by name),
+ * can make its own job wait, and no more: the agent
  * bounds every number, and a rank that waits long writes its ticket again and wakes
  * the agent all the same.
  *
@@ -50,20 +52,23 @@ uint64_t slots_board_offset(const struct slots *s);
 /* Another program starts in this slot: its tickets count from 1 again. */
 void slots_reset(struct slots *s, uint32_t slot);
 
-/* An entry that was taken: a copy, valid until the next one is taken. */
+/* An entry that was taken: its bytes are still where the rank may change them. */
 struct slot_entry {
 	enum slot_kind kind;
 	uint32_t cell;
 	uint32_t ticket;
 	uint32_t stride;  /* of a gather; not checked */
-	uint32_t ndone;
-	const unsigned char *done; /* ndone offsets, 8 bytes each */
-	const unsigned char *data; /* records, or the value of a gather or ring */
-	size_t len;
+	uint32_t ndone;   /* how many offsets of gathers are given back */
+	size_t len;       /* of records, or the value of a gather or ring */
+	const unsigned char *shared; /* for the two below only */
 };
 
+/* The i-th offset; the `len` bytes. Each once, and before the entry is answered. */
+uint64_t slots_done(const struct slot_entry *e, uint32_t i);
+void slots_copy(const struct slot_entry *e, void *to);
+
 /*
- * Copy the entry with this ticket out of a slot. 1; 0: there is none; -EPROTO:
+ * Take the entry with this ticket out of a slot. 1; 0: there is none; -EPROTO:
  * there is one, whose kind and cell are set, with lengths that cannot be.
  */
 int slots_take(struct slots *s, uint32_t slot, uint32_t ticket,

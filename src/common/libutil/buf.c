@@ -22,8 +22,9 @@ void buf_init_in(struct buf *b, char *room, size_t size)
 
 void buf_free(struct buf *b)
 {
+	budget_give(b->budget, b->cap);
 	free(b->data);
-	buf_init(b, b->limit);
+	*b = (struct buf){ .limit = b->limit, .budget = b->budget };
 }
 
 static int grow_to(struct buf *b, size_t need)
@@ -33,9 +34,13 @@ static int grow_to(struct buf *b, size_t need)
 
 	while (cap < need)
 		cap *= 2;
-	data = realloc(b->data, cap);
-	if (!data)
+	if (!budget_take(b->budget, cap - b->cap))
 		return -ENOMEM;
+	data = realloc(b->data, cap);
+	if (!data) {
+		budget_give(b->budget, cap - b->cap);
+		return -ENOMEM;
+	}
 	b->data = data;
 	b->cap = cap;
 	return 0;

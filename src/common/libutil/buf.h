@@ -12,11 +12,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "libutil/budget.h"
+
 struct buf {
 	char *data;   /* NULL while cap is 0; not NUL-terminated */
 	size_t len;   /* bytes in use */
 	size_t cap;   /* bytes allocated */
 	size_t limit; /* bytes that may ever be in use */
+	struct budget *budget; /* what is allocated counts here; set after
+	                          buf_init, kept by buf_free; or NULL */
 };
 
 /* An empty buffer that may grow to `limit` bytes. Allocates nothing. */
@@ -31,7 +35,7 @@ void buf_init_in(struct buf *b, char *room, size_t size);
 /* Free the bytes; the buffer is empty and usable again. */
 void buf_free(struct buf *b);
 
-/* Make room for `n` more bytes. 0, -ENOBUFS (limit) or -ENOMEM. */
+/* Make room for `n` more bytes. 0, -ENOBUFS (limit) or -ENOMEM (also: budget). */
 int buf_reserve(struct buf *b, size_t n);
 
 /* How many more bytes fit without an allocation. */

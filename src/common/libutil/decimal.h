@@ -14,4 +14,12 @@
 bool decimal_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 bool decimal_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out);
 
+/*
+ * The digits at the start of *at, up to what is none: a number up to `max`. Moves *at
+ * behind them. False, and nothing has changed: there is none, or it is larger.
+ */
+bool decimal_take(const char **at, uint64_t max, uint64_t *out);
+/* The same for an int, which may have a minus. */
+bool decimal_int(const char **at, int *out);
+
 #endif

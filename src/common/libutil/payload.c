@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/array.h"
+
 struct payload *payload_virtual(size_t len)
 {
 	struct payload *p = calloc(1, sizeof(*p));
@@ -17,42 +19,82 @@ struct payload *payload_virtual(size_t len)
 	return p;
 }
 
-struct payload *payload_new(size_t len)
+struct payload *payload_new_in(struct budget *budget, size_t len)
 {
 	struct payload *p;
 
-	if (len > SIZE_MAX - sizeof(*p))
+	if (len > SIZE_MAX - sizeof(*p) || !budget_take(budget, len))
 		return NULL;
 	p = malloc(sizeof(*p) + len);
-	if (!p)
+	if (!p) {
+		budget_give(budget, len);
 		return NULL;
-	p->refs = 1;
-	p->len = len;
-	p->data = (unsigned char *)(p + 1);
-	p->parent = NULL;
-	p->release = NULL;
+	}
+	*p = (struct payload){ .refs = 1, .len = len, .budget = budget,
+			       .data = (unsigned char *)(p + 1) };
 	return p;
 }
 
-struct payload *payload_copy(const void *data, size_t len)
+struct payload *payload_new(size_t len)
 {
-	struct payload *p = payload_new(len);
+	return payload_new_in(NULL, len);
+}
+
+struct payload *payload_copy_in(struct budget *budget, const void *data,
+				size_t len)
+{
+	struct payload *p = payload_new_in(budget, len);
 
 	if (p && len)
 		memcpy(p->data, data, len);
 	return p;
 }
 
-struct payload *payload_resize(struct payload *p, size_t len)
+struct payload *payload_copy(const void *data, size_t len)
 {
-	if (len > SIZE_MAX - sizeof(*p))
-		return NULL;
-	p = realloc(p, sizeof(*p) + len);
+	return payload_copy_in(NULL, data, len);
+}
+
+static void release_taken(struct payload *p)
+{
+	free(p->data);
+	free(p);
+}
+
+struct payload *payload_take(struct buf *b)
+{
+	struct payload *p = payload_virtual(b->len);
+
 	if (!p)
 		return NULL;
-	p->len = len;
-	p->data = (unsigned char *)(p + 1);
+	p->data = realloc(b->data, b->len); /* smaller: where it cannot, as it is */
+	if (!p->data)
+		p->data = (unsigned char *)b->data;
+	budget_give(b->budget, b->cap - b->len);
+	p->release = release_taken;
+	p->budget = b->budget;
+	b->data = NULL;
+	b->cap = 0;
+	buf_clear(b);
 	return p;
+}
+
+struct payload *payload_resize(struct payload *p, size_t len)
+{
+	size_t more = len > p->len ? len - p->len : 0;
+	struct payload *resized;
+
+	if (len > SIZE_MAX - sizeof(*p) || !budget_take(p->budget, more))
+		return NULL;
+	resized = realloc(p, sizeof(*p) + len);
+	if (!resized) {
+		budget_give(p->budget, more);
+		return NULL;
+	}
+	budget_give(resized->budget, resized->len + more - len);
+	resized->len = len;
+	resized->data = (unsigned char *)(resized + 1);
+	return resized;
 }
 
 struct payload *payload_slice(struct payload *p, size_t offset, size_t len)
@@ -81,6 +123,7 @@ void payload_unref(struct payload *p)
 	while (p && --p->refs == 0) {
 		struct payload *parent = p->parent;
 
+		budget_give(p->budget, p->len);
 		if (p->release)
 			p->release(p);
 		else
@@ -98,16 +141,8 @@ int payload_vec_add(struct payload_vec *v, struct payload *p)
 {
 	if (!p || p->len == 0)
 		return 0;
-	if (v->count == v->cap) {
-		size_t cap = v->cap ? 2 * v->cap : 8;
-		struct payload **items =
-			realloc(v->items, cap * sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		v->items = items;
-		v->cap = cap;
-	}
+	if (array_grow(&v->items, v->count, &v->cap, sizeof(*v->items)))
+		return -ENOMEM;
 	v->items[v->count++] = payload_ref(p);
 	v->bytes += p->len;
 	return 0;
@@ -122,10 +157,21 @@ int payload_vec_add_all(struct payload_vec *v, const struct payload_vec *from)
 	return rc;
 }
 
+void payload_vec_drop(struct payload_vec *v, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		v->bytes -= v->items[i]->len;
+		payload_unref(v->items[i]);
+	}
+	v->count -= count;
+	if (v->count)
+		memmove(v->items, v->items + count,
+			v->count * sizeof(*v->items));
+}
+
 void payload_vec_clear(struct payload_vec *v)
 {
-	for (size_t i = 0; i < v->count; i++)
-		payload_unref(v->items[i]);
+	payload_vec_drop(v, v->count);
 	free(v->items);
 	payload_vec_init(v);
 }
@@ -138,6 +184,13 @@ static void copy_items(unsigned char *to, const struct payload_vec *v)
 	}
 }
 
+static struct budget *budget_of(const struct payload *p)
+{
+	while (p->parent)
+		p = p->parent;
+	return p->budget;
+}
+
 struct payload *payload_vec_join(const struct payload_vec *v)
 {
 	struct payload *p;
@@ -146,7 +199,7 @@ struct payload *payload_vec_join(const struct payload_vec *v)
 		return payload_ref(v->items[0]);
 	if (v->count && !v->items[0]->data)
 		return payload_virtual(v->bytes);
-	p = payload_new(v->bytes);
+	p = payload_new_in(v->count ? budget_of(v->items[0]) : NULL, v->bytes);
 	if (p)
 		copy_items(p->data, v);
 	return p;

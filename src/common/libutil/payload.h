@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libutil/buf.h"
+
 struct payload {
 	uint32_t refs;
 	size_t len;
@@ -22,12 +24,22 @@ struct payload {
 	 * made it part of something larger (libshm's region_payload_new).
 	 */
 	void (*release)(struct payload *p);
+	struct budget *budget; /* the bytes count there until they go; or NULL */
 };
 
 /* One reference to `len` uninitialised bytes. NULL when there is no memory. */
 struct payload *payload_new(size_t len);
+/* Counted against a budget (NULL: none), which may refuse. */
+struct payload *payload_new_in(struct budget *budget, size_t len);
 /* The same, filled with a copy of `data`. */
 struct payload *payload_copy(const void *data, size_t len);
+struct payload *payload_copy_in(struct budget *budget, const void *data,
+				size_t len);
+/*
+ * The bytes of a buffer that is not empty, with their place in its budget, not copied: it is empty then.
+ * NULL: no memory, and nothing has changed.
+ */
+struct payload *payload_take(struct buf *b);
 /* A length without bytes. */
 struct payload *payload_virtual(size_t len);
 /* Bytes [offset, offset+len) of `p`, shared, not copied; must lie inside `p`. */
@@ -57,9 +69,12 @@ void payload_vec_init(struct payload_vec *v);
 int payload_vec_add(struct payload_vec *v, struct payload *p);
 /* Append all of `from`. 0 or -ENOMEM. */
 int payload_vec_add_all(struct payload_vec *v, const struct payload_vec *from);
+/* Drop the references to the first `count`. */
+void payload_vec_drop(struct payload_vec *v, size_t count);
 /* Drop all references; the list is empty and usable again. */
 void payload_vec_clear(struct payload_vec *v);
-/* One payload with all the bytes (a reference, when there is just one item). */
+/* One payload with all the bytes (a reference, when there is just one item). Counted
+ * as the first item is. */
 struct payload *payload_vec_join(const struct payload_vec *v);
 
 #endif

@@ -3,70 +3,28 @@
 #include "slurm_compat.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <sodium.h>
 
 #include "launch_env.h"
 #include "libutil/buf.h"
 #include "libutil/decimal.h"
+#include "libutil/hex.h"
 
 #define SECRET_NAME "PMI2X_SECRET"
-#define PORT_NAME "PMI2X_SRUN_PORT"
+#define SEED_NAME "PMI2X_PORT_SEED"
 #define JOBID_NAME "PMI2X_STEP_JOBID"
-#define UNIVERSE_NAME "PMI2X_UNIVERSE"
-#define TRACING_NAME "PMI2X_TRACING"
-#define KILL_NAME "PMI2X_KILL"
-#define NO_KILL_NAME "PMI2X_NO_KILL"
-#define BASE64 sodium_base64_VARIANT_ORIGINAL
 #define APPS_TEXT_MAX (LAUNCH_APPS_MAX * 11) /* ten digits and a comma each */
-
-static int read_number(const char *text, uint32_t max, uint32_t *out)
-{
-	return decimal_u32(text, 0, max, out) ? 0 : -EINVAL;
-}
 
 static int read_secret(struct launch_env *l, const char *text)
 {
 	return secret_parse(&l->secret, text);
 }
 
-static int read_port(struct launch_env *l, const char *text)
+static int read_seed(struct launch_env *l, const char *text)
 {
-	uint32_t port;
-	int rc = read_number(text, UINT16_MAX, &port);
-
-	if (!rc)
-		l->srun_port = (uint16_t)port;
-	return rc;
-}
-
-static int read_universe(struct launch_env *l, const char *text)
-{
-	return read_number(text, INT32_MAX, &l->universe_size);
-}
-
-static int read_trace(struct launch_env *l, const char *text)
-{
-	l->trace = !strcmp(text, "1");
-	return 0;
-}
-
-static int read_kill(struct launch_env *l, const char *text)
-{
-	uint32_t kill;
-	int rc = read_number(text, LAUNCH_KILL_YES, &kill);
-
-	if (!rc)
-		l->kill = kill;
-	return rc;
-}
-
-static int read_no_kill(struct launch_env *l, const char *text)
-{
-	l->no_kill = !strcmp(text, "1");
-	return 0;
+	return decimal_u64(text, 1, UINT64_MAX, &l->port_seed) ? 0 : -EINVAL;
 }
 
 static int read_text(char **out, const char *text)
@@ -98,44 +56,71 @@ static int read_apps(struct launch_env *l, const char *text)
 	if (!l->app_sizes)
 		rc = -ENOMEM;
 	while (!rc && (item = strsep(&rest, ",")))
-		rc = l->napps == LAUNCH_APPS_MAX ? -EINVAL :
-		     read_number(item, INT32_MAX, &l->app_sizes[l->napps++]);
+		rc = l->napps < LAUNCH_APPS_MAX &&
+		     decimal_u32(item, 0, INT32_MAX,
+				 &l->app_sizes[l->napps++]) ? 0 : -EINVAL;
 	free(copy);
 	return rc;
 }
 
 static int read_preput(struct launch_env *l, const char *text)
 {
+	size_t digits = strlen(text);
+
+	if (digits % 2 || digits / 2 > LAUNCH_PREPUT_MAX)
+		return -EINVAL;
 	free(l->preput);
-	l->preput_len = 0;
-	l->preput = malloc(LAUNCH_PREPUT_MAX);
+	l->preput_len = digits / 2;
+	l->preput = malloc(l->preput_len + 1);
 	if (!l->preput)
 		return -ENOMEM;
-	if (sodium_base642bin(l->preput, LAUNCH_PREPUT_MAX, text, strlen(text),
-			      NULL, &l->preput_len, NULL, BASE64))
-		return -EINVAL;
-	return 0;
+	return hex_decode(text, l->preput_len, l->preput);
 }
+
+#define NUMBER(name, field, most) \
+	{ name, .offset = offsetof(struct launch_env, field), .max = most }
 
 /* The variables and who reads them. */
 static const struct variable {
 	const char *name;
-	int (*read)(struct launch_env *l, const char *text);
+	int (*read)(struct launch_env *l, const char *text); /* NULL: a number */
 	bool inherited; /* a spawned srun has it from its parent */
+	size_t offset;  /* of a number, an uint32_t, in struct launch_env */
+	uint32_t max;   /* ... and its largest value */
 } variables[] = {
-	{ SECRET_NAME, read_secret, false },
-	{ PORT_NAME, read_port, false },
-	{ JOBID_NAME, read_jobid, false },
-	{ UNIVERSE_NAME, read_universe, false },
-	{ TRACING_NAME, read_trace, false },
-	{ KILL_NAME, read_kill, false },
-	{ NO_KILL_NAME, read_no_kill, false },
-	{ LAUNCH_SPAWNER_JOBID, read_spawner, true },
-	{ LAUNCH_APPS, read_apps, true },
-	{ LAUNCH_PREPUT, read_preput, true },
+	{ SECRET_NAME, .read = read_secret },
+	{ SEED_NAME, .read = read_seed },
+	{ JOBID_NAME, .read = read_jobid },
+	NUMBER("PMI2X_SRUN_PORT", srun_port, UINT16_MAX),
+	NUMBER("PMI2X_UNIVERSE", universe_size, INT32_MAX),
+	NUMBER("PMI2X_TRACING", trace, 1),
+	NUMBER("PMI2X_KILL", kill, LAUNCH_KILL_YES),
+	NUMBER("PMI2X_NO_KILL", no_kill, 1),
+	{ LAUNCH_SPAWNER_JOBID, .read = read_spawner, .inherited = true },
+	{ LAUNCH_APPS, .read = read_apps, .inherited = true },
+	{ LAUNCH_PREPUT, .read = read_preput, .inherited = true },
 };
 
 #define VARIABLES (sizeof(variables) / sizeof(variables[0]))
+
+static int read_variable(struct launch_env *l, const struct variable *v,
+			 const char *text)
+{
+	uint32_t *number = (uint32_t *)((char *)l + v->offset);
+
+	if (v->read)
+		return v->read(l, text);
+	return decimal_u32(text, 0, v->max, number) ? 0 : -EINVAL;
+}
+
+static void write_numbers(const struct launch_env *l, char ***env)
+{
+	for (const struct variable *v = variables; v < variables + VARIABLES; v++)
+		if (!v->read)
+			env_array_overwrite_fmt(
+				env, v->name, "%u",
+				*(const uint32_t *)((const char *)l + v->offset));
+}
 
 static int write_secret(const struct launch_env *l, char ***env)
 {
@@ -143,7 +128,7 @@ static int write_secret(const struct launch_env *l, char ***env)
 
 	secret_format(&l->secret, text);
 	env_array_overwrite(env, SECRET_NAME, text);
-	sodium_memzero(text, sizeof(text));
+	explicit_bzero(text, sizeof(text));
 	return 0;
 }
 
@@ -173,8 +158,6 @@ static int write_preput(const struct launch_env *l, char ***env)
 
 	if (!l->preput_len)
 		return 0;
-	if (l->preput_len > LAUNCH_PREPUT_MAX)
-		return -E2BIG;
 	text = launch_preput_text(l->preput, l->preput_len);
 	if (!text)
 		return -ENOMEM;
@@ -192,12 +175,9 @@ int launch_env_write(const struct launch_env *l, char ***env)
 {
 	int rc;
 
-	env_array_overwrite_fmt(env, PORT_NAME, "%u", l->srun_port);
-	env_array_overwrite_fmt(env, UNIVERSE_NAME, "%u", l->universe_size);
+	write_numbers(l, env);
+	env_array_overwrite_fmt(env, SEED_NAME, "%" PRIu64, l->port_seed);
 	env_array_overwrite(env, JOBID_NAME, l->jobid);
-	env_array_overwrite(env, TRACING_NAME, l->trace ? "1" : "0");
-	env_array_overwrite_fmt(env, KILL_NAME, "%u", l->kill);
-	env_array_overwrite(env, NO_KILL_NAME, l->no_kill ? "1" : "0");
 	/* Empty says that what else there may be of a spawn is not ours. */
 	env_array_overwrite(env, LAUNCH_SPAWNER_JOBID,
 			    l->spawner_jobid ? l->spawner_jobid : "");
@@ -215,13 +195,15 @@ void launch_env_wipe(char **env)
 
 	for (char **at = env; at && *at; at++)
 		if (!strncmp(*at, SECRET_NAME "=", len))
-			sodium_memzero(*at + len, strlen(*at + len));
+			explicit_bzero(*at + len, strlen(*at + len));
 }
 
 /* A secret of zeros, which everybody knows, is none. */
 static bool secret_is_missing(const struct launch_env *l)
 {
-	return sodium_is_zero(l->secret.bytes, sizeof(l->secret.bytes));
+	static const struct secret none;
+
+	return !memcmp(&l->secret, &none, sizeof(none));
 }
 
 int launch_env_take(struct launch_env *l, char ***env, const char **what)
@@ -236,14 +218,14 @@ int launch_env_take(struct launch_env *l, char ***env, const char **what)
 
 		if (!text || rc || (variables[i].inherited && !spawned))
 			continue;
-		rc = variables[i].read(l, text);
+		rc = read_variable(l, &variables[i], text);
 		*what = variables[i].name;
 	}
 	launch_env_wipe(*env);
 	for (size_t i = 0; i < VARIABLES; i++)
 		unsetenvp(*env, variables[i].name);
 	unsetenvp(*env, LAUNCH_SPAWN_FD);
-	if (!rc && (!l->jobid || secret_is_missing(l))) {
+	if (!rc && (!l->jobid || !l->port_seed || secret_is_missing(l))) {
 		rc = -ENOENT;
 		*what = SECRET_NAME;
 	}
@@ -261,7 +243,7 @@ int launch_env_inherit(struct launch_env *l, const char **what)
 
 		if (!text || !variables[i].inherited)
 			continue;
-		rc = variables[i].read(l, text);
+		rc = read_variable(l, &variables[i], text);
 		*what = variables[i].name;
 	}
 	return rc;

@@ -14,7 +14,11 @@
 #include "libio/secret.h"
 
 #define LAUNCH_APPS_MAX 1024          /* commands of one spawn */
-#define LAUNCH_PREPUT_MAX (64u << 10) /* bytes of records, before base64 */
+/*
+ * Bytes of records: two digits each, and the name, make one word of an environment,
+ * which Linux limits to 128 KiB.
+ */
+#define LAUNCH_PREPUT_MAX (((128u << 10) - sizeof(LAUNCH_PREPUT "=")) / 2)
 
 /* How a spawn hands its parent's end of a socket pair to the new srun. */
 #define LAUNCH_SPAWN_FD "PMI2X_SPAWN_FD"
@@ -24,11 +28,12 @@ enum launch_kill { LAUNCH_KILL_UNSAID, LAUNCH_KILL_NO, LAUNCH_KILL_YES };
 
 struct launch_env {
 	struct secret secret;
-	uint16_t srun_port;
+	uint64_t port_seed;     /* see seeded_port */
+	uint32_t srun_port;
 	uint32_t universe_size; /* 0: unknown */
-	bool trace;             /* record time stamps */
-	enum launch_kill kill;  /* end the step when a collective fails */
-	bool no_kill;           /* srun --no-kill */
+	uint32_t trace;         /* 1: record time stamps */
+	uint32_t kill;          /* the step when a collective fails: enum launch_kill */
+	uint32_t no_kill;       /* 1: srun --no-kill */
 	char *jobid;            /* "<job>.<step>", as srun says */
 	char *spawner_jobid;    /* NULL unless spawned */
 	uint32_t *app_sizes;    /* NULL unless spawned by several commands */
@@ -48,7 +53,7 @@ char *launch_jobid(uint32_t job, uint32_t step);
 /* Is it that, two numbers and nothing else? What is, can stand in a log. */
 bool launch_is_jobid(const char *text);
 
-/* Write the variables into *env. 0, -E2BIG or -ENOMEM. */
+/* Write the variables into *env. 0 or -ENOMEM. */
 int launch_env_write(const struct launch_env *l, char ***env);
 
 /*

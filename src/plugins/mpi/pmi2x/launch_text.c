@@ -6,19 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sodium.h>
-
 #include "launch_env.h"
 #include "libutil/decimal.h"
+#include "libutil/hex.h"
 
 char *launch_preput_text(const void *records, size_t len)
 {
-	const int variant = sodium_base64_VARIANT_ORIGINAL;
-	size_t size = sodium_base64_encoded_len(len, variant);
-	char *text = malloc(size);
+	char *text = malloc(2 * len + 1);
 
 	if (text)
-		sodium_bin2base64(text, size, records, len, variant);
+		hex_print(records, len, text);
 	return text;
 }
 

@@ -4,6 +4,7 @@ EXTRA_DIST += contrib/slurm-source src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 man_MANS =
 if BUILD_PLUGIN
 slurm_plugin_LTLIBRARIES = mpi_pmi2x.la
+pkglib_LTLIBRARIES += libpmi2x-launcher.la
 man_MANS += src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 endif
 slurm_plugindir = @slurm_plugindir@
@@ -18,8 +19,6 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/launch_env.c \
 	src/plugins/mpi/pmi2x/launch_env.h \
 	src/plugins/mpi/pmi2x/launch_text.c \
-	src/plugins/mpi/pmi2x/netinfo.c \
-	src/plugins/mpi/pmi2x/netinfo.h \
 	src/plugins/mpi/pmi2x/network.c \
 	src/plugins/mpi/pmi2x/network.h \
 	src/plugins/mpi/pmi2x/options.c \
@@ -38,6 +37,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/srun_options.h \
 	src/plugins/mpi/pmi2x/stale_sockets.c \
 	src/plugins/mpi/pmi2x/stale_sockets.h \
+	src/plugins/mpi/pmi2x/launcher_library.c \
+	src/plugins/mpi/pmi2x/launcher_library.h \
 	src/plugins/mpi/pmi2x/mpir_table.c \
 	src/plugins/mpi/pmi2x/mpir_table.h \
 	src/plugins/mpi/pmi2x/step_layout.c \
@@ -48,12 +49,13 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/trace_file.h \
 	src/plugins/mpi/pmi2x/strvec.c \
 	src/plugins/mpi/pmi2x/strvec.h
-mpi_pmi2x_la_CPPFLAGS = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
-mpi_pmi2x_la_CFLAGS = $(AM_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
+plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-launcher.so"' \
+	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"'
+mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 # nodelete: a thread may still be in one of Slurm's calls when Slurm unloads us.
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-export-symbols-regex '^(plugin_(name|type|id|version)|mpi_p_.*|init|fini)$$' \
 	-Wl,-z,nodelete
-mpi_pmi2x_la_LIBADD = libagent.la liblauncher.la libio.la libpmi.la \
-	libshm.la libcoll.la libutil.la \
-	$(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS)
+mpi_pmi2x_la_LIBADD = libstarter.la libagent_plain.la libio_plain.la \
+	libpmi_plain.la libshm_plain.la libcoll.la libutil.la $(DL_LIBS)

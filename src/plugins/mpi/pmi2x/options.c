@@ -8,9 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "libcoll/algorithm.h"
 #include "libcoll/tree.h"
 #include "libshm/region.h"
+#include "libutil/budget.h"
 #include "libutil/decimal.h"
 #include "network.h"
 
@@ -25,7 +25,6 @@ struct option {
 	uint32_t max;
 	uint32_t initial;
 	const char *unit;
-	const char *(*word)(uint32_t value);
 };
 
 struct option_kind {
@@ -73,49 +72,61 @@ static const struct option_kind number = { parse_number, show_number,
 static const struct option_kind site_number = { parse_number, show_number,
 						allowed_number, NULL, true };
 
-/* ---- words, which stand for numbers ---- */
+/* ---- a number, or "auto" ---- */
 
-static const char *algorithm_word(uint32_t value)
+static bool parse_width(struct conf *c, const struct option *o,
+			const char *text)
 {
-	return algorithm_name(value);
+	if (strcasecmp(text, "auto"))
+		return parse_number(c, o, text);
+	*number_at(c, o) = TREE_WIDTH_AUTO;
+	return true;
 }
 
-static const char *switch_word(uint32_t value)
+static void show_width(const struct conf *c, const struct option *o,
+		       char out[OPTION_TEXT_MAX])
 {
-	return value ? "on" : "off";
+	if (number_of(c, o) == TREE_WIDTH_AUTO)
+		strcpy(out, "auto");
+	else
+		show_number(c, o, out);
 }
 
-static bool parse_word(struct conf *c, const struct option *o, const char *text)
+static void allowed_width(const struct option *o, char out[OPTION_TEXT_MAX])
 {
-	for (uint32_t i = o->min; i <= o->max; i++)
-		if (!strcasecmp(text, o->word(i))) {
-			*number_at(c, o) = i;
-			return true;
-		}
-	return false;
+	snprintf(out, OPTION_TEXT_MAX, "auto or a number from %u to %u (%s)",
+		 o->min, o->max, o->unit);
 }
 
-static void show_word(const struct conf *c, const struct option *o,
-		      char out[OPTION_TEXT_MAX])
+static const struct option_kind width = { parse_width, show_width,
+					  allowed_width, NULL, false };
+
+/* ---- switches ---- */
+
+static bool parse_switch(struct conf *c, const struct option *o,
+			 const char *text)
 {
-	snprintf(out, OPTION_TEXT_MAX, "%s", o->word(number_of(c, o)));
+	bool on = !strcasecmp(text, "on");
+
+	if (!on && strcasecmp(text, "off"))
+		return false;
+	*number_at(c, o) = on;
+	return true;
 }
 
-/* "auto, tree or ring (how ...)" */
-static void allowed_word(const struct option *o, char out[OPTION_TEXT_MAX])
+static void show_switch(const struct conf *c, const struct option *o,
+			char out[OPTION_TEXT_MAX])
 {
-	size_t used = 0;
-
-	for (uint32_t i = o->min; i <= o->max && used < OPTION_TEXT_MAX; i++)
-		used += snprintf(out + used, OPTION_TEXT_MAX - used, "%s%s",
-				 i == o->min ? "" : i == o->max ? " or " : ", ",
-				 o->word(i));
-	if (used < OPTION_TEXT_MAX)
-		snprintf(out + used, OPTION_TEXT_MAX - used, " (%s)", o->unit);
+	strcpy(out, number_of(c, o) ? "on" : "off");
 }
 
-static const struct option_kind word = { parse_word, show_word, allowed_word,
-					 NULL, false };
+static void allowed_switch(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX, "off or on (%s)", o->unit);
+}
+
+static const struct option_kind on_off = { parse_switch, show_switch,
+					   allowed_switch, NULL, false };
 
 /* ---- a range of ports ---- */
 
@@ -223,36 +234,35 @@ static const struct option_kind directory = {
 #define FIELD(name) offsetof(struct conf, name)
 
 static const struct option options[] = {
-	{ "Pmi2xTreeWidth", "PMI2X_TREE_WIDTH", &number, FIELD(tree_width),
-	  TREE_WIDTH_MIN, TREE_WIDTH_MAX, 16, "children of a node", NULL },
+	{ "Pmi2xTreeWidth", "PMI2X_TREE_WIDTH", &width, FIELD(tree_width),
+	  TREE_WIDTH_MIN, TREE_WIDTH_MAX, TREE_WIDTH_AUTO, "children of a node" },
 	{ "Pmi2xCollectiveTimeout", "PMI2X_COLLECTIVE_TIMEOUT", &number,
-	  FIELD(collective_s), 0, 604800, 0, "seconds, 0: none", NULL },
+	  FIELD(collective_s), 0, 604800, 0, "seconds, 0: none" },
 	{ "Pmi2xConnectTimeout", "PMI2X_CONNECT_TIMEOUT", &number,
-	  FIELD(connect_s), 1, 3600, 60, "seconds", NULL },
+	  FIELD(connect_s), 1, 3600, 60, "seconds" },
 	{ "Pmi2xDeadPeerTimeout", NULL, &number, FIELD(dead_peer_s), 1, 3600,
-	  30, "seconds", NULL },
+	  30, "seconds" },
 	{ "Pmi2xDrainTimeout", "PMI2X_DRAIN_TIMEOUT", &site_number,
-	  FIELD(drain_s), 1, 600, 10, "seconds", NULL },
+	  FIELD(drain_s), 1, 600, 10, "seconds" },
 	{ "Pmi2xHandshakeTimeout", NULL, &number, FIELD(handshake_s), 1, 600,
-	  10, "seconds", NULL },
+	  10, "seconds" },
 	{ "Pmi2xRegionSize", "PMI2X_REGION_SIZE", &site_number,
 	  FIELD(region_mib), 0, REGION_SIZE_MAX >> MIB_SHIFT, 1024,
-	  "MiB, 0: no shared memory", NULL },
+	  "MiB, 0: no shared memory" },
+	{ "Pmi2xBufferLimit", "PMI2X_BUFFER_LIMIT", &site_number,
+	  FIELD(buffer_mib), 1, 1048576, BUDGET_DEFAULT >> MIB_SHIFT, "MiB" },
 	{ "Pmi2xStallReport", "PMI2X_STALL_REPORT", &number, FIELD(stall_s), 0,
-	  604800, 60, "seconds, 0: none", NULL },
+	  604800, 60, "seconds, 0: none" },
 	{ "Pmi2xTellAfter", NULL, &number, FIELD(tell_after_ms), 10, 60000,
-	  100, "milliseconds", NULL },
-	{ "Pmi2xAlgorithm", "PMI2X_ALGORITHM", &word, FIELD(algorithm), 0,
-	  COLL_ALGORITHMS - 1, COLL_BY_CHOICE, "how nodes exchange data",
-	  algorithm_word },
-	{ "Pmi2xCompression", "PMI2X_COMPRESSION", &word, FIELD(compress), 0, 1,
-	  0, "compression of large results", switch_word },
-	{ "Pmi2xNetwork", NULL, &network, 0, 0, 0, 0, NULL, NULL },
-	{ "Pmi2xKillOnFailure", "PMI2X_KILL_ON_FAILURE", &word,
+	  100, "milliseconds" },
+	{ "Pmi2xCompression", "PMI2X_COMPRESSION", &on_off, FIELD(compress), 0, 1,
+	  0, "compression of large results" },
+	{ "Pmi2xNetwork", NULL, &network, 0, 0, 0, 0, NULL },
+	{ "Pmi2xKillOnFailure", "PMI2X_KILL_ON_FAILURE", &on_off,
 	  FIELD(kill_on_failure), 0, 1, 1,
-	  "end of the step when a collective fails", switch_word },
-	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL, NULL },
-	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, 0, 0, 0, 0, NULL, NULL },
+	  "end of the step when a collective fails" },
+	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL },
+	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, 0, 0, 0, 0, NULL },
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))

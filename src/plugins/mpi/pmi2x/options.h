@@ -17,8 +17,7 @@
 #define OPTION_SHOWN_MAX 64  /* bytes of a wrong value in a message */
 
 struct conf {
-	uint32_t tree_width;
-	uint32_t algorithm; /* enum coll_algorithm */
+	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
 	uint32_t compress;  /* 0: off, 1: on */
 	uint32_t handshake_s;
 	uint32_t tell_after_ms;
@@ -26,6 +25,7 @@ struct conf {
 	uint32_t drain_s;
 	uint32_t dead_peer_s;
 	uint32_t region_mib; /* 0: no shared memory */
+	uint32_t buffer_mib;
 	uint32_t stall_s;      /* 0: no report */
 	uint32_t collective_s; /* 0: no timeout */
 	uint32_t kill_on_failure; /* 0: off, 1: on */

@@ -15,11 +15,10 @@
 
 #include "conf.h"
 #include "launch_env.h"
-#include "launcher/srun_server.h"
+#include "launcher_library.h"
 #include "libio/peer.h"
 #include "libpmi/control.h"
 #include "mpir_table.h"
-#include "pmi2x-build.h"
 #include "slurm_log.h"
 #include "spawn_srun.h"
 #include "srun.h"
@@ -46,6 +45,7 @@ struct component {
 };
 
 struct srun {
+	const struct launcher_library *library;
 	struct srun_server *server;
 	struct launch_env launch;
 	struct spawn_place place;
@@ -414,8 +414,9 @@ static int start_srun_server(struct srun *s)
 {
 	struct srun_server_options options = {
 		.secret = s->launch.secret,
+		.port_seed = s->launch.port_seed,
 		.jobid = s->launch.jobid,
-		.build = PMI2X_BUILD,
+		.build = s->library->build,
 		.parent_fd = take_parent_fd(),
 		.handshake_ms = HANDSHAKE_MS,
 		.no_kill = s->launch.no_kill,
@@ -438,10 +439,11 @@ static int start_srun_server(struct srun *s)
 		.started = host_started,
 		.arg = s,
 	};
-	rc = srun_server_start(&s->server, &options, &s->host, &slurm_log);
+	rc = s->library->server_start(&s->server, &options, &s->host,
+				      &slurm_log);
 	secret_forget(&options.secret);
 	if (!rc)
-		s->launch.srun_port = srun_server_port(s->server);
+		s->launch.srun_port = s->library->server_port(s->server);
 	return rc;
 }
 
@@ -505,9 +507,14 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 	if (!rc && s->over < 0)
 		rc = -EMFILE;
 	if (!rc)
+		rc = launcher_library_open(&s->library, LAUNCHER_LIBRARY,
+					   &slurm_log);
+	if (!rc)
 		rc = make_jobid(s, info);
 	if (!rc)
 		rc = secret_create(&s->launch.secret);
+	if (!rc)
+		rc = port_seed_create(&s->launch.port_seed);
 	if (!rc) {
 		s->launch.universe_size = universe_size();
 		s->launch.kill = srun_kill_on_bad_exit();
@@ -583,7 +590,7 @@ int srun_end(struct srun *s)
 	if (!s)
 		return 0;
 	/* What an aborted step has spawned ends with it. */
-	srun_server_stop(s->server, s->aborted ? 0 : UINT32_MAX);
+	s->library->server_stop(s->server, s->aborted ? 0 : UINT32_MAX);
 	eventfd_write(s->over, 1);
 	if (s->aborted)
 		pthread_join(s->killer, NULL);

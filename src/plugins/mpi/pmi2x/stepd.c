@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* slurmstepd's side: makes the step of the engine and hosts its agent. */
+/* slurmstepd's side: describes the step to its agent, and has it started. */
 #include "slurm_compat.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "address.h"
-#include "agent/agent.h"
-#include "agent/agent_trace.h"
+#include "agent/setup.h"
 #include "foreign_env.h"
 #include "launch_env.h"
 #include "libpmi/extension.h"
-#include "libpmi/mapping.h"
+#include "libio/registration.h"
 #include "libutil/log.h"
-#include "netinfo.h"
 #include "network.h"
 #include "pmi2x-build.h"
 #include "slurm_log.h"
 #include "step_layout.h"
+#include "starter/process_time.h"
+#include "starter/starter.h"
 #include "stepd.h"
 
 #define MS_PER_S 1000
@@ -30,7 +32,7 @@
 #define RESERVED_PORTS_NAME "SLURM_STEP_RESV_PORTS"
 
 struct stepd {
-	struct agent *agent;
+	struct starter *starter;
 	const stepd_step_rec_t *record; /* Slurm's; lives as long as this process */
 	pid_t pid;    /* of slurmstepd: what it forks has a copy of this */
 	bool running; /* its thread has been started */
@@ -39,9 +41,8 @@ struct stepd {
 	struct launch_env launch;
 	struct tell_socket tell;
 	char *jobid; /* "<job>.<step>", from Slurm's record of the step */
-	char *mapping;
 	char *reserved_ports;
-	char *netinfo; /* NULL until a rank has asked */
+	int program; /* the agent's file, as it was when the step began; -1 */
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
@@ -125,15 +126,6 @@ static bool host_rank_exit(void *arg, uint32_t slot, struct pmi_exit *end)
 	return end->status != STATUS_UNKNOWN;
 }
 
-static const char *host_netinfo(void *arg)
-{
-	struct stepd *s = arg;
-
-	if (!s->netinfo)
-		s->netinfo = netinfo_create();
-	return s->netinfo;
-}
-
 /* ---- from Slurm's records to the engine's ---- */
 
 /* The name of the step; what follows from it is not the environment's to say. */
@@ -191,16 +183,13 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 	const char *ports = getenvp(env, RESERVED_PORTS_NAME);
 	uint32_t ranks = layout_ranks(s->nodes.layout);
 
-	s->mapping = mapping_create(s->nodes.layout);
 	s->reserved_ports = ports ? strdup(ports) : NULL;
 	s->step = (struct pmi_step){
 		.jobid = s->jobid,
 		.layout = s->nodes.layout,
 		.position = layout_position(s->nodes.layout, s->nodes.node_id),
 		.tree_width = conf->tree_width,
-		.algorithm = conf->algorithm,
 		.compress = conf->compress,
-		.mapping = s->mapping,
 		.universe_size = s->launch.universe_size > ranks ?
 			s->launch.universe_size : ranks,
 		.app_sizes = s->launch.app_sizes,
@@ -208,8 +197,6 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.spawned = s->launch.spawner_jobid != NULL,
 		.spawner_jobid = s->launch.spawner_jobid,
 		.reserved_ports = s->reserved_ports,
-		.netinfo = host_netinfo,
-		.netinfo_arg = s,
 		.preput = s->launch.preput,
 		.preput_len = s->launch.preput_len,
 		.debugged = step->flags & LAUNCH_PARALLEL_DEBUG,
@@ -241,9 +228,11 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 {
 	agent_options_init(o);
 	o->secret = s->launch.secret;
+	o->port_seed = s->launch.port_seed;
 	conf_ports(conf, &o->port_first, &o->port_last);
 	launcher_address(o, s, step);
-	o->region_size = (size_t)conf->region_mib << 20;
+	o->region_size = (uint64_t)conf->region_mib << 20;
+	o->buffer_limit = (uint64_t)conf->buffer_mib << 20;
 	o->handshake_ms = conf->handshake_s * MS_PER_S;
 	o->tell_after_ms = conf->tell_after_ms;
 	o->connect_ms = conf->connect_s * MS_PER_S;
@@ -255,9 +244,9 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->trace = s->launch.trace;
 	o->no_kill = s->launch.no_kill;
 	o->prefork_ns = s->prefork_ns;
-	o->tell_fd = s->tell.fd;
+	o->launch_ns = o->trace ? process_start() : 0;
 	o->tell_uid = step->uid;
-	o->rank_fd = RANK_FD;
+	o->debug = get_log_level() >= SLURM_LOG_LEVEL_DEBUG;
 }
 
 /* Where the links are to be, if not where NodeAddr is. 0, or fail(). */
@@ -278,35 +267,60 @@ static int choose_network(struct agent_options *o, struct stepd *s,
 	return rc;
 }
 
+/* Whoever replaces the file does not change what this step runs with. */
+static int open_program(struct stepd *s)
+{
+	struct stat st;
+
+	s->program = open(AGENT_PROGRAM, O_PATH | O_CLOEXEC);
+	if (s->program < 0 || fstat(s->program, &st)) {
+		fail(s, "%s: %s: install pmi2x there with the plugin",
+		     AGENT_PROGRAM, strerror(errno));
+		return -ENOENT;
+	}
+	/* It begins with the rights of slurmstepd. */
+	if ((!st.st_uid || st.st_uid == getuid()) &&
+	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	fail(s, "%s may be written by others than root: chown root, chmod go-w",
+	     AGENT_PROGRAM);
+	return -EPERM;
+}
+
 static void prepare_agent(struct stepd *s, const struct conf *conf,
 			  const stepd_step_rec_t *step)
 {
-	struct agent_host host = {
+	struct starter_host host = {
 		.node_address = host_node_address,
 		.tell_node = s->tell.pattern ? host_tell_node : NULL,
 		.kill_step = host_kill_step,
 		.rank_exit = host_rank_exit,
 		.arg = s,
 	};
-	struct agent_options options;
+	struct starter_options options = {
+		.program = { .fd = s->program, .uid = step->uid, .gid = step->gid },
+		.tell_fd = s->tell.fd,
+		.rank_fd = RANK_FD,
+	};
 	int rc;
 
-	describe_agent(&options, s, conf, step);
-	if (choose_network(&options, s, conf, step->node_name)) {
-		secret_forget(&options.secret);
+	describe_agent(&options.agent, s, conf, step);
+	if (choose_network(&options.agent, s, conf, step->node_name)) {
+		secret_forget(&options.agent.secret);
 		return;
 	}
-	rc = agent_prepare(&s->agent, &s->step, &options, &host, &slurm_log);
-	s->tell.fd = -1; /* the agent's, also when it has failed */
-	secret_forget(&options.secret);
-	secret_forget(&s->launch.secret); /* the agent has it */
+	rc = starter_prepare(&s->starter, &s->step, &options, &host, &slurm_log);
+	s->tell.fd = -1; /* the starter's, also when it has failed */
+	secret_forget(&options.agent.secret);
+	secret_forget(&s->launch.secret); /* the starter has it */
 	if (rc)
-		s->agent = NULL;
+		s->starter = NULL;
 	if (rc == -EADDRINUSE)
 		fail(s, "node %s has no free port from %u to %u: widen Pmi2xPorts in mpi.conf",
-		     step->node_name, options.port_first, options.port_last);
+		     step->node_name, options.agent.port_first,
+		     options.agent.port_last);
 	else if (rc)
-		fail(s, "the agent of node %s cannot start (%s): see slurmd's log there",
+		fail(s, "the agent of node %s cannot be prepared (%s): see slurmd's log there",
 		     step->node_name, strerror(-rc));
 }
 
@@ -328,7 +342,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	struct conf own = *conf;
 
 	if (name_step(s, step) || read_launch(s, step, env) ||
-	    read_layout(s, step))
+	    read_layout(s, step) || open_program(s))
 		return;
 	conf_override(&own, *env, &notes);
 	if (s->launch.kill != LAUNCH_KILL_UNSAID)
@@ -351,8 +365,8 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 		return NULL;
 	s->pid = getpid();
 	s->record = step;
-	s->tell.fd = -1;
-	s->prefork_ns = trace_now();
+	s->tell.fd = s->program = -1;
+	s->prefork_ns = process_now();
 	set_up(s, step, env, conf);
 	return s;
 }
@@ -360,10 +374,10 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 /* The agent is slurmstepd's alone. Asked for the pid once, not at each fork. */
 void stepd_forked(struct stepd *s)
 {
-	if (!s->agent || s->running || s->pid != getpid())
+	if (!s->starter || s->running || s->pid != getpid())
 		return;
 	s->running = true;
-	agent_run(s->agent); /* if not, ranks fail to register, and say so */
+	starter_run(s->starter); /* if not, ranks fail to register, and say so */
 }
 
 /* The slot of a rank of this node; UINT32_MAX when it is none. */
@@ -389,9 +403,9 @@ static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 				layout_ranks(s->nodes.layout));
 	env_array_overwrite(env, "PMI_JOBID", s->jobid);
 	if (s->launch.trace)
-		env_array_overwrite(env, EXT_ENV_STAMPS, "1");
+		env_array_overwrite(env, EXT_ENV_RANK_TRACE, "1");
 	else
-		unsetenvp(*env, EXT_ENV_STAMPS); /* of an outer step */
+		unsetenvp(*env, EXT_ENV_RANK_TRACE); /* of an outer step */
 	if (s->step.spawned)
 		env_array_overwrite(env, "PMI_SPAWNED", "1");
 	else
@@ -403,15 +417,15 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	uint32_t slot;
 	int reg, fd, rc;
 
-	if (!s->agent) {
+	if (!s->starter) {
 		if (task->ltaskid == 0) /* once a node is enough */
 			log_error(&slurm_log, "%s",
 				  s->failure ? s->failure : "no memory");
 		return -ENOTCONN;
 	}
 	slot = slot_of(s, task->gtaskid);
-	reg = agent_registration_fd(s->agent);
-	rc = slot == UINT32_MAX ? -EINVAL : agent_register_rank(reg, slot, &fd);
+	reg = starter_registration_fd(s->starter);
+	rc = slot == UINT32_MAX ? -EINVAL : registration_of_rank(reg, slot, &fd);
 	if (rc) {
 		log_error(&slurm_log,
 			  "rank %u cannot reach the agent of its node: %s",
@@ -420,7 +434,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	}
 	if (task->gtaskid == 0 && s->notes[0])
 		log_error(&slurm_log, "%s", s->notes);
-	fd = agent_rank_takes_place(reg, fd);
+	fd = registration_takes_place(reg, fd);
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
@@ -436,8 +450,8 @@ void stepd_stop(struct stepd *s)
 
 	if (!s)
 		return;
-	if (s->agent)
-		rc = agent_stop(s->agent);
+	if (s->starter)
+		rc = starter_stop(s->starter);
 	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
 		host_kill_step(s, s->failure);
 	if (rc) { /* a thread may read the rest until the process ends */
@@ -445,9 +459,9 @@ void stepd_stop(struct stepd *s)
 		return;
 	}
 	tell_socket_close(&s->tell);
-	free(s->mapping);
 	free(s->reserved_ports);
-	free(s->netinfo);
+	if (s->program >= 0)
+		close(s->program);
 	step_layout_free(&s->nodes);
 	launch_env_free(&s->launch);
 	free(s->jobid);

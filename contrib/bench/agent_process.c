@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks for "pmi2x-agent UID GID JOB.STEP NODE ..." among all processes. */
+#include "agent_process.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE_MAX_BYTES 1024
+#define STEP_ARGUMENT 3
+#define NODE_ARGUMENT 4
+
+/* The arguments of a command line of `len` bytes are ended by NULs. */
+static const char *argument(const char *line, size_t len, int number)
+{
+	const char *at = line;
+
+	while (number-- > 0 && at < line + len)
+		at += strlen(at) + 1;
+	return at < line + len ? at : "";
+}
+
+static bool is_agent_of(const char *pid, const char *jobid, const char *node)
+{
+	char path[300], line[LINE_MAX_BYTES + 1];
+	size_t len;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	len = fread(line, 1, LINE_MAX_BYTES, file);
+	fclose(file);
+	line[len] = '\0';
+	return !strcmp(argument(line, len, 0), "pmi2x-agent") &&
+	       !strcmp(argument(line, len, STEP_ARGUMENT), jobid) &&
+	       (!node || !strcmp(argument(line, len, NODE_ARGUMENT), node));
+}
+
+pid_t agent_process(const char *jobid, const char *node)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t pid = 0;
+
+	while (proc && !pid && (entry = readdir(proc)))
+		if (atoi(entry->d_name) > 0 &&
+		    is_agent_of(entry->d_name, jobid, node))
+			pid = atoi(entry->d_name);
+	if (proc)
+		closedir(proc);
+	return pid;
+}

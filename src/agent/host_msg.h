@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an agent asks of the process that has started it, and the answers: one
+ * message each over a SOCK_SEQPACKET pair. Whoever reads one takes it for a
+ * stranger's.
+ */
+#ifndef PMI2X_HOST_MSG_H
+#define PMI2X_HOST_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libutil/buf.h"
+
+#define HOST_VERSION 1        /* of these messages; the first of the agent has it */
+#define HOST_DATA_MAX 4096    /* bytes of `data` */
+#define HOST_MSG_MAX (HOST_DATA_MAX + 32)
+
+enum host_type {
+	/* Of the agent. */
+	HOST_READY = 1, /* number: HOST_VERSION; data: its build */
+	HOST_FIND,      /* number: a node id */
+	HOST_TELL,      /* number: a node id; data: the message */
+	HOST_KILL,      /* data: why */
+	HOST_HOW_ENDED, /* number: a slot */
+	HOST_LOG,       /* number: enum log_level; data: the line */
+	HOST_CRASHED,   /* number: a signal; code: the system call of SIGSYS */
+	HOST_END,       /* what follows is the end of the connection */
+	/* To the agent. */
+	HOST_FOUND,     /* number: node id; code: 0, negative errno; data: address */
+	HOST_TOLD,      /* number: node id; code: 0, negative errno */
+	HOST_ENDED,     /* number: slot; code: wait status; data: one byte, whether
+	                   the launcher ended it */
+	HOST_LEAVE,     /* the node's ranks have ended: finish */
+	HOST_TYPES,
+};
+
+struct host_msg {
+	enum host_type type;
+	uint32_t number;
+	int32_t code;
+	const void *data; /* in what was received, not terminated */
+	size_t len;
+};
+
+/* Append it. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM. */
+int host_msg_pack(struct buf *b, const struct host_msg *m);
+/* 0 or -EPROTO. */
+int host_msg_unpack(struct host_msg *m, const void *data, size_t len);
+/* Pack and send without waiting. 0, -EAGAIN, or another negative errno. */
+int host_msg_send(int fd, const struct host_msg *m);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The program pmi2x-agent. Who starts it (src/starter) gives it its descriptors,
+ * and says as whom it is to run, and in which cgroups. It is no command.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/confine.h"
+#include "agent/crash.h"
+#include "agent/filter.h"
+#include "agent/host_msg.h"
+#include "agent/program.h"
+#include "libio/protocol.h"
+#include "libutil/decimal.h"
+#include "pmi2x-build.h"
+
+#define ARGS 5 /* before the cgroups */
+
+static const char usage[] =
+"pmi2x-agent: the Slurm plugin mpi/pmi2x starts this program; see pmi2x(7)\n";
+
+static int given(int fd)
+{
+	return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -1 : fd;
+}
+
+/* UID GID STEP NODE [CGROUP ...]; step and node are for who looks at processes. */
+static bool take_arguments(struct confine_options *o, int argc, char **argv)
+{
+	uint32_t uid, gid;
+
+	if (argc < ARGS || !decimal_u32(argv[1], 0, UINT32_MAX - 1, &uid) ||
+	    !decimal_u32(argv[2], 0, UINT32_MAX - 1, &gid))
+		return false;
+	*o = (struct confine_options){
+		.uid = uid,
+		.gid = gid,
+		.cgroups = (const char *const *)argv + ARGS,
+		.fds = AGENT_FD_END,
+	};
+	return true;
+}
+
+/* Nothing has been read, but rights may be left: no more than this. */
+static int cannot_confine(const char *why)
+{
+	const struct host_msg m = {
+		.type = HOST_KILL,
+		.data = why,
+		.len = strlen(why),
+	};
+
+	(void)host_msg_send(AGENT_FD_HOST, &m);
+	return 1;
+}
+
+static int confine(const struct confine_options *o)
+{
+	char why[CONFINE_WHY_MAX];
+	int rc = confine_begin(o, why);
+
+	if (rc)
+		return cannot_confine(why);
+	rc = crash_watch();
+	rc = rc ? rc : filter_install(crash_denied);
+	if (rc && rc != -ENOSYS)
+		return cannot_confine("the agent cannot restrict its system calls");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct agent_fds fds = {
+		.registration = given(AGENT_FD_REGISTRATION),
+		.listener = given(AGENT_FD_LISTENER),
+		.tell = given(AGENT_FD_TELL),
+		.region = given(AGENT_FD_REGION),
+	};
+	struct confine_options o;
+
+	/* Of a file that is executed by its descriptor that number is the name. */
+	prctl(PR_SET_NAME, "pmi2x-agent", 0, 0, 0);
+	if (!take_arguments(&o, argc, argv) || given(AGENT_FD_SETUP) < 0 ||
+	    given(AGENT_FD_HOST) < 0) {
+		fprintf(stderr, "%s%s\n", usage, protocol_mark);
+		return 2;
+	}
+	return confine(&o) ||
+	       agent_program(AGENT_FD_SETUP, AGENT_FD_HOST, &fds, PMI2X_BUILD);
+}

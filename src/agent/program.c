@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The agent as a process does it. Its host is who has started it, at the other end
+ * of a socket pair; whose end is the end of the step, too.
+ */
+#include "agent/program.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/host_msg.h"
+#include "agent/netinfo.h"
+#include "libio/loop.h"
+#include "libpmi/mapping.h"
+
+struct program {
+	struct setup setup;
+	void *bytes;      /* what it points into */
+	size_t len;
+	char *mapping;
+	char *netinfo;    /* NULL until a rank has asked */
+	int host_fd;
+	uv_poll_t poll;   /* of it */
+	bool polling;
+	struct loop *loop;
+	struct agent *agent;
+	struct log_hook log;
+	struct budget budget;
+};
+
+/* ---- to the host ---- */
+
+static int say(struct program *p, enum host_type type, uint32_t number,
+	       int32_t code, const void *data, size_t len)
+{
+	const struct host_msg m = { type, number, code, data, len };
+
+	return host_msg_send(p->host_fd, &m);
+}
+
+static void keep_line(void *arg, enum log_level level, const char *text)
+{
+	struct program *p = arg;
+
+	if (level != LOG_LEVEL_DEBUG || p->setup.options.debug)
+		(void)say(p, HOST_LOG, level, 0, text, strlen(text));
+}
+
+static void find_node(void *arg, uint32_t node_id)
+{
+	struct program *p = arg;
+	int rc;
+
+	for (uint32_t i = 0; i < p->setup.nknown; i++) {
+		if (p->setup.known[i].node_id != node_id)
+			continue;
+		agent_node_found(p->agent, node_id, 0, &p->setup.known[i].addr);
+		return;
+	}
+	rc = say(p, HOST_FIND, node_id, 0, NULL, 0);
+	if (rc)
+		agent_node_found(p->agent, node_id, rc, NULL);
+}
+
+static int tell_node(void *arg, uint32_t node_id, const void *data, size_t len,
+		     bool answer)
+{
+	return say(arg, HOST_TELL, node_id, answer, data, len);
+}
+
+/* It must arrive; and of this agent nobody expects anything more. */
+static void kill_step(void *arg, const char *why)
+{
+	struct program *p = arg;
+	struct pollfd room = { .fd = p->host_fd, .events = POLLOUT };
+
+	while (say(p, HOST_KILL, 0, 0, why, strlen(why)) == -EAGAIN)
+		poll(&room, 1, -1);
+}
+
+static void ask_rank_end(void *arg, uint32_t slot)
+{
+	(void)say(arg, HOST_HOW_ENDED, slot, 0, NULL, 0);
+}
+
+static const char *netinfo(void *arg)
+{
+	struct program *p = arg;
+
+	if (!p->netinfo)
+		p->netinfo = netinfo_create();
+	return p->netinfo;
+}
+
+/* ---- from the host ---- */
+
+static void on_found(struct program *p, const struct host_msg *m)
+{
+	struct sockaddr_storage addr;
+	int rc = m->code;
+
+	memset(&addr, 0, sizeof(addr));
+	if (!rc && m->len == sizeof(addr))
+		memcpy(&addr, m->data, sizeof(addr));
+	else if (!rc)
+		rc = -EPROTO;
+	agent_node_found(p->agent, m->number, rc, &addr);
+}
+
+static void on_ended(struct program *p, const struct host_msg *m)
+{
+	const struct pmi_exit end = {
+		.status = m->code,
+		.by_launcher = m->len && ((const char *)m->data)[0],
+	};
+
+	agent_rank_ended(p->agent, m->number, &end);
+}
+
+static void take_message(struct program *p, const struct host_msg *m)
+{
+	switch (m->type) {
+	case HOST_FOUND: on_found(p, m); break;
+	case HOST_TOLD: agent_node_told(p->agent, m->number, m->code); break;
+	case HOST_ENDED: on_ended(p, m); break;
+	case HOST_LEAVE: agent_leave(p->agent); break;
+	default: break; /* of a later release */
+	}
+}
+
+static void on_host(uv_poll_t *poll, int status, int events)
+{
+	struct program *p = poll->data;
+	char room[HOST_MSG_MAX];
+	struct host_msg m;
+	ssize_t n = recv(p->host_fd, room, sizeof(room), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		uv_poll_stop(poll);
+		agent_host_died(p->agent);
+	} else if (!host_msg_unpack(&m, room, (size_t)n)) {
+		take_message(p, &m);
+	}
+}
+
+/* ---- what it is told before ---- */
+
+static int map_setup(struct program *p, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size <= 0 || (uint64_t)st.st_size > SETUP_BYTES_MAX)
+		return -EPROTO;
+	p->len = (size_t)st.st_size;
+	p->bytes = mmap(NULL, p->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p->bytes == MAP_FAILED) {
+		p->bytes = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+static int read_setup(struct program *p, int fd, const char *build)
+{
+	int rc = map_setup(p, fd);
+
+	rc = rc ? rc : setup_unpack(&p->setup, p->bytes, p->len);
+	if (rc)
+		return rc;
+	if (getrandom(&p->setup.step.hash_seed, sizeof(uint64_t), 0) !=
+	    sizeof(uint64_t))
+		return -EIO;
+	p->mapping = mapping_create(p->setup.step.layout);
+	p->setup.step.mapping = p->mapping;
+	if (build)
+		p->setup.step.build = build;
+	budget_init(&p->budget, p->setup.options.buffer_limit,
+		    "Pmi2xBufferLimit in mpi.conf", &p->log);
+	p->setup.step.budget = &p->budget;
+	p->setup.step.netinfo = netinfo;
+	p->setup.step.netinfo_arg = p;
+	return 0;
+}
+
+/* ---- life ---- */
+
+static int watch_host(struct program *p)
+{
+	int rc = uv_poll_init(loop_uv(p->loop), &p->poll, p->host_fd);
+
+	if (rc)
+		return rc;
+	p->polling = true;
+	p->poll.data = p;
+	/* The loop ends when the agent has left, and not when the host has. */
+	uv_unref((uv_handle_t *)&p->poll);
+	return uv_poll_start(&p->poll, UV_READABLE, on_host);
+}
+
+static void cannot_begin(struct program *p, int rc)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "the agent of a node cannot begin: %s",
+		 rc == -EPROTONOSUPPORT ?
+		 "pmi2x-agent and the plugin that started it are of different releases: install both of one" :
+		 strerror(-rc));
+	log_error(&p->log, "%s", why);
+	kill_step(p, why);
+}
+
+static int serve(struct program *p, const struct agent_fds *fds)
+{
+	const struct agent_host host = {
+		.find_node = find_node,
+		.tell_node = tell_node,
+		.kill_step = kill_step,
+		.ask_rank_end = p->setup.options.exits_known ? ask_rank_end :
+							       NULL,
+		.arg = p,
+	};
+	int rc = agent_open(&p->agent, p->loop, &p->setup, fds, &host, &p->log);
+
+	secret_forget(&p->setup.options.secret);
+	if (!p->agent)
+		return rc;
+	loop_run(p->loop);
+	agent_free(p->agent);
+	return rc;
+}
+
+static void release(struct program *p)
+{
+	if (p->polling)
+		uv_close((uv_handle_t *)&p->poll, NULL);
+	loop_destroy(p->loop);
+	(void)say(p, HOST_END, 0, 0, NULL, 0);
+	close(p->host_fd);
+	if (p->bytes) {
+		setup_free(&p->setup);
+		munmap(p->bytes, p->len);
+	}
+	free(p->mapping);
+	free(p->netinfo);
+}
+
+static void close_fds(const struct agent_fds *fds)
+{
+	const int all[] = { fds->registration, fds->listener, fds->tell,
+			    fds->region };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i] >= 0)
+			close(all[i]);
+}
+
+int agent_program(int setup_fd, int host_fd, const struct agent_fds *fds,
+		  const char *build)
+{
+	struct program p = { .host_fd = host_fd };
+	int rc;
+
+	p.log = (struct log_hook){ keep_line, &p };
+	(void)say(&p, HOST_READY, HOST_VERSION, 0, build,
+		  build ? strlen(build) : 0);
+	rc = read_setup(&p, setup_fd, build);
+	close(setup_fd);
+	rc = rc ? rc : loop_create(&p.loop);
+	rc = rc ? rc : loop_open(p.loop);
+	rc = rc ? rc : watch_host(&p);
+	rc = rc ? rc : serve(&p, fds);
+	if (!p.agent) {
+		cannot_begin(&p, rc);
+		close_fds(fds);
+	}
+	release(&p);
+	return rc ? 1 : 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent as a process does it: what it is told, its loop, and its host. */
+#ifndef PMI2X_PROGRAM_H
+#define PMI2X_PROGRAM_H
+
+#include "agent/setup.h"
+
+/*
+ * Read the setup from one descriptor, serve the step, and ask who is at the other end
+ * of `host_fd` (agent/host_msg.h) for what an agent needs; when that ends, so does
+ * this, at once. `build`: of this program; NULL: as in the setup. Takes over all descriptors. The exit code. Any thread, which it
+ * keeps until the agent has left.
+ */
+int agent_program(int setup_fd, int host_fd, const struct agent_fds *fds,
+		  const char *build);
+
+#endif

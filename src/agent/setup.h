@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All that an agent is told before it begins, and its form as bytes: who starts an
+ * agent packs it, and the agent reads it from a descriptor. Both are of one
+ * machine. Another version of the form is refused by name.
+ */
+#ifndef PMI2X_SETUP_H
+#define PMI2X_SETUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "libio/secret.h"
+#include "libpmi/server.h"
+#include "libutil/buf.h"
+
+#define SETUP_VERSION 1
+#define SETUP_BYTES_MAX ((size_t)1 << 30)
+
+struct agent_options {
+	struct secret secret;   /* of the step */
+	/* Where to listen, its port ignored; AF_UNSPEC: everywhere. */
+	struct sockaddr_storage bind;
+	/*
+	 * `bind` is an address in a network of its own: neighbours do not find
+	 * each other by their nodes' addresses, but tell each other theirs.
+	 */
+	bool addresses_told;
+	uint16_t port_first;    /* of the range to listen in; 0: any port */
+	uint16_t port_last;
+	uint64_t port_seed;     /* of the step, random: see step_port */
+	/* srun, port included; AF_UNSPEC: none. */
+	struct sockaddr_storage launcher;
+	uint64_t region_size;   /* bytes reserved; 0: no shared memory */
+	uint64_t buffer_limit;  /* bytes of the step's data that are held: libutil/budget.h */
+	uint32_t handshake_ms;  /* a connection must prove itself within */
+	uint32_t tell_after_ms; /* a connect without answer, then tell_node */
+	uint32_t connect_ms;    /* give a neighbour up after */
+	uint32_t absent_ms;     /* one that refuses so long may have ended: ask,
+	                           and again after as long */
+	uint32_t drain_ms;      /* bound of leaving */
+	uint32_t stall_ms;      /* tell srun of a collective that waits longer,
+	                           and at each doubling; 0: never */
+	uint32_t collective_ms; /* then it fails; 0: never */
+	bool end_on_failure;    /* the step, when a collective fails */
+	bool no_kill;           /* a node that is lost does not end the step */
+	bool trace;             /* record time stamps and send them to srun */
+	/* With trace, in ns of CLOCK_MONOTONIC: when the host's process was made
+	   (0: unknown), when it began with the step, and when it listened. */
+	int64_t launch_ns, prefork_ns, ready_ns;
+	bool exits_known;       /* the host learns how ranks' processes end */
+	bool debug;             /* somebody reads debug lines */
+	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
+	uint32_t tell_uid;      /* whose told messages (besides root's) count */
+	uint16_t protocol;      /* to announce, in tests; 0: the agent's own */
+};
+
+/* Defaults for everything but secret and launcher. */
+void agent_options_init(struct agent_options *o);
+
+#define STEP_PORT_TRIES 8 /* ports of a node at which neighbours look */
+
+/*
+ * The port that a node at this position takes at its `try`th try. Nodes of one step on
+ * one host have different ones, and other users cannot know them.
+ */
+uint16_t step_port(const struct agent_options *o, const struct layout *layout,
+		   uint32_t position, uint32_t try);
+
+/* The numbers of an agent's descriptors, from its first input on. */
+enum agent_fd {
+	AGENT_FD_SETUP = 3, /* what setup_pack wrote */
+	AGENT_FD_HOST,      /* messages: agent/host_msg.h */
+	AGENT_FD_REGISTRATION,
+	AGENT_FD_LISTENER,  /* this and the next two: closed where there is none */
+	AGENT_FD_TELL,
+	AGENT_FD_REGION,
+	AGENT_FD_END,
+};
+
+/* Descriptors that an agent is given; -1: none. */
+struct agent_fds {
+	int registration; /* ranks come over it: libio/registration.h */
+	int listener;     /* of the links; -1: there are no neighbours */
+	/*
+	 * Listening unix socket for told messages in the form slurmd delivers
+	 * them (u32 uid, u32 length, network order, data).
+	 */
+	int tell;
+	int region;       /* the empty object of the results region */
+};
+
+/* A node's address that needs no look-up; its port is ignored. */
+struct known_address {
+	uint32_t node_id;
+	struct sockaddr_storage addr;
+};
+
+struct setup {
+	struct pmi_step step;   /* without mapping, netinfo, budget and hash_seed */
+	struct agent_options options;
+	uint16_t port;          /* where the agent listens; 0: nowhere */
+	struct known_address *known;
+	uint32_t nknown;
+};
+
+/* Append it. 0, -ENOBUFS or -ENOMEM. The bytes hold the secret. */
+int setup_pack(struct buf *b, const struct setup *s);
+
+/*
+ * Read one from bytes that stay where they are as long as it is used; the
+ * secret in them is overwritten. 0; -EPROTONOSUPPORT: of another version;
+ * -EPROTO, -ENOMEM. Free it with setup_free on success.
+ */
+int setup_unpack(struct setup *out, void *data, size_t len);
+void setup_free(struct setup *s);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listening TCP sockets: binding, and which port. */
+#include "libio/listener_socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+static int set_flag(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+static uint16_t bound_port(int fd)
+{
+	struct sockaddr_storage addr = { 0 };
+	socklen_t len = sizeof(addr);
+
+	getsockname(fd, (struct sockaddr *)&addr, &len);
+	return ntohs(addr.ss_family == AF_INET ?
+			     ((struct sockaddr_in *)&addr)->sin_port :
+			     ((struct sockaddr_in6 *)&addr)->sin6_port);
+}
+
+static int listen_at(const struct sockaddr_storage *addr, socklen_t len)
+{
+	int rc, fd = socket(addr->ss_family,
+			    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (addr->ss_family == AF_INET6)
+		set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	if (bind(fd, (const struct sockaddr *)addr, len) < 0 ||
+	    listen(fd, SOMAXCONN) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int listen_in(const struct sockaddr_storage *bind_to, int family,
+		     uint16_t port)
+{
+	struct sockaddr_storage addr = *bind_to;
+	struct sockaddr_in *in4 = (struct sockaddr_in *)&addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&addr;
+
+	addr.ss_family = family; /* all zeroes otherwise: every address */
+	if (family == AF_INET) {
+		in4->sin_port = htons(port);
+		return listen_at(&addr, sizeof(*in4));
+	}
+	in6->sin6_port = htons(port);
+	return listen_at(&addr, sizeof(*in6));
+}
+
+int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
+		    uint16_t *bound)
+{
+	static const struct sockaddr_storage everywhere;
+	int fd;
+
+	if (bind_to->ss_family != AF_UNSPEC) {
+		fd = listen_in(bind_to, bind_to->ss_family, port);
+	} else {
+		fd = listen_in(&everywhere, AF_INET6, port);
+		if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
+			fd = listen_in(&everywhere, AF_INET, port);
+	}
+	if (fd >= 0)
+		*bound = port ? port : bound_port(fd);
+	return fd;
+}
+
+uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,
+		     uint16_t last)
+{
+	uint64_t size = last >= first ? (uint64_t)last - first + 1 : 1;
+
+	return (uint16_t)(first + (seed % size + index) % size);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listening TCP sockets, before there is a loop to accept in. Any thread. */
+#ifndef PMI2X_LISTENER_SOCKET_H
+#define PMI2X_LISTENER_SOCKET_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+/*
+ * A listening TCP socket on `bind_to` (AF_UNSPEC: every address, both
+ * families) and `port` (0: any). The descriptor or a negative errno
+ * (-EADDRINUSE). Writes the port.
+ */
+int listener_socket(const struct sockaddr_storage *bind_to, uint16_t port,
+		    uint16_t *bound);
+
+/*
+ * The port of node `index` (a position): first + (seed + index) modulo the size of the
+ * range, so that nodes of one step on one host never collide. Nobody else knows the
+ * seed, and so which ports to take before them.
+ */
+uint16_t seeded_port(uint64_t seed, uint32_t index, uint16_t first,
+		     uint16_t last);
+
+#endif

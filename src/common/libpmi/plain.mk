@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# srun's half of the engine, and what both halves share: needs libcoll, libutil and
+# the C library only.
+noinst_LTLIBRARIES += libpmi_plain.la
+libpmi_plain_la_SOURCES = \
+	src/common/libpmi/control.c src/common/libpmi/control.h \
+	src/common/libpmi/launcher.c src/common/libpmi/launcher.h \
+	src/common/libpmi/mapping.c src/common/libpmi/mapping.h \
+	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \
+	src/common/libpmi/spawn-parse.c \
+	src/common/libpmi/status.c src/common/libpmi/status.h
+libpmi_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the engine of a node tells about its status, and giving up on waiting. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libpmi/server_private.h"
+#include "libpmi/status.h"
+
+static const enum status_phase PHASES[] = {
+	[RANK_ABSENT] = STATUS_ABSENT,
+	[RANK_FRESH] = STATUS_FRESH,
+	[RANK_HANDSHAKE] = STATUS_STARTING,
+	[RANK_ACTIVE] = STATUS_ACTIVE,
+	[RANK_FINALIZED] = STATUS_FINALIZED,
+	[RANK_CLOSING] = STATUS_GONE,
+	[RANK_GONE] = STATUS_GONE,
+};
+
+static void add_session(struct pmi_server *s, const struct rank_session *ss,
+			bool stopped, struct node_status *out)
+{
+	struct status_run rank = {
+		.first = ss->rank,
+		.last = ss->rank,
+		.phase = PHASES[ss->state],
+		.stopped = stopped,
+	};
+
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		rank.entered[kind] = coll_entered(s->coll, kind, ss->slot);
+	status_add_rank(out, &rank);
+	out->requests += ss->waits;
+}
+
+int pmi_server_status(struct pmi_server *s,
+		      bool (*stopped)(void *arg, uint32_t slot), void *arg,
+		      struct node_status *out)
+{
+	*out = (struct node_status){ 0 };
+	out->runs = calloc(s->nslots + 1, sizeof(*out->runs));
+	if (!out->runs)
+		return -ENOMEM;
+	pmi_server_slots_input(s); /* who is in its slot is in */
+	for (uint32_t i = 0; i < s->nslots; i++)
+		add_session(s, &s->sessions[i], stopped(arg, i), out);
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		out->ended[kind] = coll_ended(s->coll, kind);
+	return 0;
+}
+
+uint64_t pmi_server_ended(const struct pmi_server *s)
+{
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		sum += coll_ended(s->coll, kind);
+	return sum;
+}
+
+void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
+		       const char *why)
+{
+	coll_expire(s->coll, kind, seq, why);
+	pmi_server_slots_input(s);
+}
+
+void pmi_server_expire_all(struct pmi_server *s, const char *why)
+{
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		pmi_server_expire(s, kind, coll_ended(s->coll, kind), why);
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What nodes tell about a step, packed, and together: who keeps whom waiting. */
+#include "libpmi/status.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/pack.h"
+
+#define RUN_BYTES (4 + 4 + 1 + 1 + 4 * COLL_KINDS)
+#define LINK_BYTES (4 + 1 + 1 + 8)
+#define RUNS_SHOWN 16  /* of ranks, in a text */
+#define NODES_SHOWN 8
+
+/* ---- a node ---- */
+
+static bool continues(const struct status_run *run,
+		      const struct status_run *rank)
+{
+	return rank->first == run->last + 1 && rank->phase == run->phase &&
+	       rank->stopped == run->stopped &&
+	       !memcmp(rank->entered, run->entered, sizeof(run->entered));
+}
+
+void status_add_rank(struct node_status *n, const struct status_run *rank)
+{
+	struct status_run *run = n->nruns ? &n->runs[n->nruns - 1] : NULL;
+
+	if (run && continues(run, rank))
+		run->last = rank->last;
+	else
+		n->runs[n->nruns++] = *rank;
+}
+
+static int pack_counts(struct buf *b, const uint32_t counts[COLL_KINDS])
+{
+	int rc = 0;
+
+	for (int k = 0; !rc && k < COLL_KINDS; k++)
+		rc = pack_u32(b, counts[k]);
+	return rc;
+}
+
+static int pack_run(struct buf *b, const struct status_run *r)
+{
+	int rc = pack_u32(b, r->first);
+
+	rc = rc ? rc : pack_u32(b, r->last);
+	rc = rc ? rc : pack_u8(b, r->phase);
+	rc = rc ? rc : pack_u8(b, r->stopped);
+	return rc ? rc : pack_counts(b, r->entered);
+}
+
+int status_pack(struct buf *b, const struct node_status *n)
+{
+	int rc = pack_u32(b, n->age_ms);
+
+	rc = rc ? rc : pack_u32(b, n->requests);
+	rc = rc ? rc : pack_counts(b, n->ended);
+	rc = rc ? rc : pack_u32(b, n->nruns);
+	for (uint32_t i = 0; !rc && i < n->nruns; i++)
+		rc = pack_run(b, &n->runs[i]);
+	return rc;
+}
+
+int status_pack_link(struct buf *b, uint32_t position, bool is_parent,
+		     enum status_link link, uint64_t queued)
+{
+	int rc = pack_u32(b, position);
+
+	rc = rc ? rc : pack_u8(b, is_parent);
+	rc = rc ? rc : pack_u8(b, link);
+	return rc ? rc : pack_u64(b, queued);
+}
+
+static void unpack_counts(struct cursor *c, uint32_t counts[COLL_KINDS])
+{
+	for (int k = 0; k < COLL_KINDS; k++)
+		counts[k] = unpack_u32(c);
+}
+
+static void unpack_run(struct cursor *c, struct status_run *r)
+{
+	r->first = unpack_u32(c);
+	r->last = unpack_u32(c);
+	r->phase = unpack_u8(c);
+	r->stopped = unpack_u8(c);
+	unpack_counts(c, r->entered);
+	if (r->phase >= STATUS_PHASES || r->last < r->first)
+		c->failed = true;
+}
+
+/* How many things follow, that are really there. */
+static uint32_t unpack_count(struct cursor *c, uint32_t max, size_t bytes)
+{
+	uint32_t count = unpack_u32(c);
+
+	if (count > max || count > cursor_left(c) / bytes)
+		c->failed = true;
+	return c->failed ? 0 : count;
+}
+
+int status_unpack(const void *data, size_t len, struct node_status *n)
+{
+	struct cursor c;
+
+	cursor_init(&c, data, len);
+	n->age_ms = unpack_u32(&c);
+	n->requests = unpack_u32(&c);
+	unpack_counts(&c, n->ended);
+	n->nruns = unpack_count(&c, STATUS_RUNS_MAX, RUN_BYTES);
+	n->runs = calloc(n->nruns + 1, sizeof(*n->runs));
+	if (!n->runs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n->nruns; i++)
+		unpack_run(&c, &n->runs[i]);
+	unpack_raw(&c, LINK_BYTES *
+			       unpack_count(&c, STATUS_LINKS_MAX, LINK_BYTES));
+	if (cursor_done(&c))
+		return 0;
+	free(n->runs);
+	return -EPROTO;
+}
+
+/* ---- the step ---- */
+
+struct step_status {
+	uint32_t nodes;
+	uint32_t answered;
+	status_name_fn name;
+	void *arg;
+	struct node_status *all; /* by position; without runs: not answered */
+	struct buf packed;       /* position and bytes of each, for tools */
+};
+
+int step_status_create(struct step_status **out, uint32_t nodes,
+		       status_name_fn name, void *arg)
+{
+	struct step_status *s;
+
+	if (!nodes || nodes > STATUS_NODES_MAX)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->nodes = nodes;
+	s->name = name;
+	s->arg = arg;
+	buf_init(&s->packed, STATUS_ANSWER_MAX);
+	s->all = calloc(nodes, sizeof(*s->all));
+	if (!s->all) {
+		free(s);
+		return -ENOMEM;
+	}
+	*out = s;
+	return 0;
+}
+
+void step_status_destroy(struct step_status *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->nodes; i++)
+		free(s->all[i].runs);
+	free(s->all);
+	buf_free(&s->packed);
+	free(s);
+}
+
+static int keep_packed(struct buf *b, uint32_t position, const void *data,
+		       size_t len)
+{
+	size_t before = b->len;
+	int rc = pack_u32(b, position);
+
+	rc = rc ? rc : pack_bytes(b, data, len);
+	if (rc)
+		b->len = before;
+	return rc;
+}
+
+int step_status_add(struct step_status *s, uint32_t position, const void *data,
+		    size_t len)
+{
+	struct node_status n;
+	int rc;
+
+	if (position >= s->nodes)
+		return -EPROTO;
+	if (s->all[position].runs)
+		return -EEXIST;
+	rc = status_unpack(data, len, &n);
+	if (rc)
+		return rc;
+	rc = keep_packed(&s->packed, position, data, len);
+	if (rc) {
+		free(n.runs);
+		return rc;
+	}
+	s->all[position] = n;
+	s->answered++;
+	return 0;
+}
+
+bool step_status_complete(const struct step_status *s)
+{
+	return s->answered == s->nodes;
+}
+
+/* ---- who waits for whom ---- */
+
+/* A rank that is gone is no reason to wait: what it misses has failed. */
+static bool keeps_waiting(const struct status_run *r, enum coll_kind kind,
+			  uint32_t seq)
+{
+	return r->phase != STATUS_GONE && r->entered[kind] <= seq;
+}
+
+static uint32_t count_of(const struct status_run *r)
+{
+	return r->last - r->first + 1;
+}
+
+/* Of a node: the most that any of its ranks has entered. */
+static uint32_t most_entered(const struct node_status *n, enum coll_kind kind)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < n->nruns; i++)
+		if (n->runs[i].entered[kind] > most)
+			most = n->runs[i].entered[kind];
+	return most;
+}
+
+static uint32_t missing_at(const struct node_status *n, enum coll_kind kind,
+			   uint32_t seq)
+{
+	uint32_t missing = 0;
+
+	for (uint32_t i = 0; i < n->nruns; i++)
+		if (keeps_waiting(&n->runs[i], kind, seq))
+			missing += count_of(&n->runs[i]);
+	return missing;
+}
+
+/* Who has not answered has entered nothing, and no rank of his is missing. */
+bool step_status_stalled(const struct step_status *s, enum coll_kind kind,
+			 struct stalled *out)
+{
+	*out = (struct stalled){ .kind = kind, .seq = UINT32_MAX };
+	for (uint32_t i = 0; i < s->nodes; i++) {
+		const struct node_status *n = &s->all[i];
+
+		if (n->age_ms && n->ended[kind] < out->seq &&
+		    most_entered(n, kind) > n->ended[kind])
+			out->seq = n->ended[kind];
+	}
+	if (out->seq == UINT32_MAX)
+		return false;
+	for (uint32_t i = 0; i < s->nodes; i++) {
+		const struct node_status *n = &s->all[i];
+
+		out->missing += missing_at(n, kind, out->seq);
+		if (n->age_ms > out->age_ms &&
+		    most_entered(n, kind) > out->seq)
+			out->age_ms = n->age_ms;
+	}
+	return true;
+}
+
+/* ---- as text ---- */
+
+/* The ranks that are missing. */
+struct rank_list {
+	struct status_run *runs; /* ascending; NULL: no memory */
+	uint32_t nruns;
+	uint32_t total; /* ranks of the step */
+	bool stopped;   /* all of them are */
+	bool unstarted; /* none of them has started PMI */
+};
+
+static int by_first(const void *a, const void *b)
+{
+	const struct status_run *x = a, *y = b;
+
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static void take_node(struct rank_list *l, const struct node_status *n,
+		      const struct stalled *what)
+{
+	for (uint32_t i = 0; i < n->nruns; i++) {
+		const struct status_run *r = &n->runs[i];
+
+		l->total += count_of(r);
+		if (!keeps_waiting(r, what->kind, what->seq))
+			continue;
+		l->runs[l->nruns++] = *r;
+		l->stopped &= r->stopped;
+		l->unstarted &= r->phase <= STATUS_FRESH;
+	}
+}
+
+static void list_missing(const struct step_status *s,
+			 const struct stalled *what, struct rank_list *l)
+{
+	size_t room = 1;
+
+	for (uint32_t i = 0; i < s->nodes; i++)
+		room += s->all[i].nruns;
+	*l = (struct rank_list){ .stopped = true, .unstarted = true };
+	l->runs = calloc(room, sizeof(*l->runs));
+	if (!l->runs)
+		return;
+	for (uint32_t i = 0; i < s->nodes; i++)
+		take_node(l, &s->all[i], what);
+	qsort(l->runs, l->nruns, sizeof(*l->runs), by_first);
+}
+
+/* Runs that continue each other, of neighbouring nodes, are one. */
+static void put_ranks(struct buf *b, const struct rank_list *l)
+{
+	uint32_t shown = 0, rest = 0;
+
+	for (uint32_t i = 0, next; i < l->nruns; i = next) {
+		uint32_t first = l->runs[i].first, last = l->runs[i].last;
+
+		for (next = i + 1; next < l->nruns &&
+				   l->runs[next].first == last + 1; next++)
+			last = l->runs[next].last;
+		if (shown == RUNS_SHOWN) {
+			rest += last - first + 1;
+			continue;
+		}
+		buf_printf(b, "%s%u", shown++ ? ", " : "", first);
+		if (last > first)
+			buf_printf(b, "-%u", last);
+	}
+	if (rest)
+		buf_printf(b, " and %u more", rest);
+}
+
+typedef bool (*node_fn)(const struct node_status *n,
+			const struct stalled *what);
+
+static bool has_missing(const struct node_status *n, const struct stalled *what)
+{
+	return missing_at(n, what->kind, what->seq) > 0;
+}
+
+static bool lacks_result(const struct node_status *n,
+			 const struct stalled *what)
+{
+	return n->ended[what->kind] <= what->seq;
+}
+
+static bool is_silent(const struct node_status *n, const struct stalled *what)
+{
+	return !n->runs;
+}
+
+/* "node n2", "nodes n2, n65 and 3 more" */
+static void put_nodes(const struct step_status *s, struct buf *b, node_fn fn,
+		      const struct stalled *what)
+{
+	uint32_t count = 0, shown = 0;
+
+	for (uint32_t i = 0; i < s->nodes; i++)
+		count += fn(&s->all[i], what);
+	buf_puts(b, count == 1 ? "node " : "nodes ");
+	for (uint32_t i = 0; i < s->nodes && shown < NODES_SHOWN; i++)
+		if (fn(&s->all[i], what))
+			buf_printf(b, "%s%.64s", shown++ ? ", " : "",
+				   s->name(s->arg, i));
+	if (count > shown)
+		buf_printf(b, " and %u more", count - shown);
+}
+
+static void put_missing(const struct step_status *s, struct buf *b,
+			const struct stalled *what)
+{
+	struct rank_list l;
+
+	list_missing(s, what, &l);
+	buf_printf(b, "waiting for %u of %u ranks: ", what->missing, l.total);
+	put_ranks(b, &l);
+	buf_puts(b, " (");
+	put_nodes(s, b, has_missing, what);
+	buf_puts(b, l.stopped ? "; stopped" : "");
+	buf_puts(b, l.unstarted ? "; PMI not started" : "");
+	buf_puts(b, ")");
+	free(l.runs);
+}
+
+const char *step_status_text(const struct step_status *s,
+			     const struct stalled *what,
+			     char out[STATUS_TEXT_MAX])
+{
+	const char *text;
+	struct buf b;
+
+	buf_init(&b, 8 * STATUS_TEXT_MAX);
+	buf_printf(&b, "%s %u: %u s, ", coll_kind_name(what->kind), what->seq,
+		   what->age_ms / 1000);
+	if (what->missing) {
+		put_missing(s, &b, what);
+	} else if (step_status_complete(s)) {
+		buf_puts(&b, "all ranks are in, no result yet on ");
+		put_nodes(s, &b, lacks_result, what);
+	} else {
+		buf_puts(&b, "no rank that answers is missing");
+	}
+	if (!step_status_complete(s)) {
+		buf_puts(&b, "; no answer from ");
+		put_nodes(s, &b, is_silent, what);
+	}
+	text = buf_cstr(&b);
+	snprintf(out, STATUS_TEXT_MAX, "%s", text ? text : "no memory");
+	buf_free(&b);
+	return out;
+}
+
+/* ---- for tools ---- */
+
+static int pack_texts(const struct step_status *s, struct buf *out)
+{
+	struct stalled what[COLL_KINDS];
+	char text[STATUS_TEXT_MAX];
+	uint32_t count = 0;
+	int rc;
+
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		count += step_status_stalled(s, kind, &what[count]);
+	rc = pack_u32(out, count);
+	for (uint32_t i = 0; !rc && i < count; i++)
+		rc = pack_str(out, step_status_text(s, &what[i], text));
+	return rc;
+}
+
+int step_status_pack(const struct step_status *s, const char *step,
+		     struct buf *out)
+{
+	int rc = pack_str(out, STATUS_FORM);
+
+	rc = rc ? rc : pack_str(out, step);
+	rc = rc ? rc : pack_u32(out, s->nodes);
+	for (uint32_t i = 0; !rc && i < s->nodes; i++)
+		rc = pack_str(out, s->name(s->arg, i));
+	rc = rc ? rc : pack_texts(s, out);
+	return rc ? rc : buf_append(out, s->packed.data, s->packed.len);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts the bytes that a step may make a node hold. */
+#include "libutil/budget.h"
+
+void budget_init(struct budget *b, uint64_t limit, const char *option,
+		 const struct log_hook *log)
+{
+	*b = (struct budget){ .limit = limit, .option = option, .log = log };
+}
+
+bool budget_take(struct budget *b, uint64_t bytes)
+{
+	if (!b)
+		return true;
+	if (bytes <= b->limit && b->used <= b->limit - bytes) {
+		b->used += bytes;
+		return true;
+	}
+	if (!b->refused)
+		log_error(b->log, "the step's ranks and nodes have sent this node more than it may hold, %llu MiB: what needs more fails; %s raises the limit",
+			  (unsigned long long)(b->limit >> 20), b->option);
+	b->refused = true;
+	return false;
+}
+
+void budget_give(struct budget *b, uint64_t bytes)
+{
+	if (b)
+		b->used -= bytes;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A step that does not use PMI (yet): what its starter holds, and what it
+ * waits for. It listens, ranks register, and nothing else is made: most of
+ * what `srun program` starts never speaks to an agent, and shall not pay for
+ * one. The first byte of a rank, a connection of a neighbour or a told message
+ * ends this state for good.
+ */
+#include "starter/starter_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/agent_status.h"
+#include "libio/listener_socket.h"
+#include "libshm/region.h"
+
+enum idle_poll {
+	IDLE_WAKE,
+	IDLE_REGISTRATION,
+	IDLE_LISTENER,
+	IDLE_TELL,
+	IDLE_RANKS, /* and a descriptor for each slot */
+};
+
+/* ---- what is there from the beginning ---- */
+
+static int try_port(struct starter *s, uint16_t port)
+{
+	return listener_socket(&s->options.agent.bind, port, &s->idle.port);
+}
+
+/* A listening descriptor or a negative errno. */
+static int listen_somewhere(struct starter *s)
+{
+	const struct agent_options *o = &s->options.agent;
+	int fd = -EADDRINUSE;
+
+	if (o->port_first == 0)
+		return try_port(s, 0);
+	for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
+		fd = try_port(s, step_port(o, s->step->layout,
+					   s->step->position, i));
+	for (uint32_t p = o->port_first; fd == -EADDRINUSE && p <= o->port_last;
+	     p++)
+		fd = try_port(s, p);
+	return fd;
+}
+
+static int listen_for_neighbours(struct starter *s)
+{
+	int fd;
+
+	if (layout_nodes(s->step->layout) < 2)
+		return 0;
+	fd = listen_somewhere(s);
+	if (fd == -EADDRINUSE)
+		log_error(s->log,
+			  "every port from %u to %u is in use: widen the range (Pmi2xPorts)",
+			  s->options.agent.port_first,
+			  s->options.agent.port_last);
+	else if (fd < 0)
+		log_error(s->log, "cannot listen for other nodes: %s",
+			  strerror(-fd));
+	if (fd < 0)
+		return fd;
+	s->idle.listener = fd;
+	return 0;
+}
+
+static int make_ranks(struct idle *idle)
+{
+	idle->ranks = calloc(idle->count, sizeof(*idle->ranks));
+	idle->fds = calloc(IDLE_RANKS + idle->count, sizeof(*idle->fds));
+	if (!idle->ranks || !idle->fds)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < idle->count; i++)
+		idle->ranks[i].fd = idle->ranks[i].pidfd = -1;
+	return 0;
+}
+
+int idle_open(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+	int rc;
+
+	idle->ours = idle->theirs = idle->listener = idle->region = -1;
+	idle->tell = s->options.tell_fd;
+	layout_ranks_at(s->step->layout, s->step->position, &idle->count);
+	rc = make_ranks(idle);
+	rc = rc ? rc : registration_open(s->options.rank_fd, &idle->ours,
+					 &idle->theirs);
+	if (rc)
+		return rc;
+	if (s->options.agent.region_size) {
+		idle->region = region_object_create();
+		if (idle->region < 0)
+			return idle->region;
+	}
+	return listen_for_neighbours(s);
+}
+
+/* ---- ranks ---- */
+
+static void add_rank(struct starter *s, struct registration *reg)
+{
+	struct idle *idle = &s->idle;
+
+	if (reg->lost)
+		idle->error = -EMFILE;
+	if (reg->fd < 0)
+		return;
+	if (reg->slot >= idle->count || idle->ranks[reg->slot].fd >= 0) {
+		registration_refuse(reg, reg->slot < idle->count, s->log);
+		return;
+	}
+	registration_find_process(reg, &idle->pidfd_later);
+	idle->ranks[reg->slot] = *reg;
+	idle->fds[IDLE_RANKS + reg->slot].fd = reg->fd;
+}
+
+static void add_ranks(struct starter *s)
+{
+	struct registration reg[REGISTRATIONS_AT_ONCE];
+	int n = registration_receive(s->idle.ours, reg);
+
+	if (n < 0)
+		s->idle.error = n;
+	for (int i = 0; i < n; i++)
+		add_rank(s, &reg[i]);
+}
+
+/*
+ * Has this rank said something? One that has hung up, or will say nothing more
+ * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
+ */
+static bool has_spoken(struct pollfd *fd)
+{
+	char byte;
+	ssize_t n;
+
+	if (!fd->revents)
+		return false;
+	n = recv(fd->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno != EAGAIN))
+		fd->fd = -1;
+	return n > 0;
+}
+
+/* ---- waiting ---- */
+
+static bool is_wanted(struct starter *s)
+{
+	struct pollfd *fds = s->idle.fds;
+	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_TELL].revents;
+
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
+	if (fds[IDLE_REGISTRATION].revents)
+		add_ranks(s);
+	return wanted || s->idle.error;
+}
+
+static void set_fds(struct starter *s, nfds_t n)
+{
+	struct pollfd *fds = s->idle.fds;
+
+	for (nfds_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	fds[IDLE_WAKE].fd = s->wake;
+	fds[IDLE_REGISTRATION].fd = s->idle.ours;
+	fds[IDLE_LISTENER].fd = s->idle.listener;
+	fds[IDLE_TELL].fd = s->idle.tell;
+}
+
+/* The first node wakes up once, so that srun can ask: see agent_status.h. */
+static int longest_sleep(const struct starter *s)
+{
+	bool asked = s->step->position == 0 &&
+		     s->options.agent.launcher.ss_family != AF_UNSPEC;
+
+	return asked ? STATUS_LINE_MS : -1;
+}
+
+/* poll takes no more descriptors than the process may open, and says EINVAL. */
+static int poll_error(int error)
+{
+	if (error == EINTR)
+		return 0;
+	return error == EINVAL ? -EMFILE : -error;
+}
+
+/* A step that is ending is not asked about. */
+static bool has_ranks(const struct starter *s)
+{
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		if (s->idle.fds[IDLE_RANKS + i].fd >= 0)
+			return true;
+	return false;
+}
+
+bool idle_wait(struct starter *s)
+{
+	nfds_t n = IDLE_RANKS + s->idle.count;
+	struct pollfd *fds = s->idle.fds;
+	int sleep_ms = longest_sleep(s);
+	bool wanted = false;
+
+	set_fds(s, n);
+	while (!wanted) {
+		int ready = poll(fds, n, sleep_ms);
+
+		if (ready < 0) {
+			s->idle.error = poll_error(errno);
+			wanted = s->idle.error;
+			continue;
+		}
+		wanted = is_wanted(s) || (!ready && has_ranks(s));
+		if (!ready)
+			sleep_ms = -1;
+		if (fds[IDLE_WAKE].revents && !wanted) /* a trace is sent also
+							  of what was not used */
+			return s->options.agent.trace;
+	}
+	return wanted;
+}
+
+/* ---- the end ---- */
+
+int idle_pass_ranks(struct starter *s)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < s->idle.count; i++) {
+		struct registration *r = &s->idle.ranks[i];
+		int failed = r->fd < 0 ? 0 :
+			     registration_pass(s->idle.theirs, r);
+
+		rc = rc ? rc : failed;
+	}
+	return rc;
+}
+
+void idle_hand_over(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+
+	starter_close_fd(&idle->ours);
+	starter_close_fd(&idle->listener);
+	starter_close_fd(&idle->region);
+	starter_close_fd(&idle->tell);
+}
+
+void idle_refuse_ranks(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+
+	/* Descriptors may be what is lacking, and to end the step takes some. */
+	idle_hand_over(s);
+	for (uint32_t i = 0; i < idle->count; i++) {
+		starter_close_fd(&idle->ranks[i].pidfd);
+		starter_close_fd(&idle->ranks[i].fd);
+	}
+}
+
+void idle_close(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+
+	if (!idle->ranks)
+		idle->count = 0;
+	idle_refuse_ranks(s);
+	starter_close_fd(&idle->theirs);
+	free(idle->ranks);
+	free(idle->fds);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What starts the agent of a node: life cycle and thread. */
+#include "starter/starter_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "starter/process_time.h"
+
+uint64_t starter_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void starter_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+const char *starter_node_name(const struct starter *s)
+{
+	const struct pmi_step *step = s->step;
+
+	return step->node_names[layout_node_id(step->layout, step->position)];
+}
+
+/* How people can raise the limit that was met; "" when it was none. */
+static void hint(int error, char out[STARTER_WHY_MAX])
+{
+	struct rlimit limit;
+
+	out[0] = '\0';
+	if (error == -EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
+		snprintf(out, STARTER_WHY_MAX,
+			 " (the limit of this slurmstepd is %llu): raise LimitNOFILE in the unit of slurmd there, or ulimit -n where it is started, or start fewer ranks a node",
+			 (unsigned long long)limit.rlim_cur);
+	else if (error == -ENFILE)
+		snprintf(out, STARTER_WHY_MAX, ": raise fs.file-max there");
+}
+
+void starter_kill(struct starter *s, const char *why)
+{
+	if (s->service.killed)
+		return;
+	s->service.killed = true;
+	if (s->host.kill_step)
+		s->host.kill_step(s->host.arg, why);
+}
+
+/* A failure here comes too late to fail the launch: the step is ended, for its other nodes
+   would wait for this one. */
+static void fail_to_start(struct starter *s, int rc)
+{
+	char why[STARTER_WHY_MAX], how[STARTER_WHY_MAX];
+
+	hint(rc, how);
+	snprintf(why, sizeof(why),
+		 "cannot start the agent of node %.64s: %s%.300s",
+		 starter_node_name(s), strerror(-rc), how);
+	log_error(s->log, "%s", why);
+	idle_refuse_ranks(s);
+	starter_kill(s, why);
+}
+
+static void *starter_main(void *arg)
+{
+	struct starter *s = arg;
+	int rc;
+
+	if (!idle_wait(s))
+		return NULL;
+	rc = s->idle.error ? s->idle.error : launch_agent(s);
+	if (rc)
+		fail_to_start(s, rc);
+	else
+		service_run(s);
+	return NULL;
+}
+
+static void starter_free(struct starter *s)
+{
+	idle_close(s);
+	starter_close_fd(&s->wake);
+	secret_forget(&s->options.agent.secret);
+	free(s);
+}
+
+/* Ask the thread to end, and wait for it. */
+static int end_thread(struct starter *s)
+{
+	atomic_store(&s->stopping, true);
+	(void)eventfd_write(s->wake, 1);
+	/* Once for the agent, and once for what is left of it. */
+	return thread_join(s->thread, s->options.agent.drain_ms +
+					      2 * STARTER_MARGIN_MS);
+}
+
+int starter_stop(struct starter *s)
+{
+	int rc;
+
+	if (s->running && end_thread(s)) {
+		/* The host blocks it; freeing under its feet would be worse. */
+		log_error(s->log,
+			  "the thread of the agent's starter does not end; leaving it");
+		thread_keep_code();
+		return -EBUSY;
+	}
+	if (s->has_thread)
+		pthread_join(s->agent, NULL);
+	rc = service_close(s);
+	starter_free(s);
+	return rc;
+}
+
+int starter_prepare(struct starter **out, const struct pmi_step *step,
+		    const struct starter_options *options,
+		    const struct starter_host *host, const struct log_hook *log)
+{
+	struct starter *s = calloc(1, sizeof(*s));
+	int rc;
+
+	if (!s) {
+		if (options->tell_fd >= 0)
+			close(options->tell_fd);
+		return -ENOMEM;
+	}
+	secret_hide(&s->options.agent.secret);
+	s->step = step;
+	s->options = *options;
+	s->options.agent.exits_known = host->rank_exit != NULL;
+	s->host = *host;
+	s->log = log;
+	s->wake = s->service.fd = s->service.pidfd = -1;
+	rc = idle_open(s);
+	rc = rc ? rc : service_open(s);
+	if (!rc && (s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+		rc = -errno;
+	if (!rc) {
+		s->options.agent.ready_ns = process_now();
+		*out = s;
+		return 0;
+	}
+	log_error(log, "cannot prepare the agent of the node: %s",
+		  strerror(-rc));
+	service_close(s);
+	starter_free(s);
+	return rc;
+}
+
+int starter_run(struct starter *s)
+{
+	int rc = thread_start(&s->thread, starter_main, s);
+
+	s->running = !rc;
+	if (!rc)
+		return 0;
+	log_error(s->log, "cannot start the thread of the agent's starter: %s",
+		  strerror(-rc));
+	idle_refuse_ranks(s);
+	return rc;
+}
+
+int starter_start(struct starter **out, const struct pmi_step *step,
+		  const struct starter_options *options,
+		  const struct starter_host *host, const struct log_hook *log)
+{
+	int rc = starter_prepare(out, step, options, host, log);
+
+	if (rc)
+		return rc;
+	rc = starter_run(*out);
+	if (rc)
+		starter_stop(*out);
+	return rc;
+}
+
+int starter_registration_fd(const struct starter *s)
+{
+	return s->idle.theirs;
+}

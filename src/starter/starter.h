@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Starts the agent of a node, when somebody in the step uses PMI, and answers
+ * what it asks. Embedded by the Slurm plugin (in slurmstepd) and by the fake server. The
+ * C library only.
+ *
+ *   prepare   listens for neighbours, makes the object of the results region and
+ *             the socket over which ranks register
+ *   run       a thread, which sleeps until a rank says its first byte, or a
+ *             neighbour connects, or a message comes from another node
+ *   then      the agent is started with all descriptors; the thread answers it
+ *   stop      has the agent leave the step, and ends everything
+ *
+ * A step that does not use PMI has no agent. An agent that dies ends the step.
+ */
+#ifndef PMI2X_STARTER_H
+#define PMI2X_STARTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include "agent/setup.h"
+#include "libpmi/server.h"
+#include "libutil/log.h"
+
+struct starter;
+
+/* What the program that embeds it provides. */
+struct starter_host {
+	/*
+	 * Address of a node (its port is ignored). 0 or a negative errno;
+	 * -EAGAIN, unless `may_block`: it has to be looked up. With `may_block`
+	 * it is called in a thread of its own, several at the same time.
+	 */
+	int (*node_address)(void *arg, uint32_t node_id, bool may_block,
+			    struct sockaddr_storage *out);
+	/*
+	 * Hand `data` to the told socket of another node over a path that the site
+	 * authenticates. Blocks; called in a thread of its own. 0 or negative
+	 * errno; -ENOENT or -ECONNREFUSED: the node has answered, and has
+	 * nobody whom it could hand the data to. NULL: there is none.
+	 */
+	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
+			 size_t len);
+	/*
+	 * End the step because srun cannot be told to. Blocks; in a thread of
+	 * its own. NULL: nothing can be done.
+	 */
+	void (*kill_step)(void *arg, const char *why);
+	/*
+	 * How the process of the rank in `slot` has ended: false as long as that
+	 * is not known. In the starter's thread; must not block. NULL: it never is.
+	 */
+	bool (*rank_exit)(void *arg, uint32_t slot, struct pmi_exit *end);
+	void *arg;
+};
+
+/* How the agent is started. */
+struct starter_program {
+	int fd;          /* of the agent's file, opened O_PATH or to read; the caller's */
+	uid_t uid;       /* as whom it is to run, when this process may choose */
+	gid_t gid;
+	/* Instead, in tests: what is to be done in a thread of this process. */
+	int (*run)(int setup_fd, int host_fd, const struct agent_fds *fds);
+};
+
+struct starter_options {
+	struct agent_options agent;
+	struct starter_program program;
+	/*
+	 * Listening unix socket for told messages; -1: none. Owned by the starter
+	 * once starter_prepare has begun, also when it fails.
+	 */
+	int tell_fd;
+	int rank_fd;  /* number for registration_takes_place, or the next free one above */
+};
+
+/*
+ * `step` and `host` must outlive it; options are copied. 0 or a negative errno with a
+ * line in the log.
+ */
+int starter_prepare(struct starter **out, const struct pmi_step *step,
+		    const struct starter_options *options,
+		    const struct starter_host *host,
+		    const struct log_hook *log);
+
+/*
+ * Start the thread. On failure, a negative errno with a line in the log, ranks
+ * cannot register any more; starter_stop is still due.
+ */
+int starter_run(struct starter *s);
+
+/* Both. There is none when it fails. */
+int starter_start(struct starter **out, const struct pmi_step *step,
+		  const struct starter_options *options,
+		  const struct starter_host *host, const struct log_hook *log);
+
+/*
+ * The socket over which the children of this process register ranks: inherit it
+ * across fork. Owned by the starter.
+ */
+int starter_registration_fd(const struct starter *s);
+
+/*
+ * Have the agent leave the step, within its drain_ms, and end what is left of it; end
+ * and join the thread; free everything. 0, or -EBUSY: a call of the host has not come
+ * back in time. It goes on in its thread, whose code stays loaded; what `step` and
+ * `host` point to must stay, too.
+ */
+int starter_stop(struct starter *s);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Agents and srun's server: who waits for whom is told by itself and when asked,
+ * what waits too long ends, and traces arrive.
+ */
+#include "unit.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent-cluster.h"
+#include "libpmi/status.h"
+#include "libutil/pack.h"
+
+#define NODES 5
+#define LIMIT_S 300 /* then a test hangs: no answer has come */
+
+struct step {
+	struct cluster c;
+	struct srun_server *server;
+	char report[512];
+	unsigned traces; /* bits: by position */
+	char trace[4096]; /* of node 0 */
+};
+
+static uint32_t nodes(void *arg)
+{
+	return NODES;
+}
+
+static const char *node_name(void *arg, uint32_t position)
+{
+	static const char *const names[] = { "n0", "n1", "n2", "n3", "n4" };
+
+	return position < NODES ? names[position] : "?";
+}
+
+static void on_report(void *arg, const char *text)
+{
+	struct step *s = arg;
+
+	pthread_mutex_lock(&s->c.lock);
+	snprintf(s->report, sizeof(s->report), "%s", text);
+	pthread_cond_broadcast(&s->c.changed);
+	pthread_mutex_unlock(&s->c.lock);
+}
+
+static void on_trace(void *arg, uint32_t position, const void *data, size_t len)
+{
+	struct step *s = arg;
+
+	s->traces |= 1u << position;
+	if (!position)
+		snprintf(s->trace, sizeof(s->trace), "%.*s", (int)len,
+			 (const char *)data);
+}
+
+static bool traces_missing(void *arg)
+{
+	struct step *s = arg;
+
+	return s->traces != (1u << NODES) - 1;
+}
+
+static void step_open(struct step *s)
+{
+	const struct srun_server_host host = {
+		.report = on_report,
+		.nodes = nodes,
+		.node_name = node_name,
+		.trace = s->c.options.trace ? on_trace : NULL,
+		.traces_missing = s->c.options.trace ? traces_missing : NULL,
+		.arg = s,
+	};
+
+	s->server = cluster_start_srun(&s->c, &host);
+	cluster_start_all(&s->c);
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_init(&s->c, i);
+}
+
+static void step_close(struct step *s)
+{
+	cluster_close(&s->c);
+	srun_server_stop(s->server, 0);
+	assert_false(s->c.unfinished); /* whatever was asked and told */
+}
+
+static struct step *new_step(void)
+{
+	struct step *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	cluster_open(&s->c, NODES);
+	s->c.options.stall_ms = 0;
+	return s;
+}
+
+/* All but rank 3 enter a fence. */
+static void wait_for_rank_3(struct step *s)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 3)
+			rank_say(&s->c, i, "cmd=barrier_in");
+}
+
+static void rank_3_comes(struct step *s)
+{
+	rank_say(&s->c, 3, "cmd=barrier_in");
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_expect(&s->c, i, "cmd=barrier_out");
+}
+
+static unsigned count_log(struct step *s, const char *part)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(&s->c.lock);
+	for (const char *at = s->c.text; (at = strstr(at, part)); at++)
+		n++;
+	pthread_mutex_unlock(&s->c.lock);
+	return n;
+}
+
+static void a_long_wait_is_said_by_name(void **state)
+{
+	const char want[] = "waiting for 1 of 5 ranks: 3 (node n3)";
+	struct step *s = new_step();
+
+	s->c.options.stall_ms = 50;
+	step_open(s);
+	wait_for_rank_3(s);
+	cluster_expect_log(&s->c, "fence 0: 0 s, waiting for 1 of 5 ranks: 3 ");
+	/* Again when the wait has doubled: few lines, however long it takes. */
+	cluster_expect_log(&s->c, "fence 0: 1 s, waiting for 1 of 5 ranks: 3 ");
+	assert_in_range(count_log(s, want), 2, 8);
+	rank_3_comes(s);
+	step_close(s);
+	free(s);
+}
+
+/* Nobody is told of fences that end. */
+static void short_waits_are_not_said(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.stall_ms = 60000;
+	step_open(s);
+	for (int i = 0; i < 20; i++) {
+		wait_for_rank_3(s);
+		rank_3_comes(s);
+	}
+	assert_int_equal(count_log(s, "waiting for"), 0);
+	step_close(s);
+	free(s);
+}
+
+static void too_long_a_wait_fails(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.collective_ms = 1000;
+	step_open(s);
+	wait_for_rank_3(s);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 3)
+			rank_expect(&s->c, i,
+				    "fence_0_failed:_Pmi2xCollectiveTimeout_"
+				    "after_1_s,_waiting_for_1_of_5_ranks:_3_");
+	pthread_mutex_lock(&s->c.lock);
+	while (!s->report[0])
+		pthread_cond_wait(&s->c.changed, &s->c.lock);
+	assert_non_null(strstr(s->report, "waiting for 1 of 5 ranks: 3"));
+	pthread_mutex_unlock(&s->c.lock);
+	step_close(s);
+	free(s);
+}
+
+/* Each node then gives up by itself, also when earlier fences were fine. */
+static void too_long_a_wait_fails_without_srun(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.collective_ms = 500;
+	cluster_start_all(&s->c); /* with no address of srun */
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_init(&s->c, i);
+	wait_for_rank_3(s);
+	rank_3_comes(s);
+	wait_for_rank_3(s);
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != 3)
+			rank_expect(&s->c, i, "fence_1_failed:");
+	cluster_close(&s->c);
+	free(s);
+}
+
+/* An answer to pmi2x-trace --live. */
+struct answer {
+	char data[65536];
+	size_t len;
+	char waiting[STATUS_TEXT_MAX]; /* the first text of it; empty: none */
+	unsigned nodes;                /* those that answered; bits */
+	struct status_run runs[NODES]; /* the first of each */
+};
+
+/* Ask as pmi2x-trace --live does; the answer ends with the connection. */
+static void ask(struct answer *a)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	ssize_t n;
+
+	n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1,
+		     STATUS_SOCKET "/7.0/%d", (int)getpid());
+	assert_int_equal(connect(fd, (struct sockaddr *)&at,
+				 offsetof(struct sockaddr_un, sun_path) + 1 + n),
+			 0);
+	a->len = 0;
+	while ((n = read(fd, a->data + a->len, sizeof(a->data) - a->len)) > 0)
+		a->len += n;
+	assert_int_equal(n, 0);
+	close(fd);
+}
+
+static void read_node(struct answer *a, struct cursor *c)
+{
+	uint32_t position = unpack_u32(c);
+	struct node_status n;
+	const void *data;
+	size_t len;
+
+	data = unpack_bytes(c, STATUS_NODE_MAX, &len);
+	assert_in_range(position, 0, NODES - 1);
+	assert_int_equal(status_unpack(data, len, &n), 0);
+	assert_int_equal(n.nruns, 1);
+	a->nodes |= 1u << position;
+	a->runs[position] = n.runs[0];
+	free(n.runs);
+}
+
+static void ask_and_read(struct answer *a)
+{
+	const void *text;
+	struct cursor c;
+	size_t len;
+
+	ask(a);
+	a->waiting[0] = '\0';
+	a->nodes = 0;
+	cursor_init(&c, a->data, a->len);
+	unpack_bytes(&c, 64, &len); /* the form */
+	unpack_bytes(&c, 64, &len); /* the step */
+	for (uint32_t i = unpack_u32(&c); i > 0; i--)
+		unpack_bytes(&c, 64, &len);
+	for (uint32_t i = unpack_u32(&c); i > 0; i--) {
+		text = unpack_bytes(&c, STATUS_TEXT_MAX, &len);
+		snprintf(a->waiting, sizeof(a->waiting), "%.*s", (int)len,
+			 (const char *)text);
+	}
+	while (cursor_ok(&c) && cursor_left(&c))
+		read_node(a, &c);
+	assert_true(cursor_done(&c));
+}
+
+static void a_tool_is_told_the_status(void **state)
+{
+	struct step *s = new_step();
+	struct answer *a = malloc(sizeof(*a));
+
+	step_open(s);
+	wait_for_rank_3(s);
+	/* An agent may not have read all of it yet: ask until it has. */
+	do
+		ask_and_read(a);
+	while (!strstr(a->waiting, "waiting for 1 of 5 ranks: 3 (node n3)"));
+	assert_int_equal(a->nodes, (1u << NODES) - 1);
+	for (uint32_t i = 0; i < NODES; i++) {
+		assert_int_equal(a->runs[i].first, i);
+		assert_int_equal(a->runs[i].phase, STATUS_ACTIVE);
+		assert_int_equal(a->runs[i].entered[COLL_FENCE], i != 3);
+	}
+	rank_3_comes(s);
+	step_close(s);
+	free(a);
+	free(s);
+}
+
+/* A node whose agent has ended is silent; the answer comes all the same. */
+static void silent_nodes_do_not_hold_up(void **state)
+{
+	struct step *s = new_step();
+	struct answer *a = malloc(sizeof(*a));
+
+	step_open(s);
+	rank_say(&s->c, 4, "cmd=finalize");
+	rank_expect(&s->c, 4, "cmd=finalize_ack");
+	rank_close(&s->c, 4);
+	cluster_stop(&s->c, 4);
+	ask_and_read(a);
+	assert_int_equal(a->nodes, (1u << (NODES - 1)) - 1);
+	step_close(s);
+	free(a);
+	free(s);
+}
+
+static void traces_reach_srun(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.trace = true;
+	step_open(s);
+	wait_for_rank_3(s);
+	rank_3_comes(s);
+	rank_say(&s->c, 0, "cmd=finalize pmi2x-stamps=1,2,3,4,5,6,7,8");
+	rank_expect(&s->c, 0, "cmd=finalize_ack");
+	rank_say(&s->c, 1, "cmd=finalize pmi2x-stamps=1,2,3,4,5,6,7,8,9");
+	rank_expect(&s->c, 1, "cmd=finalize_ack");
+	step_close(s);
+	assert_false(traces_missing(s));
+	assert_non_null(strstr(s->trace, "{\"node\":\"n0\",\"position\":0,"));
+	assert_non_null(strstr(s->trace, "\"collectives\":[[\"fence\",0,"));
+	assert_non_null(strstr(s->trace, ",1,2,3,4,5,6,7,8]]}"));
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_long_wait_is_said_by_name),
+		cmocka_unit_test(short_waits_are_not_said),
+		cmocka_unit_test(too_long_a_wait_fails),
+		cmocka_unit_test(a_tool_is_told_the_status),
+		cmocka_unit_test(silent_nodes_do_not_hold_up),
+		cmocka_unit_test(too_long_a_wait_fails_without_srun),
+		cmocka_unit_test(traces_reach_srun),
+	};
+
+	alarm(LIMIT_S);
+	return cmocka_run_group_tests_name("agent-status", tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts a process that confines itself, and hears its reports. */
+#include "confined.h"
+
+#include "unit.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "agent/filter.h"
+
+void confined_report(int rc, const char *why)
+{
+	struct report r = { .rc = rc, .pid = getpid() };
+
+	snprintf(r.why, sizeof(r.why), "%s", why);
+	if (write(REPORT, &r, sizeof(r)) < 0)
+		_exit(1);
+}
+
+static void on_denied(int number, siginfo_t *info, void *context)
+{
+	confined_report(DENIED + info->si_syscall, "denied");
+	_exit(0);
+}
+
+const struct confine_options as_nobody = { .uid = NOBODY,
+						  .gid = GROUP,
+						  .fds = FDS };
+
+/* In the child: whatever slurmd may hand on. */
+static void inherit_mess(int to_report, int to_hold)
+{
+	const gid_t groups[] = { 0, 27 };
+	sigset_t all;
+
+	dup2(to_report, REPORT);
+	dup2(to_hold, HOLD);
+	dup2(HOLD, FDS);
+	dup2(HOLD, 200);
+	alarm(PATIENCE_SECONDS);
+	if (geteuid() == 0)
+		setgroups(2, groups);
+	umask(0);
+	setenv("LD_PRELOAD", "/nowhere", 1);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGPIPE, SIG_DFL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+void become_nobody(void)
+{
+	if (setgroups(0, NULL) || setresgid(GROUP, GROUP, GROUP) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+static _Noreturn void run(const struct confine_options *o, void (*then)(void))
+{
+	struct report r = { .why = "" };
+
+	r.rc = confine_begin(o, r.why);
+	alarm(PATIENCE_SECONDS); /* a fork has forgotten the other */
+	if (!r.rc && !o->traced) {
+		r.rc = filter_install(on_denied);
+		if (r.rc == -ENOSYS && CONFINE_SANITIZED)
+			r.rc = 0;
+	}
+	confined_report(r.rc, r.why);
+	if (then) {
+		then();
+		confined_report(0, "back");
+	}
+	if (read(HOLD, &r, 1) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+struct report confined_hear(const struct confined *c)
+{
+	struct report r = { .rc = -EPIPE };
+	ssize_t n = read(c->report, &r, sizeof(r));
+
+	assert_true(n == 0 || n == sizeof(r));
+	return r;
+}
+
+struct report confined_start(struct confined *c,
+			     const struct confine_options *o,
+			     void (*first)(void), void (*then)(void))
+{
+	int reports[2], hold[2];
+	struct report r;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				    reports),
+			 0);
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	c->starter = fork();
+	if (c->starter == 0) {
+		close(hold[1]);
+		close(reports[0]);
+		if (first)
+			first();
+		inherit_mess(reports[1], hold[0]);
+		run(o, then);
+	}
+	close(reports[1]);
+	close(hold[0]);
+	c->report = reports[0];
+	c->hold = hold[1];
+	r = confined_hear(c);
+	c->pid = r.pid;
+	return r;
+}
+
+/* It is an orphan, and this process adopts those; its status. */
+int confined_end(struct confined *c)
+{
+	int status = -1;
+
+	close(c->hold);
+	close(c->report);
+	if (c->pid != c->starter) {
+		assert_int_equal(waitpid(c->starter, &status, 0), c->starter);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+	return status;
+}
+
+int confined_skip(void)
+{
+	if (geteuid() != 0) {
+		print_error("only root has rights to give up\n");
+		return 77;
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come here */
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* srun's end as a library: the built one works, others are refused by name. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher_library.h"
+
+static char said[LOG_LINE_MAX];
+
+static void keep_line(void *arg, enum log_level level, const char *text)
+{
+	assert_int_equal(level, LOG_LEVEL_ERROR);
+	snprintf(said, sizeof(said), "%s", text);
+}
+
+static const struct log_hook keep = { keep_line, NULL };
+
+static void the_built_one_serves(void **state)
+{
+	const struct launcher_library *l = NULL;
+	const struct srun_server_host host = { 0 };
+	struct srun_server_options options = {
+		.jobid = "1.0", .parent_fd = -1, .handshake_ms = 60000,
+	};
+	struct srun_server *server;
+
+	assert_int_equal(launcher_library_open(&l, BUILT_LAUNCHER, &keep), 0);
+	options.build = l->build;
+	assert_int_equal(l->server_start(&server, &options, &host, &keep), 0);
+	assert_int_not_equal(l->server_port(server), 0);
+	l->server_stop(server, 0);
+}
+
+/* Refused, with a line that has both words. */
+static void refused(const char *path, const char *what, const char *remedy)
+{
+	const struct launcher_library *l = NULL;
+
+	said[0] = '\0';
+	assert_int_equal(launcher_library_open(&l, path, &keep), -ELIBACC);
+	assert_null(l);
+	if (!strstr(said, path) || !strstr(said, what) ||
+	    !strstr(said, remedy))
+		fail_msg("said: %s", said);
+}
+
+static void a_missing_one_is_named(void **state)
+{
+	refused("/nowhere/libpmi2x-launcher.so", "No such file", "install");
+}
+
+static void another_library_is_none(void **state)
+{
+	refused("libc.so.6", LAUNCHER_SYMBOL, "install");
+}
+
+static void another_interface_is_refused(void **state)
+{
+	refused(OTHER_LAUNCHER, "has interface 1000", "of one release");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_built_one_serves),
+		cmocka_unit_test(a_missing_one_is_named),
+		cmocka_unit_test(another_library_is_none),
+		cmocka_unit_test(another_interface_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("launcher-library", tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What nodes tell about themselves, and together about who waits for whom. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libpmi/status.h"
+#include "libutil/pack.h"
+
+static const char *name_of(void *arg, uint32_t position)
+{
+	static char names[64][8];
+
+	snprintf(names[position % 64], sizeof(names[0]), "n%u", position + 1);
+	return names[position % 64];
+}
+
+/* As an agent does, with a link that is lost. */
+static void pack(struct buf *b, const struct node_status *n)
+{
+	buf_init(b, STATUS_NODE_MAX);
+	assert_int_equal(status_pack(b, n), 0);
+	assert_int_equal(pack_u32(b, 1), 0);
+	assert_int_equal(status_pack_link(b, 0, true, STATUS_LINK_LOST, 77), 0);
+}
+
+static void add(struct step_status *s, uint32_t position,
+		const struct node_status *n)
+{
+	struct buf b;
+
+	pack(&b, n);
+	assert_int_equal(step_status_add(s, position, b.data, b.len), 0);
+	buf_free(&b);
+}
+
+/* Ranks first..last; those from `late` on have not entered fence `seq`. */
+static void add_node(struct step_status *s, uint32_t position, uint32_t first,
+		     uint32_t last, uint32_t late, uint32_t seq,
+		     uint32_t age_ms)
+{
+	struct status_run runs[2], rank = { .phase = STATUS_ACTIVE };
+	struct node_status n = { .age_ms = age_ms, .runs = runs };
+
+	n.ended[COLL_FENCE] = seq;
+	for (uint32_t r = first; r <= last; r++) {
+		rank.first = rank.last = r;
+		rank.entered[COLL_FENCE] = seq + (r < late);
+		status_add_rank(&n, &rank);
+	}
+	add(s, position, &n);
+}
+
+static struct step_status *step_of(uint32_t nodes)
+{
+	struct step_status *s;
+
+	assert_int_equal(step_status_create(&s, nodes, name_of, NULL), 0);
+	return s;
+}
+
+static void expect_text(const struct step_status *s, const char *want)
+{
+	char text[STATUS_TEXT_MAX];
+	struct stalled what;
+
+	assert_true(step_status_stalled(s, COLL_FENCE, &what));
+	assert_string_equal(step_status_text(s, &what, text), want);
+	assert_false(step_status_stalled(s, COLL_GATHER, &what));
+}
+
+static void missing_ranks_are_named(void **state)
+{
+	struct step_status *s = step_of(3);
+
+	add_node(s, 0, 0, 3, 4, 3, 12500);
+	add_node(s, 1, 4, 7, 7, 3, 11000);
+	add_node(s, 2, 8, 11, 10, 3, 12900);
+	assert_true(step_status_complete(s));
+	expect_text(s, "fence 3: 12 s, waiting for 3 of 12 ranks: 7, 10-11 "
+		       "(nodes n2, n3)");
+	step_status_destroy(s);
+}
+
+/* Runs of neighbouring nodes join, and a node where nobody is in counts. */
+static void ranges_span_nodes(void **state)
+{
+	struct step_status *s = step_of(3);
+
+	add_node(s, 0, 0, 3, 4, 0, 2000);
+	add_node(s, 1, 4, 7, 4, 0, 0);
+	add_node(s, 2, 8, 11, 8, 0, 0);
+	expect_text(s, "fence 0: 2 s, waiting for 8 of 12 ranks: 4-11 "
+		       "(nodes n2, n3)");
+	step_status_destroy(s);
+}
+
+static void long_lists_are_cut(void **state)
+{
+	char want[] = "waiting for 60 of 120 ranks: 1, 3, 5, 7, 9, 11, 13, 15, "
+		      "17, 19, 21, 23, 25, 27, 29, 31 and 44 more (nodes n1, "
+		      "n2, n3, n4, n5, n6, n7, n8 and 52 more)";
+	struct step_status *s = step_of(60);
+	char text[STATUS_TEXT_MAX];
+	struct stalled what;
+
+	for (uint32_t i = 0; i < 60; i++)
+		add_node(s, i, 2 * i, 2 * i + 1, 2 * i + 1, 0, 5000);
+	assert_true(step_status_stalled(s, COLL_FENCE, &what));
+	assert_int_equal(what.missing, 60);
+	assert_non_null(strstr(step_status_text(s, &what, text), want));
+	step_status_destroy(s);
+}
+
+static void silent_nodes_are_named(void **state)
+{
+	struct step_status *s = step_of(3);
+
+	add_node(s, 0, 0, 3, 4, 1, 3000);
+	assert_false(step_status_complete(s));
+	expect_text(s, "fence 1: 3 s, no rank that answers is missing; no "
+		       "answer from nodes n2, n3");
+	add_node(s, 2, 8, 11, 11, 1, 3000);
+	expect_text(s, "fence 1: 3 s, waiting for 1 of 8 ranks: 11 (node n3); "
+		       "no answer from node n2");
+	step_status_destroy(s);
+}
+
+/* All are in: then it is the agents' turn, and the nodes are named. */
+static void a_missing_result_is_said(void **state)
+{
+	struct step_status *s = step_of(2);
+	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE,
+				 .entered = { 5 } };
+	struct node_status done = { .ended = { 5 }, .runs = &run, .nruns = 1 };
+
+	add(s, 0, &done);
+	add_node(s, 1, 2, 3, 4, 4, 8000);
+	expect_text(s, "fence 4: 8 s, all ranks are in, no result yet on node "
+		       "n2");
+	step_status_destroy(s);
+}
+
+static void what_the_ranks_are_is_said(void **state)
+{
+	struct step_status *s = step_of(2);
+	struct status_run run = { .first = 2, .last = 2, .phase = STATUS_ACTIVE,
+				 .stopped = true };
+	struct node_status n = { .runs = &run, .nruns = 1 };
+
+	add_node(s, 0, 0, 1, 2, 0, 4000);
+	add(s, 1, &n);
+	expect_text(s, "fence 0: 4 s, waiting for 1 of 3 ranks: 2 (node n2; "
+		       "stopped)");
+	step_status_destroy(s);
+	s = step_of(2);
+	run.stopped = false;
+	run.phase = STATUS_FRESH;
+	add_node(s, 0, 0, 1, 2, 0, 4000);
+	add(s, 1, &n);
+	expect_text(s, "fence 0: 4 s, waiting for 1 of 3 ranks: 2 (node n2; "
+		       "PMI not started)");
+	step_status_destroy(s);
+}
+
+/* Between collectives, and after one has failed, nothing waits. */
+static void nothing_is_stalled(void **state)
+{
+	struct step_status *s = step_of(1);
+	struct stalled what;
+
+	add_node(s, 0, 0, 3, 2, 0, 0);
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		assert_false(step_status_stalled(s, kind, &what));
+	step_status_destroy(s);
+}
+
+static void expect_str(struct cursor *c, const char *want)
+{
+	size_t len;
+	const char *text = unpack_bytes(c, STATUS_TEXT_MAX, &len);
+
+	assert_non_null(text);
+	assert_int_equal(len, strlen(want));
+	assert_memory_equal(text, want, len);
+}
+
+/* A tool gets the names, the texts and what each node has packed, links included. */
+static void a_tool_gets_it_all(void **state)
+{
+	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
+	struct node_status n = { .requests = 2, .runs = &run, .nruns = 1 };
+	struct step_status *s = step_of(3);
+	struct buf b, answer;
+	struct cursor c;
+
+	add_node(s, 2, 4, 5, 5, 3, 2500);
+	add(s, 0, &n);
+	buf_init(&answer, STATUS_ANSWER_MAX);
+	assert_int_equal(step_status_pack(s, "7.0", &answer), 0);
+	cursor_init(&c, answer.data, answer.len);
+	expect_str(&c, "pmi2x-status 1");
+	expect_str(&c, "7.0");
+	assert_int_equal(unpack_u32(&c), 3);
+	expect_str(&c, "n1");
+	expect_str(&c, "n2");
+	expect_str(&c, "n3");
+	assert_int_equal(unpack_u32(&c), 1);
+	expect_str(&c, "fence 3: 2 s, waiting for 3 of 4 ranks: 0-1, 5 "
+		       "(nodes n1, n3); no answer from node n2");
+	assert_int_equal(unpack_u32(&c), 2);
+	unpack_bytes(&c, STATUS_NODE_MAX, &(size_t){ 0 });
+	assert_int_equal(unpack_u32(&c), 0);
+	pack(&b, &n);
+	assert_int_equal(unpack_u32(&c), b.len);
+	assert_int_equal(cursor_left(&c), b.len);
+	assert_memory_equal(unpack_raw(&c, b.len), b.data, b.len);
+	assert_true(cursor_done(&c));
+	buf_free(&b);
+	buf_free(&answer);
+	step_status_destroy(s);
+}
+
+static void equal_ranks_are_one_run(void **state)
+{
+	struct status_run runs[4], rank = { .phase = STATUS_ACTIVE };
+	struct node_status n = { .runs = runs };
+
+	for (uint32_t r = 5; r < 9; r++) {
+		rank.first = rank.last = r;
+		rank.stopped = r == 8;
+		status_add_rank(&n, &rank);
+	}
+	rank.first = rank.last = 10; /* not the next */
+	status_add_rank(&n, &rank);
+	assert_int_equal(n.nruns, 3);
+	assert_int_equal(runs[0].last, 7);
+}
+
+/* Cut at each byte, and with counts that are not there. */
+static void damage_is_refused(void **state)
+{
+	struct status_run run = { .last = 3, .phase = STATUS_ACTIVE };
+	struct node_status n = { .runs = &run, .nruns = 1 }, out;
+	struct step_status *s = step_of(1);
+	struct buf b;
+
+	pack(&b, &n);
+	for (size_t len = 0; len < b.len; len++)
+		assert_int_equal(step_status_add(s, 0, b.data, len), -EPROTO);
+	assert_int_equal(step_status_add(s, 1, b.data, b.len), -EPROTO);
+	assert_int_equal(step_status_add(s, 0, b.data, b.len), 0);
+	assert_int_equal(step_status_add(s, 0, b.data, b.len), -EEXIST);
+	memset(b.data + 20, 0xff, 4); /* the count of runs */
+	assert_int_equal(status_unpack(b.data, b.len, &out), -EPROTO);
+	buf_free(&b);
+	run.phase = STATUS_PHASES;
+	pack(&b, &n);
+	assert_int_equal(status_unpack(b.data, b.len, &out), -EPROTO);
+	buf_free(&b);
+	step_status_destroy(s);
+	assert_int_equal(step_status_create(&s, 0, name_of, NULL), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(missing_ranks_are_named),
+		cmocka_unit_test(ranges_span_nodes),
+		cmocka_unit_test(long_lists_are_cut),
+		cmocka_unit_test(silent_nodes_are_named),
+		cmocka_unit_test(a_missing_result_is_said),
+		cmocka_unit_test(what_the_ranks_are_is_said),
+		cmocka_unit_test(nothing_is_stalled),
+		cmocka_unit_test(a_tool_gets_it_all),
+		cmocka_unit_test(equal_ranks_are_one_run),
+		cmocka_unit_test(damage_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
