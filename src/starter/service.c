@@ -302,11 +302,29 @@ static void on_crashed(struct starter *s, const struct host_msg *m)
 	starter_kill(s, why);
 }
 
-/* Without a word. */
+/* Each rank of the node has ended, or the launcher is ending it. */
+static bool step_ends_here(const struct starter *s)
+{
+	struct pmi_exit end = { .by_launcher = false };
+
+	for (uint32_t i = 0; i < s->service.nasked; i++)
+		if (!s->host.rank_exit ||
+		    (!s->host.rank_exit(s->host.arg, i, &end) &&
+		     !end.by_launcher))
+			return false;
+	return true;
+}
+
+/*
+ * Without a word. Until it has left slurmstepd's tree of processes and its cgroup, which
+ * it does before it says that it is ready, it is killed with the step.
+ */
 static void agent_died(struct starter *s)
 {
 	char why[STARTER_WHY_MAX];
 
+	if (!s->service.ready && step_ends_here(s))
+		return;
 	snprintf(why, sizeof(why),
 		 "the agent of node %.64s has died: it was killed (by the user, or for want of memory: see the kernel's log there)",
 		 starter_node_name(s));

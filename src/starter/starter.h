@@ -52,7 +52,8 @@ struct starter_host {
 	void (*kill_step)(void *arg, const char *why);
 	/*
 	 * How the process of the rank in `slot` has ended: false as long as that
-	 * is not known. In the starter's thread; must not block. NULL: it never is.
+	 * is not known, but by_launcher counts before, too. In the starter's
+	 * thread; must not block. NULL: it never is.
 	 */
 	bool (*rank_exit)(void *arg, uint32_t slot, struct pmi_exit *end);
 	void *arg;
