@@ -6,6 +6,8 @@ contrib_tools_pmi2x_probe_SOURCES = \
 	contrib/tools/probe_nodes.c \
 	contrib/tools/probe_ops.c \
 	contrib/tools/probe_show.c
+contrib_tools_pmi2x_probe_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DAGENT_PROGRAM='"$(pkglibexecdir)/pmi2x-agent"'
 contrib_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la
 dist_man_MANS += contrib/tools/pmi2x-probe.1
 

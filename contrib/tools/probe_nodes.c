@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-probe --nodes: which nodes lack the plugin, or have another build of it.
+ * pmi2x-probe --nodes: which nodes lack the plugin or the agent, or have another build.
  *
- * Runs one step without MPI over the nodes, whose tasks print what mpi_pmi2x.so says
- * of itself (libio/protocol.h). Nothing of pmi2x need be installed there for that.
+ * Runs one step without MPI over the nodes, whose tasks print what mpi_pmi2x.so and
+ * pmi2x-agent say of themselves (libio/protocol.h). Nothing of pmi2x need be installed
+ * there for that.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,10 +21,15 @@
 #define STATE_LEN 64
 #define WAIT_SECONDS "60" /* for the nodes to become free */
 
+enum part { PLUGIN, AGENT, PARTS };
+
+static const char *const files[PARTS] = { "mpi_pmi2x.so", "pmi2x-agent" };
+
 struct node {
 	char *name;
-	char state[STATE_LEN]; /* build and protocol, "missing", or why not */
-	bool usable;           /* Slurm would run a step there */
+	/* of each file: build and protocol, "missing", or why it is not known */
+	char state[PARTS][STATE_LEN];
+	bool usable; /* Slurm would run a step there */
 };
 
 struct nodes {
@@ -93,6 +99,12 @@ static bool read_program(char *const argv[],
 
 /* ---- the nodes ---- */
 
+static void set_states(struct node *node, const char *text)
+{
+	for (int i = 0; i < PARTS; i++)
+		snprintf(node->state[i], STATE_LEN, "%s", text);
+}
+
 static void add_node(void *arg, char *line)
 {
 	struct nodes *n = arg;
@@ -106,7 +118,7 @@ static void add_node(void *arg, char *line)
 	n->items = grown;
 	memset(&grown[n->count], 0, sizeof(*grown));
 	grown[n->count].name = strdup(line);
-	strcpy(grown[n->count].state, "unknown to Slurm");
+	set_states(&grown[n->count], "unknown to Slurm");
 	n->count += grown[n->count].name != NULL;
 }
 
@@ -118,35 +130,52 @@ static struct node *find_node(struct nodes *n, const char *name)
 	return NULL;
 }
 
-/* A line "NAME REST": REST is the new state of the node. */
-static struct node *set_state(struct nodes *n, char *line)
+/* Cut a line "FIRST REST" in two; NULL: it has no blank. */
+static char *cut(char *line)
 {
 	char *rest = strchr(line, ' ');
-	struct node *node;
 
-	if (!rest)
-		return NULL;
-	*rest++ = '\0';
-	node = find_node(n, line);
-	if (node)
-		snprintf(node->state, sizeof(node->state), "%s", rest);
-	return node;
+	if (rest)
+		*rest++ = '\0';
+	return rest;
 }
 
 static void note_slurm_state(void *arg, char *line)
 {
 	static const char *const good[] = { "idle", "mixed", "allocated",
 					    "completing" };
-	struct node *node = set_state(arg, line);
+	char *state = cut(line);
+	struct node *node = state ? find_node(arg, line) : NULL;
 
-	for (size_t i = 0; node && i < sizeof(good) / sizeof(good[0]); i++)
-		if (!strcmp(node->state, good[i]))
-			node->usable = true;
+	if (!node)
+		return;
+	set_states(node, state);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		node->usable |= !strcmp(state, good[i]);
 }
 
-static void note_build(void *arg, char *line)
+/* A line "NODE FILE STATE" of SCRIPT. */
+static void note_file(struct node *node, char *file)
 {
-	set_state(arg, line);
+	char *state = file ? cut(file) : NULL;
+
+	for (int i = 0; state && i < PARTS; i++)
+		if (!strcmp(file, files[i]))
+			snprintf(node->state[i], STATE_LEN, "%s", state);
+}
+
+static void note_file_there(void *arg, char *line)
+{
+	char *rest = cut(line);
+	struct node *node = find_node(arg, line);
+
+	if (node)
+		note_file(node, rest);
+}
+
+static void note_file_here(void *arg, char *line)
+{
+	note_file(arg, cut(line));
 }
 
 static bool list_nodes(struct nodes *n, const char *list)
@@ -170,7 +199,7 @@ static void free_nodes(struct nodes *n)
 	free(n->items);
 }
 
-/* ---- the plugin ---- */
+/* ---- the files ---- */
 
 static void note_plugin_dir(void *arg, char *line)
 {
@@ -194,28 +223,22 @@ static bool read_plugin_dir(char *out)
 	return false;
 }
 
-/* $0: the directories of PluginDir; $1: the name to print. */
+/* $0: the directories of PluginDir; $1: the agent's file; $2: the name to print. */
 static const char SCRIPT[] =
-	"IFS=:; for d in $0; do f=$d/mpi_pmi2x.so; "
-	"if [ -r \"$f\" ]; then set -- \"${1:-$SLURMD_NODENAME}\" "
-	"\"$(LC_ALL=C tr -c '[:print:]' '\\n' <\"$f\" | "
-	"sed -n 's/^pmi2x build \\([^ ]* protocol [0-9]*\\)$/\\1/p')\"; "
-	"echo \"$1 ${2:-unknown build}\"; exit 0; fi; done; "
-	"echo \"${1:-$SLURMD_NODENAME} missing\"";
+	"say() { if [ -r \"$2\" ]; then b=$(LC_ALL=C tr -c '[:print:]' '\\n' <\"$2\" | "
+	"sed -n 's/^pmi2x build \\([^ ]* protocol [0-9]*\\)$/\\1/p'); "
+	"echo \"$name $1 ${b:-unknown build}\"; else echo \"$name $1 missing\"; fi; }; "
+	"name=${2:-$SLURMD_NODENAME}; agent=$1; p=; IFS=:; "
+	"for d in $0; do [ -r \"$d/mpi_pmi2x.so\" ] && p=${p:-$d/mpi_pmi2x.so}; done; "
+	"unset IFS; say mpi_pmi2x.so \"$p\"; say pmi2x-agent \"$agent\"";
 
-static void copy_rest(void *arg, char *line)
+static void look_here(char *dirs, struct node *here)
 {
-	char *rest = strchr(line, ' ');
+	char *argv[] = { "sh", "-c", (char *)SCRIPT, dirs, AGENT_PROGRAM,
+			 "here", NULL };
 
-	snprintf(arg, STATE_LEN, "%s", rest ? rest + 1 : "missing");
-}
-
-static void build_here(char *dirs, char *out)
-{
-	char *argv[] = { "sh", "-c", (char *)SCRIPT, dirs, "here", NULL };
-
-	snprintf(out, STATE_LEN, "missing");
-	read_program(argv, copy_rest, out);
+	set_states(here, "missing");
+	read_program(argv, note_file_here, here);
 }
 
 /* "n1,n2,...": the nodes on which a step can run; malloc'ed, or NULL. */
@@ -238,7 +261,7 @@ static char *usable_list(const struct nodes *n, size_t *count)
 	return list;
 }
 
-static bool build_there(struct nodes *n, char *dirs)
+static bool look_there(struct nodes *n, char *dirs)
 {
 	size_t count;
 	char *list = usable_list(n, &count);
@@ -246,15 +269,15 @@ static bool build_there(struct nodes *n, char *dirs)
 	char *argv[] = { "srun", "--mpi=none", "-w", list, "-N", nodes, "-n",
 			 nodes, "--ntasks-per-node=1",
 			 "--immediate=" WAIT_SECONDS, "sh", "-c",
-			 (char *)SCRIPT, dirs, NULL };
+			 (char *)SCRIPT, dirs, AGENT_PROGRAM, NULL };
 	bool ok = list != NULL;
 
 	snprintf(nodes, sizeof(nodes), "%zu", count);
 	for (size_t i = 0; i < n->count; i++)
 		if (n->items[i].usable)
-			strcpy(n->items[i].state, "no answer");
+			set_states(&n->items[i], "no answer");
 	if (ok && count)
-		ok = read_program(argv, note_build, n);
+		ok = read_program(argv, note_file_there, n);
 	free(list);
 	return ok;
 }
@@ -266,15 +289,15 @@ static bool is_build(const char *state)
 	return *state >= '0' && *state <= '9';
 }
 
-/* What all should have: the build here, else that of the first node with one. */
-static const char *reference(const struct nodes *n, const char *here)
+/* What all should have: the plugin's build here, else that of the first node with one. */
+static const char *reference(const struct nodes *n, const struct node *here)
 {
-	if (is_build(here))
-		return here;
+	if (is_build(here->state[PLUGIN]))
+		return here->state[PLUGIN];
 	for (size_t i = 0; i < n->count; i++)
-		if (is_build(n->items[i].state))
-			return n->items[i].state;
-	return here;
+		if (is_build(n->items[i].state[PLUGIN]))
+			return n->items[i].state[PLUGIN];
+	return here->state[PLUGIN];
 }
 
 /* Nodes of another build work together if what follows it is the same. */
@@ -295,38 +318,51 @@ static const char *verdict_on(const char *state, const char *want)
 					    "another protocol";
 }
 
-static bool print_row(const char *name, const char *state, const char *want)
+static bool print_row(const struct node *node, enum part part, const char *want)
 {
-	printf("%-24s %-30s %s\n", name, is_build(state) ? state : "-",
-	       verdict_on(state, want));
+	const char *state = node->state[part];
+
+	printf("%-24s %-13s %-32s %s\n", node->name, files[part],
+	       is_build(state) ? state : "-", verdict_on(state, want));
 	return is_build(state) && !strcmp(state, want);
 }
 
-static int print_table(const struct nodes *n, const char *here,
+/* Says whether both are as they should be. */
+static bool print_node(const struct node *node, const char *want)
+{
+	bool plugin = print_row(node, PLUGIN, want);
+
+	return print_row(node, AGENT, want) && plugin;
+}
+
+static int print_table(const struct nodes *n, const struct node *here,
 		       const char *dirs)
 {
 	const char *want = reference(n, here);
 	size_t wrong = 0;
 
-	printf("%-24s %-30s %s\n", "NODE", "BUILD", "mpi_pmi2x.so");
-	wrong += !print_row("(this host)", here, want);
+	printf("%-24s %-13s %-32s %s\n", "NODE", "FILE", "BUILD", "VERDICT");
+	wrong += !print_row(here, PLUGIN, want);
 	for (size_t i = 0; i < n->count; i++)
-		wrong += !print_row(n->items[i].name, n->items[i].state, want);
+		wrong += !print_node(&n->items[i], want);
 	if (!wrong) {
-		printf("\nAll have the same build in %s.\n", dirs);
+		printf("\nAll have the same build: mpi_pmi2x.so in %s, and\n%s.\n",
+		       dirs, AGENT_PROGRAM);
 		return PROBE_OK;
 	}
 	printf("\n%zu of %zu differ. Install the same mpi_pmi2x.so in %s on "
-	       "login, compute\nand controller hosts, then run \"scontrol "
-	       "reconfigure\" (slurmd finds new\nplugins only then).\n",
-	       wrong, n->count + 1, dirs);
+	       "login, compute\nand controller hosts, and pmi2x-agent as %s\n"
+	       "on compute hosts; then run \"scontrol reconfigure\" (slurmd finds "
+	       "new\nplugins only then).\n",
+	       wrong, n->count + 1, dirs, AGENT_PROGRAM);
 	return PROBE_FAILED;
 }
 
 int probe_nodes(const char *list)
 {
 	struct nodes nodes = { NULL, 0 };
-	char dirs[LINE_LEN], here[STATE_LEN];
+	struct node here = { .name = "(this host)" };
+	char dirs[LINE_LEN];
 	int status = PROBE_FAILED;
 
 	if (getenv("PMI_FD")) {
@@ -335,11 +371,11 @@ int probe_nodes(const char *list)
 		return PROBE_USAGE;
 	}
 	if (read_plugin_dir(dirs) && list_nodes(&nodes, list)) {
-		build_here(dirs, here);
-		if (!build_there(&nodes, dirs))
+		look_here(dirs, &here);
+		if (!look_there(&nodes, dirs))
 			fputs("pmi2x-probe: srun did not end well; what it "
 			      "did tell is below\n", stderr);
-		status = print_table(&nodes, here, dirs);
+		status = print_table(&nodes, &here, dirs);
 	}
 	free_nodes(&nodes);
 	return status;

@@ -13,9 +13,13 @@ fail() {
 	exit 1
 }
 
-plugin() { # NODE MARK...
+put() { # NODE FILE MARK
 	mkdir -p "$dir/$1"
-	printf 'ELF\001\377%s\000more' "$2" >"$dir/$1/mpi_pmi2x.so"
+	printf 'ELF\001\377%s\000more' "$3" >"$dir/$1/$2"
+}
+
+plugin() { # NODE MARK
+	put "$1" mpi_pmi2x.so "$2"
 }
 
 cat >"$dir/scontrol" <<END
@@ -33,7 +37,7 @@ cat >"$dir/srun" <<END
 #!/bin/sh
 while [ "\$1" != -c ]; do shift; done
 for node in n1 n2 n3; do
-	SLURMD_NODENAME=\$node sh -c "\$2" "$dir/\$node"
+	SLURMD_NODENAME=\$node sh -c "\$2" "$dir/\$node" "$dir/\$node/pmi2x-agent"
 done
 END
 chmod +x "$dir"/s*
@@ -50,8 +54,18 @@ said() { # NODE VERDICT
 }
 
 same='pmi2x build 0.1.0-0123456789ab protocol 7'
-for node in here n1 n2 n3; do plugin $node "$same"; done
+for node in here n1 n2 n3; do
+	plugin $node "$same"
+	put $node pmi2x-agent "$same"
+done
 probe 0
+said n3 ok
+
+put n2 pmi2x-agent 'pmi2x build 0.1.0-ba9876543210 protocol 8'
+rm "$dir/n3/pmi2x-agent"
+probe 1
+said 'n2 .*agent' 'another protocol'
+said 'n3 .*agent' missing
 said n3 ok
 
 plugin n1 'pmi2x build 0.1.0-ba9876543210 protocol 7'
