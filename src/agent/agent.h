@@ -12,11 +12,10 @@
 #ifndef PMI2X_AGENT_H
 #define PMI2X_AGENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "agent/host.h"
 #include "agent/setup.h"
 #include "libpmi/server.h"
 #include "libutil/log.h"
@@ -24,30 +23,9 @@
 struct agent;
 struct loop;
 
-/* What the program around the agent does for it. Nothing here may block. */
-struct agent_host {
-	/* Call agent_node_found, at once or later. */
-	void (*find_node)(void *arg, uint32_t node_id);
-	/*
-	 * Hand `data` to another node's agent over a path that the site
-	 * authenticates; with `answer`, call agent_node_told when that has been
-	 * done. 0, or a negative errno: it will not. NULL: there is no such path.
-	 */
-	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
-			 size_t len, bool answer);
-	/* End the step because srun cannot be told to. NULL: nothing can be done. */
-	void (*kill_step)(void *arg, const char *why);
-	/*
-	 * The process of the rank in `slot` is ending: call agent_rank_ended when
-	 * it is known how. NULL: it never is.
-	 */
-	void (*ask_rank_end)(void *arg, uint32_t slot);
-	void *arg;
-};
-
 /*
  * Begin to serve, in a loop that has been opened. `setup`, `host` and `log` must outlive
- * the agent; `fds` are taken over, also on failure. When it has failed (a negative
+ * the agent (of `setup` the secret is not needed any more); `fds` are taken over, also on failure. When it has failed (a negative
  * errno, after a line in the log) the loop ends by itself, and agent_free is due.
  * But when there is no memory for an agent (*out is NULL) nothing has been done.
  */

@@ -10,23 +10,29 @@ libagent_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
 libagent_la_SOURCES = \
 	src/agent/agent.c src/agent/agent.h \
-	src/agent/agent_missing.c \
-	src/agent/agent_control.c src/agent/agent_control.h \
-	src/agent/agent_internal.h \
-	src/agent/agent_links.c \
-	src/agent/agent_lookup.c \
-	src/agent/agent_ranks.c \
-	src/agent/agent_slots.c \
-	src/agent/agent_srun.c \
-	src/agent/agent_status.c src/agent/agent_status.h \
-	src/agent/agent_tell.c \
-	src/agent/agent_trace.c src/agent/agent_trace.h \
-	src/agent/agent_wireup.c \
 	src/agent/confine.c src/agent/confine.h \
 	src/agent/crash.c src/agent/crash.h \
 	src/agent/filter.c src/agent/filter.h \
+	src/agent/host.h \
 	src/agent/netinfo.c src/agent/netinfo.h \
+	src/agent/node.c src/agent/node.h \
+	src/agent/peers/connect_back.c src/agent/peers/connect_back.h \
+	src/agent/peers/doorbell.c src/agent/peers/doorbell.h \
+	src/agent/peers/links.c src/agent/peers/links.h \
+	src/agent/peers/lookup.c src/agent/peers/lookup.h \
+	src/agent/peers/missing.c src/agent/peers/missing.h \
+	src/agent/peers/neighbour.c src/agent/peers/neighbour.h \
+	src/agent/peers/peers.c src/agent/peers/peers.h \
+	src/agent/peers/wireup.c src/agent/peers/wireup.h \
 	src/agent/program.c src/agent/program.h \
+	src/agent/service/control_path.c src/agent/service/control_path.h \
+	src/agent/service/ranks.c src/agent/service/ranks.h \
+	src/agent/service/service.c src/agent/service/service.h \
+	src/agent/service/service_internal.h \
+	src/agent/service/service_status.c src/agent/service/service_status.h \
+	src/agent/service/slot_wakes.c src/agent/service/slot_wakes.h \
+	src/agent/service/srun_link.c src/agent/service/srun_link.h \
+	src/agent/service/trace.c src/agent/service/trace.h \
 	src/agent/stopped.c src/agent/stopped.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libagent_la_CFLAGS = $(libio_la_CFLAGS)

@@ -70,6 +70,12 @@ void agent_options_init(struct agent_options *o);
 uint16_t step_port(const struct agent_options *o, const struct layout *layout,
 		   uint32_t position, uint32_t try);
 
+/*
+ * After so long the first node wakes up, and after so long again it connects to
+ * srun, so that srun can ask.
+ */
+#define STATUS_LINE_MS 1000
+
 /* The numbers of an agent's descriptors, from its first input on. */
 enum agent_fd {
 	AGENT_FD_SETUP = 3, /* what setup_pack wrote */

@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/agent_status.h"
 #include "libio/listener_socket.h"
 #include "libshm/region.h"
 
@@ -177,7 +176,7 @@ static void set_fds(struct starter *s, nfds_t n)
 	fds[IDLE_TELL].fd = s->idle.tell;
 }
 
-/* The first node wakes up once, so that srun can ask: see agent_status.h. */
+/* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */
 static int longest_sleep(const struct starter *s)
 {
 	bool asked = s->step->position == 0 &&

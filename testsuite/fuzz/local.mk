@@ -18,7 +18,7 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/spawn-fuzz \
 	testsuite/fuzz/status-fuzz \
 	testsuite/fuzz/setup-fuzz \
-	testsuite/fuzz/tell-fuzz \
+	testsuite/fuzz/connect-back-fuzz \
 	testsuite/fuzz/text-fuzz \
 	testsuite/fuzz/wire1-fuzz \
 	testsuite/fuzz/wire2-fuzz
@@ -81,11 +81,11 @@ testsuite_fuzz_setup_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_setup_fuzz_LDADD = libagent_plain.la libio_plain.la libcoll.la \
 	libutil.la
 
-testsuite_fuzz_tell_fuzz_SOURCES = testsuite/fuzz/tell-fuzz.c \
+testsuite_fuzz_connect_back_fuzz_SOURCES = testsuite/fuzz/connect-back-fuzz.c \
 	$(fuzz_driver)
-testsuite_fuzz_tell_fuzz_LDFLAGS = $(fuzz_link)
-testsuite_fuzz_tell_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS)
-testsuite_fuzz_tell_fuzz_LDADD = libagent.la libio.la libpmi.la libshm.la \
+testsuite_fuzz_connect_back_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_connect_back_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) $(LIBUV_CFLAGS)
+testsuite_fuzz_connect_back_fuzz_LDADD = libagent.la libio.la libpmi.la libshm.la \
 	libcoll.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
 
 testsuite_fuzz_coll_fuzz_SOURCES = testsuite/fuzz/coll-fuzz.c \

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libio/attach_fds.h"
+#include "libio/fd.h"
 #include "libio/peer.h"
 
 #define REGISTER_SECONDS 30 /* a child waits for the agent */
@@ -122,13 +123,6 @@ static void take_fds(const struct cmsghdr *c, struct registration *out)
 	}
 }
 
-static void close_one(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 static void take_message(struct msghdr *msg, const struct message *m,
 			 unsigned int len, struct registration *out)
 {
@@ -144,7 +138,7 @@ static void take_message(struct msghdr *msg, const struct message *m,
 	if (whole)
 		out->slot = m->slot;
 	if (!whole || m->process != PROCESS_PASSED)
-		close_one(&out->pidfd);
+		fd_close(&out->pidfd);
 	if (whole && m->process < -1)
 		out->pidfd = m->process;
 }
@@ -197,8 +191,8 @@ int registration_pass(int theirs, struct registration *reg)
 		m.process = reg->pidfd;
 	}
 	rc = send_message(theirs, &m, &passed);
-	close_one(&reg->fd);
-	close_one(&reg->pidfd);
+	fd_close(&reg->fd);
+	fd_close(&reg->pidfd);
 	return rc;
 }
 
@@ -207,8 +201,8 @@ void registration_refuse(struct registration *reg, bool is_there,
 {
 	log_error(log, "a process registered as local rank %u: %s", reg->slot,
 		  is_there ? "it is there already" : "there is none");
-	close_one(&reg->fd);
-	close_one(&reg->pidfd);
+	fd_close(&reg->fd);
+	fd_close(&reg->pidfd);
 }
 
 /* ---- the process behind a connection ---- */

@@ -17,87 +17,58 @@
  * follow from the port seed and its position; a child that is refused tries
  * them in turn.
  */
+#include "agent/peers/wireup.h"
+
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
-#include "agent/agent_internal.h"
+#include "agent/peers/lookup.h"
+#include "agent/peers/missing.h"
+#include "libcoll/layout.h"
 
-static void on_timer(uv_timer_t *timer);
-static void on_accept(void *agent, int fd);
+#define UNPROVED_MAX 256 /* inbound; over it the oldest is dropped */
+#define BACKOFF_FIRST_MS 50
+#define BACKOFF_MAX_MS 1000
+#define CHILD_PATIENCE 5 /* times connect_ms: it may be launched late */
+#define LACK_MS 5000     /* without a descriptor for a link; then an end */
 
 /* ---- ports ---- */
 
-static uint16_t port_of(const struct agent *a, uint32_t position, unsigned try)
+static uint16_t port_of(const struct neighbour *n, unsigned try)
 {
-	return step_port(&a->options, a->step->layout, position, try);
-}
+	const struct node *node = n->peers->node;
 
-int agent_wireup_open(struct agent *a)
-{
-	int fd;
-
-	for (uint32_t i = 0; i < a->links->count; i++) {
-		struct neighbour *n = &a->links->all[i];
-		int rc = uv_timer_init(loop_uv(a->loop), &n->timer);
-
-		if (rc)
-			return rc;
-		n->timer.data = n;
-	}
-	fd = a->fds.listener;
-	if (fd < 0)
-		return 0;
-	a->fds.listener = -1;
-	return listener_open(&a->links->listener, loop_uv(a->loop), fd,
-			     on_accept, a);
+	return step_port(node->options, node->layout, n->position, try);
 }
 
 /* The even tries go where the node ought to be, the odd ones look around. */
 static uint16_t next_port(const struct neighbour *n)
 {
-	const struct agent *a = n->agent;
+	const struct node *node = n->peers->node;
 
-	if (n->tries % 2 == 0 && n->told_port)
-		return n->told_port;
-	if (a->options.port_first == 0 || a->options.addresses_told)
-		return n->told_port;
+	if (n->tries % 2 == 0 && n->named_port)
+		return n->named_port;
+	if (node->options->port_first == 0 || node->options->addresses_told)
+		return n->named_port;
 	if (n->tries % 2 == 0)
-		return port_of(a, n->position, 0);
-	return port_of(a, n->position,
-		       1 + n->tries / 2 % (STEP_PORT_TRIES - 1));
+		return port_of(n, 0);
+	return port_of(n, 1 + n->tries / 2 % (STEP_PORT_TRIES - 1));
 }
 
 /* ---- attempts ---- */
 
-static void set_timer(struct neighbour *n, uint64_t ms)
-{
-	uv_timer_start(&n->timer, on_timer, ms, 0);
-}
-
-void agent_wireup_stop(struct neighbour *n)
-{
-	struct conn *c = n->agent->links->first, *next;
-
-	uv_timer_stop(&n->timer);
-	n->attempt = NULL;
-	for (; c; c = next) {
-		next = c->next;
-		if (c->neighbour == n && c != n->chosen)
-			agent_conn_drop(c);
-	}
-}
-
 static uint64_t waited_ms(const struct neighbour *n)
 {
-	return uv_now(loop_uv(n->agent->loop)) - n->since;
+	return node_now(n->peers->node) - n->since;
 }
 
 /* The lower position; it says CHOSEN. */
 static bool chooses(const struct neighbour *n)
 {
-	return n->position > n->agent->step->position;
+	return n->position > n->peers->node->self.position;
 }
 
 static bool nobody_answers(int error)
@@ -108,71 +79,68 @@ static bool nobody_answers(int error)
 
 static uint64_t patience_ms(const struct neighbour *n)
 {
-	uint64_t ms = n->agent->options.connect_ms;
+	uint64_t ms = n->peers->node->options->connect_ms;
 
 	if (n->is_parent || nobody_answers(n->last_error))
 		return ms;
-	return ms * AGENT_CHILD_PATIENCE;
+	return ms * CHILD_PATIENCE;
 }
 
 /* Slurm's path needs the address, too. */
-static void tell(struct neighbour *n)
+static void call(struct neighbour *n)
 {
-	if (n->told || n->looking || n->lookup_error)
+	if (n->called || n->looking || n->lookup_error)
 		return;
-	n->told = true;
-	agent_tell_neighbour(n->agent, n->position, false);
+	n->called = true;
+	connect_back_call(n, false);
 }
 
 static void give_up_unknown(struct neighbour *n)
 {
-	const struct agent *a = n->agent;
-	char why[AGENT_WHY_MAX];
+	const struct node *node = n->peers->node;
+	char why[NODE_WHY_MAX];
 
 	snprintf(why, sizeof(why),
 		 "node %s cannot look up the address of node %s (%s within %u s): mend the resolver there, or give an IP address as NodeAddr in slurm.conf",
-		 agent_node_name(a, a->step->position),
-		 agent_node_name(a, n->position),
+		 node_own_name(node), neighbour_name(n),
 		 n->looking ? "no answer" : "not found",
 		 (unsigned)(patience_ms(n) / 1000));
-	agent_neighbour_lost(n, why);
+	neighbour_lost(n, why);
 }
 
 static void give_up_untold(struct neighbour *n)
 {
-	const struct agent *a = n->agent;
-	char why[AGENT_WHY_MAX];
+	const struct node *node = n->peers->node;
+	char why[NODE_WHY_MAX];
 
 	snprintf(why, sizeof(why),
 		 "node %s has not told node %s within %u s where it listens (Pmi2xNetwork): see the logs of slurmd there, unless its ranks ended without PMI",
-		 agent_node_name(a, n->position),
-		 agent_node_name(a, a->step->position),
+		 neighbour_name(n), node_own_name(node),
 		 (unsigned)(patience_ms(n) / 1000));
-	agent_neighbour_lost(n, why);
+	neighbour_lost(n, why);
 }
 
 static void give_up(struct neighbour *n)
 {
-	const struct agent *a = n->agent;
-	char why[AGENT_WHY_MAX];
+	const struct node *node = n->peers->node;
+	char why[NODE_WHY_MAX];
 
 	if (n->looking || n->lookup_error) {
 		give_up_unknown(n);
 		return;
 	}
-	if (a->options.addresses_told && !n->told_port) {
+	if (node->options->addresses_told && !n->named_port) {
 		give_up_untold(n);
 		return;
 	}
 	snprintf(why, sizeof(why),
 		 "cannot reach node %s (port %u) within %u s: %s; %sopen ports %u-%u between the nodes (Pmi2xPorts)",
-		 agent_node_name(a, n->position), n->port,
-		 (unsigned)(patience_ms(n) / 1000),
-		 link_strerror(n->last_error),
+		 neighbour_name(n), n->port,
+		 (unsigned)(patience_ms(n) / 1000), link_strerror(n->last_error),
 		 n->last_error == -ECONNREFUSED ?
 			 "unless its ranks ended without PMI, " : "",
-		 a->options.port_first, a->options.port_last);
-	agent_neighbour_lost(n, why);
+		 node->options->port_first, node->options->port_last);
+	neighbour_lost(n, why);
 }
 
 static bool somebody_else_answers(int error)
@@ -183,34 +151,51 @@ static bool somebody_else_answers(int error)
 }
 
 /*
+ * A link could not be begun for this reason. When it is want of descriptors, and
+ * stays so for LACK_MS, the step is given up. `what`: see node_give_up.
+ */
+static void lack(struct peers *p, const char *what, int error)
+{
+	uint64_t now = node_now(p->node);
+
+	if (error != -EMFILE && error != -ENFILE)
+		return;
+	if (!p->lack_since || now - p->lack_last > 2 * BACKOFF_MAX_MS)
+		p->lack_since = now; /* it was better in between */
+	p->lack_last = now;
+	if (now - p->lack_since >= LACK_MS)
+		node_give_up(p->node, what, error);
+}
+
+/*
  * An attempt has failed. A refusal is what an early child sees, or an early
  * parent: the parent then leaves most to its child.
  */
 static void attempt_failed(struct neighbour *n, int error)
 {
-	const struct agent *a = n->agent;
+	const struct node *node = n->peers->node;
 
 	if (n->state != NEIGHBOUR_WAITING || !n->started)
 		return;
 	n->last_error = error;
-	agent_missing_tried(n, error);
+	missing_tried(n, error);
 	if (n->state != NEIGHBOUR_WAITING)
 		return;
-	agent_links_lack(n->agent, "cannot connect to another node", error);
+	lack(n->peers, "cannot connect to another node", error);
 	if (nobody_answers(error) || somebody_else_answers(error) ||
-	    waited_ms(n) > a->options.connect_ms / 2)
-		tell(n);
+	    waited_ms(n) > node->options->connect_ms / 2)
+		call(n);
 	if (n->absence == ABSENCE_UNHEARD) {
-		set_timer(n, 0);
+		neighbour_set_timer(n, 0);
 	} else if (n->is_parent) {
-		set_timer(n, n->backoff_ms);
+		neighbour_set_timer(n, n->backoff_ms);
 		n->backoff_ms *= 2;
-		if (n->backoff_ms > AGENT_BACKOFF_MAX_MS)
-			n->backoff_ms = AGENT_BACKOFF_MAX_MS;
+		if (n->backoff_ms > BACKOFF_MAX_MS)
+			n->backoff_ms = BACKOFF_MAX_MS;
 	} else if (nobody_answers(error)) {
-		set_timer(n, a->options.connect_ms);
-	} else if (a->options.port_first) { /* else it has been told */
-		set_timer(n, AGENT_BACKOFF_MAX_MS);
+		neighbour_set_timer(n, node->options->connect_ms);
+	} else if (node->options->port_first) { /* else it has been told */
+		neighbour_set_timer(n, BACKOFF_MAX_MS);
 	}
 }
 
@@ -224,18 +209,20 @@ static void set_port(struct sockaddr_storage *addr, uint16_t port)
 
 static int connect_to(struct neighbour *n)
 {
-	struct agent *a = n->agent;
+	struct peers *p = n->peers;
+	const struct node *node = p->node;
 	struct conn *c;
 	int rc;
 
 	set_port(&n->addr, n->port);
-	c = agent_conn_new(a, n);
+	c = conn_new(p, n);
 	if (!c)
 		return -ENOMEM;
-	rc = link_connect(&c->link, loop_uv(a->loop), &a->self, n->position,
-			  &n->addr, &a->link_options, agent_conn_ops(), c);
+	rc = link_connect(&c->link, loop_uv(node->loop), &node->self,
+			  n->position, &n->addr, &node->link_options,
+			  p->conn_ops, c);
 	if (rc) {
-		agent_conn_drop(c);
+		conn_drop(c);
 		return rc;
 	}
 	n->attempt = c;
@@ -249,12 +236,12 @@ static void await_address(struct neighbour *n)
 
 	n->last_error = -EHOSTUNREACH;
 	limit = patience_ms(n);
-	set_timer(n, waited < limit ? limit - waited : 0);
+	neighbour_set_timer(n, waited < limit ? limit - waited : 0);
 }
 
 static void connect_when_known(struct neighbour *n)
 {
-	int rc = agent_lookup(n);
+	int rc = lookup_address(n);
 
 	if (rc == -EINPROGRESS) {
 		await_address(n);
@@ -264,13 +251,13 @@ static void connect_when_known(struct neighbour *n)
 	if (rc)
 		attempt_failed(n, rc);
 	else
-		set_timer(n, n->agent->options.tell_after_ms);
+		neighbour_set_timer(n, n->peers->node->options->tell_after_ms);
 }
 
 static void attempt(struct neighbour *n, uint16_t port)
 {
 	if (n->attempt)
-		agent_conn_drop(n->attempt);
+		conn_drop(n->attempt);
 	n->tries++;
 	n->port = port;
 	if (!port) { /* it listens we know not where; it will be told */
@@ -283,7 +270,7 @@ static void attempt(struct neighbour *n, uint16_t port)
 /* Is a connection with it proved, and just waits to be chosen or taken? */
 static bool is_settling(const struct neighbour *n)
 {
-	const struct conn *c = n->agent->links->first;
+	const struct conn *c = n->peers->conns;
 
 	for (; c; c = c->next) {
 		if (c->neighbour == n && c != n->attempt)
@@ -292,31 +279,24 @@ static bool is_settling(const struct neighbour *n)
 	return false;
 }
 
-void agent_wireup_found(struct neighbour *n)
+void wireup_found(struct neighbour *n)
 {
 	if (n->state == NEIGHBOUR_WAITING && !n->attempt && !is_settling(n))
 		connect_when_known(n);
 }
 
-bool agent_wireup_tried(const struct neighbour *n)
+bool wireup_tried(const struct neighbour *n)
 {
 	return n->started || is_settling(n);
 }
 
 static void cannot_send(struct neighbour *n)
 {
-	char why[AGENT_WHY_MAX];
+	char why[NODE_WHY_MAX];
 
 	snprintf(why, sizeof(why), "cannot send to node %s: %s",
-		 agent_node_name(n->agent, n->position),
-		 strerror(-n->send_error));
-	agent_neighbour_lost(n, why);
-}
-
-void agent_wireup_send_failed(struct neighbour *n, int error)
-{
-	n->send_error = error;
-	set_timer(n, 0);
+		 neighbour_name(n), strerror(-n->send_error));
+	neighbour_lost(n, why);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -326,11 +306,11 @@ static void on_timer(uv_timer_t *timer)
 	if (n->send_error) {
 		cannot_send(n);
 	} else if (n->attempt) {
-		tell(n); /* no answer yet; the attempt goes on */
+		call(n); /* no answer yet; the attempt goes on */
 	} else if (waited_ms(n) >= patience_ms(n)) {
 		give_up(n);
 	} else if (is_settling(n)) {
-		set_timer(n, AGENT_BACKOFF_MAX_MS);
+		neighbour_set_timer(n, BACKOFF_MAX_MS);
 	} else if (n->looking) {
 		await_address(n);
 	} else {
@@ -341,47 +321,41 @@ static void on_timer(uv_timer_t *timer)
 static void begin_attempts(struct neighbour *n)
 {
 	n->started = true;
-	n->since = n->looked = uv_now(loop_uv(n->agent->loop));
-	n->backoff_ms = AGENT_BACKOFF_FIRST_MS;
+	n->since = n->looked = node_now(n->peers->node);
+	n->backoff_ms = BACKOFF_FIRST_MS;
 }
 
-void agent_wireup_start(struct neighbour *n)
+void wireup_start(struct neighbour *n)
 {
 	if (n->started || n->state != NEIGHBOUR_WAITING)
 		return;
 	begin_attempts(n);
 	/* Not at once: we may be inside a call of the engine. */
-	set_timer(n, is_settling(n) ? AGENT_BACKOFF_MAX_MS : 0);
-}
-
-void agent_wireup_begin(struct agent *a)
-{
-	for (uint32_t i = 0; i < a->links->count; i++)
-		agent_wireup_start(&a->links->all[i]);
+	neighbour_set_timer(n, is_settling(n) ? BACKOFF_MAX_MS : 0);
 }
 
 /* An address counts only where the site wants it told: it makes us connect there. */
 static bool takes_address(struct neighbour *n, const struct whereabouts *w)
 {
-	if (!n->agent->options.addresses_told)
+	if (!n->peers->node->options->addresses_told)
 		return true;
-	if (w->addr.ss_family != n->agent->options.bind.ss_family)
+	if (w->addr.ss_family != n->peers->node->options->bind.ss_family)
 		return false;
 	n->addr = w->addr;
 	n->has_addr = true;
 	return true;
 }
 
-void agent_wireup_told(struct agent *a, const struct whereabouts *w)
+void wireup_called(struct peers *p, const struct whereabouts *w)
 {
-	struct neighbour *n = agent_neighbour(a, w->from);
+	struct neighbour *n = neighbour_find(p, w->from);
 	uint16_t port = w->port;
 
 	if (!n || n->state != NEIGHBOUR_WAITING || is_settling(n))
 		return;
 	if (!takes_address(n, w))
 		return;
-	n->told_port = port;
+	n->named_port = port;
 	if ((n->attempt || n->looking) && n->port == port)
 		return;
 	if (!n->started)
@@ -389,60 +363,55 @@ void agent_wireup_told(struct agent *a, const struct whereabouts *w)
 	attempt(n, port);
 }
 
-void agent_wireup_again(struct neighbour *n)
-{
-	if (!n->attempt)
-		set_timer(n, 0);
-}
-
 /* ---- connections under way ---- */
 
-bool agent_wireup_drop_oldest(struct agent *a)
+/* Drop the oldest inbound connection that has proved nothing, if any. */
+static bool drop_oldest(struct peers *p)
 {
-	struct conn *c = a->links->first;
+	struct conn *c = p->conns;
 
 	while (c && c->neighbour)
 		c = c->next;
 	if (!c)
 		return false;
-	refusals_add(&a->refused, link_source(c->link), -ENOBUFS);
-	agent_conn_drop(c);
+	refusals_add(&p->refused, link_source(c->link), -ENOBUFS);
+	conn_drop(c);
 	return true;
 }
 
-static void on_accept(void *agent, int fd)
+static void on_accept(void *arg, int fd)
 {
-	struct agent *a = agent;
+	struct peers *p = arg;
+	const struct node *node = p->node;
 	struct conn *c;
 
-	if (a->links->unproved >= AGENT_UNPROVED_MAX)
-		agent_wireup_drop_oldest(a);
-	c = agent_conn_new(a, NULL);
+	if (p->unproved >= UNPROVED_MAX)
+		drop_oldest(p);
+	c = conn_new(p, NULL);
 	if (!c) {
 		close(fd);
 		return;
 	}
-	if (link_accept(&c->link, loop_uv(a->loop), &a->self, fd,
-			&a->link_options, agent_conn_ops(), c))
-		agent_conn_drop(c);
+	if (link_accept(&c->link, loop_uv(node->loop), &node->self, fd,
+			&node->link_options, p->conn_ops, c))
+		conn_drop(c);
 }
 
 /* Whose connection it is, known by its proof. */
 static void assign(struct conn *c, struct neighbour *n)
 {
 	c->neighbour = n;
-	c->agent->links->unproved--;
+	c->peers->unproved--;
 }
 
-void agent_wireup_proved(struct conn *c)
+void wireup_proved(struct conn *c)
 {
-	struct agent *a = c->agent;
 	struct neighbour *n = c->neighbour;
 
 	if (!n) {
-		n = agent_neighbour(a, link_peer(c->link)->position);
+		n = neighbour_find(c->peers, link_peer(c->link)->position);
 		if (!n) {
-			agent_conn_drop(c);
+			conn_drop(c);
 			return;
 		}
 		assign(c, n);
@@ -451,19 +420,19 @@ void agent_wireup_proved(struct conn *c)
 		n->attempt = NULL;
 	if (n->state != NEIGHBOUR_WAITING ||
 	    (n->chosen && chooses(n))) {
-		agent_conn_drop(c);
+		conn_drop(c);
 		return;
 	}
 	if (n->started) /* who proves himself may say nothing more */
-		set_timer(n, AGENT_BACKOFF_MAX_MS);
+		neighbour_set_timer(n, BACKOFF_MAX_MS);
 	if (!chooses(n))
 		return; /* it will choose */
 	n->chosen = c;
 	if (link_send(c->link, FRAME_CHOSEN, NULL))
-		agent_conn_drop(c);
+		conn_drop(c);
 }
 
-int agent_wireup_frame(struct conn *c, enum frame_type type)
+int wireup_frame(struct conn *c, enum frame_type type)
 {
 	struct neighbour *n = c->neighbour;
 
@@ -472,63 +441,89 @@ int agent_wireup_frame(struct conn *c, enum frame_type type)
 	if (!chooses(n) && type == FRAME_CHOSEN) {
 		n->chosen = c;
 		link_send(c->link, FRAME_TAKEN, NULL);
-		agent_neighbour_up(n, c);
+		neighbour_up(n, c);
 		return 0;
 	}
 	if (chooses(n) && type == FRAME_TAKEN && n->chosen == c) {
-		agent_neighbour_up(n, c);
+		neighbour_up(n, c);
 		return 0;
 	}
 	return -EPROTO;
 }
 
-void agent_wireup_met(struct agent *a, const char *who, const struct link *l)
-{
-	const struct handshake_peer *peer = link_peer(l);
-
-	if (a->met_other_build || !handshake_other_build(peer, &a->self))
-		return;
-	a->met_other_build = true;
-	log_debug(a->log, "%s runs build %s, node %s build %s; both speak protocol %u",
-		  who, peer->build, agent_node_name(a, a->step->position),
-		  a->self.build, peer->protocol);
-}
-
 /* The peer is proved to belong to the step, so its word on this counts. */
-static void protocols_differ(struct agent *a,
-			     const struct handshake_peer *peer)
+static void protocols_differ(struct peers *p, const struct handshake_peer *peer)
 {
-	struct neighbour *n = agent_neighbour(a, peer->position);
-	char them[80], us[80], why[AGENT_WHY_MAX];
+	const struct node *node = p->node;
+	struct neighbour *n = neighbour_find(p, peer->position);
+	char them[80], us[80], why[NODE_WHY_MAX];
 
 	snprintf(them, sizeof(them), "node %.64s",
-		 peer->position < layout_nodes(a->step->layout) ?
-			 agent_node_name(a, peer->position) : "?");
-	snprintf(us, sizeof(us), "node %.64s",
-		 agent_node_name(a, a->step->position));
-	handshake_explain(why, sizeof(why), them, peer, us, &a->self);
-	log_info(a->log, "%s", why); /* the user learns of it by what fails */
+		 peer->position < layout_nodes(node->layout) ?
+			 node_name(node, peer->position) : "?");
+	snprintf(us, sizeof(us), "node %.64s", node_own_name(node));
+	handshake_explain(why, sizeof(why), them, peer, us, &node->self);
+	log_info(node->log, "%s", why); /* the user learns of it by what fails */
 	if (n && n->state == NEIGHBOUR_WAITING)
-		agent_neighbour_lost(n, why);
+		neighbour_lost(n, why);
 }
 
-void agent_wireup_ended(struct conn *c, int error)
+void wireup_ended(struct conn *c, int error)
 {
-	struct agent *a = c->agent;
+	struct peers *p = c->peers;
 	struct neighbour *n = c->neighbour;
 	struct handshake_peer peer = *link_peer(c->link);
 	bool ours = n && n->attempt == c;
 	bool settled = link_is_proved(c->link);
 
 	if (!n)
-		refusals_add(&a->refused, link_source(c->link), error);
-	agent_conn_drop(c);
+		refusals_add(&p->refused, link_source(c->link), error);
+	conn_drop(c);
 	if (error == -EPROTONOSUPPORT) {
-		protocols_differ(a, &peer);
+		protocols_differ(p, &peer);
 		return;
 	}
 	if (ours)
 		attempt_failed(n, error);
 	else if (settled && n && !is_settling(n) && !n->attempt)
-		attempt_failed(n, -ECONNABORTED); /* try again, tell nobody */
+		attempt_failed(n, -ECONNABORTED); /* try again, call nobody */
+}
+
+/* ---- life ---- */
+
+static bool waits_for_link(const struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct neighbour *n = &p->all[i];
+
+		if (n->state == NEIGHBOUR_WAITING && wireup_tried(n))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Nobody can be let in. Strangers who hold what is lacking go first, and those
+ * who come when all links are up do no harm outside.
+ */
+static void on_starved(void *arg, int error)
+{
+	struct peers *p = arg;
+
+	if (!drop_oldest(p) && waits_for_link(p))
+		lack(p, "cannot accept a connection of another node", error);
+}
+
+int wireup_open(struct peers *p, int listener)
+{
+	int rc;
+
+	p->on_timer = on_timer;
+	if (listener < 0)
+		return 0;
+	rc = listener_open(&p->listener, loop_uv(p->node->loop), listener,
+			   on_accept, p);
+	if (!rc)
+		listener_on_starved(p->listener, on_starved);
+	return rc;
 }

@@ -2,25 +2,24 @@
 /* "Connect to me": only what proves the step's secret is believed. */
 #include "fuzz.h"
 
-#include "agent/agent_internal.h"
+#include "agent/peers/connect_back.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = { data, size };
-	struct pmi_step step = { .position = 3 };
-	struct agent *a = fuzz_copy(NULL, 0, sizeof(*a));
+	struct node *node = fuzz_copy(NULL, 0, sizeof(*node));
 	bool proved = fuzz_u8(&in) % 2;
 	size_t len = in.left;
 	uint8_t *copy = fuzz_copy(in.at, len, 0);
 	struct whereabouts where;
 
-	a->step = &step;
+	node->self.position = 3;
 	if (proved && len >= PROOF_BYTES)
-		proof_create(&a->self.secret, copy, len - PROOF_BYTES,
+		proof_create(&node->self.secret, copy, len - PROOF_BYTES,
 			     copy + len - PROOF_BYTES);
-	if (!agent_tell_check(a, copy, len, &where))
+	if (!connect_back_check(node, copy, len, &where))
 		FUZZ_CHECK(proved && where.port);
 	free(copy);
-	free(a);
+	free(node);
 	return 0;
 }

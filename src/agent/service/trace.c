@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Time stamps of a node: from events of the engine to one line of JSON. */
-#include "agent/agent_trace.h"
+#include "agent/service/trace.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/agent_internal.h"
+#include "agent/service/control_path.h"
+#include "libcoll/layout.h"
+#include "libio/frames.h"
 #include "libpmi/extension.h"
 
 #define NS_PER_S 1000000000
@@ -25,7 +27,7 @@ struct trace_coll {
 	uint64_t messages, bytes; /* sent to other nodes, with their frames */
 };
 
-struct agent_trace {
+struct trace {
 	int64_t realtime; /* when the monotonic clock showed `monotonic` */
 	int64_t monotonic;
 	int64_t launch;
@@ -51,7 +53,7 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-int64_t trace_now(void)
+static int64_t trace_now(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
@@ -64,7 +66,7 @@ static void once(int64_t *stamp, int64_t now)
 		*stamp = now;
 }
 
-static void rank_event(struct agent_trace *t, enum pmi_event event,
+static void rank_event(struct trace *t, enum pmi_event event,
 		       uint32_t slot, int64_t now)
 {
 	struct trace_rank *r = &t->ranks[slot];
@@ -92,7 +94,7 @@ static void rank_event(struct agent_trace *t, enum pmi_event event,
 	}
 }
 
-static struct trace_coll *find_coll(struct agent_trace *t, enum coll_kind kind,
+static struct trace_coll *find_coll(struct trace *t, enum coll_kind kind,
 				    uint32_t seq)
 {
 	struct trace_coll *c;
@@ -112,7 +114,7 @@ static struct trace_coll *find_coll(struct agent_trace *t, enum coll_kind kind,
 	return c;
 }
 
-static void coll_event(struct agent_trace *t, enum pmi_event event,
+static void coll_event(struct trace *t, enum pmi_event event,
 		       enum coll_kind kind, uint32_t seq, int64_t now)
 {
 	struct trace_coll *c = find_coll(t, kind, seq);
@@ -141,23 +143,23 @@ static void coll_event(struct agent_trace *t, enum pmi_event event,
 static void on_event(void *arg, enum pmi_event event, uint32_t slot,
 		     enum coll_kind kind, uint32_t seq)
 {
-	struct agent *a = arg;
+	struct service *s = arg;
 	int64_t now = trace_now();
 
 	if (event == PMI_EVENT_UP || event == PMI_EVENT_DOWN ||
 	    event == PMI_EVENT_DONE) {
-		coll_event(a->trace, event, kind, seq, now);
+		coll_event(s->trace, event, kind, seq, now);
 		return;
 	}
-	rank_event(a->trace, event, slot, now);
+	rank_event(s->trace, event, slot, now);
 	if (event == PMI_EVENT_ENTER)
-		coll_event(a->trace, event, kind, seq, now);
+		coll_event(s->trace, event, kind, seq, now);
 }
 
 /* Numbers and commas, or nothing of it is taken. */
 static void on_stamps(void *arg, uint32_t slot, const char *text)
 {
-	struct agent *a = arg;
+	struct service *s = arg;
 	uint64_t own[RANK_TRACE_EVENTS] = { 0 };
 	char *end;
 
@@ -167,26 +169,22 @@ static void on_stamps(void *arg, uint32_t slot, const char *text)
 			return;
 		text = end + 1;
 	}
-	memcpy(a->trace->ranks[slot].own, own, sizeof(own));
+	memcpy(s->trace->ranks[slot].own, own, sizeof(own));
 }
 
-void agent_trace_link(struct agent *a)
+void trace_link(struct service *s)
 {
-	if (!a->trace || a->trace->wired)
-		return;
-	for (uint32_t i = 0; i < a->links->count; i++)
-		if (a->links->all[i].state == NEIGHBOUR_WAITING)
-			return;
-	a->trace->wired = trace_now();
+	if (s->trace && !s->trace->wired && peers_settled(s->peers))
+		s->trace->wired = trace_now();
 }
 
-void agent_trace_sent(struct agent *a, const struct coll_msg *msg,
-		      uint64_t bytes)
+void trace_sent(struct service *s, const struct coll_msg *msg,
+		uint64_t bytes)
 {
 	struct trace_coll *c = NULL;
 
-	if (a->trace && msg->type != COLL_MSG_FAULT)
-		c = find_coll(a->trace, msg->kind, msg->seq);
+	if (s->trace && msg->type != COLL_MSG_FAULT)
+		c = find_coll(s->trace, msg->kind, msg->seq);
 	if (!c)
 		return;
 	c->messages++;
@@ -224,16 +222,16 @@ static void put_coll(struct buf *b, const struct trace_coll *c)
 		   (unsigned long long)c->bytes);
 }
 
-static int write_line(const struct agent *a, struct buf *b)
+static int write_line(const struct service *s, struct buf *b)
 {
-	const struct agent_trace *t = a->trace;
-	const struct pmi_step *step = a->step;
+	const struct trace *t = s->trace;
+	const struct pmi_step *step = s->step;
 	uint32_t count;
 	const uint32_t *ranks = layout_ranks_at(step->layout, step->position,
 						&count);
 
 	buf_puts(b, "{\"node\":");
-	put_name(b, agent_node_name(a, step->position));
+	put_name(b, node_own_name(s->node));
 	buf_printf(b, ",\"position\":%u,\"realtime\":%lld,\"monotonic\":%lld",
 		   step->position, (long long)t->realtime,
 		   (long long)t->monotonic);
@@ -256,59 +254,53 @@ static int write_line(const struct agent *a, struct buf *b)
 	return buf_puts(b, "]}");
 }
 
-void agent_trace_send(struct agent *a)
+void trace_send(struct service *s)
 {
-	struct control_msg msg = {
-		.type = CONTROL_TRACE,
-		.origin = a->step->position,
-	};
-	struct buf line, frame;
+	struct control_msg msg = { .type = CONTROL_TRACE };
+	struct buf line;
 
-	if (!a->trace || a->trace->sent)
+	if (!s->trace || s->trace->sent)
 		return;
-	a->trace->sent = true;
+	s->trace->sent = true;
 	buf_init(&line, TRACE_LINE_MAX);
-	buf_init(&frame, CONTROL_FRAME_MAX);
-	if (!write_line(a, &line)) {
+	if (!write_line(s, &line)) {
 		msg.body = line.data;
 		msg.body_len = line.len;
-		if (!control_pack(&frame, &msg))
-			agent_control_send(a, frame.data, frame.len);
+		control_path_send_msg(s, &msg);
 	}
-	buf_free(&frame);
 	buf_free(&line);
 }
 
 /* ---- life ---- */
 
-int agent_trace_open(struct agent *a, struct pmi_host_ops *ops)
+int trace_open(struct service *s)
 {
-	struct agent_trace *t;
+	struct trace *t;
 
-	if (!a->options.trace)
+	if (!s->node->options->trace)
 		return 0;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	a->trace = t;
-	layout_ranks_at(a->step->layout, a->step->position, &t->nranks);
+	s->trace = t;
+	layout_ranks_at(s->step->layout, s->step->position, &t->nranks);
 	t->ranks = calloc(t->nranks, sizeof(*t->ranks));
 	if (!t->ranks)
 		return -ENOMEM;
 	t->monotonic = trace_now();
 	t->realtime = clock_ns(CLOCK_REALTIME);
-	t->launch = a->options.launch_ns;
-	t->prefork = a->options.prefork_ns;
-	t->ready = a->options.ready_ns;
-	ops->event = on_event;
-	ops->rank_trace = on_stamps;
+	t->launch = s->node->options->launch_ns;
+	t->prefork = s->node->options->prefork_ns;
+	t->ready = s->node->options->ready_ns;
+	s->ops.event = on_event;
+	s->ops.rank_trace = on_stamps;
 	return 0;
 }
 
-void agent_trace_free(struct agent *a)
+void trace_free(struct service *s)
 {
-	if (!a->trace)
+	if (!s->trace)
 		return;
-	free(a->trace->ranks);
-	free(a->trace);
+	free(s->trace->ranks);
+	free(s->trace);
 }

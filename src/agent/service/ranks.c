@@ -3,12 +3,14 @@
  * The ranks of a node, once one of them uses PMI: what they send, how their ends
  * are noticed, and who still registers.
  */
+#include "agent/service/ranks.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent_internal.h"
+#include "libcoll/layout.h"
 #include "libio/peer.h"
 #include "libio/registration.h"
 #include "libio/stream.h"
@@ -23,7 +25,7 @@
 #define RANK_LOOK_MS 50    /* between two looks whether that is over */
 
 struct rank {
-	struct agent *agent;
+	struct service *service;
 	uint32_t slot;
 	bool registered;
 	struct stream *stream; /* NULL: none yet, or closed */
@@ -34,7 +36,7 @@ struct rank {
 	uint64_t since;        /* leaving: loop time, ms */
 };
 
-struct agent_ranks {
+struct ranks {
 	struct rank *slots;
 	uint32_t count;
 	struct epoll_set *epoll; /* of all ranks' connections */
@@ -48,10 +50,10 @@ struct agent_ranks {
 /* How long the engine can wait to hear how it went. */
 static uint64_t patience(const struct rank *r)
 {
-	const struct agent *a = r->agent;
+	const struct service *s = r->service;
 
-	if (!a->host.ask_rank_end ||
-	    !pmi_server_client_end_matters(a->server, r->slot))
+	if (!s->node->host->ask_rank_end ||
+	    !pmi_server_client_end_matters(s->server, r->slot))
 		return 0;
 	return r->exited ? RANK_EXIT_MS : RANK_CLOSED_MS;
 }
@@ -59,7 +61,7 @@ static uint64_t patience(const struct rank *r)
 /* Tell the engine; `end` is NULL when it is not known how. */
 static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 {
-	struct pmi_server *server = r->agent->server;
+	struct pmi_server *server = r->service->server;
 
 	r->leaving = false;
 	if (end || r->exited)
@@ -70,12 +72,12 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 
 static bool is_due(const struct rank *r)
 {
-	return uv_now(loop_uv(r->agent->loop)) - r->since >= patience(r);
+	return node_now(r->service->node) - r->since >= patience(r);
 }
 
 static void on_limit(uv_timer_t *timer)
 {
-	struct agent_ranks *ranks = timer->data;
+	struct ranks *ranks = timer->data;
 	bool any = false;
 
 	for (uint32_t i = 0; i < ranks->count; i++) {
@@ -89,12 +91,11 @@ static void on_limit(uv_timer_t *timer)
 		uv_timer_start(timer, on_limit, RANK_LOOK_MS, 0);
 }
 
-void agent_rank_ended(struct agent *a, uint32_t slot,
-		      const struct pmi_exit *end)
+void ranks_ended(struct service *s, uint32_t slot, const struct pmi_exit *end)
 {
-	if (a->stage != AGENT_CLOSED && slot < a->ranks->count &&
-	    a->ranks->slots[slot].leaving)
-		tell_leaving(&a->ranks->slots[slot], end);
+	if (slot < s->ranks->count &&
+	    s->ranks->slots[slot].leaving)
+		tell_leaving(&s->ranks->slots[slot], end);
 }
 
 /*
@@ -103,17 +104,18 @@ void agent_rank_ended(struct agent *a, uint32_t slot,
  */
 static void rank_leaves(struct rank *r)
 {
-	struct agent *a = r->agent;
+	struct service *s = r->service;
+	const struct agent_host *host = s->node->host;
 
 	r->leaving = true;
-	r->since = uv_now(loop_uv(a->loop));
+	r->since = node_now(s->node);
 	if (!patience(r)) {
 		tell_leaving(r, NULL);
 		return;
 	}
-	pmi_server_client_hung_up(a->server, r->slot);
-	a->host.ask_rank_end(a->host.arg, r->slot);
-	uv_timer_start(&a->ranks->limit, on_limit, RANK_LOOK_MS, 0);
+	pmi_server_client_hung_up(s->server, r->slot);
+	host->ask_rank_end(host->arg, r->slot);
+	uv_timer_start(&s->ranks->limit, on_limit, RANK_LOOK_MS, 0);
 }
 
 /* ---- a rank's connection ---- */
@@ -122,16 +124,16 @@ static size_t on_room(void *arg, void **at)
 {
 	struct rank *r = arg;
 
-	*at = r->agent->ranks->input;
-	return sizeof(r->agent->ranks->input);
+	*at = r->service->ranks->input;
+	return sizeof(r->service->ranks->input);
 }
 
 static void on_input(void *arg, size_t n)
 {
 	struct rank *r = arg;
-	struct agent *a = r->agent;
+	struct service *s = r->service;
 
-	pmi_server_client_input(a->server, r->slot, a->ranks->input, n);
+	pmi_server_client_input(s->server, r->slot, s->ranks->input, n);
 }
 
 static void close_stream(struct rank *r)
@@ -142,7 +144,7 @@ static void close_stream(struct rank *r)
 
 static uint32_t rank_number(const struct rank *r)
 {
-	const struct pmi_step *step = r->agent->step;
+	const struct pmi_step *step = r->service->step;
 	uint32_t count;
 
 	return layout_ranks_at(step->layout, step->position, &count)[r->slot];
@@ -153,7 +155,7 @@ static void on_end(void *arg, int error)
 	struct rank *r = arg;
 
 	if (error == -ENOBUFS)
-		log_error(r->agent->log,
+		log_error(r->service->node->log,
 			  "rank %u is dropped: it asks without reading the answers",
 			  rank_number(r));
 	close_stream(r);
@@ -172,8 +174,8 @@ static int open_stream(struct rank *r, int fd)
 		.pause = RANK_PAUSE_BYTES,
 	};
 
-	return stream_open_held(&r->stream, loop_uv(r->agent->loop),
-				r->agent->ranks->epoll, fd, &limits, &ops, r);
+	return stream_open_held(&r->stream, loop_uv(r->service->node->loop),
+				r->service->ranks->epoll, fd, &limits, &ops, r);
 }
 
 /* ---- a rank's end ---- */
@@ -182,7 +184,7 @@ static void stop_watching(struct rank *r)
 {
 	if (r->pidfd < 0)
 		return;
-	agent_close_handle(&r->exit);
+	node_close_handle(&r->exit);
 	close(r->pidfd);
 	r->pidfd = -1;
 }
@@ -213,7 +215,7 @@ static void watch(struct rank *r, int pidfd)
 	}
 	if (pidfd < 0) /* no pidfds here: the connection's end has to do */
 		return;
-	if (uv_poll_init(loop_uv(r->agent->loop), &r->exit, pidfd)) {
+	if (uv_poll_init(loop_uv(r->service->node->loop), &r->exit, pidfd)) {
 		close(pidfd);
 		return;
 	}
@@ -230,30 +232,30 @@ static int serve(struct rank *r, int fd, int pidfd)
 	int rc = open_stream(r, fd);
 
 	if (rc) {
-		log_error(r->agent->log, "cannot serve rank %u: %s",
+		log_error(r->service->node->log, "cannot serve rank %u: %s",
 			  rank_number(r), strerror(-rc));
-		agent_give_up(r->agent, "cannot serve a rank", rc);
+		node_give_up(r->service->node, "cannot serve a rank", rc);
 		if (pidfd >= 0)
 			close(pidfd);
 		return rc;
 	}
 	r->registered = true;
-	pmi_server_client_open(r->agent->server, r->slot);
+	pmi_server_client_open(r->service->server, r->slot);
 	watch(r, pidfd);
 	return 0;
 }
 
-static void register_rank(struct agent *a, struct registration *reg)
+static void register_rank(struct service *s, struct registration *reg)
 {
-	struct agent_ranks *ranks = a->ranks;
+	struct ranks *ranks = s->ranks;
 
 	if (reg->lost)
-		agent_give_up(a, "cannot take the connection of a rank",
+		node_give_up(s->node, "cannot take the connection of a rank",
 			      -EMFILE);
 	if (reg->fd < 0)
 		return;
 	if (reg->slot >= ranks->count || ranks->slots[reg->slot].registered)
-		registration_refuse(reg, reg->slot < ranks->count, a->log);
+		registration_refuse(reg, reg->slot < ranks->count, s->node->log);
 	else
 		serve(&ranks->slots[reg->slot], reg->fd,
 		      registration_process(reg));
@@ -261,50 +263,50 @@ static void register_rank(struct agent *a, struct registration *reg)
 
 static void on_registration(uv_poll_t *poll, int status, int events)
 {
-	struct agent *a = poll->data;
+	struct service *s = poll->data;
 	struct registration reg[REGISTRATIONS_AT_ONCE];
-	int n = registration_receive(a->fds.registration, reg);
+	int n = registration_receive(s->registration, reg);
 
 	if (n < 0) /* who has started the agent has died */
 		uv_poll_stop(poll);
 	for (int i = 0; i < n; i++)
-		register_rank(a, &reg[i]);
+		register_rank(s, &reg[i]);
 }
 
 /* ---- life ---- */
 
-int agent_ranks_open(struct agent *a)
+int ranks_open(struct service *s)
 {
-	struct agent_ranks *ranks = calloc(1, sizeof(*ranks));
+	struct ranks *ranks = calloc(1, sizeof(*ranks));
 	int rc;
 
 	if (!ranks)
 		return -ENOMEM;
-	a->ranks = ranks;
-	layout_ranks_at(a->step->layout, a->step->position, &ranks->count);
+	s->ranks = ranks;
+	layout_ranks_at(s->step->layout, s->step->position, &ranks->count);
 	ranks->slots = calloc(ranks->count, sizeof(*ranks->slots));
 	if (!ranks->slots)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ranks->count; i++) {
-		ranks->slots[i].agent = a;
+		ranks->slots[i].service = s;
 		ranks->slots[i].slot = i;
 		ranks->slots[i].pidfd = -1;
 	}
-	rc = epoll_set_open(&ranks->epoll, loop_uv(a->loop));
-	rc = rc ? rc : uv_timer_init(loop_uv(a->loop), &ranks->limit);
+	rc = epoll_set_open(&ranks->epoll, loop_uv(s->node->loop));
+	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &ranks->limit);
 	ranks->limit.data = ranks;
-	rc = rc ? rc : uv_poll_init(loop_uv(a->loop), &ranks->registration,
-				    a->fds.registration);
+	rc = rc ? rc : uv_poll_init(loop_uv(s->node->loop), &ranks->registration,
+				    s->registration);
 	if (rc)
 		return rc;
-	ranks->registration.data = a;
+	ranks->registration.data = s;
 	return uv_poll_start(&ranks->registration, UV_READABLE,
 			     on_registration);
 }
 
-void agent_ranks_close(struct agent *a)
+void ranks_close(struct service *s)
 {
-	struct agent_ranks *ranks = a->ranks;
+	struct ranks *ranks = s->ranks;
 
 	if (!ranks)
 		return;
@@ -312,51 +314,55 @@ void agent_ranks_close(struct agent *a)
 		close_stream(&ranks->slots[i]);
 		stop_watching(&ranks->slots[i]);
 	}
-	agent_close_handle(&ranks->registration);
-	agent_close_handle(&ranks->limit);
+	node_close_handle(&ranks->registration);
+	node_close_handle(&ranks->limit);
 	epoll_set_close(ranks->epoll);
 	ranks->epoll = NULL;
 }
 
-void agent_ranks_free(struct agent *a)
+void ranks_free(struct service *s)
 {
-	if (!a->ranks)
+	if (!s->ranks)
 		return;
-	free(a->ranks->slots);
-	free(a->ranks);
+	free(s->ranks->slots);
+	free(s->ranks);
 }
 
-void agent_ranks_send(struct agent *a, uint32_t slot, const void *data,
-		      size_t len, const struct passed_fds *fds)
+void ranks_send(void *service, uint32_t slot, const void *data, size_t len,
+		const struct passed_fds *fds)
 {
+	struct service *s = service;
+
 	/* What cannot be sent ends the stream; the loop tells the engine. */
-	if (a->ranks->slots[slot].stream)
-		stream_write(a->ranks->slots[slot].stream, data, len, fds);
+	if (s->ranks->slots[slot].stream)
+		stream_write(s->ranks->slots[slot].stream, data, len, fds);
 }
 
-void agent_ranks_finish(struct agent *a, uint32_t slot)
+void ranks_finish(void *service, uint32_t slot)
 {
-	if (a->ranks->slots[slot].stream)
-		stream_finish(a->ranks->slots[slot].stream);
+	struct service *s = service;
+
+	if (s->ranks->slots[slot].stream)
+		stream_finish(s->ranks->slots[slot].stream);
 }
 
-bool agent_ranks_ended(const struct agent *a)
+bool ranks_have_ended(const struct service *s)
 {
-	for (uint32_t i = 0; i < a->ranks->count; i++) {
-		if (a->ranks->slots[i].stream || a->ranks->slots[i].leaving)
+	for (uint32_t i = 0; i < s->ranks->count; i++) {
+		if (s->ranks->slots[i].stream || s->ranks->slots[i].leaving)
 			return false;
 	}
 	return true;
 }
 
-uint32_t agent_ranks_count(const struct agent *a)
+uint32_t ranks_count(const struct service *s)
 {
-	return a->ranks->count;
+	return s->ranks->count;
 }
 
-pid_t agent_ranks_pid(const struct agent *a, uint32_t slot)
+pid_t ranks_pid(const struct service *s, uint32_t slot)
 {
-	const struct rank *r = &a->ranks->slots[slot];
+	const struct rank *r = &s->ranks->slots[slot];
 	struct ucred peer;
 
 	if (!r->stream || peer_credentials(stream_fd(r->stream), &peer))

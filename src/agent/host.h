@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the program around an agent does for it. Nothing here may block. Calls, and
+ * the answers, are in the loop's thread.
+ */
+#ifndef PMI2X_AGENT_HOST_H
+#define PMI2X_AGENT_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct agent_host {
+	/* Call agent_node_found, at once or later. */
+	void (*find_node)(void *arg, uint32_t node_id);
+	/*
+	 * Hand `data` to another node's agent over a path that the site
+	 * authenticates; with `answer`, call agent_node_told when that has been
+	 * done. 0, or a negative errno: it will not. NULL: there is no such path.
+	 */
+	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
+			 size_t len, bool answer);
+	/* End the step because srun cannot be told to. NULL: nothing can be done. */
+	void (*kill_step)(void *arg, const char *why);
+	/*
+	 * The process of the rank in `slot` is ending: call agent_rank_ended when
+	 * it is known how. NULL: it never is.
+	 */
+	void (*ask_rank_end)(void *arg, uint32_t slot);
+	void *arg;
+};
+
+#endif

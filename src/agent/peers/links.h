@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What comes over connections with neighbours, and goodbyes. */
+#ifndef PMI2X_LINKS_H
+#define PMI2X_LINKS_H
+
+#include "agent/peers/neighbour.h"
+
+/* Of all connections with neighbours; their argument is the struct conn. */
+extern const struct link_ops links_conn_ops;
+
+/*
+ * Tells how many of its requests we have passed on: the rest will not be. A child's way
+ * stays open, for it may have to answer later. It has a connection.
+ */
+void links_say_goodbye(struct neighbour *n);
+/* Answer the goodbye of the parent, if it still waits for that. */
+void links_answer(struct neighbour *n);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A neighbour: its state, its connections, and what waits for its link. What the
+ * files of peers share; nobody else includes this.
+ */
+#ifndef PMI2X_NEIGHBOUR_H
+#define PMI2X_NEIGHBOUR_H
+
+#include <uv.h>
+
+#include "agent/node.h"
+#include "agent/peers/peers.h"
+#include "libio/listener.h"
+#include "libio/refusals.h"
+
+#define PEERS_QUEUE_MAX ((size_t)1 << 30) /* bytes for a link not yet up */
+
+/*
+ * A connection with, or from, a neighbour. Of several with one neighbour
+ * the lower position (the parent) chooses one.
+ */
+struct conn {
+	struct conn *prev, *next; /* oldest first */
+	struct peers *peers;
+	struct link *link;
+	struct neighbour *neighbour; /* NULL: inbound and not yet proved */
+	bool has_head;        /* of a message whose body is coming: */
+	struct coll_msg head;
+};
+
+/*
+ * What is known of a neighbour that refuses every connection: missing.c.
+ *
+ *            srun: it has ranks        slurmd there: nobody listens
+ *   UNKNOWN --------------------> STARTED ----------------> UNHEARD -> lost
+ *                                    ^   a port answers        |
+ *                                    +-------------------------+
+ */
+enum absence {
+	ABSENCE_UNKNOWN,
+	ABSENCE_STARTED,
+	ABSENCE_UNHEARD,
+};
+
+struct queued_frame {
+	enum frame_type type;
+	struct payload *front; /* made by frame_header */
+	struct payload_vec body;
+};
+
+struct neighbour {
+	struct peers *peers;
+	uint32_t position;
+	bool is_parent;
+	enum neighbour_state state;
+	struct conn *chosen;  /* the link; while WAITING not yet taken */
+	struct queued_frame *queue; /* while WAITING */
+	size_t nqueue, queue_cap, queue_bytes;
+	int send_error;       /* reported by the timer */
+	uint64_t control_up;  /* frames of this type: sent to the parent,
+	                         received from a child */
+	bool said_goodbye;
+	bool owes_answer;     /* the parent, which has left, waits for it */
+	bool heard_goodbye;   /* ... and the rest of ours is being written */
+	uint64_t dealt_with;  /* what its goodbye says of control_up */
+	/* wireup.c */
+	bool started;
+	struct conn *attempt; /* our connect, not yet proved */
+	uv_timer_t timer;     /* no answer to the attempt; or the next one */
+	uint64_t since;       /* loop time of the first attempt, ms */
+	uint32_t backoff_ms;
+	unsigned tries;
+	uint16_t port;        /* last tried */
+	uint16_t named_port;  /* where it said it listens; 0: it did not */
+	bool called;          /* it has been asked to connect back */
+	int last_error;
+	/* lookup.c */
+	bool has_addr;
+	bool looking;         /* it is being looked up */
+	bool asking_host;     /* the host may answer at once */
+	struct sockaddr_storage addr;
+	int lookup_error;     /* of the last look-up; 0: none has failed */
+	uint64_t lookup_ended; /* loop time of that, ms */
+	/* missing.c */
+	enum absence absence;
+	bool asked;           /* srun, about it */
+	uint64_t looked;      /* loop time of the last question, ms */
+	bool calling;         /* slurmd has not answered yet */
+	unsigned refusals;    /* in a row, while UNHEARD */
+};
+
+struct peers {
+	struct node *node;
+	const struct peers_ops *ops;
+	void *arg;
+	const struct link_ops *conn_ops; /* links.c */
+	uv_timer_cb on_timer; /* of neighbours: wireup.c */
+	struct conn *conns;   /* all, with utlist */
+	unsigned unproved;    /* of them: inbound, whose neighbour is not known */
+	struct listener *listener;
+	struct doorbell *doorbell;
+	struct refusals refused;
+	struct neighbour *all; /* children in order, the parent */
+	uint32_t count;
+	struct neighbour *parent; /* NULL at the root */
+	uint64_t lack_since; /* loop time, ms: no descriptor for a link */
+	uint64_t lack_last;
+	bool leaving;
+};
+
+/* The neighbour at a position; NULL: there is none. */
+struct neighbour *neighbour_find(const struct peers *p, uint32_t position);
+const char *neighbour_name(const struct neighbour *n);
+
+/* Have wireup.c look after it in so many ms. */
+void neighbour_set_timer(struct neighbour *n, uint64_t ms);
+
+/* It has not gone, and has had no goodbye of ours. */
+bool neighbour_may_send(const struct neighbour *n);
+/* Send a frame, or keep it until the link is up. Only to one that may be sent to. */
+void neighbour_send(struct neighbour *n, enum frame_type type, const void *head,
+		    size_t head_len, const struct payload_vec *body);
+/* A frame for it could not be sent or kept: from the loop it is declared lost. */
+void neighbour_send_failed(struct neighbour *n, int error);
+/* Bytes that wait to be written to it, or for its link. */
+size_t neighbour_queued(const struct neighbour *n);
+void neighbour_drop_queue(struct neighbour *n);
+
+/* This connection is the link now. */
+void neighbour_up(struct neighbour *n, struct conn *c);
+/* It has left. */
+void neighbour_left(struct neighbour *n, uint64_t control_dealt_with);
+/* It ended without an answer to our goodbye. `why` is for people. */
+void neighbour_silent(struct neighbour *n, const char *why);
+/* It will never be reached (again). `why` is for people. */
+void neighbour_lost(struct neighbour *n, const char *why);
+
+/* A connection without link yet, or NULL; `n` is NULL for an inbound one. */
+struct conn *conn_new(struct peers *p, struct neighbour *n);
+void conn_drop(struct conn *c);
+/* It is its neighbour's link. */
+bool conn_is_up(const struct conn *c);
+
+#endif

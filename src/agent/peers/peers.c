@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The neighbours of a node: their life, and what others may do with them. */
+#include "agent/peers/peers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent/peers/doorbell.h"
+#include "agent/peers/links.h"
+#include "agent/peers/lookup.h"
+#include "agent/peers/missing.h"
+#include "agent/peers/wireup.h"
+#include "libcoll/layout.h"
+#include "libio/fd.h"
+
+/* ---- making the links ---- */
+
+void peers_begin(struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		wireup_start(&p->all[i]);
+}
+
+bool peers_settled(const struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (p->all[i].state == NEIGHBOUR_WAITING)
+			return false;
+	}
+	return true;
+}
+
+void peers_node_found(struct peers *p, uint32_t node_id, int rc,
+		      const struct sockaddr_storage *addr)
+{
+	struct neighbour *n = lookup_found(p, node_id, rc, addr);
+
+	if (n)
+		wireup_found(n);
+}
+
+void peers_node_told(struct peers *p, uint32_t node_id, int rc)
+{
+	const struct layout *layout = p->node->layout;
+	struct neighbour *n = NULL;
+
+	if (node_id < layout_nodes(layout))
+		n = neighbour_find(p, layout_position(layout, node_id));
+	/* Otherwise it may have arrived though the call failed. */
+	if (n)
+		missing_called(n, rc != -ENOENT && rc != -ECONNREFUSED);
+}
+
+static void on_doorbell(void *arg, const void *data, size_t len)
+{
+	struct whereabouts where;
+	struct peers *p = arg;
+
+	if (connect_back_check(p->node, data, len, &where))
+		log_debug(p->node->log, "ignored a message that proves nothing");
+	else if (!p->leaving)
+		wireup_called(p, &where);
+}
+
+int peers_started(struct peers *p, uint32_t position)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	return n ? missing_started(n) : -EPROTO;
+}
+
+void peers_srun_up(struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		missing_srun_up(&p->all[i]);
+}
+
+bool peers_asks(const struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (missing_is_asked(&p->all[i]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- sending ---- */
+
+bool peers_send_message(struct peers *p, uint32_t position, const void *head,
+			size_t head_len, const struct payload_vec *body)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	if (!n || !neighbour_may_send(n))
+		return false;
+	neighbour_send(n, FRAME_COLLECTIVE, head, head_len, body);
+	return true;
+}
+
+static void send_control(struct neighbour *n, struct payload *frame)
+{
+	enum frame_type type = n->is_parent ? FRAME_CONTROL_UP :
+					      FRAME_CONTROL_DOWN;
+	struct payload_vec body;
+
+	if (!neighbour_may_send(n))
+		return;
+	payload_vec_init(&body);
+	if (payload_vec_add(&body, frame)) {
+		neighbour_send_failed(n, -ENOMEM);
+	} else {
+		n->control_up += n->is_parent;
+		neighbour_send(n, type, NULL, 0, &body);
+	}
+	payload_vec_clear(&body);
+}
+
+void peers_send_control(struct peers *p, uint32_t position,
+			struct payload *frame)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	if (n)
+		send_control(n, frame);
+}
+
+void peers_send_down(struct peers *p, struct payload *frame)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (!p->all[i].is_parent)
+			send_control(&p->all[i], frame);
+	}
+}
+
+void peers_break(struct peers *p, uint32_t position)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	if (n && n->state != NEIGHBOUR_LEFT && n->state != NEIGHBOUR_LOST)
+		neighbour_send_failed(n, -ENOMEM);
+}
+
+bool peers_has_parent(const struct peers *p)
+{
+	return p->parent && neighbour_may_send(p->parent);
+}
+
+uint64_t peers_sent_up(const struct peers *p)
+{
+	return p->parent ? p->parent->control_up : 0;
+}
+
+/* ---- for people ---- */
+
+uint32_t peers_count(const struct peers *p)
+{
+	return p->count;
+}
+
+struct peer_status peers_status(const struct peers *p, uint32_t i)
+{
+	const struct neighbour *n = &p->all[i];
+
+	return (struct peer_status){
+		.position = n->position,
+		.is_parent = n->is_parent,
+		.state = n->state,
+		.queued = neighbour_queued(n),
+	};
+}
+
+/* ---- leaving ---- */
+
+/*
+ * A link that we have chosen may be up for the other side already, which would
+ * take its end for our death.
+ */
+static void abandon(struct neighbour *n)
+{
+	if (n->chosen)
+		links_say_goodbye(n);
+	neighbour_lost(n, "left before it connected");
+}
+
+void peers_abandon(struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (p->all[i].state == NEIGHBOUR_WAITING)
+			abandon(&p->all[i]);
+	}
+}
+
+void peers_prepare_leave(struct peers *p)
+{
+	p->leaving = true;
+	peers_answer(p);
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct neighbour *n = &p->all[i];
+
+		if (n->state == NEIGHBOUR_WAITING && !wireup_tried(n))
+			abandon(n);
+	}
+}
+
+void peers_answer(struct peers *p)
+{
+	if (p->parent)
+		links_answer(p->parent);
+}
+
+bool peers_flushed(const struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (neighbour_queued(&p->all[i]))
+			return false;
+	}
+	return true;
+}
+
+void peers_leave(struct peers *p, bool parent)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		struct neighbour *n = &p->all[i];
+
+		if (n->is_parent == parent && n->state == NEIGHBOUR_UP &&
+		    !n->said_goodbye)
+			links_say_goodbye(n);
+	}
+}
+
+bool peers_gone(const struct peers *p, bool parent)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		const struct neighbour *n = &p->all[i];
+
+		if (n->is_parent == parent && n->state == NEIGHBOUR_UP)
+			return false;
+	}
+	return true;
+}
+
+/* ---- life ---- */
+
+static int add_neighbour(struct peers *p, uint32_t position)
+{
+	struct neighbour *n = &p->all[p->count];
+	int rc = uv_timer_init(loop_uv(p->node->loop), &n->timer);
+
+	if (rc)
+		return rc;
+	n->timer.data = n;
+	n->peers = p;
+	n->position = position;
+	p->count++;
+	return 0;
+}
+
+static int add_neighbours(struct peers *p, const struct tree_place *place)
+{
+	int rc = 0;
+
+	p->all = calloc(place->children + 1, sizeof(*p->all));
+	if (!p->all)
+		return -ENOMEM;
+	for (uint32_t i = 0; !rc && i < place->children; i++)
+		rc = add_neighbour(p, tree_child(place, i).first);
+	if (rc || place->parent == TREE_NONE)
+		return rc;
+	p->parent = &p->all[p->count];
+	p->parent->is_parent = true;
+	return add_neighbour(p, place->parent);
+}
+
+int peers_create(struct peers **out, struct node *node,
+		 const struct tree_place *place, int listener, int doorbell,
+		 const struct peers_ops *ops, void *arg)
+{
+	struct peers *p = calloc(1, sizeof(*p));
+	int rc = -ENOMEM;
+
+	*out = p;
+	if (p) {
+		p->node = node;
+		p->ops = ops;
+		p->arg = arg;
+		p->conn_ops = &links_conn_ops;
+		refusals_init(&p->refused, node->log);
+		rc = add_neighbours(p, place);
+	}
+	if (!rc && listener >= 0)
+		rc = wireup_open(p, listener);
+	else
+		fd_close(&listener);
+	if (!rc && doorbell >= 0)
+		rc = doorbell_open(&p->doorbell, node, doorbell, &p->refused,
+				   on_doorbell, p);
+	else
+		fd_close(&doorbell);
+	return rc;
+}
+
+void peers_stop(struct peers *p)
+{
+	if (!p)
+		return;
+	p->leaving = true;
+	doorbell_close(p->doorbell);
+	p->doorbell = NULL;
+	listener_close(p->listener);
+	p->listener = NULL;
+	while (p->conns)
+		conn_drop(p->conns);
+	for (uint32_t i = 0; i < p->count; i++)
+		node_close_handle(&p->all[i].timer);
+	refusals_end(&p->refused);
+}
+
+void peers_destroy(struct peers *p)
+{
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < p->count; i++)
+		neighbour_drop_queue(&p->all[i]);
+	free(p->all);
+	free(p);
+}

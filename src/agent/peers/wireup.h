@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making the links between neighbours: see wireup.c for how. */
+#ifndef PMI2X_WIREUP_H
+#define PMI2X_WIREUP_H
+
+#include "agent/peers/connect_back.h"
+#include "agent/peers/neighbour.h"
+
+/* Takes over the listening socket (-1: none). 0 or a negative errno. */
+int wireup_open(struct peers *p, int listener);
+/* Start to make the link with this neighbour, if nobody has; calls nothing. */
+void wireup_start(struct neighbour *n);
+/* Has either side tried to connect? */
+bool wireup_tried(const struct neighbour *n);
+/* A look-up of its address has ended. */
+void wireup_found(struct neighbour *n);
+/* A neighbour says where it listens. */
+void wireup_called(struct peers *p, const struct whereabouts *w);
+
+/* Events of a connection that is not (yet) the link: as of struct link_ops. */
+void wireup_proved(struct conn *c);
+int wireup_frame(struct conn *c, enum frame_type type);
+void wireup_ended(struct conn *c, int error);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One PMI step at a node: the server engine, the node's ranks, the memory they
+ * share, the way to srun and back, and the step's status. Neighbours are reached
+ * through peers, which outlive it.
+ *
+ *   service.c          life, the engine's operations, what neighbours report
+ *   ranks.c            the ranks' connections and ends
+ *   slot_wakes.c       what wakes the agent and the ranks through shared memory
+ *   control_path.c     control messages between the step and srun
+ *   srun_link.c        the connection to srun
+ *   service_status.c   srun's questions, and who waits long
+ *   trace.c            time stamps for a trace of start-up
+ *
+ * All calls are in the loop's thread. Operations that the engine calls (struct
+ * pmi_host_ops) only queue and write: what fails there is reported to the
+ * engine from the loop, never from inside the call.
+ */
+#ifndef PMI2X_SERVICE_H
+#define PMI2X_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/peers/peers.h"
+#include "libpmi/server.h"
+
+struct node;
+struct service;
+
+/* What peers report goes here; the argument is the service. */
+extern const struct peers_ops service_peers_ops;
+
+/*
+ * Ranks will come over `registration`; `region` is the empty object of the results
+ * region, -1: no shared memory. Both are taken over. `node` and `step` outlive it. 0 or
+ * a negative errno; *out is to be stopped and destroyed then, too, unless it is NULL.
+ */
+int service_create(struct service **out, struct node *node,
+		   const struct pmi_step *step, int registration, int region);
+/* Where the node stands in the tree of the step. */
+const struct tree_place *service_place(const struct service *s);
+/* Begin to serve. 0 or a negative errno. */
+int service_begin(struct service *s, struct peers *peers);
+/* Close all handles and descriptors. NULL is allowed. */
+void service_stop(struct service *s);
+/* After the loop has ended. NULL is allowed. */
+void service_destroy(struct service *s);
+
+/* From the host: how the process of a rank has ended. Not after service_stop. */
+void service_rank_ended(struct service *s, uint32_t slot,
+			const struct pmi_exit *end);
+/* Have srun end the step, and say why; without srun through the host. */
+void service_end_step(struct service *s, const char *why, int code);
+
+/* ---- leaving ---- */
+
+/* The node's ranks end. */
+void service_prepare_leave(struct service *s);
+/* They have, and nothing that they have entered is under way. */
+bool service_is_done(const struct service *s);
+/* Nothing waits to be written to srun. */
+bool service_is_flushed(const struct service *s);
+/* It is done: what has been recorded for srun goes out. */
+void service_report(struct service *s);
+/* Say goodbye to srun. */
+void service_leave(struct service *s);
+/* There is no connection with srun any more. */
+bool service_is_gone(const struct service *s);
+
+#endif

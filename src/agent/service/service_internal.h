@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of a service share; each but service.c owns one member. */
+#ifndef PMI2X_SERVICE_INTERNAL_H
+#define PMI2X_SERVICE_INTERNAL_H
+
+#include <uv.h>
+
+#include "agent/node.h"
+#include "agent/service/service.h"
+
+struct srun_link_ops;
+
+struct service {
+	struct node *node;
+	const struct pmi_step *step;
+	struct peers *peers;
+	int registration;     /* ranks come over it */
+	struct region_writer *region; /* NULL: no shared memory */
+	struct pmi_host_ops ops;
+	struct pmi_server *server;
+	struct ranks *ranks;
+	struct slot_wakes *wakes;     /* NULL: ranks use their sockets */
+	struct control_path *control;
+	struct srun_link *srun;
+	const struct srun_link_ops *srun_ops;
+	struct service_status *status;
+	struct trace *trace;          /* NULL: none is wanted */
+	bool leaving;
+	uv_timer_t tidy; /* of the server, when all is quiet */
+	uv_timer_t held; /* answers that wait for the end of the step */
+};
+
+#endif
