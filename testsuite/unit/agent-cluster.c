@@ -157,7 +157,9 @@ static bool rank_exit(void *arg, uint32_t slot, struct pmi_exit *end)
 	pthread_mutex_lock(&c->lock);
 	known = !c->exits_after;
 	c->exits_after -= !known;
+	c->exits_asked++;
 	*end = c->exit;
+	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
 	return known;
 }

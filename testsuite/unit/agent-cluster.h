@@ -45,6 +45,7 @@ struct cluster {
 	bool exits;                  /* there is an answer to how ranks exit, */
 	unsigned exits_after;        /* after being asked so often: */
 	struct pmi_exit exit;        /* this */
+	unsigned exits_asked;
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,16 +35,23 @@ static void end(int setup_fd, int fd, const struct agent_fds *fds)
 			close(all[i]);
 }
 
-/* Start the step with this in place of its agent, and wait for what is said. */
+/* Start the step with this in place of its agent. */
+static void start(struct cluster *c,
+		  int (*agent)(int, int, const struct agent_fds *))
+{
+	c->run = agent;
+	cluster_start(c, 0);
+	rank_register(c, 0);
+	rank_say(c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+}
+
+/* The same, and wait for what is said. */
 static void run(struct cluster *c,
 		int (*agent)(int, int, const struct agent_fds *),
 		const char *said)
 {
 	cluster_open(c, 2);
-	c->run = agent;
-	cluster_start(c, 0);
-	rank_register(c, 0);
-	rank_say(c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+	start(c, agent);
 	cluster_expect_log(c, said);
 	cluster_close(c);
 }
@@ -76,6 +84,52 @@ static void a_silent_death_ends_the_step_by_name(void **state)
 
 	run(&c, dies, "the agent of node n0 has died");
 	assert_non_null(strstr(c.killed, "the agent of node n0 has died"));
+}
+
+static bool is_asked(void *arg)
+{
+	return ((struct cluster *)arg)->exits_asked > 0;
+}
+
+/* Why the step is ended when its agent dies, the host knowing this of the rank; "": not. */
+static void die(struct cluster *c,
+		int (*agent)(int, int, const struct agent_fds *),
+		const struct pmi_exit *exit, unsigned exits_after,
+		const char *why)
+{
+	cluster_open(c, 2);
+	c->exits = true;
+	c->exit = *exit;
+	c->exits_after = exits_after;
+	start(c, agent);
+	if (why[0])
+		cluster_expect_log(c, why);
+	else
+		cluster_await(c, is_asked, c);
+	cluster_close(c);
+	assert_int_equal(!!strstr(c->text, "has died"), why[0] != '\0');
+	assert_int_equal(c->killed[0] != '\0', why[0] != '\0');
+}
+
+static int is_ready_and_dies(int setup, int fd, const struct agent_fds *fds)
+{
+	say(fd, HOST_READY, HOST_VERSION, 0, "b");
+	end(setup, fd, fds);
+	return 0;
+}
+
+/* Before it has left slurmstepd's processes it is killed with them. */
+static void a_death_with_the_step_is_no_fault(void **state)
+{
+	const struct pmi_exit lives = { .status = 0 };
+	const struct pmi_exit ended = { .status = 9 };
+	const struct pmi_exit killed = { .by_launcher = true };
+	struct cluster c;
+
+	die(&c, dies, &ended, 0, "");
+	die(&c, dies, &killed, UINT_MAX, "");
+	die(&c, dies, &lives, UINT_MAX, "the agent of node n0 has died");
+	die(&c, is_ready_and_dies, &ended, 0, "the agent of node n0 has died");
 }
 
 static int crashes(int setup, int fd, const struct agent_fds *fds)
@@ -153,6 +207,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nonsense_ends_the_step_by_name),
 		cmocka_unit_test(a_silent_death_ends_the_step_by_name),
+		cmocka_unit_test(a_death_with_the_step_is_no_fault),
 		cmocka_unit_test(a_crash_is_told_with_its_signal),
 		cmocka_unit_test(another_release_is_named),
 		cmocka_unit_test(a_flood_is_bounded_and_one_reason_counts),
