@@ -82,6 +82,7 @@ struct call {
 	struct outcome outcome;
 	/* Over the socket. */
 	uint32_t id;
+	int tag;                  /* of a barrier, where the server tells it */
 	bool no_response;         /* it is done when it is sent */
 	size_t sent;              /* bytes of the request */
 	struct buf request;

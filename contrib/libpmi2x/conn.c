@@ -21,6 +21,7 @@ struct conn {
 	struct pmi_fd *socket;
 	enum pmi_protocol protocol;
 	bool thrid;
+	bool tagged;
 	bool debug;
 	int rank;
 	uint32_t next_id;
@@ -48,6 +49,11 @@ void conn_set_wire(struct conn *c, enum pmi_protocol protocol, bool thrid)
 {
 	c->protocol = protocol;
 	c->thrid = thrid;
+}
+
+void conn_set_tagged(struct conn *c, bool tagged)
+{
+	c->tagged = tagged;
 }
 
 enum pmi_protocol conn_protocol(const struct conn *c)
@@ -88,9 +94,9 @@ static void finish(struct conn *c, struct call *call, int error)
 static bool in_the_way(const struct conn *c, const struct call *other,
 		       const struct call *call)
 {
-	if (c->thrid)
+	if (c->thrid || other->tag != call->tag)
 		return false;
-	return c->protocol != PMI_PROTOCOL_2 ||
+	return (c->protocol != PMI_PROTOCOL_2 && !c->tagged) ||
 	       !strcmp(other->response, call->response);
 }
 
@@ -227,10 +233,11 @@ static struct call *find_by_id(struct conn *c, int id)
 	return NULL;
 }
 
-static struct call *find_by_name(struct conn *c, const char *name)
+static struct call *find_by_name(struct conn *c, const char *name, int tag)
 {
 	for (struct call *call = c->calls; call; call = call->next)
-		if (call->state == CALL_SENT && !strcmp(call->response, name))
+		if (call->state == CALL_SENT && call->tag == tag &&
+		    !strcmp(call->response, name))
 			return call;
 	return NULL;
 }
@@ -274,12 +281,14 @@ static struct call *match(struct conn *c, const struct pmi_message *m)
 {
 	const char *cmd = pmi_message_cmd(m);
 	struct call *call = NULL;
-	int id;
+	int id, tag = 0;
 
 	if (c->thrid && !pmi_message_int(m, "thrid", &id))
 		return find_by_id(c, id);
+	if (c->tagged)
+		(void)pmi_message_int(m, "tag", &tag);
 	if (cmd)
-		call = find_by_name(c, cmd);
+		call = find_by_name(c, cmd, tag);
 	if (!call && cmd && reply_code(m))
 		call = only_call(c);
 	return call;

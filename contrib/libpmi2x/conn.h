@@ -9,7 +9,9 @@
  * way. Other servers do not echo thrid: there a response is matched by its
  * name, and a call whose response would have the same name as one that is under
  * way is kept back until that one is answered. On the PMI-1 wire there is one
- * call at a time, because servers take what one read returns for one command.
+ * call at a time, because servers take what one read returns for one command; but
+ * those of version 1.2 do not, and tell the tags of barriers: there calls whose
+ * responses have different names or tags are under way together.
  *
  * No thread holds the lock while it waits for the server, be it to read or to take
  * a request: a server that has answers for us may take nothing before they are
@@ -38,6 +40,8 @@ struct transport *conn_transport(struct conn *c);
 
 /* The wire after the handshake; `thrid`: the server echoes it. */
 void conn_set_wire(struct conn *c, enum pmi_protocol protocol, bool thrid);
+/* The server is one of PMI-1 1.2: its answers to barriers have their tags. */
+void conn_set_tagged(struct conn *c, bool tagged);
 enum pmi_protocol conn_protocol(const struct conn *c);
 /* The rank, for messages; -1 when it is not known. */
 void conn_set_rank(struct conn *c, int rank);

@@ -26,6 +26,7 @@
 struct init_answer {
 	int rc;
 	int version;
+	int subversion;
 };
 
 static int say_init(struct job *job, int version, int subversion,
@@ -41,6 +42,8 @@ static int say_init(struct job *job, int version, int subversion,
 	answer->rc = rc;
 	if (pmi_message_int(&call.reply, "pmi_version", &answer->version))
 		answer->version = rc ? 0 : version;
+	if (pmi_message_int(&call.reply, "pmi_subversion", &answer->subversion))
+		answer->subversion = 0;
 	call_end(&call);
 	return rc < 0 && rc != -EREMOTEIO ? rc : 0;
 }
@@ -51,16 +54,22 @@ static int say_init(struct job *job, int version, int subversion,
  */
 static int fall_back_to_pmi1(struct job *job, struct init_answer *answer)
 {
-	if (answer->version == 1 && (answer->rc == 0 || job->settings.slurm))
-		return 0;
-	if (say_init(job, 1, 1, answer))
+	bool settled = answer->version == 1 &&
+		       (answer->rc == 0 || job->settings.slurm);
+
+	if (!settled && say_init(job, 1, 1, answer))
 		return -ECONNRESET;
-	return answer->rc ? -EREMOTEIO : 0;
+	if (!settled && answer->rc)
+		return -EREMOTEIO;
+	/* From 1.2 on there are groups, and a barrier's answer has its tag. */
+	job->groups = answer->version == 1 && answer->subversion >= 2;
+	conn_set_tagged(job->conn, job->groups);
+	return 0;
 }
 
 static int choose_wire(struct job *job, bool *pmi2)
 {
-	struct init_answer answer = { -EREMOTEIO, 0 };
+	struct init_answer answer = { -EREMOTEIO, 0, 0 };
 	int rc = 0;
 
 	if (!job->settings.pmi1_wire)
@@ -149,6 +158,8 @@ static int read_extension(struct job *job, const struct call *call)
 	if (version == EXT_VERSION && !job->settings.disable)
 		job->extension = version;
 	pmi_message_int(&call->reply, EXT_KEY_NODES, &job->nodes);
+	pmi_message_bool(&call->reply, EXT_KEY_GROUPS, &job->groups);
+	job->groups = job->groups && job->extension;
 	if (build) {
 		job->server_build = strdup(build);
 		if (!job->server_build)

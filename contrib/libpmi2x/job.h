@@ -66,6 +66,7 @@ struct job {
 
 	int extension;       /* version agreed on; 0: plain PMI */
 	int nodes;           /* of the step; 0: the server did not tell */
+	bool groups;         /* the server knows barriers of a group */
 	char *server_build;  /* or NULL */
 	struct region *region; /* or NULL: results come over the socket */
 	size_t region_size;
@@ -80,6 +81,14 @@ struct job {
 	atomic_uint gathers;     /* started; names the keys of the fallback */
 	atomic_uint rings;       /* made of put, fence and get */
 	atomic_uint kvs_created; /* by PMI_KVS_Create */
+
+	/*
+	 * Barriers of a group that have ended, and how many of them had when a
+	 * fence that has ended was entered. What their members put is in the region
+	 * only after a fence.
+	 */
+	atomic_uint groups_done;
+	atomic_uint groups_fenced;
 };
 
 void job_init(struct job *job);

@@ -91,6 +91,7 @@ int kvs_put_bytes(struct job *job, const char *key, const void *value,
 
 int kvs_fence(struct job *job)
 {
+	unsigned int groups = atomic_load(&job->groups_done);
 	struct call call;
 	int rc;
 
@@ -100,15 +101,26 @@ int kvs_fence(struct job *job)
 		return rc;
 	rc = wire_wait(&call);
 	rank_trace_note(&job->trace, RANK_TRACE_FENCE_OUT);
+	if (!rc)
+		atomic_store(&job->groups_fenced, groups);
 	return rc;
 }
 
+/*
+ * After a barrier of a group the server may know newer values than the region. A
+ * fence brings them there, but for what a group's member puts while it is in that
+ * fence with another thread: what is not in the region may be elsewhere ever after.
+ */
 int kvs_find(const struct job *job, const char *key, const char **value,
 	     size_t *len)
 {
-	if (!job->region)
+	unsigned int groups = atomic_load(&job->groups_done);
+	int found;
+
+	if (!job->region || groups != atomic_load(&job->groups_fenced))
 		return -ENXIO;
-	return region_find(job->region, key, strlen(key), value, len);
+	found = region_find(job->region, key, strlen(key), value, len);
+	return found == 0 && groups ? -ENXIO : found;
 }
 
 static bool is_own_job(struct job *job, const char *jobid)

@@ -34,7 +34,7 @@ int kvs_get_bytes(struct job *job, const char *key, struct value *out);
 /*
  * Look in the mapped region only: no lock, no system call. 1 and where the
  * value is (until the session ends), 0: there is no such key; -ENXIO: there is
- * no region, ask the server.
+ * no region, or it lacks what a group's barrier has brought; ask the server.
  */
 int kvs_find(const struct job *job, const char *key, const char **value,
 	     size_t *len);

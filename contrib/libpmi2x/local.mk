@@ -7,6 +7,7 @@ noinst_LTLIBRARIES += contrib/libpmi2x/libclient.la
 # library inside a container should need nothing but libc.
 contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/api.c contrib/libpmi2x/api.h \
+	contrib/libpmi2x/barrier_group.c contrib/libpmi2x/barrier_group.h \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
 	contrib/libpmi2x/conn.c contrib/libpmi2x/conn.h \

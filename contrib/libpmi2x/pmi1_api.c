@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "barrier_group.h"
 #include "clique.h"
 #include "kvs.h"
 #include "wire.h"
@@ -125,6 +126,16 @@ int PMI_Get_clique_ranks(int ranks[], int length)
 int PMI_Barrier(void)
 {
 	return pmi1_code(api_fence());
+}
+
+int PMI_Barrier_group(const int *group, int count, const char *stringtag)
+{
+	bool listed = group != PMI_GROUP_WORLD && group != PMI_GROUP_SELF &&
+		      group != PMI_GROUP_NODE;
+
+	return pmi1_code(SESSION_CALL(!listed || count >= 1, s,
+				      barrier_group(&s->job, group, count,
+						    stringtag)));
 }
 
 int PMI_Abort(int exit_code, const char error_msg[])

@@ -42,6 +42,7 @@ int singleton_start(struct job *job)
 	job->rank = 0;
 	job->size = 1;
 	job->appnum = -1;
+	job->groups = true;
 	return 0;
 }
 
@@ -236,9 +237,15 @@ static int alone_finalize(struct job *job)
 	return 0;
 }
 
+static int alone_barrier_group(struct job *job, const char *group, int tag)
+{
+	return 0;
+}
+
 const struct wire_ops wire_singleton = {
 	.put = alone_put,
 	.fence = alone_fence,
+	.barrier_group = alone_barrier_group,
 	.get = alone_get,
 	.node_put = alone_node_put,
 	.node_get = alone_node_get,

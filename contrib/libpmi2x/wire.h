@@ -29,6 +29,8 @@ struct wire_ops {
 		   const void *value, size_t value_len);
 	/* Post a fence as `call`. After 0 the caller waits for it and ends it. */
 	int (*fence)(struct job *job, struct call *call);
+	/* Where job->groups: enter and leave it, as PMI-1 1.2 names it. */
+	int (*barrier_group)(struct job *job, const char *group, int tag);
 	/* `jobid` NULL: this job; `source`: rank that put it, or -1. */
 	int (*get)(struct job *job, const char *jobid, int source,
 		   const char *key, struct value *out);

@@ -31,6 +31,16 @@ static int pmi1_fence(struct job *job, struct call *call)
 	return wire_post(call);
 }
 
+static int pmi1_barrier_group(struct job *job, const char *group, int tag)
+{
+	struct call call;
+
+	call_begin(&call, job->conn, "barrier_in", "barrier_out");
+	call.tag = tag;
+	pmi_write_str(&call.writer, "group", group);
+	return wire_run(&call);
+}
+
 static int pmi1_get(struct job *job, const char *jobid, int source,
 		    const char *key, struct value *out)
 {
@@ -199,6 +209,7 @@ static int pmi1_finalize(struct job *job)
 const struct wire_ops wire_pmi1 = {
 	.put = pmi1_put,
 	.fence = pmi1_fence,
+	.barrier_group = pmi1_barrier_group,
 	.get = pmi1_get,
 	.node_put = pmi1_node_put,
 	.node_get = pmi1_node_get,

@@ -293,6 +293,38 @@ static int extended_put(struct job *job, const char *key, size_t key_len,
 	return refused ? refused : rc;
 }
 
+/* The batch, if there is anything in it, as `call`; -EAGAIN: there is not. */
+static int post_batch(struct job *job, struct call *call)
+{
+	struct batch *b = &job->batch;
+	int rc;
+
+	pthread_mutex_lock(&b->lock);
+	rc = b->lost;
+	if (!rc)
+		rc = b->records.len ? post_put(job, &b->records, call) : -EAGAIN;
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+/* The batch goes before: what is in it is the group's afterwards. */
+static int extended_barrier_group(struct job *job, const char *group, int tag)
+{
+	struct call put, call;
+	int posted, rc, refused;
+
+	posted = post_batch(job, &put);
+	if (posted && posted != -EAGAIN)
+		return posted;
+	call_begin(&call, job->conn, COMMAND(EXT_CMD_BARRIER));
+	pmi_write_str(&call.writer, EXT_KEY_GROUP, group);
+	rc = wire_post(&call);
+	refused = posted ? 0 : finish_put(job, &put);
+	if (!rc)
+		rc = wire_wait(&call);
+	return refused ? refused : rc;
+}
+
 static int extended_ring(struct job *job, const char *value,
 			 struct ring_place *out)
 {
@@ -316,6 +348,7 @@ static int extended_finalize(struct job *job)
 const struct wire_ops wire_extended = {
 	.put = extended_put,
 	.fence = collective_fence,
+	.barrier_group = extended_barrier_group,
 	.get = pmi2_get,
 	.node_put = pmi2_node_put,
 	.node_get = pmi2_node_get,

@@ -38,9 +38,10 @@ struct fake {
 	pthread_cond_t changed;
 	char seen[SEEN_MAX][32];
 	int nseen;
-	char *held[HELD_MAX]; /* thrid of each, or an empty string */
+	char *held[HELD_MAX]; /* thrid of each, in PMI-1 its tag; or an empty string */
 	char held_cmd[HELD_MAX][40];
 	int nheld;
+	char group[64];
 };
 
 /* A request by name; the tables end with a NULL name. */
@@ -82,6 +83,8 @@ void fake_answer_found(struct fake *f, const char *cmd, const char *thrid,
 /* The pair's value; NULL: not found. */
 void fake_answer_pair(struct fake *f, const char *cmd, const char *thrid,
 		      const struct pair *p);
+/* The group that a message names: note it for fake_group. */
+void fake_note_group(struct fake *f, const char *group);
 /* All have entered: answer, unless fences are held. */
 void fake_fence_ended(struct fake *f, const char *cmd, const char *thrid);
 

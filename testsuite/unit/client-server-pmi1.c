@@ -18,7 +18,8 @@ static void init(struct fake *f, const struct pmi_message *m,
 	fake_begin(f, &a, "response_to_init", NULL);
 	pmi_write_int(&a.w, "rc", refuse ? -1 : 0);
 	pmi_write_int(&a.w, "pmi_version", refuse ? 1 : version);
-	pmi_write_int(&a.w, "pmi_subversion", version == 2 && !refuse ? 0 : 1);
+	pmi_write_int(&a.w, "pmi_subversion",
+		      version == 2 && !refuse ? 0 : f->is.groups ? 2 : 1);
 	fake_finish(f, &a);
 	if (version == 2 && !refuse)
 		f->protocol = PMI_PROTOCOL_2;
@@ -63,7 +64,12 @@ static void put1(struct fake *f, const struct pmi_message *m,
 static void barrier_in(struct fake *f, const struct pmi_message *m,
 		       const char *thrid)
 {
-	fake_fence_ended(f, "barrier_out", NULL);
+	const char *group = pmi_message_str(m, "group");
+
+	if (group)
+		fake_note_group(f, group);
+	fake_fence_ended(f, "barrier_out",
+			 group ? strchr(group, ':') + 1 : NULL);
 }
 
 static void get1(struct fake *f, const struct pmi_message *m,

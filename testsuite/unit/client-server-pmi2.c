@@ -166,6 +166,7 @@ static void fullinit(struct fake *f, const struct pmi_message *m,
 		pmi_write_int(&a.w, EXT_KEY_VERSION, 1);
 		pmi_write_str(&a.w, EXT_KEY_BUILD, "fake-1");
 		pmi_write_int(&a.w, EXT_KEY_NODES, 2);
+		pmi_write_bool(&a.w, EXT_KEY_GROUPS, f->is.groups);
 	}
 	if (!f->agreed || !region || f->is.no_region) {
 		fake_finish(f, &a);
@@ -220,6 +221,13 @@ static void ext_fence(struct fake *f, const struct pmi_message *m,
 	add_records(f, pmi_message_field(m, EXT_KEY_RECORDS));
 	publish(f);
 	fake_fence_ended(f, EXT_CMD_FENCE "-response", thrid);
+}
+
+static void ext_barrier(struct fake *f, const struct pmi_message *m,
+			const char *thrid)
+{
+	fake_note_group(f, fake_str(m, EXT_KEY_GROUP));
+	fake_fence_ended(f, EXT_CMD_BARRIER "-response", thrid);
 }
 
 static void ring(struct fake *f, const struct pmi_message *m,
@@ -328,6 +336,7 @@ const struct fake_command fake_pmi2_commands[] = {
 	{ "kvs-get", kvs_get },
 	{ EXT_CMD_PUT, ext_put },
 	{ EXT_CMD_FENCE, ext_fence },
+	{ EXT_CMD_BARRIER, ext_barrier },
 	{ EXT_CMD_ALLGATHER, gather },
 	{ EXT_CMD_READ, read_region },
 	{ "ring", ring },

@@ -120,12 +120,36 @@ void fake_answer_pair(struct fake *f, const char *cmd, const char *thrid,
 
 /* ---- fences ---- */
 
+static void answer_barrier(struct fake *f, const char *tag)
+{
+	bool refuse = f->is.refuse_tag && tag && !strcmp(tag, f->is.refuse_tag);
+	struct answer a;
+
+	fake_begin(f, &a, "barrier_out", NULL);
+	pmi_write_int(&a.w, "rc", refuse ? -1 : 0);
+	if (f->is.groups)
+		pmi_write_str(&a.w, "tag", tag && *tag ? tag : "0");
+	fake_finish(f, &a);
+}
+
 static void answer_fence(struct fake *f, const char *cmd, const char *thrid)
 {
 	if (f->protocol == PMI_PROTOCOL_2)
 		fake_answer_rc(f, cmd, thrid, f->is.refuse_fence ? 14 : 0);
 	else
-		fake_answer_rc(f, "barrier_out", NULL, 0);
+		answer_barrier(f, thrid);
+}
+
+void fake_note_group(struct fake *f, const char *group)
+{
+	pthread_mutex_lock(&f->lock);
+	snprintf(f->group, sizeof(f->group), "%s", group);
+	pthread_mutex_unlock(&f->lock);
+}
+
+const char *fake_group(struct fake *f)
+{
+	return f->group;
 }
 
 void fake_fence_ended(struct fake *f, const char *cmd, const char *thrid)
@@ -142,11 +166,23 @@ void fake_fence_ended(struct fake *f, const char *cmd, const char *thrid)
 	pthread_mutex_unlock(&f->lock);
 }
 
+static void await_locked(struct fake *f, int count)
+{
+	while (f->nheld < count)
+		pthread_cond_wait(&f->changed, &f->lock);
+}
+
+void fake_await(struct fake *f, int count)
+{
+	pthread_mutex_lock(&f->lock);
+	await_locked(f, count);
+	pthread_mutex_unlock(&f->lock);
+}
+
 void fake_release(struct fake *f, int count)
 {
 	pthread_mutex_lock(&f->lock);
-	while (f->nheld < count)
-		pthread_cond_wait(&f->changed, &f->lock);
+	await_locked(f, count);
 	for (int i = 0; i < f->nheld; i++) {
 		int n = f->is.reverse ? f->nheld - 1 - i : i;
 

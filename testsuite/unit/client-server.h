@@ -18,9 +18,11 @@ struct fake_options {
 	bool no_region;      /* offers no results region */
 	bool cuts_values;    /* like the stock plugin, cuts values at a ';' */
 	bool pmi1_only;      /* refuses PMI-2 */
+	bool groups;         /* knows barriers of groups: extended, or PMI-1 1.2 */
 	bool hold_fences;    /* answers fences only after fake_release */
 	bool reverse;        /* released fences: the last one first */
 	bool refuse_fence;   /* answers fences with an error */
+	const char *refuse_tag; /* PMI-1: barriers with this one */
 	bool refuse_puts;    /* and batches of records that come before one */
 	const char *garbage; /* sent in place of the answer to garbage_cmd */
 	const char *garbage_cmd;
@@ -38,10 +40,14 @@ struct fake *fake_start(const struct fake_options *options);
 void fake_stop(struct fake *f);
 /* Only hang up; no more than fake_stop may come after it. */
 void fake_hang_up(struct fake *f);
+/* Wait until at least `count` fences are held. */
+void fake_await(struct fake *f, int count);
 /* Answer the fences that are held. Waits until at least `count` are there. */
 void fake_release(struct fake *f, int count);
 /* How many entries are in its slots. */
 int fake_entered(struct fake *f);
+/* The group of the last barrier of one; "": there was none. */
+const char *fake_group(struct fake *f);
 /* How many requests with this command have come. */
 int fake_seen(struct fake *f, const char *cmd);
 

@@ -11,6 +11,7 @@ CLIENT_TEST_CFLAGS = $(AM_CFLAGS) -pthread
 unit_tests += testsuite/unit/client-test \
 	testsuite/unit/client-extension-test \
 	testsuite/unit/client-failure-test \
+	testsuite/unit/client-group-test \
 	testsuite/unit/client-text-test \
 	testsuite/unit/client-thread-test
 
@@ -31,6 +32,12 @@ testsuite_unit_client_failure_test_SOURCES = \
 testsuite_unit_client_failure_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_failure_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
 testsuite_unit_client_failure_test_LDADD = $(CLIENT_TEST_LIBS)
+
+testsuite_unit_client_group_test_SOURCES = \
+	testsuite/unit/client-group-test.c $(CLIENT_TEST_SERVER)
+testsuite_unit_client_group_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_client_group_test_CFLAGS = $(CLIENT_TEST_CFLAGS)
+testsuite_unit_client_group_test_LDADD = $(CLIENT_TEST_LIBS)
 
 testsuite_unit_client_text_test_SOURCES = testsuite/unit/client-text-test.c
 testsuite_unit_client_text_test_CPPFLAGS = $(UNIT_CPPFLAGS)

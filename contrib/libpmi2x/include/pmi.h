@@ -35,6 +35,11 @@ typedef int PMI_BOOL;
 #define PMI_TRUE     1
 #define PMI_FALSE    0
 
+/* Groups that PMI_Barrier_group takes in place of a list of ranks. */
+#define PMI_GROUP_WORLD ((int *)0) /* all ranks of the job */
+#define PMI_GROUP_SELF  ((int *)1) /* this one */
+#define PMI_GROUP_NODE  ((int *)2) /* those on this node */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -63,6 +68,16 @@ int PMI_Get_kvs_domain_id(char id_str[], int length);
 int PMI_Get_id_length_max(int *length);
 /* Collective; publishes what was put, see PMI2_KVS_Fence. */
 int PMI_Barrier(void);
+/*
+ * A barrier of some ranks, of PMI-1 1.2: `group` is a list of `count` of them,
+ * different ones and this one among them, or one of PMI_GROUP_*, with which `count`
+ * does not matter. What a member put before it, all members can get after it; the
+ * next PMI_Barrier publishes it to all others. Members that wait for one another give
+ * the same list and the same tag, which may be NULL; threads that are in barriers
+ * of this kind at the same time need different tags. PMI_FAIL: the server
+ * has no groups; PMI_GROUP_SELF, which waits for nobody, finds that out.
+ */
+int PMI_Barrier_group(const int *group, int count, const char *stringtag);
 /*
  * The processes on this node, from PMI_process_mapping; just this one when the
  * server does not tell. PMI_ERR_INVALID_LENGTH: `ranks` is too short.

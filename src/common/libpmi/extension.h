@@ -14,6 +14,7 @@
 #define EXT_KEY_REGION "pmi2x-region"   /* layout version: offered; agreed */
 #define EXT_KEY_REGION_SIZE "pmi2x-region-size" /* bytes to map */
 #define EXT_KEY_NODES "pmi2x-nodes"     /* nodes of the step */
+#define EXT_KEY_GROUPS "pmi2x-groups"   /* TRUE: the agent knows pmi2x-barrier */
 #define EXT_KEY_SLOTS "pmi2x-slots"     /* layout version: offered; agreed */
 #define EXT_KEY_SLOTS_SIZE "pmi2x-slots-size"   /* bytes to map */
 #define EXT_KEY_SLOTS_BOARD "pmi2x-slots-board" /* its offset in the region */
@@ -26,10 +27,12 @@
 /* Commands; each response is the name followed by "-response". */
 #define EXT_CMD_PUT "pmi2x-put"             /* records= */
 #define EXT_CMD_FENCE "pmi2x-fence"         /* records= */
+#define EXT_CMD_BARRIER "pmi2x-barrier"     /* group= */
 #define EXT_CMD_ALLGATHER "pmi2x-allgather" /* value= stride= done= */
 #define EXT_CMD_READ "pmi2x-read"           /* offset= length= */
 
 #define EXT_KEY_RECORDS "records"
+#define EXT_KEY_GROUP "group" /* as in PMI-1 1.2: who, a colon, and a number */
 #define EXT_KEY_VALUE "value"
 #define EXT_KEY_STRIDE "stride"
 #define EXT_KEY_OFFSET "offset"
