@@ -5,6 +5,11 @@ contrib_bench_pmi2_fence_SOURCES = contrib/bench/pmi2-fence.c
 contrib_bench_pmi2_fence_LDADD = contrib/libpmi2x/libpmi2.la
 contrib_bench_pmi2_fence_LDFLAGS = $(AM_LDFLAGS) -no-install
 
+# Loads the library it is told, to compare them.
+noinst_PROGRAMS += contrib/bench/pmi-gets
+contrib_bench_pmi_gets_SOURCES = contrib/bench/pmi-gets.c
+contrib_bench_pmi_gets_LDADD = -ldl
+
 # The bound: the same tree, bytes and processes without PMI.
 pkglibexec_PROGRAMS += contrib/bench/floor
 contrib_bench_floor_SOURCES = \
