@@ -302,6 +302,24 @@ int PMI_KVS_Commit(const char kvsname[])
 	return pmi1_code(SESSION_CALL(kvsname, s, 0));
 }
 
+/*
+ * PMI-1 clients ask for what PMI-2 calls an attribute of the job as for a key, MPICH
+ * for PMI_process_mapping.
+ */
+static bool may_be_attribute(const char *key)
+{
+	return !strncmp(key, "PMI_", 4);
+}
+
+static int get_own(struct job *job, const char *name, struct value *out)
+{
+	int rc = kvs_get(job, NULL, -1, name, out);
+
+	if (rc == -ENOENT && may_be_attribute(name))
+		rc = job->ops->job_attr(job, name, out);
+	return rc;
+}
+
 static int get_slowly(struct job *job, const char *kvsname, const char *key,
 		      char *value, int length)
 {
@@ -312,7 +330,7 @@ static int get_slowly(struct job *job, const char *kvsname, const char *key,
 	if (rc == -ESRCH) /* of a job that this one is connected with */
 		rc = job->ops->get(job, kvsname, -1, key, &v);
 	else if (!rc)
-		rc = kvs_get(job, NULL, -1, name, &v);
+		rc = get_own(job, name, &v);
 	if (!rc && !copy_text(value, length, v.data, v.len))
 		rc = -ENOBUFS;
 	value_free(&v);
@@ -332,7 +350,8 @@ int PMI_KVS_Get(const char kvsname[], const char key[], char value[],
 		return copy_text(value, length, from, len)
 			       ? PMI_SUCCESS : PMI_ERR_INVALID_LENGTH;
 	case 0:
-		return PMI_ERR_INVALID_KEY;
+		if (!may_be_attribute(key))
+			return PMI_ERR_INVALID_KEY;
 	}
 	return pmi1_code(SESSION_CALL(true, s,
 				      get_slowly(&s->job, kvsname, key, value,

@@ -91,6 +91,12 @@ static void pmi1_gets_without_a_message(void **state)
 			 PMI_ERR_INVALID_LENGTH);
 	assert_int_equal(PMI_KVS_Get(name, "b", text, sizeof(text)),
 			 PMI_ERR_INVALID_KEY);
+	assert_int_equal(fake_seen(f, "info-getjobattr"), 0);
+	assert_int_equal(PMI_KVS_Get(name, "PMI_process_mapping", text,
+				     sizeof(text)), 0);
+	assert_string_equal(text, "(vector,(0,2,2))");
+	assert_int_equal(PMI_KVS_Get(name, "PMI_none", text, sizeof(text)),
+			 PMI_ERR_INVALID_KEY);
 	assert_int_equal(fake_seen(f, "kvs-get"), 0);
 	assert_int_equal(PMI_Finalize(), 0);
 	fake_stop(f);

@@ -106,7 +106,9 @@ int PMI_KVS_Put(const char kvsname[], const char key[], const char value[]);
 int PMI_KVS_Commit(const char kvsname[]);
 /*
  * PMI_ERR_INVALID_KEY: there is no such key. PMI_ERR_INVALID_LENGTH: the value
- * does not fit. With the extension this takes no lock and no system call.
+ * does not fit. With the extension this takes no lock and no system call. A key
+ * that nobody has put and that begins with PMI_ is looked for among the attributes
+ * of the job (PMI2_Info_GetJobAttr), as PMI_process_mapping.
  */
 int PMI_KVS_Get(const char kvsname[], const char key[], char value[],
 		int length);
