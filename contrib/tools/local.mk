@@ -54,6 +54,7 @@ dist_bin_SCRIPTS += contrib/tools/pmi2x-trace
 dist_trace_DATA = \
 	contrib/tools/pmi2x_trace/__init__.py \
 	contrib/tools/pmi2x_trace/chrome.py \
+	contrib/tools/pmi2x_trace/division.py \
 	contrib/tools/pmi2x_trace/phases.py \
 	contrib/tools/pmi2x_trace/records.py \
 	contrib/tools/pmi2x_trace/status.py

@@ -49,8 +49,9 @@ struct agent_options {
 	bool no_kill;           /* a node that is lost does not end the step */
 	bool trace;             /* record time stamps and send them to srun */
 	/* With trace, in ns of CLOCK_MONOTONIC: when the host's process was made
-	   (0: unknown), when it began with the step, and when it listened. */
-	int64_t launch_ns, prefork_ns, ready_ns;
+	   (0: unknown), when it began with the step, when it listened, and when
+	   somebody wanted the agent. */
+	int64_t launch_ns, prefork_ns, ready_ns, wanted_ns;
 	bool exits_known;       /* the host learns how ranks' processes end */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */

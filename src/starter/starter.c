@@ -80,6 +80,8 @@ static void *starter_main(void *arg)
 
 	if (!idle_wait(s))
 		return NULL;
+	if (s->options.agent.trace)
+		s->options.agent.wanted_ns = process_now();
 	rc = s->idle.error ? s->idle.error : launch_agent(s);
 	if (rc)
 		fail_to_start(s, rc);

@@ -38,6 +38,17 @@ def records(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def division(tool, target):
+    """{name: [parts]} of a trace, which sum to the whole for all ranks."""
+    shown = json.loads(run([tool, "--json", target]).ok().stdout)
+    total = sum(part["mean"] for part in shown["division"])
+    assert abs(total - shown["whole"]) < 1000, shown
+    names = {}
+    for part in shown["division"]:
+        names.setdefault(part["name"], []).append(part)
+    return names, shown["waits"]
+
+
 def in_order(stamps):
     done = [stamp for stamp in stamps if stamp]
     return done == sorted(done)
@@ -89,9 +100,46 @@ def test_other_client(srun, tool, raw, traces):
     for node in records(path)[1:-1]:
         for _, init, put, enter, final, *own in node["ranks"]:
             assert init and put and enter and final and not any(own)
+        asked = [sum(r[2] for r in node["rests"]), len(node["entered"])]
+        assert asked[0] >= 1 and asked[1] == len(node["collectives"])
+        assert len(node["rests"]) == len(node["entered"][0]) == 3
+        assert 0 in node["entered"][0] and -1 not in node["entered"][0]
+        for forked, left, early, *_, requests, served in node["rests"]:
+            assert node["agent"][0] <= forked <= left <= node["agent"][5]
+            assert early in (0, 1) and requests > 3 and served > 0
     shown = run([tool, path]).ok()
     assert "as the agent sees it" in shown.stdout
-    assert "in the rank" not in shown.stdout
+    assert "init, in the rank" not in shown.stdout
+    names, waits = division(tool, path)
+    assert {"launch", "loading", "exchange", "rank", "end"} <= set(names)
+    assert "other" not in names and "topology" not in names
+    assert [w["ranks"] for w in waits] == [12] * len(waits) and waits
+
+
+def test_who_is_waited_for(srun, tool, raw, traces):
+    """Who came last, and how long the others waited; all nodes have one clock."""
+    env = {"PMI2X_TRACE": str(traces)}
+    srun(*LAYOUT, *raw("exchange", "1"), env=env).ok()
+    (path,) = files(traces)
+    came = {}
+    for node in records(path)[1:-1]:
+        for rank, after in zip(node["ranks"], node["entered"][0]):
+            came[rank[0]] = node["collectives"][0][2] + after
+    last = max(came, key=came.get)
+    names, (first, *_) = division(tool, path)
+    waited = came[last] - sum(came.values()) / len(came)
+    assert first["last"] == last and abs(first["mean"] - waited) < 1e6, first
+    (part,) = [p for p in names["waiting"] if p["part"].startswith("fence 0")]
+    assert part["ranks"] == 11 and abs(part["mean"] - waited) < 1e6
+    assert f"last was rank {last} (" in run([tool, path]).ok().stdout
+
+
+def test_without_pmi(srun, tool, traces):
+    srun("-N2", "-n4", "true", env={"PMI2X_TRACE": str(traces)}).ok()
+    names, waits = division(tool, files(traces)[0])
+    assert {"launch", "rank"} == set(names) and not waits
+    (part,) = names["rank"]
+    assert part["part"] == "without PMI" and part["ranks"] == 4
 
 
 def test_killed_rank(srun, tool, probe, raw, traces):

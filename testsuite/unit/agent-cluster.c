@@ -359,9 +359,11 @@ void cluster_close(struct cluster *c)
 void rank_register(struct cluster *c, uint32_t node)
 {
 	struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
+	const struct registration_times times = { 1, 2 };
 	int reg = starter_registration_fd(c->agents[node]);
 
-	assert_int_equal(registration_of_rank(reg, 0, &c->pmi[node]), 0);
+	assert_int_equal(registration_of_timed_rank(reg, 0, &times,
+						    &c->pmi[node]), 0);
 	setsockopt(c->pmi[node], SOL_SOCKET, SO_RCVTIMEO, &patience,
 		   sizeof(patience));
 }

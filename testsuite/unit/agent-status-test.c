@@ -308,6 +308,23 @@ static void silent_nodes_do_not_hold_up(void **state)
 	free(s);
 }
 
+/* What the division of a rank's time is made of: one request for the topology. */
+static void check_rest(const char *trace)
+{
+	const char *at = strstr(trace, "],\"wanted\":");
+	long long wanted, topology, path, loaded, requests, served;
+	int early;
+
+	assert_non_null(at);
+	assert_int_equal(sscanf(at, "],\"wanted\":%lld,\"rests\":[[1,2,%d,%lld,%lld,%lld,%lld,%lld]],\"entered\":[[0]",
+				&wanted, &early, &topology, &path, &loaded,
+				&requests, &served), 7);
+	assert_true(wanted && early >= 0 && early <= 1);
+	assert_true(wanted < topology && topology <= path && path < loaded);
+	assert_int_equal(requests, 4); /* init, barrier_in, get, finalize */
+	assert_true(served > 0);
+}
+
 static void traces_reach_srun(void **state)
 {
 	struct step *s = new_step();
@@ -316,6 +333,8 @@ static void traces_reach_srun(void **state)
 	step_open(s);
 	wait_for_rank_3(s);
 	rank_3_comes(s);
+	rank_say(&s->c, 0, "cmd=get kvsname=7.0 key=PMI_hwloc_xmlfile");
+	rank_expect(&s->c, 0, "cmd=get_result");
 	rank_say(&s->c, 0, "cmd=finalize pmi2x-stamps=1,2,3,4,5,6,7,8");
 	rank_expect(&s->c, 0, "cmd=finalize_ack");
 	rank_say(&s->c, 1, "cmd=finalize pmi2x-stamps=1,2,3,4,5,6,7,8,9");
@@ -324,7 +343,8 @@ static void traces_reach_srun(void **state)
 	assert_false(traces_missing(s));
 	assert_non_null(strstr(s->trace, "{\"node\":\"n0\",\"position\":0,"));
 	assert_non_null(strstr(s->trace, "\"collectives\":[[\"fence\",0,"));
-	assert_non_null(strstr(s->trace, ",1,2,3,4,5,6,7,8]]}"));
+	assert_non_null(strstr(s->trace, ",1,2,3,4,5,6,7,8]],"));
+	check_rest(s->trace);
 	free(s);
 }
 

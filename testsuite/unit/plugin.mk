@@ -24,7 +24,7 @@ testsuite_unit_stale_sockets_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 testsuite_unit_stale_sockets_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_trace_file_test_SOURCES = testsuite/unit/trace-file-test.c \
-	src/plugins/mpi/pmi2x/trace_file.c
+	src/plugins/mpi/pmi2x/trace_file.c src/starter/process_time.c
 testsuite_unit_trace_file_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_trace_file_test_LDADD = libutil.la $(CMOCKA_LIBS)

@@ -34,6 +34,7 @@ static void fill(struct setup *s, const struct layout *layout)
 	s->options.drain_ms = 1234;
 	s->options.no_kill = true;
 	s->options.prefork_ns = -5;
+	s->options.wanted_ns = 6;
 	s->port = 4711;
 	known.addr.ss_family = AF_INET6;
 	s->known = &known;
@@ -71,6 +72,7 @@ static void all_of_it_arrives(void **state)
 	assert_int_equal(s.options.drain_ms, 1234);
 	assert_true(s.options.no_kill);
 	assert_int_equal(s.options.prefork_ns, -5);
+	assert_int_equal(s.options.wanted_ns, 6);
 	assert_int_equal(s.port, 4711);
 	assert_int_equal(s.nknown, 1);
 	assert_int_equal(s.known[0].node_id, 2);

@@ -84,6 +84,8 @@ static void records_are_lines(void **state)
 	trace_file_close(t);
 	assert_string_equal(p->said, "");
 	assert_non_null(strstr(content(p), "\"step\":\"5.0\""));
+	assert_non_null(strstr(content(p), ",\"start\":"));
+	assert_null(strstr(content(p), ",\"start\":0}"));
 	assert_non_null(strstr(content(p), "}\n{\"b\"}\n{\"a\"}\n{\"end\""));
 	assert_null(strstr(content(p), "\"c\""));
 	assert_null(strstr(content(p), "\"d\""));

@@ -75,6 +75,83 @@ show 2 run
 show 2 run false
 says "left no trace"
 
+# The division: two ranks of two nodes and one that never spoke; each has 110 ms. The
+# second enters last, for it took longest to load.
+head='{"pmi2x-trace":1,"step":"8.0","realtime":5000'$ms',"monotonic":1000'$ms',"start":990'$ms'}'
+n1='{"node":"n1","position":0,"realtime":5000'$ms',"monotonic":1000'$ms',
+"agent":[1010'$ms',1020'$ms',1021'$ms',1035'$ms',1034'$ms',0,1090'$ms'],
+"dropped":0,"collectives":[["fence",0,1041'$ms',1041'$ms',1044'$ms',1050'$ms',1051'$ms',2,300]],
+"ranks":[[0,1034'$ms',0,1041'$ms',1080'$ms',0,0,0,0,0,0,0,0],[2,0,0,0,0,0,0,0,0,0,0,0,0]],
+"wanted":1030'$ms',"rests":[[1022'$ms',1025'$ms',1,1036'$ms',1037'$ms',1040'$ms',6,500000],
+[1022'$ms',1025'$ms',0,0,0,0,0,0]],"entered":[[0,-1]]}'
+n2='{"node":"n2","position":1,"realtime":5020'$ms',"monotonic":20'$ms',
+"agent":[10'$ms',20'$ms',22'$ms',31'$ms',44'$ms',44'$ms',90'$ms'],
+"dropped":0,"collectives":[["fence",0,46'$ms',46'$ms',47'$ms',50'$ms',52'$ms',2,300]],
+"ranks":[[1,44'$ms',0,46'$ms',80'$ms',0,0,0,0,0,0,0,0]],
+"wanted":40'$ms',"rests":[[20'$ms',26'$ms',0,0,0,0,5,0]],"entered":[[0]]}'
+end='{"end":true,"nodes":2,"received":2,"monotonic":1100'$ms'}'
+{
+	line "$head"
+	line "$n1"
+	line "$n2"
+	line "$end"
+} >"$tmp/divided"
+
+show 0 --chrome "$tmp/chrome" "$tmp/divided"
+says "the whole 100.0% 110 ms"
+says "topology 1.2% 1.333 ms"
+says "answered, until the rank's next request 0.9% 1.000 ms 1 rank 0 (n1) 3.000 ms"
+says "the agent starts 1.2% 1.333 ms 1 rank 0 (n1) 4.000 ms"
+says "exec, libraries, until the first request 7.0% 7.667 ms 2 rank 1 (n2) 18 ms, rank 0 (n1) 5.000 ms"
+says "fence 0: for its last rank 1.5% 1.667 ms 1 rank 0 (n1) 5.000 ms"
+says "without PMI 22.7% 25 ms 1 rank 2 (n1) 75 ms"
+says "fence 0: 2 ranks waited 2.500 ms on average, last was rank 1 (n2), 2.500 ms after the median; longer there: loading (exec, libraries, until the first request), 6.500 ms"
+show 0 --json "$tmp/divided"
+python3 -c '
+import json, sys
+shown = json.load(open(sys.argv[1]))
+parts = {(p["name"], p["part"]): p for p in shown["division"]}
+total = sum(p["mean"] for p in parts.values())
+assert abs(total - shown["whole"]) < 1 and shown["whole"] == 110_000_000, total
+own = {k: ns for (_, k), p in parts.items() for r, _, ns in p["longest"]
+       if p["name"] == "rank" and r == 0}
+# 3 ms and 29 ms, but what the agent took for its requests.
+assert abs(sum(own.values()) - 31_500_000) < 1, own
+assert abs(own["after fence 0"] - 29_000_000 * 31.5 / 32) < 1, own
+(wait,) = shown["waits"]
+assert (wait["last"], wait["node"], wait["tree"]) == (1, "n2", 6_000_000), wait
+bars = [e for e in json.load(open(sys.argv[2]))["traceEvents"] if e["ph"] == "X"]
+mine = sorted((e["ts"], e["dur"]) for e in bars if e["pid"] == 0 and e["tid"] == 1)
+assert mine[0][0] == -10_000 and sum(dur for _, dur in mine) == 110_000, mine
+assert all(a + b == c for (a, b), (c, _) in zip(mine, mine[1:])), mine
+' "$out" "$tmp/chrome" >"$out.2" 2>&1 || fail "the division as JSON, or its time line"
+
+# What is not known has a line of its own.
+{
+	line "$head"
+	line "$n1" | sed "s/\"rests\":\\[\\[1022$ms,1025$ms/\"rests\":[[0,0/"
+	line "$n2"
+	line "$end"
+} >"$tmp/unknown"
+show 0 "$tmp/unknown"
+says "other 2.7% 3.000 ms"
+says "launch and loading: its exec is not known 2.7% 3.000 ms 1 rank 0 (n1) 9.000 ms"
+says "the whole 100.0% 110 ms"
+
+# A file of before has no division, and one that does not fit is left out.
+show 0 "$tmp/pmi2x-trace.7.0.jsonl"
+grep -q "the whole" "$out" && fail "a division without stamps"
+for wrong in 's/,"entered":.*/,"entered":[]}/' 's/"entered":\[\[0\]\]/"entered":[[0,0]]/' \
+	's/"rests":\[\[/"rests":[[1,/' 's/"wanted":[0-9]*,//'; do
+	{
+		line "$head"
+		line "$n1" | sed "$wrong"
+		line "$n2" | sed "$wrong"
+	} >"$tmp/wrong"
+	show 0 "$tmp/wrong"
+	says "is damaged; left out"
+done
+
 # An srun that answers what --live asks, in numbers: n1 waits for ranks 1 and 2, of
 # which the one is stopped; n2, whose name would steer a terminal, is silent.
 cat >"$tmp/srun" <<'EOF'

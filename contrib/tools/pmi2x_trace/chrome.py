@@ -5,6 +5,7 @@ import json
 
 from . import phases
 
+POINTS = ("put", "finalize")
 AGENT_THREAD = 0  # rank r is thread r + 1
 NS_PER_US = 1000
 
@@ -49,19 +50,20 @@ def agent_events(node):
             yield from span(text, pid, AGENT_THREAD, at[begin], at[end])
 
 
-def rank_events(rank):
+def rank_events(rank, pieces):
     pid, tid = rank.node.position, rank.rank + 1
     yield name_of("thread_name", pid, tid, f"rank {rank.rank}")
     own, seen = rank.own, rank.seen
-    if rank.recorded:
+    for piece in pieces:
+        text = f"{piece.name}: {piece.part}"
+        yield from span(text, pid, tid, piece.begin, piece.end)
+    if rank.recorded and not pieces:
         yield from span("init", pid, tid, own["begin"], own["end"])
         yield from span("fence", pid, tid, own["fence_in"], own["fence_out"])
         yield from span(
             "allgather", pid, tid, own["gather_in"], own["gather_out"]
         )
-        points = {"put": own["put"], "finalize": own["finalize"]}
-    else:
-        points = seen
+    points = {name: own[name] for name in POINTS} if rank.recorded else seen
     for name, stamp in points.items():
         if stamp is not None:
             yield {
@@ -74,16 +76,16 @@ def rank_events(rank):
             }
 
 
-def events(trace):
+def events(trace, divided):
     for node in trace.nodes:
         yield from agent_events(node)
         for rank in node.ranks:
-            yield from rank_events(rank)
+            yield from rank_events(rank, divided.pieces.get(rank, []))
 
 
-def write(trace, path):
+def write(trace, divided, path):
     content = {
-        "traceEvents": list(events(trace)),
+        "traceEvents": list(events(trace, divided)),
         "displayTimeUnit": "ms",
         "otherData": {"step": trace.step},
     }

@@ -3,6 +3,8 @@
 
 import statistics
 
+from . import division
+
 SLOWEST = 3  # named in the table
 
 
@@ -161,7 +163,7 @@ def time_text(ns):
     return f"{ns / 1e9:.1f} s"
 
 
-def table(trace):
+def table(trace, divided):
     """Lines for people."""
     count = len(trace.ranks)
     lines = [
@@ -171,6 +173,7 @@ def table(trace):
     lines += [f"note: {note}" for note in trace.notes]
     lines += ["", "after srun began"]
     lines += [f"{time_text(t):>10}  {name}" for name, t in milestones(trace)]
+    lines += ["", *division.lines(divided, time_text)]
     rows = [phase.row() for phase in phases(trace)]
     width = max((len(row[0]) for row in rows), default=5)
     lines += [

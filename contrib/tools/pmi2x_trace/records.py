@@ -11,6 +11,8 @@ RANK = "rank init put enter finalize".split()
 OWN = "begin end put fence_in fence_out gather_in gather_out finalize".split()
 COLLECTIVE = "kind seq first_in last_in up down done".split()
 SENT = "messages bytes".split()  # by the node; not in older files
+REST = "forked left early topology path loaded requests served".split()
+NUMBERS = ("early", "requests", "served")  # of these; the others are stamps
 
 
 class TraceError(Exception):
@@ -38,6 +40,13 @@ class Rank:
         self.seen = dict(zip(RANK[1:], seen))
         own = [clock(n) for n in numbers[len(RANK) :]]
         self.own = dict(zip(OWN, own))
+        self.rest = dict.fromkeys(REST)
+
+    def add_rest(self, clock, numbers):
+        values = dict(zip(REST, numbers, strict=True))
+        for name, value in values.items():
+            counts = name in NUMBERS
+            self.rest[name] = value if counts else clock(value)
 
     @property
     def name(self):
@@ -60,6 +69,11 @@ class Collective:
         fields = dict(zip(COLLECTIVE, values, strict=True))
         self.kind, self.seq = str(fields.pop("kind")), fields.pop("seq")
         self.at = {name: clock(n) for name, n in fields.items()}
+        self.entered = []  # by the place of a rank at its node; None: not
+
+    def add_entered(self, offsets):
+        first = self.at["first_in"]
+        self.entered = [None if n < 0 else first + n for n in offsets]
 
 
 class Node:
@@ -76,6 +90,19 @@ class Node:
             Collective(clock, c) for c in record["collectives"]
         ]
         self.dropped = record["dropped"]
+        self.wanted, self.divided = None, "rests" in record
+        if self.divided:  # not in older files
+            self.add_rests(clock, record)
+
+    def add_rests(self, clock, record):
+        self.wanted = clock(record["wanted"])
+        for rank, numbers in zip(self.ranks, record["rests"], strict=True):
+            rank.add_rest(clock, numbers)
+        entered = zip(self.collectives, record["entered"], strict=True)
+        for collective, offsets in entered:
+            if len(offsets) not in (0, len(self.ranks)):
+                raise ValueError("a collective of another number of ranks")
+            collective.add_entered(offsets)
 
 
 class Trace:
@@ -89,6 +116,8 @@ class Trace:
         self.step = str(head["step"])
         self.origin = head["realtime"]
         self.clock = Clock(head, self.origin)
+        # Of srun's process, from the kernel to 10 ms; not in older files.
+        self.start = min(self.clock(head.get("start", 0)) or 0, 0)
         for number, line in enumerate(lines[1:], 2):
             try:
                 record = parse(path, number, line)

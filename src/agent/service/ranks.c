@@ -4,6 +4,7 @@
  * are noticed, and who still registers.
  */
 #include "agent/service/ranks.h"
+#include "agent/service/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -249,6 +250,7 @@ static void register_rank(struct service *s, struct registration *reg)
 {
 	struct ranks *ranks = s->ranks;
 
+	trace_registered(s, reg);
 	if (reg->lost)
 		node_give_up(s->node, "cannot take the connection of a rank",
 			      -EMFILE);

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "agent/service/control_path.h"
 #include "libcoll/layout.h"
 #include "libio/frames.h"
+#include "libio/registration.h"
 #include "libpmi/extension.h"
 
 #define NS_PER_S 1000000000
@@ -18,6 +20,13 @@
 struct trace_rank {
 	int64_t init, put, enter, finalize;
 	uint64_t own[RANK_TRACE_EVENTS]; /* what its library recorded */
+	struct registration_times times;
+	bool early;         /* it had spoken before this agent served it */
+	/* PMI_hwloc_xmlfile was asked for, answered, and the next request came. */
+	int64_t topology, path, loaded;
+	uint64_t requests;
+	int64_t served;     /* ns in which requests waited, but collectives */
+	int64_t asked;      /* when the one that waits came; 0: none does */
 };
 
 struct trace_coll {
@@ -25,6 +34,7 @@ struct trace_coll {
 	uint32_t seq;
 	int64_t first_in, last_in, up, down, done;
 	uint64_t messages, bytes; /* sent to other nodes, with their frames */
+	int64_t *entered;         /* by slot; 0: not; NULL: not kept */
 };
 
 struct trace {
@@ -33,6 +43,7 @@ struct trace {
 	int64_t launch;
 	int64_t prefork;
 	int64_t ready;
+	int64_t wanted;
 	int64_t wired;
 	int64_t first_init, all_init;
 	uint32_t ninits, nranks;
@@ -66,12 +77,49 @@ static void once(int64_t *stamp, int64_t now)
 		*stamp = now;
 }
 
+static void rank_asks(struct trace_rank *r, int64_t now)
+{
+	if (r->path)
+		once(&r->loaded, now);
+	once(&r->asked, now);
+	r->requests++;
+}
+
+static void rank_enters(struct trace_rank *r, int64_t now)
+{
+	once(&r->enter, now);
+	if (r->path) /* also through shared memory */
+		once(&r->loaded, now);
+	r->asked = 0;
+}
+
+static void rank_is_answered(struct trace_rank *r, int64_t now)
+{
+	if (r->asked)
+		r->served += now - r->asked;
+	if (r->topology && !r->path) {
+		r->served -= now - r->topology;
+		r->path = now;
+	}
+	r->asked = 0;
+}
+
 static void rank_event(struct trace *t, enum pmi_event event,
 		       uint32_t slot, int64_t now)
 {
 	struct trace_rank *r = &t->ranks[slot];
 
 	switch (event) {
+	case PMI_EVENT_TOPOLOGY:
+		rank_asks(r, now);
+		once(&r->topology, now);
+		break;
+	case PMI_EVENT_REQUEST:
+		rank_asks(r, now);
+		break;
+	case PMI_EVENT_ANSWER:
+		rank_is_answered(r, now);
+		break;
 	case PMI_EVENT_INIT:
 		if (r->init)
 			break;
@@ -84,7 +132,7 @@ static void rank_event(struct trace *t, enum pmi_event event,
 		once(&r->put, now);
 		break;
 	case PMI_EVENT_ENTER:
-		once(&r->enter, now);
+		rank_enters(r, now);
 		break;
 	case PMI_EVENT_FINALIZE:
 		r->finalize = now; /* of its last program */
@@ -109,13 +157,16 @@ static struct trace_coll *find_coll(struct trace *t, enum coll_kind kind,
 		return NULL;
 	}
 	c = &t->colls[t->ncolls++];
+	if (t->ncolls <= TRACE_ENTERED_MAX)
+		c->entered = calloc(t->nranks, sizeof(*c->entered));
 	c->kind = kind;
 	c->seq = seq;
 	return c;
 }
 
 static void coll_event(struct trace *t, enum pmi_event event,
-		       enum coll_kind kind, uint32_t seq, int64_t now)
+		       uint32_t slot, enum coll_kind kind, uint32_t seq,
+		       int64_t now)
 {
 	struct trace_coll *c = find_coll(t, kind, seq);
 
@@ -125,6 +176,8 @@ static void coll_event(struct trace *t, enum pmi_event event,
 	case PMI_EVENT_ENTER:
 		once(&c->first_in, now);
 		c->last_in = now;
+		if (c->entered)
+			c->entered[slot] = now;
 		break;
 	case PMI_EVENT_UP:
 		once(&c->up, now);
@@ -148,12 +201,12 @@ static void on_event(void *arg, enum pmi_event event, uint32_t slot,
 
 	if (event == PMI_EVENT_UP || event == PMI_EVENT_DOWN ||
 	    event == PMI_EVENT_DONE) {
-		coll_event(s->trace, event, kind, seq, now);
+		coll_event(s->trace, event, slot, kind, seq, now);
 		return;
 	}
 	rank_event(s->trace, event, slot, now);
 	if (event == PMI_EVENT_ENTER)
-		coll_event(s->trace, event, kind, seq, now);
+		coll_event(s->trace, event, slot, kind, seq, now);
 }
 
 /* Numbers and commas, or nothing of it is taken. */
@@ -170,6 +223,24 @@ static void on_stamps(void *arg, uint32_t slot, const char *text)
 		text = end + 1;
 	}
 	memcpy(s->trace->ranks[slot].own, own, sizeof(own));
+}
+
+static bool has_spoken(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+void trace_registered(struct service *s, const struct registration *reg)
+{
+	struct trace_rank *r;
+
+	if (!s->trace || reg->fd < 0 || reg->slot >= s->trace->nranks)
+		return;
+	r = &s->trace->ranks[reg->slot];
+	r->times = reg->times;
+	r->early = has_spoken(reg->fd);
 }
 
 void trace_link(struct service *s)
@@ -222,6 +293,43 @@ static void put_coll(struct buf *b, const struct trace_coll *c)
 		   (unsigned long long)c->bytes);
 }
 
+static void put_numbers(struct buf *b, const int64_t *numbers, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		buf_printf(b, "%s%lld", i ? "," : "", (long long)numbers[i]);
+}
+
+/* Of each rank, what the division of its time is made of. */
+static void put_rests(struct buf *b, const struct trace *t)
+{
+	for (uint32_t i = 0; i < t->nranks; i++) {
+		const struct trace_rank *r = &t->ranks[i];
+		const int64_t numbers[] = {
+			r->times.forked, r->times.left, r->early, r->topology,
+			r->path, r->loaded, (int64_t)r->requests, r->served,
+		};
+
+		buf_puts(b, i ? ",[" : "[");
+		put_numbers(b, numbers, sizeof(numbers) / sizeof(numbers[0]));
+		buf_puts(b, "]");
+	}
+}
+
+/* Of the first collectives, when each rank entered, after the first one. */
+static void put_entered(struct buf *b, const struct trace *t)
+{
+	for (uint32_t i = 0; i < t->ncolls; i++) {
+		const struct trace_coll *c = &t->colls[i];
+
+		buf_puts(b, i ? ",[" : "[");
+		for (uint32_t r = 0; c->entered && r < t->nranks; r++)
+			buf_printf(b, "%s%lld", r ? "," : "",
+				   c->entered[r] ? (long long)
+					(c->entered[r] - c->first_in) : -1);
+		buf_puts(b, "]");
+	}
+}
+
 static int write_line(const struct service *s, struct buf *b)
 {
 	const struct trace *t = s->trace;
@@ -251,6 +359,10 @@ static int write_line(const struct service *s, struct buf *b)
 		buf_puts(b, i ? "," : "");
 		put_rank(b, ranks[i], &t->ranks[i]);
 	}
+	buf_printf(b, "],\"wanted\":%lld,\"rests\":[", (long long)t->wanted);
+	put_rests(b, t);
+	buf_puts(b, "],\"entered\":[");
+	put_entered(b, t);
 	return buf_puts(b, "]}");
 }
 
@@ -292,6 +404,7 @@ int trace_open(struct service *s)
 	t->launch = s->node->options->launch_ns;
 	t->prefork = s->node->options->prefork_ns;
 	t->ready = s->node->options->ready_ns;
+	t->wanted = s->node->options->wanted_ns;
 	s->ops.event = on_event;
 	s->ops.rank_trace = on_stamps;
 	return 0;
@@ -301,6 +414,8 @@ void trace_free(struct service *s)
 {
 	if (!s->trace)
 		return;
+	for (uint32_t i = 0; i < s->trace->ncolls; i++)
+		free(s->trace->colls[i].entered);
 	free(s->trace->ranks);
 	free(s->trace);
 }

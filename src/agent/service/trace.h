@@ -11,7 +11,10 @@
 
 #include "agent/service/service_internal.h"
 
+struct registration;
+
 #define TRACE_COLLECTIVES_MAX 64 /* kept of a step, the first; others count */
+#define TRACE_ENTERED_MAX 16 /* of these it is kept when each rank entered */
 #define TRACE_LINE_MAX ((size_t)4 << 20) /* bytes of a node's record */
 
 /* With options.trace: make the object, and fill in the two operations of the engine that
@@ -19,6 +22,8 @@
 int trace_open(struct service *s);
 void trace_free(struct service *s);
 
+/* A rank registers: whatever it says, its message may be nonsense. */
+void trace_registered(struct service *s, const struct registration *reg);
 /* A link has come up. */
 void trace_link(struct service *s);
 /* A message of libcoll goes to another node: so many bytes of head and body. */

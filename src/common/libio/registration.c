@@ -28,6 +28,7 @@
 struct message {
 	uint32_t slot;
 	int32_t process; /* PROCESS_*, or a negative errno: there is no pidfd */
+	struct registration_times times;
 };
 
 static int send_message(int fd, const struct message *m, const struct passed_fds *fds)
@@ -47,12 +48,16 @@ static int send_message(int fd, const struct message *m, const struct passed_fds
 /* ---- in the child ---- */
 
 /* Not CLOEXEC: one end is the rank's, and the other is closed here. */
-int registration_of_rank(int theirs, uint32_t slot, int *pmi_fd)
+int registration_of_timed_rank(int theirs, uint32_t slot,
+			       const struct registration_times *times,
+			       int *pmi_fd)
 {
-	const struct message m = { slot, PROCESS_ASK };
+	struct message m = { .slot = slot, .process = PROCESS_ASK };
 	struct passed_fds passed = { .count = 1 };
 	int fds[2], rc;
 
+	if (times)
+		m.times = *times;
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
 		return -errno;
 	passed.fds[0] = fds[0];
@@ -64,6 +69,11 @@ int registration_of_rank(int theirs, uint32_t slot, int *pmi_fd)
 	}
 	*pmi_fd = fds[1];
 	return 0;
+}
+
+int registration_of_rank(int theirs, uint32_t slot, int *pmi_fd)
+{
+	return registration_of_timed_rank(theirs, slot, NULL, pmi_fd);
 }
 
 int registration_takes_place(int theirs, int pmi_fd)
@@ -135,8 +145,10 @@ static void take_message(struct msghdr *msg, const struct message *m,
 			take_fds(c, out);
 	}
 	out->lost = out->fd < 0 && (msg->msg_flags & MSG_CTRUNC);
-	if (whole)
+	if (whole) {
 		out->slot = m->slot;
+		out->times = m->times;
+	}
 	if (!whole || m->process != PROCESS_PASSED)
 		fd_close(&out->pidfd);
 	if (whole && m->process < -1)
@@ -180,7 +192,11 @@ int registration_receive(int ours,
 
 int registration_pass(int theirs, struct registration *reg)
 {
-	struct message m = { reg->slot, PROCESS_ASK };
+	struct message m = {
+		.slot = reg->slot,
+		.process = PROCESS_ASK,
+		.times = reg->times,
+	};
 	struct passed_fds passed = { 1, { reg->fd } };
 	int rc;
 

@@ -20,12 +20,19 @@
 
 #define REGISTRATIONS_AT_ONCE 32
 
+/* Of a rank, for a trace: ns of CLOCK_MONOTONIC, 0: unknown, or nobody asks. */
+struct registration_times {
+	int64_t forked; /* when its process was made */
+	int64_t left;   /* when it was registered, shortly before exec */
+};
+
 struct registration {
 	uint32_t slot; /* UINT32_MAX: the message made no sense */
 	int fd;        /* the receiver's; -1: none came */
 	int pidfd;     /* the receiver's; -1: nobody has asked for it; another
 	                  negative errno: there is none */
 	bool lost;     /* one came, and the process can have no more of them */
+	struct registration_times times; /* as the child says: not to be trusted */
 };
 
 /*
@@ -42,6 +49,10 @@ int registration_open(int at_least, int *ours, int *theirs);
  * no memory but the descriptor. 0 or a negative errno.
  */
 int registration_of_rank(int theirs, uint32_t slot, int *pmi_fd);
+/* The same with times (NULL: none). */
+int registration_of_timed_rank(int theirs, uint32_t slot,
+			       const struct registration_times *times,
+			       int *pmi_fd);
 
 /*
  * After that, in a child that registers nobody else: move PMI_FD to the number of the

@@ -64,11 +64,12 @@ struct pmi_writer *answer_begin(struct rank_session *ss,
 
 static void send_out(struct rank_session *ss, const struct passed_fds *fds)
 {
-	const struct pmi_server *s = ss->server;
+	struct pmi_server *s = ss->server;
 
-	if (rank_is_live(ss))
-		s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len,
-				    fds);
+	if (!rank_is_live(ss))
+		return;
+	server_event(s, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	s->ops->client_send(s->arg, ss->slot, s->out.data, s->out.len, fds);
 }
 
 void answer_end_fds(struct rank_session *ss, const struct rank_request *rq,

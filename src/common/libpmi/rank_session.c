@@ -11,6 +11,7 @@
 
 #define INPUT_KEEP 65536 /* bytes of an empty input buffer worth keeping */
 #define NAME_MAX_QUOTED 64 /* bytes of an unknown command's name in answers */
+#define TOPOLOGY_KEY "PMI_hwloc_xmlfile" /* of MPICH; its value names a file */
 
 bool rank_is_live(const struct rank_session *ss)
 {
@@ -360,6 +361,20 @@ static const char *decode_text(int error)
 	}
 }
 
+/* For traces: loading the topology follows the answer. */
+static void note_request(struct rank_session *ss, const struct pmi_message *m)
+{
+	const char *key;
+
+	if (!ss->server->ops->event)
+		return;
+	key = pmi_message_str(m, "key");
+	server_event(ss->server,
+		     key && strcmp(key, TOPOLOGY_KEY) == 0 ?
+			     PMI_EVENT_TOPOLOGY : PMI_EVENT_REQUEST,
+		     ss->slot, 0, 0);
+}
+
 static void dispatch(struct rank_session *ss, enum pmi_protocol protocol,
 		     int decoded)
 {
@@ -367,6 +382,7 @@ static void dispatch(struct rank_session *ss, enum pmi_protocol protocol,
 	const char *name = pmi_message_cmd(m);
 	struct rank_request rq = {.protocol = protocol};
 
+	note_request(ss, m);
 	if (!name)
 		name = "";
 	if (read_thrid(m, &rq))

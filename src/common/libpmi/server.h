@@ -82,6 +82,9 @@ struct pmi_step {
 
 /* What a trace of start-up is made of; see pmi_host_ops.event. */
 enum pmi_event {
+	PMI_EVENT_REQUEST,  /* slot: its rank asks for something, before what it is */
+	PMI_EVENT_TOPOLOGY, /* the same: for PMI_hwloc_xmlfile */
+	PMI_EVENT_ANSWER,   /* slot: its rank is answered */
 	PMI_EVENT_INIT,     /* slot: its rank has sent init */
 	PMI_EVENT_PUT,      /* slot: its rank has put something */
 	PMI_EVENT_ENTER,    /* slot, kind, seq */

@@ -224,6 +224,7 @@ void slots_answer(struct rank_session *ss, const struct rank_request *rq,
 {
 	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
 		    offset, len, text);
+	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
 	ss->server->slots_replied = true;
 }
 
@@ -233,6 +234,8 @@ int slots_answer_ring(struct rank_session *ss, const struct rank_request *rq,
 	int rc = slots_reply_ring(ss->server->slots, ss->slot, rq->cell,
 				  rq->ticket, n);
 
+	if (!rc)
+		server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
 	ss->server->slots_replied |= rc == 0;
 	return rc;
 }

@@ -412,10 +412,23 @@ static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 		unsetenvp(*env, "PMI_SPAWNED"); /* of an outer step */
 }
 
+/* With the times of this process, if there is a trace. */
+static int register_rank(const struct stepd *s, uint32_t slot, int *fd)
+{
+	int reg = starter_registration_fd(s->starter);
+	struct registration_times times;
+
+	if (!s->launch.trace)
+		return registration_of_rank(reg, slot, fd);
+	times.forked = process_start();
+	times.left = process_now();
+	return registration_of_timed_rank(reg, slot, &times, fd);
+}
+
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 {
 	uint32_t slot;
-	int reg, fd, rc;
+	int fd, rc;
 
 	if (!s->starter) {
 		if (task->ltaskid == 0) /* once a node is enough */
@@ -424,8 +437,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		return -ENOTCONN;
 	}
 	slot = slot_of(s, task->gtaskid);
-	reg = starter_registration_fd(s->starter);
-	rc = slot == UINT32_MAX ? -EINVAL : registration_of_rank(reg, slot, &fd);
+	rc = slot == UINT32_MAX ? -EINVAL : register_rank(s, slot, &fd);
 	if (rc) {
 		log_error(&slurm_log,
 			  "rank %u cannot reach the agent of its node: %s",
@@ -434,7 +446,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	}
 	if (task->gtaskid == 0 && s->notes[0])
 		log_error(&slurm_log, "%s", s->notes);
-	fd = registration_takes_place(reg, fd);
+	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "starter/process_time.h"
+
 #define TRACE_NODES_MAX (1u << 20) /* positions; more are no step's */
 #define NS_PER_S 1000000000
 
@@ -82,8 +84,9 @@ struct trace_file *trace_file_create(const char *dir, const char *jobid,
 	}
 	t->log = log;
 	fprintf(t->file,
-		"{\"pmi2x-trace\":1,\"step\":\"%s\",\"realtime\":%lld,\"monotonic\":%lld}\n",
-		jobid, now_ns(CLOCK_REALTIME), now_ns(CLOCK_MONOTONIC));
+		"{\"pmi2x-trace\":1,\"step\":\"%s\",\"realtime\":%lld,\"monotonic\":%lld,\"start\":%lld}\n",
+		jobid, now_ns(CLOCK_REALTIME), now_ns(CLOCK_MONOTONIC),
+		(long long)process_start());
 	return t;
 }
 
