@@ -9,14 +9,6 @@
 #include "libshm/image_layout.h"
 #include "libshm/index.h"
 
-static struct image_header header_of(const void *bytes)
-{
-	struct image_header h;
-
-	memcpy(&h, bytes, sizeof(h));
-	return h;
-}
-
 uint64_t image_data_start(const struct image_header *h)
 {
 	uint64_t entry = h->kind == IMAGE_FENCE ? INDEX_BUCKET : 4;
@@ -66,22 +58,28 @@ int image_open_trusted(struct image *img, const void *bytes, size_t len)
 
 	if (len < sizeof(h))
 		return -EPROTO;
-	h = header_of(bytes);
+	memcpy(&h, bytes, sizeof(h));
 	if (!header_ok(&h, len))
 		return -EPROTO;
-	img->base = bytes;
-	img->len = len;
-	img->kind = h.kind;
-	img->count = h.count;
+	*img = (struct image){
+		.base = bytes,
+		.len = len,
+		.kind = h.kind,
+		.count = h.count,
+		.checksum = h.checksum,
+		.index_count = h.index_count,
+		.value_max = h.value_max,
+		.data = (const unsigned char *)bytes + image_data_start(&h),
+		.data_len = h.data_len,
+	};
 	return 0;
 }
 
-static struct index fence_index(const struct image *img,
-				const struct image_header *h)
+static struct index fence_index(const struct image *img)
 {
 	return (struct index){
-		.table = img->base + sizeof(*h),
-		.buckets = h->index_count,
+		.table = img->base + sizeof(struct image_header),
+		.buckets = img->index_count,
 		.base = img->base,
 		.len = img->len,
 	};
@@ -92,12 +90,12 @@ static struct index fence_index(const struct image *img,
  * Whether a record is there, index_find sees when it looks: that touches one
  * record, not all of them on every node.
  */
-static bool fence_ok(const struct image *img, const struct image_header *h)
+static bool fence_ok(const struct image *img)
 {
-	struct index ix = fence_index(img, h);
-	uint64_t start = image_data_start(h);
+	struct index ix = fence_index(img);
+	uint64_t start = (uint64_t)(img->data - img->base);
 
-	return index_check(&ix, start, start + h->data_len, h->count);
+	return index_check(&ix, start, start + img->data_len, img->count);
 }
 
 static uint32_t gather_offset(const struct image *img, uint32_t i)
@@ -106,15 +104,15 @@ static uint32_t gather_offset(const struct image *img, uint32_t i)
 }
 
 /* Offsets ascend from 0 to the end of the values. */
-static bool gather_ok(const struct image *img, const struct image_header *h)
+static bool gather_ok(const struct image *img)
 {
 	uint32_t last = 0, max = 0;
 
-	if (h->index_count == 0)
+	if (img->index_count == 0)
 		return true;
 	if (gather_offset(img, 0) != 0)
 		return false;
-	for (uint32_t i = 1; i <= h->count; i++) {
+	for (uint32_t i = 1; i <= img->count; i++) {
 		uint32_t end = gather_offset(img, i);
 
 		if (end < last)
@@ -123,28 +121,24 @@ static bool gather_ok(const struct image *img, const struct image_header *h)
 			max = end - last;
 		last = end;
 	}
-	return last == h->data_len && max == h->value_max;
+	return last == img->data_len && max == img->value_max;
 }
 
 int image_open(struct image *img, const void *bytes, size_t len)
 {
-	struct image_header h;
 	bool ok;
 
-	if (image_open_trusted(img, bytes, len))
+	if (image_open_trusted(img, bytes, len) ||
+	    img->checksum != image_checksum(bytes, len))
 		return -EPROTO;
-	h = header_of(bytes);
-	if (h.checksum != image_checksum(bytes, len))
-		return -EPROTO;
-	ok = h.kind == IMAGE_FENCE ? fence_ok(img, &h) : gather_ok(img, &h);
+	ok = img->kind == IMAGE_FENCE ? fence_ok(img) : gather_ok(img);
 	return ok ? 0 : -EPROTO;
 }
 
 bool image_find(const struct image *img, uint64_t hash, const void *key,
 		size_t key_len, const char **value, size_t *value_len)
 {
-	struct image_header h = header_of(img->base);
-	struct index ix = fence_index(img, &h);
+	struct index ix = fence_index(img);
 	struct record r;
 
 	if (img->kind != IMAGE_FENCE ||
@@ -157,37 +151,29 @@ bool image_find(const struct image *img, uint64_t hash, const void *key,
 
 bool image_record(const struct image *img, size_t *offset, struct record *out)
 {
-	struct image_header h = header_of(img->base);
-
-	if (img->kind != IMAGE_FENCE)
-		return false;
-	return record_next(img->base + image_data_start(&h), h.data_len,
-			   offset, out) == 1;
+	return img->kind == IMAGE_FENCE &&
+	       record_next(img->data, img->data_len, offset, out) == 1;
 }
 
 const void *image_gather_even(const struct image *img, size_t *len)
 {
-	struct image_header h = header_of(img->base);
-
-	*len = h.value_max;
-	return h.index_count ? NULL : img->base + image_data_start(&h);
+	*len = img->value_max;
+	return img->index_count ? NULL : img->data;
 }
 
 const void *image_gather_value(const struct image *img, uint32_t r,
 			       size_t *len)
 {
-	struct image_header h = header_of(img->base);
-	const unsigned char *values = img->base + image_data_start(&h);
 	uint32_t from, to;
 
-	if (h.index_count == 0) {
-		*len = h.value_max;
-		return values + (size_t)r * h.value_max;
+	if (img->index_count == 0) {
+		*len = img->value_max;
+		return img->data + (size_t)r * img->value_max;
 	}
 	from = gather_offset(img, r);
 	to = gather_offset(img, r + 1);
-	if (from > to || to > h.data_len)
+	if (from > to || to > img->data_len)
 		from = to = 0; /* only where image_open has not checked */
 	*len = to - from;
-	return values + from;
+	return img->data + from;
 }

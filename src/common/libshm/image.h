@@ -30,6 +30,12 @@ struct image {
 	size_t len;
 	enum image_kind kind;
 	uint32_t count; /* records of a fence, values of a gather */
+	/* The rest of the header, read once: see image_layout.h. */
+	uint32_t index_count;
+	uint32_t value_max;
+	uint64_t checksum;
+	const unsigned char *data;
+	uint64_t data_len;
 };
 
 /* The hash by which fence images and merged indexes find keys (XXH3, 64 bit). */
@@ -92,7 +98,7 @@ int image_open(struct image *img, const void *bytes, size_t len);
 
 /*
  * Trust an image that image_open has accepted before in this node (a rank that
- * reads what its agent published): reads the header only. 0 or -EPROTO.
+ * reads what its agent published): reads the header only, and once. 0 or -EPROTO.
  */
 int image_open_trusted(struct image *img, const void *bytes, size_t len);
 

@@ -279,27 +279,26 @@ static int shorten_chain(struct region_writer *w)
 }
 
 /* Make the image at `offset` the newest generation. */
-static int publish_image(struct region_writer *w, uint64_t offset)
+static int publish_image(struct region_writer *w, uint64_t offset,
+			 const struct image *img)
 {
 	struct region_view view = { .count = 1 };
-	struct image_header h;
 	int rc = shorten_chain(w);
 
 	if (rc)
 		return rc;
-	memcpy(&h, w->memory.map + offset, sizeof(h));
 	view.index[0] = (struct region_index){
-		.table = offset + sizeof(h),
+		.table = offset + sizeof(struct image_header),
 		.base = offset,
-		.buckets = h.index_count,
-		.count = h.count,
+		.buckets = img->index_count,
+		.count = img->count,
 	};
 	memcpy(view.index + 1, w->view.index,
 	       w->view.count * sizeof(view.index[0]));
 	view.count += w->view.count;
 	rc = publish_view(w, &view);
 	if (rc == 0)
-		region_prefault_expect(&w->ahead, h.length);
+		region_prefault_expect(&w->ahead, img->len);
 	return rc;
 }
 
@@ -317,7 +316,7 @@ int region_publish_fence(struct region_writer *w, const void *image, size_t len)
 	if (rc)
 		return rc;
 	memcpy(w->memory.map + block.offset, image, len);
-	rc = publish_image(w, block.offset);
+	rc = publish_image(w, block.offset, &img);
 	if (rc)
 		give_block(w, block.offset, block.len);
 	return rc;
@@ -486,7 +485,7 @@ int region_publish_fence_payload(struct region_writer *w, struct payload *p)
 		return -EPROTO;
 	if (img.count == 0)
 		return 0;
-	rc = publish_image(w, r->offset);
+	rc = publish_image(w, r->offset, &img);
 	if (rc == 0)
 		r->size = 0;
 	return rc;
@@ -497,17 +496,15 @@ bool region_publish_gather_payload(struct region_writer *w, struct payload *p,
 				   uint64_t *out_len)
 {
 	const struct region_payload *r = (const struct region_payload *)p;
-	struct image_header h;
 	struct image img;
 
 	if (image_open_trusted(&img, p->data, p->len) ||
 	    img.kind != IMAGE_GATHER)
 		return false;
-	memcpy(&h, p->data, sizeof(h));
-	if (stride && (h.index_count || h.value_max != stride))
+	if (stride && (img.index_count || img.value_max != stride))
 		return false;
-	*offset = r->offset + (stride ? image_data_start(&h) : 0);
-	*out_len = stride ? h.data_len : p->len;
+	*offset = r->offset + (stride ? (uint64_t)(img.data - img.base) : 0);
+	*out_len = stride ? img.data_len : p->len;
 	return true;
 }
 
