@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libio/attach_fds.h"
+#include "libutil/array.h"
 
 struct chunk {
 	struct payload *bytes;
@@ -273,21 +274,14 @@ static int append_chunk(struct stream *s, struct payload *p,
 			const struct passed_fds *fds)
 {
 	struct chunk *c;
-	size_t end_at = s->head + s->count;
 
-	if (end_at == s->cap && s->head) {
+	if (s->head && s->head + s->count == s->cap) {
 		memmove(s->chunks, s->chunks + s->head,
 			s->count * sizeof(*s->chunks));
 		s->head = 0;
-	} else if (end_at == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 8;
-		struct chunk *grown = realloc(s->chunks, cap * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->chunks = grown;
-		s->cap = cap;
 	}
+	if (array_grow(&s->chunks, s->head + s->count, &s->cap, sizeof(*c)))
+		return -ENOMEM;
 	c = &s->chunks[s->head + s->count++];
 	*c = (struct chunk){ .bytes = payload_ref(p) };
 	if (fds)
