@@ -5,25 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000
+#include "libio/clock.h"
+
 #define STAT_BYTES_MAX 1024
 #define STAT_START_FIELD 22 /* of /proc/self/stat, see proc(5) */
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
-int64_t process_now(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Ticks since boot, in which the time that the host slept counts. */
 static int64_t start_ticks(void)

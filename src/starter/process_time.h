@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times of this process, for a trace: ns of CLOCK_MONOTONIC. */
+/* Times of this process, for a trace. */
 #ifndef PMI2X_PROCESS_TIME_H
 #define PMI2X_PROCESS_TIME_H
 
 #include <stdint.h>
 
-int64_t process_now(void);
-/* When this process was made, to 10 ms; 0: unknown. */
+/* When this process was made, ns of CLOCK_MONOTONIC, to 10 ms; 0: unknown. */
 int64_t process_start(void);
 
 #endif

@@ -8,17 +8,13 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "starter/process_time.h"
+#include "libio/clock.h"
 
 uint64_t starter_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return (uint64_t)clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
 void starter_close_fd(int *fd)
@@ -81,7 +77,7 @@ static void *starter_main(void *arg)
 	if (!idle_wait(s))
 		return NULL;
 	if (s->options.agent.trace)
-		s->options.agent.wanted_ns = process_now();
+		s->options.agent.wanted_ns = clock_ns(CLOCK_MONOTONIC);
 	rc = s->idle.error ? s->idle.error : launch_agent(s);
 	if (rc)
 		fail_to_start(s, rc);
@@ -150,7 +146,7 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	if (!rc && (s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
 		rc = -errno;
 	if (!rc) {
-		s->options.agent.ready_ns = process_now();
+		s->options.agent.ready_ns = clock_ns(CLOCK_MONOTONIC);
 		*out = s;
 		return 0;
 	}

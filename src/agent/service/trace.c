@@ -7,15 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "agent/service/control_path.h"
 #include "libcoll/layout.h"
+#include "libio/clock.h"
 #include "libio/frames.h"
 #include "libio/registration.h"
 #include "libpmi/extension.h"
-
-#define NS_PER_S 1000000000
 
 struct trace_rank {
 	int64_t init, put, enter, finalize;
@@ -53,16 +51,6 @@ struct trace {
 	uint64_t dropped; /* events of collectives that are not kept */
 	bool sent;
 };
-
-/* ---- clocks ---- */
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static int64_t trace_now(void)
 {

@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libio_plain.la libio.la
 # What needs the C library only, for slurmstepd, which loads no other.
 libio_plain_la_SOURCES = \
 	src/common/libio/attach_fds.h \
+	src/common/libio/clock.h \
 	src/common/libio/fd.h \
 	src/common/libio/listener_socket.c src/common/libio/listener_socket.h \
 	src/common/libio/peer.c src/common/libio/peer.h \

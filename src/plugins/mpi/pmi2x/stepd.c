@@ -15,6 +15,7 @@
 #include "agent/setup.h"
 #include "foreign_env.h"
 #include "launch_env.h"
+#include "libio/clock.h"
 #include "libpmi/extension.h"
 #include "libio/registration.h"
 #include "libutil/log.h"
@@ -366,7 +367,7 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 	s->pid = getpid();
 	s->record = step;
 	s->tell.fd = s->program = -1;
-	s->prefork_ns = process_now();
+	s->prefork_ns = clock_ns(CLOCK_MONOTONIC);
 	set_up(s, step, env, conf);
 	return s;
 }
@@ -421,7 +422,7 @@ static int register_rank(const struct stepd *s, uint32_t slot, int *fd)
 	if (!s->launch.trace)
 		return registration_of_rank(reg, slot, fd);
 	times.forked = process_start();
-	times.left = process_now();
+	times.left = clock_ns(CLOCK_MONOTONIC);
 	return registration_of_timed_rank(reg, slot, &times, fd);
 }
 

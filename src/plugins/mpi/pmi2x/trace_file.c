@@ -8,13 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "libio/clock.h"
 #include "starter/process_time.h"
 
 #define TRACE_NODES_MAX (1u << 20) /* positions; more are no step's */
-#define NS_PER_S 1000000000
 
 struct trace_file {
 	FILE *file;
@@ -24,14 +23,6 @@ struct trace_file {
 	unsigned char *seen; /* a byte for each position */
 	bool failed;
 };
-
-static long long now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (long long)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static int open_new(const struct trace_file *t)
 {
@@ -85,7 +76,8 @@ struct trace_file *trace_file_create(const char *dir, const char *jobid,
 	t->log = log;
 	fprintf(t->file,
 		"{\"pmi2x-trace\":1,\"step\":\"%s\",\"realtime\":%lld,\"monotonic\":%lld,\"start\":%lld}\n",
-		jobid, now_ns(CLOCK_REALTIME), now_ns(CLOCK_MONOTONIC),
+		jobid, (long long)clock_ns(CLOCK_REALTIME),
+		(long long)clock_ns(CLOCK_MONOTONIC),
 		(long long)process_start());
 	return t;
 }
@@ -127,7 +119,8 @@ void trace_file_close(struct trace_file *t)
 		return;
 	fprintf(t->file,
 		"{\"end\":true,\"nodes\":%u,\"received\":%u,\"monotonic\":%lld}\n",
-		t->expected, t->received, now_ns(CLOCK_MONOTONIC));
+		t->expected, t->received,
+		(long long)clock_ns(CLOCK_MONOTONIC));
 	if (fclose(t->file) || t->failed)
 		log_error(t->log, "%s is not complete: is the disk full?",
 			  t->path);
