@@ -248,10 +248,10 @@ void idle_hand_over(struct starter *s)
 {
 	struct idle *idle = &s->idle;
 
-	starter_close_fd(&idle->ours);
-	starter_close_fd(&idle->listener);
-	starter_close_fd(&idle->region);
-	starter_close_fd(&idle->tell);
+	fd_close(&idle->ours);
+	fd_close(&idle->listener);
+	fd_close(&idle->region);
+	fd_close(&idle->tell);
 }
 
 void idle_refuse_ranks(struct starter *s)
@@ -261,8 +261,8 @@ void idle_refuse_ranks(struct starter *s)
 	/* Descriptors may be what is lacking, and to end the step takes some. */
 	idle_hand_over(s);
 	for (uint32_t i = 0; i < idle->count; i++) {
-		starter_close_fd(&idle->ranks[i].pidfd);
-		starter_close_fd(&idle->ranks[i].fd);
+		fd_close(&idle->ranks[i].pidfd);
+		fd_close(&idle->ranks[i].fd);
 	}
 }
 
@@ -273,7 +273,7 @@ void idle_close(struct starter *s)
 	if (!idle->ranks)
 		idle->count = 0;
 	idle_refuse_ranks(s);
-	starter_close_fd(&idle->theirs);
+	fd_close(&idle->theirs);
 	free(idle->ranks);
 	free(idle->fds);
 }

@@ -303,8 +303,8 @@ int launch_agent(struct starter *s)
 	if (!rc)
 		rc = s->options.program.run ? start_thread(s, &setup, &host) :
 					      spawn_program(s, &setup, &host);
-	starter_close_fd(&setup);
-	starter_close_fd(&host);
+	fd_close(&setup);
+	fd_close(&host);
 	if (rc)
 		return rc;
 	idle_hand_over(s);

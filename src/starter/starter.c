@@ -17,13 +17,6 @@ uint64_t starter_now(void)
 	return (uint64_t)clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
-void starter_close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 const char *starter_node_name(const struct starter *s)
 {
 	const struct pmi_step *step = s->step;
@@ -89,7 +82,7 @@ static void *starter_main(void *arg)
 static void starter_free(struct starter *s)
 {
 	idle_close(s);
-	starter_close_fd(&s->wake);
+	fd_close(&s->wake);
 	secret_forget(&s->options.agent.secret);
 	free(s);
 }

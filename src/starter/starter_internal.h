@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "libio/fd.h"
 #include "libio/registration.h"
 #include "libio/thread.h"
 #include "starter/leaf.h"
@@ -85,8 +86,6 @@ struct starter {
 const char *starter_node_name(const struct starter *s);
 /* Milliseconds of the clock that nobody sets. */
 uint64_t starter_now(void);
-/* Close a descriptor, if there is one, and note that there is none. */
-void starter_close_fd(int *fd);
 /* Log the reason and end the step, in the starter's thread. Blocks. */
 void starter_kill(struct starter *s, const char *why);
 
