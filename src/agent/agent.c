@@ -211,10 +211,10 @@ void agent_node_found(struct agent *a, uint32_t node_id, int rc,
 		peers_node_found(a->peers, node_id, rc, addr);
 }
 
-void agent_node_told(struct agent *a, uint32_t node_id, int rc)
+void agent_connect_back_sent(struct agent *a, uint32_t node_id, int rc)
 {
 	if (a->stage != AGENT_CLOSED)
-		peers_node_told(a->peers, node_id, rc);
+		peers_connect_back_sent(a->peers, node_id, rc);
 }
 
 void agent_rank_ended(struct agent *a, uint32_t slot,
@@ -245,11 +245,11 @@ static int open_all(struct agent *a, const struct pmi_step *step,
 
 	if (rc) {
 		fd_close(&fds.listener);
-		fd_close(&fds.tell);
+		fd_close(&fds.doorbell);
 		return rc;
 	}
 	rc = peers_create(&a->peers, &a->node, service_place(a->service),
-			  fds.listener, fds.tell, &service_peers_ops,
+			  fds.listener, fds.doorbell, &service_peers_ops,
 			  a->service);
 	rc = rc ? rc : service_begin(a->service, a->peers);
 	return rc ? rc : open_handles(a);

@@ -58,7 +58,7 @@ void agent_node_found(struct agent *a, uint32_t node_id, int rc,
  * 0 or a negative errno; -ENOENT or -ECONNREFUSED: the node has answered, and has
  * nobody whom it could hand the message to.
  */
-void agent_node_told(struct agent *a, uint32_t node_id, int rc);
+void agent_connect_back_sent(struct agent *a, uint32_t node_id, int rc);
 void agent_rank_ended(struct agent *a, uint32_t slot,
 		      const struct pmi_exit *end);
 

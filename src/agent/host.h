@@ -15,10 +15,10 @@ struct agent_host {
 	void (*find_node)(void *arg, uint32_t node_id);
 	/*
 	 * Hand `data` to another node's agent over a path that the site
-	 * authenticates; with `answer`, call agent_node_told when that has been
-	 * done. 0, or a negative errno: it will not. NULL: there is no such path.
+	 * authenticates; with `answer`, call agent_connect_back_sent when that
+	 * has been done. 0, or a negative errno: it will not. NULL: there is no such path.
 	 */
-	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
+	int (*connect_back)(void *arg, uint32_t node_id, const void *data,
 			 size_t len, bool answer);
 	/* End the step because srun cannot be told to. NULL: nothing can be done. */
 	void (*kill_step)(void *arg, const char *why);

@@ -20,7 +20,7 @@ enum host_type {
 	/* Of the agent. */
 	HOST_READY = 1, /* number: HOST_VERSION; data: its build */
 	HOST_FIND,      /* number: a node id */
-	HOST_TELL,      /* number: a node id; data: the message */
+	HOST_CONNECT_BACK,      /* number: a node id; data: the message */
 	HOST_KILL,      /* data: why */
 	HOST_HOW_ENDED, /* number: a slot */
 	HOST_LOG,       /* number: enum log_level; data: the line */
@@ -28,7 +28,7 @@ enum host_type {
 	HOST_END,       /* what follows is the end of the connection */
 	/* To the agent. */
 	HOST_FOUND,     /* number: node id; code: 0, negative errno; data: address */
-	HOST_TOLD,      /* number: node id; code: 0, negative errno */
+	HOST_CONNECT_BACK_SENT,      /* number: node id; code: 0, negative errno */
 	HOST_ENDED,     /* number: slot; code: wait status; data: one byte, whether
 	                   the launcher ended it */
 	HOST_LEAVE,     /* the node's ranks have ended: finish */

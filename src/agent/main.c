@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 	const struct agent_fds fds = {
 		.registration = given(AGENT_FD_REGISTRATION),
 		.listener = given(AGENT_FD_LISTENER),
-		.tell = given(AGENT_FD_TELL),
+		.doorbell = given(AGENT_FD_DOORBELL),
 		.region = given(AGENT_FD_REGION),
 	};
 	struct confine_options o;

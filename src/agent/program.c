@@ -71,10 +71,10 @@ static void find_node(void *arg, uint32_t node_id)
 		agent_node_found(p->agent, node_id, rc, NULL);
 }
 
-static int tell_node(void *arg, uint32_t node_id, const void *data, size_t len,
+static int connect_back(void *arg, uint32_t node_id, const void *data, size_t len,
 		     bool answer)
 {
-	return say(arg, HOST_TELL, node_id, answer, data, len);
+	return say(arg, HOST_CONNECT_BACK, node_id, answer, data, len);
 }
 
 /* It must arrive; and of this agent nobody expects anything more. */
@@ -130,7 +130,9 @@ static void take_message(struct program *p, const struct host_msg *m)
 {
 	switch (m->type) {
 	case HOST_FOUND: on_found(p, m); break;
-	case HOST_TOLD: agent_node_told(p->agent, m->number, m->code); break;
+	case HOST_CONNECT_BACK_SENT:
+		agent_connect_back_sent(p->agent, m->number, m->code);
+		break;
 	case HOST_ENDED: on_ended(p, m); break;
 	case HOST_LEAVE: agent_leave(p->agent); break;
 	default: break; /* of a later release */
@@ -226,7 +228,7 @@ static int serve(struct program *p, const struct agent_fds *fds)
 {
 	const struct agent_host host = {
 		.find_node = find_node,
-		.tell_node = tell_node,
+		.connect_back = connect_back,
 		.kill_step = kill_step,
 		.ask_rank_end = p->setup.options.exits_known ? ask_rank_end :
 							       NULL,
@@ -259,7 +261,7 @@ static void release(struct program *p)
 
 static void close_fds(const struct agent_fds *fds)
 {
-	const int all[] = { fds->registration, fds->listener, fds->tell,
+	const int all[] = { fds->registration, fds->listener, fds->doorbell,
 			    fds->region };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)

@@ -20,7 +20,7 @@ void agent_options_init(struct agent_options *o)
 	o->region_size = REGION_SIZE_DEFAULT;
 	o->buffer_limit = BUDGET_DEFAULT;
 	o->handshake_ms = 5000;
-	o->tell_after_ms = 100;
+	o->connect_back_ms = 100;
 	o->connect_ms = 60000;
 	o->absent_ms = 2000;
 	o->drain_ms = 5000;
@@ -155,7 +155,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_u64(c, &o->region_size);
 	code_u64(c, &o->buffer_limit);
 	code_u32(c, &o->handshake_ms);
-	code_u32(c, &o->tell_after_ms);
+	code_u32(c, &o->connect_back_ms);
 	code_u32(c, &o->connect_ms);
 	code_u32(c, &o->absent_ms);
 	code_u32(c, &o->drain_ms);
@@ -171,7 +171,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_bool(c, &o->exits_known);
 	code_bool(c, &o->debug);
 	code_u32(c, &o->dead_peer_ms);
-	code_u32(c, &o->tell_uid);
+	code_u32(c, &o->connect_back_uid);
 	code_u16(c, &o->protocol);
 }
 

@@ -37,7 +37,7 @@ struct agent_options {
 	uint64_t region_size;   /* bytes reserved; 0: no shared memory */
 	uint64_t buffer_limit;  /* bytes of the step's data that are held: libutil/budget.h */
 	uint32_t handshake_ms;  /* a connection must prove itself within */
-	uint32_t tell_after_ms; /* a connect without answer, then tell_node */
+	uint32_t connect_back_ms; /* a connect without answer, then it is asked to */
 	uint32_t connect_ms;    /* give a neighbour up after */
 	uint32_t absent_ms;     /* one that refuses so long may have ended: ask,
 	                           and again after as long */
@@ -55,7 +55,7 @@ struct agent_options {
 	bool exits_known;       /* the host learns how ranks' processes end */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
-	uint32_t tell_uid;      /* whose told messages (besides root's) count */
+	uint32_t connect_back_uid; /* whose such messages (besides root's) count */
 	uint16_t protocol;      /* to announce, in tests; 0: the agent's own */
 };
 
@@ -83,7 +83,7 @@ enum agent_fd {
 	AGENT_FD_HOST,      /* messages: agent/host_msg.h */
 	AGENT_FD_REGISTRATION,
 	AGENT_FD_LISTENER,  /* this and the next two: closed where there is none */
-	AGENT_FD_TELL,
+	AGENT_FD_DOORBELL,
 	AGENT_FD_REGION,
 	AGENT_FD_END,
 };
@@ -93,10 +93,10 @@ struct agent_fds {
 	int registration; /* ranks come over it: libio/registration.h */
 	int listener;     /* of the links; -1: there are no neighbours */
 	/*
-	 * Listening unix socket for told messages in the form slurmd delivers
-	 * them (u32 uid, u32 length, network order, data).
+	 * Listening unix socket for connect-back messages in the form slurmd
+	 * delivers them (u32 uid, u32 length, network order, data).
 	 */
-	int tell;
+	int doorbell;
 	int region;       /* the empty object of the results region */
 };
 

@@ -22,7 +22,7 @@ enum idle_poll {
 	IDLE_WAKE,
 	IDLE_REGISTRATION,
 	IDLE_LISTENER,
-	IDLE_TELL,
+	IDLE_DOORBELL,
 	IDLE_RANKS, /* and a descriptor for each slot */
 };
 
@@ -88,7 +88,7 @@ int idle_open(struct starter *s)
 	int rc;
 
 	idle->ours = idle->theirs = idle->listener = idle->region = -1;
-	idle->tell = s->options.tell_fd;
+	idle->doorbell = s->options.doorbell_fd;
 	layout_ranks_at(s->step->layout, s->step->position, &idle->count);
 	rc = make_ranks(idle);
 	rc = rc ? rc : registration_open(s->options.rank_fd, &idle->ours,
@@ -155,7 +155,7 @@ static bool has_spoken(struct pollfd *fd)
 static bool is_wanted(struct starter *s)
 {
 	struct pollfd *fds = s->idle.fds;
-	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_TELL].revents;
+	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_DOORBELL].revents;
 
 	for (uint32_t i = 0; i < s->idle.count; i++)
 		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
@@ -173,7 +173,7 @@ static void set_fds(struct starter *s, nfds_t n)
 	fds[IDLE_WAKE].fd = s->wake;
 	fds[IDLE_REGISTRATION].fd = s->idle.ours;
 	fds[IDLE_LISTENER].fd = s->idle.listener;
-	fds[IDLE_TELL].fd = s->idle.tell;
+	fds[IDLE_DOORBELL].fd = s->idle.doorbell;
 }
 
 /* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */
@@ -251,7 +251,7 @@ void idle_hand_over(struct starter *s)
 	fd_close(&idle->ours);
 	fd_close(&idle->listener);
 	fd_close(&idle->region);
-	fd_close(&idle->tell);
+	fd_close(&idle->doorbell);
 }
 
 void idle_refuse_ranks(struct starter *s)

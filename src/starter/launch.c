@@ -149,7 +149,7 @@ static int give_all(struct starter *s, posix_spawn_file_actions_t *actions,
 	rc = rc ? rc : give(actions, host, AGENT_FD_HOST);
 	rc = rc ? rc : give(actions, &s->idle.ours, AGENT_FD_REGISTRATION);
 	rc = rc ? rc : give(actions, &s->idle.listener, AGENT_FD_LISTENER);
-	rc = rc ? rc : give(actions, &s->idle.tell, AGENT_FD_TELL);
+	rc = rc ? rc : give(actions, &s->idle.doorbell, AGENT_FD_DOORBELL);
 	return rc ? rc : give(actions, &s->idle.region, AGENT_FD_REGION);
 }
 
@@ -265,7 +265,7 @@ static int start_thread(struct starter *s, int *setup, int *host)
 		return -ENOMEM;
 	*t = (struct thread_start){
 		s->options.program.run, *setup, *host,
-		{ idle->ours, idle->listener, idle->tell, idle->region },
+		{ idle->ours, idle->listener, idle->doorbell, idle->region },
 	};
 	rc = thread_start(&s->agent, run_in_thread, t);
 	if (rc) {
@@ -273,7 +273,7 @@ static int start_thread(struct starter *s, int *setup, int *host)
 		return rc;
 	}
 	s->has_thread = true;
-	*setup = *host = idle->ours = idle->listener = idle->tell =
+	*setup = *host = idle->ours = idle->listener = idle->doorbell =
 		idle->region = -1;
 	return 0;
 }

@@ -80,9 +80,9 @@ static void tell(void *arg)
 {
 	struct call *c = arg;
 	struct host_msg m = {
-		.type = HOST_TOLD,
+		.type = HOST_CONNECT_BACK_SENT,
 		.number = c->node_id,
-		.code = c->host.tell_node(c->host.arg, c->node_id, c->data,
+		.code = c->host.connect_back(c->host.arg, c->node_id, c->data,
 					  c->len),
 	};
 
@@ -134,11 +134,11 @@ static void on_find(struct starter *s, const struct host_msg *m)
 
 static void on_tell(struct starter *s, const struct host_msg *m)
 {
-	int rc = s->host.tell_node ?
+	int rc = s->host.connect_back ?
 		start_call(s, s->service.helpers, tell, m) : -EOPNOTSUPP;
 
 	if (rc && m->code)
-		refuse(s, HOST_TOLD, m->number, rc);
+		refuse(s, HOST_CONNECT_BACK_SENT, m->number, rc);
 }
 
 /* ---- the rest of what it asks ---- */
@@ -341,7 +341,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	switch (m->type) {
 	case HOST_READY: on_ready(s, m); break;
 	case HOST_FIND: on_find(s, m); break;
-	case HOST_TELL: on_tell(s, m); break;
+	case HOST_CONNECT_BACK: on_tell(s, m); break;
 	case HOST_KILL: on_kill(s, m); break;
 	case HOST_HOW_ENDED: on_how_ended(s, m); break;
 	case HOST_LOG: on_log(s, m); break;

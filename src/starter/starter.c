@@ -123,8 +123,8 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	int rc;
 
 	if (!s) {
-		if (options->tell_fd >= 0)
-			close(options->tell_fd);
+		if (options->doorbell_fd >= 0)
+			close(options->doorbell_fd);
 		return -ENOMEM;
 	}
 	secret_hide(&s->options.agent.secret);

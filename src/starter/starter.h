@@ -43,7 +43,7 @@ struct starter_host {
 	 * errno; -ENOENT or -ECONNREFUSED: the node has answered, and has
 	 * nobody whom it could hand the data to. NULL: there is none.
 	 */
-	int (*tell_node)(void *arg, uint32_t node_id, const void *data,
+	int (*connect_back)(void *arg, uint32_t node_id, const void *data,
 			 size_t len);
 	/*
 	 * End the step because srun cannot be told to. Blocks; in a thread of
@@ -75,7 +75,7 @@ struct starter_options {
 	 * Listening unix socket for told messages; -1: none. Owned by the starter
 	 * once starter_prepare has begun, also when it fails.
 	 */
-	int tell_fd;
+	int doorbell_fd;
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };
 

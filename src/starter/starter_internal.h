@@ -32,7 +32,7 @@ struct idle {
 	int listener; /* -1: no neighbours */
 	uint16_t port;
 	int region;   /* the object of the results region; -1: none */
-	int tell;
+	int doorbell;
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct registration *ranks; /* by slot; fd -1: it has not registered */
 	uint32_t count;

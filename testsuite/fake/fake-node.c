@@ -54,7 +54,7 @@ static int tell_listen(const struct fake_step *step, uint32_t node_id)
 	return fd;
 }
 
-static int tell_node(void *arg, uint32_t node_id, const void *data, size_t len)
+static int connect_back(void *arg, uint32_t node_id, const void *data, size_t len)
 {
 	const struct fake_step *step = arg;
 	uint32_t head[2] = {htonl(getuid()), htonl(len)};
@@ -244,7 +244,7 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 	a->port_first = step->options->port_first;
 	a->port_last = step->options->port_last;
 	a->handshake_ms *= step->options->slow;
-	a->tell_after_ms *= step->options->slow;
+	a->connect_back_ms *= step->options->slow;
 	a->connect_ms *= step->options->slow;
 	a->dead_peer_ms *= step->options->slow;
 	launcher->sin_family = AF_INET;
@@ -252,14 +252,14 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 	launcher->sin_port = htons(step->srun_port);
 	if (!step->options->shared_memory)
 		a->region_size = 0;
-	a->tell_uid = getuid();
+	a->connect_back_uid = getuid();
 }
 
 int fake_node_run(const struct fake_step *step, uint32_t node_id)
 {
 	struct starter_host host = {
 		.node_address = node_address,
-		.tell_node = tell_node,
+		.connect_back = connect_back,
 		.arg = (void *)step,
 	};
 	struct starter_options options = {
@@ -276,7 +276,7 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 	describe_step(&pmi, step, node_id, &preput);
 	choose_options(&options.agent, step, node_id);
 	options.program.fd = open_agent();
-	options.tell_fd = tell_listen(step, node_id);
+	options.doorbell_fd = tell_listen(step, node_id);
 	if (step->options->late_node == (int)node_id)
 		usleep(step->options->late_ms * 1000);
 	if (starter_start(&starter, &pmi, &options, &host, &step->log))

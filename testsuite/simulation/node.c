@@ -68,18 +68,18 @@ static int deliver(int listener, const void *data, size_t len)
 	return rc;
 }
 
-static int tell_node(void *arg, uint32_t node, const void *data, size_t len)
+static int connect_back(void *arg, uint32_t node, const void *data, size_t len)
 {
 	const struct sim_node *n = arg, *to = &n->step->nodes[node];
 	int rc;
 
 	task_sleep(draw_between(MS, 500 * MS));
-	if (to->tell_fd < 0)
+	if (to->doorbell_fd < 0)
 		return -ENOENT;
-	rc = deliver(to->tell_fd, data, len);
+	rc = deliver(to->doorbell_fd, data, len);
 	trace("tells node", node, rc);
 	if (draw_once_in(3))
-		(void)deliver(to->tell_fd, data, len);
+		(void)deliver(to->doorbell_fd, data, len);
 	return rc;
 }
 
@@ -166,7 +166,7 @@ static int run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 {
 	struct sim_node *n = process_current()->arg;
 	const int all[] = { setup_fd, host_fd, fds->registration,
-			    fds->listener, fds->tell, fds->region };
+			    fds->listener, fds->doorbell, fds->region };
 
 	n->setup_fd = setup_fd;
 	n->host_fd = host_fd;
@@ -183,7 +183,7 @@ static int open_starter(struct sim_node *n, struct starter **out)
 {
 	const struct starter_host host = {
 		.node_address = node_address,
-		.tell_node = tell_node,
+		.connect_back = connect_back,
 		.kill_step = kill_step,
 		.rank_exit = rank_exit,
 		.arg = n,
@@ -191,7 +191,7 @@ static int open_starter(struct sim_node *n, struct starter **out)
 	const struct starter_options options = {
 		.agent = make_options(n->step, n->process->host),
 		.program.run = run_agent,
-		.tell_fd = n->tell_fd = local_listen(),
+		.doorbell_fd = n->doorbell_fd = local_listen(),
 	};
 	int rc = starter_start(out, &n->view, &options, &host, step_log());
 

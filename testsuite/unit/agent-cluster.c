@@ -122,7 +122,7 @@ static int tell_by_socket(const struct cluster *c, uint32_t node,
 	return rc;
 }
 
-static int tell_node(void *arg, uint32_t node, const void *data, size_t len)
+static int connect_back(void *arg, uint32_t node, const void *data, size_t len)
 {
 	struct cluster *c = arg;
 	int rc = -ENOENT;
@@ -230,7 +230,7 @@ void cluster_open(struct cluster *c, uint32_t nodes)
 	c->options.secret = c->secret;
 	assert_int_equal(port_seed_create(&c->options.port_seed), 0);
 	c->options.debug = true;
-	c->options.tell_uid = getuid();
+	c->options.connect_back_uid = getuid();
 	take_ports(c);
 	c->options.region_size = 1 << 20;
 	for (uint32_t i = 0; i < nodes; i++) {
@@ -277,7 +277,7 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node)
 {
 	struct starter_host host = {
 		.node_address = node_address,
-		.tell_node = tell_node,
+		.connect_back = connect_back,
 		.kill_step = kill_step,
 		.rank_exit = c->exits ? rank_exit : NULL,
 		.arg = c,
@@ -285,7 +285,7 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node)
 	struct starter_options options = {
 		.agent = c->options,
 		.program = { .run = c->run ? c->run : cluster_run_agent },
-		.tell_fd = listen_for_tells(c, node),
+		.doorbell_fd = listen_for_tells(c, node),
 	};
 	struct starter *a = NULL;
 

@@ -128,7 +128,7 @@ static void another_version_is_known_as_one(void **state)
 
 static void a_message_arrives(void **state)
 {
-	const struct host_msg m = { HOST_TOLD, 5, -ENOENT, "abc", 3 };
+	const struct host_msg m = { HOST_CONNECT_BACK_SENT, 5, -ENOENT, "abc", 3 };
 	struct host_msg got;
 	char room[HOST_MSG_MAX];
 	struct buf b;
@@ -136,7 +136,7 @@ static void a_message_arrives(void **state)
 	buf_init_in(&b, room, sizeof(room));
 	assert_int_equal(host_msg_pack(&b, &m), 0);
 	assert_int_equal(host_msg_unpack(&got, b.data, b.len), 0);
-	assert_int_equal(got.type, HOST_TOLD);
+	assert_int_equal(got.type, HOST_CONNECT_BACK_SENT);
 	assert_int_equal(got.number, 5);
 	assert_int_equal(got.code, -ENOENT);
 	assert_memory_equal(got.data, "abc", got.len);

@@ -28,7 +28,7 @@ static void say(int fd, enum host_type type, uint32_t number, int32_t code,
 static void end(int setup_fd, int fd, const struct agent_fds *fds)
 {
 	const int all[] = { setup_fd, fd, fds->registration, fds->listener,
-			    fds->tell, fds->region };
+			    fds->doorbell, fds->region };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (all[i] >= 0)
@@ -169,7 +169,7 @@ static int floods(int setup, int fd, const struct agent_fds *fds)
 		say(fd, HOST_LOG, LOG_LEVEL_ERROR, 0, "line\nerror: forged");
 		say(fd, HOST_FIND, 1u << 31, 0, "");
 		say(fd, HOST_FIND, 1, 0, "");
-		say(fd, HOST_TELL, i, 0, "told");
+		say(fd, HOST_CONNECT_BACK, i, 0, "told");
 		say(fd, HOST_HOW_ENDED, UINT32_MAX, 0, "");
 		say(fd, HOST_FOUND, 0, 0, "");
 	}

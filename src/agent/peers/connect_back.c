@@ -95,13 +95,13 @@ bool connect_back_call(const struct neighbour *n, bool answer)
 	struct buf b;
 	int rc;
 
-	if (!host->tell_node)
+	if (!host->connect_back)
 		return false;
 	log_debug(node->log, "telling node %s to connect to port %u",
 		  neighbour_name(n), node->port);
 	buf_init(&b, CONNECT_BACK_MAX);
 	rc = make_message(node, n->position, &b);
-	rc = rc ? rc : host->tell_node(host->arg,
+	rc = rc ? rc : host->connect_back(host->arg,
 				       layout_node_id(node->layout, n->position),
 				       b.data, b.len, answer);
 	buf_free(&b);

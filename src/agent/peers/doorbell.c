@@ -73,7 +73,7 @@ static void on_input(void *arg, size_t n)
 	memcpy(&uid, c->in, 4);
 	memcpy(&len, c->in + 4, 4);
 	len = ntohl(len);
-	if (!refusals_user_counts(ntohl(uid), d->node->options->tell_uid) ||
+	if (!refusals_user_counts(ntohl(uid), d->node->options->connect_back_uid) ||
 	    len > CONNECT_BACK_MAX) {
 		drop(c);
 		return;
@@ -107,7 +107,7 @@ static void on_accept(void *arg, int fd)
 	struct doorbell *d = arg;
 	struct caller *c = NULL;
 
-	if (refusals_let_in(d->refused, fd, d->node->options->tell_uid,
+	if (refusals_let_in(d->refused, fd, d->node->options->connect_back_uid,
 			    "this socket") &&
 	    d->count < DOORBELL_CALLERS_MAX)
 		c = calloc(1, sizeof(*c));

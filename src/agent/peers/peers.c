@@ -39,7 +39,7 @@ void peers_node_found(struct peers *p, uint32_t node_id, int rc,
 		wireup_found(n);
 }
 
-void peers_node_told(struct peers *p, uint32_t node_id, int rc)
+void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc)
 {
 	const struct layout *layout = p->node->layout;
 	struct neighbour *n = NULL;

@@ -128,7 +128,7 @@ bool peers_settled(const struct peers *p);
 /* Answers of the host: see agent.h. May call back. Not after peers_stop. */
 void peers_node_found(struct peers *p, uint32_t node_id, int rc,
 		      const struct sockaddr_storage *addr);
-void peers_node_told(struct peers *p, uint32_t node_id, int rc);
+void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc);
 
 /* srun says that the ranks of a node have been started. 0 or -EPROTO. */
 int peers_started(struct peers *p, uint32_t position);

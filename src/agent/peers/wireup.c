@@ -251,7 +251,7 @@ static void connect_when_known(struct neighbour *n)
 	if (rc)
 		attempt_failed(n, rc);
 	else
-		neighbour_set_timer(n, n->peers->node->options->tell_after_ms);
+		neighbour_set_timer(n, n->peers->node->options->connect_back_ms);
 }
 
 static void attempt(struct neighbour *n, uint16_t port)

@@ -88,8 +88,8 @@ fail:
 }
 
 /* The spool directory of slurm.conf, with %n and %h as they are or expanded. */
-static int make_paths(struct tell_socket *t, const char *node, uint32_t node_id,
-		      const char *jobid)
+static int make_paths(struct connect_back_socket *t, const char *node,
+		      uint32_t node_id, const char *jobid)
 {
 	char *spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir,
 						    node, node);
@@ -120,8 +120,8 @@ static void report_no_socket(const char *path, int error)
 			  path, strerror(-error));
 }
 
-int tell_socket_open(struct tell_socket *t, const char *node, uint32_t node_id,
-		     const char *jobid, uid_t uid)
+int connect_back_socket_open(struct connect_back_socket *t, const char *node,
+			     uint32_t node_id, const char *jobid, uid_t uid)
 {
 	int rc;
 
@@ -140,13 +140,13 @@ int tell_socket_open(struct tell_socket *t, const char *node, uint32_t node_id,
 	return rc;
 }
 
-void tell_socket_unlink(const struct tell_socket *t)
+void connect_back_socket_unlink(const struct connect_back_socket *t)
 {
 	if (t->path)
 		unlink(t->path);
 }
 
-static void remove_stale(const struct tell_socket *t)
+static void remove_stale(const struct connect_back_socket *t)
 {
 	char *dir = t->path ? strdup(t->path) : NULL;
 
@@ -155,9 +155,9 @@ static void remove_stale(const struct tell_socket *t)
 	free(dir);
 }
 
-void tell_socket_close(struct tell_socket *t)
+void connect_back_socket_close(struct connect_back_socket *t)
 {
-	tell_socket_unlink(t);
+	connect_back_socket_unlink(t);
 	remove_stale(t); /* here, and not while the step starts */
 	free(t->path);
 	free(t->pattern);
@@ -165,8 +165,8 @@ void tell_socket_close(struct tell_socket *t)
 	t->fd = -1;
 }
 
-int tell_send(const struct tell_socket *t, const char *node, uint32_t node_id,
-	      const void *data, size_t len)
+int connect_back_send(const struct connect_back_socket *t, const char *node,
+		      uint32_t node_id, const void *data, size_t len)
 {
 	char *path = t->pattern ? socket_path(t->pattern, node_id) : NULL;
 	char *nodes = xstrdup(node);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-struct tell_socket {
+struct connect_back_socket {
 	int fd;        /* listening, CLOEXEC; -1: none, or given to the agent */
 	char *path;    /* on this node, to be unlinked */
 	char *pattern; /* as slurmd expands it: <spool>/sock.pmi2x.<job>.<step> */
@@ -28,21 +28,21 @@ int node_address_of(const char *node, bool may_block,
  * with a line in the log: the step works without, unless ports are taken. Others
  * can be told in either case.
  */
-int tell_socket_open(struct tell_socket *t, const char *node,
-		     uint32_t node_id, const char *jobid, uid_t uid);
-void tell_socket_unlink(const struct tell_socket *t);
+int connect_back_socket_open(struct connect_back_socket *t, const char *node,
+			     uint32_t node_id, const char *jobid, uid_t uid);
+void connect_back_socket_unlink(const struct connect_back_socket *t);
 /*
  * Unlinks it, and what steps whose slurmstepd was killed have left on this node;
  * leaves fd alone.
  */
-void tell_socket_close(struct tell_socket *t);
+void connect_back_socket_close(struct connect_back_socket *t);
 
 /*
  * Send `data` to the tell socket of another node, through its slurmd. Blocks.
  * 0 or a negative errno with a debug line: -ENOENT or -ECONNREFUSED when slurmd
  * finds nobody who listens there, else -EIO.
  */
-int tell_send(const struct tell_socket *t, const char *node, uint32_t node_id,
-	      const void *data, size_t len);
+int connect_back_send(const struct connect_back_socket *t, const char *node,
+		      uint32_t node_id, const void *data, size_t len);
 
 #endif

@@ -253,7 +253,7 @@ static const struct option options[] = {
 	  FIELD(buffer_mib), 1, 1048576, BUDGET_DEFAULT >> MIB_SHIFT, "MiB" },
 	{ "Pmi2xStallReport", "PMI2X_STALL_REPORT", &number, FIELD(stall_s), 0,
 	  604800, 60, "seconds, 0: none" },
-	{ "Pmi2xTellAfter", NULL, &number, FIELD(tell_after_ms), 10, 60000,
+	{ "Pmi2xTellAfter", NULL, &number, FIELD(connect_back_ms), 10, 60000,
 	  100, "milliseconds" },
 	{ "Pmi2xCompression", "PMI2X_COMPRESSION", &on_off, FIELD(compress), 0, 1,
 	  0, "compression of large results" },

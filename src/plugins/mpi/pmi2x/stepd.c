@@ -40,7 +40,7 @@ struct stepd {
 	struct pmi_step step;
 	struct step_layout nodes;
 	struct launch_env launch;
-	struct tell_socket tell;
+	struct connect_back_socket connect_back;
 	char *jobid; /* "<job>.<step>", from Slurm's record of the step */
 	char *reserved_ports;
 	int program; /* the agent's file, as it was when the step began; -1 */
@@ -75,12 +75,13 @@ static int host_node_address(void *arg, uint32_t node_id, bool may_block,
 	return node_address_of(s->nodes.names[node_id], may_block, out);
 }
 
-static int host_tell_node(void *arg, uint32_t node_id, const void *data,
+static int host_connect_back(void *arg, uint32_t node_id, const void *data,
 			  size_t len)
 {
 	const struct stepd *s = arg;
 
-	return tell_send(&s->tell, s->nodes.names[node_id], node_id, data, len);
+	return connect_back_send(&s->connect_back, s->nodes.names[node_id],
+				 node_id, data, len);
 }
 
 static void host_kill_step(void *arg, const char *why)
@@ -235,7 +236,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->region_size = (uint64_t)conf->region_mib << 20;
 	o->buffer_limit = (uint64_t)conf->buffer_mib << 20;
 	o->handshake_ms = conf->handshake_s * MS_PER_S;
-	o->tell_after_ms = conf->tell_after_ms;
+	o->connect_back_ms = conf->connect_back_ms;
 	o->connect_ms = conf->connect_s * MS_PER_S;
 	o->drain_ms = conf->drain_s * MS_PER_S;
 	o->dead_peer_ms = conf->dead_peer_s * MS_PER_S;
@@ -246,7 +247,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->no_kill = s->launch.no_kill;
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;
-	o->tell_uid = step->uid;
+	o->connect_back_uid = step->uid;
 	o->debug = get_log_level() >= SLURM_LOG_LEVEL_DEBUG;
 }
 
@@ -293,14 +294,14 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 {
 	struct starter_host host = {
 		.node_address = host_node_address,
-		.tell_node = s->tell.pattern ? host_tell_node : NULL,
+		.connect_back = s->connect_back.pattern ? host_connect_back : NULL,
 		.kill_step = host_kill_step,
 		.rank_exit = host_rank_exit,
 		.arg = s,
 	};
 	struct starter_options options = {
 		.program = { .fd = s->program, .uid = step->uid, .gid = step->gid },
-		.tell_fd = s->tell.fd,
+		.doorbell_fd = s->connect_back.fd,
 		.rank_fd = RANK_FD,
 	};
 	int rc;
@@ -311,7 +312,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		return;
 	}
 	rc = starter_prepare(&s->starter, &s->step, &options, &host, &slurm_log);
-	s->tell.fd = -1; /* the starter's, also when it has failed */
+	s->connect_back.fd = -1; /* the starter's, also when it has failed */
 	secret_forget(&options.agent.secret);
 	secret_forget(&s->launch.secret); /* the starter has it */
 	if (rc)
@@ -352,8 +353,8 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		own.kill_on_failure = 0;
 	describe_step(s, &own, step, *env);
 	if (s->nodes.nnodes > 1)
-		tell_socket_open(&s->tell, step->node_name, s->nodes.node_id,
-				 s->jobid, step->uid);
+		connect_back_socket_open(&s->connect_back, step->node_name,
+					 s->nodes.node_id, s->jobid, step->uid);
 	prepare_agent(s, &own, step);
 }
 
@@ -366,7 +367,7 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 		return NULL;
 	s->pid = getpid();
 	s->record = step;
-	s->tell.fd = s->program = -1;
+	s->connect_back.fd = s->program = -1;
 	s->prefork_ns = clock_ns(CLOCK_MONOTONIC);
 	set_up(s, step, env, conf);
 	return s;
@@ -468,10 +469,10 @@ void stepd_stop(struct stepd *s)
 	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
 		host_kill_step(s, s->failure);
 	if (rc) { /* a thread may read the rest until the process ends */
-		tell_socket_unlink(&s->tell);
+		connect_back_socket_unlink(&s->connect_back);
 		return;
 	}
-	tell_socket_close(&s->tell);
+	connect_back_socket_close(&s->connect_back);
 	free(s->reserved_ports);
 	if (s->program >= 0)
 		close(s->program);
