@@ -135,7 +135,7 @@ static void number_operations(struct sim *s)
 
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg)
 {
-	return msg->type == COLL_MSG_FAULT ? s->scenario->nops :
+	return msg->type == COLL_MSG_FAULT || coll_msg_is_subset(msg) ? s->scenario->nops :
 					     s->op_of[msg->kind][msg->seq];
 }
 

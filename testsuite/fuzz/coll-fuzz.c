@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "libcoll/coll_private.h"
+#include "libcoll/subset_private.h"
 
 #define NODES 7
 #define RANKS 10
@@ -29,6 +30,8 @@ struct node {
 	bool gone[SLOTS_MAX];
 	uint8_t outcome[COLL_KINDS][SEQ_MAX][SLOTS_MAX];
 	bool succeeded[COLL_KINDS][SEQ_MAX];
+	uint32_t waiting[SLOTS_MAX]; /* in collectives of subsets */
+	unsigned char key[COLL_KEY_SIZE]; /* of the last one entered */
 	bool inside; /* an operation must not be called from outside */
 	bool entering;
 	uint32_t entering_slot;
@@ -133,11 +136,22 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 	n->outcome[COLL_RING][seq][slot] = ENDED;
 }
 
+static void op_complete_subset(void *arg, uint32_t slot, uint64_t id,
+			       struct payload *result, const char *why)
+{
+	struct node *n = arg;
+
+	FUZZ_CHECK(n->inside && slot < n->nslots && id == slot);
+	FUZZ_CHECK(!result == !!why && n->waiting[slot]);
+	n->waiting[slot]--;
+}
+
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
+	.complete_subset = op_complete_subset,
 };
 
 /* ---- events ---- */
@@ -177,14 +191,48 @@ static void do_enter(struct node *n, struct fuzz_input *in)
 	payload_unref(value);
 }
 
+/* Of ranks chosen by the bits of a number, this one among them. */
+static void do_enter_subset(struct node *n, struct fuzz_input *in)
+{
+	uint32_t slot = fuzz_u8(in) % n->nslots;
+	uint32_t bits = fuzz_u8(in) | 1u << n->coll->ranks[slot], ranks[RANKS];
+	struct coll_subset_name name = { .ranks = ranks };
+	int rc;
+
+	for (uint32_t r = 0; r < RANKS; r++)
+		if (bits & 1u << r)
+			ranks[name.count++] = r;
+	n->waiting[slot]++;
+	rc = coll_enter_subset(n->coll, slot, &name, NULL, slot);
+	FUZZ_CHECK(!rc || rc == -EAGAIN || (rc == -ESHUTDOWN && n->gone[slot]));
+	if (rc)
+		n->waiting[slot]--;
+	if (n->coll->subsets)
+		memcpy(n->key, n->coll->subsets->key, COLL_KEY_SIZE);
+}
+
 static void lose(struct node *n, uint32_t position)
 {
 	n->lost[position] = true; /* nothing more is sent there */
 	coll_link_lost(n->coll, position, false, "the link broke");
 }
 
+static void draw_subset(struct node *n, struct fuzz_input *in,
+			struct coll_subset_msg *m)
+{
+	memcpy(m->key, n->key, COLL_KEY_SIZE);
+	m->key[0] ^= fuzz_u8(in) & 1;
+	m->first = (int32_t)(fuzz_u8(in) % 8) - 3;
+	m->members = fuzz_u8(in) % 4;
+	m->nabove = fuzz_u8(in) % 3;
+	for (uint32_t i = 0; i < m->nabove; i++)
+		m->above[i] = fuzz_u8(in) % 8;
+	m->last = m->nabove && fuzz_u8(in) % 2;
+}
+
 /* A header that fits. */
-static void draw_header(struct fuzz_input *in, struct coll_msg *msg)
+static void draw_header(struct node *n, struct fuzz_input *in,
+			struct coll_msg *msg)
 {
 	memset(msg, 0, sizeof(*msg));
 	msg->type = fuzz_u8(in) % COLL_MSG_TYPES;
@@ -199,6 +247,8 @@ static void draw_header(struct fuzz_input *in, struct coll_msg *msg)
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		msg->fault.from[kind] = fuzz_u8(in) - 1u;
 	snprintf(msg->fault.reason, COLL_REASON_MAX, "it is said");
+	if (coll_msg_is_subset(msg))
+		draw_subset(n, in, &msg->subset);
 }
 
 /* One in its wire form, at the front of the bytes, which are moved behind it. */
@@ -242,7 +292,7 @@ static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
 	int rc;
 
 	if (fitting)
-		draw_header(in, &msg);
+		draw_header(n, in, &msg);
 	len = fuzz_bytes(in, fuzz_u8(in) % 64, &bytes);
 	if (!fitting && !read_header(&bytes, &len, &msg))
 		return;
@@ -269,14 +319,15 @@ static void look(const struct node *n)
 		pending++;
 		seq++;
 	}
-	FUZZ_CHECK(coll_pending(n->coll) <= pending);
+	FUZZ_CHECK(coll_pending(n->coll) - coll_subsets_pending(n->coll) <=
+		   pending);
 }
 
 static void event(struct node *n, struct fuzz_input *in)
 {
 	uint32_t slot;
 
-	switch (fuzz_u8(in) % 8) {
+	switch (fuzz_u8(in) % 9) {
 	case 0:
 	case 1:
 		do_enter(n, in);
@@ -295,6 +346,9 @@ static void event(struct node *n, struct fuzz_input *in)
 		break;
 	case 6:
 		lose(n, fuzz_u8(in) % NODES);
+		break;
+	case 7:
+		do_enter_subset(n, in);
 		break;
 	default:
 		coll_link_up(n->coll, fuzz_u8(in) % (NODES + 1));
@@ -348,7 +402,7 @@ static void end(struct node *n)
 		n->gone[i] = true;
 		coll_rank_gone(n->coll, i, "it went");
 	}
-	FUZZ_CHECK(coll_pending(n->coll) == 0);
+	FUZZ_CHECK(coll_pending(n->coll) == 0 && !n->coll->subsets);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (uint32_t seq = 0; seq < SEQ_MAX; seq++)
 			for (uint32_t i = 0; i < n->nslots; i++)

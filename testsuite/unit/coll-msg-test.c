@@ -27,6 +27,18 @@ static const struct coll_msg samples[] = {
 	  .fault = { .from = { 1, COLL_NEVER, 3 },
 		     .reason = "rank 3 on node n1 was killed" } },
 	{ .type = COLL_MSG_FAULT, .fault = { .from = { 0, 0, 0 } } },
+	{ .type = COLL_MSG_SUB_UP,
+	  .subset = { .key = "0123456789abcde", .members = 3, .above = { 4, 7 },
+		      .nabove = 2, .last = true } },
+	{ .type = COLL_MSG_SUB_UP, .failed = true,
+	  .subset = { .key = "0123456789abcde", .members = 1u << 31 },
+	  .fault = { .reason = "no memory" } },
+	{ .type = COLL_MSG_SUB_DOWN, .subset = { .key = "1" } },
+	{ .type = COLL_MSG_SUB_DOWN, .failed = true, .subset = { .key = "1" },
+	  .fault = { .reason = "no memory" } },
+	{ .type = COLL_MSG_SUB_OPEN, .subset = { .key = "2", .first = 64 } },
+	{ .type = COLL_MSG_SUB_FAIL, .subset = { .key = "3", .first = 1 },
+	  .fault = { .reason = "rank 3 on node n1 was killed" } },
 };
 
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
@@ -46,6 +58,13 @@ static void assert_same(const struct coll_msg *a, const struct coll_msg *b)
 	assert_memory_equal(a->fault.from, b->fault.from,
 			    sizeof(a->fault.from));
 	assert_string_equal(a->fault.reason, b->fault.reason);
+	assert_memory_equal(a->subset.key, b->subset.key, COLL_KEY_SIZE);
+	assert_int_equal(a->subset.first, b->subset.first);
+	assert_int_equal(a->subset.members, b->subset.members);
+	assert_int_equal(a->subset.nabove, b->subset.nabove);
+	assert_memory_equal(a->subset.above, b->subset.above,
+			    sizeof(a->subset.above));
+	assert_int_equal(a->subset.last, b->subset.last);
 }
 
 static void comes_back_and_leaves_the_body(void **state)
@@ -126,11 +145,32 @@ static void refuses_nonsense(void **state)
 	struct coll_msg msg;
 
 	/* no such type; no such kind; the number that means never */
-	assert_int_equal(coll_msg_read("\x04\x00\0\0\0\0", 6, &msg), -EPROTO);
+	assert_int_equal(coll_msg_read("\x08\x00\0\0\0\0", 6, &msg), -EPROTO);
 	assert_int_equal(coll_msg_read("\xff\x00\0\0\0\0", 6, &msg), -EPROTO);
 	assert_int_equal(coll_msg_read("\x00\x03\0\0\0\0", 6, &msg), -EPROTO);
 	assert_int_equal(coll_msg_read("\x00\x00\xff\xff\xff\xff", 6, &msg), -EPROTO);
 	assert_int_equal(coll_msg_read("\x00\x00\x01\0\0\0\0", 7, &msg), 0);
+}
+
+/* More nodes above than a tree is deep; all meet above, but nowhere. */
+static void refuses_a_path_that_cannot_be(void **state)
+{
+	struct coll_msg msg = { .type = COLL_MSG_SUB_UP };
+	struct buf b;
+
+	buf_init(&b, 4096);
+	msg.subset.nabove = COLL_DEPTH_MAX;
+	assert_int_equal(coll_msg_pack(&b, &msg), 0);
+	assert_int_equal(coll_msg_read(b.data, b.len, &msg), 0);
+	b.data[1 + COLL_KEY_SIZE + 6]++;
+	buf_append(&b, "1234", 4);
+	assert_int_equal(coll_msg_read(b.data, b.len, &msg), -EPROTO);
+	buf_clear(&b);
+	msg.subset.nabove = 0;
+	msg.subset.last = true;
+	assert_int_equal(coll_msg_pack(&b, &msg), 0);
+	assert_int_equal(coll_msg_read(b.data, b.len, &msg), -EPROTO);
+	buf_free(&b);
 }
 
 static void refuses_a_reason_that_is_too_long(void **state)
@@ -181,6 +221,7 @@ int main(void)
 		cmocka_unit_test(a_full_buffer_stays_as_it_was),
 		cmocka_unit_test(a_header_that_goes_on_is_refused),
 		cmocka_unit_test(refuses_nonsense),
+		cmocka_unit_test(refuses_a_path_that_cannot_be),
 		cmocka_unit_test(refuses_a_reason_that_is_too_long),
 		cmocka_unit_test(a_reason_cannot_steer_a_terminal),
 		cmocka_unit_test(kinds_have_the_names_that_users_know),

@@ -230,6 +230,7 @@ static const struct coll_ops ops = {
 	.pack = op_pack, .unpack = op_unpack,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
+	.complete_subset = net_complete_subset,
 };
 
 /* ---- the step ---- */
@@ -333,6 +334,7 @@ void net_free(struct net *net)
 			net_frame_free(net_frame_take(&net->links[i]));
 	for (uint32_t p = 0; p < net->nnodes; p++)
 		coll_destroy(net->nodes[p].coll);
+	net_groups_free(net);
 	layout_destroy(net->layout);
 	free(net->nodes);
 	free(net->ranks);
@@ -342,7 +344,7 @@ void net_free(struct net *net)
 
 /* ---- events ---- */
 
-static struct coll *coll_of(const struct net *net, uint32_t rank, uint32_t *slot)
+struct coll *net_coll_of(const struct net *net, uint32_t rank, uint32_t *slot)
 {
 	uint32_t position = layout_rank_position(net->layout, rank), count;
 	const uint32_t *ranks = layout_ranks_at(net->layout, position, &count);
@@ -355,7 +357,7 @@ static struct coll *coll_of(const struct net *net, uint32_t rank, uint32_t *slot
 uint32_t net_entered(const struct net *net, enum coll_kind kind, uint32_t rank)
 {
 	uint32_t slot;
-	const struct coll *c = coll_of(net, rank, &slot);
+	const struct coll *c = net_coll_of(net, rank, &slot);
 
 	return coll_entered(c, kind, slot);
 }
@@ -366,7 +368,7 @@ static int enter(struct net *net, enum coll_kind kind, uint32_t rank,
 	char a[VALUE_MAX], b[VALUE_MAX];
 	struct payload *left, *right = NULL;
 	uint32_t slot;
-	struct coll *c = coll_of(net, rank, &slot);
+	struct coll *c = net_coll_of(net, rank, &slot);
 	int rc;
 
 	if (kind == COLL_RING) {
@@ -410,7 +412,7 @@ int net_enter(struct net *net, enum coll_kind kind, uint32_t rank)
 void net_rank_gone(struct net *net, uint32_t rank)
 {
 	uint32_t slot;
-	struct coll *c = coll_of(net, rank, &slot);
+	struct coll *c = net_coll_of(net, rank, &slot);
 	char why[64];
 
 	net->ranks[rank].gone = true;
@@ -527,6 +529,7 @@ void net_assert_settled(const struct net *net)
 			for (uint32_t s = 0; s < net_entered(net, kind, r); s++)
 				assert_true(net_outcome(net, kind, r, s) >=
 					    NET_DONE);
+	net_groups_assert_settled(net);
 	free(ranks);
 	free(children);
 }

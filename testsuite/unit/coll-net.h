@@ -11,8 +11,11 @@
 #include <stdint.h>
 
 #include "libcoll/coll.h"
+#include "libcoll/subset.h"
 
 #define NET_SEQ_MAX 1100 /* collectives of a kind that a rank may enter */
+#define NET_GROUPS_MAX 16
+#define NET_GROUP_SEQ_MAX 80 /* collectives of a group */
 
 enum net_outcome { NET_NONE, NET_WAITING, NET_DONE, NET_FAILED };
 
@@ -37,6 +40,14 @@ struct net_rank {
 	uint8_t outcome[COLL_KINDS][NET_SEQ_MAX];
 };
 
+/* Some ranks, ascending, and how their collectives have ended for each. */
+struct net_group {
+	uint32_t *ranks;
+	uint32_t count;
+	uint32_t *entered;
+	uint8_t (*outcome)[NET_GROUP_SEQ_MAX]; /* by index in `ranks` */
+};
+
 struct net_node {
 	struct net *net;
 	uint32_t position;
@@ -49,6 +60,8 @@ struct net {
 	struct layout *layout;
 	struct net_node *nodes;
 	struct net_rank *ranks;
+	struct net_group groups[NET_GROUPS_MAX];
+	uint32_t ngroups;
 	struct net_link *links; /* 2 * position: up from it; + 1: down to it;
 	                           then, unless it is the tree for ever, from
 	                           each node to each */
@@ -87,6 +100,21 @@ int net_enter(struct net *net, enum coll_kind kind, uint32_t rank);
 uint32_t net_entered(const struct net *net, enum coll_kind kind, uint32_t rank);
 void net_rank_gone(struct net *net, uint32_t rank);
 
+/* ---- coll-net-groups.c ---- */
+
+/* A group of these ranks, ascending: its index. */
+uint32_t net_group(struct net *net, const uint32_t *ranks, uint32_t count);
+/* Each rank is in it with a chance of one to `sparse`, one is for sure. */
+uint32_t net_group_any(struct net *net, uint32_t sparse);
+/* The i-th member enters the group's next collective: libcoll's error, or 0. */
+int net_enter_group(struct net *net, uint32_t group, uint32_t i);
+enum net_outcome net_group_outcome(const struct net *net, uint32_t group,
+				   uint32_t i, uint32_t seq);
+void net_groups_assert_settled(const struct net *net);
+void net_groups_free(struct net *net);
+void net_complete_subset(void *arg, uint32_t slot, uint64_t id,
+			 struct payload *result, const char *why);
+
 /* Deliver one message of a random link; false when there is none. */
 bool net_deliver(struct net *net);
 void net_deliver_all(struct net *net);
@@ -110,6 +138,7 @@ void net_assert_settled(const struct net *net);
 
 /* ---- for coll-net.c and coll-net-links.c ---- */
 
+struct coll *net_coll_of(const struct net *net, uint32_t rank, uint32_t *slot);
 /* Around calls of libcoll. */
 void net_inside(const struct net *net, bool yes);
 /* The queue of a link, which has a frame where one is taken. */

@@ -88,7 +88,45 @@ static void history(void)
 	net_free(net);
 }
 
-static void fail_each(bool for_good)
+static void enter_group(struct net *net, uint32_t group)
+{
+	for (uint32_t i = 0; i < net->groups[group].count; i++) {
+		uint32_t rank = net->groups[group].ranks[i];
+		int rc;
+
+		if (net->ranks[rank].gone)
+			continue;
+		rc = net_enter_group(net, group, i);
+		if (rc == -ENOMEM)
+			net_rank_gone(net, rank);
+		else
+			assert_int_equal(rc, 0);
+		net_deliver(net);
+	}
+}
+
+static void groups(void)
+{
+	static const uint32_t some[] = { 1, 3, 4, 6, 9 }, far[] = { 2, 8 };
+	struct net *net = net_new(7, 10, 2, 0);
+
+	net->inside = inside;
+	net_group(net, some, 5);
+	net_group(net, far, 2);
+	for (uint32_t n = 0; n < 2; n++)
+		for (uint32_t g = 0; g < net->ngroups; g++)
+			enter_group(net, g);
+	net_deliver_all(net);
+	if (!net->ranks[4].gone)
+		net_rank_gone(net, 4);
+	for (uint32_t g = 0; g < net->ngroups; g++)
+		enter_group(net, g);
+	net_deliver_all(net);
+	net_assert_settled(net);
+	net_free(net);
+}
+
+static void fail_each(void (*run)(void), bool for_good)
 {
 	uint32_t fail = 0;
 
@@ -96,19 +134,21 @@ static void fail_each(bool for_good)
 		memory.count = 0;
 		memory.for_good = for_good;
 		memory.fail = ++fail;
-		history();
+		run();
 	} while (memory.count >= fail);
 	assert_true(fail > 100); /* it did allocate */
 }
 
 static void survives_each_failure(void **state)
 {
-	fail_each(false);
+	fail_each(history, false);
+	fail_each(groups, false);
 }
 
 static void survives_when_there_is_no_more(void **state)
 {
-	fail_each(true);
+	fail_each(history, true);
+	fail_each(groups, true);
 }
 
 static void creation_fails_cleanly(void **state)

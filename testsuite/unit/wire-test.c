@@ -148,6 +148,19 @@ static const struct coll_msg messages[] = {
 	{ .type = COLL_MSG_REST, .kind = COLL_GATHER, .seq = 5 },
 	{ .type = COLL_MSG_FAULT,
 	  .fault = { .from = { 1, COLL_NEVER, 3 }, .reason = "why" } },
+	{ .type = COLL_MSG_SUB_UP,
+	  .subset = { .key = "0123456789abcde", .members = 3, .above = { 4, 7 },
+		      .nabove = 2, .last = true } },
+	{ .type = COLL_MSG_SUB_UP, .failed = true, .fault = { .reason = "why" },
+	  .subset = { .key = "0123456789abcde", .members = 3 } },
+	{ .type = COLL_MSG_SUB_DOWN, .subset = { .key = "0123456789abcde" } },
+	{ .type = COLL_MSG_SUB_DOWN, .failed = true,
+	  .fault = { .reason = "why" },
+	  .subset = { .key = "0123456789abcde" } },
+	{ .type = COLL_MSG_SUB_OPEN,
+	  .subset = { .key = "0123456789abcde", .first = 2 } },
+	{ .type = COLL_MSG_SUB_FAIL, .fault = { .reason = "why" },
+	  .subset = { .key = "0123456789abcde", .first = 1 } },
 };
 
 #define MESSAGES (sizeof(messages) / sizeof(messages[0]))

@@ -51,6 +51,8 @@ int coll_create(struct coll **out, const struct layout *layout,
 	c->piece = options->piece ? options->piece : COLL_PIECE;
 	c->ops = ops;
 	c->arg = arg;
+	c->layout = layout;
+	c->budget = options->budget;
 	c->ranks = layout_ranks_at(layout, position, &c->nslots);
 	c->slots = calloc(c->nslots, sizeof(*c->slots));
 	c->peers = calloc(c->place.children + 1, sizeof(*c->peers));
@@ -69,7 +71,12 @@ void coll_destroy(struct coll *c)
 		return;
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		coll_table_free(c, kind);
+	coll_subsets_free(c);
 	coll_fault_free(c);
+	for (uint32_t i = 0; c->slots && i < c->nslots; i++)
+		payload_unref(c->slots[i].why);
+	for (uint32_t i = 0; c->peers && i <= c->place.children; i++)
+		payload_unref(c->peers[i].why);
 	free(c->peers);
 	free(c->slots);
 	free(c);
@@ -325,7 +332,8 @@ struct payload *coll_body_room(struct coll *c, uint32_t from,
 	struct coll_peer *peer = peer_at(c, from);
 	struct coll_op *op;
 
-	if (!peer || (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
+	if (!peer || coll_msg_is_subset(msg) ||
+	    (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
 		return NULL;
 	if (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST)
 		return NULL;
@@ -352,6 +360,8 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		return -EPROTO;
 	if (msg->type == COLL_MSG_FAULT)
 		return receive_fault(c, peer, &msg->fault);
+	if (coll_msg_is_subset(msg))
+		return coll_subset_receive(c, peer, msg, body);
 	if ((unsigned int)msg->kind >= COLL_KINDS || msg->seq == COLL_NEVER)
 		return -EPROTO;
 	switch (msg->type) {
@@ -372,6 +382,7 @@ void coll_rank_gone(struct coll *c, uint32_t slot, const char *why)
 	if (slot >= c->nslots || c->slots[slot].gone)
 		return;
 	c->slots[slot].gone = true;
+	c->slots[slot].why = coll_reason_new(why);
 	coll_fault_raise(c, c->slots[slot].entered, why);
 }
 
@@ -412,6 +423,7 @@ void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 	if (!peer)
 		return;
 	peer->lost = true;
+	peer->why = coll_reason_new(why);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		from[kind] = is_child(c, peer) ? needs_child(c, kind, peer) :
 						 needs_parent(c, kind);
@@ -431,7 +443,7 @@ void coll_link_up(struct coll *c, uint32_t position)
 
 size_t coll_pending(const struct coll *c)
 {
-	return c->pending;
+	return c->pending + c->subset_entries;
 }
 
 static void list_missing(const struct coll *c, enum coll_kind kind,

@@ -62,7 +62,35 @@ enum coll_msg_type {
 	COLL_MSG_DOWN,  /* the result, parent to child */
 	COLL_MSG_REST,  /* more of the result, after COLL_MSG_DOWN */
 	COLL_MSG_FAULT, /* what has become impossible, to any neighbour */
+	/* Of a subset, see subset.h: to those neighbours only that it needs. */
+	COLL_MSG_SUB_UP,   /* a subtree's contribution, child to parent */
+	COLL_MSG_SUB_DOWN, /* the result, parent to child */
+	COLL_MSG_SUB_OPEN, /* who takes part; a fault is known */
+	COLL_MSG_SUB_FAIL, /* what cannot complete any more */
 	COLL_MSG_TYPES,
+};
+
+#define COLL_KEY_SIZE 16 /* bytes */
+#define COLL_DEPTH_MAX 20 /* of a node below the root: LAYOUT_NODES_MAX, and a
+                             width of 2 */
+
+/*
+ * What a message says of a subset. The key is a hash of its name. Numbers are
+ * relative to what has gone over the link before, so both ends of it know the
+ * same ones: ups are answered by downs, in order.
+ */
+struct coll_subset_msg {
+	unsigned char key[COLL_KEY_SIZE];
+	int32_t first;    /* OPEN: so many are in flight, FAIL: all fail but so
+	                     many; to the child: from the one that has no DOWN
+	                     yet on; to the parent: that has no UP yet (negative:
+	                     some that have had one fail, too) */
+	uint32_t members; /* UP: in the subtree */
+	uint32_t above[COLL_DEPTH_MAX]; /* UP: members in the subtree of the
+	                     receiver, of its parent, and so on, as long as these
+	                     nodes have none themselves, to where all meet */
+	uint32_t nabove;
+	bool last;        /* UP: all meet at the last of these nodes */
 };
 
 /*
@@ -71,12 +99,15 @@ enum coll_msg_type {
  *   fence, gather UP: contributions of the subtree, in tree order; what one
  *                     rank has contributed is never divided;
  *   fence, gather DOWN, REST: the combined result, from its beginning;
- *   ring: `left_len` bytes of the left edge value, then the right edge value.
+ *   ring: `left_len` bytes of the left edge value, then the right edge value;
+ *   SUB_UP:   the contributions of the subtree, in tree order;
+ *   SUB_DOWN: the result;
+ *   SUB_OPEN: the name.
  */
 struct coll_msg {
 	enum coll_msg_type type;
-	enum coll_kind kind; /* all but FAULT */
-	uint32_t seq;        /* all but FAULT */
+	enum coll_kind kind; /* all but FAULT and SUB */
+	uint32_t seq;        /* all but FAULT and SUB */
 	bool more;           /* fence, gather UP: another one follows */
 	uint64_t size;       /* fence, gather DOWN: bytes of the result */
 	uint64_t raw;        /* fence, gather DOWN: bytes of the result of which
@@ -85,10 +116,17 @@ struct coll_msg {
 	                        ring DOWN: ring-count before the subtree */
 	uint64_t total;      /* ring DOWN: ring-count of all */
 	uint32_t left_len;   /* ring */
-	bool failed;         /* fence, gather DOWN: this one alone failed, for
-	                        fault.reason; there is no body */
-	struct coll_fault fault; /* FAULT; failed DOWN: the reason */
+	bool failed;         /* fence, gather, SUB DOWN, SUB_UP: this one alone
+	                        failed, for fault.reason; there is no body */
+	struct coll_fault fault; /* FAULT; failed DOWN, SUB: the reason */
+	struct coll_subset_msg subset; /* SUB */
 };
+
+/* It is one of the SUB messages: it has no kind and no sequence number. */
+static inline bool coll_msg_is_subset(const struct coll_msg *msg)
+{
+	return msg->type >= COLL_MSG_SUB_UP;
+}
 
 /*
  * Append the header's wire form. 0 or the errors of buf_append; on failure
@@ -176,14 +214,25 @@ struct coll_ops {
 	void (*complete_ring)(void *arg, uint32_t seq, uint32_t slot,
 			      const struct coll_ring_result *result,
 			      const struct coll_fault *fault);
+	/*
+	 * What the rank in `slot` has entered as `id` with coll_enter_subset has
+	 * ended: with the result (a payload, may be empty; valid during the call
+	 * unless a reference is taken), the same for all members, or NULL and
+	 * `why`. Exactly once for each entry. Needed by who calls
+	 * coll_enter_subset.
+	 */
+	void (*complete_subset)(void *arg, uint32_t slot, uint64_t id,
+				struct payload *result, const char *why);
 };
 
-/* The same at all nodes of a step. */
+/* The same at all nodes of a step, but for the budget. */
 struct coll_options {
 	uint32_t tree_width; /* TREE_WIDTH_MIN..TREE_WIDTH_MAX, or _AUTO */
 	uint32_t piece;      /* bytes after which a message is cut, so that what
 	                        is large is passed on while it comes; 0:
 	                        COLL_PIECE */
+	struct budget *budget; /* of this node: where lists of the members of
+	                          subsets count; or NULL */
 };
 
 struct coll;
@@ -283,7 +332,7 @@ void coll_link_up(struct coll *c, uint32_t position);
 
 /*
  * How many collectives this node's ranks have entered that have not ended: each
- * counts once, however many ranks have entered it.
+ * counts once, however many ranks have entered it; of a subset each entry does.
  */
 size_t coll_pending(const struct coll *c);
 

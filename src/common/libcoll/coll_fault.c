@@ -117,6 +117,16 @@ void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 	for (uint32_t i = 0; i <= c->place.children; i++)
 		coll_fault_tell(c, &c->peers[i]);
 	payload_unref(reason);
+	coll_subsets_check(c);
+}
+
+void coll_fault_raise_all(struct coll *c, const char *why)
+{
+	uint32_t from[COLL_KINDS];
+
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		from[kind] = c->tables[kind].first;
+	coll_fault_raise(c, from, why);
 }
 
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq)

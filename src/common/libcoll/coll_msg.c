@@ -9,6 +9,12 @@
  *          2, packed: u64 size, u64 bytes of the result
  *   REST:  u8 kind, u32 seq
  *   FAULT: u32 from for each kind, reason
+ *   SUB:   16 bytes key; then
+ *   SUB_UP:   u8 failed, u8 last, u32 members, u8 nodes above, u32 for each
+ *             of them; failed: reason
+ *   SUB_DOWN: u8 failed; failed: reason
+ *   SUB_OPEN: i32 first
+ *   SUB_FAIL: i32 first, reason
  *
  * A reason is a u32 length and text without a NUL.
  */
@@ -86,6 +92,36 @@ static int pack_fault(struct buf *b, const struct coll_msg *msg)
 	return rc ? rc : pack_str(b, msg->fault.reason);
 }
 
+static int pack_subset_up(struct buf *b, const struct coll_msg *msg)
+{
+	const struct coll_subset_msg *m = &msg->subset;
+	int rc = pack_u8(b, m->last);
+
+	if (!rc)
+		rc = pack_u32(b, m->members);
+	if (!rc)
+		rc = pack_u8(b, m->nabove);
+	for (uint32_t i = 0; !rc && i < m->nabove; i++)
+		rc = pack_u32(b, m->above[i]);
+	return rc;
+}
+
+static int pack_subset(struct buf *b, const struct coll_msg *msg)
+{
+	bool ends = msg->type == COLL_MSG_SUB_UP ||
+		    msg->type == COLL_MSG_SUB_DOWN;
+	int rc = buf_append(b, msg->subset.key, COLL_KEY_SIZE);
+
+	if (!rc)
+		rc = ends ? pack_u8(b, msg->failed) :
+			    pack_u32(b, msg->subset.first);
+	if (!rc && msg->type == COLL_MSG_SUB_UP)
+		rc = pack_subset_up(b, msg);
+	if (!rc && (msg->failed || msg->type == COLL_MSG_SUB_FAIL))
+		rc = pack_str(b, msg->fault.reason);
+	return rc;
+}
+
 static void unpack_ring(struct cursor *c, struct coll_msg *msg)
 {
 	msg->count = unpack_u64(c);
@@ -160,6 +196,35 @@ static void unpack_fault(struct cursor *c, struct coll_msg *msg)
 	unpack_reason(c, &msg->fault);
 }
 
+static void unpack_subset_up(struct cursor *c, struct coll_subset_msg *m)
+{
+	m->last = unpack_u8(c) != 0;
+	m->members = unpack_u32(c);
+	m->nabove = unpack_u8(c);
+	if (m->nabove > COLL_DEPTH_MAX || (m->last && !m->nabove)) {
+		c->failed = true;
+		m->nabove = 0;
+	}
+	for (uint32_t i = 0; i < m->nabove; i++)
+		m->above[i] = unpack_u32(c);
+}
+
+static void unpack_subset(struct cursor *c, struct coll_msg *msg)
+{
+	const void *key = unpack_raw(c, COLL_KEY_SIZE);
+
+	if (key)
+		memcpy(msg->subset.key, key, COLL_KEY_SIZE);
+	if (msg->type == COLL_MSG_SUB_UP || msg->type == COLL_MSG_SUB_DOWN)
+		msg->failed = unpack_u8(c) != 0;
+	else
+		msg->subset.first = (int32_t)unpack_u32(c);
+	if (msg->type == COLL_MSG_SUB_UP)
+		unpack_subset_up(c, &msg->subset);
+	if (msg->failed || msg->type == COLL_MSG_SUB_FAIL)
+		unpack_reason(c, &msg->fault);
+}
+
 static const struct {
 	int (*pack)(struct buf *b, const struct coll_msg *msg);
 	void (*unpack)(struct cursor *c, struct coll_msg *msg);
@@ -168,6 +233,10 @@ static const struct {
 	[COLL_MSG_DOWN] = { pack_down, unpack_collective },
 	[COLL_MSG_REST] = { pack_named, unpack_no_ring },
 	[COLL_MSG_FAULT] = { pack_fault, unpack_fault },
+	[COLL_MSG_SUB_UP] = { pack_subset, unpack_subset },
+	[COLL_MSG_SUB_DOWN] = { pack_subset, unpack_subset },
+	[COLL_MSG_SUB_OPEN] = { pack_subset, unpack_subset },
+	[COLL_MSG_SUB_FAIL] = { pack_subset, unpack_subset },
 };
 
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg)

@@ -14,6 +14,7 @@
  *   coll_scan.c    ring
  *   coll_fault.c   faults: knowing, failing, telling
  *   coll_msg.c     wire form of messages
+ *   subset*.c      collectives of some ranks: see subset_private.h
  */
 #ifndef PMI2X_COLL_PRIVATE_H
 #define PMI2X_COLL_PRIVATE_H
@@ -81,14 +82,18 @@ struct coll_bound {
 
 struct coll_slot {
 	uint32_t entered[COLL_KINDS];
+	uint32_t subsets;    /* entries that have not ended */
 	bool gone;
+	struct payload *why; /* it has gone; NULL: no memory */
 };
 
 struct coll_peer {
 	uint32_t position;
 	uint32_t ups[COLL_KINDS];  /* child: contributions received */
 	uint32_t told[COLL_KINDS]; /* the fault that it is known to know */
+	uint64_t subset_ups;       /* child: those that have not ended */
 	bool lost;                 /* nothing goes there, nothing comes */
+	struct payload *why;       /* it is lost; NULL: no memory */
 };
 
 struct coll {
@@ -96,6 +101,8 @@ struct coll {
 	uint32_t piece;
 	const struct coll_ops *ops;
 	void *arg;
+	struct budget *budget;
+	const struct layout *layout;
 	const uint32_t *ranks; /* of the slots */
 	uint32_t nslots;
 	size_t pending;        /* collectives in flight with entrants */
@@ -105,6 +112,12 @@ struct coll {
 	uint32_t sent[COLL_KINDS]; /* fence, gather: whole contributions that
 	                              have gone up: later ones wait */
 	struct coll_bound fault[COLL_KINDS]; /* what cannot complete */
+	struct subset *subsets; /* see subset_private.h */
+	size_t subset_entries;  /* of own ranks, that have not ended */
+	uint64_t subset_ended;  /* those that have */
+	bool subset_no_memory;  /* to be said when the event ends */
+	bool subset_dead;       /* all fail that need this node, */
+	struct payload *subset_why; /* for this */
 };
 
 static inline bool coll_is_root(const struct coll *c)
@@ -182,6 +195,8 @@ int coll_scan_split(const struct coll_msg *msg, struct payload *body,
 /* A fault has become known here: fail what it covers, tell the neighbours. */
 void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 		      const char *why);
+/* The same for all collectives of every kind that have not ended here. */
+void coll_fault_raise_all(struct coll *c, const char *why);
 /* This node has no memory to go on with `seq` and all after it. */
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
 /* Tell a neighbour what it is not known to know. */
@@ -193,5 +208,14 @@ void coll_fault_describe(const struct coll *c, enum coll_kind kind,
 struct payload *coll_reason_new(const char *why);
 void coll_reason_copy(char out[COLL_REASON_MAX], const struct payload *reason);
 void coll_fault_free(struct coll *c);
+
+/* ---- subset*.c ---- */
+
+/* Somebody has gone: those that need it fail. */
+void coll_subsets_check(struct coll *c);
+/* A message of subsets. 0 or -EPROTO. */
+int coll_subset_receive(struct coll *c, struct coll_peer *peer,
+			const struct coll_msg *msg, struct payload *body);
+void coll_subsets_free(struct coll *c);
 
 #endif

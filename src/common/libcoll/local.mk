@@ -9,5 +9,10 @@ libcoll_la_SOURCES = \
 	src/common/libcoll/coll_private.h \
 	src/common/libcoll/coll_scan.c \
 	src/common/libcoll/layout.c src/common/libcoll/layout.h \
+	src/common/libcoll/subset.c src/common/libcoll/subset.h \
+	src/common/libcoll/subset_fault.c \
+	src/common/libcoll/subset_name.c \
+	src/common/libcoll/subset_op.c \
+	src/common/libcoll/subset_private.h \
 	src/common/libcoll/tree.c src/common/libcoll/tree.h
 libcoll_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -67,6 +67,20 @@ uint32_t tree_child_index(const struct tree_place *place, uint32_t position)
 	return (offset - larger) / size;
 }
 
+uint32_t tree_meet(uint32_t n, uint32_t k, uint32_t first, uint32_t last)
+{
+	struct tree_place place = tree_place(n, k, 0);
+
+	while (place.range.first != first) {
+		uint32_t i = tree_child_index(&place, first);
+
+		if (tree_child_index(&place, last) != i)
+			break;
+		place = tree_place(n, k, tree_child(&place, i).first);
+	}
+	return place.range.first;
+}
+
 uint32_t tree_next_hop(const struct tree_place *place, uint32_t target)
 {
 	uint32_t i;

@@ -47,6 +47,9 @@ struct tree_range tree_child(const struct tree_place *place, uint32_t i);
 /* Which child's range holds `position`; TREE_NONE when none does. */
 uint32_t tree_child_index(const struct tree_place *place, uint32_t position);
 
+/* The lowest position with both `first` <= `last` (< n) in its subtree. */
+uint32_t tree_meet(uint32_t n, uint32_t k, uint32_t first, uint32_t last);
+
 /*
  * The next hop from `place` towards `target`: a child's position, the parent,
  * or `place` itself when it is the target.

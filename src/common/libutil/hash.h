@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hash for tables of names that somebody else chooses. */
+/* Hashes: for tables of names that somebody else chooses, and in place of names. */
 #ifndef PMI2X_HASH_H
 #define PMI2X_HASH_H
 
@@ -12,5 +12,13 @@
  * _BYHASHVALUE macros.
  */
 uint32_t hash_seeded(uint64_t seed, const void *data, size_t len);
+
+#define HASH_NAME_SIZE 16 /* bytes */
+
+/*
+ * So many bits that two names never have the same; on every node the same. Who
+ * wants two that do can make them: it is for names that one user chooses.
+ */
+void hash_name(unsigned char out[HASH_NAME_SIZE], const void *data, size_t len);
 
 #endif
