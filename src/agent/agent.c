@@ -224,6 +224,12 @@ void agent_rank_ended(struct agent *a, uint32_t slot,
 		service_rank_ended(a->service, slot, end);
 }
 
+void agent_topology_known(struct agent *a, const char *path)
+{
+	if (a->stage != AGENT_CLOSED)
+		service_topology_known(a->service, path);
+}
+
 /* ---- beginning ---- */
 
 static int open_handles(struct agent *a)

@@ -61,5 +61,7 @@ void agent_node_found(struct agent *a, uint32_t node_id, int rc,
 void agent_connect_back_sent(struct agent *a, uint32_t node_id, int rc);
 void agent_rank_ended(struct agent *a, uint32_t slot,
 		      const struct pmi_exit *end);
+/* The path of the file, or NULL: there will be none. */
+void agent_topology_known(struct agent *a, const char *path);
 
 #endif

@@ -27,6 +27,11 @@ struct agent_host {
 	 * it is known how. NULL: it never is.
 	 */
 	void (*ask_rank_end)(void *arg, uint32_t slot);
+	/*
+	 * Have the node's topology made a file, and call agent_topology_known. NULL:
+	 * it is not offered to the ranks.
+	 */
+	void (*want_topology)(void *arg);
 	void *arg;
 };
 

@@ -32,6 +32,9 @@ enum host_type {
 	HOST_ENDED,     /* number: slot; code: wait status; data: one byte, whether
 	                   the launcher ended it */
 	HOST_LEAVE,     /* the node's ranks have ended: finish */
+	/* Of the agent again: a rank wants the node's topology; and the answer. */
+	HOST_WANT_TOPOLOGY,
+	HOST_TOPOLOGY,  /* code: 0, negative errno: there is none; data: the path */
 	HOST_TYPES,
 };
 

@@ -6,6 +6,7 @@
 #include "agent/program.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,16 @@ static void ask_rank_end(void *arg, uint32_t slot)
 	(void)say(arg, HOST_HOW_ENDED, slot, 0, NULL, 0);
 }
 
+static void want_topology(void *arg)
+{
+	int rc = say(arg, HOST_WANT_TOPOLOGY, 0, 0, NULL, 0);
+	struct program *p = arg;
+
+	if (rc)
+		log_debug(&p->log, "the topology of the node cannot be asked for: %s",
+			  strerror(-rc));
+}
+
 static const char *netinfo(void *arg)
 {
 	struct program *p = arg;
@@ -126,6 +137,17 @@ static void on_ended(struct program *p, const struct host_msg *m)
 	agent_rank_ended(p->agent, m->number, &end);
 }
 
+static void on_topology(struct program *p, const struct host_msg *m)
+{
+	char path[PATH_MAX];
+
+	if (m->len >= sizeof(path))
+		return;
+	memcpy(path, m->data, m->len);
+	path[m->len] = '\0';
+	agent_topology_known(p->agent, m->code || !m->len ? NULL : path);
+}
+
 static void take_message(struct program *p, const struct host_msg *m)
 {
 	switch (m->type) {
@@ -134,6 +156,7 @@ static void take_message(struct program *p, const struct host_msg *m)
 		agent_connect_back_sent(p->agent, m->number, m->code);
 		break;
 	case HOST_ENDED: on_ended(p, m); break;
+	case HOST_TOPOLOGY: on_topology(p, m); break;
 	case HOST_LEAVE: agent_leave(p->agent); break;
 	default: break; /* of a later release */
 	}
@@ -232,6 +255,8 @@ static int serve(struct program *p, const struct agent_fds *fds)
 		.kill_step = kill_step,
 		.ask_rank_end = p->setup.options.exits_known ? ask_rank_end :
 							       NULL,
+		.want_topology = p->setup.options.topology ? want_topology :
+							     NULL,
 		.arg = p,
 	};
 	int rc = agent_open(&p->agent, p->loop, &p->setup, fds, &host, &p->log);

@@ -17,7 +17,7 @@
 #include "libpmi/server.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 1
+#define SETUP_VERSION 2
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -53,6 +53,7 @@ struct agent_options {
 	   somebody wanted the agent. */
 	int64_t launch_ns, prefork_ns, ready_ns, wanted_ns;
 	bool exits_known;       /* the host learns how ranks' processes end */
+	bool topology;          /* the host makes the node's topology a file */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
 	uint32_t connect_back_uid; /* whose such messages (besides root's) count */

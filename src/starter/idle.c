@@ -23,6 +23,7 @@ enum idle_poll {
 	IDLE_REGISTRATION,
 	IDLE_LISTENER,
 	IDLE_DOORBELL,
+	IDLE_HELPER,
 	IDLE_RANKS, /* and a descriptor for each slot */
 };
 
@@ -118,6 +119,7 @@ static void add_rank(struct starter *s, struct registration *reg)
 		return;
 	}
 	registration_find_process(reg, &idle->pidfd_later);
+	helper_met_rank(s, reg->fd);
 	idle->ranks[reg->slot] = *reg;
 	idle->fds[IDLE_RANKS + reg->slot].fd = reg->fd;
 }
@@ -161,6 +163,9 @@ static bool is_wanted(struct starter *s)
 		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
 	if (fds[IDLE_REGISTRATION].revents)
 		add_ranks(s);
+	if (fds[IDLE_HELPER].revents)
+		helper_event(s);
+	fds[IDLE_HELPER].fd = s->helper.fd;
 	return wanted || s->idle.error;
 }
 

@@ -127,7 +127,7 @@ static int move_up(int *fd)
 	return 0;
 }
 
-static int give(posix_spawn_file_actions_t *actions, int *fd, int number)
+int launch_give(posix_spawn_file_actions_t *actions, int *fd, int number)
 {
 	int rc = move_up(fd);
 
@@ -137,44 +137,59 @@ static int give(posix_spawn_file_actions_t *actions, int *fd, int number)
 		-posix_spawn_file_actions_adddup2(actions, *fd, number);
 }
 
-static int give_all(struct starter *s, posix_spawn_file_actions_t *actions,
-		    int *setup, int *host)
+int launch_give_null(posix_spawn_file_actions_t *actions)
 {
 	int rc = 0;
 
 	for (int fd = 0; fd <= STDERR_FILENO && !rc; fd++)
 		rc = -posix_spawn_file_actions_addopen(
 			actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
-	rc = rc ? rc : give(actions, setup, AGENT_FD_SETUP);
-	rc = rc ? rc : give(actions, host, AGENT_FD_HOST);
-	rc = rc ? rc : give(actions, &s->idle.ours, AGENT_FD_REGISTRATION);
-	rc = rc ? rc : give(actions, &s->idle.listener, AGENT_FD_LISTENER);
-	rc = rc ? rc : give(actions, &s->idle.doorbell, AGENT_FD_DOORBELL);
-	return rc ? rc : give(actions, &s->idle.region, AGENT_FD_REGION);
+	return rc;
+}
+
+static int give_all(struct starter *s, posix_spawn_file_actions_t *actions,
+		    int *setup, int *host)
+{
+	int rc = launch_give_null(actions);
+
+	rc = rc ? rc : launch_give(actions, setup, AGENT_FD_SETUP);
+	rc = rc ? rc : launch_give(actions, host, AGENT_FD_HOST);
+	rc = rc ? rc : launch_give(actions, &s->idle.ours, AGENT_FD_REGISTRATION);
+	rc = rc ? rc : launch_give(actions, &s->idle.listener, AGENT_FD_LISTENER);
+	rc = rc ? rc : launch_give(actions, &s->idle.doorbell, AGENT_FD_DOORBELL);
+	return rc ? rc : launch_give(actions, &s->idle.region, AGENT_FD_REGION);
+}
+
+/* posix_spawn runs no fork handlers. */
+int launch_execute(const struct starter *s, int file, const char *name,
+		   const posix_spawn_file_actions_t *actions,
+		   char *const more[LAUNCH_MORE_MAX + 1], pid_t *pid)
+{
+	const struct starter_program *p = &s->options.program;
+	char path[32], uid[NUMBER_TEXT], gid[NUMBER_TEXT];
+	char *argv[ARGS + LAUNCH_MORE_MAX + 1] = {
+		(char *)name, uid, gid, (char *)s->step->jobid,
+		(char *)starter_node_name(s),
+	};
+
+	memcpy(argv + ARGS, more, (LAUNCH_MORE_MAX + 1) * sizeof(*more));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	snprintf(uid, sizeof(uid), "%u", (unsigned)p->uid);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)p->gid);
+	return -posix_spawn(pid, path, actions, NULL, argv, environ);
 }
 
 /*
- * posix_spawn runs no fork handlers. The first process ends when it has forked; who
- * else waits for children may have reaped it.
+ * The first process ends when it has forked; who else waits for children may have
+ * reaped it.
  */
 static int execute(const struct starter *s, int file,
 		   const posix_spawn_file_actions_t *actions)
 {
-	const struct starter_program *p = &s->options.program;
-	char path[32], uid[NUMBER_TEXT], gid[NUMBER_TEXT];
-	char *argv[ARGS + LEAF_DIRS_MAX + 1] = {
-		"pmi2x-agent", uid, gid, (char *)s->step->jobid,
-		(char *)starter_node_name(s),
-	};
 	pid_t pid;
-	int rc;
+	int rc = launch_execute(s, file, "pmi2x-agent", actions, s->leaf.dirs,
+				&pid);
 
-	memcpy(argv + ARGS, s->leaf.dirs, sizeof(s->leaf.dirs));
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	snprintf(uid, sizeof(uid), "%u", (unsigned)p->uid);
-	snprintf(gid, sizeof(gid), "%u", (unsigned)p->gid);
-	rc = -posix_spawn(&pid, path, actions, NULL, argv, environ);
 	if (!rc)
 		(void)waitpid(pid, NULL, 0);
 	return rc;
@@ -207,7 +222,7 @@ static int make_leaf(struct starter *s)
  * For a while slurmstepd has the step's user as its effective one, in all threads.
  * The kernel's call changes this thread only; the C library's would change all.
  */
-static void become_root(void)
+void launch_become_root(void)
 {
 	uid_t real, effective, saved;
 
@@ -225,7 +240,7 @@ static int spawn_program(struct starter *s, int *setup, int *host)
 
 	if (file < 0)
 		return -errno;
-	become_root();
+	launch_become_root();
 	rc = make_leaf(s);
 	rc = rc ? rc : -posix_spawn_file_actions_init(&actions);
 	if (!rc) {

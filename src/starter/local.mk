@@ -2,6 +2,7 @@
 # What starts the agent of a node, and answers it. The C library only.
 noinst_LTLIBRARIES += libstarter.la
 libstarter_la_SOURCES = \
+	src/starter/helper.c \
 	src/starter/idle.c \
 	src/starter/launch.c \
 	src/starter/leaf.c src/starter/leaf.h \

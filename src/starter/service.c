@@ -346,6 +346,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	case HOST_HOW_ENDED: on_how_ended(s, m); break;
 	case HOST_LOG: on_log(s, m); break;
 	case HOST_CRASHED: on_crashed(s, m); break;
+	case HOST_WANT_TOPOLOGY: helper_asked(s); break;
 	case HOST_END: s->service.over = true; break;
 	default: break; /* what only the starter sends */
 	}
@@ -407,6 +408,8 @@ static int longest_sleep(struct starter *s)
 	}
 	if (v->leaving && (ms < 0 || v->limit - now < (uint64_t)ms))
 		ms = v->limit > now ? (int)(v->limit - now) : 0;
+	if (helper_left_ms(s) >= 0 && (ms < 0 || helper_left_ms(s) < ms))
+		ms = helper_left_ms(s);
 	return ms;
 }
 
@@ -426,11 +429,15 @@ void service_run(struct starter *s)
 	struct pollfd fds[] = {
 		{ .fd = v->fd, .events = POLLIN },
 		{ .fd = s->wake, .events = POLLIN },
+		{ .events = POLLIN },
 	};
 	bool ended = false;
 
 	while (!ended) {
-		int n = poll(fds, 2, longest_sleep(s));
+		int n;
+
+		fds[2].fd = s->helper.fd;
+		n = poll(fds, 3, longest_sleep(s));
 
 		if (fds[0].revents && n > 0)
 			ended = read_messages(s) < 0;
@@ -438,6 +445,9 @@ void service_run(struct starter *s)
 			fds[1].fd = -1;
 			tell_to_leave(s);
 		}
+		if (n > 0 && fds[2].revents)
+			helper_event(s);
+		helper_check(s);
 		ended |= is_late(s);
 	}
 	if (!v->over && !v->leaving)

@@ -72,15 +72,19 @@ static void *starter_main(void *arg)
 	if (s->options.agent.trace)
 		s->options.agent.wanted_ns = clock_ns(CLOCK_MONOTONIC);
 	rc = s->idle.error ? s->idle.error : launch_agent(s);
-	if (rc)
+	if (rc) {
 		fail_to_start(s, rc);
-	else
-		service_run(s);
+		return NULL;
+	}
+	if (s->options.topology == STARTER_TOPOLOGY_AGENT)
+		helper_begin(s);
+	service_run(s);
 	return NULL;
 }
 
 static void starter_free(struct starter *s)
 {
+	helper_close(s);
 	idle_close(s);
 	fd_close(&s->wake);
 	secret_forget(&s->options.agent.secret);
@@ -115,6 +119,15 @@ int starter_stop(struct starter *s)
 	return rc;
 }
 
+/* A rank alone on its node gains nothing. */
+static enum starter_topology topology_of(const struct starter *s)
+{
+	uint32_t count;
+
+	layout_ranks_at(s->step->layout, s->step->position, &count);
+	return count > 1 ? s->options.topology : STARTER_TOPOLOGY_NEVER;
+}
+
 int starter_prepare(struct starter **out, const struct pmi_step *step,
 		    const struct starter_options *options,
 		    const struct starter_host *host, const struct log_hook *log)
@@ -134,7 +147,10 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	s->host = *host;
 	s->log = log;
 	s->wake = s->service.fd = s->service.pidfd = -1;
-	rc = idle_open(s);
+	s->options.topology = topology_of(s);
+	s->options.agent.topology = s->options.topology != STARTER_TOPOLOGY_NEVER;
+	rc = helper_open(s);
+	rc = rc ? rc : idle_open(s);
 	rc = rc ? rc : service_open(s);
 	if (!rc && (s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
 		rc = -errno;

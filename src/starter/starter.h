@@ -56,6 +56,8 @@ struct starter_host {
 	 * thread; must not block. NULL: it never is.
 	 */
 	bool (*rank_exit)(void *arg, uint32_t slot, struct pmi_exit *end);
+	/* The process of the rank in `slot`, or 0. NULL: nobody knows. */
+	pid_t (*rank_pid)(void *arg, uint32_t slot);
 	void *arg;
 };
 
@@ -68,9 +70,22 @@ struct starter_program {
 	int (*run)(int setup_fd, int host_fd, const struct agent_fds *fds);
 };
 
+/* When the topology of the node is made a file for its ranks. */
+enum starter_topology {
+	STARTER_TOPOLOGY_NEVER,
+	STARTER_TOPOLOGY_ASKED, /* when a rank of it asks */
+	STARTER_TOPOLOGY_AGENT, /* when the agent is started */
+	STARTER_TOPOLOGY_RANKS, /* when the first rank registers */
+};
+
+#define STARTER_UNFINISHED ".new" /* after the path, while it is written */
+
 struct starter_options {
 	struct agent_options agent;
 	struct starter_program program;
+	enum starter_topology topology;
+	int topology_program;      /* as program.fd, of pmi2x-topology */
+	const char *topology_path; /* of the file; the caller's, outlives it */
 	/*
 	 * Listening unix socket for told messages; -1: none. Owned by the starter
 	 * once starter_prepare has begun, also when it fails.
@@ -104,6 +119,13 @@ int starter_start(struct starter **out, const struct pmi_step *step,
  * across fork. Owned by the starter.
  */
 int starter_registration_fd(const struct starter *s);
+
+/*
+ * In a child that becomes a rank, once it has registered, with STARTER_TOPOLOGY_RANKS: wait
+ * for the topology's file, `ms` at most. Its path; NULL: it is not there, or not
+ * readable here.
+ */
+const char *starter_topology_file(const struct starter *s, int ms);
 
 /*
  * Have the agent leave the step, within its drain_ms, and end what is left of it; end

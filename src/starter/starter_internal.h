@@ -5,12 +5,14 @@
  *   starter.c   life cycle and thread
  *   idle.c      what there is before the step uses PMI, and waiting for that
  *   launch.c    starting the agent
+ *   helper.c    pmi2x-topology: starting it, and the file that comes of it
  *   service.c   what the agent asks, and its end
  */
 #ifndef PMI2X_STARTER_INTERNAL_H
 #define PMI2X_STARTER_INTERNAL_H
 
 #include <pthread.h>
+#include <spawn.h>
 #include <stdatomic.h>
 
 #include "libio/fd.h"
@@ -21,6 +23,7 @@
 
 #define STARTER_WHY_MAX 512       /* bytes of a reason */
 #define STARTER_MARGIN_MS 5000    /* for the agent to end, beyond drain_ms */
+#define LAUNCH_MORE_MAX LEAF_DIRS_MAX
 #define STARTER_LINGER_MS 1000    /* for a look-up that nobody waits for */
 
 struct pollfd;
@@ -67,6 +70,32 @@ struct service {
 	struct helpers *lookups; /* nobody waits for these */
 };
 
+/*
+ *   NONE -- begin --> RUNNING -- complete, written --> THERE
+ *     |                  |
+ *     +-> FAILED <-------+  cannot be started; it says so, ends or is late
+ */
+enum helper_state {
+	HELPER_NONE,
+	HELPER_RUNNING,
+	HELPER_THERE,
+	HELPER_FAILED,
+};
+
+/* pmi2x-topology. */
+struct helper {
+	enum helper_state state;
+	int fd;         /* conversation; -1 */
+	int xml;        /* what it writes; -1 */
+	int file;       /* what it has become; -1 */
+	int pidfd;      /* of what was started, which forks and ends; -1 */
+	int own_pidfd;  /* of what it has forked; -1: unknown */
+	uint64_t limit; /* then it is killed, ms */
+	bool asked;     /* the agent waits for an answer */
+	pid_t rank;     /* one of the node: its cpuset is the helper's; 0 */
+	int done;       /* eventfd: THERE or FAILED; -1: no rank waits */
+};
+
 struct starter {
 	const struct pmi_step *step;
 	struct starter_options options;
@@ -74,6 +103,7 @@ struct starter {
 	const struct log_hook *log;
 	struct idle idle;
 	struct service service;
+	struct helper helper;
 	int wake;             /* eventfd: the step is over */
 	atomic_bool stopping; /* set before that is written */
 	bool running;         /* there is a thread */
@@ -110,6 +140,38 @@ void idle_close(struct starter *s);
 
 /* Start the agent, connected to service.fd. 0 or a negative errno. */
 int launch_agent(struct starter *s);
+/* This thread's rights are slurmstepd's own, whatever the others' are now. */
+void launch_become_root(void);
+/* What is started has `*fd` as `number`; *fd may be moved. 0 or a negative errno. */
+int launch_give(posix_spawn_file_actions_t *actions, int *fd, int number);
+/* Its standard descriptors are /dev/null. */
+int launch_give_null(posix_spawn_file_actions_t *actions);
+/*
+ * Execute the file of a descriptor: NAME UID GID STEP NODE MORE ... 0 or a
+ * negative errno.
+ */
+int launch_execute(const struct starter *s, int file, const char *name,
+		   const posix_spawn_file_actions_t *actions,
+		   char *const more[LAUNCH_MORE_MAX + 1], pid_t *pid);
+
+/* ---- helper.c ---- */
+
+/* In the creator's thread. 0 or a negative errno. */
+int helper_open(struct starter *s);
+/* A rank has registered over this socket. */
+void helper_met_rank(struct starter *s, int fd);
+/* Start it, unless it has been. What goes wrong is a line in the log. */
+void helper_begin(struct starter *s);
+/* The agent asks; it is answered now or later. */
+void helper_asked(struct starter *s);
+/* When it has said something: poll helper.fd. */
+void helper_event(struct starter *s);
+/* Milliseconds until it is late; negative: it does not run. */
+int helper_left_ms(const struct starter *s);
+/* Kill it when it is late. */
+void helper_check(struct starter *s);
+/* Kill it, remove its file. */
+void helper_close(struct starter *s);
 
 /* ---- service.c ---- */
 

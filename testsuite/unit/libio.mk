@@ -65,6 +65,18 @@ testsuite_unit_agent_missing_test_SOURCES = testsuite/unit/agent-missing-test.c 
 testsuite_unit_agent_missing_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_missing_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/starter-helper-test
+check_PROGRAMS += testsuite/unit/other-topology
+testsuite_unit_starter_helper_test_SOURCES = \
+	testsuite/unit/starter-helper-test.c
+testsuite_unit_starter_helper_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) \
+	-DOTHER_TOPOLOGY='"$(abs_top_builddir)/testsuite/unit/other-topology"'
+testsuite_unit_starter_helper_test_LDADD = $(UNIT_LIBS_AGENT)
+testsuite_unit_other_topology_SOURCES = testsuite/unit/other-topology.c
+testsuite_unit_other_topology_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_other_topology_LDADD = libagent_plain.la libio_plain.la \
+	libpmi_plain.la libshm_plain.la libcoll.la libutil.la
+
 unit_tests += testsuite/unit/wire-test
 EXTRA_DIST += testsuite/unit/wire-reference
 testsuite_unit_wire_test_SOURCES = testsuite/unit/wire-test.c

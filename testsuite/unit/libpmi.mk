@@ -10,6 +10,13 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-slots-test testsuite/unit/status-test \
 	testsuite/unit/compress-test testsuite/unit/cause-test
 
+unit_tests += testsuite/unit/server-topology-test
+testsuite_unit_server_topology_test_SOURCES = \
+	testsuite/unit/server-topology-test.c \
+	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_topology_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_topology_test_LDADD = $(UNIT_LIBS_SERVER)
+
 testsuite_unit_cause_test_SOURCES = testsuite/unit/cause-test.c
 testsuite_unit_cause_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_cause_test_LDADD = $(UNIT_LIBS_PMI)

@@ -142,6 +142,9 @@ static void words_ports_and_directories_are_taken(void **state)
 	assert_refused(find("Pmi2xTreeWidth"), "0");
 	assert_taken(find("Pmi2xCompression"), "on");
 	assert_refused(find("Pmi2xCompression"), "1");
+	assert_taken(find("Pmi2xTopology"), "off");
+	assert_taken(find("Pmi2xTopology"), "variables");
+	assert_refused(find("Pmi2xTopology"), "on");
 	assert_taken(find("Pmi2xPorts"), "1-65535");
 	assert_taken(find("Pmi2xPorts"), "21000-21000");
 	assert_taken(find("Pmi2xTrace"), "/var/log/pmi2x");

@@ -3,7 +3,13 @@
 unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test \
 	testsuite/unit/trace-file-test testsuite/unit/options-test \
 	testsuite/unit/network-test \
-	testsuite/unit/stale-sockets-test
+	testsuite/unit/stale-sockets-test testsuite/unit/topology-env-test
+
+testsuite_unit_topology_env_test_SOURCES = testsuite/unit/topology-env-test.c \
+	src/plugins/mpi/pmi2x/topology_env.c
+testsuite_unit_topology_env_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_topology_env_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_options_test_SOURCES = testsuite/unit/options-test.c \
 	src/plugins/mpi/pmi2x/network.c src/plugins/mpi/pmi2x/options.c

@@ -138,12 +138,20 @@ static void end_step(void *arg, const char *why, int code)
 	snprintf(node->end_why, sizeof(node->end_why), "%s", why);
 }
 
+static void topology_wanted(void *arg)
+{
+	struct net_node *node = arg;
+
+	node->topology_wanted++;
+}
+
 static const struct pmi_host_ops HOST_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,
 	.node_send = node_send,
 	.node_break = node_break,
 	.links_wanted = links_wanted,
+	.topology_wanted = topology_wanted,
 	.control_send = control_send,
 	.slots_wake = slots_wake,
 	.slots_again = slots_again,

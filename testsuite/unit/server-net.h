@@ -40,6 +40,7 @@ struct net_node {
 	int tidies_soon;     /* of them, asked for soon */
 	int agains;
 	int links_wanted;
+	int topology_wanted;
 	int ends;            /* the server wants the step to end, */
 	int end_code;        /* with this exit code, */
 	char end_why[COLL_REASON_MAX + 64]; /* for this */

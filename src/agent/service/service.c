@@ -11,6 +11,7 @@
 #include "agent/service/service_status.h"
 #include "agent/service/slot_wakes.h"
 #include "agent/service/srun_link.h"
+#include "agent/service/topology_wait.h"
 #include "agent/service/trace.h"
 #include "libcoll/layout.h"
 #include "libio/fd.h"
@@ -310,6 +311,8 @@ int service_create(struct service **out, struct node *node,
 	s->ops = engine_ops;
 	if (node->options->end_on_failure)
 		s->ops.end_step = op_end_step;
+	if (node->host->want_topology)
+		s->ops.topology_wanted = topology_wait_begin;
 	rc = trace_open(s);
 	if (!rc)
 		return create_server(s, region);
@@ -327,7 +330,8 @@ static int open_timers(struct service *s)
 	int rc = uv_timer_init(loop_uv(s->node->loop), &s->tidy);
 
 	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->held);
-	s->tidy.data = s->held.data = s;
+	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->topology);
+	s->tidy.data = s->held.data = s->topology.data = s;
 	return rc;
 }
 
@@ -355,6 +359,7 @@ void service_stop(struct service *s)
 	ranks_close(s);
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
+	node_close_handle(&s->topology);
 }
 
 void service_destroy(struct service *s)

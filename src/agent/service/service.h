@@ -10,6 +10,7 @@
  *   control_path.c     control messages between the step and srun
  *   srun_link.c        the connection to srun
  *   service_status.c   srun's questions, and who waits long
+ *   topology_wait.c    who asks for the node's topology does not wait long
  *   trace.c            time stamps for a trace of start-up
  *
  * All calls are in the loop's thread. Operations that the engine calls (struct
@@ -50,6 +51,8 @@ void service_destroy(struct service *s);
 /* From the host: how the process of a rank has ended. Not after service_stop. */
 void service_rank_ended(struct service *s, uint32_t slot,
 			const struct pmi_exit *end);
+/* The same: the path of the node's topology as a file; NULL: there will be none. */
+void service_topology_known(struct service *s, const char *path);
 /* Have srun end the step, and say why; without srun through the host. */
 void service_end_step(struct service *s, const char *why, int code);
 

@@ -27,6 +27,7 @@ struct service {
 	struct trace *trace;          /* NULL: none is wanted */
 	bool leaving;
 	uv_timer_t tidy; /* of the server, when all is quiet */
+	uv_timer_t topology; /* until then ranks wait for it */
 	uv_timer_t held; /* answers that wait for the end of the step */
 };
 

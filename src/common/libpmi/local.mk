@@ -20,6 +20,7 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/rank_pmi1.c src/common/libpmi/rank_pmi2.c \
 	src/common/libpmi/rank_extension.c \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
+	src/common/libpmi/topology.c \
 	src/common/libpmi/writer.c
 libpmi_la_CFLAGS = $(AM_CFLAGS) $(LZ4_CFLAGS) -fvisibility=hidden
 libpmi_la_LIBADD = libpmi_plain.la $(LZ4_LIBS)

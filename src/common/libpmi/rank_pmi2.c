@@ -88,7 +88,7 @@ static void handle_getjobattr(struct rank_session *ss,
 	struct buf value;
 
 	key = rank_key(ss, rq, m, "key", PMI_KEYLEN_MAX - 1);
-	if (!key)
+	if (!key || topology_get(ss, rq, key))
 		return;
 	buf_init(&value, PMI2_BODY_MAX);
 	if (attrs_job(ss, key->value, &value))

@@ -36,6 +36,7 @@ void rank_drop(struct rank_session *ss)
 	collective_drop(ss);
 	requests_drop(ss);
 	attrs_drop(ss);
+	topology_drop(ss);
 	spawn_free(ss->spawn);
 	ss->spawn = NULL;
 	ss->skip_spawns = false;
@@ -242,7 +243,7 @@ void rank_handle_get(struct rank_session *ss, const struct rank_request *rq,
 
 	key = rank_key(ss, rq, m, "key",
 		       pmi1 ? PMI_KEYLEN_MAX - 1 : RECORD_KEY_MAX);
-	if (!key)
+	if (!key || topology_get(ss, rq, key))
 		return;
 	if (!rank_find(ss, key, &value, &len))
 		value = NULL;

@@ -113,6 +113,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	results_free(&s->results);
 	attrs_free(s);
 	free(s->sessions);
+	free(s->topology.path);
 	free(s->held);
 	pmi_message_free(&s->message);
 	buf_free(&s->out);
@@ -343,6 +344,14 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 void pmi_server_answer_failed(struct pmi_server *s)
 {
 	collective_answer_failed(s);
+	settle(s);
+}
+
+/* ---- topology ---- */
+
+void pmi_server_topology(struct pmi_server *s, const char *path)
+{
+	topology_known(s, path);
 	settle(s);
 }
 

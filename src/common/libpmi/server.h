@@ -144,6 +144,11 @@ struct pmi_host_ops {
 	 */
 	void (*event)(void *arg, enum pmi_event event, uint32_t slot,
 		      enum coll_kind kind, uint32_t seq);
+	/*
+	 * A rank asks for the node's topology as a file: call pmi_server_topology,
+	 * later. Called once. NULL: there is none, and nobody waits.
+	 */
+	void (*topology_wanted)(void *arg);
 	/* With event: the stamps of a rank's own library, in its finalize. */
 	void (*rank_trace)(void *arg, uint32_t slot, const char *text);
 };
@@ -245,6 +250,15 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why);
  * once what fails from now on.
  */
 void pmi_server_answer_failed(struct pmi_server *s);
+
+/* ---- topology ---- */
+
+/*
+ * The path of the file, readable for every rank of the node and without a blank; NULL:
+ * there is none, or not in time. Who waits is answered, and who asks later, at once.
+ * May be called again: a path that comes late is for those.
+ */
+void pmi_server_topology(struct pmi_server *s, const char *path);
 
 /* ---- status ---- */
 

@@ -14,6 +14,7 @@
  *   server_coll.c  between sessions and libcoll
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
+ *   topology.c     the node's topology as a file
  *   requests.c     what srun answers: names, spawn; aborts and reports
  */
 #ifndef PMI2X_SERVER_PRIVATE_H
@@ -38,6 +39,8 @@
 
 /* A job attribute that PMI-1 asks for as a key. */
 #define MAPPING_KEY "PMI_process_mapping"
+/* The same, of the node. */
+#define TOPOLOGY_KEY "PMI_hwloc_xmlfile"
 
 struct server_attr;
 struct attr_wait;
@@ -144,6 +147,14 @@ struct results {
 	size_t heap_used;
 };
 
+/* The node's topology (topology.c). */
+struct topology {
+	struct topology_wait *waits;
+	char *path;    /* NULL: there is none (yet) */
+	bool wanted;   /* the host has been asked, */
+	bool answered; /* and has answered */
+};
+
 struct pmi_server {
 	const struct pmi_step *step;
 	const struct pmi_host_ops *ops;
@@ -157,6 +168,7 @@ struct pmi_server {
 	uint32_t nslots;
 	struct server_attr *attrs;
 	struct attr_wait *attr_waits;
+	struct topology topology;
 	struct srun_request *requests;
 	uint32_t next_request;
 	struct pmi_message message; /* the one being handled */
@@ -375,6 +387,15 @@ void attrs_drop(struct rank_session *ss);
 void attrs_fail_hopeless(struct pmi_server *s);
 /* Write the value of a job attribute; false when there is no such. */
 bool attrs_job(const struct rank_session *ss, const char *key, struct buf *out);
+
+/* ---- topology.c ---- */
+
+/* A get of TOPOLOGY_KEY is answered, now or later: true. False: it is another key. */
+bool topology_get(struct rank_session *ss, const struct rank_request *rq,
+		  const struct pmi_field *key);
+void topology_drop(struct rank_session *ss);
+/* See pmi_server_topology. */
+void topology_known(struct pmi_server *s, const char *path);
 
 /* ---- requests.c ---- */
 

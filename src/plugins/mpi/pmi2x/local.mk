@@ -45,13 +45,18 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/step_layout.h \
 	src/plugins/mpi/pmi2x/stepd.c \
 	src/plugins/mpi/pmi2x/stepd.h \
+	src/plugins/mpi/pmi2x/topology_env.c \
+	src/plugins/mpi/pmi2x/topology_env.h \
+	src/plugins/mpi/pmi2x/topology_file.c \
+	src/plugins/mpi/pmi2x/topology_file.h \
 	src/plugins/mpi/pmi2x/trace_file.c \
 	src/plugins/mpi/pmi2x/trace_file.h \
 	src/plugins/mpi/pmi2x/strvec.c \
 	src/plugins/mpi/pmi2x/strvec.h
 plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
 plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-launcher.so"' \
-	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"'
+	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"' \
+	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"'
 mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 # nodelete: a thread may still be in one of Slurm's calls when Slurm unloads us.
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \

@@ -128,6 +128,41 @@ static void allowed_switch(const struct option *o, char out[OPTION_TEXT_MAX])
 static const struct option_kind on_off = { parse_switch, show_switch,
 					   allowed_switch, NULL, false };
 
+/* ---- words for when ---- */
+
+static const char *const topology_words[] = {
+	[CONF_TOPOLOGY_OFF] = "off",
+	[CONF_TOPOLOGY_ASKED] = "asked",
+	[CONF_TOPOLOGY_AGENT] = "agent",
+	[CONF_TOPOLOGY_VARIABLES] = "variables",
+};
+
+static bool parse_topology(struct conf *c, const struct option *o,
+			   const char *text)
+{
+	for (uint32_t i = o->min; i <= o->max; i++)
+		if (!strcasecmp(text, topology_words[i])) {
+			*number_at(c, o) = i;
+			return true;
+		}
+	return false;
+}
+
+static void show_topology(const struct conf *c, const struct option *o,
+			  char out[OPTION_TEXT_MAX])
+{
+	strcpy(out, topology_words[number_of(c, o)]);
+}
+
+static void allowed_topology(const struct option *o, char out[OPTION_TEXT_MAX])
+{
+	snprintf(out, OPTION_TEXT_MAX, "off, asked, agent or variables (%s)",
+		 o->unit);
+}
+
+static const struct option_kind topology = { parse_topology, show_topology,
+					     allowed_topology, NULL, false };
+
 /* ---- a range of ports ---- */
 
 static bool parse_ports(struct conf *c, const struct option *o,
@@ -261,6 +296,9 @@ static const struct option options[] = {
 	{ "Pmi2xKillOnFailure", "PMI2X_KILL_ON_FAILURE", &on_off,
 	  FIELD(kill_on_failure), 0, 1, 1,
 	  "end of the step when a collective fails" },
+	{ "Pmi2xTopology", "PMI2X_TOPOLOGY", &topology, FIELD(topology),
+	  CONF_TOPOLOGY_OFF, CONF_TOPOLOGY_VARIABLES, CONF_TOPOLOGY_ASKED,
+	  "when a node's topology is made a file for its ranks" },
 	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL },
 	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, 0, 0, 0, 0, NULL },
 };

@@ -16,6 +16,14 @@
 #define OPTION_TEXT_MAX CONF_PATH_MAX /* of any value, NUL included */
 #define OPTION_SHOWN_MAX 64  /* bytes of a wrong value in a message */
 
+/* When a node's topology is made a file for its ranks; see mpi_pmi2x.conf(5). */
+enum conf_topology {
+	CONF_TOPOLOGY_OFF,
+	CONF_TOPOLOGY_ASKED,
+	CONF_TOPOLOGY_AGENT,
+	CONF_TOPOLOGY_VARIABLES,
+};
+
 struct conf {
 	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
 	uint32_t compress;  /* 0: off, 1: on */
@@ -29,6 +37,7 @@ struct conf {
 	uint32_t stall_s;      /* 0: no report */
 	uint32_t collective_s; /* 0: no timeout */
 	uint32_t kill_on_failure; /* 0: off, 1: on */
+	uint32_t topology; /* enum conf_topology */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
 	char network[CONF_NETWORK_MAX]; /* "": that of NodeAddr */

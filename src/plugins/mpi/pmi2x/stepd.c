@@ -26,8 +26,11 @@
 #include "starter/process_time.h"
 #include "starter/starter.h"
 #include "stepd.h"
+#include "topology_env.h"
+#include "topology_file.h"
 
 #define MS_PER_S 1000
+#define TOPOLOGY_WAIT_MS 2000 /* for the topology; then ranks do without */
 #define STATUS_UNKNOWN (-1) /* of a task that Slurm has not waited for */
 #define RANK_FD 60 /* PMI_FD: above what slurmstepd has, below FD_SETSIZE */
 #define RESERVED_PORTS_NAME "SLURM_STEP_RESV_PORTS"
@@ -44,6 +47,8 @@ struct stepd {
 	char *jobid; /* "<job>.<step>", from Slurm's record of the step */
 	char *reserved_ports;
 	int program; /* the agent's file, as it was when the step began; -1 */
+	char *topology; /* path of the node's topology as a file; NULL: never */
+	int topology_program; /* the file of pmi2x-topology; -1 */
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
@@ -126,6 +131,13 @@ static bool host_rank_exit(void *arg, uint32_t slot, struct pmi_exit *end)
 	end->by_launcher = __atomic_load_n(&task->killed_by_cmd,
 					   __ATOMIC_RELAXED);
 	return end->status != STATUS_UNKNOWN;
+}
+
+static pid_t host_rank_pid(void *arg, uint32_t slot)
+{
+	const stepd_step_task_info_t *task = task_of(arg, slot);
+
+	return task && task->pid > 0 ? task->pid : 0;
 }
 
 /* ---- from Slurm's records to the engine's ---- */
@@ -269,6 +281,13 @@ static int choose_network(struct agent_options *o, struct stepd *s,
 	return rc;
 }
 
+/* It begins with the rights of slurmstepd. */
+static bool is_trusted(const struct stat *st)
+{
+	return (!st->st_uid || st->st_uid == getuid()) &&
+	       !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* Whoever replaces the file does not change what this step runs with. */
 static int open_program(struct stepd *s)
 {
@@ -280,23 +299,66 @@ static int open_program(struct stepd *s)
 		     AGENT_PROGRAM, strerror(errno));
 		return -ENOENT;
 	}
-	/* It begins with the rights of slurmstepd. */
-	if ((!st.st_uid || st.st_uid == getuid()) &&
-	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+	if (is_trusted(&st))
 		return 0;
 	fail(s, "%s may be written by others than root: chown root, chmod go-w",
 	     AGENT_PROGRAM);
 	return -EPERM;
 }
 
+/* What a build without hwloc does not have. */
+static bool open_topology_program(struct stepd *s)
+{
+	struct stat st;
+
+	s->topology_program = open(TOPOLOGY_PROGRAM, O_PATH | O_CLOEXEC);
+	if (s->topology_program < 0 || fstat(s->topology_program, &st)) {
+		log_debug(&slurm_log, "%s: %s: ranks find the topology out by themselves",
+			  TOPOLOGY_PROGRAM, strerror(errno));
+		return false;
+	}
+	if (is_trusted(&st))
+		return true;
+	log_error(&slurm_log,
+		  "%s may be written by others than root, and is not used: chown root, chmod go-w",
+		  TOPOLOGY_PROGRAM);
+	return false;
+}
+
+/* Who says where hwloc is to look is not told otherwise. */
+static void describe_topology(struct starter_options *o, struct stepd *s,
+			      const struct conf *conf,
+			      const stepd_step_rec_t *step, char **env)
+{
+	static const enum starter_topology when[] = {
+		[CONF_TOPOLOGY_OFF] = STARTER_TOPOLOGY_NEVER,
+		[CONF_TOPOLOGY_ASKED] = STARTER_TOPOLOGY_ASKED,
+		[CONF_TOPOLOGY_AGENT] = STARTER_TOPOLOGY_AGENT,
+		[CONF_TOPOLOGY_VARIABLES] = STARTER_TOPOLOGY_RANKS,
+	};
+
+	topology_env_remove(env);
+	if (!when[conf->topology] || topology_env_is_chosen(env) ||
+	    !open_topology_program(s))
+		return;
+	s->topology = topology_file_path(step->node_name, s->nodes.node_id,
+					 s->jobid);
+	if (!s->topology)
+		return;
+	o->topology = when[conf->topology];
+	o->topology_program = s->topology_program;
+	o->topology_path = s->topology;
+}
+
 static void prepare_agent(struct stepd *s, const struct conf *conf,
-			  const stepd_step_rec_t *step)
+			  const stepd_step_rec_t *step, char **env)
 {
 	struct starter_host host = {
 		.node_address = host_node_address,
 		.connect_back = s->connect_back.pattern ? host_connect_back : NULL,
 		.kill_step = host_kill_step,
 		.rank_exit = host_rank_exit,
+		.rank_pid = host_rank_pid,
 		.arg = s,
 	};
 	struct starter_options options = {
@@ -311,6 +373,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		secret_forget(&options.agent.secret);
 		return;
 	}
+	describe_topology(&options, s, conf, step, env);
 	rc = starter_prepare(&s->starter, &s->step, &options, &host, &slurm_log);
 	s->connect_back.fd = -1; /* the starter's, also when it has failed */
 	secret_forget(&options.agent.secret);
@@ -355,7 +418,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	if (s->nodes.nnodes > 1)
 		connect_back_socket_open(&s->connect_back, step->node_name,
 					 s->nodes.node_id, s->jobid, step->uid);
-	prepare_agent(s, &own, step);
+	prepare_agent(s, &own, step, *env);
 }
 
 struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
@@ -367,7 +430,7 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 		return NULL;
 	s->pid = getpid();
 	s->record = step;
-	s->connect_back.fd = s->program = -1;
+	s->connect_back.fd = s->program = s->topology_program = -1;
 	s->prefork_ns = clock_ns(CLOCK_MONOTONIC);
 	set_up(s, step, env, conf);
 	return s;
@@ -427,6 +490,15 @@ static int register_rank(const struct stepd *s, uint32_t slot, int *fd)
 	return registration_of_timed_rank(reg, slot, &times, fd);
 }
 
+/* Only with Pmi2xTopology=variables there is something to wait for. */
+static void set_topology(const struct stepd *s, char ***env)
+{
+	const char *path = starter_topology_file(s->starter, TOPOLOGY_WAIT_MS);
+
+	if (path)
+		topology_env_set(env, path);
+}
+
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 {
 	uint32_t slot;
@@ -449,6 +521,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	if (task->gtaskid == 0 && s->notes[0])
 		log_error(&slurm_log, "%s", s->notes);
 	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
+	set_topology(s, env);
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
@@ -464,6 +537,7 @@ void stepd_stop(struct stepd *s)
 
 	if (!s)
 		return;
+	topology_file_remove_stale(s->topology);
 	if (s->starter)
 		rc = starter_stop(s->starter);
 	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
@@ -476,6 +550,9 @@ void stepd_stop(struct stepd *s)
 	free(s->reserved_ports);
 	if (s->program >= 0)
 		close(s->program);
+	if (s->topology_program >= 0)
+		close(s->topology_program);
+	free(s->topology);
 	step_layout_free(&s->nodes);
 	launch_env_free(&s->launch);
 	free(s->jobid);

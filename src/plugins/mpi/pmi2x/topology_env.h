@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The environment by which programs with hwloc read the node's topology from a file, and
+ * do not take it for another machine's. It is valid on this node, in this step.
+ */
+#ifndef PMI2X_TOPOLOGY_ENV_H
+#define PMI2X_TOPOLOGY_ENV_H
+
+#include <stdbool.h>
+
+#define TOPOLOGY_FILE_PREFIX "pmi2x.topology." /* of the name of each such file */
+#define TOPOLOGY_ENV_FILE "HWLOC_XMLFILE"
+#define TOPOLOGY_ENV_HERE "HWLOC_THISSYSTEM"
+
+/* Remove both where they name a file of ours: an outer step's. */
+void topology_env_remove(char **env);
+/* Has the user said where hwloc is to look? */
+bool topology_env_is_chosen(char *const *env);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where slurmstepd puts the node's topology: in slurmd's spool directory, which is the
+ * same for all ranks of the node, also where each job has a /tmp of its own, and which
+ * only root may write. A container that does not have it has no such file.
+ */
+#ifndef PMI2X_TOPOLOGY_FILE_H
+#define PMI2X_TOPOLOGY_FILE_H
+
+#include <stdint.h>
+
+/* For free(); NULL, after a line in the log: there can be none. */
+char *topology_file_path(const char *node, uint32_t node_id,
+			 const char *jobid);
+/*
+ * If a file is there under this path (NULL: none), remove those beside it that a killed
+ * slurmstepd has left.
+ */
+void topology_file_remove_stale(const char *path);
+/* Both variables of topology_env.h, in Slurm's array. */
+void topology_env_set(char ***env, const char *path);
+
+#endif

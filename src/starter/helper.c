@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-topology: what it writes into memory becomes a file of slurmstepd's, under its
+ * name only when it is complete, and is removed with the step. The helper has the
+ * user's rights, so nothing that it writes or says is believed but its length, and it
+ * never has the file.
+ *
+ * It lives in the cpuset of the ranks, and where that is version 2's in their cgroup, so
+ * that hwloc finds what they may use.
+ */
+#include "starter/starter_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/host_msg.h"
+#include "topology/topology.h"
+
+#define LIMIT_MS 60000       /* for hwloc; ranks wait less */
+#define PIECE 65536          /* bytes that are copied at once */
+#define CGROUP_TEXT_MAX 8192 /* bytes of a /proc/PID/cgroup */
+#define WHO_TEXT_MAX 64
+
+/* ---- what is said of it ---- */
+
+static void answer(struct starter *s)
+{
+	const char *path = s->options.topology_path;
+	struct host_msg m = { .type = HOST_TOPOLOGY, .code = -ENOENT };
+
+	if (!s->helper.asked)
+		return;
+	s->helper.asked = false;
+	if (s->helper.state == HELPER_THERE) {
+		m.code = 0;
+		m.data = path;
+		m.len = strlen(path);
+	}
+	(void)host_msg_send(s->service.fd, &m);
+}
+
+static void end_in(struct starter *s, enum helper_state state)
+{
+	struct helper *h = &s->helper;
+
+	h->state = state;
+	starter_close_fd(&h->fd);
+	starter_close_fd(&h->xml);
+	if (h->done >= 0)
+		(void)eventfd_write(h->done, 1);
+	answer(s);
+}
+
+static void fail(struct starter *s, const char *why)
+{
+	log_info(s->log, "the topology of node %s cannot be shared: %s; its ranks find it out by themselves",
+		 starter_node_name(s), why);
+	end_in(s, HELPER_FAILED);
+}
+
+static void fail_with(struct starter *s, const char *what, int rc)
+{
+	char why[STARTER_WHY_MAX];
+
+	snprintf(why, sizeof(why), "%.300s: %s", what, strerror(-rc));
+	fail(s, why);
+}
+
+/* ---- the file ---- */
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		data += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* The user's process may change it while it is read. */
+static int copy(int from, int to)
+{
+	char piece[PIECE];
+	size_t have = 0;
+	ssize_t n;
+	int rc = 0;
+
+	while (!rc && (n = pread(from, piece, sizeof(piece), (off_t)have)) > 0) {
+		have += (size_t)n;
+		rc = have > TOPOLOGY_BYTES_MAX ? -EFBIG :
+						 write_all(to, piece, (size_t)n);
+	}
+	if (rc)
+		return rc;
+	return n < 0 ? -errno : have ? 0 : -ENODATA;
+}
+
+/* Locked as long as this process has it: by that others see that it is in use. */
+static int fill(int fd, int xml)
+{
+	int rc = flock(fd, LOCK_SH | LOCK_NB) < 0 ? -errno : copy(xml, fd);
+
+	return rc || !fchmod(fd, S_IRUSR | S_IRGRP | S_IROTH) ? rc : -errno;
+}
+
+/* Nobody sees half of it. Its descriptor, or a negative errno. */
+static int make_file(const char *unfinished, const char *path, int xml)
+{
+	int rc, fd;
+
+	unlink(unfinished); /* of an earlier step of this number, killed */
+	fd = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+		  S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		return -errno;
+	rc = fill(fd, xml);
+	if (!rc && rename(unfinished, path) < 0)
+		rc = -errno;
+	if (!rc)
+		return fd;
+	unlink(unfinished);
+	close(fd);
+	return rc;
+}
+
+static int publish(const char *path, int xml)
+{
+	char *unfinished;
+	int fd;
+
+	if (asprintf(&unfinished, "%s" STARTER_UNFINISHED, path) < 0)
+		return -ENOMEM;
+	fd = make_file(unfinished, path, xml);
+	free(unfinished);
+	return fd;
+}
+
+static void on_complete(struct starter *s)
+{
+	char what[STARTER_WHY_MAX];
+	int fd;
+
+	launch_become_root();
+	fd = publish(s->options.topology_path, s->helper.xml);
+	if (fd >= 0) {
+		s->helper.file = fd;
+		end_in(s, HELPER_THERE);
+		return;
+	}
+	snprintf(what, sizeof(what), "cannot write %.250s",
+		 s->options.topology_path);
+	fail_with(s, what, fd);
+}
+
+/* ---- where it lives ---- */
+
+/* Read a file of a process of /proc; "" when that cannot be. */
+static void read_proc(const char *of, const char *name,
+		      char out[CGROUP_TEXT_MAX])
+{
+	char path[WHO_TEXT_MAX];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s/%s", of, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, out, CGROUP_TEXT_MAX - 1);
+		close(fd);
+	}
+	out[n < 0 ? 0 : n] = '\0';
+}
+
+/* A number may have become another process's. */
+static bool is_own_child(const char *pid)
+{
+	char text[CGROUP_TEXT_MAX];
+	const char *name_end;
+	int parent;
+
+	read_proc(pid, "stat", text);
+	name_end = strrchr(text, ')');
+	return name_end && sscanf(name_end, ") %*c %d", &parent) == 1 &&
+	       parent == getpid();
+}
+
+/* The path in the hierarchy that `key` names, up to the end of its line; or NULL. */
+static const char *path_in(const char *groups, const char *key, size_t *len)
+{
+	const char *at = strstr(groups, key);
+
+	if (!at)
+		return NULL;
+	at += strlen(key);
+	*len = strcspn(at, "\n");
+	return at;
+}
+
+/* The rank's cgroup below `mount`, if slurmstepd is in another one; or NULL. */
+static char *other_cgroup(const char *theirs, const char *own, const char *key,
+			  const char *mount)
+{
+	size_t len, own_len;
+	const char *at = path_in(theirs, key, &len);
+	const char *here = path_in(own, key, &own_len);
+	char *dir;
+
+	if (!at || !here || (len == own_len && !memcmp(at, here, len)))
+		return NULL;
+	return asprintf(&dir, "%s%.*s", mount, (int)len, at) < 0 ? NULL : dir;
+}
+
+/* With version 1 of cpusets slurmstepd itself is mostly in the step's. */
+static char *cgroup_of_ranks(const struct starter *s)
+{
+	char who[WHO_TEXT_MAX], theirs[CGROUP_TEXT_MAX], own[CGROUP_TEXT_MAX];
+	pid_t rank = s->helper.rank;
+
+	if (!rank && s->host.rank_pid)
+		rank = s->host.rank_pid(s->host.arg, 0);
+	snprintf(who, sizeof(who), "%d", (int)rank);
+	if (!rank || geteuid())
+		return NULL;
+	read_proc(who, "cgroup", theirs);
+	read_proc("self", "cgroup", own);
+	if (!is_own_child(who))
+		return NULL;
+	if (strstr(own, ":cpuset:"))
+		return other_cgroup(theirs, own, ":cpuset:",
+				    LEAF_MOUNT "/cpuset");
+	return other_cgroup(theirs, own, "0::", LEAF_MOUNT);
+}
+
+/* ---- starting it ---- */
+
+static int connect_helper(struct helper *h, int *host)
+{
+	int one = 1, ends[2];
+
+	h->xml = memfd_create("pmi2x-topology", MFD_CLOEXEC);
+	if (h->xml < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	h->fd = ends[0];
+	*host = ends[1];
+	return setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ?
+		       -errno : 0;
+}
+
+/* Directory of the file, and the cgroup. */
+static int execute(struct starter *s, int file,
+		   const posix_spawn_file_actions_t *actions)
+{
+	const char *path = s->options.topology_path;
+	char *dir = strndup(path, (size_t)(strrchr(path, '/') - path));
+	char *more[LAUNCH_MORE_MAX + 1] = { dir, cgroup_of_ranks(s) };
+	pid_t pid;
+	int rc = dir ? launch_execute(s, file, "pmi2x-topology", actions, more,
+				      &pid) : -ENOMEM;
+
+	if (!rc)
+		s->helper.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	free(more[1]);
+	free(dir);
+	return rc;
+}
+
+static int start(struct starter *s, int *host)
+{
+	posix_spawn_file_actions_t actions;
+	int rc, file = fcntl(s->options.topology_program, F_DUPFD_CLOEXEC,
+			     TOPOLOGY_FD_END);
+
+	if (file < 0)
+		return -errno;
+	launch_become_root();
+	rc = -posix_spawn_file_actions_init(&actions);
+	if (!rc) {
+		rc = launch_give_null(&actions);
+		rc = rc ? rc : launch_give(&actions, &s->helper.xml,
+					   TOPOLOGY_FD_FILE);
+		rc = rc ? rc : launch_give(&actions, host, TOPOLOGY_FD_HOST);
+		rc = rc ? rc : execute(s, file, &actions);
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	close(file);
+	return rc;
+}
+
+void helper_begin(struct starter *s)
+{
+	struct helper *h = &s->helper;
+	int rc, host = -1;
+
+	if (h->state != HELPER_NONE)
+		return;
+	h->state = HELPER_RUNNING;
+	h->limit = starter_now() + LIMIT_MS;
+	rc = connect_helper(h, &host);
+	rc = rc ? rc : start(s, &host);
+	starter_close_fd(&host);
+	if (rc)
+		fail_with(s, "pmi2x-topology cannot be started", rc);
+}
+
+void helper_asked(struct starter *s)
+{
+	s->helper.asked = true;
+	if (s->options.topology != STARTER_TOPOLOGY_NEVER)
+		helper_begin(s);
+	if (s->helper.state != HELPER_RUNNING)
+		answer(s);
+}
+
+void helper_met_rank(struct starter *s, int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (s->helper.rank || s->options.topology == STARTER_TOPOLOGY_NEVER ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len))
+		return;
+	s->helper.rank = who.pid;
+	if (s->options.topology == STARTER_TOPOLOGY_RANKS)
+		helper_begin(s);
+}
+
+/* ---- its processes ---- */
+
+static void kill_helper(struct helper *h)
+{
+	const int all[] = { h->pidfd, h->own_pidfd };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (all[i] >= 0)
+			syscall(SYS_pidfd_send_signal, all[i], SIGKILL, NULL, 0);
+}
+
+/* What was started, which ends when it has forked. slurmstepd may have done it. */
+static void reap(struct helper *h)
+{
+	siginfo_t info;
+
+	if (h->pidfd < 0)
+		return;
+	(void)waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED);
+	starter_close_fd(&h->pidfd);
+}
+
+/* ---- what it says ---- */
+
+static void learn_pid(struct helper *h, const struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	struct ucred who;
+
+	if (h->own_pidfd >= 0 || !c || c->cmsg_level != SOL_SOCKET ||
+	    c->cmsg_type != SCM_CREDENTIALS)
+		return;
+	memcpy(&who, CMSG_DATA(c), sizeof(who));
+	if (who.pid > 0 && who.pid != getpid())
+		h->own_pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
+}
+
+/* One line, in which nothing can pass for another line. */
+static void fail_as_said(struct starter *s, const struct host_msg *m)
+{
+	char why[TOPOLOGY_WHY_MAX];
+	size_t n = m->len < sizeof(why) ? m->len : sizeof(why) - 1;
+
+	memcpy(why, m->data, n);
+	why[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)why[i] < ' ' || why[i] == 127)
+			why[i] = '?';
+	fail(s, why);
+}
+
+static void take_message(struct starter *s, const struct host_msg *m)
+{
+	char why[TOPOLOGY_WHY_MAX];
+
+	switch (m->type) {
+	case HOST_READY:
+		break;
+	case HOST_END:
+		on_complete(s);
+		break;
+	case HOST_KILL:
+		fail_as_said(s, m);
+		break;
+	case HOST_CRASHED:
+		snprintf(why, sizeof(why), "pmi2x-topology crashed: signal %u",
+			 m->number);
+		fail(s, why);
+		break;
+	default:
+		fail(s, "pmi2x-topology sends what makes no sense");
+	}
+}
+
+static ssize_t receive(struct helper *h, char room[HOST_MSG_MAX])
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec iov = { room, HOST_MSG_MAX };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(h->fd, &msg, MSG_DONTWAIT);
+
+	if (n > 0)
+		learn_pid(h, &msg);
+	if (n >= 0) /* it has forked, or is no helper and has ended */
+		reap(h);
+	return n;
+}
+
+void helper_event(struct starter *s)
+{
+	char room[HOST_MSG_MAX];
+	struct host_msg m;
+	ssize_t n = receive(&s->helper, room);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		fail(s, "pmi2x-topology has ended without a word: it was killed (by the user, or for want of memory)");
+	else if (host_msg_unpack(&m, room, (size_t)n))
+		fail(s, "pmi2x-topology sends what makes no sense");
+	else
+		take_message(s, &m);
+}
+
+/* ---- its end ---- */
+
+int helper_left_ms(const struct starter *s)
+{
+	const struct helper *h = &s->helper;
+	uint64_t now = starter_now();
+
+	if (h->state != HELPER_RUNNING)
+		return -1;
+	return h->limit > now ? (int)(h->limit - now) : 0;
+}
+
+void helper_check(struct starter *s)
+{
+	if (helper_left_ms(s))
+		return;
+	kill_helper(&s->helper);
+	fail(s, "pmi2x-topology takes longer than a minute; it is killed");
+}
+
+int helper_open(struct starter *s)
+{
+	struct helper *h = &s->helper;
+
+	h->fd = h->xml = h->file = h->pidfd = h->own_pidfd = h->done = -1;
+	if (s->options.topology != STARTER_TOPOLOGY_RANKS)
+		return 0;
+	h->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return h->done < 0 ? -errno : 0;
+}
+
+void helper_close(struct starter *s)
+{
+	struct helper *h = &s->helper;
+
+	kill_helper(h);
+	reap(h);
+	if (h->file >= 0)
+		unlink(s->options.topology_path);
+	starter_close_fd(&h->file);
+	starter_close_fd(&h->fd);
+	starter_close_fd(&h->xml);
+	starter_close_fd(&h->own_pidfd);
+	starter_close_fd(&h->done);
+}
+
+const char *starter_topology_file(const struct starter *s, int ms)
+{
+	struct pollfd done = { .fd = s->helper.done, .events = POLLIN };
+	int n;
+
+	if (done.fd < 0)
+		return NULL;
+	while ((n = poll(&done, 1, ms)) < 0 && errno == EINTR)
+		;
+	return n > 0 && !access(s->options.topology_path, R_OK) ?
+		       s->options.topology_path : NULL;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The topology of a node: what comes of a helper that does well, or anything else. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/host_msg.h"
+#include "libio/registration.h"
+#include "starter/starter.h"
+
+#define RANKS 2
+
+struct node {
+	char dir[32];
+	char path[64];
+	struct layout *layout;
+	struct pmi_step step;
+	struct starter *starter;
+	int program;
+	int rank; /* PMI_FD of one */
+	char text[LOG_LINE_MAX * 4];
+	struct log_hook log;
+};
+
+/* What the agent, a thread, has been answered. */
+static struct {
+	sem_t there;
+	int32_t code;
+	char path[64];
+} answered;
+
+static void say(int fd, enum host_type type, uint32_t number)
+{
+	const struct host_msg m = { .type = type, .number = number };
+
+	assert_int_equal(host_msg_send(fd, &m), 0);
+}
+
+static void hear(int fd)
+{
+	char room[HOST_MSG_MAX];
+	struct host_msg m;
+	ssize_t n;
+
+	while ((n = recv(fd, room, sizeof(room), 0)) > 0 &&
+	       !host_msg_unpack(&m, room, (size_t)n) && m.type != HOST_LEAVE) {
+		if (m.type != HOST_TOPOLOGY)
+			continue;
+		answered.code = m.code;
+		memcpy(answered.path, m.data, m.len);
+		answered.path[m.len] = '\0';
+		sem_post(&answered.there);
+	}
+}
+
+static int asks(int setup, int fd, const struct agent_fds *fds)
+{
+	say(fd, HOST_READY, HOST_VERSION);
+	say(fd, HOST_WANT_TOPOLOGY, 0);
+	hear(fd);
+	say(fd, HOST_END, 0);
+	close(setup);
+	close(fd);
+	close(fds->registration);
+	return 0;
+}
+
+static void keep_line(void *arg, enum log_level level, const char *text)
+{
+	struct node *n = arg;
+	size_t used = strlen(n->text);
+
+	snprintf(n->text + used, sizeof(n->text) - used, "%s\n", text);
+}
+
+static int no_address(void *arg, uint32_t node_id, bool may_block,
+		      struct sockaddr_storage *out)
+{
+	return -1;
+}
+
+static void describe(struct node *n, const char *what)
+{
+	static const uint32_t ranks[] = { 0, 1 }, count = RANKS;
+	static const uint32_t *const all[] = { ranks };
+	static const char *const names[] = { "n0" };
+
+	assert_int_equal(layout_create(&n->layout, 1, RANKS, &count,
+				       (const uint32_t **)all), 0);
+	n->step = (struct pmi_step){
+		.jobid = what,
+		.layout = n->layout,
+		.build = "b",
+		.node_names = names,
+	};
+	n->log = (struct log_hook){ keep_line, n };
+	strcpy(n->dir, "/tmp/pmi2x-test-XXXXXX");
+	assert_non_null(mkdtemp(n->dir));
+	snprintf(n->path, sizeof(n->path), "%s/topology.xml", n->dir);
+}
+
+/* A step with a helper that does this, of which a rank speaks. */
+static void start(struct node *n, const char *what, enum starter_topology when)
+{
+	const struct starter_host host = { .node_address = no_address };
+	struct starter_options options = {
+		.program = { .uid = getuid(), .gid = getgid(), .run = asks },
+		.topology = when,
+		.topology_program = n->program,
+		.topology_path = n->path,
+		.tell_fd = -1,
+	};
+
+	agent_options_init(&options.agent);
+	options.agent.region_size = 0;
+	assert_true(n->program >= 0);
+	assert_int_equal(starter_start(&n->starter, &n->step, &options, &host,
+				       &n->log), 0);
+	assert_int_equal(registration_of_rank(
+				 starter_registration_fd(n->starter), 0,
+				 &n->rank), 0);
+	if (when == STARTER_TOPOLOGY_RANKS)
+		assert_string_equal(starter_topology_file(n->starter, -1),
+				    n->path);
+	assert_int_equal(write(n->rank, "x", 1), 1);
+}
+
+static void open_node(struct node *n, const char *what)
+{
+	memset(n, 0, sizeof(*n));
+	sem_init(&answered.there, 0, 0);
+	n->program = open(OTHER_TOPOLOGY, O_PATH | O_CLOEXEC);
+	describe(n, what);
+}
+
+static void close_node(struct node *n)
+{
+	close(n->rank);
+	assert_int_equal(starter_stop(n->starter), 0);
+	close(n->program);
+	assert_int_equal(rmdir(n->dir), 0); /* nothing is left in it */
+	layout_destroy(n->layout);
+	sem_destroy(&answered.there);
+}
+
+static void run(const char *what, enum starter_topology when)
+{
+	struct node n;
+	struct stat st;
+
+	open_node(&n, what);
+	start(&n, what, when);
+	sem_wait(&answered.there);
+	assert_int_equal(answered.code, 0);
+	assert_string_equal(answered.path, n.path);
+	assert_int_equal(stat(n.path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0444);
+	assert_int_equal(st.st_size, strlen("<topology/>"));
+	assert_string_equal(n.text, "");
+	close_node(&n);
+}
+
+static void a_file_is_there_until_the_step_ends(void **state)
+{
+	run("well", STARTER_TOPOLOGY_ASKED);
+	run("well", STARTER_TOPOLOGY_AGENT);
+	run("well", STARTER_TOPOLOGY_RANKS);
+}
+
+static void fails(const char *what, const char *path, const char *said)
+{
+	struct node n;
+
+	open_node(&n, what);
+	if (path)
+		strcpy(n.path, path);
+	start(&n, what, STARTER_TOPOLOGY_ASKED);
+	sem_wait(&answered.there);
+	assert_int_not_equal(answered.code, 0);
+	close_node(&n);
+	if (!strstr(n.text, said))
+		fail_msg("no \"%s\" in \"%s\"", said, n.text);
+}
+
+static void who_does_otherwise_is_named(void **state)
+{
+	fails("silent", NULL, "pmi2x-topology has ended without a word");
+	fails("nonsense", NULL, "pmi2x-topology sends what makes no sense");
+	fails("crashes", NULL, "pmi2x-topology crashed: signal 11");
+	fails("refuses", NULL, "node n0 cannot be shared: no hwloc?here; its ranks find it out");
+	fails("empty", NULL, "topology.xml: No data available");
+	fails("well", "/nowhere/t.xml", "cannot write /nowhere/t.xml: No such file");
+}
+
+static void one_that_hangs_ends_with_the_step(void **state)
+{
+	int alive[2];
+	struct node n;
+	char byte;
+
+	assert_int_equal(pipe(alive), 0); /* inherited by the helper */
+	open_node(&n, "hangs");
+	start(&n, "hangs", STARTER_TOPOLOGY_ASKED);
+	fcntl(alive[0], F_SETFD, FD_CLOEXEC);
+	close_node(&n);
+	close(alive[1]);
+	assert_int_equal(read(alive[0], &byte, 1), 0);
+	close(alive[0]);
+}
+
+static void what_never_asks_has_no_helper(void **state)
+{
+	struct node n;
+
+	open_node(&n, "well");
+	start(&n, "well", STARTER_TOPOLOGY_NEVER);
+	sem_wait(&answered.there);
+	assert_int_not_equal(answered.code, 0);
+	assert_null(starter_topology_file(n.starter, -1));
+	close_node(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_file_is_there_until_the_step_ends),
+		cmocka_unit_test(who_does_otherwise_is_named),
+		cmocka_unit_test(one_that_hangs_ends_with_the_step),
+		cmocka_unit_test(what_never_asks_has_no_helper),
+	};
+
+	return cmocka_run_group_tests_name("starter-helper", tests, NULL, NULL);
+}
