@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += contrib/bench/topology-cost
+
 # Linked with the drop-in libpmi2, so that LD_LIBRARY_PATH can choose another.
 noinst_PROGRAMS += contrib/bench/pmi2-fence
 contrib_bench_pmi2_fence_SOURCES = contrib/bench/pmi2-fence.c

@@ -126,10 +126,15 @@ def test_killed_agent(cluster, kept):
     wait_until(lambda: not files(cluster))
 
 
-def test_mpich(srun, mpich_wheel, ofi, scratch):
-    """It asks, and starts with what it gets."""
+def test_mpich(cluster, mpich_wheel, ofi, scratch):
+    """It asks, so there is a file, and starts with that."""
     program = scratch / "topology-init.py"
-    program.write_text("from mpi4py import MPI\nprint('init', MPI.COMM_WORLD.size)\n")
+    program.write_text(
+        "from glob import glob\n"
+        "from mpi4py import MPI\n"
+        f"files = glob('{cluster.dir}/**/{WHERE}*.xml', recursive=True)\n"
+        "print('init', MPI.COMM_WORLD.size, 'files', len(files))\n"
+    )
     python = mpich_wheel / "bin" / "python"
-    result = srun("-N1", "-n2", python, program, env=ofi, timeout=120).ok()
-    assert result.lines.count("init 2") == 2
+    result = cluster.srun("-N1", "-n2", python, program, env=ofi, timeout=120)
+    assert result.ok().lines.count("init 2 files 1") == 2
