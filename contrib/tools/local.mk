@@ -3,12 +3,23 @@ bin_PROGRAMS += contrib/tools/pmi2x-probe
 contrib_tools_pmi2x_probe_SOURCES = \
 	contrib/tools/pmi2x-probe.c \
 	contrib/tools/probe.h \
+	contrib/tools/probe_files.c \
+	contrib/tools/probe_files.h \
+	contrib/tools/probe_look.c \
+	contrib/tools/probe_look.h \
+	contrib/tools/probe_mpi.c \
+	contrib/tools/probe_mpi.h \
 	contrib/tools/probe_nodes.c \
 	contrib/tools/probe_ops.c \
-	contrib/tools/probe_show.c
-contrib_tools_pmi2x_probe_CPPFLAGS = $(AM_CPPFLAGS) \
-	-DAGENT_PROGRAM='"$(pkglibexecdir)/pmi2x-agent"'
-contrib_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la
+	contrib/tools/probe_process.c \
+	contrib/tools/probe_process.h \
+	contrib/tools/probe_run.c \
+	contrib/tools/probe_show.c \
+	contrib/tools/probe_witness.c
+contrib_tools_pmi2x_probe_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
+	-DAGENT_PROGRAM='"$(pkglibexecdir)/pmi2x-agent"' \
+	-DPROBE_SERVER='"$(pkglibexecdir)/fake-server"'
+contrib_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la libutil.la
 dist_man_MANS += contrib/tools/pmi2x-probe.1
 
 # As pmi2x-cluster: modules beside it in the source tree, else in benchdir.
@@ -60,9 +71,10 @@ dist_trace_DATA = \
 	contrib/tools/pmi2x_trace/status.py
 dist_man_MANS += contrib/tools/pmi2x-trace.1
 
-dist_check_SCRIPTS += testsuite/unit/trace-test.sh \
-	testsuite/unit/probe-nodes-test.sh
-TESTS += testsuite/unit/trace-test.sh testsuite/unit/probe-nodes-test.sh
+tools_tests = testsuite/unit/trace-test.sh testsuite/unit/probe-nodes-test.sh \
+	testsuite/unit/probe-mpi-test.sh
+dist_check_SCRIPTS += $(tools_tests)
+TESTS += $(tools_tests)
 
 install-exec-hook: install-bench-programs install-trace-program
 

@@ -12,6 +12,7 @@
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x-build.h"
+#include "probe_mpi.h"
 
 static void vsay(FILE *to, const char *prefix, const char *fmt, va_list ap)
 {
@@ -48,19 +49,25 @@ static void usage(FILE *to)
 {
 	fputs("Usage: srun --mpi=TYPE pmi2x-probe [--pmi1] [OPERATION...]\n"
 	      "       pmi2x-probe --nodes LIST\n"
+	      "       pmi2x-probe --mpi PROGRAM [--run [ARGUMENT...]]\n"
 	      "Prints what the PMI server of the step offers, or carries out\n"
 	      "operations in order and checks their results.\n\n"
 	      "Options:\n"
 	      "  -1, --pmi1        start with PMI_Init instead of PMI2_Init\n"
 	      "  -n, --nodes LIST  outside a step: which nodes lack the plugin\n"
 	      "                    mpi/pmi2x or have another build of it\n"
+	      "  -m, --mpi PROGRAM which PMI a program will speak, found without\n"
+	      "                    running it\n"
+	      "  -r, --run         also run it on two ranks: in an allocation with\n"
+	      "                    srun, else with a server of pmi2x's own\n"
 	      "  -h, --help        print this and exit\n"
 	      "  -V, --version     print the version and exit\n\n"
 	      "Operations (%r in a KEY, NAME or VALUE becomes the rank):\n",
 	      to);
 	probe_list_operations(to);
 	fputs("\nExit status: 0 all is well, 1 a check failed or nodes differ,\n"
-	      "2 usage, 3 PMI could not be started.\n", to);
+	      "2 usage, 3 PMI could not be started; of --mpi: 4 only PMIx, 5 no PMI,\n"
+	      "6 not known without --run.\n", to);
 }
 
 static bool start_pmi1(struct probe *p)
@@ -118,26 +125,67 @@ static int run(bool pmi1, char **words, int count)
 	return status;
 }
 
+/* What is asked besides operations. */
+struct wanted {
+	const char *program; /* of --mpi */
+	bool run;
+	bool pmi1;
+};
+
+static int look_and_run(const struct wanted *w, char **argv)
+{
+	int status = probe_mpi(w->program);
+
+	if (!w->run || status == PROBE_FAILED)
+		return status;
+	*--argv = (char *)w->program; /* the word before is an option */
+	return probe_run(argv);
+}
+
+static int carry_out(const struct wanted *w, char **argv, int count)
+{
+	if (w->program && (w->run || !count))
+		return look_and_run(w, argv);
+	if (!w->program && !w->run)
+		return run(w->pmi1, argv, count);
+	usage(stderr);
+	return PROBE_USAGE;
+}
+
+#define OPTION_WITNESS 256
+
+static const struct option options[] = {
+	{ "pmi1", no_argument, NULL, '1' },
+	{ "nodes", required_argument, NULL, 'n' },
+	{ "mpi", required_argument, NULL, 'm' },
+	{ "run", no_argument, NULL, 'r' },
+	{ "witness", no_argument, NULL, OPTION_WITNESS },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "pmi1", no_argument, NULL, '1' },
-		{ "nodes", required_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	bool pmi1 = false;
+	struct wanted w = { NULL, false, false };
 	int c;
 
 	setvbuf(stdout, NULL, _IOLBF, 0); /* an abort would lose the rest */
-	while ((c = getopt_long(argc, argv, "+1n:hV", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+1n:m:rhV", options, NULL)) != -1) {
 		switch (c) {
 		case '1':
-			pmi1 = true;
+			w.pmi1 = true;
+			break;
+		case 'm':
+			w.program = optarg;
+			break;
+		case 'r':
+			w.run = true;
 			break;
 		case 'n':
 			return probe_nodes(optarg);
+		case OPTION_WITNESS:
+			return probe_witness(argv + optind);
 		case 'h':
 			usage(stdout);
 			return PROBE_OK;
@@ -149,5 +197,5 @@ int main(int argc, char **argv)
 			return PROBE_USAGE;
 		}
 	}
-	return run(pmi1, argv + optind, argc - optind);
+	return carry_out(&w, argv + optind, argc - optind);
 }

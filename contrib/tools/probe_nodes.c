@@ -6,18 +6,15 @@
  * pmi2x-agent say of themselves (libio/protocol.h). Nothing of pmi2x need be installed
  * there for that.
  */
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "probe.h"
+#include "probe_process.h"
 
 #define NODES_MAX 65536
-#define LINE_LEN 4096
+#define LINE_LEN PROBE_LINE_MAX
 #define STATE_LEN 64
 #define WAIT_SECONDS "60" /* for the nodes to become free */
 
@@ -36,66 +33,6 @@ struct nodes {
 	struct node *items;
 	size_t count;
 };
-
-/* ---- running programs ---- */
-
-struct pipe_reader {
-	FILE *from;
-	pid_t pid;
-};
-
-static void exec_into(int fd, char *const argv[])
-{
-	dup2(fd, STDOUT_FILENO);
-	close(fd);
-	execvp(argv[0], argv);
-	fprintf(stderr, "pmi2x-probe: %s: %s\n", argv[0], strerror(errno));
-	_exit(127);
-}
-
-static bool start_program(struct pipe_reader *r, char *const argv[])
-{
-	int fds[2];
-
-	if (pipe(fds))
-		return false;
-	r->pid = fork();
-	if (r->pid == 0) {
-		close(fds[0]);
-		exec_into(fds[1], argv);
-	}
-	close(fds[1]);
-	r->from = r->pid > 0 ? fdopen(fds[0], "r") : NULL;
-	if (!r->from)
-		close(fds[0]);
-	return r->from != NULL;
-}
-
-static bool end_program(struct pipe_reader *r)
-{
-	int status;
-
-	fclose(r->from);
-	return waitpid(r->pid, &status, 0) == r->pid && status == 0;
-}
-
-/* Run a program; hand every line of its output, without newline, to `use`. */
-static bool read_program(char *const argv[],
-			 void (*use)(void *arg, char *line), void *arg)
-{
-	struct pipe_reader r;
-	char line[LINE_LEN];
-
-	if (!start_program(&r, argv)) {
-		perror("pmi2x-probe: fork");
-		return false;
-	}
-	while (fgets(line, sizeof(line), r.from)) {
-		line[strcspn(line, "\n")] = '\0';
-		use(arg, line);
-	}
-	return end_program(&r);
-}
 
 /* ---- the nodes ---- */
 
@@ -185,11 +122,11 @@ static bool list_nodes(struct nodes *n, const char *list)
 	char *states[] = { "sinfo", "-h", "-N", "-n", (char *)list, "-o",
 			   "%N %T", NULL };
 
-	if (!read_program(expand, add_node, n) || n->count == 0) {
+	if (probe_process_read(expand, add_node, n) || n->count == 0) {
 		fprintf(stderr, "pmi2x-probe: %s is no node list\n", list);
 		return false;
 	}
-	return read_program(states, note_slurm_state, n);
+	return !probe_process_read(states, note_slurm_state, n);
 }
 
 static void free_nodes(struct nodes *n)
@@ -216,7 +153,7 @@ static bool read_plugin_dir(char *out)
 	char *argv[] = { "scontrol", "show", "config", NULL };
 
 	*out = '\0';
-	if (read_program(argv, note_plugin_dir, out) && *out)
+	if (!probe_process_read(argv, note_plugin_dir, out) && *out)
 		return true;
 	fputs("pmi2x-probe: \"scontrol show config\" does not tell PluginDir; "
 	      "is slurmctld running?\n", stderr);
@@ -238,7 +175,7 @@ static void look_here(char *dirs, struct node *here)
 			 "here", NULL };
 
 	set_states(here, "missing");
-	read_program(argv, note_file_here, here);
+	probe_process_read(argv, note_file_here, here);
 }
 
 /* "n1,n2,...": the nodes on which a step can run; malloc'ed, or NULL. */
@@ -277,7 +214,7 @@ static bool look_there(struct nodes *n, char *dirs)
 		if (n->items[i].usable)
 			set_states(&n->items[i], "no answer");
 	if (ok && count)
-		ok = read_program(argv, note_file_there, n);
+		ok = !probe_process_read(argv, note_file_there, n);
 	free(list);
 	return ok;
 }

@@ -15,6 +15,11 @@ testsuite_unit_hash_test_SOURCES = testsuite/unit/hash-test.c
 testsuite_unit_hash_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_hash_test_LDADD = $(UNIT_LIBS_UTIL)
 
+unit_tests += testsuite/unit/elf-needs-test
+testsuite_unit_elf_needs_test_SOURCES = testsuite/unit/elf-needs-test.c
+testsuite_unit_elf_needs_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_elf_needs_test_LDADD = $(UNIT_LIBS_UTIL)
+
 testsuite_unit_decimal_test_SOURCES = testsuite/unit/decimal-test.c
 testsuite_unit_decimal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_decimal_test_LDADD = $(UNIT_LIBS_UTIL)

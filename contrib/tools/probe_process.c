@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-probe: runs a program and reads what it prints. */
+#include "probe_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KILLED 128 /* what shells add to a signal's number */
+
+struct pipe_reader {
+	FILE *from;
+	pid_t pid;
+};
+
+static void exec_into(int fd, char *const argv[])
+{
+	dup2(fd, STDOUT_FILENO);
+	close(fd);
+	execvp(argv[0], argv);
+	fprintf(stderr, "pmi2x-probe: %s: %s\n", argv[0], strerror(errno));
+	_exit(PROBE_NOT_STARTED);
+}
+
+static int start_program(struct pipe_reader *r, char *const argv[])
+{
+	int fds[2];
+
+	if (pipe(fds))
+		return -1;
+	r->pid = fork();
+	if (r->pid == 0) {
+		close(fds[0]);
+		exec_into(fds[1], argv);
+	}
+	close(fds[1]);
+	r->from = r->pid > 0 ? fdopen(fds[0], "r") : NULL;
+	if (!r->from)
+		close(fds[0]);
+	return r->from ? 0 : -1;
+}
+
+int probe_process_wait(int pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) != pid)
+		if (errno != EINTR)
+			return PROBE_NOT_STARTED;
+	return WIFSIGNALED(status) ? KILLED + WTERMSIG(status) :
+				     WEXITSTATUS(status);
+}
+
+int probe_process_read(char *const argv[],
+		       void (*use)(void *arg, char *line), void *arg)
+{
+	struct pipe_reader r;
+	char line[PROBE_LINE_MAX];
+
+	if (start_program(&r, argv)) {
+		perror("pmi2x-probe: fork");
+		return PROBE_NOT_STARTED;
+	}
+	while (fgets(line, sizeof(line), r.from)) {
+		line[strcspn(line, "\n")] = '\0';
+		use(arg, line);
+	}
+	fclose(r.from);
+	return probe_process_wait(r.pid);
+}

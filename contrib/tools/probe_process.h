@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-probe: a program that it runs, and what that prints. */
+#ifndef PMI2X_PROBE_PROCESS_H
+#define PMI2X_PROBE_PROCESS_H
+
+#define PROBE_LINE_MAX 4096 /* bytes; longer lines come in pieces */
+#define PROBE_NOT_STARTED 127
+
+/*
+ * Run argv[0], which is looked up in PATH, and hand every line of its standard output,
+ * without newline, to `use`. Its exit code; 128 and the signal that has killed it;
+ * PROBE_NOT_STARTED after a message.
+ */
+int probe_process_read(char *const argv[],
+		       void (*use)(void *arg, char *line), void *arg);
+
+/* Wait for a child: its exit code as above. */
+int probe_process_wait(int pid);
+
+#endif
