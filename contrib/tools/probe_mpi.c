@@ -68,7 +68,9 @@ static int speaks_libpmi(const struct probe_look *l)
 
 static int speaks_by_itself(const struct probe_look *l)
 {
-	return verdict(l->own_pmi2 ? "PMI-1, or PMI-2 when asked to" : "PMI-1",
+	return verdict(!l->own_pmi2 ? "PMI-1" :
+		       l->mpi ? "PMI-1, or PMI-2 when asked to" :
+				"PMI-1 or PMI-2",
 		       l->mpi ? "its own client" : l->own, SERVED, PROBE_OK);
 }
 

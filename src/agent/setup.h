@@ -47,6 +47,7 @@ struct agent_options {
 	uint32_t collective_ms; /* then it fails; 0: never */
 	bool end_on_failure;    /* the step, when a collective fails */
 	bool no_kill;           /* a node that is lost does not end the step */
+	bool tell_unspoken;     /* when the node's ranks end without PMI: unspoken.h */
 	bool trace;             /* record time stamps and send them to srun */
 	/* With trace, in ns of CLOCK_MONOTONIC: when the host's process was made
 	   (0: unknown), when it began with the step, when it listened, and when

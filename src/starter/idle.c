@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/unspoken.h"
 #include "libio/listener_socket.h"
 #include "libshm/region.h"
 
@@ -207,6 +208,24 @@ static bool has_ranks(const struct starter *s)
 	return false;
 }
 
+/* All ranks of the node have come, and have gone without a word. */
+static bool all_unspoken(const struct starter *s)
+{
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		if (s->idle.ranks[i].fd < 0 ||
+		    s->idle.fds[IDLE_RANKS + i].fd >= 0)
+			return false;
+	return true;
+}
+
+static void tell_unspoken(struct starter *s)
+{
+	if (!s->options.agent.tell_unspoken || !all_unspoken(s))
+		return;
+	unspoken_say(s->log, layout_ranks(s->step->layout));
+	s->options.agent.tell_unspoken = false;
+}
+
 bool idle_wait(struct starter *s)
 {
 	nfds_t n = IDLE_RANKS + s->idle.count;
@@ -226,6 +245,8 @@ bool idle_wait(struct starter *s)
 		wanted = is_wanted(s) || (!ready && has_ranks(s));
 		if (!ready)
 			sleep_ms = -1;
+		if (!wanted)
+			tell_unspoken(s);
 		if (fds[IDLE_WAKE].revents && !wanted) /* a trace is sent also
 							  of what was not used */
 			return s->options.agent.trace;

@@ -271,6 +271,12 @@ def mpich_wheel(build):
 
 
 @pytest.fixture(scope="session")
+def older_mpich(build):
+    """The directory of another release of MPICH, without mpi4py."""
+    return lambda version: wheel(build, f"mpich-{version}")
+
+
+@pytest.fixture(scope="session")
 def impi_wheel(build):
     return wheel(build, "venv-impi")
 

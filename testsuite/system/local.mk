@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	testsuite/system/soak \
 	testsuite/system/test_allgather.py \
 	testsuite/system/test_bench.py \
+	testsuite/system/test_clients.py \
 	testsuite/system/test_cluster.py \
 	testsuite/system/test_compression.py \
 	testsuite/system/test_config.py \
@@ -53,6 +54,7 @@ EXTRA_DIST += \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \
 	testsuite/system/programs/abort.py \
+	testsuite/system/programs/alone.c \
 	testsuite/system/programs/attack.py \
 	testsuite/system/programs/attributes.py \
 	testsuite/system/programs/closes.c \

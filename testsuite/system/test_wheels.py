@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpi4py with the MPI libraries of PyPI, as they are."""
+"""mpi4py with the MPI libraries of PyPI, as they are; older ones with a C program."""
+
+import pathlib
 
 import pytest
+
+HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
+# What testsuite/run installs besides the newest.
+OLDER = ["3.4.3.post1", "4.0.3", "4.1.3", "4.2.3", "4.3.2"]
 
 PROGRAM = """
 from mpi4py import MPI
@@ -31,6 +37,14 @@ def mpi4py(srun, python, program, env, layout=UNEVEN):
 
 def test_mpich(srun, mpich_wheel, program, ofi):
     mpi4py(srun, mpich_wheel / "bin" / "python", program, ofi)
+
+
+@pytest.mark.parametrize("version", OLDER)
+def test_older_mpich(srun, ofi_program, older_mpich, ofi, version):
+    """All have one ABI."""
+    env = {**ofi, "LD_LIBRARY_PATH": str(older_mpich(version) / "lib")}
+    result = srun(*UNEVEN, ofi_program(HELLO), env=env).ok()
+    assert result.stdout.startswith("size 7 "), result
 
 
 def test_mpich_below_another_launcher(srun, mpich_wheel, program, ofi):

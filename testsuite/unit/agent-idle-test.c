@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "launcher/srun_server.h"
 #include "libio/registration.h"
 
 /* Does this process map the memory that agents share with ranks? */
@@ -184,6 +185,66 @@ static void a_late_failure_ends_the_step(void **state)
 	cluster_close(&c);
 }
 
+/* ---- an MPI program whose ranks do not speak ---- */
+
+static const char UNSPOKEN[] = "none of the 1 ranks has spoken PMI";
+
+static void end_rank(struct cluster *c)
+{
+	rank_close(c, 0);
+	cluster_stop(c, 0);
+}
+
+static void silence_is_told_without_an_agent(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	c.options.tell_unspoken = true;
+	cluster_start(&c, 0);
+	rank_register(&c, 0);
+	rank_close(&c, 0);
+	cluster_expect_log(&c, UNSPOKEN);
+	assert_false(shares_memory());
+	cluster_close(&c);
+}
+
+/* It has been started so that srun can ask. */
+static void silence_is_told_by_the_agent(void **state)
+{
+	static const struct srun_server_host host;
+	struct srun_server *srun;
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	srun = cluster_start_srun(&c, &host);
+	c.options.tell_unspoken = true;
+	cluster_start(&c, 0);
+	rank_register(&c, 0);
+	while (!shares_memory())
+		sched_yield();
+	assert_null(strstr(c.text, UNSPOKEN));
+	end_rank(&c);
+	assert_non_null(strstr(c.text, UNSPOKEN));
+	cluster_close(&c);
+	srun_server_stop(srun, 0);
+}
+
+static void a_rank_that_speaks_is_not_told_of(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	c.options.tell_unspoken = true;
+	cluster_start(&c, 0);
+	rank_init(&c, 0);
+	rank_say(&c, 0, "cmd=finalize");
+	rank_expect(&c, 0, "cmd=finalize_ack");
+	end_rank(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
 /* ---- without descriptors ---- */
 
 static atomic_int polls;
@@ -331,6 +392,9 @@ int main(void)
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(one_that_never_runs_can_be_stopped),
 		cmocka_unit_test(a_late_failure_ends_the_step),
+		cmocka_unit_test(silence_is_told_without_an_agent),
+		cmocka_unit_test(silence_is_told_by_the_agent),
+		cmocka_unit_test(a_rank_that_speaks_is_not_told_of),
 		cmocka_unit_test(a_rank_that_says_it_is_silent_costs_nothing),
 		cmocka_unit_test(too_few_for_poll_end_the_step),
 		cmocka_unit_test(a_rank_that_cannot_be_taken_ends_the_step),

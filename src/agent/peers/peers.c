@@ -30,6 +30,15 @@ bool peers_settled(const struct peers *p)
 	return true;
 }
 
+bool peers_untouched(const struct peers *p)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (p->all[i].state != NEIGHBOUR_WAITING)
+			return false;
+	}
+	return true;
+}
+
 void peers_node_found(struct peers *p, uint32_t node_id, int rc,
 		      const struct sockaddr_storage *addr)
 {

@@ -124,6 +124,8 @@ void peers_destroy(struct peers *p);
 void peers_begin(struct peers *p);
 /* No neighbour's link is waited for. */
 bool peers_settled(const struct peers *p);
+/* No link has ever been up, and none is given up. */
+bool peers_untouched(const struct peers *p);
 
 /* Answers of the host: see agent.h. May call back. Not after peers_stop. */
 void peers_node_found(struct peers *p, uint32_t node_id, int rc,

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/unspoken.h"
 #include "libcoll/layout.h"
 #include "libio/peer.h"
 #include "libio/registration.h"
@@ -29,6 +30,7 @@ struct rank {
 	struct service *service;
 	uint32_t slot;
 	bool registered;
+	bool spoken;           /* has sent something */
 	struct stream *stream; /* NULL: none yet, or closed */
 	uv_poll_t exit;        /* of the pidfd */
 	int pidfd;             /* -1: not watched */
@@ -40,6 +42,7 @@ struct rank {
 struct ranks {
 	struct rank *slots;
 	uint32_t count;
+	bool told_unspoken;
 	struct epoll_set *epoll; /* of all ranks' connections */
 	uv_poll_t registration;
 	uv_timer_t limit; /* of waiting to hear how those have ended that leave */
@@ -57,6 +60,33 @@ static uint64_t patience(const struct rank *r)
 	    !pmi_server_client_end_matters(s->server, r->slot))
 		return 0;
 	return r->exited ? RANK_EXIT_MS : RANK_CLOSED_MS;
+}
+
+/* All ranks of the node have come, and have gone without a word. */
+static bool all_unspoken(const struct ranks *ranks)
+{
+	for (uint32_t i = 0; i < ranks->count; i++) {
+		const struct rank *r = &ranks->slots[i];
+
+		if (!r->registered || r->spoken || r->stream)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * At once: slurmstepd shows the user no more lines once it has waited for the last of
+ * them. Another node's ranks may have spoken: it has connected then.
+ */
+static void tell_unspoken(const struct service *s)
+{
+	struct ranks *ranks = s->ranks;
+
+	if (!s->node->options->tell_unspoken || ranks->told_unspoken ||
+	    !all_unspoken(ranks) || !peers_untouched(s->peers))
+		return;
+	ranks->told_unspoken = true;
+	unspoken_say(s->node->log, layout_ranks(s->node->layout));
 }
 
 /* Tell the engine; `end` is NULL when it is not known how. */
@@ -108,6 +138,7 @@ static void rank_leaves(struct rank *r)
 	struct service *s = r->service;
 	const struct agent_host *host = s->node->host;
 
+	tell_unspoken(s);
 	r->leaving = true;
 	r->since = node_now(s->node);
 	if (!patience(r)) {
@@ -134,6 +165,7 @@ static void on_input(void *arg, size_t n)
 	struct rank *r = arg;
 	struct service *s = r->service;
 
+	r->spoken = true;
 	pmi_server_client_input(s->server, r->slot, s->ranks->input, n);
 }
 

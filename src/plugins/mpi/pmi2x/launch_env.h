@@ -34,6 +34,7 @@ struct launch_env {
 	uint32_t trace;         /* 1: record time stamps */
 	uint32_t kill;          /* the step when a collective fails: enum launch_kill */
 	uint32_t no_kill;       /* 1: srun --no-kill */
+	uint32_t mpi;           /* 1: the program needs an MPI library */
 	char *jobid;            /* "<job>.<step>", as srun says */
 	char *spawner_jobid;    /* NULL unless spawned */
 	uint32_t *app_sizes;    /* NULL unless spawned by several commands */

@@ -102,6 +102,13 @@ static inline int compat_signal_step(uint32_t job, uint32_t step, uint16_t signa
 #define compat_is_async(step) ((void)(step), false)
 #endif
 
+/* What srun is to start: the program and its arguments. */
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+#define compat_argv(opt) ((opt)->argv)
+#else
+#define compat_argv(opt) ((opt)->srun_opt ? (opt)->srun_opt->argv : NULL)
+#endif
+
 /* Slurm's own encryption (tls/s2n), or NULL; 25.05 is the first to have any. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
 #define compat_tls_type() \

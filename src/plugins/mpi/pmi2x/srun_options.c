@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_program.h"
 #include "srun_options.h"
 
 /* A question to the options of one component. */
@@ -64,4 +65,17 @@ static int says_no_kill(void *opt, void *arg)
 bool srun_no_kill(void)
 {
 	return find_component(says_no_kill);
+}
+
+/* srun has looked the program up in PATH, and put what it has found in its place. */
+static int says_mpi(void *opt, void *arg)
+{
+	char **argv = compat_argv((slurm_opt_t *)opt);
+
+	return argv && argv[0] && mpi_program(argv[0]);
+}
+
+bool srun_starts_mpi(void)
+{
+	return find_component(says_mpi);
 }

@@ -257,6 +257,8 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->end_on_failure = conf->kill_on_failure;
 	o->trace = s->launch.trace;
 	o->no_kill = s->launch.no_kill;
+	o->tell_unspoken = s->launch.mpi && s->step.position == 0 &&
+			   layout_ranks(s->nodes.layout) > 1;
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;
 	o->connect_back_uid = step->uid;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is said of ranks that have not spoken PMI. */
+#include "agent/unspoken.h"
+
+void unspoken_say(const struct log_hook *log, uint32_t ranks)
+{
+	log_error(log,
+		  "none of the %u ranks has spoken PMI, although the program needs an MPI library: each was alone, if it has used that; \"pmi2x-probe --mpi PROGRAM\" says what it speaks",
+		  ranks);
+}
