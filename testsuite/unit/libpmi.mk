@@ -16,6 +16,15 @@ testsuite_unit_server_topology_test_SOURCES = \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h
 testsuite_unit_server_topology_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_topology_test_LDADD = $(UNIT_LIBS_SERVER)
+unit_tests += testsuite/unit/pmi-group-test testsuite/unit/early-test
+
+testsuite_unit_pmi_group_test_SOURCES = testsuite/unit/pmi-group-test.c
+testsuite_unit_pmi_group_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_pmi_group_test_LDADD = $(UNIT_LIBS_PMI)
+
+testsuite_unit_early_test_SOURCES = testsuite/unit/early-test.c
+testsuite_unit_early_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_early_test_LDADD = $(UNIT_LIBS_PMI)
 
 testsuite_unit_cause_test_SOURCES = testsuite/unit/cause-test.c
 testsuite_unit_cause_test_CPPFLAGS = $(UNIT_CPPFLAGS)

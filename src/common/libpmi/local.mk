@@ -6,7 +6,9 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/attrs.c \
 	src/common/libpmi/cause.c src/common/libpmi/cause.h \
 	src/common/libpmi/compress.c src/common/libpmi/compress.h \
+	src/common/libpmi/early.c src/common/libpmi/early.h \
 	src/common/libpmi/extension.h \
+	src/common/libpmi/group.c src/common/libpmi/group.h \
 	src/common/libpmi/results.c \
 	src/common/libpmi/message.c src/common/libpmi/message.h \
 	src/common/libpmi/message_private.h \
