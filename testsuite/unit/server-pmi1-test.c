@@ -276,7 +276,7 @@ static void endless_lines_end_the_connection(void **state)
 	net_init1(n, 0);
 	memset(chunk, 'x', sizeof(chunk));
 	net_input(n, 0, "cmd=", 4);
-	for (int i = 0; i < 20; i++)
+	for (size_t i = 0; i < PMI1_LINE_MAX / sizeof(chunk); i++)
 		net_input(n, 0, chunk, sizeof(chunk));
 	assert_true(n->ranks[0].closed);
 	net_destroy(n);

@@ -113,7 +113,7 @@ static void what_is_no_message_is_refused_at_once(void **state)
 
 static void overlong_lines_are_refused(void **state)
 {
-	size_t len = PMI2_BODY_MAX + 2;
+	size_t len = PMI1_LINE_MAX + 2;
 	char *text = malloc(len);
 
 	memset(text, 'a', len);

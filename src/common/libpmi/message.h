@@ -22,7 +22,8 @@
 #define PMI_KVSNAME_MAX 256
 #define PMI2_HEADER_LEN 6
 #define PMI2_BODY_MAX 999999   /* what six digits can say */
-#define PMI1_LINE_MAX 65536    /* bytes of one line; of an mcmd: PMI2_BODY_MAX */
+#define PMI1_LINE_MAX (1 << 20) /* bytes of one line: of a barrier_in with a list of
+                                  10,000 ranks some 70,000; of an mcmd: PMI2_BODY_MAX */
 #define PMI_FIELDS_MAX 8192    /* fields of one message */
 
 enum pmi_protocol { PMI_PROTOCOL_NONE, PMI_PROTOCOL_1, PMI_PROTOCOL_2 };

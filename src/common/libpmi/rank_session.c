@@ -10,6 +10,7 @@
 #include "libshm/records.h"
 
 #define INPUT_KEEP 65536 /* bytes of an empty input buffer worth keeping */
+#define TEXT_START_MAX 8 /* bytes of which a PMI-1 message's start needs fewer */
 #define NAME_MAX_QUOTED 64 /* bytes of an unknown command's name in answers */
 #define TOPOLOGY_KEY "PMI_hwloc_xmlfile" /* of MPICH; its value names a file */
 
@@ -477,6 +478,19 @@ static void handle_input(struct rank_session *ss)
 		buf_free(&ss->input);
 }
 
+/*
+ * Can the last `n` bytes have ended a message, or be no part of one? Text ends with a
+ * newline, and a long line that comes in small pieces is not looked through for each.
+ */
+static bool is_news(const struct rank_session *ss, const char *last, size_t n)
+{
+	const struct buf *b = &ss->input;
+
+	return wire_form(ss, b->data) == PMI_PROTOCOL_2 ||
+	       b->len - n < TEXT_START_MAX || b->len > PMI1_LINE_MAX ||
+	       memchr(last, '\n', n);
+}
+
 void rank_input(struct rank_session *ss, const char *data, size_t len)
 {
 	while (len > 0 && rank_is_live(ss)) {
@@ -489,8 +503,9 @@ void rank_input(struct rank_session *ss, const char *data, size_t len)
 			rank_fail(ss, "sent more than there is memory for");
 			return;
 		}
+		if (is_news(ss, data, n))
+			handle_input(ss);
 		data += n;
 		len -= n;
-		handle_input(ss);
 	}
 }
