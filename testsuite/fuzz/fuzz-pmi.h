@@ -27,6 +27,11 @@ static const char *const fuzz_pmi1_lines[] = {
 	"cmd=abort exitcode=%\n",
 	("mcmd=spawn\nnprocs=2\nexecname=%\ntotspawns=1\nspawnssofar=1\n"
 	 "argcnt=1\narg1=%\npreput_num=0\ninfo_num=0\nendcmd\n"),
+	"cmd=barrier_in group=0,5:1\n",
+	"cmd=barrier_in group=4,1,0:%\n",
+	"cmd=barrier_in group=NODE:1\n",
+	"cmd=barrier_in group=WORLD:1\n",
+	"cmd=barrier_in group=%:%\n",
 };
 
 static const char *const fuzz_pmi2_bodies[] = {

@@ -34,9 +34,9 @@ static void barrier(struct net *n)
 	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
 		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
 	assert_string_equal(net_pmi1(n, NET_RANKS - 1, "cmd=barrier_in"),
-			    "cmd=barrier_out rc=0");
+			    "cmd=barrier_out rc=0 tag=0");
 	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
-		assert_string_equal(net_read(n, r), "cmd=barrier_out rc=0");
+		assert_string_equal(net_read(n, r), "cmd=barrier_out rc=0 tag=0");
 }
 
 static void init_all(struct net *n)

@@ -79,7 +79,7 @@ static void both_protocols_share_fences_and_values(void **state)
 		else
 			net_pmi1(n, r, "cmd=barrier_in");
 	}
-	assert_string_equal(net_read(n, 2), "cmd=barrier_out rc=0");
+	assert_string_equal(net_read(n, 2), "cmd=barrier_out rc=0 tag=0");
 	assert_string_equal(net_read(n, 3), "cmd=kvs-fence-response;rc=0;");
 	net_forget(n);
 	assert_string_equal(net_pmi2(n, 3, "cmd=kvs-get;key=a;"),
@@ -280,7 +280,7 @@ static void a_second_program_may_speak_the_other_protocol(void **state)
 		net_init1(n, r);
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_pmi1(n, r, "cmd=barrier_in");
-	assert_string_equal(net_read(n, 0), "cmd=barrier_out rc=0");
+	assert_string_equal(net_read(n, 0), "cmd=barrier_out rc=0 tag=0");
 	for (uint32_t r = 0; r < NET_RANKS; r++)
 		net_pmi1(n, r, "cmd=finalize");
 	net_forget(n);

@@ -139,6 +139,7 @@ static void look(struct service *s)
 	} else if (s->node->options->stall_ms && st->counted_ms >= st->report_ms) {
 		st->report_ms = 2 * st->report_ms;
 		tell_srun(s, false);
+		pmi_server_report_groups(s->server, st->counted_ms / 1000);
 	}
 }
 

@@ -53,6 +53,9 @@ static struct pmi_writer *begin(struct rank_session *ss,
 	if (rq->thrid[0])
 		pmi_write_str(w, "thrid", rq->thrid);
 	pmi_write_int(w, "rc", rc);
+	/* MPICH 5 takes a barrier_out without one for granted, and crashes. */
+	if (rq->command->tagged && name == rq->command->response)
+		pmi_write_int(w, "tag", rq->tag);
 	return w;
 }
 

@@ -6,7 +6,7 @@
 
 /* Versions as PMI counts them. */
 #define PMI1_VERSION 1
-#define PMI1_SUBVERSION 1
+#define PMI1_SUBVERSION 2 /* with group barriers */
 #define PMI2_VERSION 2
 #define PMI2_SUBVERSION 0
 
@@ -133,8 +133,8 @@ static const struct command COMMANDS[] = {
 	COMMAND("get_appnum", "appnum", ACTIVE, handle_get_appnum),
 	COMMAND("get_my_kvsname", "my_kvsname", ACTIVE, handle_get_my_kvsname),
 	/* Clients look at the name of the response only, not at its rc. */
-	COMMAND("barrier_in", "barrier_out", ACTIVE, rank_handle_fence,
-		.failure = "barrier_failed"),
+	COMMAND("barrier_in", "barrier_out", ACTIVE, group_handle_barrier,
+		.failure = "barrier_failed", .tagged = true),
 	COMMAND("put", "put_result", ACTIVE, rank_handle_put),
 	COMMAND("get", "get_result", ACTIVE, rank_handle_get),
 	COMMAND("publish_name", "publish_result", ACTIVE, requests_publish),

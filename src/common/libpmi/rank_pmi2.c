@@ -163,6 +163,8 @@ static const struct command COMMANDS[] = {
 	PMI2_COMMAND("ring", ACTIVE, handle_ring),
 	PMI2_COMMAND(EXT_CMD_PUT, ACTIVE, ext_put, .extension = true),
 	PMI2_COMMAND(EXT_CMD_FENCE, ACTIVE, ext_fence, .extension = true),
+	PMI2_COMMAND(EXT_CMD_BARRIER, ACTIVE, group_handle_ext,
+		     .extension = true),
 	PMI2_COMMAND(EXT_CMD_ALLGATHER, ACTIVE, ext_allgather,
 		     .extension = true),
 	PMI2_COMMAND(EXT_CMD_READ, ACTIVE, ext_read, .extension = true),

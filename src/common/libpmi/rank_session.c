@@ -42,6 +42,7 @@ void rank_drop(struct rank_session *ss)
 	ss->spawn = NULL;
 	ss->skip_spawns = false;
 	ss->waits = 0;
+	ss->put += ss->pending.len;
 	buf_free(&ss->pending);
 }
 
@@ -139,6 +140,8 @@ static bool rank_find(const struct rank_session *ss, const struct pmi_field *key
 		*len = strlen(mapping);
 		return true;
 	}
+	if (early_find(&ss->server->early, key->value, key->value_len, value, len))
+		return true;
 	return results_find(&ss->server->results, key->value, key->value_len, value,
 			    len);
 }

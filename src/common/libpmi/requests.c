@@ -208,6 +208,18 @@ void requests_abort(struct rank_session *ss, bool step, int code, const char *te
 		log_error(s->log, "%s; srun could not be told", ss->why);
 }
 
+int requests_end_step(struct pmi_server *s, const char *why, int code)
+{
+	struct control_msg msg = {
+		.type = CONTROL_ABORT,
+		.rank = CONTROL_NO_RANK,
+		.code = code,
+		.text = (char *)why,
+	};
+
+	return s->srun_lost ? -ENOTCONN : send_text(s, &msg);
+}
+
 void requests_ready(struct pmi_server *s)
 {
 	struct control_msg msg = {.type = CONTROL_READY};

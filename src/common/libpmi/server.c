@@ -53,6 +53,7 @@ static struct pmi_server *new_server(const struct pmi_step *step,
 	s->arg = arg;
 	s->log = log;
 	results_init(&s->results, region);
+	early_init(&s->early, step->hash_seed, step->budget);
 	pmi_message_init(&s->message);
 	buf_init(&s->out, OUT_MAX);
 	buf_init(&s->head, PMI_NODE_HEAD_MAX);
@@ -111,6 +112,8 @@ void pmi_server_destroy(struct pmi_server *s)
 	if (s->coll)
 		coll_destroy(s->coll);
 	results_free(&s->results);
+	early_free(&s->early);
+	payload_unref(s->group_result);
 	attrs_free(s);
 	free(s->sessions);
 	free(s->topology.path);
@@ -177,6 +180,8 @@ static void settle(struct pmi_server *s)
 				rank_end(&s->sessions[i], "left");
 		slots_update(s);
 	}
+	payload_unref(s->group_result);
+	s->group_result = NULL;
 	slots_flush(s);
 	if (!s->ops->tidy_later)
 		results_tidy(&s->results);

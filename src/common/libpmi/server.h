@@ -275,6 +275,11 @@ int pmi_server_status(struct pmi_server *s,
 		      bool (*stopped)(void *arg, uint32_t slot), void *arg,
 		      struct node_status *out);
 /*
+ * Tell the user of a group's barrier in which ranks of this node have waited for so
+ * long, and for whom: groups are no part of the status. Nothing when there is none.
+ */
+void pmi_server_report_groups(struct pmi_server *s, unsigned seconds);
+/*
  * Give up waiting: collective `seq` and all later ones of its kind fail on
  * every node, unless it has ended here.
  */

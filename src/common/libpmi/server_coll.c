@@ -37,11 +37,18 @@ static void refuse(struct rank_session *ss, const struct rank_request *rq, int e
 		rank_fail(ss, "could not enter a collective: out of memory");
 }
 
+static void free_entered(struct entered *e)
+{
+	if (e)
+		payload_unref(e->records);
+	free(e);
+}
+
 static void forget_entered(struct rank_session *ss, struct entered *e)
 {
 	DL_DELETE(ss->entered, e);
 	ss->in_flight -= e->bytes;
-	free(e);
+	free_entered(e);
 }
 
 /* Note what a rank enters before libcoll knows: the end may come at once. */
@@ -71,6 +78,29 @@ static struct entered *note_entered(struct rank_session *ss,
 	return e;
 }
 
+struct entered *collective_note_group(struct rank_session *ss,
+				      const struct rank_request *rq)
+{
+	struct entered *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->kind = ENTERED_GROUP;
+	e->seq = ss->server->next_group++;
+	e->rq = *rq;
+	DL_APPEND(ss->entered, e);
+	return e;
+}
+
+int collective_count(struct rank_session *ss, struct entered *e, size_t bytes)
+{
+	if (bytes > rank_room(ss))
+		return -ENOBUFS;
+	e->bytes = bytes;
+	ss->in_flight += bytes;
+	return 0;
+}
+
 /* coll_enter has refused: as if the rank had not asked. */
 static void undo_entered(struct rank_session *ss, struct entered *e, int error)
 {
@@ -78,6 +108,14 @@ static void undo_entered(struct rank_session *ss, struct entered *e, int error)
 
 	forget_entered(ss, e);
 	refuse(ss, &rq, error);
+}
+
+/* A group's barrier may have to bring it before that fence. */
+static void note_records(struct rank_session *ss, struct entered *e,
+			 struct payload *records)
+{
+	e->upto = ss->put;
+	e->records = payload_ref(records);
 }
 
 /* Takes the reference to `contribution`, which may be NULL. */
@@ -92,6 +130,8 @@ static void enter(struct rank_session *ss, const struct rank_request *rq,
 	e = note_entered(ss, rq, kind, contribution ? contribution->len : 0);
 	if (e) {
 		e->stride = stride;
+		if (kind == COLL_FENCE && contribution)
+			note_records(ss, e, contribution);
 		rc = coll_enter(ss->server->coll, kind, ss->slot, contribution,
 				&seq);
 		if (rc)
@@ -109,6 +149,7 @@ void collective_fence(struct rank_session *ss, const struct rank_request *rq)
 	if (!rc && ss->pending.len) {
 		records = payload_take(&ss->pending);
 		rc = records ? 0 : -ENOMEM;
+		ss->put += records ? records->len : 0;
 	}
 	if (rc)
 		refuse(ss, rq, rc);
@@ -218,6 +259,16 @@ static struct entered *find_entered(const struct rank_session *ss,
 	return e;
 }
 
+struct entered *collective_find_group(const struct rank_session *ss, uint32_t id)
+{
+	return find_entered(ss, ENTERED_GROUP, id);
+}
+
+void collective_forget(struct rank_session *ss, struct entered *e)
+{
+	forget_entered(ss, e);
+}
+
 /* The rank's entry of a collective that has ended, taken out; or NULL. */
 static struct entered *take_entered(struct rank_session *ss,
 				    enum coll_kind kind, uint32_t seq)
@@ -235,6 +286,7 @@ static struct entered *take_entered(struct rank_session *ss,
 static void end_step(struct pmi_server *s, const char *text,
 		     const char *reason)
 {
+	s->ending = true;
 	s->held = strdup(reason);
 	s->ops->end_step(s->arg, text, cause_exit_code(reason));
 }
@@ -264,6 +316,21 @@ static void answer_fault(struct rank_session *ss, const struct entered *e,
 	ss->told = true;
 	answer_error(ss, &e->rq, PMI_RC_OTHER, "%s %u failed: %s",
 		     coll_kind_name(e->kind), e->seq, reason);
+}
+
+bool collective_end_step(struct pmi_server *s, const char *text,
+			 const char *reason)
+{
+	if (s->ending)
+		return !s->endless;
+	s->ending = true;
+	s->reported = true;
+	log_debug(s->log, "%s", text);
+	if (s->ops->end_step)
+		end_step(s, text, reason);
+	else
+		s->endless = requests_end_step(s, text, cause_exit_code(reason));
+	return !s->endless;
 }
 
 /* The rank's collective has failed: say so, or hold the answer back. */
@@ -297,6 +364,10 @@ static void answer_held(struct rank_session *ss, const char *reason)
 	DL_FOREACH_SAFE(ss->entered, e, next) {
 		if (!e->failed)
 			continue;
+		if (e->kind == ENTERED_GROUP) {
+			rank_fail(ss, "waits for a group's barrier that has failed");
+			continue;
+		}
 		answer_fault(ss, e, reason);
 		forget_entered(ss, e);
 	}
@@ -306,6 +377,7 @@ void collective_answer_failed(struct pmi_server *s)
 {
 	char *reason = s->held;
 
+	s->endless = s->ending;
 	s->held = NULL;
 	for (uint32_t i = 0; reason && i < s->nslots; i++)
 		answer_held(&s->sessions[i], reason);
@@ -329,6 +401,7 @@ static void end_fence(struct pmi_server *s, uint32_t seq,
 	int rc = results_publish_fence(&s->results, result, result == s->built);
 
 	s->fence_near = false;
+	early_fenced(&s->early, seq);
 	if (rc) {
 		fail_here(s, COLL_FENCE, seq, rc);
 		return;
@@ -339,7 +412,7 @@ static void end_fence(struct pmi_server *s, uint32_t seq,
 
 		if (e)
 			answer_ok(&s->sessions[i], &e->rq);
-		free(e);
+		free_entered(e);
 	}
 }
 
@@ -533,6 +606,14 @@ static void on_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 	server_event(s, PMI_EVENT_DONE, 0, COLL_RING, seq);
 }
 
+static void on_complete_subset(void *arg, uint32_t slot, uint64_t id,
+			       struct payload *result, const char *why)
+{
+	struct pmi_server *s = arg;
+
+	group_ended(&s->sessions[slot], id, result, why);
+}
+
 const struct coll_ops server_coll_ops = {
 	.send = on_send,
 	.combine = on_combine,
@@ -542,4 +623,5 @@ const struct coll_ops server_coll_ops = {
 	.extend = on_extend,
 	.complete = on_complete,
 	.complete_ring = on_complete_ring,
+	.complete_subset = on_complete_subset,
 };

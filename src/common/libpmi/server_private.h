@@ -12,6 +12,9 @@
  *   server_status.c what people and tools are told
  *   answer.c       responses in the form of either protocol
  *   server_coll.c  between sessions and libcoll
+ *   server_group.c barriers of groups of ranks
+ *   group.c        groups out of text
+ *   early.c        values that a group has exchanged and the step has not fenced
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
@@ -25,6 +28,8 @@
 #include <uthash.h>
 
 #include "libpmi/control.h"
+#include "libpmi/early.h"
+#include "libpmi/group.h"
 #include "libpmi/message.h"
 #include "libpmi/server.h"
 #include "libpmi/spawn.h"
@@ -36,6 +41,7 @@
 #define RANK_WAITS_MAX 1024  /* unanswered requests of a rank to srun and
                                    for node attributes */
 #define RING_VALUE_MAX 65536    /* bytes a rank shows to a neighbour */
+#define GROUPS_RECENT 4         /* groups of which a rank knows what they have had */
 
 /* A job attribute that PMI-1 asks for as a key. */
 #define MAPPING_KEY "PMI_process_mapping"
@@ -82,6 +88,7 @@ struct command {
 		       const struct pmi_message *m);
 	const char *failure; /* name of an error response; NULL: response */
 	bool extension;      /* only after the extension was agreed on */
+	bool tagged;         /* PMI-1 1.2: the response has a tag */
 };
 
 /* A row: what every command has, then what few have, by name. */
@@ -96,17 +103,31 @@ struct rank_request {
 	char thrid[THRID_MAX]; /* "" when there was none */
 	uint32_t ticket; /* over 0: came through the slot, answered there */
 	uint32_t cell;   /* of the slot */
+	int32_t tag;     /* of a barrier's group; 0: it has none */
 };
+
+/* Beside enum coll_kind: the barrier of a group. Its number is the server's. */
+#define ENTERED_GROUP COLL_KINDS
 
 /* A collective that a rank has entered. */
 struct entered {
 	struct entered *prev, *next;
-	enum coll_kind kind;
+	enum coll_kind kind; /* or ENTERED_GROUP */
 	uint32_t seq;
 	size_t bytes;  /* contributed, counted in rank_rank_session.in_flight */
 	size_t stride; /* of a gather */
-	bool failed;   /* its answer is held back */
+	bool failed;   /* its answer is held back; of a group there is none */
+	struct payload *records; /* of a fence: what it brings, or NULL */
+	uint64_t upto; /* of a fence or group: rank_session.put, then */
+	uint64_t members; /* of a group: their hash */
+	uint32_t count; /* of a group: its members */
 	struct rank_request rq;
+};
+
+/* What a group of this hash knows of a rank: rank_session.put when it had a barrier. */
+struct group_known {
+	uint64_t members;
+	uint64_t upto;
 };
 
 /* A gather whose space the rank has not given back, by its offset: ranks ask for it. */
@@ -130,6 +151,8 @@ struct rank_session {
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
 	struct buf input;
 	struct buf pending; /* KVS records put since the last fence */
+	uint64_t put;       /* bytes of records before those */
+	struct group_known groups[GROUPS_RECENT]; /* the latest first */
 	size_t in_flight;   /* bytes in collectives that have not ended */
 	struct entered *entered;
 	struct hold *holds;
@@ -162,6 +185,9 @@ struct pmi_server {
 	const struct log_hook *log;
 	struct coll *coll;
 	struct results results;
+	struct early early;
+	struct payload *group_result; /* taken last, during a host call */
+	uint32_t next_group;
 	struct slots *slots; /* NULL: ranks enter over their sockets */
 	int wake_fd;         /* with slots */
 	struct rank_session *sessions;
@@ -187,6 +213,9 @@ struct pmi_server {
 	bool settle;      /* sessions are CLOSING */
 	bool reported;    /* srun was told that a collective has failed, */
 	bool gave_up;     /* and that a rank has ended for it */
+	bool ending;      /* it was asked to end the step, */
+	bool endless;     /* but cannot, or has not */
+	bool group_refused; /* the user has been told of one */
 	char *held;       /* why: no rank gets this answer; NULL: they do */
 };
 
@@ -317,6 +346,29 @@ void collective_done_all(struct rank_session *ss);
 void collective_drop(struct rank_session *ss);
 /* What failed while answers were held back is answered now. */
 void collective_answer_failed(struct pmi_server *s);
+/* The rank enters a group's barrier. NULL: no memory. */
+struct entered *collective_note_group(struct rank_session *ss,
+				      const struct rank_request *rq);
+/* With so many bytes. 0 or -ENOBUFS. */
+int collective_count(struct rank_session *ss, struct entered *e, size_t bytes);
+/* By its number; NULL: the rank has started over meanwhile, or has gone. */
+struct entered *collective_find_group(const struct rank_session *ss, uint32_t id);
+void collective_forget(struct rank_session *ss, struct entered *e);
+/* End the step, whatever the user wants, for this. False: that cannot be. */
+bool collective_end_step(struct pmi_server *s, const char *text,
+			 const char *reason);
+
+/* ---- server_group.c ---- */
+
+/* barrier_in of PMI-1, with a group or without. */
+void group_handle_barrier(struct rank_session *ss, const struct rank_request *rq,
+			  const struct pmi_message *m);
+/* The same of the extension, with a group. */
+void group_handle_ext(struct rank_session *ss, const struct rank_request *rq,
+		      const struct pmi_message *m);
+/* What was entered with this number has ended: with a result, or for `why`. */
+void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
+		 const char *why);
 
 /* ---- server_slots.c ---- */
 
@@ -411,6 +463,8 @@ void requests_spawn(struct rank_session *ss, const struct rank_request *rq,
 /* The rank aborts: alone, or with it the whole step. */
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);
+/* Have srun end the step, with this exit code, and say why. 0 or a negative errno. */
+int requests_end_step(struct pmi_server *s, const char *why, int code);
 /* Tell the user, through srun. */
 void requests_report(struct pmi_server *s, const char *text);
 /* A rank has not survived what was reported. */

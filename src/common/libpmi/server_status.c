@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libcoll/subset.h"
 #include "libpmi/server_private.h"
 #include "libpmi/status.h"
 
@@ -50,7 +51,7 @@ int pmi_server_status(struct pmi_server *s,
 
 uint64_t pmi_server_ended(const struct pmi_server *s)
 {
-	uint64_t sum = 0;
+	uint64_t sum = coll_subsets_ended(s->coll);
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		sum += coll_ended(s->coll, kind);
@@ -68,4 +69,6 @@ void pmi_server_expire_all(struct pmi_server *s, const char *why)
 {
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		pmi_server_expire(s, kind, coll_ended(s->coll, kind), why);
+	coll_expire_subsets(s->coll, why);
+	pmi_server_slots_input(s);
 }
