@@ -5,7 +5,7 @@ EXTRA_DIST += contrib/packaging/build-deb contrib/packaging/make-tarball \
 	contrib/packaging/lintian-exceptions contrib/packaging/mpi.conf \
 	contrib/packaging/slurmd-limits.conf \
 	contrib/packaging/build-rpm contrib/packaging/pmi2x.spec \
-	testsuite/packages testsuite/packages-next testsuite/packages-node \
+	testsuite/packages testsuite/packages-next testsuite/packages-node testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
 	debian/rules debian/source/format \
 	debian/libpmi2x-allgather0.install debian/libpmi2x-dev.install \
