@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "agent/host_msg.h"
+#include "libio/fd.h"
 #include "topology/topology.h"
 
 #define LIMIT_MS 60000       /* for hwloc; ranks wait less */
@@ -57,8 +58,8 @@ static void end_in(struct starter *s, enum helper_state state)
 	struct helper *h = &s->helper;
 
 	h->state = state;
-	starter_close_fd(&h->fd);
-	starter_close_fd(&h->xml);
+	fd_close(&h->fd);
+	fd_close(&h->xml);
 	if (h->done >= 0)
 		(void)eventfd_write(h->done, 1);
 	answer(s);
@@ -315,7 +316,7 @@ void helper_begin(struct starter *s)
 	h->limit = starter_now() + LIMIT_MS;
 	rc = connect_helper(h, &host);
 	rc = rc ? rc : start(s, &host);
-	starter_close_fd(&host);
+	fd_close(&host);
 	if (rc)
 		fail_with(s, "pmi2x-topology cannot be started", rc);
 }
@@ -361,7 +362,7 @@ static void reap(struct helper *h)
 	if (h->pidfd < 0)
 		return;
 	(void)waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED);
-	starter_close_fd(&h->pidfd);
+	fd_close(&h->pidfd);
 }
 
 /* ---- what it says ---- */
@@ -490,11 +491,11 @@ void helper_close(struct starter *s)
 	reap(h);
 	if (h->file >= 0)
 		unlink(s->options.topology_path);
-	starter_close_fd(&h->file);
-	starter_close_fd(&h->fd);
-	starter_close_fd(&h->xml);
-	starter_close_fd(&h->own_pidfd);
-	starter_close_fd(&h->done);
+	fd_close(&h->file);
+	fd_close(&h->fd);
+	fd_close(&h->xml);
+	fd_close(&h->own_pidfd);
+	fd_close(&h->done);
 }
 
 const char *starter_topology_file(const struct starter *s, int ms)

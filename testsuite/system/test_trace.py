@@ -97,11 +97,13 @@ def test_other_client(srun, tool, raw, traces):
     env = {"PMI2X_TRACE": str(traces)}
     srun(*LAYOUT, *raw("exchange", "1"), env=env).ok()
     (path,) = files(traces)
-    for node in records(path)[1:-1]:
+    nodes = records(path)[1:-1]
+    # An agent that a neighbour has called may be there before any of its ranks speaks.
+    assert any(rest[2] for node in nodes for rest in node["rests"])
+    for node in nodes:
         for _, init, put, enter, final, *own in node["ranks"]:
             assert init and put and enter and final and not any(own)
-        asked = [sum(r[2] for r in node["rests"]), len(node["entered"])]
-        assert asked[0] >= 1 and asked[1] == len(node["collectives"])
+        assert len(node["entered"]) == len(node["collectives"])
         assert len(node["rests"]) == len(node["entered"][0]) == 3
         assert 0 in node["entered"][0] and -1 not in node["entered"][0]
         for forked, left, early, *_, requests, served in node["rests"]:

@@ -116,7 +116,7 @@ static void start(struct node *n, const char *what, enum starter_topology when)
 		.topology = when,
 		.topology_program = n->program,
 		.topology_path = n->path,
-		.tell_fd = -1,
+		.doorbell_fd = -1,
 	};
 
 	agent_options_init(&options.agent);
