@@ -82,19 +82,6 @@ static void fail_with(struct starter *s, const char *what, int rc)
 
 /* ---- the file ---- */
 
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		data += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 /* The user's process may change it while it is read. */
 static int copy(int from, int to)
 {
@@ -106,7 +93,7 @@ static int copy(int from, int to)
 	while (!rc && (n = pread(from, piece, sizeof(piece), (off_t)have)) > 0) {
 		have += (size_t)n;
 		rc = have > TOPOLOGY_BYTES_MAX ? -EFBIG :
-						 write_all(to, piece, (size_t)n);
+						 fd_write_all(to, piece, (size_t)n);
 	}
 	if (rc)
 		return rc;

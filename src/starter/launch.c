@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "libcoll/tree.h"
+#include "libio/fd.h"
 
 #define ARGS 5               /* before the cgroups: see the agent's main.c */
 #define NUMBER_TEXT 16       /* bytes of a number's text */
@@ -61,19 +62,6 @@ static int find_known(const struct starter *s, struct setup *setup)
 	return 0;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, data, len);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		data += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
 static int pack_into(int fd, const struct setup *setup)
 {
 	struct buf b;
@@ -81,7 +69,7 @@ static int pack_into(int fd, const struct setup *setup)
 
 	buf_init(&b, SETUP_BYTES_MAX);
 	rc = setup_pack(&b, setup);
-	rc = rc ? rc : write_all(fd, b.data, b.len);
+	rc = rc ? rc : fd_write_all(fd, b.data, b.len);
 	if (b.data)
 		explicit_bzero(b.data, b.len);
 	buf_free(&b);

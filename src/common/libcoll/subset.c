@@ -264,17 +264,9 @@ int coll_subset_receive(struct coll *c, struct coll_peer *peer,
 
 static bool is_member(const struct coll_subset_name *name, uint32_t rank)
 {
-	uint32_t low = 0, high = name->count;
-
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (name->ranks[middle] <= rank)
-			low = middle;
-		else
-			high = middle;
-	}
-	return name->count && name->ranks[low] == rank;
+	return name->count &&
+	       name->ranks[subset_find_rank(name->ranks, name->count, rank)] ==
+		       rank;
 }
 
 static int may_enter(const struct coll *c, uint32_t slot,

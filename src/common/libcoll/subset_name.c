@@ -206,14 +206,14 @@ static void look_above(const struct coll *c, struct subset *s,
 	}
 }
 
-static uint32_t slot_of(const struct coll *c, uint32_t rank)
+uint32_t subset_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank)
 {
-	uint32_t low = 0, high = c->nslots;
+	uint32_t low = 0, high = count;
 
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (c->ranks[middle] <= rank)
+		if (ranks[middle] <= rank)
 			low = middle;
 		else
 			high = middle;
@@ -234,7 +234,8 @@ static void sort_members(const struct coll *c, struct subset *s,
 		uint32_t i = tree_child_index(&c->place, p);
 
 		if (p == c->place.range.first)
-			s->own[s->nown++].slot = slot_of(c, rank);
+			s->own[s->nown++].slot =
+				subset_find_rank(c->ranks, c->nslots, rank);
 		else if (i != TREE_NONE)
 			members[i]++;
 	}
