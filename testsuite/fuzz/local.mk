@@ -22,6 +22,9 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/text-fuzz \
 	testsuite/fuzz/wire1-fuzz \
 	testsuite/fuzz/wire2-fuzz
+if HAVE_JANSSON
+fuzz_programs += testsuite/fuzz/dvm-fuzz
+endif
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 fuzz_driver = testsuite/fuzz/fuzz.h testsuite/fuzz/fuzz-message.h \
 	testsuite/fuzz/fuzz-pmi.h
@@ -43,6 +46,12 @@ testsuite_fuzz_wire2_fuzz_SOURCES = testsuite/fuzz/wire2-fuzz.c \
 testsuite_fuzz_wire2_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_wire2_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_wire2_fuzz_LDADD = libpmi.la libutil.la
+
+testsuite_fuzz_dvm_fuzz_SOURCES = testsuite/fuzz/dvm-fuzz.c \
+	$(fuzz_driver)
+testsuite_fuzz_dvm_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_dvm_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+testsuite_fuzz_dvm_fuzz_LDADD = libdvm.la libutil.la $(JANSSON_LIBS)
 
 testsuite_fuzz_spawn_fuzz_SOURCES = testsuite/fuzz/spawn-fuzz.c \
 	$(fuzz_driver)

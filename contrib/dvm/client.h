@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm: talking to a head. What goes wrong ends the program with a line that says
+ * what to do: no function here returns an error.
+ */
+#ifndef PMI2X_DVM_CLIENT_H
+#define PMI2X_DVM_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DVM_BASE_VARIABLE "PMI2X_DVM_DIR" /* where the directories of DVMs are */
+#define DVM_NAME_VARIABLE "PMI2X_DVM"     /* which one is meant */
+#define DVM_PATH_MAX 4096
+
+/* Print "pmi2x-dvm: ..." and exit: 1, or 2 for what the user has asked wrongly. */
+void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+void die_usage(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+
+/* Where DVMs of this user are; made when it is not there. */
+const char *dvm_base(void);
+/* The directory of a DVM. */
+void dvm_dir(char out[DVM_PATH_MAX], const char *name);
+/* Is there a head that listens? */
+bool dvm_is_up(const char *name);
+/* Is there any? */
+bool dvm_any_up(void);
+/*
+ * The DVM that is meant: `name`, that of PMI2X_DVM, or the only one that is up. To be
+ * freed.
+ */
+char *dvm_find(const char *name);
+
+struct conn;
+
+/* Connect to a DVM (NULL: the one that is meant) and say hello. */
+struct conn *conn_open(const char *name);
+void conn_close(struct conn *c);
+/* Send a request; its reference is taken over. */
+void conn_send(struct conn *c, json_t *request);
+/* The next event, a new reference; NULL: the head has ended. */
+json_t *conn_next(struct conn *c);
+/* What comes while an answer is awaited is given to this; it does not keep it. */
+void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);
+/* Send it, and return the answer. "error" ends the program. */
+json_t *conn_ask(struct conn *c, json_t *request);
+/* Name of an event. */
+const char *event_name(json_t *event);
+/* The whole number or text of a key; 0 or "" when there is none. */
+long long get_number(json_t *object, const char *key);
+const char *get_text(json_t *object, const char *key);
+
+/*
+ * What a profile has of this process: its directory and environment, under a name that
+ * is the same for the same.
+ */
+json_t *make_profile(void);
+
+#endif

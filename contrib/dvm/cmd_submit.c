@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvm run, submit, batch: tasks from arguments, lines and JSON. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "dvm.h"
+#include "libdvm/dvm_msg.h"
+#include "libutil/decimal.h"
+#include "results.h"
+
+#define BATCH 1000 /* tasks in a request */
+
+struct submission {
+	const char *dvm;
+	json_t *task;         /* what all have in common: ranks, cores, ... */
+	json_t *tasks;        /* that are to be sent */
+	const char *json, *lines, *array, *report;
+	bool wait, quiet, tied;
+	json_t *profile;      /* NULL: it has been sent */
+	char *profile_id;
+	struct conn *conn;
+	struct results results;
+};
+
+/* ---- options ---- */
+
+static void set_number(struct submission *s, const char *key, const char *text)
+{
+	uint32_t n;
+
+	if (!decimal_u32(text, 0, INT32_MAX, &n))
+		die_usage("%s must be a whole number", key);
+	json_object_set_new(s->task, key, json_integer(n));
+}
+
+static void set_memory(struct submission *s, const char *text)
+{
+	static const char units[] = "KMGT";
+	const char *at = text, *unit;
+	uint64_t n;
+	int shift = 0;
+
+	if (!decimal_take(&at, INT64_MAX >> 40, &n))
+		die_usage("--mem is a number of bytes, or one with K, M, G or T");
+	unit = *at ? strchr(units, *at) : NULL;
+	if (*at && (!unit || at[1]))
+		die_usage("--mem: what is \"%s\"?", at);
+	if (unit)
+		shift = 10 * (int)(unit - units + 1);
+	json_object_set_new(s->task, "memory", json_integer((json_int_t)(n << shift)));
+}
+
+/* As of srun: minutes, minutes:seconds, hours:minutes:seconds. */
+static void set_time(struct submission *s, const char *text)
+{
+	unsigned a, b, c;
+	char rest;
+	long long seconds;
+
+	if (sscanf(text, "%u:%u:%u%c", &a, &b, &c, &rest) == 3)
+		seconds = a * 3600LL + b * 60 + c;
+	else if (sscanf(text, "%u:%u%c", &a, &b, &rest) == 2)
+		seconds = a * 60LL + b;
+	else if (sscanf(text, "%u%c", &a, &rest) == 1)
+		seconds = a * 60LL;
+	else
+		die_usage("--time is MINUTES, MINUTES:SECONDS or HOURS:MINUTES:SECONDS");
+	json_object_set_new(s->task, "time", json_integer(seconds));
+}
+
+static void set_counter(struct submission *s, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	json_t *counters = json_object_get(s->task, "counters");
+	uint32_t n;
+	char *name;
+
+	if (!equals || !decimal_u32(equals + 1, 0, INT32_MAX, &n))
+		die_usage("--counter is NAME=NUMBER");
+	if (!counters) {
+		counters = json_object();
+		json_object_set_new(s->task, "counters", counters);
+	}
+	name = strndup(text, (size_t)(equals - text));
+	json_object_set_new(counters, name ? name : "", json_integer(n));
+	free(name);
+}
+
+static char *absolute(const char *path)
+{
+	char cwd[DVM_TEXT_MAX], *out;
+
+	if (*path == '/')
+		return strdup(path);
+	if (!getcwd(cwd, sizeof(cwd)) || asprintf(&out, "%s/%s", cwd, path) < 0)
+		die("the working directory has no name: %s", strerror(errno));
+	return out;
+}
+
+static void set_output(struct submission *s, const char *path)
+{
+	char *whole = absolute(path);
+
+	json_object_set_new(s->task, "path", json_string(whole));
+	json_object_set_new(s->task, "output", json_string("file"));
+	free(whole);
+}
+
+static const struct option long_options[] = {
+	{ "ranks", required_argument, NULL, 'n' },
+	{ "ntasks", required_argument, NULL, 'n' },
+	{ "cores", required_argument, NULL, 'c' },
+	{ "gpus", required_argument, NULL, 'g' },
+	{ "nodes", required_argument, NULL, 'N' },
+	{ "per-node", required_argument, NULL, 'p' },
+	{ "exclusive", no_argument, NULL, 'x' },
+	{ "mem", required_argument, NULL, 'm' },
+	{ "counter", required_argument, NULL, 'C' },
+	{ "time", required_argument, NULL, 't' },
+	{ "retries", required_argument, NULL, 'r' },
+	{ "priority", required_argument, NULL, 'P' },
+	{ "name", required_argument, NULL, 'J' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "no-output", no_argument, NULL, 'O' },
+	{ "dvm", required_argument, NULL, 'd' },
+	{ "wait", no_argument, NULL, 'w' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "json", required_argument, NULL, 'j' },
+	{ "each-line", required_argument, NULL, 'l' },
+	{ "array", required_argument, NULL, 'a' },
+	{ "report", required_argument, NULL, 'R' },
+	{ 0 },
+};
+
+static void take_option(struct submission *s, int option, const char *value)
+{
+	switch (option) {
+	case 'n': set_number(s, "ranks", value); break;
+	case 'c': set_number(s, "cores", value); break;
+	case 'g': set_number(s, "gpus", value); break;
+	case 'N': set_number(s, "nodes", value); break;
+	case 'p': set_number(s, "per_node", value); break;
+	case 'r': set_number(s, "retries", value); break;
+	case 'P': set_number(s, "priority", value); break;
+	case 'x': json_object_set_new(s->task, "exclusive", json_true()); break;
+	case 'm': set_memory(s, value); break;
+	case 'C': set_counter(s, value); break;
+	case 't': set_time(s, value); break;
+	case 'J': json_object_set_new(s->task, "name", json_string(value)); break;
+	case 'o': set_output(s, value); break;
+	case 'O': json_object_set_new(s->task, "output", json_string("none")); break;
+	case 'd': s->dvm = value; break;
+	case 'w': s->wait = true; break;
+	case 'q': s->quiet = true; break;
+	case 'j': s->json = value; break;
+	case 'l': s->lines = value; break;
+	case 'a': s->array = value; break;
+	case 'R': s->report = value; break;
+	default: die_usage("there is no such option, or its value is missing");
+	}
+}
+
+static void take_options(struct submission *s, int argc, char **argv)
+{
+	int option;
+
+	s->task = json_object();
+	s->tasks = json_array();
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+n:c:g:N:J:o:t:", long_options,
+				     NULL)) != -1)
+		take_option(s, option, optarg);
+}
+
+/* ---- sending ---- */
+
+static void on_event(void *arg, json_t *event)
+{
+	struct submission *s = arg;
+
+	results_event(&s->results, event);
+}
+
+static void begin(struct submission *s)
+{
+	s->conn = conn_open(s->dvm);
+	s->profile = make_profile();
+	s->profile_id = strdup(get_text(s->profile, "id"));
+	s->results.quiet = s->quiet;
+	if (s->report) {
+		s->results.report = fopen(s->report, "we");
+		if (!s->results.report)
+			die("cannot write %s: %s", s->report, strerror(errno));
+	}
+	conn_on_event(s->conn, on_event, s);
+	results_begin(&s->results);
+}
+
+static void print_refused(struct submission *s, json_t *refused)
+{
+	json_t *r;
+	size_t i;
+
+	json_array_foreach(refused, i, r)
+		fprintf(stderr, "pmi2x-dvm: task %lld of %zu is refused: %s: %s\n",
+			get_number(r, "index") + 1, json_array_size(s->tasks),
+			get_text(r, "key"), get_text(r, "why"));
+}
+
+static void print_ids(json_t *ids)
+{
+	json_t *id;
+	size_t i;
+
+	json_array_foreach(ids, i, id)
+		if (json_is_integer(id))
+			printf("%lld\n", (long long)json_integer_value(id));
+}
+
+/* What has come together so far. */
+static void flush(struct submission *s)
+{
+	json_t *request, *event, *refused;
+	size_t n = json_array_size(s->tasks);
+
+	if (!n)
+		return;
+	request = json_pack("{s:s,s:O,s:b,s:b}", "op", "submit", "tasks",
+			    s->tasks, "watch", s->wait, "tied", s->tied);
+	json_object_set_new(request, "profile", s->profile ? s->profile :
+		json_pack("{s:s}", "id", s->profile_id));
+	s->profile = NULL;
+	event = conn_ask(s->conn, request);
+	refused = json_object_get(event, "refused");
+	s->results.submitted += n - json_array_size(refused);
+	s->results.refused += json_array_size(refused);
+	print_refused(s, refused);
+	if (!s->wait)
+		print_ids(json_object_get(event, "ids"));
+	json_decref(event);
+	json_array_clear(s->tasks);
+}
+
+static void add(struct submission *s, json_t *task)
+{
+	json_array_append_new(s->tasks, task);
+	if (json_array_size(s->tasks) >= BATCH)
+		flush(s);
+}
+
+/* ---- from arguments ---- */
+
+/* "{}" in an argument becomes the value. */
+static json_t *replaced(const char *argument, const char *value)
+{
+	const char *at = value ? strstr(argument, "{}") : NULL;
+	char *text;
+	json_t *out;
+
+	if (!at)
+		return json_string(argument);
+	if (asprintf(&text, "%.*s%s%s", (int)(at - argument), argument, value,
+		     at + 2) < 0)
+		die("out of memory");
+	out = json_string(text);
+	free(text);
+	return out;
+}
+
+static void add_command(struct submission *s, int argc, char **argv,
+			const char *value)
+{
+	json_t *list = json_array(), *task = json_deep_copy(s->task);
+	bool used = !value;
+
+	for (int i = 0; i < argc; i++) {
+		used = used || strstr(argv[i], "{}");
+		if (json_array_append_new(list, replaced(argv[i], value)))
+			die("argument %d is no UTF-8 text", i);
+	}
+	if (!used) /* as the last argument, like xargs */
+		json_array_append_new(list, json_string(value));
+	json_object_set_new(task, "argv", list);
+	add(s, task);
+}
+
+static void add_array(struct submission *s, int argc, char **argv)
+{
+	const char *at = s->array;
+	uint64_t first, last;
+	char value[32];
+
+	if (!decimal_take(&at, INT32_MAX, &first) || *at++ != '-' ||
+	    !decimal_take(&at, INT32_MAX, &last) || *at || last < first)
+		die_usage("--array is FIRST-LAST");
+	for (; first <= last; first++) {
+		snprintf(value, sizeof(value), "%llu", (unsigned long long)first);
+		add_command(s, argc, argv, value);
+	}
+}
+
+static FILE *open_input(const char *path)
+{
+	FILE *in = strcmp(path, "-") ? fopen(path, "re") : stdin;
+
+	if (!in)
+		die("cannot read %s: %s", path, strerror(errno));
+	return in;
+}
+
+static void for_lines(struct submission *s, const char *path, int argc,
+		      char **argv,
+		      void (*fn)(struct submission *s, char *line, int argc,
+				 char **argv))
+{
+	FILE *in = open_input(path);
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+
+	while ((n = getline(&line, &size, in)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		if (*line)
+			fn(s, line, argc, argv);
+	}
+	free(line);
+	fclose(in);
+}
+
+static void add_line(struct submission *s, char *line, int argc, char **argv)
+{
+	add_command(s, argc, argv, line);
+}
+
+/* What the options say counts where the line says nothing. */
+static void add_json(struct submission *s, char *line, int argc, char **argv)
+{
+	json_error_t error;
+	json_t *task = json_loads(line, 0, &error);
+
+	if (!json_is_object(task))
+		die("a line of %s is no JSON object: %s: %.60s", s->json,
+		    task ? "it is another value" : error.text, line);
+	json_object_update_missing(task, s->task);
+	add(s, task);
+}
+
+/* PROGRAM ARGUMENT... ::: VALUE... */
+static void add_arguments(struct submission *s, int argc, char **argv)
+{
+	int colons = 0;
+
+	while (colons < argc && strcmp(argv[colons], ":::"))
+		colons++;
+	if (!colons)
+		die_usage("which program?");
+	if (s->array)
+		add_array(s, colons, argv);
+	else if (s->lines)
+		for_lines(s, s->lines, colons, argv, add_line);
+	else if (colons == argc)
+		add_command(s, argc, argv, NULL);
+	for (int i = colons + 1; i < argc; i++)
+		add_command(s, colons, argv, argv[i]);
+}
+
+/* ---- commands ---- */
+
+static int finish(struct submission *s)
+{
+	flush(s);
+	if (!s->wait) {
+		conn_close(s->conn);
+		return s->results.refused ? 1 : 0;
+	}
+	results_collect(&s->results, s->conn);
+	conn_close(s->conn);
+	return results_end(&s->results);
+}
+
+int cmd_submit(int argc, char **argv)
+{
+	static struct submission s;
+
+	take_options(&s, argc, argv);
+	begin(&s);
+	if (s.json && optind < argc)
+		die_usage("submit: a program, or --json, not both");
+	if (s.json)
+		for_lines(&s, s.json, 0, NULL, add_json);
+	else
+		add_arguments(&s, argc - optind, argv + optind);
+	return finish(&s);
+}
+
+/* ---- run ---- */
+
+/* Each character is a byte: see json_bytes of the head. */
+static void write_bytes(int fd, json_t *data)
+{
+	const unsigned char *at = (const void *)json_string_value(data);
+	size_t len = json_string_length(data), n = 0;
+	char *bytes = malloc(len + 1);
+
+	if (!bytes)
+		die("out of memory");
+	for (size_t i = 0; i < len; i++) {
+		unsigned high = at[i] < 0x80 ? 0 : at[i++];
+
+		bytes[n++] = (char)(high ? high << 6 | (at[i] & 0x3f) : at[i]);
+	}
+	for (size_t done = 0; done < n;) {
+		ssize_t w = write(fd, bytes + done, n - done);
+
+		if (w < 0 && errno != EINTR)
+			exit(1);
+		done += w > 0 ? (size_t)w : 0;
+	}
+	free(bytes);
+}
+
+static int follow(struct submission *s)
+{
+	json_t *event;
+
+	while (!s->results.ended && (event = conn_next(s->conn))) {
+		if (!strcmp(event_name(event), "output"))
+			write_bytes((int)get_number(event, "fd"),
+				    json_object_get(event, "data"));
+		else
+			results_event(&s->results, event);
+		json_decref(event);
+	}
+	if (!s->results.ended)
+		die("the DVM has ended, and the task with it");
+	return s->results.code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static struct submission s = { .wait = true, .tied = true, .quiet = true };
+
+	take_options(&s, argc, argv);
+	if (s.json || s.lines || s.array)
+		die_usage("run: is for one task; see submit");
+	if (optind == argc)
+		die_usage("run: which program?");
+	if (!json_object_get(s.task, "output"))
+		json_object_set_new(s.task, "output", json_string("forward"));
+	begin(&s); /* when this client goes, the head ends the task */
+	add_command(&s, argc - optind, argv + optind, NULL);
+	flush(&s);
+	return s.results.refused ? 1 : follow(&s);
+}
+
+/* ---- batch ---- */
+
+static void add_shell_line(struct submission *s, char *line, int argc, char **argv)
+{
+	json_t *task;
+
+	if (*line == '#')
+		return;
+	task = json_deep_copy(s->task);
+	json_object_set_new(task, "argv", json_pack("[s,s,s]", "/bin/sh", "-c",
+						    line));
+	add(s, task);
+}
+
+/*
+ * Up, the tasks of the file, down: in a batch script that has nothing else to do. A DVM
+ * that is up already is used, and stays.
+ */
+int cmd_batch(int argc, char **argv)
+{
+	static struct submission s = { .wait = true };
+	char *up[] = { "up", NULL }, *down[] = { "down", "--cancel", NULL };
+	bool own;
+	int rc;
+
+	take_options(&s, argc, argv);
+	if (optind + 1 != argc)
+		die_usage("batch: which file? (-: standard input)");
+	own = !s.dvm && !dvm_any_up();
+	if (own) {
+		int file = optind;
+
+		optind = 1;
+		(void)cmd_up(1, up);
+		optind = file;
+	}
+	begin(&s);
+	for_lines(&s, argv[optind], 0, NULL, add_shell_line);
+	rc = finish(&s);
+	optind = 1;
+	if (own)
+		(void)cmd_down(2, down);
+	return rc;
+}

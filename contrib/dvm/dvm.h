@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The commands of pmi2x-dvm. Each gets its own name as argv[0], reads its options, and
+ * returns the exit status.
+ */
+#ifndef PMI2X_DVM_DVM_H
+#define PMI2X_DVM_DVM_H
+
+int cmd_up(int argc, char **argv);
+int cmd_down(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_submit(int argc, char **argv);
+int cmd_batch(int argc, char **argv);
+int cmd_wait(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_cancel(int argc, char **argv);
+int cmd_signal(int argc, char **argv);
+int cmd_drain(int argc, char **argv);
+int cmd_undrain(int argc, char **argv);
+
+#endif

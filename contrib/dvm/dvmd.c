@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The program pmi2x-dvmd: the daemon of a DVM's node. It connects to the head, which it is
+ * told about on its standard input (welcome.h), starts the zygote, and passes on what
+ * the two say. When either is lost it ends, and the zygote with all ranks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libio/channel.h"
+#include "libio/link.h"
+#include "libio/loop.h"
+#include "libio/protocol.h"
+#include "libutil/decimal.h"
+#include "pmi2x-build.h"
+#include "welcome.h"
+#include "zygote.h"
+
+#define CONNECT_MS 10000   /* for an address, until the head is proved */
+#define DEAD_PEER_MS 60000
+#define HOST_NAME_MAX_BYTES 256
+
+struct dvmd {
+	struct loop *loop;
+	struct welcome welcome;
+	struct handshake_self self;
+	char name[HOST_NAME_MAX_BYTES];
+	char zygote[4096]; /* its file */
+	uint32_t next_head;
+	struct link *head;
+	struct channel *channel;
+	pid_t process;     /* of the zygote */
+	int status;
+};
+
+static void finish(struct dvmd *d, int status)
+{
+	d->status = status;
+	if (d->head)
+		link_close(d->head);
+	d->head = NULL;
+	channel_close(d->channel);
+	d->channel = NULL; /* with that the loop ends */
+}
+
+__attribute__((format(printf, 2, 3)))
+static void die(struct dvmd *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "pmi2x-dvmd on %s: ", d->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	finish(d, 1);
+}
+
+/* ---- zygote ---- */
+
+static int on_zygote_says(void *arg, const void *data, size_t len)
+{
+	struct dvmd *d = arg;
+
+	return d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
+}
+
+/* It ends by itself when the head has said so, and otherwise when it is killed. */
+static void on_zygote_end(void *arg, int error)
+{
+	struct dvmd *d = arg;
+
+	finish(d, 0);
+}
+
+static void become_zygote(const struct dvmd *d, int fd)
+{
+	char *const argv[] = {
+		"pmi2x-dvm-zygote", (char *)d->name, (char *)d->welcome.slots,
+		(char *)d->welcome.gpus, NULL,
+	};
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* dup2 would leave CLOEXEC on one that has this number already. */
+	if (fd == ZYGOTE_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, ZYGOTE_FD) < 0)
+		_exit(126);
+	execv(d->zygote, argv);
+	fprintf(stderr, "pmi2x-dvmd on %s: cannot execute %s: %s\n", d->name,
+		d->zygote, strerror(errno));
+	_exit(126);
+}
+
+static int start_zygote(struct dvmd *d)
+{
+	static const struct channel_ops ops = {
+		.message = on_zygote_says, .end = on_zygote_end,
+	};
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	d->process = fork();
+	if (!d->process)
+		become_zygote(d, ends[1]);
+	close(ends[1]);
+	if (d->process < 0) {
+		close(ends[0]);
+		return -errno;
+	}
+	return channel_open(&d->channel, loop_uv(d->loop), ends[0], &ops, d);
+}
+
+/* ---- head ---- */
+
+static void connect_next(struct dvmd *d, int error);
+
+static void on_proved(void *arg, struct link *l)
+{
+	struct dvmd *d = arg;
+	int rc = start_zygote(d);
+
+	if (rc)
+		die(d, "cannot start pmi2x-dvm-zygote: %s", strerror(-rc));
+}
+
+static int on_head_says(void *arg, struct link *l, enum frame_type type,
+			struct payload *body)
+{
+	struct dvmd *d = arg;
+
+	if (type != FRAME_CONTROL_DOWN)
+		return -EPROTO;
+	return d->channel ? channel_send(d->channel, body->data, body->len) : 0;
+}
+
+static void on_head_end(void *arg, struct link *l, int error)
+{
+	struct dvmd *d = arg;
+
+	link_close(l);
+	d->head = NULL;
+	if (!d->channel)
+		connect_next(d, error);
+	else if (error)
+		die(d, "the head is lost: %s", link_strerror(error));
+	else
+		finish(d, 0);
+}
+
+static void connect_next(struct dvmd *d, int error)
+{
+	static const struct link_ops ops = {
+		.proved = on_proved, .frame = on_head_says, .end = on_head_end,
+	};
+	static const struct link_options options = {
+		.handshake_ms = CONNECT_MS, .dead_peer_ms = DEAD_PEER_MS,
+	};
+
+	while (d->next_head < d->welcome.nheads) {
+		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
+				     HANDSHAKE_LAUNCHER,
+				     &d->welcome.heads[d->next_head++], &options,
+				     &ops, d);
+		if (!error)
+			return;
+	}
+	die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+}
+
+/* ---- life ---- */
+
+static bool find_zygote(struct dvmd *d)
+{
+	ssize_t n = readlink("/proc/self/exe", d->zygote, sizeof(d->zygote) - 32);
+	char *slash;
+
+	if (n < 0)
+		return false;
+	d->zygote[n] = '\0';
+	slash = strrchr(d->zygote, '/');
+	strcpy(slash ? slash + 1 : d->zygote, "pmi2x-dvm-zygote");
+	return true;
+}
+
+static void find_name(struct dvmd *d, const char *given)
+{
+	const char *slurm = getenv("SLURMD_NODENAME");
+
+	if (given || slurm)
+		snprintf(d->name, sizeof(d->name), "%s", given ? given : slurm);
+	else
+		gethostname(d->name, sizeof(d->name) - 1);
+}
+
+/* Its place among the nodes: of the argument, or of the srun step that it is in. */
+static bool find_position(struct dvmd *d, const char *given)
+{
+	const char *text = given ? given : getenv("SLURM_PROCID");
+
+	return text && decimal_u32(text, 0, HANDSHAKE_LAUNCHER - 1,
+				   &d->self.position);
+}
+
+static int begin(struct dvmd *d)
+{
+	int rc = loop_create(&d->loop);
+
+	if (rc)
+		return rc;
+	d->self.jobid = d->welcome.dvm;
+	d->self.build = PMI2X_BUILD;
+	d->self.protocol = PROTOCOL_VERSION;
+	d->self.secret = d->welcome.secret;
+	secret_forget(&d->welcome.secret);
+	connect_next(d, 0);
+	loop_run(d->loop);
+	loop_destroy(d->loop);
+	if (d->process > 0) /* it ends, for it is left alone now */
+		waitpid(d->process, NULL, 0);
+	return 0;
+}
+
+static int usage(void)
+{
+	fputs("pmi2x-dvmd: the daemon of a node; pmi2x-dvm(1) starts it\n"
+	      "usage: pmi2x-dvmd [POSITION NODE]\n", stderr);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static struct dvmd d;
+	int rc;
+
+	signal(SIGPIPE, SIG_IGN);
+	find_name(&d, argc > 2 ? argv[2] : NULL);
+	if ((argc != 1 && argc != 3) ||
+	    !find_position(&d, argc > 1 ? argv[1] : NULL) || !find_zygote(&d))
+		return usage();
+	rc = welcome_read(&d.welcome, stdin);
+	if (rc) {
+		fprintf(stderr, "pmi2x-dvmd on %s: %s\n", d.name,
+			rc == -EPROTONOSUPPORT ?
+				"pmi2x-dvm is of another version: install the same on all nodes" :
+				"was not told by pmi2x-dvm what to do; see pmi2x-dvm(1)");
+		return 1;
+	}
+	rc = begin(&d);
+	if (rc)
+		fprintf(stderr, "pmi2x-dvmd on %s: %s\n", d.name, strerror(-rc));
+	secret_forget(&d.self.secret);
+	return rc ? 1 : d.status;
+}

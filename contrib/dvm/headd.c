@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program pmi2x-dvm-head: headd.h. */
+#include "headd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libio/protocol.h"
+#include "libutil/decimal.h"
+#include "pmi2x-build.h"
+
+#define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
+#define SAY_MAX 1024
+#define COUNTERS_MAX LEDGER_COUNTERS_MAX
+
+struct settings {
+	struct headd_options headd;
+	struct dvm_head_options head;
+	const char *counters[COUNTERS_MAX]; /* NAME=NUMBER */
+	size_t ncounters;
+};
+
+/* ---- time and words ---- */
+
+struct dvm_time headd_now(const struct headd *h)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (struct dvm_time){
+		.wall_ns = (uint64_t)wall.tv_sec * 1000000000 +
+			   (uint64_t)wall.tv_nsec,
+		.ms = uv_now(loop_uv(h->loop)),
+	};
+}
+
+static void say(struct headd *h, const char *fmt, va_list ap)
+{
+	char text[SAY_MAX];
+	int n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
+
+	n = n < (int)sizeof(text) - 2 ? n : (int)sizeof(text) - 2;
+	text[n++] = '\n';
+	if (h->hold >= 0 && write(h->hold, text, (size_t)n) < 0)
+		close(h->hold), h->hold = -1; /* who waited has gone */
+}
+
+void headd_say(struct headd *h, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(h, fmt, ap);
+	va_end(ap);
+}
+
+static void on_log(void *arg, enum log_level level, const char *text)
+{
+	time_t t = time(NULL);
+	char stamp[32];
+
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", localtime(&t));
+	fprintf(stderr, "%s pmi2x-dvm-head: %s\n", stamp, text);
+}
+
+static const struct log_hook log_hook = { .line = on_log };
+
+/* ---- the end ---- */
+
+void headd_check_left(struct headd *h)
+{
+	if (!h->leaving || h->nlinks || h->ndaemons)
+		return;
+	clients_close(h); /* who waits for the end: it has come */
+	if (h->clients)
+		return;
+	if (uv_is_closing((uv_handle_t *)&h->turn))
+		return;
+	uv_close((uv_handle_t *)&h->turn, NULL);
+	uv_close((uv_handle_t *)&h->limit, NULL);
+	uv_close((uv_handle_t *)&h->terminate, NULL);
+	nodes_close(h);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+	struct headd *h = timer->data;
+
+	log_error(&log_hook, "some daemons have not ended in time: they are killed");
+	launch_kill(h);
+	uv_stop(loop_uv(h->loop));
+}
+
+void headd_leave(struct headd *h)
+{
+	if (h->leaving)
+		return;
+	h->leaving = true;
+	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
+	nodes_close(h);
+	clients_refuse(h);
+	headd_check_left(h);
+}
+
+void headd_fail(struct headd *h, const char *fmt, ...)
+{
+	char why[SAY_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	log_error(&log_hook, "%s", why);
+	headd_say(h, "failed %s", why);
+	h->status = 1;
+	launch_kill(h);
+	headd_leave(h);
+}
+
+static void on_terminate(uv_signal_t *handle, int number)
+{
+	struct headd *h = handle->data;
+
+	headd_fail(h, "it was ended by signal %d", number);
+}
+
+/* ---- operations of libdvm's head ---- */
+
+static void on_node_send(void *arg, uint32_t position, const void *data, size_t len)
+{
+	nodes_send(arg, position, data, len);
+}
+
+static void on_node_break(void *arg, uint32_t position, const char *why)
+{
+	nodes_break(arg, position, why);
+}
+
+static void on_client_send(void *arg, uint32_t client, const char *line, size_t len)
+{
+	clients_send(arg, client, line, len);
+}
+
+static void on_end(void *arg)
+{
+	headd_leave(arg);
+}
+
+/* ---- turns ---- */
+
+static void note_progress(struct headd *h)
+{
+	static uint32_t said;
+
+	if (h->ready || said == dvm_head_registered(h->head))
+		return;
+	said = dvm_head_registered(h->head);
+	headd_say(h, "up %u", said);
+	if (said < h->options.nodes)
+		return;
+	h->ready = true;
+	headd_say(h, "ready");
+	close(h->hold);
+	h->hold = -1;
+}
+
+static void on_turn(uv_prepare_t *handle)
+{
+	struct headd *h = handle->data;
+
+	note_progress(h);
+	if (!h->leaving)
+		dvm_head_turn(h->head, headd_now(h));
+}
+
+/* ---- life ---- */
+
+static int make_head(struct headd *h, const struct settings *s)
+{
+	static const struct dvm_head_ops ops = {
+		.node_send = on_node_send,
+		.node_break = on_node_break,
+		.client_send = on_client_send,
+		.end = on_end,
+	};
+	char name[64];
+	uint32_t amount;
+	int rc = dvm_head_create(&h->head, &s->head, &ops, h, &log_hook);
+
+	for (size_t i = 0; !rc && i < s->ncounters; i++) {
+		const char *equals = strchr(s->counters[i], '=');
+
+		if (!equals || !decimal_u32(equals + 1, 0, INT32_MAX, &amount))
+			return -EINVAL;
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(equals - s->counters[i]), s->counters[i]);
+		rc = dvm_head_add_counter(h->head, name, amount);
+	}
+	return rc;
+}
+
+static int open_loop(struct headd *h)
+{
+	uv_loop_t *uv;
+	int rc = loop_create(&h->loop);
+
+	if (rc)
+		return rc;
+	uv = loop_uv(h->loop);
+	h->turn.data = h->limit.data = h->terminate.data = h;
+	uv_prepare_init(uv, &h->turn);
+	uv_prepare_start(&h->turn, on_turn);
+	uv_timer_init(uv, &h->limit);
+	uv_signal_init(uv, &h->terminate);
+	return uv_signal_start(&h->terminate, on_terminate, SIGTERM);
+}
+
+static int make_welcome(struct headd *h)
+{
+	int rc = secret_create(&h->welcome.secret);
+
+	snprintf(h->welcome.dvm, sizeof(h->welcome.dvm), "dvm.%.30s.%d",
+		 h->options.name, (int)getpid());
+	snprintf(h->welcome.slots, sizeof(h->welcome.slots), "%s",
+		 h->options.slots);
+	snprintf(h->welcome.gpus, sizeof(h->welcome.gpus), "%s",
+		 h->options.gpus);
+	secret_hide(&h->welcome.secret);
+	h->self.secret = h->welcome.secret;
+	h->self.jobid = h->welcome.dvm;
+	h->self.build = PMI2X_BUILD;
+	h->self.position = HANDSHAKE_LAUNCHER;
+	h->self.protocol = PROTOCOL_VERSION;
+	return rc;
+}
+
+static int begin(struct headd *h, const struct settings *s)
+{
+	int rc = open_loop(h);
+
+	rc = rc ? rc : make_head(h, s);
+	rc = rc ? rc : make_welcome(h);
+	rc = rc ? rc : clients_open(h);
+	rc = rc ? rc : nodes_open(h);
+	return rc ? rc : launch_daemons(h);
+}
+
+/* ---- arguments ---- */
+
+/* pmi2x-dvm up makes these: they are checked there for people. */
+static bool take_option(struct settings *s, int option, const char *value)
+{
+	uint32_t number = 0;
+	bool ok = true;
+
+	if (strchr("Ngpm", option))
+		ok = decimal_u32(value, 0, INT32_MAX, &number);
+	switch (option) {
+	case 'n': s->headd.name = s->head.name = value; break;
+	case 'd': s->headd.dir = value; break;
+	case 'N': s->headd.nodes = s->head.nodes = number; break;
+	case 'l': s->headd.local = true; break;
+	case 'L': s->headd.launcher = value; break;
+	case 's': s->headd.slots = value; break;
+	case 'G': s->headd.gpus = value; break;
+	case 'H': s->headd.hold = value; break;
+	case 'g': s->head.grace_ms = number; break;
+	case 'p': s->head.queue.patience_ms = number; break;
+	case 'm': s->head.max_waiting = number; break;
+	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
+								 QUEUE_LARGE; break;
+	case 'c':
+		if (s->ncounters < COUNTERS_MAX)
+			s->counters[s->ncounters++] = value;
+		break;
+	default: return false;
+	}
+	return ok;
+}
+
+static bool take_arguments(struct settings *s, int argc, char **argv)
+{
+	int option;
+
+	*s = (struct settings){
+		.headd = { .slots = "core", .gpus = "found" },
+		.head = {
+			.build = PMI2X_BUILD,
+			.grace_ms = 10000,
+			.max_waiting = 1000000,
+			.queue = { .window = 1000, .patience_ms = 60000 },
+		},
+	};
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:g:p:m:o:c:")) != -1)
+		if (!take_option(s, option, optarg))
+			return false;
+	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct headd h;
+	struct settings s;
+	int rc;
+
+	prctl(PR_SET_NAME, "pmi2x-dvm-head", 0, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	if (!take_arguments(&s, argc, argv)) {
+		fputs("pmi2x-dvm-head: pmi2x-dvm up starts this program; see pmi2x-dvm(1)\n",
+		      stderr);
+		return 2;
+	}
+	h.options = s.headd;
+	h.hold = s.headd.hold ? atoi(s.headd.hold) : -1;
+	if (h.hold >= 0)
+		fcntl(h.hold, F_SETFD, FD_CLOEXEC);
+	rc = begin(&h, &s);
+	if (rc) {
+		headd_say(&h, "failed %s", strerror(-rc));
+		return 1;
+	}
+	loop_run(h.loop);
+	return h.status;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm-head: a process around libdvm's head. pmi2x-dvm up starts it, and it starts
+ * the daemons of the nodes.
+ *
+ *   headd.c          life
+ *   headd_nodes.c    links of the nodes' daemons
+ *   headd_clients.c  clients, over a unix socket in the DVM's directory
+ *   headd_launch.c   starting the daemons
+ *
+ * One thread, that of the loop.
+ */
+#ifndef PMI2X_DVM_HEADD_H
+#define PMI2X_DVM_HEADD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libdvm/head.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+#include "welcome.h"
+
+#define HEADD_SOCKET "head.sock" /* in its directory */
+#define HEADD_LOG "log"          /* the same */
+
+struct headd_options {
+	const char *name;
+	const char *dir;        /* exists, the user's alone */
+	uint32_t nodes;
+	bool local;             /* all of them processes of this machine */
+	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
+	const char *slots, *gpus; /* as in welcome.h */
+	const char *hold;       /* a descriptor's number: its reader waits to hear that
+	                           this DVM is ready; or NULL */
+};
+
+struct node_link;
+struct client;
+struct daemon_process;
+
+struct headd {
+	struct headd_options options;
+	struct dvm_head *head;
+	struct loop *loop;
+	struct welcome welcome;
+	struct handshake_self self;
+	struct listener *nodes_listener, *clients_listener;
+	struct node_link **links;  /* by position; NULL: none that is proved */
+	uint32_t nlinks;           /* of those */
+	uint32_t strangers;        /* connections that are not */
+	struct node_link *all_links;
+	struct client *clients;    /* by number */
+	uint32_t next_client;
+	struct daemon_process *daemons;
+	uint32_t ndaemons;
+	uv_prepare_t turn;
+	uv_timer_t limit;          /* of leaving */
+	uv_signal_t terminate;
+	int hold;                  /* -1 */
+	bool ready;
+	bool leaving;
+	int status;
+};
+
+struct dvm_time headd_now(const struct headd *h);
+/* To who waits in pmi2x-dvm up: "up N", "ready", "failed WHY". */
+void headd_say(struct headd *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* It cannot go on: say why, and end. */
+void headd_fail(struct headd *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Everybody has been told: go when the nodes have gone. */
+void headd_leave(struct headd *h);
+/* Something of what it waits for has gone. */
+void headd_check_left(struct headd *h);
+
+/* ---- headd_nodes.c ---- */
+
+/* Listen, and write down where in welcome.heads. 0 or a negative errno. */
+int nodes_open(struct headd *h);
+void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len);
+void nodes_break(struct headd *h, uint32_t position, const char *why);
+/* Send nothing any more after what is queued. */
+void nodes_close(struct headd *h);
+
+/* ---- headd_clients.c ---- */
+
+int clients_open(struct headd *h);
+void clients_send(struct headd *h, uint32_t client, const char *line, size_t len);
+/* Nobody comes any more. */
+void clients_refuse(struct headd *h);
+/* They hear the end, when they have read the rest. */
+void clients_close(struct headd *h);
+
+/* ---- headd_launch.c ---- */
+
+/* 0 or a negative errno. */
+int launch_daemons(struct headd *h);
+/* Kill those that are left. */
+void launch_kill(struct headd *h);
+
+#endif

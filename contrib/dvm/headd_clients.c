@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients of the head: lines of JSON over a unix socket of the user's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "headd.h"
+#include "libio/peer.h"
+#include "libio/stream.h"
+
+#define LINE_BYTES_MAX ((size_t)256 << 20) /* of a request, or of what waits to be read */
+#define READ_BYTES 65536
+#define BACKLOG 128
+
+struct client {
+	struct headd *head;
+	uint32_t number;
+	struct stream *stream;
+	struct buf in;   /* a line that has not ended */
+	size_t searched; /* bytes of it in which there is no newline */
+	UT_hash_handle hh;
+};
+
+static void client_gone(struct client *c)
+{
+	struct headd *h = c->head;
+
+	HASH_DEL(h->clients, c);
+	dvm_head_client_closed(h->head, c->number, headd_now(h));
+	stream_close(c->stream);
+	buf_free(&c->in);
+	free(c);
+	headd_check_left(h);
+}
+
+static size_t on_room(void *arg, void **at)
+{
+	struct client *c = arg;
+
+	if (buf_reserve(&c->in, READ_BYTES))
+		return 0;
+	*at = c->in.data + c->in.len;
+	return READ_BYTES;
+}
+
+static void take_lines(struct client *c)
+{
+	size_t begin = 0;
+	char *end;
+
+	while ((end = memchr(c->in.data + c->searched, '\n',
+			     c->in.len - c->searched))) {
+		size_t at = (size_t)(end - c->in.data);
+
+		dvm_head_client_input(c->head->head, c->number,
+				      c->in.data + begin, at - begin,
+				      headd_now(c->head));
+		begin = c->searched = at + 1;
+	}
+	buf_consume(&c->in, begin);
+	c->searched = c->in.len;
+}
+
+static void on_input(void *arg, size_t len)
+{
+	struct client *c = arg;
+
+	c->in.len += len;
+	take_lines(c);
+}
+
+static void on_end(void *arg, int error)
+{
+	client_gone(arg);
+}
+
+static bool is_ours(int fd)
+{
+	struct ucred who;
+
+	return !peer_credentials(fd, &who) &&
+	       (who.uid == getuid() || who.uid == 0);
+}
+
+static void on_accept(void *arg, int fd)
+{
+	static const struct stream_ops ops = {
+		.room = on_room, .input = on_input, .end = on_end,
+	};
+	static const struct stream_limits limits = {
+		.queue = LINE_BYTES_MAX, .pause = LINE_BYTES_MAX / 4,
+	};
+	struct headd *h = arg;
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c || !is_ours(fd)) {
+		free(c);
+		close(fd);
+		return;
+	}
+	c->head = h;
+	c->number = ++h->next_client;
+	buf_init(&c->in, LINE_BYTES_MAX);
+	if (stream_open(&c->stream, loop_uv(h->loop), fd, &limits, &ops, c)) {
+		free(c);
+		return;
+	}
+	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+	dvm_head_client_opened(h->head, c->number);
+}
+
+void clients_send(struct headd *h, uint32_t client, const char *line, size_t len)
+{
+	struct client *c;
+
+	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
+	if (c) /* one that does not read ends itself */
+		(void)stream_write(c->stream, line, len, NULL);
+}
+
+/* One head at a time, for as long as it lives. */
+static int lock_dir(struct headd *h)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/lock", h->options.dir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	return 0; /* it stays open */
+}
+
+int clients_open(struct headd *h)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd, rc = lock_dir(h);
+
+	if (rc)
+		return rc == -EWOULDBLOCK ? -EADDRINUSE : rc;
+	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
+			     h->options.dir) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	unlink(a.sun_path); /* of a head that was killed */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    chmod(a.sun_path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return listener_open(&h->clients_listener, loop_uv(h->loop), fd,
+			     on_accept, h);
+}
+
+void clients_refuse(struct headd *h)
+{
+	char path[PATH_MAX];
+
+	listener_close(h->clients_listener);
+	h->clients_listener = NULL;
+	snprintf(path, sizeof(path), "%s/" HEADD_SOCKET, h->options.dir);
+	unlink(path);
+}
+
+void clients_close(struct headd *h)
+{
+	struct client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next)
+		stream_finish(c->stream);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Links between the head and the daemons of its nodes. */
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "headd.h"
+
+#define STRANGERS_MAX 256      /* connections that have not proved themselves */
+#define HANDSHAKE_MS 10000
+#define DEAD_PEER_MS 60000
+
+struct node_link {
+	struct headd *head;
+	struct link *link;
+	bool proved;
+	uint32_t position;
+	const char *broken; /* why this side has ended it */
+	struct node_link *prev, *next;
+};
+
+static void forget(struct node_link *n)
+{
+	struct headd *h = n->head;
+
+	DL_DELETE(h->all_links, n);
+	if (!n->proved)
+		h->strangers--;
+	else if (h->links[n->position] == n) {
+		h->links[n->position] = NULL;
+		h->nlinks--;
+	}
+	link_close(n->link);
+	free(n);
+	headd_check_left(h);
+}
+
+static void on_proved(void *arg, struct link *l)
+{
+	struct node_link *n = arg;
+	struct headd *h = n->head;
+	uint32_t position = link_peer(l)->position;
+
+	if (position >= h->options.nodes || h->links[position]) {
+		forget(n);
+		return;
+	}
+	h->strangers--;
+	n->proved = true;
+	n->position = position;
+	h->links[position] = n;
+	h->nlinks++;
+}
+
+static int on_frame(void *arg, struct link *l, enum frame_type type,
+		    struct payload *body)
+{
+	struct node_link *n = arg;
+	struct headd *h = n->head;
+
+	if (type != FRAME_CONTROL_UP)
+		return -EPROTO;
+	dvm_head_node_input(h->head, n->position, body->data, body->len,
+			    headd_now(h));
+	return n->broken ? -EPROTO : 0;
+}
+
+static void on_end(void *arg, struct link *l, int error)
+{
+	struct node_link *n = arg;
+	struct headd *h = n->head;
+	const char *why = n->broken ? n->broken :
+			  error ? link_strerror(error) : "its daemon has ended";
+
+	if (n->proved)
+		dvm_head_node_lost(h->head, n->position, why, headd_now(h));
+	forget(n);
+	if (error == -EPROTONOSUPPORT)
+		headd_fail(h, "a node has a pmi2x-dvmd of another version: install the same on all nodes");
+}
+
+static void on_accept(void *arg, int fd)
+{
+	static const struct link_ops ops = {
+		.proved = on_proved, .frame = on_frame, .end = on_end,
+	};
+	static const struct link_options options = {
+		.handshake_ms = HANDSHAKE_MS, .dead_peer_ms = DEAD_PEER_MS,
+	};
+	struct headd *h = arg;
+	struct node_link *n = calloc(1, sizeof(*n));
+
+	if (!n || h->strangers >= STRANGERS_MAX + h->options.nodes) {
+		free(n);
+		close(fd);
+		return;
+	}
+	n->head = h;
+	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &options, &ops,
+			n)) {
+		free(n);
+		return;
+	}
+	h->strangers++;
+	DL_APPEND(h->all_links, n);
+}
+
+/* ---- where ---- */
+
+static void add_head(struct headd *h, const struct sockaddr *a, uint16_t port)
+{
+	struct sockaddr_storage *out = &h->welcome.heads[h->welcome.nheads];
+
+	if (h->welcome.nheads == WELCOME_HEADS_MAX)
+		return;
+	memset(out, 0, sizeof(*out));
+	if (a->sa_family == AF_INET) {
+		memcpy(out, a, sizeof(struct sockaddr_in));
+		((struct sockaddr_in *)out)->sin_port = htons(port);
+	} else {
+		memcpy(out, a, sizeof(struct sockaddr_in6));
+		((struct sockaddr_in6 *)out)->sin6_port = htons(port);
+	}
+	h->welcome.nheads++;
+}
+
+static bool is_useful(const struct ifaddrs *i, int family)
+{
+	const struct sockaddr_in6 *six = (const void *)i->ifa_addr;
+
+	if (!i->ifa_addr || i->ifa_addr->sa_family != family ||
+	    i->ifa_flags & IFF_LOOPBACK || !(i->ifa_flags & IFF_UP))
+		return false;
+	return family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
+}
+
+static void add_interfaces(struct headd *h, uint16_t port)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	struct ifaddrs *list;
+
+	if (getifaddrs(&list) < 0)
+		return;
+	for (size_t f = 0; f < 2; f++)
+		for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+			if (is_useful(i, families[f]))
+				add_head(h, i->ifa_addr, port);
+	freeifaddrs(list);
+}
+
+int nodes_open(struct headd *h)
+{
+	struct sockaddr_in loopback = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	struct sockaddr_storage bind_to = { .ss_family = AF_UNSPEC };
+	uint16_t port;
+	int fd;
+
+	if (h->options.local)
+		memcpy(&bind_to, &loopback, sizeof(loopback));
+	h->links = calloc(h->options.nodes, sizeof(struct node_link *));
+	if (!h->links)
+		return -ENOMEM;
+	fd = listener_socket(&bind_to, 0, &port);
+	if (fd < 0)
+		return fd;
+	if (!h->options.local)
+		add_interfaces(h, port);
+	add_head(h, (struct sockaddr *)&loopback, port);
+	return listener_open(&h->nodes_listener, loop_uv(h->loop), fd, on_accept,
+			     h);
+}
+
+/* ---- sending ---- */
+
+void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len)
+{
+	struct node_link *n = h->links[position];
+
+	if (n) /* what fails ends the link */
+		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, data, len);
+}
+
+void nodes_break(struct headd *h, uint32_t position, const char *why)
+{
+	struct node_link *n = h->links[position];
+
+	if (!n || n->broken)
+		return;
+	n->broken = why;
+	link_finish(n->link);
+}
+
+void nodes_close(struct headd *h)
+{
+	struct node_link *n, *next;
+
+	listener_close(h->nodes_listener);
+	h->nodes_listener = NULL;
+	DL_FOREACH_SAFE(h->all_links, n, next)
+		if (n->proved)
+			link_finish(n->link);
+		else
+			forget(n);
+}

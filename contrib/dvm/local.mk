@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Many tasks inside one allocation: pmi2x-dvm and its daemons.
+if HAVE_JANSSON
+bin_PROGRAMS += contrib/dvm/pmi2x-dvm
+pkglibexec_PROGRAMS += contrib/dvm/pmi2x-dvm-head contrib/dvm/pmi2x-dvmd \
+	contrib/dvm/pmi2x-dvm-zygote
+endif
+DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/contrib/dvm \
+	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+
+contrib_dvm_pmi2x_dvm_SOURCES = \
+	contrib/dvm/client.c contrib/dvm/client.h \
+	contrib/dvm/cmd_show.c contrib/dvm/cmd_submit.c contrib/dvm/cmd_up.c \
+	contrib/dvm/dvm.c contrib/dvm/dvm.h \
+	contrib/dvm/results.c contrib/dvm/results.h
+contrib_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
+contrib_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+contrib_dvm_pmi2x_dvm_LDADD = libutil.la $(JANSSON_LIBS) $(XXHASH_LIBS)
+
+contrib_dvm_pmi2x_dvm_head_SOURCES = \
+	contrib/dvm/headd.c contrib/dvm/headd.h \
+	contrib/dvm/headd_clients.c contrib/dvm/headd_launch.c \
+	contrib/dvm/headd_nodes.c \
+	contrib/dvm/welcome.c contrib/dvm/welcome.h
+contrib_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
+contrib_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)
+contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libutil.la \
+	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+
+contrib_dvm_pmi2x_dvmd_SOURCES = \
+	contrib/dvm/dvmd.c contrib/dvm/welcome.c contrib/dvm/welcome.h
+contrib_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
+contrib_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
+contrib_dvm_pmi2x_dvmd_LDADD = libio.la libutil.la \
+	$(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+
+contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
+	contrib/dvm/resources.c contrib/dvm/resources.h \
+	contrib/dvm/zygote.c contrib/dvm/zygote.h \
+	contrib/dvm/zygote_exec.c contrib/dvm/zygote_output.c
+contrib_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
+contrib_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
+contrib_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libio.la libutil.la
+
+if HAVE_JANSSON
+dvm_pythondir = $(pkgdatadir)/python
+dist_dvm_python_DATA = contrib/dvm/pmi2x_dvm.py
+dist_man_MANS += contrib/dvm/pmi2x-dvm.1
+endif

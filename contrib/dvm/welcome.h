@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a daemon of a DVM is told on its standard input, so that nothing of it is in an
+ * argument or the environment, which others may see: lines of a word and its value, up
+ * to an empty line.
+ *
+ *   pmi2x-dvm VERSION
+ *   dvm       name and number of this DVM, which the handshake compares
+ *   secret    hexadecimal
+ *   head      ADDRESS PORT; one line for each address, the likeliest first
+ *   slots     core, thread or a number
+ *   gpus      found or a number
+ */
+#ifndef PMI2X_DVM_WELCOME_H
+#define PMI2X_DVM_WELCOME_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "libio/handshake.h"
+
+#define WELCOME_HEADS_MAX 16
+#define WELCOME_TEXT_MAX 64
+
+struct welcome {
+	char dvm[HANDSHAKE_JOBID_MAX];
+	struct secret secret;
+	struct sockaddr_storage heads[WELCOME_HEADS_MAX];
+	uint32_t nheads;
+	char slots[WELCOME_TEXT_MAX];
+	char gpus[WELCOME_TEXT_MAX];
+};
+
+/* The text, to be freed and forgotten by the caller, or NULL. */
+char *welcome_format(const struct welcome *w);
+/* 0, -EPROTO, or -EPROTONOSUPPORT: of another version. Blocks. */
+int welcome_read(struct welcome *w, FILE *in);
+
+#endif

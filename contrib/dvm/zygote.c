@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program pmi2x-dvm-zygote: zygote.h. */
+#include "zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libio/fd.h"
+#include "libio/frames.h"
+#include "libutil/decimal.h"
+#include "pmi2x-build.h"
+
+#define EVENTS 64
+/* What epoll says of others than outputs: no number of a part is so large. */
+#define EVENT_HEAD UINT64_MAX
+#define EVENT_CHILD (UINT64_MAX - 1)
+
+struct zygote {
+	int epoll, signals;
+	struct dvm_node *node;
+	struct outputs *outputs;
+	struct resources has;
+	struct frame_reader reader;
+	bool over;
+};
+
+static struct dvm_time now(void)
+{
+	struct timespec wall, steady;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC, &steady);
+	return (struct dvm_time){
+		.wall_ns = (uint64_t)wall.tv_sec * 1000000000 +
+			   (uint64_t)wall.tv_nsec,
+		.ms = (uint64_t)steady.tv_sec * 1000 +
+		      (uint64_t)steady.tv_nsec / 1000000,
+	};
+}
+
+/* ---- operations of the node ---- */
+
+static void on_send(void *arg, const void *data, size_t len)
+{
+	struct zygote *z = arg;
+	struct payload *head = frame_header(FRAME_CONTROL_UP, NULL, 0, len);
+
+	if (!head || fd_write_all(ZYGOTE_FD, (const char *)head->data, head->len) ||
+	    fd_write_all(ZYGOTE_FD, data, len))
+		z->over = true;
+	payload_unref(head);
+}
+
+static int on_open_output(void *arg, uint32_t part)
+{
+	struct zygote *z = arg;
+
+	return outputs_open(z->outputs, part);
+}
+
+static void on_close_output(void *arg, uint32_t part)
+{
+	struct zygote *z = arg;
+
+	outputs_close(z->outputs, part);
+}
+
+static int64_t on_start(void *arg, const struct node_rank *rank)
+{
+	struct zygote *z = arg;
+	int ends[2];
+
+	outputs_of(z->outputs, rank->part, ends);
+	return zygote_exec(rank, &z->has, ends);
+}
+
+static void on_signal(void *arg, int64_t process, int number)
+{
+	/* It may not have made its group yet. */
+	if (kill(-(pid_t)process, number) < 0 && errno == ESRCH)
+		kill((pid_t)process, number);
+}
+
+static void on_leave(void *arg)
+{
+	struct zygote *z = arg;
+
+	z->over = true;
+}
+
+/* ---- ends of processes ---- */
+
+static uint64_t us(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
+}
+
+/* While it is not reaped, its number is nobody else's, and so is its group's. */
+static void reap(struct zygote *z, pid_t pid)
+{
+	struct node_end end = { 0 };
+	struct rusage usage;
+	int status;
+
+	kill(-pid, SIGKILL);
+	if (wait4(pid, &status, 0, &usage) != pid)
+		return;
+	end.status = status;
+	end.user_us = us(&usage.ru_utime);
+	end.system_us = us(&usage.ru_stime);
+	end.peak_kib = (uint64_t)usage.ru_maxrss;
+	end.why = zygote_exec_failure(pid, &end.missing);
+	dvm_node_ended(z->node, pid, &end, now());
+}
+
+static void reap_all(struct zygote *z)
+{
+	struct signalfd_siginfo info;
+	siginfo_t who;
+
+	while (read(z->signals, &info, sizeof(info)) > 0)
+		;
+	for (;;) {
+		who.si_pid = 0;
+		if (waitid(P_ALL, 0, &who, WEXITED | WNOHANG | WNOWAIT) ||
+		    !who.si_pid)
+			return;
+		reap(z, who.si_pid);
+	}
+}
+
+/* ---- what the head says ---- */
+
+static int on_frame(void *arg, enum frame_type type, struct payload *body)
+{
+	struct zygote *z = arg;
+	int rc = dvm_node_input(z->node, body->data, body->len, now());
+
+	outputs_started(z->outputs);
+	return rc;
+}
+
+static void read_head(struct zygote *z)
+{
+	static const struct frame_ops ops = { .frame = on_frame };
+	void *at;
+	size_t room = frame_reader_room(&z->reader, &at);
+	ssize_t n = recv(ZYGOTE_FD, at, room, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0 || frame_reader_input(&z->reader, (size_t)n, &ops, z))
+		z->over = true;
+}
+
+/* ---- life ---- */
+
+static void handle(struct zygote *z, uint64_t data)
+{
+	if (data == EVENT_HEAD)
+		read_head(z);
+	else if (data == EVENT_CHILD)
+		reap_all(z);
+	else
+		outputs_event(z->outputs, data);
+}
+
+static void serve(struct zygote *z)
+{
+	struct epoll_event events[EVENTS];
+	int n, left = dvm_node_turn(z->node, now());
+
+	while (!z->over) {
+		n = epoll_wait(z->epoll, events, EVENTS, left);
+		for (int i = 0; i < n; i++)
+			handle(z, events[i].data.u64);
+		left = dvm_node_turn(z->node, now());
+	}
+	dvm_node_kill_all(z->node);
+}
+
+static int watch(struct zygote *z, int fd, uint64_t data)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.u64 = data };
+
+	return epoll_ctl(z->epoll, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+static int open_all(struct zygote *z)
+{
+	static const struct dvm_node_ops ops = {
+		.send = on_send,
+		.open_output = on_open_output,
+		.close_output = on_close_output,
+		.start = on_start,
+		.signal = on_signal,
+		.leave = on_leave,
+	};
+	sigset_t child;
+	int rc;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	z->epoll = epoll_create1(EPOLL_CLOEXEC);
+	z->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (z->epoll < 0 || z->signals < 0 ||
+	    fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	frame_reader_init(&z->reader);
+	rc = watch(z, ZYGOTE_FD, EVENT_HEAD);
+	rc = rc ? rc : watch(z, z->signals, EVENT_CHILD);
+	rc = rc ? rc : outputs_create(&z->outputs, z->epoll, &z->node);
+	rc = rc ? rc : zygote_exec_init();
+	return rc ? rc : dvm_node_create(&z->node, &ops, z);
+}
+
+static void say_hello(struct zygote *z)
+{
+	const struct dvm_register r = {
+		.version = DVM_VERSION,
+		.has = z->has.has,
+		.name = { z->has.node, strlen(z->has.node) },
+		.build = { PMI2X_BUILD, strlen(PMI2X_BUILD) },
+	};
+
+	dvm_node_register(z->node, &r);
+}
+
+/* NAME SLOTS GPUS: the node's name, and as pmi2x-dvmd was told. */
+static bool take_arguments(struct resources_options *o, int argc, char **argv)
+{
+	o->gpus = RESOURCES_GPUS_FOUND;
+	return argc == 4 && resources_parse_slots(o, argv[2]) &&
+	       (!strcmp(argv[3], "found") ||
+		decimal_u32(argv[3], 0, LEDGER_GPUS_MAX, &o->gpus));
+}
+
+int main(int argc, char **argv)
+{
+	static struct zygote z;
+	struct resources_options options;
+	int rc;
+
+	prctl(PR_SET_NAME, "pmi2x-dvm-zygot", 0, 0, 0);
+	if (!take_arguments(&options, argc, argv)) {
+		fputs("pmi2x-dvm-zygote: pmi2x-dvmd starts this program; see pmi2x-dvm(1)\n",
+		      stderr);
+		return 2;
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	rc = open_all(&z);
+	rc = rc ? rc : resources_find(&z.has, &options);
+	if (rc) {
+		fprintf(stderr, "pmi2x-dvm-zygote: %s\n", strerror(-rc));
+		return 1;
+	}
+	z.has.node = argv[1];
+	say_hello(&z);
+	serve(&z);
+	return 0;
+}

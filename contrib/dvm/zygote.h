@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm-zygote, the process of a node that starts the ranks of tasks. It is small
+ * and has one thread, so a fork of it is cheap. pmi2x-dvmd, which starts it, passes on to
+ * it what the head says, and back what it says: frames (libio/frames.h) of
+ * FRAME_CONTROL_UP over ZYGOTE_FD. When that ends it kills all ranks, and ends.
+ */
+#ifndef PMI2X_DVM_ZYGOTE_H
+#define PMI2X_DVM_ZYGOTE_H
+
+#include <sys/types.h>
+
+#include "libdvm/node.h"
+#include "resources.h"
+
+#define ZYGOTE_FD 3 /* a SOCK_STREAM pair's end */
+
+/* ---- zygote_exec.c ---- */
+
+/* Once, before zygote_exec. 0 or a negative errno. */
+int zygote_exec_init(void);
+/*
+ * Fork and execute a rank, whose output goes to these descriptors (-1: /dev/null). The
+ * process, or a negative errno.
+ */
+pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
+		  const int output[2]);
+/*
+ * The process has ended. When it could not execute its program, why, in a static
+ * buffer; *missing says whether there is none. Else NULL.
+ */
+const char *zygote_exec_failure(pid_t process, bool *missing);
+
+/* ---- zygote_output.c ---- */
+
+struct outputs;
+
+/* What comes is given to dvm_node_output of *node. 0 or a negative errno. */
+int outputs_create(struct outputs **out, int epoll, struct dvm_node **node);
+int outputs_open(struct outputs *o, uint32_t part);
+/* What the ranks of a part write to; -1: there is no such part. */
+void outputs_of(struct outputs *o, uint32_t part, int ends[2]);
+/* Our copies of the ranks' ends, once all have been started. */
+void outputs_started(struct outputs *o);
+/* Read what is there, and close. */
+void outputs_close(struct outputs *o, uint32_t part);
+/* What epoll has said: its data. */
+void outputs_event(struct outputs *o, uint64_t data);
+
+#endif

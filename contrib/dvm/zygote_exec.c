@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From fork to exec of a rank, and the environment that it finds. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "zygote.h"
+
+#define FAULTS 4096    /* places for what went wrong between fork and exec */
+#define EXTRA_MAX 24   /* variables of a rank */
+#define GPU_TEXT_MAX 1024
+
+/* What could not be done. */
+enum stage { STAGE_DIRECTORY, STAGE_OUTPUT, STAGE_AFFINITY, STAGE_EXEC };
+
+/* Written by a child that fails, in memory that it shares. */
+struct fault {
+	pid_t process;
+	enum stage stage;
+	int error;
+	char what[256]; /* its path */
+};
+
+static struct fault *faults;
+
+int zygote_exec_init(void)
+{
+	faults = mmap(NULL, FAULTS * sizeof(*faults), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return faults == MAP_FAILED ? -errno : 0;
+}
+
+static void fail(enum stage stage, const char *what)
+{
+	struct fault *f = &faults[getpid() % FAULTS];
+
+	f->process = getpid();
+	f->stage = stage;
+	f->error = errno;
+	snprintf(f->what, sizeof(f->what), "%s", what);
+	_exit(f->error == ENOENT ? 127 : 126);
+}
+
+const char *zygote_exec_failure(pid_t process, bool *missing)
+{
+	static const char *const words[] = {
+		[STAGE_DIRECTORY] = "cannot enter the directory",
+		[STAGE_OUTPUT] = "cannot write",
+		[STAGE_AFFINITY] = "cannot be bound to its cores",
+		[STAGE_EXEC] = "cannot execute",
+	};
+	static char why[512];
+	struct fault *f = &faults[process % FAULTS];
+
+	if (f->process != process)
+		return NULL;
+	f->process = 0;
+	*missing = f->error == ENOENT;
+	snprintf(why, sizeof(why), "%s %s: %s", words[f->stage], f->what,
+		 strerror(f->error));
+	return why;
+}
+
+/* ---- environment ---- */
+
+/* Of the step or program that started the DVM, and wrong in a task. */
+static bool is_foreign(const char *variable)
+{
+	static const char *const prefixes[] = {
+		"SLURM_STEP", "SLURM_TASK", "SLURM_PROCID=", "SLURM_LOCALID=",
+		"SLURM_NODEID=", "SLURM_NTASKS", "SLURM_NPROCS=", "SLURM_NNODES=",
+		"SLURM_CPU_BIND", "SLURM_CPUS_PER_TASK=", "SLURM_SRUN_COMM",
+		"SLURM_LAUNCH_NODE", "SLURM_DISTRIBUTION=", "SLURM_GTIDS=",
+		"PMI_", "PMIX_", "PMI2X_DVM_", "MPIR_CVAR_PMI_VERSION=",
+	};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (!strncmp(variable, prefixes[i], strlen(prefixes[i])))
+			return strncmp(variable, "PMIX_MCA_", 9) != 0;
+	return false;
+}
+
+static void put(char *extra[EXTRA_MAX], size_t *n, const char *name,
+		unsigned long long value)
+{
+	if (*n < EXTRA_MAX &&
+	    asprintf(&extra[*n], "%s=%llu", name, value) >= 0)
+		++*n;
+}
+
+static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
+		     const struct node_rank *r, const struct resources *has)
+{
+	static const char *const names[] = {
+		"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
+	};
+	char list[GPU_TEXT_MAX] = "";
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < LEDGER_GPUS_MAX && len < sizeof(list); i++) {
+		if (!(r->gpus >> i & 1))
+			continue;
+		if (has->gpus[i])
+			len += (size_t)snprintf(list + len, sizeof(list) - len,
+						"%s%s", len ? "," : "",
+						has->gpus[i]);
+		else
+			len += (size_t)snprintf(list + len, sizeof(list) - len,
+						"%s%u", len ? "," : "", i);
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (*n < EXTRA_MAX &&
+		    asprintf(&extra[*n], "%s=%s", names[i], list) >= 0)
+			++*n;
+}
+
+static size_t extras(char *extra[EXTRA_MAX], const struct node_rank *r,
+		     const struct resources *has)
+{
+	const struct dvm_launch *l = r->launch;
+	uint32_t rank = l->first_rank + r->local;
+	size_t n = 0;
+
+	put(extra, &n, "PMI2X_DVM_TASK", l->task);
+	put(extra, &n, "PMI2X_DVM_INSTANCE", l->instance);
+	put(extra, &n, "PMI2X_DVM_RANK", rank);
+	put(extra, &n, "PMI2X_DVM_RANKS", l->ranks);
+	put(extra, &n, "SLURM_PROCID", rank);
+	put(extra, &n, "SLURM_LOCALID", r->local);
+	put(extra, &n, "SLURM_NTASKS", l->ranks);
+	put(extra, &n, "SLURM_NPROCS", l->ranks);
+	put(extra, &n, "SLURM_NODEID", l->node);
+	put(extra, &n, "SLURM_NNODES", l->nodes);
+	if (asprintf(&extra[n], "SLURMD_NODENAME=%s", has->node) >= 0)
+		n++;
+	put(extra, &n, "OMP_NUM_THREADS", cores_count(&r->cores));
+	if (has->has.gpus)
+		put_gpus(extra, &n, r, has);
+	return n;
+}
+
+static bool has_name(char *const *list, size_t n, const char *variable)
+{
+	size_t len = strcspn(variable, "=") + 1;
+
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(list[i], variable, len))
+			return true;
+	return false;
+}
+
+/* In the child: what is allocated goes with exec. */
+static char **make_environment(const struct node_rank *r,
+			       const struct resources *has)
+{
+	const struct dvm_bytes *env = &r->profile->env;
+	char *extra[EXTRA_MAX];
+	size_t nextra = extras(extra, r, has), n = 0;
+	char **out = calloc(dvm_texts_count(env) + nextra + 1, sizeof(*out));
+
+	if (!out)
+		return NULL;
+	for (const char *t = dvm_texts_next(env, NULL); t;
+	     t = dvm_texts_next(env, t)) {
+		/* What the user has set for OpenMP counts. */
+		if (!strncmp(t, "OMP_NUM_THREADS=", 16) ||
+		    (!is_foreign(t) && !has_name(extra, nextra, t)))
+			out[n++] = (char *)(uintptr_t)t;
+	}
+	for (size_t i = 0; i < nextra; i++)
+		if (!has_name(out, n, extra[i]))
+			out[n++] = extra[i];
+	return out;
+}
+
+static char **make_argv(const struct dvm_bytes *argv)
+{
+	char **out = calloc(dvm_texts_count(argv) + 1, sizeof(*out));
+	size_t n = 0;
+
+	if (!out)
+		return NULL;
+	for (const char *t = dvm_texts_next(argv, NULL); t;
+	     t = dvm_texts_next(argv, t))
+		out[n++] = (char *)(uintptr_t)t;
+	return out;
+}
+
+/* ---- the child ---- */
+
+static void bind_to_cores(const struct node_rank *r, const struct resources *has)
+{
+	cpu_set_t set;
+
+	if (!has->bound || cores_next(&r->cores, 0) == DVM_CORES_MAX)
+		return;
+	CPU_ZERO(&set);
+	for (uint32_t i = cores_next(&r->cores, 0); i < has->has.cores;
+	     i = cores_next(&r->cores, i + 1))
+		CPU_OR(&set, &set, &has->cpus[i]);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		fail(STAGE_AFFINITY, "");
+}
+
+/* %t: the task, %r: the rank, %i: the instance, %%: a per cent sign. */
+static void expand(char *out, size_t size, const struct node_rank *r)
+{
+	const struct dvm_launch *l = r->launch;
+	size_t n = 0;
+
+	for (const char *at = l->path.data; *at && n < size - 24; at++) {
+		char c = *at == '%' ? *++at : 0;
+
+		if (c == 't')
+			n += (size_t)sprintf(out + n, "%llu",
+					     (unsigned long long)l->task);
+		else if (c == 'r')
+			n += (size_t)sprintf(out + n, "%u",
+					     l->first_rank + r->local);
+		else if (c == 'i')
+			n += (size_t)sprintf(out + n, "%u", l->instance);
+		else
+			out[n++] = c ? c : *at;
+		if (!*at)
+			break;
+	}
+	out[n] = '\0';
+}
+
+/* Ranks that write to one file do so one after another, whatever is in it. */
+static int open_file(const struct node_rank *r)
+{
+	char path[DVM_TEXT_MAX];
+	int fd;
+
+	expand(path, sizeof(path), r);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
+			(r->launch->ranks > 1 ? O_APPEND : O_TRUNC), 0666);
+	if (fd < 0)
+		fail(STAGE_OUTPUT, path);
+	return fd;
+}
+
+static void set_stdio(const struct node_rank *r, const int output[2])
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int out = output[0], err = output[1];
+
+	if (r->launch->output == DVM_OUTPUT_FILE)
+		out = open_file(r);
+	if (r->launch->output == DVM_OUTPUT_NONE)
+		out = err = null;
+	if (dup2(null, 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
+	    dup2(err < 0 ? null : err, 2) < 0)
+		fail(STAGE_OUTPUT, "standard output");
+}
+
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((noreturn))
+static void become(const struct node_rank *r, const struct resources *has,
+		   const int output[2])
+{
+	char **argv = make_argv(&r->launch->argv);
+	char **env = make_environment(r, has);
+
+	setsid();
+	reset_signals();
+	if (!argv || !env)
+		fail(STAGE_EXEC, "it");
+	bind_to_cores(r, has);
+	if (chdir(r->profile->cwd.data) < 0)
+		fail(STAGE_DIRECTORY, r->profile->cwd.data);
+	set_stdio(r, output);
+	environ = env; /* its PATH counts */
+	execvp(argv[0], argv);
+	fail(STAGE_EXEC, argv[0]);
+	_exit(126);
+}
+
+pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
+		  const int output[2])
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		become(rank, has, output);
+	return pid < 0 ? -errno : pid;
+}

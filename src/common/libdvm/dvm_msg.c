@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages between head and node as bytes. */
+#include "libdvm/dvm_msg.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- pieces ---- */
+
+static int put_bytes(struct buf *b, const struct dvm_bytes *v)
+{
+	return pack_bytes(b, v->data, v->len);
+}
+
+static void get_bytes(struct cursor *c, size_t max, struct dvm_bytes *v)
+{
+	v->data = unpack_bytes(c, max, &v->len);
+}
+
+/* Words up to the last that is not 0. */
+static int put_cores(struct buf *b, const struct dvm_cores *v)
+{
+	uint8_t n = DVM_CORES_WORDS;
+	int rc;
+
+	while (n && !v->words[n - 1])
+		n--;
+	rc = pack_u8(b, n);
+	for (uint8_t i = 0; i < n; i++)
+		rc = rc ? rc : pack_u64(b, v->words[i]);
+	return rc;
+}
+
+static void get_cores(struct cursor *c, struct dvm_cores *v)
+{
+	uint8_t n = unpack_u8(c);
+
+	memset(v, 0, sizeof(*v));
+	if (n > DVM_CORES_WORDS)
+		c->failed = true;
+	for (uint8_t i = 0; i < n && cursor_ok(c); i++)
+		v->words[i] = unpack_u64(c);
+}
+
+static bool get_bool(struct cursor *c)
+{
+	return unpack_u8(c) != 0;
+}
+
+/* ---- messages ---- */
+
+static int put_register(struct buf *b, const struct dvm_register *m)
+{
+	int rc = pack_u32(b, m->version);
+
+	rc = rc ? rc : pack_u32(b, m->has.cores);
+	rc = rc ? rc : pack_u32(b, m->has.gpus);
+	rc = rc ? rc : pack_u64(b, m->has.memory);
+	rc = rc ? rc : put_bytes(b, &m->name);
+	return rc ? rc : put_bytes(b, &m->build);
+}
+
+static void get_register(struct cursor *c, struct dvm_register *m)
+{
+	m->version = unpack_u32(c);
+	m->has.cores = unpack_u32(c);
+	m->has.gpus = unpack_u32(c);
+	m->has.memory = unpack_u64(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->name);
+	get_bytes(c, DVM_TEXT_MAX, &m->build);
+}
+
+static int put_profile(struct buf *b, const struct dvm_profile_msg *m)
+{
+	int rc = pack_u32(b, m->number);
+
+	rc = rc ? rc : put_bytes(b, &m->cwd);
+	return rc ? rc : put_bytes(b, &m->env);
+}
+
+static void get_profile(struct cursor *c, struct dvm_profile_msg *m)
+{
+	m->number = unpack_u32(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->cwd);
+	get_bytes(c, DVM_COMMAND_MAX, &m->env);
+	if (!dvm_texts_ok(&m->cwd, 1) || !dvm_texts_ok(&m->env, 0))
+		c->failed = true;
+}
+
+static int put_launch(struct buf *b, const struct dvm_launch *m)
+{
+	const uint32_t numbers[] = { m->instance, m->profile, m->ranks, m->nodes,
+		m->node, m->first_rank, m->ranks_here, m->limit_s, m->grace_ms };
+	int rc = pack_u64(b, m->task);
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		rc = rc ? rc : pack_u32(b, numbers[i]);
+	rc = rc ? rc : put_cores(b, &m->cores);
+	rc = rc ? rc : pack_u64(b, m->gpus);
+	rc = rc ? rc : pack_u8(b, m->output);
+	rc = rc ? rc : put_bytes(b, &m->argv);
+	return rc ? rc : put_bytes(b, &m->path);
+}
+
+static void get_launch(struct cursor *c, struct dvm_launch *m)
+{
+	uint32_t *const numbers[] = { &m->instance, &m->profile, &m->ranks,
+		&m->nodes, &m->node, &m->first_rank, &m->ranks_here,
+		&m->limit_s, &m->grace_ms };
+
+	m->task = unpack_u64(c);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		*numbers[i] = unpack_u32(c);
+	get_cores(c, &m->cores);
+	m->gpus = unpack_u64(c);
+	m->output = unpack_u8(c);
+	get_bytes(c, DVM_COMMAND_MAX, &m->argv);
+	get_bytes(c, DVM_TEXT_MAX, &m->path);
+	if (m->output >= DVM_OUTPUTS || !m->ranks_here || m->node >= m->nodes ||
+	    m->first_rank >= m->ranks || m->ranks_here > LEDGER_RANKS_MAX ||
+	    m->ranks_here > m->ranks - m->first_rank ||
+	    !dvm_texts_ok(&m->argv, 1) ||
+	    !dvm_texts_ok(&m->path, m->output == DVM_OUTPUT_FILE))
+		c->failed = true;
+}
+
+static int put_signal(struct buf *b, const struct dvm_signal *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	return rc ? rc : pack_u32(b, m->number);
+}
+
+static void get_signal(struct cursor *c, struct dvm_signal *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	m->number = unpack_u32(c);
+}
+
+static int put_started(struct buf *b, const struct dvm_started *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	return rc ? rc : pack_u32(b, m->instance);
+}
+
+static void get_started(struct cursor *c, struct dvm_started *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+}
+
+static int put_output(struct buf *b, const struct dvm_output_msg *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->rank);
+	rc = rc ? rc : pack_u32(b, m->fd);
+	return rc ? rc : put_bytes(b, &m->data);
+}
+
+static void get_output(struct cursor *c, struct dvm_output_msg *m)
+{
+	m->task = unpack_u64(c);
+	m->rank = unpack_u32(c);
+	m->fd = unpack_u32(c);
+	get_bytes(c, DVM_COMMAND_MAX, &m->data);
+}
+
+static int put_ended(struct buf *b, const struct dvm_ended *m)
+{
+	const uint64_t numbers[] = { m->started_ns, m->ended_ns, m->user_us,
+				     m->system_us, m->peak_kib };
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	rc = rc ? rc : pack_u32(b, (uint32_t)m->status);
+	rc = rc ? rc : pack_u32(b, m->rank);
+	rc = rc ? rc : pack_u8(b, m->not_started);
+	rc = rc ? rc : pack_u8(b, m->too_long);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		rc = rc ? rc : pack_u64(b, numbers[i]);
+	rc = rc ? rc : put_bytes(b, &m->why);
+	rc = rc ? rc : put_bytes(b, &m->out);
+	return rc ? rc : put_bytes(b, &m->err);
+}
+
+static void get_ended(struct cursor *c, struct dvm_ended *m)
+{
+	uint64_t *const numbers[] = { &m->started_ns, &m->ended_ns, &m->user_us,
+				      &m->system_us, &m->peak_kib };
+
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	m->status = (int32_t)unpack_u32(c);
+	m->rank = unpack_u32(c);
+	m->not_started = get_bool(c);
+	m->too_long = get_bool(c);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		*numbers[i] = unpack_u64(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->why);
+	get_bytes(c, DVM_TAIL_MAX, &m->out);
+	get_bytes(c, DVM_TAIL_MAX, &m->err);
+}
+
+static int put_body(struct buf *b, const struct dvm_msg *m)
+{
+	switch (m->type) {
+	case DVM_REGISTER:
+		return put_register(b, &m->reg);
+	case DVM_PROFILE:
+		return put_profile(b, &m->profile);
+	case DVM_FORGET:
+		return pack_u32(b, m->profile.number);
+	case DVM_LAUNCH:
+		return put_launch(b, &m->launch);
+	case DVM_SIGNAL:
+		return put_signal(b, &m->signal);
+	case DVM_STARTED:
+	case DVM_FAILING:
+		return put_started(b, &m->started);
+	case DVM_OUTPUT:
+		return put_output(b, &m->output);
+	case DVM_ENDED:
+		return put_ended(b, &m->ended);
+	default:
+		return 0;
+	}
+}
+
+int dvm_msg_pack(struct buf *b, const struct dvm_msg *m)
+{
+	size_t before = b->len;
+	int rc = pack_u8(b, m->type);
+
+	rc = rc ? rc : put_body(b, m);
+	if (rc)
+		b->len = before;
+	return rc;
+}
+
+int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
+{
+	memset(m, 0, sizeof(*m));
+	m->type = unpack_u8(c);
+	switch (m->type) {
+	case DVM_REGISTER:
+		get_register(c, &m->reg);
+		break;
+	case DVM_PROFILE:
+		get_profile(c, &m->profile);
+		break;
+	case DVM_FORGET:
+		m->profile.number = unpack_u32(c);
+		break;
+	case DVM_LAUNCH:
+		get_launch(c, &m->launch);
+		break;
+	case DVM_SIGNAL:
+		get_signal(c, &m->signal);
+		break;
+	case DVM_LEAVE:
+		break;
+	case DVM_STARTED:
+	case DVM_FAILING:
+		get_started(c, &m->started);
+		break;
+	case DVM_OUTPUT:
+		get_output(c, &m->output);
+		break;
+	case DVM_ENDED:
+		get_ended(c, &m->ended);
+		break;
+	default:
+		return -EPROTO;
+	}
+	return cursor_ok(c) ? 0 : -EPROTO;
+}
+
+/* ---- lists of texts ---- */
+
+size_t dvm_texts_count(const struct dvm_bytes *b)
+{
+	size_t n = 0;
+
+	for (const char *t = dvm_texts_next(b, NULL); t; t = dvm_texts_next(b, t))
+		n++;
+	return n;
+}
+
+bool dvm_texts_ok(const struct dvm_bytes *b, size_t min)
+{
+	const char *bytes = b->data;
+
+	if (!b->len)
+		return min == 0;
+	return bytes[b->len - 1] == '\0' && dvm_texts_count(b) >= min;
+}
+
+const char *dvm_texts_next(const struct dvm_bytes *b, const char *text)
+{
+	const char *bytes = b->data, *end = bytes + b->len;
+
+	text = text ? text + strlen(text) + 1 : bytes;
+	return text < end ? text : NULL;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the head of a DVM and the daemon of a node tell each other. A frame carries any
+ * number of messages, one after another: what came up in one turn of the loop goes
+ * together. Both prove themselves before (libio/handshake.h); what is read is checked
+ * all the same.
+ *
+ *   node                      head
+ *   REGISTER            ->
+ *                       <-    PROFILE, before the first task that has it
+ *                       <-    LAUNCH for each task, or part of one, of the node
+ *   STARTED, OUTPUT     ->
+ *   FAILING             ->    a rank has failed: the part is being ended
+ *                       <-    SIGNAL
+ *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
+ *                       <-    LEAVE
+ */
+#ifndef PMI2X_DVM_MSG_H
+#define PMI2X_DVM_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libdvm/ledger.h"
+#include "libutil/buf.h"
+#include "libutil/pack.h"
+
+#define DVM_VERSION 1         /* of these messages, and of the clients' */
+#define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
+#define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
+#define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
+
+enum dvm_msg_type {
+	DVM_REGISTER = 1,
+	DVM_PROFILE,
+	DVM_FORGET,  /* a profile */
+	DVM_LAUNCH,
+	DVM_SIGNAL,
+	DVM_LEAVE,
+	DVM_STARTED,
+	DVM_FAILING,
+	DVM_OUTPUT,
+	DVM_ENDED,
+	DVM_MSG_TYPES,
+};
+
+/* Bytes of somebody else's: not terminated. */
+struct dvm_bytes {
+	const void *data;
+	size_t len;
+};
+
+/* What a node is. */
+struct dvm_register {
+	uint32_t version;
+	struct ledger_resources has;
+	struct dvm_bytes name;
+	struct dvm_bytes build;
+};
+
+/* Where a task runs, in what environment: sent once for many tasks. */
+struct dvm_profile_msg {
+	uint32_t number;
+	struct dvm_bytes cwd;
+	struct dvm_bytes env; /* texts, each with its NUL */
+};
+
+enum dvm_output {
+	DVM_OUTPUT_TAIL,    /* the last bytes come back with the result */
+	DVM_OUTPUT_FILE,    /* to a file of the node's, and the tail of stderr back */
+	DVM_OUTPUT_FORWARD, /* as it comes */
+	DVM_OUTPUT_NONE,
+	DVM_OUTPUTS,
+};
+
+struct dvm_launch {
+	uint64_t task;
+	uint32_t instance;  /* the how manieth try it is, from 0 */
+	uint32_t profile;
+	uint32_t ranks;     /* of the task */
+	uint32_t nodes;     /* of the task */
+	uint32_t node;      /* among these, from 0 */
+	uint32_t first_rank, ranks_here;
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint32_t limit_s;   /* then it is ended; 0: never */
+	uint32_t grace_ms;  /* between SIGTERM and SIGKILL */
+	enum dvm_output output;
+	struct dvm_bytes argv; /* texts, each with its NUL */
+	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
+};
+
+struct dvm_signal {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t number; /* 0: end it, SIGTERM first */
+};
+
+struct dvm_started {
+	uint64_t task;
+	uint32_t instance;
+};
+
+struct dvm_output_msg {
+	uint64_t task;
+	uint32_t rank;
+	uint32_t fd; /* 1, 2 */
+	struct dvm_bytes data;
+};
+
+/* How the ranks of one node have ended. */
+struct dvm_ended {
+	uint64_t task;
+	uint32_t instance;
+	int32_t status;    /* wait status of the first rank that failed, else 0 */
+	uint32_t rank;     /* which */
+	bool not_started;  /* it could not be: status is 127 or 126, why says it */
+	bool too_long;     /* limit_s was reached */
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	uint64_t user_us, system_us;   /* of all */
+	uint64_t peak_kib;             /* of the largest */
+	struct dvm_bytes why;
+	struct dvm_bytes out, err;     /* tails */
+};
+
+struct dvm_msg {
+	enum dvm_msg_type type;
+	union {
+		struct dvm_register reg;
+		struct dvm_profile_msg profile; /* FORGET: number only */
+		struct dvm_launch launch;
+		struct dvm_signal signal;
+		struct dvm_started started;
+		struct dvm_output_msg output;
+		struct dvm_ended ended;
+	};
+};
+
+/* Append it. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM; then nothing is appended. */
+int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
+/* The next of a frame; points into it. 0 or -EPROTO. */
+int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
+
+/* Is it a list of texts, each with its NUL, `min` or more of them? */
+bool dvm_texts_ok(const struct dvm_bytes *b, size_t min);
+/* The next text of such a list, or NULL; start with NULL. */
+const char *dvm_texts_next(const struct dvm_bytes *b, const char *text);
+size_t dvm_texts_count(const struct dvm_bytes *b);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The head's life, and its nodes. */
+#include "libdvm/head_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODE_OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
+
+/* ---- life ---- */
+
+int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
+		    const struct dvm_head_ops *ops, void *arg,
+		    const struct log_hook *log)
+{
+	struct dvm_head *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->options = *options;
+	h->ops = *ops;
+	h->arg = arg;
+	h->log = log;
+	h->next_id = 1;
+	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
+	if (!h->nodes || ledger_create(&h->ledger) ||
+	    queue_create(&h->queue, &options->queue)) {
+		dvm_head_destroy(h);
+		return -ENOMEM;
+	}
+	*out = h;
+	return 0;
+}
+
+int dvm_head_add_counter(struct dvm_head *h, const char *name, uint32_t amount)
+{
+	int rc = ledger_add_counter(h->ledger, name, amount);
+
+	return rc < 0 ? rc : 0;
+}
+
+void dvm_head_destroy(struct dvm_head *h)
+{
+	struct head_client *c, *next;
+
+	if (!h)
+		return;
+	tasks_free(h);
+	HASH_ITER(hh, h->clients, c, next)
+		dvm_head_client_closed(h, c->number, h->now);
+	for (uint32_t i = 0; h->nodes && i < h->options.nodes; i++) {
+		free(h->nodes[i].name);
+		buf_free(&h->nodes[i].out);
+	}
+	free(h->nodes);
+	queue_destroy(h->queue);
+	ledger_destroy(h->ledger);
+	free(h);
+}
+
+/* ---- nodes ---- */
+
+const char *head_node_name(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].name;
+}
+
+uint32_t head_find_node(const struct dvm_head *h, const char *name)
+{
+	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++)
+		if (!strcmp(h->nodes[i].name, name))
+			return i;
+	return NODE_NONE;
+}
+
+void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	struct head_node *n = &h->nodes[node];
+	int rc = n->lost ? 0 : dvm_msg_pack(&n->out, m);
+
+	if (rc)
+		h->ops.node_break(h->arg, node, strerror(-rc));
+}
+
+uint32_t dvm_head_registered(const struct dvm_head *h)
+{
+	return h->registered;
+}
+
+bool head_is_ready(const struct dvm_head *h)
+{
+	return h->registered == h->options.nodes;
+}
+
+/* All have registered: the ledger has them in order, whoever came first. */
+static int open_ledger(struct dvm_head *h)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < h->options.nodes; i++)
+		rc = ledger_add_node(h->ledger, &h->nodes[i].has);
+	return rc;
+}
+
+static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register *r)
+{
+	struct head_node *n = &h->nodes[node];
+
+	n->name = strndup(r->name.data, r->name.len);
+	if (!n->name)
+		return -ENOMEM;
+	n->has = r->has;
+	buf_init(&n->out, NODE_OUT_MAX);
+	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
+}
+
+/* ---- what nodes say ---- */
+
+static const char *take_register(struct dvm_head *h, uint32_t node,
+				 const struct dvm_register *r)
+{
+	int rc;
+
+	if (h->nodes[node].name)
+		return "it has registered twice";
+	if (r->version != DVM_VERSION)
+		return "its pmi2x-dvmd is of another version";
+	rc = add_node(h, node, r);
+	return rc ? strerror(-rc) : NULL;
+}
+
+static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	if (m->type == DVM_REGISTER)
+		return take_register(h, node, &m->reg);
+	if (!h->nodes[node].name)
+		return "it has not registered";
+	switch (m->type) {
+	case DVM_STARTED:
+		task_started(h, &m->started);
+		return NULL;
+	case DVM_FAILING:
+		task_failing(h, &m->started);
+		return NULL;
+	case DVM_OUTPUT:
+		task_output(h, &m->output);
+		return NULL;
+	case DVM_ENDED:
+		task_part_ended(h, &m->ended);
+		return NULL;
+	default:
+		return "it sends what only a head may send";
+	}
+}
+
+void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
+			 size_t len, struct dvm_time now)
+{
+	const char *why = NULL;
+	struct dvm_msg m;
+	struct cursor c;
+
+	h->now = now;
+	cursor_init(&c, data, len);
+	while (!why && cursor_left(&c))
+		why = dvm_msg_unpack(&c, &m) ? "it sends what makes no sense" :
+					       take(h, node, &m);
+	if (why)
+		h->ops.node_break(h->arg, node, why);
+}
+
+void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
+			struct dvm_time now)
+{
+	h->now = now;
+	if (h->nodes[node].lost)
+		return;
+	h->nodes[node].lost = true;
+	if (h->phase == HEAD_LEFT || !head_is_ready(h))
+		return;
+	log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
+	ledger_lose_node(h->ledger, node);
+	tasks_lose_node(h, node, why);
+	tasks_fail_impossible(h);
+}
+
+/* ---- turns ---- */
+
+static void send_to_nodes(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (!n->out.len)
+			continue;
+		if (!n->lost)
+			h->ops.node_send(h->arg, i, n->out.data, n->out.len);
+		buf_clear(&n->out);
+	}
+}
+
+void head_drain(struct dvm_head *h)
+{
+	if (h->phase == HEAD_SERVES)
+		h->phase = HEAD_DRAINS;
+}
+
+static void leave(struct dvm_head *h)
+{
+	const struct dvm_msg m = { .type = DVM_LEAVE };
+
+	h->phase = HEAD_LEFT;
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		head_queue_msg(h, i, &m);
+}
+
+void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
+{
+	bool was = h->phase == HEAD_LEFT;
+
+	h->now = now;
+	tasks_place(h);
+	report_turn(h);
+	if (h->phase == HEAD_DRAINS && !h->nqueued && !h->nrunning)
+		leave(h);
+	send_to_nodes(h);
+	if (!was && h->phase == HEAD_LEFT)
+		h->ops.end(h->arg);
+}

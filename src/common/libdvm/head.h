@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The head of a DVM: it knows the nodes, keeps the queue, places tasks, has nodes start
+ * them, and tells clients how they ended. Messages in, messages out; calls no system
+ * function. One thread at a time; operations must not call back.
+ *
+ *   head.c         life, nodes
+ *   head_task.c    a task from the queue to its result
+ *   head_profile.c environments that tasks share
+ *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
+ *   head_submit.c  reading tasks from a request
+ *   head_report.c  what clients are told
+ */
+#ifndef PMI2X_DVM_HEAD_H
+#define PMI2X_DVM_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libdvm/queue.h"
+#include "libutil/log.h"
+
+#define HEAD_KEPT_MAX 10000     /* results that are kept for who asks later */
+#define HEAD_INSTANCES_MAX 4    /* tries of a task whose nodes are lost */
+
+struct dvm_head_options {
+	const char *name;           /* of the DVM; outlives the head, as build does */
+	const char *build;
+	uint32_t nodes;             /* that are expected */
+	struct queue_options queue;
+	uint32_t grace_ms;          /* between SIGTERM and SIGKILL */
+	size_t max_waiting;         /* tasks in the queue; more are refused */
+};
+
+struct dvm_head_ops {
+	/* Messages (dvm_msg.h) for the node at a position; copied. */
+	void (*node_send)(void *arg, uint32_t position, const void *data,
+			  size_t len);
+	/* What it has said is no sense: close its link, call dvm_head_node_lost later. */
+	void (*node_break)(void *arg, uint32_t position, const char *why);
+	/* A line for a client, newline included; copied. */
+	void (*client_send)(void *arg, uint32_t client, const char *line,
+			    size_t len);
+	/* All is done and everybody has been told: end. Called once. */
+	void (*end)(void *arg);
+};
+
+struct dvm_head;
+
+/* 0 or -ENOMEM. */
+int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
+		    const struct dvm_head_ops *ops, void *arg,
+		    const struct log_hook *log);
+void dvm_head_destroy(struct dvm_head *h);
+/* Before any node registers: so much there is of something that no node has. 0 or errno. */
+int dvm_head_add_counter(struct dvm_head *h, const char *name, uint32_t amount);
+
+/*
+ * Each input is given the time: of CLOCK_REALTIME, for people, and of a clock that
+ * nobody sets.
+ */
+struct dvm_time {
+	uint64_t wall_ns;
+	uint64_t ms;
+};
+
+/* A frame of the node at a position below options.nodes. */
+void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data,
+			 size_t len, struct dvm_time now);
+void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
+			struct dvm_time now);
+
+/* How many nodes have registered; tasks are taken when all have. */
+uint32_t dvm_head_registered(const struct dvm_head *h);
+
+/* `client` is a number that is not used again. A line without its newline. */
+void dvm_head_client_opened(struct dvm_head *h, uint32_t client);
+void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line,
+			   size_t len, struct dvm_time now);
+void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
+			    struct dvm_time now);
+
+/*
+ * After inputs of one turn of the loop: place what fits, send what has come up. False:
+ * something waits for `patience`, so call it again in a second.
+ */
+void dvm_head_turn(struct dvm_head *h, struct dvm_time now);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients of the head, and what they ask: one JSON object a line, {"op": ...}. Each is
+ * answered by one {"ev": ...}, which repeats "tag" where the request has one.
+ */
+#include "libdvm/head_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#define SHOWN_MAX 1000 /* tasks in an answer to "ps" */
+
+/* ---- clients ---- */
+
+struct head_client *client_find(struct dvm_head *h, uint32_t number)
+{
+	struct head_client *c;
+
+	HASH_FIND(hh, h->clients, &number, sizeof(number), c);
+	return c;
+}
+
+void dvm_head_client_opened(struct dvm_head *h, uint32_t client)
+{
+	struct head_client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return; /* what it asks is answered by nothing but the end */
+	c->number = client;
+	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+}
+
+void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
+			    struct dvm_time now)
+{
+	struct head_client *c = client_find(h, client);
+
+	h->now = now;
+	if (!c)
+		return;
+	HASH_DEL(h->clients, c);
+	tasks_lose_client(h, client);
+	for (size_t i = 0; i < c->nprofiles; i++)
+		profile_release(h, c->profiles[i]);
+	free(c->profiles);
+	json_decref(c->ended);
+	free(c);
+}
+
+void client_tell(struct dvm_head *h, uint32_t client, json_t *event)
+{
+	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	if (text && client_find(h, client)) {
+		text[len] = '\n'; /* in place of its NUL */
+		h->ops.client_send(h->arg, client, text, len + 1);
+	}
+	free(text);
+	json_decref(event);
+}
+
+/* The answer belongs to the request of this tag. */
+static void answer(struct dvm_head *h, const struct head_client *c,
+		   json_t *request, json_t *event)
+{
+	json_t *tag = json_object_get(request, "tag");
+
+	if (event && tag)
+		json_object_set(event, "tag", tag);
+	client_tell(h, c->number, event);
+}
+
+void client_refuse(struct dvm_head *h, const struct head_client *c,
+		   json_t *request, const char *fmt, ...)
+{
+	char why[DVM_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	answer(h, c, request, json_pack("{s:s,s:s}", "ev", "error", "why", why));
+}
+
+/* ---- requests about tasks ---- */
+
+static void answer_done(struct dvm_head *h, const struct head_client *c,
+			json_t *request, size_t count)
+{
+	answer(h, c, request, json_pack("{s:s,s:I}", "ev", "ok", "tasks",
+					(json_int_t)count));
+}
+
+typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
+			uint32_t client);
+
+static size_t for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
+		       json_t *request, uint32_t client)
+{
+	struct head_task *t, *next;
+	size_t n = 0;
+
+	DL_FOREACH_SAFE(list, t, next) {
+		fn(h, t, request, client);
+		n++;
+	}
+	return n;
+}
+
+/* One that has been forgotten has ended, as far as anybody can say. */
+static bool is_forgotten(const struct dvm_head *h, json_int_t id)
+{
+	return id > 0 && (uint64_t)id < h->next_id;
+}
+
+static bool ids_ok(struct dvm_head *h, const struct head_client *c,
+		   json_t *request, json_t *ids)
+{
+	json_t *id;
+	size_t i;
+
+	json_array_foreach(ids, i, id)
+		if (!json_is_integer(id) ||
+		    !is_forgotten(h, json_integer_value(id))) {
+			client_refuse(h, c, request,
+				      "there is no task %lld here",
+				      (long long)json_integer_value(id));
+			return false;
+		}
+	return true;
+}
+
+/* "ids": [...], or "all": true for those that have not ended. */
+static void for_tasks(struct dvm_head *h, const struct head_client *c,
+		      json_t *request, task_fn fn)
+{
+	json_t *ids = json_object_get(request, "ids"), *id;
+	size_t i, n = 0;
+
+	if (json_is_true(json_object_get(request, "all"))) {
+		n = for_list(h, h->queued, fn, request, c->number);
+		n += for_list(h, h->running, fn, request, c->number);
+	} else if (!json_is_array(ids)) {
+		client_refuse(h, c, request,
+			      "say which: \"ids\": [...] or \"all\": true");
+		return;
+	} else if (!ids_ok(h, c, request, ids)) {
+		return;
+	}
+	json_array_foreach(ids, i, id) {
+		struct head_task *t =
+			task_find(h, (uint64_t)json_integer_value(id));
+
+		if (t)
+			fn(h, t, request, c->number);
+		n += t != NULL;
+	}
+	answer_done(h, c, request, n);
+}
+
+static void cancel_one(struct dvm_head *h, struct head_task *t, json_t *request,
+		       uint32_t client)
+{
+	task_cancel(h, t);
+}
+
+static void signal_one(struct dvm_head *h, struct head_task *t, json_t *request,
+		       uint32_t client)
+{
+	task_signal(h, t, (uint32_t)json_integer_value(
+				  json_object_get(request, "signal")));
+}
+
+static void wait_one(struct dvm_head *h, struct head_task *t, json_t *request,
+		     uint32_t client)
+{
+	(void)task_watch(h, t, client);
+}
+
+static void on_cancel(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	for_tasks(h, c, request, cancel_one);
+}
+
+static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	json_int_t number =
+		json_integer_value(json_object_get(request, "signal"));
+
+	if (number < 1 || number > 64)
+		client_refuse(h, c, request, "\"signal\" is a number from 1 to 64");
+	else
+		for_tasks(h, c, request, signal_one);
+}
+
+static void on_wait(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	for_tasks(h, c, request, wait_one);
+}
+
+static void append_list(const struct dvm_head *h, const struct head_task *list,
+			json_t *tasks)
+{
+	const struct head_task *t;
+
+	DL_FOREACH(list, t)
+		if (json_array_size(tasks) < SHOWN_MAX)
+			json_array_append_new(tasks, report_task(h, t));
+}
+
+static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	json_t *tasks = json_array();
+
+	append_list(h, h->running, tasks);
+	append_list(h, h->queued, tasks);
+	if (json_is_true(json_object_get(request, "ended")))
+		append_list(h, h->ended, tasks);
+	answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:o}", "ev", "ps",
+					"running", (json_int_t)h->nrunning,
+					"queued", (json_int_t)h->nqueued,
+					"ended", (json_int_t)h->done,
+					"tasks", tasks));
+}
+
+static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	json_int_t id = json_integer_value(json_object_get(request, "id"));
+	struct head_task *t = task_find(h, (uint64_t)id);
+
+	if (t)
+		answer(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
+						report_task(h, t)));
+	else if (is_forgotten(h, id))
+		client_refuse(h, c, request,
+			      "task %lld has ended, and its result is not kept any more: the last %d are",
+			      (long long)id, HEAD_KEPT_MAX);
+	else
+		client_refuse(h, c, request, "there is no task %lld here",
+			      (long long)id);
+}
+
+/* ---- requests about the DVM ---- */
+
+static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	json_int_t version =
+		json_integer_value(json_object_get(request, "version"));
+
+	if (version != DVM_VERSION)
+		client_refuse(h, c, request,
+			      "this DVM is of pmi2x %s and speaks version %d, the client speaks %lld: use the client of the same release",
+			      h->options.build, DVM_VERSION, (long long)version);
+	else
+		answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s}",
+						"ev", "hello", "version",
+						DVM_VERSION, "dvm",
+						h->options.name, "build",
+						h->options.build));
+}
+
+static void on_status(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	answer(h, c, request, report_status(h));
+}
+
+static void set_drained(struct dvm_head *h, struct head_client *c,
+			json_t *request, bool drained)
+{
+	const char *name = json_string_value(json_object_get(request, "node"));
+	uint32_t node = name ? head_find_node(h, name) : NODE_NONE;
+
+	if (node == NODE_NONE || h->nodes[node].lost) {
+		client_refuse(h, c, request, "there is no node %s here",
+			      name ? name : "(\"node\" is missing)");
+		return;
+	}
+	h->nodes[node].drained = drained;
+	ledger_close_node(h->ledger, node, drained);
+	h->retry = true;
+	answer_done(h, c, request, 0);
+}
+
+static void on_drain(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	set_drained(h, c, request, true);
+}
+
+static void on_undrain(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	set_drained(h, c, request, false);
+}
+
+/* "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel". */
+static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	const char *work = json_string_value(json_object_get(request, "work"));
+	size_t n = h->nqueued + h->nrunning;
+
+	if (n && (!work || !strcmp(work, "refuse"))) {
+		client_refuse(h, c, request,
+			      "%zu tasks have not ended (%zu run, %zu wait): say --wait or --cancel",
+			      n, h->nrunning, h->nqueued);
+		return;
+	}
+	if (n && !strcmp(work, "cancel")) {
+		for_list(h, h->queued, cancel_one, request, 0);
+		for_list(h, h->running, cancel_one, request, 0);
+	}
+	head_drain(h);
+	answer_done(h, c, request, n);
+}
+
+static void on_submit(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	if (h->phase == HEAD_SERVES)
+		submit_request(h, c, request);
+	else
+		client_refuse(h, c, request,
+			      "this DVM is going down and takes no more tasks");
+}
+
+/* ---- input ---- */
+
+static const struct request {
+	const char *op;
+	void (*handle)(struct dvm_head *h, struct head_client *c, json_t *request);
+} requests[] = {
+	{ "hello", on_hello },   { "submit", on_submit }, { "wait", on_wait },
+	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
+	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
+	{ "undrain", on_undrain }, { "down", on_down },
+};
+
+static void handle(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	const char *op = json_string_value(json_object_get(request, "op"));
+
+	for (size_t i = 0; op && i < sizeof(requests) / sizeof(*requests); i++)
+		if (!strcmp(op, requests[i].op)) {
+			requests[i].handle(h, c, request);
+			return;
+		}
+	client_refuse(h, c, request, "there is no request \"%.40s\"",
+		      op ? op : "");
+}
+
+void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line,
+			   size_t len, struct dvm_time now)
+{
+	struct head_client *c = client_find(h, client);
+	json_error_t error;
+	json_t *request;
+
+	h->now = now;
+	if (!c)
+		return;
+	request = json_loadb(line, len, 0, &error);
+	if (!json_is_object(request))
+		client_refuse(h, c, NULL, "this is no request, %s",
+			      request ? "but another value of JSON" : error.text);
+	else
+		handle(h, c, request);
+	json_decref(request);
+}

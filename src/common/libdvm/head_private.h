@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the head share. */
+#ifndef PMI2X_DVM_HEAD_PRIVATE_H
+#define PMI2X_DVM_HEAD_PRIVATE_H
+
+#include <jansson.h>
+#include <uthash.h>
+
+#include "libdvm/dvm_msg.h"
+#include "libdvm/head.h"
+
+#define NODE_NONE UINT32_MAX
+
+struct head_node {
+	char *name;     /* NULL: it has not registered */
+	struct ledger_resources has;
+	bool lost;
+	bool drained;
+	struct buf out; /* messages of this turn */
+};
+
+/* An environment; see head_profile.c. */
+struct head_profile {
+	uint32_t number;
+	char *id;       /* of the clients' choice */
+	char *cwd;
+	struct buf env; /* texts, each with its NUL */
+	size_t users;   /* tasks, and clients that named it */
+	uint8_t *sent;  /* by node: it has it */
+	size_t nsent;
+	UT_hash_handle hh;
+};
+
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED };
+
+/* Who is told when a task has ended. */
+struct watcher {
+	uint32_t client;
+	struct watcher *next;
+};
+
+struct task_result {
+	int32_t status;
+	uint32_t rank;    /* of whom */
+	bool not_started, too_long, cancelled;
+	uint64_t user_us, system_us, peak_kib;
+	char *why, *out, *err; /* NULL: none */
+	size_t out_len, err_len;
+};
+
+/* What the user wants of it. */
+struct task_spec {
+	struct ledger_shape shape;
+	int32_t priority;
+	uint32_t limit_s;
+	uint32_t retries;
+	enum dvm_output output;
+	char *argv;      /* texts, each with its NUL */
+	size_t argv_len;
+	char *path;      /* or NULL */
+	char *name;      /* or NULL */
+};
+
+struct head_task {
+	uint64_t id;
+	enum task_state state;
+	struct queue_item item;
+	struct task_spec spec;
+	struct head_profile *profile;
+	uint32_t instance;
+	uint32_t tied;    /* the client without which it is ended; 0: none */
+	bool cancelled;
+	bool lost;        /* with a node: the rest of it is being ended */
+	uint32_t parts_left;
+	struct ledger_placement *placement;
+	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
+	struct task_result result;
+	struct watcher *watchers;
+	struct head_task *prev, *next; /* in the list of its state */
+	UT_hash_handle hh;
+};
+
+struct head_client {
+	uint32_t number;
+	struct head_profile **profiles;
+	size_t nprofiles, profiles_cap;
+	json_t *ended; /* tasks of this turn, an array; or NULL */
+	UT_hash_handle hh;
+};
+
+enum head_phase { HEAD_SERVES, HEAD_DRAINS, HEAD_LEFT };
+
+struct dvm_head {
+	struct dvm_head_options options;
+	struct dvm_head_ops ops;
+	void *arg;
+	const struct log_hook *log;
+	struct ledger *ledger;
+	struct queue *queue;
+	struct head_node *nodes;  /* by position, which is the ledger's number */
+	uint32_t registered;
+	struct head_profile *profiles;
+	uint32_t next_profile;
+	struct head_client *clients;
+	struct head_task *tasks;  /* all, by id */
+	struct head_task *queued, *running, *ended; /* lists */
+	size_t nqueued, nrunning, nended;           /* in them */
+	uint64_t next_id;         /* from 1 */
+	uint64_t done, failed;    /* ever */
+	enum head_phase phase;
+	bool retry;               /* something was added or freed: place */
+	struct dvm_time now;      /* of the input that is handled */
+};
+
+/* ---- head.c ---- */
+
+const char *head_node_name(const struct dvm_head *h, uint32_t node);
+/* The node of this name, or NODE_NONE. */
+uint32_t head_find_node(const struct dvm_head *h, const char *name);
+void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
+bool head_is_ready(const struct dvm_head *h);
+/* No new tasks; ends when none is left. */
+void head_drain(struct dvm_head *h);
+
+/* ---- head_profile.c ---- */
+
+/* Define it, or find the same; one use is counted. NULL: no memory. */
+struct head_profile *profile_define(struct dvm_head *h, const char *id,
+				    const char *cwd, struct buf *env);
+struct head_profile *profile_find(struct dvm_head *h, const char *id);
+void profile_release(struct dvm_head *h, struct head_profile *p);
+/* The node gets it, unless it has it. */
+void profile_send(struct dvm_head *h, struct head_profile *p, uint32_t node);
+
+/* ---- head_task.c ---- */
+
+void task_spec_free(struct task_spec *s);
+/*
+ * Queue a task; what `spec` holds is taken over, also on failure. NULL with a
+ * negative errno in *error.
+ */
+struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
+			      struct head_profile *profile, int *error);
+struct head_task *task_find(struct dvm_head *h, uint64_t id);
+void task_cancel(struct dvm_head *h, struct head_task *t);
+void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number);
+/* 0 or -ENOMEM. A task that has ended is told of in this turn. */
+int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
+void task_started(struct dvm_head *h, const struct dvm_started *m);
+/* One of its ranks has failed: the others are ended on all nodes. */
+void task_failing(struct dvm_head *h, const struct dvm_started *m);
+void task_output(struct dvm_head *h, const struct dvm_output_msg *m);
+/* How a part of it has ended. */
+void task_part_ended(struct dvm_head *h, const struct dvm_ended *m);
+/* What runs on the node is ended, and waits again. */
+void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
+/* A client has gone: end what is tied to it. */
+void tasks_lose_client(struct dvm_head *h, uint32_t client);
+void tasks_place(struct dvm_head *h);
+/* What can never run any more ends. */
+void tasks_fail_impossible(struct dvm_head *h);
+void tasks_free(struct dvm_head *h);
+
+/* ---- head_submit.c ---- */
+
+/* The request {"op":"submit", ...}. */
+void submit_request(struct dvm_head *h, struct head_client *c, json_t *request);
+
+/* ---- head_client.c ---- */
+
+struct head_client *client_find(struct dvm_head *h, uint32_t number);
+/* Send it; one reference is taken over. */
+void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
+void client_refuse(struct dvm_head *h, const struct head_client *c,
+		   json_t *request, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- head_report.c ---- */
+
+/* A new reference to what a client is told of a task, or NULL. */
+json_t *report_task(const struct dvm_head *h, const struct head_task *t);
+json_t *report_status(const struct dvm_head *h);
+/* The task has ended: its watchers are told at the end of the turn. */
+void report_ended(struct dvm_head *h, struct head_task *t);
+void report_ended_to(struct dvm_head *h, const struct head_task *t,
+		     uint32_t client);
+void report_output(struct dvm_head *h, const struct head_task *t,
+		   const struct dvm_output_msg *m);
+/* Send what has come up in this turn. */
+void report_turn(struct dvm_head *h);
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A task of the head:
+ *
+ *   QUEUED -- placed --> RUNNING -- all parts have ended --> ENDED
+ *     ^                     |
+ *     +--- a node is lost, or it failed and has tries left
+ *
+ * A task over several nodes of which one fails or is lost is ended on the others.
+ */
+#include "libdvm/head_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+/* ---- lists ---- */
+
+static struct head_task **list_of(struct dvm_head *h, enum task_state state,
+				  size_t **count)
+{
+	switch (state) {
+	case TASK_QUEUED:
+		*count = &h->nqueued;
+		return &h->queued;
+	case TASK_RUNNING:
+		*count = &h->nrunning;
+		return &h->running;
+	default:
+		*count = &h->nended;
+		return &h->ended;
+	}
+}
+
+static void enlist(struct dvm_head *h, struct head_task *t, enum task_state state)
+{
+	size_t *count;
+	struct head_task **list = list_of(h, state, &count);
+
+	t->state = state;
+	DL_APPEND(*list, t);
+	++*count;
+}
+
+static void move(struct dvm_head *h, struct head_task *t, enum task_state state)
+{
+	size_t *count;
+	struct head_task **list = list_of(h, t->state, &count);
+
+	DL_DELETE(*list, t);
+	--*count;
+	enlist(h, t, state);
+}
+
+/* ---- life ---- */
+
+void task_spec_free(struct task_spec *s)
+{
+	free(s->argv);
+	free(s->path);
+	free(s->name);
+	free((void *)(uintptr_t)s->shape.placed);
+	memset(s, 0, sizeof(*s));
+}
+
+static void result_free(struct task_result *r)
+{
+	free(r->why);
+	free(r->out);
+	free(r->err);
+	memset(r, 0, sizeof(*r));
+}
+
+static void forget_watchers(struct head_task *t)
+{
+	struct watcher *w, *next;
+
+	LL_FOREACH_SAFE(t->watchers, w, next)
+		free(w);
+	t->watchers = NULL;
+}
+
+static void task_free(struct dvm_head *h, struct head_task *t)
+{
+	size_t *count;
+	struct head_task **list = list_of(h, t->state, &count);
+
+	DL_DELETE(*list, t);
+	--*count;
+	HASH_DEL(h->tasks, t);
+	task_spec_free(&t->spec);
+	profile_release(h, t->profile);
+	result_free(&t->result);
+	forget_watchers(t);
+	free(t->placement);
+	free(t);
+}
+
+void tasks_free(struct dvm_head *h)
+{
+	struct head_task *t, *next;
+
+	HASH_ITER(hh, h->tasks, t, next)
+		task_free(h, t);
+}
+
+struct head_task *task_find(struct dvm_head *h, uint64_t id)
+{
+	struct head_task *t;
+
+	HASH_FIND(hh, h->tasks, &id, sizeof(id), t);
+	return t;
+}
+
+struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
+			      struct head_profile *profile, int *error)
+{
+	struct head_task *t = calloc(1, sizeof(*t));
+
+	*error = t ? 0 : -ENOMEM;
+	if (t)
+		*error = queue_add(h->queue, &t->item, &spec->shape,
+				   spec->priority, spec->limit_s, h->now.ms);
+	if (t && spec->shape.placed)
+		spec->shape.placed = NULL; /* the queue's, or freed */
+	if (*error) {
+		task_spec_free(spec);
+		free(t);
+		return NULL;
+	}
+	t->id = h->next_id++;
+	t->spec = *spec;
+	t->profile = profile;
+	profile->users++;
+	t->submitted_ns = h->now.wall_ns;
+	HASH_ADD(hh, h->tasks, id, sizeof(t->id), t);
+	enlist(h, t, TASK_QUEUED);
+	h->retry = true;
+	return t;
+}
+
+/* ---- the end ---- */
+
+static void forget_oldest(struct dvm_head *h)
+{
+	while (h->nended > HEAD_KEPT_MAX)
+		task_free(h, h->ended);
+}
+
+static void end_task(struct dvm_head *h, struct head_task *t)
+{
+	queue_done(h->queue, &t->item);
+	t->ended_ns = t->ended_ns ? t->ended_ns : h->now.wall_ns;
+	t->result.cancelled = t->cancelled;
+	h->done++;
+	if (t->result.status || t->cancelled)
+		h->failed++;
+	move(h, t, TASK_ENDED);
+	report_ended(h, t);
+	forget_watchers(t);
+	free(t->spec.argv);
+	t->spec.argv = NULL;
+	t->spec.argv_len = 0;
+	forget_oldest(h);
+}
+
+static void set_why(struct head_task *t, const char *why)
+{
+	free(t->result.why);
+	t->result.why = strdup(why);
+}
+
+/* It will not run: 127 as the shell says of what it cannot start. */
+static void end_unstarted(struct dvm_head *h, struct head_task *t, const char *why)
+{
+	queue_remove(h->queue, &t->item);
+	h->retry = true; /* others may have waited behind it */
+	t->result.not_started = true;
+	t->result.status = 127 << 8;
+	set_why(t, why);
+	end_task(h, t);
+}
+
+void tasks_fail_impossible(struct dvm_head *h)
+{
+	struct queue_item *item;
+
+	while ((item = queue_impossible(h->queue, h->ledger))) {
+		struct head_task *t = (struct head_task *)
+			((char *)item - offsetof(struct head_task, item));
+
+		end_unstarted(h, t, "the nodes on which it could run are lost");
+	}
+}
+
+/* ---- starting ---- */
+
+static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i)
+{
+	const struct ledger_part *p = &t->placement->parts[i];
+	const char *path = t->spec.path ? t->spec.path : "";
+	struct dvm_msg m = {
+		.type = DVM_LAUNCH,
+		.launch = {
+			.task = t->id,
+			.instance = t->instance,
+			.profile = t->profile->number,
+			.ranks = t->spec.shape.ranks,
+			.nodes = t->placement->count,
+			.node = i,
+			.first_rank = p->first_rank,
+			.ranks_here = p->ranks,
+			.cores = p->cores,
+			.gpus = p->gpus,
+			.limit_s = t->spec.limit_s,
+			.grace_ms = h->options.grace_ms,
+			.output = t->spec.output,
+			.argv = { t->spec.argv, t->spec.argv_len },
+			.path = { path, strlen(path) + 1 },
+		},
+	};
+
+	profile_send(h, t->profile, p->node);
+	head_queue_msg(h, p->node, &m);
+}
+
+static void launch(struct dvm_head *h, struct head_task *t)
+{
+	move(h, t, TASK_RUNNING);
+	t->placed_ns = h->now.wall_ns;
+	t->started_ns = 0;
+	t->parts_left = t->placement->count;
+	for (uint32_t i = 0; i < t->placement->count; i++)
+		launch_part(h, t, i);
+}
+
+void tasks_place(struct dvm_head *h)
+{
+	struct ledger_placement *placement;
+	struct queue_item *item;
+
+	if (!h->retry || !head_is_ready(h))
+		return;
+	h->retry = false;
+	while (!queue_place(h->queue, h->ledger, h->now.ms, &item, &placement)) {
+		struct head_task *t = (struct head_task *)
+			((char *)item - offsetof(struct head_task, item));
+
+		t->placement = placement;
+		launch(h, t);
+	}
+}
+
+void task_started(struct dvm_head *h, const struct dvm_started *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (t && t->state == TASK_RUNNING && t->instance == m->instance &&
+	    !t->started_ns)
+		t->started_ns = h->now.wall_ns;
+}
+
+void task_output(struct dvm_head *h, const struct dvm_output_msg *m)
+{
+	const struct head_task *t = task_find(h, m->task);
+
+	if (t && t->state == TASK_RUNNING)
+		report_output(h, t, m);
+}
+
+/* ---- ending ---- */
+
+static void signal_parts(struct dvm_head *h, const struct head_task *t,
+			 uint32_t number)
+{
+	const struct dvm_msg m = {
+		.type = DVM_SIGNAL,
+		.signal = { t->id, t->instance, number },
+	};
+
+	for (uint32_t i = 0; i < t->placement->count; i++)
+		head_queue_msg(h, t->placement->parts[i].node, &m);
+}
+
+void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number)
+{
+	if (t->state == TASK_RUNNING)
+		signal_parts(h, t, number);
+}
+
+void task_cancel(struct dvm_head *h, struct head_task *t)
+{
+	if (t->state == TASK_ENDED || t->cancelled)
+		return;
+	t->cancelled = true;
+	if (t->state == TASK_RUNNING)
+		signal_parts(h, t, 0);
+	else
+		end_unstarted(h, t, "it was cancelled before it was started");
+}
+
+static void run_again(struct dvm_head *h, struct head_task *t)
+{
+	t->instance++;
+	t->lost = false;
+	t->started_ns = t->ended_ns = 0;
+	result_free(&t->result);
+	queue_put_back(h->queue, &t->item);
+	move(h, t, TASK_QUEUED);
+}
+
+static bool has_tries(const struct head_task *t)
+{
+	if (t->cancelled)
+		return false;
+	if (t->lost)
+		return t->instance + 1 < HEAD_INSTANCES_MAX;
+	return t->result.status && !t->result.not_started &&
+	       !t->result.too_long && t->spec.retries > 0;
+}
+
+/* All its parts have. */
+static void ended(struct dvm_head *h, struct head_task *t)
+{
+	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
+	h->retry = true;
+	if (!has_tries(t)) {
+		end_task(h, t);
+		return;
+	}
+	if (!t->lost)
+		t->spec.retries--;
+	free(t->placement);
+	t->placement = NULL;
+	run_again(h, t);
+	tasks_fail_impossible(h);
+}
+
+static char *text_of(const struct dvm_bytes *b)
+{
+	return b->len ? strndup(b->data, b->len) : NULL;
+}
+
+static void *copy_of(const struct dvm_bytes *b)
+{
+	void *copy = b->len ? malloc(b->len) : NULL;
+
+	return copy ? memcpy(copy, b->data, b->len) : NULL;
+}
+
+static void take_tails(struct task_result *r, const struct dvm_ended *m)
+{
+	free(r->out);
+	free(r->err);
+	r->out = copy_of(&m->out);
+	r->out_len = r->out ? m->out.len : 0;
+	r->err = copy_of(&m->err);
+	r->err_len = r->err ? m->err.len : 0;
+}
+
+/* The first part that failed says how the task ended. */
+static void take_result(struct head_task *t, const struct dvm_ended *m)
+{
+	struct task_result *r = &t->result;
+
+	r->user_us += m->user_us;
+	r->system_us += m->system_us;
+	if (m->peak_kib > r->peak_kib)
+		r->peak_kib = m->peak_kib;
+	if (!t->started_ns || m->started_ns < t->started_ns)
+		t->started_ns = m->started_ns;
+	if (m->ended_ns > t->ended_ns)
+		t->ended_ns = m->ended_ns;
+	if (r->status || (!m->status && r->out))
+		return;
+	r->status = m->status;
+	r->rank = m->rank;
+	r->not_started = m->not_started;
+	r->too_long = m->too_long;
+	free(r->why);
+	r->why = text_of(&m->why);
+	take_tails(r, m);
+}
+
+void task_part_ended(struct dvm_head *h, const struct dvm_ended *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (!t || t->state != TASK_RUNNING || t->instance != m->instance ||
+	    !t->parts_left)
+		return;
+	if (!t->lost)
+		take_result(t, m);
+	if (!--t->parts_left)
+		ended(h, t);
+	else if (m->status && !t->lost)
+		signal_parts(h, t, 0); /* those of a part that failed at once */
+}
+
+void task_failing(struct dvm_head *h, const struct dvm_started *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (t && t->state == TASK_RUNNING && t->instance == m->instance &&
+	    t->parts_left > 1)
+		signal_parts(h, t, 0);
+}
+
+static bool runs_on(const struct head_task *t, uint32_t node)
+{
+	for (uint32_t i = 0; i < t->placement->count; i++)
+		if (t->placement->parts[i].node == node)
+			return true;
+	return false;
+}
+
+void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
+{
+	char text[DVM_TEXT_MAX];
+	struct head_task *t, *next;
+
+	snprintf(text, sizeof(text), "node %.200s was lost: %.600s",
+		 head_node_name(h, node), why);
+	DL_FOREACH_SAFE(h->running, t, next) {
+		if (!runs_on(t, node))
+			continue;
+		t->lost = true;
+		t->result.status = SIGKILL;
+		set_why(t, text);
+		if (!--t->parts_left)
+			ended(h, t);
+		else
+			signal_parts(h, t, SIGKILL);
+	}
+}
+
+/* ---- who wants to know ---- */
+
+int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client)
+{
+	struct watcher *w;
+
+	if (t->state == TASK_ENDED) {
+		report_ended_to(h, t, client);
+		return 0;
+	}
+	LL_FOREACH(t->watchers, w)
+		if (w->client == client)
+			return 0;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->client = client;
+	LL_PREPEND(t->watchers, w);
+	return 0;
+}
+
+void tasks_lose_client(struct dvm_head *h, uint32_t client)
+{
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(h->queued, t, next)
+		if (t->tied == client)
+			task_cancel(h, t);
+	DL_FOREACH_SAFE(h->running, t, next)
+		if (t->tied == client)
+			task_cancel(h, t);
+}

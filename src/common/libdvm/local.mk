@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Tasks inside an allocation: head and node of a DVM as state machines.
+if HAVE_JANSSON
+noinst_LTLIBRARIES += libdvm.la
+endif
+libdvm_la_SOURCES = \
+	src/common/libdvm/cores.c src/common/libdvm/cores.h \
+	src/common/libdvm/dvm_msg.c src/common/libdvm/dvm_msg.h \
+	src/common/libdvm/head.c src/common/libdvm/head.h \
+	src/common/libdvm/head_client.c \
+	src/common/libdvm/head_private.h \
+	src/common/libdvm/head_profile.c \
+	src/common/libdvm/head_report.c \
+	src/common/libdvm/head_submit.c \
+	src/common/libdvm/head_task.c \
+	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
+	src/common/libdvm/node.c src/common/libdvm/node.h \
+	src/common/libdvm/queue.c src/common/libdvm/queue.h
+libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+libdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fvisibility=hidden

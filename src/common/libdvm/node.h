@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node of a DVM: it has its host start the ranks of tasks, ends them when it is told to,
+ * or when their time is over, and says how they ended. Messages (dvm_msg.h) in, messages
+ * out; calls no system function. One thread at a time; operations must not call back.
+ *
+ * A *part* is what of a task runs here. When one of its ranks fails, the others are
+ * ended: SIGTERM, and SIGKILL after the grace time.
+ */
+#ifndef PMI2X_DVM_NODE_H
+#define PMI2X_DVM_NODE_H
+
+#include "libdvm/dvm_msg.h"
+#include "libdvm/head.h"
+
+/* The program of one rank. What it points to ends with the call. */
+struct node_rank {
+	const struct dvm_launch *launch;
+	const struct dvm_profile_msg *profile;
+	uint32_t local; /* among the ranks here, from 0 */
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint32_t part;  /* whose output this is: see open_output */
+};
+
+/* What has become of a process. */
+struct node_end {
+	int32_t status;       /* as of wait */
+	uint64_t user_us, system_us, peak_kib;
+	const char *why;      /* it was not started: NULL, or why */
+	bool missing;         /* and there is no such program */
+};
+
+struct dvm_node_ops {
+	/* Messages for the head; copied. */
+	void (*send)(void *arg, const void *data, size_t len);
+	/*
+	 * Ranks of part `part` will write: make what they write to. 0 or a negative
+	 * errno. Then dvm_node_output is called with what they write.
+	 */
+	int (*open_output)(void *arg, uint32_t part);
+	/* They have ended: give what they have written and not been given, and close. */
+	void (*close_output)(void *arg, uint32_t part);
+	/*
+	 * Start a process in a session of its own. Its number, or a negative errno.
+	 * dvm_node_ended follows; what it has left in its process group is killed
+	 * before that.
+	 */
+	int64_t (*start)(void *arg, const struct node_rank *rank);
+	/* Signal the process group of a process that was started. */
+	void (*signal)(void *arg, int64_t process, int number);
+	/* The head says that all is over; no part is left. */
+	void (*leave)(void *arg);
+};
+
+struct dvm_node;
+
+/* 0 or -ENOMEM. */
+int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void *arg);
+void dvm_node_destroy(struct dvm_node *n);
+
+/* Say what this node is. */
+void dvm_node_register(struct dvm_node *n, const struct dvm_register *r);
+/* A frame of the head. 0, or -EPROTO or -ENOMEM: it cannot go on. */
+int dvm_node_input(struct dvm_node *n, const void *data, size_t len,
+		   struct dvm_time now);
+/* The ranks of a part have written. */
+void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
+		     size_t len);
+/* A process has ended. False: it is none of these. */
+bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
+		    struct dvm_time now);
+/*
+ * After inputs of one turn of the loop, and when it is due: end what has no time left, send
+ * what has come up. Milliseconds until it is due again; -1: never.
+ */
+int dvm_node_turn(struct dvm_node *n, struct dvm_time now);
+/* The head is lost: kill all. They are not reaped. */
+void dvm_node_kill_all(struct dvm_node *n);
+
+#endif

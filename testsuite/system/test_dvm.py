@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm: many tasks inside one allocation, and on one machine."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness import run
+
+LOCAL_NODES = 2
+SLOTS = 4
+PROCESSES = ("pmi2x-dvm-head", "pmi2x-dvmd", "pmi2x-dvm-zygot")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def there(prefix):
+    if not (prefix / "bin/pmi2x-dvm").exists():
+        pytest.skip("pmi2x-dvm was not built: libjansson-dev is missing")
+
+
+@pytest.fixture
+def env(tmp_path):
+    """A place for DVMs that is this test's alone."""
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    return {**os.environ, "PMI2X_DVM_DIR": str(base)}
+
+
+@pytest.fixture
+def dvm(prefix, env):
+    def command(*arguments, **more):
+        return run([prefix / "bin/pmi2x-dvm", *arguments], env=env, **more)
+
+    return command
+
+
+def living(base):
+    """Processes of DVMs whose directory, or whose head's, is below this one."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name = (path / "comm").read_text().strip()
+            state = (path / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            if name in PROCESSES and state != "Z":
+                env = (path / "environ").read_bytes()
+                if f"PMI2X_DVM_DIR={base}\0".encode() in env:
+                    found[int(path.name)] = name
+    return found
+
+
+@pytest.fixture
+def local(dvm, env):
+    """A DVM of this machine's, which leaves nothing behind."""
+    dvm("up", "--local", str(LOCAL_NODES), "--slots", str(SLOTS)).ok()
+    yield dvm
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def wait_until(true, seconds=30):
+    limit = time.monotonic() + seconds
+    while not (value := true()):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    return value
+
+
+def status(dvm):
+    return json.loads(dvm("status", "--json").ok().stdout)
+
+
+# ---- one task ----
+
+
+def test_output_and_exit_status(local):
+    result = local("run", "sh", "-c", "echo out; echo err >&2; exit 7")
+    assert (result.code, result.stdout, result.stderr) == (7, "out\n", "err\n")
+
+
+def test_a_task_killed_by_a_signal(local):
+    assert local("run", "sh", "-c", "kill -9 $$").code == 128 + signal.SIGKILL
+
+
+def test_bytes_that_are_no_text(local, prefix, env):
+    out = subprocess.run(
+        [prefix / "bin/pmi2x-dvm", "run", "printf", r"\200\377\001\n"],
+        env=env,
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert out == b"\200\377\001\n"
+
+
+def test_ranks_and_their_environment(local):
+    show = "echo $PMI2X_DVM_RANK/$PMI2X_DVM_RANKS $SLURM_PROCID/$SLURM_NTASKS"
+    lines = local("run", "-n6", "sh", "-c", show).ok().lines
+    assert sorted(lines) == [f"{i}/6 {i}/6" for i in range(6)]
+
+
+def test_directory_and_environment_are_the_callers(local, env, tmp_path, dvm):
+    env["OF_THE_CALLER"] = "a value"
+    result = local("run", "sh", "-c", 'pwd; echo "$OF_THE_CALLER"', cwd=tmp_path)
+    assert result.ok().lines == [str(tmp_path), "a value"]
+
+
+def test_no_such_program(local):
+    result = local("run", "no-such-program")
+    assert result.code == 127
+    result.says("cannot execute no-such-program: No such file")
+
+
+def test_a_file_that_is_no_program(local, tmp_path):
+    (tmp_path / "data").write_text("data")
+    result = local("run", str(tmp_path / "data"))
+    assert result.code == 126
+    result.says("Permission denied")
+
+
+def test_more_than_there_is(local):
+    result = local("run", "-n9", "true").failed()
+    result.says("fit on these 2 nodes (8 cores) under no circumstances")
+
+
+def test_gpus(dvm):
+    dvm("up", "--local", "1", "--slots", "4", "--gpus", "4").ok()
+    show = "echo $CUDA_VISIBLE_DEVICES"
+    lines = dvm("run", "-n2", "-g2", "sh", "-c", show).ok().lines
+    assert sorted(lines) == ["0,1", "2,3"]
+    dvm("down").ok()
+
+
+def test_cores(dvm):
+    """Ranks are bound to the cores that they have."""
+    dvm("up", "--local", "1", "--slots", "thread").ok()
+    n = status(dvm)["nodes"][0]["cores"]
+    show = "taskset -cp $$ | sed 's/.*: //'"
+    lines = dvm("run", f"-n{n}", "sh", "-c", show).ok().lines
+    assert len(set(lines)) == n
+    dvm("down").ok()
+
+
+def test_time_limit(local):
+    begin = time.monotonic()
+    result = local("run", "--time", "0:1", "sleep", "60")
+    assert result.code == 128 + signal.SIGTERM
+    assert time.monotonic() - begin < 30
+    result.says("its time was over")
+
+
+def test_who_does_not_hear_is_killed(dvm):
+    dvm("up", "--local", "1", "--slots", "2", "--grace", "1").ok()
+    deaf = "trap '' TERM; echo; while :; do sleep 0.1; done"
+    result = dvm("run", "--time", "0:1", "sh", "-c", deaf)
+    assert result.code == 128 + signal.SIGKILL
+    dvm("down").ok()
+
+
+def test_what_a_task_leaves_behind_is_killed(local, tmp_path):
+    mark = tmp_path / "pid"
+    local("run", "sh", "-c", f"sleep 600 & echo $! >{mark}").ok()
+    pid = int(mark.read_text())
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists())
+
+
+def test_run_that_is_killed_takes_its_task_with_it(local, prefix, env):
+    child = subprocess.Popen([prefix / "bin/pmi2x-dvm", "run", "sleep", "600"], env=env)
+    wait_until(lambda: status(local)["running"] == 1)
+    child.kill()
+    child.wait()
+    wait_until(lambda: status(local)["running"] == 0)
+
+
+# ---- many ----
+
+
+def test_many_tasks(local, tmp_path):
+    report = tmp_path / "report"
+    result = local(
+        "submit", "--wait", "--report", report, "--array", "1-500", "sh", "-c",
+        "test {} -ne 250 || { echo unlucky >&2; exit 3; }",
+    )  # fmt: skip
+    assert result.code == 1
+    result.says("500 tasks: 499 done, 1 failed")
+    result.says("exit status 3: unlucky")
+    tasks = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(t["id"] for t in tasks) == list(range(1, 501))
+    assert [t["err"] for t in tasks if t["code"]] == ["unlucky\n"]
+
+
+def test_values_lines_and_files(local, tmp_path):
+    out = tmp_path / "out.%t"
+    local("submit", "--wait", "--output", out, "echo", ":::", "a", "b c").ok()
+    assert (tmp_path / "out.1").read_text() == "a\n"
+    assert (tmp_path / "out.2").read_text() == "b c\n"
+    lines = tmp_path / "lines"
+    lines.write_text("x\ny\n")
+    local("submit", "--wait", "--output", out, "--each-line", lines, "echo", "-{}-").ok()
+    assert (tmp_path / "out.4").read_text() == "-y-\n"
+
+
+def test_json_lines_of_which_one_is_wrong(local):
+    lines = [
+        {"argv": ["true"]},
+        {"argv": ["true"], "rnaks": 2},
+        {"argv": ["true"], "ranks": 2},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    result = local("submit", "--wait", "--json", "-", stdin=text).failed()
+    result.says("task 2 of 3 is refused: rnaks: there is no such key")
+    result.says("2 tasks: 2 done, 0 failed, 1 refused")
+
+
+def test_never_more_than_fits(local, tmp_path):
+    """Tasks count themselves while they run."""
+    (tmp_path / "here").mkdir()
+    count = f"cd {tmp_path}/here; touch $$; ls | wc -l; sleep 0.05; rm $$"
+    out = tmp_path / "out.%t"
+    local("submit", "--wait", "-c3", "--output", out, "--array", "1-20", "sh", "-c", count).ok()
+    seen = [int(path.read_text()) for path in tmp_path.glob("out.*")]
+    assert len(seen) == 20
+    assert max(seen) <= LOCAL_NODES
+
+
+def test_counters(dvm, tmp_path):
+    dvm("up", "--local", "1", "--slots", "8", "--counter", "licence=1").ok()
+    count = f"cd {tmp_path}/here; touch $$; ls | wc -l; sleep 0.05; rm $$"
+    (tmp_path / "here").mkdir()
+    out = tmp_path / "out.%t"
+    dvm(
+        "submit", "--wait", "--counter", "licence=1", "--output", out,
+        "--array", "1-10", "sh", "-c", count,
+    ).ok()  # fmt: skip
+    assert {path.read_text() for path in tmp_path.glob("out.*")} == {"1\n"}
+    dvm("down").ok()
+
+
+def test_ps_show_wait_cancel(local):
+    ids = local("submit", "--name", "mine", "--array", "1-9", "sleep", "600").ok().lines
+    assert len(ids) == 9
+    wait_until(lambda: status(local)["running"] == 8)
+    result = local("ps").ok()
+    assert result.lines[0] == "8 running, 1 queued, 0 ended"
+    assert json.loads(local("show", ids[0]).ok().stdout)["name"] == "mine"
+    local("cancel", ids[0]).ok()
+    local("wait", ids[0]).failed().says("1 failed")
+    local("down").failed().says("8 tasks have not ended")
+    local("cancel", "--all").ok()
+    wait_until(lambda: status(local)["running"] == 0)
+
+
+def test_a_batch_file(dvm, env, tmp_path):
+    """In an allocation it starts a DVM; here one is up already, and stays."""
+    dvm("up", "--local", "2", "--slots", "2").ok()
+    file = tmp_path / "tasks"
+    file.write_text("# a comment\necho $((6*7)) > answer\n\nfalse\n")
+    result = dvm("batch", file, cwd=tmp_path).failed()
+    result.says("2 tasks: 1 done, 1 failed")
+    assert (tmp_path / "answer").read_text() == "42\n"
+    assert status(dvm)["ended"] == 2
+    dvm("down").ok()
+
+
+# ---- faults ----
+
+
+def kill_one(env, name):
+    pid = next(p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == name)
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot"])
+def test_a_node_that_dies(local, env, prefix, tmp_path, name):
+    """What ran there runs again elsewhere: each task ends once."""
+    mark = tmp_path / "go"
+    work = f"until [ -e {mark} ]; do sleep 0.05; done"
+    report = tmp_path / "report"
+    child = subprocess.Popen(
+        [
+            prefix / "bin/pmi2x-dvm", "submit", "--wait", "--report", report,
+            "--array", "1-8", "sh", "-c", work,
+        ],
+        env=env,
+    )  # fmt: skip
+    wait_until(lambda: status(local)["running"] == 8)
+    kill_one(env, name)
+    wait_until(lambda: "lost" in [n["state"] for n in status(local)["nodes"]])
+    wait_until(lambda: status(local)["queued"] == 4)
+    mark.touch()
+    assert child.wait(60) == 0
+    tasks = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(t["id"] for t in tasks) == list(range(1, 9))
+    assert sorted(t["instance"] for t in tasks) == [0] * 4 + [1] * 4
+
+
+def test_a_head_that_dies(local, env, prefix):
+    """Nothing goes on without it, and who waits is told."""
+    child = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", "submit", "--wait", "sleep", "600"],
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: status(local)["running"] == 1)
+    kill_one(env, "pmi2x-dvm-head")
+    assert "the DVM has ended" in child.communicate(timeout=30)[1]
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    local("status").failed().says("no DVM is up")
+    local("up", "--local", "1").ok()
+
+
+def test_two_of_one_name(local):
+    local("up", "--local", "1").failed().says("is up already")
+
+
+def test_several(dvm):
+    for name in "a", "b":
+        dvm("up", "--local", "1", "--slots", "1", "--name", name).ok()
+    dvm("run", "true").failed().says("several DVMs are up")
+    dvm("run", "--dvm", "b", "true").ok()
+    for name in "a", "b":
+        dvm("down", "--dvm", name).ok()
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["fly"], "there is no command"),
+        (["up", "--local", "0"], "number of nodes"),
+        (["up", "--local", "1", "--slots", "0"], "--slots is"),
+        (["up", "--local", "1", "--counter", "x"], "--counter is"),
+        (["up", "--local", "1", "--name", "a/b"], "cannot be the name"),
+        (["run"], "which program"),
+        (["run", "-n", "x", "true"], "ranks must be"),
+        (["run", "--mem", "1X", "true"], "--mem"),
+        (["run", "--time", "soon", "true"], "--time"),
+        (["submit", "--array", "2-1", "true"], "--array is"),
+        (["show", "x"], "not the number of a task"),
+        (["signal", "99", "1"], "number of a signal"),
+    ],
+)
+def test_wrong_arguments(local, arguments, words):
+    result = local(*arguments)
+    assert result.code == 2, str(result)
+    result.says(words)
+
+
+def test_outside_an_allocation(dvm, env):
+    env.pop("SLURM_JOB_ID", None)
+    dvm("up").failed().says("inside salloc or sbatch, or give --local N")
+    dvm("run", "true").failed().says("no DVM is up on this machine")
+
+
+def test_a_directory_of_somebody_else(dvm, env, tmp_path):
+    pathlib.Path(env["PMI2X_DVM_DIR"]).chmod(0o755)
+    dvm("up", "--local", "1").failed().says("only you can enter")
+
+
+def test_another_user_cannot_reach_it(local, env, ordinary_user):
+    """Not even where the directory lets him in."""
+    base = pathlib.Path(env["PMI2X_DVM_DIR"])
+    for path in [base, *base.parents[:2], base / "local"]:
+        path.chmod(0o755)
+    (base / "local/head.sock").chmod(0o777)
+    ask = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+        "s.sendall(b'{\"op\":\"status\"}\\n'); print(len(s.recv(100)))"
+    )
+    result = run([*ordinary_user, sys.executable, "-c", ask, base / "local/head.sock"])
+    assert result.code or result.stdout == "0\n"
+    base.chmod(0o700)
+    assert status(local)["ready"]
+
+
+# ---- Python ----
+
+CLIENT = """
+import sys
+import pmi2x_dvm
+
+with pmi2x_dvm.connect() as dvm:
+    assert dvm.submit(["sh", "-c", "exit 3"]).result().code == 3
+    results = list(dvm.map([["echo", str(i)] for i in range(1500)]))
+    assert [r.out for r in results] == [b"%d\\n" % i for i in range(1500)]
+    assert results[0].setup_time >= 0 and results[0].nodes
+    try:
+        dvm.submit(["true"], ranks=99)
+    except pmi2x_dvm.Refused as error:
+        assert error.key == "ranks"
+    else:
+        raise AssertionError
+    there = dvm.submit(["sh", "-c", "pwd; echo $A"], cwd="/", env={"A": "b", "PATH": "/bin"})
+    assert there.result().out == b"/\\nb\\n"
+    future = dvm.submit(["sleep", "600"])
+    assert dvm.cancel(future) == 1
+    assert future.result().cancelled
+    print(dvm.status()["ended"])
+"""
+
+
+def test_python(local, prefix, env):
+    env["PYTHONPATH"] = str(prefix / "share/pmi2x/python")
+    result = run([sys.executable, "-B", "-c", CLIENT], env=env).ok()
+    assert result.stdout == "1503\n"
+
+
+# ---- Slurm ----
+
+ALLOCATION = """
+export PMI2X_DVM_DIR={base}
+pmi2x-dvm up || exit
+pmi2x-dvm status
+pmi2x-dvm run -n{ranks} -c1 sh -c 'echo "at $SLURMD_NODENAME"'
+pmi2x-dvm submit --wait --array 1-200 true
+pmi2x-dvm down
+"""
+
+
+def test_in_an_allocation(cluster, prefix, tmp_path):
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    script = ALLOCATION.format(base=base, ranks=8)
+    result = cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
+        "salloc", "-N4", "bash", "-c", script,
+    ).ok()  # fmt: skip
+    assert result.lines[0].endswith("is up: 4 nodes")
+    assert len({line for line in result.lines if line.startswith("at ")}) == 4
+    result.says("200 tasks: 200 done, 0 failed")
+    assert not living(base)
+
+
+def test_a_batch_script(cluster, prefix, tmp_path):
+    """pmi2x-dvm batch starts a DVM, and ends it."""
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    tasks = tmp_path / "tasks"
+    tasks.write_text("echo hello > hello\n" * 3)
+    result = cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
+        "salloc", "-N2", f"--chdir={tmp_path}", "pmi2x-dvm", "batch", tasks,
+    ).ok()  # fmt: skip
+    result.says("3 tasks: 3 done, 0 failed")
+    assert not living(base)

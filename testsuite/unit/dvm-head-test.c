@@ -1,0 +1,796 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Head and nodes of a DVM in one process, without an operating system: what is sent
+ * lies in queues until the test delivers it, in any order between different nodes, and
+ * processes are numbers that end when the test says so.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "libdvm/head.h"
+#include "libdvm/node.h"
+
+#define NODES 3
+#define CORES 4
+#define PROCESSES 4096
+#define CLIENT 1
+
+struct queue_of_bytes {
+	char **items;
+	size_t *lens;
+	size_t first, count, cap;
+};
+
+struct bed;
+
+struct fake_node {
+	struct bed *bed;
+	uint32_t number;
+	struct dvm_node *node;
+	struct queue_of_bytes down, up;
+	bool lost;
+};
+
+struct process {
+	uint32_t node;  /* whose it is */
+	bool runs;
+	bool told;      /* SIGTERM or SIGKILL */
+	bool killed;
+};
+
+struct bed {
+	struct dvm_head *head;
+	struct fake_node nodes[NODES];
+	struct process processes[PROCESSES];
+	int64_t nprocesses;
+	struct dvm_time now;
+	json_t *events; /* what the client was told */
+	bool ended;
+};
+
+/* ---- bytes under way ---- */
+
+static void push(struct queue_of_bytes *q, const void *data, size_t len)
+{
+	if (q->first + q->count == q->cap) {
+		q->cap = q->cap ? 2 * q->cap : 64;
+		q->items = realloc(q->items, q->cap * sizeof(*q->items));
+		q->lens = realloc(q->lens, q->cap * sizeof(*q->lens));
+	}
+	q->items[q->first + q->count] = malloc(len);
+	memcpy(q->items[q->first + q->count], data, len);
+	q->lens[q->first + q->count++] = len;
+}
+
+/* The next, to be freed; NULL: none. */
+static char *pop(struct queue_of_bytes *q, size_t *len)
+{
+	if (!q->count)
+		return NULL;
+	q->count--;
+	*len = q->lens[q->first];
+	return q->items[q->first++];
+}
+
+static void queue_free(struct queue_of_bytes *q)
+{
+	size_t len;
+	char *data;
+
+	while ((data = pop(q, &len)))
+		free(data);
+	free(q->items);
+	free(q->lens);
+}
+
+/* ---- operations ---- */
+
+static void node_send(void *arg, uint32_t node, const void *data, size_t len)
+{
+	struct bed *b = arg;
+
+	push(&b->nodes[node].down, data, len);
+}
+
+static void node_break(void *arg, uint32_t node, const char *why)
+{
+	fail_msg("node %u is broken off: %s", node, why);
+}
+
+static void client_send(void *arg, uint32_t client, const char *line, size_t len)
+{
+	struct bed *b = arg;
+	json_t *event = json_loadb(line, len, 0, NULL);
+
+	assert_non_null(event);
+	assert_int_equal(client, CLIENT);
+	json_array_append_new(b->events, event);
+}
+
+static void on_end(void *arg)
+{
+	((struct bed *)arg)->ended = true;
+}
+
+static void head_send(void *arg, const void *data, size_t len)
+{
+	struct fake_node *n = arg;
+
+	push(&n->up, data, len);
+}
+
+static int open_output(void *arg, uint32_t part)
+{
+	return 0;
+}
+
+static void close_output(void *arg, uint32_t part)
+{
+}
+
+static int64_t start(void *arg, const struct node_rank *rank)
+{
+	struct fake_node *n = arg;
+	const char *program = rank->launch->argv.data;
+	struct process *p;
+
+	if (!strcmp(program, "unstartable"))
+		return -EAGAIN;
+	assert_true(n->bed->nprocesses + 1 < PROCESSES);
+	p = &n->bed->processes[++n->bed->nprocesses];
+	*p = (struct process){ .node = n->number, .runs = true };
+	return n->bed->nprocesses;
+}
+
+static void signal_process(void *arg, int64_t process, int number)
+{
+	struct fake_node *n = arg;
+	struct process *p = &n->bed->processes[process];
+
+	assert_int_equal(p->node, n->number);
+	assert_true(p->runs);
+	p->told = p->told || number == SIGTERM;
+	p->killed = p->killed || number == SIGKILL;
+}
+
+static void leave(void *arg)
+{
+}
+
+/* ---- the bed ---- */
+
+static void say_hello(struct fake_node *n)
+{
+	char name[8];
+	const struct dvm_register r = {
+		.version = DVM_VERSION,
+		.has = { .cores = CORES, .memory = 1000 },
+		.name = { name, (size_t)sprintf(name, "n%u", n->number) },
+		.build = { "test", 4 },
+	};
+
+	dvm_node_register(n->node, &r);
+}
+
+static void deliver_all(struct bed *b);
+
+static struct bed *bed_create(size_t max_waiting)
+{
+	static const struct dvm_head_ops head_ops = {
+		.node_send = node_send, .node_break = node_break,
+		.client_send = client_send, .end = on_end,
+	};
+	static const struct dvm_node_ops node_ops = {
+		.send = head_send, .open_output = open_output,
+		.close_output = close_output, .start = start,
+		.signal = signal_process, .leave = leave,
+	};
+	const struct dvm_head_options options = {
+		.name = "test", .build = "test", .nodes = NODES,
+		.queue = { .window = 100, .patience_ms = 1000 },
+		.grace_ms = 500, .max_waiting = max_waiting,
+	};
+	struct bed *b = calloc(1, sizeof(*b));
+
+	b->events = json_array();
+	b->now = (struct dvm_time){ 1000000000, 1000 };
+	assert_int_equal(dvm_head_create(&b->head, &options, &head_ops, b, NULL), 0);
+	for (uint32_t i = 0; i < NODES; i++) {
+		b->nodes[i] = (struct fake_node){ .bed = b, .number = i };
+		assert_int_equal(dvm_node_create(&b->nodes[i].node, &node_ops,
+						 &b->nodes[i]), 0);
+		say_hello(&b->nodes[i]);
+	}
+	dvm_head_client_opened(b->head, CLIENT);
+	deliver_all(b);
+	return b;
+}
+
+static void bed_destroy(struct bed *b)
+{
+	dvm_head_destroy(b->head);
+	for (uint32_t i = 0; i < NODES; i++) {
+		dvm_node_destroy(b->nodes[i].node);
+		queue_free(&b->nodes[i].down);
+		queue_free(&b->nodes[i].up);
+	}
+	json_decref(b->events);
+	free(b);
+}
+
+static void deliver_down(struct fake_node *n)
+{
+	size_t len;
+	char *data = pop(&n->down, &len);
+
+	if (!data)
+		return;
+	assert_int_equal(dvm_node_input(n->node, data, len, n->bed->now), 0);
+	dvm_node_turn(n->node, n->bed->now);
+	free(data);
+}
+
+static void deliver_up(struct fake_node *n)
+{
+	size_t len;
+	char *data = pop(&n->up, &len);
+
+	if (!data)
+		return;
+	dvm_head_node_input(n->bed->head, n->number, data, len, n->bed->now);
+	dvm_head_turn(n->bed->head, n->bed->now);
+	free(data);
+}
+
+static bool is_quiet(const struct bed *b)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (!b->nodes[i].lost &&
+		    (b->nodes[i].down.count || b->nodes[i].up.count))
+			return false;
+	return true;
+}
+
+static void deliver_all(struct bed *b)
+{
+	do {
+		for (uint32_t i = 0; i < NODES; i++) {
+			if (b->nodes[i].lost)
+				continue;
+			dvm_node_turn(b->nodes[i].node, b->now);
+			deliver_down(&b->nodes[i]);
+			deliver_up(&b->nodes[i]);
+		}
+		dvm_head_turn(b->head, b->now);
+	} while (!is_quiet(b));
+}
+
+static void lose(struct bed *b, uint32_t node)
+{
+	struct fake_node *n = &b->nodes[node];
+
+	n->lost = true;
+	for (int64_t i = 1; i <= b->nprocesses; i++)
+		if (b->processes[i].node == node)
+			b->processes[i].runs = false;
+	dvm_head_node_lost(b->head, node, "the test has", b->now);
+	dvm_head_turn(b->head, b->now);
+}
+
+static void end_process(struct bed *b, int64_t process, int32_t status)
+{
+	struct process *p = &b->processes[process];
+	const struct node_end end = { .status = status, .user_us = 10 };
+
+	assert_true(p->runs);
+	p->runs = false;
+	assert_true(dvm_node_ended(b->nodes[p->node].node, process, &end, b->now));
+}
+
+static void ask(struct bed *b, const char *fmt, ...)
+{
+	char line[8192];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	for (char *c = line; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	dvm_head_client_input(b->head, CLIENT, line, strlen(line), b->now);
+	dvm_head_turn(b->head, b->now);
+}
+
+#define PROFILE "'profile':{'id':'p','cwd':'/','env':{'A':'b'}}"
+
+static void submit(struct bed *b, const char *tasks)
+{
+	ask(b, "{'op':'submit'," PROFILE ",'tasks':[%s]}", tasks);
+	deliver_all(b);
+}
+
+/* The last event of this name. */
+static json_t *event(struct bed *b, const char *name)
+{
+	size_t i = json_array_size(b->events);
+
+	while (i--) {
+		json_t *e = json_array_get(b->events, i);
+
+		if (!strcmp(json_string_value(json_object_get(e, "ev")), name))
+			return e;
+	}
+	fail_msg("no event %s has come", name);
+	return NULL;
+}
+
+/* What the client was told of the end of a task; NULL: nothing. Once at most. */
+static json_t *end_of(struct bed *b, json_int_t id)
+{
+	json_t *e, *t, *found = NULL;
+	size_t i, k;
+
+	json_array_foreach(b->events, i, e)
+		json_array_foreach(json_object_get(e, "tasks"), k, t) {
+			if (strcmp(json_string_value(json_object_get(e, "ev")),
+				   "ended") ||
+			    json_integer_value(json_object_get(t, "id")) != id)
+				continue;
+			assert_null(found);
+			found = t;
+		}
+	return found;
+}
+
+static const char *text(json_t *o, const char *key)
+{
+	const char *value = json_string_value(json_object_get(o, key));
+
+	assert_non_null(value);
+	return value;
+}
+
+static long long number(json_t *o, const char *key)
+{
+	assert_non_null(json_object_get(o, key));
+	return json_integer_value(json_object_get(o, key));
+}
+
+static long long status_of(struct bed *b, const char *key)
+{
+	ask(b, "{'op':'status'}");
+	return number(event(b, "status"), key);
+}
+
+static long long free_cores(struct bed *b)
+{
+	json_t *n;
+	long long sum = 0;
+	size_t i;
+
+	ask(b, "{'op':'status'}");
+	json_array_foreach(json_object_get(event(b, "status"), "nodes"), i, n)
+		sum += number(n, "free");
+	return sum;
+}
+
+/* ---- tests ---- */
+
+static void a_task_runs_and_its_end_is_told(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':2,'name':'mine'}");
+	assert_int_equal(b->nprocesses, 2);
+	assert_int_equal(free_cores(b), NODES * CORES - 2);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_null(end_of(b, 1));
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 0);
+	assert_string_equal(text(end_of(b, 1), "name"), "mine");
+	assert_int_equal(free_cores(b), NODES * CORES);
+	bed_destroy(b);
+}
+
+static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "{'argv':[]}", "argv" },
+		{ "{'argv':[1]}", "argv" },
+		{ "{'argv':['']}", "argv" },
+		{ "{}", "argv" },
+		{ "7", "tasks" },
+		{ "{'argv':['x'],'rnaks':2}", "rnaks" },
+		{ "{'argv':['x'],'ranks':0}", "ranks" },
+		{ "{'argv':['x'],'ranks':-1}", "ranks" },
+		{ "{'argv':['x'],'ranks':13}", "ranks" },
+		{ "{'argv':['x'],'cores':5}", "ranks" },
+		{ "{'argv':['x'],'ranks':2,'nodes':3}", "nodes" },
+		{ "{'argv':['x'],'memory':2000}", "ranks" },
+		{ "{'argv':['x'],'counters':{'l':1}}", "counters" },
+		{ "{'argv':['x'],'time':'1'}", "time" },
+		{ "{'argv':['x'],'output':'there'}", "output" },
+		{ "{'argv':['x'],'output':'file'}", "path" },
+		{ "{'argv':['x'],'profile':'q'}", "profile" },
+		{ "{'argv':['x'],'place':[]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n9','cores':[0]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[4]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n1','cores':[1]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n1','cores':[2,3]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n2','cores':[1]},{'node':'n1','cores':[2]}]}", "place" },
+	};
+	struct bed *b = bed_create(100);
+	char both[1024];
+	json_t *refused;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(both, sizeof(both), "{'argv':['x'],'cores':0},%s",
+			 wrong[i][0]);
+		submit(b, both);
+		refused = json_object_get(event(b, "submitted"), "refused");
+		assert_int_equal(json_array_size(refused), 1);
+		refused = json_array_get(refused, 0);
+		assert_int_equal(number(refused, "index"), 1);
+		assert_string_equal(text(refused, "key"), wrong[i][1]);
+		assert_int_equal(b->nprocesses, i + 1);
+	}
+	bed_destroy(b);
+}
+
+static void requests_that_make_no_sense_are_errors(void **state)
+{
+	static const char *const requests[] = {
+		"", "nothing", "[]", "{}", "{'op':7}", "{'op':'fly'}",
+		"{'op':'submit'}", "{'op':'submit','tasks':{}}",
+		"{'op':'submit','profile':{'id':'x','cwd':'y'},'tasks':[]}",
+		"{'op':'submit','profile':{'id':'x','cwd':'/','env':{'a=':'b'}},'tasks':[]}",
+		"{'op':'wait'}", "{'op':'wait','ids':[1]}", "{'op':'show'}",
+		"{'op':'cancel','ids':['x']}", "{'op':'signal','all':true}",
+		"{'op':'drain','node':'n7'}", "{'op':'hello','version':0}",
+	};
+	struct bed *b = bed_create(100);
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+		json_array_clear(b->events);
+		ask(b, "%s", requests[i]);
+		assert_int_equal(json_array_size(b->events), 1);
+		assert_true(strlen(text(event(b, "error"), "why")) > 0);
+	}
+	bed_destroy(b);
+}
+
+static void the_queue_has_a_limit(void **state)
+{
+	struct bed *b = bed_create(1);
+
+	ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':['x'],'cores':4,'ranks':3},{'argv':['x']}]}");
+	assert_int_equal(json_array_size(json_object_get(
+				 event(b, "submitted"), "refused")), 1);
+	bed_destroy(b);
+}
+
+static void one_rank_that_fails_ends_the_task(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':6}");
+	assert_int_equal(b->nprocesses, 6);
+	end_process(b, 2, 3 << 8);
+	deliver_all(b);
+	for (int64_t i = 1; i <= 6; i++)
+		assert_true(i == 2 || b->processes[i].told);
+	b->now.ms += 500; /* the grace time */
+	deliver_all(b);
+	for (int64_t i = 1; i <= 6; i++)
+		if (b->processes[i].runs) {
+			assert_true(b->processes[i].killed);
+			end_process(b, i, SIGKILL);
+		}
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 3);
+	assert_int_equal(number(end_of(b, 1), "rank"), 1);
+	assert_int_equal(free_cores(b), NODES * CORES);
+	bed_destroy(b);
+}
+
+static void a_task_that_cannot_be_started_says_why(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['unstartable']},{'argv':['x']}");
+	assert_int_equal(number(end_of(b, 1), "code"), 126);
+	assert_string_equal(text(end_of(b, 1), "why"), strerror(EAGAIN));
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	bed_destroy(b);
+}
+
+static void a_task_is_tried_again_as_often_as_allowed(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'retries':2}");
+	for (int64_t i = 1; i <= 3; i++) {
+		assert_null(end_of(b, 1));
+		end_process(b, i, 1 << 8);
+		deliver_all(b);
+	}
+	assert_int_equal(b->nprocesses, 3);
+	assert_int_equal(number(end_of(b, 1), "code"), 1);
+	assert_int_equal(number(end_of(b, 1), "instance"), 2);
+	bed_destroy(b);
+}
+
+static void time_limits_hold(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'time':10}");
+	b->now.ms += 9999;
+	deliver_all(b);
+	assert_false(b->processes[1].told);
+	b->now.ms += 1;
+	deliver_all(b);
+	assert_true(b->processes[1].told);
+	end_process(b, 1, SIGTERM);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
+	assert_true(json_is_true(json_object_get(end_of(b, 1), "too_long")));
+	bed_destroy(b);
+}
+
+static void cancelled_tasks_end(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12},{'argv':['y']}");
+	assert_int_equal(b->nprocesses, 12);
+	ask(b, "{'op':'cancel','ids':[1,2]}");
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 2), "state"), "cancelled");
+	assert_null(end_of(b, 1));
+	for (int64_t i = 1; i <= 12; i++) {
+		assert_true(b->processes[i].told);
+		end_process(b, i, SIGTERM);
+	}
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
+	assert_int_equal(b->nprocesses, 12);
+	bed_destroy(b);
+}
+
+static void tied_tasks_end_with_their_client(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
+	submit(b, "{'argv':['x']}");
+	dvm_head_client_closed(b->head, CLIENT, b->now);
+	deliver_all(b);
+	assert_true(b->processes[1].told);
+	assert_false(b->processes[2].told);
+	bed_destroy(b);
+}
+
+static void what_ran_on_a_lost_node_runs_elsewhere(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12,'name':'all'},{'argv':['x'],'cores':4}");
+	lose(b, 1);
+	deliver_all(b);
+	/* The first can never run any more; its other ranks are killed. */
+	for (int64_t i = 1; i <= 12; i++)
+		if (b->processes[i].runs) {
+			assert_true(b->processes[i].killed);
+			end_process(b, i, SIGKILL);
+		}
+	deliver_all(b);
+	assert_non_null(strstr(text(end_of(b, 1), "why"), "lost"));
+	assert_int_equal(b->nprocesses, 13);
+	lose(b, b->processes[13].node);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 14);
+	assert_null(end_of(b, 2));
+	end_process(b, 14, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	assert_int_equal(number(end_of(b, 2), "instance"), 1);
+	bed_destroy(b);
+}
+
+static void drained_nodes_get_nothing(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'drain','node':'n0'}");
+	ask(b, "{'op':'drain','node':'n1'}");
+	submit(b, "{'argv':['x'],'cores':4},{'argv':['x'],'cores':4}");
+	assert_int_equal(b->nprocesses, 1);
+	assert_int_equal(b->processes[1].node, 2);
+	ask(b, "{'op':'undrain','node':'n1'}");
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 2);
+	assert_int_equal(b->processes[2].node, 1);
+	bed_destroy(b);
+}
+
+static void placed_tasks_are_where_they_should_be(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'place':[{'node':'n2','cores':[3]},{'node':'n0','cores':[1]}]}");
+	assert_int_equal(b->nprocesses, 2);
+	assert_int_equal(b->processes[1].node + b->processes[2].node, 2);
+	assert_int_equal(free_cores(b), NODES * CORES - 2);
+	bed_destroy(b);
+}
+
+static void a_dvm_goes_down_when_its_work_is_done(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x']}");
+	ask(b, "{'op':'down'}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "1 tasks"));
+	ask(b, "{'op':'down','work':'wait'}");
+	assert_false(b->ended);
+	submit(b, "{'argv':['x']}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "down"));
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_true(b->ended);
+	bed_destroy(b);
+}
+
+static void those_who_wait_are_told(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
+	deliver_all(b);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_null(end_of(b, 1));
+	ask(b, "{'op':'wait','ids':[1,2]}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	assert_non_null(end_of(b, 1));
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_non_null(end_of(b, 2));
+	bed_destroy(b);
+}
+
+/* ---- anything in any order ---- */
+
+static int64_t some_running(const struct bed *b)
+{
+	int64_t from = rand() % (b->nprocesses + 1);
+
+	for (int64_t i = 0; i <= b->nprocesses; i++) {
+		int64_t p = (from + i) % (b->nprocesses + 1);
+
+		if (p && b->processes[p].runs)
+			return p;
+	}
+	return 0;
+}
+
+static void random_event(struct bed *b, int *submitted)
+{
+	struct fake_node *n = &b->nodes[rand() % NODES];
+	int64_t process;
+
+	switch (rand() % 12) {
+	case 0:
+		if (b->nprocesses > PROCESSES - 100)
+			break;
+		ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':['x'],'ranks':%d,'cores':%d,'retries':%d,'time':%d}]}",
+		    1 + rand() % 5, rand() % 2, rand() % 2, rand() % 3);
+		if (!json_array_size(json_object_get(event(b, "submitted"),
+						     "refused")))
+			++*submitted;
+		break;
+	case 1:
+		if (*submitted)
+			ask(b, "{'op':'cancel','ids':[%d]}",
+			    1 + rand() % *submitted);
+		break;
+	case 2:
+		b->now.ms += rand() % 400;
+		break;
+	case 3:
+	case 4:
+	case 5:
+		process = some_running(b);
+		if (process)
+			end_process(b, process, rand() % 4 ? 0 : 1 << 8);
+		break;
+	case 6:
+	case 7:
+	case 8:
+		if (!n->lost)
+			deliver_up(n);
+		break;
+	default:
+		if (!n->lost) {
+			dvm_node_turn(n->node, b->now);
+			deliver_down(n);
+		}
+	}
+}
+
+static void finish(struct bed *b)
+{
+	int64_t process;
+
+	for (;;) {
+		deliver_all(b);
+		process = some_running(b);
+		if (!process)
+			return;
+		end_process(b, process, 0);
+	}
+}
+
+static void run_seed(unsigned seed)
+{
+	struct bed *b = bed_create(1000);
+	int submitted = 0, left = NODES;
+
+	srand(seed);
+	for (int i = 0; i < 600; i++) {
+		random_event(b, &submitted);
+		if (left > 1 && rand() % 400 == 0 && !b->nodes[left - 1].lost)
+			lose(b, (uint32_t)--left);
+	}
+	finish(b);
+	for (int i = 1; i <= submitted; i++)
+		if (!end_of(b, i))
+			fail_msg("seed %u: nothing was told of the end of task %d",
+				 seed, i);
+	assert_int_equal(status_of(b, "running"), 0);
+	assert_int_equal(status_of(b, "queued"), 0);
+	assert_int_equal(free_cores(b), left * CORES);
+	bed_destroy(b);
+}
+
+static void every_task_ends_once_whatever_happens(void **state)
+{
+	for (unsigned seed = 0; seed < 200; seed++)
+		run_seed(seed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_task_runs_and_its_end_is_told),
+		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
+		cmocka_unit_test(requests_that_make_no_sense_are_errors),
+		cmocka_unit_test(the_queue_has_a_limit),
+		cmocka_unit_test(one_rank_that_fails_ends_the_task),
+		cmocka_unit_test(a_task_that_cannot_be_started_says_why),
+		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
+		cmocka_unit_test(time_limits_hold),
+		cmocka_unit_test(cancelled_tasks_end),
+		cmocka_unit_test(tied_tasks_end_with_their_client),
+		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
+		cmocka_unit_test(drained_nodes_get_nothing),
+		cmocka_unit_test(placed_tasks_are_where_they_should_be),
+		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
+		cmocka_unit_test(those_who_wait_are_told),
+		cmocka_unit_test(every_task_ends_once_whatever_happens),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

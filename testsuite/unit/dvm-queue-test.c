@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queue of a DVM: who starts next, who may pass, and who may not any more. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libdvm/queue.h"
+
+static const struct ledger_shape one = { .ranks = 1, .cores = 1 };
+static const struct ledger_shape all = { .ranks = 1, .cores = 4 };
+
+struct bed {
+	struct ledger *ledger;
+	struct queue *queue;
+};
+
+static struct bed bed(enum queue_order order, uint32_t window)
+{
+	const struct queue_options options = {
+		.order = order, .window = window, .patience_ms = 1000,
+	};
+	const struct ledger_resources has = { .cores = 4 };
+	struct bed b;
+
+	assert_int_equal(ledger_create(&b.ledger), 0);
+	assert_int_equal(ledger_add_node(b.ledger, &has), 0);
+	assert_int_equal(queue_create(&b.queue, &options), 0);
+	return b;
+}
+
+static void end(struct bed *b)
+{
+	queue_destroy(b->queue);
+	ledger_destroy(b->ledger);
+}
+
+static void add(struct bed *b, struct queue_item *item,
+		const struct ledger_shape *shape, int priority, uint64_t limit)
+{
+	assert_int_equal(queue_add(b->queue, item, shape, priority, limit, 0), 0);
+}
+
+/* What comes next, which has nothing of the ledger then; NULL: nothing. */
+static struct queue_item *next(struct bed *b, uint64_t now)
+{
+	struct ledger_placement *p;
+	struct queue_item *item;
+
+	if (queue_place(b->queue, b->ledger, now, &item, &p))
+		return NULL;
+	ledger_release(b->ledger, queue_shape(item), p);
+	free(p);
+	return item;
+}
+
+static struct ledger_placement *fill(struct bed *b, uint32_t cores)
+{
+	const struct ledger_shape s = { .ranks = 1, .cores = cores };
+	struct ledger_placement *p;
+
+	assert_int_equal(ledger_place(b->ledger, &s, &p), 0);
+	return p;
+}
+
+static void the_first_comes_first(void **state)
+{
+	struct bed b = bed(QUEUE_FIFO, 10);
+	struct queue_item items[4];
+
+	add(&b, &items[0], &one, 0, 0);
+	add(&b, &items[1], &all, 0, 0);
+	add(&b, &items[2], &one, 0, 0);
+	add(&b, &items[3], &one, 5, 0);
+	assert_int_equal(queue_waiting(b.queue), 4);
+	assert_ptr_equal(next(&b, 0), &items[3]);
+	assert_ptr_equal(next(&b, 0), &items[0]);
+	assert_ptr_equal(next(&b, 0), &items[1]);
+	assert_ptr_equal(next(&b, 0), &items[2]);
+	assert_null(next(&b, 0));
+	for (int i = 0; i < 4; i++)
+		queue_done(b.queue, &items[i]);
+	end(&b);
+}
+
+static void the_largest_comes_first_where_that_is_wanted(void **state)
+{
+	struct bed b = bed(QUEUE_LARGE, 10);
+	struct queue_item items[3];
+
+	add(&b, &items[0], &one, 0, 0);
+	add(&b, &items[1], &one, 0, 60);
+	add(&b, &items[2], &all, 0, 0);
+	assert_ptr_equal(next(&b, 0), &items[2]);
+	assert_ptr_equal(next(&b, 0), &items[1]);
+	assert_ptr_equal(next(&b, 0), &items[0]);
+	end(&b);
+}
+
+static void others_pass_one_that_does_not_fit_but_not_for_ever(void **state)
+{
+	struct bed b = bed(QUEUE_FIFO, 10);
+	struct ledger_placement *p = fill(&b, 1);
+	struct queue_item large, small[2];
+
+	add(&b, &large, &all, 0, 0);
+	add(&b, &small[0], &one, 0, 0);
+	add(&b, &small[1], &one, 0, 0);
+	assert_ptr_equal(next(&b, 999), &small[0]);
+	assert_null(next(&b, 1000)); /* its patience is over */
+	ledger_release(b.ledger, &one, p);
+	free(p);
+	assert_ptr_equal(next(&b, 1000), &large);
+	assert_ptr_equal(next(&b, 1000), &small[1]);
+	end(&b);
+}
+
+static void only_a_window_of_tasks_may_pass(void **state)
+{
+	struct bed b = bed(QUEUE_FIFO, 2);
+	struct ledger_placement *p = fill(&b, 1);
+	struct queue_item large, small[3];
+
+	add(&b, &large, &all, 0, 0);
+	for (int i = 0; i < 3; i++)
+		add(&b, &small[i], &one, 0, 0);
+	assert_ptr_equal(next(&b, 0), &small[0]);
+	assert_ptr_equal(next(&b, 0), &small[1]);
+	assert_null(next(&b, 0));
+	ledger_release(b.ledger, &one, p);
+	free(p);
+	end(&b);
+}
+
+static void one_that_was_placed_can_wait_again(void **state)
+{
+	struct bed b = bed(QUEUE_FIFO, 10);
+	struct queue_item items[2];
+
+	add(&b, &items[0], &one, 0, 0);
+	add(&b, &items[1], &one, 0, 0);
+	assert_ptr_equal(next(&b, 0), &items[0]);
+	queue_put_back(b.queue, &items[0]);
+	assert_ptr_equal(next(&b, 0), &items[0]);
+	queue_remove(b.queue, &items[1]);
+	assert_null(next(&b, 0));
+	assert_int_equal(queue_waiting(b.queue), 0);
+	end(&b);
+}
+
+static void what_became_impossible_is_found(void **state)
+{
+	struct bed b = bed(QUEUE_FIFO, 10);
+	struct queue_item item;
+
+	add(&b, &item, &one, 0, 0);
+	assert_null(queue_impossible(b.queue, b.ledger));
+	ledger_lose_node(b.ledger, 0);
+	assert_ptr_equal(queue_impossible(b.queue, b.ledger), &item);
+	end(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_comes_first),
+		cmocka_unit_test(the_largest_comes_first_where_that_is_wanted),
+		cmocka_unit_test(others_pass_one_that_does_not_fit_but_not_for_ever),
+		cmocka_unit_test(only_a_window_of_tasks_may_pass),
+		cmocka_unit_test(one_that_was_placed_can_wait_again),
+		cmocka_unit_test(what_became_impossible_is_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
