@@ -216,22 +216,26 @@ static int pmi2_finalize(struct job *job)
 	return wire_run(&call);
 }
 
+/* What is the same with the extension. */
+#define PMI2_ALIKE \
+	.get = pmi2_get, \
+	.node_put = pmi2_node_put, \
+	.node_get = pmi2_node_get, \
+	.job_attr = pmi2_job_attr, \
+	.publish = pmi2_publish, \
+	.unpublish = pmi2_unpublish, \
+	.lookup = pmi2_lookup, \
+	.spawn = pmi2_spawn, \
+	.jobid = pmi2_jobid, \
+	.connect = pmi2_connect, \
+	.disconnect = pmi2_disconnect, \
+	.abort = pmi2_abort
+
 const struct wire_ops wire_pmi2 = {
+	PMI2_ALIKE,
 	.put = pmi2_put,
 	.fence = pmi2_fence,
-	.get = pmi2_get,
-	.node_put = pmi2_node_put,
-	.node_get = pmi2_node_get,
-	.job_attr = pmi2_job_attr,
-	.publish = pmi2_publish,
-	.unpublish = pmi2_unpublish,
-	.lookup = pmi2_lookup,
 	.ring = pmi2_ring,
-	.spawn = pmi2_spawn,
-	.jobid = pmi2_jobid,
-	.connect = pmi2_connect,
-	.disconnect = pmi2_disconnect,
-	.abort = pmi2_abort,
 	.finalize = pmi2_finalize,
 };
 
@@ -346,21 +350,10 @@ static int extended_finalize(struct job *job)
 }
 
 const struct wire_ops wire_extended = {
+	PMI2_ALIKE,
 	.put = extended_put,
 	.fence = collective_fence,
 	.barrier_group = extended_barrier_group,
-	.get = pmi2_get,
-	.node_put = pmi2_node_put,
-	.node_get = pmi2_node_get,
-	.job_attr = pmi2_job_attr,
-	.publish = pmi2_publish,
-	.unpublish = pmi2_unpublish,
-	.lookup = pmi2_lookup,
 	.ring = extended_ring,
-	.spawn = pmi2_spawn,
-	.jobid = pmi2_jobid,
-	.connect = pmi2_connect,
-	.disconnect = pmi2_disconnect,
-	.abort = pmi2_abort,
 	.finalize = extended_finalize,
 };

@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libutil/decimal.h"
+
 #define CPUS_MAX 8 /* cpu_set_t, of 1,024 CPUs each */
 
 /* `rc` is a negative errno. */
@@ -300,6 +302,19 @@ static int check(const struct confine_options *o, bool root,
 	snprintf(why, CONFINE_WHY_MAX,
 		 "after all rights were dropped another %s is possible", left);
 	return -EPERM;
+}
+
+bool confine_arguments(struct confine_options *o, int ours, int argc, char **argv)
+{
+	uint32_t uid, gid;
+
+	if (argc < ours || !decimal_u32(argv[1], 0, UINT32_MAX - 1, &uid) ||
+	    !decimal_u32(argv[2], 0, UINT32_MAX - 1, &gid))
+		return false;
+	o->uid = uid;
+	o->gid = gid;
+	o->cgroups = (const char *const *)argv + ours;
+	return true;
 }
 
 int confine_begin(const struct confine_options *o, char why[CONFINE_WHY_MAX])

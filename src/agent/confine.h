@@ -38,6 +38,14 @@ struct confine_options {
 };
 
 /*
+ * What main() was given: `ours` arguments, the program's name and the ids of user and
+ * group first of all, and then the cgroups. false: not so, nothing is written.
+ * `argv` must outlive the options.
+ */
+bool confine_arguments(struct confine_options *options, int ours, int argc,
+		       char **argv);
+
+/*
  * Call it first in main(), before any input is read and any thread made.
  *
  * It forks: the caller's process exits with 0 once there is a child, so that

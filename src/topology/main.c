@@ -13,32 +13,15 @@
 #include "agent/confine.h"
 #include "agent/crash.h"
 #include "agent/host_msg.h"
-#include "libutil/decimal.h"
 #include "pmi2x-build.h"
 #include "topology/topology.h"
 
-#define ARGS 6 /* before the cgroups */
+#define ARGS 6 /* NAME UID GID STEP NODE DIRECTORY [CGROUP ...] */
 
 static const char usage[] =
 "pmi2x-topology: the Slurm plugin mpi/pmi2x starts this program; see pmi2x(7)\n"
 "usage: pmi2x-topology --export\n"
 "Write the topology that ranks of this machine would be given to standard output.\n";
-
-static bool take_arguments(struct confine_options *o, int argc, char **argv)
-{
-	uint32_t uid, gid;
-
-	if (argc < ARGS || !decimal_u32(argv[1], 0, UINT32_MAX - 1, &uid) ||
-	    !decimal_u32(argv[2], 0, UINT32_MAX - 1, &gid))
-		return false;
-	*o = (struct confine_options){
-		.uid = uid,
-		.gid = gid,
-		.cgroups = (const char *const *)argv + ARGS,
-		.fds = TOPOLOGY_FD_END,
-	};
-	return true;
-}
 
 static int say(enum host_type type, const char *text)
 {
@@ -82,12 +65,12 @@ static int export_here(void)
 int main(int argc, char **argv)
 {
 	char why[CONFINE_WHY_MAX];
-	struct confine_options o;
+	struct confine_options o = { .fds = TOPOLOGY_FD_END };
 
 	prctl(PR_SET_NAME, "pmi2x-topology", 0, 0, 0);
 	if (argc == 2 && !strcmp(argv[1], "--export"))
 		return export_here();
-	if (!take_arguments(&o, argc, argv) ||
+	if (!confine_arguments(&o, ARGS, argc, argv) ||
 	    fcntl(TOPOLOGY_FD_FILE, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(TOPOLOGY_FD_HOST, F_SETFD, FD_CLOEXEC) < 0) {
 		fputs(usage, stderr);

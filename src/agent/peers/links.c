@@ -160,7 +160,7 @@ static void link_ended(struct neighbour *n, int error)
 	if (n->said_goodbye)
 		neighbour_silent(n, why);
 	else
-		neighbour_lost(n, why);
+		neighbour_lost(n, "%s", why);
 }
 
 static void on_end(void *arg, struct link *l, int error)

@@ -88,7 +88,7 @@ static void lost(struct neighbour *n)
 	char why[NODE_WHY_MAX];
 
 	p->ops->describe_missing(p->arg, n->position, why, sizeof(why));
-	neighbour_lost(n, why);
+	neighbour_lost(n, "%s", why);
 }
 
 static void look(struct neighbour *n)

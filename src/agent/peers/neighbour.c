@@ -3,6 +3,7 @@
 #include "agent/peers/neighbour.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -193,8 +194,14 @@ void neighbour_silent(struct neighbour *n, const char *why)
 	gone(n, PEER_SILENT, 0, why);
 }
 
-void neighbour_lost(struct neighbour *n, const char *why)
+void neighbour_lost(struct neighbour *n, const char *format, ...)
 {
+	char why[NODE_WHY_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
 	gone(n, n->state == NEIGHBOUR_UP ? PEER_BROKEN : PEER_UNREACHED, 0, why);
 }
 

@@ -132,8 +132,9 @@ void neighbour_up(struct neighbour *n, struct conn *c);
 void neighbour_left(struct neighbour *n, uint64_t control_dealt_with);
 /* It ended without an answer to our goodbye. `why` is for people. */
 void neighbour_silent(struct neighbour *n, const char *why);
-/* It will never be reached (again). `why` is for people. */
-void neighbour_lost(struct neighbour *n, const char *why);
+/* It will never be reached (again). The text, as printf's, says why to people. */
+void neighbour_lost(struct neighbour *n, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* A connection without link yet, or NULL; `n` is NULL for an inbound one. */
 struct conn *conn_new(struct peers *p, struct neighbour *n);

@@ -95,52 +95,27 @@ static void call(struct neighbour *n)
 	connect_back_call(n, false);
 }
 
-static void give_up_unknown(struct neighbour *n)
-{
-	const struct node *node = n->peers->node;
-	char why[NODE_WHY_MAX];
-
-	snprintf(why, sizeof(why),
-		 "node %s cannot look up the address of node %s (%s within %u s): mend the resolver there, or give an IP address as NodeAddr in slurm.conf",
-		 node_own_name(node), neighbour_name(n),
-		 n->looking ? "no answer" : "not found",
-		 (unsigned)(patience_ms(n) / 1000));
-	neighbour_lost(n, why);
-}
-
-static void give_up_untold(struct neighbour *n)
-{
-	const struct node *node = n->peers->node;
-	char why[NODE_WHY_MAX];
-
-	snprintf(why, sizeof(why),
-		 "node %s has not told node %s within %u s where it listens (Pmi2xNetwork): see the logs of slurmd there, unless its ranks ended without PMI",
-		 neighbour_name(n), node_own_name(node),
-		 (unsigned)(patience_ms(n) / 1000));
-	neighbour_lost(n, why);
-}
-
 static void give_up(struct neighbour *n)
 {
 	const struct node *node = n->peers->node;
-	char why[NODE_WHY_MAX];
+	const char *own = node_own_name(node), *name = neighbour_name(n);
+	unsigned seconds = (unsigned)(patience_ms(n) / 1000);
 
-	if (n->looking || n->lookup_error) {
-		give_up_unknown(n);
-		return;
-	}
-	if (node->options->addresses_told && !n->named_port) {
-		give_up_untold(n);
-		return;
-	}
-	snprintf(why, sizeof(why),
-		 "cannot reach node %s (port %u) within %u s: %s; %sopen ports %u-%u between the nodes (Pmi2xPorts)",
-		 neighbour_name(n), n->port,
-		 (unsigned)(patience_ms(n) / 1000), link_strerror(n->last_error),
-		 n->last_error == -ECONNREFUSED ?
-			 "unless its ranks ended without PMI, " : "",
-		 node->options->port_first, node->options->port_last);
-	neighbour_lost(n, why);
+	if (n->looking || n->lookup_error)
+		neighbour_lost(n, "node %s cannot look up the address of node %s (%s within %u s): mend the resolver there, or give an IP address as NodeAddr in slurm.conf",
+			       own, name,
+			       n->looking ? "no answer" : "not found", seconds);
+	else if (node->options->addresses_told && !n->named_port)
+		neighbour_lost(n, "node %s has not told node %s within %u s where it listens (Pmi2xNetwork): see the logs of slurmd there, unless its ranks ended without PMI",
+			       name, own, seconds);
+	else
+		neighbour_lost(n, "cannot reach node %s (port %u) within %u s: %s; %sopen ports %u-%u between the nodes (Pmi2xPorts)",
+			       name, n->port, seconds,
+			       link_strerror(n->last_error),
+			       n->last_error == -ECONNREFUSED ?
+				       "unless its ranks ended without PMI, " : "",
+			       node->options->port_first,
+			       node->options->port_last);
 }
 
 static bool somebody_else_answers(int error)
@@ -290,21 +265,13 @@ bool wireup_tried(const struct neighbour *n)
 	return n->started || is_settling(n);
 }
 
-static void cannot_send(struct neighbour *n)
-{
-	char why[NODE_WHY_MAX];
-
-	snprintf(why, sizeof(why), "cannot send to node %s: %s",
-		 neighbour_name(n), strerror(-n->send_error));
-	neighbour_lost(n, why);
-}
-
 static void on_timer(uv_timer_t *timer)
 {
 	struct neighbour *n = timer->data;
 
 	if (n->send_error) {
-		cannot_send(n);
+		neighbour_lost(n, "cannot send to node %s: %s",
+			       neighbour_name(n), strerror(-n->send_error));
 	} else if (n->attempt) {
 		call(n); /* no answer yet; the attempt goes on */
 	} else if (waited_ms(n) >= patience_ms(n)) {
@@ -465,7 +432,7 @@ static void protocols_differ(struct peers *p, const struct handshake_peer *peer)
 	handshake_explain(why, sizeof(why), them, peer, us, &node->self);
 	log_info(node->log, "%s", why); /* the user learns of it by what fails */
 	if (n && n->state == NEIGHBOUR_WAITING)
-		neighbour_lost(n, why);
+		neighbour_lost(n, "%s", why);
 }
 
 void wireup_ended(struct conn *c, int error)
