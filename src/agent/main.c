@@ -16,10 +16,11 @@
 #include "agent/host_msg.h"
 #include "agent/program.h"
 #include "libio/protocol.h"
-#include "libutil/decimal.h"
+#include "libutil/log.h"
 #include "pmi2x-build.h"
 
-#define ARGS 5 /* before the cgroups */
+/* NAME UID GID STEP NODE [CGROUP ...]; step and node are for who looks at processes. */
+#define ARGS 5
 
 static const char usage[] =
 "pmi2x-agent: the Slurm plugin mpi/pmi2x starts this program; see pmi2x(7)\n";
@@ -29,33 +30,22 @@ static int given(int fd)
 	return fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ? -1 : fd;
 }
 
-/* UID GID STEP NODE [CGROUP ...]; step and node are for who looks at processes. */
-static bool take_arguments(struct confine_options *o, int argc, char **argv)
+static void tell(enum host_type type, const char *text)
 {
-	uint32_t uid, gid;
-
-	if (argc < ARGS || !decimal_u32(argv[1], 0, UINT32_MAX - 1, &uid) ||
-	    !decimal_u32(argv[2], 0, UINT32_MAX - 1, &gid))
-		return false;
-	*o = (struct confine_options){
-		.uid = uid,
-		.gid = gid,
-		.cgroups = (const char *const *)argv + ARGS,
-		.fds = AGENT_FD_END,
+	const struct host_msg m = {
+		.type = type,
+		.number = LOG_LEVEL_DEBUG, /* of a line of the log */
+		.data = text,
+		.len = strlen(text),
 	};
-	return true;
+
+	(void)host_msg_send(AGENT_FD_HOST, &m);
 }
 
 /* Nothing has been read, but rights may be left: no more than this. */
 static int cannot_confine(const char *why)
 {
-	const struct host_msg m = {
-		.type = HOST_KILL,
-		.data = why,
-		.len = strlen(why),
-	};
-
-	(void)host_msg_send(AGENT_FD_HOST, &m);
+	tell(HOST_KILL, why);
 	return 1;
 }
 
@@ -70,6 +60,8 @@ static int confine(const struct confine_options *o)
 	rc = rc ? rc : filter_install(crash_denied);
 	if (rc && rc != -ENOSYS)
 		return cannot_confine("the agent cannot restrict its system calls");
+	if (rc)
+		tell(HOST_LOG, "the agent's system calls are not restricted: this kernel, processor or build has no seccomp filter");
 	return 0;
 }
 
@@ -81,11 +73,11 @@ int main(int argc, char **argv)
 		.doorbell = given(AGENT_FD_DOORBELL),
 		.region = given(AGENT_FD_REGION),
 	};
-	struct confine_options o;
+	struct confine_options o = { .fds = AGENT_FD_END };
 
 	/* Of a file that is executed by its descriptor that number is the name. */
 	prctl(PR_SET_NAME, "pmi2x-agent", 0, 0, 0);
-	if (!take_arguments(&o, argc, argv) || given(AGENT_FD_SETUP) < 0 ||
+	if (!confine_arguments(&o, ARGS, argc, argv) || given(AGENT_FD_SETUP) < 0 ||
 	    given(AGENT_FD_HOST) < 0) {
 		fprintf(stderr, "%s%s\n", usage, protocol_mark);
 		return 2;
