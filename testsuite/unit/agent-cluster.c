@@ -414,6 +414,20 @@ void rank_expect(struct cluster *c, uint32_t node, const char *part)
 			 line);
 }
 
+void cluster_init_all(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_init(c, i);
+}
+
+void cluster_barrier(struct cluster *c)
+{
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_say(c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < c->nodes; i++)
+		rank_expect(c, i, "cmd=barrier_out");
+}
+
 /* ---- what the agents say ---- */
 
 void cluster_await(struct cluster *c, bool (*there)(void *arg), void *arg)

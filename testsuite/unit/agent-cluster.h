@@ -78,6 +78,9 @@ void cluster_cut_links(const struct cluster *c);
 void rank_register(struct cluster *c, uint32_t node);
 /* The same, and it starts PMI. */
 void rank_init(struct cluster *c, uint32_t node);
+/* The same for all ranks; and a barrier of all. */
+void cluster_init_all(struct cluster *c);
+void cluster_barrier(struct cluster *c);
 void rank_close(struct cluster *c, uint32_t node);
 /* A line of PMI-1, without its newline. */
 void rank_say(struct cluster *c, uint32_t node, const char *line);

@@ -252,20 +252,11 @@ static unsigned get(struct srun *s, const unsigned *what)
 	return n;
 }
 
-static void barrier(struct cluster *c)
-{
-	for (uint32_t i = 0; i < c->nodes; i++)
-		rank_say(c, i, "cmd=barrier_in");
-	for (uint32_t i = 0; i < c->nodes; i++)
-		rank_expect(c, i, "cmd=barrier_out");
-}
-
 static void step_start(struct cluster *c)
 {
 	cluster_start_all(c);
-	for (uint32_t i = 0; i < c->nodes; i++)
-		rank_init(c, i);
-	barrier(c); /* all links are up */
+	cluster_init_all(c);
+	cluster_barrier(c); /* all links are up */
 }
 
 static void replies_find_their_way_through_the_tree(void **state)

@@ -15,8 +15,7 @@ static void lose_rank_0(struct cluster *c, unsigned exits_after)
 	c->exits_after = exits_after;
 	c->exit.status = W_EXITCODE(5, 0);
 	cluster_start_all(c);
-	for (uint32_t i = 0; i < 3; i++)
-		rank_init(c, i);
+	cluster_init_all(c);
 	for (uint32_t i = 1; i < 3; i++)
 		rank_say(c, i, "cmd=barrier_in");
 	rank_close(c, 0);

@@ -19,8 +19,7 @@ static void open_step(struct cluster *c)
 static void start_step(struct cluster *c)
 {
 	cluster_start_all(c);
-	for (uint32_t i = 0; i < NODES; i++)
-		rank_init(c, i);
+	cluster_init_all(c);
 }
 
 static void set_stuck(struct cluster *c, uint32_t node, bool stuck)

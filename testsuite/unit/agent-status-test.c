@@ -79,8 +79,7 @@ static void step_open(struct step *s)
 
 	s->server = cluster_start_srun(&s->c, &host);
 	cluster_start_all(&s->c);
-	for (uint32_t i = 0; i < NODES; i++)
-		rank_init(&s->c, i);
+	cluster_init_all(&s->c);
 }
 
 static void step_close(struct step *s)
@@ -187,8 +186,7 @@ static void too_long_a_wait_fails_without_srun(void **state)
 
 	s->c.options.collective_ms = 500;
 	cluster_start_all(&s->c); /* with no address of srun */
-	for (uint32_t i = 0; i < NODES; i++)
-		rank_init(&s->c, i);
+	cluster_init_all(&s->c);
 	wait_for_rank_3(s);
 	rank_3_comes(s);
 	wait_for_rank_3(s);

@@ -59,6 +59,18 @@ testsuite_unit_agent_test_SOURCES = testsuite/unit/agent-test.c \
 testsuite_unit_agent_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/agent-hostile-test
+testsuite_unit_agent_hostile_test_SOURCES = testsuite/unit/agent-hostile-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_hostile_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_hostile_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-end-test
+testsuite_unit_agent_end_test_SOURCES = testsuite/unit/agent-end-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_end_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_end_test_LDADD = $(UNIT_LIBS_AGENT)
+
 unit_tests += testsuite/unit/agent-missing-test
 testsuite_unit_agent_missing_test_SOURCES = testsuite/unit/agent-missing-test.c \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
@@ -131,10 +143,14 @@ testsuite_unit_starter_hostile_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_starter_hostile_test_LDADD = $(UNIT_LIBS_AGENT)
 
 unit_tests += testsuite/unit/leaf-test testsuite/unit/confine-test \
-	testsuite/unit/filter-test
+	testsuite/unit/filter-test testsuite/unit/crash-test
 testsuite_unit_leaf_test_SOURCES = testsuite/unit/leaf-test.c
 testsuite_unit_leaf_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_leaf_test_LDADD = libstarter.la $(CMOCKA_LIBS)
+
+testsuite_unit_crash_test_SOURCES = testsuite/unit/crash-test.c
+testsuite_unit_crash_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_crash_test_LDADD = $(UNIT_LIBS_AGENT)
 
 unit_confined = testsuite/unit/confined.c testsuite/unit/confined.h
 testsuite_unit_confine_test_SOURCES = testsuite/unit/confine-test.c \
