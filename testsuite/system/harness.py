@@ -306,6 +306,11 @@ class Cluster:
             and "pmi2x-cluster" not in command_line(pid)
         ]
 
+    def log_of(self, node):
+        """What the slurmd of a node and its steps have logged."""
+        path = self.dir / "log" / f"slurmd.{node}.log"
+        return path.read_text(errors="replace")
+
     def step_daemon(self, node):
         """Process of the slurmstepd of the step that has begun last on a node: that
         of the one before may still be there."""

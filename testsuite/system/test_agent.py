@@ -73,6 +73,16 @@ def test_killed(cluster, faulty, words, where):
     assert not step.seen("done"), result
 
 
+def test_crashes(cluster, faulty):
+    """By a signal of a fault, as of a page of the slots that is not there again."""
+    step = faulty(*MOMENTS["fence"])
+    step.wait_for("at", RANKS)
+    pid = wait_until(lambda: cluster.agent("n3"))
+    os.kill(pid, signal.SIGBUS)
+    crashed = f"the agent of node n3 crashed: signal {int(signal.SIGBUS)};"
+    step.fails(rf"ending step \S+: {crashed}")
+
+
 def is_told(pid):
     """Whether something has come for an agent that is stopped."""
     with socket.socket(fileno=borrow(pid, HOST_FD)) as end:
@@ -101,18 +111,20 @@ def test_killed_while_it_leaves(cluster, faulty, where):
 
 
 def test_stopped_when_the_step_ends(cluster, faulty):
-    """slurmstepd kills it, in the end: it is not waited for."""
+    """slurmstepd kills it, in the end, and says so: it is not waited for."""
     step = faulty(
         "init", "fence", "touch=at", "gate=go", "finalize",
         env={"PMI2X_DRAIN_TIMEOUT": "1"},
     )
     step.wait_for("at", RANKS)
-    pid = cluster.agent("n3")
+    pid, before = cluster.agent("n3"), len(cluster.log_of("n3"))
     with stopped(pid):
         step.make("go")
         wait_until(lambda: not is_alive(pid))
     step.end()
     assert step.seen("done") == RANKS
+    said = cluster.log_of("n3")[before:]
+    assert "the agent of node n3 does not end; it is killed" in said, said
 
 
 def agent_groups(cluster, node):

@@ -346,7 +346,7 @@ def leave_room(spool, files):
 
 
 def socket_complaints(cluster):
-    log = (cluster.dir / "log" / "slurmd.n2.log").read_text(errors="replace")
+    log = cluster.log_of("n2")
     return len(re.findall(
         r"pmi2x: cannot make the socket \S+: No space left on device; if other "
         r"nodes cannot connect to this one, .* make room in SlurmdSpoolDir", log

@@ -100,11 +100,6 @@ def processor_s(pid):
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-def slurmd_log(cluster, node):
-    path = cluster.dir / "log" / f"slurmd.{node}.log"
-    return path.read_text(errors="replace")
-
-
 def stranger(*argv, timeout=60):
     program = PROGRAMS / "stranger.py"
     command = ["/usr/bin/python3", "-SE", program, *argv]
@@ -160,7 +155,7 @@ class WaitingStep:
         """What this step's slurmstepd has logged."""
         return [
             line
-            for line in slurmd_log(self.cluster, node).splitlines()
+            for line in self.cluster.log_of(node).splitlines()
             if f"[{self.job}]" in line
         ]
 
@@ -190,7 +185,7 @@ def test_stranger(step, what):
 def test_secrets(step):
     """A proof with another secret is refused; with the right one it is not."""
     logged = re.findall(
-        r"PMI2X_SECRET=([0-9a-f]{64})", slurmd_log(step.cluster, "n1")
+        r"PMI2X_SECRET=([0-9a-f]{64})", step.cluster.log_of("n1")
     )
     assert logged, "the log has no secret: is DebugFlags=MPI on?"
     step.begin()
