@@ -24,7 +24,7 @@
 
 #define EXIT_NODE_FAILED 125
 #define PREPUT_MAX (1u << 20)
-#define PMI_FD_TEXT 32 /* bytes of PMI_FD=NUMBER */
+#define RANK_TEXT 32 /* bytes of a variable with its number */
 
 /* The abstract unix socket on which a node hears what others tell it. */
 static socklen_t tell_address(struct sockaddr_un *sa,
@@ -104,13 +104,30 @@ static const struct spawn_command *command_of(const struct spawn_request *req,
 	return c;
 }
 
-/* What the ranks find in their environment, set before they are forked. */
-static void set_environment(const struct fake_step *step, uint32_t position,
-			    uint32_t rank)
+/* What each rank has of its own in the environment, and fills in when it is forked. */
+struct rank_text {
+	char pmi_fd[RANK_TEXT], pmi_rank[RANK_TEXT], slurm_procid[RANK_TEXT];
+};
+
+static void put_own(char text[RANK_TEXT], const char *name, long value)
 {
-	set_number("PMI_RANK", rank);
+	snprintf(text, RANK_TEXT, "%s=%ld", name, value);
+}
+
+/*
+ * What the ranks find in their environment. Once the starter's thread runs, which
+ * starts the agent with it, nobody changes it.
+ */
+static void set_environment(const struct fake_step *step, uint32_t position,
+			    struct rank_text *own)
+{
+	put_own(own->pmi_fd, "PMI_FD", -1);
+	put_own(own->pmi_rank, "PMI_RANK", -1);
+	put_own(own->slurm_procid, "SLURM_PROCID", -1);
+	putenv(own->pmi_fd);
+	putenv(own->pmi_rank);
+	putenv(own->slurm_procid);
 	set_number("PMI_SIZE", layout_ranks(step->layout));
-	set_number("SLURM_PROCID", rank);
 	set_number("SLURM_NODEID", position);
 	setenv("PMI_JOBID", step->jobid, 1);
 	if (step->options->spawner_jobid)
@@ -120,10 +137,9 @@ static void set_environment(const struct fake_step *step, uint32_t position,
 /*
  * In the child: become the rank. Does not return. Allocates nothing: the agent's
  * thread may have held an allocator's lock when this process was forked.
- * `pmi_fd` is in the environment already and gets its number here.
  */
 static void exec_rank(const struct spawn_command *c, int registration,
-		      uint32_t slot, char pmi_fd[PMI_FD_TEXT])
+		      uint32_t slot, uint32_t rank, struct rank_text *own)
 {
 	char *argv[SPAWN_ARGS_MAX + 2] = {c->program};
 	const char *dir = spawn_info(c, "wdir");
@@ -132,7 +148,9 @@ static void exec_rank(const struct spawn_command *c, int registration,
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (registration_of_rank(registration, slot, &fd))
 		_exit(EXIT_NODE_FAILED);
-	snprintf(pmi_fd, PMI_FD_TEXT, "PMI_FD=%d", fd);
+	put_own(own->pmi_fd, "PMI_FD", fd);
+	put_own(own->pmi_rank, "PMI_RANK", rank);
+	put_own(own->slurm_procid, "SLURM_PROCID", rank);
 	memcpy(argv + 1, c->argv, c->argc * sizeof(*argv));
 	if (dir && chdir(dir))
 		_exit(EXIT_NODE_FAILED);
@@ -144,24 +162,20 @@ static void exec_rank(const struct spawn_command *c, int registration,
 
 /* Fork the ranks of this node. 0 or -1. */
 static int start_ranks(const struct fake_step *step, uint32_t position,
-		       int registration)
+		       int registration, struct rank_text *own)
 {
 	uint32_t count;
 	const uint32_t *ranks = layout_ranks_at(step->layout, position, &count);
-	char pmi_fd[PMI_FD_TEXT] = "PMI_FD=-1";
 	pid_t pid = 0;
 
-	putenv(pmi_fd);
 	for (uint32_t slot = 0; slot < count && pid >= 0; slot++) {
 		const struct spawn_command *c =
 			command_of(step->request, ranks[slot]);
 
-		set_environment(step, position, ranks[slot]);
 		pid = fork();
 		if (pid == 0)
-			exec_rank(c, registration, slot, pmi_fd);
+			exec_rank(c, registration, slot, ranks[slot], own);
 	}
-	unsetenv("PMI_FD");
 	return pid < 0 ? -1 : 0;
 }
 
@@ -267,6 +281,7 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 	};
 	struct pmi_step pmi;
 	struct starter *starter;
+	struct rank_text own;
 	struct buf preput;
 	int code = EXIT_NODE_FAILED;
 
@@ -274,6 +289,7 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 	if (pack_preput(step, &preput))
 		goto out;
 	describe_step(&pmi, step, node_id, &preput);
+	set_environment(step, pmi.position, &own);
 	choose_options(&options.agent, step, node_id);
 	options.program.fd = open_agent();
 	options.doorbell_fd = tell_listen(step, node_id);
@@ -281,7 +297,8 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 		usleep(step->options->late_ms * 1000);
 	if (starter_start(&starter, &pmi, &options, &host, &step->log))
 		goto out;
-	if (!start_ranks(step, pmi.position, starter_registration_fd(starter)))
+	if (!start_ranks(step, pmi.position, starter_registration_fd(starter),
+			 &own))
 		code = wait_ranks();
 	starter_stop(starter);
 out:
