@@ -36,7 +36,7 @@ int PMI_Initialized(PMI_BOOL *initialized)
 {
 	if (!initialized)
 		return PMI_ERR_INVALID_ARG;
-	*initialized = session_exists() ? PMI_TRUE : PMI_FALSE;
+	*initialized = session_peek() ? PMI_TRUE : PMI_FALSE;
 	return PMI_SUCCESS;
 }
 

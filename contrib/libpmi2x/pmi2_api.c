@@ -43,7 +43,7 @@ int PMI2_Finalize(void)
 
 int PMI2_Initialized(void)
 {
-	return session_exists();
+	return session_peek() != NULL;
 }
 
 int PMI2_Abort(int flag, const char msg[])

@@ -122,6 +122,18 @@ static void release(struct requests *t, struct request *r)
 
 /* ---- start ---- */
 
+/* Or, with an error, it has not. */
+static int begun(struct requests *t, struct request *r, int rc, uint64_t *handle)
+{
+	if (rc) {
+		request_free(t, r);
+		return rc;
+	}
+	*handle = r->handle;
+	release(t, r);
+	return 0;
+}
+
 int request_fence(struct requests *t, uint64_t *handle)
 {
 	struct request *r;
@@ -131,13 +143,7 @@ int request_fence(struct requests *t, uint64_t *handle)
 		return rc;
 	rank_trace_note(&t->job->trace, RANK_TRACE_FENCE_IN);
 	rc = t->job->ops->fence(t->job, &r->gather.call);
-	if (rc) {
-		request_free(t, r);
-		return rc;
-	}
-	*handle = r->handle;
-	release(t, r);
-	return 0;
+	return begun(t, r, rc, handle);
 }
 
 int request_gather(struct requests *t, const void *value, size_t len,
@@ -151,13 +157,7 @@ int request_gather(struct requests *t, const void *value, size_t len,
 	r->is_gather = true;
 	r->sink = *sink;
 	rc = gather_start(t->job, value, len, stride, &r->gather);
-	if (rc) {
-		request_free(t, r);
-		return rc;
-	}
-	*handle = r->handle;
-	release(t, r);
-	return 0;
+	return begun(t, r, rc, handle);
 }
 
 /* ---- completion ---- */

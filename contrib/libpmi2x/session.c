@@ -22,14 +22,6 @@ static pthread_mutex_t life = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- fork ---- */
 
-static void disown_in_child(void)
-{
-	struct session *s = atomic_load(&current);
-
-	if (s)
-		atomic_store(&s->foreign, true);
-}
-
 /* Held over fork, so that the child does not get it locked. */
 static void lock_life(void)
 {
@@ -43,7 +35,10 @@ static void unlock_life(void)
 
 static void unlock_and_disown(void)
 {
-	disown_in_child();
+	struct session *s = atomic_load(&current);
+
+	if (s)
+		atomic_store(&s->foreign, true);
 	unlock_life();
 }
 
@@ -184,11 +179,6 @@ int session_start(void)
 }
 
 /* ---- use ---- */
-
-bool session_exists(void)
-{
-	return session_peek() != NULL;
-}
 
 struct session *session_peek(void)
 {

@@ -48,8 +48,6 @@ int session_start(void);
  */
 int session_finish(void);
 
-bool session_exists(void);
-
 /*
  * Begin to use the session; session_leave ends that. NULL and *error: -ENXIO
  * (no init, or after finalize) or -ECHILD (a forked child).

@@ -7,7 +7,6 @@
 
 #include <utlist.h>
 
-
 void views_init(struct views *v, struct job *job)
 {
 	v->job = job;
