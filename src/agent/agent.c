@@ -32,6 +32,7 @@ struct agent {
 	struct service *service;
 	enum agent_stage stage;
 	char lack[NODE_WHY_MAX]; /* why it gives the step up; empty */
+	uv_timer_t given_up;
 	uv_prepare_t drain_step;
 	uv_timer_t drain_linger;
 	uv_timer_t drain_limit;
@@ -44,10 +45,11 @@ static void close_all(struct agent *a)
 	a->stage = AGENT_CLOSED;
 	service_stop(a->service);
 	peers_stop(a->peers);
+	node_close_handle(&a->given_up);
 	node_close_handle(&a->drain_step);
 	node_close_handle(&a->drain_linger);
 	node_close_handle(&a->drain_limit);
-	loop_end(a->node.loop);
+	a->host.left(a->host.arg);
 }
 
 /* How people can raise the limit that was met, if it was one. */
@@ -72,12 +74,10 @@ static void hint(int error, char out[NODE_WHY_MAX])
 		snprintf(out, NODE_WHY_MAX, ": raise fs.file-max there");
 }
 
-static void on_given_up(void *arg)
+static void on_given_up(uv_timer_t *timer)
 {
-	struct agent *a = arg;
+	struct agent *a = timer->data;
 
-	if (a->stage == AGENT_CLOSED)
-		return;
 	log_error(a->node.log, "%s", a->lack);
 	close_all(a); /* ending the step takes descriptors, too */
 	node_kill_step(&a->node, a->lack);
@@ -94,8 +94,7 @@ static void give_up(void *arg, const char *what, int error)
 	hint(error, how);
 	snprintf(a->lack, sizeof(a->lack), "node %.64s %.64s: %s%.300s",
 		 node_own_name(&a->node), what, strerror(-error), how);
-	if (loop_post(a->node.loop, on_given_up, a))
-		a->lack[0] = '\0';
+	uv_timer_start(&a->given_up, on_given_up, 0, 0);
 }
 
 static bool is_flushed(const struct agent *a)
@@ -232,15 +231,16 @@ void agent_topology_known(struct agent *a, const char *path)
 
 /* ---- beginning ---- */
 
-static int open_handles(struct agent *a)
+static void open_handles(struct agent *a)
 {
 	uv_loop_t *loop = loop_uv(a->node.loop);
-	int rc = uv_prepare_init(loop, &a->drain_step);
 
-	rc = rc ? rc : uv_timer_init(loop, &a->drain_linger);
-	rc = rc ? rc : uv_timer_init(loop, &a->drain_limit);
-	a->drain_step.data = a->drain_linger.data = a->drain_limit.data = a;
-	return rc;
+	uv_timer_init(loop, &a->given_up);
+	uv_prepare_init(loop, &a->drain_step);
+	uv_timer_init(loop, &a->drain_linger);
+	uv_timer_init(loop, &a->drain_limit);
+	a->given_up.data = a->drain_step.data = a;
+	a->drain_linger.data = a->drain_limit.data = a;
 }
 
 static int open_all(struct agent *a, const struct pmi_step *step,
@@ -257,8 +257,7 @@ static int open_all(struct agent *a, const struct pmi_step *step,
 	rc = peers_create(&a->peers, &a->node, service_place(a->service),
 			  fds.listener, fds.doorbell, &service_peers_ops,
 			  a->service);
-	rc = rc ? rc : service_begin(a->service, a->peers);
-	return rc ? rc : open_handles(a);
+	return rc ? rc : service_begin(a->service, a->peers);
 }
 
 static struct agent *new_agent(struct loop *loop, const struct setup *setup,
@@ -320,6 +319,7 @@ int agent_open(struct agent **out, struct loop *loop, const struct setup *setup,
 	*out = a;
 	if (!a)
 		return -ENOMEM;
+	open_handles(a);
 	rc = open_all(a, &setup->step, *fds);
 	if (rc)
 		fail_to_open(a, rc);

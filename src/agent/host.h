@@ -32,6 +32,8 @@ struct agent_host {
 	 * it is not offered to the ranks.
 	 */
 	void (*want_topology)(void *arg);
+	/* The agent has closed all that it has; nothing of this is called after it but kill_step. */
+	void (*left)(void *arg);
 	void *arg;
 };
 

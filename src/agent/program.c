@@ -103,6 +103,14 @@ static void want_topology(void *arg)
 			  strerror(-rc));
 }
 
+/* Until then the host's messages keep the loop going. */
+static void left(void *arg)
+{
+	struct program *p = arg;
+
+	uv_unref((uv_handle_t *)&p->poll);
+}
+
 static const char *netinfo(void *arg)
 {
 	struct program *p = arg;
@@ -230,8 +238,6 @@ static int watch_host(struct program *p)
 		return rc;
 	p->polling = true;
 	p->poll.data = p;
-	/* The loop ends when the agent has left, and not when the host has. */
-	uv_unref((uv_handle_t *)&p->poll);
 	return uv_poll_start(&p->poll, UV_READABLE, on_host);
 }
 
@@ -257,6 +263,7 @@ static int serve(struct program *p, const struct agent_fds *fds)
 							       NULL,
 		.want_topology = p->setup.options.topology ? want_topology :
 							     NULL,
+		.left = left,
 		.arg = p,
 	};
 	int rc = agent_open(&p->agent, p->loop, &p->setup, fds, &host, &p->log);
@@ -306,7 +313,6 @@ int agent_program(int setup_fd, int host_fd, const struct agent_fds *fds,
 	rc = read_setup(&p, setup_fd, build);
 	close(setup_fd);
 	rc = rc ? rc : loop_create(&p.loop);
-	rc = rc ? rc : loop_open(p.loop);
 	rc = rc ? rc : watch_host(&p);
 	rc = rc ? rc : serve(&p, fds);
 	if (!p.agent) {

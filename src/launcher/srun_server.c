@@ -260,7 +260,6 @@ static void close_all(struct srun_server *h)
 	uv_close((uv_handle_t *)&h->deadline, NULL);
 	uv_close((uv_handle_t *)&h->stop, NULL);
 	uv_close((uv_handle_t *)&h->settled, NULL);
-	loop_end(h->loop);
 }
 
 static void enter(struct srun_server *h, enum phase phase, uint32_t ms)
@@ -341,8 +340,7 @@ void srun_server_stop(struct srun_server *h, uint32_t wait_ms)
 		return;
 	h->wait_ms = wait_ms;
 	uv_async_send(&h->stop);
-	while (loop_join(h->loop, UINT32_MAX) == -ETIMEDOUT)
-		;
+	loop_join(h->loop);
 	destroy(h);
 }
 
@@ -424,7 +422,6 @@ static int create(struct srun_server **out, const struct srun_server_options *o,
 	if (h->jobid && h->build)
 		rc = create_launcher(h, o->parent_fd >= 0);
 	rc = rc ? rc : loop_create(&h->loop);
-	rc = rc ? rc : loop_open(h->loop);
 	if (rc) {
 		destroy(h);
 		return rc;

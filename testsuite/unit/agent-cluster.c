@@ -342,12 +342,17 @@ void cluster_cut_links(const struct cluster *c)
 	}
 }
 
-void cluster_close(struct cluster *c)
+void cluster_stop_all(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->nodes; i++)
 		rank_close(c, i);
 	for (uint32_t i = 0; i < c->nodes; i++)
 		cluster_stop(c, i);
+}
+
+void cluster_close(struct cluster *c)
+{
+	cluster_stop_all(c);
 	close(c->held);
 	layout_destroy(c->layout);
 	pthread_mutex_destroy(&c->lock);

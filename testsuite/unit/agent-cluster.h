@@ -67,6 +67,8 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node);
 void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);
+/* All ranks, and then all agents. */
+void cluster_stop_all(struct cluster *c);
 /* This thread is that of an agent. */
 extern __thread bool cluster_in_agent;
 /* struct starter_program.run of the agents: in a thread of this process. */

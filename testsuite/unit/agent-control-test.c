@@ -66,6 +66,7 @@ void *__wrap_realloc(void *p, size_t size)
 /* An srun that answers lookups of "x" with "port-x", or keeps silent. */
 struct srun {
 	struct loop *loop;
+	uv_async_t stop;
 	struct listener *listener;
 	struct handshake_self self;
 	struct link *links[LINKS_MAX];
@@ -181,6 +182,16 @@ static struct sockaddr_storage loopback(uint16_t port)
 	return s;
 }
 
+static void close_all(uv_async_t *stop)
+{
+	struct srun *s = stop->data;
+
+	listener_close(s->listener);
+	for (int i = 0; i < LINKS_MAX; i++)
+		link_close(s->links[i]);
+	uv_close((uv_handle_t *)stop, NULL);
+}
+
 static void srun_start(struct srun *s, struct cluster *c)
 {
 	static const struct sockaddr_storage everywhere;
@@ -200,7 +211,8 @@ static void srun_start(struct srun *s, struct cluster *c)
 		.protocol = PROTOCOL_VERSION,
 	};
 	assert_int_equal(loop_create(&s->loop), 0);
-	assert_int_equal(loop_open(s->loop), 0);
+	uv_async_init(loop_uv(s->loop), &s->stop, close_all);
+	s->stop.data = s;
 	fd = listener_socket(&everywhere, 0, &port);
 	assert_int_equal(listener_open(&s->listener, loop_uv(s->loop), fd,
 				       on_accept, s), 0);
@@ -208,25 +220,18 @@ static void srun_start(struct srun *s, struct cluster *c)
 	c->options.launcher = loopback(port);
 }
 
-static void close_all(void *arg)
+/* The agents first, as they speak to srun, and last what srun wakes. */
+static void step_end(struct srun *s)
 {
-	struct srun *s = arg;
-
-	listener_close(s->listener);
-	for (int i = 0; i < LINKS_MAX; i++)
-		link_close(s->links[i]);
-	loop_end(s->loop);
-}
-
-static void srun_stop(struct srun *s)
-{
-	loop_post(s->loop, close_all, s);
-	assert_int_equal(loop_join(s->loop, 60000), 0);
+	cluster_stop_all(s->cluster);
+	uv_async_send(&s->stop);
+	loop_join(s->loop);
 	loop_destroy(s->loop);
 	if (s->unheard >= 0)
 		close(s->unheard);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
+	cluster_close(s->cluster);
 }
 
 static void wait_for(struct srun *s, const unsigned *what, unsigned count)
@@ -272,8 +277,7 @@ static void replies_find_their_way_through_the_tree(void **state)
 	for (uint32_t i = 0; i < 5; i++)
 		rank_expect(&c, i, "port-x");
 	assert_int_equal(get(&s, &s.accepted), 1); /* only the root's */
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 static void many_aborts_become_one(void **state)
@@ -292,8 +296,7 @@ static void many_aborts_become_one(void **state)
 		cluster_stop(&c, i); /* children first: none gets lost */
 	assert_int_equal(get(&s, &s.aborts), 1);
 	assert_string_equal(c.killed, ""); /* nor does a node fear that */
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 /* The parent may have been killed before it has passed it on. */
@@ -310,8 +313,7 @@ static void an_abort_is_said_again_when_its_carrier_is_lost(void **state)
 	cluster_cut_links(&c);
 	wait_for(&s, &s.aborts, 2);
 	assert_int_equal(s.abort_rank, 1);
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 /* Four nodes wait for a fence that a fifth has left: the user gets a line. */
@@ -337,8 +339,7 @@ static void one_failure_is_one_line(void **state)
 	assert_string_equal(s.report,
 			    "fence 1 failed: rank 4 (node n4) exited or closed PMI_FD without finalizing PMI");
 	assert_string_equal(c.text, "");
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 static void requests_pass_after_the_parent_has_left(void **state)
@@ -356,8 +357,7 @@ static void requests_pass_after_the_parent_has_left(void **state)
 	rank_expect(&c, 2, "port-y");
 	rank_say(&c, 4, "cmd=lookup_name service=z");
 	rank_expect(&c, 4, "port-z");
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 /* What was kept for a parent that never came goes to srun directly. */
@@ -373,8 +373,7 @@ static void requests_pass_without_the_parent(void **state)
 	rank_init(&c, 1);
 	rank_say(&c, 1, "cmd=lookup_name service=y");
 	rank_expect(&c, 1, "port-y");
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 /* The parent waits for the reply as long as it may; then the asker is told. */
@@ -394,9 +393,9 @@ static void a_request_under_way_fails_with_its_carrier(void **state)
 	rank_close(&c, 1);
 	cluster_stop(&c, 1);
 	rank_expect(&c, 2, "info=fail");
-	cluster_close(&c);
+	cluster_stop_all(&c);
 	assert_int_equal(get(&s, &s.aborts), 0); /* who is late is not dead */
-	srun_stop(&s);
+	step_end(&s);
 }
 
 /* Nobody waits for the other node; srun would never hear of its ranks. */
@@ -416,8 +415,7 @@ static void a_node_without_goodbye_ends_the_step(void **state)
 	pthread_mutex_unlock(&s.lock);
 	rank_say(&c, 0, "cmd=barrier_in");
 	rank_expect(&c, 0, "barrier_failed");
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 static void *stop_root(void *arg)
@@ -449,8 +447,7 @@ static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
 	pthread_join(stop, NULL);
 	assert_int_equal(get(&s, &s.aborts), 1);
 	assert_non_null(strstr(s.abort, "lost the connection to node n1"));
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 }
 
 static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
@@ -577,8 +574,7 @@ static bool without(void (*happens)(struct cluster *c), bool (*known)(void *s),
 	await(&c, known, &s);
 	memory.armed = false;
 	reached = memory.count >= fail;
-	cluster_close(&c);
-	srun_stop(&s);
+	step_end(&s);
 	return reached;
 }
 

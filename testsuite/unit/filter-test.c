@@ -157,26 +157,27 @@ static void an_abort_ends_it(void **state)
 
 /* ---- what an agent does, nobody, not dumpable and filtered ---- */
 
-static void end_loop(void *arg)
+static void end_loop(uv_async_t *end)
 {
-	loop_end(arg);
+	uv_close((uv_handle_t *)end, NULL);
 }
 
 /* A loop in a thread of its own, which hears and ends. */
 static int use_loop(void)
 {
 	struct loop *l;
+	uv_async_t end;
 	int rc = loop_create(&l);
 
 	if (rc)
 		return rc;
-	rc = loop_open(l);
+	rc = uv_async_init(loop_uv(l), &end, end_loop);
 	if (!rc)
 		rc = loop_start(l);
-	if (!rc)
-		rc = loop_post(l, end_loop, l);
-	if (!rc)
-		rc = loop_join(l, PATIENCE_SECONDS * 1000);
+	if (rc)
+		return rc;
+	uv_async_send(&end);
+	loop_join(l);
 	loop_destroy(l);
 	return rc;
 }

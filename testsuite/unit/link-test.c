@@ -9,7 +9,6 @@
 
 #include "libio/link.h"
 #include "libio/listener.h"
-#include "libio/loop.h"
 
 static uv_loop_t loop;
 static struct handshake_self child, parent;
@@ -239,37 +238,6 @@ static void who_says_nothing_is_dropped(void **state)
 	close(fd);
 }
 
-static void count_up(void *arg)
-{
-	++*(int *)arg;
-}
-
-static void end_loop(void *arg)
-{
-	loop_end(arg);
-}
-
-static void a_loop_runs_what_is_posted_and_ends(void **state)
-{
-	struct loop *l;
-	int count = 0;
-
-	assert_int_equal(loop_create(&l), 0);
-	assert_int_equal(loop_post(l, count_up, &count), 0);
-	assert_int_equal(loop_open(l), 0);
-	assert_int_equal(loop_start(l), 0);
-	for (int i = 0; i < 1000; i++)
-		assert_int_equal(loop_post(l, count_up, &count), 0);
-	assert_int_equal(loop_post(l, end_loop, l), 0);
-	assert_int_equal(loop_join(l, 60000), 0);
-	assert_int_equal(count, 1001);
-	assert_int_equal(loop_post(l, count_up, &count), -ESHUTDOWN);
-	loop_destroy(l);
-
-	assert_int_equal(loop_create(&l), 0); /* never started */
-	loop_destroy(l);
-}
-
 static int set_up(void **state)
 {
 	child = parent = (struct handshake_self){
@@ -296,7 +264,6 @@ int main(void)
 		cmocka_unit_test(a_refused_frame_ends_the_link),
 		cmocka_unit_test(nobody_there_is_an_error),
 		cmocka_unit_test(who_says_nothing_is_dropped),
-		cmocka_unit_test(a_loop_runs_what_is_posted_and_ends),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, set_up, tear_down);
