@@ -16,11 +16,11 @@ struct agent_host {
 	/*
 	 * Hand `data` to another node's agent over a path that the site
 	 * authenticates; with `answer`, call agent_connect_back_sent when that
-	 * has been done. 0, or a negative errno: it will not. NULL: there is no such path.
+	 * has been done. 0, or a negative errno: it will not.
 	 */
 	int (*connect_back)(void *arg, uint32_t node_id, const void *data,
 			 size_t len, bool answer);
-	/* End the step because srun cannot be told to. NULL: nothing can be done. */
+	/* End the step because srun cannot be told to. */
 	void (*kill_step)(void *arg, const char *why);
 	/*
 	 * The process of the rank in `slot` is ending: call agent_rank_ended when
@@ -32,7 +32,7 @@ struct agent_host {
 	 * it is not offered to the ranks.
 	 */
 	void (*want_topology)(void *arg);
-	/* The agent has closed all that it has; nothing of this is called after it but kill_step. */
+	/* The agent has closed all that it has. Only kill_step may be called after it. */
 	void (*left)(void *arg);
 	void *arg;
 };

@@ -38,8 +38,7 @@ void node_give_up(const struct node *n, const char *what, int error)
 
 void node_kill_step(const struct node *n, const char *why)
 {
-	if (n->host->kill_step)
-		n->host->kill_step(n->host->arg, why);
+	n->host->kill_step(n->host->arg, why);
 }
 
 void node_close_handle(void *handle)

@@ -95,8 +95,6 @@ bool connect_back_call(const struct neighbour *n, bool answer)
 	struct buf b;
 	int rc;
 
-	if (!host->connect_back)
-		return false;
 	log_debug(node->log, "telling node %s to connect to port %u",
 		  neighbour_name(n), node->port);
 	buf_init(&b, CONNECT_BACK_MAX);
