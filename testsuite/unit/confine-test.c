@@ -364,9 +364,35 @@ static void it_moves_into_its_cgroups(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* Ids that the kernel has not, or would take for "leave it", are none. */
+static void arguments_are_ids_and_cgroups(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "root", "0" }, { "0", "" }, { "-1", "0" },
+		{ "4294967295", "0" }, { "0", "4294967295" }, { "1 ", "0" },
+	};
+	char *argv[] = { "name", "4294967294", "7", "more", "/one", NULL };
+	struct confine_options o = { .fds = FDS };
+
+	assert_true(confine_arguments(&o, 4, 5, argv));
+	assert_int_equal(o.uid, UINT32_MAX - 1);
+	assert_int_equal(o.gid, 7);
+	assert_string_equal(o.cgroups[0], "/one");
+	assert_null(o.cgroups[1]);
+	assert_int_equal(o.fds, FDS);
+	assert_true(confine_arguments(&o, 5, 5, argv)); /* in no cgroup */
+	assert_false(confine_arguments(&o, 6, 5, argv));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		argv[1] = (char *)wrong[i][0];
+		argv[2] = (char *)wrong[i][1];
+		assert_false(confine_arguments(&o, 4, 5, argv));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arguments_are_ids_and_cgroups),
 		cmocka_unit_test(nothing_of_root_is_left),
 		cmocka_unit_test(root_becomes_a_root_without_rights),
 		cmocka_unit_test(it_is_in_nobodys_tree),
