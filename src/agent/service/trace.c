@@ -38,10 +38,6 @@ struct trace_coll {
 struct trace {
 	int64_t realtime; /* when the monotonic clock showed `monotonic` */
 	int64_t monotonic;
-	int64_t launch;
-	int64_t prefork;
-	int64_t ready;
-	int64_t wanted;
 	int64_t wired;
 	int64_t first_init, all_init;
 	uint32_t ninits, nranks;
@@ -263,11 +259,18 @@ static void put_name(struct buf *b, const char *name)
 	buf_puts(b, "\"");
 }
 
+static void put_numbers(struct buf *b, const int64_t *numbers, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		buf_printf(b, "%s%lld", i ? "," : "", (long long)numbers[i]);
+}
+
 static void put_rank(struct buf *b, uint32_t rank, const struct trace_rank *r)
 {
-	buf_printf(b, "[%u,%lld,%lld,%lld,%lld", rank, (long long)r->init,
-		   (long long)r->put, (long long)r->enter,
-		   (long long)r->finalize);
+	const int64_t numbers[] = { rank, r->init, r->put, r->enter, r->finalize };
+
+	buf_puts(b, "[");
+	put_numbers(b, numbers, sizeof(numbers) / sizeof(numbers[0]));
 	for (int i = 0; i < RANK_TRACE_EVENTS; i++)
 		buf_printf(b, ",%llu", (unsigned long long)r->own[i]);
 	buf_puts(b, "]");
@@ -275,17 +278,14 @@ static void put_rank(struct buf *b, uint32_t rank, const struct trace_rank *r)
 
 static void put_coll(struct buf *b, const struct trace_coll *c)
 {
-	buf_printf(b, "[\"%s\",%u,%lld,%lld,%lld,%lld,%lld,%llu,%llu]",
-		   coll_kind_name(c->kind), c->seq, (long long)c->first_in,
-		   (long long)c->last_in, (long long)c->up, (long long)c->down,
-		   (long long)c->done, (unsigned long long)c->messages,
-		   (unsigned long long)c->bytes);
-}
+	const int64_t numbers[] = {
+		c->seq, c->first_in, c->last_in, c->up, c->down, c->done,
+		(int64_t)c->messages, (int64_t)c->bytes,
+	};
 
-static void put_numbers(struct buf *b, const int64_t *numbers, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		buf_printf(b, "%s%lld", i ? "," : "", (long long)numbers[i]);
+	buf_printf(b, "[\"%s\",", coll_kind_name(c->kind));
+	put_numbers(b, numbers, sizeof(numbers) / sizeof(numbers[0]));
+	buf_puts(b, "]");
 }
 
 /* Of each rank, what the division of its time is made of. */
@@ -323,6 +323,11 @@ static int write_line(const struct service *s, struct buf *b)
 {
 	const struct trace *t = s->trace;
 	const struct pmi_step *step = s->step;
+	const struct agent_options *o = s->node->options;
+	const int64_t agent[] = {
+		o->launch_ns, o->prefork_ns, o->ready_ns, t->wired,
+		t->first_init, t->all_init, trace_now(),
+	};
 	uint32_t count;
 	const uint32_t *ranks = layout_ranks_at(step->layout, step->position,
 						&count);
@@ -332,12 +337,9 @@ static int write_line(const struct service *s, struct buf *b)
 	buf_printf(b, ",\"position\":%u,\"realtime\":%lld,\"monotonic\":%lld",
 		   step->position, (long long)t->realtime,
 		   (long long)t->monotonic);
-	buf_printf(b, ",\"agent\":[%lld,%lld,%lld,%lld,%lld,%lld,%lld]",
-		   (long long)t->launch, (long long)t->prefork,
-		   (long long)t->ready, (long long)t->wired,
-		   (long long)t->first_init, (long long)t->all_init,
-		   (long long)trace_now());
-	buf_printf(b, ",\"dropped\":%llu,\"collectives\":[",
+	buf_puts(b, ",\"agent\":[");
+	put_numbers(b, agent, sizeof(agent) / sizeof(agent[0]));
+	buf_printf(b, "],\"dropped\":%llu,\"collectives\":[",
 		   (unsigned long long)t->dropped);
 	for (uint32_t i = 0; i < t->ncolls; i++) {
 		buf_puts(b, i ? "," : "");
@@ -348,7 +350,7 @@ static int write_line(const struct service *s, struct buf *b)
 		buf_puts(b, i ? "," : "");
 		put_rank(b, ranks[i], &t->ranks[i]);
 	}
-	buf_printf(b, "],\"wanted\":%lld,\"rests\":[", (long long)t->wanted);
+	buf_printf(b, "],\"wanted\":%lld,\"rests\":[", (long long)o->wanted_ns);
 	put_rests(b, t);
 	buf_puts(b, "],\"entered\":[");
 	put_entered(b, t);
@@ -390,10 +392,6 @@ int trace_open(struct service *s)
 		return -ENOMEM;
 	t->monotonic = trace_now();
 	t->realtime = clock_ns(CLOCK_REALTIME);
-	t->launch = s->node->options->launch_ns;
-	t->prefork = s->node->options->prefork_ns;
-	t->ready = s->node->options->ready_ns;
-	t->wanted = s->node->options->wanted_ns;
 	s->ops.event = on_event;
 	s->ops.rank_trace = on_stamps;
 	return 0;
