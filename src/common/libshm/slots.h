@@ -17,7 +17,7 @@
  * A ticket numbers what a rank enters, over cells or over its socket, so that
  * the agent can take both in the order in which the rank made them. Whoever
  * forges something here, or punches out pages for which the system then has no memory
- * (SIGBUS, to which the agent leaves its default: it ends, and with it the step, by name),
+ * (SIGBUS: the agent says so and ends, and with it the step, by name),
  * can make its own job wait, and no more: the agent
  * bounds every number, and a rank that waits long writes its ticket again and wakes
  * the agent all the same.
