@@ -173,7 +173,10 @@ static int leave_surroundings(const struct confine_options *o, bool root,
 
 /*
  * slurmstepd waits for any child and takes an unknown one for its own affair:
- * it gets one that ends at once. What is left is in nobody's tree of processes.
+ * it gets one that ends at once. What is left is in nobody's tree of processes and in
+ * no step's process group. It stays in slurmstepd's session: where the kernel shares out
+ * processors by session (autogroup), an agent in one of its own waits, for each
+ * request, until other sessions have had their turns.
  */
 static int leave_parent(char why[CONFINE_WHY_MAX])
 {
@@ -181,7 +184,7 @@ static int leave_parent(char why[CONFINE_WHY_MAX])
 
 	if (pid > 0)
 		_exit(0);
-	if (pid < 0 || setsid() < 0)
+	if (pid < 0 || setpgid(0, 0) < 0)
 		return failed(why, -errno, "fork", "");
 	return 0;
 }

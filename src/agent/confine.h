@@ -53,7 +53,7 @@ bool confine_arguments(struct confine_options *options, int ours, int argc,
  * errno with a sentence in `why`, from which on the process must do nothing but
  * say so and exit: it may still have rights.
  *
- * Afterwards: its own session, no parent but init; user and group as asked, no
+ * Afterwards: its own process group, no parent but init; user and group as asked, no
  * supplementary group, no capability in any set, none to be had by exec; not
  * dumpable; in the cgroups; empty environment; in "/"; umask 077; default
  * signals but SIGPIPE, which is ignored; no descriptor from `fds` on; limits of

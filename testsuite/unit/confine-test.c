@@ -92,7 +92,10 @@ static void root_becomes_a_root_without_rights(void **state)
 	confined_end(&c);
 }
 
-/* The starter has ended; what is left has another parent, session, group. */
+/*
+ * The starter has ended; what is left has another parent and group. In another session
+ * it would wait for its turn where the kernel shares out processors by session.
+ */
 static void it_is_in_nobodys_tree(void **state)
 {
 	struct confined c;
@@ -103,7 +106,7 @@ static void it_is_in_nobodys_tree(void **state)
 	assert_int_equal(status, 0);
 	assert_int_not_equal(c.pid, c.starter);
 	assert_int_equal(atoi(field(c.pid, "PPid")), getpid()); /* adopted */
-	assert_int_equal(getsid(c.pid), c.pid);
+	assert_int_equal(getsid(c.pid), getsid(0));
 	assert_int_equal(getpgid(c.pid), c.pid);
 	c.starter = c.pid;
 	confined_end(&c);
@@ -293,7 +296,7 @@ static void without_root_all_else_is_done(void **state)
 	expect_ids(c.pid, NOBODY, GROUP);
 	assert_string_equal(field(c.pid, "NoNewPrivs"), "1");
 	assert_string_equal(field(c.pid, "CapEff"), "0000000000000000");
-	assert_int_equal(getsid(c.pid), c.pid);
+	assert_int_equal(getpgid(c.pid), c.pid);
 	confined_end(&c);
 }
 
