@@ -118,6 +118,25 @@ static void a_rank_that_does_not_read_is_dropped_alone(void **state)
 	cluster_close(&c);
 }
 
+/* Each byte takes as much of a socket's room as a small message. */
+static void a_request_comes_byte_by_byte(void **state)
+{
+	static const char put[] = "cmd=put kvsname=7.0 key=k value=";
+	char line[1000];
+	struct cluster c;
+
+	memset(line, 'v', sizeof(line));
+	memcpy(line, put, sizeof(put) - 1);
+	line[sizeof(line) - 1] = '\n';
+	cluster_open(&c, 1);
+	cluster_start_all(&c);
+	init_all(&c);
+	for (size_t i = 0; i < sizeof(line); i++)
+		assert_int_equal(write(c.pmi[0], &line[i], 1), 1);
+	rank_expect(&c, 0, "rc=0");
+	cluster_close(&c);
+}
+
 /* ---- ends of nodes ---- */
 
 /* The parent leaves as soon as its own rank is done: the children lose nothing. */
@@ -195,6 +214,7 @@ int main(void)
 		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
 		cmocka_unit_test(a_slot_is_registered_once),
 		cmocka_unit_test(a_rank_that_does_not_read_is_dropped_alone),
+		cmocka_unit_test(a_request_comes_byte_by_byte),
 		cmocka_unit_test(a_leaving_node_owes_nothing),
 		cmocka_unit_test(nothing_is_left_behind),
 	};

@@ -369,11 +369,10 @@ static int unread(const struct side *s)
 	return n;
 }
 
-static void input_stays_until_it_is_answered(void **state)
+static void input_stays_until_it_is_released(void **state)
 {
 	struct side s;
 	int fd = side_open(&s, 1000, 1000);
-	char got[10];
 
 	assert_int_equal(write(fd, "first", 5), 5);
 	turns(3);
@@ -384,13 +383,39 @@ static void input_stays_until_it_is_answered(void **state)
 	assert_int_equal(s.ngot, 11);
 	assert_memory_equal(s.got, "firstsecond", 11);
 	assert_int_equal(unread(&s), 11);
-	assert_int_equal(stream_write(s.stream, "ok", 2, NULL), 0);
+	stream_release(s.stream);
 	assert_int_equal(unread(&s), 0);
-	assert_int_equal(read(fd, got, 10), 2);
 	assert_int_equal(write(fd, "third", 5), 5);
 	turns(3);
 	assert_int_equal(s.ngot, 16);
 	assert_memory_equal(s.got, "firstsecondthird", 16);
+	side_close(&s, fd);
+}
+
+static void ask(struct side *s, int fd)
+{
+	char got[10];
+
+	assert_int_equal(write(fd, "asks", 4), 4);
+	turns(1);
+	assert_int_equal(stream_write(s->stream, "ok", 2, NULL), 0);
+	assert_int_equal(read(fd, got, 10), 2);
+}
+
+static void input_of_several_requests_is_taken_out_together(void **state)
+{
+	struct side s;
+	int fd = side_open(&s, 1000, 1000);
+
+	for (int i = 1; i < STREAM_HOLD_PIECES; i++) {
+		ask(&s, fd);
+		assert_int_equal(unread(&s), 4 * i);
+	}
+	ask(&s, fd);
+	assert_int_equal(unread(&s), 0);
+	assert_int_equal(s.ngot, 4 * STREAM_HOLD_PIECES);
+	ask(&s, fd);
+	assert_memory_equal(s.got + 4 * STREAM_HOLD_PIECES, "asks", 4);
 	side_close(&s, fd);
 }
 
@@ -474,7 +499,8 @@ int main(void)
 		cmocka_unit_test(read_now_takes_what_is_there),
 	};
 	const struct CMUnitTest holding[] = {
-		cmocka_unit_test(input_stays_until_it_is_answered),
+		cmocka_unit_test(input_stays_until_it_is_released),
+		cmocka_unit_test(input_of_several_requests_is_taken_out_together),
 		cmocka_unit_test(much_input_is_taken_out_unanswered),
 		cmocka_unit_test(a_burst_is_read_to_its_end),
 		cmocka_unit_test(what_is_held_does_not_spoil_the_end),

@@ -167,6 +167,8 @@ static void on_input(void *arg, size_t n)
 
 	r->spoken = true;
 	pmi_server_client_input(s->server, r->slot, s->ranks->input, n);
+	if (r->stream && pmi_server_client_is_midway(s->server, r->slot))
+		stream_release(r->stream);
 }
 
 static void close_stream(struct rank *r)

@@ -31,7 +31,8 @@ struct stream {
 	struct epoll_set *epoll;
 	struct watched_fd watched;
 	bool holds;          /* input stays in the socket; see stream.h */
-	size_t held;         /* bytes of it that have been delivered */
+	size_t held;         /* bytes of it that have been delivered, */
+	uint32_t pieces;     /* in so many reads */
 	uv_timer_t soon; /* what is found inside a call is told by the loop */
 	int handles;     /* not yet closed */
 	int fd;
@@ -303,6 +304,7 @@ static void drop_held(struct stream *s)
 			continue;
 		s->held = n > 0 ? s->held - n : 0;
 	}
+	s->pieces = 0;
 }
 
 static bool writable(const struct stream *s)
@@ -325,7 +327,8 @@ int stream_write(struct stream *s, const void *data, size_t len,
 		return 0;
 	if (!s->count)
 		sent = put(s, &iov, 1, fds);
-	drop_held(s);
+	if (s->pieces >= STREAM_HOLD_PIECES)
+		drop_held(s);
 	if (sent < 0) {
 		break_off(s, sent);
 		return -EPIPE;
@@ -372,6 +375,11 @@ size_t stream_queued(const struct stream *s)
 	return s->queued;
 }
 
+void stream_release(struct stream *s)
+{
+	drop_held(s);
+}
+
 /* ---- input ---- */
 
 static ssize_t get(struct stream *s, void *at, size_t room)
@@ -383,6 +391,12 @@ static ssize_t get(struct stream *s, void *at, size_t room)
 			       read(s->fd, at, room);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
+}
+
+/* Less than lets the peer wait for room: each piece takes some of that. */
+static bool holds_much(const struct stream *s)
+{
+	return s->held > STREAM_HOLD_MAX || s->pieces > 2 * STREAM_HOLD_PIECES;
 }
 
 /* One read: its length, 0 for nothing there or the end. */
@@ -399,9 +413,12 @@ static size_t read_once(struct stream *s, bool *filled)
 		end(s, n);
 		return 0;
 	}
-	s->held += s->holds ? n : 0;
+	if (s->holds) {
+		s->held += n;
+		s->pieces++;
+	}
 	s->ops.input(s->arg, n);
-	if (s->held > STREAM_HOLD_MAX && !s->closed)
+	if (holds_much(s) && !s->closed)
 		drop_held(s);
 	return n;
 }

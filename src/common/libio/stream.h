@@ -20,7 +20,8 @@
 
 #define STREAM_IOV_MAX 64       /* slices handed to the kernel at once */
 #define STREAM_READS_PER_TURN 8 /* then others get their turn */
-#define STREAM_HOLD_MAX 4096    /* bytes; see stream_open_held */
+#define STREAM_HOLD_MAX 4096    /* bytes, and */
+#define STREAM_HOLD_PIECES 16   /* reads; see stream_open_held */
 
 struct stream;
 
@@ -55,8 +56,9 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
 /*
  * The same for a peer that sends a request and sleeps until the answer comes.
  * Taking the request out of a unix socket would wake it, for there is room to
- * write again, and it would find no answer. So input is looked at where it is,
- * and taken out after the next stream_write, or when there is much of it.
+ * write again, and it would find no answer. So input is looked at where it is, and
+ * that of several requests is taken out together, after a stream_write: after each
+ * one, the peer may sleep again, for the answer to its next request.
  */
 int stream_open_held(struct stream **out, uv_loop_t *loop,
 		     struct epoll_set *epoll, int fd, const struct stream_limits *limits,
@@ -73,6 +75,9 @@ int stream_write(struct stream *s, const void *data, size_t len,
 		 const struct passed_fds *fds);
 int stream_write_vec(struct stream *s, struct payload *front,
 		     const struct payload_vec *v);
+
+/* Take out what is held: the peer may have to wait for room before it can go on. */
+void stream_release(struct stream *s);
 
 /* Bytes that wait for the kernel to take them. */
 size_t stream_queued(const struct stream *s);

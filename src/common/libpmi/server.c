@@ -207,6 +207,11 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 	settle(s);
 }
 
+bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot)
+{
+	return slot < s->nslots && s->sessions[slot].input.len > 0;
+}
+
 static bool is_finalized(const struct pmi_server *s, uint32_t slot)
 {
 	return slot < s->nslots &&

@@ -188,6 +188,8 @@ void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
 /* Bytes from it. Never fails: what is wrong is answered to the rank. */
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 			     const void *data, size_t len);
+/* Of what it sends next, a part has come: it does not wait for an answer. */
+bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot);
 /*
  * Its connection has ended; how its process does is told soon, by one of the two
  * below. What it enters through its slot from now on does not count.
