@@ -18,6 +18,7 @@ static const struct bench_op *const ops[] = {
 	&bench_op_overlap,
 	&bench_op_overlap_fence,
 	&bench_op_ring,
+	&bench_op_group,
 	&bench_op_init,
 	&bench_op_iinit,
 	&bench_op_step,

@@ -33,6 +33,7 @@ struct bench_pmi {
 	int (*view_free)(PMIX_View *view);
 	int (*wait)(PMIX_Request request);
 	int (*barrier)(void); /* without data; PMI-2 has none */
+	int (*group)(const char *ranks); /* a barrier of these: 0,4,8 */
 	int (*capability)(const char name[], char value[], int valuelen);
 	const char *(*version)(void);
 };

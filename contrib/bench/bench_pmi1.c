@@ -60,22 +60,30 @@ static bool receive_line(char line[LINE_MAX])
 	return true;
 }
 
+static int read_answer(char line[LINE_MAX], const char *answer)
+{
+	char want[64];
+
+	if (!receive_line(line))
+		return PMI2_FAIL;
+	snprintf(want, sizeof(want), "cmd=%s", answer);
+	return strncmp(line, want, strlen(want)) == 0 ? PMI2_SUCCESS :
+							PMI2_FAIL;
+}
+
 /* Send a request; its answer, which must be of that name, is left in line. */
 __attribute__((format(printf, 3, 4)))
 static int ask(char line[LINE_MAX], const char *answer, const char *format, ...)
 {
-	char want[64];
 	va_list args;
 	int len;
 
 	va_start(args, format);
 	len = vsnprintf(line, LINE_MAX, format, args);
 	va_end(args);
-	if (len >= LINE_MAX || !send_line(line, len) || !receive_line(line))
+	if (len >= LINE_MAX || !send_line(line, len))
 		return PMI2_FAIL;
-	snprintf(want, sizeof(want), "cmd=%s", answer);
-	return strncmp(line, want, strlen(want)) == 0 ? PMI2_SUCCESS :
-							PMI2_FAIL;
+	return read_answer(line, answer);
 }
 
 /* The text after " name=" up to the next blank; NULL when there is none. */
@@ -157,6 +165,20 @@ static int fence(void)
 	return rc ? rc : went_well(line) ? PMI2_SUCCESS : PMI2_FAIL;
 }
 
+static int group(const char *ranks)
+{
+	static const char format[] = "cmd=barrier_in group=%s:1\n";
+	size_t room = strlen(ranks) + sizeof(format);
+	char *request = malloc(room), line[LINE_MAX];
+	bool sent = request &&
+		    send_line(request, snprintf(request, room, format, ranks));
+	int rc;
+
+	free(request);
+	rc = sent ? read_answer(line, "barrier_out") : PMI2_FAIL;
+	return rc ? rc : went_well(line) ? PMI2_SUCCESS : PMI2_FAIL;
+}
+
 static int get(const char *jobid, int src, const char key[], char value[],
 	       int maxvalue, int *vallen)
 {
@@ -189,6 +211,7 @@ void bench_pmi1(struct bench_pmi *pmi)
 		.abort = abort_job,
 		.put = put,
 		.fence = fence,
+		.group = group,
 		.get = get,
 		.version = version,
 	};

@@ -40,7 +40,10 @@
 #define BENCH_VALUE_MAX (PMI2_MAX_VALLEN - 1)
 #define BENCH_MACHINE_LEN 9 /* NUL included */
 
-/* Seconds; in and out are of CLOCK_MONOTONIC when the clock is `span`. */
+/*
+ * Seconds; in and out are of CLOCK_MONOTONIC when the clock is `span`. All zero for a
+ * rank that has no part in the operation.
+ */
 struct bench_stamp {
 	double in, out;
 	double part; /* in the call that starts a non-blocking operation, or as
@@ -100,7 +103,8 @@ extern const struct bench_op bench_op_allgather, bench_op_getall,
 	bench_op_iallgather, bench_op_view;
 extern const struct bench_op bench_op_overlap, bench_op_overlap_fence;
 extern const struct bench_op bench_op_init, bench_op_iinit, bench_op_step;
-extern const struct bench_op bench_op_ring, bench_op_get, bench_op_memory;
+extern const struct bench_op bench_op_ring, bench_op_group, bench_op_get,
+	bench_op_memory;
 
 /* ---- bench_value.c: what several operations do ---- */
 

@@ -94,6 +94,8 @@ static double span(const struct bench *b, const struct bench_stamp *all, int i)
 	for (int r = 1; r < b->size; r++) {
 		const struct bench_stamp *s = &all[r * count + i];
 
+		if (!s->out)
+			continue;
 		in = s->in < in ? s->in : in;
 		out = s->out > out ? s->out : out;
 	}

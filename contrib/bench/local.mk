@@ -35,6 +35,7 @@ bench_rank = \
 	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
 	contrib/bench/bench_fence.c \
 	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \
+	contrib/bench/bench_group.c \
 	contrib/bench/bench_lookup.c \
 	contrib/bench/bench_meet.c \
 	contrib/bench/agent_process.c contrib/bench/agent_process.h \

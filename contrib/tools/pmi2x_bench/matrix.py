@@ -27,6 +27,7 @@ OPS = {
     "first": Op(PMI, "PMI init", settles=True),
     "many": Op(PMI, "get, CPU"),
     "ring": Op(("own", "stock"), settles=True),
+    "group": Op(("pmi1",), settles=True),
     "init": Op((*PMI, "none"), "PMI init", against=True),
     "iinit": Op(("own", "none"), "PMI init", WAIT, against=True),
     "overlap": Op(("own",), CALL, WAIT, settles=True),

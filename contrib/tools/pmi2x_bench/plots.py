@@ -19,6 +19,7 @@ TITLES = {
     "exchange": "Put and fence",
     "allgather": "Allgather",
     "ring": "PMIX_Ring",
+    "group": "Barrier of the first ranks of all nodes",
     "get": "Get of a fenced key",
     "memory": "Memory that a node's server takes for one value a rank",
     "first": "First fence of a step",
