@@ -364,8 +364,48 @@ static void a_node_that_left_fails_what_comes_later(void **state)
 	assert_int_equal(net_enter_group(net, 0, 0), 0);
 	net_deliver_all(net);
 	assert_int_equal(net_group_outcome(net, 0, 0, 2), NET_FAILED);
-	assert_string_equal(net->reason, "it has left");
+	assert_string_equal(net->reason,
+			    "it has left; before that, rank 5 is gone");
 	net_assert_settled(net);
+	net_free(net);
+}
+
+/* Its node has no part in the group yet, and cannot be asked any more. */
+static void a_node_that_left_has_said_why(void **state)
+{
+	static const uint32_t two[] = { 0, 2 };
+	struct net *net = net_new(3, 3, 2, 0);
+
+	net_group(net, two, 2);
+	net_rank_gone(net, 2);
+	net_leave(net, 2);
+	net_deliver_all(net);
+	assert_int_equal(net_enter_group(net, 0, 0), 0);
+	assert_string_equal(net->reason,
+			    "it has left; before that, rank 2 is gone");
+	net_assert_settled(net);
+	net_free(net);
+}
+
+/* The list of all members travels: who waits asks, since one has gone, who takes part. */
+static void a_list_of_all_ranks_travels(void **state)
+{
+	struct net *net = net_new(64, 16384, 4, 0);
+	uint32_t *ranks = calloc(16384, sizeof(*ranks));
+
+	for (uint32_t r = 0; r < 16384; r++)
+		ranks[r] = r;
+	net_group(net, ranks, 16384);
+	for (uint32_t i = 0; i < 16383; i += 1000)
+		assert_int_equal(net_enter_group(net, 0, i), 0);
+	net_deliver_all(net);
+	net_rank_gone(net, 16383);
+	net_deliver_all(net);
+	for (uint32_t i = 0; i < 16383; i += 1000)
+		assert_int_equal(net_group_outcome(net, 0, i, 0), NET_FAILED);
+	assert_string_equal(net->reason, "rank 16383 is gone");
+	net_assert_settled(net);
+	free(ranks);
 	net_free(net);
 }
 
@@ -519,6 +559,8 @@ int main(void)
 		cmocka_unit_test(others_go_on),
 		cmocka_unit_test(a_lost_node_fails_what_passes_it),
 		cmocka_unit_test(a_node_that_left_fails_what_comes_later),
+		cmocka_unit_test(a_node_that_left_has_said_why),
+		cmocka_unit_test(a_list_of_all_ranks_travels),
 		cmocka_unit_test(waiting_can_be_given_up),
 		cmocka_unit_test(ends_everything_when_ranks_go),
 		cmocka_unit_test(ends_everything_when_links_break),

@@ -75,8 +75,10 @@ void coll_destroy(struct coll *c)
 	coll_fault_free(c);
 	for (uint32_t i = 0; c->slots && i < c->nslots; i++)
 		payload_unref(c->slots[i].why);
-	for (uint32_t i = 0; c->peers && i <= c->place.children; i++)
+	for (uint32_t i = 0; c->peers && i <= c->place.children; i++) {
 		payload_unref(c->peers[i].why);
+		payload_unref(c->peers[i].said);
+	}
 	free(c->peers);
 	free(c->slots);
 	free(c);
@@ -347,6 +349,8 @@ static int receive_fault(struct coll *c, struct coll_peer *peer,
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		if (fault->from[kind] < peer->told[kind])
 			peer->told[kind] = fault->from[kind];
+	payload_unref(peer->said);
+	peer->said = coll_reason_new(fault->reason);
 	coll_fault_raise(c, fault->from, fault->reason);
 	return 0;
 }
@@ -414,6 +418,23 @@ static uint32_t needs_child(const struct coll *c, enum coll_kind kind,
 	return child->ups[kind];
 }
 
+/*
+ * Who has left in order cannot be asked any more what of a subset fails for whom: that
+ * its ranks have gone it has told before.
+ */
+static struct payload *why_lost(const struct coll_peer *peer, bool in_order,
+				const char *why)
+{
+	char both[COLL_REASON_MAX];
+
+	if (!in_order || !peer->said)
+		return coll_reason_new(why);
+	if (snprintf(both, sizeof(both), "%s; before that, %s", why,
+		     (const char *)peer->said->data) < 0)
+		return NULL;
+	return coll_reason_new(both);
+}
+
 void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 		    const char *why)
 {
@@ -423,7 +444,7 @@ void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 	if (!peer)
 		return;
 	peer->lost = true;
-	peer->why = coll_reason_new(why);
+	peer->why = why_lost(peer, in_order, why);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		from[kind] = is_child(c, peer) ? needs_child(c, kind, peer) :
 						 needs_parent(c, kind);

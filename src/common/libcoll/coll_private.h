@@ -94,6 +94,7 @@ struct coll_peer {
 	uint64_t subset_ups;       /* child: those that have not ended */
 	bool lost;                 /* nothing goes there, nothing comes */
 	struct payload *why;       /* it is lost; NULL: no memory */
+	struct payload *said;      /* why of the last fault that it told of */
 };
 
 struct coll {
