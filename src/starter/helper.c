@@ -423,6 +423,15 @@ static ssize_t receive(struct helper *h, char room[HOST_MSG_MAX])
 	return n;
 }
 
+/* Until it has left slurmstepd's tree of processes it is killed with the step. */
+static void died(struct starter *s)
+{
+	if (s->service.killed || service_step_ends_here(s))
+		end_in(s, HELPER_FAILED);
+	else
+		fail(s, "pmi2x-topology has ended without a word: it was killed (by the user, or for want of memory)");
+}
+
 void helper_event(struct starter *s)
 {
 	char room[HOST_MSG_MAX];
@@ -432,7 +441,7 @@ void helper_event(struct starter *s)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0)
-		fail(s, "pmi2x-topology has ended without a word: it was killed (by the user, or for want of memory)");
+		died(s);
 	else if (host_msg_unpack(&m, room, (size_t)n))
 		fail(s, "pmi2x-topology sends what makes no sense");
 	else

@@ -302,8 +302,7 @@ static void on_crashed(struct starter *s, const struct host_msg *m)
 	starter_kill(s, why);
 }
 
-/* Each rank of the node has ended, or the launcher is ending it. */
-static bool step_ends_here(const struct starter *s)
+bool service_step_ends_here(const struct starter *s)
 {
 	struct pmi_exit end = { .by_launcher = false };
 
@@ -323,7 +322,7 @@ static void agent_died(struct starter *s)
 {
 	char why[STARTER_WHY_MAX];
 
-	if (!s->service.ready && step_ends_here(s))
+	if (!s->service.ready && service_step_ends_here(s))
 		return;
 	snprintf(why, sizeof(why),
 		 "the agent of node %.64s has died: it was killed (by the user, or for want of memory: see the kernel's log there)",

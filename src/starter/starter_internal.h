@@ -176,6 +176,8 @@ void helper_close(struct starter *s);
 /* ---- service.c ---- */
 
 int service_open(struct starter *s);
+/* Each rank of the node has ended, or the launcher is ending it. */
+bool service_step_ends_here(const struct starter *s);
 /* Answer the agent until it has ended. */
 void service_run(struct starter *s);
 /* 0, or -EBUSY: a call of the host has not come back. */

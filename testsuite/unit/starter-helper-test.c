@@ -19,6 +19,7 @@
 #define RANKS 2
 
 struct node {
+	bool ranks_ended;
 	char dir[32];
 	char path[64];
 	struct layout *layout;
@@ -107,10 +108,18 @@ static void describe(struct node *n, const char *what)
 	snprintf(n->path, sizeof(n->path), "%s/topology.xml", n->dir);
 }
 
+static bool has_ended(void *arg, uint32_t slot, struct pmi_exit *end)
+{
+	return true;
+}
+
 /* A step with a helper that does this, of which a rank speaks. */
 static void start(struct node *n, const char *what, enum starter_topology when)
 {
-	const struct starter_host host = { .node_address = no_address };
+	const struct starter_host host = {
+		.node_address = no_address,
+		.rank_exit = n->ranks_ended ? has_ended : NULL,
+	};
 	struct starter_options options = {
 		.program = { .uid = getuid(), .gid = getgid(), .run = asks },
 		.topology = when,
@@ -190,6 +199,20 @@ static void fails(const char *what, const char *path, const char *said)
 		fail_msg("no \"%s\" in \"%s\"", said, n.text);
 }
 
+/* Slurm kills a helper that has just begun with the step. */
+static void who_dies_with_its_step_is_not(void **state)
+{
+	struct node n;
+
+	open_node(&n, "silent");
+	n.ranks_ended = true;
+	start(&n, "silent", STARTER_TOPOLOGY_ASKED);
+	sem_wait(&answered.there);
+	assert_int_not_equal(answered.code, 0);
+	close_node(&n);
+	assert_string_equal(n.text, "");
+}
+
 static void who_does_otherwise_is_named(void **state)
 {
 	fails("silent", NULL, "pmi2x-topology has ended without a word");
@@ -233,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_there_until_the_step_ends),
 		cmocka_unit_test(who_does_otherwise_is_named),
+		cmocka_unit_test(who_dies_with_its_step_is_not),
 		cmocka_unit_test(one_that_hangs_ends_with_the_step),
 		cmocka_unit_test(what_never_asks_has_no_helper),
 	};
