@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Operation of pmi2x-bench: a barrier of the first ranks of all nodes, by which MPICH 5
- * starts. The others wait outside of what is timed.
+ * starts. The others sleep meanwhile.
  */
 #include "bench_rank.h"
 
