@@ -98,26 +98,10 @@ contrib_bench_lookup_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_lookup_CFLAGS = $(AM_CFLAGS) -pthread
 contrib_bench_lookup_LDADD = libshm.la libutil.la -lpthread
 
-dist_bin_SCRIPTS += contrib/bench/pmi2x-lookup
 dist_man_MANS += contrib/bench/pmi2x-lookup.1
-install-exec-hook: install-lookup
-.PHONY: install-lookup
-install-lookup:
-	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
-		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
-		"$(srcdir)/contrib/bench/pmi2x-lookup" \
-		> "$(DESTDIR)$(bindir)/pmi2x-lookup"
 
 # What a step costs that does not use its MPI plugin.
-dist_bin_SCRIPTS += contrib/bench/pmi2x-idle-cost
 dist_man_MANS += contrib/bench/pmi2x-idle-cost.1
-install-exec-hook: install-idle-cost
-.PHONY: install-idle-cost
-install-idle-cost:
-	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
-		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
-		"$(srcdir)/contrib/bench/pmi2x-idle-cost" \
-		> "$(DESTDIR)$(bindir)/pmi2x-idle-cost"
 
 # On a private cluster. Slurm wants the plugin installed, so everything is, below
 # the build directory.

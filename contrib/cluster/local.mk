@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The program finds its modules beside itself in the source tree, and in
-# clusterdir once it is installed.
-clusterdir = $(pkgdatadir)/cluster/pmi2x_cluster
-dist_bin_SCRIPTS += contrib/cluster/pmi2x-cluster
+# Modules of pmi2x-cluster.
+clusterdir = $(modulesdir)/pmi2x_cluster
 dist_cluster_DATA = \
 	contrib/cluster/pmi2x_cluster/__init__.py \
 	contrib/cluster/pmi2x_cluster/auth.py \
@@ -16,12 +14,3 @@ dist_cluster_DATA = \
 	contrib/cluster/pmi2x_cluster/state.py \
 	contrib/cluster/pmi2x_cluster/supervisor.py
 dist_man_MANS += contrib/cluster/pmi2x-cluster.1
-
-install-exec-hook: install-cluster-program
-
-.PHONY: install-cluster-program
-install-cluster-program:
-	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
-		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/cluster"|' \
-		"$(srcdir)/contrib/cluster/pmi2x-cluster" \
-		> "$(DESTDIR)$(bindir)/pmi2x-cluster"

@@ -33,14 +33,7 @@ contrib_sim_pmi2x_sim_LDADD = $(SIM_LIBS)
 dist_man_MANS += contrib/sim/pmi2x-sim.1 contrib/sim/pmi2x-sim-scenario.5
 
 # Plots of its CSV files.
-dist_bin_SCRIPTS += contrib/sim/pmi2x-sim-plot
-dist_man_MANS += contrib/sim/pmi2x-sim-plot.1
-install-exec-hook: install-sim-plot
-.PHONY: install-sim-plot
-install-sim-plot:
-	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
-		"$(srcdir)/contrib/sim/pmi2x-sim-plot" \
-		> "$(DESTDIR)$(bindir)/pmi2x-sim-plot"
+dist_man_MANS += contrib/sim/pmi2x-sim-plot.1 contrib/sim/pmi2x-sim-validate.1
 
 simdir = $(pkgdatadir)/sim
 dist_sim_DATA = \

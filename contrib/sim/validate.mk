@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Against real agents on a private cluster, which fit the model's costs.
 # SIM_VALIDATE_FLAGS adds options.
-EXTRA_DIST += contrib/sim/pmi2x-sim-validate \
-	contrib/sim/pmi2x-sim-validate-pmi2 \
+EXTRA_DIST += contrib/sim/pmi2x-sim-validate-pmi2 \
 	testsuite/scale/sim-validate-test.py \
 	testsuite/scale/recorded/agents.csv testsuite/scale/recorded/mpi-pmi2.csv
 pkglibexec_PROGRAMS += contrib/sim/sim-rank

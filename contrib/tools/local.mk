@@ -22,9 +22,23 @@ contrib_tools_pmi2x_probe_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 contrib_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la libutil.la
 dist_man_MANS += contrib/tools/pmi2x-probe.1
 
-# As pmi2x-cluster: modules beside it in the source tree, else in benchdir.
-benchdir = $(pkgdatadir)/bench/pmi2x_bench
-dist_bin_SCRIPTS += contrib/tools/pmi2x-bench
+# Python programs find their modules beside themselves or in contrib/tools in the source
+# tree, and below modulesdir once they are installed.
+modulesdir = $(pkgdatadir)/python
+python_programs = contrib/bench/pmi2x-idle-cost contrib/bench/pmi2x-lookup \
+	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
+	contrib/tools/pmi2x contrib/tools/pmi2x-bench \
+	contrib/tools/pmi2x-startup contrib/tools/pmi2x-trace
+# Those that only pmi2x starts.
+python_verbs = contrib/sim/pmi2x-sim-validate \
+	contrib/tools/pmi2x-check contrib/tools/pmi2x-why
+dist_bin_SCRIPTS += $(python_programs)
+dist_pkglibexec_SCRIPTS += $(python_verbs)
+dist_man_MANS += contrib/tools/pmi2x.1 contrib/tools/pmi2x-bench.1 \
+	contrib/tools/pmi2x-check.1 contrib/tools/pmi2x-startup.1 \
+	contrib/tools/pmi2x-trace.1 contrib/tools/pmi2x-why.1
+
+benchdir = $(modulesdir)/pmi2x_bench
 dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/__init__.py \
 	contrib/tools/pmi2x_bench/command.py \
@@ -37,11 +51,7 @@ dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/record.py \
 	contrib/tools/pmi2x_bench/report.py \
 	contrib/tools/pmi2x_bench/steps.py
-dist_man_MANS += contrib/tools/pmi2x-bench.1
-
-# Its modules lie beside those of pmi2x-bench, which it uses.
-startupdir = $(pkgdatadir)/bench/pmi2x_startup
-dist_bin_SCRIPTS += contrib/tools/pmi2x-startup
+startupdir = $(modulesdir)/pmi2x_startup
 dist_startup_DATA = \
 	contrib/tools/pmi2x_startup/__init__.py \
 	contrib/tools/pmi2x_startup/allocation.py \
@@ -58,10 +68,7 @@ dist_startup_DATA = \
 	contrib/tools/pmi2x_startup/simulated.py \
 	contrib/tools/pmi2x_startup/sources.py \
 	contrib/tools/pmi2x_startup/where.py
-dist_man_MANS += contrib/tools/pmi2x-startup.1
-
-tracedir = $(pkgdatadir)/trace/pmi2x_trace
-dist_bin_SCRIPTS += contrib/tools/pmi2x-trace
+tracedir = $(modulesdir)/pmi2x_trace
 dist_trace_DATA = \
 	contrib/tools/pmi2x_trace/__init__.py \
 	contrib/tools/pmi2x_trace/chrome.py \
@@ -69,29 +76,44 @@ dist_trace_DATA = \
 	contrib/tools/pmi2x_trace/phases.py \
 	contrib/tools/pmi2x_trace/records.py \
 	contrib/tools/pmi2x_trace/status.py
-dist_man_MANS += contrib/tools/pmi2x-trace.1
+pmi2x_checkdir = $(modulesdir)/pmi2x_check
+dist_pmi2x_check_DATA = \
+	contrib/tools/pmi2x_check/__init__.py \
+	contrib/tools/pmi2x_check/judge.py \
+	contrib/tools/pmi2x_check/look.py \
+	contrib/tools/pmi2x_check/trial.py
+whydir = $(modulesdir)/pmi2x_why
+dist_why_DATA = \
+	contrib/tools/pmi2x_why/__init__.py \
+	contrib/tools/pmi2x_why/nodes.py \
+	contrib/tools/pmi2x_why/reader.py \
+	contrib/tools/pmi2x_why/words.py
 
+# Where shells look for completions, below the prefix.
+bash_completiondir = $(datadir)/bash-completion/completions
+dist_bash_completion_DATA = contrib/tools/completion/pmi2x
+zsh_completiondir = $(datadir)/zsh/site-functions
+dist_zsh_completion_DATA = contrib/tools/completion/_pmi2x
+
+EXTRA_DIST += testsuite/unit/check-test.py testsuite/unit/command-test.py \
+	testsuite/unit/completion-test.py testsuite/unit/why-test.py
 tools_tests = testsuite/unit/trace-test.sh testsuite/unit/probe-nodes-test.sh \
-	testsuite/unit/probe-mpi-test.sh
+	testsuite/unit/probe-mpi-test.sh testsuite/unit/command-test.sh
 dist_check_SCRIPTS += $(tools_tests)
 TESTS += $(tools_tests)
 
-install-exec-hook: install-bench-programs install-trace-program
-
-.PHONY: install-bench-programs install-trace-program
-install-trace-program:
-	$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
-		-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/trace"|' \
-		"$(srcdir)/contrib/tools/pmi2x-trace" \
-		> "$(DESTDIR)$(bindir)/pmi2x-trace"
-
-install-bench-programs:
-	for name in pmi2x-bench pmi2x-startup; do \
-		$(SED) -e "s|^VERSION = .*|VERSION = \"`$(BUILD_ID)`\"|" \
-			-e 's|^MODULES = .*|MODULES = "$(pkgdatadir)/bench"|' \
-			-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
-			-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \
-			-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
-			"$(srcdir)/contrib/tools/$$name" \
-			> "$(DESTDIR)$(bindir)/$$name" || exit 1; \
-	done
+# Programs learn where they are.
+install-exec-hook: install-python-programs
+.PHONY: install-python-programs
+install-python-programs:
+	build=`$(BUILD_ID)`; \
+	put() { $(SED) -e "s|^VERSION = .*|VERSION = \"$$build\"|" \
+		-e 's|^MODULES = .*|MODULES = "$(modulesdir)"|' \
+		-e 's|^BINARIES = .*|BINARIES = "$(bindir)"|' \
+		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
+		-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \
+		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
+		-e 's|^MANUALS = .*|MANUALS = "$(mandir)"|' \
+		"$(srcdir)/$$1" >"$(DESTDIR)$$2/$${1##*/}"; }; \
+	for path in $(python_programs); do put $$path $(bindir) || exit 1; done; \
+	for path in $(python_verbs); do put $$path $(pkglibexecdir) || exit 1; done

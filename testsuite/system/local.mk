@@ -54,6 +54,7 @@ EXTRA_DIST += \
 	testsuite/system/test_steps.py \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \
+	testsuite/system/test_why.py \
 	testsuite/system/programs/abort.py \
 	testsuite/system/programs/alone.c \
 	testsuite/system/programs/attack.py \

@@ -43,11 +43,12 @@ FULL = {name: text for name, text in PAGES.items() if not text.startswith(".so "
 
 
 def commands():
-    """The paths of what is installed to be run by users."""
+    """The paths of what is installed to be run by users, or by pmi2x for them."""
     for makefile in sorted(SOURCE.glob("*/**/local.mk")):
-        yield from re.findall(
-            r"^(?:bin_PROGRAMS|dist_bin_SCRIPTS) \+= (\S+)$",
+        lists = re.findall(
+            r"^(?:bin_PROGRAMS \+|python_(?:programs|verbs) )= ((?:.*\\\n)*.*)$",
             makefile.read_text(), re.M)
+        yield from (path for found in lists for path in found.split() if path != "\\")
 
 
 def program(path):

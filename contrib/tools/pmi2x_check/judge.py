@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pmi2x-check makes of what it has seen: findings, with their remedies."""
+
+import collections
+import re
+
+OK, WARNING, CRITICAL, UNKNOWN = range(4)  # as Nagios counts
+NAMES = "OK", "WARNING", "CRITICAL", "UNKNOWN"
+WORST_FIRST = CRITICAL, WARNING, UNKNOWN, OK
+DEFAULT_PORTS = 4096  # below ip_local_port_range
+PORTS_FEW = 64
+DESCRIPTORS_SPARE = 256  # beside two for each rank, one rank a processor
+NODES_SHOWN = 8
+
+Finding = collections.namedtuple("Finding", "level check text remedy nodes",
+                                 defaults=("", ()))
+
+
+def worst(findings):
+    levels = {finding.level for finding in findings}
+    return next((level for level in WORST_FIRST if level in levels), UNKNOWN)
+
+
+def names(nodes):
+    shown = ", ".join(list(nodes)[:NODES_SHOWN])
+    rest = len(nodes) - NODES_SHOWN
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def on(nodes):
+    return f"on {len(nodes)} node{'s' if len(nodes) > 1 else ''} ({names(nodes)})"
+
+
+# ---- the files ----
+
+
+def judge_plugin_here(there, config):
+    if there:
+        return Finding(OK, "plugin", "srun on this host has the plugin")
+    return Finding(
+        CRITICAL, "plugin", "srun on this host has no plugin mpi/pmi2x that it can load",
+        f"install pmi2x-plugin, built for this Slurm, as mpi_pmi2x.so in "
+        f"{config['PluginDir']}; a plugin for another Slurm is not loaded")
+
+
+# Of a verdict that is none of these, Slurm's state is the reason.
+VERDICTS = {
+    "another build": (WARNING, "has another build",
+                      "install the same release everywhere"),
+    "another protocol": (CRITICAL, "has another protocol, and steps fail",
+                         "install plugin and agent of the same release everywhere"),
+    "missing": (CRITICAL, "is missing",
+                "install it, then run \"scontrol reconfigure\""),
+    "unknown build": (CRITICAL, "does not say of which build it is",
+                      "install it again"),
+}
+
+
+def judge_builds(rows):
+    groups = collections.defaultdict(list)
+    for node, file, _, verdict in rows:
+        groups[file, verdict].append(node)
+    for (file, verdict), nodes in groups.items():
+        if verdict == "ok":
+            continue
+        level, what, remedy = VERDICTS.get(
+            verdict, (UNKNOWN, f"cannot be read: {verdict}",
+                      "look again when the nodes are free"))
+        yield Finding(level, "build", f"{file} {what} {on(nodes)}", remedy,
+                      tuple(nodes))
+    if all(verdict == "ok" for verdict in (row[3] for row in rows)):
+        yield Finding(OK, "build", f"all have build {rows[0][2]}")
+
+
+# ---- limits and ports ----
+
+
+def number(words):
+    return int(words[0]) if words and words[0].isdigit() else None
+
+
+def few_descriptors(fact):
+    limit, cpus = number(fact.get("descriptors")), number(fact.get("cpus"))
+    return limit is not None and limit < 2 * (cpus or 1) + DESCRIPTORS_SPARE
+
+
+def little_locked(fact):
+    return "infiniband" in fact and fact.get("locked") != ["unlimited"]
+
+
+LIMITS = (
+    (few_descriptors, "LimitNOFILE of slurmd is low: its agent holds a socket for each "
+     "rank"),
+    (little_locked, "LimitMEMLOCK of slurmd is low: ranks lock memory for InfiniBand"),
+)
+
+
+def judge_limits(facts):
+    sound = True
+    for low, text in LIMITS:
+        nodes = [node for node, fact in facts.items() if low(fact)]
+        if nodes:
+            sound = False
+            yield Finding(
+                WARNING, "limits", f"{text}, {on(nodes)}",
+                "raise it in slurmd's unit (package pmi2x-agent has the lines), and "
+                "restart slurmd", tuple(nodes))
+    if facts and sound:
+        yield Finding(OK, "limits", "descriptors and locked memory suffice")
+
+
+def port_range(config):
+    """First, last and option of the configured ports; None: none is."""
+    for option in "Pmi2xPorts", "SrunPortRange":
+        found = re.fullmatch(r"(\d+)-(\d+)", config.get(option, ""))
+        if found and int(found[2]):
+            return int(found[1]), int(found[2]), option
+    return None
+
+
+def ephemeral(fact):
+    return tuple(int(word) for word in fact.get("ephemeral", ()))
+
+
+def judge_ports(config, facts):
+    configured = port_range(config)
+    ranges = {node: ephemeral(fact) for node, fact in facts.items() if ephemeral(fact)}
+    if configured:
+        yield from judge_configured(configured, ranges)
+    elif len(set(ranges.values())) > 1:
+        yield Finding(
+            WARNING, "ports", "net.ipv4.ip_local_port_range differs between nodes, and "
+            "with it the ports of pmi2x", "set Pmi2xPorts in mpi.conf")
+    elif ranges:
+        low = next(iter(ranges.values()))[0]
+        yield Finding(OK, "ports", f"{max(low - DEFAULT_PORTS, 1)}-{low - 1}, below "
+                      "net.ipv4.ip_local_port_range")
+
+
+def judge_configured(configured, ranges):
+    first, last, option = configured
+    taken = [node for node, (low, high) in ranges.items() if low <= last and first <= high]
+    if taken:
+        yield Finding(
+            WARNING, "ports", f"{option}={first}-{last} lies in "
+            f"net.ipv4.ip_local_port_range {on(taken)}: other connections take its ports",
+            "choose ports outside of it", tuple(taken))
+    if last - first + 1 < PORTS_FEW:
+        yield Finding(
+            WARNING, "ports", f"{option}={first}-{last} are few: each step of a node "
+            "takes one", f"give {option} {PORTS_FEW} or more")
+    if not taken and last - first + 1 >= PORTS_FEW:
+        yield Finding(OK, "ports", f"{first}-{last}, from {option}")
+
+
+def judge_answers(nodes, facts):
+    silent = [node for node in nodes if node not in facts]
+    if silent:
+        yield Finding(UNKNOWN, "limits", f"limits and ports are not known {on(silent)}",
+                      "look again when the nodes are free", tuple(silent))
+
+
+# ---- the trial ----
+
+
+def judge_trial(nodes, why_not):
+    where = f"a step of {len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+    where += f" ({names(nodes)})"
+    if not why_not:
+        return Finding(OK, "trial", f"{where} has exchanged data")
+    return Finding(
+        CRITICAL, "trial", f"{where} has failed: {why_not}",
+        "where it cannot connect, open the ports between compute nodes; slurmd's log "
+        "on these nodes says more", tuple(nodes))
+
+
+def judge_left(left):
+    if left:
+        yield Finding(OK, "nodes", f"not looked at, for Slurm says that they are busy or "
+                      f"away: {len(left)} nodes ({names(left)})", "", tuple(left))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pmi2x-check asks of Slurm and of the nodes."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+TRIAL = pathlib.Path(__file__).with_name("trial.py")
+FREE_S = 60  # for nodes to become free
+ANSWER_S = 30  # for a question to slurmctld
+STEP_S = FREE_S + 120
+USABLE = ("idle", "mixed", "allocated", "completing")
+FREE = ("idle", "mixed")
+ROW = re.compile(r"(\S+|\(this host\)) +(mpi_pmi2x\.so|pmi2x-agent) +"
+                 r"(-|\S+ protocol \d+) +(.*)")
+# A task's parent has the limits of slurmd, which the agent gets, too.
+NODE_SCRIPT = (
+    "say() { echo \"$SLURMD_NODENAME $*\"; }; while read -r a b c d e; do "
+    "case \"$a $b $c\" in "
+    "'Max open files') say descriptors $e;; 'Max locked memory') say locked $e;; "
+    "esac; done </proc/$PPID/limits; "
+    "say cpus $(getconf _NPROCESSORS_ONLN); "
+    "say ephemeral $(cat /proc/sys/net/ipv4/ip_local_port_range); "
+    "[ -z \"$(ls /sys/class/infiniband 2>/dev/null)\" ] || say infiniband yes"
+)
+
+
+class CheckError(Exception):
+    """Why nothing can be said: a line, and what to do."""
+
+    def __init__(self, text, remedy):
+        super().__init__(text)
+        self.remedy = remedy
+
+
+def run(argv, seconds=ANSWER_S):
+    """Exit status, output and errors of a command."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", timeout=seconds)
+    except FileNotFoundError:
+        raise CheckError(f"there is no {argv[0]} here",
+                         "run this on a host from which jobs are started") from None
+    except subprocess.TimeoutExpired:
+        return 124, "", f"{argv[0]} has not ended within {seconds} s"
+    return done.returncode, done.stdout, done.stderr
+
+
+def last_line(*texts):
+    lines = [line for text in texts for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "it says nothing"
+
+
+def configuration():
+    """What "scontrol show config" shows, plugins' options included."""
+    code, shown, errors = run(["scontrol", "show", "config"])
+    pairs = re.findall(r"^(\w+) *= *(.*?) *$", shown, re.M)
+    if code or "PluginDir" not in dict(pairs):
+        raise CheckError(f"slurmctld does not answer: {last_line(errors)}",
+                         "\"scontrol ping\" says more; is SLURM_CONF right?")
+    return dict(pairs)
+
+
+def has_plugin():
+    """Whether srun here can load the plugin."""
+    _, shown, errors = run(["srun", "--mpi=list"])
+    return "pmi2x" in (shown + errors).split()
+
+
+def states(nodes):
+    """{node: Slurm's state}, of a node list, or of all."""
+    argv = ["sinfo", "-h", "-N", "-o", "%N %T"] + (["-n", nodes] if nodes else [])
+    code, shown, errors = run(argv)
+    if code:
+        raise CheckError(f"sinfo: {last_line(errors)}", "is that a node list?")
+    return dict(line.split(None, 1) for line in shown.splitlines())
+
+
+def choose(nodes):
+    """The nodes to look at, and {node: state} of those left out."""
+    named = nodes or os.environ.get("SLURM_JOB_NODELIST")
+    all_states = states(named)
+    if not all_states:
+        raise CheckError(f"Slurm knows no node {named}" if named else
+                         "Slurm has no nodes", "\"sinfo -N\" names the nodes")
+    wanted = USABLE if named else FREE
+    chosen = [node for node, state in all_states.items() if state in wanted]
+    left = {node: state for node, state in all_states.items() if node not in chosen}
+    return chosen, left
+
+
+def step(nodes, mpi, *argv):
+    """Runs a command once on each of these nodes."""
+    count = str(len(nodes))
+    inside = ["--overlap"] if "SLURM_JOB_ID" in os.environ else []
+    options = [f"--mpi={mpi}", *inside, "-w", ",".join(nodes), "-N", count, "-n", count,
+               "--ntasks-per-node=1", f"--immediate={FREE_S}", "--input=none"]
+    return run(["srun", *options, *argv], STEP_S)
+
+
+def builds(probe, nodes):
+    """Rows of pmi2x-probe --nodes: (node, file, build, verdict)."""
+    _, shown, errors = run([probe, "--nodes", ",".join(nodes)], STEP_S)
+    rows = [ROW.fullmatch(line.strip()) for line in shown.splitlines()]
+    found = [row.groups() for row in rows if row]
+    if not found:
+        raise CheckError(f"the nodes cannot be read: {last_line(shown, errors)}",
+                         f"\"{probe} --nodes {','.join(nodes)}\" says more")
+    return found
+
+
+def facts(nodes):
+    """{node: {name: words}} of NODE_SCRIPT."""
+    _, shown, _ = step(nodes, "none", "sh", "-c", NODE_SCRIPT)
+    found = {}
+    for line in shown.splitlines():
+        node, *words = line.split()
+        if node in nodes and len(words) > 1:
+            found.setdefault(node, {})[words[0]] = words[1:]
+    return found
+
+
+def trial(nodes):
+    """Why a step of these nodes fails; "": it works."""
+    code, shown, errors = step(nodes, "pmi2x", "python3", "-c", TRIAL.read_text())
+    if code == 0 and f"passed {len(nodes)}" in shown.splitlines():
+        return ""
+    lines = [line for line in errors.splitlines() if "pmi2x" in line]
+    return last_line(*(lines or [shown, errors]))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Send the reader of /proc to the nodes of a step, and take its answers."""
+
+import base64
+import json
+import os
+import pathlib
+import re
+import subprocess
+import zlib
+
+READER = pathlib.Path(__file__).with_name("reader.py")
+STEP_S = 60  # for Slurm to start the reader and for all nodes to answer
+LIMIT = 64 << 20  # bytes of a node's answer, unpacked
+NO_SLURM = "is this a host from which jobs are started?"
+
+
+class WhyError(Exception):
+    """Something to say to the user and nothing else."""
+
+
+def ranges(ranks):
+    """Ranks as the reader takes them: "5,7-9"."""
+    runs = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def environment():
+    """Without what belongs to another job or step, in which this command may run."""
+    return {name: value for name, value in os.environ.items()
+            if name == "SLURM_CONF" or not re.match("SLURM|PMI", name)}
+
+
+def run(argv):
+    """What a command of Slurm prints: its output and its errors."""
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", timeout=STEP_S,
+                              env=environment())
+    except FileNotFoundError:
+        raise WhyError(f"there is no {argv[0]}: {NO_SLURM}") from None
+    except subprocess.TimeoutExpired as error:
+        # srun ends its step when it is killed.
+        return (error.stdout or b"").decode(errors="replace"), (
+            f"{argv[0]} has not ended within {STEP_S} s: is the job suspended?")
+    return done.stdout, done.stderr
+
+
+def of_step(step):
+    """Names of the nodes of a running step."""
+    shown, errors = run(["scontrol", "show", "step", step])
+    found = re.search(r"NodeList=(\S+)", shown)
+    if not found:
+        said = (errors or shown).strip().splitlines() or ["it shows no nodes"]
+        raise WhyError(f"no step {step} (squeue -s names those that run): {said[-1]}")
+    return run(["scontrol", "show", "hostnames", found[1]])[0].split()
+
+
+def unpack(pieces):
+    """The ranks of a node, or None where its answer is not whole."""
+    if not pieces or pieces[-1] != ".":
+        return None
+    try:
+        packed = zlib.decompressobj()
+        data = packed.decompress(base64.b64decode("".join(pieces[:-1])), LIMIT)
+        return json.loads(data)
+    except (ValueError, zlib.error):
+        return None
+
+
+def gather(output):
+    pieces = {}
+    for line in output.splitlines():
+        node, _, piece = line.partition(" ")
+        pieces.setdefault(node, []).append(piece.strip())
+    found = {node: unpack(words) for node, words in pieces.items()}
+    return {node: ranks for node, ranks in found.items() if ranks is not None}
+
+
+def start(step, nodes, *argv):
+    """Run a command once on each of these nodes, in the job of the step."""
+    job = step.partition(".")[0]
+    count = str(len(nodes))
+    options = [f"--jobid={job}", "--overlap", "--mpi=none", "--quiet", "--input=none",
+               "--cpu-bind=none", "--unbuffered", "--ntasks-per-node=1",
+               f"--nodelist={','.join(nodes)}", "-N", count, "-n", count]
+    return run(["srun", *options, *argv])
+
+
+def ask(step, nodes, ranks):
+    """{node: [{"rank", "processes"}]} and what srun had to say. ranks: the wanted
+    ones; none: all."""
+    if not nodes:
+        return {}, ""
+    argv = ["python3", "-c", READER.read_text(), step, ranges(ranks)]
+    output, errors = start(step, nodes, *argv)
+    return gather(output), errors.strip()

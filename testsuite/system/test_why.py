@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x why and pmi2x check on a real Slurm: what the ranks do that others wait for."""
+
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from harness import run, stop, wait_until
+
+LAYOUT = ["-N4", "-n8", "--ntasks-per-node=2"]
+LATE = 5  # a rank of node n3
+SCRIPT = """#!/bin/sh
+[ "$SLURM_PROCID" != {late} ] || {{ {what}; }}
+exec "$@"
+"""
+
+
+@pytest.fixture
+def pmi2x(prefix):
+    path = prefix / "bin" / "pmi2x"
+    if not os.access(path, os.X_OK):
+        pytest.skip("pmi2x is not installed")
+    return path
+
+
+class Step:
+    """One in which rank LATE does something before its fence."""
+
+    def __init__(self, cluster, what, directory, program, options=()):
+        self.cluster, self.name = cluster, f"why-{os.getpid()}-{time.monotonic_ns()}"
+        script = directory / "late"
+        script.write_text(SCRIPT.format(late=LATE, what=what))
+        script.chmod(0o755)
+        argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+        argv += [f"--mpi={cluster.kind}", "-J", self.name, *LAYOUT, *options, script]
+        self.srun = subprocess.Popen([*map(str, argv), *map(str, program)],
+                                     stdin=subprocess.DEVNULL)
+
+    @property
+    def id(self):
+        argv = ["squeue", "-h", "-o", "%i", "-n", self.name, "-t", "R"]
+        return wait_until(lambda: self.cluster.run(*argv).stdout.strip(), 60) + ".0"
+
+    def end(self):
+        if self.srun.poll() is None:
+            self.srun.terminate()
+        self.srun.wait(timeout=60)
+
+
+@pytest.fixture
+def start(cluster, raw, tmp_path):
+    made = []
+    tmp_path.chmod(0o755)
+
+    def start_one(what, on=cluster, **more):
+        made.append(Step(on, what, tmp_path, raw("exchange", "2"), **more))
+        return made[-1]
+
+    yield start_one
+    for step in made:
+        step.end()
+
+
+def await_words(pmi2x, step, *patterns):
+    """What why says, once it says all of these."""
+    def says():
+        shown = step.cluster.run(pmi2x, "why", step.id).ok().stdout
+        return shown if all(re.search(p, shown, re.M) for p in patterns) else None
+
+    return wait_until(says, 120)
+
+
+WAITED_FOR = rf"^fence 0: .* waiting for 1 of 8 ranks: {LATE} \(node n3"
+
+
+def test_a_rank_that_sleeps(pmi2x, start):
+    step = start("sleep 1000")
+    shown = await_words(pmi2x, step, WAITED_FOR,
+                        rf"^rank {LATE} \(node n3\): sleep is in clock_nanosleep$")
+    assert len(re.findall("^rank", shown, re.M)) == 1, shown
+
+
+def test_a_rank_that_opens_a_file(pmi2x, start, tmp_path):
+    os.mkfifo(tmp_path / "input")
+    step = start(f"cat {tmp_path}/input")
+    await_words(pmi2x, step, WAITED_FOR,
+                rf"^rank {LATE} \(node n3\): cat is in openat of {tmp_path}/input \(\w+")
+
+
+def test_a_rank_that_is_stopped(pmi2x, start):
+    step = start("exec sleep 1000")
+    await_words(pmi2x, step, WAITED_FOR)
+    found = json.loads(step.cluster.run(pmi2x, "why", "--json", step.id).ok().stdout)
+    (rank,) = found["nodes"]["n3"]
+    stop(rank["processes"][-1]["pid"])
+    await_words(pmi2x, step, rf"^rank {LATE} \(node n3\): sleep is stopped by a signal")
+
+
+def test_chosen_ranks(pmi2x, start):
+    step = start("sleep 1000")
+    await_words(pmi2x, step, WAITED_FOR)
+    shown = step.cluster.run(pmi2x, "why", "--ranks", "0-1,5", step.id).ok().stdout
+    assert "rank 5 (node n3): sleep " in shown
+    assert "ranks 0-1 (node n1): python3 is in recvfrom of a socket" in shown
+    assert not re.search(r"ranks? [^ ]*[2467]", shown.partition("\n\n")[2]), shown
+
+
+def test_a_rank_before_its_exec(pmi2x, start, tmp_path):
+    """A task prolog is slow: the rank has not executed its program."""
+    prolog = tmp_path / "prolog"
+    prolog.write_text(f'#!/bin/sh\n[ "$SLURM_PROCID" != {LATE} ] || sleep 1000\n')
+    prolog.chmod(0o755)
+    step = start(":", options=[f"--task-prolog={prolog}"])
+    await_words(pmi2x, step, rf"^rank {LATE} \(node n3\): has not executed its program, "
+                r"\d+ s after it began: waits for sleep, which is in clock_nanosleep$")
+
+
+def test_an_ordinary_user(pmi2x, start, ordinary_user, cluster):
+    """Root starts the step; whom it waits for is not told to others."""
+    step = start("sleep 1000")
+    result = cluster.run(*ordinary_user, pmi2x, "why", step.id)
+    assert "who waits for whom is not known" in result.stdout + result.stderr
+    assert result.code == 1, result
+
+
+def test_no_such_step(pmi2x, cluster):
+    result = cluster.run(pmi2x, "why", "99999999.0")
+    assert result.code == 2
+    result.says("no step 99999999.0")
+
+
+# ---- check ----
+
+
+def test_check(pmi2x, cluster, kind):
+    if kind != "pmi2x":
+        pytest.skip("it is about pmi2x")
+    shown = cluster.run(pmi2x, "check", "--all", timeout=300)
+    assert shown.code in (0, 1), shown  # this machine's limits may be low
+    assert re.search(r"^OK +trial: a step of 16 nodes .* has exchanged data$",
+                     shown.stdout, re.M), shown
+    assert re.search(r"^OK +build: all have build ", shown.stdout, re.M), shown
+
+
+def test_check_in_an_allocation(pmi2x, cluster, kind):
+    if kind != "pmi2x":
+        pytest.skip("it is about pmi2x")
+    shown = cluster.run("salloc", "-N2", pmi2x, "check", "--json", timeout=300)
+    found = {f["check"]: f for f in json.loads(shown.stdout)["findings"]}
+    assert found["trial"]["level"] == "OK", shown
+    assert "a step of 2 nodes" in found["trial"]["text"]
+
+
+def test_check_without_a_cluster(pmi2x, tmp_path):
+    result = run([pmi2x, "check"], env={"SLURM_CONF": str(tmp_path / "none")})
+    assert result.code == 3, result
+    assert result.stdout.startswith("PMI2X UNKNOWN - slurmctld does not answer"), result
+
+
+def test_check_program(pmi2x, probe):
+    result = run([pmi2x, "check", "--mpi", probe]).ok()
+    assert "srun --mpi=pmi2x" in result.stdout, result
+    assert run([pmi2x, "check", "--mpi", "/bin/true"]).code == 2

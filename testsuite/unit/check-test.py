@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pmi2x-check says of nodes, of a Slurm that scripts play, by Nagios' rules."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
+PROGRAM = SOURCE / "contrib/tools/pmi2x-check"
+sys.path.insert(0, str(SOURCE / "contrib/tools"))
+
+from pmi2x_check import judge  # noqa: E402
+from pmi2x_check.judge import CRITICAL, OK, UNKNOWN, WARNING, Finding  # noqa: E402
+
+BUILD = "0.1.0-0123456789ab protocol 7"
+SCRIPTS = {
+    "scontrol": """#!/bin/sh
+cat "$PLAYED/config"
+""",
+    "sinfo": """#!/bin/sh
+cat "$PLAYED/states"
+""",
+    "srun": """#!/bin/sh
+case "$*" in
+--mpi=list) echo "MPI plugin types are...  none pmi2 $(cat "$PLAYED/types")" ;;
+*--mpi=none*) cat "$PLAYED/facts" ;;
+*--mpi=pmi2x*) cat "$PLAYED/trial" >&2; [ ! -s "$PLAYED/trial" ] && echo passed 2 ;;
+esac
+""",
+    "pmi2x-probe": """#!/bin/sh
+case $1 in
+--nodes) cat "$PLAYED/rows" ;;
+--mpi) echo "speaks something"; exit "$(cat "$PLAYED/speaks")" ;;
+esac
+""",
+}
+
+
+def row(node, file="mpi_pmi2x.so", verdict="ok"):
+    return f"{node:24} {file:13} {BUILD:32} {verdict}\n"
+
+
+def facts(node, descriptors=131072, ephemeral="32768\t60999"):
+    lines = (f"descriptors {descriptors}", "locked 65536", "cpus 64",
+             f"ephemeral {ephemeral}")
+    return "".join(f"{node} {line}\n" for line in lines)
+
+
+class Played(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = pathlib.Path(place.name)
+        for name, text in SCRIPTS.items():
+            (self.place / name).write_text(text)
+            (self.place / name).chmod(0o755)
+        self.say("config", "PluginDir               = /usr/lib/slurm\n"
+                 "SrunPortRange           = 0-0\nPmi2xPorts              = (default)\n")
+        self.say("states", "n1 idle\nn2 mixed\nn3 allocated\nn4 down\n")
+        self.say("types", "pmi2x")
+        self.say("rows", row("(this host)") + row("n1") + row("n2", "pmi2x-agent"))
+        self.say("facts", facts("n1") + facts("n2"))
+        self.say("trial", "")
+
+    def say(self, name, text):
+        (self.place / name).write_text(text)
+
+    def check(self, *argv, **more):
+        env = {name: value for name, value in os.environ.items()
+               if not name.startswith(("SLURM", "PMI"))}
+        env.update({"PATH": f"{self.place}:{os.environ['PATH']}",
+                    "PLAYED": str(self.place), **more})
+        return subprocess.run([sys.executable, "-B", PROGRAM, *argv], env=env, text=True,
+                              capture_output=True, timeout=60, check=False)
+
+    def says(self, level, *texts, argv=()):
+        done = self.check(*argv)
+        self.assertEqual(done.returncode, level, done.stdout + done.stderr)
+        self.assertTrue(done.stdout.startswith(f"PMI2X {judge.NAMES[level]} - "), done.stdout)
+        for text in texts:
+            self.assertIn(text, done.stdout)
+        return done.stdout
+
+    def test_all_is_well(self):
+        self.says(OK, f"build {BUILD}", "2 nodes (n1, n2) has exchanged data",
+                  "28672-32767, below", "busy or away: 2 nodes (n3, n4)")
+
+    def test_json(self):
+        answer = json.loads(self.check("--json").stdout)
+        self.assertEqual(answer["status"], "OK")
+        self.assertEqual({f["level"] for f in answer["findings"]}, {"OK"})
+
+    def test_another_build(self):
+        self.say("rows", row("n1", verdict="another build") + row("n2"))
+        self.says(WARNING, "mpi_pmi2x.so has another build on 1 node (n1)", "exchanged data")
+
+    def test_a_node_without_plugin(self):
+        self.say("rows", row("n1", verdict="missing") + row("n2"))
+        self.says(CRITICAL, "is missing on 1 node (n1)", "scontrol reconfigure",
+                  "1 node (n2)")
+
+    def test_a_plugin_for_another_slurm(self):
+        self.say("types", "")
+        said = self.says(CRITICAL, "no plugin mpi/pmi2x", "built for this Slurm")
+        self.assertNotIn("trial", said)
+
+    def test_the_trial_fails(self):
+        self.say("trial", "srun: error: x\npmi2x: n1 cannot connect to n2, port 7\n")
+        self.says(CRITICAL, "has failed: pmi2x: n1 cannot connect", "open the ports")
+
+    def test_no_trial(self):
+        self.say("trial", "would fail\n")
+        self.assertNotIn("trial", self.says(OK, argv=["--no-trial"]))
+
+    def test_few_descriptors(self):
+        self.say("facts", facts("n1", descriptors=256) + facts("n2"))
+        self.says(WARNING, "LimitNOFILE of slurmd is low", "on 1 node (n1)")
+
+    def test_infiniband_needs_locked_memory(self):
+        self.say("facts", facts("n1") + facts("n2") + "n2 infiniband yes\n")
+        self.says(WARNING, "LimitMEMLOCK of slurmd is low", "on 1 node (n2)")
+
+    def test_ports_that_others_take(self):
+        self.say("config", "PluginDir = /x\nPmi2xPorts = 40000-40999\n")
+        self.says(WARNING, "Pmi2xPorts=40000-40999 lies in", "on 2 nodes (n1, n2)")
+
+    def test_few_ports(self):
+        self.say("config", "PluginDir = /x\nSrunPortRange = 7000-7009\n")
+        self.says(WARNING, "SrunPortRange=7000-7009 are few")
+
+    def test_nodes_that_differ(self):
+        self.say("facts", facts("n1") + facts("n2", ephemeral="10000 20000"))
+        self.says(WARNING, "ip_local_port_range differs", "set Pmi2xPorts")
+
+    def test_a_silent_node(self):
+        self.say("facts", facts("n1"))
+        self.says(UNKNOWN, "not known on 1 node (n2)")
+
+    def test_no_slurmctld(self):
+        self.say("config", "")
+        self.says(UNKNOWN, "slurmctld does not answer", "scontrol ping")
+
+    def test_no_slurm(self):
+        (self.place / "scontrol").unlink()
+        done = self.check(PATH=str(self.place))
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertIn("run this on a host from which jobs are started", done.stdout)
+
+    def test_no_node_is_free(self):
+        self.say("states", "n1 allocated\n")
+        self.says(UNKNOWN, "no node is free")
+
+    def test_in_a_step(self):
+        done = self.check(PMI_FD="3")
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertIn("run it on a login node", done.stdout)
+
+    def test_programs(self):
+        for status, level in ((0, OK), (1, CRITICAL), (4, CRITICAL), (5, CRITICAL),
+                              (6, UNKNOWN)):
+            self.say("speaks", str(status))
+            done = self.check("--mpi", "./program")
+            self.assertEqual((done.returncode, done.stdout), (level, "speaks something\n"))
+
+    def test_usage(self):
+        for argv in ["--none"], ["--run", "x"]:
+            self.assertEqual(self.check(*argv).returncode, UNKNOWN)
+
+
+class Levels(unittest.TestCase):
+    def test_the_worst_counts(self):
+        for levels, worst in (((OK, WARNING), WARNING), ((UNKNOWN, OK), UNKNOWN),
+                              ((UNKNOWN, WARNING), WARNING),
+                              ((WARNING, CRITICAL, UNKNOWN), CRITICAL), ((), UNKNOWN)):
+            found = [Finding(level, "x", "y") for level in levels]
+            self.assertEqual(judge.worst(found), worst)
+
+    def test_many_nodes(self):
+        self.assertEqual(judge.names([f"n{i}" for i in range(10)]),
+                         "n0, n1, n2, n3, n4, n5, n6, n7 and 2 more")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command pmi2x starts the program of a verb, and names the nearest of a wrong one."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
+COMMAND = SOURCE / "contrib/tools/pmi2x"
+
+
+def pmi2x(*argv, **env):
+    return subprocess.run(
+        [sys.executable, "-B", COMMAND, *argv], capture_output=True, text=True,
+        timeout=60, env={**os.environ, **env}, check=False)
+
+
+def verbs():
+    return [line.split("\t")[0] for line in pmi2x("--list").stdout.splitlines()]
+
+
+class Verbs(unittest.TestCase):
+    def test_the_program_gets_the_arguments(self):
+        with tempfile.TemporaryDirectory() as place:
+            program = pathlib.Path(place) / "pmi2x-tell"
+            program.write_text("#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n")
+            program.chmod(0o755)
+            done = pmi2x("tell", "a b", "--help", "", PATH=f"{place}:{os.environ['PATH']}")
+        self.assertEqual((done.stdout, done.returncode), ("<a b><--help><>", 7))
+
+    def test_each_has_help_and_a_page(self):
+        page = (SOURCE / "contrib/tools/pmi2x.1").read_text()
+        self.assertGreater(len(verbs()), 12)
+        for verb in verbs():
+            with self.subTest(verb=verb):
+                self.assertRegex(page, rf"(?m)^\.It Cm {verb}( |$)")
+                self.assertIn(verb, pmi2x("--help").stdout)
+
+    def test_those_in_the_source_tree_start(self):
+        for verb in "check", "why", "trace", "cluster", "sim plot", "bench launch":
+            with self.subTest(verb=verb):
+                done = pmi2x(*verb.split(), "--help")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_of_two_words(self):
+        done = pmi2x("bench", "lookup", "--version")
+        self.assertRegex(done.stdout, "^pmi2x-lookup ")
+
+
+class WrongOnes(unittest.TestCase):
+    def refused(self, *argv):
+        done = pmi2x(*argv)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        return done.stderr
+
+    def test_the_nearest_is_named(self):
+        for wrong, near in (("chekc", "check"), ("wy", "why"), ("bench rign", "bench ring"),
+                            ("sim plt", "sim plot")):
+            with self.subTest(verb=wrong):
+                self.assertIn(f'did you mean "pmi2x {near}"?', self.refused(*wrong.split()))
+
+    def test_nothing_is_near(self):
+        self.assertIn("see pmi2x --help", self.refused("xxxxxxxx"))
+
+    def test_the_second_word_is_missing(self):
+        for words in ["bench"], ["bench", "--nodes"]:
+            self.assertIn("There are: bench collectives, bench launch",
+                          self.refused(*words))
+
+    def test_a_path_is_no_verb(self):
+        self.assertIn("is no verb", self.refused("../tools/pmi2x-why"))
+
+    def test_outside_of_a_step(self):
+        done = pmi2x("bench", "ring", PATH=os.environ["PATH"])
+        self.assertIn("runs in a step: srun --mpi=pmi2x", done.stderr)
+
+    def test_without_verb(self):
+        done = pmi2x()
+        self.assertEqual((done.returncode, bool(re.search("why +", done.stdout))), (2, True))
+
+    def test_a_program_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as place:
+            copy = pathlib.Path(place) / "pmi2x"
+            copy.write_text(COMMAND.read_text())
+            done = subprocess.run([sys.executable, copy, "why"], capture_output=True,
+                                  text=True, env={"PATH": "/none"}, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("install the package pmi2x-tools", done.stderr)
+
+
+class Help(unittest.TestCase):
+    def shown(self, *words):
+        """What man would be given."""
+        with tempfile.TemporaryDirectory() as place:
+            man = pathlib.Path(place) / "man"
+            man.write_text("#!/bin/sh\necho man \"$@\"\n")
+            man.chmod(0o755)
+            return pmi2x("help", *words, PATH=f"{place}:{os.environ['PATH']}").stdout
+
+    def test_it_opens_the_page(self):
+        for words, page in ([], "pmi2x"), (["why"], "pmi2x-why"), (
+                ["sim", "plot"], "pmi2x-sim-plot"):
+            with self.subTest(words=words):
+                path = self.shown(*words)[len("man "):].rstrip()
+                self.assertEqual(path.rpartition("/")[2], f"{page}.1")
+                self.assertTrue(os.path.exists(path))
+
+    def test_of_a_group(self):
+        self.assertIn("sim validate", self.shown("sim"))
+
+    def test_of_a_wrong_one(self):
+        self.assertEqual(pmi2x("help", "chekc").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pmi2x-why says of real processes, of a step that scripts play."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
+PROGRAM = SOURCE / "contrib/tools/pmi2x-why"
+sys.path.insert(0, str(SOURCE / "contrib/tools"))
+
+from pmi2x_why import nodes, reader, words  # noqa: E402
+
+PATIENCE_S = 60
+STEP = "4711.0"
+SCRIPTS = {
+    "scontrol": """#!/bin/sh
+case $2 in
+step) echo "   State=RUNNING NodeList=n[1-2]" ;;
+hostnames) printf 'n1\\nn2\\n' ;;
+4711.0) cat "$PLAYED/$3" ;;
+esac
+""",
+    # The options of srun, up to the command, are not looked at.
+    "srun": """#!/bin/sh
+while [ "$1" != python3 ]; do shift; done
+for node in n1 n2; do SLURMD_NODENAME=$node "$@"; done
+""",
+}
+HEAD = "PID      JOBID    STEPID   LOCALID GLOBALID\n"
+
+
+def until(condition):
+    end = time.monotonic() + PATIENCE_S
+    while not (result := condition()):
+        if time.monotonic() > end:
+            raise AssertionError("waited in vain")
+        time.sleep(0.01)
+    return result
+
+
+@contextlib.contextmanager
+def process(*argv):
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield child.pid
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def seen(pid):
+    return words.line(reader.chain(pid, reader.table()))
+
+
+class Reader(unittest.TestCase):
+    def await_words(self, pid, text):
+        try:
+            until(lambda: text in seen(pid))
+        except AssertionError:
+            self.fail(f"no '{text}' in '{seen(pid)}'")
+
+    def test_one_that_sleeps(self):
+        with process("sleep", "1000") as pid:
+            self.await_words(pid, "sleep is in clock_nanosleep")
+
+    def test_one_that_is_stopped(self):
+        with process("sleep", "1000") as pid:
+            os.kill(pid, signal.SIGSTOP)
+            self.await_words(pid, "sleep is stopped by a signal")
+
+    def test_one_that_opens_a_file(self):
+        with tempfile.TemporaryDirectory() as place:
+            os.mkfifo(f"{place}/in put")
+            with process("cat", f"{place}/in put") as pid:
+                self.await_words(pid, f"cat is in openat of {place}/in put (")
+
+    def test_a_path_from_the_working_directory(self):
+        with tempfile.TemporaryDirectory() as place:
+            os.mkfifo(f"{place}/input")
+            with process("sh", "-c", f"cd {place} && exec cat input") as pid:
+                self.await_words(pid, f"of {os.path.realpath(place)}/input (")
+
+    def test_one_that_reads(self):
+        with tempfile.TemporaryDirectory() as place:
+            os.mkfifo(f"{place}/pipe")
+            with process("cat", f"{place}/pipe") as pid, open(f"{place}/pipe", "w"):
+                self.await_words(pid, f"cat is in read of {place}/pipe (")
+
+    def test_the_child_that_a_shell_waits_for(self):
+        with process("sh", "-c", "sleep 1000; true") as pid:
+            self.await_words(pid, "sleep is in clock_nanosleep")
+
+    def test_one_that_runs(self):
+        with process("sh", "-c", "while :; do :; done") as pid:
+            self.await_words(pid, "sh runs")
+
+    def test_a_name_with_brackets(self):
+        with tempfile.TemporaryDirectory() as place:
+            os.symlink("/bin/sleep", f"{place}/a) R (b")
+            with process(f"{place}/a) R (b", "1000") as pid:
+                self.await_words(pid, "a) R (b is in clock_nanosleep")
+
+    def test_one_that_has_gone(self):
+        self.assertEqual(seen(1 << 30), "its process has ended")
+
+    def test_the_file_system(self):
+        self.assertEqual(reader.file_system(os.getpid(), "/proc/1/stat")["type"], "proc")
+
+
+class Words(unittest.TestCase):
+    WHAT = {"pid": 7, "name": "prog", "state": "S", "seconds": 12.4, "executed": True,
+            "call": None, "file": None, "file_system": None, "wchan": None, "files": None}
+
+    def line(self, *changes):
+        return words.line([{**self.WHAT, **change} for change in changes])
+
+    def test_without_the_right_to_trace(self):
+        self.assertEqual(
+            self.line({"state": "D", "wchan": "rpc_wait_bit", "files": ["/a", "/b\x1b"]}),
+            "prog waits for a device or a file server (state D), in the kernel's "
+            "rpc_wait_bit; open files: /a, /b?")
+        self.assertEqual(self.line({}), "prog sleeps")
+
+    def test_a_network_file_system(self):
+        system = {"type": "nfs4", "source": "server:/home", "mounted": "/home"}
+        self.assertEqual(
+            self.line({"call": "read", "file": "/home/x", "file_system": system}),
+            "prog is in read of /home/x (nfs4 of server:/home)")
+
+    def test_a_page(self):
+        self.assertEqual(self.line({"state": "D", "call": "", "file": "/lib/x"}),
+                         "prog waits for a device or a file server (state D), reading a "
+                         "page of /lib/x")
+
+    def test_before_its_exec(self):
+        before = {"executed": False, "name": "slurmstepd"}
+        self.assertEqual(self.line({**before, "state": "D"}),
+                         "has not executed its program, 12 s after it began: waits for a "
+                         "device or a file server (state D)")
+        self.assertEqual(self.line(before, {"name": "prolog", "call": "wait4"}),
+                         "has not executed its program, 12 s after it began: waits for "
+                         "prolog, which is in wait4")
+
+    def test_ranks_that_do_the_same_are_one_line(self):
+        rank = [{"rank": r, "processes": [self.WHAT]} for r in range(6)]
+        found = {"n1": rank[:3], "n2": rank[3:5], "n3": [{"rank": 5, "processes": []}]}
+        self.assertEqual(list(words.lines(found)), [
+            "ranks 0-4 (2 nodes): prog sleeps", "rank 5 (node n3): its process has ended"])
+
+
+class Answers(unittest.TestCase):
+    def test_pieces(self):
+        text = "".join(f"n1 {piece}\n" for piece in self.pieces([{"rank": 1}]))
+        self.assertEqual(nodes.gather(text), {"n1": [{"rank": 1}]})
+
+    def pieces(self, value):
+        packed = nodes.base64.b64encode(nodes.zlib.compress(json.dumps(value).encode()))
+        return [packed[:9].decode(), packed[9:].decode(), "."]
+
+    def test_what_is_not_whole_is_no_answer(self):
+        for lines in ["n1 eJw="], ["n1 eJw=", "n1 ."], ["n1 %", "n1 ."], ["noise"]:
+            self.assertEqual(nodes.gather("\n".join(lines)), {})
+
+    def test_ranges(self):
+        self.assertEqual(nodes.ranges({1, 2, 3, 7, 9, 10}), "1-3,7,9-10")
+        self.assertEqual(reader.parse_ranks("1-3,7,9-10"), {1, 2, 3, 7, 9, 10})
+
+
+class Played(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = pathlib.Path(place.name)
+        for name, text in SCRIPTS.items():
+            (self.place / name).write_text(text)
+            (self.place / name).chmod(0o755)
+        for node in "n1", "n2":
+            (self.place / node).write_text(HEAD)
+
+    def why(self, *argv):
+        env = {**os.environ, "PLAYED": str(self.place),
+               "PATH": f"{self.place}:{os.environ['PATH']}"}
+        return subprocess.run([sys.executable, "-B", PROGRAM, *argv], env=env, text=True,
+                              capture_output=True, timeout=60, check=False)
+
+    def has(self, node, rank, pid):
+        text = f"{pid:<8} 4711     0        0       {rank}\n"
+        (self.place / node).write_text(HEAD + text)
+
+    def test_of_all_ranks(self):
+        with process("sleep", "1000") as one, process("sh", "-c", "exec sleep 1000") as two:
+            os.kill(two, signal.SIGSTOP)
+            self.has("n1", 3, one)
+            self.has("n2", 4, two)
+            until(lambda: "stopped" in seen(two) and "clock" in seen(one))
+            done = self.why(STEP)
+            some = self.why("--ranks", "4", "--json", STEP)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no srun of step 4711.0", done.stdout)
+        self.assertIn("rank 3 (node n1): sleep is in clock_nanosleep\n", done.stdout)
+        self.assertRegex(done.stdout, r"rank 4 \(node n2\): \w+ is stopped by a signal")
+        found = json.loads(some.stdout)["nodes"]
+        self.assertEqual([r["rank"] for r in found["n2"]], [4])
+        self.assertEqual(found["n1"], [])
+
+    def test_a_node_without_an_answer(self):
+        srun = (self.place / "srun").read_text().replace("in n1 n2", "in n1")
+        (self.place / "srun").write_text(srun + "echo 'srun: error: n2 is down' >&2\n")
+        done = self.why(STEP)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nobody could look at n2\n  srun: error: n2 is down", done.stdout)
+
+    def test_no_such_step(self):
+        (self.place / "scontrol").write_text("#!/bin/sh\necho 'Step 4711.0 not found' >&2\n")
+        done = self.why(STEP)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no step 4711.0", done.stderr)
+
+    def test_no_step_at_all(self):
+        done = self.why("4711")
+        self.assertIn("write JOB.STEP", done.stderr)
+        self.assertEqual(done.returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
