@@ -38,6 +38,7 @@ dist_man_MANS += contrib/tools/pmi2x.1 contrib/tools/pmi2x-bench.1 \
 	contrib/tools/pmi2x-check.1 contrib/tools/pmi2x-startup.1 \
 	contrib/tools/pmi2x-trace.1 contrib/tools/pmi2x-why.1
 
+dist_modules_DATA = contrib/tools/pmi2x_plot.py
 benchdir = $(modulesdir)/pmi2x_bench
 dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/__init__.py \

@@ -6,13 +6,14 @@ import os
 import statistics
 import textwrap
 
+import pmi2x_plot
+
 from .errors import BenchError
 from .layout import BLOCK
 from .matrix import NONE
 
 # A curve is what one peer does for one operation; a figure has several.
 Curve = collections.namedtuple("Curve", "label color marker style points")
-MARKERS = "os^Dvx*P"
 STYLES = ("-", "--", ":", "-.")
 TITLES = {
     "fence": "Fence",
@@ -45,17 +46,9 @@ def check(options):
     """Before anything is measured: that plots can be made there."""
     for directory, kind in directories(options):
         try:
-            import matplotlib
-        except ImportError:
-            raise BenchError(
-                f"--{kind} needs matplotlib for this python3 (on Debian: "
-                "apt-get install python3-matplotlib); --csv needs nothing"
-            ) from None
-        matplotlib.use("Agg")
-        matplotlib.rcParams["svg.hashsalt"] = "pmi2x"  # same data, same file
-        try:
+            pmi2x_plot.load()
             os.makedirs(directory, exist_ok=True)
-        except OSError as error:
+        except (OSError, pmi2x_plot.PlotError) as error:
             raise BenchError(f"--{kind}: {error}") from None
         if not os.access(directory, os.W_OK):
             raise BenchError(f"--{kind}: cannot write to {directory}")
@@ -100,7 +93,7 @@ def curves(results, op, color, style="-", what=""):
                 yield Curve(
                     label_of(peer, key, found, what),
                     color[peer],
-                    MARKERS[i % len(MARKERS)],
+                    pmi2x_plot.marker(i),
                     style,
                     line,
                 )
@@ -109,16 +102,16 @@ def curves(results, op, color, style="-", what=""):
 def plot_curves(axes, found):
     for curve in found:
         ranks, middle, low, high = zip(*curve.points)
-        axes.plot(
+        pmi2x_plot.curve(
+            axes,
             ranks,
             middle,
+            spread=(low, high),
             marker=curve.marker,
-            markersize=5,
             linestyle=curve.style,
             color=curve.color,
             label=curve.label,
         )
-        axes.fill_between(ranks, low, high, color=curve.color, alpha=0.1)
 
 
 def label_times(axes, unit):
@@ -135,23 +128,12 @@ def label_times(axes, unit):
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def label_ranks(axes, found):
-    from matplotlib.ticker import NullLocator
-
-    ticks = sorted({point[0] for curve in found for point in curve.points})
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
 def draw(found, title, notes, op, path, across="ranks"):
-    from matplotlib import pyplot
-
     unit = "B" if op == "memory" else "s"
-    figure, axes = pyplot.subplots(figsize=(9, 6), layout="constrained")
+    figure, axes = pmi2x_plot.panels()
     plot_curves(axes, found)
     label_times(axes, unit)
-    label_ranks(axes, found)
+    pmi2x_plot.sizes_across(axes, [p[0] for curve in found for p in curve.points])
     axes.set_xlabel(across)
     what = "memory" if op == "memory" else "time"
     axes.set_ylabel(f"{what}: median; shaded: minimum to maximum")
@@ -160,12 +142,9 @@ def draw(found, title, notes, op, path, across="ranks"):
         line for part in text.split("\n") for line in textwrap.wrap(part, 120)
     )
     figure.suptitle(title, fontsize="large")
-    axes.set_title(small, fontsize=7, color="0.35")
-    axes.grid(True, which="major", alpha=0.3)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.01, 0.5))
-    options = {"metadata": {"Date": None}} if path.endswith("svg") else {}
-    figure.savefig(path, dpi=110, **options)
-    pyplot.close(figure)
+    axes.set_title(small, fontsize=pmi2x_plot.SMALL, color=pmi2x_plot.GREY)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    pmi2x_plot.save(figure, path)
 
 
 def once(found):

@@ -3,7 +3,8 @@
 
 import os
 
-from pmi2x_bench.plots import MARKERS, Curve, directories, draw
+import pmi2x_plot
+from pmi2x_bench.plots import Curve, directories, draw
 
 from .matrix import TESTS
 from .report import Group
@@ -37,7 +38,7 @@ def curves(results, test, way):
         yield Curve(
             label,
             f"C{methods.index(group.method) % 10}",
-            MARKERS[widths.index(group.per_node) % len(MARKERS)],
+            pmi2x_plot.marker(widths.index(group.per_node)),
             STYLES[group.source],
             points,
         )
