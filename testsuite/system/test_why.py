@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x why and pmi2x check on a real Slurm: what the ranks do that others wait for."""
 
+import contextlib
+import ctypes
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 
@@ -19,6 +22,27 @@ exec "$@"
 """
 
 
+# Of linux/fanotify.h.
+FAN_CLASS_CONTENT, FAN_MARK_ADD, FAN_OPEN_EXEC_PERM = 4, 1, 0x40000
+AT_FDCWD = -100
+
+
+@contextlib.contextmanager
+def slow_to_execute(path):
+    """Who executes this file waits until the end, as for a file server."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.fanotify_init(FAN_CLASS_CONTENT, os.O_RDONLY)
+    if watch < 0:
+        pytest.skip(f"fanotify: {os.strerror(ctypes.get_errno())}")
+    try:
+        event = ctypes.c_uint64(FAN_OPEN_EXEC_PERM)
+        if libc.fanotify_mark(watch, FAN_MARK_ADD, event, AT_FDCWD, os.fsencode(path)):
+            pytest.skip(f"fanotify: {os.strerror(ctypes.get_errno())}")
+        yield
+    finally:
+        os.close(watch)
+
+
 @pytest.fixture
 def pmi2x(prefix):
     path = prefix / "bin" / "pmi2x"
@@ -30,15 +54,16 @@ def pmi2x(prefix):
 class Step:
     """One in which rank LATE does something before its fence."""
 
-    def __init__(self, cluster, what, directory, program, options=()):
-        self.cluster, self.name = cluster, f"why-{os.getpid()}-{time.monotonic_ns()}"
+    def __init__(self, cluster, what, directory, program, options=(), user=()):
+        self.cluster, self.user = cluster, user
+        self.name = f"why-{os.getpid()}-{time.monotonic_ns()}"
         script = directory / "late"
         script.write_text(SCRIPT.format(late=LATE, what=what))
         script.chmod(0o755)
-        argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+        argv = [cluster.program, "run", "--dir", cluster.dir, "--", *user, "srun"]
         argv += [f"--mpi={cluster.kind}", "-J", self.name, *LAYOUT, *options, script]
         self.srun = subprocess.Popen([*map(str, argv), *map(str, program)],
-                                     stdin=subprocess.DEVNULL)
+                                     stdin=subprocess.DEVNULL, cwd="/")
 
     @property
     def id(self):
@@ -56,8 +81,8 @@ def start(cluster, raw, tmp_path):
     made = []
     tmp_path.chmod(0o755)
 
-    def start_one(what, on=cluster, **more):
-        made.append(Step(on, what, tmp_path, raw("exchange", "2"), **more))
+    def start_one(what, directory=tmp_path, program=raw("exchange", "2"), **more):
+        made.append(Step(cluster, what, directory, program, **more))
         return made[-1]
 
     yield start_one
@@ -68,7 +93,7 @@ def start(cluster, raw, tmp_path):
 def await_words(pmi2x, step, *patterns):
     """What why says, once it says all of these."""
     def says():
-        shown = step.cluster.run(pmi2x, "why", step.id).ok().stdout
+        shown = step.cluster.run(*step.user, pmi2x, "why", step.id, cwd="/").ok().stdout
         return shown if all(re.search(p, shown, re.M) for p in patterns) else None
 
     return wait_until(says, 120)
@@ -119,7 +144,33 @@ def test_a_rank_before_its_exec(pmi2x, start, tmp_path):
                 r"\d+ s after it began: waits for sleep, which is in clock_nanosleep$")
 
 
-def test_an_ordinary_user(pmi2x, start, ordinary_user, cluster):
+def test_a_program_that_is_slow_to_execute(pmi2x, cluster, tmp_path):
+    """As from a file system that does not answer. Root may know the file."""
+    program = tmp_path / "program"
+    shutil.copy("/bin/true", program)
+    name = f"slow-{os.getpid()}"
+    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun", "-J", name]
+    with slow_to_execute(program):
+        srun = subprocess.Popen([*map(str, argv), f"--mpi={cluster.kind}", *LAYOUT,
+                                 program], stdin=subprocess.DEVNULL)
+        argv = ["squeue", "-h", "-o", "%i", "-n", name, "-t", "R"]
+        job = wait_until(lambda: cluster.run(*argv).stdout.strip(), 60)
+        said = re.compile(
+            r"^ranks 0-7 \(4 nodes\): has not executed its program, \d+ s after it began: "
+            rf"waits for a device or a file server \(state D\), in execve of {program} \(",
+            re.M)
+        wait_until(lambda: said.search(cluster.run(pmi2x, "why", f"{job}.0").stdout), 120)
+    assert srun.wait(timeout=60) == 0
+
+
+def test_a_step_of_an_ordinary_user(pmi2x, start, public, ordinary_user):
+    program = ["/usr/bin/python3", "-SE", public / "programs" / "exchange.py", "2"]
+    step = start("sleep 1000", directory=public, program=program, user=ordinary_user)
+    await_words(pmi2x, step, WAITED_FOR,
+                rf"^rank {LATE} \(node n3\): sleep is in clock_nanosleep$")
+
+
+def test_anothers_step(pmi2x, start, ordinary_user, cluster):
     """Root starts the step; whom it waits for is not told to others."""
     step = start("sleep 1000")
     result = cluster.run(*ordinary_user, pmi2x, "why", step.id)
