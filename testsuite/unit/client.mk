@@ -77,8 +77,10 @@ testsuite_unit_client_engine_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_client_engine_test_LDADD = contrib/libpmi2x/libpmi2x.la \
 	libpmi.la libshm.la libcoll.la libutil.la $(CMOCKA_LIBS)
 
-dist_check_SCRIPTS += testsuite/unit/client-exports.sh
-TESTS += testsuite/unit/client-exports.sh
+EXTRA_DIST += testsuite/abi/libpmi2x-0.1.0.abi
+dist_check_SCRIPTS += testsuite/unit/client-abi-test.sh \
+	testsuite/unit/client-exports.sh
+TESTS += testsuite/unit/client-abi-test.sh testsuite/unit/client-exports.sh
 
 unit_tests += testsuite/unit/stock-client-test
 testsuite_unit_stock_client_test_SOURCES = testsuite/unit/stock-client-test.c

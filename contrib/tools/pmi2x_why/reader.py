@@ -3,8 +3,8 @@
 
 pmi2x-why sends this file's text to the nodes of a step, where nothing of pmi2x need
 be installed. Arguments: JOB.STEP, and the ranks that are wanted ("5,7-9"; none: all).
-Prints lines "NODE PIECE"; the pieces together are JSON, compressed, in base 64, and the
-last one is ".": a line of more than 1,024 bytes could be cut by one of another node."""
+Prints lines "NODE PIECE"; the pieces together are JSON, compressed, in base 64. A line of
+more than 1,024 bytes could be cut by one of another node."""
 
 import base64
 import json
@@ -369,7 +369,6 @@ def main(argv):
     packed = base64.b64encode(zlib.compress(answer.encode())).decode()
     for at in range(0, len(packed), PIECE):
         print(node, packed[at : at + PIECE])
-    print(node, ".", flush=True)
 
 
 if __name__ == "__main__":
