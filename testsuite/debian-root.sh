@@ -56,6 +56,15 @@ make_root() # ROOT RELEASE MIRROR [PACKAGE...]
 	copy_network_settings "$root" && set_up_packaging "$root"
 }
 
+# What git knows or would add, as src there.
+copy_sources() # ROOT
+{
+	mkdir "$1/src"
+	(cd "$top" && git ls-files -z --cached --others --exclude-standard) |
+		tar -C "$top" --null --ignore-failed-read -T - -cf - 2>/dev/null |
+		tar -C "$1/src" -xf -
+}
+
 # What pip and apt are told by the environment goes along.
 carried_environment()
 {

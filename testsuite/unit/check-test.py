@@ -87,7 +87,16 @@ class Played(unittest.TestCase):
 
     def test_all_is_well(self):
         self.says(OK, f"build {BUILD}", "2 nodes (n1, n2) has exchanged data",
-                  "28672-32767, below", "busy or away: 2 nodes (n3, n4)")
+                  "28672-32767, below", "busy or away: n3 allocated, n4 down")
+
+    def test_named_nodes_that_are_busy(self):
+        self.says(UNKNOWN, "busy or away: n3 allocated, n4 down", "exchanged data",
+                  argv=["--nodes", "n[1-4]"])
+
+    def test_in_an_allocation_they_are_its_own(self):
+        self.say("states", "n1 allocated\nn2 allocated\n")
+        done = self.check(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[1-2]")
+        self.assertEqual(done.returncode, OK, done.stdout)
 
     def test_json(self):
         answer = json.loads(self.check("--json").stdout)

@@ -23,18 +23,43 @@ STEP = "4711.0"
 SCRIPTS = {
     "scontrol": """#!/bin/sh
 case $2 in
-step) echo "   State=RUNNING NodeList=n[1-2]" ;;
+step) echo "   State=RUNNING NodeList=n[1-2] SrunHost:Pid=$(cat "$PLAYED/host"):7" ;;
 hostnames) printf 'n1\\nn2\\n' ;;
 4711.0) cat "$PLAYED/$3" ;;
 esac
 """,
     # The options of srun, up to the command, are not looked at.
     "srun": """#!/bin/sh
-while [ "$1" != python3 ]; do shift; done
+asked=$*
+while :; do
+	case $1 in
+	python3) break ;;
+	*/pmi2x-trace) case $asked in *--nodelist=n2*) cat "$PLAYED/status" ;; esac; exit ;;
+	esac
+	shift
+done
 for node in n1 n2; do SLURMD_NODENAME=$node "$@"; done
 """,
 }
 HEAD = "PID      JOBID    STEPID   LOCALID GLOBALID\n"
+
+
+def status_node(name, entered, *phases):
+    """As pmi2x-trace --live --json has it; a rank for each phase."""
+    first = {"n1": 0, "n2": 3}[name]
+    ranks = [{"first": first + i, "last": first + i, "phase": phase, "stopped": False,
+              "entered": [entered if phase == "active" else 0, 0, 0]}
+             for i, phase in enumerate(phases)]
+    return {"node": name, "answered": True, "age_ms": 5, "requests": 0,
+            "ended": [0, 0, 0], "ranks": ranks, "links": []}
+
+
+STATUS = {
+    "step": STEP,
+    "waiting": ["fence 0: 5 s, waiting for 2 of 5 ranks: 2-3"],
+    "nodes": [status_node("n1", 1, "active", "active", "before init"),
+              status_node("n2", 0, "active", "ended")],
+}
 
 
 def until(condition):
@@ -186,6 +211,8 @@ class Played(unittest.TestCase):
             (self.place / name).chmod(0o755)
         for node in "n1", "n2":
             (self.place / node).write_text(HEAD)
+        (self.place / "host").write_text("login1")
+        (self.place / "status").write_text(json.dumps(STATUS))
 
     def why(self, *argv):
         env = {**os.environ, "PLAYED": str(self.place),
@@ -194,8 +221,8 @@ class Played(unittest.TestCase):
                               capture_output=True, timeout=60, check=False)
 
     def has(self, node, rank, pid):
-        text = f"{pid:<8} 4711     0        0       {rank}\n"
-        (self.place / node).write_text(HEAD + text)
+        with open(self.place / node, "a") as file:
+            file.write(f"{pid:<8} 4711     0        0       {rank}\n")
 
     def test_of_all_ranks(self):
         with process("sleep", "1000") as one, process("sh", "-c", "exec sleep 1000") as two:
@@ -206,12 +233,24 @@ class Played(unittest.TestCase):
             done = self.why(STEP)
             some = self.why("--ranks", "4", "--json", STEP)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no srun of step 4711.0", done.stdout)
+        self.assertIn("the srun of step 4711.0 runs on login1", done.stdout)
         self.assertIn("rank 3 (node n1): sleep is in clock_nanosleep\n", done.stdout)
         self.assertRegex(done.stdout, r"rank 4 \(node n2\): \w+ is stopped by a signal")
         found = json.loads(some.stdout)["nodes"]
         self.assertEqual([r["rank"] for r in found["n2"]], [4])
         self.assertEqual(found["n1"], [])
+
+    def test_srun_on_a_node_of_the_step(self):
+        """It is asked there, and the late ranks alone are looked at: of n1 one that has
+        not begun, of n2 one that has not entered."""
+        (self.place / "host").write_text("n2.cluster")
+        with process("sleep", "1000") as pid:
+            for rank in range(3):
+                self.has("n1", rank, pid)
+            self.has("n2", 3, pid)
+            done = self.why(STEP)
+        self.assertIn(STATUS["waiting"][0], done.stdout)
+        self.assertRegex(done.stdout, r"\nranks 2-3 \(2 nodes\): sleep [^\n]*\n$")
 
     def test_a_node_without_an_answer(self):
         srun = (self.place / "srun").read_text().replace("in n1 n2", "in n1")

@@ -174,7 +174,10 @@ def judge_trial(nodes, why_not):
         "on these nodes says more", tuple(nodes))
 
 
-def judge_left(left):
+def judge_left(left, named):
+    """Nodes that no step can start on now; named: they were asked for."""
     if left:
-        yield Finding(OK, "nodes", f"not looked at, for Slurm says that they are busy or "
-                      f"away: {len(left)} nodes ({names(left)})", "", tuple(left))
+        shown = names([f"{node} {state}" for node, state in left.items()])
+        yield Finding(UNKNOWN if named else OK, "nodes",
+                      f"not looked at, for Slurm says that they are busy or away: "
+                      f"{shown}", "look again when they are free", tuple(left))

@@ -84,7 +84,7 @@ def choose(nodes):
     if not all_states:
         raise CheckError(f"Slurm knows no node {named}" if named else
                          "Slurm has no nodes", "\"sinfo -N\" names the nodes")
-    wanted = USABLE if named else FREE
+    wanted = USABLE if "SLURM_JOB_ID" in os.environ else FREE
     chosen = [node for node, state in all_states.items() if state in wanted]
     left = {node: state for node, state in all_states.items() if node not in chosen}
     return chosen, left
