@@ -128,8 +128,8 @@ bench-inst: all $(bench_plugin)
 	test -z "$(bench_plugin)" || \
 		cp contrib/bench/.libs/mpi_pmi2x.so "$(bench_inst)$(slurm_plugindir)"
 
-# What the README and doc/performance.md show, in hours.
-EXTRA_DIST += contrib/bench/measure contrib/bench/launch-cost
+# What doc/measurements.md and doc/performance.md show, in hours; and the plot of the README.
+EXTRA_DIST += contrib/bench/front-plot contrib/bench/launch-cost contrib/bench/measure
 
 # A small matrix, in minutes. BENCH_FLAGS adds options, or replaces those here.
 # Plots where there is matplotlib.

@@ -200,15 +200,5 @@ class Pages(unittest.TestCase):
                 self.assertEqual(said, "")
 
 
-class Documents(unittest.TestCase):
-    def test_named_files_exist(self):
-        for path in [SOURCE / "README.md", *SOURCE.glob("doc/*.md")]:
-            for name in re.findall(r"`((?:\.ci|contrib|doc|src|testsuite)/[\w./+-]+)`",
-                                   path.read_text()):
-                with self.subTest(document=path.name, file=name):
-                    self.assertTrue((SOURCE / name).exists()
-                                    or (SOURCE / f"{name}.c").exists())
-
-
 if __name__ == "__main__":
     sys.exit(unittest.main(verbosity=1))

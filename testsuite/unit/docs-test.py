@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""README, doc/ and the man pages: how long sentences are, and where links lead.
+
+Run with `srcdir` set. With arguments: tells of these files only, and of each sentence."""
+
+import os
+import pathlib
+import re
+import sys
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
+WORDS_MAX = 25
+README_LINES_MAX = 150
+TEXTS = [SOURCE / "README.md", *sorted((SOURCE / "doc").glob("*.md"))]
+LINKED = [*TEXTS, SOURCE / "CONTRIBUTING.md", SOURCE / "SECURITY.md"]
+# What makes a new block: headings, entries of lists, definitions, quotations.
+BLOCK = re.compile(r"\s*(?:[-*:>]|\d+\.|#+)\s+")
+END = re.compile(r"(?<=[.!?])[\")*_]*\s+")
+# A path of the tree, as texts name it.
+PATH = re.compile(r"(?<![\w/.-])(?:doc|src|contrib|testsuite|debian)/[\w./-]*\w/?")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
+
+
+def prose_lines(text):
+    """(number, line) of all that is read aloud: no code, no table, no HTML."""
+    fenced = code = False
+    blank = True
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        code = re.match(r" {4,}|\t", line) and (code or blank and not BLOCK.match(line))
+        blank = not line.strip()
+        shown = not (fenced or code or line.lstrip()[:1] in ("|", "<", "!"))
+        yield number, line if shown else ""
+
+
+def blocks(text):
+    """(number of its first line, text) of each paragraph, heading, entry."""
+    first, words = 0, []
+    for number, line in [*prose_lines(text), (0, "")]:
+        begin = BLOCK.match(line)
+        if words and (begin or not line.strip()):
+            yield first, " ".join(words)
+            words = []
+        if line.strip():
+            first = first if words else number
+            words.append(line[begin.end() if begin else 0:].strip())
+
+
+def spoken(block):
+    """A block with what is one word to the reader as one word."""
+    block = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", block)
+    return re.sub(r"`[^`]*`", "`code`", block)
+
+
+def sentences(text):
+    """(number of the line where its block begins, words)"""
+    for number, block in blocks(text):
+        for sentence in END.split(spoken(block)):
+            yield number, [word for word in sentence.split() if re.search(r"\w", word)]
+
+
+def anchors(text):
+    """The names by which GitHub's headings can be linked to."""
+    fenced = False
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        if line.startswith("#") and not fenced:
+            title = re.sub(r"`|\[([^\]]*)\]\([^)]*\)", r"\1", line.lstrip("# ")).lower()
+            yield re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", title.strip()))
+
+
+def dead_links(path):
+    """What `path` links to in the tree and is not there."""
+    text = path.read_text()
+    for found in LINK.findall(text):
+        target, _, anchor = (found[0] or found[1]).partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        there = path.parent / target if target else path
+        if not there.exists():
+            yield target
+        elif anchor and anchor not in anchors(there.read_text()):
+            yield f"{target}#{anchor}"
+
+
+def dead_paths(path):
+    """Paths that `path` names and that the tree has not, nor the source of a program.
+
+    Libraries that a build makes are in no source tree."""
+    for name in PATH.findall(path.read_text()):
+        if not ("/.libs/" in name or (SOURCE / name).exists()
+                or (SOURCE / f"{name}.c").exists()):
+            yield name
+
+
+def man_pages():
+    return [page for top in ("src", "contrib") for page in (SOURCE / top).glob("**/*.[1-8]")]
+
+
+def long_sentences(path, text=None):
+    return [f"{path.name}:{number}: {len(words)} words: {' '.join(words[:8])} ..."
+            for number, words in sentences(text or path.read_text())
+            if len(words) > WORDS_MAX]
+
+
+class Documents(unittest.TestCase):
+    def expect_none(self, faults):
+        self.assertFalse(faults, "\n" + "\n".join(map(str, faults)))
+
+    def test_long_sentences_are_found(self):
+        long, short = "word " * 26 + "end.", "word " * 24 + "end."
+        path = pathlib.Path("text")
+        for text in (long, f"* {long}", f"{short}\n{long}", f"{short[:-1]}\n{long}"):
+            self.assertEqual(len(long_sentences(path, text)), 1, text)
+        for text in (short, f"{short} {short}", f"| {long} |", f"```\n{long}\n```",
+                     f"    {long}", f"{short[:-10]} `{long}` end."):
+            self.assertEqual(long_sentences(path, text), [], text)
+
+    def test_sentences_are_short(self):
+        self.expect_none([fault for path in TEXTS for fault in long_sentences(path)])
+
+    def test_readme_is_short(self):
+        lines = len((SOURCE / "README.md").read_text().splitlines())
+        self.assertLessEqual(lines, README_LINES_MAX)
+
+    def test_links_lead_somewhere(self):
+        self.expect_none([f"{path.name}: {name}" for path in LINKED
+                          for name in dead_links(path)])
+
+    def test_named_files_are_there(self):
+        self.expect_none([f"{path.name}: {name}" for path in [*LINKED, *man_pages()]
+                          for name in dead_paths(path)])
+
+    def test_every_page_is_in_the_index(self):
+        index = (SOURCE / "doc/README.md").read_text()
+        self.expect_none([path.name for path in (SOURCE / "doc").glob("*.md")
+                          if path.name != "README.md" and f"({path.name})" not in index])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        for name in sys.argv[1:]:
+            print("\n".join(long_sentences(pathlib.Path(name))))
+    else:
+        unittest.main()
