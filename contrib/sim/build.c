@@ -135,8 +135,8 @@ static void number_operations(struct sim *s)
 
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg)
 {
-	return msg->type == COLL_MSG_FAULT || coll_msg_is_subset(msg) ? s->scenario->nops :
-					     s->op_of[msg->kind][msg->seq];
+	return coll_msg_has_kind(msg) ? s->op_of[msg->kind][msg->seq] :
+					s->scenario->nops;
 }
 
 static void start_ranks(struct sim *s)

@@ -238,8 +238,7 @@ void trace_sent(struct service *s, const struct coll_msg *msg,
 {
 	struct trace_coll *c = NULL;
 
-	if (s->trace && msg->type != COLL_MSG_FAULT &&
-	    !coll_msg_is_subset(msg))
+	if (s->trace && coll_msg_has_kind(msg))
 		c = find_coll(s->trace, msg->kind, msg->seq);
 	if (!c)
 		return;

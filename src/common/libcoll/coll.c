@@ -72,6 +72,7 @@ void coll_destroy(struct coll *c)
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		coll_table_free(c, kind);
 	coll_subsets_free(c);
+	coll_fetches_free(c);
 	coll_fault_free(c);
 	for (uint32_t i = 0; c->slots && i < c->nslots; i++)
 		payload_unref(c->slots[i].why);
@@ -87,6 +88,15 @@ void coll_destroy(struct coll *c)
 const struct tree_place *coll_place(const struct coll *c)
 {
 	return &c->place;
+}
+
+uint32_t coll_ranks_within(const struct coll *c, struct tree_range range)
+{
+	uint32_t count;
+	const uint32_t *last = layout_ranks_at(c->layout, range.end - 1, &count);
+
+	return last + count -
+	       layout_ranks_at(c->layout, range.first, &(uint32_t){ 0 });
 }
 
 /* ---- contributions ---- */
@@ -197,8 +207,7 @@ int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 
 /* ---- messages ---- */
 
-/* NULL for what is no neighbour, or one whose link is lost. */
-static struct coll_peer *peer_at(const struct coll *c, uint32_t position)
+struct coll_peer *coll_peer_at(const struct coll *c, uint32_t position)
 {
 	struct coll_peer *peer = coll_parent(c);
 	uint32_t i = tree_child_index(&c->place, position);
@@ -331,10 +340,10 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 struct payload *coll_body_room(struct coll *c, uint32_t from,
 			       const struct coll_msg *msg, size_t len)
 {
-	struct coll_peer *peer = peer_at(c, from);
+	struct coll_peer *peer = coll_peer_at(c, from);
 	struct coll_op *op;
 
-	if (!peer || coll_msg_is_subset(msg) ||
+	if (!peer || !coll_msg_has_kind(msg) ||
 	    (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
 		return NULL;
 	if (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST)
@@ -358,7 +367,7 @@ static int receive_fault(struct coll *c, struct coll_peer *peer,
 int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body)
 {
-	struct coll_peer *peer = peer_at(c, from);
+	struct coll_peer *peer = coll_peer_at(c, from);
 
 	if (!peer)
 		return -EPROTO;
@@ -366,6 +375,8 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		return receive_fault(c, peer, &msg->fault);
 	if (coll_msg_is_subset(msg))
 		return coll_subset_receive(c, peer, msg, body);
+	if (msg->type == COLL_MSG_FETCH || msg->type == COLL_MSG_FETCHED)
+		return coll_fetch_receive(c, peer, msg, body);
 	if ((unsigned int)msg->kind >= COLL_KINDS || msg->seq == COLL_NEVER)
 		return -EPROTO;
 	switch (msg->type) {
@@ -388,6 +399,7 @@ void coll_rank_gone(struct coll *c, uint32_t slot, const char *why)
 	c->slots[slot].gone = true;
 	c->slots[slot].why = coll_reason_new(why);
 	coll_fault_raise(c, c->slots[slot].entered, why);
+	coll_fetches_rank_gone(c, slot);
 }
 
 /* The first that cannot complete without the parent. */
@@ -439,7 +451,7 @@ void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 		    const char *why)
 {
 	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
-	struct coll_peer *peer = peer_at(c, position);
+	struct coll_peer *peer = coll_peer_at(c, position);
 
 	if (!peer)
 		return;
@@ -449,11 +461,12 @@ void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 		from[kind] = is_child(c, peer) ? needs_child(c, kind, peer) :
 						 needs_parent(c, kind);
 	coll_fault_raise(c, from, why);
+	coll_fetches_link_lost(c, peer);
 }
 
 void coll_link_up(struct coll *c, uint32_t position)
 {
-	struct coll_peer *peer = peer_at(c, position);
+	struct coll_peer *peer = coll_peer_at(c, position);
 
 	if (!peer)
 		return;

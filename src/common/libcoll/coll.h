@@ -67,6 +67,9 @@ enum coll_msg_type {
 	COLL_MSG_SUB_DOWN, /* the result, parent to child */
 	COLL_MSG_SUB_OPEN, /* who takes part; a fault is known */
 	COLL_MSG_SUB_FAIL, /* what cannot complete any more */
+	/* See fetch.h. */
+	COLL_MSG_FETCH,   /* asks, towards the owner */
+	COLL_MSG_FETCHED, /* answers, the same way back */
 	COLL_MSG_TYPES,
 };
 
@@ -93,6 +96,15 @@ struct coll_subset_msg {
 	bool last;        /* UP: all meet at the last of these nodes */
 };
 
+/* What a message says of a fetch. */
+struct coll_fetch_msg {
+	uint32_t id;      /* of who sent FETCH, on this link alone */
+	uint8_t op;       /* FETCH */
+	uint32_t rank;    /* FETCH */
+	uint32_t timeout; /* FETCH: ms */
+	uint8_t status;   /* FETCHED: enum coll_fetch_status */
+};
+
 /*
  * A message between neighbours. The body is carried beside the header, never
  * parsed by libcoll:
@@ -102,12 +114,14 @@ struct coll_subset_msg {
  *   ring: `left_len` bytes of the left edge value, then the right edge value;
  *   SUB_UP:   the contributions of the subtree, in tree order;
  *   SUB_DOWN: the result;
- *   SUB_OPEN: the name.
+ *   SUB_OPEN: the name;
+ *   FETCH:    the key;
+ *   FETCHED:  what was fetched.
  */
 struct coll_msg {
 	enum coll_msg_type type;
-	enum coll_kind kind; /* all but FAULT and SUB */
-	uint32_t seq;        /* all but FAULT and SUB */
+	enum coll_kind kind; /* UP, DOWN, REST */
+	uint32_t seq;        /* the same */
 	bool more;           /* fence, gather UP: another one follows */
 	uint64_t size;       /* fence, gather DOWN: bytes of the result */
 	uint64_t raw;        /* fence, gather DOWN: bytes of the result of which
@@ -118,14 +132,21 @@ struct coll_msg {
 	uint32_t left_len;   /* ring */
 	bool failed;         /* fence, gather, SUB DOWN, SUB_UP: this one alone
 	                        failed, for fault.reason; there is no body */
-	struct coll_fault fault; /* FAULT; failed DOWN, SUB: the reason */
+	struct coll_fault fault; /* FAULT; failed DOWN, SUB, FETCHED: the reason */
 	struct coll_subset_msg subset; /* SUB */
+	struct coll_fetch_msg fetch; /* FETCH, FETCHED */
 };
 
-/* It is one of the SUB messages: it has no kind and no sequence number. */
+/* It is about a collective that has a kind and a sequence number. */
+static inline bool coll_msg_has_kind(const struct coll_msg *msg)
+{
+	return msg->type < COLL_MSG_FAULT;
+}
+
+/* It is one of the SUB messages. */
 static inline bool coll_msg_is_subset(const struct coll_msg *msg)
 {
-	return msg->type >= COLL_MSG_SUB_UP;
+	return msg->type >= COLL_MSG_SUB_UP && msg->type <= COLL_MSG_SUB_FAIL;
 }
 
 /*
@@ -141,6 +162,9 @@ int coll_msg_pack(struct buf *b, const struct coll_msg *msg);
 int coll_msg_unpack(struct cursor *c, struct coll_msg *msg);
 /* The same of `len` bytes which are a header and nothing else. 0 or -EPROTO. */
 int coll_msg_read(const void *head, size_t len, struct coll_msg *msg);
+
+struct coll_fetch; /* these two: fetch.h */
+struct coll_fetched;
 
 /* What one slot of this node gets out of a ring. Valid during the call only. */
 struct coll_ring_result {
@@ -223,6 +247,19 @@ struct coll_ops {
 	 */
 	void (*complete_subset)(void *arg, uint32_t slot, uint64_t id,
 				struct payload *result, const char *why);
+	/*
+	 * Somebody fetches something of a rank of this node: answer `token` with
+	 * coll_fetch_answer, later (see Re-entrancy). `what` ends with the call.
+	 * NULL as an operation: it is refused.
+	 */
+	void (*fetch_asked)(void *arg, uint64_t token,
+			    const struct coll_fetch *what);
+	/*
+	 * What coll_fetch has asked for as `id` has ended, exactly once. What is
+	 * said of it is valid during the call, unless a reference to the value is
+	 * taken. Needed by who calls coll_fetch.
+	 */
+	void (*fetched)(void *arg, uint64_t id, const struct coll_fetched *end);
 };
 
 /* The same at all nodes of a step, but for the budget. */

@@ -15,10 +15,12 @@
  *   SUB_DOWN: u8 failed; failed: reason
  *   SUB_OPEN: i32 first
  *   SUB_FAIL: i32 first, reason
+ *   FETCH:    u32 id, u8 op, u32 rank, u32 timeout
+ *   FETCHED:  u32 id, u8 status; not found: reason
  *
  * A reason is a u32 length and text without a NUL.
  */
-#include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -120,6 +122,29 @@ static int pack_subset(struct buf *b, const struct coll_msg *msg)
 	if (!rc && (msg->failed || msg->type == COLL_MSG_SUB_FAIL))
 		rc = pack_str(b, msg->fault.reason);
 	return rc;
+}
+
+static int pack_fetch(struct buf *b, const struct coll_msg *msg)
+{
+	const struct coll_fetch_msg *m = &msg->fetch;
+	int rc = pack_u32(b, m->id);
+
+	if (!rc)
+		rc = pack_u8(b, m->op);
+	if (!rc)
+		rc = pack_u32(b, m->rank);
+	return rc ? rc : pack_u32(b, m->timeout);
+}
+
+static int pack_fetched(struct buf *b, const struct coll_msg *msg)
+{
+	int rc = pack_u32(b, msg->fetch.id);
+
+	if (!rc)
+		rc = pack_u8(b, msg->fetch.status);
+	if (rc || msg->fetch.status == COLL_FETCH_FOUND)
+		return rc;
+	return pack_str(b, msg->fault.reason);
 }
 
 static void unpack_ring(struct cursor *c, struct coll_msg *msg)
@@ -225,6 +250,24 @@ static void unpack_subset(struct cursor *c, struct coll_msg *msg)
 		unpack_reason(c, &msg->fault);
 }
 
+static void unpack_fetch(struct cursor *c, struct coll_msg *msg)
+{
+	msg->fetch.id = unpack_u32(c);
+	msg->fetch.op = unpack_u8(c);
+	msg->fetch.rank = unpack_u32(c);
+	msg->fetch.timeout = unpack_u32(c);
+}
+
+static void unpack_fetched(struct cursor *c, struct coll_msg *msg)
+{
+	msg->fetch.id = unpack_u32(c);
+	msg->fetch.status = unpack_u8(c);
+	if (msg->fetch.status >= COLL_FETCH_STATUSES)
+		c->failed = true;
+	else if (msg->fetch.status != COLL_FETCH_FOUND)
+		unpack_reason(c, &msg->fault);
+}
+
 static const struct {
 	int (*pack)(struct buf *b, const struct coll_msg *msg);
 	void (*unpack)(struct cursor *c, struct coll_msg *msg);
@@ -237,6 +280,8 @@ static const struct {
 	[COLL_MSG_SUB_DOWN] = { pack_subset, unpack_subset },
 	[COLL_MSG_SUB_OPEN] = { pack_subset, unpack_subset },
 	[COLL_MSG_SUB_FAIL] = { pack_subset, unpack_subset },
+	[COLL_MSG_FETCH] = { pack_fetch, unpack_fetch },
+	[COLL_MSG_FETCHED] = { pack_fetched, unpack_fetched },
 };
 
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg)

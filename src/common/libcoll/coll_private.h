@@ -13,13 +13,14 @@
  *   coll_gather.c  fence and gather over the tree
  *   coll_scan.c    ring
  *   coll_fault.c   faults: knowing, failing, telling
+ *   coll_fetch.c   fetches: see fetch.h
  *   coll_msg.c     wire form of messages
  *   subset*.c      collectives of some ranks: see subset_private.h
  */
 #ifndef PMI2X_COLL_PRIVATE_H
 #define PMI2X_COLL_PRIVATE_H
 
-#include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 
 /* What one source adds to a ring; owns its references. */
 struct coll_edges {
@@ -92,6 +93,7 @@ struct coll_peer {
 	uint32_t ups[COLL_KINDS];  /* child: contributions received */
 	uint32_t told[COLL_KINDS]; /* the fault that it is known to know */
 	uint64_t subset_ups;       /* child: those that have not ended */
+	uint64_t fetches;          /* from there, not answered */
 	bool lost;                 /* nothing goes there, nothing comes */
 	struct payload *why;       /* it is lost; NULL: no memory */
 	struct payload *said;      /* why of the last fault that it told of */
@@ -119,6 +121,9 @@ struct coll {
 	bool subset_no_memory;  /* to be said when the event ends */
 	bool subset_dead;       /* all fail that need this node, */
 	struct payload *subset_why; /* for this */
+	struct fetch *fetches;      /* not answered, by the number given here */
+	uint32_t fetch_id;          /* the number given last */
+	uint64_t own_fetches;       /* of this node */
 };
 
 static inline bool coll_is_root(const struct coll *c)
@@ -136,6 +141,12 @@ static inline bool coll_covered(const struct coll *c, enum coll_kind kind,
 {
 	return seq >= c->fault[kind].from;
 }
+
+/* NULL for what is no neighbour, or one whose link is lost. */
+struct coll_peer *coll_peer_at(const struct coll *c, uint32_t position);
+
+/* How many ranks the nodes of a subtree have. */
+uint32_t coll_ranks_within(const struct coll *c, struct tree_range range);
 
 /* How many parts a collective has: own slots and children. */
 static inline uint32_t coll_nparts(const struct coll *c)
@@ -218,5 +229,15 @@ void coll_subsets_check(struct coll *c);
 int coll_subset_receive(struct coll *c, struct coll_peer *peer,
 			const struct coll_msg *msg, struct payload *body);
 void coll_subsets_free(struct coll *c);
+
+/* ---- coll_fetch.c ---- */
+
+/* FETCH or FETCHED. 0 or -EPROTO. */
+int coll_fetch_receive(struct coll *c, struct coll_peer *peer,
+		       const struct coll_msg *msg, struct payload *body);
+/* What was asked over this link, which is lost, or of this rank, is not answered. */
+void coll_fetches_link_lost(struct coll *c, const struct coll_peer *peer);
+void coll_fetches_rank_gone(struct coll *c, uint32_t slot);
+void coll_fetches_free(struct coll *c);
 
 #endif

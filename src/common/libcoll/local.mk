@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += libcoll.la
 libcoll_la_SOURCES = \
 	src/common/libcoll/coll.c src/common/libcoll/coll.h \
 	src/common/libcoll/coll_fault.c \
+	src/common/libcoll/coll_fetch.c src/common/libcoll/fetch.h \
 	src/common/libcoll/coll_gather.c \
 	src/common/libcoll/coll_msg.c \
 	src/common/libcoll/coll_op.c \

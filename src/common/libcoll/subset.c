@@ -150,20 +150,13 @@ static void adopt_counts(struct subset *s, const struct coll_subset_msg *m)
 	s->meets = m->last && !s->nabove;
 }
 
-static uint32_t ranks_below(const struct coll *c, const struct coll_peer *child)
-{
-	struct tree_range range = tree_child(&c->place, child - c->peers);
-	uint32_t count;
-	const uint32_t *last = layout_ranks_at(c->layout, range.end - 1, &count);
-
-	return last + count - layout_ranks_at(c->layout, range.first, &(uint32_t){ 0 });
-}
-
 /* More in flight than the ranks there may have entered. */
 static bool too_many(const struct coll *c, const struct coll_peer *child)
 {
 	return child->subset_ups >=
-	       (uint64_t)COLL_SUBSET_AHEAD_MAX * ranks_below(c, child);
+	       (uint64_t)COLL_SUBSET_AHEAD_MAX *
+		       coll_ranks_within(c, tree_child(&c->place,
+						       child - c->peers));
 }
 
 static void add_up(struct coll *c, struct subset *s, struct coll_peer *peer,
