@@ -160,6 +160,8 @@ static int read_extension(struct job *job, const struct call *call)
 	pmi_message_int(&call->reply, EXT_KEY_NODES, &job->nodes);
 	pmi_message_bool(&call->reply, EXT_KEY_GROUPS, &job->groups);
 	job->groups = job->groups && job->extension;
+	pmi_message_bool(&call->reply, EXT_KEY_FETCH, &job->fetches);
+	job->fetches = job->fetches && job->extension;
 	if (build) {
 		job->server_build = strdup(build);
 		if (!job->server_build)

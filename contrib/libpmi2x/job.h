@@ -39,7 +39,8 @@ struct settings {
 
 /*
  * Records put since the last fence (extension). What is in it has been
- * acknowledged: it is emptied when a fence with all of it has been entered.
+ * acknowledged: it is emptied when a fence with all of it has been entered. Where
+ * values can be fetched, each record is shown to the agent before that (show_put).
  */
 struct batch {
 	pthread_mutex_t lock;
@@ -67,6 +68,7 @@ struct job {
 	int extension;       /* version agreed on; 0: plain PMI */
 	int nodes;           /* of the step; 0: the server did not tell */
 	bool groups;         /* the server knows barriers of a group */
+	bool fetches;        /* a value can be fetched of a rank */
 	char *server_build;  /* or NULL */
 	struct region *region; /* or NULL: results come over the socket */
 	size_t region_size;

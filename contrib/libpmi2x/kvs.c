@@ -148,15 +148,18 @@ int kvs_get(struct job *job, const char *jobid, int source, const char *key,
 	return job->ops->get(job, jobid, source, key, out);
 }
 
-static int append_piece(struct job *job, const char *key, size_t i,
-			struct value *text, size_t total)
+static int get_piece(struct job *job, int source, const char *key,
+		     struct value *out)
+{
+	return kvs_get(job, NULL, source, key, out);
+}
+
+static int append_piece(struct job *job, kvs_reader *read, int source,
+			const char *key, struct value *text, size_t total)
 {
 	struct value piece = { NULL, 0 };
-	char name[PMI_KEYLEN_MAX];
-	int rc = piece_key(name, sizeof(name), key, i);
+	int rc = read(job, source, key, &piece);
 
-	if (!rc)
-		rc = kvs_get(job, NULL, -1, name, &piece);
 	if (!rc && (piece.len == 0 || piece.len > total - text->len))
 		rc = -EPROTO;
 	if (!rc) {
@@ -167,9 +170,11 @@ static int append_piece(struct job *job, const char *key, size_t i,
 	return rc;
 }
 
-static int get_pieces(struct job *job, const char *key, struct value *text)
+static int join_pieces(struct job *job, kvs_reader *read, int source,
+		       const char *key, struct value *text)
 {
 	long total = text_length(text->data, text->len);
+	char name[PMI_KEYLEN_MAX];
 	char *grown;
 	int rc = 0;
 
@@ -179,9 +184,24 @@ static int get_pieces(struct job *job, const char *key, struct value *text)
 	if (!grown)
 		return -ENOMEM;
 	text->data = grown;
-	for (size_t i = 1; !rc && text->len < (size_t)total; i++)
-		rc = append_piece(job, key, i, text, total);
+	for (size_t i = 1; !rc && text->len < (size_t)total; i++) {
+		rc = piece_key(name, sizeof(name), key, i);
+		if (!rc)
+			rc = append_piece(job, read, source, name, text, total);
+	}
 	text->data[text->len] = '\0';
+	return rc;
+}
+
+int kvs_join(struct job *job, kvs_reader *read, int source, const char *key,
+	     struct value *first)
+{
+	int rc = join_pieces(job, read, source, key, first);
+
+	if (!rc)
+		rc = text_decode(first);
+	if (rc)
+		value_free(first);
 	return rc;
 }
 
@@ -189,11 +209,5 @@ int kvs_get_bytes(struct job *job, const char *key, struct value *out)
 {
 	int rc = kvs_get(job, NULL, -1, key, out);
 
-	if (!rc)
-		rc = get_pieces(job, key, out);
-	if (!rc)
-		rc = text_decode(out);
-	if (rc)
-		value_free(out);
-	return rc;
+	return rc ? rc : kvs_join(job, get_piece, -1, key, out);
 }

@@ -31,6 +31,16 @@ int kvs_get(struct job *job, const char *jobid, int source, const char *key,
 	    struct value *out);
 int kvs_get_bytes(struct job *job, const char *key, struct value *out);
 
+/* Reads what `source` (-1: anybody) has put. 0 or an error; out is freed by the caller. */
+typedef int kvs_reader(struct job *job, int source, const char *key,
+		       struct value *out);
+/*
+ * Make the value that was put out of the bytes that its key has: where they are its
+ * first piece, with the others. 0 or an error; then it is freed.
+ */
+int kvs_join(struct job *job, kvs_reader *read, int source, const char *key,
+	     struct value *first);
+
 /*
  * Look in the mapped region only: no lock, no system call. 1 and where the
  * value is (until the session ends), 0: there is no such key; -ENXIO: there is

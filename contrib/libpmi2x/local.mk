@@ -11,6 +11,7 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
 	contrib/libpmi2x/conn.c contrib/libpmi2x/conn.h \
+	contrib/libpmi2x/fetch.c contrib/libpmi2x/fetch.h \
 	contrib/libpmi2x/gather.c contrib/libpmi2x/gather.h \
 	contrib/libpmi2x/handshake.c contrib/libpmi2x/handshake.h \
 	contrib/libpmi2x/job.c contrib/libpmi2x/job.h \
@@ -94,8 +95,10 @@ dist_man_MANS += \
 	contrib/libpmi2x/man/PMIX_Iallgather.3 \
 	contrib/libpmi2x/man/PMIX_Iallgather_n.3 \
 	contrib/libpmi2x/man/PMIX_Iallgather_view.3 \
+	contrib/libpmi2x/man/PMIX_KVS_Fetch.3 \
 	contrib/libpmi2x/man/PMIX_KVS_Get_n.3 \
 	contrib/libpmi2x/man/PMIX_KVS_Ifence.3 \
+	contrib/libpmi2x/man/PMIX_KVS_Ifetch.3 \
 	contrib/libpmi2x/man/PMIX_KVS_Put_n.3 \
 	contrib/libpmi2x/man/PMIX_Ring.3 \
 	contrib/libpmi2x/man/PMIX_Test.3 \

@@ -145,6 +145,29 @@ int PMIX_Test(PMIX_Request request, int *flag)
 				      request_test(&s->requests, request, flag)));
 }
 
+/* ---- fetch ---- */
+
+int PMIX_KVS_Ifetch(int rank, const char *key, void *value, size_t *len,
+		    int timeout_ms, PMIX_Request *request)
+{
+	const struct fetch_sink sink = { .value = value, .len = len };
+	bool valid = key && len && request && (value || !*len);
+
+	return pmi2_code(SESSION_CALL(valid, s,
+				      request_fetch(&s->requests, rank, key,
+						    timeout_ms, &sink,
+						    request)));
+}
+
+int PMIX_KVS_Fetch(int rank, const char *key, void *value, size_t *len,
+		   int timeout_ms)
+{
+	PMIX_Request request;
+	int code = PMIX_KVS_Ifetch(rank, key, value, len, timeout_ms, &request);
+
+	return code ? code : PMIX_Wait(request);
+}
+
 /* ---- binary values ---- */
 
 int PMIX_KVS_Put_n(const char key[], const void *value, int len)
@@ -205,6 +228,11 @@ static void say_slots(const struct job *job, char *out, size_t size)
 	snprintf(out, size, "%d", job->slots ? SLOTS_VERSION : 0);
 }
 
+static void say_fetch(const struct job *job, char *out, size_t size)
+{
+	snprintf(out, size, "%d", job->fetches);
+}
+
 static void say_nodes(const struct job *job, char *out, size_t size)
 {
 	snprintf(out, size, "%d", job->nodes);
@@ -231,6 +259,7 @@ static const struct {
 	{ "region", say_region },
 	{ "region-size", say_region_size },
 	{ "slots", say_slots },
+	{ "fetch", say_fetch },
 	{ "nodes", say_nodes },
 	{ "server-build", say_build },
 	{ "refusal", say_refusal },

@@ -17,12 +17,18 @@
 
 _Static_assert(REQUESTS_MAX == 1 << SLOT_BITS, "a handle names any slot");
 
+enum kind { KIND_FENCE, KIND_GATHER, KIND_FETCH };
+
 struct request {
 	uint64_t handle;
 	bool claimed; /* some thread is completing it */
-	bool is_gather;
+	enum kind kind;
+	struct call *call; /* of the one of these two */
 	struct gather gather; /* a fence uses only its call */
+	struct fetch fetch;
 	struct sink sink;
+	struct fetch_sink to;
+	size_t room;
 };
 
 /*
@@ -69,7 +75,7 @@ static int place(struct requests *t, struct request *r)
 }
 
 /* A claimed request in the table: it is nobody else's until it is released. */
-static int request_new(struct requests *t, struct request **out)
+static int request_new(struct requests *t, enum kind kind, struct request **out)
 {
 	struct request *r = calloc(1, sizeof(*r));
 	int rc;
@@ -77,6 +83,8 @@ static int request_new(struct requests *t, struct request **out)
 	if (!r)
 		return -ENOMEM;
 	r->claimed = true;
+	r->kind = kind;
+	r->call = kind == KIND_FETCH ? &r->fetch.call : &r->gather.call;
 	pthread_mutex_lock(&t->lock);
 	rc = place(t, r);
 	pthread_mutex_unlock(&t->lock);
@@ -122,8 +130,9 @@ static void release(struct requests *t, struct request *r)
 
 /* ---- start ---- */
 
-/* Or, with an error, it has not. */
-static int begun(struct requests *t, struct request *r, int rc, uint64_t *handle)
+/* It is under way, and there for who waits for it; or it is not. */
+static int started(struct requests *t, struct request *r, int rc,
+		   uint64_t *handle)
 {
 	if (rc) {
 		request_free(t, r);
@@ -137,27 +146,40 @@ static int begun(struct requests *t, struct request *r, int rc, uint64_t *handle
 int request_fence(struct requests *t, uint64_t *handle)
 {
 	struct request *r;
-	int rc = request_new(t, &r);
+	int rc = request_new(t, KIND_FENCE, &r);
 
 	if (rc)
 		return rc;
 	rank_trace_note(&t->job->trace, RANK_TRACE_FENCE_IN);
 	rc = t->job->ops->fence(t->job, &r->gather.call);
-	return begun(t, r, rc, handle);
+	return started(t, r, rc, handle);
 }
 
 int request_gather(struct requests *t, const void *value, size_t len,
 		   size_t stride, const struct sink *sink, uint64_t *handle)
 {
 	struct request *r;
-	int rc = request_new(t, &r);
+	int rc = request_new(t, KIND_GATHER, &r);
 
 	if (rc)
 		return rc;
-	r->is_gather = true;
 	r->sink = *sink;
 	rc = gather_start(t->job, value, len, stride, &r->gather);
-	return begun(t, r, rc, handle);
+	return started(t, r, rc, handle);
+}
+
+int request_fetch(struct requests *t, int rank, const char *key, int timeout,
+		  const struct fetch_sink *sink, uint64_t *handle)
+{
+	struct request *r;
+	int rc = request_new(t, KIND_FETCH, &r);
+
+	if (rc)
+		return rc;
+	r->to = *sink;
+	r->room = *sink->len;
+	rc = fetch_start(t->job, rank, key, timeout, &r->fetch);
+	return started(t, r, rc, handle);
 }
 
 /* ---- completion ---- */
@@ -200,20 +222,50 @@ static int deliver(struct requests *t, const struct sink *sink,
 	return 0;
 }
 
+static int complete_fence(struct requests *t, struct request *r)
+{
+	int rc = r->gather.call.error;
+
+	rank_trace_note(&t->job->trace, RANK_TRACE_FENCE_OUT);
+	call_end(&r->gather.call);
+	return rc;
+}
+
+static int complete_gather(struct requests *t, struct request *r)
+{
+	struct gathered result;
+	int rc = gather_finish(t->job, &r->gather, &result);
+
+	return rc ? rc : deliver(t, &r->sink, &result);
+}
+
+static int complete_fetch(struct requests *t, struct request *r)
+{
+	struct value v = { NULL, 0 };
+	int rc = fetch_finish(t->job, &r->fetch, &v);
+
+	if (rc)
+		return rc;
+	*r->to.len = v.len;
+	if (v.len > r->room)
+		rc = -ENOBUFS;
+	else if (v.len)
+		memcpy(r->to.value, v.data, v.len);
+	value_free(&v);
+	return rc;
+}
+
 /* The call is done. The request is the caller's to free. */
 static int complete(struct requests *t, struct request *r)
 {
-	struct gathered result;
-	int rc;
-
-	if (!r->is_gather) {
-		rank_trace_note(&t->job->trace, RANK_TRACE_FENCE_OUT);
-		rc = r->gather.call.error;
-		call_end(&r->gather.call);
-		return rc;
+	switch (r->kind) {
+	case KIND_GATHER:
+		return complete_gather(t, r);
+	case KIND_FETCH:
+		return complete_fetch(t, r);
+	default:
+		return complete_fence(t, r);
 	}
-	rc = gather_finish(t->job, &r->gather, &result);
-	return rc ? rc : deliver(t, &r->sink, &result);
 }
 
 int request_wait(struct requests *t, uint64_t handle)
@@ -223,7 +275,7 @@ int request_wait(struct requests *t, uint64_t handle)
 
 	if (!r)
 		return -EINVAL;
-	call_wait(&r->gather.call);
+	call_wait(r->call);
 	rc = complete(t, r);
 	request_free(t, r);
 	return rc;
@@ -236,7 +288,7 @@ int request_test(struct requests *t, uint64_t handle, int *done)
 
 	if (!r)
 		return -EINVAL;
-	*done = call_test(&r->gather.call);
+	*done = call_test(r->call);
 	if (!*done) {
 		release(t, r);
 		return 0;
@@ -248,11 +300,15 @@ int request_test(struct requests *t, uint64_t handle, int *done)
 
 static void drop(struct requests *t, struct request *r)
 {
-	call_wait(&r->gather.call);
-	if (r->is_gather)
+	if (r->kind == KIND_FETCH && !call_test(r->call))
+		fetch_cancel_all(t->job);
+	call_wait(r->call);
+	if (r->kind == KIND_GATHER)
 		gather_drop(t->job, &r->gather);
+	else if (r->kind == KIND_FETCH)
+		fetch_drop(&r->fetch);
 	else
-		call_end(&r->gather.call);
+		call_end(r->call);
 	request_free(t, r);
 }
 

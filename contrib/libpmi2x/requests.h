@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fetch.h"
 #include "gather.h"
 
 #define REQUESTS_MAX 4096 /* under way at a time */
@@ -40,6 +41,12 @@ struct sink {
 	struct pmix_view **view; /* or NULL */
 };
 
+/* Where the value of a fetch goes. */
+struct fetch_sink {
+	void *value;
+	size_t *len; /* in: room; out: the value's, also when it is more */
+};
+
 void requests_init(struct requests *r, struct job *job, struct views *views);
 void requests_destroy(struct requests *r);
 
@@ -47,6 +54,10 @@ void requests_destroy(struct requests *r);
 int request_fence(struct requests *t, uint64_t *handle);
 int request_gather(struct requests *t, const void *value, size_t len,
 		   size_t stride, const struct sink *sink, uint64_t *handle);
+
+/* The same; or the errors of fetch_start. */
+int request_fetch(struct requests *t, int rank, const char *key, int timeout,
+		  const struct fetch_sink *sink, uint64_t *handle);
 
 /*
  * Wait for the end, or look whether it is there (*done). The handle is used up
@@ -56,7 +67,10 @@ int request_gather(struct requests *t, const void *value, size_t len,
 int request_wait(struct requests *t, uint64_t handle);
 int request_test(struct requests *t, uint64_t handle, int *done);
 
-/* At the end of a session: wait for what nobody waited for, drop the results. */
+/*
+ * At the end of a session: wait for what nobody waited for, drop the results; fetches
+ * are given up.
+ */
 void requests_complete_all(struct requests *t);
 
 /* Copy a result into count slots of slot_len bytes, cut or filled with zeros. */

@@ -43,6 +43,7 @@ int singleton_start(struct job *job)
 	job->size = 1;
 	job->appnum = -1;
 	job->groups = true;
+	job->fetches = true;
 	return 0;
 }
 

@@ -34,6 +34,7 @@ struct slots_client {
 	const struct slot_replies *replies;
 
 	uint32_t ticket;      /* of what is entered next; who enters has it */
+	uint32_t shown;       /* bytes of records; who puts has it */
 	/* Set by who enters, cleared by who completes the call. */
 	atomic_bool busy[SLOT_CELLS];
 	atomic_bool in_ring;  /* the board has room for one answer */
@@ -197,6 +198,41 @@ static int slots_enter(struct transport *t, const struct entry *e,
 	slots_skip(t);
 	count_in(sc, e->kind);
 	return 0;
+}
+
+/* ---- what is shown ---- */
+
+static struct slot_shown *shown(const struct slots_client *sc)
+{
+	return slot_shown_at(sc->map, sc->slot);
+}
+
+/*
+ * Sequentially consistent with the agent, which says first that it waits and looks
+ * then: either it sees these records, or we see that it waits.
+ */
+bool slots_client_show(struct slots_client *sc, const void *records, size_t len)
+{
+	struct slot_shown *to = shown(sc);
+
+	if (len > SLOT_SHOWN_MAX - sc->shown)
+		return false;
+	memcpy(to->records + sc->shown, records, len);
+	sc->shown += len;
+	atomic_store(&to->len, sc->shown);
+	if (atomic_load(&sc->replies->watched))
+		wake_agent(sc);
+	return true;
+}
+
+void slots_client_show_anew(struct slots_client *sc)
+{
+	struct slot_shown *to = shown(sc);
+
+	atomic_fetch_add(&to->version, 1);
+	sc->shown = 0;
+	atomic_store(&to->len, 0);
+	atomic_fetch_add(&to->version, 1);
 }
 
 /* ---- out ---- */

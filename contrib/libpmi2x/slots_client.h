@@ -8,6 +8,8 @@
 #define PMI2X_SLOTS_CLIENT_H
 
 #include <stddef.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libshm/region.h"
@@ -31,6 +33,14 @@ struct slots_place {
 int slots_client_open(struct slots_client **out, struct conn *conn,
 		      const struct slots_place *at);
 void slots_client_close(struct slots_client *sc);
+
+/*
+ * Show records to the agent: it may look at them when this returns. False: there is no
+ * room until slots_client_show_anew, which forgets all that was shown; the agent must
+ * have it by then. One thread at a time.
+ */
+bool slots_client_show(struct slots_client *sc, const void *records, size_t len);
+void slots_client_show_anew(struct slots_client *sc);
 
 struct transport *slots_client_transport(struct slots_client *sc);
 

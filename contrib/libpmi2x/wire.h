@@ -34,6 +34,15 @@ struct wire_ops {
 	/* `jobid` NULL: this job; `source`: rank that put it, or -1. */
 	int (*get)(struct job *job, const char *jobid, int source,
 		   const char *key, struct value *out);
+	/*
+	 * Where job->fetches: post a fetch of what `rank` has put as `call`, which
+	 * waits up to `timeout` ms for it (-1: no limit); the field "value" of its
+	 * reply has it. After 0 the caller waits for it and ends it.
+	 */
+	int (*fetch)(struct job *job, int rank, const char *key, int timeout,
+		     struct call *call);
+	/* End the fetches that are under way, with an error. */
+	int (*fetch_cancel)(struct job *job);
 	int (*node_put)(struct job *job, const char *name, const char *value);
 	int (*node_get)(struct job *job, const char *name, bool wait,
 			struct value *out);

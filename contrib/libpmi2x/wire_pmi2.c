@@ -10,6 +10,7 @@
 #include "collective.h"
 #include "entry.h"
 #include "job.h"
+#include "slots_client.h"
 #include "text.h"
 #include "wire.h"
 
@@ -273,12 +274,44 @@ static int finish_put(struct job *job, struct call *call)
 	return rc;
 }
 
+/* The batch goes to the agent now. */
+static int flush(struct job *job, struct buf *records)
+{
+	struct call call;
+	int rc = post_put(job, records, &call);
+
+	if (rc)
+		return rc;
+	rc = wire_wait(&call);
+	if (rc)
+		job->batch.lost = rc;
+	else if (job->slots)
+		slots_client_show_anew(job->slots);
+	return rc;
+}
+
+/*
+ * What has been put can be fetched when put has returned: the records from `start` on
+ * are shown to the agent, or sent.
+ */
+static int show_put(struct job *job, struct buf *records, size_t start)
+{
+	if (!job->fetches)
+		return 0;
+	if (job->slots &&
+	    slots_client_show(job->slots, records->data + start,
+			      records->len - start))
+		return 0;
+	return flush(job, records);
+}
+
 /* Puts collect in the batch; the fence takes them along. */
 static int extended_put(struct job *job, const char *key, size_t key_len,
 			const void *value, size_t value_len)
 {
 	struct batch *b = &job->batch;
 	struct call call;
+	size_t start;
 	bool full;
 	int rc, refused = 0;
 
@@ -289,8 +322,11 @@ static int extended_put(struct job *job, const char *key, size_t key_len,
 	if (full)
 		rc = post_put(job, &b->records, &call);
 	full = full && !rc;
+	start = b->records.len;
 	if (!rc)
 		rc = record_append(&b->records, key, key_len, value, value_len);
+	if (!rc)
+		rc = show_put(job, &b->records, start);
 	pthread_mutex_unlock(&b->lock);
 	if (full)
 		refused = finish_put(job, &call);
@@ -329,6 +365,21 @@ static int extended_barrier_group(struct job *job, const char *group, int tag)
 	return refused ? refused : rc;
 }
 
+static int extended_fetch(struct job *job, int rank, const char *key,
+			  int timeout, struct call *call)
+{
+	call_begin(call, job->conn, COMMAND(EXT_CMD_FETCH));
+	pmi_write_int(&call->writer, EXT_KEY_RANK, rank);
+	pmi_write_str(&call->writer, EXT_KEY_KEY, key);
+	pmi_write_int(&call->writer, EXT_KEY_TIMEOUT, timeout);
+	return wire_post(call);
+}
+
+static int extended_fetch_cancel(struct job *job)
+{
+	return wire_tell(job, COMMAND(EXT_CMD_FETCH_CANCEL), NULL);
+}
+
 static int extended_ring(struct job *job, const char *value,
 			 struct ring_place *out)
 {
@@ -354,6 +405,8 @@ const struct wire_ops wire_extended = {
 	.put = extended_put,
 	.fence = collective_fence,
 	.barrier_group = extended_barrier_group,
+	.fetch = extended_fetch,
+	.fetch_cancel = extended_fetch_cancel,
 	.ring = extended_ring,
 	.finalize = extended_finalize,
 };

@@ -253,6 +253,156 @@ static void large(int len)
 	free(value);
 }
 
+/* ---- fetch ---- */
+
+#define FETCH_MS 60000
+#define FETCH_LARGE 200000
+#define FETCH_MANY 2000 /* puts: more than a rank shows its agent at a time */
+
+static int fetch(int of, const char *key, char *value, size_t room, int ms)
+{
+	size_t len = room - 1;
+	int rc = PMIX_KVS_Fetch(of, key, value, &len, ms);
+
+	value[rc ? 0 : len] = '\0';
+	return rc;
+}
+
+/* Everybody puts the same key, and each can be asked for its own value. */
+static void put_own(int round)
+{
+	char value[64];
+
+	sprintf(value, "%d;%d", rank, round);
+	expect(PMI2_KVS_Put("own", value) == PMI2_SUCCESS, "put of own", round);
+	sprintf(value, "own-%d", round);
+	expect(PMI2_KVS_Put(value, "put") == PMI2_SUCCESS, "put after own", round);
+}
+
+static void fetch_own(int of, int round)
+{
+	char key[64], value[64], want[64];
+
+	sprintf(key, "own-%d", round);
+	sprintf(want, "%d;%d", of, round);
+	expect(!fetch(of, key, value, sizeof(value), FETCH_MS),
+	       "fetch of what was put last", of);
+	expect(!fetch(of, "own", value, sizeof(value), 0), "fetch", of);
+	expect(!strcmp(value, want), "a fetched value", of);
+}
+
+static void fetch_what_is_not(void)
+{
+	char value[64];
+	size_t len = 1;
+
+	expect(fetch(rank, "not", value, 64, 0) == PMI2_ERR_INVALID_KEY,
+	       "fetch of what is not there", 0);
+	expect(fetch((rank + 1) % size, "not", value, 64, 20) ==
+	       PMI2_ERR_INVALID_KEY, "fetch with a limit", 20);
+	expect(PMIX_KVS_Fetch(rank, "own", value, &len, 0) ==
+	       PMI2_ERR_INVALID_LENGTH && len > 1, "fetch without room", len);
+	expect(fetch(size, "own", value, 64, 0) == PMI2_ERR_INVALID_ARG,
+	       "fetch of no rank", size);
+	expect(fetch(-1, "own", value, 64, 0) == PMI2_ERR_INVALID_ARG,
+	       "fetch of no rank", -1);
+	expect(fetch(0, "", value, 64, 0) == PMI2_ERR_INVALID_ARG,
+	       "fetch of no key", 0);
+	expect(fetch(0, "own", value, 64, -2) == PMI2_ERR_INVALID_ARG,
+	       "fetch before now", -2);
+}
+
+/* Asked for before it is put, without limit. */
+static void fetch_late(void)
+{
+	char value[64] = "";
+	size_t len = sizeof(value);
+	PMIX_Request request;
+	int flag = 0;
+
+	expect(!PMIX_KVS_Ifetch(rank, "late", value, &len, -1, &request),
+	       "ifetch", rank);
+	expect(!PMIX_Test(request, &flag) && !flag, "an early end", rank);
+	expect(PMI2_KVS_Put("late", "late;") == PMI2_SUCCESS, "put of late", 0);
+	expect(!PMIX_Wait(request) && len == 5 && !memcmp(value, "late;", 5),
+	       "wait for an ifetch", (int)len);
+}
+
+static void put_large(char *value)
+{
+	char key[64];
+
+	sprintf(key, "wide-%d", rank); /* so much is not kept for each rank */
+	fill(value, FETCH_LARGE, rank, 0);
+	expect(!PMIX_KVS_Put_n(key, value, FETCH_LARGE), "put of much", 0);
+	for (int i = 0; i < FETCH_MANY; i++) {
+		sprintf(value, "%d", i);
+		expect(!PMI2_KVS_Put("often", value), "put again", i);
+	}
+}
+
+static void fetch_large(int of, char *value)
+{
+	char key[64], often[64], *want = malloc(FETCH_LARGE);
+	size_t len = FETCH_LARGE;
+
+	sprintf(value, "%d", FETCH_MANY - 1);
+	expect(!fetch(of, "often", often, sizeof(often), FETCH_MS) &&
+	       !strcmp(often, value), "the last of many values", of);
+	sprintf(key, "wide-%d", of);
+	expect(!PMIX_KVS_Fetch(of, key, value, &len, 0) &&
+	       len == FETCH_LARGE, "fetch of much", of);
+	fill(want, FETCH_LARGE, of, 0);
+	expect(!memcmp(value, want, len), "a large fetched value", of);
+	free(want);
+}
+
+static void fence(const char *what)
+{
+	expect(PMI2_KVS_Fence() == PMI2_SUCCESS, what, 0);
+}
+
+/* It ends with the session. */
+static void fetch_for_ever(void)
+{
+	static char value[1];
+	static size_t len;
+	PMIX_Request request;
+
+	expect(!PMIX_KVS_Ifetch((rank + 1) % size, "never", value, &len, -1,
+				&request), "ifetch for ever", rank);
+}
+
+/* Whose library cannot, or whose server, puts all the same. */
+static void fetches(void)
+{
+	char value[FETCH_LARGE], can[8] = "";
+	const int peers[] = { rank, (rank + 1) % size, (rank + size / 2) % size };
+
+	expect(!PMIX_Capabilities("fetch", can, sizeof(can)), "fetch?", 0);
+	if (can[0] != '1')
+		expect(fetch(0, "own", value, 64, 0) == PMI2_FAIL, "refusal", 0);
+	for (int round = 0; round < 3; round++) {
+		put_own(round);
+		for (int i = 0; i < 3 && can[0] == '1'; i++)
+			fetch_own(peers[i], round);
+		fence("fence of what was fetched");
+		for (int i = 0; i < 3 && can[0] == '1'; i++)
+			fetch_own(peers[i], round);
+		fence("fence before the next");
+	}
+	put_large(value);
+	fence("fence of what is large");
+	if (can[0] == '1') {
+		fetch_what_is_not();
+		fetch_late();
+		fetch_large(peers[1], value);
+	}
+	fence("fence after fetching");
+	if (can[0] == '1')
+		fetch_for_ever();
+}
+
 static void node_attributes(void)
 {
 	char value[PMI2_MAX_ATTRVALUE];
@@ -299,6 +449,7 @@ int main(int argc, char **argv)
 		large(atoi(getenv("EXERCISE_LARGE")));
 	node_attributes();
 	names();
+	fetches();
 	expect(PMI2_Finalize() == PMI2_SUCCESS, "finalize", 0);
 	return 0;
 }

@@ -22,6 +22,7 @@
 #ifndef PMI2X_H
 #define PMI2X_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -95,6 +96,36 @@ int PMIX_View_free(PMIX_View *view);
  */
 int PMIX_KVS_Ifence(PMIX_Request *request);
 
+/* ---- fetch ---- */
+
+/*
+ * Not collective: the value that `rank` has put last under a key, by any of the put
+ * functions, whether or not a fence has published it. It is the value at the time of
+ * the answer, not one that was kept: a later fetch brings a later value. What has been
+ * put can be fetched from when the put function has returned.
+ *
+ * Waits on the owner's node until the key is there, for `timeout_ms` milliseconds: 0:
+ * not at all; -1: without limit. *len is the room at `value` and becomes the length of
+ * the value; no NUL is added. Own rank and own node as well.
+ *
+ * PMI2_ERR_INVALID_KEY: it was not there in time; or the key is empty.
+ * PMI2_ERR_INVALID_LENGTH: there is not enough room, *len is what is needed.
+ * PMI2_ERR_INVALID_ARG: there is no such rank, or a pointer is null.
+ * PMI2_ERR_OTHER: the owner has been killed, or has finalized without putting it, or
+ * its node cannot be reached, or too much is under way: "refusal" of PMIX_Capabilities
+ * says it by name.
+ * PMI2_FAIL: the server cannot do that ("fetch" of PMIX_Capabilities is "0"). A fence
+ * takes all processes, so nothing is done instead.
+ */
+int PMIX_KVS_Fetch(int rank, const char *key, void *value, size_t *len,
+		   int timeout_ms);
+/*
+ * The same without waiting: `value` and `len` must stay until the request is complete,
+ * and are set then. Finalizing gives up what is under way.
+ */
+int PMIX_KVS_Ifetch(int rank, const char *key, void *value, size_t *len,
+		    int timeout_ms, PMIX_Request *request);
+
 /* ---- completion ---- */
 
 /*
@@ -132,6 +163,7 @@ const char *PMIX_Version(void);
  *   region-size    its size in bytes
  *   slots          layout version of the slots through which collectives are
  *                  entered, "0": they are entered over the socket
+ *   fetch          "1": PMIX_KVS_Fetch can be used, "0": it is refused
  *   nodes          nodes of the step, "0": unknown
  *   server-build   version text of the server, empty: unknown
  *   refusal        the server's words about the last request that it refused: who

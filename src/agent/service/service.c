@@ -67,6 +67,27 @@ static void op_tidy_later(void *arg, bool soon)
 	uv_timer_start(&s->tidy, on_tidy, ms, 0);
 }
 
+static uint64_t op_now(void *arg)
+{
+	const struct service *s = arg;
+
+	return node_now(s->node);
+}
+
+static void on_fetch(uv_timer_t *timer)
+{
+	const struct service *s = timer->data;
+
+	pmi_server_fetch_due(s->server);
+}
+
+static void op_fetch_timer(void *arg, uint64_t ms)
+{
+	struct service *s = arg;
+
+	uv_timer_start(&s->fetch, on_fetch, ms, 0);
+}
+
 static void on_held(uv_timer_t *timer)
 {
 	struct service *s = timer->data;
@@ -94,6 +115,8 @@ static const struct pmi_host_ops engine_ops = {
 	.slots_wake = slot_wakes_wake,
 	.slots_again = slot_wakes_again,
 	.tidy_later = op_tidy_later,
+	.now = op_now,
+	.fetch_timer = op_fetch_timer,
 };
 
 /* ---- what neighbours and srun report ---- */
@@ -331,7 +354,8 @@ static int open_timers(struct service *s)
 
 	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->held);
 	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->topology);
-	s->tidy.data = s->held.data = s->topology.data = s;
+	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->fetch);
+	s->tidy.data = s->held.data = s->topology.data = s->fetch.data = s;
 	return rc;
 }
 
@@ -360,6 +384,7 @@ void service_stop(struct service *s)
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
 	node_close_handle(&s->topology);
+	node_close_handle(&s->fetch);
 }
 
 void service_destroy(struct service *s)

@@ -249,11 +249,12 @@ struct coll_ops {
 				struct payload *result, const char *why);
 	/*
 	 * Somebody fetches something of a rank of this node: answer `token` with
-	 * coll_fetch_answer, later (see Re-entrancy). `what` ends with the call.
-	 * NULL as an operation: it is refused.
+	 * coll_fetch_answer, later (see Re-entrancy). `what` ends with the call. 0, or
+	 * a negative errno: it is refused, for want of memory (-ENOMEM) or because
+	 * there is no such thing. NULL as an operation: there is not.
 	 */
-	void (*fetch_asked)(void *arg, uint64_t token,
-			    const struct coll_fetch *what);
+	int (*fetch_asked)(void *arg, uint64_t token,
+			   const struct coll_fetch *what);
 	/*
 	 * What coll_fetch has asked for as `id` has ended, exactly once. What is
 	 * said of it is valid during the call, unless a reference to the value is

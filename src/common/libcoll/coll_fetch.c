@@ -17,6 +17,8 @@
 
 #include <uthash.h>
 
+#define NO_MEMORY "has no memory for a fetch"
+
 /* One that is not answered. */
 struct fetch {
 	UT_hash_handle hh;
@@ -152,11 +154,15 @@ static uint32_t slot_of(const struct coll *c, uint32_t rank)
 static void ask_host(struct coll *c, struct fetch *f,
 		     const struct coll_fetch *what)
 {
+	int rc = -ENOTSUP;
+
 	f->slot = slot_of(c, what->rank);
 	if (c->ops->fetch_asked)
-		c->ops->fetch_asked(c->arg, f->id, what);
-	else
-		fail_at_node(c, f, "lets nobody fetch anything");
+		rc = c->ops->fetch_asked(c->arg, f->id, what);
+	if (rc == -ENOMEM)
+		fail_at_node(c, f, NO_MEMORY);
+	else if (rc)
+		fail_at_node(c, f, "has nothing of the kind to be fetched");
 }
 
 /* The key as a body: false: no memory. */
@@ -185,7 +191,7 @@ static void ask_peer(struct coll *c, struct fetch *f,
 	if (f->to->lost) {
 		fail_for(c, f, f->to->why);
 	} else if (!key_body(what, &body)) {
-		fail_at_node(c, f, "has no memory for a fetch");
+		fail_at_node(c, f, NO_MEMORY);
 	} else {
 		msg.fetch = (struct coll_fetch_msg){
 			.id = f->id, .op = what->op, .rank = what->rank,

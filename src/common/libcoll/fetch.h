@@ -20,7 +20,7 @@
 #include "libcoll/coll.h"
 
 #define COLL_FETCH_KEY_MAX 1024 /* bytes */
-#define COLL_FETCH_AHEAD_MAX 64 /* fetches under way, for each rank of the node that
+#define COLL_FETCH_AHEAD_MAX 256 /* fetches under way, for each rank of the node that
                                    asks; they share them */
 #define COLL_FETCH_BYTES_MAX ((uint64_t)64 << 20) /* of what is fetched */
 #define COLL_FETCH_FOREVER UINT32_MAX /* as a timeout */

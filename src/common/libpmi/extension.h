@@ -15,6 +15,7 @@
 #define EXT_KEY_REGION_SIZE "pmi2x-region-size" /* bytes to map */
 #define EXT_KEY_NODES "pmi2x-nodes"     /* nodes of the step */
 #define EXT_KEY_GROUPS "pmi2x-groups"   /* TRUE: the agent knows pmi2x-barrier */
+#define EXT_KEY_FETCH "pmi2x-fetch"     /* TRUE: the agent knows that command */
 #define EXT_KEY_SLOTS "pmi2x-slots"     /* layout version: offered; agreed */
 #define EXT_KEY_SLOTS_SIZE "pmi2x-slots-size"   /* bytes to map */
 #define EXT_KEY_SLOTS_BOARD "pmi2x-slots-board" /* its offset in the region */
@@ -30,10 +31,15 @@
 #define EXT_CMD_BARRIER "pmi2x-barrier"     /* group= */
 #define EXT_CMD_ALLGATHER "pmi2x-allgather" /* value= stride= done= */
 #define EXT_CMD_READ "pmi2x-read"           /* offset= length= */
+#define EXT_CMD_FETCH "pmi2x-fetch"         /* rank= key= timeout= */
+#define EXT_CMD_FETCH_CANCEL "pmi2x-fetch-cancel"
 
 #define EXT_KEY_RECORDS "records"
 #define EXT_KEY_GROUP "group" /* as in PMI-1 1.2: who, a colon, and a number */
 #define EXT_KEY_VALUE "value"
+#define EXT_KEY_RANK "rank" /* whose value is fetched */
+#define EXT_KEY_KEY "key"
+#define EXT_KEY_TIMEOUT "timeout" /* ms; 0: do not wait; -1: no limit */
 #define EXT_KEY_STRIDE "stride"
 #define EXT_KEY_OFFSET "offset"
 #define EXT_KEY_LENGTH "length"

@@ -56,6 +56,7 @@ void ext_negotiate(struct rank_session *ss, const struct pmi_message *m,
 	pmi_write_str(w, EXT_KEY_BUILD, s->step->build ? s->step->build : "");
 	pmi_write_int(w, EXT_KEY_NODES, layout_nodes(s->step->layout));
 	pmi_write_bool(w, EXT_KEY_GROUPS, true);
+	pmi_write_bool(w, EXT_KEY_FETCH, true);
 	if (!agree_on_region(s, m))
 		return;
 	pmi_write_int(w, EXT_KEY_REGION, REGION_VERSION);

@@ -168,6 +168,9 @@ static const struct command COMMANDS[] = {
 	PMI2_COMMAND(EXT_CMD_ALLGATHER, ACTIVE, ext_allgather,
 		     .extension = true),
 	PMI2_COMMAND(EXT_CMD_READ, ACTIVE, ext_read, .extension = true),
+	PMI2_COMMAND(EXT_CMD_FETCH, ACTIVE, fetch_handle, .extension = true),
+	PMI2_COMMAND(EXT_CMD_FETCH_CANCEL, ACTIVE, fetch_handle_cancel,
+		     .extension = true),
 };
 
 const struct command *pmi2_command(const char *name)

@@ -36,6 +36,7 @@ void rank_drop(struct rank_session *ss)
 {
 	collective_drop(ss);
 	requests_drop(ss);
+	fetch_drop(ss);
 	attrs_drop(ss);
 	topology_drop(ss);
 	spawn_free(ss->spawn);
@@ -51,6 +52,8 @@ void rank_restart(struct rank_session *ss)
 	rank_drop(ss);
 	ss->extension = 0;
 	ss->slotted = false;
+	ss->shows = false;
+	ss->finalized = false;
 	ss->protocol = PMI_PROTOCOL_NONE;
 }
 
@@ -81,6 +84,7 @@ void rank_handle_finalize(struct rank_session *ss,
 	server_event(ss->server, PMI_EVENT_FINALIZE, ss->slot, 0, 0);
 	take_rank_trace(ss, m);
 	ss->state = RANK_FINALIZED;
+	ss->finalized = true;
 	ss->server->leaving = true;
 	if (!is_silent(ss, m))
 		answer_ok(ss, rq);
@@ -100,6 +104,19 @@ void rank_fail(struct rank_session *ss, const char *why)
 	s->ops->client_close(s->arg, ss->slot);
 }
 
+/* What it has put before it finalized can still be fetched. */
+static void keep_pending(struct rank_session *ss)
+{
+	struct payload *records;
+
+	if (!ss->finalized || !ss->pending.len)
+		return;
+	ss->put += ss->pending.len;
+	records = payload_take(&ss->pending);
+	fetch_keep(ss, records);
+	payload_unref(records);
+}
+
 /*
  * A finalized session is told to libcoll only here and not when it finalizes:
  * another program of the rank may still send init on the same connection and
@@ -117,6 +134,7 @@ void rank_end(struct rank_session *ss, const char *how)
 		return;
 	ss->state = RANK_GONE;
 	s->leaving = true;
+	keep_pending(ss);
 	rank_drop(ss);
 	buf_free(&ss->input);
 	if (!ss->why[0])
@@ -126,6 +144,7 @@ void rank_end(struct rank_session *ss, const char *how)
 			 unused ? "without starting" :
 			 finalized ? "after finalizing" : "without finalizing");
 	coll_rank_gone(s->coll, ss->slot, ss->why);
+	fetch_rank_gone(ss);
 	attrs_fail_hopeless(s);
 }
 

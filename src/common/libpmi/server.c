@@ -52,6 +52,7 @@ static struct pmi_server *new_server(const struct pmi_step *step,
 	s->ops = ops;
 	s->arg = arg;
 	s->log = log;
+	s->fetches.due = UINT64_MAX;
 	results_init(&s->results, region);
 	early_init(&s->early, step->hash_seed, step->budget);
 	pmi_message_init(&s->message);
@@ -76,6 +77,7 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 	const struct coll_options options = {
 		.tree_width = step->tree_width,
 		.piece = step->piece,
+		.budget = step->budget,
 	};
 	struct pmi_server *s;
 	int rc;
@@ -109,6 +111,7 @@ void pmi_server_destroy(struct pmi_server *s)
 		rank_drop(&s->sessions[i]);
 		buf_free(&s->sessions[i].input);
 	}
+	fetches_free(s);
 	if (s->coll)
 		coll_destroy(s->coll);
 	results_free(&s->results);
@@ -169,17 +172,23 @@ static bool is_quiet(const struct pmi_server *s)
 
 /*
  * What could not be done in the middle of a call: ends of sessions that broke
- * the rules, of which libcoll is told, and what is new in the slots.
+ * the rules, of which libcoll is told, what is new in the slots, and what others have
+ * asked for.
  */
 static void settle(struct pmi_server *s)
 {
-	while (s->settle || s->slots_stale) {
+	bool stale;
+
+	do {
+		stale = s->settle || s->slots_stale;
 		s->settle = false;
 		for (uint32_t i = 0; i < s->nslots; i++)
 			if (s->sessions[i].state == RANK_CLOSING)
 				rank_end(&s->sessions[i], "left");
-		slots_update(s);
-	}
+		if (stale)
+			slots_update(s);
+		fetches_look(s);
+	} while (s->settle || s->slots_stale);
 	payload_unref(s->group_result);
 	s->group_result = NULL;
 	slots_flush(s);
@@ -348,6 +357,14 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 {
 	s->srun_lost = true;
 	requests_fail_all(s, why);
+	settle(s);
+}
+
+/* ---- fetches ---- */
+
+void pmi_server_fetch_due(struct pmi_server *s)
+{
+	fetches_expire(s);
 	settle(s);
 }
 

@@ -149,6 +149,10 @@ struct pmi_host_ops {
 	 * later. Called once. NULL: there is none, and nobody waits.
 	 */
 	void (*topology_wanted)(void *arg);
+	/* A clock, in ms. NULL: nobody waits for what is fetched with a limit. */
+	uint64_t (*now)(void *arg);
+	/* With now: call pmi_server_fetch_due in `ms`, instead of an earlier call. */
+	void (*fetch_timer)(void *arg, uint64_t ms);
 	/* With event: the stamps of a rank's own library, in its finalize. */
 	void (*rank_trace)(void *arg, uint32_t slot, const char *text);
 };
@@ -252,6 +256,11 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why);
  * once what fails from now on.
  */
 void pmi_server_answer_failed(struct pmi_server *s);
+
+/* ---- fetches ---- */
+
+/* The time of pmi_host_ops.fetch_timer has come. */
+void pmi_server_fetch_due(struct pmi_server *s);
 
 /* ---- topology ---- */
 

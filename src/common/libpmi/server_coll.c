@@ -410,8 +410,10 @@ static void end_fence(struct pmi_server *s, uint32_t seq,
 		struct entered *e = take_entered(&s->sessions[i], COLL_FENCE,
 						 seq);
 
-		if (e)
+		if (e) {
+			fetch_keep(&s->sessions[i], e->records);
 			answer_ok(&s->sessions[i], &e->rq);
+		}
 		free_entered(e);
 	}
 }
@@ -614,6 +616,17 @@ static void on_complete_subset(void *arg, uint32_t slot, uint64_t id,
 	group_ended(&s->sessions[slot], id, result, why);
 }
 
+static int on_fetch_asked(void *arg, uint64_t token,
+			  const struct coll_fetch *what)
+{
+	return fetch_asked(arg, token, what);
+}
+
+static void on_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
+{
+	fetch_ended(arg, id, end);
+}
+
 const struct coll_ops server_coll_ops = {
 	.send = on_send,
 	.combine = on_combine,
@@ -624,4 +637,6 @@ const struct coll_ops server_coll_ops = {
 	.complete = on_complete,
 	.complete_ring = on_complete_ring,
 	.complete_subset = on_complete_subset,
+	.fetch_asked = on_fetch_asked,
+	.fetched = on_fetched,
 };

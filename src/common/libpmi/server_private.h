@@ -13,6 +13,7 @@
  *   answer.c       responses in the form of either protocol
  *   server_coll.c  between sessions and libcoll
  *   server_group.c barriers of groups of ranks
+ *   server_fetch.c values of one rank, asked for by another
  *   group.c        groups out of text
  *   early.c        values that a group has exchanged and the step has not fenced
  *   results.c      results of collectives: in the region or in the heap
@@ -41,6 +42,7 @@
 #define RANK_WAITS_MAX 1024  /* unanswered requests of a rank to srun and
                                    for node attributes */
 #define RING_VALUE_MAX 65536    /* bytes a rank shows to a neighbour */
+#define FETCH_KEPT_MAX 65536    /* bytes of what a rank has put before its fences */
 #define GROUPS_RECENT 4         /* groups of which a rank knows what they have had */
 
 /* A job attribute that PMI-1 asks for as a key. */
@@ -137,6 +139,19 @@ struct hold {
 	UT_hash_handle hh;
 };
 
+struct fetch_wait;
+struct fetch_ask;
+
+/* What coll_fetch.op means here. */
+enum fetch_op { FETCH_VALUE = 1 };
+
+/* By these it shows whether a rank has put something. */
+struct fetch_seen {
+	uint64_t put;
+	uint64_t shown;
+	enum rank_state state;
+};
+
 struct rank_session {
 	struct pmi_server *server;
 	uint32_t slot;
@@ -145,6 +160,8 @@ struct rank_session {
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
+	bool shows;         /* what it puts is seen in the slots, */
+	bool finalized;     /* the program that did that has */
 	bool told;          /* of a collective that has failed */
 	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
 	bool odd_logged;    /* an odd request of it has been logged */
@@ -157,6 +174,12 @@ struct rank_session {
 	struct entered *entered;
 	struct hold *holds;
 	size_t waits;       /* see RANK_WAITS_MAX */
+	struct fetch_ask *fetch_asks; /* fetches of the rank, */
+	uint32_t nfetches;
+	struct fetch_wait *fetch_waits; /* and of what it puts */
+	struct fetch_seen seen; /* when these were looked for */
+	struct payload_vec kept; /* what it has put and was fenced, but */
+	bool kept_cut;           /* not all */
 	struct spawn_request *spawn; /* PMI-1: collected so far */
 	char why[WHY_MAX];  /* why it went, when it knows better than "exited" */
 };
@@ -195,6 +218,11 @@ struct pmi_server {
 	struct server_attr *attrs;
 	struct attr_wait *attr_waits;
 	struct topology topology;
+	struct {
+		uint64_t next; /* of the ids of asks */
+		size_t waits;
+		uint64_t due;  /* of the timer; UINT64_MAX: it is not set */
+	} fetches;
 	struct srun_request *requests;
 	uint32_t next_request;
 	struct pmi_message message; /* the one being handled */
@@ -369,6 +397,29 @@ void group_handle_ext(struct rank_session *ss, const struct rank_request *rq,
 /* What was entered with this number has ended: with a result, or for `why`. */
 void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		 const char *why);
+
+/* ---- server_fetch.c ---- */
+
+/* A fence has published these records (NULL: none) of the rank. */
+void fetch_keep(struct rank_session *ss, struct payload *records);
+/* See coll_ops. */
+int fetch_asked(struct pmi_server *s, uint64_t token,
+		const struct coll_fetch *what);
+void fetch_ended(struct pmi_server *s, uint64_t id,
+		 const struct coll_fetched *end);
+/* Ranks may have put something: answer who waits for it. */
+void fetches_look(struct pmi_server *s);
+/* See pmi_server_fetch_due. */
+void fetches_expire(struct pmi_server *s);
+void fetches_free(struct pmi_server *s);
+/* libcoll knows that the rank has gone. */
+void fetch_rank_gone(struct rank_session *ss);
+/* A session has ended: what it has asked for is nobody's. */
+void fetch_drop(struct rank_session *ss);
+void fetch_handle(struct rank_session *ss, const struct rank_request *rq,
+		  const struct pmi_message *m);
+void fetch_handle_cancel(struct rank_session *ss, const struct rank_request *rq,
+			 const struct pmi_message *m);
 
 /* ---- server_slots.c ---- */
 

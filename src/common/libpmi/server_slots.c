@@ -36,6 +36,7 @@ void slots_attach(struct rank_session *ss)
 {
 	slots_reset(ss->server->slots, ss->slot);
 	ss->slotted = true;
+	ss->shows = true;
 	ss->ticket = slot_ticket_after(0);
 }
 

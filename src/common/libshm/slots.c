@@ -114,6 +114,7 @@ void slots_reset(struct slots *s, uint32_t slot)
 		atomic_store(&slot_cell_at(s->map, slot, i)->ticket, 0);
 		atomic_store(&s->board->replies[slot].cells[i].ticket, 0);
 	}
+	atomic_store(&slot_shown_at(s->map, slot)->len, 0);
 }
 
 /* ---- entries ---- */
@@ -204,6 +205,45 @@ bool slots_waiting(const struct slots *s)
 		if (atomic_load(&counter(s, kind)->entered) > 0)
 			return true;
 	return false;
+}
+
+/* ---- what ranks show ---- */
+
+uint64_t slots_shown(const struct slots *s, uint32_t slot)
+{
+	const struct slot_shown *shown = slot_shown_at(s->map, slot);
+
+	return (uint64_t)look(&shown->version) << 32 | look(&shown->len);
+}
+
+#define COPIES_MAX 8 /* a rank starts over once in many puts */
+
+int slots_copy_shown(const struct slots *s, uint32_t slot, struct buf *b)
+{
+	const struct slot_shown *shown = slot_shown_at(s->map, slot);
+	size_t start = b->len;
+
+	for (int i = 0; i < COPIES_MAX; i++) {
+		uint32_t version = atomic_load(&shown->version);
+		uint32_t len = atomic_load(&shown->len);
+		int rc = -EAGAIN;
+
+		if (version % 2 == 0 && len <= SLOT_SHOWN_MAX)
+			rc = buf_append(b, shown->records, len);
+		if (rc && rc != -EAGAIN)
+			return rc;
+		atomic_thread_fence(memory_order_acquire);
+		if (!rc && look(&shown->version) == version)
+			return 0;
+		b->len = start;
+	}
+	return -EAGAIN;
+}
+
+/* Sequentially consistent, as are the rank's store of `len` and its look at this. */
+void slots_watch(struct slots *s, uint32_t slot, bool yes)
+{
+	atomic_store(&s->board->replies[slot].watched, yes);
 }
 
 /* ---- replies ---- */

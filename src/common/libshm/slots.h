@@ -14,6 +14,9 @@
  *          reply for the cell onto the board, its ticket last; then changes
  *          the word `changed` in the slot region and wakes all who wait on it.
  *
+ *   rank   also shows records of what it has put, before a fence takes them, so that
+ *          the agent can answer who asks for them; wakes it when that waits for one.
+ *
  * A ticket numbers what a rank enters, over cells or over its socket, so that
  * the agent can take both in the order in which the rank made them. Whoever
  * forges something here, or punches out pages for which the system then has no memory
@@ -33,6 +36,7 @@
 
 #include "libshm/region.h"
 #include "libshm/slots_layout.h"
+#include "libutil/buf.h"
 
 struct slots;
 
@@ -83,6 +87,19 @@ void slots_set_need(struct slots *s, enum slot_kind kind, uint32_t need);
  * an entry is seen here, or whoever made it has seen the new need.
  */
 bool slots_waiting(const struct slots *s);
+
+/*
+ * Something that changes whenever a rank has shown more; and append what it shows to `b`,
+ * which may be no records at all. 0; -EAGAIN: it does not hold still; or the errors of
+ * buf_reserve.
+ */
+uint64_t slots_shown(const struct slots *s, uint32_t slot);
+int slots_copy_shown(const struct slots *s, uint32_t slot, struct buf *b);
+/*
+ * The rank is to wake the agent when it shows more, or no longer. What it shows is
+ * looked at after this: then nothing is missed.
+ */
+void slots_watch(struct slots *s, uint32_t slot, bool yes);
 
 /*
  * Answer the entry in a cell. `text` says why when rc is not 0; it may be NULL.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The bytes of a slot region and its board, SLOTS_VERSION 3. Shared by agent
+ * The bytes of a slot region and its board, SLOTS_VERSION 4. Shared by agent
  * and client on one machine, so in its byte order. What they mean is in slots.h.
  */
 #ifndef PMI2X_SLOTS_LAYOUT_H
@@ -11,15 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLOTS_VERSION 3
+#define SLOTS_VERSION 4
 #define SLOTS_LINE 64           /* a cache line */
 #define SLOTS_HEADER_SIZE 4096  /* slots start on a page */
 #define SLOT_CELLS 4            /* entries of a rank that have not ended */
 #define SLOT_CELL_SIZE 8192
 #define SLOT_HEAD_SIZE 128
 #define SLOT_DATA_MAX (SLOT_CELL_SIZE - SLOT_HEAD_SIZE)
-#define SLOT_TEXT_MAX 896       /* bytes of an error text, NUL included */
+#define SLOT_TEXT_MAX 888       /* bytes of an error text, NUL included */
 #define SLOT_RING_MAX 1024      /* bytes of a neighbour's value */
+#define SLOT_SHOWN_SIZE 65536
+#define SLOT_SHOWN_MAX (SLOT_SHOWN_SIZE - SLOTS_LINE) /* bytes of records */
 
 enum slot_kind { SLOT_FENCE, SLOT_GATHER, SLOT_RING, SLOT_KINDS };
 
@@ -54,11 +56,24 @@ struct slot_cell {
 };
 
 /*
- * A slot: the heads of all its cells, then their data. Heads and the data of
+ * Records of what the rank has put last, for the agent to look at: they only grow,
+ * but for when the rank starts over. `version` is odd while it does.
+ */
+struct slot_shown {
+	_Atomic uint32_t version;
+	_Atomic uint32_t len; /* bytes of records; stored last */
+	_Alignas(SLOTS_LINE) unsigned char records[SLOT_SHOWN_MAX];
+};
+
+static_assert(sizeof(struct slot_shown) == SLOT_SHOWN_SIZE,
+	      "fixed by the format");
+
+/*
+ * A slot: the heads of all its cells, then their data, then what it shows. Heads and the data of
  * the first cell share a page, so a rank that has one small entry at a time
  * uses no other page.
  */
-#define SLOT_SIZE ((size_t)SLOT_CELLS * SLOT_CELL_SIZE)
+#define SLOT_SIZE ((size_t)SLOT_CELLS * SLOT_CELL_SIZE + SLOT_SHOWN_SIZE)
 
 static_assert(sizeof(struct slot_cell) == 32, "fixed by the format");
 static_assert(SLOT_CELLS * sizeof(struct slot_cell) == SLOT_HEAD_SIZE,
@@ -81,6 +96,14 @@ static inline unsigned char *slot_data_at(void *map, uint32_t slot,
 	       cell * (size_t)SLOT_CELL_SIZE + SLOT_HEAD_SIZE;
 }
 
+static inline struct slot_shown *slot_shown_at(void *map, uint32_t slot)
+{
+	unsigned char *at = (unsigned char *)map + SLOTS_HEADER_SIZE +
+			    slot * SLOT_SIZE;
+
+	return (struct slot_shown *)(at + (size_t)SLOT_CELLS * SLOT_CELL_SIZE);
+}
+
 static inline uint32_t slot_ticket_after(uint32_t ticket)
 {
 	return ticket == UINT32_MAX ? 1 : ticket + 1;
@@ -101,6 +124,8 @@ struct slot_reply {
 struct slot_replies {
 	struct slot_reply cells[SLOT_CELLS];
 	char text[SLOT_TEXT_MAX]; /* of the last error */
+	_Atomic uint32_t watched; /* 1: wake the agent after each put */
+	uint32_t reserved;
 };
 
 struct slots_board {

@@ -18,6 +18,7 @@ import pmi  # noqa: E402
 KEEP_SIZE, PUNCH_HOLE = 1, 2
 HEADER = 4096
 SLOT_HEAD = 128
+SLOT = 4 * 8192 + 65536
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -42,7 +43,7 @@ class Extended(pmi.Pmi2):
             "pmi2x": 1,
             "pmi2x_build": "attack",
             "pmi2x_region": 1,
-            "pmi2x_slots": 3,
+            "pmi2x_slots": 4,
         }
         answer = self.ask("fullinit", **fields)
         assert answer["rc"] == "0" and "pmi2x-slots" in answer, answer
@@ -138,7 +139,7 @@ def entries(client, times):
     """Entries that look right, with lengths that do not."""
     memory = mmap.mmap(client.slots, client.slots_size)
     size = client.slots_size - HEADER
-    mine = HEADER + client.slot * 4 * 8192
+    mine = HEADER + client.slot * SLOT
     assert 0 < mine < size + HEADER
     dice = random.Random(3)
     for ticket in range(1, times + 1):
