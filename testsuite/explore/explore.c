@@ -22,6 +22,8 @@ static const struct scenario scenarios[] = {
 	  "ff", true, true, true, true },
 	{ "3 nodes, all kinds, a death", 3, 3, 2, 2, 0,
 	  "fgr", true, true, true, true },
+	{ "3 nodes, fetches, a death", 3, 3, 2, 2, 0,
+	  "xf", true, true, true, true },
 	{ "4 nodes in a row, a link breaks", 4, 4, 2, 1, 0,
 	  "ff", false, false, true, true },
 	{ "2 nodes, two ranks each, all kinds, a death", 2, 4, 2, 2, 0,
@@ -42,6 +44,8 @@ static const struct scenario scenarios[] = {
 	  "fg", true, true, true, false },
 	{ "5 nodes, flat, a ring, a death", 5, 5, 4, 1, 0,
 	  "r", true, true, true, false },
+	{ "5 nodes, fetches, a death", 5, 5, 2, 1, 0,
+	  "x", true, true, true, false },
 	{ "5 nodes, two in flight, a link breaks", 5, 5, 2, 2, 0,
 	  "ff", false, false, true, false },
 };

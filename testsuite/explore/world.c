@@ -31,12 +31,22 @@ struct rank {
 	uint8_t next; /* in the program */
 	uint8_t failed_at; /* 1 + next when the first failure was told; 0: none */
 	uint8_t outcome[COLL_KINDS][WORLD_SEQ];
+	uint8_t fetched[WORLD_SEQ]; /* outcomes */
+	uint8_t fetches;
+};
+
+/* What a host was asked. */
+struct asked {
+	uint64_t token;
+	uint32_t rank;
 };
 
 struct node {
 	struct world *world;
 	uint32_t position;
 	struct coll *coll; /* NULL: dead */
+	struct asked asked[WORLD_RANKS * WORLD_SEQ];
+	uint32_t nasked;
 };
 
 struct world {
@@ -57,6 +67,17 @@ static void must(const struct world *w, bool promise, const char *what)
 }
 
 /* ---- what ranks say and expect ---- */
+
+static bool is_fetch(char c)
+{
+	return c == 'x';
+}
+
+/* Whose value a rank fetches, and who fetches that of a rank: the same, or none. */
+static uint32_t owner_for(const struct world *w, uint32_t rank)
+{
+	return (rank + w->s->ranks / 2) % w->s->ranks;
+}
 
 static enum coll_kind kind_of(char c)
 {
@@ -208,11 +229,41 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 		fail(r);
 }
 
+static int op_fetch_asked(void *arg, uint64_t token,
+			  const struct coll_fetch *what)
+{
+	struct node *n = arg;
+
+	must(n->world, layout_rank_position(n->world->layout, what->rank) ==
+	     n->position, "a host was asked for a rank of another node");
+	n->asked[n->nasked++] = (struct asked){ token, what->rank };
+	return 0;
+}
+
+/* `id`: which fetch of which rank. */
+static void op_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
+{
+	struct world *w = ((struct node *)arg)->world;
+	uint32_t rank = id % WORLD_RANKS;
+	uint8_t *outcome = &w->ranks[rank].fetched[id / WORLD_RANKS];
+	char text[VALUE_MAX];
+	bool found = end->status == COLL_FETCH_FOUND;
+
+	must(w, *outcome == WAITING, "a fetch ended that was not under way");
+	must(w, found || w->fault, "a fetch failed without a fault");
+	must(w, !found || is_text(end->value,
+				  value_of(text, 0, owner_for(w, rank), 0)),
+	     "a rank got what it had not asked for");
+	*outcome = found ? DONE : FAILED;
+}
+
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
+	.fetch_asked = op_fetch_asked,
+	.fetched = op_fetched,
 };
 
 /* ---- life ---- */
@@ -297,6 +348,8 @@ static uint32_t unfinished(const struct world *w, const struct rank *r)
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (uint32_t seq = 0; seq < WORLD_SEQ; seq++)
 			n += r->outcome[kind][seq] == WAITING;
+	for (uint32_t i = 0; i < r->fetches; i++)
+		n += r->fetched[i] == WAITING;
 	return n;
 }
 
@@ -341,6 +394,9 @@ uint32_t world_events(const struct world *w, struct event out[WORLD_EVENTS])
 	for (uint32_t r = 0; r < w->s->ranks; r++)
 		if (may_enter(w, r))
 			n = add(out, n, EVENT_ENTER, r);
+	for (uint32_t p = 0; p < w->s->nodes; p++)
+		if (alive(w, p) && w->nodes[p].nasked)
+			n = add(out, n, EVENT_ANSWER, p);
 	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
 		const struct link *l = &w->links[i];
 
@@ -364,6 +420,34 @@ static struct coll *coll_of(struct world *w, uint32_t rank, uint32_t *slot)
 	for (*slot = 0; ranks[*slot] != rank;)
 		++*slot;
 	return w->nodes[p].coll;
+}
+
+static void fetch(struct world *w, uint32_t rank)
+{
+	struct rank *r = &w->ranks[rank];
+	const struct coll_fetch what = { .rank = owner_for(w, rank) };
+	uint32_t slot, i = r->fetches++;
+
+	r->next++;
+	r->fetched[i] = WAITING;
+	must(w, !coll_fetch(coll_of(w, rank, &slot), &what,
+			    i * WORLD_RANKS + rank), "a rank may not fetch");
+}
+
+/* It may have ended for another reason. */
+static void answer(struct world *w, struct node *n)
+{
+	struct asked a = n->asked[0];
+	struct coll_fetched end = { .status = COLL_FETCH_FOUND };
+	char text[VALUE_MAX];
+
+	n->nasked--;
+	memmove(n->asked, n->asked + 1, n->nasked * sizeof(a));
+	n->asked[n->nasked] = (struct asked){ 0 };
+	value_of(text, 0, a.rank, 0);
+	end.value = payload_copy(text, strlen(text));
+	(void)coll_fetch_answer(n->coll, a.token, &end);
+	payload_unref(end.value);
 }
 
 static void enter(struct world *w, uint32_t rank)
@@ -455,7 +539,13 @@ void world_apply(struct world *w, struct event e)
 	w->fault |= e.type >= EVENT_RANK_DIES;
 	switch (e.type) {
 	case EVENT_ENTER:
-		enter(w, e.which);
+		if (is_fetch(w->s->program[w->ranks[e.which].next]))
+			fetch(w, e.which);
+		else
+			enter(w, e.which);
+		break;
+	case EVENT_ANSWER:
+		answer(w, &w->nodes[e.which]);
 		break;
 	case EVENT_DELIVER:
 		deliver(w, &w->links[e.which]);
@@ -485,8 +575,10 @@ static bool failed_from(const struct world *w, const struct rank *r, uint32_t n)
 
 	for (uint32_t i = 0; w->s->program[i]; i++) {
 		enum coll_kind kind = kind_of(w->s->program[i]);
-		uint8_t outcome = r->outcome[kind][seq[kind]++];
+		uint8_t outcome = FAILED;
 
+		if (!is_fetch(w->s->program[i]))
+			outcome = r->outcome[kind][seq[kind]++];
 		if (i >= n && outcome != FAILED)
 			return false;
 	}
@@ -523,5 +615,8 @@ void world_check_end(const struct world *w)
 	for (uint32_t p = 0; p < w->s->nodes; p++)
 		must(w, !alive(w, p) || !coll_pending(w->nodes[p].coll),
 		     "a node believes that something is pending");
+	for (uint32_t p = 0; p < w->s->nodes; p++)
+		must(w, !alive(w, p) || !coll_fetches_pending(w->nodes[p].coll),
+		     "a node believes that a fetch is under way");
 	check_later_ones(w);
 }

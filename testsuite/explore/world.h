@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 
 #define WORLD_NODES 5
 #define WORLD_RANKS 10
@@ -25,7 +25,8 @@ struct scenario {
 	uint32_t width;
 	uint32_t window;     /* collectives a rank enters before the first ends */
 	uint32_t piece;      /* see coll_options; 0: messages are never cut */
-	const char *program; /* of every rank: f(ence), g(ather), r(ing) */
+	const char *program; /* of every rank: f(ence), g(ather), r(ing), x: fetch of
+	                        the rank that is half of them away */
 	bool rank_dies, node_dies, link_breaks; /* one of these, once */
 	bool small;          /* in make check */
 };
@@ -33,6 +34,7 @@ struct scenario {
 enum event_type {
 	EVENT_ENTER,     /* rank: its next collective */
 	EVENT_DELIVER,   /* link: its first message */
+	EVENT_ANSWER,    /* node: the first of what its host was asked */
 	EVENT_DETECT,    /* link: its receiver notices that it is dead */
 	EVENT_RANK_DIES,
 	EVENT_NODE_DIES,

@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	testsuite/system/test_faults_links.py \
 	testsuite/system/test_faults_nodes.py \
 	testsuite/system/test_faults_pairs.py \
+	testsuite/system/test_fetch.py \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_launch_env.py \
@@ -63,12 +64,14 @@ EXTRA_DIST += \
 	testsuite/system/programs/commands.py \
 	testsuite/system/programs/exchange.py \
 	testsuite/system/programs/fault-client.c \
+	testsuite/system/programs/fetches.py \
 	testsuite/system/programs/garbage.py \
 	testsuite/system/programs/gate.py \
 	testsuite/system/programs/gates.py \
 	testsuite/system/programs/goes_on.py \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \
+	testsuite/system/programs/late-put.py \
 	testsuite/system/programs/leave.py \
 	testsuite/system/programs/misbehave.py \
 	testsuite/system/programs/mpi-abort.c \

@@ -61,7 +61,7 @@ static void server_dies_with_entries_in_its_slots(void **state)
 
 	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
 	assert_int_equal(PMIX_Capabilities("slots", text, sizeof(text)), 0);
-	assert_string_equal(text, "3");
+	assert_string_equal(text, "4");
 	assert_int_equal(PMIX_KVS_Ifence(&fence[0]), 0);
 	assert_int_equal(PMIX_Iallgather_n("x", 1, buffer, 8, NULL, &gather),
 			 0);

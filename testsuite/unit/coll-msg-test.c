@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 
 static const struct coll_msg samples[] = {
 	{ .type = COLL_MSG_UP, .kind = COLL_FENCE, .seq = 7 },
@@ -39,6 +39,11 @@ static const struct coll_msg samples[] = {
 	{ .type = COLL_MSG_SUB_OPEN, .subset = { .key = "2", .first = 64 } },
 	{ .type = COLL_MSG_SUB_FAIL, .subset = { .key = "3", .first = 1 },
 	  .fault = { .reason = "rank 3 on node n1 was killed" } },
+	{ .type = COLL_MSG_FETCH, .fetch = { .id = UINT32_MAX, .op = 2,
+	  .rank = 9, .timeout = COLL_FETCH_FOREVER } },
+	{ .type = COLL_MSG_FETCHED, .fetch = { .id = 1 } },
+	{ .type = COLL_MSG_FETCHED, .fault = { .reason = "it has gone" },
+	  .fetch = { .id = 1, .status = COLL_FETCH_GONE } },
 };
 
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
@@ -58,6 +63,7 @@ static void assert_same(const struct coll_msg *a, const struct coll_msg *b)
 	assert_memory_equal(a->fault.from, b->fault.from,
 			    sizeof(a->fault.from));
 	assert_string_equal(a->fault.reason, b->fault.reason);
+	assert_memory_equal(&a->fetch, &b->fetch, sizeof(a->fetch));
 	assert_memory_equal(a->subset.key, b->subset.key, COLL_KEY_SIZE);
 	assert_int_equal(a->subset.first, b->subset.first);
 	assert_int_equal(a->subset.members, b->subset.members);

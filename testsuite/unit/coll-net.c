@@ -231,6 +231,8 @@ static const struct coll_ops ops = {
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
 	.complete_subset = net_complete_subset,
+	.fetch_asked = net_fetch_asked,
+	.fetched = net_fetched,
 };
 
 /* ---- the step ---- */
@@ -530,6 +532,7 @@ void net_assert_settled(const struct net *net)
 				assert_true(net_outcome(net, kind, r, s) >=
 					    NET_DONE);
 	net_groups_assert_settled(net);
+	net_fetches_assert_settled(net);
 	free(ranks);
 	free(children);
 }

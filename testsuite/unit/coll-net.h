@@ -11,10 +11,12 @@
 #include <stdint.h>
 
 #include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 #include "libcoll/subset.h"
 
 #define NET_SEQ_MAX 1100 /* collectives of a kind that a rank may enter */
 #define NET_GROUPS_MAX 16
+#define NET_FETCHES_MAX 1024
 #define NET_GROUP_SEQ_MAX 80 /* collectives of a group */
 
 enum net_outcome { NET_NONE, NET_WAITING, NET_DONE, NET_FAILED };
@@ -48,6 +50,17 @@ struct net_group {
 	uint8_t (*outcome)[NET_GROUP_SEQ_MAX]; /* by index in `ranks` */
 };
 
+struct net_fetch {
+	uint32_t position, rank; /* who asks, whose */
+	enum net_outcome outcome;
+};
+
+/* What a host has been asked and has not answered. */
+struct net_asked {
+	uint32_t position, from, rank;
+	uint64_t token;
+};
+
 struct net_node {
 	struct net *net;
 	uint32_t position;
@@ -65,6 +78,10 @@ struct net {
 	struct net_link *links; /* 2 * position: up from it; + 1: down to it;
 	                           then, unless it is the tree for ever, from
 	                           each node to each */
+	struct net_fetch fetches[NET_FETCHES_MAX];
+	uint32_t nfetches;
+	struct net_asked asked[NET_FETCHES_MAX];
+	uint32_t nasked;
 	uint64_t seed;
 	uint32_t faults_sent;   /* fault messages, ever */
 	uint32_t sent[COLL_MSG_TYPES]; /* messages, ever */
@@ -114,6 +131,16 @@ void net_groups_assert_settled(const struct net *net);
 void net_groups_free(struct net *net);
 void net_complete_subset(void *arg, uint32_t slot, uint64_t id,
 			 struct payload *result, const char *why);
+
+/* ---- coll-net-fetches.c ---- */
+
+/* A node fetches something of a rank: libcoll's error, or 0. */
+int net_fetch(struct net *net, uint32_t position, uint32_t rank);
+/* The i-th of what hosts are asked is answered, and is none of them any more. */
+int net_answer(struct net *net, uint32_t i, enum coll_fetch_status status);
+void net_fetches_assert_settled(const struct net *net);
+int net_fetch_asked(void *arg, uint64_t token, const struct coll_fetch *what);
+void net_fetched(void *arg, uint64_t id, const struct coll_fetched *end);
 
 /* Deliver one message of a random link; false when there is none. */
 bool net_deliver(struct net *net);

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 UNIT_LIBS_COLL = libcoll.la $(UNIT_LIBS_UTIL)
 unit_coll_net = testsuite/unit/coll-net.c testsuite/unit/coll-net.h \
-	testsuite/unit/coll-net-groups.c testsuite/unit/coll-net-links.c
+	testsuite/unit/coll-net-fetches.c testsuite/unit/coll-net-groups.c \
+	testsuite/unit/coll-net-links.c
 
 unit_tests += testsuite/unit/layout-test testsuite/unit/tree-test \
 	testsuite/unit/coll-msg-test testsuite/unit/coll-test \
 	testsuite/unit/coll-fault-test testsuite/unit/coll-nomem-test \
-	testsuite/unit/coll-room-test testsuite/unit/coll-subset-test
+	testsuite/unit/coll-room-test testsuite/unit/coll-subset-test \
+	testsuite/unit/coll-fetch-test
+
+testsuite_unit_coll_fetch_test_SOURCES = testsuite/unit/coll-fetch-test.c \
+	$(unit_coll_net)
+testsuite_unit_coll_fetch_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_coll_fetch_test_LDADD = $(UNIT_LIBS_COLL)
 
 testsuite_unit_coll_subset_test_SOURCES = testsuite/unit/coll-subset-test.c \
 	$(unit_coll_net)

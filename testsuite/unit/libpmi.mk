@@ -17,7 +17,7 @@ testsuite_unit_server_topology_test_SOURCES = \
 testsuite_unit_server_topology_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_topology_test_LDADD = $(UNIT_LIBS_SERVER)
 unit_tests += testsuite/unit/pmi-group-test testsuite/unit/early-test \
-	testsuite/unit/server-group-test
+	testsuite/unit/server-group-test testsuite/unit/server-fetch-test
 
 testsuite_unit_pmi_group_test_SOURCES = testsuite/unit/pmi-group-test.c
 testsuite_unit_pmi_group_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -26,6 +26,11 @@ testsuite_unit_pmi_group_test_LDADD = $(UNIT_LIBS_PMI)
 testsuite_unit_early_test_SOURCES = testsuite/unit/early-test.c
 testsuite_unit_early_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_early_test_LDADD = $(UNIT_LIBS_PMI)
+
+testsuite_unit_server_fetch_test_SOURCES = testsuite/unit/server-fetch-test.c \
+	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_fetch_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_fetch_test_LDADD = $(UNIT_LIBS_SERVER)
 
 testsuite_unit_server_group_test_SOURCES = testsuite/unit/server-group-test.c \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h

@@ -25,7 +25,7 @@ static void regions_are_offered_and_passed(void **state)
 
 	answer = net_init_ext(n, 1, 9);
 	assert_non_null(strstr(answer, "pmi2x=1;pmi2x-build=test;"
-				       "pmi2x-nodes=3;pmi2x-groups=TRUE;"
+				       "pmi2x-nodes=3;pmi2x-groups=TRUE;pmi2x-fetch=TRUE;"
 				       "pmi2x-region=1;"));
 	size = net_field(answer, EXT_KEY_REGION_SIZE);
 	assert_true(n->ranks[1].fd >= 0);

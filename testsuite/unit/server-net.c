@@ -145,6 +145,32 @@ static void topology_wanted(void *arg)
 	node->topology_wanted++;
 }
 
+static uint64_t now(void *arg)
+{
+	return ((struct net_node *)arg)->now;
+}
+
+static void fetch_timer(void *arg, uint64_t ms)
+{
+	struct net_node *node = arg;
+
+	node->timer = node->now + ms;
+}
+
+void net_pass(struct net *n, uint64_t ms)
+{
+	for (int i = 0; i < NET_NODES; i++) {
+		struct net_node *node = &n->nodes[i];
+
+		node->now += ms;
+		if (node->timer && node->timer <= node->now) {
+			node->timer = 0;
+			pmi_server_fetch_due(node->server);
+		}
+	}
+	net_run(n);
+}
+
 static const struct pmi_host_ops HOST_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,
@@ -156,6 +182,8 @@ static const struct pmi_host_ops HOST_OPS = {
 	.slots_wake = slots_wake,
 	.slots_again = slots_again,
 	.tidy_later = tidy_later,
+	.now = now,
+	.fetch_timer = fetch_timer,
 };
 
 /* The same host, which ends a step. */

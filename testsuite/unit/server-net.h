@@ -41,6 +41,8 @@ struct net_node {
 	int agains;
 	int links_wanted;
 	int topology_wanted;
+	uint64_t now;        /* ms */
+	uint64_t timer;      /* of fetches; 0: it is not set */
 	int ends;            /* the server wants the step to end, */
 	int end_code;        /* with this exit code, */
 	char end_why[COLL_REASON_MAX + 64]; /* for this */
@@ -107,6 +109,8 @@ void net_run(struct net *n);
 /* Feed bytes to a rank's server; nothing arrives elsewhere. */
 void net_input(struct net *n, uint32_t rank, const void *data, size_t len);
 void net_eof(struct net *n, uint32_t rank);
+/* Time passes on all nodes, and then everything arrives. */
+void net_pass(struct net *n, uint64_t ms);
 
 /*
  * Send a message in either form, let everything arrive, and return the next

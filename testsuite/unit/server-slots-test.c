@@ -117,7 +117,7 @@ static void slots_are_negotiated(void **state)
 	const char *answer = net_init_slots(n, 4, 7);
 
 	assert_non_null(strstr(answer, "pmi2x-region=1;"));
-	assert_non_null(strstr(answer, "pmi2x-slots=3;"));
+	assert_non_null(strstr(answer, "pmi2x-slots=4;"));
 	assert_non_null(strstr(answer, "pmi2x-slot=2;"));
 	assert_int_equal(n->ranks[4].fds, 3);
 	assert_int_equal(n->ranks[4].fd, NET_WAKE_FD);

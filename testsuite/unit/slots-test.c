@@ -99,7 +99,9 @@ static void the_last_byte_of_a_slot_is_inside(void **state)
 	memset(slot_data_at(n->map, COUNT - 1, SLOT_CELLS - 1), 'x',
 	       SLOT_DATA_MAX);
 	assert_ptr_equal(slot_data_at(n->map, COUNT - 1, SLOT_CELLS - 1) +
-			 SLOT_DATA_MAX, n->map + slots_size(n->slots));
+			 SLOT_DATA_MAX, slot_shown_at(n->map, COUNT - 1));
+	assert_ptr_equal(slot_shown_at(n->map, COUNT - 1) + 1,
+			 n->map + slots_size(n->slots));
 	write_cell(n, COUNT - 1, SLOT_CELLS - 1, 1, SLOT_FENCE, SLOT_DATA_MAX,
 		   0);
 	assert_int_equal(slots_take(n->slots, COUNT - 1, 1, &e), 1);
@@ -230,6 +232,43 @@ static void a_ring_needs_room(void **state)
 	assert_int_equal(n->board->replies[0].cells[0].ticket, 0);
 }
 
+static void what_ranks_show_is_copied(void **state)
+{
+	struct node *n = *state;
+	struct slot_shown *shown = slot_shown_at(n->map, 1);
+	uint64_t before = slots_shown(n->slots, 1);
+	struct buf b;
+
+	buf_init(&b, SLOT_SHOWN_MAX + 1);
+	assert_int_equal(slots_copy_shown(n->slots, 1, &b), 0);
+	assert_int_equal(b.len, 0);
+	memset(shown->records, 'x', SLOT_SHOWN_MAX);
+	shown->len = SLOT_SHOWN_MAX;
+	assert_int_not_equal(slots_shown(n->slots, 1), before);
+	buf_append(&b, "a", 1);
+	assert_int_equal(slots_copy_shown(n->slots, 1, &b), 0);
+	assert_int_equal(b.len, SLOT_SHOWN_MAX + 1);
+	assert_int_equal(b.data[SLOT_SHOWN_MAX], 'x');
+	/* More than there is; in the middle of a change; somebody else's. */
+	b.len = 1;
+	shown->len = SLOT_SHOWN_MAX + 1;
+	assert_int_equal(slots_copy_shown(n->slots, 1, &b), -EAGAIN);
+	shown->len = 1;
+	shown->version = 7;
+	assert_int_equal(slots_copy_shown(n->slots, 1, &b), -EAGAIN);
+	assert_int_equal(slots_copy_shown(n->slots, 0, &b), 0);
+	assert_int_equal(b.len, 1);
+	/* Another program begins without. */
+	shown->version = 8;
+	slots_reset(n->slots, 1);
+	assert_int_equal(slots_copy_shown(n->slots, 1, &b), 0);
+	assert_int_equal(b.len, 1);
+	slots_watch(n->slots, 1, true);
+	assert_int_equal(n->board->replies[1].watched, 1);
+	assert_int_equal(n->board->replies[0].watched, 0);
+	buf_free(&b);
+}
+
 #define WITH_NODE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -243,6 +282,7 @@ int main(void)
 		WITH_NODE(replies_carry_the_ticket_and_the_reason),
 		WITH_NODE(rings_carry_both_values),
 		WITH_NODE(a_ring_needs_room),
+		WITH_NODE(what_ranks_show_is_copied),
 	};
 
 	return cmocka_run_group_tests_name("slots", tests, NULL, NULL);

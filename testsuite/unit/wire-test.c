@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 #include "libio/frames.h"
 #include "libio/handshake.h"
 #include "libio/protocol.h"
@@ -161,6 +161,12 @@ static const struct coll_msg messages[] = {
 	  .subset = { .key = "0123456789abcde", .first = 2 } },
 	{ .type = COLL_MSG_SUB_FAIL, .fault = { .reason = "why" },
 	  .subset = { .key = "0123456789abcde", .first = 1 } },
+	{ .type = COLL_MSG_FETCH,
+	  .fetch = { .id = 5, .op = 2, .rank = 9, .timeout = 1000 } },
+	{ .type = COLL_MSG_FETCHED,
+	  .fetch = { .id = 5, .status = COLL_FETCH_FOUND } },
+	{ .type = COLL_MSG_FETCHED, .fault = { .reason = "why" },
+	  .fetch = { .id = 5, .status = COLL_FETCH_REFUSED } },
 };
 
 #define MESSAGES (sizeof(messages) / sizeof(messages[0]))
@@ -366,6 +372,10 @@ static void slots(struct buf *out)
 	FIELD(out, slot_reply, left);
 	FIELD(out, slot_reply, right);
 	FIELD(out, slot_replies, text);
+	FIELD(out, slot_replies, watched);
+	FIELD(out, slot_shown, version);
+	FIELD(out, slot_shown, len);
+	FIELD(out, slot_shown, records);
 	FIELD(out, slots_board, count);
 	FIELD(out, slots_board, rings);
 	FIELD(out, slots_board, need);

@@ -159,6 +159,31 @@ static int do_put(const char *arg)
 	return rc;
 }
 
+static int do_show(const char *arg)
+{
+	char value[64];
+
+	snprintf(value, sizeof(value), "%s of %d", arg, rank);
+	return PMI2_KVS_Put(arg, value);
+}
+
+/* RANK,MS,KEY: prints what came of it, and goes on. */
+static int do_fetch(const char *arg)
+{
+	char key[64] = "", text[1024] = "";
+	int of = -1, ms = 0, rc;
+	size_t len = sizeof(text) - 1;
+
+	sscanf(arg, "%d,%d,%63s", &of, &ms, key);
+	rc = PMIX_KVS_Fetch(of, key, text, &len, ms);
+	text[rc ? 0 : len] = '\0';
+	if (rc)
+		PMIX_Capabilities("refusal", text, sizeof(text));
+	printf("%d fetches %s: %d %s\n", rank, arg, rc, text);
+	fflush(stdout);
+	return 0;
+}
+
 static int do_publish(const char *arg)
 {
 	return PMI2_Nameserv_publish(arg, NULL, "port");
@@ -276,6 +301,7 @@ static const struct word {
 	{ "stop", do_stop },         { "fork", do_fork },
 	{ "replace", do_replace },   { "mute", do_mute },
 	{ "ask", do_ask },           { "until", do_until },
+	{ "show", do_show },         { "fetch", do_fetch },
 };
 
 /* ---- words ---- */
