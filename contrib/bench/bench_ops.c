@@ -23,6 +23,7 @@ static const struct bench_op *const ops[] = {
 	&bench_op_iinit,
 	&bench_op_step,
 	&bench_op_get,
+	&bench_op_fetch,
 	&bench_op_memory,
 };
 

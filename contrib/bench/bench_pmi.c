@@ -24,6 +24,7 @@ static const struct symbol symbols[] = {
 	SYMBOL("PMI2_KVS_Fence", fence, false),
 	SYMBOL("PMI2_KVS_Get", get, false),
 	SYMBOL("PMIX_Ring", ring, true),
+	SYMBOL("PMIX_KVS_Fetch", fetch, true),
 	SYMBOL("PMIX_KVS_Ifence", ifence, true),
 	SYMBOL("PMIX_Allgather_n", allgather, true),
 	SYMBOL("PMIX_Iallgather_n", iallgather, true),

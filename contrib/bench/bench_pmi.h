@@ -22,6 +22,8 @@ struct bench_pmi {
 		   int maxvalue, int *vallen);
 	int (*ring)(const char value[], int *rank, int *size, char left[],
 		    char right[], int maxvalue);
+	int (*fetch)(int rank, const char *key, void *value, size_t *len,
+		     int timeout_ms);
 	int (*ifence)(PMIX_Request *request);
 	int (*allgather)(const void *value, int len, void *buffer,
 			 int maxlength, int lengths[]);

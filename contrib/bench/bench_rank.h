@@ -104,7 +104,7 @@ extern const struct bench_op bench_op_allgather, bench_op_getall,
 extern const struct bench_op bench_op_overlap, bench_op_overlap_fence;
 extern const struct bench_op bench_op_init, bench_op_iinit, bench_op_step;
 extern const struct bench_op bench_op_ring, bench_op_group, bench_op_get,
-	bench_op_memory;
+	bench_op_fetch, bench_op_memory;
 
 /* ---- bench_value.c: what several operations do ---- */
 
@@ -113,6 +113,8 @@ void bench_value(const struct bench *b, char *value, int rank, int i);
 /* Ends the job unless `value` is what that rank gave in that round. */
 void bench_compare(const struct bench *b, const char *value, int len, int rank,
 		   int i);
+/* Its key. */
+void bench_key(char key[PMI2_MAX_KEYLEN], int rank, int i);
 /* Put the value of this rank for round i. */
 void bench_put(struct bench *b, int i);
 /* Look up what that rank put in round i; returns the length of the value. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-static void make_key(char key[PMI2_MAX_KEYLEN], int rank, int i)
+void bench_key(char key[PMI2_MAX_KEYLEN], int rank, int i)
 {
 	snprintf(key, PMI2_MAX_KEYLEN, "bench-%d-%d", i, rank);
 }
@@ -41,7 +41,7 @@ void bench_put(struct bench *b, int i)
 {
 	char key[PMI2_MAX_KEYLEN], value[BENCH_VALUE_MAX + 1];
 
-	make_key(key, b->rank, i);
+	bench_key(key, b->rank, i);
 	bench_value(b, value, b->rank, i);
 	bench_check(b, b->pmi.put(key, value), "put");
 }
@@ -51,7 +51,7 @@ int bench_get(struct bench *b, int rank, int i, char *value)
 	char key[PMI2_MAX_KEYLEN];
 	int len = -1;
 
-	make_key(key, rank, i);
+	bench_key(key, rank, i);
 	bench_check(b, b->pmi.get(NULL, rank, key, value, BENCH_VALUE_MAX + 1,
 				  &len), "get");
 	return len;

@@ -34,6 +34,7 @@ contrib_bench_floor_LDADD = libcoll.la libutil.la
 bench_rank = \
 	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
 	contrib/bench/bench_fence.c \
+	contrib/bench/bench_fetch.c \
 	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \
 	contrib/bench/bench_group.c \
 	contrib/bench/bench_lookup.c \

@@ -14,6 +14,9 @@
 #define KVS_COUNT 16           /* keys of each rank in "kvs" */
 #define KVS_COUNT_MAX 100000
 #define KVS_GETS_MAX 100000    /* look-ups of each rank; more are sampled */
+#define FETCH_COUNT 64         /* ranks of which each fetches in "fetch" */
+#define FETCH_NUMBER KVS_COUNT_MAX /* of the key: none of those of "kvs" */
+#define FETCH_MS 60000
 #define SPAWN_PREPUT_KEY "pmi2x-probe"
 #define SPAWN_PREPUT_VALUE "put by the spawner"
 
@@ -178,6 +181,48 @@ static bool op_kvs(const struct probe *p, char **args)
 			return false;
 	probe_say(p, "kvs: ok, %d processes x %ld keys, %ld look-ups each",
 		  p->size, count, gets);
+	return true;
+}
+
+/* ---- fetch: what no fence has published ---- */
+
+static bool fetch_check(const struct probe *p, int rank)
+{
+	char key[PMI2_MAX_KEYLEN], want[TEXT_MAX], got[TEXT_MAX];
+	size_t len = sizeof(got);
+	int rc;
+
+	kvs_pair(rank, FETCH_NUMBER, key, want);
+	rc = PMIX_KVS_Fetch(rank, key, got, &len, FETCH_MS);
+	if (rc)
+		return probe_fail(p, "fetch %s of rank %d: error %d", key, rank,
+				  rc);
+	if (len != strlen(want) || memcmp(got, want, len))
+		return probe_fail(p, "fetch: %s has the wrong value", key);
+	return true;
+}
+
+/* Of so many ranks; then nobody needs the values any more. */
+static bool op_fetch(const struct probe *p, char **args)
+{
+	long count = p->size < FETCH_COUNT ? p->size : FETCH_COUNT;
+	char key[PMI2_MAX_KEYLEN], value[TEXT_MAX], can[8] = "";
+
+	if (args[0] && !to_number(args[0], 1, p->size, &count))
+		return probe_fail(p, "fetch: 1 to %d ranks", p->size);
+	PMIX_Capabilities("fetch", can, sizeof(can));
+	if (strcmp(can, "1"))
+		return probe_fail(p, "fetch: this PMI server cannot");
+	kvs_pair(p->rank, FETCH_NUMBER, key, value);
+	if (PMI2_KVS_Put(key, value))
+		return probe_fail(p, "fetch: put failed");
+	for (long i = 0; i < count; i++)
+		if (!fetch_check(p, (int)((p->rank + 1 + i * p->size / count) %
+					  p->size)))
+			return false;
+	if (PMI2_KVS_Fence())
+		return probe_fail(p, "fetch: the fence after it failed");
+	probe_say(p, "fetch: ok, values of %ld processes each", count);
 	return true;
 }
 
@@ -454,6 +499,8 @@ static const struct operation {
 	{ "ifence", 0, false, op_ifence, "ifence: fence without blocking" },
 	{ "get", 1, false, op_get, "get KEY[=EXPECTED]" },
 	{ "kvs", 1, true, op_kvs, "kvs [COUNT]: put, fence, get of COUNT keys" },
+	{ "fetch", 1, true, op_fetch,
+	  "fetch [COUNT]: values of COUNT ranks, without a fence" },
 	{ "attr", 1, false, op_attr, "attr NAME: an attribute of the job" },
 	{ "ring", 0, false, op_ring, "ring" },
 	{ "allgather", 0, false, op_allgather, "allgather" },

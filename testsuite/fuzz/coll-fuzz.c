@@ -31,6 +31,8 @@ struct node {
 	uint8_t outcome[COLL_KINDS][SEQ_MAX][SLOTS_MAX];
 	bool succeeded[COLL_KINDS][SEQ_MAX];
 	uint32_t waiting[SLOTS_MAX]; /* in collectives of subsets */
+	uint32_t fetches;            /* own ones that have not ended */
+	uint64_t asked;              /* the token of the host's last */
 	unsigned char key[COLL_KEY_SIZE]; /* of the last one entered */
 	bool inside; /* an operation must not be called from outside */
 	bool entering;
@@ -146,12 +148,36 @@ static void op_complete_subset(void *arg, uint32_t slot, uint64_t id,
 	n->waiting[slot]--;
 }
 
+static int op_fetch_asked(void *arg, uint64_t token,
+			  const struct coll_fetch *what)
+{
+	struct node *n = arg;
+
+	FUZZ_CHECK(n->inside && what->rank < RANKS &&
+		   what->key_len <= COLL_FETCH_KEY_MAX);
+	if (what->op % 4 == 3)
+		return -ENOTSUP;
+	n->asked = token;
+	return 0;
+}
+
+static void op_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
+{
+	struct node *n = arg;
+
+	FUZZ_CHECK(n->inside && n->fetches && id == n->coll->place.range.first);
+	FUZZ_CHECK(end->status == COLL_FETCH_FOUND || (end->why && !end->value));
+	n->fetches--;
+}
+
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
 	.complete_subset = op_complete_subset,
+	.fetch_asked = op_fetch_asked,
+	.fetched = op_fetched,
 };
 
 /* ---- events ---- */
@@ -211,6 +237,32 @@ static void do_enter_subset(struct node *n, struct fuzz_input *in)
 		memcpy(n->key, n->coll->subsets->key, COLL_KEY_SIZE);
 }
 
+static void do_fetch(struct node *n, struct fuzz_input *in)
+{
+	const struct coll_fetch what = {
+		.op = fuzz_u8(in), .rank = fuzz_u8(in) % (RANKS + 1),
+	};
+	int rc;
+
+	n->fetches++;
+	rc = coll_fetch(n->coll, &what, n->coll->place.range.first);
+	FUZZ_CHECK(!rc || rc == -EAGAIN || (rc == -EINVAL && what.rank == RANKS));
+	if (rc)
+		n->fetches--;
+}
+
+static void do_answer(struct node *n, struct fuzz_input *in)
+{
+	struct coll_fetched end = {
+		.status = fuzz_u8(in) % COLL_FETCH_STATUSES, .why = "it is so",
+	};
+
+	if (end.status == COLL_FETCH_FOUND)
+		end.value = payload_copy("value", fuzz_u8(in) % 5);
+	(void)coll_fetch_answer(n->coll, n->asked - fuzz_u8(in) % 4, &end);
+	payload_unref(end.value);
+}
+
 static void lose(struct node *n, uint32_t position)
 {
 	n->lost[position] = true; /* nothing more is sent there */
@@ -249,6 +301,10 @@ static void draw_header(struct node *n, struct fuzz_input *in,
 	snprintf(msg->fault.reason, COLL_REASON_MAX, "it is said");
 	if (coll_msg_is_subset(msg))
 		draw_subset(n, in, &msg->subset);
+	msg->fetch = (struct coll_fetch_msg){
+		.id = msg->seq % 8, .op = msg->count, .rank = msg->count % 12,
+		.status = msg->total % (COLL_FETCH_STATUSES + 1),
+	};
 }
 
 /* One in its wire form, at the front of the bytes, which are moved behind it. */
@@ -327,7 +383,7 @@ static void event(struct node *n, struct fuzz_input *in)
 {
 	uint32_t slot;
 
-	switch (fuzz_u8(in) % 9) {
+	switch (fuzz_u8(in) % 11) {
 	case 0:
 	case 1:
 		do_enter(n, in);
@@ -349,6 +405,12 @@ static void event(struct node *n, struct fuzz_input *in)
 		break;
 	case 7:
 		do_enter_subset(n, in);
+		break;
+	case 9:
+		do_fetch(n, in);
+		break;
+	case 10:
+		do_answer(n, in);
 		break;
 	default:
 		coll_link_up(n->coll, fuzz_u8(in) % (NODES + 1));
@@ -403,6 +465,7 @@ static void end(struct node *n)
 		coll_rank_gone(n->coll, i, "it went");
 	}
 	FUZZ_CHECK(coll_pending(n->coll) == 0 && !n->coll->subsets);
+	FUZZ_CHECK(!n->fetches && !n->coll->fetches);
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (uint32_t seq = 0; seq < SEQ_MAX; seq++)
 			for (uint32_t i = 0; i < n->nslots; i++)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "fuzz-pmi.h"
-#include "libcoll/coll.h"
+#include "libcoll/fetch.h"
 #include "libpmi/control.h"
 #include "libpmi/server.h"
 
@@ -149,6 +149,10 @@ static void good_frame(struct host *h, struct fuzz_input *in)
 	msg.size = msg.total;
 	msg.more = msg.count % 8 == 7;
 	msg.left_len = fuzz_u8(in) % 4;
+	msg.fetch = (struct coll_fetch_msg){
+		.id = msg.seq, .op = msg.count % 4, .rank = msg.total % 16,
+		.timeout = msg.more, .status = msg.total % COLL_FETCH_STATUSES,
+	};
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		msg.fault.from[kind] = fuzz_u8(in) - 1u;
 	snprintf(msg.fault.reason, COLL_REASON_MAX, "it is said");

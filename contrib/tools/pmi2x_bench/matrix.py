@@ -33,6 +33,7 @@ OPS = {
     "overlap": Op(("own",), CALL, WAIT, settles=True),
     "overlap-fence": Op(("own",), CALL, WAIT, settles=True),
     "get": Op(PMI, "CPU time"),
+    "fetch": Op(("own",), "CPU time"),
     "memory": Op(PMI, "shared"),
     "step": Op((*PMI, "none"), against=True),
     "true": Op((*PMI, "none"), against=True),

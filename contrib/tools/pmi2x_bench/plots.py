@@ -22,6 +22,7 @@ TITLES = {
     "ring": "PMIX_Ring",
     "group": "Barrier of the first ranks of all nodes",
     "get": "Get of a fenced key",
+    "fetch": "Fetch of a key that no fence has published",
     "memory": "Memory that a node's server takes for one value a rank",
     "first": "First fence of a step",
     "init": "Start to the end of an MPI_Init with a blocking exchange",
