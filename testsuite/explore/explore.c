@@ -44,8 +44,6 @@ static const struct scenario scenarios[] = {
 	  "fg", true, true, true, false },
 	{ "5 nodes, flat, a ring, a death", 5, 5, 4, 1, 0,
 	  "r", true, true, true, false },
-	{ "3 nodes, fetches and fences, a death", 3, 3, 2, 2, 0,
-	  "xf", true, true, true, false },
 	{ "5 nodes, fetches, a death", 5, 5, 2, 1, 0,
 	  "x", true, true, true, false },
 	{ "5 nodes, two in flight, a link breaks", 5, 5, 2, 2, 0,

@@ -66,3 +66,11 @@ def test_nodes(cluster, kind, probe):
 
 def test_512_ranks(srun, probe):
     srun("-N16", "--ntasks-per-node=32", probe, "allgather", "ring").ok()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_fetch(srun, kind, probe, layout):
+    """Beside what it is mixed with. The stock plugin has nothing like it."""
+    srun(*layout, probe, "kvs", "3", "fetch", "ring", "fetch", "2", mpi=kind).ok()
+    result = srun(*layout, probe, "fetch", mpi=STOCK).failed()
+    assert "fetch: this PMI server cannot" in result.stderr, result
