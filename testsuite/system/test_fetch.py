@@ -115,13 +115,16 @@ def test_limits_of_time(faulty):
         "show=key",
         "touch=at",
         "9:stop",
+        "gate=go",
         fetch(9, NOW),
         fetch(9, NOW, "not"),
         fetch(9, 200, "not"),
         fetch(9, 2147483647),
-        "touch=done",
+        "touch=asked",
     )
-    step.wait_for("done", RANKS - {9})
+    step.wait_for("at", RANKS)
+    step.make("go")
+    step.wait_for("asked", RANKS - {9})
     os.kill(step.pid("at", 9), signal.SIGKILL)
     found = outcomes(step.end())
     for rank in RANKS - {9}:
@@ -161,7 +164,7 @@ def test_a_link_that_is_cut(cluster, faulty, below):
 def test_an_agent_that_does_not_answer(cluster, faulty):
     """Whose limit is over hears so from its own agent."""
     step = faulty(
-        "init", "0:touch=at", "0:gate=go", f"0:{fetch(9, 500)}", "0:touch=done",
+        "init", "0:touch=at", "0:gate=go", f"0:{fetch(9, 500)}", "0:touch=asked",
         "1-9:gate=end",
     )
     step.wait_for("at", {0})
@@ -169,7 +172,7 @@ def test_an_agent_that_does_not_answer(cluster, faulty):
     os.kill(agent, signal.SIGSTOP)
     try:
         step.make("go")
-        step.wait_for("done", {0})
+        step.wait_for("asked", {0})
     finally:
         os.kill(agent, signal.SIGCONT)
     step.make("end")
