@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pmi2.h"
 #include "pmi2x.h"
@@ -316,15 +317,17 @@ static void fetch_what_is_not(void)
 /* Asked for before it is put, without limit. */
 static void fetch_late(void)
 {
-	char value[64] = "";
+	char value[64] = "", key[64];
 	size_t len = sizeof(value);
 	PMIX_Request request;
 	int flag = 0;
 
-	expect(!PMIX_KVS_Ifetch(rank, "late", value, &len, -1, &request),
+	/* Of this program: another one on this rank may have put it before. */
+	sprintf(key, "late-%d", (int)getpid());
+	expect(!PMIX_KVS_Ifetch(rank, key, value, &len, -1, &request),
 	       "ifetch", rank);
 	expect(!PMIX_Test(request, &flag) && !flag, "an early end", rank);
-	expect(PMI2_KVS_Put("late", "late;") == PMI2_SUCCESS, "put of late", 0);
+	expect(PMI2_KVS_Put(key, "late;") == PMI2_SUCCESS, "put of late", 0);
 	expect(!PMIX_Wait(request) && len == 5 && !memcmp(value, "late;", 5),
 	       "wait for an ifetch", (int)len);
 }

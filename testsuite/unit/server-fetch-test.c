@@ -217,13 +217,17 @@ static void of_a_rank_that_goes(void **state)
 	const struct pmi_exit killed = { .status = 9 };
 
 	net_pmi2(n, 5, "cmd=kvs-put;key=there;value=1;");
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_pmi2(n, r, "cmd=pmi2x-fence;");
+	net_forget(n);
 	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"));
 	pmi_server_client_exit(net_node_of(n, 5)->server, net_slot_of(n, 5),
 			       &killed);
 	net_run(n);
 	assert_has(net_read(n, 0), "rc=14;errmsg=rank 5 (node n2)");
-	/* It has no values any more. */
-	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"), "rc=14;");
+	/* It has no values any more, also none that a fence has published. */
+	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"),
+		   "rc=14;errmsg=rank 5 (node n2) exited");
 	net_destroy(n);
 }
 
@@ -241,6 +245,23 @@ static void of_a_rank_that_finalizes(void **state)
 	net_run(n);
 	assert_has(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=there;rank=5;"), "value=1;");
 	assert_has(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"), "rc=14;");
+	net_destroy(n);
+}
+
+/* What the program before has put is not taken for the next one's. */
+static void of_another_program(void **state)
+{
+	struct net *n = create();
+
+	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=old;");
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_pmi2(n, r, "cmd=pmi2x-fence;");
+	net_forget(n);
+	net_pmi2(n, 5, "cmd=finalize;");
+	net_init_ext(n, 5, 0);
+	assert_null(net_pmi2(n, 0, FETCH "rank=5;timeout=-1;"));
+	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=new;");
+	assert_has(net_read(n, 0), "value=new;");
 	net_destroy(n);
 }
 
@@ -296,6 +317,7 @@ int main(void)
 		cmocka_unit_test(waits_for_no_dead_node),
 		cmocka_unit_test(of_a_rank_that_goes),
 		cmocka_unit_test(of_a_rank_that_finalizes),
+		cmocka_unit_test(of_another_program),
 		cmocka_unit_test(a_rank_gives_up),
 		cmocka_unit_test(what_cannot_be_is_refused),
 	};

@@ -54,6 +54,8 @@ void rank_restart(struct rank_session *ss)
 	ss->slotted = false;
 	ss->shows = false;
 	ss->finalized = false;
+	payload_vec_clear(&ss->kept); /* what the program before has put */
+	ss->kept_cut = false;
 	ss->protocol = PMI_PROTOCOL_NONE;
 }
 
