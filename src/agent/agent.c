@@ -246,8 +246,7 @@ static void open_handles(struct agent *a)
 static int open_all(struct agent *a, const struct pmi_step *step,
 		    struct agent_fds fds)
 {
-	int rc = service_create(&a->service, &a->node, step, fds.registration,
-				fds.region);
+	int rc = service_create(&a->service, &a->node, step, &fds);
 
 	if (rc) {
 		fd_close(&fds.listener);

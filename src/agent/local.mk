@@ -27,6 +27,7 @@ libagent_la_SOURCES = \
 	src/agent/peers/wireup.c src/agent/peers/wireup.h \
 	src/agent/program.c src/agent/program.h \
 	src/agent/service/control_path.c src/agent/service/control_path.h \
+	src/agent/service/pmix_link.c src/agent/service/pmix_link.h \
 	src/agent/service/ranks.c src/agent/service/ranks.h \
 	src/agent/service/service.c src/agent/service/service.h \
 	src/agent/service/service_internal.h \

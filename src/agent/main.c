@@ -72,6 +72,7 @@ int main(int argc, char **argv)
 		.listener = given(AGENT_FD_LISTENER),
 		.doorbell = given(AGENT_FD_DOORBELL),
 		.region = given(AGENT_FD_REGION),
+		.pmix = given(AGENT_FD_PMIX),
 	};
 	struct confine_options o = { .fds = AGENT_FD_END };
 

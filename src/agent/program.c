@@ -294,7 +294,7 @@ static void release(struct program *p)
 static void close_fds(const struct agent_fds *fds)
 {
 	const int all[] = { fds->registration, fds->listener, fds->doorbell,
-			    fds->region };
+			    fds->region, fds->pmix };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (all[i] >= 0)

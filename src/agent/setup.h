@@ -84,9 +84,10 @@ enum agent_fd {
 	AGENT_FD_SETUP = 3, /* what setup_pack wrote */
 	AGENT_FD_HOST,      /* messages: agent/host_msg.h */
 	AGENT_FD_REGISTRATION,
-	AGENT_FD_LISTENER,  /* this and the next two: closed where there is none */
+	AGENT_FD_LISTENER,  /* this and the next: closed where there is none */
 	AGENT_FD_DOORBELL,
 	AGENT_FD_REGION,
+	AGENT_FD_PMIX,
 	AGENT_FD_END,
 };
 
@@ -100,6 +101,11 @@ struct agent_fds {
 	 */
 	int doorbell;
 	int region;       /* the empty object of the results region */
+	/*
+	 * Who serves the node's PMIx clients speaks libpmi/pmix_msg.h over it. The
+	 * other end may be held for long, or for ever, before somebody reads there.
+	 */
+	int pmix;
 };
 
 /* A node's address that needs no look-up; its port is ignored. */

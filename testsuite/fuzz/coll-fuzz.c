@@ -148,6 +148,18 @@ static void op_complete_subset(void *arg, uint32_t slot, uint64_t id,
 	n->waiting[slot]--;
 }
 
+static bool has_gone(const struct node *n, uint32_t rank)
+{
+	uint32_t count, slot = 0;
+	const uint32_t *ranks = layout_ranks_at(n->layout,
+						n->coll->place.range.first, &count);
+
+	while (ranks[slot] != rank)
+		slot++;
+	return n->gone[slot];
+}
+
+/* What is asked of a rank that has gone before is for the host to answer. */
 static int op_fetch_asked(void *arg, uint64_t token,
 			  const struct coll_fetch *what)
 {
@@ -155,7 +167,7 @@ static int op_fetch_asked(void *arg, uint64_t token,
 
 	FUZZ_CHECK(n->inside && what->rank < RANKS &&
 		   what->key_len <= COLL_FETCH_KEY_MAX);
-	if (what->op % 4 == 3)
+	if (what->op % 4 == 3 || has_gone(n, what->rank))
 		return -ENOTSUP;
 	n->asked = token;
 	return 0;

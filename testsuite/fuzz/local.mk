@@ -10,6 +10,7 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/launcher-fuzz \
 	testsuite/fuzz/layout-fuzz \
 	testsuite/fuzz/messages-fuzz \
+	testsuite/fuzz/pmix-fuzz \
 	testsuite/fuzz/records-fuzz \
 	testsuite/fuzz/region-fuzz \
 	testsuite/fuzz/scenario-fuzz \
@@ -157,6 +158,12 @@ testsuite_fuzz_server_node_fuzz_SOURCES = testsuite/fuzz/server-node-fuzz.c \
 testsuite_fuzz_server_node_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_server_node_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_server_node_fuzz_LDADD = libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS)
+
+testsuite_fuzz_pmix_fuzz_SOURCES = testsuite/fuzz/pmix-fuzz.c \
+	$(fuzz_driver)
+testsuite_fuzz_pmix_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_pmix_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+testsuite_fuzz_pmix_fuzz_LDADD = libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS)
 
 testsuite_fuzz_scenario_fuzz_SOURCES = testsuite/fuzz/scenario-fuzz.c \
 	$(fuzz_driver)

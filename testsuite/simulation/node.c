@@ -166,7 +166,8 @@ static int run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 {
 	struct sim_node *n = process_current()->arg;
 	const int all[] = { setup_fd, host_fd, fds->registration,
-			    fds->listener, fds->doorbell, fds->region };
+			    fds->listener, fds->doorbell, fds->region,
+			    fds->pmix };
 
 	n->setup_fd = setup_fd;
 	n->host_fd = host_fd;

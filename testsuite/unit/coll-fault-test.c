@@ -122,7 +122,7 @@ static void one_history(uint64_t seed, uint32_t rank_faults,
 				  2 + seed % 5, seed);
 	struct history h = {
 		.rank_faults = rank_faults, .link_faults = link_faults,
-		.bound = { COLL_NEVER, COLL_NEVER, COLL_NEVER },
+		.bound = { COLL_NEVER, COLL_NEVER, COLL_NEVER, COLL_NEVER },
 	};
 	uint32_t steps = net_random(net, 20 * net->nranks * LIMIT);
 

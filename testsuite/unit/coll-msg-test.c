@@ -216,6 +216,7 @@ static void kinds_have_the_names_that_users_know(void **state)
 	assert_string_equal(coll_kind_name(COLL_FENCE), "fence");
 	assert_string_equal(coll_kind_name(COLL_GATHER), "allgather");
 	assert_string_equal(coll_kind_name(COLL_RING), "ring");
+	assert_string_equal(coll_kind_name(COLL_PMIX), "PMIx fence");
 	assert_non_null(coll_kind_name(COLL_KINDS));
 }
 

@@ -10,6 +10,22 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-slots-test testsuite/unit/status-test \
 	testsuite/unit/compress-test testsuite/unit/cause-test
 
+unit_tests += testsuite/unit/pmix-msg-test testsuite/unit/server-pmix-test
+testsuite_unit_pmix_msg_test_SOURCES = testsuite/unit/pmix-msg-test.c \
+	testsuite/unit/scarce-memory.h
+testsuite_unit_pmix_msg_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_pmix_msg_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
+testsuite_unit_pmix_msg_test_LDADD = libpmi_plain.la libcoll.la libutil.la \
+	$(CMOCKA_LIBS)
+testsuite_unit_server_pmix_test_SOURCES = testsuite/unit/server-pmix-test.c \
+	testsuite/unit/scarce-memory.h \
+	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_pmix_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_pmix_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
+testsuite_unit_server_pmix_test_LDADD = $(UNIT_LIBS_SERVER)
+
 unit_tests += testsuite/unit/server-topology-test
 testsuite_unit_server_topology_test_SOURCES = \
 	testsuite/unit/server-topology-test.c \

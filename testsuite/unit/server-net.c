@@ -145,6 +145,16 @@ static void topology_wanted(void *arg)
 	node->topology_wanted++;
 }
 
+static void pmix_send(void *arg, const void *head, size_t len,
+		      struct payload *data)
+{
+	struct net_node *node = arg;
+
+	assert_int_equal(buf_append(&node->pmix, head, len), 0);
+	if (data && data->len)
+		assert_int_equal(buf_append(&node->pmix, data->data, data->len), 0);
+}
+
 static uint64_t now(void *arg)
 {
 	return ((struct net_node *)arg)->now;
@@ -182,6 +192,7 @@ static const struct pmi_host_ops HOST_OPS = {
 	.slots_wake = slots_wake,
 	.slots_again = slots_again,
 	.tidy_later = tidy_later,
+	.pmix_send = pmix_send,
 	.now = now,
 	.fetch_timer = fetch_timer,
 };
@@ -198,6 +209,7 @@ static const struct pmi_host_ops ENDING_OPS = {
 	.slots_wake = slots_wake,
 	.slots_again = slots_again,
 	.tidy_later = tidy_later,
+	.pmix_send = pmix_send,
 };
 
 static void log_to_buf(void *arg, enum log_level level, const char *text)
@@ -290,6 +302,7 @@ static void create_node(struct net *n, uint32_t position,
 
 	node->net = n;
 	node->position = position;
+	buf_init(&node->pmix, OUT_MAX);
 	node->step = (struct pmi_step){
 		.jobid = "17.2",
 		.layout = n->layout,
@@ -361,6 +374,7 @@ void net_destroy(struct net *n)
 		slots_destroy(n->nodes[i].slots);
 		if (n->nodes[i].region)
 			region_writer_destroy(n->nodes[i].region);
+		buf_free(&n->nodes[i].pmix);
 	}
 	for (uint32_t r = 0; r < NET_RANKS; r++) {
 		buf_free(&n->ranks[r].out);

@@ -48,6 +48,7 @@ struct net_node {
 	char end_why[COLL_REASON_MAX + 64]; /* for this */
 	bool link_lost;
 	bool broken[NET_NODES]; /* the link to that node */
+	struct buf pmix;     /* what who serves PMIx clients has not read */
 };
 
 struct net_frame {

@@ -201,7 +201,7 @@ static void a_tool_gets_it_all(void **state)
 	buf_init(&answer, STATUS_ANSWER_MAX);
 	assert_int_equal(step_status_pack(s, "7.0", &answer), 0);
 	cursor_init(&c, answer.data, answer.len);
-	expect_str(&c, "pmi2x-status 1");
+	expect_str(&c, "pmi2x-status 2");
 	expect_str(&c, "7.0");
 	assert_int_equal(unpack_u32(&c), 3);
 	expect_str(&c, "n1");
@@ -253,7 +253,7 @@ static void damage_is_refused(void **state)
 	assert_int_equal(step_status_add(s, 1, b.data, b.len), -EPROTO);
 	assert_int_equal(step_status_add(s, 0, b.data, b.len), 0);
 	assert_int_equal(step_status_add(s, 0, b.data, b.len), -EEXIST);
-	memset(b.data + 20, 0xff, 4); /* the count of runs */
+	memset(b.data + 8 + 4 * COLL_KINDS, 0xff, 4); /* the count of runs */
 	assert_int_equal(status_unpack(b.data, b.len, &out), -EPROTO);
 	buf_free(&b);
 	run.phase = STATUS_PHASES;

@@ -164,24 +164,24 @@ def text(value):
     return struct.pack("<I", len(value)) + value
 
 def run(first, last, phase, stopped, entered):
-    return struct.pack("<IIBBIII", first, last, phase, stopped, entered, 0, 0)
+    return struct.pack("<IIBB4I", first, last, phase, stopped, entered, 0, 0, 0)
 
-node = struct.pack("<5I", 2500, 1, 3, 0, 0) + struct.pack("<I", 3)
+node = struct.pack("<6I", 2500, 1, 3, 0, 0, 0) + struct.pack("<I", 3)
 node += run(0, 0, 3, 0, 4) + run(1, 1, 3, 1, 3) + run(2, 2, 1, 0, 0)
 node += struct.pack("<I", 2) + struct.pack("<IBBQ", 1, 0, 3, 0)
 node += struct.pack("<IBBQ", 7, 1, 1, 77)
 head = text(b"7.0") + struct.pack("<I", 2) + text(b"n1") + text(b"n\x1b2")
 head += struct.pack("<I", 1) + text(b"fence 3: 2 s, waiting")
-head = text(b"pmi2x-status 1") + head
+head = text(b"pmi2x-status 2") + head
 answer = head + struct.pack("<I", 0) + text(node)
 forms = {
     "whole": answer,
     "cut": answer[:-1],
-    "later": answer.replace(b"status 1", b"status 9"),
+    "later": answer.replace(b"status 2", b"status 9"),
     "wrong": answer + struct.pack("<I", 2) + text(node),
     "more": head + struct.pack("<I", 0) + text(node + b"x"),
     "many": head + struct.pack("<I", 0) + text(
-        bytes(20) + struct.pack("<I", 1) + run(0, 1 << 31, 3, 0, 0) + bytes(4)
+        bytes(24) + struct.pack("<I", 1) + run(0, 1 << 31, 3, 0, 0) + bytes(4)
     ),
 }
 for size in range(len(answer)):
@@ -220,11 +220,11 @@ import json, sys
 answer = json.load(open(sys.argv[1]))
 n1, n2 = answer["nodes"]
 assert n1["answered"] and not n2["answered"], answer
-assert n1["ranks"][1]["entered"] == [3, 0, 0] and n1["ended"] == [3, 0, 0], n1
+assert n1["ranks"][1]["entered"] == [3, 0, 0, 0] and n1["ended"] == [3, 0, 0, 0], n1
 assert n1["links"][1] == {"to": "?", "parent": True, "state": "up", "queued": 77}
 ' "$out" >"$out.2" 2>&1 || fail "the answer as JSON"
 asks 2 later
-says "answer is pmi2x-status 9, this command reads pmi2x-status 1"
+says "answer is pmi2x-status 9, this command reads pmi2x-status 2"
 for answer in cut wrong more many; do
 	asks 2 "$answer"
 	says "does not answer"

@@ -146,6 +146,7 @@ static const struct coll_msg messages[] = {
 	{ .type = COLL_MSG_DOWN, .kind = COLL_RING, .seq = 2, .count = 5,
 	  .total = 1ull << 50, .left_len = 3 },
 	{ .type = COLL_MSG_REST, .kind = COLL_GATHER, .seq = 5 },
+	{ .type = COLL_MSG_UP, .kind = COLL_PMIX, .seq = 6 },
 	{ .type = COLL_MSG_FAULT,
 	  .fault = { .from = { 1, COLL_NEVER, 3 }, .reason = "why" } },
 	{ .type = COLL_MSG_SUB_UP,

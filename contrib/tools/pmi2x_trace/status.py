@@ -12,8 +12,9 @@ from .records import TraceError, ranks_text
 
 # As in libpmi/status.h.
 NAME = "pmi2x-status"
-FORM = f"{NAME} 1"
-KINDS = ("fence", "allgather", "ring")
+FORM = f"{NAME} 2"
+KINDS = ("fence", "allgather", "ring", "PMIx fence")
+COUNTS = f"{len(KINDS)}I"
 PHASES = (
     "not started", "before init", "in init", "active", "finalized", "ended",
 )
@@ -53,7 +54,7 @@ class Cursor:
 
 
 def rank_run(cursor):
-    first, last, phase, stopped, *entered = cursor.take("IIBBIII")
+    first, last, phase, stopped, *entered = cursor.take("IIBB" + COUNTS)
     if not first <= last < RANKS_MAX:
         raise ValueError("no ranks")
     return {
@@ -76,7 +77,7 @@ def link(cursor, names):
 
 
 def read_node(node, cursor, names):
-    age, requests, *ended = cursor.take("5I")
+    age, requests, *ended = cursor.take("2I" + COUNTS)
     node.update(answered=True, age_ms=age, requests=requests, ended=ended)
     node["ranks"] = [rank_run(cursor) for _ in range(cursor.take("I"))]
     node["links"] = [link(cursor, names) for _ in range(cursor.take("I"))]
@@ -90,7 +91,7 @@ def silent_node(name):
         "answered": False,
         "age_ms": 0,
         "requests": 0,
-        "ended": [0, 0, 0],
+        "ended": [0] * len(KINDS),
         "ranks": [],
         "links": [],
     }

@@ -83,7 +83,7 @@ static void tell_unspoken(const struct service *s)
 	struct ranks *ranks = s->ranks;
 
 	if (!s->node->options->tell_unspoken || ranks->told_unspoken ||
-	    !all_unspoken(ranks) || !peers_untouched(s->peers))
+	    pmi_server_used(s->server) || !all_unspoken(ranks) || !peers_untouched(s->peers))
 		return;
 	ranks->told_unspoken = true;
 	unspoken_say(s->node->log, layout_ranks(s->node->layout));

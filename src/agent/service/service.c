@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/service/control_path.h"
+#include "agent/service/pmix_link.h"
 #include "agent/service/ranks.h"
 #include "agent/service/service_status.h"
 #include "agent/service/slot_wakes.h"
@@ -115,6 +116,7 @@ static const struct pmi_host_ops engine_ops = {
 	.slots_wake = slot_wakes_wake,
 	.slots_again = slot_wakes_again,
 	.tidy_later = op_tidy_later,
+	.pmix_send = pmix_link_send,
 	.now = op_now,
 	.fetch_timer = op_fetch_timer,
 };
@@ -315,21 +317,28 @@ static int create_server(struct service *s, int region)
 					   &s->ops, s, s->node->log);
 }
 
+static void close_fds(struct agent_fds fds)
+{
+	fd_close(&fds.registration);
+	fd_close(&fds.region);
+	fd_close(&fds.pmix);
+}
+
 int service_create(struct service **out, struct node *node,
-		   const struct pmi_step *step, int registration, int region)
+		   const struct pmi_step *step, const struct agent_fds *fds)
 {
 	struct service *s = calloc(1, sizeof(*s));
-	int rc;
+	int rc, region = fds->region;
 
 	*out = s;
 	if (!s) {
-		fd_close(&registration);
-		fd_close(&region);
+		close_fds(*fds);
 		return -ENOMEM;
 	}
 	s->node = node;
 	s->step = step;
-	s->registration = registration;
+	s->registration = fds->registration;
+	s->pmix_fd = fds->pmix;
 	s->srun_ops = &srun_ops;
 	s->ops = engine_ops;
 	if (node->options->end_on_failure)
@@ -368,6 +377,7 @@ int service_begin(struct service *s, struct peers *peers)
 	rc = rc ? rc : ranks_open(s);
 	rc = rc ? rc : srun_link_open(s);
 	rc = rc ? rc : control_path_open(s);
+	rc = rc ? rc : pmix_link_open(s);
 	return rc ? rc : service_status_open(s);
 }
 
@@ -380,6 +390,7 @@ void service_stop(struct service *s)
 	service_status_close(s);
 	control_path_close(s);
 	srun_link_close(s);
+	pmix_link_close(s);
 	ranks_close(s);
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
@@ -393,6 +404,7 @@ void service_destroy(struct service *s)
 		return;
 	control_path_free(s);
 	srun_link_free(s);
+	pmix_link_free(s);
 	ranks_free(s);
 	pmi_server_destroy(s->server);
 	slot_wakes_free(s);
@@ -400,5 +412,6 @@ void service_destroy(struct service *s)
 	service_status_free(s);
 	region_writer_destroy(s->region);
 	fd_close(&s->registration);
+	fd_close(&s->pmix_fd);
 	free(s);
 }

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "agent/peers/peers.h"
+#include "agent/setup.h"
 #include "libpmi/server.h"
 
 struct node;
@@ -33,12 +34,12 @@ struct service;
 extern const struct peers_ops service_peers_ops;
 
 /*
- * Ranks will come over `registration`; `region` is the empty object of the results
- * region, -1: no shared memory. Both are taken over. `node` and `step` outlive it. 0 or
- * a negative errno; *out is to be stopped and destroyed then, too, unless it is NULL.
+ * Of `fds` it takes over registration, region and pmix. `node` and `step` outlive it.
+ * 0 or a negative errno; *out is to be stopped and destroyed then, too, unless it is
+ * NULL.
  */
 int service_create(struct service **out, struct node *node,
-		   const struct pmi_step *step, int registration, int region);
+		   const struct pmi_step *step, const struct agent_fds *fds);
 /* Where the node stands in the tree of the step. */
 const struct tree_place *service_place(const struct service *s);
 /* Begin to serve. 0 or a negative errno. */

@@ -15,12 +15,14 @@ struct service {
 	const struct pmi_step *step;
 	struct peers *peers;
 	int registration;     /* ranks come over it */
+	int pmix_fd;          /* -1: PMIx is not offered, or pmix has it */
 	struct region_writer *region; /* NULL: no shared memory */
 	struct pmi_host_ops ops;
 	struct pmi_server *server;
 	struct ranks *ranks;
 	struct slot_wakes *wakes;     /* NULL: ranks use their sockets */
 	struct control_path *control;
+	struct pmix_link *pmix;       /* NULL: PMIx is not offered */
 	struct srun_link *srun;
 	const struct srun_link_ops *srun_ops;
 	struct service_status *status;

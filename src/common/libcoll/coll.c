@@ -18,8 +18,7 @@ static void peer_init(struct coll_peer *peer, uint32_t position)
 {
 	peer->position = position;
 	peer->lost = position == TREE_NONE;
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		peer->told[kind] = COLL_NEVER;
+	coll_no_fault(peer->told);
 }
 
 static void coll_init(struct coll *c)
@@ -180,7 +179,7 @@ int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 	struct coll_op *op;
 	int rc;
 
-	if (kind != COLL_FENCE && kind != COLL_GATHER)
+	if (kind == COLL_RING || (unsigned int)kind >= COLL_KINDS)
 		return -EINVAL;
 	rc = enter(c, kind, slot, seq, &op);
 	if (!rc && op)
@@ -254,15 +253,13 @@ static int receive_edges(struct coll *c, struct coll_peer *child,
 
 static void too_much(struct coll *c, const struct coll_msg *msg)
 {
-	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
 	char why[COLL_REASON_MAX];
 
-	from[msg->kind] = msg->seq;
 	snprintf(why, sizeof(why),
 		 "the contributions to %s %u are over %llu MiB",
 		 coll_kind_name(msg->kind), msg->seq,
 		 (unsigned long long)(COLL_BYTES_MAX >> 20));
-	coll_fault_raise(c, from, why);
+	coll_fault_raise_from(c, msg->kind, msg->seq, why);
 }
 
 static int receive_data(struct coll *c, struct coll_peer *child,
@@ -343,8 +340,8 @@ struct payload *coll_body_room(struct coll *c, uint32_t from,
 	struct coll_peer *peer = coll_peer_at(c, from);
 	struct coll_op *op;
 
-	if (!peer || !coll_msg_has_kind(msg) ||
-	    (msg->kind != COLL_FENCE && msg->kind != COLL_GATHER))
+	if (!peer || !coll_msg_has_kind(msg) || msg->kind == COLL_RING ||
+	    (unsigned int)msg->kind >= COLL_KINDS)
 		return NULL;
 	if (msg->type != COLL_MSG_DOWN && msg->type != COLL_MSG_REST)
 		return NULL;
@@ -450,8 +447,8 @@ static struct payload *why_lost(const struct coll_peer *peer, bool in_order,
 void coll_link_lost(struct coll *c, uint32_t position, bool in_order,
 		    const char *why)
 {
-	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
 	struct coll_peer *peer = coll_peer_at(c, position);
+	uint32_t from[COLL_KINDS];
 
 	if (!peer)
 		return;

@@ -8,9 +8,11 @@
  * that a rank enters is fence n for everybody (n from 0). Any number may be in
  * flight; those of one kind end in order, the kinds independently.
  *
- *   fence, gather: contributions go up the tree; the root combines them once
- *                  (coll_ops.combine) and the result goes down unparsed.
+ *   fence, gather, PMIx fence: contributions go up the tree; the root combines
+ *                  them once (coll_ops.combine) and the result goes down unparsed.
  *   ring:          a scan: only the edge values of each subtree travel.
+ *
+ * Below, what is said of a gather holds for the other kinds but the ring, too.
  *
  * Failure. A fault says from which sequence number on the collectives of each
  * kind can no longer complete, and why. It is known to a node locally
@@ -35,9 +37,10 @@
 #include "libutil/pack.h"
 #include "libutil/payload.h"
 
-enum coll_kind { COLL_FENCE, COLL_GATHER, COLL_RING, COLL_KINDS };
+/* PMIx: the fences of its clients, which are gathers with numbers of their own. */
+enum coll_kind { COLL_FENCE, COLL_GATHER, COLL_RING, COLL_PMIX, COLL_KINDS };
 
-/* "fence", "allgather", "ring" */
+/* "fence", "allgather", "ring", "PMIx fence" */
 const char *coll_kind_name(enum coll_kind kind);
 
 #define COLL_REASON_MAX 512     /* bytes of a fault's reason, NUL included */

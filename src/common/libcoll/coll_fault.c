@@ -120,6 +120,16 @@ void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 	coll_subsets_check(c);
 }
 
+void coll_fault_raise_from(struct coll *c, enum coll_kind kind, uint32_t seq,
+			   const char *why)
+{
+	uint32_t from[COLL_KINDS];
+
+	coll_no_fault(from);
+	from[kind] = seq;
+	coll_fault_raise(c, from, why);
+}
+
 void coll_fault_raise_all(struct coll *c, const char *why)
 {
 	uint32_t from[COLL_KINDS];
@@ -131,14 +141,12 @@ void coll_fault_raise_all(struct coll *c, const char *why)
 
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq)
 {
-	uint32_t from[COLL_KINDS] = { COLL_NEVER, COLL_NEVER, COLL_NEVER };
 	char why[COLL_REASON_MAX];
 
-	from[kind] = seq;
 	snprintf(why, sizeof(why),
 		 "the node of rank %u has no memory for %s %u", c->ranks[0],
 		 coll_kind_name(kind), seq);
-	coll_fault_raise(c, from, why);
+	coll_fault_raise_from(c, kind, seq, why);
 }
 
 void coll_fault_free(struct coll *c)
@@ -150,11 +158,6 @@ void coll_fault_free(struct coll *c)
 void coll_expire(struct coll *c, enum coll_kind kind, uint32_t seq,
 		 const char *why)
 {
-	uint32_t from[COLL_KINDS];
-
-	if (seq < c->tables[kind].first)
-		return;
-	for (int k = 0; k < COLL_KINDS; k++)
-		from[k] = k == (int)kind ? seq : COLL_NEVER;
-	coll_fault_raise(c, from, why);
+	if (seq >= c->tables[kind].first)
+		coll_fault_raise_from(c, kind, seq, why);
 }

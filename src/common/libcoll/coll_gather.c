@@ -104,12 +104,6 @@ void coll_gather_add(struct coll *c, enum coll_kind kind, uint32_t seq,
 
 /* ---- the end ---- */
 
-static void affect_no_other(struct coll_fault *fault)
-{
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		fault->from[kind] = COLL_NEVER;
-}
-
 /* One reference to it as the host wants it, or NULL and why it failed. */
 static struct payload *result_of(struct coll *c, const struct coll_result *r,
 				 char why[COLL_REASON_MAX])
@@ -130,7 +124,7 @@ static void gather_end(struct coll *c, enum coll_kind kind)
 		struct coll_fault fault;
 		struct payload *bytes = result_of(c, &op->result, fault.reason);
 
-		affect_no_other(&fault);
+		coll_no_fault(fault.from);
 		coll_op_close_first(c, kind);
 		c->ops->complete(c->arg, kind, seq++, bytes,
 				 bytes ? NULL : &fault);
@@ -159,7 +153,7 @@ static void fail_alone(struct coll *c, enum coll_kind kind, uint32_t seq,
 		.type = COLL_MSG_DOWN, .kind = kind, .seq = seq, .failed = true,
 	};
 
-	affect_no_other(&msg.fault);
+	coll_no_fault(msg.fault.from);
 	snprintf(msg.fault.reason, sizeof(msg.fault.reason), "%s", reason);
 	to_children(c, &msg, NULL);
 	payload_unref(op->result.bytes);

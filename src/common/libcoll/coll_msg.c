@@ -33,6 +33,7 @@ const char *coll_kind_name(enum coll_kind kind)
 		[COLL_FENCE] = "fence",
 		[COLL_GATHER] = "allgather",
 		[COLL_RING] = "ring",
+		[COLL_PMIX] = "PMIx fence",
 	};
 
 	return (unsigned int)kind < COLL_KINDS ? names[kind] : "collective";

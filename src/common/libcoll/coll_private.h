@@ -142,6 +142,12 @@ static inline bool coll_covered(const struct coll *c, enum coll_kind kind,
 	return seq >= c->fault[kind].from;
 }
 
+static inline void coll_no_fault(uint32_t from[COLL_KINDS])
+{
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		from[kind] = COLL_NEVER;
+}
+
 /* NULL for what is no neighbour, or one whose link is lost. */
 struct coll_peer *coll_peer_at(const struct coll *c, uint32_t position);
 
@@ -207,6 +213,9 @@ int coll_scan_split(const struct coll_msg *msg, struct payload *body,
 /* A fault has become known here: fail what it covers, tell the neighbours. */
 void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 		      const char *why);
+/* The same for one kind. */
+void coll_fault_raise_from(struct coll *c, enum coll_kind kind, uint32_t seq,
+			   const char *why);
 /* The same for all collectives of every kind that have not ended here. */
 void coll_fault_raise_all(struct coll *c, const char *why);
 /* This node has no memory to go on with `seq` and all after it. */

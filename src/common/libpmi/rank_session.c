@@ -19,6 +19,17 @@ bool rank_is_live(const struct rank_session *ss)
 	return IN(ss->state) & IN_LIVE;
 }
 
+bool rank_is_unused(const struct rank_session *ss)
+{
+	return ss->state == RANK_ABSENT || ss->state == RANK_FRESH;
+}
+
+bool rank_is_finalized(const struct rank_session *ss)
+{
+	return ss->state == RANK_FINALIZED ? ss->pmix != RANK_PMIX_ACTIVE :
+	       rank_is_unused(ss) && ss->pmix == RANK_PMIX_FINALIZED;
+}
+
 void rank_open(struct rank_session *ss)
 {
 	struct pmi_server *s = ss->server;
@@ -129,8 +140,10 @@ static void keep_pending(struct rank_session *ss)
 void rank_end(struct rank_session *ss, const char *how)
 {
 	struct pmi_server *s = ss->server;
-	bool unused = ss->state == RANK_ABSENT || ss->state == RANK_FRESH;
-	bool finalized = ss->state == RANK_FINALIZED;
+	bool unused = rank_is_unused(ss) && ss->pmix == RANK_PMIX_NONE;
+	bool finalized = rank_is_finalized(ss);
+	const char *protocol = ss->pmix == RANK_PMIX_ACTIVE || rank_is_unused(ss) ?
+			       "PMIx" : "PMI";
 
 	if (ss->state == RANK_GONE)
 		return;
@@ -141,10 +154,12 @@ void rank_end(struct rank_session *ss, const char *how)
 	buf_free(&ss->input);
 	if (!ss->why[0])
 		snprintf(ss->why, sizeof(ss->why),
-			 "rank %u (node %s) %s %s PMI", ss->rank,
+			 "rank %u (node %s) %s %s %s", ss->rank,
 			 server_node_name(s), how,
 			 unused ? "without starting" :
-			 finalized ? "after finalizing" : "without finalizing");
+			 finalized ? "after finalizing" : "without finalizing",
+			 unused ? "PMI" : protocol);
+	pmix_rank_gone(ss);
 	coll_rank_gone(s->coll, ss->slot, ss->why);
 	fetch_rank_gone(ss);
 	attrs_fail_hopeless(s);

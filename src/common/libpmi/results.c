@@ -64,9 +64,14 @@ struct payload *results_place(struct results *k, size_t len)
 	return region_payload_new(k->region, len);
 }
 
+static bool in_place(const struct results *k, const struct payload *image)
+{
+	return k->region && region_payload_is(k->region, image);
+}
+
 int results_extend(struct results *k, struct payload *place, size_t len)
 {
-	return region_payload_commit(k->region, place, len);
+	return in_place(k, place) ? region_payload_commit(k->region, place, len) : 0;
 }
 
 struct payload *results_room(struct results *k, size_t len)
@@ -77,11 +82,6 @@ struct payload *results_room(struct results *k, size_t len)
 		return p;
 	payload_unref(p);
 	return payload_new(len);
-}
-
-static bool in_place(const struct results *k, const struct payload *image)
-{
-	return k->region && region_payload_is(k->region, image);
 }
 
 static int heap_reserve(struct results *k, size_t len)

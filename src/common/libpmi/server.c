@@ -118,6 +118,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	early_free(&s->early);
 	payload_unref(s->group_result);
 	attrs_free(s);
+	pmix_free(s);
 	free(s->sessions);
 	free(s->topology.path);
 	free(s->held);
@@ -149,15 +150,20 @@ int server_appnum(const struct pmi_server *s, uint32_t rank)
 	return step->spawned ? 0 : -1;
 }
 
-void server_started(struct pmi_server *s, const struct rank_session *ss)
+void server_use(struct pmi_server *s)
 {
 	bool first = !s->used;
 
-	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
 	s->used = true;
 	s->leaving = false;
 	if (first)
 		s->ops->links_wanted(s->arg);
+}
+
+void server_started(struct pmi_server *s, const struct rank_session *ss)
+{
+	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
+	server_use(s);
 	if (ss->rank == 0 && s->step->spawned && !s->ready) {
 		s->ready = true;
 		requests_ready(s);
@@ -175,7 +181,7 @@ static bool is_quiet(const struct pmi_server *s)
  * the rules, of which libcoll is told, what is new in the slots, and what others have
  * asked for.
  */
-static void settle(struct pmi_server *s)
+void server_settle(struct pmi_server *s)
 {
 	bool stale;
 
@@ -213,7 +219,7 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 		return;
 	rank_input(&s->sessions[slot], data, len);
 	s->slots_stale = s->slots_stale || s->sessions[slot].slotted;
-	settle(s);
+	server_settle(s);
 }
 
 bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot)
@@ -223,8 +229,14 @@ bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot)
 
 static bool is_finalized(const struct pmi_server *s, uint32_t slot)
 {
-	return slot < s->nslots &&
-	       s->sessions[slot].state == RANK_FINALIZED;
+	return slot < s->nslots && rank_is_finalized(&s->sessions[slot]);
+}
+
+/* It speaks PMIx only, whatever becomes of its PMI_FD. */
+static bool needs_no_connection(const struct pmi_server *s, uint32_t slot)
+{
+	return slot < s->nslots && s->sessions[slot].pmix == RANK_PMIX_ACTIVE &&
+	       rank_is_unused(&s->sessions[slot]);
 }
 
 /* It was told that a collective has failed, and has not ended well. */
@@ -245,7 +257,7 @@ static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
 	slots_take_own(&s->sessions[slot]); /* what it entered last counts */
 	rank_end(&s->sessions[slot], how);
 	s->slots_stale = s->slots != NULL;
-	settle(s);
+	server_settle(s);
 }
 
 void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
@@ -255,11 +267,13 @@ void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
 	slots_take_own(&s->sessions[slot]);
 	s->sessions[slot].slotted = false;
 	s->slots_stale = s->slots != NULL;
-	settle(s);
+	server_settle(s);
 }
 
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 {
+	if (needs_no_connection(s, slot))
+		return;
 	if (slot < s->nslots && !is_finalized(s, slot))
 		give_up(&s->sessions[slot]);
 	/* Both look alike here: a process that lives on is not accused. */
@@ -280,6 +294,8 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	if (slot < s->nslots && rank_is_live(&s->sessions[slot]))
 		s->ops->client_close(s->arg, slot);
 	client_gone(s, slot, how);
+	if (slot < s->nslots && !well && !(end && end->by_launcher))
+		pmix_rank_failed(&s->sessions[slot]);
 }
 
 bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot)
@@ -297,7 +313,7 @@ void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
 void pmi_server_slots_input(struct pmi_server *s)
 {
 	s->slots_stale = s->slots != NULL;
-	settle(s);
+	server_settle(s);
 }
 
 bool pmi_server_tidy(struct pmi_server *s)
@@ -320,7 +336,7 @@ int pmi_server_node_input(struct pmi_server *s, uint32_t from,
 	if (msg->type == COLL_MSG_DOWN)
 		server_event(s, PMI_EVENT_DOWN, 0, msg->kind, msg->seq);
 	rc = coll_receive(s->coll, from, msg, body && body->len ? body : NULL);
-	settle(s);
+	server_settle(s);
 	return rc;
 }
 
@@ -333,14 +349,14 @@ struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
 void pmi_server_link_up(struct pmi_server *s, uint32_t position)
 {
 	coll_link_up(s->coll, position);
-	settle(s);
+	server_settle(s);
 }
 
 void pmi_server_link_lost(struct pmi_server *s, uint32_t position, bool in_order,
 			  const char *why)
 {
 	coll_link_lost(s->coll, position, in_order, why);
-	settle(s);
+	server_settle(s);
 }
 
 /* ---- srun ---- */
@@ -349,7 +365,7 @@ int pmi_server_control_input(struct pmi_server *s, const void *data, size_t len)
 {
 	int rc = requests_reply(s, data, len);
 
-	settle(s);
+	server_settle(s);
 	return rc;
 }
 
@@ -357,7 +373,7 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 {
 	s->srun_lost = true;
 	requests_fail_all(s, why);
-	settle(s);
+	server_settle(s);
 }
 
 /* ---- fetches ---- */
@@ -365,13 +381,13 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 void pmi_server_fetch_due(struct pmi_server *s)
 {
 	fetches_expire(s);
-	settle(s);
+	server_settle(s);
 }
 
 void pmi_server_answer_failed(struct pmi_server *s)
 {
 	collective_answer_failed(s);
-	settle(s);
+	server_settle(s);
 }
 
 /* ---- topology ---- */
@@ -379,10 +395,15 @@ void pmi_server_answer_failed(struct pmi_server *s)
 void pmi_server_topology(struct pmi_server *s, const char *path)
 {
 	topology_known(s, path);
-	settle(s);
+	server_settle(s);
 }
 
 /* ---- status ---- */
+
+bool pmi_server_used(const struct pmi_server *s)
+{
+	return s->used;
+}
 
 size_t pmi_server_pending(const struct pmi_server *s)
 {

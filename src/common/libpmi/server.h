@@ -149,6 +149,13 @@ struct pmi_host_ops {
 	 * later. Called once. NULL: there is none, and nobody waits.
 	 */
 	void (*topology_wanted)(void *arg);
+	/*
+	 * After pmi_server_use_pmix: queue a message for who serves the PMIx
+	 * clients. The head is copied, the data (NULL: none) that follow it are
+	 * referenced.
+	 */
+	void (*pmix_send)(void *arg, const void *head, size_t len,
+			  struct payload *data);
 	/* A clock, in ms. NULL: nobody waits for what is fetched with a limit. */
 	uint64_t (*now)(void *arg);
 	/* With now: call pmi_server_fetch_due in `ms`, instead of an earlier call. */
@@ -225,6 +232,24 @@ void pmi_server_slots_input(struct pmi_server *s);
  */
 bool pmi_server_tidy(struct pmi_server *s);
 
+/* ---- PMIx ---- */
+
+/*
+ * Whoever serves the node's PMIx clients may come. They are processes of this user and
+ * group.
+ */
+void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid);
+/*
+ * A message of it (pmix_msg.h), whole, with its length; what it enters refers to it.
+ * 0; -EPROTO or -ENOMEM: it is to be shut out, and pmi_server_pmix_lost is due.
+ */
+int pmi_server_pmix_input(struct pmi_server *s, struct payload *message);
+/*
+ * It has gone: what has not ended of the node's PMIx collectives, and later ones, fail
+ * on every node for `why`. Nothing when it never came, or the node's ranks have ended.
+ */
+void pmi_server_pmix_lost(struct pmi_server *s, const char *why);
+
 /* ---- neighbours ---- */
 
 /*
@@ -273,6 +298,8 @@ void pmi_server_topology(struct pmi_server *s, const char *path);
 
 /* ---- status ---- */
 
+/* A rank has started PMI, or somebody serves PMIx. */
+bool pmi_server_used(const struct pmi_server *s);
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
 /* How many collectives have ended here: grows whenever one does. */

@@ -14,6 +14,7 @@
 
 #include <utlist.h>
 
+#include "libcoll/fetch.h"
 #include "libpmi/compress.h"
 #include "libpmi/server_private.h"
 
@@ -295,6 +296,16 @@ static void end_step(struct pmi_server *s, const char *text,
  * The user is told once a step: a node reports its first failure, and of those
  * that meet on their way to srun one goes on.
  */
+void collective_report(struct pmi_server *s, const char *text, const char *reason)
+{
+	log_debug(s->log, "%s", text);
+	if (!s->reported && s->ops->end_step)
+		end_step(s, text, reason);
+	else if (!s->reported)
+		requests_report(s, text);
+	s->reported = true;
+}
+
 static void report_fault(struct pmi_server *s, enum coll_kind kind,
 			 uint32_t seq, const char *reason)
 {
@@ -302,12 +313,7 @@ static void report_fault(struct pmi_server *s, enum coll_kind kind,
 
 	snprintf(text, sizeof(text), "%s %u failed: %s", coll_kind_name(kind),
 		 seq, reason);
-	log_debug(s->log, "%s", text);
-	if (!s->reported && s->ops->end_step)
-		end_step(s, text, reason);
-	else if (!s->reported)
-		requests_report(s, text);
-	s->reported = true;
+	collective_report(s, text, reason);
 }
 
 static void answer_fault(struct rank_session *ss, const struct entered *e,
@@ -355,6 +361,8 @@ static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 	slots_failed(s);
 	for (uint32_t i = 0; i < s->nslots; i++)
 		fail_entered(&s->sessions[i], kind, seq, reason);
+	if (kind == COLL_PMIX)
+		pmix_ended(s, seq, NULL, reason);
 }
 
 static void answer_held(struct rank_session *ss, const char *reason)
@@ -381,6 +389,7 @@ void collective_answer_failed(struct pmi_server *s)
 	s->held = NULL;
 	for (uint32_t i = 0; reason && i < s->nslots; i++)
 		answer_held(&s->sessions[i], reason);
+	pmix_answer_failed(s);
 	free(reason);
 }
 
@@ -513,6 +522,8 @@ static struct payload *on_room(void *arg, enum coll_kind kind, uint32_t seq,
 {
 	struct pmi_server *s = arg;
 
+	if (kind == COLL_PMIX) /* no rank maps it */
+		return payload_new_in(s->step->budget, size);
 	return results_place(&s->results, size);
 }
 
@@ -556,6 +567,12 @@ static struct payload *on_unpack(void *arg, struct payload *packed,
 	return result;
 }
 
+static struct payload *join(const struct payload_vec *parts, int *error)
+{
+	*error = -ENOMEM;
+	return payload_vec_join(parts);
+}
+
 static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 				  const struct payload_vec *parts, int *error)
 {
@@ -567,6 +584,8 @@ static struct payload *on_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	server_event(s, PMI_EVENT_UP, 0, kind, seq);
 	if (kind == COLL_FENCE)
 		image = image_build_fence_in(&memory, parts, error);
+	else if (kind == COLL_PMIX)
+		image = join(parts, error);
 	else
 		image = image_build_gather_in(&memory, parts, layout_ranks(l),
 					      layout_order(l), error);
@@ -584,6 +603,8 @@ static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
 		fail_all(s, kind, seq, fault->reason);
 	else if (kind == COLL_FENCE)
 		end_fence(s, seq, result);
+	else if (kind == COLL_PMIX)
+		pmix_ended(s, seq, result, NULL);
 	else
 		end_gather(s, seq, result);
 	s->built = NULL;
@@ -613,18 +634,25 @@ static void on_complete_subset(void *arg, uint32_t slot, uint64_t id,
 {
 	struct pmi_server *s = arg;
 
-	group_ended(&s->sessions[slot], id, result, why);
+	if (id & PMIX_SUBSET_ID)
+		pmix_subset_ended(s, (uint32_t)id, result, why);
+	else
+		group_ended(&s->sessions[slot], (uint32_t)id, result, why);
 }
 
 static int on_fetch_asked(void *arg, uint64_t token,
 			  const struct coll_fetch *what)
 {
-	return fetch_asked(arg, token, what);
+	return what->op == FETCH_PMIX ? pmix_fetch_asked(arg, token, what) :
+				       fetch_asked(arg, token, what);
 }
 
 static void on_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
 {
-	fetch_ended(arg, id, end);
+	if (id & PMIX_FETCH_ID)
+		pmix_fetch_ended(arg, id, end);
+	else
+		fetch_ended(arg, id, end);
 }
 
 const struct coll_ops server_coll_ops = {

@@ -16,6 +16,8 @@
  *   server_fetch.c values of one rank, asked for by another
  *   group.c        groups out of text
  *   early.c        values that a group has exchanged and the step has not fenced
+ *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_fetch.c:
+ *                  what one asks of another
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
@@ -54,6 +56,10 @@ struct server_attr;
 struct attr_wait;
 struct srun_request;
 struct gather_result;
+struct pmix_entered;
+struct pmix_ask;
+struct pmix_wanted;
+struct pmix_msg;
 
 /*
  *   ABSENT     -- open ----------> FRESH
@@ -77,6 +83,13 @@ enum rank_state {
 #define IN(state) (1u << (state))
 #define IN_LIVE (IN(RANK_FRESH) | IN(RANK_HANDSHAKE) | \
 		 IN(RANK_ACTIVE) | IN(RANK_FINALIZED))
+
+/* The same of PMIx, in which a rank may start over, too. */
+enum rank_pmix {
+	RANK_PMIX_NONE,
+	RANK_PMIX_ACTIVE,
+	RANK_PMIX_FINALIZED,
+};
 
 struct rank_session;
 struct rank_request;
@@ -143,7 +156,7 @@ struct fetch_wait;
 struct fetch_ask;
 
 /* What coll_fetch.op means here. */
-enum fetch_op { FETCH_VALUE = 1 };
+enum fetch_op { FETCH_VALUE = 1, FETCH_PMIX };
 
 /* By these it shows whether a rank has put something. */
 struct fetch_seen {
@@ -157,6 +170,7 @@ struct rank_session {
 	uint32_t slot;
 	uint32_t rank;
 	enum rank_state state;
+	enum rank_pmix pmix;
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
@@ -201,6 +215,21 @@ struct topology {
 	bool answered; /* and has answered */
 };
 
+/* Who serves the node's PMIx clients (server_pmix.c). */
+struct pmix_server {
+	bool served; /* somebody may, */
+	bool hello;  /* has said so, */
+	bool ready;  /* lets clients in, */
+	bool lost;   /* and does no more */
+	bool waits;  /* for the topology, to be told of the namespace */
+	uint32_t uid, gid;
+	struct pmix_entered *ops;
+	uint32_t next; /* number of an operation of some ranks */
+	struct pmix_ask *asks;       /* fetches of this node, */
+	struct pmix_wanted *wanted;  /* and of its ranks */
+	uint64_t next_fetch;
+};
+
 struct pmi_server {
 	const struct pmi_step *step;
 	const struct pmi_host_ops *ops;
@@ -218,6 +247,7 @@ struct pmi_server {
 	struct server_attr *attrs;
 	struct attr_wait *attr_waits;
 	struct topology topology;
+	struct pmix_server pmix;
 	struct {
 		uint64_t next; /* of the ids of asks */
 		size_t waits;
@@ -260,8 +290,12 @@ static inline void server_event(struct pmi_server *s, enum pmi_event event,
 	if (s->ops->event)
 		s->ops->event(s->arg, event, slot, kind, seq);
 }
+/* Somebody speaks PMI or PMIx. */
+void server_use(struct pmi_server *s);
 /* A rank has sent init. */
 void server_started(struct pmi_server *s, const struct rank_session *ss);
+/* Before a call of the host's returns: what could not be done in the middle of it. */
+void server_settle(struct pmi_server *s);
 
 /* ---- rank_session.c ---- */
 
@@ -277,6 +311,10 @@ void rank_end(struct rank_session *ss, const char *how);
 void rank_drop(struct rank_session *ss);
 /* Neither gone nor about to be. */
 bool rank_is_live(const struct rank_session *ss);
+/* It has not spoken PMI. */
+bool rank_is_unused(const struct rank_session *ss);
+/* It has said goodbye wherever it has spoken, and it has. */
+bool rank_is_finalized(const struct rank_session *ss);
 /* A key or value is in `m`, with a length in 1..max or 0..max; else answers. */
 const struct pmi_field *rank_key(struct rank_session *ss,
 				 const struct rank_request *rq,
@@ -382,6 +420,8 @@ int collective_count(struct rank_session *ss, struct entered *e, size_t bytes);
 /* By its number; NULL: the rank has started over meanwhile, or has gone. */
 struct entered *collective_find_group(const struct rank_session *ss, uint32_t id);
 void collective_forget(struct rank_session *ss, struct entered *e);
+/* The first failure of the node's is reported, or ends the step. */
+void collective_report(struct pmi_server *s, const char *text, const char *reason);
 /* End the step, whatever the user wants, for this. False: that cannot be. */
 bool collective_end_step(struct pmi_server *s, const char *text,
 			 const char *reason);
@@ -397,6 +437,53 @@ void group_handle_ext(struct rank_session *ss, const struct rank_request *rq,
 /* What was entered with this number has ended: with a result, or for `why`. */
 void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		 const char *why);
+
+/* ---- server_pmix.c ---- */
+
+/* In what libcoll is given as the id of an entry: it is not of a group. */
+#define PMIX_SUBSET_ID ((uint64_t)1 << 32)
+
+/* Fence `seq` has ended: with a result, or for `why`. */
+void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
+		const char *why);
+/* The same of an entry of a subset, by its number. */
+void pmix_subset_ended(struct pmi_server *s, uint32_t number,
+		       struct payload *result, const char *why);
+/* See collective_answer_failed. */
+void pmix_answer_failed(struct pmi_server *s);
+void pmix_topology_known(struct pmi_server *s);
+/* The rank has gone: whoever serves PMIx is told. */
+void pmix_rank_gone(struct rank_session *ss);
+/* It has ended badly: the step is ended, unless the site wants otherwise. */
+void pmix_rank_failed(struct rank_session *ss);
+void pmix_free(struct pmi_server *s);
+void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
+		       struct payload *data);
+/* Bytes of a text (NULL: none), as many as a message may have. */
+size_t pmix_text_len(const char *text);
+/* The text of a message as people may see it; PMIX_MSG_TEXT_MAX bytes and a NUL. */
+void pmix_copy_text(const struct pmix_msg *m, char *out);
+
+/* ---- server_pmix_fetch.c ---- */
+
+/* In what libcoll is given as the id of a fetch: it is not of a rank. */
+#define PMIX_FETCH_ID ((uint64_t)1 << 63)
+
+/* Handlers of messages. */
+int pmix_on_fetch(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+int pmix_on_fetched(struct pmi_server *s, const struct pmix_msg *m,
+		    struct payload *message);
+/* See coll_ops. */
+int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
+		     const struct coll_fetch *what);
+void pmix_fetch_ended(struct pmi_server *s, uint64_t number,
+		      const struct coll_fetched *end);
+/* What has been asked of ranks of the node goes to who serves them: it is ready. */
+void pmix_pass_on_fetches(struct pmi_server *s);
+/* It will not be answered any more, for `why`. */
+void pmix_fail_fetches(struct pmi_server *s, const char *why);
+void pmix_free_fetches(struct pmi_server *s);
 
 /* ---- server_fetch.c ---- */
 
@@ -463,7 +550,7 @@ int results_publish_gather(struct results *k, struct payload *image, bool truste
 struct payload *results_room(struct results *k, size_t len);
 /*
  * A place in the region for an image that is said to have `len` bytes, where that
- * pays, or NULL; and memory for its first bytes. 0 or -ENOSPC.
+ * pays, or NULL; and memory for its first bytes (elsewhere it is there). 0 or -ENOSPC.
  */
 struct payload *results_place(struct results *k, size_t len);
 int results_extend(struct results *k, struct payload *place, size_t len);
@@ -496,6 +583,8 @@ bool attrs_job(const struct rank_session *ss, const char *key, struct buf *out);
 /* A get of TOPOLOGY_KEY is answered, now or later: true. False: it is another key. */
 bool topology_get(struct rank_session *ss, const struct rank_request *rq,
 		  const struct pmi_field *key);
+/* The host is asked for it: true; false: it is known already, or there is none. */
+bool topology_want(struct pmi_server *s);
 void topology_drop(struct rank_session *ss);
 /* See pmi_server_topology. */
 void topology_known(struct pmi_server *s, const char *path);

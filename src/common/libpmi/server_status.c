@@ -17,13 +17,25 @@ static const enum status_phase PHASES[] = {
 	[RANK_GONE] = STATUS_GONE,
 };
 
+/* Of a rank that speaks PMIx only. */
+static const enum status_phase PMIX_PHASES[] = {
+	[RANK_PMIX_ACTIVE] = STATUS_ACTIVE,
+	[RANK_PMIX_FINALIZED] = STATUS_FINALIZED,
+};
+
+static enum status_phase phase_of(const struct rank_session *ss)
+{
+	return rank_is_unused(ss) && ss->pmix ? PMIX_PHASES[ss->pmix] :
+						PHASES[ss->state];
+}
+
 static void add_session(struct pmi_server *s, const struct rank_session *ss,
 			bool stopped, struct node_status *out)
 {
 	struct status_run rank = {
 		.first = ss->rank,
 		.last = ss->rank,
-		.phase = PHASES[ss->state],
+		.phase = phase_of(ss),
 		.stopped = stopped,
 	};
 

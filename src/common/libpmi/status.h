@@ -120,7 +120,7 @@ const char *step_status_text(const struct step_status *s,
  */
 int step_status_pack(const struct step_status *s, const char *step,
 		     struct buf *out);
-#define STATUS_FORM "pmi2x-status 1"
+#define STATUS_FORM "pmi2x-status 2"
 #define STATUS_SOCKET "pmi2x-status" /* where tools ask: srun_server_status.c */
 
 #endif

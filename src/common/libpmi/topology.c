@@ -42,6 +42,16 @@ static bool is_shared(const struct pmi_server *s)
 	return s->nslots > 1 && s->ops->topology_wanted;
 }
 
+bool topology_want(struct pmi_server *s)
+{
+	if (s->topology.answered || !is_shared(s))
+		return false;
+	if (!s->topology.wanted)
+		s->ops->topology_wanted(s->arg);
+	s->topology.wanted = true;
+	return true;
+}
+
 static void wait_for_host(struct rank_session *ss, const struct rank_request *rq)
 {
 	struct pmi_server *s = ss->server;
@@ -58,9 +68,7 @@ static void wait_for_host(struct rank_session *ss, const struct rank_request *rq
 	wait->rq = *rq;
 	ss->waits++;
 	DL_APPEND(s->topology.waits, wait);
-	if (!s->topology.wanted)
-		s->ops->topology_wanted(s->arg);
-	s->topology.wanted = true;
+	(void)topology_want(s);
 }
 
 bool topology_get(struct rank_session *ss, const struct rank_request *rq,
@@ -99,4 +107,5 @@ void topology_known(struct pmi_server *s, const char *path)
 		answer(wait->ss, &wait->rq);
 		remove_wait(s, wait);
 	}
+	pmix_topology_known(s);
 }

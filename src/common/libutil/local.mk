@@ -4,6 +4,7 @@ libutil_la_SOURCES = \
 	src/common/libutil/array.c src/common/libutil/array.h \
 	src/common/libutil/budget.c src/common/libutil/budget.h \
 	src/common/libutil/buf.c src/common/libutil/buf.h \
+	src/common/libutil/coder.c src/common/libutil/coder.h \
 	src/common/libutil/decimal.c src/common/libutil/decimal.h \
 	src/common/libutil/elf_needs.c src/common/libutil/elf_needs.h \
 	src/common/libutil/hash.c src/common/libutil/hash.h \

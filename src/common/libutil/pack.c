@@ -57,7 +57,7 @@ int pack_str(struct buf *b, const char *s)
 void cursor_init(struct cursor *c, const void *data, size_t n)
 {
 	c->at = data;
-	c->end = c->at + n;
+	c->end = n ? c->at + n : c->at; /* `data` may be NULL then */
 	c->failed = false;
 }
 

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What pmi2x-pmixd, which serves a node's PMIx clients with libpmix, and its host (the
+ * node's agent) tell each other over a SOCK_STREAM pair: frames of a u32 length of what
+ * follows, little-endian, then a message. Whoever reads one takes it for a
+ * stranger's. The data path is this one only: pmi2x-pmixd knows no network.
+ *
+ * A helper may serve several namespaces (a step has one): each message names one by the
+ * number that the host has given it.
+ *
+ *   helper                              host
+ *   HELLO                          ->
+ *                                  <-   NSPACE for each namespace
+ *   READY, or REFUSED and why      ->
+ *   CONNECTED, FINALIZED           ->             a rank's connection comes, goes
+ *   ENTER id                       ->
+ *                                  <-   ENDED id  at once or later, once
+ *   FETCH id                       ->
+ *                                  <-   FETCHED id
+ *                                  <-   FETCH id  from another node, for a rank of this
+ *   FETCHED id                     ->
+ *   ABORT                          ->
+ *                                  <-   GONE      a rank of any node has gone
+ *                                  <-   DROP
+ *
+ * An id is the sender's; FETCH of both directions count apart.
+ */
+#ifndef PMI2X_PMIX_MSG_H
+#define PMI2X_PMIX_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libutil/pack.h"
+
+#define PMIX_MSG_VERSION 1
+#define PMIX_MSG_TEXT_MAX 512                   /* bytes of `text` */
+#define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
+
+enum pmix_msg_type {
+	PMIX_MSG_HELLO = 1, /* number: PMIX_MSG_VERSION; text: version of libpmix */
+	PMIX_MSG_NSPACE,    /* data: struct pmix_nspace, packed */
+	PMIX_MSG_READY,     /* the namespace's clients are let in */
+	PMIX_MSG_REFUSED,   /* text: why it cannot be served */
+	PMIX_MSG_DROP,
+	PMIX_MSG_CONNECTED, /* rank: a client has been let in */
+	PMIX_MSG_FINALIZED, /* rank: it has said goodbye */
+	PMIX_MSG_ENTER,     /* id; op; number: flags; text: name of a group; data: the
+	                       members (pmix_members_pack), then an entry of each of the
+	                       node's ranks among them, also of those that give nothing */
+	PMIX_MSG_ENDED,     /* id; status; context: a new group's number, on demand;
+	                       text: why it failed; data: an entry of each member that gave
+	                       some, in tree order (libcoll/layout.h) */
+	PMIX_MSG_FETCH,     /* id; rank: whose; number: ms to wait until the key is there,
+	                       0: answer with what there is; text: a key, "": any */
+	PMIX_MSG_FETCHED,   /* id; status; text: why it failed; data: all that the rank has
+	                       committed, as libpmix packs it */
+	PMIX_MSG_ABORT,     /* rank: who asks for it; status: exit code; text */
+	PMIX_MSG_GONE,      /* rank: ended without goodbye; text: how */
+	PMIX_MSG_LOG,       /* number: enum log_level; text: a line */
+	PMIX_MSG_TYPES,
+};
+
+/* What ENTER enters. All members give the same op, name and members. */
+enum pmix_op {
+	PMIX_OP_FENCE = 1,
+};
+
+#define PMIX_NO_RANK UINT32_MAX
+
+/* What a message does not use is 0, PMIX_NO_RANK for the rank, NULL. */
+struct pmix_msg {
+	enum pmix_msg_type type;
+	uint32_t nspace;
+	uint64_t id;
+	uint32_t rank;
+	int32_t status;   /* 0, or a negative errno */
+	uint32_t number;
+	enum pmix_op op;
+	uint64_t context;
+	const char *text; /* in what was received, not terminated, any bytes */
+	size_t text_len;
+	const void *data; /* the same */
+	size_t len;
+};
+
+/* Append it with its length before it. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM. */
+int pmix_msg_pack(struct buf *b, const struct pmix_msg *m);
+/* The same without the `len` bytes of data, which come behind it: m->data is not read. */
+int pmix_msg_pack_head(struct buf *b, const struct pmix_msg *m);
+#define PMIX_MSG_LENGTH_BYTES 4 /* a message begins with them */
+
+/* Of a message that begins so: all its bytes, or -EPROTO. */
+int64_t pmix_msg_size(const void *length);
+/*
+ * The first message of `len` bytes: how many of them it takes, 0: more are needed, or
+ * -EPROTO.
+ */
+int64_t pmix_msg_unpack(struct pmix_msg *m, const void *data, size_t len);
+
+/*
+ * Who is in it, the beginning of ENTER's data: `ranks`, ascending, or, with a count of
+ * 0, all of the namespace. Errors of buf_append.
+ */
+int pmix_members_pack(struct buf *b, const uint32_t *ranks, uint32_t count);
+/*
+ * Read it back; no more than `max`. 0, -EPROTO or -ENOMEM; free *ranks, which is NULL
+ * for all. That they ascend and exist is not checked.
+ */
+int pmix_members_unpack(struct cursor *c, uint32_t **ranks, uint32_t *count,
+			uint32_t max);
+
+/* What a rank gives. */
+struct pmix_entry {
+	uint32_t rank;
+	uint32_t len;
+	const void *bytes; /* in what was received */
+};
+
+/* Append it: u32 rank, u32 length, bytes. */
+int pmix_entry_pack(struct buf *b, const struct pmix_entry *e);
+/* The next one; false at the end, or (cursor_ok says so) where the rest is none. */
+bool pmix_entry_next(struct cursor *c, struct pmix_entry *e);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One list of fields for both directions. */
+#include "libutil/coder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int coder_end(const struct coder *c)
+{
+	if (c->rc)
+		return c->rc;
+	return cursor_done(&c->in) ? 0 : -EPROTO;
+}
+
+void code_u32(struct coder *c, uint32_t *v)
+{
+	if (!c->out)
+		*v = unpack_u32(&c->in);
+	else if (!c->rc)
+		c->rc = pack_u32(c->out, *v);
+}
+
+void code_u16(struct coder *c, uint16_t *v)
+{
+	uint32_t wide = *v;
+
+	code_u32(c, &wide);
+	*v = (uint16_t)wide;
+}
+
+void code_bool(struct coder *c, bool *v)
+{
+	uint32_t wide = *v;
+
+	code_u32(c, &wide);
+	*v = wide != 0;
+}
+
+void code_u64(struct coder *c, uint64_t *v)
+{
+	if (!c->out)
+		*v = unpack_u64(&c->in);
+	else if (!c->rc)
+		c->rc = pack_u64(c->out, *v);
+}
+
+void code_i64(struct coder *c, int64_t *v)
+{
+	uint64_t bits = (uint64_t)*v;
+
+	code_u64(c, &bits);
+	*v = (int64_t)bits;
+}
+
+void code_bytes(struct coder *c, const void **at, size_t *len)
+{
+	if (!c->out) {
+		*at = unpack_bytes(&c->in, CODER_BYTES_MAX, len);
+		if (!*at || !*len) {
+			*at = NULL;
+			*len = 0;
+		}
+	} else if (!c->rc) {
+		c->rc = pack_bytes(c->out, *at, *len);
+	}
+}
+
+void code_text(struct coder *c, const char **text)
+{
+	size_t len = c->out && *text ? strlen(*text) + 1 : 0;
+	const void *at = *text;
+
+	code_bytes(c, &at, &len);
+	if (c->out)
+		return;
+	if (len && ((const char *)at)[len - 1])
+		c->in.failed = true;
+	*text = at;
+}
+
+void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count)
+{
+	if (!count)
+		return;
+	if (!c->out && count > cursor_left(&c->in) / sizeof(uint32_t)) {
+		c->in.failed = true;
+		return;
+	}
+	if (!c->out && !(*numbers = calloc(count + 1, sizeof(**numbers))))
+		c->rc = -ENOMEM;
+	for (uint32_t i = 0; i < count && !c->rc; i++)
+		code_u32(c, &(*numbers)[i]);
+}
+
+void code_names(struct coder *c, const char ***names, uint32_t count)
+{
+	if (!c->out && count > cursor_left(&c->in) / sizeof(uint32_t)) {
+		c->in.failed = true;
+		return;
+	}
+	if (!c->out && !(*names = calloc(count + 1, sizeof(**names))))
+		c->rc = -ENOMEM;
+	for (uint32_t i = 0; i < count && !c->rc; i++) {
+		code_text(c, &(*names)[i]);
+		if (!(*names)[i])
+			c->in.failed = !c->out;
+	}
+}

@@ -1,0 +1,986 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMIx clients of three nodes, by messages of who serves them. */
+#include "server-net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libpmi/pmix_msg.h"
+#include "libpmi/pmix_nspace.h"
+#include "scarce-memory.h"
+
+#define BYTES_MAX (8u << 20)
+#define BIG 300000 /* bytes of a rank: more than go in one message between nodes */
+
+/* ---- speaking ---- */
+
+static int say_bytes(struct net_node *node, const void *data, size_t len)
+{
+	struct payload *p = payload_copy(data, len);
+	int rc = pmi_server_pmix_input(node->server, p);
+
+	payload_unref(p);
+	return rc;
+}
+
+static int say(struct net_node *node, const struct pmix_msg *m)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, BYTES_MAX);
+	assert_int_equal(pmix_msg_pack(&b, m), 0);
+	rc = say_bytes(node, b.data, b.len);
+	buf_free(&b);
+	return rc;
+}
+
+static int say_rank(struct net *n, enum pmix_msg_type type, uint32_t rank)
+{
+	const struct pmix_msg m = { .type = type, .rank = rank };
+
+	return say(net_node_of(n, rank), &m);
+}
+
+/* What came first and has not been read, in `bytes`; false: nothing did. */
+static bool hear(struct net_node *node, struct pmix_msg *m, struct buf *bytes)
+{
+	int64_t size;
+
+	buf_init(bytes, BYTES_MAX);
+	if (!node->pmix.len)
+		return false;
+	size = pmix_msg_unpack(m, node->pmix.data, node->pmix.len);
+	assert_true(size > 0);
+	assert_int_equal(buf_append(bytes, node->pmix.data, size), 0);
+	assert_int_equal(pmix_msg_unpack(m, bytes->data, bytes->len), size);
+	buf_consume(&node->pmix, size);
+	return true;
+}
+
+static void hello(struct net_node *node)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION,
+		.rank = PMIX_NO_RANK,
+	};
+
+	pmi_server_use_pmix(node->server, 1000, 100);
+	assert_int_equal(say(node, &m), 0);
+	pmi_server_topology(node->server, NULL);
+	buf_clear(&node->pmix);
+}
+
+/* A step whose ranks are all served and connected. */
+static struct net *serve(const struct net_options *options)
+{
+	struct net *n = net_create(options);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	return n;
+}
+
+/* ---- entering ---- */
+
+/* ENTER while it is made. */
+struct entering {
+	struct pmix_msg m;
+	struct buf data;
+};
+
+static void begin(struct entering *e, uint64_t id, const uint32_t *members,
+		  uint32_t count)
+{
+	e->m = (struct pmix_msg){
+		.type = PMIX_MSG_ENTER, .id = id, .op = PMIX_OP_FENCE,
+		.rank = PMIX_NO_RANK,
+	};
+	buf_init(&e->data, BYTES_MAX);
+	assert_int_equal(pmix_members_pack(&e->data, members, count), 0);
+}
+
+static void add(struct entering *e, uint32_t rank, const void *bytes, uint32_t len)
+{
+	const struct pmix_entry entry = { rank, len, bytes };
+
+	assert_int_equal(pmix_entry_pack(&e->data, &entry), 0);
+}
+
+static int enter(struct entering *e, struct net_node *node)
+{
+	int rc;
+
+	e->m.data = e->data.data;
+	e->m.len = e->data.len;
+	rc = say(node, &e->m);
+	buf_free(&e->data);
+	return rc;
+}
+
+static bool is_in(uint32_t rank, const uint32_t *members, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (members[i] == rank)
+			return true;
+	return count == 0;
+}
+
+/* What rank r gives: so many bytes of its own. */
+static char *value_of(uint32_t rank, size_t len)
+{
+	char *value = malloc(len + 1);
+
+	memset(value, 'a' + (int)rank, len);
+	return value;
+}
+
+/* A node's ranks enter, each with `len` bytes, but rank 1 with nothing. */
+static void enter_node(struct net_node *node, uint64_t id, const uint32_t *members,
+		       uint32_t count, size_t len)
+{
+	struct entering e;
+	uint32_t own;
+	const uint32_t *ranks = layout_ranks_at(node->net->layout, node->position,
+						&own);
+
+	begin(&e, id, members, count);
+	for (uint32_t i = 0; i < own; i++) {
+		char *value = value_of(ranks[i], len);
+
+		if (is_in(ranks[i], members, count))
+			add(&e, ranks[i], value, ranks[i] == 1 ? 0 : len);
+		free(value);
+	}
+	assert_int_equal(enter(&e, node), 0);
+}
+
+static void enter_nodes(struct net *n, uint64_t id, size_t len)
+{
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		enter_node(&n->nodes[i], id, NULL, 0, len);
+}
+
+static void assert_entries(const struct pmix_msg *m, const uint32_t *ranks,
+			   uint32_t count, size_t len)
+{
+	struct pmix_entry entry;
+	struct cursor c;
+
+	cursor_init(&c, m->data, m->len);
+	for (uint32_t i = 0; i < count; i++) {
+		char *value = value_of(ranks[i], len);
+
+		assert_true(pmix_entry_next(&c, &entry));
+		assert_int_equal(entry.rank, ranks[i]);
+		assert_int_equal(entry.len, len);
+		assert_memory_equal(entry.bytes, value, len);
+		free(value);
+	}
+	assert_true(cursor_done(&c));
+}
+
+/* The node hears that `id` has ended well, with what these ranks have given. */
+static void assert_ended(struct net_node *node, uint64_t id, const uint32_t *ranks,
+			 uint32_t count, size_t len)
+{
+	struct pmix_msg m;
+	struct buf b;
+
+	assert_true(hear(node, &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_ENDED);
+	assert_int_equal(m.id, id);
+	assert_int_equal(m.status, 0);
+	assert_entries(&m, ranks, count, len);
+	buf_free(&b);
+}
+
+static const uint32_t givers[] = { 0, 3, 2, 4, 5 }; /* in tree order */
+
+static void assert_all_ended(struct net *n, uint64_t id, size_t len)
+{
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		assert_ended(&n->nodes[i], id, givers, 5, len);
+}
+
+/* The same, but it has failed, and that is said. */
+static void assert_failed(struct net_node *node, uint64_t id, const char *why)
+{
+	struct pmix_msg m;
+	char text[PMIX_MSG_TEXT_MAX + 1];
+	struct buf b;
+
+	assert_true(hear(node, &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_ENDED);
+	assert_int_equal(m.id, id);
+	assert_true(m.status < 0);
+	assert_int_equal(m.len, 0);
+	snprintf(text, sizeof(text), "%.*s", (int)m.text_len, m.text);
+	if (!strstr(text, why))
+		fail_msg("\"%s\" is not in \"%s\"", why, text);
+	buf_free(&b);
+}
+
+static void assert_silence(struct net_node *node)
+{
+	assert_int_equal(node->pmix.len, 0);
+}
+
+/* ---- the beginning ---- */
+
+static void hello_is_answered_with_the_namespace(void **state)
+{
+	struct net *n = net_create(NULL);
+	struct net_node *node = &n->nodes[1];
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION,
+	};
+	struct pmix_nspace ns;
+	struct pmix_msg got;
+	struct buf b;
+
+	pmi_server_use_pmix(node->server, 1000, 100);
+	assert_int_equal(say(node, &m), 0);
+	/* It may be there before any rank, which may never need it. */
+	assert_int_equal(node->links_wanted, 0);
+	assert_int_equal(node->topology_wanted, 1);
+	assert_silence(node);
+	pmi_server_topology(node->server, "/topology.xml");
+	assert_true(hear(node, &got, &b));
+	assert_int_equal(got.type, PMIX_MSG_NSPACE);
+	assert_int_equal(pmix_nspace_unpack(&ns, got.data, got.len), 0);
+	assert_string_equal(ns.name, "pmi2x.17.2");
+	assert_string_equal(ns.topology, "/topology.xml");
+	assert_string_equal(ns.node_names[2], "n2");
+	assert_int_equal(ns.position, 1);
+	assert_int_equal(layout_ranks(ns.layout), NET_RANKS);
+	assert_int_equal(ns.universe_size, 12);
+	assert_int_equal(ns.uid, 1000);
+	assert_null(ns.parent);
+	pmix_nspace_free(&ns);
+	buf_free(&b);
+	pmi_server_topology(node->server, "/later.xml");
+	assert_silence(node);
+	net_destroy(n);
+}
+
+static void a_spawned_step_has_a_parent_and_is_ready(void **state)
+{
+	const struct net_options o = { .spawned = true, .ends = true };
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION,
+	};
+	struct net *n = net_create(&o);
+	struct pmix_nspace ns;
+	struct pmix_msg got;
+	struct buf b;
+
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	assert_int_equal(say(&n->nodes[0], &m), 0);
+	assert_true(hear(&n->nodes[0], &got, &b));
+	assert_int_equal(pmix_nspace_unpack(&ns, got.data, got.len), 0);
+	assert_string_equal(ns.parent, "pmi2x.17.1");
+	assert_int_equal(ns.napps, 2);
+	assert_int_equal(ns.app_sizes[1], 4);
+	pmix_nspace_free(&ns);
+	buf_free(&b);
+	assert_int_equal(n->ready, 0);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	assert_int_equal(n->ready, 1);
+	net_destroy(n);
+}
+
+static void another_version_is_refused(void **state)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION + 1,
+	};
+	struct net *n = net_create(NULL);
+
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	assert_int_equal(say(&n->nodes[0], &m), -EPROTO);
+	assert_non_null(strstr(buf_cstr(&n->log), "one release"));
+	net_destroy(n);
+}
+
+/* ---- fences of all ---- */
+
+static void a_fence_gathers_what_ranks_give(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint64_t id = 1; id <= 3; id++) {
+		enter_nodes(n, id, 10);
+		net_run(n);
+		assert_all_ended(n, id, 10);
+	}
+	net_destroy(n);
+}
+
+static void a_fence_waits_for_every_node(void **state)
+{
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	enter_node(&n->nodes[2], 1, NULL, 0, 4);
+	net_run(n);
+	assert_silence(&n->nodes[0]);
+	assert_silence(&n->nodes[2]);
+	assert_int_equal(pmi_server_pending(n->nodes[0].server), 1);
+	enter_node(&n->nodes[1], 1, NULL, 0, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	assert_int_equal(pmi_server_pending(n->nodes[0].server), 0);
+	net_destroy(n);
+}
+
+static void several_fences_may_be_under_way(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		enter_node(&n->nodes[i], 7, NULL, 0, 3);
+		enter_node(&n->nodes[i], 5, NULL, 0, 4);
+	}
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		assert_ended(&n->nodes[i], 7, givers, 5, 3);
+		assert_ended(&n->nodes[i], 5, givers, 5, 4);
+	}
+	net_destroy(n);
+}
+
+static void large_data_arrive_whole(void **state)
+{
+	const struct net_options compressed = { .compress = true };
+	const struct net_options heap = { .heap = true };
+	const struct net_options *all[] = { NULL, &compressed, &heap };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct net *n = serve(all[i]);
+
+		enter_nodes(n, 1, BIG);
+		net_run(n);
+		assert_all_ended(n, 1, BIG);
+		net_destroy(n);
+	}
+}
+
+static void pmi_and_pmix_do_not_count_together(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_init1(n, r);
+	for (uint32_t r = 0; r < NET_RANKS - 1; r++)
+		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
+	enter_nodes(n, 1, 8);
+	net_run(n);
+	assert_all_ended(n, 1, 8);
+	assert_non_null(net_pmi1(n, NET_RANKS - 1, "cmd=barrier_in"));
+	net_destroy(n);
+}
+
+/* ---- fences of some ---- */
+
+static void some_ranks_fence_among_themselves(void **state)
+{
+	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 1, 3, 4, 5 };
+	static const uint32_t gave[] = { 3, 4, 5 };
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[0], 1, some, 3, 6);
+	enter_node(&n->nodes[0], 2, others, 4, 7);
+	enter_node(&n->nodes[1], 8, others, 4, 7);
+	enter_node(&n->nodes[1], 9, some, 3, 6);
+	net_run(n);
+	assert_ended(&n->nodes[0], 1, some, 3, 6);
+	assert_ended(&n->nodes[1], 9, some, 3, 6);
+	assert_silence(&n->nodes[0]);
+	enter_node(&n->nodes[2], 3, others, 4, 7);
+	net_run(n);
+	assert_ended(&n->nodes[0], 2, gave, 3, 7);
+	assert_ended(&n->nodes[1], 8, gave, 3, 7);
+	assert_ended(&n->nodes[2], 3, gave, 3, 7);
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		assert_silence(&n->nodes[i]);
+	net_destroy(n);
+}
+
+static void some_fail_when_one_of_them_goes(void **state)
+{
+	static const uint32_t some[] = { 0, 2, 4 }, others[] = { 0, 5 };
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[0], 1, some, 3, 6);
+	net_run(n);
+	pmi_server_client_exit(net_node_of(n, 4)->server, net_slot_of(n, 4), NULL);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1,
+		      "rank 4 (node n1) exited without finalizing PMIx");
+	assert_non_null(strstr(n->report, "PMIx fence of 3 ranks failed"));
+	enter_node(&n->nodes[0], 2, others, 2, 6);
+	enter_node(&n->nodes[2], 2, others, 2, 6);
+	net_run(n);
+	assert_ended(&n->nodes[0], 2, others, 2, 6);
+	net_destroy(n);
+}
+
+/* ---- direct modex ---- */
+
+static void fetch(struct net *n, uint32_t node, uint64_t id, uint32_t rank)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_FETCH, .id = id, .rank = rank, .number = 77,
+		.text = "key", .text_len = 3,
+	};
+
+	assert_int_equal(say(&n->nodes[node], &m), 0);
+	net_run(n);
+}
+
+/* The node is asked for this rank; returns by what it answers. */
+static uint64_t expect_asked(struct net_node *node, uint32_t rank)
+{
+	struct pmix_msg m;
+	struct buf b;
+
+	assert_true(hear(node, &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_FETCH);
+	assert_int_equal(m.rank, rank);
+	assert_int_equal(m.number, 77);
+	assert_int_equal(m.text_len, 3);
+	assert_memory_equal(m.text, "key", 3);
+	buf_free(&b);
+	return m.id;
+}
+
+static void answer(struct net *n, uint32_t node, uint64_t id, int status,
+		   const char *data)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_FETCHED, .id = id, .status = status,
+		.data = data, .len = strlen(data),
+	};
+
+	assert_int_equal(say(&n->nodes[node], &m), 0);
+	net_run(n);
+}
+
+static void expect_fetched(struct net_node *node, uint64_t id, int status,
+			   const char *data, const char *why)
+{
+	struct pmix_msg m;
+	struct buf b;
+
+	assert_true(hear(node, &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_FETCHED);
+	assert_int_equal(m.id, id);
+	assert_int_equal(m.status, status);
+	assert_int_equal(m.len, strlen(data));
+	assert_memory_equal(m.data ? m.data : "", data, m.len);
+	assert_int_equal(m.text_len, strlen(why));
+	assert_memory_equal(m.text ? m.text : "", why, m.text_len);
+	buf_free(&b);
+}
+
+static void ready(struct net *n)
+{
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		assert_int_equal(say(&n->nodes[i], &(struct pmix_msg){
+					 .type = PMIX_MSG_READY }), 0);
+}
+
+static void what_a_rank_has_committed_is_fetched(void **state)
+{
+	struct net *n = serve(NULL);
+	uint64_t first, second;
+
+	ready(n);
+	fetch(n, 2, 11, 4);
+	fetch(n, 0, 11, 4);
+	first = expect_asked(&n->nodes[1], 4);
+	second = expect_asked(&n->nodes[1], 4);
+	answer(n, 1, second, 0, "of rank 4");
+	expect_fetched(&n->nodes[0], 11, 0, "of rank 4", "");
+	assert_silence(&n->nodes[2]);
+	answer(n, 1, first, -ENOENT, "");
+	expect_fetched(&n->nodes[2], 11, -ENOENT, "",
+		       "the rank has not committed it");
+	answer(n, 1, first, 0, "again"); /* nobody asks */
+	answer(n, 1, 12345, 0, "never");
+	assert_silence(&n->nodes[2]);
+	net_destroy(n);
+}
+
+static void a_fetch_waits_for_who_is_not_ready(void **state)
+{
+	struct net *n = serve(NULL);
+
+	fetch(n, 0, 1, 5);
+	assert_silence(&n->nodes[2]);
+	ready(n);
+	answer(n, 2, expect_asked(&n->nodes[2], 5), 0, "x");
+	expect_fetched(&n->nodes[0], 1, 0, "x", "");
+	net_destroy(n);
+}
+
+static void a_fetch_of_nobody_is_refused(void **state)
+{
+	struct net *n = serve(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	ready(n);
+	fetch(n, 0, 1, NET_RANKS);
+	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_FETCHED);
+	assert_int_equal(m.status, -EINVAL);
+	buf_free(&b);
+	net_destroy(n);
+}
+
+static void a_fetch_ends_with_its_rank(void **state)
+{
+	struct net *n = serve(NULL);
+
+	ready(n);
+	fetch(n, 0, 1, 5);
+	expect_asked(&n->nodes[2], 5);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	expect_fetched(&n->nodes[0], 1, -ECONNRESET, "",
+		       "rank 5 (node n2) exited without finalizing PMIx");
+	net_destroy(n);
+}
+
+static void a_fetch_ends_with_who_serves_the_rank(void **state)
+{
+	struct net *n = serve(NULL);
+
+	ready(n);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_init1(n, r); /* so that the ranks stay */
+	fetch(n, 0, 1, 5);
+	expect_asked(&n->nodes[2], 5);
+	pmi_server_pmix_lost(n->nodes[2].server, "PMIx server of node n2 died");
+	net_run(n);
+	expect_fetched(&n->nodes[0], 1, -ECONNRESET, "", "PMIx server of node n2 died");
+	fetch(n, 0, 2, 5);
+	assert_true(n->nodes[0].pmix.len > 0);
+	net_destroy(n);
+}
+
+/* ---- ends of ranks ---- */
+
+static void who_goes_without_goodbye_is_named(void **state)
+{
+	const struct pmi_exit end = { .status = 9 };
+	struct net *n = serve(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	net_run(n);
+	pmi_server_client_exit(n->nodes[2].server, 0, &end);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1,
+		      "rank 5 (node n2) exited by signal 9 (Killed) without finalizing PMIx");
+	assert_non_null(strstr(n->report, "PMIx fence 0 failed: rank 5"));
+	assert_int_equal(n->reports, 1);
+	enter_node(&n->nodes[1], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[1], 2, "rank 5 (node n2)");
+	assert_true(hear(&n->nodes[2], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_GONE);
+	assert_int_equal(m.rank, 5);
+	buf_free(&b);
+	net_destroy(n);
+}
+
+static void a_goodbye_is_no_death(void **state)
+{
+	struct net *n = serve(NULL);
+
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	assert_true(pmi_server_client_end_matters(n->nodes[2].server, 0));
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 5), 0);
+	assert_false(pmi_server_client_end_matters(n->nodes[2].server, 0));
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		assert_silence(&n->nodes[i]);
+	assert_int_equal(n->reports, 0);
+	enter_node(&n->nodes[0], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[0], 2, "exited after finalizing PMIx");
+	net_destroy(n);
+}
+
+static void a_rank_may_start_over(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	}
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+static void pmi_fd_need_not_stay_open(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_eof(n, r);
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+static void the_goodbye_of_one_protocol_is_not_that_of_the_other(void **state)
+{
+	struct net *n = serve(NULL);
+
+	net_init1(n, 5);
+	net_pmi1(n, 5, "cmd=finalize");
+	assert_true(pmi_server_client_end_matters(n->nodes[2].server, 0));
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "without finalizing PMIx");
+	net_destroy(n);
+}
+
+static void an_abort_names_the_rank(void **state)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_ABORT, .rank = 4, .status = 7,
+		.text = "no\nway", .text_len = 6,
+	};
+	struct net *n = serve(NULL);
+
+	assert_int_equal(say(&n->nodes[1], &m), 0);
+	assert_int_equal(n->abort_code, 7);
+	assert_string_equal(n->abort_text, "4 no?way");
+	net_destroy(n);
+}
+
+/* ---- ends of who serves them ---- */
+
+static void its_death_fails_fences_everywhere(void **state)
+{
+	static const uint32_t some[] = { 0, 2 };
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	enter_node(&n->nodes[0], 2, some, 2, 4);
+	enter_node(&n->nodes[1], 1, NULL, 0, 4);
+	net_run(n);
+	pmi_server_pmix_lost(n->nodes[1].server, "PMIx server of node n1 died");
+	pmi_server_pmix_lost(n->nodes[1].server, "PMIx server of node n1 died");
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "PMIx server of node n1 died");
+	assert_failed(&n->nodes[0], 2, "PMIx server of node n1 died");
+	enter_node(&n->nodes[2], 5, NULL, 0, 4);
+	assert_failed(&n->nodes[2], 5, "PMIx server of node n1 died");
+	assert_silence(&n->nodes[1]);
+	assert_non_null(strstr(n->report, "PMIx server of node n1 died"));
+	net_destroy(n);
+}
+
+static void its_end_after_the_ranks_is_none(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	pmi_server_pmix_lost(n->nodes[2].server, "PMIx server of node n2 died");
+	net_run(n);
+	assert_int_equal(n->reports, 0);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	assert_failed(&n->nodes[0], 1, "rank 5 (node n2) exited after");
+	net_destroy(n);
+}
+
+static void who_never_came_is_not_missed(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	pmi_server_pmix_lost(n->nodes[0].server, "PMIx server of node n0 died");
+	net_run(n);
+	assert_int_equal(n->reports, 0);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_init1(n, r);
+	net_destroy(n);
+}
+
+static void who_cannot_serve_says_why(void **state)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_REFUSED, .rank = PMIX_NO_RANK,
+		.text = "no libpmix", .text_len = 10,
+	};
+	struct net *n = net_create(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	assert_int_equal(say(&n->nodes[2], &m), 0);
+	net_run(n);
+	assert_int_equal(n->reports, 2); /* that, and what fails by it */
+	assert_non_null(strstr(n->report, "node n2 cannot serve PMIx: no libpmix"));
+	assert_failed(&n->nodes[0], 1, "node n2 cannot serve PMIx: no libpmix");
+	net_destroy(n);
+}
+
+static void answers_wait_for_the_end_of_the_step(void **state)
+{
+	const struct net_options o = { .ends = true };
+	struct net *n = serve(&o);
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	assert_int_equal(n->nodes[0].ends, 1);
+	assert_non_null(strstr(n->nodes[0].end_why, "PMIx fence 0 failed: rank 5"));
+	assert_silence(&n->nodes[0]);
+	pmi_server_answer_failed(n->nodes[0].server);
+	assert_failed(&n->nodes[0], 1, "rank 5");
+	net_destroy(n);
+}
+
+/* ---- what cannot be ---- */
+
+/* It is refused, for this, and a fence of all can be entered all the same. */
+static void refuse(struct entering *e, const char *why)
+{
+	struct net *n = serve(NULL);
+
+	assert_int_equal(enter(e, &n->nodes[1]), 0);
+	assert_failed(&n->nodes[1], 3, why);
+	enter_nodes(n, 4, 5);
+	net_run(n);
+	assert_all_ended(n, 4, 5);
+	net_destroy(n);
+}
+
+static void entries_that_cannot_be_are_refused(void **state)
+{
+	static const uint32_t some[] = { 0, 1 }, disorder[] = { 4, 2, 1 };
+	static const uint32_t none[] = { 0, 5 }, unknown[] = { 1, 2, 4, 6 };
+	struct entering e;
+
+	begin(&e, 3, NULL, 0);
+	add(&e, 1, "x", 1);
+	add(&e, 2, "x", 1);
+	refuse(&e, "rank 4 is missing");
+	begin(&e, 3, NULL, 0);
+	add(&e, 1, "x", 1);
+	add(&e, 1, "x", 1);
+	refuse(&e, "rank 1 enters twice");
+	begin(&e, 3, NULL, 0);
+	add(&e, 0, "x", 1);
+	refuse(&e, "rank 0 runs elsewhere");
+	begin(&e, 3, NULL, 0);
+	add(&e, 1000000, "x", 1);
+	refuse(&e, "rank 1000000 runs elsewhere");
+	begin(&e, 3, some, 2);
+	add(&e, 2, "x", 1);
+	refuse(&e, "rank 2 is no member");
+	begin(&e, 3, none, 2);
+	refuse(&e, "is no member");
+	begin(&e, 3, disorder, 3);
+	add(&e, 2, "x", 1);
+	refuse(&e, "");
+	begin(&e, 3, unknown, 4);
+	for (uint32_t r = 0; r < 4; r += 1 + (r == 2))
+		if (r)
+			add(&e, r, "x", 1);
+	add(&e, 4, "x", 1);
+	refuse(&e, "");
+	begin(&e, 3, NULL, 0);
+	assert_int_equal(buf_append(&e.data, "\1\0\0\0\377\377\0\0x", 9), 0);
+	refuse(&e, "Protocol error");
+	begin(&e, 3, NULL, 0);
+	e.m.op = 77;
+	refuse(&e, "not supported");
+}
+
+static void an_id_serves_one_at_a_time(void **state)
+{
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[1], 3, NULL, 0, 4);
+	enter_node(&n->nodes[1], 3, NULL, 0, 4);
+	assert_failed(&n->nodes[1], 3, "File exists");
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	enter_node(&n->nodes[2], 1, NULL, 0, 4);
+	net_run(n);
+	assert_ended(&n->nodes[1], 3, givers, 5, 4);
+	enter_node(&n->nodes[1], 3, NULL, 0, 4);
+	assert_silence(&n->nodes[1]);
+	net_destroy(n);
+}
+
+static void who_breaks_the_rules_is_shut_out(void **state)
+{
+	const struct pmix_msg wrong[] = {
+		{ .type = PMIX_MSG_HELLO, .number = PMIX_MSG_VERSION },
+		{ .type = PMIX_MSG_NSPACE },
+		{ .type = PMIX_MSG_ENDED },
+		{ .type = PMIX_MSG_READY, .nspace = 1 },
+	};
+	struct net *n = serve(NULL);
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(say(&n->nodes[0], &wrong[i]), -EPROTO);
+	assert_int_equal(say_bytes(&n->nodes[0], "x", 1), -EPROTO);
+	net_destroy(n);
+	n = net_create(NULL);
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	assert_int_equal(say(&n->nodes[0], &(struct pmix_msg){
+				 .type = PMIX_MSG_READY }), -EPROTO);
+	net_destroy(n);
+}
+
+static void it_speaks_for_its_own_ranks_only(void **state)
+{
+	static const enum pmix_msg_type types[] = {
+		PMIX_MSG_CONNECTED, PMIX_MSG_FINALIZED, PMIX_MSG_ABORT,
+	};
+	struct net *n = serve(NULL);
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		for (uint32_t rank = 1; rank < 9; rank += 7)
+			assert_int_equal(say(&n->nodes[0], &(struct pmix_msg){
+						 .type = types[i], .rank = rank }),
+					 0);
+	assert_string_equal(n->abort_text, "");
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+/* ---- without memory ---- */
+
+static bool has_ended(struct net_node *node)
+{
+	struct pmix_msg m;
+	struct buf b;
+	bool ended = false;
+
+	while (!ended && hear(node, &m, &b)) {
+		ended = m.type == PMIX_MSG_ENDED;
+		buf_free(&b);
+	}
+	return ended;
+}
+
+/* Node 1 enters with this allocation failing; false: there are not as many. */
+static bool one_failure(int number, const uint32_t *members, uint32_t count)
+{
+	struct net *n = serve(NULL);
+	struct pmix_msg m = { .type = PMIX_MSG_ENTER, .id = 1, .op = PMIX_OP_FENCE };
+	struct payload *p;
+	struct buf b, data;
+	bool failed;
+	int rc;
+
+	buf_init(&b, BYTES_MAX);
+	buf_init(&data, BYTES_MAX);
+	pmix_members_pack(&data, members, count);
+	for (uint32_t r = 1; r <= 4; r += 1 + (r == 2))
+		pmix_entry_pack(&data, &(struct pmix_entry){ r, 1, "x" });
+	m.data = data.data;
+	m.len = data.len;
+	assert_int_equal(pmix_msg_pack(&b, &m), 0);
+	p = payload_copy(b.data, b.len);
+	enter_node(&n->nodes[0], 1, members, count, 4);
+	net_run(n);
+	allowed = number;
+	rc = pmi_server_pmix_input(n->nodes[1].server, p);
+	failed = allowed < 0;
+	allowed = -1;
+	assert_int_equal(rc, 0);
+	payload_unref(p);
+	if (!count)
+		enter_node(&n->nodes[2], 1, members, count, 4);
+	net_run(n);
+	if (!has_ended(&n->nodes[1]))
+		fail_msg("allocation %d: node 1 waits", number);
+	/* It was refused, entered nothing, and can try again. */
+	if (pmi_server_pending(n->nodes[0].server)) {
+		enter_node(&n->nodes[1], 2, members, count, 4);
+		net_run(n);
+	}
+	if (!has_ended(&n->nodes[0]))
+		fail_msg("allocation %d: node 0 waits", number);
+	buf_free(&b);
+	buf_free(&data);
+	net_destroy(n);
+	return failed;
+}
+
+static void without_memory_nobody_waits(void **state)
+{
+	static const uint32_t some[] = { 0, 1, 2, 4 };
+	int number = 0;
+
+	while (one_failure(number, NULL, 0))
+		number++;
+	assert_true(number > 5);
+	for (number = 0; one_failure(number, some, 4);)
+		number++;
+	assert_true(number > 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hello_is_answered_with_the_namespace),
+		cmocka_unit_test(a_spawned_step_has_a_parent_and_is_ready),
+		cmocka_unit_test(another_version_is_refused),
+		cmocka_unit_test(a_fence_gathers_what_ranks_give),
+		cmocka_unit_test(a_fence_waits_for_every_node),
+		cmocka_unit_test(several_fences_may_be_under_way),
+		cmocka_unit_test(large_data_arrive_whole),
+		cmocka_unit_test(pmi_and_pmix_do_not_count_together),
+		cmocka_unit_test(some_ranks_fence_among_themselves),
+		cmocka_unit_test(some_fail_when_one_of_them_goes),
+		cmocka_unit_test(what_a_rank_has_committed_is_fetched),
+		cmocka_unit_test(a_fetch_waits_for_who_is_not_ready),
+		cmocka_unit_test(a_fetch_of_nobody_is_refused),
+		cmocka_unit_test(a_fetch_ends_with_its_rank),
+		cmocka_unit_test(a_fetch_ends_with_who_serves_the_rank),
+		cmocka_unit_test(who_goes_without_goodbye_is_named),
+		cmocka_unit_test(a_goodbye_is_no_death),
+		cmocka_unit_test(a_rank_may_start_over),
+		cmocka_unit_test(pmi_fd_need_not_stay_open),
+		cmocka_unit_test(the_goodbye_of_one_protocol_is_not_that_of_the_other),
+		cmocka_unit_test(an_abort_names_the_rank),
+		cmocka_unit_test(its_death_fails_fences_everywhere),
+		cmocka_unit_test(its_end_after_the_ranks_is_none),
+		cmocka_unit_test(who_never_came_is_not_missed),
+		cmocka_unit_test(who_cannot_serve_says_why),
+		cmocka_unit_test(answers_wait_for_the_end_of_the_step),
+		cmocka_unit_test(entries_that_cannot_be_are_refused),
+		cmocka_unit_test(an_id_serves_one_at_a_time),
+		cmocka_unit_test(who_breaks_the_rules_is_shut_out),
+		cmocka_unit_test(it_speaks_for_its_own_ranks_only),
+		cmocka_unit_test(without_memory_nobody_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
