@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What libpmix's thread tells the program's: its calls do nothing but put one of these
+ * into a queue. Any thread may push; one takes.
+ */
+#ifndef PMI2X_PMIXD_EVENTS_H
+#define PMI2X_PMIXD_EVENTS_H
+
+#include <pmix_server.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum event_type {
+	EVENT_CONNECTED, /* a client */
+	EVENT_FINALIZED,
+	EVENT_LOST,      /* a client is gone without goodbye */
+	EVENT_ABORT,
+	EVENT_FENCE,     /* all members of this node have entered one */
+	EVENT_GET,       /* data of a rank of another node are asked for */
+	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
+};
+
+struct event {
+	struct event *next;
+	enum event_type type;
+	pmix_nspace_t nspace;
+	uint32_t rank;       /* whose; of FENCE unused */
+	int32_t status;      /* of ABORT: exit code; of COMMITTED: of libpmix */
+	uint32_t timeout_ms; /* of GET; EVENT_NO_TIMEOUT: none */
+	bool collect;        /* of FENCE: with data */
+	bool foreign;        /* of FENCE: a member is of another namespace */
+	bool lost;           /* of FENCE: a member of this node has died */
+	uint32_t *ranks;     /* of FENCE: its members, as the client lists them; NULL: all */
+	uint32_t count;
+	char *text;          /* of GET: a key; of ABORT: a message; or NULL */
+	char *data;          /* of FENCE and COMMITTED */
+	size_t len;
+	pmix_modex_cbfunc_t done; /* of FENCE and GET: owed one call, with done_arg */
+	void *done_arg;
+	uint64_t id;         /* of COMMITTED: who has asked */
+};
+
+#define EVENT_NO_TIMEOUT UINT32_MAX
+
+/* NULL: there is no memory. */
+struct event *event_create(enum event_type type, const pmix_proc_t *proc);
+void event_free(struct event *e);
+
+struct events;
+
+/* 0 or a negative errno. */
+int events_create(struct events **out);
+/* Readable when there is something to take. */
+int events_fd(const struct events *q);
+void events_push(struct events *q, struct event *e);
+/* The next, which the caller frees; NULL: none. */
+struct event *events_take(struct events *q);
+
+#endif

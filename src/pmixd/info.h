@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lists of pmix_info_t, made without a function of libpmix, which this program does not
+ * link. Texts are copied. A list that could not be extended is marked and refuses more.
+ */
+#ifndef PMI2X_PMIXD_INFO_H
+#define PMI2X_PMIXD_INFO_H
+
+#include <pmix_common.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct info_list {
+	pmix_info_t *items;
+	size_t count, cap;
+	bool failed; /* no memory, or too long a key */
+};
+
+/* All zero is an empty list. A NULL text adds nothing. */
+void info_add_string(struct info_list *l, const char *key, const char *text);
+void info_add_u32(struct info_list *l, const char *key, uint32_t v);
+void info_add_u16(struct info_list *l, const char *key, uint16_t v);
+void info_add_bool(struct info_list *l, const char *key, bool v);
+void info_add_rank(struct info_list *l, const char *key, pmix_rank_t rank);
+void info_add_proc(struct info_list *l, const char *key, const char *nspace,
+		   pmix_rank_t rank);
+/* As an array; `inner` is empty afterwards. */
+void info_add_list(struct info_list *l, const char *key, struct info_list *inner);
+/* Frees the texts and lists in it, too. */
+void info_free(struct info_list *l);
+
+#endif

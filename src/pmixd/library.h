@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libpmix, opened while the program runs: which one serves a step is the site's choice,
+ * and a node without one has the program all the same.
+ */
+#ifndef PMI2X_PMIXD_LIBRARY_H
+#define PMI2X_PMIXD_LIBRARY_H
+
+#include <pmix.h>
+#include <pmix_server.h>
+
+#define LIBRARY_WHY_MAX 512
+#define LIBRARY_VERSION_MAX 32
+
+/* What is called of it. */
+#define LIBRARY_CALLS(CALL) \
+	CALL(server_init) \
+	CALL(server_register_nspace) \
+	CALL(server_deregister_nspace) \
+	CALL(server_register_client) \
+	CALL(server_dmodex_request) \
+	CALL(Register_event_handler) \
+	CALL(Store_internal) \
+	CALL(Error_string)
+
+struct library {
+	void *handle;
+	char version[LIBRARY_VERSION_MAX]; /* "5.0.11" */
+#define LIBRARY_MEMBER(name) __typeof__(PMIx_##name) *name;
+	LIBRARY_CALLS(LIBRARY_MEMBER)
+#undef LIBRARY_MEMBER
+};
+
+/*
+ * Open the one at `path`. It stays open as long as the process lives. 0; or -ENOENT:
+ * it cannot be loaded, -ELIBACC: is not libpmix, -EPROTONOSUPPORT: is too old, with a
+ * sentence for the administrator in `why`.
+ */
+int library_open(struct library *l, const char *path, char why[LIBRARY_WHY_MAX]);
+
+/*
+ * Wait until the library's thread, which takes one thing after the other, has done all
+ * that it was asked before: it has answered what it could. `nspace` is one that it has.
+ */
+void library_pass(const struct library *l, const char *nspace);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages (libpmi/pmix_msg.h) over a stream socket, without waiting. */
+#ifndef PMI2X_PMIXD_LINK_H
+#define PMI2X_PMIXD_LINK_H
+
+#include <stdbool.h>
+
+#include "libpmi/pmix_msg.h"
+
+struct link {
+	int fd;
+	struct buf in, out;
+	size_t taken; /* of `in`: the messages that link_next has returned */
+	size_t sent;  /* of `out` */
+};
+
+/* `fd` stays the caller's. */
+void link_init(struct link *l, int fd);
+void link_free(struct link *l);
+
+/*
+ * Read what there is, once a poll says so. 0; -EPIPE: the other end has closed; or
+ * another negative errno.
+ */
+int link_read(struct link *l);
+/* The next message, valid until link_read. 1, 0: none, or -EPROTO. */
+int link_next(struct link *l, struct pmix_msg *m);
+
+/* Take it for sending; link_write sends it. Errors of pmix_msg_pack. */
+int link_send(struct link *l, const struct pmix_msg *m);
+bool link_has_to_write(const struct link *l);
+/* Write what can be written. 0 or a negative errno. */
+int link_write(struct link *l);
+
+#endif

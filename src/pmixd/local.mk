@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What serves PMIx clients with libpmix, which it opens itself: only its headers are
+# needed here. Started by slurmstepd's plugin.
+if HAVE_PMIXD
+pkglibexec_PROGRAMS += src/pmixd/pmi2x-pmixd
+noinst_LTLIBRARIES += libpmixd.la
+endif
+libpmixd_la_SOURCES = \
+	src/pmixd/collect.c src/pmixd/collect.h \
+	src/pmixd/events.c src/pmixd/events.h \
+	src/pmixd/info.c src/pmixd/info.h \
+	src/pmixd/job_info.c src/pmixd/job_info.h \
+	src/pmixd/library.c src/pmixd/library.h \
+	src/pmixd/link.c src/pmixd/link.h \
+	src/pmixd/owner.c src/pmixd/owner.h \
+	src/pmixd/server.c src/pmixd/server.h \
+	src/pmixd/server_call.c \
+	src/pmixd/server_fetch.c \
+	src/pmixd/server_internal.h \
+	src/pmixd/server_job.c \
+	src/pmixd/upcalls.c src/pmixd/upcalls.h
+libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS)
+libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+
+src_pmixd_pmi2x_pmixd_SOURCES = \
+	src/pmixd/door.c src/pmixd/door.h \
+	src/pmixd/main.c src/pmixd/pmixd.h \
+	src/pmixd/program.c src/pmixd/program.h
+src_pmixd_pmi2x_pmixd_CPPFLAGS = $(libpmixd_la_CPPFLAGS)
+src_pmixd_pmi2x_pmixd_CFLAGS = $(libpmixd_la_CFLAGS)
+src_pmixd_pmi2x_pmixd_LDADD = libpmixd.la libagent.la libpmi.la libcoll.la libutil.la \
+	$(XXHASH_LIBS) $(DL_LIBS) -lpthread
+# libpmix calls the functions of door.c.
+src_pmixd_pmi2x_pmixd_LDFLAGS = $(AM_LDFLAGS) -rdynamic

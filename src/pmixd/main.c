@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The program pmi2x-pmixd: pmixd.h. It gives up its rights as pmi2x-agent does, but
+ * system calls are not restricted: what libpmix needs is libpmix's affair.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "agent/confine.h"
+#include "agent/crash.h"
+#include "libutil/decimal.h"
+#include "pmixd/pmixd.h"
+#include "pmixd/program.h"
+
+static const char usage[] =
+"pmi2x-pmixd: the Slurm plugin mpi/pmi2x starts this program; see pmi2x(7)\n";
+
+enum argument { UID = 1, GID, STEP, NODE, DIR, LIBRARY, GDS, COLLECT, PORT };
+
+static bool take_collect(const char *name, enum pmixd_collect *out)
+{
+	static const char *const names[] = {
+		[PMIXD_COLLECT_AUTO] = "auto",
+		[PMIXD_COLLECT_DEMAND] = "demand",
+		[PMIXD_COLLECT_STORE] = "store",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(name, names[i]))
+			continue;
+		*out = i;
+		return true;
+	}
+	return false;
+}
+
+static bool take_arguments(struct confine_options *c, struct program_options *o,
+			   int argc, char **argv)
+{
+	uint32_t uid, gid, port;
+
+	if (argc < PMIXD_ARGS ||
+	    !decimal_u32(argv[UID], 0, UINT32_MAX - 1, &uid) ||
+	    !decimal_u32(argv[GID], 0, UINT32_MAX - 1, &gid) ||
+	    !decimal_u32(argv[PORT], 1, UINT16_MAX, &port) ||
+	    !take_collect(argv[COLLECT], &o->server.collect))
+		return false;
+	*c = (struct confine_options){
+		.uid = uid,
+		.gid = gid,
+		.cgroups = (const char *const *)argv + PMIXD_ARGS,
+		.fds = PMIXD_FD_END,
+	};
+	o->uid = uid;
+	o->library = argv[LIBRARY];
+	o->server.dir = argv[DIR];
+	o->server.hash = !strcmp(argv[GDS], "hash");
+	return true;
+}
+
+/* LISTENER_OLD may be absent. */
+static bool are_given(void)
+{
+	for (int fd = PMIXD_FD_AGENT; fd < PMIXD_FD_END; fd++)
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && fd < PMIXD_FD_LISTENER_OLD)
+			return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	struct program_options o = {};
+	struct confine_options c;
+	char why[CONFINE_WHY_MAX];
+
+	prctl(PR_SET_NAME, "pmi2x-pmixd", 0, 0, 0);
+	if (!take_arguments(&c, &o, argc, argv) || !are_given()) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (confine_begin(&c, why))
+		return program_give_up(why);
+	if (geteuid() != c.uid) /* who is not root stays who he is */
+		o.uid = geteuid();
+	(void)crash_watch();
+	/* Without the end of libpmix: what it leaves is in its directory. */
+	_exit(program_run(&o));
+}

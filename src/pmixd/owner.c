@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asks the kernel for the owner of a socket: sock_diag(7), else proc_net(5). */
+#include "pmixd/owner.h"
+
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Of the peer's socket: what it calls its own address, and its peer's. */
+struct ends {
+	struct sockaddr_in own, peer;
+};
+
+static int ends_of_peer(int fd, struct ends *e)
+{
+	socklen_t own_len = sizeof(e->own), peer_len = sizeof(e->peer);
+
+	if (getpeername(fd, (struct sockaddr *)&e->own, &own_len) ||
+	    getsockname(fd, (struct sockaddr *)&e->peer, &peer_len))
+		return errno == ENOTCONN ? -ENOENT : -errno;
+	return e->own.sin_family == AF_INET ? 0 : -EAFNOSUPPORT;
+}
+
+/* ---- sock_diag ---- */
+
+static int ask(int netlink, const struct ends *e)
+{
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 body;
+	} m = {
+		.head = {
+			.nlmsg_len = sizeof(m),
+			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			.nlmsg_flags = NLM_F_REQUEST,
+		},
+		.body = {
+			.sdiag_family = AF_INET,
+			.sdiag_protocol = IPPROTO_TCP,
+			.idiag_states = ~0U,
+			.id = {
+				.idiag_sport = e->own.sin_port,
+				.idiag_dport = e->peer.sin_port,
+				.idiag_src = { e->own.sin_addr.s_addr },
+				.idiag_dst = { e->peer.sin_addr.s_addr },
+				.idiag_cookie = { INET_DIAG_NOCOOKIE,
+						  INET_DIAG_NOCOOKIE },
+			},
+		},
+	};
+
+	return send(netlink, &m, sizeof(m), 0) == sizeof(m) ? 0 : -errno;
+}
+
+static int read_answer(int netlink, uint32_t *uid)
+{
+	union {
+		struct nlmsghdr head;
+		char room[1024];
+	} m;
+	ssize_t n = recv(netlink, &m, sizeof(m), 0);
+	const struct inet_diag_msg *found = NLMSG_DATA(&m.head);
+	const struct nlmsgerr *error = NLMSG_DATA(&m.head);
+
+	if (n < 0)
+		return -errno;
+	if (!NLMSG_OK(&m.head, n))
+		return -EPROTO;
+	if (m.head.nlmsg_type == NLMSG_ERROR)
+		return error->error ? error->error : -EPROTO;
+	if (m.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+	    m.head.nlmsg_len < NLMSG_LENGTH(sizeof(*found)))
+		return -EPROTO;
+	*uid = found->idiag_uid;
+	return found->idiag_inode ? 0 : -ENOENT; /* closed: nobody's */
+}
+
+static int by_sock_diag(const struct ends *e, uint32_t *uid)
+{
+	int rc, netlink = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC,
+				 NETLINK_SOCK_DIAG);
+
+	if (netlink < 0)
+		return -errno;
+	rc = ask(netlink, e);
+	rc = rc ? rc : read_answer(netlink, uid);
+	close(netlink);
+	return rc;
+}
+
+/* ---- /proc ---- */
+
+static bool line_has(const char *line, const struct ends *e, uint32_t *uid)
+{
+	unsigned own, own_port, peer, peer_port, owner;
+	unsigned long inode;
+
+	if (sscanf(line, " %*u: %8X:%4X %8X:%4X %*X %*X:%*X %*X:%*X %*X %u %*u %lu",
+		   &own, &own_port, &peer, &peer_port, &owner, &inode) != 6 ||
+	    own != e->own.sin_addr.s_addr || own_port != ntohs(e->own.sin_port) ||
+	    peer != e->peer.sin_addr.s_addr ||
+	    peer_port != ntohs(e->peer.sin_port) || !inode)
+		return false;
+	*uid = owner;
+	return true;
+}
+
+static int by_file(const char *path, const struct ends *e, uint32_t *uid)
+{
+	char line[256];
+	FILE *file = fopen(path, "re");
+	int rc = -ENOENT;
+
+	if (!file)
+		return -errno;
+	while (rc && fgets(line, sizeof(line), file))
+		if (line_has(line, e, uid))
+			rc = 0;
+	fclose(file);
+	return rc;
+}
+
+int owner_of_peer_in(const char *path, int fd, uint32_t *uid)
+{
+	struct ends e;
+	int rc = ends_of_peer(fd, &e);
+
+	return rc ? rc : by_file(path, &e, uid);
+}
+
+int owner_of_peer(int fd, uint32_t *uid)
+{
+	struct ends e;
+	int rc = ends_of_peer(fd, &e);
+
+	if (rc)
+		return rc;
+	rc = by_sock_diag(&e, uid);
+	return !rc || rc == -ENOENT ? rc : by_file("/proc/net/tcp", &e, uid);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What pmi2x-pmixd does once it has given up its rights. */
+#ifndef PMI2X_PMIXD_PROGRAM_H
+#define PMI2X_PMIXD_PROGRAM_H
+
+#include "pmixd/server.h"
+
+struct program_options {
+	struct server_options server;
+	const char *library;
+	uint32_t uid; /* whose processes are clients */
+};
+
+/* Serve until the agent or the host ends the connection. The exit code. */
+int program_run(const struct program_options *o);
+
+/* Tell the host that it cannot serve. Returns 1. */
+int program_give_up(const char *why);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gives messages and events to who handles them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pmixd/server_internal.h"
+
+int server_create(struct server **out, const struct server_options *o,
+		  const struct library *library, struct events *events,
+		  struct link *link, const struct log_hook *log)
+{
+	struct server *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->options = o;
+	s->library = library;
+	s->events = events;
+	s->link = link;
+	s->log = log;
+	*out = s;
+	return 0;
+}
+
+bool server_is_ready(const struct server *s)
+{
+	return s->jobs != NULL;
+}
+
+void server_old_client(struct server *s)
+{
+	s->old_client = true;
+	for (struct job *j = s->jobs; j; j = j->next)
+		collect_old_client(j->collect);
+}
+
+int64_t server_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+struct job *server_job(const struct server *s, uint32_t number)
+{
+	struct job *j = s->jobs;
+
+	while (j && j->number != number)
+		j = j->next;
+	return j;
+}
+
+static struct job *job_named(const struct server *s, const char *name)
+{
+	struct job *j = s->jobs;
+
+	while (j && strcmp(j->nspace.name, name))
+		j = j->next;
+	return j;
+}
+
+pmix_status_t server_status(int error)
+{
+	switch (error) {
+	case 0:
+		return PMIX_SUCCESS;
+	case -ENOENT:
+		return PMIX_ERR_NOT_FOUND;
+	case -ETIMEDOUT:
+		return PMIX_ERR_TIMEOUT;
+	case -ENOTSUP:
+	case -ENOSYS:
+		return PMIX_ERR_NOT_SUPPORTED;
+	case -ENOMEM:
+		return PMIX_ERR_NOMEM;
+	case -ECONNRESET:
+		return PMIX_ERR_LOST_CONNECTION;
+	default:
+		return PMIX_ERROR;
+	}
+}
+
+void server_answer(pmix_modex_cbfunc_t done, void *arg, pmix_status_t status,
+		   char *data, size_t len)
+{
+	done(status, data, len, arg, data ? free : NULL, data);
+}
+
+/* ---- messages ---- */
+
+int server_message(struct server *s, const struct pmix_msg *m)
+{
+	switch (m->type) {
+	case PMIX_MSG_NSPACE:
+		return server_add_job(s, m);
+	case PMIX_MSG_DROP:
+		return server_drop_job(s, m);
+	case PMIX_MSG_ENDED:
+		return server_ended(s, m);
+	case PMIX_MSG_FETCHED:
+		return server_fetched(s, m);
+	case PMIX_MSG_FETCH:
+		return server_fetch(s, m);
+	case PMIX_MSG_GONE:
+		return server_gone(s, m);
+	default:
+		return -EPROTO;
+	}
+}
+
+/* ---- events ---- */
+
+static int tell(struct server *s, const struct job *j, const struct event *e,
+		enum pmix_msg_type type)
+{
+	const struct pmix_msg m = {
+		.type = type,
+		.nspace = j->number,
+		.rank = e->rank,
+		.status = e->status,
+		.text = e->text,
+		.text_len = e->text ? strnlen(e->text, PMIX_MSG_TEXT_MAX) : 0,
+	};
+
+	return link_send(s->link, &m);
+}
+
+/* A namespace that has been dropped in the meantime: libpmix is owed an answer. */
+static int of_nobody(struct event *e)
+{
+	if (e->done)
+		server_answer(e->done, e->done_arg, PMIX_ERR_NOT_FOUND, NULL, 0);
+	return 0;
+}
+
+int server_event(struct server *s, struct event *e)
+{
+	struct job *j = job_named(s, e->nspace);
+
+	if (!j)
+		return of_nobody(e);
+	switch (e->type) {
+	case EVENT_CONNECTED:
+		return tell(s, j, e, PMIX_MSG_CONNECTED);
+	case EVENT_FINALIZED:
+		return tell(s, j, e, PMIX_MSG_FINALIZED);
+	case EVENT_LOST:
+		return server_lost(j, e);
+	case EVENT_ABORT:
+		return tell(s, j, e, PMIX_MSG_ABORT);
+	case EVENT_FENCE:
+		return server_fence(s, j, e);
+	case EVENT_GET:
+		return server_get(s, j, e);
+	case EVENT_COMMITTED:
+		return server_committed(s, e);
+	}
+	return -EINVAL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What pmi2x-pmixd does between libpmix and the agent: messages of the agent and events
+ * of libpmix come in, calls to libpmix and messages to the agent go out. One thread.
+ */
+#ifndef PMI2X_PMIXD_SERVER_H
+#define PMI2X_PMIXD_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libutil/log.h"
+#include "pmixd/events.h"
+#include "pmixd/library.h"
+#include "pmixd/link.h"
+#include "pmixd/pmixd.h"
+
+struct server_options {
+	const char *dir;
+	bool hash; /* clients find what the server knows without shared memory */
+	enum pmixd_collect collect;
+};
+
+struct server;
+
+/* All of them must outlive it. 0 or -ENOMEM. */
+int server_create(struct server **out, const struct server_options *o,
+		  const struct library *library, struct events *events,
+		  struct link *link, const struct log_hook *log);
+
+/*
+ * Handle one, of the agent or of libpmix, which stays the caller's. 0, or a negative errno, from
+ * which on it cannot serve; -EPROTO: the message makes no sense.
+ */
+int server_message(struct server *s, const struct pmix_msg *m);
+int server_event(struct server *s, struct event *e);
+
+/* May clients come? */
+bool server_is_ready(const struct server *s);
+/* A client of PMIx 3 or older comes. */
+void server_old_client(struct server *s);
+
+/*
+ * Milliseconds until server_expire is due; 0: now; -1: never. `now` is of a clock that
+ * does not go back, in ms. Events that are there come first.
+ */
+int server_timeout(const struct server *s, int64_t now);
+int server_expire(struct server *s, int64_t now);
+
+/* The clock that server_timeout wants. */
+int64_t server_now(void);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fences and look-ups: from libpmix to the agent, and the answer back. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pmixd/server_internal.h"
+
+/* ---- calls that wait ---- */
+
+static struct call *add_call(struct server *s, struct job *j, const struct event *e,
+			     enum pmix_msg_type answer)
+{
+	struct call *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct call){
+		.next = s->calls,
+		.id = ++s->last_id,
+		.answer = answer,
+		.job = j,
+		.done = e->done,
+		.done_arg = e->done_arg,
+	};
+	s->calls = c;
+	return c;
+}
+
+/* The call with this id is the caller's; NULL: there is none. */
+static struct call *take_call(struct server *s, uint64_t id,
+			      enum pmix_msg_type answer)
+{
+	struct call **at = &s->calls, *c;
+
+	while (*at && ((*at)->id != id || (*at)->answer != answer))
+		at = &(*at)->next;
+	c = *at;
+	if (c)
+		*at = c->next;
+	return c;
+}
+
+static void end_call(struct call *c, pmix_status_t status, char *data, size_t len)
+{
+	server_answer(c->done, c->done_arg, status, data, len);
+	free(c);
+}
+
+void server_fail_calls(struct server *s, const struct job *j)
+{
+	for (struct call **at = &s->calls, *c; (c = *at);) {
+		if (c->job != j) {
+			at = &c->next;
+			continue;
+		}
+		*at = c->next;
+		end_call(c, PMIX_ERROR, NULL, 0);
+	}
+}
+
+/* Of what could not be asked of the agent; the agent need not go for it. */
+static int refuse(const struct event *e, int error)
+{
+	server_answer(e->done, e->done_arg, server_status(error), NULL, 0);
+	return 0;
+}
+
+/* Send what a call is about. */
+static int send_call(struct server *s, struct job *j, const struct event *e,
+		     struct pmix_msg *m, enum pmix_msg_type answer)
+{
+	struct call *c = add_call(s, j, e, answer);
+	int rc;
+
+	if (!c)
+		return refuse(e, -ENOMEM);
+	m->nspace = j->number;
+	m->id = c->id;
+	rc = link_send(s->link, m);
+	if (rc)
+		end_call(take_call(s, c->id, answer), server_status(rc), NULL, 0);
+	return 0;
+}
+
+/* ---- fence ---- */
+
+static int by_rank(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Ascending, each once. */
+static void sort_members(struct event *e)
+{
+	uint32_t n = 0;
+
+	qsort(e->ranks, e->count, sizeof(*e->ranks), by_rank);
+	for (uint32_t i = 0; i < e->count; i++)
+		if (!n || e->ranks[n - 1] != e->ranks[i])
+			e->ranks[n++] = e->ranks[i];
+	e->count = n;
+}
+
+/* Are they all of the job's? The agent takes a list for a subset. */
+static void name_members(struct event *e, const struct job *j)
+{
+	if (!e->ranks)
+		return;
+	sort_members(e);
+	if (e->count != layout_ranks(j->nspace.layout))
+		return;
+	free(e->ranks);
+	e->ranks = NULL;
+	e->count = 0;
+}
+
+static bool is_member(const struct event *e, uint32_t rank)
+{
+	return !e->ranks || bsearch(&rank, e->ranks, e->count, sizeof(rank), by_rank);
+}
+
+/* The slots of this node's members; how many they are. */
+static uint32_t list_own(const struct job *j, const struct event *e, uint32_t *slots)
+{
+	uint32_t count, n = 0;
+	const uint32_t *ranks = layout_ranks_at(j->nspace.layout, j->nspace.position,
+						&count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_member(e, ranks[i]))
+			slots[n++] = i;
+	return n;
+}
+
+/*
+ * libpmix asks for a fence also when the last member that it waits for has gone. Nobody
+ * may take that for an entry: the agents know by their own ways that it never will be.
+ */
+static bool is_lost(const struct job *j, const struct event *e, const uint32_t *slots,
+		    uint32_t n)
+{
+	bool lost = e->lost;
+
+	for (uint32_t i = 0; i < n; i++)
+		lost |= j->lost[slots[i]];
+	return lost;
+}
+
+static int give_own(struct job *j, const struct event *e, struct buf *b)
+{
+	uint32_t count, n, *slots;
+	int rc;
+
+	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
+	slots = malloc(count * sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	n = list_own(j, e, slots);
+	if (!n)
+		rc = -EINVAL;
+	else if (is_lost(j, e, slots, n))
+		rc = -ECONNRESET;
+	else
+		rc = collect_give(j->collect, e, slots, n, b);
+	free(slots);
+	return rc;
+}
+
+int server_lost(struct job *j, const struct event *e)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(j->nspace.layout, j->nspace.position,
+						&count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (ranks[i] == e->rank)
+			j->lost[i] = true;
+	return 0;
+}
+
+static bool exist(const struct event *e, const struct job *j)
+{
+	return !e->foreign &&
+	       (!e->count ||
+		e->ranks[e->count - 1] < layout_ranks(j->nspace.layout));
+}
+
+int server_fence(struct server *s, struct job *j, struct event *e)
+{
+	struct pmix_msg m = {
+		.type = PMIX_MSG_ENTER,
+		.op = PMIX_OP_FENCE,
+		.rank = PMIX_NO_RANK,
+	};
+	struct buf b;
+	int rc;
+
+	name_members(e, j);
+	if (!exist(e, j))
+		return refuse(e, -ENOTSUP);
+	buf_init(&b, PMIX_MSG_BYTES_MAX);
+	rc = pmix_members_pack(&b, e->ranks, e->count);
+	rc = rc ? rc : give_own(j, e, &b);
+	m.data = b.data;
+	m.len = b.len;
+	rc = rc ? refuse(e, rc) : send_call(s, j, e, &m, PMIX_MSG_ENDED);
+	buf_free(&b);
+	return rc;
+}
+
+int server_ended(struct server *s, const struct pmix_msg *m)
+{
+	struct call *c = take_call(s, m->id, PMIX_MSG_ENDED);
+	char *store = NULL;
+	size_t len = 0;
+	int rc = m->status;
+
+	if (!c)
+		return -EPROTO;
+	if (!rc)
+		rc = collect_take(c->job->collect, m->data, m->len, &store, &len);
+	end_call(c, server_status(rc), store, len);
+	return rc == -EPROTO ? rc : 0;
+}
+
+/* ---- data of a rank of another node ---- */
+
+/*
+ * Keys of PMIx itself are the server's to know: nobody else does. A rank number that
+ * stands for others names nobody.
+ */
+static bool can_have(const struct job *j, const struct event *e)
+{
+	return e->rank < layout_ranks(j->nspace.layout) &&
+	       (!e->text || strncmp(e->text, "pmix.", 5));
+}
+
+static int fetch(struct server *s, struct job *j, const struct event *e)
+{
+	size_t len = e->text ? strlen(e->text) : 0;
+	struct pmix_msg m = {
+		.type = PMIX_MSG_FETCH,
+		.rank = e->rank,
+		.number = e->timeout_ms,
+		.text = e->text,
+		.text_len = len,
+	};
+
+	if (len > PMIX_MSG_TEXT_MAX)
+		return refuse(e, -ENOENT);
+	return send_call(s, j, e, &m, PMIX_MSG_FETCHED);
+}
+
+static int answer_copy(pmix_modex_cbfunc_t done, void *arg, const void *data,
+		       size_t len)
+{
+	char *copy = malloc(len ? len : 1);
+
+	if (copy)
+		memcpy(copy, data, len);
+	server_answer(done, arg, copy ? PMIX_SUCCESS : PMIX_ERR_NOMEM, copy,
+		      copy ? len : 0);
+	return 0;
+}
+
+int server_get(struct server *s, struct job *j, struct event *e)
+{
+	const void *data;
+	size_t len;
+
+	if (!can_have(j, e))
+		return refuse(e, -ENOENT);
+	if (collect_find(j->collect, e->rank, e->text, &data, &len))
+		return answer_copy(e->done, e->done_arg, data, len);
+	return fetch(s, j, e);
+}
+
+int server_fetched(struct server *s, const struct pmix_msg *m)
+{
+	struct call *c = take_call(s, m->id, PMIX_MSG_FETCHED);
+	int rc = 0;
+
+	if (!c)
+		return -EPROTO;
+	if (m->status)
+		server_answer(c->done, c->done_arg, server_status(m->status), NULL, 0);
+	else
+		rc = answer_copy(c->done, c->done_arg, m->data, m->len);
+	free(c);
+	return rc;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the server share. */
+#ifndef PMI2X_PMIXD_SERVER_INTERNAL_H
+#define PMI2X_PMIXD_SERVER_INTERNAL_H
+
+#include "libpmi/pmix_nspace.h"
+#include "pmixd/collect.h"
+#include "pmixd/server.h"
+
+/* A namespace that is served. */
+struct job {
+	struct job *next;
+	uint32_t number; /* the host's */
+	struct pmix_nspace nspace;
+	struct collect *collect;
+	bool *lost;      /* by slot: ranks that are gone without goodbye */
+};
+
+/* What libpmix is owed an answer to, once the agent has given one. */
+struct call {
+	struct call *next;
+	uint64_t id;
+	enum pmix_msg_type answer; /* that is expected: ENDED or FETCHED */
+	struct job *job;
+	pmix_modex_cbfunc_t done;
+	void *done_arg;
+};
+
+/* What the agent is owed: the data of a rank of this node. */
+struct fetch {
+	struct fetch *next;
+	uint64_t id;       /* the agent's */
+	uint64_t question; /* of libpmix */
+	uint32_t job, rank;
+	int64_t deadline;  /* server_now; SERVER_NEVER: none */
+};
+
+#define SERVER_NEVER INT64_MAX
+
+struct server {
+	const struct server_options *options;
+	const struct library *library;
+	struct events *events;
+	struct link *link;
+	const struct log_hook *log;
+	struct job *jobs;
+	struct call *calls;
+	struct fetch *fetches;
+	uint64_t last_id;       /* of the calls and of questions to libpmix */
+	bool initialized;       /* libpmix is */
+	bool old_client;        /* has come */
+};
+
+/* ---- server.c ---- */
+
+struct job *server_job(const struct server *s, uint32_t number);
+/* An answer to a call of libpmix. */
+void server_answer(pmix_modex_cbfunc_t done, void *arg, pmix_status_t status,
+		   char *data, size_t len);
+pmix_status_t server_status(int error); /* of a negative errno */
+
+/* ---- server_job.c ---- */
+
+/* NSPACE, DROP */
+int server_add_job(struct server *s, const struct pmix_msg *m);
+int server_drop_job(struct server *s, const struct pmix_msg *m);
+
+/* ---- server_call.c: what libpmix asks of the agent ---- */
+
+int server_fence(struct server *s, struct job *j, struct event *e);
+int server_get(struct server *s, struct job *j, struct event *e);
+/* LOST */
+int server_lost(struct job *j, const struct event *e);
+/* ENDED, FETCHED */
+int server_ended(struct server *s, const struct pmix_msg *m);
+int server_fetched(struct server *s, const struct pmix_msg *m);
+/* All of a namespace fail. */
+void server_fail_calls(struct server *s, const struct job *j);
+
+/* ---- server_fetch.c: what the agent asks of libpmix ---- */
+
+/* FETCH, GONE */
+int server_fetch(struct server *s, const struct pmix_msg *m);
+int server_gone(struct server *s, const struct pmix_msg *m);
+int server_committed(struct server *s, const struct event *e);
+/* Those of a namespace are forgotten. */
+void server_forget_fetches(struct server *s, uint32_t job);
+
+#endif

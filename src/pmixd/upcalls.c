@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Runs in libpmix's thread, which must never wait: each call copies what it is given
+ * into an event.
+ */
+#include "pmixd/upcalls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* libpmix gives its calls no argument of the program's. */
+static struct events *queue;
+
+static pmix_status_t push(struct event *e, pmix_status_t status)
+{
+	if (!e)
+		return PMIX_ERR_NOMEM;
+	events_push(queue, e);
+	return status;
+}
+
+/* ---- a client comes and goes ---- */
+
+/* From 5.0.8 on libpmix waits for this answer or for a call. */
+static pmix_status_t on_connected(const pmix_proc_t *proc, void *object,
+				  pmix_info_t info[], size_t ninfo,
+				  pmix_op_cbfunc_t done, void *done_arg)
+{
+	return push(event_create(EVENT_CONNECTED, proc), PMIX_OPERATION_SUCCEEDED);
+}
+
+static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object,
+				  pmix_op_cbfunc_t done, void *done_arg)
+{
+	return push(event_create(EVENT_FINALIZED, proc), PMIX_OPERATION_SUCCEEDED);
+}
+
+static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
+			      const char msg[], pmix_proc_t procs[], size_t nprocs,
+			      pmix_op_cbfunc_t done, void *done_arg)
+{
+	struct event *e = event_create(EVENT_ABORT, proc);
+
+	if (e) {
+		e->status = status;
+		e->text = msg ? strdup(msg) : NULL;
+	}
+	return push(e, PMIX_OPERATION_SUCCEEDED);
+}
+
+/* ---- fence ---- */
+
+/* Without wildcards: they stand for a whole namespace. */
+static bool list_members(struct event *e, const pmix_proc_t procs[], size_t nprocs)
+{
+	e->ranks = malloc(nprocs * sizeof(*e->ranks));
+	if (!e->ranks)
+		return false;
+	for (size_t i = 0; i < nprocs; i++)
+		e->ranks[e->count++] = procs[i].rank;
+	return true;
+}
+
+static bool take_members(struct event *e, const pmix_proc_t procs[], size_t nprocs)
+{
+	bool all = false;
+
+	for (size_t i = 0; i < nprocs; i++) {
+		all |= procs[i].rank == PMIX_RANK_WILDCARD;
+		e->foreign |= strncmp(procs[i].nspace, e->nspace, PMIX_MAX_NSLEN) != 0;
+	}
+	return all || list_members(e, procs, nprocs);
+}
+
+static bool is_true(const pmix_info_t *info)
+{
+	return info->value.type != PMIX_BOOL || info->value.data.flag;
+}
+
+static void take_fence_directive(struct event *e, const pmix_info_t *info)
+{
+	if (!strncmp(info->key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN))
+		e->collect = is_true(info);
+	else if (!strncmp(info->key, PMIX_LOCAL_COLLECTIVE_STATUS, PMIX_MAX_KEYLEN))
+		e->lost = info->value.type == PMIX_STATUS &&
+			  info->value.data.status != PMIX_SUCCESS;
+}
+
+/* What libpmix has collected is the host's to free. */
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
+			      const pmix_info_t info[], size_t ninfo, char *data,
+			      size_t ndata, pmix_modex_cbfunc_t done, void *done_arg)
+{
+	struct event *e = nprocs ? event_create(EVENT_FENCE, procs) : NULL;
+
+	if (!e || !take_members(e, procs, nprocs)) {
+		free(data);
+		if (e)
+			event_free(e);
+		return PMIX_ERR_NOMEM;
+	}
+	for (size_t i = 0; i < ninfo; i++)
+		take_fence_directive(e, &info[i]);
+	e->data = data;
+	e->len = ndata;
+	e->done = done;
+	e->done_arg = done_arg;
+	return push(e, PMIX_SUCCESS);
+}
+
+/* ---- direct modex ---- */
+
+static void take_directive(struct event *e, const pmix_info_t *info)
+{
+	if (!strncmp(info->key, PMIX_REQUIRED_KEY, PMIX_MAX_KEYLEN) &&
+	    info->value.type == PMIX_STRING && !e->text)
+		e->text = strdup(info->value.data.string);
+	else if (!strncmp(info->key, PMIX_TIMEOUT, PMIX_MAX_KEYLEN) &&
+		 info->value.type == PMIX_INT && info->value.data.integer > 0 &&
+		 info->value.data.integer < INT32_MAX / 1000)
+		e->timeout_ms = (uint32_t)info->value.data.integer * 1000;
+	else if (!strncmp(info->key, PMIX_IMMEDIATE, PMIX_MAX_KEYLEN) && is_true(info))
+		e->timeout_ms = 0;
+}
+
+static pmix_status_t on_get(const pmix_proc_t *proc, const pmix_info_t info[],
+			    size_t ninfo, pmix_modex_cbfunc_t done, void *done_arg)
+{
+	struct event *e = event_create(EVENT_GET, proc);
+
+	for (size_t i = 0; e && i < ninfo; i++)
+		take_directive(e, &info[i]);
+	if (e) {
+		e->done = done;
+		e->done_arg = done_arg;
+	}
+	return push(e, PMIX_SUCCESS);
+}
+
+void upcalls_committed(pmix_status_t status, char *data, size_t len, void *event)
+{
+	struct event *e = event;
+
+	e->status = status;
+	if (status == PMIX_SUCCESS && len) {
+		e->data = malloc(len);
+		if (e->data) {
+			memcpy(e->data, data, len);
+			e->len = len;
+		} else {
+			e->status = PMIX_ERR_NOMEM;
+		}
+	}
+	events_push(queue, e);
+}
+
+/* ---- not offered ---- */
+
+/* Without these only the last of the node's members would hear that it is not. */
+static pmix_status_t on_connect(const pmix_proc_t procs[], size_t nprocs,
+				const pmix_info_t info[], size_t ninfo,
+				pmix_op_cbfunc_t done, void *done_arg)
+{
+	return PMIX_ERR_NOT_SUPPORTED;
+}
+
+/* ---- */
+
+/* Who has gone is the source of the event, or said in it: releases differ. */
+static void push_lost(const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo)
+{
+	struct event *e;
+
+	for (size_t i = 0; i < ninfo; i++)
+		if (!strncmp(info[i].key, PMIX_EVENT_AFFECTED_PROC, PMIX_MAX_KEYLEN) &&
+		    info[i].value.type == PMIX_PROC)
+			source = info[i].value.data.proc;
+	e = source ? event_create(EVENT_LOST, source) : NULL;
+	if (e)
+		events_push(queue, e);
+}
+
+void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source,
+		      pmix_info_t info[], size_t ninfo, pmix_info_t results[],
+		      size_t nresults, pmix_event_notification_cbfunc_fn_t done,
+		      void *done_arg)
+{
+	if (status == PMIX_ERR_LOST_CONNECTION)
+		push_lost(source, info, ninfo);
+	if (done)
+		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+void upcalls_init(union upcalls_module *m, struct events *q)
+{
+	queue = q;
+	memset(m, 0, sizeof(*m));
+	m->module.client_connected2 = on_connected;
+	m->module.client_finalized = on_finalized;
+	m->module.abort = on_abort;
+	m->module.fence_nb = on_fence;
+	m->module.direct_modex = on_get;
+	m->module.connect = on_connect;
+	m->module.disconnect = on_connect;
+}
