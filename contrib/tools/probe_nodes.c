@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-probe --nodes: which nodes lack the plugin or the agent, or have another build.
+ * pmi2x-probe --nodes: which nodes lack the plugin or the agent, or have another build;
+ * and which libpmix they have, if any.
  *
  * Runs one step without MPI over the nodes, whose tasks print what mpi_pmi2x.so and
  * pmi2x-agent say of themselves (libio/protocol.h). Nothing of pmi2x need be installed
@@ -18,13 +19,15 @@
 #define STATE_LEN 64
 #define WAIT_SECONDS "60" /* for the nodes to become free */
 
-enum part { PLUGIN, AGENT, PARTS };
+enum part { PLUGIN, AGENT, LIBPMIX, PARTS };
 
-static const char *const files[PARTS] = { "mpi_pmi2x.so", "pmi2x-agent" };
+static const char *const files[PARTS] = { "mpi_pmi2x.so", "pmi2x-agent",
+					    "libpmix.so.2" };
 
 struct node {
 	char *name;
-	/* of each file: build and protocol, "missing", or why it is not known */
+	/* of each file: build and protocol (libpmix: release and package), "missing",
+	   or why it is not known */
 	char state[PARTS][STATE_LEN];
 	bool usable; /* Slurm would run a step there */
 };
@@ -160,14 +163,23 @@ static bool read_plugin_dir(char *out)
 	return false;
 }
 
-/* $0: the directories of PluginDir; $1: the agent's file; $2: the name to print. */
+/*
+ * $0: the directories of PluginDir; $1: the agent's file; $2: the name to print. The
+ * number behind libpmix.so. is not the release, but the file's package says which.
+ */
 static const char SCRIPT[] =
 	"say() { if [ -r \"$2\" ]; then b=$(LC_ALL=C tr -c '[:print:]' '\\n' <\"$2\" | "
 	"sed -n 's/^pmi2x build \\([^ ]* protocol [0-9]*\\)$/\\1/p'); "
 	"echo \"$name $1 ${b:-unknown build}\"; else echo \"$name $1 missing\"; fi; }; "
 	"name=${2:-$SLURMD_NODENAME}; agent=$1; p=; IFS=:; "
 	"for d in $0; do [ -r \"$d/mpi_pmi2x.so\" ] && p=${p:-$d/mpi_pmi2x.so}; done; "
-	"unset IFS; say mpi_pmi2x.so \"$p\"; say pmi2x-agent \"$agent\"";
+	"unset IFS; say mpi_pmi2x.so \"$p\"; say pmi2x-agent \"$agent\"; "
+	"for d in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib64 /usr/local/lib; do "
+	"l=${l:-$(readlink -e $d/libpmix.so.2)}; done; "
+	"f='${Package} ${Version}\n'; p=$(dpkg-query -S \"$l\" 2>/dev/null | sed 's/:.*//;q'); "
+	"p=$( { [ -n \"$p\" ] && dpkg-query -W -f \"$f\" \"$p\" || rpm -qf \"$l\"; } 2>/dev/null | sed q); "
+	"if [ -n \"$l\" ]; then echo \"$name libpmix.so.2 ${p:-$l}\"; "
+	"else echo \"$name libpmix.so.2 missing\"; fi";
 
 static void look_here(char *dirs, struct node *here)
 {
@@ -264,12 +276,26 @@ static bool print_row(const struct node *node, enum part part, const char *want)
 	return is_build(state) && !strcmp(state, want);
 }
 
-/* Says whether both are as they should be. */
+/* Clients of PMIx need it, nobody else. */
+static void print_libpmix(const struct node *node)
+{
+	const char *state = node->state[LIBPMIX];
+	bool missing = !strcmp(state, "missing");
+
+	printf("%-24s %-13s %-32s %s\n", node->name, files[LIBPMIX],
+	       missing ? "-" : state,
+	       missing ? "missing: no Open MPI there (packages libpmix2, pmix)" : "ok");
+}
+
+/* Says whether plugin and agent are as they should be. */
 static bool print_node(const struct node *node, const char *want)
 {
 	bool plugin = print_row(node, PLUGIN, want);
+	bool agent = print_row(node, AGENT, want);
 
-	return print_row(node, AGENT, want) && plugin;
+	if (node->usable)
+		print_libpmix(node);
+	return plugin && agent;
 }
 
 static int print_table(const struct nodes *n, const struct node *here,

@@ -24,7 +24,9 @@ enum idle_poll {
 	IDLE_REGISTRATION,
 	IDLE_LISTENER,
 	IDLE_DOORBELL,
-	IDLE_HELPER,
+	IDLE_TOPOLOGY,
+	IDLE_PMIX,
+	IDLE_PMIX_OLD,
 	IDLE_RANKS, /* and a descriptor for each slot */
 };
 
@@ -120,7 +122,7 @@ static void add_rank(struct starter *s, struct registration *reg)
 		return;
 	}
 	registration_find_process(reg, &idle->pidfd_later);
-	helper_met_rank(s, reg->fd);
+	topology_met_rank(s, reg->fd);
 	idle->ranks[reg->slot] = *reg;
 	idle->fds[IDLE_RANKS + reg->slot].fd = reg->fd;
 }
@@ -164,10 +166,12 @@ static bool is_wanted(struct starter *s)
 		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
 	if (fds[IDLE_REGISTRATION].revents)
 		add_ranks(s);
-	if (fds[IDLE_HELPER].revents)
-		helper_event(s);
-	fds[IDLE_HELPER].fd = s->helper.fd;
-	return wanted || s->idle.error;
+	if (fds[IDLE_TOPOLOGY].revents)
+		topology_event(s);
+	fds[IDLE_TOPOLOGY].fd = s->topology.child.fd;
+	s->idle.wants_pmix = pmix_is_asked(s, fds[IDLE_PMIX].revents,
+					   fds[IDLE_PMIX_OLD].revents);
+	return wanted || s->idle.wants_pmix || s->idle.error;
 }
 
 static void set_fds(struct starter *s, nfds_t n)
@@ -180,6 +184,8 @@ static void set_fds(struct starter *s, nfds_t n)
 	fds[IDLE_REGISTRATION].fd = s->idle.ours;
 	fds[IDLE_LISTENER].fd = s->idle.listener;
 	fds[IDLE_DOORBELL].fd = s->idle.doorbell;
+	fds[IDLE_PMIX].fd = s->pmix.listener;
+	fds[IDLE_PMIX_OLD].fd = s->pmix.old;
 }
 
 /* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */

@@ -8,24 +8,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libcoll/tree.h"
 #include "libio/fd.h"
 
-#define ARGS 5               /* before the cgroups: see the agent's main.c */
-#define NUMBER_TEXT 16       /* bytes of a number's text */
 #define GROUPS_TEXT_MAX 8192 /* bytes of /proc/self/cgroup */
-
-extern char **environ;
 
 /* ---- what it is told ---- */
 
@@ -100,87 +92,17 @@ static int make_setup(const struct starter *s)
 
 /* ---- the program ---- */
 
-/* No number that others get is taken away by giving them theirs. */
-static int move_up(int *fd)
+struct child_program launch_program(const struct starter *s, int file,
+				    const char *name)
 {
-	int up;
-
-	if (*fd < 0 || *fd >= AGENT_FD_END)
-		return 0;
-	up = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_FD_END);
-	if (up < 0)
-		return -errno;
-	close(*fd);
-	*fd = up;
-	return 0;
-}
-
-int launch_give(posix_spawn_file_actions_t *actions, int *fd, int number)
-{
-	int rc = move_up(fd);
-
-	if (rc)
-		return rc;
-	return *fd < 0 ? -posix_spawn_file_actions_addclose(actions, number) :
-		-posix_spawn_file_actions_adddup2(actions, *fd, number);
-}
-
-int launch_give_null(posix_spawn_file_actions_t *actions)
-{
-	int rc = 0;
-
-	for (int fd = 0; fd <= STDERR_FILENO && !rc; fd++)
-		rc = -posix_spawn_file_actions_addopen(
-			actions, fd, "/dev/null", fd ? O_WRONLY : O_RDONLY, 0);
-	return rc;
-}
-
-static int give_all(struct starter *s, posix_spawn_file_actions_t *actions,
-		    int *setup, int *host)
-{
-	int rc = launch_give_null(actions);
-
-	rc = rc ? rc : launch_give(actions, setup, AGENT_FD_SETUP);
-	rc = rc ? rc : launch_give(actions, host, AGENT_FD_HOST);
-	rc = rc ? rc : launch_give(actions, &s->idle.ours, AGENT_FD_REGISTRATION);
-	rc = rc ? rc : launch_give(actions, &s->idle.listener, AGENT_FD_LISTENER);
-	rc = rc ? rc : launch_give(actions, &s->idle.doorbell, AGENT_FD_DOORBELL);
-	return rc ? rc : launch_give(actions, &s->idle.region, AGENT_FD_REGION);
-}
-
-/* posix_spawn runs no fork handlers. */
-int launch_execute(const struct starter *s, int file, const char *name,
-		   const posix_spawn_file_actions_t *actions,
-		   char *const more[LAUNCH_MORE_MAX + 1], pid_t *pid)
-{
-	const struct starter_program *p = &s->options.program;
-	char path[32], uid[NUMBER_TEXT], gid[NUMBER_TEXT];
-	char *argv[ARGS + LAUNCH_MORE_MAX + 1] = {
-		(char *)name, uid, gid, (char *)s->step->jobid,
-		(char *)starter_node_name(s),
+	return (struct child_program){
+		.file = file,
+		.name = name,
+		.uid = s->options.program.uid,
+		.gid = s->options.program.gid,
+		.step = s->step->jobid,
+		.node = starter_node_name(s),
 	};
-
-	memcpy(argv + ARGS, more, (LAUNCH_MORE_MAX + 1) * sizeof(*more));
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	snprintf(uid, sizeof(uid), "%u", (unsigned)p->uid);
-	snprintf(gid, sizeof(gid), "%u", (unsigned)p->gid);
-	return -posix_spawn(pid, path, actions, NULL, argv, environ);
-}
-
-/*
- * The first process ends when it has forked; who else waits for children may have
- * reaped it.
- */
-static int execute(const struct starter *s, int file,
-		   const posix_spawn_file_actions_t *actions)
-{
-	pid_t pid;
-	int rc = launch_execute(s, file, "pmi2x-agent", actions, s->leaf.dirs,
-				&pid);
-
-	if (!rc)
-		(void)waitpid(pid, NULL, 0);
-	return rc;
 }
 
 /* A step within its job: what follows the point of "<job>.<step>". */
@@ -206,37 +128,25 @@ static int make_leaf(struct starter *s)
 	return rc ? rc : leaf_make(&s->leaf);
 }
 
-/*
- * For a while slurmstepd has the step's user as its effective one, in all threads.
- * The kernel's call changes this thread only; the C library's would change all.
- */
-void launch_become_root(void)
-{
-	uid_t real, effective, saved;
-
-	if (getresuid(&real, &effective, &saved) || !effective ||
-	    (real && saved))
-		return;
-	(void)syscall(SYS_setresuid, -1, 0, -1);
-	(void)syscall(SYS_setresgid, -1, 0, -1);
-}
-
 static int spawn_program(struct starter *s, int *setup, int *host)
 {
-	posix_spawn_file_actions_t actions;
-	int rc, file = fcntl(s->options.program.fd, F_DUPFD_CLOEXEC, AGENT_FD_END);
+	struct idle *idle = &s->idle;
+	int *const fds[] = {
+		setup, host, &idle->ours, &idle->listener, &idle->doorbell,
+		&idle->region, &s->pmix.agents,
+	};
+	struct child_program p = launch_program(s, s->options.program.fd,
+						"pmi2x-agent");
+	int rc;
 
-	if (file < 0)
-		return -errno;
-	launch_become_root();
+	p.more = s->leaf.dirs;
+	p.fds = fds;
+	p.nfds = sizeof(fds) / sizeof(*fds);
+	child_become_root();
 	rc = make_leaf(s);
-	rc = rc ? rc : -posix_spawn_file_actions_init(&actions);
-	if (!rc) {
-		rc = give_all(s, &actions, setup, host);
-		rc = rc ? rc : execute(s, file, &actions);
-		posix_spawn_file_actions_destroy(&actions);
-	}
-	close(file);
+	rc = rc ? rc : child_start(&s->service.agent, &p);
+	if (!rc)
+		child_reap(&s->service.agent);
 	return rc;
 }
 
@@ -268,7 +178,8 @@ static int start_thread(struct starter *s, int *setup, int *host)
 		return -ENOMEM;
 	*t = (struct thread_start){
 		s->options.program.run, *setup, *host,
-		{ idle->ours, idle->listener, idle->doorbell, idle->region },
+		{ idle->ours, idle->listener, idle->doorbell, idle->region,
+		  s->pmix.agents },
 	};
 	rc = thread_start(&s->agent, run_in_thread, t);
 	if (rc) {
@@ -277,7 +188,7 @@ static int start_thread(struct starter *s, int *setup, int *host)
 	}
 	s->has_thread = true;
 	*setup = *host = idle->ours = idle->listener = idle->doorbell =
-		idle->region = -1;
+		idle->region = s->pmix.agents = -1;
 	return 0;
 }
 
@@ -285,15 +196,10 @@ static int start_thread(struct starter *s, int *setup, int *host)
 
 static int connect_agent(struct starter *s, int *setup, int *host)
 {
-	int one = 1, ends[2];
+	int rc = child_connect(&s->service.agent, host);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	s->service.fd = ends[0];
-	*host = ends[1];
-	/* The kernel says who the agent is. */
-	if (setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0)
-		return -errno;
+	if (rc)
+		return rc;
 	*setup = make_setup(s);
 	return *setup < 0 ? *setup : 0;
 }
@@ -301,8 +207,9 @@ static int connect_agent(struct starter *s, int *setup, int *host)
 int launch_agent(struct starter *s)
 {
 	int setup = -1, host = -1;
-	int rc = connect_agent(s, &setup, &host);
+	int rc = pmix_connect_agent(s);
 
+	rc = rc ? rc : connect_agent(s, &setup, &host);
 	if (!rc)
 		rc = s->options.program.run ? start_thread(s, &setup, &host) :
 					      spawn_program(s, &setup, &host);
@@ -311,6 +218,7 @@ int launch_agent(struct starter *s)
 	if (rc)
 		return rc;
 	idle_hand_over(s);
+	fd_close(&s->pmix.agents);
 	rc = idle_pass_ranks(s);
 	/* It has ended: the service hears why. */
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;

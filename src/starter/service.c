@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/host_msg.h"
@@ -105,7 +103,7 @@ static int start_call(struct starter *s, struct helpers *helpers,
 	if (!c)
 		return -ENOMEM;
 	c->host = s->host;
-	c->fd = s->service.fd;
+	c->fd = s->service.agent.fd;
 	c->node_id = m->number;
 	c->answer = m->code != 0;
 	c->len = m->len;
@@ -121,7 +119,7 @@ static void refuse(struct starter *s, enum host_type type, uint32_t number,
 {
 	const struct host_msg m = { .type = type, .number = number, .code = rc };
 
-	(void)host_msg_send(s->service.fd, &m);
+	(void)host_msg_send(s->service.agent.fd, &m);
 }
 
 static void on_find(struct starter *s, const struct host_msg *m)
@@ -143,19 +141,7 @@ static void on_tell(struct starter *s, const struct host_msg *m)
 
 /* ---- the rest of what it asks ---- */
 
-/* One line of it, in which nothing can pass for another line. */
-static void copy_text(char *out, size_t size, const struct host_msg *m)
-{
-	size_t n = m->len < size ? m->len : size - 1;
-
-	memcpy(out, m->data, n);
-	out[n] = '\0';
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)out[i] < ' ' || out[i] == 127)
-			out[i] = '?';
-}
-
-static void on_log(struct starter *s, const struct host_msg *m)
+void service_log(struct starter *s, const struct host_msg *m)
 {
 	char line[LOG_LINE_MAX];
 
@@ -164,10 +150,10 @@ static void on_log(struct starter *s, const struct host_msg *m)
 		return;
 	}
 	if (s->service.lines_lost)
-		log_error(s->log, "%u lines of the agent are left out: it wrote too many",
+		log_error(s->log, "%u lines of the programs beside the step are left out: they wrote too many",
 			  s->service.lines_lost);
 	s->service.lines_lost = 0;
-	copy_text(line, sizeof(line), m);
+	child_text(line, sizeof(line), m);
 	log_line(s->log, m->number > LOG_LEVEL_DEBUG ? LOG_LEVEL_DEBUG :
 		 (enum log_level)m->number, "%s", line);
 }
@@ -179,8 +165,7 @@ static void kill_in_helper(void *arg)
 	c->host.kill_step(c->host.arg, c->data);
 }
 
-/* The agent may still have to be answered: not in this thread, if there is another. */
-static void on_kill(struct starter *s, const struct host_msg *m)
+void service_kill(struct starter *s, const char *why)
 {
 	struct call *c;
 
@@ -189,15 +174,23 @@ static void on_kill(struct starter *s, const struct host_msg *m)
 	s->service.killed = true;
 	c = calloc(1, sizeof(*c));
 	if (!c) {
-		s->host.kill_step(s->host.arg, "its agent gave it up");
+		s->host.kill_step(s->host.arg, why);
 		return;
 	}
 	c->host = s->host;
-	copy_text(c->data, STARTER_WHY_MAX, m);
+	snprintf(c->data, sizeof(c->data), "%s", why);
 	if (!helpers_run(s->service.helpers, kill_in_helper, free, c))
 		return;
 	kill_in_helper(c);
 	free(c);
+}
+
+static void on_kill(struct starter *s, const struct host_msg *m)
+{
+	char why[STARTER_WHY_MAX];
+
+	child_text(why, sizeof(why), m);
+	service_kill(s, why);
 }
 
 static void on_how_ended(struct starter *s, const struct host_msg *m)
@@ -229,7 +222,7 @@ static bool answer_ends(struct starter *s)
 			m.code = end.status;
 			m.data = &by_launcher;
 			m.len = 1;
-			(void)host_msg_send(v->fd, &m);
+			(void)host_msg_send(v->agent.fd, &m);
 			v->asked[i] = 0;
 		} else if (now >= v->asked[i]) {
 			v->asked[i] = 0;
@@ -241,41 +234,26 @@ static bool answer_ends(struct starter *s)
 
 /* ---- who it is, and its end ---- */
 
-static void on_ready(struct starter *s, const struct host_msg *m)
+bool service_fits(struct starter *s, const char *name, const struct host_msg *m)
 {
 	char build[128], why[STARTER_WHY_MAX];
 
-	copy_text(build, sizeof(build), m);
-	s->service.ready = true;
 	if (m->number == HOST_VERSION)
-		return;
+		return true;
+	child_text(build, sizeof(build), m);
 	snprintf(why, sizeof(why),
-		 "node %.64s: pmi2x-agent (build %s) speaks version %u to the plugin, and the plugin (build %.128s) version %u: install both of one release",
-		 starter_node_name(s), build, m->number, s->step->build,
+		 "node %.64s: %s (build %s) speaks version %u to the plugin, and the plugin (build %.128s) version %u: install both of one release",
+		 starter_node_name(s), name, build, m->number, s->step->build,
 		 HOST_VERSION);
 	log_error(s->log, "%s", why);
 	starter_kill(s, why);
+	return false;
 }
 
-/* The sender, as the kernel says it. */
-static void learn_pid(struct starter *s, const struct msghdr *msg)
+static void on_ready(struct starter *s, const struct host_msg *m)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	struct ucred who;
-
-	if (s->service.pidfd >= 0 || !c || c->cmsg_level != SOL_SOCKET ||
-	    c->cmsg_type != SCM_CREDENTIALS)
-		return;
-	memcpy(&who, CMSG_DATA(c), sizeof(who));
-	if (who.pid > 0 && who.pid != getpid())
-		s->service.pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
-}
-
-static void kill_agent(struct starter *s)
-{
-	if (s->service.pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, s->service.pidfd, SIGKILL, NULL,
-			0);
+	s->service.ready = true;
+	(void)service_fits(s, "pmi2x-agent", m);
 }
 
 static void tell_to_leave(struct starter *s)
@@ -285,7 +263,7 @@ static void tell_to_leave(struct starter *s)
 
 	v->leaving = true;
 	v->limit = starter_now() + s->options.agent.drain_ms + STARTER_MARGIN_MS;
-	(void)host_msg_send(v->fd, &m);
+	(void)host_msg_send(v->agent.fd, &m);
 }
 
 /* Of a signal that tells of a fault; SIGSYS: the filter has caught it. */
@@ -343,9 +321,9 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	case HOST_CONNECT_BACK: on_tell(s, m); break;
 	case HOST_KILL: on_kill(s, m); break;
 	case HOST_HOW_ENDED: on_how_ended(s, m); break;
-	case HOST_LOG: on_log(s, m); break;
+	case HOST_LOG: service_log(s, m); break;
 	case HOST_CRASHED: on_crashed(s, m); break;
-	case HOST_WANT_TOPOLOGY: helper_asked(s); break;
+	case HOST_WANT_TOPOLOGY: topology_asked(s); break;
 	case HOST_END: s->service.over = true; break;
 	default: break; /* what only the starter sends */
 	}
@@ -354,33 +332,18 @@ static void take_message(struct starter *s, const struct host_msg *m)
 /* 1: a message; 0: none yet; negative: the connection's end. */
 static int read_message(struct starter *s)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
 	char room[HOST_MSG_MAX];
-	struct iovec iov = { room, sizeof(room) };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
 	struct host_msg m;
-	ssize_t n = recvmsg(s->service.fd, &msg, MSG_DONTWAIT);
+	int rc = child_receive(&s->service.agent, room, &m);
 
-	/* ECONNRESET: it has left answers unread; what it said still comes. */
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ||
-		       errno == ECONNRESET ? 0 : -1;
-	if (n == 0)
-		return -1;
-	learn_pid(s, &msg);
-	if (host_msg_unpack(&m, room, (size_t)n)) {
-		log_error(s->log, "the agent of node %s sends what makes no sense; it is ended",
-			  starter_node_name(s));
-		kill_agent(s);
-		return -1;
-	}
-	take_message(s, &m);
-	return 1;
+	if (rc == 1)
+		take_message(s, &m);
+	if (rc != -EPROTO)
+		return rc;
+	log_error(s->log, "the agent of node %s sends what makes no sense; it is ended",
+		  starter_node_name(s));
+	child_kill(&s->service.agent);
+	return rc;
 }
 
 static int read_messages(struct starter *s)
@@ -407,8 +370,8 @@ static int longest_sleep(struct starter *s)
 	}
 	if (v->leaving && (ms < 0 || v->limit - now < (uint64_t)ms))
 		ms = v->limit > now ? (int)(v->limit - now) : 0;
-	if (helper_left_ms(s) >= 0 && (ms < 0 || helper_left_ms(s) < ms))
-		ms = helper_left_ms(s);
+	if (topology_left_ms(s) >= 0 && (ms < 0 || topology_left_ms(s) < ms))
+		ms = topology_left_ms(s);
 	return ms;
 }
 
@@ -418,35 +381,63 @@ static bool is_late(struct starter *s)
 		return false;
 	log_error(s->log, "the agent of node %s does not end; it is killed",
 		  starter_node_name(s));
-	kill_agent(s);
+	child_kill(&s->service.agent);
 	return true;
+}
+
+enum service_poll {
+	SERVICE_AGENT,
+	SERVICE_WAKE,
+	SERVICE_TOPOLOGY,
+	SERVICE_PMIX,
+	SERVICE_PMIX_LISTENER,
+	SERVICE_PMIX_OLD,
+	SERVICE_POLLS,
+};
+
+static void set_fds(const struct starter *s, struct pollfd *fds)
+{
+	const struct service *v = &s->service;
+	const struct pmix *x = &s->pmix;
+
+	for (int i = 0; i < SERVICE_POLLS; i++)
+		fds[i] = (struct pollfd){ .events = POLLIN };
+	fds[SERVICE_AGENT].fd = v->agent.fd;
+	fds[SERVICE_WAKE].fd = v->leaving ? -1 : s->wake;
+	fds[SERVICE_TOPOLOGY].fd = s->topology.child.fd;
+	fds[SERVICE_PMIX].fd = x->child.fd;
+	fds[SERVICE_PMIX_LISTENER].fd = x->listener;
+	fds[SERVICE_PMIX_OLD].fd = x->old;
+}
+
+/* True: the agent has ended. */
+static bool take_events(struct starter *s, const struct pollfd *fds)
+{
+	bool ended = fds[SERVICE_AGENT].revents && read_messages(s) < 0;
+
+	if (fds[SERVICE_WAKE].revents)
+		tell_to_leave(s);
+	if (fds[SERVICE_TOPOLOGY].revents)
+		topology_event(s);
+	if (fds[SERVICE_PMIX].revents)
+		pmix_event(s);
+	if (pmix_is_asked(s, fds[SERVICE_PMIX_LISTENER].revents,
+			  fds[SERVICE_PMIX_OLD].revents))
+		pmix_begin(s);
+	return ended;
 }
 
 void service_run(struct starter *s)
 {
 	struct service *v = &s->service;
-	struct pollfd fds[] = {
-		{ .fd = v->fd, .events = POLLIN },
-		{ .fd = s->wake, .events = POLLIN },
-		{ .events = POLLIN },
-	};
+	struct pollfd fds[SERVICE_POLLS];
 	bool ended = false;
 
 	while (!ended) {
-		int n;
-
-		fds[2].fd = s->helper.fd;
-		n = poll(fds, 3, longest_sleep(s));
-
-		if (fds[0].revents && n > 0)
-			ended = read_messages(s) < 0;
-		if (n > 0 && fds[1].revents) {
-			fds[1].fd = -1;
-			tell_to_leave(s);
-		}
-		if (n > 0 && fds[2].revents)
-			helper_event(s);
-		helper_check(s);
+		set_fds(s, fds);
+		if (poll(fds, SERVICE_POLLS, longest_sleep(s)) > 0)
+			ended = take_events(s, fds);
+		topology_check(s);
 		ended |= is_late(s);
 	}
 	if (!v->over && !v->leaving)
@@ -480,10 +471,9 @@ int service_close(struct starter *s)
 	free(v->asked);
 	leaf_remove(&s->leaf, LEAF_REMOVE_MS);
 	leaf_free(&s->leaf);
-	if (v->pidfd >= 0)
-		close(v->pidfd);
+	child_forget(&v->agent);
 	/* Who is left will answer over it. */
-	if (!rc && !late && v->fd >= 0)
-		close(v->fd);
+	if (!rc && !late)
+		fd_close(&v->agent.fd);
 	return rc ? rc : late;
 }

@@ -67,7 +67,7 @@ static void *starter_main(void *arg)
 	struct starter *s = arg;
 	int rc;
 
-	if (!idle_wait(s))
+	if (s->options.pmix.when != STARTER_PMIX_EARLY && !idle_wait(s))
 		return NULL;
 	if (s->options.agent.trace)
 		s->options.agent.wanted_ns = clock_ns(CLOCK_MONOTONIC);
@@ -77,14 +77,17 @@ static void *starter_main(void *arg)
 		return NULL;
 	}
 	if (s->options.topology == STARTER_TOPOLOGY_AGENT)
-		helper_begin(s);
+		topology_begin(s);
+	if (s->options.pmix.when == STARTER_PMIX_EARLY || s->idle.wants_pmix)
+		pmix_begin(s);
 	service_run(s);
 	return NULL;
 }
 
 static void starter_free(struct starter *s)
 {
-	helper_close(s);
+	pmix_close(s);
+	topology_close(s);
 	idle_close(s);
 	fd_close(&s->wake);
 	secret_forget(&s->options.agent.secret);
@@ -146,10 +149,12 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	s->options.agent.exits_known = host->rank_exit != NULL;
 	s->host = *host;
 	s->log = log;
-	s->wake = s->service.fd = s->service.pidfd = -1;
+	s->wake = -1;
+	s->service.agent = CHILD_NONE;
 	s->options.topology = topology_of(s);
 	s->options.agent.topology = s->options.topology != STARTER_TOPOLOGY_NEVER;
-	rc = helper_open(s);
+	rc = topology_open(s);
+	rc = rc ? rc : pmix_open(s);
 	rc = rc ? rc : idle_open(s);
 	rc = rc ? rc : service_open(s);
 	if (!rc && (s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)

@@ -78,6 +78,26 @@ enum starter_topology {
 	STARTER_TOPOLOGY_RANKS, /* when the first rank registers */
 };
 
+/* When pmi2x-pmixd is started. */
+enum starter_pmix {
+	STARTER_PMIX_NEVER, /* no PMIx is offered */
+	STARTER_PMIX_ASKED, /* when the first client connects */
+	STARTER_PMIX_EARLY, /* before ranks begin: they wait for it */
+};
+
+/* Texts are the caller's, and outlive it. */
+struct starter_pmix_options {
+	enum starter_pmix when;
+	const char *program; /* path of pmi2x-pmixd */
+	const char *dir;     /* to be made for it, below one that only root may write */
+	const char *library; /* pmixd/pmixd.h describes this and the next two */
+	const char *gds;
+	const char *collect;
+};
+
+/* How the last part of `dir` begins: those that are not in use are removed. */
+#define STARTER_PMIX_DIR_PREFIX "pmi2x.pmix."
+
 #define STARTER_UNFINISHED ".new" /* after the path, while it is written */
 
 struct starter_options {
@@ -86,6 +106,7 @@ struct starter_options {
 	enum starter_topology topology;
 	int topology_program;      /* as program.fd, of pmi2x-topology */
 	const char *topology_path; /* of the file; the caller's, outlives it */
+	struct starter_pmix_options pmix;
 	/*
 	 * Listening unix socket for told messages; -1: none. Owned by the starter
 	 * once starter_prepare has begun, also when it fails.
@@ -93,6 +114,13 @@ struct starter_options {
 	int doorbell_fd;
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };
+
+/*
+ * A descriptor of a file that is going to be executed with this process's rights, or a
+ * negative errno; -EPERM: it may be written by others than root and this user. Whoever
+ * replaces the file does not change what is executed.
+ */
+int starter_program_open(const char *path);
 
 /*
  * `step` and `host` must outlive it; options are copied. 0 or a negative errno with a
@@ -126,6 +154,14 @@ int starter_registration_fd(const struct starter *s);
  * readable here.
  */
 const char *starter_topology_file(const struct starter *s, int ms);
+
+/* The port of 127.0.0.1 for PMIx clients; `old`: of PMIx 3 and older. */
+uint16_t starter_pmix_port(const struct starter *s, bool old);
+/*
+ * In a child that becomes a rank, with STARTER_PMIX_EARLY: wait for the server, `ms` at
+ * most. Whether it was in time.
+ */
+bool starter_pmix_wait(const struct starter *s, int ms);
 
 /*
  * Have the agent leave the step, within its drain_ms, and end what is left of it; end

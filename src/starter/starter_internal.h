@@ -5,25 +5,25 @@
  *   starter.c   life cycle and thread
  *   idle.c      what there is before the step uses PMI, and waiting for that
  *   launch.c    starting the agent
- *   helper.c    pmi2x-topology: starting it, and the file that comes of it
+ *   pmix.c      pmi2x-pmixd: its sockets, starting it, and its end
+ *   topology.c  pmi2x-topology: starting it, and the file that comes of it
  *   service.c   what the agent asks, and its end
  */
 #ifndef PMI2X_STARTER_INTERNAL_H
 #define PMI2X_STARTER_INTERNAL_H
 
 #include <pthread.h>
-#include <spawn.h>
 #include <stdatomic.h>
 
 #include "libio/fd.h"
 #include "libio/registration.h"
 #include "libio/thread.h"
+#include "starter/child.h"
 #include "starter/leaf.h"
 #include "starter/starter.h"
 
 #define STARTER_WHY_MAX 512       /* bytes of a reason */
 #define STARTER_MARGIN_MS 5000    /* for the agent to end, beyond drain_ms */
-#define LAUNCH_MORE_MAX LEAF_DIRS_MAX
 #define STARTER_LINGER_MS 1000    /* for a look-up that nobody waits for */
 
 struct pollfd;
@@ -36,6 +36,7 @@ struct idle {
 	uint16_t port;
 	int region;   /* the object of the results region; -1: none */
 	int doorbell;
+	bool wants_pmix; /* a PMIx client waits */
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct registration *ranks; /* by slot; fd -1: it has not registered */
 	uint32_t count;
@@ -54,8 +55,7 @@ struct allowance {
 
 /* Conversation with the agent, from its start on. */
 struct service {
-	int fd;         /* -1: there is none */
-	int pidfd;      /* of the agent; -1: unknown */
+	struct child agent;
 	bool ready;     /* it has said which version it speaks */
 	bool leaving;   /* it has been told to leave */
 	bool over;      /* it has said that its end follows */
@@ -75,25 +75,48 @@ struct service {
  *     |                  |
  *     +-> FAILED <-------+  cannot be started; it says so, ends or is late
  */
-enum helper_state {
-	HELPER_NONE,
-	HELPER_RUNNING,
-	HELPER_THERE,
-	HELPER_FAILED,
+enum topology_state {
+	TOPOLOGY_NONE,
+	TOPOLOGY_RUNNING,
+	TOPOLOGY_THERE,
+	TOPOLOGY_FAILED,
 };
 
 /* pmi2x-topology. */
-struct helper {
-	enum helper_state state;
-	int fd;         /* conversation; -1 */
+struct topology {
+	enum topology_state state;
+	struct child child;
 	int xml;        /* what it writes; -1 */
 	int file;       /* what it has become; -1 */
-	int pidfd;      /* of what was started, which forks and ends; -1 */
-	int own_pidfd;  /* of what it has forked; -1: unknown */
 	uint64_t limit; /* then it is killed, ms */
 	bool asked;     /* the agent waits for an answer */
-	pid_t rank;     /* one of the node: its cpuset is the helper's; 0 */
+	pid_t rank;     /* one of the node: its cpuset is the program's; 0 */
 	int done;       /* eventfd: THERE or FAILED; -1: no rank waits */
+};
+
+/*
+ *   NEVER    WAITING -- begin --> STARTED -- ready --> READY
+ *               |                    |                  |
+ *               +------------------> ENDED <------------+
+ */
+enum pmix_state {
+	PMIX_NEVER,
+	PMIX_WAITING,
+	PMIX_STARTED,
+	PMIX_READY,
+	PMIX_ENDED,
+};
+
+/* pmi2x-pmixd. All descriptors: -1 where there is none, or not any more. */
+struct pmix {
+	enum pmix_state state;
+	struct child child;
+	int listener, old;       /* of clients, and of those of PMIx 3 and older */
+	uint16_t port, old_port;
+	int agent;               /* its end of what connects it with the agent */
+	int agents;              /* the agent's */
+	int dir;                 /* its directory */
+	int done;                /* eventfd: ready, or ended; -1: no rank waits */
 };
 
 struct starter {
@@ -103,7 +126,8 @@ struct starter {
 	const struct log_hook *log;
 	struct idle idle;
 	struct service service;
-	struct helper helper;
+	struct topology topology;
+	struct pmix pmix;
 	int wake;             /* eventfd: the step is over */
 	atomic_bool stopping; /* set before that is written */
 	bool running;         /* there is a thread */
@@ -138,44 +162,55 @@ void idle_close(struct starter *s);
 
 /* ---- launch.c ---- */
 
-/* Start the agent, connected to service.fd. 0 or a negative errno. */
+/* Start the agent, connected to service.agent. 0 or a negative errno. */
 int launch_agent(struct starter *s);
-/* This thread's rights are slurmstepd's own, whatever the others' are now. */
-void launch_become_root(void);
-/* What is started has `*fd` as `number`; *fd may be moved. 0 or a negative errno. */
-int launch_give(posix_spawn_file_actions_t *actions, int *fd, int number);
-/* Its standard descriptors are /dev/null. */
-int launch_give_null(posix_spawn_file_actions_t *actions);
-/*
- * Execute the file of a descriptor: NAME UID GID STEP NODE MORE ... 0 or a
- * negative errno.
- */
-int launch_execute(const struct starter *s, int file, const char *name,
-		   const posix_spawn_file_actions_t *actions,
-		   char *const more[LAUNCH_MORE_MAX + 1], pid_t *pid);
+/* What is executed as the step's user; without further arguments and descriptors. */
+struct child_program launch_program(const struct starter *s, int file,
+				    const char *name);
 
-/* ---- helper.c ---- */
+/* ---- topology.c ---- */
 
 /* In the creator's thread. 0 or a negative errno. */
-int helper_open(struct starter *s);
+int topology_open(struct starter *s);
 /* A rank has registered over this socket. */
-void helper_met_rank(struct starter *s, int fd);
+void topology_met_rank(struct starter *s, int fd);
 /* Start it, unless it has been. What goes wrong is a line in the log. */
-void helper_begin(struct starter *s);
+void topology_begin(struct starter *s);
 /* The agent asks; it is answered now or later. */
-void helper_asked(struct starter *s);
-/* When it has said something: poll helper.fd. */
-void helper_event(struct starter *s);
+void topology_asked(struct starter *s);
+/* When it has said something: poll topology.child.fd. */
+void topology_event(struct starter *s);
 /* Milliseconds until it is late; negative: it does not run. */
-int helper_left_ms(const struct starter *s);
+int topology_left_ms(const struct starter *s);
 /* Kill it when it is late. */
-void helper_check(struct starter *s);
+void topology_check(struct starter *s);
 /* Kill it, remove its file. */
-void helper_close(struct starter *s);
+void topology_close(struct starter *s);
+
+/* ---- pmix.c ---- */
+
+/* Listen, in the creator's thread. 0 or a negative errno. */
+int pmix_open(struct starter *s);
+/* Does a client of the step's user wait? Which listeners are readable. */
+bool pmix_is_asked(struct starter *s, bool listener, bool old);
+/* Make what connects it with the agent, which is about to start. 0 or a negative errno. */
+int pmix_connect_agent(struct starter *s);
+/* Start it, once; the agent has been. What goes wrong ends the step. */
+void pmix_begin(struct starter *s);
+/* When it has said something: poll pmix.child.fd. */
+void pmix_event(struct starter *s);
+/* Kill it, remove its directory. */
+void pmix_close(struct starter *s);
 
 /* ---- service.c ---- */
 
 int service_open(struct starter *s);
+/* A line of a program; too many are left out. */
+void service_log(struct starter *s, const struct host_msg *m);
+/* End the step, in a thread of its own: here the agent may have to be answered. */
+void service_kill(struct starter *s, const char *why);
+/* Whether a program (HOST_READY) speaks this version; if not, the step is ended. */
+bool service_fits(struct starter *s, const char *name, const struct host_msg *m);
 /* Each rank of the node has ended, or the launcher is ending it. */
 bool service_step_ends_here(const struct starter *s);
 /* Answer the agent until it has ended. */

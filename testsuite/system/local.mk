@@ -41,6 +41,8 @@ EXTRA_DIST += \
 	testsuite/system/test_layouts.py \
 	testsuite/system/test_library.py \
 	testsuite/system/test_pmi.py \
+	testsuite/system/test_pmix.py \
+	testsuite/system/test_pmix_env.py \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_prologs.py \
 	testsuite/system/test_scale.py \
@@ -75,6 +77,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/leave.py \
 	testsuite/system/programs/misbehave.py \
 	testsuite/system/programs/mpi-abort.c \
+	testsuite/system/programs/mpi-end.c \
 	testsuite/system/programs/mpi-connect.c \
 	testsuite/system/programs/mpi-spawn.c \
 	testsuite/system/programs/names.py \

@@ -63,7 +63,7 @@ def test_no_rank_inits(srun):
 
 
 def test_mpi_abort(srun, compile_program):
-    program = compile_program("programs/mpi-abort.c", "mpicc")
+    program = compile_program("programs/mpi-abort.c", "mpicc.mpich")
     result = srun("-N4", "-n8", program, "3", "7").failed()
     assert result.seconds < SOON_S, result
     assert result.code == 7, result

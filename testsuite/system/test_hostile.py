@@ -77,13 +77,19 @@ def cluster(hostile_cluster):
 # ---- what can be seen of a step ----
 
 
-def listening_port(pid):
-    """The TCP port of a slurmstepd, which its agent will have, or None."""
-    held = {f[8:-1] for f in opened_files(pid) if f.startswith("socket:")}
+def listening_port(cluster, node):
+    """The TCP port on which a node awaits its neighbours, or None: its slurmstepd has it,
+    or the agent, which the first node starts after a second. What slurmstepd has on the
+    loopback address is for clients of PMIx."""
+    daemon = cluster.step_daemon(node)
+    pids = [daemon, cluster.agent(node)] if daemon else []
+    files = [f for pid in filter(None, pids) for f in opened_files(pid)]
+    held = {f[8:-1] for f in files if f.startswith("socket:")}
     for table in "tcp", "tcp6":
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines():
             words = line.split()
-            if words[3] == "0A" and words[9] in held:
+            on_loopback = words[1].startswith("0100007F:")
+            if words[3] == "0A" and words[9] in held and not on_loopback:
                 return int(words[1].rpartition(":")[2], 16)
     return None
 
@@ -126,7 +132,7 @@ class WaitingStep:
             )
         self.ranks = ranks
         self.daemon = wait_until(lambda: cluster.step_daemon("n1"))
-        self.port = wait_until(lambda: listening_port(self.daemon))
+        self.port = wait_until(lambda: listening_port(cluster, "n1"))
         self.job = wait_until(self.find_job)
 
     def find_job(self):
@@ -236,8 +242,8 @@ def test_replay(step):
     ports = {}  # of two neighbours either may be the one to connect
 
     for node in (f"n{number}" for number in range(1, NODES + 1)):
-        daemon = wait_until(lambda: step.cluster.step_daemon(node))
-        ports[wait_until(lambda: listening_port(daemon))] = node
+        port = wait_until(lambda node=node: listening_port(step.cluster, node))
+        ports[port] = node
 
     def heard(streams):
         assert time.monotonic() < deadline, "nobody has connected"

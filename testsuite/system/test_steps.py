@@ -171,7 +171,10 @@ def test_server_of_another_launcher(srun, kind):
     if kind != "pmi2x":
         pytest.skip("the stock plugin leaves them")
     mine = {"PMIX_MCA_gds": "hash", "PMIX_RANKS": "mine", "PMIXT": "mine"}
-    result = srun("-N2", "-n2", "env", env={**ANOTHER_SERVER, **mine}).ok()
+    env = {**ANOTHER_SERVER, **mine}
+    offered = srun("-N2", "-n2", "env", env=env).ok()
+    assert "prterun" not in offered.stdout and "/tmp/gone" not in offered.stdout
+    result = srun("-N2", "-n2", "env", env={**env, "PMI2X_PMIX": "no"}).ok()
     assert len([line for line in result.lines if line.startswith("PMI_")]) == 8
     found = [line for line in result.lines if line.startswith("PMIX")]
     assert sorted(found) == sorted(2 * [f"{k}={v}" for k, v in mine.items()])

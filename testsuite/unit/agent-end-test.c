@@ -130,7 +130,7 @@ static void a_request_comes_byte_by_byte(void **state)
 	line[sizeof(line) - 1] = '\n';
 	cluster_open(&c, 1);
 	cluster_start_all(&c);
-	init_all(&c);
+	cluster_init_all(&c);
 	for (size_t i = 0; i < sizeof(line); i++)
 		assert_int_equal(write(c.pmi[0], &line[i], 1), 1);
 	rank_expect(&c, 0, "rc=0");

@@ -144,6 +144,13 @@ testsuite_unit_starter_hostile_test_LDADD = $(UNIT_LIBS_AGENT)
 
 unit_tests += testsuite/unit/leaf-test testsuite/unit/confine-test \
 	testsuite/unit/filter-test testsuite/unit/crash-test
+unit_tests += testsuite/unit/knock-test testsuite/unit/user-dir-test
+testsuite_unit_knock_test_SOURCES = testsuite/unit/knock-test.c
+testsuite_unit_knock_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_knock_test_LDADD = libstarter.la libio.la $(CMOCKA_LIBS)
+testsuite_unit_user_dir_test_SOURCES = testsuite/unit/user-dir-test.c
+testsuite_unit_user_dir_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_user_dir_test_LDADD = libstarter.la $(CMOCKA_LIBS)
 testsuite_unit_leaf_test_SOURCES = testsuite/unit/leaf-test.c
 testsuite_unit_leaf_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_leaf_test_LDADD = libstarter.la $(CMOCKA_LIBS)
@@ -162,3 +169,9 @@ testsuite_unit_filter_test_SOURCES = testsuite/unit/filter-test.c \
 	$(unit_confined)
 testsuite_unit_filter_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_filter_test_LDADD = $(UNIT_LIBS_AGENT)
+
+unit_tests += testsuite/unit/agent-pmix-test
+testsuite_unit_agent_pmix_test_SOURCES = testsuite/unit/agent-pmix-test.c \
+	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
+testsuite_unit_agent_pmix_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_agent_pmix_test_LDADD = $(UNIT_LIBS_AGENT)

@@ -74,10 +74,11 @@ static void assert_taken(size_t i, const char *text)
 	assert_string_equal(used, text);
 }
 
-/* An empty PMI2X_TRACE switches traces off. */
+/* An empty PMI2X_TRACE switches traces off; an empty path of a library is none. */
 static bool takes_nothing(size_t i)
 {
-	return !strcmp(option_key(i), "Pmi2xTrace");
+	return !strcmp(option_key(i), "Pmi2xTrace") ||
+	       !strcmp(option_key(i), "Pmi2xPmixLibrary");
 }
 
 static void what_no_option_takes_is_refused_with_a_line(void **state)
@@ -145,6 +146,12 @@ static void words_ports_and_directories_are_taken(void **state)
 	assert_taken(find("Pmi2xTopology"), "off");
 	assert_taken(find("Pmi2xTopology"), "variables");
 	assert_refused(find("Pmi2xTopology"), "on");
+	assert_taken(find("Pmi2xPmix"), "no");
+	assert_taken(find("Pmi2xPmix"), "early");
+	assert_refused(find("Pmi2xPmix"), "off");
+	assert_taken(find("Pmi2xPmixGds"), "hash");
+	assert_taken(find("Pmi2xPmixCollect"), "demand");
+	assert_taken(find("Pmi2xPmixLibrary"), "/opt/pmix/lib/libpmix.so.2");
 	assert_taken(find("Pmi2xPorts"), "1-65535");
 	assert_taken(find("Pmi2xPorts"), "21000-21000");
 	assert_taken(find("Pmi2xTrace"), "/var/log/pmi2x");
@@ -219,6 +226,8 @@ static void what_is_the_sites_a_job_can_only_lower(void **state)
 	assert_job_gets("Pmi2xRegionSize", "0", "1024", "0");
 	assert_job_gets("Pmi2xRegionSize", "64", "65", "64");
 	assert_job_gets("Pmi2xRegionSize", "64", "0", "0");
+	assert_job_gets("Pmi2xPmix", "no", "lazy", "no");
+	assert_job_gets("Pmi2xPmix", "no", "early", "no");
 }
 
 static void what_is_the_jobs_it_can_raise(void **state)
@@ -228,6 +237,8 @@ static void what_is_the_jobs_it_can_raise(void **state)
 	assert_job_gets("Pmi2xCollectiveTimeout", "60", "0", "0");
 	assert_job_gets("Pmi2xTreeWidth", "2", "1024", "1024");
 	assert_job_gets("Pmi2xCompression", "off", "on", "on");
+	assert_job_gets("Pmi2xPmix", "lazy", "early", "early");
+	assert_job_gets("Pmi2xPmix", "early", "no", "no");
 }
 
 static void a_wrong_value_of_a_job_changes_nothing(void **state)

@@ -139,11 +139,11 @@ said '^some words$'
 probe 1 /bin/false --run
 said 'exit code 1'
 
-if command -v mpicc >/dev/null; then
-	mpicc -o "$dir/hello" "$src/contrib/cluster/mpi-hello.c"
+if command -v mpicc.mpich >/dev/null; then
+	mpicc.mpich -o "$dir/hello" "$src/contrib/cluster/mpi-hello.c"
 	spoken 0 'PMI-1 \(2 of 2 ranks\)' "$dir/hello"
 	said '^MPI library .*libmpi.*\(MPICH\)'
 	said '^speaks +PMI-1'
 else
-	echo "no mpicc: MPICH is not tried"
+	echo "no mpicc.mpich: MPICH is not tried"
 fi

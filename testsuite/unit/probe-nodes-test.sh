@@ -60,6 +60,7 @@ for node in here n1 n2 n3; do
 done
 probe 0
 said n3 ok
+said "n3 +libpmix.so.2" "(ok|missing: .*)"
 
 put n2 pmi2x-agent 'pmi2x build 0.1.0-ba9876543210 protocol 8'
 rm "$dir/n3/pmi2x-agent"

@@ -48,10 +48,10 @@ def status_node(name, entered, *phases):
     """As pmi2x-trace --live --json has it; a rank for each phase."""
     first = {"n1": 0, "n2": 3}[name]
     ranks = [{"first": first + i, "last": first + i, "phase": phase, "stopped": False,
-              "entered": [entered if phase == "active" else 0, 0, 0]}
+              "entered": [entered if phase == "active" else 0, 0, 0, 0]}
              for i, phase in enumerate(phases)]
     return {"node": name, "answered": True, "age_ms": 5, "requests": 0,
-            "ended": [0, 0, 0], "ranks": ranks, "links": []}
+            "ended": [0, 0, 0, 0], "ranks": ranks, "links": []}
 
 
 STATUS = {

@@ -26,6 +26,13 @@
 /* What an explicit srun --kill-on-bad-exit says: it wins over options. */
 enum launch_kill { LAUNCH_KILL_UNSAID, LAUNCH_KILL_NO, LAUNCH_KILL_YES };
 
+/* What srun sees of the step's program. */
+enum launch_program {
+	LAUNCH_PROGRAM_OTHER,
+	LAUNCH_PROGRAM_MPI,  /* it needs an MPI library */
+	LAUNCH_PROGRAM_PMIX, /* it needs one that speaks PMIx only */
+};
+
 struct launch_env {
 	struct secret secret;
 	uint64_t port_seed;     /* see seeded_port */
@@ -34,7 +41,7 @@ struct launch_env {
 	uint32_t trace;         /* 1: record time stamps */
 	uint32_t kill;          /* the step when a collective fails: enum launch_kill */
 	uint32_t no_kill;       /* 1: srun --no-kill */
-	uint32_t mpi;           /* 1: the program needs an MPI library */
+	uint32_t program;       /* enum launch_program */
 	char *jobid;            /* "<job>.<step>", as srun says */
 	char *spawner_jobid;    /* NULL unless spawned */
 	uint32_t *app_sizes;    /* NULL unless spawned by several commands */

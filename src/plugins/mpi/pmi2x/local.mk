@@ -24,6 +24,10 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/options.c \
 	src/plugins/mpi/pmi2x/options.h \
 	src/plugins/mpi/pmi2x/plugin.c \
+	src/plugins/mpi/pmi2x/pmix_library.c \
+	src/plugins/mpi/pmi2x/pmix_library.h \
+	src/plugins/mpi/pmi2x/pmix_offer.c \
+	src/plugins/mpi/pmi2x/pmix_offer.h \
 	src/plugins/mpi/pmi2x/slurm_calls.h \
 	src/plugins/mpi/pmi2x/slurm_compat.h \
 	src/plugins/mpi/pmi2x/slurm_log.c \
@@ -31,6 +35,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/slurm_types.c \
 	src/plugins/mpi/pmi2x/spawn_srun.c \
 	src/plugins/mpi/pmi2x/spawn_srun.h \
+	src/plugins/mpi/pmi2x/spool.c \
+	src/plugins/mpi/pmi2x/spool.h \
 	src/plugins/mpi/pmi2x/srun.c \
 	src/plugins/mpi/pmi2x/srun.h \
 	src/plugins/mpi/pmi2x/srun_options.c \
@@ -58,7 +64,9 @@ mpi_pmi2x_la_SOURCES = \
 plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
 plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-launcher.so"' \
 	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"' \
-	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"'
+	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"' \
+	-DPMIXD_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-pmixd"' \
+	-DPMIX_MULTIARCH='"$(shell $(CC) -print-multiarch)"'
 mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 # nodelete: a thread may still be in one of Slurm's calls when Slurm unloads us.
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \

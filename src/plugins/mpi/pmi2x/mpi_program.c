@@ -9,9 +9,24 @@
 
 #include "libutil/elf_needs.h"
 
-/* How their names begin: MPICH, Intel MPI, MVAPICH, Open MPI; their Fortran and C++. */
-static const char *const libraries[] = {
-	"libmpi.so", "libmpi_", "libmpich", "libmpifort", "libmpicxx",
+/*
+ * How their names begin; the first that fits counts. Open MPI, OpenSHMEM and PMIx itself;
+ * MPICH, Intel MPI, MVAPICH; their Fortran and C++.
+ */
+static const struct {
+	const char *name;
+	enum launch_program program;
+} libraries[] = {
+	{ "libmpi.so.40", LAUNCH_PROGRAM_PMIX },
+	{ "libmpi_mpifh.so", LAUNCH_PROGRAM_PMIX },
+	{ "libmpi_usempi", LAUNCH_PROGRAM_PMIX },
+	{ "liboshmem", LAUNCH_PROGRAM_PMIX },
+	{ "libpmix.so", LAUNCH_PROGRAM_PMIX },
+	{ "libmpi.so", LAUNCH_PROGRAM_MPI },
+	{ "libmpi_", LAUNCH_PROGRAM_MPI },
+	{ "libmpich", LAUNCH_PROGRAM_MPI },
+	{ "libmpifort", LAUNCH_PROGRAM_MPI },
+	{ "libmpicxx", LAUNCH_PROGRAM_MPI },
 };
 
 static size_t read_file(void *arg, uint64_t at, void *out, size_t len)
@@ -24,23 +39,27 @@ static size_t read_file(void *arg, uint64_t at, void *out, size_t len)
 
 static bool note_library(void *arg, enum elf_need need, const char *name)
 {
-	bool *found = arg;
+	enum launch_program *found = arg;
+	size_t n = sizeof(libraries) / sizeof(libraries[0]), i = 0;
 
-	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
-		if (need == ELF_NEEDS_LIBRARY &&
-		    !strncmp(name, libraries[i], strlen(libraries[i])))
-			*found = true;
-	return !*found;
+	if (need != ELF_NEEDS_LIBRARY)
+		return true;
+	while (i < n && strncmp(name, libraries[i].name,
+				strlen(libraries[i].name)))
+		i++;
+	if (i < n && libraries[i].program > *found)
+		*found = libraries[i].program;
+	return *found != LAUNCH_PROGRAM_PMIX;
 }
 
-bool mpi_program(const char *path)
+enum launch_program mpi_program(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool found = false;
+	enum launch_program found = LAUNCH_PROGRAM_OTHER;
 	struct stat st;
 
 	if (fd < 0)
-		return false;
+		return found;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
 		elf_needs(read_file, &fd, note_library, &found);
 	close(fd);

@@ -13,6 +13,7 @@
 #include "libutil/budget.h"
 #include "libutil/decimal.h"
 #include "network.h"
+#include "pmixd/pmixd.h"
 
 #define MIB_SHIFT 20
 
@@ -34,7 +35,9 @@ struct option_kind {
 		     char out[OPTION_TEXT_MAX]);
 	void (*allowed)(const struct option *o, char out[OPTION_TEXT_MAX]);
 	const char *unset; /* what is used when `show` says "" */
-	bool site; /* for the site's own sake: a job may lower it, not raise it */
+	/* For the site's own sake: which values of a job are not above it. NULL: all. */
+	bool (*may)(uint32_t job, uint32_t site);
+	const char *const *words; /* of the values from min to max, or NULL */
 };
 
 /* ---- numbers ---- */
@@ -68,9 +71,16 @@ static void allowed_number(const struct option *o, char out[OPTION_TEXT_MAX])
 }
 
 static const struct option_kind number = { parse_number, show_number,
-					   allowed_number, NULL, false };
+					   allowed_number, NULL, NULL, NULL };
+
+static bool not_above(uint32_t job, uint32_t site)
+{
+	return job <= site;
+}
+
 static const struct option_kind site_number = { parse_number, show_number,
-						allowed_number, NULL, true };
+						allowed_number, NULL, not_above,
+						NULL };
 
 /* ---- a number, or "auto" ---- */
 
@@ -99,7 +109,7 @@ static void allowed_width(const struct option *o, char out[OPTION_TEXT_MAX])
 }
 
 static const struct option_kind width = { parse_width, show_width,
-					  allowed_width, NULL, false };
+					  allowed_width, NULL, NULL, NULL };
 
 /* ---- switches ---- */
 
@@ -126,9 +136,9 @@ static void allowed_switch(const struct option *o, char out[OPTION_TEXT_MAX])
 }
 
 static const struct option_kind on_off = { parse_switch, show_switch,
-					   allowed_switch, NULL, false };
+					   allowed_switch, NULL, NULL, NULL };
 
-/* ---- words for when ---- */
+/* ---- words ---- */
 
 static const char *const topology_words[] = {
 	[CONF_TOPOLOGY_OFF] = "off",
@@ -137,31 +147,65 @@ static const char *const topology_words[] = {
 	[CONF_TOPOLOGY_VARIABLES] = "variables",
 };
 
-static bool parse_topology(struct conf *c, const struct option *o,
-			   const char *text)
+static const char *const pmix_words[] = {
+	[CONF_PMIX_NO] = "no",
+	[CONF_PMIX_LAZY] = "lazy",
+	[CONF_PMIX_AUTO] = "auto",
+	[CONF_PMIX_EARLY] = "early",
+};
+
+static const char *const gds_words[] = {
+	[CONF_PMIX_GDS_AUTO] = "auto",
+	[CONF_PMIX_GDS_HASH] = "hash",
+};
+
+static const char *const collect_words[] = {
+	[PMIXD_COLLECT_AUTO] = "auto",
+	[PMIXD_COLLECT_DEMAND] = "demand",
+	[PMIXD_COLLECT_STORE] = "store",
+};
+
+static bool parse_word(struct conf *c, const struct option *o, const char *text)
 {
 	for (uint32_t i = o->min; i <= o->max; i++)
-		if (!strcasecmp(text, topology_words[i])) {
+		if (!strcasecmp(text, o->kind->words[i])) {
 			*number_at(c, o) = i;
 			return true;
 		}
 	return false;
 }
 
-static void show_topology(const struct conf *c, const struct option *o,
-			  char out[OPTION_TEXT_MAX])
+static void show_word(const struct conf *c, const struct option *o,
+		      char out[OPTION_TEXT_MAX])
 {
-	strcpy(out, topology_words[number_of(c, o)]);
+	strcpy(out, o->kind->words[number_of(c, o)]);
 }
 
-static void allowed_topology(const struct option *o, char out[OPTION_TEXT_MAX])
+static void allowed_words(const struct option *o, char out[OPTION_TEXT_MAX])
 {
-	snprintf(out, OPTION_TEXT_MAX, "off, asked, agent or variables (%s)",
-		 o->unit);
+	size_t n = 0;
+
+	for (uint32_t i = o->min; i <= o->max; i++)
+		n += (size_t)snprintf(out + n, OPTION_TEXT_MAX - n, "%s%s",
+				      i == o->min ? "" :
+				      i == o->max ? " or " : ", ",
+				      o->kind->words[i]);
+	snprintf(out + n, OPTION_TEXT_MAX - n, " (%s)", o->unit);
 }
 
-static const struct option_kind topology = { parse_topology, show_topology,
-					     allowed_topology, NULL, false };
+/* What a site does not offer a job does not get. */
+static bool is_offered(uint32_t job, uint32_t site)
+{
+	return site || !job;
+}
+
+#define WORDS(words, may) \
+	{ parse_word, show_word, allowed_words, NULL, may, words }
+
+static const struct option_kind topology = WORDS(topology_words, NULL);
+static const struct option_kind pmix = WORDS(pmix_words, is_offered);
+static const struct option_kind pmix_gds = WORDS(gds_words, NULL);
+static const struct option_kind pmix_collect = WORDS(collect_words, NULL);
 
 /* ---- a range of ports ---- */
 
@@ -203,7 +247,7 @@ static void allowed_ports(const struct option *o, char out[OPTION_TEXT_MAX])
 static const struct option_kind ports = {
 	parse_ports, show_ports, allowed_ports,
 	"SrunPortRange, else the 4096 ports below net.ipv4.ip_local_port_range",
-	false
+	NULL, NULL
 };
 
 /* ---- a network ---- */
@@ -233,35 +277,37 @@ static void allowed_network(const struct option *o, char out[OPTION_TEXT_MAX])
 
 static const struct option_kind network = { parse_network, show_network,
 					    allowed_network,
-					    "the network of NodeAddr", false };
+					    "the network of NodeAddr", NULL, NULL };
 
-/* ---- a directory ---- */
+/* ---- a path ---- */
 
-static bool parse_directory(struct conf *c, const struct option *o,
-			    const char *text)
+static bool parse_path(struct conf *c, const struct option *o, const char *text)
 {
-	if ((text[0] && text[0] != '/') ||
-	    strlen(text) >= sizeof(c->trace_dir))
+	if ((text[0] && text[0] != '/') || strlen(text) >= CONF_PATH_MAX)
 		return false;
-	strcpy(c->trace_dir, text);
+	strcpy((char *)c + o->offset, text);
 	return true;
 }
 
-static void show_directory(const struct conf *c, const struct option *o,
-			   char out[OPTION_TEXT_MAX])
+static void show_path(const struct conf *c, const struct option *o,
+		      char out[OPTION_TEXT_MAX])
 {
-	strcpy(out, c->trace_dir);
+	strcpy(out, (const char *)c + o->offset);
 }
 
-static void allowed_directory(const struct option *o, char out[OPTION_TEXT_MAX])
+static void allowed_path(const struct option *o, char out[OPTION_TEXT_MAX])
 {
 	snprintf(out, OPTION_TEXT_MAX,
 		 "an absolute path of less than %u bytes, or nothing",
 		 CONF_PATH_MAX);
 }
 
-static const struct option_kind directory = {
-	parse_directory, show_directory, allowed_directory, "no trace", false
+static const struct option_kind directory = { parse_path, show_path,
+					      allowed_path, "no trace", NULL,
+					      NULL };
+static const struct option_kind library = {
+	parse_path, show_path, allowed_path, "what is in the usual directories",
+	NULL, NULL
 };
 
 /* ---- the table ---- */
@@ -299,8 +345,19 @@ static const struct option options[] = {
 	{ "Pmi2xTopology", "PMI2X_TOPOLOGY", &topology, FIELD(topology),
 	  CONF_TOPOLOGY_OFF, CONF_TOPOLOGY_VARIABLES, CONF_TOPOLOGY_ASKED,
 	  "when a node's topology is made a file for its ranks" },
+	{ "Pmi2xPmix", "PMI2X_PMIX", &pmix, FIELD(pmix), CONF_PMIX_NO,
+	  CONF_PMIX_EARLY, CONF_PMIX_AUTO,
+	  "whether PMIx is offered, and when its server is started" },
+	{ "Pmi2xPmixLibrary", NULL, &library, FIELD(pmix_library), 0, 0, 0, NULL },
+	{ "Pmi2xPmixGds", "PMI2X_PMIX_GDS", &pmix_gds, FIELD(pmix_gds),
+	  CONF_PMIX_GDS_AUTO, CONF_PMIX_GDS_HASH, CONF_PMIX_GDS_AUTO,
+	  "where PMIx clients find what the server knows" },
+	{ "Pmi2xPmixCollect", NULL, &pmix_collect, FIELD(pmix_collect),
+	  PMIXD_COLLECT_AUTO, PMIXD_COLLECT_STORE, PMIXD_COLLECT_AUTO,
+	  "what becomes of the data of a PMIx fence" },
 	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL },
-	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, 0, 0, 0, 0, NULL },
+	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, FIELD(trace_dir), 0, 0, 0,
+	  NULL },
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -354,7 +411,8 @@ void option_override(struct conf *c, size_t i, const char *text,
 
 	if (!o->kind->parse(&job, o, text))
 		return;
-	if (!o->kind->site || number_of(&job, o) <= number_of(c, o)) {
+	if (!o->kind->may ||
+	    o->kind->may(number_of(&job, o), number_of(c, o))) {
 		*c = job;
 		return;
 	}

@@ -24,6 +24,17 @@ enum conf_topology {
 	CONF_TOPOLOGY_VARIABLES,
 };
 
+/* When PMIx is offered to ranks, and when its server is started. */
+enum conf_pmix {
+	CONF_PMIX_NO,
+	CONF_PMIX_LAZY,  /* when the first client connects */
+	CONF_PMIX_AUTO,  /* the same, or with the tasks of a program that needs it */
+	CONF_PMIX_EARLY, /* before the tasks, which wait for it */
+};
+
+/* Where PMIx clients find what the server knows. */
+enum conf_pmix_gds { CONF_PMIX_GDS_AUTO, CONF_PMIX_GDS_HASH };
+
 struct conf {
 	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
 	uint32_t compress;  /* 0: off, 1: on */
@@ -38,10 +49,14 @@ struct conf {
 	uint32_t collective_s; /* 0: no timeout */
 	uint32_t kill_on_failure; /* 0: off, 1: on */
 	uint32_t topology; /* enum conf_topology */
+	uint32_t pmix;     /* enum conf_pmix */
+	uint32_t pmix_gds; /* enum conf_pmix_gds */
+	uint32_t pmix_collect; /* enum pmixd_collect of pmixd/pmixd.h */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
 	char network[CONF_NETWORK_MAX]; /* "": that of NodeAddr */
 	char trace_dir[CONF_PATH_MAX]; /* "": no trace */
+	char pmix_library[CONF_PATH_MAX]; /* "": looked for */
 };
 
 /* Options are numbered from 0; NULL: there is none of this number. */
@@ -64,7 +79,7 @@ void option_set(struct conf *c, size_t i, const char *where, const char *text,
 /*
  * What a job's environment says of an option that has a variable, on a node, where *c
  * has the site's values. What a site sets for its own sake (how long its nodes are
- * held, how much of their memory) a job can lower only: a larger value is one
+ * held, how much of their memory, no PMIx) a job can lower only: a larger value is one
  * error line for `log` (may be NULL) that says both, and the site's stays. A wrong
  * value is left out without a line: srun has complained.
  */

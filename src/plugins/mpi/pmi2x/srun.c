@@ -522,7 +522,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 		s->place.srun = find_srun(s);
 		s->place.expand = expand_hosts;
 		s->launch.no_kill = srun_no_kill();
-		s->launch.mpi = srun_starts_mpi();
+		s->launch.program = srun_program();
 		open_trace(s, &job);
 		rc = start_srun_server(s);
 	}

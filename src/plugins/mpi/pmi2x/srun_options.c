@@ -68,14 +68,17 @@ bool srun_no_kill(void)
 }
 
 /* srun has looked the program up in PATH, and put what it has found in its place. */
-static int says_mpi(void *opt, void *arg)
+static int needs_mpi(void *opt, void *arg)
 {
 	char **argv = compat_argv((slurm_opt_t *)opt);
 
-	return argv && argv[0] && mpi_program(argv[0]);
+	return argv && argv[0] ? (int)mpi_program(argv[0]) : LAUNCH_PROGRAM_OTHER;
 }
 
-bool srun_starts_mpi(void)
+enum launch_program srun_program(void)
 {
-	return find_component(says_mpi);
+	slurm_opt_t *opt = find_component(needs_mpi);
+
+	return opt ? (enum launch_program)needs_mpi(opt, NULL) :
+		     LAUNCH_PROGRAM_OTHER;
 }

@@ -17,7 +17,7 @@
 enum launch_kill srun_kill_on_bad_exit(void);
 /* --no-kill of any component of the step. */
 bool srun_no_kill(void);
-/* Whether a component's program needs an MPI library: mpi_program.h. */
-bool srun_starts_mpi(void);
+/* The program of a component that needs an MPI library, if one does: mpi_program.h. */
+enum launch_program srun_program(void);
 
 #endif

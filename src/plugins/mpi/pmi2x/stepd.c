@@ -2,13 +2,11 @@
 /* slurmstepd's side: describes the step to its agent, and has it started. */
 #include "slurm_compat.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "address.h"
@@ -20,6 +18,7 @@
 #include "libio/registration.h"
 #include "libutil/log.h"
 #include "network.h"
+#include "pmix_offer.h"
 #include "pmi2x-build.h"
 #include "slurm_log.h"
 #include "step_layout.h"
@@ -31,6 +30,7 @@
 
 #define MS_PER_S 1000
 #define TOPOLOGY_WAIT_MS 2000 /* for the topology; then ranks do without */
+#define PMIX_WAIT_MS 20000 /* for its server; a client then waits by itself */
 #define STATUS_UNKNOWN (-1) /* of a task that Slurm has not waited for */
 #define RANK_FD 60 /* PMI_FD: above what slurmstepd has, below FD_SETSIZE */
 #define RESERVED_PORTS_NAME "SLURM_STEP_RESV_PORTS"
@@ -49,6 +49,8 @@ struct stepd {
 	int program; /* the agent's file, as it was when the step began; -1 */
 	char *topology; /* path of the node's topology as a file; NULL: never */
 	int topology_program; /* the file of pmi2x-topology; -1 */
+	struct pmix_step pmix_step;
+	struct pmix_offer pmix;
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
@@ -257,7 +259,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->end_on_failure = conf->kill_on_failure;
 	o->trace = s->launch.trace;
 	o->no_kill = s->launch.no_kill;
-	o->tell_unspoken = s->launch.mpi && s->step.position == 0 &&
+	o->tell_unspoken = s->launch.program && s->step.position == 0 &&
 			   layout_ranks(s->nodes.layout) > 1;
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;
@@ -283,48 +285,32 @@ static int choose_network(struct agent_options *o, struct stepd *s,
 	return rc;
 }
 
-/* It begins with the rights of slurmstepd. */
-static bool is_trusted(const struct stat *st)
-{
-	return (!st->st_uid || st->st_uid == getuid()) &&
-	       !(st->st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* Whoever replaces the file does not change what this step runs with. */
 static int open_program(struct stepd *s)
 {
-	struct stat st;
-
-	s->program = open(AGENT_PROGRAM, O_PATH | O_CLOEXEC);
-	if (s->program < 0 || fstat(s->program, &st)) {
-		fail(s, "%s: %s: install pmi2x there with the plugin",
-		     AGENT_PROGRAM, strerror(errno));
-		return -ENOENT;
-	}
-	if (is_trusted(&st))
+	s->program = starter_program_open(AGENT_PROGRAM);
+	if (s->program >= 0)
 		return 0;
-	fail(s, "%s may be written by others than root: chown root, chmod go-w",
-	     AGENT_PROGRAM);
-	return -EPERM;
+	if (s->program == -EPERM)
+		fail(s, "%s may be written by others than root: chown root, chmod go-w",
+		     AGENT_PROGRAM);
+	else
+		fail(s, "%s: %s: install pmi2x there with the plugin",
+		     AGENT_PROGRAM, strerror(-s->program));
+	return s->program;
 }
 
 /* What a build without hwloc does not have. */
 static bool open_topology_program(struct stepd *s)
 {
-	struct stat st;
-
-	s->topology_program = open(TOPOLOGY_PROGRAM, O_PATH | O_CLOEXEC);
-	if (s->topology_program < 0 || fstat(s->topology_program, &st)) {
+	s->topology_program = starter_program_open(TOPOLOGY_PROGRAM);
+	if (s->topology_program == -EPERM)
+		log_error(&slurm_log,
+			  "%s may be written by others than root, and is not used: chown root, chmod go-w",
+			  TOPOLOGY_PROGRAM);
+	else if (s->topology_program < 0)
 		log_debug(&slurm_log, "%s: %s: ranks find the topology out by themselves",
-			  TOPOLOGY_PROGRAM, strerror(errno));
-		return false;
-	}
-	if (is_trusted(&st))
-		return true;
-	log_error(&slurm_log,
-		  "%s may be written by others than root, and is not used: chown root, chmod go-w",
-		  TOPOLOGY_PROGRAM);
-	return false;
+			  TOPOLOGY_PROGRAM, strerror(-s->topology_program));
+	return s->topology_program >= 0;
 }
 
 /* Who says where hwloc is to look is not told otherwise. */
@@ -352,6 +338,25 @@ static void describe_topology(struct starter_options *o, struct stepd *s,
 	o->topology_path = s->topology;
 }
 
+/* Programs below a terminal start others, which would find it. */
+static int offer_pmix(struct stepd *s, struct conf *conf,
+		      const stepd_step_rec_t *step)
+{
+	if (step->flags & LAUNCH_PTY)
+		conf->pmix = CONF_PMIX_NO;
+	s->pmix_step = (struct pmix_step){
+		.jobid = s->jobid,
+		.node = step->node_name,
+		.node_id = s->nodes.node_id,
+		.program = (enum launch_program)s->launch.program,
+	};
+	pmix_offer_make(&s->pmix, conf, &s->pmix_step);
+	if (!s->pmix.failure)
+		return 0;
+	fail(s, "%s", s->pmix.failure);
+	return -ENOENT;
+}
+
 static void prepare_agent(struct stepd *s, const struct conf *conf,
 			  const stepd_step_rec_t *step, char **env)
 {
@@ -376,6 +381,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		return;
 	}
 	describe_topology(&options, s, conf, step, env);
+	pmix_offer_describe(&s->pmix, &options.pmix);
 	rc = starter_prepare(&s->starter, &s->step, &options, &host, &slurm_log);
 	s->connect_back.fd = -1; /* the starter's, also when it has failed */
 	secret_forget(&options.agent.secret);
@@ -420,7 +426,13 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	if (s->nodes.nnodes > 1)
 		connect_back_socket_open(&s->connect_back, step->node_name,
 					 s->nodes.node_id, s->jobid, step->uid);
+	if (offer_pmix(s, &own, step))
+		return;
 	prepare_agent(s, &own, step, *env);
+	foreign_env_remove(*env);
+	if (s->starter)
+		pmix_offer_set_env(&s->pmix, s->starter, &s->pmix_step,
+				   s->step.position, env);
 }
 
 struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
@@ -463,12 +475,13 @@ static uint32_t slot_of(const struct stepd *s, uint32_t rank)
 static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 			 char ***env)
 {
-	foreign_env_remove(*env);
 	env_array_overwrite_fmt(env, "PMI_FD", "%d", fd);
 	env_array_overwrite_fmt(env, "PMI_RANK", "%u", rank);
 	env_array_overwrite_fmt(env, "PMI_SIZE", "%u",
 				layout_ranks(s->nodes.layout));
 	env_array_overwrite(env, "PMI_JOBID", s->jobid);
+	if (s->pmix.dir)
+		env_array_overwrite_fmt(env, "PMIX_RANK", "%u", rank);
 	if (s->launch.trace)
 		env_array_overwrite(env, EXT_ENV_RANK_TRACE, "1");
 	else
@@ -524,6 +537,8 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		log_error(&slurm_log, "%s", s->notes);
 	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
 	set_topology(s, env);
+	if (s->pmix.tasks_wait)
+		(void)starter_pmix_wait(s->starter, PMIX_WAIT_MS);
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is
@@ -555,6 +570,7 @@ void stepd_stop(struct stepd *s)
 	if (s->topology_program >= 0)
 		close(s->topology_program);
 	free(s->topology);
+	pmix_offer_free(&s->pmix);
 	step_layout_free(&s->nodes);
 	launch_env_free(&s->launch);
 	free(s->jobid);

@@ -5,34 +5,20 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "slurm_log.h"
+#include "spool.h"
 #include "topology_env.h"
 #include "topology_file.h"
 
-/* PMI-1 ends a value there. */
-#define BLANKS " \t\r\n;="
+#define SUFFIX ".xml"
 
 char *topology_file_path(const char *node, uint32_t node_id, const char *jobid)
 {
-	char *spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir,
-						    (char *)node, (char *)node);
-	char *path = NULL;
-
-	if (strpbrk(spool, BLANKS) || spool[0] != '/')
-		log_info(&slurm_log,
-			 "the topology of node %s cannot be shared: clients cannot read the name of SlurmdSpoolDir, %s",
-			 node, spool);
-	else if (asprintf(&path, "%s/" TOPOLOGY_FILE_PREFIX "%s.%u.xml", spool,
-			  jobid, node_id) < 0)
-		path = NULL;
-	xfree(spool);
-	return path;
+	return spool_path(TOPOLOGY_FILE_PREFIX, node, node_id, jobid, SUFFIX);
 }
 
 /* A slurmstepd that lives holds a lock. */
@@ -53,7 +39,7 @@ static bool is_ours(const char *name)
 
 	return !strncmp(name, TOPOLOGY_FILE_PREFIX,
 			strlen(TOPOLOGY_FILE_PREFIX)) &&
-	       len > 4 && !strcmp(name + len - 4, ".xml");
+	       len > 4 && !strcmp(name + len - 4, SUFFIX);
 }
 
 void topology_file_remove_stale(const char *path)

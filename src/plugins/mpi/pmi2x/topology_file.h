@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Where slurmstepd puts the node's topology: in slurmd's spool directory, which is the
- * same for all ranks of the node, also where each job has a /tmp of its own, and which
- * only root may write. A container that does not have it has no such file.
- */
+/* Where slurmstepd puts the node's topology: in slurmd's spool directory (spool.h). */
 #ifndef PMI2X_TOPOLOGY_FILE_H
 #define PMI2X_TOPOLOGY_FILE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi2x-topology: what it writes into memory becomes a file of slurmstepd's, under its
- * name only when it is complete, and is removed with the step. The helper has the
+ * name only when it is complete, and is removed with the step. The program has the
  * user's rights, so nothing that it writes or says is believed but its length, and it
  * never has the file.
  *
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +21,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/host_msg.h"
@@ -42,23 +39,23 @@ static void answer(struct starter *s)
 	const char *path = s->options.topology_path;
 	struct host_msg m = { .type = HOST_TOPOLOGY, .code = -ENOENT };
 
-	if (!s->helper.asked)
+	if (!s->topology.asked)
 		return;
-	s->helper.asked = false;
-	if (s->helper.state == HELPER_THERE) {
+	s->topology.asked = false;
+	if (s->topology.state == TOPOLOGY_THERE) {
 		m.code = 0;
 		m.data = path;
 		m.len = strlen(path);
 	}
-	(void)host_msg_send(s->service.fd, &m);
+	(void)host_msg_send(s->service.agent.fd, &m);
 }
 
-static void end_in(struct starter *s, enum helper_state state)
+static void end_in(struct starter *s, enum topology_state state)
 {
-	struct helper *h = &s->helper;
+	struct topology *h = &s->topology;
 
 	h->state = state;
-	fd_close(&h->fd);
+	fd_close(&h->child.fd);
 	fd_close(&h->xml);
 	if (h->done >= 0)
 		(void)eventfd_write(h->done, 1);
@@ -69,7 +66,7 @@ static void fail(struct starter *s, const char *why)
 {
 	log_info(s->log, "the topology of node %s cannot be shared: %s; its ranks find it out by themselves",
 		 starter_node_name(s), why);
-	end_in(s, HELPER_FAILED);
+	end_in(s, TOPOLOGY_FAILED);
 }
 
 static void fail_with(struct starter *s, const char *what, int rc)
@@ -145,11 +142,11 @@ static void on_complete(struct starter *s)
 	char what[STARTER_WHY_MAX];
 	int fd;
 
-	launch_become_root();
-	fd = publish(s->options.topology_path, s->helper.xml);
+	child_become_root();
+	fd = publish(s->options.topology_path, s->topology.xml);
 	if (fd >= 0) {
-		s->helper.file = fd;
-		end_in(s, HELPER_THERE);
+		s->topology.file = fd;
+		end_in(s, TOPOLOGY_THERE);
 		return;
 	}
 	snprintf(what, sizeof(what), "cannot write %.250s",
@@ -219,7 +216,7 @@ static char *other_cgroup(const char *theirs, const char *own, const char *key,
 static char *cgroup_of_ranks(const struct starter *s)
 {
 	char who[WHO_TEXT_MAX], theirs[CGROUP_TEXT_MAX], own[CGROUP_TEXT_MAX];
-	pid_t rank = s->helper.rank;
+	pid_t rank = s->topology.rank;
 
 	if (!rank && s->host.rank_pid)
 		rank = s->host.rank_pid(s->host.arg, 0);
@@ -238,146 +235,83 @@ static char *cgroup_of_ranks(const struct starter *s)
 
 /* ---- starting it ---- */
 
-static int connect_helper(struct helper *h, int *host)
-{
-	int one = 1, ends[2];
-
-	h->xml = memfd_create("pmi2x-topology", MFD_CLOEXEC);
-	if (h->xml < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	h->fd = ends[0];
-	*host = ends[1];
-	return setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ?
-		       -errno : 0;
-}
-
 /* Directory of the file, and the cgroup. */
-static int execute(struct starter *s, int file,
-		   const posix_spawn_file_actions_t *actions)
+static int execute(struct starter *s, int *host)
 {
 	const char *path = s->options.topology_path;
 	char *dir = strndup(path, (size_t)(strrchr(path, '/') - path));
-	char *more[LAUNCH_MORE_MAX + 1] = { dir, cgroup_of_ranks(s) };
-	pid_t pid;
-	int rc = dir ? launch_execute(s, file, "pmi2x-topology", actions, more,
-				      &pid) : -ENOMEM;
+	char *more[] = { dir, cgroup_of_ranks(s), NULL };
+	int *const fds[] = { &s->topology.xml, host };
+	struct child_program p = launch_program(s, s->options.topology_program,
+						"pmi2x-topology");
+	int rc;
 
-	if (!rc)
-		s->helper.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	p.more = more;
+	p.fds = fds;
+	p.nfds = sizeof(fds) / sizeof(*fds);
+	rc = dir ? child_start(&s->topology.child, &p) : -ENOMEM;
 	free(more[1]);
 	free(dir);
 	return rc;
 }
 
-static int start(struct starter *s, int *host)
+static int start(struct starter *s)
 {
-	posix_spawn_file_actions_t actions;
-	int rc, file = fcntl(s->options.topology_program, F_DUPFD_CLOEXEC,
-			     TOPOLOGY_FD_END);
+	int rc, host = -1;
 
-	if (file < 0)
+	s->topology.xml = memfd_create("pmi2x-topology", MFD_CLOEXEC);
+	if (s->topology.xml < 0)
 		return -errno;
-	launch_become_root();
-	rc = -posix_spawn_file_actions_init(&actions);
-	if (!rc) {
-		rc = launch_give_null(&actions);
-		rc = rc ? rc : launch_give(&actions, &s->helper.xml,
-					   TOPOLOGY_FD_FILE);
-		rc = rc ? rc : launch_give(&actions, host, TOPOLOGY_FD_HOST);
-		rc = rc ? rc : execute(s, file, &actions);
-		posix_spawn_file_actions_destroy(&actions);
-	}
-	close(file);
+	child_become_root();
+	rc = child_connect(&s->topology.child, &host);
+	rc = rc ? rc : execute(s, &host);
+	fd_close(&host);
 	return rc;
 }
 
-void helper_begin(struct starter *s)
+void topology_begin(struct starter *s)
 {
-	struct helper *h = &s->helper;
-	int rc, host = -1;
+	struct topology *h = &s->topology;
+	int rc;
 
-	if (h->state != HELPER_NONE)
+	if (h->state != TOPOLOGY_NONE)
 		return;
-	h->state = HELPER_RUNNING;
+	h->state = TOPOLOGY_RUNNING;
 	h->limit = starter_now() + LIMIT_MS;
-	rc = connect_helper(h, &host);
-	rc = rc ? rc : start(s, &host);
-	fd_close(&host);
+	rc = start(s);
 	if (rc)
 		fail_with(s, "pmi2x-topology cannot be started", rc);
 }
 
-void helper_asked(struct starter *s)
+void topology_asked(struct starter *s)
 {
-	s->helper.asked = true;
+	s->topology.asked = true;
 	if (s->options.topology != STARTER_TOPOLOGY_NEVER)
-		helper_begin(s);
-	if (s->helper.state != HELPER_RUNNING)
+		topology_begin(s);
+	if (s->topology.state != TOPOLOGY_RUNNING)
 		answer(s);
 }
 
-void helper_met_rank(struct starter *s, int fd)
+void topology_met_rank(struct starter *s, int fd)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
 
-	if (s->helper.rank || s->options.topology == STARTER_TOPOLOGY_NEVER ||
+	if (s->topology.rank || s->options.topology == STARTER_TOPOLOGY_NEVER ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len))
 		return;
-	s->helper.rank = who.pid;
+	s->topology.rank = who.pid;
 	if (s->options.topology == STARTER_TOPOLOGY_RANKS)
-		helper_begin(s);
-}
-
-/* ---- its processes ---- */
-
-static void kill_helper(struct helper *h)
-{
-	const int all[] = { h->pidfd, h->own_pidfd };
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i] >= 0)
-			syscall(SYS_pidfd_send_signal, all[i], SIGKILL, NULL, 0);
-}
-
-/* What was started, which ends when it has forked. slurmstepd may have done it. */
-static void reap(struct helper *h)
-{
-	siginfo_t info;
-
-	if (h->pidfd < 0)
-		return;
-	(void)waitid(P_PIDFD, (id_t)h->pidfd, &info, WEXITED);
-	fd_close(&h->pidfd);
+		topology_begin(s);
 }
 
 /* ---- what it says ---- */
 
-static void learn_pid(struct helper *h, const struct msghdr *msg)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	struct ucred who;
-
-	if (h->own_pidfd >= 0 || !c || c->cmsg_level != SOL_SOCKET ||
-	    c->cmsg_type != SCM_CREDENTIALS)
-		return;
-	memcpy(&who, CMSG_DATA(c), sizeof(who));
-	if (who.pid > 0 && who.pid != getpid())
-		h->own_pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
-}
-
-/* One line, in which nothing can pass for another line. */
 static void fail_as_said(struct starter *s, const struct host_msg *m)
 {
 	char why[TOPOLOGY_WHY_MAX];
-	size_t n = m->len < sizeof(why) ? m->len : sizeof(why) - 1;
 
-	memcpy(why, m->data, n);
-	why[n] = '\0';
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)why[i] < ' ' || why[i] == 127)
-			why[i] = '?';
+	child_text(why, sizeof(why), m);
 	fail(s, why);
 }
 
@@ -404,99 +338,83 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	}
 }
 
-static ssize_t receive(struct helper *h, char room[HOST_MSG_MAX])
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec iov = { room, HOST_MSG_MAX };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(h->fd, &msg, MSG_DONTWAIT);
-
-	if (n > 0)
-		learn_pid(h, &msg);
-	if (n >= 0) /* it has forked, or is no helper and has ended */
-		reap(h);
-	return n;
-}
-
 /* Until it has left slurmstepd's tree of processes it is killed with the step. */
 static void died(struct starter *s)
 {
 	if (s->service.killed || service_step_ends_here(s))
-		end_in(s, HELPER_FAILED);
+		end_in(s, TOPOLOGY_FAILED);
 	else
 		fail(s, "pmi2x-topology has ended without a word: it was killed (by the user, or for want of memory)");
 }
 
-void helper_event(struct starter *s)
+void topology_event(struct starter *s)
 {
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
-	ssize_t n = receive(&s->helper, room);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0)
-		died(s);
-	else if (host_msg_unpack(&m, room, (size_t)n))
-		fail(s, "pmi2x-topology sends what makes no sense");
-	else
+	switch (child_receive(&s->topology.child, room, &m)) {
+	case 0:
+		break;
+	case 1:
 		take_message(s, &m);
+		break;
+	case -EPIPE:
+		died(s);
+		break;
+	default:
+		fail(s, "pmi2x-topology sends what makes no sense");
+	}
 }
 
 /* ---- its end ---- */
 
-int helper_left_ms(const struct starter *s)
+int topology_left_ms(const struct starter *s)
 {
-	const struct helper *h = &s->helper;
+	const struct topology *h = &s->topology;
 	uint64_t now = starter_now();
 
-	if (h->state != HELPER_RUNNING)
+	if (h->state != TOPOLOGY_RUNNING)
 		return -1;
 	return h->limit > now ? (int)(h->limit - now) : 0;
 }
 
-void helper_check(struct starter *s)
+void topology_check(struct starter *s)
 {
-	if (helper_left_ms(s))
+	if (topology_left_ms(s))
 		return;
-	kill_helper(&s->helper);
+	child_kill(&s->topology.child);
 	fail(s, "pmi2x-topology takes longer than a minute; it is killed");
 }
 
-int helper_open(struct starter *s)
+int topology_open(struct starter *s)
 {
-	struct helper *h = &s->helper;
+	struct topology *h = &s->topology;
 
-	h->fd = h->xml = h->file = h->pidfd = h->own_pidfd = h->done = -1;
+	h->child = CHILD_NONE;
+	h->xml = h->file = h->done = -1;
 	if (s->options.topology != STARTER_TOPOLOGY_RANKS)
 		return 0;
 	h->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return h->done < 0 ? -errno : 0;
 }
 
-void helper_close(struct starter *s)
+void topology_close(struct starter *s)
 {
-	struct helper *h = &s->helper;
+	struct topology *h = &s->topology;
 
-	kill_helper(h);
-	reap(h);
+	child_kill(&h->child);
+	child_forget(&h->child);
 	if (h->file >= 0)
 		unlink(s->options.topology_path);
 	fd_close(&h->file);
-	fd_close(&h->fd);
+	fd_close(&h->child.fd);
 	fd_close(&h->xml);
-	fd_close(&h->own_pidfd);
 	fd_close(&h->done);
 }
 
 const char *starter_topology_file(const struct starter *s, int ms)
 {
-	struct pollfd done = { .fd = s->helper.done, .events = POLLIN };
+	struct pollfd done = { .fd = s->topology.done, .events = POLLIN };
 	int n;
 
 	if (done.fd < 0)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * PMIx for the tasks of a node: whether it is offered, and the variables that say so.
+ * They are known before a server is: most steps never have one.
+ */
+#ifndef PMI2X_PMIX_OFFER_H
+#define PMI2X_PMIX_OFFER_H
+
+#include "launch_env.h"
+#include "options.h"
+#include "pmix_library.h"
+#include "starter/starter.h"
+
+struct pmix_offer {
+	struct pmix_library library;
+	char *dir; /* of the server; NULL: PMIx is not offered */
+	const char *gds;
+	const char *collect;
+	enum starter_pmix when;
+	bool tasks_wait;
+	char *failure; /* of the step: PMIx was asked for, and is not there; or NULL */
+};
+
+/* Of the step; `program`: what srun has found of its program. */
+struct pmix_step {
+	const char *jobid;
+	const char *node;
+	uint32_t node_id;
+	enum launch_program program;
+};
+
+/* Decide; release with pmix_offer_free in any case. */
+void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
+		     const struct pmix_step *step);
+/* The starter's options; they point into *o. */
+void pmix_offer_describe(const struct pmix_offer *o,
+			 struct starter_pmix_options *out);
+/*
+ * What is the same for all tasks of the node, into Slurm's array; once the starter
+ * listens. `position` is that of the node.
+ */
+void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starter,
+			const struct pmix_step *step, uint32_t position,
+			char ***env);
+void pmix_offer_free(struct pmix_offer *o);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-pmixd, which serves the node's PMIx clients. Until one connects, or until the
+ * ranks are about to start where it is known that they will, there is its listening
+ * socket only. It is started once; its end ends the step.
+ */
+#include "starter/starter_internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libio/listener_socket.h"
+#include "pmixd/pmixd.h"
+#include "starter/knock.h"
+#include "starter/user_dir.h"
+
+#define MORE_MAX (PMIXD_ARGS - 5 + LEAF_DIRS_MAX) /* behind STEP and NODE */
+#define PORT_TEXT 8
+#define END_MS 1000 /* for the kernel to end what has been killed */
+
+_Static_assert((int)PMIXD_FD_END <= (int)AGENT_FD_END, "descriptors are moved up to there");
+_Static_assert(PMIXD_ARGS + LEAF_DIRS_MAX <= CHILD_ARGS_MAX, "arguments");
+
+/* ---- before it is started ---- */
+
+static int listen_here(int *fd, uint16_t *port)
+{
+	struct sockaddr_storage here = { .ss_family = AF_INET };
+	struct sockaddr_in *in = (struct sockaddr_in *)&here;
+
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	*fd = listener_socket(&here, 0, port);
+	return *fd < 0 ? *fd : 0;
+}
+
+int pmix_open(struct starter *s)
+{
+	struct pmix *x = &s->pmix;
+	int rc;
+
+	x->child = CHILD_NONE;
+	x->listener = x->old = x->agent = x->agents = x->dir = x->done = -1;
+	if (s->options.pmix.when == STARTER_PMIX_NEVER)
+		return 0;
+	x->state = PMIX_WAITING;
+	rc = listen_here(&x->listener, &x->port);
+	rc = rc ? rc : listen_here(&x->old, &x->old_port);
+	if (rc || s->options.pmix.when != STARTER_PMIX_EARLY)
+		return rc;
+	x->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return x->done < 0 ? -errno : 0;
+}
+
+bool pmix_is_asked(struct starter *s, bool listener, bool old)
+{
+	struct pmix *x = &s->pmix;
+	uid_t uid = s->options.program.uid;
+
+	return x->state == PMIX_WAITING &&
+	       ((listener && knock_of(x->listener, x->port, uid)) ||
+		(old && knock_of(x->old, x->old_port, uid)));
+}
+
+int pmix_connect_agent(struct starter *s)
+{
+	int ends[2];
+
+	if (s->options.pmix.when == STARTER_PMIX_NEVER)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	s->pmix.agents = ends[0];
+	s->pmix.agent = ends[1];
+	return 0;
+}
+
+/* ---- its end ---- */
+
+static void end(struct starter *s)
+{
+	struct pmix *x = &s->pmix;
+
+	x->state = PMIX_ENDED;
+	fd_close(&x->child.fd);
+	fd_close(&x->listener);
+	fd_close(&x->old);
+	fd_close(&x->agent);
+	if (x->done >= 0)
+		(void)eventfd_write(x->done, 1);
+}
+
+static void fail(struct starter *s, const char *what, const char *why)
+{
+	char line[STARTER_WHY_MAX];
+
+	snprintf(line, sizeof(line), "the PMIx server of node %.64s %s%.300s",
+		 starter_node_name(s), what, why);
+	end(s);
+	log_error(s->log, "%s", line);
+	service_kill(s, line);
+}
+
+/* ---- starting it ---- */
+
+static int execute(struct starter *s, int *host)
+{
+	struct pmix *x = &s->pmix;
+	const struct starter_pmix_options *o = &s->options.pmix;
+	char port[PORT_TEXT], *more[MORE_MAX + 1] = {
+		(char *)o->dir, (char *)o->library, (char *)o->gds,
+		(char *)o->collect, port,
+	};
+	int *const fds[] = { &x->agent, host, &x->listener, &x->old };
+	int rc, file = starter_program_open(o->program);
+	struct child_program p = launch_program(s, file, "pmi2x-pmixd");
+
+	if (file < 0)
+		return file;
+	snprintf(port, sizeof(port), "%u", x->port);
+	memcpy(more + PMIXD_ARGS - 5, s->leaf.dirs, sizeof(s->leaf.dirs));
+	p.more = more;
+	p.fds = fds;
+	p.nfds = sizeof(fds) / sizeof(*fds);
+	rc = child_start(&x->child, &p);
+	close(file);
+	return rc;
+}
+
+static int start(struct starter *s)
+{
+	const struct starter_pmix_options *o = &s->options.pmix;
+	int rc, host = -1;
+
+	child_become_root();
+	user_dir_remove_stale(o->dir, STARTER_PMIX_DIR_PREFIX);
+	s->pmix.dir = user_dir_make(o->dir, s->options.program.uid,
+				    s->options.program.gid);
+	if (s->pmix.dir < 0)
+		return s->pmix.dir;
+	rc = child_connect(&s->pmix.child, &host);
+	rc = rc ? rc : execute(s, &host);
+	fd_close(&host);
+	return rc;
+}
+
+void pmix_begin(struct starter *s)
+{
+	struct pmix *x = &s->pmix;
+	int rc;
+
+	if (x->state != PMIX_WAITING)
+		return;
+	x->state = PMIX_STARTED;
+	rc = start(s);
+	if (rc) {
+		fail(s, "cannot be started: ", strerror(-rc));
+		return;
+	}
+	fd_close(&x->listener);
+	fd_close(&x->old);
+	fd_close(&x->agent);
+}
+
+/* ---- what it says ---- */
+
+static void on_ready(struct starter *s, const struct host_msg *m)
+{
+	struct pmix *x = &s->pmix;
+
+	if (!service_fits(s, "pmi2x-pmixd", m))
+		return;
+	x->state = PMIX_READY;
+	if (x->done >= 0)
+		(void)eventfd_write(x->done, 1);
+}
+
+static void take_message(struct starter *s, const struct host_msg *m)
+{
+	char text[STARTER_WHY_MAX];
+
+	switch (m->type) {
+	case HOST_READY:
+		on_ready(s, m);
+		break;
+	case HOST_LOG:
+		service_log(s, m);
+		break;
+	case HOST_KILL:
+		child_text(text, sizeof(text), m);
+		fail(s, "cannot serve: ", text);
+		break;
+	case HOST_CRASHED:
+		snprintf(text, sizeof(text), "%u; please report it", m->number);
+		fail(s, "crashed: signal ", text);
+		break;
+	default:
+		fail(s, "sends what makes no sense", "");
+	}
+}
+
+/* It leaves with the agent. Before it is ready it may be killed with the ranks. */
+static void on_end(struct starter *s)
+{
+	if (s->service.leaving || (s->pmix.state == PMIX_STARTED &&
+				   service_step_ends_here(s)))
+		end(s);
+	else
+		fail(s, "has died: it was killed (by the user, or for want of memory: see the kernel's log there)",
+		     "");
+}
+
+void pmix_event(struct starter *s)
+{
+	char room[HOST_MSG_MAX];
+	struct host_msg m;
+
+	switch (child_receive(&s->pmix.child, room, &m)) {
+	case 0:
+		break;
+	case 1:
+		take_message(s, &m);
+		break;
+	case -EPIPE:
+		on_end(s);
+		break;
+	default:
+		fail(s, "sends what makes no sense", "");
+	}
+}
+
+void pmix_close(struct starter *s)
+{
+	struct pmix *x = &s->pmix;
+
+	end(s);
+	child_kill(&x->child);
+	child_wait_end(&x->child, END_MS);
+	child_forget(&x->child);
+	fd_close(&x->agents);
+	fd_close(&x->done);
+	if (x->dir >= 0)
+		(void)user_dir_remove(x->dir, s->options.pmix.dir);
+	x->dir = -1;
+}
+
+uint16_t starter_pmix_port(const struct starter *s, bool old)
+{
+	return old ? s->pmix.old_port : s->pmix.port;
+}
+
+bool starter_pmix_wait(const struct starter *s, int ms)
+{
+	struct pollfd done = { .fd = s->pmix.done, .events = POLLIN };
+	int n;
+
+	if (done.fd < 0)
+		return true;
+	while ((n = poll(&done, 1, ms)) < 0 && errno == EINTR)
+		;
+	return n > 0;
+}

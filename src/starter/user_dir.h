@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A directory of the step's user below one that only root may write: the user could
+ * neither make it nor remove it. What the user puts into it is not trusted: nothing is
+ * followed when it is removed. C library only; blocks for the file system.
+ */
+#ifndef PMI2X_USER_DIR_H
+#define PMI2X_USER_DIR_H
+
+#include <sys/types.h>
+
+#define USER_DIR_ENTRIES_MAX 100000 /* that are removed at once */
+
+/*
+ * Make it, mode 0700; one that a killed process has left is removed before. A
+ * descriptor, by whose lock others see that it is in use, or a negative errno: -EBUSY:
+ * another process uses it.
+ */
+int user_dir_make(const char *path, uid_t uid, gid_t gid);
+/*
+ * Remove it with all that is in it, and close the descriptor. 0; -EMFILE, -ENOTEMPTY
+ * or other negative errno: something is left, for user_dir_remove_stale.
+ */
+int user_dir_remove(int fd, const char *path);
+/* Remove those beside it, of names that begin alike, which nobody uses any more. */
+void user_dir_remove_stale(const char *path, const char *prefix);
+
+#endif

