@@ -17,6 +17,8 @@ NODES = 16
 SITE_FILES = "/var/tmp"
 SPANK_NODES = 4
 SHARED_MEMORY = pathlib.Path("/dev/shm")
+MPI_MEMORY = ("mpich_", "ucx_", "Intel_", "psm", "fi_", "open_mpi", "sm_segment",
+              "vader_segment")  # fmt: skip
 # The wheels' MPICH opens ports over TCP; Debian's, built on UCX, cannot.
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 
@@ -138,7 +140,7 @@ def mpi_memory():
     before = set(SHARED_MEMORY.iterdir())
     yield
     for path in set(SHARED_MEMORY.iterdir()) - before:
-        if path.name.startswith(("mpich_", "ucx_", "Intel_", "psm", "fi_", "open_mpi")):
+        if path.name.startswith(MPI_MEMORY):
             path.unlink(missing_ok=True)
 
 
