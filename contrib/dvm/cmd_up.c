@@ -202,7 +202,7 @@ static void become_head(struct up *u, int hold)
 	_exit(126);
 }
 
-static pid_t start_head(struct up *u, int *hold)
+static void start_head(struct up *u, int *hold)
 {
 	int ends[2];
 	pid_t pid;
@@ -218,7 +218,6 @@ static pid_t start_head(struct up *u, int *hold)
 	}
 	close(ends[1]);
 	*hold = ends[0];
-	return pid;
 }
 
 /* Its words, until it is ready or has failed. 0 or 1. */

@@ -121,7 +121,7 @@ static void reap(struct zygote *z, pid_t pid)
 	end.user_us = us(&usage.ru_utime);
 	end.system_us = us(&usage.ru_stime);
 	end.peak_kib = (uint64_t)usage.ru_maxrss;
-	end.why = zygote_exec_failure(pid, &end.missing);
+	end.why = zygote_exec_failure(pid);
 	dvm_node_ended(z->node, pid, &end, now());
 }
 

@@ -27,9 +27,9 @@ pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
 		  const int output[2]);
 /*
  * The process has ended. When it could not execute its program, why, in a static
- * buffer; *missing says whether there is none. Else NULL.
+ * buffer. Else NULL.
  */
-const char *zygote_exec_failure(pid_t process, bool *missing);
+const char *zygote_exec_failure(pid_t process);
 
 /* ---- zygote_output.c ---- */
 

@@ -46,7 +46,7 @@ static void fail(enum stage stage, const char *what)
 	_exit(f->error == ENOENT ? 127 : 126);
 }
 
-const char *zygote_exec_failure(pid_t process, bool *missing)
+const char *zygote_exec_failure(pid_t process)
 {
 	static const char *const words[] = {
 		[STAGE_DIRECTORY] = "cannot enter the directory",
@@ -60,7 +60,6 @@ const char *zygote_exec_failure(pid_t process, bool *missing)
 	if (f->process != process)
 		return NULL;
 	f->process = 0;
-	*missing = f->error == ENOENT;
 	snprintf(why, sizeof(why), "%s %s: %s", words[f->stage], f->what,
 		 strerror(f->error));
 	return why;

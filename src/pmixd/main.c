@@ -18,7 +18,7 @@
 static const char usage[] =
 "pmi2x-pmixd: the Slurm plugin mpi/pmi2x starts this program; see pmi2x(7)\n";
 
-enum argument { UID = 1, GID, STEP, NODE, DIR, LIBRARY, GDS, COLLECT, PORT };
+enum argument { DIR = 5, LIBRARY, GDS, COLLECT, PORT };
 
 static bool take_collect(const char *name, enum pmixd_collect *out)
 {
@@ -40,21 +40,13 @@ static bool take_collect(const char *name, enum pmixd_collect *out)
 static bool take_arguments(struct confine_options *c, struct program_options *o,
 			   int argc, char **argv)
 {
-	uint32_t uid, gid, port;
+	uint32_t port;
 
-	if (argc < PMIXD_ARGS ||
-	    !decimal_u32(argv[UID], 0, UINT32_MAX - 1, &uid) ||
-	    !decimal_u32(argv[GID], 0, UINT32_MAX - 1, &gid) ||
+	if (!confine_arguments(c, PMIXD_ARGS, argc, argv) ||
 	    !decimal_u32(argv[PORT], 1, UINT16_MAX, &port) ||
 	    !take_collect(argv[COLLECT], &o->server.collect))
 		return false;
-	*c = (struct confine_options){
-		.uid = uid,
-		.gid = gid,
-		.cgroups = (const char *const *)argv + PMIXD_ARGS,
-		.fds = PMIXD_FD_END,
-	};
-	o->uid = uid;
+	o->uid = c->uid;
 	o->library = argv[LIBRARY];
 	o->server.dir = argv[DIR];
 	o->server.hash = !strcmp(argv[GDS], "hash");
@@ -73,7 +65,7 @@ static bool are_given(void)
 int main(int argc, char **argv)
 {
 	struct program_options o = {};
-	struct confine_options c;
+	struct confine_options c = { .fds = PMIXD_FD_END };
 	char why[CONFINE_WHY_MAX];
 
 	prctl(PR_SET_NAME, "pmi2x-pmixd", 0, 0, 0);

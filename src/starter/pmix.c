@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -257,12 +256,5 @@ uint16_t starter_pmix_port(const struct starter *s, bool old)
 
 bool starter_pmix_wait(const struct starter *s, int ms)
 {
-	struct pollfd done = { .fd = s->pmix.done, .events = POLLIN };
-	int n;
-
-	if (done.fd < 0)
-		return true;
-	while ((n = poll(&done, 1, ms)) < 0 && errno == EINTR)
-		;
-	return n > 0;
+	return s->pmix.done < 0 || starter_wait_event(s->pmix.done, ms);
 }

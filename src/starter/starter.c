@@ -3,6 +3,7 @@
 #include "starter/starter_internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,16 @@ static void hint(int error, char out[STARTER_WHY_MAX])
 			 (unsigned long long)limit.rlim_cur);
 	else if (error == -ENFILE)
 		snprintf(out, STARTER_WHY_MAX, ": raise fs.file-max there");
+}
+
+bool starter_wait_event(int fd, int ms)
+{
+	struct pollfd event = { .fd = fd, .events = POLLIN };
+	int n;
+
+	while ((n = poll(&event, 1, ms)) < 0 && errno == EINTR)
+		;
+	return n > 0;
 }
 
 void starter_kill(struct starter *s, const char *why)

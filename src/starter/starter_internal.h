@@ -140,6 +140,8 @@ struct starter {
 const char *starter_node_name(const struct starter *s);
 /* Milliseconds of the clock that nobody sets. */
 uint64_t starter_now(void);
+/* In a child, too: wait until an eventfd says something, at most `ms`. Does it? */
+bool starter_wait_event(int fd, int ms);
 /* Log the reason and end the step, in the starter's thread. Blocks. */
 void starter_kill(struct starter *s, const char *why);
 

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -414,13 +413,7 @@ void topology_close(struct starter *s)
 
 const char *starter_topology_file(const struct starter *s, int ms)
 {
-	struct pollfd done = { .fd = s->topology.done, .events = POLLIN };
-	int n;
-
-	if (done.fd < 0)
-		return NULL;
-	while ((n = poll(&done, 1, ms)) < 0 && errno == EINTR)
-		;
-	return n > 0 && !access(s->options.topology_path, R_OK) ?
+	return s->topology.done >= 0 && starter_wait_event(s->topology.done, ms) &&
+			       !access(s->options.topology_path, R_OK) ?
 		       s->options.topology_path : NULL;
 }

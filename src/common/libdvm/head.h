@@ -82,8 +82,7 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 			    struct dvm_time now);
 
 /*
- * After inputs of one turn of the loop: place what fits, send what has come up. False:
- * something waits for `patience`, so call it again in a second.
+ * After inputs of one turn of the loop: place what fits, send what has come up.
  */
 void dvm_head_turn(struct dvm_head *h, struct dvm_time now);
 

@@ -56,6 +56,12 @@ static void move(struct dvm_head *h, struct head_task *t, enum task_state state)
 	enlist(h, t, state);
 }
 
+static struct head_task *task_of(struct queue_item *item)
+{
+	return (struct head_task *)((char *)item -
+				    offsetof(struct head_task, item));
+}
+
 /* ---- life ---- */
 
 void task_spec_free(struct task_spec *s)
@@ -189,12 +195,8 @@ void tasks_fail_impossible(struct dvm_head *h)
 {
 	struct queue_item *item;
 
-	while ((item = queue_impossible(h->queue, h->ledger))) {
-		struct head_task *t = (struct head_task *)
-			((char *)item - offsetof(struct head_task, item));
-
-		end_unstarted(h, t, "the nodes on which it could run are lost");
-	}
+	while ((item = queue_impossible(h->queue, h->ledger)))
+		end_unstarted(h, task_of(item), "the nodes on which it could run are lost");
 }
 
 /* ---- starting ---- */
@@ -247,8 +249,7 @@ void tasks_place(struct dvm_head *h)
 		return;
 	h->retry = false;
 	while (!queue_place(h->queue, h->ledger, h->now.ms, &item, &placement)) {
-		struct head_task *t = (struct head_task *)
-			((char *)item - offsetof(struct head_task, item));
+		struct head_task *t = task_of(item);
 
 		t->placement = placement;
 		launch(h, t);

@@ -28,7 +28,6 @@ struct node_end {
 	int32_t status;       /* as of wait */
 	uint64_t user_us, system_us, peak_kib;
 	const char *why;      /* it was not started: NULL, or why */
-	bool missing;         /* and there is no such program */
 };
 
 struct dvm_node_ops {
