@@ -57,7 +57,7 @@ class Shell:
 
     def run(self, line):
         self.type(f"{line}; echo is-done=$?\n")
-        self.await_text(r"is-done=\d")
+        self.await_text(rf"is-done=\d.*{PROMPT}")  # it reads the next line itself
 
     def complete(self, typed, completed):
         """The line after a tabulator; zsh completes nothing while more is typed."""
