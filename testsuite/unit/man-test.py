@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The man pages against what they describe: options, variables, functions.
+"""The man pages against what they describe: options, variables, functions. Commands
+that documents show against the man pages.
 
 Run in the build directory, with `srcdir` set."""
 
+import functools
 import os
 import pathlib
 import re
@@ -79,6 +81,125 @@ def page_options(text):
     return {option for line in lines for option in fl_arguments(line)}
 
 
+# ---- commands that are shown ----
+
+DOCUMENTS = [SOURCE / "README.md", SOURCE / "CONTRIBUTING.md",
+             *sorted((SOURCE / "doc").glob("*.md"))]
+CODE = re.compile(r"^ {4,}(\S.*)$|^\.Dl (.*)$|`([^`]+)`", re.M)
+LITERAL = re.compile(r"^(?:\.Bd -literal|```).*?\n(.*?)^(?:\.Ed|```)", re.M | re.S)
+SCRIPT = re.compile(r"(?:\./)?((?:contrib|testsuite)/[\w./-]+|quickstart)")
+# A command begins with one of these, and so ends the one before it.
+BEGIN = re.compile(rf"pmi2x(?:-[a-z-]+)?|{SCRIPT.pattern}|make|srun|salloc|[|&;(]+|\./.*")
+AUTOMAKE = {"all", "check", "dist", "distcheck", "install", "uninstall"}
+
+
+def code_lines(text):
+    """What is set as code, with lines that go on as one."""
+    joined = re.sub(r"\\e?\n\s*", " ", text)
+    for found in CODE.findall(LITERAL.sub("", joined)):
+        yield " ".join("".join(found).split())
+    for block in LITERAL.findall(joined):
+        yield from block.splitlines()
+
+
+def shown_commands(text):
+    """Each as its words. What has arrows is a picture."""
+    for line in code_lines(text):
+        if "-->" in line:
+            continue
+        words = []
+        for word in re.sub(r"(^|\s)#.*", "", line).split():
+            if words and BEGIN.fullmatch(word):
+                yield words
+                words = []
+            words.append(word)
+        yield words
+
+
+def options_of(words):
+    """Their names; those behind "--" are of another program."""
+    for word in words[: words.index("--") if "--" in words else None]:
+        option = re.match(r"--[a-z][\w-]*|-[a-zA-Z]", word)
+        if option:
+            yield option[0]
+
+
+@functools.cache
+def verb_table():
+    shown = subprocess.run([program("contrib/tools/pmi2x"), "--help"], check=True,
+                           stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", shown, re.M))
+
+
+def page_of_verb(words, verbs):
+    """The man page of "pmi2x WORDS", and the words behind the verb; none if there is no
+    such verb."""
+    for length in 2, 1:
+        verb = " ".join(words[:length])
+        if verb in verbs:
+            entry = re.search(rf"^\.It Cm {verb}\b(?:.*\n)*?\.Xr (\S+) 1",
+                              PAGES["pmi2x.1"], re.M)
+            return FULL.get(f"{entry[1]}.1"), words[length:]
+    return None, words
+
+
+def page_faults(page, words):
+    """Options, and the word in front of them, that the page does not have."""
+    known = page_options(page)
+    yield from (option for option in options_of(words) if option not in known)
+    if words and re.fullmatch("[a-z]+", words[0]):
+        if not re.search(rf"^\..*\bCm (?:\w+ [,|] )*{words[0]}\b", page, re.M):
+            yield words[0]
+
+
+def verb_faults(words, verbs):
+    if words[:1] == ["help"]:
+        words = words[1:]
+    if not words or words[0].isupper():
+        return
+    if words[0].startswith("-"):
+        yield from page_faults(PAGES["pmi2x.1"], words)
+        return
+    page, rest = page_of_verb(words, verbs)
+    if page:
+        yield from page_faults(page, rest)
+    elif not any(verb.startswith(f"{words[0]} ") for verb in verbs) or rest[1:]:
+        yield "no such verb"
+
+
+def script_faults(path, words):
+    if path.is_file():
+        text = path.read_text()
+        yield from (option for option in options_of(words)
+                    if not re.search(rf"(?<![\w-]){option}(?![\w-])", text))
+
+
+@functools.cache
+def make_targets():
+    rules = "".join(path.read_text() for path in [
+        SOURCE / "Makefile.am", *SOURCE.glob("*/**/*.mk")])
+    lines = re.findall(r"^([a-z][a-z0-9 -]*):", rules, re.M)
+    return AUTOMAKE.union(*(line.split() for line in lines))
+
+
+def make_faults(words):
+    for word in words:
+        if re.fullmatch("[a-z][a-z-]+", word) and word not in make_targets():
+            yield f"no target {word}"
+
+
+def faults_of_command(words, verbs):
+    first, rest = words[0], words[1:]
+    script = SCRIPT.fullmatch(first)
+    if first == "pmi2x":
+        return verb_faults(rest, verbs)
+    if first == "make":
+        return make_faults(rest)
+    if f"{first}.1" in FULL:
+        return page_faults(FULL[f"{first}.1"], rest)
+    return script_faults(SOURCE / script[1], rest) if script else ()
+
+
 def without_comments(text):
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
@@ -98,6 +219,28 @@ class Commands(unittest.TestCase):
                 page = page_options(PAGES[f"{name}.1"])
                 self.assertEqual(options - page, set(), "not in the man page")
                 self.assertEqual(page - options, set(), "not in --help")
+
+
+class Shown(unittest.TestCase):
+    def faults(self, text):
+        return [f"{' '.join(words)}: {fault}" for words in shown_commands(text) if words
+                for fault in faults_of_command(words, verb_table())]
+
+    def test_documents(self):
+        texts = {path.name: path.read_text() for path in DOCUMENTS}
+        for name, text in {**texts, **FULL}.items():
+            with self.subTest(text=name):
+                self.assertEqual(self.faults(text), [])
+
+    def test_wrong_ones_are_found(self):
+        for wrong in ("pmi2x chekc", "pmi2x check --nods n1", "pmi2x bench rings -n 1",
+                      "srun -n4 pmi2x probe --wrong", "pmi2x cluster upp -N4",
+                      "pmi2x cluster run srun -N4 pmi2x probe rng", "pmi2x help chekc",
+                      "pmi2x-trace --liv 1.0", "./testsuite/run --systm", "make chek",
+                      "contrib/install-deps \\\n        --list --lst"):
+            for text in f"text\n\n    {wrong}\n", f".Bd -literal\n{wrong}\n.Ed\n":
+                with self.subTest(command=wrong):
+                    self.assertEqual(len(self.faults(text)), 1)
 
 
 class Configuration(unittest.TestCase):
