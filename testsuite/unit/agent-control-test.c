@@ -17,17 +17,11 @@
 #include "libio/loop.h"
 #include "libio/protocol.h"
 #include "libpmi/control.h"
+#include "wrap-memory.h"
 
 #define LINKS_MAX 16
 
 /* ---- memory that the agents lack ---- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
 
 static struct {
 	atomic_bool armed;
@@ -36,7 +30,7 @@ static struct {
 	unsigned failures; /* so many */
 } memory;
 
-static bool refused(void)
+static bool is_refused(void)
 {
 	unsigned n;
 
@@ -44,21 +38,6 @@ static bool refused(void)
 		return false;
 	n = ++memory.count;
 	return n >= memory.fail && n - memory.fail < memory.failures;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return refused() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-	return refused() ? NULL : __real_realloc(p, size);
 }
 
 /* ---- srun ---- */

@@ -9,13 +9,7 @@
 #include <stdlib.h>
 
 #include "coll-net.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
+#include "wrap-memory.h"
 
 static struct {
 	bool armed;     /* inside libcoll */
@@ -24,28 +18,13 @@ static struct {
 	uint32_t fail;  /* the one that fails, from 1; 0: none */
 } memory;
 
-static bool refused(void)
+static bool is_refused(void)
 {
 	if (!memory.armed || !memory.fail)
 		return false;
 	memory.count++;
 	return memory.for_good ? memory.count >= memory.fail :
 				 memory.count == memory.fail;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return refused() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-	return refused() ? NULL : __real_realloc(p, size);
 }
 
 static void inside(bool yes)

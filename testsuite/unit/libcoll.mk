@@ -46,6 +46,7 @@ testsuite_unit_coll_fault_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_coll_fault_test_LDADD = $(UNIT_LIBS_COLL)
 
 testsuite_unit_coll_nomem_test_SOURCES = testsuite/unit/coll-nomem-test.c \
+	testsuite/unit/wrap-memory.h \
 	$(unit_coll_net)
 testsuite_unit_coll_nomem_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_coll_nomem_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \

@@ -12,7 +12,8 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 
 unit_tests += testsuite/unit/pmix-msg-test testsuite/unit/server-pmix-test
 testsuite_unit_pmix_msg_test_SOURCES = testsuite/unit/pmix-msg-test.c \
-	testsuite/unit/scarce-memory.h
+	testsuite/unit/scarce-memory.h \
+	testsuite/unit/wrap-memory.h
 testsuite_unit_pmix_msg_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_pmix_msg_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
@@ -20,6 +21,7 @@ testsuite_unit_pmix_msg_test_LDADD = libpmi_plain.la libcoll.la libutil.la \
 	$(CMOCKA_LIBS)
 testsuite_unit_server_pmix_test_SOURCES = testsuite/unit/server-pmix-test.c \
 	testsuite/unit/scarce-memory.h \
+	testsuite/unit/wrap-memory.h \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h
 testsuite_unit_server_pmix_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_pmix_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
@@ -105,6 +107,7 @@ testsuite_unit_server_hostile_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_hostile_test_LDADD = $(UNIT_LIBS_SERVER)
 
 testsuite_unit_server_nomem_test_SOURCES = testsuite/unit/server-nomem-test.c \
+	testsuite/unit/wrap-memory.h \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h
 testsuite_unit_server_nomem_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_nomem_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \

@@ -8,14 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LAST 5 /* the rank whose server runs out of memory */
+#include "wrap-memory.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *p, size_t size);
+#define LAST 5 /* the rank whose server runs out of memory */
 
 static struct {
 	bool armed;
@@ -23,24 +18,9 @@ static struct {
 	uint32_t fail;  /* the one that fails, from 1 */
 } memory;
 
-static bool refused(void)
+static bool is_refused(void)
 {
 	return memory.armed && ++memory.count == memory.fail;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return refused() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return refused() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-	return refused() ? NULL : __real_realloc(p, size);
 }
 
 static bool has_answer(struct net *n, uint32_t rank)
