@@ -171,24 +171,6 @@ static int leave_surroundings(const struct confine_options *o, bool root,
 	return chdir("/") ? failed(why, -errno, "go to /", "") : 0;
 }
 
-/*
- * slurmstepd waits for any child and takes an unknown one for its own affair:
- * it gets one that ends at once. What is left is in nobody's tree of processes and in
- * no step's process group. It stays in slurmstepd's session: where the kernel shares out
- * processors by session (autogroup), an agent in one of its own waits, for each
- * request, until other sessions have had their turns.
- */
-static int leave_parent(char why[CONFINE_WHY_MAX])
-{
-	pid_t pid = fork();
-
-	if (pid > 0)
-		_exit(0);
-	if (pid < 0 || setpgid(0, 0) < 0)
-		return failed(why, -errno, "fork", "");
-	return 0;
-}
-
 /* ---- rights ---- */
 
 /* May fail without CAP_SETPCAP; then no_new_privs makes the same of it. */
@@ -327,8 +309,6 @@ int confine_begin(const struct confine_options *o, char why[CONFINE_WHY_MAX])
 
 	hide(o); /* exec has undone it */
 	rc = leave_surroundings(o, root, why);
-	if (!rc)
-		rc = leave_parent(why);
 	if (!rc)
 		rc = drop_rights(o, root, why);
 	return rc ? rc : check(o, root, why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How pmi2x-agent, which slurmstepd starts as root, becomes a process of the
- * job's user that is nobody's child and has no right of its own.
+ * job's user that has no right of its own.
  */
 #ifndef PMI2X_CONFINE_H
 #define PMI2X_CONFINE_H
@@ -46,15 +46,11 @@ bool confine_arguments(struct confine_options *options, int ours, int argc,
 		       char **argv);
 
 /*
- * Call it first in main(), before any input is read and any thread made.
+ * Call it first in main(), before any input is read and any thread made. 0; or
+ * negative errno with a sentence in `why`, from which on the process must do
+ * nothing but say so and exit: it may still have rights.
  *
- * It forks: the caller's process exits with 0 once there is a child, so that
- * its parent has something to reap, and only the child returns. 0; or negative
- * errno with a sentence in `why`, from which on the process must do nothing but
- * say so and exit: it may still have rights.
- *
- * Afterwards: its own process group, no parent but init; user and group as asked, no
- * supplementary group, no capability in any set, none to be had by exec; not
+ * Afterwards: user and group as asked, no supplementary group, no capability in any set, none to be had by exec; not
  * dumpable; in the cgroups; empty environment; in "/"; umask 077; default
  * signals but SIGPIPE, which is ignored; no descriptor from `fds` on; limits of
  * the machine instead of slurmd's, no core files. Without root: the same, but

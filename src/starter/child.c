@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 
 #define NUMBER_TEXT 16 /* bytes of a number's text */
 #define ARGS_FIXED 5   /* NAME UID GID STEP NODE */
+#define STACK_BYTES 32768 /* posix_spawn has one of its own for what it does */
 
 extern char **environ;
 
@@ -60,15 +62,13 @@ void child_become_root(void)
 
 int child_connect(struct child *c, int *theirs)
 {
-	int one = 1, ends[2];
+	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	c->fd = ends[0];
 	*theirs = ends[1];
-	/* The kernel says who it is. */
-	return setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) ?
-		       -errno : 0;
+	return 0;
 }
 
 /* No number that others get is taken away by giving them theirs. */
@@ -109,79 +109,121 @@ static int give_all(posix_spawn_file_actions_t *actions,
 	return rc;
 }
 
-static int execute(const struct child_program *p, int file,
-		   const posix_spawn_file_actions_t *actions, pid_t *pid)
+/* What is done in a process between slurmstepd and the program. */
+struct birth {
+	const char *path;
+	char **argv;
+	const posix_spawn_file_actions_t *actions;
+	const posix_spawnattr_t *attributes;
+	pid_t pid; /* the program's */
+};
+
+static int give_birth(void *arg)
+{
+	struct birth *b = arg;
+
+	return posix_spawn(&b->pid, b->path, b->actions, b->attributes, b->argv,
+			   environ);
+}
+
+/*
+ * The process between shares this one's memory, which waits for it, and ends at once:
+ * the program is left without a parent. Slurm's wait for any child would take a
+ * child's end for a task's, and then sleep, for 100 ms, through the end of a real one;
+ * it does not see a process that ends without a signal.
+ */
+static int run_orphan(struct birth *b)
+{
+	_Alignas(16) char stack[STACK_BYTES];
+	sigset_t all, before;
+	pid_t between;
+	int rc, status = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	between = clone(give_birth, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, b);
+	rc = between < 0 ? -errno : 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	while (!rc && waitpid(between, &status, __WCLONE) < 0)
+		rc = errno == EINTR ? 0 : -errno;
+	if (rc)
+		return rc;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int execute(struct child *c, const struct child_program *p, int file,
+		   const posix_spawn_file_actions_t *actions,
+		   const posix_spawnattr_t *attributes)
 {
 	char path[32], uid[NUMBER_TEXT], gid[NUMBER_TEXT];
 	char *argv[CHILD_ARGS_MAX + 1] = {
 		(char *)p->name, uid, gid, (char *)p->step, (char *)p->node,
 	};
+	struct birth b = { path, argv, actions, attributes, -1 };
 	size_t n = ARGS_FIXED;
+	int rc;
 
 	for (size_t i = 0; p->more[i] && n < CHILD_ARGS_MAX; i++)
 		argv[n++] = p->more[i];
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)p->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)p->gid);
-	return -posix_spawn(pid, path, actions, NULL, argv, environ);
+	rc = run_orphan(&b);
+	if (!rc)
+		c->pidfd = (int)syscall(SYS_pidfd_open, b.pid, 0);
+	return rc;
+}
+
+/* In a process group of its own, of slurmstepd's session: see child.h. */
+static int set_up(posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes,
+		  const struct child_program *p)
+{
+	int rc = give_all(actions, p);
+
+	rc = rc ? rc : -posix_spawnattr_setpgroup(attributes, 0);
+	return rc ? rc : -posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP);
+}
+
+static int start(struct child *c, const struct child_program *p, int file)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int rc = -posix_spawn_file_actions_init(&actions);
+
+	if (rc)
+		return rc;
+	rc = -posix_spawnattr_init(&attributes);
+	if (!rc) {
+		rc = set_up(&actions, &attributes, p);
+		rc = rc ? rc : execute(c, p, file, &actions, &attributes);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return rc;
 }
 
 int child_start(struct child *c, const struct child_program *p)
 {
-	posix_spawn_file_actions_t actions;
 	int rc, file = fcntl(p->file, F_DUPFD_CLOEXEC, AGENT_FD_END);
-	pid_t pid;
 
 	if (file < 0)
 		return -errno;
 	child_become_root();
-	rc = -posix_spawn_file_actions_init(&actions);
-	if (!rc) {
-		rc = give_all(&actions, p);
-		rc = rc ? rc : execute(p, file, &actions, &pid);
-		posix_spawn_file_actions_destroy(&actions);
-	}
+	rc = start(c, p, file);
 	close(file);
-	if (!rc)
-		c->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	return rc;
 }
 
 /* ---- what it says ---- */
 
-/* The sender, as the kernel says it. */
-static void learn_pid(struct child *c, const struct msghdr *msg)
+int child_receive(const struct child *c, char room[HOST_MSG_MAX], struct host_msg *m)
 {
-	struct cmsghdr *m = CMSG_FIRSTHDR(msg);
-	struct ucred who;
-
-	if (c->own_pidfd >= 0 || !m || m->cmsg_level != SOL_SOCKET ||
-	    m->cmsg_type != SCM_CREDENTIALS)
-		return;
-	memcpy(&who, CMSG_DATA(m), sizeof(who));
-	if (who.pid > 0 && who.pid != getpid())
-		c->own_pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
-}
-
-int child_receive(struct child *c, char room[HOST_MSG_MAX], struct host_msg *m)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec iov = { room, HOST_MSG_MAX };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT);
+	ssize_t n = recv(c->fd, room, HOST_MSG_MAX, MSG_DONTWAIT);
 
 	/* ECONNRESET: it has left answers unread; what it said still comes. */
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ||
 		       errno == ECONNRESET ? 0 : -EPIPE;
-	if (n > 0)
-		learn_pid(c, &msg);
-	child_reap(c); /* it has forked, or is another program and has ended */
 	if (n == 0)
 		return -EPIPE;
 	return host_msg_unpack(m, room, (size_t)n) ? -EPROTO : 1;
@@ -202,33 +244,19 @@ void child_text(char *out, size_t size, const struct host_msg *m)
 
 void child_kill(const struct child *c)
 {
-	const int all[] = { c->pidfd, c->own_pidfd };
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (all[i] >= 0)
-			syscall(SYS_pidfd_send_signal, all[i], SIGKILL, NULL, 0);
-}
-
-void child_reap(struct child *c)
-{
-	siginfo_t info;
-
-	if (c->pidfd < 0)
-		return;
-	(void)waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED);
-	fd_close(&c->pidfd);
+	if (c->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
 void child_wait_end(const struct child *c, int ms)
 {
-	struct pollfd ended = { .fd = c->own_pidfd, .events = POLLIN };
+	struct pollfd ended = { .fd = c->pidfd, .events = POLLIN };
 
-	if (c->own_pidfd >= 0)
+	if (c->pidfd >= 0)
 		(void)poll(&ended, 1, ms);
 }
 
 void child_forget(struct child *c)
 {
-	child_reap(c);
-	fd_close(&c->own_pidfd);
+	fd_close(&c->pidfd);
 }

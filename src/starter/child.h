@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program that is started beside slurmstepd: pmi2x-agent, pmi2x-topology, pmi2x-pmixd.
- * It is executed with slurmstepd's rights, forks, gives them up, and says what it has to
- * say in messages of agent/host_msg.h. It then belongs to the step's user, so what it
- * says is checked. One thread at a time.
+ * It is executed with slurmstepd's rights, gives them up, and says what it has to say in
+ * messages of agent/host_msg.h. It then belongs to the step's user, so what it says is
+ * checked. One thread at a time.
+ *
+ * It is nobody's child and in no step's process group, so that neither Slurm's signals
+ * nor its waiting reach it. It stays in slurmstepd's session: where the kernel shares out
+ * processors by session (autogroup), an agent in one of its own waits, for each request,
+ * until other sessions have had their turns.
  */
 #ifndef PMI2X_CHILD_H
 #define PMI2X_CHILD_H
@@ -14,9 +19,8 @@
 #include "agent/host_msg.h"
 
 struct child {
-	int fd;        /* conversation; -1: there is none */
-	int pidfd;     /* of what was started, which forks and ends; -1 */
-	int own_pidfd; /* of what it has forked; -1: unknown */
+	int fd;    /* conversation; -1: there is none */
+	int pidfd; /* -1: there is none, or the kernel has none */
 };
 
 /* What is executed, and with what. */
@@ -33,7 +37,7 @@ struct child_program {
 	size_t nfds;
 };
 
-#define CHILD_NONE ((struct child){ -1, -1, -1 })
+#define CHILD_NONE ((struct child){ -1, -1 })
 #define CHILD_ARGS_MAX 16
 
 /* Make the conversation; *theirs is the child's end. 0 or a negative errno. */
@@ -47,17 +51,15 @@ int child_start(struct child *c, const struct child_program *p);
  * 1: a message in *m, which points into `room`; 0: none yet; -EPIPE: the connection has
  * ended; -EPROTO: it makes no sense.
  */
-int child_receive(struct child *c, char room[HOST_MSG_MAX], struct host_msg *m);
+int child_receive(const struct child *c, char room[HOST_MSG_MAX], struct host_msg *m);
 /* The message's text as one line, in which nothing can pass for another line. */
 void child_text(char *out, size_t size, const struct host_msg *m);
 void child_kill(const struct child *c);
-/* Wait for what was started to fork or to end. slurmstepd may have done it. */
-void child_reap(struct child *c);
-/* Forget its processes, but not the conversation. */
+/* Forget the process, but not the conversation. */
 void child_forget(struct child *c);
 /*
- * Wait until what it has forked has ended, at most `ms`: what it had open is closed
- * then. Call it after child_kill.
+ * Wait until it has ended, at most `ms`: what it had open is closed then. Call it after
+ * child_kill.
  */
 void child_wait_end(const struct child *c, int ms);
 

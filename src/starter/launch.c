@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Starting the agent: what it is told goes into a memory file, descriptors get their
- * numbers, and the program is executed as it was when the step began. It forks once
- * more and drops its rights itself, before it reads anything.
+ * numbers, and the program is executed as it was when the step began. It drops its rights
+ * itself, before it reads anything.
  */
 #include "starter/starter_internal.h"
 
@@ -144,10 +144,7 @@ static int spawn_program(struct starter *s, int *setup, int *host)
 	p.nfds = sizeof(fds) / sizeof(*fds);
 	child_become_root();
 	rc = make_leaf(s);
-	rc = rc ? rc : child_start(&s->service.agent, &p);
-	if (!rc)
-		child_reap(&s->service.agent);
-	return rc;
+	return rc ? rc : child_start(&s->service.agent, &p);
 }
 
 /* ---- tests: a thread in its place ---- */

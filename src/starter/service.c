@@ -293,8 +293,8 @@ bool service_step_ends_here(const struct starter *s)
 }
 
 /*
- * Without a word. Until it has left slurmstepd's tree of processes and its cgroup, which
- * it does before it says that it is ready, it is killed with the step.
+ * Without a word. Until it has left slurmstepd's cgroup, which it does before it says
+ * that it is ready, it is killed with the step.
  */
 static void agent_died(struct starter *s)
 {

@@ -337,7 +337,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	}
 }
 
-/* Until it has left slurmstepd's tree of processes it is killed with the step. */
+/* Until it has left slurmstepd's cgroup it is killed with the step. */
 static void died(struct starter *s)
 {
 	if (s->service.killed || service_step_ends_here(s))

@@ -92,13 +92,15 @@ int node_start(struct node *n, const struct host *h, uint32_t position)
 	pid = fork();
 	if (pid < 0)
 		return -errno;
-	if (!pid)
+	if (!pid && fork() == 0)
 		execute(n, h, agent[1], host[1]);
+	if (!pid) /* it is nobody's child, as below slurmstepd */
+		_exit(0);
 	close(agent[1]);
 	close(host[1]);
 	link_init(&n->link, agent[0]);
 	n->host = host[0];
-	waitpid(pid, NULL, 0); /* it forks once more */
+	waitpid(pid, NULL, 0);
 	return 0;
 }
 

@@ -92,26 +92,6 @@ static void root_becomes_a_root_without_rights(void **state)
 	confined_end(&c);
 }
 
-/*
- * The starter has ended; what is left has another parent and group. In another session
- * it would wait for its turn where the kernel shares out processors by session.
- */
-static void it_is_in_nobodys_tree(void **state)
-{
-	struct confined c;
-	int status;
-
-	assert_int_equal(confined_start(&c, &as_nobody, NULL, NULL).rc, 0);
-	assert_int_equal(waitpid(c.starter, &status, 0), c.starter);
-	assert_int_equal(status, 0);
-	assert_int_not_equal(c.pid, c.starter);
-	assert_int_equal(atoi(field(c.pid, "PPid")), getpid()); /* adopted */
-	assert_int_equal(getsid(c.pid), getsid(0));
-	assert_int_equal(getpgid(c.pid), c.pid);
-	c.starter = c.pid;
-	confined_end(&c);
-}
-
 static void expect_descriptors(pid_t pid)
 {
 	char path[64];
@@ -296,7 +276,6 @@ static void without_root_all_else_is_done(void **state)
 	expect_ids(c.pid, NOBODY, GROUP);
 	assert_string_equal(field(c.pid, "NoNewPrivs"), "1");
 	assert_string_equal(field(c.pid, "CapEff"), "0000000000000000");
-	assert_int_equal(getpgid(c.pid), c.pid);
 	confined_end(&c);
 }
 
@@ -323,7 +302,7 @@ static void root_must_reach_its_cgroups(void **state)
 	r = confined_start(&c, &o, NULL, NULL);
 	assert_int_equal(r.rc, -ENOENT);
 	assert_non_null(strstr(r.why, "/nowhere/cgroup"));
-	assert_int_equal(waitpid(c.starter, NULL, WNOHANG), 0);
+	assert_int_equal(waitpid(c.pid, NULL, WNOHANG), 0);
 	confined_end(&c);
 }
 
@@ -398,7 +377,6 @@ int main(void)
 		cmocka_unit_test(arguments_are_ids_and_cgroups),
 		cmocka_unit_test(nothing_of_root_is_left),
 		cmocka_unit_test(root_becomes_a_root_without_rights),
-		cmocka_unit_test(it_is_in_nobodys_tree),
 		cmocka_unit_test(what_was_inherited_is_gone),
 #ifdef SYS_close_range
 		cmocka_unit_test(an_old_kernel_closes_descriptors),

@@ -21,7 +21,7 @@
 
 void confined_report(int rc, const char *why)
 {
-	struct report r = { .rc = rc, .pid = getpid() };
+	struct report r = { .rc = rc };
 
 	snprintf(r.why, sizeof(r.why), "%s", why);
 	if (write(REPORT, &r, sizeof(r)) < 0)
@@ -72,7 +72,6 @@ static _Noreturn void run(const struct confine_options *o, void (*then)(void))
 	struct report r = { .why = "" };
 
 	r.rc = confine_begin(o, r.why);
-	alarm(PATIENCE_SECONDS); /* a fork has forgotten the other */
 	if (!r.rc && !o->traced) {
 		r.rc = filter_install(on_denied);
 		if (r.rc == -ENOSYS && CONFINE_SANITIZED)
@@ -102,14 +101,13 @@ struct report confined_start(struct confined *c,
 			     void (*first)(void), void (*then)(void))
 {
 	int reports[2], hold[2];
-	struct report r;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 				    reports),
 			 0);
 	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
-	c->starter = fork();
-	if (c->starter == 0) {
+	c->pid = fork();
+	if (c->pid == 0) {
 		close(hold[1]);
 		close(reports[0]);
 		if (first)
@@ -121,22 +119,15 @@ struct report confined_start(struct confined *c,
 	close(hold[0]);
 	c->report = reports[0];
 	c->hold = hold[1];
-	r = confined_hear(c);
-	c->pid = r.pid;
-	return r;
+	return confined_hear(c);
 }
 
-/* It is an orphan, and this process adopts those; its status. */
 int confined_end(struct confined *c)
 {
 	int status = -1;
 
 	close(c->hold);
 	close(c->report);
-	if (c->pid != c->starter) {
-		assert_int_equal(waitpid(c->starter, &status, 0), c->starter);
-		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	}
 	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
 	return status;
 }
@@ -147,6 +138,5 @@ int confined_skip(void)
 		print_error("only root has rights to give up\n");
 		return 77;
 	}
-	prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come here */
 	return 0;
 }

@@ -21,13 +21,11 @@ extern const struct confine_options as_nobody;
 /* What it says of itself, one message each. */
 struct report {
 	int rc; /* of confine_begin, filter_install, or of what was done */
-	pid_t pid;
 	char why[CONFINE_WHY_MAX];
 };
 
 struct confined {
 	int report, hold;
-	pid_t starter; /* the process that slurmstepd would reap */
 	pid_t pid;
 };
 

@@ -77,6 +77,11 @@ testsuite_unit_agent_missing_test_SOURCES = testsuite/unit/agent-missing-test.c 
 testsuite_unit_agent_missing_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_missing_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/child-test
+testsuite_unit_child_test_SOURCES = testsuite/unit/child-test.c
+testsuite_unit_child_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_child_test_LDADD = $(UNIT_LIBS_AGENT)
+
 unit_tests += testsuite/unit/starter-helper-test
 check_PROGRAMS += testsuite/unit/other-topology
 testsuite_unit_starter_helper_test_SOURCES = \

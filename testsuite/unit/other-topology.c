@@ -21,8 +21,6 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 3 ? argv[3] : "";
 
-	if (fork())
-		return 0;
 	if (!strcmp(what, "silent"))
 		return 0;
 	say(HOST_READY, HOST_VERSION, "");
