@@ -9,6 +9,8 @@
 #define VALUE_MAX 16
 #define WHY "it is gone" /* one text, so that states do not differ by it */
 
+#define SUBSETS 2
+
 enum outcome { NOT_ENTERED, WAITING, DONE, FAILED };
 
 struct frame {
@@ -33,6 +35,11 @@ struct rank {
 	uint8_t outcome[COLL_KINDS][WORLD_SEQ];
 	uint8_t fetched[WORLD_SEQ]; /* outcomes */
 	uint8_t fetches;
+	struct {
+		uint8_t entered;
+		uint8_t failed_at; /* 1 + entered when the first failure was told */
+		uint8_t outcome[WORLD_SEQ];
+	} in[SUBSETS];
 };
 
 /* What a host was asked. */
@@ -54,7 +61,7 @@ struct world {
 	struct layout *layout;
 	broken_fn *broken;
 	uint32_t deaf;
-	bool fault;
+	bool fault, broken_off; /* something has died; it is no single rank */
 	struct node nodes[WORLD_NODES];
 	struct rank ranks[WORLD_RANKS];
 	struct link links[WORLD_LINKS]; /* from * WORLD_NODES + to */
@@ -77,6 +84,34 @@ static bool is_fetch(char c)
 static uint32_t owner_for(const struct world *w, uint32_t rank)
 {
 	return (rank + w->s->ranks / 2) % w->s->ranks;
+}
+
+/* Which subset it is of; SUBSETS: of none. */
+static uint32_t subset_of(char c)
+{
+	return c == 'e' ? 0 : c == 'u' ? 1 : SUBSETS;
+}
+
+static bool is_member(const struct world *w, uint32_t subset, uint32_t rank)
+{
+	return subset == 0 ? rank % 2 == 0 : rank >= w->s->ranks / 2;
+}
+
+static uint32_t members_of(const struct world *w, uint32_t subset,
+			   uint32_t ranks[WORLD_RANKS])
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		if (is_member(w, subset, r))
+			ranks[n++] = r;
+	return n;
+}
+
+/* It is of all ranks, and its kind and number say which. */
+static bool is_of_all(char c)
+{
+	return !is_fetch(c) && subset_of(c) == SUBSETS;
 }
 
 static enum coll_kind kind_of(char c)
@@ -105,6 +140,18 @@ static bool result_is_right(const struct world *w, enum coll_kind kind,
 
 	for (uint32_t r = 0; r < w->s->ranks; r++)
 		strcat(all, value_of(value, kind, r, seq));
+	return is_text(result, all);
+}
+
+/* Ranks are in tree order. */
+static bool subset_is_right(const struct world *w, uint32_t subset,
+			    uint32_t seq, const struct payload *result)
+{
+	char all[WORLD_RANKS * VALUE_MAX] = "", value[VALUE_MAX];
+	uint32_t ranks[WORLD_RANKS], n = members_of(w, subset, ranks);
+
+	for (uint32_t i = 0; i < n; i++)
+		strcat(all, value_of(value, COLL_FENCE, ranks[i], seq));
 	return is_text(result, all);
 }
 
@@ -229,6 +276,37 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 		fail(r);
 }
 
+static bool all_have_entered(const struct world *w, uint32_t subset,
+			     uint32_t seq)
+{
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		if (is_member(w, subset, r) &&
+		    w->ranks[r].in[subset].entered <= seq)
+			return false;
+	return true;
+}
+
+/* `id`: which one of which subset. */
+static void op_complete_subset(void *arg, uint32_t slot, uint64_t id,
+			       struct payload *result, const char *why)
+{
+	struct node *n = arg;
+	struct world *w = n->world;
+	uint32_t count, subset = id / WORLD_SEQ, seq = id % WORLD_SEQ;
+	struct rank *r;
+
+	r = &w->ranks[layout_ranks_at(w->layout, n->position, &count)[slot]];
+	must(w, r->in[subset].outcome[seq] == WAITING,
+	     "a collective of a subset ended that was not entered");
+	must(w, why || all_have_entered(w, subset, seq),
+	     "success before all of a subset have entered");
+	must(w, why || subset_is_right(w, subset, seq, result),
+	     "a rank got a wrong result of a subset");
+	r->in[subset].outcome[seq] = why ? FAILED : DONE;
+	if (why && !r->in[subset].failed_at)
+		r->in[subset].failed_at = r->in[subset].entered + 1;
+}
+
 static int op_fetch_asked(void *arg, uint64_t token,
 			  const struct coll_fetch *what)
 {
@@ -262,6 +340,7 @@ static const struct coll_ops ops = {
 	.combine = op_combine,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
+	.complete_subset = op_complete_subset,
 	.fetch_asked = op_fetch_asked,
 	.fetched = op_fetched,
 };
@@ -284,6 +363,16 @@ static struct layout *make_layout(const struct scenario *s)
 	}
 	layout_create(&l, s->nodes, s->ranks, counts, lists);
 	return l;
+}
+
+/* To what it enters next. */
+static void skip(struct world *w, uint32_t rank)
+{
+	uint8_t *next = &w->ranks[rank].next;
+	uint32_t subset = subset_of(w->s->program[*next]);
+
+	while (subset < SUBSETS && !is_member(w, subset, rank))
+		subset = subset_of(w->s->program[++*next]);
 }
 
 struct world *world_new(const struct scenario *s, uint32_t deaf,
@@ -315,6 +404,8 @@ struct world *world_new(const struct scenario *s, uint32_t deaf,
 		w->links[i].from = i / WORLD_NODES;
 		w->links[i].to = i % WORLD_NODES;
 	}
+	for (uint32_t r = 0; r < s->ranks; r++)
+		skip(w, r);
 	return w;
 }
 
@@ -350,6 +441,8 @@ static uint32_t unfinished(const struct world *w, const struct rank *r)
 			n += r->outcome[kind][seq] == WAITING;
 	for (uint32_t i = 0; i < r->fetches; i++)
 		n += r->fetched[i] == WAITING;
+	for (uint32_t i = 0; i < SUBSETS * WORLD_SEQ; i++)
+		n += r->in[i / WORLD_SEQ].outcome[i % WORLD_SEQ] == WAITING;
 	return n;
 }
 
@@ -450,6 +543,27 @@ static void answer(struct world *w, struct node *n)
 	payload_unref(end.value);
 }
 
+static void enter_subset(struct world *w, uint32_t rank, uint32_t subset)
+{
+	struct rank *r = &w->ranks[rank];
+	uint32_t ranks[WORLD_RANKS], slot, seq = r->in[subset].entered++;
+	const struct coll_subset_name name = {
+		.ranks = ranks, .count = members_of(w, subset, ranks),
+	};
+	char text[VALUE_MAX];
+	struct payload *value;
+	struct coll *c = coll_of(w, rank, &slot);
+
+	r->next++;
+	r->in[subset].outcome[seq] = WAITING;
+	value_of(text, COLL_FENCE, rank, seq);
+	value = payload_copy(text, strlen(text));
+	must(w, !coll_enter_subset(c, slot, &name, value,
+				   subset * WORLD_SEQ + seq),
+	     "a rank may not enter a collective of a subset");
+	payload_unref(value);
+}
+
 static void enter(struct world *w, uint32_t rank)
 {
 	struct rank *r = &w->ranks[rank];
@@ -532,17 +646,29 @@ static void node_dies(struct world *w, uint32_t position)
 	}
 }
 
+/* With what comes next in its program. */
+static void go_on(struct world *w, uint32_t rank)
+{
+	char what = w->s->program[w->ranks[rank].next];
+
+	if (is_fetch(what))
+		fetch(w, rank);
+	else if (is_of_all(what))
+		enter(w, rank);
+	else
+		enter_subset(w, rank, subset_of(what));
+	skip(w, rank);
+}
+
 void world_apply(struct world *w, struct event e)
 {
 	struct link *l;
 
 	w->fault |= e.type >= EVENT_RANK_DIES;
+	w->broken_off |= e.type > EVENT_RANK_DIES;
 	switch (e.type) {
 	case EVENT_ENTER:
-		if (is_fetch(w->s->program[w->ranks[e.which].next]))
-			fetch(w, e.which);
-		else
-			enter(w, e.which);
+		go_on(w, e.which);
 		break;
 	case EVENT_ANSWER:
 		answer(w, &w->nodes[e.which]);
@@ -577,7 +703,7 @@ static bool failed_from(const struct world *w, const struct rank *r, uint32_t n)
 		enum coll_kind kind = kind_of(w->s->program[i]);
 		uint8_t outcome = FAILED;
 
-		if (!is_fetch(w->s->program[i]))
+		if (is_of_all(w->s->program[i]))
 			outcome = r->outcome[kind][seq[kind]++];
 		if (i >= n && outcome != FAILED)
 			return false;
@@ -600,6 +726,41 @@ static void check_later_ones(const struct world *w)
 	}
 }
 
+static bool is_whole(const struct world *w, uint32_t subset)
+{
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		if (is_member(w, subset, r) && w->ranks[r].gone)
+			return false;
+	return !w->broken_off;
+}
+
+/* From the n-th of a subset on all have failed for each member. */
+static bool subset_failed_from(const struct world *w, uint32_t subset,
+			       uint32_t n)
+{
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		for (uint32_t i = n; i < w->ranks[r].in[subset].entered; i++)
+			if (!w->ranks[r].gone &&
+			    w->ranks[r].in[subset].outcome[i] != FAILED)
+				return false;
+	return true;
+}
+
+/* The death of a rank that is no member affects none; a failure is for good. */
+static void check_subset(const struct world *w, uint32_t subset)
+{
+	for (uint32_t r = 0; r < w->s->ranks; r++) {
+		uint32_t failed_at = w->ranks[r].in[subset].failed_at;
+
+		if (!failed_at || w->ranks[r].gone)
+			continue;
+		must(w, !is_whole(w, subset),
+		     "a subset failed that has lost nobody");
+		must(w, subset_failed_from(w, subset, failed_at - 1),
+		     "a later collective of a subset succeeded somewhere");
+	}
+}
+
 void world_check_end(const struct world *w)
 {
 	for (uint32_t r = 0; r < w->s->ranks; r++) {
@@ -619,4 +780,6 @@ void world_check_end(const struct world *w)
 		must(w, !alive(w, p) || !coll_fetches_pending(w->nodes[p].coll),
 		     "a node believes that a fetch is under way");
 	check_later_ones(w);
+	for (uint32_t i = 0; i < SUBSETS; i++)
+		check_subset(w, i);
 }

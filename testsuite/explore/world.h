@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "libcoll/fetch.h"
+#include "libcoll/subset.h"
 
 #define WORLD_NODES 5
 #define WORLD_RANKS 10
@@ -26,7 +27,8 @@ struct scenario {
 	uint32_t window;     /* collectives a rank enters before the first ends */
 	uint32_t piece;      /* see coll_options; 0: messages are never cut */
 	const char *program; /* of every rank: f(ence), g(ather), r(ing), x: fetch of
-	                        the rank that is half of them away */
+	                        the rank that is half of them away; collectives of
+	                        e(ven ranks) and u(pper half), which others skip */
 	bool rank_dies, node_dies, link_breaks; /* one of these, once */
 	bool small;          /* in make check */
 };
