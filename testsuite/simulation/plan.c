@@ -75,8 +75,16 @@ static void draw_options(struct plan *p)
 
 static bool is_possible(const struct plan *p, enum step_kind kind)
 {
-	return kind != STEP_NODE_ATTR ? kind != STEP_NAMES || p->srun :
-					p->wire != WIRE_PMI1;
+	switch (kind) {
+	case STEP_GROUP:
+		return p->wire != WIRE_PMI2;
+	case STEP_NODE_ATTR:
+		return p->wire != WIRE_PMI1;
+	case STEP_NAMES:
+		return p->srun;
+	default:
+		return true;
+	}
 }
 
 static void draw_steps(struct plan *p)

@@ -285,6 +285,75 @@ static int do_in_flight(struct sim_rank *r)
 	return rc;
 }
 
+/* ---- groups ---- */
+
+enum group { GROUP_WORLD, GROUP_NODE, GROUP_LIST, GROUP_KINDS };
+
+static enum group group_of(const struct sim_rank *r)
+{
+	return agreed(r, 6, 6) % GROUP_KINDS;
+}
+
+/* Both are in the same one. */
+static bool are_together(const struct sim_rank *r, uint32_t other)
+{
+	uint64_t members = agreed(r, 7, 7) >> 16;
+
+	if (group_of(r) == GROUP_NODE)
+		return r->step->plan->node_of[other] == r->node->id;
+	return group_of(r) == GROUP_WORLD ||
+	       (members >> r->rank & members >> other & 1);
+}
+
+/* Of those of a list; each rank may have an order of its own. */
+static int barrier_of_list(const struct sim_rank *r)
+{
+	uint32_t begin = draw_below(job_size(r));
+	int list[RANKS_MAX], n = 0;
+
+	for (uint32_t i = 0; i < job_size(r); i++)
+		if (are_together(r, (begin + i) % job_size(r)))
+			list[n++] = (begin + i) % job_size(r);
+	return PMI_Barrier_group(list, n, "list");
+}
+
+static int barrier_of_group(const struct sim_rank *r)
+{
+	int rc;
+
+	if (group_of(r) == GROUP_LIST)
+		rc = barrier_of_list(r);
+	else
+		rc = PMI_Barrier_group(group_of(r) == GROUP_NODE ? PMI_GROUP_NODE :
+								   PMI_GROUP_WORLD,
+				       0, "tag");
+	return allow(r, rc, "PMI_Barrier_group");
+}
+
+static int get_of_group(const struct sim_rank *r)
+{
+	uint32_t other = draw_below(job_size(r));
+
+	while (!are_together(r, other))
+		other = (other + 1) % job_size(r);
+	return get(r, other, 0);
+}
+
+/* Members have what members have put; after a fence all ranks have it. */
+static int do_group(struct sim_rank *r)
+{
+	int times = are_together(r, r->rank) ? 1 + agreed(r, 8, 8) % 3 : 0;
+	int rc = put(r, 0);
+
+	for (int i = 0; !rc && i < times; i++)
+		rc = barrier_of_group(r);
+	rc = rc || !times ? rc : get_of_group(r);
+	if (rc || agreed(r, 9, 9) % 2)
+		return rc;
+	rc = fence(r);
+	return rc ? rc : get_some(r, 1);
+}
+
 /* ---- the rest ---- */
 
 /* Who waits for an attribute of a rank that has died waits for ever. */
@@ -355,6 +424,7 @@ static int (*const steps[STEP_KINDS])(struct sim_rank *r) = {
 	[STEP_ALLGATHER] = do_allgather,
 	[STEP_RING] = do_ring,
 	[STEP_IN_FLIGHT] = do_in_flight,
+	[STEP_GROUP] = do_group,
 	[STEP_NODE_ATTR] = do_node_attribute,
 	[STEP_JOB_ATTR] = do_job_attribute,
 	[STEP_NAMES] = do_names,
@@ -425,6 +495,17 @@ static bool is_victim(const struct sim_rank *r, enum fault fault)
 	       p->victim_step == r->at;
 }
 
+/* A node that leaves would end what groups need it for. */
+static int meet_before_the_end(struct sim_rank *r)
+{
+	const struct plan *p = r->step->plan;
+	unsigned i = 0;
+
+	while (i < p->nsteps && p->steps[i] != STEP_GROUP)
+		i++;
+	return i < p->nsteps ? fence(r) : 0;
+}
+
 static int run_steps(struct sim_rank *r)
 {
 	const struct plan *p = r->step->plan;
@@ -439,7 +520,7 @@ static int run_steps(struct sim_rank *r)
 			task_sleep(draw_below(2 * MS));
 		rc = steps[p->steps[r->at]](r);
 	}
-	return rc;
+	return rc ? rc : meet_before_the_end(r);
 }
 
 /* In whatever way programs end after an error. */
