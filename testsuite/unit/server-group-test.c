@@ -345,6 +345,42 @@ static void lines_may_be_cut_anywhere(void **state)
 	net_destroy(n);
 }
 
+/* The barrier of a group of one, in a line of `len` bytes. */
+static void write_line(char *line, size_t len)
+{
+	static const char begin[] = "cmd=barrier_in group=", end[] = "0:6\n";
+
+	memset(line, '0', len);
+	memcpy(line, begin, strlen(begin));
+	memcpy(line + len - strlen(end), end, strlen(end));
+}
+
+static void cut_line(struct net *n, size_t len, size_t places)
+{
+	char *line = malloc(len);
+
+	write_line(line, len);
+	for (size_t i = 0; i < places; i++) {
+		size_t cut = i * len / places;
+
+		net_input(n, 0, line, cut);
+		assert_null(net_read(n, 0));
+		net_input(n, 0, line + cut, len - cut);
+		assert_out(net_read(n, 0), 6);
+	}
+	free(line);
+}
+
+static void long_lines_may_be_cut_anywhere(void **state)
+{
+	struct net *n = create(NULL);
+
+	cut_line(n, 4096, 4096);
+	cut_line(n, PMI1_LINE_MAX, 1000);
+	world(n);
+	net_destroy(n);
+}
+
 #define DEATH "barrier of a group of 3 ranks failed: rank 5 (node n2) exited or closed "
 
 /* Whoever waits cannot be told; the step ends, and says why. */
@@ -508,6 +544,7 @@ int main(void)
 		cmocka_unit_test(bad_groups_are_refused_and_harm_nobody),
 		cmocka_unit_test(long_lines_come_in_pieces),
 		cmocka_unit_test(lines_may_be_cut_anywhere),
+		cmocka_unit_test(long_lines_may_be_cut_anywhere),
 		cmocka_unit_test(a_death_ends_the_step_by_name),
 		cmocka_unit_test(who_finalizes_and_ends_fails_it_too),
 		cmocka_unit_test(without_an_end_the_connection_is_closed),
