@@ -86,10 +86,12 @@ class WrongOnes(unittest.TestCase):
         with tempfile.TemporaryDirectory() as place:
             copy = pathlib.Path(place) / "pmi2x"
             copy.write_text(COMMAND.read_text())
-            done = subprocess.run([sys.executable, copy, "why"], capture_output=True,
-                                  text=True, env={"PATH": "/none"}, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("install the package pmi2x-tools", done.stderr)
+            for verb, remedy in (("why", "package pmi2x-tools of this release\n"),
+                                 ("dvm", "or build pmi2x with libjansson")):
+                done = subprocess.run([sys.executable, copy, verb], capture_output=True,
+                                      text=True, env={"PATH": "/none"}, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(remedy, done.stderr)
 
 
 class Help(unittest.TestCase):
@@ -117,4 +119,4 @@ class Help(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -134,4 +134,4 @@ class Zsh(Completions, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -53,6 +53,30 @@ sums '' 0 "2 passed, 0 failed, 2 skipped"
 sums true 1 "2 passed, 1 failed, 1 skipped"
 rm "$tmp"/build/tree/unit/cases.*
 
+# A case, and a class, of Python's unittest.
+cat >"$tmp/cases.py" <<'PYTHON'
+import unittest
+class Cases(unittest.TestCase):
+    def test_first(self):
+        """What it is for."""
+        self.skipTest("no tool here")
+    def test_second(self):
+        pass
+@unittest.skip("no such machine")
+class Others(unittest.TestCase):
+    def test_third(self):
+        pass
+unittest.main(verbosity=2)
+PYTHON
+/usr/bin/python3 -B "$tmp/cases.py" 2>&1 | result python PASS
+sums '' 0 "2 passed, 0 failed, 3 skipped"
+grep -qx "== skipped: unit/python: no tool here: not possible here" "$out" ||
+	fail "the reason of a skip in Python's unittest"
+rm "$tmp"/build/tree/unit/python.*
+# Of all of ours: without verbosity it names none.
+! grep -L 'unittest\.main(verbosity=2' "$src"/testsuite/unit/*-test.py | grep . ||
+	fail "tests of unittest whose skips nobody would see"
+
 cat >"$tmp/build/system.xml" <<'XML'
 <testsuites><testsuite>
 <testcase classname="test_a" name="one"/>

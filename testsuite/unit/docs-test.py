@@ -144,4 +144,4 @@ if __name__ == "__main__":
         for name in sys.argv[1:]:
             print("\n".join(long_sentences(pathlib.Path(name))))
     else:
-        unittest.main()
+        unittest.main(verbosity=2)

@@ -344,4 +344,4 @@ class Pages(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(unittest.main(verbosity=1))
+    sys.exit(unittest.main(verbosity=2))
