@@ -7,12 +7,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
 import pytest
 
-from harness import run, stop, wait_until
+from harness import Cluster, run, stop, wait_until
 
 LAYOUT = ["-N4", "-n8", "--ntasks-per-node=2"]
 LATE = 5  # a rank of node n3
@@ -207,9 +208,32 @@ def test_check_in_an_allocation(pmi2x, cluster, kind):
 
 
 def test_check_without_a_cluster(pmi2x, tmp_path):
-    result = run([pmi2x, "check"], env={"SLURM_CONF": str(tmp_path / "none")})
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("")  # for one that is not there Slurm waits a minute
+    result = run([pmi2x, "check"], env={"SLURM_CONF": str(conf)})
     assert result.code == 3, result
     assert result.stdout.startswith("PMI2X UNKNOWN - slurmctld does not answer"), result
+
+
+def test_without_authentication(pmi2x, prefix, scratch, kind):
+    """Neither munge nor auth/slurm is at work."""
+    if kind != "pmi2x":
+        pytest.skip("it is about pmi2x")
+    cluster = Cluster(prefix, scratch / "unproven", kind, 2)
+    cluster.up()
+    try:
+        munged = cluster.dir / "run" / "munged.pid"
+        if not munged.exists():
+            pytest.skip("this cluster authenticates with auth/slurm")
+        os.kill(int(munged.read_text()), signal.SIGTERM)
+        wait_until(lambda: not munged.exists())
+        check, why = (cluster.run(pmi2x, *words) for words in (["check"], ["why", "1.0"]))
+    finally:
+        cluster.down()
+    assert (check.code, why.code) == (3, 2), (check, why)
+    for said in check.stdout, why.stderr:
+        assert "Slurm cannot authenticate on this host: scontrol: error: Munge" in said
+        assert "start munge here" in said
 
 
 def test_check_program(pmi2x, probe):

@@ -19,6 +19,7 @@ from pmi2x_check.judge import CRITICAL, OK, UNKNOWN, WARNING, Finding  # noqa: E
 BUILD = "0.1.0-0123456789ab protocol 7"
 SCRIPTS = {
     "scontrol": """#!/bin/sh
+cat "$PLAYED/errors" >&2
 cat "$PLAYED/config"
 """,
     "sinfo": """#!/bin/sh
@@ -58,6 +59,7 @@ class Played(unittest.TestCase):
         for name, text in SCRIPTS.items():
             (self.place / name).write_text(text)
             (self.place / name).chmod(0o755)
+        self.say("errors", "")
         self.say("config", "PluginDir               = /usr/lib/slurm\n"
                  "SrunPortRange           = 0-0\nPmi2xPorts              = (default)\n")
         self.say("states", "n1 idle\nn2 mixed\nn3 allocated\nn4 down\n")
@@ -152,6 +154,16 @@ class Played(unittest.TestCase):
     def test_no_slurmctld(self):
         self.say("config", "")
         self.says(UNKNOWN, "slurmctld does not answer", "scontrol ping")
+
+    def test_slurm_cannot_authenticate(self):
+        self.say("config", "")
+        for reason in ('Munge encode failed: Failed to connect to "/run/munge.socket"',
+                       "slurm_send_node_msg: REQUEST_BUILD_INFO has authentication error"):
+            self.say("errors", "scontrol: error: If munged is up, restart it\n"
+                     f"scontrol: error: {reason}\n"
+                     "slurm_load_ctl_conf error: Protocol authentication error\n")
+            self.says(UNKNOWN, f"cannot authenticate on this host: scontrol: error: {reason}",
+                      "start munge here", "sackd")
 
     def test_no_slurm(self):
         (self.place / "scontrol").unlink()

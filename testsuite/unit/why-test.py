@@ -265,6 +265,14 @@ class Played(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("no step 4711.0", done.stderr)
 
+    def test_slurm_cannot_authenticate(self):
+        (self.place / "scontrol").write_text(
+            "#!/bin/sh\necho 'scontrol: error: Munge encode failed: no socket' >&2\n"
+            "echo 'slurm_get_job_steps error: Protocol authentication error' >&2\n")
+        done = self.why(STEP)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Munge encode failed: no socket: start munge here", done.stderr)
+
     def test_no_step_at_all(self):
         done = self.why("4711")
         self.assertIn("write JOB.STEP", done.stderr)

@@ -8,8 +8,10 @@ import subprocess
 
 TRIAL = pathlib.Path(__file__).with_name("trial.py")
 FREE_S = 60  # for nodes to become free
-ANSWER_S = 30  # for a question to slurmctld
+ANSWER_S = 60  # for a question to slurmctld; munge is tried for up to 50 s
 STEP_S = FREE_S + 120
+NO_PROOF = ("start munge here, with the key that the controller has (systemctl start "
+            "munge); with auth/slurm, sackd or slurmd")
 USABLE = ("idle", "mixed", "allocated", "completing")
 FREE = ("idle", "mixed")
 ROW = re.compile(r"(\S+|\(this host\)) +(mpi_pmi2x\.so|pmi2x-agent) +"
@@ -52,13 +54,27 @@ def last_line(*texts):
     return lines[-1].strip() if lines else "it says nothing"
 
 
+def unproven(errors):
+    """How a command of Slurm failed to prove who its user is; "": it did not."""
+    if "authentication error" not in errors:
+        return ""
+    return re.search(r".*(?:[Ff]ail|connect|authentication error).*", errors)[0].strip()
+
+
+def no_answer(errors):
+    reason = unproven(errors)
+    if reason:
+        return CheckError(f"Slurm cannot authenticate on this host: {reason}", NO_PROOF)
+    return CheckError(f"slurmctld does not answer: {last_line(errors)}",
+                      "\"scontrol ping\" says more; is SLURM_CONF right?")
+
+
 def configuration():
     """What "scontrol show config" shows, plugins' options included."""
     code, shown, errors = run(["scontrol", "show", "config"])
     pairs = re.findall(r"^(\w+) *= *(.*?) *$", shown, re.M)
     if code or "PluginDir" not in dict(pairs):
-        raise CheckError(f"slurmctld does not answer: {last_line(errors)}",
-                         "\"scontrol ping\" says more; is SLURM_CONF right?")
+        raise no_answer(errors)
     return dict(pairs)
 
 

@@ -9,6 +9,8 @@ import re
 import subprocess
 import zlib
 
+from pmi2x_check.look import NO_PROOF, unproven
+
 READER = pathlib.Path(__file__).with_name("reader.py")
 STEP_S = 60  # for Slurm to start the reader and for all nodes to answer
 LIMIT = 64 << 20  # bytes of a node's answer, unpacked
@@ -46,8 +48,10 @@ def run(argv):
         raise WhyError(f"there is no {argv[0]}: {NO_SLURM}") from None
     except subprocess.TimeoutExpired as error:
         # srun ends its step when it is killed.
-        return (error.stdout or b"").decode(errors="replace"), (
-            f"{argv[0]} has not ended within {STEP_S} s: is the job suspended?")
+        output, errors = ((text or b"").decode(errors="replace")
+                          for text in (error.stdout, error.stderr))
+        return output, (
+            f"{errors}{argv[0]} has not ended within {STEP_S} s: is the job suspended?")
     return done.stdout, done.stderr
 
 
@@ -55,6 +59,9 @@ def of_step(step):
     """Names of the nodes of a running step."""
     shown, errors = run(["scontrol", "show", "step", step])
     found = re.search(r"NodeList=(\S+)", shown)
+    if unproven(errors):
+        raise WhyError("Slurm cannot authenticate on this host: "
+                       f"{unproven(errors)}: {NO_PROOF}")
     if not found:
         said = (errors or shown).strip().splitlines() or ["it shows no nodes"]
         raise WhyError(f"no step {step} (squeue -s names those that run): {said[-1]}")
