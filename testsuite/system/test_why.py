@@ -215,6 +215,31 @@ def test_check_without_a_cluster(pmi2x, tmp_path):
     assert result.stdout.startswith("PMI2X UNKNOWN - slurmctld does not answer"), result
 
 
+PLUGIN_OF_ANOTHER = """
+const char plugin_name[] = "of another Slurm", plugin_type[] = "mpi/pmi2x";
+const unsigned int plugin_version = 0x140b05;
+"""
+
+
+def test_plugin_of_another_slurm(pmi2x, cluster, kind, scratch):
+    """srun refuses it, and check says which one is needed."""
+    if kind != "pmi2x":
+        pytest.skip("it is about pmi2x")
+    place = scratch / "of-another"
+    place.mkdir()
+    (place / "plugin.c").write_text(PLUGIN_OF_ANOTHER)
+    run(["cc", "-shared", "-fPIC", "-o", place / "mpi_pmi2x.so", place / "plugin.c"]).ok()
+    lines = (cluster.dir / "slurm.conf").read_text()
+    (place / "slurm.conf").write_text(re.sub("(?m)^(PluginDir=).*", rf"\1{place}:"
+                                             + cluster.state["plugin_dir"], lines))
+    with_it = ["env", f"SLURM_CONF={place}/slurm.conf"]
+    cluster.run(*with_it, "srun", "--mpi=pmi2x", "true").failed().says(
+        "mpi_pmi2x.so version (20.11.5)")
+    shown = cluster.run(*with_it, pmi2x, "check", "--no-trial", "--nodes", "n1").stdout
+    assert "that it can load: the one that is there is for Slurm 20.11.5" in shown
+    assert re.search(r"built for Slurm \d[\d.]+, as mpi_pmi2x.so in ", shown), shown
+
+
 def test_without_authentication(pmi2x, prefix, scratch, kind):
     """Neither munge nor auth/slurm is at work."""
     if kind != "pmi2x":

@@ -116,8 +116,13 @@ class Played(unittest.TestCase):
 
     def test_a_plugin_for_another_slurm(self):
         self.say("types", "")
-        said = self.says(CRITICAL, "no plugin mpi/pmi2x", "built for this Slurm")
+        said = self.says(CRITICAL, "no plugin mpi/pmi2x", "built for Slurm of this version")
         self.assertNotIn("trial", said)
+        self.say("config", "PluginDir = /x\nSLURM_VERSION = 22.05.8\n")
+        self.say("types", "\nsrun: plugin_peek: Incompatible Slurm plugin "
+                 "/x/mpi_pmi2x.so version (24.11.5)")
+        self.says(CRITICAL, "it can load: the one that is there is for Slurm 24.11.5",
+                  "built for Slurm 22.05.8, as mpi_pmi2x.so in /x\n")
 
     def test_the_trial_fails(self):
         self.say("trial", "srun: error: x\npmi2x: n1 cannot connect to n2, port 7\n")

@@ -34,13 +34,16 @@ def on(nodes):
 # ---- the files ----
 
 
-def judge_plugin_here(there, config):
+def judge_plugin_here(there, other, config):
     if there:
         return Finding(OK, "plugin", "srun on this host has the plugin")
+    text = "srun on this host has no plugin mpi/pmi2x that it can load"
+    if other:
+        text += f": the one that is there is for Slurm {other}"
+    version = config.get("SLURM_VERSION", "of this version")
     return Finding(
-        CRITICAL, "plugin", "srun on this host has no plugin mpi/pmi2x that it can load",
-        f"install pmi2x-plugin, built for this Slurm, as mpi_pmi2x.so in "
-        f"{config['PluginDir']}; a plugin for another Slurm is not loaded")
+        CRITICAL, "plugin", text, f"install pmi2x-plugin, built for Slurm {version}, as "
+        f"mpi_pmi2x.so in {config['PluginDir']}")
 
 
 # Of a verdict that is none of these, Slurm's state is the reason.

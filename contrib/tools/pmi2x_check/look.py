@@ -78,10 +78,11 @@ def configuration():
     return dict(pairs)
 
 
-def has_plugin():
-    """Whether srun here can load the plugin."""
+def plugin_here():
+    """Whether srun here can load the plugin, and of which other Slurm one is there."""
     _, shown, errors = run(["srun", "--mpi=list"])
-    return "pmi2x" in (shown + errors).split()
+    other = re.search(r"Incompatible .*/mpi_pmi2x\.so version \((.*)\)", shown + errors)
+    return "pmi2x" in (shown + errors).split(), other[1] if other else ""
 
 
 def states(nodes):
