@@ -54,13 +54,19 @@ include testsuite/unit/allgather.mk
 include testsuite/unit/plugin.mk
 
 if HAVE_JANSSON
-unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-ledger-test \
-	testsuite/unit/dvm-queue-test
+unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-journal-test \
+	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-queue-test
 endif
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c
 testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_head_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_journal_test_SOURCES = testsuite/unit/dvm-journal-test.c \
+	testsuite/unit/wrap-memory.h
+testsuite_unit_dvm_journal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_dvm_journal_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_journal_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_dvm_ledger_test_SOURCES = testsuite/unit/dvm-ledger-test.c
 testsuite_unit_dvm_ledger_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)

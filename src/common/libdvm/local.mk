@@ -13,6 +13,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/head_report.c \
 	src/common/libdvm/head_submit.c \
 	src/common/libdvm/head_task.c \
+	src/common/libdvm/journal.c src/common/libdvm/journal.h \
 	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
 	src/common/libdvm/node.c src/common/libdvm/node.h \
 	src/common/libdvm/queue.c src/common/libdvm/queue.h

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of a journal as bytes. */
+#include "libdvm/journal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "libutil/hash.h"
+
+#define MAGIC "PMI2XDVJ"
+#define MAGIC_SIZE 8
+#define MARK 0x4a56445fu   /* where a record may begin */
+#define HEAD_SIZE 12       /* of a record */
+
+/* ---- writing ---- */
+
+int journal_put_header(struct buf *b)
+{
+	int rc = buf_append(b, MAGIC, MAGIC_SIZE);
+
+	return rc ? rc : pack_u32(b, JOURNAL_VERSION);
+}
+
+static int put_counts(struct buf *b, const struct journal_counts *r)
+{
+	int rc = pack_u64(b, r->next_id);
+
+	rc = rc ? rc : pack_u64(b, r->done);
+	rc = rc ? rc : pack_u64(b, r->failed);
+	return rc ? rc : pack_u64(b, r->line);
+}
+
+static int put_bytes(struct buf *b, const struct dvm_bytes *v)
+{
+	return pack_bytes(b, v->data, v->len);
+}
+
+static int put_profile(struct buf *b, const struct journal_profile *r)
+{
+	int rc = pack_u32(b, r->number);
+
+	rc = rc ? rc : put_bytes(b, &r->id);
+	rc = rc ? rc : put_bytes(b, &r->cwd);
+	return rc ? rc : put_bytes(b, &r->env);
+}
+
+static int put_submit(struct buf *b, const struct journal_submit *r)
+{
+	int rc = pack_u64(b, r->task);
+
+	rc = rc ? rc : pack_u64(b, r->submitted_ns);
+	rc = rc ? rc : pack_u32(b, r->profile);
+	rc = rc ? rc : pack_u8(b, r->tied);
+	rc = rc ? rc : pack_u64(b, r->line);
+	return rc ? rc : put_bytes(b, &r->json);
+}
+
+static int put_start(struct buf *b, const struct journal_start *r)
+{
+	int rc = pack_u64(b, r->task);
+
+	rc = rc ? rc : pack_u32(b, r->instance);
+	rc = rc ? rc : pack_u32(b, r->retries);
+	return rc ? rc : pack_u64(b, r->placed_ns);
+}
+
+static int put_end(struct buf *b, const struct journal_end *r)
+{
+	int rc = pack_u64(b, r->task);
+
+	rc = rc ? rc : pack_u32(b, r->instance);
+	rc = rc ? rc : pack_u32(b, (uint32_t)r->status);
+	rc = rc ? rc : pack_u32(b, r->rank);
+	rc = rc ? rc : pack_u8(b, r->not_started);
+	rc = rc ? rc : pack_u8(b, r->too_long);
+	rc = rc ? rc : pack_u8(b, r->cancelled);
+	rc = rc ? rc : pack_u64(b, r->started_ns);
+	rc = rc ? rc : pack_u64(b, r->ended_ns);
+	rc = rc ? rc : pack_u64(b, r->user_us);
+	rc = rc ? rc : pack_u64(b, r->system_us);
+	rc = rc ? rc : pack_u64(b, r->peak_kib);
+	return rc ? rc : put_bytes(b, &r->why);
+}
+
+static int put_body(struct buf *b, const struct journal_record *r)
+{
+	int rc = pack_u8(b, (uint8_t)r->type);
+
+	if (rc)
+		return rc;
+	switch (r->type) {
+	case JOURNAL_COUNTS: return put_counts(b, &r->counts);
+	case JOURNAL_PROFILE: return put_profile(b, &r->profile);
+	case JOURNAL_SUBMIT: return put_submit(b, &r->submit);
+	case JOURNAL_START: return put_start(b, &r->start);
+	case JOURNAL_CANCEL: return pack_u64(b, r->cancelled);
+	case JOURNAL_END: return put_end(b, &r->end);
+	default: return -EMSGSIZE;
+	}
+}
+
+static void set_u32(char *at, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		at[i] = (char)(v >> 8 * i);
+}
+
+/* What is in front of a body of which all is known now. */
+static void set_head(char *at, size_t len)
+{
+	set_u32(at, MARK);
+	set_u32(at + 4, (uint32_t)len);
+	set_u32(at + 8, hash_seeded(JOURNAL_VERSION, at + HEAD_SIZE, len));
+}
+
+int journal_put(struct buf *b, const struct journal_record *r)
+{
+	static const char head[HEAD_SIZE];
+	size_t begin = b->len, len;
+	int rc = buf_append(b, head, HEAD_SIZE);
+
+	rc = rc ? rc : put_body(b, r);
+	len = b->len - begin - HEAD_SIZE;
+	if (!rc && len > JOURNAL_RECORD_MAX)
+		rc = -EMSGSIZE;
+	if (rc)
+		b->len = begin;
+	else
+		set_head(b->data + begin, len);
+	return rc;
+}
+
+/* ---- reading ---- */
+
+static void get_bytes(struct cursor *c, struct dvm_bytes *v)
+{
+	v->data = unpack_bytes(c, JOURNAL_RECORD_MAX, &v->len);
+}
+
+static bool get_bool(struct cursor *c)
+{
+	return unpack_u8(c) != 0;
+}
+
+static void get_counts(struct cursor *c, struct journal_counts *r)
+{
+	r->next_id = unpack_u64(c);
+	r->done = unpack_u64(c);
+	r->failed = unpack_u64(c);
+	r->line = unpack_u64(c);
+}
+
+static void get_profile(struct cursor *c, struct journal_profile *r)
+{
+	r->number = unpack_u32(c);
+	get_bytes(c, &r->id);
+	get_bytes(c, &r->cwd);
+	get_bytes(c, &r->env);
+}
+
+static void get_submit(struct cursor *c, struct journal_submit *r)
+{
+	r->task = unpack_u64(c);
+	r->submitted_ns = unpack_u64(c);
+	r->profile = unpack_u32(c);
+	r->tied = get_bool(c);
+	r->line = unpack_u64(c);
+	get_bytes(c, &r->json);
+}
+
+static void get_start(struct cursor *c, struct journal_start *r)
+{
+	r->task = unpack_u64(c);
+	r->instance = unpack_u32(c);
+	r->retries = unpack_u32(c);
+	r->placed_ns = unpack_u64(c);
+}
+
+static void get_end(struct cursor *c, struct journal_end *r)
+{
+	r->task = unpack_u64(c);
+	r->instance = unpack_u32(c);
+	r->status = (int32_t)unpack_u32(c);
+	r->rank = unpack_u32(c);
+	r->not_started = get_bool(c);
+	r->too_long = get_bool(c);
+	r->cancelled = get_bool(c);
+	r->started_ns = unpack_u64(c);
+	r->ended_ns = unpack_u64(c);
+	r->user_us = unpack_u64(c);
+	r->system_us = unpack_u64(c);
+	r->peak_kib = unpack_u64(c);
+	get_bytes(c, &r->why);
+}
+
+static bool get_body(struct cursor *c, struct journal_record *r)
+{
+	r->type = (enum journal_type)unpack_u8(c);
+	switch (r->type) {
+	case JOURNAL_COUNTS: get_counts(c, &r->counts); break;
+	case JOURNAL_PROFILE: get_profile(c, &r->profile); break;
+	case JOURNAL_SUBMIT: get_submit(c, &r->submit); break;
+	case JOURNAL_START: get_start(c, &r->start); break;
+	case JOURNAL_CANCEL: r->cancelled = unpack_u64(c); break;
+	case JOURNAL_END: get_end(c, &r->end); break;
+	default: return false;
+	}
+	return cursor_done(c);
+}
+
+int journal_open(struct journal_reader *j, const void *data, size_t len,
+		 uint32_t *version)
+{
+	struct cursor c;
+	const void *magic;
+
+	*j = (struct journal_reader){ .data = data, .len = len,
+		.at = JOURNAL_HEADER_SIZE, .cut = JOURNAL_HEADER_SIZE };
+	cursor_init(&c, data, len);
+	magic = unpack_raw(&c, MAGIC_SIZE);
+	*version = unpack_u32(&c);
+	if (!cursor_ok(&c) || memcmp(magic, MAGIC, MAGIC_SIZE))
+		return -EBADMSG;
+	return *version == JOURNAL_VERSION ? 0 : -EPROTONOSUPPORT;
+}
+
+/* Is there a whole record at `at`? Then its length, else 0. */
+static size_t whole(const struct journal_reader *j, size_t at,
+		    struct journal_record *r)
+{
+	uint32_t mark, len, sum;
+	const void *body;
+	struct cursor c;
+
+	cursor_init(&c, j->data + at, j->len - at);
+	mark = unpack_u32(&c);
+	len = unpack_u32(&c);
+	sum = unpack_u32(&c);
+	if (mark != MARK || len > JOURNAL_RECORD_MAX)
+		return 0;
+	body = unpack_raw(&c, len);
+	if (!body || hash_seeded(JOURNAL_VERSION, body, len) != sum)
+		return 0;
+	cursor_init(&c, body, len);
+	return get_body(&c, r) ? HEAD_SIZE + len : 0;
+}
+
+static void note_damage(struct journal_reader *j, size_t from, size_t to)
+{
+	if (from == to)
+		return;
+	if (!j->damaged)
+		j->damaged_at = from;
+	j->damaged += to - from;
+}
+
+bool journal_next(struct journal_reader *j, struct journal_record *r)
+{
+	size_t n = 0;
+
+	for (size_t at = j->at; !n && j->len - at > HEAD_SIZE; at += !n) {
+		n = whole(j, at, r);
+		j->begin = at;
+	}
+	if (!n)
+		return false;
+	note_damage(j, j->at, j->begin);
+	j->at = j->cut = j->begin + n;
+	return true;
+}
