@@ -22,6 +22,7 @@ struct up {
 	const char *name;
 	uint32_t nodes;
 	bool local;
+	const char *journal; /* its directory, or NULL */
 	char *args[HEAD_ARGS_MAX]; /* of the head */
 	int nargs;
 	char dir[DVM_PATH_MAX];
@@ -77,6 +78,16 @@ static char *thousand(const char *option, const char *seconds)
 	return ms;
 }
 
+static void take_journal(struct up *u, const char *dir, bool resume)
+{
+	if (u->journal)
+		die_usage("--journal DIR begins a journal, --resume DIR goes on with one: give one of them");
+	u->journal = dir;
+	add(u, "-J", dir);
+	if (resume)
+		add(u, "-R", NULL);
+}
+
 static void take_option(struct up *u, int option, const char *value)
 {
 	switch (option) {
@@ -97,6 +108,10 @@ static void take_option(struct up *u, int option, const char *value)
 	case 'p': add(u, "-p", thousand("--patience", value)); break;
 	case 'm': check_number("--max-queued", value, INT32_MAX);
 		add(u, "-m", value); break;
+	case 'J':
+	case 'R': take_journal(u, value, option == 'R'); break;
+	case 'O': add(u, "-O", NULL); break;
+	case 'F': add(u, "-F", NULL); break;
 	case 'o':
 		if (strcmp(value, "fifo") && strcmp(value, "large"))
 			die_usage("--order is fifo or large");
@@ -119,6 +134,10 @@ static void take_options(struct up *u, int argc, char **argv)
 		{ "patience", required_argument, NULL, 'p' },
 		{ "max-queued", required_argument, NULL, 'm' },
 		{ "order", required_argument, NULL, 'o' },
+		{ "journal", required_argument, NULL, 'J' },
+		{ "resume", required_argument, NULL, 'R' },
+		{ "once", no_argument, NULL, 'O' },
+		{ "fast", no_argument, NULL, 'F' },
 		{ 0 },
 	};
 	int option;
@@ -236,6 +255,8 @@ static int wait_ready(const struct up *u, int hold)
 			fprintf(stderr, tty ? "\n" : "");
 			return 0;
 		}
+		if (!strncmp(line, "note ", 5))
+			fprintf(stderr, "%spmi2x-dvm: %s\n", tty ? "\n" : "", line + 5);
 		if (!strncmp(line, "failed ", 7))
 			die("%s%s", tty ? "\n" : "", line + 7);
 	}

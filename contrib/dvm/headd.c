@@ -88,6 +88,8 @@ void headd_check_left(struct headd *h)
 	uv_close((uv_handle_t *)&h->turn, NULL);
 	uv_close((uv_handle_t *)&h->limit, NULL);
 	uv_close((uv_handle_t *)&h->terminate, NULL);
+	uv_close((uv_handle_t *)&h->journal.timer, NULL);
+	uv_close((uv_handle_t *)&h->journal.hope, NULL);
 	nodes_close(h);
 }
 
@@ -105,6 +107,7 @@ void headd_leave(struct headd *h)
 	if (h->leaving)
 		return;
 	h->leaving = true;
+	headd_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
 	nodes_close(h);
 	clients_refuse(h);
@@ -150,6 +153,11 @@ static void on_client_send(void *arg, uint32_t client, const char *line, size_t 
 	clients_send(arg, client, line, len);
 }
 
+static int on_record(void *arg, const void *data, size_t len, uint32_t waits)
+{
+	return headd_journal_record(arg, data, len, waits);
+}
+
 static void on_end(void *arg)
 {
 	headd_leave(arg);
@@ -165,7 +173,7 @@ static void note_progress(struct headd *h)
 		return;
 	said = dvm_head_registered(h->head);
 	headd_say(h, "up %u", said);
-	if (said < h->options.nodes)
+	if (said < h->options.nodes || headd_journal_begin(h))
 		return;
 	h->ready = true;
 	headd_say(h, "ready");
@@ -178,8 +186,10 @@ static void on_turn(uv_prepare_t *handle)
 	struct headd *h = handle->data;
 
 	note_progress(h);
-	if (!h->leaving)
-		dvm_head_turn(h->head, headd_now(h));
+	if (h->leaving)
+		return;
+	dvm_head_turn(h->head, headd_now(h));
+	headd_journal_turn(h);
 }
 
 /* ---- life ---- */
@@ -190,6 +200,7 @@ static int make_head(struct headd *h, const struct settings *s)
 		.node_send = on_node_send,
 		.node_break = on_node_break,
 		.client_send = on_client_send,
+		.record = on_record,
 		.end = on_end,
 	};
 	char name[64];
@@ -248,6 +259,7 @@ static int begin(struct headd *h, const struct settings *s)
 	int rc = open_loop(h);
 
 	rc = rc ? rc : make_head(h, s);
+	rc = rc ? rc : headd_journal_open(h);
 	rc = rc ? rc : make_welcome(h);
 	rc = rc ? rc : clients_open(h);
 	rc = rc ? rc : nodes_open(h);
@@ -273,6 +285,10 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 's': s->headd.slots = value; break;
 	case 'G': s->headd.gpus = value; break;
 	case 'H': s->headd.hold = value; break;
+	case 'J': s->headd.journal.dir = value; break;
+	case 'R': s->headd.journal.resume = true; break;
+	case 'O': s->headd.journal.once = true; break;
+	case 'F': s->headd.journal.fast = true; break;
 	case 'g': s->head.grace_ms = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
@@ -300,7 +316,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:g:p:m:o:c:")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:J:ROFg:p:m:o:c:")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;
@@ -314,6 +330,7 @@ int main(int argc, char **argv)
 
 	prctl(PR_SET_NAME, "pmi2x-dvm-head", 0, 0, 0);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	if (!take_arguments(&s, argc, argv)) {
 		fputs("pmi2x-dvm-head: pmi2x-dvm up starts this program; see pmi2x-dvm(1)\n",
 		      stderr);
@@ -324,10 +341,10 @@ int main(int argc, char **argv)
 	if (h.hold >= 0)
 		fcntl(h.hold, F_SETFD, FD_CLOEXEC);
 	rc = begin(&h, &s);
-	if (rc) {
+	if (rc < 0)
 		headd_say(&h, "failed %s", strerror(-rc));
+	if (rc)
 		return 1;
-	}
 	loop_run(h.loop);
 	return h.status;
 }

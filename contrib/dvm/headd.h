@@ -7,8 +7,9 @@
  *   headd_nodes.c    links of the nodes' daemons
  *   headd_clients.c  clients, over a unix socket in the DVM's directory
  *   headd_launch.c   starting the daemons
+ *   headd_journal.c  what outlives it
  *
- * One thread, that of the loop.
+ * One thread, that of the loop; libuv's own flush the journal.
  */
 #ifndef PMI2X_DVM_HEADD_H
 #define PMI2X_DVM_HEADD_H
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "headd_journal.h"
 #include "libdvm/head.h"
 #include "libio/link.h"
 #include "libio/listener.h"
@@ -32,6 +34,7 @@ struct headd_options {
 	bool local;             /* all of them processes of this machine */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in welcome.h */
+	struct headd_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that
 	                           this DVM is ready; or NULL */
 };
@@ -55,6 +58,7 @@ struct headd {
 	uint32_t next_client;
 	struct daemon_process *daemons;
 	uint32_t ndaemons;
+	struct headd_journal journal;
 	uv_prepare_t turn;
 	uv_timer_t limit;          /* of leaving */
 	uv_signal_t terminate;
@@ -65,7 +69,7 @@ struct headd {
 };
 
 struct dvm_time headd_now(const struct headd *h);
-/* To who waits in pmi2x-dvm up: "up N", "ready", "failed WHY". */
+/* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
 void headd_say(struct headd *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* It cannot go on: say why, and end. */
@@ -89,6 +93,9 @@ void nodes_close(struct headd *h);
 
 int clients_open(struct headd *h);
 void clients_send(struct headd *h, uint32_t client, const char *line, size_t len);
+/* The client is sent nothing more before so many bytes of the journal are safe. */
+void clients_hold(struct headd *h, uint32_t client, uint64_t until);
+void clients_release(struct headd *h, uint64_t safe);
 /* Nobody comes any more. */
 void clients_refuse(struct headd *h);
 /* They hear the end, when they have read the rest. */

@@ -28,6 +28,8 @@ struct client {
 	struct stream *stream;
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
+	uint64_t until;  /* see clients_hold; 0: it is not held */
+	struct buf held; /* what it is sent then */
 	UT_hash_handle hh;
 };
 
@@ -39,6 +41,7 @@ static void client_gone(struct client *c)
 	dvm_head_client_closed(h->head, c->number, headd_now(h));
 	stream_close(c->stream);
 	buf_free(&c->in);
+	buf_free(&c->held);
 	free(c);
 	headd_check_left(h);
 }
@@ -111,6 +114,7 @@ static void on_accept(void *arg, int fd)
 	c->head = h;
 	c->number = ++h->next_client;
 	buf_init(&c->in, LINE_BYTES_MAX);
+	buf_init(&c->held, LINE_BYTES_MAX);
 	if (stream_open(&c->stream, loop_uv(h->loop), fd, &limits, &ops, c)) {
 		free(c);
 		return;
@@ -124,8 +128,34 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 	struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
-	if (c) /* one that does not read ends itself */
+	if (c && c->until)
+		(void)buf_append(&c->held, line, len);
+	else if (c) /* one that does not read ends itself */
 		(void)stream_write(c->stream, line, len, NULL);
+}
+
+void clients_hold(struct headd *h, uint32_t client, uint64_t until)
+{
+	struct client *c;
+
+	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
+	if (c)
+		c->until = until;
+}
+
+void clients_release(struct headd *h, uint64_t safe)
+{
+	struct client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next) {
+		if (!c->until || c->until > safe)
+			continue;
+		c->until = 0;
+		if (c->held.len)
+			(void)stream_write(c->stream, c->held.data, c->held.len,
+					   NULL);
+		buf_free(&c->held);
+	}
 }
 
 /* One head at a time, for as long as it lives. */

@@ -79,8 +79,10 @@ static void on_end(void *arg, struct link *l, int error)
 	const char *why = n->broken ? n->broken :
 			  error ? link_strerror(error) : "its daemon has ended";
 
-	if (n->proved)
+	if (n->proved) {
 		dvm_head_node_lost(h->head, n->position, why, headd_now(h));
+		headd_journal_node_lost(h);
+	}
 	forget(n);
 	if (error == -EPROTONOSUPPORT)
 		headd_fail(h, "a node has a pmi2x-dvmd of another version: install the same on all nodes");

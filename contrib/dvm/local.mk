@@ -19,8 +19,10 @@ contrib_dvm_pmi2x_dvm_LDADD = libutil.la $(JANSSON_LIBS) $(XXHASH_LIBS)
 
 contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd.c contrib/dvm/headd.h \
-	contrib/dvm/headd_clients.c contrib/dvm/headd_launch.c \
-	contrib/dvm/headd_nodes.c \
+	contrib/dvm/headd_clients.c \
+	contrib/dvm/headd_journal.c contrib/dvm/headd_journal.h \
+	contrib/dvm/headd_launch.c contrib/dvm/headd_nodes.c \
+	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)

@@ -23,6 +23,7 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 	h->arg = arg;
 	h->log = log;
 	h->next_id = 1;
+	journal_init(h);
 	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
 	if (!h->nodes || ledger_create(&h->ledger) ||
 	    queue_create(&h->queue, &options->queue)) {
@@ -54,6 +55,7 @@ void dvm_head_destroy(struct dvm_head *h)
 		buf_free(&h->nodes[i].out);
 	}
 	free(h->nodes);
+	journal_free(h);
 	queue_destroy(h->queue);
 	ledger_destroy(h->ledger);
 	free(h);
@@ -181,6 +183,7 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
 		return;
 	log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
 	ledger_lose_node(h->ledger, node);
+	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);
 	tasks_lose_node(h, node, why);
 	tasks_fail_impossible(h);
 }
@@ -215,15 +218,57 @@ static void leave(struct dvm_head *h)
 		head_queue_msg(h, i, &m);
 }
 
+static bool all_nodes_lost(const struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (!h->nodes[i].lost)
+			return false;
+	return true;
+}
+
+/*
+ * With a journal, tasks do not end for want of nodes at once: an allocation that ends
+ * takes one node after another, and then they are for the head that goes on.
+ */
+static void end_hopeless(struct dvm_head *h)
+{
+	if (!h->journal.on || !h->hopeless_ms || h->now.ms < h->hopeless_ms)
+		return;
+	h->hopeless_ms = 0;
+	if (!all_nodes_lost(h)) {
+		tasks_fail_impossible(h);
+		return;
+	}
+	log_error(h->log, "all nodes are lost, and %zu tasks wait: another DVM can go on with the journal",
+		  h->nqueued);
+	leave(h);
+}
+
+/* What was placed and what has ended is known to others when the journal has it. */
+static void tell(struct dvm_head *h)
+{
+	bool done = h->phase == HEAD_DRAINS && !h->nqueued && !h->nrunning;
+	bool written = journal_flush(h);
+
+	if (written)
+		tasks_launch(h);
+	else if (done)
+		log_error(h->log, "who goes on with the journal will run tasks again that have ended");
+	if (written || done)
+		report_turn(h);
+	if (done)
+		leave(h);
+}
+
 void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
 {
 	bool was = h->phase == HEAD_LEFT;
 
 	h->now = now;
-	tasks_place(h);
-	report_turn(h);
-	if (h->phase == HEAD_DRAINS && !h->nqueued && !h->nrunning)
-		leave(h);
+	end_hopeless(h);
+	if (journal_ready(h))
+		tasks_place(h);
+	tell(h);
 	send_to_nodes(h);
 	if (!was && h->phase == HEAD_LEFT)
 		h->ops.end(h->arg);

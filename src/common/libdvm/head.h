@@ -10,6 +10,7 @@
  *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
  *   head_submit.c  reading tasks from a request
  *   head_report.c  what clients are told
+ *   head_journal.c what another head needs to go on
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H
@@ -18,11 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libdvm/journal.h"
 #include "libdvm/queue.h"
 #include "libutil/log.h"
 
 #define HEAD_KEPT_MAX 10000     /* results that are kept for who asks later */
 #define HEAD_INSTANCES_MAX 4    /* tries of a task whose nodes are lost */
+#define HEAD_HOPE_MS 5000       /* from a node's loss, with a journal: see head.c */
 
 struct dvm_head_options {
 	const char *name;           /* of the DVM; outlives the head, as build does */
@@ -42,11 +45,25 @@ struct dvm_head_ops {
 	/* A line for a client, newline included; copied. */
 	void (*client_send)(void *arg, uint32_t client, const char *line,
 			    size_t len);
+	/*
+	 * Append whole records to the journal: all or nothing. 0 or a negative errno;
+	 * then they come again. What the client `waits` (0: none) is sent after this
+	 * call is for when they are safe on the disk.
+	 */
+	int (*record)(void *arg, const void *data, size_t len, uint32_t waits);
 	/* All is done and everybody has been told: end. Called once. */
 	void (*end)(void *arg);
 };
 
 struct dvm_head;
+
+/* What a head that goes on has found. */
+struct dvm_resumed {
+	uint64_t ended;  /* tasks that stay so */
+	uint64_t queued; /* that wait, `again` among them */
+	uint64_t again;  /* that ran, and are run again */
+	uint64_t lost;   /* that ran, and are reported lost */
+};
 
 /* 0 or -ENOMEM. */
 int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
@@ -73,6 +90,24 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 
 /* How many nodes have registered; tasks are taken when all have. */
 uint32_t dvm_head_registered(const struct dvm_head *h);
+
+/*
+ * When all have registered, and before any client's input: records are given to
+ * ops.record from now on.
+ */
+void dvm_head_keep_journal(struct dvm_head *h);
+/*
+ * The same, after going on with what another head has written; journal_open has been
+ * called. What ran is run again, or, with `once`, reported lost. 0 or -ENOMEM.
+ */
+int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool once,
+		    struct dvm_resumed *out, struct dvm_time now);
+/*
+ * A journal in which only those records are that the head knows, followed by one of
+ * what it has forgotten, says all that it needs.
+ */
+bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r);
+void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out);
 
 /* `client` is a number that is not used again. A line without its newline. */
 void dvm_head_client_opened(struct dvm_head *h, uint32_t client);

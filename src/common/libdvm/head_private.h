@@ -8,6 +8,7 @@
 
 #include "libdvm/dvm_msg.h"
 #include "libdvm/head.h"
+#include "libdvm/journal.h"
 
 #define NODE_NONE UINT32_MAX
 
@@ -28,6 +29,7 @@ struct head_profile {
 	size_t users;   /* tasks, and clients that named it */
 	uint8_t *sent;  /* by node: it has it */
 	size_t nsent;
+	uint64_t recorded; /* in the journal, by this request; 0: it is not */
 	UT_hash_handle hh;
 };
 
@@ -67,10 +69,13 @@ struct head_task {
 	struct queue_item item;
 	struct task_spec spec;
 	struct head_profile *profile;
+	uint64_t line;    /* see journal_submit */
 	uint32_t instance;
+	uint32_t losses;  /* of nodes that it ran on */
 	uint32_t tied;    /* the client without which it is ended; 0: none */
 	bool cancelled;
 	bool lost;        /* with a node: the rest of it is being ended */
+	bool launched;    /* it runs, and its nodes have been told */
 	uint32_t parts_left;
 	struct ledger_placement *placement;
 	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
@@ -86,6 +91,14 @@ struct head_client {
 	size_t nprofiles, profiles_cap;
 	json_t *ended; /* tasks of this turn, an array; or NULL */
 	UT_hash_handle hh;
+};
+
+/* See head_journal.c. */
+struct head_journal {
+	bool on;
+	struct buf out;   /* records that the host has not written */
+	int error;        /* why, or 0 */
+	uint64_t request; /* to submit: their number */
 };
 
 enum head_phase { HEAD_SERVES, HEAD_DRAINS, HEAD_LEFT };
@@ -107,6 +120,9 @@ struct dvm_head {
 	size_t nqueued, nrunning, nended;           /* in them */
 	uint64_t next_id;         /* from 1 */
 	uint64_t done, failed;    /* ever */
+	uint64_t line;            /* the last of all tasks */
+	struct head_journal journal;
+	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
 	bool retry;               /* something was added or freed: place */
 	struct dvm_time now;      /* of the input that is handled */
@@ -157,14 +173,47 @@ void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
 /* A client has gone: end what is tied to it. */
 void tasks_lose_client(struct dvm_head *h, uint32_t client);
 void tasks_place(struct dvm_head *h);
+/* Nodes get what has been placed: when its start is in the journal. */
+void tasks_launch(struct dvm_head *h);
 /* What can never run any more ends. */
 void tasks_fail_impossible(struct dvm_head *h);
+/* One that waits ends with its result as it is. */
+void task_end_queued(struct dvm_head *h, struct head_task *t);
+/* The last that was submitted has not been. */
+void task_undo(struct dvm_head *h, struct head_task *t);
 void tasks_free(struct dvm_head *h);
 
 /* ---- head_submit.c ---- */
 
 /* The request {"op":"submit", ...}. */
 void submit_request(struct dvm_head *h, struct head_client *c, json_t *request);
+
+/*
+ * A task of the journal, as it was submitted, with its id as h->next_id; NULL, and why
+ * it cannot be.
+ */
+struct head_task *submit_again(struct dvm_head *h, json_t *json,
+			       struct head_profile *p, char *why, size_t size);
+
+/* ---- head_journal.c ---- */
+
+void journal_init(struct dvm_head *h);
+void journal_free(struct dvm_head *h);
+/* Records. Without a journal, nothing. */
+int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json);
+void journal_start(struct dvm_head *h, const struct head_task *t);
+void journal_cancel(struct dvm_head *h, const struct head_task *t);
+void journal_end(struct dvm_head *h, const struct head_task *t);
+/* Is all written? It is tried now. */
+bool journal_flush(struct dvm_head *h);
+/* Could it be written the last time, or can it now? */
+bool journal_ready(struct dvm_head *h);
+/*
+ * Around the records of a request to submit, which are written together, or not at all.
+ * The client hears nothing more before they are safe. 0, or why they are not written.
+ */
+int journal_begin_request(struct dvm_head *h);
+int journal_end_request(struct dvm_head *h, uint32_t client);
 
 /* ---- head_client.c ---- */
 

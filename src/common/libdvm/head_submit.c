@@ -24,6 +24,7 @@ struct reading {
 	json_t *json;
 	struct task_spec spec;
 	const char *profile; /* its id, or NULL: the request's */
+	uint64_t line;       /* see journal_submit */
 	const char *key;     /* what is wrong, NULL: nothing is */
 	char why[256];
 };
@@ -276,7 +277,7 @@ static void check_keys(struct reading *r)
 	static const char *const known[] = {
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
-		"output", "path", "name", "profile",
+		"output", "path", "name", "profile", "line",
 	};
 	const char *key;
 	json_t *v;
@@ -305,6 +306,7 @@ static void read_task(struct reading *r)
 	r->spec.priority = (int32_t)get_number(r, "priority", 0, 1000000);
 	r->spec.limit_s = (uint32_t)get_number(r, "time", 0, INT32_MAX / 1000);
 	r->spec.retries = (uint32_t)get_number(r, "retries", 0, 1000);
+	r->line = get_number(r, "line", 0, INT64_MAX);
 	r->profile = json_string_value(json_object_get(r->json, "profile"));
 }
 
@@ -361,11 +363,31 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 
 /* ---- the request ---- */
 
-static struct head_task *submit_one(struct reading *r, const char *profile)
+/* One that has been read, and in which nothing is wrong; NULL: something was. */
+static struct head_task *queue_one(struct reading *r, struct head_profile *p)
+{
+	struct head_task *t;
+	int error;
+
+	if (r->key) {
+		task_spec_free(&r->spec);
+		return NULL;
+	}
+	t = task_submit(r->h, &r->spec, p, &error);
+	if (t)
+		t->line = r->line;
+	else
+		wrong(r, "tasks", "%s", strerror(-error));
+	return t;
+}
+
+/* `tied`: to this client, 0: to none. */
+static struct head_task *submit_one(struct reading *r, const char *profile,
+				    uint32_t tied)
 {
 	struct head_profile *p;
-	struct head_task *t = NULL;
-	int error;
+	struct head_task *t;
+	int rc;
 
 	read_task(r);
 	profile = r->profile ? r->profile : profile;
@@ -376,13 +398,28 @@ static struct head_task *submit_one(struct reading *r, const char *profile)
 	if (!r->key && r->h->nqueued >= r->h->options.max_waiting)
 		wrong(r, "tasks", "%zu tasks wait already: wait until some have ended, or start the DVM with a larger --max-queued",
 		      r->h->nqueued);
-	if (r->key) {
-		task_spec_free(&r->spec);
-		return NULL;
-	}
-	t = task_submit(r->h, &r->spec, p, &error);
+	t = queue_one(r, p);
 	if (!t)
-		wrong(r, "tasks", "%s", strerror(-error));
+		return NULL;
+	t->tied = tied;
+	rc = journal_submit(r->h, t, r->json);
+	if (!rc)
+		return t;
+	wrong(r, "tasks", "it cannot be written to the journal: %s", strerror(-rc));
+	task_undo(r->h, t);
+	return NULL;
+}
+
+struct head_task *submit_again(struct dvm_head *h, json_t *json,
+			       struct head_profile *p, char *why, size_t size)
+{
+	struct reading r = { .h = h, .json = json };
+	struct head_task *t;
+
+	read_task(&r);
+	t = queue_one(&r, p);
+	if (!t)
+		snprintf(why, size, "%s: %s", r.key, r.why);
 	return t;
 }
 
@@ -392,20 +429,20 @@ static void add_refused(json_t *refused, size_t index, const struct reading *r)
 		(json_int_t)index, "key", r->key, "why", r->why));
 }
 
-static void submit_tasks(struct dvm_head *h, struct head_client *c,
-			 json_t *request, json_t *tasks)
+/* Queue them; the answer, a new reference. */
+static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
+			    json_t *request, json_t *tasks)
 {
 	const char *profile = json_string_value(json_object_get(
 		json_object_get(request, "profile"), "id"));
 	bool watch = !json_is_false(json_object_get(request, "watch"));
-	bool tied = json_is_true(json_object_get(request, "tied"));
-	json_t *ids = json_array(), *refused = json_array();
-	json_t *tag = json_object_get(request, "tag"), *event, *json;
+	uint32_t tied = json_is_true(json_object_get(request, "tied")) ? c->number : 0;
+	json_t *ids = json_array(), *refused = json_array(), *json;
 	size_t i;
 
 	json_array_foreach(tasks, i, json) {
 		struct reading r = { .h = h, .json = json };
-		struct head_task *t = submit_one(&r, profile);
+		struct head_task *t = submit_one(&r, profile, tied);
 
 		json_array_append_new(ids, t ? json_integer((json_int_t)t->id) :
 					       json_null());
@@ -413,12 +450,51 @@ static void submit_tasks(struct dvm_head *h, struct head_client *c,
 			add_refused(refused, i, &r);
 			continue;
 		}
-		t->tied = tied ? c->number : 0;
 		if (watch)
 			(void)task_watch(h, t, c->number);
 	}
-	event = json_pack("{s:s,s:o,s:o}", "ev", "submitted", "ids", ids,
-			  "refused", refused);
+	return json_pack("{s:s,s:o,s:o}", "ev", "submitted", "ids", ids,
+			 "refused", refused);
+}
+
+/* None of these, which are the last, has been submitted. */
+static void undo(struct dvm_head *h, json_t *ids)
+{
+	for (size_t i = json_array_size(ids); i-- > 0;) {
+		json_int_t id = json_integer_value(json_array_get(ids, i));
+		struct head_task *t = id ? task_find(h, (uint64_t)id) : NULL;
+
+		if (t)
+			task_undo(h, t);
+	}
+}
+
+static void note_line(struct dvm_head *h)
+{
+	if (h->queued && h->queued->prev->line > h->line)
+		h->line = h->queued->prev->line;
+}
+
+/* All or nothing of it comes into the journal. */
+static void submit_recorded(struct dvm_head *h, struct head_client *c,
+			    json_t *request, json_t *tasks)
+{
+	json_t *tag = json_object_get(request, "tag"), *event = NULL;
+	int rc = journal_begin_request(h);
+
+	if (!rc) {
+		event = submit_tasks(h, c, request, tasks);
+		rc = journal_end_request(h, c->number);
+		if (rc)
+			undo(h, json_object_get(event, "ids"));
+	}
+	if (rc) {
+		json_decref(event);
+		client_refuse(h, c, request, "the journal cannot be written: %s: no task of the request is taken",
+			      strerror(-rc));
+		return;
+	}
+	note_line(h);
 	if (event && tag)
 		json_object_set(event, "tag", tag);
 	client_tell(h, c->number, event);
@@ -439,5 +515,5 @@ void submit_request(struct dvm_head *h, struct head_client *c, json_t *request)
 	if (why)
 		client_refuse(h, c, request, "%s", why);
 	else
-		submit_tasks(h, c, request, tasks);
+		submit_recorded(h, c, request, tasks);
 }

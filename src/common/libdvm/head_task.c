@@ -166,6 +166,7 @@ static void end_task(struct dvm_head *h, struct head_task *t)
 	if (t->result.status || t->cancelled)
 		h->failed++;
 	move(h, t, TASK_ENDED);
+	journal_end(h, t);
 	report_ended(h, t);
 	forget_watchers(t);
 	free(t->spec.argv);
@@ -180,26 +181,53 @@ static void set_why(struct head_task *t, const char *why)
 	t->result.why = strdup(why);
 }
 
-/* It will not run: 127 as the shell says of what it cannot start. */
-static void end_unstarted(struct dvm_head *h, struct head_task *t, const char *why)
+void task_end_queued(struct dvm_head *h, struct head_task *t)
 {
 	queue_remove(h->queue, &t->item);
 	h->retry = true; /* others may have waited behind it */
+	end_task(h, t);
+}
+
+void task_undo(struct dvm_head *h, struct head_task *t)
+{
+	queue_remove(h->queue, &t->item);
+	queue_done(h->queue, &t->item);
+	h->next_id = t->id;
+	task_free(h, t);
+}
+
+/* It will not run: 127 as the shell says of what it cannot start. */
+static void end_unstarted(struct dvm_head *h, struct head_task *t, const char *why)
+{
 	t->result.not_started = true;
 	t->result.status = 127 << 8;
 	set_why(t, why);
-	end_task(h, t);
+	task_end_queued(h, t);
 }
 
 void tasks_fail_impossible(struct dvm_head *h)
 {
 	struct queue_item *item;
 
+	if (h->now.ms < h->hopeless_ms)
+		return;
 	while ((item = queue_impossible(h->queue, h->ledger)))
 		end_unstarted(h, task_of(item), "the nodes on which it could run are lost");
 }
 
 /* ---- starting ---- */
+
+static void signal_parts(struct dvm_head *h, const struct head_task *t,
+			 uint32_t number)
+{
+	const struct dvm_msg m = {
+		.type = DVM_SIGNAL,
+		.signal = { t->id, t->instance, number },
+	};
+
+	for (uint32_t i = 0; t->launched && i < t->placement->count; i++)
+		head_queue_msg(h, t->placement->parts[i].node, &m);
+}
 
 static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i)
 {
@@ -230,14 +258,14 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i)
 	head_queue_msg(h, p->node, &m);
 }
 
-static void launch(struct dvm_head *h, struct head_task *t)
+static void place(struct dvm_head *h, struct head_task *t)
 {
 	move(h, t, TASK_RUNNING);
 	t->placed_ns = h->now.wall_ns;
 	t->started_ns = 0;
 	t->parts_left = t->placement->count;
-	for (uint32_t i = 0; i < t->placement->count; i++)
-		launch_part(h, t, i);
+	t->launched = false;
+	journal_start(h, t);
 }
 
 void tasks_place(struct dvm_head *h)
@@ -252,8 +280,28 @@ void tasks_place(struct dvm_head *h)
 		struct head_task *t = task_of(item);
 
 		t->placement = placement;
-		launch(h, t);
+		place(h, t);
 	}
+}
+
+static void launch(struct dvm_head *h, struct head_task *t)
+{
+	t->launched = true;
+	for (uint32_t i = 0; i < t->placement->count; i++)
+		launch_part(h, t, i);
+	if (t->cancelled || t->lost) /* since it was placed */
+		signal_parts(h, t, 0);
+}
+
+/* They are the last of those that run. */
+void tasks_launch(struct dvm_head *h)
+{
+	struct head_task *t = h->running ? h->running->prev : NULL;
+
+	while (t && !t->launched && t != h->running && !t->prev->launched)
+		t = t->prev;
+	for (; t && !t->launched; t = t->next)
+		launch(h, t);
 }
 
 void task_started(struct dvm_head *h, const struct dvm_started *m)
@@ -275,18 +323,6 @@ void task_output(struct dvm_head *h, const struct dvm_output_msg *m)
 
 /* ---- ending ---- */
 
-static void signal_parts(struct dvm_head *h, const struct head_task *t,
-			 uint32_t number)
-{
-	const struct dvm_msg m = {
-		.type = DVM_SIGNAL,
-		.signal = { t->id, t->instance, number },
-	};
-
-	for (uint32_t i = 0; i < t->placement->count; i++)
-		head_queue_msg(h, t->placement->parts[i].node, &m);
-}
-
 void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number)
 {
 	if (t->state == TASK_RUNNING)
@@ -298,10 +334,12 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 	if (t->state == TASK_ENDED || t->cancelled)
 		return;
 	t->cancelled = true;
-	if (t->state == TASK_RUNNING)
+	if (t->state == TASK_RUNNING) {
+		journal_cancel(h, t);
 		signal_parts(h, t, 0);
-	else
+	} else {
 		end_unstarted(h, t, "it was cancelled before it was started");
+	}
 }
 
 static void run_again(struct dvm_head *h, struct head_task *t)
@@ -319,7 +357,7 @@ static bool has_tries(const struct head_task *t)
 	if (t->cancelled)
 		return false;
 	if (t->lost)
-		return t->instance + 1 < HEAD_INSTANCES_MAX;
+		return t->losses < HEAD_INSTANCES_MAX;
 	return t->result.status && !t->result.not_started &&
 	       !t->result.too_long && t->spec.retries > 0;
 }
@@ -429,6 +467,7 @@ void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 	DL_FOREACH_SAFE(h->running, t, next) {
 		if (!runs_on(t, node))
 			continue;
+		t->losses += !t->lost;
 		t->lost = true;
 		t->result.status = SIGKILL;
 		set_why(t, text);

@@ -8,6 +8,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/dvm_msg.c src/common/libdvm/dvm_msg.h \
 	src/common/libdvm/head.c src/common/libdvm/head.h \
 	src/common/libdvm/head_client.c \
+	src/common/libdvm/head_journal.c \
 	src/common/libdvm/head_private.h \
 	src/common/libdvm/head_profile.c \
 	src/common/libdvm/head_report.c \

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm: heads that are lost, and others that go on with their journal."""
+
+import collections
+import os
+import resource
+import signal
+import struct
+import subprocess
+
+import pytest
+
+from test_dvm import dvm, env, kill_one, living, status, there, wait_until
+
+__all__ = ["dvm", "env", "there"]
+
+HEADER = 12
+VERSION_AT = 8
+SUBMIT, END = 3, 6
+UP = ("up", "--local", "2", "--slots", "4")
+
+
+def records(journal):
+    """Type, task and offset of its records, all of which are whole."""
+    data = journal.read_bytes()
+    at = HEADER
+    while at < len(data):
+        length = struct.unpack_from("<I", data, at + 4)[0]
+        kind, task = struct.unpack_from("<BQ", data, at + 12)
+        yield kind, task, at
+        at += 12 + length
+
+
+def ends(journal):
+    """How often each task that was submitted has ended."""
+    count = collections.Counter()
+    for kind, task, _ in records(journal):
+        if kind == SUBMIT:
+            count[task] += 0
+        elif kind == END:
+            count[task] += 1
+    return count
+
+
+@pytest.fixture
+def journal(dvm, env, tmp_path):
+    """Of a DVM that is up; whatever becomes of it, it leaves nothing behind."""
+    dvm(*UP, "--journal", tmp_path / "j").ok()
+    yield tmp_path / "j" / "journal"
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def kill_head(env):
+    kill_one(env, "pmi2x-dvm-head")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def resume(dvm, journal, *more):
+    return dvm(*UP, "--resume", journal.parent, *more).ok()
+
+
+def test_heads_that_are_killed(dvm, env, journal, tmp_path):
+    """Whenever it is: each task ends, and once."""
+    ran = tmp_path / "ran"
+    ran.mkdir()
+    work = f"sleep 0.02; echo x >> {ran}/$PMI2X_DVM_TASK"
+    ids = dvm("submit", "--array", "1-500", "sh", "-c", work).ok().lines
+    for moment in 50, 200, 350:
+        wait_until(lambda: status(dvm)["ended"] >= moment)
+        kill_head(env)
+        resume(dvm, journal).says("tasks have ended")
+    dvm("wait").ok().says(" 0 failed")
+    assert ends(journal) == {int(i): 1 for i in ids}
+    assert sorted(p.name for p in ran.iterdir()) == sorted(ids)
+    again = sum(p.read_text() != "x\n" for p in ran.iterdir())
+    assert again <= 3 * 8
+    assert status(dvm)["ended"] == 500
+    assert journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_ran_is_run_again_or_lost(dvm, env, journal, tmp_path):
+    go = tmp_path / "go"
+    work = f"until [ -e {go} ]; do sleep 0.05; done; exit $PMI2X_DVM_INSTANCE"
+    dvm("submit", "sh", "-c", work).ok()
+    wait_until(lambda: status(dvm)["running"] == 1)
+    kill_head(env)
+    resume(dvm, journal).says("1 of them had been started")
+    wait_until(lambda: status(dvm)["running"] == 1)
+    kill_head(env)
+    go.touch()
+    resume(dvm, journal)
+    dvm("wait", "1").failed().says("exit status 2")
+    dvm("submit", "sleep", "600").ok()
+    wait_until(lambda: status(dvm)["running"] == 1)
+    kill_head(env)
+    resume(dvm, journal, "--once").says("1 are lost")
+    assert "it ran when the head was lost" in dvm("show", "2").ok().stdout
+    assert ends(journal) == {1: 1, 2: 1}
+
+
+def test_a_task_of_run_is_not_run_again(dvm, env, prefix, journal):
+    child = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", "run", "sleep", "600"],
+        env=env,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(lambda: status(dvm)["running"] == 1)
+    kill_head(env)
+    assert child.wait(30) == 1
+    resume(dvm, journal)
+    assert status(dvm)["running"] == status(dvm)["queued"] == 0
+
+
+def test_one_head_at_a_time(dvm, journal):
+    for option in "--journal", "--resume":
+        result = dvm(*UP, "--name", "b", option, journal.parent).failed()
+        result.says("is in use: another DVM")
+
+
+def test_a_journal_that_is_there_is_not_begun_again(dvm, env, journal):
+    dvm("run", "true").ok()
+    kill_head(env)
+    dvm(*UP, "--journal", journal.parent).failed().says("go on with it by --resume")
+    resume(dvm, journal).says("1 tasks have ended, 0 go on")
+
+
+def test_no_journal(dvm, tmp_path):
+    dvm(*UP, "--resume", tmp_path / "none").failed().says("nothing to go on with")
+    dvm(*UP, "--resume", "a", "--journal", "b").failed().says("give one of them")
+
+
+def head_of(env):
+    return next(p for p, n in living(env["PMI2X_DVM_DIR"]).items() if "head" in n)
+
+
+def test_a_full_disk(dvm, env, journal, tmp_path):
+    """What runs goes on, and what can be written when there is room is."""
+    go = tmp_path / "go"
+    dvm("submit", "sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done").ok()
+    wait_until(lambda: status(dvm)["running"] == 1)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = journal.stat().st_size
+    resource.prlimit(head_of(env), resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+    result = dvm("submit", "--array", "1-10", "true").failed()
+    result.says("the journal cannot be written: File too large: no task of the")
+    assert status(dvm)["queued"] == 0
+    go.touch()
+    wait_until(lambda: status(dvm)["running"] == 0)
+    assert ends(journal) == {1: 0}
+    resource.prlimit(head_of(env), resource.RLIMIT_FSIZE, limits)
+    wait_until(lambda: ends(journal) == {1: 1})
+    dvm("submit", "--wait", "--array", "1-10", "true").ok()
+    assert ends(journal) == dict.fromkeys(range(1, 12), 1)
+
+
+def test_a_damaged_journal(dvm, env, journal):
+    dvm("submit", "--wait", "--array", "1-9", "true").ok()
+    kill_head(env)
+    at = next(at for kind, _, at in records(journal) if kind == END)
+    data = bytearray(journal.read_bytes())
+    data[at + 30] ^= 1
+    journal.write_bytes(data + b"_DVJ of a record that was cut")
+    result = resume(dvm, journal)
+    result.says(f"bytes at offset {at} are damaged")
+    result.says(f"cut off at offset {len(data)}")
+    result.says("8 tasks have ended, 1 go on")
+    assert (journal.parent / "journal.damaged").read_bytes().startswith(data)
+    dvm("wait").ok()
+    assert ends(journal) == dict.fromkeys(range(1, 10), 1)
+
+
+def test_other_journals(dvm, env, journal):
+    kill_head(env)
+    data = bytearray(journal.read_bytes())
+    data[VERSION_AT] += 1
+    journal.write_bytes(data)
+    dvm(*UP, "--resume", journal.parent).failed().says("has version 2")
+    data[0] += 1
+    journal.write_bytes(data)
+    dvm(*UP, "--resume", journal.parent).failed().says("is none")
+    if os.getuid() == 0:
+        os.chown(journal, 1, -1)
+        dvm(*UP, "--resume", journal.parent).failed().says("is not yours")
+
+
+def test_all_nodes_are_lost(dvm, env, journal):
+    """As when an allocation ends: what waits is there for the next."""
+    dvm("submit", "--array", "1-9", "sleep", "600").ok()
+    wait_until(lambda: status(dvm)["running"] == 8)
+    for pid, name in living(env["PMI2X_DVM_DIR"]).items():
+        if name == "pmi2x-dvmd":
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    resume(dvm, journal).says("0 tasks have ended, 9 go on, ")
