@@ -98,6 +98,33 @@ static void on_proved(void *arg, struct link *l)
 	srun_server_status_joined(a);
 }
 
+static void expire(struct srun_server *h);
+
+static void on_names_due(uv_timer_t *timer)
+{
+	expire(timer->data);
+}
+
+static void expire(struct srun_server *h)
+{
+	uint64_t now = uv_now(loop_uv(h->loop));
+	uint64_t due = launcher_expire(h->launcher, now);
+
+	if (due == UINT64_MAX)
+		uv_timer_stop(&h->names_due);
+	else
+		uv_timer_start(&h->names_due, on_names_due, due - now, 0);
+}
+
+int srun_server_receive(struct srun_server *h, struct asker *from, const void *data,
+			size_t len)
+{
+	int rc = launcher_receive(h->launcher, from, data, len);
+
+	expire(h);
+	return rc;
+}
+
 static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)
 {
@@ -110,8 +137,7 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	if (type != FRAME_CONTROL_UP)
 		return -EPROTO;
 	a->heard = true;
-	return launcher_receive(a->server->launcher, &a->asker, body->data,
-				body->len);
+	return srun_server_receive(a->server, &a->asker, body->data, body->len);
 }
 
 static void on_deadline(uv_timer_t *timer);
@@ -258,6 +284,7 @@ static void close_all(struct srun_server *h)
 	srun_server_status_close(h);
 	listener_close(h->listener);
 	uv_close((uv_handle_t *)&h->deadline, NULL);
+	uv_close((uv_handle_t *)&h->names_due, NULL);
 	uv_close((uv_handle_t *)&h->stop, NULL);
 	uv_close((uv_handle_t *)&h->settled, NULL);
 }
@@ -427,10 +454,11 @@ static int create(struct srun_server **out, const struct srun_server_options *o,
 		return rc;
 	}
 	uv_timer_init(loop_uv(h->loop), &h->deadline);
+	uv_timer_init(loop_uv(h->loop), &h->names_due);
 	uv_async_init(loop_uv(h->loop), &h->stop, on_stop);
 	uv_check_init(loop_uv(h->loop), &h->settled);
 	uv_timer_init(loop_uv(h->loop), &h->status.deadline);
-	h->deadline.data = h->stop.data = h->settled.data = h;
+	h->deadline.data = h->names_due.data = h->stop.data = h->settled.data = h;
 	h->status.deadline.data = h;
 	*out = h;
 	return 0;

@@ -86,6 +86,7 @@ struct srun_server {
 	uv_async_t stop;
 	uv_check_t settled; /* after a stop */
 	uv_timer_t deadline; /* of the phase */
+	uv_timer_t names_due; /* a look-up of PMIx has waited long enough */
 	bool met_other_protocol; /* and has said so */
 	bool met_other_build;
 	char lost[256];      /* who went without a goodbye; empty: nobody */
@@ -102,6 +103,9 @@ struct srun_server {
 
 /* ---- srun_server.c ---- */
 
+/* A frame for the launcher. As launcher_receive. */
+int srun_server_receive(struct srun_server *h, struct asker *from, const void *data,
+			size_t len);
 /* Something has gone: is that what the phase waits for? May close everything. */
 void srun_server_advance(struct srun_server *h);
 

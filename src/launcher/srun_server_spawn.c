@@ -40,7 +40,8 @@ static int on_child_message(void *arg, const void *data, size_t len)
 	case CONTROL_PUBLISH:
 	case CONTROL_UNPUBLISH:
 	case CONTROL_LOOKUP:
-		rc = launcher_receive(l, &c->asker, data, len);
+	case CONTROL_NAMES:
+		rc = srun_server_receive(c->server, &c->asker, data, len);
 		break;
 	default:
 		rc = -EPROTO;

@@ -18,6 +18,7 @@ enum event_type {
 	EVENT_ABORT,
 	EVENT_FENCE,     /* all members of this node have entered one */
 	EVENT_GET,       /* data of a rank of another node are asked for */
+	EVENT_NAMES,     /* a client publishes, takes back or looks up */
 	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
 };
 
@@ -34,10 +35,12 @@ struct event {
 	uint32_t *ranks;     /* of FENCE: its members, as the client lists them; NULL: all */
 	uint32_t count;
 	char *text;          /* of GET: a key; of ABORT: a message; or NULL */
-	char *data;          /* of FENCE and COMMITTED */
+	char *data;          /* of FENCE and COMMITTED; of NAMES: names_pack_request */
 	size_t len;
 	pmix_modex_cbfunc_t done; /* of FENCE and GET: owed one call, with done_arg */
 	void *done_arg;
+	pmix_op_cbfunc_t op_done;         /* of NAMES: one of these two */
+	pmix_lookup_cbfunc_t lookup_done; /* instead */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };
 

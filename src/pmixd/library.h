@@ -21,6 +21,9 @@
 	CALL(server_dmodex_request) \
 	CALL(Register_event_handler) \
 	CALL(Store_internal) \
+	CALL(Data_pack) \
+	CALL(Data_unpack) \
+	CALL(Value_destruct) \
 	CALL(Error_string)
 
 struct library {

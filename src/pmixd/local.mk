@@ -12,12 +12,14 @@ libpmixd_la_SOURCES = \
 	src/pmixd/job_info.c src/pmixd/job_info.h \
 	src/pmixd/library.c src/pmixd/library.h \
 	src/pmixd/link.c src/pmixd/link.h \
+	src/pmixd/names.c src/pmixd/names.h \
 	src/pmixd/owner.c src/pmixd/owner.h \
 	src/pmixd/server.c src/pmixd/server.h \
 	src/pmixd/server_call.c \
 	src/pmixd/server_fetch.c \
 	src/pmixd/server_internal.h \
 	src/pmixd/server_job.c \
+	src/pmixd/server_names.c \
 	src/pmixd/upcalls.c src/pmixd/upcalls.h
 libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS)
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -76,6 +76,16 @@ pmix_status_t server_status(int error)
 		return PMIX_ERR_NOT_SUPPORTED;
 	case -ENOMEM:
 		return PMIX_ERR_NOMEM;
+	case -EEXIST:
+		return PMIX_ERR_DUPLICATE_KEY;
+	case -EINVAL:
+		return PMIX_ERR_BAD_PARAM;
+	case -ENOSPC:
+	case -ENOBUFS:
+	case -EMSGSIZE:
+		return PMIX_ERR_OUT_OF_RESOURCE;
+	case -ENOTCONN:
+		return PMIX_ERR_UNREACH;
 	case -ECONNRESET:
 		return PMIX_ERR_LOST_CONNECTION;
 	default:
@@ -104,6 +114,8 @@ int server_message(struct server *s, const struct pmix_msg *m)
 		return server_fetched(s, m);
 	case PMIX_MSG_FETCH:
 		return server_fetch(s, m);
+	case PMIX_MSG_NAMED:
+		return server_named(s, m);
 	case PMIX_MSG_GONE:
 		return server_gone(s, m);
 	default:
@@ -133,6 +145,8 @@ static int of_nobody(struct event *e)
 {
 	if (e->done)
 		server_answer(e->done, e->done_arg, PMIX_ERR_NOT_FOUND, NULL, 0);
+	if (e->type == EVENT_NAMES)
+		server_names_of_nobody(e);
 	return 0;
 }
 
@@ -155,6 +169,8 @@ int server_event(struct server *s, struct event *e)
 		return server_fence(s, j, e);
 	case EVENT_GET:
 		return server_get(s, j, e);
+	case EVENT_NAMES:
+		return server_names(s, j, e);
 	case EVENT_COMMITTED:
 		return server_committed(s, e);
 	}

@@ -35,6 +35,16 @@ struct fetch {
 	int64_t deadline;  /* server_now; SERVER_NEVER: none */
 };
 
+/* What a client is owed an answer to about names, once srun has given one. */
+struct naming {
+	struct naming *next;
+	uint64_t id;
+	uint32_t job;
+	pmix_op_cbfunc_t op_done; /* one of these two, with done_arg */
+	pmix_lookup_cbfunc_t lookup_done;
+	void *done_arg;
+};
+
 #define SERVER_NEVER INT64_MAX
 
 struct server {
@@ -46,6 +56,7 @@ struct server {
 	struct job *jobs;
 	struct call *calls;
 	struct fetch *fetches;
+	struct naming *namings;
 	uint64_t last_id;       /* of the calls and of questions to libpmix */
 	bool initialized;       /* libpmix is */
 	bool old_client;        /* has come */
@@ -76,6 +87,16 @@ int server_ended(struct server *s, const struct pmix_msg *m);
 int server_fetched(struct server *s, const struct pmix_msg *m);
 /* All of a namespace fail. */
 void server_fail_calls(struct server *s, const struct job *j);
+
+/* ---- server_names.c ---- */
+
+int server_names(struct server *s, const struct job *j, const struct event *e);
+/* NAMED */
+int server_named(struct server *s, const struct pmix_msg *m);
+/* All of a namespace fail. */
+void server_fail_namings(struct server *s, uint32_t job);
+/* An event of a namespace that is not there. */
+void server_names_of_nobody(const struct event *e);
 
 /* ---- server_fetch.c: what the agent asks of libpmix ---- */
 

@@ -59,7 +59,7 @@ static int init_library(struct server *s, const struct pmix_nspace *n,
 	struct info_list info = {};
 	int rc;
 
-	upcalls_init(&module, s->events);
+	upcalls_init(&module, s->events, s->library);
 	add_init_info(&info, s, n);
 	rc = info.failed ? -ENOMEM : set_environment(s, n);
 	if (!rc)
@@ -216,6 +216,7 @@ int server_drop_job(struct server *s, const struct pmix_msg *m)
 		return -EPROTO;
 	*at = j->next;
 	server_fail_calls(s, j);
+	server_fail_namings(s, j->number);
 	server_forget_fetches(s, j->number);
 	s->library->server_deregister_nspace(j->nspace.name, NULL, NULL);
 	collect_free(j->collect);

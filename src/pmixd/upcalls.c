@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmixd/names.h"
+
 /* libpmix gives its calls no argument of the program's. */
 static struct events *queue;
+static const struct library *library;
 
 static pmix_status_t push(struct event *e, pmix_status_t status)
 {
@@ -154,6 +157,62 @@ void upcalls_committed(pmix_status_t status, char *data, size_t len, void *event
 	events_push(queue, e);
 }
 
+/* ---- names ---- */
+
+/* The request is ready: it becomes the event's. */
+static pmix_status_t push_names(struct event *e, struct buf *request, void *done_arg,
+				pmix_status_t status)
+{
+	if (!e || status) {
+		buf_free(request);
+		if (e)
+			event_free(e);
+		return status ? status : PMIX_ERR_NOMEM;
+	}
+	e->data = request->data;
+	e->len = request->len;
+	e->done_arg = done_arg;
+	return push(e, PMIX_SUCCESS);
+}
+
+static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[],
+				size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
+{
+	struct event *e = event_create(EVENT_NAMES, proc);
+	struct buf request;
+
+	if (e)
+		e->op_done = done;
+	return push_names(e, &request, done_arg,
+			  names_publish(&request, library, info, ninfo));
+}
+
+static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
+				  const pmix_info_t info[], size_t ninfo,
+				  pmix_op_cbfunc_t done, void *done_arg)
+{
+	struct event *e = event_create(EVENT_NAMES, proc);
+	struct buf request;
+
+	if (e)
+		e->op_done = done;
+	return push_names(e, &request, done_arg,
+			  names_ask(&request, NAMES_UNPUBLISH, keys, info, ninfo));
+}
+
+static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
+			       const pmix_info_t info[], size_t ninfo,
+			       pmix_lookup_cbfunc_t done, void *done_arg)
+{
+	struct event *e = event_create(EVENT_NAMES, proc);
+	struct buf request;
+
+	if (e)
+		e->lookup_done = done;
+	return push_names(e, &request, done_arg,
+			  names_ask(&request, NAMES_LOOKUP, keys, info, ninfo));
+}
+
 /* ---- not offered ---- */
 
 /* Without these only the last of the node's members would hear that it is not. */
@@ -191,15 +250,19 @@ void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source
 		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-void upcalls_init(union upcalls_module *m, struct events *q)
+void upcalls_init(union upcalls_module *m, struct events *q, const struct library *l)
 {
 	queue = q;
+	library = l;
 	memset(m, 0, sizeof(*m));
 	m->module.client_connected2 = on_connected;
 	m->module.client_finalized = on_finalized;
 	m->module.abort = on_abort;
 	m->module.fence_nb = on_fence;
 	m->module.direct_modex = on_get;
+	m->module.publish = on_publish;
+	m->module.lookup = on_lookup;
+	m->module.unpublish = on_unpublish;
 	m->module.connect = on_connect;
 	m->module.disconnect = on_connect;
 }

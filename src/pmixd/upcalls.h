@@ -4,6 +4,7 @@
 #define PMI2X_PMIXD_UPCALLS_H
 
 #include "pmixd/events.h"
+#include "pmixd/library.h"
 
 /*
  * libpmix copies as many bytes of the module as its own version has: all versions have
@@ -17,7 +18,8 @@ union upcalls_module {
 };
 
 /* `queue` gets the events, from now on. There is one libpmix in a process. */
-void upcalls_init(union upcalls_module *m, struct events *queue);
+void upcalls_init(union upcalls_module *m, struct events *queue,
+		  const struct library *library);
 
 /*
  * libpmix's own events, of clients that have gone for example: it wants to be told that

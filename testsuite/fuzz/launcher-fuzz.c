@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "libpmi/launcher.h"
+#include "libpmi/names.h"
 
 #define LINKS 3
 #define TOKENS 64
@@ -20,6 +21,7 @@ struct srun {
 	uint32_t forwarded[TOKENS], nforwarded;
 	int reports, aborts, readies;
 	bool refuses;
+	uint64_t now;
 };
 
 static bool is_odd(void *arg, uint32_t position)
@@ -110,6 +112,21 @@ static void add_spawn(struct buf *b)
 	spawn_free(r);
 }
 
+/* The same of names. */
+static void add_names(struct buf *b, struct fuzz_input *in)
+{
+	char key[2] = { (char)('a' + fuzz_u8(in) % 4) };
+	struct names_item item = { .key = key, .value = "v", .len = 1 };
+	const struct names_request r = {
+		.op = 1 + fuzz_u8(in) % (NAMES_OPS - 1),
+		.range = 1 + fuzz_u8(in) % (NAMES_RANGES - 1),
+		.once = fuzz_u8(in) % 2, .wait = fuzz_u8(in) % 2,
+		.timeout_ms = fuzz_u8(in), .items = &item, .count = 1,
+	};
+
+	FUZZ_CHECK(!names_pack_request(b, &r));
+}
+
 static void message(struct srun *s, struct fuzz_input *in, bool *link)
 {
 	struct control_msg msg = { .type = fuzz_u8(in) % CONTROL_TYPES };
@@ -125,6 +142,8 @@ static void message(struct srun *s, struct fuzz_input *in, bool *link)
 	msg.text = text_of(in, 8);
 	if (msg.type == CONTROL_SPAWN)
 		add_spawn(&body);
+	if (msg.type == CONTROL_NAMES)
+		add_names(&body, in);
 	msg.body = body.data;
 	msg.body_len = body.len;
 	FUZZ_CHECK(!control_pack(&b, &msg));
@@ -177,7 +196,7 @@ static void event(struct srun *s, struct fuzz_input *in)
 	bool *link = &s->links[fuzz_u8(in) % LINKS];
 	uint32_t i;
 
-	switch (what % 8) {
+	switch (what % 9) {
 	case 0:
 	case 1:
 	case 2:
@@ -200,6 +219,10 @@ static void event(struct srun *s, struct fuzz_input *in)
 		break;
 	case 6:
 		forwarded(s, in);
+		break;
+	case 7:
+		s->now += fuzz_u8(in);
+		FUZZ_CHECK(launcher_expire(s->launcher, s->now) > s->now);
 		break;
 	default:
 		if (what > 200)

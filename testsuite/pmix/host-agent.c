@@ -280,6 +280,37 @@ static int fetched(struct host *h, const struct pmix_msg *m)
 	return rc;
 }
 
+/* ---- names ---- */
+
+int agent_answer_names(void *arg, const struct name_asker *to,
+		       const struct names_answer *a)
+{
+	struct node *n = to->link;
+	struct pmix_msg m = { .type = PMIX_MSG_NAMED, .nspace = 1, .id = to->id,
+			      .rank = PMIX_NO_RANK };
+	struct buf b;
+
+	buf_init(&b, NAMES_BYTES_MAX);
+	if (names_pack_answer(&b, a))
+		abort();
+	m.data = b.data;
+	m.len = b.len;
+	(void)link_send(&n->link, &m);
+	buf_free(&b);
+	return 0;
+}
+
+static int names(struct host *h, struct node *n, const struct pmix_msg *m)
+{
+	const struct name_asker who = {
+		.link = n,
+		.id = (uint32_t)m->id,
+		.proc = { NSPACE_NAME, h->names[n->position], m->rank },
+	};
+
+	return name_store_ask(h->name_store, &who, m->data, m->len);
+}
+
 /* ---- */
 
 static int aborted(struct host *h, const struct pmix_msg *m)
@@ -313,6 +344,8 @@ int agent_message(struct host *h, struct node *n, const struct pmix_msg *m)
 		return fetch(h, n, m);
 	case PMIX_MSG_FETCHED:
 		return fetched(h, m);
+	case PMIX_MSG_NAMES:
+		return names(h, n, m);
 	case PMIX_MSG_ABORT:
 		return aborted(h, m);
 	default:

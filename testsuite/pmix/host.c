@@ -278,7 +278,8 @@ static int prepare(struct host *h)
 	h->nodes = calloc(o->real, sizeof(*h->nodes));
 	h->ranks = calloc(o->ranks, sizeof(*h->ranks));
 	h->names = calloc(o->nodes, sizeof(*h->names));
-	if (!h->nodes || !h->ranks || !h->names || fake_layout(&h->layout, &layout))
+	if (!h->nodes || !h->ranks || !h->names || fake_layout(&h->layout, &layout) ||
+	    name_store_create(&h->name_store, 0, agent_answer_names, h))
 		return -EINVAL;
 	for (uint32_t i = 0; i < o->nodes; i++)
 		if (asprintf(&h->names[i], "n%u", i) < 0)

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "libcoll/layout.h"
+#include "libpmi/name_store.h"
 #include "pmixd/link.h"
 
 struct options {
@@ -71,6 +72,7 @@ struct host {
 	struct rank *ranks;
 	struct gather *gathers;
 	struct look_up *look_ups;
+	struct name_store *name_store;
 	uint64_t last_id;
 	uint32_t running;   /* ranks */
 	bool started;
@@ -101,6 +103,10 @@ long node_memory(const struct node *n);
 int agent_message(struct host *h, struct node *n, const struct pmix_msg *m);
 /* A rank has ended without goodbye: what it is in fails. */
 void agent_rank_gone(struct host *h, uint32_t rank);
+
+/* See name_answer_fn. */
+int agent_answer_names(void *arg, const struct name_asker *to,
+		       const struct names_answer *a);
 
 /* ---- host.c ---- */
 

@@ -51,6 +51,8 @@ for collect in store demand; do
 	good "$collect: fences of some" -N3 -n8 -m cyclic -c $collect \
 		./pmix-exercise subset
 done
+good "what is published is found, and taken back" -N3 -n8 ./pmix-exercise names
+good "who may see what is published" -N2 -n4 ./pmix-exercise ranges
 good "what a job is" -N3 -n8 -m plane=2 ./pmix-exercise job
 good "shared memory, as far as this libpmix has it" -N2 -n8 -g auto \
 	./pmix-exercise exchange

@@ -224,3 +224,59 @@ def test_of_a_killed_slurmstepd(cluster, ends, open_mpi):
 def test_a_job_wants_none(srun):
     result = srun("-N1", "-n1", "env", env={"PMI2X_PMIX": "no"}).ok()
     assert not [line for line in result.lines if line.startswith("PMIX_")], result
+
+
+# ---- names ----
+
+
+@pytest.fixture
+def exercise(compile_program):
+    found = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "pmix"], capture_output=True, text=True
+    )
+    if found.returncode:
+        pytest.skip("no pmix.pc")
+    return compile_program("../pmix/exercise.c", "cc", *found.stdout.split())
+
+
+def test_names_of_pmix(srun, exercise):
+    """A look-up on another node waits for them; then they are taken back."""
+    srun("-N3", "-n6", exercise, "names", timeout=60).ok()
+    srun(*SMALL, exercise, "ranges", timeout=60).ok()
+
+
+@pytest.mark.parametrize("version", ["4.1.8", "5"])
+def test_names_of_mpi(srun, open_mpi, version):
+    program = open_mpi("programs/mpi-names.c", version)
+    result = srun(*SMALL, program, "a-service", env=TCP, timeout=90).ok()
+    assert result.lines == ["found and gone"], result
+
+
+def test_a_lookup_waits_no_longer_than_it_wants(srun, exercise):
+    srun(*SMALL, exercise, "wait", "1", timeout=60).ok()
+
+
+@pytest.fixture
+def waiting(cluster, exercise):
+    """A step whose ranks all wait for what nobody publishes: srun, and the ranks' pids."""
+    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
+    argv += ["--mpi=pmi2x", *SMALL, exercise, "wait"]
+    step = subprocess.Popen(
+        list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    lines = sorted(step.stdout.readline().split() for _ in range(4))
+    assert [line[:2] for line in lines] == [["waits", str(r)] for r in range(4)], step
+    yield step, [int(line[2]) for line in lines]
+    step.communicate(timeout=60)
+    wait_until(lambda: not servers(cluster))
+
+
+@pytest.mark.parametrize("sent", ["TERM", "KILL"])
+def test_srun_ends_while_a_lookup_waits(waiting, sent):
+    waiting[0].send_signal(getattr(signal, f"SIG{sent}"))
+
+
+def test_a_rank_dies_while_a_lookup_waits(waiting):
+    step, ranks = waiting
+    os.kill(ranks[3], signal.SIGKILL)
+    assert step.wait(timeout=60)

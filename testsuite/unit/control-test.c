@@ -71,6 +71,7 @@ static void requests_are_answered_and_news_are_not(void **state)
 	assert_true(control_has_reply(CONTROL_PUBLISH));
 	assert_true(control_has_reply(CONTROL_UNPUBLISH));
 	assert_true(control_has_reply(CONTROL_LOOKUP));
+	assert_true(control_has_reply(CONTROL_NAMES));
 	assert_false(control_has_reply(CONTROL_ABORT));
 	assert_false(control_has_reply(CONTROL_REPORT));
 	assert_false(control_has_reply(CONTROL_READY));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "libpmi/launcher.h"
+#include "libpmi/names.h"
 #include "libpmi/server.h"
 
 #define SPAWNS_SEEN 8
@@ -14,7 +15,9 @@
 /* What the launcher asked its host to do. */
 struct fixture {
 	struct launcher *launcher;
-	struct control_msg reply; /* the last one */
+	struct control_msg reply; /* the last one; its body has ended, */
+	char body[256];           /* but is here */
+	size_t body_len;
 	void *reply_link;
 	unsigned replies;
 	uint32_t tokens[SPAWNS_SEEN]; /* of spawns and forwarded requests */
@@ -32,6 +35,10 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 
 	control_free(&f->reply);
 	assert_int_equal(control_unpack(data, len, &f->reply), 0);
+	f->body_len = f->reply.body_len;
+	assert_true(f->body_len <= sizeof(f->body));
+	if (f->body_len)
+		memcpy(f->body, f->reply.body, f->body_len);
 	assert_true(f->reply.type == CONTROL_REPLY ||
 		    f->reply.type == CONTROL_STARTED);
 	f->reply_link = link;
@@ -423,19 +430,23 @@ static void nonsense_breaks_the_link(void **state)
 
 /* ---- a step that was spawned ---- */
 
-static void parent_answers(struct fixture *f, unsigned n, int code,
-			   const char *text)
+static void parent_replies(struct fixture *f, unsigned n, struct control_msg msg)
 {
-	const struct control_msg msg = {
-		.type = CONTROL_REPLY, .origin = 0, .id = f->tokens[n],
-		.code = code, .text = (char *)text,
-	};
 	struct buf b;
 
+	msg.type = CONTROL_REPLY;
+	msg.id = f->tokens[n];
 	buf_init(&b, CONTROL_FRAME_MAX);
 	assert_int_equal(control_pack(&b, &msg), 0);
 	launcher_forwarded(f->launcher, f->tokens[n], b.data, b.len);
 	buf_free(&b);
+}
+
+static void parent_answers(struct fixture *f, unsigned n, int code,
+			   const char *text)
+{
+	parent_replies(f, n, (struct control_msg){ .code = code,
+						   .text = (char *)text });
 }
 
 static void names_of_a_spawned_step_are_its_parents(void **state)
@@ -490,6 +501,111 @@ static void a_parent_that_is_gone_fails_the_request(void **state)
 	teardown(&f);
 }
 
+/* ---- names of PMIx ---- */
+
+/* A look-up of the key "x" that waits, or its publication. */
+static int ask_pmix(struct fixture *f, enum names_op op, void *link, uint32_t wait)
+{
+	struct names_item item = { .key = "x" };
+	const struct names_request r = {
+		.op = op, .range = NAMES_OF_SESSION, .items = &item, .count = 1,
+		.wait = wait, .timeout_ms = wait ? 50 : 0,
+	};
+	struct control_msg msg = {
+		.type = CONTROL_NAMES, .origin = 4, .id = 5, .name = "pmi2x.1.0",
+		.text = "n4", .rank = 6,
+	};
+	struct buf b;
+	int rc;
+
+	item.value = op == NAMES_PUBLISH ? "a\0b" : NULL;
+	item.len = op == NAMES_PUBLISH ? 3 : 0;
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	msg.body = b.data;
+	msg.body_len = b.len;
+	rc = receive(f, link, &msg);
+	buf_free(&b);
+	return rc;
+}
+
+/* What the last reply said. */
+static int error_of_pmix(const struct fixture *f, uint32_t found)
+{
+	struct names_answer a;
+
+	assert_int_equal(f->reply.origin, 4);
+	assert_int_equal(f->reply.id, 5);
+	assert_int_equal(f->reply.code, 0);
+	assert_int_equal(names_unpack_answer(&a, f->body, f->body_len), 0);
+	assert_int_equal(a.count, found);
+	if (found) {
+		assert_int_equal(a.items[0].len, 3);
+		assert_memory_equal(a.items[0].value, "a\0b", 3);
+		assert_string_equal(a.items[0].from.nspace, "pmi2x.1.0");
+		assert_int_equal(a.items[0].from.rank, 6);
+	}
+	free(a.items);
+	return a.error;
+}
+
+static void names_of_pmix_are_not_those_of_pmi(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_equal(ask(&f, CONTROL_PUBLISH, "x", "port"), 0);
+	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_a, 0), 0);
+	assert_int_equal(error_of_pmix(&f, 0), -ENOENT);
+	assert_int_equal(ask_pmix(&f, NAMES_PUBLISH, &link_a, 0), 0);
+	assert_int_equal(error_of_pmix(&f, 0), 0);
+	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_b, 0), 0);
+	assert_ptr_equal(f.reply_link, &link_b);
+	assert_int_equal(error_of_pmix(&f, 1), 0);
+	assert_int_equal(ask(&f, CONTROL_LOOKUP, "x", NULL), 0);
+	assert_string_equal(f.reply.text, "port");
+	teardown(&f);
+}
+
+static void a_lookup_of_pmix_may_wait(void **state)
+{
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_a, 1), 0);
+	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_b, 1), 0);
+	assert_int_equal(f.replies, 0);
+	assert_true(launcher_expire(f.launcher, 100) == 150);
+	launcher_link_lost(f.launcher, &link_a);
+	assert_true(launcher_expire(f.launcher, 150) == UINT64_MAX);
+	assert_int_equal(f.replies, 1);
+	assert_ptr_equal(f.reply_link, &link_b);
+	assert_int_equal(error_of_pmix(&f, 0), -ETIMEDOUT);
+	assert_int_equal(receive(&f, &link_a, &(struct control_msg){
+					 .type = CONTROL_NAMES }), -EPROTO);
+	teardown(&f);
+}
+
+/* The whole answer comes back. */
+static void names_of_pmix_are_the_parents(void **state)
+{
+	struct fixture f;
+	struct buf b;
+	struct names_answer a = { .error = -ENOENT };
+
+	setup(&f, true);
+	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_a, 0), 0);
+	assert_int_equal(f.forwards, 1);
+	assert_string_equal(f.text, "pmi2x.1.0");
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_answer(&b, &a), 0);
+	parent_replies(&f, 0, (struct control_msg){ .body = b.data,
+						    .body_len = b.len });
+	assert_int_equal(error_of_pmix(&f, 0), -ENOENT);
+	buf_free(&b);
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +625,9 @@ int main(void)
 		cmocka_unit_test(names_of_a_spawned_step_are_its_parents),
 		cmocka_unit_test(a_lost_parent_fails_what_waits_for_it),
 		cmocka_unit_test(a_parent_that_is_gone_fails_the_request),
+		cmocka_unit_test(names_of_pmix_are_not_those_of_pmi),
+		cmocka_unit_test(a_lookup_of_pmix_may_wait),
+		cmocka_unit_test(names_of_pmix_are_the_parents),
 	};
 
 	return cmocka_run_group_tests_name("launcher", tests, NULL, NULL);

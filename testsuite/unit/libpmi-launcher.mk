@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 unit_tests += testsuite/unit/mapping-test testsuite/unit/spawn-test \
 	testsuite/unit/control-test testsuite/unit/launcher-test \
-	testsuite/unit/srun-server-test
+	testsuite/unit/srun-server-test testsuite/unit/name-store-test
 
 testsuite_unit_mapping_test_SOURCES = testsuite/unit/mapping-test.c
 testsuite_unit_mapping_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -18,6 +18,10 @@ testsuite_unit_control_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 testsuite_unit_launcher_test_SOURCES = testsuite/unit/launcher-test.c
 testsuite_unit_launcher_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_launcher_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
+
+testsuite_unit_name_store_test_SOURCES = testsuite/unit/name-store-test.c
+testsuite_unit_name_store_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_name_store_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_srun_server_test_SOURCES = testsuite/unit/srun-server-test.c
 testsuite_unit_srun_server_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libpmi/names.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
 #include "scarce-memory.h"
 
 #define BYTES_MAX (8u << 20)
+#define RANK_WAITS 1024 /* unanswered requests of a rank */
 #define BIG 300000 /* bytes of a rank: more than go in one message between nodes */
 
 /* ---- speaking ---- */
@@ -574,6 +576,138 @@ static void a_fetch_ends_with_who_serves_the_rank(void **state)
 	net_destroy(n);
 }
 
+/* ---- names ---- */
+
+/* The rank publishes, takes back or looks up "key", or waits for it. */
+static void ask_names(struct net *n, uint32_t rank, uint64_t id, enum names_op op,
+		      uint32_t wait)
+{
+	struct names_item item = { .key = "key" };
+	const struct names_request r = {
+		.op = op, .range = NAMES_OF_NODE, .items = &item, .count = 1,
+		.wait = wait,
+	};
+	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = id, .rank = rank };
+	struct buf b;
+
+	item.value = op == NAMES_PUBLISH ? "value" : NULL;
+	item.len = op == NAMES_PUBLISH ? 5 : 0;
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	m.data = b.data;
+	m.len = b.len;
+	assert_int_equal(say(net_node_of(n, rank), &m), 0);
+	buf_free(&b);
+	net_run(n);
+}
+
+/* The answer: what has been found, or an error. */
+static void expect_named(struct net *n, uint32_t rank, uint64_t id, int error,
+			 uint32_t found)
+{
+	struct names_answer a;
+	struct pmix_msg m;
+	struct buf b;
+
+	assert_true(hear(net_node_of(n, rank), &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_NAMED);
+	assert_int_equal(m.id, id);
+	assert_int_equal(m.status, 0);
+	assert_int_equal(names_unpack_answer(&a, m.data, m.len), 0);
+	assert_int_equal(a.error, error);
+	assert_int_equal(a.count, found);
+	if (found) {
+		assert_memory_equal(a.items[0].value, "value", 5);
+		assert_string_equal(a.items[0].from.nspace, "pmi2x.17.2");
+		assert_int_equal(a.items[0].from.rank, 0);
+	}
+	free(a.items);
+	buf_free(&b);
+}
+
+/* Nobody has answered it. */
+static void expect_unnamed(struct net *n, uint32_t rank, uint64_t id, int status,
+			   const char *why)
+{
+	struct pmix_msg m;
+	char text[PMIX_MSG_TEXT_MAX + 1];
+	struct buf b;
+
+	assert_true(hear(net_node_of(n, rank), &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_NAMED);
+	assert_int_equal(m.id, id);
+	assert_int_equal(m.status, status);
+	assert_int_equal(m.len, 0);
+	snprintf(text, sizeof(text), "%.*s", (int)m.text_len, m.text);
+	assert_non_null(strstr(text, why));
+	buf_free(&b);
+}
+
+/* Ranks 0 and 3 are on a node; who asks is said by the agent. */
+static void what_a_rank_publishes_is_found(void **state)
+{
+	struct net *n = serve(NULL);
+
+	ask_names(n, 3, 1, NAMES_LOOKUP, 1);
+	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
+	assert_silence(net_node_of(n, 3));
+	ask_names(n, 0, 2, NAMES_PUBLISH, 0);
+	expect_named(n, 0, 2, 0, 0);
+	expect_named(n, 3, 1, 0, 1);
+	assert_silence(net_node_of(n, 5));
+	ask_names(n, 3, 3, NAMES_UNPUBLISH, 0);
+	expect_named(n, 3, 3, -ENOENT, 0);
+	ask_names(n, 0, 4, NAMES_UNPUBLISH, 0);
+	expect_named(n, 0, 4, 0, 0);
+	net_destroy(n);
+}
+
+static void without_srun_nothing_is_found(void **state)
+{
+	const struct net_options o = { .no_launcher = true };
+	struct net *n = serve(&o);
+
+	ask_names(n, 3, 1, NAMES_LOOKUP, 1);
+	pmi_server_control_lost(net_node_of(n, 3)->server, "it was killed");
+	expect_unnamed(n, 3, 1, -ENOTCONN, "it was killed");
+	ask_names(n, 3, 2, NAMES_LOOKUP, 1);
+	expect_unnamed(n, 3, 2, -ENOTCONN, "");
+	net_destroy(n);
+}
+
+static void requests_about_names_that_cannot_be_are_refused(void **state)
+{
+	struct net *n = serve(NULL);
+	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = 7, .rank = 5,
+			      .data = "none", .len = 4 };
+
+	assert_int_equal(say(net_node_of(n, 5), &m), 0);
+	expect_unnamed(n, 5, 7, -EPROTO, "");
+	m.rank = 0; /* of another node */
+	assert_int_equal(say(net_node_of(n, 5), &m), 0);
+	expect_unnamed(n, 5, 7, -EINVAL, "");
+	for (uint64_t id = 0; id <= RANK_WAITS; id++)
+		ask_names(n, 5, id, NAMES_LOOKUP, 1);
+	expect_unnamed(n, 5, RANK_WAITS, -ENOSPC, "");
+	assert_silence(net_node_of(n, 5));
+	net_destroy(n);
+}
+
+static void who_has_gone_waits_for_no_name(void **state)
+{
+	struct net *n = serve(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	for (m.type = 0; m.type != PMIX_MSG_NAMED; buf_free(&b))
+		assert_true(hear(&n->nodes[2], &m, &b));
+	assert_int_equal(m.id, 1);
+	assert_true(m.status < 0);
+	net_destroy(n);
+}
+
 /* ---- ends of ranks ---- */
 
 static void who_goes_without_goodbye_is_named(void **state)
@@ -964,6 +1098,10 @@ int main(void)
 		cmocka_unit_test(a_fetch_of_nobody_is_refused),
 		cmocka_unit_test(a_fetch_ends_with_its_rank),
 		cmocka_unit_test(a_fetch_ends_with_who_serves_the_rank),
+		cmocka_unit_test(what_a_rank_publishes_is_found),
+		cmocka_unit_test(without_srun_nothing_is_found),
+		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
+		cmocka_unit_test(who_has_gone_waits_for_no_name),
 		cmocka_unit_test(who_goes_without_goodbye_is_named),
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),

@@ -21,6 +21,7 @@
 #include "libio/protocol.h"
 #include "libpmi/control.h"
 #include "libpmi/extension.h"
+#include "libpmi/names.h"
 #include "libpmi/spawn.h"
 #include "libpmi/status.h"
 #include "libshm/image_layout.h"
@@ -264,6 +265,7 @@ static void images(struct buf *out)
 static const char *const control_names[CONTROL_TYPES] = {
 	[CONTROL_SPAWN] = "spawn", [CONTROL_PUBLISH] = "publish",
 	[CONTROL_UNPUBLISH] = "unpublish", [CONTROL_LOOKUP] = "lookup",
+	[CONTROL_NAMES] = "names",
 	[CONTROL_ABORT] = "abort", [CONTROL_REPORT] = "report",
 	[CONTROL_READY] = "ready", [CONTROL_TRACE] = "trace",
 	[CONTROL_STALL] = "stall", [CONTROL_STATUS] = "status",
@@ -295,6 +297,26 @@ static void controls(struct buf *out)
 		snprintf(name, sizeof(name), "control-%s", control_names[type]);
 		buf_line(out, name, &b);
 	}
+	buf_free(&b);
+}
+
+static void names(struct buf *out)
+{
+	struct names_item item = {
+		.key = "key", .value = "v", .len = 1, .from = { "space", NULL, 7 },
+	};
+	const struct names_request r = {
+		.op = NAMES_PUBLISH, .range = NAMES_OF_NODE, .once = true, .wait = 1,
+		.timeout_ms = 2, .items = &item, .count = 1,
+	};
+	const struct names_answer a = { .error = -2, .items = &item, .count = 1 };
+	struct buf b;
+
+	buf_init(&b, LINE_MAX_BYTES);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	buf_line(out, "names", &b);
+	assert_int_equal(names_pack_answer(&b, &a), 0);
+	buf_line(out, "names-answer", &b);
 	buf_free(&b);
 }
 
@@ -418,6 +440,7 @@ static void write_all(struct buf *out)
 	collectives(out);
 	controls(out);
 	bodies(out);
+	names(out);
 	section(out, "image", IMAGE_VERSION);
 	images(out);
 	section(out, "region", REGION_VERSION);

@@ -18,7 +18,7 @@ void control_printable(char *text)
 
 bool control_has_reply(enum control_type type)
 {
-	return type <= CONTROL_LOOKUP;
+	return type <= CONTROL_NAMES;
 }
 
 int control_pack(struct buf *b, const struct control_msg *msg)

@@ -18,6 +18,8 @@ enum control_type {
 	CONTROL_PUBLISH,   /* name, text (the port) */
 	CONTROL_UNPUBLISH, /* name */
 	CONTROL_LOOKUP,    /* name */
+	CONTROL_NAMES,     /* of PMIx: rank and name (its namespace) of who asks,
+	                      text (its node's name), body: names_pack_request */
 	CONTROL_ABORT,     /* rank, code, text: a rank called abort, or a node
 	                      cannot go on (CONTROL_NO_RANK); no reply */
 	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed; or
@@ -34,16 +36,17 @@ enum control_type {
 	CONTROL_STARTED,   /* id (position): from a node to srun: have the ranks
 	                      of that node been started? From srun: they have;
 	                      as long as not it says nothing */
-	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error */
+	CONTROL_REPLY,     /* code (0 or a PMI error), text: port, jobid or error;
+	                      body, to NAMES: names_pack_answer */
 	CONTROL_TYPES,
 };
 
 #define CONTROL_NO_RANK UINT32_MAX     /* of an abort: no rank has called it */
 #define CONTROL_TEXT_MAX 4096          /* bytes of name or text */
-#define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request */
+#define CONTROL_BODY_MAX (8u << 20)    /* bytes of a spawn request or of names */
 #define CONTROL_FRAME_MAX (CONTROL_BODY_MAX + 3 * CONTROL_TEXT_MAX) /* packed */
 
-#define CONTROL_REPLY_MAX (CONTROL_TEXT_MAX + 64) /* a packed reply */
+#define CONTROL_REPLY_MAX (CONTROL_TEXT_MAX + 64) /* a packed reply without body */
 
 struct control_msg {
 	enum control_type type;

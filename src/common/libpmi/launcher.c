@@ -14,6 +14,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "libpmi/name_store.h"
 #include "libpmi/server.h"
 #include "libutil/hash.h"
 
@@ -39,6 +40,7 @@ struct launcher {
 	const struct log_hook *log;
 	uint64_t hash_seed;
 	struct name *names;
+	struct name_store *pmix_names;
 	struct waiting *waiting;
 	uint32_t spawns; /* how many of the waiting are spawns */
 	uint32_t next_token;
@@ -47,6 +49,78 @@ struct launcher {
 	char *reports[LAUNCHER_REPORTS_MAX]; /* what the user was told */
 	unsigned nreports;
 };
+
+/* ---- replies ---- */
+
+/* Needs no memory: who gets no reply waits for ever. */
+static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
+		  int code, const char *text)
+{
+	struct control_msg msg = {
+		.type = CONTROL_REPLY,
+		.origin = origin,
+		.id = id,
+		.code = code,
+		.text = (char *)text,
+	};
+	char bytes[CONTROL_REPLY_MAX];
+	struct buf frame = {
+		.data = bytes, .cap = sizeof(bytes), .limit = sizeof(bytes),
+	};
+
+	if (!link)
+		return;
+	if (control_pack(&frame, &msg)) {
+		msg.code = PMI_RC_FAIL;
+		msg.text = "srun's answer is too long";
+		control_pack(&frame, &msg);
+	}
+	l->ops.reply(l->arg, link, frame.data, frame.len);
+}
+
+/* The same with a body. */
+static void reply_bytes(struct launcher *l, void *link, uint32_t origin, uint32_t id,
+			const void *body, size_t len)
+{
+	const struct control_msg msg = {
+		.type = CONTROL_REPLY,
+		.origin = origin,
+		.id = id,
+		.body = body,
+		.body_len = len,
+	};
+	struct buf frame;
+
+	if (!link)
+		return;
+	buf_init(&frame, CONTROL_FRAME_MAX);
+	if (control_pack(&frame, &msg))
+		reply(l, link, origin, id, PMI_RC_NOMEM, "no memory for an answer");
+	else
+		l->ops.reply(l->arg, link, frame.data, frame.len);
+	buf_free(&frame);
+}
+
+/* See name_answer_fn. */
+static int answer_names(void *arg, const struct name_asker *to,
+			const struct names_answer *a)
+{
+	struct buf body;
+	int rc;
+
+	buf_init(&body, NAMES_BYTES_MAX);
+	rc = names_pack_answer(&body, a);
+	if (rc) {
+		const struct names_answer failed = { .error = rc };
+
+		(void)names_pack_answer(&body, &failed);
+	}
+	reply_bytes(arg, to->link, to->origin, to->id, body.data, body.len);
+	buf_free(&body);
+	return rc;
+}
+
+/* ---- life ---- */
 
 int launcher_create(struct launcher **out, const struct launcher_ops *ops,
 		    void *arg, uint64_t hash_seed, const struct log_hook *log)
@@ -59,6 +133,10 @@ int launcher_create(struct launcher **out, const struct launcher_ops *ops,
 	l->arg = arg;
 	l->log = log;
 	l->hash_seed = hash_seed;
+	if (name_store_create(&l->pmix_names, hash_seed, answer_names, l)) {
+		free(l);
+		return -ENOMEM;
+	}
 	*out = l;
 	return 0;
 }
@@ -90,37 +168,10 @@ void launcher_destroy(struct launcher *l)
 		free_name(l, n);
 	HASH_ITER(hh, l->waiting, w, next_waiting)
 		free_waiting(l, w);
+	name_store_destroy(l->pmix_names);
 	for (unsigned i = 0; i < l->nreports; i++)
 		free(l->reports[i]);
 	free(l);
-}
-
-/* ---- replies ---- */
-
-/* Needs no memory: who gets no reply waits for ever. */
-static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
-		  int code, const char *text)
-{
-	struct control_msg msg = {
-		.type = CONTROL_REPLY,
-		.origin = origin,
-		.id = id,
-		.code = code,
-		.text = (char *)text,
-	};
-	char bytes[CONTROL_REPLY_MAX];
-	struct buf frame = {
-		.data = bytes, .cap = sizeof(bytes), .limit = sizeof(bytes),
-	};
-
-	if (!link)
-		return;
-	if (control_pack(&frame, &msg)) {
-		msg.code = PMI_RC_FAIL;
-		msg.text = "srun's answer is too long";
-		control_pack(&frame, &msg);
-	}
-	l->ops.reply(l->arg, link, frame.data, frame.len);
 }
 
 /* ---- requests that wait ---- */
@@ -183,6 +234,17 @@ static void answer(struct launcher *l, uint32_t token, int code,
 	if (!w)
 		return;
 	reply(l, w->link, w->origin, w->id, code, text);
+	free_waiting(l, w);
+}
+
+static void answer_bytes(struct launcher *l, uint32_t token, const void *body,
+			 size_t len)
+{
+	struct waiting *w = find_waiting(l, token);
+
+	if (!w)
+		return;
+	reply_bytes(l, w->link, w->origin, w->id, body, len);
 	free_waiting(l, w);
 }
 
@@ -337,7 +399,10 @@ void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 		answer(l, token, PMI_RC_FAIL, parent_gone);
 		return;
 	}
-	answer(l, token, msg.code, msg.text);
+	if (msg.body_len)
+		answer_bytes(l, token, msg.body, msg.body_len);
+	else
+		answer(l, token, msg.code, msg.text);
 	control_free(&msg);
 }
 
@@ -382,6 +447,27 @@ static int on_unpublish(struct launcher *l, void *link,
 static int on_lookup(struct launcher *l, void *link, struct control_msg *msg)
 {
 	return on_name(l, link, msg, lookup);
+}
+
+/* Of PMIx: they meet in the same srun. */
+static int on_names(struct launcher *l, void *link, struct control_msg *msg)
+{
+	const struct name_asker who = {
+		.link = link,
+		.origin = msg->origin,
+		.id = msg->id,
+		.proc = { .nspace = msg->name, .node = msg->text, .rank = msg->rank },
+	};
+
+	if (!l->ops.forward)
+		return name_store_ask(l->pmix_names, &who, msg->body, msg->body_len);
+	forward(l, link, msg);
+	return 0;
+}
+
+uint64_t launcher_expire(struct launcher *l, uint64_t now)
+{
+	return name_store_expire(l->pmix_names, now);
 }
 
 /* ---- what needs no answer ---- */
@@ -468,6 +554,7 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	[CONTROL_PUBLISH] = on_publish,
 	[CONTROL_UNPUBLISH] = on_unpublish,
 	[CONTROL_LOOKUP] = on_lookup,
+	[CONTROL_NAMES] = on_names,
 	[CONTROL_ABORT] = on_abort,
 	[CONTROL_REPORT] = on_report,
 	[CONTROL_READY] = on_ready,
@@ -495,6 +582,7 @@ void launcher_link_lost(struct launcher *l, void *link)
 {
 	struct waiting *w, *next;
 
+	name_store_link_lost(l->pmix_names, link);
 	HASH_ITER(hh, l->waiting, w, next) {
 		if (w->link == link)
 			w->link = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * srun's half of the engine: name service, spawn bookkeeping, aborts and
- * reports. Sans-I/O like the rest of libpmi: control frames in, operations out.
+ * srun's half of the engine: name service (of PMIx: name_store.h), spawn
+ * bookkeeping, aborts and reports. Sans-I/O like the rest of libpmi: control frames in, operations out.
  */
 #ifndef PMI2X_LAUNCHER_H
 #define PMI2X_LAUNCHER_H
@@ -72,6 +72,13 @@ void launcher_destroy(struct launcher *l);
 
 /* A frame came on `link`. 0; -EPROTO or -ENOMEM: the host drops the link. */
 int launcher_receive(struct launcher *l, void *link, const void *data, size_t len);
+
+/*
+ * End look-ups of PMIx that have waited too long at `now`, in ms of a clock that does
+ * not go back. To be called after each launcher_receive, and at the time that it
+ * returns; UINT64_MAX: at none.
+ */
+uint64_t launcher_expire(struct launcher *l, uint64_t now);
 
 /* A link is gone: nothing is sent on it any more. */
 void launcher_link_lost(struct launcher *l, void *link);

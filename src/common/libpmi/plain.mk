@@ -6,6 +6,8 @@ libpmi_plain_la_SOURCES = \
 	src/common/libpmi/control.c src/common/libpmi/control.h \
 	src/common/libpmi/launcher.c src/common/libpmi/launcher.h \
 	src/common/libpmi/mapping.c src/common/libpmi/mapping.h \
+	src/common/libpmi/name_store.c src/common/libpmi/name_store.h \
+	src/common/libpmi/names.c src/common/libpmi/names.h \
 	src/common/libpmi/pmix_msg.c src/common/libpmi/pmix_msg.h \
 	src/common/libpmi/pmix_nspace.c src/common/libpmi/pmix_nspace.h \
 	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \

@@ -17,6 +17,8 @@
  *                                  <-   ENDED id  at once or later, once
  *   FETCH id                       ->
  *                                  <-   FETCHED id
+ *   NAMES id                       ->
+ *                                  <-   NAMED id
  *                                  <-   FETCH id  from another node, for a rank of this
  *   FETCHED id                     ->
  *   ABORT                          ->
@@ -58,6 +60,9 @@ enum pmix_msg_type {
 	                       committed, as libpmix packs it */
 	PMIX_MSG_ABORT,     /* rank: who asks for it; status: exit code; text */
 	PMIX_MSG_GONE,      /* rank: ended without goodbye; text: how */
+	PMIX_MSG_NAMES,     /* id; rank: who asks; data: names_pack_request */
+	PMIX_MSG_NAMED,     /* id; status: nobody has answered; text: why; data:
+	                       names_pack_answer */
 	PMIX_MSG_LOG,       /* number: enum log_level; text: a line */
 	PMIX_MSG_TYPES,
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libpmi/pmix_nspace.h"
 #include "libpmi/server_private.h"
 
 #define NO_TEXT "a name or port with a NUL in it"
@@ -15,6 +16,7 @@ struct srun_request {
 	enum control_type type;
 	struct rank_session *ss;
 	struct rank_request rq;
+	uint64_t pmix; /* of NAMES, which has no rq: see pmix_named */
 	UT_hash_handle hh;
 };
 
@@ -70,7 +72,8 @@ static struct srun_request *note(struct rank_session *ss,
 	r->id = s->next_request++;
 	r->type = type;
 	r->ss = ss;
-	r->rq = *rq;
+	if (rq)
+		r->rq = *rq;
 	HASH_ADD(hh, s->requests, id, sizeof(r->id), r);
 	if (!r->hh.tbl) {
 		free(r);
@@ -111,6 +114,37 @@ static void ask(struct rank_session *ss, const struct rank_request *rq,
 		forget(r);
 		answer_error(ss, rq, answer_rc(rc), "%s", answer_text(rc));
 	}
+}
+
+int requests_names(struct rank_session *ss, uint64_t id, const void *body, size_t len)
+{
+	struct pmi_server *s = ss->server;
+	char nspace[PMIX_NSPACE_NAME_MAX + 1];
+	struct control_msg msg = {
+		.type = CONTROL_NAMES,
+		.rank = ss->rank,
+		.name = nspace,
+		.text = (char *)server_node_name(s),
+		.body = body,
+		.body_len = len,
+	};
+	struct srun_request *r;
+	int rc;
+
+	if (s->srun_lost)
+		return -ENOTCONN;
+	if (ss->waits >= RANK_WAITS_MAX)
+		return -ENOSPC;
+	r = note(ss, NULL, CONTROL_NAMES);
+	if (!r)
+		return -ENOMEM;
+	r->pmix = id;
+	msg.id = r->id;
+	pmix_nspace_name(nspace, s->step->jobid);
+	rc = send_control(s, &msg);
+	if (rc)
+		forget(r);
+	return rc;
 }
 
 /* The field that holds a published name. */
@@ -271,10 +305,14 @@ static void answer_done(const struct srun_request *r, const char *text)
 	answer_end(r->ss, &r->rq);
 }
 
-static void finish(struct srun_request *r, int code, const char *text)
+static void finish(struct srun_request *r, const struct control_msg *reply)
 {
-	if (code)
-		answer_error(r->ss, &r->rq, code, "%s", text);
+	const char *text = reply->text ? reply->text : "";
+
+	if (r->type == CONTROL_NAMES)
+		pmix_named(r->ss->server, r->pmix, reply);
+	else if (reply->code)
+		answer_error(r->ss, &r->rq, reply->code, "%s", text);
 	else
 		answer_done(r, text);
 	forget(r);
@@ -294,27 +332,34 @@ int requests_reply(struct pmi_server *s, const void *data, size_t len)
 		/* None: the rank has gone since. */
 		HASH_FIND(hh, s->requests, &msg.id, sizeof(msg.id), r);
 		if (r)
-			finish(r, msg.code, msg.text ? msg.text : "");
+			finish(r, &msg);
 	}
 	control_free(&msg);
 	return rc;
 }
 
+/* Whoever serves PMIx clients owes an answer for one that has gone, too. */
 void requests_drop(struct rank_session *ss)
 {
+	const struct control_msg gone = { .code = PMI_RC_FAIL, .text = ss->why };
 	struct srun_request *r, *next;
 
-	HASH_ITER(hh, ss->server->requests, r, next)
-		if (r->ss == ss)
-			forget(r);
+	HASH_ITER(hh, ss->server->requests, r, next) {
+		if (r->ss != ss)
+			continue;
+		if (r->type == CONTROL_NAMES)
+			pmix_named(ss->server, r->pmix, &gone);
+		forget(r);
+	}
 }
 
 void requests_fail_all(struct pmi_server *s, const char *why)
 {
 	struct srun_request *r, *next;
 	char text[ANSWER_TEXT_MAX];
+	const struct control_msg lost = { .code = PMI_RC_FAIL, .text = text };
 
 	snprintf(text, sizeof(text), "srun cannot be reached: %s", why);
 	HASH_ITER(hh, s->requests, r, next)
-		finish(r, PMI_RC_FAIL, text);
+		finish(r, &lost);
 }

@@ -107,6 +107,7 @@ void pmi_server_destroy(struct pmi_server *s)
 {
 	if (!s)
 		return;
+	s->pmix.lost = true; /* it is told nothing more */
 	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
 		rank_drop(&s->sessions[i]);
 		buf_free(&s->sessions[i].input);

@@ -532,8 +532,7 @@ static int on_refused(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
-/* The rank, of this node, that a message is about; or NULL after a line in the log. */
-static struct rank_session *rank_of(struct pmi_server *s, const struct pmix_msg *m)
+struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m)
 {
 	struct rank_session *ss = own_rank(s, m->rank);
 
@@ -546,7 +545,7 @@ static struct rank_session *rank_of(struct pmi_server *s, const struct pmix_msg 
 static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 			struct payload *message)
 {
-	struct rank_session *ss = rank_of(s, m);
+	struct rank_session *ss = pmix_rank_of(s, m);
 
 	if (!ss || ss->state == RANK_GONE)
 		return 0;
@@ -558,7 +557,7 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 static int on_finalized(struct pmi_server *s, const struct pmix_msg *m,
 			struct payload *message)
 {
-	struct rank_session *ss = rank_of(s, m);
+	struct rank_session *ss = pmix_rank_of(s, m);
 
 	if (!ss || ss->pmix != RANK_PMIX_ACTIVE)
 		return 0;
@@ -571,7 +570,7 @@ static int on_finalized(struct pmi_server *s, const struct pmix_msg *m,
 static int on_abort(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
 {
-	struct rank_session *ss = rank_of(s, m);
+	struct rank_session *ss = pmix_rank_of(s, m);
 	char text[PMIX_MSG_TEXT_MAX + 1];
 
 	pmix_copy_text(m, text);
@@ -604,6 +603,7 @@ static const struct {
 	[PMIX_MSG_ENTER] = { on_enter },
 	[PMIX_MSG_FETCH] = { pmix_on_fetch },
 	[PMIX_MSG_FETCHED] = { pmix_on_fetched },
+	[PMIX_MSG_NAMES] = { pmix_on_names },
 	[PMIX_MSG_ABORT] = { on_abort },
 	[PMIX_MSG_LOG] = { on_log },
 };

@@ -17,7 +17,7 @@
  *   group.c        groups out of text
  *   early.c        values that a group has exchanged and the step has not fenced
  *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_fetch.c:
- *                  what one asks of another
+ *                  what one asks of another; server_pmix_names.c: what they publish
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
@@ -457,6 +457,8 @@ void pmix_rank_gone(struct rank_session *ss);
 /* It has ended badly: the step is ended, unless the site wants otherwise. */
 void pmix_rank_failed(struct rank_session *ss);
 void pmix_free(struct pmi_server *s);
+/* The rank, of this node, that a message is about; or NULL after a line in the log. */
+struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m);
 void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
 		       struct payload *data);
 /* Bytes of a text (NULL: none), as many as a message may have. */
@@ -484,6 +486,14 @@ void pmix_pass_on_fetches(struct pmi_server *s);
 /* It will not be answered any more, for `why`. */
 void pmix_fail_fetches(struct pmi_server *s, const char *why);
 void pmix_free_fetches(struct pmi_server *s);
+
+/* ---- server_pmix_names.c ---- */
+
+/* Handler of a message. */
+int pmix_on_names(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+/* srun's answer to the request that whoever serves PMIx knows by `id`. */
+void pmix_named(struct pmi_server *s, uint64_t id, const struct control_msg *reply);
 
 /* ---- server_fetch.c ---- */
 
@@ -600,6 +610,11 @@ void requests_lookup(struct rank_session *ss, const struct rank_request *rq,
 		     const struct pmi_message *m);
 void requests_spawn(struct rank_session *ss, const struct rank_request *rq,
 		    const struct spawn_request *spawn);
+/*
+ * A rank's request about names of PMIx, which is answered by pmix_named(id). 0 or a
+ * negative errno: that it will not be.
+ */
+int requests_names(struct rank_session *ss, uint64_t id, const void *body, size_t len);
 /* The rank aborts: alone, or with it the whole step. */
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);

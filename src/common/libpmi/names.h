@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What PMIx clients publish and look up: requests, which travel from who serves the
+ * clients (pmix_msg.h) by way of the agents (control.h) to srun, and the answers. A
+ * value is what libpmix has packed: nobody between looks into it.
+ *
+ * Names of PMI are others: neither kind finds the other's.
+ */
+#ifndef PMI2X_NAMES_H
+#define PMI2X_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libutil/buf.h"
+
+#define NAMES_BYTES_MAX (1u << 20) /* of a packed request or answer */
+#define NAMES_KEYS_MAX 4096        /* of one of them */
+#define NAMES_KEY_MAX 511          /* bytes of a key, as PMIx has it */
+
+enum names_op {
+	NAMES_PUBLISH = 1,
+	NAMES_UNPUBLISH, /* what the asker has published; no key: all of it */
+	NAMES_LOOKUP,
+	NAMES_OPS,
+};
+
+/*
+ * Who may see what is published, and of whom somebody wants to see what: processes with
+ * the same one of these.
+ */
+enum names_range {
+	NAMES_OF_PROCESS = 1,
+	NAMES_OF_NODE,
+	NAMES_OF_NAMESPACE,
+	NAMES_OF_SESSION, /* the step, and all that have been spawned from it */
+	NAMES_RANGES,
+};
+
+/* A process. */
+struct names_proc {
+	const char *nspace;
+	const char *node; /* of a publisher in an answer: NULL */
+	uint32_t rank;
+};
+
+struct names_item {
+	const char *key;
+	const void *value; /* NULL: only the key is meant */
+	size_t len;
+	struct names_proc from; /* of an answer: who has published it */
+};
+
+struct names_request {
+	enum names_op op;
+	enum names_range range;
+	bool once;           /* PUBLISH: gone when it has been found */
+	uint32_t wait;       /* LOOKUP: until so many are there; 0: answer at once */
+	uint32_t timeout_ms; /* but not longer; 0: without limit */
+	struct names_item *items;
+	uint32_t count;
+};
+
+struct names_answer {
+	int32_t error; /* 0 or a negative errno */
+	struct names_item *items;
+	uint32_t count;
+};
+
+/* Append them. 0, -EMSGSIZE (over a limit), -ENOBUFS or -ENOMEM. */
+int names_pack_request(struct buf *b, const struct names_request *r);
+int names_pack_answer(struct buf *b, const struct names_answer *a);
+/*
+ * What is read points into the input; `items` are the caller's to free. 0, -EPROTO or
+ * -ENOMEM.
+ */
+int names_unpack_request(struct names_request *r, const void *data, size_t len);
+int names_unpack_answer(struct names_answer *a, const void *data, size_t len);
+
+#endif

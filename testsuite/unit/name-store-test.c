@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What PMIx clients publish: who finds it, who waits, and what is refused. */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libpmi/name_store.h"
+
+/* The last answer. */
+struct fixture {
+	struct name_store *store;
+	int lost; /* what the sending of an answer returns */
+	unsigned answers;
+	uint32_t id;
+	int error;
+	uint32_t count;
+	char text[256]; /* "key=value by namespace.rank " of each */
+};
+
+static int on_answer(void *arg, const struct name_asker *to,
+		     const struct names_answer *a)
+{
+	struct fixture *f = arg;
+	size_t len = 0;
+
+	f->answers++;
+	f->id = to->id;
+	f->error = a->error;
+	f->count = a->count;
+	f->text[0] = '\0';
+	for (uint32_t i = 0; i < a->count; i++)
+		len += snprintf(f->text + len, sizeof(f->text) - len,
+				"%s=%.*s by %s.%u ", a->items[i].key,
+				(int)a->items[i].len, (const char *)a->items[i].value,
+				a->items[i].from.nspace, a->items[i].from.rank);
+	return f->lost;
+}
+
+static void begin(struct fixture *f)
+{
+	*f = (struct fixture){ .error = 1 };
+	assert_int_equal(name_store_create(&f->store, 0, on_answer, f), 0);
+}
+
+/* "job.rank@node" is one who asks. */
+static struct name_asker asker(const char *who, uint32_t id)
+{
+	static char nspace[4][16], node[4][16];
+	static unsigned next;
+	struct name_asker a = { .link = &nspace, .id = id };
+	unsigned i = next++ % 4;
+
+	assert_int_equal(sscanf(who, "%15[^.].%u@%15s", nspace[i], &a.proc.rank,
+				node[i]), 3);
+	a.proc.nspace = nspace[i];
+	a.proc.node = node[i];
+	return a;
+}
+
+/* Keys are single letters, each of which has itself as value. */
+static int ask(struct fixture *f, const char *who, struct names_request r,
+	       const char *keys)
+{
+	struct name_asker a = asker(who, f->answers + 100);
+	struct names_item items[8] = {};
+	char texts[8][2] = {};
+	struct buf b;
+	int rc;
+
+	r.items = items;
+	r.range = r.range ? r.range : NAMES_OF_SESSION;
+	for (; keys[r.count]; r.count++) {
+		texts[r.count][0] = keys[r.count];
+		items[r.count].key = texts[r.count];
+		if (r.op == NAMES_PUBLISH) {
+			items[r.count].value = texts[r.count];
+			items[r.count].len = 1;
+		}
+	}
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	f->error = 1;
+	rc = name_store_ask(f->store, &a, b.data, b.len);
+	buf_free(&b);
+	assert_int_equal(rc, 0);
+	return f->error;
+}
+
+static int publish(struct fixture *f, const char *who, const char *keys)
+{
+	return ask(f, who, (struct names_request){ .op = NAMES_PUBLISH }, keys);
+}
+
+static int publish_in(struct fixture *f, const char *who, enum names_range range,
+		      const char *keys)
+{
+	return ask(f, who, (struct names_request){ .op = NAMES_PUBLISH, .range = range },
+		   keys);
+}
+
+static int unpublish(struct fixture *f, const char *who, const char *keys)
+{
+	return ask(f, who, (struct names_request){ .op = NAMES_UNPUBLISH }, keys);
+}
+
+static int look_up(struct fixture *f, const char *who, const char *keys)
+{
+	return ask(f, who, (struct names_request){ .op = NAMES_LOOKUP }, keys);
+}
+
+/* 1: there is no answer yet. */
+static int wait_for(struct fixture *f, const char *who, uint32_t wait, uint32_t ms,
+		    const char *keys)
+{
+	return ask(f, who,
+		   (struct names_request){ .op = NAMES_LOOKUP, .wait = wait,
+					   .timeout_ms = ms },
+		   keys);
+}
+
+/* ---- publish, look up, unpublish ---- */
+
+static void what_is_published_is_found(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(look_up(&f, "a.1@n1", "x"), -ENOENT);
+	assert_int_equal(publish(&f, "a.0@n0", "xy"), 0);
+	assert_int_equal(look_up(&f, "a.1@n1", "yx"), 0);
+	assert_string_equal(f.text, "y=y by a.0 x=x by a.0 ");
+	assert_int_equal(look_up(&f, "a.1@n1", "zx"), 0);
+	assert_string_equal(f.text, "x=x by a.0 ");
+	name_store_destroy(f.store);
+}
+
+static void only_its_publisher_takes_it_back(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(publish(&f, "a.0@n0", "xyz"), 0);
+	assert_int_equal(unpublish(&f, "a.1@n0", "x"), -ENOENT);
+	assert_int_equal(unpublish(&f, "b.0@n0", ""), 0);
+	assert_int_equal(look_up(&f, "a.1@n1", "xyz"), 0);
+	assert_int_equal(f.count, 3);
+	assert_int_equal(unpublish(&f, "a.0@n0", "x"), 0);
+	assert_int_equal(look_up(&f, "a.1@n1", "xyz"), 0);
+	assert_int_equal(f.count, 2);
+	assert_int_equal(unpublish(&f, "a.0@n0", ""), 0);
+	assert_int_equal(look_up(&f, "a.1@n1", "xyz"), -ENOENT);
+	name_store_destroy(f.store);
+}
+
+static void a_doubled_key_is_refused_with_its_call(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), 0);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), -EEXIST);
+	assert_int_equal(publish(&f, "a.1@n1", "yzx"), -EEXIST);
+	assert_int_equal(look_up(&f, "a.1@n1", "yz"), -ENOENT);
+	assert_int_equal(publish(&f, "a.1@n1", "yy"), -EEXIST);
+	assert_int_equal(look_up(&f, "a.1@n1", "y"), -ENOENT);
+	name_store_destroy(f.store);
+}
+
+static void what_was_once_to_be_read_is_gone(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(ask(&f, "a.0@n0",
+			     (struct names_request){ .op = NAMES_PUBLISH, .once = true },
+			     "xy"), 0);
+	assert_int_equal(look_up(&f, "a.1@n1", "x"), 0);
+	assert_int_equal(look_up(&f, "a.1@n1", "x"), -ENOENT);
+	assert_int_equal(look_up(&f, "a.1@n1", "y"), 0);
+	name_store_destroy(f.store);
+}
+
+static void an_answer_that_is_lost_takes_nothing_away(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(ask(&f, "a.0@n0",
+			     (struct names_request){ .op = NAMES_PUBLISH, .once = true },
+			     "x"), 0);
+	f.lost = -ENOMEM;
+	assert_int_equal(look_up(&f, "a.1@n1", "x"), 0);
+	f.lost = 0;
+	assert_int_equal(look_up(&f, "a.1@n1", "x"), 0);
+	assert_int_equal(f.answers, 3);
+	assert_int_equal(look_up(&f, "a.1@n1", "x"), -ENOENT);
+	name_store_destroy(f.store);
+}
+
+/* ---- ranges ---- */
+
+static void a_range_says_who_may_see_it(void **state)
+{
+	static const struct {
+		enum names_range range;
+		bool own, node, nspace, other;
+	} rows[] = {
+		{ NAMES_OF_PROCESS, true, false, false, false },
+		{ NAMES_OF_NODE, true, true, false, false },
+		{ NAMES_OF_NAMESPACE, true, true, true, false },
+		{ NAMES_OF_SESSION, true, true, true, true },
+	};
+	struct fixture f;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(&f);
+		assert_int_equal(publish_in(&f, "a.0@n0", rows[i].range, "x"), 0);
+		assert_int_equal(!look_up(&f, "a.0@n0", "x"), rows[i].own);
+		assert_int_equal(!look_up(&f, "a.1@n0", "x"), rows[i].node);
+		assert_int_equal(!look_up(&f, "a.1@n1", "x"), rows[i].nspace);
+		assert_int_equal(!look_up(&f, "b.0@n1", "x"), rows[i].other);
+		name_store_destroy(f.store);
+	}
+}
+
+static void a_range_says_whose_are_wanted(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), 0);
+	for (enum names_range r = NAMES_OF_PROCESS; r < NAMES_RANGES; r++)
+		assert_int_equal(ask(&f, "b.0@n1",
+				     (struct names_request){ .op = NAMES_LOOKUP,
+							     .range = r },
+				     "x"),
+				 r == NAMES_OF_SESSION ? 0 : -ENOENT);
+	name_store_destroy(f.store);
+}
+
+static void a_key_may_be_had_by_those_who_do_not_meet(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(publish_in(&f, "a.0@n0", NAMES_OF_PROCESS, "x"), 0);
+	assert_int_equal(publish_in(&f, "a.1@n0", NAMES_OF_PROCESS, "x"), 0);
+	assert_int_equal(publish_in(&f, "b.0@n0", NAMES_OF_NAMESPACE, "x"), 0);
+	assert_int_equal(publish_in(&f, "a.2@n0", NAMES_OF_NAMESPACE, "x"), -EEXIST);
+	assert_int_equal(publish_in(&f, "c.0@n0", NAMES_OF_SESSION, "x"), -EEXIST);
+	assert_int_equal(look_up(&f, "a.1@n0", "x"), 0);
+	assert_string_equal(f.text, "x=x by a.1 ");
+	assert_int_equal(unpublish(&f, "a.0@n0", "x"), 0);
+	assert_int_equal(look_up(&f, "a.1@n0", "x"), 0);
+	assert_int_equal(look_up(&f, "b.7@n0", "x"), 0);
+	name_store_destroy(f.store);
+}
+
+/* ---- waiting ---- */
+
+static void a_lookup_waits_for_so_many(void **state)
+{
+	struct fixture f;
+	unsigned before;
+
+	begin(&f);
+	assert_int_equal(wait_for(&f, "a.1@n1", 2, 0, "xyz"), 1);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), 0);
+	before = f.answers;
+	assert_int_equal(publish(&f, "a.2@n2", "z"), 0);
+	assert_int_equal(f.answers, before + 2);
+	assert_int_equal(f.id, 100); /* of the one who waits */
+	assert_string_equal(f.text, "x=x by a.0 z=z by a.2 ");
+	assert_int_equal(publish(&f, "a.0@n0", "y"), 0);
+	assert_int_equal(f.answers, before + 3);
+	assert_int_equal(wait_for(&f, "a.1@n1", 3, 0, "xyz"), 0);
+	name_store_destroy(f.store);
+}
+
+static void it_waits_no_longer_than_it_wants(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_true(name_store_expire(f.store, 1000) == UINT64_MAX);
+	assert_int_equal(wait_for(&f, "a.1@n1", 1, 0, "x"), 1);
+	assert_true(name_store_expire(f.store, 1000) == UINT64_MAX);
+	assert_int_equal(wait_for(&f, "a.1@n1", 1, 500, "x"), 1);
+	assert_true(name_store_expire(f.store, 2000) == 2500);
+	assert_int_equal(wait_for(&f, "a.1@n1", 1, 100, "x"), 1);
+	assert_true(name_store_expire(f.store, 2300) == 2400);
+	assert_int_equal(f.answers, 0);
+	assert_true(name_store_expire(f.store, 2400) == 2500);
+	assert_int_equal(f.answers, 1);
+	assert_int_equal(f.error, -ETIMEDOUT);
+	assert_true(name_store_expire(f.store, 2600) == UINT64_MAX);
+	assert_int_equal(f.answers, 2);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), 0);
+	assert_int_equal(f.answers, 4);
+	name_store_destroy(f.store);
+}
+
+static void nobody_waits_on_a_lost_link(void **state)
+{
+	struct fixture f;
+	struct name_asker a = asker("a.1@n1", 0);
+
+	begin(&f);
+	assert_int_equal(wait_for(&f, "a.1@n1", 1, 0, "x"), 1);
+	name_store_link_lost(f.store, &f);
+	name_store_link_lost(f.store, a.link);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), 0);
+	assert_int_equal(f.answers, 1);
+	name_store_destroy(f.store);
+}
+
+/* ---- limits ---- */
+
+static void what_is_published_has_a_limit(void **state)
+{
+	const uint32_t len = NAMES_BYTES_MAX / 2;
+	char *value = calloc(1, len), key[16];
+	struct names_item item = { .key = key, .value = value, .len = len };
+	const struct names_request r = {
+		.op = NAMES_PUBLISH, .range = NAMES_OF_SESSION, .items = &item, .count = 1,
+	};
+	struct name_asker a = asker("a.0@n0", 0);
+	struct fixture f;
+	struct buf b;
+	unsigned i;
+
+	begin(&f);
+	for (f.error = 0, i = 0; !f.error; i++) {
+		snprintf(key, sizeof(key), "%u", i);
+		buf_init(&b, NAMES_BYTES_MAX);
+		assert_int_equal(names_pack_request(&b, &r), 0);
+		assert_int_equal(name_store_ask(f.store, &a, b.data, b.len), 0);
+		buf_free(&b);
+	}
+	assert_int_equal(f.error, -ENOSPC);
+	assert_int_equal(i, NAME_STORE_BYTES_MAX / len);
+	assert_int_equal(unpublish(&f, "a.0@n0", ""), 0);
+	assert_int_equal(publish(&f, "a.0@n0", "x"), 0);
+	free(value);
+	name_store_destroy(f.store);
+}
+
+static void nonsense_is_refused(void **state)
+{
+	struct names_item item = { .key = "x" };
+	struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_NODE, .items = &item, .count = 1,
+	}, back;
+	struct fixture f;
+	struct buf b;
+	char *copy;
+
+	begin(&f);
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	for (size_t len = 0; len < b.len; len++) {
+		copy = malloc(len + 1);
+		memcpy(copy, b.data, len);
+		assert_int_equal(names_unpack_request(&back, copy, len), -EPROTO);
+		free(copy);
+	}
+	r.wait = 2; /* for more than there are */
+	buf_clear(&b);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	assert_int_equal(names_unpack_request(&back, b.data, b.len), -EPROTO);
+	item.key = "";
+	assert_int_equal(names_pack_request(&b, &r), -EMSGSIZE);
+	buf_free(&b);
+	name_store_destroy(f.store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_published_is_found),
+		cmocka_unit_test(only_its_publisher_takes_it_back),
+		cmocka_unit_test(a_doubled_key_is_refused_with_its_call),
+		cmocka_unit_test(what_was_once_to_be_read_is_gone),
+		cmocka_unit_test(an_answer_that_is_lost_takes_nothing_away),
+		cmocka_unit_test(a_range_says_who_may_see_it),
+		cmocka_unit_test(a_range_says_whose_are_wanted),
+		cmocka_unit_test(a_key_may_be_had_by_those_who_do_not_meet),
+		cmocka_unit_test(a_lookup_waits_for_so_many),
+		cmocka_unit_test(it_waits_no_longer_than_it_wants),
+		cmocka_unit_test(nobody_waits_on_a_lost_link),
+		cmocka_unit_test(what_is_published_has_a_limit),
+		cmocka_unit_test(nonsense_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("name-store", tests, NULL, NULL);
+}
