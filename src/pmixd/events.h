@@ -17,30 +17,42 @@ enum event_type {
 	EVENT_LOST,      /* a client is gone without goodbye */
 	EVENT_ABORT,
 	EVENT_FENCE,     /* all members of this node have entered one */
+	EVENT_GROUP,     /* the same, to construct or destruct a group */
 	EVENT_GET,       /* data of a rank of another node are asked for */
 	EVENT_NAMES,     /* a client publishes, takes back or looks up */
 	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
+};
+
+/* A call that libpmix waits for; one of them, or none. */
+struct owed {
+	pmix_modex_cbfunc_t data;
+	pmix_info_cbfunc_t infos;
+	void *arg;
 };
 
 struct event {
 	struct event *next;
 	enum event_type type;
 	pmix_nspace_t nspace;
-	uint32_t rank;       /* whose; of FENCE unused */
+	uint32_t rank;       /* whose; of FENCE and GROUP unused */
 	int32_t status;      /* of ABORT: exit code; of COMMITTED: of libpmix */
 	uint32_t timeout_ms; /* of GET; EVENT_NO_TIMEOUT: none */
 	bool collect;        /* of FENCE: with data */
-	bool foreign;        /* of FENCE: a member is of another namespace */
-	bool lost;           /* of FENCE: a member of this node has died */
-	uint32_t *ranks;     /* of FENCE: its members, as the client lists them; NULL: all */
-	uint32_t count;
-	char *text;          /* of GET: a key; of ABORT: a message; or NULL */
-	char *data;          /* of FENCE and COMMITTED; of NAMES: names_pack_request */
+	bool destruct;       /* of GROUP */
+	bool context;        /* of GROUP: a context id is wanted */
+	bool local;          /* of GROUP: no other node has to know */
+	bool foreign;        /* of FENCE and GROUP: a member is of another namespace */
+	bool unserved;       /* of GROUP: it cannot be, as it is asked for */
+	bool lost;           /* of FENCE and GROUP: a member of this node has died */
+	uint32_t *ranks;     /* of FENCE and GROUP: the members, as the client lists them; */
+	uint32_t count;      /* NULL: all */
+	char *text;          /* of GET: a key; of ABORT: a message; or NULL; of GROUP: name */
+	char *data;          /* of FENCE, GROUP and COMMITTED; of NAMES: names_pack_request */
 	size_t len;
-	pmix_modex_cbfunc_t done; /* of FENCE and GET: owed one call, with done_arg */
+	struct owed owed;    /* of FENCE, GROUP and GET */
+	pmix_op_cbfunc_t op_done;         /* of NAMES: one of these two, with done_arg */
+	pmix_lookup_cbfunc_t lookup_done;
 	void *done_arg;
-	pmix_op_cbfunc_t op_done;         /* of NAMES: one of these two */
-	pmix_lookup_cbfunc_t lookup_done; /* instead */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };
 

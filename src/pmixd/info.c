@@ -79,6 +79,52 @@ void info_add_proc(struct info_list *l, const char *key, const char *nspace,
 	v->data.proc = proc;
 }
 
+void info_add_size(struct info_list *l, const char *key, size_t n)
+{
+	pmix_value_t *v = add(l, key, PMIX_SIZE);
+
+	if (v)
+		v->data.size = n;
+}
+
+static pmix_proc_t *name_ranks(const char *nspace, const uint32_t *ranks,
+			       uint32_t count)
+{
+	pmix_proc_t *procs = calloc(count, sizeof(*procs));
+
+	for (uint32_t i = 0; procs && i < count; i++) {
+		strncpy(procs[i].nspace, nspace, PMIX_MAX_NSLEN);
+		procs[i].rank = ranks ? ranks[i] : i;
+	}
+	return procs;
+}
+
+void info_add_ranks(struct info_list *l, const char *key, const char *nspace,
+		    const uint32_t *ranks, uint32_t count)
+{
+	pmix_value_t *v = add(l, key, PMIX_DATA_ARRAY);
+	pmix_data_array_t *array = v ? calloc(1, sizeof(*array)) : NULL;
+
+	l->failed |= !array;
+	if (!array)
+		return;
+	array->type = PMIX_PROC;
+	array->array = name_ranks(nspace, ranks, count);
+	array->size = array->array ? count : 0;
+	l->failed |= !array->array;
+	v->data.darray = array;
+}
+
+void info_add_bytes(struct info_list *l, const char *key, char *bytes, size_t len)
+{
+	pmix_value_t *v = add(l, key, PMIX_BYTE_OBJECT);
+
+	if (v)
+		v->data.bo = (pmix_byte_object_t){ .bytes = bytes, .size = len };
+	else
+		free(bytes);
+}
+
 void info_add_list(struct info_list *l, const char *key, struct info_list *inner)
 {
 	pmix_value_t *v = add(l, key, PMIX_DATA_ARRAY);
@@ -98,19 +144,30 @@ void info_add_list(struct info_list *l, const char *key, struct info_list *inner
 	memset(inner, 0, sizeof(*inner));
 }
 
+static void free_list(pmix_info_t *items, size_t count);
+
+static void free_array(pmix_data_array_t *array)
+{
+	if (array && array->type == PMIX_INFO)
+		free_list(array->array, array->size);
+	else if (array)
+		free(array->array);
+	free(array);
+}
+
 static void free_list(pmix_info_t *items, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		pmix_value_t *v = &items[i].value;
 
-		if (v->type == PMIX_DATA_ARRAY && v->data.darray) {
-			free_list(v->data.darray->array, v->data.darray->size);
-			free(v->data.darray);
-		} else if (v->type == PMIX_STRING) {
+		if (v->type == PMIX_DATA_ARRAY)
+			free_array(v->data.darray);
+		else if (v->type == PMIX_STRING)
 			free(v->data.string);
-		} else if (v->type == PMIX_PROC) {
+		else if (v->type == PMIX_PROC)
 			free(v->data.proc);
-		}
+		else if (v->type == PMIX_BYTE_OBJECT)
+			free(v->data.bo.bytes);
 	}
 	free(items);
 }

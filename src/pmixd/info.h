@@ -25,6 +25,12 @@ void info_add_bool(struct info_list *l, const char *key, bool v);
 void info_add_rank(struct info_list *l, const char *key, pmix_rank_t rank);
 void info_add_proc(struct info_list *l, const char *key, const char *nspace,
 		   pmix_rank_t rank);
+void info_add_size(struct info_list *l, const char *key, size_t v);
+/* An array of ranks 0 to count - 1, or of these. */
+void info_add_ranks(struct info_list *l, const char *key, const char *nspace,
+		    const uint32_t *ranks, uint32_t count);
+/* `bytes`, malloc'ed, become the list's. */
+void info_add_bytes(struct info_list *l, const char *key, char *bytes, size_t len);
 /* As an array; `inner` is empty afterwards. */
 void info_add_list(struct info_list *l, const char *key, struct info_list *inner);
 /* Frees the texts and lists in it, too. */

@@ -17,6 +17,7 @@ libpmixd_la_SOURCES = \
 	src/pmixd/server.c src/pmixd/server.h \
 	src/pmixd/server_call.c \
 	src/pmixd/server_fetch.c \
+	src/pmixd/server_group.c \
 	src/pmixd/server_internal.h \
 	src/pmixd/server_job.c \
 	src/pmixd/server_names.c \

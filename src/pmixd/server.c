@@ -93,10 +93,13 @@ pmix_status_t server_status(int error)
 	}
 }
 
-void server_answer(pmix_modex_cbfunc_t done, void *arg, pmix_status_t status,
-		   char *data, size_t len)
+void server_answer(const struct owed *owed, pmix_status_t status, char *data,
+		   size_t len)
 {
-	done(status, data, len, arg, data ? free : NULL, data);
+	if (owed->infos)
+		owed->infos(status, NULL, 0, owed->arg, NULL, NULL);
+	else
+		owed->data(status, data, len, owed->arg, data ? free : NULL, data);
 }
 
 /* ---- messages ---- */
@@ -143,8 +146,8 @@ static int tell(struct server *s, const struct job *j, const struct event *e,
 /* A namespace that has been dropped in the meantime: libpmix is owed an answer. */
 static int of_nobody(struct event *e)
 {
-	if (e->done)
-		server_answer(e->done, e->done_arg, PMIX_ERR_NOT_FOUND, NULL, 0);
+	if (e->owed.data || e->owed.infos)
+		server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
 	if (e->type == EVENT_NAMES)
 		server_names_of_nobody(e);
 	return 0;
@@ -166,7 +169,8 @@ int server_event(struct server *s, struct event *e)
 	case EVENT_ABORT:
 		return tell(s, j, e, PMIX_MSG_ABORT);
 	case EVENT_FENCE:
-		return server_fence(s, j, e);
+	case EVENT_GROUP:
+		return server_enter(s, j, e);
 	case EVENT_GET:
 		return server_get(s, j, e);
 	case EVENT_NAMES:

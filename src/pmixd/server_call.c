@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fences and look-ups: from libpmix to the agent, and the answer back. */
+/* Fences, groups and look-ups: from libpmix to the agent, and the answer back. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,7 @@ static struct call *add_call(struct server *s, struct job *j, const struct event
 		.id = ++s->last_id,
 		.answer = answer,
 		.job = j,
-		.done = e->done,
-		.done_arg = e->done_arg,
+		.owed = e->owed,
 	};
 	s->calls = c;
 	return c;
@@ -41,10 +40,16 @@ static struct call *take_call(struct server *s, uint64_t id,
 	return c;
 }
 
+static void free_call(struct call *c)
+{
+	free(c->ranks);
+	free(c);
+}
+
 static void end_call(struct call *c, pmix_status_t status, char *data, size_t len)
 {
-	server_answer(c->done, c->done_arg, status, data, len);
-	free(c);
+	server_answer(&c->owed, status, data, len);
+	free_call(c);
 }
 
 void server_fail_calls(struct server *s, const struct job *j)
@@ -62,12 +67,21 @@ void server_fail_calls(struct server *s, const struct job *j)
 /* Of what could not be asked of the agent; the agent need not go for it. */
 static int refuse(const struct event *e, int error)
 {
-	server_answer(e->done, e->done_arg, server_status(error), NULL, 0);
+	server_answer(&e->owed, server_status(error), NULL, 0);
 	return 0;
 }
 
+/* Of a new group the answer tells the members. */
+static void keep_members(struct call *c, struct event *e)
+{
+	c->group = true;
+	c->ranks = e->ranks;
+	c->count = e->count;
+	e->ranks = NULL;
+}
+
 /* Send what a call is about. */
-static int send_call(struct server *s, struct job *j, const struct event *e,
+static int send_call(struct server *s, struct job *j, struct event *e,
 		     struct pmix_msg *m, enum pmix_msg_type answer)
 {
 	struct call *c = add_call(s, j, e, answer);
@@ -75,6 +89,8 @@ static int send_call(struct server *s, struct job *j, const struct event *e,
 
 	if (!c)
 		return refuse(e, -ENOMEM);
+	if (m->op == PMIX_OP_CONSTRUCT)
+		keep_members(c, e);
 	m->nspace = j->number;
 	m->id = c->id;
 	rc = link_send(s->link, m);
@@ -83,7 +99,7 @@ static int send_call(struct server *s, struct job *j, const struct event *e,
 	return 0;
 }
 
-/* ---- fence ---- */
+/* ---- fences and groups ---- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -163,6 +179,8 @@ static int give_own(struct job *j, const struct event *e, struct buf *b)
 		rc = -EINVAL;
 	else if (is_lost(j, e, slots, n))
 		rc = -ECONNRESET;
+	else if (e->type == EVENT_GROUP)
+		rc = group_give(j, e, slots, n, b);
 	else
 		rc = collect_give(j->collect, e, slots, n, b);
 	free(slots);
@@ -188,19 +206,20 @@ static bool exist(const struct event *e, const struct job *j)
 		e->ranks[e->count - 1] < layout_ranks(j->nspace.layout));
 }
 
-int server_fence(struct server *s, struct job *j, struct event *e)
+static int enter(struct server *s, struct job *j, struct event *e)
 {
 	struct pmix_msg m = {
 		.type = PMIX_MSG_ENTER,
-		.op = PMIX_OP_FENCE,
+		.op = e->type == EVENT_FENCE ? PMIX_OP_FENCE :
+		      e->destruct	     ? PMIX_OP_DESTRUCT :
+					       PMIX_OP_CONSTRUCT,
 		.rank = PMIX_NO_RANK,
+		.text = e->text,
+		.text_len = e->text ? strlen(e->text) : 0,
 	};
 	struct buf b;
 	int rc;
 
-	name_members(e, j);
-	if (!exist(e, j))
-		return refuse(e, -ENOTSUP);
 	buf_init(&b, PMIX_MSG_BYTES_MAX);
 	rc = pmix_members_pack(&b, e->ranks, e->count);
 	rc = rc ? rc : give_own(j, e, &b);
@@ -208,6 +227,26 @@ int server_fence(struct server *s, struct job *j, struct event *e)
 	m.len = b.len;
 	rc = rc ? refuse(e, rc) : send_call(s, j, e, &m, PMIX_MSG_ENDED);
 	buf_free(&b);
+	return rc;
+}
+
+int server_enter(struct server *s, struct job *j, struct event *e)
+{
+	name_members(e, j);
+	if (e->unserved || !exist(e, j))
+		return refuse(e, -ENOTSUP);
+	if (!e->local)
+		return enter(s, j, e);
+	return e->lost ? refuse(e, -ECONNRESET) :
+			 group_answer(j, &e->owed, e->ranks, e->count, NULL, 0);
+}
+
+/* It has ended well. */
+static int end_group(struct call *c, const struct pmix_msg *m)
+{
+	int rc = group_answer(c->job, &c->owed, c->ranks, c->count, m->data, m->len);
+
+	free_call(c);
 	return rc;
 }
 
@@ -220,7 +259,9 @@ int server_ended(struct server *s, const struct pmix_msg *m)
 
 	if (!c)
 		return -EPROTO;
-	if (!rc)
+	if (!rc && c->group)
+		return end_group(c, m);
+	if (!rc && c->owed.data)
 		rc = collect_take(c->job->collect, m->data, m->len, &store, &len);
 	end_call(c, server_status(rc), store, len);
 	return rc == -EPROTO ? rc : 0;
@@ -238,7 +279,7 @@ static bool can_have(const struct job *j, const struct event *e)
 	       (!e->text || strncmp(e->text, "pmix.", 5));
 }
 
-static int fetch(struct server *s, struct job *j, const struct event *e)
+static int fetch(struct server *s, struct job *j, struct event *e)
 {
 	size_t len = e->text ? strlen(e->text) : 0;
 	struct pmix_msg m = {
@@ -254,14 +295,13 @@ static int fetch(struct server *s, struct job *j, const struct event *e)
 	return send_call(s, j, e, &m, PMIX_MSG_FETCHED);
 }
 
-static int answer_copy(pmix_modex_cbfunc_t done, void *arg, const void *data,
-		       size_t len)
+static int answer_copy(const struct owed *owed, const void *data, size_t len)
 {
 	char *copy = malloc(len ? len : 1);
 
 	if (copy)
 		memcpy(copy, data, len);
-	server_answer(done, arg, copy ? PMIX_SUCCESS : PMIX_ERR_NOMEM, copy,
+	server_answer(owed, copy ? PMIX_SUCCESS : PMIX_ERR_NOMEM, copy,
 		      copy ? len : 0);
 	return 0;
 }
@@ -274,7 +314,7 @@ int server_get(struct server *s, struct job *j, struct event *e)
 	if (!can_have(j, e))
 		return refuse(e, -ENOENT);
 	if (collect_find(j->collect, e->rank, e->text, &data, &len))
-		return answer_copy(e->done, e->done_arg, data, len);
+		return answer_copy(&e->owed, data, len);
 	return fetch(s, j, e);
 }
 
@@ -286,9 +326,9 @@ int server_fetched(struct server *s, const struct pmix_msg *m)
 	if (!c)
 		return -EPROTO;
 	if (m->status)
-		server_answer(c->done, c->done_arg, server_status(m->status), NULL, 0);
+		server_answer(&c->owed, server_status(m->status), NULL, 0);
 	else
-		rc = answer_copy(c->done, c->done_arg, m->data, m->len);
+		rc = answer_copy(&c->owed, m->data, m->len);
 	free(c);
 	return rc;
 }

@@ -5,6 +5,7 @@
 
 #include "libpmi/pmix_nspace.h"
 #include "pmixd/collect.h"
+#include "pmixd/info.h"
 #include "pmixd/server.h"
 
 /* A namespace that is served. */
@@ -14,6 +15,7 @@ struct job {
 	struct pmix_nspace nspace;
 	struct collect *collect;
 	bool *lost;      /* by slot: ranks that are gone without goodbye */
+	uint64_t groups; /* that this node has entered */
 };
 
 /* What libpmix is owed an answer to, once the agent has given one. */
@@ -22,8 +24,10 @@ struct call {
 	uint64_t id;
 	enum pmix_msg_type answer; /* that is expected: ENDED or FETCHED */
 	struct job *job;
-	pmix_modex_cbfunc_t done;
-	void *done_arg;
+	struct owed owed;
+	bool group;                /* that is constructed */
+	uint32_t *ranks;           /* its members; NULL: all */
+	uint32_t count;
 };
 
 /* What the agent is owed: the data of a rank of this node. */
@@ -65,9 +69,9 @@ struct server {
 /* ---- server.c ---- */
 
 struct job *server_job(const struct server *s, uint32_t number);
-/* An answer to a call of libpmix. */
-void server_answer(pmix_modex_cbfunc_t done, void *arg, pmix_status_t status,
-		   char *data, size_t len);
+/* An answer to a call of libpmix, with data, malloc'ed, or none. */
+void server_answer(const struct owed *owed, pmix_status_t status, char *data,
+		   size_t len);
 pmix_status_t server_status(int error); /* of a negative errno */
 
 /* ---- server_job.c ---- */
@@ -78,7 +82,8 @@ int server_drop_job(struct server *s, const struct pmix_msg *m);
 
 /* ---- server_call.c: what libpmix asks of the agent ---- */
 
-int server_fence(struct server *s, struct job *j, struct event *e);
+/* FENCE, GROUP */
+int server_enter(struct server *s, struct job *j, struct event *e);
 int server_get(struct server *s, struct job *j, struct event *e);
 /* LOST */
 int server_lost(struct job *j, const struct event *e);
@@ -97,6 +102,18 @@ int server_named(struct server *s, const struct pmix_msg *m);
 void server_fail_namings(struct server *s, uint32_t job);
 /* An event of a namespace that is not there. */
 void server_names_of_nobody(const struct event *e);
+
+/* ---- server_group.c: what the members of a group give and get ---- */
+
+/* Append the entries of this node's members, in these slots. Errors of buf_append. */
+int group_give(struct job *j, const struct event *e, const uint32_t *slots,
+	       uint32_t count, struct buf *b);
+/*
+ * Tell libpmix, which is owed it, that a group is there: its members are `ranks`
+ * (NULL: all), and that is what they have given: entries. 0, -EPROTO or -ENOMEM.
+ */
+int group_answer(const struct job *j, const struct owed *owed, const uint32_t *ranks,
+		 uint32_t count, const void *data, size_t len);
 
 /* ---- server_fetch.c: what the agent asks of libpmix ---- */
 

@@ -106,9 +106,83 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 		take_fence_directive(e, &info[i]);
 	e->data = data;
 	e->len = ndata;
-	e->done = done;
-	e->done_arg = done_arg;
+	e->owed = (struct owed){ .data = done, .arg = done_arg };
 	return push(e, PMIX_SUCCESS);
+}
+
+/* ---- group ---- */
+
+/* Copies the data, which libpmix keeps. */
+static void take_endpoints(struct event *e, const pmix_byte_object_t *bytes)
+{
+	e->data = bytes->size ? malloc(bytes->size) : NULL;
+	e->len = e->data ? bytes->size : 0;
+	e->unserved |= e->len < bytes->size;
+	if (e->data)
+		memcpy(e->data, bytes->bytes, e->len);
+}
+
+static void take_group_directive(struct event *e, const pmix_info_t *info)
+{
+	if (!strncmp(info->key, PMIX_GROUP_ASSIGN_CONTEXT_ID, PMIX_MAX_KEYLEN))
+		e->context |= is_true(info);
+	else if (!strncmp(info->key, PMIX_GROUP_LOCAL_ONLY, PMIX_MAX_KEYLEN))
+		e->local |= is_true(info);
+	else if (!strncmp(info->key, PMIX_GROUP_ENDPT_DATA, PMIX_MAX_KEYLEN) &&
+		 info->value.type == PMIX_BYTE_OBJECT && !e->data)
+		take_endpoints(e, &info->value.data.bo);
+	else if (!strncmp(info->key, PMIX_GROUP_ADD_MEMBERS, PMIX_MAX_KEYLEN))
+		e->unserved = true;
+	else
+		take_fence_directive(e, info);
+}
+
+/*
+ * libpmix 4 and 5 pack what members contribute (PMIX_GROUP_INFO) into the endpoint data,
+ * too; libpmix 6 does not, nor does it know of those data.
+ */
+static bool has_unpacked_info(const struct event *e, const pmix_info_t info[],
+			      size_t ninfo)
+{
+	for (size_t i = 0; i < ninfo; i++)
+		if (!strncmp(info[i].key, PMIX_GROUP_INFO, PMIX_MAX_KEYLEN))
+			return !e->data && !e->local;
+	return false;
+}
+
+/*
+ * libpmix 5 calls twice for the end of a group that no other node has to know of, and
+ * takes one answer only, unless it is given at once.
+ */
+static pmix_status_t queue_group(struct event *e)
+{
+	if (!e->local || !e->destruct)
+		return push(e, PMIX_SUCCESS);
+	event_free(e);
+	return PMIX_OPERATION_SUCCEEDED;
+}
+
+/* An error that this returned only the last of the node's members would hear of. */
+static pmix_status_t on_group(pmix_group_operation_t op, char *name,
+			      const pmix_proc_t procs[], size_t nprocs,
+			      const pmix_info_t info[], size_t ninfo,
+			      pmix_info_cbfunc_t done, void *done_arg)
+{
+	struct event *e = nprocs ? event_create(EVENT_GROUP, procs) : NULL;
+
+	if (e)
+		e->text = strdup(name);
+	if (!e || !e->text || !take_members(e, procs, nprocs)) {
+		if (e)
+			event_free(e);
+		return PMIX_ERR_NOMEM;
+	}
+	e->destruct = op == PMIX_GROUP_DESTRUCT;
+	for (size_t i = 0; i < ninfo; i++)
+		take_group_directive(e, &info[i]);
+	e->unserved |= has_unpacked_info(e, info, ninfo);
+	e->owed = (struct owed){ .infos = done, .arg = done_arg };
+	return queue_group(e);
 }
 
 /* ---- direct modex ---- */
@@ -133,10 +207,8 @@ static pmix_status_t on_get(const pmix_proc_t *proc, const pmix_info_t info[],
 
 	for (size_t i = 0; e && i < ninfo; i++)
 		take_directive(e, &info[i]);
-	if (e) {
-		e->done = done;
-		e->done_arg = done_arg;
-	}
+	if (e)
+		e->owed = (struct owed){ .data = done, .arg = done_arg };
 	return push(e, PMIX_SUCCESS);
 }
 
@@ -259,6 +331,7 @@ void upcalls_init(union upcalls_module *m, struct events *q, const struct librar
 	m->module.client_finalized = on_finalized;
 	m->module.abort = on_abort;
 	m->module.fence_nb = on_fence;
+	m->module.group = on_group;
 	m->module.direct_modex = on_get;
 	m->module.publish = on_publish;
 	m->module.lookup = on_lookup;

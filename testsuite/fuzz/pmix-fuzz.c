@@ -180,7 +180,7 @@ static void good(struct host *h, struct fuzz_input *in)
 	m.rank = fuzz_u8(in) % (RANKS + 1);
 	m.id = fuzz_u8(in) % 4;
 	m.number = PMIX_MSG_VERSION;
-	m.op = PMIX_OP_FENCE + fuzz_u8(in) / 192;
+	m.op = PMIX_OP_FENCE + fuzz_u8(in) / 64;
 	m.text_len = fuzz_bytes(in, fuzz_u8(in) % 8, &at);
 	m.text = (const char *)at;
 	buf_init(&data, BYTES_MAX);

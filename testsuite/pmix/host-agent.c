@@ -83,23 +83,34 @@ static bool is_in(const uint32_t *ranks, uint32_t count, uint32_t rank)
 	return i < count;
 }
 
+static bool is_same(const struct gather *g, const struct pmix_msg *m,
+		    const uint32_t *members, uint32_t count)
+{
+	return g->op == m->op && strlen(g->name) == m->text_len &&
+	       !memcmp(g->name, m->text, m->text_len) && g->count == count &&
+	       (!count || !memcmp(g->members, members, count * sizeof(*members)));
+}
+
 static struct gather *find_gather(struct host *h, uint32_t position,
-				  const uint32_t *members, uint32_t count)
+				  const struct pmix_msg *m, const uint32_t *members,
+				  uint32_t count)
 {
 	struct gather *g = h->gathers;
 
-	while (g && (g->ids[position] || g->count != count ||
-		     (count && memcmp(g->members, members, count * sizeof(*members)))))
+	while (g && (g->ids[position] || !is_same(g, m, members, count)))
 		g = g->next;
 	return g;
 }
 
-static struct gather *add_gather(struct host *h, uint32_t *members, uint32_t count)
+static struct gather *add_gather(struct host *h, const struct pmix_msg *m,
+				 uint32_t *members, uint32_t count)
 {
 	struct gather *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		abort();
+	g->op = m->op;
+	snprintf(g->name, sizeof(g->name), "%.*s", (int)m->text_len, m->text);
 	g->members = members;
 	g->count = count;
 	g->ids = calloc(h->options->real, sizeof(*g->ids));
@@ -203,13 +214,13 @@ static int enter(struct host *h, struct node *n, const struct pmix_msg *m)
 
 	cursor_init(&c, m->data, m->len);
 	rc = pmix_members_unpack(&c, &members, &count, layout_ranks(h->layout));
-	if (rc || !m->id || m->op != PMIX_OP_FENCE)
+	if (rc || !m->id || m->op < PMIX_OP_FENCE || m->op >= PMIX_OP_END)
 		return -EPROTO;
-	g = find_gather(h, n->position, members, count);
+	g = find_gather(h, n->position, m, members, count);
 	if (g)
 		free(members);
 	else
-		g = add_gather(h, members, count);
+		g = add_gather(h, m, members, count);
 	g->ids[n->position] = m->id;
 	rc = take_entries(g, n->position, &c);
 	if (rc)

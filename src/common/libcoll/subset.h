@@ -31,7 +31,7 @@
 
 #include "libcoll/coll.h"
 
-#define COLL_SUBSET_TAG_MAX 512 /* bytes */
+#define COLL_SUBSET_TAG_MAX 1024 /* bytes */
 #define COLL_SUBSET_AHEAD_MAX 64 /* collectives, of any name, that a rank has
                                     entered and that have not ended */
 #define COLL_SUBSET_BYTES_MAX ((uint64_t)256 << 20) /* of a result */

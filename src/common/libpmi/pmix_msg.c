@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The wire form of a message: u32 length of what follows; u32 type, nspace, rank, status,
- * number, op; u64 id, context; text as pack_bytes; the data are the rest.
+ * number, op; u64 id; text as pack_bytes; the data are the rest.
  */
 #include "libpmi/pmix_msg.h"
 
@@ -11,7 +11,7 @@
 
 #include "libutil/coder.h"
 
-#define FIXED_BYTES (7 * sizeof(uint32_t) + 2 * sizeof(uint64_t))
+#define FIXED_BYTES (7 * sizeof(uint32_t) + sizeof(uint64_t))
 
 /* An enum or an int32_t is such a u32. */
 static void code_head(struct coder *c, struct pmix_msg *m)
@@ -26,7 +26,6 @@ static void code_head(struct coder *c, struct pmix_msg *m)
 	code_u32(c, &m->number);
 	code_u32(c, &op);
 	code_u64(c, &m->id);
-	code_u64(c, &m->context);
 	code_bytes(c, &text, &m->text_len);
 	m->type = type;
 	m->status = (int32_t)status;

@@ -37,7 +37,7 @@
 #include "libutil/pack.h"
 
 #define PMIX_MSG_VERSION 1
-#define PMIX_MSG_TEXT_MAX 512                   /* bytes of `text` */
+#define PMIX_MSG_TEXT_MAX 1024                  /* bytes of `text`: as of a tag of MPI */
 #define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
 
 enum pmix_msg_type {
@@ -48,12 +48,11 @@ enum pmix_msg_type {
 	PMIX_MSG_DROP,
 	PMIX_MSG_CONNECTED, /* rank: a client has been let in */
 	PMIX_MSG_FINALIZED, /* rank: it has said goodbye */
-	PMIX_MSG_ENTER,     /* id; op; number: flags; text: name of a group; data: the
-	                       members (pmix_members_pack), then an entry of each of the
-	                       node's ranks among them, also of those that give nothing */
-	PMIX_MSG_ENDED,     /* id; status; context: a new group's number, on demand;
-	                       text: why it failed; data: an entry of each member that gave
-	                       some, in tree order (libcoll/layout.h) */
+	PMIX_MSG_ENTER,     /* id; op; text: name of a group; data: the members
+	                       (pmix_members_pack), then an entry of each of the node's
+	                       ranks among them, also of those that give nothing */
+	PMIX_MSG_ENDED,     /* id; status; text: why it failed; data: an entry of each member
+	                       that gave some, in tree order (libcoll/layout.h) */
 	PMIX_MSG_FETCH,     /* id; rank: whose; number: ms to wait until the key is there,
 	                       0: answer with what there is; text: a key, "": any */
 	PMIX_MSG_FETCHED,   /* id; status; text: why it failed; data: all that the rank has
@@ -70,6 +69,9 @@ enum pmix_msg_type {
 /* What ENTER enters. All members give the same op, name and members. */
 enum pmix_op {
 	PMIX_OP_FENCE = 1,
+	PMIX_OP_CONSTRUCT, /* of a group: its name; those of different names are independent */
+	PMIX_OP_DESTRUCT,
+	PMIX_OP_END,
 };
 
 #define PMIX_NO_RANK UINT32_MAX
@@ -83,7 +85,6 @@ struct pmix_msg {
 	int32_t status;   /* 0, or a negative errno */
 	uint32_t number;
 	enum pmix_op op;
-	uint64_t context;
 	const char *text; /* in what was received, not terminated, any bytes */
 	size_t text_len;
 	const void *data; /* the same */

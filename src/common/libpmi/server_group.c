@@ -214,11 +214,13 @@ static void report_waiting(struct pmi_server *s, unsigned seconds,
 			   const struct coll_subset_state *what,
 			   const uint32_t *ranks, const uint32_t *children)
 {
+	const char *pmix = pmix_subset_name(what->op);
 	char room[8 * SHOWN_MAX], list[SHOWN_MAX];
 	struct buf b;
 
 	buf_init_in(&b, room, sizeof(room));
-	buf_printf(&b, "barrier of a group of %u ranks: %u s, node %s waits for ",
+	buf_printf(&b, "%s%s of %u ranks: %u s, node %s waits for ",
+		   pmix ? "PMIx " : "", pmix ? pmix : "barrier of a group",
 		   what->members, seconds, server_node_name(s));
 	if (what->nranks)
 		buf_printf(&b, "rank %s of its own", rankset_format(

@@ -25,8 +25,9 @@
 struct pmix_entered {
 	struct pmix_entered *prev, *next;
 	uint64_t id;      /* whoever serves the clients has given it */
-	uint32_t number;  /* among all ranks: of the fence; else the server's own */
-	uint32_t members; /* 0: all ranks */
+	uint32_t number;  /* of a fence of all: its own; else the server's */
+	enum pmix_op op;
+	uint32_t members; /* 0: a fence of all */
 	uint32_t entries; /* that libcoll will tell the end of */
 	bool answered;
 	char *failed;     /* why, while the answer is held back */
@@ -85,6 +86,17 @@ void pmix_rank_failed(struct rank_session *ss)
 }
 
 /* ---- ends ---- */
+
+static const char *const op_names[PMIX_OP_END] = {
+	[PMIX_OP_FENCE] = "fence",
+	[PMIX_OP_CONSTRUCT] = "group construct",
+	[PMIX_OP_DESTRUCT] = "group destruct",
+};
+
+const char *pmix_subset_name(uint8_t op)
+{
+	return op < SUBSET_OP ? NULL : op_names[op - SUBSET_OP];
+}
 
 static struct pmix_entered *find_op(const struct pmi_server *s, bool all, uint32_t number)
 {
@@ -152,8 +164,8 @@ void pmix_subset_ended(struct pmi_server *s, uint32_t number,
 	else if (!why)
 		answer(s, op, 0, NULL, result);
 	else {
-		snprintf(text, sizeof(text), "PMIx fence of %u ranks failed: %s",
-			 op->members, why);
+		snprintf(text, sizeof(text), "PMIx %s of %u ranks failed: %s",
+			 op_names[op->op], op->members, why);
 		collective_report(s, text, why);
 		fail(s, op, why);
 	}
@@ -181,7 +193,7 @@ void pmix_free(struct pmi_server *s)
 struct entrance {
 	const struct pmix_msg *msg;
 	struct payload *message;
-	uint32_t *members; /* NULL: all ranks */
+	uint32_t *members; /* NULL: a fence of all ranks */
 	uint32_t count;    /* of the members */
 	struct payload **given; /* by slot; NULL: nothing */
 	bool *in;               /* by slot */
@@ -251,6 +263,26 @@ static int check_complete(struct pmi_server *s, struct entrance *en)
 	return en->entries ? 0 : cannot_be(s, en, s->sessions[0].rank, "is no member");
 }
 
+/* Groups are told apart by name, not by order: also those of all ranks. */
+static int list_all(const struct pmi_server *s, struct entrance *en)
+{
+	en->count = layout_ranks(s->step->layout);
+	en->members = malloc(en->count * sizeof(*en->members));
+	for (uint32_t r = 0; en->members && r < en->count; r++)
+		en->members[r] = r;
+	return en->members ? 0 : -ENOMEM;
+}
+
+static int take_members(struct pmi_server *s, struct entrance *en, struct cursor *c)
+{
+	int rc = pmix_members_unpack(c, &en->members, &en->count,
+				     layout_ranks(s->step->layout));
+
+	if (!rc && !en->members && en->msg->op != PMIX_OP_FENCE)
+		rc = list_all(s, en);
+	return rc;
+}
+
 static int take_entries(struct pmi_server *s, struct entrance *en)
 {
 	struct pmix_entry e;
@@ -259,8 +291,7 @@ static int take_entries(struct pmi_server *s, struct entrance *en)
 	int rc;
 
 	cursor_init(&c, en->msg->data, en->msg->len);
-	rc = pmix_members_unpack(&c, &en->members, &en->count,
-				 layout_ranks(s->step->layout));
+	rc = take_members(s, en, &c);
 	for (at = c.at; !rc && pmix_entry_next(&c, &e); at = c.at)
 		rc = take_entry(s, en, &e, at);
 	if (!rc && !cursor_ok(&c))
@@ -270,7 +301,7 @@ static int take_entries(struct pmi_server *s, struct entrance *en)
 
 static int open_entrance(struct pmi_server *s, struct entrance *en)
 {
-	if (en->msg->op != PMIX_OP_FENCE)
+	if (en->msg->op < PMIX_OP_FENCE || en->msg->op >= PMIX_OP_END)
 		return -ENOTSUP;
 	en->given = calloc(s->nslots, sizeof(*en->given));
 	en->in = calloc(s->nslots, sizeof(*en->in));
@@ -302,6 +333,7 @@ static struct pmix_entered *new_op(struct pmi_server *s, const struct entrance *
 	if (!op)
 		return NULL;
 	op->id = en->msg->id;
+	op->op = en->msg->op;
 	op->members = en->members ? en->count : 0;
 	DL_APPEND(s->pmix.ops, op);
 	return op;
@@ -367,8 +399,8 @@ static void miss(struct pmi_server *s, struct pmix_entered *op, uint32_t slot, i
 	char why[WHY_MAX];
 
 	snprintf(why, sizeof(why),
-		 "rank %u (node %s) could not enter a PMIx fence: %s", ss->rank,
-		 server_node_name(s), answer_text(rc));
+		 "rank %u (node %s) could not enter a PMIx %s: %s", ss->rank,
+		 server_node_name(s), op_names[op->op], answer_text(rc));
 	if (rc != -ESHUTDOWN)
 		lose_rank(ss, why);
 	pmix_subset_ended(s, op->number, NULL, ss->why);

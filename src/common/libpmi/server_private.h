@@ -449,6 +449,8 @@ void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
 /* The same of an entry of a subset, by its number. */
 void pmix_subset_ended(struct pmi_server *s, uint32_t number,
 		       struct payload *result, const char *why);
+/* What a subset of this op is, after "PMIx "; NULL: it is no such. */
+const char *pmix_subset_name(uint8_t op);
 /* See collective_answer_failed. */
 void pmix_answer_failed(struct pmi_server *s);
 void pmix_topology_known(struct pmi_server *s);
