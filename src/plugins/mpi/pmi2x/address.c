@@ -50,6 +50,27 @@ int node_address_of(const char *node, bool may_block,
 	return out->ss_family == AF_UNSPEC ? -EHOSTUNREACH : 0;
 }
 
+static bool is_on(const char *node, const char *machine)
+{
+	char *name = slurm_conf_get_hostname(node);
+	bool same = name && !strcmp(name, machine);
+
+	xfree(name);
+	return same;
+}
+
+bool node_shares_machine(char *const *names, uint32_t count, uint32_t self)
+{
+	char *machine = slurm_conf_get_hostname(names[self]);
+	bool shares = false;
+
+	if (machine && strcmp(machine, names[self]))
+		for (uint32_t i = 0; i < count && !shares; i++)
+			shares = i != self && is_on(names[i], machine);
+	xfree(machine);
+	return shares;
+}
+
 /* Path of the socket of a node: the node's id keeps het components apart. */
 static char *socket_path(const char *pattern, uint32_t node_id)
 {

@@ -23,6 +23,12 @@ int node_address_of(const char *node, bool may_block,
 		    struct sockaddr_storage *out);
 
 /*
+ * Whether slurm.conf has another of the `count` nodes on the machine of node `self`:
+ * several slurmds run there. Looks no further where node and machine have one name.
+ */
+bool node_shares_machine(char *const *names, uint32_t count, uint32_t self);
+
+/*
  * The unix socket to which slurmd delivers what slurm_forward_data sends here.
  * It belongs to `uid`: slurmd connects as the step's user. 0 or a negative errno
  * with a line in the log: the step works without, unless ports are taken. Others

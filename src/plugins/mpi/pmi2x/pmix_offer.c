@@ -136,6 +136,12 @@ static void set_addresses(const struct starter *starter, uint32_t position,
 			starter_pmix_port(starter, addresses[i].old));
 }
 
+static void set_unless_set(char ***env, const char *name, const char *value)
+{
+	if (!getenvp(*env, name))
+		env_array_overwrite(env, name, value);
+}
+
 void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starter,
 			const struct pmix_step *step, uint32_t position,
 			char ***env)
@@ -153,6 +159,9 @@ void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starte
 	env_array_overwrite(env, "PMIX_HOSTNAME", step->node);
 	/* MPICH from 5 on does not start when it finds two kinds of PMI, unless told
 	   which; where it has no PMI-1 it takes what it has. */
-	if (!getenvp(*env, "MPIR_CVAR_PMI_VERSION"))
-		env_array_overwrite(env, "MPIR_CVAR_PMI_VERSION", "1");
+	set_unless_set(env, "MPIR_CVAR_PMI_VERSION", "1");
+	/* Open MPI 4.1 names files of shared memory by machine, job and local rank, so
+	   that ranks of several nodes there would take the same. */
+	if (step->shares_machine)
+		set_unless_set(env, "OMPI_MCA_btl_vader_backing_directory", o->dir);
 }

@@ -26,6 +26,7 @@ struct pmix_step {
 	const char *jobid;
 	const char *node;
 	uint32_t node_id;
+	bool shares_machine; /* the node, with another of the step */
 	enum launch_program program;
 };
 

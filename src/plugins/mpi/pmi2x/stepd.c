@@ -348,6 +348,8 @@ static int offer_pmix(struct stepd *s, struct conf *conf,
 		.jobid = s->jobid,
 		.node = step->node_name,
 		.node_id = s->nodes.node_id,
+		.shares_machine = node_shares_machine(
+			s->nodes.names, s->nodes.nnodes, s->nodes.node_id),
 		.program = (enum launch_program)s->launch.program,
 	};
 	pmix_offer_make(&s->pmix, conf, &s->pmix_step);
