@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program pmi2x-dvmd: the daemon of a DVM's node. It connects to the head, which it is
- * told about on its standard input (welcome.h), starts the zygote, and passes on what
- * the two say. When either is lost it ends, and the zygote with all ranks.
+ * told about on its standard input (welcome.h), starts the zygote, passes on what the two
+ * say, and serves PMI to tasks (tasks.h). When head or zygote is lost it ends, and the
+ * zygote with all ranks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
+#include "tasks.h"
 #include "welcome.h"
 #include "zygote.h"
 
@@ -37,6 +40,8 @@ struct dvmd {
 	uint32_t next_head;
 	struct link *head;
 	struct channel *channel;
+	struct tasks *tasks;
+	struct log_hook log;
 	pid_t process;     /* of the zygote */
 	int status;
 };
@@ -48,7 +53,8 @@ static void finish(struct dvmd *d, int status)
 		link_close(d->head);
 	d->head = NULL;
 	channel_close(d->channel);
-	d->channel = NULL; /* with that the loop ends */
+	d->channel = NULL;
+	tasks_close(d->tasks); /* with that the loop ends */
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -62,6 +68,14 @@ static void die(struct dvmd *d, const char *fmt, ...)
 	va_end(ap);
 	fputc('\n', stderr);
 	finish(d, 1);
+}
+
+static void print_line(void *arg, enum log_level level, const char *text)
+{
+	const struct dvmd *d = arg;
+
+	if (level == LOG_LEVEL_ERROR)
+		fprintf(stderr, "pmi2x-dvmd on %s: %s\n", d->name, text);
 }
 
 /* ---- zygote ---- */
@@ -81,18 +95,25 @@ static void on_zygote_end(void *arg, int error)
 	finish(d, 0);
 }
 
-static void become_zygote(const struct dvmd *d, int fd)
+/* Both may have each other's number: they are put above those first. */
+static bool place_fds(int fd, int pmi)
+{
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, ZYGOTE_PMI_FD + 1);
+	pmi = fcntl(pmi, F_DUPFD_CLOEXEC, ZYGOTE_PMI_FD + 1);
+	return dup2(fd, ZYGOTE_FD) >= 0 && dup2(pmi, ZYGOTE_PMI_FD) >= 0;
+}
+
+static void become_zygote(const struct dvmd *d, int fd, int pmi)
 {
 	char *const argv[] = {
 		"pmi2x-dvm-zygote", (char *)d->name, (char *)d->welcome.slots,
-		(char *)d->welcome.gpus, NULL,
+		(char *)d->welcome.gpus, (char *)d->welcome.dvm, NULL,
 	};
 	sigset_t none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* dup2 would leave CLOEXEC on one that has this number already. */
-	if (fd == ZYGOTE_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, ZYGOTE_FD) < 0)
+	if (!place_fds(fd, pmi))
 		_exit(126);
 	execv(d->zygote, argv);
 	fprintf(stderr, "pmi2x-dvmd on %s: cannot execute %s: %s\n", d->name,
@@ -100,24 +121,66 @@ static void become_zygote(const struct dvmd *d, int fd)
 	_exit(126);
 }
 
-static int start_zygote(struct dvmd *d)
+static void on_task_says(void *arg, const void *data, size_t len)
+{
+	struct dvmd *d = arg;
+
+	if (d->channel)
+		(void)channel_send(d->channel, data, len);
+}
+
+/* Takes over the descriptors. */
+static int listen_to_zygote(struct dvmd *d, int fd, int pmi)
 {
 	static const struct channel_ops ops = {
 		.message = on_zygote_says, .end = on_zygote_end,
 	};
-	int ends[2];
+	static const struct tasks_ops task_ops = { .say = on_task_says };
+	const struct tasks_options options = { d->welcome.dvm, d->name };
+	int rc = tasks_open(&d->tasks, d->loop, pmi, &options, &task_ops, d,
+			    &d->log);
+
+	if (!rc)
+		return channel_open(&d->channel, loop_uv(d->loop), fd, &ops, d);
+	close(fd);
+	return rc;
+}
+
+/* Each rank's connection is one; what is started has the limit as it was. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int start_zygote(struct dvmd *d)
+{
+	int ends[2], pmi[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pmi) < 0) {
+		rc = -errno;
+		close(ends[0]);
+		close(ends[1]);
+		return rc;
+	}
 	d->process = fork();
 	if (!d->process)
-		become_zygote(d, ends[1]);
+		become_zygote(d, ends[1], pmi[1]);
+	rc = d->process < 0 ? -errno : 0;
 	close(ends[1]);
-	if (d->process < 0) {
-		close(ends[0]);
-		return -errno;
-	}
-	return channel_open(&d->channel, loop_uv(d->loop), ends[0], &ops, d);
+	close(pmi[1]);
+	raise_limit();
+	if (!rc)
+		return listen_to_zygote(d, ends[0], pmi[0]);
+	close(ends[0]);
+	close(pmi[0]);
+	return rc;
 }
 
 /* ---- head ---- */
@@ -217,6 +280,7 @@ static int begin(struct dvmd *d)
 
 	if (rc)
 		return rc;
+	d->log = (struct log_hook){ print_line, d };
 	d->self.jobid = d->welcome.dvm;
 	d->self.build = PMI2X_BUILD;
 	d->self.protocol = PROTOCOL_VERSION;
@@ -225,6 +289,7 @@ static int begin(struct dvmd *d)
 	connect_next(d, 0);
 	loop_run(d->loop);
 	loop_destroy(d->loop);
+	tasks_destroy(d->tasks);
 	if (d->process > 0) /* it ends, for it is left alone now */
 		waitpid(d->process, NULL, 0);
 	return 0;

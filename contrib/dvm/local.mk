@@ -30,16 +30,19 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libutil.la \
 	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
-	contrib/dvm/dvmd.c contrib/dvm/welcome.c contrib/dvm/welcome.h
+	contrib/dvm/dvmd.c contrib/dvm/task.c contrib/dvm/task.h \
+	contrib/dvm/tasks.c contrib/dvm/tasks.h \
+	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
-contrib_dvm_pmi2x_dvmd_LDADD = libio.la libutil.la \
-	$(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libagent.la libio.la libpmi.la \
+	libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
 	contrib/dvm/resources.c contrib/dvm/resources.h \
 	contrib/dvm/zygote.c contrib/dvm/zygote.h \
-	contrib/dvm/zygote_exec.c contrib/dvm/zygote_output.c
+	contrib/dvm/zygote_exec.c contrib/dvm/zygote_output.c \
+	contrib/dvm/zygote_pmi.c
 contrib_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
 contrib_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libio.la libutil.la

@@ -24,6 +24,7 @@ struct resources_options {
 
 struct resources {
 	const char *node;              /* its name */
+	const char *dvm;               /* whose it is */
 	struct ledger_resources has;
 	bool bound;                    /* ranks are bound to their slots */
 	cpu_set_t cpus[DVM_CORES_MAX]; /* by slot */

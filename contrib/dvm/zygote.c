@@ -32,6 +32,7 @@ struct zygote {
 	struct dvm_node *node;
 	struct outputs *outputs;
 	struct resources has;
+	int registration; /* of the part that is being started; -1 */
 	struct frame_reader reader;
 	bool over;
 };
@@ -77,13 +78,34 @@ static void on_close_output(void *arg, uint32_t part)
 	outputs_close(z->outputs, part);
 }
 
+static int on_open_pmi(void *arg, uint32_t part, const struct dvm_launch *l)
+{
+	struct zygote *z = arg;
+
+	fd_close(&z->registration);
+	return zygote_pmi_open(part, l, &z->registration);
+}
+
+static void on_pmi_rank_ended(void *arg, uint32_t part, uint32_t slot,
+			      int32_t status)
+{
+	zygote_pmi_rank_ended(part, slot, status);
+}
+
+static void on_close_pmi(void *arg, uint32_t part)
+{
+	zygote_pmi_close(part);
+}
+
 static int64_t on_start(void *arg, const struct node_rank *rank)
 {
 	struct zygote *z = arg;
-	int ends[2];
+	struct rank_fds fds = { .registration = -1 };
 
-	outputs_of(z->outputs, rank->part, ends);
-	return zygote_exec(rank, &z->has, ends);
+	outputs_of(z->outputs, rank->part, fds.output);
+	if (node_wants_pmi(rank->launch))
+		fds.registration = z->registration;
+	return zygote_exec(rank, &z->has, &fds);
 }
 
 static void on_signal(void *arg, int64_t process, int number)
@@ -149,6 +171,7 @@ static int on_frame(void *arg, enum frame_type type, struct payload *body)
 	int rc = dvm_node_input(z->node, body->data, body->len, now());
 
 	outputs_started(z->outputs);
+	fd_close(&z->registration);
 	return rc;
 }
 
@@ -204,6 +227,9 @@ static int open_all(struct zygote *z)
 		.send = on_send,
 		.open_output = on_open_output,
 		.close_output = on_close_output,
+		.open_pmi = on_open_pmi,
+		.pmi_rank_ended = on_pmi_rank_ended,
+		.close_pmi = on_close_pmi,
 		.start = on_start,
 		.signal = on_signal,
 		.leave = on_leave,
@@ -218,7 +244,8 @@ static int open_all(struct zygote *z)
 	z->epoll = epoll_create1(EPOLL_CLOEXEC);
 	z->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (z->epoll < 0 || z->signals < 0 ||
-	    fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
+	    fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(ZYGOTE_PMI_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	frame_reader_init(&z->reader);
 	rc = watch(z, ZYGOTE_FD, EVENT_HEAD);
@@ -240,18 +267,18 @@ static void say_hello(struct zygote *z)
 	dvm_node_register(z->node, &r);
 }
 
-/* NAME SLOTS GPUS: the node's name, and as pmi2x-dvmd was told. */
+/* NAME SLOTS GPUS DVM: the node's name, and as pmi2x-dvmd was told. */
 static bool take_arguments(struct resources_options *o, int argc, char **argv)
 {
 	o->gpus = RESOURCES_GPUS_FOUND;
-	return argc == 4 && resources_parse_slots(o, argv[2]) &&
+	return argc == 5 && resources_parse_slots(o, argv[2]) &&
 	       (!strcmp(argv[3], "found") ||
 		decimal_u32(argv[3], 0, LEDGER_GPUS_MAX, &o->gpus));
 }
 
 int main(int argc, char **argv)
 {
-	static struct zygote z;
+	static struct zygote z = { .registration = -1 };
 	struct resources_options options;
 	int rc;
 
@@ -269,6 +296,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	z.has.node = argv[1];
+	z.has.dvm = argv[4];
 	say_hello(&z);
 	serve(&z);
 	return 0;

@@ -4,6 +4,7 @@
  * and has one thread, so a fork of it is cheap. pmi2x-dvmd, which starts it, passes on to
  * it what the head says, and back what it says: frames (libio/frames.h) of
  * FRAME_CONTROL_UP over ZYGOTE_FD. When that ends it kills all ranks, and ends.
+ * PMI is served by pmi2x-dvmd: what it needs for that it is told over ZYGOTE_PMI_FD.
  */
 #ifndef PMI2X_DVM_ZYGOTE_H
 #define PMI2X_DVM_ZYGOTE_H
@@ -13,23 +14,37 @@
 #include "libdvm/node.h"
 #include "resources.h"
 
-#define ZYGOTE_FD 3 /* a SOCK_STREAM pair's end */
+#define ZYGOTE_FD 3     /* a SOCK_STREAM pair's end */
+#define ZYGOTE_PMI_FD 4 /* a SOCK_SEQPACKET pair's end */
 
 /* ---- zygote_exec.c ---- */
 
 /* Once, before zygote_exec. 0 or a negative errno. */
 int zygote_exec_init(void);
-/*
- * Fork and execute a rank, whose output goes to these descriptors (-1: /dev/null). The
- * process, or a negative errno.
- */
+/* What a rank is given; each -1: none. */
+struct rank_fds {
+	int output[2];    /* else /dev/null */
+	int registration; /* for its PMI: libio/registration.h */
+};
+
+/* Fork and execute a rank. The process, or a negative errno. */
 pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
-		  const int output[2]);
+		  const struct rank_fds *fds);
 /*
  * The process has ended. When it could not execute its program, why, in a static
  * buffer. Else NULL.
  */
 const char *zygote_exec_failure(pid_t process);
+
+/* ---- zygote_pmi.c ---- */
+
+/*
+ * The ranks of a part are to have PMI: have it served. 0, and what they register over, to
+ * be closed when all have been started; or a negative errno.
+ */
+int zygote_pmi_open(uint32_t part, const struct dvm_launch *l, int *registration);
+void zygote_pmi_rank_ended(uint32_t part, uint32_t slot, int32_t status);
+void zygote_pmi_close(uint32_t part);
 
 /* ---- zygote_output.c ---- */
 

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libio/registration.h"
 #include "zygote.h"
 
 #define FAULTS 4096    /* places for what went wrong between fork and exec */
@@ -16,7 +17,13 @@
 #define GPU_TEXT_MAX 1024
 
 /* What could not be done. */
-enum stage { STAGE_DIRECTORY, STAGE_OUTPUT, STAGE_AFFINITY, STAGE_EXEC };
+enum stage {
+	STAGE_DIRECTORY,
+	STAGE_OUTPUT,
+	STAGE_AFFINITY,
+	STAGE_PMI,
+	STAGE_EXEC,
+};
 
 /* Written by a child that fails, in memory that it shares. */
 struct fault {
@@ -52,6 +59,7 @@ const char *zygote_exec_failure(pid_t process)
 		[STAGE_DIRECTORY] = "cannot enter the directory",
 		[STAGE_OUTPUT] = "cannot write",
 		[STAGE_AFFINITY] = "cannot be bound to its cores",
+		[STAGE_PMI] = "cannot be given its PMI",
 		[STAGE_EXEC] = "cannot execute",
 	};
 	static char why[512];
@@ -118,8 +126,23 @@ static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
 			++*n;
 }
 
+static void put_pmi(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r,
+		    const struct resources *has, int fd)
+{
+	const struct dvm_launch *l = r->launch;
+
+	put(extra, n, "PMI_FD", (unsigned)fd);
+	put(extra, n, "PMI_RANK", l->first_rank + r->local);
+	put(extra, n, "PMI_SIZE", l->ranks);
+	if (*n < EXTRA_MAX &&
+	    asprintf(&extra[*n], "PMI_JOBID=%s.%llu", has->dvm,
+		     (unsigned long long)l->task) >= 0)
+		++*n;
+}
+
+/* `pmi`: its connection, or -1. */
 static size_t extras(char *extra[EXTRA_MAX], const struct node_rank *r,
-		     const struct resources *has)
+		     const struct resources *has, int pmi)
 {
 	const struct dvm_launch *l = r->launch;
 	uint32_t rank = l->first_rank + r->local;
@@ -140,6 +163,8 @@ static size_t extras(char *extra[EXTRA_MAX], const struct node_rank *r,
 	put(extra, &n, "OMP_NUM_THREADS", cores_count(&r->cores));
 	if (has->has.gpus)
 		put_gpus(extra, &n, r, has);
+	if (pmi >= 0)
+		put_pmi(extra, &n, r, has, pmi);
 	return n;
 }
 
@@ -155,11 +180,11 @@ static bool has_name(char *const *list, size_t n, const char *variable)
 
 /* In the child: what is allocated goes with exec. */
 static char **make_environment(const struct node_rank *r,
-			       const struct resources *has)
+			       const struct resources *has, int pmi)
 {
 	const struct dvm_bytes *env = &r->profile->env;
 	char *extra[EXTRA_MAX];
-	size_t nextra = extras(extra, r, has), n = 0;
+	size_t nextra = extras(extra, r, has, pmi), n = 0;
 	char **out = calloc(dvm_texts_count(env) + nextra + 1, sizeof(*out));
 
 	if (!out)
@@ -259,6 +284,21 @@ static void set_stdio(const struct node_rank *r, const int output[2])
 		fail(STAGE_OUTPUT, "standard output");
 }
 
+/* Its connection, or -1: it is to have none. */
+static int open_pmi(const struct node_rank *r, const struct rank_fds *fds)
+{
+	int fd, rc;
+
+	if (fds->registration < 0)
+		return -1;
+	rc = registration_of_rank(fds->registration, r->local, &fd);
+	if (!rc)
+		return fd;
+	errno = -rc;
+	fail(STAGE_PMI, "");
+	return -1;
+}
+
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -270,10 +310,10 @@ static void reset_signals(void)
 
 __attribute__((noreturn))
 static void become(const struct node_rank *r, const struct resources *has,
-		   const int output[2])
+		   const struct rank_fds *fds)
 {
 	char **argv = make_argv(&r->launch->argv);
-	char **env = make_environment(r, has);
+	char **env = make_environment(r, has, open_pmi(r, fds));
 
 	setsid();
 	reset_signals();
@@ -282,7 +322,7 @@ static void become(const struct node_rank *r, const struct resources *has,
 	bind_to_cores(r, has);
 	if (chdir(r->profile->cwd.data) < 0)
 		fail(STAGE_DIRECTORY, r->profile->cwd.data);
-	set_stdio(r, output);
+	set_stdio(r, fds->output);
 	environ = env; /* its PATH counts */
 	execvp(argv[0], argv);
 	fail(STAGE_EXEC, argv[0]);
@@ -290,11 +330,11 @@ static void become(const struct node_rank *r, const struct resources *has,
 }
 
 pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
-		  const int output[2])
+		  const struct rank_fds *fds)
 {
 	pid_t pid = fork();
 
 	if (!pid)
-		become(rank, has, output);
+		become(rank, has, fds);
 	return pid < 0 ? -errno : pid;
 }

@@ -223,6 +223,12 @@ void agent_rank_ended(struct agent *a, uint32_t slot,
 		service_rank_ended(a->service, slot, end);
 }
 
+void agent_control(struct agent *a, struct payload *frame)
+{
+	if (a->stage != AGENT_CLOSED)
+		service_control(a->service, frame);
+}
+
 void agent_topology_known(struct agent *a, const char *path)
 {
 	if (a->stage != AGENT_CLOSED)

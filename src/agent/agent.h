@@ -46,7 +46,10 @@ void agent_leave(struct agent *a);
  */
 void agent_host_died(struct agent *a);
 
-/* After the loop has ended. NULL is allowed. */
+/*
+ * When the agent has left, and then the callbacks of all handles that were closed with it
+ * have been due: at the end of that turn of the loop at the earliest. NULL is allowed.
+ */
 void agent_free(struct agent *a);
 
 /* ---- answers of the host ---- */
@@ -61,6 +64,8 @@ void agent_node_found(struct agent *a, uint32_t node_id, int rc,
 void agent_connect_back_sent(struct agent *a, uint32_t node_id, int rc);
 void agent_rank_ended(struct agent *a, uint32_t slot,
 		      const struct pmi_exit *end);
+/* A control message for this node, see agent_host.control. */
+void agent_control(struct agent *a, struct payload *frame);
 /* The path of the file, or NULL: there will be none. */
 void agent_topology_known(struct agent *a, const char *path);
 

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct payload;
+
 struct agent_host {
 	/* Call agent_node_found, at once or later. */
 	void (*find_node)(void *arg, uint32_t node_id);
@@ -24,7 +26,7 @@ struct agent_host {
 	void (*kill_step)(void *arg, const char *why);
 	/*
 	 * The process of the rank in `slot` is ending: call agent_rank_ended when
-	 * it is known how. NULL: it never is.
+	 * it is known how, at once or later. NULL: it never is.
 	 */
 	void (*ask_rank_end)(void *arg, uint32_t slot);
 	/*
@@ -32,6 +34,13 @@ struct agent_host {
 	 * it is not offered to the ranks.
 	 */
 	void (*want_topology)(void *arg);
+	/*
+	 * The host is whom the step's control messages (libpmi/control.h) are for: take
+	 * one up, and call agent_control with the answer, if any, later. NULL: they go
+	 * to srun, see agent_options.launcher. 0; or a negative errno: it is not
+	 * answered.
+	 */
+	int (*control)(void *arg, struct payload *frame);
 	/* The agent has closed all that it has. Only kill_step may be called after it. */
 	void (*left)(void *arg);
 	void *arg;

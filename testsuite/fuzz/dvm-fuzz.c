@@ -64,6 +64,20 @@ static void close_output(void *arg, uint32_t part)
 {
 }
 
+static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
+{
+	FUZZ_CHECK(launch->ranks > 1);
+	return 0;
+}
+
+static void pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t status)
+{
+}
+
+static void close_pmi(void *arg, uint32_t part)
+{
+}
+
 static int64_t start(void *arg, const struct node_rank *rank)
 {
 	struct bed *b = arg;
@@ -88,8 +102,9 @@ static void open_bed(struct bed *b)
 	};
 	static const struct dvm_node_ops node_ops = {
 		.send = to_head, .open_output = open_output,
-		.close_output = close_output, .start = start,
-		.signal = signal_process, .leave = leave,
+		.close_output = close_output, .open_pmi = open_pmi,
+		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
+		.start = start, .signal = signal_process, .leave = leave,
 	};
 	const struct dvm_head_options options = {
 		.name = "fuzz", .build = "fuzz", .nodes = NODES,

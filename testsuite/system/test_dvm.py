@@ -177,6 +177,63 @@ def test_run_that_is_killed_takes_its_task_with_it(local, prefix, env):
     wait_until(lambda: status(local)["running"] == 0)
 
 
+# ---- PMI of a task ----
+
+
+@pytest.fixture
+def four(local):
+    """Run four ranks on one node."""
+    return lambda *command: local("run", "-n4", "-N1", *map(str, command))
+
+
+def test_an_mpi_program(four, hello):
+    assert four(hello).ok().stdout.startswith("size 4 ")
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_values_go_around(four, raw, version):
+    assert four(*raw("exchange", version)).ok().lines == ["exchanged 4"] * 4
+
+
+def test_an_mpi_program_that_aborts(four, compile_program):
+    program = compile_program("programs/mpi-abort.c", "mpicc.mpich")
+    result = four(program, "2", "7")
+    assert result.code == 7, str(result)
+    result.says("rank 2 called abort")
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_rank_that_others_wait_for(four, raw, version):
+    """It ends well while they are, or soon will be, in a fence."""
+    result = four(*raw("leave", version, "exit", "0", "2"))
+    assert result.code == 1, str(result)
+    result.says("fence 1 failed: rank 2 (node local")
+    result.says("exited with exit code 0 without finalizing PMI")
+
+
+@pytest.mark.parametrize("how, code", [("exit", 3), ("kill", 128 + signal.SIGKILL)])
+def test_a_rank_that_fails_between_fences(four, raw, how, code):
+    """Others may be in one or not: how it ended counts, not what that does to them."""
+    assert four(*raw("leave", "1", how, "3", "2")).code == code
+
+
+def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw, four):
+    """Nor of one that is cancelled while it waits in a fence."""
+    pids = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
+
+    def descriptors():
+        return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+
+    before = descriptors()
+    for version in "1", "2", "1":
+        four(*raw("exchange", version)).ok()
+    waits = local("submit", "-n4", "-N1", *map(str, raw("late", "2", "600"))).ok().lines
+    wait_until(lambda: status(local)["running"] == 1)
+    local("cancel", *waits).ok()
+    assert "fence" not in local("wait", *waits).failed().stderr
+    wait_until(lambda: descriptors() == before)
+
+
 # ---- many ----
 
 

@@ -50,6 +50,10 @@ struct bed {
 	struct process processes[PROCESSES];
 	int64_t nprocesses;
 	struct dvm_time now;
+	struct fake_node *pmi_node; /* of the last part that was to have PMI */
+	uint32_t pmi_part;
+	unsigned pmis, pmi_ends; /* that are open; ranks of them that have ended */
+	bool pmi_is_slow;        /* the test says when it is over */
 	json_t *events; /* what the client was told */
 	bool ended;
 };
@@ -134,6 +138,51 @@ static void close_output(void *arg, uint32_t part)
 {
 }
 
+static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
+{
+	struct fake_node *n = arg;
+
+	assert_true(launch->ranks > 1);
+	n->bed->pmi_node = n;
+	n->bed->pmi_part = part;
+	n->bed->pmis++;
+	return 0;
+}
+
+static void pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t status)
+{
+	((struct fake_node *)arg)->bed->pmi_ends++;
+}
+
+static void say_to_node(struct fake_node *n, const struct dvm_msg *m)
+{
+	struct buf out;
+
+	buf_init(&out, 4096);
+	assert_int_equal(dvm_msg_pack(&out, m), 0);
+	push(&n->down, out.data, out.len);
+	buf_free(&out);
+}
+
+static void say_pmi_over(struct fake_node *n, uint32_t part)
+{
+	const struct dvm_msg m = {
+		.type = DVM_PMI_OVER, .pmi_part = { .part = part },
+	};
+
+	say_to_node(n, &m);
+}
+
+static void close_pmi(void *arg, uint32_t part)
+{
+	struct fake_node *n = arg;
+
+	assert_true(n->bed->pmis > 0);
+	n->bed->pmis--;
+	if (!n->bed->pmi_is_slow)
+		say_pmi_over(n, part);
+}
+
 static int64_t start(void *arg, const struct node_rank *rank)
 {
 	struct fake_node *n = arg;
@@ -188,8 +237,9 @@ static struct bed *bed_create(size_t max_waiting)
 	};
 	static const struct dvm_node_ops node_ops = {
 		.send = head_send, .open_output = open_output,
-		.close_output = close_output, .start = start,
-		.signal = signal_process, .leave = leave,
+		.close_output = close_output, .open_pmi = open_pmi,
+		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
+		.start = start, .signal = signal_process, .leave = leave,
 	};
 	const struct dvm_head_options options = {
 		.name = "test", .build = "test", .nodes = NODES,
@@ -515,6 +565,87 @@ static void a_task_that_cannot_be_started_says_why(void **state)
 	bed_destroy(b);
 }
 
+/* The PMI of the last part that has one says that. */
+static void say_fail(struct bed *b, const char *why)
+{
+	const struct dvm_msg m = {
+		.type = DVM_FAIL,
+		.fail = { b->pmi_part, 5 << 8, 1, { why, strlen(why) } },
+	};
+
+	say_to_node(b->pmi_node, &m);
+	deliver_all(b);
+}
+
+static void a_task_of_several_ranks_has_pmi(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x']},{'argv':['x'],'ranks':2,'nodes':1}");
+	assert_int_equal(b->nprocesses, 3);
+	assert_int_equal(b->pmis, 1);
+	for (int64_t i = 1; i <= 3; i++)
+		end_process(b, i, 0);
+	assert_int_equal(b->pmi_ends, 2);
+	assert_int_equal(b->pmis, 0);
+	say_fail(b, "it comes too late");
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	bed_destroy(b);
+}
+
+static void what_fails_in_its_pmi_ends_a_task(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':2}");
+	say_fail(b, "rank 1 called abort");
+	say_fail(b, "another reason");
+	assert_true(b->processes[1].told && b->processes[2].told);
+	end_process(b, 1, SIGTERM);
+	end_process(b, 2, 7 << 8);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 5);
+	assert_int_equal(number(end_of(b, 1), "rank"), 1);
+	assert_string_equal(text(end_of(b, 1), "why"), "rank 1 called abort");
+	bed_destroy(b);
+}
+
+/* The ends of its processes are known first: their code counts, and the reason is added. */
+static void a_reason_that_comes_late_counts(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	b->pmi_is_slow = true;
+	submit(b, "{'argv':['x'],'ranks':2}");
+	end_process(b, 1, 3 << 8);
+	end_process(b, 2, SIGTERM);
+	deliver_all(b);
+	assert_null(end_of(b, 1));
+	say_fail(b, "fence 1 failed");
+	say_pmi_over(b->pmi_node, b->pmi_part);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 3);
+	assert_int_equal(number(end_of(b, 1), "rank"), 0);
+	assert_string_equal(text(end_of(b, 1), "why"), "fence 1 failed");
+	bed_destroy(b);
+}
+
+static void what_fails_by_the_end_of_a_task_is_no_reason(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':2}");
+	ask(b, "{'op':'cancel','ids':[1]}");
+	deliver_all(b);
+	end_process(b, 1, SIGTERM);
+	say_fail(b, "fence 1 failed");
+	end_process(b, 2, SIGTERM);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
+	assert_null(json_object_get(end_of(b, 1), "why"));
+	bed_destroy(b);
+}
+
 static void a_task_is_tried_again_as_often_as_allowed(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -780,6 +911,10 @@ int main(void)
 		cmocka_unit_test(the_queue_has_a_limit),
 		cmocka_unit_test(one_rank_that_fails_ends_the_task),
 		cmocka_unit_test(a_task_that_cannot_be_started_says_why),
+		cmocka_unit_test(a_task_of_several_ranks_has_pmi),
+		cmocka_unit_test(what_fails_in_its_pmi_ends_a_task),
+		cmocka_unit_test(a_reason_that_comes_late_counts),
+		cmocka_unit_test(what_fails_by_the_end_of_a_task_is_no_reason),
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
 		cmocka_unit_test(time_limits_hold),
 		cmocka_unit_test(cancelled_tasks_end),

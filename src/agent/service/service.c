@@ -262,6 +262,11 @@ void service_rank_ended(struct service *s, uint32_t slot,
 	ranks_ended(s, slot, end);
 }
 
+void service_control(struct service *s, struct payload *frame)
+{
+	(void)on_control_down(s, frame);
+}
+
 void service_end_step(struct service *s, const char *why, int code)
 {
 	control_path_end_step(s, why, code);

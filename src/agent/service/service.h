@@ -52,6 +52,8 @@ void service_destroy(struct service *s);
 /* From the host: how the process of a rank has ended. Not after service_stop. */
 void service_rank_ended(struct service *s, uint32_t slot,
 			const struct pmi_exit *end);
+/* The same: a control message that srun would send. */
+void service_control(struct service *s, struct payload *frame);
 /* The same: the path of the node's topology as a file; NULL: there will be none. */
 void service_topology_known(struct service *s, const char *path);
 /* Have srun end the step, and say why; without srun through the host. */

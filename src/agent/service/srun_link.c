@@ -295,9 +295,12 @@ static int cannot_send(struct service *s, struct payload *frame)
 
 int srun_link_send(struct service *s, struct payload *frame)
 {
+	const struct agent_host *host = s->node->host;
 	struct srun_link *srun = s->srun;
 	int rc;
 
+	if (host->control)
+		return host->control(host->arg, frame);
 	if (srun->state == SRUN_LOST)
 		return cannot_send(s, frame);
 	rc = srun->state == SRUN_UP ? send_frame(srun->link, frame) :

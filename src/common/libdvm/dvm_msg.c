@@ -205,6 +205,57 @@ static void get_ended(struct cursor *c, struct dvm_ended *m)
 	get_bytes(c, DVM_TAIL_MAX, &m->err);
 }
 
+static int put_fail(struct buf *b, const struct dvm_fail *m)
+{
+	int rc = pack_u32(b, m->part);
+
+	rc = rc ? rc : pack_u32(b, (uint32_t)m->status);
+	rc = rc ? rc : pack_u32(b, m->rank);
+	return rc ? rc : put_bytes(b, &m->why);
+}
+
+static void get_fail(struct cursor *c, struct dvm_fail *m)
+{
+	m->part = unpack_u32(c);
+	m->status = (int32_t)unpack_u32(c);
+	m->rank = unpack_u32(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->why);
+	if (!m->status)
+		c->failed = true;
+}
+
+static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)
+{
+	int rc = pack_u32(b, m->part);
+
+	rc = rc ? rc : pack_u64(b, m->task);
+	return rc ? rc : pack_u32(b, m->ranks);
+}
+
+static void get_pmi_part(struct cursor *c, struct dvm_pmi_part *m)
+{
+	m->part = unpack_u32(c);
+	m->task = unpack_u64(c);
+	m->ranks = unpack_u32(c);
+	if (!m->ranks || m->ranks > LEDGER_RANKS_MAX)
+		c->failed = true;
+}
+
+static int put_pmi_rank(struct buf *b, const struct dvm_pmi_rank *m)
+{
+	int rc = pack_u32(b, m->part);
+
+	rc = rc ? rc : pack_u32(b, m->slot);
+	return rc ? rc : pack_u32(b, (uint32_t)m->status);
+}
+
+static void get_pmi_rank(struct cursor *c, struct dvm_pmi_rank *m)
+{
+	m->part = unpack_u32(c);
+	m->slot = unpack_u32(c);
+	m->status = (int32_t)unpack_u32(c);
+}
+
 static int put_body(struct buf *b, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -225,6 +276,14 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_output(b, &m->output);
 	case DVM_ENDED:
 		return put_ended(b, &m->ended);
+	case DVM_FAIL:
+		return put_fail(b, &m->fail);
+	case DVM_PMI_PART:
+		return put_pmi_part(b, &m->pmi_part);
+	case DVM_PMI_RANK:
+		return put_pmi_rank(b, &m->pmi_rank);
+	case DVM_PMI_OVER:
+		return pack_u32(b, m->pmi_part.part);
 	default:
 		return 0;
 	}
@@ -272,6 +331,18 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_ENDED:
 		get_ended(c, &m->ended);
+		break;
+	case DVM_FAIL:
+		get_fail(c, &m->fail);
+		break;
+	case DVM_PMI_PART:
+		get_pmi_part(c, &m->pmi_part);
+		break;
+	case DVM_PMI_RANK:
+		get_pmi_rank(c, &m->pmi_rank);
+		break;
+	case DVM_PMI_OVER:
+		m->pmi_part.part = unpack_u32(c);
 		break;
 	default:
 		return -EPROTO;

@@ -14,6 +14,16 @@
  *                       <-    SIGNAL
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
  *                       <-    LEAVE
+ *
+ * The daemon consists of two processes: one that starts ranks, and one that serves PMI
+ * to those of tasks of several ranks. They tell each other:
+ *
+ *   starts ranks        serves PMI
+ *   PMI_PART            ->    a part is about to start
+ *   PMI_RANK            ->    how a rank of it has ended
+ *   PMI_OVER            ->    all have
+ *                       <-    FAIL: end the part, for it has aborted or cannot go on
+ *                       <-    PMI_OVER, in answer
  */
 #ifndef PMI2X_DVM_MSG_H
 #define PMI2X_DVM_MSG_H
@@ -42,6 +52,10 @@ enum dvm_msg_type {
 	DVM_FAILING,
 	DVM_OUTPUT,
 	DVM_ENDED,
+	DVM_FAIL,
+	DVM_PMI_PART,
+	DVM_PMI_RANK,
+	DVM_PMI_OVER,
 	DVM_MSG_TYPES,
 };
 
@@ -124,6 +138,27 @@ struct dvm_ended {
 	struct dvm_bytes out, err;     /* tails */
 };
 
+/* What of a task runs on a node has failed: not by how its processes have ended. */
+struct dvm_fail {
+	uint32_t part;   /* see node.h */
+	int32_t status;  /* to say of it, a wait status other than 0 */
+	uint32_t rank;   /* whose fault it is; of the task */
+	struct dvm_bytes why;
+};
+
+/* All its ranks are on this node. */
+struct dvm_pmi_part {
+	uint32_t part;
+	uint64_t task;
+	uint32_t ranks;
+};
+
+struct dvm_pmi_rank {
+	uint32_t part;
+	uint32_t slot;  /* the rank among those of the node */
+	int32_t status; /* as of wait */
+};
+
 struct dvm_msg {
 	enum dvm_msg_type type;
 	union {
@@ -134,6 +169,9 @@ struct dvm_msg {
 		struct dvm_started started;
 		struct dvm_output_msg output;
 		struct dvm_ended ended;
+		struct dvm_fail fail;
+		struct dvm_pmi_part pmi_part; /* PMI_OVER: part only */
+		struct dvm_pmi_rank pmi_rank;
 	};
 };
 

@@ -52,6 +52,9 @@ struct part {
 	uint64_t deadline_ms;  /* of its time limit, or of its grace; 0: none */
 	uint32_t grace_ms;
 	bool ending;           /* has been sent SIGTERM */
+	bool failing;          /* ... because one of its ranks has failed */
+	bool pmi;              /* its ranks have one */
+	bool waits_for_pmi;    /* ... which is all that has not ended */
 	struct dvm_ended end;
 	char why[WHY_MAX];
 	struct tail tails[2];  /* of stdout and stderr */
@@ -203,6 +206,16 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	part_free(n, p);
 }
 
+/* All its ranks have ended. Of one that has failed its PMI may still say why. */
+static void ranks_over(struct dvm_node *n, struct part *p)
+{
+	if (p->pmi)
+		n->ops.close_pmi(n->arg, p->number);
+	p->waits_for_pmi = p->pmi && p->end.status && !*p->why;
+	if (!p->waits_for_pmi)
+		part_ended(n, p);
+}
+
 static void set_deadline(struct dvm_node *n, struct part *p, uint64_t ms)
 {
 	if (!p->deadline_ms && ms)
@@ -260,6 +273,7 @@ static void part_fails(struct dvm_node *n, struct part *p)
 {
 	if (p->ending)
 		return;
+	p->failing = true;
 	say(n, p, DVM_FAILING);
 	end_part(n, p);
 }
@@ -269,9 +283,12 @@ static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end
 	struct part *p = r->part;
 
 	r->process = 0;
+	if (p->pmi)
+		n->ops.pmi_rank_ended(n->arg, p->number,
+				      (uint32_t)(r - p->ranks), e->status);
 	note_end(p, r->number, e);
 	if (!--p->left)
-		part_ended(n, p);
+		ranks_over(n, p);
 	else if (e->status)
 		part_fails(n, p);
 }
@@ -369,6 +386,22 @@ static struct part *add_part(struct dvm_node *n, const struct dvm_launch *l,
 	return p;
 }
 
+bool node_wants_pmi(const struct dvm_launch *l)
+{
+	return l->ranks > 1 && l->nodes == 1;
+}
+
+static int open_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
+{
+	int rc = n->ops.open_output(n->arg, p->number);
+
+	if (rc || !node_wants_pmi(l))
+		return rc;
+	rc = n->ops.open_pmi(n->arg, p->number, l);
+	p->pmi = !rc;
+	return rc;
+}
+
 static int launch(struct dvm_node *n, const struct dvm_launch *l)
 {
 	struct profile *profile = find_profile(n, l->profile);
@@ -380,14 +413,14 @@ static int launch(struct dvm_node *n, const struct dvm_launch *l)
 	p = add_part(n, l, profile);
 	if (!p)
 		return -ENOMEM;
-	rc = n->ops.open_output(n->arg, p->number);
+	rc = open_part(n, p, l);
 	if (!rc)
 		start_ranks(n, p, l);
 	if (rc || !p->left) {
 		p->left = 0;
 		note_end(p, p->first_rank, &(struct node_end){
 			.status = 126 << 8, .why = strerror(-rc) });
-		part_ended(n, p);
+		ranks_over(n, p);
 		return 0;
 	}
 	if (l->limit_s)
@@ -413,6 +446,36 @@ static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
 		end_part(n, p);
 }
 
+/*
+ * Its PMI knows more than the ends of its processes tell. What fails because the part is
+ * being ended is no reason.
+ */
+static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
+{
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &m->part, sizeof(m->part), p);
+	if (!p || (p->ending && !p->failing))
+		return;
+	if (!p->end.status) {
+		p->end.status = m->status;
+		p->end.rank = m->rank;
+	}
+	if (!*p->why)
+		memcpy(p->why, m->why.data,
+		       m->why.len < WHY_MAX ? m->why.len : WHY_MAX - 1);
+	part_fails(n, p);
+}
+
+static void on_pmi_over(struct dvm_node *n, uint32_t number)
+{
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &number, sizeof(number), p);
+	if (p && p->waits_for_pmi)
+		part_ended(n, p);
+}
+
 static int take(struct dvm_node *n, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -425,6 +488,12 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 		return launch(n, &m->launch);
 	case DVM_SIGNAL:
 		on_signal(n, &m->signal);
+		return 0;
+	case DVM_FAIL:
+		on_fail(n, &m->fail);
+		return 0;
+	case DVM_PMI_OVER:
+		on_pmi_over(n, m->pmi_part.part);
 		return 0;
 	case DVM_LEAVE:
 		n->leaving = true;

@@ -23,6 +23,12 @@ struct node_rank {
 	uint32_t part;  /* whose output this is: see open_output */
 };
 
+/*
+ * Are its ranks to have PMI? One that is alone needs none: an MPI library starts without.
+ * Nor have those of several nodes one yet.
+ */
+bool node_wants_pmi(const struct dvm_launch *l);
+
 /* What has become of a process. */
 struct node_end {
 	int32_t status;       /* as of wait */
@@ -40,6 +46,16 @@ struct dvm_node_ops {
 	int (*open_output)(void *arg, uint32_t part);
 	/* They have ended: give what they have written and not been given, and close. */
 	void (*close_output)(void *arg, uint32_t part);
+	/*
+	 * The part is one of a task of several ranks: make their PMI. 0 or a negative
+	 * errno. What it says (dvm_msg.h) goes to dvm_node_input.
+	 */
+	int (*open_pmi)(void *arg, uint32_t part, const struct dvm_launch *launch);
+	/* A rank of it has ended, which is the `slot`th here. */
+	void (*pmi_rank_ended)(void *arg, uint32_t part, uint32_t slot,
+			       int32_t status);
+	/* All have. It says PMI_OVER then, with nothing after it. */
+	void (*close_pmi)(void *arg, uint32_t part);
 	/*
 	 * Start a process in a session of its own. Its number, or a negative errno.
 	 * dvm_node_ended follows; what it has left in its process group is killed

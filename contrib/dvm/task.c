@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One task with PMI on this node. */
+#include "task.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "libio/fd.h"
+#include "libpmi/mapping.h"
+#include "libshm/region.h"
+#include "pmi2x-build.h"
+
+/* ---- failing ---- */
+
+static void fail(const struct task *t, uint32_t rank, int code, const char *why)
+{
+	struct task_failure f = { .rank = rank, .why = why };
+
+	f.status = (code & 0xff ? code & 0xff : 1) << 8;
+	t->host->failed(t->host->arg, t->part, &f);
+}
+
+/* ---- what ranks ask of who has started them ---- */
+
+static void on_reply(void *arg, void *link, const void *data, size_t len)
+{
+	struct task *t = arg;
+	struct payload *frame = payload_copy(data, len);
+
+	if (frame)
+		agent_control(t->agent, frame);
+	else
+		fail(t, 0, 1, "no memory for an answer to a rank");
+	payload_unref(frame);
+}
+
+static int on_spawn(void *arg, uint32_t token, const struct spawn_request *request)
+{
+	return -ENOSYS;
+}
+
+static void on_abort(void *arg, uint32_t rank, int code, const char *text)
+{
+	const struct task *t = arg;
+	char why[DVM_TEXT_MAX];
+
+	if (rank == CONTROL_NO_RANK) {
+		fail(t, 0, code, text);
+		return;
+	}
+	snprintf(why, sizeof(why), "rank %u called abort%s%.900s", rank,
+		 *text ? ": " : "", text);
+	fail(t, rank, code, why);
+}
+
+static void on_report(void *arg, const char *text)
+{
+	const struct task *t = arg;
+
+	log_error(t->host->log, "task %s: %s", t->jobid, text);
+}
+
+static void on_ready(void *arg)
+{
+}
+
+static int open_launcher(struct task *t)
+{
+	static const struct launcher_ops ops = {
+		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
+		.report = on_report, .ready = on_ready,
+	};
+
+	if (t->launcher)
+		return 0;
+	return launcher_create(&t->launcher, &ops, t, t->setup.step.hash_seed,
+			       t->host->log);
+}
+
+static void deliver(struct task *t)
+{
+	struct payload_vec frames = t->control;
+	int rc = frames.count ? open_launcher(t) : 0;
+
+	payload_vec_init(&t->control);
+	for (size_t i = 0; !rc && i < frames.count; i++)
+		rc = launcher_receive(t->launcher, t, frames.items[i]->data,
+				      frames.items[i]->len);
+	payload_vec_clear(&frames);
+	if (rc)
+		fail(t, 0, 1, strerror(-rc));
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+	deliver(timer->data);
+}
+
+/* From the loop, for the agent must not be called back. */
+static int on_control(void *arg, struct payload *frame)
+{
+	struct task *t = arg;
+	int rc = t->left ? -ENOTCONN : payload_vec_add(&t->control, frame);
+
+	return rc ? rc : uv_timer_start(&t->soon, on_soon, 0, 0);
+}
+
+/* ---- host of the agent ---- */
+
+static void on_kill_step(void *arg, const char *why)
+{
+	fail(arg, 0, 1, why);
+}
+
+static void tell_end(struct task *t, uint32_t slot)
+{
+	const struct pmi_exit end = { .status = t->ends[slot].status };
+
+	agent_rank_ended(t->agent, slot, &end);
+}
+
+static void on_ask_rank_end(void *arg, uint32_t slot)
+{
+	struct task *t = arg;
+
+	if (slot < t->ranks && t->ends[slot].known)
+		tell_end(t, slot);
+}
+
+static void on_closed_again(uv_handle_t *handle)
+{
+	struct task *t = handle->data;
+
+	t->host->gone(t->host->arg, t);
+}
+
+/* The agent's handles have been closed with this one: in the turn after it is free. */
+static void on_closed(uv_handle_t *handle)
+{
+	struct task *t = handle->data;
+
+	uv_timer_init(loop_uv(t->host->loop), &t->soon);
+	uv_close(handle, on_closed_again);
+}
+
+static void close_when_done(struct task *t)
+{
+	if (!t->left || !t->over || t->closing)
+		return;
+	t->closing = true;
+	deliver(t); /* the last may say why the task has failed */
+	uv_close((uv_handle_t *)&t->soon, on_closed);
+}
+
+static void on_left(void *arg)
+{
+	struct task *t = arg;
+
+	t->left = true;
+	close_when_done(t);
+}
+
+/* ---- life ---- */
+
+static int make_layout(struct task *t)
+{
+	uint32_t *ranks = calloc(t->ranks, sizeof(*ranks));
+	int rc;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->ranks; i++)
+		ranks[i] = i;
+	rc = layout_create((struct layout **)&t->setup.step.layout, 1, t->ranks,
+			   &t->ranks, (const uint32_t *const[]){ ranks });
+	free(ranks);
+	return rc;
+}
+
+static int describe_step(struct task *t, const struct dvm_pmi_part *m)
+{
+	struct pmi_step *s = &t->setup.step;
+
+	t->ends = calloc(t->ranks, sizeof(*t->ends));
+	if (!t->ends || make_layout(t) ||
+	    asprintf(&t->jobid, "%s.%llu", t->host->dvm,
+		     (unsigned long long)m->task) < 0)
+		return -ENOMEM;
+	t->mapping = mapping_create(s->layout);
+	if (getrandom(&s->hash_seed, sizeof(s->hash_seed), 0) !=
+	    sizeof(s->hash_seed))
+		return -EIO;
+	s->jobid = t->jobid;
+	s->mapping = t->mapping;
+	s->universe_size = t->ranks;
+	s->build = PMI2X_BUILD;
+	s->node_names = (const char *const *)&t->host->node;
+	s->budget = &t->budget;
+	return 0;
+}
+
+/* The head hears of a node that is lost, and ends the task. */
+static void choose_options(struct task *t)
+{
+	struct agent_options *o = &t->setup.options;
+
+	agent_options_init(o);
+	o->end_on_failure = true;
+	o->no_kill = true;
+	o->exits_known = true;
+	budget_init(&t->budget, o->buffer_limit, "", t->host->log);
+}
+
+struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
+			 int registration)
+{
+	struct task *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		close(registration);
+		return NULL;
+	}
+	t->part = m->part;
+	t->ranks = m->ranks;
+	t->host = host;
+	t->fds = (struct agent_fds){ registration, -1, -1, -1, -1 };
+	t->agent_host = (struct agent_host){
+		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
+		.control = on_control, .left = on_left, .arg = t,
+	};
+	payload_vec_init(&t->control);
+	choose_options(t);
+	if (!describe_step(t, m))
+		return t;
+	task_destroy(t);
+	return NULL;
+}
+
+void task_begin(struct task *t)
+{
+	struct agent_fds fds = t->fds;
+	int rc;
+
+	t->fds.registration = -1;
+	fds.region = region_object_create();
+	uv_timer_init(loop_uv(t->host->loop), &t->soon);
+	t->soon.data = t;
+	rc = agent_open(&t->agent, t->host->loop, &t->setup, &fds, &t->agent_host,
+			t->host->log);
+	if (!rc || t->agent)
+		return;
+	fd_close(&fds.registration);
+	fd_close(&fds.region);
+	t->left = true;
+	fail(t, 0, 126, strerror(-rc));
+}
+
+void task_rank_ended(struct task *t, uint32_t slot, int32_t status)
+{
+	if (slot >= t->ranks)
+		return;
+	t->ends[slot] = (struct rank_end){ true, status };
+	if (t->agent)
+		tell_end(t, slot);
+}
+
+void task_over(struct task *t)
+{
+	t->over = true;
+	if (t->agent)
+		agent_leave(t->agent);
+	close_when_done(t);
+}
+
+void task_leave_alone(struct task *t)
+{
+	t->over = true;
+	if (t->agent)
+		agent_host_died(t->agent);
+	close_when_done(t);
+}
+
+void task_destroy(struct task *t)
+{
+	agent_free(t->agent);
+	launcher_destroy(t->launcher);
+	payload_vec_clear(&t->control);
+	layout_destroy((struct layout *)t->setup.step.layout);
+	fd_close(&t->fds.registration);
+	free(t->jobid);
+	free(t->mapping);
+	free(t->ends);
+	free(t);
+}

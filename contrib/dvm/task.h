@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One task with PMI on this node: its agent, and what srun is to a step: names, aborts,
+ * and reports of what failed.
+ *
+ *                 the agent has left
+ *   SERVED ----------------------------> LEFT --+-- and all ranks are reaped --> gone
+ *     | all ranks are reaped, or it is left alone: the agent leaves
+ */
+#ifndef PMI2X_DVM_TASK_H
+#define PMI2X_DVM_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uthash.h>
+
+#include "agent/agent.h"
+#include "libdvm/dvm_msg.h"
+#include "libio/loop.h"
+#include "libpmi/launcher.h"
+#include "libutil/budget.h"
+
+struct task;
+
+struct task_failure {
+	int32_t status; /* a wait status other than 0 */
+	uint32_t rank;
+	const char *why;
+};
+
+/* Where tasks are; outlives them. */
+struct task_host {
+	struct loop *loop;
+	const char *dvm, *node; /* names */
+	const struct log_hook *log;
+	/* It is to be ended. May be said more than once. */
+	void (*failed)(void *arg, uint32_t part, const struct task_failure *f);
+	/* It can be destroyed. */
+	void (*gone)(void *arg, struct task *t);
+	void *arg;
+};
+
+struct rank_end {
+	bool known;
+	int32_t status;
+};
+
+struct task {
+	uint32_t part;
+	const struct task_host *host;
+	struct agent *agent;       /* NULL: it could not be made */
+	struct agent_host agent_host;
+	struct setup setup;
+	struct budget budget;
+	struct agent_fds fds;      /* until it has begun */
+	char *jobid, *mapping;
+	uint32_t ranks;
+	struct rank_end *ends;     /* by slot */
+	struct launcher *launcher; /* NULL until something is for it */
+	struct payload_vec control; /* for it */
+	uv_timer_t soon;           /* to look at that */
+	bool over, left, closing;
+	UT_hash_handle hh;         /* of who has it, by part */
+};
+
+/* `registration`: taken over, also on failure. NULL: no memory. */
+struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
+			 int registration);
+/* Serve. What fails is told. */
+void task_begin(struct task *t);
+/* A rank has been reaped. */
+void task_rank_ended(struct task *t, uint32_t slot, int32_t status);
+/* All have. */
+void task_over(struct task *t);
+/* This process ends: nobody waits for anything. */
+void task_leave_alone(struct task *t);
+/* It is gone. */
+void task_destroy(struct task *t);
+
+#endif

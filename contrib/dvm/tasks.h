@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PMI for the tasks of a node that have several ranks: an agent (agent/agent.h) for each,
+ * from when its part is started until all its ranks have been reaped. The zygote says
+ * over a socket which parts there are, and how their ranks end (dvm_msg.h); what fails
+ * for them it is told as DVM_FAIL.
+ *
+ * All calls and callbacks are in the loop's thread.
+ */
+#ifndef PMI2X_DVM_TASKS_H
+#define PMI2X_DVM_TASKS_H
+
+#include <stddef.h>
+
+#include "libio/loop.h"
+#include "libutil/log.h"
+
+struct tasks;
+
+struct tasks_options {
+	const char *dvm;  /* whose they are; outlives the tasks, as node does */
+	const char *node; /* its name */
+};
+
+struct tasks_ops {
+	/* A message (dvm_msg.h) for the zygote; copied. Must not call back. */
+	void (*say)(void *arg, const void *data, size_t len);
+};
+
+/*
+ * `fd`, a SOCK_SEQPACKET pair's end, is taken over, also on failure. `log` outlives the
+ * tasks. 0 or a negative errno.
+ */
+int tasks_open(struct tasks **out, struct loop *loop, int fd,
+	       const struct tasks_options *options, const struct tasks_ops *ops,
+	       void *arg, const struct log_hook *log);
+/* Leave them all alone; says nothing more. NULL is allowed. */
+void tasks_close(struct tasks *t);
+/* After the loop has ended. NULL is allowed. */
+void tasks_destroy(struct tasks *t);
+
+#endif

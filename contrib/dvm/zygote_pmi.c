@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What pmi2x-dvmd, which serves PMI, is told of the parts that are to have one: messages
+ * (dvm_msg.h), one a packet. With the first of a part goes the socket over which its ranks
+ * register (libio/registration.h).
+ */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "libio/attach_fds.h"
+#include "libio/fd.h"
+#include "libio/registration.h"
+#include "zygote.h"
+
+#define MESSAGE_MAX 256 /* bytes */
+
+/* `fd`: -1: none. */
+static int send_packet(const void *data, size_t len, int fd)
+{
+	const struct passed_fds fds = { .count = 1, .fds = { fd } };
+	struct iovec iov = { (void *)(uintptr_t)data, len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union attached_fds control;
+	ssize_t n;
+
+	if (fd >= 0)
+		attach_fds(&msg, &fds, &control);
+	do {
+		n = sendmsg(ZYGOTE_PMI_FD, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static int say(const struct dvm_msg *m, int fd)
+{
+	char room[MESSAGE_MAX];
+	struct buf b;
+	int rc;
+
+	buf_init_in(&b, room, sizeof(room));
+	rc = dvm_msg_pack(&b, m);
+	return rc ? rc : send_packet(b.data, b.len, fd);
+}
+
+int zygote_pmi_open(uint32_t part, const struct dvm_launch *l, int *registration)
+{
+	const struct dvm_msg m = {
+		.type = DVM_PMI_PART, .pmi_part = { part, l->task, l->ranks },
+	};
+	int ours, rc = registration_open(0, &ours, registration);
+
+	if (rc)
+		return rc;
+	rc = say(&m, ours);
+	close(ours);
+	if (rc)
+		fd_close(registration);
+	return rc;
+}
+
+/* Who cannot be told is dead, and this process ends by that. */
+void zygote_pmi_rank_ended(uint32_t part, uint32_t slot, int32_t status)
+{
+	const struct dvm_msg m = {
+		.type = DVM_PMI_RANK, .pmi_rank = { part, slot, status },
+	};
+
+	(void)say(&m, -1);
+}
+
+void zygote_pmi_close(uint32_t part)
+{
+	const struct dvm_msg m = {
+		.type = DVM_PMI_OVER, .pmi_part = { .part = part },
+	};
+
+	(void)say(&m, -1);
+}
