@@ -126,6 +126,27 @@ def test_killed_agent(cluster, kept):
     wait_until(lambda: not files(cluster))
 
 
+def test_killed_step_daemon(cluster, kept, raw, scratch):
+    """The next step of the node that has a topology removes what is left."""
+    os.kill(cluster.step_daemon("n1"), signal.SIGKILL)
+    kept.wait()
+    (scratch / "topology-go").touch()  # a rank that nobody has killed ends, too
+    wait_until(lambda: len(files(cluster)) == 1)
+    cluster.srun("-w", "n[1-2]", *TWO_NODES, *raw("topology", "1")).ok()
+    wait_until(lambda: not cluster.sockets())
+    assert not files(cluster)
+
+
+def test_killed_slurmd(cluster, kept, scratch):
+    """The file is the step's: it stays, and goes with it."""
+    before = set(files(cluster))
+    cluster.restart("slurmd.n1")
+    assert set(files(cluster)) == before
+    (scratch / "topology-go").touch()
+    assert kept.wait() == 0
+    wait_until(lambda: not files(cluster))
+
+
 def test_mpich(cluster, mpich_wheel, ofi, scratch):
     """It asks, so there is a file, and starts with that."""
     program = scratch / "topology-init.py"
