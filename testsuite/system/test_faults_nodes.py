@@ -33,7 +33,9 @@ exit 0
 """
 MUCH = "put=16"
 SPINS_S = 2  # of processor time, while nothing can go on
-SPOOL_FILES = 64  # that have room in a small spool directory
+SPOOL_FILES = 64  # that have room in a small spool directory, and
+SPOOL_BYTES = 1 << 20
+PAGE = os.sysconf("SC_PAGESIZE")
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +322,8 @@ def test_node_crashes(small, small_cluster):
 def small_spool(cluster):
     """n2 has a spool directory in which few files have room; its path."""
     spool = cluster.dir / "spool" / "n2"
-    mount = f'mount -t tmpfs -o nr_inodes={SPOOL_FILES} none "{spool}" && exec "$@"'
+    size = f"nr_inodes={SPOOL_FILES},size={SPOOL_BYTES}"
+    mount = f'mount -t tmpfs -o {size} none "{spool}" && exec "$@"'
     within = ["unshare", "--mount", "--propagation", "private"]
     within += ["sh", "-c", mount, "sh"]
     if run([*within, "true"]).code:
@@ -343,6 +346,13 @@ def leave_room(spool, files):
         filler.unlink()
     for number in range(os.statvfs(spool).f_ffree - files):
         (spool / f"filler.{number}").touch()
+
+
+def leave_bytes(spool, count):
+    """And files have no more room than this."""
+    padding = spool / "padding"
+    padding.unlink(missing_ok=True)
+    padding.write_bytes(bytes(os.statvfs(spool).f_bavail * PAGE - count))
 
 
 def socket_complaints(cluster):
@@ -486,3 +496,17 @@ def test_resolver_that_does_not_answer(small, small_cluster, tmp_path):
                 small(
                     "init", "fence", "finalize", options=others
                 ).end().ok()
+
+
+def test_no_room_for_the_topology(small, small_cluster, raw):
+    """Half a file is none: the ranks of that node are told so, and go on."""
+    step = "-w", "n2,n3", "-n4", "--ntasks-per-node=2", *raw("topology", "1")
+    with small_spool(small_cluster) as spool:
+        for files, size in (1, SPOOL_BYTES // 2), (SPOOL_FILES // 2, PAGE):
+            leave_bytes(spool, size)
+            leave_room(spool, files)
+            result = small_cluster.srun(*step).ok()
+            assert result.lines.count("n2 unavailable") == 2, result
+            assert len(re.findall(r"^n3 /\S+ 444 ", result.stdout, re.M)) == 2, result
+    said = r"topology of node n2 cannot be shared: cannot write \S+: No space left"
+    assert len(re.findall(said, small_cluster.log_of("n2"))) == 2
