@@ -241,6 +241,25 @@ def test_two_networks(prefix, kind, place, raw, network, addresses):
         cluster.down()
 
 
+def shown_by_hwloc(cluster, *options, **variables):
+    """What ranks find, and are bound to when they want the first CPU of it."""
+    script = (
+        'test ! -r "$HWLOC_XMLFILE" || echo shared; hwloc-bind --get; '
+        "hwloc-bind pu:0 -- hwloc-bind --get; exec lstopo-no-graphics --of console --no-io"
+    )
+    srun = ["-N2", "--ntasks-per-node=2", *options, "sh", "-c", script]
+    return sorted(cluster.srun(*srun, env=variables).ok().lines)
+
+
+def check_shared_topology(cluster):
+    """It is that of the step's CPUs, and the file shows what each finds by itself."""
+    for options in [], ["--overcommit"]:
+        own = shown_by_hwloc(cluster, *options)
+        assert (sum("PU L#1" in line for line in own) == 0) == bool(options), own
+        both = shown_by_hwloc(cluster, *options, PMI2X_TOPOLOGY="variables")
+        assert both == sorted([*own, *["shared"] * 4])
+
+
 def test_cores_are_confined(prefix, kind, place, raw):
     """Where nodes claim no more CPUs than there are."""
     cpus = len(os.sched_getaffinity(0))
@@ -254,6 +273,8 @@ def test_cores_are_confined(prefix, kind, place, raw):
             options = ["-N2", f"--ntasks-per-node={n}", "--cpu-bind=cores"]
             assert set(cluster.srun(*options, *command).ok().lines) == {"1"}
         assert cluster.srun("-n2", *raw("exchange", "2")).ok()
+        if kind == "pmi2x" and shutil.which("lstopo-no-graphics"):
+            check_shared_topology(cluster)
     finally:
         cluster.down()
 
