@@ -14,6 +14,7 @@ WORDS_MAX = 25
 README_LINES_MAX = 150
 TEXTS = [SOURCE / "README.md", *sorted((SOURCE / "doc").glob("*.md"))]
 LINKED = [*TEXTS, SOURCE / "CONTRIBUTING.md", SOURCE / "SECURITY.md"]
+DRAWINGS = ("architecture.svg",)
 # What makes a new block: headings, entries of lists, definitions, quotations.
 BLOCK = re.compile(r"\s*(?:[-*:>]|\d+\.|#+)\s+")
 END = re.compile(r"(?<=[.!?])[\")*_]*\s+")
@@ -132,6 +133,12 @@ class Documents(unittest.TestCase):
     def test_named_files_are_there(self):
         self.expect_none([f"{path.name}: {name}" for path in [*LINKED, *man_pages()]
                           for name in dead_paths(path)])
+
+    def test_plots_have_their_data_beside_them(self):
+        plots = [path for path in (SOURCE / "doc").rglob("*.svg")
+                 if path.name not in DRAWINGS]
+        self.assertGreater(len(plots), 2)
+        self.expect_none([path for path in plots if not path.with_suffix(".csv").exists()])
 
     def test_every_page_is_in_the_index(self):
         index = (SOURCE / "doc/README.md").read_text()
