@@ -17,10 +17,14 @@ command -v abidiff >/dev/null || skip "no abidiff here (package abigail-tools)"
 readelf -S "$lib" | grep -q '\.debug_info' || skip "$lib has no debug information"
 ! readelf -d "$lib" | grep -q 'NEEDED.*san\.so' || skip "of a build without sanitizers"
 
+# The reference of this very version, which is being made, has all that there is.
+version=$(sed -n 's/^AC_INIT(\[pmi2x\], \[\([^]]*\)\].*/\1/p' "$srcdir/configure.ac")
 status=0
 for reference in "$srcdir"/testsuite/abi/libpmi2x-*.abi; do
-	abidiff --no-added-syms "$reference" "$lib" || {
-		echo "not what ${reference##*/} has"
+	added=--no-added-syms
+	[ "${reference##*/}" != "libpmi2x-$version.abi" ] || added=
+	abidiff $added "$reference" "$lib" || {
+		echo "not what ${reference##*/} has; doc/releases.md says how to write it"
 		status=1
 	}
 done
