@@ -50,7 +50,7 @@ testsuite/simulation/client-library.o: $(simulation_client)
 	$(AM_V_GEN)$(LD) -r -o $@.tmp -u client_switch -u PMI_Init -u PMI2_Init \
 		-u PMIX_Wait \
 		`echo $(simulation_client) | sed 's|\([a-z_]*\)\.la|.libs/\1.a|g'`
-	$(AM_V_at)objcopy -w -G 'PMI*' -G client_switch $@.tmp $@
+	$(AM_V_at)$(OBJCOPY) -w -G 'PMI*' -G client_switch $@.tmp $@
 	$(AM_V_at)rm -f $@.tmp
 CLEANFILES += testsuite/simulation/client-library.o
 

@@ -51,7 +51,8 @@ void confined_report(int rc, const char *why);
 /* What a plain user's process has: no rights, and it is dumpable. */
 void become_nobody(void);
 
-/* All of it needs root: 77, with a word why, where there is none; else 0. */
+/* All of it needs root, and a filter of system calls: 77, with a word why, where there
+   is none; else 0. */
 int confined_skip(void);
 
 #endif

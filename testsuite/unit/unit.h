@@ -7,8 +7,19 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+/* Skips the case in an emulator of another processor, which does without what is named
+   (testsuite/cross). */
+#define NOT_EMULATED(what) \
+	do { \
+		if (getenv("PMI2X_EMULATOR")) { \
+			print_message("not in the emulator: " what "\n"); \
+			skip(); \
+		} \
+	} while (0)
 
 #endif
