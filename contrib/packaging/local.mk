@@ -4,6 +4,8 @@ EXTRA_DIST += contrib/packaging/build-deb contrib/packaging/make-tarball \
 	contrib/packaging/firewalld.xml \
 	contrib/packaging/lintian-exceptions contrib/packaging/mpi.conf \
 	contrib/packaging/slurmd-limits.conf \
+	contrib/packaging/spack_repo/pmi2x/repo.yaml \
+	contrib/packaging/spack_repo/pmi2x/packages/pmi2x/package.py \
 	contrib/packaging/build-rpm contrib/packaging/pmi2x.spec \
 	testsuite/packages testsuite/packages-next testsuite/packages-node testsuite/release \
 	debian/changelog debian/control debian/copyright debian/not-installed \
