@@ -6,9 +6,10 @@ import pathlib
 
 import pytest
 
-from harness import below, process_table
+from harness import below, process_table, run
 
 LIBRARY = "libpmi2x-launcher.so"
+SOURCE = pathlib.Path(__file__).parents[2]
 
 
 def loaders(pids):
@@ -34,16 +35,28 @@ def test_only_srun_loads_it(cluster, faulty):
     step.end().ok()
 
 
+def without(place, hide):
+    """The words before a command that finds other files in this directory."""
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+            f'mount -t tmpfs none "{place}" && {hide} exec "$@"', "-"]
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to hide a file")
-def test_missing(cluster, kind, prefix, raw):
+@pytest.mark.parametrize("there, text", [
+    (False, "install {} on this host"),
+    (True, "{} has interface 1000, and mpi_pmi2x.so needs"),
+], ids=["missing", "of another release"])
+def test_what_it_cannot_use(cluster, kind, prefix, raw, scratch, there, text):
     """The step is not prepared, and srun says what to install, and where."""
     if kind != "pmi2x":
         pytest.skip("the stock plugin is one file")
     place = prefix / "lib" / "pmi2x"
-    hide = f'mount -t tmpfs none "{place}" && exec "$@"'
-    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", hide, "-"]
+    other = scratch / LIBRARY
+    run(["cc", "-shared", "-fPIC", f"-I{SOURCE}/src", f"-I{SOURCE}/src/common",
+         "-o", other, SOURCE / "testsuite/unit/other-launcher.c"]).ok()
+    command = without(place, f'cp "{other}" "{place}";' if there else "")
     step = ["srun", "--mpi=pmi2x", "-N2", "-n4", *raw("exchange", "2")]
     result = cluster.run(*command, *step).failed()
-    result.says(f"install {place / LIBRARY} on this host")
+    result.says(text.format(place / LIBRARY))
     assert "exchanged" not in result.stdout
     assert not cluster.wait_until_clean()
