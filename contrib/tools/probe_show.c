@@ -32,7 +32,8 @@ static void show_server(const struct probe *p)
 	capability("extension", extension);
 	capability("server-build", build);
 	if (!strcmp(wire, "none")) {
-		probe_say(p, "server       none: this process is alone");
+		probe_say(p, "server       none: this process is alone; in a step: "
+			     "srun --mpi=pmi2x -N2 pmi2x probe");
 		return;
 	}
 	probe_say(p, "server       %s, %s%s", wire,

@@ -7,6 +7,8 @@ same results.
 
 import pytest
 
+from harness import run
+
 STOCK = "pmi2"
 OPERATIONS = {
     "put": ["put", "key-%r=value-%r", "fence", "get", "key-3=value-3"],
@@ -55,6 +57,12 @@ def test_what_the_server_offers(srun, kind, probe):
         pytest.skip("there is nothing to compare")
     assert "pmi2x" in ours.stdout.lower()
     assert ours.stdout != stock.stdout
+
+
+def test_outside_of_a_step(probe):
+    """It is a job of one, and says how it would be one of several."""
+    shown = run([probe]).ok().stdout
+    assert "none: this process is alone; in a step: srun --mpi=pmi2x " in shown
 
 
 def test_nodes(cluster, kind, probe):
