@@ -21,7 +21,9 @@ struct submission {
 	json_t *task;         /* what all have in common: ranks, cores, ... */
 	json_t *tasks;        /* that are to be sent */
 	const char *json, *lines, *array, *report;
+	const char *journal, *local; /* of batch, for its DVM */
 	bool wait, quiet, tied;
+	json_int_t line, taken; /* of batch: the present one; that of earlier ones */
 	json_t *profile;      /* NULL: it has been sent */
 	char *profile_id;
 	struct conn *conn;
@@ -135,6 +137,8 @@ static const struct option long_options[] = {
 	{ "each-line", required_argument, NULL, 'l' },
 	{ "array", required_argument, NULL, 'a' },
 	{ "report", required_argument, NULL, 'R' },
+	{ "journal", required_argument, NULL, 'D' },
+	{ "local", required_argument, NULL, 'L' },
 	{ 0 },
 };
 
@@ -162,6 +166,8 @@ static void take_option(struct submission *s, int option, const char *value)
 	case 'l': s->lines = value; break;
 	case 'a': s->array = value; break;
 	case 'R': s->report = value; break;
+	case 'D': s->journal = value; break;
+	case 'L': s->local = value; break;
 	default: die_usage("there is no such option, or its value is missing");
 	}
 }
@@ -176,6 +182,12 @@ static void take_options(struct submission *s, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+n:c:g:N:J:o:t:", long_options,
 				     NULL)) != -1)
 		take_option(s, option, optarg);
+}
+
+static void refuse_options_of_batch(const struct submission *s)
+{
+	if (s->journal || s->local)
+		die_usage("--journal and --local are options of up and batch");
 }
 
 /* ---- sending ---- */
@@ -390,6 +402,7 @@ int cmd_submit(int argc, char **argv)
 	static struct submission s;
 
 	take_options(&s, argc, argv);
+	refuse_options_of_batch(&s);
 	begin(&s);
 	if (s.json && optind < argc)
 		die_usage("submit: a program, or --json, not both");
@@ -448,6 +461,7 @@ int cmd_run(int argc, char **argv)
 	static struct submission s = { .wait = true, .tied = true, .quiet = true };
 
 	take_options(&s, argc, argv);
+	refuse_options_of_batch(&s);
 	if (s.json || s.lines || s.array)
 		die_usage("run: is for one task; see submit");
 	if (optind == argc)
@@ -466,12 +480,101 @@ static void add_shell_line(struct submission *s, char *line, int argc, char **ar
 {
 	json_t *task;
 
-	if (*line == '#')
+	if (*line == '#' || ++s->line <= s->taken)
 		return;
 	task = json_deep_copy(s->task);
 	json_object_set_new(task, "argv", json_pack("[s,s,s]", "/bin/sh", "-c",
 						    line));
+	json_object_set_new(task, "line", json_integer(s->line));
 	add(s, task);
+}
+
+/*
+ * Where its journal is by itself: in a job, which may be requeued, and where it can be
+ * written. NULL: nowhere.
+ */
+static char *own_journal(void)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	char *dir;
+
+	if (!job || access(".", W_OK) < 0)
+		return NULL;
+	if (asprintf(&dir, "pmi2x-dvm.%s.journal", job) < 0)
+		die("out of memory");
+	return dir;
+}
+
+static bool is_there(const char *dir)
+{
+	char path[DVM_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/journal", dir);
+	return !access(path, F_OK);
+}
+
+/* Start the DVM, which goes on with the journal when there is one. */
+static void up(const struct submission *s, const char *journal)
+{
+	char *args[8] = { "up" };
+	int n = 1, file = optind;
+
+	if (s->local) {
+		args[n++] = "--local";
+		args[n++] = (char *)(uintptr_t)s->local;
+	}
+	if (journal) {
+		args[n++] = is_there(journal) ? "--resume" : "--journal";
+		args[n++] = (char *)(uintptr_t)journal;
+	}
+	optind = 1;
+	(void)cmd_up(n, args);
+	optind = file;
+}
+
+/* Of a DVM that goes on: its tasks are those of the lines that have been taken. */
+static void take_up(struct submission *s)
+{
+	json_t *event = conn_ask(s->conn, json_pack("{s:s,s:b}", "op", "wait",
+						    "all", 1));
+
+	s->taken = get_number(event, "line");
+	s->results.submitted = (size_t)get_number(event, "tasks");
+	s->results.before = (size_t)get_number(event, "ended");
+	s->results.failed_before = (size_t)get_number(event, "failed");
+	json_decref(event);
+}
+
+static void remove_journal(const char *dir)
+{
+	static const char *const names[] = { "journal", "journal.damaged", "lock" };
+	char path[DVM_PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+/* With a DVM of its own, which ends afterwards. */
+static int batch_alone(struct submission *s, const char *file)
+{
+	char *down[] = { "down", "--cancel", NULL };
+	char *own = s->journal ? NULL : own_journal();
+	int rc;
+
+	up(s, own ? own : s->journal);
+	begin(s);
+	take_up(s);
+	for_lines(s, file, 0, NULL, add_shell_line);
+	rc = finish(s);
+	optind = 1;
+	(void)cmd_down(2, down);
+	if (own)
+		remove_journal(own);
+	free(own);
+	return rc;
 }
 
 /*
@@ -481,26 +584,15 @@ static void add_shell_line(struct submission *s, char *line, int argc, char **ar
 int cmd_batch(int argc, char **argv)
 {
 	static struct submission s = { .wait = true };
-	char *up[] = { "up", NULL }, *down[] = { "down", "--cancel", NULL };
-	bool own;
-	int rc;
 
 	take_options(&s, argc, argv);
 	if (optind + 1 != argc)
 		die_usage("batch: which file? (-: standard input)");
-	own = !s.dvm && !dvm_any_up();
-	if (own) {
-		int file = optind;
-
-		optind = 1;
-		(void)cmd_up(1, up);
-		optind = file;
-	}
+	if (!s.dvm && !dvm_any_up())
+		return batch_alone(&s, argv[optind]);
+	if (s.journal || s.local)
+		die("--journal and --local are for a DVM of its own, and one is up already");
 	begin(&s);
 	for_lines(&s, argv[optind], 0, NULL, add_shell_line);
-	rc = finish(&s);
-	optind = 1;
-	if (own)
-		(void)cmd_down(2, down);
-	return rc;
+	return finish(&s);
 }

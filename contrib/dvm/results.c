@@ -158,6 +158,9 @@ static void print_summary(struct results *r)
 		r->ended, r->ended - r->failed, r->failed);
 	if (r->refused)
 		fprintf(stderr, ", %zu refused", r->refused);
+	if (r->before)
+		fprintf(stderr, "; %zu had ended before, %zu of them failed",
+			r->before, r->failed_before);
 	if (all > 0)
 		fprintf(stderr, "; %.2f s, %.0f tasks/s", all,
 			(double)r->ended / all);
@@ -176,5 +179,5 @@ int results_end(struct results *r)
 	free(r->setups);
 	if (r->report && fclose(r->report))
 		die("the report cannot be written");
-	return r->failed || r->refused ? 1 : 0;
+	return r->failed || r->refused || r->failed_before ? 1 : 0;
 }

@@ -12,6 +12,7 @@ struct results {
 	FILE *report;       /* each result as a line of JSON; NULL: nowhere */
 	bool quiet;         /* no summary, and no lines about failed tasks */
 	size_t submitted, refused, ended, failed;
+	size_t before, failed_before; /* that had ended when this command began */
 	double *setups;     /* seconds from being placed to being started */
 	size_t nsetups, setups_cap;
 	double first, last; /* submitted, ended: seconds since 1970 */

@@ -193,3 +193,24 @@ def test_all_nodes_are_lost(dvm, env, journal):
             os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     resume(dvm, journal).says("0 tasks have ended, 9 go on, ")
+
+
+def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
+    """What had ended is not run again, and its failures count."""
+    lines = [f"echo {i} >> {tmp_path}/ran; sleep 0.02; [ {i} != 3 ]" for i in range(400)]
+    (tmp_path / "tasks").write_text("# a comment\n" + "\n".join(lines) + "\n")
+    command = "batch", "--local", "2", "--journal", tmp_path / "j", tmp_path / "tasks"
+    child = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", *command], env=env, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: (tmp_path / "ran").exists())
+    wait_until(lambda: len((tmp_path / "ran").read_text().splitlines()) > 100)
+    kill_head(env)
+    assert child.wait(30) == 1
+    result = dvm(*command).failed()
+    result.says("1 of them failed")
+    ran = collections.Counter((tmp_path / "ran").read_text().splitlines())
+    assert set(ran) == {str(i) for i in range(400)}
+    assert sum(ran.values()) <= 400 + 2 * os.cpu_count()
+    assert ends(tmp_path / "j/journal") == dict.fromkeys(range(1, 401), 1)
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))

@@ -360,6 +360,26 @@ static void what_ran_is_lost_when_it_is_to_run_once(void **state)
 	bed_destroy(b);
 }
 
+static void the_last_line_that_was_taken_is_known(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT "{'argv':['a'],'line':4},{'argv':['b'],'line':7},{'argv':[],'line':8}]}");
+	b->full = true;
+	ask(b, SUBMIT "{'argv':['c'],'line':9}]}");
+	b->full = false;
+	ask(b, "{'op':'wait','all':true}");
+	assert_int_equal(number(b, "line"), 7);
+	end_all(b);
+	make_smaller(b);
+	next_head(b);
+	ask(b, "{'op':'wait','all':true}");
+	assert_int_equal(number(b, "line"), 7);
+	assert_int_equal(number(b, "ended"), 2);
+	assert_int_equal(number(b, "tasks"), 0);
+	bed_destroy(b);
+}
+
 static void what_was_cancelled_is_not_run_again(void **state)
 {
 	struct bed *b = bed_create();
@@ -591,6 +611,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_has_ended_stays_so_and_the_rest_goes_on),
 		cmocka_unit_test(what_ran_is_lost_when_it_is_to_run_once),
+		cmocka_unit_test(the_last_line_that_was_taken_is_known),
 		cmocka_unit_test(what_was_cancelled_is_not_run_again),
 		cmocka_unit_test(what_is_tied_to_a_client_ends_with_the_head),
 		cmocka_unit_test(tries_are_counted_over_heads),

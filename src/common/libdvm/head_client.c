@@ -92,8 +92,11 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 static void answer_done(struct dvm_head *h, const struct head_client *c,
 			json_t *request, size_t count)
 {
-	answer(h, c, request, json_pack("{s:s,s:I}", "ev", "ok", "tasks",
-					(json_int_t)count));
+	answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
+					"tasks", (json_int_t)count,
+					"ended", (json_int_t)h->done,
+					"failed", (json_int_t)h->failed,
+					"line", (json_int_t)h->line));
 }
 
 typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,

@@ -165,7 +165,7 @@ json_t *report_status(const struct dvm_head *h)
 			"free", n->lost ? 0 :
 				(int)ledger_node_free_cores(h->ledger, i)));
 	}
-	return json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:I,s:o}",
+	return json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:o}",
 			 "ev", "status", "dvm", h->options.name,
 			 "build", h->options.build,
 			 "ready", head_is_ready(h),
@@ -174,7 +174,6 @@ json_t *report_status(const struct dvm_head *h)
 			 "running", (json_int_t)h->nrunning,
 			 "ended", (json_int_t)h->done,
 			 "failed", (json_int_t)h->failed,
-			 "line", (json_int_t)h->line,
 			 "nodes", nodes);
 }
 
