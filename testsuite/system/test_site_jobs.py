@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What sites do with jobs: arrays, requeue, preemption, sizes that change."""
 
+import json
 import os
+import re
 import shlex
 import signal
 
 import pytest
 
 from faulty import HANGS_S, RANKS, TREE, ranks_of, remove_stale_sockets
-from harness import Cluster, wait_until
+from harness import Cluster, run, wait_until
+from test_dvm import living
 
 REST = ["fence", "allgather", "ring", "finalize"]
 FORCE = "Nodes=ALL OverSubscribe=FORCE:1"
@@ -141,6 +144,36 @@ def test_requeue_after_a_crash(own, submit):
     wait_until(lambda: not own.sockets())
     logs = [path.read_text() for path in own.dir.glob("log/slurmd.*.log")]
     assert not [log for log in logs if "cannot make the socket" in log]
+
+
+def test_a_requeued_batch_of_tasks(own, submit, prefix, tmp_path):
+    """pmi2x-dvm goes on with its journal: what has ended is not run again."""
+    command = prefix / "bin/pmi2x-dvm"
+    if not command.exists():
+        pytest.skip("pmi2x-dvm was not built: libjansson-dev is missing")
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    later = "until [ -e go ]; do sleep 0.1; done; "
+    lines = [f"{later if i >= 30 else ''}echo {i} >> ran\n" for i in range(60)]
+    (tmp_path / "tasks").write_text("".join(lines))
+    place = f"PMI2X_DVM_DIR={base}"
+    job = submit(f"{place} {command} batch tasks; echo code $?", "--requeue")
+
+    def ended():
+        shown = run(["env", place, command, "status", "--json"])
+        return not shown.code and json.loads(shown.stdout)["ended"] == 30
+
+    wait_until(ended, HANGS_S)
+    own.run("scontrol", "requeue", job.id).ok()
+    wait_until(lambda: not living(base), HANGS_S)
+    job.make("go")
+    job.begin_now()
+    # That which was requeued may have had the time to say how it has ended.
+    wait_until(lambda: re.search(r"code (?!143)", job.output), HANGS_S)
+    assert "30 tasks have ended, 30 go on" in job.output, job.output
+    assert "code 0" in job.output
+    assert sorted(map(int, (tmp_path / "ran").read_text().split())) == [*range(60)]
+    assert not list(tmp_path.glob("*.journal"))
 
 
 def test_preempted_by_requeue(own, submit, start_faulty):
