@@ -24,7 +24,7 @@ fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/wire1-fuzz \
 	testsuite/fuzz/wire2-fuzz
 if HAVE_JANSSON
-fuzz_programs += testsuite/fuzz/dvm-fuzz
+fuzz_programs += testsuite/fuzz/dvm-fuzz testsuite/fuzz/journal-fuzz
 endif
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 fuzz_driver = testsuite/fuzz/fuzz.h testsuite/fuzz/fuzz-message.h \
@@ -53,6 +53,12 @@ testsuite_fuzz_dvm_fuzz_SOURCES = testsuite/fuzz/dvm-fuzz.c \
 testsuite_fuzz_dvm_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_dvm_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_dvm_fuzz_LDADD = libdvm.la libutil.la $(JANSSON_LIBS)
+
+testsuite_fuzz_journal_fuzz_SOURCES = testsuite/fuzz/journal-fuzz.c \
+	$(fuzz_driver)
+testsuite_fuzz_journal_fuzz_LDFLAGS = $(fuzz_link)
+testsuite_fuzz_journal_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+testsuite_fuzz_journal_fuzz_LDADD = libdvm.la libutil.la $(JANSSON_LIBS)
 
 testsuite_fuzz_spawn_fuzz_SOURCES = testsuite/fuzz/spawn-fuzz.c \
 	$(fuzz_driver)

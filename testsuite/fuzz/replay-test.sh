@@ -10,7 +10,7 @@ failures=0
 for directory in "$corpus"/*/; do
 	target=$(basename "$directory")
 	# Where there is no jansson.
-	[ "$target" != dvm ] || [ -e testsuite/fuzz/dvm-fuzz ] || continue
+	case $target in dvm | journal) [ -e "testsuite/fuzz/$target-fuzz" ] || continue ;; esac
 	if "testsuite/fuzz/$target-fuzz" "$directory"* >"$out" 2>&1; then
 		tail -n 1 "$out"
 	else
