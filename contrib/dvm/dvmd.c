@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
+#include "pool.h"
 #include "tasks.h"
 #include "welcome.h"
 #include "zygote.h"
@@ -41,6 +43,7 @@ struct dvmd {
 	struct link *head;
 	struct channel *channel;
 	struct tasks *tasks;
+	struct pool *pool;
 	struct log_hook log;
 	pid_t process;     /* of the zygote */
 	int status;
@@ -54,7 +57,9 @@ static void finish(struct dvmd *d, int status)
 	d->head = NULL;
 	channel_close(d->channel);
 	d->channel = NULL;
-	tasks_close(d->tasks); /* with that the loop ends */
+	tasks_close(d->tasks);
+	pool_close(d->pool); /* with that the loop ends */
+	d->pool = NULL;
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -105,11 +110,14 @@ static bool place_fds(int fd, int pmi)
 
 static void become_zygote(const struct dvmd *d, int fd, int pmi)
 {
+	char port[16];
 	char *const argv[] = {
 		"pmi2x-dvm-zygote", (char *)d->name, (char *)d->welcome.slots,
-		(char *)d->welcome.gpus, (char *)d->welcome.dvm, NULL,
+		(char *)d->welcome.gpus, (char *)d->welcome.dvm, port, NULL,
 	};
 	sigset_t none;
+
+	snprintf(port, sizeof(port), "%u", pool_port(d->pool));
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -129,13 +137,23 @@ static void on_task_says(void *arg, const void *data, size_t len)
 		(void)channel_send(d->channel, data, len);
 }
 
+static int on_task_sends(void *arg, uint32_t node, const struct dvm_address *address,
+			 const struct pool_frame *f, const struct payload_vec *body)
+{
+	struct dvmd *d = arg;
+
+	return d->pool ? pool_send(d->pool, node, address, f, body) : -ENOTCONN;
+}
+
 /* Takes over the descriptors. */
 static int listen_to_zygote(struct dvmd *d, int fd, int pmi)
 {
 	static const struct channel_ops ops = {
 		.message = on_zygote_says, .end = on_zygote_end,
 	};
-	static const struct tasks_ops task_ops = { .say = on_task_says };
+	static const struct tasks_ops task_ops = {
+		.say = on_task_says, .send = on_task_sends,
+	};
 	const struct tasks_options options = { d->welcome.dvm, d->name };
 	int rc = tasks_open(&d->tasks, d->loop, pmi, &options, &task_ops, d,
 			    &d->log);
@@ -240,6 +258,43 @@ static void connect_next(struct dvmd *d, int error)
 	die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
 }
 
+/* ---- other daemons ---- */
+
+static int on_pool_frame(void *arg, uint32_t node, const struct pool_frame *f,
+			 struct payload *body)
+{
+	struct dvmd *d = arg;
+
+	return d->tasks ? tasks_frame(d->tasks, node, f, body) : -EPROTO;
+}
+
+static void on_pool_lost(void *arg, uint32_t node, const char *why)
+{
+	struct dvmd *d = arg;
+
+	if (d->tasks)
+		tasks_node_lost(d->tasks, node, why);
+}
+
+/* A DVM of one machine has its head there alone. */
+static bool is_local(const struct welcome *w)
+{
+	const struct sockaddr_in *a = (const struct sockaddr_in *)&w->heads[0];
+
+	return w->nheads == 1 && a->sin_family == AF_INET &&
+	       a->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+static int open_pool(struct dvmd *d)
+{
+	static const struct pool_ops ops = {
+		.frame = on_pool_frame, .lost = on_pool_lost,
+	};
+
+	return pool_open(&d->pool, d->loop, &d->self, is_local(&d->welcome), &ops,
+			 d, &d->log);
+}
+
 /* ---- life ---- */
 
 static bool find_zygote(struct dvmd *d)
@@ -276,6 +331,7 @@ static bool find_position(struct dvmd *d, const char *given)
 
 static int begin(struct dvmd *d)
 {
+	struct pool *pool;
 	int rc = loop_create(&d->loop);
 
 	if (rc)
@@ -286,13 +342,17 @@ static int begin(struct dvmd *d)
 	d->self.protocol = PROTOCOL_VERSION;
 	d->self.secret = d->welcome.secret;
 	secret_forget(&d->welcome.secret);
-	connect_next(d, 0);
+	rc = open_pool(d);
+	pool = d->pool;
+	if (!rc)
+		connect_next(d, 0);
 	loop_run(d->loop);
 	loop_destroy(d->loop);
 	tasks_destroy(d->tasks);
+	pool_destroy(pool);
 	if (d->process > 0) /* it ends, for it is left alone now */
 		waitpid(d->process, NULL, 0);
-	return 0;
+	return rc;
 }
 
 static int usage(void)

@@ -57,6 +57,7 @@ static void on_proved(void *arg, struct link *l)
 	n->position = position;
 	h->links[position] = n;
 	h->nlinks++;
+	dvm_head_node_address(h->head, position, link_source(l));
 }
 
 static int on_frame(void *arg, struct link *l, enum frame_type type,

@@ -30,7 +30,8 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libutil.la \
 	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
-	contrib/dvm/dvmd.c contrib/dvm/task.c contrib/dvm/task.h \
+	contrib/dvm/dvmd.c contrib/dvm/pool.c contrib/dvm/pool.h \
+	contrib/dvm/task.c contrib/dvm/task.h \
 	contrib/dvm/tasks.c contrib/dvm/tasks.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)

@@ -12,6 +12,7 @@
 #include "libio/fd.h"
 #include "libpmi/mapping.h"
 #include "libshm/region.h"
+#include "libutil/array.h"
 #include "pmi2x-build.h"
 
 /* ---- failing ---- */
@@ -131,6 +132,47 @@ static void on_ask_rank_end(void *arg, uint32_t slot)
 		tell_end(t, slot);
 }
 
+/* ---- other nodes of the task ---- */
+
+static int on_send(void *arg, uint32_t position, enum frame_type type,
+		   const void *head, size_t head_len, const struct payload_vec *body)
+{
+	const struct task *t = arg;
+	const struct pmi_step *s = &t->setup.step;
+	const struct task_node *to = &t->nodes[layout_node_id(s->layout, position)];
+	const struct pool_frame f = {
+		t->key.task, (uint32_t)t->key.instance, s->position, type, head,
+		head_len,
+	};
+
+	return t->host->send(t->host->arg, to->node, &to->address, &f, body);
+}
+
+void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
+		struct payload *body)
+{
+	const struct layout *l = t->setup.step.layout;
+
+	if (t->agent && f->from < t->nnodes &&
+	    t->nodes[layout_node_id(l, f->from)].node == node)
+		agent_frame(t->agent, f->from, f->type, f->head, f->head_len, body);
+}
+
+void task_node_lost(struct task *t, uint32_t node, const char *why)
+{
+	char text[DVM_TEXT_MAX];
+
+	for (uint32_t i = 0; t->agent && i < t->nnodes; i++) {
+		if (t->nodes[i].node != node)
+			continue;
+		snprintf(text, sizeof(text), "node %.64s: %.300s", t->names[i], why);
+		agent_neighbour_lost(t->agent,
+				     layout_position(t->setup.step.layout, i), text);
+	}
+}
+
+/* ---- leaving ---- */
+
 static void on_closed_again(uv_handle_t *handle)
 {
 	struct task *t = handle->data;
@@ -166,41 +208,92 @@ static void on_left(void *arg)
 
 /* ---- life ---- */
 
-static int make_layout(struct task *t)
+static int add_node(struct task *t, uint32_t i, const struct dvm_place *p)
 {
-	uint32_t *ranks = calloc(t->ranks, sizeof(*ranks));
+	t->nodes[i] = (struct task_node){ p->node, p->address, p->ranks };
+	t->names[i] = strndup(p->name.data, p->name.len);
+	return t->names[i] ? 0 : -ENOMEM;
+}
+
+/* One node is this one; of several it is said where they are. */
+static int read_places(struct task *t, const struct dvm_pmi_part *m)
+{
+	struct dvm_place p = {
+		.ranks = m->ranks, .name = { t->host->node, strlen(t->host->node) },
+	};
+	size_t nodes_cap = 0, names_cap = 0;
+	struct cursor c;
 	int rc;
 
-	if (!ranks)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < t->ranks; i++)
-		ranks[i] = i;
-	rc = layout_create((struct layout **)&t->setup.step.layout, 1, t->ranks,
-			   &t->ranks, (const uint32_t *const[]){ ranks });
-	free(ranks);
+	cursor_init(&c, m->places.data, m->places.len);
+	do {
+		rc = array_grow(&t->nodes, t->nnodes, &nodes_cap, sizeof(*t->nodes));
+		rc = rc ? rc : array_grow(&t->names, t->nnodes, &names_cap,
+					  sizeof(*t->names));
+		if (!rc && m->places.len)
+			rc = dvm_place_unpack(&c, &p);
+		rc = rc ? rc : add_node(t, t->nnodes, &p);
+		t->nnodes += !rc;
+	} while (!rc && cursor_left(&c));
 	return rc;
+}
+
+/* Ranks follow one another from node to node. */
+static int make_layout(struct task *t, uint32_t ranks)
+{
+	uint32_t *all = calloc(ranks, sizeof(*all)), first = 0;
+	uint32_t *counts = calloc(t->nnodes, sizeof(*counts));
+	const uint32_t **lists = calloc(t->nnodes, sizeof(*lists));
+	int rc = all && counts && lists ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; !rc && i < ranks; i++)
+		all[i] = i;
+	for (uint32_t i = 0; !rc && i < t->nnodes; i++) {
+		counts[i] = t->nodes[i].ranks;
+		lists[i] = all + first;
+		first += counts[i];
+		rc = counts[i] > ranks || first > ranks ? -EPROTO : 0;
+	}
+	rc = rc ? rc : layout_create((struct layout **)&t->setup.step.layout,
+				     t->nnodes, ranks, counts, lists);
+	free(all);
+	free(counts);
+	free(lists);
+	return rc;
+}
+
+static int make_texts(struct task *t, const struct dvm_pmi_part *m)
+{
+	struct pmi_step *s = &t->setup.step;
+
+	t->mapping = mapping_create(s->layout);
+	t->ends = calloc(t->ranks, sizeof(*t->ends));
+	if (!t->ends || asprintf(&t->jobid, "%s.%llu", t->host->dvm,
+				 (unsigned long long)m->task) < 0)
+		return -ENOMEM;
+	s->jobid = t->jobid;
+	s->mapping = t->mapping;
+	s->node_names = (const char *const *)t->names;
+	return getrandom(&s->hash_seed, sizeof(s->hash_seed), 0) ==
+	       sizeof(s->hash_seed) ? 0 : -EIO;
 }
 
 static int describe_step(struct task *t, const struct dvm_pmi_part *m)
 {
 	struct pmi_step *s = &t->setup.step;
+	int rc = read_places(t, m);
 
-	t->ends = calloc(t->ranks, sizeof(*t->ends));
-	if (!t->ends || make_layout(t) ||
-	    asprintf(&t->jobid, "%s.%llu", t->host->dvm,
-		     (unsigned long long)m->task) < 0)
-		return -ENOMEM;
-	t->mapping = mapping_create(s->layout);
-	if (getrandom(&s->hash_seed, sizeof(s->hash_seed), 0) !=
-	    sizeof(s->hash_seed))
-		return -EIO;
-	s->jobid = t->jobid;
-	s->mapping = t->mapping;
-	s->universe_size = t->ranks;
+	if (!rc && m->node >= t->nnodes)
+		rc = -EPROTO;
+	rc = rc ? rc : make_layout(t, m->ranks);
+	if (rc)
+		return rc;
+	t->ranks = t->nodes[m->node].ranks;
+	s->position = layout_position(s->layout, m->node);
+	s->universe_size = m->ranks;
 	s->build = PMI2X_BUILD;
-	s->node_names = (const char *const *)&t->host->node;
 	s->budget = &t->budget;
-	return 0;
+	return make_texts(t, m);
 }
 
 /* The head hears of a node that is lost, and ends the task. */
@@ -225,12 +318,13 @@ struct task *task_create(const struct task_host *host, const struct dvm_pmi_part
 		return NULL;
 	}
 	t->part = m->part;
-	t->ranks = m->ranks;
+	t->key = (struct task_key){ m->task, m->instance };
 	t->host = host;
 	t->fds = (struct agent_fds){ registration, -1, -1, -1, -1 };
 	t->agent_host = (struct agent_host){
 		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
-		.control = on_control, .left = on_left, .arg = t,
+		.control = on_control, .send = m->places.len ? on_send : NULL,
+		.left = on_left, .arg = t,
 	};
 	payload_vec_init(&t->control);
 	choose_options(t);
@@ -291,6 +385,10 @@ void task_destroy(struct task *t)
 	payload_vec_clear(&t->control);
 	layout_destroy((struct layout *)t->setup.step.layout);
 	fd_close(&t->fds.registration);
+	for (uint32_t i = 0; i < t->nnodes; i++)
+		free(t->names[i]);
+	free(t->names);
+	free(t->nodes);
 	free(t->jobid);
 	free(t->mapping);
 	free(t->ends);

@@ -20,6 +20,7 @@
 #include "libio/loop.h"
 #include "libpmi/launcher.h"
 #include "libutil/budget.h"
+#include "pool.h"
 
 struct task;
 
@@ -36,9 +37,24 @@ struct task_host {
 	const struct log_hook *log;
 	/* It is to be ended. May be said more than once. */
 	void (*failed)(void *arg, uint32_t part, const struct task_failure *f);
+	/* A frame for the daemon at a node of the DVM; see pool_send. */
+	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
+		    const struct pool_frame *f, const struct payload_vec *body);
 	/* It can be destroyed. */
 	void (*gone)(void *arg, struct task *t);
 	void *arg;
+};
+
+/* What a task is known by in the whole DVM. */
+struct task_key {
+	uint64_t task;
+	uint64_t instance; /* as wide, so that there is no hole */
+};
+
+struct task_node {
+	uint32_t node; /* in the DVM */
+	struct dvm_address address;
+	uint32_t ranks;
 };
 
 struct rank_end {
@@ -48,6 +64,7 @@ struct rank_end {
 
 struct task {
 	uint32_t part;
+	struct task_key key;
 	const struct task_host *host;
 	struct agent *agent;       /* NULL: it could not be made */
 	struct agent_host agent_host;
@@ -55,20 +72,29 @@ struct task {
 	struct budget budget;
 	struct agent_fds fds;      /* until it has begun */
 	char *jobid, *mapping;
-	uint32_t ranks;
+	struct task_node *nodes;   /* by node id of the layout */
+	char **names;              /* of them */
+	uint32_t nnodes;
+	uint32_t ranks;            /* here */
 	struct rank_end *ends;     /* by slot */
 	struct launcher *launcher; /* NULL until something is for it */
 	struct payload_vec control; /* for it */
 	uv_timer_t soon;           /* to look at that */
 	bool over, left, closing;
 	UT_hash_handle hh;         /* of who has it, by part */
+	UT_hash_handle hh_key;     /* by key */
 };
 
-/* `registration`: taken over, also on failure. NULL: no memory. */
+/* `registration`: taken over, also on failure. NULL: no memory, or it makes no sense. */
 struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
 			 int registration);
 /* Serve. What fails is told. */
 void task_begin(struct task *t);
+/* A frame of the daemon at a node has come. */
+void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
+		struct payload *body);
+/* That daemon cannot be reached any more. */
+void task_node_lost(struct task *t, uint32_t node, const char *why);
 /* A rank has been reaped. */
 void task_rank_ended(struct task *t, uint32_t slot, int32_t status);
 /* All have. */

@@ -9,13 +9,32 @@
 #include <unistd.h>
 
 #include <uthash.h>
+#include <utlist.h>
 
 #include "libdvm/dvm_msg.h"
 #include "libio/fd.h"
 #include "task.h"
 
-#define PACKET_MAX 256  /* bytes of a message */
+#define PACKET_MAX (DVM_PLACES_MAX + 256) /* bytes of a message */
 #define AT_ONCE 64      /* messages until others have their turn */
+
+#define ENDED_KEPT 1024 /* tasks of which it is known that they have ended */
+#define EARLY_MS 60000  /* a frame waits for its task */
+#define EARLY_MAX ((size_t)64 << 20) /* bytes of those that wait */
+
+/* A frame whose task is not known yet. */
+struct early {
+	uint32_t node;
+	struct pool_frame frame;
+	struct payload *head, *body;
+	uint64_t since; /* loop time, ms */
+	struct early *prev, *next;
+};
+
+struct ended {
+	struct task_key key;
+	uint32_t position; /* this node's in it */
+};
 
 struct tasks {
 	struct loop *loop;
@@ -23,8 +42,14 @@ struct tasks {
 	struct tasks_ops ops;
 	void *arg;
 	struct task *all;      /* by part; task.h */
+	struct task *by_key;
+	struct early *early;   /* oldest first */
+	size_t early_bytes;
+	struct ended ended[ENDED_KEPT];
+	uint32_t next_ended;
 	uv_poll_t poll;
 	int fd;
+	char packet[PACKET_MAX];
 };
 
 /* ---- what tasks say ---- */
@@ -58,13 +83,153 @@ static void on_failed(void *arg, uint32_t part, const struct task_failure *f)
 	say(arg, &m);
 }
 
+static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
+		   const struct pool_frame *f, const struct payload_vec *body)
+{
+	struct tasks *t = arg;
+
+	return t->ops.send(t->arg, node, address, f, body);
+}
+
+static void remember_ended(struct tasks *t, const struct task *task)
+{
+	t->ended[t->next_ended] = (struct ended){
+		task->key, task->setup.step.position,
+	};
+	t->next_ended = (t->next_ended + 1) % ENDED_KEPT;
+}
+
 static void on_gone(void *arg, struct task *task)
 {
 	struct tasks *t = arg;
 
 	say_over(t, task->part);
+	remember_ended(t, task);
 	HASH_DEL(t->all, task);
+	HASH_DELETE(hh_key, t->by_key, task);
 	task_destroy(task);
+}
+
+/* ---- what other daemons say ---- */
+
+static struct task *find_by_key(struct tasks *t, const struct task_key *key)
+{
+	struct task *task;
+
+	HASH_FIND(hh_key, t->by_key, key, sizeof(*key), task);
+	return task;
+}
+
+static struct task_key key_of(const struct pool_frame *f)
+{
+	return (struct task_key){ f->task, f->instance };
+}
+
+static bool same_key(const struct task_key *a, const struct task_key *b)
+{
+	return a->task == b->task && a->instance == b->instance;
+}
+
+static const struct ended *find_ended(const struct tasks *t, const struct task_key *key)
+{
+	for (uint32_t i = 0; i < ENDED_KEPT; i++)
+		if (same_key(&t->ended[i].key, key))
+			return &t->ended[i];
+	return NULL;
+}
+
+/* Who still waits for this node would do so for ever. */
+static void say_goodbye(struct tasks *t, uint32_t node, const struct pool_frame *to,
+			uint32_t from)
+{
+	static const uint64_t dealt_with;
+	const struct pool_frame f = {
+		to->task, to->instance, from, FRAME_GOODBYE, NULL, 0,
+	};
+	struct payload *bytes = payload_copy(&dealt_with, sizeof(dealt_with));
+	struct payload_vec body;
+
+	payload_vec_init(&body);
+	if (bytes && !payload_vec_add(&body, bytes))
+		(void)t->ops.send(t->arg, node, NULL, &f, &body);
+	payload_vec_clear(&body);
+	payload_unref(bytes);
+}
+
+static size_t early_size(const struct early *e)
+{
+	return sizeof(*e) + e->head->len + (e->body ? e->body->len : 0);
+}
+
+static void drop_early(struct tasks *t, struct early *e)
+{
+	DL_DELETE(t->early, e);
+	t->early_bytes -= early_size(e);
+	payload_unref(e->head);
+	payload_unref(e->body);
+	free(e);
+}
+
+static int keep_early(struct tasks *t, uint32_t node, const struct pool_frame *f,
+		      struct payload *body)
+{
+	uint64_t now = uv_now(loop_uv(t->loop));
+	struct early *e = malloc(sizeof(*e));
+
+	while (t->early && now - t->early->since > EARLY_MS)
+		drop_early(t, t->early);
+	if (!e)
+		return -ENOMEM;
+	*e = (struct early){ .node = node, .frame = *f, .since = now };
+	e->head = payload_copy(f->head, f->head_len);
+	e->body = payload_ref(body);
+	if (!e->head) {
+		payload_unref(body);
+		free(e);
+		return -ENOMEM;
+	}
+	e->frame.head = e->head->data;
+	DL_APPEND(t->early, e);
+	t->early_bytes += early_size(e);
+	return t->early_bytes > EARLY_MAX ? -ENOBUFS : 0;
+}
+
+static void deliver_early(struct tasks *t, struct task *task)
+{
+	struct early *e, *next;
+	struct task_key key;
+
+	DL_FOREACH_SAFE(t->early, e, next) {
+		key = key_of(&e->frame);
+		if (!same_key(&key, &task->key))
+			continue;
+		task_frame(task, e->node, &e->frame, e->body);
+		drop_early(t, e);
+	}
+}
+
+int tasks_frame(struct tasks *t, uint32_t node, const struct pool_frame *f,
+		struct payload *body)
+{
+	struct task_key key = key_of(f);
+	struct task *task = find_by_key(t, &key);
+	const struct ended *ended = task ? NULL : find_ended(t, &key);
+
+	if (task)
+		task_frame(task, node, f, body);
+	else if (ended && f->type != FRAME_GOODBYE)
+		say_goodbye(t, node, f, ended->position);
+	else if (!ended)
+		return keep_early(t, node, f, body);
+	return 0;
+}
+
+void tasks_node_lost(struct tasks *t, uint32_t node, const char *why)
+{
+	struct task *task, *next;
+
+	HASH_ITER(hh, t->all, task, next)
+		task_node_lost(task, node, why);
 }
 
 /* ---- what the zygote says ---- */
@@ -85,12 +250,14 @@ static void begin(struct tasks *t, const struct dvm_pmi_part *m, int registratio
 	};
 	struct task *task = task_create(&t->host, m, registration);
 
-	if (task)
-		HASH_ADD(hh, t->all, part, sizeof(task->part), task);
-	if (task)
-		task_begin(task);
-	else
+	if (!task) {
 		on_failed(t, m->part, &f);
+		return;
+	}
+	HASH_ADD(hh, t->all, part, sizeof(task->part), task);
+	HASH_ADD(hh_key, t->by_key, key, sizeof(task->key), task);
+	task_begin(task);
+	deliver_early(t, task);
 }
 
 /* `fd`: of the packet, taken over; or -1. */
@@ -130,8 +297,7 @@ static bool receive(struct tasks *t)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
-	char room[PACKET_MAX];
-	struct iovec iov = { room, sizeof(room) };
+	struct iovec iov = { t->packet, sizeof(t->packet) };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
@@ -147,7 +313,7 @@ static bool receive(struct tasks *t)
 		return false;
 	}
 	fd = passed_fd(&msg);
-	cursor_init(&c, room, (size_t)n);
+	cursor_init(&c, t->packet, (size_t)n);
 	if (dvm_msg_unpack(&c, &m))
 		fd_close(&fd);
 	else
@@ -178,11 +344,12 @@ int tasks_open(struct tasks **out, struct loop *loop, int fd,
 		return -ENOMEM;
 	}
 	t->fd = fd;
+	t->loop = loop;
 	t->ops = *ops;
 	t->arg = arg;
 	t->host = (struct task_host){
 		.loop = loop, .dvm = options->dvm, .node = options->node,
-		.failed = on_failed, .gone = on_gone, .arg = t, .log = log,
+		.failed = on_failed, .send = on_send, .gone = on_gone, .arg = t, .log = log,
 	};
 	rc = uv_poll_init(loop_uv(loop), &t->poll, fd);
 	t->poll.data = t;
@@ -200,6 +367,8 @@ void tasks_close(struct tasks *t)
 	fd_close(&t->fd);
 	HASH_ITER(hh, t->all, task, next)
 		task_leave_alone(task);
+	while (t->early)
+		drop_early(t, t->early);
 }
 
 void tasks_destroy(struct tasks *t)

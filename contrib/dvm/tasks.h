@@ -14,6 +14,7 @@
 
 #include "libio/loop.h"
 #include "libutil/log.h"
+#include "pool.h"
 
 struct tasks;
 
@@ -25,6 +26,9 @@ struct tasks_options {
 struct tasks_ops {
 	/* A message (dvm_msg.h) for the zygote; copied. Must not call back. */
 	void (*say)(void *arg, const void *data, size_t len);
+	/* See pool_send; address NULL: only if there is a link already. */
+	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
+		    const struct pool_frame *f, const struct payload_vec *body);
 };
 
 /*
@@ -34,6 +38,14 @@ struct tasks_ops {
 int tasks_open(struct tasks **out, struct loop *loop, int fd,
 	       const struct tasks_options *options, const struct tasks_ops *ops,
 	       void *arg, const struct log_hook *log);
+/*
+ * A frame of the daemon at a node; one for a task that is not known waits a while.
+ * 0 or a negative errno: too much waits.
+ */
+int tasks_frame(struct tasks *t, uint32_t node, const struct pool_frame *f,
+		struct payload *body);
+/* That daemon cannot be reached any more. */
+void tasks_node_lost(struct tasks *t, uint32_t node, const char *why);
 /* Leave them all alone; says nothing more. NULL is allowed. */
 void tasks_close(struct tasks *t);
 /* After the loop has ended. NULL is allowed. */

@@ -255,11 +255,12 @@ static int open_all(struct zygote *z)
 	return rc ? rc : dvm_node_create(&z->node, &ops, z);
 }
 
-static void say_hello(struct zygote *z)
+static void say_hello(struct zygote *z, uint16_t port)
 {
 	const struct dvm_register r = {
 		.version = DVM_VERSION,
 		.has = z->has.has,
+		.port = port,
 		.name = { z->has.node, strlen(z->has.node) },
 		.build = { PMI2X_BUILD, strlen(PMI2X_BUILD) },
 	};
@@ -267,11 +268,11 @@ static void say_hello(struct zygote *z)
 	dvm_node_register(z->node, &r);
 }
 
-/* NAME SLOTS GPUS DVM: the node's name, and as pmi2x-dvmd was told. */
+/* NAME SLOTS GPUS DVM PORT: the node's name; as pmi2x-dvmd was told; where that listens. */
 static bool take_arguments(struct resources_options *o, int argc, char **argv)
 {
 	o->gpus = RESOURCES_GPUS_FOUND;
-	return argc == 5 && resources_parse_slots(o, argv[2]) &&
+	return argc == 6 && resources_parse_slots(o, argv[2]) &&
 	       (!strcmp(argv[3], "found") ||
 		decimal_u32(argv[3], 0, LEDGER_GPUS_MAX, &o->gpus));
 }
@@ -297,7 +298,7 @@ int main(int argc, char **argv)
 	}
 	z.has.node = argv[1];
 	z.has.dvm = argv[4];
-	say_hello(&z);
+	say_hello(&z, (uint16_t)atoi(argv[5]));
 	serve(&z);
 	return 0;
 }

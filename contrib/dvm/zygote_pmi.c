@@ -12,7 +12,7 @@
 #include "libio/registration.h"
 #include "zygote.h"
 
-#define MESSAGE_MAX 256 /* bytes */
+#define MESSAGE_MAX (DVM_PLACES_MAX + 256) /* bytes */
 
 /* `fd`: -1: none. */
 static int send_packet(const void *data, size_t len, int fd)
@@ -33,19 +33,22 @@ static int send_packet(const void *data, size_t len, int fd)
 
 static int say(const struct dvm_msg *m, int fd)
 {
-	char room[MESSAGE_MAX];
 	struct buf b;
 	int rc;
 
-	buf_init_in(&b, room, sizeof(room));
+	buf_init(&b, MESSAGE_MAX);
 	rc = dvm_msg_pack(&b, m);
-	return rc ? rc : send_packet(b.data, b.len, fd);
+	rc = rc ? rc : send_packet(b.data, b.len, fd);
+	buf_free(&b);
+	return rc;
 }
 
 int zygote_pmi_open(uint32_t part, const struct dvm_launch *l, int *registration)
 {
 	const struct dvm_msg m = {
-		.type = DVM_PMI_PART, .pmi_part = { part, l->task, l->ranks },
+		.type = DVM_PMI_PART,
+		.pmi_part = { part, l->task, l->instance, l->ranks, l->node,
+			      l->places },
 	};
 	int ours, rc = registration_open(0, &ours, registration);
 

@@ -223,6 +223,19 @@ void agent_rank_ended(struct agent *a, uint32_t slot,
 		service_rank_ended(a->service, slot, end);
 }
 
+void agent_frame(struct agent *a, uint32_t position, enum frame_type type,
+		 const void *head, size_t head_len, struct payload *body)
+{
+	if (a->stage != AGENT_CLOSED)
+		peers_frame(a->peers, position, type, head, head_len, body);
+}
+
+void agent_neighbour_lost(struct agent *a, uint32_t position, const char *why)
+{
+	if (a->stage != AGENT_CLOSED)
+		peers_lost(a->peers, position, why);
+}
+
 void agent_control(struct agent *a, struct payload *frame)
 {
 	if (a->stage != AGENT_CLOSED)

@@ -64,6 +64,13 @@ void agent_node_found(struct agent *a, uint32_t node_id, int rc,
 void agent_connect_back_sent(struct agent *a, uint32_t node_id, int rc);
 void agent_rank_ended(struct agent *a, uint32_t slot,
 		      const struct pmi_exit *end);
+/*
+ * With agent_host.send: a frame of the neighbour at a position has come; what is wrong with
+ * it is that neighbour's fault. And: there will be no more of it, for people.
+ */
+void agent_frame(struct agent *a, uint32_t position, enum frame_type type,
+		 const void *head, size_t head_len, struct payload *body);
+void agent_neighbour_lost(struct agent *a, uint32_t position, const char *why);
 /* A control message for this node, see agent_host.control. */
 void agent_control(struct agent *a, struct payload *frame);
 /* The path of the file, or NULL: there will be none. */

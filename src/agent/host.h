@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct payload;
+#include "libio/frames.h"
 
 struct agent_host {
 	/* Call agent_node_found, at once or later. */
@@ -41,6 +41,15 @@ struct agent_host {
 	 * answered.
 	 */
 	int (*control)(void *arg, struct payload *frame);
+	/*
+	 * The host has a way to the neighbours: send a frame to the one at a position.
+	 * Head and body are as of link_send; the other end's host gives it to
+	 * agent_frame, in order. 0 or a negative errno: the neighbour is lost. Must not
+	 * call back. NULL: the agent makes links of its own.
+	 */
+	int (*send)(void *arg, uint32_t position, enum frame_type type,
+		    const void *head, size_t head_len,
+		    const struct payload_vec *body);
 	/* The agent has closed all that it has. Only kill_step may be called after it. */
 	void (*left)(void *arg);
 	void *arg;

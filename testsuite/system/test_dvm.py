@@ -180,10 +180,10 @@ def test_run_that_is_killed_takes_its_task_with_it(local, prefix, env):
 # ---- PMI of a task ----
 
 
-@pytest.fixture
-def four(local):
-    """Run four ranks on one node."""
-    return lambda *command: local("run", "-n4", "-N1", *map(str, command))
+@pytest.fixture(params=[1, 2], ids=["node", "nodes"])
+def four(local, request):
+    """Run four ranks on one node, or on two."""
+    return lambda *command: local("run", "-n4", f"-N{request.param}", *map(str, command))
 
 
 def test_an_mpi_program(four, hello):
@@ -217,7 +217,7 @@ def test_a_rank_that_fails_between_fences(four, raw, how, code):
     assert four(*raw("leave", "1", how, "3", "2")).code == code
 
 
-def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw, four):
+def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw):
     """Nor of one that is cancelled while it waits in a fence."""
     pids = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
 
@@ -226,7 +226,7 @@ def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw, four):
 
     before = descriptors()
     for version in "1", "2", "1":
-        four(*raw("exchange", version)).ok()
+        local("run", "-n4", "-N1", *map(str, raw("exchange", version))).ok()
     waits = local("submit", "-n4", "-N1", *map(str, raw("late", "2", "600"))).ok().lines
     wait_until(lambda: status(local)["running"] == 1)
     local("cancel", *waits).ok()
@@ -356,6 +356,16 @@ def test_a_node_that_dies(local, env, prefix, tmp_path, name):
     assert sorted(t["instance"] for t in tasks) == [0] * 4 + [1] * 4
 
 
+def test_a_node_that_dies_under_an_mpi_program(local, env, raw):
+    """It waits in a fence; too few nodes are left to run it again."""
+    waits = map(str, raw("late", "2", "600"))
+    number = local("submit", "-n2", "-N2", *waits).ok().lines
+    wait_until(lambda: status(local)["running"] == 1)
+    kill_one(env, "pmi2x-dvmd")
+    local("wait", *number).failed().says("the nodes on which it could run are lost")
+    local("run", "-n2", "-N1", *map(str, raw("exchange", "1"))).ok()
+
+
 def test_a_head_that_dies(local, env, prefix):
     """Nothing goes on without it, and who waits is told."""
     child = subprocess.Popen(
@@ -474,21 +484,23 @@ export PMI2X_DVM_DIR={base}
 pmi2x-dvm up || exit
 pmi2x-dvm status
 pmi2x-dvm run -n{ranks} -c1 sh -c 'echo "at $SLURMD_NODENAME"'
+pmi2x-dvm run -n{ranks} -N4 {program}
 pmi2x-dvm submit --wait --array 1-200 true
 pmi2x-dvm down
 """
 
 
-def test_in_an_allocation(cluster, prefix, tmp_path):
+def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
-    script = ALLOCATION.format(base=base, ranks=8)
+    script = ALLOCATION.format(base=base, ranks=8, program=hello)
     result = cluster.run(
         "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
         "salloc", "-N4", "bash", "-c", script,
     ).ok()  # fmt: skip
     assert result.lines[0].endswith("is up: 4 nodes")
     assert len({line for line in result.lines if line.startswith("at ")}) == 4
+    assert "size 8 " in result.stdout
     result.says("200 tasks: 200 done, 0 failed")
     assert not living(base)
 

@@ -54,6 +54,8 @@ struct bed {
 	uint32_t pmi_part;
 	unsigned pmis, pmi_ends; /* that are open; ranks of them that have ended */
 	bool pmi_is_slow;        /* the test says when it is over */
+	char places[256];        /* of the same */
+	size_t places_len;
 	json_t *events; /* what the client was told */
 	bool ended;
 };
@@ -145,6 +147,10 @@ static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 	assert_true(launch->ranks > 1);
 	n->bed->pmi_node = n;
 	n->bed->pmi_part = part;
+	n->bed->places_len = launch->places.len;
+	assert_true(launch->places.len <= sizeof(n->bed->places));
+	if (launch->places.len)
+		memcpy(n->bed->places, launch->places.data, launch->places.len);
 	n->bed->pmis++;
 	return 0;
 }
@@ -220,6 +226,7 @@ static void say_hello(struct fake_node *n)
 	const struct dvm_register r = {
 		.version = DVM_VERSION,
 		.has = { .cores = CORES, .memory = 1000 },
+		.port = (uint16_t)(1000 + n->number),
 		.name = { name, (size_t)sprintf(name, "n%u", n->number) },
 		.build = { "test", 4 },
 	};
@@ -630,6 +637,46 @@ static void a_reason_that_comes_late_counts(void **state)
 	bed_destroy(b);
 }
 
+/* A part that is ended for another's sake may be the first that is known to have ended. */
+static void the_part_that_failed_first_counts(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':4,'nodes':2}");
+	assert_int_equal(b->nprocesses, 4);
+	end_process(b, 1, 3 << 8);
+	deliver_all(b);
+	end_process(b, 3, SIGTERM);
+	end_process(b, 4, SIGTERM);
+	deliver_all(b);
+	end_process(b, 2, SIGTERM);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 3);
+	assert_int_equal(number(end_of(b, 1), "rank"), 0);
+	bed_destroy(b);
+}
+
+static void nodes_are_told_where_a_task_is(void **state)
+{
+	static const uint8_t ip[16] = { 1, 2, 3 };
+	struct bed *b = bed_create(100);
+	struct dvm_place p;
+	struct cursor c;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		dvm_head_node_address(b->head, i, ip);
+	submit(b, "{'argv':['x'],'ranks':5,'nodes':2}");
+	cursor_init(&c, b->places, b->places_len);
+	for (uint32_t ranks = 0; ranks < 5; ranks += p.ranks) {
+		assert_int_equal(dvm_place_unpack(&c, &p), 0);
+		assert_memory_equal(p.address.ip, ip, sizeof(ip));
+		assert_int_equal(p.address.port, 1000 + p.node);
+		assert_int_equal(((const char *)p.name.data)[1], '0' + (char)p.node);
+	}
+	assert_true(cursor_done(&c));
+	bed_destroy(b);
+}
+
 static void what_fails_by_the_end_of_a_task_is_no_reason(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -915,6 +962,8 @@ int main(void)
 		cmocka_unit_test(what_fails_in_its_pmi_ends_a_task),
 		cmocka_unit_test(a_reason_that_comes_late_counts),
 		cmocka_unit_test(what_fails_by_the_end_of_a_task_is_no_reason),
+		cmocka_unit_test(the_part_that_failed_first_counts),
+		cmocka_unit_test(nodes_are_told_where_a_task_is),
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
 		cmocka_unit_test(time_limits_hold),
 		cmocka_unit_test(cancelled_tasks_end),

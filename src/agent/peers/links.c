@@ -32,8 +32,8 @@ void links_say_goodbye(struct neighbour *n)
 
 	buf_init(&b, sizeof(dealt_with));
 	if (!pack_u64(&b, dealt_with))
-		link_send_bytes(n->chosen->link, FRAME_GOODBYE, b.data, b.len);
-	if (n->is_parent)
+		neighbour_send_bytes(n, FRAME_GOODBYE, b.data, b.len);
+	if (n->is_parent && n->chosen)
 		link_shutdown(n->chosen->link);
 	buf_free(&b);
 	n->said_goodbye = true;
@@ -80,7 +80,7 @@ static int on_goodbye(struct neighbour *n, struct payload *body)
 		answer_goodbye(n);
 	n->dealt_with = dealt_with;
 	/* Who hears no goodbye takes us for dead. */
-	n->heard_goodbye = !n->owes_answer && link_queued(n->chosen->link);
+	n->heard_goodbye = !n->owes_answer && neighbour_queued(n);
 	if (n->heard_goodbye)
 		link_finish(n->chosen->link);
 	else
@@ -100,6 +100,18 @@ static int (*const frame_handlers[FRAME_TYPES])(struct neighbour *n,
 	[FRAME_CONTROL_DOWN] = on_control_down,
 	[FRAME_GOODBYE] = on_goodbye,
 };
+
+int links_frame(struct neighbour *n, enum frame_type type, const void *head,
+		size_t head_len, struct payload *body)
+{
+	struct coll_msg msg;
+
+	if (type < FRAME_TYPES && frame_handlers[type])
+		return frame_handlers[type](n, body);
+	if (type != FRAME_COLLECTIVE || coll_msg_read(head, head_len, &msg))
+		return -EPROTO;
+	return n->peers->ops->message(n->peers->arg, n->position, &msg, body);
+}
 
 static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)

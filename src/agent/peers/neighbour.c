@@ -74,6 +74,34 @@ bool neighbour_may_send(const struct neighbour *n)
 	       !n->said_goodbye;
 }
 
+/* `front`: made by frame_header. */
+static int write_frame(const struct neighbour *n, enum frame_type type,
+		       struct payload *front, const struct payload_vec *body)
+{
+	const struct agent_host *host = n->peers->node->host;
+
+	if (!host->send)
+		return link_send_front(n->chosen->link, front, body);
+	return host->send(host->arg, n->position, type,
+			  front->data + FRAME_HEADER_BYTES,
+			  front->len - FRAME_HEADER_BYTES, body);
+}
+
+void neighbour_send_bytes(const struct neighbour *n, enum frame_type type,
+			  const void *data, size_t len)
+{
+	struct payload *front = frame_header(type, NULL, 0, len);
+	struct payload *bytes = payload_copy(data, len);
+	struct payload_vec body;
+
+	payload_vec_init(&body);
+	if (front && bytes && !payload_vec_add(&body, bytes))
+		write_frame(n, type, front, &body);
+	payload_vec_clear(&body);
+	payload_unref(front);
+	payload_unref(bytes);
+}
+
 void neighbour_send(struct neighbour *n, enum frame_type type, const void *head,
 		    size_t head_len, const struct payload_vec *body)
 {
@@ -82,7 +110,7 @@ void neighbour_send(struct neighbour *n, enum frame_type type, const void *head,
 	int rc = -ENOMEM;
 
 	if (front && n->state == NEIGHBOUR_UP)
-		rc = link_send_front(n->chosen->link, front, body);
+		rc = write_frame(n, type, front, body);
 	else if (front)
 		rc = enqueue(n, type, front, body);
 	payload_unref(front);
@@ -98,15 +126,16 @@ void neighbour_send_failed(struct neighbour *n, int error)
 
 size_t neighbour_queued(const struct neighbour *n)
 {
-	return n->state == NEIGHBOUR_UP ? link_queued(n->chosen->link) :
-					  n->queue_bytes;
+	if (n->state != NEIGHBOUR_UP)
+		return n->queue_bytes;
+	return n->chosen ? link_queued(n->chosen->link) : 0;
 }
 
 static void send_queue(struct neighbour *n)
 {
 	for (size_t i = 0; i < n->nqueue; i++)
-		link_send_front(n->chosen->link, n->queue[i].front,
-				&n->queue[i].body);
+		write_frame(n, n->queue[i].type, n->queue[i].front,
+			    &n->queue[i].body);
 	neighbour_drop_queue(n);
 }
 
@@ -135,7 +164,8 @@ void neighbour_up(struct neighbour *n, struct conn *c)
 	stop_attempts(n);
 	send_queue(n);
 	log_debug(p->node->log, "link to node %s is up", neighbour_name(n));
-	node_met(p->node, neighbour_name(n), c->link);
+	if (c)
+		node_met(p->node, neighbour_name(n), c->link);
 	p->ops->up(p->arg, n->position);
 }
 

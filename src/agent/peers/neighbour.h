@@ -120,13 +120,16 @@ bool neighbour_may_send(const struct neighbour *n);
 /* Send a frame, or keep it until the link is up. Only to one that may be sent to. */
 void neighbour_send(struct neighbour *n, enum frame_type type, const void *head,
 		    size_t head_len, const struct payload_vec *body);
+/* Send bytes at once, to one whose link is up or nearly so; what fails shows later. */
+void neighbour_send_bytes(const struct neighbour *n, enum frame_type type,
+			  const void *data, size_t len);
 /* A frame for it could not be sent or kept: from the loop it is declared lost. */
 void neighbour_send_failed(struct neighbour *n, int error);
 /* Bytes that wait to be written to it, or for its link. */
 size_t neighbour_queued(const struct neighbour *n);
 void neighbour_drop_queue(struct neighbour *n);
 
-/* This connection is the link now. */
+/* This connection is the link now; NULL: a way of the host's is. */
 void neighbour_up(struct neighbour *n, struct conn *c);
 /* It has left. */
 void neighbour_left(struct neighbour *n, uint64_t control_dealt_with);

@@ -93,6 +93,35 @@ bool peers_asks(const struct peers *p)
 	return false;
 }
 
+/* ---- a way of the host's ---- */
+
+static bool is_living(const struct neighbour *n)
+{
+	return n && n->state != NEIGHBOUR_LEFT && n->state != NEIGHBOUR_LOST;
+}
+
+void peers_frame(struct peers *p, uint32_t position, enum frame_type type,
+		 const void *head, size_t head_len, struct payload *body)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	if (!is_living(n))
+		return;
+	if (n->state == NEIGHBOUR_WAITING)
+		neighbour_up(n, NULL);
+	if (is_living(n) && links_frame(n, type, head, head_len, body))
+		neighbour_lost(n, "node %s sent a message that makes no sense",
+			       neighbour_name(n));
+}
+
+void peers_lost(struct peers *p, uint32_t position, const char *why)
+{
+	struct neighbour *n = neighbour_find(p, position);
+
+	if (is_living(n))
+		neighbour_lost(n, "%s", why);
+}
+
 /* ---- sending ---- */
 
 bool peers_send_message(struct peers *p, uint32_t position, const void *head,
@@ -145,7 +174,7 @@ void peers_break(struct peers *p, uint32_t position)
 {
 	struct neighbour *n = neighbour_find(p, position);
 
-	if (n && n->state != NEIGHBOUR_LEFT && n->state != NEIGHBOUR_LOST)
+	if (is_living(n))
 		neighbour_send_failed(n, -ENOMEM);
 }
 
@@ -296,7 +325,7 @@ int peers_create(struct peers **out, struct node *node,
 		refusals_init(&p->refused, node->log);
 		rc = add_neighbours(p, place);
 	}
-	if (!rc && listener >= 0)
+	if (!rc)
 		rc = wireup_open(p, listener);
 	else
 		fd_close(&listener);

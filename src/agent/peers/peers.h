@@ -27,6 +27,7 @@
 
 #include "libcoll/coll.h"
 #include "libcoll/tree.h"
+#include "libio/frames.h"
 #include "libutil/payload.h"
 
 struct node;
@@ -138,6 +139,13 @@ int peers_started(struct peers *p, uint32_t position);
 void peers_srun_up(struct peers *p);
 /* There is a neighbour about which srun is being asked. */
 bool peers_asks(const struct peers *p);
+
+/* ---- with a way of the host's (agent_host.send) ---- */
+
+/* See agent.h. Both call back. Not after peers_stop. */
+void peers_frame(struct peers *p, uint32_t position, enum frame_type type,
+		 const void *head, size_t head_len, struct payload *body);
+void peers_lost(struct peers *p, uint32_t position, const char *why);
 
 /* ---- sending ---- */
 

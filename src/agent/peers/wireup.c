@@ -272,6 +272,8 @@ static void on_timer(uv_timer_t *timer)
 	if (n->send_error) {
 		neighbour_lost(n, "cannot send to node %s: %s",
 			       neighbour_name(n), strerror(-n->send_error));
+	} else if (n->peers->node->host->send) {
+		neighbour_up(n, NULL);
 	} else if (n->attempt) {
 		call(n); /* no answer yet; the attempt goes on */
 	} else if (waited_ms(n) >= patience_ms(n)) {

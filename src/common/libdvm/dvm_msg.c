@@ -56,6 +56,7 @@ static int put_register(struct buf *b, const struct dvm_register *m)
 	rc = rc ? rc : pack_u32(b, m->has.cores);
 	rc = rc ? rc : pack_u32(b, m->has.gpus);
 	rc = rc ? rc : pack_u64(b, m->has.memory);
+	rc = rc ? rc : pack_u16(b, m->port);
 	rc = rc ? rc : put_bytes(b, &m->name);
 	return rc ? rc : put_bytes(b, &m->build);
 }
@@ -66,6 +67,7 @@ static void get_register(struct cursor *c, struct dvm_register *m)
 	m->has.cores = unpack_u32(c);
 	m->has.gpus = unpack_u32(c);
 	m->has.memory = unpack_u64(c);
+	m->port = unpack_u16(c);
 	get_bytes(c, DVM_TEXT_MAX, &m->name);
 	get_bytes(c, DVM_TEXT_MAX, &m->build);
 }
@@ -99,7 +101,8 @@ static int put_launch(struct buf *b, const struct dvm_launch *m)
 	rc = rc ? rc : pack_u64(b, m->gpus);
 	rc = rc ? rc : pack_u8(b, m->output);
 	rc = rc ? rc : put_bytes(b, &m->argv);
-	return rc ? rc : put_bytes(b, &m->path);
+	rc = rc ? rc : put_bytes(b, &m->path);
+	return rc ? rc : put_bytes(b, &m->places);
 }
 
 static void get_launch(struct cursor *c, struct dvm_launch *m)
@@ -116,6 +119,7 @@ static void get_launch(struct cursor *c, struct dvm_launch *m)
 	m->output = unpack_u8(c);
 	get_bytes(c, DVM_COMMAND_MAX, &m->argv);
 	get_bytes(c, DVM_TEXT_MAX, &m->path);
+	get_bytes(c, DVM_PLACES_MAX, &m->places);
 	if (m->output >= DVM_OUTPUTS || !m->ranks_here || m->node >= m->nodes ||
 	    m->first_rank >= m->ranks || m->ranks_here > LEDGER_RANKS_MAX ||
 	    m->ranks_here > m->ranks - m->first_rank ||
@@ -180,6 +184,7 @@ static int put_ended(struct buf *b, const struct dvm_ended *m)
 	rc = rc ? rc : pack_u32(b, m->rank);
 	rc = rc ? rc : pack_u8(b, m->not_started);
 	rc = rc ? rc : pack_u8(b, m->too_long);
+	rc = rc ? rc : pack_u8(b, m->told);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		rc = rc ? rc : pack_u64(b, numbers[i]);
 	rc = rc ? rc : put_bytes(b, &m->why);
@@ -198,6 +203,7 @@ static void get_ended(struct cursor *c, struct dvm_ended *m)
 	m->rank = unpack_u32(c);
 	m->not_started = get_bool(c);
 	m->too_long = get_bool(c);
+	m->told = get_bool(c);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		*numbers[i] = unpack_u64(c);
 	get_bytes(c, DVM_TEXT_MAX, &m->why);
@@ -229,15 +235,21 @@ static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)
 	int rc = pack_u32(b, m->part);
 
 	rc = rc ? rc : pack_u64(b, m->task);
-	return rc ? rc : pack_u32(b, m->ranks);
+	rc = rc ? rc : pack_u32(b, m->instance);
+	rc = rc ? rc : pack_u32(b, m->ranks);
+	rc = rc ? rc : pack_u32(b, m->node);
+	return rc ? rc : put_bytes(b, &m->places);
 }
 
 static void get_pmi_part(struct cursor *c, struct dvm_pmi_part *m)
 {
 	m->part = unpack_u32(c);
 	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
 	m->ranks = unpack_u32(c);
-	if (!m->ranks || m->ranks > LEDGER_RANKS_MAX)
+	m->node = unpack_u32(c);
+	get_bytes(c, DVM_PLACES_MAX, &m->places);
+	if (!m->ranks)
 		c->failed = true;
 }
 
@@ -347,6 +359,32 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 	default:
 		return -EPROTO;
 	}
+	return cursor_ok(c) ? 0 : -EPROTO;
+}
+
+/* ---- places ---- */
+
+int dvm_place_pack(struct buf *b, const struct dvm_place *p)
+{
+	int rc = pack_u32(b, p->node);
+
+	rc = rc ? rc : pack_u32(b, p->ranks);
+	rc = rc ? rc : buf_append(b, p->address.ip, sizeof(p->address.ip));
+	rc = rc ? rc : pack_u16(b, p->address.port);
+	return rc ? rc : put_bytes(b, &p->name);
+}
+
+int dvm_place_unpack(struct cursor *c, struct dvm_place *p)
+{
+	const void *ip;
+
+	p->node = unpack_u32(c);
+	p->ranks = unpack_u32(c);
+	ip = unpack_raw(c, sizeof(p->address.ip));
+	if (ip)
+		memcpy(p->address.ip, ip, sizeof(p->address.ip));
+	p->address.port = unpack_u16(c);
+	get_bytes(c, DVM_TEXT_MAX, &p->name);
 	return cursor_ok(c) ? 0 : -EPROTO;
 }
 

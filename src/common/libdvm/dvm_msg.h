@@ -40,6 +40,7 @@
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
+#define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of where a task's ranks are */
 
 enum dvm_msg_type {
 	DVM_REGISTER = 1,
@@ -69,8 +70,23 @@ struct dvm_bytes {
 struct dvm_register {
 	uint32_t version;
 	struct ledger_resources has;
+	uint16_t port; /* where it listens for others of the DVM; 0: nowhere */
 	struct dvm_bytes name;
 	struct dvm_bytes build;
+};
+
+/* Where a daemon listens. */
+struct dvm_address {
+	uint8_t ip[16]; /* IPv4 in its mapped form */
+	uint16_t port;
+};
+
+/* A node of a task, the first ranks first. */
+struct dvm_place {
+	uint32_t node;  /* in the DVM */
+	uint32_t ranks; /* that follow those of the place before */
+	struct dvm_address address;
+	struct dvm_bytes name;
 };
 
 /* Where a task runs, in what environment: sent once for many tasks. */
@@ -103,6 +119,8 @@ struct dvm_launch {
 	enum dvm_output output;
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
+	struct dvm_bytes places; /* of a task on several nodes, each packed; else
+	                            empty, or they are too many */
 };
 
 struct dvm_signal {
@@ -131,6 +149,7 @@ struct dvm_ended {
 	uint32_t rank;     /* which */
 	bool not_started;  /* it could not be: status is 127 or 126, why says it */
 	bool too_long;     /* limit_s was reached */
+	bool told;         /* the head has ended it: its status is no cause */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	uint64_t user_us, system_us;   /* of all */
 	uint64_t peak_kib;             /* of the largest */
@@ -146,11 +165,13 @@ struct dvm_fail {
 	struct dvm_bytes why;
 };
 
-/* All its ranks are on this node. */
 struct dvm_pmi_part {
 	uint32_t part;
 	uint64_t task;
-	uint32_t ranks;
+	uint32_t instance;
+	uint32_t ranks; /* of the task */
+	uint32_t node;  /* among those of the task */
+	struct dvm_bytes places; /* as in dvm_launch */
 };
 
 struct dvm_pmi_rank {
@@ -179,6 +200,10 @@ struct dvm_msg {
 int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
 /* The next of a frame; points into it. 0 or -EPROTO. */
 int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
+
+int dvm_place_pack(struct buf *b, const struct dvm_place *p);
+/* The next of places; points into them. 0 or -EPROTO. */
+int dvm_place_unpack(struct cursor *c, struct dvm_place *p);
 
 /* Is it a list of texts, each with its NUL, `min` or more of them? */
 bool dvm_texts_ok(const struct dvm_bytes *b, size_t min);

@@ -85,6 +85,11 @@ void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 		h->ops.node_break(h->arg, node, strerror(-rc));
 }
 
+void dvm_head_node_address(struct dvm_head *h, uint32_t node, const uint8_t ip[16])
+{
+	memcpy(h->nodes[node].address.ip, ip, sizeof(h->nodes[node].address.ip));
+}
+
 uint32_t dvm_head_registered(const struct dvm_head *h)
 {
 	return h->registered;
@@ -113,6 +118,7 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 	if (!n->name)
 		return -ENOMEM;
 	n->has = r->has;
+	n->address.port = r->port;
 	buf_init(&n->out, NODE_OUT_MAX);
 	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
 }

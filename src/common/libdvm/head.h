@@ -88,6 +88,10 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data
 void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 			struct dvm_time now);
 
+/* Before it registers: the address that it comes from, IPv4 in its mapped form. */
+void dvm_head_node_address(struct dvm_head *h, uint32_t position,
+			   const uint8_t ip[16]);
+
 /* How many nodes have registered; tasks are taken when all have. */
 uint32_t dvm_head_registered(const struct dvm_head *h);
 

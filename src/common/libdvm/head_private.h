@@ -15,6 +15,7 @@
 struct head_node {
 	char *name;     /* NULL: it has not registered */
 	struct ledger_resources has;
+	struct dvm_address address;
 	bool lost;
 	bool drained;
 	struct buf out; /* messages of this turn */
@@ -45,6 +46,7 @@ struct task_result {
 	int32_t status;
 	uint32_t rank;    /* of whom */
 	bool not_started, too_long, cancelled;
+	bool told;        /* status is of a part that was ended for another's sake */
 	uint64_t user_us, system_us, peak_kib;
 	char *why, *out, *err; /* NULL: none */
 	size_t out_len, err_len;

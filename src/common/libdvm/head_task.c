@@ -229,7 +229,28 @@ static void signal_parts(struct dvm_head *h, const struct head_task *t,
 		head_queue_msg(h, t->placement->parts[i].node, &m);
 }
 
-static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i)
+/* Of several nodes; of too many none, and they have no PMI. */
+static void pack_places(const struct dvm_head *h, const struct head_task *t,
+			struct buf *b)
+{
+	const struct ledger_placement *where = t->placement;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && where->count > 1 && i < where->count; i++) {
+		const struct head_node *n = &h->nodes[where->parts[i].node];
+		const struct dvm_place p = {
+			where->parts[i].node, where->parts[i].ranks, n->address,
+			{ n->name, strlen(n->name) },
+		};
+
+		rc = dvm_place_pack(b, &p);
+	}
+	if (rc)
+		buf_clear(b);
+}
+
+static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
+			const struct buf *places)
 {
 	const struct ledger_part *p = &t->placement->parts[i];
 	const char *path = t->spec.path ? t->spec.path : "";
@@ -251,6 +272,7 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i)
 			.output = t->spec.output,
 			.argv = { t->spec.argv, t->spec.argv_len },
 			.path = { path, strlen(path) + 1 },
+			.places = { places->data, places->len },
 		},
 	};
 
@@ -286,9 +308,14 @@ void tasks_place(struct dvm_head *h)
 
 static void launch(struct dvm_head *h, struct head_task *t)
 {
+	struct buf places;
+
+	buf_init(&places, DVM_PLACES_MAX);
+	pack_places(h, t, &places);
 	t->launched = true;
 	for (uint32_t i = 0; i < t->placement->count; i++)
-		launch_part(h, t, i);
+		launch_part(h, t, i, &places);
+	buf_free(&places);
 	if (t->cancelled || t->lost) /* since it was placed */
 		signal_parts(h, t, 0);
 }
@@ -401,8 +428,7 @@ static void take_tails(struct task_result *r, const struct dvm_ended *m)
 	r->err_len = r->err ? m->err.len : 0;
 }
 
-/* The first part that failed says how the task ended. */
-static void take_result(struct head_task *t, const struct dvm_ended *m)
+static void add_usage(struct head_task *t, const struct dvm_ended *m)
 {
 	struct task_result *r = &t->result;
 
@@ -414,14 +440,26 @@ static void take_result(struct head_task *t, const struct dvm_ended *m)
 		t->started_ns = m->started_ns;
 	if (m->ended_ns > t->ended_ns)
 		t->ended_ns = m->ended_ns;
-	if (r->status || (!m->status && r->out))
+}
+
+/* The first part that failed by itself says how the task ended, and any why. */
+static void take_result(struct head_task *t, const struct dvm_ended *m)
+{
+	struct task_result *r = &t->result;
+	bool is_cause = r->told && m->status && !m->told;
+
+	add_usage(t, m);
+	if (!r->why || (is_cause && m->why.len)) {
+		free(r->why);
+		r->why = text_of(&m->why);
+	}
+	if ((r->status && !is_cause) || (!m->status && r->out))
 		return;
 	r->status = m->status;
 	r->rank = m->rank;
 	r->not_started = m->not_started;
 	r->too_long = m->too_long;
-	free(r->why);
-	r->why = text_of(&m->why);
+	r->told = m->told;
 	take_tails(r, m);
 }
 

@@ -388,7 +388,7 @@ static struct part *add_part(struct dvm_node *n, const struct dvm_launch *l,
 
 bool node_wants_pmi(const struct dvm_launch *l)
 {
-	return l->ranks > 1 && l->nodes == 1;
+	return l->ranks > 1 && (l->nodes == 1 || l->places.len);
 }
 
 static int open_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
@@ -440,10 +440,12 @@ static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
 	HASH_FIND(hh_task, n->by_task, &m->task, sizeof(m->task), p);
 	if (!p || p->instance != m->instance)
 		return; /* it has ended meanwhile */
-	if (m->number)
+	if (m->number) {
 		signal_part(n, p, (int)m->number);
-	else
+	} else if (!p->ending) {
+		p->end.told = true;
 		end_part(n, p);
+	}
 }
 
 /*

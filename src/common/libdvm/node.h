@@ -23,10 +23,7 @@ struct node_rank {
 	uint32_t part;  /* whose output this is: see open_output */
 };
 
-/*
- * Are its ranks to have PMI? One that is alone needs none: an MPI library starts without.
- * Nor have those of several nodes one yet.
- */
+/* Are its ranks to have PMI? One that is alone needs none: an MPI library starts without. */
 bool node_wants_pmi(const struct dvm_launch *l);
 
 /* What has become of a process. */
