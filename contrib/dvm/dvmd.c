@@ -137,6 +137,14 @@ static void on_task_says(void *arg, const void *data, size_t len)
 		(void)channel_send(d->channel, data, len);
 }
 
+static void on_task_says_head(void *arg, const void *data, size_t len)
+{
+	struct dvmd *d = arg;
+
+	if (d->head)
+		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, data, len);
+}
+
 static int on_task_sends(void *arg, uint32_t node, const struct dvm_address *address,
 			 const struct pool_frame *f, const struct payload_vec *body)
 {
@@ -152,7 +160,8 @@ static int listen_to_zygote(struct dvmd *d, int fd, int pmi)
 		.message = on_zygote_says, .end = on_zygote_end,
 	};
 	static const struct tasks_ops task_ops = {
-		.say = on_task_says, .send = on_task_sends,
+		.say = on_task_says, .say_head = on_task_says_head,
+		.send = on_task_sends,
 	};
 	const struct tasks_options options = { d->welcome.dvm, d->name };
 	int rc = tasks_open(&d->tasks, d->loop, pmi, &options, &task_ops, d,

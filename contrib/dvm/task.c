@@ -22,7 +22,7 @@ static void fail(const struct task *t, uint32_t rank, int code, const char *why)
 	struct task_failure f = { .rank = rank, .why = why };
 
 	f.status = (code & 0xff ? code & 0xff : 1) << 8;
-	t->host->failed(t->host->arg, t->part, &f);
+	t->host->failed(t->host->arg, t, &f);
 }
 
 /* ---- what ranks ask of who has started them ---- */

@@ -35,8 +35,8 @@ struct task_host {
 	struct loop *loop;
 	const char *dvm, *node; /* names */
 	const struct log_hook *log;
-	/* It is to be ended. May be said more than once. */
-	void (*failed)(void *arg, uint32_t part, const struct task_failure *f);
+	/* It is to be ended. May be said more than once, also when it is over here. */
+	void (*failed)(void *arg, const struct task *t, const struct task_failure *f);
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);

@@ -60,7 +60,11 @@ static void say(const struct tasks *t, const struct dvm_msg *m)
 	struct buf b;
 
 	buf_init_in(&b, room, sizeof(room));
-	if (t->fd >= 0 && !dvm_msg_pack(&b, m))
+	if (t->fd < 0 || dvm_msg_pack(&b, m))
+		return;
+	if (m->type == DVM_FAILED)
+		t->ops.say_head(t->arg, b.data, b.len);
+	else
 		t->ops.say(t->arg, b.data, b.len);
 }
 
@@ -73,14 +77,29 @@ static void say_over(const struct tasks *t, uint32_t part)
 	say(t, &m);
 }
 
-static void on_failed(void *arg, uint32_t part, const struct task_failure *f)
+static void fail_part(const struct tasks *t, uint32_t part, const struct task_failure *f)
 {
 	const struct dvm_msg m = {
 		.type = DVM_FAIL,
 		.fail = { part, f->status, f->rank, { f->why, strlen(f->why) } },
 	};
 
-	say(arg, &m);
+	say(t, &m);
+}
+
+/* Where it is over already, others may still have to hear of it. */
+static void on_failed(void *arg, const struct task *task, const struct task_failure *f)
+{
+	const struct dvm_msg m = {
+		.type = DVM_FAILED,
+		.failed = { task->key.task, (uint32_t)task->key.instance, f->status,
+			    f->rank, { f->why, strlen(f->why) } },
+	};
+
+	if (task->over && task->nnodes > 1)
+		say(arg, &m);
+	else
+		fail_part(arg, task->part, f);
 }
 
 static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
@@ -251,7 +270,7 @@ static void begin(struct tasks *t, const struct dvm_pmi_part *m, int registratio
 	struct task *task = task_create(&t->host, m, registration);
 
 	if (!task) {
-		on_failed(t, m->part, &f);
+		fail_part(t, m->part, &f);
 		return;
 	}
 	HASH_ADD(hh, t->all, part, sizeof(task->part), task);

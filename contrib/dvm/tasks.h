@@ -26,6 +26,8 @@ struct tasks_options {
 struct tasks_ops {
 	/* A message (dvm_msg.h) for the zygote; copied. Must not call back. */
 	void (*say)(void *arg, const void *data, size_t len);
+	/* The same for the head. */
+	void (*say_head)(void *arg, const void *data, size_t len);
 	/* See pool_send; address NULL: only if there is a link already. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);

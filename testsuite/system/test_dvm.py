@@ -211,6 +211,17 @@ def test_a_rank_that_others_wait_for(four, raw, version):
     result.says("exited with exit code 0 without finalizing PMI")
 
 
+@pytest.mark.parametrize("leaver", [0, 1])
+@pytest.mark.parametrize("waits", ["", "until [ -e gone ]; do sleep 0.02; done;"])
+def test_a_node_whose_rank_never_uses_pmi(local, raw, tmp_path, leaver, waits):
+    """It ends well, before or after the other node's rank waits for it in a fence."""
+    use = " ".join(map(str, raw("exchange", "1")))
+    script = f"[ $PMI_RANK = {leaver} ] && {{ touch gone; exit 0; }}; {waits} exec {use}"
+    result = local("run", "-n2", "-N2", "sh", "-c", script, cwd=tmp_path)
+    assert result.code == 1, str(result)
+    result.says("fence 0 failed: ")
+
+
 @pytest.mark.parametrize("how, code", [("exit", 3), ("kill", 128 + signal.SIGKILL)])
 def test_a_rank_that_fails_between_fences(four, raw, how, code):
     """Others may be in one or not: how it ended counts, not what that does to them."""

@@ -656,6 +656,34 @@ static void the_part_that_failed_first_counts(void **state)
 	bed_destroy(b);
 }
 
+/* As its PMI says on a node where its ranks have ended well. */
+static void a_task_may_fail_where_it_is_over(void **state)
+{
+	static const char why[] = "fence 0 failed";
+	const struct dvm_msg m = {
+		.type = DVM_FAILED,
+		.failed = { 1, 0, 5 << 8, 3, { why, strlen(why) } },
+	};
+	struct bed *b = bed_create(100);
+	struct buf out;
+
+	submit(b, "{'argv':['x'],'ranks':2,'nodes':2}");
+	end_process(b, 1, 0);
+	deliver_all(b);
+	buf_init(&out, 4096);
+	assert_int_equal(dvm_msg_pack(&out, &m), 0);
+	dvm_head_node_input(b->head, b->processes[1].node, out.data, out.len, b->now);
+	buf_free(&out);
+	deliver_all(b);
+	assert_true(b->processes[2].told);
+	end_process(b, 2, SIGTERM);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 5);
+	assert_int_equal(number(end_of(b, 1), "rank"), 3);
+	assert_string_equal(text(end_of(b, 1), "why"), why);
+	bed_destroy(b);
+}
+
 static void nodes_are_told_where_a_task_is(void **state)
 {
 	static const uint8_t ip[16] = { 1, 2, 3 };
@@ -963,6 +991,7 @@ int main(void)
 		cmocka_unit_test(a_reason_that_comes_late_counts),
 		cmocka_unit_test(what_fails_by_the_end_of_a_task_is_no_reason),
 		cmocka_unit_test(the_part_that_failed_first_counts),
+		cmocka_unit_test(a_task_may_fail_where_it_is_over),
 		cmocka_unit_test(nodes_are_told_where_a_task_is),
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
 		cmocka_unit_test(time_limits_hold),

@@ -106,6 +106,8 @@ int links_frame(struct neighbour *n, enum frame_type type, const void *head,
 {
 	struct coll_msg msg;
 
+	if (type == FRAME_CHOSEN) /* it has begun: no more */
+		return 0;
 	if (type < FRAME_TYPES && frame_handlers[type])
 		return frame_handlers[type](n, body);
 	if (type != FRAME_COLLECTIVE || coll_msg_read(head, head_len, &msg))

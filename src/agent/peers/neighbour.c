@@ -91,11 +91,12 @@ void neighbour_send_bytes(const struct neighbour *n, enum frame_type type,
 			  const void *data, size_t len)
 {
 	struct payload *front = frame_header(type, NULL, 0, len);
-	struct payload *bytes = payload_copy(data, len);
+	struct payload *bytes = len ? payload_copy(data, len) : NULL;
 	struct payload_vec body;
+	bool lacks = len && !bytes;
 
 	payload_vec_init(&body);
-	if (front && bytes && !payload_vec_add(&body, bytes))
+	if (front && !lacks && (!len || !payload_vec_add(&body, bytes)))
 		write_frame(n, type, front, &body);
 	payload_vec_clear(&body);
 	payload_unref(front);

@@ -230,6 +230,27 @@ static void get_fail(struct cursor *c, struct dvm_fail *m)
 		c->failed = true;
 }
 
+static int put_failed(struct buf *b, const struct dvm_failed *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	rc = rc ? rc : pack_u32(b, (uint32_t)m->status);
+	rc = rc ? rc : pack_u32(b, m->rank);
+	return rc ? rc : put_bytes(b, &m->why);
+}
+
+static void get_failed(struct cursor *c, struct dvm_failed *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	m->status = (int32_t)unpack_u32(c);
+	m->rank = unpack_u32(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->why);
+	if (!m->status)
+		c->failed = true;
+}
+
 static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)
 {
 	int rc = pack_u32(b, m->part);
@@ -296,6 +317,8 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_pmi_rank(b, &m->pmi_rank);
 	case DVM_PMI_OVER:
 		return pack_u32(b, m->pmi_part.part);
+	case DVM_FAILED:
+		return put_failed(b, &m->failed);
 	default:
 		return 0;
 	}
@@ -355,6 +378,9 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_PMI_OVER:
 		m->pmi_part.part = unpack_u32(c);
+		break;
+	case DVM_FAILED:
+		get_failed(c, &m->failed);
 		break;
 	default:
 		return -EPROTO;

@@ -11,6 +11,7 @@
  *                       <-    LAUNCH for each task, or part of one, of the node
  *   STARTED, OUTPUT     ->
  *   FAILING             ->    a rank has failed: the part is being ended
+ *   FAILED              ->    the task has, on a node where its ranks have ended well
  *                       <-    SIGNAL
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
  *                       <-    LEAVE
@@ -57,6 +58,7 @@ enum dvm_msg_type {
 	DVM_PMI_PART,
 	DVM_PMI_RANK,
 	DVM_PMI_OVER,
+	DVM_FAILED,
 	DVM_MSG_TYPES,
 };
 
@@ -165,6 +167,15 @@ struct dvm_fail {
 	struct dvm_bytes why;
 };
 
+/* The same of a task, wherever it runs. */
+struct dvm_failed {
+	uint64_t task;
+	uint32_t instance;
+	int32_t status;
+	uint32_t rank;
+	struct dvm_bytes why;
+};
+
 struct dvm_pmi_part {
 	uint32_t part;
 	uint64_t task;
@@ -191,6 +202,7 @@ struct dvm_msg {
 		struct dvm_output_msg output;
 		struct dvm_ended ended;
 		struct dvm_fail fail;
+		struct dvm_failed failed;
 		struct dvm_pmi_part pmi_part; /* PMI_OVER: part only */
 		struct dvm_pmi_rank pmi_rank;
 	};

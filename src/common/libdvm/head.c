@@ -151,6 +151,9 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	case DVM_FAILING:
 		task_failing(h, &m->started);
 		return NULL;
+	case DVM_FAILED:
+		task_failed(h, &m->failed);
+		return NULL;
 	case DVM_OUTPUT:
 		task_output(h, &m->output);
 		return NULL;

@@ -167,6 +167,8 @@ int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
 void task_started(struct dvm_head *h, const struct dvm_started *m);
 /* One of its ranks has failed: the others are ended on all nodes. */
 void task_failing(struct dvm_head *h, const struct dvm_started *m);
+/* It has as a whole. */
+void task_failed(struct dvm_head *h, const struct dvm_failed *m);
 void task_output(struct dvm_head *h, const struct dvm_output_msg *m);
 /* How a part of it has ended. */
 void task_part_ended(struct dvm_head *h, const struct dvm_ended *m);

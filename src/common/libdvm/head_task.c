@@ -487,6 +487,20 @@ void task_failing(struct dvm_head *h, const struct dvm_started *m)
 		signal_parts(h, t, 0);
 }
 
+void task_failed(struct dvm_head *h, const struct dvm_failed *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (!t || t->state != TASK_RUNNING || t->instance != m->instance ||
+	    t->lost || t->cancelled || t->result.status)
+		return;
+	t->result.status = m->status;
+	t->result.rank = m->rank;
+	free(t->result.why);
+	t->result.why = text_of(&m->why);
+	signal_parts(h, t, 0);
+}
+
 static bool runs_on(const struct head_task *t, uint32_t node)
 {
 	for (uint32_t i = 0; i < t->placement->count; i++)
