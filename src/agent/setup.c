@@ -129,6 +129,7 @@ static void code_step(struct coder *c, struct pmi_step *step)
 	code_u32(c, &step->universe_size);
 	code_u32(c, &step->napps);
 	code_numbers(c, (uint32_t **)&step->app_sizes, step->napps);
+	code_numbers_if(c, (uint32_t **)&step->app_numbers, step->napps);
 	code_bool(c, &step->spawned);
 	code_text(c, &step->spawner_jobid);
 	code_text(c, &step->reserved_ports);
@@ -189,6 +190,7 @@ void setup_free(struct setup *s)
 	secret_forget(&s->options.secret);
 	free(s->known);
 	free((void *)s->step.app_sizes);
+	free((void *)s->step.app_numbers);
 	free((void *)s->step.node_names);
 	layout_destroy((struct layout *)s->step.layout);
 	memset(s, 0, sizeof(*s));

@@ -17,7 +17,7 @@
 #include "libpmi/server.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 2
+#define SETUP_VERSION 3
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {

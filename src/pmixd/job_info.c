@@ -85,24 +85,42 @@ static void add_maps(struct info_list *l, const struct pmix_nspace *n)
 
 /* ---- applications ---- */
 
-static uint32_t apps(const struct pmix_nspace *n)
+/* Consecutive ranks of one application, which may have several such runs. */
+static uint32_t runs(const struct pmix_nspace *n)
 {
 	return n->app_sizes ? n->napps : 1;
 }
 
-static uint32_t app_size(const struct pmix_nspace *n, uint32_t app)
+static uint32_t run_size(const struct pmix_nspace *n, uint32_t run)
 {
-	return n->app_sizes ? n->app_sizes[app] : layout_ranks(n->layout);
+	return n->app_sizes ? n->app_sizes[run] : layout_ranks(n->layout);
 }
 
-/* Which application has `rank`, and its first rank. */
-static uint32_t app_of(const struct pmix_nspace *n, uint32_t rank, uint32_t *first)
+static uint32_t run_app(const struct pmix_nspace *n, uint32_t run)
 {
-	uint32_t app = 0;
+	return n->app_numbers ? n->app_numbers[run] : run;
+}
 
-	*first = 0;
-	while (app + 1 < apps(n) && rank - *first >= app_size(n, app))
-		*first += app_size(n, app++);
+/* Ranks that an application has in the first `end` runs. */
+static uint32_t ranks_before(const struct pmix_nspace *n, uint32_t app, uint32_t end)
+{
+	uint32_t ranks = 0;
+
+	for (uint32_t i = 0; i < end; i++)
+		if (run_app(n, i) == app)
+			ranks += run_size(n, i);
+	return ranks;
+}
+
+/* The application of `rank`, and which of its ranks that is. */
+static uint32_t app_of(const struct pmix_nspace *n, uint32_t rank, uint32_t *app_rank)
+{
+	uint32_t run = 0, app;
+
+	while (run + 1 < runs(n) && rank >= run_size(n, run))
+		rank -= run_size(n, run++);
+	app = run_app(n, run);
+	*app_rank = ranks_before(n, app, run) + rank;
 	return app;
 }
 
@@ -112,20 +130,22 @@ static void add_app(struct info_list *l, const struct pmix_nspace *n, uint32_t a
 	struct info_list inner = {};
 
 	info_add_u32(&inner, PMIX_APPNUM, app);
-	info_add_u32(&inner, PMIX_APP_SIZE, app_size(n, app));
+	info_add_u32(&inner, PMIX_APP_SIZE, ranks_before(n, app, runs(n)));
 	info_add_rank(&inner, PMIX_APPLDR, leader);
 	info_add_list(l, PMIX_APP_INFO_ARRAY, &inner);
 }
 
 static void add_apps(struct info_list *l, const struct pmix_nspace *n)
 {
-	uint32_t leader = 0;
+	uint32_t first = 0, apps = 0;
 
-	info_add_u32(l, PMIX_JOB_NUM_APPS, apps(n));
-	for (uint32_t app = 0; app < apps(n); app++) {
-		add_app(l, n, app, leader);
-		leader += app_size(n, app);
+	for (uint32_t run = 0; run < runs(n); first += run_size(n, run++)) {
+		if (ranks_before(n, run_app(n, run), run))
+			continue;
+		add_app(l, n, run_app(n, run), first);
+		apps++;
 	}
+	info_add_u32(l, PMIX_JOB_NUM_APPS, apps);
 }
 
 /* ---- ranks of this node ---- */
@@ -133,11 +153,11 @@ static void add_apps(struct info_list *l, const struct pmix_nspace *n)
 static void add_rank(struct info_list *l, const struct pmix_nspace *n, uint32_t rank)
 {
 	struct info_list inner = {};
-	uint32_t first, app = app_of(n, rank, &first);
+	uint32_t app_rank, app = app_of(n, rank, &app_rank);
 
 	info_add_rank(&inner, PMIX_RANK, rank); /* has to be the first */
 	info_add_u32(&inner, PMIX_APPNUM, app);
-	info_add_rank(&inner, PMIX_APP_RANK, rank - first);
+	info_add_rank(&inner, PMIX_APP_RANK, app_rank);
 	info_add_rank(&inner, PMIX_GLOBAL_RANK, rank);
 	info_add_list(l, PMIX_PROC_DATA, &inner);
 }

@@ -88,6 +88,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/pmi-client.c \
 	testsuite/system/programs/executes.c \
 	testsuite/system/programs/pmi2-client.c \
+	testsuite/system/programs/pmix-apps.c \
 	testsuite/system/programs/shmem-put.c \
 	testsuite/system/programs/spank-env.c \
 	testsuite/system/programs/spank-forker.c \

@@ -153,6 +153,49 @@ def test_groups(srun, exercise, order):
     assert not result.stderr, result
 
 
+# ---- applications ----
+
+# Lines of --multi-prog with ranks in no order, a comment, and one line that is two.
+PROGRAMS = """# of three programs
+1,3-4 {0} first
+
+0,2 {0} \\
+  second
+* {0} third
+"""
+
+
+@pytest.fixture
+def apps(compile_program):
+    if run(["pkg-config", "pmix"]).code:
+        pytest.skip("no libpmix to compile a client with")
+    flags = run(["pkg-config", "--cflags", "--libs", "pmix"]).stdout.split()
+    return compile_program("programs/pmix-apps.c", "gcc", *flags)
+
+
+def test_programs_of_a_step(srun, apps, raw, tmp_path):
+    """They are numbered as their lines are; PMI says the same."""
+    config = tmp_path / "programs"
+    config.write_text(PROGRAMS.format(apps))
+    result = srun("-N2", "-n6", "--multi-prog", config).ok()
+    assert sorted(line.strip() for line in result.lines) == sorted([
+        "first 1: 0, 0 of 3", "first 3: 0, 1 of 3", "first 4: 0, 2 of 3",
+        "0: 1, 0 of 2", "2: 1, 1 of 2", "third 5: 2, 0 of 1",
+    ]), result  # fmt: skip
+    config.write_text(PROGRAMS.format(" ".join(map(str, raw("job")))))
+    result = srun("-N2", "-n6", "--multi-prog", config).ok()
+    numbers = [line for line in result.lines if line.startswith("appnum=")]
+    assert sorted(numbers) == ["appnum=0"] * 3 + ["appnum=1"] * 2 + ["appnum=2"], result
+
+
+def test_components_of_a_het_step(srun, apps):
+    result = srun("-N1", "-n2", apps, "one", ":", "-N1", "-n3", apps, "two").ok()
+    assert sorted(result.lines) == [
+        "one 0: 0, 0 of 2", "one 1: 0, 1 of 2",
+        "two 2: 1, 0 of 3", "two 3: 1, 1 of 3", "two 4: 1, 2 of 3",
+    ], result  # fmt: skip
+
+
 # ---- who starts a server ----
 
 

@@ -197,14 +197,15 @@ static void too_many_members_are_refused(void **state)
 static const uint32_t counts[NODES] = { 3, 1 };
 static const uint32_t ranks0[] = { 0, 1, 3 }, ranks1[] = { 2 };
 static const char *names[NODES] = { "n0", "n1" };
-static uint32_t apps[] = { 1, 3 };
+static uint32_t apps[] = { 1, 3 }, numbers[] = { 1, 0 };
 
 static struct pmix_nspace nspace(void)
 {
 	static const uint32_t *const ranks[NODES] = { ranks0, ranks1 };
 	struct pmix_nspace n = {
 		.name = "pmi2x.17.2", .position = 1, .node_names = names,
-		.universe_size = 12, .app_sizes = apps, .napps = 2, .uid = 1000,
+		.universe_size = 12, .app_sizes = apps, .app_numbers = numbers, .napps = 2,
+		.uid = 1000,
 		.gid = 100, .parent = "pmi2x.17.1", .parent_rank = 3,
 		.topology = "/x.xml",
 	};
@@ -237,6 +238,7 @@ static void a_namespace_comes_back(void **state)
 	assert_int_equal(back.universe_size, 12);
 	assert_int_equal(back.napps, 2);
 	assert_int_equal(back.app_sizes[1], 3);
+	assert_int_equal(back.app_numbers[0], 1);
 	assert_int_equal(back.uid, 1000);
 	assert_int_equal(back.gid, 100);
 	assert_string_equal(back.parent, n.parent);

@@ -83,6 +83,7 @@ static void all_of_it_arrives(void **state)
 	assert_string_equal(s.step.spawner_jobid, "6.1");
 	assert_null(s.step.reserved_ports);
 	assert_int_equal(s.step.app_sizes[1], 3);
+	assert_null(s.step.app_numbers);
 	assert_memory_equal(s.step.preput, "\0x", 2);
 	assert_string_equal(s.step.node_names[2], "n3");
 	for (uint32_t p = 0; p < NODES; p++) {

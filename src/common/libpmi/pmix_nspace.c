@@ -17,6 +17,7 @@ static void code_nspace(struct coder *c, struct pmix_nspace *n)
 	code_u32(c, &n->universe_size);
 	code_u32(c, &n->napps);
 	code_numbers(c, &n->app_sizes, n->napps);
+	code_numbers_if(c, &n->app_numbers, n->napps);
 	code_u32(c, &n->uid);
 	code_u32(c, &n->gid);
 	code_text(c, &n->parent);
@@ -92,6 +93,7 @@ int pmix_nspace_unpack(struct pmix_nspace *out, const void *data, size_t len)
 void pmix_nspace_free(struct pmix_nspace *n)
 {
 	free(n->app_sizes);
+	free(n->app_numbers);
 	free(n->node_names);
 	layout_destroy(n->layout);
 	free(n->own);

@@ -21,8 +21,8 @@ struct pmix_nspace {
 	uint32_t position;          /* of this node */
 	const char **node_names;    /* by node id; unique */
 	uint32_t universe_size;     /* processes the allocation can hold */
-	uint32_t *app_sizes;        /* processes of each application, in rank order; NULL:
-	                               one application */
+	uint32_t *app_sizes;        /* as in struct pmi_step; NULL: one application */
+	uint32_t *app_numbers;
 	uint32_t napps;
 	uint32_t uid, gid;          /* of its processes */
 	const char *parent;         /* namespace of who spawned it; NULL: nobody did */

@@ -146,7 +146,7 @@ int server_appnum(const struct pmi_server *s, uint32_t rank)
 	for (uint32_t i = 0; step->app_sizes && i < step->napps; i++) {
 		end += step->app_sizes[i];
 		if (rank < end)
-			return i;
+			return step->app_numbers ? (int)step->app_numbers[i] : (int)i;
 	}
 	return step->spawned ? 0 : -1;
 }

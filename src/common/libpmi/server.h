@@ -60,9 +60,11 @@ struct pmi_step {
 	bool compress;              /* the root sends large results shortened */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */
-	const uint32_t *app_sizes;  /* spawned by several commands: processes of
+	const uint32_t *app_sizes;  /* of several applications: consecutive ranks of
 	                               each, in rank order; NULL: appnum is -1,
 	                               or 0 in a spawned step */
+	const uint32_t *app_numbers; /* to which application each of these belongs, which
+	                               may have several; NULL: 0, 1, 2 ... */
 	uint32_t napps;
 	bool spawned;
 	const char *spawner_jobid;  /* NULL unless spawned */

@@ -93,6 +93,14 @@ void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count)
 		code_u32(c, &(*numbers)[i]);
 }
 
+void code_numbers_if(struct coder *c, uint32_t **numbers, uint32_t count)
+{
+	bool there = *numbers != NULL;
+
+	code_bool(c, &there);
+	code_numbers(c, numbers, there ? count : 0);
+}
+
 void code_names(struct coder *c, const char ***names, uint32_t count)
 {
 	if (!c->out && count > cursor_left(&c->in) / sizeof(uint32_t)) {

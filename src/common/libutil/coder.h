@@ -36,6 +36,8 @@ void code_bytes(struct coder *c, const void **at, size_t *len);
 void code_text(struct coder *c, const char **text);
 /* `count` is read before. An array that is made for it is the caller's. */
 void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count);
+/* The same, where the array may not be there. */
+void code_numbers_if(struct coder *c, uint32_t **numbers, uint32_t count);
 /* The same; none is NULL. */
 void code_names(struct coder *c, const char ***names, uint32_t count);
 

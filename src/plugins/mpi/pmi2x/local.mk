@@ -49,6 +49,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/mpi_program.h \
 	src/plugins/mpi/pmi2x/mpir_table.c \
 	src/plugins/mpi/pmi2x/mpir_table.h \
+	src/plugins/mpi/pmi2x/step_apps.c \
+	src/plugins/mpi/pmi2x/step_apps.h \
 	src/plugins/mpi/pmi2x/step_layout.c \
 	src/plugins/mpi/pmi2x/step_layout.h \
 	src/plugins/mpi/pmi2x/stepd.c \

@@ -21,6 +21,7 @@
 #include "pmix_offer.h"
 #include "pmi2x-build.h"
 #include "slurm_log.h"
+#include "step_apps.h"
 #include "step_layout.h"
 #include "starter/process_time.h"
 #include "starter/starter.h"
@@ -43,6 +44,7 @@ struct stepd {
 	struct pmi_step step;
 	struct step_layout nodes;
 	struct launch_env launch;
+	struct step_apps apps;
 	struct connect_back_socket connect_back;
 	char *jobid; /* "<job>.<step>", from Slurm's record of the step */
 	char *reserved_ports;
@@ -180,6 +182,18 @@ static int read_launch(struct stepd *s, const stepd_step_rec_t *step,
 	return -EINVAL;
 }
 
+/* What was spawned knows by its commands. */
+static int read_apps(struct stepd *s, const stepd_step_rec_t *step)
+{
+	int rc = 0;
+
+	if (!s->launch.spawner_jobid)
+		rc = step_apps_read(&s->apps, step, layout_ranks(s->nodes.layout));
+	if (rc)
+		fail(s, "no memory for the applications of the step");
+	return rc;
+}
+
 static int read_layout(struct stepd *s, const stepd_step_rec_t *step)
 {
 	const char *why = "";
@@ -198,6 +212,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 {
 	const char *ports = getenvp(env, RESERVED_PORTS_NAME);
 	uint32_t ranks = layout_ranks(s->nodes.layout);
+	bool spawned = s->launch.spawner_jobid != NULL;
 
 	s->reserved_ports = ports ? strdup(ports) : NULL;
 	s->step = (struct pmi_step){
@@ -208,9 +223,10 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.compress = conf->compress,
 		.universe_size = s->launch.universe_size > ranks ?
 			s->launch.universe_size : ranks,
-		.app_sizes = s->launch.app_sizes,
-		.napps = s->launch.napps,
-		.spawned = s->launch.spawner_jobid != NULL,
+		.app_sizes = spawned ? s->launch.app_sizes : s->apps.sizes,
+		.app_numbers = s->apps.numbers,
+		.napps = spawned ? s->launch.napps : s->apps.count,
+		.spawned = spawned,
 		.spawner_jobid = s->launch.spawner_jobid,
 		.reserved_ports = s->reserved_ports,
 		.preput = s->launch.preput,
@@ -417,7 +433,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	struct conf own = *conf;
 
 	if (name_step(s, step) || read_launch(s, step, env) ||
-	    read_layout(s, step) || open_program(s))
+	    read_layout(s, step) || read_apps(s, step) || open_program(s))
 		return;
 	conf_override(&own, *env, &notes);
 	if (s->launch.kill != LAUNCH_KILL_UNSAID)
@@ -574,6 +590,7 @@ void stepd_stop(struct stepd *s)
 	free(s->topology);
 	pmix_offer_free(&s->pmix);
 	step_layout_free(&s->nodes);
+	step_apps_free(&s->apps);
 	launch_env_free(&s->launch);
 	free(s->jobid);
 	free(s->failure);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which application of a step a rank belongs to. Applications are the components of a
+ * het step, or the lines of the file of srun --multi-prog, or what a spawn has asked for.
+ */
+#ifndef PMI2X_STEP_APPS_H
+#define PMI2X_STEP_APPS_H
+
+#include <stdint.h>
+
+#include "slurm_compat.h"
+
+/* Consecutive ranks of one application, in rank order; sizes NULL: there is one only. */
+struct step_apps {
+	uint32_t *sizes;
+	uint32_t *numbers; /* of the applications, from 0; NULL: in this order */
+	uint32_t count;
+};
+
+/*
+ * Of a step of `ranks` ranks that was not spawned. 0 or -ENOMEM; step_apps_free is due
+ * in any case.
+ */
+int step_apps_read(struct step_apps *out, const stepd_step_rec_t *step, uint32_t ranks);
+void step_apps_free(struct step_apps *a);
+
+#endif
