@@ -18,6 +18,7 @@ enum event_type {
 	EVENT_ABORT,
 	EVENT_FENCE,     /* all members of this node have entered one */
 	EVENT_GROUP,     /* the same, to construct or destruct a group */
+	EVENT_CONNECT,   /* the same, to connect or disconnect them */
 	EVENT_GET,       /* data of a rank of another node are asked for */
 	EVENT_NAMES,     /* a client publishes, takes back or looks up */
 	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
@@ -27,6 +28,8 @@ enum event_type {
 struct owed {
 	pmix_modex_cbfunc_t data;
 	pmix_info_cbfunc_t infos;
+	pmix_op_cbfunc_t status;
+	pmix_lookup_cbfunc_t found;
 	void *arg;
 };
 
@@ -38,21 +41,18 @@ struct event {
 	int32_t status;      /* of ABORT: exit code; of COMMITTED: of libpmix */
 	uint32_t timeout_ms; /* of GET; EVENT_NO_TIMEOUT: none */
 	bool collect;        /* of FENCE: with data */
-	bool destruct;       /* of GROUP */
+	bool destruct;       /* of GROUP; of CONNECT: disconnect */
 	bool context;        /* of GROUP: a context id is wanted */
 	bool local;          /* of GROUP: no other node has to know */
-	bool foreign;        /* of FENCE and GROUP: a member is of another namespace */
+	bool foreign;        /* of FENCE, GROUP, CONNECT: a member is of another namespace */
 	bool unserved;       /* of GROUP: it cannot be, as it is asked for */
-	bool lost;           /* of FENCE and GROUP: a member of this node has died */
-	uint32_t *ranks;     /* of FENCE and GROUP: the members, as the client lists them; */
+	bool lost;           /* of FENCE, GROUP, CONNECT: a member of this node has died */
+	uint32_t *ranks;     /* of FENCE, GROUP, CONNECT: members, as the client lists them; */
 	uint32_t count;      /* NULL: all */
 	char *text;          /* of GET: a key; of ABORT: a message; or NULL; of GROUP: name */
 	char *data;          /* of FENCE, GROUP and COMMITTED; of NAMES: names_pack_request */
 	size_t len;
-	struct owed owed;    /* of FENCE, GROUP and GET */
-	pmix_op_cbfunc_t op_done;         /* of NAMES: one of these two, with done_arg */
-	pmix_lookup_cbfunc_t lookup_done;
-	void *done_arg;
+	struct owed owed;    /* of FENCE, GROUP, CONNECT, GET and NAMES */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };
 

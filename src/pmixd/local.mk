@@ -20,7 +20,6 @@ libpmixd_la_SOURCES = \
 	src/pmixd/server_group.c \
 	src/pmixd/server_internal.h \
 	src/pmixd/server_job.c \
-	src/pmixd/server_names.c \
 	src/pmixd/upcalls.c src/pmixd/upcalls.h
 libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS)
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

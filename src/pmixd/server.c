@@ -98,6 +98,10 @@ void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 {
 	if (owed->infos)
 		owed->infos(status, NULL, 0, owed->arg, NULL, NULL);
+	else if (owed->status)
+		owed->status(status, owed->arg);
+	else if (owed->found)
+		owed->found(status, NULL, 0, owed->arg);
 	else
 		owed->data(status, data, len, owed->arg, data ? free : NULL, data);
 }
@@ -146,10 +150,8 @@ static int tell(struct server *s, const struct job *j, const struct event *e,
 /* A namespace that has been dropped in the meantime: libpmix is owed an answer. */
 static int of_nobody(struct event *e)
 {
-	if (e->owed.data || e->owed.infos)
+	if (e->owed.data || e->owed.infos || e->owed.status || e->owed.found)
 		server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
-	if (e->type == EVENT_NAMES)
-		server_names_of_nobody(e);
 	return 0;
 }
 
@@ -170,6 +172,7 @@ int server_event(struct server *s, struct event *e)
 		return tell(s, j, e, PMIX_MSG_ABORT);
 	case EVENT_FENCE:
 	case EVENT_GROUP:
+	case EVENT_CONNECT:
 		return server_enter(s, j, e);
 	case EVENT_GET:
 		return server_get(s, j, e);

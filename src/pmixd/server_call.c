@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fences, groups and look-ups: from libpmix to the agent, and the answer back. */
+/* Fences, groups, look-ups and names: from libpmix to the agent, and the answer back. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmixd/names.h"
 #include "pmixd/server_internal.h"
 
 /* ---- calls that wait ---- */
@@ -99,7 +100,7 @@ static int send_call(struct server *s, struct job *j, struct event *e,
 	return 0;
 }
 
-/* ---- fences and groups ---- */
+/* ---- fences, groups and connections ---- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -165,6 +166,19 @@ static bool is_lost(const struct job *j, const struct event *e, const uint32_t *
 	return lost;
 }
 
+int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t count,
+			struct buf *b)
+{
+	uint32_t here;
+	const uint32_t *ranks = layout_ranks_at(j->nspace.layout, j->nspace.position,
+						&here);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && !rc; i++)
+		rc = pmix_entry_pack(b, &(struct pmix_entry){ .rank = ranks[slots[i]] });
+	return rc;
+}
+
 static int give_own(struct job *j, const struct event *e, struct buf *b)
 {
 	uint32_t count, n, *slots;
@@ -181,6 +195,8 @@ static int give_own(struct job *j, const struct event *e, struct buf *b)
 		rc = -ECONNRESET;
 	else if (e->type == EVENT_GROUP)
 		rc = group_give(j, e, slots, n, b);
+	else if (e->type == EVENT_CONNECT)
+		rc = server_give_nothing(j, slots, n, b);
 	else
 		rc = collect_give(j->collect, e, slots, n, b);
 	free(slots);
@@ -206,13 +222,20 @@ static bool exist(const struct event *e, const struct job *j)
 		e->ranks[e->count - 1] < layout_ranks(j->nspace.layout));
 }
 
+static enum pmix_op op_of(const struct event *e)
+{
+	if (e->type == EVENT_GROUP)
+		return e->destruct ? PMIX_OP_DESTRUCT : PMIX_OP_CONSTRUCT;
+	if (e->type == EVENT_CONNECT)
+		return e->destruct ? PMIX_OP_DISCONNECT : PMIX_OP_CONNECT;
+	return PMIX_OP_FENCE;
+}
+
 static int enter(struct server *s, struct job *j, struct event *e)
 {
 	struct pmix_msg m = {
 		.type = PMIX_MSG_ENTER,
-		.op = e->type == EVENT_FENCE ? PMIX_OP_FENCE :
-		      e->destruct	     ? PMIX_OP_DESTRUCT :
-					       PMIX_OP_CONSTRUCT,
+		.op = op_of(e),
 		.rank = PMIX_NO_RANK,
 		.text = e->text,
 		.text_len = e->text ? strlen(e->text) : 0,
@@ -331,4 +354,52 @@ int server_fetched(struct server *s, const struct pmix_msg *m)
 		rc = answer_copy(&c->owed, m->data, m->len);
 	free(c);
 	return rc;
+}
+
+/* ---- names ---- */
+
+int server_names(struct server *s, struct job *j, struct event *e)
+{
+	struct pmix_msg m = {
+		.type = PMIX_MSG_NAMES,
+		.rank = e->rank,
+		.data = e->data,
+		.len = e->len,
+	};
+
+	return send_call(s, j, e, &m, PMIX_MSG_NAMED);
+}
+
+/* libpmix passes on what was found only with success; who looks sees what is missing. */
+static pmix_status_t give_found(const struct server *s, const struct owed *owed,
+				const struct names_answer *a)
+{
+	pmix_pdata_t *found = names_found(s->library, a);
+
+	if (!found)
+		return PMIX_ERR_UNPACK_FAILURE;
+	owed->found(PMIX_SUCCESS, found, a->count, owed->arg);
+	names_free_found(s->library, found, a->count);
+	return PMIX_SUCCESS;
+}
+
+int server_named(struct server *s, const struct pmix_msg *m)
+{
+	struct call *c = take_call(s, m->id, PMIX_MSG_NAMED);
+	struct names_answer a = {};
+	pmix_status_t status;
+	int rc = m->status;
+
+	if (!c)
+		return -EPROTO;
+	rc = rc ? rc : names_unpack_answer(&a, m->data, m->len);
+	status = server_status(rc ? rc : a.error);
+	if (!status && c->owed.found)
+		status = give_found(s, &c->owed, &a);
+	if (status || !c->owed.found)
+		server_answer(&c->owed, status, NULL, 0);
+	if (!rc)
+		free(a.items);
+	free_call(c);
+	return 0;
 }

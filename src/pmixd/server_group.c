@@ -49,9 +49,7 @@ int group_give(struct job *j, const struct event *e, const uint32_t *slots,
 						&here);
 	int rc = give_first(j, e, ranks[slots[0]], b);
 
-	for (uint32_t i = 1; i < count && !rc; i++)
-		rc = pmix_entry_pack(b, &(struct pmix_entry){ .rank = ranks[slots[i]] });
-	return rc;
+	return rc ? rc : server_give_nothing(j, slots + 1, count - 1, b);
 }
 
 /* ---- what comes in ---- */

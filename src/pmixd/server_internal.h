@@ -22,7 +22,7 @@ struct job {
 struct call {
 	struct call *next;
 	uint64_t id;
-	enum pmix_msg_type answer; /* that is expected: ENDED or FETCHED */
+	enum pmix_msg_type answer; /* that is expected: ENDED, FETCHED or NAMED */
 	struct job *job;
 	struct owed owed;
 	bool group;                /* that is constructed */
@@ -39,16 +39,6 @@ struct fetch {
 	int64_t deadline;  /* server_now; SERVER_NEVER: none */
 };
 
-/* What a client is owed an answer to about names, once srun has given one. */
-struct naming {
-	struct naming *next;
-	uint64_t id;
-	uint32_t job;
-	pmix_op_cbfunc_t op_done; /* one of these two, with done_arg */
-	pmix_lookup_cbfunc_t lookup_done;
-	void *done_arg;
-};
-
 #define SERVER_NEVER INT64_MAX
 
 struct server {
@@ -60,7 +50,6 @@ struct server {
 	struct job *jobs;
 	struct call *calls;
 	struct fetch *fetches;
-	struct naming *namings;
 	uint64_t last_id;       /* of the calls and of questions to libpmix */
 	bool initialized;       /* libpmix is */
 	bool old_client;        /* has come */
@@ -82,26 +71,21 @@ int server_drop_job(struct server *s, const struct pmix_msg *m);
 
 /* ---- server_call.c: what libpmix asks of the agent ---- */
 
-/* FENCE, GROUP */
+/* FENCE, GROUP, CONNECT */
 int server_enter(struct server *s, struct job *j, struct event *e);
 int server_get(struct server *s, struct job *j, struct event *e);
+int server_names(struct server *s, struct job *j, struct event *e);
 /* LOST */
 int server_lost(struct job *j, const struct event *e);
-/* ENDED, FETCHED */
+/* ENDED, FETCHED, NAMED */
 int server_ended(struct server *s, const struct pmix_msg *m);
 int server_fetched(struct server *s, const struct pmix_msg *m);
+int server_named(struct server *s, const struct pmix_msg *m);
+/* Append empty entries of this node's members, in these slots. Errors of buf_append. */
+int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t count,
+			struct buf *b);
 /* All of a namespace fail. */
 void server_fail_calls(struct server *s, const struct job *j);
-
-/* ---- server_names.c ---- */
-
-int server_names(struct server *s, const struct job *j, const struct event *e);
-/* NAMED */
-int server_named(struct server *s, const struct pmix_msg *m);
-/* All of a namespace fail. */
-void server_fail_namings(struct server *s, uint32_t job);
-/* An event of a namespace that is not there. */
-void server_names_of_nobody(const struct event *e);
 
 /* ---- server_group.c: what the members of a group give and get ---- */
 

@@ -216,7 +216,6 @@ int server_drop_job(struct server *s, const struct pmix_msg *m)
 		return -EPROTO;
 	*at = j->next;
 	server_fail_calls(s, j);
-	server_fail_namings(s, j->number);
 	server_forget_fetches(s, j->number);
 	s->library->server_deregister_nspace(j->nspace.name, NULL, NULL);
 	collect_free(j->collect);

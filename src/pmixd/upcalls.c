@@ -185,6 +185,44 @@ static pmix_status_t on_group(pmix_group_operation_t op, char *name,
 	return queue_group(e);
 }
 
+/* ---- connect ---- */
+
+static pmix_status_t push_connect(bool disconnect, const pmix_proc_t procs[],
+				  size_t nprocs, const pmix_info_t info[], size_t ninfo,
+				  struct owed owed)
+{
+	struct event *e = nprocs ? event_create(EVENT_CONNECT, procs) : NULL;
+
+	if (!e || !take_members(e, procs, nprocs)) {
+		if (e)
+			event_free(e);
+		return PMIX_ERR_NOMEM;
+	}
+	e->destruct = disconnect;
+	for (size_t i = 0; i < ninfo; i++)
+		take_fence_directive(e, &info[i]);
+	e->owed = owed;
+	return push(e, PMIX_SUCCESS);
+}
+
+static pmix_status_t on_connect(const pmix_proc_t procs[], size_t nprocs,
+				const pmix_info_t info[], size_t ninfo,
+				pmix_op_cbfunc_t done, void *done_arg)
+{
+	struct owed owed = { .status = done, .arg = done_arg };
+
+	return push_connect(false, procs, nprocs, info, ninfo, owed);
+}
+
+static pmix_status_t on_disconnect(const pmix_proc_t procs[], size_t nprocs,
+				   const pmix_info_t info[], size_t ninfo,
+				   pmix_op_cbfunc_t done, void *done_arg)
+{
+	struct owed owed = { .status = done, .arg = done_arg };
+
+	return push_connect(true, procs, nprocs, info, ninfo, owed);
+}
+
 /* ---- direct modex ---- */
 
 static void take_directive(struct event *e, const pmix_info_t *info)
@@ -232,9 +270,11 @@ void upcalls_committed(pmix_status_t status, char *data, size_t len, void *event
 /* ---- names ---- */
 
 /* The request is ready: it becomes the event's. */
-static pmix_status_t push_names(struct event *e, struct buf *request, void *done_arg,
-				pmix_status_t status)
+static pmix_status_t push_names(const pmix_proc_t *proc, struct buf *request,
+				struct owed owed, pmix_status_t status)
 {
+	struct event *e = event_create(EVENT_NAMES, proc);
+
 	if (!e || status) {
 		buf_free(request);
 		if (e)
@@ -243,56 +283,40 @@ static pmix_status_t push_names(struct event *e, struct buf *request, void *done
 	}
 	e->data = request->data;
 	e->len = request->len;
-	e->done_arg = done_arg;
+	e->owed = owed;
 	return push(e, PMIX_SUCCESS);
 }
 
 static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[],
 				size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
 {
-	struct event *e = event_create(EVENT_NAMES, proc);
+	struct owed owed = { .status = done, .arg = done_arg };
 	struct buf request;
+	pmix_status_t status = names_publish(&request, library, info, ninfo);
 
-	if (e)
-		e->op_done = done;
-	return push_names(e, &request, done_arg,
-			  names_publish(&request, library, info, ninfo));
+	return push_names(proc, &request, owed, status);
 }
 
 static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
 				  const pmix_info_t info[], size_t ninfo,
 				  pmix_op_cbfunc_t done, void *done_arg)
 {
-	struct event *e = event_create(EVENT_NAMES, proc);
+	struct owed owed = { .status = done, .arg = done_arg };
 	struct buf request;
+	pmix_status_t status = names_ask(&request, NAMES_UNPUBLISH, keys, info, ninfo);
 
-	if (e)
-		e->op_done = done;
-	return push_names(e, &request, done_arg,
-			  names_ask(&request, NAMES_UNPUBLISH, keys, info, ninfo));
+	return push_names(proc, &request, owed, status);
 }
 
 static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
 			       const pmix_info_t info[], size_t ninfo,
 			       pmix_lookup_cbfunc_t done, void *done_arg)
 {
-	struct event *e = event_create(EVENT_NAMES, proc);
+	struct owed owed = { .found = done, .arg = done_arg };
 	struct buf request;
+	pmix_status_t status = names_ask(&request, NAMES_LOOKUP, keys, info, ninfo);
 
-	if (e)
-		e->lookup_done = done;
-	return push_names(e, &request, done_arg,
-			  names_ask(&request, NAMES_LOOKUP, keys, info, ninfo));
-}
-
-/* ---- not offered ---- */
-
-/* Without these only the last of the node's members would hear that it is not. */
-static pmix_status_t on_connect(const pmix_proc_t procs[], size_t nprocs,
-				const pmix_info_t info[], size_t ninfo,
-				pmix_op_cbfunc_t done, void *done_arg)
-{
-	return PMIX_ERR_NOT_SUPPORTED;
+	return push_names(proc, &request, owed, status);
 }
 
 /* ---- */
@@ -337,5 +361,5 @@ void upcalls_init(union upcalls_module *m, struct events *q, const struct librar
 	m->module.lookup = on_lookup;
 	m->module.unpublish = on_unpublish;
 	m->module.connect = on_connect;
-	m->module.disconnect = on_connect;
+	m->module.disconnect = on_disconnect;
 }

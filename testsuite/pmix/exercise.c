@@ -568,6 +568,27 @@ static void do_die_in_group(int argc, char **argv)
 	_exit(0);
 }
 
+/* All of the job, and some of it, twice. */
+static void do_connect(int argc, char **argv)
+{
+	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD);
+	pmix_proc_t *odd = calloc(size, sizeof(*odd));
+	size_t n = 0;
+
+	for (uint32_t r = 1; r < size; r += 2)
+		odd[n++] = proc_of(r);
+	for (int i = 0; i < 2; i++) {
+		CHECK(PMIx_Connect(&all, 1, NULL, 0));
+		if (me.rank % 2)
+			CHECK(PMIx_Connect(odd, n, NULL, 0));
+		fence_all(false);
+		if (me.rank % 2)
+			CHECK(PMIx_Disconnect(odd, n, NULL, 0));
+		CHECK(PMIx_Disconnect(&all, 1, NULL, 0));
+	}
+	free(odd);
+}
+
 /* What is not offered is refused, and does not hang. */
 static void do_refused(int argc, char **argv)
 {
@@ -581,7 +602,6 @@ static void do_refused(int argc, char **argv)
 	size_t nresults;
 
 	check(PMIx_Spawn(NULL, 0, &app, 1, nspace) != PMIX_SUCCESS, "spawn is offered");
-	check(PMIx_Connect(&all, 1, NULL, 0) != PMIX_SUCCESS, "connect is offered");
 	(void)PMIx_Log(&info, 1, NULL, 0);
 	(void)PMIx_Job_control(&all, 1, &info, 1, &results, &nresults);
 	PMIX_QUERY_CREATE(query, 1);
@@ -625,6 +645,7 @@ static const struct {
 	{ "refused", do_refused }, { "fences", do_fences },
 	{ "groups", do_groups },   { "names", do_names },
 	{ "ranges", do_ranges },   { "wait", do_wait },
+	{ "connect", do_connect },
 };
 
 static void act(int argc, char **argv)

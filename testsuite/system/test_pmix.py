@@ -353,6 +353,14 @@ def test_names_of_mpi(srun, open_mpi, version):
     assert result.lines == ["found and gone"], result
 
 
+@pytest.mark.parametrize("version", ["4.1.8", "5"])
+def test_halves_connect(srun, open_mpi, version):
+    """MPI_Comm_accept and MPI_Comm_connect, by a port that is published."""
+    program = open_mpi("programs/mpi-connect.c", version)
+    result = srun(*SMALL, program, "a-service", env=TCP, timeout=90).ok()
+    assert "connected 4" in result.lines, result
+
+
 def test_a_lookup_waits_no_longer_than_it_wants(srun, exercise):
     srun(*SMALL, exercise, "wait", "1", timeout=60).ok()
 

@@ -486,6 +486,35 @@ static void a_group_is_no_fence(void **state)
 	net_destroy(n);
 }
 
+/* Of all ranks in different order than their fence, and of some. */
+static void processes_connect_and_disconnect(void **state)
+{
+	static const uint32_t some[] = { 0, 2 };
+	struct net *n = serve(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		if (i == 1)
+			enter_node(&n->nodes[i], 2, NULL, 0, 6);
+		enter_named(&n->nodes[i], 1, PMIX_OP_CONNECT, "", NULL, 0, 0);
+		if (i != 1)
+			enter_node(&n->nodes[i], 2, NULL, 0, 6);
+	}
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++) {
+		assert_ended(&n->nodes[i], 1, givers, 0, 0);
+		assert_ended(&n->nodes[i], 2, givers, 5, 6);
+	}
+	enter_named(&n->nodes[0], 3, PMIX_OP_DISCONNECT, "", some, 2, 0);
+	enter_named(&n->nodes[1], 4, PMIX_OP_CONNECT, "", some, 2, 0);
+	net_run(n);
+	assert_silence(&n->nodes[0]);
+	enter_named(&n->nodes[1], 5, PMIX_OP_DISCONNECT, "", some, 2, 0);
+	net_run(n);
+	assert_ended(&n->nodes[0], 3, some, 0, 0);
+	assert_ended(&n->nodes[1], 5, some, 0, 0);
+	net_destroy(n);
+}
+
 static void a_name_may_be_as_long_as_a_tag_of_mpi(void **state)
 {
 	char name[PMIX_MSG_TEXT_MAX + 1] = "";
@@ -1192,6 +1221,7 @@ int main(void)
 		cmocka_unit_test(some_fail_when_one_of_them_goes),
 		cmocka_unit_test(groups_are_told_apart_by_name),
 		cmocka_unit_test(a_group_is_no_fence),
+		cmocka_unit_test(processes_connect_and_disconnect),
 		cmocka_unit_test(a_name_may_be_as_long_as_a_tag_of_mpi),
 		cmocka_unit_test(a_group_fails_when_a_member_goes),
 		cmocka_unit_test(what_a_rank_has_committed_is_fetched),

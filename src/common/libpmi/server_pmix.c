@@ -91,6 +91,8 @@ static const char *const op_names[PMIX_OP_END] = {
 	[PMIX_OP_FENCE] = "fence",
 	[PMIX_OP_CONSTRUCT] = "group construct",
 	[PMIX_OP_DESTRUCT] = "group destruct",
+	[PMIX_OP_CONNECT] = "connect",
+	[PMIX_OP_DISCONNECT] = "disconnect",
 };
 
 const char *pmix_subset_name(uint8_t op)
@@ -263,7 +265,7 @@ static int check_complete(struct pmi_server *s, struct entrance *en)
 	return en->entries ? 0 : cannot_be(s, en, s->sessions[0].rank, "is no member");
 }
 
-/* Groups are told apart by name, not by order: also those of all ranks. */
+/* Only fences of all are told apart by their order. */
 static int list_all(const struct pmi_server *s, struct entrance *en)
 {
 	en->count = layout_ranks(s->step->layout);
