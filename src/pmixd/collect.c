@@ -206,6 +206,16 @@ int collect_give(struct collect *c, const struct event *fence, const uint32_t *s
 	return rc;
 }
 
+int collect_give_ranks(struct collect *c, const uint32_t *slots, uint32_t count,
+		       struct buf *b)
+{
+	uint32_t here;
+	const uint32_t *ranks = layout_ranks_at(c->nspace->layout, c->nspace->position,
+						&here);
+
+	return give_ranks(c, ranks, slots, count, b);
+}
+
 /* ---- what comes in ---- */
 
 static struct parcel *copy_parcel(const void *data, size_t len)

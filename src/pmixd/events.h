@@ -20,6 +20,7 @@ enum event_type {
 	EVENT_GROUP,     /* the same, to construct or destruct a group */
 	EVENT_CONNECT,   /* the same, to connect or disconnect them */
 	EVENT_GET,       /* data of a rank of another node are asked for */
+	EVENT_SPAWN,     /* a client starts others */
 	EVENT_NAMES,     /* a client publishes, takes back or looks up */
 	EVENT_COMMITTED, /* what a rank of this node has committed was asked for */
 };
@@ -30,6 +31,7 @@ struct owed {
 	pmix_info_cbfunc_t infos;
 	pmix_op_cbfunc_t status;
 	pmix_lookup_cbfunc_t found;
+	pmix_spawn_cbfunc_t spawned;
 	void *arg;
 };
 
@@ -50,8 +52,11 @@ struct event {
 	uint32_t *ranks;     /* of FENCE, GROUP, CONNECT: members, as the client lists them; */
 	uint32_t count;      /* NULL: all */
 	char *text;          /* of GET: a key; of ABORT: a message; or NULL; of GROUP: name */
-	char *data;          /* of FENCE, GROUP and COMMITTED; of NAMES: names_pack_request */
+	char *data;          /* of FENCE, GROUP and COMMITTED; of NAMES: names_pack_request;
+	                        of SPAWN: spawn_pack; of CONNECT and FENCE
+	                        beyond the namespace: all members, pmix_proc_t */
 	size_t len;
+	struct crossing *crossing; /* of CONNECT: beyond the namespace, or NULL */
 	struct owed owed;    /* of FENCE, GROUP, CONNECT, GET and NAMES */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };

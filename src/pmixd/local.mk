@@ -16,10 +16,12 @@ libpmixd_la_SOURCES = \
 	src/pmixd/owner.c src/pmixd/owner.h \
 	src/pmixd/server.c src/pmixd/server.h \
 	src/pmixd/server_call.c \
+	src/pmixd/server_cross.c \
 	src/pmixd/server_fetch.c \
 	src/pmixd/server_group.c \
 	src/pmixd/server_internal.h \
 	src/pmixd/server_job.c \
+	src/pmixd/spawn.c src/pmixd/spawn.h \
 	src/pmixd/upcalls.c src/pmixd/upcalls.h
 libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS)
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

@@ -102,7 +102,9 @@ void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 		owed->status(status, owed->arg);
 	else if (owed->found)
 		owed->found(status, NULL, 0, owed->arg);
-	else
+	else if (owed->spawned)
+		owed->spawned(status, NULL, owed->arg);
+	else if (owed->data)
 		owed->data(status, data, len, owed->arg, data ? free : NULL, data);
 }
 
@@ -123,6 +125,8 @@ int server_message(struct server *s, const struct pmix_msg *m)
 		return server_fetch(s, m);
 	case PMIX_MSG_NAMED:
 		return server_named(s, m);
+	case PMIX_MSG_SPAWNED:
+		return server_spawned(s, m);
 	case PMIX_MSG_GONE:
 		return server_gone(s, m);
 	default:
@@ -147,20 +151,24 @@ static int tell(struct server *s, const struct job *j, const struct event *e,
 	return link_send(s->link, &m);
 }
 
-/* A namespace that has been dropped in the meantime: libpmix is owed an answer. */
-static int of_nobody(struct event *e)
+/* A namespace that is not here, or no more: libpmix is owed an answer. */
+static int of_nobody(struct server *s, struct event *e)
 {
-	if (e->owed.data || e->owed.infos || e->owed.status || e->owed.found)
-		server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
+	if (e->type == EVENT_GET)
+		return server_get(s, NULL, e);
+	server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
 	return 0;
 }
 
 int server_event(struct server *s, struct event *e)
 {
-	struct job *j = job_named(s, e->nspace);
+	bool crosses = e->foreign && e->type != EVENT_GROUP;
+	struct job *j = crosses ? server_job_of(s, e) : job_named(s, e->nspace);
 
 	if (!j)
-		return of_nobody(e);
+		return of_nobody(s, e);
+	if (crosses)
+		return server_cross(s, j, e);
 	switch (e->type) {
 	case EVENT_CONNECTED:
 		return tell(s, j, e, PMIX_MSG_CONNECTED);
@@ -177,7 +185,8 @@ int server_event(struct server *s, struct event *e)
 	case EVENT_GET:
 		return server_get(s, j, e);
 	case EVENT_NAMES:
-		return server_names(s, j, e);
+	case EVENT_SPAWN:
+		return server_ask(s, j, e);
 	case EVENT_COMMITTED:
 		return server_committed(s, e);
 	}

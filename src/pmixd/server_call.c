@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fences, groups, look-ups and names: from libpmix to the agent, and the answer back. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static struct call *add_call(struct server *s, struct job *j, const struct event
 		.answer = answer,
 		.job = j,
 		.owed = e->owed,
+		.crossing = e->crossing,
 	};
 	s->calls = c;
 	return c;
@@ -44,6 +46,7 @@ static struct call *take_call(struct server *s, uint64_t id,
 static void free_call(struct call *c)
 {
 	free(c->ranks);
+	free(c->crossing);
 	free(c);
 }
 
@@ -90,6 +93,7 @@ static int send_call(struct server *s, struct job *j, struct event *e,
 
 	if (!c)
 		return refuse(e, -ENOMEM);
+	e->crossing = NULL; /* it is the call's */
 	if (m->op == PMIX_OP_CONSTRUCT)
 		keep_members(c, e);
 	m->nspace = j->number;
@@ -179,6 +183,16 @@ int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t cou
 	return rc;
 }
 
+/* Of a connection with other namespaces: who speaks for this one, and for the node. */
+static void name_speakers(const struct job *j, const struct event *e, uint32_t slot)
+{
+	uint32_t here;
+
+	e->crossing->first = e->ranks ? e->ranks[0] : 0;
+	e->crossing->rank = layout_ranks_at(j->nspace.layout, j->nspace.position,
+					    &here)[slot];
+}
+
 static int give_own(struct job *j, const struct event *e, struct buf *b)
 {
 	uint32_t count, n, *slots;
@@ -189,12 +203,16 @@ static int give_own(struct job *j, const struct event *e, struct buf *b)
 	if (!slots)
 		return -ENOMEM;
 	n = list_own(j, e, slots);
+	if (e->crossing && n)
+		name_speakers(j, e, slots[0]);
 	if (!n)
 		rc = -EINVAL;
 	else if (is_lost(j, e, slots, n))
 		rc = -ECONNRESET;
 	else if (e->type == EVENT_GROUP)
 		rc = group_give(j, e, slots, n, b);
+	else if (e->crossing && e->crossing->brings)
+		rc = collect_give_ranks(j->collect, slots, n, b);
 	else if (e->type == EVENT_CONNECT)
 		rc = server_give_nothing(j, slots, n, b);
 	else
@@ -273,6 +291,14 @@ static int end_group(struct call *c, const struct pmix_msg *m)
 	return rc;
 }
 
+/* Its members of this namespace have met. */
+static int end_crossing(struct server *s, struct call *c, const struct pmix_msg *m)
+{
+	server_crossing_gathered(s, c, m);
+	free_call(c);
+	return 0;
+}
+
 int server_ended(struct server *s, const struct pmix_msg *m)
 {
 	struct call *c = take_call(s, m->id, PMIX_MSG_ENDED);
@@ -282,6 +308,8 @@ int server_ended(struct server *s, const struct pmix_msg *m)
 
 	if (!c)
 		return -EPROTO;
+	if (c->crossing)
+		return end_crossing(s, c, m);
 	if (!rc && c->group)
 		return end_group(c, m);
 	if (!rc && c->owed.data)
@@ -334,7 +362,9 @@ int server_get(struct server *s, struct job *j, struct event *e)
 	const void *data;
 	size_t len;
 
-	if (!can_have(j, e))
+	if (!j && server_find_foreign(s, e, &data, &len))
+		return answer_copy(&e->owed, data, len);
+	if (!j || !can_have(j, e))
 		return refuse(e, -ENOENT);
 	if (collect_find(j->collect, e->rank, e->text, &data, &len))
 		return answer_copy(&e->owed, data, len);
@@ -356,18 +386,22 @@ int server_fetched(struct server *s, const struct pmix_msg *m)
 	return rc;
 }
 
-/* ---- names ---- */
+/* ---- names and spawn ---- */
 
-int server_names(struct server *s, struct job *j, struct event *e)
+/* Clients of PMIx 3 find no data of the processes that are spawned. */
+int server_ask(struct server *s, struct job *j, struct event *e)
 {
+	bool spawn = e->type == EVENT_SPAWN;
 	struct pmix_msg m = {
-		.type = PMIX_MSG_NAMES,
+		.type = spawn ? PMIX_MSG_SPAWN : PMIX_MSG_NAMES,
 		.rank = e->rank,
 		.data = e->data,
 		.len = e->len,
 	};
 
-	return send_call(s, j, e, &m, PMIX_MSG_NAMED);
+	if (spawn && s->old_client)
+		return refuse(e, -ENOTSUP);
+	return send_call(s, j, e, &m, spawn ? PMIX_MSG_SPAWNED : PMIX_MSG_NAMED);
 }
 
 /* libpmix passes on what was found only with success; who looks sees what is missing. */
@@ -396,10 +430,28 @@ int server_named(struct server *s, const struct pmix_msg *m)
 	status = server_status(rc ? rc : a.error);
 	if (!status && c->owed.found)
 		status = give_found(s, &c->owed, &a);
-	if (status || !c->owed.found)
+	if (c->crossing)
+		server_crossing_found(s, c, rc ? rc : a.error, &a);
+	else if (status || !c->owed.found)
 		server_answer(&c->owed, status, NULL, 0);
+	if (status && !c->owed.arg)
+		log_error(s->log, "others cannot connect: what ranks bring cannot be published");
 	if (!rc)
 		free(a.items);
+	free_call(c);
+	return 0;
+}
+
+int server_spawned(struct server *s, const struct pmix_msg *m)
+{
+	struct call *c = take_call(s, m->id, PMIX_MSG_SPAWNED);
+	pmix_nspace_t nspace;
+
+	if (!c || !c->owed.spawned)
+		return -EPROTO;
+	snprintf(nspace, sizeof(nspace), "%.*s", (int)m->text_len, m->text);
+	c->owed.spawned(m->status ? PMIX_ERR_PROC_FAILED_TO_START : PMIX_SUCCESS,
+			m->status ? NULL : nspace, c->owed.arg);
 	free_call(c);
 	return 0;
 }

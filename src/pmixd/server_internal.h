@@ -3,6 +3,7 @@
 #ifndef PMI2X_PMIXD_SERVER_INTERNAL_H
 #define PMI2X_PMIXD_SERVER_INTERNAL_H
 
+#include "libpmi/names.h"
 #include "libpmi/pmix_nspace.h"
 #include "pmixd/collect.h"
 #include "pmixd/info.h"
@@ -22,12 +23,24 @@ struct job {
 struct call {
 	struct call *next;
 	uint64_t id;
-	enum pmix_msg_type answer; /* that is expected: ENDED, FETCHED or NAMED */
+	enum pmix_msg_type answer; /* that is expected: as ENDED */
 	struct job *job;
 	struct owed owed;
 	bool group;                /* that is constructed */
+	struct crossing *crossing; /* of a connection with other namespaces */
 	uint32_t *ranks;           /* its members; NULL: all */
 	uint32_t count;
+};
+
+#define CROSSING_TAG_MAX 64
+
+/* A connection with other namespaces that has not been made. */
+struct crossing {
+	bool brings; /* what its members have committed */
+	uint32_t first, rank; /* own members: the first, and one of this node */
+	char tag[CROSSING_TAG_MAX];
+	uint32_t count;
+	pmix_nspace_t foreign[];
 };
 
 /* What the agent is owed: the data of a rank of this node. */
@@ -50,6 +63,8 @@ struct server {
 	struct job *jobs;
 	struct call *calls;
 	struct fetch *fetches;
+	struct foreign *foreign; /* what is known of processes elsewhere */
+	struct crossed *crossed;
 	uint64_t last_id;       /* of the calls and of questions to libpmix */
 	bool initialized;       /* libpmix is */
 	bool old_client;        /* has come */
@@ -73,14 +88,17 @@ int server_drop_job(struct server *s, const struct pmix_msg *m);
 
 /* FENCE, GROUP, CONNECT */
 int server_enter(struct server *s, struct job *j, struct event *e);
+/* GET, also of a namespace that is not here: j is NULL. */
 int server_get(struct server *s, struct job *j, struct event *e);
-int server_names(struct server *s, struct job *j, struct event *e);
+/* NAMES, SPAWN */
+int server_ask(struct server *s, struct job *j, struct event *e);
 /* LOST */
 int server_lost(struct job *j, const struct event *e);
-/* ENDED, FETCHED, NAMED */
+/* ENDED, FETCHED, NAMED, SPAWNED */
 int server_ended(struct server *s, const struct pmix_msg *m);
 int server_fetched(struct server *s, const struct pmix_msg *m);
 int server_named(struct server *s, const struct pmix_msg *m);
+int server_spawned(struct server *s, const struct pmix_msg *m);
 /* Append empty entries of this node's members, in these slots. Errors of buf_append. */
 int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t count,
 			struct buf *b);
@@ -98,6 +116,20 @@ int group_give(struct job *j, const struct event *e, const uint32_t *slots,
  */
 int group_answer(const struct job *j, const struct owed *owed, const uint32_t *ranks,
 		 uint32_t count, const void *data, size_t len);
+
+/* ---- server_cross.c: connections of several namespaces ---- */
+
+/* The one of which the event names a member, or NULL. */
+struct job *server_job_of(const struct server *s, const struct event *e);
+int server_cross(struct server *s, struct job *j, struct event *e);
+/* Its members of the namespace have met: with that. The call stays the caller's. */
+void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m);
+/* What the others have brought, or why they have not. */
+void server_crossing_found(struct server *s, const struct call *c, int error,
+			   const struct names_answer *a);
+/* What is known of a process elsewhere. */
+bool server_find_foreign(struct server *s, const struct event *e, const void **data,
+			 size_t *len);
 
 /* ---- server_fetch.c: what the agent asks of libpmix ---- */
 

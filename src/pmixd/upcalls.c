@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pmixd/names.h"
+#include "pmixd/spawn.h"
 
 /* libpmix gives its calls no argument of the program's. */
 static struct events *queue;
@@ -89,6 +90,19 @@ static void take_fence_directive(struct event *e, const pmix_info_t *info)
 			  info->value.data.status != PMIX_SUCCESS;
 }
 
+/* Of several namespaces: which ranks are of the own one is seen later. */
+static bool keep_members(struct event *e, const pmix_proc_t procs[], size_t nprocs)
+{
+	free(e->ranks);
+	free(e->data);
+	e->ranks = malloc(nprocs * sizeof(*e->ranks));
+	e->data = malloc(nprocs * sizeof(*procs));
+	e->len = e->data ? nprocs * sizeof(*procs) : 0;
+	if (e->data)
+		memcpy(e->data, procs, e->len);
+	return e->ranks && e->data;
+}
+
 /* What libpmix has collected is the host's to free. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 			      const pmix_info_t info[], size_t ninfo, char *data,
@@ -106,6 +120,10 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 		take_fence_directive(e, &info[i]);
 	e->data = data;
 	e->len = ndata;
+	if (e->foreign && !keep_members(e, procs, nprocs)) {
+		event_free(e);
+		return PMIX_ERR_NOMEM;
+	}
 	e->owed = (struct owed){ .data = done, .arg = done_arg };
 	return push(e, PMIX_SUCCESS);
 }
@@ -199,6 +217,10 @@ static pmix_status_t push_connect(bool disconnect, const pmix_proc_t procs[],
 		return PMIX_ERR_NOMEM;
 	}
 	e->destruct = disconnect;
+	if (e->foreign && !keep_members(e, procs, nprocs)) {
+		event_free(e);
+		return PMIX_ERR_NOMEM;
+	}
 	for (size_t i = 0; i < ninfo; i++)
 		take_fence_directive(e, &info[i]);
 	e->owed = owed;
@@ -267,13 +289,14 @@ void upcalls_committed(pmix_status_t status, char *data, size_t len, void *event
 	events_push(queue, e);
 }
 
-/* ---- names ---- */
+/* ---- names and spawn ---- */
 
 /* The request is ready: it becomes the event's. */
-static pmix_status_t push_names(const pmix_proc_t *proc, struct buf *request,
-				struct owed owed, pmix_status_t status)
+static pmix_status_t push_request(enum event_type type, const pmix_proc_t *proc,
+				  struct buf *request, struct owed owed,
+				  pmix_status_t status)
 {
-	struct event *e = event_create(EVENT_NAMES, proc);
+	struct event *e = event_create(type, proc);
 
 	if (!e || status) {
 		buf_free(request);
@@ -294,7 +317,7 @@ static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[
 	struct buf request;
 	pmix_status_t status = names_publish(&request, library, info, ninfo);
 
-	return push_names(proc, &request, owed, status);
+	return push_request(EVENT_NAMES, proc, &request, owed, status);
 }
 
 static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
@@ -305,7 +328,7 @@ static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
 	struct buf request;
 	pmix_status_t status = names_ask(&request, NAMES_UNPUBLISH, keys, info, ninfo);
 
-	return push_names(proc, &request, owed, status);
+	return push_request(EVENT_NAMES, proc, &request, owed, status);
 }
 
 static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
@@ -316,7 +339,18 @@ static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
 	struct buf request;
 	pmix_status_t status = names_ask(&request, NAMES_LOOKUP, keys, info, ninfo);
 
-	return push_names(proc, &request, owed, status);
+	return push_request(EVENT_NAMES, proc, &request, owed, status);
+}
+
+static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[],
+			      size_t ninfo, const pmix_app_t apps[], size_t napps,
+			      pmix_spawn_cbfunc_t done, void *done_arg)
+{
+	struct owed owed = { .spawned = done, .arg = done_arg };
+	struct buf request;
+	pmix_status_t status = spawn_make(&request, job_info, ninfo, apps, napps);
+
+	return push_request(EVENT_SPAWN, proc, &request, owed, status);
 }
 
 /* ---- */
@@ -360,6 +394,7 @@ void upcalls_init(union upcalls_module *m, struct events *q, const struct librar
 	m->module.publish = on_publish;
 	m->module.lookup = on_lookup;
 	m->module.unpublish = on_unpublish;
+	m->module.spawn = on_spawn;
 	m->module.connect = on_connect;
 	m->module.disconnect = on_disconnect;
 }

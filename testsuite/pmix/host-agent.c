@@ -322,6 +322,15 @@ static int names(struct host *h, struct node *n, const struct pmix_msg *m)
 	return name_store_ask(h->name_store, &who, m->data, m->len);
 }
 
+/* Nobody is here who could. */
+static int refuse_spawn(struct node *n, const struct pmix_msg *m)
+{
+	const struct pmix_msg a = { .type = PMIX_MSG_SPAWNED, .nspace = 1, .id = m->id,
+				    .rank = PMIX_NO_RANK, .status = -ENOTSUP };
+
+	return link_send(&n->link, &a);
+}
+
 /* ---- */
 
 static int aborted(struct host *h, const struct pmix_msg *m)
@@ -357,6 +366,8 @@ int agent_message(struct host *h, struct node *n, const struct pmix_msg *m)
 		return fetched(h, m);
 	case PMIX_MSG_NAMES:
 		return names(h, n, m);
+	case PMIX_MSG_SPAWN:
+		return refuse_spawn(n, m);
 	case PMIX_MSG_ABORT:
 		return aborted(h, m);
 	default:

@@ -389,3 +389,44 @@ def test_a_rank_dies_while_a_lookup_waits(waiting):
     step, ranks = waiting
     os.kill(ranks[3], signal.SIGKILL)
     assert step.wait(timeout=60)
+
+
+# ---- spawn ----
+
+
+@pytest.fixture
+def spawn(cluster, open_mpi):
+    """Run the parents, on two nodes; children take places of the allocation."""
+
+    def start(version, mode, children):
+        program = open_mpi("programs/mpi-spawn.c", version)
+        step = f"srun --mpi=pmi2x --overlap -N2 -n2 {program} {mode} {children}"
+        argv = ["salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step]
+        return cluster.run(*argv, env=TCP, timeout=90)
+
+    return start
+
+
+@pytest.mark.parametrize("version", ["Debian", "5"])
+def test_spawn(spawn, version):
+    """Parents and children speak with each other, and part."""
+    result = spawn(version, "spawn", 3).ok()
+    assert result.stdout.count("child ") == 3, result
+    assert result.stdout.count("parent done") == 2, result
+
+
+def test_spawn_multiple_numbers_the_commands(spawn):
+    result = spawn("5", "multiple", 4).ok()
+    children = sorted(line for line in result.lines if line.startswith("child "))
+    assert [line.split()[-1] for line in children] == ["0", "1", "1", "1"], result
+
+
+def test_spawn_in_a_directory(spawn):
+    result = spawn("5", "wdir", 2).ok()
+    assert result.stdout.count("child ") == 2, result
+
+
+def test_old_clients_cannot_spawn(spawn):
+    """They would not find what they have spawned."""
+    result = spawn("4.1.8", "spawn", 2).failed()
+    assert "child " not in result.stdout

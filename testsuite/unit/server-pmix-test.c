@@ -827,6 +827,63 @@ static void who_has_gone_waits_for_no_name(void **state)
 	net_destroy(n);
 }
 
+/* ---- spawn ---- */
+
+static void ask_spawn(struct net *n, uint32_t rank, uint64_t id)
+{
+	struct spawn_request *r = spawn_new();
+	struct pmix_msg m = { .type = PMIX_MSG_SPAWN, .id = id, .rank = rank };
+	struct buf b;
+
+	assert_int_equal(spawn_add_command(r), 0);
+	assert_int_equal(spawn_set_program(r, "a.out", 5), 0);
+	assert_int_equal(spawn_set_nprocs(r, 3), 0);
+	buf_init(&b, BYTES_MAX);
+	assert_int_equal(spawn_pack(&b, r), 0);
+	m.data = b.data;
+	m.len = b.len;
+	assert_int_equal(say(net_node_of(n, rank), &m), 0);
+	spawn_free(r);
+	buf_free(&b);
+	net_run(n);
+}
+
+static void expect_spawned(struct net *n, uint32_t rank, uint64_t id, int status,
+			   const char *said)
+{
+	struct pmix_msg m;
+	struct buf b;
+
+	assert_true(hear(net_node_of(n, rank), &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_SPAWNED);
+	assert_int_equal(m.id, id);
+	assert_int_equal(m.status, status);
+	assert_int_equal(m.text_len, strlen(said));
+	assert_memory_equal(m.text, said, m.text_len);
+	buf_free(&b);
+}
+
+static void a_spawn_is_answered_with_its_namespace(void **state)
+{
+	struct net *n = serve(NULL);
+	const struct pmix_msg none = { .type = PMIX_MSG_SPAWN, .id = 9, .rank = 5,
+				       .data = "none", .len = 4 };
+
+	ask_spawn(n, 5, 7);
+	assert_int_equal(n->spawn_procs, 3);
+	assert_silence(net_node_of(n, 5));
+	launcher_spawned(n->launcher, n->spawn_token, 0, "17.3");
+	net_run(n);
+	expect_spawned(n, 5, 7, 0, "pmi2x.17.3");
+	ask_spawn(n, 5, 8);
+	launcher_spawned(n->launcher, n->spawn_token, PMI_RC_FAIL, "no room");
+	net_run(n);
+	expect_spawned(n, 5, 8, -ENOTCONN, "no room");
+	assert_int_equal(say(net_node_of(n, 5), &none), 0);
+	expect_spawned(n, 5, 9, -EPROTO, strerror(EPROTO));
+	net_destroy(n);
+}
+
 /* ---- ends of ranks ---- */
 
 static void who_goes_without_goodbye_is_named(void **state)
@@ -1233,6 +1290,7 @@ int main(void)
 		cmocka_unit_test(without_srun_nothing_is_found),
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
 		cmocka_unit_test(who_has_gone_waits_for_no_name),
+		cmocka_unit_test(a_spawn_is_answered_with_its_namespace),
 		cmocka_unit_test(who_goes_without_goodbye_is_named),
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),

@@ -136,6 +136,26 @@ static void each_rank_runs_its_command(void **state)
 	spawn_free(r);
 }
 
+/* What a shell cannot have as a variable is left out. */
+static void a_command_has_its_environment(void **state)
+{
+	struct spawn_request *r = spawn_new();
+	char **args, out[256];
+
+	add_command(r, "sh", 1);
+	spawn_add_arg(r, "-c", 2);
+	spawn_add_arg(r, "echo \"$A $B\"", 12);
+	add_info(r, "env", "A=it's $HOME");
+	add_info(r, "env", "1=; exit 3");
+	add_info(r, "env", "none");
+	add_info(r, "env", "B=b=c");
+	assert_int_equal(spawn_srun_args(r, &place, &args), 0);
+	run_as(args, "0", out, sizeof(out));
+	assert_string_equal(out, "it's $HOME b=c\n");
+	strvec_free(args);
+	spawn_free(r);
+}
+
 static void path_is_searched_first(void **state)
 {
 	struct spawn_request *r = spawn_new();
@@ -278,6 +298,7 @@ int main(void)
 		cmocka_unit_test(one_command_is_run_as_it_is),
 		cmocka_unit_test(more_processes_than_processors_share),
 		cmocka_unit_test(each_rank_runs_its_command),
+		cmocka_unit_test(a_command_has_its_environment),
 		cmocka_unit_test(path_is_searched_first),
 		cmocka_unit_test(hosts_become_one_name_a_process),
 		cmocka_unit_test(what_does_not_fit_is_refused),

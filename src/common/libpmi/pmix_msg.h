@@ -19,6 +19,8 @@
  *                                  <-   FETCHED id
  *   NAMES id                       ->
  *                                  <-   NAMED id
+ *   SPAWN id                       ->
+ *                                  <-   SPAWNED id
  *                                  <-   FETCH id  from another node, for a rank of this
  *   FETCHED id                     ->
  *   ABORT                          ->
@@ -62,6 +64,8 @@ enum pmix_msg_type {
 	PMIX_MSG_NAMES,     /* id; rank: who asks; data: names_pack_request */
 	PMIX_MSG_NAMED,     /* id; status: nobody has answered; text: why; data:
 	                       names_pack_answer */
+	PMIX_MSG_SPAWN,     /* id; rank: who asks; data: spawn_pack */
+	PMIX_MSG_SPAWNED,   /* id; status; text: the new namespace, or why there is none */
 	PMIX_MSG_LOG,       /* number: enum log_level; text: a line */
 	PMIX_MSG_TYPES,
 };

@@ -16,7 +16,8 @@ struct srun_request {
 	enum control_type type;
 	struct rank_session *ss;
 	struct rank_request rq;
-	uint64_t pmix; /* of NAMES, which has no rq: see pmix_named */
+	bool of_pmix;  /* it has no rq: */
+	uint64_t pmix; /* see pmix_answered */
 	UT_hash_handle hh;
 };
 
@@ -116,12 +117,13 @@ static void ask(struct rank_session *ss, const struct rank_request *rq,
 	}
 }
 
-int requests_names(struct rank_session *ss, uint64_t id, const void *body, size_t len)
+int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
+		  const void *body, size_t len)
 {
 	struct pmi_server *s = ss->server;
 	char nspace[PMIX_NSPACE_NAME_MAX + 1];
 	struct control_msg msg = {
-		.type = CONTROL_NAMES,
+		.type = type,
 		.rank = ss->rank,
 		.name = nspace,
 		.text = (char *)server_node_name(s),
@@ -135,9 +137,10 @@ int requests_names(struct rank_session *ss, uint64_t id, const void *body, size_
 		return -ENOTCONN;
 	if (ss->waits >= RANK_WAITS_MAX)
 		return -ENOSPC;
-	r = note(ss, NULL, CONTROL_NAMES);
+	r = note(ss, NULL, type);
 	if (!r)
 		return -ENOMEM;
+	r->of_pmix = true;
 	r->pmix = id;
 	msg.id = r->id;
 	pmix_nspace_name(nspace, s->step->jobid);
@@ -309,8 +312,8 @@ static void finish(struct srun_request *r, const struct control_msg *reply)
 {
 	const char *text = reply->text ? reply->text : "";
 
-	if (r->type == CONTROL_NAMES)
-		pmix_named(r->ss->server, r->pmix, reply);
+	if (r->of_pmix)
+		pmix_answered(r->ss->server, r->type, r->pmix, reply);
 	else if (reply->code)
 		answer_error(r->ss, &r->rq, reply->code, "%s", text);
 	else
@@ -347,8 +350,8 @@ void requests_drop(struct rank_session *ss)
 	HASH_ITER(hh, ss->server->requests, r, next) {
 		if (r->ss != ss)
 			continue;
-		if (r->type == CONTROL_NAMES)
-			pmix_named(ss->server, r->pmix, &gone);
+		if (r->of_pmix)
+			pmix_answered(ss->server, r->type, r->pmix, &gone);
 		forget(r);
 	}
 }

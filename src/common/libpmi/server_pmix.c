@@ -639,6 +639,7 @@ static const struct {
 	[PMIX_MSG_FETCH] = { pmix_on_fetch },
 	[PMIX_MSG_FETCHED] = { pmix_on_fetched },
 	[PMIX_MSG_NAMES] = { pmix_on_names },
+	[PMIX_MSG_SPAWN] = { pmix_on_spawn },
 	[PMIX_MSG_ABORT] = { on_abort },
 	[PMIX_MSG_LOG] = { on_log },
 };

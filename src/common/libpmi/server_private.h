@@ -17,7 +17,8 @@
  *   group.c        groups out of text
  *   early.c        values that a group has exchanged and the step has not fenced
  *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_fetch.c:
- *                  what one asks of another; server_pmix_names.c: what they publish
+ *                  what one asks of another; server_pmix_names.c: what
+ *                  they publish and spawn
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
@@ -491,11 +492,14 @@ void pmix_free_fetches(struct pmi_server *s);
 
 /* ---- server_pmix_names.c ---- */
 
-/* Handler of a message. */
+/* Handlers of messages. */
 int pmix_on_names(struct pmi_server *s, const struct pmix_msg *m,
 		  struct payload *message);
+int pmix_on_spawn(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
 /* srun's answer to the request that whoever serves PMIx knows by `id`. */
-void pmix_named(struct pmi_server *s, uint64_t id, const struct control_msg *reply);
+void pmix_answered(struct pmi_server *s, enum control_type type, uint64_t id,
+		   const struct control_msg *reply);
 
 /* ---- server_fetch.c ---- */
 
@@ -613,10 +617,11 @@ void requests_lookup(struct rank_session *ss, const struct rank_request *rq,
 void requests_spawn(struct rank_session *ss, const struct rank_request *rq,
 		    const struct spawn_request *spawn);
 /*
- * A rank's request about names of PMIx, which is answered by pmix_named(id). 0 or a
- * negative errno: that it will not be.
+ * A request of a PMIx client, NAMES or SPAWN, which is answered by pmix_answered(id). 0 or
+ * a negative errno: that it will not be.
  */
-int requests_names(struct rank_session *ss, uint64_t id, const void *body, size_t len);
+int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
+		  const void *body, size_t len);
 /* The rank aborts: alone, or with it the whole step. */
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 void requests_ready(struct pmi_server *s);

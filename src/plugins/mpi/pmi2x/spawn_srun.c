@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-static const char *const known_keys[] = { "wdir", "path", "host", NULL };
+static const char *const known_keys[] = { "wdir", "path", "host", "env", NULL };
 
 /*
  * Of the SLURM_* variables only these go on to the new srun, besides what
@@ -101,6 +101,29 @@ static int put_search(struct buf *b, const struct spawn_command *c,
 	return rc;
 }
 
+static bool is_variable(const char *text)
+{
+	size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				  "0123456789_");
+
+	return len && text[len] == '=' && (*text < '0' || *text > '9');
+}
+
+/* "export NAME=VALUE;" for each that a shell can have. */
+static int put_env(struct buf *b, const struct spawn_command *c)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->ninfo; i++) {
+		if (strcmp(c->info[i].key, "env") || !is_variable(c->info[i].value))
+			continue;
+		rc = buf_puts(b, "export ");
+		rc = rc ? rc : put_quoted(b, c->info[i].value);
+		rc = rc ? rc : buf_puts(b, "; ");
+	}
+	return rc;
+}
+
 /* What a rank of command `c` does. */
 static int put_command(struct buf *b, const struct spawn_command *c)
 {
@@ -113,6 +136,7 @@ static int put_command(struct buf *b, const struct spawn_command *c)
 		rc = rc ? rc : put_quoted(b, wdir);
 		rc = rc ? rc : buf_puts(b, " || exit 1; ");
 	}
+	rc = rc ? rc : put_env(b, c);
 	if (!rc && path)
 		rc = put_search(b, c, path);
 	rc = rc ? rc : buf_puts(b, "exec ");
@@ -139,7 +163,8 @@ static int put_script(struct buf *b, const struct spawn_request *r)
 static bool wants_script(const struct spawn_request *r)
 {
 	return r->ncommands > 1 || spawn_info(&r->commands[0], "wdir") ||
-		spawn_info(&r->commands[0], "path");
+		spawn_info(&r->commands[0], "path") ||
+		spawn_info(&r->commands[0], "env");
 }
 
 static void add_script(struct strvec *w, const struct spawn_request *r)

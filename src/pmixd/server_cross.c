@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections, and fences, of processes of several namespaces, each with servers of its own. In each
+ * the members meet as in one of a single namespace, and bring what they have committed;
+ * the server of the first of them publishes that, and all look up that of the others: srun
+ * keeps it, as it does what clients publish. It stays here for who asks for it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/hash.h"
+#include "pmixd/names.h"
+#include "pmixd/server_internal.h"
+
+#define TOO_MUCH "!" /* in place of entries, which are longer */
+#define LIMIT_MS 600000 /* that the others have to come */
+
+/* What is known of a process elsewhere: entries of all of its namespace. */
+struct foreign {
+	struct foreign *next;
+	pmix_nspace_t nspace;
+	size_t len;
+	char entries[];
+};
+
+/* How often the same have connected. */
+struct crossed {
+	struct crossed *next;
+	unsigned char hash[HASH_NAME_SIZE];
+	uint32_t times;
+};
+
+/* ---- who ---- */
+
+static const pmix_proc_t *members(const struct event *e, size_t *count)
+{
+	*count = e->len / sizeof(pmix_proc_t);
+	return (const pmix_proc_t *)e->data;
+}
+
+struct job *server_job_of(const struct server *s, const struct event *e)
+{
+	size_t n;
+	const pmix_proc_t *procs = members(e, &n);
+
+	for (struct job *j = s->jobs; j; j = j->next)
+		for (size_t i = 0; i < n; i++)
+			if (!strcmp(procs[i].nspace, j->nspace.name))
+				return j;
+	return NULL;
+}
+
+static bool is_listed(const struct crossing *x, const char *nspace)
+{
+	for (uint32_t i = 0; i < x->count; i++)
+		if (!strcmp(x->foreign[i], nspace))
+			return true;
+	return false;
+}
+
+/* The event's ranks become those of the namespace; the others are counted by theirs. */
+static void take_members(struct event *e, const struct job *j, struct crossing *x)
+{
+	size_t n, own = 0;
+	const pmix_proc_t *procs = members(e, &n);
+	bool all = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(procs[i].nspace, j->nspace.name)) {
+			all |= procs[i].rank == PMIX_RANK_WILDCARD;
+			e->ranks[own++] = procs[i].rank;
+		} else if (!is_listed(x, procs[i].nspace)) {
+			memcpy(x->foreign[x->count++], procs[i].nspace,
+			       sizeof(pmix_nspace_t));
+		}
+	}
+	e->count = (uint32_t)own;
+	if (!all)
+		return;
+	free(e->ranks);
+	e->ranks = NULL;
+	e->count = 0;
+}
+
+/* ---- which ---- */
+
+static int by_proc(const void *a, const void *b)
+{
+	const pmix_proc_t *x = a, *y = b;
+	int order = strncmp(x->nspace, y->nspace, PMIX_MAX_NSLEN);
+
+	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* All members agree on it, in whatever order they are listed. */
+static int hash_members(unsigned char hash[HASH_NAME_SIZE], struct event *e)
+{
+	size_t n = e->len / sizeof(pmix_proc_t);
+	pmix_proc_t *procs = (pmix_proc_t *)e->data;
+	struct buf b;
+	int rc;
+
+	qsort(procs, n, sizeof(*procs), by_proc);
+	buf_init(&b, SIZE_MAX);
+	rc = pack_u8(&b, (uint8_t)(2 * e->type + e->destruct));
+	for (size_t i = 0; i < n && !rc; i++) {
+		rc = pack_str(&b, procs[i].nspace);
+		rc = rc ? rc : pack_u32(&b, procs[i].rank);
+	}
+	if (!rc)
+		hash_name(hash, b.data, b.len);
+	buf_free(&b);
+	return rc;
+}
+
+static struct crossed *count_crossing(struct server *s, const unsigned char *hash)
+{
+	struct crossed *c = s->crossed;
+
+	while (c && memcmp(c->hash, hash, HASH_NAME_SIZE))
+		c = c->next;
+	if (!c) {
+		c = calloc(1, sizeof(*c));
+		if (!c)
+			return NULL;
+		memcpy(c->hash, hash, HASH_NAME_SIZE);
+		c->next = s->crossed;
+		s->crossed = c;
+	}
+	c->times++;
+	return c;
+}
+
+static int make_tag(struct server *s, struct event *e, char tag[CROSSING_TAG_MAX])
+{
+	unsigned char hash[HASH_NAME_SIZE];
+	const struct crossed *c;
+	int at = 0, rc = hash_members(hash, e);
+
+	c = rc ? NULL : count_crossing(s, hash);
+	if (!c)
+		return -ENOMEM;
+	for (size_t i = 0; i < HASH_NAME_SIZE; i++)
+		at += sprintf(tag + at, "%02x", hash[i]);
+	sprintf(tag + at, ".%u", c->times);
+	return 0;
+}
+
+/* ---- in the namespace ---- */
+
+static struct crossing *new_crossing(const struct event *e)
+{
+	size_t n = e->len / sizeof(pmix_proc_t);
+
+	return calloc(1, sizeof(struct crossing) + n * sizeof(pmix_nspace_t));
+}
+
+int server_cross(struct server *s, struct job *j, struct event *e)
+{
+	struct crossing *x = new_crossing(e);
+	int rc = x ? make_tag(s, e, x->tag) : -ENOMEM;
+
+	e->crossing = x;
+	if (rc) {
+		server_answer(&e->owed, server_status(rc), NULL, 0);
+		return 0;
+	}
+	x->brings = e->collect || (e->type == EVENT_CONNECT && !e->destruct);
+	e->type = EVENT_CONNECT; /* also a fence, but in the namespace */
+	take_members(e, j, x);
+	e->foreign = false;
+	e->text = strdup(x->tag);
+	e->unserved = !e->text;
+	return server_enter(s, j, e);
+}
+
+/* ---- with the others ---- */
+
+static void name_key(char key[NAMES_KEY_MAX + 1], const struct crossing *x,
+		     const char *nspace)
+{
+	snprintf(key, NAMES_KEY_MAX + 1, "pmi2x %s %.255s", x->tag, nspace);
+}
+
+/* With a look-up who waits is its own, and is answered; else an error is returned. */
+static int ask(struct server *s, struct call *c, struct names_request *r)
+{
+	struct event e = { .type = EVENT_NAMES, .rank = c->crossing->rank };
+	struct buf b;
+	int rc;
+
+	if (r->op == NAMES_LOOKUP) {
+		e.owed = c->owed;
+		e.crossing = c->crossing;
+		c->crossing = NULL;
+	}
+	buf_init(&b, NAMES_BYTES_MAX);
+	rc = names_pack_request(&b, r);
+	e.data = b.data;
+	e.len = b.len;
+	if (!rc)
+		rc = server_ask(s, c->job, &e);
+	if (rc)
+		server_answer(&e.owed, server_status(rc), NULL, 0);
+	buf_free(&b);
+	free(e.crossing);
+	return r->op == NAMES_LOOKUP ? 0 : rc;
+}
+
+static int publish(struct server *s, struct call *c, const struct pmix_msg *m)
+{
+	char key[NAMES_KEY_MAX + 1];
+	struct names_item item = { .key = key, .value = m->data, .len = m->len };
+	struct names_request r = {
+		.op = NAMES_PUBLISH, .range = NAMES_OF_SESSION, .items = &item, .count = 1,
+	};
+
+	name_key(key, c->crossing, c->job->nspace.name);
+	if (m->len > NAMES_BYTES_MAX / 2) {
+		item.value = TOO_MUCH; /* nobody is to wait for it */
+		item.len = 1;
+	}
+	return ask(s, c, &r);
+}
+
+static int look_up(struct server *s, struct call *c)
+{
+	const struct crossing *x = c->crossing;
+	struct names_item *items = calloc(x->count, sizeof(*items));
+	char (*keys)[NAMES_KEY_MAX + 1] = calloc(x->count, sizeof(*keys));
+	struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = items,
+		.count = x->count, .wait = x->count, .timeout_ms = LIMIT_MS,
+	};
+	int rc = -ENOMEM;
+
+	if (items && keys) {
+		for (uint32_t i = 0; i < x->count; i++) {
+			name_key(keys[i], x, x->foreign[i]);
+			items[i].key = keys[i];
+		}
+		rc = ask(s, c, &r);
+	}
+	free(items);
+	free(keys);
+	return rc;
+}
+
+/* The lowest rank's server speaks for all. */
+static bool speaks(const struct call *c)
+{
+	const struct layout *l = c->job->nspace.layout;
+	uint32_t first = c->crossing->first;
+
+	return layout_rank_position(l, first) == c->job->nspace.position;
+}
+
+void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m)
+{
+	int rc = m->status;
+
+	if (!rc && speaks(c))
+		rc = publish(s, c, m);
+	if (!rc)
+		rc = look_up(s, c);
+	if (rc)
+		server_answer(&c->owed, server_status(rc), NULL, 0);
+}
+
+/* ---- what they have brought ---- */
+
+static struct foreign **find_foreign(struct server *s, const char *nspace)
+{
+	struct foreign **at = &s->foreign;
+
+	while (*at && strcmp((*at)->nspace, nspace))
+		at = &(*at)->next;
+	return at;
+}
+
+/* Of a namespace that is not registered libpmix waits for clients once it has data of it. */
+static int keep(struct server *s, const struct names_item *item)
+{
+	struct foreign **at = find_foreign(s, item->from.nspace), *old = *at;
+	struct foreign *f = malloc(sizeof(*f) + item->len);
+
+	if (!f)
+		return -ENOMEM;
+	snprintf(f->nspace, sizeof(f->nspace), "%s", item->from.nspace);
+	f->len = item->len;
+	if (item->len)
+		memcpy(f->entries, item->value, item->len);
+	f->next = old ? old->next : NULL;
+	*at = f;
+	if (!old)
+		(void)s->library->server_register_nspace(f->nspace, 0, NULL, 0, NULL,
+							 NULL);
+	free(old);
+	return 0;
+}
+
+void server_crossing_found(struct server *s, const struct call *c, int error,
+			   const struct names_answer *a)
+{
+	for (uint32_t i = 0; i < a->count && !error; i++) {
+		if (!a->items[i].from.nspace || a->items[i].len == 1)
+			error = -EMSGSIZE;
+		else if (c->crossing->brings)
+			error = keep(s, &a->items[i]);
+	}
+	server_answer(&c->owed, server_status(error), NULL, 0);
+}
+
+bool server_find_foreign(struct server *s, const struct event *e, const void **data,
+			 size_t *len)
+{
+	const struct foreign *f = *find_foreign(s, e->nspace);
+	struct pmix_entry entry;
+	struct cursor c;
+
+	cursor_init(&c, f ? f->entries : NULL, f ? f->len : 0);
+	while (pmix_entry_next(&c, &entry))
+		if (entry.rank == e->rank && entry.len > 1) {
+			*data = (const char *)entry.bytes + 1; /* behind its kind */
+			*len = entry.len - 1;
+			return true;
+		}
+	return false;
+}
