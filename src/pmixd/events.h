@@ -19,6 +19,7 @@ enum event_type {
 	EVENT_FENCE,     /* all members of this node have entered one */
 	EVENT_GROUP,     /* the same, to construct or destruct a group */
 	EVENT_CONNECT,   /* the same, to connect or disconnect them */
+	EVENT_NOTIFY,    /* other nodes are to be told an event of PMIx */
 	EVENT_GET,       /* data of a rank of another node are asked for */
 	EVENT_SPAWN,     /* a client starts others */
 	EVENT_NAMES,     /* a client publishes, takes back or looks up */
@@ -53,8 +54,8 @@ struct event {
 	uint32_t count;      /* NULL: all */
 	char *text;          /* of GET: a key; of ABORT: a message; or NULL; of GROUP: name */
 	char *data;          /* of FENCE, GROUP and COMMITTED; of NAMES: names_pack_request;
-	                        of SPAWN: spawn_pack; of CONNECT and FENCE
-	                        beyond the namespace: all members, pmix_proc_t */
+	                        of SPAWN: spawn_pack; of NOTIFY: notify.h; of CONNECT and
+	                        FENCE beyond the namespace: all members, pmix_proc_t */
 	size_t len;
 	struct crossing *crossing; /* of CONNECT: beyond the namespace, or NULL */
 	struct owed owed;    /* of FENCE, GROUP, CONNECT, GET and NAMES */

@@ -21,6 +21,7 @@
 	CALL(server_dmodex_request) \
 	CALL(Register_event_handler) \
 	CALL(Store_internal) \
+	CALL(Notify_event) \
 	CALL(Data_pack) \
 	CALL(Data_unpack) \
 	CALL(Value_destruct) \

@@ -13,6 +13,7 @@ libpmixd_la_SOURCES = \
 	src/pmixd/library.c src/pmixd/library.h \
 	src/pmixd/link.c src/pmixd/link.h \
 	src/pmixd/names.c src/pmixd/names.h \
+	src/pmixd/notify.c src/pmixd/notify.h \
 	src/pmixd/owner.c src/pmixd/owner.h \
 	src/pmixd/server.c src/pmixd/server.h \
 	src/pmixd/server_call.c \

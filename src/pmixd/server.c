@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "pmixd/notify.h"
 #include "pmixd/server_internal.h"
 
 int server_create(struct server **out, const struct server_options *o,
@@ -110,6 +111,17 @@ void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 
 /* ---- messages ---- */
 
+/* Of another node: one that makes no sense may be of another release. */
+static int deliver(const struct server *s, const struct pmix_msg *m)
+{
+	int rc = notify_deliver(s->library, m->data, m->len);
+
+	if (rc)
+		log_error(s->log, "an event of another node cannot be read: %s",
+			  strerror(-rc));
+	return 0;
+}
+
 int server_message(struct server *s, const struct pmix_msg *m)
 {
 	switch (m->type) {
@@ -129,6 +141,8 @@ int server_message(struct server *s, const struct pmix_msg *m)
 		return server_spawned(s, m);
 	case PMIX_MSG_GONE:
 		return server_gone(s, m);
+	case PMIX_MSG_EVENT:
+		return deliver(s, m);
 	default:
 		return -EPROTO;
 	}
@@ -146,6 +160,8 @@ static int tell(struct server *s, const struct job *j, const struct event *e,
 		.status = e->status,
 		.text = e->text,
 		.text_len = e->text ? strnlen(e->text, PMIX_MSG_TEXT_MAX) : 0,
+		.data = e->data,
+		.len = e->len,
 	};
 
 	return link_send(s->link, &m);
@@ -178,6 +194,8 @@ int server_event(struct server *s, struct event *e)
 		return server_lost(j, e);
 	case EVENT_ABORT:
 		return tell(s, j, e, PMIX_MSG_ABORT);
+	case EVENT_NOTIFY:
+		return tell(s, j, e, PMIX_MSG_EVENT);
 	case EVENT_FENCE:
 	case EVENT_GROUP:
 	case EVENT_CONNECT:

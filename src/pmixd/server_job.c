@@ -59,7 +59,7 @@ static int init_library(struct server *s, const struct pmix_nspace *n,
 	struct info_list info = {};
 	int rc;
 
-	upcalls_init(&module, s->events, s->library);
+	upcalls_init(&module, s->library, s->events);
 	add_init_info(&info, s, n);
 	rc = info.failed ? -ENOMEM : set_environment(s, n);
 	if (!rc)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pmixd/names.h"
+#include "pmixd/notify.h"
 #include "pmixd/spawn.h"
 
 /* libpmix gives its calls no argument of the program's. */
@@ -245,6 +246,43 @@ static pmix_status_t on_disconnect(const pmix_proc_t procs[], size_t nprocs,
 	return push_connect(true, procs, nprocs, info, ninfo, owed);
 }
 
+/* ---- events of PMIx ---- */
+
+/* libpmix has told the clients of this node. */
+static pmix_status_t on_notify(pmix_status_t code, const pmix_proc_t *source,
+			       pmix_data_range_t range, pmix_info_t info[],
+			       size_t ninfo, pmix_op_cbfunc_t done, void *done_arg)
+{
+	const struct notification n = {
+		.code = code, .source = *source, .range = range,
+		.info = info, .ninfo = ninfo,
+	};
+	struct event *e;
+
+	if (range == PMIX_RANGE_RM || range == PMIX_RANGE_PROC_LOCAL)
+		return PMIX_OPERATION_SUCCEEDED;
+	e = event_create(EVENT_NOTIFY, source);
+	if (e && notify_pack(library, &n, &e->data, &e->len)) {
+		event_free(e);
+		return PMIX_ERROR;
+	}
+	return push(e, PMIX_OPERATION_SUCCEEDED);
+}
+
+/* All events come to all nodes: libpmix knows its clients' wishes. */
+static pmix_status_t on_register(pmix_status_t *codes, size_t ncodes,
+				 const pmix_info_t info[], size_t ninfo,
+				 pmix_op_cbfunc_t done, void *done_arg)
+{
+	return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_deregister(pmix_status_t *codes, size_t ncodes,
+				   pmix_op_cbfunc_t done, void *done_arg)
+{
+	return PMIX_OPERATION_SUCCEEDED;
+}
+
 /* ---- direct modex ---- */
 
 static void take_directive(struct event *e, const pmix_info_t *info)
@@ -380,7 +418,7 @@ void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source
 		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-void upcalls_init(union upcalls_module *m, struct events *q, const struct library *l)
+void upcalls_init(union upcalls_module *m, const struct library *l, struct events *q)
 {
 	queue = q;
 	library = l;
@@ -390,6 +428,9 @@ void upcalls_init(union upcalls_module *m, struct events *q, const struct librar
 	m->module.abort = on_abort;
 	m->module.fence_nb = on_fence;
 	m->module.group = on_group;
+	m->module.notify_event = on_notify;
+	m->module.register_events = on_register;
+	m->module.deregister_events = on_deregister;
 	m->module.direct_modex = on_get;
 	m->module.publish = on_publish;
 	m->module.lookup = on_lookup;

@@ -17,9 +17,9 @@ union upcalls_module {
 	char room[UPCALLS_MODULE_SIZE];
 };
 
-/* `queue` gets the events, from now on. There is one libpmix in a process. */
-void upcalls_init(union upcalls_module *m, struct events *queue,
-		  const struct library *library);
+/* `queue` gets the events of `library`, from now on. There is one in a process. */
+void upcalls_init(union upcalls_module *m, const struct library *library,
+		  struct events *queue);
 
 /*
  * libpmix's own events, of clients that have gone for example: it wants to be told that

@@ -182,6 +182,13 @@ static void op_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
 	n->fetches--;
 }
 
+static void op_flooded(void *arg, struct payload *what)
+{
+	struct node *n = arg;
+
+	FUZZ_CHECK(n->inside && what->len && what->len <= COLL_FLOOD_BYTES_MAX);
+}
+
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
@@ -190,6 +197,7 @@ static const struct coll_ops ops = {
 	.complete_subset = op_complete_subset,
 	.fetch_asked = op_fetch_asked,
 	.fetched = op_fetched,
+	.flooded = op_flooded,
 };
 
 /* ---- events ---- */

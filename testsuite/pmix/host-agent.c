@@ -333,6 +333,17 @@ static int refuse_spawn(struct node *n, const struct pmix_msg *m)
 
 /* ---- */
 
+static int tell_others(struct host *h, const struct node *from,
+		       const struct pmix_msg *m)
+{
+	int rc = 0;
+
+	for (uint32_t p = 0; p < h->options->real && !rc; p++)
+		if (p != from->position)
+			rc = link_send(&h->nodes[p].link, m);
+	return rc;
+}
+
 static int aborted(struct host *h, const struct pmix_msg *m)
 {
 	printf("rank %u aborts with %d: %.*s\n", m->rank, m->status,
@@ -370,6 +381,8 @@ int agent_message(struct host *h, struct node *n, const struct pmix_msg *m)
 		return refuse_spawn(n, m);
 	case PMIX_MSG_ABORT:
 		return aborted(h, m);
+	case PMIX_MSG_EVENT:
+		return tell_others(h, n, m);
 	default:
 		return -EPROTO;
 	}

@@ -54,6 +54,7 @@ done
 good "what is published is found, and taken back" -N3 -n8 ./pmix-exercise names
 good "processes of a job connect" -N3 -n7 -m cyclic ./pmix-exercise connect
 good "who may see what is published" -N2 -n4 ./pmix-exercise ranges
+good "events" -N3 -n8 ./pmix-exercise events
 good "groups" -N4 -n8 ./pmix-exercise groups
 good "groups, of nodes that do not have equally many" -N3 -n7 -m cyclic -c demand \
 	./pmix-exercise groups

@@ -139,6 +139,12 @@ def test_groups(srun, exercise, order):
     assert not result.stderr, result
 
 
+def test_events(srun, exercise):
+    """What a rank tells all, or one, comes to handlers on other nodes."""
+    result = srun("-N4", "-n8", exercise, "events").ok()
+    assert not result.stderr, result
+
+
 # ---- applications ----
 
 # Lines of --multi-prog with ranks in no order, a comment, and one line that is two.

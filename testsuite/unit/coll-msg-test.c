@@ -44,6 +44,7 @@ static const struct coll_msg samples[] = {
 	{ .type = COLL_MSG_FETCHED, .fetch = { .id = 1 } },
 	{ .type = COLL_MSG_FETCHED, .fault = { .reason = "it has gone" },
 	  .fetch = { .id = 1, .status = COLL_FETCH_GONE } },
+	{ .type = COLL_MSG_FLOOD },
 };
 
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))

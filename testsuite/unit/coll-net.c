@@ -224,6 +224,15 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 	net_inside(net, true);
 }
 
+static void op_flooded(void *arg, struct payload *what)
+{
+	struct net_node *node = arg;
+	size_t len = strlen(node->flooded);
+
+	assert_true(len + what->len < sizeof(node->flooded));
+	memcpy(node->flooded + len, what->data, what->len);
+}
+
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
@@ -233,6 +242,7 @@ static const struct coll_ops ops = {
 	.complete_subset = net_complete_subset,
 	.fetch_asked = net_fetch_asked,
 	.fetched = net_fetched,
+	.flooded = op_flooded,
 };
 
 /* ---- the step ---- */

@@ -66,6 +66,7 @@ struct net_node {
 	uint32_t position;
 	struct coll *coll;
 	bool left;
+	char flooded[32]; /* all that it has been told, one after another */
 };
 
 struct net {

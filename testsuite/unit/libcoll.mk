@@ -8,7 +8,12 @@ unit_tests += testsuite/unit/layout-test testsuite/unit/tree-test \
 	testsuite/unit/coll-msg-test testsuite/unit/coll-test \
 	testsuite/unit/coll-fault-test testsuite/unit/coll-nomem-test \
 	testsuite/unit/coll-room-test testsuite/unit/coll-subset-test \
-	testsuite/unit/coll-fetch-test
+	testsuite/unit/coll-fetch-test testsuite/unit/coll-flood-test
+
+testsuite_unit_coll_flood_test_SOURCES = testsuite/unit/coll-flood-test.c \
+	$(unit_coll_net)
+testsuite_unit_coll_flood_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_coll_flood_test_LDADD = $(UNIT_LIBS_COLL)
 
 testsuite_unit_coll_fetch_test_SOURCES = testsuite/unit/coll-fetch-test.c \
 	$(unit_coll_net)

@@ -550,6 +550,54 @@ static void a_group_fails_when_a_member_goes(void **state)
 	net_destroy(n);
 }
 
+/* ---- events ---- */
+
+static void tell(struct net_node *node, const char *data)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_EVENT, .data = data, .len = strlen(data),
+	};
+
+	assert_int_equal(say(node, &m), 0);
+}
+
+static void assert_told(struct net_node *node, const char *data)
+{
+	struct pmix_msg m;
+	struct buf b;
+
+	assert_true(hear(node, &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_EVENT);
+	assert_int_equal(m.len, strlen(data));
+	assert_memory_equal(m.data, data, m.len);
+	buf_free(&b);
+}
+
+static void an_event_comes_to_the_other_nodes(void **state)
+{
+	const struct pmix_msg ready = { .type = PMIX_MSG_READY };
+	struct net *n = serve(NULL);
+
+	assert_int_equal(say(&n->nodes[0], &ready), 0);
+	assert_int_equal(say(&n->nodes[1], &ready), 0);
+	tell(&n->nodes[1], "one");
+	tell(&n->nodes[1], "two");
+	net_run(n);
+	assert_told(&n->nodes[0], "one");
+	assert_told(&n->nodes[0], "two");
+	assert_silence(&n->nodes[1]);
+	assert_silence(&n->nodes[2]); /* it has no clients yet */
+	assert_int_equal(say(&n->nodes[2], &ready), 0);
+	assert_told(&n->nodes[2], "one");
+	assert_told(&n->nodes[2], "two");
+	assert_silence(&n->nodes[2]);
+	tell(&n->nodes[0], ""); /* it is nothing */
+	net_run(n);
+	assert_silence(&n->nodes[1]);
+	assert_non_null(strstr(buf_cstr(&n->log), "cannot tell the others an event"));
+	net_destroy(n);
+}
+
 /* ---- direct modex ---- */
 
 static void fetch(struct net *n, uint32_t node, uint64_t id, uint32_t rank)
@@ -1281,6 +1329,7 @@ int main(void)
 		cmocka_unit_test(processes_connect_and_disconnect),
 		cmocka_unit_test(a_name_may_be_as_long_as_a_tag_of_mpi),
 		cmocka_unit_test(a_group_fails_when_a_member_goes),
+		cmocka_unit_test(an_event_comes_to_the_other_nodes),
 		cmocka_unit_test(what_a_rank_has_committed_is_fetched),
 		cmocka_unit_test(a_fetch_waits_for_who_is_not_ready),
 		cmocka_unit_test(a_fetch_of_nobody_is_refused),

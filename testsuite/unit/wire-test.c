@@ -169,6 +169,7 @@ static const struct coll_msg messages[] = {
 	  .fetch = { .id = 5, .status = COLL_FETCH_FOUND } },
 	{ .type = COLL_MSG_FETCHED, .fault = { .reason = "why" },
 	  .fetch = { .id = 5, .status = COLL_FETCH_REFUSED } },
+	{ .type = COLL_MSG_FLOOD },
 };
 
 #define MESSAGES (sizeof(messages) / sizeof(messages[0]))

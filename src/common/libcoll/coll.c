@@ -361,6 +361,41 @@ static int receive_fault(struct coll *c, struct coll_peer *peer,
 	return 0;
 }
 
+/* From the neighbour `from` (NULL: this node) to all others. */
+static int flood(struct coll *c, const struct coll_peer *from, struct payload *what)
+{
+	const struct coll_msg msg = { .type = COLL_MSG_FLOOD };
+	struct payload_vec body;
+	int rc;
+
+	payload_vec_init(&body);
+	rc = payload_vec_add(&body, what);
+	for (uint32_t i = 0; !rc && i <= c->place.children; i++)
+		if (&c->peers[i] != from)
+			coll_send(c, &c->peers[i], &msg, &body);
+	payload_vec_clear(&body);
+	return rc;
+}
+
+int coll_flood(struct coll *c, struct payload *what)
+{
+	if (!what->len || what->len > COLL_FLOOD_BYTES_MAX)
+		return -EMSGSIZE;
+	return flood(c, NULL, what);
+}
+
+/* Without memory it ends here: nobody waits for it. */
+static int receive_flood(struct coll *c, const struct coll_peer *peer,
+			 struct payload *what)
+{
+	if (!what || !what->len || what->len > COLL_FLOOD_BYTES_MAX)
+		return -EPROTO;
+	(void)flood(c, peer, what);
+	if (c->ops->flooded)
+		c->ops->flooded(c->arg, what);
+	return 0;
+}
+
 int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		 struct payload *body)
 {
@@ -374,6 +409,8 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		return coll_subset_receive(c, peer, msg, body);
 	if (msg->type == COLL_MSG_FETCH || msg->type == COLL_MSG_FETCHED)
 		return coll_fetch_receive(c, peer, msg, body);
+	if (msg->type == COLL_MSG_FLOOD)
+		return receive_flood(c, peer, body);
 	if ((unsigned int)msg->kind >= COLL_KINDS || msg->seq == COLL_NEVER)
 		return -EPROTO;
 	switch (msg->type) {

@@ -73,6 +73,7 @@ enum coll_msg_type {
 	/* See fetch.h. */
 	COLL_MSG_FETCH,   /* asks, towards the owner */
 	COLL_MSG_FETCHED, /* answers, the same way back */
+	COLL_MSG_FLOOD,   /* see coll_flood */
 	COLL_MSG_TYPES,
 };
 
@@ -119,7 +120,8 @@ struct coll_fetch_msg {
  *   SUB_DOWN: the result;
  *   SUB_OPEN: the name;
  *   FETCH:    the key;
- *   FETCHED:  what was fetched.
+ *   FETCHED:  what was fetched;
+ *   FLOOD:    what all nodes are told.
  */
 struct coll_msg {
 	enum coll_msg_type type;
@@ -264,6 +266,11 @@ struct coll_ops {
 	 * taken. Needed by who calls coll_fetch.
 	 */
 	void (*fetched)(void *arg, uint64_t id, const struct coll_fetched *end);
+	/*
+	 * Another node has told all of them this, which is valid during the call
+	 * unless a reference is taken. NULL as an operation: this one does not care.
+	 */
+	void (*flooded)(void *arg, struct payload *what);
 };
 
 /* The same at all nodes of a step, but for the budget. */
@@ -325,6 +332,15 @@ int coll_may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot);
 /* The same for the ring, with what the rank shows to its two neighbours. */
 int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 		    struct payload *left, struct payload *right, uint32_t *seq);
+
+#define COLL_FLOOD_BYTES_MAX (64u << 10)
+
+/*
+ * Tell all other nodes something, through ops.flooded: each once, in the order in which
+ * this node tells. Those that cannot be reached are not told. It has nothing to do with
+ * collectives. 0, -EMSGSIZE (over COLL_FLOOD_BYTES_MAX, or empty) or -ENOMEM.
+ */
+int coll_flood(struct coll *c, struct payload *what);
 
 /*
  * A message came from the neighbour at `from`. `body` is one contiguous

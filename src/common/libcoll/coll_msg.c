@@ -269,6 +269,16 @@ static void unpack_fetched(struct cursor *c, struct coll_msg *msg)
 		unpack_reason(c, &msg->fault);
 }
 
+/* It is all in the body. */
+static int pack_nothing(struct buf *b, const struct coll_msg *msg)
+{
+	return 0;
+}
+
+static void unpack_nothing(struct cursor *c, struct coll_msg *msg)
+{
+}
+
 static const struct {
 	int (*pack)(struct buf *b, const struct coll_msg *msg);
 	void (*unpack)(struct cursor *c, struct coll_msg *msg);
@@ -283,6 +293,7 @@ static const struct {
 	[COLL_MSG_SUB_FAIL] = { pack_subset, unpack_subset },
 	[COLL_MSG_FETCH] = { pack_fetch, unpack_fetch },
 	[COLL_MSG_FETCHED] = { pack_fetched, unpack_fetched },
+	[COLL_MSG_FLOOD] = { pack_nothing, unpack_nothing },
 };
 
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg)

@@ -25,6 +25,8 @@
  *   FETCHED id                     ->
  *   ABORT                          ->
  *                                  <-   GONE      a rank of any node has gone
+ *   EVENT                          ->
+ *                                  <-   EVENT     of another node
  *                                  <-   DROP
  *
  * An id is the sender's; FETCH of both directions count apart.
@@ -61,6 +63,8 @@ enum pmix_msg_type {
 	                       committed, as libpmix packs it */
 	PMIX_MSG_ABORT,     /* rank: who asks for it; status: exit code; text */
 	PMIX_MSG_GONE,      /* rank: ended without goodbye; text: how */
+	PMIX_MSG_EVENT,     /* data: what all other nodes are told, at most 64 KiB; the same
+	                       from another node */
 	PMIX_MSG_NAMES,     /* id; rank: who asks; data: names_pack_request */
 	PMIX_MSG_NAMED,     /* id; status: nobody has answered; text: why; data:
 	                       names_pack_answer */

@@ -667,4 +667,5 @@ const struct coll_ops server_coll_ops = {
 	.complete_subset = on_complete_subset,
 	.fetch_asked = on_fetch_asked,
 	.fetched = on_fetched,
+	.flooded = pmix_flooded,
 };

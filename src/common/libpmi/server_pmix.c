@@ -19,6 +19,7 @@
 #include "libpmi/server_private.h"
 
 #define SUBSET_OP 16 /* the names of these subsets differ by it from a group's of PMI-1 */
+#define EVENTS_MAX 64 /* that are kept for who does not serve yet */
 #define HEAD_MAX (PMIX_MSG_TEXT_MAX + 128) /* bytes of a message without its data */
 
 /* What has been entered and has not ended. */
@@ -187,6 +188,7 @@ void pmix_free(struct pmi_server *s)
 	while (s->pmix.ops)
 		free_op(s, s->pmix.ops);
 	pmix_free_fetches(s);
+	payload_vec_clear(&s->pmix.events);
 }
 
 /* ---- who enters with what ---- */
@@ -538,12 +540,42 @@ void pmix_topology_known(struct pmi_server *s)
 	pmi_server_pmix_lost(s, why);
 }
 
+static void send_event(struct pmi_server *s, struct payload *event)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_EVENT, .rank = PMIX_NO_RANK, .len = event->len,
+	};
+
+	pmix_send_message(s, &m, event);
+}
+
+/* Its clients may come later, and are then told what has happened. */
+void pmix_flooded(void *server, struct payload *event)
+{
+	struct pmi_server *s = server;
+
+	if (!s->pmix.served || s->pmix.lost)
+		return;
+	if (s->pmix.ready)
+		send_event(s, event);
+	else if (s->pmix.events.count < EVENTS_MAX)
+		(void)payload_vec_add(&s->pmix.events, event);
+}
+
+static void send_events(struct pmi_server *s)
+{
+	for (size_t i = 0; i < s->pmix.events.count; i++)
+		send_event(s, s->pmix.events.items[i]);
+	payload_vec_clear(&s->pmix.events);
+}
+
 static int on_ready(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
 {
 	if (!s->pmix.ready)
 		pmix_pass_on_fetches(s);
 	s->pmix.ready = true;
+	send_events(s);
 	return 0;
 }
 
@@ -614,6 +646,20 @@ static int on_abort(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
+static int on_event(struct pmi_server *s, const struct pmix_msg *m,
+		    struct payload *message)
+{
+	struct payload *event = payload_slice(message, message->len - m->len, m->len);
+	int rc = event ? coll_flood(s->coll, event) : -ENOMEM;
+
+	server_use(s);
+	payload_unref(event);
+	if (rc)
+		log_error(s->log, "node %s cannot tell the others an event of PMIx of %zu bytes: %s",
+			  server_node_name(s), m->len, strerror(-rc));
+	return 0;
+}
+
 static int on_log(struct pmi_server *s, const struct pmix_msg *m,
 		  struct payload *message)
 {
@@ -641,6 +687,7 @@ static const struct {
 	[PMIX_MSG_NAMES] = { pmix_on_names },
 	[PMIX_MSG_SPAWN] = { pmix_on_spawn },
 	[PMIX_MSG_ABORT] = { on_abort },
+	[PMIX_MSG_EVENT] = { on_event },
 	[PMIX_MSG_LOG] = { on_log },
 };
 

@@ -229,6 +229,7 @@ struct pmix_server {
 	struct pmix_ask *asks;       /* fetches of this node, */
 	struct pmix_wanted *wanted;  /* and of its ranks */
 	uint64_t next_fetch;
+	struct payload_vec events;   /* of other nodes, until it is ready */
 };
 
 struct pmi_server {
@@ -450,6 +451,8 @@ void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
 /* The same of an entry of a subset, by its number. */
 void pmix_subset_ended(struct pmi_server *s, uint32_t number,
 		       struct payload *result, const char *why);
+/* Another node tells an event of PMIx (coll_ops.flooded). */
+void pmix_flooded(void *server, struct payload *event);
 /* What a subset of this op is, after "PMIx "; NULL: it is no such. */
 const char *pmix_subset_name(uint8_t op);
 /* See collective_answer_failed. */
