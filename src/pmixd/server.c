@@ -109,6 +109,25 @@ void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 		owed->data(status, data, len, owed->arg, data ? free : NULL, data);
 }
 
+/* ---- what the agent is told ---- */
+
+static int tell(struct server *s, const struct job *j, const struct event *e,
+		enum pmix_msg_type type)
+{
+	const struct pmix_msg m = {
+		.type = type,
+		.nspace = j->number,
+		.rank = e->rank,
+		.status = e->status,
+		.text = e->text,
+		.text_len = e->text ? strnlen(e->text, PMIX_MSG_TEXT_MAX) : 0,
+		.data = e->data,
+		.len = e->len,
+	};
+
+	return link_send(s->link, &m);
+}
+
 /* ---- messages ---- */
 
 /* Of another node: one that makes no sense may be of another release. */
@@ -120,6 +139,38 @@ static int deliver(const struct server *s, const struct pmix_msg *m)
 		log_error(s->log, "an event of another node cannot be read: %s",
 			  strerror(-rc));
 	return 0;
+}
+
+/* Whoever has asked for it is told, here and elsewhere. */
+static int tell_death(struct server *s, const struct job *j, uint32_t rank)
+{
+	struct notification n = {
+		.code = PMIX_ERR_PROC_ABORTED,
+		.source.rank = rank,
+		.range = PMIX_RANGE_NAMESPACE,
+	};
+	struct event e = { .rank = rank };
+	struct info_list infos = {};
+	int rc;
+
+	strncpy(n.source.nspace, j->nspace.name, PMIX_MAX_NSLEN);
+	info_add_proc(&infos, PMIX_EVENT_AFFECTED_PROC, j->nspace.name, rank);
+	n.info = infos.items;
+	n.ninfo = infos.count;
+	rc = infos.failed ? -ENOMEM : notify_pack(s->library, &n, &e.data, &e.len);
+	rc = rc ? rc : notify_deliver(s->library, e.data, e.len);
+	rc = rc ? rc : tell(s, j, &e, PMIX_MSG_EVENT);
+	info_free(&infos);
+	free(e.data);
+	return rc;
+}
+
+static int gone(struct server *s, const struct pmix_msg *m)
+{
+	const struct job *j = server_job(s, m->nspace);
+	int rc = server_gone(s, m);
+
+	return rc || !j || !m->number ? rc : tell_death(s, j, m->rank);
 }
 
 int server_message(struct server *s, const struct pmix_msg *m)
@@ -140,7 +191,7 @@ int server_message(struct server *s, const struct pmix_msg *m)
 	case PMIX_MSG_SPAWNED:
 		return server_spawned(s, m);
 	case PMIX_MSG_GONE:
-		return server_gone(s, m);
+		return gone(s, m);
 	case PMIX_MSG_EVENT:
 		return deliver(s, m);
 	default:
@@ -149,23 +200,6 @@ int server_message(struct server *s, const struct pmix_msg *m)
 }
 
 /* ---- events ---- */
-
-static int tell(struct server *s, const struct job *j, const struct event *e,
-		enum pmix_msg_type type)
-{
-	const struct pmix_msg m = {
-		.type = type,
-		.nspace = j->number,
-		.rank = e->rank,
-		.status = e->status,
-		.text = e->text,
-		.text_len = e->text ? strnlen(e->text, PMIX_MSG_TEXT_MAX) : 0,
-		.data = e->data,
-		.len = e->len,
-	};
-
-	return link_send(s->link, &m);
-}
 
 /* A namespace that is not here, or no more: libpmix is owed an answer. */
 static int of_nobody(struct server *s, struct event *e)

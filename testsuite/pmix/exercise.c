@@ -677,6 +677,32 @@ static void do_connect(int argc, char **argv)
 	free(odd);
 }
 
+static void on_death(size_t id, pmix_status_t code, const pmix_proc_t *source,
+		     pmix_info_t info[], size_t ninfo, pmix_info_t results[],
+		     size_t nresults, pmix_event_notification_cbfunc_fn_t done,
+		     void *done_arg)
+{
+	check(source->rank == size - 1, "%u is told to be dead", source->rank);
+	pthread_mutex_lock(&lock);
+	seen[TO_ONE]++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
+}
+
+/* One dies: the others, who have asked for it, are told, and end well. */
+static void do_outlive(int argc, char **argv)
+{
+	pmix_status_t code = PMIX_ERR_PROC_ABORTED;
+
+	PMIx_Register_event_handler(&code, 1, NULL, 0, on_death, NULL, NULL);
+	fence_all(false);
+	if (me.rank == size - 1)
+		raise(SIGKILL);
+	wait_for(TO_ONE);
+	printf("outlived\n");
+}
+
 /* What is not offered is refused, and does not hang. */
 static void do_refused(int argc, char **argv)
 {
@@ -734,7 +760,7 @@ static const struct {
 	{ "groups", do_groups },   { "names", do_names },
 	{ "ranges", do_ranges },   { "wait", do_wait },
 	{ "connect", do_connect },
-	{ "events", do_events },
+	{ "events", do_events },   { "outlive", do_outlive },
 };
 
 static void act(int argc, char **argv)

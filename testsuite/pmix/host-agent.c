@@ -232,11 +232,11 @@ static int enter(struct host *h, struct node *n, const struct pmix_msg *m)
 
 void agent_rank_gone(struct host *h, uint32_t rank)
 {
-	const struct pmix_msg m = { .type = PMIX_MSG_GONE, .nspace = 1, .rank = rank };
+	const struct pmix_msg m = { .type = PMIX_MSG_GONE, .nspace = 1, .rank = rank,
+				    .number = 1 };
 
 	h->ranks[rank].gone = true;
-	for (uint32_t p = 0; p < h->options->real; p++)
-		(void)link_send(&h->nodes[p].link, &m);
+	(void)link_send(&node_of_rank(h, rank)->link, &m);
 	while (h->gathers)
 		(void)end_gather(h, h->gathers, -ECONNRESET);
 }

@@ -85,6 +85,8 @@ bad "a rank aborts" 7 "rank 7 aborts with 7: I do not want to" -l "$library" \
 	-N3 -n8 ./pmix-exercise abort
 bad "a rank dies among others" 1 "rank 7 killed by signal 9" -l "$library" \
 	-N3 -n8 ./pmix-exercise die
+bad "others are told of a death" 1 "^outlived" -l "$library" -N3 -n8 \
+	./pmix-exercise outlive
 bad "a member of a group dies" 1 "rank 3 killed by signal 9" -l "$library" \
 	-N4 -n4 ./pmix-exercise die-in-group
 bad "a node's only rank dies" 1 "rank 2 killed by signal 9" -l "$library" \

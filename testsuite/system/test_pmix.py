@@ -274,6 +274,13 @@ def test_a_rank_dies(srun, ends, how):
     result.says("rank 1")
 
 
+def test_others_are_told_of_a_death(srun, exercise):
+    """Where it does not end the step: on its node and on others."""
+    env = {"PMI2X_KILL_ON_FAILURE": "off"}
+    result = srun("-N3", "-n6", exercise, "outlive", env=env).failed()
+    assert result.lines.count("outlived") == 5, result
+
+
 @pytest.mark.parametrize(
     "sent, said",
     [("KILL", "has died: it was killed"), ("SEGV", "crashed: signal 11")],

@@ -954,6 +954,7 @@ static void who_goes_without_goodbye_is_named(void **state)
 	assert_true(hear(&n->nodes[2], &m, &b));
 	assert_int_equal(m.type, PMIX_MSG_GONE);
 	assert_int_equal(m.rank, 5);
+	assert_int_equal(m.number, 1);
 	buf_free(&b);
 	net_destroy(n);
 }
@@ -1106,6 +1107,8 @@ static void answers_wait_for_the_end_of_the_step(void **state)
 {
 	const struct net_options o = { .ends = true };
 	struct net *n = serve(&o);
+	struct pmix_msg m;
+	struct buf b;
 
 	enter_node(&n->nodes[0], 1, NULL, 0, 4);
 	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
@@ -1113,6 +1116,10 @@ static void answers_wait_for_the_end_of_the_step(void **state)
 	assert_int_equal(n->nodes[0].ends, 1);
 	assert_non_null(strstr(n->nodes[0].end_why, "PMIx fence 0 failed: rank 5"));
 	assert_silence(&n->nodes[0]);
+	assert_true(hear(&n->nodes[2], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_GONE);
+	assert_int_equal(m.number, 0); /* nobody need be told */
+	buf_free(&b);
 	pmi_server_answer_failed(n->nodes[0].server);
 	assert_failed(&n->nodes[0], 1, "rank 5");
 	net_destroy(n);

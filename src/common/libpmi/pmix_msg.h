@@ -24,7 +24,7 @@
  *                                  <-   FETCH id  from another node, for a rank of this
  *   FETCHED id                     ->
  *   ABORT                          ->
- *                                  <-   GONE      a rank of any node has gone
+ *                                  <-   GONE      a rank of this node has gone
  *   EVENT                          ->
  *                                  <-   EVENT     of another node
  *                                  <-   DROP
@@ -62,7 +62,8 @@ enum pmix_msg_type {
 	PMIX_MSG_FETCHED,   /* id; status; text: why it failed; data: all that the rank has
 	                       committed, as libpmix packs it */
 	PMIX_MSG_ABORT,     /* rank: who asks for it; status: exit code; text */
-	PMIX_MSG_GONE,      /* rank: ended without goodbye; text: how */
+	PMIX_MSG_GONE,      /* rank: ended without goodbye; number: 1: the step goes on
+	                       without it; text: how */
 	PMIX_MSG_EVENT,     /* data: what all other nodes are told, at most 64 KiB; the same
 	                       from another node */
 	PMIX_MSG_NAMES,     /* id; rank: who asks; data: names_pack_request */

@@ -72,6 +72,7 @@ void pmix_rank_gone(struct rank_session *ss)
 {
 	const struct pmix_msg m = {
 		.type = PMIX_MSG_GONE, .rank = ss->rank, .text = ss->why,
+		.number = ss->pmix == RANK_PMIX_ACTIVE && !ss->server->ops->end_step,
 		.text_len = pmix_text_len(ss->why),
 	};
 
