@@ -55,9 +55,14 @@ good "what is published is found, and taken back" -N3 -n8 ./pmix-exercise names
 good "processes of a job connect" -N3 -n7 -m cyclic ./pmix-exercise connect
 good "who may see what is published" -N2 -n4 ./pmix-exercise ranges
 good "events" -N3 -n8 ./pmix-exercise events
-good "groups" -N4 -n8 ./pmix-exercise groups
-good "groups, of nodes that do not have equally many" -N3 -n7 -m cyclic -c demand \
-	./pmix-exercise groups
+# About groups client and server of different releases do not understand each other.
+if [ -z "${PMIXD_TEST_LIBRARY:-}" ]; then
+	good "groups" -N4 -n8 ./pmix-exercise groups
+	good "groups, of nodes that do not have equally many" -N3 -n7 -m cyclic \
+		-c demand ./pmix-exercise groups
+	bad "a member of a group dies" 1 "rank 3 killed by signal 9" \
+		-l "$library" -N4 -n4 ./pmix-exercise die-in-group
+fi
 good "what a job is" -N3 -n8 -m plane=2 ./pmix-exercise job
 good "shared memory, as far as this libpmix has it" -N2 -n8 -g auto \
 	./pmix-exercise exchange
@@ -87,8 +92,6 @@ bad "a rank dies among others" 1 "rank 7 killed by signal 9" -l "$library" \
 	-N3 -n8 ./pmix-exercise die
 bad "others are told of a death" 1 "^outlived" -l "$library" -N3 -n8 \
 	./pmix-exercise outlive
-bad "a member of a group dies" 1 "rank 3 killed by signal 9" -l "$library" \
-	-N4 -n4 ./pmix-exercise die-in-group
 bad "a node's only rank dies" 1 "rank 2 killed by signal 9" -l "$library" \
 	-N3 -n3 ./pmix-exercise die
 
