@@ -197,7 +197,8 @@ def test_all_nodes_are_lost(dvm, env, journal):
 
 def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
     """What had ended is not run again, and its failures count."""
-    lines = [f"echo {i} >> {tmp_path}/ran; sleep 0.02; [ {i} != 3 ]" for i in range(400)]
+    line = f"echo %d >> {tmp_path}/ran; sleep 0.02; [ %d != 3 ]"
+    lines = [line % (i, i) for i in range(400)]
     (tmp_path / "tasks").write_text("# a comment\n" + "\n".join(lines) + "\n")
     command = "batch", "--local", "2", "--journal", tmp_path / "j", tmp_path / "tasks"
     child = subprocess.Popen(
@@ -214,3 +215,33 @@ def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
     assert sum(ran.values()) <= 400 + 2 * os.cpu_count()
     assert ends(tmp_path / "j/journal") == dict.fromkeys(range(1, 401), 1)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+ALLOCATION = """
+export PMI2X_DVM_DIR={base}
+pmi2x-dvm up --journal {base}/j
+pmi2x-dvm submit --array 1-400 sh -c 'sleep 0.05; echo x >> {base}/ran.$PMI2X_DVM_TASK'
+until pmi2x-dvm status | grep -q ' [1-9][0-9]* ended'; do sleep 0.05; done
+for process in /proc/[0-9]*; do
+    [ "$(cat $process/comm)" = pmi2x-dvm-head ] &&
+        grep -qz "^PMI2X_DVM_DIR={base}$" $process/environ &&
+        kill -9 ${{process#/proc/}}
+done 2>/dev/null
+while pmi2x-dvm status; do sleep 0.05; done
+pmi2x-dvm up --resume {base}/j
+pmi2x-dvm wait
+pmi2x-dvm status
+pmi2x-dvm down
+"""
+
+
+def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, tmp_path):
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
+        "salloc", "-N2", "bash", "-c", ALLOCATION.format(base=base),
+    ).ok()  # fmt: skip
+    assert ends(base / "j/journal") == dict.fromkeys(range(1, 401), 1)
+    assert len(list(base.glob("ran.*"))) == 400
+    assert not living(base)
