@@ -49,7 +49,8 @@ static bool take_arguments(struct confine_options *c, struct program_options *o,
 	o->uid = c->uid;
 	o->library = argv[LIBRARY];
 	o->server.dir = argv[DIR];
-	o->server.hash = !strcmp(argv[GDS], "hash");
+	o->server.hash = strcmp(argv[GDS], "auto") != 0;
+	o->server.no_files = !strcmp(argv[GDS], "none");
 	return true;
 }
 

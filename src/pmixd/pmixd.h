@@ -6,7 +6,8 @@
  *   arguments    UID GID STEP NODE DIR LIBRARY GDS COLLECT PORT [CGROUP ...]
  *                DIR: its directory, the user's, mode 0700; who starts it removes it
  *                LIBRARY: path of libpmix.so.2
- *                GDS: "hash" or "auto": where clients find what the server knows
+ *                GDS: where clients find what the server knows: "auto": in shared memory,
+ *                if libpmix can; "hash": the topology only; "none": nothing in files
  *                COLLECT: "store", "demand" or "auto": enum pmixd_collect
  *                PORT: of PMIXD_FD_LISTENER
  *                the rest as for pmi2x-agent

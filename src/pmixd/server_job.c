@@ -49,7 +49,8 @@ static void add_init_info(struct info_list *l, const struct server *s,
 	/* Not the machine's name, which several nodes may have. */
 	info_add_string(l, PMIX_HOSTNAME,
 			n->node_names[layout_node_id(n->layout, n->position)]);
-	info_add_bool(l, PMIX_SERVER_SHARE_TOPOLOGY, true);
+	if (!s->options->no_files)
+		info_add_bool(l, PMIX_SERVER_SHARE_TOPOLOGY, true);
 }
 
 static int init_library(struct server *s, const struct pmix_nspace *n,

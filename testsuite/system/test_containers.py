@@ -14,6 +14,7 @@ from harness import Cluster
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
+HELLO = TOP / "contrib" / "cluster" / "mpi-hello.c"
 CLIENT = HERE / "programs" / "fault-client.c"
 # The kernel's headers, and libraries that are headers only.
 HEADERS = ["-idirafter", "/usr/include"]
@@ -95,6 +96,18 @@ def test_namespaces(step, static_client):
     ids, processes, network, shared memory and names of its own."""
     unshare = [shutil.which("unshare"), "--fork", "--pid", "--net", "--ipc"]
     step([*unshare, "--uts", "--mount", static_client])
+
+
+@pytest.mark.plain("tried on plain nodes only")
+@pytest.mark.parametrize("version", ["Debian", "5"])
+def test_open_mpi(srun, prefix, kind, mpi_container, version):
+    """With the node's libpmix as server, and the same or another one inside."""
+    if kind != "pmi2x" or not (prefix / "libexec" / "pmi2x" / "pmi2x-pmixd").exists():
+        pytest.skip("no PMIx server")
+    command = mpi_container(HELLO, version)
+    result = srun("-N2", "-n4", *command, env={"PMI2X_PMIX_GDS": "hash"}).ok()
+    assert result.stdout.startswith("size 4 "), result
+    assert not result.stderr, result
 
 
 # ---- srun --container ----

@@ -63,6 +63,15 @@ def served(request, prefix, kind, scratch, libpmix, mpi_memory):
     assert not left, f"left behind: {left}"
 
 
+@pytest.mark.parametrize("client", ["Debian", "5"])
+def test_container(served, mpi_container, client):
+    command = mpi_container(HELLO, client)
+    env = {"PMI2X_PMIX_GDS": "hash"}
+    result = served.srun(*STEP, *command, env=env, timeout=120).ok()
+    assert result.stdout.startswith("size 16 "), result
+    assert not result.stderr, result
+
+
 @pytest.mark.parametrize("order", ["block", "cyclic"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_hello(served, open_mpi, client, order):

@@ -62,12 +62,14 @@ static const char *const collect_words[] = {
 };
 
 /*
- * In shared memory, where a client can find it after it has connected: with 5. With 4
- * it looks for files before; what 6 and later have differs.
+ * What pmi2x-pmixd is told. In shared memory, where a client can find it after it has
+ * connected: with 5. With 4 it looks for files before; what 6 and later have differs.
  */
-static bool has_shared_memory(const struct pmix_offer *o, const struct conf *conf)
+static const char *gds_word(const struct pmix_offer *o, const struct conf *conf)
 {
-	return conf->pmix_gds == CONF_PMIX_GDS_AUTO && o->library.release == 5;
+	if (conf->pmix_gds == CONF_PMIX_GDS_HASH)
+		return "none";
+	return o->library.release == 5 ? "auto" : "hash";
 }
 
 void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
@@ -87,7 +89,7 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 			    step->jobid, "");
 	if (!o->dir)
 		return;
-	o->gds = has_shared_memory(o, conf) ? "auto" : "hash";
+	o->gds = gds_word(o, conf);
 	o->collect = collect_words[conf->pmix_collect];
 	o->tasks_wait = conf->pmix == CONF_PMIX_EARLY;
 	o->when = o->tasks_wait || (conf->pmix == CONF_PMIX_AUTO &&
@@ -155,7 +157,7 @@ void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starte
 			    "PMIX_BFROP_BUFFER_NON_DESC");
 	/* Without it a client takes shared memory where it can. One of PMIx 3 complains
 	   of each module in it that it does not have. */
-	if (!strcmp(o->gds, "hash"))
+	if (strcmp(o->gds, "auto"))
 		env_array_overwrite(env, "PMIX_GDS_MODULE", "hash");
 	env_array_overwrite(env, "PMIX_SERVER_TMPDIR", o->dir);
 	env_array_overwrite(env, "PMIX_HOSTNAME", step->node);
