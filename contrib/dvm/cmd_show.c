@@ -93,6 +93,13 @@ int cmd_ps(int argc, char **argv)
 	return 0;
 }
 
+static void print_journal(const char *state)
+{
+	if (strcmp(state, "none") && strcmp(state, "written"))
+		printf("The journal cannot be written: %s. Until it can, no task is taken or started.\n",
+		       state);
+}
+
 static void print_nodes(json_t *status)
 {
 	json_t *n;
@@ -102,6 +109,7 @@ static void print_nodes(json_t *status)
 	       get_text(status, "dvm"), get_number(status, "queued"),
 	       get_number(status, "running"), get_number(status, "ended"),
 	       get_number(status, "failed"));
+	print_journal(get_text(status, "journal"));
 	printf("%-24s %-8s %6s %6s %6s\n", "NODE", "STATE", "CORES", "FREE",
 	       "GPUS");
 	json_array_foreach(json_object_get(status, "nodes"), i, n)

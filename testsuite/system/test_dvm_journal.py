@@ -145,11 +145,13 @@ def test_a_full_disk(dvm, env, journal, tmp_path):
     result = dvm("submit", "--array", "1-10", "true").failed()
     result.says("the journal cannot be written: File too large: no task of the")
     assert status(dvm)["queued"] == 0
+    assert "journal cannot be written: File too large" in dvm("status").ok().stdout
     go.touch()
     wait_until(lambda: status(dvm)["running"] == 0)
     assert ends(journal) == {1: 0}
     resource.prlimit(head_of(env), resource.RLIMIT_FSIZE, limits)
     wait_until(lambda: ends(journal) == {1: 1})
+    assert status(dvm)["journal"] == "written"
     dvm("submit", "--wait", "--array", "1-10", "true").ok()
     assert ends(journal) == dict.fromkeys(range(1, 12), 1)
 

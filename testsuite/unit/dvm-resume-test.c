@@ -428,6 +428,9 @@ static void a_full_disk_harms_nothing_that_runs(void **state)
 	b->full = true;
 	ask(b, SUBMIT "{'argv':['d']},{'argv':['e']}]}");
 	assert_refused(b, "the journal cannot be written: No space left on device");
+	(void)status(b, "queued");
+	assert_string_equal(json_string_value(json_object_get(b->answer, "journal")),
+			    "No space left on device");
 	assert_int_equal(status(b, "queued"), 1);
 	end_task(b, 1, 0);
 	assert_int_equal(b->known[1].told, 0); /* another head would run it again */

@@ -141,9 +141,11 @@ static void note_failure(struct dvm_head *h, int error)
 static int flush(struct dvm_head *h, uint32_t waits)
 {
 	struct buf *out = &h->journal.out;
-	int rc = !h->journal.on || !out->len ? 0 :
-		 h->ops.record(h->arg, out->data, out->len, waits);
+	int rc;
 
+	if (!out->len) /* whether it can be written is seen when it is */
+		return 0;
+	rc = h->ops.record(h->arg, out->data, out->len, waits);
 	if (!rc)
 		buf_clear(out);
 	note_failure(h, rc);

@@ -150,6 +150,13 @@ void report_output(struct dvm_head *h, const struct head_task *t,
 			"data", json_bytes(m->data.data, m->data.len)));
 }
 
+/* "none", "written", or why it cannot be. */
+static const char *journal_state(const struct dvm_head *h)
+{
+	return !h->journal.on ? "none" :
+	       h->journal.error ? strerror(-h->journal.error) : "written";
+}
+
 json_t *report_status(const struct dvm_head *h)
 {
 	json_t *nodes = json_array();
@@ -165,7 +172,7 @@ json_t *report_status(const struct dvm_head *h)
 			"free", n->lost ? 0 :
 				(int)ledger_node_free_cores(h->ledger, i)));
 	}
-	return json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:o}",
+	return json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
 			 "ev", "status", "dvm", h->options.name,
 			 "build", h->options.build,
 			 "ready", head_is_ready(h),
@@ -174,6 +181,7 @@ json_t *report_status(const struct dvm_head *h)
 			 "running", (json_int_t)h->nrunning,
 			 "ended", (json_int_t)h->done,
 			 "failed", (json_int_t)h->failed,
+			 "journal", journal_state(h),
 			 "nodes", nodes);
 }
 
