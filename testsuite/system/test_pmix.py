@@ -12,7 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness import Cluster, below, command_line, process_table, run, wait_until
+from harness import (
+    Cluster,
+    below,
+    command_line,
+    process_table,
+    run,
+    stopped,
+    wait_until,
+)
 
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
 # Nodes that are one machine would share its files, and have fewer processors than ranks.
@@ -192,10 +200,10 @@ def test_components_of_a_het_step(srun, apps):
 
 
 @contextlib.contextmanager
-def held(cluster, ends, options=SMALL, env=None):
+def held(cluster, ends, options=SMALL, env=None, words=("hold",)):
     """A step of which all ranks are up; its process."""
     argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    argv += ["--mpi=pmi2x", *options, ends, "hold"]
+    argv += ["--mpi=pmi2x", *options, ends, *words]
     step = subprocess.Popen(
         list(map(str, argv)),
         stdout=subprocess.PIPE,
@@ -301,6 +309,25 @@ def test_a_server_ends(cluster, ends, sent, said):
         _, err = step.communicate(timeout=60)
         assert f"the PMIx server of node n2 {said}" in err
         assert step.returncode
+
+
+def test_a_stopped_server(cluster, ends, tmp_path):
+    """Whom the fence of MPI_Finalize waits for is said; it goes on with the server."""
+    go, said = tmp_path / "go", []
+    env = {"PMI2X_STALL_REPORT": "1"}
+    with held(cluster, ends, env=env, words=["gate", go]) as step:
+        (server,) = servers(cluster, "n2")
+        with stopped(server):
+            go.touch()
+            os.set_blocking(step.stderr.fileno(), False)
+            wait_until(lambda: is_said(step, said, r"PMIx fence \d+: .*\(node n2\)"))
+        assert step.wait(60) == 0
+
+
+def is_said(step, said, pattern):
+    with contextlib.suppress(BlockingIOError):
+        said.append(os.read(step.stderr.fileno(), 4096).decode())
+    return re.search(pattern, "".join(said))
 
 
 def test_cancelled(cluster, ends):

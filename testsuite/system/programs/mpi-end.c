@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An MPI program that ends as its first argument says: abort, segv, exit (without
- * MPI_Finalize) of rank 1; hold: it stays until it is ended; or well. All ranks say when they are up.
+ * MPI_Finalize) of rank 1; hold: it stays until it is ended; gate: until the file that is
+ * the next argument is there; or well. All ranks say when they are up.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -34,6 +35,8 @@ int main(int argc, char **argv)
 		end(how);
 	while (!strcmp(how, "hold"))
 		pause();
+	while (!strcmp(how, "gate") && access(argv[2], F_OK))
+		usleep(10000);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();
 	return 0;
