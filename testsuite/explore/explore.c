@@ -203,7 +203,7 @@ static void usage(void)
 	puts("usage: explore [--all | --break]\n\n"
 	     "Explores libcoll on small steps, each with every order of events;\n"
 	     "without an option a part that takes a few seconds.\n\n"
-	     "  --all    everything: less than a minute\n"
+	     "  --all    everything: some minutes\n"
 	     "  --break  lose the messages about faults to one node: a breach\n"
 	     "           must be found");
 }
