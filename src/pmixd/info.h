@@ -10,12 +10,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct info_list {
 	pmix_info_t *items;
 	size_t count, cap;
 	bool failed; /* no memory, or too long a key */
 };
+
+static inline bool info_is(const pmix_info_t *info, const char *key)
+{
+	return !strncmp(info->key, key, PMIX_MAX_KEYLEN);
+}
 
 /* All zero is an empty list. A NULL text adds nothing. */
 void info_add_string(struct info_list *l, const char *key, const char *text);

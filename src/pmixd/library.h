@@ -35,6 +35,18 @@ struct library {
 #undef LIBRARY_MEMBER
 };
 
+/* What Data_pack has made, for Data_unpack, which only reads it. */
+static inline pmix_data_buffer_t library_packed(const void *data, size_t len)
+{
+	return (pmix_data_buffer_t){
+		.base_ptr = (char *)data,
+		.pack_ptr = (char *)data + len,
+		.unpack_ptr = (char *)data,
+		.bytes_allocated = len,
+		.bytes_used = len,
+	};
+}
+
 /*
  * Open the one at `path`. It stays open as long as the process lives. 0; or -ENOENT:
  * it cannot be loaded, -ELIBACC: is not libpmix, -EPROTONOSUPPORT: is too old, with a

@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- directives ---- */
+#include "pmixd/info.h"
 
-static bool is(const pmix_info_t *info, const char *key)
-{
-	return !strncmp(info->key, key, PMIX_MAX_KEYLEN);
-}
+/* ---- directives ---- */
 
 static pmix_status_t take_range(struct names_request *r, const pmix_info_t *info)
 {
@@ -74,7 +71,7 @@ static const struct {
 static pmix_status_t take_directive(struct names_request *r, const pmix_info_t *info)
 {
 	for (size_t i = 0; i < sizeof(directives) / sizeof(*directives); i++)
-		if (is(info, directives[i].key))
+		if (info_is(info, directives[i].key))
 			return directives[i].take(r, info);
 	return info->flags & PMIX_INFO_REQD ? PMIX_ERR_NOT_SUPPORTED : PMIX_SUCCESS;
 }
@@ -193,24 +190,10 @@ pmix_status_t names_ask(struct buf *request, enum names_op op, char **keys,
 static pmix_status_t unpack_value(const struct library *l, const struct names_item *item,
 				  pmix_value_t *value)
 {
-	char *bytes = malloc(item->len ? item->len : 1);
-	pmix_data_buffer_t packed = {
-		.base_ptr = bytes,
-		.pack_ptr = bytes + item->len,
-		.unpack_ptr = bytes,
-		.bytes_allocated = item->len,
-		.bytes_used = item->len,
-	};
-	pmix_status_t status;
+	pmix_data_buffer_t packed = library_packed(item->value, item->len);
 	int32_t count = 1;
 
-	if (!bytes)
-		return PMIX_ERR_NOMEM;
-	if (item->len)
-		memcpy(bytes, item->value, item->len);
-	status = l->Data_unpack(NULL, &packed, value, &count, PMIX_VALUE);
-	free(bytes);
-	return status;
+	return l->Data_unpack(NULL, &packed, value, &count, PMIX_VALUE);
 }
 
 static pmix_status_t fill(const struct library *l, const struct names_item *item,

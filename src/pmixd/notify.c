@@ -57,14 +57,7 @@ static int unpack_infos(const struct library *l, pmix_data_buffer_t *b,
 static int unpack(const struct library *l, const void *data, size_t len,
 		  struct notification *n)
 {
-	/* Only read. */
-	pmix_data_buffer_t b = {
-		.base_ptr = (char *)data,
-		.unpack_ptr = (char *)data,
-		.pack_ptr = (char *)data + len,
-		.bytes_allocated = len,
-		.bytes_used = len,
-	};
+	pmix_data_buffer_t b = library_packed(data, len);
 
 	if (!unpack_one(l, &b, &n->code, PMIX_STATUS) ||
 	    !unpack_one(l, &b, &n->source, PMIX_PROC) ||

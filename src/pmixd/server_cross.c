@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections, and fences, of processes of several namespaces, each with servers of its own. In each
- * the members meet as in one of a single namespace, and bring what they have committed;
+ * Connections, and fences, of processes of several namespaces, each with servers of its
+ * own. In each the members meet as in one of a single namespace, and bring what they have committed;
  * the server of the first of them publishes that, and all look up that of the others: srun
  * keeps it, as it does what clients publish. It stays here for who asks for it.
  */

@@ -7,6 +7,7 @@
 
 #include "libpmi/control.h"
 #include "libpmi/spawn.h"
+#include "pmixd/info.h"
 
 static int add_info(struct spawn_request *r, const char *key, const char *value)
 {
@@ -28,7 +29,7 @@ static const struct {
 static int take_directive(struct spawn_request *r, const pmix_info_t *info)
 {
 	for (size_t i = 0; i < sizeof(directives) / sizeof(*directives); i++)
-		if (!strncmp(info->key, directives[i].pmix, PMIX_MAX_KEYLEN) &&
+		if (info_is(info, directives[i].pmix) &&
 		    info->value.type == PMIX_STRING && info->value.data.string)
 			return add_info(r, directives[i].pmi, info->value.data.string);
 	return info->flags & PMIX_INFO_REQD ? -ENOTSUP : 0;

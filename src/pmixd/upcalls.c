@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmixd/info.h"
 #include "pmixd/names.h"
 #include "pmixd/notify.h"
 #include "pmixd/spawn.h"
@@ -84,9 +85,9 @@ static bool is_true(const pmix_info_t *info)
 
 static void take_fence_directive(struct event *e, const pmix_info_t *info)
 {
-	if (!strncmp(info->key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN))
+	if (info_is(info, PMIX_COLLECT_DATA))
 		e->collect = is_true(info);
-	else if (!strncmp(info->key, PMIX_LOCAL_COLLECTIVE_STATUS, PMIX_MAX_KEYLEN))
+	else if (info_is(info, PMIX_LOCAL_COLLECTIVE_STATUS))
 		e->lost = info->value.type == PMIX_STATUS &&
 			  info->value.data.status != PMIX_SUCCESS;
 }
@@ -95,7 +96,6 @@ static void take_fence_directive(struct event *e, const pmix_info_t *info)
 static bool keep_members(struct event *e, const pmix_proc_t procs[], size_t nprocs)
 {
 	free(e->ranks);
-	free(e->data);
 	e->ranks = malloc(nprocs * sizeof(*e->ranks));
 	e->data = malloc(nprocs * sizeof(*procs));
 	e->len = e->data ? nprocs * sizeof(*procs) : 0;
@@ -104,27 +104,38 @@ static bool keep_members(struct event *e, const pmix_proc_t procs[], size_t npro
 	return e->ranks && e->data;
 }
 
+/* NULL: no memory. */
+static struct event *new_collective(enum event_type type, const pmix_proc_t procs[],
+				    size_t nprocs)
+{
+	struct event *e = nprocs ? event_create(type, procs) : NULL;
+
+	if (!e)
+		return NULL;
+	if (take_members(e, procs, nprocs) &&
+	    (!e->foreign || type == EVENT_GROUP || keep_members(e, procs, nprocs)))
+		return e;
+	event_free(e);
+	return NULL;
+}
+
 /* What libpmix has collected is the host's to free. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 			      const pmix_info_t info[], size_t ninfo, char *data,
 			      size_t ndata, pmix_modex_cbfunc_t done, void *done_arg)
 {
-	struct event *e = nprocs ? event_create(EVENT_FENCE, procs) : NULL;
+	struct event *e = new_collective(EVENT_FENCE, procs, nprocs);
 
-	if (!e || !take_members(e, procs, nprocs)) {
+	if (!e || e->foreign)
 		free(data);
-		if (e)
-			event_free(e);
+	if (!e)
 		return PMIX_ERR_NOMEM;
+	if (!e->foreign) {
+		e->data = data;
+		e->len = ndata;
 	}
 	for (size_t i = 0; i < ninfo; i++)
 		take_fence_directive(e, &info[i]);
-	e->data = data;
-	e->len = ndata;
-	if (e->foreign && !keep_members(e, procs, nprocs)) {
-		event_free(e);
-		return PMIX_ERR_NOMEM;
-	}
 	e->owed = (struct owed){ .data = done, .arg = done_arg };
 	return push(e, PMIX_SUCCESS);
 }
@@ -143,14 +154,14 @@ static void take_endpoints(struct event *e, const pmix_byte_object_t *bytes)
 
 static void take_group_directive(struct event *e, const pmix_info_t *info)
 {
-	if (!strncmp(info->key, PMIX_GROUP_ASSIGN_CONTEXT_ID, PMIX_MAX_KEYLEN))
+	if (info_is(info, PMIX_GROUP_ASSIGN_CONTEXT_ID))
 		e->context |= is_true(info);
-	else if (!strncmp(info->key, PMIX_GROUP_LOCAL_ONLY, PMIX_MAX_KEYLEN))
+	else if (info_is(info, PMIX_GROUP_LOCAL_ONLY))
 		e->local |= is_true(info);
-	else if (!strncmp(info->key, PMIX_GROUP_ENDPT_DATA, PMIX_MAX_KEYLEN) &&
+	else if (info_is(info, PMIX_GROUP_ENDPT_DATA) &&
 		 info->value.type == PMIX_BYTE_OBJECT && !e->data)
 		take_endpoints(e, &info->value.data.bo);
-	else if (!strncmp(info->key, PMIX_GROUP_ADD_MEMBERS, PMIX_MAX_KEYLEN))
+	else if (info_is(info, PMIX_GROUP_ADD_MEMBERS))
 		e->unserved = true;
 	else
 		take_fence_directive(e, info);
@@ -164,7 +175,7 @@ static bool has_unpacked_info(const struct event *e, const pmix_info_t info[],
 			      size_t ninfo)
 {
 	for (size_t i = 0; i < ninfo; i++)
-		if (!strncmp(info[i].key, PMIX_GROUP_INFO, PMIX_MAX_KEYLEN))
+		if (info_is(&info[i], PMIX_GROUP_INFO))
 			return !e->data && !e->local;
 	return false;
 }
@@ -187,13 +198,13 @@ static pmix_status_t on_group(pmix_group_operation_t op, char *name,
 			      const pmix_info_t info[], size_t ninfo,
 			      pmix_info_cbfunc_t done, void *done_arg)
 {
-	struct event *e = nprocs ? event_create(EVENT_GROUP, procs) : NULL;
+	struct event *e = new_collective(EVENT_GROUP, procs, nprocs);
 
-	if (e)
-		e->text = strdup(name);
-	if (!e || !e->text || !take_members(e, procs, nprocs)) {
-		if (e)
-			event_free(e);
+	if (!e)
+		return PMIX_ERR_NOMEM;
+	e->text = strdup(name);
+	if (!e->text) {
+		event_free(e);
 		return PMIX_ERR_NOMEM;
 	}
 	e->destruct = op == PMIX_GROUP_DESTRUCT;
@@ -210,18 +221,11 @@ static pmix_status_t push_connect(bool disconnect, const pmix_proc_t procs[],
 				  size_t nprocs, const pmix_info_t info[], size_t ninfo,
 				  struct owed owed)
 {
-	struct event *e = nprocs ? event_create(EVENT_CONNECT, procs) : NULL;
+	struct event *e = new_collective(EVENT_CONNECT, procs, nprocs);
 
-	if (!e || !take_members(e, procs, nprocs)) {
-		if (e)
-			event_free(e);
+	if (!e)
 		return PMIX_ERR_NOMEM;
-	}
 	e->destruct = disconnect;
-	if (e->foreign && !keep_members(e, procs, nprocs)) {
-		event_free(e);
-		return PMIX_ERR_NOMEM;
-	}
 	for (size_t i = 0; i < ninfo; i++)
 		take_fence_directive(e, &info[i]);
 	e->owed = owed;
@@ -287,14 +291,14 @@ static pmix_status_t on_deregister(pmix_status_t *codes, size_t ncodes,
 
 static void take_directive(struct event *e, const pmix_info_t *info)
 {
-	if (!strncmp(info->key, PMIX_REQUIRED_KEY, PMIX_MAX_KEYLEN) &&
+	if (info_is(info, PMIX_REQUIRED_KEY) &&
 	    info->value.type == PMIX_STRING && !e->text)
 		e->text = strdup(info->value.data.string);
-	else if (!strncmp(info->key, PMIX_TIMEOUT, PMIX_MAX_KEYLEN) &&
+	else if (info_is(info, PMIX_TIMEOUT) &&
 		 info->value.type == PMIX_INT && info->value.data.integer > 0 &&
 		 info->value.data.integer < INT32_MAX / 1000)
 		e->timeout_ms = (uint32_t)info->value.data.integer * 1000;
-	else if (!strncmp(info->key, PMIX_IMMEDIATE, PMIX_MAX_KEYLEN) && is_true(info))
+	else if (info_is(info, PMIX_IMMEDIATE) && is_true(info))
 		e->timeout_ms = 0;
 }
 
@@ -358,26 +362,30 @@ static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[
 	return push_request(EVENT_NAMES, proc, &request, owed, status);
 }
 
+static pmix_status_t push_keys(enum names_op op, const pmix_proc_t *proc, char **keys,
+			       const pmix_info_t info[], size_t ninfo,
+			       struct owed owed)
+{
+	struct buf request;
+	pmix_status_t status = names_ask(&request, op, keys, info, ninfo);
+
+	return push_request(EVENT_NAMES, proc, &request, owed, status);
+}
+
 static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys,
 				  const pmix_info_t info[], size_t ninfo,
 				  pmix_op_cbfunc_t done, void *done_arg)
 {
-	struct owed owed = { .status = done, .arg = done_arg };
-	struct buf request;
-	pmix_status_t status = names_ask(&request, NAMES_UNPUBLISH, keys, info, ninfo);
-
-	return push_request(EVENT_NAMES, proc, &request, owed, status);
+	return push_keys(NAMES_UNPUBLISH, proc, keys, info, ninfo,
+			 (struct owed){ .status = done, .arg = done_arg });
 }
 
 static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys,
 			       const pmix_info_t info[], size_t ninfo,
 			       pmix_lookup_cbfunc_t done, void *done_arg)
 {
-	struct owed owed = { .found = done, .arg = done_arg };
-	struct buf request;
-	pmix_status_t status = names_ask(&request, NAMES_LOOKUP, keys, info, ninfo);
-
-	return push_request(EVENT_NAMES, proc, &request, owed, status);
+	return push_keys(NAMES_LOOKUP, proc, keys, info, ninfo,
+			 (struct owed){ .found = done, .arg = done_arg });
 }
 
 static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_info[],
@@ -399,7 +407,7 @@ static void push_lost(const pmix_proc_t *source, const pmix_info_t info[], size_
 	struct event *e;
 
 	for (size_t i = 0; i < ninfo; i++)
-		if (!strncmp(info[i].key, PMIX_EVENT_AFFECTED_PROC, PMIX_MAX_KEYLEN) &&
+		if (info_is(&info[i], PMIX_EVENT_AFFECTED_PROC) &&
 		    info[i].value.type == PMIX_PROC)
 			source = info[i].value.data.proc;
 	e = source ? event_create(EVENT_LOST, source) : NULL;

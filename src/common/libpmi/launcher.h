@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * srun's half of the engine: name service (of PMIx: name_store.h), spawn
- * bookkeeping, aborts and reports. Sans-I/O like the rest of libpmi: control frames in, operations out.
+ * bookkeeping, aborts and reports. Sans-I/O like the rest of libpmi: control
+ * frames in, operations out.
  */
 #ifndef PMI2X_LAUNCHER_H
 #define PMI2X_LAUNCHER_H
