@@ -118,7 +118,6 @@ static void become_zygote(const struct dvmd *d, int fd, int pmi)
 	sigset_t none;
 
 	snprintf(port, sizeof(port), "%u", pool_port(d->pool));
-
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (!place_fds(fd, pmi))

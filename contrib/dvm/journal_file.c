@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libio/fd.h"
+
 #define CHUNK ((size_t)1 << 20)
 
 static int open_in(const char *dir, const char *name, int flags)
@@ -60,13 +62,6 @@ int journal_file_open(struct journal_file *f, const char *dir)
 		return -errno;
 	rc = lock(f);
 	return rc ? rc : open_present(f);
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 int journal_file_map(const struct journal_file *f, void **data, size_t *len)
@@ -170,7 +165,7 @@ static void drop_new(const struct journal_file *f, struct journal_file_new *n)
 
 	snprintf(path, sizeof(path), "%s/journal.new", f->dir);
 	unlink(path);
-	close_fd(&n->fd);
+	fd_close(&n->fd);
 }
 
 int journal_file_replace(struct journal_file *f, struct journal_file_new *n)
@@ -187,7 +182,7 @@ int journal_file_replace(struct journal_file *f, struct journal_file_new *n)
 		drop_new(f, n);
 		return rc;
 	}
-	close_fd(&f->fd);
+	fd_close(&f->fd);
 	f->fd = n->fd;
 	f->end = n->len;
 	return 0;

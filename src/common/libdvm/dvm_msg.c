@@ -7,7 +7,7 @@
 
 /* ---- pieces ---- */
 
-static int put_bytes(struct buf *b, const struct dvm_bytes *v)
+int dvm_bytes_pack(struct buf *b, const struct dvm_bytes *v)
 {
 	return pack_bytes(b, v->data, v->len);
 }
@@ -57,8 +57,8 @@ static int put_register(struct buf *b, const struct dvm_register *m)
 	rc = rc ? rc : pack_u32(b, m->has.gpus);
 	rc = rc ? rc : pack_u64(b, m->has.memory);
 	rc = rc ? rc : pack_u16(b, m->port);
-	rc = rc ? rc : put_bytes(b, &m->name);
-	return rc ? rc : put_bytes(b, &m->build);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->name);
+	return rc ? rc : dvm_bytes_pack(b, &m->build);
 }
 
 static void get_register(struct cursor *c, struct dvm_register *m)
@@ -76,8 +76,8 @@ static int put_profile(struct buf *b, const struct dvm_profile_msg *m)
 {
 	int rc = pack_u32(b, m->number);
 
-	rc = rc ? rc : put_bytes(b, &m->cwd);
-	return rc ? rc : put_bytes(b, &m->env);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->cwd);
+	return rc ? rc : dvm_bytes_pack(b, &m->env);
 }
 
 static void get_profile(struct cursor *c, struct dvm_profile_msg *m)
@@ -100,9 +100,9 @@ static int put_launch(struct buf *b, const struct dvm_launch *m)
 	rc = rc ? rc : put_cores(b, &m->cores);
 	rc = rc ? rc : pack_u64(b, m->gpus);
 	rc = rc ? rc : pack_u8(b, m->output);
-	rc = rc ? rc : put_bytes(b, &m->argv);
-	rc = rc ? rc : put_bytes(b, &m->path);
-	return rc ? rc : put_bytes(b, &m->places);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->argv);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->path);
+	return rc ? rc : dvm_bytes_pack(b, &m->places);
 }
 
 static void get_launch(struct cursor *c, struct dvm_launch *m)
@@ -162,7 +162,7 @@ static int put_output(struct buf *b, const struct dvm_output_msg *m)
 
 	rc = rc ? rc : pack_u32(b, m->rank);
 	rc = rc ? rc : pack_u32(b, m->fd);
-	return rc ? rc : put_bytes(b, &m->data);
+	return rc ? rc : dvm_bytes_pack(b, &m->data);
 }
 
 static void get_output(struct cursor *c, struct dvm_output_msg *m)
@@ -187,9 +187,9 @@ static int put_ended(struct buf *b, const struct dvm_ended *m)
 	rc = rc ? rc : pack_u8(b, m->told);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		rc = rc ? rc : pack_u64(b, numbers[i]);
-	rc = rc ? rc : put_bytes(b, &m->why);
-	rc = rc ? rc : put_bytes(b, &m->out);
-	return rc ? rc : put_bytes(b, &m->err);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->why);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->out);
+	return rc ? rc : dvm_bytes_pack(b, &m->err);
 }
 
 static void get_ended(struct cursor *c, struct dvm_ended *m)
@@ -211,23 +211,36 @@ static void get_ended(struct cursor *c, struct dvm_ended *m)
 	get_bytes(c, DVM_TAIL_MAX, &m->err);
 }
 
+static int put_failure(struct buf *b, int32_t status, uint32_t rank,
+		       const struct dvm_bytes *why)
+{
+	int rc = pack_u32(b, (uint32_t)status);
+
+	rc = rc ? rc : pack_u32(b, rank);
+	return rc ? rc : dvm_bytes_pack(b, why);
+}
+
+static void get_failure(struct cursor *c, int32_t *status, uint32_t *rank,
+			struct dvm_bytes *why)
+{
+	*status = (int32_t)unpack_u32(c);
+	*rank = unpack_u32(c);
+	get_bytes(c, DVM_TEXT_MAX, why);
+	if (!*status)
+		c->failed = true;
+}
+
 static int put_fail(struct buf *b, const struct dvm_fail *m)
 {
 	int rc = pack_u32(b, m->part);
 
-	rc = rc ? rc : pack_u32(b, (uint32_t)m->status);
-	rc = rc ? rc : pack_u32(b, m->rank);
-	return rc ? rc : put_bytes(b, &m->why);
+	return rc ? rc : put_failure(b, m->status, m->rank, &m->why);
 }
 
 static void get_fail(struct cursor *c, struct dvm_fail *m)
 {
 	m->part = unpack_u32(c);
-	m->status = (int32_t)unpack_u32(c);
-	m->rank = unpack_u32(c);
-	get_bytes(c, DVM_TEXT_MAX, &m->why);
-	if (!m->status)
-		c->failed = true;
+	get_failure(c, &m->status, &m->rank, &m->why);
 }
 
 static int put_failed(struct buf *b, const struct dvm_failed *m)
@@ -235,20 +248,14 @@ static int put_failed(struct buf *b, const struct dvm_failed *m)
 	int rc = pack_u64(b, m->task);
 
 	rc = rc ? rc : pack_u32(b, m->instance);
-	rc = rc ? rc : pack_u32(b, (uint32_t)m->status);
-	rc = rc ? rc : pack_u32(b, m->rank);
-	return rc ? rc : put_bytes(b, &m->why);
+	return rc ? rc : put_failure(b, m->status, m->rank, &m->why);
 }
 
 static void get_failed(struct cursor *c, struct dvm_failed *m)
 {
 	m->task = unpack_u64(c);
 	m->instance = unpack_u32(c);
-	m->status = (int32_t)unpack_u32(c);
-	m->rank = unpack_u32(c);
-	get_bytes(c, DVM_TEXT_MAX, &m->why);
-	if (!m->status)
-		c->failed = true;
+	get_failure(c, &m->status, &m->rank, &m->why);
 }
 
 static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)
@@ -259,7 +266,7 @@ static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)
 	rc = rc ? rc : pack_u32(b, m->instance);
 	rc = rc ? rc : pack_u32(b, m->ranks);
 	rc = rc ? rc : pack_u32(b, m->node);
-	return rc ? rc : put_bytes(b, &m->places);
+	return rc ? rc : dvm_bytes_pack(b, &m->places);
 }
 
 static void get_pmi_part(struct cursor *c, struct dvm_pmi_part *m)
@@ -397,7 +404,7 @@ int dvm_place_pack(struct buf *b, const struct dvm_place *p)
 	rc = rc ? rc : pack_u32(b, p->ranks);
 	rc = rc ? rc : buf_append(b, p->address.ip, sizeof(p->address.ip));
 	rc = rc ? rc : pack_u16(b, p->address.port);
-	return rc ? rc : put_bytes(b, &p->name);
+	return rc ? rc : dvm_bytes_pack(b, &p->name);
 }
 
 int dvm_place_unpack(struct cursor *c, struct dvm_place *p)

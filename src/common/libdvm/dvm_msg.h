@@ -213,6 +213,9 @@ int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
 /* The next of a frame; points into it. 0 or -EPROTO. */
 int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
 
+/* Append them, with their length. Errors of buf_append. */
+int dvm_bytes_pack(struct buf *b, const struct dvm_bytes *v);
+
 int dvm_place_pack(struct buf *b, const struct dvm_place *p);
 /* The next of places; points into them. 0 or -EPROTO. */
 int dvm_place_unpack(struct cursor *c, struct dvm_place *p);

@@ -210,7 +210,7 @@ static char *text_of(const struct dvm_bytes *b)
 	return strndup(b->len ? b->data : "", b->len);
 }
 
-static int read_counts(struct replay *r, const struct journal_counts *c)
+static void read_counts(struct replay *r, const struct journal_counts *c)
 {
 	struct dvm_head *h = r->h;
 
@@ -220,7 +220,6 @@ static int read_counts(struct replay *r, const struct journal_counts *c)
 		h->line = c->line;
 	h->done += c->done;
 	h->failed += c->failed;
-	return 0;
 }
 
 static struct head_profile *define(struct dvm_head *h,
@@ -358,7 +357,7 @@ static void read_end(struct replay *r, const struct journal_end *j)
 static int read_record(struct replay *r, const struct journal_record *j)
 {
 	switch (j->type) {
-	case JOURNAL_COUNTS: return read_counts(r, &j->counts);
+	case JOURNAL_COUNTS: read_counts(r, &j->counts); return 0;
 	case JOURNAL_PROFILE: return read_profile(r, &j->profile);
 	case JOURNAL_SUBMIT: return read_submit(r, &j->submit);
 	case JOURNAL_START: read_start(r, &j->start); return 0;

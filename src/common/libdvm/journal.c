@@ -30,18 +30,13 @@ static int put_counts(struct buf *b, const struct journal_counts *r)
 	return rc ? rc : pack_u64(b, r->line);
 }
 
-static int put_bytes(struct buf *b, const struct dvm_bytes *v)
-{
-	return pack_bytes(b, v->data, v->len);
-}
-
 static int put_profile(struct buf *b, const struct journal_profile *r)
 {
 	int rc = pack_u32(b, r->number);
 
-	rc = rc ? rc : put_bytes(b, &r->id);
-	rc = rc ? rc : put_bytes(b, &r->cwd);
-	return rc ? rc : put_bytes(b, &r->env);
+	rc = rc ? rc : dvm_bytes_pack(b, &r->id);
+	rc = rc ? rc : dvm_bytes_pack(b, &r->cwd);
+	return rc ? rc : dvm_bytes_pack(b, &r->env);
 }
 
 static int put_submit(struct buf *b, const struct journal_submit *r)
@@ -52,7 +47,7 @@ static int put_submit(struct buf *b, const struct journal_submit *r)
 	rc = rc ? rc : pack_u32(b, r->profile);
 	rc = rc ? rc : pack_u8(b, r->tied);
 	rc = rc ? rc : pack_u64(b, r->line);
-	return rc ? rc : put_bytes(b, &r->json);
+	return rc ? rc : dvm_bytes_pack(b, &r->json);
 }
 
 static int put_start(struct buf *b, const struct journal_start *r)
@@ -79,7 +74,7 @@ static int put_end(struct buf *b, const struct journal_end *r)
 	rc = rc ? rc : pack_u64(b, r->user_us);
 	rc = rc ? rc : pack_u64(b, r->system_us);
 	rc = rc ? rc : pack_u64(b, r->peak_kib);
-	return rc ? rc : put_bytes(b, &r->why);
+	return rc ? rc : dvm_bytes_pack(b, &r->why);
 }
 
 static int put_body(struct buf *b, const struct journal_record *r)
