@@ -3,6 +3,7 @@
  * A DVM's head and node, told by the input what clients, nodes and a head say: what is
  * refused changes nothing, and what a head has given it gets back.
  */
+#include "../unit/dvm-requests.h"
 #include "fuzz.h"
 
 #include "libdvm/head.h"
@@ -119,21 +120,6 @@ static void open_bed(struct bed *b)
 		dvm_head_client_opened(b->head, i);
 }
 
-static void register_node(struct bed *b, uint32_t node)
-{
-	const struct dvm_msg m = {
-		.type = DVM_REGISTER,
-		.reg = { .version = DVM_VERSION, .has = { CORES, 1, 1000 },
-			 .name = { node ? "n1" : "n0", 2 } },
-	};
-	struct buf out;
-
-	buf_init(&out, 4096);
-	FUZZ_CHECK(!dvm_msg_pack(&out, &m));
-	dvm_head_node_input(b->head, node, out.data, out.len, b->now);
-	buf_free(&out);
-}
-
 static void end_process(struct bed *b, uint8_t which, uint8_t status)
 {
 	const struct node_end end = { .status = status << 8 };
@@ -158,7 +144,7 @@ static void step(struct bed *b, struct fuzz_input *in)
 			dvm_head_node_input(b->head, who % NODES, copy, len, b->now);
 		break;
 	case 2:
-		register_node(b, who % NODES);
+		FUZZ_CHECK(!tell_registered(b->head, who % NODES, CORES, b->now));
 		break;
 	case 3:
 		(void)dvm_node_input(b->node, copy, len, b->now);

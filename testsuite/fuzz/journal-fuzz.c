@@ -3,6 +3,7 @@
  * A journal that somebody else has written, as bytes or as records of any content: a head
  * goes on with it, and in what it writes of it no task comes to be that was not there.
  */
+#include "../unit/dvm-requests.h"
 #include "fuzz.h"
 
 #include "libdvm/head.h"
@@ -40,21 +41,6 @@ static void end(void *arg)
 {
 }
 
-static void register_node(struct bed *b, uint32_t node)
-{
-	const struct dvm_msg m = {
-		.type = DVM_REGISTER,
-		.reg = { .version = DVM_VERSION, .has = { CORES, 1, 1000 },
-			 .name = { node ? "n1" : "n0", 2 } },
-	};
-	struct buf out;
-
-	buf_init(&out, 4096);
-	FUZZ_CHECK(!dvm_msg_pack(&out, &m));
-	dvm_head_node_input(b->head, node, out.data, out.len, (struct dvm_time){ 0 });
-	buf_free(&out);
-}
-
 static void open_bed(struct bed *b)
 {
 	static const struct dvm_head_ops ops = {
@@ -70,7 +56,7 @@ static void open_bed(struct bed *b)
 	FUZZ_CHECK(!dvm_head_create(&b->head, &options, &ops, b, NULL));
 	buf_init(&b->written, JOURNAL_MAX);
 	for (uint32_t i = 0; i < NODES; i++)
-		register_node(b, i);
+		FUZZ_CHECK(!tell_registered(b->head, i, CORES, (struct dvm_time){ 0 }));
 }
 
 static struct dvm_bytes some_bytes(struct fuzz_input *in)

@@ -4,6 +4,7 @@
  * lies in queues until the test delivers it, in any order between different nodes, and
  * processes are numbers that end when the test says so.
  */
+#include "dvm-requests.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -352,17 +353,11 @@ static void end_process(struct bed *b, int64_t process, int32_t status)
 
 static void ask(struct bed *b, const char *fmt, ...)
 {
-	char line[8192];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	tell_request(b->head, CLIENT, b->now, fmt, ap);
 	va_end(ap);
-	for (char *c = line; *c; c++)
-		if (*c == '\'')
-			*c = '"';
-	dvm_head_client_input(b->head, CLIENT, line, strlen(line), b->now);
-	dvm_head_turn(b->head, b->now);
 }
 
 #define PROFILE "'profile':{'id':'p','cwd':'/','env':{'A':'b'}}"

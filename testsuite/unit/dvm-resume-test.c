@@ -3,6 +3,7 @@
  * Heads that are lost, and others that go on with their journal. Nodes are played by the
  * test: it notes what they are told to launch, and says that it has ended.
  */
+#include "dvm-requests.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -116,21 +117,6 @@ static void on_end(void *arg)
 
 /* ---- heads ---- */
 
-static void say_hello(struct bed *b, uint32_t node)
-{
-	const struct dvm_msg m = {
-		.type = DVM_REGISTER,
-		.reg = { .version = DVM_VERSION, .has = { CORES, 1, 1000 },
-			 .name = { node ? "n1" : "n0", 2 } },
-	};
-	struct buf out;
-
-	buf_init(&out, 4096);
-	assert_int_equal(dvm_msg_pack(&out, &m), 0);
-	dvm_head_node_input(b->head, node, out.data, out.len, b->now);
-	buf_free(&out);
-}
-
 static void make_head(struct bed *b)
 {
 	static const struct dvm_head_ops ops = {
@@ -145,7 +131,7 @@ static void make_head(struct bed *b)
 
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++)
-		say_hello(b, i);
+		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
 }
 
 static struct bed *bed_create(void)
@@ -221,17 +207,11 @@ static void make_smaller(struct bed *b)
 
 static void ask(struct bed *b, const char *fmt, ...)
 {
-	char line[8192];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	tell_request(b->head, CLIENT, b->now, fmt, ap);
 	va_end(ap);
-	for (char *c = line; *c; c++)
-		if (*c == '\'')
-			*c = '"';
-	dvm_head_client_input(b->head, CLIENT, line, strlen(line), b->now);
-	dvm_head_turn(b->head, b->now);
 }
 
 #define SUBMIT "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':["

@@ -59,7 +59,8 @@ unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-resume-test
 endif
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
-testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c
+testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c \
+	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_head_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_journal_test_SOURCES = testsuite/unit/dvm-journal-test.c \
@@ -74,6 +75,7 @@ testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
 testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_resume_test_SOURCES = testsuite/unit/dvm-resume-test.c
+testsuite_unit_dvm_resume_test_SOURCES = testsuite/unit/dvm-resume-test.c \
+	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_resume_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_resume_test_LDADD = $(UNIT_LIBS_DVM)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a head is told in several tests, as nodes and clients would. */
+#ifndef PMI2X_DVM_REQUESTS_H
+#define PMI2X_DVM_REQUESTS_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libdvm/dvm_msg.h"
+#include "libdvm/head.h"
+
+/* Node 0 or 1 has come: "n0", "n1". 0 or a negative errno. */
+static inline int tell_registered(struct dvm_head *h, uint32_t node, uint32_t cores,
+				  struct dvm_time now)
+{
+	const struct dvm_msg m = {
+		.type = DVM_REGISTER,
+		.reg = { .version = DVM_VERSION, .has = { cores, 1, 1000 },
+			 .name = { node ? "n1" : "n0", 2 } },
+	};
+	struct buf out;
+	int rc;
+
+	buf_init(&out, 4096);
+	rc = dvm_msg_pack(&out, &m);
+	if (!rc)
+		dvm_head_node_input(h, node, out.data, out.len, now);
+	buf_free(&out);
+	return rc;
+}
+
+/* A line of JSON, in which each ' stands for ", comes from a client; and a turn follows. */
+static inline void tell_request(struct dvm_head *h, uint32_t client, struct dvm_time now,
+				const char *fmt, va_list ap)
+{
+	char line[8192];
+
+	vsnprintf(line, sizeof(line), fmt, ap);
+	for (char *c = line; *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	dvm_head_client_input(h, client, line, strlen(line), now);
+	dvm_head_turn(h, now);
+}
+
+#endif
