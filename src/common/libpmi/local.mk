@@ -18,6 +18,7 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/server_fetch.c \
 	src/common/libpmi/server_group.c \
 	src/common/libpmi/server_pmix.c \
+	src/common/libpmi/server_pmix_enter.c \
 	src/common/libpmi/server_pmix_fetch.c \
 	src/common/libpmi/server_pmix_names.c \
 	src/common/libpmi/server_private.h \

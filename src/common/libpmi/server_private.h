@@ -16,9 +16,9 @@
  *   server_fetch.c values of one rank, asked for by another
  *   group.c        groups out of text
  *   early.c        values that a group has exchanged and the step has not fenced
- *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_fetch.c:
- *                  what one asks of another; server_pmix_names.c: what
- *                  they publish and spawn
+ *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_enter.c:
+ *                  what they enter together; server_pmix_fetch.c: what one asks
+ *                  of another; server_pmix_names.c: what they publish and spawn
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
@@ -442,27 +442,20 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 
 /* ---- server_pmix.c ---- */
 
-/* In what libcoll is given as the id of an entry: it is not of a group. */
-#define PMIX_SUBSET_ID ((uint64_t)1 << 32)
-
-/* Fence `seq` has ended: with a result, or for `why`. */
-void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
-		const char *why);
-/* The same of an entry of a subset, by its number. */
-void pmix_subset_ended(struct pmi_server *s, uint32_t number,
-		       struct payload *result, const char *why);
 /* Another node tells an event of PMIx (coll_ops.flooded). */
 void pmix_flooded(void *server, struct payload *event);
-/* What a subset of this op is, after "PMIx "; NULL: it is no such. */
-const char *pmix_subset_name(uint8_t op);
-/* See collective_answer_failed. */
-void pmix_answer_failed(struct pmi_server *s);
 void pmix_topology_known(struct pmi_server *s);
+/* It is gone for all collectives. */
+void pmix_lose_rank(struct rank_session *ss, const char *why);
 /* The rank has gone: whoever serves PMIx is told. */
 void pmix_rank_gone(struct rank_session *ss);
 /* It has ended badly: the step is ended, unless the site wants otherwise. */
 void pmix_rank_failed(struct rank_session *ss);
 void pmix_free(struct pmi_server *s);
+/* A rank in a list in ascending order, or NULL. */
+const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
+/* One of this node, or NULL. */
+struct rank_session *pmix_own_rank(const struct pmi_server *s, uint32_t rank);
 /* The rank, of this node, that a message is about; or NULL after a line in the log. */
 struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m);
 void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
@@ -471,6 +464,26 @@ void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
 size_t pmix_text_len(const char *text);
 /* The text of a message as people may see it; PMIX_MSG_TEXT_MAX bytes and a NUL. */
 void pmix_copy_text(const struct pmix_msg *m, char *out);
+
+/* ---- server_pmix_enter.c ---- */
+
+/* In what libcoll is given as the id of an entry: it is not of a group. */
+#define PMIX_SUBSET_ID ((uint64_t)1 << 32)
+
+/* Handler of messages. */
+int pmix_on_enter(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+/* Fence `seq` has ended: with a result, or for `why`. */
+void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
+		const char *why);
+/* The same of an entry of a subset, by its number. */
+void pmix_subset_ended(struct pmi_server *s, uint32_t number,
+		       struct payload *result, const char *why);
+/* What a subset of this op is, after "PMIx "; NULL: it is no such. */
+const char *pmix_subset_name(uint8_t op);
+/* See collective_answer_failed. */
+void pmix_answer_failed(struct pmi_server *s);
+void pmix_free_entered(struct pmi_server *s);
 
 /* ---- server_pmix_fetch.c ---- */
 
