@@ -64,7 +64,8 @@ class WrongOnes(unittest.TestCase):
                 self.assertIn(f'did you mean "pmi2x {near}"?', self.refused(*wrong.split()))
 
     def test_nothing_is_near(self):
-        self.assertIn("see pmi2x --help", self.refused("xxxxxxxx"))
+        for words in ["xxxxxxxx"], ["bench", "why"], ["help", "nothing"], [""]:
+            self.assertIn("see pmi2x --help", self.refused(*words))
 
     def test_the_second_word_is_missing(self):
         for words in ["bench"], ["bench", "--nodes"]:
@@ -114,7 +115,15 @@ class Help(unittest.TestCase):
     def test_of_a_group(self):
         self.assertIn("sim validate", self.shown("sim"))
 
+    def test_that_no_program_has(self):
+        for words, text in (["bench"], "bench launch "), (
+                ["bench", "ring"], "usage: srun --mpi=pmi2x -N4 pmi2x bench ring"):
+            done = pmi2x(*words, "--help", PATH=os.environ["PATH"])
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn(text, done.stdout)
+
     def test_of_a_wrong_one(self):
+        self.assertEqual(pmi2x("bench", "chekc", "--help").returncode, 2)
         self.assertEqual(pmi2x("help", "chekc").returncode, 2)
 
 
