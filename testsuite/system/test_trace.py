@@ -177,6 +177,9 @@ def test_run(cluster, tool, probe, traces):
     wrapped += [f"--mpi={cluster.kind}", "-N2", "-n4"]
     shown = run([tool, "run", *wrapped, probe, "fence"]).ok()
     assert "2 nodes, 4 ranks" in shown.stdout
+    shown = run([tool, "--json", "run", *wrapped, probe, "fence"]).ok()
+    assert json.loads(shown.stdout)["ranks"] == 4
+    assert "fence: ok" in shown.stderr
     failed = run([tool, "--dir", traces, "run", *wrapped, "sh", "-c", "exit 7"])
     assert failed.code == 7
     assert len(files(traces)) == 1
