@@ -112,6 +112,10 @@ class Completions:
         self.check("pmi2x check --js", "pmi2x check --json")
         self.check("pmi2x bench idle --vers", "pmi2x bench idle --version")
 
+    def test_commands(self):
+        self.check("pmi2x cluster resta", "pmi2x cluster restart")
+        self.check("pmi2x cluster up --plug", "pmi2x cluster up --plugindir")
+
     def test_steps(self):
         self.check("pmi2x why 4712", "pmi2x why 4712.3")
         self.check("pmi2x why 4711", "pmi2x why 4711.0")
