@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The last rank dies; the others hear of it by Open MPI's fault tolerance (ULFM), and go
- * on in a communicator without it. Its rank 0 prints "outlived N", N its size.
+ * on in a communicator without it. Its rank 0 prints "outlived N", N its size. Of a step
+ * in which a rank ended by SIGKILL or SIGTERM srun may lose the last lines.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == size - 1)
-		raise(SIGKILL);
+		raise(SIGUSR1);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPIX_Comm_revoke(MPI_COMM_WORLD);
 	MPIX_Comm_shrink(MPI_COMM_WORLD, &left);
