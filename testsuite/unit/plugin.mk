@@ -2,7 +2,7 @@
 # The parts of the plugin that need no Slurm.
 unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test \
 	testsuite/unit/trace-file-test testsuite/unit/options-test \
-	testsuite/unit/network-test \
+	testsuite/unit/multi-prog-test testsuite/unit/network-test \
 	testsuite/unit/stale-sockets-test testsuite/unit/topology-env-test
 
 testsuite_unit_topology_env_test_SOURCES = testsuite/unit/topology-env-test.c \
@@ -16,6 +16,12 @@ testsuite_unit_options_test_SOURCES = testsuite/unit/options-test.c \
 testsuite_unit_options_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_options_test_LDADD = libcoll.la libutil.la $(XXHASH_LIBS) $(CMOCKA_LIBS)
+
+testsuite_unit_multi_prog_test_SOURCES = testsuite/unit/multi-prog-test.c \
+	src/plugins/mpi/pmi2x/multi_prog.c
+testsuite_unit_multi_prog_test_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_multi_prog_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_network_test_SOURCES = testsuite/unit/network-test.c \
 	src/plugins/mpi/pmi2x/network.c

@@ -19,6 +19,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/launch_env.c \
 	src/plugins/mpi/pmi2x/launch_env.h \
 	src/plugins/mpi/pmi2x/launch_text.c \
+	src/plugins/mpi/pmi2x/multi_prog.c \
+	src/plugins/mpi/pmi2x/multi_prog.h \
 	src/plugins/mpi/pmi2x/network.c \
 	src/plugins/mpi/pmi2x/network.h \
 	src/plugins/mpi/pmi2x/options.c \
