@@ -31,6 +31,7 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libutil.la \
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/dvmd.c contrib/dvm/pool.c contrib/dvm/pool.h \
+	contrib/dvm/silent.c contrib/dvm/silent.h \
 	contrib/dvm/task.c contrib/dvm/task.h \
 	contrib/dvm/tasks.c contrib/dvm/tasks.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h

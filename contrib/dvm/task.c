@@ -148,13 +148,103 @@ static int on_send(void *arg, uint32_t position, enum frame_type type,
 	return t->host->send(t->host->arg, to->node, &to->address, &f, body);
 }
 
+/* ---- leaving ---- */
+
+static void on_closed_again(uv_handle_t *handle)
+{
+	task_destroy(handle->data);
+}
+
+/* The agent's handles have been closed with this one: in the turn after it is free. */
+static void on_closed(uv_handle_t *handle)
+{
+	struct task *t = handle->data;
+
+	uv_timer_init(loop_uv(t->host->loop), &t->soon);
+	uv_close(handle, on_closed_again);
+}
+
+static void close_when_done(struct task *t)
+{
+	if (!(t->left || !t->served) || !t->over || t->closing)
+		return;
+	t->closing = true;
+	silent_end(t->silent, NULL);
+	deliver(t); /* the last may say why the task has failed */
+	uv_close((uv_handle_t *)&t->soon, on_closed);
+	t->host->gone(t->host->arg, t);
+}
+
+static void on_left(void *arg)
+{
+	struct task *t = arg;
+
+	t->left = true;
+	close_when_done(t);
+}
+
+/* ---- serving ---- */
+
+static void on_silent(void *arg, struct registration *reg)
+{
+	const struct task *t = arg;
+
+	if (t->agent)
+		agent_rank_registered(t->agent, reg);
+}
+
+static int make_agent(struct task *t)
+{
+	const struct agent_host host = {
+		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
+		.control = on_control, .send = t->nnodes > 1 ? on_send : NULL,
+		.left = on_left, .arg = t,
+	};
+	struct agent_fds fds = { t->registration, -1, -1, region_object_create(), -1 };
+	int rc = agent_open(&t->agent, t->host->loop, &t->setup, &fds, &host,
+			    t->host->log);
+
+	if (t->agent)
+		t->registration = -1; /* taken over, also on failure */
+	else
+		fd_close(&fds.region);
+	return t->agent ? 0 : rc;
+}
+
+/* Once. */
+static void serve(struct task *t)
+{
+	int rc;
+
+	if (t->served)
+		return;
+	t->served = true;
+	rc = make_agent(t);
+	silent_end(t->silent, on_silent);
+	if (!rc)
+		return;
+	t->left = true;
+	fail(t, 0, 126, strerror(-rc));
+}
+
+static void on_spoken(void *arg, int error)
+{
+	struct task *t = arg;
+
+	serve(t);
+	if (error)
+		fail(t, 0, 126, strerror(-error));
+}
+
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body)
 {
 	const struct layout *l = t->setup.step.layout;
 
-	if (t->agent && f->from < t->nnodes &&
-	    t->nodes[layout_node_id(l, f->from)].node == node)
+	if (f->from >= t->nnodes || t->nodes[layout_node_id(l, f->from)].node != node)
+		return;
+	serve(t);
+	if (t->agent)
 		agent_frame(t->agent, f->from, f->type, f->head, f->head_len, body);
 }
 
@@ -169,41 +259,6 @@ void task_node_lost(struct task *t, uint32_t node, const char *why)
 		agent_neighbour_lost(t->agent,
 				     layout_position(t->setup.step.layout, i), text);
 	}
-}
-
-/* ---- leaving ---- */
-
-static void on_closed_again(uv_handle_t *handle)
-{
-	struct task *t = handle->data;
-
-	t->host->gone(t->host->arg, t);
-}
-
-/* The agent's handles have been closed with this one: in the turn after it is free. */
-static void on_closed(uv_handle_t *handle)
-{
-	struct task *t = handle->data;
-
-	uv_timer_init(loop_uv(t->host->loop), &t->soon);
-	uv_close(handle, on_closed_again);
-}
-
-static void close_when_done(struct task *t)
-{
-	if (!t->left || !t->over || t->closing)
-		return;
-	t->closing = true;
-	deliver(t); /* the last may say why the task has failed */
-	uv_close((uv_handle_t *)&t->soon, on_closed);
-}
-
-static void on_left(void *arg)
-{
-	struct task *t = arg;
-
-	t->left = true;
-	close_when_done(t);
 }
 
 /* ---- life ---- */
@@ -320,12 +375,7 @@ struct task *task_create(const struct task_host *host, const struct dvm_pmi_part
 	t->part = m->part;
 	t->key = (struct task_key){ m->task, m->instance };
 	t->host = host;
-	t->fds = (struct agent_fds){ registration, -1, -1, -1, -1 };
-	t->agent_host = (struct agent_host){
-		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
-		.control = on_control, .send = m->places.len ? on_send : NULL,
-		.left = on_left, .arg = t,
-	};
+	t->registration = registration;
 	payload_vec_init(&t->control);
 	choose_options(t);
 	if (!describe_step(t, m))
@@ -336,21 +386,15 @@ struct task *task_create(const struct task_host *host, const struct dvm_pmi_part
 
 void task_begin(struct task *t)
 {
-	struct agent_fds fds = t->fds;
+	const struct silent_ops ops = { on_spoken, t };
 	int rc;
 
-	t->fds.registration = -1;
-	fds.region = region_object_create();
 	uv_timer_init(loop_uv(t->host->loop), &t->soon);
 	t->soon.data = t;
-	rc = agent_open(&t->agent, t->host->loop, &t->setup, &fds, &t->agent_host,
-			t->host->log);
-	if (!rc || t->agent)
-		return;
-	fd_close(&fds.registration);
-	fd_close(&fds.region);
-	t->left = true;
-	fail(t, 0, 126, strerror(-rc));
+	rc = silent_open(&t->silent, t->host->silent, t->registration, t->ranks, &ops,
+			 t->host->log);
+	if (rc)
+		fail(t, 0, 126, strerror(-rc));
 }
 
 void task_rank_ended(struct task *t, uint32_t slot, int32_t status)
@@ -364,6 +408,8 @@ void task_rank_ended(struct task *t, uint32_t slot, int32_t status)
 
 void task_over(struct task *t)
 {
+	if (!t->served && t->silent)
+		silent_reaped(t->silent);
 	t->over = true;
 	if (t->agent)
 		agent_leave(t->agent);
@@ -381,10 +427,11 @@ void task_leave_alone(struct task *t)
 void task_destroy(struct task *t)
 {
 	agent_free(t->agent);
+	silent_destroy(t->silent);
 	launcher_destroy(t->launcher);
 	payload_vec_clear(&t->control);
 	layout_destroy((struct layout *)t->setup.step.layout);
-	fd_close(&t->fds.registration);
+	fd_close(&t->registration);
 	for (uint32_t i = 0; i < t->nnodes; i++)
 		free(t->names[i]);
 	free(t->names);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One task with PMI on this node: its agent, and what srun is to a step: names, aborts,
- * and reports of what failed.
+ * and reports of what failed. The agent is made when a rank of this node has spoken, or
+ * a frame of another node has come.
  *
- *                 the agent has left
- *   SERVED ----------------------------> LEFT --+-- and all ranks are reaped --> gone
- *     | all ranks are reaped, or it is left alone: the agent leaves
+ *                          the agent has left
+ *   SILENT ----> SERVED ------------------------> LEFT --+-- and all ranks are reaped --> gone
+ *     |             | all ranks are reaped, or it is left alone: the agent leaves
+ *     +-- all ranks are reaped, or it is left alone -------------------------------> gone
  */
 #ifndef PMI2X_DVM_TASK_H
 #define PMI2X_DVM_TASK_H
@@ -21,6 +23,7 @@
 #include "libpmi/launcher.h"
 #include "libutil/budget.h"
 #include "pool.h"
+#include "silent.h"
 
 struct task;
 
@@ -33,6 +36,7 @@ struct task_failure {
 /* Where tasks are; outlives them. */
 struct task_host {
 	struct loop *loop;
+	struct epoll_set *silent; /* of ranks that have not spoken */
 	const char *dvm, *node; /* names */
 	const struct log_hook *log;
 	/* It is to be ended. May be said more than once, also when it is over here. */
@@ -40,7 +44,7 @@ struct task_host {
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
-	/* It can be destroyed. */
+	/* Nothing may be said to it any more; it frees itself. */
 	void (*gone)(void *arg, struct task *t);
 	void *arg;
 };
@@ -66,11 +70,11 @@ struct task {
 	uint32_t part;
 	struct task_key key;
 	const struct task_host *host;
-	struct agent *agent;       /* NULL: it could not be made */
-	struct agent_host agent_host;
+	struct silent *silent;
+	struct agent *agent;       /* NULL: not needed yet, or it could not be made */
 	struct setup setup;
 	struct budget budget;
-	struct agent_fds fds;      /* until it has begun */
+	int registration;          /* the agent's, once there is one */
 	char *jobid, *mapping;
 	struct task_node *nodes;   /* by node id of the layout */
 	char **names;              /* of them */
@@ -80,6 +84,7 @@ struct task {
 	struct launcher *launcher; /* NULL until something is for it */
 	struct payload_vec control; /* for it */
 	uv_timer_t soon;           /* to look at that */
+	bool served; /* an agent has been made, or tried */
 	bool over, left, closing;
 	UT_hash_handle hh;         /* of who has it, by part */
 	UT_hash_handle hh_key;     /* by key */
@@ -88,7 +93,7 @@ struct task {
 /* `registration`: taken over, also on failure. NULL: no memory, or it makes no sense. */
 struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
 			 int registration);
-/* Serve. What fails is told. */
+/* Serve those who speak. What fails is told. */
 void task_begin(struct task *t);
 /* A frame of the daemon at a node has come. */
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
@@ -101,7 +106,7 @@ void task_rank_ended(struct task *t, uint32_t slot, int32_t status);
 void task_over(struct task *t);
 /* This process ends: nobody waits for anything. */
 void task_leave_alone(struct task *t);
-/* It is gone. */
+/* Before task_begin. */
 void task_destroy(struct task *t);
 
 #endif

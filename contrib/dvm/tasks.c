@@ -126,7 +126,6 @@ static void on_gone(void *arg, struct task *task)
 	remember_ended(t, task);
 	HASH_DEL(t->all, task);
 	HASH_DELETE(hh_key, t->by_key, task);
-	task_destroy(task);
 }
 
 /* ---- what other daemons say ---- */
@@ -370,7 +369,8 @@ int tasks_open(struct tasks **out, struct loop *loop, int fd,
 		.loop = loop, .dvm = options->dvm, .node = options->node,
 		.failed = on_failed, .send = on_send, .gone = on_gone, .arg = t, .log = log,
 	};
-	rc = uv_poll_init(loop_uv(loop), &t->poll, fd);
+	rc = epoll_set_open(&t->host.silent, loop_uv(loop));
+	rc = rc ? rc : uv_poll_init(loop_uv(loop), &t->poll, fd);
 	t->poll.data = t;
 	return rc ? rc : uv_poll_start(&t->poll, UV_READABLE, on_packets);
 }
@@ -386,6 +386,7 @@ void tasks_close(struct tasks *t)
 	fd_close(&t->fd);
 	HASH_ITER(hh, t->all, task, next)
 		task_leave_alone(task);
+	epoll_set_close(t->host.silent);
 	while (t->early)
 		drop_early(t, t->early);
 }

@@ -223,6 +223,14 @@ void agent_rank_ended(struct agent *a, uint32_t slot,
 		service_rank_ended(a->service, slot, end);
 }
 
+void agent_rank_registered(struct agent *a, struct registration *reg)
+{
+	if (a->stage != AGENT_CLOSED)
+		service_rank_registered(a->service, reg);
+	fd_close(&reg->fd);
+	fd_close(&reg->pidfd);
+}
+
 void agent_frame(struct agent *a, uint32_t position, enum frame_type type,
 		 const void *head, size_t head_len, struct payload *body)
 {

@@ -17,6 +17,7 @@
 
 #include "agent/host.h"
 #include "agent/setup.h"
+#include "libio/registration.h"
 #include "libpmi/server.h"
 #include "libutil/log.h"
 
@@ -64,6 +65,8 @@ void agent_node_found(struct agent *a, uint32_t node_id, int rc,
 void agent_connect_back_sent(struct agent *a, uint32_t node_id, int rc);
 void agent_rank_ended(struct agent *a, uint32_t slot,
 		      const struct pmi_exit *end);
+/* The host has taken the registration of a rank; its descriptors are taken over. */
+void agent_rank_registered(struct agent *a, struct registration *reg);
 /*
  * With agent_host.send: a frame of the neighbour at a position has come; what is wrong with
  * it is that neighbour's fault. And: there will be no more of it, for people.

@@ -245,6 +245,23 @@ def test_nothing_is_left_of_a_task_that_has_ended(local, env, raw):
     wait_until(lambda: descriptors() == before)
 
 
+def test_a_task_without_pmi_pays_for_none(local, env, raw, tmp_path):
+    """Its daemons make no agent, and with that no shared memory, until a rank speaks."""
+    pids = [p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvmd"]
+
+    def daemons_with_memory():
+        links = [[os.readlink(fd) for fd in pathlib.Path(f"/proc/{p}/fd").iterdir()] for p in pids]
+        return sum(any("memfd:" in link for link in of_one) for of_one in links)
+
+    late = " ".join(map(str, raw("late", "1", "600")))
+    script = f"touch here.$PMI_RANK; until [ -e go ]; do sleep 0.02; done; exec {late}"
+    local("submit", "-n4", "-N2", "sh", "-c", script, cwd=tmp_path).ok()
+    wait_until(lambda: len(list(tmp_path.glob("here.*"))) == 4)
+    assert daemons_with_memory() == 0
+    (tmp_path / "go").touch()
+    wait_until(lambda: daemons_with_memory() == 2)
+
+
 # ---- many ----
 
 

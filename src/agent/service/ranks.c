@@ -280,7 +280,7 @@ static int serve(struct rank *r, int fd, int pidfd)
 	return 0;
 }
 
-static void register_rank(struct service *s, struct registration *reg)
+void ranks_register(struct service *s, struct registration *reg)
 {
 	struct ranks *ranks = s->ranks;
 
@@ -295,6 +295,7 @@ static void register_rank(struct service *s, struct registration *reg)
 	else
 		serve(&ranks->slots[reg->slot], reg->fd,
 		      registration_process(reg));
+	reg->fd = reg->pidfd = -1;
 }
 
 static void on_registration(uv_poll_t *poll, int status, int events)
@@ -306,7 +307,7 @@ static void on_registration(uv_poll_t *poll, int status, int events)
 	if (n < 0) /* who has started the agent has died */
 		uv_poll_stop(poll);
 	for (int i = 0; i < n; i++)
-		register_rank(s, &reg[i]);
+		ranks_register(s, &reg[i]);
 }
 
 /* ---- life ---- */

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "agent/service/service_internal.h"
+#include "libio/registration.h"
 
 /* 0 or a negative errno; then, too, ranks_close and ranks_free are due. */
 int ranks_open(struct service *s);
@@ -17,6 +18,8 @@ void ranks_send(void *service, uint32_t slot, const void *data, size_t len,
 		const struct passed_fds *fds);
 void ranks_finish(void *service, uint32_t slot);
 
+/* From the host; the descriptors are taken over, and -1 then. */
+void ranks_register(struct service *s, struct registration *reg);
 /* From the host; `end` may be NULL. */
 void ranks_ended(struct service *s, uint32_t slot, const struct pmi_exit *end);
 

@@ -262,6 +262,11 @@ void service_rank_ended(struct service *s, uint32_t slot,
 	ranks_ended(s, slot, end);
 }
 
+void service_rank_registered(struct service *s, struct registration *reg)
+{
+	ranks_register(s, reg);
+}
+
 void service_control(struct service *s, struct payload *frame)
 {
 	(void)on_control_down(s, frame);

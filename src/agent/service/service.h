@@ -25,6 +25,7 @@
 
 #include "agent/peers/peers.h"
 #include "agent/setup.h"
+#include "libio/registration.h"
 #include "libpmi/server.h"
 
 struct node;
@@ -52,6 +53,8 @@ void service_destroy(struct service *s);
 /* From the host: how the process of a rank has ended. Not after service_stop. */
 void service_rank_ended(struct service *s, uint32_t slot,
 			const struct pmi_exit *end);
+/* The same: a rank has registered; its descriptors are taken over, and -1 then. */
+void service_rank_registered(struct service *s, struct registration *reg);
 /* The same: a control message that srun would send. */
 void service_control(struct service *s, struct payload *frame);
 /* The same: the path of the node's topology as a file; NULL: there will be none. */
