@@ -17,6 +17,10 @@
 #include "libdvm/dvm_msg.h"
 #include "libutil/hash.h"
 #include "pmi2x-build.h"
+#include "remote.h"
+
+#define SHARED_IN_HOME ".pmi2x-dvm" /* where home directories are shared, so is it */
+#define ADDRESS_SUFFIX ".address"
 
 /* ---- words ---- */
 
@@ -91,11 +95,36 @@ void dvm_dir(char out[DVM_PATH_MAX], const char *name)
 		die("the path of %s is too long", dvm_base());
 }
 
-static int try_connect(const char *name)
+/* As of dvm_base, of what nodes share; NULL: nowhere. */
+static const char *shared_base(void)
+{
+	static char path[DVM_PATH_MAX];
+	const char *given = getenv(DVM_BASE_VARIABLE), *home = getenv("HOME");
+
+	if (given && *given)
+		return dvm_base();
+	if (!home || *home != '/')
+		return NULL;
+	snprintf(path, sizeof(path), "%s/" SHARED_IN_HOME, home);
+	return path;
+}
+
+bool dvm_address(char out[DVM_PATH_MAX], const char *name)
+{
+	const char *base = shared_base();
+
+	return base && (size_t)snprintf(out, DVM_PATH_MAX, "%s/%s" ADDRESS_SUFFIX,
+					base, name) < DVM_PATH_MAX;
+}
+
+/* ---- is it up ---- */
+
+/* On this node: a descriptor, or a negative errno. */
+static int connect_here(const char *name)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	char dir[DVM_PATH_MAX];
-	int fd;
+	int fd, rc;
 
 	dvm_dir(dir, name);
 	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
@@ -107,29 +136,72 @@ static int try_connect(const char *name)
 		die("no socket can be made: %s", strerror(errno));
 	if (!connect(fd, (struct sockaddr *)&a, sizeof(a)))
 		return fd;
+	rc = -errno;
 	close(fd);
-	return -1;
+	return rc;
 }
 
-bool dvm_is_up(const char *name)
+/* On another node: the same. */
+static int connect_there(const char *name)
 {
-	int fd = try_connect(name);
+	char file[DVM_PATH_MAX];
 
+	if (strchr(name, '/'))
+		return remote_connect(name);
+	return dvm_address(file, name) ? remote_connect(file) : -ENOENT;
+}
+
+/* The same; *there: by frames, for it is on another node. */
+static int try_connect(const char *name, bool *there)
+{
+	int fd = strchr(name, '/') ? -ENOENT : connect_here(name);
+
+	*there = fd < 0;
+	return *there ? connect_there(name) : fd;
+}
+
+static bool close_if_open(int fd)
+{
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
 }
 
-/* The names of those that are up, one after another. */
-static size_t list_up(char *names, size_t size)
+bool dvm_is_up(const char *name)
 {
-	DIR *base = opendir(dvm_base());
+	bool there;
+
+	return close_if_open(try_connect(name, &there));
+}
+
+/* The name of a DVM that is up here, or, of the file of one, on another node. */
+static bool name_here(char *name)
+{
+	return *name != '.' && !strstr(name, ADDRESS_SUFFIX) &&
+	       close_if_open(connect_here(name));
+}
+
+static bool name_there(char *name)
+{
+	char *suffix = strstr(name, ADDRESS_SUFFIX);
+
+	if (!suffix || strcmp(suffix, ADDRESS_SUFFIX))
+		return false;
+	*suffix = '\0';
+	return close_if_open(connect_there(name));
+}
+
+/* The names of those that are up, one after another. */
+static size_t list_up(const char *dir, bool (*take)(char *name), char *names,
+		      size_t size)
+{
+	DIR *base = dir ? opendir(dir) : NULL;
 	struct dirent *e;
 	size_t count = 0, n = 0;
 
 	*names = '\0';
 	while (base && (e = readdir(base))) {
-		if (e->d_name[0] == '.' || !dvm_is_up(e->d_name))
+		if (!take(e->d_name))
 			continue;
 		if (n < size)
 			n += (size_t)snprintf(names + n, size - n, "%s%s",
@@ -141,25 +213,57 @@ static size_t list_up(char *names, size_t size)
 	return count;
 }
 
+void dvm_default_name(char out[DVM_PATH_MAX], bool local)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+
+	if (local || !job)
+		strcpy(out, "local");
+	else
+		snprintf(out, DVM_PATH_MAX, "job%s", job);
+}
+
+/* A job has no business with another's that is on another node. */
+static size_t list_any(char *names, size_t size)
+{
+	size_t n = list_up(dvm_base(), name_here, names, size);
+
+	if (n || getenv("SLURM_JOB_ID"))
+		return n;
+	return list_up(shared_base(), name_there, names, size);
+}
+
+/* Its name, or "". */
+static void find_jobs_own(char out[DVM_PATH_MAX])
+{
+	dvm_default_name(out, false);
+	if (!getenv("SLURM_JOB_ID") || !dvm_is_up(out))
+		*out = '\0';
+}
+
 bool dvm_any_up(void)
 {
-	char names[2];
+	char names[DVM_PATH_MAX];
 
-	return list_up(names, sizeof(names)) > 0;
+	find_jobs_own(names);
+	return *names || list_up(dvm_base(), name_here, names, sizeof(names));
 }
 
 char *dvm_find(const char *name)
 {
-	char names[1024];
+	char names[DVM_PATH_MAX];
 	size_t n;
 
 	if (!name)
 		name = getenv(DVM_NAME_VARIABLE);
 	if (name && *name)
 		return strdup(name);
-	n = list_up(names, sizeof(names));
+	find_jobs_own(names);
+	if (*names)
+		return strdup(names);
+	n = list_any(names, sizeof(names));
 	if (!n)
-		die("no DVM is up on this machine: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
+		die("no DVM is up on this machine, nor is one known of another: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
 	if (n > 1)
 		die("several DVMs are up: %s; say which with --dvm NAME or "
 		    DVM_NAME_VARIABLE, names);
@@ -171,6 +275,7 @@ char *dvm_find(const char *name)
 struct conn {
 	FILE *in;
 	int fd;
+	bool there; /* on another node: what is sent goes in frames */
 	char *line;
 	size_t size;
 	char *name;
@@ -188,18 +293,16 @@ void conn_send(struct conn *c, json_t *request)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
 	size_t len;
+	int rc;
 
 	if (!text)
 		die("out of memory, or an argument or variable is no UTF-8 text");
 	len = strlen(text);
 	text[len++] = '\n';
-	for (size_t done = 0; done < len;) {
-		ssize_t n = send(c->fd, text + done, len - done, MSG_NOSIGNAL);
-
-		if (n < 0 && errno != EINTR)
-			die("the DVM %s has gone: %s", c->name, strerror(errno));
-		done += n > 0 ? (size_t)n : 0;
-	}
+	rc = c->there ? remote_send(c->fd, text, len) :
+			remote_send_all(c->fd, text, len);
+	if (rc)
+		die("the DVM %s has gone: %s", c->name, strerror(-rc));
 	free(text);
 	json_decref(request);
 }
@@ -243,6 +346,19 @@ json_t *conn_ask(struct conn *c, json_t *request)
 	return event;
 }
 
+static void __attribute__((noreturn)) die_not_up(const char *name, int error)
+{
+	char file[DVM_PATH_MAX];
+
+	if (strchr(name, '/'))
+		die("%s: %s", name, remote_strerror(error));
+	if (error == -ENOENT || !dvm_address(file, name))
+		die("no DVM of the name %s is up on this machine, nor is it known of another",
+		    name);
+	die("no DVM of the name %s is up on this machine, and on that of which %s tells: %s",
+	    name, file, remote_strerror(error));
+}
+
 struct conn *conn_open(const char *given)
 {
 	char *name = dvm_find(given);
@@ -251,10 +367,10 @@ struct conn *conn_open(const char *given)
 	if (!c || !name)
 		die("out of memory");
 	c->name = name;
-	c->fd = try_connect(name);
+	c->fd = try_connect(name, &c->there);
 	if (c->fd < 0)
-		die("no DVM of the name %s is up on this machine", name);
-	c->in = fdopen(c->fd, "r");
+		die_not_up(name, c->fd);
+	c->in = c->there ? remote_reader(c->fd) : fdopen(c->fd, "r");
 	if (!c->in)
 		die("out of memory");
 	json_decref(conn_ask(c, json_pack("{s:s,s:i}", "op", "hello", "version",

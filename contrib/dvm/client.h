@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DVM_BASE_VARIABLE "PMI2X_DVM_DIR" /* where the directories of DVMs are */
+#define DVM_BASE_VARIABLE "PMI2X_DVM_DIR" /* where the directories of DVMs are, and
+					    the files for clients on other nodes */
 #define DVM_NAME_VARIABLE "PMI2X_DVM"     /* which one is meant */
 #define DVM_PATH_MAX 4096
 
@@ -23,13 +24,21 @@ void die_usage(const char *fmt, ...)
 const char *dvm_base(void);
 /* The directory of a DVM. */
 void dvm_dir(char out[DVM_PATH_MAX], const char *name);
-/* Is there a head that listens? */
+/*
+ * The file by which clients on other nodes find it (remote.h). False: there is no place
+ * for it. Its directory may have to be made.
+ */
+bool dvm_address(char out[DVM_PATH_MAX], const char *name);
+/* The name of this job's, or of one of this machine. */
+void dvm_default_name(char out[DVM_PATH_MAX], bool local);
+/* Is there a head that listens, here or on another node? */
 bool dvm_is_up(const char *name);
-/* Is there any? */
+/* Is there any that this job, or this machine, has? */
 bool dvm_any_up(void);
 /*
- * The DVM that is meant: `name`, that of PMI2X_DVM, or the only one that is up. To be
- * freed.
+ * The DVM that is meant: `name`, that of PMI2X_DVM, this job's, or the only one that is
+ * up on this machine, or, outside of jobs, on another. To be freed. With a / it is a file
+ * as of dvm_address.
  */
 char *dvm_find(const char *name);
 

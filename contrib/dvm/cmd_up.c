@@ -26,6 +26,7 @@ struct up {
 	char *args[HEAD_ARGS_MAX]; /* of the head */
 	int nargs;
 	char dir[DVM_PATH_MAX];
+	char address[DVM_PATH_MAX]; /* for clients on other nodes; or "" */
 	char own[DVM_PATH_MAX];    /* where the programs are */
 };
 
@@ -166,6 +167,21 @@ static void find_nodes(struct up *u)
 
 /* ---- starting the head ---- */
 
+/* A head on one machine has no clients on others. */
+static void make_address(struct up *u)
+{
+	char *slash;
+
+	if (u->local || !dvm_address(u->address, u->name)) {
+		*u->address = '\0';
+		return;
+	}
+	slash = strrchr(u->address, '/');
+	*slash = '\0';
+	(void)mkdir(u->address, 0700); /* without it, the head says so */
+	*slash = '/';
+}
+
 static void make_dir(struct up *u)
 {
 	dvm_dir(u->dir, u->name);
@@ -174,6 +190,7 @@ static void make_dir(struct up *u)
 		    u->name);
 	if (mkdir(u->dir, 0700) < 0 && errno != EEXIST)
 		die("cannot make %s: %s", u->dir, strerror(errno));
+	make_address(u);
 }
 
 static void find_own(struct up *u)
@@ -210,6 +227,8 @@ static void become_head(struct up *u, int hold)
 	add(u, "-H", number);
 	if (u->local)
 		add(u, "-l", NULL);
+	if (*u->address)
+		add(u, "-A", u->address);
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
 	    dup2(fd, 2) < 0)
@@ -265,15 +284,11 @@ static int wait_ready(const struct up *u, int hold)
 
 static void default_name(struct up *u)
 {
-	static char name[64];
-	const char *job = getenv("SLURM_JOB_ID");
+	static char name[DVM_PATH_MAX];
 
 	if (u->name)
 		return;
-	if (u->local || !job)
-		strcpy(name, "local");
-	else
-		snprintf(name, sizeof(name), "job%s", job);
+	dvm_default_name(name, u->local);
 	u->name = name;
 }
 

@@ -176,6 +176,7 @@ static void note_progress(struct headd *h)
 	if (said < h->options.nodes || headd_journal_begin(h))
 		return;
 	h->ready = true;
+	address_publish(h);
 	headd_say(h, "ready");
 	close(h->hold);
 	h->hold = -1;
@@ -285,6 +286,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 's': s->headd.slots = value; break;
 	case 'G': s->headd.gpus = value; break;
 	case 'H': s->headd.hold = value; break;
+	case 'A': s->headd.address = value; break;
 	case 'J': s->headd.journal.dir = value; break;
 	case 'R': s->headd.journal.resume = true; break;
 	case 'O': s->headd.journal.once = true; break;
@@ -316,7 +318,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:J:ROFg:p:m:o:c:")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:m:o:c:")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;

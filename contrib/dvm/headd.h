@@ -5,7 +5,8 @@
  *
  *   headd.c          life
  *   headd_nodes.c    links of the nodes' daemons
- *   headd_clients.c  clients, over a unix socket in the DVM's directory
+ *   headd_clients.c  clients, over a unix socket in the DVM's directory, or by links
+ *   headd_address.c  the file that tells those on other nodes where it is
  *   headd_launch.c   starting the daemons
  *   headd_journal.c  what outlives it
  *
@@ -34,6 +35,7 @@ struct headd_options {
 	bool local;             /* all of them processes of this machine */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in welcome.h */
+	const char *address;    /* a file for clients on other nodes, or NULL */
 	struct headd_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that
 	                           this DVM is ready; or NULL */
@@ -64,6 +66,7 @@ struct headd {
 	uv_signal_t terminate;
 	int hold;                  /* -1 */
 	bool ready;
+	bool published;            /* the file of options.address is this one's */
 	bool leaving;
 	int status;
 };
@@ -96,10 +99,23 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 /* The client is sent nothing more before so many bytes of the journal are safe. */
 void clients_hold(struct headd *h, uint32_t client, uint64_t until);
 void clients_release(struct headd *h, uint64_t safe);
+/*
+ * One on another node has proved itself; its link stays the caller's. Bytes of its lines,
+ * as they come: 0 or a negative errno, then it is to be left. NULL: no memory.
+ */
+struct client *clients_join(struct headd *h, struct link *l);
+int clients_input(struct client *c, const void *data, size_t len);
+void clients_leave(struct client *c);
 /* Nobody comes any more. */
 void clients_refuse(struct headd *h);
 /* They hear the end, when they have read the rest. */
 void clients_close(struct headd *h);
+
+/* ---- headd_address.c ---- */
+
+/* A failure is told who waits in pmi2x-dvm up; it ends nothing. */
+void address_publish(struct headd *h);
+void address_withdraw(struct headd *h);
 
 /* ---- headd_launch.c ---- */
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients of the head: lines of JSON over a unix socket of the user's. */
+/*
+ * Clients of the head: lines of JSON over a unix socket of the user's, or by links from
+ * other nodes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +28,8 @@
 struct client {
 	struct headd *head;
 	uint32_t number;
-	struct stream *stream;
+	struct stream *stream; /* or NULL, and */
+	struct link *link;     /* its owner's: that of a client on another node */
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
 	uint64_t until;  /* see clients_hold; 0: it is not held */
@@ -33,7 +37,7 @@ struct client {
 	UT_hash_handle hh;
 };
 
-static void client_gone(struct client *c)
+void clients_leave(struct client *c)
 {
 	struct headd *h = c->head;
 
@@ -84,7 +88,7 @@ static void on_input(void *arg, size_t len)
 
 static void on_end(void *arg, int error)
 {
-	client_gone(arg);
+	clients_leave(arg);
 }
 
 static bool is_ours(int fd)
@@ -93,6 +97,27 @@ static bool is_ours(int fd)
 
 	return !peer_credentials(fd, &who) &&
 	       (who.uid == getuid() || who.uid == 0);
+}
+
+static struct client *client_new(struct headd *h)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->head = h;
+	c->number = ++h->next_client;
+	buf_init(&c->in, LINE_BYTES_MAX);
+	buf_init(&c->held, LINE_BYTES_MAX);
+	return c;
+}
+
+static void join(struct client *c)
+{
+	struct headd *h = c->head;
+
+	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+	dvm_head_client_opened(h->head, c->number);
 }
 
 static void on_accept(void *arg, int fd)
@@ -104,23 +129,52 @@ static void on_accept(void *arg, int fd)
 		.queue = LINE_BYTES_MAX, .pause = LINE_BYTES_MAX / 4,
 	};
 	struct headd *h = arg;
-	struct client *c = calloc(1, sizeof(*c));
+	struct client *c = is_ours(fd) ? client_new(h) : NULL;
 
-	if (!c || !is_ours(fd)) {
-		free(c);
+	if (!c) {
 		close(fd);
 		return;
 	}
-	c->head = h;
-	c->number = ++h->next_client;
-	buf_init(&c->in, LINE_BYTES_MAX);
-	buf_init(&c->held, LINE_BYTES_MAX);
 	if (stream_open(&c->stream, loop_uv(h->loop), fd, &limits, &ops, c)) {
 		free(c);
 		return;
 	}
-	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
-	dvm_head_client_opened(h->head, c->number);
+	join(c);
+}
+
+/* ---- on other nodes ---- */
+
+struct client *clients_join(struct headd *h, struct link *l)
+{
+	struct client *c = client_new(h);
+
+	if (!c)
+		return NULL;
+	c->link = l;
+	join(c);
+	return c;
+}
+
+int clients_input(struct client *c, const void *data, size_t len)
+{
+	int rc = buf_append(&c->in, data, len);
+
+	if (!rc)
+		take_lines(c);
+	return rc;
+}
+
+/* ---- sending ---- */
+
+/* One that does not read ends itself. */
+static void send_now(struct client *c, const void *data, size_t len)
+{
+	if (c->stream)
+		(void)stream_write(c->stream, data, len, NULL);
+	else if (link_queued(c->link) + len > LINE_BYTES_MAX)
+		link_finish(c->link);
+	else
+		(void)link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len);
 }
 
 void clients_send(struct headd *h, uint32_t client, const char *line, size_t len)
@@ -130,8 +184,8 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
 	if (c && c->until)
 		(void)buf_append(&c->held, line, len);
-	else if (c) /* one that does not read ends itself */
-		(void)stream_write(c->stream, line, len, NULL);
+	else if (c)
+		send_now(c, line, len);
 }
 
 void clients_hold(struct headd *h, uint32_t client, uint64_t until)
@@ -152,8 +206,7 @@ void clients_release(struct headd *h, uint64_t safe)
 			continue;
 		c->until = 0;
 		if (c->held.len)
-			(void)stream_write(c->stream, c->held.data, c->held.len,
-					   NULL);
+			send_now(c, c->held.data, c->held.len);
 		buf_free(&c->held);
 	}
 }
@@ -201,6 +254,7 @@ void clients_refuse(struct headd *h)
 
 	listener_close(h->clients_listener);
 	h->clients_listener = NULL;
+	address_withdraw(h);
 	snprintf(path, sizeof(path), "%s/" HEADD_SOCKET, h->options.dir);
 	unlink(path);
 }
@@ -210,5 +264,8 @@ void clients_close(struct headd *h)
 	struct client *c, *next;
 
 	HASH_ITER(hh, h->clients, c, next)
-		stream_finish(c->stream);
+		if (c->stream)
+			stream_finish(c->stream);
+		else
+			link_finish(c->link);
 }

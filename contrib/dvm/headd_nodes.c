@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Links between the head and the daemons of its nodes. */
+/* Links between the head and the daemons of its nodes, and clients on other nodes. */
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -22,6 +22,7 @@ struct node_link {
 	struct link *link;
 	bool proved;
 	uint32_t position;
+	struct client *client; /* or NULL: this is a node's */
 	const char *broken; /* why this side has ended it */
 	struct node_link *prev, *next;
 };
@@ -33,6 +34,8 @@ static void forget(struct node_link *n)
 	DL_DELETE(h->all_links, n);
 	if (!n->proved)
 		h->strangers--;
+	else if (n->client)
+		clients_leave(n->client);
 	else if (h->links[n->position] == n) {
 		h->links[n->position] = NULL;
 		h->nlinks--;
@@ -42,11 +45,9 @@ static void forget(struct node_link *n)
 	headd_check_left(h);
 }
 
-static void on_proved(void *arg, struct link *l)
+static void take_node(struct node_link *n, uint32_t position)
 {
-	struct node_link *n = arg;
 	struct headd *h = n->head;
-	uint32_t position = link_peer(l)->position;
 
 	if (position >= h->options.nodes || h->links[position]) {
 		forget(n);
@@ -57,7 +58,28 @@ static void on_proved(void *arg, struct link *l)
 	n->position = position;
 	h->links[position] = n;
 	h->nlinks++;
-	dvm_head_node_address(h->head, position, link_source(l));
+	dvm_head_node_address(h->head, position, link_source(n->link));
+}
+
+static void take_client(struct node_link *n)
+{
+	n->client = clients_join(n->head, n->link);
+	if (!n->client) {
+		forget(n);
+		return;
+	}
+	n->head->strangers--;
+	n->proved = true;
+}
+
+static void on_proved(void *arg, struct link *l)
+{
+	uint32_t position = link_peer(l)->position;
+
+	if (position == WELCOME_CLIENT)
+		take_client(arg);
+	else
+		take_node(arg, position);
 }
 
 static int on_frame(void *arg, struct link *l, enum frame_type type,
@@ -68,6 +90,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 
 	if (type != FRAME_CONTROL_UP)
 		return -EPROTO;
+	if (n->client)
+		return clients_input(n->client, body->data, body->len);
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
 			    headd_now(h));
 	return n->broken ? -EPROTO : 0;
@@ -80,12 +104,14 @@ static void on_end(void *arg, struct link *l, int error)
 	const char *why = n->broken ? n->broken :
 			  error ? link_strerror(error) : "its daemon has ended";
 
-	if (n->proved) {
+	bool is_client = link_peer(l)->position == WELCOME_CLIENT;
+
+	if (n->proved && !is_client) {
 		dvm_head_node_lost(h->head, n->position, why, headd_now(h));
 		headd_journal_node_lost(h);
 	}
 	forget(n);
-	if (error == -EPROTONOSUPPORT)
+	if (error == -EPROTONOSUPPORT && !is_client)
 		headd_fail(h, "a node has a pmi2x-dvmd of another version: install the same on all nodes");
 }
 
@@ -209,8 +235,8 @@ void nodes_close(struct headd *h)
 	listener_close(h->nodes_listener);
 	h->nodes_listener = NULL;
 	DL_FOREACH_SAFE(h->all_links, n, next)
-		if (n->proved)
-			link_finish(n->link);
-		else
+		if (!n->proved)
 			forget(n);
+		else if (!n->client)
+			link_finish(n->link);
 }

@@ -16,14 +16,20 @@ many; results come in a thread of its own.
 
 import concurrent.futures
 import hashlib
+import hmac
+import ipaddress
 import itertools
 import json
 import os
 import socket
+import stat
+import struct
 import threading
 
 VERSION = 1
 BATCH = 1000
+SUFFIX = ".address"
+ANSWER_SECONDS = 5
 
 
 class Error(Exception):
@@ -71,49 +77,244 @@ def base():
     return given or f"/tmp/pmi2x-dvm-{os.getuid()}"
 
 
+def shared_base():
+    """Where the files are by which clients on other nodes find them."""
+    given = os.environ.get("PMI2X_DVM_DIR")
+    return given or os.path.expanduser("~/.pmi2x-dvm")
+
+
 def names():
-    """The DVMs that are up on this machine."""
+    """The DVMs that are up on this machine or, outside of jobs, on others."""
+    here = [name for name in _list(base()) if _is_up(_open_here, name)]
+    if here or "SLURM_JOB_ID" in os.environ:
+        return here
+    files = [f[: -len(SUFFIX)] for f in _list(shared_base()) if f.endswith(SUFFIX)]
+    return [name for name in files if _is_up(_open_there, name)]
+
+
+def _list(directory):
     try:
-        found = sorted(os.listdir(base()))
+        return sorted(os.listdir(directory))
     except FileNotFoundError:
         return []
-    return [name for name in found if _is_up(name)]
 
 
-def _open(name):
+def _open_here(name):
     s = socket.socket(socket.AF_UNIX)
     try:
         s.connect(os.path.join(base(), name, "head.sock"))
     except OSError:
         s.close()
         raise
-    return s
+    return _Here(s)
 
 
-def _is_up(name):
+def _open_there(name):
+    if "/" not in name:
+        name = os.path.join(shared_base(), name + SUFFIX)
+    return _connect_there(_read_address(name))
+
+
+def _open(name):
+    if "/" in name:
+        return _open_there(name)
     try:
-        _open(name).close()
+        return _open_here(name)
     except OSError:
+        return _open_there(name)
+
+
+def _is_up(opened, name):
+    try:
+        opened(name).close()
+    except (OSError, Error):
         return False
     return True
 
 
+def _find():
+    own = "job" + os.environ.get("SLURM_JOB_ID", "")
+    if own != "job" and _is_up(_open, own):
+        return own
+    found = names()
+    if len(found) != 1:
+        raise Error(
+            f"several DVMs are up: {', '.join(found)}; say which"
+            if found
+            else "no DVM is up on this machine, nor is one known of another: "
+            "start one with pmi2x-dvm up"
+        )
+    return found[0]
+
+
 def connect(name=None):
-    """The DVM of this name, that of PMI2X_DVM, or the only one that is up."""
-    name = name or os.environ.get("PMI2X_DVM")
-    if not name:
-        found = names()
-        if len(found) != 1:
-            raise Error(
-                f"several DVMs are up: {', '.join(found)}; say which"
-                if found
-                else "no DVM is up on this machine: start one with pmi2x-dvm up"
-            )
-        name = found[0]
+    """The DVM of this name, that of PMI2X_DVM, this job's, or the only one that is up.
+
+    A name with a / is a file of shared_base().
+    """
+    name = name or os.environ.get("PMI2X_DVM") or _find()
     try:
         return Dvm(_open(name), name)
     except OSError as error:
-        raise Error(f"no DVM {name} is up on this machine") from error
+        raise Error(f"no DVM {name} is up on this machine, or known of another") from error
+
+
+# ---- connections ----
+
+
+class _Here:
+    """Lines over the unix socket of a head on this machine."""
+
+    def __init__(self, connection):
+        self._socket = connection
+        self.send = connection.sendall
+
+    def lines(self):
+        with self._socket.makefile("rb") as lines:
+            yield from lines
+
+    def shutdown(self):
+        self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self._socket.close()
+
+
+class _There(_Here):
+    """The same in frames, cut anywhere: src/common/libio/frames.h."""
+
+    UP, DOWN = 1, 2
+    PIECE = 1 << 20
+
+    def __init__(self, connection):
+        super().__init__(connection)
+        self.send = self._send
+
+    def _send(self, data):
+        for at in range(0, len(data), self.PIECE):
+            piece = data[at : at + self.PIECE]
+            self._socket.sendall(struct.pack("<IHH", len(piece), self.UP, 0) + piece)
+
+    def lines(self):
+        rest = b""
+        for piece in self._pieces():
+            *whole, rest = (rest + piece).split(b"\n")
+            yield from whole
+
+    def _pieces(self):
+        with self._socket.makefile("rb") as frames:
+            for header in iter(lambda: frames.read(8), b""):
+                size, kind, _ = struct.unpack("<IHH", header)
+                if kind != self.DOWN:
+                    return
+                yield frames.read(size)
+
+
+def _read_address(path):
+    """What the file says, as a dict; "head" is a list."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(fd, encoding="ascii") as file:
+        st = os.fstat(fd)
+        if not stat.S_ISREG(st.st_mode) or st.st_uid != os.geteuid() or st.st_mode & 0o77:
+            raise Error(f"{path} must be a file of yours that nobody else can read")
+        words = [line.split() for line in file if line.strip()]
+    if not words or words[0] != ["pmi2x-dvm", str(VERSION)]:
+        raise Error(f"{path} is not the file of a DVM, or one of another version")
+    address = {word[0]: word[1] for word in words if word[0] != "head"}
+    address["head"] = [(word[1], int(word[2])) for word in words if word[0] == "head"]
+    return address
+
+
+def _connect_there(address):
+    error = ConnectionError("the file names no head")
+    for to in address["head"]:
+        try:
+            connection = socket.create_connection(to, ANSWER_SECONDS)
+        except OSError as failure:
+            error = failure
+            continue
+        try:
+            _prove(connection, address)
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return _There(connection)
+        except OSError as failure:
+            error = failure
+        connection.close()
+    raise error
+
+
+# ---- the handshake: src/common/libio/handshake.h ----
+
+HANDSHAKE, PROTOCOL = 3, 5
+HEAD, CLIENT = 0xFFFFFFFF, 0xFFFFFFFE
+NONCE, PROOF = 24, 32
+MAGIC = b"pmi2x\r\n\0"
+BUILD = b"python"
+
+
+def _text(data):
+    return struct.pack("<I", len(data)) + data
+
+
+def _message(body):
+    return MAGIC + struct.pack("<HH", HANDSHAKE, len(body)) + body
+
+
+def _endpoint(name):
+    ip = ipaddress.ip_address(name[0].split("%")[0])
+    packed = ip.packed if ip.version == 6 else b"\0" * 10 + b"\xff\xff" + ip.packed
+    return packed + struct.pack("<H", name[1])
+
+
+def _prove(connection, address):
+    """Both ends prove that they know the secret; OSError when the other does not."""
+    job = _text(address["dvm"].encode())
+    ends = struct.pack("<II", CLIENT, HEAD)
+    nonce = os.urandom(NONCE)
+    connection.sendall(
+        _message(_text(BUILD) + struct.pack("<H", PROTOCOL) + job + ends + nonce)
+    )
+    with connection.makefile("rb", 0) as answers:
+        build, its_nonce, proof = _read_answer(answers)
+    covered = struct.pack("<H", HANDSHAKE) + _text(BUILD) + _text(build)
+    covered += struct.pack("<HH", PROTOCOL, PROTOCOL) + job + ends
+    covered += nonce + _endpoint(connection.getsockname())
+    covered += its_nonce + _endpoint(connection.getpeername())
+
+    def proof_of(who):
+        text = _text(b"pmi2x link: " + who) + covered
+        return hmac.new(bytes.fromhex(address["secret"]), text, hashlib.sha256).digest()
+
+    if not hmac.compare_digest(proof, proof_of(b"acceptor")):
+        raise ConnectionError("another DVM answers there: this one has ended")
+    connection.sendall(_message(proof_of(b"connector")))
+
+
+def _read_exactly(file, size):
+    data = b""
+    while len(data) < size:
+        piece = file.read(size - len(data))
+        if not piece:
+            raise ConnectionError("another DVM, or version of pmi2x, answers there")
+        data += piece
+    return data
+
+
+def _read_answer(file):
+    """Build, nonce, proof."""
+    header = _read_exactly(file, len(MAGIC) + 4)
+    version, size = struct.unpack("<HH", header[len(MAGIC) :])
+    body = _read_exactly(file, size)
+    build_end = len(body) - (3 + NONCE + PROOF)
+    build = body[4:build_end]
+    right = header.startswith(MAGIC) and version == HANDSHAKE and build_end >= 4
+    if not right or body[:build_end] != _text(build):
+        raise ConnectionError("another DVM, or version of pmi2x, answers there")
+    if body[build_end : build_end + 3] != struct.pack("<HB", PROTOCOL, 0):
+        raise ConnectionError("another DVM, or version of pmi2x, answers there")
+    rest = body[build_end + 3 :]
+    return build, rest[:NONCE], rest[NONCE:]
 
 
 class Dvm:
@@ -121,7 +322,7 @@ class Dvm:
 
     def __init__(self, connection, name):
         self.name = name
-        self._socket = connection
+        self._connection = connection
         self._lock = threading.Lock()
         self._tags = itertools.count(1)
         self._answers = {}  # by tag
@@ -142,11 +343,11 @@ class Dvm:
     def close(self):
         """End the connection; tasks go on."""
         try:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._connection.shutdown()
         except OSError:
             pass
         self._reader.join()
-        self._socket.close()
+        self._connection.close()
 
     def submit(self, argv, **task):
         """Queue a task. Keys are those of doc/dvm.md: ranks, cores, gpus, nodes, ...
@@ -237,7 +438,7 @@ class Dvm:
             request["tag"] = next(self._tags)
             self._answers[request["tag"]] = answer
             try:
-                self._socket.sendall(json.dumps(request).encode() + b"\n")
+                self._connection.send(json.dumps(request).encode() + b"\n")
             except OSError as error:
                 raise Error(f"the DVM {self.name} has ended") from error
         event = answer.result()
@@ -249,9 +450,8 @@ class Dvm:
 
     def _read(self):
         try:
-            with self._socket.makefile("r", encoding="utf-8") as lines:
-                for line in lines:
-                    self._take(json.loads(line))
+            for line in self._connection.lines():
+                self._take(json.loads(line))
         except (OSError, ValueError):
             pass
         self._end(Error(f"the DVM {self.name} has ended, or the connection was closed"))

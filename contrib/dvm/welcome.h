@@ -2,7 +2,7 @@
 /*
  * What a daemon of a DVM is told on its standard input, so that nothing of it is in an
  * argument or the environment, which others may see: lines of a word and its value, up
- * to an empty line.
+ * to an empty line. Clients on other nodes find the same in a file.
  *
  *   pmi2x-dvm VERSION
  *   dvm       name and number of this DVM, which the handshake compares
@@ -20,6 +20,8 @@
 
 #include "libio/handshake.h"
 
+#define WELCOME_CLIENT (HANDSHAKE_LAUNCHER - 1) /* position of a client; the head's is
+						   HANDSHAKE_LAUNCHER */
 #define WELCOME_HEADS_MAX 16
 #define WELCOME_TEXT_MAX 64
 

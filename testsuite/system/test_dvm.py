@@ -513,6 +513,8 @@ pmi2x-dvm up || exit
 pmi2x-dvm status
 pmi2x-dvm run -n{ranks} -c1 sh -c 'echo "at $SLURMD_NODENAME"'
 pmi2x-dvm run -n{ranks} -N4 {program}
+srun -N1 -n1 --overlap --mpi=none env PMI2X_DVM=$PMI2X_DVM_DIR/job$SLURM_JOB_ID.address \
+    pmi2x-dvm run echo from another node
 pmi2x-dvm submit --wait --array 1-200 true
 pmi2x-dvm down
 """
@@ -529,6 +531,7 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     assert result.lines[0].endswith("is up: 4 nodes")
     assert len({line for line in result.lines if line.startswith("at ")}) == 4
     assert "size 8 " in result.stdout
+    assert "from another node" in result.lines
     result.says("200 tasks: 200 done, 0 failed")
     assert not living(base)
 

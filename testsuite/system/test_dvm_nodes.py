@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm over several nodes: clients that are not on the head's.
+
+Its daemons are processes of this machine. A client is on another node when it does not
+have the head's unix socket.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from harness import run
+from test_dvm import dvm, env, living, status, there, wait_until
+
+__all__ = ["dvm", "env", "there"]
+
+JOB = "7700077"
+# What srun does: so many processes, each with the standard input and a number.
+LAUNCHER = """#!/bin/sh
+n=$1; shift
+input=$(cat)
+while [ $n -gt 0 ]; do
+    n=$((n - 1))
+    printf '%s\\n\\n' "$input" | SLURM_PROCID=$n SLURMD_NODENAME=n$n "$@" &
+done
+wait
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path):
+    path = tmp_path / "launch"
+    path.write_text(LAUNCHER)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def client(prefix, env):
+    """A command with other variables."""
+    return lambda more, *arguments: run(
+        [prefix / "bin/pmi2x-dvm", *arguments], env={**env, **more}
+    )
+
+
+@pytest.fixture
+def up(client, dvm, env, launcher):
+    """A DVM of two nodes, as in a job; leaves nothing behind. The file by which clients
+    on other nodes find it."""
+    job = {"SLURM_JOB_ID": JOB}
+    client(job, "up", "-N2", "--slots", "4", "--launcher", f"{launcher} 2").ok()
+    yield pathlib.Path(env["PMI2X_DVM_DIR"]) / f"job{JOB}.address"
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+@pytest.fixture(params=["directory", "home", "file"])
+def elsewhere(request, up, tmp_path):
+    """Environments of a client on another node that shares a directory with this one."""
+    names = {"directory": "shared", "home": "home/.pmi2x-dvm", "file": "any"}
+    shared = tmp_path / names[request.param]
+    shared.mkdir(mode=0o700, parents=True)
+    file = shutil.copy(up, shared)
+    by = {"directory": {"PMI2X_DVM_DIR": str(shared)},
+          "home": {"PMI2X_DVM_DIR": "", "HOME": str(tmp_path / "home")},
+          "file": {"PMI2X_DVM_DIR": str(tmp_path / "empty"), "PMI2X_DVM": file}}  # fmt: skip
+    base = pathlib.Path(f"/tmp/pmi2x-dvm-{os.getuid()}")  # "home" makes it
+    was_there = base.exists()
+    yield by[request.param]
+    if not was_there:
+        with contextlib.suppress(OSError):
+            base.rmdir()
+
+
+def test_clients_on_other_nodes(client, up, elsewhere, tmp_path):
+    assert stat.S_IMODE(up.stat().st_mode) == 0o600
+    result = client(elsewhere, "run", "sh", "-c", "echo out; echo err >&2; exit 7")
+    assert (result.code, result.stdout, result.stderr) == (7, "out\n", "err\n")
+    long = tmp_path / "long"  # of several frames
+    long.write_text("".join(f'{{"argv":["echo","{i:30000}"]}}\n' for i in range(100)))
+    client(elsewhere, "submit", "--wait", "--json", long).ok().says("100 done")
+    assert json.loads(client(elsewhere, "status", "--json").ok().stdout)["dvm"] == f"job{JOB}"
+    client(elsewhere, "down").ok()
+    assert not up.exists()
+    client(elsewhere, "ps").failed().says("no DVM" if "PMI2X_DVM" not in elsewhere else "refused")
+
+
+CLIENT = """
+import pmi2x_dvm
+
+with pmi2x_dvm.connect() as dvm:
+    assert dvm.submit(["sh", "-c", "exit 3"]).result().code == 3
+    results = list(dvm.map([["printf", str(i) + " " * 30000] for i in range(100)]))
+    assert not any(r.code for r in results) and len(results) == 100
+    assert dvm.status()["ended"] == 101
+"""
+
+
+def test_python_on_another_node(prefix, env, elsewhere):
+    python = {"PYTHONPATH": str(prefix / "share/pmi2x/python"), **env, **elsewhere}
+    run([sys.executable, "-B", "-c", CLIENT], env=python).ok()
+
+
+def test_a_client_on_another_node_that_is_killed(prefix, env, up, dvm):
+    """Its task is ended."""
+    run_there = [prefix / "bin/pmi2x-dvm", "run", "sleep", "600"]
+    child = subprocess.Popen(run_there, env={**env, "PMI2X_DVM": str(up)})
+    wait_until(lambda: status(dvm)["running"] == 1)
+    child.kill()
+    child.wait()
+    wait_until(lambda: status(dvm)["ended"] == 1)
+
+
+def test_a_file_that_others_can_read(client, dvm, up):
+    up.chmod(0o640)
+    client({"PMI2X_DVM": str(up)}, "ps").failed().says("nobody else can read")
+    dvm("ps").ok()
+
+
+def secret_of(file):
+    return next(line for line in file.read_text().splitlines() if "secret" in line)
+
+
+def test_another_user_on_another_node(prefix, env, up, dvm, ordinary_user, tmp_path):
+    """He cannot read the file, and is not heard without the secret."""
+    for path in up.parents[:3]:
+        path.chmod(0o755)
+    assert run([*ordinary_user, "cat", up]).code
+    guess = tmp_path / "guess"
+    guess.write_text(up.read_text().replace(secret_of(up), "secret " + "0" * 64))
+    guess.chmod(0o600)
+    shutil.chown(guess, "daemon")
+    base = tmp_path / "his"
+    base.mkdir(mode=0o700)
+    shutil.chown(base, "daemon")
+    his = {**env, "PMI2X_DVM_DIR": str(base), "PMI2X_DVM": str(guess)}
+    ask = [*ordinary_user, prefix / "bin/pmi2x-dvm", "ps"]
+    run(ask, env=his).failed().says("another DVM answers there")
+    up.parent.chmod(0o700)
+    assert dvm("status").ok().lines[0].startswith(f"DVM job{JOB}")
+
+
+def test_what_is_no_client(up, dvm):
+    """It is closed, and nobody else is."""
+    port = next(line for line in up.read_text().splitlines() if "head" in line).split()[2]
+    with socket.create_connection(("127.0.0.1", int(port))) as s:
+        s.sendall(b'{"op":"status"}\n')
+        with contextlib.suppress(ConnectionResetError):
+            assert s.recv(1000) == b""
+    dvm("status").ok()
