@@ -347,6 +347,7 @@ static void on_settled(uv_check_t *settled)
 	struct srun_server *h = settled->data;
 
 	uv_check_stop(settled);
+	srun_server_step_ended(h, h->jobid);
 	if (srun_server_spawn_end_unwanted(h))
 		enter(h, WAITING, h->wait_ms);
 	else

@@ -43,6 +43,7 @@ struct child {
 	struct spawned *process;
 	uint32_t token;
 	bool ready; /* its first rank is there: the spawn has been answered */
+	char *jobid; /* since then */
 	struct child *prev, *next;
 };
 
@@ -117,6 +118,8 @@ int srun_server_spawn(void *arg, uint32_t token,
 void srun_server_ready(void *arg);
 int srun_server_forward(void *arg, uint32_t token, const void *data,
 			size_t len);
+/* All ranks of a step have ended, the own or a spawned one. */
+void srun_server_step_ended(struct srun_server *h, const char *jobid);
 /*
  * A rank waits for the answer to its spawn. When the step has ended without one
  * the rank has died, and nobody wants what it has spawned: end those. Is any

@@ -11,7 +11,16 @@
 #include <utlist.h>
 
 #include "launcher/srun_server_internal.h"
+#include "libpmi/pmix_nspace.h"
 #include "libpmi/server.h"
+
+void srun_server_step_ended(struct srun_server *h, const char *jobid)
+{
+	char nspace[PMIX_NSPACE_NAME_MAX + 1];
+
+	pmix_nspace_name(nspace, jobid);
+	launcher_namespace_ended(h->launcher, nspace);
+}
 
 /* ---- spawned sruns ---- */
 
@@ -36,6 +45,9 @@ static int on_child_message(void *arg, const void *data, size_t len)
 	case CONTROL_READY:
 		c->ready = true;
 		launcher_spawned(l, c->token, PMI_RC_OK, msg.text);
+		free(c->jobid);
+		c->jobid = msg.text;
+		msg.text = NULL;
 		break;
 	case CONTROL_PUBLISH:
 	case CONTROL_UNPUBLISH:
@@ -55,6 +67,15 @@ static void on_child_hung_up(void *arg)
 	struct child *c = arg;
 
 	launcher_link_lost(c->server->launcher, &c->asker);
+	if (c->jobid)
+		srun_server_step_ended(c->server, c->jobid);
+}
+
+static void free_child(struct child *c)
+{
+	spawned_close(c->process);
+	free(c->jobid);
+	free(c);
 }
 
 /*
@@ -79,8 +100,7 @@ static void on_child_exited(void *arg, int status)
 	launcher_spawned(h->launcher, c->token, *why ? PMI_RC_FAIL : PMI_RC_OK,
 			 why);
 	DL_DELETE(h->children, c);
-	spawned_close(c->process);
-	free(c);
+	free_child(c);
 	srun_server_advance(h);
 }
 
@@ -219,10 +239,8 @@ void srun_server_spawn_close(struct srun_server *h)
 {
 	struct child *c, *next;
 
-	DL_FOREACH_SAFE(h->children, c, next) {
-		spawned_close(c->process);
-		free(c);
-	}
+	DL_FOREACH_SAFE(h->children, c, next)
+		free_child(c);
 	h->children = NULL;
 	channel_close(h->parent);
 	h->parent = NULL;

@@ -15,7 +15,7 @@
 #include "pmixd/server_internal.h"
 
 #define TOO_MUCH "!" /* in place of entries, which are longer */
-#define LIMIT_MS 600000 /* that the others have to come */
+#define LIMIT_MS 600000 /* that the others have to come, while they live */
 
 /* What is known of a process elsewhere: entries of all of its namespace. */
 struct foreign {
@@ -240,6 +240,7 @@ static int look_up(struct server *s, struct call *c)
 		for (uint32_t i = 0; i < x->count; i++) {
 			name_key(keys[i], x, x->foreign[i]);
 			items[i].key = keys[i];
+			items[i].from.nspace = x->foreign[i];
 		}
 		rc = ask(s, c, &r);
 	}

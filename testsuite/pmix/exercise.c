@@ -703,6 +703,22 @@ static void do_outlive(int argc, char **argv)
 	printf("outlived\n");
 }
 
+/* Spawns this program, which is argv[0], to die: who waits to connect with it is told. */
+static void do_deserted(int argc, char **argv)
+{
+	char *command[] = { argv[0], "die", NULL };
+	pmix_app_t app = { .cmd = argv[0], .argv = command, .maxprocs = 2 };
+	pmix_proc_t both[] = { me, { .rank = PMIX_RANK_WILDCARD } };
+
+	if (!me.rank) {
+		CHECK(PMIx_Spawn(NULL, 0, &app, 1, both[1].nspace));
+		check(PMIx_Connect(both, 2, NULL, 0) == PMIX_ERR_LOST_CONNECTION,
+		      "somebody is waited for who has died");
+	}
+	fence_all(false);
+	printf("deserted\n");
+}
+
 /* What is not offered is refused, and does not hang. */
 static void do_refused(int argc, char **argv)
 {
@@ -759,7 +775,7 @@ static const struct {
 	{ "refused", do_refused }, { "fences", do_fences },
 	{ "groups", do_groups },   { "names", do_names },
 	{ "ranges", do_ranges },   { "wait", do_wait },
-	{ "connect", do_connect },
+	{ "connect", do_connect }, { "deserted", do_deserted },
 	{ "events", do_events },   { "outlive", do_outlive },
 };
 

@@ -467,6 +467,14 @@ def test_spawn_multiple_numbers_the_commands(spawn):
     assert [line.split()[-1] for line in children] == ["0", "1", "1", "1"], result
 
 
+def test_what_is_spawned_dies(cluster, exercise):
+    """Before it connects: its parents do not wait for it, and go on."""
+    step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} deserted {exercise}"
+    result = cluster.run("salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step)
+    assert result.lines.count("deserted") == 2, result
+    result.says(", which has ended without it")
+
+
 @pytest.mark.wide
 def test_spawn_in_a_directory(spawn):
     result = spawn("5", "wdir", 2).ok()

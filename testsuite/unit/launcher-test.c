@@ -606,6 +606,22 @@ static void names_of_pmix_are_the_parents(void **state)
 	teardown(&f);
 }
 
+/* The parent's srun keeps the names, and is told; its answer is nobody's. */
+static void a_step_that_has_ended_is_the_parents_news(void **state)
+{
+	struct fixture f;
+
+	setup(&f, true);
+	launcher_namespace_ended(f.launcher, "pmi2x.1.7");
+	assert_int_equal(f.forwards, 1);
+	assert_string_equal(f.text, "pmi2x.1.7");
+	parent_answers(&f, 0, 0, "");
+	launcher_namespace_ended(f.launcher, "pmi2x.1.8");
+	launcher_parent_lost(f.launcher);
+	assert_int_equal(f.replies, 0);
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -628,6 +644,7 @@ int main(void)
 		cmocka_unit_test(names_of_pmix_are_not_those_of_pmi),
 		cmocka_unit_test(a_lookup_of_pmix_may_wait),
 		cmocka_unit_test(names_of_pmix_are_the_parents),
+		cmocka_unit_test(a_step_that_has_ended_is_the_parents_news),
 	};
 
 	return cmocka_run_group_tests_name("launcher", tests, NULL, NULL);

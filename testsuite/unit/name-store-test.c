@@ -316,6 +316,72 @@ static void nobody_waits_on_a_lost_link(void **state)
 	name_store_destroy(f.store);
 }
 
+/* Waits for "x" of the first namespace and "y" of the second. 1: there is no answer yet. */
+static int wait_for_both(struct fixture *f, const char *first, const char *second)
+{
+	struct name_asker a = asker("a.1@n1", 7);
+	struct names_item items[] = {
+		{ .key = "x", .from.nspace = first },
+		{ .key = "y", .from.nspace = second },
+	};
+	struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = items,
+		.count = 2, .wait = 2,
+	};
+	struct buf b;
+
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	f->error = 1;
+	assert_int_equal(name_store_ask(f->store, &a, b.data, b.len), 0);
+	buf_free(&b);
+	return f->error;
+}
+
+static int end(struct fixture *f, const char *who)
+{
+	return ask(f, who, (struct names_request){ .op = NAMES_ENDED }, "");
+}
+
+static void nobody_waits_for_a_namespace_that_has_ended(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(wait_for_both(&f, "b", "c"), 1);
+	assert_int_equal(wait_for_both(&f, "b", NULL), 1);
+	assert_int_equal(end(&f, "d.0@n0"), 0);
+	assert_int_equal(f.answers, 1);
+	assert_int_equal(end(&f, "c.0@n0"), -ECONNRESET); /* one of the two, at last */
+	assert_int_equal(f.answers, 3);
+	assert_int_equal(wait_for_both(&f, "b", "c"), -ECONNRESET);
+	assert_int_equal(f.id, 7);
+	assert_string_equal(f.text, "y= by c.0 ");
+	assert_int_equal(publish(&f, "b.0@n0", "x"), 0);
+	assert_int_equal(end(&f, "b.0@n0"), 0);
+	assert_int_equal(end(&f, "b.0@n0"), 0);
+	assert_int_equal(f.answers, 7);
+	assert_int_equal(publish(&f, "e.0@n0", "y"), 0);
+	assert_int_equal(f.answers, 9); /* of any namespace: "y" has come */
+	name_store_destroy(f.store);
+}
+
+static void what_it_has_published_is_found(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(publish(&f, "b.0@n0", "x"), 0);
+	assert_int_equal(end(&f, "b.0@n0"), 0);
+	assert_int_equal(wait_for_both(&f, "b", "c"), 1);
+	assert_int_equal(publish(&f, "c.0@n0", "y"), 0);
+	assert_int_equal(f.answers, 4);
+	assert_int_equal(end(&f, "c.0@n0"), 0);
+	assert_int_equal(wait_for_both(&f, "b", "c"), 0);
+	assert_string_equal(f.text, "x=x by b.0 y=y by c.0 ");
+	name_store_destroy(f.store);
+}
+
 /* ---- limits ---- */
 
 static void what_is_published_has_a_limit(void **state)
@@ -390,6 +456,8 @@ int main(void)
 		cmocka_unit_test(a_lookup_waits_for_so_many),
 		cmocka_unit_test(it_waits_no_longer_than_it_wants),
 		cmocka_unit_test(nobody_waits_on_a_lost_link),
+		cmocka_unit_test(nobody_waits_for_a_namespace_that_has_ended),
+		cmocka_unit_test(what_it_has_published_is_found),
 		cmocka_unit_test(what_is_published_has_a_limit),
 		cmocka_unit_test(nonsense_is_refused),
 	};

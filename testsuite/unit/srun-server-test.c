@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "libio/link.h"
 #include "libio/protocol.h"
 #include "libpmi/control.h"
+#include "libpmi/names.h"
 
 static uv_loop_t loop;
 
@@ -200,7 +202,7 @@ struct srun {
 	atomic_int aborts; /* read while srun's server runs */
 	int reports;
 	uint32_t abort_rank;
-	char text[64];
+	char text[128];
 };
 
 static void start(struct srun_server **out, struct srun *s, const char *jobid,
@@ -608,6 +610,86 @@ static void names_fail_when_the_parent_is_gone(void **state)
 	srun_server_stop(s.server, 0);
 }
 
+/* ---- who waits for a step that has ended ---- */
+
+/* A look-up of PMIx for what the namespace is to publish. */
+static void wait_for_namespace(struct agent *a, const char *waiting, const char *nspace)
+{
+	struct names_item item = { .key = "x", .from.nspace = nspace };
+	const struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = &item,
+		.count = 1, .wait = 1,
+	};
+	struct control_msg msg = {
+		.type = CONTROL_NAMES, .name = (char *)waiting, .text = (char *)"n0",
+	};
+	struct buf b;
+
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	msg.body = b.data;
+	msg.body_len = b.len;
+	agent_send(a, &msg);
+	buf_free(&b);
+}
+
+static void a_spawned_step_that_ends_is_not_waited_for(void **state)
+{
+	struct srun s = { 0 };
+	struct agent a;
+	int hold[2];
+
+	assert_int_equal(pipe(hold), 0);
+	s.hold = hold[0];
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	assert_int_equal(spawn(&a, "runs"), 0); /* its step is 1.9 */
+	wait_for_namespace(&a, "pmi2x.1.0", "pmi2x.1.9");
+	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0); /* that waits */
+	close(hold[1]);
+	await_replies(&a, a.replies + 1);
+	agent_leave(&a);
+	srun_server_stop(s.server, 0);
+	assert_int_equal(s.reports, 1);
+	assert_string_equal(s.text, "pmi2x.1.0 cannot connect with pmi2x.1.9, which has ended without it");
+	close(hold[0]);
+}
+
+static void *stop(void *server)
+{
+	srun_server_stop(server, UINT32_MAX);
+	return NULL;
+}
+
+static void the_spawning_step_that_ends_is_not_waited_for(void **state)
+{
+	const struct control_msg ready = { .type = CONTROL_READY };
+	struct srun s = { 0 };
+	struct agent a, b;
+	pthread_t thread;
+	int hold[2];
+
+	assert_int_equal(pipe(hold), 0);
+	s.hold = hold[0];
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	request_spawn(&a, "step", 5);
+	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0);
+	agent_connect(&b, s.spawned, "1.1", &secret);
+	agent_send(&b, &ready);
+	await_replies(&a, a.replies + 1);
+	wait_for_namespace(&b, "pmi2x.1.1", "pmi2x.1.0");
+	agent_leave(&a);
+	assert_int_equal(pthread_create(&thread, NULL, stop, s.server), 0);
+	await_replies(&b, 1); /* while srun waits for the spawned step */
+	agent_leave(&b);
+	srun_server_stop(s.spawned, 0);
+	close(hold[1]);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_string_equal(s.text, "pmi2x.1.1 cannot connect with pmi2x.1.0, which has ended without it");
+	close(hold[0]);
+}
+
 /*
  * The step ends while a program that it has spawned still runs: one that has started
  * PMI, or one that has not.
@@ -690,6 +772,8 @@ int main(void)
 		cmocka_unit_test(a_spawn_that_ends_early_is_answered),
 		cmocka_unit_test(a_spawned_step_uses_its_parents_names),
 		cmocka_unit_test(names_fail_when_the_parent_is_gone),
+		cmocka_unit_test(a_spawned_step_that_ends_is_not_waited_for),
+		cmocka_unit_test(the_spawning_step_that_ends_is_not_waited_for),
 		cmocka_unit_test(children_that_stay_are_terminated),
 		cmocka_unit_test(a_child_that_nobody_waits_for_is_terminated),
 		cmocka_unit_test(a_range_without_a_free_port_is_an_error),

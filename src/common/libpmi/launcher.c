@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,30 @@ static void reply_bytes(struct launcher *l, void *link, uint32_t origin, uint32_
 	buf_free(&frame);
 }
 
+/* The user reads each once, and few. The text is the caller's. */
+static void report(struct launcher *l, const char *text)
+{
+	if (l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
+		return;
+	for (unsigned i = 0; i < l->nreports; i++)
+		if (strcmp(l->reports[i], text) == 0)
+			return;
+	l->ops.report(l->arg, text);
+	l->reports[l->nreports] = strdup(text);
+	l->nreports += l->reports[l->nreports] != NULL;
+}
+
+/* The processes of the two were to connect. */
+static void report_ended(struct launcher *l, const char *waiting, const char *ended)
+{
+	char text[CONTROL_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "%s cannot connect with %s, which has ended without it", waiting, ended);
+	control_printable(text);
+	report(l, text);
+}
+
 /* See name_answer_fn. */
 static int answer_names(void *arg, const struct name_asker *to,
 			const struct names_answer *a)
@@ -108,6 +133,8 @@ static int answer_names(void *arg, const struct name_asker *to,
 	struct buf body;
 	int rc;
 
+	if (a->error == -ECONNRESET && a->count)
+		report_ended(arg, to->proc.nspace, a->items[0].from.nspace);
 	buf_init(&body, NAMES_BYTES_MAX);
 	rc = names_pack_answer(&body, a);
 	if (rc) {
@@ -465,6 +492,23 @@ static int on_names(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
+void launcher_namespace_ended(struct launcher *l, const char *nspace)
+{
+	const struct names_request r = { .op = NAMES_ENDED, .range = NAMES_OF_SESSION };
+	struct control_msg msg = {
+		.type = CONTROL_NAMES, .name = (char *)nspace, .text = (char *)"",
+	};
+	struct buf body;
+
+	buf_init(&body, NAMES_BYTES_MAX);
+	if (!names_pack_request(&body, &r)) {
+		msg.body = body.data;
+		msg.body_len = body.len;
+		(void)on_names(l, NULL, &msg);
+	}
+	buf_free(&body);
+}
+
 uint64_t launcher_expire(struct launcher *l, uint64_t now)
 {
 	return name_store_expire(l->pmix_names, now);
@@ -485,15 +529,10 @@ static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 {
 	if (msg->code && l->ops.gave_up)
 		l->ops.gave_up(l->arg);
-	if (msg->code || l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
+	if (msg->code)
 		return 0;
 	control_printable(msg->text);
-	for (unsigned i = 0; i < l->nreports; i++)
-		if (strcmp(l->reports[i], msg->text) == 0)
-			return 0;
-	l->ops.report(l->arg, msg->text);
-	l->reports[l->nreports++] = msg->text;
-	msg->text = NULL;
+	report(l, msg->text);
 	return 0;
 }
 

@@ -90,6 +90,11 @@ void launcher_spawned(struct launcher *l, uint32_t token, int code,
 /* The parent srun's reply frame to a forwarded request. */
 void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 			size_t len);
+/*
+ * All ranks of a step have ended, this or one that it has spawned: in vain PMIx clients
+ * wait for what those of its namespace were to publish.
+ */
+void launcher_namespace_ended(struct launcher *l, const char *nspace);
 /* The parent's srun is gone: what it has not answered fails. */
 void launcher_parent_lost(struct launcher *l);
 

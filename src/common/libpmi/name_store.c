@@ -38,12 +38,19 @@ struct look_up {
 	char body[];
 };
 
+/* A namespace of which nobody publishes any more. */
+struct ended {
+	struct ended *next;
+	char nspace[];
+};
+
 struct name_store {
 	uint64_t hash_seed;
 	name_answer_fn *answer;
 	void *arg;
 	struct key *keys;
 	struct look_up *look_ups;
+	struct ended *ended;
 	size_t count, bytes, waits;
 };
 
@@ -303,7 +310,7 @@ static void answer(struct name_store *s, const struct name_asker *to, int error)
 	(void)s->answer(s->arg, to, &a);
 }
 
-/* Fill in what is there; how many these are. */
+/* Fill in what is there; how many these are. Of what is not it stays who is to publish it. */
 static uint32_t find_all(const struct name_store *s, const struct names_proc *who,
 			 const struct names_request *r)
 {
@@ -313,9 +320,10 @@ static uint32_t find_all(const struct name_store *s, const struct names_proc *wh
 		struct names_item *item = &r->items[i];
 		const struct thing *t = find_thing(s, who, r->range, item->key);
 
+		if (t || item->value)
+			item->from = t ? t->from : (struct names_proc){};
 		item->value = t ? t->value : NULL;
 		item->len = t ? t->len : 0;
-		item->from = t ? t->from : (struct names_proc){};
 		found += t != NULL;
 	}
 	return found;
@@ -348,6 +356,40 @@ static void answer_found(struct name_store *s, const struct name_asker *to,
 	}
 	if (!s->answer(s->arg, to, &a))
 		forget_read(s, &to->proc, r);
+}
+
+static bool has_ended(const struct name_store *s, const char *nspace)
+{
+	const struct ended *e = s->ended;
+
+	while (e && !same(e->nspace, nspace))
+		e = e->next;
+	return e != NULL;
+}
+
+/* One for which the request waits in vain, or NULL. */
+static struct names_item *find_hopeless(const struct name_store *s,
+					const struct names_request *r)
+{
+	struct names_item *hopeless = NULL;
+	uint32_t hopes = 0;
+
+	for (uint32_t i = 0; i < r->count; i++)
+		if (!r->items[i].value && has_ended(s, r->items[i].from.nspace))
+			hopeless = &r->items[i];
+		else
+			hopes++;
+	return hopes < r->wait ? hopeless : NULL;
+}
+
+static void answer_hopeless(struct name_store *s, const struct name_asker *to,
+			    struct names_item *item)
+{
+	const struct names_answer a = {
+		.error = -ECONNRESET, .items = item, .count = 1,
+	};
+
+	(void)s->answer(s->arg, to, &a);
 }
 
 static void free_look_up(struct name_store *s, struct look_up *l)
@@ -387,10 +429,15 @@ static void look_up(struct name_store *s, const struct name_asker *who,
 		   const struct names_request *r, const void *body, size_t len)
 {
 	uint32_t found = find_all(s, &who->proc, r);
+	struct names_item *hopeless = find_hopeless(s, r);
 	int rc;
 
 	if (found >= r->wait && found) {
 		answer_found(s, who, r);
+		return;
+	}
+	if (hopeless) {
+		answer_hopeless(s, who, hopeless);
 		return;
 	}
 	rc = r->wait ? add_look_up(s, who, body, len) : -ENOENT;
@@ -398,28 +445,60 @@ static void look_up(struct name_store *s, const struct name_asker *who,
 		answer(s, who, rc);
 }
 
-/* Something has been published. */
+/* Is it answered? */
+static bool try_again(struct name_store *s, struct look_up *l)
+{
+	uint32_t found = find_all(s, &l->who.proc, &l->request);
+	struct names_item *hopeless = find_hopeless(s, &l->request);
+
+	if (found >= l->request.wait)
+		answer_found(s, &l->who, &l->request);
+	else if (hopeless)
+		answer_hopeless(s, &l->who, hopeless);
+	return found >= l->request.wait || hopeless;
+}
+
+/* Something has been published, or never will be. */
 static void look_again(struct name_store *s)
 {
 	struct look_up *l, *next;
 
 	DL_FOREACH_SAFE(s->look_ups, l, next)
-		if (find_all(s, &l->who.proc, &l->request) >= l->request.wait) {
-			answer_found(s, &l->who, &l->request);
+		if (try_again(s, l))
 			free_look_up(s, l);
-		}
 }
 
 /* ---- requests ---- */
 
-static void change(struct name_store *s, const struct name_asker *who,
-		   const struct names_request *r)
+static int end_namespace(struct name_store *s, const char *nspace)
 {
-	bool more = r->op == NAMES_PUBLISH;
-	int rc = more ? publish(s, &who->proc, r) : unpublish(s, &who->proc, r);
+	size_t size = strlen(nspace) + 1;
+	struct ended *e = has_ended(s, nspace) ? NULL : malloc(sizeof(*e) + size);
+
+	if (!e)
+		return has_ended(s, nspace) ? 0 : -ENOMEM;
+	memcpy(e->nspace, nspace, size);
+	e->next = s->ended;
+	s->ended = e;
+	return 0;
+}
+
+static int change(struct name_store *s, const struct names_proc *who,
+		  const struct names_request *r)
+{
+	if (r->op == NAMES_PUBLISH)
+		return publish(s, who, r);
+	return r->op == NAMES_ENDED ? end_namespace(s, who->nspace) :
+				      unpublish(s, who, r);
+}
+
+static void answer_change(struct name_store *s, const struct name_asker *who,
+			  const struct names_request *r)
+{
+	int rc = change(s, &who->proc, r);
 
 	answer(s, who, rc);
-	if (!rc && more)
+	if (!rc && r->op != NAMES_UNPUBLISH)
 		look_again(s);
 }
 
@@ -434,7 +513,7 @@ int name_store_ask(struct name_store *s, const struct name_asker *who, const voi
 	if (r.op == NAMES_LOOKUP)
 		look_up(s, who, &r, body, len);
 	else
-		change(s, who, &r);
+		answer_change(s, who, &r);
 	free(r.items);
 	return 0;
 }
@@ -474,9 +553,12 @@ void name_store_destroy(struct name_store *s)
 {
 	struct key *k, *next_key;
 	struct thing *t, *next;
+	struct ended *e, *next_ended;
 
 	if (!s)
 		return;
+	LL_FOREACH_SAFE(s->ended, e, next_ended)
+		free(e);
 	while (s->look_ups)
 		free_look_up(s, s->look_ups);
 	HASH_ITER(hh, s->keys, k, next_key)

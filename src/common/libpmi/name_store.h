@@ -34,7 +34,8 @@ void name_store_destroy(struct name_store *s);
 /*
  * A packed request. It is answered in the call; but a look-up may have to wait for what
  * others publish. Errors of answers: -EEXIST, -ENOENT, -ETIMEDOUT, -ENOSPC (too much is
- * published, or too many wait), -ENOMEM. 0, or -EPROTO, -ENOMEM: there is no answer.
+ * published, or too many wait), -ECONNRESET (the namespace has ended that was to publish
+ * one: this is the answer's item), -ENOMEM. 0, or -EPROTO, -ENOMEM: there is no answer.
  */
 int name_store_ask(struct name_store *s, const struct name_asker *who, const void *body,
 		   size_t len);

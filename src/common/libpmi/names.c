@@ -105,7 +105,8 @@ static bool is_sound(const struct names_request *r)
 {
 	return r->op > 0 && r->op < NAMES_OPS && r->range > 0 &&
 	       r->range < NAMES_RANGES &&
-	       (r->count || r->op == NAMES_UNPUBLISH) && r->wait <= r->count;
+	       (r->count || r->op == NAMES_UNPUBLISH || r->op == NAMES_ENDED) &&
+	       r->wait <= r->count;
 }
 
 int names_unpack_request(struct names_request *r, const void *data, size_t len)

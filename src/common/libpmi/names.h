@@ -23,6 +23,7 @@ enum names_op {
 	NAMES_PUBLISH = 1,
 	NAMES_UNPUBLISH, /* what the asker has published; no key: all of it */
 	NAMES_LOOKUP,
+	NAMES_ENDED, /* the asker's namespace: it publishes no more; no keys */
 	NAMES_OPS,
 };
 
@@ -49,7 +50,8 @@ struct names_item {
 	const char *key;
 	const void *value; /* NULL: only the key is meant */
 	size_t len;
-	struct names_proc from; /* of an answer: who has published it */
+	struct names_proc from; /* of an answer: who has published it. LOOKUP: of
+	                           which namespace somebody is to; NULL: of any */
 };
 
 struct names_request {
