@@ -314,7 +314,7 @@ json_t *conn_next(struct conn *c)
 
 	if (n <= 0)
 		return NULL;
-	event = json_loadb(c->line, (size_t)n, 0, NULL);
+	event = json_loadb(c->line, (size_t)n, JSON_ALLOW_NUL, NULL);
 	if (!event)
 		die("the DVM %s says what makes no sense", c->name);
 	return event;

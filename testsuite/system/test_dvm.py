@@ -90,12 +90,12 @@ def test_a_task_killed_by_a_signal(local):
 
 def test_bytes_that_are_no_text(local, prefix, env):
     out = subprocess.run(
-        [prefix / "bin/pmi2x-dvm", "run", "printf", r"\200\377\001\n"],
+        [prefix / "bin/pmi2x-dvm", "run", "printf", r"\200\377\000\001\n"],
         env=env,
         capture_output=True,
         check=True,
     ).stdout
-    assert out == b"\200\377\001\n"
+    assert out == b"\200\377\000\001\n"
 
 
 def test_ranks_and_their_environment(local):
