@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "headd.h"
 #include "libdvm/dvm_msg.h"
+#include "libutil/decimal.h"
 #include "libutil/hash.h"
 #include "pmi2x-build.h"
 #include "remote.h"
@@ -307,6 +309,13 @@ void conn_send(struct conn *c, json_t *request)
 	json_decref(request);
 }
 
+void conn_limit(struct conn *c, unsigned seconds)
+{
+	const struct timeval limit = { .tv_sec = seconds };
+
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
 json_t *conn_next(struct conn *c)
 {
 	ssize_t n = getline(&c->line, &c->size, c->in);
@@ -396,6 +405,39 @@ const char *get_text(json_t *object, const char *key)
 	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "";
+}
+
+json_int_t get_task(const char *text)
+{
+	uint64_t id;
+
+	if (!decimal_u64(text, 1, INT64_MAX, &id))
+		die_usage("\"%s\" is not the number of a task", text);
+	return (json_int_t)id;
+}
+
+void print_json(json_t *value)
+{
+	json_dumpf(value, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	putchar('\n');
+}
+
+char *get_bytes(json_t *data, size_t *len)
+{
+	const unsigned char *at = (const void *)json_string_value(data);
+	size_t size = json_string_length(data);
+	char *bytes = malloc(size + 1);
+
+	if (!bytes)
+		die("out of memory");
+	*len = 0;
+	for (size_t i = 0; i < size; i++) {
+		unsigned high = at[i] < 0x80 ? 0 : at[i++];
+
+		bytes[(*len)++] =
+			(char)(high ? high << 6 | (at[i] & 0x3f) : at[i]);
+	}
+	return bytes;
 }
 
 /* ---- profile ---- */

@@ -49,7 +49,9 @@ struct conn *conn_open(const char *name);
 void conn_close(struct conn *c);
 /* Send a request; its reference is taken over. */
 void conn_send(struct conn *c, json_t *request);
-/* The next event, a new reference; NULL: the head has ended. */
+/* From now on no event is waited for longer; 0: for ever. */
+void conn_limit(struct conn *c, unsigned seconds);
+/* The next event, a new reference; NULL: the head has ended, or the time is over. */
 json_t *conn_next(struct conn *c);
 /* What comes while an answer is awaited is given to this; it does not keep it. */
 void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);
@@ -60,6 +62,12 @@ const char *event_name(json_t *event);
 /* The whole number or text of a key; 0 or "" when there is none. */
 long long get_number(json_t *object, const char *key);
 const char *get_text(json_t *object, const char *key);
+/* Bytes that came as characters (report_bytes of the head); to be freed. */
+char *get_bytes(json_t *data, size_t *len);
+/* An option, or an operand: the number of a task. */
+json_int_t get_task(const char *text);
+/* For people who write programs. */
+void print_json(json_t *value);
 
 /*
  * What a profile has of this process: its directory and environment, under a name that

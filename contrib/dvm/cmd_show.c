@@ -39,12 +39,6 @@ static struct options take_options(int argc, char **argv)
 	return o;
 }
 
-static void print_json(json_t *event)
-{
-	json_dumpf(event, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
-	putchar('\n');
-}
-
 /* ---- lists ---- */
 
 static double seconds(json_t *task, int i)
@@ -133,15 +127,6 @@ int cmd_status(int argc, char **argv)
 	return 0;
 }
 
-static json_int_t task_id(const char *text)
-{
-	uint64_t id;
-
-	if (!decimal_u64(text, 1, INT64_MAX, &id))
-		die_usage("\"%s\" is not the number of a task", text);
-	return (json_int_t)id;
-}
-
 int cmd_show(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
@@ -151,7 +136,7 @@ int cmd_show(int argc, char **argv)
 	if (optind + 1 != argc)
 		die_usage("show: say which task");
 	event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id",
-				      task_id(argv[optind])));
+				      get_task(argv[optind])));
 	print_json(json_object_get(event, "task"));
 	json_decref(event);
 	conn_close(c);
@@ -171,7 +156,7 @@ static json_t *request_for(const char *op, bool all, int argc, char **argv)
 		die_usage("%s: say which tasks, or --all", op);
 	ids = json_array();
 	for (int i = 0; i < argc; i++)
-		json_array_append_new(ids, json_integer(task_id(argv[i])));
+		json_array_append_new(ids, json_integer(get_task(argv[i])));
 	return json_pack("{s:s,s:o}", "op", op, "ids", ids);
 }
 

@@ -415,20 +415,11 @@ int cmd_submit(int argc, char **argv)
 
 /* ---- run ---- */
 
-/* Each character is a byte: see json_bytes of the head. */
 static void write_bytes(int fd, json_t *data)
 {
-	const unsigned char *at = (const void *)json_string_value(data);
-	size_t len = json_string_length(data), n = 0;
-	char *bytes = malloc(len + 1);
+	size_t n;
+	char *bytes = get_bytes(data, &n);
 
-	if (!bytes)
-		die("out of memory");
-	for (size_t i = 0; i < len; i++) {
-		unsigned high = at[i] < 0x80 ? 0 : at[i++];
-
-		bytes[n++] = (char)(high ? high << 6 | (at[i] & 0x3f) : at[i]);
-	}
 	for (size_t done = 0; done < n;) {
 		ssize_t w = write(fd, bytes + done, n - done);
 

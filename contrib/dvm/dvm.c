@@ -21,6 +21,7 @@ static const char usage[] =
 "  batch FILE                    up, one task for each line of FILE, wait, down\n"
 "  wait [TASK...]                wait until tasks have ended (all)\n"
 "  ps | show TASK | status       tasks; all of one; the nodes\n"
+"  why TASK                      what it waits for, or where its ranks are\n"
 "  cancel TASK... | --all        end tasks\n"
 "  signal NUMBER TASK... | --all send a signal to tasks\n"
 "  drain NODE | undrain NODE     start nothing more on a node; again\n"
@@ -64,6 +65,7 @@ static const char usage[] =
 "  --cancel                 down: end the tasks\n"
 "  --all                    cancel, signal: all tasks\n"
 "  --ended                  ps: those that have ended, too\n"
+"  --json                   ps, status, why: as JSON\n"
 "  --help                   show this text\n"
 "  --version                show the version\n"
 "pmi2x-dvm(1) explains them all.\n";
@@ -75,6 +77,7 @@ static const struct command {
 	{ "up", cmd_up },         { "down", cmd_down },   { "run", cmd_run },
 	{ "submit", cmd_submit }, { "batch", cmd_batch }, { "wait", cmd_wait },
 	{ "ps", cmd_ps },         { "show", cmd_show },   { "status", cmd_status },
+	{ "why", cmd_why },
 	{ "cancel", cmd_cancel }, { "signal", cmd_signal },
 	{ "drain", cmd_drain },   { "undrain", cmd_undrain },
 };

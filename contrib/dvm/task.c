@@ -406,6 +406,14 @@ void task_rank_ended(struct task *t, uint32_t slot, int32_t status)
 		tell_end(t, slot);
 }
 
+void task_status(struct task *t, struct buf *out)
+{
+	size_t before = out->len;
+
+	if (t->agent && agent_status(t->agent, out))
+		out->len = before;
+}
+
 void task_over(struct task *t)
 {
 	if (!t->served && t->silent)

@@ -102,6 +102,8 @@ void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 void task_node_lost(struct task *t, uint32_t node, const char *why);
 /* A rank has been reaped. */
 void task_rank_ended(struct task *t, uint32_t slot, int32_t status);
+/* Append how its PMI is here (libpmi/status.h); nothing, where it cannot be said. */
+void task_status(struct task *t, struct buf *out);
 /* All have. */
 void task_over(struct task *t);
 /* This process ends: nobody waits for anything. */

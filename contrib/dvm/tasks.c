@@ -278,6 +278,24 @@ static void begin(struct tasks *t, const struct dvm_pmi_part *m, int registratio
 	deliver_early(t, task);
 }
 
+static void say_status(struct tasks *t, struct task *task, const struct dvm_ask *about)
+{
+	struct dvm_msg m = {
+		.type = DVM_TOLD, .told = { .about = *about, .what = DVM_TOLD_PMI },
+	};
+	struct buf status, out;
+
+	buf_init(&status, DVM_TOLD_MAX);
+	buf_init(&out, DVM_TOLD_MAX + DVM_TEXT_MAX);
+	if (task)
+		task_status(task, &status);
+	m.told.data = (struct dvm_bytes){ status.data, status.len };
+	if (!dvm_msg_pack(&out, &m))
+		t->ops.say_head(t->arg, out.data, out.len);
+	buf_free(&status);
+	buf_free(&out);
+}
+
 /* `fd`: of the packet, taken over; or -1. */
 static void take(struct tasks *t, const struct dvm_msg *m, int fd)
 {
@@ -290,6 +308,8 @@ static void take(struct tasks *t, const struct dvm_msg *m, int fd)
 	fd_close(&fd);
 	if (m->type == DVM_PMI_RANK && task)
 		task_rank_ended(task, m->pmi_rank.slot, m->pmi_rank.status);
+	else if (m->type == DVM_PMI_ASK)
+		say_status(t, task, &m->pmi_ask.about);
 	else if (m->type == DVM_PMI_OVER && task)
 		task_over(task);
 	else if (m->type == DVM_PMI_OVER)

@@ -108,6 +108,28 @@ static int64_t on_start(void *arg, const struct node_rank *rank)
 	return zygote_exec(rank, &z->has, &fds);
 }
 
+static void on_ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
+{
+	zygote_pmi_ask(ask);
+}
+
+/* proc(5): "PID (NAME) STATE", and 11 fields on the time in user and kernel mode. */
+static void on_look(void *arg, int64_t process, struct dvm_rank *out)
+{
+	char path[64], line[1024], *end;
+	unsigned long user = 0, kernel = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)process);
+	file = fopen(path, "re");
+	if (file && fgets(line, sizeof(line), file) && (end = strrchr(line, ')')))
+		sscanf(end, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+		       &out->state, &user, &kernel);
+	if (file)
+		fclose(file);
+	out->cpu_us = (user + kernel) * 1000000 / (unsigned long)sysconf(_SC_CLK_TCK);
+}
+
 static void on_signal(void *arg, int64_t process, int number)
 {
 	/* It may not have made its group yet. */
@@ -231,6 +253,8 @@ static int open_all(struct zygote *z)
 		.pmi_rank_ended = on_pmi_rank_ended,
 		.close_pmi = on_close_pmi,
 		.start = on_start,
+		.look = on_look,
+		.ask_pmi = on_ask_pmi,
 		.signal = on_signal,
 		.leave = on_leave,
 	};

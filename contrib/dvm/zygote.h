@@ -45,6 +45,8 @@ const char *zygote_exec_failure(pid_t process);
 int zygote_pmi_open(uint32_t part, const struct dvm_launch *l, int *registration);
 void zygote_pmi_rank_ended(uint32_t part, uint32_t slot, int32_t status);
 void zygote_pmi_close(uint32_t part);
+/* A client asks how it is. */
+void zygote_pmi_ask(const struct dvm_pmi_ask *ask);
 
 /* ---- zygote_output.c ---- */
 

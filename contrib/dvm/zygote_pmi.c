@@ -71,6 +71,13 @@ void zygote_pmi_rank_ended(uint32_t part, uint32_t slot, int32_t status)
 	(void)say(&m, -1);
 }
 
+void zygote_pmi_ask(const struct dvm_pmi_ask *ask)
+{
+	const struct dvm_msg m = { .type = DVM_PMI_ASK, .pmi_ask = *ask };
+
+	(void)say(&m, -1);
+}
+
 void zygote_pmi_close(uint32_t part)
 {
 	const struct dvm_msg m = {

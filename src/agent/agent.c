@@ -250,6 +250,12 @@ void agent_control(struct agent *a, struct payload *frame)
 		service_control(a->service, frame);
 }
 
+int agent_status(struct agent *a, struct buf *out)
+{
+	return a->stage == AGENT_CLOSED ? -ENOTCONN :
+					  service_status_pack(a->service, out);
+}
+
 void agent_topology_known(struct agent *a, const char *path)
 {
 	if (a->stage != AGENT_CLOSED)

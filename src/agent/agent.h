@@ -76,6 +76,11 @@ void agent_frame(struct agent *a, uint32_t position, enum frame_type type,
 void agent_neighbour_lost(struct agent *a, uint32_t position, const char *why);
 /* A control message for this node, see agent_host.control. */
 void agent_control(struct agent *a, struct payload *frame);
+/*
+ * Append what it would answer srun with that asks for this node's status (libpmi/status.h).
+ * 0, the errors of buf_append, or -ENOTCONN: it has left.
+ */
+int agent_status(struct agent *a, struct buf *out);
 /* The path of the file, or NULL: there will be none. */
 void agent_topology_known(struct agent *a, const char *path);
 

@@ -87,6 +87,15 @@ static int64_t start(void *arg, const struct node_rank *rank)
 	return b->processes < PROCESSES ? ++b->processes : -11;
 }
 
+static void look(void *arg, int64_t process, struct dvm_rank *out)
+{
+	out->state = 'S';
+}
+
+static void ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
+{
+}
+
 static void signal_process(void *arg, int64_t process, int number)
 {
 }
@@ -105,7 +114,8 @@ static void open_bed(struct bed *b)
 		.send = to_head, .open_output = open_output,
 		.close_output = close_output, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
-		.start = start, .signal = signal_process, .leave = leave,
+		.start = start, .look = look, .ask_pmi = ask_pmi,
+		.signal = signal_process, .leave = leave,
 	};
 	const struct dvm_head_options options = {
 		.name = "fuzz", .build = "fuzz", .nodes = NODES,

@@ -27,6 +27,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_nodes.py \
+	testsuite/system/test_dvm_why.py \
 	testsuite/system/test_dynamic.py \
 	testsuite/system/test_failure.py \
 	testsuite/system/test_faults.py \

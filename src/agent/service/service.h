@@ -57,6 +57,8 @@ void service_rank_ended(struct service *s, uint32_t slot,
 void service_rank_registered(struct service *s, struct registration *reg);
 /* The same: a control message that srun would send. */
 void service_control(struct service *s, struct payload *frame);
+/* Append the answer to CONTROL_QUERY. 0 or the errors of buf_append. */
+int service_status_pack(struct service *s, struct buf *out);
 /* The same: the path of the node's topology as a file; NULL: there will be none. */
 void service_topology_known(struct service *s, const char *path);
 /* Have srun end the step, and say why; without srun through the host. */

@@ -213,23 +213,32 @@ static int pack_links(const struct service *s, struct buf *b)
 	return rc;
 }
 
+int service_status_pack(struct service *s, struct buf *out)
+{
+	struct node_status status;
+	int rc = pmi_server_status(s->server, is_stopped, s, &status);
+
+	if (rc)
+		return rc;
+	status.age_ms = age_ms(s);
+	rc = status_pack(out, &status);
+	rc = rc ? rc : pack_links(s, out);
+	free(status.runs);
+	return rc;
+}
+
 static void send_status(struct service *s, uint32_t query)
 {
 	struct control_msg msg = { .type = CONTROL_STATUS, .id = query };
-	struct node_status status;
 	struct buf b;
 
-	if (pmi_server_status(s->server, is_stopped, s, &status))
-		return;
-	status.age_ms = age_ms(s);
 	buf_init(&b, STATUS_NODE_MAX);
-	if (!status_pack(&b, &status) && !pack_links(s, &b)) {
+	if (!service_status_pack(s, &b)) {
 		msg.body = b.data;
 		msg.body_len = b.len;
 		control_path_send_msg(s, &msg);
 	}
 	buf_free(&b);
-	free(status.runs);
 }
 
 /* Also nodes where nothing of PMI has happened yet can be asked. */

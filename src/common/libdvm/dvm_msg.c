@@ -296,6 +296,55 @@ static void get_pmi_rank(struct cursor *c, struct dvm_pmi_rank *m)
 	m->status = (int32_t)unpack_u32(c);
 }
 
+static int put_ask(struct buf *b, const struct dvm_ask *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	rc = rc ? rc : pack_u32(b, m->node);
+	return rc ? rc : pack_u32(b, m->client);
+}
+
+static void get_ask(struct cursor *c, struct dvm_ask *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	m->node = unpack_u32(c);
+	m->client = unpack_u32(c);
+}
+
+static int put_pmi_ask(struct buf *b, const struct dvm_pmi_ask *m)
+{
+	int rc = pack_u32(b, m->part);
+
+	return rc ? rc : put_ask(b, &m->about);
+}
+
+static void get_pmi_ask(struct cursor *c, struct dvm_pmi_ask *m)
+{
+	m->part = unpack_u32(c);
+	get_ask(c, &m->about);
+}
+
+static int put_told(struct buf *b, const struct dvm_told *m)
+{
+	int rc = put_ask(b, &m->about);
+
+	rc = rc ? rc : pack_u8(b, m->what);
+	rc = rc ? rc : pack_u8(b, m->pmi);
+	return rc ? rc : dvm_bytes_pack(b, &m->data);
+}
+
+static void get_told(struct cursor *c, struct dvm_told *m)
+{
+	get_ask(c, &m->about);
+	m->what = unpack_u8(c);
+	m->pmi = get_bool(c);
+	get_bytes(c, DVM_TOLD_MAX, &m->data);
+	if (m->what >= DVM_TOLDS)
+		c->failed = true;
+}
+
 static int put_body(struct buf *b, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -326,6 +375,12 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return pack_u32(b, m->pmi_part.part);
 	case DVM_FAILED:
 		return put_failed(b, &m->failed);
+	case DVM_ASK:
+		return put_ask(b, &m->ask);
+	case DVM_TOLD:
+		return put_told(b, &m->told);
+	case DVM_PMI_ASK:
+		return put_pmi_ask(b, &m->pmi_ask);
 	default:
 		return 0;
 	}
@@ -389,6 +444,15 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 	case DVM_FAILED:
 		get_failed(c, &m->failed);
 		break;
+	case DVM_ASK:
+		get_ask(c, &m->ask);
+		break;
+	case DVM_TOLD:
+		get_told(c, &m->told);
+		break;
+	case DVM_PMI_ASK:
+		get_pmi_ask(c, &m->pmi_ask);
+		break;
 	default:
 		return -EPROTO;
 	}
@@ -418,6 +482,26 @@ int dvm_place_unpack(struct cursor *c, struct dvm_place *p)
 		memcpy(p->address.ip, ip, sizeof(p->address.ip));
 	p->address.port = unpack_u16(c);
 	get_bytes(c, DVM_TEXT_MAX, &p->name);
+	return cursor_ok(c) ? 0 : -EPROTO;
+}
+
+/* ---- ranks ---- */
+
+int dvm_rank_pack(struct buf *b, const struct dvm_rank *r)
+{
+	int rc = pack_u32(b, r->rank);
+
+	rc = rc ? rc : pack_u64(b, r->process);
+	rc = rc ? rc : pack_u8(b, (uint8_t)r->state);
+	return rc ? rc : pack_u64(b, r->cpu_us);
+}
+
+int dvm_rank_unpack(struct cursor *c, struct dvm_rank *r)
+{
+	r->rank = unpack_u32(c);
+	r->process = unpack_u64(c);
+	r->state = (char)unpack_u8(c);
+	r->cpu_us = unpack_u64(c);
 	return cursor_ok(c) ? 0 : -EPROTO;
 }
 

@@ -13,6 +13,8 @@
  *   FAILING             ->    a rank has failed: the part is being ended
  *   FAILED              ->    the task has, on a node where its ranks have ended well
  *                       <-    SIGNAL
+ *                       <-    ASK: how is a task?
+ *   TOLD                ->    in answer; of one with PMI, twice
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
  *                       <-    LEAVE
  *
@@ -25,6 +27,7 @@
  *   PMI_OVER            ->    all have
  *                       <-    FAIL: end the part, for it has aborted or cannot go on
  *                       <-    PMI_OVER, in answer
+ *   PMI_ASK             ->    how is its PMI? TOLD goes to the head
  */
 #ifndef PMI2X_DVM_MSG_H
 #define PMI2X_DVM_MSG_H
@@ -42,6 +45,7 @@
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
 #define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of where a task's ranks are */
+#define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
 
 enum dvm_msg_type {
 	DVM_REGISTER = 1,
@@ -59,6 +63,9 @@ enum dvm_msg_type {
 	DVM_PMI_RANK,
 	DVM_PMI_OVER,
 	DVM_FAILED,
+	DVM_ASK,
+	DVM_TOLD,
+	DVM_PMI_ASK,
 	DVM_MSG_TYPES,
 };
 
@@ -191,6 +198,40 @@ struct dvm_pmi_rank {
 	int32_t status; /* as of wait */
 };
 
+/* How is the task? What is told goes to a client. */
+struct dvm_ask {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t node;   /* among those of the task */
+	uint32_t client;
+};
+
+/* The same of the PMI of a part. */
+struct dvm_pmi_ask {
+	uint32_t part;
+	struct dvm_ask about;
+};
+
+enum dvm_told_what {
+	DVM_TOLD_RANKS, /* of the node: struct dvm_rank, packed; empty: all have ended */
+	DVM_TOLD_PMI,   /* libpmi/status.h; empty: no rank has begun with it */
+	DVM_TOLDS,
+};
+
+struct dvm_told {
+	struct dvm_ask about;
+	enum dvm_told_what what;
+	bool pmi;       /* of ranks: the other follows */
+	struct dvm_bytes data;
+};
+
+struct dvm_rank {
+	uint32_t rank;
+	uint64_t process;
+	char state;      /* as in /proc/PID/stat; '-': it has ended */
+	uint64_t cpu_us; /* that it has used */
+};
+
 struct dvm_msg {
 	enum dvm_msg_type type;
 	union {
@@ -205,6 +246,9 @@ struct dvm_msg {
 		struct dvm_failed failed;
 		struct dvm_pmi_part pmi_part; /* PMI_OVER: part only */
 		struct dvm_pmi_rank pmi_rank;
+		struct dvm_ask ask;
+		struct dvm_pmi_ask pmi_ask;
+		struct dvm_told told;
 	};
 };
 
@@ -219,6 +263,10 @@ int dvm_bytes_pack(struct buf *b, const struct dvm_bytes *v);
 int dvm_place_pack(struct buf *b, const struct dvm_place *p);
 /* The next of places; points into them. 0 or -EPROTO. */
 int dvm_place_unpack(struct cursor *c, struct dvm_place *p);
+
+int dvm_rank_pack(struct buf *b, const struct dvm_rank *r);
+/* The next of ranks. 0 or -EPROTO. */
+int dvm_rank_unpack(struct cursor *c, struct dvm_rank *r);
 
 /* Is it a list of texts, each with its NUL, `min` or more of them? */
 bool dvm_texts_ok(const struct dvm_bytes *b, size_t min);

@@ -160,6 +160,9 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	case DVM_ENDED:
 		task_part_ended(h, &m->ended);
 		return NULL;
+	case DVM_TOLD:
+		why_told(h, &m->told);
+		return NULL;
 	default:
 		return "it sends what only a head may send";
 	}

@@ -10,6 +10,7 @@
  *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
  *   head_submit.c  reading tasks from a request
  *   head_report.c  what clients are told
+ *   head_why.c     what a task waits for
  *   head_journal.c what another head needs to go on
  */
 #ifndef PMI2X_DVM_HEAD_H

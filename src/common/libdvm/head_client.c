@@ -231,21 +231,44 @@ static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
 					"tasks", tasks));
 }
 
-static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
+/* The task of "id"; NULL: the client has been told why not. */
+static struct head_task *task_of(struct dvm_head *h, const struct head_client *c,
+				 json_t *request)
 {
 	json_int_t id = json_integer_value(json_object_get(request, "id"));
 	struct head_task *t = task_find(h, (uint64_t)id);
 
 	if (t)
-		answer(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
-						report_task(h, t)));
-	else if (is_forgotten(h, id))
+		return t;
+	if (is_forgotten(h, id))
 		client_refuse(h, c, request,
 			      "task %lld has ended, and its result is not kept any more: the last %d are",
 			      (long long)id, HEAD_KEPT_MAX);
 	else
 		client_refuse(h, c, request, "there is no task %lld here",
 			      (long long)id);
+	return NULL;
+}
+
+static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	struct head_task *t = task_of(h, c, request);
+
+	if (t)
+		answer(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
+						report_task(h, t)));
+}
+
+/* "told" and "told_pmi" follow, from so many nodes. */
+static void on_why(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	struct head_task *t = task_of(h, c, request);
+
+	if (t)
+		answer(h, c, request, json_pack("{s:s,s:o,s:o,s:i}", "ev", "why",
+						"task", report_task(h, t),
+						"reasons", why_reasons(h, t),
+						"asked", (int)why_ask(h, t, c->number)));
 }
 
 /* ---- requests about the DVM ---- */
@@ -337,7 +360,7 @@ static const struct request {
 	{ "hello", on_hello },   { "submit", on_submit }, { "wait", on_wait },
 	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
 	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
-	{ "undrain", on_undrain }, { "down", on_down },
+	{ "undrain", on_undrain }, { "down", on_down },   { "why", on_why },
 };
 
 static void handle(struct dvm_head *h, struct head_client *c, json_t *request)

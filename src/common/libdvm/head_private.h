@@ -219,6 +219,15 @@ bool journal_ready(struct dvm_head *h);
 int journal_begin_request(struct dvm_head *h);
 int journal_end_request(struct dvm_head *h, uint32_t client);
 
+/* ---- head_why.c ---- */
+
+/* A new reference to what keeps a task where it is: texts. */
+json_t *why_reasons(struct dvm_head *h, const struct head_task *t);
+/* Ask its nodes how it is, for a client: how many of them are asked. */
+uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client);
+/* One has answered. */
+void why_told(struct dvm_head *h, const struct dvm_told *m);
+
 /* ---- head_client.c ---- */
 
 struct head_client *client_find(struct dvm_head *h, uint32_t number);
@@ -230,6 +239,13 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 
 /* ---- head_report.c ---- */
 
+/*
+ * A new reference to bytes as JSON, which has text only: each byte travels as the
+ * character of its number. Or NULL.
+ */
+json_t *report_bytes(const char *data, size_t len);
+/* The same of a name, as it is where it is text. */
+json_t *report_name(const char *name);
 /* A new reference to what a client is told of a task, or NULL. */
 json_t *report_task(const struct dvm_head *h, const struct head_task *t);
 json_t *report_status(const struct dvm_head *h);

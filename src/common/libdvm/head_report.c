@@ -9,11 +9,7 @@
 
 #define NODES_SHOWN_MAX 64 /* of a task, by name */
 
-/*
- * JSON has text only, and a program's output may be anything: each byte travels as the
- * character of its number.
- */
-static json_t *json_bytes(const char *data, size_t len)
+json_t *report_bytes(const char *data, size_t len)
 {
 	char *text = malloc(2 * len + 1);
 	json_t *out;
@@ -33,18 +29,17 @@ static json_t *json_bytes(const char *data, size_t len)
 	return out;
 }
 
-/* What users chose as a name may be no text of JSON. */
-static json_t *json_name(const char *name)
+json_t *report_name(const char *name)
 {
 	json_t *out = json_string(name);
 
-	return out ? out : json_bytes(name, strlen(name));
+	return out ? out : report_bytes(name, strlen(name));
 }
 
 static void set_bytes(json_t *o, const char *key, const char *data, size_t len)
 {
 	if (data)
-		json_object_set_new(o, key, json_bytes(data, len));
+		json_object_set_new(o, key, report_bytes(data, len));
 }
 
 /* ---- tasks ---- */
@@ -68,7 +63,7 @@ static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
 
 	for (uint32_t i = 0; t->placement && i < t->placement->count &&
 			     i < NODES_SHOWN_MAX; i++)
-		json_array_append_new(list, json_name(head_node_name(
+		json_array_append_new(list, report_name(head_node_name(
 			h, t->placement->parts[i].node)));
 	return list;
 }
@@ -91,7 +86,7 @@ static void set_result(json_t *o, const struct head_task *t)
 	if (r->too_long)
 		json_object_set_new(o, "too_long", json_true());
 	if (r->why)
-		json_object_set_new(o, "why", json_bytes(r->why, strlen(r->why)));
+		json_object_set_new(o, "why", report_bytes(r->why, strlen(r->why)));
 	set_bytes(o, "out", r->out, r->out_len);
 	set_bytes(o, "err", r->err, r->err_len);
 	json_object_set_new(o, "usage", json_pack("[f,f,I]", r->user_us / 1e6,
@@ -104,7 +99,7 @@ json_t *report_task(const struct dvm_head *h, const struct head_task *t)
 
 	json_object_set_new(o, "id", json_integer((json_int_t)t->id));
 	if (t->spec.name)
-		json_object_set_new(o, "name", json_name(t->spec.name));
+		json_object_set_new(o, "name", report_name(t->spec.name));
 	json_object_set_new(o, "state", json_string(state_name(t)));
 	json_object_set_new(o, "ranks", json_integer(t->spec.shape.ranks));
 	json_object_set_new(o, "instance", json_integer(t->instance));
@@ -147,7 +142,7 @@ void report_output(struct dvm_head *h, const struct head_task *t,
 		client_tell(h, w->client, json_pack("{s:s,s:I,s:i,s:i,s:o}",
 			"ev", "output", "id", (json_int_t)t->id,
 			"rank", (int)m->rank, "fd", (int)m->fd,
-			"data", json_bytes(m->data.data, m->data.len)));
+			"data", report_bytes(m->data.data, m->data.len)));
 }
 
 /* "none", "written", or why it cannot be. */
@@ -165,7 +160,7 @@ json_t *report_status(const struct dvm_head *h)
 		const struct head_node *n = &h->nodes[i];
 
 		json_array_append_new(nodes, json_pack("{s:o,s:s,s:i,s:i,s:i}",
-			"name", json_name(n->name),
+			"name", report_name(n->name),
 			"state", n->lost ? "lost" : n->drained ? "drained" : "up",
 			"cores", (int)ledger_node_has(h->ledger, i)->cores,
 			"gpus", (int)ledger_node_has(h->ledger, i)->gpus,

@@ -147,6 +147,20 @@ uint32_t ledger_node_free_cores(const struct ledger *l, uint32_t node)
 	return l->nodes[node]->ncores;
 }
 
+bool ledger_node_free(const struct ledger *l, uint32_t node,
+		      struct ledger_resources *out)
+{
+	const struct node *n = l->nodes[node];
+
+	memset(out, 0, sizeof(*out));
+	if (n->closed || n->taken)
+		return false;
+	out->cores = n->ncores;
+	out->gpus = (uint32_t)__builtin_popcountll(n->gpus);
+	out->memory = n->memory;
+	return true;
+}
+
 uint32_t ledger_free_cores(const struct ledger *l)
 {
 	return l->free_cores;
@@ -165,6 +179,14 @@ int ledger_find_counter(const struct ledger *l, const char *name)
 		if (!strcmp(l->counters[i].name, name))
 			return (int)i;
 	return -ENOENT;
+}
+
+const char *ledger_counter(const struct ledger *l, uint32_t index, uint32_t *left)
+{
+	if (index >= l->ncounters)
+		return NULL;
+	*left = l->counters[index].left;
+	return l->counters[index].name;
 }
 
 int ledger_add_counter(struct ledger *l, const char *name, uint32_t amount)
@@ -327,14 +349,19 @@ static bool part_allowed(const struct ledger *l, const struct ledger_part *p,
 	       !(p->gpus & ~n->gpus) && memory <= n->memory;
 }
 
+static bool place_allowed(const struct ledger *l, const struct ledger_shape *s,
+			  uint32_t i, bool ever)
+{
+	const struct ledger_part *p = &s->placed->parts[i];
+
+	return part_allowed(l, p, s->memory * p->ranks, ever);
+}
+
 static bool placed_allowed(const struct ledger *l, const struct ledger_shape *s,
 			   bool ever)
 {
-	const struct ledger_placement *p = s->placed;
-
-	for (uint32_t i = 0; i < p->count; i++)
-		if (!part_allowed(l, &p->parts[i],
-				  s->memory * p->parts[i].ranks, ever))
+	for (uint32_t i = 0; i < s->placed->count; i++)
+		if (!place_allowed(l, s, i, ever))
 			return false;
 	return true;
 }
@@ -429,19 +456,41 @@ static int take_placed(struct ledger *l, const struct ledger_shape *s,
 
 /* ---- placing ---- */
 
-bool ledger_can_ever(struct ledger *l, const struct ledger_shape *s)
+static bool can(const struct ledger *l, const struct ledger_shape *s, bool ever)
 {
 	struct room *r;
 	bool can;
 
-	if (!counters_allow(l, s, true))
+	if (!counters_allow(l, s, ever))
 		return false;
 	if (s->placed)
-		return placed_allowed(l, s, true);
+		return placed_allowed(l, s, ever);
 	r = malloc((l->count + 1) * sizeof(*r));
-	can = !r || choose(l, s, true, r);
+	can = !r || choose(l, s, ever, r);
 	free(r);
 	return can;
+}
+
+bool ledger_can_ever(struct ledger *l, const struct ledger_shape *s)
+{
+	return can(l, s, true);
+}
+
+bool ledger_fits(const struct ledger *l, const struct ledger_shape *s)
+{
+	return can(l, s, false);
+}
+
+uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *s,
+			   uint32_t node)
+{
+	return node_takes(l->nodes[node], s, false);
+}
+
+bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *s,
+			  uint32_t i)
+{
+	return place_allowed(l, s, i, false);
 }
 
 static int place_over_nodes(struct ledger *l, const struct ledger_shape *s,

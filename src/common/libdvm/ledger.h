@@ -71,6 +71,12 @@ uint32_t ledger_nodes(const struct ledger *l);
 void ledger_close_node(struct ledger *l, uint32_t node, bool closed);
 const struct ledger_resources *ledger_node_has(const struct ledger *l, uint32_t node);
 uint32_t ledger_node_free_cores(const struct ledger *l, uint32_t node);
+/*
+ * What is free of a node. False, and nothing: it is closed, or has a task that wants to be
+ * alone.
+ */
+bool ledger_node_free(const struct ledger *l, uint32_t node,
+		      struct ledger_resources *out);
 /* Of all nodes that are not closed. */
 uint32_t ledger_free_cores(const struct ledger *l);
 uint32_t ledger_all_cores(const struct ledger *l);
@@ -79,6 +85,8 @@ uint32_t ledger_all_cores(const struct ledger *l);
 int ledger_add_counter(struct ledger *l, const char *name, uint32_t amount);
 /* Its index, or -ENOENT. */
 int ledger_find_counter(const struct ledger *l, const char *name);
+/* The name of one, and how much of it is left; NULL: there is none of this index. */
+const char *ledger_counter(const struct ledger *l, uint32_t index, uint32_t *left);
 
 /*
  * Place a task, of which *out is to be given to ledger_release and then free(). 0;
@@ -88,6 +96,14 @@ int ledger_place(struct ledger *l, const struct ledger_shape *shape,
 		 struct ledger_placement **out);
 void ledger_release(struct ledger *l, const struct ledger_shape *shape,
 		    const struct ledger_placement *placement);
+/* Does it fit now? */
+bool ledger_fits(const struct ledger *l, const struct ledger_shape *shape);
+/* How many of its ranks the node would take now. */
+uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *shape,
+			   uint32_t node);
+/* Of a placed one: is what it is to have on the ith of its nodes free now? */
+bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *shape,
+			  uint32_t i);
 /* The node will not come back: no task can ever run there. What ran is released as usual. */
 void ledger_lose_node(struct ledger *l, uint32_t node);
 /* Would it fit if nothing else ran? With closed nodes, too, for they may open. */

@@ -14,6 +14,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/head_report.c \
 	src/common/libdvm/head_submit.c \
 	src/common/libdvm/head_task.c \
+	src/common/libdvm/head_why.c \
 	src/common/libdvm/journal.c src/common/libdvm/journal.h \
 	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
 	src/common/libdvm/node.c src/common/libdvm/node.h \

@@ -431,15 +431,63 @@ static int launch(struct dvm_node *n, const struct dvm_launch *l)
 	return 0;
 }
 
+/* ---- how it is ---- */
+
+static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
+		      struct buf *out)
+{
+	struct dvm_rank r = {
+		.rank = p->first_rank + i,
+		.process = (uint64_t)p->ranks[i].process,
+		.state = '-',
+	};
+
+	if (r.process)
+		n->ops.look(n->arg, p->ranks[i].process, &r);
+	(void)dvm_rank_pack(out, &r); /* what is missing is not shown */
+}
+
+/* `p` is NULL when it has ended. */
+static void tell(struct dvm_node *n, const struct part *p, const struct dvm_ask *about)
+{
+	struct dvm_msg m = {
+		.type = DVM_TOLD,
+		.told = { .about = *about, .what = DVM_TOLD_RANKS, .pmi = p && p->pmi },
+	};
+	struct buf ranks;
+
+	buf_init(&ranks, DVM_TOLD_MAX);
+	for (uint32_t i = 0; p && i < p->count; i++)
+		pack_rank(n, p, i, &ranks);
+	m.told.data = (struct dvm_bytes){ ranks.data, ranks.len };
+	send_msg(n, &m);
+	buf_free(&ranks);
+	if (m.told.pmi)
+		n->ops.ask_pmi(n->arg, &(struct dvm_pmi_ask){ p->number, *about });
+}
+
 /* ---- input ---- */
 
-static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
+/* NULL: it has ended meanwhile. */
+static struct part *find_part(const struct dvm_node *n, uint64_t task, uint32_t instance)
 {
 	struct part *p;
 
-	HASH_FIND(hh_task, n->by_task, &m->task, sizeof(m->task), p);
-	if (!p || p->instance != m->instance)
-		return; /* it has ended meanwhile */
+	HASH_FIND(hh_task, n->by_task, &task, sizeof(task), p);
+	return p && p->instance == instance ? p : NULL;
+}
+
+static void on_ask(struct dvm_node *n, const struct dvm_ask *m)
+{
+	tell(n, find_part(n, m->task, m->instance), m);
+}
+
+static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
+{
+	struct part *p = find_part(n, m->task, m->instance);
+
+	if (!p)
+		return;
 	if (m->number) {
 		signal_part(n, p, (int)m->number);
 	} else if (!p->ending) {
@@ -490,6 +538,9 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 		return launch(n, &m->launch);
 	case DVM_SIGNAL:
 		on_signal(n, &m->signal);
+		return 0;
+	case DVM_ASK:
+		on_ask(n, &m->ask);
 		return 0;
 	case DVM_FAIL:
 		on_fail(n, &m->fail);

@@ -59,6 +59,10 @@ struct dvm_node_ops {
 	 * before that.
 	 */
 	int64_t (*start)(void *arg, const struct node_rank *rank);
+	/* How a process that was started is: `state` and `cpu_us` of *out. */
+	void (*look)(void *arg, int64_t process, struct dvm_rank *out);
+	/* A client asks how the PMI of a part is. The host answers the head itself. */
+	void (*ask_pmi)(void *arg, const struct dvm_pmi_ask *ask);
 	/* Signal the process group of a process that was started. */
 	void (*signal)(void *arg, int64_t process, int number);
 	/* The head says that all is over; no part is left. */

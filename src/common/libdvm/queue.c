@@ -153,8 +153,10 @@ static uint64_t all_cores(const struct queue_class *c)
 	return (uint64_t)c->key.shape.ranks * c->key.shape.cores;
 }
 
+/* A task of one class, with its number, and one of the other. */
 static bool is_before(const struct queue *q, const struct queue_class *a,
-		      const struct queue_class *b)
+		      uint64_t a_number, const struct queue_class *b,
+		      uint64_t b_number)
 {
 	if (a->key.priority != b->key.priority)
 		return a->key.priority > b->key.priority;
@@ -164,7 +166,7 @@ static bool is_before(const struct queue *q, const struct queue_class *a,
 		if (a->key.limit_s != b->key.limit_s)
 			return a->key.limit_s > b->key.limit_s;
 	}
-	return a->items->number < b->items->number;
+	return a_number < b_number;
 }
 
 /* The first in order of those that have not been tried in this round. */
@@ -174,7 +176,8 @@ static struct queue_class *first_class(const struct queue *q)
 
 	for (c = q->classes; c; c = c->hh.next)
 		if (c->items && c->tried != q->round &&
-		    (!best || is_before(q, c, best)))
+		    (!best || is_before(q, c, c->items->number, best,
+					best->items->number)))
 			best = c;
 	return best;
 }
@@ -226,6 +229,41 @@ int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
 			first = c->items->number;
 	}
 	return -EAGAIN;
+}
+
+size_t queue_before(const struct queue *q, const struct queue_item *item,
+		    const struct queue_item **first)
+{
+	const struct queue_item *i;
+	size_t n = 0;
+
+	*first = NULL;
+	for (struct queue_class *c = q->classes; c; c = c->hh.next)
+		DL_FOREACH(c->items, i) {
+			if (!is_before(q, c, i->number, item->class, item->number))
+				continue;
+			n++;
+			if (!*first || is_before(q, c, i->number, (*first)->class,
+						 (*first)->number))
+				*first = i;
+		}
+	return n;
+}
+
+const struct queue_item *queue_held_for(struct queue *q, const struct ledger *l,
+					const struct queue_item *item,
+					uint64_t now_ms)
+{
+	struct queue_class *c;
+
+	q->round++;
+	while ((c = first_class(q)) && c != item->class) {
+		c->tried = q->round;
+		if (!is_patient(q, c->items, now_ms) &&
+		    !ledger_fits(l, &c->key.shape))
+			return c->items;
+	}
+	return NULL;
 }
 
 struct queue_item *queue_impossible(struct queue *q, struct ledger *l)

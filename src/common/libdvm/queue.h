@@ -66,6 +66,19 @@ int queue_place(struct queue *q, struct ledger *l, uint64_t now_ms,
  * when a node has been lost, until it is NULL.
  */
 struct queue_item *queue_impossible(struct queue *q, struct ledger *l);
+/*
+ * How many tasks come before a waiting one, and the first of all in *first: NULL when it
+ * is this one.
+ */
+size_t queue_before(const struct queue *q, const struct queue_item *item,
+		    const struct queue_item **first);
+/*
+ * That before it for which everything is kept free: it does not fit, and has waited too
+ * long. Or NULL.
+ */
+const struct queue_item *queue_held_for(struct queue *q, const struct ledger *l,
+					const struct queue_item *item,
+					uint64_t now_ms);
 /* How many tasks wait. */
 size_t queue_waiting(const struct queue *q);
 
