@@ -62,6 +62,17 @@ static void print_task(json_t *t)
 	putchar('\n');
 }
 
+/* The head shows so many. */
+static void print_rest(json_t *ps, bool ended)
+{
+	long long all = get_number(ps, "running") + get_number(ps, "queued") +
+			(ended ? get_number(ps, "ended") : 0);
+	long long shown = (long long)json_array_size(json_object_get(ps, "tasks"));
+
+	if (all > shown)
+		printf("and %lld more: pmi2x-dvm show TASK, why TASK\n", all - shown);
+}
+
 int cmd_ps(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
@@ -82,6 +93,7 @@ int cmd_ps(int argc, char **argv)
 		       "NAME", "NODES");
 	json_array_foreach(json_object_get(event, "tasks"), i, t)
 		print_task(t);
+	print_rest(event, o.ended);
 	json_decref(event);
 	conn_close(c);
 	return 0;

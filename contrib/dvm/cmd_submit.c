@@ -23,6 +23,7 @@ struct submission {
 	const char *json, *lines, *array, *report;
 	const char *journal, *local; /* of batch, for its DVM */
 	bool wait, quiet, tied;
+	size_t read;          /* lines of a file */
 	json_int_t line, taken; /* of batch: the present one; that of earlier ones */
 	json_t *profile;      /* NULL: it has been sent */
 	char *profile_id;
@@ -339,6 +340,7 @@ static void for_lines(struct submission *s, const char *path, int argc,
 	while ((n = getline(&line, &size, in)) > 0) {
 		if (line[n - 1] == '\n')
 			line[n - 1] = '\0';
+		s->read++;
 		if (*line)
 			fn(s, line, argc, argv);
 	}
@@ -357,9 +359,14 @@ static void add_json(struct submission *s, char *line, int argc, char **argv)
 	json_error_t error;
 	json_t *task = json_loads(line, 0, &error);
 
-	if (!json_is_object(task))
-		die("a line of %s is no JSON object: %s: %.60s", s->json,
-		    task ? "it is another value" : error.text, line);
+	if (!json_is_object(task)) {
+		fprintf(stderr, "pmi2x-dvm: line %zu of %s is refused: it is no JSON object: %s: %.60s\n",
+			s->read, s->json, task ? "it is another value" : error.text,
+			line);
+		s->results.refused++;
+		json_decref(task);
+		return;
+	}
 	json_object_update_missing(task, s->task);
 	add(s, task);
 }

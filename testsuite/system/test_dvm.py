@@ -125,7 +125,7 @@ def test_a_file_that_is_no_program(local, tmp_path):
 
 def test_more_than_there_is(local):
     result = local("run", "-n9", "true").failed()
-    result.says("fit on these 2 nodes (8 cores) under no circumstances")
+    result.says("fit on these 2 nodes (8 cores) under no circumstances: a node has 4 cores")
 
 
 def test_gpus(dvm):
@@ -296,10 +296,11 @@ def test_json_lines_of_which_one_is_wrong(local):
         {"argv": ["true"], "rnaks": 2},
         {"argv": ["true"], "ranks": 2},
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
+    text = "".join(json.dumps(line) + "\n" for line in lines) + "\nno json\n"
     result = local("submit", "--wait", "--json", "-", stdin=text).failed()
+    result.says("line 5 of - is refused: it is no JSON object")
     result.says("task 2 of 3 is refused: rnaks: there is no such key")
-    result.says("2 tasks: 2 done, 0 failed, 1 refused")
+    result.says("2 tasks: 2 done, 0 failed, 2 refused")
 
 
 def test_never_more_than_fits(local, tmp_path):

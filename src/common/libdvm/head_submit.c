@@ -223,6 +223,25 @@ static void read_placed(struct reading *r)
 		place_rank(r, p, entry);
 }
 
+/* With what there is. */
+static void too_large(struct reading *r, const struct ledger_shape *s)
+{
+	const struct ledger *l = r->h->ledger;
+	struct ledger_resources most = { 0 };
+
+	for (uint32_t i = 0; i < ledger_nodes(l); i++) {
+		const struct ledger_resources *has = ledger_node_has(l, i);
+
+		most.cores = has->cores > most.cores ? has->cores : most.cores;
+		most.gpus = has->gpus > most.gpus ? has->gpus : most.gpus;
+		most.memory = has->memory > most.memory ? has->memory : most.memory;
+	}
+	wrong(r, s->placed ? "place" : "ranks",
+	      "%u ranks of %u cores and %u GPUs fit on these %u nodes (%u cores) under no circumstances: a node has %u cores, %u GPUs and %llu MiB at most",
+	      s->ranks, s->cores, s->gpus, ledger_nodes(l), ledger_all_cores(l),
+	      most.cores, most.gpus, (unsigned long long)(most.memory >> 20));
+}
+
 static void read_shape(struct reading *r)
 {
 	struct ledger_shape *s = &r->spec.shape;
@@ -241,10 +260,7 @@ static void read_shape(struct reading *r)
 	read_counters(r);
 	read_placed(r);
 	if (!r->key && !ledger_can_ever(r->h->ledger, s))
-		wrong(r, s->placed ? "place" : "ranks",
-		      "%u ranks of %u cores and %u GPUs fit on these %u nodes (%u cores) under no circumstances",
-		      s->ranks, s->cores, s->gpus, ledger_nodes(r->h->ledger),
-		      ledger_all_cores(r->h->ledger));
+		too_large(r, s);
 }
 
 /* ---- the rest ---- */
