@@ -19,6 +19,7 @@
 /* Serving -> draining (three stages) -> closed. Forward only. */
 enum agent_stage {
 	AGENT_SERVING,
+	AGENT_STAYING,        /* the same, until the children have left */
 	AGENT_DRAIN_OWN,      /* ranks end, queues flush */
 	AGENT_DRAIN_CHILDREN, /* goodbye to the children, until they close */
 	AGENT_DRAIN_PARENT,   /* goodbye to the parent and srun */
@@ -89,7 +90,7 @@ static void give_up(void *arg, const char *what, int error)
 	struct agent *a = arg;
 	char how[NODE_WHY_MAX];
 
-	if (a->lack[0] || a->stage != AGENT_SERVING)
+	if (a->lack[0] || a->stage > AGENT_STAYING)
 		return;
 	hint(error, how);
 	snprintf(a->lack, sizeof(a->lack), "node %.64s %.64s: %s%.300s",
@@ -100,32 +101,6 @@ static void give_up(void *arg, const char *what, int error)
 static bool is_flushed(const struct agent *a)
 {
 	return peers_flushed(a->peers) && service_is_flushed(a->service);
-}
-
-/*
- * Before each wait of the loop: the stages of leaving, see enum agent_stage.
- * The children's last requests still pass while they close; only then the
- * parent and srun are left.
- */
-static void on_drain_step(uv_prepare_t *prepare)
-{
-	struct agent *a = prepare->data;
-
-	if (a->stage == AGENT_DRAIN_OWN && service_is_done(a->service) &&
-	    is_flushed(a)) {
-		a->stage = AGENT_DRAIN_CHILDREN;
-		service_report(a->service);
-		peers_leave(a->peers, false);
-	}
-	if (a->stage == AGENT_DRAIN_CHILDREN && peers_gone(a->peers, false) &&
-	    is_flushed(a)) {
-		a->stage = AGENT_DRAIN_PARENT;
-		peers_leave(a->peers, true);
-		service_leave(a->service);
-	}
-	if (a->stage == AGENT_DRAIN_PARENT && peers_gone(a->peers, true) &&
-	    service_is_gone(a->service))
-		close_all(a);
 }
 
 static void on_drain_limit(uv_timer_t *timer)
@@ -149,17 +124,66 @@ static void on_drain_linger(uv_timer_t *timer)
 	peers_abandon(a->peers);
 }
 
+static void drain(struct agent *a)
+{
+	a->stage = AGENT_DRAIN_OWN;
+	service_prepare_leave(a->service);
+	peers_prepare_leave(a->peers); /* a step without PMI costs no time */
+	uv_timer_start(&a->drain_limit, on_drain_limit,
+		       a->node.options->drain_ms, 0);
+	uv_timer_start(&a->drain_linger, on_drain_linger, LINGER_MS, 0);
+}
+
+static bool is_needed(const struct agent *a)
+{
+	return a->node.options->stays && !peers_gone(a->peers, false);
+}
+
+/*
+ * Before each wait of the loop: the stages of leaving, see enum agent_stage.
+ * The children's last requests still pass while they close; only then the
+ * parent and srun are left.
+ */
+static void on_drain_step(uv_prepare_t *prepare)
+{
+	struct agent *a = prepare->data;
+
+	if (a->stage == AGENT_STAYING && !is_needed(a))
+		drain(a);
+	if (a->stage == AGENT_DRAIN_OWN && service_is_done(a->service) &&
+	    is_flushed(a)) {
+		a->stage = AGENT_DRAIN_CHILDREN;
+		service_report(a->service);
+		peers_leave(a->peers, false);
+	}
+	if (a->stage == AGENT_DRAIN_CHILDREN && peers_gone(a->peers, false) &&
+	    is_flushed(a)) {
+		a->stage = AGENT_DRAIN_PARENT;
+		peers_leave(a->peers, true);
+		service_leave(a->service);
+	}
+	if (a->stage == AGENT_DRAIN_PARENT && peers_gone(a->peers, true) &&
+	    service_is_gone(a->service))
+		close_all(a);
+}
+
+static void on_still_there(uv_timer_t *timer)
+{
+	struct agent *a = timer->data;
+
+	if (a->host.stays)
+		a->host.stays(a->host.arg);
+	uv_timer_start(timer, on_still_there, a->node.options->drain_ms, 0);
+}
+
 void agent_leave(struct agent *a)
 {
 	if (a->stage != AGENT_SERVING) /* it could not even start */
 		return;
-	a->stage = AGENT_DRAIN_OWN;
-	service_prepare_leave(a->service);
-	peers_prepare_leave(a->peers); /* a step without PMI costs no time */
+	a->stage = AGENT_STAYING;
 	uv_prepare_start(&a->drain_step, on_drain_step);
-	uv_timer_start(&a->drain_limit, on_drain_limit,
-		       a->node.options->drain_ms, 0);
-	uv_timer_start(&a->drain_linger, on_drain_linger, LINGER_MS, 0);
+	uv_timer_start(&a->drain_limit, on_still_there, a->node.options->drain_ms,
+		       0);
 }
 
 /* Until srun has been told. */
@@ -186,6 +210,7 @@ void agent_host_died(struct agent *a)
 	a->stage = AGENT_DRAIN_PARENT;
 	service_prepare_leave(a->service);
 	service_end_step(a->service, why, 1);
+	uv_prepare_stop(&a->drain_step);
 	uv_prepare_start(&a->drain_step, on_told_step);
 	uv_timer_start(&a->drain_limit, on_drain_limit,
 		       a->node.options->drain_ms, 0);

@@ -37,6 +37,10 @@ int agent_open(struct agent **out, struct loop *loop, const struct setup *setup,
 /*
  * The node's ranks have ended: finish what they entered, flush, say goodbye,
  * within options.drain_ms. Then the loop ends.
+ *
+ * With options.stays it does so only when the nodes below that are connected have
+ * left, and serves them until then: what members of a group on other nodes say to each
+ * other may pass here.
  */
 void agent_leave(struct agent *a);
 

@@ -50,6 +50,11 @@ struct agent_host {
 	int (*send)(void *arg, uint32_t position, enum frame_type type,
 		    const void *head, size_t head_len,
 		    const struct payload_vec *body);
+	/*
+	 * After agent_leave, again and again, each time within options.drain_ms: other
+	 * nodes still need this one. NULL: nobody wants to know.
+	 */
+	void (*stays)(void *arg);
 	/* The agent has closed all that it has. Only kill_step may be called after it. */
 	void (*left)(void *arg);
 	void *arg;

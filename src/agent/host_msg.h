@@ -12,7 +12,7 @@
 
 #include "libutil/buf.h"
 
-#define HOST_VERSION 1        /* of these messages; the first of the agent has it */
+#define HOST_VERSION 2        /* of these messages; the first of the agent has it */
 #define HOST_DATA_MAX 4096    /* bytes of `data` */
 #define HOST_MSG_MAX (HOST_DATA_MAX + 32)
 
@@ -35,6 +35,7 @@ enum host_type {
 	/* Of the agent again: a rank wants the node's topology; and the answer. */
 	HOST_WANT_TOPOLOGY,
 	HOST_TOPOLOGY,  /* code: 0, negative errno: there is none; data: the path */
+	HOST_STAYS,     /* of the agent, after HOST_LEAVE: agent_host.stays */
 	HOST_TYPES,
 };
 

@@ -103,6 +103,11 @@ static void want_topology(void *arg)
 			  strerror(-rc));
 }
 
+static void stays(void *arg)
+{
+	(void)say(arg, HOST_STAYS, 0, 0, NULL, 0);
+}
+
 /* Until then the host's messages keep the loop going. */
 static void left(void *arg)
 {
@@ -263,6 +268,7 @@ static int serve(struct program *p, const struct agent_fds *fds)
 							       NULL,
 		.want_topology = p->setup.options.topology ? want_topology :
 							     NULL,
+		.stays = stays,
 		.left = left,
 		.arg = p,
 	};

@@ -84,6 +84,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_u32(c, &o->connect_ms);
 	code_u32(c, &o->absent_ms);
 	code_u32(c, &o->drain_ms);
+	code_bool(c, &o->stays);
 	code_u32(c, &o->stall_ms);
 	code_u32(c, &o->collective_ms);
 	code_bool(c, &o->end_on_failure);

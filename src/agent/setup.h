@@ -42,6 +42,7 @@ struct agent_options {
 	uint32_t absent_ms;     /* one that refuses so long may have ended: ask,
 	                           and again after as long */
 	uint32_t drain_ms;      /* bound of leaving */
+	bool stays;             /* until the nodes below have left: see agent_leave */
 	uint32_t stall_ms;      /* tell srun of a collective that waits longer,
 	                           and at each doubling; 0: never */
 	uint32_t collective_ms; /* then it fails; 0: never */

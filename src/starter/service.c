@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "agent/host_msg.h"
@@ -256,14 +257,38 @@ static void on_ready(struct starter *s, const struct host_msg *m)
 	(void)service_fits(s, "pmi2x-agent", m);
 }
 
+static void grant_time(struct starter *s)
+{
+	s->service.limit = starter_now() + s->options.agent.drain_ms +
+			   STARTER_MARGIN_MS;
+}
+
 static void tell_to_leave(struct starter *s)
 {
 	const struct host_msg m = { .type = HOST_LEAVE };
-	struct service *v = &s->service;
 
-	v->leaving = true;
-	v->limit = starter_now() + s->options.agent.drain_ms + STARTER_MARGIN_MS;
-	(void)host_msg_send(v->agent.fd, &m);
+	s->service.leaving = true;
+	grant_time(s);
+	(void)host_msg_send(s->service.agent.fd, &m);
+}
+
+static void on_stays(struct starter *s)
+{
+	if (!s->service.leaving)
+		return;
+	grant_time(s);
+	(void)eventfd_write(s->news, 1);
+}
+
+static void on_wake(struct starter *s)
+{
+	eventfd_t times;
+
+	(void)eventfd_read(s->wake, &times);
+	if (s->service.leaving)
+		s->service.job_is_over = true;
+	else
+		tell_to_leave(s);
 }
 
 /* Of a signal that tells of a fault; SIGSYS: the filter has caught it. */
@@ -324,6 +349,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	case HOST_LOG: service_log(s, m); break;
 	case HOST_CRASHED: on_crashed(s, m); break;
 	case HOST_WANT_TOPOLOGY: topology_asked(s); break;
+	case HOST_STAYS: on_stays(s); break;
 	case HOST_END: s->service.over = true; break;
 	default: break; /* what only the starter sends */
 	}
@@ -377,11 +403,14 @@ static int longest_sleep(struct starter *s)
 
 static bool is_late(struct starter *s)
 {
-	if (!s->service.leaving || starter_now() < s->service.limit)
+	const struct service *v = &s->service;
+
+	if (!v->leaving || (!v->job_is_over && starter_now() < v->limit))
 		return false;
-	log_error(s->log, "the agent of node %s does not end; it is killed",
-		  starter_node_name(s));
-	child_kill(&s->service.agent);
+	log_error(s->log, "the agent of node %s does not end%s; it is killed",
+		  starter_node_name(s),
+		  v->job_is_over ? " although its job has" : "");
+	child_kill(&v->agent);
 	return true;
 }
 
@@ -403,7 +432,7 @@ static void set_fds(const struct starter *s, struct pollfd *fds)
 	for (int i = 0; i < SERVICE_POLLS; i++)
 		fds[i] = (struct pollfd){ .events = POLLIN };
 	fds[SERVICE_AGENT].fd = v->agent.fd;
-	fds[SERVICE_WAKE].fd = v->leaving ? -1 : s->wake;
+	fds[SERVICE_WAKE].fd = s->wake;
 	fds[SERVICE_TOPOLOGY].fd = s->topology.child.fd;
 	fds[SERVICE_PMIX].fd = x->child.fd;
 	fds[SERVICE_PMIX_LISTENER].fd = x->listener;
@@ -416,7 +445,7 @@ static bool take_events(struct starter *s, const struct pollfd *fds)
 	bool ended = fds[SERVICE_AGENT].revents && read_messages(s) < 0;
 
 	if (fds[SERVICE_WAKE].revents)
-		tell_to_leave(s);
+		on_wake(s);
 	if (fds[SERVICE_TOPOLOGY].revents)
 		topology_event(s);
 	if (fds[SERVICE_PMIX].revents)

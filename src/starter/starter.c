@@ -73,25 +73,33 @@ static void fail_to_start(struct starter *s, int rc)
 	starter_kill(s, why);
 }
 
-static void *starter_main(void *arg)
+static void serve(struct starter *s)
 {
-	struct starter *s = arg;
 	int rc;
 
 	if (s->options.pmix.when != STARTER_PMIX_EARLY && !idle_wait(s))
-		return NULL;
+		return;
 	if (s->options.agent.trace)
 		s->options.agent.wanted_ns = clock_ns(CLOCK_MONOTONIC);
 	rc = s->idle.error ? s->idle.error : launch_agent(s);
 	if (rc) {
 		fail_to_start(s, rc);
-		return NULL;
+		return;
 	}
 	if (s->options.topology == STARTER_TOPOLOGY_AGENT)
 		topology_begin(s);
 	if (s->options.pmix.when == STARTER_PMIX_EARLY || s->idle.wants_pmix)
 		pmix_begin(s);
 	service_run(s);
+}
+
+static void *starter_main(void *arg)
+{
+	struct starter *s = arg;
+
+	serve(s);
+	atomic_store(&s->ended, true);
+	(void)eventfd_write(s->news, 1);
 	return NULL;
 }
 
@@ -101,18 +109,41 @@ static void starter_free(struct starter *s)
 	topology_close(s);
 	idle_close(s);
 	fd_close(&s->wake);
+	fd_close(&s->news);
 	secret_forget(&s->options.agent.secret);
 	free(s);
 }
 
-/* Ask the thread to end, and wait for it. */
+/* The agent belongs to its user: it shall not outlive the job by what it says. */
+static void check_job(struct starter *s)
+{
+	if (s->host.job_is_over && s->host.job_is_over(s->host.arg))
+		(void)eventfd_write(s->wake, 1);
+}
+
+/*
+ * Ask the thread to end, and wait for it. While the agent stays the job is looked at,
+ * more and more rarely.
+ */
 static int end_thread(struct starter *s)
 {
+	/* Once for the agent, and once for what is left of it. */
+	const int ms = (int)s->options.agent.drain_ms + 2 * STARTER_MARGIN_MS;
+	const uint64_t since = starter_now();
+	uint64_t due = since, now;
+	eventfd_t times;
+
 	atomic_store(&s->stopping, true);
 	(void)eventfd_write(s->wake, 1);
-	/* Once for the agent, and once for what is left of it. */
-	return thread_join(s->thread, s->options.agent.drain_ms +
-					      2 * STARTER_MARGIN_MS);
+	while (starter_wait_event(s->news, ms) && !atomic_load(&s->ended)) {
+		(void)eventfd_read(s->news, &times);
+		now = starter_now();
+		if (now < due)
+			continue;
+		due = now + (now - since) + s->options.agent.drain_ms;
+		check_job(s);
+	}
+	return thread_join(s->thread, STARTER_MARGIN_MS);
 }
 
 int starter_stop(struct starter *s)
@@ -142,6 +173,13 @@ static enum starter_topology topology_of(const struct starter *s)
 	return count > 1 ? s->options.topology : STARTER_TOPOLOGY_NEVER;
 }
 
+static int make_events(struct starter *s)
+{
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return s->wake < 0 || s->news < 0 ? -errno : 0;
+}
+
 int starter_prepare(struct starter **out, const struct pmi_step *step,
 		    const struct starter_options *options,
 		    const struct starter_host *host, const struct log_hook *log)
@@ -160,7 +198,7 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	s->options.agent.exits_known = host->rank_exit != NULL;
 	s->host = *host;
 	s->log = log;
-	s->wake = -1;
+	s->wake = s->news = -1;
 	s->service.agent = CHILD_NONE;
 	s->options.topology = topology_of(s);
 	s->options.agent.topology = s->options.topology != STARTER_TOPOLOGY_NEVER;
@@ -168,8 +206,7 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	rc = rc ? rc : pmix_open(s);
 	rc = rc ? rc : idle_open(s);
 	rc = rc ? rc : service_open(s);
-	if (!rc && (s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-		rc = -errno;
+	rc = rc ? rc : make_events(s);
 	if (!rc) {
 		s->options.agent.ready_ns = clock_ns(CLOCK_MONOTONIC);
 		*out = s;

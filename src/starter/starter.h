@@ -56,6 +56,11 @@ struct starter_host {
 	 * thread; must not block. NULL: it never is.
 	 */
 	bool (*rank_exit)(void *arg, uint32_t slot, struct pmi_exit *end);
+	/*
+	 * The job has ended: nobody can need the agent any more. Blocks; in the thread
+	 * of starter_stop, while the agent stays. NULL: nobody knows.
+	 */
+	bool (*job_is_over)(void *arg);
 	/* The process of the rank in `slot`, or 0. NULL: nobody knows. */
 	pid_t (*rank_pid)(void *arg, uint32_t slot);
 	void *arg;
@@ -164,10 +169,10 @@ uint16_t starter_pmix_port(const struct starter *s, bool old);
 bool starter_pmix_wait(const struct starter *s, int ms);
 
 /*
- * Have the agent leave the step, within its drain_ms, and end what is left of it; end
- * and join the thread; free everything. 0, or -EBUSY: a call of the host has not come
- * back in time. It goes on in its thread, whose code stays loaded; what `step` and
- * `host` point to must stay, too.
+ * Have the agent leave the step, within its drain_ms (with agent_options.stays: once the
+ * nodes below have left), and end what is left of it; end and join the thread; free
+ * everything. 0, or -EBUSY: a call of the host has not come back in time. It goes on in
+ * its thread, whose code stays loaded; what `step` and `host` point to must stay, too.
  */
 int starter_stop(struct starter *s);
 

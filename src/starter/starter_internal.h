@@ -61,6 +61,7 @@ struct service {
 	bool over;      /* it has said that its end follows */
 	bool killed;    /* the step is being ended */
 	uint64_t limit; /* while leaving: then it is killed, ms */
+	bool job_is_over; /* ... and now */
 	struct allowance calls, lines;
 	uint32_t lines_lost;
 	uint64_t *asked; /* by slot: how its process ends is asked for until, ms; 0 */
@@ -128,8 +129,10 @@ struct starter {
 	struct service service;
 	struct topology topology;
 	struct pmix pmix;
-	int wake;             /* eventfd: the step is over */
+	int wake;             /* eventfd: the step is over; and then: the job */
+	int news;             /* eventfd: the agent stays, or the thread ends */
 	atomic_bool stopping; /* set before that is written */
+	atomic_bool ended;    /* set before the thread does */
 	bool running;         /* there is a thread */
 	pthread_t thread;
 	struct leaf leaf;     /* the agent's cgroups; none before it is started */

@@ -132,6 +132,7 @@ static struct agent_options make_options(const struct step *s, uint32_t host)
 	o.no_kill = p->no_kill;
 	o.trace = p->trace;
 	o.stall_ms = 10000;
+	o.stays = true;
 	o.drain_ms = 30000; /* the network may be slow; who leaves late does no harm */
 	if (p->srun)
 		host_address(&o.launcher, SRUN_HOST, s->srun_port);

@@ -495,8 +495,8 @@ static bool is_victim(const struct sim_rank *r, enum fault fault)
 	       p->victim_step == r->at;
 }
 
-/* A node that leaves would end what groups need it for. */
-static int meet_before_the_end(struct sim_rank *r)
+/* A node stays for groups of others, but not for nodes that have never come. */
+static int meet_first(struct sim_rank *r)
 {
 	const struct plan *p = r->step->plan;
 	unsigned i = 0;
@@ -509,7 +509,7 @@ static int meet_before_the_end(struct sim_rank *r)
 static int run_steps(struct sim_rank *r)
 {
 	const struct plan *p = r->step->plan;
-	int rc = 0;
+	int rc = meet_first(r);
 
 	for (r->at = 0; !rc && r->at < p->nsteps; r->at++) {
 		if (is_victim(r, FAULT_ABORT))
@@ -520,7 +520,7 @@ static int run_steps(struct sim_rank *r)
 			task_sleep(draw_below(2 * MS));
 		rc = steps[p->steps[r->at]](r);
 	}
-	return rc ? rc : meet_before_the_end(r);
+	return rc;
 }
 
 /* In whatever way programs end after an error. */

@@ -290,6 +290,12 @@ int uv_prepare_start(uv_prepare_t *prepare, uv_prepare_cb call)
 	return 0;
 }
 
+int uv_prepare_stop(uv_prepare_t *prepare)
+{
+	check(prepare, "uv_prepare_stop")->active = false;
+	return 0;
+}
+
 int uv_check_init(uv_loop_t *loop, uv_check_t *handle)
 {
 	open_handle(loop, handle, UV_CHECK);

@@ -35,6 +35,13 @@ def test_a_member_that_leaves(srun, raw, how):
     assert "rank 2 " in result.stderr, result
 
 
+def test_a_node_without_members_that_leaves(srun, raw):
+    """It is there as long as members need it."""
+    result = srun("-N3", "-n3", *raw("groups", "without"), timeout=60).ok()
+    assert result.lines.count("without 3") == 3, result
+    assert "barrier of a group" not in result.stderr, result
+
+
 def test_a_group_ends_a_step_that_was_to_go_on(srun, raw):
     """Its members cannot be told that it has failed."""
     env = {"PMI2X_KILL_ON_FAILURE": "off"}

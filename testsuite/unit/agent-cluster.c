@@ -164,6 +164,17 @@ static bool rank_exit(void *arg, uint32_t slot, struct pmi_exit *end)
 	return known;
 }
 
+static bool job_is_over(void *arg)
+{
+	struct cluster *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	c->job_asked++;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	return c->job_is_over;
+}
+
 static void keep_line(void *arg, enum log_level level, const char *text)
 {
 	struct cluster *c = arg;
@@ -279,6 +290,7 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node)
 		.node_address = node_address,
 		.connect_back = connect_back,
 		.kill_step = kill_step,
+		.job_is_over = job_is_over,
 		.rank_exit = c->exits ? rank_exit : NULL,
 		.arg = c,
 	};

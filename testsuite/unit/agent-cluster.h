@@ -45,6 +45,8 @@ struct cluster {
 	bool exits;                  /* there is an answer to how ranks exit, */
 	unsigned exits_after;        /* after being asked so often: */
 	struct pmi_exit exit;        /* this */
+	bool job_is_over;
+	unsigned job_asked;
 	unsigned exits_asked;
 };
 

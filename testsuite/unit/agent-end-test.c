@@ -165,6 +165,46 @@ static void a_leaving_node_owes_nothing(void **state)
 	}
 }
 
+static void *stop_node_1(void *arg)
+{
+	cluster_stop(arg, 1);
+	return NULL;
+}
+
+static bool is_staying(void *arg)
+{
+	return ((struct cluster *)arg)->job_asked > 0;
+}
+
+/* Nodes 2 and 4 speak by way of 1, whose rank has ended. */
+static void a_node_stays_as_long_as_others_need_it(void **state)
+{
+	struct cluster c;
+	pthread_t stop;
+
+	cluster_open(&c, 5);
+	c.options.stays = true;
+	c.options.drain_ms = 50;
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	rank_say(&c, 1, "cmd=finalize");
+	rank_close(&c, 1);
+	assert_int_equal(pthread_create(&stop, NULL, stop_node_1, &c), 0);
+	cluster_await(&c, is_staying, &c);
+	rank_say(&c, 2, "cmd=barrier_in group=2,4:7");
+	rank_say(&c, 4, "cmd=barrier_in group=2,4:7");
+	rank_expect(&c, 2, "cmd=barrier_out rc=0 tag=7");
+	rank_expect(&c, 4, "cmd=barrier_out rc=0 tag=7");
+	for (uint32_t i = 5; i-- > 0;) { /* who is below leaves first */
+		rank_close(&c, i);
+		cluster_stop(&c, i);
+	}
+	pthread_join(stop, NULL);
+	cluster_close(&c);
+	assert_string_equal(c.text, "");
+}
+
 static unsigned threads(void)
 {
 	DIR *d = opendir("/proc/self/task");
@@ -217,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_rank_that_does_not_read_is_dropped_alone),
 		cmocka_unit_test(a_request_comes_byte_by_byte),
 		cmocka_unit_test(a_leaving_node_owes_nothing),
+		cmocka_unit_test(a_node_stays_as_long_as_others_need_it),
 		cmocka_unit_test(nothing_is_left_behind),
 	};
 

@@ -202,6 +202,44 @@ static void a_flood_is_bounded_and_one_reason_counts(void **state)
 	assert_true(c.tells < FLOOD / 2);
 }
 
+static struct cluster *its_cluster;
+
+/* It ends, unlike a process that is killed, when it reads so. */
+static int hears_to_leave_and_stays(int setup, int fd, const struct agent_fds *fds)
+{
+	struct pollfd heard = { .fd = fd, .events = POLLIN };
+	char room[HOST_MSG_MAX];
+	struct host_msg m = { .type = HOST_READY };
+	ssize_t n;
+
+	say(fd, HOST_READY, HOST_VERSION, 0, "b");
+	say(fd, HOST_STAYS, 0, 0, ""); /* nobody has asked it to leave */
+	say(fd, HOST_LOG, LOG_LEVEL_ERROR, 0, "here");
+	while (m.type != HOST_LEAVE && poll(&heard, 1, -1) == 1) {
+		n = recv(fd, room, sizeof(room), 0);
+		if (n <= 0 || host_msg_unpack(&m, room, (size_t)n))
+			m.type = HOST_LEAVE;
+	}
+	say(fd, HOST_STAYS, 0, 0, "");
+	cluster_expect_log(its_cluster, "does not end although its job has");
+	end(setup, fd, fds);
+	return 0;
+}
+
+static void an_agent_does_not_outstay_its_job(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 2);
+	c.job_is_over = true;
+	its_cluster = &c;
+	start(&c, hears_to_leave_and_stays);
+	cluster_expect_log(&c, "here");
+	cluster_close(&c);
+	assert_int_equal(c.job_asked, 1);
+	assert_string_equal(c.killed, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +249,7 @@ int main(void)
 		cmocka_unit_test(a_crash_is_told_with_its_signal),
 		cmocka_unit_test(another_release_is_named),
 		cmocka_unit_test(a_flood_is_bounded_and_one_reason_counts),
+		cmocka_unit_test(an_agent_does_not_outstay_its_job),
 	};
 
 	return cmocka_run_group_tests_name("starter-hostile", tests, NULL, NULL);

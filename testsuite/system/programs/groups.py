@@ -2,7 +2,7 @@
 """Barriers of groups in PMI-1 1.2, of one task for each rank.
 
 Arguments: "meet", or how the last rank leaves instead of meeting the others: "exit",
-"finalize" (and exit), or "kill".
+"finalize" (and exit), or "kill"; or "without": the others meet when the first has ended.
 """
 
 import os
@@ -93,9 +93,34 @@ def leave(client, how):
     print("answered", answer)
 
 
+def is_there(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def without(client):
+    """What the others say to each other passes the node of the first, which leaves."""
+    if pmi.RANK == 0:
+        client.put("pid", str(os.getpid()))
+    client.fence()
+    if pmi.RANK != 0:
+        first = int(client.get("pid"))
+        while is_there(first):
+            named(client, ",".join(map(str, range(1, pmi.SIZE))), 1)
+        for _ in range(500):
+            named(client, ",".join(map(str, range(1, pmi.SIZE))), 2)
+    client.finalize()
+    print("without", pmi.SIZE)
+
+
 client = pmi.connect("1")
 client.init()
 if sys.argv[1] == "meet":
     meet(client)
+elif sys.argv[1] == "without":
+    without(client)
 else:
     leave(client, sys.argv[1])

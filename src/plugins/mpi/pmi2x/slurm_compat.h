@@ -57,8 +57,10 @@ typedef void *compat_appended;
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 typedef const char *compat_conf_name;
+typedef slurm_step_id_t compat_job;
 #else
 typedef char *compat_conf_name;
+typedef uint32_t compat_job;
 #endif
 
 /* What Slurm's own MPI plugins send after an abort: SIG_TERM_KILL is SIGCONT, SIGTERM

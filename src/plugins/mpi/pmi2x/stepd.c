@@ -104,6 +104,23 @@ static void host_kill_step(void *arg, const char *why)
 			  s->jobid, s->jobid);
 }
 
+/* False, too, when the controller does not say. */
+static bool host_job_is_over(void *arg)
+{
+	const struct stepd *s = arg;
+	job_info_msg_t *jobs = NULL;
+	bool over = true;
+
+	if (slurm_load_job(&jobs, s->job, 0))
+		return errno == ESLURM_INVALID_JOB_ID;
+	for (uint32_t i = 0; i < jobs->record_count; i++)
+		over &= jobs->job_array[i].job_id != s->job ||
+			(jobs->job_array[i].job_state & JOB_STATE_BASE) >
+				JOB_SUSPENDED;
+	slurm_free_job_info_msg(jobs);
+	return over;
+}
+
 /* Slurm's record of the task that is the rank in a slot, or NULL. */
 static const stepd_step_task_info_t *task_of(const struct stepd *s,
 					     uint32_t slot)
@@ -269,6 +286,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->connect_back_ms = conf->connect_back_ms;
 	o->connect_ms = conf->connect_s * MS_PER_S;
 	o->drain_ms = conf->drain_s * MS_PER_S;
+	o->stays = true;
 	o->dead_peer_ms = conf->dead_peer_s * MS_PER_S;
 	o->stall_ms = conf->stall_s * MS_PER_S;
 	o->collective_ms = conf->collective_s * MS_PER_S;
@@ -382,6 +400,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		.node_address = host_node_address,
 		.connect_back = s->connect_back.pattern ? host_connect_back : NULL,
 		.kill_step = host_kill_step,
+		.job_is_over = host_job_is_over,
 		.rank_exit = host_rank_exit,
 		.rank_pid = host_rank_pid,
 		.arg = s,
