@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looks for "pmi2x-agent UID GID JOB.STEP NODE ..." among all processes. */
+/* Looks for "PROGRAM UID GID JOB.STEP NODE ..." among all processes. */
 #include "agent_process.h"
 
 #include <dirent.h>
@@ -22,7 +22,8 @@ static const char *argument(const char *line, size_t len, int number)
 	return at < line + len ? at : "";
 }
 
-static bool is_agent_of(const char *pid, const char *jobid, const char *node)
+static bool is_one_of(const char *pid, const char *program, const char *jobid,
+		      const char *node)
 {
 	char path[300], line[LINE_MAX_BYTES + 1];
 	size_t len;
@@ -35,12 +36,12 @@ static bool is_agent_of(const char *pid, const char *jobid, const char *node)
 	len = fread(line, 1, LINE_MAX_BYTES, file);
 	fclose(file);
 	line[len] = '\0';
-	return !strcmp(argument(line, len, 0), "pmi2x-agent") &&
+	return !strcmp(argument(line, len, 0), program) &&
 	       !strcmp(argument(line, len, STEP_ARGUMENT), jobid) &&
 	       (!node || !strcmp(argument(line, len, NODE_ARGUMENT), node));
 }
 
-pid_t agent_process(const char *jobid, const char *node)
+pid_t agent_process(const char *program, const char *jobid, const char *node)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -48,7 +49,7 @@ pid_t agent_process(const char *jobid, const char *node)
 
 	while (proc && !pid && (entry = readdir(proc)))
 		if (atoi(entry->d_name) > 0 &&
-		    is_agent_of(entry->d_name, jobid, node))
+		    is_one_of(entry->d_name, program, jobid, node))
 			pid = atoi(entry->d_name);
 	if (proc)
 		closedir(proc);

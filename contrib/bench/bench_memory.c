@@ -3,7 +3,8 @@
  * Operation of pmi2x-bench: what the PMI server of a node has taken for a fence of
  * one value a rank, in bytes: resident memory, and as the part of it what is shared
  * with the ranks. That is what the process above the ranks has taken, and all of
- * pmi2x's agent, which was not there before.
+ * pmi2x's processes, which were not there before. A PMIx server may have been: then all
+ * of the process above counts.
  */
 #include "bench_rank.h"
 
@@ -37,10 +38,10 @@ static struct held held_by(pid_t pid)
 	return held;
 }
 
-static struct held held_by_agent(void)
+static struct held held_by_program(const char *program)
 {
-	const char *jobid = getenv("PMI_JOBID");
-	pid_t pid = jobid ? agent_process(jobid, getenv("SLURMD_NODENAME")) : 0;
+	const char *jobid = getenv("PMI_JOBID"), *node = getenv("SLURMD_NODENAME");
+	pid_t pid = jobid ? agent_process(program, jobid, node) : 0;
 
 	return pid ? held_by(pid) : (struct held){ 0, 0 };
 }
@@ -57,17 +58,22 @@ static void memory_start(struct bench *b)
 static void memory_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
 	const struct held *idle = b->state;
-	struct held now, agent;
+	struct held now, agent, pmixd;
 
 	bench_check(b, idle->resident > 0 ? PMI2_SUCCESS : PMI2_FAIL,
 		    "look at the memory of the PMI server");
 	bench_put(b, i);
 	bench_check(b, b->pmi.fence(), "fence");
 	now = held_by(getppid());
-	agent = held_by_agent();
+	agent = held_by_program("pmi2x-agent");
+	pmixd = held_by_program("pmi2x-pmixd");
 	stamp->in = 0;
-	stamp->out = now.resident - idle->resident + agent.resident;
-	stamp->part = now.shared - idle->shared + agent.shared;
+	stamp->out = now.resident + agent.resident + pmixd.resident;
+	stamp->part = now.shared + agent.shared + pmixd.shared;
+	if (b->pmi.early)
+		return;
+	stamp->out -= idle->resident;
+	stamp->part -= idle->shared;
 }
 
 const struct bench_op bench_op_memory = {

@@ -20,6 +20,7 @@ static const struct bench_op *const ops[] = {
 	&bench_op_ring,
 	&bench_op_group,
 	&bench_op_init,
+	&bench_op_init_only,
 	&bench_op_iinit,
 	&bench_op_step,
 	&bench_op_get,

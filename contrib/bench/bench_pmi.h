@@ -38,6 +38,7 @@ struct bench_pmi {
 	int (*group)(const char *ranks); /* a barrier of these: 0,4,8 */
 	int (*capability)(const char name[], char value[], int valuelen);
 	const char *(*version)(void);
+	bool early; /* its server may be there before the ranks */
 };
 
 /*

@@ -102,7 +102,8 @@ extern const struct bench_op bench_op_fence, bench_op_exchange, bench_op_first,
 extern const struct bench_op bench_op_allgather, bench_op_getall,
 	bench_op_iallgather, bench_op_view;
 extern const struct bench_op bench_op_overlap, bench_op_overlap_fence;
-extern const struct bench_op bench_op_init, bench_op_iinit, bench_op_step;
+extern const struct bench_op bench_op_init, bench_op_init_only, bench_op_iinit,
+	bench_op_step;
 extern const struct bench_op bench_op_ring, bench_op_group, bench_op_get,
 	bench_op_fetch, bench_op_memory;
 

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	if (PMI2_Init(NULL, &size, &rank, NULL) || entries < 1 || limit < 1)
 		return 1;
 	exchange(entries);
-	kib = resident(agent_process(getenv("PMI_JOBID"), NULL));
+	kib = resident(agent_process("pmi2x-agent", getenv("PMI_JOBID"), NULL));
 	if (kib <= 0)
 		fail("cannot see the agent", kib);
 	if (rank == 0)

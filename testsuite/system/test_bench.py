@@ -38,17 +38,19 @@ def read_csv(path):
 # ---- measuring ----
 
 
-def test_every_operation(bench, tmp_path):
+def test_every_operation(bench, prefix, tmp_path):
     path = tmp_path / "times.csv"
+    with_pmix = (prefix / "libexec" / "pmi2x" / "pmi2x-bench-pmix").exists()
+    names = PEERS + (",pmi2x:pmix" if with_pmix else "")
     result = bench(
         *("-q", "--private", 3, "--nodes", 3, "--ranks-per-node", 2),
-        *("--mpi", PEERS, "--op", ",".join(matrix.OPS), "--work", 100),
+        *("--mpi", names, "--op", ",".join(matrix.OPS), "--work", 100),
         *("--repeats", 1, "--rounds", 2, "--csv", path),
         timeout=300,
     ).ok()
     assert result.stderr == "", result
     found = {(row["op"], row["mpi"], row["variant"]) for row in read_csv(path)}
-    peers = matrix.peers(PEERS, None)
+    peers = matrix.peers(names, None)
     wanted = {(op, *p) for op in matrix.OPS for p in peers if p.can(op)}
     assert found == wanted
 

@@ -29,11 +29,12 @@ OPS = {
     "ring": Op(("own", "stock"), settles=True),
     "group": Op(("pmi1",), settles=True),
     "init": Op((*PMI, "none"), "PMI init", against=True),
+    "init-only": Op((*PMI, "none"), "PMI init", against=True),
     "iinit": Op(("own", "none"), "PMI init", WAIT, against=True),
     "overlap": Op(("own",), CALL, WAIT, settles=True),
     "overlap-fence": Op(("own",), CALL, WAIT, settles=True),
     "get": Op(PMI, "CPU time"),
-    "fetch": Op(("own",), "CPU time"),
+    "fetch": Op(("own", "pmix"), "CPU time"),
     "memory": Op(PMI, "shared"),
     "step": Op((*PMI, "none"), against=True),
     "true": Op((*PMI, "none"), against=True),
@@ -43,7 +44,7 @@ PHASES = {
     "overlap-fence": ("exchange", "compute", ""),
 }
 GATHERS = {"allgather", "getall", "iallgather", "overlap", "iinit"}
-CLIENTS = ("own", "stock", "dropin", "pmi1")
+CLIENTS = ("own", "stock", "dropin", "pmi1", "pmix")
 FLOOR_MODES = ("socket", "shm")
 BYTES_MAX = 1023  # what PMI-2 can carry
 NODES_MAX = 65536
@@ -77,7 +78,7 @@ class Peer(collections.namedtuple("Peer", "mpi variant")):
             return self.mpi
         if self.mpi.startswith("pmix"):
             return "pmix"
-        return self.variant if self.variant in ("stock", "pmi1") else "own"
+        return self.variant if self.variant in ("stock", "pmi1", "pmix") else "own"
 
     def can(self, op):
         if self == NONE_MEET:

@@ -237,7 +237,7 @@ class Runner:
             argv.append("--check-node")
         if peer.client == "none":
             argv.append("--library=none")
-        elif peer.variant:
+        elif peer.client != "pmix" and peer.variant:
             argv.append(f"--library={self.library(peer.variant)}")
         return argv
 
