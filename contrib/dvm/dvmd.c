@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
+#include "pmix_hub.h"
 #include "pool.h"
 #include "tasks.h"
 #include "welcome.h"
@@ -32,18 +34,20 @@
 #define CONNECT_MS 10000   /* for an address, until the head is proved */
 #define DEAD_PEER_MS 60000
 #define HOST_NAME_MAX_BYTES 256
+#define ZYGOTE "pmi2x-dvm-zygote"
 
 struct dvmd {
 	struct loop *loop;
 	struct welcome welcome;
 	struct handshake_self self;
 	char name[HOST_NAME_MAX_BYTES];
-	char zygote[4096]; /* its file */
+	char programs[PATH_MAX]; /* their directory */
 	uint32_t next_head;
 	struct link *head;
 	struct channel *channel;
 	struct tasks *tasks;
 	struct pool *pool;
+	struct pmix_hub *pmix;
 	struct log_hook log;
 	pid_t process;     /* of the zygote */
 	int status;
@@ -58,6 +62,7 @@ static void finish(struct dvmd *d, int status)
 	channel_close(d->channel);
 	d->channel = NULL;
 	tasks_close(d->tasks);
+	pmix_hub_close(d->pmix);
 	pool_close(d->pool); /* with that the loop ends */
 	d->pool = NULL;
 }
@@ -110,21 +115,25 @@ static bool place_fds(int fd, int pmi)
 
 static void become_zygote(const struct dvmd *d, int fd, int pmi)
 {
-	char port[16];
+	const struct pmix_offer *pmix = pmix_hub_offer(d->pmix);
+	char port[16], pmix_port[16], file[sizeof(d->programs) + 32];
 	char *const argv[] = {
-		"pmi2x-dvm-zygote", (char *)d->name, (char *)d->welcome.slots,
-		(char *)d->welcome.gpus, (char *)d->welcome.dvm, port, NULL,
+		ZYGOTE, (char *)d->name, (char *)d->welcome.slots,
+		(char *)d->welcome.gpus, (char *)d->welcome.dvm, port, pmix_port,
+		(char *)(pmix->port ? pmix->gds : ""), (char *)pmix->dir, NULL,
 	};
 	sigset_t none;
 
 	snprintf(port, sizeof(port), "%u", pool_port(d->pool));
+	snprintf(pmix_port, sizeof(pmix_port), "%u", pmix->port);
+	snprintf(file, sizeof(file), "%s/" ZYGOTE, d->programs);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (!place_fds(fd, pmi))
 		_exit(126);
-	execv(d->zygote, argv);
-	fprintf(stderr, "pmi2x-dvmd on %s: cannot execute %s: %s\n", d->name,
-		d->zygote, strerror(errno));
+	execv(file, argv);
+	fprintf(stderr, "pmi2x-dvmd on %s: cannot execute %s: %s\n", d->name, file,
+		strerror(errno));
 	_exit(126);
 }
 
@@ -152,15 +161,33 @@ static int on_task_sends(void *arg, uint32_t node, const struct dvm_address *add
 	return d->pool ? pool_send(d->pool, node, address, f, body) : -ENOTCONN;
 }
 
+static void on_task_pmix_sends(void *arg, uint32_t part, const void *head, size_t len,
+			       struct payload *data)
+{
+	struct dvmd *d = arg;
+
+	pmix_hub_send(d->pmix, part, head, len, data);
+}
+
+static void on_task_pmix_drops(void *arg, uint32_t part)
+{
+	struct dvmd *d = arg;
+
+	pmix_hub_drop(d->pmix, part);
+}
+
 /* Takes over the descriptors. */
 static int listen_to_zygote(struct dvmd *d, int fd, int pmi)
 {
 	static const struct channel_ops ops = {
 		.message = on_zygote_says, .end = on_zygote_end,
 	};
-	static const struct tasks_ops task_ops = {
+	bool pmix = pmix_hub_offer(d->pmix)->port;
+	const struct tasks_ops task_ops = {
 		.say = on_task_says, .say_head = on_task_says_head,
 		.send = on_task_sends,
+		.pmix_send = pmix ? on_task_pmix_sends : NULL,
+		.pmix_drop = pmix ? on_task_pmix_drops : NULL,
 	};
 	const struct tasks_options options = { d->welcome.dvm, d->name };
 	int rc = tasks_open(&d->tasks, d->loop, pmi, &options, &task_ops, d,
@@ -303,19 +330,52 @@ static int open_pool(struct dvmd *d)
 			 d, &d->log);
 }
 
+/* ---- PMIx ---- */
+
+static bool on_pmix_find(void *arg, uint32_t address, uint32_t *part)
+{
+	const struct dvmd *d = arg;
+
+	return d->tasks && tasks_pmix_find(d->tasks, address, part);
+}
+
+static int on_pmix_message(void *arg, uint32_t part, struct payload *message)
+{
+	struct dvmd *d = arg;
+
+	return tasks_pmix_message(d->tasks, part, message);
+}
+
+static void on_pmix_lost(void *arg, uint32_t part, const char *why)
+{
+	struct dvmd *d = arg;
+
+	tasks_pmix_lost(d->tasks, part, why);
+}
+
+static int open_pmix(struct dvmd *d)
+{
+	static const struct pmix_hub_ops ops = {
+		.find = on_pmix_find, .message = on_pmix_message, .lost = on_pmix_lost,
+	};
+
+	return pmix_hub_open(&d->pmix, d->loop, d->programs, d->name, &ops, d, &d->log);
+}
+
 /* ---- life ---- */
 
-static bool find_zygote(struct dvmd *d)
+static bool find_programs(struct dvmd *d)
 {
-	ssize_t n = readlink("/proc/self/exe", d->zygote, sizeof(d->zygote) - 32);
+	ssize_t n = readlink("/proc/self/exe", d->programs, sizeof(d->programs) - 1);
 	char *slash;
 
 	if (n < 0)
 		return false;
-	d->zygote[n] = '\0';
-	slash = strrchr(d->zygote, '/');
-	strcpy(slash ? slash + 1 : d->zygote, "pmi2x-dvm-zygote");
-	return true;
+	d->programs[n] = '\0';
+	slash = strrchr(d->programs, '/');
+	if (slash)
+		*slash = '\0';
+	return slash;
 }
 
 static void find_name(struct dvmd *d, const char *given)
@@ -351,12 +411,14 @@ static int begin(struct dvmd *d)
 	d->self.secret = d->welcome.secret;
 	secret_forget(&d->welcome.secret);
 	rc = open_pool(d);
+	rc = rc ? rc : open_pmix(d);
 	pool = d->pool;
 	if (!rc)
 		connect_next(d, 0);
 	loop_run(d->loop);
 	loop_destroy(d->loop);
 	tasks_destroy(d->tasks);
+	pmix_hub_destroy(d->pmix);
 	pool_destroy(pool);
 	if (d->process > 0) /* it ends, for it is left alone now */
 		waitpid(d->process, NULL, 0);
@@ -378,7 +440,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	find_name(&d, argc > 2 ? argv[2] : NULL);
 	if ((argc != 1 && argc != 3) ||
-	    !find_position(&d, argc > 1 ? argv[1] : NULL) || !find_zygote(&d))
+	    !find_position(&d, argc > 1 ? argv[1] : NULL) || !find_programs(&d))
 		return usage();
 	rc = welcome_read(&d.welcome, stdin);
 	if (rc) {

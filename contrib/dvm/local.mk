@@ -36,13 +36,15 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libutil.la \
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/dvmd.c contrib/dvm/pool.c contrib/dvm/pool.h \
+	contrib/dvm/pmix_hub.c contrib/dvm/pmix_hub.h contrib/dvm/pmix_offer.h \
 	contrib/dvm/silent.c contrib/dvm/silent.h \
 	contrib/dvm/task.c contrib/dvm/task.h \
 	contrib/dvm/tasks.c contrib/dvm/tasks.h \
-	contrib/dvm/welcome.c contrib/dvm/welcome.h
+	contrib/dvm/welcome.c contrib/dvm/welcome.h \
+	src/pmixd/owner.c src/pmixd/owner.h
 contrib_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
-contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libagent.la libio.la libpmi.la \
+contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libstarter.la libagent.la libio.la libpmi.la \
 	libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
@@ -52,7 +54,7 @@ contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
 	contrib/dvm/zygote_pmi.c
 contrib_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
-contrib_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libio.la libutil.la
+contrib_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libstarter.la libio.la libutil.la
 
 if HAVE_JANSSON
 dvm_pythondir = $(pkgdatadir)/python

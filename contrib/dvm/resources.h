@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "libdvm/ledger.h"
+#include "pmix_offer.h"
 
 /* What a slot is. */
 enum slot_kind {
@@ -25,6 +26,7 @@ struct resources_options {
 struct resources {
 	const char *node;              /* its name */
 	const char *dvm;               /* whose it is */
+	struct pmix_offer pmix;        /* its PMIx server */
 	struct ledger_resources has;
 	bool bound;                    /* ranks are bound to their slots */
 	cpu_set_t cpus[DVM_CORES_MAX]; /* by slot */

@@ -148,6 +148,13 @@ static int on_send(void *arg, uint32_t position, enum frame_type type,
 	return t->host->send(t->host->arg, to->node, &to->address, &f, body);
 }
 
+static void on_pmix_send(void *arg, const void *head, size_t len, struct payload *data)
+{
+	const struct task *t = arg;
+
+	t->host->pmix_send(t->host->arg, t, head, len, data);
+}
+
 /* ---- leaving ---- */
 
 static void on_closed_again(uv_handle_t *handle)
@@ -198,6 +205,7 @@ static int make_agent(struct task *t)
 	const struct agent_host host = {
 		.kill_step = on_kill_step, .ask_rank_end = on_ask_rank_end,
 		.control = on_control, .send = t->nnodes > 1 ? on_send : NULL,
+		.pmix_send = t->host->pmix_send ? on_pmix_send : NULL,
 		.left = on_left, .arg = t,
 	};
 	struct agent_fds fds = { t->registration, -1, -1, region_object_create(), -1 };
@@ -246,6 +254,19 @@ void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 	serve(t);
 	if (t->agent)
 		agent_frame(t->agent, f->from, f->type, f->head, f->head_len, body);
+}
+
+int task_pmix_message(struct task *t, struct payload *message)
+{
+	serve(t);
+	return t->agent ? agent_pmix_message(t->agent, message) : 0;
+}
+
+void task_pmix_lost(struct task *t, const char *why)
+{
+	fail(t, 0, 1, why);
+	if (t->agent)
+		agent_pmix_lost(t->agent, why);
 }
 
 void task_node_lost(struct task *t, uint32_t node, const char *why)
@@ -323,9 +344,9 @@ static int make_texts(struct task *t, const struct dvm_pmi_part *m)
 
 	t->mapping = mapping_create(s->layout);
 	t->ends = calloc(t->ranks, sizeof(*t->ends));
-	if (!t->ends || asprintf(&t->jobid, "%s.%llu", t->host->dvm,
-				 (unsigned long long)m->task) < 0)
+	if (!t->ends)
 		return -ENOMEM;
+	dvm_jobid(t->jobid, t->host->dvm, m->task, m->instance);
 	s->jobid = t->jobid;
 	s->mapping = t->mapping;
 	s->node_names = (const char *const *)t->names;
@@ -444,7 +465,6 @@ void task_destroy(struct task *t)
 		free(t->names[i]);
 	free(t->names);
 	free(t->nodes);
-	free(t->jobid);
 	free(t->mapping);
 	free(t->ends);
 	free(t);

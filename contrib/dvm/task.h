@@ -44,6 +44,9 @@ struct task_host {
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
+	/* Of a task's agent for who serves PMIx: agent_host. NULL: nobody does. */
+	void (*pmix_send)(void *arg, const struct task *t, const void *head, size_t len,
+			  struct payload *data);
 	/* Nothing may be said to it any more; it frees itself. */
 	void (*gone)(void *arg, struct task *t);
 	void *arg;
@@ -75,7 +78,7 @@ struct task {
 	struct setup setup;
 	struct budget budget;
 	int registration;          /* the agent's, once there is one */
-	char *jobid, *mapping;
+	char jobid[DVM_JOBID_MAX], *mapping;
 	struct task_node *nodes;   /* by node id of the layout */
 	char **names;              /* of them */
 	uint32_t nnodes;
@@ -98,6 +101,10 @@ void task_begin(struct task *t);
 /* A frame of the daemon at a node has come. */
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body);
+/* A message of who serves PMIx. 0 or a negative errno: it makes no sense. */
+int task_pmix_message(struct task *t, struct payload *message);
+/* Nobody does any more: the task fails. */
+void task_pmix_lost(struct task *t, const char *why);
 /* That daemon cannot be reached any more. */
 void task_node_lost(struct task *t, uint32_t node, const char *why);
 /* A rank has been reaped. */

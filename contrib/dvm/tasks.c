@@ -13,6 +13,7 @@
 
 #include "libdvm/dvm_msg.h"
 #include "libio/fd.h"
+#include "pmix_offer.h"
 #include "task.h"
 
 #define PACKET_MAX (DVM_PLACES_MAX + 256) /* bytes of a message */
@@ -110,6 +111,14 @@ static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
 	return t->ops.send(t->arg, node, address, f, body);
 }
 
+static void on_pmix_send(void *arg, const struct task *task, const void *head, size_t len,
+			 struct payload *data)
+{
+	const struct tasks *t = arg;
+
+	t->ops.pmix_send(t->arg, task->part, head, len, data);
+}
+
 static void remember_ended(struct tasks *t, const struct task *task)
 {
 	t->ended[t->next_ended] = (struct ended){
@@ -124,6 +133,8 @@ static void on_gone(void *arg, struct task *task)
 
 	say_over(t, task->part);
 	remember_ended(t, task);
+	if (t->ops.pmix_drop)
+		t->ops.pmix_drop(t->arg, task->part);
 	HASH_DEL(t->all, task);
 	HASH_DELETE(hh_key, t->by_key, task);
 }
@@ -316,6 +327,33 @@ static void take(struct tasks *t, const struct dvm_msg *m, int fd)
 		say_over(t, m->pmi_part.part); /* there was no memory for it */
 }
 
+/* ---- what pmi2x-pmixd says ---- */
+
+bool tasks_pmix_find(const struct tasks *t, uint32_t address, uint32_t *part)
+{
+	for (const struct task *task = t->all; task; task = task->hh.next) {
+		*part = task->part;
+		if (pmix_offer_address(*part, false) == address)
+			return true;
+	}
+	return false;
+}
+
+int tasks_pmix_message(struct tasks *t, uint32_t part, struct payload *message)
+{
+	struct task *task = find(t, part);
+
+	return task ? task_pmix_message(task, message) : 0;
+}
+
+void tasks_pmix_lost(struct tasks *t, uint32_t part, const char *why)
+{
+	struct task *task = find(t, part);
+
+	if (task)
+		task_pmix_lost(task, why);
+}
+
 /* ---- packets ---- */
 
 static int passed_fd(struct msghdr *msg)
@@ -388,6 +426,7 @@ int tasks_open(struct tasks **out, struct loop *loop, int fd,
 	t->host = (struct task_host){
 		.loop = loop, .dvm = options->dvm, .node = options->node,
 		.failed = on_failed, .send = on_send, .gone = on_gone, .arg = t, .log = log,
+		.pmix_send = ops->pmix_send ? on_pmix_send : NULL,
 	};
 	rc = epoll_set_open(&t->host.silent, loop_uv(loop));
 	rc = rc ? rc : uv_poll_init(loop_uv(loop), &t->poll, fd);

@@ -10,6 +10,7 @@
 #ifndef PMI2X_DVM_TASKS_H
 #define PMI2X_DVM_TASKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "libio/loop.h"
@@ -31,6 +32,10 @@ struct tasks_ops {
 	/* See pool_send; address NULL: only if there is a link already. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
+	/* See pmix_hub_send, pmix_hub_drop. NULL: PMIx is not offered. */
+	void (*pmix_send)(void *arg, uint32_t part, const void *head, size_t len,
+			  struct payload *data);
+	void (*pmix_drop)(void *arg, uint32_t part);
 };
 
 /*
@@ -48,6 +53,10 @@ int tasks_frame(struct tasks *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body);
 /* That daemon cannot be reached any more. */
 void tasks_node_lost(struct tasks *t, uint32_t node, const char *why);
+/* See struct pmix_hub_ops. */
+bool tasks_pmix_find(const struct tasks *t, uint32_t address, uint32_t *part);
+int tasks_pmix_message(struct tasks *t, uint32_t part, struct payload *message);
+void tasks_pmix_lost(struct tasks *t, uint32_t part, const char *why);
 /* Leave them all alone; says nothing more. NULL is allowed. */
 void tasks_close(struct tasks *t);
 /* After the loop has ended. NULL is allowed. */

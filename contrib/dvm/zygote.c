@@ -292,13 +292,23 @@ static void say_hello(struct zygote *z, uint16_t port)
 	dvm_node_register(z->node, &r);
 }
 
-/* NAME SLOTS GPUS DVM PORT: the node's name; as pmi2x-dvmd was told; where that listens. */
+/*
+ * NAME SLOTS GPUS DVM PORT: the node's name; as pmi2x-dvmd was told; where that listens;
+ * PMIXPORT GDS DIR: struct pmix_offer.
+ */
 static bool take_arguments(struct resources_options *o, int argc, char **argv)
 {
 	o->gpus = RESOURCES_GPUS_FOUND;
-	return argc == 6 && resources_parse_slots(o, argv[2]) &&
+	return argc == 9 && resources_parse_slots(o, argv[2]) &&
 	       (!strcmp(argv[3], "found") ||
 		decimal_u32(argv[3], 0, LEDGER_GPUS_MAX, &o->gpus));
+}
+
+static void take_pmix(struct pmix_offer *o, char **argv)
+{
+	o->port = (uint16_t)atoi(argv[0]);
+	o->gds = argv[1];
+	snprintf(o->dir, sizeof(o->dir), "%s", argv[2]);
 }
 
 int main(int argc, char **argv)
@@ -322,6 +332,7 @@ int main(int argc, char **argv)
 	}
 	z.has.node = argv[1];
 	z.has.dvm = argv[4];
+	take_pmix(&z.has.pmix, argv + 6);
 	say_hello(&z, (uint16_t)atoi(argv[5]));
 	serve(&z);
 	return 0;

@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 #include "libio/registration.h"
+#include "starter/pmix_env.h"
 #include "zygote.h"
 
 #define FAULTS 4096    /* places for what went wrong between fork and exec */
-#define EXTRA_MAX 24   /* variables of a rank */
+#define EXTRA_MAX 40   /* variables of a rank */
 #define GPU_TEXT_MAX 1024
 
 /* What could not be done. */
@@ -126,18 +127,82 @@ static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
 			++*n;
 }
 
+static void put_text(char *extra[EXTRA_MAX], size_t *n, const char *name,
+		     const char *value)
+{
+	if (*n < EXTRA_MAX && asprintf(&extra[*n], "%s=%s", name, value) >= 0)
+		++*n;
+}
+
+/* ---- PMIx ---- */
+
+struct pmix_list {
+	char **extra;
+	size_t *n;
+	const struct dvm_bytes *env; /* the user's */
+};
+
+static bool is_set(const struct dvm_bytes *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *t = dvm_texts_next(env, NULL); t; t = dvm_texts_next(env, t))
+		if (!strncmp(t, name, len) && t[len] == '=' && !is_foreign(t))
+			return true;
+	return false;
+}
+
+static void set_pmix(void *arg, const char *name, const char *value, bool weak)
+{
+	const struct pmix_list *list = arg;
+
+	if (!weak || !is_set(list->env, name))
+		put_text(list->extra, list->n, name, value);
+}
+
+/* Nodes that are not called what their machine is may share it. */
+static bool shares_machine(const char *node)
+{
+	char machine[256] = "";
+
+	gethostname(machine, sizeof(machine) - 1);
+	machine[strcspn(machine, ".")] = '\0';
+	return strcmp(machine, node) != 0;
+}
+
+static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r,
+		     const struct resources *has, const char *jobid)
+{
+	const struct pmix_offer *o = &has->pmix;
+	const struct pmix_env e = {
+		.jobid = jobid, .node = has->node,
+		.address = { pmix_offer_address(r->part, false),
+			     pmix_offer_address(r->part, true) },
+		.port = { o->port, o->port }, .gds = o->gds, .dir = o->dir,
+		.shares_machine = shares_machine(has->node),
+	};
+	struct pmix_list list = { extra, n, &r->profile->env };
+
+	if (!o->port)
+		return;
+	put(extra, n, "PMIX_RANK", r->launch->first_rank + r->local);
+	pmix_env_each(&e, set_pmix, &list);
+}
+
+/* ---- all of them ---- */
+
 static void put_pmi(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r,
 		    const struct resources *has, int fd)
 {
 	const struct dvm_launch *l = r->launch;
+	char jobid[DVM_JOBID_MAX];
 
+	dvm_jobid(jobid, has->dvm, l->task, l->instance);
 	put(extra, n, "PMI_FD", (unsigned)fd);
 	put(extra, n, "PMI_RANK", l->first_rank + r->local);
 	put(extra, n, "PMI_SIZE", l->ranks);
-	if (*n < EXTRA_MAX &&
-	    asprintf(&extra[*n], "PMI_JOBID=%s.%llu", has->dvm,
-		     (unsigned long long)l->task) >= 0)
-		++*n;
+	put_text(extra, n, "PMI_JOBID", jobid);
+	put_pmix(extra, n, r, has, jobid);
 }
 
 /* `pmi`: its connection, or -1. */

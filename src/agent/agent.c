@@ -269,6 +269,17 @@ void agent_neighbour_lost(struct agent *a, uint32_t position, const char *why)
 		peers_lost(a->peers, position, why);
 }
 
+int agent_pmix_message(struct agent *a, struct payload *message)
+{
+	return a->stage == AGENT_CLOSED ? 0 : service_pmix_message(a->service, message);
+}
+
+void agent_pmix_lost(struct agent *a, const char *why)
+{
+	if (a->stage != AGENT_CLOSED)
+		service_pmix_lost(a->service, why);
+}
+
 void agent_control(struct agent *a, struct payload *frame)
 {
 	if (a->stage != AGENT_CLOSED)

@@ -55,6 +55,14 @@ struct agent_host {
 	 * nodes still need this one. NULL: nobody wants to know.
 	 */
 	void (*stays)(void *arg);
+	/*
+	 * The host has a way to who serves the node's PMIx clients: send a message of
+	 * libpmi/pmix_msg.h without its data, and these, or NULL. Those before the
+	 * namespace's need not arrive. Must not call back. NULL: there is
+	 * agent_fds.pmix, or no PMIx.
+	 */
+	void (*pmix_send)(void *arg, const void *head, size_t len,
+			  struct payload *data);
 	/* The agent has closed all that it has. Only kill_step may be called after it. */
 	void (*left)(void *arg);
 	void *arg;

@@ -3,8 +3,11 @@
 #include "agent/host_msg.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
+#include "libio/attach_fds.h"
+#include "libio/fd.h"
 #include "libutil/pack.h"
 
 int host_msg_pack(struct buf *b, const struct host_msg *m)
@@ -30,9 +33,12 @@ int host_msg_unpack(struct host_msg *m, const void *data, size_t len)
 	return 0;
 }
 
-int host_msg_send(int fd, const struct host_msg *m)
+int host_msg_send_with(int fd, const struct host_msg *m, const struct passed_fds *fds)
 {
 	char room[HOST_MSG_MAX];
+	union attached_fds control;
+	struct iovec iov = { .iov_base = room };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct buf b;
 	ssize_t n;
 	int rc;
@@ -41,8 +47,53 @@ int host_msg_send(int fd, const struct host_msg *m)
 	rc = host_msg_pack(&b, m);
 	if (rc)
 		return rc;
+	iov.iov_len = b.len;
+	if (fds)
+		attach_fds(&msg, fds, &control);
 	do {
-		n = send(fd, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
+}
+
+int host_msg_send(int fd, const struct host_msg *m)
+{
+	return host_msg_send_with(fd, m, NULL);
+}
+
+static int passed_fd(struct msghdr *msg)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m, int *passed)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { room, HOST_MSG_MAX };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*passed = -1;
+	/* ECONNRESET: it has left answers unread; what it said still comes. */
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ||
+		       errno == ECONNRESET ? 0 : -EPIPE;
+	if (n == 0)
+		return -EPIPE;
+	*passed = passed_fd(&msg);
+	if (!host_msg_unpack(m, room, (size_t)n))
+		return 1;
+	fd_close(passed);
+	return -EPROTO;
 }

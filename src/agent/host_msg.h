@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "libutil/buf.h"
+#include "libutil/passed_fds.h"
 
 #define HOST_VERSION 2        /* of these messages; the first of the agent has it */
 #define HOST_DATA_MAX 4096    /* bytes of `data` */
@@ -36,6 +37,8 @@ enum host_type {
 	HOST_WANT_TOPOLOGY,
 	HOST_TOPOLOGY,  /* code: 0, negative errno: there is none; data: the path */
 	HOST_STAYS,     /* of the agent, after HOST_LEAVE: agent_host.stays */
+	/* To pmi2x-pmixd that does not listen: with the connection of a client. */
+	HOST_CLIENT,    /* number: 1: it is of PMIx 3 or older */
 	HOST_TYPES,
 };
 
@@ -53,5 +56,13 @@ int host_msg_pack(struct buf *b, const struct host_msg *m);
 int host_msg_unpack(struct host_msg *m, const void *data, size_t len);
 /* Pack and send without waiting. 0, -EAGAIN, or another negative errno. */
 int host_msg_send(int fd, const struct host_msg *m);
+/* The same with descriptors, which stay the caller's. */
+int host_msg_send_with(int fd, const struct host_msg *m, const struct passed_fds *fds);
+/*
+ * 1: a message in *m, which points into `room`, and the descriptor that came with it,
+ * CLOEXEC, or -1; 0: none yet; -EPIPE: the connection has ended; -EPROTO: it makes no
+ * sense.
+ */
+int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m, int *passed);
 
 #endif

@@ -25,6 +25,7 @@ libagent_la_SOURCES = \
 	src/agent/peers/neighbour.c src/agent/peers/neighbour.h \
 	src/agent/peers/peers.c src/agent/peers/peers.h \
 	src/agent/peers/wireup.c src/agent/peers/wireup.h \
+	src/agent/pmix_stream.c src/agent/pmix_stream.h \
 	src/agent/program.c src/agent/program.h \
 	src/agent/service/control_path.c src/agent/service/control_path.h \
 	src/agent/service/pmix_link.c src/agent/service/pmix_link.h \

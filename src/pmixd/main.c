@@ -43,10 +43,12 @@ static bool take_arguments(struct confine_options *c, struct program_options *o,
 	uint32_t port;
 
 	if (!confine_arguments(c, PMIXD_ARGS, argc, argv) ||
-	    !decimal_u32(argv[PORT], 1, UINT16_MAX, &port) ||
+	    !decimal_u32(argv[PORT], 0, UINT16_MAX, &port) ||
 	    !take_collect(argv[COLLECT], &o->server.collect))
 		return false;
 	o->uid = c->uid;
+	o->listens = port != 0;
+	o->server.shared = !port;
 	o->library = argv[LIBRARY];
 	o->server.dir = argv[DIR];
 	o->server.hash = strcmp(argv[GDS], "auto") != 0;
@@ -55,10 +57,12 @@ static bool take_arguments(struct confine_options *c, struct program_options *o,
 }
 
 /* LISTENER_OLD may be absent. */
-static bool are_given(void)
+static bool are_given(bool listens)
 {
+	int needed = listens ? PMIXD_FD_LISTENER : PMIXD_FD_HOST;
+
 	for (int fd = PMIXD_FD_AGENT; fd < PMIXD_FD_END; fd++)
-		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && fd < PMIXD_FD_LISTENER_OLD)
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && fd <= needed)
 			return false;
 	return true;
 }
@@ -70,7 +74,7 @@ int main(int argc, char **argv)
 	char why[CONFINE_WHY_MAX];
 
 	prctl(PR_SET_NAME, "pmi2x-pmixd", 0, 0, 0);
-	if (!take_arguments(&c, &o, argc, argv) || !are_given()) {
+	if (!take_arguments(&c, &o, argc, argv) || !are_given(o.listens)) {
 		fputs(usage, stderr);
 		return 2;
 	}

@@ -9,7 +9,8 @@
  *                GDS: where clients find what the server knows: "auto": in shared memory,
  *                if libpmix can; "hash": the topology only; "none": nothing in files
  *                COLLECT: "store", "demand" or "auto": enum pmixd_collect
- *                PORT: of PMIXD_FD_LISTENER
+ *                PORT: of PMIXD_FD_LISTENER; 0: there is none, the host hands clients
+ *                over: HOST_CLIENT
  *                the rest as for pmi2x-agent
  *   descriptors  enum pmixd_fd
  *   messages     (agent/host_msg.h) HOST_READY; HOST_KILL: it cannot serve, and why, and
@@ -17,7 +18,9 @@
  *
  * It ends at once, without a word, when the connection to the agent or to the host
  * ends. Environment of its clients: PMIXD_SERVER_NSPACE and the node's position name it
- * in PMIX_SERVER_URI*: "<PMIXD_SERVER_NSPACE>.<position>;tcp4://127.0.0.1:<port>".
+ * in PMIX_SERVER_URI*: "<PMIXD_SERVER_NSPACE>.<position>;tcp4://127.0.0.1:<port>". One
+ * without PORT may serve several namespaces, in which the node has several positions:
+ * 0 is there instead.
  */
 #ifndef PMI2X_PMIXD_H
 #define PMI2X_PMIXD_H
@@ -27,7 +30,7 @@
 enum pmixd_fd {
 	PMIXD_FD_AGENT = AGENT_FD_SETUP, /* SOCK_STREAM: libpmi/pmix_msg.h */
 	PMIXD_FD_HOST = AGENT_FD_HOST,   /* SOCK_SEQPACKET: agent/host_msg.h */
-	PMIXD_FD_LISTENER,     /* bound to 127.0.0.1:PORT, and listening */
+	PMIXD_FD_LISTENER,     /* bound to 127.0.0.1:PORT, and listening; or closed */
 	PMIXD_FD_LISTENER_OLD, /* the same for clients of PMIx 3 and older; or closed */
 	PMIXD_FD_END,
 };

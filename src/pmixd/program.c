@@ -86,22 +86,46 @@ static bool may_enter(struct program *p, int fd)
 	return false;
 }
 
-/* 0: none comes. */
-static int admit(struct program *p, int listener, bool old)
+static void let_in(struct program *p, int fd, bool old)
 {
-	int rc, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int rc;
 
-	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE ? -errno : 0;
-	if (!may_enter(p, fd)) {
-		close(fd);
-		return 0;
-	}
 	if (old)
 		server_old_client(p->server);
 	rc = door_let_in(fd);
 	if (rc)
 		log_error(&host_log, "a PMIx client is dropped: %s", strerror(-rc));
+}
+
+/* 0: none comes. */
+static int admit(struct program *p, int listener, bool old)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE ? -errno : 0;
+	if (may_enter(p, fd))
+		let_in(p, fd, old);
+	else
+		close(fd);
+	return 0;
+}
+
+/* A client, whom the host has looked at; or its end. 0 or a negative errno. */
+static int take_host_message(struct program *p)
+{
+	char room[HOST_MSG_MAX];
+	struct host_msg m;
+	int fd, rc = host_msg_receive(PMIXD_FD_HOST, room, &m, &fd);
+
+	if (rc <= 0)
+		return rc;
+	if (m.type != HOST_CLIENT || fd < 0) {
+		if (fd >= 0)
+			close(fd);
+		return -EPIPE;
+	}
+	let_in(p, fd, m.number);
 	return 0;
 }
 
@@ -146,7 +170,7 @@ static int say_hello(struct program *p)
 
 static void set_sources(const struct program *p, struct pollfd fds[SOURCES])
 {
-	bool ready = server_is_ready(p->server);
+	bool ready = p->options->listens && server_is_ready(p->server);
 
 	fds[FROM_AGENT] = (struct pollfd){
 		.fd = PMIXD_FD_AGENT,
@@ -159,15 +183,6 @@ static void set_sources(const struct program *p, struct pollfd fds[SOURCES])
 		(struct pollfd){ ready ? PMIXD_FD_LISTENER_OLD : -1, POLLIN, 0 };
 }
 
-/* Only one who has ended sends something. */
-static bool host_has_ended(void)
-{
-	char room[HOST_MSG_MAX];
-	ssize_t n = recv(PMIXD_FD_HOST, room, sizeof(room), MSG_DONTWAIT);
-
-	return !n || (n < 0 && errno != EAGAIN && errno != EINTR);
-}
-
 /* Of a descriptor that is not there poll says POLLNVAL. */
 static bool readable(const struct pollfd *fd)
 {
@@ -178,9 +193,9 @@ static int handle(struct program *p, const struct pollfd fds[SOURCES])
 {
 	int rc = 0;
 
-	if (readable(&fds[FROM_HOST]) && host_has_ended())
-		return -EPIPE;
-	if (readable(&fds[FROM_AGENT]))
+	if (readable(&fds[FROM_HOST]))
+		rc = take_host_message(p);
+	if (!rc && readable(&fds[FROM_AGENT]))
 		rc = take_messages(p);
 	if (!rc)
 		rc = take_events(p);

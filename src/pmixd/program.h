@@ -9,6 +9,7 @@ struct program_options {
 	struct server_options server;
 	const char *library;
 	uint32_t uid; /* whose processes are clients */
+	bool listens; /* else the host hands clients over */
 };
 
 /* Serve until the agent or the host ends the connection. The exit code. */

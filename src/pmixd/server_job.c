@@ -43,7 +43,7 @@ static void add_init_info(struct info_list *l, const struct server *s,
 			  const struct pmix_nspace *n)
 {
 	info_add_string(l, PMIX_SERVER_NSPACE, PMIXD_SERVER_NSPACE);
-	info_add_rank(l, PMIX_SERVER_RANK, n->position);
+	info_add_rank(l, PMIX_SERVER_RANK, s->options->shared ? 0 : n->position);
 	info_add_string(l, PMIX_SERVER_TMPDIR, s->options->dir);
 	info_add_string(l, PMIX_SYSTEM_TMPDIR, s->options->dir);
 	/* Not the machine's name, which several nodes may have. */

@@ -218,15 +218,10 @@ int child_start(struct child *c, const struct child_program *p)
 
 int child_receive(const struct child *c, char room[HOST_MSG_MAX], struct host_msg *m)
 {
-	ssize_t n = recv(c->fd, room, HOST_MSG_MAX, MSG_DONTWAIT);
+	int passed, rc = host_msg_receive(c->fd, room, m, &passed);
 
-	/* ECONNRESET: it has left answers unread; what it said still comes. */
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ||
-		       errno == ECONNRESET ? 0 : -EPIPE;
-	if (n == 0)
-		return -EPIPE;
-	return host_msg_unpack(m, room, (size_t)n) ? -EPROTO : 1;
+	fd_close(&passed); /* nobody is asked for one */
+	return rc;
 }
 
 void child_text(char *out, size_t size, const struct host_msg *m)

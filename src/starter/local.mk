@@ -8,11 +8,14 @@ libstarter_la_SOURCES = \
 	src/starter/launch.c \
 	src/starter/leaf.c src/starter/leaf.h \
 	src/starter/pmix.c \
+	src/starter/pmix_env.c src/starter/pmix_env.h \
+	src/starter/pmix_library.c src/starter/pmix_library.h \
 	src/starter/process_time.c src/starter/process_time.h \
 	src/starter/service.c \
 	src/starter/starter.c src/starter/starter.h \
 	src/starter/starter_internal.h \
 	src/starter/topology.c \
 	src/starter/user_dir.c src/starter/user_dir.h
-libstarter_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+libstarter_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE \
+	-DPMIX_MULTIARCH='"$(shell $(CC) -print-multiarch)"'
 libstarter_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread

@@ -262,6 +262,53 @@ def test_a_task_without_pmi_pays_for_none(local, env, raw, tmp_path):
     wait_until(lambda: daemons_with_memory() == 2)
 
 
+# ---- PMIx of a task ----
+
+
+def pmix_servers(local):
+    """By node: one that serves the tasks of a DVM is told its name, and the node's."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (path / "cmdline").read_bytes().decode().split("\0")
+            if words[0] == "pmi2x-pmixd" and words[3] == "pmi2x-dvm":
+                found[words[4], words[5]] = int(path.name)
+    return found
+
+
+@pytest.fixture
+def open_mpi_hello(prefix, open_mpi):
+    if not (prefix / "libexec/pmi2x/pmi2x-pmixd").exists():
+        pytest.skip("pmi2x-pmixd was not built: the headers of PMIx are missing")
+    return open_mpi(pathlib.Path(__file__).parents[2] / "contrib/cluster/mpi-hello.c", "5")
+
+
+def test_an_open_mpi_program(four, open_mpi_hello):
+    assert four(open_mpi_hello).ok().stdout.startswith("size 4 ")
+
+
+def test_a_pmix_server_that_is_killed(local, open_mpi_hello, env, tmp_path):
+    """The task that it serves fails by its name, and the next has another; one directory."""
+    env["TMPDIR"] = str(tmp_path)
+    local("down").ok()
+    local("up", "--local", "1", "--slots", "4").ok()
+    directory = f"{tmp_path}/pmi2x-dvm-pmix-"
+
+    def own():
+        return [pid for (_, path), pid in pmix_servers(local).items() if path.startswith(directory)]
+
+    wait = f"{open_mpi_hello} && touch here.$PMIX_RANK && exec sleep 600"
+    number = local("submit", "-n2", "sh", "-c", wait, cwd=tmp_path).ok().lines
+    wait_until(lambda: len(list(tmp_path.glob("here.*"))) == 2)
+    [pid] = own()
+    os.kill(pid, signal.SIGKILL)
+    local("wait", *number).failed().says("the PMIx server of node local0 has died")
+    assert local("run", "-n2", open_mpi_hello).ok().stdout.startswith("size 2 ")
+    assert own() != [pid]
+    local("down").ok()
+    wait_until(lambda: not own() and not list(tmp_path.glob("pmi2x-dvm-pmix-*")))
+
+
 # ---- many ----
 
 

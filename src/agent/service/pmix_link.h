@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stream to who serves the node's PMIx clients: libpmi/pmix_msg.h. */
+/* The way to who serves the node's PMIx clients: libpmi/pmix_msg.h. */
 #ifndef PMI2X_PMIX_LINK_H
 #define PMI2X_PMIX_LINK_H
 
 #include "agent/service/service_internal.h"
 
-/* Of service.pmix_fd; without one there is none. 0 or a negative errno. */
+/*
+ * A stream over service.pmix_fd, or the host's way; where there is neither there is no
+ * PMIx. 0 or a negative errno.
+ */
 int pmix_link_open(struct service *s);
 void pmix_link_close(struct service *s); /* handles and descriptors */
 void pmix_link_free(struct service *s);  /* memory, after the loop has ended */
+
+/* Of the host's way: see agent.h. */
+int pmix_link_message(struct service *s, struct payload *message);
+void pmix_link_lost(struct service *s, const char *why);
 
 /* Operation of the engine; `service` is one. */
 void pmix_link_send(void *service, const void *head, size_t len,

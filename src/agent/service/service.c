@@ -267,6 +267,16 @@ void service_rank_registered(struct service *s, struct registration *reg)
 	ranks_register(s, reg);
 }
 
+int service_pmix_message(struct service *s, struct payload *message)
+{
+	return pmix_link_message(s, message);
+}
+
+void service_pmix_lost(struct service *s, const char *why)
+{
+	pmix_link_lost(s, why);
+}
+
 void service_control(struct service *s, struct payload *frame)
 {
 	(void)on_control_down(s, frame);

@@ -55,6 +55,9 @@ void service_rank_ended(struct service *s, uint32_t slot,
 			const struct pmi_exit *end);
 /* The same: a rank has registered; its descriptors are taken over, and -1 then. */
 void service_rank_registered(struct service *s, struct registration *reg);
+/* The same: see agent.h. */
+int service_pmix_message(struct service *s, struct payload *message);
+void service_pmix_lost(struct service *s, const char *why);
 /* The same: a control message that srun would send. */
 void service_control(struct service *s, struct payload *frame);
 /* Append the answer to CONTROL_QUERY. 0 or the errors of buf_append. */

@@ -22,7 +22,7 @@ struct service {
 	struct ranks *ranks;
 	struct slot_wakes *wakes;     /* NULL: ranks use their sockets */
 	struct control_path *control;
-	struct pmix_link *pmix;       /* NULL: PMIx is not offered */
+	struct pmix_stream *pmix;     /* NULL: the host has a way, or PMIx is not offered */
 	struct srun_link *srun;
 	const struct srun_link_ops *srun_ops;
 	struct service_status *status;

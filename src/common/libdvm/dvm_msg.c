@@ -3,6 +3,7 @@
 #include "libdvm/dvm_msg.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- pieces ---- */
@@ -531,4 +532,14 @@ const char *dvm_texts_next(const struct dvm_bytes *b, const char *text)
 
 	text = text ? text + strlen(text) + 1 : bytes;
 	return text < end ? text : NULL;
+}
+
+void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
+	       uint32_t instance)
+{
+	int n = snprintf(out, DVM_JOBID_MAX, "%.256s.%llu", dvm,
+			 (unsigned long long)task);
+
+	if (instance)
+		snprintf(out + n, DVM_JOBID_MAX - (size_t)n, ".%u", instance);
 }

@@ -257,6 +257,12 @@ int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
 /* The next of a frame; points into it. 0 or -EPROTO. */
 int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
 
+#define DVM_JOBID_MAX 320
+
+/* What a task is called in PMI: each try is another job. */
+void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
+	       uint32_t instance);
+
 /* Append them, with their length. Errors of buf_append. */
 int dvm_bytes_pack(struct buf *b, const struct dvm_bytes *v);
 

@@ -11,6 +11,7 @@
 
 #include "libutil/coder.h"
 
+#define NSPACE_AT (2 * sizeof(uint32_t)) /* behind length and type */
 #define FIXED_BYTES (7 * sizeof(uint32_t) + sizeof(uint64_t))
 
 /* An enum or an int32_t is such a u32. */
@@ -59,6 +60,14 @@ int pmix_msg_pack(struct buf *b, const struct pmix_msg *m)
 	if (rc)
 		b->len = start;
 	return rc;
+}
+
+void pmix_msg_set_nspace(void *message, uint32_t nspace)
+{
+	struct buf b;
+
+	buf_init_in(&b, (char *)message + NSPACE_AT, sizeof(nspace));
+	(void)pack_u32(&b, nspace);
 }
 
 static bool is_sound(const struct coder *c, const struct pmix_msg *m)

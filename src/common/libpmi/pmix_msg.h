@@ -108,6 +108,8 @@ int pmix_msg_pack(struct buf *b, const struct pmix_msg *m);
 int pmix_msg_pack_head(struct buf *b, const struct pmix_msg *m);
 #define PMIX_MSG_LENGTH_BYTES 4 /* a message begins with them */
 
+/* Name another namespace in a message that has been packed. */
+void pmix_msg_set_nspace(void *message, uint32_t nspace);
 /* Of a message that begins so: all its bytes, or -EPROTO. */
 int64_t pmix_msg_size(const void *length);
 /*

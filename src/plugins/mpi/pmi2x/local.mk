@@ -26,8 +26,6 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/options.c \
 	src/plugins/mpi/pmi2x/options.h \
 	src/plugins/mpi/pmi2x/plugin.c \
-	src/plugins/mpi/pmi2x/pmix_library.c \
-	src/plugins/mpi/pmi2x/pmix_library.h \
 	src/plugins/mpi/pmi2x/pmix_offer.c \
 	src/plugins/mpi/pmi2x/pmix_offer.h \
 	src/plugins/mpi/pmi2x/slurm_calls.h \
@@ -69,8 +67,7 @@ plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
 plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-launcher.so"' \
 	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"' \
 	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"' \
-	-DPMIXD_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-pmixd"' \
-	-DPMIX_MULTIARCH='"$(shell $(CC) -print-multiarch)"'
+	-DPMIXD_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-pmixd"'
 mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 # nodelete: a thread may still be in one of Slurm's calls when Slurm unloads us.
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \

@@ -3,6 +3,7 @@
 #include "slurm_compat.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "launch_env.h"
 #include "pmix_offer.h"
 #include "pmixd/pmixd.h"
+#include "starter/pmix_env.h"
 #include "slurm_log.h"
 #include "spool.h"
 
@@ -118,29 +120,11 @@ void pmix_offer_free(struct pmix_offer *o)
 
 /* ---- the variables ---- */
 
-/* One for each release of the protocol, all of the same form. */
-static const struct {
-	const char *name;
-	bool old; /* of PMIx 3 and older */
-} addresses[] = {
-	{ "PMIX_SERVER_URI41", false }, { "PMIX_SERVER_URI4", false },
-	{ "PMIX_SERVER_URI3", true }, { "PMIX_SERVER_URI21", true },
-	{ "PMIX_SERVER_URI2", true },
-};
-
-static void set_addresses(const struct starter *starter, uint32_t position,
-			  char ***env)
+static void set_variable(void *arg, const char *name, const char *value, bool weak)
 {
-	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
-		env_array_overwrite_fmt(
-			env, addresses[i].name,
-			PMIXD_SERVER_NSPACE ".%u;tcp4://127.0.0.1:%u", position,
-			starter_pmix_port(starter, addresses[i].old));
-}
+	char ***env = arg;
 
-static void set_unless_set(char ***env, const char *name, const char *value)
-{
-	if (!getenvp(*env, name))
+	if (!weak || !getenvp(*env, name))
 		env_array_overwrite(env, name, value);
 }
 
@@ -148,24 +132,14 @@ void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starte
 			const struct pmix_step *step, uint32_t position,
 			char ***env)
 {
-	if (!o->dir)
-		return;
-	env_array_overwrite_fmt(env, "PMIX_NAMESPACE", "pmi2x.%s", step->jobid);
-	set_addresses(starter, position, env);
-	env_array_overwrite(env, "PMIX_SECURITY_MODE", "native");
-	env_array_overwrite(env, "PMIX_BFROP_BUFFER_TYPE",
-			    "PMIX_BFROP_BUFFER_NON_DESC");
-	/* Without it a client takes shared memory where it can. One of PMIx 3 complains
-	   of each module in it that it does not have. */
-	if (strcmp(o->gds, "auto"))
-		env_array_overwrite(env, "PMIX_GDS_MODULE", "hash");
-	env_array_overwrite(env, "PMIX_SERVER_TMPDIR", o->dir);
-	env_array_overwrite(env, "PMIX_HOSTNAME", step->node);
-	/* MPICH from 5 on does not start when it finds two kinds of PMI, unless told
-	   which; where it has no PMI-1 it takes what it has. */
-	set_unless_set(env, "MPIR_CVAR_PMI_VERSION", "1");
-	/* Open MPI 4.1 names files of shared memory by machine, job and local rank, so
-	   that ranks of several nodes there would take the same. */
-	if (step->shares_machine)
-		set_unless_set(env, "OMPI_MCA_btl_vader_backing_directory", o->dir);
+	const struct pmix_env e = {
+		.jobid = step->jobid, .node = step->node, .server = position,
+		.address = { INADDR_LOOPBACK, INADDR_LOOPBACK },
+		.port = { starter_pmix_port(starter, false),
+			  starter_pmix_port(starter, true) },
+		.gds = o->gds, .dir = o->dir, .shares_machine = step->shares_machine,
+	};
+
+	if (o->dir)
+		pmix_env_each(&e, set_variable, env);
 }

@@ -8,7 +8,7 @@
 
 #include "launch_env.h"
 #include "options.h"
-#include "pmix_library.h"
+#include "starter/pmix_library.h"
 #include "starter/starter.h"
 
 struct pmix_offer {

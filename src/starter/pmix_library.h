@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* The libpmix of this node, without loading it. */
 #ifndef PMI2X_PMIX_LIBRARY_H
 #define PMI2X_PMIX_LIBRARY_H

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks for libpmix, and tells its release by the number in its file's name. */
-#include "pmix_library.h"
+#include "starter/pmix_library.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What PMIx clients of a node are told, so that they find pmi2x-pmixd: see pmix_hub.h. */
+#ifndef PMI2X_DVM_PMIX_OFFER_H
+#define PMI2X_DVM_PMIX_OFFER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pmix_offer {
+	uint16_t port;   /* of the loopback device; 0: PMIx is not offered */
+	const char *gds; /* as pmi2x-pmixd is told: pmixd/pmixd.h */
+	char dir[PATH_MAX]; /* its directory */
+};
+
+/*
+ * Where the clients of a part connect to, in the byte order of the machine. Two parts
+ * have the same only when one is over long before the other begins. `old`: clients of
+ * PMIx 3 and older.
+ */
+static inline uint32_t pmix_offer_address(uint32_t part, bool old)
+{
+	return 0x7f000002 + part % 0x7fffe * 2 + old;
+}
+
+#endif
