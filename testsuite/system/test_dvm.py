@@ -584,6 +584,18 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     assert not living(base)
 
 
+def test_an_open_mpi_program_in_an_allocation(cluster, prefix, tmp_path, open_mpi_hello):
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    script = f"pmi2x-dvm up && pmi2x-dvm run -n4 -N2 {open_mpi_hello}; pmi2x-dvm down"
+    result = cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
+        "salloc", "-N2", "bash", "-c", script,
+    ).ok()  # fmt: skip
+    assert "size 4 " in result.stdout
+    assert not living(base)
+
+
 def test_a_batch_script(cluster, prefix, tmp_path):
     """pmi2x-dvm batch starts a DVM, and ends it."""
     base = tmp_path / "dvm"
