@@ -316,6 +316,7 @@ int cmd_down(int argc, char **argv)
 		{ "dvm", required_argument, NULL, 'd' },
 		{ "wait", no_argument, NULL, 'w' },
 		{ "cancel", no_argument, NULL, 'c' },
+		{ "keep", no_argument, NULL, 'k' },
 		{ 0 },
 	};
 	const char *name = NULL, *work = "refuse";
@@ -326,8 +327,9 @@ int cmd_down(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
 		if (option == 'd')
 			name = optarg;
-		else if (option == 'w' || option == 'c')
-			work = option == 'w' ? "wait" : "cancel";
+		else if (option == 'w' || option == 'c' || option == 'k')
+			work = option == 'w' ? "wait" :
+			       option == 'c' ? "cancel" : "keep";
 		else
 			die_usage("down: there is no such option");
 	c = conn_open(name);

@@ -25,7 +25,9 @@ static const char usage[] =
 "  cancel TASK... | --all        end tasks\n"
 "  signal NUMBER TASK... | --all send a signal to tasks\n"
 "  drain NODE | undrain NODE     start nothing more on a node; again\n"
-"  down [--wait | --cancel]      end the daemons\n"
+"  shrink NODE... | -N NUMBER    nodes leave when nothing runs there any more\n"
+"  down [--wait | --cancel | --keep]\n"
+"                                end the daemons\n"
 "\n"
 "Options of a task:\n"
 "  -n, --ranks NUMBER       processes (1)\n"
@@ -55,7 +57,7 @@ static const char usage[] =
 "  --slots core|thread|N    what tasks are given of a node\n"
 "  --order fifo|large       which task comes first\n"
 "  --patience SECONDS       how long others may pass one that does not fit (60)\n"
-"  --grace SECONDS          between SIGTERM and SIGKILL (10)\n"
+"  --grace SECONDS          between SIGTERM and SIGKILL (10); shrink: what runs there has\n"
 "  --max-queued NUMBER      tasks in the queue\n"
 "  --journal DIR            up, batch: write down there what becomes of the tasks\n"
 "  --resume DIR             go on with a journal\n"
@@ -63,6 +65,7 @@ static const char usage[] =
 "  --fast                   do not wait for the disk before a submit is answered\n"
 "  --launcher COMMAND       in place of srun\n"
 "  --cancel                 down: end the tasks\n"
+"  --keep                   down: leave them in the journal\n"
 "  --all                    cancel, signal: all tasks\n"
 "  --ended                  ps: those that have ended, too\n"
 "  --json                   ps, status, why: as JSON\n"
@@ -80,6 +83,7 @@ static const struct command {
 	{ "why", cmd_why },
 	{ "cancel", cmd_cancel }, { "signal", cmd_signal },
 	{ "drain", cmd_drain },   { "undrain", cmd_undrain },
+	{ "shrink", cmd_shrink },
 };
 
 int main(int argc, char **argv)

@@ -18,6 +18,7 @@
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
+#define GRACE_MS 10000       /* unless told otherwise */
 #define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
 #define SAY_MAX 1024
 #define COUNTERS_MAX LEDGER_COUNTERS_MAX
@@ -87,7 +88,7 @@ void headd_check_left(struct headd *h)
 		return;
 	uv_close((uv_handle_t *)&h->turn, NULL);
 	uv_close((uv_handle_t *)&h->limit, NULL);
-	uv_close((uv_handle_t *)&h->terminate, NULL);
+	stop_close(h);
 	uv_close((uv_handle_t *)&h->journal.timer, NULL);
 	uv_close((uv_handle_t *)&h->journal.hope, NULL);
 	nodes_close(h);
@@ -127,13 +128,6 @@ void headd_fail(struct headd *h, const char *fmt, ...)
 	h->status = 1;
 	launch_kill(h);
 	headd_leave(h);
-}
-
-static void on_terminate(uv_signal_t *handle, int number)
-{
-	struct headd *h = handle->data;
-
-	headd_fail(h, "it was ended by signal %d", number);
 }
 
 /* ---- operations of libdvm's head ---- */
@@ -177,6 +171,7 @@ static void note_progress(struct headd *h)
 		return;
 	h->ready = true;
 	address_publish(h);
+	stop_watch_job(h);
 	headd_say(h, "ready");
 	close(h->hold);
 	h->hold = -1;
@@ -191,6 +186,7 @@ static void on_turn(uv_prepare_t *handle)
 		return;
 	dvm_head_turn(h->head, headd_now(h));
 	headd_journal_turn(h);
+	stop_turn(h);
 }
 
 /* ---- life ---- */
@@ -228,12 +224,11 @@ static int open_loop(struct headd *h)
 	if (rc)
 		return rc;
 	uv = loop_uv(h->loop);
-	h->turn.data = h->limit.data = h->terminate.data = h;
+	h->turn.data = h->limit.data = h;
 	uv_prepare_init(uv, &h->turn);
 	uv_prepare_start(&h->turn, on_turn);
 	uv_timer_init(uv, &h->limit);
-	uv_signal_init(uv, &h->terminate);
-	return uv_signal_start(&h->terminate, on_terminate, SIGTERM);
+	return stop_open(h);
 }
 
 static int make_welcome(struct headd *h)
@@ -291,7 +286,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'R': s->headd.journal.resume = true; break;
 	case 'O': s->headd.journal.once = true; break;
 	case 'F': s->headd.journal.fast = true; break;
-	case 'g': s->head.grace_ms = number; break;
+	case 'g': s->head.grace_ms = s->headd.grace_ms = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
 	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
@@ -310,10 +305,10 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 	int option;
 
 	*s = (struct settings){
-		.headd = { .slots = "core", .gpus = "found" },
+		.headd = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS },
 		.head = {
 			.build = PMI2X_BUILD,
-			.grace_ms = 10000,
+			.grace_ms = GRACE_MS,
 			.max_waiting = 1000000,
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},

@@ -8,6 +8,7 @@
  *   headd_clients.c  clients, over a unix socket in the DVM's directory, or by links
  *   headd_address.c  the file that tells those on other nodes where it is
  *   headd_launch.c   starting the daemons
+ *   headd_stop.c     what it does at its time
  *   headd_journal.c  what outlives it
  *
  * One thread, that of the loop; libuv's own flush the journal.
@@ -35,6 +36,7 @@ struct headd_options {
 	bool local;             /* all of them processes of this machine */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in welcome.h */
+	uint32_t grace_ms;      /* as in dvm_head_options */
 	const char *address;    /* a file for clients on other nodes, or NULL */
 	struct headd_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that
@@ -64,6 +66,8 @@ struct headd {
 	uv_prepare_t turn;
 	uv_timer_t limit;          /* of leaving */
 	uv_signal_t terminate;
+	uv_timer_t alarm, job_end; /* of headd_stop.c */
+	bool stops;                /* it has been told to */
 	int hold;                  /* -1 */
 	bool ready;
 	bool published;            /* the file of options.address is this one's */
@@ -116,6 +120,16 @@ void clients_close(struct headd *h);
 /* A failure is told who waits in pmi2x-dvm up; it ends nothing. */
 void address_publish(struct headd *h);
 void address_withdraw(struct headd *h);
+
+/* ---- headd_stop.c ---- */
+
+/* 0 or a negative errno. */
+int stop_open(struct headd *h);
+/* With a journal, stop in time before the job ends, if Slurm says when that is. */
+void stop_watch_job(struct headd *h);
+/* After dvm_head_turn: wake up for the next. */
+void stop_turn(struct headd *h);
+void stop_close(struct headd *h);
 
 /* ---- headd_launch.c ---- */
 

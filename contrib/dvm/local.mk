@@ -10,6 +10,7 @@ DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/contrib/dvm \
 
 contrib_dvm_pmi2x_dvm_SOURCES = \
 	contrib/dvm/client.c contrib/dvm/client.h \
+	contrib/dvm/cmd_nodes.c \
 	contrib/dvm/cmd_show.c contrib/dvm/cmd_submit.c contrib/dvm/cmd_up.c \
 	contrib/dvm/cmd_why.c \
 	contrib/dvm/dvm.c contrib/dvm/dvm.h \
@@ -27,6 +28,7 @@ contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd_clients.c \
 	contrib/dvm/headd_journal.c contrib/dvm/headd_journal.h \
 	contrib/dvm/headd_launch.c contrib/dvm/headd_nodes.c \
+	contrib/dvm/headd_stop.c \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)

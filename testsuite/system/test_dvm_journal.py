@@ -186,6 +186,57 @@ def test_other_journals(dvm, env, journal):
         dvm(*UP, "--resume", journal.parent).failed().says("is not yours")
 
 
+ONCE_LONG = "[ $PMI2X_DVM_INSTANCE = 1 ] || exec sleep 600"
+
+
+@pytest.fixture
+def short(dvm, env, tmp_path):
+    """Brings up a DVM of two slots with this grace time; its journal."""
+
+    def up(grace):
+        dvm("up", "--local", "1", "--slots", "2", "--grace", grace, "--journal", tmp_path / "j").ok()
+        return tmp_path / "j" / "journal"
+
+    yield up
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_a_head_that_is_told_to_end(dvm, env, short, tmp_path):
+    """What runs may finish; nothing is started; the rest is for the head that goes on."""
+    journal = short("5")
+    go = tmp_path / "go"
+    scripts = [f"until [ -e {go} ]; do sleep 0.05; done", ONCE_LONG, "true"]
+    ids = [int(dvm("submit", "sh", "-c", s).ok().lines[0]) for s in scripts]
+    wait_until(lambda: status(dvm)["running"] == 2)
+    os.kill(head_of(env), signal.SIGTERM)
+    go.touch()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert [ends(journal)[i] for i in ids] == [1, 0, 0]
+    again = resume(dvm, journal)
+    again.says("1 tasks have ended, 2 go on, 1 of them had been started")
+    dvm("wait").ok()
+    assert ends(journal) == dict.fromkeys(ids, 1)
+
+
+def test_tasks_that_are_kept(dvm, short):
+    """What runs has no time at all."""
+    journal = short("0")
+    dvm("submit", "--array", "1-5", "sh", "-c", ONCE_LONG).ok()
+    wait_until(lambda: status(dvm)["running"] == 2)
+    dvm("down").failed().says("or --keep")
+    dvm("down", "--keep").ok()
+    assert set(ends(journal).values()) == {0}
+    resume(dvm, journal, "--once").says("2 are lost")
+    dvm("cancel", "--all").ok()
+
+
+def test_tasks_cannot_be_kept_without_a_journal(dvm):
+    dvm("up", "--local", "1").ok()
+    dvm("down", "--keep").failed().says("there is no journal")
+    dvm("down").ok()
+
+
 def test_all_nodes_are_lost(dvm, env, journal):
     """As when an allocation ends: what waits is there for the next."""
     dvm("submit", "--array", "1-9", "sleep", "600").ok()

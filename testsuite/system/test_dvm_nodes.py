@@ -148,6 +148,42 @@ def test_another_user_on_another_node(prefix, env, up, dvm, ordinary_user, tmp_p
     assert dvm("status").ok().lines[0].startswith(f"DVM job{JOB}")
 
 
+# ---- nodes that go ----
+
+
+def states(dvm):
+    return {n["name"]: n["state"] for n in status(dvm)["nodes"]}
+
+
+def test_a_node_leaves(dvm, up, tmp_path):
+    """When what runs there has ended."""
+    go = tmp_path / "go"
+    work = f"until [ -e {go} ]; do sleep 0.05; done"
+    number = dvm("submit", "-n2", "-N2", "sh", "-c", work).ok().lines
+    wait_until(lambda: status(dvm)["running"] == 1)
+    assert dvm("shrink", "n1").ok().lines == ["1 nodes leave when nothing runs there"]
+    assert states(dvm) == {"n0": "up", "n1": "leaving"}
+    dvm("shrink", "-N1").failed().says("that would be all nodes")
+    go.touch()
+    dvm("wait", *number).ok()
+    wait_until(lambda: states(dvm)["n1"] == "left")
+    assert dvm("run", "sh", "-c", "echo $SLURMD_NODENAME").ok().lines == ["n0"]
+
+
+def test_what_runs_too_long_on_a_node_that_leaves(dvm, up):
+    work = "[ $PMI2X_DVM_INSTANCE = 1 ] || exec sleep 600; echo on $SLURMD_NODENAME"
+    numbers = dvm("submit", "-c4", "--array", "1-2", "sh", "-c", work).ok().lines
+    wait_until(lambda: status(dvm)["running"] == 2)
+    dvm("shrink", "--grace", "0", "n1").ok()
+    wait_until(lambda: states(dvm)["n1"] == "left")
+    shown = [json.loads(dvm("show", n).ok().stdout) for n in numbers]
+    stays, moves = sorted(shown, key=lambda t: t["instance"])
+    assert (stays["state"], moves["state"]) == ("running", "queued")
+    dvm("cancel", str(stays["id"])).ok()
+    dvm("wait", str(moves["id"])).ok()
+    assert json.loads(dvm("show", str(moves["id"])).stdout)["out"] == "on n0\n"
+
+
 def test_what_is_no_client(up, dvm):
     """It is closed, and nobody else is."""
     port = next(line for line in up.read_text().splitlines() if "head" in line).split()[2]

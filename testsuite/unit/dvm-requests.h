@@ -10,14 +10,16 @@
 #include "libdvm/dvm_msg.h"
 #include "libdvm/head.h"
 
-/* Node 0 or 1 has come: "n0", "n1". 0 or a negative errno. */
+/* A node has come: "n0", "n1". 0 or a negative errno. */
 static inline int tell_registered(struct dvm_head *h, uint32_t node, uint32_t cores,
 				  struct dvm_time now)
 {
+	char name[16];
 	const struct dvm_msg m = {
 		.type = DVM_REGISTER,
 		.reg = { .version = DVM_VERSION, .has = { cores, 1, 1000 },
-			 .name = { node ? "n1" : "n0", 2 } },
+			 .name = { name, (size_t)snprintf(name, sizeof(name), "n%u",
+							  node) } },
 	};
 	struct buf out;
 	int rc;

@@ -55,8 +55,9 @@ include testsuite/unit/plugin.mk
 
 if HAVE_JANSSON
 unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-journal-test \
-	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-queue-test \
-	testsuite/unit/dvm-resume-test testsuite/unit/dvm-why-test
+	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
+	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
+	testsuite/unit/dvm-why-test
 endif
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c \
@@ -72,6 +73,10 @@ testsuite_unit_dvm_journal_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 testsuite_unit_dvm_ledger_test_SOURCES = testsuite/unit/dvm-ledger-test.c
 testsuite_unit_dvm_ledger_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
+	testsuite/unit/dvm-requests.h
+testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
 testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)

@@ -50,10 +50,9 @@ void dvm_head_destroy(struct dvm_head *h)
 	tasks_free(h);
 	HASH_ITER(hh, h->clients, c, next)
 		dvm_head_client_closed(h, c->number, h->now);
-	for (uint32_t i = 0; h->nodes && i < h->options.nodes; i++) {
-		free(h->nodes[i].name);
-		buf_free(&h->nodes[i].out);
-	}
+	for (uint32_t i = 0; h->nodes && i < dvm_head_positions(h); i++)
+		head_node_free(&h->nodes[i]);
+	head_growth_forget(h);
 	free(h->nodes);
 	journal_free(h);
 	queue_destroy(h->queue);
@@ -70,10 +69,13 @@ const char *head_node_name(const struct dvm_head *h, uint32_t node)
 
 uint32_t head_find_node(const struct dvm_head *h, const char *name)
 {
+	uint32_t found = NODE_NONE;
+
 	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++)
-		if (!strcmp(h->nodes[i].name, name))
-			return i;
-	return NODE_NONE;
+		if (!strcmp(h->nodes[i].name, name) &&
+		    (found == NODE_NONE || h->nodes[found].lost))
+			found = i;
+	return found;
 }
 
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
@@ -110,6 +112,12 @@ static int open_ledger(struct dvm_head *h)
 	return rc;
 }
 
+void head_node_free(struct head_node *n)
+{
+	free(n->name);
+	buf_free(&n->out);
+}
+
 static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register *r)
 {
 	struct head_node *n = &h->nodes[node];
@@ -120,6 +128,10 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 	n->has = r->has;
 	n->address.port = r->port;
 	buf_init(&n->out, NODE_OUT_MAX);
+	if (node >= h->options.nodes) {
+		head_growth_registered(h);
+		return 0;
+	}
 	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
 }
 
@@ -176,6 +188,8 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 	struct cursor c;
 
 	h->now = now;
+	if (node >= dvm_head_positions(h))
+		return; /* others could not join with it */
 	cursor_init(&c, data, len);
 	while (!why && cursor_left(&c))
 		why = dvm_msg_unpack(&c, &m) ? "it sends what makes no sense" :
@@ -188,12 +202,19 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
 			struct dvm_time now)
 {
 	h->now = now;
+	if (node >= h->options.nodes) {
+		dvm_head_grow_failed(h, why);
+		return;
+	}
 	if (h->nodes[node].lost)
 		return;
 	h->nodes[node].lost = true;
 	if (h->phase == HEAD_LEFT || !head_is_ready(h))
 		return;
-	log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
+	if (h->nodes[node].left)
+		log_error(h->log, "node %s has left", h->nodes[node].name);
+	else
+		log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
 	ledger_lose_node(h->ledger, node);
 	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);
 	tasks_lose_node(h, node, why);
@@ -259,7 +280,8 @@ static void end_hopeless(struct dvm_head *h)
 /* What was placed and what has ended is known to others when the journal has it. */
 static void tell(struct dvm_head *h)
 {
-	bool done = h->phase == HEAD_DRAINS && !h->nqueued && !h->nrunning;
+	bool done = !h->nrunning && (h->phase == HEAD_STOPS ||
+				     (h->phase == HEAD_DRAINS && !h->nqueued));
 	bool written = journal_flush(h);
 
 	if (written)
@@ -278,7 +300,9 @@ void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
 
 	h->now = now;
 	end_hopeless(h);
-	if (journal_ready(h))
+	head_stop_turn(h);
+	head_nodes_turn(h);
+	if (h->phase != HEAD_STOPS && journal_ready(h))
 		tasks_place(h);
 	tell(h);
 	send_to_nodes(h);

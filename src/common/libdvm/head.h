@@ -12,6 +12,7 @@
  *   head_report.c  what clients are told
  *   head_why.c     what a task waits for
  *   head_journal.c what another head needs to go on
+ *   head_nodes.c   nodes that come later, and go before the end
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H
@@ -52,6 +53,12 @@ struct dvm_head_ops {
 	 * call is for when they are safe on the disk.
 	 */
 	int (*record)(void *arg, const void *data, size_t len, uint32_t waits);
+	/*
+	 * Start so many daemons more, in the Slurm job of this number, 0: that of the
+	 * others. Their positions follow dvm_head_positions() as it was. Later they
+	 * register, or dvm_head_grow_failed is called. 0 or a negative errno.
+	 */
+	int (*grow)(void *arg, uint32_t nodes, uint64_t job);
 	/* All is done and everybody has been told: end. Called once. */
 	void (*end)(void *arg);
 };
@@ -83,7 +90,7 @@ struct dvm_time {
 	uint64_t ms;
 };
 
-/* A frame of the node at a position below options.nodes. */
+/* A frame of the node at a position below dvm_head_positions(). */
 void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data,
 			 size_t len, struct dvm_time now);
 void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
@@ -92,6 +99,20 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 /* Before it registers: the address that it comes from, IPv4 in its mapped form. */
 void dvm_head_node_address(struct dvm_head *h, uint32_t position,
 			   const uint8_t ip[16]);
+
+/* How many positions there are: of nodes, lost ones too, and of those that are to come. */
+uint32_t dvm_head_positions(const struct dvm_head *h);
+/* NULL: it has not registered, or is lost. */
+const char *dvm_head_node_name(const struct dvm_head *h, uint32_t position);
+/* Some of those that are to come do not, and so none does. */
+void dvm_head_grow_failed(struct dvm_head *h, const char *why);
+/*
+ * Start nothing more. What runs has options.grace_ms to finish; then it is ended, and
+ * waits with the rest for a head that goes on with the journal. Then all leave.
+ */
+void dvm_head_stop(struct dvm_head *h, struct dvm_time now);
+/* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
+uint64_t dvm_head_deadline(const struct dvm_head *h);
 
 /* How many nodes have registered; tasks are taken when all have. */
 uint32_t dvm_head_registered(const struct dvm_head *h);

@@ -65,8 +65,8 @@ void client_tell(struct dvm_head *h, uint32_t client, json_t *event)
 }
 
 /* The answer belongs to the request of this tag. */
-static void answer(struct dvm_head *h, const struct head_client *c,
-		   json_t *request, json_t *event)
+void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
+		   json_t *event)
 {
 	json_t *tag = json_object_get(request, "tag");
 
@@ -84,7 +84,7 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	answer(h, c, request, json_pack("{s:s,s:s}", "ev", "error", "why", why));
+	client_answer(h, c, request, json_pack("{s:s,s:s}", "ev", "error", "why", why));
 }
 
 /* ---- requests about tasks ---- */
@@ -92,7 +92,7 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 static void answer_done(struct dvm_head *h, const struct head_client *c,
 			json_t *request, size_t count)
 {
-	answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
+	client_answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
 					"tasks", (json_int_t)count,
 					"ended", (json_int_t)h->done,
 					"failed", (json_int_t)h->failed,
@@ -224,7 +224,7 @@ static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
 	append_list(h, h->queued, tasks);
 	if (json_is_true(json_object_get(request, "ended")))
 		append_list(h, h->ended, tasks);
-	answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:o}", "ev", "ps",
+	client_answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:o}", "ev", "ps",
 					"running", (json_int_t)h->nrunning,
 					"queued", (json_int_t)h->nqueued,
 					"ended", (json_int_t)h->done,
@@ -255,7 +255,7 @@ static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
 	struct head_task *t = task_of(h, c, request);
 
 	if (t)
-		answer(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
+		client_answer(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
 						report_task(h, t)));
 }
 
@@ -265,7 +265,7 @@ static void on_why(struct dvm_head *h, struct head_client *c, json_t *request)
 	struct head_task *t = task_of(h, c, request);
 
 	if (t)
-		answer(h, c, request, json_pack("{s:s,s:o,s:o,s:i}", "ev", "why",
+		client_answer(h, c, request, json_pack("{s:s,s:o,s:o,s:i}", "ev", "why",
 						"task", report_task(h, t),
 						"reasons", why_reasons(h, t),
 						"asked", (int)why_ask(h, t, c->number)));
@@ -283,7 +283,7 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 			      "this DVM is of pmi2x %s and speaks version %d, the client speaks %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
 	else
-		answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s}",
+		client_answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s}",
 						"ev", "hello", "version",
 						DVM_VERSION, "dvm",
 						h->options.name, "build",
@@ -292,7 +292,7 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 
 static void on_status(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	answer(h, c, request, report_status(h));
+	client_answer(h, c, request, report_status(h));
 }
 
 static void set_drained(struct dvm_head *h, struct head_client *c,
@@ -301,7 +301,7 @@ static void set_drained(struct dvm_head *h, struct head_client *c,
 	const char *name = json_string_value(json_object_get(request, "node"));
 	uint32_t node = name ? head_find_node(h, name) : NODE_NONE;
 
-	if (node == NODE_NONE || h->nodes[node].lost) {
+	if (node == NODE_NONE || h->nodes[node].lost || h->nodes[node].leaving) {
 		client_refuse(h, c, request, "there is no node %s here",
 			      name ? name : "(\"node\" is missing)");
 		return;
@@ -322,16 +322,36 @@ static void on_undrain(struct dvm_head *h, struct head_client *c, json_t *reques
 	set_drained(h, c, request, false);
 }
 
-/* "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel". */
+static void keep(struct dvm_head *h, const struct head_client *c, json_t *request,
+		 size_t n)
+{
+	if (!h->journal.on) {
+		client_refuse(h, c, request,
+			      "there is no journal in which tasks could wait: say --wait or --cancel");
+		return;
+	}
+	dvm_head_stop(h, h->now);
+	answer_done(h, c, request, n);
+}
+
+/*
+ * "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel", "keep":
+ * in the journal, for another head.
+ */
 static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	const char *work = json_string_value(json_object_get(request, "work"));
 	size_t n = h->nqueued + h->nrunning;
 
+	if (work && !strcmp(work, "keep")) {
+		keep(h, c, request, n);
+		return;
+	}
 	if (n && (!work || !strcmp(work, "refuse"))) {
 		client_refuse(h, c, request,
-			      "%zu tasks have not ended (%zu run, %zu wait): say --wait or --cancel",
-			      n, h->nrunning, h->nqueued);
+			      "%zu tasks have not ended (%zu run, %zu wait): say --wait or --cancel%s",
+			      n, h->nrunning, h->nqueued,
+			      h->journal.on ? ", or --keep" : "");
 		return;
 	}
 	if (n && !strcmp(work, "cancel")) {
@@ -361,6 +381,7 @@ static const struct request {
 	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
 	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
 	{ "undrain", on_undrain }, { "down", on_down },   { "why", on_why },
+	{ "grow", head_grow_request }, { "shrink", head_shrink_request },
 };
 
 static void handle(struct dvm_head *h, struct head_client *c, json_t *request)

@@ -18,7 +18,18 @@ struct head_node {
 	struct dvm_address address;
 	bool lost;
 	bool drained;
+	bool leaving;      /* it is to leave, and */
+	bool left;         /* has been told to */
+	uint64_t leave_ms; /* when what runs there is ended; 0: it is not */
 	struct buf out; /* messages of this turn */
+};
+
+/* Nodes that are to come, behind all others. */
+struct head_growth {
+	uint32_t nodes;      /* 0: none */
+	uint32_t registered; /* of these */
+	uint32_t client;     /* who waits for them, and */
+	json_t *request;
 };
 
 /* An environment; see head_profile.c. */
@@ -103,7 +114,12 @@ struct head_journal {
 	uint64_t request; /* to submit: their number */
 };
 
-enum head_phase { HEAD_SERVES, HEAD_DRAINS, HEAD_LEFT };
+enum head_phase {
+	HEAD_SERVES,
+	HEAD_DRAINS, /* takes no tasks; ends when none is left */
+	HEAD_STOPS,  /* starts none; ends when none runs */
+	HEAD_LEFT,
+};
 
 struct dvm_head {
 	struct dvm_head_options options;
@@ -114,6 +130,7 @@ struct dvm_head {
 	struct queue *queue;
 	struct head_node *nodes;  /* by position, which is the ledger's number */
 	uint32_t registered;
+	struct head_growth growth;
 	struct head_profile *profiles;
 	uint32_t next_profile;
 	struct head_client *clients;
@@ -126,6 +143,7 @@ struct dvm_head {
 	struct head_journal journal;
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
+	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
 	bool retry;               /* something was added or freed: place */
 	struct dvm_time now;      /* of the input that is handled */
 };
@@ -133,12 +151,25 @@ struct dvm_head {
 /* ---- head.c ---- */
 
 const char *head_node_name(const struct dvm_head *h, uint32_t node);
-/* The node of this name, or NODE_NONE. */
+/* The node of this name, rather one that is not lost, or NODE_NONE. */
 uint32_t head_find_node(const struct dvm_head *h, const char *name);
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
 bool head_is_ready(const struct dvm_head *h);
 /* No new tasks; ends when none is left. */
 void head_drain(struct dvm_head *h);
+void head_node_free(struct head_node *n);
+
+/* ---- head_nodes.c ---- */
+
+/* The requests {"op":"grow", ...} and {"op":"shrink", ...}. */
+void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *request);
+void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *request);
+/* One of those that are to come has. */
+void head_growth_registered(struct dvm_head *h);
+void head_growth_forget(struct dvm_head *h);
+/* What the time has come for. */
+void head_nodes_turn(struct dvm_head *h);
+void head_stop_turn(struct dvm_head *h);
 
 /* ---- head_profile.c ---- */
 
@@ -174,6 +205,8 @@ void task_output(struct dvm_head *h, const struct dvm_output_msg *m);
 void task_part_ended(struct dvm_head *h, const struct dvm_ended *m);
 /* What runs on the node is ended, and waits again. */
 void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
+/* What runs on the node is ended as by a time limit, and waits again. */
+void tasks_move_away(struct dvm_head *h, uint32_t node);
 /* A client has gone: end what is tied to it. */
 void tasks_lose_client(struct dvm_head *h, uint32_t client);
 void tasks_place(struct dvm_head *h);
@@ -233,6 +266,9 @@ void why_told(struct dvm_head *h, const struct dvm_told *m);
 struct head_client *client_find(struct dvm_head *h, uint32_t number);
 /* Send it; one reference is taken over. */
 void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
+/* The same, in answer to a request. */
+void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
+		   json_t *event);
 void client_refuse(struct dvm_head *h, const struct head_client *c,
 		   json_t *request, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

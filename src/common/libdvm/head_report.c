@@ -152,6 +152,13 @@ static const char *journal_state(const struct dvm_head *h)
 	       h->journal.error ? strerror(-h->journal.error) : "written";
 }
 
+static const char *node_state(const struct head_node *n)
+{
+	if (n->lost)
+		return n->left ? "left" : "lost";
+	return n->leaving ? "leaving" : n->drained ? "drained" : "up";
+}
+
 json_t *report_status(const struct dvm_head *h)
 {
 	json_t *nodes = json_array();
@@ -161,7 +168,7 @@ json_t *report_status(const struct dvm_head *h)
 
 		json_array_append_new(nodes, json_pack("{s:o,s:s,s:i,s:i,s:i}",
 			"name", report_name(n->name),
-			"state", n->lost ? "lost" : n->drained ? "drained" : "up",
+			"state", node_state(n),
 			"cores", (int)ledger_node_has(h->ledger, i)->cores,
 			"gpus", (int)ledger_node_has(h->ledger, i)->gpus,
 			"free", n->lost ? 0 :

@@ -530,6 +530,18 @@ void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 	}
 }
 
+void tasks_move_away(struct dvm_head *h, uint32_t node)
+{
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(h->running, t, next) {
+		if (t->lost || !runs_on(t, node))
+			continue;
+		t->lost = true;
+		signal_parts(h, t, 0);
+	}
+}
+
 /* ---- who wants to know ---- */
 
 int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client)

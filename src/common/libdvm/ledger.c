@@ -161,6 +161,11 @@ bool ledger_node_free(const struct ledger *l, uint32_t node,
 	return true;
 }
 
+uint32_t ledger_node_tasks(const struct ledger *l, uint32_t node)
+{
+	return l->nodes[node]->tasks;
+}
+
 uint32_t ledger_free_cores(const struct ledger *l)
 {
 	return l->free_cores;

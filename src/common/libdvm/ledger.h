@@ -77,6 +77,7 @@ uint32_t ledger_node_free_cores(const struct ledger *l, uint32_t node);
  */
 bool ledger_node_free(const struct ledger *l, uint32_t node,
 		      struct ledger_resources *out);
+uint32_t ledger_node_tasks(const struct ledger *l, uint32_t node);
 /* Of all nodes that are not closed. */
 uint32_t ledger_free_cores(const struct ledger *l);
 uint32_t ledger_all_cores(const struct ledger *l);

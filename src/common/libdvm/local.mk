@@ -9,6 +9,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/head.c src/common/libdvm/head.h \
 	src/common/libdvm/head_client.c \
 	src/common/libdvm/head_journal.c \
+	src/common/libdvm/head_nodes.c \
 	src/common/libdvm/head_private.h \
 	src/common/libdvm/head_profile.c \
 	src/common/libdvm/head_report.c \
