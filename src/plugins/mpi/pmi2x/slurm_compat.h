@@ -94,6 +94,19 @@ static inline int compat_signal_step(uint32_t job, uint32_t step, uint16_t signa
 
 #define compat_kill_step(job, step) compat_signal_step(job, step, SIGKILL)
 
+/* 0; or not, and errno is set. */
+static inline int compat_load_job(job_info_msg_t **out, uint32_t job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+	slurm_step_id_t id = SLURM_STEP_ID_INITIALIZER;
+
+	id.job_id = job;
+	return (slurm_load_job)(out, id, 0);
+#else
+	return slurm_load_job(out, job, 0);
+#endif
+}
+
 /*
  * A step of srun --async, which 26.05 has: srun ends at once, and a daemon of Slurm launches
  * the step. Only such steps do their output themselves.

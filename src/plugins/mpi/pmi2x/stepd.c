@@ -111,7 +111,7 @@ static bool host_job_is_over(void *arg)
 	job_info_msg_t *jobs = NULL;
 	bool over = true;
 
-	if (slurm_load_job(&jobs, s->job, 0))
+	if (compat_load_job(&jobs, s->job))
 		return errno == ESLURM_INVALID_JOB_ID;
 	for (uint32_t i = 0; i < jobs->record_count; i++)
 		over &= jobs->job_array[i].job_id != s->job ||
