@@ -11,8 +11,8 @@ enum probe_exit {
 	PROBE_FAILED = 1, /* a check failed, or nodes differ */
 	PROBE_USAGE = 2,
 	PROBE_NO_PMI = 3, /* the session could not be started */
-	/* Of --mpi: what the program speaks is not what pmi2x serves. */
-	PROBE_PMIX = 4,
+	/* Of --mpi. */
+	PROBE_PMIX = 4,      /* it speaks PMIx only: nodes need libpmix */
 	PROBE_NO_CLIENT = 5, /* it speaks no PMI */
 	PROBE_UNKNOWN = 6,   /* that cannot be told without running it */
 };
