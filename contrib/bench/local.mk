@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += contrib/bench/topology-cost contrib/bench/dvm-rate
+EXTRA_DIST += contrib/bench/topology-cost
 
-# Linked with the drop-in libpmi2, so that LD_LIBRARY_PATH can choose another.
-noinst_PROGRAMS += contrib/bench/dvm-floor
+# Fork, exec and wait, beside which "pmi2x bench dvm" shows what it measures.
+pkglibexec_PROGRAMS += contrib/bench/dvm-floor
 contrib_bench_dvm_floor_SOURCES = contrib/bench/dvm-floor.c
 
+# Linked with the drop-in libpmi2, so that LD_LIBRARY_PATH can choose another.
 noinst_PROGRAMS += contrib/bench/pmi2-fence
 contrib_bench_pmi2_fence_SOURCES = contrib/bench/pmi2-fence.c
 contrib_bench_pmi2_fence_LDADD = contrib/libpmi2x/libpmi2.la

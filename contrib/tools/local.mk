@@ -31,11 +31,13 @@ python_programs = contrib/bench/pmi2x-idle-cost contrib/bench/pmi2x-lookup \
 	contrib/tools/pmi2x-startup contrib/tools/pmi2x-trace
 # Those that only pmi2x starts.
 python_verbs = contrib/sim/pmi2x-sim-validate \
-	contrib/tools/pmi2x-check contrib/tools/pmi2x-why
+	contrib/tools/pmi2x-check contrib/tools/pmi2x-dvm-bench \
+	contrib/tools/pmi2x-why
 dist_bin_SCRIPTS += $(python_programs)
 dist_pkglibexec_SCRIPTS += $(python_verbs)
 dist_man_MANS += contrib/tools/pmi2x.1 contrib/tools/pmi2x-bench.1 \
-	contrib/tools/pmi2x-check.1 contrib/tools/pmi2x-startup.1 \
+	contrib/tools/pmi2x-check.1 contrib/tools/pmi2x-dvm-bench.1 \
+	contrib/tools/pmi2x-startup.1 \
 	contrib/tools/pmi2x-trace.1 contrib/tools/pmi2x-why.1
 
 dist_modules_DATA = contrib/tools/pmi2x_plot.py
@@ -52,6 +54,13 @@ dist_bench_DATA = \
 	contrib/tools/pmi2x_bench/record.py \
 	contrib/tools/pmi2x_bench/report.py \
 	contrib/tools/pmi2x_bench/steps.py
+dvm_benchdir = $(modulesdir)/pmi2x_dvm_bench
+dist_dvm_bench_DATA = \
+	contrib/tools/pmi2x_dvm_bench/__init__.py \
+	contrib/tools/pmi2x_dvm_bench/dvm.py \
+	contrib/tools/pmi2x_dvm_bench/peers.py \
+	contrib/tools/pmi2x_dvm_bench/report.py \
+	contrib/tools/pmi2x_dvm_bench/rows.py
 startupdir = $(modulesdir)/pmi2x_startup
 dist_startup_DATA = \
 	contrib/tools/pmi2x_startup/__init__.py \
@@ -98,8 +107,9 @@ dist_zsh_completion_DATA = contrib/tools/completion/_pmi2x
 
 EXTRA_DIST += testsuite/unit/check-test.py testsuite/unit/command-test.py \
 	testsuite/unit/completion-test.py testsuite/unit/why-test.py
-tools_tests = testsuite/unit/trace-test.sh testsuite/unit/probe-nodes-test.sh \
-	testsuite/unit/probe-mpi-test.sh testsuite/unit/command-test.sh
+tools_tests = testsuite/unit/dvm-bench-test.sh testsuite/unit/trace-test.sh \
+	testsuite/unit/probe-nodes-test.sh testsuite/unit/probe-mpi-test.sh \
+	testsuite/unit/command-test.sh
 dist_check_SCRIPTS += $(tools_tests)
 TESTS += $(tools_tests)
 

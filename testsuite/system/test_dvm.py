@@ -608,3 +608,21 @@ def test_a_batch_script(cluster, prefix, tmp_path):
     ).ok()  # fmt: skip
     result.says("3 tasks: 3 done, 0 failed")
     assert not living(base)
+
+
+# ---- measuring it ----
+
+
+def test_bench(prefix, tmp_path):
+    """Values of each kind, in the table and the file; what is missing is named."""
+    bench = [prefix / "bin/pmi2x", "bench", "dvm", "local", "queue", "--rounds", "1"]
+    few = ["--tasks", "200", "--slow-tasks", "20", "--csv", tmp_path / "dvm.csv"]
+    result = run([*bench, *few], env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert result.code in (0, 1)  # a bar may be missed on a busy machine
+    lines = (tmp_path / "dvm.csv").read_text().splitlines()
+    for what in "pmi2x-dvm", "pmi2x-dvm --journal", '"fork, exec, wait in C"':
+        assert any(line.startswith(f"local,{what},1,,") for line in lines)
+    assert any(line.startswith('queue,"head, a queued task",1,,') for line in lines)
+    if "HyperQueue  not done" in result.stdout:
+        result.says("HyperQueue: not here: pip install hyperqueue")
+    assert list(tmp_path.iterdir()) == [tmp_path / "dvm.csv"]

@@ -21,7 +21,7 @@ PUTS = {
 }
 # Titles of columns that hold words, not numbers.
 TEXTS = {"layout", "peer", "failures", "test", "method", "how", "one more"}
-TEXTS |= {"grows with", "N"}
+TEXTS |= {"grows with", "N", "what", "verdict"}
 
 
 def show_time(seconds):

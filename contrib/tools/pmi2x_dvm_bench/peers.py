@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Other ways to start many tasks: how each runs /bin/true so many times."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from pmi2x_bench.errors import BenchError
+
+from .dvm import run
+
+TRUE = "/bin/true"
+PRTE_S = 60  # until it is ready
+HYPERQUEUE = """
+import sys
+from hyperqueue import Job, LocalCluster
+from hyperqueue.cluster import WorkerConfig
+with LocalCluster() as cluster:
+    cluster.start_worker(WorkerConfig(cores=int(sys.argv[2])))
+    client = cluster.client()
+    job = Job()
+    for _ in range(int(sys.argv[1])):
+        job.program(["/bin/true"])
+    client.wait_for_jobs([client.submit(job)])
+"""
+
+
+class Missing(BenchError):
+    """What to install, in a line."""
+
+
+def need(program, package):
+    found = shutil.which(program)
+    if not found:
+        raise Missing(f"not here: apt-get install {package}")
+    return found
+
+
+def floor(bench, tasks, at_once):
+    """fork, exec and wait in C; tasks a second."""
+    program = os.path.join(bench.options.programs, "dvm-floor")
+    return tasks / run([program, tasks, at_once, TRUE])[1]
+
+
+def parallel(tasks, at_once):
+    lines = f"{TRUE}\n" * tasks
+    argv = [need("parallel", "parallel"), f"-j{at_once}", "--will-cite"]
+    return tasks / run(argv, input=lines)[1]
+
+
+def hyperqueue(python, tasks, at_once, place):
+    """Without the start of its server. It leaves the output of each task in the
+    working directory."""
+    python = python or sys.executable
+    if subprocess.run([python, "-c", "import hyperqueue"], capture_output=True).returncode:
+        raise Missing("not here: pip install hyperqueue==0.27.0, and --hyperqueue PYTHON")
+
+    def seconds(number):
+        return run([python, "-c", HYPERQUEUE, number, at_once], cwd=place)[1]
+
+    few = seconds(1)
+    return tasks / (seconds(tasks) - few)
+
+
+def many(command, tasks, at_once):
+    """A process for each task, so many at once: tasks a second."""
+    script = f"seq {tasks} | xargs -P {at_once} -I@ {command}"
+    return tasks / run(["sh", "-c", script])[1]
+
+
+def srun(tasks, at_once):
+    return many(f"srun -Q -n1 -N1 --overlap --mem=0 {TRUE}", tasks, at_once)
+
+
+class Prrte:
+    """A with block in which the DVM of PRRTE is up in the allocation."""
+
+    def __init__(self, place):
+        need("prun", "openmpi-bin (Debian 13 has it)")
+        self.uri = os.path.join(place, "prte.uri")
+        self.log = os.path.join(place, "prte.log")
+
+    def __enter__(self):
+        root = [] if os.getuid() else ["--allow-run-as-root"]
+        argv = [need("prte", "openmpi-bin"), *root, "--report-uri", self.uri]
+        with open(self.log, "w") as log:
+            self.prte = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        end = time.monotonic() + PRTE_S
+        while "DVM ready" not in open(self.log).read():
+            if self.prte.poll() is not None or time.monotonic() > end:
+                self.__exit__()
+                raise BenchError(f"prte: {open(self.log).read()[-400:]}")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        self.prte.terminate()
+        self.prte.wait()
+
+    def prun(self):
+        root = "" if os.getuid() else " --allow-run-as-root"
+        return f"prun{root} --dvm-uri file:{self.uri} -n 1 {TRUE}"

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was measured: as a table, as CSV and back, and as a plot."""
+
+import collections
+import os
+import statistics
+
+import pmi2x_plot
+from pmi2x_bench.errors import BenchError
+from pmi2x_bench.record import read_rows
+from pmi2x_bench.report import markdown_lines, show_time, text_lines
+
+from .rows import COST, OURS, RATE, ROWS, TIME, UNITS
+
+COLUMNS = "row what round nodes value unit".split()
+TITLES = "row what median against must verdict".split()
+Value = collections.namedtuple("Value", COLUMNS)
+BAR = 0.32  # inches of a plot
+
+
+def unit_of(row, what):
+    return UNITS.get(what, ROWS[row].unit)
+
+
+def show(value, unit):
+    if unit in (TIME, COST):
+        return show_time(value).strip()
+    text = f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2g}"
+    return f"{text} {unit}".strip()
+
+
+class Results:
+    """Values by row and what was measured, in the order in which they came."""
+
+    def __init__(self):
+        self.values, self.failures, self.nodes = {}, {}, {}
+
+    def add(self, value):
+        self.values.setdefault((value.row, value.what), []).append(value.value)
+        self.nodes[value.row] = value.nodes
+
+    def fail(self, row, what, text):
+        self.failures[row, what] = text
+
+    def median(self, row, what):
+        values = self.values.get((row, what))
+        return statistics.median(values) if values else None
+
+    def speed(self, row, what):
+        """How many times as fast as this ours is; None when either is not known."""
+        ours, other = self.median(row, OURS), self.median(row, what)
+        if not ours or not other or what == OURS:
+            return None
+        return ours / other if ROWS[row].unit == RATE else other / ours
+
+    def whats(self, row):
+        found = [key for key in [*self.values, *self.failures] if key[0] == row]
+        return list(dict.fromkeys(what for _, what in found))
+
+    def rows(self):
+        keys = [*self.values, *self.failures]
+        return [row for row in ROWS if any(key[0] == row for key in keys)]
+
+
+def judge(results, row, what):
+    """(ratio, bar, whether it is met) as text; what has no bar says nothing."""
+    speed, bar = results.speed(row, what), ROWS[row].bars.get(what)
+    most, value = ROWS[row].most.get(what), results.median(row, what)
+    against = f"{speed:.2f}x" if speed else ""
+    if most is not None and value is not None:
+        must, good = f"at most {show(most, unit_of(row, what))}", value <= most
+    elif bar and speed:
+        must, good = f"{bar:.2g}x", speed >= bar
+    else:
+        return against, "", ""
+    return against, must, "ok" if good else "MISSED"
+
+
+def cells(results, row, what):
+    value = results.median(row, what)
+    shown = "not done" if value is None else show(value, unit_of(row, what))
+    against, must, verdict = judge(results, row, what)
+    return {"what": what, "median": shown, "against": against, "must": must,
+            "verdict": verdict}
+
+
+def table(results, markdown):
+    """Lines."""
+    lines = markdown_lines if markdown else text_lines
+    for row in results.rows():
+        nodes = f", {results.nodes[row]} nodes" if results.nodes.get(row) else ""
+        head = f"{row}: {ROWS[row].text}{nodes}"
+        yield f"**{head}**\n" if markdown else head
+        found = [cells(results, row, what) for what in results.whats(row)]
+        yield from lines(TITLES[1:], found)
+        yield ""
+
+
+def missed(results):
+    """(row, what) of bars that are not met."""
+    return [(row, what) for row, what in results.values
+            if judge(results, row, what)[2] == "MISSED"]
+
+
+def read(paths):
+    """Results of files that were written earlier, and their notes."""
+    results, notes = Results(), {}
+    for path in paths:
+        try:
+            for line in read_rows(path, COLUMNS, "pmi2x-dvm-bench", notes):
+                if line["row"] not in ROWS:
+                    raise ValueError(f"there is no row {line['row']}")
+                line["value"] = float(line["value"])
+                results.add(Value(**line))
+        except (OSError, ValueError, TypeError) as error:
+            raise BenchError(f"{path}: {error}") from None
+    return results, notes
+
+
+# ---- plot ----
+
+
+def draw_row(axes, results, row):
+    """A bar for each, the fastest on top where there is an order."""
+    from matplotlib.ticker import EngFormatter
+
+    whats = [w for w in results.whats(row) if results.median(row, w) is not None]
+    values = [results.median(row, what) for what in whats]
+    colors = ["C0" if what.startswith(OURS) or what not in ROWS[row].bars else "C1"
+              for what in whats]
+    axes.barh(whats[::-1], values[::-1], color=colors[::-1], height=0.7)
+    for at, (what, value) in enumerate(zip(whats[::-1], values[::-1])):
+        axes.annotate(show(value, unit_of(row, what)), (value, at), (4, 0),
+                      textcoords="offset points", va="center",
+                      fontsize=pmi2x_plot.SMALL)
+    axes.set_xlim(0, max(values) * 1.2 or 1)
+    axes.set_title(f"{row}: {ROWS[row].text}", loc="left", fontsize="medium")
+    axes.xaxis.set_major_formatter(EngFormatter())
+    axes.set_xlabel(ROWS[row].unit, fontsize="small")
+    axes.grid(axis="y", visible=False)
+
+
+def plot(results, notes, path):
+    rows = [row for row in results.rows() if any(r == row for r, _ in results.values)]
+    heights = [len(results.whats(row)) + 3 for row in rows]
+    figure, axes = pmi2x_plot.panels(
+        len(rows), 1, size=(9, BAR * sum(heights) + 0.6), squeeze=False,
+        height_ratios=heights)
+    for each, row in zip(axes[:, 0], rows):
+        draw_row(each, results, row)
+    figure.suptitle("\n".join(notes.values()), fontsize=pmi2x_plot.SMALL,
+                    color=pmi2x_plot.GREY)
+    pmi2x_plot.save(figure, path)
+
+
+def plots(results, notes, options):
+    """Paths of what was written."""
+    for directory, kind in (options.svg, "svg"), (options.png, "png"):
+        if directory and results.values:
+            path = os.path.join(directory, f"dvm.{kind}")
+            plot(results, notes, path)
+            yield path
