@@ -182,9 +182,12 @@ static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *
 		.shares_machine = shares_machine(has->node),
 	};
 	struct pmix_list list = { extra, n, &r->profile->env };
+	const char *step = getenv("SLURM_STEP_ID");
 
 	if (!o->port)
 		return;
+	if (step) /* without it Open MPI 4.1 takes each rank for a program of its own */
+		put_text(extra, n, "SLURM_STEP_ID", step);
 	put(extra, n, "PMIX_RANK", r->launch->first_rank + r->local);
 	pmix_env_each(&e, set_pmix, &list);
 }

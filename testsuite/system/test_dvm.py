@@ -14,6 +14,7 @@ import pytest
 
 from harness import run
 
+HELLO = pathlib.Path(__file__).parents[2] / "contrib/cluster/mpi-hello.c"
 LOCAL_NODES = 2
 SLOTS = 4
 PROCESSES = ("pmi2x-dvm-head", "pmi2x-dvmd", "pmi2x-dvm-zygot")
@@ -280,7 +281,7 @@ def pmix_servers(local):
 def open_mpi_hello(prefix, open_mpi):
     if not (prefix / "libexec/pmi2x/pmi2x-pmixd").exists():
         pytest.skip("pmi2x-pmixd was not built: the headers of PMIx are missing")
-    return open_mpi(pathlib.Path(__file__).parents[2] / "contrib/cluster/mpi-hello.c", "5")
+    return open_mpi(HELLO, "5")
 
 
 def test_an_open_mpi_program(four, open_mpi_hello):
@@ -584,15 +585,20 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     assert not living(base)
 
 
-def test_an_open_mpi_program_in_an_allocation(cluster, prefix, tmp_path, open_mpi_hello):
+def test_open_mpi_programs_in_an_allocation(
+    cluster, prefix, tmp_path, open_mpi_hello, open_mpi
+):
+    """Of Open MPI 5 and 4.1, which looks for a step of Slurm."""
     base = tmp_path / "dvm"
     base.mkdir(mode=0o700)
-    script = f"pmi2x-dvm up && pmi2x-dvm run -n4 -N2 {open_mpi_hello}; pmi2x-dvm down"
+    older = open_mpi(HELLO, "Debian")
+    runs = "".join(f" && pmi2x-dvm run -n4 -N2 {p}" for p in (open_mpi_hello, older))
+    script = f"pmi2x-dvm up{runs}; code=$?; pmi2x-dvm down; exit $code"
     result = cluster.run(
         "env", f"PATH={prefix}/bin:{os.environ['PATH']}", f"PMI2X_DVM_DIR={base}",
         "salloc", "-N2", "bash", "-c", script,
     ).ok()  # fmt: skip
-    assert "size 4 " in result.stdout
+    assert result.stdout.count("size 4 ") == 2
     assert not living(base)
 
 
