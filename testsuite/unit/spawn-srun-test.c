@@ -207,8 +207,9 @@ static void environment_drops_the_spawning_step(void **state)
 {
 	char *env[] = { "HOME=/root", "SLURM_NTASKS=9", "SLURM_JOB_ID=3",
 			"SLURM_JOB_NUM_NODES=2", "SLURM_JOB_NAME=x",
-			"SLURM_CONF=/c", "SLURM_STEP_ID=0", "PMI2X_SPAWN_FD=5",
-			"PMI2X_APPS=1,1", "PMI2X_TREE_WIDTH=4", NULL };
+			"SLURM_CONF=/c", "SLURM_SACK_SOCKET=/s",
+			"SLURM_STEP_ID=0", "PMI2X_SPAWN_FD=5", "PMI2X_APPS=1,1",
+			"PMI2X_TREE_WIDTH=4", NULL };
 	struct spawn_request *r = spawn_new();
 	const struct pmi_field pair = { "k", "v", 1, 1 };
 	char **out;
@@ -219,6 +220,7 @@ static void environment_drops_the_spawning_step(void **state)
 	assert_int_equal(spawn_srun_env(r, &place, env, 12, &out), 0);
 	assert_true(has(out, "HOME=/root"));
 	assert_true(has(out, "SLURM_CONF=/c"));
+	assert_true(has(out, "SLURM_SACK_SOCKET=/s"));
 	assert_true(has(out, "SLURM_JOB_NAME=x"));
 	assert_true(has(out, "PMI2X_TREE_WIDTH=4"));
 	assert_true(has(out, "PMI2X_SPAWN_FD=12"));

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
 PROGRAM = SOURCE / "contrib/tools/pmi2x-why"
@@ -272,6 +273,12 @@ class Played(unittest.TestCase):
         done = self.why(STEP)
         self.assertEqual(done.returncode, 2)
         self.assertIn("Munge encode failed: no socket: start munge here", done.stderr)
+
+    def test_what_commands_of_slurm_get(self):
+        with mock.patch.dict(os.environ, {"SLURM_CONF": "/c", "SLURM_SACK_SOCKET": "/s",
+                                          "SLURM_JOB_ID": "1", "PMI_FD": "3"}, clear=True):
+            self.assertEqual(nodes.environment(),
+                             {"SLURM_CONF": "/c", "SLURM_SACK_SOCKET": "/s"})
 
     def test_no_step_at_all(self):
         done = self.why("4711")

@@ -122,11 +122,10 @@ def private_cluster(program, options, most_per_node):
         done = subprocess.run(
             [program, "env", *where], stdout=subprocess.PIPE, text=True
         )
+        for name in [n for n in os.environ if n.startswith("SLURM_")]:
+            del os.environ[name]  # of an allocation elsewhere
         for name, value in re.findall(r"^export (\w+)=(.*)$", done.stdout, re.M):
             os.environ[name] = value.strip("'")
-        for name in [n for n in os.environ if n.startswith("SLURM_")]:
-            if name != "SLURM_CONF":
-                del os.environ[name]  # of an allocation elsewhere
         yield place
     finally:
         if os.path.isdir(f"{place}/cluster"):

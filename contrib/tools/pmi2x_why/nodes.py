@@ -15,6 +15,7 @@ READER = pathlib.Path(__file__).with_name("reader.py")
 STEP_S = 60  # for Slurm to start the reader and for all nodes to answer
 LIMIT = 64 << 20  # bytes of a node's answer, unpacked
 NO_SLURM = "is this a host from which jobs are started?"
+OF_SLURM = ("SLURM_CONF", "SLURM_SACK_SOCKET")  # where Slurm is, of no job
 
 
 class WhyError(Exception):
@@ -35,7 +36,7 @@ def ranges(ranks):
 def environment():
     """Without what belongs to another job or step, in which this command may run."""
     return {name: value for name, value in os.environ.items()
-            if name == "SLURM_CONF" or not re.match("SLURM|PMI", name)}
+            if name in OF_SLURM or not re.match("SLURM|PMI", name)}
 
 
 def run(argv):

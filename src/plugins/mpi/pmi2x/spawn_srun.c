@@ -30,10 +30,10 @@ static const char *const known_keys[] = { "wdir", "path", "host", "env", NULL };
  * tasks of the spawning step.
  */
 static const char *const kept_variables[] = {
-	"SLURM_CONF=", "SLURM_CLUSTER_NAME=", "SLURM_CLUSTERS=",
-	"SLURM_WORKING_CLUSTER=", "SLURM_EXPORT_ENV=", "SLURM_LABELIO=",
-	"SLURM_UNBUFFEREDIO=", "SLURM_SUBMIT_DIR=", "SLURM_SUBMIT_HOST=",
-	"SLURM_SPANK_", "SLURM_JOB_", NULL
+	"SLURM_CONF=", "SLURM_SACK_SOCKET=", "SLURM_CLUSTER_NAME=",
+	"SLURM_CLUSTERS=", "SLURM_WORKING_CLUSTER=", "SLURM_EXPORT_ENV=",
+	"SLURM_LABELIO=", "SLURM_UNBUFFEREDIO=", "SLURM_SUBMIT_DIR=",
+	"SLURM_SUBMIT_HOST=", "SLURM_SPANK_", "SLURM_JOB_", NULL
 };
 
 /* Of the job's variables these are options for srun. */
