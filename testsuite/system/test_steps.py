@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways in which Slurm starts steps."""
 
-import os
 import re
 import subprocess
-import time
 
 import pytest
 
@@ -130,27 +128,6 @@ def test_export_none(srun, hello):
 
 def test_program_without_pmi(srun):
     assert srun("-N16", "-n32", "true").ok().seconds < 30
-
-
-def test_suspended_step_goes_on(cluster, raw):
-    """A suspended step is neither reported nor broken."""
-    name = f"suspend-{os.getpid()}"
-    command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    command += [f"--mpi={cluster.kind}", "-J", name, "-N2", "-n4"]
-    job = subprocess.Popen(
-        list(map(str, command + raw("late", "2", "3"))),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(1)
-    found = cluster.run("squeue", "-h", "-o", "%i", "-n", name).lines
-    cluster.run("scontrol", "suspend", *found).ok()
-    time.sleep(3)
-    cluster.run("scontrol", "resume", *found).ok()
-    output, _ = job.communicate(timeout=60)
-    assert job.returncode == 0
-    assert output.splitlines().count("late") == 4
 
 
 ANOTHER_SERVER = {
