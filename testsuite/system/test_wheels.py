@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
+SESSIONS = pathlib.Path(__file__).parent / "programs" / "mpi-sessions.c"
 # What testsuite/run installs besides the newest.
 OLDER = ["3.4.3.post1", "4.0.3", "4.1.3", "4.2.3", "4.3.2"]
 
@@ -37,6 +38,12 @@ def mpi4py(srun, python, program, env, layout=UNEVEN):
 
 def test_mpich(srun, mpich_wheel, program, ofi):
     mpi4py(srun, mpich_wheel / "bin" / "python", program, ofi)
+
+
+def test_mpich_sessions(srun, ofi_program, ofi):
+    """MPICH finalizes PMI at exit only, and sends init for each session."""
+    result = srun(*UNEVEN, ofi_program(SESSIONS), "3", env=ofi).ok()
+    assert result.lines == ["good 7"] * 3, result
 
 
 @pytest.mark.parametrize("version", OLDER)

@@ -165,7 +165,7 @@ static void everything_is_answered(void **state)
 		{"mcmd=what\nendcmd", "cmd=what_result rc=3 "},
 		{"mcmd=spawn\nnprocs\nendcmd", "cmd=spawn_result rc=3 "},
 		{"cmd=publish_name", "cmd=publish_result rc=4 "},
-		{"cmd=init pmi_version=1", "cmd=response_to_init rc=1 "},
+		{"cmd=init pmi_version=2", "cmd=response_to_init rc=1 "},
 	};
 	struct net *n = net_create(NULL);
 
@@ -225,6 +225,21 @@ static void a_second_program_starts_a_new_session(void **state)
 	assert_string_equal(net_pmi1(n, 0, "cmd=get key=lost"),
 			    "cmd=get_result rc=-1 info=fail "
 			    "msg=key_lost_not_found");
+	net_destroy(n);
+}
+
+/* As of MPICH 5, once for each of its sessions. */
+static void a_program_may_start_again(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	put_all(n, 0);
+	init_all(n);
+	barrier(n);
+	get_all(n, 0);
+	init_all(n);
+	get_all(n, 0);
 	net_destroy(n);
 }
 
@@ -358,6 +373,7 @@ int main(void)
 		cmocka_unit_test(nothing_works_before_init_or_after_finalize),
 		cmocka_unit_test(unsupported_versions_are_refused),
 		cmocka_unit_test(a_second_program_starts_a_new_session),
+		cmocka_unit_test(a_program_may_start_again),
 		cmocka_unit_test(input_may_be_split_anywhere),
 		cmocka_unit_test(garbage_ends_the_connection_and_the_barrier),
 		cmocka_unit_test(endless_lines_end_the_connection),

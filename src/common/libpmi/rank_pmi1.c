@@ -21,6 +21,23 @@ static void answer_init(struct rank_session *ss, const struct rank_request *rq,
 	answer_end(ss, rq);
 }
 
+/*
+ * Of a program that has not finalized: MPICH 5 does so at exit only, and sends
+ * init for each of its sessions. What the rank has put stays. A program with the
+ * extension never does that; this is another one, on the descriptor of the first.
+ */
+static void init_again(struct rank_session *ss, const struct rank_request *rq,
+		       int version)
+{
+	bool second = ss->protocol == PMI_PROTOCOL_2;
+
+	if (version == (second ? PMI2_VERSION : PMI1_VERSION) && !ss->extension)
+		answer_init(ss, rq, PMI_RC_OK, second);
+	else
+		answer_error(ss, rq, PMI_RC_INIT,
+			     "a program on this PMI_FD has not finalized");
+}
+
 /* How a program of either protocol starts. */
 static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 			const struct pmi_message *m)
@@ -34,6 +51,10 @@ static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 	}
 	if (version != PMI1_VERSION && version != PMI2_VERSION) {
 		answer_init(ss, rq, PMI_RC_FAIL, true);
+		return;
+	}
+	if (ss->state == RANK_ACTIVE) {
+		init_again(ss, rq, version);
 		return;
 	}
 	rank_restart(ss);
@@ -122,11 +143,12 @@ static void handle_unsupported(struct rank_session *ss,
 		     "get_my_kvsname", rq->command->name);
 }
 
-#define STARTABLE (IN(RANK_FRESH) | IN(RANK_FINALIZED))
 #define ACTIVE IN(RANK_ACTIVE)
+#define STARTABLE (IN(RANK_FRESH) | IN(RANK_FINALIZED) | ACTIVE)
 
 static const struct command COMMANDS[] = {
-	COMMAND("init", "response_to_init", STARTABLE, handle_init),
+	COMMAND("init", "response_to_init", STARTABLE, handle_init,
+		.starts = true),
 	COMMAND("get_maxes", "maxes", ACTIVE, handle_get_maxes),
 	COMMAND("get_universe_size", "universe_size", ACTIVE,
 		handle_get_universe_size),

@@ -13,6 +13,7 @@ static void handle_fullinit(struct rank_session *ss,
 	const struct pmi_step *step = ss->server->step;
 	struct pmi_writer *w;
 	struct passed_fds fds = { 0 };
+	bool first = ss->state == RANK_HANDSHAKE;
 
 	/* Which rank it is, says its slot; what the client sends may be unset. */
 	ss->state = RANK_ACTIVE;
@@ -27,7 +28,8 @@ static void handle_fullinit(struct rank_session *ss,
 	if (step->spawned)
 		pmi_write_str(w, "spawner-jobid",
 			      step->spawner_jobid ? step->spawner_jobid : "");
-	ext_negotiate(ss, m, w, &fds);
+	if (first)
+		ext_negotiate(ss, m, w, &fds);
 	answer_end_fds(ss, rq, &fds);
 }
 
@@ -144,7 +146,7 @@ static void handle_ring(struct rank_session *ss, const struct rank_request *rq,
 	COMMAND(name, name "-response", states, __VA_ARGS__)
 
 static const struct command COMMANDS[] = {
-	PMI2_COMMAND("fullinit", IN(RANK_HANDSHAKE), handle_fullinit),
+	PMI2_COMMAND("fullinit", IN(RANK_HANDSHAKE) | ACTIVE, handle_fullinit),
 	PMI2_COMMAND("finalize", ACTIVE, rank_handle_finalize),
 	PMI2_COMMAND("abort", IN_LIVE, rank_handle_abort),
 	PMI2_COMMAND("job-getid", ACTIVE, handle_job_getid),

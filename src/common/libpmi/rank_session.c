@@ -322,8 +322,7 @@ static const char *state_text(const struct rank_session *ss)
 	case RANK_HANDSHAKE:
 		return "before fullinit";
 	case RANK_ACTIVE:
-		return "while PMI is initialized: a program on this PMI_FD has "
-		       "not finalized";
+		return "while PMI-2 is in use";
 	default:
 		return "after finalize";
 	}
@@ -381,13 +380,13 @@ static int read_thrid(const struct pmi_message *m, struct rank_request *rq)
 	return 0;
 }
 
-/* A text line on a PMI-2 connection can only be the init of a new program. */
+/* A text line on a PMI-2 connection can only be an init. */
 static bool is_allowed(const struct rank_session *ss, const struct rank_request *rq)
 {
 	return (IN(ss->state) & rq->command->states) != 0 &&
 	       (ss->protocol != PMI_PROTOCOL_2 ||
 		rq->protocol == PMI_PROTOCOL_2 ||
-		ss->state == RANK_FINALIZED);
+		ss->state == RANK_FINALIZED || rq->command->starts);
 }
 
 static const char *decode_text(int error)

@@ -105,6 +105,7 @@ struct command {
 	const char *failure; /* name of an error response; NULL: response */
 	bool extension;      /* only after the extension was agreed on */
 	bool tagged;         /* PMI-1 1.2: the response has a tag */
+	bool starts;         /* of PMI-1, but the first of a PMI-2 program, too */
 };
 
 /* A row: what every command has, then what few have, by name. */

@@ -2,6 +2,7 @@
 /*
  * Ranks that never call MPI_Init: communicators of all ranks and of some, made of groups
  * of processes by name, twice in a row. Rank 0 prints "good N", N the number of ranks.
+ * The argument says how many sessions there are, one after the other: 1.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void use(MPI_Group group, const char *tag)
 	MPI_Comm_free(&comm);
 }
 
-int main(void)
+static void use_session(void)
 {
 	MPI_Group world, odd;
 	int rank, size, range[1][3] = { { 1, 0, 2 } };
@@ -56,5 +57,13 @@ int main(void)
 	MPI_Session_finalize(&session);
 	if (!rank)
 		printf("good %d\n", size);
+}
+
+int main(int argc, char *argv[])
+{
+	int sessions = argc > 1 ? atoi(argv[1]) : 1;
+
+	for (int i = 0; i < sessions; i++)
+		use_session();
 	return 0;
 }
