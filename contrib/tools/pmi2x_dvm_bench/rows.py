@@ -73,7 +73,7 @@ def local(bench):
         f"{OURS} --journal": journal,
         "GNU parallel": lambda: peers.parallel(bench.few, SLOTS),
         "HyperQueue": lambda: peers.hyperqueue(
-            bench.options.hyperqueue, bench.few, SLOTS, bench.place
+            bench.options.hyperqueue, bench.tasks, SLOTS, bench.place
         ),
     }
 
