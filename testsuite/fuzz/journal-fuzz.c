@@ -89,7 +89,11 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 		break;
 	case JOURNAL_START:
 		r->start = (struct journal_start){ fuzz_u8(in), fuzz_u32(in),
-			fuzz_u32(in), fuzz_u8(in) };
+			fuzz_u32(in), fuzz_u8(in), fuzz_u8(in) };
+		break;
+	case JOURNAL_NODES:
+		r->nodes = (struct journal_nodes){ fuzz_u8(in), fuzz_u8(in) & 1,
+			fuzz_u8(in), fuzz_u8(in) };
 		break;
 	case JOURNAL_CANCEL:
 		r->cancelled = fuzz_u8(in);
@@ -99,6 +103,7 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 		r->end.status = (int32_t)fuzz_u32(in);
 		r->end.cancelled = fuzz_u8(in) & 1;
 		r->end.why = some_bytes(in);
+		r->end.node = some_bytes(in);
 	}
 }
 

@@ -8,7 +8,7 @@
 #include "libdvm/journal.h"
 #include "wrap-memory.h"
 
-#define RECORDS 6
+#define RECORDS 7
 
 static bool refuse;
 
@@ -31,13 +31,15 @@ static void make_records(struct journal_record out[RECORDS])
 	out[2] = (struct journal_record){ .type = JOURNAL_SUBMIT,
 		.submit = { 7, 1000, 3, true, 6, bytes("{\"argv\":[\"true\"]}") } };
 	out[3] = (struct journal_record){ .type = JOURNAL_START,
-		.start = { 7, 2, 1, 2000 } };
+		.start = { 7, 2, 1, 2000, 12 } };
 	out[4] = (struct journal_record){ .type = JOURNAL_CANCEL, .cancelled = 7 };
 	out[5] = (struct journal_record){ .type = JOURNAL_END,
 		.end = { .task = 7, .instance = 2, .status = 9, .rank = 1,
 			 .too_long = true, .started_ns = 2001, .ended_ns = 3000,
 			 .user_us = 4, .system_us = 5, .peak_kib = 6,
-			 .why = bytes("because") } };
+			 .why = bytes("because"), .node = bytes("n2") } };
+	out[6] = (struct journal_record){ .type = JOURNAL_NODES,
+		.nodes = { 900, true, 2, UINT64_C(1) << 33 } };
 }
 
 /* A journal with all of them; ends[i] is where record i - 1 ends. */

@@ -236,13 +236,13 @@ static void assert_refused(struct bed *b, const char *why)
 }
 
 /* Part `i` of those that run ends. */
-static void end_part(struct bed *b, size_t i, int32_t code)
+static void end_rank(struct bed *b, size_t i, uint32_t rank, int32_t code)
 {
 	const struct part p = b->parts[i];
 	const struct dvm_msg m = {
 		.type = DVM_ENDED,
 		.ended = { .task = p.task, .instance = p.instance,
-			   .status = code << 8, .started_ns = b->now.wall_ns,
+			   .status = code << 8, .rank = rank, .started_ns = b->now.wall_ns,
 			   .ended_ns = b->now.wall_ns },
 	};
 	struct buf out;
@@ -253,6 +253,11 @@ static void end_part(struct bed *b, size_t i, int32_t code)
 	dvm_head_node_input(b->head, p.node, out.data, out.len, b->now);
 	buf_free(&out);
 	dvm_head_turn(b->head, b->now);
+}
+
+static void end_part(struct bed *b, size_t i, int32_t code)
+{
+	end_rank(b, i, 0, code);
 }
 
 /* The first part of this task that is found. */
@@ -524,6 +529,67 @@ static void a_journal_cut_anywhere_is_gone_on_with(void **state)
 	bed_destroy(b);
 }
 
+/* The record of a type that follows so many others of it; it points into the journal. */
+static struct journal_record find_record(struct bed *b, enum journal_type type, int others)
+{
+	struct journal_reader in;
+	struct journal_record r;
+	uint32_t version;
+
+	assert_int_equal(journal_open(&in, b->journal.data, b->journal.len,
+				      &version), 0);
+	while (journal_next(&in, &r))
+		if (r.type == type && !others--)
+			return r;
+	fail_msg("there is no such record of type %d", type);
+	return r;
+}
+
+static void assert_nodes(struct bed *b, int which, bool begins, uint32_t nodes,
+			 uint64_t slots)
+{
+	struct journal_nodes n = find_record(b, JOURNAL_NODES, which).nodes;
+
+	assert_int_equal(n.begins, begins);
+	assert_int_equal(n.nodes, nodes);
+	assert_int_equal(n.slots, slots);
+}
+
+static void assert_ended_on(struct bed *b, int which, uint32_t rank, const char *node)
+{
+	struct journal_end e = find_record(b, JOURNAL_END, which).end;
+
+	assert_int_equal(e.rank, rank);
+	assert_int_equal(e.node.len, strlen(node));
+	assert_memory_equal(e.node.data, node, e.node.len);
+}
+
+static void a_journal_says_what_there_is_and_where_tasks_end(void **state)
+{
+	struct bed *b = bed_create();
+	const char *node;
+
+	ask(b, SUBMIT "{'argv':['a'],'ranks':5}]}");
+	assert_nodes(b, 0, true, 2, 2 * CORES);
+	assert_int_equal(find_record(b, JOURNAL_START, 0).start.slots, 5);
+	end_rank(b, b->parts[0].node == 1 ? 0 : 1, 4, 7);
+	end_part(b, 0, 0);
+	assert_ended_on(b, 0, 4, "n1");
+	ask(b, SUBMIT "{'argv':['c']}]}");
+	ask(b, "{'op':'cancel','all':true}");
+	node = b->parts[0].node ? "n1" : "n0";
+	end_part(b, 0, 0);
+	assert_ended_on(b, 1, 0, node);
+	dvm_head_node_lost(b->head, 0, "the test has", b->now);
+	dvm_head_turn(b->head, b->now);
+	assert_nodes(b, 1, false, 1, CORES);
+	next_head(b);
+	assert_nodes(b, 2, true, 2, 2 * CORES);
+	make_smaller(b);
+	assert_nodes(b, 2, true, 2, 2 * CORES);
+	bed_destroy(b);
+}
+
 /* ---- anything in any order ---- */
 
 static void random_event(struct bed *b, bool smaller)
@@ -604,6 +670,7 @@ int main(void)
 		cmocka_unit_test(when_all_nodes_go_tasks_wait_for_another_head),
 		cmocka_unit_test(a_task_for_which_too_few_nodes_are_left_ends),
 		cmocka_unit_test(a_journal_cut_anywhere_is_gone_on_with),
+		cmocka_unit_test(a_journal_says_what_there_is_and_where_tasks_end),
 		cmocka_unit_test(every_task_ends_once_whatever_happens_to_heads),
 	};
 

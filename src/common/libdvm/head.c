@@ -216,6 +216,7 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
 	else
 		log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
 	ledger_lose_node(h->ledger, node);
+	journal_nodes(h, false);
 	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);
 	tasks_lose_node(h, node, why);
 	tasks_fail_impossible(h);

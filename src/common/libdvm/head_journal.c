@@ -82,13 +82,39 @@ int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json)
 	return rc;
 }
 
+static uint32_t slots_of(const struct ledger_placement *p)
+{
+	uint32_t slots = 0;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		slots += cores_count(&p->parts[i].cores);
+	return slots;
+}
+
 void journal_start(struct dvm_head *h, const struct head_task *t)
 {
 	const struct journal_record r = {
 		.type = JOURNAL_START,
-		.start = { t->id, t->instance, t->spec.retries, t->placed_ns },
+		.start = { t->id, t->instance, t->spec.retries, t->placed_ns,
+			   slots_of(t->placement) },
 	};
 
+	(void)put(h, &r);
+}
+
+void journal_nodes(struct dvm_head *h, bool begins)
+{
+	struct journal_record r = {
+		.type = JOURNAL_NODES,
+		.nodes = { .since_ns = h->now.wall_ns, .begins = begins },
+	};
+
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		if (h->nodes[i].lost)
+			continue;
+		r.nodes.nodes++;
+		r.nodes.slots += h->nodes[i].has.cores;
+	}
 	(void)put(h, &r);
 }
 
@@ -99,6 +125,18 @@ void journal_cancel(struct dvm_head *h, const struct head_task *t)
 	};
 
 	(void)put(h, &r);
+}
+
+static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head_task *t)
+{
+	for (uint32_t i = 0; t->placement && i < t->placement->count; i++) {
+		const struct ledger_part *p = &t->placement->parts[i];
+		const char *name = head_node_name(h, p->node);
+
+		if (t->result.rank - p->first_rank < p->ranks)
+			return (struct dvm_bytes){ name, strlen(name) };
+	}
+	return (struct dvm_bytes){ 0 };
 }
 
 void journal_end(struct dvm_head *h, const struct head_task *t)
@@ -120,6 +158,7 @@ void journal_end(struct dvm_head *h, const struct head_task *t)
 			.system_us = e->system_us,
 			.peak_kib = e->peak_kib,
 			.why = { e->why, e->why ? strlen(e->why) : 0 },
+			.node = node_of_rank(h, t),
 		},
 	};
 
@@ -463,6 +502,7 @@ void dvm_head_keep_journal(struct dvm_head *h)
 {
 	h->journal.on = true;
 	h->journal.request = 1;
+	journal_nodes(h, true);
 }
 
 /* ---- less of it ---- */
@@ -484,6 +524,7 @@ bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r)
 	case JOURNAL_START: return task_find(h, r->start.task);
 	case JOURNAL_CANCEL: return task_find(h, r->cancelled);
 	case JOURNAL_END: return task_find(h, r->end.task);
+	case JOURNAL_NODES: return true;
 	default: return false;
 	}
 }

@@ -88,6 +88,7 @@ void head_growth_registered(struct dvm_head *h)
 	while (!rc && h->growth.nodes)
 		rc = adopt_next(h);
 	h->retry = true;
+	journal_nodes(h, false);
 	if (rc)
 		dvm_head_grow_failed(h, strerror(-rc));
 	else

@@ -241,6 +241,8 @@ int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json);
 void journal_start(struct dvm_head *h, const struct head_task *t);
 void journal_cancel(struct dvm_head *h, const struct head_task *t);
 void journal_end(struct dvm_head *h, const struct head_task *t);
+/* There are more or fewer nodes, or this head begins. */
+void journal_nodes(struct dvm_head *h, bool begins);
 /* Is all written? It is tried now. */
 bool journal_flush(struct dvm_head *h);
 /* Could it be written the last time, or can it now? */

@@ -501,27 +501,31 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 	signal_parts(h, t, 0);
 }
 
-static bool runs_on(const struct head_task *t, uint32_t node)
+/* What it has on the node, or NULL. */
+static const struct ledger_part *part_on(const struct head_task *t, uint32_t node)
 {
 	for (uint32_t i = 0; i < t->placement->count; i++)
 		if (t->placement->parts[i].node == node)
-			return true;
-	return false;
+			return &t->placement->parts[i];
+	return NULL;
 }
 
 void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 {
+	const struct ledger_part *part;
 	char text[DVM_TEXT_MAX];
 	struct head_task *t, *next;
 
 	snprintf(text, sizeof(text), "node %.200s was lost: %.600s",
 		 head_node_name(h, node), why);
 	DL_FOREACH_SAFE(h->running, t, next) {
-		if (!runs_on(t, node))
+		part = part_on(t, node);
+		if (!part)
 			continue;
 		t->losses += !t->lost;
 		t->lost = true;
 		t->result.status = SIGKILL;
+		t->result.rank = part->first_rank;
 		set_why(t, text);
 		if (!--t->parts_left)
 			ended(h, t);
@@ -535,7 +539,7 @@ void tasks_move_away(struct dvm_head *h, uint32_t node)
 	struct head_task *t, *next;
 
 	DL_FOREACH_SAFE(h->running, t, next) {
-		if (t->lost || !runs_on(t, node))
+		if (t->lost || !part_on(t, node))
 			continue;
 		t->lost = true;
 		signal_parts(h, t, 0);

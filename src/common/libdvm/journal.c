@@ -56,7 +56,8 @@ static int put_start(struct buf *b, const struct journal_start *r)
 
 	rc = rc ? rc : pack_u32(b, r->instance);
 	rc = rc ? rc : pack_u32(b, r->retries);
-	return rc ? rc : pack_u64(b, r->placed_ns);
+	rc = rc ? rc : pack_u64(b, r->placed_ns);
+	return rc ? rc : pack_u32(b, r->slots);
 }
 
 static int put_end(struct buf *b, const struct journal_end *r)
@@ -74,7 +75,17 @@ static int put_end(struct buf *b, const struct journal_end *r)
 	rc = rc ? rc : pack_u64(b, r->user_us);
 	rc = rc ? rc : pack_u64(b, r->system_us);
 	rc = rc ? rc : pack_u64(b, r->peak_kib);
-	return rc ? rc : dvm_bytes_pack(b, &r->why);
+	rc = rc ? rc : dvm_bytes_pack(b, &r->why);
+	return rc ? rc : dvm_bytes_pack(b, &r->node);
+}
+
+static int put_nodes(struct buf *b, const struct journal_nodes *r)
+{
+	int rc = pack_u64(b, r->since_ns);
+
+	rc = rc ? rc : pack_u8(b, r->begins);
+	rc = rc ? rc : pack_u32(b, r->nodes);
+	return rc ? rc : pack_u64(b, r->slots);
 }
 
 static int put_body(struct buf *b, const struct journal_record *r)
@@ -90,6 +101,7 @@ static int put_body(struct buf *b, const struct journal_record *r)
 	case JOURNAL_START: return put_start(b, &r->start);
 	case JOURNAL_CANCEL: return pack_u64(b, r->cancelled);
 	case JOURNAL_END: return put_end(b, &r->end);
+	case JOURNAL_NODES: return put_nodes(b, &r->nodes);
 	default: return -EMSGSIZE;
 	}
 }
@@ -169,6 +181,7 @@ static void get_start(struct cursor *c, struct journal_start *r)
 	r->instance = unpack_u32(c);
 	r->retries = unpack_u32(c);
 	r->placed_ns = unpack_u64(c);
+	r->slots = unpack_u32(c);
 }
 
 static void get_end(struct cursor *c, struct journal_end *r)
@@ -186,6 +199,15 @@ static void get_end(struct cursor *c, struct journal_end *r)
 	r->system_us = unpack_u64(c);
 	r->peak_kib = unpack_u64(c);
 	get_bytes(c, &r->why);
+	get_bytes(c, &r->node);
+}
+
+static void get_nodes(struct cursor *c, struct journal_nodes *r)
+{
+	r->since_ns = unpack_u64(c);
+	r->begins = get_bool(c);
+	r->nodes = unpack_u32(c);
+	r->slots = unpack_u64(c);
 }
 
 static bool get_body(struct cursor *c, struct journal_record *r)
@@ -198,6 +220,7 @@ static bool get_body(struct cursor *c, struct journal_record *r)
 	case JOURNAL_START: get_start(c, &r->start); break;
 	case JOURNAL_CANCEL: r->cancelled = unpack_u64(c); break;
 	case JOURNAL_END: get_end(c, &r->end); break;
+	case JOURNAL_NODES: get_nodes(c, &r->nodes); break;
 	default: return false;
 	}
 	return cursor_done(c);

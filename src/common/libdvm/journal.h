@@ -26,6 +26,7 @@ enum journal_type {
 	JOURNAL_START,
 	JOURNAL_CANCEL,
 	JOURNAL_END,
+	JOURNAL_NODES,
 	JOURNAL_TYPES,
 };
 
@@ -54,6 +55,7 @@ struct journal_start {
 	uint32_t instance;
 	uint32_t retries;   /* that are left */
 	uint64_t placed_ns;
+	uint32_t slots;     /* that it is given, of all nodes */
 };
 
 struct journal_end {
@@ -65,6 +67,15 @@ struct journal_end {
 	uint64_t started_ns, ended_ns;
 	uint64_t user_us, system_us, peak_kib;
 	struct dvm_bytes why;
+	struct dvm_bytes node; /* of the rank; empty: it has been on none */
+};
+
+/* What there is from now on; until the next head begins, or there is more or less. */
+struct journal_nodes {
+	uint64_t since_ns;
+	bool begins;        /* a head: what another one had is no more */
+	uint32_t nodes;
+	uint64_t slots;     /* of all of them */
 };
 
 struct journal_record {
@@ -76,6 +87,7 @@ struct journal_record {
 		struct journal_start start;
 		uint64_t cancelled; /* a task */
 		struct journal_end end;
+		struct journal_nodes nodes;
 	};
 };
 
