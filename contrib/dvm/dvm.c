@@ -22,6 +22,7 @@ static const char usage[] =
 "  wait [TASK...]                wait until tasks have ended (all)\n"
 "  ps | show TASK | status       tasks; all of one; the nodes\n"
 "  why TASK                      what it waits for, or where its ranks are\n"
+"  report DIR [--csv | --json]   what became of the tasks of a journal, and when\n"
 "  cancel TASK... | --all        end tasks\n"
 "  signal NUMBER TASK... | --all send a signal to tasks\n"
 "  drain NODE | undrain NODE     start nothing more on a node; again\n"
@@ -68,7 +69,8 @@ static const char usage[] =
 "  --keep                   down: leave them in the journal\n"
 "  --all                    cancel, signal: all tasks\n"
 "  --ended                  ps: those that have ended, too\n"
-"  --json                   ps, status, why: as JSON\n"
+"  --json                   ps, status, why, report: as JSON\n"
+"  --csv                    report: a line a task\n"
 "  --help                   show this text\n"
 "  --version                show the version\n"
 "pmi2x-dvm(1) explains them all.\n";
@@ -80,7 +82,7 @@ static const struct command {
 	{ "up", cmd_up },         { "down", cmd_down },   { "run", cmd_run },
 	{ "submit", cmd_submit }, { "batch", cmd_batch }, { "wait", cmd_wait },
 	{ "ps", cmd_ps },         { "show", cmd_show },   { "status", cmd_status },
-	{ "why", cmd_why },
+	{ "why", cmd_why },       { "report", cmd_report },
 	{ "cancel", cmd_cancel }, { "signal", cmd_signal },
 	{ "drain", cmd_drain },   { "undrain", cmd_undrain },
 	{ "shrink", cmd_shrink },

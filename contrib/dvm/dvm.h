@@ -15,6 +15,7 @@ int cmd_wait(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_why(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_signal(int argc, char **argv);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -75,6 +76,41 @@ void journal_file_unmap(void *data, size_t len)
 {
 	if (len)
 		munmap(data, len);
+}
+
+static int read_all(int fd, char *data, size_t *len)
+{
+	size_t at = 0;
+	ssize_t n = 1;
+
+	while (at < *len && n) {
+		n = pread(fd, data + at, *len - at, (off_t)at);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	*len = at;
+	return 0;
+}
+
+int journal_file_read(const char *dir, void **data, size_t *len)
+{
+	int rc = 0, fd = open_in(dir, "journal", O_RDONLY | O_NONBLOCK);
+	struct stat st;
+
+	*data = NULL;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		rc = -EPERM;
+	*len = rc ? 0 : (size_t)st.st_size;
+	*data = rc ? NULL : malloc(*len + 1);
+	if (!rc)
+		rc = *data ? read_all(fd, *data, len) : -ENOMEM;
+	if (rc)
+		free(*data);
+	close(fd);
+	return rc;
 }
 
 static int write_all(int fd, const char *data, size_t len, uint64_t at)

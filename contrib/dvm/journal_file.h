@@ -32,6 +32,11 @@ int journal_file_open(struct journal_file *f, const char *dir);
 /* All of it, to be read; *len is 0 when it is empty. Free it with journal_file_unmap. */
 int journal_file_map(const struct journal_file *f, void **data, size_t *len);
 void journal_file_unmap(void *data, size_t len);
+/*
+ * What another process may be writing, as far as it is now; neither made nor locked. To be
+ * freed, also when it is empty. -ENOENT: there is none; -EPERM: it is no file.
+ */
+int journal_file_read(const char *dir, void **data, size_t *len);
 /* At its end: all or nothing. */
 int journal_file_append(struct journal_file *f, const void *data, size_t len);
 /* Keep a second name of the present one. */

@@ -11,15 +11,17 @@ DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/contrib/dvm \
 contrib_dvm_pmi2x_dvm_SOURCES = \
 	contrib/dvm/client.c contrib/dvm/client.h \
 	contrib/dvm/cmd_nodes.c \
+	contrib/dvm/cmd_report.c \
 	contrib/dvm/cmd_show.c contrib/dvm/cmd_submit.c contrib/dvm/cmd_up.c \
 	contrib/dvm/cmd_why.c \
 	contrib/dvm/dvm.c contrib/dvm/dvm.h \
+	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/remote.c contrib/dvm/remote.h \
 	contrib/dvm/results.c contrib/dvm/results.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-contrib_dvm_pmi2x_dvm_LDADD = libio.la libpmi.la libcoll.la libutil.la $(JANSSON_LIBS) \
+contrib_dvm_pmi2x_dvm_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.la $(JANSSON_LIBS) \
 	$(SODIUM_LIBS) $(XXHASH_LIBS)
 
 contrib_dvm_pmi2x_dvm_head_SOURCES = \

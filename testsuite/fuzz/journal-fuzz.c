@@ -7,6 +7,7 @@
 #include "fuzz.h"
 
 #include "libdvm/head.h"
+#include "libdvm/history.h"
 
 #define NODES 2
 #define CORES 4
@@ -127,6 +128,27 @@ static void make_journal(struct fuzz_input *in, struct buf *out)
 	}
 }
 
+/* Every task is in one state. */
+static void report(const struct buf *journal)
+{
+	void *copy = fuzz_copy(journal->data, journal->len, 0);
+	struct journal_reader in;
+	struct history_figures f;
+	struct history h;
+	uint32_t version;
+	size_t all = 0;
+
+	FUZZ_CHECK(!journal_open(&in, copy, journal->len, &version));
+	FUZZ_CHECK(!history_read(&h, &in));
+	FUZZ_CHECK(!history_count(&h, &f));
+	for (int i = 0; i < HISTORY_STATES; i++)
+		all += f.states[i];
+	FUZZ_CHECK(all == h.ntasks);
+	FUZZ_CHECK(f.there >= 0 && f.setup.median <= f.setup.p99);
+	history_free(&h);
+	free(copy);
+}
+
 /* A head goes on with it; what is left of it is in b->written. */
 static struct dvm_resumed go_on(struct bed *b, const struct buf *journal)
 {
@@ -168,6 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bed a, b, c;
 
 	make_journal(&in, &journal);
+	report(&journal);
 	(void)go_on(&a, &journal);
 	second = go_on(&b, &a.written); /* the first that a head has written */
 	third = go_on(&c, &b.written);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pmi2x-dvm: heads that are lost, and others that go on with their journal."""
+"""pmi2x-dvm: heads that are lost, others that go on with their journal; its reports."""
 
 import collections
+import csv
+import io
+import json
 import os
 import resource
 import signal
@@ -170,6 +173,84 @@ def test_a_damaged_journal(dvm, env, journal):
     assert (journal.parent / "journal.damaged").read_bytes().startswith(data)
     dvm("wait").ok()
     assert ends(journal) == dict.fromkeys(range(1, 10), 1)
+
+
+# ---- reports ----
+
+
+def report(dvm, journal):
+    return json.loads(dvm("report", "--json", journal.parent).ok().stdout)
+
+
+def test_a_report(dvm, env, journal):
+    """The same while the head is up and when it has gone."""
+    dvm("submit", "--wait", "--array", "1-20", "-J", "many", "true").ok()
+    dvm("submit", "--wait", "sh", "-c", "sleep 0.5; exit 3").failed()
+    dvm("submit", "--wait", "-n", "5", "sh", "-c", "[ $PMI2X_DVM_RANK != 4 ]").failed()
+    dvm("submit", "sleep", "600").ok()
+    wait_until(lambda: status(dvm)["running"] == 1)
+    dvm("cancel", "23").ok()
+    dvm("wait", "23").failed()
+    dvm("submit", "-c", "4", "sleep", "600").ok()
+    wait_until(lambda: status(dvm)["running"] == 1)
+    living_report = report(dvm, journal)
+    tasks = living_report["tasks"]
+    assert (tasks["done"], tasks["failed"], tasks["cancelled"]) == (20, 2, 1)
+    assert (tasks["running"], tasks["queued"], tasks["earlier"]) == (1, 0, 0)
+    assert (living_report["nodes"], living_report["slots"]) == (2, 8)
+    assert living_report["failures"]["codes"] == {"1": 1, "3": 1}
+    assert sum(living_report["failures"]["nodes"].values()) == 2
+    slowest = [t["seconds"] for t in living_report["slowest"]]
+    assert slowest == sorted(slowest, reverse=True)
+    assert slowest[0] >= 0.5
+    assert 0 < living_report["used"] <= 1
+    assert 0 < living_report["setup"]["median"] <= living_report["setup"]["p99"]
+    kill_head(env)
+    assert report(dvm, journal) == living_report
+    table = dvm("report", journal.parent).ok().stdout
+    assert " 20 done, 2 failed, 1 cancelled, 1 running, 0 queued\n" in table
+
+
+def test_a_report_as_csv(dvm, journal):
+    dvm("submit", "--wait", "-J", 'a "b", c', "-n", "3", "sh", "-c", "exit 3").failed()
+    dvm("submit", "--wait", "true").ok()
+    text = dvm("report", "--csv", journal.parent).ok().stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(r["id"], r["state"], r["slots"], r["code"]) for r in rows] == [
+        ("1", "failed", "3", "3"),
+        ("2", "done", "1", "0"),
+    ]
+    assert rows[0]["name"] == 'a "b", c'
+    names = [n["name"] for n in status(dvm)["nodes"]]
+    for row in rows:
+        times = [float(row[k]) for k in ("submitted", "placed", "started", "ended")]
+        assert times == sorted(times)
+        assert row["node"] in names
+
+
+def test_a_report_of_a_damaged_journal(dvm, env, journal):
+    dvm("submit", "--wait", "--array", "1-9", "true").ok()
+    kill_head(env)
+    at = next(at for kind, _, at in records(journal) if kind == END)
+    data = bytearray(journal.read_bytes())
+    data[at + 30] ^= 1
+    journal.write_bytes(data + b"_DVJ of a record that was cut")
+    result = dvm("report", "--json", journal.parent).failed()
+    result.says(f"bytes at offset {at} are damaged")
+    result.says(f"cut off at offset {len(data)}")
+    assert result.code == 1
+    assert json.loads(result.stdout)["tasks"]["done"] == 8
+
+
+def test_a_report_of_no_journal(dvm, tmp_path):
+    dvm("report", tmp_path / "none").failed().says("there is no journal in")
+    dvm("report", tmp_path).failed().says("there is no journal in")
+    dvm("report").failed().says("say the directory")
+    (tmp_path / "journal").write_text("something else")
+    dvm("report", tmp_path).failed().says("is none")
+
+
+# ---- other journals ----
 
 
 def test_other_journals(dvm, env, journal):

@@ -54,7 +54,8 @@ include testsuite/unit/allgather.mk
 include testsuite/unit/plugin.mk
 
 if HAVE_JANSSON
-unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-journal-test \
+unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
+	testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
 	testsuite/unit/dvm-why-test
@@ -64,6 +65,12 @@ testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c \
 	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_head_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_history_test_SOURCES = testsuite/unit/dvm-history-test.c \
+	testsuite/unit/wrap-memory.h
+testsuite_unit_dvm_history_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_dvm_history_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_history_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_dvm_journal_test_SOURCES = testsuite/unit/dvm-journal-test.c \
 	testsuite/unit/wrap-memory.h
 testsuite_unit_dvm_journal_test_CPPFLAGS = $(UNIT_CPPFLAGS)

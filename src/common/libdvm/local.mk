@@ -16,6 +16,8 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/head_submit.c \
 	src/common/libdvm/head_task.c \
 	src/common/libdvm/head_why.c \
+	src/common/libdvm/history.c src/common/libdvm/history.h \
+	src/common/libdvm/history_count.c \
 	src/common/libdvm/journal.c src/common/libdvm/journal.h \
 	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
 	src/common/libdvm/node.c src/common/libdvm/node.h \
