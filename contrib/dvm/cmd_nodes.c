@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi2x-dvm shrink. */
+/* pmi2x-dvm grow and shrink. */
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "client.h"
 #include "dvm.h"
@@ -19,12 +20,13 @@ static uint32_t take_number(const char *option, const char *text, uint32_t min)
 }
 
 /* Those that are named, or so many. */
-static json_t *which_nodes(uint32_t count, int argc, char **argv)
+static json_t *which_nodes(const char *command, uint32_t count, int argc,
+			   char **argv)
 {
 	json_t *names;
 
 	if (!count == !argc)
-		die_usage("shrink: say which nodes, or how many with -N");
+		die_usage("%s: say which nodes, or how many with -N", command);
 	if (count)
 		return json_integer(count);
 	names = json_array();
@@ -32,6 +34,74 @@ static json_t *which_nodes(uint32_t count, int argc, char **argv)
 		json_array_append_new(names, json_string(argv[i]));
 	return names;
 }
+
+/* ---- grow ---- */
+
+static uint64_t take_job(const char *text)
+{
+	uint64_t job;
+
+	if (!decimal_u64(text, 1, INT64_MAX, &job))
+		die_usage("--jobid must be the number of a job");
+	return job;
+}
+
+/* How many nodes a job has, as squeue says. */
+static uint32_t nodes_of(uint64_t job)
+{
+	char command[64], answer[64] = "";
+	uint32_t nodes = 0;
+	FILE *out;
+
+	snprintf(command, sizeof(command), "squeue -h -t R -o %%D -j %llu",
+		 (unsigned long long)job);
+	out = popen(command, "r");
+	if (out && fgets(answer, sizeof(answer), out))
+		answer[strcspn(answer, "\n")] = '\0';
+	if (out)
+		pclose(out);
+	if (!decimal_u32(answer, 1, LEDGER_NODES_MAX, &nodes))
+		die("squeue knows no job %llu that runs", (unsigned long long)job);
+	return nodes;
+}
+
+int cmd_grow(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "dvm", required_argument, NULL, 'd' },
+		{ "nodes", required_argument, NULL, 'N' },
+		{ "jobid", required_argument, NULL, 'j' },
+		{ 0 },
+	};
+	json_t *request = json_pack("{s:s}", "op", "grow"), *answer;
+	const char *dvm = NULL;
+	uint32_t count = 0;
+	uint64_t job = 0;
+	struct conn *c;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+N:", options, NULL)) != -1)
+		switch (option) {
+		case 'd': dvm = optarg; break;
+		case 'N': count = take_number("-N", optarg, 1); break;
+		case 'j': job = take_job(optarg); break;
+		default: die_usage("grow: there is no such option, or its value is missing");
+		}
+	if (job && !count && optind == argc)
+		count = nodes_of(job);
+	json_object_set_new(request, "job", json_integer((json_int_t)job));
+	json_object_set_new(request, "nodes", which_nodes("grow", count,
+							  argc - optind, argv + optind));
+	c = conn_open(dvm);
+	answer = conn_ask(c, request);
+	printf("%lld nodes more are up\n", get_number(answer, "nodes"));
+	json_decref(answer);
+	conn_close(c);
+	return 0;
+}
+
+/* ---- shrink ---- */
 
 int cmd_shrink(int argc, char **argv)
 {
@@ -58,8 +128,8 @@ int cmd_shrink(int argc, char **argv)
 			break;
 		default: die_usage("shrink: there is no such option, or its value is missing");
 		}
-	json_object_set_new(request, "nodes", which_nodes(count, argc - optind,
-							  argv + optind));
+	json_object_set_new(request, "nodes", which_nodes("shrink", count,
+							  argc - optind, argv + optind));
 	c = conn_open(dvm);
 	answer = conn_ask(c, request);
 	printf("%lld nodes leave when nothing runs there\n",

@@ -26,6 +26,8 @@ static const char usage[] =
 "  cancel TASK... | --all        end tasks\n"
 "  signal NUMBER TASK... | --all send a signal to tasks\n"
 "  drain NODE | undrain NODE     start nothing more on a node; again\n"
+"  grow -N NUMBER | --jobid JOB | NODE...\n"
+"                                start daemons on more nodes, also of another job\n"
 "  shrink NODE... | -N NUMBER    nodes leave when nothing runs there any more\n"
 "  down [--wait | --cancel | --keep]\n"
 "                                end the daemons\n"
@@ -65,6 +67,7 @@ static const char usage[] =
 "  --once                   with it: run nothing again that had been started\n"
 "  --fast                   do not wait for the disk before a submit is answered\n"
 "  --launcher COMMAND       in place of srun\n"
+"  --jobid JOB              grow: on nodes of this job\n"
 "  --cancel                 down: end the tasks\n"
 "  --keep                   down: leave them in the journal\n"
 "  --all                    cancel, signal: all tasks\n"
@@ -85,7 +88,7 @@ static const struct command {
 	{ "why", cmd_why },       { "report", cmd_report },
 	{ "cancel", cmd_cancel }, { "signal", cmd_signal },
 	{ "drain", cmd_drain },   { "undrain", cmd_undrain },
-	{ "shrink", cmd_shrink },
+	{ "grow", cmd_grow },     { "shrink", cmd_shrink },
 };
 
 int main(int argc, char **argv)

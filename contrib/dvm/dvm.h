@@ -21,6 +21,7 @@ int cmd_cancel(int argc, char **argv);
 int cmd_signal(int argc, char **argv);
 int cmd_drain(int argc, char **argv);
 int cmd_undrain(int argc, char **argv);
+int cmd_grow(int argc, char **argv);
 int cmd_shrink(int argc, char **argv);
 
 #endif

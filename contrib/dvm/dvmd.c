@@ -388,7 +388,10 @@ static void find_name(struct dvmd *d, const char *given)
 		gethostname(d->name, sizeof(d->name) - 1);
 }
 
-/* Its place among the nodes: of the argument, or of the srun step that it is in. */
+/*
+ * Its place among those that are started with it: of the argument, or of the srun step
+ * that it is in.
+ */
 static bool find_position(struct dvmd *d, const char *given)
 {
 	const char *text = given ? given : getenv("SLURM_PROCID");
@@ -450,6 +453,7 @@ int main(int argc, char **argv)
 				"was not told by pmi2x-dvm what to do; see pmi2x-dvm(1)");
 		return 1;
 	}
+	d.self.position += d.welcome.first;
 	rc = begin(&d);
 	if (rc)
 		fprintf(stderr, "pmi2x-dvmd on %s: %s\n", d.name, strerror(-rc));

@@ -99,7 +99,7 @@ static void on_limit(uv_timer_t *timer)
 	struct headd *h = timer->data;
 
 	log_error(&log_hook, "some daemons have not ended in time: they are killed");
-	launch_kill(h);
+	launch_kill(h, 0);
 	uv_stop(loop_uv(h->loop));
 }
 
@@ -110,6 +110,7 @@ void headd_leave(struct headd *h)
 	h->leaving = true;
 	headd_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
+	launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
 	nodes_close(h);
 	clients_refuse(h);
 	headd_check_left(h);
@@ -126,7 +127,7 @@ void headd_fail(struct headd *h, const char *fmt, ...)
 	log_error(&log_hook, "%s", why);
 	headd_say(h, "failed %s", why);
 	h->status = 1;
-	launch_kill(h);
+	launch_kill(h, 0);
 	headd_leave(h);
 }
 
@@ -150,6 +151,11 @@ static void on_client_send(void *arg, uint32_t client, const char *line, size_t 
 static int on_record(void *arg, const void *data, size_t len, uint32_t waits)
 {
 	return headd_journal_record(arg, data, len, waits);
+}
+
+static int on_grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
+{
+	return launch_more(arg, nodes, job, names);
 }
 
 static void on_end(void *arg)
@@ -185,6 +191,7 @@ static void on_turn(uv_prepare_t *handle)
 	if (h->leaving)
 		return;
 	dvm_head_turn(h->head, headd_now(h));
+	launch_turn(h);
 	headd_journal_turn(h);
 	stop_turn(h);
 }
@@ -198,6 +205,7 @@ static int make_head(struct headd *h, const struct settings *s)
 		.node_break = on_node_break,
 		.client_send = on_client_send,
 		.record = on_record,
+		.grow = on_grow,
 		.end = on_end,
 	};
 	char name[64];

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "headd_journal.h"
 #include "libdvm/head.h"
@@ -32,7 +33,7 @@
 struct headd_options {
 	const char *name;
 	const char *dir;        /* exists, the user's alone */
-	uint32_t nodes;
+	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in welcome.h */
@@ -55,13 +56,17 @@ struct headd {
 	struct handshake_self self;
 	struct listener *nodes_listener, *clients_listener;
 	struct node_link **links;  /* by position; NULL: none that is proved */
-	uint32_t nlinks;           /* of those */
+	uint32_t links_room;       /* how many positions it has */
+	uint32_t nlinks;           /* of those that are not NULL */
 	uint32_t strangers;        /* connections that are not */
 	struct node_link *all_links;
 	struct client *clients;    /* by number */
 	uint32_t next_client;
 	struct daemon_process *daemons;
-	uint32_t ndaemons;
+	uint32_t ndaemons;         /* of those that run */
+	bool growing;              /* since its last turn, or longer */
+	off_t log_at;              /* where the log ended when that began */
+	uint64_t grow_until;       /* its limit, as dvm_time.ms */
 	struct headd_journal journal;
 	uv_prepare_t turn;
 	uv_timer_t limit;          /* of leaving */
@@ -91,6 +96,10 @@ void headd_check_left(struct headd *h);
 
 /* Listen, and write down where in welcome.heads. 0 or a negative errno. */
 int nodes_open(struct headd *h);
+/* There are so many positions from now on. 0 or -ENOMEM. */
+int nodes_make_room(struct headd *h, uint32_t positions);
+/* Is there a daemon from this position on? */
+bool nodes_any(const struct headd *h, uint32_t first);
 void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len);
 void nodes_break(struct headd *h, uint32_t position, const char *why);
 /* Send nothing any more after what is queued. */
@@ -135,7 +144,11 @@ void stop_close(struct headd *h);
 
 /* 0 or a negative errno. */
 int launch_daemons(struct headd *h);
-/* Kill those that are left. */
-void launch_kill(struct headd *h);
+/* The same of more: head.h, ops.grow. */
+int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names);
+/* Before stop_turn: what was started for nodes that do not join is ended. */
+void launch_turn(struct headd *h);
+/* Kill those that are left, with positions from this one on. */
+void launch_kill(struct headd *h, uint32_t first);
 
 #endif

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Starting the daemons: as processes here, or by one command, which is srun's unless the
- * user has another. What they are told goes over their standard input.
+ * user has another. What they are told goes over their standard input. Those that come
+ * later have a command of their own; when that fails, none of them joins.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <utlist.h>
+
 #include "headd.h"
 
-#define COMMAND_MAX 8192
+#define WORDS_MAX 1024
+#define GROW_S 120 /* until all that come later are up */
 
 /*
  * No PMI, no share of memory or cores: the steps of the tasks' own user go on beside it,
@@ -20,14 +25,35 @@
 #define SRUN "exec srun --mpi=none --overlap --no-kill -K0 --mem=0 --cpu-bind=none " \
 	"--input=all --nodes=%u --ntasks=%u --ntasks-per-node=1 "
 
+/* Daemons that are started together. */
+struct step {
+	uint32_t first, nodes; /* their positions */
+	bool more;             /* others have been started before */
+	uint64_t job;          /* or 0: that of the head */
+	const char *names;     /* or NULL: where there is none */
+};
+
 struct daemon_process {
 	struct headd *head;
+	uint32_t first;  /* position, or that of the first of a step */
 	uv_process_t process;
 	uv_pipe_t input;
 	uv_write_t write;
 	char *text;      /* what it is told */
 	bool running;
+	unsigned open;   /* of process and input */
+	struct daemon_process *prev, *next;
 };
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct daemon_process *d = handle->data;
+
+	if (--d->open)
+		return;
+	DL_DELETE(d->head->daemons, d);
+	free(d);
+}
 
 static void on_input_closed(uv_handle_t *input)
 {
@@ -37,6 +63,7 @@ static void on_input_closed(uv_handle_t *input)
 		explicit_bzero(d->text, strlen(d->text));
 	free(d->text);
 	d->text = NULL;
+	on_closed(input);
 }
 
 static void on_told(uv_write_t *write, int status)
@@ -46,6 +73,48 @@ static void on_told(uv_write_t *write, int status)
 	uv_close((uv_handle_t *)&d->input, on_input_closed);
 }
 
+/* ---- those that end too early ---- */
+
+/* What the log has got since the DVM began to grow, at most the end of it. */
+static void last_words(const struct headd *h, char words[WORDS_MAX])
+{
+	char path[4096];
+	off_t end, from;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" HEADD_LOG, h->options.dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	end = lseek(fd, 0, SEEK_END);
+	from = end - h->log_at < WORDS_MAX ? h->log_at : end - WORDS_MAX + 1;
+	n = pread(fd, words, WORDS_MAX - 1, from);
+	while (n > 0 && words[n - 1] == '\n')
+		n--;
+	words[n > 0 ? n : 0] = '\0';
+	for (char *c = words; *c; c++) /* it may have been cut in a character */
+		if (*c & 0x80)
+			*c = '?';
+	if (fd >= 0)
+		close(fd);
+}
+
+static void ended_early(struct headd *h, int64_t code, int signal)
+{
+	const char *who = h->options.local ? "a daemon" : "what starts the daemons";
+	const char *how = signal ? "signal" : "exit code";
+	char words[WORDS_MAX], why[WORDS_MAX + 128];
+
+	if (!h->ready) {
+		headd_fail(h, "%s has ended, with %s %d, before all nodes were up: see %s/" HEADD_LOG,
+			   who, how, signal ? signal : (int)code, h->options.dir);
+		return;
+	}
+	last_words(h, words);
+	snprintf(why, sizeof(why), "%s has ended, with %s %d, before all nodes were up\n%s",
+		 who, how, signal ? signal : (int)code, words);
+	dvm_head_grow_failed(h->head, why);
+}
+
 static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
 {
 	struct daemon_process *d = process->data;
@@ -53,12 +122,9 @@ static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
 
 	d->running = false;
 	h->ndaemons--;
-	uv_close((uv_handle_t *)process, NULL);
-	if (!h->ready && !h->leaving)
-		headd_fail(h, "%s has ended, with %s %d, before all nodes were up: see %s/" HEADD_LOG,
-			   h->options.local ? "a daemon" : "what starts the daemons",
-			   signal ? "signal" : "exit code",
-			   signal ? signal : (int)code, h->options.dir);
+	if (!h->leaving && (!h->ready || d->first >= dvm_head_registered(h->head)))
+		ended_early(h, code, signal);
+	uv_close((uv_handle_t *)process, on_closed);
 	headd_check_left(h);
 }
 
@@ -77,101 +143,229 @@ static const char *own_file(const char *name)
 }
 
 /* 'it''s' in a shell. */
-static void quote(char *out, size_t size, const char *text)
+static void quote(FILE *out, const char *text)
 {
-	size_t n = 0;
-
-	out[n++] = '\'';
-	for (; *text && n < size - 8; text++) {
+	fputc('\'', out);
+	for (; *text; text++)
 		if (*text == '\'')
-			n += (size_t)sprintf(out + n, "'\\''");
+			fputs("'\\''", out);
 		else
-			out[n++] = *text;
-	}
-	out[n++] = '\'';
-	out[n] = '\0';
+			fputc(*text, out);
+	fputc('\'', out);
 }
 
-static void make_command(const struct headd *h, char out[COMMAND_MAX])
+/* Names of the nodes that have a daemon, as a list. */
+static void put_used(FILE *out, const struct headd *h)
 {
-	char file[4096 + 64];
-	int n;
+	const char *name, *comma = "";
 
-	quote(file, sizeof(file), own_file("pmi2x-dvmd"));
-	if (h->options.launcher)
-		n = snprintf(out, COMMAND_MAX, "exec %s ", h->options.launcher);
+	for (uint32_t i = 0; i < dvm_head_positions(h->head); i++) {
+		name = dvm_head_node_name(h->head, i);
+		if (!name)
+			continue;
+		fputs(comma, out);
+		quote(out, name);
+		comma = ",";
+	}
+}
+
+/* Where a step is, of nodes that come later. */
+static void put_where(FILE *out, const struct headd *h, const struct step *s)
+{
+	const char *own = getenv("SLURM_JOB_ID");
+
+	fputs("--jobid=", out);
+	if (s->job)
+		fprintf(out, "%llu", (unsigned long long)s->job);
 	else
-		n = snprintf(out, COMMAND_MAX, SRUN, h->options.nodes,
-			     h->options.nodes);
-	snprintf(out + n, COMMAND_MAX - (size_t)n, "%s", file);
+		quote(out, own ? own : "");
+	fputs(s->names ? " --nodelist=" : " --exclude=", out);
+	if (s->names)
+		quote(out, s->names);
+	else
+		put_used(out, h);
+	fputc(' ', out);
+}
+
+/* To be freed; NULL: no memory. */
+static char *make_command(const struct headd *h, const struct step *s)
+{
+	char *command = NULL;
+	size_t size;
+	FILE *out = open_memstream(&command, &size);
+
+	if (!out)
+		return NULL;
+	if (h->options.launcher)
+		fprintf(out, "export PMI2X_DVM_NODES=%u; exec %s ", s->nodes,
+			h->options.launcher);
+	else
+		fprintf(out, SRUN, s->nodes, s->nodes);
+	if (s->more && !h->options.launcher)
+		put_where(out, h, s);
+	quote(out, own_file("pmi2x-dvmd"));
+	if (fclose(out) == 0)
+		return command;
+	free(command);
+	return NULL;
+}
+
+/*
+ * For srun, which is told the job: of the variables of Slurm, which are about this job
+ * and step, those by which it reaches the controller. To be freed; NULL: no memory.
+ */
+static char **make_environment(void)
+{
+	size_t n = 0, kept = 0;
+	char **env;
+
+	while (environ[n])
+		n++;
+	env = calloc(n + 1, sizeof(*env));
+	for (size_t i = 0; env && i < n; i++)
+		if (strncmp(environ[i], "SLURM_", 6) ||
+		    !strncmp(environ[i], "SLURM_CONF=", 11) ||
+		    !strncmp(environ[i], "SLURM_JWT=", 10))
+			env[kept++] = environ[i];
+	return env;
 }
 
 /* ---- starting ---- */
 
-static int spawn(struct headd *h, struct daemon_process *d, char **argv)
+/* The process is there, or rc says why not. */
+static int tell(struct headd *h, struct daemon_process *d, int rc)
 {
+	uv_buf_t text = uv_buf_init(d->text, (unsigned)strlen(d->text));
+
+	d->running = !rc;
+	h->ndaemons += d->running;
+	if (rc)
+		uv_close((uv_handle_t *)&d->process, on_closed);
+	else
+		rc = uv_write(&d->write, (uv_stream_t *)&d->input, &text, 1, on_told);
+	if (rc)
+		uv_close((uv_handle_t *)&d->input, on_input_closed);
+	return rc;
+}
+
+static int spawn(struct headd *h, uint32_t first, char **argv, char **env)
+{
+	struct daemon_process *d = calloc(1, sizeof(*d));
 	uv_stdio_container_t stdio[] = {
-		{ .flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
-		  .data.stream = (uv_stream_t *)&d->input },
+		{ .flags = UV_CREATE_PIPE | UV_READABLE_PIPE },
 		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
 		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
 	};
 	uv_process_options_t options = {
-		.file = argv[0], .args = argv, .stdio = stdio, .stdio_count = 3,
-		.exit_cb = on_daemon_exit,
+		.file = argv[0], .args = argv, .env = env, .stdio = stdio,
+		.stdio_count = 3, .exit_cb = on_daemon_exit,
 	};
-	uv_buf_t text;
-	int rc;
 
-	d->head = h;
-	d->process.data = d->input.data = d->write.data = d;
-	d->text = welcome_format(&h->welcome);
-	if (!d->text)
+	h->welcome.first = h->options.local ? 0 : first;
+	if (d)
+		d->text = welcome_format(&h->welcome);
+	h->welcome.first = 0;
+	if (!d || !d->text) {
+		free(d);
 		return -ENOMEM;
+	}
+	d->head = h;
+	d->first = first;
+	d->open = 2;
+	DL_APPEND(h->daemons, d);
 	uv_pipe_init(loop_uv(h->loop), &d->input, 0);
-	rc = uv_spawn(loop_uv(h->loop), &d->process, &options);
-	if (rc)
-		return rc;
-	d->running = true;
-	h->ndaemons++;
-	text = uv_buf_init(d->text, (unsigned)strlen(d->text));
-	return uv_write(&d->write, (uv_stream_t *)&d->input, &text, 1, on_told);
+	d->process.data = d->input.data = d->write.data = d;
+	stdio[0].data.stream = (uv_stream_t *)&d->input;
+	return tell(h, d, uv_spawn(loop_uv(h->loop), &d->process, &options));
 }
 
-static int launch_local(struct headd *h)
+static int launch_local(struct headd *h, const struct step *s)
 {
 	char position[16], name[32];
 	char *argv[] = { (char *)own_file("pmi2x-dvmd"), position, name, NULL };
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < h->options.nodes; i++) {
-		snprintf(position, sizeof(position), "%u", i);
-		snprintf(name, sizeof(name), "local%u", i);
-		rc = spawn(h, &h->daemons[i], argv);
+	for (uint32_t i = 0; !rc && i < s->nodes; i++) {
+		snprintf(position, sizeof(position), "%u", s->first + i);
+		snprintf(name, sizeof(name), "local%u", s->first + i);
+		rc = spawn(h, s->first + i, argv, NULL);
 	}
+	return rc;
+}
+
+static int launch(struct headd *h, const struct step *s)
+{
+	char *command = make_command(h, s);
+	char *argv[] = { "/bin/sh", "-c", command, NULL };
+	bool srun = s->more && !h->options.launcher;
+	char **env = srun ? make_environment() : NULL;
+	int rc = -ENOMEM;
+
+	if (command && (env || !srun))
+		rc = spawn(h, s->first, argv, env);
+	free(env);
+	free(command);
 	return rc;
 }
 
 int launch_daemons(struct headd *h)
 {
-	char command[COMMAND_MAX];
-	char *argv[] = { "/bin/sh", "-c", command, NULL };
+	const struct step s = { .nodes = h->options.nodes };
 
-	h->daemons = calloc(h->options.local ? h->options.nodes : 1,
-			    sizeof(*h->daemons));
-	if (!h->daemons)
-		return -ENOMEM;
-	if (h->options.local)
-		return launch_local(h);
-	make_command(h, command);
-	return spawn(h, &h->daemons[0], argv);
+	return h->options.local ? launch_local(h, &s) : launch(h, &s);
 }
 
-void launch_kill(struct headd *h)
-{
-	uint32_t n = h->options.local ? h->options.nodes : 1;
+/* ---- more ---- */
 
-	for (uint32_t i = 0; h->daemons && i < n; i++)
-		if (h->daemons[i].running)
-			uv_process_kill(&h->daemons[i].process, SIGTERM);
+static bool any_runs(const struct headd *h, uint32_t first)
+{
+	const struct daemon_process *d;
+
+	DL_FOREACH(h->daemons, d)
+		if (d->running && d->first >= first)
+			return true;
+	return false;
+}
+
+int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names)
+{
+	const struct step s = {
+		.first = dvm_head_positions(h->head) - nodes, .nodes = nodes,
+		.more = true, .job = job, .names = names,
+	};
+
+	if ((h->options.local || h->options.launcher) && (job || names))
+		return -ENOTSUP;
+	if (any_runs(h, s.first) || nodes_any(h, s.first))
+		return -EBUSY;
+	if (nodes_make_room(h, s.first + nodes))
+		return -ENOMEM;
+	h->growing = true; /* what fails half-way is ended in the next turn */
+	h->grow_until = headd_now(h).ms + GROW_S * 1000;
+	h->log_at = lseek(STDERR_FILENO, 0, SEEK_CUR);
+	return h->options.local ? launch_local(h, &s) : launch(h, &s);
+}
+
+void launch_turn(struct headd *h)
+{
+	uint32_t all;
+
+	if (h->growing && headd_now(h).ms >= h->grow_until)
+		dvm_head_grow_failed(h->head, "not all of them were up in time: see the log");
+	all = dvm_head_positions(h->head);
+	if (!h->growing || all > dvm_head_registered(h->head))
+		return;
+	h->growing = false;
+	launch_kill(h, all);
+	for (uint32_t i = all; i < h->links_room; i++)
+		nodes_break(h, i, "it cannot join");
+}
+
+void launch_kill(struct headd *h, uint32_t first)
+{
+	struct daemon_process *d;
+
+	DL_FOREACH(h->daemons, d)
+		if (d->running && d->first >= first)
+			uv_process_kill(&d->process, SIGTERM);
 }

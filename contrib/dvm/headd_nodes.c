@@ -49,7 +49,7 @@ static void take_node(struct node_link *n, uint32_t position)
 {
 	struct headd *h = n->head;
 
-	if (position >= h->options.nodes || h->links[position]) {
+	if (position >= dvm_head_positions(h->head) || h->links[position]) {
 		forget(n);
 		return;
 	}
@@ -97,6 +97,18 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	return n->broken ? -EPROTO : 0;
 }
 
+/* It is one of those that were to come. */
+static void refuse_version(struct headd *h)
+{
+	static const char why[] =
+		"a node has a pmi2x-dvmd of another version: install the same on all nodes";
+
+	if (h->ready)
+		dvm_head_grow_failed(h->head, why);
+	else
+		headd_fail(h, "%s", why);
+}
+
 static void on_end(void *arg, struct link *l, int error)
 {
 	struct node_link *n = arg;
@@ -112,7 +124,7 @@ static void on_end(void *arg, struct link *l, int error)
 	}
 	forget(n);
 	if (error == -EPROTONOSUPPORT && !is_client)
-		headd_fail(h, "a node has a pmi2x-dvmd of another version: install the same on all nodes");
+		refuse_version(h);
 }
 
 static void on_accept(void *arg, int fd)
@@ -126,7 +138,7 @@ static void on_accept(void *arg, int fd)
 	struct headd *h = arg;
 	struct node_link *n = calloc(1, sizeof(*n));
 
-	if (!n || h->strangers >= STRANGERS_MAX + h->options.nodes) {
+	if (!n || h->strangers >= STRANGERS_MAX + h->links_room) {
 		free(n);
 		close(fd);
 		return;
@@ -195,8 +207,7 @@ int nodes_open(struct headd *h)
 
 	if (h->options.local)
 		memcpy(&bind_to, &loopback, sizeof(loopback));
-	h->links = calloc(h->options.nodes, sizeof(struct node_link *));
-	if (!h->links)
+	if (nodes_make_room(h, h->options.nodes))
 		return -ENOMEM;
 	fd = listener_socket(&bind_to, 0, &port);
 	if (fd < 0)
@@ -206,6 +217,32 @@ int nodes_open(struct headd *h)
 	add_head(h, (struct sockaddr *)&loopback, port);
 	return listener_open(&h->nodes_listener, loop_uv(h->loop), fd, on_accept,
 			     h);
+}
+
+/* ---- positions ---- */
+
+int nodes_make_room(struct headd *h, uint32_t positions)
+{
+	struct node_link **links;
+
+	if (positions <= h->links_room)
+		return 0;
+	links = realloc(h->links, positions * sizeof(struct node_link *));
+	if (!links)
+		return -ENOMEM;
+	memset(links + h->links_room, 0,
+	       (positions - h->links_room) * sizeof(struct node_link *));
+	h->links = links;
+	h->links_room = positions;
+	return 0;
+}
+
+bool nodes_any(const struct headd *h, uint32_t first)
+{
+	for (uint32_t i = first; i < h->links_room; i++)
+		if (h->links[i])
+			return true;
+	return false;
 }
 
 /* ---- sending ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the head does at its time: it ends tasks whose time to finish is over, and stops
- * when it is told to, or before its job ends.
+ * What the head does at its time: it ends tasks whose time to finish is over, gives up
+ * nodes that do not come, and stops when it is told to, or before its job ends.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -67,6 +67,8 @@ void stop_turn(struct headd *h)
 {
 	uint64_t at = dvm_head_deadline(h->head), now = headd_now(h).ms;
 
+	if (h->growing && h->grow_until < at)
+		at = h->grow_until;
 	if (at == UINT64_MAX)
 		uv_timer_stop(&h->alarm);
 	else

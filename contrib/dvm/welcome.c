@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "libdvm/dvm_msg.h"
+#include "libdvm/ledger.h"
+#include "libutil/decimal.h"
 
 #define LINE_MAX_BYTES 256
 
@@ -38,7 +40,7 @@ char *welcome_format(const struct welcome *w)
 		secret);
 	for (uint32_t i = 0; i < w->nheads; i++)
 		put_head(out, &w->heads[i]);
-	fprintf(out, "slots %s\ngpus %s\n\n", w->slots, w->gpus);
+	fprintf(out, "first %u\nslots %s\ngpus %s\n\n", w->first, w->slots, w->gpus);
 	explicit_bzero(secret, sizeof(secret));
 	if (fclose(out) == 0)
 		return text;
@@ -87,6 +89,8 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 		return !secret_parse(&w->secret, value);
 	if (!strcmp(word, "head"))
 		return take_head(w, value);
+	if (!strcmp(word, "first"))
+		return decimal_u32(value, 0, LEDGER_NODES_MAX, &w->first);
 	if (!strcmp(word, "slots"))
 		return take_text(w->slots, sizeof(w->slots), value);
 	if (!strcmp(word, "gpus"))

@@ -8,6 +8,7 @@
  *   dvm       name and number of this DVM, which the handshake compares
  *   secret    hexadecimal
  *   head      ADDRESS PORT; one line for each address, the likeliest first
+ *   first     K: the daemon's position is K more than its number in the step
  *   slots     core, thread or a number
  *   gpus      found or a number
  */
@@ -30,6 +31,7 @@ struct welcome {
 	struct secret secret;
 	struct sockaddr_storage heads[WELCOME_HEADS_MAX];
 	uint32_t nheads;
+	uint32_t first;
 	char slots[WELCOME_TEXT_MAX];
 	char gpus[WELCOME_TEXT_MAX];
 };

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -18,14 +19,15 @@ import sys
 import pytest
 
 from harness import run
-from test_dvm import dvm, env, living, status, there, wait_until
+from test_dvm import dvm, env, living, local, status, there, wait_until
 
-__all__ = ["dvm", "env", "there"]
+__all__ = ["dvm", "env", "local", "there"]
 
 JOB = "7700077"
 # What srun does: so many processes, each with the standard input and a number.
 LAUNCHER = """#!/bin/sh
-n=$1; shift
+! [ -e $0.broken ] || { echo no nodes today >&2; exit 3; }
+n=$PMI2X_DVM_NODES
 input=$(cat)
 while [ $n -gt 0 ]; do
     n=$((n - 1))
@@ -56,7 +58,7 @@ def up(client, dvm, env, launcher):
     """A DVM of two nodes, as in a job; leaves nothing behind. The file by which clients
     on other nodes find it."""
     job = {"SLURM_JOB_ID": JOB}
-    client(job, "up", "-N2", "--slots", "4", "--launcher", f"{launcher} 2").ok()
+    client(job, "up", "-N2", "--slots", "4", "--launcher", f"{launcher}").ok()
     yield pathlib.Path(env["PMI2X_DVM_DIR"]) / f"job{JOB}.address"
     dvm("down", "--cancel")
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
@@ -182,6 +184,98 @@ def test_what_runs_too_long_on_a_node_that_leaves(dvm, up):
     dvm("cancel", str(stays["id"])).ok()
     dvm("wait", str(moves["id"])).ok()
     assert json.loads(dvm("show", str(moves["id"])).stdout)["out"] == "on n0\n"
+
+
+# ---- nodes that come later ----
+
+
+def test_nodes_that_come_later(local, hello):
+    """A task that is too large waits for none; afterwards it has ranks on all of them."""
+    local("run", "-N4", "-n4", hello).failed().says("fit on these 2 nodes")
+    assert local("grow", "-N", "2").ok().lines == ["2 nodes more are up"]
+    assert states(local) == {f"local{i}": "up" for i in range(4)}
+    assert "size 4 " in local("run", "-N4", "-n4", hello).ok().stdout
+    local("shrink", "local2").ok()
+    wait_until(lambda: states(local)["local2"] == "left")
+    local("grow", "-N", "1").ok()
+    assert states(local) == {f"local{i}": "left" if i == 2 else "up" for i in range(5)}
+    assert "size 4 " in local("run", "-N4", "-n4", hello).ok().stdout
+    local("grow", "local7").failed().says("by their names, are for DVMs in a job of Slurm")
+    local("grow", "-N1", "local7").failed()
+    local("grow").failed().says("how many with -N")
+
+
+def test_nodes_that_cannot_come(dvm, up, launcher):
+    """Nothing changes, and others can."""
+    broken = pathlib.Path(f"{launcher}.broken")
+    broken.touch()
+    result = dvm("grow", "-N2").failed()
+    result.says("exit code 3, before all nodes were up\nno nodes today")
+    broken.unlink()
+    assert len(status(dvm)["nodes"]) == 2
+    dvm("grow", "-N2").ok()
+    assert [n["state"] for n in status(dvm)["nodes"]] == ["up"] * 4
+    dvm("run", "-N4", "-n4", "true").ok()
+
+
+@pytest.mark.parametrize("who", ["launcher", "daemon"])
+def test_one_ends_before_all_have_come(who, prefix, dvm, up, launcher, env):
+    """Those that have come leave; those of before stay."""
+    before, text = living(env["PMI2X_DVM_DIR"]), launcher.read_text()
+    end = f"until [ -e {launcher}.end ]; do sleep 0.05; done; exit 4"
+    launcher.write_text(text.replace("NODES", "NODES; : $((n -= 1))").replace("wait", end))
+    child = subprocess.Popen([prefix / "bin/pmi2x-dvm", "grow", "-N2"], env=env)
+    wait_until(lambda: len(living(env["PMI2X_DVM_DIR"])) == len(before) + 2)
+    dvm("grow", "-N1").failed().says("is growing already")
+    if who == "launcher":
+        pathlib.Path(f"{launcher}.end").touch()
+    else:
+        new = {p: n for p, n in living(env["PMI2X_DVM_DIR"]).items() if p not in before}
+        os.kill(next(p for p, n in new.items() if n == "pmi2x-dvmd"), signal.SIGKILL)
+    assert child.wait() == 1
+    wait_until(lambda: living(env["PMI2X_DVM_DIR"]) == before)
+    launcher.write_text(text)
+    wait_until(lambda: dvm("grow", "-N1").code == 0)
+    dvm("run", "-N3", "-n3", "true").ok()
+
+
+GROWING = """
+export PMI2X_DVM_DIR={base}
+until_there_is() {{ until pmi2x-dvm status | grep -qw $1; do sleep 0.05; done; }}
+pmi2x-dvm up -N2 && pmi2x-dvm grow -N1 || exit
+pmi2x-dvm run -N3 -n3 {program}
+first=$(pmi2x-dvm run sh -c 'echo $SLURMD_NODENAME')
+pmi2x-dvm shrink $first
+until_there_is left
+pmi2x-dvm grow $first
+pmi2x-dvm run -N3 -n3 sh -c 'echo at $SLURMD_NODENAME'
+pmi2x-dvm grow $first
+pmi2x-dvm grow -N1
+other=$(sbatch --parsable -x $SLURM_JOB_NODELIST -N1 -o /dev/null --wrap 'sleep 600')
+until [ "$(squeue -h -o %T -j $other)" = RUNNING ]; do sleep 0.1; done
+pmi2x-dvm grow --jobid $other
+pmi2x-dvm run -N4 -n4 {program}
+scancel $other
+until_there_is lost
+pmi2x-dvm run -N3 -n3 echo still here
+pmi2x-dvm down
+"""
+
+
+def test_growing_in_an_allocation(cluster, prefix, tmp_path, hello):
+    """By a node that the job has beside them, by one that had left, and by another job's."""
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    result = cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
+        "salloc", "-N3", "bash", "-c", GROWING.format(base=base, program=hello),
+    ).ok()  # fmt: skip
+    assert result.lines.count("1 nodes more are up") == 3
+    assert "size 3 " in result.stdout and "size 4 " in result.stdout
+    assert len({line for line in result.lines if line.startswith("at ")}) == 3
+    result.says("is here already").says("srun: error: ")
+    assert result.lines.count("still here") == 3
+    assert not living(base)
 
 
 def test_what_is_no_client(up, dvm):

@@ -29,6 +29,7 @@ struct bed {
 	struct told nodes[NODES_MAX];
 	uint32_t grown;  /* how many daemons more have been started */
 	uint64_t job;    /* where */
+	char names[64];  /* on which nodes */
 	int refuses;     /* what ops.grow returns */
 	bool down;
 	json_t *answer;  /* the last that has a tag */
@@ -82,12 +83,13 @@ static int record(void *arg, const void *data, size_t len, uint32_t waits)
 	return 0;
 }
 
-static int grow(void *arg, uint32_t nodes, uint64_t job)
+static int grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
 {
 	struct bed *b = arg;
 
 	b->grown = nodes;
 	b->job = job;
+	snprintf(b->names, sizeof(b->names), "%s", names ? names : "any");
 	return b->refuses;
 }
 
@@ -236,6 +238,25 @@ static void nodes_that_come_later_get_tasks(void **state)
 	bed_destroy(b);
 }
 
+static void nodes_that_are_named(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, "{'op':'grow','nodes':['x','n1'],'tag':1}");
+	assert_true(answered(b, "error"));
+	ask(b, "{'op':'grow','nodes':['x',7],'tag':1}");
+	assert_true(answered(b, "error"));
+	assert_int_equal(b->grown, 0);
+	go(b, 1);
+	ask(b, "{'op':'grow','nodes':['x','n1'],'tag':1}");
+	assert_int_equal(b->grown, 2);
+	assert_string_equal(b->names, "x,n1");
+	dvm_head_grow_failed(b->head, "srun has ended");
+	ask(b, "{'op':'grow','nodes':1,'tag':1}");
+	assert_string_equal(b->names, "any");
+	bed_destroy(b);
+}
+
 static void all_of_them_come_or_none(void **state)
 {
 	struct bed *b = bed_create();
@@ -372,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_that_come_later_get_tasks),
+		cmocka_unit_test(nodes_that_are_named),
 		cmocka_unit_test(all_of_them_come_or_none),
 		cmocka_unit_test(one_who_asks_for_nodes_may_go),
 		cmocka_unit_test(a_node_leaves_when_nothing_runs_there),

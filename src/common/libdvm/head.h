@@ -55,10 +55,12 @@ struct dvm_head_ops {
 	int (*record)(void *arg, const void *data, size_t len, uint32_t waits);
 	/*
 	 * Start so many daemons more, in the Slurm job of this number, 0: that of the
-	 * others. Their positions follow dvm_head_positions() as it was. Later they
-	 * register, or dvm_head_grow_failed is called. 0 or a negative errno.
+	 * others; on nodes of these names, with commas between them, or NULL: any.
+	 * Their positions follow dvm_head_positions() as it was. Later they register,
+	 * or dvm_head_grow_failed is called. 0 or a negative errno; -ENOTSUP: not in
+	 * that job, or there.
 	 */
-	int (*grow)(void *arg, uint32_t nodes, uint64_t job);
+	int (*grow)(void *arg, uint32_t nodes, uint64_t job, const char *names);
 	/* All is done and everybody has been told: end. Called once. */
 	void (*end)(void *arg);
 };

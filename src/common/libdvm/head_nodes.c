@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAMES_MAX ((size_t)16 << 20) /* bytes of a request's "nodes" */
 #define SECONDS_MAX 1000000000 /* of a request's "grace" */
 
 /* ---- growing ---- */
@@ -115,10 +116,82 @@ static bool count_ok(const struct dvm_head *h, json_int_t count)
 						   h->options.nodes);
 }
 
-/* "nodes": how many, "job": of which, where it is another one. */
+/* Of a request's "nodes", which are names or a number. */
+static json_int_t count_of(json_t *nodes)
+{
+	return json_is_array(nodes) ? (json_int_t)json_array_size(nodes) :
+				      json_integer_value(nodes);
+}
+
+/* Nodes of these names can come: a node that is lost, or has left, may come back. */
+static bool are_new(struct dvm_head *h, const struct head_client *c, json_t *request,
+		    json_t *names)
+{
+	json_t *name;
+	size_t i;
+
+	json_array_foreach(names, i, name) {
+		const char *text = json_string_value(name);
+		uint32_t node = text ? head_find_node(h, text) : NODE_NONE;
+
+		if (!text || (node != NODE_NONE && !h->nodes[node].lost)) {
+			client_refuse(h, c, request, text ? "node %s is here already" :
+				      "a node has no %s", text ? text : "name");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* With commas between them. 0 or -ENOMEM; nothing when these are no names. */
+static int join(struct buf *out, json_t *names)
+{
+	json_t *name;
+	size_t i;
+	int rc = 0;
+
+	json_array_foreach(names, i, name)
+		rc = rc ? rc : buf_printf(out, "%s%s", i ? "," : "",
+					  json_string_value(name));
+	return rc || !i ? rc : buf_append(out, "", 1);
+}
+
+static const char *why_not(int rc)
+{
+	if (rc == -EBUSY)
+		return "those of the last time have not ended yet";
+	if (rc == -ENOTSUP)
+		return "nodes of jobs, and by their names, are for DVMs in a job of Slurm";
+	return strerror(-rc);
+}
+
+static int begin_growth(struct dvm_head *h, const struct head_client *c,
+			json_t *request, uint32_t count)
+{
+	json_t *job = json_object_get(request, "job");
+	struct buf names;
+	int rc = h->ops.grow ? make_room(h, count) : -ENOTSUP;
+
+	if (rc)
+		return rc;
+	h->growth.nodes = count;
+	h->growth.client = c->number;
+	h->growth.request = json_incref(request);
+	buf_init(&names, NAMES_MAX);
+	rc = join(&names, json_object_get(request, "nodes"));
+	rc = rc ? rc : h->ops.grow(h->arg, count, (uint64_t)json_integer_value(job),
+				   names.data);
+	buf_free(&names);
+	if (rc)
+		head_growth_forget(h);
+	return rc;
+}
+
+/* "nodes": names, or how many; "job": of which, where it is another one. */
 void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	json_int_t count = json_integer_value(json_object_get(request, "nodes"));
+	json_t *nodes = json_object_get(request, "nodes");
+	json_int_t count = count_of(nodes);
 	json_int_t job = json_integer_value(json_object_get(request, "job"));
 	int rc;
 
@@ -129,23 +202,16 @@ void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *reques
 		return;
 	}
 	if (!count_ok(h, count) || job < 0) {
-		client_refuse(h, c, request, "\"nodes\" is the number of nodes, up to %u altogether, and \"job\" that of a job",
+		client_refuse(h, c, request, "\"nodes\" is a list of names or a number, up to %u altogether, and \"job\" the number of a job",
 			      LEDGER_NODES_MAX);
 		return;
 	}
-	rc = make_room(h, (uint32_t)count);
-	h->growth.nodes = rc ? 0 : (uint32_t)count;
-	h->growth.client = c->number;
-	h->growth.request = json_incref(request);
-	if (!rc)
-		rc = h->ops.grow ? h->ops.grow(h->arg, (uint32_t)count,
-					       (uint64_t)job) : -ENOTSUP;
-	if (!rc)
+	if (!are_new(h, c, request, nodes))
 		return;
-	head_growth_forget(h);
-	client_refuse(h, c, request, "no more daemons can be started: %s",
-		      rc == -EBUSY ? "those of the last time have not ended yet" :
-				     strerror(-rc));
+	rc = begin_growth(h, c, request, (uint32_t)count);
+	if (rc)
+		client_refuse(h, c, request, "no more daemons can be started: %s",
+			      why_not(rc));
 }
 
 /* ---- shrinking ---- */
@@ -213,8 +279,7 @@ void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *requ
 	json_t *nodes = json_object_get(request, "nodes"), *name;
 	json_t *grace = json_object_get(request, "grace");
 	json_int_t seconds = json_integer_value(grace);
-	json_int_t count = json_is_array(nodes) ? (json_int_t)json_array_size(nodes) :
-						  json_integer_value(nodes);
+	json_int_t count = count_of(nodes);
 	uint64_t ms = grace ? (uint64_t)seconds * 1000 : UINT64_MAX;
 	size_t i;
 
