@@ -259,13 +259,20 @@ void clients_refuse(struct headd *h)
 	unlink(path);
 }
 
+/* Who waits for the end sees it when this process ends: it keeps a copy of the socket. */
+static void finish_stream(struct stream *s)
+{
+	(void)fcntl(stream_fd(s), F_DUPFD_CLOEXEC, 0);
+	stream_finish(s);
+}
+
 void clients_close(struct headd *h)
 {
 	struct client *c, *next;
 
 	HASH_ITER(hh, h->clients, c, next)
 		if (c->stream)
-			stream_finish(c->stream);
+			finish_stream(c->stream);
 		else
 			link_finish(c->link);
 }
