@@ -563,6 +563,7 @@ static int batch_alone(struct submission *s, const char *file)
 	int rc;
 
 	up(s, own ? own : s->journal);
+	up_pass_on_terminate();
 	begin(s);
 	take_up(s);
 	for_lines(s, file, 0, NULL, add_shell_line);

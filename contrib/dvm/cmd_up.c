@@ -240,17 +240,18 @@ static void become_head(struct up *u, int hold)
 	_exit(126);
 }
 
+static pid_t head;
+
 static void start_head(struct up *u, int *hold)
 {
 	int ends[2];
-	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		die("no pipe can be made: %s", strerror(errno));
-	pid = fork();
-	if (pid < 0)
+	head = fork();
+	if (head < 0)
 		die("no process can be made: %s", strerror(errno));
-	if (!pid) {
+	if (!head) {
 		fcntl(ends[1], F_SETFD, 0);
 		become_head(u, ends[1]);
 	}
@@ -306,6 +307,18 @@ int cmd_up(int argc, char **argv)
 	rc = wait_ready(&u, hold);
 	printf("DVM %s is up: %u nodes\n", u.name, u.nodes);
 	return rc;
+}
+
+static void pass_on(int number)
+{
+	kill(head, number);
+}
+
+void up_pass_on_terminate(void)
+{
+	const struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+
+	sigaction(SIGTERM, &action, NULL);
 }
 
 /* ---- down ---- */

@@ -7,6 +7,8 @@
 #define PMI2X_DVM_DVM_H
 
 int cmd_up(int argc, char **argv);
+/* From now on SIGTERM goes to the head that cmd_up has started, and does not end this. */
+void up_pass_on_terminate(void);
 int cmd_down(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_submit(int argc, char **argv);

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import pathlib
 import resource
 import signal
 import struct
@@ -349,6 +350,28 @@ def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
     assert sum(ran.values()) <= 400 + 2 * os.cpu_count()
     assert ends(tmp_path / "j/journal") == dict.fromkeys(range(1, 401), 1)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_a_batch_that_is_terminated(dvm, env, prefix, tmp_path):
+    """Its head lets finish what runs, and starts nothing; what is left is run the next time."""
+    line = f"echo %d >> {tmp_path}/ran; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    (tmp_path / "tasks").write_text("".join(line % i + "\n" for i in range(400)))
+    command = "batch", "--local", "2", "--journal", tmp_path / "j", tmp_path / "tasks"
+    child = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", *command], env=env, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: (tmp_path / "ran").exists())
+    full = sum(n["cores"] for n in status(dvm)["nodes"])
+    wait_until(lambda: status(dvm)["running"] == full)
+    child.terminate()
+    log = pathlib.Path(env["PMI2X_DVM_DIR"]) / "local/log"
+    wait_until(lambda: "it is to end" in log.read_text())
+    (tmp_path / "go").touch()
+    assert child.wait(30) == 1
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert sum(ends(tmp_path / "j/journal").values()) == full
+    dvm(*command).ok()
+    assert sorted((tmp_path / "ran").read_text().split(), key=int) == list(map(str, range(400)))
 
 
 ALLOCATION = """
