@@ -106,6 +106,17 @@ def test_program_with_hwloc(cluster, env):
         assert lines[2:] == own.lines, result
 
 
+def test_program_without_its_file(cluster):
+    """Where the file is not to be had hwloc finds out by itself."""
+    if not shutil.which("lstopo-no-graphics"):
+        pytest.skip("no lstopo")
+    own = run(["lstopo-no-graphics", "--of", "console", "--no-io"]).ok()
+    script = 'rm -f "$HWLOC_XMLFILE"; exec lstopo-no-graphics --of console --no-io'
+    result = cluster.srun("-N1", "-n2", "-l", "sh", "-c", script, env=VARIABLES).ok()
+    for rank in "01":
+        assert [l[3:] for l in result.lines if l.startswith(f"{rank}: ")] == own.lines
+
+
 @pytest.fixture
 def kept(cluster, raw, scratch):
     """A step that has a topology, and goes on until the test says so."""
