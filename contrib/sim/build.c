@@ -123,7 +123,7 @@ static void number_operations(struct sim *s)
 	for (uint32_t i = 0; i < s->scenario->nops; i++) {
 		enum scenario_op_kind kind = s->scenario->ops[i].kind;
 
-		if (kind == OP_COMPUTE)
+		if (kind == OP_GROUP || kind == OP_COMPUTE)
 			continue;
 		s->seq_of[i] = next[kind];
 		s->op_of[kind][next[kind]++] = i;
@@ -133,8 +133,28 @@ static void number_operations(struct sim *s)
 	s->nphases = s->scenario->nops + 1;
 }
 
+/* One has the tag of its operation, so each has another key. */
+void group_seen(struct sim *s, uint32_t op, const struct coll_msg *msg)
+{
+	if (!coll_msg_is_subset(msg) || s->group_known[op])
+		return;
+	s->group_known[op] = true;
+	memcpy(s->group_key[op], msg->subset.key, COLL_KEY_SIZE);
+}
+
+static uint32_t phase_of_group(const struct sim *s, const struct coll_msg *msg)
+{
+	for (uint32_t i = 0; i < s->scenario->nops; i++)
+		if (s->group_known[i] &&
+		    !memcmp(s->group_key[i], msg->subset.key, COLL_KEY_SIZE))
+			return i;
+	return s->scenario->nops;
+}
+
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg)
 {
+	if (coll_msg_is_subset(msg))
+		return phase_of_group(s, msg);
 	return coll_msg_has_kind(msg) ? s->op_of[msg->kind][msg->seq] :
 					s->scenario->nops;
 }

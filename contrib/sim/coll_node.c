@@ -12,6 +12,7 @@
 
 #include "contents.h"
 #include "libcoll/coll.h"
+#include "libcoll/subset.h"
 #include "sim.h"
 
 static struct coll *coll_of(const struct sim_node *n)
@@ -22,6 +23,12 @@ static struct coll *coll_of(const struct sim_node *n)
 static bool has_bytes(const struct sim_node *n)
 {
 	return n->sim->scenario->payload == PAYLOAD_BYTES;
+}
+
+/* Those of a group are few, and some are read by libcoll: who takes part. */
+static bool needs_bytes(const struct sim_node *n, const struct coll_msg *msg)
+{
+	return has_bytes(n) || coll_msg_is_subset(msg);
 }
 
 /* ---- operations of libcoll ---- */
@@ -40,11 +47,13 @@ static struct payload *held(struct sim_node *n, size_t len,
  * What an agent's queue keeps until it has been sent: a piece of the result, or
  * contributions, which libcoll itself gives up.
  */
-static struct payload *keep(struct sim_node *n, const struct payload_vec *body)
+static struct payload *keep(struct sim_node *n, const struct coll_msg *msg,
+			    const struct payload_vec *body)
 {
 	if (body->count == 1)
 		return payload_ref(body->items[0]);
-	return held(n, body->bytes, has_bytes(n) ? payload_vec_join(body) : NULL);
+	return held(n, body->bytes,
+		    needs_bytes(n, msg) ? payload_vec_join(body) : NULL);
 }
 
 static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
@@ -59,8 +68,10 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 		sim_fail(n->sim, "a message cannot be packed");
 		return;
 	}
+	if (n->entering < n->sim->scenario->nops)
+		group_seen(n->sim, n->entering, msg);
 	if (body && body->bytes)
-		kept = keep(n, body);
+		kept = keep(n, msg, body);
 	message_send(n, position, phase_of(n->sim, msg), head.data, head.len,
 		     body ? body->bytes : 0, kept);
 	payload_unref(kept);
@@ -170,12 +181,28 @@ static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
 		rank_exits(n, slot, fault ? fault->reason : NULL);
 }
 
+static void op_complete_subset(void *arg, uint32_t slot, uint64_t id,
+			       struct payload *result, const char *why)
+{
+	struct sim_node *n = arg;
+	const struct sim_rank *r = &n->sim->ranks[n->first + slot];
+
+	if (r->gone)
+		return;
+	if (!r->waiting || r->next != id)
+		sim_fail(n->sim, "group %u ended for rank %u, which is not in it",
+			 (uint32_t)id + 1, rank_number(n->sim, n->first + slot));
+	else
+		rank_exits(n, slot, why);
+}
+
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
 	.room = op_room,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
+	.complete_subset = op_complete_subset,
 };
 
 /* ---- a step ---- */
@@ -206,6 +233,7 @@ static int create(struct sim *s, struct sim_node *n)
 	if (coll_create(&c, s->layout, n->position, &options, &ops, n))
 		return -1;
 	n->state = c;
+	n->entering = UINT32_MAX;
 	return 0;
 }
 
@@ -226,6 +254,43 @@ static int enter_ring(struct sim_node *n, uint32_t slot, uint32_t op)
 	return rc;
 }
 
+/* The first ranks of every so-manieth node, ascending as positions are. NULL: no memory. */
+static uint32_t *members_of(const struct sim *s, uint32_t every, uint32_t *count)
+{
+	uint32_t *ranks = malloc(((s->nnodes - 1) / every + 1) * sizeof(*ranks));
+
+	*count = 0;
+	for (uint32_t p = 0; ranks && p < s->nnodes; p += every)
+		ranks[(*count)++] = rank_number(s, s->nodes[p].first);
+	return ranks;
+}
+
+/* Who is no member goes on. */
+static int enter_group(struct sim_node *n, uint32_t slot, uint32_t op)
+{
+	uint32_t every = n->sim->scenario->ops[op].every, count;
+	uint32_t *ranks;
+	int rc;
+
+	if (slot || n->position % every) {
+		rank_exits(n, slot, NULL);
+		return 0;
+	}
+	ranks = members_of(n->sim, every, &count);
+	if (!ranks)
+		return -ENOMEM;
+	n->entering = op;
+	rc = coll_enter_subset(coll_of(n), slot,
+			       &(struct coll_subset_name){
+				       .tag = &op, .tag_len = sizeof(op),
+				       .ranks = ranks, .count = count,
+			       },
+			       NULL, op);
+	n->entering = UINT32_MAX;
+	free(ranks);
+	return rc;
+}
+
 static void enter(struct sim_node *n, uint32_t slot, uint32_t op)
 {
 	enum scenario_op_kind kind = n->sim->scenario->ops[op].kind;
@@ -235,6 +300,8 @@ static void enter(struct sim_node *n, uint32_t slot, uint32_t op)
 
 	if (kind == OP_RING) {
 		rc = enter_ring(n, slot, op);
+	} else if (kind == OP_GROUP) {
+		rc = enter_group(n, slot, op);
 	} else {
 		p = contents_of(n, op, slot);
 		rc = coll_enter(coll_of(n), kind == OP_FENCE ? COLL_FENCE :
@@ -259,8 +326,9 @@ static struct payload *body_of(struct sim_node *n, const struct sim_message *m,
 	room = coll_body_room(coll_of(n), m->from, msg, m->body_len);
 	if (!room)
 		return held(n, m->body_len,
-			    has_bytes(n) ? payload_copy(m->body->data,
-							m->body_len) : NULL);
+			    needs_bytes(n, msg) ? payload_copy(m->body->data,
+							       m->body_len) :
+						  NULL);
 	if (room->data)
 		memcpy(room->data, m->body->data, m->body_len);
 	return room;

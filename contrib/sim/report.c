@@ -38,7 +38,8 @@ static void put_phase(const struct sim *s, FILE *out, uint32_t i,
 	snprintf(name, sizeof(name), "%u %s", i + 1, scenario_op_name(op));
 	if (op->kind != OP_COMPUTE)
 		snprintf(name, sizeof(name), "%u %s %u", i + 1,
-			 scenario_op_name(op), op->bytes);
+			 scenario_op_name(op),
+			 op->kind == OP_GROUP ? op->every : op->bytes);
 	fprintf(out, "%-20s %10s %10s %9u %7u %11llu %9s %5llu/%llu/%llu %9s %5u\n",
 		name, units_show_time(time, p->last_exit - p->first_entry),
 		units_show_time(after, p->last_exit - p->last_entry),

@@ -169,6 +169,23 @@ static int check_protocol(struct reader *r)
 	return 0;
 }
 
+static int check_groups(struct reader *r)
+{
+	const struct scenario *s = r->s;
+
+	for (uint16_t i = 0; i < s->nops; i++) {
+		if (s->ops[i].kind != OP_GROUP)
+			continue;
+		r->line = s->ops[i].line;
+		if (s->protocol != PROTOCOL_PMI2X || s->clients != CLIENTS_NONE)
+			return fail(r, "run: a group needs protocol = pmi2x and clients = none");
+		if ((s->nodes - 1) / s->ops[i].every >= SCENARIO_GROUP_MAX)
+			return fail(r, "run: group %u has more than %u members; allowed is a larger step between their nodes",
+				    s->ops[i].every, SCENARIO_GROUP_MAX);
+	}
+	return 0;
+}
+
 static int check_clients(struct reader *r)
 {
 	const struct scenario *s = r->s;
@@ -233,6 +250,8 @@ int scenario_check(const struct scenario *s, char error[SCENARIO_ERROR_MAX])
 
 	if (!rc)
 		rc = check_protocol(&r);
+	if (!rc)
+		rc = check_groups(&r);
 	if (!rc)
 		rc = check_clients(&r);
 	for (uint32_t i = 0; !rc && i < s->nfaults; i++)

@@ -20,8 +20,9 @@
 #define SCENARIO_ERROR_MAX 512              /* bytes of a message, NUL too */
 #define SCENARIO_AT_MAX 288                 /* bytes of a file and line */
 
+#define SCENARIO_GROUP_MAX 65536 /* members: each holds the list of all */
 #define SCENARIO_RUN_FORMS \
-	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], or compute TIME ...; keys of a fence, the compute of an i-operation comes last, a value has at most 1MiB"
+	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], group EVERY [times N], or compute TIME ...; keys of a fence, the compute of an i-operation comes last, a value has at most 1MiB"
 
 /* Who carries the data; all but the first are models of other designs. */
 enum sim_protocol_id {
@@ -48,13 +49,14 @@ enum scenario_clients {
 enum scenario_layout { RANKS_BLOCK, RANKS_CYCLIC, RANKS_UNEVEN };
 enum scenario_topology { TOPOLOGY_FLAT, TOPOLOGY_FAT_TREE, TOPOLOGY_DRAGONFLY };
 enum scenario_payload { PAYLOAD_SIZES, PAYLOAD_BYTES };
-enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_COMPUTE };
+enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_GROUP, OP_COMPUTE };
 
 /* What every rank does next. */
 struct scenario_op {
 	enum scenario_op_kind kind;
 	uint32_t bytes;      /* of a value */
 	uint32_t keys;       /* values of a rank; 1, if it is no fence */
+	uint32_t every;      /* group: the first rank of every so-manieth node */
 	bool nonblocking;    /* the rank computes, then waits */
 	struct distribution compute;
 	unsigned int line;
@@ -168,7 +170,7 @@ const char *scenario_fault_name(enum scenario_fault_kind kind);
 const char *scenario_clients_name(enum scenario_clients clients);
 const char *scenario_protocol_name(enum sim_protocol_id id);
 const char *scenario_layout_name(enum scenario_layout layout);
-/* "fence", "ifence", "allgather", "iallgather", "ring", "compute" */
+/* "fence", "ifence", "allgather", "iallgather", "ring", "group", "compute" */
 const char *scenario_op_name(const struct scenario_op *op);
 
 #endif

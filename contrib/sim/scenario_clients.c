@@ -40,6 +40,8 @@ static bool is_able(const struct scenario *s, enum scenario_clients clients,
 		       op->bytes <= protocols[clients].put_max;
 	case OP_ALLGATHER:
 		return protocols[clients].gather && op->bytes <= VALUE_MAX;
+	case OP_GROUP:
+		return false;
 	case OP_RING:
 		return protocols[clients].ring && op->bytes <= VALUE_MAX;
 	default:

@@ -20,6 +20,7 @@ static const struct {
 	{ "allgather", OP_ALLGATHER, false },
 	{ "iallgather", OP_ALLGATHER, true },
 	{ "ring", OP_RING, false },
+	{ "group", OP_GROUP, false },
 	{ "compute", OP_COMPUTE, false },
 };
 
@@ -66,6 +67,13 @@ static bool parse_value(const char *word, struct scenario_op *op)
 	return true;
 }
 
+static bool parse_first(char *word, struct scenario_op *op)
+{
+	return op->kind == OP_GROUP ?
+		       count_of(word, 1, LAYOUT_NODES_MAX, &op->every) :
+		       parse_value(word, op);
+}
+
 /* What may follow the bytes of a value; compute takes the rest of the line. */
 static bool parse_options(struct scenario_op *op, uint32_t *times, char *rest)
 {
@@ -101,7 +109,7 @@ bool scenario_parse_run(struct scenario *s, char *value, unsigned int line,
 	if (op.kind == OP_COMPUTE) {
 		if (!distribution_parse(rest, &op.compute))
 			return false;
-	} else if (!parse_value(strtok_r(NULL, SPACE, &rest), &op) ||
+	} else if (!parse_first(strtok_r(NULL, SPACE, &rest), &op) ||
 		   !parse_options(&op, &times, rest)) {
 		return false;
 	}

@@ -24,6 +24,7 @@
 #define PMI2X_SIM_SIM_H
 
 #include "events.h"
+#include "libcoll/coll.h"
 #include "libcoll/layout.h"
 #include "libcoll/tree.h"
 #include "libpmi/control.h"
@@ -55,6 +56,7 @@ struct sim_node {
 	uint64_t held_peak, queued_peak;
 	uint32_t position, id, parent, children;
 	uint32_t first, nranks; /* its ranks: sim.ranks[first...] */
+	uint32_t entering;    /* the group that a rank is just entering; UINT32_MAX */
 	bool dead;
 };
 
@@ -139,6 +141,9 @@ struct sim {
 	uint16_t seq_of[SCENARIO_OPS_MAX];           /* of its kind */
 	uint16_t op_of[3][SCENARIO_OPS_MAX];         /* [kind][seq] */
 	uint64_t unit_len[SCENARIO_OPS_MAX];         /* see contents.h */
+	/* Of a group: what its messages are known by, from the first of them on. */
+	unsigned char group_key[SCENARIO_OPS_MAX][COLL_KEY_SIZE];
+	bool group_known[SCENARIO_OPS_MAX];
 	struct phase phases[SCENARIO_OPS_MAX + 1];   /* the last: no operation */
 	uint32_t nphases;
 	struct node_count *node_counts; /* see stats_node */
@@ -166,6 +171,8 @@ struct sim {
 struct sim *sim_new(const struct scenario *scenario,
 		    char error[SCENARIO_ERROR_MAX]);
 void sim_free(struct sim *s);
+/* A message of a group comes from a rank that enters this operation. */
+void group_seen(struct sim *s, uint32_t op, const struct coll_msg *msg);
 /* What a message of libcoll is counted as. */
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg);
 

@@ -37,6 +37,8 @@ static void add_run(struct scenario *sc)
 		 name[0] == 'i' ? " compute uniform 200us" : "");
 	if (up_to(7) == 0)
 		snprintf(run, sizeof(run), "compute uniform 50us");
+	else if (up_to(15) == 0)
+		snprintf(run, sizeof(run), "group %u", 1 + up_to(9));
 	if (!scenario_parse_run(sc, run, 0, &allowed))
 		fail_msg("%s: %s", run, allowed);
 }
@@ -73,6 +75,8 @@ static void choose_clients(struct scenario *sc)
 	sc->clients = CLIENTS_PMI1 + up_to(3);
 	if (scenario_unable(sc, sc->clients, &allowed))
 		sc->clients = CLIENTS_MIXED;
+	if (scenario_unable(sc, sc->clients, &allowed))
+		sc->clients = CLIENTS_NONE;
 }
 
 static void make_scenario(struct scenario *sc, uint32_t index)
@@ -129,6 +133,17 @@ static void check_phase(const struct sim *s, uint32_t i, bool failed_before)
 			 (unsigned int)s->scenario->seed, i + 1, p->reason);
 }
 
+/* Others than its members go on, and what has failed before is no concern of it. */
+static void check_group(const struct sim *s, uint32_t i)
+{
+	const struct phase *p = &s->phases[i];
+
+	if (!s->scenario->nfaults && p->succeeded != s->nranks)
+		fail_msg("seed %u: group %u failed without a fault: %s",
+			 (unsigned int)s->scenario->seed, i + 1, p->reason);
+	assert_true(!p->failed || p->reason[0]);
+}
+
 static void check_end(const struct sim *s)
 {
 	bool failed = false;
@@ -136,6 +151,10 @@ static void check_end(const struct sim *s)
 	for (uint32_t i = 0; i < s->scenario->nops; i++) {
 		if (s->scenario->ops[i].kind == OP_COMPUTE)
 			continue;
+		if (s->scenario->ops[i].kind == OP_GROUP) {
+			check_group(s, i);
+			continue;
+		}
 		check_phase(s, i, failed);
 		failed |= s->phases[i].failed > 0;
 	}

@@ -120,6 +120,31 @@ static void messages_may_be_longer_than_32_bits_say(void **state)
 	assert_true(found.last_exit > (sim_time)(2 * own + 2 * 3 * own) * 2);
 }
 
+/* One up and one down for each node between members and where they meet. */
+static void check_group(uint32_t nodes, char *run, uint64_t messages)
+{
+	static struct scenario sc;
+	struct phase found;
+
+	prepare(&sc, run);
+	sc.protocol = PROTOCOL_PMI2X;
+	sc.nodes = nodes;
+	sc.ranks_per_node = 3;
+	sc.tree_width = 2;
+	found = phase_of_run(&sc);
+	assert_int_equal(found.messages, messages);
+	assert_int_equal(found.succeeded, nodes * sc.ranks_per_node);
+}
+
+static void a_group_sends_between_its_members_only(void **state)
+{
+	char all[] = "group 1", some[] = "group 4", one[] = "group 7";
+
+	check_group(7, all, 2 * 6);
+	check_group(7, some, 2 * 1);
+	check_group(7, one, 0);
+}
+
 /* The children of each: srun's first, then those of node 0, 1, ... */
 static void check_tree(uint32_t nodes, const uint32_t *children)
 {
@@ -220,6 +245,7 @@ int main(void)
 		cmocka_unit_test(distances_follow_the_topology),
 		cmocka_unit_test(times_are_those_of_the_model),
 		cmocka_unit_test(messages_may_be_longer_than_32_bits_say),
+		cmocka_unit_test(a_group_sends_between_its_members_only),
 		cmocka_unit_test(mpi_pmi2_has_slurms_tree),
 		cmocka_unit_test(slowness_is_where_it_was_put),
 		cmocka_unit_test(a_slow_node_computes_slowly_beside_a_collective),
