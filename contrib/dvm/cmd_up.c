@@ -107,6 +107,7 @@ static void take_option(struct up *u, int option, const char *value)
 	case 'c': take_counter(u, value); break;
 	case 'g': add(u, "-g", thousand("--grace", value)); break;
 	case 'p': add(u, "-p", thousand("--patience", value)); break;
+	case 'w': add(u, "-w", thousand("--within", value)); break;
 	case 'm': check_number("--max-queued", value, INT32_MAX);
 		add(u, "-m", value); break;
 	case 'J':
@@ -133,6 +134,7 @@ static void take_options(struct up *u, int argc, char **argv)
 		{ "counter", required_argument, NULL, 'c' },
 		{ "grace", required_argument, NULL, 'g' },
 		{ "patience", required_argument, NULL, 'p' },
+		{ "within", required_argument, NULL, 'w' },
 		{ "max-queued", required_argument, NULL, 'm' },
 		{ "order", required_argument, NULL, 'o' },
 		{ "journal", required_argument, NULL, 'J' },

@@ -60,6 +60,7 @@ static const char usage[] =
 "  --slots core|thread|N    what tasks are given of a node\n"
 "  --order fifo|large       which task comes first\n"
 "  --patience SECONDS       how long others may pass one that does not fit (60)\n"
+"  --within SECONDS         up, grow: all nodes must be up so soon after the first (120)\n"
 "  --grace SECONDS          between SIGTERM and SIGKILL (10); shrink: what runs there has\n"
 "  --max-queued NUMBER      tasks in the queue\n"
 "  --journal DIR            up, batch: write down there what becomes of the tasks\n"

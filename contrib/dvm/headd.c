@@ -18,7 +18,8 @@
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
-#define GRACE_MS 10000       /* unless told otherwise */
+#define GRACE_MS 10000       /* unless told otherwise, */
+#define WITHIN_MS 120000     /* also this */
 #define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
 #define SAY_MAX 1024
 #define COUNTERS_MAX LEDGER_COUNTERS_MAX
@@ -165,6 +166,16 @@ static void on_end(void *arg)
 
 /* ---- turns ---- */
 
+/* What starts them may wait for those that can come no more. */
+static void on_late(uv_timer_t *timer)
+{
+	struct headd *h = timer->data;
+
+	headd_fail(h, "%u of %u nodes were up %u s after the first, and the others were not: see %s/" HEADD_LOG,
+		   dvm_head_registered(h->head), h->options.nodes,
+		   h->options.within_ms / 1000, h->options.dir);
+}
+
 static void note_progress(struct headd *h)
 {
 	static uint32_t said;
@@ -173,9 +184,12 @@ static void note_progress(struct headd *h)
 		return;
 	said = dvm_head_registered(h->head);
 	headd_say(h, "up %u", said);
+	if (said < h->options.nodes && !uv_is_active((uv_handle_t *)&h->limit))
+		uv_timer_start(&h->limit, on_late, h->options.within_ms, 0);
 	if (said < h->options.nodes || headd_journal_begin(h))
 		return;
 	h->ready = true;
+	uv_timer_stop(&h->limit);
 	address_publish(h);
 	stop_watch_job(h);
 	headd_say(h, "ready");
@@ -278,7 +292,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	uint32_t number = 0;
 	bool ok = true;
 
-	if (strchr("Ngpm", option))
+	if (strchr("Ngpmw", option))
 		ok = decimal_u32(value, 0, INT32_MAX, &number);
 	switch (option) {
 	case 'n': s->headd.name = s->head.name = value; break;
@@ -295,6 +309,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'O': s->headd.journal.once = true; break;
 	case 'F': s->headd.journal.fast = true; break;
 	case 'g': s->head.grace_ms = s->headd.grace_ms = number; break;
+	case 'w': s->headd.within_ms = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
 	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
@@ -313,7 +328,8 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 	int option;
 
 	*s = (struct settings){
-		.headd = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS },
+		.headd = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS,
+			   .within_ms = WITHIN_MS },
 		.head = {
 			.build = PMI2X_BUILD,
 			.grace_ms = GRACE_MS,
@@ -321,7 +337,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:m:o:c:")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:w:m:o:c:")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;

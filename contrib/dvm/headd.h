@@ -38,6 +38,8 @@ struct headd_options {
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in welcome.h */
 	uint32_t grace_ms;      /* as in dvm_head_options */
+	uint32_t within_ms;     /* of the first: all nodes must be up; of a growth's
+	                           begin: so must these */
 	const char *address;    /* a file for clients on other nodes, or NULL */
 	struct headd_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that

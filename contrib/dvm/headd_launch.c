@@ -16,7 +16,6 @@
 #include "headd.h"
 
 #define WORDS_MAX 1024
-#define GROW_S 120 /* until all that come later are up */
 
 /*
  * No PMI, no share of memory or cores: the steps of the tasks' own user go on beside it,
@@ -225,6 +224,7 @@ static char **make_environment(void)
 	for (size_t i = 0; env && i < n; i++)
 		if (strncmp(environ[i], "SLURM_", 6) ||
 		    !strncmp(environ[i], "SLURM_CONF=", 11) ||
+		    !strncmp(environ[i], "SLURM_SACK_SOCKET=", 18) ||
 		    !strncmp(environ[i], "SLURM_JWT=", 10))
 			env[kept++] = environ[i];
 	return env;
@@ -341,7 +341,7 @@ int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names
 	if (nodes_make_room(h, s.first + nodes))
 		return -ENOMEM;
 	h->growing = true; /* what fails half-way is ended in the next turn */
-	h->grow_until = headd_now(h).ms + GROW_S * 1000;
+	h->grow_until = headd_now(h).ms + h->options.within_ms;
 	h->log_at = lseek(STDERR_FILENO, 0, SEEK_CUR);
 	return h->options.local ? launch_local(h, &s) : launch(h, &s);
 }

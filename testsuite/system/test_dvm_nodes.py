@@ -186,7 +186,16 @@ def test_what_runs_too_long_on_a_node_that_leaves(dvm, up):
     assert json.loads(dvm("show", str(moves["id"])).stdout)["out"] == "on n0\n"
 
 
-# ---- nodes that come later ----
+# ---- nodes that do not come, or later ----
+
+
+def test_one_of_the_first_does_not_come(client, launcher, env):
+    """What starts them goes on, as srun does with -K0; the DVM is given up."""
+    launcher.write_text(launcher.read_text().replace("n=$PMI2X_DVM_NODES", "n=1"))
+    few = "up", "-N2", "--within", "1", "--launcher", str(launcher)
+    result = client({"SLURM_JOB_ID": JOB}, *few).failed()
+    result.says("1 of 2 nodes were up 1 s after the first")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
 
 
 def test_nodes_that_come_later(local, hello):
