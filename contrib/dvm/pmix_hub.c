@@ -18,7 +18,7 @@
 #include "agent/pmix_stream.h"
 #include "libio/attach_fds.h"
 #include "libio/fd.h"
-#include "libio/listener_socket.h"
+#include "libio/listener.h"
 #include "libpmi/pmix_msg.h"
 #include "libutil/array.h"
 #include "pmi2x-build.h"
@@ -70,8 +70,7 @@ struct pmix_hub {
 	struct pmix_library library;
 	struct pmix_offer offer;
 	struct server *server; /* NULL: it does not run */
-	int listener;          /* -1: PMIx is not offered */
-	uv_poll_t clients;
+	struct listener *listener; /* NULL: PMIx is not offered */
 	struct nspace *nspaces;
 };
 
@@ -436,15 +435,14 @@ static int admit(struct pmix_hub *h, uint32_t part, int fd, bool old)
 	return rc;
 }
 
-static void on_client(uv_poll_t *poll, int status, int events)
+/* libpmix reads first from one that blocks. */
+static void on_client(void *arg, int fd)
 {
-	struct pmix_hub *h = poll->data;
-	int fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct pmix_hub *h = arg;
 	uint32_t part;
 	bool old;
 
-	if (fd < 0)
-		return;
+	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	if (!is_own(fd) || !find_part(h, fd, &part, &old))
 		close(fd);
 	else if (admit(h, part, fd, old))
@@ -531,14 +529,13 @@ int pmix_hub_open(struct pmix_hub **out, struct loop *loop, const char *director
 		  const struct log_hook *log)
 {
 	struct pmix_hub *h = calloc(1, sizeof(*h));
-	int rc;
+	int rc, fd;
 
 	*out = h;
 	if (!h)
 		return -ENOMEM;
 	*h = (struct pmix_hub){
 		.loop = loop, .ops = *ops, .arg = arg, .log = log, .node = node,
-		.listener = -1,
 	};
 	if (!is_there(h, directory))
 		return 0;
@@ -546,25 +543,21 @@ int pmix_hub_open(struct pmix_hub **out, struct loop *loop, const char *director
 	rc = name_directory(h);
 	if (rc)
 		return rc;
-	h->listener = listen_here(h);
-	if (h->listener < 0)
-		return h->listener;
-	h->clients.data = h;
-	rc = uv_poll_init(loop_uv(loop), &h->clients, h->listener);
-	return rc ? rc : uv_poll_start(&h->clients, UV_READABLE, on_client);
+	fd = listen_here(h);
+	return fd < 0 ? fd : listener_open(&h->listener, loop_uv(loop), fd, on_client, h);
 }
 
 void pmix_hub_close(struct pmix_hub *h)
 {
 	struct nspace *n, *next;
 
-	if (!h || h->listener < 0)
+	if (!h || !h->listener)
 		return;
 	HASH_ITER(hh, h->nspaces, n, next)
 		free_nspace(h, n);
 	end(h);
-	uv_close((uv_handle_t *)&h->clients, NULL);
-	fd_close(&h->listener);
+	listener_close(h->listener);
+	h->listener = NULL;
 }
 
 void pmix_hub_destroy(struct pmix_hub *h)
