@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "libdvm/dvm_msg.h"
+#include "libio/attach_fds.h"
 #include "libio/fd.h"
 #include "pmix_offer.h"
 #include "task.h"
@@ -355,16 +356,6 @@ void tasks_pmix_lost(struct tasks *t, uint32_t part, const char *why)
 }
 
 /* ---- packets ---- */
-
-static int passed_fd(struct msghdr *msg)
-{
-	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
 
 /* False: there is none. */
 static bool receive(struct tasks *t)

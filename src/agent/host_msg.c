@@ -61,16 +61,6 @@ int host_msg_send(int fd, const struct host_msg *m)
 	return host_msg_send_with(fd, m, NULL);
 }
 
-static int passed_fd(struct msghdr *msg)
-{
-	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd = -1;
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
-}
-
 int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m, int *passed)
 {
 	union {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends descriptors along with a message over a unix socket. */
+/* Descriptors that go along with a message over a unix socket. */
 #ifndef PMI2X_ATTACH_FDS_H
 #define PMI2X_ATTACH_FDS_H
 
@@ -28,6 +28,17 @@ static inline void attach_fds(struct msghdr *msg, const struct passed_fds *fds,
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(len);
 	memcpy(CMSG_DATA(c), fds->fds, len);
+}
+
+/* The one that came with a message that has been received, or -1. The caller's. */
+static inline int passed_fd(struct msghdr *msg)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
 }
 
 #endif
