@@ -76,12 +76,9 @@ def srun_hears(step, tool, node):
     return any(one["node"] == node and one["answered"] for one in nodes)
 
 
-@pytest.mark.parametrize("where", ["root", "leaf"])
-def test_step_daemon_killed_when_all_others_have_left(
-    cluster, faulty, tool, where
-):
-    """Only srun has a connection with it."""
-    node = NODES[where]
+def test_step_daemon_killed_when_all_others_have_left(cluster, faulty, tool):
+    """Only srun has a connection with it: the root's, for those above others stay."""
+    node = NODES["root"]
     stay = ranks_of(node)
     others = sorted(RANKS - stay)
     step = faulty(
@@ -189,16 +186,20 @@ LEAVERS = ranks_of("n2")
 STAYS = max(ranks_of("n3"))  # below n2 in the tree
 
 
-def left_inner_node(cluster, faulty, *words):
-    """The ranks of an inner node have ended long before those below it."""
+def ended_inner_node(faulty, *words):
+    """The ranks of an inner node have ended long before those below it, whose requests
+    go by its agent."""
     first, last = min(LEAVERS), max(LEAVERS)
     step = faulty(
-        "init", "fence", f"{first}-{last}:finalize", f"{first}-{last}:die=0",
-        "touch=out", "gate=go", *(f"{STAYS}:{word}" for word in words),
+        "init", "fence", "touch=in", f"{first}-{last}:finalize",
+        f"{first}-{last}:die=0", "touch=out", "gate=go",
+        *(f"{STAYS}:{word}" for word in words),
         "finalize", options=["--overlap", *TREE],
     )
+    step.wait_for("in", LEAVERS)
+    for rank in LEAVERS:
+        step.wait_until_gone("in", rank)
     step.wait_for("out", RANKS - LEAVERS)
-    wait_until(lambda: cluster.step_daemon("n2") is None)
     step.make("go")
     return step
 
@@ -206,14 +207,14 @@ def left_inner_node(cluster, faulty, *words):
 @pytest.mark.parametrize("words", [
     ["publish=name", "lookup=name"], ["spawn=/bin/true"],
 ], ids=["names", "spawn"])
-def test_requests_from_below_a_node_that_has_left(cluster, faulty, words):
-    step = left_inner_node(cluster, faulty, *words)
+def test_requests_from_below_a_node_whose_ranks_have_ended(faulty, words):
+    step = ended_inner_node(faulty, *words)
     step.end().ok()
     assert step.seen("done") == RANKS - LEAVERS
 
 
-def test_abort_from_below_a_node_that_has_left(cluster, faulty):
-    step = left_inner_node(cluster, faulty, "abort=enough")
+def test_abort_from_below_a_node_whose_ranks_have_ended(faulty):
+    step = ended_inner_node(faulty, "abort=enough")
     step.fails(rf"rank {STAYS} on node n3 called abort: enough")
 
 
