@@ -51,8 +51,8 @@ bool confine_arguments(struct confine_options *options, int ours, int argc,
  * nothing but say so and exit: it may still have rights.
  *
  * Afterwards: user and group as asked, no supplementary group, no capability in
- * any set, none to be had by exec; not dumpable; in the cgroups; empty environment; in "/"; umask 077; default
- * signals but SIGPIPE, which is ignored; no descriptor from `fds` on; limits of
+ * any set, none to be had by exec; not dumpable; in the cgroups; empty environment;
+ * in "/"; umask 077; default signals but SIGPIPE, which is ignored; no descriptor from `fds` on; limits of
  * the machine instead of slurmd's, no core files. Without root: the same, but
  * user and groups are who they were, and a cgroup that may not be entered, a
  * limit that may not be raised are left alone.

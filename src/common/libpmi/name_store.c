@@ -448,14 +448,16 @@ static void look_up(struct name_store *s, const struct name_asker *who,
 /* Is it answered? */
 static bool try_again(struct name_store *s, struct look_up *l)
 {
-	uint32_t found = find_all(s, &l->who.proc, &l->request);
-	struct names_item *hopeless = find_hopeless(s, &l->request);
+	struct names_item *hopeless;
 
-	if (found >= l->request.wait)
+	if (find_all(s, &l->who.proc, &l->request) >= l->request.wait) {
 		answer_found(s, &l->who, &l->request);
-	else if (hopeless)
+		return true;
+	}
+	hopeless = find_hopeless(s, &l->request);
+	if (hopeless)
 		answer_hopeless(s, &l->who, hopeless);
-	return found >= l->request.wait || hopeless;
+	return hopeless;
 }
 
 /* Something has been published, or never will be. */
@@ -473,10 +475,13 @@ static void look_again(struct name_store *s)
 static int end_namespace(struct name_store *s, const char *nspace)
 {
 	size_t size = strlen(nspace) + 1;
-	struct ended *e = has_ended(s, nspace) ? NULL : malloc(sizeof(*e) + size);
+	struct ended *e;
 
+	if (has_ended(s, nspace))
+		return 0;
+	e = malloc(sizeof(*e) + size);
 	if (!e)
-		return has_ended(s, nspace) ? 0 : -ENOMEM;
+		return -ENOMEM;
 	memcpy(e->nspace, nspace, size);
 	e->next = s->ended;
 	s->ended = e;
