@@ -35,6 +35,20 @@ static json_t *which_nodes(const char *command, uint32_t count, int argc,
 	return names;
 }
 
+/* Of the nodes that are meant, and say of how many it is done. */
+static void change_nodes(const char *dvm, json_t *request, json_t *nodes,
+			 const char *done)
+{
+	struct conn *c = conn_open(dvm);
+	json_t *answer;
+
+	json_object_set_new(request, "nodes", nodes);
+	answer = conn_ask(c, request);
+	printf("%lld nodes %s\n", get_number(answer, "nodes"), done);
+	json_decref(answer);
+	conn_close(c);
+}
+
 /* ---- grow ---- */
 
 static uint64_t take_job(const char *text)
@@ -73,11 +87,10 @@ int cmd_grow(int argc, char **argv)
 		{ "jobid", required_argument, NULL, 'j' },
 		{ 0 },
 	};
-	json_t *request = json_pack("{s:s}", "op", "grow"), *answer;
+	json_t *request = json_pack("{s:s}", "op", "grow");
 	const char *dvm = NULL;
 	uint32_t count = 0;
 	uint64_t job = 0;
-	struct conn *c;
 	int option;
 
 	opterr = 0;
@@ -91,13 +104,9 @@ int cmd_grow(int argc, char **argv)
 	if (job && !count && optind == argc)
 		count = nodes_of(job);
 	json_object_set_new(request, "job", json_integer((json_int_t)job));
-	json_object_set_new(request, "nodes", which_nodes("grow", count,
-							  argc - optind, argv + optind));
-	c = conn_open(dvm);
-	answer = conn_ask(c, request);
-	printf("%lld nodes more are up\n", get_number(answer, "nodes"));
-	json_decref(answer);
-	conn_close(c);
+	change_nodes(dvm, request,
+		     which_nodes("grow", count, argc - optind, argv + optind),
+		     "more are up");
 	return 0;
 }
 
@@ -111,10 +120,9 @@ int cmd_shrink(int argc, char **argv)
 		{ "grace", required_argument, NULL, 'g' },
 		{ 0 },
 	};
-	json_t *request = json_pack("{s:s}", "op", "shrink"), *answer;
+	json_t *request = json_pack("{s:s}", "op", "shrink");
 	const char *dvm = NULL;
 	uint32_t count = 0;
-	struct conn *c;
 	int option;
 
 	opterr = 0;
@@ -128,13 +136,8 @@ int cmd_shrink(int argc, char **argv)
 			break;
 		default: die_usage("shrink: there is no such option, or its value is missing");
 		}
-	json_object_set_new(request, "nodes", which_nodes("shrink", count,
-							  argc - optind, argv + optind));
-	c = conn_open(dvm);
-	answer = conn_ask(c, request);
-	printf("%lld nodes leave when nothing runs there\n",
-	       get_number(answer, "nodes"));
-	json_decref(answer);
-	conn_close(c);
+	change_nodes(dvm, request,
+		     which_nodes("shrink", count, argc - optind, argv + optind),
+		     "leave when nothing runs there");
 	return 0;
 }

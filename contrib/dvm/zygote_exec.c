@@ -101,6 +101,13 @@ static void put(char *extra[EXTRA_MAX], size_t *n, const char *name,
 		++*n;
 }
 
+static void put_text(char *extra[EXTRA_MAX], size_t *n, const char *name,
+		     const char *value)
+{
+	if (*n < EXTRA_MAX && asprintf(&extra[*n], "%s=%s", name, value) >= 0)
+		++*n;
+}
+
 static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
 		     const struct node_rank *r, const struct resources *has)
 {
@@ -122,16 +129,7 @@ static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
 						"%s%u", len ? "," : "", i);
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (*n < EXTRA_MAX &&
-		    asprintf(&extra[*n], "%s=%s", names[i], list) >= 0)
-			++*n;
-}
-
-static void put_text(char *extra[EXTRA_MAX], size_t *n, const char *name,
-		     const char *value)
-{
-	if (*n < EXTRA_MAX && asprintf(&extra[*n], "%s=%s", name, value) >= 0)
-		++*n;
+		put_text(extra, n, names[i], list);
 }
 
 /* ---- PMIx ---- */
@@ -184,8 +182,6 @@ static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *
 	struct pmix_list list = { extra, n, &r->profile->env };
 	const char *step = getenv("SLURM_STEP_ID");
 
-	if (!o->port)
-		return;
 	if (step) /* without it Open MPI 4.1 takes each rank for a program of its own */
 		put_text(extra, n, "SLURM_STEP_ID", step);
 	put(extra, n, "PMIX_RANK", r->launch->first_rank + r->local);
@@ -205,7 +201,8 @@ static void put_pmi(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r
 	put(extra, n, "PMI_RANK", l->first_rank + r->local);
 	put(extra, n, "PMI_SIZE", l->ranks);
 	put_text(extra, n, "PMI_JOBID", jobid);
-	put_pmix(extra, n, r, has, jobid);
+	if (has->pmix.port)
+		put_pmix(extra, n, r, has, jobid);
 }
 
 /* `pmi`: its connection, or -1. */

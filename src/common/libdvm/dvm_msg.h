@@ -257,6 +257,12 @@ int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
 /* The next of a frame; points into it. 0 or -EPROTO. */
 int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
 
+/* An exit status as a shell says it. */
+static inline int dvm_exit_code(int32_t status)
+{
+	return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+}
+
 #define DVM_JOBID_MAX 320
 
 /* What a task is called in PMI: each try is another job. */

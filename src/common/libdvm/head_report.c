@@ -68,17 +68,11 @@ static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
 	return list;
 }
 
-/* As a shell says it. */
-static int code_of(int32_t status)
-{
-	return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
-}
-
 static void set_result(json_t *o, const struct head_task *t)
 {
 	const struct task_result *r = &t->result;
 
-	json_object_set_new(o, "code", json_integer(code_of(r->status)));
+	json_object_set_new(o, "code", json_integer(dvm_exit_code(r->status)));
 	if (r->status & 0x7f)
 		json_object_set_new(o, "signal", json_integer(r->status & 0x7f));
 	if (r->status)

@@ -19,9 +19,7 @@ const char *history_state_name(enum history_state state)
 
 int history_code(const struct history_task *t)
 {
-	int32_t status = t->end.status;
-
-	return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+	return dvm_exit_code(t->end.status);
 }
 
 double history_seconds(const struct history_task *t)
