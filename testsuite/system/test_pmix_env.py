@@ -123,10 +123,12 @@ def test_mpirun_in_an_allocation(cluster, mpirun, compile_program):
     assert result.stdout.startswith("size 4 "), result
 
 
-def test_mpirun_in_a_step(srun, mpirun):
-    """Each of two ranks starts three, on its own node."""
+def test_mpirun_in_a_step(srun, scratch, mpirun):
+    """Each of two ranks starts three, on its own node, whose files of a moment are its own:
+    two mpiruns of 4.1 that begin at once in one directory do not bear each other."""
     command, alone = mpirun
-    result = srun("-N2", "-n2", command, *alone, "-n", "3", *HOSTS, env=ROOT)
+    own = ["sh", "-c", 'TMPDIR=$(mktemp -d -p "$0") exec "$@"', scratch]
+    result = srun("-N2", "-n2", *own, command, *alone, "-n", "3", *HOSTS, env=ROOT)
     assert result.ok().lines.count("size 3") == 6, result
 
 
