@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ways in which Slurm starts steps."""
 
+import os
 import re
 import subprocess
 
@@ -103,14 +104,16 @@ def test_jobs_at_once(cluster, raw):
         assert output.count("exchanged 8") == 8, output
 
 
-def test_overlap_in_steps_that_wait(cluster, raw):
-    """A step that waits in a fence does not hold up another one."""
-    late = " ".join(map(str, raw("late", "1", "4")))
+def test_overlap_in_steps_that_wait(cluster, raw, scratch):
+    """A step whose rank 0 is not there yet does not hold up another one."""
     exchange = " ".join(map(str, raw("exchange", "1")))
     srun = f"srun --mpi={cluster.kind} --overlap -N2 -n4"
-    script = f"{srun} {late} & sleep 1; {srun} {exchange}; echo second; wait"
+    go = scratch / "go"
+    os.mkfifo(go)
+    late = f"sh -c 'test $PMI_RANK != 0 || cat {go}; exec {exchange}'"
+    script = f"{srun} {late} & exec 3>{go}; {srun} {exchange}; echo second; exec 3>&-; wait"
     result = cluster.run("salloc", "-N2", *ROOM, "sh", "-c", script).ok()
-    assert result.lines.index("second") < result.lines.index("late")
+    assert result.lines == [*["exchanged 4"] * 4, "second", *["exchanged 4"] * 4]
 
 
 def test_environment(srun):
