@@ -10,6 +10,7 @@ import ctypes
 import os
 import pathlib
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -186,6 +187,46 @@ def daemon(cluster, name, node=None):
         if node is None or node in words:
             return pid
     raise AssertionError(f"no {name} {node or ''}")
+
+
+def answers(port):
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def restarted(cluster, node, conf, within=()):
+    """A slurmd that was killed, started again, perhaps within another command, and
+    listens; the step daemons go on."""
+    with contextlib.suppress(AssertionError):  # not there: by a test before
+        pid = daemon(cluster, "slurmd", node)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+    program = cluster.state["programs"]["slurmd"]
+    slurmd = subprocess.Popen(
+        [*within, program, "-D", "-N", node, "-f", conf],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: answers(cluster.state["first_port"] + int(node[1:])))
+        yield slurmd
+        left = cluster.wait_until_clean()
+        assert not left, left
+    finally:
+        slurmd.kill()
+        slurmd.wait()
+
+
+def give_up_node(cluster, node):
+    """As Slurm itself does after SlurmdTimeout: nothing of it is waited for."""
+    update = ["scontrol", "update", f"nodename={node}"]
+    cluster.run(*update, "state=down", "reason=crashed").ok()
+    wait_until(lambda: not cluster.run("squeue", "-h").stdout)
+    cluster.run(*update, "state=resume").ok()
 
 
 def remove_stale_sockets(cluster):

@@ -9,7 +9,6 @@ import re
 import resource
 import signal
 import socket
-import subprocess
 
 import pytest
 
@@ -17,10 +16,12 @@ from faulty import (
     HANGS_S,
     RANKS,
     daemon,
+    give_up_node,
     links,
     listener,
     ranks_of,
     remove_stale_sockets,
+    restarted,
     silence,
 )
 from harness import Cluster, free_ports, run, taken_ports, wait_until
@@ -237,33 +238,6 @@ def test_parent_starts_seconds_after_its_children(small, scratch):
     assert first > max(times[rank] for rank in ranks_of("n3")) + 1
 
 
-def start_slurmd(cluster, node, conf, within):
-    program = cluster.state["programs"]["slurmd"]
-    return subprocess.Popen(
-        [*within, program, "-D", "-N", node, "-f", conf],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-@contextlib.contextmanager
-def restarted(cluster, node, conf, within=()):
-    """A slurmd that was killed, started again, perhaps within another command;
-    the step daemons go on."""
-    with contextlib.suppress(AssertionError):  # not there: by a test before
-        pid = daemon(cluster, "slurmd", node)
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
-    slurmd = start_slurmd(cluster, node, conf, within)
-    try:
-        yield slurmd
-        assert not cluster.wait_until_clean()
-    finally:
-        slurmd.kill()
-        slurmd.wait()
-
-
 def test_slurmd_restarted(small, small_cluster):
     """A step does not notice; the next one finds it again."""
     step = small("init", "fence", "touch=out", "gate=go", "fence", "finalize")
@@ -275,26 +249,10 @@ def test_slurmd_restarted(small, small_cluster):
         small("init", "fence", "finalize").end().ok()
 
 
-def answers(port):
-    with contextlib.suppress(OSError):
-        socket.create_connection(("127.0.0.1", port), 1).close()
-        return True
-    return False
-
-
-def give_up_node(cluster, node):
-    """As Slurm itself does after SlurmdTimeout: nothing of it is waited for."""
-    update = ["scontrol", "update", f"nodename={node}"]
-    cluster.run(*update, "state=down", "reason=crashed").ok()
-    wait_until(lambda: not cluster.run("squeue", "-h").stdout)
-    cluster.run(*update, "state=resume").ok()
-
-
 def test_node_crashes(small, small_cluster):
     """All its processes die at once; nobody says so but its neighbours."""
     conf = small_cluster.dir / "slurm.conf"
     with restarted(small_cluster, "n2", conf) as slurmd:
-        wait_until(lambda: answers(small_cluster.state["first_port"] + 2))
         step = small("init", "fence", "touch=at", "touch=in", "3:gate=never",
                      "fence")
         step.wait_until_in("in", RANKS - {3})
@@ -330,7 +288,6 @@ def small_spool(cluster):
         pytest.skip("needs a mount that nobody else sees")
     conf = cluster.dir / "slurm.conf"
     with restarted(cluster, "n2", conf, within) as slurmd:
-        wait_until(lambda: answers(cluster.state["first_port"] + 2))
         seen = pathlib.Path(f"/proc/{slurmd.pid}/root{spool}")
         # slurmd would take the room of its list of credentials from a step, and
         # drain the node when there is none.
