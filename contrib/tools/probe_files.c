@@ -50,7 +50,7 @@ static int read_own(struct own *own, const char *path)
 
 	memset(own, 0, sizeof(*own));
 	if (!rc && (fstat(fd, &st) || !S_ISREG(st.st_mode)))
-		rc = -EISDIR;
+		rc = -EACCES;
 	if (!rc)
 		rc = elf_needs(read_file, &fd, note_need, own);
 	if (fd >= 0)
@@ -98,7 +98,8 @@ static void note_line(void *arg, char *line)
 		return;
 	if (end)
 		*end = '\0';
-	if (end && path[0] == '/')
+	/* Relative ones come from LD_LIBRARY_PATH; the kernel's has no path. */
+	if (end && strchr(path, '/'))
 		add_file(f, path);
 }
 
@@ -142,6 +143,13 @@ static bool list_libraries(struct probe_files *f, struct own *own,
 
 /* ---- the program ---- */
 
+static bool can_be_run(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
 /* In PATH, as execvp would. False: no such program. */
 static bool search(const char *program, char out[PATH_MAX])
 {
@@ -153,10 +161,36 @@ static bool search(const char *program, char out[PATH_MAX])
 	for (; dirs && *dirs; dirs += len + (dirs[len] == ':')) {
 		len = strcspn(dirs, ":");
 		snprintf(out, PATH_MAX, "%.*s/%s", (int)len, dirs, program);
-		if (!access(out, X_OK))
+		if (can_be_run(out))
 			return true;
 	}
 	return false;
+}
+
+/* A library may be looked at, too, and need not be executable. */
+static bool is_library(const struct own *own)
+{
+	return own->needs && !own->loader[0];
+}
+
+/* 0 with `own`, or of a script with f->script, or a negative errno. */
+static int read_program(struct probe_files *f, struct own *own, const char *path)
+{
+	int rc = read_own(own, path);
+
+	if (rc == -ENOEXEC && read_script(f, path))
+		rc = 0;
+	if (!rc && !can_be_run(path) && !is_library(own))
+		rc = -EACCES;
+	return rc;
+}
+
+static const char *what_is_wrong(int error)
+{
+	return error == -ENOEXEC ? "no program for this machine" :
+	       error == -EINVAL  ? "a damaged program" :
+	       error == -EACCES  ? "no file that may be executed" :
+				   strerror(-error);
 }
 
 bool probe_files_find(struct probe_files *f, const char *program)
@@ -167,15 +201,10 @@ bool probe_files_find(struct probe_files *f, const char *program)
 
 	memset(f, 0, sizeof(*f));
 	if (search(program, path) && add_file(f, path))
-		rc = read_own(&own, path);
-	if (rc == -ENOEXEC && read_script(f, path))
-		return true;
+		rc = read_program(f, &own, path);
 	if (!rc)
 		return own.needs ? list_libraries(f, &own, path) : true;
-	fprintf(stderr, "pmi2x-probe: %s: %s\n", program,
-		rc == -ENOEXEC ? "no program for this machine" :
-		rc == -EINVAL  ? "a damaged program" :
-				 strerror(-rc));
+	fprintf(stderr, "pmi2x-probe: %s: %s\n", program, what_is_wrong(rc));
 	return false;
 }
 

@@ -142,6 +142,25 @@ static void knows_its_limits(void **state)
 	free(copy.bytes);
 }
 
+static void refuses_what_cannot_be_loaded_here(void **state)
+{
+	const struct file *self = *state;
+	Elf64_Ehdr *head = (Elf64_Ehdr *)self->bytes;
+	const Elf64_Ehdr whole = *head;
+	struct file file = *self;
+	struct found found;
+
+	head->e_machine = EM_68K;
+	assert_int_equal(needs(&file, &found, 9), -ENOEXEC);
+	*head = whole;
+	head->e_type = ET_REL;
+	assert_int_equal(needs(&file, &found, 9), -ENOEXEC);
+	head->e_type = ET_CORE;
+	assert_int_equal(needs(&file, &found, 9), -ENOEXEC);
+	*head = whole;
+	assert_int_equal(needs(&file, &found, 9), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +169,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_program),
 		cmocka_unit_test(survives_damage),
 		cmocka_unit_test(knows_its_limits),
+		cmocka_unit_test(refuses_what_cannot_be_loaded_here),
 	};
 
 	return cmocka_run_group_tests(tests, read_self, free_self);

@@ -87,6 +87,11 @@ program past-us -Wl,--no-as-needed "$dir/lib/libpmi.so.9"
 probe 5 "$dir/past-us"
 said 'LD_LIBRARY_PATH'
 
+(cd "$dir" && $CC -o relative none.c -Wl,--no-as-needed lib/libpmix.so.9)
+relative=$(realpath --relative-to=. "$dir/lib")
+LD_LIBRARY_PATH=$relative probe 4 "$dir/relative"
+probe 4 "$dir/lib/libpmix.so.9" # a library, which need not be executable
+
 rm "$dir/lib/libpmix.so.9"
 probe 1 "$dir/pmix"
 said 'libpmix.so.9'
@@ -106,6 +111,23 @@ said 'damaged'
 printf 'text\n' >"$dir/text"
 probe 1 "$dir/text"
 said 'no program'
+$CC -c -o "$dir/object" "$dir/none.c"
+chmod +x "$dir/object"
+probe 1 "$dir/object"
+said 'no program'
+mkfifo "$dir/fifo"
+chmod +x "$dir/fifo"
+cp "$dir/none" "$dir/no-x"
+cp "$dir/script" "$dir/no-x-script"
+chmod a-x "$dir/no-x" "$dir/no-x-script"
+for it in no-x no-x-script fifo; do
+	probe 1 "$dir/$it"
+	said 'no file that may be executed'
+done
+PATH=$dir:$PATH probe 1 lib
+said 'No such file'
+probe 1 ""
+said 'No such file'
 
 printf '#!/bin/sh\n: >"%s"\n' "$dir/was-run" >"$dir/ld-linux.so"
 chmod 777 "$dir/ld-linux.so"

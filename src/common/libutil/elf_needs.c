@@ -12,6 +12,20 @@
 #define OWN_ORDER ELFDATA2MSB
 #endif
 
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#elif defined(__powerpc64__)
+#define OWN_MACHINE EM_PPC64
+#elif defined(__riscv)
+#define OWN_MACHINE EM_RISCV
+#elif defined(__s390x__)
+#define OWN_MACHINE EM_S390
+#else
+#define OWN_MACHINE EM_NONE /* not known here: any will do */
+#endif
+
 struct elf {
 	elf_read *read;
 	void *read_arg;
@@ -29,14 +43,21 @@ static bool read_all(const struct elf *e, uint64_t at, void *out, size_t len)
 	return e->read(e->read_arg, at, out, len) == len;
 }
 
+/* Neither a core nor what a compiler leaves for the linker. */
+static bool can_be_loaded(const Elf64_Ehdr *head)
+{
+	return !memcmp(head->e_ident, ELFMAG, SELFMAG) &&
+	       head->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       head->e_ident[EI_DATA] == OWN_ORDER &&
+	       (head->e_type == ET_EXEC || head->e_type == ET_DYN) &&
+	       (OWN_MACHINE == EM_NONE || head->e_machine == OWN_MACHINE);
+}
+
 static int read_segments(struct elf *e)
 {
 	Elf64_Ehdr head;
 
-	if (!read_all(e, 0, &head, sizeof(head)) ||
-	    memcmp(head.e_ident, ELFMAG, SELFMAG) ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    head.e_ident[EI_DATA] != OWN_ORDER)
+	if (!read_all(e, 0, &head, sizeof(head)) || !can_be_loaded(&head))
 		return -ENOEXEC;
 	if (head.e_phnum > ELF_SEGMENTS_MAX ||
 	    (head.e_phnum && head.e_phentsize != sizeof(*e->segments)) ||

@@ -32,8 +32,8 @@ enum elf_need {
 typedef bool elf_use(void *arg, enum elf_need need, const char *name);
 
 /*
- * 0, also when it needs nothing; -ENOEXEC: it is no ELF file, or of another machine;
- * -EINVAL: it is damaged, after what was found until then.
+ * 0, also when it needs nothing; -ENOEXEC: it is no ELF file of this machine that could be
+ * loaded; -EINVAL: it is damaged, after what was found until then.
  */
 int elf_needs(elf_read *read, void *read_arg, elf_use *use, void *use_arg);
 
