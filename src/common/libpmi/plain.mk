@@ -12,5 +12,6 @@ libpmi_plain_la_SOURCES = \
 	src/common/libpmi/pmix_nspace.c src/common/libpmi/pmix_nspace.h \
 	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \
 	src/common/libpmi/spawn-parse.c \
+	src/common/libpmi/spawn_script.c src/common/libpmi/spawn_script.h \
 	src/common/libpmi/status.c src/common/libpmi/status.h
 libpmi_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

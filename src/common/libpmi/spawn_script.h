@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who starts processes all of one command can start those of a spawn nevertheless: as a
+ * shell that chooses by PMI_RANK, and sees to the info keys wdir, path and env.
+ */
+#ifndef PMI2X_SPAWN_SCRIPT_H
+#define PMI2X_SPAWN_SCRIPT_H
+
+#include <stdbool.h>
+
+#include "libpmi/spawn.h"
+#include "libutil/buf.h"
+
+/* False: its one program can be executed as it is. */
+bool spawn_wants_script(const struct spawn_request *r);
+/* Append it, for the option -c of a shell. Errors of buf_append. */
+int spawn_script(struct buf *b, const struct spawn_request *r);
+
+#endif
