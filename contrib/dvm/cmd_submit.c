@@ -123,6 +123,7 @@ static const struct option long_options[] = {
 	{ "nodes", required_argument, NULL, 'N' },
 	{ "per-node", required_argument, NULL, 'p' },
 	{ "exclusive", no_argument, NULL, 'x' },
+	{ "pmi", no_argument, NULL, 'i' },
 	{ "mem", required_argument, NULL, 'm' },
 	{ "counter", required_argument, NULL, 'C' },
 	{ "time", required_argument, NULL, 't' },
@@ -154,6 +155,7 @@ static void take_option(struct submission *s, int option, const char *value)
 	case 'r': set_number(s, "retries", value); break;
 	case 'P': set_number(s, "priority", value); break;
 	case 'x': json_object_set_new(s->task, "exclusive", json_true()); break;
+	case 'i': json_object_set_new(s->task, "pmi", json_true()); break;
 	case 'm': set_memory(s, value); break;
 	case 'C': set_counter(s, value); break;
 	case 't': set_time(s, value); break;
@@ -244,8 +246,9 @@ static void flush(struct submission *s)
 
 	if (!n)
 		return;
-	request = json_pack("{s:s,s:O,s:b,s:b}", "op", "submit", "tasks",
-			    s->tasks, "watch", s->wait, "tied", s->tied);
+	request = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "submit", "tasks",
+			    s->tasks, "watch", s->wait, "tied", s->tied,
+			    "spawned", s->tied);
 	json_object_set_new(request, "profile", s->profile ? s->profile :
 		json_pack("{s:s}", "id", s->profile_id));
 	s->profile = NULL;
@@ -254,6 +257,9 @@ static void flush(struct submission *s)
 	s->results.submitted += n - json_array_size(refused);
 	s->results.refused += json_array_size(refused);
 	print_refused(s, refused);
+	if (s->tied)
+		s->results.only = json_integer_value(
+			json_array_get(json_object_get(event, "ids"), 0));
 	if (!s->wait)
 		print_ids(json_object_get(event, "ids"));
 	json_decref(event);
@@ -437,21 +443,23 @@ static void write_bytes(int fd, json_t *data)
 	free(bytes);
 }
 
+/* And what it spawns, as srun does. */
 static int follow(struct submission *s)
 {
+	struct results *r = &s->results;
 	json_t *event;
 
-	while (!s->results.ended && (event = conn_next(s->conn))) {
+	while (r->ended < r->submitted && (event = conn_next(s->conn))) {
 		if (!strcmp(event_name(event), "output"))
 			write_bytes((int)get_number(event, "fd"),
 				    json_object_get(event, "data"));
 		else
-			results_event(&s->results, event);
+			results_event(r, event);
 		json_decref(event);
 	}
-	if (!s->results.ended)
+	if (r->ended < r->submitted)
 		die("the DVM has ended, and the task with it");
-	return s->results.code;
+	return r->code;
 }
 
 int cmd_run(int argc, char **argv)

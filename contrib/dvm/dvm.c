@@ -39,6 +39,7 @@ static const char usage[] =
 "  -N, --nodes NUMBER       on exactly so many nodes\n"
 "  --per-node NUMBER        ranks on a node at most\n"
 "  --exclusive              nothing else on its nodes\n"
+"  --pmi                    also one rank has PMI: it can spawn, and find others\n"
 "  --mem BYTES[KMGT]        of each rank, counted and not enforced\n"
 "  --counter NAME=NUMBER    so much of a counter of up --counter\n"
 "  -t, --time TIME          minutes, M:S or H:M:S; then it is ended\n"

@@ -256,6 +256,11 @@ static int on_head_says(void *arg, struct link *l, enum frame_type type,
 
 	if (type != FRAME_CONTROL_DOWN)
 		return -EPROTO;
+	if (dvm_msg_for_pmi(body->data, body->len)) {
+		if (d->tasks)
+			tasks_head_says(d->tasks, body->data, body->len);
+		return 0;
+	}
 	return d->channel ? channel_send(d->channel, body->data, body->len) : 0;
 }
 

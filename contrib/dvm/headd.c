@@ -76,6 +76,11 @@ static void on_log(void *arg, enum log_level level, const char *text)
 
 static const struct log_hook log_hook = { .line = on_log };
 
+const struct log_hook *headd_log(void)
+{
+	return &log_hook;
+}
+
 /* ---- the end ---- */
 
 void headd_check_left(struct headd *h)
@@ -92,6 +97,7 @@ void headd_check_left(struct headd *h)
 	stop_close(h);
 	uv_close((uv_handle_t *)&h->journal.timer, NULL);
 	uv_close((uv_handle_t *)&h->journal.hope, NULL);
+	names_close(h);
 	nodes_close(h);
 }
 
@@ -152,6 +158,16 @@ static void on_client_send(void *arg, uint32_t client, const char *line, size_t 
 static int on_record(void *arg, const void *data, size_t len, uint32_t waits)
 {
 	return headd_journal_record(arg, data, len, waits);
+}
+
+static void on_names(void *arg, uint32_t position, const struct dvm_names *m)
+{
+	names_ask(arg, position, m);
+}
+
+static void on_names_end(void *arg, uint64_t task, uint32_t instance)
+{
+	names_end(arg, task, instance);
 }
 
 static int on_grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
@@ -220,6 +236,8 @@ static int make_head(struct headd *h, const struct settings *s)
 		.client_send = on_client_send,
 		.record = on_record,
 		.grow = on_grow,
+		.names = on_names,
+		.names_end = on_names_end,
 		.end = on_end,
 	};
 	char name[64];
@@ -279,6 +297,7 @@ static int begin(struct headd *h, const struct settings *s)
 	rc = rc ? rc : make_head(h, s);
 	rc = rc ? rc : headd_journal_open(h);
 	rc = rc ? rc : make_welcome(h);
+	rc = rc ? rc : names_open(h);
 	rc = rc ? rc : clients_open(h);
 	rc = rc ? rc : nodes_open(h);
 	return rc ? rc : launch_daemons(h);

@@ -7,6 +7,7 @@
  *   headd_nodes.c    links of the nodes' daemons
  *   headd_clients.c  clients, over a unix socket in the DVM's directory, or by links
  *   headd_address.c  the file that tells those on other nodes where it is
+ *   headd_names.c    names that tasks publish
  *   headd_launch.c   starting the daemons
  *   headd_stop.c     what it does at its time
  *   headd_journal.c  what outlives it
@@ -49,6 +50,7 @@ struct headd_options {
 struct node_link;
 struct client;
 struct daemon_process;
+struct name_service;
 
 struct headd {
 	struct headd_options options;
@@ -70,6 +72,7 @@ struct headd {
 	off_t log_at;              /* where the log ended when that began */
 	uint64_t grow_until;       /* its limit, as dvm_time.ms */
 	struct headd_journal journal;
+	struct name_service *names;
 	uv_prepare_t turn;
 	uv_timer_t limit;          /* of leaving */
 	uv_signal_t terminate;
@@ -83,6 +86,8 @@ struct headd {
 };
 
 struct dvm_time headd_now(const struct headd *h);
+/* Its file HEADD_LOG. */
+const struct log_hook *headd_log(void);
 /* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
 void headd_say(struct headd *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -106,6 +111,15 @@ void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len
 void nodes_break(struct headd *h, uint32_t position, const char *why);
 /* Send nothing any more after what is queued. */
 void nodes_close(struct headd *h);
+
+/* ---- headd_names.c ---- */
+
+/* 0 or a negative errno. */
+int names_open(struct headd *h);
+/* Operations of libdvm's head: head.h. */
+void names_ask(struct headd *h, uint32_t position, const struct dvm_names *m);
+void names_end(struct headd *h, uint64_t task, uint32_t instance);
+void names_close(struct headd *h);
 
 /* ---- headd_clients.c ---- */
 

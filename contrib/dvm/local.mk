@@ -29,19 +29,21 @@ contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd_address.c \
 	contrib/dvm/headd_clients.c \
 	contrib/dvm/headd_journal.c contrib/dvm/headd_journal.h \
-	contrib/dvm/headd_launch.c contrib/dvm/headd_nodes.c \
+	contrib/dvm/headd_launch.c contrib/dvm/headd_names.c \
+	contrib/dvm/headd_nodes.c \
 	contrib/dvm/headd_stop.c \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)
-contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libutil.la \
+contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_plain.la libcoll.la libutil.la \
 	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/dvmd.c contrib/dvm/pool.c contrib/dvm/pool.h \
 	contrib/dvm/pmix_hub.c contrib/dvm/pmix_hub.h contrib/dvm/pmix_offer.h \
 	contrib/dvm/silent.c contrib/dvm/silent.h \
+	contrib/dvm/spawn.c contrib/dvm/spawn.h \
 	contrib/dvm/task.c contrib/dvm/task.h \
 	contrib/dvm/tasks.c contrib/dvm/tasks.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h \

@@ -78,7 +78,8 @@ static void note_task(struct results *r, json_t *task)
 	}
 	if (!failed)
 		return;
-	r->code = (int)get_number(task, "code");
+	if (!r->only || r->only == get_number(task, "id"))
+		r->code = (int)get_number(task, "code");
 	if (r->quiet && *get_text(task, "why"))
 		fprintf(stderr, "pmi2x-dvm: %s\n", get_text(task, "why"));
 	if (++r->failed <= FAILURES_SHOWN && !r->quiet)
@@ -103,6 +104,8 @@ void results_event(struct results *r, json_t *event)
 	json_t *task;
 	size_t i;
 
+	if (!strcmp(event_name(event), "spawned"))
+		r->submitted++;
 	if (strcmp(event_name(event), "ended"))
 		return;
 	json_array_foreach(json_object_get(event, "tasks"), i, task)

@@ -19,7 +19,8 @@ struct results {
 	double began;       /* of a clock that nobody sets */
 	double shown;       /* when progress was */
 	bool tty;
-	int code;           /* of the last task that failed */
+	int code;           /* of the last task that failed, or of */
+	json_int_t only;    /* this one; 0: of any */
 };
 
 void results_begin(struct results *r);

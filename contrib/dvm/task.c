@@ -39,9 +39,53 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 	payload_unref(frame);
 }
 
+static int ask_spawn(struct task *t, uint32_t token, const struct spawn_request *r)
+{
+	struct dvm_spawn m = { .token = token, .ranks = spawn_procs(r) };
+	struct buf argv, about;
+	int rc;
+
+	buf_init(&argv, DVM_COMMAND_MAX);
+	buf_init(&about, DVM_SPAWN_MAX);
+	rc = spawn_put_argv(&argv, r);
+	rc = rc ? rc : spawn_put_about(&about, r, t->jobid);
+	m.argv = (struct dvm_bytes){ argv.data, argv.len };
+	m.about = (struct dvm_bytes){ about.data, about.len };
+	rc = rc ? rc : t->host->ask_spawn(t->host->arg, t, &m);
+	buf_free(&argv);
+	buf_free(&about);
+	return rc;
+}
+
 static int on_spawn(void *arg, uint32_t token, const struct spawn_request *request)
 {
-	return -ENOSYS;
+	struct task *t = arg;
+	int rc = ask_spawn(t, token, request);
+
+	spawn_note_ignored(request, t->host->log);
+	if (rc)
+		log_error(t->host->log, "task %s: a spawn is refused: %s", t->jobid,
+			  rc == -ENOBUFS || rc == -EMSGSIZE ?
+				  "its command, or what the new ranks are to find, is too long" :
+				  strerror(-rc));
+	return rc;
+}
+
+void task_spawn_told(struct task *t, const struct dvm_spawned *m)
+{
+	char text[DVM_TEXT_MAX];
+
+	if (t->left || !t->launcher)
+		return;
+	if (m->why.len)
+		snprintf(text, sizeof(text), "%.*s", (int)m->why.len,
+			 (const char *)m->why.data);
+	else
+		dvm_jobid(text, t->host->dvm, m->spawned, m->spawned_instance);
+	if (m->why.len)
+		log_error(t->host->log, "task %s: a spawn has failed: %s", t->jobid, text);
+	launcher_spawned(t->launcher, m->token, m->why.len ? PMI_RC_FAIL : PMI_RC_OK,
+			 text);
 }
 
 static void on_abort(void *arg, uint32_t rank, int code, const char *text)
@@ -67,13 +111,34 @@ static void on_report(void *arg, const char *text)
 
 static void on_ready(void *arg)
 {
+	const struct task *t = arg;
+
+	t->host->ready(t->host->arg, t);
+}
+
+static int on_forward(void *arg, uint32_t token, const void *data, size_t len)
+{
+	const struct task *t = arg;
+
+	return t->host->ask_names(t->host->arg, t, data, len);
+}
+
+void task_names_told(struct task *t, const void *data, size_t len)
+{
+	struct control_msg m;
+
+	if (t->left || !t->launcher || control_unpack(data, len, &m))
+		return;
+	if (m.type == CONTROL_REPLY)
+		launcher_forwarded(t->launcher, m.id, data, len);
+	control_free(&m);
 }
 
 static int open_launcher(struct task *t)
 {
 	static const struct launcher_ops ops = {
 		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
-		.report = on_report, .ready = on_ready,
+		.report = on_report, .ready = on_ready, .forward = on_forward,
 	};
 
 	if (t->launcher)
@@ -366,10 +431,16 @@ static int describe_step(struct task *t, const struct dvm_pmi_part *m)
 		return rc;
 	t->ranks = t->nodes[m->node].ranks;
 	s->position = layout_position(s->layout, m->node);
-	s->universe_size = m->ranks;
+	s->universe_size = m->universe;
 	s->build = PMI2X_BUILD;
 	s->budget = &t->budget;
-	return make_texts(t, m);
+	rc = make_texts(t, m);
+	if (rc || !m->spawned.len)
+		return rc;
+	rc = spawn_origin_read(&t->origin, &m->spawned, m->ranks);
+	if (!rc)
+		spawn_origin_describe(&t->origin, s);
+	return rc;
 }
 
 /* The head hears of a node that is lost, and ends the task. */
@@ -466,6 +537,7 @@ void task_destroy(struct task *t)
 	free(t->names);
 	free(t->nodes);
 	free(t->mapping);
+	spawn_origin_free(&t->origin);
 	free(t->ends);
 	free(t);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One task with PMI on this node: its agent, and what srun is to a step: names, aborts,
- * and reports of what failed. The agent is made when a rank of this node has spoken, or
+ * One task with PMI on this node: its agent, and what srun is to a step: aborts, reports
+ * of what failed, and the way to the head, which keeps the names of all tasks and starts
+ * those that are spawned. The agent is made when a rank of this node has spoken, or
  * a frame of another node has come.
  *
  *                          the agent has left
@@ -24,6 +25,7 @@
 #include "libutil/budget.h"
 #include "pool.h"
 #include "silent.h"
+#include "spawn.h"
 
 struct task;
 
@@ -44,6 +46,14 @@ struct task_host {
 	/* A frame for the daemon at a node of the DVM; see pool_send. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
+	/* The head is asked about names: a frame (libpmi/control.h). 0 or a negative errno. */
+	int (*ask_names)(void *arg, const struct task *t, const void *data, size_t len);
+	/*
+	 * ... for another task: task, instance are filled in. 0 or a negative errno. And
+	 * told that the first rank of this one, a spawned one, is there.
+	 */
+	int (*ask_spawn)(void *arg, const struct task *t, struct dvm_spawn *m);
+	void (*ready)(void *arg, const struct task *t);
 	/* Of a task's agent for who serves PMIx: agent_host. NULL: nobody does. */
 	void (*pmix_send)(void *arg, const struct task *t, const void *head, size_t len,
 			  struct payload *data);
@@ -76,6 +86,7 @@ struct task {
 	struct silent *silent;
 	struct agent *agent;       /* NULL: not needed yet, or it could not be made */
 	struct setup setup;
+	struct spawn_origin origin; /* of a spawned one */
 	struct budget budget;
 	int registration;          /* the agent's, once there is one */
 	char jobid[DVM_JOBID_MAX], *mapping;
@@ -105,6 +116,10 @@ void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 int task_pmix_message(struct task *t, struct payload *message);
 /* Nobody does any more: the task fails. */
 void task_pmix_lost(struct task *t, const char *why);
+/* The head's answer about names. */
+void task_names_told(struct task *t, const void *data, size_t len);
+/* ... and about a task. */
+void task_spawn_told(struct task *t, const struct dvm_spawned *m);
 /* That daemon cannot be reached any more. */
 void task_node_lost(struct task *t, uint32_t node, const char *why);
 /* A rank has been reaped. */

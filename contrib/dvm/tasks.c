@@ -17,7 +17,7 @@
 #include "pmix_offer.h"
 #include "task.h"
 
-#define PACKET_MAX (DVM_PLACES_MAX + 256) /* bytes of a message */
+#define PACKET_MAX (DVM_PLACES_MAX + DVM_SPAWN_MAX + 256) /* bytes of a message */
 #define AT_ONCE 64      /* messages until others have their turn */
 
 #define ENDED_KEPT 1024 /* tasks of which it is known that they have ended */
@@ -110,6 +110,50 @@ static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
 	struct tasks *t = arg;
 
 	return t->ops.send(t->arg, node, address, f, body);
+}
+
+static int say_head(const struct tasks *t, const struct dvm_msg *m, size_t max)
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, max);
+	rc = dvm_msg_pack(&out, m);
+	if (!rc)
+		t->ops.say_head(t->arg, out.data, out.len);
+	buf_free(&out);
+	return rc;
+}
+
+static int on_ask_names(void *arg, const struct task *task, const void *data, size_t len)
+{
+	const struct dvm_msg m = {
+		.type = DVM_NAMES,
+		.names = { task->key.task, (uint32_t)task->key.instance, { data, len } },
+	};
+
+	return len > DVM_NAMES_MAX ? -EMSGSIZE :
+	       say_head(arg, &m, DVM_NAMES_MAX + DVM_TEXT_MAX);
+}
+
+static int on_ask_spawn(void *arg, const struct task *task, struct dvm_spawn *spawn)
+{
+	struct dvm_msg m = { .type = DVM_SPAWN };
+
+	spawn->task = task->key.task;
+	spawn->instance = (uint32_t)task->key.instance;
+	m.spawn = *spawn;
+	return say_head(arg, &m, DVM_COMMAND_MAX + DVM_SPAWN_MAX + DVM_TEXT_MAX);
+}
+
+static void on_ready(void *arg, const struct task *task)
+{
+	const struct dvm_msg m = {
+		.type = DVM_READY,
+		.started = { task->key.task, (uint32_t)task->key.instance },
+	};
+
+	(void)say_head(arg, &m, DVM_TEXT_MAX);
 }
 
 static void on_pmix_send(void *arg, const struct task *task, const void *head, size_t len,
@@ -262,6 +306,30 @@ void tasks_node_lost(struct tasks *t, uint32_t node, const char *why)
 		task_node_lost(task, node, why);
 }
 
+/* ---- what the head says ---- */
+
+void tasks_head_says(struct tasks *t, const void *data, size_t len)
+{
+	struct task *task;
+	struct dvm_msg m;
+	struct cursor c;
+
+	cursor_init(&c, data, len);
+	if (dvm_msg_unpack(&c, &m))
+		return;
+	if (m.type == DVM_NAMES) {
+		task = find_by_key(t, &(struct task_key){ m.names.task,
+							  m.names.instance });
+		if (task)
+			task_names_told(task, m.names.data.data, m.names.data.len);
+	} else if (m.type == DVM_SPAWNED) {
+		task = find_by_key(t, &(struct task_key){ m.spawned.task,
+							  m.spawned.instance });
+		if (task)
+			task_spawn_told(task, &m.spawned);
+	}
+}
+
 /* ---- what the zygote says ---- */
 
 static struct task *find(struct tasks *t, uint32_t part)
@@ -295,17 +363,14 @@ static void say_status(struct tasks *t, struct task *task, const struct dvm_ask 
 	struct dvm_msg m = {
 		.type = DVM_TOLD, .told = { .about = *about, .what = DVM_TOLD_PMI },
 	};
-	struct buf status, out;
+	struct buf status;
 
 	buf_init(&status, DVM_TOLD_MAX);
-	buf_init(&out, DVM_TOLD_MAX + DVM_TEXT_MAX);
 	if (task)
 		task_status(task, &status);
 	m.told.data = (struct dvm_bytes){ status.data, status.len };
-	if (!dvm_msg_pack(&out, &m))
-		t->ops.say_head(t->arg, out.data, out.len);
+	(void)say_head(t, &m, DVM_TOLD_MAX + DVM_TEXT_MAX);
 	buf_free(&status);
-	buf_free(&out);
 }
 
 /* `fd`: of the packet, taken over; or -1. */
@@ -416,7 +481,8 @@ int tasks_open(struct tasks **out, struct loop *loop, int fd,
 	t->arg = arg;
 	t->host = (struct task_host){
 		.loop = loop, .dvm = options->dvm, .node = options->node,
-		.failed = on_failed, .send = on_send, .gone = on_gone, .arg = t, .log = log,
+		.failed = on_failed, .ask_names = on_ask_names,
+		.ask_spawn = on_ask_spawn, .ready = on_ready, .send = on_send, .gone = on_gone, .arg = t, .log = log,
 		.pmix_send = ops->pmix_send ? on_pmix_send : NULL,
 	};
 	rc = epoll_set_open(&t->host.silent, loop_uv(loop));

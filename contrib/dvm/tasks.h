@@ -51,6 +51,8 @@ int tasks_open(struct tasks **out, struct loop *loop, int fd,
  */
 int tasks_frame(struct tasks *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body);
+/* A frame of the head's that is dvm_msg_for_pmi. */
+void tasks_head_says(struct tasks *t, const void *data, size_t len);
 /* That daemon cannot be reached any more. */
 void tasks_node_lost(struct tasks *t, uint32_t node, const char *why);
 /* See struct pmix_hub_ops. */

@@ -201,6 +201,8 @@ static void put_pmi(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r
 	put(extra, n, "PMI_RANK", l->first_rank + r->local);
 	put(extra, n, "PMI_SIZE", l->ranks);
 	put_text(extra, n, "PMI_JOBID", jobid);
+	if (l->spawned.len)
+		put(extra, n, "PMI_SPAWNED", 1);
 	if (has->pmix.port)
 		put_pmix(extra, n, r, has, jobid);
 }

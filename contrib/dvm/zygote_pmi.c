@@ -12,7 +12,7 @@
 #include "libio/registration.h"
 #include "zygote.h"
 
-#define MESSAGE_MAX (DVM_PLACES_MAX + 256) /* bytes */
+#define MESSAGE_MAX (DVM_PLACES_MAX + DVM_SPAWN_MAX + 256) /* bytes */
 
 /* `fd`: -1: none. */
 static int send_packet(const void *data, size_t len, int fd)
@@ -48,7 +48,7 @@ int zygote_pmi_open(uint32_t part, const struct dvm_launch *l, int *registration
 	const struct dvm_msg m = {
 		.type = DVM_PMI_PART,
 		.pmi_part = { part, l->task, l->instance, l->ranks, l->node,
-			      l->places },
+			      l->universe, l->places, l->spawned },
 	};
 	int ours, rc = registration_open(0, &ours, registration);
 

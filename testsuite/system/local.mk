@@ -27,6 +27,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_nodes.py \
+	testsuite/system/test_dvm_spawn.py \
 	testsuite/system/test_dvm_why.py \
 	testsuite/system/test_dynamic.py \
 	testsuite/system/test_failure.py \
@@ -84,10 +85,12 @@ EXTRA_DIST += \
 	testsuite/system/programs/mpi-abort.c \
 	testsuite/system/programs/mpi-end.c \
 	testsuite/system/programs/mpi-connect.c \
+	testsuite/system/programs/mpi-meet.c \
 	testsuite/system/programs/mpi-names.c \
 	testsuite/system/programs/mpi-outlive.c \
 	testsuite/system/programs/mpi-sessions.c \
 	testsuite/system/programs/mpi-spawn.c \
+	testsuite/system/programs/name.py \
 	testsuite/system/programs/names.py \
 	testsuite/system/programs/pmi.py \
 	testsuite/system/programs/pmi-client.c \

@@ -211,6 +211,23 @@ static void names_have_a_limit(void **state)
 	teardown(&f);
 }
 
+static void names_go_with_the_step_that_has_published_them(void **state)
+{
+	const struct control_msg of_b = {
+		.type = CONTROL_PUBLISH, .name = (char *)"b", .text = (char *)"port of b",
+	};
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_equal(ask(&f, CONTROL_PUBLISH, "a", "port of a"), 0);
+	assert_int_equal(receive(&f, &link_b, &of_b), 0);
+	assert_int_equal(f.reply.code, 0);
+	launcher_step_lost(f.launcher, &link_a);
+	assert_int_not_equal(ask(&f, CONTROL_LOOKUP, "a", NULL), 0);
+	assert_int_equal(ask(&f, CONTROL_LOOKUP, "b", NULL), 0);
+	teardown(&f);
+}
+
 /* ---- spawn ---- */
 
 static void request_spawn(struct fixture *f, void *link, uint32_t id)
@@ -628,6 +645,7 @@ int main(void)
 		cmocka_unit_test(names_are_published_and_found),
 		cmocka_unit_test(a_name_is_published_once),
 		cmocka_unit_test(names_have_a_limit),
+		cmocka_unit_test(names_go_with_the_step_that_has_published_them),
 		cmocka_unit_test(spawns_are_answered_when_they_end),
 		cmocka_unit_test(a_spawn_that_cannot_start_is_answered),
 		cmocka_unit_test(nothing_is_sent_on_a_lost_link),

@@ -54,13 +54,18 @@ include testsuite/unit/allgather.mk
 include testsuite/unit/plugin.mk
 
 if HAVE_JANSSON
-unit_tests += testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
+unit_tests += testsuite/unit/dvm-asks-test \
+	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
 	testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
 	testsuite/unit/dvm-why-test
 endif
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
+testsuite_unit_dvm_asks_test_SOURCES = testsuite/unit/dvm-asks-test.c \
+	testsuite/unit/dvm-requests.h
+testsuite_unit_dvm_asks_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_asks_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c \
 	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)

@@ -93,34 +93,39 @@ static void get_profile(struct cursor *c, struct dvm_profile_msg *m)
 static int put_launch(struct buf *b, const struct dvm_launch *m)
 {
 	const uint32_t numbers[] = { m->instance, m->profile, m->ranks, m->nodes,
-		m->node, m->first_rank, m->ranks_here, m->limit_s, m->grace_ms };
+		m->node, m->first_rank, m->ranks_here, m->limit_s, m->grace_ms,
+		m->universe };
 	int rc = pack_u64(b, m->task);
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		rc = rc ? rc : pack_u32(b, numbers[i]);
 	rc = rc ? rc : put_cores(b, &m->cores);
 	rc = rc ? rc : pack_u64(b, m->gpus);
+	rc = rc ? rc : pack_u8(b, m->pmi);
 	rc = rc ? rc : pack_u8(b, m->output);
 	rc = rc ? rc : dvm_bytes_pack(b, &m->argv);
 	rc = rc ? rc : dvm_bytes_pack(b, &m->path);
-	return rc ? rc : dvm_bytes_pack(b, &m->places);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->places);
+	return rc ? rc : dvm_bytes_pack(b, &m->spawned);
 }
 
 static void get_launch(struct cursor *c, struct dvm_launch *m)
 {
 	uint32_t *const numbers[] = { &m->instance, &m->profile, &m->ranks,
 		&m->nodes, &m->node, &m->first_rank, &m->ranks_here,
-		&m->limit_s, &m->grace_ms };
+		&m->limit_s, &m->grace_ms, &m->universe };
 
 	m->task = unpack_u64(c);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		*numbers[i] = unpack_u32(c);
 	get_cores(c, &m->cores);
 	m->gpus = unpack_u64(c);
+	m->pmi = get_bool(c);
 	m->output = unpack_u8(c);
 	get_bytes(c, DVM_COMMAND_MAX, &m->argv);
 	get_bytes(c, DVM_TEXT_MAX, &m->path);
 	get_bytes(c, DVM_PLACES_MAX, &m->places);
+	get_bytes(c, DVM_SPAWN_MAX, &m->spawned);
 	if (m->output >= DVM_OUTPUTS || !m->ranks_here || m->node >= m->nodes ||
 	    m->first_rank >= m->ranks || m->ranks_here > LEDGER_RANKS_MAX ||
 	    m->ranks_here > m->ranks - m->first_rank ||
@@ -267,7 +272,9 @@ static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)
 	rc = rc ? rc : pack_u32(b, m->instance);
 	rc = rc ? rc : pack_u32(b, m->ranks);
 	rc = rc ? rc : pack_u32(b, m->node);
-	return rc ? rc : dvm_bytes_pack(b, &m->places);
+	rc = rc ? rc : pack_u32(b, m->universe);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->places);
+	return rc ? rc : dvm_bytes_pack(b, &m->spawned);
 }
 
 static void get_pmi_part(struct cursor *c, struct dvm_pmi_part *m)
@@ -277,7 +284,9 @@ static void get_pmi_part(struct cursor *c, struct dvm_pmi_part *m)
 	m->instance = unpack_u32(c);
 	m->ranks = unpack_u32(c);
 	m->node = unpack_u32(c);
+	m->universe = unpack_u32(c);
 	get_bytes(c, DVM_PLACES_MAX, &m->places);
+	get_bytes(c, DVM_SPAWN_MAX, &m->spawned);
 	if (!m->ranks)
 		c->failed = true;
 }
@@ -346,6 +355,65 @@ static void get_told(struct cursor *c, struct dvm_told *m)
 		c->failed = true;
 }
 
+static int put_names(struct buf *b, const struct dvm_names *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	return rc ? rc : dvm_bytes_pack(b, &m->data);
+}
+
+static void get_names(struct cursor *c, struct dvm_names *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	get_bytes(c, DVM_NAMES_MAX, &m->data);
+}
+
+static int put_spawn(struct buf *b, const struct dvm_spawn *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	rc = rc ? rc : pack_u32(b, m->token);
+	rc = rc ? rc : pack_u32(b, m->ranks);
+	rc = rc ? rc : dvm_bytes_pack(b, &m->argv);
+	return rc ? rc : dvm_bytes_pack(b, &m->about);
+}
+
+static void get_spawn(struct cursor *c, struct dvm_spawn *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	m->token = unpack_u32(c);
+	m->ranks = unpack_u32(c);
+	get_bytes(c, DVM_COMMAND_MAX, &m->argv);
+	get_bytes(c, DVM_SPAWN_MAX, &m->about);
+	if (!m->ranks || !m->about.len || !dvm_texts_ok(&m->argv, 1))
+		c->failed = true;
+}
+
+static int put_spawned(struct buf *b, const struct dvm_spawned *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	rc = rc ? rc : pack_u32(b, m->token);
+	rc = rc ? rc : pack_u64(b, m->spawned);
+	rc = rc ? rc : pack_u32(b, m->spawned_instance);
+	return rc ? rc : dvm_bytes_pack(b, &m->why);
+}
+
+static void get_spawned(struct cursor *c, struct dvm_spawned *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	m->token = unpack_u32(c);
+	m->spawned = unpack_u64(c);
+	m->spawned_instance = unpack_u32(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->why);
+}
+
 static int put_body(struct buf *b, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -361,6 +429,7 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_signal(b, &m->signal);
 	case DVM_STARTED:
 	case DVM_FAILING:
+	case DVM_READY:
 		return put_started(b, &m->started);
 	case DVM_OUTPUT:
 		return put_output(b, &m->output);
@@ -382,6 +451,12 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_told(b, &m->told);
 	case DVM_PMI_ASK:
 		return put_pmi_ask(b, &m->pmi_ask);
+	case DVM_NAMES:
+		return put_names(b, &m->names);
+	case DVM_SPAWN:
+		return put_spawn(b, &m->spawn);
+	case DVM_SPAWNED:
+		return put_spawned(b, &m->spawned);
 	default:
 		return 0;
 	}
@@ -422,6 +497,7 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_STARTED:
 	case DVM_FAILING:
+	case DVM_READY:
 		get_started(c, &m->started);
 		break;
 	case DVM_OUTPUT:
@@ -454,10 +530,26 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 	case DVM_PMI_ASK:
 		get_pmi_ask(c, &m->pmi_ask);
 		break;
+	case DVM_NAMES:
+		get_names(c, &m->names);
+		break;
+	case DVM_SPAWN:
+		get_spawn(c, &m->spawn);
+		break;
+	case DVM_SPAWNED:
+		get_spawned(c, &m->spawned);
+		break;
 	default:
 		return -EPROTO;
 	}
 	return cursor_ok(c) ? 0 : -EPROTO;
+}
+
+bool dvm_msg_for_pmi(const void *data, size_t len)
+{
+	int type = len ? *(const unsigned char *)data : 0;
+
+	return type == DVM_NAMES || type == DVM_SPAWNED;
 }
 
 /* ---- places ---- */

@@ -15,8 +15,15 @@
  *                       <-    SIGNAL
  *                       <-    ASK: how is a task?
  *   TOLD                ->    in answer; of one with PMI, twice
+ *   NAMES               ->    a rank publishes or looks up names
+ *                       <-    NAMES, in answer
+ *   SPAWN               ->    a rank wants another task
+ *   READY               ->    a rank of that one is there
+ *                       <-    SPAWNED: it is, or why not
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
  *                       <-    LEAVE
+ *
+ * What the head says for who serves PMI is in a frame of its own: dvm_msg_for_pmi.
  *
  * The daemon consists of two processes: one that starts ranks, and one that serves PMI
  * to those of tasks of several ranks. They tell each other:
@@ -46,6 +53,8 @@
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
 #define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of where a task's ranks are */
 #define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
+#define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
+#define DVM_NAMES_MAX ((size_t)2 << 20)    /* bytes of a request about names */
 
 enum dvm_msg_type {
 	DVM_REGISTER = 1,
@@ -66,6 +75,10 @@ enum dvm_msg_type {
 	DVM_ASK,
 	DVM_TOLD,
 	DVM_PMI_ASK,
+	DVM_NAMES,
+	DVM_SPAWN,
+	DVM_SPAWNED,
+	DVM_READY,
 	DVM_MSG_TYPES,
 };
 
@@ -125,11 +138,14 @@ struct dvm_launch {
 	uint64_t gpus;
 	uint32_t limit_s;   /* then it is ended; 0: never */
 	uint32_t grace_ms;  /* between SIGTERM and SIGKILL */
+	uint32_t universe;  /* ranks that the DVM can hold of it and what it spawns */
+	bool pmi;           /* also when it has one rank only */
 	enum dvm_output output;
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
 	struct dvm_bytes places; /* of a task on several nodes, each packed; else
 	                            empty, or they are too many */
+	struct dvm_bytes spawned; /* of who has spawned it: dvm_spawn.about; or empty */
 };
 
 struct dvm_signal {
@@ -183,13 +199,41 @@ struct dvm_failed {
 	struct dvm_bytes why;
 };
 
+/* Of a task, in the form of who serves its PMI: libpmi/control.h. */
+struct dvm_names {
+	uint64_t task;
+	uint32_t instance;
+	struct dvm_bytes data;
+};
+
+/* A task wants another one. */
+struct dvm_spawn {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t token; /* to say in answer */
+	uint32_t ranks;
+	struct dvm_bytes argv;
+	struct dvm_bytes about; /* for who serves its PMI; not empty */
+};
+
+struct dvm_spawned {
+	uint64_t task;  /* who wanted it */
+	uint32_t instance;
+	uint32_t token;
+	uint64_t spawned; /* the other one, */
+	uint32_t spawned_instance;
+	struct dvm_bytes why; /* or why there is none */
+};
+
 struct dvm_pmi_part {
 	uint32_t part;
 	uint64_t task;
 	uint32_t instance;
 	uint32_t ranks; /* of the task */
 	uint32_t node;  /* among those of the task */
-	struct dvm_bytes places; /* as in dvm_launch */
+	uint32_t universe;
+	struct dvm_bytes places; /* as in dvm_launch, also the others */
+	struct dvm_bytes spawned;
 };
 
 struct dvm_pmi_rank {
@@ -239,7 +283,7 @@ struct dvm_msg {
 		struct dvm_profile_msg profile; /* FORGET: number only */
 		struct dvm_launch launch;
 		struct dvm_signal signal;
-		struct dvm_started started;
+		struct dvm_started started; /* READY, FAILING, too */
 		struct dvm_output_msg output;
 		struct dvm_ended ended;
 		struct dvm_fail fail;
@@ -249,6 +293,9 @@ struct dvm_msg {
 		struct dvm_ask ask;
 		struct dvm_pmi_ask pmi_ask;
 		struct dvm_told told;
+		struct dvm_names names;
+		struct dvm_spawn spawn;
+		struct dvm_spawned spawned;
 	};
 };
 
@@ -256,6 +303,9 @@ struct dvm_msg {
 int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
 /* The next of a frame; points into it. 0 or -EPROTO. */
 int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
+
+/* Is a frame of the head's for who serves PMI? It is one message then. */
+bool dvm_msg_for_pmi(const void *data, size_t len);
 
 /* An exit status as a shell says it. */
 static inline int dvm_exit_code(int32_t status)

@@ -172,6 +172,15 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	case DVM_ENDED:
 		task_part_ended(h, &m->ended);
 		return NULL;
+	case DVM_NAMES:
+		asks_names(h, node, &m->names);
+		return NULL;
+	case DVM_SPAWN:
+		asks_spawn(h, node, &m->spawn);
+		return NULL;
+	case DVM_READY:
+		asks_ready(h, &m->started);
+		return NULL;
 	case DVM_TOLD:
 		why_told(h, &m->told);
 		return NULL;

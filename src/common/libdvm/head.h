@@ -10,6 +10,7 @@
  *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
  *   head_submit.c  reading tasks from a request
  *   head_report.c  what clients are told
+ *   head_asks.c    what tasks ask for while they run: names, other tasks
  *   head_why.c     what a task waits for
  *   head_journal.c what another head needs to go on
  *   head_nodes.c   nodes that come later, and go before the end
@@ -61,6 +62,13 @@ struct dvm_head_ops {
 	 * that job, or there.
 	 */
 	int (*grow)(void *arg, uint32_t nodes, uint64_t job, const char *names);
+	/*
+	 * A task of the node at a position asks about names, which all tasks share. The
+	 * host answers it itself: dvm_msg_for_pmi. NULL: there are none.
+	 */
+	void (*names)(void *arg, uint32_t position, const struct dvm_names *m);
+	/* This try of a task that has asked has ended, and what it has published with it. */
+	void (*names_end)(void *arg, uint64_t task, uint32_t instance);
 	/* All is done and everybody has been told: end. Called once. */
 	void (*end)(void *arg);
 };

@@ -63,7 +63,7 @@ int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json)
 			.task = t->id,
 			.submitted_ns = t->submitted_ns,
 			.profile = t->profile->number,
-			.tied = t->tied != 0,
+			.tied = t->tied || t->spawned,
 			.line = t->line,
 		},
 	};

@@ -69,6 +69,7 @@ struct task_spec {
 	int32_t priority;
 	uint32_t limit_s;
 	uint32_t retries;
+	bool pmi;        /* also for one rank */
 	enum dvm_output output;
 	char *argv;      /* texts, each with its NUL */
 	size_t argv_len;
@@ -89,6 +90,10 @@ struct head_task {
 	bool cancelled;
 	bool lost;        /* with a node: the rest of it is being ended */
 	bool launched;    /* it runs, and its nodes have been told */
+	bool asked_names; /* of the host, see ops.names */
+	bool follow;      /* watchers of it hear of tasks that it spawns, and watch them */
+	struct head_spawn *spawned;  /* by a task; NULL: by a client */
+	struct head_spawn *children; /* that this try of it has spawned, and that live */
 	uint32_t parts_left;
 	struct ledger_placement *placement;
 	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
@@ -96,6 +101,18 @@ struct head_task {
 	struct watcher *watchers;
 	struct head_task *prev, *next; /* in the list of its state */
 	UT_hash_handle hh;
+};
+
+/* What a spawned task has of its spawner; see head_asks.c. */
+struct head_spawn {
+	struct head_task *task;   /* which has it */
+	struct head_task *parent; /* NULL: it has ended well before this one */
+	uint64_t parent_id;
+	uint32_t instance, token, node; /* of who has asked, and there */
+	bool asks;      /* it has not been answered */
+	void *about;    /* dvm_spawn.about */
+	size_t about_len;
+	struct head_spawn *prev, *next; /* of the parent's children */
 };
 
 struct head_client {
@@ -216,14 +233,39 @@ void tasks_launch(struct dvm_head *h);
 void tasks_fail_impossible(struct dvm_head *h);
 /* One that waits ends with its result as it is. */
 void task_end_queued(struct dvm_head *h, struct head_task *t);
+/* Why it has failed, or is about to. */
+void task_set_why(struct head_task *t, const char *why);
 /* The last that was submitted has not been. */
 void task_undo(struct dvm_head *h, struct head_task *t);
 void tasks_free(struct dvm_head *h);
+
+/* ---- head_asks.c ---- */
+
+/* A rank of a task that runs asks about names. */
+void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m);
+/* It wants another task. */
+void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m);
+/* The first rank of a spawned one is there. */
+void asks_ready(struct dvm_head *h, const struct dvm_started *m);
+/* Would it fit if nothing ran but the task and who has spawned it? */
+bool asks_fit_beside(const struct dvm_head *h, const struct head_task *parent,
+		     const struct ledger_shape *shape);
+/* The task is to be ended: so are those that it has spawned. */
+void asks_cancel(struct dvm_head *h, struct head_task *t);
+/* This try of the task has ended. */
+void asks_end(struct dvm_head *h, struct head_task *t);
+void head_spawn_free(struct head_spawn *s);
 
 /* ---- head_submit.c ---- */
 
 /* The request {"op":"submit", ...}. */
 void submit_request(struct dvm_head *h, struct head_client *c, json_t *request);
+
+/* A task as above for another one; NULL, and why it cannot be. `spawned`: taken over. */
+struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
+				 struct head_spawn *spawned, char *why, size_t size);
+/* How "output" names it. */
+const char *submit_output_name(enum dvm_output output);
 
 /*
  * A task of the journal, as it was submitted, with its id as h->next_id; NULL, and why

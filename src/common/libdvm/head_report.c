@@ -94,6 +94,9 @@ json_t *report_task(const struct dvm_head *h, const struct head_task *t)
 	json_object_set_new(o, "id", json_integer((json_int_t)t->id));
 	if (t->spec.name)
 		json_object_set_new(o, "name", report_name(t->spec.name));
+	if (t->spawned)
+		json_object_set_new(o, "parent",
+				    json_integer((json_int_t)t->spawned->parent_id));
 	json_object_set_new(o, "state", json_string(state_name(t)));
 	json_object_set_new(o, "ranks", json_integer(t->spec.shape.ranks));
 	json_object_set_new(o, "instance", json_integer(t->instance));

@@ -25,6 +25,7 @@ struct reading {
 	struct task_spec spec;
 	const char *profile; /* its id, or NULL: the request's */
 	uint64_t line;       /* see journal_submit */
+	struct head_spawn *spawned; /* NULL: a client wants it */
 	const char *key;     /* what is wrong, NULL: nothing is */
 	char why[256];
 };
@@ -261,16 +262,25 @@ static void read_shape(struct reading *r)
 	read_placed(r);
 	if (!r->key && !ledger_can_ever(r->h->ledger, s))
 		too_large(r, s);
+	if (!r->key && r->spawned && !asks_fit_beside(r->h, r->spawned->parent, s))
+		wrong(r, "ranks", "%u ranks do not fit beside the task that spawns them, whatever else ends: there are %u cores, with its own",
+		      s->ranks, ledger_all_cores(r->h->ledger));
 }
 
 /* ---- the rest ---- */
 
-static void read_output(struct reading *r)
+const char *submit_output_name(enum dvm_output output)
 {
 	static const char *const names[DVM_OUTPUTS] = {
 		[DVM_OUTPUT_TAIL] = "tail", [DVM_OUTPUT_FILE] = "file",
 		[DVM_OUTPUT_FORWARD] = "forward", [DVM_OUTPUT_NONE] = "none",
 	};
+
+	return names[output];
+}
+
+static void read_output(struct reading *r)
+{
 	json_t *v = json_object_get(r->json, "output");
 	const char *name = json_string_value(v);
 
@@ -279,7 +289,7 @@ static void read_output(struct reading *r)
 	if (!v)
 		return;
 	for (int i = 0; name && i < DVM_OUTPUTS; i++)
-		if (!strcmp(name, names[i])) {
+		if (!strcmp(name, submit_output_name((enum dvm_output)i))) {
 			r->spec.output = (enum dvm_output)i;
 			if (i == DVM_OUTPUT_FILE && !r->spec.path)
 				wrong(r, "path", "is needed with \"output\": \"file\"");
@@ -293,7 +303,7 @@ static void check_keys(struct reading *r)
 	static const char *const known[] = {
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
-		"output", "path", "name", "profile", "line",
+		"output", "path", "name", "profile", "line", "pmi",
 	};
 	const char *key;
 	json_t *v;
@@ -322,6 +332,7 @@ static void read_task(struct reading *r)
 	r->spec.priority = (int32_t)get_number(r, "priority", 0, 1000000);
 	r->spec.limit_s = (uint32_t)get_number(r, "time", 0, INT32_MAX / 1000);
 	r->spec.retries = (uint32_t)get_number(r, "retries", 0, 1000);
+	r->spec.pmi = get_bool(r, "pmi");
 	r->line = get_number(r, "line", 0, INT64_MAX);
 	r->profile = json_string_value(json_object_get(r->json, "profile"));
 }
@@ -390,10 +401,13 @@ static struct head_task *queue_one(struct reading *r, struct head_profile *p)
 		return NULL;
 	}
 	t = task_submit(r->h, &r->spec, p, &error);
-	if (t)
-		t->line = r->line;
-	else
+	if (!t) {
 		wrong(r, "tasks", "%s", strerror(-error));
+		return NULL;
+	}
+	t->line = r->line;
+	t->spawned = r->spawned;
+	r->spawned = NULL;
 	return t;
 }
 
@@ -426,6 +440,19 @@ static struct head_task *submit_one(struct reading *r, const char *profile,
 	return NULL;
 }
 
+struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
+				 struct head_spawn *spawned, char *why, size_t size)
+{
+	const struct head_task *parent = spawned->parent;
+	struct reading r = { .h = h, .json = json, .spawned = spawned };
+	struct head_task *t = submit_one(&r, parent->profile->id, parent->tied);
+
+	if (!t)
+		snprintf(why, size, "%s", r.why);
+	head_spawn_free(r.spawned);
+	return t;
+}
+
 struct head_task *submit_again(struct dvm_head *h, json_t *json,
 			       struct head_profile *p, char *why, size_t size)
 {
@@ -452,6 +479,7 @@ static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 	const char *profile = json_string_value(json_object_get(
 		json_object_get(request, "profile"), "id"));
 	bool watch = !json_is_false(json_object_get(request, "watch"));
+	bool follow = json_is_true(json_object_get(request, "spawned"));
 	uint32_t tied = json_is_true(json_object_get(request, "tied")) ? c->number : 0;
 	json_t *ids = json_array(), *refused = json_array(), *json;
 	size_t i;
@@ -466,6 +494,7 @@ static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 			add_refused(refused, i, &r);
 			continue;
 		}
+		t->follow = follow;
 		if (watch)
 			(void)task_watch(h, t, c->number);
 	}

@@ -102,6 +102,7 @@ static void task_free(struct dvm_head *h, struct head_task *t)
 	profile_release(h, t->profile);
 	result_free(&t->result);
 	forget_watchers(t);
+	head_spawn_free(t->spawned);
 	free(t->placement);
 	free(t);
 }
@@ -159,6 +160,7 @@ static void forget_oldest(struct dvm_head *h)
 
 static void end_task(struct dvm_head *h, struct head_task *t)
 {
+	asks_end(h, t);
 	queue_done(h->queue, &t->item);
 	t->ended_ns = t->ended_ns ? t->ended_ns : h->now.wall_ns;
 	t->result.cancelled = t->cancelled;
@@ -175,7 +177,7 @@ static void end_task(struct dvm_head *h, struct head_task *t)
 	forget_oldest(h);
 }
 
-static void set_why(struct head_task *t, const char *why)
+void task_set_why(struct head_task *t, const char *why)
 {
 	free(t->result.why);
 	t->result.why = strdup(why);
@@ -201,7 +203,8 @@ static void end_unstarted(struct dvm_head *h, struct head_task *t, const char *w
 {
 	t->result.not_started = true;
 	t->result.status = 127 << 8;
-	set_why(t, why);
+	if (!t->result.why)
+		task_set_why(t, why);
 	task_end_queued(h, t);
 }
 
@@ -249,6 +252,21 @@ static void pack_places(const struct dvm_head *h, const struct head_task *t,
 		buf_clear(b);
 }
 
+/* Each of its ranks could be one more. */
+static uint32_t universe(const struct dvm_head *h, const struct head_task *t)
+{
+	uint32_t each = t->spec.shape.cores ? t->spec.shape.cores : 1;
+	uint32_t all = ledger_all_cores(h->ledger) / each;
+
+	return all > t->spec.shape.ranks ? all : t->spec.shape.ranks;
+}
+
+static struct dvm_bytes spawned_about(const struct head_task *t)
+{
+	return t->spawned ? (struct dvm_bytes){ t->spawned->about, t->spawned->about_len } :
+			    (struct dvm_bytes){ NULL, 0 };
+}
+
 static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			const struct buf *places)
 {
@@ -269,10 +287,13 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			.gpus = p->gpus,
 			.limit_s = t->spec.limit_s,
 			.grace_ms = h->options.grace_ms,
+			.universe = universe(h, t),
+			.pmi = t->spec.pmi,
 			.output = t->spec.output,
 			.argv = { t->spec.argv, t->spec.argv_len },
 			.path = { path, strlen(path) + 1 },
 			.places = { places->data, places->len },
+			.spawned = spawned_about(t),
 		},
 	};
 
@@ -361,6 +382,7 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 	if (t->state == TASK_ENDED || t->cancelled)
 		return;
 	t->cancelled = true;
+	asks_cancel(h, t);
 	if (t->state == TASK_RUNNING) {
 		journal_cancel(h, t);
 		signal_parts(h, t, 0);
@@ -371,6 +393,7 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 
 static void run_again(struct dvm_head *h, struct head_task *t)
 {
+	asks_end(h, t);
 	t->instance++;
 	t->lost = false;
 	t->started_ns = t->ended_ns = 0;
@@ -381,7 +404,7 @@ static void run_again(struct dvm_head *h, struct head_task *t)
 
 static bool has_tries(const struct head_task *t)
 {
-	if (t->cancelled)
+	if (t->cancelled || t->spawned) /* who has spawned it does not hear of another */
 		return false;
 	if (t->lost)
 		return t->losses < HEAD_INSTANCES_MAX;
@@ -526,7 +549,7 @@ void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 		t->lost = true;
 		t->result.status = SIGKILL;
 		t->result.rank = part->first_rank;
-		set_why(t, text);
+		task_set_why(t, text);
 		if (!--t->parts_left)
 			ended(h, t);
 		else

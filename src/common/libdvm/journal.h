@@ -45,7 +45,8 @@ struct journal_submit {
 	uint64_t task;      /* ascending in a journal */
 	uint64_t submitted_ns;
 	uint32_t profile;   /* its number */
-	bool tied;          /* it ends with its client, and so with its head */
+	bool tied;          /* it ends with its client, or who has spawned it, and so
+	                       with its head */
 	uint64_t line;      /* the client's, of what it reads tasks from; 0: none */
 	struct dvm_bytes json; /* the task as the client has described it */
 };

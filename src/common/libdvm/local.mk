@@ -7,6 +7,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/cores.c src/common/libdvm/cores.h \
 	src/common/libdvm/dvm_msg.c src/common/libdvm/dvm_msg.h \
 	src/common/libdvm/head.c src/common/libdvm/head.h \
+	src/common/libdvm/head_asks.c \
 	src/common/libdvm/head_client.c \
 	src/common/libdvm/head_journal.c \
 	src/common/libdvm/head_nodes.c \

@@ -388,7 +388,7 @@ static struct part *add_part(struct dvm_node *n, const struct dvm_launch *l,
 
 bool node_wants_pmi(const struct dvm_launch *l)
 {
-	return l->ranks > 1 && (l->nodes == 1 || l->places.len);
+	return (l->ranks > 1 || l->pmi) && (l->nodes == 1 || l->places.len);
 }
 
 static int open_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l)

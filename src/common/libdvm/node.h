@@ -23,7 +23,10 @@ struct node_rank {
 	uint32_t part;  /* whose output this is: see open_output */
 };
 
-/* Are its ranks to have PMI? One that is alone needs none: an MPI library starts without. */
+/*
+ * Are its ranks to have PMI? One that is alone needs none, unless it spawns or has been
+ * spawned: an MPI library starts without.
+ */
 bool node_wants_pmi(const struct dvm_launch *l);
 
 /* What has become of a process. */
@@ -44,7 +47,7 @@ struct dvm_node_ops {
 	/* They have ended: give what they have written and not been given, and close. */
 	void (*close_output)(void *arg, uint32_t part);
 	/*
-	 * The part is one of a task of several ranks: make their PMI. 0 or a negative
+	 * The part is one for which node_wants_pmi: make their PMI. 0 or a negative
 	 * errno. What it says (dvm_msg.h) goes to dvm_node_input.
 	 */
 	int (*open_pmi)(void *arg, uint32_t part, const struct dvm_launch *launch);

@@ -22,6 +22,7 @@
 struct name {
 	char *name;
 	char *port;
+	void *link; /* on which it was published */
 	UT_hash_handle hh;
 };
 
@@ -327,7 +328,7 @@ static struct name *find_name(struct launcher *l, const char *name)
 }
 
 /* Takes the strings out of `msg`. False when there is no memory. */
-static bool add_name(struct launcher *l, struct control_msg *msg)
+static bool add_name(struct launcher *l, void *link, struct control_msg *msg)
 {
 	size_t len = strlen(msg->name);
 	uint32_t hash = hash_seeded(l->hash_seed, msg->name, len);
@@ -337,6 +338,7 @@ static bool add_name(struct launcher *l, struct control_msg *msg)
 		return false;
 	n->name = msg->name;
 	n->port = msg->text;
+	n->link = link;
 	HASH_ADD_KEYPTR_BYHASHVALUE(hh, l->names, n->name, len, hash, n);
 	if (!find_name(l, msg->name)) {
 		free(n); /* the table could not grow */
@@ -346,7 +348,7 @@ static bool add_name(struct launcher *l, struct control_msg *msg)
 	return true;
 }
 
-static enum pmi_rc publish(struct launcher *l, struct control_msg *msg,
+static enum pmi_rc publish(struct launcher *l, void *link, struct control_msg *msg,
 			   const char **text)
 {
 	if (msg->name[0] == '\0') {
@@ -361,14 +363,14 @@ static enum pmi_rc publish(struct launcher *l, struct control_msg *msg,
 		*text = "too many names are published";
 		return PMI_RC_NOMEM;
 	}
-	if (!add_name(l, msg)) {
+	if (!add_name(l, link, msg)) {
 		*text = "no memory for the name";
 		return PMI_RC_NOMEM;
 	}
 	return PMI_RC_OK;
 }
 
-static enum pmi_rc unpublish(struct launcher *l, struct control_msg *msg,
+static enum pmi_rc unpublish(struct launcher *l, void *link, struct control_msg *msg,
 			     const char **text)
 {
 	struct name *n = find_name(l, msg->name);
@@ -381,7 +383,7 @@ static enum pmi_rc unpublish(struct launcher *l, struct control_msg *msg,
 	return PMI_RC_OK;
 }
 
-static enum pmi_rc lookup(struct launcher *l, struct control_msg *msg,
+static enum pmi_rc lookup(struct launcher *l, void *link, struct control_msg *msg,
 			  const char **text)
 {
 	struct name *n = find_name(l, msg->name);
@@ -444,7 +446,7 @@ void launcher_parent_lost(struct launcher *l)
 }
 
 static int on_name(struct launcher *l, void *link, struct control_msg *msg,
-		   enum pmi_rc (*serve)(struct launcher *l,
+		   enum pmi_rc (*serve)(struct launcher *l, void *link,
 					struct control_msg *msg,
 					const char **text))
 {
@@ -455,7 +457,7 @@ static int on_name(struct launcher *l, void *link, struct control_msg *msg,
 		forward(l, link, msg);
 		return 0;
 	}
-	code = serve(l, msg, &text);
+	code = serve(l, link, msg, &text);
 	reply(l, link, msg->origin, msg->id, code, text);
 	return 0;
 }
@@ -625,5 +627,16 @@ void launcher_link_lost(struct launcher *l, void *link)
 	HASH_ITER(hh, l->waiting, w, next) {
 		if (w->link == link)
 			w->link = NULL;
+	}
+}
+
+void launcher_step_lost(struct launcher *l, void *link)
+{
+	struct name *n, *next;
+
+	launcher_link_lost(l, link);
+	HASH_ITER(hh, l->names, n, next) {
+		if (n->link == link)
+			free_name(l, n);
 	}
 }

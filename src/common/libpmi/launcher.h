@@ -84,6 +84,9 @@ uint64_t launcher_expire(struct launcher *l, uint64_t now);
 /* A link is gone: nothing is sent on it any more. */
 void launcher_link_lost(struct launcher *l, void *link);
 
+/* It is, and so are the names that were published on it: who serves many steps calls it. */
+void launcher_step_lost(struct launcher *l, void *link);
+
 /* The spawn has ended: code 0 and the new jobid, or a PMI error and why. */
 void launcher_spawned(struct launcher *l, uint32_t token, int code,
 		      const char *text);
