@@ -419,6 +419,7 @@ static int create_launcher(struct srun_server *h, bool has_parent)
 		.status = srun_server_status,
 		.started = do_started,
 		.ready = srun_server_ready,
+		.not_ready = srun_server_not_ready,
 		.forward = has_parent ? srun_server_forward : NULL,
 	};
 

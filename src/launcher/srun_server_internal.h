@@ -116,6 +116,7 @@ void srun_server_advance(struct srun_server *h);
 int srun_server_spawn(void *arg, uint32_t token,
 		      const struct spawn_request *request);
 void srun_server_ready(void *arg);
+void srun_server_not_ready(void *arg, const char *why);
 int srun_server_forward(void *arg, uint32_t token, const void *data,
 			size_t len);
 /* All ranks of a step have ended, the own or a spawned one. */

@@ -43,6 +43,10 @@ static int on_child_message(void *arg, const void *data, size_t len)
 		return rc;
 	switch (msg.type) {
 	case CONTROL_READY:
+		if (msg.code) {
+			launcher_spawned(l, c->token, PMI_RC_FAIL, msg.text);
+			break;
+		}
 		c->ready = true;
 		launcher_spawned(l, c->token, PMI_RC_OK, msg.text);
 		free(c->jobid);
@@ -196,12 +200,10 @@ static void on_parent_end(void *arg, int error)
 	launcher_parent_lost(h->launcher);
 }
 
-void srun_server_ready(void *arg)
+static void tell_parent(struct srun_server *h, int code, char *text)
 {
-	struct srun_server *h = arg;
 	const struct control_msg msg = {
-		.type = CONTROL_READY,
-		.text = h->jobid,
+		.type = CONTROL_READY, .code = code, .text = text,
 	};
 	struct buf frame;
 
@@ -211,6 +213,18 @@ void srun_server_ready(void *arg)
 	if (!control_pack(&frame, &msg))
 		channel_send(h->parent, frame.data, frame.len);
 	buf_free(&frame);
+}
+
+void srun_server_ready(void *arg)
+{
+	struct srun_server *h = arg;
+
+	tell_parent(h, 0, h->jobid);
+}
+
+void srun_server_not_ready(void *arg, const char *why)
+{
+	tell_parent(arg, 1, (char *)why);
 }
 
 int srun_server_forward(void *arg, uint32_t token, const void *data, size_t len)

@@ -52,15 +52,7 @@ struct job *server_job_of(const struct server *s, const struct event *e)
 	return NULL;
 }
 
-static bool is_listed(const struct crossing *x, const char *nspace)
-{
-	for (uint32_t i = 0; i < x->count; i++)
-		if (!strcmp(x->foreign[i], nspace))
-			return true;
-	return false;
-}
-
-/* The event's ranks become those of the namespace; the others are counted by theirs. */
+/* The event's ranks become those of the namespace. */
 static void take_members(struct event *e, const struct job *j, struct crossing *x)
 {
 	size_t n, own = 0;
@@ -71,9 +63,8 @@ static void take_members(struct event *e, const struct job *j, struct crossing *
 		if (!strcmp(procs[i].nspace, j->nspace.name)) {
 			all |= procs[i].rank == PMIX_RANK_WILDCARD;
 			e->ranks[own++] = procs[i].rank;
-		} else if (!is_listed(x, procs[i].nspace)) {
-			memcpy(x->foreign[x->count++], procs[i].nspace,
-			       sizeof(pmix_nspace_t));
+		} else {
+			x->foreign[x->count++] = procs[i];
 		}
 	}
 	e->count = (uint32_t)own;
@@ -154,7 +145,7 @@ static struct crossing *new_crossing(const struct event *e)
 {
 	size_t n = e->len / sizeof(pmix_proc_t);
 
-	return calloc(1, sizeof(struct crossing) + n * sizeof(pmix_nspace_t));
+	return calloc(1, sizeof(struct crossing) + n * sizeof(pmix_proc_t));
 }
 
 int server_cross(struct server *s, struct job *j, struct event *e)
@@ -225,27 +216,56 @@ static int publish(struct server *s, struct call *c, const struct pmix_msg *m)
 	return ask(s, c, &r);
 }
 
+/* What is looked up: a key of each namespace, and the members that it comes of. */
+struct wanted {
+	struct names_item *items;
+	char (*keys)[NAMES_KEY_MAX + 1];
+	struct buf ranks; /* of all, as in pack.h */
+	uint32_t count;
+};
+
+/* The next namespace, whose members begin at `at`; the next begins where that ends. */
+static uint32_t want(struct wanted *w, const struct crossing *x, uint32_t at)
+{
+	struct names_item *item = &w->items[w->count];
+	const char *nspace = x->foreign[at].nspace;
+	bool all = false;
+
+	name_key(w->keys[w->count], x, nspace);
+	item->key = w->keys[w->count++];
+	item->from.nspace = nspace;
+	item->ranks = w->ranks.data + w->ranks.len;
+	for (; at < x->count && !strcmp(x->foreign[at].nspace, nspace); at++) {
+		all |= x->foreign[at].rank == PMIX_RANK_WILDCARD;
+		pack_u32(&w->ranks, x->foreign[at].rank);
+	}
+	item->ranks_len = all ? 0 : w->ranks.data + w->ranks.len - (char *)item->ranks;
+	return at;
+}
+
 static int look_up(struct server *s, struct call *c)
 {
 	const struct crossing *x = c->crossing;
-	struct names_item *items = calloc(x->count, sizeof(*items));
-	char (*keys)[NAMES_KEY_MAX + 1] = calloc(x->count, sizeof(*keys));
+	struct wanted w = {
+		.items = calloc(x->count, sizeof(*w.items)),
+		.keys = calloc(x->count, sizeof(*w.keys)),
+	};
 	struct names_request r = {
-		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = items,
-		.count = x->count, .wait = x->count, .timeout_ms = LIMIT_MS,
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .timeout_ms = LIMIT_MS,
 	};
 	int rc = -ENOMEM;
 
-	if (items && keys) {
-		for (uint32_t i = 0; i < x->count; i++) {
-			name_key(keys[i], x, x->foreign[i]);
-			items[i].key = keys[i];
-			items[i].from.nspace = x->foreign[i];
-		}
+	buf_init(&w.ranks, x->count * sizeof(uint32_t));
+	if (w.items && w.keys && !buf_reserve(&w.ranks, x->count * sizeof(uint32_t))) {
+		for (uint32_t at = 0; at < x->count;)
+			at = want(&w, x, at);
+		r.items = w.items;
+		r.count = r.wait = w.count;
 		rc = ask(s, c, &r);
 	}
-	free(items);
-	free(keys);
+	free(w.items);
+	free(w.keys);
+	buf_free(&w.ranks);
 	return rc;
 }
 

@@ -40,7 +40,7 @@ struct crossing {
 	uint32_t first, rank; /* own members: the first, and one of this node */
 	char tag[CROSSING_TAG_MAX];
 	uint32_t count;
-	pmix_nspace_t foreign[];
+	pmix_proc_t foreign[]; /* the other members, by namespace and rank */
 };
 
 /* What the agent is owed: the data of a rank of this node. */

@@ -140,9 +140,10 @@ static void add_ranks(struct starter *s)
 
 /*
  * Has this rank said something? One that has hung up, or will say nothing more
- * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
+ * (shutdown), is looked at no more; the engine learns of its end if it is ever needed:
+ * at once where those who have spawned it may wait for it.
  */
-static bool has_spoken(struct pollfd *fd)
+static bool has_spoken(const struct starter *s, struct pollfd *fd)
 {
 	char byte;
 	ssize_t n;
@@ -150,9 +151,10 @@ static bool has_spoken(struct pollfd *fd)
 	if (!fd->revents)
 		return false;
 	n = recv(fd->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	if (n == 0 || (n < 0 && errno != EAGAIN))
-		fd->fd = -1;
-	return n > 0;
+	if (n > 0 || (n < 0 && errno == EAGAIN))
+		return n > 0;
+	fd->fd = -1;
+	return s->step->spawned;
 }
 
 /* ---- waiting ---- */
@@ -163,7 +165,7 @@ static bool is_wanted(struct starter *s)
 	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_DOORBELL].revents;
 
 	for (uint32_t i = 0; i < s->idle.count; i++)
-		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
+		wanted |= has_spoken(s, &fds[IDLE_RANKS + i]);
 	if (fds[IDLE_REGISTRATION].revents)
 		add_ranks(s);
 	if (fds[IDLE_TOPOLOGY].revents)

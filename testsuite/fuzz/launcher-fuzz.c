@@ -116,7 +116,10 @@ static void add_spawn(struct buf *b)
 static void add_names(struct buf *b, struct fuzz_input *in)
 {
 	char key[2] = { (char)('a' + fuzz_u8(in) % 4) };
-	struct names_item item = { .key = key, .value = "v", .len = 1 };
+	struct names_item item = {
+		.key = key, .value = "v", .len = 1, .from.nspace = "a",
+		.ranks = "\1\0\0\0", .ranks_len = fuzz_u8(in) % 5,
+	};
 	const struct names_request r = {
 		.op = 1 + fuzz_u8(in) % (NAMES_OPS - 1),
 		.range = 1 + fuzz_u8(in) % (NAMES_RANGES - 1),

@@ -3,6 +3,7 @@
  * pmix-exercise: a client of PMIx as MPI libraries are, which knows nothing of pmi2x. What it
  * does is its first argument.
  */
+#include <fcntl.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <signal.h>
@@ -703,20 +704,51 @@ static void do_outlive(int argc, char **argv)
 	printf("outlived\n");
 }
 
-/* Spawns this program, which is argv[0], to die: who waits to connect with it is told. */
+/* As the parents of those that a fifo holds: until these are let go they run. */
+static void do_held(int argc, char **argv)
+{
+	char byte;
+
+	(void)!read(open(argv[0], O_RDONLY), &byte, 1);
+}
+
+static void let_go(const char *fifo)
+{
+	close(open(fifo, O_WRONLY));
+}
+
+/*
+ * Spawns the command of argv[1], of which processes end, and others are held by the fifo
+ * argv[0], if it is one: who waits to connect with those is told.
+ */
 static void do_deserted(int argc, char **argv)
 {
-	char *command[] = { argv[0], "die", NULL };
-	pmix_app_t app = { .cmd = argv[0], .argv = command, .maxprocs = 2 };
+	pmix_app_t app = { .cmd = argv[1], .argv = argv + 1, .maxprocs = 2 };
 	pmix_proc_t both[] = { me, { .rank = PMIX_RANK_WILDCARD } };
 
 	if (!me.rank) {
 		CHECK(PMIx_Spawn(NULL, 0, &app, 1, both[1].nspace));
 		check(PMIx_Connect(both, 2, NULL, 0) == PMIX_ERR_LOST_CONNECTION,
 		      "somebody is waited for who has died");
+		let_go(argv[0]);
 	}
 	fence_all(false);
 	printf("deserted\n");
+}
+
+/* The same with a first process that ends badly: none has been spawned. */
+static void do_unspawned(int argc, char **argv)
+{
+	pmix_app_t app = { .cmd = argv[1], .argv = argv + 1, .maxprocs = 2 };
+	pmix_nspace_t nspace;
+
+	if (!me.rank) {
+		check(PMIx_Spawn(NULL, 0, &app, 1, nspace) != PMIX_SUCCESS,
+		      "who has ended is spawned");
+		let_go(argv[0]);
+	}
+	fence_all(false);
+	printf("unspawned\n");
 }
 
 /* What is not offered is refused, and does not hang. */
@@ -776,6 +808,7 @@ static const struct {
 	{ "groups", do_groups },   { "names", do_names },
 	{ "ranges", do_ranges },   { "wait", do_wait },
 	{ "connect", do_connect }, { "deserted", do_deserted },
+	{ "held", do_held },       { "unspawned", do_unspawned },
 	{ "events", do_events },   { "outlive", do_outlive },
 };
 

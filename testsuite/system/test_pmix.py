@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -467,12 +468,52 @@ def test_spawn_multiple_numbers_the_commands(spawn):
     assert [line.split()[-1] for line in children] == ["0", "1", "1", "1"], result
 
 
+@pytest.fixture
+def deserted(cluster, exercise, scratch):
+    """Run parents of a command, of which some end before they connect, and others are
+    held by the fifo $1 until the parents go on. All end well."""
+
+    def start(command, action="deserted"):
+        fifo = scratch / "held"
+        fifo.unlink(missing_ok=True)
+        os.mkfifo(fifo)
+        step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} {action} {fifo}"
+        child = f"sh -c '{command}' {exercise} {fifo}"
+        argv = ["salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", f'{step} "$@"']
+        result = cluster.run(*argv, "sh", *shlex.split(child), timeout=60)
+        assert result.lines.count(action) == 2, result
+        return result
+
+    return start
+
+
 def test_what_is_spawned_dies(cluster, exercise):
     """Before it connects: its parents do not wait for it, and go on."""
-    step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} deserted {exercise}"
+    step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} deserted - {exercise} die"
     result = cluster.run("salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step)
     assert result.lines.count("deserted") == 2, result
     result.says(", which has ended without it")
+
+
+@pytest.mark.parametrize(
+    "command, who",
+    [
+        ("test $PMI_RANK = 0 || exec cat $1", 0),
+        ("test $PMI_RANK = 1 || exec $0 held $1", 1),
+        ("test $PMI_RANK = 0 || kill -9 $$; exec $0 held $1", 1),
+    ],
+    ids=["the first, of which none starts", "the second", "killed"],
+)
+def test_one_of_what_is_spawned_ends(deserted, command, who):
+    """Before it starts, while its step goes on: nobody waits for it."""
+    result = deserted(command)
+    ended = rf"cannot connect with rank {who} \(node n\d+\) of pmi2x\S+, which has ended"
+    assert re.search(ended, result.stderr), result
+
+
+def test_the_first_of_what_is_spawned_fails(deserted):
+    """While its step goes on: nobody waits until it starts."""
+    deserted("test $PMI_RANK = 1 || exit 3; exec cat $1", "unspawned")
 
 
 @pytest.mark.wide

@@ -94,6 +94,14 @@ static void on_ready(void *arg)
 	f->readies++;
 }
 
+static void on_not_ready(void *arg, const char *why)
+{
+	struct fixture *f = arg;
+
+	f->readies += 100;
+	snprintf(f->text, sizeof(f->text), "%s", why);
+}
+
 static int on_forward(void *arg, uint32_t token, const void *data, size_t len)
 {
 	struct fixture *f = arg;
@@ -117,6 +125,7 @@ static void setup(struct fixture *f, bool has_parent)
 		.gave_up = on_gave_up,
 		.started = on_started,
 		.ready = on_ready,
+		.not_ready = on_not_ready,
 		.forward = has_parent ? on_forward : NULL,
 	};
 
@@ -342,6 +351,21 @@ static void aborts_and_ready_count_once(void **state)
 	assert_int_equal(f.abort_rank, 5);
 	assert_int_equal(f.readies, 1);
 	assert_int_equal(f.replies, 0);
+	teardown(&f);
+}
+
+static void who_has_ended_is_not_ready(void **state)
+{
+	struct control_msg ready = { .type = CONTROL_READY, .code = 1, .text = "why" };
+	struct fixture f;
+
+	setup(&f, false);
+	assert_int_equal(receive(&f, &link_a, &ready), 0);
+	assert_int_equal(f.readies, 100);
+	assert_string_equal(f.text, "why");
+	ready.code = 0;
+	assert_int_equal(receive(&f, &link_a, &ready), 0);
+	assert_int_equal(f.readies, 100);
 	teardown(&f);
 }
 
@@ -651,6 +675,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_sent_on_a_lost_link),
 		cmocka_unit_test(spawns_in_progress_have_a_limit),
 		cmocka_unit_test(aborts_and_ready_count_once),
+		cmocka_unit_test(who_has_ended_is_not_ready),
 		cmocka_unit_test(who_has_been_started_is_said),
 		cmocka_unit_test(reports_are_plain_text),
 		cmocka_unit_test(who_gave_up_after_a_report_is_known),

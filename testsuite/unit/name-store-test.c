@@ -338,9 +338,18 @@ static int wait_for_both(struct fixture *f, const char *first, const char *secon
 	return f->error;
 }
 
-static int end(struct fixture *f, const char *who)
+/* A rank of a namespace. */
+static int end_rank(struct fixture *f, const char *who)
 {
 	return ask(f, who, (struct names_request){ .op = NAMES_ENDED }, "");
+}
+
+static int end(struct fixture *f, const char *nspace)
+{
+	char who[16];
+
+	snprintf(who, sizeof(who), "%s.%u@n0", nspace, NAMES_ALL_RANKS);
+	return end_rank(f, who);
 }
 
 static void nobody_waits_for_a_namespace_that_has_ended(void **state)
@@ -350,16 +359,16 @@ static void nobody_waits_for_a_namespace_that_has_ended(void **state)
 	begin(&f);
 	assert_int_equal(wait_for_both(&f, "b", "c"), 1);
 	assert_int_equal(wait_for_both(&f, "b", NULL), 1);
-	assert_int_equal(end(&f, "d.0@n0"), 0);
+	assert_int_equal(end(&f, "d"), 0);
 	assert_int_equal(f.answers, 1);
-	assert_int_equal(end(&f, "c.0@n0"), -ECONNRESET); /* one of the two, at last */
+	assert_int_equal(end(&f, "c"), -ECONNRESET); /* one of the two, at last */
 	assert_int_equal(f.answers, 3);
 	assert_int_equal(wait_for_both(&f, "b", "c"), -ECONNRESET);
 	assert_int_equal(f.id, 7);
-	assert_string_equal(f.text, "y= by c.0 ");
+	assert_string_equal(f.text, "y= by c.4294967295 ");
 	assert_int_equal(publish(&f, "b.0@n0", "x"), 0);
-	assert_int_equal(end(&f, "b.0@n0"), 0);
-	assert_int_equal(end(&f, "b.0@n0"), 0);
+	assert_int_equal(end(&f, "b"), 0);
+	assert_int_equal(end(&f, "b"), 0);
 	assert_int_equal(f.answers, 7);
 	assert_int_equal(publish(&f, "e.0@n0", "y"), 0);
 	assert_int_equal(f.answers, 9); /* of any namespace: "y" has come */
@@ -372,13 +381,73 @@ static void what_it_has_published_is_found(void **state)
 
 	begin(&f);
 	assert_int_equal(publish(&f, "b.0@n0", "x"), 0);
-	assert_int_equal(end(&f, "b.0@n0"), 0);
+	assert_int_equal(end(&f, "b"), 0);
 	assert_int_equal(wait_for_both(&f, "b", "c"), 1);
 	assert_int_equal(publish(&f, "c.0@n0", "y"), 0);
 	assert_int_equal(f.answers, 4);
-	assert_int_equal(end(&f, "c.0@n0"), 0);
+	assert_int_equal(end(&f, "c"), 0);
 	assert_int_equal(wait_for_both(&f, "b", "c"), 0);
 	assert_string_equal(f.text, "x=x by b.0 y=y by c.0 ");
+	name_store_destroy(f.store);
+}
+
+/* Waits for "x", which those of these ranks of "b" are to publish; 1: there is no answer yet. */
+static int wait_for_ranks(struct fixture *f, const char *ranks, size_t len)
+{
+	struct name_asker a = asker("a.1@n1", 7);
+	struct names_item item = {
+		.key = "x", .from.nspace = "b", .ranks = ranks, .ranks_len = len,
+	};
+	struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = &item,
+		.count = 1, .wait = 1,
+	};
+	struct buf b;
+
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	f->error = 1;
+	assert_int_equal(name_store_ask(f->store, &a, b.data, b.len), 0);
+	buf_free(&b);
+	return f->error;
+}
+
+#define ONE_AND_SEVEN "\1\0\0\0\7\0\0\0"
+
+static void nobody_waits_for_a_rank_that_has_ended(void **state)
+{
+	struct fixture f;
+
+	begin(&f);
+	assert_int_equal(wait_for_ranks(&f, ONE_AND_SEVEN, 8), 1);
+	assert_int_equal(end_rank(&f, "c.7@n2"), 0);
+	assert_int_equal(end_rank(&f, "b.2@n2"), 0);
+	assert_int_equal(f.answers, 2);
+	assert_int_equal(end_rank(&f, "b.7@n2"), -ECONNRESET);
+	assert_int_equal(f.answers, 4);
+	assert_int_equal(f.id, 7);
+	assert_string_equal(f.text, "x= by b.7 ");
+	assert_int_equal(wait_for_ranks(&f, "\1\0\0\0", 4), 1);
+	assert_int_equal(wait_for_ranks(&f, "\7\0\0", 3), 1); /* no rank */
+	assert_int_equal(wait_for_ranks(&f, NULL, 0), -ECONNRESET); /* all of them */
+	assert_int_equal(end(&f, "b"), -ECONNRESET);
+	assert_int_equal(f.answers, 8);
+	name_store_destroy(f.store);
+}
+
+static void so_many_ends_are_kept(void **state)
+{
+	struct fixture f;
+	char who[32];
+
+	begin(&f);
+	for (unsigned i = 0; i < NAME_STORE_ENDED_MAX; i++) {
+		snprintf(who, sizeof(who), "b.%u@n0", i);
+		assert_int_equal(end_rank(&f, who), 0);
+	}
+	assert_int_equal(end_rank(&f, "c.0@n0"), -ENOSPC);
+	assert_int_equal(end(&f, "b"), 0); /* one for all of its ranks */
+	assert_int_equal(end_rank(&f, "c.0@n0"), 0);
 	name_store_destroy(f.store);
 }
 
@@ -458,6 +527,8 @@ int main(void)
 		cmocka_unit_test(nobody_waits_on_a_lost_link),
 		cmocka_unit_test(nobody_waits_for_a_namespace_that_has_ended),
 		cmocka_unit_test(what_it_has_published_is_found),
+		cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
+		cmocka_unit_test(so_many_ends_are_kept),
 		cmocka_unit_test(what_is_published_has_a_limit),
 		cmocka_unit_test(nonsense_is_refused),
 	};

@@ -274,6 +274,13 @@ static void launcher_ready(void *arg)
 	n->ready++;
 }
 
+static void launcher_not_ready(void *arg, const char *why)
+{
+	struct net *n = arg;
+
+	snprintf(n->not_ready, sizeof(n->not_ready), "%s", why);
+}
+
 static const struct launcher_ops LAUNCHER_OPS = {
 	.reply = launcher_reply,
 	.spawn = launcher_spawn,
@@ -281,6 +288,7 @@ static const struct launcher_ops LAUNCHER_OPS = {
 	.report = launcher_report,
 	.gave_up = launcher_gave_up,
 	.ready = launcher_ready,
+	.not_ready = launcher_not_ready,
 };
 
 /* ---- the step ---- */

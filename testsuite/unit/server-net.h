@@ -69,6 +69,7 @@ struct net {
 	struct buf log;
 	uint32_t spawn_token;
 	uint32_t spawn_procs;
+	char not_ready[128]; /* why */
 	int abort_code;
 	unsigned netinfo_asked;
 	char abort_text[64];

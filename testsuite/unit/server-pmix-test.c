@@ -860,6 +860,84 @@ static void requests_about_names_that_cannot_be_are_refused(void **state)
 	net_destroy(n);
 }
 
+/* Waits for what rank 3 of the step, and with it no other, is to publish. */
+static void wait_for_rank_3(struct net *n, uint32_t rank, uint64_t id)
+{
+	struct names_item item = {
+		.key = "key", .from.nspace = "pmi2x.17.2", .ranks = "\3\0\0\0",
+		.ranks_len = 4,
+	};
+	const struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = &item,
+		.count = 1, .wait = 1,
+	};
+	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = id, .rank = rank };
+	struct buf b;
+
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, &r), 0);
+	m.data = b.data;
+	m.len = b.len;
+	assert_int_equal(say(net_node_of(n, rank), &m), 0);
+	buf_free(&b);
+	net_run(n);
+}
+
+/* All ranks of a step on their nodes, of which rank 5 is connected. */
+static struct net *spawn_step(void)
+{
+	const struct net_options o = { .spawned = true };
+	struct net *n = net_create(&o);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 5), 0);
+	return n;
+}
+
+static void exit_of(struct net *n, uint32_t rank, const struct pmi_exit *end)
+{
+	pmi_server_client_exit(net_node_of(n, rank)->server, net_slot_of(n, rank), end);
+	net_run(n);
+}
+
+static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **state)
+{
+	struct net *n = spawn_step();
+	struct names_answer a;
+	struct pmix_msg m = {};
+	struct buf b;
+
+	wait_for_rank_3(n, 5, 1);
+	exit_of(n, 1, NULL);
+	assert_silence(net_node_of(n, 5));
+	exit_of(n, 3, &(struct pmi_exit){ .status = 0 });
+	assert_true(hear(net_node_of(n, 5), &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_NAMED);
+	assert_int_equal(names_unpack_answer(&a, m.data, m.len), 0);
+	assert_int_equal(a.error, -ECONNRESET);
+	free(a.items);
+	buf_free(&b);
+	assert_string_equal(n->report, "pmi2x.17.2 cannot connect with rank 3 (node n0) of pmi2x.17.2, which has ended without it");
+	net_destroy(n);
+}
+
+static void nobody_waits_for_the_first_rank_to_start_that_has_ended(void **state)
+{
+	static const struct pmi_exit ends[] = { { .status = 0 }, { .status = 3 << 8 } };
+	struct net *n;
+
+	for (int bad = 0; bad < 2; bad++) {
+		n = spawn_step();
+		exit_of(n, 1, &ends[bad]);
+		assert_int_equal(n->ready, 0);
+		exit_of(n, 0, &ends[bad]);
+		assert_int_equal(n->ready, !bad);
+		assert_string_equal(n->not_ready, bad ? "rank 0 (node n0) exited with exit code 3 without starting PMI" : "");
+		net_destroy(n);
+	}
+}
+
 static void who_has_gone_waits_for_no_name(void **state)
 {
 	struct net *n = serve(NULL);
@@ -1343,6 +1421,10 @@ int main(void)
 		cmocka_unit_test(a_fetch_ends_with_its_rank),
 		cmocka_unit_test(a_fetch_ends_with_who_serves_the_rank),
 		cmocka_unit_test(what_a_rank_publishes_is_found),
+		cmocka_unit_test(
+			nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended),
+		cmocka_unit_test(
+			nobody_waits_for_the_first_rank_to_start_that_has_ended),
 		cmocka_unit_test(without_srun_nothing_is_found),
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
 		cmocka_unit_test(who_has_gone_waits_for_no_name),

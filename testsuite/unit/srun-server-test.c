@@ -546,6 +546,35 @@ static void a_spawn_that_ends_early_is_answered(void **state)
 	srun_server_stop(s.server, 0);
 }
 
+static void a_spawned_step_that_never_starts_is_no_success(void **state)
+{
+	struct control_msg ready = {
+		.type = CONTROL_READY, .code = 1, .text = "rank 0 has ended",
+	};
+	struct srun s = { 0 };
+	struct agent a, b;
+	int hold[2];
+
+	assert_int_equal(pipe(hold), 0);
+	s.hold = hold[0];
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	request_spawn(&a, "step", 5);
+	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0); /* that waits */
+	agent_connect(&b, s.spawned, "1.1", &secret);
+	agent_send(&b, &ready);
+	await_replies(&a, 2);
+	assert_int_equal(a.reply.id, 5);
+	assert_int_not_equal(a.reply.code, 0);
+	assert_string_equal(a.reply.text, "rank 0 has ended");
+	agent_leave(&b);
+	srun_server_stop(s.spawned, 0);
+	agent_leave(&a);
+	close(hold[1]);
+	srun_server_stop(s.server, UINT32_MAX);
+	close(hold[0]);
+}
+
 static void a_spawned_step_uses_its_parents_names(void **state)
 {
 	const struct control_msg ready = { .type = CONTROL_READY };
@@ -770,6 +799,7 @@ int main(void)
 		cmocka_unit_test(silent_strangers_do_not_shut_out_an_agent),
 		cmocka_unit_test(nonsense_ends_only_its_link),
 		cmocka_unit_test(a_spawn_that_ends_early_is_answered),
+		cmocka_unit_test(a_spawned_step_that_never_starts_is_no_success),
 		cmocka_unit_test(a_spawned_step_uses_its_parents_names),
 		cmocka_unit_test(names_fail_when_the_parent_is_gone),
 		cmocka_unit_test(a_spawned_step_that_ends_is_not_waited_for),

@@ -25,7 +25,8 @@ enum control_type {
 	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed; or
 	                      code 1: a rank has ended badly after it was told. A
 	                      node passes on the first it gets; no reply */
-	CONTROL_READY,     /* first rank of a spawned step is there; no reply */
+	CONTROL_READY,     /* first rank of a spawned step is there, or, with a code,
+	                      never will be (text); no reply */
 	CONTROL_TRACE,     /* body: what a node has recorded; no reply */
 	CONTROL_STALL,     /* code (seconds), rank (1: give up): a collective
 	                      waits long; no reply */

@@ -117,12 +117,17 @@ static void report(struct launcher *l, const char *text)
 }
 
 /* The processes of the two were to connect. */
-static void report_ended(struct launcher *l, const char *waiting, const char *ended)
+static void report_ended(struct launcher *l, const char *waiting,
+			 const struct names_proc *ended)
 {
-	char text[CONTROL_TEXT_MAX];
+	char text[CONTROL_TEXT_MAX], rank[128] = "";
 
+	if (ended->rank != NAMES_ALL_RANKS)
+		snprintf(rank, sizeof(rank), "rank %u (node %.64s) of ", ended->rank,
+			 ended->node);
 	snprintf(text, sizeof(text),
-		 "%s cannot connect with %s, which has ended without it", waiting, ended);
+		 "%s cannot connect with %s%s, which has ended without it", waiting,
+		 rank, ended->nspace);
 	control_printable(text);
 	report(l, text);
 }
@@ -135,7 +140,7 @@ static int answer_names(void *arg, const struct name_asker *to,
 	int rc;
 
 	if (a->error == -ECONNRESET && a->count)
-		report_ended(arg, to->proc.nspace, a->items[0].from.nspace);
+		report_ended(arg, to->proc.nspace, &a->items[0].from);
 	buf_init(&body, NAMES_BYTES_MAX);
 	rc = names_pack_answer(&body, a);
 	if (rc) {
@@ -498,7 +503,8 @@ void launcher_namespace_ended(struct launcher *l, const char *nspace)
 {
 	const struct names_request r = { .op = NAMES_ENDED, .range = NAMES_OF_SESSION };
 	struct control_msg msg = {
-		.type = CONTROL_NAMES, .name = (char *)nspace, .text = (char *)"",
+		.type = CONTROL_NAMES, .rank = NAMES_ALL_RANKS,
+		.name = (char *)nspace, .text = (char *)"",
 	};
 	struct buf body;
 
@@ -540,9 +546,13 @@ static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 
 static int on_ready(struct launcher *l, void *link, struct control_msg *msg)
 {
-	if (!l->ready)
-		l->ops.ready(l->arg);
+	if (l->ready)
+		return 0;
 	l->ready = true;
+	if (!msg->code)
+		l->ops.ready(l->arg);
+	else if (l->ops.not_ready)
+		l->ops.not_ready(l->arg, msg->text);
 	return 0;
 }
 

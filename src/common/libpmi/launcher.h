@@ -52,8 +52,10 @@ struct launcher_ops {
 		       const void *data, size_t len);
 	/* Have the ranks of the node at `position` been started? May be NULL. */
 	bool (*started)(void *arg, uint32_t position);
-	/* The first rank of this (spawned) step is there. Called once. */
+	/* The first rank of this (spawned) step is there. Called once, or: */
 	void (*ready)(void *arg);
+	/* It has ended before, badly. May be NULL. */
+	void (*not_ready)(void *arg, const char *why);
 	/*
 	 * This srun was started by a spawn: pass a name-service request on to
 	 * the parent's srun. May be NULL (then names live here). The frame's id

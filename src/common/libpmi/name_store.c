@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "libutil/hash.h"
+#include "libutil/pack.h"
 
 /* A value that is published. */
 struct thing {
@@ -38,10 +39,10 @@ struct look_up {
 	char body[];
 };
 
-/* A namespace of which nobody publishes any more. */
+/* A rank that publishes no more, or a namespace of which nobody does. */
 struct ended {
 	struct ended *next;
-	char nspace[];
+	struct names_proc proc; /* texts are its own; NAMES_ALL_RANKS */
 };
 
 struct name_store {
@@ -51,7 +52,7 @@ struct name_store {
 	struct key *keys;
 	struct look_up *look_ups;
 	struct ended *ended;
-	size_t count, bytes, waits;
+	size_t count, bytes, waits, ends;
 };
 
 int name_store_create(struct name_store **out, uint64_t hash_seed,
@@ -358,38 +359,63 @@ static void answer_found(struct name_store *s, const struct name_asker *to,
 		forget_read(s, &to->proc, r);
 }
 
-static bool has_ended(const struct name_store *s, const char *nspace)
+/* Can it not be published without that rank? */
+static bool depends(const struct names_item *item, uint32_t rank)
+{
+	struct cursor c;
+
+	cursor_init(&c, item->ranks, item->ranks_len);
+	if (rank == NAMES_ALL_RANKS || !item->ranks_len)
+		return true;
+	while (cursor_ok(&c) && cursor_left(&c))
+		if (unpack_u32(&c) == rank && cursor_ok(&c))
+			return true;
+	return false;
+}
+
+/* Who was to publish it, and does not any more; or NULL. */
+static const struct ended *find_ended(const struct name_store *s,
+				      const struct names_item *item)
 {
 	const struct ended *e = s->ended;
 
-	while (e && !same(e->nspace, nspace))
+	while (e && !(same(e->proc.nspace, item->from.nspace) &&
+		      depends(item, e->proc.rank)))
 		e = e->next;
-	return e != NULL;
+	return e;
 }
 
-/* One for which the request waits in vain, or NULL. */
-static struct names_item *find_hopeless(const struct name_store *s,
-					const struct names_request *r)
+/* One that the request waits for in vain, from whom it was to come; or key NULL. */
+static struct names_item find_hopeless(const struct name_store *s,
+				       const struct names_request *r)
 {
-	struct names_item *hopeless = NULL;
+	struct names_item hopeless = {};
 	uint32_t hopes = 0;
 
-	for (uint32_t i = 0; i < r->count; i++)
-		if (!r->items[i].value && has_ended(s, r->items[i].from.nspace))
-			hopeless = &r->items[i];
-		else
-			hopes++;
-	return hopes < r->wait ? hopeless : NULL;
+	for (uint32_t i = 0; i < r->count; i++) {
+		const struct names_item *item = &r->items[i];
+		const struct ended *e = item->value ? NULL : find_ended(s, item);
+
+		hopes += !e;
+		if (e)
+			hopeless = (struct names_item){ .key = item->key,
+							.from = e->proc };
+	}
+	return hopes < r->wait ? hopeless : (struct names_item){};
 }
 
-static void answer_hopeless(struct name_store *s, const struct name_asker *to,
-			    struct names_item *item)
+/* Is it hopeless, and answered? */
+static bool give_up(struct name_store *s, const struct name_asker *to,
+		    const struct names_request *r)
 {
+	struct names_item item = find_hopeless(s, r);
 	const struct names_answer a = {
-		.error = -ECONNRESET, .items = item, .count = 1,
+		.error = -ECONNRESET, .items = &item, .count = 1,
 	};
 
-	(void)s->answer(s->arg, to, &a);
+	if (item.key)
+		(void)s->answer(s->arg, to, &a);
+	return item.key;
 }
 
 static void free_look_up(struct name_store *s, struct look_up *l)
@@ -429,17 +455,14 @@ static void look_up(struct name_store *s, const struct name_asker *who,
 		   const struct names_request *r, const void *body, size_t len)
 {
 	uint32_t found = find_all(s, &who->proc, r);
-	struct names_item *hopeless = find_hopeless(s, r);
 	int rc;
 
 	if (found >= r->wait && found) {
 		answer_found(s, who, r);
 		return;
 	}
-	if (hopeless) {
-		answer_hopeless(s, who, hopeless);
+	if (give_up(s, who, r))
 		return;
-	}
 	rc = r->wait ? add_look_up(s, who, body, len) : -ENOENT;
 	if (rc)
 		answer(s, who, rc);
@@ -448,16 +471,10 @@ static void look_up(struct name_store *s, const struct name_asker *who,
 /* Is it answered? */
 static bool try_again(struct name_store *s, struct look_up *l)
 {
-	struct names_item *hopeless;
-
-	if (find_all(s, &l->who.proc, &l->request) >= l->request.wait) {
-		answer_found(s, &l->who, &l->request);
-		return true;
-	}
-	hopeless = find_hopeless(s, &l->request);
-	if (hopeless)
-		answer_hopeless(s, &l->who, hopeless);
-	return hopeless;
+	if (find_all(s, &l->who.proc, &l->request) < l->request.wait)
+		return give_up(s, &l->who, &l->request);
+	answer_found(s, &l->who, &l->request);
+	return true;
 }
 
 /* Something has been published, or never will be. */
@@ -472,20 +489,41 @@ static void look_again(struct name_store *s)
 
 /* ---- requests ---- */
 
-static int end_namespace(struct name_store *s, const char *nspace)
+static void free_ended(struct name_store *s, struct ended *e)
 {
-	size_t size = strlen(nspace) + 1;
+	LL_DELETE(s->ended, e);
+	s->ends--;
+	free_proc(&e->proc);
+	free(e);
+}
+
+/* A namespace's end says all that its ranks' ends have said. */
+static void forget_ranks(struct name_store *s, const char *nspace)
+{
+	struct ended *e, *next;
+
+	LL_FOREACH_SAFE(s->ended, e, next)
+		if (same(e->proc.nspace, nspace))
+			free_ended(s, e);
+}
+
+static int end_proc(struct name_store *s, const struct names_proc *who)
+{
 	struct ended *e;
 
-	if (has_ended(s, nspace))
-		return 0;
-	e = malloc(sizeof(*e) + size);
+	if (who->rank == NAMES_ALL_RANKS)
+		forget_ranks(s, who->nspace);
+	if (s->ends >= NAME_STORE_ENDED_MAX)
+		return -ENOSPC;
+	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
-	memcpy(e->nspace, nspace, size);
-	e->next = s->ended;
-	s->ended = e;
-	return 0;
+	LL_PREPEND(s->ended, e);
+	s->ends++;
+	if (!copy_proc(&e->proc, who))
+		return 0;
+	free_ended(s, e);
+	return -ENOMEM;
 }
 
 static int change(struct name_store *s, const struct names_proc *who,
@@ -493,7 +531,7 @@ static int change(struct name_store *s, const struct names_proc *who,
 {
 	if (r->op == NAMES_PUBLISH)
 		return publish(s, who, r);
-	return r->op == NAMES_ENDED ? end_namespace(s, who->nspace) :
+	return r->op == NAMES_ENDED ? end_proc(s, who) :
 				      unpublish(s, who, r);
 }
 
@@ -558,12 +596,11 @@ void name_store_destroy(struct name_store *s)
 {
 	struct key *k, *next_key;
 	struct thing *t, *next;
-	struct ended *e, *next_ended;
 
 	if (!s)
 		return;
-	LL_FOREACH_SAFE(s->ended, e, next_ended)
-		free(e);
+	while (s->ended)
+		free_ended(s, s->ended);
 	while (s->look_ups)
 		free_look_up(s, s->look_ups);
 	HASH_ITER(hh, s->keys, k, next_key)

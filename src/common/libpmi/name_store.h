@@ -12,6 +12,7 @@
 #define NAME_STORE_KEYS_MAX 65536
 #define NAME_STORE_BYTES_MAX ((size_t)64 << 20) /* of keys and values */
 #define NAME_STORE_WAITS_MAX 65536              /* look-ups that wait */
+#define NAME_STORE_ENDED_MAX 65536              /* namespaces and ranks */
 
 /* Who asks, and where the answer goes. */
 struct name_asker {
@@ -34,8 +35,9 @@ void name_store_destroy(struct name_store *s);
 /*
  * A packed request. It is answered in the call; but a look-up may have to wait for what
  * others publish. Errors of answers: -EEXIST, -ENOENT, -ETIMEDOUT, -ENOSPC (too much is
- * published, or too many wait), -ECONNRESET (the namespace has ended that was to publish
- * one: this is the answer's item), -ENOMEM. 0, or -EPROTO, -ENOMEM: there is no answer.
+ * published, or too many wait), -ECONNRESET (the namespace, or a rank of it, has ended
+ * that was to publish one: this is the answer's item, with node), -ENOMEM. 0, or -EPROTO,
+ * -ENOMEM: there is no answer.
  */
 int name_store_ask(struct name_store *s, const struct name_asker *who, const void *body,
 		   size_t len);

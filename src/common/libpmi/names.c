@@ -8,10 +8,14 @@
 
 #include "libutil/coder.h"
 
-static void code_item(struct coder *c, struct names_item *item)
+/* Who looks something up has no value. */
+static void code_item(struct coder *c, struct names_item *item, bool look_up)
 {
 	code_text(c, &item->key);
-	code_bytes(c, &item->value, &item->len);
+	if (look_up)
+		code_bytes(c, &item->ranks, &item->ranks_len);
+	else
+		code_bytes(c, &item->value, &item->len);
 	code_text(c, &item->from.nspace);
 	code_u32(c, &item->from.rank);
 }
@@ -21,7 +25,8 @@ static bool is_key(const char *key)
 	return key && key[0] && strlen(key) <= NAMES_KEY_MAX;
 }
 
-static int pack_items(struct coder *c, const struct names_item *items, uint32_t count)
+static int pack_items(struct coder *c, const struct names_item *items, uint32_t count,
+		      bool look_up)
 {
 	if (count > NAMES_KEYS_MAX)
 		return -EMSGSIZE;
@@ -31,7 +36,7 @@ static int pack_items(struct coder *c, const struct names_item *items, uint32_t 
 
 		if (!is_key(item.key))
 			return -EMSGSIZE;
-		code_item(c, &item);
+		code_item(c, &item, look_up);
 	}
 	return c->rc;
 }
@@ -66,7 +71,8 @@ int names_pack_request(struct buf *b, const struct names_request *r)
 	size_t start = b->len;
 
 	code_request(&c, &copy);
-	return pack_end(b, start, pack_items(&c, r->items, r->count));
+	return pack_end(b, start, pack_items(&c, r->items, r->count,
+					     r->op == NAMES_LOOKUP));
 }
 
 int names_pack_answer(struct buf *b, const struct names_answer *a)
@@ -76,11 +82,12 @@ int names_pack_answer(struct buf *b, const struct names_answer *a)
 	uint32_t error = (uint32_t)a->error;
 
 	code_u32(&c, &error);
-	return pack_end(b, start, pack_items(&c, a->items, a->count));
+	return pack_end(b, start, pack_items(&c, a->items, a->count, false));
 }
 
 /* Memory grows with what is there: an item has more bytes than that. */
-static int unpack_items(struct coder *c, struct names_item **items, uint32_t *count)
+static int unpack_items(struct coder *c, struct names_item **items, uint32_t *count,
+			bool look_up)
 {
 	int rc;
 
@@ -91,7 +98,7 @@ static int unpack_items(struct coder *c, struct names_item **items, uint32_t *co
 	if (!*items)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < *count; i++) {
-		code_item(c, &(*items)[i]);
+		code_item(c, &(*items)[i], look_up);
 		if (!is_key((*items)[i].key))
 			c->in.failed = true;
 	}
@@ -117,7 +124,7 @@ int names_unpack_request(struct names_request *r, const void *data, size_t len)
 	memset(r, 0, sizeof(*r));
 	cursor_init(&c.in, data, len);
 	code_request(&c, r);
-	rc = unpack_items(&c, &r->items, &r->count);
+	rc = unpack_items(&c, &r->items, &r->count, r->op == NAMES_LOOKUP);
 	if (!rc && !is_sound(r)) {
 		free(r->items);
 		rc = -EPROTO;
@@ -133,5 +140,5 @@ int names_unpack_answer(struct names_answer *a, const void *data, size_t len)
 	cursor_init(&c.in, data, len);
 	code_u32(&c, &error);
 	a->error = (int32_t)error;
-	return unpack_items(&c, &a->items, &a->count);
+	return unpack_items(&c, &a->items, &a->count, false);
 }

@@ -18,12 +18,14 @@
 #define NAMES_BYTES_MAX (1u << 20) /* of a packed request or answer */
 #define NAMES_KEYS_MAX 4096        /* of one of them */
 #define NAMES_KEY_MAX 511          /* bytes of a key, as PMIx has it */
+#define NAMES_ALL_RANKS UINT32_MAX /* of a namespace that has ended */
 
 enum names_op {
 	NAMES_PUBLISH = 1,
 	NAMES_UNPUBLISH, /* what the asker has published; no key: all of it */
 	NAMES_LOOKUP,
-	NAMES_ENDED, /* the asker's namespace: it publishes no more; no keys */
+	NAMES_ENDED, /* the asker publishes no more, with NAMES_ALL_RANKS as rank all
+	                of its namespace; no keys */
 	NAMES_OPS,
 };
 
@@ -52,6 +54,9 @@ struct names_item {
 	size_t len;
 	struct names_proc from; /* of an answer: who has published it. LOOKUP: of
 	                           which namespace somebody is to; NULL: of any */
+	const void *ranks;      /* LOOKUP: of these of that namespace none may end
+	                           before, u32 each as in pack.h; NULL: of all */
+	size_t ranks_len;       /* bytes */
 };
 
 struct names_request {

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libpmi/names.h"
 #include "libpmi/pmix_nspace.h"
 #include "libpmi/server_private.h"
 
 #define NO_TEXT "a name or port with a NUL in it"
+#define NAMES_ROOM 64 /* bytes of a request without keys */
 
 /* A request that srun has not answered. */
 struct srun_request {
@@ -257,12 +259,43 @@ int requests_end_step(struct pmi_server *s, const char *why, int code)
 	return s->srun_lost ? -ENOTCONN : send_text(s, &msg);
 }
 
-void requests_ready(struct pmi_server *s)
+void requests_ready(struct pmi_server *s, const char *why_not)
 {
-	struct control_msg msg = {.type = CONTROL_READY};
+	struct control_msg msg = {
+		.type = CONTROL_READY,
+		.code = why_not ? 1 : 0,
+		.text = (char *)why_not,
+	};
 
-	if (send_control(s, &msg))
+	if (send_text(s, &msg))
 		log_error(s->log, "srun could not be told that rank 0 has started");
+}
+
+/* There is an answer, which says nothing. */
+void requests_ended(struct rank_session *ss)
+{
+	const struct names_request r = { .op = NAMES_ENDED, .range = NAMES_OF_SESSION };
+	struct pmi_server *s = ss->server;
+	char nspace[PMIX_NSPACE_NAME_MAX + 1];
+	struct control_msg msg = {
+		.type = CONTROL_NAMES,
+		.id = s->next_request++,
+		.rank = ss->rank,
+		.name = nspace,
+		.text = (char *)server_node_name(s),
+	};
+	char room[NAMES_ROOM];
+	struct buf body;
+
+	pmix_nspace_name(nspace, s->step->jobid);
+	buf_init_in(&body, room, sizeof(room));
+	if (!names_pack_request(&body, &r)) {
+		msg.body = body.data;
+		msg.body_len = body.len;
+	}
+	if (s->srun_lost || send_control(s, &msg))
+		log_error(s->log, "srun could not be told that rank %u has ended",
+			  ss->rank);
 }
 
 void requests_report(struct pmi_server *s, const char *text)

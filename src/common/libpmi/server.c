@@ -167,7 +167,7 @@ void server_started(struct pmi_server *s, const struct rank_session *ss)
 	server_use(s);
 	if (ss->rank == 0 && s->step->spawned && !s->ready) {
 		s->ready = true;
-		requests_ready(s);
+		requests_ready(s, NULL);
 	}
 }
 
@@ -251,12 +251,37 @@ static void give_up(struct rank_session *ss)
 	requests_gave_up(s);
 }
 
-static void client_gone(struct pmi_server *s, uint32_t slot, const char *how)
+/*
+ * Of a spawned step: those who have spawned it wait until its first rank starts, and
+ * may then connect with all. Where nobody has used PMI yet they have to hear of it, too.
+ */
+static void tell_spawner(struct rank_session *ss, bool well)
 {
+	struct pmi_server *s = ss->server;
+
+	if (!s->used)
+		server_use(s);
+	requests_ended(ss);
+	if (ss->rank || s->ready)
+		return;
+	s->ready = true;
+	requests_ready(s, well ? NULL : ss->why);
+}
+
+/* `well`: nobody says that it has failed. */
+static void client_gone(struct pmi_server *s, uint32_t slot, const char *how, bool well)
+{
+	struct rank_session *ss;
+	bool leaves;
+
 	if (slot >= s->nslots)
 		return;
-	slots_take_own(&s->sessions[slot]); /* what it entered last counts */
-	rank_end(&s->sessions[slot], how);
+	ss = &s->sessions[slot];
+	leaves = ss->state != RANK_GONE && !is_finalized(s, slot);
+	slots_take_own(ss); /* what it entered last counts */
+	rank_end(ss, how);
+	if (leaves && s->step->spawned)
+		tell_spawner(ss, well);
 	s->slots_stale = s->slots != NULL;
 	server_settle(s);
 }
@@ -278,7 +303,7 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 	if (slot < s->nslots && !is_finalized(s, slot))
 		give_up(&s->sessions[slot]);
 	/* Both look alike here: a process that lives on is not accused. */
-	client_gone(s, slot, "exited or closed PMI_FD");
+	client_gone(s, slot, "exited or closed PMI_FD", true);
 }
 
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
@@ -294,7 +319,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	/* Whoever still holds its PMI_FD must not wait for an answer. */
 	if (slot < s->nslots && rank_is_live(&s->sessions[slot]))
 		s->ops->client_close(s->arg, slot);
-	client_gone(s, slot, how);
+	client_gone(s, slot, how, well);
 	if (slot < s->nslots && !well && !(end && end->by_launcher))
 		pmix_rank_failed(&s->sessions[slot]);
 }

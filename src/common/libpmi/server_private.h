@@ -641,7 +641,10 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 		  const void *body, size_t len);
 /* The rank aborts: alone, or with it the whole step. */
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
-void requests_ready(struct pmi_server *s);
+/* The first rank of a spawned step has started; or why it never will. */
+void requests_ready(struct pmi_server *s, const char *why_not);
+/* Who has spawned the step may wait for this rank, which has ended. */
+void requests_ended(struct rank_session *ss);
 /* Have srun end the step, with this exit code, and say why. 0 or a negative errno. */
 int requests_end_step(struct pmi_server *s, const char *why, int code);
 /* Tell the user, through srun. */
