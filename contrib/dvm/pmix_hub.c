@@ -302,7 +302,7 @@ static int execute(struct pmix_hub *h, int agent, int host)
 	char *more[] = {
 		h->offer.dir, h->library.path, (char *)h->offer.gds, "auto", "0", NULL,
 	};
-	int *const fds[] = { &agent, &host, &none, &none_old };
+	int *const fds[] = { &agent, &host, &none, &none_old, &h->server->dir };
 	const struct child_program p = {
 		.file = file, .name = PROGRAM, .uid = getuid(), .gid = getgid(),
 		.step = "pmi2x-dvm", .node = h->node, .more = more, .fds = fds,

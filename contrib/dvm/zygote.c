@@ -21,8 +21,10 @@
 #include "libio/frames.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
+#include "starter/user_dir.h"
 
 #define EVENTS 64
+#define PMIX_END_S 10 /* for pmi2x-pmixd, which ends when pmi2x-dvmd has been killed */
 /* What epoll says of others than outputs: no number of a part is so large. */
 #define EVENT_HEAD UINT64_MAX
 #define EVENT_CHILD (UINT64_MAX - 1)
@@ -212,6 +214,15 @@ static void read_head(struct zygote *z)
 
 /* ---- life ---- */
 
+/* Who made it has removed it, unless it was killed. */
+static void remove_pmix_files(const struct zygote *z)
+{
+	if (!*z->has.pmix.dir)
+		return;
+	alarm(PMIX_END_S); /* this process has nothing else to do */
+	user_dir_remove_orphan(z->has.pmix.dir);
+}
+
 static void handle(struct zygote *z, uint64_t data)
 {
 	if (data == EVENT_HEAD)
@@ -335,5 +346,6 @@ int main(int argc, char **argv)
 	take_pmix(&z.has.pmix, argv + 6);
 	say_hello(&z, (uint16_t)atoi(argv[5]));
 	serve(&z);
+	remove_pmix_files(&z);
 	return 0;
 }

@@ -32,6 +32,7 @@ enum pmixd_fd {
 	PMIXD_FD_HOST = AGENT_FD_HOST,   /* SOCK_SEQPACKET: agent/host_msg.h */
 	PMIXD_FD_LISTENER,     /* bound to 127.0.0.1:PORT, and listening; or closed */
 	PMIXD_FD_LISTENER_OLD, /* the same for clients of PMIx 3 and older; or closed */
+	PMIXD_FD_DIR,          /* its directory, whose lock it keeps; or closed */
 	PMIXD_FD_END,
 };
 

@@ -116,7 +116,7 @@ static int execute(struct starter *s, int *host)
 		(char *)o->dir, (char *)o->library, (char *)o->gds,
 		(char *)o->collect, port,
 	};
-	int *const fds[] = { &x->agent, host, &x->listener, &x->old };
+	int none = -1, *const fds[] = { &x->agent, host, &x->listener, &x->old, &none };
 	int rc, file = starter_program_open(o->program);
 	struct child_program p = launch_program(s, file, "pmi2x-pmixd");
 

@@ -175,6 +175,18 @@ int user_dir_remove(int fd, const char *path)
 	return rc;
 }
 
+void user_dir_remove_orphan(const char *path)
+{
+	int fd = open(path, OPEN_DIR);
+
+	if (fd < 0)
+		return;
+	if (!flock(fd, LOCK_EX) && is_there(fd, path))
+		(void)user_dir_remove(fd, path);
+	else
+		close(fd);
+}
+
 void user_dir_remove_stale(const char *path, const char *prefix)
 {
 	const char *slash = strrchr(path, '/');

@@ -22,6 +22,11 @@ int user_dir_make(const char *path, uid_t uid, gid_t gid);
  * or other negative errno: something is left, for user_dir_remove_stale.
  */
 int user_dir_remove(int fd, const char *path);
+/*
+ * Remove it in place of its maker, who has been killed, when nobody else uses it any
+ * more: waits for that. Not there: nothing.
+ */
+void user_dir_remove_orphan(const char *path);
 /* Remove those beside it, of names that begin alike, which nobody uses any more. */
 void user_dir_remove_stale(const char *path, const char *prefix);
 

@@ -310,6 +310,18 @@ def test_a_pmix_server_that_is_killed(local, open_mpi_hello, env, tmp_path):
     wait_until(lambda: not own() and not list(tmp_path.glob("pmi2x-dvm-pmix-*")))
 
 
+def test_a_daemon_that_is_killed_leaves_no_files(local, open_mpi_hello, env, tmp_path):
+    """Those of its PMIx server, which ends with it."""
+    env["TMPDIR"] = str(tmp_path)
+    local("down").ok()
+    local("up", "--local", "1", "--slots", "4").ok()
+    local("run", "-n2", open_mpi_hello).ok()
+    assert len(list(tmp_path.glob("pmi2x-dvm-pmix-*"))) == 1
+    kill_one(env, "pmi2x-dvmd")
+    wait_until(lambda: not list(tmp_path.glob("pmi2x-dvm-pmix-*")))
+    assert not [path for _, path in pmix_servers(local) if path.startswith(str(tmp_path))]
+
+
 # ---- many ----
 
 
