@@ -134,7 +134,8 @@ def run(bench):
 
 def fence(bench):
     """The same program as a task and as a step; its ranks meet in a file before."""
-    point = Point("fence", bench.nodes, RANKS, BLOCK, 64)
+    ranks = bench.options.ranks
+    point = Point("fence", bench.nodes, ranks, BLOCK, 64)
     size = f"-N{point.nodes}", f"-n{point.ranks}"
 
     def median(start):
@@ -149,7 +150,7 @@ def fence(bench):
         return statistics.median(sample.times)
 
     def ours():
-        with bench.dvm("--slots", RANKS) as d:
+        with bench.dvm("--slots", ranks) as d:
             return median(lambda *argv: d("run", *size, *argv))
 
     step = "srun", "-Q", "-K", "--mpi=pmi2x", "--mem=0", "--overcommit", *size
@@ -238,7 +239,7 @@ ROWS = {
     "mpi": Row(
         "4 ranks on 2 nodes: PMI init, finalize", RATE, 16, mpi, {SRUN: 15}, {}),
     "fence": Row(
-        f"a fence of {RANKS} ranks a node", TIME, 256, fence,
+        f"a fence of {RANKS} ranks a node, or --ranks", TIME, 256, fence,
         {"step of srun": 1 / 1.1}, {}),
     "up": Row(
         "until all daemons are up", TIME, 256, up, {"srun true": 1 / 1.3}, {}),
