@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding a DVM and talking to its head. */
+/* Talking to the head of a DVM, or to those of several. */
 #include "client.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "headd.h"
+#include "find.h"
+#include "group.h"
 #include "libdvm/dvm_msg.h"
+#include "libutil/buf.h"
 #include "libutil/decimal.h"
 #include "libutil/hash.h"
-#include "pmi2x-build.h"
 #include "remote.h"
 
-#define SHARED_IN_HOME ".pmi2x-dvm" /* where home directories are shared, so is it */
-#define ADDRESS_SUFFIX ".address"
+#define READ_BYTES 65536
 
 /* ---- words ---- */
 
@@ -55,235 +51,34 @@ void die_usage(const char *fmt, ...)
 	exit(2);
 }
 
-/* ---- where DVMs are ---- */
-
-/* Nobody else may put a socket there. */
-static void check_base(const char *path)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		die("cannot make %s: %s; set " DVM_BASE_VARIABLE " to a directory of yours",
-		    path, strerror(errno));
-	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) ||
-	    st.st_uid != getuid() || st.st_mode & 077)
-		die("%s is not a directory that only you can enter; set "
-		    DVM_BASE_VARIABLE " to one", path);
-}
-
-const char *dvm_base(void)
-{
-	static char path[DVM_PATH_MAX];
-	const char *given = getenv(DVM_BASE_VARIABLE);
-
-	if (*path)
-		return path;
-	if (given && *given)
-		snprintf(path, sizeof(path), "%s", given);
-	else
-		snprintf(path, sizeof(path), "/tmp/pmi2x-dvm-%u",
-			 (unsigned)getuid());
-	check_base(path);
-	return path;
-}
-
-void dvm_dir(char out[DVM_PATH_MAX], const char *name)
-{
-	if (!*name || strchr(name, '/') || *name == '.' ||
-	    strlen(name) > WELCOME_TEXT_MAX / 2)
-		die_usage("\"%s\" cannot be the name of a DVM", name);
-	if ((size_t)snprintf(out, DVM_PATH_MAX, "%s/%s", dvm_base(), name) >=
-	    DVM_PATH_MAX)
-		die("the path of %s is too long", dvm_base());
-}
-
-/* As of dvm_base, of what nodes share; NULL: nowhere. */
-static const char *shared_base(void)
-{
-	static char path[DVM_PATH_MAX];
-	const char *given = getenv(DVM_BASE_VARIABLE), *home = getenv("HOME");
-
-	if (given && *given)
-		return dvm_base();
-	if (!home || *home != '/')
-		return NULL;
-	snprintf(path, sizeof(path), "%s/" SHARED_IN_HOME, home);
-	return path;
-}
-
-bool dvm_address(char out[DVM_PATH_MAX], const char *name)
-{
-	const char *base = shared_base();
-
-	return base && (size_t)snprintf(out, DVM_PATH_MAX, "%s/%s" ADDRESS_SUFFIX,
-					base, name) < DVM_PATH_MAX;
-}
-
-/* ---- is it up ---- */
-
-/* On this node: a descriptor, or a negative errno. */
-static int connect_here(const char *name)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	char dir[DVM_PATH_MAX];
-	int fd, rc;
-
-	dvm_dir(dir, name);
-	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
-			     dir) >= sizeof(a.sun_path))
-		die("the path %s is too long for a socket; set " DVM_BASE_VARIABLE
-		    " to a shorter one", dir);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		die("no socket can be made: %s", strerror(errno));
-	if (!connect(fd, (struct sockaddr *)&a, sizeof(a)))
-		return fd;
-	rc = -errno;
-	close(fd);
-	return rc;
-}
-
-/* On another node: the same. */
-static int connect_there(const char *name)
-{
-	char file[DVM_PATH_MAX];
-
-	if (strchr(name, '/'))
-		return remote_connect(name);
-	return dvm_address(file, name) ? remote_connect(file) : -ENOENT;
-}
-
-/* The same; *there: by frames, for it is on another node. */
-static int try_connect(const char *name, bool *there)
-{
-	int fd = strchr(name, '/') ? -ENOENT : connect_here(name);
-
-	*there = fd < 0;
-	return *there ? connect_there(name) : fd;
-}
-
-static bool close_if_open(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-bool dvm_is_up(const char *name)
-{
-	bool there;
-
-	return close_if_open(try_connect(name, &there));
-}
-
-/* The name of a DVM that is up here, or, of the file of one, on another node. */
-static bool name_here(char *name)
-{
-	return *name != '.' && !strstr(name, ADDRESS_SUFFIX) &&
-	       close_if_open(connect_here(name));
-}
-
-static bool name_there(char *name)
-{
-	char *suffix = strstr(name, ADDRESS_SUFFIX);
-
-	if (!suffix || strcmp(suffix, ADDRESS_SUFFIX))
-		return false;
-	*suffix = '\0';
-	return close_if_open(connect_there(name));
-}
-
-/* The names of those that are up, one after another. */
-static size_t list_up(const char *dir, bool (*take)(char *name), char *names,
-		      size_t size)
-{
-	DIR *base = dir ? opendir(dir) : NULL;
-	struct dirent *e;
-	size_t count = 0, n = 0;
-
-	*names = '\0';
-	while (base && (e = readdir(base))) {
-		if (!take(e->d_name))
-			continue;
-		if (n < size)
-			n += (size_t)snprintf(names + n, size - n, "%s%s",
-					      count ? ", " : "", e->d_name);
-		count++;
-	}
-	if (base)
-		closedir(base);
-	return count;
-}
-
-void dvm_default_name(char out[DVM_PATH_MAX], bool local)
-{
-	const char *job = getenv("SLURM_JOB_ID");
-
-	if (local || !job)
-		strcpy(out, "local");
-	else
-		snprintf(out, DVM_PATH_MAX, "job%s", job);
-}
-
-/* A job has no business with another's that is on another node. */
-static size_t list_any(char *names, size_t size)
-{
-	size_t n = list_up(dvm_base(), name_here, names, size);
-
-	if (n || getenv("SLURM_JOB_ID"))
-		return n;
-	return list_up(shared_base(), name_there, names, size);
-}
-
-/* Its name, or "". */
-static void find_jobs_own(char out[DVM_PATH_MAX])
-{
-	dvm_default_name(out, false);
-	if (!getenv("SLURM_JOB_ID") || !dvm_is_up(out))
-		*out = '\0';
-}
-
-bool dvm_any_up(void)
-{
-	char names[DVM_PATH_MAX];
-
-	find_jobs_own(names);
-	return *names || list_up(dvm_base(), name_here, names, sizeof(names));
-}
-
-char *dvm_find(const char *name)
-{
-	char names[DVM_PATH_MAX];
-	size_t n;
-
-	if (!name)
-		name = getenv(DVM_NAME_VARIABLE);
-	if (name && *name)
-		return strdup(name);
-	find_jobs_own(names);
-	if (*names)
-		return strdup(names);
-	n = list_any(names, sizeof(names));
-	if (!n)
-		die("no DVM is up on this machine, nor is one known of another: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
-	if (n > 1)
-		die("several DVMs are up: %s; say which with --dvm NAME or "
-		    DVM_NAME_VARIABLE, names);
-	return strdup(names);
-}
-
 /* ---- connection ---- */
 
+/* A head: one of several, or the only one. */
+struct member {
+	int fd;         /* -1: it has gone */
+	bool there;     /* on another node: what is sent and comes is in frames */
+	size_t left;    /* bytes of a frame that are to come */
+	struct buf in;  /* what has come, */
+	size_t begin;   /* from here on a line that has not been read */
+	size_t due;     /* results that are to come */
+};
+
 struct conn {
-	FILE *in;
-	int fd;
-	bool there; /* on another node: what is sent goes in frames */
-	char *line;
-	size_t size;
 	char *name;
+	struct member *members;
+	size_t last;        /* whose event conn_next has returned */
+	uint32_t *numbers;  /* of group */
+	struct group group; /* of one: its name and count */
+	struct pollfd *fds; /* the same as members */
+	int limit_ms;
 	void (*on_event)(void *arg, json_t *event);
 	void *arg;
 };
+
+static bool is_group(const struct conn *c)
+{
+	return c->group.members > 1;
+}
 
 void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg)
 {
@@ -291,7 +86,21 @@ void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *a
 	c->arg = arg;
 }
 
-void conn_send(struct conn *c, json_t *request)
+void conn_limit(struct conn *c, unsigned seconds)
+{
+	c->limit_ms = seconds ? (int)seconds * 1000 : -1;
+}
+
+/* ---- sending ---- */
+
+static void leave(struct conn *c, struct member *m)
+{
+	close(m->fd);
+	m->fd = -1;
+	json_array_set_new(c->group.status, (size_t)(m - c->members), json_null());
+}
+
+static void send_to(struct conn *c, struct member *m, json_t *request)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
 	size_t len;
@@ -301,31 +110,117 @@ void conn_send(struct conn *c, json_t *request)
 		die("out of memory, or an argument or variable is no UTF-8 text");
 	len = strlen(text);
 	text[len++] = '\n';
-	rc = c->there ? remote_send(c->fd, text, len) :
-			remote_send_all(c->fd, text, len);
-	if (rc)
+	rc = m->there ? remote_send(m->fd, text, len) :
+			remote_send_all(m->fd, text, len);
+	if (rc && !is_group(c))
 		die("the DVM %s has gone: %s", c->name, strerror(-rc));
 	free(text);
-	json_decref(request);
+	/* Of several: the end is read. */
 }
 
-void conn_limit(struct conn *c, unsigned seconds)
-{
-	const struct timeval limit = { .tv_sec = seconds };
+/* ---- events ---- */
 
-	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+/* The next whole line; NULL: none has come. */
+static json_t *take_line(struct conn *c, struct member *m)
+{
+	const char *at = m->in.data + m->begin;
+	size_t len = m->in.len - m->begin;
+	const char *end = len ? memchr(at, '\n', len) : NULL;
+	json_t *event;
+
+	if (!end)
+		return NULL;
+	event = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
+	if (!event)
+		die("the DVM %s says what makes no sense", c->name);
+	m->begin += (size_t)(end - at) + 1;
+	return event;
+}
+
+/* The rest of its results will not come. */
+static json_t *lost(struct conn *c, struct member *m)
+{
+	size_t i = (size_t)(m - c->members), due = m->due;
+
+	m->due = 0;
+	if (!is_group(c) || !due)
+		return NULL;
+	return json_pack("{s:s,s:I,s:o}", "ev", "lost", "tasks", (json_int_t)due, "dvm",
+			 json_sprintf("%s.%u", c->name, c->numbers[i]));
+}
+
+/* What has come; an event when that is the end, and somebody waits for more. */
+static json_t *receive(struct conn *c, struct member *m)
+{
+	ssize_t n;
+
+	buf_consume(&m->in, m->begin);
+	m->begin = 0;
+	if (buf_reserve(&m->in, READ_BYTES))
+		die("out of memory");
+	n = remote_receive(m->fd, m->there ? &m->left : NULL, m->in.data + m->in.len,
+			   READ_BYTES);
+	if (n > 0) {
+		m->in.len += (size_t)n;
+		return NULL;
+	}
+	leave(c, m);
+	return lost(c, m);
+}
+
+static void note(struct member *m, json_t *event)
+{
+	size_t n = json_array_size(json_object_get(event, "tasks"));
+
+	if (!strcmp(event_name(event), "ended"))
+		m->due -= n < m->due ? n : m->due;
+}
+
+/* Of those that have sent a whole line, each in its turn. */
+static json_t *take_any(struct conn *c)
+{
+	for (size_t i = 0; i < c->group.count; i++) {
+		struct member *m = &c->members[c->last = (c->last + 1) % c->group.count];
+		json_t *event = take_line(c, m);
+
+		if (!event)
+			continue;
+		note(m, event);
+		return event;
+	}
+	return NULL;
+}
+
+/* False: all have gone, or the time is over. */
+static bool wait_any(struct conn *c)
+{
+	struct pollfd *fds = c->fds;
+	bool any = false;
+	int n;
+
+	for (size_t i = 0; i < c->group.count; i++) {
+		fds[i] = (struct pollfd){ .fd = c->members[i].fd, .events = POLLIN };
+		any |= fds[i].fd >= 0;
+	}
+	do {
+		n = any ? poll(fds, c->group.count, c->limit_ms) : 0;
+	} while (n < 0 && errno == EINTR);
+	return n > 0;
 }
 
 json_t *conn_next(struct conn *c)
 {
-	ssize_t n = getline(&c->line, &c->size, c->in);
 	json_t *event;
 
-	if (n <= 0)
-		return NULL;
-	event = json_loadb(c->line, (size_t)n, JSON_ALLOW_NUL, NULL);
-	if (!event)
-		die("the DVM %s says what makes no sense", c->name);
+	while (!(event = take_any(c))) {
+		if (!wait_any(c))
+			return NULL;
+		for (size_t i = 0; i < c->group.count && !event; i++)
+			if (c->fds[i].revents)
+				event = receive(c, &c->members[i]);
+		if (event)
+			return event;
+	}
 	return event;
 }
 
@@ -334,26 +229,114 @@ const char *event_name(json_t *event)
 	return get_text(event, "ev");
 }
 
-json_t *conn_ask(struct conn *c, json_t *request)
-{
-	static json_int_t tag;
-	json_t *event;
+/* ---- requests ---- */
 
-	json_object_set_new(request, "tag", json_integer(++tag));
-	conn_send(c, request);
-	while ((event = conn_next(c))) {
-		if (get_number(event, "tag") == tag)
-			break;
-		if (c->on_event)
+/* So many results are to come after this answer to the request. */
+static size_t count_due(json_t *request, json_t *answer)
+{
+	if (!strcmp(get_text(request, "op"), "wait"))
+		return (size_t)get_number(answer, "tasks");
+	if (json_is_false(json_object_get(request, "watch")))
+		return 0;
+	return json_array_size(json_object_get(answer, "ids")) -
+	       json_array_size(json_object_get(answer, "refused"));
+}
+
+static bool all_answered(struct conn *c, json_t *parts, json_t *answers)
+{
+	for (size_t i = 0; i < c->group.count; i++)
+		if (c->members[i].fd >= 0 && !json_is_null(json_array_get(parts, i)) &&
+		    json_is_null(json_array_get(answers, i)))
+			return false;
+	return true;
+}
+
+static json_t *collect(struct conn *c, json_t *parts, json_int_t tag)
+{
+	json_t *answers = json_array(), *event;
+
+	for (size_t i = 0; i < c->group.count; i++)
+		json_array_append_new(answers, json_null());
+	while (!all_answered(c, parts, answers) && (event = conn_next(c))) {
+		if (get_number(event, "tag") == tag) {
+			c->members[c->last].due +=
+				count_due(json_array_get(parts, c->last), event);
+			json_array_set(answers, c->last, event);
+		} else if (c->on_event) {
 			c->on_event(c->arg, event);
+		}
 		json_decref(event);
 	}
-	if (!event)
-		die("the DVM %s has gone", c->name);
-	if (!strcmp(event_name(event), "error"))
-		die("%s", get_text(event, "why"));
-	return event;
+	return answers;
 }
+
+/* By index: what each that is asked has answered; null: it has gone. */
+static json_t *ask_parts(struct conn *c, json_t *parts)
+{
+	static json_int_t tag;
+	json_t *request;
+	size_t i;
+
+	tag++;
+	json_array_foreach(parts, i, request)
+		if (json_is_object(request) && c->members[i].fd >= 0) {
+			json_object_set_new(request, "tag", json_integer(tag));
+			send_to(c, &c->members[i], request);
+		}
+	return collect(c, parts, tag);
+}
+
+/* Every member is asked the same. */
+static json_t *ask_all(struct conn *c, json_t *request)
+{
+	json_t *parts = json_array(), *answers;
+
+	for (size_t i = 0; i < c->group.count; i++)
+		json_array_append_new(parts, json_copy(request));
+	answers = ask_parts(c, parts);
+	json_decref(parts);
+	json_decref(request);
+	return answers;
+}
+
+static json_t *ask_group(struct conn *c, json_t *request)
+{
+	json_t *parts, *answers, *answer;
+
+	if (group_needs_status(request)) {
+		json_decref(c->group.status);
+		c->group.status = ask_all(c, json_pack("{s:s}", "op", "status"));
+	}
+	parts = group_split(&c->group, request);
+	answers = ask_parts(c, parts);
+	answer = group_join(&c->group, request, answers);
+	json_decref(parts);
+	json_decref(answers);
+	json_decref(request);
+	return answer;
+}
+
+static json_t *ask_one(struct conn *c, json_t *request)
+{
+	json_t *answers = ask_all(c, request);
+	json_t *answer = json_incref(json_array_get(answers, 0));
+
+	json_decref(answers);
+	return answer;
+}
+
+json_t *conn_ask(struct conn *c, json_t *request)
+{
+	json_t *answer = is_group(c) ? ask_group(c, request) : ask_one(c, request);
+
+	if (json_is_null(answer) || !json_object_size(answer))
+		die("the DVM %s has gone", c->name);
+	if (!strcmp(event_name(answer), "error"))
+		die("%s", get_text(answer, "why"));
+	return answer;
+}
+
+/* ---- beginning and end ---- */
 
 static void __attribute__((noreturn)) die_not_up(const char *name, int error)
 {
@@ -368,6 +351,53 @@ static void __attribute__((noreturn)) die_not_up(const char *name, int error)
 	    name, file, remote_strerror(error));
 }
 
+static void connect_all(struct conn *c)
+{
+	struct dvm_socket *all;
+	int rc = dvm_connect(c->name, &all, &c->group.count);
+	size_t n = c->group.count;
+
+	if (rc)
+		die_not_up(c->name, rc);
+	c->members = calloc(n, sizeof(*c->members));
+	c->fds = calloc(n, sizeof(*c->fds));
+	c->numbers = calloc(n, sizeof(*c->numbers));
+	c->group.told = calloc(n, sizeof(*c->group.told));
+	c->group.status = json_array();
+	if (!c->members || !c->fds || !c->numbers || !c->group.told)
+		die("out of memory");
+	for (size_t i = 0; i < n; i++) {
+		c->members[i] = (struct member){ .fd = all[i].fd, .there = all[i].there };
+		buf_init(&c->members[i].in, SIZE_MAX / 2);
+		c->numbers[i] = all[i].number;
+		json_array_append_new(c->group.status, json_object());
+	}
+	c->group.members = n > 1 || c->numbers[0] ? DVM_MEMBERS_MAX : 1;
+	c->group.numbers = c->numbers;
+	c->group.name = c->name;
+	free(all);
+}
+
+/* How many there are is what one that answers says. */
+static void say_hello(struct conn *c)
+{
+	json_t *answers = ask_all(c, json_pack("{s:s,s:i}", "op", "hello", "version",
+					       DVM_VERSION));
+	json_t *answer, *one = NULL;
+	size_t i;
+
+	json_array_foreach(answers, i, answer) {
+		if (!strcmp(event_name(answer), "error"))
+			die("%s", get_text(answer, "why"));
+		one = json_is_object(answer) ? answer : one;
+	}
+	if (!one)
+		die("the DVM %s has gone", c->name);
+	if (is_group(c))
+		c->group.members = (uint32_t)get_number(one, "members");
+	json_decref(answers);
+}
+
 struct conn *conn_open(const char *given)
 {
 	char *name = dvm_find(given);
@@ -376,21 +406,26 @@ struct conn *conn_open(const char *given)
 	if (!c || !name)
 		die("out of memory");
 	c->name = name;
-	c->fd = try_connect(name, &c->there);
-	if (c->fd < 0)
-		die_not_up(name, c->fd);
-	c->in = c->there ? remote_reader(c->fd) : fdopen(c->fd, "r");
-	if (!c->in)
-		die("out of memory");
-	json_decref(conn_ask(c, json_pack("{s:s,s:i}", "op", "hello", "version",
-					  DVM_VERSION)));
+	c->limit_ms = -1;
+	connect_all(c);
+	say_hello(c);
 	return c;
 }
 
 void conn_close(struct conn *c)
 {
-	fclose(c->in);
-	free(c->line);
+	for (size_t i = 0; i < c->group.count; i++) {
+		if (c->members[i].fd >= 0)
+			close(c->members[i].fd);
+		buf_free(&c->members[i].in);
+	}
+	json_decref(c->group.status);
+	json_decref(c->group.profile);
+	json_decref(c->group.indexes);
+	free(c->group.told);
+	free(c->members);
+	free(c->fds);
+	free(c->numbers);
 	free(c->name);
 	free(c);
 }

@@ -44,14 +44,16 @@ char *dvm_find(const char *name);
 
 struct conn;
 
-/* Connect to a DVM (NULL: the one that is meant) and say hello. */
+/* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
 struct conn *conn_open(const char *name);
 void conn_close(struct conn *c);
-/* Send a request; its reference is taken over. */
-void conn_send(struct conn *c, json_t *request);
 /* From now on no event is waited for longer; 0: for ever. */
 void conn_limit(struct conn *c, unsigned seconds);
-/* The next event, a new reference; NULL: the head has ended, or the time is over. */
+/*
+ * The next event, a new reference; NULL: the head has ended, or the time is over. Of
+ * several DVMs: all have; of one that ends and owes results there is {"ev": "lost"}, with
+ * "tasks", how many, and "dvm".
+ */
 json_t *conn_next(struct conn *c);
 /* What comes while an answer is awaited is given to this; it does not keep it. */
 void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);

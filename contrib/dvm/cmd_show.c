@@ -108,7 +108,7 @@ static void print_journal(const char *state)
 
 static void print_nodes(json_t *status)
 {
-	json_t *n;
+	json_t *gone = json_object_get(status, "gone"), *n; /* of several DVMs */
 	size_t i;
 
 	printf("DVM %s: %lld queued, %lld running, %lld ended (%lld failed)\n",
@@ -116,12 +116,15 @@ static void print_nodes(json_t *status)
 	       get_number(status, "running"), get_number(status, "ended"),
 	       get_number(status, "failed"));
 	print_journal(get_text(status, "journal"));
-	printf("%-24s %-8s %6s %6s %6s\n", "NODE", "STATE", "CORES", "FREE",
-	       "GPUS");
+	json_array_foreach(gone, i, n)
+		printf("DVM %s is not up any more.\n", json_string_value(n));
+	printf("%-24s %-8s %6s %6s %6s%s\n", "NODE", "STATE", "CORES", "FREE",
+	       "GPUS", gone ? "  DVM" : "");
 	json_array_foreach(json_object_get(status, "nodes"), i, n)
-		printf("%-24s %-8s %6lld %6lld %6lld\n", get_text(n, "name"),
+		printf("%-24s %-8s %6lld %6lld %6lld%s%s\n", get_text(n, "name"),
 		       get_text(n, "state"), get_number(n, "cores"),
-		       get_number(n, "free"), get_number(n, "gpus"));
+		       get_number(n, "free"), get_number(n, "gpus"), gone ? "  " : "",
+		       get_text(n, "dvm"));
 }
 
 int cmd_status(int argc, char **argv)

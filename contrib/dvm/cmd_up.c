@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "client.h"
 #include "dvm.h"
+#include "find.h"
 #include "headd.h"
 #include "libutil/decimal.h"
 
@@ -21,13 +23,24 @@
 struct up {
 	const char *name;
 	uint32_t nodes;
+	uint32_t dvms;       /* under this name; 0: one that has the name itself */
+	uint32_t dvm_nodes;  /* or, of each so many; 0: as many as come out */
 	bool local;
 	const char *journal; /* its directory, or NULL */
 	char *args[HEAD_ARGS_MAX]; /* of the head */
 	int nargs;
+	char own[DVM_PATH_MAX];    /* where the programs are */
+};
+
+/* A DVM that is being started. */
+struct start {
+	char name[DVM_PATH_MAX / 2];
 	char dir[DVM_PATH_MAX];
 	char address[DVM_PATH_MAX]; /* for clients on other nodes; or "" */
-	char own[DVM_PATH_MAX];    /* where the programs are */
+	uint32_t member;    /* of several, from 1; 0: it is the only one */
+	uint32_t first, nodes; /* of those of the job */
+	pid_t head;
+	int hold;           /* its words */
 };
 
 static void add(struct up *u, const char *option, const char *value)
@@ -84,14 +97,34 @@ static void take_journal(struct up *u, const char *dir, bool resume)
 	if (u->journal)
 		die_usage("--journal DIR begins a journal, --resume DIR goes on with one: give one of them");
 	u->journal = dir;
-	add(u, "-J", dir);
 	if (resume)
 		add(u, "-R", NULL);
+}
+
+static void take_dvms(uint32_t *out, const char *option, const char *value, uint32_t max)
+{
+	if (!decimal_u32(value, 1, max, out))
+		die_usage("%s must be a number from 1 to %u", option, max);
+}
+
+static void take_name(struct up *u, const char *name)
+{
+	char copy[DVM_PATH_MAX];
+	uint32_t number;
+
+	snprintf(copy, sizeof(copy), "%s", name);
+	if (dvm_split_name(copy, &number))
+		die_usage("\"%s\" is what one of several DVMs is called: give --name %s and --dvms",
+			  name, copy);
+	u->name = name;
 }
 
 static void take_option(struct up *u, int option, const char *value)
 {
 	switch (option) {
+	case 'D': take_dvms(&u->dvms, "--dvms", value, DVM_MEMBERS_MAX); break;
+	case 'M': take_dvms(&u->dvm_nodes, "--dvm-nodes", value, LEDGER_NODES_MAX); break;
+	case 'S': add(u, "-S", NULL); break;
 	case 'N':
 	case 'l':
 		if (!decimal_u32(value, 1, LEDGER_NODES_MAX, &u->nodes))
@@ -99,7 +132,7 @@ static void take_option(struct up *u, int option, const char *value)
 				  LEDGER_NODES_MAX);
 		u->local = option == 'l';
 		break;
-	case 'n': u->name = value; break;
+	case 'n': take_name(u, value); break;
 	case 's': check_slots(value); add(u, "-s", value); break;
 	case 'G': check_number("--gpus", value, LEDGER_GPUS_MAX);
 		add(u, "-G", value); break;
@@ -127,6 +160,9 @@ static void take_options(struct up *u, int argc, char **argv)
 	static const struct option options[] = {
 		{ "nodes", required_argument, NULL, 'N' },
 		{ "local", required_argument, NULL, 'l' },
+		{ "dvms", required_argument, NULL, 'D' },
+		{ "dvm-nodes", required_argument, NULL, 'M' },
+		{ "share", no_argument, NULL, 'S' },
 		{ "name", required_argument, NULL, 'n' },
 		{ "slots", required_argument, NULL, 's' },
 		{ "gpus", required_argument, NULL, 'G' },
@@ -167,32 +203,69 @@ static void find_nodes(struct up *u)
 		die("SLURM_JOB_NUM_NODES does not say how many nodes the job has: give -N");
 }
 
-/* ---- starting the head ---- */
+/* ---- several ---- */
+
+/* How many there are to be; 0: one that has the name itself. */
+static void count_dvms(struct up *u)
+{
+	if (u->dvms && u->dvm_nodes)
+		die_usage("--dvms says how many DVMs, --dvm-nodes of how many nodes: give one of them");
+	if (u->dvm_nodes)
+		u->dvms = (u->nodes + u->dvm_nodes - 1) / u->dvm_nodes;
+	if (u->dvms > u->nodes)
+		die("%u DVMs need as many nodes, and there are %u", u->dvms, u->nodes);
+	if (u->dvms > DVM_MEMBERS_MAX)
+		die("%u DVMs are too many: there can be %d", u->dvms, DVM_MEMBERS_MAX);
+}
+
+/* Nodes before those of the DVM of this index. */
+static uint32_t nodes_before(const struct up *u, uint32_t index)
+{
+	uint64_t n = u->dvm_nodes ? (uint64_t)index * u->dvm_nodes :
+				    (uint64_t)index * u->nodes / u->dvms;
+
+	return n < u->nodes ? (uint32_t)n : u->nodes;
+}
+
+/* Each has a journal of its own, DIR/1 and so on; those of another number do not fit. */
+static void check_journals(const struct up *u)
+{
+	char path[DVM_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/journal", u->journal);
+	if (!access(path, F_OK))
+		die("%s is the journal of one DVM, not of %u", u->journal, u->dvms);
+	snprintf(path, sizeof(path), "%s/%u", u->journal, u->dvms + 1);
+	if (!access(path, F_OK))
+		die("%s has journals of more than %u DVMs: give as many as there were",
+		    u->journal, u->dvms);
+	if (mkdir(u->journal, 0777) < 0 && errno != EEXIST)
+		die("cannot make %s: %s", u->journal, strerror(errno));
+}
+
+/* ---- starting a head ---- */
 
 /* A head on one machine has no clients on others. */
-static void make_address(struct up *u)
+static void make_address(const struct up *u, struct start *s)
 {
 	char *slash;
 
-	if (u->local || !dvm_address(u->address, u->name)) {
-		*u->address = '\0';
+	if (u->local || !dvm_address(s->address, s->name)) {
+		*s->address = '\0';
 		return;
 	}
-	slash = strrchr(u->address, '/');
+	slash = strrchr(s->address, '/');
 	*slash = '\0';
-	(void)mkdir(u->address, 0700); /* without it, the head says so */
+	(void)mkdir(s->address, 0700); /* without it, the head says so */
 	*slash = '/';
 }
 
-static void make_dir(struct up *u)
+static void make_dir(const struct up *u, struct start *s)
 {
-	dvm_dir(u->dir, u->name);
-	if (dvm_is_up(u->name))
-		die("the DVM %s is up already: end it with pmi2x-dvm down, or give --name another one",
-		    u->name);
-	if (mkdir(u->dir, 0700) < 0 && errno != EEXIST)
-		die("cannot make %s: %s", u->dir, strerror(errno));
-	make_address(u);
+	dvm_dir(s->dir, s->name);
+	if (mkdir(s->dir, 0700) < 0 && errno != EEXIST)
+		die("cannot make %s: %s", s->dir, strerror(errno));
+	make_address(u, s);
 }
 
 static void find_own(struct up *u)
@@ -213,24 +286,53 @@ static void find_own(struct up *u)
 		snprintf(u->own, sizeof(u->own), "%s", PKGLIBEXECDIR);
 }
 
-static void become_head(struct up *u, int hold)
+static void add_number(struct up *u, const char *option, uint32_t number)
 {
-	char program[DVM_PATH_MAX + 32], number[16], nodes[16], log[DVM_PATH_MAX + 8];
+	char *text;
+
+	if (asprintf(&text, "%u", number) < 0)
+		die("out of memory");
+	add(u, option, text);
+}
+
+static void add_journal(struct up *u, const struct start *s)
+{
+	char *dir;
+
+	if (!u->journal)
+		return;
+	if (asprintf(&dir, s->member ? "%s/%u" : "%s", u->journal, s->member) < 0)
+		die("out of memory");
+	add(u, "-J", dir);
+}
+
+static void add_place(struct up *u, const struct start *s)
+{
+	add(u, "-n", s->name);
+	add(u, "-d", s->dir);
+	add_number(u, "-N", s->nodes);
+	if (u->local)
+		add(u, "-l", NULL);
+	if (*s->address)
+		add(u, "-A", s->address);
+	if (!s->member)
+		return;
+	add_number(u, "-r", s->first);
+	add_number(u, "-k", s->member);
+	add_number(u, "-K", u->dvms);
+}
+
+static void become_head(struct up *u, const struct start *s, int hold)
+{
+	char program[DVM_PATH_MAX + 32], log[DVM_PATH_MAX + 8];
 	int fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	snprintf(program, sizeof(program), "%s/pmi2x-dvm-head", u->own);
-	snprintf(log, sizeof(log), "%s/" HEADD_LOG, u->dir);
-	snprintf(number, sizeof(number), "%d", hold);
-	snprintf(nodes, sizeof(nodes), "%u", u->nodes);
+	snprintf(log, sizeof(log), "%s/" HEADD_LOG, s->dir);
 	u->args[0] = program;
-	add(u, "-n", u->name);
-	add(u, "-d", u->dir);
-	add(u, "-N", nodes);
-	add(u, "-H", number);
-	if (u->local)
-		add(u, "-l", NULL);
-	if (*u->address)
-		add(u, "-A", u->address);
+	add_place(u, s);
+	add_journal(u, s);
+	add_number(u, "-H", (uint32_t)hold);
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
 	    dup2(fd, 2) < 0)
@@ -242,47 +344,100 @@ static void become_head(struct up *u, int hold)
 	_exit(126);
 }
 
-static pid_t head;
-
-static void start_head(struct up *u, int *hold)
+static void start_head(struct up *u, struct start *s)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		die("no pipe can be made: %s", strerror(errno));
-	head = fork();
-	if (head < 0)
+	s->head = fork();
+	if (s->head < 0)
 		die("no process can be made: %s", strerror(errno));
-	if (!head) {
+	if (!s->head) {
 		fcntl(ends[1], F_SETFD, 0);
-		become_head(u, ends[1]);
+		become_head(u, s, ends[1]);
 	}
 	close(ends[1]);
-	*hold = ends[0];
+	s->hold = ends[0];
 }
 
-/* Its words, until it is ready or has failed. 0 or 1. */
-static int wait_ready(const struct up *u, int hold)
+/* ---- all of them ---- */
+
+static pid_t head; /* of the first */
+
+/* When one cannot be, none is. */
+static void __attribute__((noreturn, format(printf, 3, 4)))
+give_up(const struct up *u, const struct start *all, const char *fmt, ...)
 {
-	FILE *in = fdopen(hold, "r");
+	char why[2 * DVM_PATH_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	for (uint32_t i = 0; i < u->dvms; i++)
+		if (all[i].head > 0)
+			kill(all[i].head, SIGTERM);
+	for (uint32_t i = 0; i < u->dvms; i++)
+		if (all[i].head > 0)
+			waitpid(all[i].head, NULL, 0);
+	die("%s%s", isatty(STDERR_FILENO) ? "\n" : "", why);
+}
+
+/* Its words, until it is ready or has failed. */
+static void wait_ready(const struct up *u, const struct start *all, const struct start *s)
+{
+	FILE *in = fdopen(s->hold, "r");
 	bool tty = isatty(STDERR_FILENO);
 	char line[2048];
 
 	while (in && fgets(line, sizeof(line), in)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (!strncmp(line, "up ", 3) && tty)
-			fprintf(stderr, "\r%s of %u nodes are up", line + 3,
-				u->nodes);
+			fprintf(stderr, "\r%u of %u nodes are up",
+				s->first + (uint32_t)atoi(line + 3), u->nodes);
 		if (!strcmp(line, "ready")) {
-			fprintf(stderr, tty ? "\n" : "");
-			return 0;
+			fclose(in);
+			return;
 		}
 		if (!strncmp(line, "note ", 5))
 			fprintf(stderr, "%spmi2x-dvm: %s\n", tty ? "\n" : "", line + 5);
 		if (!strncmp(line, "failed ", 7))
-			die("%s%s", tty ? "\n" : "", line + 7);
+			give_up(u, all, "%s", line + 7);
 	}
-	die("the head has ended: see %s/" HEADD_LOG, u->dir);
+	give_up(u, all, "the head has ended: see %s/" HEADD_LOG, s->dir);
+}
+
+static void name_start(const struct up *u, struct start *s, uint32_t index)
+{
+	s->member = u->dvms ? index + 1 : 0;
+	s->first = u->dvms ? nodes_before(u, index) : 0;
+	s->nodes = u->dvms ? nodes_before(u, index + 1) - s->first : u->nodes;
+	if ((size_t)snprintf(s->name, sizeof(s->name), s->member ? "%s.%u" : "%s", u->name,
+			     s->member) >= sizeof(s->name))
+		die_usage("the name is too long");
+}
+
+/* All at once; each has its part of the nodes. */
+static void start_all(struct up *u)
+{
+	uint32_t count = u->dvms ? u->dvms : 1;
+	struct start *all = calloc(count, sizeof(*all));
+	bool tty = isatty(STDERR_FILENO);
+
+	if (!all)
+		die("out of memory");
+	for (uint32_t i = 0; i < count; i++) {
+		name_start(u, &all[i], i);
+		make_dir(u, &all[i]);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		start_head(u, &all[i]);
+	for (uint32_t i = 0; i < count; i++)
+		wait_ready(u, all, &all[i]);
+	fprintf(stderr, tty ? "\n" : "");
+	head = all[0].head;
+	free(all);
 }
 
 static void default_name(struct up *u)
@@ -298,17 +453,21 @@ static void default_name(struct up *u)
 int cmd_up(int argc, char **argv)
 {
 	static struct up u = { .nargs = 1 };
-	int hold, rc;
 
 	take_options(&u, argc, argv);
 	find_nodes(&u);
+	count_dvms(&u);
 	default_name(&u);
-	make_dir(&u);
+	if (dvm_is_up(u.name))
+		die("the DVM %s is up already: end it with pmi2x-dvm down, or give --name another one",
+		    u.name);
+	if (u.journal && u.dvms)
+		check_journals(&u);
 	find_own(&u);
-	start_head(&u, &hold);
-	rc = wait_ready(&u, hold);
-	printf("DVM %s is up: %u nodes\n", u.name, u.nodes);
-	return rc;
+	start_all(&u);
+	printf("DVM %s is up: %u nodes", u.name, u.nodes);
+	printf(u.dvms ? ", %u DVMs\n" : "\n", u.dvms);
+	return 0;
 }
 
 static void pass_on(int number)

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "libio/channel.h"
 #include "libio/link.h"
 #include "libio/loop.h"
@@ -456,6 +457,11 @@ int main(int argc, char **argv)
 			rc == -EPROTONOSUPPORT ?
 				"pmi2x-dvm is of another version: install the same on all nodes" :
 				"was not told by pmi2x-dvm what to do; see pmi2x-dvm(1)");
+		return 1;
+	}
+	if (!d.welcome.share && claim_node(d.name)) {
+		fprintf(stderr, "pmi2x-dvmd on %s: another DVM of this job is on this node: end it with pmi2x-dvm down, or give up --share\n",
+			d.name);
 		return 1;
 	}
 	d.self.position += d.welcome.first;

@@ -281,6 +281,7 @@ static int make_welcome(struct headd *h)
 		 h->options.slots);
 	snprintf(h->welcome.gpus, sizeof(h->welcome.gpus), "%s",
 		 h->options.gpus);
+	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
 	secret_hide(&h->welcome.secret);
 	h->self.secret = h->welcome.secret;
 	h->self.jobid = h->welcome.dvm;
@@ -311,7 +312,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	uint32_t number = 0;
 	bool ok = true;
 
-	if (strchr("Ngpmw", option))
+	if (strchr("NgpmwkKr", option))
 		ok = decimal_u32(value, 0, INT32_MAX, &number);
 	switch (option) {
 	case 'n': s->headd.name = s->head.name = value; break;
@@ -323,6 +324,10 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'G': s->headd.gpus = value; break;
 	case 'H': s->headd.hold = value; break;
 	case 'A': s->headd.address = value; break;
+	case 'k': s->head.member = number; break;
+	case 'K': s->head.members = number; break;
+	case 'r': s->headd.relative = number; break;
+	case 'S': s->headd.share = true; break;
 	case 'J': s->headd.journal.dir = value; break;
 	case 'R': s->headd.journal.resume = true; break;
 	case 'O': s->headd.journal.once = true; break;
@@ -356,7 +361,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:w:m:o:c:")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:w:m:o:c:k:K:r:S")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;

@@ -36,6 +36,8 @@ struct headd_options {
 	const char *dir;        /* exists, the user's alone */
 	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
+	uint32_t relative;      /* of the job's nodes, the first that is this one's */
+	bool share;             /* other DVMs of the job may be on its nodes */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in welcome.h */
 	uint32_t grace_ms;      /* as in dvm_head_options */

@@ -97,6 +97,22 @@ static void last_words(const struct headd *h, char words[WORDS_MAX])
 		close(fd);
 }
 
+/* The first that a daemon has said, which is most often the cause; or "". */
+static void first_words(const struct headd *h, char words[WORDS_MAX])
+{
+	char path[4096], line[WORDS_MAX / 2];
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/" HEADD_LOG, h->options.dir);
+	log = fopen(path, "re");
+	*words = '\0';
+	while (log && !*words && fgets(line, sizeof(line), log))
+		if (!strncmp(line, "pmi2x-dvmd on ", 14))
+			snprintf(words, WORDS_MAX, "%.*s; ", (int)strcspn(line, "\n"), line);
+	if (log)
+		fclose(log);
+}
+
 static void ended_early(struct headd *h, int64_t code, int signal)
 {
 	const char *who = h->options.local ? "a daemon" : "what starts the daemons";
@@ -104,8 +120,9 @@ static void ended_early(struct headd *h, int64_t code, int signal)
 	char words[WORDS_MAX], why[WORDS_MAX + 128];
 
 	if (!h->ready) {
-		headd_fail(h, "%s has ended, with %s %d, before all nodes were up: see %s/" HEADD_LOG,
-			   who, how, signal ? signal : (int)code, h->options.dir);
+		first_words(h, words);
+		headd_fail(h, "%s has ended, with %s %d, before all nodes were up: %ssee %s/" HEADD_LOG,
+			   who, how, signal ? signal : (int)code, words, h->options.dir);
 		return;
 	}
 	last_words(h, words);
@@ -202,6 +219,8 @@ static char *make_command(const struct headd *h, const struct step *s)
 		fprintf(out, SRUN, s->nodes, s->nodes);
 	if (s->more && !h->options.launcher)
 		put_where(out, h, s);
+	else if (h->options.relative && !h->options.launcher)
+		fprintf(out, "--relative=%u ", h->options.relative);
 	quote(out, own_file("pmi2x-dvmd"));
 	if (fclose(out) == 0)
 		return command;
@@ -287,7 +306,7 @@ static int launch_local(struct headd *h, const struct step *s)
 
 	for (uint32_t i = 0; !rc && i < s->nodes; i++) {
 		snprintf(position, sizeof(position), "%u", s->first + i);
-		snprintf(name, sizeof(name), "local%u", s->first + i);
+		snprintf(name, sizeof(name), "local%u", h->options.relative + s->first + i);
 		rc = spawn(h, s->first + i, argv, NULL);
 	}
 	return rc;

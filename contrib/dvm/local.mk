@@ -15,6 +15,8 @@ contrib_dvm_pmi2x_dvm_SOURCES = \
 	contrib/dvm/cmd_show.c contrib/dvm/cmd_submit.c contrib/dvm/cmd_up.c \
 	contrib/dvm/cmd_why.c \
 	contrib/dvm/dvm.c contrib/dvm/dvm.h \
+	contrib/dvm/find.c contrib/dvm/find.h \
+	contrib/dvm/group.c contrib/dvm/group.h \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/remote.c contrib/dvm/remote.h \
 	contrib/dvm/results.c contrib/dvm/results.h \
@@ -40,6 +42,7 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_plain.la libcoll.la
 	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
+	contrib/dvm/claim.c contrib/dvm/claim.h \
 	contrib/dvm/dvmd.c contrib/dvm/pool.c contrib/dvm/pool.h \
 	contrib/dvm/pmix_hub.c contrib/dvm/pmix_hub.h contrib/dvm/pmix_offer.h \
 	contrib/dvm/silent.c contrib/dvm/silent.h \

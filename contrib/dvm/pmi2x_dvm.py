@@ -15,6 +15,7 @@ many; results come in a thread of its own.
 """
 
 import concurrent.futures
+import contextlib
 import hashlib
 import hmac
 import ipaddress
@@ -86,10 +87,31 @@ def shared_base():
 def names():
     """The DVMs that are up on this machine or, outside of jobs, on others."""
     here = [name for name in _list(base()) if _is_up(_open_here, name)]
-    if here or "SLURM_JOB_ID" in os.environ:
-        return here
-    files = [f[: -len(SUFFIX)] for f in _list(shared_base()) if f.endswith(SUFFIX)]
-    return [name for name in files if _is_up(_open_there, name)]
+    if not here and "SLURM_JOB_ID" not in os.environ:
+        here = [name for name in _files() if _is_up(_open_there, name)]
+    return list(dict.fromkeys(_split(name)[0] for name in here))
+
+
+def _files():
+    return [f[: -len(SUFFIX)] for f in _list(shared_base()) if f.endswith(SUFFIX)]
+
+
+def _split(name):
+    """Of NAME.3, one of several under one name: NAME and 3; else 0."""
+    first, _, number = name.rpartition(".")
+    return (first, int(number)) if first and number.isdecimal() else (name, 0)
+
+
+def _open_members(name):
+    """{number: connection} of those that answer."""
+    found = {}
+    for names, opened in (_list(base()), _open_here), (_files(), _open_there):
+        for each in names if not found else []:
+            first, number = _split(each)
+            if number and first == name:
+                with contextlib.suppress(OSError, Error):
+                    found[number] = opened(each)
+    return found
 
 
 def _list(directory):
@@ -134,9 +156,9 @@ def _is_up(opened, name):
 
 def _find():
     own = "job" + os.environ.get("SLURM_JOB_ID", "")
-    if own != "job" and _is_up(_open, own):
-        return own
     found = names()
+    if own != "job" and (own in found or _is_up(_open, own)):
+        return own
     if len(found) != 1:
         raise Error(
             f"several DVMs are up: {', '.join(found)}; say which"
@@ -150,12 +172,15 @@ def _find():
 def connect(name=None):
     """The DVM of this name, that of PMI2X_DVM, this job's, or the only one that is up.
 
-    A name with a / is a file of shared_base().
+    A name with a / is a file of shared_base(). Several DVMs of one name are a Several.
     """
     name = name or os.environ.get("PMI2X_DVM") or _find()
     try:
         return Dvm(_open(name), name)
     except OSError as error:
+        members = _open_members(name)
+        if members:
+            return Several({n: Dvm(c, f"{name}.{n}") for n, c in members.items()}, name)
         raise Error(f"no DVM {name} is up on this machine, or known of another") from error
 
 
@@ -317,7 +342,34 @@ def _read_answer(file):
     return build, rest[:NONCE], rest[NONCE:]
 
 
-class Dvm:
+class _Target:
+    """What can be given tasks."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def submit(self, argv, **task):
+        """Queue a task. Keys are those of doc/dvm.md: ranks, cores, gpus, nodes, ...
+
+        cwd and env: the caller's unless given. Returns a Future of a Result, whose
+        `id` is the task's. Raises Refused.
+        """
+        future = self.submit_many([dict(task, argv=list(argv))])[0]
+        if future.done() and future.exception():
+            raise future.exception()
+        return future
+
+    def map(self, commands, **task):
+        """Results of many commands, in their order, as they come."""
+        tasks = [dict(task, argv=list(argv)) for argv in commands]
+        for future in self.submit_many(tasks):
+            yield future.result()
+
+
+class Dvm(_Target):
     """A connection with the head of a DVM; close it, or use it in `with`."""
 
     def __init__(self, connection, name):
@@ -334,12 +386,6 @@ class Dvm:
         self._reader.start()
         self._ask({"op": "hello", "version": VERSION})
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
     def close(self):
         """End the connection; tasks go on."""
         try:
@@ -349,17 +395,6 @@ class Dvm:
         self._reader.join()
         self._connection.close()
 
-    def submit(self, argv, **task):
-        """Queue a task. Keys are those of doc/dvm.md: ranks, cores, gpus, nodes, ...
-
-        cwd and env: the caller's unless given. Returns a Future of a Result, whose
-        `id` is the task's. Raises Refused.
-        """
-        future = self.submit_many([dict(task, argv=list(argv))])[0]
-        if future.done() and future.exception():
-            raise future.exception()
-        return future
-
     def submit_many(self, tasks):
         """Queue tasks, each a dict with argv. A Future each; one that is refused has
         Refused as its exception."""
@@ -367,12 +402,6 @@ class Dvm:
         for at in range(0, len(tasks), BATCH):
             futures += self._submit([dict(t) for t in tasks[at : at + BATCH]])
         return futures
-
-    def map(self, commands, **task):
-        """Results of many commands, in their order, as they come."""
-        tasks = [dict(task, argv=list(argv)) for argv in commands]
-        for future in self.submit_many(tasks):
-            yield future.result()
 
     def cancel(self, future):
         """End a task, or all: cancel("all")."""
@@ -416,7 +445,7 @@ class Dvm:
 
     def _future(self, id, refused):
         future = concurrent.futures.Future()
-        future.id = id
+        future.id, future.dvm = id, self
         if refused:
             future.set_exception(Refused(refused["key"], refused["why"]))
             return future
@@ -482,3 +511,88 @@ class Dvm:
             self._futures = {}
         for future in waiting:
             future.set_exception(error)
+
+
+class Several(_Target):
+    """Several DVMs under one name: tasks go to the least loaded, or to that of the node
+    that they name. What happens to one happens to its tasks alone."""
+
+    def __init__(self, members, name):
+        self.name = name
+        self._members = dict(sorted(members.items()))
+
+    def close(self):
+        """End the connections; tasks go on."""
+        for dvm in self._members.values():
+            dvm.close()
+
+    def submit_many(self, tasks):
+        """As of Dvm."""
+        futures = []
+        for at in range(0, len(tasks), BATCH):
+            futures += self._submit(tasks[at : at + BATCH])
+        return futures
+
+    def _submit(self, tasks):
+        loads = [_Load(number, found) for number, found in self._statuses().items()]
+        parts = {}
+        for index, task in enumerate(tasks):
+            parts.setdefault(_choose(loads, task), []).append(index)
+        futures = [None] * len(tasks)
+        for number, part in parts.items():
+            found = self._members[number].submit_many([tasks[i] for i in part])
+            for index, future in zip(part, found):
+                futures[index] = future
+        return futures
+
+    def cancel(self, future):
+        """End a task, or all: cancel("all")."""
+        if future != "all":
+            return future.dvm.cancel(future)
+        return sum(self._members[n].cancel("all") for n in self._statuses())
+
+    def status(self):
+        """What `pmi2x-dvm status --json` prints, as a dict."""
+        found = self._statuses()
+        one = dict(next(iter(found.values())), dvm=self.name, nodes=[])
+        for key in "expected", "queued", "running", "ended", "failed":
+            one[key] = sum(status[key] for status in found.values())
+        for number, status in found.items():
+            of = f"{self.name}.{number}"
+            one["nodes"] += [dict(node, dvm=of) for node in status["nodes"]]
+        return one
+
+    def _statuses(self):
+        """{number: status} of those that are up."""
+        found = {}
+        for number, dvm in self._members.items():
+            with contextlib.suppress(Error):
+                found[number] = dvm.status()
+        if not found:
+            raise Error(f"all DVMs of {self.name} have ended")
+        return found
+
+
+class _Load:
+    """What one of several has, and has to do."""
+
+    def __init__(self, number, status):
+        up = [node for node in status["nodes"] if node["state"] == "up"]
+        self.number, self.nodes = number, len(up)
+        self.names = {node["name"] for node in status["nodes"]}
+        self.cores = sum(node["cores"] for node in up)
+        self.waiting = status["queued"] + sum(n["cores"] - n["free"] for n in up)
+
+
+def _choose(loads, task):
+    """The number of the member that gets a task: as contrib/dvm/group.c does it."""
+    need = max(1, task.get("ranks", 1) * task.get("cores", 1))
+    place = task.get("place") or [{}]
+    able = (
+        [load for load in loads if place[0].get("node") in load.names]
+        or [x for x in loads if x.cores >= need and x.nodes >= task.get("nodes", 1)]
+        or [max(loads, key=lambda load: load.cores)]
+    )
+    load = min(able, key=lambda each: (each.waiting + need) / (each.cores or 1))
+    load.waiting += need
+    return load.number

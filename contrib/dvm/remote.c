@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -208,67 +208,35 @@ const char *remote_strerror(int error)
 
 /* ---- frames ---- */
 
-struct reader {
-	int fd;
-	size_t left; /* bytes of this frame that have not been read */
-};
-
-/* 1, 0 at the end, or -1 with errno. */
-static int read_header(struct reader *r)
+/* 1, 0 at the end, or a negative errno. */
+static int read_header(int fd, size_t *left)
 {
 	uint8_t header[FRAME_HEADER_BYTES];
 	struct cursor c;
 	ssize_t n;
 
 	for (size_t have = 0; have < sizeof(header); have += (size_t)n) {
-		n = receive(r->fd, header + have, sizeof(header) - have);
+		n = receive(fd, header + have, sizeof(header) - have);
 		if (n <= 0)
 			return (int)n;
 	}
 	cursor_init(&c, header, sizeof(header));
-	r->left = unpack_u32(&c);
+	*left = unpack_u32(&c);
 	return unpack_u8(&c) == FRAME_CONTROL_DOWN;
 }
 
-static ssize_t on_read(void *cookie, char *at, size_t size)
+ssize_t remote_receive(int fd, size_t *left, void *at, size_t size)
 {
-	struct reader *r = cookie;
 	ssize_t n = 1;
 
-	while (!r->left && n > 0)
-		n = read_header(r);
+	if (!left)
+		return receive(fd, at, size);
+	while (!*left && n > 0)
+		n = read_header(fd, left);
 	if (n > 0)
-		n = receive(r->fd, at, size < r->left ? size : r->left);
-	if (n <= 0)
-		return n ? -1 : 0;
-	r->left -= (size_t)n;
+		n = receive(fd, at, size < *left ? size : *left);
+	*left -= n > 0 ? (size_t)n : 0;
 	return n;
-}
-
-static int on_close(void *cookie)
-{
-	struct reader *r = cookie;
-	int rc = close(r->fd);
-
-	free(r);
-	return rc;
-}
-
-FILE *remote_reader(int fd)
-{
-	static const cookie_io_functions_t functions = {
-		.read = on_read, .close = on_close,
-	};
-	struct reader *r = calloc(1, sizeof(*r));
-	FILE *in;
-
-	if (!r)
-		return NULL;
-	r->fd = fd;
-	in = fopencookie(r, "r", functions);
-	if (!in)
-		free(r);
-	return in;
 }
 
 static int send_piece(int fd, const void *data, size_t len)

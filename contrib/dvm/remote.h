@@ -9,7 +9,7 @@
 #define PMI2X_DVM_REMOTE_H
 
 #include <stddef.h>
-#include <stdio.h>
+#include <sys/types.h>
 
 /*
  * Connect to the head of which this file tells. Its descriptor, or a negative errno:
@@ -20,8 +20,11 @@
 int remote_connect(const char *file);
 /* For people. */
 const char *remote_strerror(int error);
-/* What comes, less its frames; the descriptor is the stream's. NULL: no memory. */
-FILE *remote_reader(int fd);
+/*
+ * Of what comes up to so many bytes, less frames; left: how many are to come of one, 0
+ * first, or NULL: there are none. How many, 0 at the end, or a negative errno. Blocks.
+ */
+ssize_t remote_receive(int fd, size_t *left, void *at, size_t size);
 /* All of it, to a head on another node. 0 or a negative errno. */
 int remote_send(int fd, const void *data, size_t len);
 /* The same, as it is, to any socket. */

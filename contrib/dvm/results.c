@@ -99,6 +99,18 @@ static void show_progress(struct results *r)
 		r->submitted, r->failed);
 }
 
+/* Of several DVMs one has gone; the others' results still come. */
+static void note_lost(struct results *r, json_t *event)
+{
+	long long tasks = get_number(event, "tasks");
+
+	fprintf(stderr, "%spmi2x-dvm: the DVM %s has gone, and with it %lld tasks that had not ended\n",
+		r->tty ? "\r" : "", get_text(event, "dvm"), tasks);
+	r->ended += (size_t)tasks;
+	r->failed += (size_t)tasks;
+	r->code = 1;
+}
+
 void results_event(struct results *r, json_t *event)
 {
 	json_t *task;
@@ -106,6 +118,8 @@ void results_event(struct results *r, json_t *event)
 
 	if (!strcmp(event_name(event), "spawned"))
 		r->submitted++;
+	if (!strcmp(event_name(event), "lost"))
+		note_lost(r, event);
 	if (strcmp(event_name(event), "ended"))
 		return;
 	json_array_foreach(json_object_get(event, "tasks"), i, task)

@@ -40,7 +40,8 @@ char *welcome_format(const struct welcome *w)
 		secret);
 	for (uint32_t i = 0; i < w->nheads; i++)
 		put_head(out, &w->heads[i]);
-	fprintf(out, "first %u\nslots %s\ngpus %s\n\n", w->first, w->slots, w->gpus);
+	fprintf(out, "first %u\nslots %s\ngpus %s\nshare %u\n\n", w->first, w->slots, w->gpus,
+		w->share);
 	explicit_bzero(secret, sizeof(secret));
 	if (fclose(out) == 0)
 		return text;
@@ -91,6 +92,8 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 		return take_head(w, value);
 	if (!strcmp(word, "first"))
 		return decimal_u32(value, 0, LEDGER_NODES_MAX, &w->first);
+	if (!strcmp(word, "share"))
+		return decimal_u32(value, 0, 1, &w->share);
 	if (!strcmp(word, "slots"))
 		return take_text(w->slots, sizeof(w->slots), value);
 	if (!strcmp(word, "gpus"))

@@ -11,6 +11,7 @@
  *   first     K: the daemon's position is K more than its number in the step
  *   slots     core, thread or a number
  *   gpus      found or a number
+ *   share     0 or 1: other DVMs of the job may be on the node
  */
 #ifndef PMI2X_DVM_WELCOME_H
 #define PMI2X_DVM_WELCOME_H
@@ -34,6 +35,7 @@ struct welcome {
 	uint32_t first;
 	char slots[WELCOME_TEXT_MAX];
 	char gpus[WELCOME_TEXT_MAX];
+	uint32_t share;
 };
 
 /* The text, to be freed and forgotten by the caller, or NULL. */

@@ -237,7 +237,8 @@ static void say_hello(struct fake_node *n)
 
 static void deliver_all(struct bed *b);
 
-static struct bed *bed_create(size_t max_waiting)
+static struct bed *bed_create_member(size_t max_waiting, uint32_t member,
+				     uint32_t members)
 {
 	static const struct dvm_head_ops head_ops = {
 		.node_send = node_send, .node_break = node_break,
@@ -253,6 +254,7 @@ static struct bed *bed_create(size_t max_waiting)
 		.name = "test", .build = "test", .nodes = NODES,
 		.queue = { .window = 100, .patience_ms = 1000 },
 		.grace_ms = 500, .max_waiting = max_waiting,
+		.member = member, .members = members,
 	};
 	struct bed *b = calloc(1, sizeof(*b));
 
@@ -268,6 +270,11 @@ static struct bed *bed_create(size_t max_waiting)
 	dvm_head_client_opened(b->head, CLIENT);
 	deliver_all(b);
 	return b;
+}
+
+static struct bed *bed_create(size_t max_waiting)
+{
+	return bed_create_member(max_waiting, 0, 0);
 }
 
 static void bed_destroy(struct bed *b)
@@ -972,6 +979,23 @@ static void every_task_ends_once_whatever_happens(void **state)
 		run_seed(seed);
 }
 
+static void several_dvms_give_no_number_twice(void **state)
+{
+	struct bed *b = bed_create_member(100, 2, 3);
+
+	ask(b, "{'op':'hello','version':1}");
+	assert_int_equal(number(event(b, "hello"), "members"), 3);
+	submit(b, "{'argv':['a']},{'argv':['b']},{'argv':['c']}");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(json_integer_value(json_array_get(json_object_get(
+			event(b, "submitted"), "ids"), i)), 2 + 3 * i);
+	ask(b, "{'op':'show','id':5}");
+	assert_int_equal(number(json_object_get(event(b, "task"), "task"), "id"), 5);
+	ask(b, "{'op':'cancel','ids':[4]}");
+	assert_string_equal(text(event(b, "error"), "why"), "there is no task 4 here");
+	bed_destroy(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -979,6 +1003,7 @@ int main(void)
 		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
 		cmocka_unit_test(requests_that_make_no_sense_are_errors),
 		cmocka_unit_test(the_queue_has_a_limit),
+		cmocka_unit_test(several_dvms_give_no_number_twice),
 		cmocka_unit_test(one_rank_that_fails_ends_the_task),
 		cmocka_unit_test(a_task_that_cannot_be_started_says_why),
 		cmocka_unit_test(a_task_of_several_ranks_has_pmi),

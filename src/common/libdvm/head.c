@@ -10,6 +10,25 @@
 
 /* ---- life ---- */
 
+static uint64_t step_of(const struct dvm_head *h)
+{
+	return h->options.members ? h->options.members : 1;
+}
+
+bool head_is_own_id(const struct dvm_head *h, uint64_t id)
+{
+	uint64_t first = h->options.member ? h->options.member : 1;
+
+	return id >= first && (id - first) % step_of(h) == 0;
+}
+
+uint64_t head_id_after(const struct dvm_head *h, uint64_t id)
+{
+	uint64_t first = h->options.member ? h->options.member : 1;
+
+	return id < first ? first : id + step_of(h) - (id - first) % step_of(h);
+}
+
 int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
 		    const struct dvm_head_ops *ops, void *arg,
 		    const struct log_hook *log)
@@ -22,7 +41,7 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 	h->ops = *ops;
 	h->arg = arg;
 	h->log = log;
-	h->next_id = 1;
+	h->next_id = head_id_after(h, 0);
 	journal_init(h);
 	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
 	if (!h->nodes || ledger_create(&h->ledger) ||

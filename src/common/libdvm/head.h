@@ -37,6 +37,8 @@ struct dvm_head_options {
 	struct queue_options queue;
 	uint32_t grace_ms;          /* between SIGTERM and SIGKILL */
 	size_t max_waiting;         /* tasks in the queue; more are refused */
+	uint32_t member, members;   /* of several DVMs under one name, from 1: no two
+	                               give tasks the same number; 0: it is the only one */
 };
 
 struct dvm_head_ops {

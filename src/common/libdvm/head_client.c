@@ -118,7 +118,7 @@ static size_t for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 /* One that has been forgotten has ended, as far as anybody can say. */
 static bool is_forgotten(const struct dvm_head *h, json_int_t id)
 {
-	return id > 0 && (uint64_t)id < h->next_id;
+	return id > 0 && (uint64_t)id < h->next_id && head_is_own_id(h, (uint64_t)id);
 }
 
 static bool ids_ok(struct dvm_head *h, const struct head_client *c,
@@ -283,11 +283,12 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 			      "this DVM is of pmi2x %s and speaks version %d, the client speaks %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
 	else
-		client_answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s}",
+		client_answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s,s:i}",
 						"ev", "hello", "version",
 						DVM_VERSION, "dvm",
 						h->options.name, "build",
-						h->options.build));
+						h->options.build, "members",
+						(int)h->options.members));
 }
 
 static void on_status(struct dvm_head *h, struct head_client *c, json_t *request)

@@ -254,7 +254,7 @@ static void read_counts(struct replay *r, const struct journal_counts *c)
 	struct dvm_head *h = r->h;
 
 	if (c->next_id > h->next_id)
-		h->next_id = c->next_id;
+		h->next_id = head_id_after(h, c->next_id - 1);
 	if (c->line > h->line)
 		h->line = c->line;
 	h->done += c->done;
@@ -331,7 +331,7 @@ static int read_submit(struct replay *r, const struct journal_submit *j)
 	HASH_FIND(hh, r->profiles, &j->profile, sizeof(j->profile), old);
 	t = old ? submit_again(h, json, old->profile, why, sizeof(why)) : NULL;
 	json_decref(json);
-	h->next_id = j->task + 1;
+	h->next_id = head_id_after(h, j->task);
 	if (j->line > h->line)
 		h->line = j->line;
 	if (!t)

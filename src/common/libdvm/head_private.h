@@ -172,6 +172,9 @@ const char *head_node_name(const struct dvm_head *h, uint32_t node);
 uint32_t head_find_node(const struct dvm_head *h, const char *name);
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
 bool head_is_ready(const struct dvm_head *h);
+/* Could a task of this DVM have this number? The next one that could. */
+bool head_is_own_id(const struct dvm_head *h, uint64_t id);
+uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
 /* No new tasks; ends when none is left. */
 void head_drain(struct dvm_head *h);
 void head_node_free(struct head_node *n);

@@ -139,7 +139,8 @@ struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
 		free(t);
 		return NULL;
 	}
-	t->id = h->next_id++;
+	t->id = h->next_id;
+	h->next_id = head_id_after(h, t->id);
 	t->spec = *spec;
 	t->profile = profile;
 	profile->users++;

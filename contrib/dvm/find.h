@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm: finding DVMs. What goes wrong with directories ends the program, as in
+ * client.h.
+ */
+#ifndef PMI2X_DVM_FIND_H
+#define PMI2X_DVM_FIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DVM_MEMBERS_MAX 1024 /* DVMs under one name: NAME.1, NAME.2, ... */
+
+/* A connection with a head. */
+struct dvm_socket {
+	int fd;
+	bool there;      /* on another node: by frames (remote.h) */
+	uint32_t number; /* of several under one name; 0: it is one of its own */
+};
+
+/* NAME.3 becomes NAME, and 3 its number. False: it has none. */
+bool dvm_split_name(char *name, uint32_t *number);
+/*
+ * Connect to the DVM of this name, or to those of its members that answer, in order;
+ * *out is to be freed. 0, or a negative errno as of remote_connect: there is none.
+ */
+int dvm_connect(const char *name, struct dvm_socket **out, size_t *count);
+
+#endif
