@@ -8,9 +8,11 @@ EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	testsuite/slurm-version testsuite/unit/docs-test.py \
 	testsuite/unit/man-test.py
 dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
-	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh testsuite/unit/slurm-headers-test.sh
+	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh \
+	testsuite/unit/slurm-headers-test.sh testsuite/unit/upstream-test.sh
 TESTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
-	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh testsuite/unit/slurm-headers-test.sh
+	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh \
+	testsuite/unit/slurm-headers-test.sh testsuite/unit/upstream-test.sh
 
 # How many there are tells testsuite/run how far it is.
 list-tests:
