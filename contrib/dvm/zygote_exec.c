@@ -2,6 +2,7 @@
 /* From fork to exec of a rank, and the environment that it finds. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "libio/registration.h"
+#include "starter/mpi_program.h"
 #include "starter/pmix_env.h"
 #include "zygote.h"
 
@@ -366,6 +368,38 @@ static int open_pmi(const struct node_rank *r, const struct rank_fds *fds)
 	return -1;
 }
 
+/* As execvp finds it; "" when it does not. */
+static void find_program(char out[PATH_MAX], const char *name)
+{
+	const char *path = getenv("PATH");
+
+	snprintf(out, PATH_MAX, "%s", strchr(name, '/') ? name : "");
+	while (path && *path && !strchr(name, '/')) {
+		size_t len = strcspn(path, ":");
+
+		snprintf(out, PATH_MAX, "%.*s/%s", (int)len, path, name);
+		if (!access(out, X_OK))
+			return;
+		path += len + (path[len] == ':');
+		*out = '\0';
+	}
+}
+
+/* Each of its ranks would be alone, and none would say so. */
+static void warn_of_pmix(const struct node_rank *r, const struct resources *has,
+			 const char *program)
+{
+	char path[PATH_MAX];
+
+	if (!node_wants_pmi(r->launch) || has->pmix.port ||
+	    r->launch->first_rank + r->local)
+		return;
+	find_program(path, program);
+	if (mpi_program(path) == MPI_PROGRAM_PMIX)
+		fprintf(stderr, "pmi2x-dvm: %s is of Open MPI and needs PMIx, which node %s cannot serve: without libpmix 4.2 or later (libpmix2 of Debian) there each rank is alone\n",
+			program, has->node);
+}
+
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -391,6 +425,7 @@ static void become(const struct node_rank *r, const struct resources *has,
 		fail(STAGE_DIRECTORY, r->profile->cwd.data);
 	set_stdio(r, fds->output);
 	environ = env; /* its PATH counts */
+	warn_of_pmix(r, has, argv[0]);
 	execvp(argv[0], argv);
 	fail(STAGE_EXEC, argv[0]);
 	_exit(126);

@@ -7,6 +7,7 @@ libstarter_la_SOURCES = \
 	src/starter/knock.c src/starter/knock.h \
 	src/starter/launch.c \
 	src/starter/leaf.c src/starter/leaf.h \
+	src/starter/mpi_program.c src/starter/mpi_program.h \
 	src/starter/pmix.c \
 	src/starter/pmix_env.c src/starter/pmix_env.h \
 	src/starter/pmix_library.c src/starter/pmix_library.h \

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -308,6 +309,21 @@ def test_a_pmix_server_that_is_killed(local, open_mpi_hello, env, tmp_path):
     assert own() != [pid]
     local("down").ok()
     wait_until(lambda: not own() and not list(tmp_path.glob("pmi2x-dvm-pmix-*")))
+
+
+def test_an_open_mpi_program_where_nobody_serves_pmix(dvm, prefix, env, open_mpi, tmp_path):
+    """Each rank is alone, and it is said why."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("pmi2x-dvm-head", "pmi2x-dvmd", "pmi2x-dvm-zygote"):
+        shutil.copy2(prefix / "libexec/pmi2x" / name, programs)
+    env["PMI2X_DVM_LIBEXEC"] = str(programs)
+    dvm("up", "--local", "1", "--slots", "4").ok()
+    result = dvm("run", "-n2", open_mpi(HELLO, "5"))
+    words = "needs PMIx, which node local0 cannot serve: without libpmix"
+    assert result.stderr.count(words) == 1, result
+    assert words not in dvm("run", "-n2", "true").ok().stderr
+    dvm("down").ok()
 
 
 def test_a_daemon_that_is_killed_leaves_no_files(local, open_mpi_hello, env, tmp_path):

@@ -45,8 +45,6 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/stale_sockets.h \
 	src/plugins/mpi/pmi2x/launcher_library.c \
 	src/plugins/mpi/pmi2x/launcher_library.h \
-	src/plugins/mpi/pmi2x/mpi_program.c \
-	src/plugins/mpi/pmi2x/mpi_program.h \
 	src/plugins/mpi/pmi2x/mpir_table.c \
 	src/plugins/mpi/pmi2x/mpir_table.h \
 	src/plugins/mpi/pmi2x/step_apps.c \

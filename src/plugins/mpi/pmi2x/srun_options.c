@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi_program.h"
 #include "srun_options.h"
+#include "starter/mpi_program.h"
 
 /* A question to the options of one component. */
 typedef int option_test(void *opt, void *arg);
@@ -70,9 +70,15 @@ bool srun_no_kill(void)
 /* srun has looked the program up in PATH, and put what it has found in its place. */
 static int needs_mpi(void *opt, void *arg)
 {
+	static const enum launch_program kinds[] = {
+		[MPI_PROGRAM_OTHER] = LAUNCH_PROGRAM_OTHER,
+		[MPI_PROGRAM_PMI] = LAUNCH_PROGRAM_MPI,
+		[MPI_PROGRAM_PMIX] = LAUNCH_PROGRAM_PMIX,
+	};
 	char **argv = compat_argv((slurm_opt_t *)opt);
 
-	return argv && argv[0] ? (int)mpi_program(argv[0]) : LAUNCH_PROGRAM_OTHER;
+	return argv && argv[0] ? (int)kinds[mpi_program(argv[0])] :
+				 LAUNCH_PROGRAM_OTHER;
 }
 
 enum launch_program srun_program(void)

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks for an MPI library among those that a program names. */
-#include "mpi_program.h"
+#include "starter/mpi_program.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -15,18 +15,18 @@
  */
 static const struct {
 	const char *name;
-	enum launch_program program;
+	enum mpi_program program;
 } libraries[] = {
-	{ "libmpi.so.40", LAUNCH_PROGRAM_PMIX },
-	{ "libmpi_mpifh.so", LAUNCH_PROGRAM_PMIX },
-	{ "libmpi_usempi", LAUNCH_PROGRAM_PMIX },
-	{ "liboshmem", LAUNCH_PROGRAM_PMIX },
-	{ "libpmix.so", LAUNCH_PROGRAM_PMIX },
-	{ "libmpi.so", LAUNCH_PROGRAM_MPI },
-	{ "libmpi_", LAUNCH_PROGRAM_MPI },
-	{ "libmpich", LAUNCH_PROGRAM_MPI },
-	{ "libmpifort", LAUNCH_PROGRAM_MPI },
-	{ "libmpicxx", LAUNCH_PROGRAM_MPI },
+	{ "libmpi.so.40", MPI_PROGRAM_PMIX },
+	{ "libmpi_mpifh.so", MPI_PROGRAM_PMIX },
+	{ "libmpi_usempi", MPI_PROGRAM_PMIX },
+	{ "liboshmem", MPI_PROGRAM_PMIX },
+	{ "libpmix.so", MPI_PROGRAM_PMIX },
+	{ "libmpi.so", MPI_PROGRAM_PMI },
+	{ "libmpi_", MPI_PROGRAM_PMI },
+	{ "libmpich", MPI_PROGRAM_PMI },
+	{ "libmpifort", MPI_PROGRAM_PMI },
+	{ "libmpicxx", MPI_PROGRAM_PMI },
 };
 
 static size_t read_file(void *arg, uint64_t at, void *out, size_t len)
@@ -39,7 +39,7 @@ static size_t read_file(void *arg, uint64_t at, void *out, size_t len)
 
 static bool note_library(void *arg, enum elf_need need, const char *name)
 {
-	enum launch_program *found = arg;
+	enum mpi_program *found = arg;
 	size_t n = sizeof(libraries) / sizeof(libraries[0]), i = 0;
 
 	if (need != ELF_NEEDS_LIBRARY)
@@ -49,13 +49,13 @@ static bool note_library(void *arg, enum elf_need need, const char *name)
 		i++;
 	if (i < n && libraries[i].program > *found)
 		*found = libraries[i].program;
-	return *found != LAUNCH_PROGRAM_PMIX;
+	return *found != MPI_PROGRAM_PMIX;
 }
 
-enum launch_program mpi_program(const char *path)
+enum mpi_program mpi_program(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	enum launch_program found = LAUNCH_PROGRAM_OTHER;
+	enum mpi_program found = MPI_PROGRAM_OTHER;
 	struct stat st;
 
 	if (fd < 0)

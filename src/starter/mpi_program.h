@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Is a program an MPI program, and of which kind? Known when its own file needs a library
+ * of that name: a look at its first pages, before it is started.
+ */
+#ifndef PMI2X_MPI_PROGRAM_H
+#define PMI2X_MPI_PROGRAM_H
+
+enum mpi_program {
+	MPI_PROGRAM_OTHER,
+	MPI_PROGRAM_PMI,  /* it needs an MPI library */
+	MPI_PROGRAM_PMIX, /* it needs one that speaks PMIx only */
+};
+
+/* "Other" also when it is a script, is not here, or cannot be read. Does not block. */
+enum mpi_program mpi_program(const char *path);
+
+#endif
