@@ -251,6 +251,12 @@ static bool all_answered(struct conn *c, json_t *parts, json_t *answers)
 	return true;
 }
 
+/* Of this client as such, for it has no tag. */
+static bool is_refusal(json_t *event)
+{
+	return !strcmp(event_name(event), "error") && !json_object_get(event, "tag");
+}
+
 static json_t *collect(struct conn *c, json_t *parts, json_int_t tag)
 {
 	json_t *answers = json_array(), *event;
@@ -262,6 +268,8 @@ static json_t *collect(struct conn *c, json_t *parts, json_int_t tag)
 			c->members[c->last].due +=
 				count_due(json_array_get(parts, c->last), event);
 			json_array_set(answers, c->last, event);
+		} else if (is_refusal(event)) {
+			die("%s", get_text(event, "why"));
 		} else if (c->on_event) {
 			c->on_event(c->arg, event);
 		}
@@ -351,14 +359,10 @@ static void __attribute__((noreturn)) die_not_up(const char *name, int error)
 	    name, file, remote_strerror(error));
 }
 
-static void connect_all(struct conn *c)
+static void take_sockets(struct conn *c, struct dvm_socket *all)
 {
-	struct dvm_socket *all;
-	int rc = dvm_connect(c->name, &all, &c->group.count);
 	size_t n = c->group.count;
 
-	if (rc)
-		die_not_up(c->name, rc);
 	c->members = calloc(n, sizeof(*c->members));
 	c->fds = calloc(n, sizeof(*c->fds));
 	c->numbers = calloc(n, sizeof(*c->numbers));
@@ -379,11 +383,9 @@ static void connect_all(struct conn *c)
 }
 
 /* How many there are is what one that answers says. */
-static void say_hello(struct conn *c)
+static void meet_all(struct conn *c, json_t *hello)
 {
-	json_t *answers = ask_all(c, json_pack("{s:s,s:i}", "op", "hello", "version",
-					       DVM_VERSION));
-	json_t *answer, *one = NULL;
+	json_t *answers = ask_all(c, hello), *answer, *one = NULL;
 	size_t i;
 
 	json_array_foreach(answers, i, answer) {
@@ -393,21 +395,35 @@ static void say_hello(struct conn *c)
 	}
 	if (!one)
 		die("the DVM %s has gone", c->name);
-	if (is_group(c))
-		c->group.members = (uint32_t)get_number(one, "members");
+	c->group.members = (uint32_t)get_number(one, "members");
 	json_decref(answers);
+}
+
+/* One refuses it or not: what it is asked next need not wait for that. */
+static void say_hello(struct conn *c)
+{
+	json_t *hello = json_pack("{s:s,s:i}", "op", "hello", "version", DVM_VERSION);
+
+	if (is_group(c)) {
+		meet_all(c, hello);
+		return;
+	}
+	send_to(c, &c->members[0], hello);
+	json_decref(hello);
 }
 
 struct conn *conn_open(const char *given)
 {
-	char *name = dvm_find(given);
 	struct conn *c = calloc(1, sizeof(*c));
+	struct dvm_socket *all;
+	int rc;
 
-	if (!c || !name)
+	if (!c || !(c->name = dvm_reach(given, &all, &c->group.count, &rc)))
 		die("out of memory");
-	c->name = name;
+	if (rc)
+		die_not_up(c->name, rc);
 	c->limit_ms = -1;
-	connect_all(c);
+	take_sockets(c, all);
 	say_hello(c);
 	return c;
 }

@@ -35,12 +35,6 @@ void dvm_default_name(char out[DVM_PATH_MAX], bool local);
 bool dvm_is_up(const char *name);
 /* Is there any that this job, or this machine, has? */
 bool dvm_any_up(void);
-/*
- * The DVM that is meant: `name`, that of PMI2X_DVM, this job's, or the only one that is
- * up on this machine, or, outside of jobs, on another. To be freed. With a / it is a file
- * as of dvm_address.
- */
-char *dvm_find(const char *name);
 
 struct conn;
 

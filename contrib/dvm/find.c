@@ -319,23 +319,34 @@ bool dvm_any_up(void)
 	return *names || list_up(dvm_base(), name_here, names, sizeof(names));
 }
 
-char *dvm_find(const char *name)
+/* The only one that is up. */
+static char *find_any(void)
 {
 	char names[DVM_PATH_MAX];
-	size_t n;
+	size_t n = list_any(names, sizeof(names));
 
-	if (!name)
-		name = getenv(DVM_NAME_VARIABLE);
-	if (name && *name)
-		return strdup(name);
-	find_jobs_own(names);
-	if (*names)
-		return strdup(names);
-	n = list_any(names, sizeof(names));
 	if (!n)
 		die("no DVM is up on this machine, nor is one known of another: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
 	if (n > 1)
 		die("several DVMs are up: %s; say which with --dvm NAME or "
 		    DVM_NAME_VARIABLE, names);
 	return strdup(names);
+}
+
+char *dvm_reach(const char *name, struct dvm_socket **out, size_t *count, int *error)
+{
+	char own[DVM_PATH_MAX], *found;
+
+	if (!name)
+		name = getenv(DVM_NAME_VARIABLE);
+	if (!name || !*name) {
+		dvm_default_name(own, false);
+		if (getenv("SLURM_JOB_ID") && !dvm_connect(own, out, count)) {
+			*error = 0;
+			return strdup(own);
+		}
+	}
+	found = name && *name ? strdup(name) : find_any();
+	*error = found ? dvm_connect(found, out, count) : -ENOMEM;
+	return found;
 }

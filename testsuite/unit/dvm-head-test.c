@@ -527,6 +527,18 @@ static void requests_that_make_no_sense_are_errors(void **state)
 	bed_destroy(b);
 }
 
+static void a_client_of_another_version_is_not_heard(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'hello','version':0}"); /* what follows may be on its way already */
+	submit(b, "{'argv':['x']}");
+	assert_int_equal(json_array_size(b->events), 1);
+	assert_non_null(strstr(text(event(b, "error"), "why"), "the client speaks 0"));
+	assert_int_equal(b->nprocesses, 0);
+	bed_destroy(b);
+}
+
 static void the_queue_has_a_limit(void **state)
 {
 	struct bed *b = bed_create(1);
@@ -1002,6 +1014,7 @@ int main(void)
 		cmocka_unit_test(a_task_runs_and_its_end_is_told),
 		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
 		cmocka_unit_test(requests_that_make_no_sense_are_errors),
+		cmocka_unit_test(a_client_of_another_version_is_not_heard),
 		cmocka_unit_test(the_queue_has_a_limit),
 		cmocka_unit_test(several_dvms_give_no_number_twice),
 		cmocka_unit_test(one_rank_that_fails_ends_the_task),

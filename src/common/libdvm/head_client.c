@@ -278,7 +278,8 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 	json_int_t version =
 		json_integer_value(json_object_get(request, "version"));
 
-	if (version != DVM_VERSION)
+	c->refused = version != DVM_VERSION;
+	if (c->refused)
 		client_refuse(h, c, request,
 			      "this DVM is of pmi2x %s and speaks version %d, the client speaks %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
@@ -406,7 +407,7 @@ void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line
 	json_t *request;
 
 	h->now = now;
-	if (!c)
+	if (!c || c->refused)
 		return;
 	request = json_loadb(line, len, 0, &error);
 	if (!json_is_object(request))

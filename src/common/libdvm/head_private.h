@@ -119,6 +119,7 @@ struct head_client {
 	uint32_t number;
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
+	bool refused;  /* it is of another version: what it asks is not heard */
 	json_t *ended; /* tasks of this turn, an array; or NULL */
 	UT_hash_handle hh;
 };
