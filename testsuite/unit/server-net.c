@@ -544,7 +544,8 @@ void net_init1(struct net *n, uint32_t rank)
 {
 	assert_string_equal(
 		net_pmi1(n, rank, "cmd=init pmi_version=1 pmi_subversion=1"),
-		"cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2");
+		"cmd=response_to_init rc=0 pmi_version=1 "
+		"compat=\tpmi_subversion=1 pmi_subversion=2");
 }
 
 static void handshake(struct net *n, uint32_t rank)

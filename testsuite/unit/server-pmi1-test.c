@@ -195,6 +195,32 @@ static void nothing_works_before_init_or_after_finalize(void **state)
 	net_destroy(n);
 }
 
+/* As a client reads it whose words end at one of the ends: the first of that name. */
+static int first_number(const char *line, const char *ends, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (; *line; line += strspn(line, ends)) {
+		if (strncmp(line, key, len) == 0 && line[len] == '=')
+			return atoi(line + len + 1);
+		line += strcspn(line, ends);
+	}
+	return -1;
+}
+
+static void clients_of_1_1_and_of_1_2_each_read_their_version(void **state)
+{
+	struct net *n = net_create(NULL);
+	const char *answer =
+		net_pmi1(n, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+
+	assert_int_equal(first_number(answer, " \t\n", "pmi_version"), 1);
+	assert_int_equal(first_number(answer, " \t\n", "pmi_subversion"), 1);
+	assert_int_equal(first_number(answer, " \n", "pmi_version"), 1);
+	assert_int_equal(first_number(answer, " \n", "pmi_subversion"), 2);
+	net_destroy(n);
+}
+
 static void unsupported_versions_are_refused(void **state)
 {
 	struct net *n = net_create(NULL);
@@ -371,6 +397,7 @@ int main(void)
 		cmocka_unit_test(lengths_are_checked),
 		cmocka_unit_test(everything_is_answered),
 		cmocka_unit_test(nothing_works_before_init_or_after_finalize),
+		cmocka_unit_test(clients_of_1_1_and_of_1_2_each_read_their_version),
 		cmocka_unit_test(unsupported_versions_are_refused),
 		cmocka_unit_test(a_second_program_starts_a_new_session),
 		cmocka_unit_test(a_program_may_start_again),

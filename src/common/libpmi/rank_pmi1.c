@@ -10,12 +10,22 @@
 #define PMI2_VERSION 2
 #define PMI2_SUBVERSION 0
 
+/*
+ * All clients of PMI-1 announce 1.1, in the same words. MPICH 5 takes a higher answer as an
+ * offer; Flux ends at any other than 1.1. Both take the first word of a name, but words of
+ * MPICH, old and new, end at a space, those of Flux at any white space: so after a tab is
+ * what Flux alone reads.
+ */
+#define FOR_CLIENTS_OF_1_1 "\tpmi_subversion=1"
+
 static void answer_init(struct rank_session *ss, const struct rank_request *rq,
 			int rc, bool second)
 {
 	struct pmi_writer *w = answer_begin(ss, rq, rc);
 
 	pmi_write_int(w, "pmi_version", second ? PMI2_VERSION : PMI1_VERSION);
+	if (!second)
+		pmi_write_str(w, "compat", FOR_CLIENTS_OF_1_1);
 	pmi_write_int(w, "pmi_subversion",
 		      second ? PMI2_SUBVERSION : PMI1_SUBVERSION);
 	answer_end(ss, rq);
