@@ -136,6 +136,30 @@ def test_who_is_waited_for(srun, tool, raw, traces):
     assert f"last was rank {last} (" in run([tool, path]).ok().stdout
 
 
+def test_whom_a_group_waits_for(srun, tool, raw, traces):
+    """Barriers of some ranks, by their members; no part of what requests took."""
+    env = {"PMI2X_TRACE": str(traces)}
+    srun("-N3", "--ntasks-per-node=2", *raw("groups", "meet"), env=env).ok()
+    (path,) = files(traces)
+    came = {}
+    for node in records(path)[1:-1]:
+        assert all(node["group_sent"])
+        for name, number, first, done, entered in node["groups"]:
+            assert first + max(entered) <= done
+            for (rank, *_), after in zip(node["ranks"], entered, strict=True):
+                if after >= 0:
+                    came.setdefault((name, number), {})[rank] = first + after
+    everybody = min(came.values(), key=lambda ranks: min(ranks.values()))
+    assert set(everybody) == set(range(6))
+    names, waits = division(tool, path)
+    waits = {w["seq"]: w for w in waits if w["kind"] == "group barrier"}
+    assert len(waits) > 5 and max(waits) < 16
+    assert {w["ranks"] for w in waits.values()} == {2, 3, 6}
+    assert everybody[waits[0]["last"]] > max(everybody.values()) - 1e6
+    parts = {part["part"]: part for part in names["waiting"]}
+    assert parts["group barrier 0: for its last rank"]["ranks"] in (5, 6)
+
+
 def test_without_pmi(srun, tool, traces):
     srun("-N2", "-n4", "true", env={"PMI2X_TRACE": str(traces)}).ok()
     names, waits = division(tool, files(traces)[0])

@@ -102,10 +102,10 @@ says "the whole 100.0% 110 ms"
 says "topology 1.2% 1.333 ms"
 says "answered, until the rank's next request 0.9% 1.000 ms 1 rank 0 (n1) 3.000 ms"
 says "the agent starts 1.2% 1.333 ms 1 rank 0 (n1) 4.000 ms"
-says "exec, libraries, until the first request 7.0% 7.667 ms 2 rank 1 (n2) 18 ms, rank 0 (n1) 5.000 ms"
+says "exec, libraries, the program until its first request 7.0% 7.667 ms 2 rank 1 (n2) 18 ms, rank 0 (n1) 5.000 ms"
 says "fence 0: for its last rank 1.5% 1.667 ms 1 rank 0 (n1) 5.000 ms"
 says "without PMI 22.7% 25 ms 1 rank 2 (n1) 75 ms"
-says "fence 0: 2 ranks waited 2.500 ms on average, last was rank 1 (n2), 2.500 ms after the median; longer there: loading (exec, libraries, until the first request), 6.500 ms"
+says "fence 0: 2 ranks waited 2.500 ms on average, last was rank 1 (n2), 2.500 ms after the median; longer there: loading (exec, libraries, the program until its first request), 6.500 ms"
 show 0 --json "$tmp/divided"
 python3 -c '
 import json, sys
@@ -125,6 +125,35 @@ mine = sorted((e["ts"], e["dur"]) for e in bars if e["pid"] == 0 and e["tid"] ==
 assert mine[0][0] == -10_000 and sum(dur for _, dur in mine) == 110_000, mine
 assert all(a + b == c for (a, b), (c, _) in zip(mine, mine[1:])), mine
 ' "$out" "$tmp/chrome" >"$out.2" 2>&1 || fail "the division as JSON, or its time line"
+
+# Barriers of some ranks: one of ranks 0 and 1, and one of rank 0 alone, which began first.
+groups1='"groups":[[77,0,1052'$ms',1060'$ms',[0,-1]],[5,0,1050'$ms',1051'$ms',[0,-1]]],"group_sent":[1,90]'
+groups2='"groups":[[77,0,59'$ms',60'$ms',[0]]],"group_sent":[1,90]'
+{
+	line "$head"
+	line "${n1%?},$groups1}" | sed 's/,500000\]/,0]/'
+	line "${n2%?},$groups2}"
+	line "$end"
+} >"$tmp/groups"
+show 0 "$tmp/groups"
+says "the whole 100.0% 110 ms"
+says "group barrier 1: for its last rank 2.1% 2.333 ms 1 rank 0 (n1) 7.000 ms"
+says "group barrier 1: up and down the tree 0.6% 0.667 ms 2 rank 0 (n1) 1.000 ms, rank 1 (n2) 1.000 ms"
+says "after group barrier 0 0.3% 0.333 ms 1 rank 0 (n1) 1.000 ms"
+grep -q "1 ranks waited" "$out" && fail "a rank that waited for itself"
+says "group barrier 1: 2 ranks waited 3.500 ms on average, last was rank 1 (n2)"
+says "62 ms the first collective had ended everywhere" # of 110 ms, as above
+for wrong in 's/\[5,0,1050/[5,0,/' 's/\[0,-1\]\]\]/[0]]]/' 's/\[0,-1\]\]\]/[]]]/' \
+	's/\[5,0,1050'$ms',/[5,0,0,/' 's/"group_sent":\[1,90\]/"group_sent":[1]/'; do
+	{
+		line "$head"
+		line "${n1%?},$groups1}" | sed "$wrong"
+		line "${n2%?},$groups2}"
+		line "$end"
+	} >"$tmp/wrong"
+	show 0 "$tmp/wrong"
+	says "line 2 is damaged"
+done
 
 # What is not known has a line of its own.
 {

@@ -51,7 +51,7 @@ def loading(rank, begin):
     if rank.rest["left"] is None:
         yield Piece(begin, began, OTHER, UNKNOWN)
     else:
-        text = "exec, libraries, until the first request"
+        text = "exec, libraries, the program until its first request"
         yield Piece(begin, began, LOADING, text)
     yield Piece(began, end, EXCHANGE, "the agent starts")
 
@@ -245,7 +245,7 @@ class Division:
         answered = {}
         for node in self.trace.nodes:
             for c in node.collectives:
-                if not c.entered:
+                if not c.entered or c.seq >= BY_NAME:
                     continue
                 key = c.kind, c.seq
                 for place, rank in enumerate(node.ranks):
@@ -258,6 +258,7 @@ class Division:
         self.waits = [
             Wait(*key, found, answered.get(key))
             for key, found in entries.items()
+            if len(found) > 1  # else nobody was waited for
         ]
         self.waits.sort(key=lambda wait: wait.at)
         begin = self.trace.start

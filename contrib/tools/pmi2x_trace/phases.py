@@ -3,7 +3,7 @@
 
 import statistics
 
-from . import division
+from . import division, records
 
 SLOWEST = 3  # named in the table
 
@@ -140,10 +140,13 @@ def milestones(trace):
     def mark(name, stamps):
         stamps = [stamp for stamp in stamps if stamp is not None]
         if stamps:
-            marks.append((name, max(stamps)))
+            marks.append((name, max(stamps) - trace.start))
 
     first = [
-        c.at["done"] for n in trace.nodes for c in n.collectives if c.seq == 0
+        c.at["done"]
+        for n in trace.nodes
+        for c in n.collectives
+        if c.seq == 0 and c.kind != records.GROUP
     ]
     mark("the last node was ready", [n.at["ready"] for n in trace.nodes])
     mark("the last rank had sent init", [r.seen["init"] for r in trace.ranks])

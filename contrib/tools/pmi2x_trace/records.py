@@ -11,6 +11,7 @@ RANK = "rank init put enter finalize".split()
 OWN = "begin end put fence_in fence_out gather_in gather_out finalize".split()
 COLLECTIVE = "kind seq first_in last_in up down done".split()
 SENT = "messages bytes".split()  # by the node; not in older files
+GROUP = "group barrier"  # the kind of one of some ranks
 REST = "forked left early topology path loaded requests served".split()
 NUMBERS = ("early", "requests", "served")  # of these; the others are stamps
 
@@ -20,7 +21,7 @@ class TraceError(Exception):
 
 
 class Clock:
-    """Times of one host as nanoseconds after srun began; None: it was not."""
+    """Times of one host as nanoseconds after srun launched; None: it was not."""
 
     def __init__(self, record, origin):
         self.offset = record["realtime"] - record["monotonic"] - origin
@@ -76,6 +77,19 @@ class Collective:
         self.entered = [None if n < 0 else first + n for n in offsets]
 
 
+class Group(Collective):
+    """A barrier of some ranks at one node; all of a name and number are one."""
+
+    def __init__(self, clock, values):
+        self.name, number, first, done, offsets = values
+        if not first:
+            raise ValueError("a group's barrier that nobody has entered")
+        stamps = [first, first + max(offsets), 0, 0, done]
+        super().__init__(clock, [GROUP, number, *stamps])
+        self.number = number  # until it is known which of all it is
+        self.add_entered(offsets)
+
+
 class Node:
     """The record of one node."""
 
@@ -89,6 +103,10 @@ class Node:
         self.collectives = [
             Collective(clock, c) for c in record["collectives"]
         ]
+        # Those of some ranks; not in older files.
+        self.groups = [Group(clock, g) for g in record.get("groups", [])]
+        sent = record.get("group_sent", [None] * len(SENT))
+        self.group_sent = dict(zip(SENT, sent, strict=True))
         self.dropped = record["dropped"]
         self.wanted, self.divided = None, "rests" in record
         if self.divided:  # not in older files
@@ -103,6 +121,9 @@ class Node:
             if len(offsets) not in (0, len(self.ranks)):
                 raise ValueError("a collective of another number of ranks")
             collective.add_entered(offsets)
+        if any(len(g.entered) != len(self.ranks) for g in self.groups):
+            raise ValueError("a group's barrier of another number of ranks")
+        self.collectives += self.groups
 
 
 class Trace:
@@ -128,8 +149,18 @@ class Trace:
             except (TraceError, KeyError, TypeError, ValueError):
                 self.notes.append(f"line {number} is damaged; left out")
         self.nodes.sort(key=lambda node: node.position)
+        self.number_groups()
         self.end = self.clock(end["monotonic"]) if end else None
         self.look_for_gaps(end)
+
+    def number_groups(self):
+        """In the order in which they began, like the collectives of all ranks."""
+        groups = [group for node in self.nodes for group in node.groups]
+        groups.sort(key=lambda group: group.at["first_in"])
+        numbers = {}
+        for group in groups:
+            key = group.name, group.number
+            group.seq = numbers.setdefault(key, len(numbers))
 
     @property
     def ranks(self):

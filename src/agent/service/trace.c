@@ -35,6 +35,16 @@ struct trace_coll {
 	int64_t *entered;         /* by slot; 0: not; NULL: not kept */
 };
 
+struct trace_member {
+	int64_t in, out; /* 0: not, or not yet */
+};
+
+/* A barrier of some ranks: the n-th of those that have one name, by members and tag. */
+struct trace_group {
+	uint32_t name, number;
+	struct trace_member *members; /* by slot */
+};
+
 struct trace {
 	int64_t realtime; /* when the monotonic clock showed `monotonic` */
 	int64_t monotonic;
@@ -44,6 +54,9 @@ struct trace {
 	struct trace_rank *ranks;
 	struct trace_coll colls[TRACE_COLLECTIVES_MAX];
 	uint32_t ncolls;
+	struct trace_group groups[TRACE_GROUPS_MAX];
+	uint32_t ngroups;
+	uint64_t group_messages, group_bytes; /* as of a collective */
 	uint64_t dropped; /* events of collectives that are not kept */
 	bool sent;
 };
@@ -177,12 +190,60 @@ static void coll_event(struct trace *t, enum pmi_event event,
 	}
 }
 
+static struct trace_group *add_group(struct trace *t, uint32_t name,
+				     uint32_t number)
+{
+	struct trace_group *g = &t->groups[t->ngroups];
+
+	if (t->ngroups < TRACE_GROUPS_MAX)
+		g->members = calloc(t->nranks, sizeof(*g->members));
+	if (t->ngroups == TRACE_GROUPS_MAX || !g->members) {
+		t->dropped++;
+		return NULL;
+	}
+	t->ngroups++;
+	g->name = name;
+	g->number = number;
+	return g;
+}
+
+/* Every rank enters those of a name in order, and is let out of them in order. */
+static void group_event(struct trace *t, enum pmi_event event, uint32_t slot,
+			uint32_t name, int64_t now)
+{
+	bool enters = event == PMI_EVENT_GROUP_ENTER;
+	struct trace_member *m;
+	struct trace_group *g;
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < t->ngroups; i++) {
+		g = &t->groups[i];
+		m = &g->members[slot];
+		if (g->name != name)
+			continue;
+		if (!(enters ? m->in : m->out)) {
+			*(enters ? &m->in : &m->out) = now;
+			return;
+		}
+		number++;
+	}
+	g = enters ? add_group(t, name, number) : NULL;
+	if (g)
+		g->members[slot].in = now;
+}
+
 static void on_event(void *arg, enum pmi_event event, uint32_t slot,
 		     enum coll_kind kind, uint32_t seq)
 {
 	struct service *s = arg;
 	int64_t now = trace_now();
 
+	if (event == PMI_EVENT_GROUP_ENTER || event == PMI_EVENT_GROUP_DONE) {
+		group_event(s->trace, event, slot, seq, now);
+		if (event == PMI_EVENT_GROUP_ENTER)
+			rank_enters(&s->trace->ranks[slot], now);
+		return;
+	}
 	if (event == PMI_EVENT_UP || event == PMI_EVENT_DOWN ||
 	    event == PMI_EVENT_DONE) {
 		coll_event(s->trace, event, slot, kind, seq, now);
@@ -238,6 +299,10 @@ void trace_sent(struct service *s, const struct coll_msg *msg,
 {
 	struct trace_coll *c = NULL;
 
+	if (s->trace && coll_msg_is_subset(msg)) {
+		s->trace->group_messages++;
+		s->trace->group_bytes += FRAME_HEADER_BYTES + bytes;
+	}
 	if (s->trace && coll_msg_has_kind(msg))
 		c = find_coll(s->trace, msg->kind, msg->seq);
 	if (!c)
@@ -318,6 +383,35 @@ static void put_entered(struct buf *b, const struct trace *t)
 	}
 }
 
+static void put_group(struct buf *b, const struct trace *t,
+		      const struct trace_group *g)
+{
+	int64_t first = INT64_MAX, done = 0;
+
+	for (uint32_t r = 0; r < t->nranks; r++) {
+		const struct trace_member *m = &g->members[r];
+
+		if (m->in && m->in < first)
+			first = m->in;
+		if (m->out > done)
+			done = m->out;
+	}
+	buf_printf(b, "[%u,%u,%lld,%lld,[", g->name, g->number,
+		   (long long)first, (long long)done);
+	for (uint32_t r = 0; r < t->nranks; r++)
+		buf_printf(b, "%s%lld", r ? "," : "", g->members[r].in ?
+			   (long long)(g->members[r].in - first) : -1);
+	buf_puts(b, "]]");
+}
+
+static void put_groups(struct buf *b, const struct trace *t)
+{
+	for (uint32_t i = 0; i < t->ngroups; i++) {
+		buf_puts(b, i ? "," : "");
+		put_group(b, t, &t->groups[i]);
+	}
+}
+
 static int write_line(const struct service *s, struct buf *b)
 {
 	const struct trace *t = s->trace;
@@ -353,7 +447,11 @@ static int write_line(const struct service *s, struct buf *b)
 	put_rests(b, t);
 	buf_puts(b, "],\"entered\":[");
 	put_entered(b, t);
-	return buf_puts(b, "]}");
+	buf_puts(b, "],\"groups\":[");
+	put_groups(b, t);
+	return buf_printf(b, "],\"group_sent\":[%llu,%llu]}",
+			  (unsigned long long)t->group_messages,
+			  (unsigned long long)t->group_bytes);
 }
 
 void trace_send(struct service *s)
@@ -402,6 +500,8 @@ void trace_free(struct service *s)
 		return;
 	for (uint32_t i = 0; i < s->trace->ncolls; i++)
 		free(s->trace->colls[i].entered);
+	for (uint32_t i = 0; i < s->trace->ngroups; i++)
+		free(s->trace->groups[i].members);
 	free(s->trace->ranks);
 	free(s->trace);
 }

@@ -15,6 +15,7 @@ struct registration;
 
 #define TRACE_COLLECTIVES_MAX 64 /* kept of a step, the first; others count */
 #define TRACE_ENTERED_MAX 16 /* of these it is kept when each rank entered */
+#define TRACE_GROUPS_MAX 64 /* barriers of some ranks: the first at the node */
 #define TRACE_LINE_MAX ((size_t)4 << 20) /* bytes of a node's record */
 
 /* With options.trace: make the object, and fill in the two operations of the engine that

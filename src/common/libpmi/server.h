@@ -93,6 +93,10 @@ enum pmi_event {
 	PMI_EVENT_UP,       /* kind, seq: the node's contribution is complete */
 	PMI_EVENT_DOWN,     /* kind, seq: the result is there */
 	PMI_EVENT_DONE,     /* kind, seq: every rank of the node is answered */
+	/* slot; seq: who meets, a number that is the same on all nodes. Its n-th
+	   barrier of that number is the n-th of the others. */
+	PMI_EVENT_GROUP_ENTER,
+	PMI_EVENT_GROUP_DONE,
 	PMI_EVENT_FINALIZE, /* slot */
 };
 

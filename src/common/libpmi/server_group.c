@@ -90,6 +90,17 @@ static uint64_t members_hash(const struct pmi_group *g)
 	return hash;
 }
 
+/* Those of two nodes have the same form and tag, but do not meet. */
+static uint32_t name_hash(const struct rank_session *ss, const struct entered *e,
+			  const struct pmi_group *g)
+{
+	uint32_t position = ss->server->step->position;
+	const uint64_t what[] = { e->members, (uint32_t)g->tag,
+				  g->form == PMI_GROUP_NODE ? position : 0 };
+
+	return (uint32_t)image_hash(what, sizeof(what));
+}
+
 /* Up to where the members know what the rank has put. */
 static uint64_t known_to(const struct rank_session *ss, uint64_t members)
 {
@@ -191,6 +202,7 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		return;
 	}
 	note_known(ss, e);
+	server_event(ss->server, PMI_EVENT_GROUP_DONE, ss->slot, 0, e->name);
 	answer_ok(ss, &e->rq);
 	collective_forget(ss, e);
 }
@@ -299,6 +311,8 @@ static void enter_group(struct rank_session *ss, struct entered *e,
 
 	e->members = members_hash(g);
 	e->count = name.count;
+	e->name = name_hash(ss, e, g);
+	server_event(ss->server, PMI_EVENT_GROUP_ENTER, ss->slot, 0, e->name);
 	e->upto = ss->put + ss->pending.len;
 	p = contribution(ss, known_to(ss, e->members), &rc);
 	if (!rc)

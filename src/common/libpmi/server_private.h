@@ -138,6 +138,7 @@ struct entered {
 	uint64_t upto; /* of a fence or group: rank_session.put, then */
 	uint64_t members; /* of a group: their hash */
 	uint32_t count; /* of a group: its members */
+	uint32_t name;  /* of a group, for events: a hash of members and tag */
 	struct rank_request rq;
 };
 
