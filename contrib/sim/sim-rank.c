@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"
 
@@ -39,9 +40,36 @@ static int ring(const char *value)
 	return PMIX_Ring(value, &rank, &size, left, right, sizeof(left));
 }
 
-static int one(const char *op, int rank, const char *value, int bytes,
-	       void *all)
+/* A barrier of the first ranks of all nodes, which have so many ranks each. */
+static int group(int rank, int size, int per_node)
 {
+	int *leaders, count = 0, rc = PMI2_ERR_NOMEM;
+
+	if (rank % per_node)
+		return 0;
+	leaders = malloc((size / per_node + 1) * sizeof(*leaders));
+	for (int r = 0; leaders && r < size; r += per_node)
+		leaders[count++] = r;
+	if (leaders)
+		rc = PMI_Barrier_group(leaders, count, NULL);
+	free(leaders);
+	return rc;
+}
+
+/* Of "group=N" what N is; else 0. */
+static int group_of(const char *op)
+{
+	int per_node = 0;
+
+	return sscanf(op, "group=%d", &per_node) == 1 && per_node > 0 ?
+	       per_node : 0;
+}
+
+static int one(const char *op, int rank, int size, const char *value,
+	       int bytes, void *all)
+{
+	if (group_of(op))
+		return group(rank, size, group_of(op));
 	if (strcmp(op, "fence") == 0)
 		return fence(rank, value, bytes);
 	if (strcmp(op, "allgather") == 0)
@@ -59,7 +87,7 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || bytes < 1 || bytes > BYTES_MAX || rounds < 1 ||
 	    rounds > ROUNDS_MAX) {
-		fputs("usage: srun sim-rank BYTES ROUNDS fence|allgather|ring...\n",
+		fputs("usage: srun sim-rank BYTES ROUNDS fence|allgather|ring|group=RANKS_PER_NODE...\n",
 		      stderr);
 		return 2;
 	}
@@ -70,7 +98,10 @@ int main(int argc, char **argv)
 	all = malloc((size_t)size * bytes);
 	for (int i = 0; !rc && all && i < rounds; i++)
 		for (char **op = argv + 3; !rc && *op; op++)
-			rc = one(*op, rank, value, bytes, all);
+			rc = one(*op, rank, size, value, bytes, all);
+	/* Who is in no group stays as long as the others need its node. */
+	if (!rc && all && group_of(argv[3]))
+		rc = PMI2_KVS_Fence();
 	free(all);
 	if (rc || !all)
 		return fail(rank, "a collective", rc);

@@ -32,7 +32,7 @@ def load():
 validate = load()
 OPTIONS = types.SimpleNamespace(
     sim=SIM, width=16, cores=2, rounds=16, bytes=64, ranks_per_node=[1, 16],
-    calibrate=[4, 8, 12])
+    calibrate=[4, 8, 12], ops=validate.OPS)
 NODES = [16, 64]
 
 
@@ -90,7 +90,7 @@ class Measured(unittest.TestCase):
             done = run("--measured", self.path, "--csv", self.again)
             self.assertEqual(done.returncode, 0, done.stderr)
             rows = self.compared()
-            self.assertEqual(len(rows), 12)
+            self.assertEqual(len(rows), 16)
             for row in rows:
                 self.assertLess(abs(float(row["error"])), 0.05, (costs, row))
 
@@ -99,7 +99,7 @@ class Measured(unittest.TestCase):
         write(self.path, costs, known_points(), more_messages=1)
         done = run("--measured", self.path, "--nodes", "16")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertEqual(done.stdout.count("DIFFER"), 6)
+        self.assertEqual(done.stdout.count("DIFFER"), 8)
 
     def test_what_is_missing(self):
         costs = validate.Costs(0, 1e-4, 1e-5, 1e-9)
@@ -109,8 +109,8 @@ class Measured(unittest.TestCase):
         self.assertIn("too little of the nodes of --calibrate", done.stderr)
         done = run("--measured", self.path, "--costs", "0,1e-4,1e-5,1e-9")
         self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stdout.count("equal"), 6)
-        self.assertEqual(done.stdout.count("has no 64 x "), 6)
+        self.assertEqual(done.stdout.count("equal"), 8)
+        self.assertEqual(done.stdout.count("has no 64 x "), 8)
 
 
 class Recorded(unittest.TestCase):
