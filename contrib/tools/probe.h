@@ -32,6 +32,12 @@ bool probe_fail(const struct probe *p, const char *fmt, ...)
 void probe_say(const struct probe *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* How the plural of "process" ends: "%d process%s". */
+static inline const char *probe_es(long n)
+{
+	return n == 1 ? "" : "es";
+}
+
 /* Print what the server offers. */
 bool probe_show(const struct probe *p);
 

@@ -179,8 +179,9 @@ static bool op_kvs(const struct probe *p, char **args)
 	for (long i = p->rank % step; i < all; i += step, gets++)
 		if (!kvs_check(p, i % p->size, i / p->size))
 			return false;
-	probe_say(p, "kvs: ok, %d processes x %ld keys, %ld look-ups each",
-		  p->size, count, gets);
+	probe_say(p, "kvs: ok, %d process%s x %ld key%s, %ld look-up%s each",
+		  p->size, probe_es(p->size), count, count == 1 ? "" : "s", gets,
+		  gets == 1 ? "" : "s");
 	return true;
 }
 
@@ -222,7 +223,8 @@ static bool op_fetch(const struct probe *p, char **args)
 			return false;
 	if (PMI2_KVS_Fence())
 		return probe_fail(p, "fetch: the fence after it failed");
-	probe_say(p, "fetch: ok, values of %ld processes each", count);
+	probe_say(p, "fetch: ok, values of %ld process%s each", count,
+		  probe_es(count));
 	return true;
 }
 
@@ -281,7 +283,7 @@ static bool op_ring(const struct probe *p, char **args)
 		ok = check_seats(p, seats);
 	free(seats);
 	if (ok)
-		probe_say(p, "ring: ok, %d processes", size);
+		probe_say(p, "ring: ok, %d process%s", size, probe_es(size));
 	return ok;
 }
 
@@ -302,7 +304,7 @@ static bool check_gathered(const struct probe *p, const char *what,
 			return probe_fail(p, "%s: wrong value of rank %d", what,
 					  r);
 	}
-	probe_say(p, "%s: ok, %d processes", what, p->size);
+	probe_say(p, "%s: ok, %d process%s", what, p->size, probe_es(p->size));
 	return true;
 }
 
@@ -452,7 +454,7 @@ static bool op_spawn(const struct probe *p, char **args)
 			    preputs, jobid, sizeof(jobid), NULL);
 	if (rc)
 		return probe_fail(p, "spawn: error %d", rc);
-	probe_say(p, "spawn: ok, %ld processes, job %s", n, jobid);
+	probe_say(p, "spawn: ok, %ld process%s, job %s", n, probe_es(n), jobid);
 	return true;
 }
 
@@ -470,8 +472,8 @@ static bool op_spawned(const struct probe *p, char **args)
 		return probe_fail(p, "spawned: the preput value is missing");
 	if (PMI2_KVS_Fence())
 		return probe_fail(p, "spawned: the fence failed");
-	probe_say(p, "spawned: ok, %d processes, appnum %d", p->size,
-		  p->appnum);
+	probe_say(p, "spawned: ok, %d process%s, appnum %d", p->size,
+		  probe_es(p->size), p->appnum);
 	return true;
 }
 

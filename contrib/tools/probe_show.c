@@ -65,8 +65,8 @@ static bool show_process(const struct probe *p)
 		return probe_fail(p, "the job id cannot be read");
 	if (PMI_Get_clique_size(&here))
 		return probe_fail(p, "PMI_process_mapping is malformed");
-	probe_say(p, "job          %s, %d processes, %d on the node of rank 0",
-		  jobid, p->size, here);
+	probe_say(p, "job          %s, %d process%s, %d on the node of rank 0",
+		  jobid, p->size, probe_es(p->size), here);
 	probe_say(p, "started by   %s, appnum %d",
 		  p->spawned ? "a spawn" : "the launcher", p->appnum);
 	return true;

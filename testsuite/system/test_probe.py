@@ -36,6 +36,10 @@ def test_operation(srun, kind, probe, server, layout, operations):
     srun(*layout, probe, *operations, mpi=mpi).ok()
 
 
+def test_one_process(srun, kind, probe):
+    assert "ring: ok, 1 process" in srun("-N1", "-n1", probe, "ring", mpi=kind).ok().lines
+
+
 def test_names(srun, probe):
     srun("-N2", "-n4", probe, "publish", "name-%r=port-%r").ok()
 

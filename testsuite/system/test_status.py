@@ -164,7 +164,7 @@ def test_live_with_a_silent_node(cluster, start, tool):
     with stopped(cluster.agent("n2")):
         shown = live(tool, step).ok().stdout
     assert "no answer from node n2" in shown
-    assert "no answer from 1 nodes: n2" in shown
+    assert "no answer from 1 node: n2" in shown
     assert "ranks: 5 (node n3)" in shown
     assert step.go_on() == 0
 

@@ -241,8 +241,8 @@ asks() { # STATUS ANSWER OPTION...
 asks 0 whole
 says "step 7.0: 2 nodes, 3 ranks"
 says "fence 3: 2 s, waiting"
-says "no answer from 1 nodes: n?2"
-says "n1: fence 3 for 2.5 s: waits for ranks 1-2; rank 1 stopped; rank 2 before init; 1 of 2 links up, 77 bytes queued; link to child n?2: lost; 1 requests without an answer"
+says "no answer from 1 node: n?2"
+says "n1: fence 3 for 2.5 s: waits for ranks 1-2; rank 1 stopped; rank 2 before init; 1 of 2 links up, 77 bytes queued; link to child n?2: lost; 1 request without an answer"
 asks 0 whole --json
 python3 -c '
 import json, sys

@@ -4,6 +4,8 @@
 import collections
 import re
 
+from pmi2x_trace.records import counted
+
 OK, WARNING, CRITICAL, UNKNOWN = range(4)  # as Nagios counts
 NAMES = "OK", "WARNING", "CRITICAL", "UNKNOWN"
 WORST_FIRST = CRITICAL, WARNING, UNKNOWN, OK
@@ -28,7 +30,7 @@ def names(nodes):
 
 
 def on(nodes):
-    return f"on {len(nodes)} node{'s' if len(nodes) > 1 else ''} ({names(nodes)})"
+    return f"on {counted(len(nodes), 'node')} ({names(nodes)})"
 
 
 # ---- the files ----
@@ -167,8 +169,7 @@ def judge_answers(nodes, facts):
 
 
 def judge_trial(nodes, why_not):
-    where = f"a step of {len(nodes)} node{'s' if len(nodes) > 1 else ''}"
-    where += f" ({names(nodes)})"
+    where = f"a step of {counted(len(nodes), 'node')} ({names(nodes)})"
     if not why_not:
         return Finding(OK, "trial", f"{where} has exchanged data")
     return Finding(

@@ -4,6 +4,8 @@
 import collections
 import statistics
 
+from .records import counted
+
 SLOWEST = 3  # named in the table
 SAMPLE = 256  # ranks at most, of which a late one is compared with the median
 NS_PER_MS = 1_000_000
@@ -316,7 +318,7 @@ def row_lines(division, time_text):
 def wait_lines(division, time_text):
     for wait in division.waits:
         text = (
-            f"{wait.kind} {wait.seq}: {wait.ranks} ranks waited "
+            f"{wait.kind} {wait.seq}: {counted(wait.ranks, 'rank')} waited "
             f"{time_text(wait.mean)} on average, last was {wait.last.name}, "
             f"{time_text(wait.behind)} after the median"
         )

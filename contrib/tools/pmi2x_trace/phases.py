@@ -170,8 +170,8 @@ def table(trace, divided):
     """Lines for people."""
     count = len(trace.ranks)
     lines = [
-        f"step {trace.step}: {len(trace.nodes)} nodes, {count} ranks; "
-        "clocks of hosts are taken as they are"
+        f"step {trace.step}: {records.counted(len(trace.nodes), 'node')}, "
+        f"{records.counted(count, 'rank')}; clocks of hosts are taken as they are"
     ]
     lines += [f"note: {note}" for note in trace.notes]
     lines += ["", "after srun began"]

@@ -209,6 +209,12 @@ def parse(path, number, line):
     return record
 
 
+def counted(count, word):
+    """"1 node", "2 nodes". The plural of word takes an s, or es after another s."""
+    ending = "es" if word.endswith("s") else "s"
+    return f"{count} {word}{'' if count == 1 else ending}"
+
+
 def ranks_text(ranks, limit=8):
     """Ranks as people read them: "rank 17", "ranks 1, 4-9 and 3 more"."""
     runs = []

@@ -8,7 +8,7 @@ import socket
 import struct
 import subprocess
 
-from .records import TraceError, ranks_text
+from .records import TraceError, counted, ranks_text
 
 # As in libpmi/status.h.
 NAME = "pmi2x-status"
@@ -244,7 +244,7 @@ def links(node):
     queued = sum(link["queued"] for link in node["links"])
     if node["links"]:
         text = f"{len(up)} of {len(node['links'])} links up"
-        yield text + (f", {queued} bytes queued" if queued else "")
+        yield text + (f", {counted(queued, 'byte')} queued" if queued else "")
     for link in node["links"]:
         if link["state"] != "up":
             kind = "parent" if link["parent"] else "child"
@@ -256,7 +256,7 @@ def describe(node):
         return "no answer"
     parts = [*collectives(node), *phases(node), *links(node)]
     if node["requests"]:
-        parts.append(f"{node['requests']} requests without an answer")
+        parts.append(f"{counted(node['requests'], 'request')} without an answer")
     return "; ".join(parts) or "nothing in flight"
 
 
@@ -269,13 +269,13 @@ def lines(answer):
     nodes = answer["nodes"]
     silent = [node["node"] for node in nodes if not node["answered"]]
     count = sum(len(ranks_of(r)) for n in nodes for r in n["ranks"])
-    yield f"step {answer['step']}: {len(nodes)} nodes, {count} ranks"
+    yield f"step {answer['step']}: {counted(len(nodes), 'node')}, {counted(count, 'rank')}"
     for text in answer["waiting"]:
         yield text
     if not answer["waiting"]:
         yield "no collective is in flight"
     if silent:
-        yield f"no answer from {len(silent)} nodes: {', '.join(silent)}"
+        yield f"no answer from {counted(len(silent), 'node')}: {', '.join(silent)}"
     yield ""
     groups = {}
     for node in nodes:
