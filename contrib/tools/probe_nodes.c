@@ -238,15 +238,28 @@ static bool is_build(const char *state)
 	return *state >= '0' && *state <= '9';
 }
 
-/* What all should have: the plugin's build here, else that of the first node with one. */
+/* Of the first node where this part says its build, or NULL. */
+static const char *first_build(const struct nodes *n, enum part part)
+{
+	for (size_t i = 0; i < n->count; i++)
+		if (is_build(n->items[i].state[part]))
+			return n->items[i].state[part];
+	return NULL;
+}
+
+/*
+ * What all should have: the plugin's build here, else that of the first node with one.
+ * Where there is no plugin at all, agents are compared with the first one.
+ */
 static const char *reference(const struct nodes *n, const struct node *here)
 {
+	const char *build = first_build(n, PLUGIN);
+
 	if (is_build(here->state[PLUGIN]))
 		return here->state[PLUGIN];
-	for (size_t i = 0; i < n->count; i++)
-		if (is_build(n->items[i].state[PLUGIN]))
-			return n->items[i].state[PLUGIN];
-	return here->state[PLUGIN];
+	if (!build)
+		build = first_build(n, AGENT);
+	return build ? build : here->state[PLUGIN];
 }
 
 /* Nodes of another build work together if what follows it is the same. */

@@ -80,3 +80,11 @@ said n3 missing
 plugin n3 'something else'
 probe 1
 said n3 'unknown build'
+
+rm "$dir"/*/mpi_pmi2x.so
+for node in n1 n2 n3; do
+	put $node pmi2x-agent "$same"
+done
+probe 1
+said n1 missing
+said 'n2 .*agent' ok
