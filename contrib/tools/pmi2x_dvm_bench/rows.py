@@ -25,6 +25,7 @@ UNITS = {"descriptors": COUNT}
 
 OURS, FLOOR, SRUN, PRUN = "pmi2x-dvm", "fork, exec, wait in C", "srun", "prun"
 AT_ONCE = 16
+DVMS = 32  # side by side
 SLOTS = 4
 LOCAL = "--local", 2, "--slots", SLOTS // 2
 RANKS = 16  # a node, of the fence
@@ -157,13 +158,17 @@ def fence(bench):
     return {OURS: ours, "step of srun": lambda: median(lambda *a: dvm.run([*step, *a]))}
 
 
-def up(bench):
+def up(bench, *options):
     def ours():
-        with bench.dvm() as d:
+        with bench.dvm(*options) as d:
             return d.up_seconds
 
     step = "srun", "-Q", "--mpi=none", f"-N{bench.nodes}", "--mem=0", TRUE
     return {OURS: ours, "srun true": lambda: dvm.run(step)[1]}
+
+
+def ups(bench):
+    return up(bench, "--dvms", min(DVMS, bench.nodes))
 
 
 # ---- rows: what it takes ----
@@ -243,6 +248,9 @@ ROWS = {
         {"step of srun": 1 / 1.1}, {}),
     "up": Row(
         "until all daemons are up", TIME, 256, up, {"srun true": 1 / 1.3}, {}),
+    "ups": Row(
+        f"until all daemons of {DVMS} DVMs are up", TIME, 256, ups,
+        {"srun true": 1 / 1.3}, {}),
     "head": Row(
         "CPU time of the head", COST, None, head, {}, {"head, a task": 50e-6}),
     "queue": Row(
