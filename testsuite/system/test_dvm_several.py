@@ -3,6 +3,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +12,9 @@ import sys
 import pytest
 
 from test_dvm import dvm, env, living, status, there, wait_until
+from test_dvm_nodes import client, launcher
 
-__all__ = ["dvm", "env", "there"]
+__all__ = ["client", "dvm", "env", "launcher", "there"]
 
 NAME = "many"
 DVMS, NODES, SLOTS = 3, 4, 2
@@ -162,6 +165,23 @@ def test_so_many_nodes_each(dvm, env):
     assert of == [f"{NAME}.{i}" for i in (1, 1, 2, 2, 3)]
     dvm("down").ok()
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_on_another_node(client, env, launcher, tmp_path):
+    up = "up", "-N2", "--dvms", "2", "--slots", "2", "--launcher", launcher
+    client({"SLURM_JOB_ID": "7700078"}, *up).ok()
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
+    for file in pathlib.Path(env["PMI2X_DVM_DIR"]).glob("*.address"):
+        shutil.copy(file, shared)
+    away = {"PMI2X_DVM_DIR": f"{shared}"}
+    client(away, "submit", "--wait", "--array", "1-20", "true").ok().says("20 done")
+    assert client(away, "run", "echo", "here").ok().stdout == "here\n"
+    now = json.loads(client(away, "status", "--json").ok().stdout)
+    assert (now["dvm"], now["ended"], now["gone"]) == ("job7700078", 21, [])
+    client(away, "down").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    assert not list(pathlib.Path(env["PMI2X_DVM_DIR"]).glob("*.address"))
 
 
 CLIENT = """
