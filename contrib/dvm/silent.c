@@ -57,7 +57,7 @@ static int add_rank(struct silent *s, struct registration *reg)
 	registration_find_process(reg, &s->pidfd_later);
 	r = &s->ranks[reg->slot];
 	r->registration = *reg;
-	r->watched = (struct watched_fd){ reg->fd, on_rank };
+	r->watched = (struct watched_fd){ .fd = reg->fd, .event = on_rank };
 	return epoll_set_add(s->epoll, &r->watched, UV_READABLE);
 }
 
@@ -95,7 +95,10 @@ int silent_open(struct silent **out, struct epoll_set *epoll, int registration,
 		s->ranks[i].of = s;
 		s->ranks[i].registration.fd = s->ranks[i].registration.pidfd = -1;
 	}
-	s->registration = (struct watched_fd){ registration, on_registration };
+	s->registration = (struct watched_fd){
+		.fd = registration,
+		.event = on_registration,
+	};
 	return epoll_set_add(epoll, &s->registration, UV_READABLE);
 }
 

@@ -24,6 +24,11 @@ struct side {
 	size_t ngot;
 	int ends, drains;
 	int error;
+	int peer;             /* asks, if there is an answer */
+	const char *answer;   /* to any input */
+	bool closes;          /* after it */
+	struct side *other;   /* of the same set */
+	bool early;           /* an answer went before all had been told */
 };
 
 static uv_loop_t loop;
@@ -37,6 +42,24 @@ static size_t on_room(void *arg, void **at)
 	return sizeof(s->in);
 }
 
+static bool readable(int fd)
+{
+	int n = 0;
+
+	assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
+	return n > 0;
+}
+
+static void answer(struct side *s)
+{
+	s->early |= readable(s->peer) || (s->other && readable(s->other->peer));
+	assert_int_equal(stream_write(s->stream, s->answer, strlen(s->answer), NULL),
+			 0);
+	s->early |= readable(s->peer);
+	if (s->closes)
+		stream_close(s->stream);
+}
+
 static void on_input(void *arg, size_t n)
 {
 	struct side *s = arg;
@@ -44,6 +67,8 @@ static void on_input(void *arg, size_t n)
 	s->got = realloc(s->got, s->ngot + n);
 	memcpy(s->got + s->ngot, s->in, n);
 	s->ngot += n;
+	if (s->answer)
+		answer(s);
 }
 
 static void on_end(void *arg, int error)
@@ -474,6 +499,110 @@ static void what_is_held_does_not_spoil_the_end(void **state)
 	close(fd);
 }
 
+static void side_answers(struct side *s, int peer, const char *text)
+{
+	s->answer = text;
+	s->peer = peer;
+}
+
+static void assert_answered(int peer, const char *text)
+{
+	char got[64];
+
+	assert_int_equal(read(peer, got, sizeof(got)), strlen(text));
+	assert_memory_equal(got, text, strlen(text));
+}
+
+/* A second stream in the set of the first; returns its other end. */
+static int side_open_beside(struct side *s, const struct side *first)
+{
+	struct stream_limits limits = { .queue = 1000, .pause = 1000 };
+	int fds[2];
+
+	memset(s, 0, sizeof(*s));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				    fds), 0);
+	assert_int_equal(stream_open_held(&s->stream, &loop, first->epoll,
+					  fds[0], &limits, &ops, s), 0);
+	return fds[1];
+}
+
+static void answers_wait_until_all_requests_are_read(void **state)
+{
+	struct side a, b;
+	int fd = side_open_held(&a), beside = side_open_beside(&b, &a);
+
+	a.other = &b;
+	b.other = &a;
+	for (int i = 1; i <= 3; i++) {
+		side_answers(&a, fd, "to a");
+		side_answers(&b, beside, "to b");
+		assert_int_equal(write(fd, "asks", 4), 4);
+		assert_int_equal(write(beside, "asks", 4), 4);
+		turns(1);
+		assert_int_equal(a.ngot, 4 * i);
+		assert_int_equal(b.ngot, 4 * i);
+		assert_answered(fd, "to a");
+		assert_answered(beside, "to b");
+	}
+	assert_false(a.early || b.early);
+	stream_close(b.stream);
+	free(b.got);
+	close(beside);
+	side_close(&a, fd);
+}
+
+/* An answer that waits may stop the reading; what has come meanwhile is read then. */
+static void an_answer_beyond_the_pause_does_not_end_the_reading(void **state)
+{
+	static char text[1500], got[2000];
+	struct side s;
+	int fd;
+
+	NOT_EMULATED("SO_PEEK_OFF");
+	fd = side_open(&s, 100000, 1000);
+	memset(text, 't', sizeof(text) - 1);
+	side_answers(&s, fd, text);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(write(fd, "asks", 4), 4);
+		turns(2);
+		assert_int_equal(read_all(fd, got, sizeof(got)), strlen(text));
+	}
+	assert_int_equal(s.ngot, 12);
+	side_close(&s, fd);
+}
+
+static void an_answer_comes_before_the_close(void **state)
+{
+	struct side s;
+	int fd = side_open_held(&s);
+
+	side_answers(&s, fd, "bye");
+	s.closes = true;
+	assert_int_equal(write(fd, "asks", 4), 4);
+	turns(2);
+	assert_answered(fd, "bye");
+	assert_int_equal(s.ends, 0);
+	s.stream = NULL;
+	side_close(&s, fd);
+}
+
+/* It has shut its side down, and still reads. */
+static void an_answer_comes_after_the_peers_last_request(void **state)
+{
+	struct side s;
+	int fd = side_open_held(&s);
+
+	side_answers(&s, fd, "last");
+	assert_int_equal(write(fd, "asks", 4), 4);
+	shutdown(fd, SHUT_WR);
+	turns(2);
+	assert_int_equal(s.ends, 1);
+	assert_int_equal(s.error, 0);
+	assert_answered(fd, "last");
+	side_close(&s, fd);
+}
+
 static int set_up_held(void **state)
 {
 	held = true;
@@ -510,6 +639,10 @@ int main(void)
 		cmocka_unit_test(much_input_is_taken_out_unanswered),
 		cmocka_unit_test(a_burst_is_read_to_its_end),
 		cmocka_unit_test(what_is_held_does_not_spoil_the_end),
+		cmocka_unit_test(answers_wait_until_all_requests_are_read),
+		cmocka_unit_test(an_answer_beyond_the_pause_does_not_end_the_reading),
+		cmocka_unit_test(an_answer_comes_before_the_close),
+		cmocka_unit_test(an_answer_comes_after_the_peers_last_request),
 	};
 
 	return cmocka_run_group_tests_name("plain", any, set_up, tear_down) +

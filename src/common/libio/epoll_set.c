@@ -29,6 +29,14 @@ static void tell(const struct epoll_event *event)
 		e->event(e, events, event->events & (EPOLLHUP | EPOLLERR));
 }
 
+static void settle(const struct epoll_event *event)
+{
+	struct watched_fd *e = event->data.ptr;
+
+	if (e->event && e->settle)
+		e->settle(e);
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
 	struct epoll_set *set = poll->data;
@@ -37,6 +45,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 
 	for (int i = 0; i < n; i++)
 		tell(&list[i]);
+	for (int i = 0; i < n; i++)
+		settle(&list[i]);
 }
 
 int epoll_set_open(struct epoll_set **out, uv_loop_t *loop)

@@ -23,6 +23,8 @@ struct watched_fd {
 	 * input has an end. `failed`: nothing can be written either.
 	 */
 	void (*event)(struct watched_fd *e, int events, bool failed);
+	/* After it, when all of the same burst have been told. May be NULL. */
+	void (*settle)(struct watched_fd *e);
 };
 
 /* 0 or a negative errno. */

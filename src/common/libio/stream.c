@@ -33,6 +33,7 @@ struct stream {
 	bool holds;          /* input stays in the socket; see stream.h */
 	size_t held;         /* bytes of it that have been delivered, */
 	uint32_t pieces;     /* in so many reads */
+	bool told;           /* of input, and the burst has not settled: output waits */
 	uv_timer_t soon; /* what is found inside a call is told by the loop */
 	int handles;     /* not yet closed */
 	int fd;
@@ -55,6 +56,7 @@ struct stream {
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 static void on_change(struct watched_fd *e, int events, bool failed);
+static void on_settle(struct watched_fd *e);
 
 static bool reads(const struct stream *s)
 {
@@ -70,7 +72,7 @@ static void arm(struct stream *s)
 		return;
 	if (reads(s))
 		events |= UV_READABLE;
-	if (s->count)
+	if (s->count && !s->told)
 		events |= UV_WRITABLE;
 	if (events == s->events)
 		return;
@@ -92,7 +94,11 @@ static int watch(struct stream *s)
 		return -errno;
 	s->holds = !setsockopt(s->fd, SOL_SOCKET, SO_PEEK_OFF, &zero,
 			       sizeof(zero));
-	s->watched = (struct watched_fd){ .fd = s->fd, .event = on_change };
+	s->watched = (struct watched_fd){
+		.fd = s->fd,
+		.event = on_change,
+		.settle = on_settle,
+	};
 	s->events = UV_READABLE;
 	return epoll_set_add(s->epoll, &s->watched, s->events);
 }
@@ -170,10 +176,24 @@ static void stop_polling(struct stream *s)
 		epoll_set_remove(s->epoll, &s->watched);
 }
 
+static void flush(struct stream *s);
+static void drop_answered(struct stream *s);
+
+/* Let what waits for the end of the burst go. */
+static void stop_waiting(struct stream *s)
+{
+	if (s->told && s->count) {
+		flush(s);
+		drop_answered(s);
+	}
+	s->told = false;
+}
+
 static void end(struct stream *s, int error)
 {
 	if (s->ended || s->closed)
 		return;
+	stop_waiting(s);
 	s->ended = true;
 	stop_polling(s);
 	uv_timer_stop(&s->soon);
@@ -307,6 +327,13 @@ static void drop_held(struct stream *s)
 	s->pieces = 0;
 }
 
+/* Not after each answer; see stream_open_held. */
+static void drop_answered(struct stream *s)
+{
+	if (s->pieces >= STREAM_HOLD_PIECES)
+		drop_held(s);
+}
+
 static bool writable(const struct stream *s)
 {
 	return !s->error && !s->finishing && !s->shutting && !s->ended &&
@@ -325,10 +352,12 @@ int stream_write(struct stream *s, const void *data, size_t len,
 		return -EPIPE;
 	if (len == 0)
 		return 0;
-	if (!s->count)
+	if (fds && fds->count)
+		stop_waiting(s);
+	if (!s->told && !s->count)
 		sent = put(s, &iov, 1, fds);
-	if (s->pieces >= STREAM_HOLD_PIECES)
-		drop_held(s);
+	if (!s->told)
+		drop_answered(s);
 	if (sent < 0) {
 		break_off(s, sent);
 		return -EPIPE;
@@ -478,6 +507,14 @@ static void end_broken(struct stream *s)
 		end(s, s->error);
 }
 
+/* Wait for what comes next, if anything. */
+static void go_on(struct stream *s)
+{
+	if (s->finishing && !s->count && !s->error)
+		end(s, 0);
+	arm(s);
+}
+
 static void on_events(struct stream *s, int events, bool failed)
 {
 	if (failed && !s->error && !reads(s))
@@ -490,9 +527,7 @@ static void on_events(struct stream *s, int events, bool failed)
 		read_turn(s, events & UV_DISCONNECT);
 	if ((events & UV_WRITABLE) && !s->ended && !s->closed)
 		write_turn(s);
-	if (s->finishing && !s->count && !s->error)
-		end(s, 0);
-	arm(s);
+	go_on(s);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -506,12 +541,25 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	on_events(s, events, status < 0);
 }
 
+static struct stream *watched_by(struct watched_fd *e)
+{
+	return (struct stream *)((char *)e - offsetof(struct stream, watched));
+}
+
 static void on_change(struct watched_fd *e, int events, bool failed)
 {
-	struct stream *s =
-		(struct stream *)((char *)e - offsetof(struct stream, watched));
+	struct stream *s = watched_by(e);
 
+	s->told = true;
 	on_events(s, events, failed);
+}
+
+static void on_settle(struct watched_fd *e)
+{
+	struct stream *s = watched_by(e);
+
+	stop_waiting(s);
+	go_on(s);
 }
 
 static void on_soon(uv_timer_t *timer)
@@ -557,6 +605,7 @@ void stream_close(struct stream *s)
 {
 	if (!s || s->closed)
 		return;
+	stop_waiting(s);
 	s->closed = true;
 	drop_queue(s);
 	drop_held(s); /* closing with input unread would reset the connection */

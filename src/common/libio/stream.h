@@ -59,6 +59,10 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
  * write again, and it would find no answer. So input is looked at where it is, and
  * that of several requests is taken out together, after a stream_write: after each
  * one, the peer may sleep again, for the answer to its next request.
+ *
+ * What is written while input of a burst is delivered goes when all streams of the
+ * set have been told of theirs: a peer that is woken may take the processor from
+ * who has more requests to read. With descriptors it goes at once.
  */
 int stream_open_held(struct stream **out, uv_loop_t *loop,
 		     struct epoll_set *epoll, int fd, const struct stream_limits *limits,
