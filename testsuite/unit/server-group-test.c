@@ -261,6 +261,41 @@ static void a_group_may_meet_again_before_all_have_left(void **state)
 	net_destroy(n);
 }
 
+/* The others of node 1, or of all nodes, once; rank 4 has been there. */
+static void others_enter(struct net *n, const char *group)
+{
+	bool node = group[0] == 'N';
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		if (r != 4 && (!node || r == 1 || r == 2))
+			enter(n, r, group);
+}
+
+static void so_may_those_without_a_list(void **state)
+{
+	static const struct {
+		const char *group, *twice;
+		int tag;
+	} forms[] = {
+#define FORM(text, tag) { text, "cmd=barrier_in group=" text "\n" \
+				"cmd=barrier_in group=" text "\n", tag }
+		FORM("NODE:3", 3), FORM("WORLD:7", 7), FORM("WORLD:0", 0),
+	};
+	struct net *n = create(NULL);
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		net_input(n, 4, forms[i].twice, strlen(forms[i].twice));
+		net_run(n);
+		for (int round = 0; round < 2; round++) {
+			assert_null(net_read(n, 4));
+			others_enter(n, forms[i].group);
+			assert_out(net_read(n, 4), forms[i].tag);
+			net_forget(n);
+		}
+	}
+	net_destroy(n);
+}
+
 static void threads_of_two_ranks_may_cross(void **state)
 {
 	struct net *n = create(NULL);
@@ -540,6 +575,7 @@ int main(void)
 		cmocka_unit_test(a_newer_value_wins_before_and_after_the_fence),
 		cmocka_unit_test(what_is_in_an_open_fence_reaches_the_group),
 		cmocka_unit_test(a_group_may_meet_again_before_all_have_left),
+		cmocka_unit_test(so_may_those_without_a_list),
 		cmocka_unit_test(threads_of_two_ranks_may_cross),
 		cmocka_unit_test(bad_groups_are_refused_and_harm_nobody),
 		cmocka_unit_test(long_lines_come_in_pieces),
