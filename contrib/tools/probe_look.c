@@ -158,8 +158,11 @@ bool probe_look(struct probe_look *l, const struct probe_files *files)
 	bool ok = true;
 
 	memset(l, 0, sizeof(*l));
-	for (size_t i = 0; ok && i < files->count; i++)
+	/* The program last: mpi4py knows what all MPI libraries say of themselves. */
+	for (size_t i = 1; ok && i < files->count; i++)
 		ok = look_into(l, files->paths[i]);
+	if (ok && files->count)
+		ok = look_into(l, files->paths[0]);
 	if (ok && l->mpi && !strcmp(l->mpi, "Open MPI"))
 		look_for_components(l);
 	return ok;

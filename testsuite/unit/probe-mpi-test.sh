@@ -77,6 +77,11 @@ library libmpi.so.40 ompi_mpi_init
 program open-mpi -Wl,--no-as-needed "$dir/lib/libmpi.so.40"
 probe 4 "$dir/open-mpi"
 said '^MPI library .*/lib/libmpi.so.40 \(Open MPI\)'
+extra='"MVAPICH2 Version: %s"' # as in mpi4py
+program knows-all -Wl,--no-as-needed "$dir/lib/libmpi.so.40"
+probe 4 "$dir/knows-all"
+said '^MPI library .*/lib/libmpi.so.40 \(Open MPI\)'
+extra='"nothing"'
 mkdir "$dir/lib/openmpi"
 : >"$dir/lib/openmpi/mca_pmix_s2.so"
 probe 0 "$dir/open-mpi"
