@@ -113,6 +113,17 @@ class Measured(unittest.TestCase):
         self.assertEqual(done.stdout.count("has no 64 x "), 8)
 
 
+class Simulated(unittest.TestCase):
+    def test_groups_have_an_up_and_a_down_a_link(self):
+        """Also where other ranks are in no group; whatever takes how long."""
+        for costs in ((0, 0, 1e-5, 0), (1e-5, 1e-4, 0, 1e-9)):
+            for point in validate.points(OPTIONS, NODES):
+                if point.op == "group":
+                    found = validate.simulate(OPTIONS, point,
+                                              validate.Costs(*costs))
+                    self.assertEqual(found.messages, 2 * (point.nodes - 1))
+
+
 class Recorded(unittest.TestCase):
     """The errors that doc/simulator.md states, of real runs that it describes."""
 
