@@ -117,6 +117,14 @@ static bool is_trusted(const char *loader)
 	return ok;
 }
 
+/* For the terminal: the name comes out of the file. */
+static void make_printable(char *name)
+{
+	for (; *name; name++)
+		if (*name < ' ' || *name > '~')
+			*name = '?';
+}
+
 static bool list_libraries(struct probe_files *f, struct own *own,
 			   const char *path)
 {
@@ -127,6 +135,7 @@ static bool list_libraries(struct probe_files *f, struct own *own,
 	if (!own->loader[0] && !read_own(&self, "/proc/self/exe"))
 		memcpy(own->loader, self.loader, sizeof(own->loader));
 	if (own->audited || !is_trusted(own->loader)) {
+		make_printable(own->loader);
 		fprintf(stderr,
 			"pmi2x-probe: %s: its loader, %s, is not the system's, or runs code of the program: not run to list the libraries\n",
 			path, own->loader[0] ? own->loader : "none");

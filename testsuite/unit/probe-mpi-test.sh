@@ -139,6 +139,9 @@ chmod 777 "$dir/ld-linux.so"
 program loader -Wl,--dynamic-linker="$dir/ld-linux.so"
 probe 1 "$dir/loader"
 said "not the system's"
+program colours -Wl,--dynamic-linker="$(printf '/ld\033[1m\377')"
+probe 1 "$dir/colours"
+said ', /ld\?\[1m\?, is not'
 program audited -Wl,--audit="$dir/lib/libmpi.so.40"
 probe 1 "$dir/audited"
 
