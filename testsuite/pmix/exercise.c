@@ -118,6 +118,16 @@ static void get_absent(uint32_t rank)
 	      "a key that nobody has put is found");
 }
 
+/* Nor is a rank waited for that does not exist, also without a limit. */
+static void get_of_nobody(uint32_t rank)
+{
+	pmix_proc_t p = proc_of(rank);
+	pmix_value_t *v;
+
+	check(PMIx_Get(&p, "no-such-key", NULL, 0, &v) != PMIX_SUCCESS,
+	      "a key of a rank that does not exist is found");
+}
+
 /* ---- what it does ---- */
 
 static void do_job(int argc, char **argv)
@@ -171,6 +181,8 @@ static void do_direct(int argc, char **argv)
 	for (uint32_t k = 1; k < size; k++)
 		get((me.rank + k) % size, 0);
 	get_absent((me.rank + size / 2) % size);
+	get_of_nobody(size);
+	get_of_nobody(size + 70000);
 	put(1); /* after the last one has been asked already */
 	fence_all(false);
 	get((me.rank + size / 2) % size, 1);

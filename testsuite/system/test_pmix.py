@@ -268,6 +268,34 @@ def test_another_user_starts_nothing(cluster, ordinary_user, tmp_path):
         step.result().ok()
 
 
+KNOCK_OFTEN = """
+import contextlib, socket, sys
+for _ in range(10000):
+    with contextlib.suppress(ConnectionResetError):
+        assert socket.create_connection(("127.0.0.1", int(sys.argv[1]))).recv(1) == b""
+"""
+
+
+@pytest.mark.wide
+def test_another_user_connects_10000_times(cluster, ends, ordinary_user, tmp_path):
+    """To a server that serves: its own clients do not notice, and few lines tell of it."""
+    go, ports = tmp_path / "go", set()
+    with held(cluster, ends, ["-N1", "-n2"], words=["gate", go]) as step:
+        for pid in below(cluster.state["guard"]):
+            if command_line(pid).startswith(str(ends)):
+                environ = pathlib.Path(f"/proc/{pid}/environ").read_text()
+                ports.update(ports_of(environ))
+        assert ports
+        for port in ports:
+            command = [*ordinary_user, "/usr/bin/python3", "-SE", "-c", KNOCK_OFTEN]
+            subprocess.run([*command, str(port)], check=True, timeout=300)
+        assert len(servers(cluster)) == 1
+        go.touch()
+        _, err = step.communicate(timeout=60)
+        assert not step.returncode, err
+        assert len(err.splitlines()) < 5, err
+
+
 # ---- ends ----
 
 
@@ -333,6 +361,20 @@ def test_cancelled(cluster, ends):
         with held(cluster, ends):
             pass
     assert not cluster.wait_until_clean()
+    left = {name for name in set(os.listdir("/dev/shm")) - memory if "pmix" in name}
+    assert not left
+
+
+@pytest.mark.wide
+def test_200_cancelled(cluster, ends):
+    """Some at once. Nothing is left below the spool directories, and no memory."""
+    memory = set(os.listdir("/dev/shm"))
+    for _ in range(25):
+        steps = [held(cluster, ends) for _ in range(8)]
+        with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(steps)) as pool:
+            list(pool.map(stack.enter_context, steps))
+    assert not cluster.wait_until_clean()
+    assert not list(cluster.dir.glob("spool/*/pmi2x*"))
     left = {name for name in set(os.listdir("/dev/shm")) - memory if "pmix" in name}
     assert not left
 
