@@ -139,14 +139,14 @@ void names_end(struct headd *h, uint64_t task, uint32_t instance)
 	struct asker *a = find(s, &key);
 	char jobid[DVM_JOBID_MAX], nspace[PMIX_NSPACE_NAME_MAX + 1];
 
-	if (!a)
-		return;
-	launcher_step_lost(s->launcher, a);
+	if (a)
+		launcher_step_lost(s->launcher, a);
 	dvm_jobid(jobid, h->welcome.dvm, task, instance);
 	pmix_nspace_name(nspace, jobid);
 	launcher_namespace_ended(s->launcher, nspace);
 	expire(s);
-	HASH_DEL(s->askers, a);
+	if (a)
+		HASH_DEL(s->askers, a);
 	free(a);
 }
 

@@ -28,10 +28,13 @@ struct silent {
 
 static void look(const struct silent_rank *r)
 {
+	const struct silent *s = r->of;
 	char byte;
+	ssize_t n = recv(r->registration.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	bool ends = n == 0 || (n < 0 && errno != EAGAIN);
 
-	if (recv(r->registration.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-		r->of->ops.spoken(r->of->ops.arg, 0);
+	if (n > 0 || (ends && s->ops.ends_count))
+		s->ops.spoken(s->ops.arg, 0);
 }
 
 /* One that hangs up, or will say nothing more, has not spoken. */

@@ -9,6 +9,7 @@
 #ifndef PMI2X_DVM_SILENT_H
 #define PMI2X_DVM_SILENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "libio/epoll_set.h"
@@ -23,6 +24,8 @@ struct silent_ops {
 	 * silent_end may be called.
 	 */
 	void (*spoken)(void *arg, int error);
+	/* One that ends without a word counts as if it had: somebody may wait for it. */
+	bool ends_count;
 	void *arg;
 };
 

@@ -113,7 +113,14 @@ static void on_ready(void *arg)
 {
 	const struct task *t = arg;
 
-	t->host->ready(t->host->arg, t);
+	t->host->ready(t->host->arg, t, NULL);
+}
+
+static void on_not_ready(void *arg, const char *why)
+{
+	const struct task *t = arg;
+
+	t->host->ready(t->host->arg, t, why);
 }
 
 static int on_forward(void *arg, uint32_t token, const void *data, size_t len)
@@ -138,7 +145,8 @@ static int open_launcher(struct task *t)
 {
 	static const struct launcher_ops ops = {
 		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
-		.report = on_report, .ready = on_ready, .forward = on_forward,
+		.report = on_report, .ready = on_ready,
+		.not_ready = on_not_ready, .forward = on_forward,
 	};
 
 	if (t->launcher)
@@ -478,7 +486,7 @@ struct task *task_create(const struct task_host *host, const struct dvm_pmi_part
 
 void task_begin(struct task *t)
 {
-	const struct silent_ops ops = { on_spoken, t };
+	const struct silent_ops ops = { on_spoken, t->setup.step.spawned, t };
 	int rc;
 
 	uv_timer_init(loop_uv(t->host->loop), &t->soon);

@@ -50,10 +50,11 @@ struct task_host {
 	int (*ask_names)(void *arg, const struct task *t, const void *data, size_t len);
 	/*
 	 * ... for another task: task, instance are filled in. 0 or a negative errno. And
-	 * told that the first rank of this one, a spawned one, is there.
+	 * told that the first rank of this one, a spawned one, is there, or why it never
+	 * will be; NULL: it is.
 	 */
 	int (*ask_spawn)(void *arg, const struct task *t, struct dvm_spawn *m);
-	void (*ready)(void *arg, const struct task *t);
+	void (*ready)(void *arg, const struct task *t, const char *why_not);
 	/* Of a task's agent for who serves PMIx: agent_host. NULL: nobody does. */
 	void (*pmix_send)(void *arg, const struct task *t, const void *head, size_t len,
 			  struct payload *data);

@@ -146,14 +146,15 @@ static int on_ask_spawn(void *arg, const struct task *task, struct dvm_spawn *sp
 	return say_head(arg, &m, DVM_COMMAND_MAX + DVM_SPAWN_MAX + DVM_TEXT_MAX);
 }
 
-static void on_ready(void *arg, const struct task *task)
+static void on_ready(void *arg, const struct task *task, const char *why_not)
 {
 	const struct dvm_msg m = {
 		.type = DVM_READY,
-		.started = { task->key.task, (uint32_t)task->key.instance },
+		.ready = { task->key.task, (uint32_t)task->key.instance,
+			   { why_not, why_not ? strlen(why_not) : 0 } },
 	};
 
-	(void)say_head(arg, &m, DVM_TEXT_MAX);
+	(void)say_head(arg, &m, 2 * DVM_TEXT_MAX);
 }
 
 static void on_pmix_send(void *arg, const struct task *task, const void *head, size_t len,

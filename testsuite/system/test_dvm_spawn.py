@@ -9,8 +9,9 @@ import signal
 import pytest
 
 from test_dvm import dvm, env, living, local, status, there, wait_until
+from test_pmix import exercise
 
-__all__ = ["dvm", "env", "local", "there"]
+__all__ = ["dvm", "env", "exercise", "local", "there"]
 
 
 # Debian's MPICH, on UCX, has neither spawn nor connect.
@@ -30,6 +31,10 @@ def spawner(mpich):
 
 def tasks(dvm):
     return json.loads(dvm("ps", "--ended", "--json").ok().stdout)["tasks"]
+
+
+def log(env):
+    return next(pathlib.Path(env["PMI2X_DVM_DIR"]).glob("*/log")).read_text()
 
 
 def ended(dvm, task):
@@ -90,13 +95,10 @@ def test_spawn_waits_for_room(local, spawner, tmp_path):
 
 def test_spawn_of_what_can_never_fit(local, raw, env):
     """It is refused at once, for the parent would wait for ever."""
-    script = pathlib.Path(raw("spawn")[-1])
-    assert script.exists()
     result = local("run", "-n8", *raw("spawn", "true")).ok()
     assert result.stdout.count("spawn answered") == 8, result
     assert "rc 0" not in result.stdout
-    log = next(pathlib.Path(env["PMI2X_DVM_DIR"]).glob("*/log")).read_text()
-    assert "do not fit beside the task that spawns them" in log
+    assert "do not fit beside the task that spawns them" in log(env)
 
 
 def test_spawn_of_a_missing_program(local, raw, env):
@@ -104,8 +106,7 @@ def test_spawn_of_a_missing_program(local, raw, env):
     result = local("run", "--pmi", *raw("spawn", "/nonexistent/program")).ok()
     assert "spawn answered" in result.stdout
     assert "rc 0" not in result.stdout
-    log = next(pathlib.Path(env["PMI2X_DVM_DIR"]).glob("*/log")).read_text()
-    assert "cannot execute /nonexistent/program" in log
+    assert "cannot execute /nonexistent/program" in log(env)
 
 
 def test_spawn_of_a_program_without_pmi(local, raw):
@@ -198,6 +199,13 @@ def test_open_mpi_spawns(local, open_mpi_5):
     result = local("run", "-n2", open_mpi_5("programs/mpi-spawn.c"), "spawn", "3").ok()
     assert result.stdout.count("child ") == 3, result
     assert result.stdout.count("parent done") == 2, result
+
+
+def test_a_pmix_child_that_dies(local, open_mpi_5, exercise, env):
+    """On another node, before it connects: its parents do not wait for it, and go on."""
+    result = local("run", "-n4", "-N1", exercise, "deserted", "-", exercise, "die")
+    assert result.lines.count("deserted") == 4, result
+    assert ", which has ended without it" in log(env)
 
 
 def test_open_mpi_tasks_meet(local, open_mpi_5):

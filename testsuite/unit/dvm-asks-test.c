@@ -186,10 +186,10 @@ static void spawn(struct bed *b, uint64_t task, uint32_t ranks)
 	});
 }
 
-static void ready(struct bed *b, uint64_t task)
+static void ready(struct bed *b, uint64_t task, const char *why)
 {
 	say(b, b->tasks[task].node, &(struct dvm_msg){
-		.type = DVM_READY, .started = { task, b->tasks[task].instance } });
+		.type = DVM_READY, .ready = { task, b->tasks[task].instance, { why, strlen(why) } } });
 }
 
 static void end(struct bed *b, uint64_t task, int32_t status)
@@ -234,7 +234,7 @@ static void a_task_spawns_another(void **state)
 	assert_memory_equal(b->tasks[2].argv, "child\0x", 8);
 	assert_int_equal(json_integer_value(show(b, 2, "parent")), 1);
 	assert_int_equal(b->answers, 0);
-	ready(b, 2);
+	ready(b, 2, "");
 	assert_int_equal(b->answers, 1);
 	assert_int_equal(b->answer.token, 7);
 	assert_int_equal(b->answer.spawned, 2);
@@ -256,6 +256,19 @@ static void one_that_ends_before_it_is_there_is_answered(void **state)
 	end(b, 3, 0);
 	assert_int_equal(b->answers, 2);
 	assert_int_equal(b->answer.why.len, 0);
+	bed_destroy(b);
+}
+
+static void one_whose_first_rank_is_never_there_is_answered(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	spawn(b, 1, 2);
+	ready(b, 2, "rank 0 has ended");
+	assert_string_equal(b->why, "rank 0 has ended");
+	end(b, 2, 0);
+	assert_int_equal(b->answers, 1);
 	bed_destroy(b);
 }
 
@@ -345,7 +358,7 @@ static void children_end_at_once_with_a_parent_that_is_cancelled(void **state)
 
 	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
-	ready(b, 2);
+	ready(b, 2, "");
 	ask(b, "{'op':'cancel','ids':[1]}");
 	assert_int_equal(b->tasks[2].signalled, 1);
 	end(b, 1, SIGTERM);
@@ -499,11 +512,24 @@ static void names_go_with_their_task(void **state)
 	bed_destroy(b);
 }
 
+/* Its parent may wait for what it was to publish. */
+static void the_end_of_a_child_is_told_although_it_has_not_asked(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
+	spawn(b, 1, 1);
+	end(b, 2, 0);
+	assert_int_equal(b->names_ended, 1);
+	bed_destroy(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_task_spawns_another),
 		cmocka_unit_test(one_that_ends_before_it_is_there_is_answered),
+		cmocka_unit_test(one_whose_first_rank_is_never_there_is_answered),
 		cmocka_unit_test(it_waits_for_room_and_comes_before_others),
 		cmocka_unit_test(one_that_can_never_fit_is_refused),
 		cmocka_unit_test(a_spawn_of_a_task_that_has_ended_is_refused),
@@ -518,6 +544,7 @@ int main(void)
 		cmocka_unit_test(children_end_with_the_client_that_their_parent_is_tied_to),
 		cmocka_unit_test(another_head_does_not_run_a_child),
 		cmocka_unit_test(names_go_with_their_task),
+		cmocka_unit_test(the_end_of_a_child_is_told_although_it_has_not_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -393,6 +393,21 @@ static void get_spawn(struct cursor *c, struct dvm_spawn *m)
 		c->failed = true;
 }
 
+static int put_ready(struct buf *b, const struct dvm_ready *m)
+{
+	int rc = pack_u64(b, m->task);
+
+	rc = rc ? rc : pack_u32(b, m->instance);
+	return rc ? rc : dvm_bytes_pack(b, &m->why);
+}
+
+static void get_ready(struct cursor *c, struct dvm_ready *m)
+{
+	m->task = unpack_u64(c);
+	m->instance = unpack_u32(c);
+	get_bytes(c, DVM_TEXT_MAX, &m->why);
+}
+
 static int put_spawned(struct buf *b, const struct dvm_spawned *m)
 {
 	int rc = pack_u64(b, m->task);
@@ -429,7 +444,6 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_signal(b, &m->signal);
 	case DVM_STARTED:
 	case DVM_FAILING:
-	case DVM_READY:
 		return put_started(b, &m->started);
 	case DVM_OUTPUT:
 		return put_output(b, &m->output);
@@ -457,6 +471,8 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_spawn(b, &m->spawn);
 	case DVM_SPAWNED:
 		return put_spawned(b, &m->spawned);
+	case DVM_READY:
+		return put_ready(b, &m->ready);
 	default:
 		return 0;
 	}
@@ -497,7 +513,6 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_STARTED:
 	case DVM_FAILING:
-	case DVM_READY:
 		get_started(c, &m->started);
 		break;
 	case DVM_OUTPUT:
@@ -538,6 +553,9 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_SPAWNED:
 		get_spawned(c, &m->spawned);
+		break;
+	case DVM_READY:
+		get_ready(c, &m->ready);
 		break;
 	default:
 		return -EPROTO;

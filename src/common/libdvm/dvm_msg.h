@@ -18,7 +18,7 @@
  *   NAMES               ->    a rank publishes or looks up names
  *                       <-    NAMES, in answer
  *   SPAWN               ->    a rank wants another task
- *   READY               ->    a rank of that one is there
+ *   READY               ->    the first rank of that one is there, or never will be
  *                       <-    SPAWNED: it is, or why not
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
  *                       <-    LEAVE
@@ -216,6 +216,12 @@ struct dvm_spawn {
 	struct dvm_bytes about; /* for who serves its PMI; not empty */
 };
 
+struct dvm_ready {
+	uint64_t task;
+	uint32_t instance;
+	struct dvm_bytes why; /* it never will be; empty: it is there */
+};
+
 struct dvm_spawned {
 	uint64_t task;  /* who wanted it */
 	uint32_t instance;
@@ -283,7 +289,7 @@ struct dvm_msg {
 		struct dvm_profile_msg profile; /* FORGET: number only */
 		struct dvm_launch launch;
 		struct dvm_signal signal;
-		struct dvm_started started; /* READY, FAILING, too */
+		struct dvm_started started; /* FAILING, too */
 		struct dvm_output_msg output;
 		struct dvm_ended ended;
 		struct dvm_fail fail;
@@ -296,6 +302,7 @@ struct dvm_msg {
 		struct dvm_names names;
 		struct dvm_spawn spawn;
 		struct dvm_spawned spawned;
+		struct dvm_ready ready;
 	};
 };
 

@@ -198,7 +198,7 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 		asks_spawn(h, node, &m->spawn);
 		return NULL;
 	case DVM_READY:
-		asks_ready(h, &m->started);
+		asks_ready(h, &m->ready);
 		return NULL;
 	case DVM_TOLD:
 		why_told(h, &m->told);

@@ -69,7 +69,10 @@ struct dvm_head_ops {
 	 * host answers it itself: dvm_msg_for_pmi. NULL: there are none.
 	 */
 	void (*names)(void *arg, uint32_t position, const struct dvm_names *m);
-	/* This try of a task that has asked has ended, and what it has published with it. */
+	/*
+	 * This try of a task that has asked, or was spawned, has ended, and what it has
+	 * published with it.
+	 */
 	void (*names_end)(void *arg, uint64_t task, uint32_t instance);
 	/* All is done and everybody has been told: end. Called once. */
 	void (*end)(void *arg);

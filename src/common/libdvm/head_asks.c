@@ -63,12 +63,17 @@ static void refuse(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m,
 					       { why, strlen(why) } });
 }
 
-void asks_ready(struct dvm_head *h, const struct dvm_started *m)
+void asks_ready(struct dvm_head *h, const struct dvm_ready *m)
 {
 	struct head_task *t = find_running(h, m->task, m->instance);
+	char why[DVM_TEXT_MAX] = "";
 
-	if (t && t->spawned)
-		answer_spawn(h, t->spawned, "");
+	if (!t || !t->spawned)
+		return;
+	if (m->why.len)
+		snprintf(why, sizeof(why), "%.*s", (int)m->why.len,
+			 (const char *)m->why.data);
+	answer_spawn(h, t->spawned, why);
 }
 
 /* ---- spawning ---- */
@@ -275,7 +280,8 @@ static void answer_end(struct dvm_head *h, const struct head_task *t)
 
 void asks_end(struct dvm_head *h, struct head_task *t)
 {
-	if (t->asked_names)
+	/* Who has spawned it may wait for what it publishes, though it has not yet. */
+	if (h->ops.names_end && (t->asked_names || t->spawned))
 		h->ops.names_end(h->arg, t->id, t->instance);
 	t->asked_names = false;
 	leave_children(h, t);

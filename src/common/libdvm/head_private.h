@@ -249,8 +249,8 @@ void tasks_free(struct dvm_head *h);
 void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m);
 /* It wants another task. */
 void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m);
-/* The first rank of a spawned one is there. */
-void asks_ready(struct dvm_head *h, const struct dvm_started *m);
+/* The first rank of a spawned one is there, or never will be. */
+void asks_ready(struct dvm_head *h, const struct dvm_ready *m);
 /* Would it fit if nothing ran but the task and who has spawned it? */
 bool asks_fit_beside(const struct dvm_head *h, const struct head_task *parent,
 		     const struct ledger_shape *shape);
