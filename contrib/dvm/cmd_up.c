@@ -27,6 +27,7 @@ struct up {
 	uint32_t dvm_nodes;  /* or, of each so many; 0: as many as come out */
 	bool local;
 	const char *journal; /* its directory, or NULL */
+	const char *orphan;  /* --orphan, or NULL */
 	char *args[HEAD_ARGS_MAX]; /* of the head */
 	int nargs;
 	char own[DVM_PATH_MAX];    /* where the programs are */
@@ -141,6 +142,9 @@ static void take_option(struct up *u, int option, const char *value)
 	case 'g': add(u, "-g", thousand("--grace", value)); break;
 	case 'p': add(u, "-p", thousand("--patience", value)); break;
 	case 'w': add(u, "-w", thousand("--within", value)); break;
+	case 'W': check_number("--orphan", value, INT32_MAX / 1000);
+		u->orphan = value;
+		add(u, "-W", value); break;
 	case 'm': check_number("--max-queued", value, INT32_MAX);
 		add(u, "-m", value); break;
 	case 'J':
@@ -171,6 +175,7 @@ static void take_options(struct up *u, int argc, char **argv)
 		{ "grace", required_argument, NULL, 'g' },
 		{ "patience", required_argument, NULL, 'p' },
 		{ "within", required_argument, NULL, 'w' },
+		{ "orphan", required_argument, NULL, 'W' },
 		{ "max-queued", required_argument, NULL, 'm' },
 		{ "order", required_argument, NULL, 'o' },
 		{ "journal", required_argument, NULL, 'J' },
@@ -186,6 +191,8 @@ static void take_options(struct up *u, int argc, char **argv)
 		take_option(u, option, optarg);
 	if (optind < argc)
 		die_usage("up: what is %s?", argv[optind]);
+	if (u->orphan && !u->journal)
+		die_usage("--orphan is for a DVM that another head can go on with: give --journal DIR, too");
 }
 
 /* All nodes of the allocation, unless told otherwise. */
@@ -333,7 +340,7 @@ static void become_head(struct up *u, const struct start *s, int hold)
 	add_place(u, s);
 	add_journal(u, s);
 	add_number(u, "-H", (uint32_t)hold);
-	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
 	    dup2(fd, 2) < 0)
 		die("cannot write %s: %s", log, strerror(errno));

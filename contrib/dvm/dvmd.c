@@ -3,7 +3,8 @@
  * The program pmi2x-dvmd: the daemon of a DVM's node. It connects to the head, which it is
  * told about on its standard input (welcome.h), starts the zygote, passes on what the two
  * say, and serves PMI to tasks (tasks.h). When head or zygote is lost it ends, and the
- * zygote with all ranks.
+ * zygote with all ranks - unless it is to wait for another head: then the zygote goes on,
+ * and when none comes in time it ends the ranks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "libdvm/dvm_msg.h"
 #include "libio/channel.h"
 #include "libio/link.h"
 #include "libio/loop.h"
@@ -50,6 +52,8 @@ struct dvmd {
 	struct pool *pool;
 	struct pmix_hub *pmix;
 	struct log_hook log;
+	uv_timer_t orphan; /* it waits for another head */
+	bool gives_up;     /* none has come */
 	pid_t process;     /* of the zygote */
 	int status;
 };
@@ -62,6 +66,8 @@ static void finish(struct dvmd *d, int status)
 	d->head = NULL;
 	channel_close(d->channel);
 	d->channel = NULL;
+	if (!uv_is_closing((uv_handle_t *)&d->orphan))
+		uv_close((uv_handle_t *)&d->orphan, NULL);
 	tasks_close(d->tasks);
 	pmix_hub_close(d->pmix);
 	pool_close(d->pool); /* with that the loop ends */
@@ -265,6 +271,28 @@ static int on_head_says(void *arg, struct link *l, enum frame_type type,
 	return d->channel ? channel_send(d->channel, body->data, body->len) : 0;
 }
 
+/* With what runs. The zygote ends then, and this daemon with it. */
+static void on_orphan(uv_timer_t *timer)
+{
+	static const struct dvm_msg stop = { .type = DVM_STOP };
+	struct dvmd *d = timer->data;
+	char room[16];
+	struct buf b;
+
+	fprintf(stderr, "pmi2x-dvmd on %s: no other head has come: it ends\n", d->name);
+	d->gives_up = true;
+	buf_init_in(&b, room, sizeof(room));
+	if (dvm_msg_pack(&b, &stop) || channel_send(d->channel, b.data, b.len))
+		finish(d, 1);
+}
+
+static void wait_for_head(struct dvmd *d)
+{
+	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
+		d->name, d->welcome.orphan_s);
+	uv_timer_start(&d->orphan, on_orphan, d->welcome.orphan_s * UINT64_C(1000), 0);
+}
+
 static void on_head_end(void *arg, struct link *l, int error)
 {
 	struct dvmd *d = arg;
@@ -273,17 +301,20 @@ static void on_head_end(void *arg, struct link *l, int error)
 	d->head = NULL;
 	if (!d->channel)
 		connect_next(d, error);
+	else if (d->welcome.orphan_s && !d->gives_up)
+		wait_for_head(d);
 	else if (error)
 		die(d, "the head is lost: %s", link_strerror(error));
 	else
 		finish(d, 0);
 }
 
+static const struct link_ops head_ops = {
+	.proved = on_proved, .frame = on_head_says, .end = on_head_end,
+};
+
 static void connect_next(struct dvmd *d, int error)
 {
-	static const struct link_ops ops = {
-		.proved = on_proved, .frame = on_head_says, .end = on_head_end,
-	};
 	static const struct link_options options = {
 		.handshake_ms = CONNECT_MS, .dead_peer_ms = DEAD_PEER_MS,
 	};
@@ -292,11 +323,27 @@ static void connect_next(struct dvmd *d, int error)
 		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
 				     HANDSHAKE_LAUNCHER,
 				     &d->welcome.heads[d->next_head++], &options,
-				     &ops, d);
+				     &head_ops, d);
 		if (!error)
 			return;
 	}
 	die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+}
+
+/* It goes on where another was lost, which this side may not have noticed yet. */
+static void on_other_head(void *arg, struct link *l)
+{
+	struct dvmd *d = arg;
+
+	if (!d->channel || !d->welcome.orphan_s || d->gives_up) {
+		link_close(l);
+		return;
+	}
+	if (d->head)
+		link_close(d->head);
+	d->head = l;
+	link_hand_over(l, &head_ops, d);
+	uv_timer_stop(&d->orphan);
 }
 
 /* ---- other daemons ---- */
@@ -329,7 +376,7 @@ static bool is_local(const struct welcome *w)
 static int open_pool(struct dvmd *d)
 {
 	static const struct pool_ops ops = {
-		.frame = on_pool_frame, .lost = on_pool_lost,
+		.frame = on_pool_frame, .lost = on_pool_lost, .head = on_other_head,
 	};
 
 	return pool_open(&d->pool, d->loop, &d->self, is_local(&d->welcome), &ops,
@@ -413,6 +460,8 @@ static int begin(struct dvmd *d)
 
 	if (rc)
 		return rc;
+	uv_timer_init(loop_uv(d->loop), &d->orphan);
+	d->orphan.data = d;
 	d->log = (struct log_hook){ print_line, d };
 	d->self.jobid = d->welcome.dvm;
 	d->self.build = PMI2X_BUILD;

@@ -115,9 +115,12 @@ void headd_leave(struct headd *h)
 	if (h->leaving)
 		return;
 	h->leaving = true;
+	if (h->ready)
+		orphans_withdraw(h);
 	headd_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
-	launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
+	if (h->head)
+		launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
 	nodes_close(h);
 	clients_refuse(h);
 	headd_check_left(h);
@@ -135,6 +138,7 @@ void headd_fail(struct headd *h, const char *fmt, ...)
 	headd_say(h, "failed %s", why);
 	h->status = 1;
 	launch_kill(h, 0);
+	nodes_end(h, h->ready ? 0 : h->norphans); /* others go on waiting */
 	headd_leave(h);
 }
 
@@ -207,6 +211,7 @@ static void note_progress(struct headd *h)
 	h->ready = true;
 	uv_timer_stop(&h->limit);
 	address_publish(h);
+	orphans_publish(h);
 	stop_watch_job(h);
 	headd_say(h, "ready");
 	close(h->hold);
@@ -217,8 +222,9 @@ static void on_turn(uv_prepare_t *handle)
 {
 	struct headd *h = handle->data;
 
-	note_progress(h);
-	if (h->leaving)
+	if (h->head)
+		note_progress(h);
+	if (h->leaving || !h->head)
 		return;
 	dvm_head_turn(h->head, headd_now(h));
 	launch_turn(h);
@@ -228,7 +234,8 @@ static void on_turn(uv_prepare_t *handle)
 
 /* ---- life ---- */
 
-static int make_head(struct headd *h, const struct settings *s)
+static int make_head(struct headd *h, const struct settings *s,
+		     const struct dvm_head_options *options)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = on_node_send,
@@ -242,7 +249,7 @@ static int make_head(struct headd *h, const struct settings *s)
 	};
 	char name[64];
 	uint32_t amount;
-	int rc = dvm_head_create(&h->head, &s->head, &ops, h, &log_hook);
+	int rc = dvm_head_create(&h->head, options, &ops, h, &log_hook);
 
 	for (size_t i = 0; !rc && i < s->ncounters; i++) {
 		const char *equals = strchr(s->counters[i], '=');
@@ -271,7 +278,7 @@ static int open_loop(struct headd *h)
 	return stop_open(h);
 }
 
-static int make_welcome(struct headd *h)
+int headd_new_identity(struct headd *h)
 {
 	int rc = secret_create(&h->welcome.secret);
 
@@ -283,6 +290,7 @@ static int make_welcome(struct headd *h)
 		 h->options.gpus);
 	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
 	secret_hide(&h->welcome.secret);
+	h->welcome.orphan_s = h->options.orphan_s;
 	h->self.secret = h->welcome.secret;
 	h->self.jobid = h->welcome.dvm;
 	h->self.build = PMI2X_BUILD;
@@ -291,17 +299,34 @@ static int make_welcome(struct headd *h)
 	return rc;
 }
 
+int headd_begin(struct headd *h, uint32_t adopted)
+{
+	struct dvm_head_options options = h->settings->head;
+	uint32_t more = h->options.nodes > adopted ? h->options.nodes - adopted : 0;
+	int rc;
+
+	h->options.nodes = options.nodes = h->norphans + more;
+	options.keeps = h->options.orphan_s;
+	options.adopts = adopted;
+	rc = make_head(h, h->settings, &options);
+	rc = rc ? rc : names_open(h);
+	rc = rc ? rc : clients_open(h);
+	rc = rc ? rc : nodes_open(h);
+	rc = rc ? rc : launch_daemons(h);
+	if (!rc)
+		orphans_adopt(h);
+	return rc;
+}
+
 static int begin(struct headd *h, const struct settings *s)
 {
 	int rc = open_loop(h);
 
-	rc = rc ? rc : make_head(h, s);
+	h->settings = s;
 	rc = rc ? rc : headd_journal_open(h);
-	rc = rc ? rc : make_welcome(h);
-	rc = rc ? rc : names_open(h);
-	rc = rc ? rc : clients_open(h);
-	rc = rc ? rc : nodes_open(h);
-	return rc ? rc : launch_daemons(h);
+	rc = rc ? rc : headd_new_identity(h);
+	rc = rc ? rc : orphans_call(h);
+	return rc || h->called || h->head ? rc : headd_begin(h, 0);
 }
 
 /* ---- arguments ---- */
@@ -312,7 +337,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	uint32_t number = 0;
 	bool ok = true;
 
-	if (strchr("NgpmwkKr", option))
+	if (strchr("NgpmwWkKr", option))
 		ok = decimal_u32(value, 0, INT32_MAX, &number);
 	switch (option) {
 	case 'n': s->headd.name = s->head.name = value; break;
@@ -334,6 +359,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'F': s->headd.journal.fast = true; break;
 	case 'g': s->head.grace_ms = s->headd.grace_ms = number; break;
 	case 'w': s->headd.within_ms = number; break;
+	case 'W': s->headd.orphan_s = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
 	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
@@ -361,7 +387,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:w:m:o:c:k:K:r:S")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:w:W:m:o:c:k:K:r:S")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;

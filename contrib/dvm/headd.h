@@ -11,6 +11,7 @@
  *   headd_launch.c   starting the daemons
  *   headd_stop.c     what it does at its time
  *   headd_journal.c  what outlives it
+ *   headd_orphans.c  daemons that outlive it
  *
  * One thread, that of the loop; libuv's own flush the journal.
  */
@@ -44,19 +45,23 @@ struct headd_options {
 	uint32_t within_ms;     /* of the first: all nodes must be up; of a growth's
 	                           begin: so must these */
 	const char *address;    /* a file for clients on other nodes, or NULL */
+	uint32_t orphan_s;      /* so long its daemons wait for another head */
 	struct headd_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that
 	                           this DVM is ready; or NULL */
 };
 
+struct settings;
 struct node_link;
+struct orphan;
 struct client;
 struct daemon_process;
 struct name_service;
 
 struct headd {
 	struct headd_options options;
-	struct dvm_head *head;
+	struct dvm_head *head;      /* NULL: daemons of another one are being called */
+	const struct settings *settings;
 	struct loop *loop;
 	struct welcome welcome;
 	struct handshake_self self;
@@ -68,6 +73,9 @@ struct headd {
 	struct node_link *all_links;
 	struct client *clients;    /* by number */
 	uint32_t next_client;
+	struct orphan *orphans;    /* by position: of another head; NULL: there are none */
+	uint32_t norphans;         /* daemons that it had */
+	uint32_t called;           /* of these, that have not answered */
 	struct daemon_process *daemons;
 	uint32_t ndaemons;         /* of those that run */
 	bool growing;              /* since its last turn, or longer */
@@ -93,6 +101,10 @@ const struct log_hook *headd_log(void);
 /* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
 void headd_say(struct headd *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Another name and secret than any DVM had. 0 or a negative errno. */
+int headd_new_identity(struct headd *h);
+/* So many daemons of another head have answered: make this one. 0 or a negative errno. */
+int headd_begin(struct headd *h, uint32_t adopted);
 /* It cannot go on: say why, and end. */
 void headd_fail(struct headd *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -111,6 +123,10 @@ int nodes_make_room(struct headd *h, uint32_t positions);
 bool nodes_any(const struct headd *h, uint32_t first);
 void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len);
 void nodes_break(struct headd *h, uint32_t position, const char *why);
+/* Connect to a daemon that waits for a head. 0, and orphans_answer is told; or errno. */
+int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where);
+/* Daemons from this position on end at once, with what runs there. */
+void nodes_end(struct headd *h, uint32_t first);
 /* Send nothing any more after what is queued. */
 void nodes_close(struct headd *h);
 
@@ -157,6 +173,28 @@ void stop_watch_job(struct headd *h);
 /* After dvm_head_turn: wake up for the next. */
 void stop_turn(struct headd *h);
 void stop_close(struct headd *h);
+
+/* Replace what is in a file, at once, by a text that is the user's alone. 0 or errno. */
+int address_write(const struct headd *h, const char *file, const char *text);
+
+/* ---- headd_orphans.c ---- */
+
+/*
+ * Call daemons of the journal's last head that may wait for another, if any: while
+ * h->called is not 0, headd_begin follows when all have answered. 0, or 1 when headd_say
+ * has been told why not.
+ */
+int orphans_call(struct headd *h);
+/* One has, or a negative errno says why it has not. */
+void orphans_answer(struct headd *h, uint32_t position, int error);
+/* Their names, also of those that are not there. NULL: it is none of theirs. */
+const char *orphans_name(const struct headd *h, uint32_t position);
+/* This head is made, and has those that answered. */
+void orphans_adopt(struct headd *h);
+/* Write down who there is for the next head. */
+void orphans_publish(struct headd *h);
+/* There will be nobody. */
+void orphans_withdraw(const struct headd *h);
 
 /* ---- headd_launch.c ---- */
 

@@ -27,16 +27,16 @@ static int write_whole(const char *path, const char *text)
 }
 
 /* Nobody reads half of it. */
-static int publish(struct headd *h, const char *text)
+int address_write(const struct headd *h, const char *file, const char *text)
 {
 	char path[PATH_MAX];
 	int rc;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s.%s.new", h->options.address,
+	if ((size_t)snprintf(path, sizeof(path), "%s.%s.new", file,
 			     h->welcome.dvm) >= sizeof(path))
 		return -ENAMETOOLONG;
 	rc = write_whole(path, text);
-	if (!rc && rename(path, h->options.address) < 0)
+	if (!rc && rename(path, file) < 0)
 		rc = -errno;
 	if (rc)
 		unlink(path);
@@ -51,7 +51,7 @@ void address_publish(struct headd *h)
 	if (!h->options.address)
 		return;
 	text = welcome_format(&h->welcome);
-	rc = text ? publish(h, text) : -ENOMEM;
+	rc = text ? address_write(h, h->options.address, text) : -ENOMEM;
 	if (text)
 		explicit_bzero(text, strlen(text));
 	free(text);

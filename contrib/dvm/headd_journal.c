@@ -231,6 +231,9 @@ static void tell_resumed(struct headd *h, const struct dvm_resumed *r)
 	headd_say(h, "note journal: %llu tasks have ended, %llu go on, %llu of them had been started and are run again, %llu are lost",
 		  (unsigned long long)r->ended, (unsigned long long)r->queued,
 		  (unsigned long long)r->again, (unsigned long long)r->lost);
+	if (h->norphans)
+		headd_say(h, "note %llu tasks are where they were started",
+			  (unsigned long long)r->adopted);
 }
 
 static int resume(struct headd *h)

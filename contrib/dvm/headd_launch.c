@@ -176,7 +176,8 @@ static void put_used(FILE *out, const struct headd *h)
 	const char *name, *comma = "";
 
 	for (uint32_t i = 0; i < dvm_head_positions(h->head); i++) {
-		name = dvm_head_node_name(h->head, i);
+		name = h->links[i] && i < h->norphans ? orphans_name(h, i) :
+			dvm_head_node_name(h->head, i);
 		if (!name)
 			continue;
 		fputs(comma, out);
@@ -329,8 +330,13 @@ static int launch(struct headd *h, const struct step *s)
 
 int launch_daemons(struct headd *h)
 {
-	const struct step s = { .nodes = h->options.nodes };
+	const struct step s = {
+		.first = h->norphans, .nodes = h->options.nodes - h->norphans,
+		.more = h->norphans,
+	};
 
+	if (!s.nodes)
+		return 0;
 	return h->options.local ? launch_local(h, &s) : launch(h, &s);
 }
 
@@ -361,7 +367,7 @@ int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names
 		return -ENOMEM;
 	h->growing = true; /* what fails half-way is ended in the next turn */
 	h->grow_until = headd_now(h).ms + h->options.within_ms;
-	h->log_at = lseek(STDERR_FILENO, 0, SEEK_CUR);
+	h->log_at = lseek(STDERR_FILENO, 0, SEEK_END);
 	return h->options.local ? launch_local(h, &s) : launch(h, &s);
 }
 
@@ -375,6 +381,7 @@ void launch_turn(struct headd *h)
 	if (!h->growing || all > dvm_head_registered(h->head))
 		return;
 	h->growing = false;
+	orphans_publish(h);
 	launch_kill(h, all);
 	for (uint32_t i = all; i < h->links_room; i++)
 		nodes_break(h, i, "it cannot join");

@@ -17,15 +17,26 @@
 #define HANDSHAKE_MS 10000
 #define DEAD_PEER_MS 60000
 
+/* Why this side has connected. */
+enum call {
+	CALL_NONE,   /* it has not */
+	CALL_ADOPTS, /* the daemon waits for a head */
+	CALL_ENDS,   /* it waits, and this one has given it up */
+};
+
 struct node_link {
 	struct headd *head;
 	struct link *link;
 	bool proved;
 	uint32_t position;
 	struct client *client; /* or NULL: this is a node's */
+	enum call call;
 	const char *broken; /* why this side has ended it */
 	struct node_link *prev, *next;
 };
+
+static int call(struct headd *h, uint32_t position, const struct dvm_address *where,
+		enum call call);
 
 static void forget(struct node_link *n)
 {
@@ -45,6 +56,14 @@ static void forget(struct node_link *n)
 	headd_check_left(h);
 }
 
+static void have(struct node_link *n)
+{
+	n->head->strangers--;
+	n->proved = true;
+	n->head->links[n->position] = n;
+	n->head->nlinks++;
+}
+
 static void take_node(struct node_link *n, uint32_t position)
 {
 	struct headd *h = n->head;
@@ -53,12 +72,31 @@ static void take_node(struct node_link *n, uint32_t position)
 		forget(n);
 		return;
 	}
-	h->strangers--;
-	n->proved = true;
 	n->position = position;
-	h->links[position] = n;
-	h->nlinks++;
+	have(n);
 	dvm_head_node_address(h->head, position, link_source(n->link));
+}
+
+static void tell_to_end(struct node_link *n)
+{
+	static const struct dvm_msg stop = { .type = DVM_STOP, .stop.now = true };
+	char room[16];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (!dvm_msg_pack(&b, &stop))
+		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, b.data, b.len);
+	link_finish(n->link);
+}
+
+static void on_answer(struct node_link *n)
+{
+	if (n->call == CALL_ENDS) {
+		tell_to_end(n);
+		return;
+	}
+	have(n);
+	orphans_answer(n->head, n->position, 0);
 }
 
 static void take_client(struct node_link *n)
@@ -74,9 +112,12 @@ static void take_client(struct node_link *n)
 
 static void on_proved(void *arg, struct link *l)
 {
+	struct node_link *n = arg;
 	uint32_t position = link_peer(l)->position;
 
-	if (position == WELCOME_CLIENT)
+	if (n->call)
+		on_answer(n);
+	else if (position == WELCOME_CLIENT)
 		take_client(arg);
 	else
 		take_node(arg, position);
@@ -92,6 +133,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return -EPROTO;
 	if (n->client)
 		return clients_input(n->client, body->data, body->len);
+	if (!h->head || n->call == CALL_ENDS) /* it is for the last head */
+		return 0;
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
 			    headd_now(h));
 	return n->broken ? -EPROTO : 0;
@@ -109,6 +152,40 @@ static void refuse_version(struct headd *h)
 		headd_fail(h, "%s", why);
 }
 
+/* It may wait for another head, which it is not to find: what ran there is run again. */
+static void give_up(struct headd *h, uint32_t position)
+{
+	struct dvm_address where;
+
+	if (h->options.orphan_s && h->ready && !h->leaving &&
+	    dvm_head_node_where(h->head, position, &where))
+		(void)call(h, position, &where, CALL_ENDS);
+}
+
+static void lost(struct node_link *n, const char *why)
+{
+	struct headd *h = n->head;
+
+	if (!h->head)
+		return;
+	if (orphans_name(h, n->position)) /* it has not registered, perhaps */
+		dvm_head_node_absent(h->head, n->position, orphans_name(h, n->position));
+	dvm_head_node_lost(h->head, n->position, why, headd_now(h));
+	headd_journal_node_lost(h);
+}
+
+/* One that was called has not answered, or has heard that it is to end. */
+static void not_answered(struct node_link *n, int error)
+{
+	struct headd *h = n->head;
+	uint32_t position = n->position;
+	bool awaited = n->call == CALL_ADOPTS;
+
+	forget(n);
+	if (awaited)
+		orphans_answer(h, position, error ? error : -ECONNRESET);
+}
+
 static void on_end(void *arg, struct link *l, int error)
 {
 	struct node_link *n = arg;
@@ -118,23 +195,29 @@ static void on_end(void *arg, struct link *l, int error)
 
 	bool is_client = link_peer(l)->position == WELCOME_CLIENT;
 
+	if (n->call && !n->proved) {
+		not_answered(n, error);
+		return;
+	}
 	if (n->proved && !is_client) {
-		dvm_head_node_lost(h->head, n->position, why, headd_now(h));
-		headd_journal_node_lost(h);
+		lost(n, why);
+		give_up(h, n->position);
 	}
 	forget(n);
 	if (error == -EPROTONOSUPPORT && !is_client)
 		refuse_version(h);
 }
 
+static const struct link_ops node_link_ops = {
+	.proved = on_proved, .frame = on_frame, .end = on_end,
+};
+
+static const struct link_options node_link_options = {
+	.handshake_ms = HANDSHAKE_MS, .dead_peer_ms = DEAD_PEER_MS,
+};
+
 static void on_accept(void *arg, int fd)
 {
-	static const struct link_ops ops = {
-		.proved = on_proved, .frame = on_frame, .end = on_end,
-	};
-	static const struct link_options options = {
-		.handshake_ms = HANDSHAKE_MS, .dead_peer_ms = DEAD_PEER_MS,
-	};
 	struct headd *h = arg;
 	struct node_link *n = calloc(1, sizeof(*n));
 
@@ -144,13 +227,42 @@ static void on_accept(void *arg, int fd)
 		return;
 	}
 	n->head = h;
-	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &options, &ops,
-			n)) {
+	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &node_link_options,
+			&node_link_ops, n)) {
 		free(n);
 		return;
 	}
 	h->strangers++;
 	DL_APPEND(h->all_links, n);
+}
+
+/* ---- daemons that wait ---- */
+
+static int call(struct headd *h, uint32_t position, const struct dvm_address *where,
+		enum call call)
+{
+	struct node_link *n = calloc(1, sizeof(*n));
+	struct sockaddr_storage to;
+	int rc = -ENOMEM;
+
+	if (!n)
+		return rc;
+	*n = (struct node_link){ .head = h, .position = position, .call = call };
+	welcome_sockaddr(&to, where);
+	rc = link_connect(&n->link, loop_uv(h->loop), &h->self, position, &to,
+			  &node_link_options, &node_link_ops, n);
+	if (rc) {
+		free(n);
+		return rc;
+	}
+	h->strangers++;
+	DL_APPEND(h->all_links, n);
+	return 0;
+}
+
+int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where)
+{
+	return call(h, position, where, CALL_ADOPTS);
 }
 
 /* ---- where ---- */
@@ -262,7 +374,13 @@ void nodes_break(struct headd *h, uint32_t position, const char *why)
 	if (!n || n->broken)
 		return;
 	n->broken = why;
-	link_finish(n->link);
+	tell_to_end(n);
+}
+
+void nodes_end(struct headd *h, uint32_t first)
+{
+	for (uint32_t i = first; i < h->links_room; i++)
+		nodes_break(h, i, "it is to end");
 }
 
 void nodes_close(struct headd *h)

@@ -32,7 +32,7 @@ contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd_clients.c \
 	contrib/dvm/headd_journal.c contrib/dvm/headd_journal.h \
 	contrib/dvm/headd_launch.c contrib/dvm/headd_names.c \
-	contrib/dvm/headd_nodes.c \
+	contrib/dvm/headd_nodes.c contrib/dvm/headd_orphans.c \
 	contrib/dvm/headd_stop.c \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h

@@ -16,6 +16,7 @@
 #include "libio/listener.h"
 #include "libio/refusals.h"
 #include "libutil/array.h"
+#include "welcome.h"
 
 #define STRANGERS_MAX 256        /* connections that have not proved themselves */
 #define HANDSHAKE_MS 10000
@@ -105,11 +106,25 @@ static struct pool_link *new_link(struct pool *p, uint32_t node)
 
 /* ---- what comes ---- */
 
+static void give_away(struct pool_link *l)
+{
+	struct link *link = l->link;
+	struct pool *p = l->pool;
+
+	l->link = NULL;
+	drop(l);
+	p->ops.head(p->arg, link);
+}
+
 static void on_proved(void *arg, struct link *link)
 {
 	struct pool_link *l = arg;
 	struct pool *p = l->pool;
 
+	if (l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_LAUNCHER) {
+		give_away(l);
+		return;
+	}
 	if (l->node == NODE_NONE) {
 		p->strangers--;
 		l->node = link_peer(link)->position;
@@ -191,24 +206,6 @@ static void on_accept(void *arg, int fd)
 
 /* ---- sending ---- */
 
-static void to_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
-
-	memset(out, 0, sizeof(*out));
-	if (!memcmp(a->ip, mapped, sizeof(mapped))) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(a->port);
-		memcpy(&v4->sin_addr, a->ip + sizeof(mapped), sizeof(v4->sin_addr));
-	} else {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(a->port);
-		memcpy(&v6->sin6_addr, a->ip, sizeof(v6->sin6_addr));
-	}
-}
-
 static int connect_to(struct pool *p, uint32_t node,
 		      const struct dvm_address *address, struct pool_link **out)
 {
@@ -218,7 +215,7 @@ static int connect_to(struct pool *p, uint32_t node,
 
 	if (!l)
 		return -ENOMEM;
-	to_sockaddr(&to, address);
+	welcome_sockaddr(&to, address);
 	rc = link_connect(&l->link, loop_uv(p->loop), p->self, node, &to,
 			  &link_options, &link_ops, l);
 	if (rc)

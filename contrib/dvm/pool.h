@@ -18,6 +18,7 @@
 #include "libdvm/dvm_msg.h"
 #include "libio/frames.h"
 #include "libio/handshake.h"
+#include "libio/link.h"
 #include "libio/loop.h"
 #include "libutil/log.h"
 
@@ -38,6 +39,8 @@ struct pool_ops {
 		     struct payload *body);
 	/* It cannot be reached, or a link to it has broken; for people. */
 	void (*lost)(void *arg, uint32_t node, const char *why);
+	/* A head has come, and is proved. The link is the callee's: see link_hand_over. */
+	void (*head)(void *arg, struct link *l);
 };
 
 /*

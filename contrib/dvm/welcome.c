@@ -13,6 +13,24 @@
 
 #define LINE_MAX_BYTES 256
 
+void welcome_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+	memset(out, 0, sizeof(*out));
+	if (!memcmp(a->ip, mapped, sizeof(mapped))) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(a->port);
+		memcpy(&v4->sin_addr, a->ip + sizeof(mapped), sizeof(v4->sin_addr));
+	} else {
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(a->port);
+		memcpy(&v6->sin6_addr, a->ip, sizeof(v6->sin6_addr));
+	}
+}
+
 static void put_head(FILE *out, const struct sockaddr_storage *a)
 {
 	char text[INET6_ADDRSTRLEN] = "";
@@ -40,8 +58,14 @@ char *welcome_format(const struct welcome *w)
 		secret);
 	for (uint32_t i = 0; i < w->nheads; i++)
 		put_head(out, &w->heads[i]);
-	fprintf(out, "first %u\nslots %s\ngpus %s\nshare %u\n\n", w->first, w->slots, w->gpus,
-		w->share);
+	fprintf(out, "first %u
+orphan %u
+slots %s
+gpus %s
+share %u
+
+", w->first,
+		w->orphan_s, w->slots, w->gpus, w->share);
 	explicit_bzero(secret, sizeof(secret));
 	if (fclose(out) == 0)
 		return text;
@@ -94,6 +118,8 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 		return decimal_u32(value, 0, LEDGER_NODES_MAX, &w->first);
 	if (!strcmp(word, "share"))
 		return decimal_u32(value, 0, 1, &w->share);
+	if (!strcmp(word, "orphan"))
+		return decimal_u32(value, 0, INT32_MAX, &w->orphan_s);
 	if (!strcmp(word, "slots"))
 		return take_text(w->slots, sizeof(w->slots), value);
 	if (!strcmp(word, "gpus"))

@@ -12,6 +12,7 @@
  *   slots     core, thread or a number
  *   gpus      found or a number
  *   share     0 or 1: other DVMs of the job may be on the node
+ *   orphan    SECONDS: so long it waits for another head when this one is lost
  */
 #ifndef PMI2X_DVM_WELCOME_H
 #define PMI2X_DVM_WELCOME_H
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "libdvm/dvm_msg.h"
 #include "libio/handshake.h"
 
 #define WELCOME_CLIENT (HANDSHAKE_LAUNCHER - 1) /* position of a client; the head's is
@@ -33,14 +35,21 @@ struct welcome {
 	struct sockaddr_storage heads[WELCOME_HEADS_MAX];
 	uint32_t nheads;
 	uint32_t first;
+	uint32_t orphan_s;
 	char slots[WELCOME_TEXT_MAX];
 	char gpus[WELCOME_TEXT_MAX];
 	uint32_t share;
 };
 
+/* Where a daemon listens, as connect() wants it. */
+void welcome_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a);
+
 /* The text, to be freed and forgotten by the caller, or NULL. */
 char *welcome_format(const struct welcome *w);
-/* 0, -EPROTO, or -EPROTONOSUPPORT: of another version. Blocks. */
+/*
+ * 0, -EPROTO, or -EPROTONOSUPPORT: of another version. Blocks. Nothing behind the empty
+ * line is read.
+ */
 int welcome_read(struct welcome *w, FILE *in);
 
 #endif

@@ -104,12 +104,32 @@ static void leave(void *arg)
 {
 }
 
-static void open_bed(struct bed *b)
+static int record(void *arg, const void *data, size_t len, uint32_t waits)
+{
+	FUZZ_CHECK(len);
+	return 0;
+}
+
+static void make_head(struct bed *b, bool adopts)
 {
 	static const struct dvm_head_ops head_ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .end = head_end,
+		.client_send = client_send, .record = record, .end = head_end,
 	};
+	const struct dvm_head_options options = {
+		.name = "fuzz", .build = "fuzz", .nodes = NODES,
+		.queue = { .window = 10, .patience_ms = 1000 },
+		.grace_ms = 100, .max_waiting = 100,
+		.keeps = true, .adopts = adopts,
+	};
+
+	FUZZ_CHECK(!dvm_head_create(&b->head, &options, &head_ops, b, NULL));
+	for (uint32_t i = 1; i <= CLIENTS; i++)
+		dvm_head_client_opened(b->head, i);
+}
+
+static void open_bed(struct bed *b)
+{
 	static const struct dvm_node_ops node_ops = {
 		.send = to_head, .open_output = open_output,
 		.close_output = close_output, .open_pmi = open_pmi,
@@ -117,17 +137,10 @@ static void open_bed(struct bed *b)
 		.start = start, .look = look, .ask_pmi = ask_pmi,
 		.signal = signal_process, .leave = leave,
 	};
-	const struct dvm_head_options options = {
-		.name = "fuzz", .build = "fuzz", .nodes = NODES,
-		.queue = { .window = 10, .patience_ms = 1000 },
-		.grace_ms = 100, .max_waiting = 100,
-	};
 
 	memset(b, 0, sizeof(*b));
-	FUZZ_CHECK(!dvm_head_create(&b->head, &options, &head_ops, b, NULL));
+	make_head(b, false);
 	FUZZ_CHECK(!dvm_node_create(&b->node, &node_ops, b));
-	for (uint32_t i = 1; i <= CLIENTS; i++)
-		dvm_head_client_opened(b->head, i);
 }
 
 static void end_process(struct bed *b, uint8_t which, uint8_t status)
@@ -135,6 +148,50 @@ static void end_process(struct bed *b, uint8_t which, uint8_t status)
 	const struct node_end end = { .status = status << 8 };
 
 	(void)dvm_node_ended(b->node, which % PROCESSES, &end, b->now);
+}
+
+static void put(struct buf *out, struct journal_record r)
+{
+	FUZZ_CHECK(!journal_put(out, &r));
+}
+
+/* Two tasks that have been started. */
+static void put_journal(struct buf *out)
+{
+	static const char json[] = "{\"argv\":[\"x\"],\"ranks\":6}";
+	const struct dvm_bytes task = { json, sizeof(json) - 1 };
+
+	buf_init(out, 4096);
+	FUZZ_CHECK(!journal_put_header(out));
+	put(out, (struct journal_record){ .type = JOURNAL_PROFILE,
+		.profile = { 0, { "p", 1 }, { "/", 1 }, { "", 0 } } });
+	for (uint64_t i = 1; i <= 2; i++) {
+		put(out, (struct journal_record){ .type = JOURNAL_SUBMIT,
+			.submit = { .task = i, .json = task } });
+		put(out, (struct journal_record){ .type = JOURNAL_START,
+			.start = { .task = i, .placed_ns = 1 } });
+	}
+}
+
+/* Another head goes on, when its nodes have said this. */
+static void adopt(struct bed *b, uint8_t who, const char *said, size_t len)
+{
+	struct journal_reader in;
+	struct dvm_resumed found;
+	struct buf journal;
+	uint32_t version;
+
+	dvm_head_destroy(b->head);
+	memset(b->broken, 0, sizeof(b->broken));
+	make_head(b, true);
+	for (uint32_t i = 0; i < NODES; i++)
+		FUZZ_CHECK(!tell_registered(b->head, i, CORES, b->now));
+	dvm_head_node_input(b->head, who % NODES, said, len, b->now);
+	put_journal(&journal);
+	FUZZ_CHECK(!journal_open(&in, journal.data, journal.len, &version));
+	FUZZ_CHECK(!dvm_head_resume(b->head, &in, who & 64, &found, b->now));
+	FUZZ_CHECK(found.adopted + found.again + found.lost == 2);
+	buf_free(&journal);
 }
 
 static void step(struct bed *b, struct fuzz_input *in)
@@ -145,7 +202,7 @@ static void step(struct bed *b, struct fuzz_input *in)
 	char *copy = fuzz_copy(at, len, 0);
 
 	b->now.ms += who;
-	switch (what % 6) {
+	switch (what % 7) {
 	case 0:
 		dvm_head_client_input(b->head, 1 + who % CLIENTS, copy, len, b->now);
 		break;
@@ -161,6 +218,9 @@ static void step(struct bed *b, struct fuzz_input *in)
 		break;
 	case 4:
 		end_process(b, who, len ? (uint8_t)*copy : 0);
+		break;
+	case 6:
+		adopt(b, who, copy, len);
 		break;
 	default:
 		if (who % 4)

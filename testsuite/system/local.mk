@@ -27,6 +27,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_nodes.py \
+	testsuite/system/test_dvm_orphan.py \
 	testsuite/system/test_dvm_spawn.py \
 	testsuite/system/test_dvm_why.py \
 	testsuite/system/test_dynamic.py \

@@ -39,7 +39,7 @@ static void make_records(struct journal_record out[RECORDS])
 			 .user_us = 4, .system_us = 5, .peak_kib = 6,
 			 .why = bytes("because"), .node = bytes("n2") } };
 	out[6] = (struct journal_record){ .type = JOURNAL_NODES,
-		.nodes = { 900, true, 2, UINT64_C(1) << 33 } };
+		.nodes = { 900, true, 2, UINT64_C(1) << 33, true } };
 }
 
 /* A journal with all of them; ends[i] is where record i - 1 ends. */

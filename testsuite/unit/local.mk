@@ -58,6 +58,7 @@ unit_tests += testsuite/unit/dvm-asks-test \
 	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
 	testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
+	testsuite/unit/dvm-orphan-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
 	testsuite/unit/dvm-why-test
 endif
@@ -89,6 +90,10 @@ testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
 	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
+	testsuite/unit/dvm-requests.h
+testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
 testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)

@@ -102,6 +102,7 @@ static int put_launch(struct buf *b, const struct dvm_launch *m)
 	rc = rc ? rc : put_cores(b, &m->cores);
 	rc = rc ? rc : pack_u64(b, m->gpus);
 	rc = rc ? rc : pack_u8(b, m->pmi);
+	rc = rc ? rc : pack_u8(b, m->keep);
 	rc = rc ? rc : pack_u8(b, m->output);
 	rc = rc ? rc : dvm_bytes_pack(b, &m->argv);
 	rc = rc ? rc : dvm_bytes_pack(b, &m->path);
@@ -121,6 +122,7 @@ static void get_launch(struct cursor *c, struct dvm_launch *m)
 	get_cores(c, &m->cores);
 	m->gpus = unpack_u64(c);
 	m->pmi = get_bool(c);
+	m->keep = get_bool(c);
 	m->output = unpack_u8(c);
 	get_bytes(c, DVM_COMMAND_MAX, &m->argv);
 	get_bytes(c, DVM_TEXT_MAX, &m->path);
@@ -160,6 +162,34 @@ static void get_started(struct cursor *c, struct dvm_started *m)
 {
 	m->task = unpack_u64(c);
 	m->instance = unpack_u32(c);
+}
+
+static int put_held(struct buf *b, const struct dvm_held *m)
+{
+	const uint32_t numbers[] = { m->instance, m->nodes, m->node, m->first_rank,
+				     m->ranks_here };
+	int rc = pack_u64(b, m->task);
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		rc = rc ? rc : pack_u32(b, numbers[i]);
+	rc = rc ? rc : put_cores(b, &m->cores);
+	rc = rc ? rc : pack_u64(b, m->gpus);
+	return rc ? rc : pack_u64(b, m->started_ns);
+}
+
+static void get_held(struct cursor *c, struct dvm_held *m)
+{
+	uint32_t *const numbers[] = { &m->instance, &m->nodes, &m->node,
+				      &m->first_rank, &m->ranks_here };
+
+	m->task = unpack_u64(c);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		*numbers[i] = unpack_u32(c);
+	get_cores(c, &m->cores);
+	m->gpus = unpack_u64(c);
+	m->started_ns = unpack_u64(c);
+	if (!m->ranks_here || m->node >= m->nodes)
+		c->failed = true;
 }
 
 static int put_output(struct buf *b, const struct dvm_output_msg *m)
@@ -444,6 +474,7 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_signal(b, &m->signal);
 	case DVM_STARTED:
 	case DVM_FAILING:
+	case DVM_DONE:
 		return put_started(b, &m->started);
 	case DVM_OUTPUT:
 		return put_output(b, &m->output);
@@ -473,6 +504,10 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_spawned(b, &m->spawned);
 	case DVM_READY:
 		return put_ready(b, &m->ready);
+	case DVM_HELD:
+		return put_held(b, &m->held);
+	case DVM_STOP:
+		return pack_u8(b, m->stop.now);
 	default:
 		return 0;
 	}
@@ -510,9 +545,11 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		get_signal(c, &m->signal);
 		break;
 	case DVM_LEAVE:
+	case DVM_ADOPT:
 		break;
 	case DVM_STARTED:
 	case DVM_FAILING:
+	case DVM_DONE:
 		get_started(c, &m->started);
 		break;
 	case DVM_OUTPUT:
@@ -556,6 +593,12 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_READY:
 		get_ready(c, &m->ready);
+		break;
+	case DVM_HELD:
+		get_held(c, &m->held);
+		break;
+	case DVM_STOP:
+		m->stop.now = get_bool(c);
 		break;
 	default:
 		return -EPROTO;

@@ -21,7 +21,17 @@
  *   READY               ->    the first rank of that one is there, or never will be
  *                       <-    SPAWNED: it is, or why not
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
+ *                       <-    DONE: how it has ended is in the journal; of a LAUNCH that
+ *                             wants its end to be kept until then
  *                       <-    LEAVE
+ *                       <-    STOP: end what runs, and leave
+ *
+ * A head that goes on where another was lost comes to the nodes that wait for it:
+ *
+ *                       <-    ADOPT
+ *   REGISTER            ->
+ *   HELD                ->    for each part that runs, or whose end is kept
+ *   FAILING, ENDED      ->    of those
  *
  * What the head says for who serves PMI is in a frame of its own: dvm_msg_for_pmi.
  *
@@ -79,6 +89,10 @@ enum dvm_msg_type {
 	DVM_SPAWN,
 	DVM_SPAWNED,
 	DVM_READY,
+	DVM_ADOPT,
+	DVM_HELD,
+	DVM_DONE,
+	DVM_STOP,
 	DVM_MSG_TYPES,
 };
 
@@ -140,6 +154,7 @@ struct dvm_launch {
 	uint32_t grace_ms;  /* between SIGTERM and SIGKILL */
 	uint32_t universe;  /* ranks that the DVM can hold of it and what it spawns */
 	bool pmi;           /* also when it has one rank only */
+	bool keep;          /* its end, until DONE */
 	enum dvm_output output;
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
@@ -157,6 +172,21 @@ struct dvm_signal {
 struct dvm_started {
 	uint64_t task;
 	uint32_t instance;
+};
+
+/* A part that another head has launched: as in dvm_launch. */
+struct dvm_held {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t nodes, node;
+	uint32_t first_rank, ranks_here;
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint64_t started_ns;
+};
+
+struct dvm_stop {
+	bool now; /* without grace */
 };
 
 struct dvm_output_msg {
@@ -289,7 +319,9 @@ struct dvm_msg {
 		struct dvm_profile_msg profile; /* FORGET: number only */
 		struct dvm_launch launch;
 		struct dvm_signal signal;
-		struct dvm_started started; /* FAILING, too */
+		struct dvm_started started; /* FAILING, DONE, too */
+		struct dvm_held held;
+		struct dvm_stop stop;
 		struct dvm_output_msg output;
 		struct dvm_ended ended;
 		struct dvm_fail fail;

@@ -41,6 +41,7 @@ int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *option
 	h->ops = *ops;
 	h->arg = arg;
 	h->log = log;
+	h->adopting = options->adopts;
 	h->next_id = head_id_after(h, 0);
 	journal_init(h);
 	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
@@ -126,8 +127,11 @@ static int open_ledger(struct dvm_head *h)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < h->options.nodes; i++)
+	for (uint32_t i = 0; !rc && i < h->options.nodes; i++) {
 		rc = ledger_add_node(h->ledger, &h->nodes[i].has);
+		if (!rc && h->nodes[i].lost)
+			ledger_lose_node(h->ledger, i);
+	}
 	return rc;
 }
 
@@ -135,6 +139,8 @@ void head_node_free(struct head_node *n)
 {
 	free(n->name);
 	buf_free(&n->out);
+	buf_free(&n->done);
+	buf_free(&n->early);
 }
 
 static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register *r)
@@ -147,11 +153,25 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 	n->has = r->has;
 	n->address.port = r->port;
 	buf_init(&n->out, NODE_OUT_MAX);
+	buf_init(&n->done, NODE_OUT_MAX);
+	buf_init(&n->early, NODE_OUT_MAX);
 	if (node >= h->options.nodes) {
 		head_growth_registered(h);
 		return 0;
 	}
 	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
+}
+
+void dvm_head_node_absent(struct dvm_head *h, uint32_t node, const char *name)
+{
+	const struct dvm_register r = {
+		.name = { name, strlen(name) }, .has = { .cores = 1 },
+	};
+
+	if (h->nodes[node].name)
+		return;
+	h->nodes[node].lost = true;
+	(void)add_node(h, node, &r);
 }
 
 /* ---- what nodes say ---- */
@@ -169,12 +189,8 @@ static const char *take_register(struct dvm_head *h, uint32_t node,
 	return rc ? strerror(-rc) : NULL;
 }
 
-static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+const char *head_take(struct dvm_head *h, const struct dvm_msg *m)
 {
-	if (m->type == DVM_REGISTER)
-		return take_register(h, node, &m->reg);
-	if (!h->nodes[node].name)
-		return "it has not registered";
 	switch (m->type) {
 	case DVM_STARTED:
 		task_started(h, &m->started);
@@ -208,6 +224,25 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	}
 }
 
+/* What a node says of tasks is of use when this head knows them. */
+static const char *keep_early(struct head_node *n, struct cursor *c)
+{
+	size_t len = cursor_left(c);
+
+	return buf_append(&n->early, unpack_raw(c, len), len) ?
+	       "it says too much" : NULL;
+}
+
+/* One that is adopted may still say what was for another head. */
+static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	if (m->type == DVM_REGISTER)
+		return take_register(h, node, &m->reg);
+	if (!h->nodes[node].name)
+		return h->options.adopts ? NULL : "it has not registered";
+	return head_take(h, m);
+}
+
 void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 			 size_t len, struct dvm_time now)
 {
@@ -220,8 +255,12 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 		return; /* others could not join with it */
 	cursor_init(&c, data, len);
 	while (!why && cursor_left(&c))
-		why = dvm_msg_unpack(&c, &m) ? "it sends what makes no sense" :
-					       take(h, node, &m);
+		if (h->adopting && h->nodes[node].name)
+			why = keep_early(&h->nodes[node], &c);
+		else if (dvm_msg_unpack(&c, &m))
+			why = "it sends what makes no sense";
+		else
+			why = take(h, node, &m);
 	if (why)
 		h->ops.node_break(h->arg, node, why);
 }
@@ -313,10 +352,12 @@ static void tell(struct dvm_head *h)
 				     (h->phase == HEAD_DRAINS && !h->nqueued));
 	bool written = journal_flush(h);
 
-	if (written)
+	if (written) {
 		tasks_launch(h);
-	else if (done)
+		adopt_send_done(h);
+	} else if (done) {
 		log_error(h->log, "who goes on with the journal will run tasks again that have ended");
+	}
 	if (written || done)
 		report_turn(h);
 	if (done)

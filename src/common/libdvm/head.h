@@ -14,6 +14,7 @@
  *   head_why.c     what a task waits for
  *   head_journal.c what another head needs to go on
  *   head_nodes.c   nodes that come later, and go before the end
+ *   head_adopt.c   tasks that have outlived another head
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H
@@ -39,6 +40,8 @@ struct dvm_head_options {
 	size_t max_waiting;         /* tasks in the queue; more are refused */
 	uint32_t member, members;   /* of several DVMs under one name, from 1: no two
 	                               give tasks the same number; 0: it is the only one */
+	bool keeps;                 /* nodes keep how tasks have ended for another head */
+	bool adopts;                /* nodes of another head are sent ADOPT and come */
 };
 
 struct dvm_head_ops {
@@ -86,6 +89,7 @@ struct dvm_resumed {
 	uint64_t queued; /* that wait, `again` among them */
 	uint64_t again;  /* that ran, and are run again */
 	uint64_t lost;   /* that ran, and are reported lost */
+	uint64_t adopted; /* that run still, or have ended meanwhile */
 };
 
 /* 0 or -ENOMEM. */
@@ -111,6 +115,8 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data
 void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 			struct dvm_time now);
 
+/* It does not come: there is another head's node no more at this position. */
+void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name);
 /* Before it registers: the address that it comes from, IPv4 in its mapped form. */
 void dvm_head_node_address(struct dvm_head *h, uint32_t position,
 			   const uint8_t ip[16]);
@@ -119,6 +125,9 @@ void dvm_head_node_address(struct dvm_head *h, uint32_t position,
 uint32_t dvm_head_positions(const struct dvm_head *h);
 /* NULL: it has not registered, or is lost. */
 const char *dvm_head_node_name(const struct dvm_head *h, uint32_t position);
+/* The name of one that has registered, also when it is lost, and where it listens. */
+const char *dvm_head_node_where(const struct dvm_head *h, uint32_t position,
+				struct dvm_address *address);
 /* Some of those that are to come do not, and so none does. */
 void dvm_head_grow_failed(struct dvm_head *h, const char *why);
 /*
@@ -139,7 +148,8 @@ uint32_t dvm_head_registered(const struct dvm_head *h);
 void dvm_head_keep_journal(struct dvm_head *h);
 /*
  * The same, after going on with what another head has written; journal_open has been
- * called. What ran is run again, or, with `once`, reported lost. 0 or -ENOMEM.
+ * called. What ran is run again, or, with `once`, reported lost; but what nodes still
+ * hold goes on there. 0 or -ENOMEM.
  */
 int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool once,
 		    struct dvm_resumed *out, struct dvm_time now);

@@ -106,7 +106,8 @@ void journal_nodes(struct dvm_head *h, bool begins)
 {
 	struct journal_record r = {
 		.type = JOURNAL_NODES,
-		.nodes = { .since_ns = h->now.wall_ns, .begins = begins },
+		.nodes = { .since_ns = h->now.wall_ns, .begins = begins,
+			   .stay = begins && h->options.adopts },
 	};
 
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
@@ -242,6 +243,7 @@ struct replay {
 	struct dvm_resumed *out;
 	struct old_profile *profiles;
 	struct unfit *unfits;
+	struct adoption *adoption;
 };
 
 static char *text_of(const struct dvm_bytes *b)
@@ -434,7 +436,9 @@ static void settle(struct replay *r, bool once)
 	struct head_task *t, *next;
 
 	DL_FOREACH_SAFE(r->h->queued, t, next) {
-		if (t->cancelled)
+		if (adoption_take(r->adoption, t, once))
+			r->out->adopted++;
+		else if (t->cancelled)
 			end_lost(r->h, t, 15, "it was cancelled, or its client was lost with the head");
 		else if (t->placed_ns)
 			settle_started(r, t, once);
@@ -485,6 +489,8 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 	*out = (struct dvm_resumed){ 0 };
 	while (!rc && journal_next(journal, &record))
 		rc = read_record(&r, &record);
+	r.adoption = adoption_create(h);
+	rc = rc ? rc : r.adoption ? 0 : -ENOMEM;
 	if (!rc) {
 		dvm_head_keep_journal(h);
 		out->ended = h->done;
@@ -493,6 +499,8 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 			end_unfit(h, u);
 		tasks_fail_impossible(h);
 		out->queued = h->nqueued;
+		h->adopting = false;
+		adoption_end(r.adoption);
 	}
 	replay_free(&r);
 	return rc;

@@ -30,6 +30,13 @@ const char *dvm_head_node_name(const struct dvm_head *h, uint32_t node)
 	return h->nodes[node].lost ? NULL : h->nodes[node].name;
 }
 
+const char *dvm_head_node_where(const struct dvm_head *h, uint32_t node,
+				struct dvm_address *address)
+{
+	*address = h->nodes[node].address;
+	return h->nodes[node].name;
+}
+
 static void end_growth(struct dvm_head *h, json_t *event)
 {
 	const struct head_client *c = client_find(h, h->growth.client);

@@ -22,6 +22,8 @@ struct head_node {
 	bool left;         /* has been told to */
 	uint64_t leave_ms; /* when what runs there is ended; 0: it is not */
 	struct buf out; /* messages of this turn */
+	struct buf done; /* the same, for when the journal is written */
+	struct buf early; /* what it has said before this head was resumed */
 };
 
 /* Nodes that are to come, behind all others. */
@@ -159,6 +161,7 @@ struct dvm_head {
 	uint64_t done, failed;    /* ever */
 	uint64_t line;            /* the last of all tasks */
 	struct head_journal journal;
+	bool adopting;            /* until it is resumed */
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
 	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
@@ -179,6 +182,23 @@ uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
 /* No new tasks; ends when none is left. */
 void head_drain(struct dvm_head *h);
 void head_node_free(struct head_node *n);
+
+/* A message of a node that has registered. NULL, or what is wrong. */
+const char *head_take(struct dvm_head *h, const struct dvm_msg *m);
+
+/* ---- head_adopt.c ---- */
+
+struct adoption;
+
+/* What nodes hold, as they have said. NULL: no memory. */
+struct adoption *adoption_create(struct dvm_head *h);
+/* A task of the journal goes on with what nodes hold of it. False: they do not. */
+bool adoption_take(struct adoption *a, struct head_task *t, bool once);
+/* Nodes end what nobody wants, and what else they have said is taken. */
+void adoption_end(struct adoption *a);
+/* Its nodes need not keep its ends any more, when the journal is written. */
+void adopt_done(struct dvm_head *h, const struct head_task *t);
+void adopt_send_done(struct dvm_head *h);
 
 /* ---- head_nodes.c ---- */
 
@@ -235,6 +255,11 @@ void tasks_place(struct dvm_head *h);
 void tasks_launch(struct dvm_head *h);
 /* What can never run any more ends. */
 void tasks_fail_impossible(struct dvm_head *h);
+/* One that waits runs: there, since another head has started it. */
+void task_adopt(struct dvm_head *h, struct head_task *t,
+		struct ledger_placement *placement, uint64_t started_ns);
+/* Of one that was adopted, nodes are lost: the rest of it is ended. */
+void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
 /* One that waits ends with its result as it is. */
 void task_end_queued(struct dvm_head *h, struct head_task *t);
 /* Why it has failed, or is about to. */

@@ -290,6 +290,7 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			.grace_ms = h->options.grace_ms,
 			.universe = universe(h, t),
 			.pmi = t->spec.pmi,
+			.keep = h->options.keeps,
 			.output = t->spec.output,
 			.argv = { t->spec.argv, t->spec.argv_len },
 			.path = { path, strlen(path) + 1 },
@@ -370,6 +371,30 @@ void task_output(struct dvm_head *h, const struct dvm_output_msg *m)
 		report_output(h, t, m);
 }
 
+void task_adopt(struct dvm_head *h, struct head_task *t,
+		struct ledger_placement *placement, uint64_t started_ns)
+{
+	queue_remove(h->queue, &t->item);
+	move(h, t, TASK_RUNNING);
+	t->placement = placement;
+	t->parts_left = placement->count;
+	t->placed_ns = t->placed_ns ? t->placed_ns : started_ns;
+	t->started_ns = started_ns;
+	t->launched = true;
+	journal_start(h, t);
+	if (t->cancelled)
+		signal_parts(h, t, 0);
+}
+
+void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once)
+{
+	t->losses = once ? HEAD_INSTANCES_MAX : t->losses + 1;
+	t->lost = true;
+	t->result.status = SIGKILL;
+	set_why(t, "it was on nodes that were lost with the head");
+	signal_parts(h, t, SIGKILL);
+}
+
 /* ---- ending ---- */
 
 void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number)
@@ -417,6 +442,7 @@ static bool has_tries(const struct head_task *t)
 static void ended(struct dvm_head *h, struct head_task *t)
 {
 	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
+	adopt_done(h, t);
 	h->retry = true;
 	if (!has_tries(t)) {
 		end_task(h, t);

@@ -82,7 +82,7 @@ static void read_end(struct history *h, const struct journal_end *e)
 	t->end = *e;
 }
 
-/* Another head has other nodes; those of the last one ended with it. */
+/* Another head has other nodes; those of the last one ended with it, unless they stay. */
 static int add_nodes(struct history *h, const struct journal_nodes *n)
 {
 	int rc = array_grow(&h->nodes, h->nnodes, &h->nodes_cap, sizeof(*h->nodes));
@@ -95,7 +95,7 @@ static int add_nodes(struct history *h, const struct journal_nodes *n)
 static int read_nodes(struct history *h, const struct journal_nodes *n)
 {
 	const struct journal_nodes gone = { .since_ns = h->seen_ns };
-	int rc = n->begins && h->nnodes ? add_nodes(h, &gone) : 0;
+	int rc = n->begins && !n->stay && h->nnodes ? add_nodes(h, &gone) : 0;
 
 	h->heads += n->begins;
 	return rc ? rc : add_nodes(h, n);

@@ -83,7 +83,7 @@ static int put_nodes(struct buf *b, const struct journal_nodes *r)
 {
 	int rc = pack_u64(b, r->since_ns);
 
-	rc = rc ? rc : pack_u8(b, r->begins);
+	rc = rc ? rc : pack_u8(b, (uint8_t)(r->begins | r->stay << 1));
 	rc = rc ? rc : pack_u32(b, r->nodes);
 	return rc ? rc : pack_u64(b, r->slots);
 }
@@ -204,8 +204,12 @@ static void get_end(struct cursor *c, struct journal_end *r)
 
 static void get_nodes(struct cursor *c, struct journal_nodes *r)
 {
+	uint8_t flags;
+
 	r->since_ns = unpack_u64(c);
-	r->begins = get_bool(c);
+	flags = unpack_u8(c);
+	r->begins = flags & 1;
+	r->stay = flags & 2;
 	r->nodes = unpack_u32(c);
 	r->slots = unpack_u64(c);
 }

@@ -77,6 +77,7 @@ struct journal_nodes {
 	bool begins;        /* a head: what another one had is no more */
 	uint32_t nodes;
 	uint64_t slots;     /* of all of them */
+	bool stay;          /* of a head that begins: these have waited for it */
 };
 
 struct journal_record {

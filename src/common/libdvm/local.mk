@@ -7,6 +7,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/cores.c src/common/libdvm/cores.h \
 	src/common/libdvm/dvm_msg.c src/common/libdvm/dvm_msg.h \
 	src/common/libdvm/head.c src/common/libdvm/head.h \
+	src/common/libdvm/head_adopt.c \
 	src/common/libdvm/head_asks.c \
 	src/common/libdvm/head_client.c \
 	src/common/libdvm/head_journal.c \
@@ -20,6 +21,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/history.c src/common/libdvm/history.h \
 	src/common/libdvm/history_count.c \
 	src/common/libdvm/journal.c src/common/libdvm/journal.h \
+	src/common/libdvm/kept.c src/common/libdvm/kept.h \
 	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
 	src/common/libdvm/node.c src/common/libdvm/node.h \
 	src/common/libdvm/queue.c src/common/libdvm/queue.h

@@ -11,6 +11,8 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "libdvm/kept.h"
+
 #define OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
 #define WHY_MAX DVM_TEXT_MAX
 
@@ -19,6 +21,7 @@ struct profile {
 	uint32_t number;
 	size_t parts;
 	bool forgotten; /* by the head: goes with the last part */
+	bool old;       /* of another head: not among those that are known by number */
 	struct dvm_profile_msg msg;
 	char *bytes;
 	UT_hash_handle hh;
@@ -55,6 +58,8 @@ struct part {
 	bool failing;          /* ... because one of its ranks has failed */
 	bool pmi;              /* its ranks have one */
 	bool waits_for_pmi;    /* ... which is all that has not ended */
+	bool keep;             /* its end */
+	struct dvm_held held;
 	struct dvm_ended end;
 	char why[WHY_MAX];
 	struct tail tails[2];  /* of stdout and stderr */
@@ -71,6 +76,8 @@ struct dvm_node {
 	struct part *by_task;
 	struct part *timed;   /* list of those that have a deadline */
 	struct rank *ranks;   /* by process */
+	struct kept_set *kept;
+	struct dvm_register is;
 	uint32_t next_part;
 	struct buf out;
 	bool leaving;
@@ -97,7 +104,8 @@ static void drop_profile(struct dvm_node *n, struct profile *p)
 {
 	if (p->parts || !p->forgotten)
 		return;
-	HASH_DEL(n->profiles, p);
+	if (!p->old)
+		HASH_DEL(n->profiles, p);
 	free(p->bytes);
 	free(p);
 }
@@ -134,6 +142,18 @@ static void forget_profile(struct dvm_node *n, uint32_t number)
 		return;
 	p->forgotten = true;
 	drop_profile(n, p);
+}
+
+/* Another head has its own numbers. */
+static void forget_profiles(struct dvm_node *n)
+{
+	struct profile *p, *next;
+
+	HASH_ITER(hh, n->profiles, p, next) {
+		HASH_DEL(n->profiles, p);
+		p->forgotten = p->old = true;
+		drop_profile(n, p);
+	}
 }
 
 /* ---- output ---- */
@@ -203,6 +223,8 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	p->end.err = (struct dvm_bytes){ p->tails[1].bytes, p->tails[1].len };
 	m.ended = p->end;
 	send_msg(n, &m);
+	if (p->keep)
+		kept_add(n->kept, &p->held, &p->end);
 	part_free(n, p);
 }
 
@@ -380,6 +402,11 @@ static struct part *add_part(struct dvm_node *n, const struct dvm_launch *l,
 	p->end.task = l->task;
 	p->end.instance = l->instance;
 	p->end.started_ns = n->now.wall_ns;
+	p->keep = l->keep;
+	p->held = (struct dvm_held){
+		l->task, l->instance, l->nodes, l->node, l->first_rank,
+		l->ranks_here, l->cores, l->gpus, n->now.wall_ns,
+	};
 	profile->parts++;
 	HASH_ADD(hh, n->parts, number, sizeof(p->number), p);
 	HASH_ADD(hh_task, n->by_task, task, sizeof(p->task), p);
@@ -526,6 +553,49 @@ static void on_pmi_over(struct dvm_node *n, uint32_t number)
 		part_ended(n, p);
 }
 
+/* ---- heads that are lost ---- */
+
+static void say_held(struct dvm_node *n, const struct part *p)
+{
+	const struct dvm_msg m = { .type = DVM_HELD, .held = p->held };
+
+	send_msg(n, &m);
+	if (p->failing)
+		say(n, p, DVM_FAILING);
+}
+
+/* What was said before is for the head that is lost, and passed over. */
+static void on_adopt(struct dvm_node *n)
+{
+	const struct part *p;
+
+	forget_profiles(n);
+	dvm_node_register(n, &n->is);
+	for (p = n->parts; p; p = p->hh.next)
+		say_held(n, p);
+	kept_say(n->kept, &n->out);
+}
+
+static void on_done(struct dvm_node *n, const struct dvm_started *m)
+{
+	struct part *p = find_part(n, m->task, m->instance);
+
+	if (p)
+		p->keep = false; /* its head does not want it */
+	kept_remove(n->kept, m->task, m->instance);
+}
+
+static void on_stop(struct dvm_node *n, const struct dvm_stop *m)
+{
+	struct part *p;
+
+	n->leaving = true;
+	for (p = n->parts; p && !m->now; p = p->hh.next)
+		end_part(n, p);
+	if (m->now)
+		n->ops.leave(n->arg); /* what is left is killed then */
+}
+
 static int take(struct dvm_node *n, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -550,6 +620,15 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 		return 0;
 	case DVM_LEAVE:
 		n->leaving = true;
+		return 0;
+	case DVM_ADOPT:
+		on_adopt(n);
+		return 0;
+	case DVM_DONE:
+		on_done(n, &m->started);
+		return 0;
+	case DVM_STOP:
+		on_stop(n, &m->stop);
 		return 0;
 	default:
 		return -EPROTO;
@@ -576,6 +655,7 @@ void dvm_node_register(struct dvm_node *n, const struct dvm_register *r)
 {
 	const struct dvm_msg m = { .type = DVM_REGISTER, .reg = *r };
 
+	n->is = *r;
 	send_msg(n, &m);
 }
 
@@ -643,6 +723,11 @@ int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void 
 
 	if (!n)
 		return -ENOMEM;
+	n->kept = kept_create();
+	if (!n->kept) {
+		free(n);
+		return -ENOMEM;
+	}
 	n->ops = *ops;
 	n->arg = arg;
 	buf_init(&n->out, OUT_MAX);
@@ -664,6 +749,7 @@ void dvm_node_destroy(struct dvm_node *n)
 		f->forgotten = true;
 		drop_profile(n, f);
 	}
+	kept_destroy(n->kept);
 	buf_free(&n->out);
 	free(n);
 }

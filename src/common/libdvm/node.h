@@ -68,7 +68,7 @@ struct dvm_node_ops {
 	void (*ask_pmi)(void *arg, const struct dvm_pmi_ask *ask);
 	/* Signal the process group of a process that was started. */
 	void (*signal)(void *arg, int64_t process, int number);
-	/* The head says that all is over; no part is left. */
+	/* The head says that all is over; no part is left, or what is left is to be killed. */
 	void (*leave)(void *arg);
 };
 
@@ -78,7 +78,7 @@ struct dvm_node;
 int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void *arg);
 void dvm_node_destroy(struct dvm_node *n);
 
-/* Say what this node is. */
+/* Say what this node is; again to each head that comes: what *r points to stays. */
 void dvm_node_register(struct dvm_node *n, const struct dvm_register *r);
 /* A frame of the head. 0, or -EPROTO or -ENOMEM: it cannot go on. */
 int dvm_node_input(struct dvm_node *n, const void *data, size_t len,

@@ -286,6 +286,12 @@ const struct handshake_peer *link_peer(const struct link *l)
 	return handshake_peer(l->handshake);
 }
 
+void link_hand_over(struct link *l, const struct link_ops *ops, void *arg)
+{
+	l->ops = *ops;
+	l->arg = arg;
+}
+
 const uint8_t *link_source(const struct link *l)
 {
 	return handshake_source(l->handshake);

@@ -68,6 +68,9 @@ int link_accept(struct link **out, uv_loop_t *loop,
 		const struct link_options *options,
 		const struct link_ops *ops, void *arg);
 
+/* From now on it is another's, who has these; one that is proved and has not ended. */
+void link_hand_over(struct link *l, const struct link_ops *ops, void *arg);
+
 /* Who is there; proved as handshake_peer says. */
 const struct handshake_peer *link_peer(const struct link *l);
 bool link_is_proved(const struct link *l);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How parts have ended (node.h), as long as the head may not have written it down: when
+ * it is lost, the next one is told. Calls no system function; one thread at a time.
+ */
+#ifndef PMI2X_DVM_KEPT_H
+#define PMI2X_DVM_KEPT_H
+
+#include "libdvm/dvm_msg.h"
+
+struct kept_set;
+
+/* NULL: no memory. */
+struct kept_set *kept_create(void);
+void kept_destroy(struct kept_set *k);
+
+/* Both are copied. Without memory it is not kept: the next head runs it again. */
+void kept_add(struct kept_set *k, const struct dvm_held *held,
+	      const struct dvm_ended *ended);
+/* Nothing, when there is none. */
+void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance);
+/* Append HELD and ENDED of all. */
+void kept_say(const struct kept_set *k, struct buf *out);
+
+#endif
