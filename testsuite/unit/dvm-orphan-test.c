@@ -39,6 +39,7 @@ struct process {
 	uint32_t node, rank;
 	uint64_t task;
 	bool runs, killed, polite;
+	char cwd[16];
 };
 
 struct bed {
@@ -129,11 +130,12 @@ static int64_t start(void *arg, const struct node_rank *rank)
 {
 	struct fake_node *n = arg;
 	struct bed *b = n->bed;
-	const struct process p = {
+	struct process p = {
 		.node = n->number, .task = rank->launch->task, .runs = true,
 		.rank = rank->launch->first_rank + rank->local,
 	};
 
+	snprintf(p.cwd, sizeof(p.cwd), "%s", (const char *)rank->profile->cwd.data);
 	for (int64_t i = 1; i <= b->nprocesses; i++)
 		if (b->processes[i].runs && !b->processes[i].killed)
 			assert_false(b->processes[i].task == p.task &&
@@ -669,22 +671,49 @@ static void what_nobody_wants_is_killed(void **state_)
 	bed_destroy(b);
 }
 
-/* Numbers of profiles are a head's. */
+/* Numbers of profiles are a head's: this one has not heard of the other's. */
 static void each_head_has_its_own_profiles(void **state_)
 {
 	struct bed *b = bed_create();
 
-	ask(b, SUBMIT "{'argv':['a']}]}");
+	ask(b, SUBMIT "{'argv':['a']},{'argv':['b']}]}");
 	deliver_all(b);
-	ask(b, "{'op':'submit','profile':{'id':'q','cwd':'/tmp','env':{}},'tasks':[{'argv':['b']}]}");
-	deliver_all(b);
-	end_process(b, 1, 0);
+	end_process(b, 1, 0); /* the other has it still */
 	lose_head(b);
+	b->journal.len = JOURNAL_HEADER_SIZE;
 	next_head(b, false);
-	ask(b, "{'op':'submit','profile':{'id':'r','cwd':'/usr','env':{}},'tasks':[{'argv':['c']}]}");
+	ask(b, "{'op':'submit','profile':{'id':'r','cwd':'/usr','env':{}},'tasks':[{'argv':['c'],'nodes':3,'ranks':3}]}");
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 5);
+	assert_string_equal(b->processes[1].cwd, "/");
+	for (int i = 3; i <= 5; i++)
+		assert_string_equal(b->processes[i].cwd, "/usr");
+	bed_destroy(b);
+}
+
+/* The end of a try that is not in the journal is not that of the next. */
+static void a_start_that_the_journal_has_lost(void **state_)
+{
+	struct bed *b = bed_create();
+	size_t len;
+
+	ask(b, SUBMIT "{'argv':['a'],'retries':1}]}");
+	deliver_all(b);
+	len = b->journal.len;
+	end_process(b, 1, 1 << 8);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 2);
+	lose_head(b);
+	b->journal.len = len;
+	next_head(b, false);
+	deliver_all(b);
+	assert_true(b->processes[2].killed);
+	end_killed(b);
+	deliver_all(b);
+	assert_string_equal(state(b, 1), "running");
+	assert_int_equal(instance(b, 1), 2);
 	finish(b);
-	assert_int_equal(status(b, "ended"), 3);
-	assert_int_equal(status(b, "failed"), 0);
+	assert_int_equal(ends(b, 1), 1);
 	bed_destroy(b);
 }
 
@@ -815,6 +844,7 @@ int main(void)
 		cmocka_unit_test(what_was_cancelled_is_ended),
 		cmocka_unit_test(what_nobody_wants_is_killed),
 		cmocka_unit_test(each_head_has_its_own_profiles),
+		cmocka_unit_test(a_start_that_the_journal_has_lost),
 		cmocka_unit_test(a_node_to_which_no_head_comes),
 		cmocka_unit_test(heads_are_lost_at_any_moment),
 	};
