@@ -64,10 +64,7 @@ static void say(const struct tasks *t, const struct dvm_msg *m)
 	buf_init_in(&b, room, sizeof(room));
 	if (t->fd < 0 || dvm_msg_pack(&b, m))
 		return;
-	if (m->type == DVM_FAILED)
-		t->ops.say_head(t->arg, b.data, b.len);
-	else
-		t->ops.say(t->arg, b.data, b.len);
+	t->ops.say(t->arg, b.data, b.len);
 }
 
 static void say_over(const struct tasks *t, uint32_t part)

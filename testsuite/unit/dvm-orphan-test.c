@@ -628,6 +628,35 @@ static void a_failure_ends_the_other_parts(void **state_)
 	bed_destroy(b);
 }
 
+/* Of a task whose part here has ended well, others would wait for it for ever. */
+static void a_failure_that_is_found_while_there_is_no_head(void **state_)
+{
+	struct bed *b = bed_create();
+	const struct dvm_msg failed = {
+		.type = DVM_FAILED,
+		.failed = { .task = 1, .status = 1 << 8, .why = { "fence 0", 7 } },
+	};
+	struct fake_node *n;
+
+	ask(b, SUBMIT "{'argv':['a'],'ranks':2,'nodes':2}]}");
+	deliver_all(b);
+	n = &b->nodes[b->processes[1].node];
+	end_process(b, 1, 0);
+	deliver_all(b);
+	lose_head(b);
+	assert_int_equal(dvm_msg_pack(&n->pmi, &failed), 0);
+	tell_node(n, &n->pmi);
+	buf_clear(&n->up);
+	next_head(b, false);
+	deliver_all(b);
+	assert_true(b->processes[2].polite);
+	end_killed(b);
+	deliver_all(b);
+	assert_string_equal(json_string_value(json_object_get(task(b, 1), "why")),
+			    "fence 0");
+	bed_destroy(b);
+}
+
 static void what_was_cancelled_is_ended(void **state_)
 {
 	struct bed *b = bed_create();
@@ -841,6 +870,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_started_is_run),
 		cmocka_unit_test(a_task_of_which_a_part_is_missing),
 		cmocka_unit_test(a_failure_ends_the_other_parts),
+		cmocka_unit_test(a_failure_that_is_found_while_there_is_no_head),
 		cmocka_unit_test(what_was_cancelled_is_ended),
 		cmocka_unit_test(what_nobody_wants_is_killed),
 		cmocka_unit_test(each_head_has_its_own_profiles),

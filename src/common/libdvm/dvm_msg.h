@@ -44,6 +44,7 @@
  *   PMI_OVER            ->    all have
  *                       <-    FAIL: end the part, for it has aborted or cannot go on
  *                       <-    PMI_OVER, in answer
+ *                       <-    FAILED goes on to the head, and is kept with the part's end
  *   PMI_ASK             ->    how is its PMI? TOLD goes to the head
  */
 #ifndef PMI2X_DVM_MSG_H

@@ -59,12 +59,28 @@ void kept_add(struct kept_set *k, const struct dvm_held *held,
 		drop(k, e);
 }
 
-void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance)
+static struct kept *find(struct kept_set *k, uint64_t task, uint32_t instance)
 {
 	const struct key key = { task, instance };
 	struct kept *e;
 
 	HASH_FIND(hh, k->all, &key, sizeof(key), e);
+	return e;
+}
+
+void kept_add_failed(struct kept_set *k, const struct dvm_failed *failed)
+{
+	const struct dvm_msg m = { .type = DVM_FAILED, .failed = *failed };
+	struct kept *e = find(k, failed->task, failed->instance);
+
+	if (e)
+		(void)dvm_msg_pack(&e->messages, &m);
+}
+
+void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance)
+{
+	struct kept *e = find(k, task, instance);
+
 	if (e)
 		drop(k, e);
 }

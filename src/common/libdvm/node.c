@@ -596,6 +596,13 @@ static void on_stop(struct dvm_node *n, const struct dvm_stop *m)
 		n->ops.leave(n->arg); /* what is left is killed then */
 }
 
+/* Of a task whose part here has ended well. */
+static void on_failed(struct dvm_node *n, const struct dvm_msg *m)
+{
+	send_msg(n, m);
+	kept_add_failed(n->kept, &m->failed);
+}
+
 static int take(struct dvm_node *n, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -614,6 +621,9 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 		return 0;
 	case DVM_FAIL:
 		on_fail(n, &m->fail);
+		return 0;
+	case DVM_FAILED:
+		on_failed(n, m);
 		return 0;
 	case DVM_PMI_OVER:
 		on_pmi_over(n, m->pmi_part.part);
