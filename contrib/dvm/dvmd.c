@@ -152,12 +152,12 @@ static void on_task_says(void *arg, const void *data, size_t len)
 		(void)channel_send(d->channel, data, len);
 }
 
-static void on_task_says_head(void *arg, const void *data, size_t len)
+static int on_task_says_head(void *arg, const void *data, size_t len)
 {
 	struct dvmd *d = arg;
 
-	if (d->head)
-		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, data, len);
+	return d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) :
+			 -ENOTCONN;
 }
 
 static int on_task_sends(void *arg, uint32_t node, const struct dvm_address *address,
@@ -291,6 +291,7 @@ static void wait_for_head(struct dvmd *d)
 	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
 		d->name, d->welcome.orphan_s);
 	uv_timer_start(&d->orphan, on_orphan, d->welcome.orphan_s * UINT64_C(1000), 0);
+	tasks_head_lost(d->tasks);
 }
 
 static void on_head_end(void *arg, struct link *l, int error)
@@ -339,8 +340,10 @@ static void on_other_head(void *arg, struct link *l)
 		link_close(l);
 		return;
 	}
-	if (d->head)
+	if (d->head) {
 		link_close(d->head);
+		tasks_head_lost(d->tasks);
+	}
 	d->head = l;
 	link_hand_over(l, &head_ops, d);
 	uv_timer_stop(&d->orphan);

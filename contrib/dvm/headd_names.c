@@ -181,6 +181,8 @@ void names_close(struct headd *h)
 	struct name_service *s = h->names;
 	struct asker *a, *next;
 
+	if (!s)
+		return;
 	HASH_ITER(hh, s->askers, a, next) {
 		HASH_DEL(s->askers, a);
 		free(a);

@@ -109,6 +109,12 @@ static void on_report(void *arg, const char *text)
 	log_error(t->host->log, "task %s: %s", t->jobid, text);
 }
 
+void task_head_lost(struct task *t)
+{
+	if (t->launcher && !t->left)
+		launcher_fail_all(t->launcher, "the head of the DVM is lost");
+}
+
 static void on_ready(void *arg)
 {
 	const struct task *t = arg;

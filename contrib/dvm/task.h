@@ -121,6 +121,8 @@ void task_pmix_lost(struct task *t, const char *why);
 void task_names_told(struct task *t, const void *data, size_t len);
 /* ... and about a task. */
 void task_spawn_told(struct task *t, const struct dvm_spawned *m);
+/* The head is lost: what it has not answered fails. */
+void task_head_lost(struct task *t);
 /* That daemon cannot be reached any more. */
 void task_node_lost(struct task *t, uint32_t node, const char *why);
 /* A rank has been reaped. */

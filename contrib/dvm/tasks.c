@@ -116,8 +116,7 @@ static int say_head(const struct tasks *t, const struct dvm_msg *m, size_t max)
 
 	buf_init(&out, max);
 	rc = dvm_msg_pack(&out, m);
-	if (!rc)
-		t->ops.say_head(t->arg, out.data, out.len);
+	rc = rc ? rc : t->ops.say_head(t->arg, out.data, out.len);
 	buf_free(&out);
 	return rc;
 }
@@ -326,6 +325,14 @@ void tasks_head_says(struct tasks *t, const void *data, size_t len)
 		if (task)
 			task_spawn_told(task, &m.spawned);
 	}
+}
+
+void tasks_head_lost(struct tasks *t)
+{
+	struct task *task, *next;
+
+	HASH_ITER(hh, t->all, task, next)
+		task_head_lost(task);
 }
 
 /* ---- what the zygote says ---- */

@@ -27,8 +27,8 @@ struct tasks_options {
 struct tasks_ops {
 	/* A message (dvm_msg.h) for the zygote; copied. Must not call back. */
 	void (*say)(void *arg, const void *data, size_t len);
-	/* The same for the head. */
-	void (*say_head)(void *arg, const void *data, size_t len);
+	/* The same for the head. 0, or a negative errno: there is none. */
+	int (*say_head)(void *arg, const void *data, size_t len);
 	/* See pool_send; address NULL: only if there is a link already. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,
 		    const struct pool_frame *f, const struct payload_vec *body);
@@ -53,6 +53,8 @@ int tasks_frame(struct tasks *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body);
 /* A frame of the head's that is dvm_msg_for_pmi. */
 void tasks_head_says(struct tasks *t, const void *data, size_t len);
+/* It is lost; another may come. */
+void tasks_head_lost(struct tasks *t);
 /* That daemon cannot be reached any more. */
 void tasks_node_lost(struct tasks *t, uint32_t node, const char *why);
 /* See struct pmix_hub_ops. */

@@ -58,13 +58,7 @@ char *welcome_format(const struct welcome *w)
 		secret);
 	for (uint32_t i = 0; i < w->nheads; i++)
 		put_head(out, &w->heads[i]);
-	fprintf(out, "first %u
-orphan %u
-slots %s
-gpus %s
-share %u
-
-", w->first,
+	fprintf(out, "first %u\norphan %u\nslots %s\ngpus %s\nshare %u\n\n", w->first,
 		w->orphan_s, w->slots, w->gpus, w->share);
 	explicit_bzero(secret, sizeof(secret));
 	if (fclose(out) == 0)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x-dvm up --orphan: daemons and tasks that outlive their head, and wait for another."""
 
+import json
 import os
+import pathlib
 import signal
 
 import pytest
@@ -248,3 +250,18 @@ def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, raw, tmp_path):
     assert ends(base / "j/journal") == dict.fromkeys(range(1, 42), 1)
     assert list(ran(base).values()) == [1] * 41
     assert not living(base)
+
+
+def test_a_spawn_whose_head_is_lost(dvm, env, journal, raw, tmp_path):
+    """It fails, and who has asked goes on; what was spawned ends with the next head."""
+    child, pid = tmp_path / "child", tmp_path / "pid"
+    child.write_text(f"#!/bin/sh\necho $$ >{pid}.new; mv {pid}.new {pid}\nexec sleep 600\n")
+    child.chmod(0o755)
+    [parent] = dvm("submit", "--pmi", *map(str, raw("spawn", child))).ok().lines
+    wait_until(pid.exists)
+    lose_head(env)
+    resume(dvm, journal).says("are where they were started")
+    dvm("wait", parent).ok()
+    out = json.loads(dvm("show", "--json", parent).ok().stdout)["out"]
+    assert "spawn answered" in out and "rc 0" not in out
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid.read_text().strip()}").exists())

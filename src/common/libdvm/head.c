@@ -189,7 +189,7 @@ static const char *take_register(struct dvm_head *h, uint32_t node,
 	return rc ? strerror(-rc) : NULL;
 }
 
-const char *head_take(struct dvm_head *h, const struct dvm_msg *m)
+const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 {
 	switch (m->type) {
 	case DVM_STARTED:
@@ -240,7 +240,7 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 		return take_register(h, node, &m->reg);
 	if (!h->nodes[node].name)
 		return h->options.adopts ? NULL : "it has not registered";
-	return head_take(h, m);
+	return head_take(h, node, m);
 }
 
 void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,

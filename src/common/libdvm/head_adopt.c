@@ -98,7 +98,7 @@ static void read_early(struct adoption *a, uint32_t node, bool held)
 		else if (m.type == DVM_HELD)
 			why = held ? note_held(a, node, &m.held) : NULL;
 		else
-			why = held ? NULL : head_take(a->h, &m);
+			why = held ? NULL : head_take(a->h, node, &m);
 	if (why)
 		a->h->ops.node_break(a->h->arg, node, why);
 	if (why || !held)

@@ -184,7 +184,7 @@ void head_drain(struct dvm_head *h);
 void head_node_free(struct head_node *n);
 
 /* A message of a node that has registered. NULL, or what is wrong. */
-const char *head_take(struct dvm_head *h, const struct dvm_msg *m);
+const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
 
 /* ---- head_adopt.c ---- */
 

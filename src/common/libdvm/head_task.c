@@ -391,7 +391,7 @@ void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once)
 	t->losses = once ? HEAD_INSTANCES_MAX : t->losses + 1;
 	t->lost = true;
 	t->result.status = SIGKILL;
-	set_why(t, "it was on nodes that were lost with the head");
+	task_set_why(t, "it was on nodes that were lost with the head");
 	signal_parts(h, t, SIGKILL);
 }
 

@@ -650,3 +650,11 @@ void launcher_step_lost(struct launcher *l, void *link)
 			free_name(l, n);
 	}
 }
+
+void launcher_fail_all(struct launcher *l, const char *why)
+{
+	struct waiting *w, *next;
+
+	HASH_ITER(hh, l->waiting, w, next)
+		answer(l, w->token, PMI_RC_FAIL, why);
+}

@@ -102,5 +102,7 @@ void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 void launcher_namespace_ended(struct launcher *l, const char *nspace);
 /* The parent's srun is gone: what it has not answered fails. */
 void launcher_parent_lost(struct launcher *l);
+/* All that waits for an answer gets this one: nobody can give another. */
+void launcher_fail_all(struct launcher *l, const char *why);
 
 #endif
