@@ -221,7 +221,7 @@ def test_open_mpi_tasks_meet(local, open_mpi_5):
 def test_open_mpi_abort_ends_the_task_alone(local, open_mpi_5):
     """By name; other tasks and the DVM go on."""
     [other] = local("submit", "-n2", "sleep", "600").ok().lines
-    result = local("run", "-n4", "-N2", open_mpi_5("programs/mpi-abort.c"), "2", "7")
+    result = local("run", "-n4", "-N1", open_mpi_5("programs/mpi-abort.c"), "2", "7")
     assert result.code == 7, str(result)
     result.says("rank 2 called abort")
     assert ended(local, other)["state"] == "running"
