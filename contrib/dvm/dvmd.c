@@ -52,6 +52,7 @@ struct dvmd {
 	struct pool *pool;
 	struct pmix_hub *pmix;
 	struct log_hook log;
+	bool joined;       /* the head has been told what this node is */
 	uv_timer_t orphan; /* it waits for another head */
 	bool gives_up;     /* none has come */
 	pid_t process;     /* of the zygote */
@@ -101,6 +102,9 @@ static int on_zygote_says(void *arg, const void *data, size_t len)
 {
 	struct dvmd *d = arg;
 
+	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
+		return 0; /* it was for another head */
+	d->joined = true;
 	return d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
 }
 
@@ -156,8 +160,8 @@ static int on_task_says_head(void *arg, const void *data, size_t len)
 {
 	struct dvmd *d = arg;
 
-	return d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) :
-			 -ENOTCONN;
+	return d->head && d->joined ?
+	       link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : -ENOTCONN;
 }
 
 static int on_task_sends(void *arg, uint32_t node, const struct dvm_address *address,
@@ -288,6 +292,7 @@ static void on_orphan(uv_timer_t *timer)
 
 static void wait_for_head(struct dvmd *d)
 {
+	d->joined = false;
 	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
 		d->name, d->welcome.orphan_s);
 	uv_timer_start(&d->orphan, on_orphan, d->welcome.orphan_s * UINT64_C(1000), 0);
@@ -344,6 +349,7 @@ static void on_other_head(void *arg, struct link *l)
 		link_close(d->head);
 		tasks_head_lost(d->tasks);
 	}
+	d->joined = false;
 	d->head = l;
 	link_hand_over(l, &head_ops, d);
 	uv_timer_stop(&d->orphan);

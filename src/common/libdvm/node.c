@@ -564,12 +564,13 @@ static void say_held(struct dvm_node *n, const struct part *p)
 		say(n, p, DVM_FAILING);
 }
 
-/* What was said before is for the head that is lost, and passed over. */
+/* What was said before is for the head that is lost: the next hears REGISTER first. */
 static void on_adopt(struct dvm_node *n)
 {
 	const struct part *p;
 
 	forget_profiles(n);
+	buf_clear(&n->out);
 	dvm_node_register(n, &n->is);
 	for (p = n->parts; p; p = p->hh.next)
 		say_held(n, p);
