@@ -29,7 +29,16 @@ def journal(dvm, env, tmp_path):
 def lose_head(env):
     head = head_of(env)
     os.kill(head, signal.SIGKILL)
-    wait_until(lambda: head not in living(env["PMI2X_DVM_DIR"]))
+    wait_until(lambda: has_ended(head))
+
+
+def has_ended(pid):
+    """Its sockets are closed, too: before, it has no environment any more."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rsplit(")", 1)[1].split()[0] in "ZX"
 
 
 def daemons(env):
@@ -190,12 +199,13 @@ def test_an_orphan_needs_a_journal(dvm):
 
 
 def check_heads(dvm, env, journal, tmp_path, tasks, moments):
+    """Without --once, for which a start that was written and not sent counts as one."""
     work = f"sleep 0.02; echo $$ >> {tmp_path}/ran.$PMI2X_DVM_TASK"
     dvm("submit", "--array", f"1-{tasks}", "sh", "-c", work).ok()
     for moment in moments:
         wait_until(lambda: status(dvm)["ended"] >= moment, 120)
         lose_head(env)
-        resume(dvm, journal, "--once").says("0 are lost")
+        resume(dvm, journal)
     dvm("wait").ok().says(" 0 failed")
     assert ends(journal) == dict.fromkeys(range(1, tasks + 1), 1)
     assert list(ran(tmp_path).values()) == [1] * tasks
