@@ -98,14 +98,29 @@ static void print_line(void *arg, enum log_level level, const char *text)
 
 /* ---- zygote ---- */
 
+static bool outlives_head(const struct dvmd *d)
+{
+	return d->welcome.orphan_s && !d->gives_up;
+}
+
+static void wait_for_head(struct dvmd *d);
+
+/* That a head has been killed may be seen here first. */
 static int on_zygote_says(void *arg, const void *data, size_t len)
 {
 	struct dvmd *d = arg;
+	int rc;
 
 	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
 		return 0; /* it was for another head */
 	d->joined = true;
-	return d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
+	rc = d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
+	if (!rc || !outlives_head(d))
+		return rc;
+	link_close(d->head);
+	d->head = NULL;
+	wait_for_head(d);
+	return 0;
 }
 
 /* It ends by itself when the head has said so, and otherwise when it is killed. */
@@ -307,7 +322,7 @@ static void on_head_end(void *arg, struct link *l, int error)
 	d->head = NULL;
 	if (!d->channel)
 		connect_next(d, error);
-	else if (d->welcome.orphan_s && !d->gives_up)
+	else if (outlives_head(d))
 		wait_for_head(d);
 	else if (error)
 		die(d, "the head is lost: %s", link_strerror(error));
@@ -341,7 +356,7 @@ static void on_other_head(void *arg, struct link *l)
 {
 	struct dvmd *d = arg;
 
-	if (!d->channel || !d->welcome.orphan_s || d->gives_up) {
+	if (!d->channel || !outlives_head(d)) {
 		link_close(l);
 		return;
 	}

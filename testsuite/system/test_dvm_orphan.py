@@ -33,12 +33,13 @@ def lose_head(env):
 
 
 def has_ended(pid):
-    """Its sockets are closed, too: before, it has no environment any more."""
+    """Its sockets are closed, too: they are its threads', of which one may be writing."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return True
-    return stat.rsplit(")", 1)[1].split()[0] in "ZX"
+    return stat.rsplit(")", 1)[1].split()[0] in "ZX" and threads == [str(pid)]
 
 
 def daemons(env):
