@@ -416,9 +416,7 @@ static void become(const struct node_rank *r, const struct resources *has,
 	char **argv = make_argv(&r->launch->argv);
 	char **env = make_environment(r, has, open_pmi(r, fds));
 
-	/* Not a session: where those are scheduled as groups, ranks of a busy node
-	   would wait for one another, and for pmi2x-dvmd, as for strangers. */
-	setpgid(0, 0);
+	setsid();
 	reset_signals();
 	if (!argv || !env)
 		fail(STAGE_EXEC, "it");

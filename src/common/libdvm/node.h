@@ -57,7 +57,7 @@ struct dvm_node_ops {
 	/* All have. It says PMI_OVER then, with nothing after it. */
 	void (*close_pmi)(void *arg, uint32_t part);
 	/*
-	 * Start a process in a process group of its own. Its number, or a negative errno.
+	 * Start a process in a session of its own. Its number, or a negative errno.
 	 * dvm_node_ended follows; what it has left in its process group is killed
 	 * before that.
 	 */
