@@ -117,8 +117,6 @@ static int on_zygote_says(void *arg, const void *data, size_t len)
 	rc = d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
 	if (!rc || !outlives_head(d))
 		return rc;
-	link_close(d->head);
-	d->head = NULL;
 	wait_for_head(d);
 	return 0;
 }
@@ -305,13 +303,21 @@ static void on_orphan(uv_timer_t *timer)
 		finish(d, 1);
 }
 
+/* What tasks have asked it fails. */
+static void leave_head(struct dvmd *d)
+{
+	link_close(d->head);
+	d->head = NULL;
+	d->joined = false;
+	tasks_head_lost(d->tasks);
+}
+
 static void wait_for_head(struct dvmd *d)
 {
-	d->joined = false;
+	leave_head(d);
 	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
 		d->name, d->welcome.orphan_s);
 	uv_timer_start(&d->orphan, on_orphan, d->welcome.orphan_s * UINT64_C(1000), 0);
-	tasks_head_lost(d->tasks);
 }
 
 static void on_head_end(void *arg, struct link *l, int error)
@@ -360,11 +366,7 @@ static void on_other_head(void *arg, struct link *l)
 		link_close(l);
 		return;
 	}
-	if (d->head) {
-		link_close(d->head);
-		tasks_head_lost(d->tasks);
-	}
-	d->joined = false;
+	leave_head(d);
 	d->head = l;
 	link_hand_over(l, &head_ops, d);
 	uv_timer_stop(&d->orphan);
