@@ -440,14 +440,24 @@ void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 	control_free(&msg);
 }
 
-void launcher_parent_lost(struct launcher *l)
+static void fail_waiting(struct launcher *l, bool spawns, const char *why)
 {
 	struct waiting *w, *next;
 
 	HASH_ITER(hh, l->waiting, w, next) {
-		if (w->type != CONTROL_SPAWN)
-			answer(l, w->token, PMI_RC_FAIL, parent_gone);
+		if (spawns || w->type != CONTROL_SPAWN)
+			answer(l, w->token, PMI_RC_FAIL, why);
 	}
+}
+
+void launcher_parent_lost(struct launcher *l)
+{
+	fail_waiting(l, false, parent_gone);
+}
+
+void launcher_fail_all(struct launcher *l, const char *why)
+{
+	fail_waiting(l, true, why);
 }
 
 static int on_name(struct launcher *l, void *link, struct control_msg *msg,
@@ -649,12 +659,4 @@ void launcher_step_lost(struct launcher *l, void *link)
 		if (n->link == link)
 			free_name(l, n);
 	}
-}
-
-void launcher_fail_all(struct launcher *l, const char *why)
-{
-	struct waiting *w, *next;
-
-	HASH_ITER(hh, l->waiting, w, next)
-		answer(l, w->token, PMI_RC_FAIL, why);
 }
