@@ -35,7 +35,6 @@ def test_a_member_that_leaves(srun, raw, how):
     assert "rank 2 " in result.stderr, result
 
 
-@pytest.mark.wide
 def test_a_node_without_members_that_leaves(srun, raw):
     """It is there as long as members need it."""
     result = srun("-N3", "-n3", *raw("groups", "without"), timeout=60).ok()

@@ -102,16 +102,22 @@ def is_there(pid):
 
 
 def without(client):
-    """What the others say to each other passes the node of the first, which leaves."""
+    """What the others say to each other passes the node of the first, which leaves. One
+    of them says when it has gone: by what each sees itself they would part, and wait
+    for each other in different barriers."""
     if pmi.RANK == 0:
         client.put("pid", str(os.getpid()))
     client.fence()
     if pmi.RANK != 0:
-        first = int(client.get("pid"))
-        while is_there(first):
-            named(client, ",".join(map(str, range(1, pmi.SIZE))), 1)
+        first, gone = int(client.get("pid")), None
+        others = ",".join(map(str, range(1, pmi.SIZE)))
+        while gone is None:
+            if pmi.RANK == 1 and not is_there(first):
+                client.put("gone", "yes")
+            named(client, others, 1)
+            gone = client.get("gone")
         for _ in range(500):
-            named(client, ",".join(map(str, range(1, pmi.SIZE))), 2)
+            named(client, others, 2)
     client.finalize()
     print("without", pmi.SIZE)
 
