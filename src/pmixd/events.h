@@ -58,7 +58,7 @@ struct event {
 	                        FENCE beyond the namespace: all members, pmix_proc_t */
 	size_t len;
 	struct crossing *crossing; /* of CONNECT: beyond the namespace, or NULL */
-	struct owed owed;    /* of FENCE, GROUP, CONNECT, GET and NAMES */
+	struct owed owed;    /* of FENCE, GROUP, CONNECT, GET, NAMES and ABORT */
 	uint64_t id;         /* of COMMITTED: who has asked */
 };
 

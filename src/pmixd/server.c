@@ -190,6 +190,8 @@ int server_message(struct server *s, const struct pmix_msg *m)
 		return server_named(s, m);
 	case PMIX_MSG_SPAWNED:
 		return server_spawned(s, m);
+	case PMIX_MSG_ABORTED:
+		return server_aborted(s, m);
 	case PMIX_MSG_GONE:
 		return gone(s, m);
 	case PMIX_MSG_EVENT:
@@ -227,7 +229,7 @@ int server_event(struct server *s, struct event *e)
 	case EVENT_LOST:
 		return server_lost(j, e);
 	case EVENT_ABORT:
-		return tell(s, j, e, PMIX_MSG_ABORT);
+		return server_abort(s, j, e);
 	case EVENT_NOTIFY:
 		return tell(s, j, e, PMIX_MSG_EVENT);
 	case EVENT_FENCE:

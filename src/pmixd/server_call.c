@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fences, groups, look-ups and names: from libpmix to the agent, and the answer back. */
+/* Fences, groups, look-ups, names, aborts: from libpmix to the agent, and the answer back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -453,5 +453,30 @@ int server_spawned(struct server *s, const struct pmix_msg *m)
 	c->owed.spawned(m->status ? PMIX_ERR_PROC_FAILED_TO_START : PMIX_SUCCESS,
 			m->status ? NULL : nspace, c->owed.arg);
 	free_call(c);
+	return 0;
+}
+
+/* ---- aborts ---- */
+
+int server_abort(struct server *s, struct job *j, struct event *e)
+{
+	struct pmix_msg m = {
+		.type = PMIX_MSG_ABORT,
+		.rank = e->rank,
+		.status = e->status,
+		.text = e->text,
+		.text_len = e->text ? strnlen(e->text, PMIX_MSG_TEXT_MAX) : 0,
+	};
+
+	return send_call(s, j, e, &m, PMIX_MSG_ABORTED);
+}
+
+int server_aborted(struct server *s, const struct pmix_msg *m)
+{
+	struct call *c = take_call(s, m->id, PMIX_MSG_ABORTED);
+
+	if (!c)
+		return -EPROTO;
+	end_call(c, PMIX_SUCCESS, NULL, 0);
 	return 0;
 }

@@ -94,11 +94,14 @@ int server_get(struct server *s, struct job *j, struct event *e);
 int server_ask(struct server *s, struct job *j, struct event *e);
 /* LOST */
 int server_lost(struct job *j, const struct event *e);
-/* ENDED, FETCHED, NAMED, SPAWNED */
+/* ABORT */
+int server_abort(struct server *s, struct job *j, struct event *e);
+/* ENDED, FETCHED, NAMED, SPAWNED, ABORTED */
 int server_ended(struct server *s, const struct pmix_msg *m);
 int server_fetched(struct server *s, const struct pmix_msg *m);
 int server_named(struct server *s, const struct pmix_msg *m);
 int server_spawned(struct server *s, const struct pmix_msg *m);
+int server_aborted(struct server *s, const struct pmix_msg *m);
 /* Append empty entries of this node's members, in these slots. Errors of buf_append. */
 int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t count,
 			struct buf *b);

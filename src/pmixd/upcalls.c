@@ -50,8 +50,9 @@ static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
 	if (e) {
 		e->status = status;
 		e->text = msg ? strdup(msg) : NULL;
+		e->owed = (struct owed){ .status = done, .arg = done_arg };
 	}
-	return push(e, PMIX_OPERATION_SUCCEEDED);
+	return push(e, PMIX_SUCCESS);
 }
 
 /* ---- fence ---- */

@@ -344,12 +344,14 @@ static int tell_others(struct host *h, const struct node *from,
 	return rc;
 }
 
-static int aborted(struct host *h, const struct pmix_msg *m)
+static int aborted(struct host *h, struct node *n, const struct pmix_msg *m)
 {
+	const struct pmix_msg a = { .type = PMIX_MSG_ABORTED, .id = m->id };
+
 	printf("rank %u aborts with %d: %.*s\n", m->rank, m->status,
 	       (int)m->text_len, m->text);
 	host_end(h, m->status & 0xff ? m->status & 0xff : 1);
-	return 0;
+	return link_send(&n->link, &a);
 }
 
 int agent_message(struct host *h, struct node *n, const struct pmix_msg *m)
@@ -380,7 +382,7 @@ int agent_message(struct host *h, struct node *n, const struct pmix_msg *m)
 	case PMIX_MSG_SPAWN:
 		return refuse_spawn(n, m);
 	case PMIX_MSG_ABORT:
-		return aborted(h, m);
+		return aborted(h, n, m);
 	case PMIX_MSG_EVENT:
 		return tell_others(h, n, m);
 	default:

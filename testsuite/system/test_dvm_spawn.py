@@ -218,7 +218,6 @@ def test_open_mpi_tasks_meet(local, open_mpi_5):
     assert [ended(local, t)["out"] for t in submitted] == ["2 met 2\n"] * 2
 
 
-@pytest.mark.wide
 def test_open_mpi_abort_ends_the_task_alone(local, open_mpi_5):
     """By name; other tasks and the DVM go on."""
     [other] = local("submit", "-n2", "sleep", "600").ok().lines

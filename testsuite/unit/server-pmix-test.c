@@ -1100,14 +1100,20 @@ static void the_goodbye_of_one_protocol_is_not_that_of_the_other(void **state)
 static void an_abort_names_the_rank(void **state)
 {
 	const struct pmix_msg m = {
-		.type = PMIX_MSG_ABORT, .rank = 4, .status = 7,
+		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
 		.text = "no\nway", .text_len = 6,
 	};
 	struct net *n = serve(NULL);
+	struct pmix_msg answer;
+	struct buf b;
 
 	assert_int_equal(say(&n->nodes[1], &m), 0);
 	assert_int_equal(n->abort_code, 7);
 	assert_string_equal(n->abort_text, "4 no?way");
+	assert_true(hear(&n->nodes[1], &answer, &b));
+	assert_int_equal(answer.type, PMIX_MSG_ABORTED);
+	assert_int_equal(answer.id, 17);
+	buf_free(&b);
 	net_destroy(n);
 }
 
@@ -1313,6 +1319,7 @@ static void it_speaks_for_its_own_ranks_only(void **state)
 						 .type = types[i], .rank = rank }),
 					 0);
 	assert_string_equal(n->abort_text, "");
+	buf_clear(&n->nodes[0].pmix); /* each abort has been answered */
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);

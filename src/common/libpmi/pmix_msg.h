@@ -23,7 +23,8 @@
  *                                  <-   SPAWNED id
  *                                  <-   FETCH id  from another node, for a rank of this
  *   FETCHED id                     ->
- *   ABORT                          ->
+ *   ABORT id                       ->
+ *                                  <-   ABORTED id
  *                                  <-   GONE      a rank of this node has gone
  *   EVENT                          ->
  *                                  <-   EVENT     of another node
@@ -40,7 +41,7 @@
 
 #include "libutil/pack.h"
 
-#define PMIX_MSG_VERSION 1
+#define PMIX_MSG_VERSION 2
 #define PMIX_MSG_TEXT_MAX 1024                  /* bytes of `text`: as of a tag of MPI */
 #define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
 
@@ -61,7 +62,7 @@ enum pmix_msg_type {
 	                       0: answer with what there is; text: a key, "": any */
 	PMIX_MSG_FETCHED,   /* id; status; text: why it failed; data: all that the rank has
 	                       committed, as libpmix packs it */
-	PMIX_MSG_ABORT,     /* rank: who asks for it; status: exit code; text */
+	PMIX_MSG_ABORT,     /* id; rank: who asks for it; status: exit code; text */
 	PMIX_MSG_GONE,      /* rank: ended without goodbye; number: 1: the step goes on
 	                       without it; text: how */
 	PMIX_MSG_EVENT,     /* data: what all other nodes are told, at most 64 KiB; the same
@@ -72,6 +73,7 @@ enum pmix_msg_type {
 	PMIX_MSG_SPAWN,     /* id; rank: who asks; data: spawn_pack */
 	PMIX_MSG_SPAWNED,   /* id; status; text: the new namespace, or why there is none */
 	PMIX_MSG_LOG,       /* number: enum log_level; text: a line */
+	PMIX_MSG_ABORTED,   /* id: the host has heard it: now the rank may end */
 	PMIX_MSG_TYPES,
 };
 

@@ -265,15 +265,20 @@ static int on_finalized(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
+/* Who has asked ends only when it is answered: its end does not come before its reason. */
 static int on_abort(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
 {
+	const struct pmix_msg answer = {
+		.type = PMIX_MSG_ABORTED, .id = m->id, .rank = PMIX_NO_RANK,
+	};
 	struct rank_session *ss = pmix_rank_of(s, m);
 	char text[PMIX_MSG_TEXT_MAX + 1];
 
 	pmix_copy_text(m, text);
 	if (ss)
 		requests_abort(ss, true, m->status, text);
+	pmix_send_message(s, &answer, NULL);
 	return 0;
 }
 
