@@ -66,13 +66,20 @@ static int load(hwloc_topology_t topology, char why[TOPOLOGY_WHY_MAX])
 	return 0;
 }
 
+/* hwloc 3 writes by itself what 2.11 and older cannot read, and MPI libraries hold these. */
+#if HWLOC_API_VERSION >= 0x00030000
+#define XML_FORM HWLOC_TOPOLOGY_EXPORT_XML_FLAG_V2
+#else
+#define XML_FORM 0
+#endif
+
 static int export(hwloc_topology_t topology, int fd,
 		  char why[TOPOLOGY_WHY_MAX])
 {
 	char *xml;
 	int len, rc = 0;
 
-	if (hwloc_topology_export_xmlbuffer(topology, &xml, &len, 0))
+	if (hwloc_topology_export_xmlbuffer(topology, &xml, &len, XML_FORM))
 		return failed(why, errno, "hwloc cannot export the topology");
 	if (write_all(fd, xml, strnlen(xml, (size_t)len)))
 		rc = failed(why, errno, "cannot write the topology");
