@@ -216,6 +216,15 @@ static bool has_ranks(const struct starter *s)
 	return false;
 }
 
+/*
+ * At the end: a trace is sent also of what was not used. Ranks that are still looked at
+ * may have come and gone while nobody looked, and who has spawned them may wait for them.
+ */
+static bool is_worth_telling(const struct starter *s)
+{
+	return s->options.agent.trace || (s->step->spawned && has_ranks(s));
+}
+
 /* All ranks of the node have come, and have gone without a word. */
 static bool all_unspoken(const struct starter *s)
 {
@@ -255,9 +264,8 @@ bool idle_wait(struct starter *s)
 			sleep_ms = -1;
 		if (!wanted)
 			tell_unspoken(s);
-		if (fds[IDLE_WAKE].revents && !wanted) /* a trace is sent also
-							  of what was not used */
-			return s->options.agent.trace;
+		if (fds[IDLE_WAKE].revents && !wanted)
+			return is_worth_telling(s);
 	}
 	return wanted;
 }

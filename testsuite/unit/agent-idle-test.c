@@ -185,6 +185,35 @@ static void a_late_failure_ends_the_step(void **state)
 	cluster_close(&c);
 }
 
+/* ---- a step that was spawned ---- */
+
+static atomic_bool sleeps_on; /* the next who polls, until it is to end */
+static atomic_int agents;
+
+static int count_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
+{
+	atomic_fetch_add(&agents, 1);
+	return cluster_run_agent(setup_fd, host_fd, fds);
+}
+
+/* Somebody may wait for what has come and gone before the starter has looked. */
+static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	c.steps[0].spawned = true;
+	c.run = count_agent;
+	cluster_prepare(&c, 0);
+	rank_register(&c, 0);
+	rank_close(&c, 0);
+	atomic_store(&sleeps_on, true);
+	assert_int_equal(starter_run(c.agents[0]), 0);
+	cluster_stop(&c, 0);
+	assert_int_equal(atomic_load(&agents), 1);
+	cluster_close(&c);
+}
+
 /* ---- an MPI program whose ranks do not speak ---- */
 
 static const char UNSPOKEN[] = "none of the 1 ranks has spoken PMI";
@@ -258,6 +287,8 @@ int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 	};
 
 	atomic_fetch_add(&polls, 1);
+	if (atomic_exchange(&sleeps_on, false)) /* the first is what wakes it at the end */
+		(void)syscall(SYS_ppoll, fds, 1, NULL, NULL, 0);
 	return (int)syscall(SYS_ppoll, fds, n, timeout_ms < 0 ? NULL : &limit,
 			    NULL, 0);
 }
@@ -392,6 +423,7 @@ int main(void)
 		cmocka_unit_test(last_words_are_heard),
 		cmocka_unit_test(one_that_never_runs_can_be_stopped),
 		cmocka_unit_test(a_late_failure_ends_the_step),
+		cmocka_unit_test(a_spawned_rank_that_ends_at_once_is_told_of),
 		cmocka_unit_test(silence_is_told_without_an_agent),
 		cmocka_unit_test(silence_is_told_by_the_agent),
 		cmocka_unit_test(a_rank_that_speaks_is_not_told_of),
