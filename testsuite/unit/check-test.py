@@ -19,6 +19,7 @@ from pmi2x_check.judge import CRITICAL, OK, UNKNOWN, WARNING, Finding  # noqa: E
 BUILD = "0.1.0-0123456789ab protocol 7"
 SCRIPTS = {
     "scontrol": """#!/bin/sh
+[ "$2" = hostnames ] && { cat "$PLAYED/names"; exit; }
 cat "$PLAYED/errors" >&2
 cat "$PLAYED/config"
 """,
@@ -63,6 +64,7 @@ class Played(unittest.TestCase):
         self.say("config", "PluginDir               = /usr/lib/slurm\n"
                  "SrunPortRange           = 0-0\nPmi2xPorts              = (default)\n")
         self.say("states", "n1 idle\nn2 mixed\nn3 allocated\nn4 down\n")
+        self.say("names", "n1\nn2\n")
         self.say("types", "pmi2x")
         self.say("rows", row("(this host)") + row("n1") + row("n2", "pmi2x-agent"))
         self.say("facts", facts("n1") + facts("n2"))
@@ -94,6 +96,11 @@ class Played(unittest.TestCase):
     def test_named_nodes_that_are_busy(self):
         self.says(UNKNOWN, "busy or away: n3 allocated, n4 down", "exchanged data",
                   argv=["--nodes", "n[1-4]"])
+
+    def test_named_nodes_that_slurm_does_not_know(self):
+        self.say("names", "".join(f"n{i}\n" for i in range(1, 15)))
+        self.says(UNKNOWN, "UNKNOWN - ", "Slurm knows no node n5, n6, n7, n8, n9, n10, n11, "
+                  "n12 and 2 more", "exchanged data", argv=["--nodes", "n[1-14]"])
 
     def test_in_an_allocation_they_are_its_own(self):
         self.say("states", "n1 allocated\nn2 allocated\n")
@@ -127,6 +134,11 @@ class Played(unittest.TestCase):
     def test_the_trial_fails(self):
         self.say("trial", "srun: error: x\npmi2x: n1 cannot connect to n2, port 7\n")
         self.says(CRITICAL, "has failed: pmi2x: n1 cannot connect", "open the ports")
+        self.say("trial", "pmi2x: install X\npmi2x: cannot prepare the step: no such file\n")
+        self.says(CRITICAL, "has failed: pmi2x: install X\n")
+        self.say("trial", "slurmstepd: error: execve(): python3: No such file or directory\n"
+                 "srun: error: n1: task 0: Exited with exit code 2\n")
+        self.says(CRITICAL, "has failed: it needs python3, which a node lacks\n")
 
     def test_no_trial(self):
         self.say("trial", "would fail\n")

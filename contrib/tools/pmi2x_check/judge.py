@@ -55,7 +55,8 @@ VERDICTS = {
     "another protocol": (CRITICAL, "has another protocol, and steps fail",
                          "install plugin and agent of the same release everywhere"),
     "missing": (CRITICAL, "is missing",
-                "install it, then run \"scontrol reconfigure\""),
+                "install package pmi2x-plugin or pmi2x-agent, whose file it is, then run "
+                "\"scontrol reconfigure\""),
     "unknown build": (CRITICAL, "does not say of which build it is",
                       "install it again"),
 }
@@ -185,3 +186,10 @@ def judge_left(left, named):
         yield Finding(UNKNOWN if named else OK, "nodes",
                       f"not looked at, for Slurm says that they are busy or away: "
                       f"{shown}", "look again when they are free", tuple(left))
+
+
+def judge_strange(nodes):
+    """Nodes that were asked for, and that slurm.conf does not have."""
+    if nodes:
+        yield Finding(UNKNOWN, "nodes", f"Slurm knows no node {names(nodes)}",
+                      "\"sinfo -N\" names the nodes", tuple(nodes))

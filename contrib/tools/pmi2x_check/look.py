@@ -12,6 +12,7 @@ ANSWER_S = 60  # for a question to slurmctld; munge is tried for up to 50 s
 STEP_S = FREE_S + 120
 NO_PROOF = ("start munge here, with the key that the controller has (systemctl start "
             "munge); with auth/slurm, sackd or slurmd")
+NO_REASON = "pmi2x: cannot prepare the step"  # a line before it may say why
 USABLE = ("idle", "mixed", "allocated", "completing")
 FREE = ("idle", "mixed")
 ROW = re.compile(r"(\S+|\(this host\)) +(mpi_pmi2x\.so|pmi2x-agent) +"
@@ -94,8 +95,13 @@ def states(nodes):
     return dict(line.split(None, 1) for line in shown.splitlines())
 
 
+def hostnames(nodes):
+    """The names in a node list."""
+    return run(["scontrol", "show", "hostnames", nodes])[1].split()
+
+
 def choose(nodes):
-    """The nodes to look at, and {node: state} of those left out."""
+    """The nodes to look at, {node: state} of those left out, and what Slurm knows not."""
     named = nodes or os.environ.get("SLURM_JOB_NODELIST")
     all_states = states(named)
     if not all_states:
@@ -104,7 +110,8 @@ def choose(nodes):
     wanted = USABLE if "SLURM_JOB_ID" in os.environ else FREE
     chosen = [node for node, state in all_states.items() if state in wanted]
     left = {node: state for node, state in all_states.items() if node not in chosen}
-    return chosen, left
+    strange = [node for node in hostnames(nodes) if node not in all_states] if nodes else []
+    return chosen, left, strange
 
 
 def step(nodes, mpi, *argv):
@@ -143,5 +150,8 @@ def trial(nodes):
     code, shown, errors = step(nodes, "pmi2x", "python3", "-c", TRIAL.read_text())
     if code == 0 and f"passed {len(nodes)}" in shown.splitlines():
         return ""
+    if "execve(): python3" in errors:
+        return "it needs python3, which a node lacks"
     lines = [line for line in errors.splitlines() if "pmi2x" in line]
-    return last_line(*(lines or [shown, errors]))
+    reasons = [line for line in lines if NO_REASON not in line]
+    return last_line(*(reasons or lines or [shown, errors]))
