@@ -474,6 +474,7 @@ int cmd_up(int argc, char **argv)
 	start_all(&u);
 	printf("DVM %s is up: %u nodes", u.name, u.nodes);
 	printf(u.dvms ? ", %u DVMs\n" : "\n", u.dvms);
+	fflush(stdout); /* before what batch says of its tasks, to standard error */
 	return 0;
 }
 

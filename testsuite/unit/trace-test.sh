@@ -46,6 +46,8 @@ line() { printf '%s\n' "$1" | tr -d '\n'; echo; }
 	line "$end"
 } >"$tmp/pmi2x-trace.7.0.jsonl"
 
+show 2 4711.0
+says "no file 4711.0: of a step that runs, --live 4711.0 shows more"
 show 0 --chrome "$tmp/chrome" "$tmp"
 says "step 7.0: 2 nodes, 4 ranks"
 says "note: line 4 is damaged"

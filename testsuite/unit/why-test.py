@@ -253,6 +253,17 @@ class Played(unittest.TestCase):
         self.assertIn(STATUS["waiting"][0], done.stdout)
         self.assertRegex(done.stdout, r"\nranks 2-3 \(2 nodes\): sleep [^\n]*\n$")
 
+    def test_nobody_is_waited_for(self):
+        """What hangs may hang in the program: how to see that is said."""
+        (self.place / "host").write_text("n2.cluster")
+        calm = {**STATUS, "waiting": [], "nodes": [status_node("n1", 0, "active"),
+                                                   status_node("n2", 0, "active")]}
+        (self.place / "status").write_text(json.dumps(calm))
+        done = self.why(STEP)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no rank is late: all compute, or have ended; --ranks LIST says",
+                      done.stdout)
+
     def test_a_node_without_an_answer(self):
         srun = (self.place / "srun").read_text().replace("in n1 n2", "in n1")
         (self.place / "srun").write_text(srun + "echo 'srun: error: n2 is down' >&2\n")

@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 
 FORMAT = 1  # of the file; see pmi2x-trace(1)
 NAME = "pmi2x-trace.*.jsonl"
@@ -241,6 +242,8 @@ def load(path):
 def find(target):
     """The trace file: the one given, or the newest in a directory."""
     path = pathlib.Path(target)
+    if not path.exists() and re.fullmatch(r"\d+\.\d+", target):
+        raise TraceError(f"no file {target}: of a step that runs, --live {target} shows more")
     if not path.is_dir():
         return path
     found = sorted(path.glob(NAME), key=lambda p: p.stat().st_mtime)
