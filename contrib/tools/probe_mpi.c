@@ -34,7 +34,7 @@ static int verdict(const char *speaks, const char *from, const char *advice,
 static int speaks_pmix(const struct probe_look *l)
 {
 	return verdict("PMIx", l->libpmix ? l->libpmix : l->mpi_path,
-		       "srun --mpi=pmi2x, where nodes have libpmix (pmi2x-probe --nodes)",
+		       "srun --mpi=pmi2x, where nodes have libpmix (pmi2x probe --nodes LIST)",
 		       PROBE_PMIX);
 }
 

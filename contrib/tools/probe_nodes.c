@@ -159,7 +159,7 @@ static bool read_plugin_dir(char *out)
 	if (!probe_process_read(argv, note_plugin_dir, out) && *out)
 		return true;
 	fputs("pmi2x-probe: \"scontrol show config\" does not tell PluginDir; "
-	      "is slurmctld running?\n", stderr);
+	      "are slurmctld and munge running?\n", stderr);
 	return false;
 }
 

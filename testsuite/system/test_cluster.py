@@ -68,7 +68,7 @@ def test_ends_with_its_owner(prefix, scratch):
     path = scratch / "owned"
     owner = subprocess.Popen(["sleep", "1000"])
     up = run([program, "up", "-N1", "--dir", path, "--until-exit", owner.pid]).ok()
-    up.says(f"1 node is up; try: pmi2x-cluster run --dir {path} srun -N1 hostname")
+    up.says(f"1 node is up; try: pmi2x cluster run --dir {path} srun -N1 hostname")
     owner.kill()
     owner.wait()
     status = [program, "status", "--dir", path]

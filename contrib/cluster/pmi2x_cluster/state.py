@@ -61,7 +61,7 @@ def running_state(path):
     state = load_state(path)
     if not state or not is_held(path):
         raise ClusterError(
-            f"no cluster is up in {path}; " "start one with: pmi2x-cluster up"
+            f"no cluster is up in {path}; " "start one with: pmi2x cluster up"
         )
     return state
 
