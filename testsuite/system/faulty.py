@@ -229,10 +229,10 @@ def give_up_node(cluster, node):
     cluster.run(*update, "state=resume").ok()
 
 
-def remove_stale_sockets(cluster):
+def remove_stale_sockets(cluster, nodes=5):
     """The next step of a node removes what a killed slurmstepd has left."""
     assert cluster.sockets()
-    cluster.srun("-w", "n[1-5]", "-n5", "true").ok()
+    cluster.srun("-w", f"n[1-{nodes}]", f"-n{nodes}", "true").ok()
     wait_until(lambda: not cluster.sockets())
 
 

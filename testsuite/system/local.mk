@@ -102,6 +102,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/spank-env.c \
 	testsuite/system/programs/spank-forker.c \
 	testsuite/system/programs/spank-holder.c \
+	testsuite/system/programs/spank-waiter.c \
 	testsuite/system/programs/spawn.py \
 	testsuite/system/programs/stranger.py \
 	testsuite/system/programs/values.py

@@ -69,6 +69,28 @@ def test_step_daemon_killed_before_wireup(cluster, faulty, where):
     remove_stale_sockets(cluster)
 
 
+@pytest.mark.wide
+@pytest.mark.parametrize("where", NODES)
+def test_step_daemon_killed_before_its_ranks_run(
+    spank_cluster, plugstack, compile_spank, start_faulty, tmp_path, where
+):
+    """srun has not heard of them, and never will."""
+    if spank_cluster.kind != "pmi2x":
+        pytest.skip("the stock plugin waits for ever")
+    node = NODES[where]
+    number, held = int(node[1:]) - 1, tmp_path / "held"
+    plugin = compile_spank("programs/spank-waiter.c")
+    plugstack.write_text(f"required {plugin} {number} {held}\n")
+    layout = ["-N4", "-n8", "--ntasks-per-node=2"]
+    step = start_faulty(spank_cluster, "touch=in", "init", "fence", options=layout)
+    wait_until(held.exists)
+    step.wait_for("in", set(range(8)) - {2 * number, 2 * number + 1})
+    os.kill(int(held.read_text()), signal.SIGKILL)
+    step.fails(rf"ending step \S+: .*lost the slurmstepd of node {node} \(ranks ")
+    plugstack.write_text("")
+    remove_stale_sockets(spank_cluster, 4)
+
+
 def srun_hears(step, tool, node):
     """Is srun connected with the agent of a node? Those that have left are silent."""
     shown = step.cluster.run(tool, "--json", "--live", f"{step.job()}.0")

@@ -64,7 +64,7 @@ def test_damaged(changed, name, value):
 def test_another_step(changed, spank_cluster):
     """What belongs to that step stays."""
     paths = [
-        spank_cluster.dir / "spool" / f"n{n + 1}" / f"sock.pmi2x.7.0.{n}"
+        spank_cluster.dir / "spool" / f"n{n + 1}" / f"sock.pmi2x.7.0.00000001.{n}"
         for n in range(NODES)
     ]
     sockets = [socket.socket(socket.AF_UNIX) for _ in paths]
@@ -72,7 +72,7 @@ def test_another_step(changed, spank_cluster):
         owner.bind(str(path))
         owner.listen()
     try:
-        result = changed("PMI2X_STEP_JOBID=7.0").failed()
+        result = changed("PMI2X_STEP_JOBID=7.0", "PMI2X_RUN=1").failed()
         result.says("and the environment says that it is step 7.0")
         for path in paths:
             with socket.socket(socket.AF_UNIX) as visitor:

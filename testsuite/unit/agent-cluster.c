@@ -130,7 +130,9 @@ static int connect_back(void *arg, uint32_t node, const void *data, size_t len)
 	pthread_mutex_lock(&c->lock);
 	c->tells++;
 	pthread_cond_broadcast(&c->changed);
-	if (c->tell_error) {
+	if (c->tells <= c->tells_refused) {
+		rc = -ECONNREFUSED;
+	} else if (c->tell_error) {
 		rc = c->tell_error;
 	} else if (c->agents[node]) {
 		rc = tell_by_socket(c, node, data, len);

@@ -32,7 +32,8 @@ struct cluster {
 	char text[65536];            /* the log, ERROR and INFO lines */
 	bool unfinished;             /* an agent has left by its drain_ms */
 	unsigned tells;
-	int tell_error;              /* of all of them, when not 0 */
+	int tell_error;              /* of all of them, when not 0, */
+	unsigned tells_refused;      /* after the first so many */
 	bool ipv6;                   /* ::1 in the place of 127.0.0.1 */
 	bool nowhere;                /* node_address leads elsewhere */
 	bool names;                  /* addresses have to be looked up */

@@ -69,12 +69,14 @@ static void start_srun(struct step *s)
 }
 
 /* All nodes but one are there, and their ranks wait in a barrier. */
-static struct step *step_without(uint32_t missing, bool started, int tell_error)
+static struct step *step_with(uint32_t missing, bool started, int tell_error,
+			      unsigned tells_refused)
 {
 	struct step *s = calloc(1, sizeof(*s));
 
 	assert_non_null(s);
 	cluster_open(&s->c, NODES);
+	s->c.tells_refused = tells_refused;
 	s->missing = missing;
 	s->started = started;
 	s->c.tell_error = tell_error;
@@ -89,6 +91,11 @@ static struct step *step_without(uint32_t missing, bool started, int tell_error)
 		rank_say(&s->c, i, "cmd=barrier_in");
 	}
 	return s;
+}
+
+static struct step *step_without(uint32_t missing, bool started, int tell_error)
+{
+	return step_with(missing, started, tell_error, 0);
 }
 
 static void step_end(struct step *s)
@@ -155,6 +162,17 @@ static bool is_aborted(void *arg)
 	return ((struct step *)arg)->aborted[0] != '\0';
 }
 
+/* All ranks that are there are told `what`, and srun has the words of `said`. */
+static void fails_the_others(struct step *s, const char *what, const char *said)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != s->missing)
+			rank_expect(&s->c, i, what);
+	cluster_await(&s->c, is_aborted, s);
+	assert_non_null(strstr(s->aborted, said));
+	step_end(s);
+}
+
 static void one_that_has_ended_fails_the_others(void **state)
 {
 	for (uint32_t missing = 0; missing < NODES; missing++) {
@@ -163,12 +181,21 @@ static void one_that_has_ended_fails_the_others(void **state)
 
 		snprintf(name, sizeof(name), "rank_%u_(node_n%u)_exited_before",
 			 missing, missing);
-		for (uint32_t i = 0; i < NODES; i++)
-			if (i != missing)
-				rank_expect(&s->c, i, name);
-		cluster_await(&s->c, is_aborted, s);
-		assert_non_null(strstr(s->aborted, "exited before"));
-		step_end(s);
+		fails_the_others(s, name, "exited before");
+	}
+}
+
+/* srun never hears that it has been started; slurmd finds what it has left. */
+static void one_that_is_killed_while_it_starts_fails_the_others(void **state)
+{
+	for (uint32_t missing = 0; missing < NODES; missing++) {
+		struct step *s = step_without(missing, false, -ECONNREFUSED);
+		char name[100];
+
+		snprintf(name, sizeof(name),
+			 "lost_the_slurmstepd_of_node_n%u_(rank_%u)_before",
+			 missing, missing);
+		fails_the_others(s, name, "lost the slurmstepd of node");
 	}
 }
 
@@ -190,6 +217,21 @@ static void one_that_nobody_denies_is_waited_for(void **state)
 	struct step *s = step_without(1, true, -EIO);
 
 	cluster_await(&s->c, slurmd_was_asked, s);
+	the_missing_comes(s);
+	step_end(s);
+}
+
+static bool slurmd_was_asked_again(void *arg)
+{
+	return ((struct step *)arg)->c.tells >= 4;
+}
+
+/* It had its socket, and did not listen yet. */
+static void one_that_is_refused_once_is_waited_for(void **state)
+{
+	struct step *s = step_with(NODES - 1, false, -EIO, 1);
+
+	cluster_await(&s->c, slurmd_was_asked_again, s);
 	the_missing_comes(s);
 	step_end(s);
 }
@@ -219,7 +261,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_that_has_ended_fails_the_others),
+		cmocka_unit_test(one_that_is_killed_while_it_starts_fails_the_others),
 		cmocka_unit_test(one_that_starts_late_is_waited_for),
+		cmocka_unit_test(one_that_is_refused_once_is_waited_for),
 		cmocka_unit_test(one_that_nobody_denies_is_waited_for),
 		cmocka_unit_test(one_that_listens_elsewhere_is_waited_for),
 	};

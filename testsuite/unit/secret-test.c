@@ -82,11 +82,14 @@ static void what_is_random_differs(void **state)
 {
 	struct secret a, b;
 	uint64_t x, y;
+	uint32_t run, other;
 
 	assert_int_equal(secret_create(&a) | secret_create(&b), 0);
 	assert_memory_not_equal(&a, &b, sizeof(a));
 	assert_int_equal(port_seed_create(&x) | port_seed_create(&y), 0);
 	assert_true(x != y);
+	assert_int_equal(run_create(&run) | run_create(&other), 0);
+	assert_true(run != other);
 }
 
 /* Does the kernel leave the page at `at` out of core dumps? */

@@ -13,6 +13,11 @@
  *   the neighbour's ports, all of them, once more.
  *
  * Only when all three deny it the neighbour is lost.
+ *
+ * srun hears of a node from its slurmstepd, when that has started the ranks. If it is
+ * killed before, srun never hears; but it has left the socket at which slurmd reaches
+ * it, where nobody listens any more. Only a node of this run of the step has made one
+ * of that name, so whose connection slurmd finds refused has been started, too.
  */
 #include "agent/peers/missing.h"
 
@@ -31,18 +36,34 @@ static bool is_refusal(int error)
 
 /* ---- slurmd ---- */
 
-/* Only now: an answer from before it was started says nothing. */
 static void ask_slurmd(struct neighbour *n)
 {
-	if (!n->calling)
-		n->calling = connect_back_call(n, true);
+	if (n->calling)
+		return;
+	n->calling = connect_back_call(n, true);
+	n->called_in = n->absence;
 }
 
-void missing_called(struct neighbour *n, bool may_listen)
+static void has_started(struct neighbour *n)
+{
+	n->absence = ABSENCE_STARTED;
+	n->looked = node_now(n->peers->node);
+}
+
+void missing_called(struct neighbour *n, int rc)
 {
 	n->calling = false;
-	if (may_listen || n->peers->leaving || n->state != NEIGHBOUR_WAITING)
+	/* With other errors it may have arrived though the call failed. */
+	if ((rc != -ENOENT && rc != -ECONNREFUSED) || n->peers->leaving ||
+	    n->state != NEIGHBOUR_WAITING)
 		return;
+	if (n->called_in == ABSENCE_UNKNOWN) {
+		/* Asked again later: it may have been about to listen. */
+		if (rc == -ECONNREFUSED && n->absence == ABSENCE_UNKNOWN)
+			has_started(n);
+		return; /* who was not known to have started may have come since */
+	}
+	n->killed = rc == -ECONNREFUSED;
 	n->absence = ABSENCE_UNHEARD;
 	n->refusals = 0;
 	if (!n->attempt)
@@ -74,8 +95,7 @@ int missing_started(struct neighbour *n)
 		return -EPROTO;
 	if (n->state != NEIGHBOUR_WAITING || n->absence != ABSENCE_UNKNOWN)
 		return 0;
-	n->absence = ABSENCE_STARTED;
-	n->looked = node_now(n->peers->node);
+	has_started(n);
 	ask_slurmd(n);
 	return 0;
 }
@@ -87,7 +107,8 @@ static void lost(struct neighbour *n)
 	const struct peers *p = n->peers;
 	char why[NODE_WHY_MAX];
 
-	p->ops->describe_missing(p->arg, n->position, why, sizeof(why));
+	p->ops->describe_missing(p->arg, n->position, n->killed, why,
+				 sizeof(why));
 	neighbour_lost(n, "%s", why);
 }
 
@@ -101,8 +122,7 @@ static void look(struct neighbour *n)
 	n->looked = now;
 	if (n->absence == ABSENCE_UNKNOWN)
 		ask_srun(n);
-	else
-		ask_slurmd(n);
+	ask_slurmd(n);
 }
 
 void missing_tried(struct neighbour *n, int error)

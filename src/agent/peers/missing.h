@@ -9,8 +9,8 @@
 void missing_tried(struct neighbour *n, int error);
 /* srun says that the ranks there have been started. 0 or -EPROTO. */
 int missing_started(struct neighbour *n);
-/* slurmd there was asked to call it. False: nobody listens for the step there. */
-void missing_called(struct neighbour *n, bool may_listen);
+/* slurmd there was asked to call it, with this result: see agent_connect_back_sent. */
+void missing_called(struct neighbour *n, int rc);
 /* srun is being asked about it. */
 bool missing_is_asked(const struct neighbour *n);
 /* The connection to srun has come up. */

@@ -33,8 +33,8 @@ struct conn {
  *
  *            srun: it has ranks        slurmd there: nobody listens
  *   UNKNOWN --------------------> STARTED ----------------> UNHEARD -> lost
- *                                    ^   a port answers        |
- *                                    +-------------------------+
+ *            slurmd: it had a socket  ^   a port answers        |
+ *                                     +-------------------------+
  */
 enum absence {
 	ABSENCE_UNKNOWN,
@@ -85,7 +85,9 @@ struct neighbour {
 	enum absence absence;
 	bool asked;           /* srun, about it */
 	uint64_t looked;      /* loop time of the last question, ms */
-	bool calling;         /* slurmd has not answered yet */
+	bool calling;         /* slurmd has not answered yet, */
+	enum absence called_in; /* asked when this was known */
+	bool killed;          /* while UNHEARD: its socket is still there */
 	unsigned refusals;    /* in a row, while UNHEARD */
 };
 

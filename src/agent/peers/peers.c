@@ -55,9 +55,8 @@ void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc)
 
 	if (node_id < layout_nodes(layout))
 		n = neighbour_find(p, layout_position(layout, node_id));
-	/* Otherwise it may have arrived though the call failed. */
 	if (n)
-		missing_called(n, rc != -ENOENT && rc != -ECONNREFUSED);
+		missing_called(n, rc);
 }
 
 static void on_doorbell(void *arg, const void *data, size_t len)

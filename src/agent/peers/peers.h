@@ -99,9 +99,12 @@ struct peers_ops {
 	 * peers_srun_up.
 	 */
 	void (*ask_started)(void *arg, uint32_t position);
-	/* Say that what ran there has ended before the node was connected. */
-	void (*describe_missing)(void *arg, uint32_t position, char *why,
-				 size_t size);
+	/*
+	 * Say that what ran there has ended before the node was connected; `killed`:
+	 * its host, too.
+	 */
+	void (*describe_missing)(void *arg, uint32_t position, bool killed,
+				 char *why, size_t size);
 };
 
 /*

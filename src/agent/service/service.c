@@ -220,8 +220,8 @@ static int on_control_down(void *arg, struct payload *frame)
 	return rc;
 }
 
-static void describe_missing(void *arg, uint32_t position, char *why,
-			     size_t size)
+static void describe_missing(void *arg, uint32_t position, bool killed,
+			     char *why, size_t size)
 {
 	const struct service *s = arg;
 	char list[MISSING_RANKS_MAX];
@@ -229,11 +229,17 @@ static void describe_missing(void *arg, uint32_t position, char *why,
 	const uint32_t *ranks = layout_ranks_at(s->step->layout, position,
 						&count);
 
-	snprintf(why, size,
-		 "rank%s %s (node %s) exited before the node was connected",
-		 count > 1 ? "s" : "",
-		 rankset_format(ranks, count, list, sizeof(list)),
-		 node_name(s->node, position));
+	rankset_format(ranks, count, list, sizeof(list));
+	if (killed)
+		snprintf(why, size,
+			 "lost the slurmstepd of node %s (rank%s %s) before the node was connected",
+			 node_name(s->node, position), count > 1 ? "s" : "",
+			 list);
+	else
+		snprintf(why, size,
+			 "rank%s %s (node %s) exited before the node was connected",
+			 count > 1 ? "s" : "", list,
+			 node_name(s->node, position));
 }
 
 const struct peers_ops service_peers_ops = {

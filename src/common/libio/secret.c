@@ -31,6 +31,11 @@ int port_seed_create(uint64_t *seed)
 	return random_bytes(seed, sizeof(*seed));
 }
 
+int run_create(uint32_t *run)
+{
+	return random_bytes(run, sizeof(*run));
+}
+
 void secret_format(const struct secret *s, char text[SECRET_TEXT_BYTES])
 {
 	hex_print(s->bytes, sizeof(s->bytes), text);

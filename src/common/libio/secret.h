@@ -18,6 +18,7 @@ struct secret {
 
 int secret_create(struct secret *s);                /* random; 0 or -EIO */
 int port_seed_create(uint64_t *seed);               /* the same; seeded_port */
+int run_create(uint32_t *run); /* the same: no secret, a name */
 void secret_format(const struct secret *s, char text[SECRET_TEXT_BYTES]);
 int secret_parse(struct secret *s, const char *text); /* 0 or -EINVAL */
 void secret_forget(struct secret *s);               /* overwrite it */

@@ -91,7 +91,6 @@ static int listen_at(const char *path, uid_t uid)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	unlink(path); /* of an earlier step with this number that was killed */
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		goto fail;
 	if (chmod(path, S_IRUSR | S_IWUSR) < 0 || lchown(path, uid, -1) < 0 ||
@@ -110,16 +109,17 @@ fail:
 
 /* The spool directory of slurm.conf, with %n and %h as they are or expanded. */
 static int make_paths(struct connect_back_socket *t, const char *node,
-		      uint32_t node_id, const char *jobid)
+		      uint32_t node_id, const char *jobid, uint32_t run)
 {
 	char *spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir,
 						    node, node);
 	char *here = NULL;
 
-	if (asprintf(&t->pattern, "%s/" TELL_SOCKET_PREFIX "%s",
-		     slurm_conf.slurmd_spooldir, jobid) < 0)
+	if (asprintf(&t->pattern, "%s/" TELL_SOCKET_PREFIX "%s.%08x",
+		     slurm_conf.slurmd_spooldir, jobid, run) < 0)
 		t->pattern = NULL;
-	if (asprintf(&here, "%s/" TELL_SOCKET_PREFIX "%s", spool, jobid) < 0)
+	if (asprintf(&here, "%s/" TELL_SOCKET_PREFIX "%s.%08x", spool, jobid,
+		     run) < 0)
 		here = NULL;
 	t->path = here ? socket_path(here, node_id) : NULL;
 	free(here);
@@ -142,13 +142,14 @@ static void report_no_socket(const char *path, int error)
 }
 
 int connect_back_socket_open(struct connect_back_socket *t, const char *node,
-			     uint32_t node_id, const char *jobid, uid_t uid)
+			     uint32_t node_id, const char *jobid, uint32_t run,
+			     uid_t uid)
 {
 	int rc;
 
 	memset(t, 0, sizeof(*t));
 	t->fd = -1;
-	rc = make_paths(t, node, node_id, jobid);
+	rc = make_paths(t, node, node_id, jobid, run);
 	if (!rc)
 		rc = listen_at(t->path, uid);
 	if (rc >= 0) {

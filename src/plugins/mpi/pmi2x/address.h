@@ -12,7 +12,8 @@
 struct connect_back_socket {
 	int fd;        /* listening, CLOEXEC; -1: none, or given to the agent */
 	char *path;    /* on this node, to be unlinked */
-	char *pattern; /* as slurmd expands it: <spool>/sock.pmi2x.<job>.<step> */
+	char *pattern; /* as slurmd expands it:
+	                  <spool>/sock.pmi2x.<job>.<step>.<run> */
 };
 
 /*
@@ -33,9 +34,13 @@ bool node_shares_machine(char *const *names, uint32_t count, uint32_t self);
  * It belongs to `uid`: slurmd connects as the step's user. 0 or a negative errno
  * with a line in the log: the step works without, unless ports are taken. Others
  * can be told in either case.
+ *
+ * `run` is random: a job that is requeued has its number again, and so have its steps.
+ * What a killed slurmstepd leaves must not be taken for a later one's.
  */
 int connect_back_socket_open(struct connect_back_socket *t, const char *node,
-			     uint32_t node_id, const char *jobid, uid_t uid);
+			     uint32_t node_id, const char *jobid, uint32_t run,
+			     uid_t uid);
 void connect_back_socket_unlink(const struct connect_back_socket *t);
 /*
  * Unlinks it, and what steps whose slurmstepd was killed have left on this node;

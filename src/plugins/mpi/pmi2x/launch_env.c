@@ -91,6 +91,7 @@ static const struct variable {
 	{ SECRET_NAME, .read = read_secret },
 	{ SEED_NAME, .read = read_seed },
 	{ JOBID_NAME, .read = read_jobid },
+	NUMBER("PMI2X_RUN", run, UINT32_MAX),
 	NUMBER("PMI2X_SRUN_PORT", srun_port, UINT16_MAX),
 	NUMBER("PMI2X_UNIVERSE", universe_size, INT32_MAX),
 	NUMBER("PMI2X_TRACING", trace, 1),

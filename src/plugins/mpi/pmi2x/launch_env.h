@@ -36,6 +36,8 @@ enum launch_program {
 struct launch_env {
 	struct secret secret;
 	uint64_t port_seed;     /* see seeded_port */
+	uint32_t run;           /* tells a step from another of its number: see
+	                           connect_back_socket_open */
 	uint32_t srun_port;
 	uint32_t universe_size; /* 0: unknown */
 	uint32_t trace;         /* 1: record time stamps */

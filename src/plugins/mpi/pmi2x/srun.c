@@ -515,6 +515,8 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 		rc = secret_create(&s->launch.secret);
 	if (!rc)
 		rc = port_seed_create(&s->launch.port_seed);
+	if (!rc)
+		rc = run_create(&s->launch.run);
 	if (!rc) {
 		s->launch.universe_size = universe_size();
 		s->launch.kill = srun_kill_on_bad_exit();

@@ -462,7 +462,8 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 	describe_step(s, &own, step, *env);
 	if (s->nodes.nnodes > 1)
 		connect_back_socket_open(&s->connect_back, step->node_name,
-					 s->nodes.node_id, s->jobid, step->uid);
+					 s->nodes.node_id, s->jobid,
+					 s->launch.run, step->uid);
 	if (offer_pmix(s, &own, step))
 		return;
 	prepare_agent(s, &own, step, *env);
