@@ -140,10 +140,9 @@ static void add_ranks(struct starter *s)
 
 /*
  * Has this rank said something? One that has hung up, or will say nothing more
- * (shutdown), is looked at no more; the engine learns of its end if it is ever needed:
- * at once where those who have spawned it may wait for it.
+ * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
  */
-static bool has_spoken(const struct starter *s, struct pollfd *fd)
+static bool has_spoken(struct pollfd *fd)
 {
 	char byte;
 	ssize_t n;
@@ -154,7 +153,26 @@ static bool has_spoken(const struct starter *s, struct pollfd *fd)
 	if (n > 0 || (n < 0 && errno == EAGAIN))
 		return n > 0;
 	fd->fd = -1;
-	return s->step->spawned;
+	return false;
+}
+
+/*
+ * Who has spawned the step may wait for a rank that has gone, while others of the node
+ * go on. When all have gone it ends here: slurmstepd then kills what it has just started,
+ * so the agent has to wait for starter_stop.
+ */
+static bool some_have_gone(const struct starter *s)
+{
+	bool gone = false, here = false;
+
+	for (uint32_t i = 0; i < s->idle.count; i++) {
+		bool hung_up = s->idle.ranks[i].fd >= 0 &&
+			       s->idle.fds[IDLE_RANKS + i].fd < 0;
+
+		gone |= hung_up;
+		here |= !hung_up;
+	}
+	return gone && here;
 }
 
 /* ---- waiting ---- */
@@ -165,7 +183,8 @@ static bool is_wanted(struct starter *s)
 	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_DOORBELL].revents;
 
 	for (uint32_t i = 0; i < s->idle.count; i++)
-		wanted |= has_spoken(s, &fds[IDLE_RANKS + i]);
+		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
+	wanted |= s->step->spawned && some_have_gone(s);
 	if (fds[IDLE_REGISTRATION].revents)
 		add_ranks(s);
 	if (fds[IDLE_TOPOLOGY].revents)
@@ -217,12 +236,16 @@ static bool has_ranks(const struct starter *s)
 }
 
 /*
- * At the end: a trace is sent also of what was not used. Ranks that are still looked at
- * may have come and gone while nobody looked, and who has spawned them may wait for them.
+ * At the end: a trace is sent also of what was not used; and who has spawned ranks may
+ * wait for them, also for those that have come and gone before anybody looked.
  */
 static bool is_worth_telling(const struct starter *s)
 {
-	return s->options.agent.trace || (s->step->spawned && has_ranks(s));
+	bool any = s->options.agent.trace;
+
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		any |= s->step->spawned && s->idle.ranks[i].fd >= 0;
+	return any;
 }
 
 /* All ranks of the node have come, and have gone without a word. */

@@ -537,7 +537,6 @@ def test_what_is_spawned_dies(cluster, exercise):
     result.says(", which has ended without it")
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize(
     "command, who",
     [

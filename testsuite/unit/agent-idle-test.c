@@ -187,6 +187,7 @@ static void a_late_failure_ends_the_step(void **state)
 
 /* ---- a step that was spawned ---- */
 
+static atomic_int polls;
 static atomic_bool sleeps_on; /* the next who polls, until it is to end */
 static atomic_int agents;
 
@@ -207,8 +208,31 @@ static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
 	cluster_prepare(&c, 0);
 	rank_register(&c, 0);
 	rank_close(&c, 0);
+	atomic_store(&agents, 0);
 	atomic_store(&sleeps_on, true);
 	assert_int_equal(starter_run(c.agents[0]), 0);
+	cluster_stop(&c, 0);
+	assert_int_equal(atomic_load(&agents), 1);
+	cluster_close(&c);
+}
+
+/* Slurm kills at the end of the last rank what slurmstepd has just started. */
+static void no_agent_is_started_between_the_last_rank_and_the_end(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 1);
+	c.steps[0].spawned = true;
+	c.run = count_agent;
+	cluster_prepare(&c, 0);
+	rank_register(&c, 0);
+	rank_close(&c, 0);
+	atomic_store(&agents, 0);
+	atomic_store(&polls, 0);
+	assert_int_equal(starter_run(c.agents[0]), 0);
+	while (atomic_load(&polls) < 3) /* that it has come, has gone, and the next */
+		sched_yield();
+	assert_int_equal(atomic_load(&agents), 0);
 	cluster_stop(&c, 0);
 	assert_int_equal(atomic_load(&agents), 1);
 	cluster_close(&c);
@@ -275,8 +299,6 @@ static void a_rank_that_speaks_is_not_told_of(void **state)
 }
 
 /* ---- without descriptors ---- */
-
-static atomic_int polls;
 
 /* Stands for the C library's in this program: counts, and waits as it does. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
@@ -424,6 +446,8 @@ int main(void)
 		cmocka_unit_test(one_that_never_runs_can_be_stopped),
 		cmocka_unit_test(a_late_failure_ends_the_step),
 		cmocka_unit_test(a_spawned_rank_that_ends_at_once_is_told_of),
+		cmocka_unit_test(
+			no_agent_is_started_between_the_last_rank_and_the_end),
 		cmocka_unit_test(silence_is_told_without_an_agent),
 		cmocka_unit_test(silence_is_told_by_the_agent),
 		cmocka_unit_test(a_rank_that_speaks_is_not_told_of),
