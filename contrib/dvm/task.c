@@ -17,11 +17,17 @@
 
 /* ---- failing ---- */
 
+static int32_t wait_status(int code)
+{
+	return (code & 0xff ? code & 0xff : 1) << 8;
+}
+
 static void fail(const struct task *t, uint32_t rank, int code, const char *why)
 {
-	struct task_failure f = { .rank = rank, .why = why };
+	const struct task_failure f = {
+		.status = wait_status(code), .rank = rank, .why = why,
+	};
 
-	f.status = (code & 0xff ? code & 0xff : 1) << 8;
 	t->host->failed(t->host->arg, t, &f);
 }
 
@@ -92,6 +98,9 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 {
 	const struct task *t = arg;
 	char why[DVM_TEXT_MAX];
+	const struct task_failure f = {
+		.asked = true, .status = wait_status(code), .rank = rank, .why = why,
+	};
 
 	if (rank == CONTROL_NO_RANK) {
 		fail(t, 0, code, text);
@@ -99,7 +108,7 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 	}
 	snprintf(why, sizeof(why), "rank %u called abort%s%.900s", rank,
 		 *text ? ": " : "", text);
-	fail(t, rank, code, why);
+	t->host->failed(t->host->arg, t, &f);
 }
 
 static void on_report(void *arg, const char *text)

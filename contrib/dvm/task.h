@@ -30,6 +30,7 @@
 struct task;
 
 struct task_failure {
+	bool asked; /* by the rank: dvm_msg.h */
 	int32_t status; /* a wait status other than 0 */
 	uint32_t rank;
 	const char *why;

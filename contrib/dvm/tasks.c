@@ -80,7 +80,8 @@ static void fail_part(const struct tasks *t, uint32_t part, const struct task_fa
 {
 	const struct dvm_msg m = {
 		.type = DVM_FAIL,
-		.fail = { part, f->status, f->rank, { f->why, strlen(f->why) } },
+		.fail = { part, f->status, f->rank, f->asked,
+			  { f->why, strlen(f->why) } },
 	};
 
 	say(t, &m);
@@ -92,7 +93,7 @@ static void on_failed(void *arg, const struct task *task, const struct task_fail
 	const struct dvm_msg m = {
 		.type = DVM_FAILED,
 		.failed = { task->key.task, (uint32_t)task->key.instance, f->status,
-			    f->rank, { f->why, strlen(f->why) } },
+			    f->rank, f->asked, { f->why, strlen(f->why) } },
 	};
 
 	if (task->over && task->nnodes > 1)

@@ -27,7 +27,7 @@
 #define PMIX_END_S 10 /* for pmi2x-pmixd, which ends when pmi2x-dvmd has been killed */
 /* What epoll says of others than outputs: no number of a part is so large. */
 #define EVENT_HEAD UINT64_MAX
-#define EVENT_CHILD (UINT64_MAX - 1)
+#define EVENT_SIGNAL (UINT64_MAX - 1)
 
 struct zygote {
 	int epoll, signals;
@@ -36,6 +36,7 @@ struct zygote {
 	struct resources has;
 	int registration; /* of the part that is being started; -1 */
 	struct frame_reader reader;
+	bool terminated; /* by a signal: what its ranks do is not told any more */
 	bool over;
 };
 
@@ -173,11 +174,8 @@ static void reap(struct zygote *z, pid_t pid)
 
 static void reap_all(struct zygote *z)
 {
-	struct signalfd_siginfo info;
 	siginfo_t who;
 
-	while (read(z->signals, &info, sizeof(info)) > 0)
-		;
 	for (;;) {
 		who.si_pid = 0;
 		if (waitid(P_ALL, 0, &who, WEXITED | WNOHANG | WNOWAIT) ||
@@ -185,6 +183,21 @@ static void reap_all(struct zygote *z)
 			return;
 		reap(z, who.si_pid);
 	}
+}
+
+/* Who is ended itself does not say how its ranks end: the head takes it for lost. */
+static void take_signals(struct zygote *z)
+{
+	struct signalfd_siginfo info;
+
+	while (read(z->signals, &info, sizeof(info)) > 0) {
+		z->terminated |= info.ssi_signo == SIGTERM;
+		if (info.ssi_signo == SIGCONT)
+			dvm_node_continued(z->node, now());
+	}
+	z->over |= z->terminated;
+	if (!z->terminated)
+		reap_all(z);
 }
 
 /* ---- what the head says ---- */
@@ -227,8 +240,8 @@ static void handle(struct zygote *z, uint64_t data)
 {
 	if (data == EVENT_HEAD)
 		read_head(z);
-	else if (data == EVENT_CHILD)
-		reap_all(z);
+	else if (data == EVENT_SIGNAL)
+		take_signals(z);
 	else
 		outputs_event(z->outputs, data);
 }
@@ -242,7 +255,8 @@ static void serve(struct zygote *z)
 		n = epoll_wait(z->epoll, events, EVENTS, left);
 		for (int i = 0; i < n; i++)
 			handle(z, events[i].data.u64);
-		left = dvm_node_turn(z->node, now());
+		if (!z->terminated)
+			left = dvm_node_turn(z->node, now());
 	}
 	dvm_node_kill_all(z->node);
 }
@@ -269,22 +283,24 @@ static int open_all(struct zygote *z)
 		.signal = on_signal,
 		.leave = on_leave,
 	};
-	sigset_t child;
+	sigset_t taken;
 	int rc;
 
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigemptyset(&taken);
+	sigaddset(&taken, SIGCHLD);
+	sigaddset(&taken, SIGCONT);
+	sigaddset(&taken, SIGTERM);
+	sigprocmask(SIG_BLOCK, &taken, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	z->epoll = epoll_create1(EPOLL_CLOEXEC);
-	z->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	z->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (z->epoll < 0 || z->signals < 0 ||
 	    fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(ZYGOTE_PMI_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	frame_reader_init(&z->reader);
 	rc = watch(z, ZYGOTE_FD, EVENT_HEAD);
-	rc = rc ? rc : watch(z, z->signals, EVENT_CHILD);
+	rc = rc ? rc : watch(z, z->signals, EVENT_SIGNAL);
 	rc = rc ? rc : outputs_create(&z->outputs, z->epoll, &z->node);
 	rc = rc ? rc : zygote_exec_init();
 	return rc ? rc : dvm_node_create(&z->node, &ops, z);

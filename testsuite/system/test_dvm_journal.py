@@ -2,6 +2,7 @@
 """pmi2x-dvm: heads that are lost, others that go on with their journal; its reports."""
 
 import collections
+import contextlib
 import csv
 import io
 import json
@@ -328,6 +329,48 @@ def test_all_nodes_are_lost(dvm, env, journal):
             os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     resume(dvm, journal).says("0 tasks have ended, 9 go on, ")
+
+
+def send(number, pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def gone(pids):
+    return not [pid for pid in pids if pathlib.Path(f"/proc/{pid}").exists()]
+
+
+TRAPS = "trap 'exit 3' TERM; while :; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize(
+    ("first", "continued", "work"),
+    [("ranks", False, "exec sleep 600"), ("ranks", True, TRAPS), ("daemons", True, TRAPS)],
+)
+def test_tasks_that_are_ended_with_their_daemons(dvm, env, journal, tmp_path, first, continued, work):
+    """As Slurm does at a requeue, a time limit or scancel: no task has failed by that."""
+    pids = tmp_path / "pids"
+    dvm("submit", "--array", "1-9", "sh", "-c", f"echo $$ >> {pids}; {work}").ok()
+    wait_until(lambda: pids.exists() and len(pids.read_text().splitlines()) == 8)
+    ranks = list(map(int, pids.read_text().split()))
+    there = living(env["PMI2X_DVM_DIR"])
+    daemons = [p for p, name in there.items() if name in ("pmi2x-dvmd", "pmi2x-dvm-zygot")]
+    assert len(daemons) == 4
+    if continued:
+        send(signal.SIGCONT, [*ranks, *daemons])
+    if first == "ranks":
+        send(signal.SIGTERM, ranks[:1])
+        while not gone(ranks[:1]):
+            pass  # its end is known to the daemon then, whose own follows soon
+        send(signal.SIGTERM, ranks)
+    send(signal.SIGTERM, daemons)
+    send(signal.SIGTERM, ranks)
+    wait_until(lambda: gone(ranks + daemons))
+    wait_until(lambda: status(dvm)["queued"] == 9)
+    kill_head(env)
+    assert set(ends(journal).values()) == {0}
+    resume(dvm, journal).says("0 tasks have ended, 9 go on")
 
 
 def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):

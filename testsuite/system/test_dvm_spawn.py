@@ -152,6 +152,7 @@ def test_a_child_that_dies_is_answered(local, family):
     os.kill(pid, signal.SIGKILL)
     local("wait", parent).ok()
     assert "rc 0" not in ended(local, parent)["out"]
+    local("wait", str(child)).failed()
     assert ended(local, child)["code"] == 128 + signal.SIGKILL
 
 

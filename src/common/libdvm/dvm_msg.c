@@ -247,20 +247,22 @@ static void get_ended(struct cursor *c, struct dvm_ended *m)
 	get_bytes(c, DVM_TAIL_MAX, &m->err);
 }
 
-static int put_failure(struct buf *b, int32_t status, uint32_t rank,
+static int put_failure(struct buf *b, int32_t status, uint32_t rank, bool asked,
 		       const struct dvm_bytes *why)
 {
 	int rc = pack_u32(b, (uint32_t)status);
 
 	rc = rc ? rc : pack_u32(b, rank);
+	rc = rc ? rc : pack_u8(b, asked);
 	return rc ? rc : dvm_bytes_pack(b, why);
 }
 
-static void get_failure(struct cursor *c, int32_t *status, uint32_t *rank,
+static void get_failure(struct cursor *c, int32_t *status, uint32_t *rank, bool *asked,
 			struct dvm_bytes *why)
 {
 	*status = (int32_t)unpack_u32(c);
 	*rank = unpack_u32(c);
+	*asked = get_bool(c);
 	get_bytes(c, DVM_TEXT_MAX, why);
 	if (!*status)
 		c->failed = true;
@@ -270,13 +272,13 @@ static int put_fail(struct buf *b, const struct dvm_fail *m)
 {
 	int rc = pack_u32(b, m->part);
 
-	return rc ? rc : put_failure(b, m->status, m->rank, &m->why);
+	return rc ? rc : put_failure(b, m->status, m->rank, m->asked, &m->why);
 }
 
 static void get_fail(struct cursor *c, struct dvm_fail *m)
 {
 	m->part = unpack_u32(c);
-	get_failure(c, &m->status, &m->rank, &m->why);
+	get_failure(c, &m->status, &m->rank, &m->asked, &m->why);
 }
 
 static int put_failed(struct buf *b, const struct dvm_failed *m)
@@ -284,14 +286,14 @@ static int put_failed(struct buf *b, const struct dvm_failed *m)
 	int rc = pack_u64(b, m->task);
 
 	rc = rc ? rc : pack_u32(b, m->instance);
-	return rc ? rc : put_failure(b, m->status, m->rank, &m->why);
+	return rc ? rc : put_failure(b, m->status, m->rank, m->asked, &m->why);
 }
 
 static void get_failed(struct cursor *c, struct dvm_failed *m)
 {
 	m->task = unpack_u64(c);
 	m->instance = unpack_u32(c);
-	get_failure(c, &m->status, &m->rank, &m->why);
+	get_failure(c, &m->status, &m->rank, &m->asked, &m->why);
 }
 
 static int put_pmi_part(struct buf *b, const struct dvm_pmi_part *m)

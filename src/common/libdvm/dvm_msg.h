@@ -218,6 +218,7 @@ struct dvm_fail {
 	uint32_t part;   /* see node.h */
 	int32_t status;  /* to say of it, a wait status other than 0 */
 	uint32_t rank;   /* whose fault it is; of the task */
+	bool asked;      /* the rank has asked for it, by an abort: no consequence of others' */
 	struct dvm_bytes why;
 };
 
@@ -227,6 +228,7 @@ struct dvm_failed {
 	uint32_t instance;
 	int32_t status;
 	uint32_t rank;
+	bool asked;
 	struct dvm_bytes why;
 };
 

@@ -542,10 +542,13 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 	struct head_task *t = task_find(h, m->task);
 
 	if (!t || t->state != TASK_RUNNING || t->instance != m->instance ||
-	    t->lost || t->cancelled || t->result.status)
+	    t->lost || t->cancelled ||
+	    (t->result.status && (t->result.why || !m->asked)))
 		return;
-	t->result.status = m->status;
-	t->result.rank = m->rank;
+	if (!t->result.status) {
+		t->result.status = m->status;
+		t->result.rank = m->rank;
+	}
 	free(t->result.why);
 	t->result.why = text_of(&m->why);
 	signal_parts(h, t, 0);

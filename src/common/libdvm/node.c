@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,11 @@
 
 #define OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
 #define WHY_MAX DVM_TEXT_MAX
+
+/* Milliseconds on a machine that is overloaded: */
+#define DOUBT_MS 2000        /* between two processes of a step that Slurm signals */
+#define DOUBT_OTHERS_MS 4000 /* until the node that has failed says so */
+#define CONTINUED_MS 60000   /* from Slurm's SIGCONT to SIGTERM, and what ends by that */
 
 /* Environment and directory that parts share; a copy of the message. */
 struct profile {
@@ -32,6 +38,16 @@ struct tail {
 	char *bytes; /* DVM_TAIL_MAX, or NULL: nothing came */
 	size_t len;
 };
+
+/*
+ * Why it is not told yet that a part has failed.
+ *
+ *   NO_DOUBT --> OF_RANK      one of its ranks has ended as by Slurm's signal
+ *   NO_DOUBT --> OF_OTHERS    its PMI says that it fails, and no rank of it has: another
+ *                             node's have, or its pmi2x-pmixd was ended
+ *   any      --> NO_DOUBT     after its time: it has failed; OF_OTHERS: the head ends it
+ */
+enum doubt { NO_DOUBT, OF_RANK, OF_OTHERS };
 
 struct part;
 
@@ -52,8 +68,10 @@ struct part {
 	uint32_t first_rank, count;
 	struct rank *ranks;
 	uint32_t left;         /* that have not ended */
-	uint64_t deadline_ms;  /* of its time limit, or of its grace; 0: none */
+	uint64_t deadline_ms;  /* of its time limit, of a doubt, of its grace; 0: none */
 	uint32_t grace_ms;
+	enum doubt doubt;
+	int signalled;         /* what the head had it sent last */
 	bool ending;           /* has been sent SIGTERM */
 	bool failing;          /* ... because one of its ranks has failed */
 	bool pmi;              /* its ranks have one */
@@ -79,6 +97,7 @@ struct dvm_node {
 	struct kept_set *kept;
 	struct dvm_register is;
 	uint32_t next_part;
+	uint64_t continued_ms; /* when it was last; 0: never */
 	struct buf out;
 	bool leaving;
 	struct dvm_time now;
@@ -217,7 +236,6 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	struct dvm_msg m = { .type = DVM_ENDED };
 
 	n->ops.close_output(n->arg, p->number);
-	p->end.ended_ns = n->now.wall_ns;
 	p->end.why = (struct dvm_bytes){ p->why, strlen(p->why) };
 	p->end.out = (struct dvm_bytes){ p->tails[0].bytes, p->tails[0].len };
 	p->end.err = (struct dvm_bytes){ p->tails[1].bytes, p->tails[1].len };
@@ -228,16 +246,6 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	part_free(n, p);
 }
 
-/* All its ranks have ended. Of one that has failed its PMI may still say why. */
-static void ranks_over(struct dvm_node *n, struct part *p)
-{
-	if (p->pmi)
-		n->ops.close_pmi(n->arg, p->number);
-	p->waits_for_pmi = p->pmi && p->end.status && !*p->why;
-	if (!p->waits_for_pmi)
-		part_ended(n, p);
-}
-
 static void set_deadline(struct dvm_node *n, struct part *p, uint64_t ms)
 {
 	if (!p->deadline_ms && ms)
@@ -245,6 +253,19 @@ static void set_deadline(struct dvm_node *n, struct part *p, uint64_t ms)
 	if (p->deadline_ms && !ms)
 		DL_DELETE(n->timed, p);
 	p->deadline_ms = ms;
+}
+
+/* All its ranks have ended. Of one that has failed its PMI may still say why. */
+static void ranks_over(struct dvm_node *n, struct part *p)
+{
+	if (!p->end.ended_ns)
+		p->end.ended_ns = n->now.wall_ns;
+	set_deadline(n, p, 0);
+	if (p->pmi)
+		n->ops.close_pmi(n->arg, p->number);
+	p->waits_for_pmi = p->pmi && p->end.status && !*p->why;
+	if (!p->waits_for_pmi)
+		part_ended(n, p);
 }
 
 static void signal_part(struct dvm_node *n, struct part *p, int number)
@@ -257,7 +278,7 @@ static void signal_part(struct dvm_node *n, struct part *p, int number)
 /* First politely. */
 static void end_part(struct dvm_node *n, struct part *p)
 {
-	if (p->ending)
+	if (p->ending || p->doubt)
 		return;
 	p->ending = true;
 	signal_part(n, p, SIGTERM);
@@ -300,6 +321,47 @@ static void part_fails(struct dvm_node *n, struct part *p)
 	end_part(n, p);
 }
 
+/* ---- doubts ---- */
+
+static bool was_continued(const struct dvm_node *n)
+{
+	return n->continued_ms && n->now.ms - n->continued_ms < CONTINUED_MS;
+}
+
+/* By a signal with which Slurm ends a step, or as a shell says so of its command. */
+static bool ended_by_slurm(const struct part *p, int32_t status)
+{
+	int number = status & 0x7f ? status & 0x7f : (status >> 8 & 0xff) - 128;
+
+	return (number == SIGTERM || number == SIGKILL) && number != p->signalled;
+}
+
+static bool is_doubtful(const struct dvm_node *n, const struct part *p,
+			const struct node_end *e)
+{
+	return e->status && !e->why && !p->ending &&
+	       (ended_by_slurm(p, e->status) || was_continued(n));
+}
+
+static void begin_doubt(struct dvm_node *n, struct part *p, enum doubt doubt)
+{
+	p->doubt = doubt;
+	set_deadline(n, p, n->now.ms + (doubt == OF_RANK ? DOUBT_MS : DOUBT_OTHERS_MS));
+}
+
+/* The part may be gone then. */
+static void end_doubt(struct dvm_node *n, struct part *p)
+{
+	p->doubt = NO_DOUBT;
+	set_deadline(n, p, 0);
+	if (p->left)
+		part_fails(n, p);
+	else
+		ranks_over(n, p);
+}
+
+/* ---- ends of ranks ---- */
+
 static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end *e)
 {
 	struct part *p = r->part;
@@ -310,6 +372,12 @@ static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end
 				      (uint32_t)(r - p->ranks), e->status);
 	note_end(p, r->number, e);
 	if (!--p->left)
+		p->end.ended_ns = n->now.wall_ns;
+	if (!p->doubt && is_doubtful(n, p, e))
+		begin_doubt(n, p, OF_RANK);
+	if (p->doubt)
+		return;
+	if (!p->left)
 		ranks_over(n, p);
 	else if (e->status)
 		part_fails(n, p);
@@ -509,39 +577,85 @@ static void on_ask(struct dvm_node *n, const struct dvm_ask *m)
 	tell(n, find_part(n, m->task, m->instance), m);
 }
 
+/* What another node has said explains its end. False: the part was over, and is gone. */
+static bool leave_doubt(struct dvm_node *n, struct part *p)
+{
+	if (p->doubt != OF_OTHERS)
+		return true;
+	p->doubt = NO_DOUBT;
+	set_deadline(n, p, 0);
+	if (p->left)
+		return true;
+	ranks_over(n, p);
+	return false;
+}
+
+static void tell_part(struct dvm_node *n, struct part *p)
+{
+	p->end.told = true;
+	if (leave_doubt(n, p))
+		end_part(n, p);
+}
+
+static void pass_signal_on(struct dvm_node *n, struct part *p, int number)
+{
+	p->signalled = number;
+	signal_part(n, p, number);
+	if (number == SIGKILL)
+		leave_doubt(n, p);
+}
+
 static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
 {
 	struct part *p = find_part(n, m->task, m->instance);
 
 	if (!p)
 		return;
-	if (m->number) {
-		signal_part(n, p, (int)m->number);
-	} else if (!p->ending) {
-		p->end.told = true;
-		end_part(n, p);
-	}
+	if (m->number)
+		pass_signal_on(n, p, (int)m->number);
+	else if (p->doubt != OF_RANK && !p->ending)
+		tell_part(n, p);
 }
 
-/*
- * Its PMI knows more than the ends of its processes tell. What fails because the part is
- * being ended is no reason.
- */
-static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
+/* What is not this node's, or may be Slurm's. */
+static bool is_of_others(const struct dvm_node *n, const struct part *p,
+			 const struct dvm_fail *m)
 {
-	struct part *p;
+	return !m->asked && !p->end.status && (p->held.nodes > 1 || was_continued(n));
+}
 
-	HASH_FIND(hh, n->parts, &m->part, sizeof(m->part), p);
-	if (!p || (p->ending && !p->failing))
-		return;
+static void note_fail(struct part *p, const struct dvm_fail *m)
+{
 	if (!p->end.status) {
 		p->end.status = m->status;
 		p->end.rank = m->rank;
 	}
-	if (!*p->why)
-		memcpy(p->why, m->why.data,
-		       m->why.len < WHY_MAX ? m->why.len : WHY_MAX - 1);
-	part_fails(n, p);
+	if (!*p->why || (m->asked && !p->end.too_long))
+		snprintf(p->why, sizeof(p->why), "%.*s", (int)m->why.len,
+			 (const char *)m->why.data);
+}
+
+/*
+ * Its PMI knows more than the ends of its processes tell. What fails because the part is
+ * being ended is no reason; that a rank has aborted is, also where another node was
+ * the first to say that the task fails.
+ */
+static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
+{
+	bool of_others;
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &m->part, sizeof(m->part), p);
+	if (!p || (p->ending && !p->failing && !m->asked))
+		return;
+	of_others = is_of_others(n, p, m);
+	note_fail(p, m);
+	if ((m->asked && !leave_doubt(n, p)) || p->doubt)
+		return;
+	if (of_others)
+		begin_doubt(n, p, OF_OTHERS);
+	else
+		part_fails(n, p);
 }
 
 static void on_pmi_over(struct dvm_node *n, uint32_t number)
@@ -679,6 +793,10 @@ static void check_deadlines(struct dvm_node *n)
 	DL_FOREACH_SAFE(n->timed, p, next) {
 		if (p->deadline_ms > n->now.ms)
 			continue;
+		if (p->doubt) {
+			end_doubt(n, p);
+			continue;
+		}
 		if (p->ending) {
 			set_deadline(n, p, 0);
 			signal_part(n, p, SIGKILL);
@@ -702,6 +820,11 @@ static int next_deadline(const struct dvm_node *n)
 		return -1;
 	left = first > n->now.ms ? first - n->now.ms : 0;
 	return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+void dvm_node_continued(struct dvm_node *n, struct dvm_time now)
+{
+	n->continued_ms = now.ms;
 }
 
 int dvm_node_turn(struct dvm_node *n, struct dvm_time now)

@@ -6,6 +6,11 @@
  *
  * A *part* is what of a task runs here. When one of its ranks fails, the others are
  * ended: SIGTERM, and SIGKILL after the grace time.
+ *
+ * Slurm ends a job by SIGCONT and then SIGTERM to all processes of a step, the ranks' first
+ * or the daemon's; what it ends so has not failed. So an end that may be Slurm's doing is
+ * *doubted*: it is not told for a moment, in which the daemon is ended, too, if it was.
+ * The node is lost then, and its tasks with it.
  */
 #ifndef PMI2X_DVM_NODE_H
 #define PMI2X_DVM_NODE_H
@@ -57,7 +62,7 @@ struct dvm_node_ops {
 	/* All have. It says PMI_OVER then, with nothing after it. */
 	void (*close_pmi)(void *arg, uint32_t part);
 	/*
-	 * Start a process in a session of its own. Its number, or a negative errno.
+	 * Start a process in a process group of its own. Its number, or a negative errno.
 	 * dvm_node_ended follows; what it has left in its process group is killed
 	 * before that.
 	 */
@@ -89,6 +94,8 @@ void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data
 /* A process has ended. False: it is none of these. */
 bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
 		    struct dvm_time now);
+/* The daemon has been sent SIGCONT: SIGTERM may follow. */
+void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
 /*
  * After inputs of one turn of the loop, and when it is due: end what has no time left, send
  * what has come up. Milliseconds until it is due again; -1: never.
