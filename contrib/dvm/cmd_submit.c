@@ -21,7 +21,7 @@ struct submission {
 	json_t *task;         /* what all have in common: ranks, cores, ... */
 	json_t *tasks;        /* that are to be sent */
 	const char *json, *lines, *array, *report;
-	const char *journal, *local; /* of batch, for its DVM */
+	const char *journal, *local, *orphan; /* of batch, for its DVM */
 	bool wait, quiet, tied;
 	size_t read;          /* lines of a file */
 	json_int_t line, taken; /* of batch: the present one; that of earlier ones */
@@ -141,6 +141,7 @@ static const struct option long_options[] = {
 	{ "report", required_argument, NULL, 'R' },
 	{ "journal", required_argument, NULL, 'D' },
 	{ "local", required_argument, NULL, 'L' },
+	{ "orphan", required_argument, NULL, 'W' },
 	{ 0 },
 };
 
@@ -171,6 +172,7 @@ static void take_option(struct submission *s, int option, const char *value)
 	case 'R': s->report = value; break;
 	case 'D': s->journal = value; break;
 	case 'L': s->local = value; break;
+	case 'W': s->orphan = value; break;
 	default: die_usage("there is no such option, or its value is missing");
 	}
 }
@@ -187,10 +189,15 @@ static void take_options(struct submission *s, int argc, char **argv)
 		take_option(s, option, optarg);
 }
 
+static bool has_options_of_batch(const struct submission *s)
+{
+	return s->journal || s->local || s->orphan;
+}
+
 static void refuse_options_of_batch(const struct submission *s)
 {
-	if (s->journal || s->local)
-		die_usage("--journal and --local are options of up and batch");
+	if (has_options_of_batch(s))
+		die_usage("--journal, --local and --orphan are options of up and batch");
 }
 
 /* ---- sending ---- */
@@ -519,20 +526,25 @@ static bool is_there(const char *dir)
 	return !access(path, F_OK);
 }
 
+static int add_up_option(char **args, char *option, const char *value)
+{
+	if (!value)
+		return 0;
+	args[0] = option;
+	args[1] = (char *)(uintptr_t)value;
+	return 2;
+}
+
 /* Start the DVM, which goes on with the journal when there is one. */
 static void up(const struct submission *s, const char *journal)
 {
 	char *args[8] = { "up" };
 	int n = 1, file = optind;
 
-	if (s->local) {
-		args[n++] = "--local";
-		args[n++] = (char *)(uintptr_t)s->local;
-	}
-	if (journal) {
-		args[n++] = is_there(journal) ? "--resume" : "--journal";
-		args[n++] = (char *)(uintptr_t)journal;
-	}
+	n += add_up_option(args + n, "--local", s->local);
+	n += add_up_option(args + n, "--orphan", s->orphan);
+	n += add_up_option(args + n, journal && is_there(journal) ? "--resume" : "--journal",
+			   journal);
 	optind = 1;
 	(void)cmd_up(n, args);
 	optind = file;
@@ -597,8 +609,8 @@ int cmd_batch(int argc, char **argv)
 		die_usage("batch: which file? (-: standard input)");
 	if (!s.dvm && !dvm_any_up())
 		return batch_alone(&s, argv[optind]);
-	if (s.journal || s.local)
-		die("--journal and --local are for a DVM of its own, and one is up already");
+	if (has_options_of_batch(&s))
+		die("--journal, --local and --orphan are for a DVM of its own, and one is up already");
 	begin(&s);
 	for_lines(&s, argv[optind], 0, NULL, add_shell_line);
 	return finish(&s);

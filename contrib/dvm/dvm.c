@@ -70,7 +70,7 @@ static const char usage[] =
 "  --journal DIR            up, batch: write down there what becomes of the tasks\n"
 "  --resume DIR             go on with a journal\n"
 "  --once                   with it: run nothing again that had been started\n"
-"  --orphan SECONDS         with a journal: so long tasks outlive the head\n"
+"  --orphan SECONDS         up, batch: with a journal: so long tasks outlive the head\n"
 "  --fast                   do not wait for the disk before a submit is answered\n"
 "  --launcher COMMAND       in place of srun\n"
 "  --jobid JOB              grow: on nodes of this job\n"

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 
 import pytest
 
@@ -82,6 +83,33 @@ def test_what_runs_goes_on(dvm, env, journal, tmp_path):
     assert ends(journal) == dict.fromkeys(range(1, 11), 1)
     assert set(ran(tmp_path).values()) == {1}
     assert (journal.parent / "daemons").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
+    """The same command takes up what runs: no line is run twice."""
+    (tmp_path / "lines").write_text(f"{until(tmp_path / 'go')}\n" * 8)
+    command = (
+        "batch", "--local", "2", "--orphan", "60", "--journal", tmp_path / "j", tmp_path / "lines",
+    )  # fmt: skip
+    first = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", *command], env=env, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: ran(tmp_path))
+    wait_until(lambda: status(dvm)["running"] == len(ran(tmp_path)))
+    before, running = daemons(env), len(ran(tmp_path))
+    lose_head(env)
+    assert first.wait(30) == 1
+    assert daemons(env) == before
+    (tmp_path / "go").touch()
+    dvm(*command).ok().says(f"{running} tasks are where they were started")
+    assert ran(tmp_path) == {f"ran.{i}.0": 1 for i in range(1, 9)}
+    assert ends(tmp_path / "j/journal") == dict.fromkeys(range(1, 9), 1)
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_batch_orphan_needs_a_journal(dvm, tmp_path):
+    dvm("batch", "--local", "1", "--orphan", "9", tmp_path / "x").failed().says("--journal DIR")
+    dvm("run", "--orphan", "9", "true").failed().says("options of up and batch")
 
 
 def test_an_mpi_program_over_nodes(dvm, env, journal, raw, tmp_path):
