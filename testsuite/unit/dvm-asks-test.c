@@ -266,9 +266,14 @@ static void one_whose_first_rank_is_never_there_is_answered(void **state)
 	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 2);
 	ready(b, 2, "rank 0 has ended");
-	assert_string_equal(b->why, "rank 0 has ended");
+	assert_int_equal(b->answers, 0); /* the end of the task may say more */
 	end(b, 2, 0);
 	assert_int_equal(b->answers, 1);
+	assert_string_equal(b->why, "rank 0 has ended");
+	spawn(b, 1, 2);
+	ready(b, 3, "rank 0 has ended");
+	end(b, 3, 1 << 8);
+	assert_string_equal(b->why, "task 3 ended with exit code 1 before its first rank was there: rank 0 has ended");
 	bed_destroy(b);
 }
 

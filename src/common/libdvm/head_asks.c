@@ -63,25 +63,27 @@ static void refuse(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m,
 					       { why, strlen(why) } });
 }
 
+/* Why it never will be is answered when the task has ended, for that knows more. */
 void asks_ready(struct dvm_head *h, const struct dvm_ready *m)
 {
 	struct head_task *t = find_running(h, m->task, m->instance);
-	char why[DVM_TEXT_MAX] = "";
 
 	if (!t || !t->spawned)
 		return;
-	if (m->why.len)
-		snprintf(why, sizeof(why), "%.*s", (int)m->why.len,
-			 (const char *)m->why.data);
-	answer_spawn(h, t->spawned, why);
+	if (!m->why.len)
+		answer_spawn(h, t->spawned, "");
+	else if (!t->spawned->why_not)
+		t->spawned->why_not = strndup(m->why.data, m->why.len);
 }
 
 /* ---- spawning ---- */
 
 void head_spawn_free(struct head_spawn *s)
 {
-	if (s)
+	if (s) {
 		free(s->about);
+		free(s->why_not);
+	}
 	free(s);
 }
 
@@ -268,9 +270,11 @@ static void leave_children(struct dvm_head *h, struct head_task *t)
 /* Before one of its ranks was there. A program without PMI may have ended well. */
 static void answer_end(struct dvm_head *h, const struct head_task *t)
 {
-	const char *why = t->result.why ? t->result.why : "";
-	char text[DVM_TEXT_MAX] = "";
+	const char *why_not = t->spawned->why_not ? t->spawned->why_not : "";
+	const char *why = t->result.why ? t->result.why : why_not;
+	char text[DVM_TEXT_MAX];
 
+	snprintf(text, sizeof(text), "%.1000s", why_not);
 	if (t->result.status || t->cancelled)
 		snprintf(text, sizeof(text), "task %llu ended with exit code %d before its first rank was there%s%.600s",
 			 (unsigned long long)t->id, dvm_exit_code(t->result.status),

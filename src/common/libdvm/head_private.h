@@ -112,6 +112,7 @@ struct head_spawn {
 	uint64_t parent_id;
 	uint32_t instance, token, node; /* of who has asked, and there */
 	bool asks;      /* it has not been answered */
+	char *why_not;  /* its first rank never will be there: NULL, or why */
 	void *about;    /* dvm_spawn.about */
 	size_t about_len;
 	struct head_spawn *prev, *next; /* of the parent's children */
