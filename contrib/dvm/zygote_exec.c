@@ -416,7 +416,9 @@ static void become(const struct node_rank *r, const struct resources *has,
 	char **argv = make_argv(&r->launch->argv);
 	char **env = make_environment(r, has, open_pmi(r, fds));
 
-	setsid();
+	/* Not a session: where those are scheduled as groups, ranks of a busy node
+	   would wait for one another, and for pmi2x-dvmd, as for strangers. */
+	setpgid(0, 0);
 	reset_signals();
 	if (!argv || !env)
 		fail(STAGE_EXEC, "it");

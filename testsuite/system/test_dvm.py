@@ -106,6 +106,14 @@ def test_ranks_and_their_environment(local):
     assert sorted(lines) == [f"{i}/6 {i}/6" for i in range(6)]
 
 
+def test_ranks_have_groups_and_share_a_session(local):
+    """What is scheduled by sessions takes the ranks of a node, and their daemon, as one."""
+    lines = local("run", "-n4", "sh", "-c", "cut -d' ' -f5,6 /proc/$$/stat").ok().lines
+    groups, sessions = zip(*(line.split() for line in lines))
+    assert len(set(groups)) == 4
+    assert len(set(sessions)) == 1
+
+
 def test_directory_and_environment_are_the_callers(local, env, tmp_path, dvm):
     env["OF_THE_CALLER"] = "a value"
     result = local("run", "sh", "-c", 'pwd; echo "$OF_THE_CALLER"', cwd=tmp_path)
