@@ -80,8 +80,8 @@ class Step:
 def start(cluster, raw, tmp_path):
     made = []
 
-    def start_one(**env):
-        step = Step(cluster, tmp_path, env, raw("gate", "2", "5"))
+    def start_one(command=("gate", "2", "5"), **env):
+        step = Step(cluster, tmp_path, env, raw(*command))
         made.append(step)
         return step
 
@@ -107,6 +107,16 @@ def test_report_grows(start):
     assert {(rank, node) for _, rank, node, _ in reports} == {(5, "n3")}
     for (first, *_), (second, *_) in zip(reports, reports[1:]):
         assert second >= MARGIN * first, reports
+
+
+def test_report_of_a_node_attribute(start):
+    """A rank that waits for what another of its node puts late says so by its node."""
+    step = start(["attributes"], PMI2X_STALL_REPORT="1")
+    for node in range(1, 5):
+        line = (rf"node attribute where: \d+ s, rank {2 * node - 2} waits for it, and no rank "
+                rf"of node n{node} has put it")
+        wait_until(lambda line=line: re.search(line, step.stderr), 60)
+    assert step.go_on() == 0
 
 
 def test_report_off(start, tool):

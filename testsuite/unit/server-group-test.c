@@ -518,16 +518,16 @@ static void a_long_wait_is_told_by_name(void **state)
 {
 	struct net *n = create(NULL);
 
-	pmi_server_report_groups(n->nodes[0].server, 60);
+	pmi_server_report_waits(n->nodes[0].server, 60);
 	assert_int_equal(n->reports, 0);
 	assert_null(enter(n, 0, "0,3,5:1"));
-	pmi_server_report_groups(n->nodes[0].server, 60);
+	pmi_server_report_waits(n->nodes[0].server, 60);
 	assert_string_equal(n->report,
 			    "barrier of a group of 3 ranks: 60 s, node n0 waits for "
 			    "rank 3 of its own, and for ranks of or below these "
 			    "nodes: n2");
 	assert_null(enter(n, 5, "0,3,5:1"));
-	pmi_server_report_groups(n->nodes[2].server, 60);
+	pmi_server_report_waits(n->nodes[2].server, 60);
 	assert_string_equal(n->report,
 			    "barrier of a group of 3 ranks: 60 s, node n2 waits for "
 			    "ranks of other nodes; its own are in");

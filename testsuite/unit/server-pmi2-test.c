@@ -168,6 +168,32 @@ static void waiting_gets_end_with_the_put_or_the_last_peer(void **state)
 	net_destroy(n);
 }
 
+static void a_get_that_waits_for_long_is_told_and_can_be_given_up(void **state)
+{
+	struct net *n = net_create(NULL);
+	struct pmi_server *s;
+
+	init_all(n);
+	s = n->nodes[1].server;
+	assert_false(pmi_server_waits(s));
+	pmi_server_report_waits(s, 60);
+	assert_int_equal(n->reports, 0);
+	assert_null(net_pmi2(n, 1, "cmd=info-getnodeattr;key=a;wait=TRUE;"));
+	assert_true(pmi_server_waits(s));
+	assert_int_equal(pmi_server_ended(s), 0);
+	pmi_server_report_waits(s, 60);
+	assert_string_equal(n->report,
+			    "node attribute a: 60 s, rank 1 waits for it, and no "
+			    "rank of node n1 has put it");
+	pmi_server_expire_all(s, "has waited long");
+	assert_string_equal(net_read(n, 1),
+			    "cmd=info-getnodeattr-response;rc=-1;"
+			    "errmsg=node attribute a: has waited long;");
+	assert_false(pmi_server_waits(s));
+	assert_int_equal(pmi_server_ended(s), 1);
+	net_destroy(n);
+}
+
 static void waiting_gets_are_limited(void **state)
 {
 	struct net *n = net_create(NULL);
@@ -436,6 +462,8 @@ int main(void)
 		cmocka_unit_test(job_attributes_are_known),
 		cmocka_unit_test(node_attributes_stay_on_the_node),
 		cmocka_unit_test(waiting_gets_end_with_the_put_or_the_last_peer),
+		cmocka_unit_test(
+			a_get_that_waits_for_long_is_told_and_can_be_given_up),
 		cmocka_unit_test(waiting_gets_are_limited),
 		cmocka_unit_test(a_ring_goes_by_node_then_rank),
 		cmocka_unit_test(everything_is_answered),

@@ -535,7 +535,7 @@ static void a_group_fails_when_a_member_goes(void **state)
 
 	enter_named(&n->nodes[0], 1, PMIX_OP_CONSTRUCT, "g", some, 3, 6);
 	net_run(n);
-	pmi_server_report_groups(n->nodes[0].server, 60);
+	pmi_server_report_waits(n->nodes[0].server, 60);
 	assert_string_equal(n->report,
 			    "PMIx group construct of 3 ranks: 60 s, node n0 waits for "
 			    "ranks of or below these nodes: n1");

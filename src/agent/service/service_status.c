@@ -72,7 +72,7 @@ static void on_watch(uv_prepare_t *prepare)
 	struct service_status *st = s->status;
 	uint64_t progress;
 
-	if (!pmi_server_pending(s->server)) {
+	if (!pmi_server_waits(s->server)) {
 		st->waiting = false; /* the timer finds out */
 		return;
 	}
@@ -139,7 +139,7 @@ static void look(struct service *s)
 	} else if (s->node->options->stall_ms && st->counted_ms >= st->report_ms) {
 		st->report_ms = 2 * st->report_ms;
 		tell_srun(s, false);
-		pmi_server_report_groups(s->server, st->counted_ms / 1000);
+		pmi_server_report_waits(s->server, st->counted_ms / 1000);
 	}
 }
 

@@ -111,6 +111,7 @@ static void answer_attr(struct rank_session *ss, const struct rank_request *rq,
 static void remove_wait(struct pmi_server *s, struct attr_wait *wait)
 {
 	DL_DELETE(s->attr_waits, wait);
+	s->attr_waits_ended++;
 	wait->ss->waits--;
 	free(wait);
 }
@@ -211,6 +212,31 @@ void attrs_fail_hopeless(struct pmi_server *s)
 				     wait->key, server_node_name(s));
 			remove_wait(s, wait);
 		}
+}
+
+void attrs_report(struct pmi_server *s, unsigned seconds)
+{
+	const struct attr_wait *first = s->attr_waits;
+	char text[PMI_KEYLEN_MAX + 256];
+
+	if (!first)
+		return;
+	snprintf(text, sizeof(text),
+		 "node attribute %s: %u s, rank %u waits for it, and no rank of "
+		 "node %s has put it",
+		 first->key, seconds, first->ss->rank, server_node_name(s));
+	requests_report(s, text);
+}
+
+void attrs_expire(struct pmi_server *s, const char *why)
+{
+	struct attr_wait *wait, *next;
+
+	DL_FOREACH_SAFE(s->attr_waits, wait, next) {
+		answer_error(wait->ss, &wait->rq, PMI_RC_FAIL,
+			     "node attribute %s: %s", wait->key, why);
+		remove_wait(s, wait);
+	}
 }
 
 /* ---- job attributes ---- */

@@ -308,7 +308,9 @@ void pmi_server_topology(struct pmi_server *s, const char *path);
 bool pmi_server_used(const struct pmi_server *s);
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
-/* How many collectives have ended here: grows whenever one does. */
+/* Is there such a one, or a rank that waits for another to put a node attribute? */
+bool pmi_server_waits(const struct pmi_server *s);
+/* How many of these waits have ended here: grows whenever one does. */
 uint64_t pmi_server_ended(const struct pmi_server *s);
 /*
  * Of libpmi/status.h all but age_ms, for all ranks; `stopped` says whether the
@@ -320,9 +322,10 @@ int pmi_server_status(struct pmi_server *s,
 		      struct node_status *out);
 /*
  * Tell the user of a group's barrier in which ranks of this node have waited for so
- * long, and for whom: groups are no part of the status. Nothing when there is none.
+ * long, and for whom, and of a node attribute: these are no part of the status.
+ * Nothing when there is none.
  */
-void pmi_server_report_groups(struct pmi_server *s, unsigned seconds);
+void pmi_server_report_waits(struct pmi_server *s, unsigned seconds);
 /*
  * Give up waiting: collective `seq` and all later ones of its kind fail on
  * every node, unless it has ended here.

@@ -248,7 +248,7 @@ static void report_waiting(struct pmi_server *s, unsigned seconds,
 }
 
 /* One in which somebody is known to be missing says more than one that just waits. */
-void pmi_server_report_groups(struct pmi_server *s, unsigned seconds)
+void group_report(struct pmi_server *s, unsigned seconds)
 {
 	const struct tree_place *place = coll_place(s->coll);
 	struct coll_subset_state what;

@@ -250,6 +250,7 @@ struct pmi_server {
 	uint32_t nslots;
 	struct server_attr *attrs;
 	struct attr_wait *attr_waits;
+	uint64_t attr_waits_ended;
 	struct topology topology;
 	struct pmix_server pmix;
 	struct {
@@ -432,6 +433,9 @@ bool collective_end_step(struct pmi_server *s, const char *text,
 
 /* ---- server_group.c ---- */
 
+/* Tell the user of a group's barrier that has lasted so long, if there is one. */
+void group_report(struct pmi_server *s, unsigned seconds);
+
 /* barrier_in of PMI-1, with a group or without. */
 void group_handle_barrier(struct rank_session *ss, const struct rank_request *rq,
 			  const struct pmi_message *m);
@@ -609,6 +613,10 @@ void attrs_get(struct rank_session *ss, const struct rank_request *rq,
 /* A session has ended: its own waits are dropped, hopeless ones answered. */
 void attrs_drop(struct rank_session *ss);
 void attrs_fail_hopeless(struct pmi_server *s);
+/* Tell the user of a get that has waited for so long, if there is one. */
+void attrs_report(struct pmi_server *s, unsigned seconds);
+/* All that wait fail. */
+void attrs_expire(struct pmi_server *s, const char *why);
 /* Write the value of a job attribute; false when there is no such. */
 bool attrs_job(const struct rank_session *ss, const char *key, struct buf *out);
 

@@ -61,13 +61,24 @@ int pmi_server_status(struct pmi_server *s,
 	return 0;
 }
 
+bool pmi_server_waits(const struct pmi_server *s)
+{
+	return pmi_server_pending(s) || s->attr_waits;
+}
+
 uint64_t pmi_server_ended(const struct pmi_server *s)
 {
-	uint64_t sum = coll_subsets_ended(s->coll);
+	uint64_t sum = coll_subsets_ended(s->coll) + s->attr_waits_ended;
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		sum += coll_ended(s->coll, kind);
 	return sum;
+}
+
+void pmi_server_report_waits(struct pmi_server *s, unsigned seconds)
+{
+	group_report(s, seconds);
+	attrs_report(s, seconds);
 }
 
 void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
@@ -82,5 +93,6 @@ void pmi_server_expire_all(struct pmi_server *s, const char *why)
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		pmi_server_expire(s, kind, coll_ended(s->coll, kind), why);
 	coll_expire_subsets(s->coll, why);
+	attrs_expire(s, why);
 	pmi_server_slots_input(s);
 }

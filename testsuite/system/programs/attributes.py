@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Node attributes: the highest rank of a node puts late, the others wait.
 
-Every rank of the other node must not see it.
+Every rank of the other node must not see it. Argument: a file that it waits for.
 """
 
 import os
@@ -17,6 +17,8 @@ client = pmi.Pmi2()
 client.init()
 if local == 1:
     time.sleep(0.5)
+    while sys.argv[1:] and not os.path.exists(sys.argv[1]):
+        time.sleep(0.05)
     answer = client.ask("info-putnodeattr", key="where", value=node)
     assert answer["rc"] == "0", answer
 answer = client.ask("info-getnodeattr", key="where", wait="TRUE")
