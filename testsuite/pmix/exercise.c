@@ -763,6 +763,33 @@ static void do_unspawned(int argc, char **argv)
 	printf("unspawned\n");
 }
 
+/* Spawns the command of argv[1], and goes; the others are held by the fifo argv[0]. */
+static void do_forsake(int argc, char **argv)
+{
+	pmix_app_t app = { .cmd = argv[1], .argv = argv + 1, .maxprocs = 1 };
+	pmix_nspace_t nspace;
+
+	if (me.rank)
+		do_held(argc, argv);
+	else
+		CHECK(PMIx_Spawn(NULL, 0, &app, 1, nspace));
+}
+
+/* Who is spawned so, and wants to connect with who has spawned it. */
+static void do_forsaken(int argc, char **argv)
+{
+	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD), both[2] = { me };
+	pmix_value_t *v;
+
+	CHECK(PMIx_Get(&all, PMIX_PARENT_ID, NULL, 0, &v));
+	both[1] = *v->data.proc;
+	PMIX_VALUE_RELEASE(v);
+	check(PMIx_Connect(both, 2, NULL, 0) == PMIX_ERR_LOST_CONNECTION,
+	      "a parent is waited for that has ended");
+	let_go(argv[0]);
+	printf("forsaken\n");
+}
+
 /* What is not offered is refused, and does not hang. */
 static void do_refused(int argc, char **argv)
 {
@@ -821,6 +848,7 @@ static const struct {
 	{ "ranges", do_ranges },   { "wait", do_wait },
 	{ "connect", do_connect }, { "deserted", do_deserted },
 	{ "held", do_held },       { "unspawned", do_unspawned },
+	{ "forsake", do_forsake }, { "forsaken", do_forsaken },
 	{ "events", do_events },   { "outlive", do_outlive },
 };
 

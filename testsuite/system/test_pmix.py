@@ -558,6 +558,18 @@ def test_the_first_of_what_is_spawned_fails(deserted):
     deserted("test $PMI_RANK = 1 || exit 3; exec cat $1", "unspawned")
 
 
+def test_who_has_spawned_ends(cluster, exercise, scratch):
+    """Well, while others of its step go on: who would connect with it is told."""
+    fifo = scratch / "forsaken"
+    os.mkfifo(fifo)
+    step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} forsake {fifo}"
+    step += f" {exercise} forsaken {fifo}"
+    argv = ["salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step]
+    result = cluster.run(*argv, timeout=60).ok()
+    assert "forsaken" in result.lines, result
+    result.says(", which has ended without it")
+
+
 @pytest.mark.wide
 def test_spawn_in_a_directory(spawn):
     result = spawn("5", "wdir", 2).ok()

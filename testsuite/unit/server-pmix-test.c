@@ -901,17 +901,13 @@ static void exit_of(struct net *n, uint32_t rank, const struct pmi_exit *end)
 	net_run(n);
 }
 
-static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **state)
+/* What rank 5 waits for with wait_for_rank_3 never comes. */
+static void expect_that_rank_3_has_ended(struct net *n)
 {
-	struct net *n = spawn_step();
 	struct names_answer a;
 	struct pmix_msg m = {};
 	struct buf b;
 
-	wait_for_rank_3(n, 5, 1);
-	exit_of(n, 1, NULL);
-	assert_silence(net_node_of(n, 5));
-	exit_of(n, 3, &(struct pmi_exit){ .status = 0 });
 	assert_true(hear(net_node_of(n, 5), &m, &b));
 	assert_int_equal(m.type, PMIX_MSG_NAMED);
 	assert_int_equal(names_unpack_answer(&a, m.data, m.len), 0);
@@ -919,6 +915,17 @@ static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **stat
 	free(a.items);
 	buf_free(&b);
 	assert_string_equal(n->report, "pmi2x.17.2 cannot connect with rank 3 (node n0) of pmi2x.17.2, which has ended without it");
+}
+
+static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **state)
+{
+	struct net *n = spawn_step();
+
+	wait_for_rank_3(n, 5, 1);
+	exit_of(n, 1, NULL);
+	assert_silence(net_node_of(n, 5));
+	exit_of(n, 3, &(struct pmi_exit){ .status = 0 });
+	expect_that_rank_3_has_ended(n);
 	net_destroy(n);
 }
 
@@ -1007,6 +1014,25 @@ static void a_spawn_is_answered_with_its_namespace(void **state)
 	expect_spawned(n, 5, 8, -ENOTCONN, "no room");
 	assert_int_equal(say(net_node_of(n, 5), &none), 0);
 	expect_spawned(n, 5, 9, -EPROTO, strerror(EPROTO));
+	net_destroy(n);
+}
+
+/* Also when it ends well, and none of its step minds. */
+static void nobody_waits_for_a_rank_that_has_spawned_and_ended(void **state)
+{
+	struct net *n = serve(NULL);
+
+	ask_spawn(n, 3, 7);
+	launcher_spawned(n->launcher, n->spawn_token, 0, "17.3");
+	net_run(n);
+	expect_spawned(n, 3, 7, 0, "pmi2x.17.3");
+	wait_for_rank_3(n, 5, 1);
+	for (uint32_t rank = 1; rank <= 3; rank += 2) {
+		assert_silence(net_node_of(n, 5));
+		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, rank), 0);
+		exit_of(n, rank, &(struct pmi_exit){ .status = 0 });
+	}
+	expect_that_rank_3_has_ended(n);
 	net_destroy(n);
 }
 
@@ -1436,6 +1462,7 @@ int main(void)
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
 		cmocka_unit_test(who_has_gone_waits_for_no_name),
 		cmocka_unit_test(a_spawn_is_answered_with_its_namespace),
+		cmocka_unit_test(nobody_waits_for_a_rank_that_has_spawned_and_ended),
 		cmocka_unit_test(who_goes_without_goodbye_is_named),
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),

@@ -142,6 +142,7 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 	r = note(ss, NULL, type);
 	if (!r)
 		return -ENOMEM;
+	ss->spawner |= type == CONTROL_SPAWN;
 	r->of_pmix = true;
 	r->pmix = id;
 	msg.id = r->id;

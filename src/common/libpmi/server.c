@@ -272,16 +272,19 @@ static void tell_spawner(struct rank_session *ss, bool well)
 static void client_gone(struct pmi_server *s, uint32_t slot, const char *how, bool well)
 {
 	struct rank_session *ss;
-	bool leaves;
+	bool there, leaves;
 
 	if (slot >= s->nslots)
 		return;
 	ss = &s->sessions[slot];
-	leaves = ss->state != RANK_GONE && !is_finalized(s, slot);
+	there = ss->state != RANK_GONE;
+	leaves = there && !is_finalized(s, slot);
 	slots_take_own(ss); /* what it entered last counts */
 	rank_end(ss, how);
 	if (leaves && s->step->spawned)
 		tell_spawner(ss, well);
+	else if (there && ss->spawner)
+		requests_ended(ss);
 	s->slots_stale = s->slots != NULL;
 	server_settle(s);
 }

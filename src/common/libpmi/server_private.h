@@ -180,6 +180,7 @@ struct rank_session {
 	bool shows;         /* what it puts is seen in the slots, */
 	bool finalized;     /* the program that did that has */
 	bool told;          /* of a collective that has failed */
+	bool spawner;       /* it has asked for processes of PMIx, which may connect */
 	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
 	bool odd_logged;    /* an odd request of it has been logged */
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
@@ -652,7 +653,7 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 /* The first rank of a spawned step has started; or why it never will. */
 void requests_ready(struct pmi_server *s, const char *why_not);
-/* Who has spawned the step may wait for this rank, which has ended. */
+/* Who has spawned the step, or was by this rank, may wait for it: it has ended. */
 void requests_ended(struct rank_session *ss);
 /* Have srun end the step, with this exit code, and say why. 0 or a negative errno. */
 int requests_end_step(struct pmi_server *s, const char *why, int code);
