@@ -219,10 +219,11 @@ def test_open_mpi_tasks_meet(local, open_mpi_5):
     assert [ended(local, t)["out"] for t in submitted] == ["2 met 2\n"] * 2
 
 
-def test_open_mpi_abort_ends_the_task_alone(local, open_mpi_5):
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_open_mpi_abort_ends_the_task_alone(local, open_mpi_5, nodes):
     """By name; other tasks and the DVM go on."""
     [other] = local("submit", "-n2", "sleep", "600").ok().lines
-    result = local("run", "-n4", "-N1", open_mpi_5("programs/mpi-abort.c"), "2", "7")
+    result = local("run", "-n4", f"-N{nodes}", open_mpi_5("programs/mpi-abort.c"), "2", "7")
     assert result.code == 7, str(result)
     result.says("rank 2 called abort")
     assert ended(local, other)["state"] == "running"
