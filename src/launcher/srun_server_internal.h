@@ -149,7 +149,8 @@ void srun_server_status_joined(struct agent_link *a);
  * Operations of the launcher; `arg` is the server. A node says that its ranks wait
  * long: `age_s` seconds; give_up: too long. And the status of a node.
  */
-void srun_server_stall(void *arg, uint32_t age_s, bool give_up);
+void srun_server_stall(void *arg, uint32_t age_s, bool give_up,
+		       const char *text);
 void srun_server_status(void *arg, uint32_t query, uint32_t position,
 			const void *data, size_t len);
 

@@ -207,12 +207,15 @@ void srun_server_status(void *arg, uint32_t query, uint32_t position,
 }
 
 /* While a query is under way another one follows it, for newer answers. */
-void srun_server_stall(void *arg, uint32_t age_s, bool too_long)
+void srun_server_stall(void *arg, uint32_t age_s, bool too_long,
+		       const char *text)
 {
 	struct srun_server *h = arg;
 	struct stalls *stalls = h->status.asked ? &h->status.later :
 						  &h->status.stalls;
 
+	if (text[0] && !h->aborted)
+		log_info(h->log, "%s", text);
 	if (!h->host.nodes)
 		return;
 	stalls->any = true;

@@ -142,6 +142,24 @@ static void a_long_wait_is_said_by_name(void **state)
 	free(s);
 }
 
+/* Groups are no part of the status. */
+static void a_group_that_waits_is_told_of_again(void **state)
+{
+	struct step *s = new_step();
+
+	s->c.options.stall_ms = 50;
+	step_open(s);
+	rank_say(&s->c, 3, "cmd=barrier_in group=3,4:1");
+	cluster_expect_log(&s->c, "barrier of a group of 2 ranks: 0 s, node n");
+	cluster_expect_log(&s->c, "barrier of a group of 2 ranks: 1 s, node n");
+	assert_in_range(count_log(s, "barrier of a group of 2 ranks"), 2, 8);
+	rank_say(&s->c, 4, "cmd=barrier_in group=3,4:1");
+	rank_expect(&s->c, 3, "cmd=barrier_out rc=0 tag=1");
+	rank_expect(&s->c, 4, "cmd=barrier_out rc=0 tag=1");
+	step_close(s);
+	free(s);
+}
+
 /* Nobody is told of fences that end. */
 static void short_waits_are_not_said(void **state)
 {
@@ -350,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_wait_is_said_by_name),
+		cmocka_unit_test(a_group_that_waits_is_told_of_again),
 		cmocka_unit_test(short_waits_are_not_said),
 		cmocka_unit_test(too_long_a_wait_fails),
 		cmocka_unit_test(a_tool_is_told_the_status),

@@ -517,18 +517,19 @@ static void both_protocols_meet_in_a_group(void **state)
 static void a_long_wait_is_told_by_name(void **state)
 {
 	struct net *n = create(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
 
-	pmi_server_report_waits(n->nodes[0].server, 60);
-	assert_int_equal(n->reports, 0);
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text, "");
 	assert_null(enter(n, 0, "0,3,5:1"));
-	pmi_server_report_waits(n->nodes[0].server, 60);
-	assert_string_equal(n->report,
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text,
 			    "barrier of a group of 3 ranks: 60 s, node n0 waits for "
 			    "rank 3 of its own, and for ranks of or below these "
 			    "nodes: n2");
 	assert_null(enter(n, 5, "0,3,5:1"));
-	pmi_server_report_waits(n->nodes[2].server, 60);
-	assert_string_equal(n->report,
+	pmi_server_tell_wait(n->nodes[2].server, 60, text);
+	assert_string_equal(text,
 			    "barrier of a group of 3 ranks: 60 s, node n2 waits for "
 			    "ranks of other nodes; its own are in");
 	net_destroy(n);

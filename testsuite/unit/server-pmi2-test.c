@@ -171,18 +171,19 @@ static void waiting_gets_end_with_the_put_or_the_last_peer(void **state)
 static void a_get_that_waits_for_long_is_told_and_can_be_given_up(void **state)
 {
 	struct net *n = net_create(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
 	struct pmi_server *s;
 
 	init_all(n);
 	s = n->nodes[1].server;
 	assert_false(pmi_server_waits(s));
-	pmi_server_report_waits(s, 60);
-	assert_int_equal(n->reports, 0);
+	pmi_server_tell_wait(s, 60, text);
+	assert_string_equal(text, "");
 	assert_null(net_pmi2(n, 1, "cmd=info-getnodeattr;key=a;wait=TRUE;"));
 	assert_true(pmi_server_waits(s));
 	assert_int_equal(pmi_server_ended(s), 0);
-	pmi_server_report_waits(s, 60);
-	assert_string_equal(n->report,
+	pmi_server_tell_wait(s, 60, text);
+	assert_string_equal(text,
 			    "node attribute a: 60 s, rank 1 waits for it, and no "
 			    "rank of node n1 has put it");
 	pmi_server_expire_all(s, "has waited long");

@@ -532,11 +532,12 @@ static void a_group_fails_when_a_member_goes(void **state)
 {
 	static const uint32_t some[] = { 0, 2, 4 };
 	struct net *n = serve(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
 
 	enter_named(&n->nodes[0], 1, PMIX_OP_CONSTRUCT, "g", some, 3, 6);
 	net_run(n);
-	pmi_server_report_waits(n->nodes[0].server, 60);
-	assert_string_equal(n->report,
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text,
 			    "PMIx group construct of 3 ranks: 60 s, node n0 waits for "
 			    "ranks of or below these nodes: n1");
 	pmi_server_client_exit(net_node_of(n, 4)->server, net_slot_of(n, 4), NULL);

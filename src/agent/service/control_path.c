@@ -34,7 +34,8 @@ struct control_path {
 	bool abort_passed;
 	bool report_passed;
 	bool gave_up_passed;
-	uint64_t stall_passed;  /* loop time when one was; 0: never */
+	uint64_t stall_passed[2]; /* loop time when one was, without and with a text;
+	                             0: never */
 	bool direct;            /* as if there were no parent, while srun is UP */
 	struct payload *report; /* went to the parent: why others may abort */
 	struct payload *abort;  /* went to the parent */
@@ -207,22 +208,28 @@ bool control_path_bypass(struct service *s)
 	return srun_link_is_up(s);
 }
 
-/* A rank has ended because of what was reported: it has no text. */
-static bool is_end(const struct payload *report)
+static bool has_text(const struct payload *frame)
 {
 	char text[CONTROL_TEXT_MAX + 1];
 
-	return !control_text(report->data, report->len, text) && !text[0];
+	return control_text(frame->data, frame->len, text) || text[0];
+}
+
+/* A rank has ended because of what was reported: it has no text. */
+static bool is_end(const struct payload *report)
+{
+	return !has_text(report);
 }
 
 /* Of what the nodes below say about waiting, one in a while goes on to srun. */
-static bool stall_goes_on(struct service *s)
+static bool stall_goes_on(struct service *s, const struct payload *frame)
 {
-	uint64_t now = node_now(s->node), last = s->control->stall_passed;
+	uint64_t *passed = &s->control->stall_passed[has_text(frame)];
+	uint64_t now = node_now(s->node), last = *passed;
 
 	if (last && now - last < control_path_patience(s) / 2)
 		return false;
-	s->control->stall_passed = now;
+	*passed = now;
 	peers_begin(s->peers); /* our own ranks may not have come yet */
 	return true;
 }
@@ -236,7 +243,7 @@ static bool goes_on(struct service *s, enum control_type type,
 	bool first;
 
 	if (type == CONTROL_STALL)
-		return stall_goes_on(s);
+		return stall_goes_on(s, frame);
 	if (type != CONTROL_ABORT && type != CONTROL_REPORT)
 		return true;
 	passed = type == CONTROL_ABORT ? &ctl->abort_passed :

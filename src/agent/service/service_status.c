@@ -91,12 +91,15 @@ static void on_watch(uv_prepare_t *prepare)
 
 static void tell_srun(struct service *s, bool give_up)
 {
+	char text[PMI_WAIT_TEXT_MAX];
 	struct control_msg msg = {
 		.type = CONTROL_STALL,
 		.rank = give_up,
 		.code = (int32_t)(s->status->counted_ms / 1000),
+		.text = text,
 	};
 
+	pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
 	s->status->unanswered = true;
 	control_path_send_msg(s, &msg);
 }
@@ -139,7 +142,6 @@ static void look(struct service *s)
 	} else if (s->node->options->stall_ms && st->counted_ms >= st->report_ms) {
 		st->report_ms = 2 * st->report_ms;
 		tell_srun(s, false);
-		pmi_server_report_waits(s->server, st->counted_ms / 1000);
 	}
 }
 

@@ -214,18 +214,17 @@ void attrs_fail_hopeless(struct pmi_server *s)
 		}
 }
 
-void attrs_report(struct pmi_server *s, unsigned seconds)
+void attrs_tell_wait(const struct pmi_server *s, unsigned seconds,
+		     char text[PMI_WAIT_TEXT_MAX])
 {
 	const struct attr_wait *first = s->attr_waits;
-	char text[PMI_KEYLEN_MAX + 256];
 
-	if (!first)
-		return;
-	snprintf(text, sizeof(text),
-		 "node attribute %s: %u s, rank %u waits for it, and no rank of "
-		 "node %s has put it",
-		 first->key, seconds, first->ss->rank, server_node_name(s));
-	requests_report(s, text);
+	if (first)
+		snprintf(text, PMI_WAIT_TEXT_MAX,
+			 "node attribute %s: %u s, rank %u waits for it, and no "
+			 "rank of node %s has put it",
+			 first->key, seconds, first->ss->rank,
+			 server_node_name(s));
 }
 
 void attrs_expire(struct pmi_server *s, const char *why)

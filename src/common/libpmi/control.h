@@ -28,8 +28,9 @@ enum control_type {
 	CONTROL_READY,     /* first rank of a spawned step is there, or, with a code,
 	                      never will be (text); no reply */
 	CONTROL_TRACE,     /* body: what a node has recorded; no reply */
-	CONTROL_STALL,     /* code (seconds), rank (1: give up): a collective
-	                      waits long; no reply */
+	CONTROL_STALL,     /* code (seconds), rank (1: give up): a collective or a
+	                      rank waits long; text: for what, where no status
+	                      tells it, or empty; no reply */
 	CONTROL_STATUS,    /* id, body (libpmi/status.h): answers a query; no reply */
 	CONTROL_QUERY,     /* id: from srun to all nodes: send your status */
 	CONTROL_EXPIRE,    /* id (seq), rank (kind), text (why): from srun to the

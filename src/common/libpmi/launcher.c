@@ -575,8 +575,11 @@ static int on_trace(struct launcher *l, void *link, struct control_msg *msg)
 
 static int on_stall(struct launcher *l, void *link, struct control_msg *msg)
 {
-	if (l->ops.stall && msg->code >= 0 && msg->code < INT32_MAX / 1000)
-		l->ops.stall(l->arg, (uint32_t)msg->code, msg->rank != 0);
+	if (l->ops.stall && msg->code >= 0 && msg->code < INT32_MAX / 1000) {
+		control_printable(msg->text);
+		l->ops.stall(l->arg, (uint32_t)msg->code, msg->rank != 0,
+			     msg->text);
+	}
 	return 0;
 }
 

@@ -45,8 +45,11 @@ struct launcher_ops {
 	/* What the node at `position` has recorded. May be NULL. */
 	void (*trace)(void *arg, uint32_t position, const void *data,
 		      size_t len);
-	/* A collective waits long; give_up: too long. May be NULL. */
-	void (*stall)(void *arg, uint32_t age_s, bool give_up);
+	/*
+	 * A collective or a rank waits long; give_up: too long. `text`, printable:
+	 * for what, where no status tells it, or empty. May be NULL.
+	 */
+	void (*stall)(void *arg, uint32_t age_s, bool give_up, const char *text);
 	/* The status of a node, for query `id`. With stall. */
 	void (*status)(void *arg, uint32_t id, uint32_t position,
 		       const void *data, size_t len);

@@ -320,12 +320,14 @@ struct node_status;
 int pmi_server_status(struct pmi_server *s,
 		      bool (*stopped)(void *arg, uint32_t slot), void *arg,
 		      struct node_status *out);
+#define PMI_WAIT_TEXT_MAX 1024 /* bytes, NUL included */
 /*
- * Tell the user of a group's barrier in which ranks of this node have waited for so
- * long, and for whom, and of a node attribute: these are no part of the status.
- * Nothing when there is none.
+ * What is no part of the status: a line about a group's barrier in which ranks of
+ * this node have waited for so long, and for whom, or about a node attribute. Empty
+ * when there is none.
  */
-void pmi_server_report_waits(struct pmi_server *s, unsigned seconds);
+void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
+			  char text[PMI_WAIT_TEXT_MAX]);
 /*
  * Give up waiting: collective `seq` and all later ones of its kind fail on
  * every node, unless it has ended here.

@@ -222,15 +222,16 @@ static void put_children(const struct pmi_server *s, const uint32_t *children,
 							   children[i])]);
 }
 
-static void report_waiting(struct pmi_server *s, unsigned seconds,
-			   const struct coll_subset_state *what,
-			   const uint32_t *ranks, const uint32_t *children)
+static void describe_wait(const struct pmi_server *s, unsigned seconds,
+			  const struct coll_subset_state *what,
+			  const uint32_t *ranks, const uint32_t *children,
+			  char text[PMI_WAIT_TEXT_MAX])
 {
 	const char *pmix = pmix_subset_name(what->op);
-	char room[8 * SHOWN_MAX], list[SHOWN_MAX];
+	char list[SHOWN_MAX];
 	struct buf b;
 
-	buf_init_in(&b, room, sizeof(room));
+	buf_init_in(&b, text, PMI_WAIT_TEXT_MAX);
 	buf_printf(&b, "%s%s of %u ranks: %u s, node %s waits for ",
 		   pmix ? "PMIx " : "", pmix ? pmix : "barrier of a group",
 		   what->members, seconds, server_node_name(s));
@@ -244,11 +245,12 @@ static void report_waiting(struct pmi_server *s, unsigned seconds,
 	}
 	if (what->waits_parent)
 		buf_puts(&b, "ranks of other nodes; its own are in");
-	requests_report(s, buf_cstr(&b));
+	buf_cstr(&b);
 }
 
 /* One in which somebody is known to be missing says more than one that just waits. */
-void group_report(struct pmi_server *s, unsigned seconds)
+void group_tell_wait(struct pmi_server *s, unsigned seconds,
+		     char text[PMI_WAIT_TEXT_MAX])
 {
 	const struct tree_place *place = coll_place(s->coll);
 	struct coll_subset_state what;
@@ -264,7 +266,7 @@ void group_report(struct pmi_server *s, unsigned seconds)
 		if (!coll_subset_at(s->coll, n, &what, ranks, children))
 			break;
 	if (found)
-		report_waiting(s, seconds, &what, ranks, children);
+		describe_wait(s, seconds, &what, ranks, children, text);
 	free(ranks);
 }
 

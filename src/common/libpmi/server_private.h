@@ -434,8 +434,9 @@ bool collective_end_step(struct pmi_server *s, const char *text,
 
 /* ---- server_group.c ---- */
 
-/* Tell the user of a group's barrier that has lasted so long, if there is one. */
-void group_report(struct pmi_server *s, unsigned seconds);
+/* A line about a group's barrier that has lasted so long, if there is one. */
+void group_tell_wait(struct pmi_server *s, unsigned seconds,
+		     char text[PMI_WAIT_TEXT_MAX]);
 
 /* barrier_in of PMI-1, with a group or without. */
 void group_handle_barrier(struct rank_session *ss, const struct rank_request *rq,
@@ -614,8 +615,9 @@ void attrs_get(struct rank_session *ss, const struct rank_request *rq,
 /* A session has ended: its own waits are dropped, hopeless ones answered. */
 void attrs_drop(struct rank_session *ss);
 void attrs_fail_hopeless(struct pmi_server *s);
-/* Tell the user of a get that has waited for so long, if there is one. */
-void attrs_report(struct pmi_server *s, unsigned seconds);
+/* A line about a get that has waited for so long, if there is one. */
+void attrs_tell_wait(const struct pmi_server *s, unsigned seconds,
+		     char text[PMI_WAIT_TEXT_MAX]);
 /* All that wait fail. */
 void attrs_expire(struct pmi_server *s, const char *why);
 /* Write the value of a job attribute; false when there is no such. */

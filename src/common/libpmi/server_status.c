@@ -75,10 +75,13 @@ uint64_t pmi_server_ended(const struct pmi_server *s)
 	return sum;
 }
 
-void pmi_server_report_waits(struct pmi_server *s, unsigned seconds)
+void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
+			  char text[PMI_WAIT_TEXT_MAX])
 {
-	group_report(s, seconds);
-	attrs_report(s, seconds);
+	text[0] = '\0';
+	group_tell_wait(s, seconds, text);
+	if (!text[0])
+		attrs_tell_wait(s, seconds, text);
 }
 
 void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
