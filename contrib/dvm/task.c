@@ -17,18 +17,22 @@
 
 /* ---- failing ---- */
 
-static int32_t wait_status(int code)
+static void tell_failure(const struct task *t, uint32_t rank, bool asked, int code,
+			 const char *why)
 {
-	return (code & 0xff ? code & 0xff : 1) << 8;
+	const struct task_failure f = {
+		.asked = asked,
+		.status = (code & 0xff ? code & 0xff : 1) << 8,
+		.rank = rank,
+		.why = why,
+	};
+
+	t->host->failed(t->host->arg, t, &f);
 }
 
 static void fail(const struct task *t, uint32_t rank, int code, const char *why)
 {
-	const struct task_failure f = {
-		.status = wait_status(code), .rank = rank, .why = why,
-	};
-
-	t->host->failed(t->host->arg, t, &f);
+	tell_failure(t, rank, false, code, why);
 }
 
 /* ---- what ranks ask of who has started them ---- */
@@ -98,9 +102,6 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 {
 	const struct task *t = arg;
 	char why[DVM_TEXT_MAX];
-	const struct task_failure f = {
-		.asked = true, .status = wait_status(code), .rank = rank, .why = why,
-	};
 
 	if (rank == CONTROL_NO_RANK) {
 		fail(t, 0, code, text);
@@ -108,7 +109,7 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 	}
 	snprintf(why, sizeof(why), "rank %u called abort%s%.900s", rank,
 		 *text ? ": " : "", text);
-	t->host->failed(t->host->arg, t, &f);
+	tell_failure(t, rank, true, code, why);
 }
 
 static void on_report(void *arg, const char *text)

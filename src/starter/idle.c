@@ -156,6 +156,17 @@ static bool has_spoken(struct pollfd *fd)
 	return false;
 }
 
+/* Ranks that have come, and have gone without a word. */
+static uint32_t count_gone(const struct starter *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		n += s->idle.ranks[i].fd >= 0 &&
+		     s->idle.fds[IDLE_RANKS + i].fd < 0;
+	return n;
+}
+
 /*
  * Who has spawned the step may wait for a rank that has gone, while others of the node
  * go on. When all have gone it ends here: slurmstepd then kills what it has just started,
@@ -163,16 +174,9 @@ static bool has_spoken(struct pollfd *fd)
  */
 static bool some_have_gone(const struct starter *s)
 {
-	bool gone = false, here = false;
+	uint32_t gone = count_gone(s);
 
-	for (uint32_t i = 0; i < s->idle.count; i++) {
-		bool hung_up = s->idle.ranks[i].fd >= 0 &&
-			       s->idle.fds[IDLE_RANKS + i].fd < 0;
-
-		gone |= hung_up;
-		here |= !hung_up;
-	}
-	return gone && here;
+	return gone && gone < s->idle.count;
 }
 
 /* ---- waiting ---- */
@@ -248,19 +252,10 @@ static bool is_worth_telling(const struct starter *s)
 	return any;
 }
 
-/* All ranks of the node have come, and have gone without a word. */
-static bool all_unspoken(const struct starter *s)
-{
-	for (uint32_t i = 0; i < s->idle.count; i++)
-		if (s->idle.ranks[i].fd < 0 ||
-		    s->idle.fds[IDLE_RANKS + i].fd >= 0)
-			return false;
-	return true;
-}
-
 static void tell_unspoken(struct starter *s)
 {
-	if (!s->options.agent.tell_unspoken || !all_unspoken(s))
+	if (!s->options.agent.tell_unspoken ||
+	    count_gone(s) < s->idle.count)
 		return;
 	unspoken_say(s->log, layout_ranks(s->step->layout));
 	s->options.agent.tell_unspoken = false;

@@ -208,17 +208,12 @@ bool control_path_bypass(struct service *s)
 	return srun_link_is_up(s);
 }
 
+/* A report without one: a rank has ended because of what was reported. */
 static bool has_text(const struct payload *frame)
 {
 	char text[CONTROL_TEXT_MAX + 1];
 
 	return control_text(frame->data, frame->len, text) || text[0];
-}
-
-/* A rank has ended because of what was reported: it has no text. */
-static bool is_end(const struct payload *report)
-{
-	return !has_text(report);
 }
 
 /* Of what the nodes below say about waiting, one in a while goes on to srun. */
@@ -247,8 +242,8 @@ static bool goes_on(struct service *s, enum control_type type,
 	if (type != CONTROL_ABORT && type != CONTROL_REPORT)
 		return true;
 	passed = type == CONTROL_ABORT ? &ctl->abort_passed :
-		 is_end(frame) ? &ctl->gave_up_passed :
-				 &ctl->report_passed;
+		 has_text(frame) ? &ctl->report_passed :
+				   &ctl->gave_up_passed;
 	first = !*passed;
 	*passed = true;
 	return first;
@@ -265,7 +260,7 @@ static void abort_to_srun(struct service *s, struct payload *frame)
 static void remember_for_srun(struct control_path *ctl, enum control_type type,
 			      struct payload *frame)
 {
-	if (type == CONTROL_REPORT && !is_end(frame))
+	if (type == CONTROL_REPORT && has_text(frame))
 		ctl->report = payload_ref(frame);
 	if (type == CONTROL_ABORT)
 		ctl->abort = payload_ref(frame);

@@ -116,6 +116,14 @@ static void remove_wait(struct pmi_server *s, struct attr_wait *wait)
 	free(wait);
 }
 
+static void fail_wait(struct pmi_server *s, struct attr_wait *wait,
+		      const char *why)
+{
+	answer_error(wait->ss, &wait->rq, PMI_RC_FAIL, "node attribute %s: %s",
+		     wait->key, why);
+	remove_wait(s, wait);
+}
+
 static void answer_waits(struct pmi_server *s, const struct server_attr *a)
 {
 	struct attr_wait *wait, *next;
@@ -203,15 +211,13 @@ static bool has_peer(const struct rank_session *ss)
 void attrs_fail_hopeless(struct pmi_server *s)
 {
 	struct attr_wait *wait, *next;
+	char why[WHY_MAX];
 
+	snprintf(why, sizeof(why), "no other rank of node %s is left to put it",
+		 server_node_name(s));
 	DL_FOREACH_SAFE(s->attr_waits, wait, next)
-		if (!has_peer(wait->ss)) {
-			answer_error(wait->ss, &wait->rq, PMI_RC_FAIL,
-				     "node attribute %s: no other rank of node "
-				     "%s is left to put it",
-				     wait->key, server_node_name(s));
-			remove_wait(s, wait);
-		}
+		if (!has_peer(wait->ss))
+			fail_wait(s, wait, why);
 }
 
 void attrs_tell_wait(const struct pmi_server *s, unsigned seconds,
@@ -231,11 +237,8 @@ void attrs_expire(struct pmi_server *s, const char *why)
 {
 	struct attr_wait *wait, *next;
 
-	DL_FOREACH_SAFE(s->attr_waits, wait, next) {
-		answer_error(wait->ss, &wait->rq, PMI_RC_FAIL,
-			     "node attribute %s: %s", wait->key, why);
-		remove_wait(s, wait);
-	}
+	DL_FOREACH_SAFE(s->attr_waits, wait, next)
+		fail_wait(s, wait, why);
 }
 
 /* ---- job attributes ---- */
