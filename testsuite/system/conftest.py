@@ -374,6 +374,23 @@ def dropin(prefix):
     return path
 
 
+def need_helper(prefix, kind, program, library):
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin has none")
+    if not (prefix / "libexec" / "pmi2x" / program).exists():
+        pytest.skip(f"built without {library}")
+
+
+@pytest.fixture
+def needs_pmixd(prefix, kind):
+    need_helper(prefix, kind, "pmi2x-pmixd", "libpmix")
+
+
+@pytest.fixture
+def needs_topology(prefix, kind):
+    need_helper(prefix, kind, "pmi2x-topology", "hwloc")
+
+
 @pytest.fixture(scope="session")
 def probe(prefix):
     path = prefix / "bin" / "pmi2x-probe"

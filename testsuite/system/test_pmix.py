@@ -23,20 +23,13 @@ from harness import (
     wait_until,
 )
 
+pytestmark = pytest.mark.usefixtures("needs_pmixd")
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
 # Nodes that are one machine would share its files, and have fewer processors than ranks.
 TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_mpi_yield_when_idle": "1"}
 NODES = ["-N4", "-n16", "--ntasks-per-node=4"]
 SMALL = ["-N2", "-n4"]
 SERVER = "pmi2x-pmixd"
-
-
-@pytest.fixture(autouse=True)
-def needs_server(prefix, kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has none")
-    if not (prefix / "libexec" / "pmi2x" / SERVER).exists():
-        pytest.skip("built without libpmix")
 
 
 @pytest.fixture

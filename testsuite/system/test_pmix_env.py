@@ -9,6 +9,7 @@ import shutil
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("needs_pmixd")
 HELLO = pathlib.Path(__file__).parents[2] / "contrib" / "cluster" / "mpi-hello.c"
 PTY = ["script", "-qec"]
 ALLOCATION = ["-N2", "--ntasks-per-node=2"]
@@ -24,14 +25,6 @@ ALONE = {
 }
 VADER = "OMPI_MCA_btl_vader_backing_directory"
 FOREIGN = {"PMIX_NAMESPACE": "prterun-n1-17@1", "PMIX_ID": "x", "PMIX_MCA_gds": "hash"}
-
-
-@pytest.fixture(autouse=True)
-def needs_server(prefix, kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has none")
-    if not (prefix / "libexec" / "pmi2x" / "pmi2x-pmixd").exists():
-        pytest.skip("built without libpmix")
 
 
 @pytest.fixture

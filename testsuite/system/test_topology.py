@@ -12,17 +12,10 @@ import pytest
 
 from harness import run, wait_until
 
+pytestmark = pytest.mark.usefixtures("needs_topology")
 WHERE = "pmi2x.topology."
 TWO_NODES = "-N2", "--ntasks-per-node=3"
 VARIABLES = {"PMI2X_TOPOLOGY": "variables"}
-
-
-@pytest.fixture(autouse=True)
-def needs_helper(prefix, kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has none")
-    if not (prefix / "libexec" / "pmi2x" / "pmi2x-topology").exists():
-        pytest.skip("built without hwloc")
 
 
 def files(cluster):

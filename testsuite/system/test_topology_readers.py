@@ -13,6 +13,7 @@ import pytest
 
 from harness import wait_until
 
+pytestmark = pytest.mark.usefixtures("needs_topology")
 NODE = "-N1", "-n2"
 VARIABLES = {"PMI2X_TOPOLOGY": "variables"}
 OFF = {"PMI2X_TOPOLOGY": "off"}
@@ -23,14 +24,6 @@ ASKS = OLDER[2:]
 TAKEN = "enabled discovery components: "
 SHARES = "shares 0", "shares 1", "shares 2"
 WIDE = pytest.mark.wide
-
-
-@pytest.fixture(autouse=True)
-def needs_helper(prefix, kind):
-    if kind != "pmi2x":
-        pytest.skip("the stock plugin has none")
-    if not (prefix / "libexec" / "pmi2x" / HELPER).exists():
-        pytest.skip("built without hwloc")
 
 
 def files(cluster):

@@ -197,18 +197,24 @@ static int count_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 	return cluster_run_agent(setup_fd, host_fd, fds);
 }
 
-/* Somebody may wait for what has come and gone before the starter has looked. */
+/* Its only rank has come and gone before the starter looks. */
+static void open_spawned(struct cluster *c)
+{
+	cluster_open(c, 1);
+	c->steps[0].spawned = true;
+	c->run = count_agent;
+	cluster_prepare(c, 0);
+	rank_register(c, 0);
+	rank_close(c, 0);
+	atomic_store(&agents, 0);
+}
+
+/* Somebody may wait for it. */
 static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
 {
 	struct cluster c;
 
-	cluster_open(&c, 1);
-	c.steps[0].spawned = true;
-	c.run = count_agent;
-	cluster_prepare(&c, 0);
-	rank_register(&c, 0);
-	rank_close(&c, 0);
-	atomic_store(&agents, 0);
+	open_spawned(&c);
 	atomic_store(&sleeps_on, true);
 	assert_int_equal(starter_run(c.agents[0]), 0);
 	cluster_stop(&c, 0);
@@ -221,13 +227,7 @@ static void no_agent_is_started_between_the_last_rank_and_the_end(void **state)
 {
 	struct cluster c;
 
-	cluster_open(&c, 1);
-	c.steps[0].spawned = true;
-	c.run = count_agent;
-	cluster_prepare(&c, 0);
-	rank_register(&c, 0);
-	rank_close(&c, 0);
-	atomic_store(&agents, 0);
+	open_spawned(&c);
 	atomic_store(&polls, 0);
 	assert_int_equal(starter_run(c.agents[0]), 0);
 	while (atomic_load(&polls) < 3) /* that it has come, has gone, and the next */

@@ -185,8 +185,10 @@ static void one_that_has_ended_fails_the_others(void **state)
 	}
 }
 
-/* srun never hears that it has been started; slurmd finds what it has left. */
-/* One with nodes below it, and one without. */
+/*
+ * srun never hears that it has been started; slurmd finds what it has left. One with
+ * nodes below it, and one without.
+ */
 static void one_that_is_killed_while_it_starts_fails_the_others(void **state)
 {
 	for (uint32_t missing = 1; missing < NODES; missing += 3) {
