@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += contrib/bench/topology-cost
-
 # Fork, exec and wait, beside which "pmi2x bench dvm" shows what it measures.
 pkglibexec_PROGRAMS += contrib/bench/dvm-floor
 contrib_bench_dvm_floor_SOURCES = contrib/bench/dvm-floor.c
+
+# What the topology costs the ranks of a node.
+if HAVE_HWLOC
+noinst_PROGRAMS += contrib/bench/topology-cost
+endif
+contrib_bench_topology_cost_SOURCES = contrib/bench/topology-cost.c
+contrib_bench_topology_cost_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+contrib_bench_topology_cost_LDADD = $(HWLOC_LIBS)
 
 # Linked with the drop-in libpmi2, so that LD_LIBRARY_PATH can choose another.
 noinst_PROGRAMS += contrib/bench/pmi2-fence
