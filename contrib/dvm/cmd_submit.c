@@ -2,10 +2,13 @@
 /* pmi2x-dvm run, submit, batch: tasks from arguments, lines and JSON. */
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -23,7 +26,9 @@ struct submission {
 	const char *json, *lines, *array, *report;
 	const char *journal, *local, *orphan; /* of batch, for its DVM */
 	bool wait, quiet, tied;
-	size_t read;          /* lines of a file */
+	const char *file;     /* whose lines are read, NULL: none's */
+	size_t given;         /* lines of it, or tasks without one, so far */
+	size_t numbers[BATCH]; /* of tasks: what was given when they came */
 	json_int_t line, taken; /* of batch: the present one; that of earlier ones */
 	json_t *profile;      /* NULL: it has been sent */
 	char *profile_id;
@@ -49,13 +54,15 @@ static void set_memory(struct submission *s, const char *text)
 	uint64_t n;
 	int shift = 0;
 
-	if (!decimal_take(&at, INT64_MAX >> 40, &n))
+	if (!decimal_take(&at, INT64_MAX, &n))
 		die_usage("--mem is a number of bytes, or one with K, M, G or T");
 	unit = *at ? strchr(units, *at) : NULL;
 	if (*at && (!unit || at[1]))
 		die_usage("--mem: what is \"%s\"?", at);
 	if (unit)
 		shift = 10 * (int)(unit - units + 1);
+	if (n > (uint64_t)INT64_MAX >> shift)
+		die_usage("--mem: %s is too much", text);
 	json_object_set_new(s->task, "memory", json_integer((json_int_t)(n << shift)));
 }
 
@@ -209,30 +216,52 @@ static void on_event(void *arg, json_t *event)
 	results_event(&s->results, event);
 }
 
+static void open_report(struct submission *s)
+{
+	if (!s->report || s->results.report)
+		return;
+	s->results.report = fopen(s->report, "we");
+	if (!s->results.report)
+		die("cannot write %s: %s", s->report, strerror(errno));
+}
+
 static void begin(struct submission *s)
 {
+	open_report(s);
 	s->conn = conn_open(s->dvm);
 	s->profile = make_profile();
 	s->profile_id = strdup(get_text(s->profile, "id"));
 	s->results.quiet = s->quiet;
-	if (s->report) {
-		s->results.report = fopen(s->report, "we");
-		if (!s->results.report)
-			die("cannot write %s: %s", s->report, strerror(errno));
-	}
 	conn_on_event(s->conn, on_event, s);
 	results_begin(&s->results);
 }
 
-static void print_refused(struct submission *s, json_t *refused)
+/* A task that cannot be; the others are taken. */
+__attribute__((format(printf, 3, 4)))
+static void refuse(struct submission *s, size_t number, const char *fmt, ...)
+{
+	va_list ap;
+
+	s->results.refused++;
+	if (s->file)
+		fprintf(stderr, "pmi2x-dvm: line %zu of %s is refused: ", number,
+			s->file);
+	else
+		fprintf(stderr, "pmi2x-dvm: task %zu is refused: ", number);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+static void note_refused(struct submission *s, json_t *refused)
 {
 	json_t *r;
 	size_t i;
 
 	json_array_foreach(refused, i, r)
-		fprintf(stderr, "pmi2x-dvm: task %lld of %zu is refused: %s: %s\n",
-			get_number(r, "index") + 1, json_array_size(s->tasks),
-			get_text(r, "key"), get_text(r, "why"));
+		refuse(s, s->numbers[get_number(r, "index")], "%s: %s",
+		       get_text(r, "key"), get_text(r, "why"));
 }
 
 static void print_ids(json_t *ids)
@@ -262,8 +291,7 @@ static void flush(struct submission *s)
 	event = conn_ask(s->conn, request);
 	refused = json_object_get(event, "refused");
 	s->results.submitted += n - json_array_size(refused);
-	s->results.refused += json_array_size(refused);
-	print_refused(s, refused);
+	note_refused(s, refused);
 	if (s->tied)
 		s->results.only = json_integer_value(
 			json_array_get(json_object_get(event, "ids"), 0));
@@ -275,6 +303,7 @@ static void flush(struct submission *s)
 
 static void add(struct submission *s, json_t *task)
 {
+	s->numbers[json_array_size(s->tasks)] = s->given;
 	json_array_append_new(s->tasks, task);
 	if (json_array_size(s->tasks) >= BATCH)
 		flush(s);
@@ -299,19 +328,37 @@ static json_t *replaced(const char *argument, const char *value)
 	return out;
 }
 
-static void add_command(struct submission *s, int argc, char **argv,
-			const char *value)
+/* NULL: an argument is no text, which has been said. */
+static json_t *command(struct submission *s, int argc, char **argv, const char *value)
 {
-	json_t *list = json_array(), *task = json_deep_copy(s->task);
+	json_t *list = json_array();
 	bool used = !value;
+	int rc = 0;
 
 	for (int i = 0; i < argc; i++) {
 		used = used || strstr(argv[i], "{}");
-		if (json_array_append_new(list, replaced(argv[i], value)))
-			die("argument %d is no UTF-8 text", i);
+		rc |= json_array_append_new(list, replaced(argv[i], value));
 	}
 	if (!used) /* as the last argument, like xargs */
-		json_array_append_new(list, json_string(value));
+		rc |= json_array_append_new(list, json_string(value));
+	if (!rc)
+		return list;
+	refuse(s, s->given, "an argument is no UTF-8 text");
+	json_decref(list);
+	return NULL;
+}
+
+static void add_command(struct submission *s, int argc, char **argv,
+			const char *value)
+{
+	json_t *list, *task;
+
+	if (!s->file)
+		s->given++;
+	list = command(s, argc, argv, value);
+	if (!list)
+		return;
+	task = json_deep_copy(s->task);
 	json_object_set_new(task, "argv", list);
 	add(s, task);
 }
@@ -331,32 +378,40 @@ static void add_array(struct submission *s, int argc, char **argv)
 	}
 }
 
-static FILE *open_input(const char *path)
+static FILE *open_input(struct submission *s, const char *path)
 {
 	FILE *in = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	struct stat st;
 
+	if (in && !fstat(fileno(in), &st) && S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		in = NULL;
+	}
 	if (!in)
 		die("cannot read %s: %s", path, strerror(errno));
+	s->file = path;
 	return in;
 }
 
-static void for_lines(struct submission *s, const char *path, int argc,
-		      char **argv,
+static void for_lines(struct submission *s, FILE *in, int argc, char **argv,
 		      void (*fn)(struct submission *s, char *line, int argc,
 				 char **argv))
 {
-	FILE *in = open_input(path);
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t n;
 
 	while ((n = getline(&line, &size, in)) > 0) {
 		if (line[n - 1] == '\n')
-			line[n - 1] = '\0';
-		s->read++;
-		if (*line)
+			line[--n] = '\0';
+		s->given++;
+		if (strlen(line) != (size_t)n)
+			refuse(s, s->given, "it has a zero byte");
+		else if (n)
 			fn(s, line, argc, argv);
 	}
+	if (ferror(in))
+		refuse(s, s->given + 1, "cannot read it: %s", strerror(errno));
 	free(line);
 	fclose(in);
 }
@@ -373,10 +428,8 @@ static void add_json(struct submission *s, char *line, int argc, char **argv)
 	json_t *task = json_loads(line, 0, &error);
 
 	if (!json_is_object(task)) {
-		fprintf(stderr, "pmi2x-dvm: line %zu of %s is refused: it is no JSON object: %s: %.60s\n",
-			s->read, s->json, task ? "it is another value" : error.text,
-			line);
-		s->results.refused++;
+		refuse(s, s->given, "it is no JSON object: %s: %.60s",
+		       task ? "it is another value" : error.text, line);
 		json_decref(task);
 		return;
 	}
@@ -396,7 +449,7 @@ static void add_arguments(struct submission *s, int argc, char **argv)
 	if (s->array)
 		add_array(s, colons, argv);
 	else if (s->lines)
-		for_lines(s, s->lines, colons, argv, add_line);
+		for_lines(s, open_input(s, s->lines), colons, argv, add_line);
 	else if (colons == argc)
 		add_command(s, argc, argv, NULL);
 	for (int i = colons + 1; i < argc; i++)
@@ -423,17 +476,25 @@ int cmd_submit(int argc, char **argv)
 
 	take_options(&s, argc, argv);
 	refuse_options_of_batch(&s);
-	begin(&s);
 	if (s.json && optind < argc)
 		die_usage("submit: a program, or --json, not both");
+	begin(&s);
 	if (s.json)
-		for_lines(&s, s.json, 0, NULL, add_json);
+		for_lines(&s, open_input(&s, s.json), 0, NULL, add_json);
 	else
 		add_arguments(&s, argc - optind, argv + optind);
 	return finish(&s);
 }
 
 /* ---- run ---- */
+
+/* What shares the descriptor may have made it one that does not wait. */
+static void wait_until_writable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	(void)poll(&p, 1, -1);
+}
 
 static void write_bytes(int fd, json_t *data)
 {
@@ -443,8 +504,11 @@ static void write_bytes(int fd, json_t *data)
 	for (size_t done = 0; done < n;) {
 		ssize_t w = write(fd, bytes + done, n - done);
 
-		if (w < 0 && errno != EINTR)
-			exit(1);
+		if (w < 0 && errno == EAGAIN)
+			wait_until_writable(fd);
+		else if (w < 0 && errno != EINTR)
+			die("output of the task cannot be written: %s",
+			    strerror(errno));
 		done += w > 0 ? (size_t)w : 0;
 	}
 	free(bytes);
@@ -491,13 +555,16 @@ int cmd_run(int argc, char **argv)
 
 static void add_shell_line(struct submission *s, char *line, int argc, char **argv)
 {
-	json_t *task;
+	char *shell[] = { "/bin/sh", "-c", line };
+	json_t *list, *task;
 
 	if (*line == '#' || ++s->line <= s->taken)
 		return;
+	list = command(s, 3, shell, NULL);
+	if (!list)
+		return;
 	task = json_deep_copy(s->task);
-	json_object_set_new(task, "argv", json_pack("[s,s,s]", "/bin/sh", "-c",
-						    line));
+	json_object_set_new(task, "argv", list);
 	json_object_set_new(task, "line", json_integer(s->line));
 	add(s, task);
 }
@@ -576,17 +643,18 @@ static void remove_journal(const char *dir)
 }
 
 /* With a DVM of its own, which ends afterwards. */
-static int batch_alone(struct submission *s, const char *file)
+static int batch_alone(struct submission *s, FILE *in)
 {
 	char *down[] = { "down", "--cancel", NULL };
 	char *own = s->journal ? NULL : own_journal();
 	int rc;
 
+	open_report(s); /* what cannot be is said before there is a DVM */
 	up(s, own ? own : s->journal);
 	up_pass_on_terminate();
 	begin(s);
 	take_up(s);
-	for_lines(s, file, 0, NULL, add_shell_line);
+	for_lines(s, in, 0, NULL, add_shell_line);
 	rc = finish(s);
 	optind = 1;
 	(void)cmd_down(2, down);
@@ -603,15 +671,17 @@ static int batch_alone(struct submission *s, const char *file)
 int cmd_batch(int argc, char **argv)
 {
 	static struct submission s = { .wait = true };
+	FILE *in;
 
 	take_options(&s, argc, argv);
 	if (optind + 1 != argc)
 		die_usage("batch: which file? (-: standard input)");
+	in = open_input(&s, argv[optind]);
 	if (!s.dvm && !dvm_any_up())
-		return batch_alone(&s, argv[optind]);
+		return batch_alone(&s, in);
 	if (has_options_of_batch(&s))
 		die("--journal, --local and --orphan are for a DVM of its own, and one is up already");
 	begin(&s);
-	for_lines(&s, argv[optind], 0, NULL, add_shell_line);
+	for_lines(&s, in, 0, NULL, add_shell_line);
 	return finish(&s);
 }

@@ -2,6 +2,7 @@
 /* The program pmi2x-dvm: many tasks inside one allocation. */
 #include "dvm.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,14 @@ static const struct command {
 	{ "grow", cmd_grow },     { "shrink", cmd_shrink },
 };
 
+/* The exit status of a command that has done its work so. */
+static int with_output(int rc)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return rc;
+	die("standard output cannot be written: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
@@ -112,6 +121,6 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(name, commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return with_output(commands[i].run(argc - 1, argv + 1));
 	die_usage("there is no command \"%s\"", name);
 }

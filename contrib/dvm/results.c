@@ -194,7 +194,9 @@ int results_end(struct results *r)
 	if (!r->quiet)
 		print_summary(r);
 	free(r->setups);
-	if (r->report && fclose(r->report))
-		die("the report cannot be written");
+	if (r->report && (ferror(r->report) | fclose(r->report))) {
+		fprintf(stderr, "pmi2x-dvm: the report cannot be written\n");
+		return 1;
+	}
 	return r->failed || r->refused || r->failed_before ? 1 : 0;
 }

@@ -383,8 +383,50 @@ def test_json_lines_of_which_one_is_wrong(local):
     text = "".join(json.dumps(line) + "\n" for line in lines) + "\nno json\n"
     result = local("submit", "--wait", "--json", "-", stdin=text).failed()
     result.says("line 5 of - is refused: it is no JSON object")
-    result.says("task 2 of 3 is refused: rnaks: there is no such key")
+    result.says("line 2 of - is refused: rnaks: there is no such key")
     result.says("2 tasks: 2 done, 0 failed, 2 refused")
+
+
+def test_lines_that_are_no_text(local, tmp_path):
+    """A command is run whole, or not at all; and the line of a long file is told."""
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"true\n" * 1500 + b"touch here\0 not\ntouch \xff\ntrue\n")
+    result = local("batch", lines, cwd=tmp_path).failed()
+    result.says(f"line 1501 of {lines} is refused: it has a zero byte")
+    result.says(f"line 1502 of {lines} is refused: an argument is no UTF-8 text")
+    result.says("1501 tasks: 1501 done, 0 failed, 2 refused")
+    assert not (tmp_path / "here").exists()
+    no_text = os.fsdecode(b"\xff")
+    result = local("submit", "--wait", "test", ":::", "x", no_text, "y").failed()
+    result.says("task 2 is refused: an argument is no UTF-8 text")
+    result.says("2 tasks: 2 done, 0 failed, 1 refused")
+
+
+def test_a_batch_that_cannot_be_begun(dvm, env, tmp_path):
+    """That is said before a DVM is started."""
+    (tmp_path / "lines").write_text("true\n")
+    batch = "batch", "--local", "1"
+    dvm(*batch, tmp_path / "none").failed().says("cannot read")
+    dvm(*batch, tmp_path).failed().says("Is a directory")
+    report = tmp_path / "none" / "report"
+    dvm(*batch, "--report", report, tmp_path / "lines").failed().says("cannot write")
+    assert not living(env["PMI2X_DVM_DIR"])
+
+
+def test_memory_of_large_nodes(local):
+    """Bytes need no unit; what no node has is refused for that."""
+    local("submit", "--wait", "--mem", "100000000", "true").ok()
+    local("submit", "--mem", "8T", "true").failed().says("under no circumstances")
+    local("submit", "--mem", "9999999T", "true").failed().says("is too much")
+
+
+@pytest.mark.parametrize("words", ["submit true", "run echo x", "ps", "submit --wait --report /dev/full true"])
+def test_output_that_cannot_be_written(local, prefix, env, words):
+    """As on a full disk: whoever needs it is told."""
+    command = f"{prefix}/bin/pmi2x-dvm {words} > /dev/full"
+    result = run(["sh", "-c", command], env=env)
+    assert result.code == 1
+    result.says("cannot be written")
 
 
 def test_never_more_than_fits(local, tmp_path):

@@ -108,6 +108,7 @@ def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
 
 
 def test_batch_orphan_needs_a_journal(dvm, tmp_path):
+    (tmp_path / "x").touch()
     dvm("batch", "--local", "1", "--orphan", "9", tmp_path / "x").failed().says("--journal DIR")
     dvm("run", "--orphan", "9", "true").failed().says("options of up and batch")
 

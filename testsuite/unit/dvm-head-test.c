@@ -475,11 +475,13 @@ static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
 		{ "{'argv':['x'],'cores':5}", "ranks" },
 		{ "{'argv':['x'],'ranks':2,'nodes':3}", "nodes" },
 		{ "{'argv':['x'],'memory':2000}", "ranks" },
+		{ "{'argv':['x'],'memory':1099511627776}", "ranks" },
 		{ "{'argv':['x'],'counters':{'l':1}}", "counters" },
 		{ "{'argv':['x'],'time':'1'}", "time" },
 		{ "{'argv':['x'],'output':'there'}", "output" },
 		{ "{'argv':['x'],'output':'file'}", "path" },
 		{ "{'argv':['x'],'profile':'q'}", "profile" },
+		{ "{'argv':['x'],'profile':{'id':'p'}}", "profile" },
 		{ "{'argv':['x'],'place':[]}", "place" },
 		{ "{'argv':['x'],'place':[{'node':'n9','cores':[0]}]}", "place" },
 		{ "{'argv':['x'],'place':[{'node':'n1','cores':[4]}]}", "place" },
@@ -1046,6 +1048,20 @@ static void placed_tasks_are_where_they_should_be(void **state)
 	bed_destroy(b);
 }
 
+static void a_typo_does_not_end_a_dvm(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'down','work':'wiat'}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "\"work\" must be"));
+	ask(b, "{'op':'down','work':1}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "\"work\" must be"));
+	submit(b, "{'argv':['x']}");
+	assert_non_null(event(b, "submitted"));
+	assert_false(b->ended);
+	bed_destroy(b);
+}
+
 static void a_dvm_goes_down_when_its_work_is_done(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -1056,7 +1072,7 @@ static void a_dvm_goes_down_when_its_work_is_done(void **state)
 	ask(b, "{'op':'down','work':'wait'}");
 	assert_false(b->ended);
 	submit(b, "{'argv':['x']}");
-	assert_non_null(strstr(text(event(b, "error"), "why"), "down"));
+	assert_non_null(strstr(text(event(b, "error"), "why"), "going down"));
 	end_process(b, 1, 0);
 	deliver_all(b);
 	assert_true(b->ended);
@@ -1236,6 +1252,7 @@ int main(void)
 		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
 		cmocka_unit_test(drained_nodes_get_nothing),
 		cmocka_unit_test(placed_tasks_are_where_they_should_be),
+		cmocka_unit_test(a_typo_does_not_end_a_dvm),
 		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
 		cmocka_unit_test(those_who_wait_are_told),
 		cmocka_unit_test(every_task_ends_once_whatever_happens),

@@ -336,27 +336,52 @@ static void keep(struct dvm_head *h, const struct head_client *c, json_t *reques
 	answer_done(h, c, request, n);
 }
 
+enum work { WORK_REFUSE, WORK_WAIT, WORK_CANCEL, WORK_KEEP, WORKS };
+
+/* WORKS: it is none of them. */
+static enum work work_of(json_t *request)
+{
+	static const char *const names[WORKS] = {
+		[WORK_REFUSE] = "refuse", [WORK_WAIT] = "wait",
+		[WORK_CANCEL] = "cancel", [WORK_KEEP] = "keep",
+	};
+	json_t *v = json_object_get(request, "work");
+	const char *name = json_string_value(v);
+	enum work work = WORK_REFUSE;
+
+	if (!v)
+		return work;
+	while (work < WORKS && (!name || strcmp(name, names[work])))
+		work++;
+	return work;
+}
+
 /*
  * "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel", "keep":
  * in the journal, for another head.
  */
 static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	const char *work = json_string_value(json_object_get(request, "work"));
+	enum work work = work_of(request);
 	size_t n = h->nqueued + h->nrunning;
 
-	if (work && !strcmp(work, "keep")) {
+	if (work == WORKS) {
+		client_refuse(h, c, request,
+			      "\"work\" must be refuse, wait, cancel or keep");
+		return;
+	}
+	if (work == WORK_KEEP) {
 		keep(h, c, request, n);
 		return;
 	}
-	if (n && (!work || !strcmp(work, "refuse"))) {
+	if (n && work == WORK_REFUSE) {
 		client_refuse(h, c, request,
 			      "%zu tasks have not ended (%zu run, %zu wait): say --wait or --cancel%s",
 			      n, h->nrunning, h->nqueued,
 			      h->journal.on ? ", or --keep" : "");
 		return;
 	}
-	if (n && !strcmp(work, "cancel")) {
+	if (work == WORK_CANCEL) {
 		for_list(h, h->queued, cancel_one, request, 0);
 		for_list(h, h->running, cancel_one, request, 0);
 	}

@@ -17,6 +17,8 @@
 #include "libutil/array.h"
 
 #define PLACED_MAX LEDGER_RANKS_MAX /* entries */
+/* Bytes of a rank: what all ranks of a task on a node have is a number, too. */
+#define MEMORY_MAX (INT64_MAX / LEDGER_RANKS_MAX)
 
 /* A task that is being read. */
 struct reading {
@@ -250,7 +252,7 @@ static void read_shape(struct reading *r)
 	s->ranks = (uint32_t)get_number(r, "ranks", 1, 1 << 26);
 	s->cores = (uint32_t)get_number(r, "cores", 1, DVM_CORES_MAX);
 	s->gpus = (uint32_t)get_number(r, "gpus", 0, LEDGER_GPUS_MAX);
-	s->memory = get_number(r, "memory", 0, INT64_MAX / (1 << 26));
+	s->memory = get_number(r, "memory", 0, MEMORY_MAX);
 	s->nodes = (uint32_t)get_number(r, "nodes", 0, LEDGER_NODES_MAX);
 	s->per_node = (uint32_t)get_number(r, "per_node", 0, 1 << 26);
 	s->exclusive = get_bool(r, "exclusive");
@@ -320,6 +322,8 @@ static void check_keys(struct reading *r)
 
 static void read_task(struct reading *r)
 {
+	json_t *profile = json_object_get(r->json, "profile");
+
 	if (!json_is_object(r->json)) {
 		wrong(r, "tasks", "must be an object");
 		return;
@@ -334,7 +338,9 @@ static void read_task(struct reading *r)
 	r->spec.retries = (uint32_t)get_number(r, "retries", 0, 1000);
 	r->spec.pmi = get_bool(r, "pmi");
 	r->line = get_number(r, "line", 0, INT64_MAX);
-	r->profile = json_string_value(json_object_get(r->json, "profile"));
+	r->profile = json_string_value(profile);
+	if (profile && !r->profile)
+		wrong(r, "profile", "must be a text: the id of one that has been sent");
 }
 
 /* ---- profiles ---- */
