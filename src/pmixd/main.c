@@ -20,39 +20,48 @@ static const char usage[] =
 
 enum argument { DIR = 5, LIBRARY, GDS, COLLECT, PORT };
 
-static bool take_collect(const char *name, enum pmixd_collect *out)
-{
-	static const char *const names[] = {
-		[PMIXD_COLLECT_AUTO] = "auto",
-		[PMIXD_COLLECT_DEMAND] = "demand",
-		[PMIXD_COLLECT_STORE] = "store",
-	};
+static const char *const gds_names[] = {
+	[PMIXD_GDS_AUTO] = "auto",
+	[PMIXD_GDS_DS21] = "ds21",
+	[PMIXD_GDS_HASH] = "hash",
+	[PMIXD_GDS_NONE] = "none",
+	NULL,
+};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(name, names[i]))
-			continue;
-		*out = i;
-		return true;
-	}
-	return false;
+static const char *const collect_names[] = {
+	[PMIXD_COLLECT_AUTO] = "auto",
+	[PMIXD_COLLECT_DEMAND] = "demand",
+	[PMIXD_COLLECT_STORE] = "store",
+	NULL,
+};
+
+/* Which of them it is; negative: none. */
+static int which(const char *name, const char *const *names)
+{
+	for (int i = 0; names[i]; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -1;
 }
 
 static bool take_arguments(struct confine_options *c, struct program_options *o,
 			   int argc, char **argv)
 {
+	int gds, collect;
 	uint32_t port;
 
 	if (!confine_arguments(c, PMIXD_ARGS, argc, argv) ||
 	    !decimal_u32(argv[PORT], 0, UINT16_MAX, &port) ||
-	    !take_collect(argv[COLLECT], &o->server.collect))
+	    (gds = which(argv[GDS], gds_names)) < 0 ||
+	    (collect = which(argv[COLLECT], collect_names)) < 0)
 		return false;
 	o->uid = c->uid;
 	o->listens = port != 0;
 	o->server.shared = !port;
 	o->library = argv[LIBRARY];
 	o->server.dir = argv[DIR];
-	o->server.hash = strcmp(argv[GDS], "auto") != 0;
-	o->server.no_files = !strcmp(argv[GDS], "none");
+	o->server.gds = gds;
+	o->server.collect = collect;
 	return true;
 }
 

@@ -6,15 +6,14 @@
  *   arguments    UID GID STEP NODE DIR LIBRARY GDS COLLECT PORT [CGROUP ...]
  *                DIR: its directory, the user's, mode 0700; who starts it removes it
  *                LIBRARY: path of libpmix.so.2
- *                GDS: where clients find what the server knows: "auto": in shared memory,
- *                if libpmix can; "hash": the topology only; "none": nothing in files
+ *                GDS: where clients find what the server knows: enum pmixd_gds
  *                COLLECT: "store", "demand" or "auto": enum pmixd_collect
  *                PORT: of PMIXD_FD_LISTENER; 0: there is none, the host hands clients
  *                over: HOST_CLIENT
  *                the rest as for pmi2x-agent
  *   descriptors  enum pmixd_fd
- *   messages     (agent/host_msg.h) HOST_READY; HOST_KILL: it cannot serve, and why, and
- *                ends; HOST_LOG; HOST_CRASHED
+ *   messages     (agent/host_msg.h) HOST_READY; HOST_SERVES, with PORT; HOST_KILL: it
+ *                cannot serve, and why, and ends; HOST_LOG; HOST_CRASHED
  *
  * It ends at once, without a word, when the connection to the agent or to the host
  * ends. Environment of its clients: PMIXD_SERVER_NSPACE and the node's position name it
@@ -40,11 +39,23 @@ enum pmixd_fd {
 
 #define PMIXD_ARGS 10 /* before the cgroups, the program's name among them */
 
+/* Where clients find what the server knows; by what each is called. */
+enum pmixd_gds {
+	PMIXD_GDS_AUTO, /* "auto": in shared memory, if libpmix has such as can be found
+	                   by who has connected */
+	PMIXD_GDS_DS21, /* "ds21": in PMIXD_DS21, where clients of libpmix 4 look before
+	                   they connect; it is there when HOST_SERVES comes */
+	PMIXD_GDS_HASH, /* "hash": the topology only is in a file */
+	PMIXD_GDS_NONE, /* "none": nothing is */
+};
+
+#define PMIXD_DS21 "ds21" /* in DIR; a client that does not find it asks the server */
+
 /* What becomes of data that ranks enter a fence with. */
 enum pmixd_collect {
-	PMIXD_COLLECT_AUTO,   /* store it in small steps */
-	PMIXD_COLLECT_DEMAND, /* give it to libpmix when a client asks for it */
-	PMIXD_COLLECT_STORE,  /* give it to libpmix at once */
+	PMIXD_COLLECT_AUTO,   /* "auto": the last, in jobs of up to 256 ranks */
+	PMIXD_COLLECT_DEMAND, /* "demand": give it to libpmix when a client asks for it */
+	PMIXD_COLLECT_STORE,  /* "store": give it to libpmix at once */
 };
 
 #endif

@@ -30,6 +30,7 @@ struct program {
 	struct link link;
 	struct server *server;
 	uint64_t strangers; /* connections of other users */
+	bool serves;        /* and has said so */
 };
 
 /* ---- the host ---- */
@@ -189,6 +190,15 @@ static bool readable(const struct pollfd *fd)
 	return fd->revents & (POLLIN | POLLHUP | POLLERR);
 }
 
+/* Who starts it may let ranks wait for that. */
+static void say_serves(struct program *p)
+{
+	if (p->serves || !p->options->listens || !server_is_ready(p->server))
+		return;
+	p->serves = true;
+	say(HOST_SERVES, 0, "");
+}
+
 static int handle(struct program *p, const struct pollfd fds[SOURCES])
 {
 	int rc = 0;
@@ -197,6 +207,7 @@ static int handle(struct program *p, const struct pollfd fds[SOURCES])
 		rc = take_host_message(p);
 	if (!rc && readable(&fds[FROM_AGENT]))
 		rc = take_messages(p);
+	say_serves(p);
 	if (!rc)
 		rc = take_events(p);
 	if (!rc)

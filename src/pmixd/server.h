@@ -17,9 +17,8 @@
 
 struct server_options {
 	const char *dir;
-	bool hash; /* clients find what the server knows without shared memory */
-	bool shared;   /* it serves namespaces that come and go: see pmixd.h */
-	bool no_files; /* nor do they find the topology in a file */
+	bool shared; /* it serves namespaces that come and go: see pmixd.h */
+	enum pmixd_gds gds;
 	enum pmixd_collect collect;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Namespaces that libpmix serves: with the first of them it is initialized. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +30,15 @@ static int done(const struct server *s, pmix_status_t status, const char *what,
 /* The environment is this process's own, and empty. */
 static int set_environment(const struct server *s, const struct pmix_nspace *n)
 {
+	static const char *const stores[] = {
+		[PMIXD_GDS_DS21] = "^ds12", /* older; with it all would be stored twice */
+		[PMIXD_GDS_HASH] = "hash",
+		[PMIXD_GDS_NONE] = "hash",
+	};
 	int rc = setenv("TMPDIR", s->options->dir, 1);
 
-	if (!rc && s->options->hash)
-		rc = setenv("PMIX_MCA_gds", "hash", 1);
+	if (!rc && s->options->gds != PMIXD_GDS_AUTO)
+		rc = setenv("PMIX_MCA_gds", stores[s->options->gds], 1);
 	/* So that libpmix does not load what the node has found out already. */
 	if (!rc && n->topology && !access(n->topology, R_OK))
 		rc = setenv("PMIX_MCA_pmix_hwloc_topo_file", n->topology, 1);
@@ -49,7 +55,7 @@ static void add_init_info(struct info_list *l, const struct server *s,
 	/* Not the machine's name, which several nodes may have. */
 	info_add_string(l, PMIX_HOSTNAME,
 			n->node_names[layout_node_id(n->layout, n->position)]);
-	if (!s->options->no_files)
+	if (s->options->gds != PMIXD_GDS_NONE)
 		info_add_bool(l, PMIX_SERVER_SHARE_TOPOLOGY, true);
 }
 
@@ -125,6 +131,54 @@ static int register_infos(const struct server *s, const struct pmix_nspace *n,
 		    "register the job", why);
 }
 
+/*
+ * What register_infos does with data of ranks. For ds21 a namespace must not be
+ * registered a second time: libpmix would lock the same locks twice.
+ */
+static int store_rank(const struct server *s, const struct pmix_nspace *n,
+		      const pmix_data_array_t *data, char why[WHY_MAX])
+{
+	pmix_info_t *info = data->array; /* the first is the rank */
+	pmix_proc_t proc = { .rank = info->value.data.rank };
+	int rc = 0;
+
+	strncpy(proc.nspace, n->name, PMIX_MAX_NSLEN);
+	for (size_t i = 1; i < data->size && !rc; i++)
+		rc = done(s, s->library->Store_internal(&proc, info[i].key,
+							&info[i].value),
+			  "store a rank's data", why);
+	return rc;
+}
+
+static int register_rank_infos(const struct server *s, const struct pmix_nspace *n,
+			       const struct info_list *ranks, char why[WHY_MAX])
+{
+	int rc = 0;
+
+	if (s->options->gds != PMIXD_GDS_DS21)
+		return register_infos(s, n, ranks, why);
+	for (size_t i = 0; i < ranks->count && !rc; i++)
+		rc = store_rank(s, n, ranks->items[i].value.data.darray, why);
+	return rc;
+}
+
+/*
+ * Give what libpmix has made a name that clients know beforehand. Only now, so that who
+ * looks too early finds nothing, and not a part.
+ */
+static int show_store(const struct server *s)
+{
+	char store[NAME_MAX], path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s/" PMIXD_DS21, s->options->dir);
+
+	if (s->options->gds != PMIXD_GDS_DS21)
+		return 0;
+	if (len >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	snprintf(store, sizeof(store), "pmix_dstor_ds21_%d", (int)getpid());
+	return symlink(store, path) && errno != EEXIST ? -errno : 0;
+}
+
 static int register_job(const struct server *s, const struct pmix_nspace *n,
 			char why[WHY_MAX])
 {
@@ -133,10 +187,11 @@ static int register_job(const struct server *s, const struct pmix_nspace *n,
 
 	rc = rc ? rc : job_info_make_ranks(&ranks, n);
 	rc = rc ? rc : register_infos(s, n, &job, why);
-	rc = rc ? rc : register_infos(s, n, &ranks, why);
+	rc = rc ? rc : register_rank_infos(s, n, &ranks, why);
 	info_free(&job);
 	info_free(&ranks);
-	return rc ? rc : register_ranks(s, n, why);
+	rc = rc ? rc : register_ranks(s, n, why);
+	return rc ? rc : show_store(s);
 }
 
 static int open_job(struct server *s, struct job *j, char why[WHY_MAX])

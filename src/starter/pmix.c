@@ -176,8 +176,12 @@ static void on_ready(struct starter *s, const struct host_msg *m)
 	if (!service_fits(s, "pmi2x-pmixd", m))
 		return;
 	x->state = PMIX_READY;
-	if (x->done >= 0)
-		(void)eventfd_write(x->done, 1);
+}
+
+static void on_serves(struct starter *s)
+{
+	if (s->pmix.done >= 0)
+		(void)eventfd_write(s->pmix.done, 1);
 }
 
 static void take_message(struct starter *s, const struct host_msg *m)
@@ -187,6 +191,9 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	switch (m->type) {
 	case HOST_READY:
 		on_ready(s, m);
+		break;
+	case HOST_SERVES:
+		on_serves(s);
 		break;
 	case HOST_LOG:
 		service_log(s, m);

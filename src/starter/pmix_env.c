@@ -28,6 +28,27 @@ static void format_address(char out[VALUE_MAX], const struct pmix_env *e, bool o
 		 e->server, a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255, e->port[old]);
 }
 
+/*
+ * Without a module named a client takes shared memory where it can. One of PMIx 3
+ * complains of each that it does not have.
+ */
+static void set_gds(const struct pmix_env *e,
+		    void (*set)(void *arg, const char *name, const char *value, bool weak),
+		    void *arg)
+{
+	char path[VALUE_MAX];
+
+	if (!strcmp(e->gds, "auto"))
+		return;
+	if (strcmp(e->gds, "ds21")) {
+		set(arg, "PMIX_GDS_MODULE", "hash", false);
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/" PMIXD_DS21, e->dir);
+	set(arg, "PMIX_GDS_MODULE", "ds21,hash", false);
+	set(arg, PMIX_ENV_DS21, path, false);
+}
+
 void pmix_env_each(const struct pmix_env *e,
 		   void (*set)(void *arg, const char *name, const char *value, bool weak),
 		   void *arg)
@@ -42,10 +63,7 @@ void pmix_env_each(const struct pmix_env *e,
 	}
 	set(arg, "PMIX_SECURITY_MODE", "native", false);
 	set(arg, "PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC", false);
-	/* Without it a client takes shared memory where it can. One of PMIx 3 complains
-	   of each module in it that it does not have. */
-	if (strcmp(e->gds, "auto"))
-		set(arg, "PMIX_GDS_MODULE", "hash", false);
+	set_gds(e, set, arg);
 	set(arg, "PMIX_SERVER_TMPDIR", e->dir, false);
 	set(arg, "PMIX_HOSTNAME", e->node, false);
 	/* MPICH from 5 on does not start when it finds two kinds of PMI, unless told

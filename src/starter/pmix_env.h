@@ -21,6 +21,9 @@ struct pmix_env {
 	bool shares_machine;
 };
 
+/* Where clients find shared memory, with gds "ds21". */
+#define PMIX_ENV_DS21 "PMIX_DSTORE_21_BASE_PATH"
+
 /* Calls `set` for each; `weak`: what the user has set counts. */
 void pmix_env_each(const struct pmix_env *e,
 		   void (*set)(void *arg, const char *name, const char *value, bool weak),

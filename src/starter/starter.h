@@ -87,7 +87,7 @@ enum starter_topology {
 enum starter_pmix {
 	STARTER_PMIX_NEVER, /* no PMIx is offered */
 	STARTER_PMIX_ASKED, /* when the first client connects */
-	STARTER_PMIX_EARLY, /* before ranks begin: they wait for it */
+	STARTER_PMIX_EARLY, /* before ranks begin, which may wait for it */
 };
 
 /* Texts are the caller's, and outlive it. */
@@ -163,8 +163,8 @@ const char *starter_topology_file(const struct starter *s, int ms);
 /* The port of 127.0.0.1 for PMIx clients; `old`: of PMIx 3 and older. */
 uint16_t starter_pmix_port(const struct starter *s, bool old);
 /*
- * In a child that becomes a rank, with STARTER_PMIX_EARLY: wait for the server, `ms` at
- * most. Whether it was in time.
+ * In a child that becomes a rank, with STARTER_PMIX_EARLY: wait until the server can serve
+ * clients, `ms` at most. Whether it was in time.
  */
 bool starter_pmix_wait(const struct starter *s, int ms);
 

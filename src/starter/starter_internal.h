@@ -117,7 +117,7 @@ struct pmix {
 	int agent;               /* its end of what connects it with the agent */
 	int agents;              /* the agent's */
 	int dir;                 /* its directory */
-	int done;                /* eventfd: ready, or ended; -1: no rank waits */
+	int done;                /* eventfd: it serves, or has ended; -1: no rank waits */
 };
 
 struct starter {

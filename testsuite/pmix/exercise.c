@@ -724,6 +724,24 @@ static void do_held(int argc, char **argv)
 	(void)!read(open(argv[0], O_RDONLY), &byte, 1);
 }
 
+/*
+ * Once the fence is over, the first, whom the fifo holds, gets the data of the second half
+ * of them.
+ */
+static void do_get_held(int argc, char **argv)
+{
+	put(0);
+	fence_all(true);
+	printf("fenced\n");
+	fflush(stdout);
+	if (me.rank)
+		return;
+	do_held(argc, argv);
+	for (uint32_t r = size / 2; r < size; r++)
+		get(r, 0);
+	fprintf(stderr, "got\n");
+}
+
 static void let_go(const char *fifo)
 {
 	close(open(fifo, O_WRONLY));
@@ -848,6 +866,7 @@ static const struct {
 	{ "ranges", do_ranges },   { "wait", do_wait },
 	{ "connect", do_connect }, { "deserted", do_deserted },
 	{ "held", do_held },       { "unspawned", do_unspawned },
+	{ "get-held", do_get_held },
 	{ "forsake", do_forsake }, { "forsaken", do_forsaken },
 	{ "events", do_events },   { "outlive", do_outlive },
 };

@@ -152,10 +152,12 @@ static void set_environment(const struct node *n, const struct host *h, uint32_t
 	set("PMIX_RANK", "%u", rank);
 	set("PMIX_SECURITY_MODE", "native");
 	set("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC");
-	if (!strcmp(h->options->gds, "hash"))
+	if (!strcmp(h->options->gds, "ds21")) {
+		set("PMIX_GDS_MODULE", "ds21,hash");
+		set("PMIX_DSTORE_21_BASE_PATH", "%s/" PMIXD_DS21, n->dir);
+	} else if (strcmp(h->options->gds, "auto")) {
 		set("PMIX_GDS_MODULE", "hash");
-	else if (strcmp(h->options->gds, "auto"))
-		set("PMIX_GDS_MODULE", "%s", h->options->gds);
+	}
 	set("PMIX_SERVER_TMPDIR", "%s", n->dir);
 	set("PMIX_HOSTNAME", "%s", h->names[n->position]);
 	/* By these Open MPI 4 knows that it has been started directly. */

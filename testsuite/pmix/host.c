@@ -55,6 +55,7 @@ static void host_word(struct host *h, struct node *n, const struct host_msg *m)
 {
 	switch (m->type) {
 	case HOST_READY:
+	case HOST_SERVES:
 		break;
 	case HOST_LOG:
 		printf("%s: %.*s\n", h->names[n->position], (int)m->len,

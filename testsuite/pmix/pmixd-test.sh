@@ -63,10 +63,16 @@ if [ -z "${PMIXD_TEST_LIBRARY:-}" ]; then
 	bad "a member of a group dies" 1 "rank 3 killed by signal 9" \
 		-l "$library" -N4 -n4 ./pmix-exercise die-in-group
 fi
-good "what a job is" -N3 -n8 -m plane=2 ./pmix-exercise job
+for gds in hash ds21; do
+	good "$gds: what a job is" -N3 -n8 -m plane=2 -g $gds ./pmix-exercise job
+	good "$gds: two applications" -N3 -n8 -a 3,5 -g $gds ./pmix-exercise job 3
+done
 good "shared memory, as far as this libpmix has it" -N2 -n8 -g auto \
 	./pmix-exercise exchange
-good "two applications" -N3 -n8 -a 3,5 ./pmix-exercise job 3
+for collect in store demand; do
+	good "shared memory of libpmix 4, $collect" -N3 -n7 -m cyclic -g ds21 \
+		-c $collect ./pmix-exercise exchange
+done
 good "what is not offered is refused" -N2 -n4 ./pmix-exercise refused
 good "old clients have a port of their own" -N2 -n4 -o ./pmix-exercise exchange
 good "connections that are no clients" -N2 -n4 -x noise ./pmix-exercise exchange

@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	testsuite/system/test_pmix.py \
 	testsuite/system/test_pmix_env.py \
 	testsuite/system/test_pmix_releases.py \
+	testsuite/system/test_pmix_store.py \
 	testsuite/system/test_probe.py \
 	testsuite/system/test_prologs.py \
 	testsuite/system/test_scale.py \

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launch_env.h"
@@ -16,6 +17,7 @@
 #include "slurm_log.h"
 #include "spool.h"
 
+#define GDS_DS21 "ds21"
 #define LIBRARY_HINT \
 	"install libpmix2 (Debian, Ubuntu) or pmix (RPM) there, or set Pmi2xPmixLibrary in mpi.conf"
 
@@ -63,20 +65,31 @@ static const char *const collect_words[] = {
 	[PMIXD_COLLECT_STORE] = "store",
 };
 
+static bool wants_early(const struct conf *conf, const struct pmix_step *step)
+{
+	return conf->pmix == CONF_PMIX_EARLY ||
+	       (conf->pmix == CONF_PMIX_AUTO && step->program == LAUNCH_PROGRAM_PMIX);
+}
+
 /*
  * What pmi2x-pmixd is told. In shared memory, where a client can find it after it has
- * connected: with 5. With 4 it looks for files before; what 6 and later have differs.
+ * connected: with 5. With 4 it looks for files before: where the server is started early,
+ * and tasks wait for it. What 6 and later have differs.
  */
-static const char *gds_word(const struct pmix_offer *o, const struct conf *conf)
+static const char *gds_word(const struct pmix_offer *o, const struct conf *conf,
+			    bool early)
 {
 	if (conf->pmix_gds == CONF_PMIX_GDS_HASH)
 		return "none";
+	if (o->library.release == 4 && early)
+		return GDS_DS21;
 	return o->library.release == 5 ? "auto" : "hash";
 }
 
 void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 		     const struct pmix_step *step)
 {
+	bool early = wants_early(conf, step);
 	char *why;
 
 	*o = (struct pmix_offer){ .when = STARTER_PMIX_NEVER };
@@ -91,12 +104,10 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 			    step->jobid, "");
 	if (!o->dir)
 		return;
-	o->gds = gds_word(o, conf);
+	o->gds = gds_word(o, conf, early);
 	o->collect = collect_words[conf->pmix_collect];
-	o->tasks_wait = conf->pmix == CONF_PMIX_EARLY;
-	o->when = o->tasks_wait || (conf->pmix == CONF_PMIX_AUTO &&
-				    step->program == LAUNCH_PROGRAM_PMIX) ?
-			  STARTER_PMIX_EARLY : STARTER_PMIX_ASKED;
+	o->tasks_wait = conf->pmix == CONF_PMIX_EARLY || !strcmp(o->gds, GDS_DS21);
+	o->when = early ? STARTER_PMIX_EARLY : STARTER_PMIX_ASKED;
 }
 
 void pmix_offer_describe(const struct pmix_offer *o,
@@ -142,4 +153,12 @@ void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starte
 
 	if (o->dir)
 		pmix_env_each(&e, set_variable, env);
+}
+
+void pmix_offer_set_late(const struct pmix_offer *o, char ***env)
+{
+	if (strcmp(o->gds, GDS_DS21))
+		return;
+	unsetenvp(*env, PMIX_ENV_DS21);
+	env_array_overwrite(env, "PMIX_GDS_MODULE", "hash");
 }

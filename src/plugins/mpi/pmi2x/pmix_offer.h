@@ -43,6 +43,8 @@ void pmix_offer_describe(const struct pmix_offer *o,
 void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starter,
 			const struct pmix_step *step, uint32_t position,
 			char ***env);
+/* For a task that has waited for the server in vain: it asks it, when it comes. */
+void pmix_offer_set_late(const struct pmix_offer *o, char ***env);
 void pmix_offer_free(struct pmix_offer *o);
 
 #endif

@@ -575,8 +575,8 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 		log_error(&slurm_log, "%s", s->notes);
 	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
 	set_topology(s, env);
-	if (s->pmix.tasks_wait)
-		(void)starter_pmix_wait(s->starter, PMIX_WAIT_MS);
+	if (s->pmix.tasks_wait && !starter_pmix_wait(s->starter, PMIX_WAIT_MS))
+		pmix_offer_set_late(&s->pmix, env);
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is

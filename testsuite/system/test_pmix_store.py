@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where PMIx clients of libpmix 4 find what the server knows: in files that they look for
+before they connect, so that their tasks wait for the server, or in its answers."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from harness import Cluster, stopped, wait_until
+from test_pmix import SMALL, is_said, servers
+
+pytestmark = pytest.mark.usefixtures("needs_pmixd", "release_4")
+EARLY = {"PMI2X_PMIX": "early"}
+STORE = "PMIX_DSTORE_21_BASE_PATH"
+
+
+@pytest.fixture(scope="session")
+def pmix_flags():
+    argv = ["pkg-config", "--cflags", "--libs", "pmix"]
+    found = subprocess.run(argv, capture_output=True, text=True)
+    if found.returncode:
+        pytest.skip("no pmix.pc")
+    return found.stdout.split()
+
+
+@pytest.fixture(scope="session")
+def release_4(pmix_flags):
+    argv = ["pkg-config", "--modversion", "pmix"]
+    if not subprocess.check_output(argv, text=True).startswith("4."):
+        pytest.skip("this libpmix is not of release 4")
+
+
+@pytest.fixture
+def exercise(compile_program, pmix_flags):
+    return compile_program("../pmix/exercise.c", "cc", *pmix_flags)
+
+
+SAY = f'echo $PMIX_GDS_MODULE $PMIX_SERVER_TMPDIR "${STORE}"; ls -d ${STORE}/*lock*'
+
+
+def test_tasks_wait_for_it(srun):
+    """It is there when they begin."""
+    result = srun("-N1", "-n1", "sh", "-c", SAY, env=EARLY).ok()
+    (module, place, store), lock = result.lines[0].split(), result.lines[1]
+    assert module == "ds21,hash" and store == f"{place}/ds21", result
+    assert lock.startswith(store), result
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{}, {**EARLY, "PMI2X_PMIX_GDS": "hash"}],
+    ids=["when asked", "none wanted"],
+)
+def test_there_is_none(srun, env):
+    result = srun("-N1", "-n1", "sh", "-c", SAY, env={STORE: "/foreign", **env})
+    module, _, *store = result.lines[0].split()
+    assert module == "hash" and not store, result
+
+
+@pytest.fixture
+def fenced(cluster, exercise, tmp_path):
+    """A step whose ranks have fenced, and the fifo that then holds the first of them."""
+    fifo = tmp_path / "held"
+    os.mkfifo(fifo)
+    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun", "--mpi=pmi2x"]
+    argv += [*SMALL, exercise, "get-held", fifo]
+    step = subprocess.Popen(
+        list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert [step.stdout.readline() for _ in range(4)] == ["fenced\n"] * 4
+    yield step, fifo
+    cluster.cancel_all()
+    step.communicate(timeout=60)
+
+
+def test_gets_need_no_server(cluster, fenced):
+    """What a fence has brought is got while the node's server stands still."""
+    step, fifo = fenced
+    said = []
+    (server,) = servers(cluster, "n1")
+    with stopped(server):
+        os.close(os.open(fifo, os.O_WRONLY))
+        os.set_blocking(step.stderr.fileno(), False)
+        wait_until(lambda: is_said(step, said, "got"))
+    assert step.wait(60) == 0
+
+
+def kill_server(cluster):
+    os.kill(*servers(cluster, "n1"), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", [kill_server, Cluster.cancel_all])
+def test_nothing_is_left(cluster, fenced, end):
+    assert list(cluster.dir.glob("spool/n1/pmi2x.pmix.*/ds21/sm*"))
+    end(cluster)
+    assert fenced[0].wait(60)
+    wait_until(lambda: not list(cluster.dir.glob("spool/*/pmi2x.pmix.*")))
+
+
+def test_who_does_not_see_it(srun, exercise):
+    """As in a container: the server is asked. Nobody complains."""
+    script = f'{STORE}=/nowhere exec "$0" exchange'
+    result = srun(*SMALL, "sh", "-c", script, exercise, env=EARLY).ok()
+    assert not result.stderr, result
+
+
+def test_who_comes_after_others(srun, exercise):
+    """There is a lock for each rank; who is one too many asks the server."""
+    script = '"$0" exchange && exec "$0" exchange'
+    result = srun(*SMALL, "sh", "-c", script, exercise, env=EARLY).ok()
+    assert not result.stderr, result
