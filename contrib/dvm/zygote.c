@@ -168,7 +168,7 @@ static void reap(struct zygote *z, pid_t pid)
 	end.user_us = us(&usage.ru_utime);
 	end.system_us = us(&usage.ru_stime);
 	end.peak_kib = (uint64_t)usage.ru_maxrss;
-	end.why = zygote_exec_failure(pid);
+	end.why = zygote_exec_failure(pid, status);
 	dvm_node_ended(z->node, pid, &end, now());
 }
 

@@ -31,10 +31,10 @@ struct rank_fds {
 pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
 		  const struct rank_fds *fds);
 /*
- * The process has ended. When it could not execute its program, why, in a static
- * buffer. Else NULL.
+ * The process has ended, with a status as of wait. When it could not execute its program,
+ * why, in a static buffer. Else NULL.
  */
-const char *zygote_exec_failure(pid_t process);
+const char *zygote_exec_failure(pid_t process, int status);
 
 /* ---- zygote_pmi.c ---- */
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From fork to exec of a rank, and the environment that it finds. */
+/*
+ * From fork to exec of a rank, and the environment that it finds.
+ *
+ * A vfork is cheaper than a fork, but this process stands still until the program is
+ * executed: for as long as its file system takes, which may be for ever. So there is a
+ * vfork only for a program that has been executed here before, and was so at once.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,9 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libio/registration.h"
+#include "libutil/hash.h"
 #include "starter/mpi_program.h"
 #include "starter/pmix_env.h"
 #include "zygote.h"
@@ -18,6 +27,8 @@
 #define FAULTS 4096    /* places for what went wrong between fork and exec */
 #define EXTRA_MAX 40   /* variables of a rank */
 #define GPU_TEXT_MAX 1024
+#define QUICK 1024     /* places for programs that are executed at once */
+#define QUICK_MS 20    /* what "at once" is */
 
 /* What could not be done. */
 enum stage {
@@ -38,6 +49,10 @@ struct fault {
 
 static struct fault *faults;
 
+/* Of a program and how it is looked for; 0: none. */
+static uint32_t quick[QUICK];    /* by itself: it may be executed after a vfork */
+static uint32_t on_trial[FAULTS]; /* by process: executed after a fork */
+
 int zygote_exec_init(void)
 {
 	faults = mmap(NULL, FAULTS * sizeof(*faults), PROT_READ | PROT_WRITE,
@@ -56,7 +71,16 @@ static void fail(enum stage stage, const char *what)
 	_exit(f->error == ENOENT ? 127 : 126);
 }
 
-const char *zygote_exec_failure(pid_t process)
+static void end_trial(pid_t process, bool good)
+{
+	uint32_t *program = &on_trial[process % FAULTS];
+
+	if (*program && good)
+		quick[*program % QUICK] = *program;
+	*program = 0;
+}
+
+const char *zygote_exec_failure(pid_t process, int status)
 {
 	static const char *const words[] = {
 		[STAGE_DIRECTORY] = "cannot enter the directory",
@@ -67,8 +91,11 @@ const char *zygote_exec_failure(pid_t process)
 	};
 	static char why[512];
 	struct fault *f = &faults[process % FAULTS];
+	const bool failed = f->process == process;
 
-	if (f->process != process)
+	/* One that was killed may have waited for its program until then. */
+	end_trial(process, !failed && WIFEXITED(status));
+	if (!failed)
 		return NULL;
 	f->process = 0;
 	snprintf(why, sizeof(why), "%s %s: %s", words[f->stage], f->what,
@@ -77,6 +104,12 @@ const char *zygote_exec_failure(pid_t process)
 }
 
 /* ---- environment ---- */
+
+/* A user may have hundreds, most of which differ from all others in their first letter. */
+static bool begins(const char *variable, const char *prefix, size_t len)
+{
+	return *variable == *prefix && !strncmp(variable, prefix, len);
+}
 
 /* Of the step or program that started the DVM, and wrong in a task. */
 static bool is_foreign(const char *variable)
@@ -90,7 +123,7 @@ static bool is_foreign(const char *variable)
 	};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-		if (!strncmp(variable, prefixes[i], strlen(prefixes[i])))
+		if (begins(variable, prefixes[i], strlen(prefixes[i])))
 			return strncmp(variable, "PMIX_MCA_", 9) != 0;
 	return false;
 }
@@ -192,14 +225,25 @@ static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *
 
 /* ---- all of them ---- */
 
-static void put_pmi(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r,
-		    const struct resources *has, int fd)
+/* What a rank is executed with. */
+struct program {
+	char **argv, **env;
+	char *extra[EXTRA_MAX]; /* of the variables those that are its own */
+	size_t nextra;
+	char *pmi_fd;           /* of these: room for the number; NULL: it has no PMI */
+};
+
+static void put_pmi(struct program *p, const struct node_rank *r,
+		    const struct resources *has)
 {
+	char **extra = p->extra;
+	size_t *n = &p->nextra;
 	const struct dvm_launch *l = r->launch;
 	char jobid[DVM_JOBID_MAX];
 
 	dvm_jobid(jobid, has->dvm, l->task, l->instance);
-	put(extra, n, "PMI_FD", (unsigned)fd);
+	put_text(extra, n, "PMI_FD", "-2147483648");
+	p->pmi_fd = *n ? extra[*n - 1] + strlen("PMI_FD=") : NULL;
 	put(extra, n, "PMI_RANK", l->first_rank + r->local);
 	put(extra, n, "PMI_SIZE", l->ranks);
 	put_text(extra, n, "PMI_JOBID", jobid);
@@ -209,32 +253,30 @@ static void put_pmi(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r
 		put_pmix(extra, n, r, has, jobid);
 }
 
-/* `pmi`: its connection, or -1. */
-static size_t extras(char *extra[EXTRA_MAX], const struct node_rank *r,
-		     const struct resources *has, int pmi)
+static void put_all(struct program *p, const struct node_rank *r,
+		    const struct resources *has, bool pmi)
 {
 	const struct dvm_launch *l = r->launch;
 	uint32_t rank = l->first_rank + r->local;
-	size_t n = 0;
+	char **extra = p->extra;
+	size_t *n = &p->nextra;
 
-	put(extra, &n, "PMI2X_DVM_TASK", l->task);
-	put(extra, &n, "PMI2X_DVM_INSTANCE", l->instance);
-	put(extra, &n, "PMI2X_DVM_RANK", rank);
-	put(extra, &n, "PMI2X_DVM_RANKS", l->ranks);
-	put(extra, &n, "SLURM_PROCID", rank);
-	put(extra, &n, "SLURM_LOCALID", r->local);
-	put(extra, &n, "SLURM_NTASKS", l->ranks);
-	put(extra, &n, "SLURM_NPROCS", l->ranks);
-	put(extra, &n, "SLURM_NODEID", l->node);
-	put(extra, &n, "SLURM_NNODES", l->nodes);
-	if (asprintf(&extra[n], "SLURMD_NODENAME=%s", has->node) >= 0)
-		n++;
-	put(extra, &n, "OMP_NUM_THREADS", cores_count(&r->cores));
+	put(extra, n, "PMI2X_DVM_TASK", l->task);
+	put(extra, n, "PMI2X_DVM_INSTANCE", l->instance);
+	put(extra, n, "PMI2X_DVM_RANK", rank);
+	put(extra, n, "PMI2X_DVM_RANKS", l->ranks);
+	put(extra, n, "SLURM_PROCID", rank);
+	put(extra, n, "SLURM_LOCALID", r->local);
+	put(extra, n, "SLURM_NTASKS", l->ranks);
+	put(extra, n, "SLURM_NPROCS", l->ranks);
+	put(extra, n, "SLURM_NODEID", l->node);
+	put(extra, n, "SLURM_NNODES", l->nodes);
+	put_text(extra, n, "SLURMD_NODENAME", has->node);
+	put(extra, n, "OMP_NUM_THREADS", cores_count(&r->cores));
 	if (has->has.gpus)
-		put_gpus(extra, &n, r, has);
-	if (pmi >= 0)
-		put_pmi(extra, &n, r, has, pmi);
-	return n;
+		put_gpus(extra, n, r, has);
+	if (pmi)
+		put_pmi(p, r, has);
 }
 
 static bool has_name(char *const *list, size_t n, const char *variable)
@@ -242,19 +284,15 @@ static bool has_name(char *const *list, size_t n, const char *variable)
 	size_t len = strcspn(variable, "=") + 1;
 
 	for (size_t i = 0; i < n; i++)
-		if (!strncmp(list[i], variable, len))
+		if (begins(list[i], variable, len))
 			return true;
 	return false;
 }
 
-/* In the child: what is allocated goes with exec. */
-static char **make_environment(const struct node_rank *r,
-			       const struct resources *has, int pmi)
+static char **make_environment(struct program *p, const struct dvm_bytes *env)
 {
-	const struct dvm_bytes *env = &r->profile->env;
-	char *extra[EXTRA_MAX];
-	size_t nextra = extras(extra, r, has, pmi), n = 0;
-	char **out = calloc(dvm_texts_count(env) + nextra + 1, sizeof(*out));
+	char **out = calloc(dvm_texts_count(env) + p->nextra + 1, sizeof(*out));
+	size_t n = 0;
 
 	if (!out)
 		return NULL;
@@ -262,12 +300,12 @@ static char **make_environment(const struct node_rank *r,
 	     t = dvm_texts_next(env, t)) {
 		/* What the user has set for OpenMP counts. */
 		if (!strncmp(t, "OMP_NUM_THREADS=", 16) ||
-		    (!is_foreign(t) && !has_name(extra, nextra, t)))
+		    (!is_foreign(t) && !has_name(p->extra, p->nextra, t)))
 			out[n++] = (char *)(uintptr_t)t;
 	}
-	for (size_t i = 0; i < nextra; i++)
-		if (!has_name(out, n, extra[i]))
-			out[n++] = extra[i];
+	for (size_t i = 0; i < p->nextra; i++)
+		if (!has_name(out, n, p->extra[i]))
+			out[n++] = p->extra[i];
 	return out;
 }
 
@@ -282,6 +320,27 @@ static char **make_argv(const struct dvm_bytes *argv)
 	     t = dvm_texts_next(argv, t))
 		out[n++] = (char *)(uintptr_t)t;
 	return out;
+}
+
+static void program_free(struct program *p)
+{
+	for (size_t i = 0; i < p->nextra; i++)
+		free(p->extra[i]);
+	free(p->env);
+	free(p->argv);
+}
+
+/* Before the fork: a child of vfork must not allocate. 0 or -ENOMEM. */
+static int program_make(struct program *p, const struct node_rank *r,
+			const struct resources *has, bool pmi)
+{
+	*p = (struct program){ .argv = make_argv(&r->launch->argv) };
+	put_all(p, r, has, pmi);
+	p->env = make_environment(p, &r->profile->env);
+	if (p->argv && p->env && (p->pmi_fd || !pmi))
+		return 0;
+	program_free(p);
+	return -ENOMEM;
 }
 
 /* ---- the child ---- */
@@ -353,19 +412,16 @@ static void set_stdio(const struct node_rank *r, const int output[2])
 		fail(STAGE_OUTPUT, "standard output");
 }
 
-/* Its connection, or -1: it is to have none. */
-static int open_pmi(const struct node_rank *r, const struct rank_fds *fds)
+static void open_pmi(const struct node_rank *r, int registration, char *number)
 {
-	int fd, rc;
+	int fd, rc = registration_of_rank(registration, r->local, &fd);
 
-	if (fds->registration < 0)
-		return -1;
-	rc = registration_of_rank(fds->registration, r->local, &fd);
-	if (!rc)
-		return fd;
+	if (!rc) {
+		sprintf(number, "%d", fd);
+		return;
+	}
 	errno = -rc;
 	fail(STAGE_PMI, "");
-	return -1;
 }
 
 /* As execvp finds it; "" when it does not. */
@@ -411,34 +467,89 @@ static void reset_signals(void)
 
 __attribute__((noreturn))
 static void become(const struct node_rank *r, const struct resources *has,
-		   const struct rank_fds *fds)
+		   const struct rank_fds *fds, const struct program *p)
 {
-	char **argv = make_argv(&r->launch->argv);
-	char **env = make_environment(r, has, open_pmi(r, fds));
-
+	if (p->pmi_fd)
+		open_pmi(r, fds->registration, p->pmi_fd);
 	/* Not a session: where those are scheduled as groups, ranks of a busy node
 	   would wait for one another, and for pmi2x-dvmd, as for strangers. */
 	setpgid(0, 0);
 	reset_signals();
-	if (!argv || !env)
-		fail(STAGE_EXEC, "it");
 	bind_to_cores(r, has);
 	if (chdir(r->profile->cwd.data) < 0)
 		fail(STAGE_DIRECTORY, r->profile->cwd.data);
 	set_stdio(r, fds->output);
-	environ = env; /* its PATH counts */
-	warn_of_pmix(r, has, argv[0]);
-	execvp(argv[0], argv);
-	fail(STAGE_EXEC, argv[0]);
+	warn_of_pmix(r, has, p->argv[0]);
+	execvp(p->argv[0], p->argv);
+	fail(STAGE_EXEC, p->argv[0]);
 	_exit(126);
+}
+
+/* ---- which way ---- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* The program and how it is looked for; not 0. */
+static uint32_t hash_program(const struct node_rank *r, const char *program)
+{
+	const uint32_t hash = hash_seeded(r->profile->number, program, strlen(program));
+
+	return hash ? hash : 1;
+}
+
+static pid_t start_at_once(const struct node_rank *r, const struct resources *has,
+			   const struct rank_fds *fds, const struct program *p,
+			   uint32_t *known)
+{
+	const uint64_t begin = now_ms();
+	pid_t pid = vfork();
+
+	if (!pid)
+		become(r, has, fds, p);
+	if (now_ms() - begin > QUICK_MS)
+		*known = 0;
+	return pid;
+}
+
+static pid_t start(const struct node_rank *r, const struct resources *has,
+		   const struct rank_fds *fds, const struct program *p)
+{
+	const uint32_t program = hash_program(r, p->argv[0]);
+	uint32_t *known = &quick[program % QUICK];
+	pid_t pid;
+
+	/* To open what a user has named may take for ever, too. */
+	if (*known == program && r->launch->output != DVM_OUTPUT_FILE)
+		return start_at_once(r, has, fds, p, known);
+	pid = fork();
+	if (!pid)
+		become(r, has, fds, p);
+	if (pid > 0)
+		on_trial[pid % FAULTS] = program;
+	return pid;
 }
 
 pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
 		  const struct rank_fds *fds)
 {
-	pid_t pid = fork();
+	char **own = environ;
+	struct program p;
+	pid_t pid;
+	int rc = program_make(&p, rank, has, fds->registration >= 0);
 
-	if (!pid)
-		become(rank, has, fds);
-	return pid < 0 ? -errno : pid;
+	if (rc)
+		return rc;
+	environ = p.env; /* its PATH counts */
+	pid = start(rank, has, fds, &p);
+	if (pid < 0)
+		pid = -errno;
+	environ = own;
+	program_free(&p);
+	return pid;
 }

@@ -2,6 +2,7 @@
 """pmi2x-dvm: many tasks inside one allocation, and on one machine."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -57,13 +58,23 @@ def living(base):
     return found
 
 
-@pytest.fixture
-def local(dvm, env):
-    """A DVM of this machine's, which leaves nothing behind."""
-    dvm("up", "--local", str(LOCAL_NODES), "--slots", str(SLOTS)).ok()
+def up_here(dvm, env, nodes):
+    dvm("up", "--local", str(nodes), "--slots", str(SLOTS)).ok()
     yield dvm
     dvm("down", "--cancel")
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+@pytest.fixture
+def local(dvm, env):
+    """A DVM of this machine's, which leaves nothing behind."""
+    yield from up_here(dvm, env, LOCAL_NODES)
+
+
+@pytest.fixture
+def one(dvm, env):
+    """The same of one node."""
+    yield from up_here(dvm, env, 1)
 
 
 def wait_until(true, seconds=30):
@@ -131,6 +142,57 @@ def test_a_file_that_is_no_program(local, tmp_path):
     result = local("run", str(tmp_path / "data"))
     assert result.code == 126
     result.says("Permission denied")
+
+
+def test_a_program_that_goes_and_comes_back(one, tmp_path):
+    """One that has been executed before is started in another way than the first time."""
+    program, away = tmp_path / "program", tmp_path / "away"
+    program.write_text("#!/bin/sh\necho here\n")
+    program.chmod(0o755)
+    for _ in range(2):
+        assert one("run", program).ok().lines == ["here"]
+        program.rename(away)
+        for _ in range(2):
+            result = one("run", program)
+            assert result.code == 127
+            result.says(f"cannot execute {program}: No such file")
+        away.rename(program)
+    assert one("run", program).ok().lines == ["here"]
+
+
+@contextlib.contextmanager
+def held_back(path):
+    """Who executes the file waits, as when its server does not answer."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+    with open(path) as file:
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError as e:
+            pytest.skip(f"no lease of a file in {path.parent}: {e}")
+        yield
+    signal.signal(signal.SIGIO, before)
+
+
+def check_that_others_go_on(one, *task):
+    one("submit", *task).ok()
+    one("run", "true").ok()
+    assert status(one)["running"] == 1
+    one("cancel", "--all").ok()
+    wait_until(lambda: status(one)["running"] == 0)
+
+
+def test_a_program_whose_file_does_not_come(one, tmp_path):
+    program = pathlib.Path(shutil.copy(shutil.which("true"), tmp_path / "program"))
+    for _ in range(2):
+        with held_back(program):
+            check_that_others_go_on(one, program)
+
+
+def test_an_output_that_nobody_reads(one, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for _ in range(2):
+        one("run", "true").ok()
+    check_that_others_go_on(one, "--output", tmp_path / "fifo", "true")
 
 
 def test_more_than_there_is(local):
