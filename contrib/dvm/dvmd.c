@@ -30,6 +30,7 @@
 #include "pmi2x-build.h"
 #include "pmix_hub.h"
 #include "pool.h"
+#include "strays.h"
 #include "tasks.h"
 #include "welcome.h"
 #include "zygote.h"
@@ -506,6 +507,7 @@ static int begin(struct dvmd *d)
 	pool_destroy(pool);
 	if (d->process > 0) /* it ends, for it is left alone now */
 		waitpid(d->process, NULL, 0);
+	strays_kill_all(); /* its ranks, if it was killed */
 	return rc;
 }
 
@@ -522,6 +524,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
+	strays_adopt();
 	find_name(&d, argc > 2 ? argv[2] : NULL);
 	if ((argc != 1 && argc != 3) ||
 	    !find_position(&d, argc > 1 ? argv[1] : NULL) || !find_programs(&d))

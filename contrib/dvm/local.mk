@@ -47,6 +47,7 @@ contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/pmix_hub.c contrib/dvm/pmix_hub.h contrib/dvm/pmix_offer.h \
 	contrib/dvm/silent.c contrib/dvm/silent.h \
 	contrib/dvm/spawn.c contrib/dvm/spawn.h \
+	contrib/dvm/strays.c contrib/dvm/strays.h \
 	contrib/dvm/task.c contrib/dvm/task.h \
 	contrib/dvm/tasks.c contrib/dvm/tasks.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h \
@@ -58,6 +59,7 @@ contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libstarter.la libagent.la libio.la libp
 
 contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
 	contrib/dvm/resources.c contrib/dvm/resources.h \
+	contrib/dvm/strays.c contrib/dvm/strays.h \
 	contrib/dvm/zygote.c contrib/dvm/zygote.h \
 	contrib/dvm/zygote_exec.c contrib/dvm/zygote_output.c \
 	contrib/dvm/zygote_pmi.c

@@ -22,8 +22,11 @@
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 #include "starter/user_dir.h"
+#include "strays.h"
 
 #define EVENTS 64
+#define STRAYS_MS 20  /* between two looks for strays, at least */
+#define STRAYS_PART 20 /* ... and what they cost at most: this part of the time */
 #define PMIX_END_S 10 /* for pmi2x-pmixd, which ends when pmi2x-dvmd has been killed */
 /* What epoll says of others than outputs: no number of a part is so large. */
 #define EVENT_HEAD UINT64_MAX
@@ -36,6 +39,8 @@ struct zygote {
 	struct resources has;
 	int registration; /* of the part that is being started; -1 */
 	struct frame_reader reader;
+	bool reaped;        /* something, since strays were looked for */
+	uint64_t strays_ms; /* when they may be looked for again */
 	bool terminated; /* by a signal: what its ranks do is not told any more */
 	bool over;
 };
@@ -182,6 +187,7 @@ static void reap_all(struct zygote *z)
 		    !who.si_pid)
 			return;
 		reap(z, who.si_pid);
+		z->reaped = true;
 	}
 }
 
@@ -236,6 +242,30 @@ static void remove_pmix_files(const struct zygote *z)
 	user_dir_remove_orphan(z->has.pmix.dir);
 }
 
+/* What is left of tasks that have ended. Milliseconds until it is to be called; -1: never. */
+static int look_for_strays(struct zygote *z)
+{
+	uint64_t began = now().ms, ended;
+
+	if (!z->reaped)
+		return -1;
+	if (began < z->strays_ms)
+		return (int)(z->strays_ms - began);
+	z->reaped = false;
+	strays_kill_ended(z->node);
+	ended = now().ms;
+	z->strays_ms = ended + STRAYS_MS + STRAYS_PART * (ended - began);
+	return -1;
+}
+
+/* What is done after each turn. Milliseconds until there is more to do; -1: none. */
+static int turn(struct zygote *z)
+{
+	int left = dvm_node_turn(z->node, now()), strays = look_for_strays(z);
+
+	return left < 0 || (strays >= 0 && strays < left) ? strays : left;
+}
+
 static void handle(struct zygote *z, uint64_t data)
 {
 	if (data == EVENT_HEAD)
@@ -249,16 +279,17 @@ static void handle(struct zygote *z, uint64_t data)
 static void serve(struct zygote *z)
 {
 	struct epoll_event events[EVENTS];
-	int n, left = dvm_node_turn(z->node, now());
+	int n, left = turn(z);
 
 	while (!z->over) {
 		n = epoll_wait(z->epoll, events, EVENTS, left);
 		for (int i = 0; i < n; i++)
 			handle(z, events[i].data.u64);
 		if (!z->terminated)
-			left = dvm_node_turn(z->node, now());
+			left = turn(z);
 	}
 	dvm_node_kill_all(z->node);
+	strays_kill_all();
 }
 
 static int watch(struct zygote *z, int fd, uint64_t data)
@@ -350,7 +381,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
-	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	strays_adopt();
 	rc = open_all(&z);
 	rc = rc ? rc : resources_find(&z.has, &options);
 	if (rc) {

@@ -573,6 +573,54 @@ def test_a_node_that_dies(local, env, prefix, tmp_path, name):
     assert sorted(t["instance"] for t in tasks) == [0] * 4 + [1] * 4
 
 
+@pytest.fixture
+def stray(tmp_path):
+    """A program that is this test's alone, and the number of its processes."""
+    program = tmp_path / "stray"
+    shutil.copy(shutil.which("sleep"), program)
+
+    def count():
+        running = 0
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                running += os.readlink(path / "exe") == str(program)
+        return running
+
+    return program, count
+
+
+STRAYS = """
+setsid {0} 600 &
+setsid sh -c '({0} 600 &)'
+setsid env -i {0} 600 > /dev/null 2>&1 &
+"""
+
+
+def test_what_leaves_its_group_ends_with_its_task(local, tmp_path, stray):
+    """... and not before, whatever else ends."""
+    program, count = stray
+    go = tmp_path / "go"
+    work = STRAYS.format(program) + f"until [ -e {go} ]; do sleep 0.05; done"
+    local("submit", "sh", "-c", work).ok()
+    wait_until(lambda: count() == 3)
+    local("submit", "--wait", "--array", "1-20", "true").ok()
+    assert count() == 3
+    go.touch()
+    local("wait").ok()
+    wait_until(lambda: not count())
+
+
+@pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-dvm-head"])
+def test_what_is_left_when_a_daemon_dies(local, env, stray, name):
+    program, count = stray
+    local("submit", "sh", "-c", STRAYS.format(program) + f"exec {program} 600").ok()
+    wait_until(lambda: count() == 4)
+    for pid, each in living(env["PMI2X_DVM_DIR"]).items():
+        if each == name:
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not count())
+
+
 def test_a_node_that_dies_under_an_mpi_program(local, env, raw):
     """It waits in a fence; too few nodes are left to run it again."""
     waits = map(str, raw("late", "2", "600"))

@@ -397,6 +397,25 @@ bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *
 	return true;
 }
 
+bool dvm_node_is_rank(const struct dvm_node *n, int64_t process)
+{
+	const struct rank *r;
+
+	HASH_FIND(hh, n->ranks, &process, sizeof(process), r);
+	return r;
+}
+
+bool dvm_node_any_rank(const struct dvm_node *n, bool (*fn)(void *arg, int64_t process),
+		       void *arg)
+{
+	const struct rank *r;
+
+	for (r = n->ranks; r; r = r->hh.next)
+		if (fn(arg, r->process))
+			return true;
+	return false;
+}
+
 /* ---- starting ---- */
 
 /* The cores of the rank, which are taken out of those of the part. */
@@ -570,6 +589,13 @@ static struct part *find_part(const struct dvm_node *n, uint64_t task, uint32_t 
 
 	HASH_FIND(hh_task, n->by_task, &task, sizeof(task), p);
 	return p && p->instance == instance ? p : NULL;
+}
+
+bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance)
+{
+	const struct part *p = find_part(n, task, instance);
+
+	return p && p->left;
 }
 
 static void on_ask(struct dvm_node *n, const struct dvm_ask *m)

@@ -64,7 +64,7 @@ struct dvm_node_ops {
 	/*
 	 * Start a process in a process group of its own. Its number, or a negative errno.
 	 * dvm_node_ended follows; what it has left in its process group is killed
-	 * before that.
+	 * before that, and what has left the group soon after the task has ended here.
 	 */
 	int64_t (*start)(void *arg, const struct node_rank *rank);
 	/* How a process that was started is: `state` and `cpu_us` of *out. */
@@ -94,6 +94,12 @@ void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data
 /* A process has ended. False: it is none of these. */
 bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
 		    struct dvm_time now);
+bool dvm_node_is_rank(const struct dvm_node *n, int64_t process);
+/* Ranks of this task, started for this time, run here. */
+bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance);
+/* One of the ranks' processes is such. */
+bool dvm_node_any_rank(const struct dvm_node *n, bool (*fn)(void *arg, int64_t process),
+		       void *arg);
 /* The daemon has been sent SIGCONT: SIGTERM may follow. */
 void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
 /*
