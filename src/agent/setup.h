@@ -17,7 +17,7 @@
 #include "libpmi/server.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 3
+#define SETUP_VERSION 4
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -56,6 +56,8 @@ struct agent_options {
 	int64_t launch_ns, prefork_ns, ready_ns, wanted_ns;
 	bool exits_known;       /* the host learns how ranks' processes end */
 	bool topology;          /* the host makes the node's topology a file */
+	const char *no_pmix;    /* why nobody serves PMIx clients here, for people;
+	                           NULL: somebody does, or it is not known */
 	bool debug;             /* somebody reads debug lines */
 	uint32_t dead_peer_ms;  /* TCP_USER_TIMEOUT and keep-alive */
 	uint32_t connect_back_uid; /* whose such messages (besides root's) count */

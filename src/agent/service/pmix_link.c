@@ -60,6 +60,8 @@ int pmix_link_open(struct service *s)
 	};
 	int rc = 0, fd = s->pmix_fd;
 
+	if (s->node->options->no_pmix)
+		pmi_server_no_pmix(s->server, s->node->options->no_pmix);
 	if (fd < 0 && !s->node->host->pmix_send)
 		return 0;
 	s->pmix_fd = -1;

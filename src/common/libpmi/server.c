@@ -279,6 +279,7 @@ static void client_gone(struct pmi_server *s, uint32_t slot, const char *how, bo
 	ss = &s->sessions[slot];
 	there = ss->state != RANK_GONE;
 	leaves = there && !is_finalized(s, slot);
+	pmix_tell_none(s);
 	slots_take_own(ss); /* what it entered last counts */
 	rank_end(ss, how);
 	if (leaves && s->step->spawned)
@@ -377,6 +378,7 @@ struct payload *pmi_server_node_room(struct pmi_server *s, uint32_t from,
 
 void pmi_server_link_up(struct pmi_server *s, uint32_t position)
 {
+	pmix_tell_none(s);
 	coll_link_up(s->coll, position);
 	server_settle(s);
 }

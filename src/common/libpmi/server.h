@@ -246,6 +246,11 @@ bool pmi_server_tidy(struct pmi_server *s);
  */
 void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid);
 /*
+ * Nobody ever will, for `why`, which outlives the server. Unless ranks of the node speak
+ * PMI, PMIx fences fail with that reason on every node.
+ */
+void pmi_server_no_pmix(struct pmi_server *s, const char *why);
+/*
  * A message of it (pmix_msg.h), whole, with its length; what it enters refers to it.
  * 0; -EPROTO or -ENOMEM: it is to be shut out, and pmi_server_pmix_lost is due.
  */

@@ -336,6 +336,18 @@ void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid)
 	s->pmix.gid = gid;
 }
 
+void pmi_server_no_pmix(struct pmi_server *s, const char *why)
+{
+	s->pmix.none = why;
+}
+
+/* Where ranks speak PMI, so do those that wait for them. */
+void pmix_tell_none(struct pmi_server *s)
+{
+	if (s->pmix.none && !s->used)
+		coll_expire(s->coll, COLL_PMIX, 0, s->pmix.none);
+}
+
 int pmi_server_pmix_input(struct pmi_server *s, struct payload *message)
 {
 	struct pmix_msg m;

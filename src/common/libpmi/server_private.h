@@ -226,6 +226,7 @@ struct pmix_server {
 	bool ready;  /* lets clients in, */
 	bool lost;   /* and does no more */
 	bool waits;  /* for the topology, to be told of the namespace */
+	const char *none; /* why nobody ever will serve; NULL: it is not so */
 	uint32_t uid, gid;
 	struct pmix_entered *ops;
 	uint32_t next; /* number of an operation of some ranks */
@@ -453,6 +454,11 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 /* Another node tells an event of PMIx (coll_ops.flooded). */
 void pmix_flooded(void *server, struct payload *event);
 void pmix_topology_known(struct pmi_server *s);
+/*
+ * A link comes up, or a rank has ended: who waits for this node in a PMIx fence hears that
+ * nobody serves PMIx here, if it is so.
+ */
+void pmix_tell_none(struct pmi_server *s);
 /* It is gone for all collectives. */
 void pmix_lose_rank(struct rank_session *ss, const char *why);
 /* The rank has gone: whoever serves PMIx is told. */

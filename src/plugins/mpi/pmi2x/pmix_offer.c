@@ -51,12 +51,10 @@ static char *what_lacks(struct pmix_offer *o, const struct conf *conf,
 /* Who has asked for it by name hears that it is not there; others go on without. */
 static void refuse(struct pmix_offer *o, const struct conf *conf, char *why)
 {
-	if (conf->pmix == CONF_PMIX_EARLY) {
+	if (conf->pmix == CONF_PMIX_EARLY)
 		o->failure = why;
-		return;
-	}
-	log_debug(&slurm_log, "PMIx is not offered: %s", why);
-	free(why);
+	else
+		o->lacks = why;
 }
 
 static const char *const collect_words[] = {
@@ -126,6 +124,7 @@ void pmix_offer_describe(const struct pmix_offer *o,
 void pmix_offer_free(struct pmix_offer *o)
 {
 	free(o->dir);
+	free(o->lacks);
 	free(o->failure);
 }
 

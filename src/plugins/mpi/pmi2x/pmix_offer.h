@@ -18,6 +18,7 @@ struct pmix_offer {
 	const char *collect;
 	enum starter_pmix when;
 	bool tasks_wait;
+	char *lacks;   /* what the node has not, for people; NULL: nothing */
 	char *failure; /* of the step: PMIx was asked for, and is not there; or NULL */
 };
 

@@ -419,6 +419,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 	}
 	describe_topology(&options, s, conf, step, env);
 	pmix_offer_describe(&s->pmix, &options.pmix);
+	options.agent.no_pmix = s->pmix.lacks;
 	rc = starter_prepare(&s->starter, &s->step, &options, &host, &slurm_log);
 	s->connect_back.fd = -1; /* the starter's, also when it has failed */
 	secret_forget(&options.agent.secret);
@@ -552,6 +553,22 @@ static void set_topology(const struct stepd *s, char ***env)
 		topology_env_set(env, path);
 }
 
+/* Each rank of a program that needs PMIx would come up alone. */
+static bool misses_pmix(const struct stepd *s)
+{
+	return s->pmix.lacks && s->launch.program == LAUNCH_PROGRAM_PMIX &&
+	       layout_ranks(s->nodes.layout) > 1;
+}
+
+/* What has not reached the user before there were tasks. */
+static void tell_user(const struct stepd *s, const mpi_task_info_t *task)
+{
+	if (task->gtaskid == 0 && s->notes[0])
+		log_error(&slurm_log, "%s", s->notes);
+	if (task->ltaskid == 0 && misses_pmix(s))
+		log_error(&slurm_log, "PMIx is not offered: %s", s->pmix.lacks);
+}
+
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 {
 	uint32_t slot;
@@ -571,8 +588,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 			  task->gtaskid, strerror(-rc));
 		return rc;
 	}
-	if (task->gtaskid == 0 && s->notes[0])
-		log_error(&slurm_log, "%s", s->notes);
+	tell_user(s, task);
 	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
 	set_topology(s, env);
 	if (s->pmix.tasks_wait && !starter_pmix_wait(s->starter, PMIX_WAIT_MS))
