@@ -14,7 +14,9 @@
 #include "pmixd/names.h"
 #include "pmixd/server_internal.h"
 
-#define TOO_MUCH "!" /* in place of entries, which are longer */
+/* In place of entries, which are longer: there are too many, or the members have not met. */
+#define TOO_MUCH '!'
+#define FAILED '?'
 #define LIMIT_MS 600000 /* that the others have to come, while they live */
 
 /* What is known of a process elsewhere: entries of all of its namespace. */
@@ -207,10 +209,11 @@ static int publish(struct server *s, struct call *c, const struct pmix_msg *m)
 	struct names_request r = {
 		.op = NAMES_PUBLISH, .range = NAMES_OF_SESSION, .items = &item, .count = 1,
 	};
+	char mark = m->status ? FAILED : m->len > NAMES_BYTES_MAX / 2 ? TOO_MUCH : 0;
 
 	name_key(key, c->crossing, c->job->nspace.name);
-	if (m->len > NAMES_BYTES_MAX / 2) {
-		item.value = TOO_MUCH; /* nobody is to wait for it */
+	if (mark) { /* nobody is to wait for it */
+		item.value = &mark;
 		item.len = 1;
 	}
 	return ask(s, c, &r);
@@ -269,21 +272,23 @@ static int look_up(struct server *s, struct call *c)
 	return rc;
 }
 
-/* The lowest rank's server speaks for all. */
-static bool speaks(const struct call *c)
+/*
+ * The lowest rank's server speaks for all. That they have not met each says, for that rank
+ * may have gone: the first one counts.
+ */
+static bool speaks(const struct call *c, int status)
 {
 	const struct layout *l = c->job->nspace.layout;
 	uint32_t first = c->crossing->first;
 
-	return layout_rank_position(l, first) == c->job->nspace.position;
+	return status || layout_rank_position(l, first) == c->job->nspace.position;
 }
 
 void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m)
 {
-	int rc = m->status;
+	int told = speaks(c, m->status) ? publish(s, c, m) : 0;
+	int rc = m->status ? m->status : told;
 
-	if (!rc && speaks(c))
-		rc = publish(s, c, m);
 	if (!rc)
 		rc = look_up(s, c);
 	if (rc)
@@ -322,13 +327,19 @@ static int keep(struct server *s, const struct names_item *item)
 	return 0;
 }
 
+static int what_lacks(const struct names_item *item)
+{
+	if (item->from.nspace && item->len == 1 && *(const char *)item->value == FAILED)
+		return -ECONNRESET;
+	return item->from.nspace && item->len != 1 ? 0 : -EMSGSIZE;
+}
+
 void server_crossing_found(struct server *s, const struct call *c, int error,
 			   const struct names_answer *a)
 {
 	for (uint32_t i = 0; i < a->count && !error; i++) {
-		if (!a->items[i].from.nspace || a->items[i].len == 1)
-			error = -EMSGSIZE;
-		else if (c->crossing->brings)
+		error = what_lacks(&a->items[i]);
+		if (!error && c->crossing->brings)
 			error = keep(s, &a->items[i]);
 	}
 	server_answer(&c->owed, server_status(error), NULL, 0);

@@ -808,6 +808,39 @@ static void do_forsaken(int argc, char **argv)
 	printf("forsaken\n");
 }
 
+/*
+ * The others of this step go. Who has spawned the command of argv[1] would connect with it,
+ * and all of its own step; then it is held by the fifo argv[0].
+ */
+static void do_strand(int argc, char **argv)
+{
+	pmix_app_t app = { .cmd = argv[1], .argv = argv + 1, .maxprocs = 1 };
+	pmix_proc_t both[] = { proc_of(PMIX_RANK_WILDCARD),
+			       { .rank = PMIX_RANK_WILDCARD } };
+
+	if (me.rank)
+		return;
+	CHECK(PMIx_Spawn(NULL, 0, &app, 1, both[1].nspace));
+	check(PMIx_Connect(both, 2, NULL, 0) != PMIX_SUCCESS,
+	      "who has gone takes part in a connection");
+	do_held(argc, argv);
+}
+
+/* Who is spawned so, and would connect with all of that step. */
+static void do_stranded(int argc, char **argv)
+{
+	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD), both[2] = { all };
+	pmix_value_t *v;
+
+	CHECK(PMIx_Get(&all, PMIX_PARENT_ID, NULL, 0, &v));
+	PMIX_LOAD_PROCID(&both[1], v->data.proc->nspace, PMIX_RANK_WILDCARD);
+	PMIX_VALUE_RELEASE(v);
+	check(PMIx_Connect(both, 2, NULL, 0) == PMIX_ERR_LOST_CONNECTION,
+	      "parents are waited for that do not meet");
+	let_go(argv[0]);
+	printf("stranded\n");
+}
+
 /* What is not offered is refused, and does not hang. */
 static void do_refused(int argc, char **argv)
 {
@@ -868,6 +901,7 @@ static const struct {
 	{ "held", do_held },       { "unspawned", do_unspawned },
 	{ "get-held", do_get_held },
 	{ "forsake", do_forsake }, { "forsaken", do_forsaken },
+	{ "strand", do_strand },   { "stranded", do_stranded },
 	{ "events", do_events },   { "outlive", do_outlive },
 };
 

@@ -543,6 +543,19 @@ def test_who_has_spawned_ends(cluster, exercise, scratch):
     result.says(", which has ended without it")
 
 
+def test_the_parents_do_not_meet(cluster, exercise, scratch):
+    """One has gone, and the step goes on: what another has spawned is told."""
+    fifo = scratch / "stranded"
+    os.mkfifo(fifo)
+    step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} strand {fifo}"
+    step += f" {exercise} stranded {fifo}"
+    argv = ["salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step]
+    env = {"PMI2X_KILL_ON_FAILURE": "off"}
+    result = cluster.run(*argv, env=env, timeout=60)
+    assert "stranded" in result.lines, result
+    assert re.search(r"PMIx connect .*rank 1 \(node n2\)", result.stderr), result
+
+
 @pytest.mark.wide
 def test_spawn_in_a_directory(spawn):
     result = spawn("5", "wdir", 2).ok()
