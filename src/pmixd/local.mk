@@ -23,6 +23,7 @@ libpmixd_la_SOURCES = \
 	src/pmixd/server_internal.h \
 	src/pmixd/server_job.c \
 	src/pmixd/spawn.c src/pmixd/spawn.h \
+	src/pmixd/store.c src/pmixd/store.h \
 	src/pmixd/upcalls.c src/pmixd/upcalls.h
 libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS)
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden

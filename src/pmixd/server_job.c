@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Namespaces that libpmix serves: with the first of them it is initialized. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "pmixd/door.h"
 #include "pmixd/job_info.h"
 #include "pmixd/server_internal.h"
+#include "pmixd/store.h"
 #include "pmixd/upcalls.h"
 
 #define WHY_MAX 256
@@ -66,7 +66,8 @@ static int init_library(struct server *s, const struct pmix_nspace *n,
 	struct info_list info = {};
 	int rc;
 
-	upcalls_init(&module, s->library, s->events);
+	upcalls_init(&module, s->library, s->events,
+		     s->options->gds == PMIXD_GDS_DS21 ? s->options->dir : NULL);
 	add_init_info(&info, s, n);
 	rc = info.failed ? -ENOMEM : set_environment(s, n);
 	if (!rc)
@@ -162,23 +163,6 @@ static int register_rank_infos(const struct server *s, const struct pmix_nspace 
 	return rc;
 }
 
-/*
- * Give what libpmix has made a name that clients know beforehand. Only now, so that who
- * looks too early finds nothing, and not a part.
- */
-static int show_store(const struct server *s)
-{
-	char store[NAME_MAX], path[PATH_MAX];
-	int len = snprintf(path, sizeof(path), "%s/" PMIXD_DS21, s->options->dir);
-
-	if (s->options->gds != PMIXD_GDS_DS21)
-		return 0;
-	if (len >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	snprintf(store, sizeof(store), "pmix_dstor_ds21_%d", (int)getpid());
-	return symlink(store, path) && errno != EEXIST ? -errno : 0;
-}
-
 static int register_job(const struct server *s, const struct pmix_nspace *n,
 			char why[WHY_MAX])
 {
@@ -191,7 +175,9 @@ static int register_job(const struct server *s, const struct pmix_nspace *n,
 	info_free(&job);
 	info_free(&ranks);
 	rc = rc ? rc : register_ranks(s, n, why);
-	return rc ? rc : show_store(s);
+	if (!rc && s->options->gds == PMIXD_GDS_DS21)
+		rc = store_show(s->options->dir);
+	return rc;
 }
 
 static int open_job(struct server *s, struct job *j, char why[WHY_MAX])

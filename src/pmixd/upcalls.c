@@ -12,10 +12,12 @@
 #include "pmixd/names.h"
 #include "pmixd/notify.h"
 #include "pmixd/spawn.h"
+#include "pmixd/store.h"
 
 /* libpmix gives its calls no argument of the program's. */
 static struct events *queue;
 static const struct library *library;
+static const char *untrimmed; /* directory: store_trim; NULL: nothing is to be done */
 
 static pmix_status_t push(struct event *e, pmix_status_t status)
 {
@@ -120,6 +122,14 @@ static struct event *new_collective(enum event_type type, const pmix_proc_t proc
 	return NULL;
 }
 
+/* Once: what the server knows of the job is in it by now. */
+static void trim(void)
+{
+	if (untrimmed)
+		store_trim(untrimmed);
+	untrimmed = NULL;
+}
+
 /* What libpmix has collected is the host's to free. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 			      const pmix_info_t info[], size_t ninfo, char *data,
@@ -127,6 +137,7 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 {
 	struct event *e = new_collective(EVENT_FENCE, procs, nprocs);
 
+	trim();
 	if (!e || e->foreign)
 		free(data);
 	if (!e)
@@ -427,10 +438,12 @@ void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source
 		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
-void upcalls_init(union upcalls_module *m, const struct library *l, struct events *q)
+void upcalls_init(union upcalls_module *m, const struct library *l, struct events *q,
+		  const char *store)
 {
 	queue = q;
 	library = l;
+	untrimmed = store;
 	memset(m, 0, sizeof(*m));
 	m->module.client_connected2 = on_connected;
 	m->module.client_finalized = on_finalized;

@@ -17,9 +17,12 @@ union upcalls_module {
 	char room[UPCALLS_MODULE_SIZE];
 };
 
-/* `queue` gets the events of `library`, from now on. There is one in a process. */
+/*
+ * `queue` gets the events of `library`, from now on. There is one in a process. `store`:
+ * with the first fence store_trim is called for it; NULL: it is not.
+ */
 void upcalls_init(union upcalls_module *m, const struct library *library,
-		  struct events *queue);
+		  struct events *queue, const char *store);
 
 /*
  * libpmix's own events, of clients that have gone for example: it wants to be told that

@@ -3,6 +3,8 @@
 before they connect, so that their tasks wait for the server, or in its answers."""
 
 import os
+import pathlib
+import re
 import signal
 import subprocess
 
@@ -85,6 +87,33 @@ def test_gets_need_no_server(cluster, fenced):
         os.set_blocking(step.stderr.fileno(), False)
         wait_until(lambda: is_said(step, said, "got"))
     assert step.wait(60) == 0
+
+
+def resident(pid, name):
+    """KiB that a process has of each file with this in its name."""
+    sizes, path = {}, ""
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            path = line.split(maxsplit=5)[-1]
+        elif name in path and line.startswith("Rss:"):
+            sizes[path] = int(line.split()[1])
+    return sizes
+
+
+def can_zero(directory):
+    """Does the file system take memory back, and keep the space?"""
+    path = directory / "zeros"
+    path.write_bytes(bytes(1 << 17))
+    argv = ["fallocate", "--zero-range", "--keep-size", "-o65536", "-l65536", path]
+    return subprocess.run(argv, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_memory_of_it(cluster, fenced, scratch):
+    """libpmix fills 4 MiB each with zeros: of that little stays."""
+    (server,) = servers(cluster, "n1")
+    sizes = resident(server, "/smdataseg-") | resident(server, "/smseg-")
+    assert len(sizes) == 2, sizes
+    assert all(size <= 256 for size in sizes.values()) or not can_zero(scratch), sizes
 
 
 def kill_server(cluster):
