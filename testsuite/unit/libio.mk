@@ -82,6 +82,16 @@ testsuite_unit_child_test_SOURCES = testsuite/unit/child-test.c
 testsuite_unit_child_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_child_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/pmix-env-test testsuite/unit/pmix-store-test
+testsuite_unit_pmix_env_test_SOURCES = testsuite/unit/pmix-env-test.c \
+	src/starter/pmix_env.c
+testsuite_unit_pmix_env_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_pmix_env_test_LDADD = $(CMOCKA_LIBS)
+testsuite_unit_pmix_store_test_SOURCES = testsuite/unit/pmix-store-test.c \
+	src/pmixd/store.c
+testsuite_unit_pmix_store_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_pmix_store_test_LDADD = $(CMOCKA_LIBS)
+
 unit_tests += testsuite/unit/starter-helper-test
 check_PROGRAMS += testsuite/unit/other-topology
 testsuite_unit_starter_helper_test_SOURCES = \
