@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "find.h"
 #include "group.h"
+#include "headd.h"
 #include "libdvm/dvm_msg.h"
 #include "libutil/buf.h"
 #include "libutil/decimal.h"
@@ -49,6 +51,16 @@ void die_usage(const char *fmt, ...)
 	va_end(ap);
 	fputs("pmi2x-dvm --help lists commands and options\n", stderr);
 	exit(2);
+}
+
+void dvm_say_log(const char *dir)
+{
+	char path[DVM_PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" HEADD_LOG, dir);
+	if (!stat(path, &st) && st.st_size)
+		fprintf(stderr, "pmi2x-dvm: what went wrong is in %s\n", path);
 }
 
 /* ---- connection ---- */
@@ -89,6 +101,20 @@ void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *a
 void conn_limit(struct conn *c, unsigned seconds)
 {
 	c->limit_ms = seconds ? (int)seconds * 1000 : -1;
+}
+
+void conn_say_logs(const struct conn *c)
+{
+	char name[DVM_PATH_MAX / 2], dir[DVM_PATH_MAX];
+
+	for (size_t i = 0; i < c->group.count; i++) {
+		if (c->members[i].there)
+			continue;
+		snprintf(name, sizeof(name), c->numbers[i] ? "%s.%u" : "%s", c->name,
+			 c->numbers[i]);
+		dvm_dir(dir, name);
+		dvm_say_log(dir);
+	}
 }
 
 /* ---- sending ---- */

@@ -19,9 +19,12 @@
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void die_usage(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
+/* A DVM has ended: say where what went wrong can be read, if there is anything. */
+void dvm_say_log(const char *dir);
 
-/* Where DVMs of this user are; made when it is not there. */
+/* Where DVMs of this user are. It is there as long as one of them, or after make. */
 const char *dvm_base(void);
+void dvm_make_base(void);
 /* The directory of a DVM. */
 void dvm_dir(char out[DVM_PATH_MAX], const char *name);
 /*
@@ -43,6 +46,8 @@ struct conn *conn_open(const char *name);
 void conn_close(struct conn *c);
 /* From now on no event is waited for longer; 0: for ever. */
 void conn_limit(struct conn *c, unsigned seconds);
+/* It has ended: say where what went wrong can be read, if there is anything. */
+void conn_say_logs(const struct conn *c);
 /*
  * The next event, a new reference; NULL: the head has ended, or the time is over. Of
  * several DVMs: all have; of one that ends and owes results there is {"ev": "lost"}, with

@@ -528,8 +528,10 @@ static int follow(struct submission *s)
 			results_event(r, event);
 		json_decref(event);
 	}
-	if (r->ended < r->submitted)
+	if (r->ended < r->submitted) {
+		conn_say_logs(s->conn);
 		die("the DVM has ended, and the task with it");
+	}
 	return r->code;
 }
 

@@ -17,6 +17,8 @@
 #include "find.h"
 #include "headd.h"
 #include "libutil/decimal.h"
+#include "own.h"
+#include "place.h"
 
 #define HEAD_ARGS_MAX 64
 
@@ -42,7 +44,13 @@ struct start {
 	uint32_t first, nodes; /* of those of the job */
 	pid_t head;
 	int hold;           /* its words */
+	int lock;           /* of the directory, until the head has it */
 };
+
+static uint32_t starts(const struct up *u)
+{
+	return u->dvms ? u->dvms : 1;
+}
 
 static void add(struct up *u, const char *option, const char *value)
 {
@@ -267,29 +275,44 @@ static void make_address(const struct up *u, struct start *s)
 	*slash = '/';
 }
 
-static void make_dir(const struct up *u, struct start *s)
+static int take_dir(const char *dir)
 {
+	int rc;
+
+	do { /* the last one that ends takes what they are all in with it */
+		dvm_make_base();
+		rc = place_take(dir);
+	} while (rc == -ENOENT);
+	return rc;
+}
+
+static void make_dir(const struct up *u, struct start *all, uint32_t i)
+{
+	struct start *s = &all[i];
+
 	dvm_dir(s->dir, s->name);
-	if (mkdir(s->dir, 0700) < 0 && errno != EEXIST)
-		die("cannot make %s: %s", s->dir, strerror(errno));
+	s->lock = take_dir(s->dir);
+	while (s->lock < 0 && i)
+		place_leave(all[--i].dir, false);
+	if (s->lock == -EWOULDBLOCK)
+		die("another DVM has %s: it is being started, or has not ended yet", s->dir);
+	if (s->lock < 0)
+		die("cannot make %s: %s", s->dir, strerror(-s->lock));
 	make_address(u, s);
 }
 
 static void find_own(struct up *u)
 {
 	const char *given = getenv("PMI2X_DVM_LIBEXEC");
-	ssize_t n;
-	char *slash;
+	char dir[DVM_PATH_MAX];
 
 	if (given) {
 		snprintf(u->own, sizeof(u->own), "%s", given);
 		return;
 	}
-	n = readlink("/proc/self/exe", u->own, sizeof(u->own) - 64);
-	u->own[n > 0 ? n : 0] = '\0';
-	slash = strrchr(u->own, '/');
-	strcpy(slash ? slash : u->own, "/../libexec/pmi2x");
-	if (access(u->own, X_OK) < 0)
+	if ((size_t)snprintf(u->own, sizeof(u->own), "%s/../libexec/pmi2x",
+			     own_dir(dir, sizeof(dir)) ? dir : "") >= sizeof(u->own) ||
+	    access(u->own, X_OK) < 0)
 		snprintf(u->own, sizeof(u->own), "%s", PKGLIBEXECDIR);
 }
 
@@ -340,14 +363,18 @@ static void become_head(struct up *u, const struct start *s, int hold)
 	add_place(u, s);
 	add_journal(u, s);
 	add_number(u, "-H", (uint32_t)hold);
+	add_number(u, "-D", (uint32_t)s->lock);
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
-	    dup2(fd, 2) < 0)
-		die("cannot write %s: %s", log, strerror(errno));
+	    dup2(fd, 2) < 0) {
+		dprintf(hold, "failed cannot write %s: %s\n", log, strerror(errno));
+		_exit(126);
+	}
 	setsid();
 	u->args[u->nargs] = NULL;
 	execv(program, u->args);
 	dprintf(hold, "failed cannot execute %s: %s\n", program, strerror(errno));
+	place_leave(s->dir, false);
 	_exit(126);
 }
 
@@ -362,9 +389,11 @@ static void start_head(struct up *u, struct start *s)
 		die("no process can be made: %s", strerror(errno));
 	if (!s->head) {
 		fcntl(ends[1], F_SETFD, 0);
+		fcntl(s->lock, F_SETFD, 0);
 		become_head(u, s, ends[1]);
 	}
 	close(ends[1]);
+	close(s->lock);
 	s->hold = ends[0];
 }
 
@@ -385,10 +414,13 @@ give_up(const struct up *u, const struct start *all, const char *fmt, ...)
 	for (uint32_t i = 0; i < u->dvms; i++)
 		if (all[i].head > 0)
 			kill(all[i].head, SIGTERM);
-	for (uint32_t i = 0; i < u->dvms; i++)
+	for (uint32_t i = 0; i < starts(u); i++)
 		if (all[i].head > 0)
 			waitpid(all[i].head, NULL, 0);
-	die("%s%s", isatty(STDERR_FILENO) ? "\n" : "", why);
+	fprintf(stderr, isatty(STDERR_FILENO) ? "\n" : "");
+	for (uint32_t i = 0; i < starts(u); i++)
+		dvm_say_log(all[i].dir);
+	die("%s", why);
 }
 
 /* Its words, until it is ready or has failed. */
@@ -412,7 +444,7 @@ static void wait_ready(const struct up *u, const struct start *all, const struct
 		if (!strncmp(line, "failed ", 7))
 			give_up(u, all, "%s", line + 7);
 	}
-	give_up(u, all, "the head has ended: see %s/" HEADD_LOG, s->dir);
+	give_up(u, all, "the head of the DVM %s has ended", s->name);
 }
 
 static void name_start(const struct up *u, struct start *s, uint32_t index)
@@ -428,7 +460,7 @@ static void name_start(const struct up *u, struct start *s, uint32_t index)
 /* All at once; each has its part of the nodes. */
 static void start_all(struct up *u)
 {
-	uint32_t count = u->dvms ? u->dvms : 1;
+	uint32_t count = starts(u);
 	struct start *all = calloc(count, sizeof(*all));
 	bool tty = isatty(STDERR_FILENO);
 
@@ -436,7 +468,7 @@ static void start_all(struct up *u)
 		die("out of memory");
 	for (uint32_t i = 0; i < count; i++) {
 		name_start(u, &all[i], i);
-		make_dir(u, &all[i]);
+		make_dir(u, all, i);
 	}
 	for (uint32_t i = 0; i < count; i++)
 		start_head(u, &all[i]);
@@ -519,6 +551,7 @@ int cmd_down(int argc, char **argv)
 					  work)));
 	while ((event = conn_next(c))) /* until it has gone */
 		json_decref(event);
+	conn_say_logs(c);
 	conn_close(c);
 	return 0;
 }

@@ -27,6 +27,7 @@
 #include "libio/loop.h"
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
+#include "own.h"
 #include "pmi2x-build.h"
 #include "pmix_hub.h"
 #include "pool.h"
@@ -444,20 +445,6 @@ static int open_pmix(struct dvmd *d)
 
 /* ---- life ---- */
 
-static bool find_programs(struct dvmd *d)
-{
-	ssize_t n = readlink("/proc/self/exe", d->programs, sizeof(d->programs) - 1);
-	char *slash;
-
-	if (n < 0)
-		return false;
-	d->programs[n] = '\0';
-	slash = strrchr(d->programs, '/');
-	if (slash)
-		*slash = '\0';
-	return slash;
-}
-
 static void find_name(struct dvmd *d, const char *given)
 {
 	const char *slurm = getenv("SLURMD_NODENAME");
@@ -527,7 +514,7 @@ int main(int argc, char **argv)
 	strays_adopt();
 	find_name(&d, argc > 2 ? argv[2] : NULL);
 	if ((argc != 1 && argc != 3) ||
-	    !find_position(&d, argc > 1 ? argv[1] : NULL) || !find_programs(&d))
+	    !find_position(&d, argc > 1 ? argv[1] : NULL) || !own_dir(d.programs, sizeof(d.programs)))
 		return usage();
 	rc = welcome_read(&d.welcome, stdin);
 	if (rc) {

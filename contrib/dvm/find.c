@@ -22,14 +22,13 @@
 
 /* ---- where DVMs are ---- */
 
-/* Nobody else may put a socket there. */
+/* Nobody else may put a socket there; where it is not, there is none. */
 static void check_base(const char *path)
 {
 	struct stat st;
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		die("cannot make %s: %s; set " DVM_BASE_VARIABLE " to a directory of yours",
-		    path, strerror(errno));
+	if (lstat(path, &st) < 0 && errno == ENOENT)
+		return;
 	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) ||
 	    st.st_uid != getuid() || st.st_mode & 077)
 		die("%s is not a directory that only you can enter; set "
@@ -50,6 +49,16 @@ const char *dvm_base(void)
 			 (unsigned)getuid());
 	check_base(path);
 	return path;
+}
+
+void dvm_make_base(void)
+{
+	const char *path = dvm_base();
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		die("cannot make %s: %s; set " DVM_BASE_VARIABLE " to a directory of yours",
+		    path, strerror(errno));
+	check_base(path);
 }
 
 void dvm_dir(char out[DVM_PATH_MAX], const char *name)

@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
+#include "place.h"
 #include "pmi2x-build.h"
 
 #define GRACE_MS 10000       /* unless told otherwise, */
@@ -67,18 +69,24 @@ void headd_say(struct headd *h, const char *fmt, ...)
 
 static void on_log(void *arg, enum log_level level, const char *text)
 {
+	struct headd *h = arg;
 	time_t t = time(NULL);
 	char stamp[32];
+	int n;
 
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", localtime(&t));
-	fprintf(stderr, "%s pmi2x-dvm-head: %s\n", stamp, text);
+	n = fprintf(stderr, "%s pmi2x-dvm-head: %s\n", stamp, text);
+	if (level != LOG_LEVEL_ERROR && n > 0)
+		h->log_notes += n;
 }
 
-static const struct log_hook log_hook = { .line = on_log };
-
-const struct log_hook *headd_log(void)
+/* Who looks for what went wrong finds the log, if there is anything in it. */
+static void leave_place(const struct headd *h)
 {
-	return &log_hook;
+	struct stat log;
+	bool empty = !fstat(STDERR_FILENO, &log) && log.st_size == h->log_notes;
+
+	place_leave(h->options.dir, !empty);
 }
 
 /* ---- the end ---- */
@@ -105,7 +113,7 @@ static void on_limit(uv_timer_t *timer)
 {
 	struct headd *h = timer->data;
 
-	log_error(&log_hook, "some daemons have not ended in time: they are killed");
+	log_error(&h->log, "some daemons have not ended in time: they are killed");
 	launch_kill(h, 0);
 	uv_stop(loop_uv(h->loop));
 }
@@ -134,7 +142,8 @@ void headd_fail(struct headd *h, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	log_error(&log_hook, "%s", why);
+	if (h->hold < 0)
+		log_error(&h->log, "%s", why);
 	headd_say(h, "failed %s", why);
 	h->status = 1;
 	launch_kill(h, 0);
@@ -191,9 +200,9 @@ static void on_late(uv_timer_t *timer)
 {
 	struct headd *h = timer->data;
 
-	headd_fail(h, "%u of %u nodes were up %u s after the first, and the others were not: see %s/" HEADD_LOG,
+	headd_fail(h, "%u of %u nodes were up %u s after the first, and the others were not",
 		   dvm_head_registered(h->head), h->options.nodes,
-		   h->options.within_ms / 1000, h->options.dir);
+		   h->options.within_ms / 1000);
 }
 
 static void note_progress(struct headd *h)
@@ -209,6 +218,7 @@ static void note_progress(struct headd *h)
 	if (said < h->options.nodes || headd_journal_begin(h))
 		return;
 	h->ready = true;
+	launch_ready(h);
 	uv_timer_stop(&h->limit);
 	address_publish(h);
 	orphans_publish(h);
@@ -249,7 +259,7 @@ static int make_head(struct headd *h, const struct settings *s,
 	};
 	char name[64];
 	uint32_t amount;
-	int rc = dvm_head_create(&h->head, options, &ops, h, &log_hook);
+	int rc = dvm_head_create(&h->head, options, &ops, h, &h->log);
 
 	for (size_t i = 0; !rc && i < s->ncounters; i++) {
 		const char *equals = strchr(s->counters[i], '=');
@@ -348,6 +358,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 's': s->headd.slots = value; break;
 	case 'G': s->headd.gpus = value; break;
 	case 'H': s->headd.hold = value; break;
+	case 'D': s->headd.lock = value; break;
 	case 'A': s->headd.address = value; break;
 	case 'k': s->head.member = number; break;
 	case 'K': s->head.members = number; break;
@@ -387,16 +398,17 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:A:J:ROFg:p:w:W:m:o:c:k:K:r:S")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFg:p:w:W:m:o:c:k:K:r:S")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
-	return s->headd.name && s->headd.dir && s->headd.nodes && optind == argc;
+	return s->headd.name && s->headd.dir && s->headd.lock && s->headd.nodes &&
+	       optind == argc;
 }
 
 int main(int argc, char **argv)
 {
+	static struct settings s;
 	static struct headd h;
-	struct settings s;
 	int rc;
 
 	prctl(PR_SET_NAME, "pmi2x-dvm-head", 0, 0, 0);
@@ -408,14 +420,16 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	h.options = s.headd;
+	h.log = (struct log_hook){ on_log, &h };
+	fcntl(atoi(s.headd.lock), F_SETFD, FD_CLOEXEC); /* it stays open */
 	h.hold = s.headd.hold ? atoi(s.headd.hold) : -1;
 	if (h.hold >= 0)
 		fcntl(h.hold, F_SETFD, FD_CLOEXEC);
 	rc = begin(&h, &s);
 	if (rc < 0)
 		headd_say(&h, "failed %s", strerror(-rc));
-	if (rc)
-		return 1;
-	loop_run(h.loop);
-	return h.status;
+	if (!rc)
+		loop_run(h.loop);
+	leave_place(&h);
+	return rc ? 1 : h.status;
 }

@@ -34,7 +34,8 @@
 
 struct headd_options {
 	const char *name;
-	const char *dir;        /* exists, the user's alone */
+	const char *dir;        /* exists, the user's alone; it goes with the head */
+	const char *lock;       /* a descriptor's number that has its lock (place.h) */
 	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
 	uint32_t relative;      /* of the job's nodes, the first that is this one's */
@@ -81,6 +82,8 @@ struct headd {
 	bool growing;              /* since its last turn, or longer */
 	off_t log_at;              /* where the log ended when that began */
 	uint64_t grow_until;       /* its limit, as dvm_time.ms */
+	struct log_hook log;       /* its file HEADD_LOG */
+	off_t log_notes;           /* bytes there that nobody need read at the end */
 	struct headd_journal journal;
 	struct name_service *names;
 	uv_prepare_t turn;
@@ -96,8 +99,6 @@ struct headd {
 };
 
 struct dvm_time headd_now(const struct headd *h);
-/* Its file HEADD_LOG. */
-const struct log_hook *headd_log(void);
 /* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
 void headd_say(struct headd *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -200,6 +201,8 @@ void orphans_withdraw(const struct headd *h);
 
 /* 0 or a negative errno. */
 int launch_daemons(struct headd *h);
+/* All are up: what srun has said while no daemon had anything to say need not be kept. */
+void launch_ready(struct headd *h);
 /* The same of more: head.h, ops.grow. */
 int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names);
 /* Before stop_turn: what was started for nodes that do not join is ended. */

@@ -211,26 +211,11 @@ void clients_release(struct headd *h, uint64_t safe)
 	}
 }
 
-/* One head at a time, for as long as it lives. */
-static int lock_dir(struct headd *h)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/lock", h->options.dir);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return -errno;
-	return 0; /* it stays open */
-}
-
 int clients_open(struct headd *h)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int fd, rc = lock_dir(h);
+	int fd, rc;
 
-	if (rc)
-		return rc == -EWOULDBLOCK ? -EADDRINUSE : rc;
 	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
 			     h->options.dir) >= sizeof(a.sun_path))
 		return -ENAMETOOLONG;

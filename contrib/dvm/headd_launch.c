@@ -6,14 +6,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utlist.h>
 
 #include "headd.h"
+#include "own.h"
 
 #define WORDS_MAX 1024
 
@@ -108,9 +111,19 @@ static void first_words(const struct headd *h, char words[WORDS_MAX])
 	*words = '\0';
 	while (log && !*words && fgets(line, sizeof(line), log))
 		if (!strncmp(line, "pmi2x-dvmd on ", 14))
-			snprintf(words, WORDS_MAX, "%.*s; ", (int)strcspn(line, "\n"), line);
+			snprintf(words, WORDS_MAX, "%.*s", (int)strcspn(line, "\n"), line);
 	if (log)
 		fclose(log);
+}
+
+void launch_ready(struct headd *h)
+{
+	char words[WORDS_MAX];
+	struct stat log;
+
+	first_words(h, words);
+	if (!*words && !fstat(STDERR_FILENO, &log))
+		h->log_notes = log.st_size;
 }
 
 static void ended_early(struct headd *h, int64_t code, int signal)
@@ -121,8 +134,8 @@ static void ended_early(struct headd *h, int64_t code, int signal)
 
 	if (!h->ready) {
 		first_words(h, words);
-		headd_fail(h, "%s has ended, with %s %d, before all nodes were up: %ssee %s/" HEADD_LOG,
-			   who, how, signal ? signal : (int)code, words, h->options.dir);
+		headd_fail(h, "%s has ended, with %s %d, before all nodes were up%s%s",
+			   who, how, signal ? signal : (int)code, *words ? ": " : "", words);
 		return;
 	}
 	last_words(h, words);
@@ -148,13 +161,10 @@ static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
 
 static const char *own_file(const char *name)
 {
-	static char path[4096];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
-	char *slash;
+	static char path[PATH_MAX + 64];
+	char dir[PATH_MAX];
 
-	path[n > 0 ? n : 0] = '\0';
-	slash = strrchr(path, '/');
-	strcpy(slash ? slash + 1 : path, name);
+	snprintf(path, sizeof(path), "%s/%s", own_dir(dir, sizeof(dir)) ? dir : "", name);
 	return path;
 }
 

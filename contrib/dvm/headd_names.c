@@ -47,7 +47,7 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 
 	buf_init(&out, DVM_NAMES_MAX + DVM_TEXT_MAX);
 	if (dvm_msg_pack(&out, &m))
-		log_error(headd_log(), "task %llu: no memory for an answer about names",
+		log_error(&s->head->log, "task %llu: no memory for an answer about names",
 			  (unsigned long long)a->key.task);
 	else
 		nodes_send(s->head, a->position, out.data, out.len);
@@ -56,7 +56,9 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 
 static void on_report(void *arg, const char *text)
 {
-	log_error(headd_log(), "%s", text);
+	const struct name_service *s = arg;
+
+	log_error(&s->head->log, "%s", text);
 }
 
 /* ---- who asks ---- */
@@ -168,7 +170,7 @@ int names_open(struct headd *h)
 	s->due.data = s;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -EIO;
-	return launcher_create(&s->launcher, &ops, s, seed, headd_log());
+	return launcher_create(&s->launcher, &ops, s, seed, &h->log);
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -18,6 +18,8 @@ contrib_dvm_pmi2x_dvm_SOURCES = \
 	contrib/dvm/find.c contrib/dvm/find.h \
 	contrib/dvm/group.c contrib/dvm/group.h \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
+	contrib/dvm/own.c contrib/dvm/own.h \
+	contrib/dvm/place.c contrib/dvm/place.h \
 	contrib/dvm/remote.c contrib/dvm/remote.h \
 	contrib/dvm/results.c contrib/dvm/results.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
@@ -35,6 +37,8 @@ contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd_nodes.c contrib/dvm/headd_orphans.c \
 	contrib/dvm/headd_stop.c \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
+	contrib/dvm/own.c contrib/dvm/own.h \
+	contrib/dvm/place.c contrib/dvm/place.h \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)
@@ -43,7 +47,9 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_plain.la libcoll.la
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/claim.c contrib/dvm/claim.h \
-	contrib/dvm/dvmd.c contrib/dvm/pool.c contrib/dvm/pool.h \
+	contrib/dvm/dvmd.c \
+	contrib/dvm/own.c contrib/dvm/own.h \
+	contrib/dvm/pool.c contrib/dvm/pool.h \
 	contrib/dvm/pmix_hub.c contrib/dvm/pmix_hub.h contrib/dvm/pmix_offer.h \
 	contrib/dvm/silent.c contrib/dvm/silent.h \
 	contrib/dvm/spawn.c contrib/dvm/spawn.h \

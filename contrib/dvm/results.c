@@ -138,9 +138,11 @@ void results_collect(struct results *r, struct conn *c)
 
 	while (r->ended < r->submitted) {
 		event = conn_next(c);
-		if (!event)
+		if (!event) {
+			conn_say_logs(c);
 			die("the DVM has ended; %zu of %zu tasks had ended",
 			    r->ended, r->submitted);
+		}
 		results_event(r, event);
 		json_decref(event);
 	}

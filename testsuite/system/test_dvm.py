@@ -771,6 +771,7 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     assert "from another node" in result.lines
     result.says("200 tasks: 200 done, 0 failed")
     assert not living(base)
+    assert not list(base.iterdir())
 
 
 def test_open_mpi_programs_in_an_allocation(
@@ -802,6 +803,7 @@ def test_a_batch_script(cluster, prefix, tmp_path):
     ).ok()  # fmt: skip
     result.says("3 tasks: 3 done, 0 failed")
     assert not living(base)
+    assert not list(base.iterdir())
 
 
 # ---- measuring it ----

@@ -58,7 +58,7 @@ unit_tests += testsuite/unit/dvm-asks-test \
 	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
 	testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
-	testsuite/unit/dvm-orphan-test \
+	testsuite/unit/dvm-orphan-test testsuite/unit/dvm-place-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
 	testsuite/unit/dvm-why-test
 endif
@@ -94,6 +94,11 @@ testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
 	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_place_test_SOURCES = testsuite/unit/dvm-place-test.c \
+	contrib/dvm/place.c contrib/dvm/place.h
+testsuite_unit_dvm_place_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(DVM_CPPFLAGS) $(JANSSON_CFLAGS)
+testsuite_unit_dvm_place_test_CFLAGS = $(libio_la_CFLAGS)
+testsuite_unit_dvm_place_test_LDADD = $(CMOCKA_LIBS)
 testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
 testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)

@@ -279,7 +279,7 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
 	if (h->phase == HEAD_LEFT || !head_is_ready(h))
 		return;
 	if (h->nodes[node].left)
-		log_error(h->log, "node %s has left", h->nodes[node].name);
+		log_info(h->log, "node %s has left", h->nodes[node].name);
 	else
 		log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
 	ledger_lose_node(h->ledger, node);
@@ -345,12 +345,19 @@ static void end_hopeless(struct dvm_head *h)
 	leave(h);
 }
 
+/* Nothing runs, and nothing will. */
+static bool is_done(const struct dvm_head *h)
+{
+	if (h->nrunning)
+		return false;
+	return h->phase == HEAD_STOPS || (h->phase == HEAD_DRAINS && !h->nqueued) ||
+	       (!h->journal.on && !h->growth.nodes && all_nodes_lost(h));
+}
+
 /* What was placed and what has ended is known to others when the journal has it. */
 static void tell(struct dvm_head *h)
 {
-	bool done = !h->nrunning && (h->phase == HEAD_STOPS ||
-				     (h->phase == HEAD_DRAINS && !h->nqueued));
-	bool written = journal_flush(h);
+	bool done = is_done(h), written = journal_flush(h);
 
 	if (written) {
 		tasks_launch(h);

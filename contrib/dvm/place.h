@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The directory of a DVM, which lives as long as its head. Who has its lock may use it;
+ * pmi2x-dvm up takes it for a head, which leaves it.
+ */
+#ifndef PMI2X_DVM_PLACE_H
+#define PMI2X_DVM_PLACE_H
+
+#include <stdbool.h>
+
+/*
+ * Make it when it is not there. A descriptor that has the lock until the last copy is
+ * closed, or a negative errno; -EWOULDBLOCK: another head has it; -ENOENT: what it would
+ * be in is not there.
+ */
+int place_take(const char *dir);
+/*
+ * Remove it, also its parent when that is empty and not of PMI2X_DVM_DIR. keep: not the
+ * log. The caller has the lock.
+ */
+void place_leave(const char *dir, bool keep);
+
+#endif
