@@ -49,7 +49,7 @@ class Results:
     def speed(self, row, what):
         """How many times as fast as this ours is; None when either is not known."""
         ours, other = self.median(row, OURS), self.median(row, what)
-        if not ours or not other or what == OURS:
+        if not ours or not other or what == OURS or what in UNITS:
             return None
         return ours / other if ROWS[row].unit == RATE else other / ours
 
