@@ -74,7 +74,16 @@ echo '{"pmi2x-trace":9}' >"$tmp/later"
 show 2 "$tmp/later"
 says "no trace of this version"
 show 2 run
-show 2 run false
+show 2 run true
+says "the command left no trace"
+show 1 run false
+says "the command failed (exit status 1), and left no trace"
+show 7 run sh -c "cp '$tmp/pmi2x-trace.7.0.jsonl' \"\$PMI2X_TRACE\"; exit 7"
+says "step 7.0: 2 nodes, 4 ranks"
+tail -n 1 "$out" | grep -qx 'pmi2x-trace: the command failed (exit status 7)' ||
+	fail "a command that fails after a trace"
+show 137 run sh -c 'kill -9 $$'
+says "the command failed (signal 9), and left no trace"
 says "left no trace"
 
 # The division: two ranks of two nodes and one that never spoke; each has 110 ms. The
