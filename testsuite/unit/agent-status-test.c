@@ -150,8 +150,8 @@ static void a_group_that_waits_is_told_of_again(void **state)
 	s->c.options.stall_ms = 50;
 	step_open(s);
 	rank_say(&s->c, 3, "cmd=barrier_in group=3,4:1");
-	cluster_expect_log(&s->c, "barrier of a group of 2 ranks: 0 s, node n");
-	cluster_expect_log(&s->c, "barrier of a group of 2 ranks: 1 s, node n");
+	cluster_expect_log(&s->c, "barrier of a group of 2 ranks (tag 1): 0 s, node n");
+	cluster_expect_log(&s->c, "barrier of a group of 2 ranks (tag 1): 1 s, node n");
 	assert_in_range(count_log(s, "barrier of a group of 2 ranks"), 2, 8);
 	rank_say(&s->c, 4, "cmd=barrier_in group=3,4:1");
 	rank_expect(&s->c, 3, "cmd=barrier_out rc=0 tag=1");

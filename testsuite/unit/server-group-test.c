@@ -524,13 +524,13 @@ static void a_long_wait_is_told_by_name(void **state)
 	assert_null(enter(n, 0, "0,3,5:1"));
 	pmi_server_tell_wait(n->nodes[0].server, 60, text);
 	assert_string_equal(text,
-			    "barrier of a group of 3 ranks: 60 s, node n0 waits for "
+			    "barrier of a group of 3 ranks (tag 1): 60 s, node n0 waits for "
 			    "rank 3 of its own, and for ranks of or below these "
 			    "nodes: n2");
 	assert_null(enter(n, 5, "0,3,5:1"));
 	pmi_server_tell_wait(n->nodes[2].server, 60, text);
 	assert_string_equal(text,
-			    "barrier of a group of 3 ranks: 60 s, node n2 waits for "
+			    "barrier of a group of 3 ranks (tag 1): 60 s, node n2 waits for "
 			    "ranks of other nodes; its own are in");
 	net_destroy(n);
 }

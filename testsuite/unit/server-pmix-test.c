@@ -538,7 +538,7 @@ static void a_group_fails_when_a_member_goes(void **state)
 	net_run(n);
 	pmi_server_tell_wait(n->nodes[0].server, 60, text);
 	assert_string_equal(text,
-			    "PMIx group construct of 3 ranks: 60 s, node n0 waits for "
+			    "PMIx group construct of 3 ranks (g): 60 s, node n0 waits for "
 			    "ranks of or below these nodes: n1");
 	pmi_server_client_exit(net_node_of(n, 4)->server, net_slot_of(n, 4), NULL);
 	net_run(n);

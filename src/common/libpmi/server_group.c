@@ -19,6 +19,7 @@
 #include <utlist.h>
 
 #include "libcoll/subset.h"
+#include "libpmi/control.h"
 #include "libpmi/extension.h"
 #include "libpmi/server_private.h"
 #include "libutil/pack.h"
@@ -210,6 +211,7 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 /* ---- waiting for long ---- */
 
 #define SHOWN_MAX 160 /* bytes of a list of ranks or nodes, NUL included */
+#define TAG_SHOWN_MAX 64
 
 static void put_children(const struct pmi_server *s, const uint32_t *children,
 			 uint32_t count, struct buf *b)
@@ -222,6 +224,20 @@ static void put_children(const struct pmi_server *s, const uint32_t *children,
 							   children[i])]);
 }
 
+/* What tells it apart from others of the same ranks. */
+static void put_tag(const struct coll_subset_state *what, bool pmix, struct buf *b)
+{
+	int32_t number;
+
+	if (pmix && what->tag_len) {
+		buf_printf(b, " (%.*s)", (int)(what->tag_len < TAG_SHOWN_MAX ?
+					       what->tag_len : TAG_SHOWN_MAX), what->tag);
+	} else if (what->tag_len == sizeof(number)) {
+		memcpy(&number, what->tag, sizeof(number));
+		buf_printf(b, " (tag %d)", (int)number);
+	}
+}
+
 static void describe_wait(const struct pmi_server *s, unsigned seconds,
 			  const struct coll_subset_state *what,
 			  const uint32_t *ranks, const uint32_t *children,
@@ -232,9 +248,10 @@ static void describe_wait(const struct pmi_server *s, unsigned seconds,
 	struct buf b;
 
 	buf_init_in(&b, text, PMI_WAIT_TEXT_MAX);
-	buf_printf(&b, "%s%s of %u ranks: %u s, node %s waits for ",
-		   pmix ? "PMIx " : "", pmix ? pmix : "barrier of a group",
-		   what->members, seconds, server_node_name(s));
+	buf_printf(&b, "%s%s of %u ranks", pmix ? "PMIx " : "",
+		   pmix ? pmix : "barrier of a group", what->members);
+	put_tag(what, pmix, &b);
+	buf_printf(&b, ": %u s, node %s waits for ", seconds, server_node_name(s));
 	if (what->nranks)
 		buf_printf(&b, "rank %s of its own", rankset_format(
 				   ranks, what->nranks, list, sizeof(list)));
@@ -246,6 +263,7 @@ static void describe_wait(const struct pmi_server *s, unsigned seconds,
 	if (what->waits_parent)
 		buf_puts(&b, "ranks of other nodes; its own are in");
 	buf_cstr(&b);
+	control_printable(text);
 }
 
 /* One in which somebody is known to be missing says more than one that just waits. */
