@@ -24,6 +24,13 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/kept.c src/common/libdvm/kept.h \
 	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
 	src/common/libdvm/node.c src/common/libdvm/node.h \
-	src/common/libdvm/queue.c src/common/libdvm/queue.h
+	src/common/libdvm/node_adopt.c \
+	src/common/libdvm/node_doubt.c \
+	src/common/libdvm/node_private.h \
+	src/common/libdvm/node_profile.c \
+	src/common/libdvm/node_start.c \
+	src/common/libdvm/node_tell.c \
+	src/common/libdvm/queue.c src/common/libdvm/queue.h \
+	src/common/libdvm/tail.c src/common/libdvm/tail.h
 libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fvisibility=hidden
