@@ -55,6 +55,7 @@ include testsuite/unit/plugin.mk
 
 if HAVE_JANSSON
 unit_tests += testsuite/unit/dvm-asks-test \
+	testsuite/unit/dvm-fail-test \
 	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
 	testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
@@ -67,8 +68,11 @@ testsuite_unit_dvm_asks_test_SOURCES = testsuite/unit/dvm-asks-test.c \
 	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_asks_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_asks_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c \
-	testsuite/unit/dvm-requests.h
+DVM_BED = testsuite/unit/dvm-bed.c testsuite/unit/dvm-bed.h testsuite/unit/dvm-requests.h
+testsuite_unit_dvm_fail_test_SOURCES = testsuite/unit/dvm-fail-test.c $(DVM_BED)
+testsuite_unit_dvm_fail_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_fail_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c $(DVM_BED)
 testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_head_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_history_test_SOURCES = testsuite/unit/dvm-history-test.c \
