@@ -52,8 +52,12 @@ def test_tasks_wait_for_it(srun):
 
 @pytest.mark.parametrize(
     "env",
-    [{}, {**EARLY, "PMI2X_PMIX_GDS": "hash"}],
-    ids=["when asked", "none wanted"],
+    [
+        {},
+        {**EARLY, "PMI2X_PMIX_GDS": "hash"},
+        {**EARLY, "PMI2X_KILL_ON_FAILURE": "off"},
+    ],
+    ids=["when asked", "none wanted", "others go on when one dies"],
 )
 def test_there_is_none(srun, env):
     result = srun("-N1", "-n1", "sh", "-c", SAY, env={STORE: "/foreign", **env})

@@ -72,14 +72,16 @@ static bool wants_early(const struct conf *conf, const struct pmix_step *step)
 /*
  * What pmi2x-pmixd is told. In shared memory, where a client can find it after it has
  * connected: with 5. With 4 it looks for files before: where the server is started early,
- * and tasks wait for it. What 6 and later have differs.
+ * and tasks wait for it; but not where others go on when a rank dies: if it did so while
+ * it got something, it would keep a lock that the server waits for. What 6 and later have
+ * differs.
  */
 static const char *gds_word(const struct pmix_offer *o, const struct conf *conf,
 			    bool early)
 {
 	if (conf->pmix_gds == CONF_PMIX_GDS_HASH)
 		return "none";
-	if (o->library.release == 4 && early)
+	if (o->library.release == 4 && early && conf->kill_on_failure)
 		return GDS_DS21;
 	return o->library.release == 5 ? "auto" : "hash";
 }
