@@ -19,6 +19,7 @@ from harness import (
     command_line,
     process_table,
     run,
+    stop,
     stopped,
     wait_until,
 )
@@ -215,7 +216,9 @@ def test_one_server_a_node(cluster, ends):
     with held(cluster, ends):
         assert len(servers(cluster, "n1")) == len(servers(cluster, "n2")) == 1
         assert len(servers(cluster)) == 2
-        for path in cluster.dir.glob("spool/*/pmi2x.pmix.*"):
+        places = list(cluster.dir.glob("spool/*/pmi2x.pmix.*"))
+        assert len(places) == 2
+        for path in places:
             assert path.stat().st_mode & 0o777 == 0o700, path
     wait_until(lambda: not servers(cluster))
     wait_until(lambda: not cluster.sockets())
@@ -331,6 +334,15 @@ def test_a_stopped_server(cluster, ends, tmp_path):
         assert step.wait(60) == 0
 
 
+def test_cancelled_with_a_stopped_server(cluster, ends):
+    """It is not asked to end."""
+    with held(cluster, ends):
+        (server,) = servers(cluster, "n2")
+        stop(server)
+    wait_until(lambda: not servers(cluster))
+    wait_until(lambda: not cluster.sockets())
+
+
 def is_said(step, said, pattern):
     with contextlib.suppress(BlockingIOError):
         said.append(os.read(step.stderr.fileno(), 4096).decode())
@@ -356,6 +368,7 @@ def test_200_cancelled(cluster, ends):
         steps = [held(cluster, ends) for _ in range(8)]
         with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(steps)) as pool:
             list(pool.map(stack.enter_context, steps))
+            assert len(list(cluster.dir.glob("spool/*/pmi2x.pmix.*"))) >= len(steps)
     assert not cluster.wait_until_clean()
     assert not list(cluster.dir.glob("spool/*/pmi2x*"))
     left = {name for name in set(os.listdir("/dev/shm")) - memory if "pmix" in name}
