@@ -69,6 +69,10 @@ void pmix_env_each(const struct pmix_env *e,
 	/* MPICH from 5 on does not start when it finds two kinds of PMI, unless told
 	   which; where it has no PMI-1 it takes what it has. */
 	set(arg, "MPIR_CVAR_PMI_VERSION", "1", true);
-	if (e->shares_machine)
-		set(arg, "OMPI_MCA_btl_vader_backing_directory", e->dir, true);
+	if (!e->shares_machine)
+		return;
+	set(arg, "OMPI_MCA_btl_vader_backing_directory", e->dir, true);
+	/* Where Open MPI asks the kernel for routes (netlink), as Debian's does, it takes
+	   those of a machine to itself for none. */
+	set(arg, "OMPI_MCA_reachable", "weighted", true);
 }

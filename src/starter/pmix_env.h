@@ -17,7 +17,8 @@ struct pmix_env {
 	uint16_t port[2];
 	const char *gds, *dir;
 	/* Nodes of the job are one machine: Open MPI 4.1 names files of shared memory by
-	   machine, job and local rank, so that ranks of several would take the same. */
+	   machine, job and local rank, so that ranks of several would take the same;
+	   and 5.0 of Debian 13 finds no way to them over IPv6. */
 	bool shares_machine;
 };
 

@@ -65,13 +65,15 @@ def test_what_the_user_chooses_stays(srun):
 
 
 def test_nodes_on_one_machine(cluster, site):
-    """Each has a place for files that Open MPI 4.1 gives the same names."""
+    """Each has a place for files that Open MPI 4.1 gives the same names, and finds the
+    others by their addresses, without routes."""
     if site:
         pytest.skip("nodes of a site are machines of their own")
-    command = ["sh", "-c", f"echo ${VADER} $PMIX_SERVER_TMPDIR"]
+    command = ["sh", "-c", f"echo ${VADER} $PMIX_SERVER_TMPDIR $OMPI_MCA_reachable"]
     places = [line.split() for line in cluster.srun("-N2", "-n2", *command).ok().lines]
-    assert all(mine == server for mine, server in places), places
-    assert len({mine for mine, _ in places}) == 2, places
+    assert all(mine == server for mine, server, _ in places), places
+    assert len({mine for mine, _, _ in places}) == 2, places
+    assert all(reachable == "weighted" for _, _, reachable in places), places
     assert len(cluster.srun("-N1", "-n1", *command).ok().stdout.split()) == 1
     chosen = cluster.srun("-N2", "-n2", *command, env={VADER: "/chosen"}).ok()
     assert chosen.stdout.count("/chosen ") == 2, chosen
