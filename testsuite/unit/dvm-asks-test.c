@@ -163,12 +163,7 @@ static void ask(struct bed *b, const char *fmt, ...)
 
 static void say(struct bed *b, uint32_t node, const struct dvm_msg *m)
 {
-	struct buf out;
-
-	buf_init(&out, 1 << 20);
-	assert_int_equal(dvm_msg_pack(&out, m), 0);
-	dvm_head_node_input(b->head, node, out.data, out.len, b->now);
-	buf_free(&out);
+	assert_int_equal(tell_msg(b->head, node, m, b->now), 0);
 	dvm_head_turn(b->head, b->now);
 }
 

@@ -182,13 +182,9 @@ static void end_task(struct bed *b, uint32_t node, int32_t status)
 			   .instance = n->instances[n->launches - 1],
 			   .status = status, .told = status != 0 },
 	};
-	struct buf out;
 
-	buf_init(&out, 4096);
-	assert_int_equal(dvm_msg_pack(&out, &m), 0);
-	dvm_head_node_input(b->head, node, out.data, out.len, b->now);
+	assert_int_equal(tell_msg(b->head, node, &m, b->now), 0);
 	dvm_head_turn(b->head, b->now);
-	buf_free(&out);
 }
 
 static void go(struct bed *b, uint32_t node)

@@ -10,6 +10,21 @@
 #include "libdvm/dvm_msg.h"
 #include "libdvm/head.h"
 
+/* A message comes from a node. 0 or a negative errno. */
+static inline int tell_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m,
+			   struct dvm_time now)
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, 1 << 20);
+	rc = dvm_msg_pack(&out, m);
+	if (!rc)
+		dvm_head_node_input(h, node, out.data, out.len, now);
+	buf_free(&out);
+	return rc;
+}
+
 /* A node has come: "n0", "n1". 0 or a negative errno. */
 static inline int tell_registered(struct dvm_head *h, uint32_t node, uint32_t cores,
 				  struct dvm_time now)
@@ -21,15 +36,8 @@ static inline int tell_registered(struct dvm_head *h, uint32_t node, uint32_t co
 			 .name = { name, (size_t)snprintf(name, sizeof(name), "n%u",
 							  node) } },
 	};
-	struct buf out;
-	int rc;
 
-	buf_init(&out, 4096);
-	rc = dvm_msg_pack(&out, &m);
-	if (!rc)
-		dvm_head_node_input(h, node, out.data, out.len, now);
-	buf_free(&out);
-	return rc;
+	return tell_msg(h, node, &m, now);
 }
 
 /* A line of JSON, in which each ' stands for ", comes from a client; and a turn follows. */

@@ -245,13 +245,9 @@ static void end_rank(struct bed *b, size_t i, uint32_t rank, int32_t code)
 			   .status = code << 8, .rank = rank, .started_ns = b->now.wall_ns,
 			   .ended_ns = b->now.wall_ns },
 	};
-	struct buf out;
 
 	b->parts[i] = b->parts[--b->nparts];
-	buf_init(&out, 4096);
-	assert_int_equal(dvm_msg_pack(&out, &m), 0);
-	dvm_head_node_input(b->head, p.node, out.data, out.len, b->now);
-	buf_free(&out);
+	assert_int_equal(tell_msg(b->head, p.node, &m, b->now), 0);
 	dvm_head_turn(b->head, b->now);
 }
 

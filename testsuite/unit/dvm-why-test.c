@@ -230,12 +230,8 @@ static void a_journal_that_cannot_be_written_is_a_reason(void **state)
 static void tell(struct bed *b, uint32_t node, const struct dvm_told *told)
 {
 	const struct dvm_msg m = { .type = DVM_TOLD, .told = *told };
-	struct buf out;
 
-	buf_init(&out, 4096);
-	assert_int_equal(dvm_msg_pack(&out, &m), 0);
-	dvm_head_node_input(b->head, node, out.data, out.len, b->now);
-	buf_free(&out);
+	assert_int_equal(tell_msg(b->head, node, &m, b->now), 0);
 }
 
 /* Each node is asked once, and what it tells reaches who asked. */
