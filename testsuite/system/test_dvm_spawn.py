@@ -9,9 +9,8 @@ import signal
 import pytest
 
 from test_dvm import dvm, env, living, local, status, there, wait_until
-from test_pmix import exercise
 
-__all__ = ["dvm", "env", "exercise", "local", "there"]
+__all__ = ["dvm", "env", "local", "there"]
 
 
 # Debian's MPICH, on UCX, has neither spawn nor connect.
