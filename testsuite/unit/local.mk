@@ -95,6 +95,7 @@ testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
 testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
+	testsuite/unit/dvm-orphan-bed.c testsuite/unit/dvm-orphan-bed.h \
 	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
