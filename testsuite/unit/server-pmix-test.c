@@ -1064,6 +1064,56 @@ static void who_goes_without_goodbye_is_named(void **state)
 	net_destroy(n);
 }
 
+/* libpmix does not tell of a fence that waits for a rank of its own node. */
+static void who_never_came_and_failed_ends_the_step(void **state)
+{
+	const struct net_options o = { .ends = true };
+	const struct pmi_exit end = { .status = 9 };
+	struct net *n = net_create(&o);
+	const struct net_node *node = &n->nodes[0];
+
+	hello(&n->nodes[0]);
+	exit_of(n, 3, &end);
+	assert_int_equal(node->ends, 0); /* it may be that nobody speaks PMIx */
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	assert_int_equal(node->ends, 1);
+	assert_string_equal(node->end_why,
+			    "rank 3 (node n0) exited by signal 9 (Killed) without starting PMI");
+	net_destroy(n);
+	n = net_create(&o);
+	hello(&n->nodes[0]);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	exit_of(n, 3, NULL);
+	assert_int_equal(n->nodes[0].ends, 0); /* nobody knows */
+	net_destroy(n);
+	n = net_create(&o);
+	hello(&n->nodes[0]);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	exit_of(n, 3, &end);
+	assert_int_equal(n->nodes[0].ends, 1);
+	net_destroy(n);
+}
+
+/* It may be that it is missed: clients may do without it, too. */
+static void who_never_came_and_ended_well_is_told_of(void **state)
+{
+	const struct pmi_exit end = { .status = 0 };
+	struct net *n = net_create(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
+
+	hello(&n->nodes[0]);
+	exit_of(n, 3, &end);
+	assert_false(pmi_server_waits(n->nodes[0].server));
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	assert_true(pmi_server_waits(n->nodes[0].server));
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text, "PMIx on node n0: 60 s, clients may wait in a fence of all ranks: rank 3 (node n0) exited with exit code 0 without starting PMI");
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 0), 0);
+	assert_false(pmi_server_waits(n->nodes[0].server));
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
 static void a_goodbye_is_no_death(void **state)
 {
 	struct net *n = serve(NULL);
@@ -1517,6 +1567,8 @@ int main(void)
 		cmocka_unit_test(a_spawn_is_answered_with_its_namespace),
 		cmocka_unit_test(nobody_waits_for_a_rank_that_has_spawned_and_ended),
 		cmocka_unit_test(who_goes_without_goodbye_is_named),
+		cmocka_unit_test(who_never_came_and_failed_ends_the_step),
+		cmocka_unit_test(who_never_came_and_ended_well_is_told_of),
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),
 		cmocka_unit_test(pmi_fd_need_not_stay_open),

@@ -148,6 +148,8 @@ void rank_end(struct rank_session *ss, const char *how)
 	if (ss->state == RANK_GONE)
 		return;
 	ss->state = RANK_GONE;
+	ss->unstarted = unused;
+	s->unstarted += unused;
 	s->leaving = true;
 	keep_pending(ss);
 	rank_drop(ss);

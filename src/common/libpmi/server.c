@@ -325,7 +325,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 		s->ops->client_close(s->arg, slot);
 	client_gone(s, slot, how, well);
 	if (slot < s->nslots && !well && !(end && end->by_launcher))
-		pmix_rank_failed(&s->sessions[slot]);
+		pmix_rank_failed(&s->sessions[slot], end != NULL);
 }
 
 bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot)

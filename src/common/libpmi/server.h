@@ -313,7 +313,10 @@ void pmi_server_topology(struct pmi_server *s, const char *path);
 bool pmi_server_used(const struct pmi_server *s);
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
-/* Is there such a one, or a rank that waits for another to put a node attribute? */
+/*
+ * Is there such a one, or a rank that waits for another to put a node attribute, or may
+ * wait in PMIx for one that has gone without starting?
+ */
 bool pmi_server_waits(const struct pmi_server *s);
 /* How many of these waits have ended here: grows whenever one does. */
 uint64_t pmi_server_ended(const struct pmi_server *s);
@@ -328,8 +331,8 @@ int pmi_server_status(struct pmi_server *s,
 #define PMI_WAIT_TEXT_MAX 1024 /* bytes, NUL included */
 /*
  * What is no part of the status: a line about a group's barrier in which ranks of
- * this node have waited for so long, and for whom, or about a node attribute. Empty
- * when there is none.
+ * this node have waited for so long, and for whom, or about a node attribute, or a rank
+ * that clients of PMIx miss. Empty when there is none.
  */
 void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 			  char text[PMI_WAIT_TEXT_MAX]);

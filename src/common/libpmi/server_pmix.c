@@ -83,11 +83,54 @@ void pmix_rank_gone(struct rank_session *ss)
 		pmix_send_message(ss->server, &m, NULL);
 }
 
-/* Its neighbours may wait for it in MPI, and never meet it in a fence. */
-void pmix_rank_failed(struct rank_session *ss)
+static const struct rank_session *find_client(const struct pmi_server *s)
 {
-	if (ss->pmix == RANK_PMIX_ACTIVE && ss->server->ops->end_step)
-		collective_report(ss->server, ss->why, ss->why);
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE &&
+		    s->sessions[i].state != RANK_GONE)
+			return &s->sessions[i];
+	return NULL;
+}
+
+static const struct rank_session *find_missed(const struct pmi_server *s)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (s->sessions[i].unstarted)
+			return &s->sessions[i];
+	return NULL;
+}
+
+/* Its neighbours may wait for it in MPI, and never meet it in a fence. */
+void pmix_rank_failed(struct rank_session *ss, bool known)
+{
+	struct pmi_server *s = ss->server;
+
+	ss->failed = known;
+	if (s->ops->end_step && (ss->pmix == RANK_PMIX_ACTIVE ||
+				 (known && ss->unstarted && find_client(s))))
+		collective_report(s, ss->why, ss->why);
+}
+
+/* The first client of the node has come. */
+static void tell_failed(struct pmi_server *s)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (s->sessions[i].failed)
+			pmix_rank_failed(&s->sessions[i], true);
+}
+
+bool pmix_misses_rank(const struct pmi_server *s)
+{
+	return s->pmix.hello && s->unstarted && find_client(s);
+}
+
+void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
+		    char text[PMI_WAIT_TEXT_MAX])
+{
+	if (pmix_misses_rank(s))
+		snprintf(text, PMI_WAIT_TEXT_MAX,
+			 "PMIx on node %s: %u s, clients may wait in a fence of all ranks: %s",
+			 server_node_name(s), seconds, find_missed(s)->why);
 }
 
 void pmix_free(struct pmi_server *s)
@@ -244,11 +287,15 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 			struct payload *message)
 {
 	struct rank_session *ss = pmix_rank_of(s, m);
+	bool first;
 
 	if (!ss || ss->state == RANK_GONE)
 		return 0;
+	first = !find_client(s);
 	ss->pmix = RANK_PMIX_ACTIVE;
 	server_started(s, ss);
+	if (first)
+		tell_failed(s);
 	return 0;
 }
 

@@ -179,6 +179,8 @@ struct rank_session {
 	bool slotted;       /* it was given the slots */
 	bool shows;         /* what it puts is seen in the slots, */
 	bool finalized;     /* the program that did that has */
+	bool unstarted;     /* it has gone without starting PMI, */
+	bool failed;        /* and it is known that it did badly */
 	bool told;          /* of a collective that has failed */
 	bool spawner;       /* it has asked for processes of PMIx, which may connect */
 	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
@@ -269,6 +271,7 @@ struct pmi_server {
 	struct pmi_writer writer;
 	bool used;        /* a rank has started PMI */
 	bool leaving;     /* since then ranks have only finalized or ended */
+	uint32_t unstarted; /* ranks that have gone without starting PMI */
 	bool fence_near;  /* a rank has put something since the last fence */
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
@@ -463,8 +466,18 @@ void pmix_tell_none(struct pmi_server *s);
 void pmix_lose_rank(struct rank_session *ss, const char *why);
 /* The rank has gone: whoever serves PMIx is told. */
 void pmix_rank_gone(struct rank_session *ss);
-/* It has ended badly: the step is ended, unless the site wants otherwise. */
-void pmix_rank_failed(struct rank_session *ss);
+/*
+ * It has ended badly, or (not known) so it seems: the step is ended, unless the site wants
+ * otherwise, if it was a client, or if it is known and others are, whom it never joined.
+ */
+void pmix_rank_failed(struct rank_session *ss, bool known);
+/*
+ * Do clients go on while a rank of this node has gone that never started? libpmix does not
+ * tell of a fence that waits for one of its own node, so it may be that they are in one.
+ */
+bool pmix_misses_rank(const struct pmi_server *s);
+void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
+		    char text[PMI_WAIT_TEXT_MAX]);
 void pmix_free(struct pmi_server *s);
 /* A rank in a list in ascending order, or NULL. */
 const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);

@@ -63,7 +63,7 @@ int pmi_server_status(struct pmi_server *s,
 
 bool pmi_server_waits(const struct pmi_server *s)
 {
-	return pmi_server_pending(s) || s->attr_waits;
+	return pmi_server_pending(s) || s->attr_waits || pmix_misses_rank(s);
 }
 
 uint64_t pmi_server_ended(const struct pmi_server *s)
@@ -82,6 +82,8 @@ void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 	group_tell_wait(s, seconds, text);
 	if (!text[0])
 		attrs_tell_wait(s, seconds, text);
+	if (!text[0])
+		pmix_tell_wait(s, seconds, text);
 }
 
 void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
