@@ -289,9 +289,21 @@ class Cluster:
         """Of slurmctld, slurmd.n1 and so on."""
         run([self.program, "restart", "--dir", self.dir, *daemons]).ok()
 
+    def _command(self, argv):
+        return [self.program, "run", "--dir", self.dir, "--", *argv]
+
     def run(self, *argv, **options):
-        command = [self.program, "run", "--dir", self.dir, "--", *argv]
-        return run(command, **options)
+        return run(self._command(argv), **options)
+
+    def start(self, *argv, env=None):
+        """A command that goes on while the test does; its output is in pipes."""
+        return subprocess.Popen(
+            list(map(str, self._command(argv))),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
 
     def srun(self, *argv, mpi=None, **options):
         return self.run("srun", f"--mpi={mpi or self.kind}", *argv, **options)

@@ -188,15 +188,8 @@ def test_components_of_a_het_step(srun, apps):
 @contextlib.contextmanager
 def held(cluster, ends, options=SMALL, env=None, words=("hold",)):
     """A step of which all ranks are up; its process."""
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    argv += ["--mpi=pmi2x", *options, ends, *words]
-    step = subprocess.Popen(
-        list(map(str, argv)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **TCP, **(env or {})},
-    )
+    argv = "srun", "--mpi=pmi2x", *options, ends, *words
+    step = cluster.start(*argv, env={**TCP, **(env or {})})
     ranks = int(options[1][2:])
     assert [step.stdout.readline() for _ in range(ranks)], step
     yield step
@@ -310,10 +303,9 @@ def test_a_rank_of_the_node_dies_before_it_starts(srun, open_mpi, how):
 
 
 def test_a_rank_of_the_node_does_not_start(cluster, open_mpi):
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun", "--mpi=pmi2x"]
-    argv += ["-N1", "-n4", "sh", "-c", LAST_GOES % "exit 0", open_mpi(HELLO, "Debian")]
-    env = {**os.environ, "PMI2X_STALL_REPORT": "1"}
-    step = subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True, env=env)
+    program = "sh", "-c", LAST_GOES % "exit 0", open_mpi(HELLO, "Debian")
+    argv = "srun", "--mpi=pmi2x", "-N1", "-n4", *program
+    step = cluster.start(*argv, env={"PMI2X_STALL_REPORT": "1"})
     line = step.stderr.readline()
     step.terminate()
     step.communicate(timeout=60)
@@ -464,11 +456,7 @@ def test_a_lookup_waits_no_longer_than_it_wants(srun, exercise):
 @pytest.fixture
 def waiting(cluster, exercise):
     """A step whose ranks all wait for what nobody publishes: srun, and the ranks' pids."""
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    argv += ["--mpi=pmi2x", *SMALL, exercise, "wait"]
-    step = subprocess.Popen(
-        list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    step = cluster.start("srun", "--mpi=pmi2x", *SMALL, exercise, "wait")
     lines = sorted(step.stdout.readline().split() for _ in range(4))
     assert [line[:2] for line in lines] == [["waits", str(r)] for r in range(4)], step
     yield step, [int(line[2]) for line in lines]

@@ -70,11 +70,7 @@ def fenced(cluster, exercise, tmp_path):
     """A step whose ranks have fenced, and the fifo that then holds the first of them."""
     fifo = tmp_path / "held"
     os.mkfifo(fifo)
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun", "--mpi=pmi2x"]
-    argv += [*SMALL, exercise, "get-held", fifo]
-    step = subprocess.Popen(
-        list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    step = cluster.start("srun", "--mpi=pmi2x", *SMALL, exercise, "get-held", fifo)
     assert [step.stdout.readline() for _ in range(4)] == ["fenced\n"] * 4
     yield step, fifo
     cluster.cancel_all()
