@@ -26,10 +26,11 @@
 static void check_base(const char *path)
 {
 	struct stat st;
+	int rc = lstat(path, &st);
 
-	if (lstat(path, &st) < 0 && errno == ENOENT)
+	if (rc < 0 && errno == ENOENT)
 		return;
-	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) ||
+	if (rc < 0 || !S_ISDIR(st.st_mode) ||
 	    st.st_uid != getuid() || st.st_mode & 077)
 		die("%s is not a directory that only you can enter; set "
 		    DVM_BASE_VARIABLE " to one", path);

@@ -159,7 +159,7 @@ static const char *const gds_words[] = {
 	[CONF_PMIX_GDS_HASH] = "hash",
 };
 
-static const char *const collect_words[] = {
+const char *const options_collect_words[] = {
 	[PMIXD_COLLECT_AUTO] = "auto",
 	[PMIXD_COLLECT_DEMAND] = "demand",
 	[PMIXD_COLLECT_STORE] = "store",
@@ -205,7 +205,7 @@ static bool is_offered(uint32_t job, uint32_t site)
 static const struct option_kind topology = WORDS(topology_words, NULL);
 static const struct option_kind pmix = WORDS(pmix_words, is_offered);
 static const struct option_kind pmix_gds = WORDS(gds_words, NULL);
-static const struct option_kind pmix_collect = WORDS(collect_words, NULL);
+static const struct option_kind pmix_collect = WORDS(options_collect_words, NULL);
 
 /* ---- a range of ports ---- */
 

@@ -59,6 +59,9 @@ struct conf {
 	char pmix_library[CONF_PATH_MAX]; /* "": looked for */
 };
 
+/* By enum pmixd_collect; pmi2x-pmixd takes the same. */
+extern const char *const options_collect_words[];
+
 /* Options are numbered from 0; NULL: there is none of this number. */
 const char *option_key(size_t i);
 /* The variable by which a job overrides it, or NULL. */

@@ -12,7 +12,6 @@
 
 #include "launch_env.h"
 #include "pmix_offer.h"
-#include "pmixd/pmixd.h"
 #include "starter/pmix_env.h"
 #include "slurm_log.h"
 #include "spool.h"
@@ -57,12 +56,6 @@ static void refuse(struct pmix_offer *o, const struct conf *conf, char *why)
 		o->lacks = why;
 }
 
-static const char *const collect_words[] = {
-	[PMIXD_COLLECT_AUTO] = "auto",
-	[PMIXD_COLLECT_DEMAND] = "demand",
-	[PMIXD_COLLECT_STORE] = "store",
-};
-
 static bool wants_early(const struct conf *conf, const struct pmix_step *step)
 {
 	return conf->pmix == CONF_PMIX_EARLY ||
@@ -105,7 +98,7 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 	if (!o->dir)
 		return;
 	o->gds = gds_word(o, conf, early);
-	o->collect = collect_words[conf->pmix_collect];
+	o->collect = options_collect_words[conf->pmix_collect];
 	o->tasks_wait = conf->pmix == CONF_PMIX_EARLY || !strcmp(o->gds, GDS_DS21);
 	o->when = early ? STARTER_PMIX_EARLY : STARTER_PMIX_ASKED;
 }
