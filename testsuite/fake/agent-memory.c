@@ -83,5 +83,8 @@ int main(int argc, char **argv)
 		       entries, VALUE_BYTES, kib);
 	if (kib > limit)
 		fail("KiB are more than the agent may hold", kib);
+	/* An agent ends with its last rank, also while another rank looks at it. */
+	if (PMI2_KVS_Fence())
+		fail("fence", 1);
 	return PMI2_Finalize() ? 1 : 0;
 }
