@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 unit_tests += testsuite/unit/mapping-test testsuite/unit/spawn-test \
 	testsuite/unit/control-test testsuite/unit/launcher-test \
-	testsuite/unit/srun-server-test testsuite/unit/name-store-test
+	testsuite/unit/srun-server-test testsuite/unit/srun-spawn-test \
+	testsuite/unit/name-store-test
 
 testsuite_unit_mapping_test_SOURCES = testsuite/unit/mapping-test.c
 testsuite_unit_mapping_test_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -23,9 +24,18 @@ testsuite_unit_name_store_test_SOURCES = testsuite/unit/name-store-test.c
 testsuite_unit_name_store_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_name_store_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 
-testsuite_unit_srun_server_test_SOURCES = testsuite/unit/srun-server-test.c
-testsuite_unit_srun_server_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
-testsuite_unit_srun_server_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=payload_copy_in
-testsuite_unit_srun_server_test_LDADD = liblauncher.la libio.la libpmi.la \
-	libcoll.la libutil.la \
+SRUN_BED = testsuite/unit/srun-bed.c testsuite/unit/srun-bed.h
+SRUN_BED_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
+SRUN_BED_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=payload_copy_in
+SRUN_BED_LIBS = liblauncher.la libio.la libpmi.la libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+
+testsuite_unit_srun_server_test_SOURCES = testsuite/unit/srun-server-test.c $(SRUN_BED)
+testsuite_unit_srun_server_test_CPPFLAGS = $(SRUN_BED_CPPFLAGS)
+testsuite_unit_srun_server_test_LDFLAGS = $(SRUN_BED_LDFLAGS)
+testsuite_unit_srun_server_test_LDADD = $(SRUN_BED_LIBS)
+
+testsuite_unit_srun_spawn_test_SOURCES = testsuite/unit/srun-spawn-test.c $(SRUN_BED)
+testsuite_unit_srun_spawn_test_CPPFLAGS = $(SRUN_BED_CPPFLAGS)
+testsuite_unit_srun_spawn_test_LDFLAGS = $(SRUN_BED_LDFLAGS)
+testsuite_unit_srun_spawn_test_LDADD = $(SRUN_BED_LIBS)
