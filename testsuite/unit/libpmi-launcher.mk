@@ -25,17 +25,17 @@ testsuite_unit_name_store_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_name_store_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 
 SRUN_BED = testsuite/unit/srun-bed.c testsuite/unit/srun-bed.h
-SRUN_BED_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
-SRUN_BED_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=payload_copy_in
-SRUN_BED_LIBS = liblauncher.la libio.la libpmi.la libcoll.la libutil.la \
+UNIT_CPPFLAGS_SRUN = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
+UNIT_LDFLAGS_SRUN = $(AM_LDFLAGS) -Wl,--wrap=payload_copy_in
+UNIT_LIBS_SRUN = liblauncher.la libio.la libpmi.la libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 testsuite_unit_srun_server_test_SOURCES = testsuite/unit/srun-server-test.c $(SRUN_BED)
-testsuite_unit_srun_server_test_CPPFLAGS = $(SRUN_BED_CPPFLAGS)
-testsuite_unit_srun_server_test_LDFLAGS = $(SRUN_BED_LDFLAGS)
-testsuite_unit_srun_server_test_LDADD = $(SRUN_BED_LIBS)
+testsuite_unit_srun_server_test_CPPFLAGS = $(UNIT_CPPFLAGS_SRUN)
+testsuite_unit_srun_server_test_LDFLAGS = $(UNIT_LDFLAGS_SRUN)
+testsuite_unit_srun_server_test_LDADD = $(UNIT_LIBS_SRUN)
 
 testsuite_unit_srun_spawn_test_SOURCES = testsuite/unit/srun-spawn-test.c $(SRUN_BED)
-testsuite_unit_srun_spawn_test_CPPFLAGS = $(SRUN_BED_CPPFLAGS)
-testsuite_unit_srun_spawn_test_LDFLAGS = $(SRUN_BED_LDFLAGS)
-testsuite_unit_srun_spawn_test_LDADD = $(SRUN_BED_LIBS)
+testsuite_unit_srun_spawn_test_CPPFLAGS = $(UNIT_CPPFLAGS_SRUN)
+testsuite_unit_srun_spawn_test_LDFLAGS = $(UNIT_LDFLAGS_SRUN)
+testsuite_unit_srun_spawn_test_LDADD = $(UNIT_LIBS_SRUN)

@@ -10,7 +10,9 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-slots-test testsuite/unit/status-test \
 	testsuite/unit/compress-test testsuite/unit/cause-test
 
-unit_tests += testsuite/unit/pmix-msg-test testsuite/unit/server-pmix-test
+unit_tests += testsuite/unit/pmix-msg-test testsuite/unit/server-pmix-test \
+	testsuite/unit/server-pmix-end-test \
+	testsuite/unit/server-pmix-request-test
 testsuite_unit_pmix_msg_test_SOURCES = testsuite/unit/pmix-msg-test.c \
 	testsuite/unit/scarce-memory.h \
 	testsuite/unit/wrap-memory.h
@@ -19,14 +21,21 @@ testsuite_unit_pmix_msg_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_pmix_msg_test_LDADD = libpmi_plain.la libcoll.la libutil.la \
 	$(CMOCKA_LIBS)
-testsuite_unit_server_pmix_test_SOURCES = testsuite/unit/server-pmix-test.c \
-	testsuite/unit/scarce-memory.h \
-	testsuite/unit/wrap-memory.h \
+PMIX_BED = testsuite/unit/pmix-bed.c testsuite/unit/pmix-bed.h \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h
+testsuite_unit_server_pmix_test_SOURCES = testsuite/unit/server-pmix-test.c $(PMIX_BED) \
+	testsuite/unit/scarce-memory.h \
+	testsuite/unit/wrap-memory.h
 testsuite_unit_server_pmix_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_pmix_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_server_pmix_test_LDADD = $(UNIT_LIBS_SERVER)
+testsuite_unit_server_pmix_end_test_SOURCES = testsuite/unit/server-pmix-end-test.c $(PMIX_BED)
+testsuite_unit_server_pmix_end_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_pmix_end_test_LDADD = $(UNIT_LIBS_SERVER)
+testsuite_unit_server_pmix_request_test_SOURCES = testsuite/unit/server-pmix-request-test.c $(PMIX_BED)
+testsuite_unit_server_pmix_request_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_pmix_request_test_LDADD = $(UNIT_LIBS_SERVER)
 
 unit_tests += testsuite/unit/server-topology-test
 testsuite_unit_server_topology_test_SOURCES = \

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How ranks that are PMIx clients end, and who serves them. */
+#include "pmix-bed.h"
+
+/* ---- ends of ranks ---- */
+
+static void who_goes_without_goodbye_is_named(void **state)
+{
+	const struct pmi_exit end = { .status = 9 };
+	struct net *n = serve(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	net_run(n);
+	pmi_server_client_exit(n->nodes[2].server, 0, &end);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1,
+		      "rank 5 (node n2) exited by signal 9 (Killed) without finalizing PMIx");
+	assert_non_null(strstr(n->report, "PMIx fence 0 failed: rank 5"));
+	assert_int_equal(n->reports, 1);
+	enter_node(&n->nodes[1], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[1], 2, "rank 5 (node n2)");
+	assert_true(hear(&n->nodes[2], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_GONE);
+	assert_int_equal(m.rank, 5);
+	assert_int_equal(m.number, 1);
+	buf_free(&b);
+	net_destroy(n);
+}
+
+/* libpmix does not tell of a fence that waits for a rank of its own node. */
+static void who_never_came_and_failed_ends_the_step(void **state)
+{
+	const struct net_options o = { .ends = true };
+	const struct pmi_exit end = { .status = 9 };
+	struct net *n = net_create(&o);
+	const struct net_node *node = &n->nodes[0];
+
+	hello(&n->nodes[0]);
+	exit_of(n, 3, &end);
+	assert_int_equal(node->ends, 0); /* it may be that nobody speaks PMIx */
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	assert_int_equal(node->ends, 1);
+	assert_string_equal(node->end_why,
+			    "rank 3 (node n0) exited by signal 9 (Killed) without starting PMI");
+	net_destroy(n);
+	n = net_create(&o);
+	hello(&n->nodes[0]);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	exit_of(n, 3, NULL);
+	assert_int_equal(n->nodes[0].ends, 0); /* nobody knows */
+	net_destroy(n);
+	n = net_create(&o);
+	hello(&n->nodes[0]);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	exit_of(n, 3, &end);
+	assert_int_equal(n->nodes[0].ends, 1);
+	net_destroy(n);
+}
+
+/* It may be that it is missed: clients may do without it, too. */
+static void who_never_came_and_ended_well_is_told_of(void **state)
+{
+	const struct pmi_exit end = { .status = 0 };
+	struct net *n = net_create(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
+
+	hello(&n->nodes[0]);
+	exit_of(n, 3, &end);
+	assert_false(pmi_server_waits(n->nodes[0].server));
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	assert_true(pmi_server_waits(n->nodes[0].server));
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text, "PMIx on node n0: 60 s, clients may wait in a fence of all ranks: rank 3 (node n0) exited with exit code 0 without starting PMI");
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 0), 0);
+	assert_false(pmi_server_waits(n->nodes[0].server));
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
+static void a_goodbye_is_no_death(void **state)
+{
+	struct net *n = serve(NULL);
+
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	assert_true(pmi_server_client_end_matters(n->nodes[2].server, 0));
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 5), 0);
+	assert_false(pmi_server_client_end_matters(n->nodes[2].server, 0));
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		assert_silence(&n->nodes[i]);
+	assert_int_equal(n->reports, 0);
+	enter_node(&n->nodes[0], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[0], 2, "exited after finalizing PMIx");
+	net_destroy(n);
+}
+
+static void a_rank_may_start_over(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	}
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+static void pmi_fd_need_not_stay_open(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_eof(n, r);
+	enter_nodes(n, 1, 4);
+	net_run(n);
+	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+static void the_goodbye_of_one_protocol_is_not_that_of_the_other(void **state)
+{
+	struct net *n = serve(NULL);
+
+	net_init1(n, 5);
+	net_pmi1(n, 5, "cmd=finalize");
+	assert_true(pmi_server_client_end_matters(n->nodes[2].server, 0));
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "without finalizing PMIx");
+	net_destroy(n);
+}
+
+static void an_abort_names_the_rank(void **state)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
+		.text = "no\nway", .text_len = 6,
+	};
+	struct net *n = serve(NULL);
+	struct pmix_msg answer;
+	struct buf b;
+
+	assert_int_equal(say(&n->nodes[1], &m), 0);
+	assert_int_equal(n->abort_code, 7);
+	assert_string_equal(n->abort_text, "4 no?way");
+	assert_true(hear(&n->nodes[1], &answer, &b));
+	assert_int_equal(answer.type, PMIX_MSG_ABORTED);
+	assert_int_equal(answer.id, 17);
+	buf_free(&b);
+	net_destroy(n);
+}
+
+/* ---- ends of who serves them ---- */
+
+static void its_death_fails_fences_everywhere(void **state)
+{
+	static const uint32_t some[] = { 0, 2 };
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	enter_node(&n->nodes[0], 2, some, 2, 4);
+	enter_node(&n->nodes[1], 1, NULL, 0, 4);
+	net_run(n);
+	pmi_server_pmix_lost(n->nodes[1].server, "PMIx server of node n1 died");
+	pmi_server_pmix_lost(n->nodes[1].server, "PMIx server of node n1 died");
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "PMIx server of node n1 died");
+	assert_failed(&n->nodes[0], 2, "PMIx server of node n1 died");
+	enter_node(&n->nodes[2], 5, NULL, 0, 4);
+	assert_failed(&n->nodes[2], 5, "PMIx server of node n1 died");
+	assert_silence(&n->nodes[1]);
+	assert_non_null(strstr(n->report, "PMIx server of node n1 died"));
+	net_destroy(n);
+}
+
+static void its_end_after_the_ranks_is_none(void **state)
+{
+	struct net *n = serve(NULL);
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, r), 0);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	pmi_server_pmix_lost(n->nodes[2].server, "PMIx server of node n2 died");
+	net_run(n);
+	assert_int_equal(n->reports, 0);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	assert_failed(&n->nodes[0], 1, "rank 5 (node n2) exited after");
+	net_destroy(n);
+}
+
+static void who_never_came_is_not_missed(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	pmi_server_use_pmix(n->nodes[0].server, 1000, 100);
+	pmi_server_pmix_lost(n->nodes[0].server, "PMIx server of node n0 died");
+	net_run(n);
+	assert_int_equal(n->reports, 0);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_init1(n, r);
+	net_destroy(n);
+}
+
+/* A step of which node n2 has no libpmix; the first node's ranks are in a fence. */
+static struct net *miss_pmix_at_n2(void)
+{
+	struct net *n = net_create(NULL);
+
+	hello(&n->nodes[0]);
+	hello(&n->nodes[1]);
+	pmi_server_no_pmix(n->nodes[2].server, "node n2 has no libpmix");
+	for (uint32_t r = 0; r < 3; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	net_run(n);
+	return n;
+}
+
+static void a_node_that_never_serves_is_named(void **state)
+{
+	struct net *n = miss_pmix_at_n2();
+
+	assert_silence(&n->nodes[0]);
+	pmi_server_link_up(n->nodes[2].server, 0);
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "node n2 has no libpmix");
+	enter_node(&n->nodes[1], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[1], 2, "node n2 has no libpmix");
+	assert_string_equal(n->report, "PMIx fence 0 failed: node n2 has no libpmix");
+	net_destroy(n);
+}
+
+/* Who does not find it may end at once. */
+static void a_node_that_never_serves_is_named_before_its_ranks(void **state)
+{
+	struct net *n = miss_pmix_at_n2();
+
+	pmi_server_client_exit(n->nodes[2].server, 0, &(struct pmi_exit){ .status = 256 });
+	net_run(n);
+	assert_failed(&n->nodes[0], 1, "node n2 has no libpmix");
+	net_destroy(n);
+}
+
+static void where_ranks_speak_pmi_nobody_misses_pmix(void **state)
+{
+	struct net *n = miss_pmix_at_n2();
+
+	net_init1(n, 5);
+	pmi_server_link_up(n->nodes[2].server, 0);
+	net_run(n);
+	assert_silence(&n->nodes[0]);
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
+static void who_cannot_serve_says_why(void **state)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_REFUSED, .rank = PMIX_NO_RANK,
+		.text = "no libpmix", .text_len = 10,
+	};
+	struct net *n = net_create(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	assert_int_equal(say(&n->nodes[2], &m), 0);
+	net_run(n);
+	assert_int_equal(n->reports, 2); /* that, and what fails by it */
+	assert_non_null(strstr(n->report, "node n2 cannot serve PMIx: no libpmix"));
+	assert_failed(&n->nodes[0], 1, "node n2 cannot serve PMIx: no libpmix");
+	net_destroy(n);
+}
+
+static void answers_wait_for_the_end_of_the_step(void **state)
+{
+	const struct net_options o = { .ends = true };
+	struct net *n = serve(&o);
+	struct pmix_msg m;
+	struct buf b;
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	pmi_server_client_exit(n->nodes[2].server, 0, NULL);
+	net_run(n);
+	assert_int_equal(n->nodes[0].ends, 1);
+	assert_non_null(strstr(n->nodes[0].end_why, "PMIx fence 0 failed: rank 5"));
+	assert_silence(&n->nodes[0]);
+	assert_true(hear(&n->nodes[2], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_GONE);
+	assert_int_equal(m.number, 0); /* nobody need be told */
+	buf_free(&b);
+	pmi_server_answer_failed(n->nodes[0].server);
+	assert_failed(&n->nodes[0], 1, "rank 5");
+	net_destroy(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_goes_without_goodbye_is_named),
+		cmocka_unit_test(who_never_came_and_failed_ends_the_step),
+		cmocka_unit_test(who_never_came_and_ended_well_is_told_of),
+		cmocka_unit_test(a_goodbye_is_no_death),
+		cmocka_unit_test(a_rank_may_start_over),
+		cmocka_unit_test(pmi_fd_need_not_stay_open),
+		cmocka_unit_test(the_goodbye_of_one_protocol_is_not_that_of_the_other),
+		cmocka_unit_test(an_abort_names_the_rank),
+		cmocka_unit_test(its_death_fails_fences_everywhere),
+		cmocka_unit_test(its_end_after_the_ranks_is_none),
+		cmocka_unit_test(who_never_came_is_not_missed),
+		cmocka_unit_test(a_node_that_never_serves_is_named),
+		cmocka_unit_test(a_node_that_never_serves_is_named_before_its_ranks),
+		cmocka_unit_test(where_ranks_speak_pmi_nobody_misses_pmix),
+		cmocka_unit_test(who_cannot_serve_says_why),
+		cmocka_unit_test(answers_wait_for_the_end_of_the_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
