@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,13 +116,21 @@ static int read_variable(struct launch_env *l, const struct variable *v,
 	return decimal_u32(text, 0, v->max, number) ? 0 : -EINVAL;
 }
 
+void launch_set_number(char ***env, const char *name, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	env_array_overwrite(env, name, text);
+}
+
 static void write_numbers(const struct launch_env *l, char ***env)
 {
 	for (const struct variable *v = variables; v < variables + VARIABLES; v++)
 		if (!v->read)
-			env_array_overwrite_fmt(
-				env, v->name, "%u",
-				*(const uint32_t *)((const char *)l + v->offset));
+			launch_set_number(env, v->name,
+					  *(const uint32_t *)((const char *)l +
+							      v->offset));
 }
 
 static int write_secret(const struct launch_env *l, char ***env)
@@ -178,7 +187,7 @@ int launch_env_write(const struct launch_env *l, char ***env)
 	int rc;
 
 	write_numbers(l, env);
-	env_array_overwrite_fmt(env, SEED_NAME, "%" PRIu64, l->port_seed);
+	launch_set_number(env, SEED_NAME, l->port_seed);
 	env_array_overwrite(env, JOBID_NAME, l->jobid);
 	/* Empty says that what else there may be of a spawn is not ours. */
 	env_array_overwrite(env, LAUNCH_SPAWNER_JOBID,

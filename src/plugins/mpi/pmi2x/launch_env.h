@@ -63,6 +63,9 @@ char *launch_jobid(uint32_t job, uint32_t step);
 /* Is it that, two numbers and nothing else? What is, can stand in a log. */
 bool launch_is_jobid(const char *text);
 
+/* Slurm's env_array_overwrite_fmt clears 256 KiB at each call; this does not. */
+void launch_set_number(char ***env, const char *name, uint64_t number);
+
 /* Write the variables into *env. 0 or -ENOMEM. */
 int launch_env_write(const struct launch_env *l, char ***env);
 

@@ -12,7 +12,6 @@
  */
 SLURM_CALL(destroy_config_key_pair, void, void *)
 SLURM_CALL(env_array_overwrite, int, char ***, const char *, const char *)
-SLURM_CALL(env_array_overwrite_fmt, int, char ***, const char *, const char *, ...)
 SLURM_CALL(error, int, const char *, ...)
 SLURM_CALL(get_extra_conf_path, char *, compat_conf_name)
 SLURM_CALL(get_log_level, int, void)

@@ -514,13 +514,12 @@ static uint32_t slot_of(const struct stepd *s, uint32_t rank)
 static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 			 char ***env)
 {
-	env_array_overwrite_fmt(env, "PMI_FD", "%d", fd);
-	env_array_overwrite_fmt(env, "PMI_RANK", "%u", rank);
-	env_array_overwrite_fmt(env, "PMI_SIZE", "%u",
-				layout_ranks(s->nodes.layout));
+	launch_set_number(env, "PMI_FD", (uint64_t)fd);
+	launch_set_number(env, "PMI_RANK", rank);
+	launch_set_number(env, "PMI_SIZE", layout_ranks(s->nodes.layout));
 	env_array_overwrite(env, "PMI_JOBID", s->jobid);
 	if (s->pmix.dir)
-		env_array_overwrite_fmt(env, "PMIX_RANK", "%u", rank);
+		launch_set_number(env, "PMIX_RANK", rank);
 	if (s->launch.trace)
 		env_array_overwrite(env, EXT_ENV_RANK_TRACE, "1");
 	else
