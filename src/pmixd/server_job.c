@@ -39,9 +39,14 @@ static int set_environment(const struct server *s, const struct pmix_nspace *n)
 
 	if (!rc && s->options->gds != PMIXD_GDS_AUTO)
 		rc = setenv("PMIX_MCA_gds", stores[s->options->gds], 1);
-	/* So that libpmix does not load what the node has found out already. */
-	if (!rc && n->topology && !access(n->topology, R_OK))
+	/*
+	 * So that libpmix does not load what the node has found out already, nor hwloc's
+	 * plugins, which are for finding out: DIR has none.
+	 */
+	if (!rc && n->topology && !access(n->topology, R_OK)) {
 		rc = setenv("PMIX_MCA_pmix_hwloc_topo_file", n->topology, 1);
+		rc = rc ? rc : setenv("HWLOC_PLUGINS_PATH", s->options->dir, 1);
+	}
 	return rc ? -ENOMEM : 0;
 }
 
