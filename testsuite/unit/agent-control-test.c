@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "closed-port.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
@@ -431,13 +432,12 @@ static void a_child_that_is_killed_between_two_links_is_noticed(void **state)
 
 static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
 {
-	static const struct sockaddr_storage everywhere;
 	struct cluster c;
 	uint16_t port;
+	int held = closed_port(&port);
 
 	cluster_open(&c, 3);
 	c.options.connect_ms = 200;
-	close(listener_socket(&everywhere, 0, &port));
 	c.options.launcher = loopback(port);
 	step_start(&c);
 	rank_say(&c, 1, "cmd=lookup_name service=x");
@@ -445,6 +445,7 @@ static void without_srun_requests_fail_and_an_abort_ends_the_step(void **state)
 	rank_say(&c, 2, "cmd=abort exitcode=7");
 	cluster_expect_log(&c, "srun cannot be reached");
 	cluster_close(&c);
+	close(held);
 	assert_string_not_equal(c.killed, "");
 }
 
