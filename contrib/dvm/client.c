@@ -138,7 +138,8 @@ static void send_to(struct conn *c, struct member *m, json_t *request)
 	text[len++] = '\n';
 	rc = m->there ? remote_send(m->fd, text, len) :
 			remote_send_all(m->fd, text, len);
-	if (rc && !is_group(c))
+	/* One that has ended may have said why: that is read, and then the end. */
+	if (rc && !is_group(c) && rc != -EPIPE && rc != -ECONNRESET)
 		die("the DVM %s has gone: %s", c->name, strerror(-rc));
 	free(text);
 	/* Of several: the end is read. */

@@ -8,8 +8,10 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -708,6 +710,26 @@ def test_another_user_cannot_reach_it(local, env, ordinary_user):
     assert result.code or result.stdout == "0\n"
     base.chmod(0o700)
     assert status(local)["ready"]
+
+
+def test_the_last_words_of_a_head_are_heard(dvm, env):
+    """It refuses a request that is longer than a socket holds, and has not read all of it."""
+    place = pathlib.Path(env["PMI2X_DVM_DIR"]) / "local"
+    place.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place / "head.sock"))
+        listener.listen()
+
+        def refuse():
+            head, _ = listener.accept()
+            with head:
+                head.recv(1)
+                head.sendall(b'{"ev":"error","why":"not today"}\n')
+
+        thread = threading.Thread(target=refuse, daemon=True)
+        thread.start()
+        dvm("run", "--dvm", "local", "true", *["x" * 100000] * 10).failed().says("not today")
+        thread.join()
 
 
 # ---- Python ----
