@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -151,6 +152,14 @@ static int run_orphan(struct birth *b)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
+/* Its pidfd. Of what has ended already there is none: what can be read stands for it. */
+static int watch(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 && errno == ESRCH ? eventfd(1, EFD_CLOEXEC) : fd;
+}
+
 static int execute(struct child *c, const struct child_program *p, int file,
 		   const posix_spawn_file_actions_t *actions,
 		   const posix_spawnattr_t *attributes)
@@ -170,7 +179,7 @@ static int execute(struct child *c, const struct child_program *p, int file,
 	snprintf(gid, sizeof(gid), "%u", (unsigned)p->gid);
 	rc = run_orphan(&b);
 	if (!rc)
-		c->pidfd = (int)syscall(SYS_pidfd_open, b.pid, 0);
+		c->pidfd = watch(b.pid);
 	return rc;
 }
 

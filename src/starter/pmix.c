@@ -45,7 +45,7 @@ int pmix_open(struct starter *s)
 	int rc;
 
 	x->child = CHILD_NONE;
-	x->listener = x->old = x->agent = x->agents = x->dir = x->done = -1;
+	x->listener = x->old = x->agent = x->agents = x->dir = x->done = x->over = -1;
 	if (s->options.pmix.when == STARTER_PMIX_NEVER)
 		return 0;
 	x->state = PMIX_WAITING;
@@ -54,7 +54,8 @@ int pmix_open(struct starter *s)
 	if (rc || s->options.pmix.when != STARTER_PMIX_EARLY)
 		return rc;
 	x->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return x->done < 0 ? -errno : 0;
+	x->over = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return x->done < 0 || x->over < 0 ? -errno : 0;
 }
 
 bool pmix_is_asked(struct starter *s, bool listener, bool old)
@@ -95,15 +96,23 @@ static void end(struct starter *s)
 		(void)eventfd_write(x->done, 1);
 }
 
+void pmix_refuse_ranks(const struct starter *s)
+{
+	if (s->pmix.done < 0)
+		return;
+	(void)eventfd_write(s->pmix.over, 1);
+	(void)eventfd_write(s->pmix.done, 1);
+}
+
 static void fail(struct starter *s, const char *what, const char *why)
 {
 	char line[STARTER_WHY_MAX];
 
 	snprintf(line, sizeof(line), "the PMIx server of node %.64s %s%.300s",
 		 starter_node_name(s), what, why);
-	end(s);
 	log_error(s->log, "%s", line);
 	service_kill(s, line);
+	end(s);
 }
 
 /* ---- starting it ---- */
@@ -222,13 +231,15 @@ static void on_end(struct starter *s)
 		     "");
 }
 
-void pmix_event(struct starter *s)
+void pmix_event(struct starter *s, bool ended)
 {
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
 
 	switch (child_receive(&s->pmix.child, room, &m)) {
 	case 0:
+		if (ended)
+			on_end(s);
 		break;
 	case 1:
 		take_message(s, &m);
@@ -251,6 +262,7 @@ void pmix_close(struct starter *s)
 	child_forget(&x->child);
 	fd_close(&x->agents);
 	fd_close(&x->done);
+	fd_close(&x->over);
 	if (x->dir >= 0)
 		(void)user_dir_remove(x->dir, s->options.pmix.dir);
 	x->dir = -1;
@@ -264,4 +276,9 @@ uint16_t starter_pmix_port(const struct starter *s, bool old)
 bool starter_pmix_wait(const struct starter *s, int ms)
 {
 	return s->pmix.done < 0 || starter_wait_event(s->pmix.done, ms);
+}
+
+bool starter_pmix_refused(const struct starter *s)
+{
+	return s->pmix.over >= 0 && starter_wait_event(s->pmix.over, 0);
 }

@@ -173,6 +173,7 @@ void service_kill(struct starter *s, const char *why)
 	if (s->service.killed || !s->host.kill_step)
 		return;
 	s->service.killed = true;
+	pmix_refuse_ranks(s);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		s->host.kill_step(s->host.arg, why);
@@ -325,8 +326,10 @@ static void agent_died(struct starter *s)
 {
 	char why[STARTER_WHY_MAX];
 
-	if (!s->service.ready && service_step_ends_here(s))
+	if (!s->service.ready && service_step_ends_here(s)) {
+		pmix_refuse_ranks(s);
 		return;
+	}
 	snprintf(why, sizeof(why),
 		 "the agent of node %.64s has died: it was killed (by the user, or for want of memory: see the kernel's log there)",
 		 starter_node_name(s));
@@ -372,13 +375,14 @@ static int read_message(struct starter *s)
 	return rc;
 }
 
+/* 1: there may be more; else as read_message. */
 static int read_messages(struct starter *s)
 {
 	int rc = 1;
 
 	for (int i = 0; i < MESSAGES_A_TURN && rc > 0; i++)
 		rc = read_message(s);
-	return rc < 0 ? rc : 0;
+	return rc;
 }
 
 /* Until when to sleep. */
@@ -414,11 +418,17 @@ static bool is_late(struct starter *s)
 	return true;
 }
 
+/*
+ * What slurmstepd has forked and has yet to become a rank keeps connections open: that a
+ * program has ended its process says.
+ */
 enum service_poll {
 	SERVICE_AGENT,
+	SERVICE_AGENT_END,
 	SERVICE_WAKE,
 	SERVICE_TOPOLOGY,
 	SERVICE_PMIX,
+	SERVICE_PMIX_END,
 	SERVICE_PMIX_LISTENER,
 	SERVICE_PMIX_OLD,
 	SERVICE_POLLS,
@@ -432,24 +442,35 @@ static void set_fds(const struct starter *s, struct pollfd *fds)
 	for (int i = 0; i < SERVICE_POLLS; i++)
 		fds[i] = (struct pollfd){ .events = POLLIN };
 	fds[SERVICE_AGENT].fd = v->agent.fd;
+	fds[SERVICE_AGENT_END].fd = v->agent.pidfd;
 	fds[SERVICE_WAKE].fd = s->wake;
 	fds[SERVICE_TOPOLOGY].fd = s->topology.child.fd;
 	fds[SERVICE_PMIX].fd = x->child.fd;
+	fds[SERVICE_PMIX_END].fd = x->child.fd < 0 ? -1 : x->child.pidfd;
 	fds[SERVICE_PMIX_LISTENER].fd = x->listener;
 	fds[SERVICE_PMIX_OLD].fd = x->old;
+}
+
+/* Has it ended, and is there nothing left of what it has said? */
+static bool agent_has_ended(struct starter *s, const struct pollfd *fds)
+{
+	int rc = fds[SERVICE_AGENT].revents || fds[SERVICE_AGENT_END].revents ?
+			 read_messages(s) : 1;
+
+	return rc < 0 || (!rc && fds[SERVICE_AGENT_END].revents);
 }
 
 /* True: the agent has ended. */
 static bool take_events(struct starter *s, const struct pollfd *fds)
 {
-	bool ended = fds[SERVICE_AGENT].revents && read_messages(s) < 0;
+	bool ended = agent_has_ended(s, fds);
 
 	if (fds[SERVICE_WAKE].revents)
 		on_wake(s);
 	if (fds[SERVICE_TOPOLOGY].revents)
 		topology_event(s);
-	if (fds[SERVICE_PMIX].revents)
-		pmix_event(s);
+	if (fds[SERVICE_PMIX].revents || fds[SERVICE_PMIX_END].revents)
+		pmix_event(s, fds[SERVICE_PMIX_END].revents);
 	if (pmix_is_asked(s, fds[SERVICE_PMIX_LISTENER].revents,
 			  fds[SERVICE_PMIX_OLD].revents))
 		pmix_begin(s);

@@ -54,6 +54,7 @@ void starter_kill(struct starter *s, const char *why)
 	if (s->service.killed)
 		return;
 	s->service.killed = true;
+	pmix_refuse_ranks(s);
 	if (s->host.kill_step)
 		s->host.kill_step(s->host.arg, why);
 }

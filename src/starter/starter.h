@@ -167,6 +167,8 @@ uint16_t starter_pmix_port(const struct starter *s, bool old);
  * clients, `ms` at most. Whether it was in time.
  */
 bool starter_pmix_wait(const struct starter *s, int ms);
+/* In such a child, once it has waited: the step is being ended, and it is not to begin. */
+bool starter_pmix_refused(const struct starter *s);
 
 /*
  * Have the agent leave the step, within its drain_ms (with agent_options.stays: once the

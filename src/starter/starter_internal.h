@@ -118,6 +118,7 @@ struct pmix {
 	int agents;              /* the agent's */
 	int dir;                 /* its directory */
 	int done;                /* eventfd: it serves, or has ended; -1: no rank waits */
+	int over;                /* eventfd: the step is being ended; -1: no rank waits */
 };
 
 struct starter {
@@ -202,8 +203,10 @@ bool pmix_is_asked(struct starter *s, bool listener, bool old);
 int pmix_connect_agent(struct starter *s);
 /* Start it, once; the agent has been. What goes wrong ends the step. */
 void pmix_begin(struct starter *s);
-/* When it has said something: poll pmix.child.fd. */
-void pmix_event(struct starter *s);
+/* When it has said something: poll pmix.child.fd; or when its process has ended. */
+void pmix_event(struct starter *s, bool ended);
+/* Ranks that wait for it wait no longer, and do not begin: the step is being ended. */
+void pmix_refuse_ranks(const struct starter *s);
 /* Kill it, remove its directory. */
 void pmix_close(struct starter *s);
 

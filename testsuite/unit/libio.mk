@@ -83,6 +83,11 @@ testsuite_unit_child_test_SOURCES = testsuite/unit/child-test.c
 testsuite_unit_child_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_child_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/starter-wait-test
+testsuite_unit_starter_wait_test_SOURCES = testsuite/unit/starter-wait-test.c
+testsuite_unit_starter_wait_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_starter_wait_test_LDADD = $(UNIT_LIBS_AGENT)
+
 unit_tests += testsuite/unit/pmix-env-test testsuite/unit/pmix-store-test
 testsuite_unit_pmix_env_test_SOURCES = testsuite/unit/pmix-env-test.c \
 	src/starter/pmix_env.c

@@ -568,6 +568,16 @@ static void tell_user(const struct stepd *s, const mpi_task_info_t *task)
 		log_error(&slurm_log, "PMIx is not offered: %s", s->pmix.lacks);
 }
 
+/* Slurm ends no step whose tasks have not begun: here they see that it is to end. */
+static int wait_for_pmix(const struct stepd *s, char ***env)
+{
+	if (!s->pmix.tasks_wait)
+		return 0;
+	if (!starter_pmix_wait(s->starter, PMIX_WAIT_MS))
+		pmix_offer_set_late(&s->pmix, env);
+	return starter_pmix_refused(s->starter) ? -ENOTCONN : 0;
+}
+
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 {
 	uint32_t slot;
@@ -590,8 +600,9 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	tell_user(s, task);
 	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
 	set_topology(s, env);
-	if (s->pmix.tasks_wait && !starter_pmix_wait(s->starter, PMIX_WAIT_MS))
-		pmix_offer_set_late(&s->pmix, env);
+	rc = wait_for_pmix(s, env);
+	if (rc)
+		return rc;
 	set_task_env(s, task->gtaskid, fd, env);
 	/*
 	 * Slurm does not end what a killed slurmstepd leaves, and the step is

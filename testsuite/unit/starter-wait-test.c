@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ranks that wait for PMIx until they begin, of a node whose agent dies before it is
+ * ready. Agent and PMIx server are this program.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/setup.h"
+#include "starter/starter.h"
+
+#define PATIENCE_MS 60000
+
+static void wait_for_the_end(int fd)
+{
+	char room[256];
+
+	while (recv(fd, room, sizeof(room), 0) > 0)
+		;
+}
+
+/* Its connection stays: in slurmstepd what is forked and has yet to be a rank has it. */
+static int die_as_agent(void)
+{
+	if (!fork())
+		wait_for_the_end(AGENT_FD_HOST);
+	return 0;
+}
+
+static int serve_nobody(void)
+{
+	wait_for_the_end(AGENT_FD_HOST);
+	return 0;
+}
+
+/* ---- the starter's side ---- */
+
+struct node {
+	struct pmi_exit exit;
+	bool ended;
+	char text[LOG_LINE_MAX * 4];
+	char killed[LOG_LINE_MAX];
+};
+
+static void keep_line(void *arg, enum log_level level, const char *text)
+{
+	struct node *n = arg;
+	size_t used = strlen(n->text);
+
+	snprintf(n->text + used, sizeof(n->text) - used, "%s\n", text);
+}
+
+static int no_address(void *arg, uint32_t node_id, bool may_block,
+		      struct sockaddr_storage *out)
+{
+	return -1;
+}
+
+static void keep_why(void *arg, const char *why)
+{
+	struct node *n = arg;
+
+	snprintf(n->killed, sizeof(n->killed), "%s", why);
+}
+
+static bool how_it_ended(void *arg, uint32_t slot, struct pmi_exit *end)
+{
+	const struct node *n = arg;
+
+	*end = n->exit;
+	return n->ended;
+}
+
+static struct starter *start(struct node *n, const struct pmi_step *step,
+			     const struct log_hook *log, const char *dir, int program)
+{
+	const struct starter_host host = {
+		.node_address = no_address, .kill_step = keep_why,
+		.rank_exit = how_it_ended, .arg = n,
+	};
+	struct starter_options options = {
+		.program = { .fd = program, .uid = getuid(), .gid = getgid() },
+		.pmix = {
+			.when = STARTER_PMIX_EARLY, .program = "/proc/self/exe",
+			.dir = dir, .library = "", .gds = "", .collect = "",
+		},
+		.doorbell_fd = -1,
+	};
+	struct starter *s;
+
+	agent_options_init(&options.agent);
+	options.agent.region_size = 0;
+	options.agent.drain_ms = PATIENCE_MS;
+	assert_int_equal(starter_start(&s, step, &options, &host, log), 0);
+	return s;
+}
+
+/* A rank does not begin. */
+static void run(struct node *n)
+{
+	static const uint32_t ranks[] = { 0 }, count = 1;
+	static const uint32_t *const all[] = { ranks };
+	static const char *const names[] = { "n0" };
+	const struct log_hook log = { keep_line, n };
+	struct pmi_step step = { .jobid = "1.0", .build = "b", .node_names = names };
+	char place[] = "/tmp/pmi2x-test-XXXXXX", dir[64];
+	int program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	struct layout *layout;
+	struct starter *s;
+
+	assert_int_equal(layout_create(&layout, 1, 1, &count,
+				       (const uint32_t **)all), 0);
+	step.layout = layout;
+	assert_non_null(mkdtemp(place));
+	snprintf(dir, sizeof(dir), "%s/" STARTER_PMIX_DIR_PREFIX "n0", place);
+	s = start(n, &step, &log, dir, program);
+	assert_true(starter_pmix_wait(s, PATIENCE_MS));
+	assert_true(starter_pmix_refused(s));
+	assert_int_equal(starter_stop(s), 0);
+	layout_destroy(layout);
+	close(program);
+	assert_int_equal(rmdir(place), 0);
+}
+
+static void a_dead_agent_ends_the_step_by_name(void **state)
+{
+	struct node n = {};
+
+	NOT_EMULATED("a child that is nobody's");
+	run(&n);
+	assert_non_null(strstr(n.text, "the agent of node n0 has died"));
+	assert_non_null(strstr(n.killed, "the agent of node n0 has died"));
+}
+
+/* Slurm kills the agent with the step, of which it ends no rank that has not begun. */
+static void ranks_of_a_step_that_ends_do_not_begin(void **state)
+{
+	struct node n = { .exit.by_launcher = true };
+
+	NOT_EMULATED("a child that is nobody's");
+	run(&n);
+	assert_string_equal(n.text, "");
+	assert_string_equal(n.killed, "");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_dead_agent_ends_the_step_by_name),
+		cmocka_unit_test(ranks_of_a_step_that_ends_do_not_begin),
+	};
+
+	if (!strcmp(argv[0], "pmi2x-agent"))
+		return die_as_agent();
+	if (!strcmp(argv[0], "pmi2x-pmixd"))
+		return serve_nobody();
+	return cmocka_run_group_tests_name("starter-wait", tests, NULL, NULL);
+}
