@@ -24,6 +24,11 @@ static void a_task_runs_and_its_end_is_told(void **state)
 	bed_destroy(b);
 }
 
+#define ACCENTS "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+
 static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
 {
 	static const char *const wrong[][2] = {
@@ -52,6 +57,12 @@ static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
 		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n1','cores':[1]}]}", "place" },
 		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n1','cores':[2,3]}]}", "place" },
 		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n2','cores':[1]},{'node':'n1','cores':[2]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':2}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1],'gpu':[]}]}", "place" },
+		{ "{'argv':['x','a\\u0000b']}", "argv" },
+		{ "{'argv':['x'],'name':'a\\u0000b'}", "name" },
+		{ "{'argv':['x'],'place':[{'node':'n1\\u0000','cores':[1]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n" ACCENTS "'}]}", "place" }, /* cut in the middle of one */
 	};
 	struct bed *b = bed_create(100);
 	char both[1024];
@@ -80,7 +91,9 @@ static void requests_that_make_no_sense_are_errors(void **state)
 		"{'op':'submit','profile':{'id':'x','cwd':'/','env':{'a=':'b'}},'tasks':[]}",
 		"{'op':'wait'}", "{'op':'wait','ids':[1]}", "{'op':'show'}",
 		"{'op':'cancel','ids':['x']}", "{'op':'signal','all':true}",
-		"{'op':'drain','node':'n7'}", "{'op':'hello','version':0}",
+		"{'op':'drain','node':'n7'}", "{'op':'fly" ACCENTS "'}",
+		"{'op':'submit','profile':{'id':'x','cwd':'/','env':{'a':'\\u0000'}},'tasks':[]}",
+		"{'op':'hello','version':0}",
 	};
 	struct bed *b = bed_create(100);
 

@@ -84,7 +84,8 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	client_answer(h, c, request, json_pack("{s:s,s:s}", "ev", "error", "why", why));
+	client_answer(h, c, request, json_pack("{s:s,s:o}", "ev", "error", "why",
+					       report_name(why)));
 }
 
 /* ---- requests about tasks ---- */
@@ -434,7 +435,7 @@ void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line
 	h->now = now;
 	if (!c || c->refused)
 		return;
-	request = json_loadb(line, len, 0, &error);
+	request = json_loadb(line, len, JSON_ALLOW_NUL, &error);
 	if (!json_is_object(request))
 		client_refuse(h, c, NULL, "this is no request, %s",
 			      request ? "but another value of JSON" : error.text);

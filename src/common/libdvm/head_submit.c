@@ -47,6 +47,24 @@ static void wrong(struct reading *r, const char *key, const char *fmt, ...)
 
 /* ---- values ---- */
 
+/* In one of its texts, at any depth. */
+static bool has_nul(json_t *v)
+{
+	const char *name;
+	json_t *each;
+	size_t i;
+
+	if (json_is_string(v))
+		return strlen(json_string_value(v)) != json_string_length(v);
+	json_array_foreach(v, i, each)
+		if (has_nul(each))
+			return true;
+	json_object_foreach(v, name, each)
+		if (has_nul(each))
+			return true;
+	return false;
+}
+
 static uint64_t get_number(struct reading *r, const char *key, uint64_t missing,
 			   uint64_t max)
 {
@@ -149,6 +167,10 @@ static bool read_set(struct reading *r, json_t *list, uint32_t max,
 	json_t *v;
 	size_t i;
 
+	if (list && !json_is_array(list)) {
+		wrong(r, "place", "cores and GPUs are lists of their numbers");
+		return false;
+	}
 	for (uint32_t n = cores_next(all, 0); n < DVM_CORES_MAX;
 	     n = cores_next(all, n + 1))
 		at = n + 1;
@@ -166,6 +188,16 @@ static bool read_set(struct reading *r, json_t *list, uint32_t max,
 	return true;
 }
 
+static void check_place_keys(struct reading *r, json_t *entry)
+{
+	const char *key;
+	json_t *v;
+
+	json_object_foreach(entry, key, v)
+		if (strcmp(key, "node") && strcmp(key, "cores") && strcmp(key, "gpus"))
+			wrong(r, "place", "there is no key %.60s in it", key);
+}
+
 /* A rank of this node with these cores; those of its node follow one another. */
 static void place_rank(struct reading *r, struct ledger_placement *p, json_t *entry)
 {
@@ -175,6 +207,7 @@ static void place_rank(struct reading *r, struct ledger_placement *p, json_t *en
 	struct dvm_cores gpus = { { 0 } };
 	uint32_t cores, ngpus;
 
+	check_place_keys(r, entry);
 	if (node == NODE_NONE) {
 		wrong(r, "place", "there is no node %.60s here", name ? name : "");
 		return;
@@ -317,6 +350,8 @@ static void check_keys(struct reading *r)
 				break;
 		if (i == sizeof(known) / sizeof(*known))
 			wrong(r, key, "there is no such key");
+		if (has_nul(v))
+			wrong(r, key, "a text has a NUL");
 	}
 }
 
@@ -379,6 +414,8 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 	const char *why;
 	struct buf env;
 
+	if (has_nul(json))
+		return "a text of a profile has a NUL";
 	if (!id || !cwd || cwd[0] != '/' || strlen(cwd) >= DVM_TEXT_MAX)
 		return "a profile has an \"id\" and a \"cwd\", which begins with /";
 	buf_init(&env, DVM_COMMAND_MAX);
@@ -474,8 +511,8 @@ struct head_task *submit_again(struct dvm_head *h, json_t *json,
 
 static void add_refused(json_t *refused, size_t index, const struct reading *r)
 {
-	json_array_append_new(refused, json_pack("{s:I,s:s,s:s}", "index",
-		(json_int_t)index, "key", r->key, "why", r->why));
+	json_array_append_new(refused, json_pack("{s:I,s:s,s:o}", "index",
+		(json_int_t)index, "key", r->key, "why", report_name(r->why)));
 }
 
 /* Queue them; the answer, a new reference. */
