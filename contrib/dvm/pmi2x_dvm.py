@@ -11,7 +11,7 @@
                 print(result.id, result.why, result.err)
 
 Needs the standard library of Python 3.6 or later. A client is used by one thread or by
-many; results come in a thread of its own.
+many. Callbacks of futures are called in a thread of its own, and may use the client.
 """
 
 import concurrent.futures
@@ -22,10 +22,12 @@ import ipaddress
 import itertools
 import json
 import os
+import queue
 import socket
 import stat
 import struct
 import threading
+import warnings
 
 VERSION = 1
 BATCH = 1000
@@ -66,10 +68,29 @@ class Result:
         self.usage = task["usage"]
         _, placed, started, ended = task["t"]
         self.setup_time = started - placed
-        self.seconds = ended - started
+        self.seconds = ended - started if started else 0.0
 
     def __repr__(self):
         return f"<task {self.id}: code {self.code}{self.why and ', ' + self.why}>"
+
+
+class Task(concurrent.futures.Future):
+    """A Future of a Result; `id` is the task's, `dvm` has it.
+
+    cancel() ends the task, also one that runs. concurrent.futures.wait waits until it
+    has ended. asyncio.wrap_future makes one that can be awaited.
+    """
+
+    def __init__(self, id, dvm):
+        super().__init__()
+        self.id, self.dvm = id, dvm
+
+    def cancel(self):
+        if not super().cancel():
+            return False
+        with contextlib.suppress(Error):
+            self.dvm._send(self.dvm._cancel(self))
+        return True
 
 
 def base():
@@ -354,9 +375,10 @@ class _Target:
     def submit(self, argv, **task):
         """Queue a task. Keys are those of doc/dvm.md: ranks, cores, gpus, nodes, ...
 
-        cwd and env: the caller's unless given. Returns a Future of a Result, whose
-        `id` is the task's. Raises Refused.
+        cwd and env: the caller's unless given. Returns a Task. Raises Refused.
         """
+        if isinstance(argv, str):
+            raise TypeError("argv is a list of texts, the program first")
         future = self.submit_many([dict(task, argv=list(argv))])[0]
         if future.done() and future.exception():
             raise future.exception()
@@ -377,13 +399,18 @@ class Dvm(_Target):
         self._connection = connection
         self._lock = threading.Lock()
         self._tags = itertools.count(1)
-        self._answers = {}  # by tag
+        self._sending = threading.Lock()  # apart, for what is sent may wait for the reader
+        self._answers = {}  # by tag, in the order of the requests
         self._futures = {}  # by task
         self._early = {}  # results of tasks whose number is not known yet
         self._profiles = set()
         self._ended = None
+        self._no_more = False  # results
+        self._results = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
+        self._finisher = threading.Thread(target=self._finish_all, daemon=True)
         self._reader.start()
+        self._finisher.start()
         self._ask({"op": "hello", "version": VERSION})
 
     def close(self):
@@ -393,10 +420,12 @@ class Dvm(_Target):
         except OSError:
             pass
         self._reader.join()
+        if threading.current_thread() is not self._finisher:
+            self._finisher.join()
         self._connection.close()
 
     def submit_many(self, tasks):
-        """Queue tasks, each a dict with argv. A Future each; one that is refused has
+        """Queue tasks, each a dict with argv. A Task each; one that is refused has
         Refused as its exception."""
         futures = []
         for at in range(0, len(tasks), BATCH):
@@ -404,9 +433,9 @@ class Dvm(_Target):
         return futures
 
     def cancel(self, future):
-        """End a task, or all: cancel("all")."""
-        which = {"all": True} if future == "all" else {"ids": [future.id]}
-        return self._ask(dict(which, op="cancel"))["tasks"]
+        """End a task, or all: cancel("all"). They have a Result, unlike after
+        cancel() of a Task. Returns how many there were to end."""
+        return self._ask(self._cancel(future))["tasks"]
 
     def status(self):
         """What `pmi2x-dvm status --json` prints, as a dict."""
@@ -415,65 +444,80 @@ class Dvm(_Target):
     # ---- requests ----
 
     def _submit(self, tasks):
-        profiles = {self._profile(t) for t in tasks}
+        profiles = {self._profile(t)[0] for t in tasks}
         if len(profiles) > 1:  # one to a request
             return [f for t in tasks for f in self._send_tasks([t])]
         return self._send_tasks(tasks)
 
     def _profile(self, task):
-        cwd = task.get("cwd") or os.getcwd()
-        env = task.get("env")
-        env = dict(os.environ if env is None else env)
-        text = json.dumps([cwd, env], sort_keys=True)
-        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+        """Its id, directory and environment."""
+        cwd = os.fspath(task.get("cwd") or os.getcwd())
+        if not _is_text(cwd):
+            raise Error(f"the directory {cwd!a} is no UTF-8 text")
+        env = _texts(os.environ if task.get("env") is None else task["env"])
+        text = json.dumps([cwd, env], sort_keys=True, default=os.fspath)
+        return hashlib.sha256(text.encode()).hexdigest()[:32], cwd, env
 
     def _send_tasks(self, tasks):
-        request = {"op": "submit", "profile": {"id": self._profile(tasks[0])}}
-        if request["profile"]["id"] not in self._profiles:
-            env = tasks[0].get("env")
-            request["profile"]["cwd"] = tasks[0].get("cwd") or os.getcwd()
-            request["profile"]["env"] = dict(os.environ if env is None else env)
-        request["tasks"] = [
+        id, cwd, env = self._profile(tasks[0])
+        request = {"op": "submit", "profile": {"id": id}}
+        if id not in self._profiles:
+            request["profile"].update(cwd=cwd, env=env)
+        tasks = [
             {k: v for k, v in t.items() if k not in ("cwd", "env")} for t in tasks
         ]
+        refused = {i: wrong for i, wrong in enumerate(map(_unfit, tasks)) if wrong}
+        request["tasks"] = [{} if i in refused else t for i, t in enumerate(tasks)]
         answer = self._ask(request)
-        self._profiles.add(request["profile"]["id"])
-        refused = {r["index"]: r for r in answer["refused"]}
+        self._profiles.add(id)
+        for each in answer["refused"]:
+            wrong = Refused(each["key"], each["why"])
+            refused.setdefault(each["index"], wrong)
         return [
             self._future(id, refused.get(i)) for i, id in enumerate(answer["ids"])
         ]
 
     def _future(self, id, refused):
-        future = concurrent.futures.Future()
-        future.id, future.dvm = id, self
+        future = Task(id, self)
         if refused:
-            future.set_exception(Refused(refused["key"], refused["why"]))
+            future.set_exception(refused)
             return future
         with self._lock:
             early = self._early.pop(id, None)
-            if not early and not self._ended:
+            if not early and not self._no_more:
                 self._futures[id] = future
         if early:
             future.set_result(early)
-        elif self._ended:
+        elif self._no_more:
             future.set_exception(self._ended)
         return future
 
+    @staticmethod
+    def _cancel(future):
+        which = {"all": True} if future == "all" else {"ids": [future.id]}
+        return dict(which, op="cancel")
+
     def _ask(self, request):
-        answer = concurrent.futures.Future()
-        with self._lock:
-            if self._ended:
-                raise self._ended
-            request["tag"] = next(self._tags)
-            self._answers[request["tag"]] = answer
-            try:
-                self._connection.send(json.dumps(request).encode() + b"\n")
-            except OSError as error:
-                raise Error(f"the DVM {self.name} has ended") from error
-        event = answer.result()
+        event = self._send(request).result()
         if event["ev"] == "error":
             raise Error(event["why"])
         return event
+
+    def _send(self, request):
+        """A Future of the answer."""
+        answer = concurrent.futures.Future()
+        tag = next(self._tags)
+        line = _encode(dict(request, tag=tag)) + b"\n"
+        with self._sending:
+            with self._lock:
+                if self._ended:
+                    raise self._ended
+                self._answers[tag] = answer
+            try:
+                self._connection.send(line)
+            except OSError as error:
+                raise Error(f"the DVM {self.name} has ended") from error
+        return answer
 
     # ---- events, in a thread of its own ----
 
@@ -483,34 +527,100 @@ class Dvm(_Target):
                 self._take(json.loads(line))
         except (OSError, ValueError):
             pass
-        self._end(Error(f"the DVM {self.name} has ended, or the connection was closed"))
+        finally:
+            self._end(
+                Error(f"the DVM {self.name} has ended, or the connection was closed")
+            )
 
     def _take(self, event):
-        if "tag" in event:
+        if event["ev"] == "ended":
+            self._results.put(event["tasks"])
+        elif "tag" in event or event["ev"] == "error":
             with self._lock:
-                answer = self._answers.pop(event["tag"], None)
+                # A request that could not be read is answered without its tag, in turn.
+                tag = event.get("tag", next(iter(self._answers), None))
+                answer = self._answers.pop(tag, None)
             if answer:
                 answer.set_result(event)
-        elif event["ev"] == "ended":
-            for task in event["tasks"]:
-                self._finish(Result(task))
+
+    def _end(self, error):
+        with self._lock:
+            self._ended = error
+            answers, self._answers = self._answers, {}
+        for answer in answers.values():
+            answer.set_exception(error)
+        self._results.put(None)
+
+    # ---- results, in another one: callbacks may ask for something ----
+
+    def _finish_all(self):
+        try:
+            for tasks in iter(self._results.get, None):
+                for task in tasks:
+                    self._finish(Result(task))
+        finally:
+            self._fail_the_rest()
+
+    def _fail_the_rest(self):
+        with self._lock:
+            self._no_more = True
+            futures, self._futures = self._futures, {}
+        for future in futures.values():
+            if future.set_running_or_notify_cancel():
+                future.set_exception(self._ended)
 
     def _finish(self, result):
         with self._lock:
             future = self._futures.pop(result.id, None)
             if not future:
                 self._early[result.id] = result
-        if future:
+        if future and future.set_running_or_notify_cancel():
             future.set_result(result)
 
-    def _end(self, error):
-        with self._lock:
-            self._ended = error
-            waiting = [*self._answers.values(), *self._futures.values()]
-            self._answers = {}
-            self._futures = {}
-        for future in waiting:
-            future.set_exception(error)
+
+# ---- what JSON can say ----
+
+
+def _is_text(text):
+    """Python has lone surrogates for bytes that are no UTF-8; JSON cannot say them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _texts(env):
+    """Without variables that are no text, as pmi2x-dvm leaves them out."""
+    env = dict(env)
+    for name, value in list(env.items()):
+        if not _is_text(name) or isinstance(value, str) and not _is_text(value):
+            warnings.warn(f"the variable {name!a} is left out: it is no UTF-8 text")
+            del env[name]
+    return env
+
+
+def _whole(digits):
+    number = int(digits)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError("is too large a number")
+    return number
+
+
+def _encode(value):
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=os.fspath).encode()
+
+
+def _unfit(task):
+    """Refused, of a task that would make the head refuse the whole request; else None."""
+    for key, value in task.items():
+        try:
+            json.loads(_encode(value).decode(), parse_int=_whole)
+        except UnicodeEncodeError:
+            return Refused(key, "is no UTF-8 text")
+        except (TypeError, ValueError) as error:
+            return Refused(key, str(error))
+    return None
 
 
 class Several(_Target):

@@ -764,6 +764,64 @@ def test_python(local, prefix, env):
     assert result.stdout == "1503\n"
 
 
+FUTURES = """
+import asyncio, concurrent.futures, os, pathlib
+import pmi2x_dvm
+
+os.environb[b"NO_TEXT"] = b"\\xff"
+with pmi2x_dvm.connect() as dvm:
+    ended = lambda *futures: not concurrent.futures.wait(futures, timeout=30).not_done
+
+    sleeper, other = dvm.submit(["sleep", "600"]), dvm.submit(["true"])
+    assert sleeper.cancel() and sleeper.cancelled() and ended(sleeper, other)
+    assert dvm.status()["running"] == 0 and other.result().code == 0
+
+    async def wait_for(future):
+        await asyncio.wait_for(asyncio.wrap_future(future), 0.1)
+
+    sleeper = dvm.submit(["sleep", "600"])
+    try:
+        asyncio.run(wait_for(sleeper))
+    except asyncio.TimeoutError:
+        assert ended(sleeper) and dvm.status()["running"] == 0
+    else:
+        raise AssertionError
+
+    next_one = concurrent.futures.Future()
+    first = dvm.submit(["true"])
+    first.add_done_callback(lambda _: next_one.set_result(dvm.submit(["echo", "next"])))
+    assert next_one.result(30).result(30).out == b"next\\n"
+
+    futures = dvm.submit_many([
+        {"argv": [pathlib.Path("/bin/true")]}, {"argv": ["x\\0"]}, {"argv": ["\\udcff"]},
+        {"argv": ["true"], "ranks": 10**30}, {"argv": ["true"], "name": object()},
+        {"argv": ["false"]},
+    ])
+    assert ended(*futures)
+    refused = [f.exception() for f in futures[1:5]]
+    assert [r.key for r in refused] == ["argv", "argv", "ranks", "name"]
+    assert [futures[i].result().code for i in (0, 5)] == [0, 1]
+
+    for wrong in {"env": {"A": 7}}, {"cwd": "\\udcff"}:
+        try:
+            dvm.submit(["true"], **wrong)
+        except pmi2x_dvm.Error:
+            pass
+        else:
+            raise AssertionError(wrong)
+    first.add_done_callback(lambda _: dvm.close())
+print("closed")
+"""
+
+
+def test_futures_of_python(local, prefix, env):
+    """What is cancelled, asked for by callbacks or refused keeps nobody waiting."""
+    env["PYTHONPATH"] = str(prefix / "share/pmi2x/python")
+    result = run([sys.executable, "-B", "-c", FUTURES], env=env).ok()
+    assert result.stdout == "closed\n"
+    result.says("the variable 'NO_TEXT' is left out")
+
+
 # ---- Slurm ----
 
 ALLOCATION = """
