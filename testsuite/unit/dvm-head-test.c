@@ -24,6 +24,41 @@ static void a_task_runs_and_its_end_is_told(void **state)
 	bed_destroy(b);
 }
 
+/* When the head knows that it has started; 0: it does not. */
+static double start_of(struct bed *b, unsigned id)
+{
+	json_t *times;
+
+	ask(b, "{'op':'show','id':%u}", id);
+	times = json_object_get(json_object_get(event(b, "task"), "task"), "t");
+	return json_number_value(json_array_get(times, 2));
+}
+
+static void a_start_is_told_soon_or_with_the_end(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, "{'argv':['long']}");
+	n = &b->nodes[b->processes[1].node];
+	assert_true(start_of(b, 1) == 0);
+	assert_int_equal(dvm_node_turn(n->node, b->now), 10);
+	pass(b, 9);
+	assert_true(start_of(b, 1) == 0);
+	pass(b, 1);
+	assert_true(start_of(b, 1) > 0);
+
+	submit(b, "{'argv':['short']}");
+	n = &b->nodes[b->processes[2].node];
+	end_process(b, 2, 0);
+	dvm_node_turn(n->node, b->now);
+	assert_int_equal(n->up.count, 1);
+	deliver_all(b);
+	assert_true(start_of(b, 2) > 0);
+	assert_non_null(end_of(b, 2));
+	bed_destroy(b);
+}
+
 #define ACCENTS "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
 		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
@@ -476,6 +511,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_task_runs_and_its_end_is_told),
+		cmocka_unit_test(a_start_is_told_soon_or_with_the_end),
 		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
 		cmocka_unit_test(requests_that_make_no_sense_are_errors),
 		cmocka_unit_test(a_client_of_another_version_is_not_heard),

@@ -9,7 +9,8 @@
  *   REGISTER            ->
  *                       <-    PROFILE, before the first task that has it
  *                       <-    LAUNCH for each task, or part of one, of the node
- *   STARTED, OUTPUT     ->
+ *   STARTED             ->    with what follows, or soon
+ *   OUTPUT              ->
  *   FAILING             ->    a rank has failed: the part is being ended
  *   FAILED              ->    the task has, on a node where its ranks have ended well
  *                       <-    SIGNAL

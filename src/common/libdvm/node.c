@@ -10,9 +10,11 @@
 #include <string.h>
 
 #define OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
+#define LATER_MS 10 /* what nobody waits for is sent then, or with what follows */
 
 void node_send(struct dvm_node *n, const struct dvm_msg *m)
 {
+	n->send_ms = 0;
 	/* It is for the head to find out what is missing, when it asks. */
 	(void)dvm_msg_pack(&n->out, m);
 }
@@ -129,6 +131,14 @@ void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type)
 	};
 
 	node_send(n, &m);
+}
+
+void node_say_later(struct dvm_node *n, const struct part *p, enum dvm_msg_type type)
+{
+	const uint64_t send_ms = n->out.len ? n->send_ms : n->now.ms + LATER_MS;
+
+	node_say(n, p, type);
+	n->send_ms = send_ms;
 }
 
 void part_fails(struct dvm_node *n, struct part *p)
@@ -383,10 +393,11 @@ static void check_deadlines(struct dvm_node *n)
 	}
 }
 
+/* Milliseconds until there is one, or something is to be sent; -1: none. */
 static int next_deadline(const struct dvm_node *n)
 {
 	const struct part *p;
-	uint64_t first = UINT64_MAX, left;
+	uint64_t first = n->out.len ? n->send_ms : UINT64_MAX, left;
 
 	DL_FOREACH(n->timed, p)
 		if (p->deadline_ms < first)
@@ -401,9 +412,10 @@ int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
 {
 	n->now = now;
 	check_deadlines(n);
-	if (n->out.len)
+	if (n->out.len && n->send_ms <= n->now.ms) {
 		n->ops.send(n->arg, n->out.data, n->out.len);
-	buf_clear(&n->out);
+		buf_clear(&n->out);
+	}
 	if (n->leaving && !n->parts) {
 		n->leaving = false;
 		n->ops.leave(n->arg);

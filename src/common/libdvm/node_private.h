@@ -92,6 +92,7 @@ struct dvm_node {
 	uint32_t next_part;
 	uint64_t continued_ms; /* when it was last; 0: never */
 	struct buf out;
+	uint64_t send_ms; /* when that is to be sent: 0: at once */
 	bool leaving;
 	struct dvm_time now;
 };
@@ -101,6 +102,8 @@ struct dvm_node {
 void node_send(struct dvm_node *n, const struct dvm_msg *m);
 /* Of a part. */
 void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
+/* The same, of what nobody waits for: with the next message, or soon. */
+void node_say_later(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
 /* NULL: it has ended meanwhile. */
 struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t instance);
 /* 0: none. */

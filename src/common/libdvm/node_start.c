@@ -127,7 +127,8 @@ int part_launch(struct dvm_node *n, const struct dvm_launch *l)
 	}
 	if (l->limit_s)
 		part_set_deadline(n, p, n->now.ms + (uint64_t)l->limit_s * 1000);
-	node_say(n, p, DVM_STARTED);
+	/* The end of one that is short goes with it, and says when it started. */
+	node_say_later(n, p, DVM_STARTED);
 	if (p->end.status)
 		part_fails(n, p);
 	return 0;
