@@ -241,14 +241,11 @@ ssize_t remote_receive(int fd, size_t *left, void *at, size_t size)
 
 static int send_piece(int fd, const void *data, size_t len)
 {
-	struct payload *header = frame_header(FRAME_CONTROL_UP, NULL, 0, len);
-	int rc;
+	struct payload *frame = frame_whole(FRAME_CONTROL_UP, data, len);
+	int rc = frame ? remote_send_all(fd, frame->data, frame->len) : -ENOMEM;
 
-	if (!header)
-		return -ENOMEM;
-	rc = remote_send_all(fd, header->data, header->len);
-	payload_unref(header);
-	return rc ? rc : remote_send_all(fd, data, len);
+	payload_unref(frame);
+	return rc;
 }
 
 int remote_send(int fd, const void *data, size_t len)

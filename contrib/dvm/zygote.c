@@ -64,12 +64,11 @@ static struct dvm_time now(void)
 static void on_send(void *arg, const void *data, size_t len)
 {
 	struct zygote *z = arg;
-	struct payload *head = frame_header(FRAME_CONTROL_UP, NULL, 0, len);
+	struct payload *frame = frame_whole(FRAME_CONTROL_UP, data, len);
 
-	if (!head || fd_write_all(ZYGOTE_FD, (const char *)head->data, head->len) ||
-	    fd_write_all(ZYGOTE_FD, data, len))
+	if (!frame || fd_write_all(ZYGOTE_FD, (const char *)frame->data, frame->len))
 		z->over = true;
-	payload_unref(head);
+	payload_unref(frame);
 }
 
 static int on_open_output(void *arg, uint32_t part)

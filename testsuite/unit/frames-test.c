@@ -264,6 +264,23 @@ static void the_callee_can_stop(void **state)
 	free(r);
 }
 
+static void a_frame_can_be_made_whole(void **state)
+{
+	struct frame_reader *r = malloc(sizeof(*r));
+	struct payload *whole = frame_whole(FRAME_CONTROL_UP, "body", 4);
+	struct seen seen = { 0 };
+
+	frame_reader_init(r);
+	assert_int_equal(feed(r, whole->data, whole->len, 100, &seen), 0);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.types[0], FRAME_CONTROL_UP);
+	assert_int_equal(seen.bodies[0]->len, 4);
+	assert_memory_equal(seen.bodies[0]->data, "body", 4);
+	forget(&seen);
+	payload_unref(whole);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +290,7 @@ int main(void)
 		cmocka_unit_test(an_announced_length_allocates_little),
 		cmocka_unit_test(what_is_no_frame_is_refused),
 		cmocka_unit_test(the_callee_can_stop),
+		cmocka_unit_test(a_frame_can_be_made_whole),
 	};
 
 	return cmocka_run_group_tests_name("frames", tests, NULL, NULL);

@@ -27,6 +27,14 @@ static void put_le(unsigned char *at, uint32_t value, int bytes)
 		at[i] = value >> (8 * i);
 }
 
+static void put_header(unsigned char *at, enum frame_type type, size_t head_len,
+		       size_t body_len)
+{
+	put_le(at, head_len + body_len, 4);
+	put_le(at + 4, type, 2); /* the type and a zero byte */
+	put_le(at + 6, head_len, 2);
+}
+
 struct payload *frame_header(enum frame_type type, const void *head,
 			     size_t head_len, size_t body_len)
 {
@@ -34,11 +42,20 @@ struct payload *frame_header(enum frame_type type, const void *head,
 
 	if (!p)
 		return NULL;
-	put_le(p->data, head_len + body_len, 4);
-	put_le(p->data + 4, type, 2); /* the type and a zero byte */
-	put_le(p->data + 6, head_len, 2);
+	put_header(p->data, type, head_len, body_len);
 	if (head_len)
 		memcpy(p->data + FRAME_HEADER_BYTES, head, head_len);
+	return p;
+}
+
+struct payload *frame_whole(enum frame_type type, const void *body, size_t len)
+{
+	struct payload *p = payload_new(FRAME_HEADER_BYTES + len);
+
+	if (!p)
+		return NULL;
+	put_header(p->data, type, 0, len);
+	memcpy(p->data + FRAME_HEADER_BYTES, body, len);
 	return p;
 }
 

@@ -85,5 +85,7 @@ int frame_reader_input(struct frame_reader *r, size_t n,
  */
 struct payload *frame_header(enum frame_type type, const void *head,
 			     size_t head_len, size_t body_len);
+/* A frame without a head, to be sent at once: who reads it wakes up once. NULL: no memory. */
+struct payload *frame_whole(enum frame_type type, const void *body, size_t len);
 
 #endif
