@@ -69,6 +69,7 @@ void dvm_say_log(const char *dir)
 struct member {
 	int fd;         /* -1: it has gone */
 	bool there;     /* on another node: what is sent and comes is in frames */
+	struct buf out; /* what goes with the first request */
 	size_t left;    /* bytes of a frame that are to come */
 	struct buf in;  /* what has come, */
 	size_t begin;   /* from here on a line that has not been read */
@@ -126,22 +127,29 @@ static void leave(struct conn *c, struct member *m)
 	json_array_set_new(c->group.status, (size_t)(m - c->members), json_null());
 }
 
+static int add_bytes(const char *data, size_t len, void *out)
+{
+	return buf_append(out, data, len);
+}
+
+static void add_request(struct member *m, json_t *request)
+{
+	if (json_dump_callback(request, add_bytes, &m->out, JSON_COMPACT) ||
+	    buf_puts(&m->out, "\n"))
+		die("out of memory, or an argument or variable is no UTF-8 text");
+}
+
 static void send_to(struct conn *c, struct member *m, json_t *request)
 {
-	char *text = json_dumps(request, JSON_COMPACT);
-	size_t len;
 	int rc;
 
-	if (!text)
-		die("out of memory, or an argument or variable is no UTF-8 text");
-	len = strlen(text);
-	text[len++] = '\n';
-	rc = m->there ? remote_send(m->fd, text, len) :
-			remote_send_all(m->fd, text, len);
+	add_request(m, request);
+	rc = m->there ? remote_send(m->fd, m->out.data, m->out.len) :
+			remote_send_all(m->fd, m->out.data, m->out.len);
 	/* One that has ended may have said why: that is read, and then the end. */
 	if (rc && !is_group(c) && rc != -EPIPE && rc != -ECONNRESET)
 		die("the DVM %s has gone: %s", c->name, strerror(-rc));
-	free(text);
+	buf_free(&m->out);
 	/* Of several: the end is read. */
 }
 
@@ -400,6 +408,7 @@ static void take_sockets(struct conn *c, struct dvm_socket *all)
 	for (size_t i = 0; i < n; i++) {
 		c->members[i] = (struct member){ .fd = all[i].fd, .there = all[i].there };
 		buf_init(&c->members[i].in, SIZE_MAX / 2);
+		buf_init(&c->members[i].out, SIZE_MAX / 2);
 		c->numbers[i] = all[i].number;
 		json_array_append_new(c->group.status, json_object());
 	}
@@ -426,7 +435,7 @@ static void meet_all(struct conn *c, json_t *hello)
 	json_decref(answers);
 }
 
-/* One refuses it or not: what it is asked next need not wait for that. */
+/* One refuses it or not: what it is asked next goes with it. */
 static void say_hello(struct conn *c)
 {
 	json_t *hello = json_pack("{s:s,s:i}", "op", "hello", "version", DVM_VERSION);
@@ -435,7 +444,7 @@ static void say_hello(struct conn *c)
 		meet_all(c, hello);
 		return;
 	}
-	send_to(c, &c->members[0], hello);
+	add_request(&c->members[0], hello);
 	json_decref(hello);
 }
 
@@ -461,6 +470,7 @@ void conn_close(struct conn *c)
 		if (c->members[i].fd >= 0)
 			close(c->members[i].fd);
 		buf_free(&c->members[i].in);
+		buf_free(&c->members[i].out);
 	}
 	json_decref(c->group.status);
 	json_decref(c->group.profile);

@@ -228,8 +228,8 @@ static void open_report(struct submission *s)
 static void begin(struct submission *s)
 {
 	open_report(s);
-	s->conn = conn_open(s->dvm);
 	s->profile = make_profile();
+	s->conn = conn_open(s->dvm); /* last: its first request goes soon after */
 	s->profile_id = strdup(get_text(s->profile, "id"));
 	s->results.quiet = s->quiet;
 	conn_on_event(s->conn, on_event, s);

@@ -22,7 +22,7 @@
 #include "libio/stream.h"
 
 #define LINE_BYTES_MAX ((size_t)256 << 20) /* of a request, or of what waits to be read */
-#define READ_BYTES 65536
+#define READ_BYTES 4096 /* at least; more as lines are longer */
 #define BACKLOG 128
 
 struct client {
@@ -34,8 +34,32 @@ struct client {
 	size_t searched; /* bytes of it in which there is no newline */
 	uint64_t until;  /* see clients_hold; 0: it is not held */
 	struct buf held; /* what it is sent then */
+	bool taking;     /* lines of it are being taken, */
+	struct buf answers; /* and what they are answered goes together */
 	UT_hash_handle hh;
 };
+
+/* ---- sending ---- */
+
+/* One that does not read ends itself. */
+static void send_now(struct client *c, const void *data, size_t len)
+{
+	if (c->stream)
+		(void)stream_write(c->stream, data, len, NULL);
+	else if (link_queued(c->link) + len > LINE_BYTES_MAX)
+		link_finish(c->link);
+	else
+		(void)link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len);
+}
+
+static void send_held(struct client *c, struct buf *lines)
+{
+	if (lines->len)
+		send_now(c, lines->data, lines->len);
+	buf_free(lines);
+}
+
+/* ---- here ---- */
 
 void clients_leave(struct client *c)
 {
@@ -46,6 +70,7 @@ void clients_leave(struct client *c)
 	stream_close(c->stream);
 	buf_free(&c->in);
 	buf_free(&c->held);
+	buf_free(&c->answers);
 	free(c);
 	headd_check_left(h);
 }
@@ -57,7 +82,7 @@ static size_t on_room(void *arg, void **at)
 	if (buf_reserve(&c->in, READ_BYTES))
 		return 0;
 	*at = c->in.data + c->in.len;
-	return READ_BYTES;
+	return buf_room(&c->in);
 }
 
 static void take_lines(struct client *c)
@@ -65,6 +90,7 @@ static void take_lines(struct client *c)
 	size_t begin = 0;
 	char *end;
 
+	c->taking = true;
 	while ((end = memchr(c->in.data + c->searched, '\n',
 			     c->in.len - c->searched))) {
 		size_t at = (size_t)(end - c->in.data);
@@ -76,6 +102,8 @@ static void take_lines(struct client *c)
 	}
 	buf_consume(&c->in, begin);
 	c->searched = c->in.len;
+	c->taking = false;
+	send_held(c, &c->answers);
 }
 
 static void on_input(void *arg, size_t len)
@@ -109,6 +137,7 @@ static struct client *client_new(struct headd *h)
 	c->number = ++h->next_client;
 	buf_init(&c->in, LINE_BYTES_MAX);
 	buf_init(&c->held, LINE_BYTES_MAX);
+	buf_init(&c->answers, LINE_BYTES_MAX);
 	return c;
 }
 
@@ -164,19 +193,6 @@ int clients_input(struct client *c, const void *data, size_t len)
 	return rc;
 }
 
-/* ---- sending ---- */
-
-/* One that does not read ends itself. */
-static void send_now(struct client *c, const void *data, size_t len)
-{
-	if (c->stream)
-		(void)stream_write(c->stream, data, len, NULL);
-	else if (link_queued(c->link) + len > LINE_BYTES_MAX)
-		link_finish(c->link);
-	else
-		(void)link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len);
-}
-
 void clients_send(struct headd *h, uint32_t client, const char *line, size_t len)
 {
 	struct client *c;
@@ -184,6 +200,8 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
 	if (c && c->until)
 		(void)buf_append(&c->held, line, len);
+	else if (c && c->taking)
+		(void)buf_append(&c->answers, line, len);
 	else if (c)
 		send_now(c, line, len);
 }
@@ -205,9 +223,7 @@ void clients_release(struct headd *h, uint64_t safe)
 		if (!c->until || c->until > safe)
 			continue;
 		c->until = 0;
-		if (c->held.len)
-			send_now(c, c->held.data, c->held.len);
-		buf_free(&c->held);
+		send_held(c, &c->held);
 	}
 }
 
