@@ -6,7 +6,9 @@ TESTS += testsuite/explore/explore-test.sh
 
 testsuite_explore_explore_SOURCES = testsuite/explore/explore.c \
 	testsuite/explore/arena.c testsuite/explore/arena.h \
-	testsuite/explore/world.c testsuite/explore/world.h
+	testsuite/explore/world.c testsuite/explore/world.h \
+	testsuite/explore/world_end.c testsuite/explore/world_ops.c \
+	testsuite/explore/world_private.h testsuite/explore/world_program.c
 testsuite_explore_explore_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 testsuite_explore_explore_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS)
 testsuite_explore_explore_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
