@@ -25,9 +25,11 @@ EXTRA_DIST += \
 	testsuite/system/test_descriptors.py \
 	testsuite/system/test_containers.py \
 	testsuite/system/test_dvm.py \
+	testsuite/system/test_dvm_directory.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_nodes.py \
 	testsuite/system/test_dvm_orphan.py \
+	testsuite/system/test_dvm_several.py \
 	testsuite/system/test_dvm_spawn.py \
 	testsuite/system/test_dvm_why.py \
 	testsuite/system/test_dynamic.py \
@@ -40,6 +42,7 @@ EXTRA_DIST += \
 	testsuite/system/test_faults_nodes.py \
 	testsuite/system/test_faults_pairs.py \
 	testsuite/system/test_fetch.py \
+	testsuite/system/test_groups.py \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_launch_env.py \
@@ -64,6 +67,8 @@ EXTRA_DIST += \
 	testsuite/system/test_status.py \
 	testsuite/system/test_soak.py \
 	testsuite/system/test_steps.py \
+	testsuite/system/test_topology.py \
+	testsuite/system/test_topology_readers.py \
 	testsuite/system/test_trace.py \
 	testsuite/system/test_wheels.py \
 	testsuite/system/test_why.py \
@@ -80,6 +85,8 @@ EXTRA_DIST += \
 	testsuite/system/programs/gate.py \
 	testsuite/system/programs/gates.py \
 	testsuite/system/programs/goes_on.py \
+	testsuite/system/programs/groups.py \
+	testsuite/system/programs/hwloc-binds.c \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \
 	testsuite/system/programs/late-put.py \
@@ -88,6 +95,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/mpi-abort.c \
 	testsuite/system/programs/mpi-end.c \
 	testsuite/system/programs/mpi-connect.c \
+	testsuite/system/programs/mpi-hardware.c \
 	testsuite/system/programs/mpi-meet.c \
 	testsuite/system/programs/mpi-names.c \
 	testsuite/system/programs/mpi-outlive.c \
@@ -107,4 +115,5 @@ EXTRA_DIST += \
 	testsuite/system/programs/spank-waiter.c \
 	testsuite/system/programs/spawn.py \
 	testsuite/system/programs/stranger.py \
+	testsuite/system/programs/topology.py \
 	testsuite/system/programs/values.py
