@@ -5,11 +5,26 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "closed-port.h"
 #include "libio/link.h"
 #include "libio/listener.h"
+
+static time_t clock_ahead; /* seconds: for so long this process could not run */
+
+/* Stands for the C library's in this program. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, now);
+
+	now->tv_sec += clock_ahead;
+	return rc;
+}
 
 static uv_loop_t loop;
 static struct handshake_self child, parent;
@@ -241,6 +256,68 @@ static void who_says_nothing_is_dropped(void **state)
 	close(fd);
 }
 
+/* Connected with a listener that has not accepted yet. */
+static int accept_readable(int listener)
+{
+	int fd = accept(listener, NULL, NULL);
+	struct pollfd there = { .fd = fd, .events = POLLIN };
+
+	assert_true(fd >= 0);
+	assert_int_equal(poll(&there, 1, -1), 1);
+	return fd;
+}
+
+/* The message is there, and this process has not run since it has come. */
+static void what_has_come_in_time_is_not_late(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	const struct link_options patient = { .handshake_ms = UINT32_MAX };
+	struct sockaddr_storage to;
+	struct side connector = { 0 }, acceptor = { 0 };
+	uint16_t port;
+	int fd = listener_socket(&everywhere, 0, &port);
+
+	to = loopback(port);
+	assert_int_equal(link_connect(&connector.link, &loop, &child, 0, &to,
+				      &patient, &ops, &connector), 0);
+	while (link_queued(connector.link))
+		uv_run(&loop, UV_RUN_ONCE);
+	on_accept(&acceptor, accept_readable(fd));
+	clock_ahead += 2 * options.handshake_ms / 1000;
+	while (!acceptor.proved && !acceptor.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(acceptor.error, 0);
+	assert_int_equal(acceptor.proved, 1);
+	link_close(connector.link);
+	link_close(acceptor.link);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	close(fd);
+}
+
+/* What is no message gives it no more time. */
+static void half_a_message_is_late(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct sockaddr_storage to;
+	struct side s = { 0 };
+	uint16_t port;
+	int fd = listener_socket(&everywhere, 0, &port);
+	int stranger = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to = loopback(port);
+	assert_int_equal(connect(stranger, (struct sockaddr *)&to,
+				 sizeof(struct sockaddr_in)), 0);
+	assert_int_equal(write(stranger, "pmi2x", 5), 5);
+	on_accept(&s, accept_readable(fd));
+	clock_ahead += 2 * options.handshake_ms / 1000;
+	while (!s.ends)
+		uv_run(&loop, UV_RUN_ONCE);
+	assert_int_equal(s.error, -ETIMEDOUT);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	close(stranger);
+	close(fd);
+}
+
 static int set_up(void **state)
 {
 	child = parent = (struct handshake_self){
@@ -267,6 +344,8 @@ int main(void)
 		cmocka_unit_test(a_refused_frame_ends_the_link),
 		cmocka_unit_test(nobody_there_is_an_error),
 		cmocka_unit_test(who_says_nothing_is_dropped),
+		cmocka_unit_test(what_has_come_in_time_is_not_late),
+		cmocka_unit_test(half_a_message_is_late),
 	};
 
 	return cmocka_run_group_tests_name("link", tests, set_up, tear_down);

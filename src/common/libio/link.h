@@ -47,7 +47,8 @@ struct link_ops {
 };
 
 struct link_options {
-	uint32_t handshake_ms; /* to be connected and proved within */
+	uint32_t handshake_ms; /* to be connected, and again for each message
+	                          until both are proved */
 	uint32_t dead_peer_ms; /* TCP_USER_TIMEOUT, keep-alive; 0: system's */
 	struct budget *budget; /* of what comes, and of bytes copied to be sent;
 	                          or NULL */
