@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libutil/hwloc_plugins.h"
 #include "pmixd/door.h"
 #include "pmixd/job_info.h"
 #include "pmixd/server_internal.h"
@@ -27,6 +28,22 @@ static int done(const struct server *s, pmix_status_t status, const char *what,
 
 /* ---- libpmix ---- */
 
+/*
+ * So that libpmix does not load what the node has found out already, nor hwloc's plugins,
+ * which are for finding out: DIR has none. What finds it out by itself leaves out what
+ * pmi2x-topology does, and libxml2: hwloc's own writer is the quicker.
+ */
+static int set_topology_environment(const struct server *s, const struct pmix_nspace *n)
+{
+	int rc;
+
+	if (!n->topology || access(n->topology, R_OK))
+		return setenv(HWLOC_PLUGINS_LEFT_OUT,
+			      HWLOC_PLUGINS_OF_GPUS ",hwloc_xml_libxml", 1);
+	rc = setenv("PMIX_MCA_pmix_hwloc_topo_file", n->topology, 1);
+	return rc ? rc : setenv("HWLOC_PLUGINS_PATH", s->options->dir, 1);
+}
+
 /* The environment is this process's own, and empty. */
 static int set_environment(const struct server *s, const struct pmix_nspace *n)
 {
@@ -39,14 +56,7 @@ static int set_environment(const struct server *s, const struct pmix_nspace *n)
 
 	if (!rc && s->options->gds != PMIXD_GDS_AUTO)
 		rc = setenv("PMIX_MCA_gds", stores[s->options->gds], 1);
-	/*
-	 * So that libpmix does not load what the node has found out already, nor hwloc's
-	 * plugins, which are for finding out: DIR has none.
-	 */
-	if (!rc && n->topology && !access(n->topology, R_OK)) {
-		rc = setenv("PMIX_MCA_pmix_hwloc_topo_file", n->topology, 1);
-		rc = rc ? rc : setenv("HWLOC_PLUGINS_PATH", s->options->dir, 1);
-	}
+	rc = rc ? rc : set_topology_environment(s, n);
 	return rc ? -ENOMEM : 0;
 }
 

@@ -9,17 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/*
- * What opens GPUs: a context on each takes seconds and memory, and GPUs that are seen
- * so belong to jobs. As PCI devices they are there all the same.
- */
+#include "libutil/hwloc_plugins.h"
+
+/* Of components that are no plugins: libutil/hwloc_plugins.h. */
 static const char *const left_out[] = {
 	"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi",
 };
-
-/* Of plugins: not even loaded. */
-#define LEFT_OUT_PLUGINS \
-	"hwloc_cuda,hwloc_gl,hwloc_levelzero,hwloc_nvml,hwloc_opencl,hwloc_rsmi"
 
 static int failed(char why[TOPOLOGY_WHY_MAX], int error, const char *what)
 {
@@ -92,7 +87,7 @@ int topology_export(int fd, char why[TOPOLOGY_WHY_MAX])
 	hwloc_topology_t topology;
 	int rc;
 
-	setenv("HWLOC_PLUGINS_BLACKLIST", LEFT_OUT_PLUGINS, 0);
+	setenv(HWLOC_PLUGINS_LEFT_OUT, HWLOC_PLUGINS_OF_GPUS, 0);
 	setenv("HWLOC_LIBXML_EXPORT", "0", 0); /* its own writer is the quicker */
 	setenv("HWLOC_HIDE_ERRORS", "2", 0);   /* nobody reads them */
 	if (hwloc_topology_init(&topology))

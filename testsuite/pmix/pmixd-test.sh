@@ -37,18 +37,28 @@ bad() { # NAME STATUS PATTERN OPTION... PROGRAM...
 	report $? "$name (status $status)"
 }
 
-# Given the topology, the server has no use for plugins that find it out. ($0: its "$dir")
+# Plugins of hwloc that the server does not load. ($0: its "$dir", $1: how they begin)
 # shellcheck disable=SC2016
 look_at_server='./pmix-exercise job || exit
 for process in $(grep -lsF "$0" /proc/[0-9]*/cmdline); do
 	maps=${process%cmdline}maps
 	grep -qs "/libpmix[.]" "$maps" || continue
 	server=found
-	if grep "/hwloc_" "$maps"; then
+	if grep -E "/hwloc_$1" "$maps"; then
 		exit 1
 	fi
 done
 [ "$server" = found ]'
+
+without_plugins() { # NAME BEGIN OPTION...
+	name=$1 begin=$2
+	shift 2
+	if [ "$(id -u)" = 0 ]; then
+		good "$name" -N1 -n1 "$@" sh -c "$look_at_server" "$dir" "$begin"
+	else
+		echo "skipped: $name: needs root"
+	fi
+}
 
 # A look-up for each of the two absent keys of a rank, and no more: all else came with
 # the fences.
@@ -96,16 +106,12 @@ if [ "$(id -u)" = 0 ]; then
 else
 	echo "skipped: connections of another user: needs root"
 fi
+without_plugins "no plugin of hwloc that opens GPUs" "(cuda|gl|nvml|opencl|rsmi)"
 if [ -x ../../src/topology/pmi2x-topology ]; then
 	../../src/topology/pmi2x-topology --export >"$dir/topology.xml"
 	good "the node's topology from a file" -N2 -n4 -T "$dir/topology.xml" \
 		./pmix-exercise job
-	if [ "$(id -u)" = 0 ]; then
-		good "without hwloc's plugins" -N1 -n1 -T "$dir/topology.xml" \
-			sh -c "$look_at_server" "$dir"
-	else
-		echo "skipped: without hwloc's plugins: needs root"
-	fi
+	without_plugins "then hwloc's plugins are of no use" "" -T "$dir/topology.xml"
 	echo garbage >"$dir/topology.xml"
 	bad "a topology that is none" 3 "refused: libpmix .* cannot begin" \
 		-l "$library" -T "$dir/topology.xml" ./pmix-exercise job

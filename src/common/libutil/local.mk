@@ -9,6 +9,7 @@ libutil_la_SOURCES = \
 	src/common/libutil/elf_needs.c src/common/libutil/elf_needs.h \
 	src/common/libutil/hash.c src/common/libutil/hash.h \
 	src/common/libutil/hex.c src/common/libutil/hex.h \
+	src/common/libutil/hwloc_plugins.h \
 	src/common/libutil/log.c src/common/libutil/log.h \
 	src/common/libutil/pack.c src/common/libutil/pack.h \
 	src/common/libutil/passed_fds.h \
