@@ -42,7 +42,7 @@ struct event {
 	pmix_nspace_t nspace;
 	uint32_t rank;       /* whose; of FENCE and GROUP unused */
 	int32_t status;      /* of ABORT: exit code; of COMMITTED: of libpmix */
-	uint32_t timeout_ms; /* of GET; EVENT_NO_TIMEOUT: none */
+	uint32_t timeout_ms; /* of GET, FENCE and CONNECT; EVENT_NO_TIMEOUT: none */
 	bool collect;        /* of FENCE: with data */
 	bool destruct;       /* of GROUP; of CONNECT: disconnect */
 	bool context;        /* of GROUP: a context id is wanted */

@@ -45,6 +45,11 @@ int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int64_t server_deadline(uint32_t ms)
+{
+	return ms == EVENT_NO_TIMEOUT ? SERVER_NEVER : server_now() + ms;
+}
+
 struct job *server_job(const struct server *s, uint32_t number)
 {
 	struct job *j = s->jobs;

@@ -24,6 +24,7 @@ static struct call *add_call(struct server *s, struct job *j, const struct event
 		.job = j,
 		.owed = e->owed,
 		.crossing = e->crossing,
+		.deadline = e->timeout_ms ? server_deadline(e->timeout_ms) : SERVER_NEVER,
 	};
 	s->calls = c;
 	return c;
@@ -65,6 +66,33 @@ void server_fail_calls(struct server *s, const struct job *j)
 		}
 		*at = c->next;
 		end_call(c, PMIX_ERROR, NULL, 0);
+	}
+}
+
+int64_t server_calls_due(const struct server *s)
+{
+	int64_t first = SERVER_NEVER;
+
+	for (const struct call *c = s->calls; c; c = c->next)
+		first = c->deadline < first ? c->deadline : first;
+	return first;
+}
+
+/*
+ * The agent is not told: what has been entered stays so, and ends when others enter it
+ * late, whose own it then is. A connect libpmix ends by itself, and it must not be
+ * answered, too.
+ */
+void server_expire_calls(struct server *s, int64_t now)
+{
+	for (struct call *c = s->calls; c; c = c->next) {
+		if (c->deadline > now)
+			continue;
+		if (!c->owed.status)
+			server_answer(&c->owed, PMIX_ERR_TIMEOUT, NULL, 0);
+		c->owed = (struct owed){};
+		c->deadline = SERVER_NEVER;
+		c->late = true;
 	}
 }
 
@@ -299,6 +327,18 @@ static int end_crossing(struct server *s, struct call *c, const struct pmix_msg 
 	return 0;
 }
 
+/* Nobody waits any more; those of other namespaces do not wait for this one. */
+static int end_late(struct server *s, struct call *c, const struct pmix_msg *m)
+{
+	struct pmix_msg failed = *m;
+
+	failed.status = -ETIMEDOUT;
+	if (c->crossing)
+		server_crossing_gathered(s, c, &failed);
+	free_call(c);
+	return 0;
+}
+
 int server_ended(struct server *s, const struct pmix_msg *m)
 {
 	struct call *c = take_call(s, m->id, PMIX_MSG_ENDED);
@@ -308,6 +348,8 @@ int server_ended(struct server *s, const struct pmix_msg *m)
 
 	if (!c)
 		return -EPROTO;
+	if (c->late)
+		return end_late(s, c, m);
 	if (c->crossing)
 		return end_crossing(s, c, m);
 	if (!rc && c->group)
@@ -380,9 +422,9 @@ int server_fetched(struct server *s, const struct pmix_msg *m)
 		return -EPROTO;
 	if (m->status)
 		server_answer(&c->owed, server_status(m->status), NULL, 0);
-	else
+	else if (!c->late)
 		rc = answer_copy(&c->owed, m->data, m->len);
-	free(c);
+	free_call(c);
 	return rc;
 }
 

@@ -246,6 +246,14 @@ static uint32_t want(struct wanted *w, const struct crossing *x, uint32_t at)
 	return at;
 }
 
+static uint32_t left_ms(const struct call *c)
+{
+	int64_t left = c->deadline == SERVER_NEVER ? LIMIT_MS :
+						     c->deadline - server_now();
+
+	return left > LIMIT_MS ? LIMIT_MS : left > 1 ? (uint32_t)left : 1;
+}
+
 static int look_up(struct server *s, struct call *c)
 {
 	const struct crossing *x = c->crossing;
@@ -254,7 +262,7 @@ static int look_up(struct server *s, struct call *c)
 		.keys = calloc(x->count, sizeof(*w.keys)),
 	};
 	struct names_request r = {
-		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .timeout_ms = LIMIT_MS,
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .timeout_ms = left_ms(c),
 	};
 	int rc = -ENOMEM;
 

@@ -40,11 +40,6 @@ static int end_fetch(struct server *s, struct fetch **at, int status,
 	return rc;
 }
 
-static int64_t deadline(uint32_t ms)
-{
-	return ms == UINT32_MAX ? SERVER_NEVER : server_now() + ms;
-}
-
 static bool is_here(const struct job *j, uint32_t rank)
 {
 	return rank < layout_ranks(j->nspace.layout) &&
@@ -85,7 +80,7 @@ int server_fetch(struct server *s, const struct pmix_msg *m)
 		.question = ++s->last_id,
 		.job = m->nspace,
 		.rank = m->rank,
-		.deadline = deadline(m->number),
+		.deadline = server_deadline(m->number),
 	};
 	s->fetches = f;
 	rc = j && is_here(j, m->rank) ? ask_library(s, j, f) : -ENOENT;
@@ -134,7 +129,7 @@ void server_forget_fetches(struct server *s, uint32_t job)
 
 int server_timeout(const struct server *s, int64_t now)
 {
-	int64_t first = SERVER_NEVER;
+	int64_t first = server_calls_due(s);
 
 	for (const struct fetch *f = s->fetches; f; f = f->next)
 		first = f->deadline < first ? f->deadline : first;
@@ -149,6 +144,7 @@ int server_expire(struct server *s, int64_t now)
 	struct fetch **at = &s->fetches;
 	int rc = 0;
 
+	server_expire_calls(s, now);
 	while (*at && !rc) {
 		if ((*at)->deadline <= now)
 			rc = end_fetch(s, at, -ENOENT, NULL, NULL, 0);

@@ -30,7 +30,11 @@ struct call {
 	struct crossing *crossing; /* of a connection with other namespaces */
 	uint32_t *ranks;           /* its members; NULL: all */
 	uint32_t count;
+	int64_t deadline; /* server_now: then it is answered; SERVER_NEVER: there is none */
+	bool late;        /* it has been: what the agent answers comes too late */
 };
+
+#define SERVER_NEVER INT64_MAX
 
 #define CROSSING_TAG_MAX 64
 
@@ -51,8 +55,6 @@ struct fetch {
 	uint32_t job, rank;
 	int64_t deadline;  /* server_now; SERVER_NEVER: none */
 };
-
-#define SERVER_NEVER INT64_MAX
 
 struct server {
 	const struct server_options *options;
@@ -77,6 +79,8 @@ struct job *server_job(const struct server *s, uint32_t number);
 void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 		   size_t len);
 pmix_status_t server_status(int error); /* of a negative errno */
+/* From now on; EVENT_NO_TIMEOUT: never. */
+int64_t server_deadline(uint32_t ms);
 
 /* ---- server_job.c ---- */
 
@@ -107,6 +111,9 @@ int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t cou
 			struct buf *b);
 /* All of a namespace fail. */
 void server_fail_calls(struct server *s, const struct job *j);
+/* When the first of them has waited long enough, and the answer to those that have. */
+int64_t server_calls_due(const struct server *s);
+void server_expire_calls(struct server *s, int64_t now);
 
 /* ---- server_group.c: what the members of a group give and get ---- */
 

@@ -86,13 +86,28 @@ static bool is_true(const pmix_info_t *info)
 	return info->value.type != PMIX_BOOL || info->value.data.flag;
 }
 
-static void take_fence_directive(struct event *e, const pmix_info_t *info)
+/* 0 stands for none. */
+static void take_timeout(struct event *e, const pmix_info_t *info)
+{
+	if (info_is(info, PMIX_TIMEOUT) && info->value.type == PMIX_INT &&
+	    info->value.data.integer > 0 && info->value.data.integer < INT32_MAX / 1000)
+		e->timeout_ms = (uint32_t)info->value.data.integer * 1000;
+}
+
+/* Of a group's limit libpmix 4 takes care by itself, and would answer twice. */
+static void take_member_directive(struct event *e, const pmix_info_t *info)
 {
 	if (info_is(info, PMIX_COLLECT_DATA))
 		e->collect = is_true(info);
 	else if (info_is(info, PMIX_LOCAL_COLLECTIVE_STATUS))
 		e->lost = info->value.type == PMIX_STATUS &&
 			  info->value.data.status != PMIX_SUCCESS;
+}
+
+static void take_fence_directive(struct event *e, const pmix_info_t *info)
+{
+	take_timeout(e, info);
+	take_member_directive(e, info);
 }
 
 /* Of several namespaces: which ranks are of the own one is seen later. */
@@ -176,7 +191,7 @@ static void take_group_directive(struct event *e, const pmix_info_t *info)
 	else if (info_is(info, PMIX_GROUP_ADD_MEMBERS))
 		e->unserved = true;
 	else
-		take_fence_directive(e, info);
+		take_member_directive(e, info);
 }
 
 /*
@@ -306,12 +321,10 @@ static void take_directive(struct event *e, const pmix_info_t *info)
 	if (info_is(info, PMIX_REQUIRED_KEY) &&
 	    info->value.type == PMIX_STRING && !e->text)
 		e->text = strdup(info->value.data.string);
-	else if (info_is(info, PMIX_TIMEOUT) &&
-		 info->value.type == PMIX_INT && info->value.data.integer > 0 &&
-		 info->value.data.integer < INT32_MAX / 1000)
-		e->timeout_ms = (uint32_t)info->value.data.integer * 1000;
 	else if (info_is(info, PMIX_IMMEDIATE) && is_true(info))
 		e->timeout_ms = 0;
+	else
+		take_timeout(e, info);
 }
 
 static pmix_status_t on_get(const pmix_proc_t *proc, const pmix_info_t info[],

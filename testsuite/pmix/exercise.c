@@ -690,6 +690,60 @@ static void do_connect(int argc, char **argv)
 	free(odd);
 }
 
+/* ---- limits of time ---- */
+
+static pmix_status_t enter_limited(int which, int seconds)
+{
+	pmix_info_t info = { .key = PMIX_TIMEOUT,
+			     .value = { .type = PMIX_INT, .data.integer = seconds } };
+	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD);
+
+	return which ? PMIx_Connect(&all, 1, &info, 1) : PMIx_Fence(&all, 1, &info, 1);
+}
+
+/* What this rank publishes when it has waited long enough. */
+static void name_wait(char *name, size_t len, int which, uint32_t rank)
+{
+	snprintf(name, len, "waited %d %u", which, rank);
+}
+
+static void wait_for_others(int which)
+{
+	pmix_info_t info = { .key = PMIX_WAIT,
+			     .value = { .type = PMIX_INT, .data.integer = 0 } };
+
+	for (uint32_t r = 0; r < size - 1; r++) {
+		pmix_pdata_t d = {};
+
+		name_wait(d.key, sizeof(d.key), which, r);
+		CHECK(PMIx_Lookup(&d, 1, &info, 1));
+	}
+}
+
+/* All but the last, which comes when they have given up; a fence goes well after that. */
+static void do_limits(int argc, char **argv)
+{
+	bool last = me.rank == size - 1;
+	char name[64];
+
+	for (int i = 0; i < 2; i++) {
+		pmix_status_t rc;
+
+		if (last)
+			wait_for_others(i);
+		rc = enter_limited(i, last ? 60 : 1);
+		check(rc == (last ? PMIX_SUCCESS : PMIX_ERR_TIMEOUT),
+		      "what is limited ends with %s", PMIx_Error_string(rc));
+		name_wait(name, sizeof(name), i, me.rank);
+		if (!last)
+			publish_one(name, ONE, PMIX_RANGE_SESSION, PMIX_PERSIST_APP,
+				    PMIX_SUCCESS);
+		put(i);
+		fence_all(true);
+		get((me.rank + 1) % size, i);
+	}
+}
+
 static void on_death(size_t id, pmix_status_t code, const pmix_proc_t *source,
 		     pmix_info_t info[], size_t ninfo, pmix_info_t results[],
 		     size_t nresults, pmix_event_notification_cbfunc_fn_t done,
@@ -903,6 +957,7 @@ static const struct {
 	{ "forsake", do_forsake }, { "forsaken", do_forsaken },
 	{ "strand", do_strand },   { "stranded", do_stranded },
 	{ "events", do_events },   { "outlive", do_outlive },
+	{ "limits", do_limits },
 };
 
 static void act(int argc, char **argv)

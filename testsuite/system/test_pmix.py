@@ -142,6 +142,13 @@ def test_events(srun, exercise):
     assert not result.stderr, result
 
 
+def test_limits_of_time(srun, exercise):
+    """Who has waited long enough in a fence or a connect is told, and goes on with who
+    comes late."""
+    result = srun("-N4", "-n4", exercise, "limits", timeout=60).ok()
+    assert not result.stderr, result
+
+
 # ---- applications ----
 
 # Lines of --multi-prog with ranks in no order, a comment, and one line that is two.
