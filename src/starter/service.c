@@ -460,11 +460,11 @@ static bool agent_has_ended(struct starter *s, const struct pollfd *fds)
 	return rc < 0 || (!rc && fds[SERVICE_AGENT_END].revents);
 }
 
-/* True: the agent has ended. */
+/* True: the agent has ended; what ends because of that is not looked at. */
 static bool take_events(struct starter *s, const struct pollfd *fds)
 {
-	bool ended = agent_has_ended(s, fds);
-
+	if (agent_has_ended(s, fds))
+		return true;
 	if (fds[SERVICE_WAKE].revents)
 		on_wake(s);
 	if (fds[SERVICE_TOPOLOGY].revents)
@@ -474,7 +474,7 @@ static bool take_events(struct starter *s, const struct pollfd *fds)
 	if (pmix_is_asked(s, fds[SERVICE_PMIX_LISTENER].revents,
 			  fds[SERVICE_PMIX_OLD].revents))
 		pmix_begin(s);
-	return ended;
+	return false;
 }
 
 void service_run(struct starter *s)
