@@ -10,6 +10,7 @@ soak: bench-inst
 EXTRA_DIST += \
 	testsuite/system/conftest.py \
 	testsuite/system/container.py \
+	testsuite/system/dvms.py \
 	testsuite/system/faulty.py \
 	testsuite/system/harness.py \
 	testsuite/system/machine.py \
@@ -26,9 +27,12 @@ EXTRA_DIST += \
 	testsuite/system/test_containers.py \
 	testsuite/system/test_dvm.py \
 	testsuite/system/test_dvm_directory.py \
+	testsuite/system/test_dvm_faults.py \
 	testsuite/system/test_dvm_journal.py \
+	testsuite/system/test_dvm_many.py \
 	testsuite/system/test_dvm_nodes.py \
 	testsuite/system/test_dvm_orphan.py \
+	testsuite/system/test_dvm_pmi.py \
 	testsuite/system/test_dvm_several.py \
 	testsuite/system/test_dvm_spawn.py \
 	testsuite/system/test_dvm_why.py \

@@ -8,7 +8,7 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from test_dvm import dvm, env, living, status, there, wait_until
+from dvms import dvm, env, living, status, there, wait_until
 
 __all__ = ["dvm", "env", "there"]
 

@@ -15,7 +15,7 @@ import subprocess
 
 import pytest
 
-from test_dvm import dvm, env, kill_one, living, status, there, wait_until
+from dvms import dvm, env, kill_one, living, status, there, wait_until
 
 __all__ = ["dvm", "env", "there"]
 

@@ -18,8 +18,8 @@ import sys
 
 import pytest
 
+from dvms import dvm, env, living, local, status, there, wait_until
 from harness import run
-from test_dvm import dvm, env, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from test_dvm import dvm, env, living, status, there, wait_until
+from dvms import dvm, env, living, status, there, wait_until
 from test_dvm_journal import ends, head_of
 
 __all__ = ["dvm", "env", "there"]

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from test_dvm import dvm, env, living, status, there, wait_until
+from dvms import dvm, env, living, status, there, wait_until
 from test_dvm_nodes import client, launcher
 
 __all__ = ["client", "dvm", "env", "launcher", "there"]

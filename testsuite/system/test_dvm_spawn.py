@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from test_dvm import dvm, env, living, local, status, there, wait_until
+from dvms import dvm, env, living, local, status, there, wait_until
 
 __all__ = ["dvm", "env", "local", "there"]
 

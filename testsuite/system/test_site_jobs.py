@@ -10,8 +10,8 @@ import signal
 import pytest
 
 from faulty import HANGS_S, RANKS, TREE, ranks_of, remove_stale_sockets
+from dvms import living
 from harness import Cluster, run, wait_until
-from test_dvm import living
 
 REST = ["fence", "allgather", "ring", "finalize"]
 FORCE = "Nodes=ALL OverSubscribe=FORCE:1"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm: what dies, and what is left of it."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from dvms import dvm, env, kill_one, living, local, status, there, wait_until
+
+__all__ = ["dvm", "env", "local", "there"]
+
+
+@pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot"])
+def test_a_node_that_dies(local, env, prefix, tmp_path, name):
+    """What ran there runs again elsewhere: each task ends once."""
+    mark = tmp_path / "go"
+    work = f"until [ -e {mark} ]; do sleep 0.05; done"
+    report = tmp_path / "report"
+    child = subprocess.Popen(
+        [
+            prefix / "bin/pmi2x-dvm", "submit", "--wait", "--report", report,
+            "--array", "1-8", "sh", "-c", work,
+        ],
+        env=env,
+    )  # fmt: skip
+    wait_until(lambda: status(local)["running"] == 8)
+    kill_one(env, name)
+    wait_until(lambda: "lost" in [n["state"] for n in status(local)["nodes"]])
+    wait_until(lambda: status(local)["queued"] == 4)
+    mark.touch()
+    assert child.wait(60) == 0
+    tasks = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(t["id"] for t in tasks) == list(range(1, 9))
+    assert sorted(t["instance"] for t in tasks) == [0] * 4 + [1] * 4
+
+
+@pytest.fixture
+def stray(tmp_path):
+    """A program that is this test's alone, and the number of its processes."""
+    program = tmp_path / "stray"
+    shutil.copy(shutil.which("sleep"), program)
+
+    def count():
+        running = 0
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                running += os.readlink(path / "exe") == str(program)
+        return running
+
+    return program, count
+
+
+STRAYS = """
+setsid {0} 600 &
+setsid sh -c '({0} 600 &)'
+setsid env -i {0} 600 > /dev/null 2>&1 &
+"""
+
+
+def test_what_leaves_its_group_ends_with_its_task(local, tmp_path, stray):
+    """... and not before, whatever else ends."""
+    program, count = stray
+    go = tmp_path / "go"
+    work = STRAYS.format(program) + f"until [ -e {go} ]; do sleep 0.05; done"
+    local("submit", "sh", "-c", work).ok()
+    wait_until(lambda: count() == 3)
+    local("submit", "--wait", "--array", "1-20", "true").ok()
+    assert count() == 3
+    go.touch()
+    local("wait").ok()
+    wait_until(lambda: not count())
+
+
+@pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-dvm-head"])
+def test_what_is_left_when_a_daemon_dies(local, env, stray, name):
+    program, count = stray
+    local("submit", "sh", "-c", STRAYS.format(program) + f"exec {program} 600").ok()
+    wait_until(lambda: count() == 4)
+    for pid, each in living(env["PMI2X_DVM_DIR"]).items():
+        if each == name:
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not count())
+
+
+def test_a_node_that_dies_under_an_mpi_program(local, env, raw):
+    """It waits in a fence; too few nodes are left to run it again."""
+    waits = map(str, raw("late", "2", "600"))
+    number = local("submit", "-n2", "-N2", *waits).ok().lines
+    wait_until(lambda: status(local)["running"] == 1)
+    kill_one(env, "pmi2x-dvmd")
+    local("wait", *number).failed().says("the nodes on which it could run are lost")
+    local("run", "-n2", "-N1", *map(str, raw("exchange", "1"))).ok()
+
+
+def test_a_head_that_dies(local, env, prefix):
+    """Nothing goes on without it, and who waits is told."""
+    child = subprocess.Popen(
+        [prefix / "bin/pmi2x-dvm", "submit", "--wait", "sleep", "600"],
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: status(local)["running"] == 1)
+    kill_one(env, "pmi2x-dvm-head")
+    assert "the DVM has ended" in child.communicate(timeout=30)[1]
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+    local("status").failed().says("no DVM is up")
+    local("up", "--local", "1").ok()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm: many tasks, from where they come, and how fast they are."""
+
+import json
+import os
+
+import pytest
+
+from dvms import LOCAL_NODES, dvm, env, living, local, status, there, wait_until
+from harness import run
+
+__all__ = ["dvm", "env", "local", "there"]
+
+
+def test_many_tasks(local, tmp_path):
+    report = tmp_path / "report"
+    result = local(
+        "submit", "--wait", "--report", report, "--array", "1-500", "sh", "-c",
+        "test {} -ne 250 || { echo unlucky >&2; exit 3; }",
+    )  # fmt: skip
+    assert result.code == 1
+    result.says("500 tasks: 499 done, 1 failed")
+    result.says("exit status 3: unlucky")
+    tasks = [json.loads(line) for line in report.read_text().splitlines()]
+    assert sorted(t["id"] for t in tasks) == list(range(1, 501))
+    assert [t["err"] for t in tasks if t["code"]] == ["unlucky\n"]
+
+
+def test_values_lines_and_files(local, tmp_path):
+    out = tmp_path / "out.%t"
+    local("submit", "--wait", "--output", out, "echo", ":::", "a", "b c").ok()
+    assert (tmp_path / "out.1").read_text() == "a\n"
+    assert (tmp_path / "out.2").read_text() == "b c\n"
+    lines = tmp_path / "lines"
+    lines.write_text("x\ny\n")
+    local("submit", "--wait", "--output", out, "--each-line", lines, "echo", "-{}-").ok()
+    assert (tmp_path / "out.4").read_text() == "-y-\n"
+
+
+def test_json_lines_of_which_one_is_wrong(local):
+    lines = [
+        {"argv": ["true"]},
+        {"argv": ["true"], "rnaks": 2},
+        {"argv": ["true"], "ranks": 2},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines) + "\nno json\n"
+    result = local("submit", "--wait", "--json", "-", stdin=text).failed()
+    result.says("line 5 of - is refused: it is no JSON object")
+    result.says("line 2 of - is refused: rnaks: there is no such key")
+    result.says("2 tasks: 2 done, 0 failed, 2 refused")
+
+
+def test_lines_that_are_no_text(local, tmp_path):
+    """A command is run whole, or not at all; and the line of a long file is told."""
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"true\n" * 1500 + b"touch here\0 not\ntouch \xff\ntrue\n")
+    result = local("batch", lines, cwd=tmp_path).failed()
+    result.says(f"line 1501 of {lines} is refused: it has a zero byte")
+    result.says(f"line 1502 of {lines} is refused: an argument is no UTF-8 text")
+    result.says("1501 tasks: 1501 done, 0 failed, 2 refused")
+    assert not (tmp_path / "here").exists()
+    no_text = os.fsdecode(b"\xff")
+    result = local("submit", "--wait", "test", ":::", "x", no_text, "y").failed()
+    result.says("task 2 is refused: an argument is no UTF-8 text")
+    result.says("2 tasks: 2 done, 0 failed, 1 refused")
+
+
+def test_a_batch_that_cannot_be_begun(dvm, env, tmp_path):
+    """That is said before a DVM is started."""
+    (tmp_path / "lines").write_text("true\n")
+    batch = "batch", "--local", "1"
+    dvm(*batch, tmp_path / "none").failed().says("cannot read")
+    dvm(*batch, tmp_path).failed().says("Is a directory")
+    report = tmp_path / "none" / "report"
+    dvm(*batch, "--report", report, tmp_path / "lines").failed().says("cannot write")
+    assert not living(env["PMI2X_DVM_DIR"])
+
+
+def test_memory_of_large_nodes(local):
+    """Bytes need no unit; what no node has is refused for that."""
+    local("submit", "--wait", "--mem", "100000000", "true").ok()
+    local("submit", "--mem", "8T", "true").failed().says("under no circumstances")
+    local("submit", "--mem", "9999999T", "true").failed().says("is too much")
+
+
+@pytest.mark.parametrize("words", ["submit true", "run echo x", "ps", "submit --wait --report /dev/full true"])
+def test_output_that_cannot_be_written(local, prefix, env, words):
+    """As on a full disk: whoever needs it is told."""
+    command = f"{prefix}/bin/pmi2x-dvm {words} > /dev/full"
+    result = run(["sh", "-c", command], env=env)
+    assert result.code == 1
+    result.says("cannot be written")
+
+
+def test_never_more_than_fits(local, tmp_path):
+    """Tasks count themselves while they run."""
+    (tmp_path / "here").mkdir()
+    count = f"cd {tmp_path}/here; touch $$; ls | wc -l; sleep 0.05; rm $$"
+    out = tmp_path / "out.%t"
+    local("submit", "--wait", "-c3", "--output", out, "--array", "1-20", "sh", "-c", count).ok()
+    seen = [int(path.read_text()) for path in tmp_path.glob("out.*")]
+    assert len(seen) == 20
+    assert max(seen) <= LOCAL_NODES
+
+
+def test_counters(dvm, tmp_path):
+    dvm("up", "--local", "1", "--slots", "8", "--counter", "licence=1").ok()
+    count = f"cd {tmp_path}/here; touch $$; ls | wc -l; sleep 0.05; rm $$"
+    (tmp_path / "here").mkdir()
+    out = tmp_path / "out.%t"
+    dvm(
+        "submit", "--wait", "--counter", "licence=1", "--output", out,
+        "--array", "1-10", "sh", "-c", count,
+    ).ok()  # fmt: skip
+    assert {path.read_text() for path in tmp_path.glob("out.*")} == {"1\n"}
+    dvm("down").ok()
+
+
+def test_ps_show_wait_cancel(local):
+    ids = local("submit", "--name", "mine", "--array", "1-9", "sleep", "600").ok().lines
+    assert len(ids) == 9
+    wait_until(lambda: status(local)["running"] == 8)
+    result = local("ps").ok()
+    assert result.lines[0] == "8 running, 1 queued, 0 ended"
+    assert json.loads(local("show", ids[0]).ok().stdout)["name"] == "mine"
+    local("cancel", ids[0]).ok()
+    local("wait", ids[0]).failed().says("1 failed")
+    local("down").failed().says("8 tasks have not ended")
+    local("cancel", "--all").ok()
+    wait_until(lambda: status(local)["running"] == 0)
+
+
+def test_a_batch_file(dvm, env, tmp_path):
+    """In an allocation it starts a DVM; here one is up already, and stays."""
+    dvm("up", "--local", "2", "--slots", "2").ok()
+    file = tmp_path / "tasks"
+    file.write_text("# a comment\necho $((6*7)) > answer\n\nfalse\n")
+    result = dvm("batch", file, cwd=tmp_path).failed()
+    result.says("2 tasks: 1 done, 1 failed")
+    assert (tmp_path / "answer").read_text() == "42\n"
+    assert status(dvm)["ended"] == 2
+    dvm("down").ok()
+
+
+def test_bench(prefix, tmp_path):
+    """Values of each kind, in the table and the file; what is missing is named."""
+    bench = [prefix / "bin/pmi2x", "bench", "dvm", "local", "queue", "--rounds", "1"]
+    few = ["--tasks", "200", "--slow-tasks", "20", "--csv", tmp_path / "dvm.csv"]
+    result = run([*bench, *few], env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert result.code in (0, 1)  # a bar may be missed on a busy machine
+    lines = (tmp_path / "dvm.csv").read_text().splitlines()
+    for what in "pmi2x-dvm", "pmi2x-dvm --journal", '"fork, exec, wait in C"':
+        assert any(line.startswith(f"local,{what},1,,") for line in lines)
+    assert any(line.startswith('queue,"head, a queued task",1,,') for line in lines)
+    if "HyperQueue  not done" in result.stdout:
+        result.says("HyperQueue: not here: pip install hyperqueue")
+    assert list(tmp_path.iterdir()) == [tmp_path / "dvm.csv"]
