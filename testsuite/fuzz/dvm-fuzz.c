@@ -3,6 +3,7 @@
  * A DVM's head and node, told by the input what clients, nodes and a head say: what is
  * refused changes nothing, and what a head has given it gets back.
  */
+#include "../unit/dvm-idle.h"
 #include "../unit/dvm-requests.h"
 #include "fuzz.h"
 
@@ -56,27 +57,10 @@ static void to_head(void *arg, const void *data, size_t len)
 	node_send(arg, 0, data, len);
 }
 
-static int open_output(void *arg, uint32_t part)
-{
-	return 0;
-}
-
-static void close_output(void *arg, uint32_t part)
-{
-}
-
 static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
 {
 	FUZZ_CHECK(node_wants_pmi(launch));
 	return 0;
-}
-
-static void pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t status)
-{
-}
-
-static void close_pmi(void *arg, uint32_t part)
-{
 }
 
 static int64_t start(void *arg, const struct node_rank *rank)
@@ -97,10 +81,6 @@ static void ask_pmi(void *arg, const struct dvm_pmi_ask *ask)
 }
 
 static void signal_process(void *arg, int64_t process, int number)
-{
-}
-
-static void leave(void *arg)
 {
 }
 
@@ -131,11 +111,11 @@ static void make_head(struct bed *b, bool adopts)
 static void open_bed(struct bed *b)
 {
 	static const struct dvm_node_ops node_ops = {
-		.send = to_head, .open_output = open_output,
-		.close_output = close_output, .open_pmi = open_pmi,
-		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
+		.send = to_head, .open_output = idle_open_output,
+		.close_output = idle_part, .open_pmi = open_pmi,
+		.pmi_rank_ended = idle_rank_ended, .close_pmi = idle_part,
 		.start = start, .look = look, .ask_pmi = ask_pmi,
-		.signal = signal_process, .leave = leave,
+		.signal = signal_process, .leave = idle,
 	};
 
 	memset(b, 0, sizeof(*b));

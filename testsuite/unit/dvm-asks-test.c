@@ -3,6 +3,7 @@
  * What tasks ask a head for while they run: names and other tasks. Two nodes of 4 cores
  * are played by the test.
  */
+#include "dvm-idle.h"
 #include "dvm-requests.h"
 #include "unit.h"
 
@@ -119,12 +120,9 @@ static const struct dvm_head_ops head_ops = {
 
 static void open_head(struct bed *b)
 {
-	const struct dvm_head_options options = {
-		.name = "test", .build = "test", .nodes = NODES,
-		.queue = { .window = 3, .patience_ms = 1000 },
-		.grace_ms = 500, .max_waiting = 100,
-	};
+	struct dvm_head_options options = usual_options(NODES);
 
+	options.queue.window = 3;
 	assert_int_equal(dvm_head_create(&b->head, &options, &head_ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);

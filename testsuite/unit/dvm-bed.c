@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dvm-idle.h"
+
 /* ---- bytes under way ---- */
 
 static void push(struct queue_of_bytes *q, const void *data, size_t len)
@@ -76,15 +78,6 @@ static void head_send(void *arg, const void *data, size_t len)
 	struct fake_node *n = arg;
 
 	push(&n->up, data, len);
-}
-
-static int open_output(void *arg, uint32_t part)
-{
-	return 0;
-}
-
-static void close_output(void *arg, uint32_t part)
-{
 }
 
 static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
@@ -161,10 +154,6 @@ static void signal_process(void *arg, int64_t process, int number)
 	p->killed = p->killed || number == SIGKILL;
 }
 
-static void leave(void *arg)
-{
-}
-
 /* ---- the bed ---- */
 
 static void say_hello(struct fake_node *n)
@@ -188,19 +177,17 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 		.client_send = client_send, .end = on_end,
 	};
 	static const struct dvm_node_ops node_ops = {
-		.send = head_send, .open_output = open_output,
-		.close_output = close_output, .open_pmi = open_pmi,
+		.send = head_send, .open_output = idle_open_output,
+		.close_output = idle_part, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
-		.start = start, .signal = signal_process, .leave = leave,
+		.start = start, .signal = signal_process, .leave = idle,
 	};
-	const struct dvm_head_options options = {
-		.name = "test", .build = "test", .nodes = NODES,
-		.queue = { .window = 100, .patience_ms = 1000 },
-		.grace_ms = 500, .max_waiting = max_waiting,
-		.member = member, .members = members,
-	};
+	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
 
+	options.max_waiting = max_waiting;
+	options.member = member;
+	options.members = members;
 	b->events = json_array();
 	b->now = (struct dvm_time){ 1000000000, 1000 };
 	assert_int_equal(dvm_head_create(&b->head, &options, &head_ops, b, NULL), 0);

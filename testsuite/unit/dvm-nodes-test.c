@@ -3,6 +3,7 @@
  * Nodes of a DVM that come later and go before the end, and a head that is to stop. Nodes
  * are played by the test: it notes what they are told, and says what they do.
  */
+#include "dvm-idle.h"
 #include "dvm-requests.h"
 #include "unit.h"
 
@@ -114,13 +115,10 @@ static struct bed *bed_create(void)
 		.client_send = client_send, .record = record, .grow = grow,
 		.end = on_end,
 	};
-	const struct dvm_head_options options = {
-		.name = "test", .build = "test", .nodes = 2,
-		.queue = { .window = 100, .patience_ms = 1000 },
-		.grace_ms = GRACE_MS, .max_waiting = 100,
-	};
+	struct dvm_head_options options = usual_options(2);
 	struct bed *b = calloc(1, sizeof(*b));
 
+	options.grace_ms = GRACE_MS;
 	b->now = (struct dvm_time){ 1000000000, 1000 };
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	come(b, 0);

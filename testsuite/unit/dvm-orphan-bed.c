@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "dvm-idle.h"
+
 /* ---- operations ---- */
 
 static void node_send(void *arg, uint32_t node, const void *data, size_t len)
@@ -39,33 +41,11 @@ static int record(void *arg, const void *data, size_t len, uint32_t waits)
 	return b->full ? -28 : buf_append(&b->journal, data, len);
 }
 
-static void on_end(void *arg)
-{
-}
-
 static void head_send(void *arg, const void *data, size_t len)
 {
 	struct fake_node *n = arg;
 
 	assert_int_equal(buf_append(&n->up, data, len), 0);
-}
-
-static int open_output(void *arg, uint32_t part)
-{
-	return 0;
-}
-
-static void close_output(void *arg, uint32_t part)
-{
-}
-
-static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
-{
-	return 0;
-}
-
-static void pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t status)
-{
 }
 
 static void close_pmi(void *arg, uint32_t part)
@@ -117,15 +97,13 @@ void make_head(struct bed *b, bool adopts)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = on_end,
+		.client_send = client_send, .record = record, .end = idle,
 	};
-	const struct dvm_head_options options = {
-		.name = "test", .build = "test", .nodes = NODES,
-		.queue = { .window = 100, .patience_ms = 1000 },
-		.grace_ms = 500, .max_waiting = TASKS, .keeps = true,
-		.adopts = adopts,
-	};
+	struct dvm_head_options options = usual_options(NODES);
 
+	options.max_waiting = TASKS;
+	options.keeps = true;
+	options.adopts = adopts;
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 }
 
@@ -170,9 +148,9 @@ void deliver_all(struct bed *b)
 struct bed *bed_create(void)
 {
 	static const struct dvm_node_ops node_ops = {
-		.send = head_send, .open_output = open_output,
-		.close_output = close_output, .open_pmi = open_pmi,
-		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
+		.send = head_send, .open_output = idle_open_output,
+		.close_output = idle_part, .open_pmi = idle_open_pmi,
+		.pmi_rank_ended = idle_rank_ended, .close_pmi = close_pmi,
 		.start = start, .signal = signal_process, .leave = leave,
 	};
 	struct bed *b = calloc(1, sizeof(*b));

@@ -3,6 +3,7 @@
  * Heads that are lost, and others that go on with their journal. Nodes are played by the
  * test: it notes what they are told to launch, and says that it has ended.
  */
+#include "dvm-idle.h"
 #include "dvm-requests.h"
 #include "unit.h"
 
@@ -123,12 +124,9 @@ static void make_head(struct bed *b)
 		.node_send = node_send, .node_break = node_break,
 		.client_send = client_send, .record = record, .end = on_end,
 	};
-	const struct dvm_head_options options = {
-		.name = "test", .build = "test", .nodes = NODES,
-		.queue = { .window = 100, .patience_ms = 1000 },
-		.grace_ms = 500, .max_waiting = TASKS,
-	};
+	struct dvm_head_options options = usual_options(NODES);
 
+	options.max_waiting = TASKS;
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);

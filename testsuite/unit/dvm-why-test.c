@@ -3,6 +3,7 @@
  * Why a task waits, or how it runs, as a head tells a client. Two nodes of 4 cores, a GPU
  * and 1,000 bytes of memory are played by the test.
  */
+#include "dvm-idle.h"
 #include "dvm-requests.h"
 #include "unit.h"
 
@@ -70,13 +71,10 @@ static struct bed *bed_create(void)
 		.node_send = node_send, .node_break = node_break,
 		.client_send = client_send, .record = record,
 	};
-	const struct dvm_head_options options = {
-		.name = "test", .build = "test", .nodes = NODES,
-		.queue = { .window = 3, .patience_ms = 1000 },
-		.grace_ms = 500, .max_waiting = 100,
-	};
+	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
 
+	options.queue.window = 3;
 	b->now = (struct dvm_time){ 1000000000, 1000 };
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	assert_int_equal(dvm_head_add_counter(b->head, "licence", 1), 0);

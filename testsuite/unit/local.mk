@@ -65,10 +65,11 @@ unit_tests += testsuite/unit/dvm-asks-test \
 endif
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_dvm_asks_test_SOURCES = testsuite/unit/dvm-asks-test.c \
-	testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_asks_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_asks_test_LDADD = $(UNIT_LIBS_DVM)
-DVM_BED = testsuite/unit/dvm-bed.c testsuite/unit/dvm-bed.h testsuite/unit/dvm-requests.h
+DVM_BED = testsuite/unit/dvm-bed.c testsuite/unit/dvm-bed.h testsuite/unit/dvm-idle.h \
+	testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_fail_test_SOURCES = testsuite/unit/dvm-fail-test.c $(DVM_BED)
 testsuite_unit_dvm_fail_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_fail_test_LDADD = $(UNIT_LIBS_DVM)
@@ -91,12 +92,12 @@ testsuite_unit_dvm_ledger_test_SOURCES = testsuite/unit/dvm-ledger-test.c
 testsuite_unit_dvm_ledger_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
-	testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
 	testsuite/unit/dvm-orphan-bed.c testsuite/unit/dvm-orphan-bed.h \
-	testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_place_test_SOURCES = testsuite/unit/dvm-place-test.c \
@@ -108,10 +109,10 @@ testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
 testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_resume_test_SOURCES = testsuite/unit/dvm-resume-test.c \
-	testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_resume_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_resume_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_why_test_SOURCES = testsuite/unit/dvm-why-test.c \
-	testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
 testsuite_unit_dvm_why_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_why_test_LDADD = $(UNIT_LIBS_DVM)
