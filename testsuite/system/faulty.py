@@ -55,18 +55,17 @@ class Step:
     def __init__(self, cluster, program, directory, words, options, env, user=()):
         self.cluster, self.dir = cluster, pathlib.Path(directory)
         self.name = f"fault-{os.getpid()}-{time.monotonic_ns()}"
-        self.argv = [cluster.program, "run", "--dir", cluster.dir, "--"]
-        self.argv += [*user, "srun", f"--mpi={cluster.kind}", "-J", self.name]
+        self.argv = [*user, "srun", f"--mpi={cluster.kind}", "-J", self.name]
         self.argv += [*options, program, self.dir, *words]
         self.begin = time.monotonic()
         with open(self.dir / "stdout", "w", encoding="utf-8") as out:
             with open(self.dir / "stderr", "w", encoding="utf-8") as err:
-                self.srun = subprocess.Popen(
-                    list(map(str, self.argv)),
+                self.srun = cluster.start(
+                    *self.argv,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
-                    env={**os.environ, **WIDTH, **GO_ON, **(env or {})},
+                    env={**WIDTH, **GO_ON, **(env or {})},
                     cwd="/" if user else None,
                 )
 

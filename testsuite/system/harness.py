@@ -295,14 +295,14 @@ class Cluster:
     def run(self, *argv, **options):
         return run(self._command(argv), **options)
 
-    def start(self, *argv, env=None):
-        """A command that goes on while the test does; its output is in pipes."""
+    def start(self, *argv, env=None, **options):
+        """A command that goes on while the test does; its output is in pipes, where
+        the options of Popen do not say otherwise."""
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(
             list(map(str, self._command(argv))),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
             env={**os.environ, **(env or {})},
+            **{**pipes, **options},
         )
 
     def srun(self, *argv, mpi=None, **options):

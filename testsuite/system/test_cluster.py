@@ -39,12 +39,10 @@ def test_two_clusters_at_once(small, raw):
 def test_killed(small, victim):
     """Whichever of the two is killed, daemons and steps are gone."""
     cluster = small(victim)
-    job = subprocess.Popen(
-        [cluster.program, "run", "--dir", cluster.dir, "--"]
-        + ["srun", "-N2", "sleep", "1000"],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    job = cluster.start(
+        "srun", "-N2", "sleep", "1000",
+        stdin=subprocess.DEVNULL, stdout=None, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     guard = cluster.state["guard"]
     wait_until(lambda: len(cluster.strays()) >= 4)
     everything = below(guard)
@@ -79,15 +77,10 @@ def test_restart(small):
     """Other processes; the steps that run, and their commands, go on."""
     cluster = small("restarted")
     before = pids(cluster)
-    with subprocess.Popen(
-        [cluster.program, "run", "--dir", cluster.dir, "--"]
-        + ["srun", "-N2", "cat"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as job:
+    with cluster.start("srun", "-N2", "cat", stdin=subprocess.PIPE, stderr=None) as job:
         wait_until(lambda: len(cluster.strays()) >= 4)
         cluster.restart("slurmctld", "slurmd.n2")
-        assert job.communicate(b"on\n", timeout=60)[0] == b"on\n" * 2
+        assert job.communicate("on\n", timeout=60)[0] == "on\n" * 2
     assert job.returncode == 0
     after = pids(cluster)
     assert {n for n in before if before[n] != after[n]} == {"slurmctld", "slurmd.n2"}

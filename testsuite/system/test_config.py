@@ -2,10 +2,8 @@
 """mpi.conf, and plugins that are missing or strange."""
 
 import contextlib
-import os
 import shutil
 import socket
-import subprocess
 
 import pytest
 
@@ -70,9 +68,7 @@ def test_network(configured, raw, tmp_path):
     cluster = configured("Pmi2xNetwork=127.0.0.1/32\n")
     command = ["srun", "--mpi=pmi2x", "-N4", "-n8", "--ntasks-per-node=2"]
     command += raw("gate", "2", "7", tmp_path / "go")
-    with subprocess.Popen(
-        [cluster.program, "run", "--dir", cluster.dir, "--", *command]
-    ) as step:
+    with cluster.start(*command, stdout=None, stderr=None) as step:
         pid = wait_until(lambda: cluster.agent("n2"))
         assert listener(pid).getsockname()[0] == "127.0.0.1"
         (tmp_path / "go").touch()

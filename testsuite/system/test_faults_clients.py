@@ -27,15 +27,9 @@ def test_odd_client(srun, raw, tmp_path, how):
 
 def test_client_that_never_reads(cluster, raw, tmp_path):
     """Its agent stops reading from it, serves the others, and loses nothing."""
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    argv += [f"--mpi={cluster.kind}", "-w", "n[1-2]", "-n4"]
+    argv = ["srun", f"--mpi={cluster.kind}", "-w", "n[1-2]", "-n4"]
     argv += ["--ntasks-per-node=2", *raw("misbehave", "deaf", tmp_path)]
-    with subprocess.Popen(
-        list(map(str, argv)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as job:
+    with cluster.start(*argv, stdin=subprocess.DEVNULL, stderr=None) as job:
         try:
             wait_until((tmp_path / "full").exists, 60)
             assert resident_kb(cluster.agent("n1")) < AGENT_MAX_KB

@@ -119,13 +119,12 @@ class WaitingStep:
         self.cluster = cluster
         self.gates = [directory / "begin", directory / "end"]
         self.output = directory / "output"
-        command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-        command += [f"--mpi={cluster.kind}", f"-N{NODES}", f"-n{ranks}"]
+        command = ["srun", f"--mpi={cluster.kind}", f"-N{NODES}", f"-n{ranks}"]
         command += ["--ntasks-per-node", ranks // NODES]
         command += raw("gates", "2", *self.gates)
         with open(self.output, "w") as output:
-            self.srun = subprocess.Popen(
-                list(map(str, command)),
+            self.srun = cluster.start(
+                *command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -5,7 +5,6 @@ the way as a modified srun may do it."""
 import pathlib
 import re
 import socket
-import subprocess
 
 import pytest
 
@@ -124,9 +123,8 @@ def sleeping(spank_cluster, kind):
     """The slurmstepd of a step that does nothing."""
     if kind != "pmi2x":
         pytest.skip("the stock plugin has no secret")
-    command = [spank_cluster.program, "run", "--dir", spank_cluster.dir, "--"]
-    command += ["srun", f"--mpi={kind}", "-N2", "sh", "-c", "echo up; sleep 100"]
-    srun = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command = ["srun", f"--mpi={kind}", "-N2", "sh", "-c", "echo up; sleep 100"]
+    srun = spank_cluster.start(*command, stderr=None)
     assert srun.stdout.readline() == "up\n"
     yield wait_until(lambda: spank_cluster.step_daemon("n1"))
     srun.terminate()

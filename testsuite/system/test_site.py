@@ -74,10 +74,9 @@ def start(cluster, place):
 
     def start_one(kind, *options):
         name = f"site-{kind}-{len(started)}"
-        command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-        command += [f"--mpi={kind}", "-J", name, *options]
+        command = ["srun", f"--mpi={kind}", "-J", name, *options]
         command += ["sh", "-c", f"touch {place}/{name}.$SLURM_PROCID; sleep 1000"]
-        step = subprocess.Popen(list(map(str, command)), stderr=subprocess.DEVNULL)
+        step = cluster.start(*command, stdout=None, stderr=subprocess.DEVNULL)
         started.append(step)
         wait_until(lambda: len(list(place.glob(f"{name}.*"))) == 4)
         (job,) = cluster.run("squeue", "-h", "-o", "%i", "-n", name).ok().lines
@@ -230,9 +229,7 @@ def test_two_networks(prefix, kind, place, raw, network, addresses):
     try:
         join_directly(cluster, addresses)
         command = ["srun", f"--mpi={kind}", "-N2", "-n4", *raw("gate", "2", "3", go)]
-        with subprocess.Popen(
-            [cluster.program, "run", "--dir", cluster.dir, "--", *command]
-        ) as step:
+        with cluster.start(*command, stdout=None, stderr=None) as step:
             ends = wait_until(lambda: ends_of_links(cluster, "n1", "n2"))
             go.touch()
             assert step.wait(timeout=60 * SLOWNESS) == 0
@@ -395,8 +392,8 @@ def test_nothing_is_left(prefix, kind, place, raw, how):
     one = make_site(prefix, kind, place / "one", 2)
     two = make_site(prefix, kind, place / "two", 2)
     try:
-        step = [one.program, "run", "--dir", one.dir, "--", "srun", "-N2", "sleep"]
-        job = subprocess.Popen([*map(str, step), "1000"], stderr=subprocess.DEVNULL)
+        step = "srun", "-N2", "sleep", "1000"
+        job = one.start(*step, stdout=None, stderr=subprocess.DEVNULL)
         wait_until(lambda: [s.endswith("sleep 1000") for s in one.strays()].count(True) == 2)
         held = namespaces(one)
         assert len(held) > 2 * 4

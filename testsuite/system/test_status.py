@@ -33,16 +33,15 @@ class Step:
         self.cluster, self.gate = cluster, pathlib.Path(directory) / "gate"
         self.errors = pathlib.Path(directory) / "stderr"
         self.name = f"live-{os.getpid()}-{time.monotonic_ns()}"
-        argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-        argv += [f"--mpi={cluster.kind}", "-J", self.name, *LAYOUT]
+        argv = ["srun", f"--mpi={cluster.kind}", "-J", self.name, *LAYOUT]
         with open(self.errors, "w", encoding="utf-8") as errors:
-            self.srun = subprocess.Popen(
-                [*map(str, argv), *map(str, command), str(self.gate)],
+            self.srun = cluster.start(
+                *argv, *command, self.gate,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                env={**os.environ, **env},
-            )
+                env=env,
+            )  # fmt: skip
 
     @property
     def stderr(self):
@@ -151,9 +150,8 @@ def test_live(start, tool):
 def test_live_before_init(cluster, tool):
     """A step that has not started PMI can be asked, too: all nodes answer."""
     name = f"idle-{os.getpid()}"
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    argv += [f"--mpi={cluster.kind}", "-J", name, *LAYOUT, "sleep", "60"]
-    srun = subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL)
+    argv = ["srun", f"--mpi={cluster.kind}", "-J", name, *LAYOUT, "sleep", "60"]
+    srun = cluster.start(*argv, stdin=subprocess.DEVNULL, stdout=None, stderr=None)
     try:
         argv = ["squeue", "-h", "-o", "%i", "-n", name, "-t", "R"]
         job = wait_until(lambda: cluster.run(*argv).stdout.strip(), 60)

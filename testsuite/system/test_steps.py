@@ -86,18 +86,9 @@ def test_several_steps_at_once(cluster, raw):
 
 def test_jobs_at_once(cluster, raw):
     """Jobs that share nodes do not meet each other either."""
-    command = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    command += [f"--mpi={cluster.kind}", "-N4", "-n8", *raw("exchange", "2")]
-    jobs = [
-        subprocess.Popen(
-            list(map(str, command)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for _ in range(4)
-    ]
+    command = ["srun", f"--mpi={cluster.kind}", "-N4", "-n8", *raw("exchange", "2")]
+    streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    jobs = [cluster.start(*command, **streams) for _ in range(4)]
     for job in jobs:
         output, _ = job.communicate(timeout=60)
         assert job.returncode == 0, output

@@ -115,9 +115,8 @@ def kept(cluster, raw, scratch):
     """A step that has a topology, and goes on until the test says so."""
     go = scratch / "topology-go"
     go.unlink(missing_ok=True)
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun"]
-    argv += ["--mpi=pmi2x", *TWO_NODES, *raw("topology", "1", go)]
-    step = subprocess.Popen(list(map(str, argv)), stdout=subprocess.DEVNULL)
+    argv = ["srun", "--mpi=pmi2x", *TWO_NODES, *raw("topology", "1", go)]
+    step = cluster.start(*argv, stdout=subprocess.DEVNULL, stderr=None)
     wait_until(lambda: len(files(cluster)) == 2)
     yield step
     go.touch()

@@ -6,7 +6,6 @@ import glob
 import os
 import shutil
 import stat
-import subprocess
 import time
 
 import pytest
@@ -156,12 +155,8 @@ def test_another_mode(cluster, binds, public, ordinary_user):
     wait = f"touch {place}/at.$SLURM_PROCID; "
     wait += f"until test -e {place}/go; do sleep 0.02; done; "
     wait += f'test -n "$HWLOC_XMLFILE" && test ! -r "$HWLOC_XMLFILE" && exec {binds}'
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", *ordinary_user]
-    argv += ["srun", "--mpi=pmi2x", *NODE, "sh", "-c", wait]
-    env = {**os.environ, **VARIABLES}
-    step = subprocess.Popen(
-        list(map(str, argv)), stdout=subprocess.PIPE, text=True, env=env, cwd="/"
-    )
+    argv = [*ordinary_user, "srun", "--mpi=pmi2x", *NODE, "sh", "-c", wait]
+    step = cluster.start(*argv, stderr=None, env=VARIABLES, cwd="/")
     wait_until(lambda: len(list(place.glob("at.*"))) == 2)
     (file,) = files(cluster)
     assert stat.S_IMODE(os.stat(file).st_mode) == 0o444

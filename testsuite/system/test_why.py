@@ -61,10 +61,10 @@ class Step:
         script = directory / "late"
         script.write_text(SCRIPT.format(late=LATE, what=what))
         script.chmod(0o755)
-        argv = [cluster.program, "run", "--dir", cluster.dir, "--", *user, "srun"]
-        argv += [f"--mpi={cluster.kind}", "-J", self.name, *LAYOUT, *options, script]
-        self.srun = subprocess.Popen([*map(str, argv), *map(str, program)],
-                                     stdin=subprocess.DEVNULL, cwd="/")
+        argv = [*user, "srun", f"--mpi={cluster.kind}", "-J", self.name]
+        argv += [*LAYOUT, *options, script, *program]
+        self.srun = cluster.start(*argv, stdin=subprocess.DEVNULL, stdout=None,
+                                  stderr=None, cwd="/")
 
     @property
     def id(self):
@@ -150,10 +150,9 @@ def test_a_program_that_is_slow_to_execute(pmi2x, cluster, tmp_path):
     program = tmp_path / "program"
     shutil.copy("/bin/true", program)
     name = f"slow-{os.getpid()}"
-    argv = [cluster.program, "run", "--dir", cluster.dir, "--", "srun", "-J", name]
+    argv = ["srun", "-J", name, f"--mpi={cluster.kind}", *LAYOUT, program]
     with slow_to_execute(program):
-        srun = subprocess.Popen([*map(str, argv), f"--mpi={cluster.kind}", *LAYOUT,
-                                 program], stdin=subprocess.DEVNULL)
+        srun = cluster.start(*argv, stdin=subprocess.DEVNULL, stdout=None, stderr=None)
         argv = ["squeue", "-h", "-o", "%i", "-n", name, "-t", "R"]
         job = wait_until(lambda: cluster.run(*argv).stdout.strip(), 60)
         said = re.compile(
