@@ -25,7 +25,9 @@ struct service_status {
 	uint64_t counted_ms; /* that it has waited, suspensions left out */
 	uint64_t report_ms;  /* of counted_ms: when srun is told next */
 	bool expired;        /* srun has been told to give up */
-	bool unanswered;     /* srun has been told, and has not asked since */
+	bool unanswered;     /* srun has been told, then, and has not asked since, */
+	uint64_t told_ms;    /* of counted_ms, */
+	bool around;         /* not even when it was told past the parent */
 	uint32_t query;      /* the last one, answered; 0: none */
 };
 
@@ -81,7 +83,7 @@ static void on_watch(uv_prepare_t *prepare)
 		return;
 	st->waiting = true;
 	st->progress = progress;
-	st->counted_ms = 0;
+	st->counted_ms = st->told_ms = 0;
 	st->report_ms = s->node->options->stall_ms;
 	st->expired = false;
 	st->last = node_now(s->node);
@@ -101,6 +103,7 @@ static void tell_srun(struct service *s, bool give_up)
 
 	pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
 	s->status->unanswered = true;
+	s->status->told_ms = s->status->counted_ms;
 	control_path_send_msg(s, &msg);
 }
 
@@ -111,10 +114,15 @@ static void tell_srun(struct service *s, bool give_up)
 static void go_around_parent(struct service *s)
 {
 	const struct tree_place *place = pmi_server_place(s->server);
+	struct service_status *st = s->status;
 
-	if (s->status->unanswered && place->parent == 0 &&
-	    control_path_bypass(s))
-		tell_srun(s, s->status->expired);
+	/* No more than the path lets through, and again when the wait has doubled. */
+	if (!st->unanswered || st->around || place->parent != 0 ||
+	    st->counted_ms - st->told_ms < control_path_patience(s) / 2 ||
+	    !control_path_bypass(s))
+		return;
+	st->around = true;
+	tell_srun(s, st->expired);
 }
 
 /* srun has not ended what waits, although it should have. */
@@ -250,7 +258,7 @@ void service_status_query(struct service *s, uint32_t query, struct payload *fra
 
 	if (s->leaving || st->query == query)
 		return;
-	st->unanswered = false;
+	st->unanswered = st->around = false;
 	st->query = query;
 	peers_begin(s->peers);
 	peers_send_down(s->peers, frame);
