@@ -85,6 +85,13 @@ def test_what_runs_goes_on(dvm, env, journal, tmp_path):
     assert (journal.parent / "daemons").stat().st_mode & 0o777 == 0o600
 
 
+def as_many_as_fit(dvm, tmp_path, tasks):
+    """How many run when all slots are taken; 0: not yet."""
+    now, running = status(dvm), len(ran(tmp_path))
+    fit = min(tasks, sum(node["cores"] for node in now["nodes"]))
+    return running if now["running"] == running == fit else 0
+
+
 def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
     """The same command takes up what runs: no line is run twice."""
     (tmp_path / "lines").write_text(f"{until(tmp_path / 'go')}\n" * 8)
@@ -95,8 +102,8 @@ def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
         [prefix / "bin/pmi2x-dvm", *command], env=env, stderr=subprocess.DEVNULL
     )
     wait_until(lambda: ran(tmp_path))
-    wait_until(lambda: status(dvm)["running"] == len(ran(tmp_path)))
-    before, running = daemons(env), len(ran(tmp_path))
+    running = wait_until(lambda: as_many_as_fit(dvm, tmp_path, 8))
+    before = daemons(env)
     lose_head(env)
     assert first.wait(30) == 1
     assert daemons(env) == before
@@ -259,12 +266,18 @@ head() {{
             grep -qz "^PMI2X_DVM_DIR={base}$" $process/environ && echo ${{process#/proc/}}
     done 2>/dev/null
 }}
+# As the function of that name in Python.
+has_ended() {{
+    [ "$(ls /proc/$1/task)" = $1 ] || return
+    sed 's/.*) //' /proc/$1/stat | grep -q "^[ZX]"
+}}
 pmi2x-dvm up --journal {base}/j --orphan 60
 pmi2x-dvm submit -n4 -N4 sh -c '{script}'
 pmi2x-dvm submit --array 1-40 sh -c '{work}'
 until [ -e {base}/ran.1.3 ] && [ -e {base}/ran.5.0 ]; do sleep 0.05; done
-kill -9 $(head)
-while [ "$(head)" ]; do sleep 0.05; done
+pid=$(head)
+kill -9 $pid
+while [ -e /proc/$pid ] && ! has_ended $pid; do sleep 0.05; done
 pmi2x-dvm up --resume {base}/j --once
 touch {base}/go
 pmi2x-dvm wait
