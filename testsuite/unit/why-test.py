@@ -2,6 +2,7 @@
 """What pmi2x-why says of real processes, of a step that scripts play."""
 
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -186,6 +187,18 @@ class Answers(unittest.TestCase):
     def test_pieces(self):
         text = "".join(f"n1 {piece}\n" for piece in self.pieces([{"rank": 1}]))
         self.assertEqual(nodes.gather(text), {"n1": [{"rank": 1}]})
+
+    def test_lines_whose_ends_come_late(self):
+        """As srun shows what nodes have written to terminals."""
+        said = []
+        for node in "n1", "n2":
+            with mock.patch.dict(os.environ, SLURMD_NODENAME=node), \
+                    mock.patch.object(reader, "look", lambda *_: [{"rank": 1}]), \
+                    contextlib.redirect_stdout(io.StringIO()) as out:
+                reader.main(["7.0"])
+            said.append(out.getvalue())
+        text = said[0][:-1] + said[1] + "\n"
+        self.assertEqual(nodes.gather(text), dict.fromkeys(["n1", "n2"], [{"rank": 1}]))
 
     def pieces(self, value):
         packed = nodes.base64.b64encode(nodes.zlib.compress(json.dumps(value).encode()))

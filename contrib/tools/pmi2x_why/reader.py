@@ -367,8 +367,9 @@ def main(argv):
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     answer = json.dumps(look(argv[0], parse_ranks(argv[1] if argv[1:] else "")))
     packed = base64.b64encode(zlib.compress(answer.encode())).decode()
+    # The end of another node's line may come after this one.
     for at in range(0, len(packed), PIECE):
-        print(node, packed[at : at + PIECE])
+        print("\n%s %s" % (node, packed[at : at + PIECE]))
 
 
 if __name__ == "__main__":
