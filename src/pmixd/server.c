@@ -208,8 +208,13 @@ int server_message(struct server *s, const struct pmix_msg *m)
 /* A namespace that is not here, or no more: libpmix is owed an answer. */
 static int of_nobody(struct server *s, struct event *e)
 {
-	if (e->type == EVENT_GET)
-		return server_get(s, NULL, e);
+	int rc;
+
+	if (e->type == EVENT_GET) {
+		rc = server_get(s, NULL, e);
+		server_asked_of_foreign(s, e->nspace);
+		return rc;
+	}
 	server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
 	return 0;
 }

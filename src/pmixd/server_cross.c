@@ -314,18 +314,21 @@ static struct foreign **find_foreign(struct server *s, const char *nspace)
 	return at;
 }
 
-/* Of a namespace that is not registered libpmix waits for clients once it has data of it. */
-static int keep(struct server *s, const struct names_item *item)
+/*
+ * Of a namespace that is not registered libpmix waits for clients once it has data of it,
+ * or was asked for some.
+ */
+static int keep(struct server *s, const char *nspace, const void *entries, size_t len)
 {
-	struct foreign **at = find_foreign(s, item->from.nspace), *old = *at;
-	struct foreign *f = malloc(sizeof(*f) + item->len);
+	struct foreign **at = find_foreign(s, nspace), *old = *at;
+	struct foreign *f = malloc(sizeof(*f) + len);
 
 	if (!f)
 		return -ENOMEM;
-	snprintf(f->nspace, sizeof(f->nspace), "%s", item->from.nspace);
-	f->len = item->len;
-	if (item->len)
-		memcpy(f->entries, item->value, item->len);
+	snprintf(f->nspace, sizeof(f->nspace), "%s", nspace);
+	f->len = len;
+	if (len)
+		memcpy(f->entries, entries, len);
 	f->next = old ? old->next : NULL;
 	*at = f;
 	if (!old)
@@ -348,24 +351,38 @@ void server_crossing_found(struct server *s, const struct call *c, int error,
 	for (uint32_t i = 0; i < a->count && !error; i++) {
 		error = what_lacks(&a->items[i]);
 		if (!error && c->crossing->brings)
-			error = keep(s, &a->items[i]);
+			error = keep(s, a->items[i].from.nspace, a->items[i].value,
+				     a->items[i].len);
 	}
 	server_answer(&c->owed, server_status(error), NULL, 0);
+}
+
+static bool find_entry(const struct foreign *f, uint32_t rank, const void **data,
+		       size_t *len)
+{
+	struct pmix_entry entry;
+	struct cursor c;
+
+	cursor_init(&c, f->entries, f->len);
+	while (pmix_entry_next(&c, &entry))
+		if (entry.rank == rank && entry.len > 1) {
+			*data = (const char *)entry.bytes + 1; /* behind its kind */
+			*len = entry.len - 1;
+			return true;
+		}
+	return false;
 }
 
 bool server_find_foreign(struct server *s, const struct event *e, const void **data,
 			 size_t *len)
 {
 	const struct foreign *f = *find_foreign(s, e->nspace);
-	struct pmix_entry entry;
-	struct cursor c;
 
-	cursor_init(&c, f ? f->entries : NULL, f ? f->len : 0);
-	while (pmix_entry_next(&c, &entry))
-		if (entry.rank == e->rank && entry.len > 1) {
-			*data = (const char *)entry.bytes + 1; /* behind its kind */
-			*len = entry.len - 1;
-			return true;
-		}
-	return false;
+	return f && find_entry(f, e->rank, data, len);
+}
+
+void server_asked_of_foreign(struct server *s, const char *nspace)
+{
+	if (!*find_foreign(s, nspace))
+		(void)keep(s, nspace, NULL, 0);
 }

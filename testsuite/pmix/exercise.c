@@ -803,17 +803,24 @@ static void let_go(const char *fifo)
 
 /*
  * Spawns the command of argv[1], of which processes end, and others are held by the fifo
- * argv[0], if it is one: who waits to connect with those is told.
+ * argv[0], if it is one: who waits to connect with those is told, also when it has asked
+ * for their data.
  */
 static void do_deserted(int argc, char **argv)
 {
 	pmix_app_t app = { .cmd = argv[1], .argv = argv + 1, .maxprocs = 2 };
-	pmix_proc_t both[] = { me, { .rank = PMIX_RANK_WILDCARD } };
+	pmix_proc_t both[] = { me, { .rank = PMIX_RANK_WILDCARD } }, child = { 0 };
+	pmix_value_t *v;
 
 	if (!me.rank) {
 		CHECK(PMIx_Spawn(NULL, 0, &app, 1, both[1].nspace));
+		PMIX_LOAD_PROCID(&child, both[1].nspace, 0);
+		check(PMIx_Get(&child, "early", NULL, 0, &v) != PMIX_SUCCESS,
+		      "there is something of a process that has not connected");
 		check(PMIx_Connect(both, 2, NULL, 0) == PMIX_ERR_LOST_CONNECTION,
 		      "somebody is waited for who has died");
+		check(PMIx_Disconnect(both, 2, NULL, 0) == PMIX_ERR_LOST_CONNECTION,
+		      "somebody is waited for again");
 		let_go(argv[0]);
 	}
 	fence_all(false);
