@@ -3,9 +3,11 @@
 #include "dvm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "pmi2x-build.h"
@@ -106,10 +108,22 @@ static int with_output(int rc)
 	die("standard output cannot be written: %s", strerror(errno));
 }
 
+/*
+ * So that no connection gets the number of one of them, and with it the output of tasks.
+ * What is open for the wrong way fails, as what is closed does.
+ */
+static void open_what_is_closed(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	open_what_is_closed();
 	signal(SIGPIPE, SIG_DFL);
 	if (!name || !strcmp(name, "--help") || !strcmp(name, "-h")) {
 		fputs(usage, name ? stdout : stderr);

@@ -92,6 +92,17 @@ def test_output_that_cannot_be_written(local, prefix, env, words):
     result.says("cannot be written")
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-"])
+def test_output_is_no_request(local, prefix, env, closed):
+    """Where the command was started with a closed descriptor."""
+    down = '{"op": "down", "work": "cancel"}'
+    task = f"echo '{down}'; echo '{down}' >&2"
+    command = [prefix / "bin/pmi2x-dvm", "run", "sh", "-c", task]
+    result = run(["sh", "-c", f'"$@" {closed}', "sh", *command], env=env)
+    assert result.code == (closed != "0<&-"), result
+    assert status(local)["ready"]
+
+
 def test_never_more_than_fits(local, tmp_path):
     """Tasks count themselves while they run."""
     (tmp_path / "here").mkdir()
