@@ -421,12 +421,21 @@ static void add_line(struct submission *s, char *line, int argc, char **argv)
 	add_command(s, argc, argv, line);
 }
 
+/* Also as editors of other systems leave one. */
+static bool is_blank(const char *line)
+{
+	return !line[strspn(line, " \t\r")];
+}
+
 /* What the options say counts where the line says nothing. */
 static void add_json(struct submission *s, char *line, int argc, char **argv)
 {
 	json_error_t error;
-	json_t *task = json_loads(line, 0, &error);
+	json_t *task;
 
+	if (is_blank(line))
+		return;
+	task = json_loads(line, 0, &error);
 	if (!json_is_object(task)) {
 		refuse(s, s->given, "it is no JSON object: %s: %.60s",
 		       task ? "it is another value" : error.text, line);
@@ -560,7 +569,7 @@ static void add_shell_line(struct submission *s, char *line, int argc, char **ar
 	char *shell[] = { "/bin/sh", "-c", line };
 	json_t *list, *task;
 
-	if (*line == '#' || ++s->line <= s->taken)
+	if (*line == '#' || is_blank(line) || ++s->line <= s->taken)
 		return;
 	list = command(s, 3, shell, NULL);
 	if (!list)

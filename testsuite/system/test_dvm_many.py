@@ -43,7 +43,7 @@ def test_json_lines_of_which_one_is_wrong(local):
         {"argv": ["true"], "rnaks": 2},
         {"argv": ["true"], "ranks": 2},
     ]
-    text = "".join(json.dumps(line) + "\n" for line in lines) + "\nno json\n"
+    text = "".join(json.dumps(line) + "\n" for line in lines) + " \r\nno json\n"
     result = local("submit", "--wait", "--json", "-", stdin=text).failed()
     result.says("line 5 of - is refused: it is no JSON object")
     result.says("line 2 of - is refused: rnaks: there is no such key")
@@ -145,7 +145,7 @@ def test_a_batch_file(dvm, env, tmp_path):
     """In an allocation it starts a DVM; here one is up already, and stays."""
     dvm("up", "--local", "2", "--slots", "2").ok()
     file = tmp_path / "tasks"
-    file.write_text("# a comment\necho $((6*7)) > answer\n\nfalse\n")
+    file.write_text("# a comment\necho $((6*7)) > answer\n\n \t\r\nfalse\n")
     result = dvm("batch", file, cwd=tmp_path).failed()
     result.says("2 tasks: 1 done, 1 failed")
     assert (tmp_path / "answer").read_text() == "42\n"
