@@ -103,6 +103,8 @@ static void on_child_exited(void *arg, int status)
 		snprintf(why, sizeof(why), "srun ended in an unknown way");
 	launcher_spawned(h->launcher, c->token, *why ? PMI_RC_FAIL : PMI_RC_OK,
 			 why);
+	if (!c->jobid) /* as the answer calls it: nobody is to connect with it */
+		srun_server_step_ended(h, "");
 	DL_DELETE(h->children, c);
 	free_child(c);
 	srun_server_advance(h);

@@ -198,6 +198,22 @@ static void a_spawned_step_that_ends_is_not_waited_for(void **state)
 	close(hold[0]);
 }
 
+/* What never used PMI has no name. */
+static void a_spawned_step_without_a_name_is_not_waited_for(void **state)
+{
+	struct srun s = { 0 };
+	struct agent a;
+
+	start(&s.server, &s, "1.0", -1);
+	agent_connect(&a, s.server, "1.0", &secret);
+	assert_int_equal(spawn(&a, "ends well"), 0);
+	wait_for_namespace(&a, "pmi2x.1.0", "pmi2x.");
+	await_replies(&a, a.replies + 1);
+	agent_leave(&a);
+	srun_server_stop(s.server, 0);
+	assert_string_equal(s.text, "pmi2x.1.0 cannot connect with pmi2x., which has ended without it");
+}
+
 static void *stop(void *server)
 {
 	srun_server_stop(server, UINT32_MAX);
@@ -278,6 +294,7 @@ int main(void)
 		cmocka_unit_test(a_spawned_step_uses_its_parents_names),
 		cmocka_unit_test(names_fail_when_the_parent_is_gone),
 		cmocka_unit_test(a_spawned_step_that_ends_is_not_waited_for),
+		cmocka_unit_test(a_spawned_step_without_a_name_is_not_waited_for),
 		cmocka_unit_test(the_spawning_step_that_ends_is_not_waited_for),
 		cmocka_unit_test(children_that_stay_are_terminated),
 		cmocka_unit_test(a_child_that_nobody_waits_for_is_terminated),
