@@ -14,7 +14,11 @@ testsuite_pmix_pmix_host_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) $(PMIX_CFLAGS) 
 testsuite_pmix_pmix_host_LDADD = libpmixd.la libagent.la libpmi.la libcoll.la \
 	libutil.la $(XXHASH_LIBS) $(DL_LIBS) -lpthread
 
-testsuite_pmix_pmix_exercise_SOURCES = testsuite/pmix/exercise.c
+testsuite_pmix_pmix_exercise_SOURCES = \
+	testsuite/pmix/exercise.c testsuite/pmix/exercise.h \
+	testsuite/pmix/exercise-client.c testsuite/pmix/exercise-event.c \
+	testsuite/pmix/exercise-group.c testsuite/pmix/exercise-name.c \
+	testsuite/pmix/exercise-spawn.c
 testsuite_pmix_pmix_exercise_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 testsuite_pmix_pmix_exercise_LDADD = $(PMIX_LIBS)
 

