@@ -2,9 +2,7 @@
 /* Agents and srun: requests and replies through the tree, aborts, failures. */
 #include "unit.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,10 +10,10 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
-#include "closed-port.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
+#include "loopback.h"
 #include "libio/protocol.h"
 #include "libpmi/control.h"
 #include "wrap-memory.h"
@@ -149,17 +147,6 @@ static void on_accept(void *arg, int fd)
 	s->accepted++;
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
-}
-
-static struct sockaddr_storage loopback(uint16_t port)
-{
-	struct sockaddr_storage s = { 0 };
-	struct sockaddr_in *in = (struct sockaddr_in *)&s;
-
-	in->sin_family = AF_INET;
-	in->sin_port = htons(port);
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return s;
 }
 
 static void close_all(uv_async_t *stop)

@@ -44,7 +44,7 @@ testsuite_unit_stream_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_stream_test_LDADD = $(UNIT_LIBS_IO)
 
 testsuite_unit_link_test_SOURCES = testsuite/unit/link-test.c \
-	testsuite/unit/closed-port.h
+	testsuite/unit/loopback.h
 testsuite_unit_link_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_link_test_LDADD = $(UNIT_LIBS_IO)
 
@@ -126,7 +126,7 @@ testsuite_unit_agent_lookup_test_LDADD = $(UNIT_LIBS_AGENT)
 unit_tests += testsuite/unit/agent-control-test
 testsuite_unit_agent_control_test_SOURCES = \
 	testsuite/unit/agent-control-test.c \
-	testsuite/unit/closed-port.h testsuite/unit/wrap-memory.h \
+	testsuite/unit/loopback.h testsuite/unit/wrap-memory.h \
 	testsuite/unit/agent-cluster.c testsuite/unit/agent-cluster.h
 testsuite_unit_agent_control_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_agent_control_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \

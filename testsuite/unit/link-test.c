@@ -2,18 +2,16 @@
 /* Links over real sockets: proof, frames, orderly and disorderly ends. */
 #include "unit.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "closed-port.h"
 #include "libio/link.h"
 #include "libio/listener.h"
+#include "loopback.h"
 
 static time_t clock_ahead; /* seconds: for so long this process could not run */
 
@@ -96,17 +94,6 @@ static void on_accept(void *arg, int fd)
 
 	assert_int_equal(link_accept(&s->link, &loop, &parent, fd, &options,
 				     &ops, s), 0);
-}
-
-static struct sockaddr_storage loopback(uint16_t port)
-{
-	struct sockaddr_storage s = { 0 };
-	struct sockaddr_in *in = (struct sockaddr_in *)&s;
-
-	in->sin_family = AF_INET;
-	in->sin_port = htons(port);
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return s;
 }
 
 struct pair {

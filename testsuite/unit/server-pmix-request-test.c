@@ -150,6 +150,21 @@ static void a_fetch_ends_with_who_serves_the_rank(void **state)
 
 /* ---- names ---- */
 
+static void say_names(struct net *n, uint32_t rank, uint64_t id,
+		      const struct names_request *r)
+{
+	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = id, .rank = rank };
+	struct buf b;
+
+	buf_init(&b, NAMES_BYTES_MAX);
+	assert_int_equal(names_pack_request(&b, r), 0);
+	m.data = b.data;
+	m.len = b.len;
+	assert_int_equal(say(net_node_of(n, rank), &m), 0);
+	buf_free(&b);
+	net_run(n);
+}
+
 /* The rank publishes, takes back or looks up "key", or waits for it. */
 static void ask_names(struct net *n, uint32_t rank, uint64_t id, enum names_op op,
 		      uint32_t wait)
@@ -159,18 +174,10 @@ static void ask_names(struct net *n, uint32_t rank, uint64_t id, enum names_op o
 		.op = op, .range = NAMES_OF_NODE, .items = &item, .count = 1,
 		.wait = wait,
 	};
-	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = id, .rank = rank };
-	struct buf b;
 
 	item.value = op == NAMES_PUBLISH ? "value" : NULL;
 	item.len = op == NAMES_PUBLISH ? 5 : 0;
-	buf_init(&b, NAMES_BYTES_MAX);
-	assert_int_equal(names_pack_request(&b, &r), 0);
-	m.data = b.data;
-	m.len = b.len;
-	assert_int_equal(say(net_node_of(n, rank), &m), 0);
-	buf_free(&b);
-	net_run(n);
+	say_names(n, rank, id, &r);
 }
 
 /* The answer: what has been found, or an error. */
@@ -276,16 +283,8 @@ static void wait_for_rank_3(struct net *n, uint32_t rank, uint64_t id)
 		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = &item,
 		.count = 1, .wait = 1,
 	};
-	struct pmix_msg m = { .type = PMIX_MSG_NAMES, .id = id, .rank = rank };
-	struct buf b;
 
-	buf_init(&b, NAMES_BYTES_MAX);
-	assert_int_equal(names_pack_request(&b, &r), 0);
-	m.data = b.data;
-	m.len = b.len;
-	assert_int_equal(say(net_node_of(n, rank), &m), 0);
-	buf_free(&b);
-	net_run(n);
+	say_names(n, rank, id, &r);
 }
 
 /* All ranks of a step on their nodes, of which rank 5 is connected. */

@@ -3,7 +3,6 @@
 #include "srun-bed.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,17 +60,6 @@ static void on_end(void *arg, struct link *l, int error)
 	a->error = error;
 	link_close(l);
 	a->link = NULL;
-}
-
-struct sockaddr_storage loopback(uint16_t port)
-{
-	struct sockaddr_storage s = { 0 };
-	struct sockaddr_in *in = (struct sockaddr_in *)&s;
-
-	in->sin_family = AF_INET;
-	in->sin_port = htons(port);
-	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return s;
 }
 
 void agent_connect(struct agent *a, const struct srun_server *h, const char *jobid,
@@ -168,15 +156,14 @@ static void child_main(const char *program, int hold, int channel)
 static void write_ready(int fd)
 {
 	const struct control_msg msg = { .type = CONTROL_READY, .text = "1.9" };
-	struct payload *header;
+	struct payload *frame;
 	struct buf b;
 
 	buf_init(&b, CONTROL_FRAME_MAX);
 	control_pack(&b, &msg);
-	header = frame_header(FRAME_CONTROL_UP, NULL, 0, b.len);
-	assert_int_equal(write(fd, header->data, header->len), header->len);
-	assert_int_equal(write(fd, b.data, b.len), b.len);
-	payload_unref(header);
+	frame = frame_whole(FRAME_CONTROL_UP, b.data, b.len);
+	assert_int_equal(write(fd, frame->data, frame->len), frame->len);
+	payload_unref(frame);
 	buf_free(&b);
 }
 

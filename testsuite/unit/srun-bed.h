@@ -14,6 +14,7 @@
 #include "launcher/srun_server.h"
 #include "libio/link.h"
 #include "libpmi/control.h"
+#include "loopback.h"
 
 extern uv_loop_t loop;       /* of the agents */
 extern struct secret secret; /* of every step */
@@ -55,8 +56,6 @@ int ask(struct agent *a, enum control_type type, const char *name, const char *t
 
 /* In order. */
 void agent_leave(struct agent *a);
-
-struct sockaddr_storage loopback(uint16_t port);
 
 int set_up(void **state);
 int tear_down(void **state);

@@ -38,6 +38,15 @@ static int spawn(struct agent *a, const char *program)
 	return a->reply.code;
 }
 
+/* A step with an agent; what it spawns may stay until hold[1] is closed. */
+static void start_holding(struct srun *s, struct agent *a, int hold[2])
+{
+	assert_int_equal(pipe(hold), 0);
+	s->hold = hold[0];
+	start(&s->server, s, "1.0", -1);
+	agent_connect(a, s->server, "1.0", &secret);
+}
+
 static void a_spawn_that_ends_early_is_answered(void **state)
 {
 	struct srun s = { 0 };
@@ -69,10 +78,7 @@ static void a_spawned_step_that_never_starts_is_no_success(void **state)
 	struct agent a, b;
 	int hold[2];
 
-	assert_int_equal(pipe(hold), 0);
-	s.hold = hold[0];
-	start(&s.server, &s, "1.0", -1);
-	agent_connect(&a, s.server, "1.0", &secret);
+	start_holding(&s, &a, hold);
 	request_spawn(&a, "step", 5);
 	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0); /* that waits */
 	agent_connect(&b, s.spawned, "1.1", &secret);
@@ -96,10 +102,7 @@ static void a_spawned_step_uses_its_parents_names(void **state)
 	struct agent a, b;
 	int hold[2];
 
-	assert_int_equal(pipe(hold), 0);
-	s.hold = hold[0];
-	start(&s.server, &s, "1.0", -1);
-	agent_connect(&a, s.server, "1.0", &secret);
+	start_holding(&s, &a, hold);
 	assert_int_equal(ask(&a, CONTROL_PUBLISH, "before", "p"), 0);
 
 	/* The answer comes when the first process of the step is there. */
@@ -182,10 +185,7 @@ static void a_spawned_step_that_ends_is_not_waited_for(void **state)
 	struct agent a;
 	int hold[2];
 
-	assert_int_equal(pipe(hold), 0);
-	s.hold = hold[0];
-	start(&s.server, &s, "1.0", -1);
-	agent_connect(&a, s.server, "1.0", &secret);
+	start_holding(&s, &a, hold);
 	assert_int_equal(spawn(&a, "runs"), 0); /* its step is 1.9 */
 	wait_for_namespace(&a, "pmi2x.1.0", "pmi2x.1.9");
 	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0); /* that waits */
@@ -228,10 +228,7 @@ static void the_spawning_step_that_ends_is_not_waited_for(void **state)
 	pthread_t thread;
 	int hold[2];
 
-	assert_int_equal(pipe(hold), 0);
-	s.hold = hold[0];
-	start(&s.server, &s, "1.0", -1);
-	agent_connect(&a, s.server, "1.0", &secret);
+	start_holding(&s, &a, hold);
 	request_spawn(&a, "step", 5);
 	assert_int_not_equal(ask(&a, CONTROL_LOOKUP, "a", NULL), 0);
 	agent_connect(&b, s.spawned, "1.1", &secret);
@@ -259,10 +256,7 @@ static void end_before_a_child(bool ready, uint32_t wait_ms)
 	struct agent a;
 	int hold[2];
 
-	assert_int_equal(pipe(hold), 0);
-	s.hold = hold[0];
-	start(&s.server, &s, "1.0", -1);
-	agent_connect(&a, s.server, "1.0", &secret);
+	start_holding(&s, &a, hold);
 	if (ready)
 		assert_int_equal(spawn(&a, "runs"), 0);
 	else
