@@ -33,9 +33,8 @@ struct client {
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
 	uint64_t until;  /* see clients_hold; 0: it is not held */
-	struct buf held; /* what it is sent then */
-	bool taking;     /* lines of it are being taken, */
-	struct buf answers; /* and what they are answered goes together */
+	bool taking;     /* lines of it are being taken: their answers go together */
+	struct buf held; /* what it is sent when neither is so any more */
 	UT_hash_handle hh;
 };
 
@@ -52,11 +51,12 @@ static void send_now(struct client *c, const void *data, size_t len)
 		(void)link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len);
 }
 
-static void send_held(struct client *c, struct buf *lines)
+static void send_held(struct client *c)
 {
-	if (lines->len)
-		send_now(c, lines->data, lines->len);
-	buf_free(lines);
+	if (c->until || c->taking || !c->held.len)
+		return;
+	send_now(c, c->held.data, c->held.len);
+	buf_free(&c->held);
 }
 
 /* ---- here ---- */
@@ -70,7 +70,6 @@ void clients_leave(struct client *c)
 	stream_close(c->stream);
 	buf_free(&c->in);
 	buf_free(&c->held);
-	buf_free(&c->answers);
 	free(c);
 	headd_check_left(h);
 }
@@ -103,7 +102,7 @@ static void take_lines(struct client *c)
 	buf_consume(&c->in, begin);
 	c->searched = c->in.len;
 	c->taking = false;
-	send_held(c, &c->answers);
+	send_held(c);
 }
 
 static void on_input(void *arg, size_t len)
@@ -137,7 +136,6 @@ static struct client *client_new(struct headd *h)
 	c->number = ++h->next_client;
 	buf_init(&c->in, LINE_BYTES_MAX);
 	buf_init(&c->held, LINE_BYTES_MAX);
-	buf_init(&c->answers, LINE_BYTES_MAX);
 	return c;
 }
 
@@ -198,10 +196,8 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 	struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
-	if (c && c->until)
+	if (c && (c->until || c->taking))
 		(void)buf_append(&c->held, line, len);
-	else if (c && c->taking)
-		(void)buf_append(&c->answers, line, len);
 	else if (c)
 		send_now(c, line, len);
 }
@@ -223,7 +219,7 @@ void clients_release(struct headd *h, uint64_t safe)
 		if (!c->until || c->until > safe)
 			continue;
 		c->until = 0;
-		send_held(c, &c->held);
+		send_held(c);
 	}
 }
 

@@ -444,10 +444,15 @@ class Dvm(_Target):
     # ---- requests ----
 
     def _submit(self, tasks):
-        profiles = {self._profile(t)[0] for t in tasks}
-        if len(profiles) > 1:  # one to a request
-            return [f for t in tasks for f in self._send_tasks([t])]
-        return self._send_tasks(tasks)
+        said = [(os.fspath(t.get("cwd") or ""), id(t.get("env"))) for t in tasks]
+        profiles = {}  # most tasks say the same of theirs: nothing
+        for key, task in zip(said, tasks):
+            if key not in profiles:
+                profiles[key] = self._profile(task)
+        if len({id for id, _, _ in profiles.values()}) > 1:  # one to a request
+            pairs = zip(tasks, said)
+            return [f for t, key in pairs for f in self._send_tasks([t], profiles[key])]
+        return self._send_tasks(tasks, profiles[said[0]])
 
     def _profile(self, task):
         """Its id, directory and environment."""
@@ -458,15 +463,17 @@ class Dvm(_Target):
         text = json.dumps([cwd, env], sort_keys=True, default=os.fspath)
         return hashlib.sha256(text.encode()).hexdigest()[:32], cwd, env
 
-    def _send_tasks(self, tasks):
-        id, cwd, env = self._profile(tasks[0])
+    def _send_tasks(self, tasks, profile):
+        id, cwd, env = profile
         request = {"op": "submit", "profile": {"id": id}}
         if id not in self._profiles:
             request["profile"].update(cwd=cwd, env=env)
         tasks = [
             {k: v for k, v in t.items() if k not in ("cwd", "env")} for t in tasks
         ]
-        refused = {i: wrong for i, wrong in enumerate(map(_unfit, tasks)) if wrong}
+        refused = {}
+        if _unfit({"tasks": tasks}):  # which of them?
+            refused = {i: wrong for i, wrong in enumerate(map(_unfit, tasks)) if wrong}
         request["tasks"] = [{} if i in refused else t for i, t in enumerate(tasks)]
         answer = self._ask(request)
         self._profiles.add(id)
