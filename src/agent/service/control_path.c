@@ -201,11 +201,16 @@ static void send_to_parent(struct service *s, struct payload *frame,
 	peers_send_control(s->peers, pmi_server_place(s->server)->parent, frame);
 }
 
+bool control_path_is_direct(const struct service *s)
+{
+	return s->control->direct && srun_link_is_up(s);
+}
+
 bool control_path_bypass(struct service *s)
 {
 	s->control->direct = true;
 	srun_link_connect(s);
-	return srun_link_is_up(s);
+	return control_path_is_direct(s);
 }
 
 /* A report without one: a rank has ended because of what was reported. */
@@ -280,8 +285,7 @@ static int pass_up(struct service *s, enum control_type type,
 		if (rc)
 			return rc == -EAGAIN ? 0 : rc;
 	}
-	if (peers_has_parent(s->peers) &&
-	    !(ctl->direct && srun_link_is_up(s))) {
+	if (peers_has_parent(s->peers) && !control_path_is_direct(s)) {
 		remember_for_srun(ctl, type, frame);
 		send_to_parent(s, frame, r);
 	} else if (type == CONTROL_ABORT) {

@@ -37,6 +37,8 @@ void control_path_unneeded(struct service *s);
  * connection while it is up. True once it is.
  */
 bool control_path_bypass(struct service *s);
+/* Is it so now? */
+bool control_path_is_direct(const struct service *s);
 /* The parent is gone, see struct peer_gone. */
 void control_path_parent_gone(struct service *s, const struct peer_gone *gone);
 /* Of the connection to srun. */

@@ -25,9 +25,8 @@ struct service_status {
 	uint64_t counted_ms; /* that it has waited, suspensions left out */
 	uint64_t report_ms;  /* of counted_ms: when srun is told next */
 	bool expired;        /* srun has been told to give up */
-	bool unanswered;     /* srun has been told, then, and has not asked since, */
-	uint64_t told_ms;    /* of counted_ms, */
-	bool around;         /* not even when it was told past the parent */
+	bool unanswered;     /* srun was told by way of the parent, and has not asked since */
+	uint64_t told_ms;    /* of counted_ms: when it was told last */
 	uint32_t query;      /* the last one, answered; 0: none */
 };
 
@@ -102,7 +101,7 @@ static void tell_srun(struct service *s, bool give_up)
 	};
 
 	pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
-	s->status->unanswered = true;
+	s->status->unanswered = !control_path_is_direct(s);
 	s->status->told_ms = s->status->counted_ms;
 	control_path_send_msg(s, &msg);
 }
@@ -116,13 +115,11 @@ static void go_around_parent(struct service *s)
 	const struct tree_place *place = pmi_server_place(s->server);
 	struct service_status *st = s->status;
 
-	/* No more than the path lets through, and again when the wait has doubled. */
-	if (!st->unanswered || st->around || place->parent != 0 ||
-	    st->counted_ms - st->told_ms < control_path_patience(s) / 2 ||
-	    !control_path_bypass(s))
-		return;
-	st->around = true;
-	tell_srun(s, st->expired);
+	/* No sooner than the path lets it through. */
+	if (st->unanswered && place->parent == 0 &&
+	    st->counted_ms - st->told_ms >= control_path_patience(s) / 2 &&
+	    control_path_bypass(s))
+		tell_srun(s, st->expired);
 }
 
 /* srun has not ended what waits, although it should have. */
@@ -258,7 +255,7 @@ void service_status_query(struct service *s, uint32_t query, struct payload *fra
 
 	if (s->leaving || st->query == query)
 		return;
-	st->unanswered = st->around = false;
+	st->unanswered = false;
 	st->query = query;
 	peers_begin(s->peers);
 	peers_send_down(s->peers, frame);

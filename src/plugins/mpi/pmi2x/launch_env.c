@@ -126,11 +126,12 @@ void launch_set_number(char ***env, const char *name, uint64_t number)
 
 static void write_numbers(const struct launch_env *l, char ***env)
 {
-	for (const struct variable *v = variables; v < variables + VARIABLES; v++)
+	for (const struct variable *v = variables; v < variables + VARIABLES; v++) {
+		const uint32_t *number = (const uint32_t *)((const char *)l + v->offset);
+
 		if (!v->read)
-			launch_set_number(env, v->name,
-					  *(const uint32_t *)((const char *)l +
-							      v->offset));
+			launch_set_number(env, v->name, *number);
+	}
 }
 
 static int write_secret(const struct launch_env *l, char ***env)
