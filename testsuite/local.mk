@@ -3,7 +3,7 @@ EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	contrib/packages.debian contrib/plain-path contrib/cluster/mpi-hello.c \
 	testsuite/report.sh testsuite/run testsuite/count testsuite/sanitize \
 	testsuite/asan-at-fork.c testsuite/cross testsuite/debian-root.sh \
-	testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \
+	testsuite/check-promises testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \
 	testsuite/slurm-from-source \
 	testsuite/slurm-version testsuite/unit/docs-test.py \
 	testsuite/unit/man-test.py

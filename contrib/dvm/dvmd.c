@@ -525,7 +525,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (!d.welcome.share && claim_node(d.name)) {
-		fprintf(stderr, "pmi2x-dvmd on %s: another DVM of this job is on this node: end it with pmi2x-dvm down, or give up --share\n",
+		fprintf(stderr, "pmi2x-dvmd on %s: another DVM of this job is on this node: end it with pmi2x-dvm down, or start this one by pmi2x-dvm up --share\n",
 			d.name);
 		return 1;
 	}

@@ -287,6 +287,31 @@ def test_growing_in_an_allocation(cluster, prefix, tmp_path, hello):
     assert not living(base)
 
 
+TWO = """
+export PMI2X_DVM_DIR={base}
+pmi2x-dvm up --name first || exit
+pmi2x-dvm up --name second && exit 3
+pmi2x-dvm up --name second --share || exit
+PMI2X_DVM=second pmi2x-dvm run -N2 -n2 echo of the second
+PMI2X_DVM=second pmi2x-dvm down
+PMI2X_DVM=first pmi2x-dvm run -N2 -n2 echo of the first
+PMI2X_DVM=first pmi2x-dvm down
+"""
+
+
+def test_second_dvm_of_a_job_needs_share(cluster, prefix, tmp_path):
+    base = tmp_path / "dvm"
+    base.mkdir(mode=0o700)
+    result = cluster.run(
+        "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
+        "salloc", "-N2", "bash", "-c", TWO.format(base=base),
+    ).ok()  # fmt: skip
+    result.says("another DVM of this job is on this node").says("--share")
+    assert result.lines.count("of the first") == 2
+    assert result.lines.count("of the second") == 2
+    assert not living(base)
+
+
 def test_what_is_no_client(up, dvm):
     """It is closed, and nobody else is."""
     port = next(line for line in up.read_text().splitlines() if "head" in line).split()[2]
