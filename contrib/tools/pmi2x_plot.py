@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One style for all plots of pmi2x. Needs matplotlib, which nothing else does."""
 
+import io
+import re
+
 MARKERS = "os^Dvx*P"
 KINDS = (".svg", ".png", ".pdf")
 DOTS = 110  # an inch, of a .png
 SMALL = 7  # points, of notes
 GREY = "0.35"
+INK, INK_ON_DARK = "#1c2530", "#e8edf2"  # text and axes
+# An .svg has no background: its reader's page shows, light or dark.
+STYLE = (f"<style>:root {{ --ink: {INK}; }} @media (prefers-color-scheme: dark) "
+         f"{{ :root {{ --ink: {INK_ON_DARK}; }} }}</style>")
 
 
 class PlotError(Exception):
@@ -22,6 +29,11 @@ def load():
     matplotlib.use("Agg")
     matplotlib.rcParams.update({
         "svg.hashsalt": "pmi2x",  # same data, same file
+        "svg.fonttype": "none",  # text, and not outlines of letters
+        **{f"{what}color": INK for what in
+           ("text.", "axes.edge", "axes.label", "xtick.", "ytick.", "grid.")},
+        "legend.framealpha": 0,
+        "font.sans-serif": ["DejaVu Sans", "Arial"],
         "legend.fontsize": "small",
         "lines.markersize": 5,
         "axes.grid": True,
@@ -60,8 +72,25 @@ def sizes_across(axes, xs):
     axes.xaxis.set_minor_locator(NullLocator())
 
 
+def compact(svg):
+    """The same picture in a line for each group, with ink that follows the page."""
+    svg = svg[svg.index("<svg"):]
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"(\.\d)\d+", r"\1", re.sub(r"\s+", " ", svg)).replace("> <", "><")
+    # Groups that say no more than what is in them.
+    svg = re.sub(r'<g id="(?:line2d|text|patch|xtick|ytick|legend|matplotlib)[^"]*">',
+                 "<g>", svg)
+    svg = re.sub(r"(>)(?=<(?:g|defs|path)\b)(?!<g><)", r"\1\n", svg)
+    return svg.replace(INK, "var(--ink)").replace(">", f">{STYLE}", 1) + "\n"
+
+
 def save(figure, path):
     """Without the date, so that the same data are the same file."""
-    metadata = {"Date": None} if path.endswith(".svg") else None
-    figure.savefig(path, dpi=DOTS, metadata=metadata)
+    if path.endswith(".svg"):
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(compact(text.getvalue()))
+    else:
+        figure.savefig(path, dpi=DOTS)
     load().close(figure)
