@@ -56,8 +56,7 @@ contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/strays.c contrib/dvm/strays.h \
 	contrib/dvm/task.c contrib/dvm/task.h \
 	contrib/dvm/tasks.c contrib/dvm/tasks.h \
-	contrib/dvm/welcome.c contrib/dvm/welcome.h \
-	src/pmixd/owner.c src/pmixd/owner.h
+	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
 contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libstarter.la libagent.la libio.la libpmi.la \

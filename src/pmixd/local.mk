@@ -14,7 +14,6 @@ libpmixd_la_SOURCES = \
 	src/pmixd/link.c src/pmixd/link.h \
 	src/pmixd/names.c src/pmixd/names.h \
 	src/pmixd/notify.c src/pmixd/notify.h \
-	src/pmixd/owner.c src/pmixd/owner.h \
 	src/pmixd/server.c src/pmixd/server.h \
 	src/pmixd/server_call.c \
 	src/pmixd/server_cross.c \
@@ -34,7 +33,7 @@ src_pmixd_pmi2x_pmixd_SOURCES = \
 	src/pmixd/program.c src/pmixd/program.h
 src_pmixd_pmi2x_pmixd_CPPFLAGS = $(libpmixd_la_CPPFLAGS)
 src_pmixd_pmi2x_pmixd_CFLAGS = $(libpmixd_la_CFLAGS)
-src_pmixd_pmi2x_pmixd_LDADD = libpmixd.la libagent.la libpmi.la libcoll.la libutil.la \
+src_pmixd_pmi2x_pmixd_LDADD = libpmixd.la libagent.la libio_plain.la libpmi.la libcoll.la libutil.la \
 	$(XXHASH_LIBS) $(DL_LIBS) -lpthread
 # libpmix calls the functions of door.c.
 src_pmixd_pmi2x_pmixd_LDFLAGS = $(AM_LDFLAGS) -rdynamic

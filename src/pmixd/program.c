@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "agent/host_msg.h"
+#include "libio/owner.h"
 #include "pmi2x-build.h"
 #include "pmixd/door.h"
-#include "pmixd/owner.h"
 
 enum source {
 	FROM_AGENT,

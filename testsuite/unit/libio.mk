@@ -7,6 +7,11 @@ unit_tests += testsuite/unit/secret-test testsuite/unit/frames-test \
 	testsuite/unit/link-test testsuite/unit/refusals-test \
 	testsuite/unit/stopped-test testsuite/unit/thread-test
 
+unit_tests += testsuite/unit/owner-test
+testsuite_unit_owner_test_SOURCES = testsuite/unit/owner-test.c
+testsuite_unit_owner_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_owner_test_LDADD = libio_plain.la $(CMOCKA_LIBS)
+
 testsuite_unit_stopped_test_SOURCES = testsuite/unit/stopped-test.c
 testsuite_unit_stopped_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_stopped_test_LDADD = $(UNIT_LIBS_AGENT)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Asks the kernel for the owner of a socket: sock_diag(7), else proc_net(5). */
-#include "pmixd/owner.h"
+#include "libio/owner.h"
 
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +60,25 @@ static int ask(int netlink, const struct ends *e)
 	return send(netlink, &m, sizeof(m), 0) == sizeof(m) ? 0 : -errno;
 }
 
-static int read_answer(int netlink, uint32_t *uid)
+/* An IPv6 socket may have the connection; its addresses are IPv4's, mapped. */
+static uint32_t address_in(const __be32 address[4], uint8_t family)
+{
+	return family == AF_INET ? address[0] : address[3];
+}
+
+/* The kernel answers with a listening socket where there is no connection. */
+static bool is_connection(const struct inet_diag_msg *found, const struct ends *e)
+{
+	return found->idiag_state != TCP_LISTEN &&
+	       found->id.idiag_sport == e->own.sin_port &&
+	       found->id.idiag_dport == e->peer.sin_port &&
+	       address_in(found->id.idiag_src, found->idiag_family) ==
+		       e->own.sin_addr.s_addr &&
+	       address_in(found->id.idiag_dst, found->idiag_family) ==
+		       e->peer.sin_addr.s_addr;
+}
+
+static int read_answer(int netlink, const struct ends *e, uint32_t *uid)
 {
 	union {
 		struct nlmsghdr head;
@@ -78,8 +97,10 @@ static int read_answer(int netlink, uint32_t *uid)
 	if (m.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 	    m.head.nlmsg_len < NLMSG_LENGTH(sizeof(*found)))
 		return -EPROTO;
+	if (!found->idiag_inode || !is_connection(found, e))
+		return -ENOENT; /* closed: it has no owner */
 	*uid = found->idiag_uid;
-	return found->idiag_inode ? 0 : -ENOENT; /* closed: nobody's */
+	return 0;
 }
 
 static int by_sock_diag(const struct ends *e, uint32_t *uid)
@@ -90,7 +111,7 @@ static int by_sock_diag(const struct ends *e, uint32_t *uid)
 	if (netlink < 0)
 		return -errno;
 	rc = ask(netlink, e);
-	rc = rc ? rc : read_answer(netlink, uid);
+	rc = rc ? rc : read_answer(netlink, e, uid);
 	close(netlink);
 	return rc;
 }

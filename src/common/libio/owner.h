@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose process is at the other end of a connection over the loopback device. */
+#ifndef PMI2X_OWNER_H
+#define PMI2X_OWNER_H
+
+#include <stdint.h>
+
+/*
+ * The user who made the socket at the other end of `fd`, a TCP connection of IPv4, as
+ * the kernel says. 0; -ENOENT: that socket is closed, or is not on this machine; or
+ * another negative errno. A socket that listens at the same address is not taken for
+ * it. Any thread; costs the same however many sockets the machine has.
+ */
+int owner_of_peer(int fd, uint32_t *uid);
+
+/* The same from the text of /proc/net/tcp, where the kernel has no sock_diag. */
+int owner_of_peer_in(const char *path, int fd, uint32_t *uid);
+
+#endif

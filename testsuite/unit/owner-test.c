@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose socket is at the other end of a connection over the loopback device. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libio/listener_socket.h"
+#include "libio/owner.h"
+
+/* A connection: both ends, and what accepted it. */
+struct pair {
+	int listener, client, accepted;
+	struct sockaddr_in at; /* the client's address */
+};
+
+static int listen_at(uint16_t port, uint16_t *bound)
+{
+	struct sockaddr_storage here = { .ss_family = AF_INET };
+
+	((struct sockaddr_in *)&here)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return listener_socket(&here, port, bound);
+}
+
+/* The client may share its port with a listener that comes later. */
+static void pair_open(struct pair *p)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	socklen_t len = sizeof(p->at);
+	uint16_t port;
+	int yes = 1;
+
+	p->listener = listen_at(0, &port);
+	assert_true(p->listener >= 0);
+	to.sin_port = htons(port);
+	p->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(p->client, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	p->at = to;
+	p->at.sin_port = 0;
+	assert_int_equal(bind(p->client, (struct sockaddr *)&p->at, len), 0);
+	assert_int_equal(connect(p->client, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(getsockname(p->client, (struct sockaddr *)&p->at, &len), 0);
+	p->accepted = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(p->accepted >= 0);
+}
+
+static void pair_close(struct pair *p)
+{
+	close(p->accepted);
+	close(p->listener);
+}
+
+static void client_has_its_owner(void **state)
+{
+	uint32_t uid = ~0U;
+	struct pair p;
+
+	pair_open(&p);
+	assert_int_equal(owner_of_peer(p.accepted, &uid), 0);
+	assert_int_equal(uid, getuid());
+	uid = ~0U;
+	assert_int_equal(owner_of_peer_in("/proc/net/tcp", p.accepted, &uid), 0);
+	assert_int_equal(uid, getuid());
+	close(p.client);
+	pair_close(&p);
+}
+
+/* Its addresses are IPv4's in IPv6's form. */
+static void client_of_ipv6_has_its_owner(void **state)
+{
+	struct sockaddr_in6 to = {
+		.sin6_family = AF_INET6,
+		.sin6_addr = { { { [10] = 255, [11] = 255, [12] = 127, [15] = 1 } } },
+	};
+	uint16_t port;
+	int fd, accepted, listener = listen_at(0, &port);
+	uint32_t uid = ~0U;
+
+	to.sin6_port = htons(port);
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		skip();
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_int_equal(owner_of_peer(accepted, &uid), 0);
+	assert_int_equal(uid, getuid());
+	close(fd);
+	close(accepted);
+	close(listener);
+}
+
+/*
+ * A client that is gone without a word: a socket under repair is closed so. The
+ * connection waits here, and somebody listens where the client was.
+ */
+static void listener_is_not_taken_for_a_peer(void **state)
+{
+	uint32_t uid = ~0U;
+	int listener, on = 1;
+	uint16_t port;
+	struct pair p;
+
+	NOT_EMULATED("sock_diag");
+	pair_open(&p);
+	if (setsockopt(p.client, IPPROTO_TCP, TCP_REPAIR, &on, sizeof(on))) {
+		assert_int_equal(errno, EPERM);
+		skip();
+	}
+	close(p.client);
+	listener = listen_at(ntohs(p.at.sin_port), &port);
+	assert_true(listener >= 0);
+	assert_int_equal(owner_of_peer(p.accepted, &uid), -ENOENT);
+	assert_int_equal(owner_of_peer_in("/proc/net/tcp", p.accepted, &uid), -ENOENT);
+	assert_int_equal(uid, ~0U);
+	close(listener);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(client_has_its_owner),
+		cmocka_unit_test(client_of_ipv6_has_its_owner),
+		cmocka_unit_test(listener_is_not_taken_for_a_peer),
+	};
+
+	return cmocka_run_group_tests_name("owner", tests, NULL, NULL);
+}
