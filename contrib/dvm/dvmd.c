@@ -511,6 +511,12 @@ int main(int argc, char **argv)
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);
+	/*
+	 * Ranks have this session: a task that kills its session must not reach the head,
+	 * nor other nodes of the same machine. In a step of Slurm the call fails, and the
+	 * session is that of slurmstepd.
+	 */
+	(void)setsid();
 	strays_adopt();
 	find_name(&d, argc > 2 ? argv[2] : NULL);
 	if ((argc != 1 && argc != 3) ||

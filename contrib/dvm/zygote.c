@@ -158,14 +158,19 @@ static uint64_t us(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
-/* While it is not reaped, its number is nobody else's, and so is its group's. */
+/*
+ * A rank's process group ends with the rank; the rank is not reaped yet, so the group's
+ * number is no other group's. A process that a rank has left behind may end and leave a
+ * group that runs on: the first process of a classic daemon does. strays.h ends that.
+ */
 static void reap(struct zygote *z, pid_t pid)
 {
 	struct node_end end = { 0 };
 	struct rusage usage;
 	int status;
 
-	kill(-pid, SIGKILL);
+	if (dvm_node_is_rank(z->node, pid))
+		kill(-pid, SIGKILL);
 	if (wait4(pid, &status, 0, &usage) != pid)
 		return;
 	end.status = status;

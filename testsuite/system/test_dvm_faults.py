@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -75,6 +76,57 @@ def test_what_leaves_its_group_ends_with_its_task(local, tmp_path, stray):
     go.touch()
     local("wait").ok()
     wait_until(lambda: not count())
+
+
+# What a classic daemon does: fork, setsid, fork. The process between ends at once.
+DAEMON = """
+import os, sys
+if os.fork():
+    sys.exit()
+os.setsid()
+if os.fork():
+    sys.exit()
+for fd in range(3):
+    os.close(fd)
+os.execv(sys.argv[1], [sys.argv[1], "600"])
+"""
+
+
+def test_daemon_of_a_task_runs_until_its_task_has_ended(local, tmp_path, stray):
+    program, count = stray
+    go, script = tmp_path / "go", tmp_path / "daemon.py"
+    script.write_text(DAEMON)
+    work = f"{sys.executable} {script} {program}; until [ -e {go} ]; do sleep 0.05; done"
+    number = local("submit", "sh", "-c", work).ok().lines
+    wait_until(lambda: count() == 1)
+    local("submit", "--wait", "--array", "1-20", "true").ok()  # each end is a look at strays
+    assert count() == 1
+    go.touch()
+    local("wait", *number).ok()
+    wait_until(lambda: not count())
+
+
+# As `pkill -9 -s 0`.
+KILL_SESSION = """
+import os, pathlib, signal
+own = os.getsid(0)
+for path in pathlib.Path("/proc").glob("[0-9]*"):
+    pid = int(path.name)
+    try:
+        if pid != os.getpid() and os.getsid(pid) == own:
+            os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+def test_task_that_kills_its_session_costs_one_node(local, env, tmp_path):
+    script, done = tmp_path / "kill.py", tmp_path / "done"
+    script.write_text(KILL_SESSION)
+    local("submit", "sh", "-c", f"mkdir {done} && exec {sys.executable} {script}").ok()
+    wait_until(lambda: "lost" in [n["state"] for n in status(local)["nodes"]])
+    assert sorted(n["state"] for n in status(local)["nodes"]) == ["lost", "up"]
+    local("submit", "--wait", "true").ok()
 
 
 @pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot", "pmi2x-dvm-head"])
