@@ -60,14 +60,11 @@ static const int always[] = {
 	/* Links and descriptors. */
 	SYS_accept4,
 	SYS_connect,
-	SYS_bind,
-	SYS_listen,
 	SYS_shutdown,
 	SYS_getsockopt,
 	SYS_setsockopt,
 	SYS_getsockname,
 	SYS_getpeername,
-	SYS_fcntl,
 	SYS_close,
 	SYS_pread64,
 	SYS_lseek,
@@ -90,7 +87,6 @@ static const int always[] = {
 	SYS_memfd_create,
 	SYS_ftruncate,
 	SYS_fallocate,
-	SYS_fchmod,
 	/* Time. */
 	SYS_clock_gettime,
 	SYS_clock_getres,
@@ -130,30 +126,41 @@ static const int always[] = {
 #endif
 };
 
-/* A call whose argument, masked, has this value; several lines for one call. */
+/* The low half of an argument, masked, has this value. A mask of 0: any has. */
+struct test {
+	unsigned int argument;
+	uint32_t mask, value;
+};
+
+/* A call both of whose tests are right; several lines for one call. */
 struct condition {
 	int number;
-	unsigned int argument;
-	uint32_t mask, value; /* of its low half: all of these are 32 bits wide */
+	struct test tests[2];
 };
 
 #define ANY_BIT 0xffffffffu
 #define READING (O_ACCMODE | O_CREAT | O_TRUNC)
+#define IS(argument, value) { { argument, ANY_BIT, value } }
 
 static const struct condition conditions[] = {
 	/* /proc of ranks, /sys/fs/cgroup, objects of its own again. */
-	{ SYS_openat, 2, READING, O_RDONLY },
-	{ SYS_socket, 0, ANY_BIT, AF_INET },
-	{ SYS_socket, 0, ANY_BIT, AF_INET6 },
-	{ SYS_socket, 0, ANY_BIT, AF_UNIX },
-	{ SYS_socket, 0, ANY_BIT, AF_NETLINK }, /* getifaddrs */
-	{ SYS_mmap, 2, PROT_EXEC, 0 },
-	{ SYS_mprotect, 2, PROT_EXEC, 0 },
-	{ SYS_ioctl, 1, ANY_BIT, FIONBIO },
-	{ SYS_ioctl, 1, ANY_BIT, FIOCLEX },
-	{ SYS_clone, 0, CLONE_THREAD, CLONE_THREAD },
-	{ SYS_prlimit64, 0, ANY_BIT, 0 }, /* its own */
-	{ SYS_prctl, 0, ANY_BIT, PR_SET_NAME },
+	{ SYS_openat, { { 2, READING, O_RDONLY } } },
+	{ SYS_socket, IS(0, AF_INET) },
+	{ SYS_socket, IS(0, AF_INET6) },
+	{ SYS_fcntl, IS(1, F_GETFD) },
+	{ SYS_fcntl, IS(1, F_SETFD) },
+	{ SYS_fcntl, IS(1, F_GETFL) },
+	{ SYS_fcntl, { { 1, ANY_BIT, F_SETFL }, { 2, O_ASYNC, 0 } } }, /* sends signals */
+	{ SYS_fcntl, IS(1, F_DUPFD_CLOEXEC) },
+	{ SYS_fcntl, IS(1, F_ADD_SEALS) },
+	{ SYS_fcntl, IS(1, F_GET_SEALS) },
+	{ SYS_mmap, { { 2, PROT_EXEC, 0 } } },
+	{ SYS_mprotect, { { 2, PROT_EXEC, 0 } } },
+	{ SYS_ioctl, IS(1, FIONBIO) },
+	{ SYS_ioctl, IS(1, FIOCLEX) },
+	{ SYS_clone, { { 0, CLONE_THREAD, CLONE_THREAD } } },
+	{ SYS_prlimit64, IS(0, 0) }, /* its own */
+	{ SYS_prctl, IS(0, PR_SET_NAME) },
 };
 
 /* What libraries try first, or what may be asked of a wrong descriptor. */
@@ -175,7 +182,8 @@ static const struct refusal {
 
 /* Instructions of a table's line, and around the tables. */
 #define OF_NUMBER 2
-#define OF_CONDITION 6
+#define OF_TEST 3
+#define OF_CONDITION (3 + 2 * OF_TEST)
 #define OF_FRAME 5
 #define PROGRAM_MAX                                                   \
 	(OF_FRAME + OF_NUMBER * (COUNT(always) + COUNT(refusals)) +   \
@@ -214,14 +222,21 @@ static void load_number(struct program *p)
 	load(p, offsetof(struct seccomp_data, nr));
 }
 
-static void add_condition(struct program *p, const struct condition *c)
+/* Leave out what is left of a condition, `skip` instructions, unless it is right. */
+static void add_test(struct program *p, const struct test *t, uint8_t skip)
 {
 	size_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0;
 
-	unless_equal(p, c->number, 5);
-	load(p, offsetof(struct seccomp_data, args) + 8 * c->argument + low);
-	add(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, c->mask);
-	unless_equal(p, c->value, 1);
+	load(p, offsetof(struct seccomp_data, args) + 8 * t->argument + low);
+	add(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, t->mask);
+	unless_equal(p, t->value, skip);
+}
+
+static void add_condition(struct program *p, const struct condition *c)
+{
+	unless_equal(p, c->number, OF_CONDITION - 1);
+	add_test(p, &c->tests[0], 1 + OF_TEST);
+	add_test(p, &c->tests[1], 1);
 	end(p, SECCOMP_RET_ALLOW);
 	load_number(p);
 }
@@ -229,7 +244,7 @@ static void add_condition(struct program *p, const struct condition *c)
 static void build(struct program *p)
 {
 	/* abort() and libraries signal themselves; no one else. */
-	const struct condition own = { SYS_tgkill, 0, ANY_BIT, getpid() };
+	const struct condition own = { SYS_tgkill, IS(0, getpid()) };
 
 	p->len = 0;
 	load(p, offsetof(struct seccomp_data, arch));

@@ -14,6 +14,7 @@
 #include "agent/crash.h"
 #include "agent/filter.h"
 #include "agent/host_msg.h"
+#include "agent/netinfo.h"
 #include "agent/program.h"
 #include "libio/protocol.h"
 #include "libutil/log.h"
@@ -49,13 +50,15 @@ static int cannot_confine(const char *why)
 	return 1;
 }
 
-static int confine(const struct confine_options *o)
+/* The filter allows no netlink socket, so the host's interfaces are listed before. */
+static int confine(const struct confine_options *o, char **netinfo)
 {
 	char why[CONFINE_WHY_MAX];
 	int rc = confine_begin(o, why);
 
 	if (rc)
 		return cannot_confine(why);
+	*netinfo = netinfo_create();
 	rc = crash_watch();
 	rc = rc ? rc : filter_install(crash_denied);
 	if (rc && rc != -ENOSYS)
@@ -75,6 +78,7 @@ int main(int argc, char **argv)
 		.pmix = given(AGENT_FD_PMIX),
 	};
 	struct confine_options o = { .fds = AGENT_FD_END };
+	char *netinfo;
 
 	/* Of a file that is executed by its descriptor that number is the name. */
 	prctl(PR_SET_NAME, "pmi2x-agent", 0, 0, 0);
@@ -83,6 +87,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s%s\n", usage, protocol_mark);
 		return 2;
 	}
-	return confine(&o) ||
-	       agent_program(AGENT_FD_SETUP, AGENT_FD_HOST, &fds, PMI2X_BUILD);
+	return confine(&o, &netinfo) ||
+	       agent_program(AGENT_FD_SETUP, AGENT_FD_HOST, &fds, PMI2X_BUILD, netinfo);
 }

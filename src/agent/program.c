@@ -116,7 +116,7 @@ static void left(void *arg)
 	uv_unref((uv_handle_t *)&p->poll);
 }
 
-static const char *netinfo(void *arg)
+static const char *tell_netinfo(void *arg)
 {
 	struct program *p = arg;
 
@@ -228,7 +228,7 @@ static int read_setup(struct program *p, int fd, const char *build)
 	budget_init(&p->budget, p->setup.options.buffer_limit,
 		    "Pmi2xBufferLimit in mpi.conf", &p->log);
 	p->setup.step.budget = &p->budget;
-	p->setup.step.netinfo = netinfo;
+	p->setup.step.netinfo = tell_netinfo;
 	p->setup.step.netinfo_arg = p;
 	return 0;
 }
@@ -308,9 +308,9 @@ static void close_fds(const struct agent_fds *fds)
 }
 
 int agent_program(int setup_fd, int host_fd, const struct agent_fds *fds,
-		  const char *build)
+		  const char *build, char *netinfo)
 {
-	struct program p = { .host_fd = host_fd };
+	struct program p = { .host_fd = host_fd, .netinfo = netinfo };
 	int rc;
 
 	p.log = (struct log_hook){ keep_line, &p };

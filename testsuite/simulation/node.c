@@ -142,7 +142,7 @@ static struct agent_options make_options(const struct step *s, uint32_t host)
 static void *agent_main(void *arg)
 {
 	struct sim_node *n = arg;
-	int rc = agent_program(n->setup_fd, n->host_fd, &n->fds, NULL);
+	int rc = agent_program(n->setup_fd, n->host_fd, &n->fds, NULL, NULL);
 
 	check_nothing_left(n->agent);
 	process_kill(n->agent, rc << 8);

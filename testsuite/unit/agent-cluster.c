@@ -283,7 +283,7 @@ __thread bool cluster_in_agent;
 int cluster_run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 {
 	cluster_in_agent = true;
-	return agent_program(setup_fd, host_fd, fds, NULL);
+	return agent_program(setup_fd, host_fd, fds, NULL, NULL);
 }
 
 struct starter *cluster_prepare(struct cluster *c, uint32_t node)
