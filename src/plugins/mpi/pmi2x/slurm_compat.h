@@ -43,16 +43,24 @@
 #undef LOG_LEVEL_INFO
 #undef LOG_LEVEL_DEBUG
 
-#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
-typedef list_t *slurm_list;
-typedef hostlist_t *slurm_hostlist;
-typedef void compat_appended;
-#else
-typedef List slurm_list;
-typedef hostlist_t slurm_hostlist;
+#if SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(23, 2, 0)
 typedef mpi_plugin_client_info_t mpi_step_info_t;
 typedef mpi_plugin_task_info_t mpi_task_info_t;
 typedef void *compat_appended;
+#else
+typedef void compat_appended;
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
+typedef hostlist_t *slurm_hostlist;
+#else
+typedef hostlist_t slurm_hostlist;
+#endif
+
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+typedef list_t *slurm_list;
+#else
+typedef List slurm_list;
 #endif
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
@@ -83,7 +91,7 @@ static inline int compat_signal_step(uint32_t job, uint32_t step, uint16_t signa
 	id.job_id = job;
 	id.step_id = step;
 	return slurm_kill_job_step(&id, signal, 0);
-#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+#elif SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
 #define COMPAT_KILL_ARGUMENTS uint32_t, uint32_t, uint16_t, uint16_t
 	return slurm_kill_job_step(job, step, signal, 0);
 #else
