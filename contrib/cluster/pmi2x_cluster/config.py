@@ -89,7 +89,8 @@ def node_line(options, state):
 
 
 def cgroup_conf(state):
-    old = tuple(state["version"]) < (23, 11)
+    """"disabled" is known from 24.05 on; before it an unused plugin does no harm."""
+    old = tuple(state["version"]) < (24, 5)
     return "CgroupPlugin=%s\n" % ("cgroup/v1" if old else "disabled")
 
 
