@@ -13,4 +13,7 @@ EXTRA_DIST += contrib/packaging/build-deb contrib/packaging/make-tarball \
 	debian/libpmi2x-allgather0.install debian/libpmi2x-dev.install \
 	debian/libpmi2x0.install debian/pmi2x-agent.install \
 	debian/pmi2x-plugin.examples debian/pmi2x-plugin.install \
+	debian/pmi2x-plugin.postinst \
 	debian/pmi2x-tools.install
+dist_check_SCRIPTS += testsuite/unit/package-scripts-test.sh
+TESTS += testsuite/unit/package-scripts-test.sh
