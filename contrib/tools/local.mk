@@ -9,6 +9,8 @@ contrib_tools_pmi2x_probe_SOURCES = \
 	contrib/tools/probe_look.h \
 	contrib/tools/probe_mpi.c \
 	contrib/tools/probe_mpi.h \
+	contrib/tools/probe_node_list.c \
+	contrib/tools/probe_node_list.h \
 	contrib/tools/probe_nodes.c \
 	contrib/tools/probe_ops.c \
 	contrib/tools/probe_process.c \

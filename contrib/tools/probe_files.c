@@ -141,7 +141,7 @@ static bool list_libraries(struct probe_files *f, struct own *own,
 			path, own->loader[0] ? own->loader : "none");
 		return false;
 	}
-	if (!probe_process_read(argv, note_line, f))
+	if (!probe_process_read(argv, 0, note_line, f))
 		return true;
 	/* The loader has said which library is missing. */
 	fprintf(stderr,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-probe --nodes: which nodes lack the plugin or the agent, or have another build;
- * and which libpmix they have, if any.
+ * pmi2x-probe --nodes: which nodes lack the plugin or the agent, have another build, or
+ * a plugin for another Slurm.
  *
  * Runs one step without MPI over the nodes, whose tasks print what mpi_pmi2x.so and
  * pmi2x-agent say of themselves (libio/protocol.h). Nothing of pmi2x need be installed
@@ -12,93 +12,33 @@
 #include <string.h>
 
 #include "probe.h"
+#include "probe_node_list.h"
 #include "probe_process.h"
 
-#define NODES_MAX 65536
-#define LINE_LEN PROBE_LINE_MAX
-#define STATE_LEN 64
-#define WAIT_SECONDS "60" /* for the nodes to become free */
-
-enum part { PLUGIN, AGENT, LIBPMIX, PARTS };
+#define WAIT_S "60" /* for the nodes to become free */
+#define STEP_S 120  /* for this, and the step itself */
 
 static const char *const files[PARTS] = { "mpi_pmi2x.so", "pmi2x-agent",
 					    "libpmix.so.2" };
 
-struct node {
-	char *name;
-	/* of each file: build and protocol (libpmix: release and package), "missing",
-	   or why it is not known */
-	char state[PARTS][STATE_LEN];
-	bool usable; /* Slurm would run a step there */
-};
+/* ---- the files ---- */
 
-struct nodes {
-	struct node *items;
-	size_t count;
-};
-
-/* ---- the nodes ---- */
-
-static void set_states(struct node *node, const char *text)
+/* What the plugin says of the Slurm that it was built for: 0x160508 for 22.05.8. */
+static void note_plugin_for(struct node *node, const char *number)
 {
-	for (int i = 0; i < PARTS; i++)
-		snprintf(node->state[i], STATE_LEN, "%s", text);
-}
+	unsigned long v = strtoul(number, NULL, 16);
 
-static void add_node(void *arg, char *line)
-{
-	struct nodes *n = arg;
-	struct node *grown;
-
-	if (!*line || n->count == NODES_MAX)
-		return;
-	grown = realloc(n->items, (n->count + 1) * sizeof(*grown));
-	if (!grown)
-		return;
-	n->items = grown;
-	memset(&grown[n->count], 0, sizeof(*grown));
-	grown[n->count].name = strdup(line);
-	set_states(&grown[n->count], "unknown to Slurm");
-	n->count += grown[n->count].name != NULL;
-}
-
-static struct node *find_node(struct nodes *n, const char *name)
-{
-	for (size_t i = 0; i < n->count; i++)
-		if (!strcmp(n->items[i].name, name))
-			return &n->items[i];
-	return NULL;
-}
-
-/* Cut a line "FIRST REST" in two; NULL: it has no blank. */
-static char *cut(char *line)
-{
-	char *rest = strchr(line, ' ');
-
-	if (rest)
-		*rest++ = '\0';
-	return rest;
-}
-
-static void note_slurm_state(void *arg, char *line)
-{
-	static const char *const good[] = { "idle", "mixed", "allocated",
-					    "completing" };
-	char *state = cut(line);
-	struct node *node = state ? find_node(arg, line) : NULL;
-
-	if (!node)
-		return;
-	set_states(node, state);
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		node->usable |= !strcmp(state, good[i]);
+	snprintf(node->plugin_for, sizeof(node->plugin_for), "%lu.%02lu.%lu",
+		 v >> 16 & 255, v >> 8 & 255, v & 255);
 }
 
 /* A line "NODE FILE STATE" of SCRIPT. */
 static void note_file(struct node *node, char *file)
 {
-	char *state = file ? cut(file) : NULL;
+	char *state = file ? node_list_cut(file) : NULL;
 
+	if (state && !strcmp(file, "plugin-for"))
+		note_plugin_for(node, state);
 	for (int i = 0; state && i < PARTS; i++)
 		if (!strcmp(file, files[i]))
 			snprintf(node->state[i], STATE_LEN, "%s", state);
@@ -106,8 +46,8 @@ static void note_file(struct node *node, char *file)
 
 static void note_file_there(void *arg, char *line)
 {
-	char *rest = cut(line);
-	struct node *node = find_node(arg, line);
+	char *rest = node_list_cut(line);
+	struct node *node = node_list_find(arg, line);
 
 	if (node)
 		note_file(node, rest);
@@ -115,31 +55,8 @@ static void note_file_there(void *arg, char *line)
 
 static void note_file_here(void *arg, char *line)
 {
-	note_file(arg, cut(line));
+	note_file(arg, node_list_cut(line));
 }
-
-static bool list_nodes(struct nodes *n, const char *list)
-{
-	char *expand[] = { "scontrol", "show", "hostnames", (char *)list,
-			   NULL };
-	char *states[] = { "sinfo", "-h", "-N", "-n", (char *)list, "-o",
-			   "%N %T", NULL };
-
-	if (probe_process_read(expand, add_node, n) || n->count == 0) {
-		fprintf(stderr, "pmi2x-probe: %s is no node list\n", list);
-		return false;
-	}
-	return !probe_process_read(states, note_slurm_state, n);
-}
-
-static void free_nodes(struct nodes *n)
-{
-	for (size_t i = 0; i < n->count; i++)
-		free(n->items[i].name);
-	free(n->items);
-}
-
-/* ---- the files ---- */
 
 static void note_plugin_dir(void *arg, char *line)
 {
@@ -148,7 +65,7 @@ static void note_plugin_dir(void *arg, char *line)
 	if (strncmp(line, "PluginDir", 9) || !value)
 		return;
 	value += 1 + strspn(value + 1, " ");
-	snprintf(arg, LINE_LEN, "%s", value);
+	snprintf(arg, PROBE_LINE_MAX, "%s", value);
 }
 
 static bool read_plugin_dir(char *out)
@@ -156,11 +73,21 @@ static bool read_plugin_dir(char *out)
 	char *argv[] = { "scontrol", "show", "config", NULL };
 
 	*out = '\0';
-	if (!probe_process_read(argv, note_plugin_dir, out) && *out)
+	if (!probe_process_read(argv, ASK_S, note_plugin_dir, out) && *out)
 		return true;
 	fputs("pmi2x-probe: \"scontrol show config\" does not tell PluginDir; "
 	      "are slurmctld and munge running?\n", stderr);
 	return false;
+}
+
+/* What Slurm on this host says: "slurm 25.05.8", "slurm-wlm 22.05.8". */
+static void note_version(void *arg, char *line)
+{
+	struct node *here = arg;
+	char *version = node_list_cut(line);
+
+	if (version && *version >= '0' && *version <= '9')
+		snprintf(here->slurm, sizeof(here->slurm), "%s", version);
 }
 
 /*
@@ -168,12 +95,15 @@ static bool read_plugin_dir(char *out)
  * number behind libpmix.so. is not the release, but the file's package says which.
  */
 static const char SCRIPT[] =
-	"say() { if [ -r \"$2\" ]; then b=$(LC_ALL=C tr -c '[:print:]' '\\n' <\"$2\" | "
-	"sed -n 's/^pmi2x build \\([^ ]* protocol [0-9]*\\)$/\\1/p'); "
+	"mark() { LC_ALL=C tr -c '[:print:]' '\\n' <\"$1\" | "
+	"sed -n \"s/^pmi2x $2 \\($3\\)\\$/\\1/p\"; }; "
+	"say() { if [ -r \"$2\" ]; then b=$(mark \"$2\" build '[^ ]* protocol [0-9]*'); "
 	"echo \"$name $1 ${b:-unknown build}\"; else echo \"$name $1 missing\"; fi; }; "
 	"name=${2:-$SLURMD_NODENAME}; agent=$1; p=; IFS=:; "
 	"for d in $0; do [ -r \"$d/mpi_pmi2x.so\" ] && p=${p:-$d/mpi_pmi2x.so}; done; "
-	"unset IFS; say mpi_pmi2x.so \"$p\"; say pmi2x-agent \"$agent\"; "
+	"unset IFS; say mpi_pmi2x.so \"$p\"; "
+	"v=$([ -r \"$p\" ] && mark \"$p\" slurm '0x[0-9a-f]*'); "
+	"[ -z \"$v\" ] || echo \"$name plugin-for $v\"; say pmi2x-agent \"$agent\"; "
 	"for d in /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib64 /usr/local/lib; do "
 	"l=${l:-$(readlink -e $d/libpmix.so.2)}; done; "
 	"f='${Package} ${Version}\n'; p=$(dpkg-query -S \"$l\" 2>/dev/null | sed 's/:.*//;q'); "
@@ -185,9 +115,11 @@ static void look_here(char *dirs, struct node *here)
 {
 	char *argv[] = { "sh", "-c", (char *)SCRIPT, dirs, AGENT_PROGRAM,
 			 "here", NULL };
+	char *version[] = { "scontrol", "--version", NULL };
 
-	set_states(here, "missing");
-	probe_process_read(argv, note_file_here, here);
+	node_set_states(here, "missing");
+	probe_process_read(version, ASK_S, note_version, here);
+	probe_process_read(argv, ASK_S, note_file_here, here);
 }
 
 /* "n1,n2,...": the nodes on which a step can run; malloc'ed, or NULL. */
@@ -217,16 +149,18 @@ static bool look_there(struct nodes *n, char *dirs)
 	char nodes[24];
 	char *argv[] = { "srun", "--mpi=none", "-w", list, "-N", nodes, "-n",
 			 nodes, "--ntasks-per-node=1",
-			 "--immediate=" WAIT_SECONDS, "sh", "-c",
+			 "--immediate=" WAIT_S, "sh", "-c",
 			 (char *)SCRIPT, dirs, AGENT_PROGRAM, NULL };
 	bool ok = list != NULL;
 
 	snprintf(nodes, sizeof(nodes), "%zu", count);
 	for (size_t i = 0; i < n->count; i++)
 		if (n->items[i].usable)
-			set_states(&n->items[i], "no answer");
+			node_set_states(&n->items[i], "no answer");
 	if (ok && count)
-		ok = !probe_process_read(argv, note_file_there, n);
+		ok = !probe_process_read(argv, STEP_S, note_file_there, n);
+	if (!ok) /* those for which it has waited */
+		node_list_find_stuck(n);
 	free(list);
 	return ok;
 }
@@ -270,34 +204,66 @@ static bool same_protocol(const char *state, const char *want)
 	return one && other && !strcmp(one, other);
 }
 
-static const char *verdict_on(const char *state, const char *want)
+/*
+ * Slurm loads a plugin of its own version only, to the last number: "26.05.0-0rc1" says
+ * 26.05.0 in its plugins. True where either is not known.
+ */
+static bool fits_slurm(const struct node *node)
 {
+	size_t len = strlen(node->plugin_for);
+
+	if (!len || !*node->slurm)
+		return true;
+	return !strncmp(node->plugin_for, node->slurm, len) &&
+	       !strchr("0123456789.", node->slurm[len] ? node->slurm[len] : '-');
+}
+
+/* `text` is where a verdict that names versions is written. */
+static const char *verdict_on(const struct node *node, enum part part,
+			      const char *want, char text[2 * STATE_LEN])
+{
+	const char *state = node->state[part];
+
 	if (!is_build(state))
 		return state;
+	if (part == PLUGIN && !fits_slurm(node)) {
+		snprintf(text, 2 * STATE_LEN, "for Slurm %s, not %s",
+			 node->plugin_for, node->slurm);
+		return text;
+	}
 	if (!strcmp(state, want))
 		return "ok";
 	return same_protocol(state, want) ? "another build" :
 					    "another protocol";
 }
 
+/* Returns whether it is as it should be. */
 static bool print_row(const struct node *node, enum part part, const char *want)
 {
 	const char *state = node->state[part];
+	char text[2 * STATE_LEN];
+	const char *verdict = verdict_on(node, part, want, text);
 
 	printf("%-24s %-13s %-32s %s\n", node->name, files[part],
-	       is_build(state) ? state : "-", verdict_on(state, want));
-	return is_build(state) && !strcmp(state, want);
+	       is_build(state) ? state : "-", verdict);
+	return !strcmp(verdict, "ok");
 }
 
 /* Clients of PMIx need it, nobody else. */
 static void print_libpmix(const struct node *node)
 {
 	const char *state = node->state[LIBPMIX];
-	bool missing = !strcmp(state, "missing");
+	const char *verdict = "ok", *shown = state;
 
-	printf("%-24s %-13s %-32s %s\n", node->name, files[LIBPMIX],
-	       missing ? "-" : state,
-	       missing ? "missing: no Open MPI there (packages libpmix2, pmix)" : "ok");
+	if (!strcmp(state, "missing")) {
+		shown = "-";
+		verdict = "missing: no Open MPI there (packages libpmix2, pmix)";
+	} else if (!strcmp(state, "no answer")) {
+		shown = "-";
+		verdict = state;
+	}
+	printf("%-24s %-13s %-32s %s\n", node->name, files[LIBPMIX], shown,
+	       verdict);
 }
 
 /* Says whether plugin and agent are as they should be. */
@@ -311,26 +277,57 @@ static bool print_node(const struct node *node, const char *want)
 	return plugin && agent;
 }
 
+static void print_stuck(const struct nodes *n)
+{
+	const char *comma = "";
+
+	fputs("\nSlurm has waited for more than a minute for ", stdout);
+	for (size_t i = 0; i < n->count; i++) {
+		if (!n->items[i].stuck)
+			continue;
+		printf("%s%s", comma, n->items[i].name);
+		comma = ",";
+	}
+	fputs(" to end a job. Most\noften a step of pmi2x has come there before slurmd "
+	      "knew the plugin. See that\nthe plugin is in its place, then run "
+	      "\"systemctl restart slurmd\" there;\nslurmd does not end before "
+	      "systemd kills it, after 90 seconds, and running jobs\ngo on. \"scontrol "
+	      "reconfigure\" does not help. A long epilog, or a process that\ncannot be "
+	      "killed, are other reasons.\n", stdout);
+}
+
+static void print_remedy(const char *dirs)
+{
+	printf("Install the same mpi_pmi2x.so, built for the Slurm of the host, in %s "
+	       "on\nlogin, compute and controller hosts, and pmi2x-agent as %s\n"
+	       "on compute hosts; then run \"scontrol reconfigure\" (slurmd finds "
+	       "new\nplugins only then).\n",
+	       dirs, AGENT_PROGRAM);
+}
+
 static int print_table(const struct nodes *n, const struct node *here,
 		       const char *dirs)
 {
 	const char *want = reference(n, here);
-	size_t wrong = 0;
+	size_t wrong = 0, stuck = 0;
 
 	printf("%-24s %-13s %-32s %s\n", "NODE", "FILE", "BUILD", "VERDICT");
 	wrong += !print_row(here, PLUGIN, want);
-	for (size_t i = 0; i < n->count; i++)
+	for (size_t i = 0; i < n->count; i++) {
 		wrong += !print_node(&n->items[i], want);
+		stuck += n->items[i].stuck;
+	}
 	if (!wrong) {
 		printf("\nAll have the same build: mpi_pmi2x.so in %s, and\n%s.\n",
 		       dirs, AGENT_PROGRAM);
 		return PROBE_OK;
 	}
-	printf("\n%zu of %zu differ. Install the same mpi_pmi2x.so in %s on "
-	       "login, compute\nand controller hosts, and pmi2x-agent as %s\n"
-	       "on compute hosts; then run \"scontrol reconfigure\" (slurmd finds "
-	       "new\nplugins only then).\n",
-	       wrong, n->count + 1, dirs, AGENT_PROGRAM);
+	if (wrong > stuck) {
+		printf("\n%zu of %zu differ. ", wrong - stuck, n->count + 1);
+		print_remedy(dirs);
+	}
+	if (stuck)
+		print_stuck(n);
 	return PROBE_FAILED;
 }
 
@@ -338,7 +335,7 @@ int probe_nodes(const char *list)
 {
 	struct nodes nodes = { NULL, 0 };
 	struct node here = { .name = "(this host)" };
-	char dirs[LINE_LEN];
+	char dirs[PROBE_LINE_MAX];
 	int status = PROBE_FAILED;
 
 	if (getenv("PMI_FD")) {
@@ -346,13 +343,13 @@ int probe_nodes(const char *list)
 		      "outside of srun\n", stderr);
 		return PROBE_USAGE;
 	}
-	if (read_plugin_dir(dirs) && list_nodes(&nodes, list)) {
+	if (read_plugin_dir(dirs) && node_list_read(&nodes, list)) {
 		look_here(dirs, &here);
 		if (!look_there(&nodes, dirs))
 			fputs("pmi2x-probe: srun did not end well; what it "
 			      "did tell is below\n", stderr);
 		status = print_table(&nodes, &here, dirs);
 	}
-	free_nodes(&nodes);
+	node_list_free(&nodes);
 	return status;
 }

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define KILLED 128 /* what shells add to a signal's number */
+#define KILL_AFTER "10" /* seconds from SIGTERM to SIGKILL */
 
 struct pipe_reader {
 	FILE *from;
@@ -53,8 +55,28 @@ int probe_process_wait(int pid)
 				     WEXITSTATUS(status);
 }
 
-int probe_process_read(char *const argv[],
-		       void (*use)(void *arg, char *line), void *arg)
+/*
+ * argv behind timeout(1), whose SIGTERM lets srun give its job back: no srun is left in
+ * Slurm's queue. In the foreground, so that Ctrl-C reaches srun. NULL: no memory.
+ */
+static char **limited(char *const argv[], char *seconds)
+{
+	char *prefix[] = { "timeout", "--foreground", "-k", KILL_AFTER, seconds };
+	size_t first = sizeof(prefix) / sizeof(prefix[0]), count = 0;
+	char **all;
+
+	while (argv[count])
+		count++;
+	all = calloc(first + count + 1, sizeof(*all));
+	if (!all)
+		return NULL;
+	memcpy(all, prefix, sizeof(prefix));
+	memcpy(all + first, argv, count * sizeof(*all));
+	return all;
+}
+
+static int read_lines(char *const argv[], void (*use)(void *arg, char *line),
+		      void *arg)
 {
 	struct pipe_reader r;
 	char line[PROBE_LINE_MAX];
@@ -69,4 +91,32 @@ int probe_process_read(char *const argv[],
 	}
 	fclose(r.from);
 	return probe_process_wait(r.pid);
+}
+
+static int read_limited(char *const argv[], int seconds,
+			void (*use)(void *arg, char *line), void *arg)
+{
+	char limit[16];
+	char **all;
+	int status;
+
+	snprintf(limit, sizeof(limit), "%d", seconds);
+	all = limited(argv, limit);
+	if (!all) {
+		perror("pmi2x-probe");
+		return PROBE_NOT_STARTED;
+	}
+	status = read_lines(all, use, arg);
+	free(all);
+	if (status == PROBE_LATE)
+		fprintf(stderr, "pmi2x-probe: %s did not end within %d s\n",
+			argv[0], seconds);
+	return status;
+}
+
+int probe_process_read(char *const argv[], int seconds,
+		       void (*use)(void *arg, char *line), void *arg)
+{
+	return seconds ? read_limited(argv, seconds, use, arg) :
+			 read_lines(argv, use, arg);
 }

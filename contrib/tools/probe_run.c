@@ -118,7 +118,7 @@ int probe_run(char *const argv[])
 		fputs("pmi2x-probe: too many arguments\n", stderr);
 	else
 		status = tell(&count,
-			      probe_process_read(words, take_line, &count));
+			      probe_process_read(words, 0, take_line, &count));
 	free(words);
 	free(launch);
 	return status;

@@ -19,6 +19,7 @@ EXTRA_DIST += \
 	testsuite/system/soak \
 	testsuite/system/test_allgather.py \
 	testsuite/system/test_bench.py \
+	testsuite/system/test_check.py \
 	testsuite/system/test_clients.py \
 	testsuite/system/test_cluster.py \
 	testsuite/system/test_compression.py \

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
@@ -19,12 +20,16 @@ from pmi2x_check.judge import CRITICAL, OK, UNKNOWN, WARNING, Finding  # noqa: E
 BUILD = "0.1.0-0123456789ab protocol 7"
 SCRIPTS = {
     "scontrol": """#!/bin/sh
+[ "$2 $3" = "hostnames n[7-8]" ] && { printf 'n7\\nn8\\n'; exit; }
 [ "$2" = hostnames ] && { cat "$PLAYED/names"; exit; }
 cat "$PLAYED/errors" >&2
 cat "$PLAYED/config"
 """,
     "sinfo": """#!/bin/sh
 cat "$PLAYED/states"
+""",
+    "squeue": """#!/bin/sh
+[ "$SLURM_TIME_FORMAT" = %s ] && cat "$PLAYED/completing"
 """,
     "srun": """#!/bin/sh
 case "$*" in
@@ -61,6 +66,7 @@ class Played(unittest.TestCase):
             (self.place / name).write_text(text)
             (self.place / name).chmod(0o755)
         self.say("errors", "")
+        self.say("completing", "")
         self.say("config", "PluginDir               = /usr/lib/slurm\n"
                  "SrunPortRange           = 0-0\nPmi2xPorts              = (default)\n")
         self.say("states", "n1 idle\nn2 mixed\nn3 allocated\nn4 down\n")
@@ -125,11 +131,59 @@ class Played(unittest.TestCase):
         self.say("types", "")
         said = self.says(CRITICAL, "no plugin mpi/pmi2x", "built for Slurm of this version")
         self.assertNotIn("trial", said)
-        self.say("config", "PluginDir = /x\nSLURM_VERSION = 22.05.8\n")
+        self.say("config", "PluginDir = /x\nSLURM_VERSION = 22.05.8\nPmi2xPmix = auto\n")
         self.say("types", "\nsrun: plugin_peek: Incompatible Slurm plugin "
                  "/x/mpi_pmi2x.so version (24.11.5)")
         self.says(CRITICAL, "it can load: the one that is there is for Slurm 24.11.5",
                   "built for Slurm 22.05.8, as mpi_pmi2x.so in /x\n")
+
+    def test_plugin_for_another_slurm_on_a_node_is_critical(self):
+        self.say("rows", row("(this host)") +
+                 row("n1", verdict="for Slurm 22.05.7, not 22.05.8") + row("n2"))
+        said = self.says(
+            CRITICAL, "mpi_pmi2x.so is for Slurm 22.05.7, not 22.05.8, on 1 node (n1)",
+            "install pmi2x-plugin there, built for the Slurm of the node",
+            "a step of 1 node (n2)")
+        self.assertNotIn("all have build", said)
+
+    def test_node_that_is_completing_for_minutes_is_named_with_its_remedy(self):
+        self.say("states", "n1 idle\nn2 mixed\nn7 completing\nn8 completing\n")
+        self.say("completing", f"{int(time.time()) - 300} n[7-8]\n")
+        said = self.says(CRITICAL, "2 nodes (n7, n8) have been completing a job for 5 minutes",
+                         "systemctl restart slurmd", "exchanged data")
+        self.assertNotIn("busy", said)
+
+    def test_node_that_begins_to_complete_is_busy(self):
+        self.say("states", "n1 idle\nn2 mixed\nn7 completing\n")
+        self.say("completing", f"{int(time.time())} n[7-8]\n")
+        self.says(OK, "busy or away: n7 completing")
+
+    def test_stuck_node_of_an_allocation_is_not_tried(self):
+        self.say("states", "n1 allocated\nn2 allocated\nn7 completing\n")
+        self.say("completing", f"{int(time.time()) - 300} n[7-8]\n")
+        done = self.check(SLURM_JOB_ID="7", SLURM_JOB_NODELIST="n[1-2,7]")
+        self.assertEqual(done.returncode, CRITICAL, done.stdout)
+        self.assertIn("1 node (n7) has been completing", done.stdout)
+        self.assertIn("2 nodes (n1, n2) has exchanged", done.stdout)
+
+    def test_all_nodes_stuck(self):
+        self.say("states", "n7 completing\n")
+        self.say("completing", f"{int(time.time()) - 300} n[7-8]\n")
+        self.says(CRITICAL, "1 node (n7) has been completing", "no node is free")
+
+    def test_no_trial_before_slurmctld_knows_the_plugin(self):
+        self.say("config", "PluginDir = /x\nSrunPortRange = 0-0\n")
+        self.say("trial", "would fail\n")
+        said = self.says(CRITICAL, "slurmctld has not loaded the plugin",
+                         "scontrol reconfigure")
+        self.assertNotIn("trial:", said)
+
+    def test_trial_that_slurmd_does_not_answer_names_nodes_and_remedy(self):
+        self.say("trial", "srun: error: Task launch for StepId=7.0 failed on node n2: "
+                 "Socket timed out on send/recv operation\nsrun: error: Application "
+                 "launch failed: x\nsrun: Job step aborted\n")
+        self.says(CRITICAL, "slurmd does not answer on 1 node (n2)",
+                  "systemctl restart slurmd")
 
     def test_the_trial_fails(self):
         self.say("trial", "srun: error: x\npmi2x: n1 cannot connect to n2, port 7\n")
@@ -157,7 +211,7 @@ class Played(unittest.TestCase):
         self.says(WARNING, "Pmi2xPorts=40000-40999 lies in", "on 2 nodes (n1, n2)")
 
     def test_few_ports(self):
-        self.say("config", "PluginDir = /x\nSrunPortRange = 7000-7009\n")
+        self.say("config", "PluginDir = /x\nSrunPortRange = 7000-7009\nPmi2xPmix = auto\n")
         self.says(WARNING, "SrunPortRange=7000-7009 are few")
 
     def test_nodes_that_differ(self):

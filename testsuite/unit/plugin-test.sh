@@ -33,6 +33,12 @@ if ! diff "$tmp/wanted" "$tmp/exported"; then
 	exit 1
 fi
 
+# By which pmi2x-probe --nodes tells for which Slurm it is.
+if ! LC_ALL=C tr -c '[:print:]' '\n' <"$plugin" | grep -qx 'pmi2x slurm 0x[0-9a-f]*'; then
+	echo "FAIL: the plugin does not say for which Slurm it is"
+	exit 1
+fi
+
 # What no library that the plugin names has must come from Slurm.
 [ -n "${SLURMFULL:-}" ] || { echo "SKIP: no libslurmfull.so here"; exit 77; }
 ldd -r "$plugin" 2>/dev/null | sed -n 's/^undefined symbol: \([^ 	]*\).*/\1/p' |

@@ -48,6 +48,18 @@ def judge_plugin_here(there, other, config):
         f"mpi_pmi2x.so in {config['PluginDir']}")
 
 
+def judge_controller(config):
+    """slurmctld and slurmd look for plugins when they start and at a reconfigure. A step
+    of pmi2x on a node whose slurmd does not know the plugin leaves the node unusable."""
+    if any(option.startswith("Pmi2x") for option in config):
+        return Finding(OK, "controller", "slurmctld has loaded the plugin")
+    return Finding(
+        CRITICAL, "controller", "slurmctld has not loaded the plugin, and slurmd of the "
+        "nodes may not have either: no trial",
+        "install pmi2x-plugin on compute nodes and controller, then run \"scontrol "
+        "reconfigure\"")
+
+
 # Of a verdict that is none of these, Slurm's state is the reason.
 VERDICTS = {
     "another build": (WARNING, "has another build",
@@ -62,6 +74,14 @@ VERDICTS = {
 }
 
 
+def other_verdict(verdict):
+    if verdict.startswith("for Slurm "):
+        return (CRITICAL, f"is {verdict},",
+                "install pmi2x-plugin there, built for the Slurm of the node, then run "
+                "\"scontrol reconfigure\"")
+    return UNKNOWN, f"cannot be read: {verdict}", "look again when the nodes are free"
+
+
 def judge_builds(rows):
     groups = collections.defaultdict(list)
     for node, file, _, verdict in rows:
@@ -69,9 +89,7 @@ def judge_builds(rows):
     for (file, verdict), nodes in groups.items():
         if verdict == "ok":
             continue
-        level, what, remedy = VERDICTS.get(
-            verdict, (UNKNOWN, f"cannot be read: {verdict}",
-                      "look again when the nodes are free"))
+        level, what, remedy = VERDICTS.get(verdict) or other_verdict(verdict)
         yield Finding(level, "build", f"{file} {what} {on(nodes)}", remedy,
                       tuple(nodes))
     if all(verdict == "ok" for verdict in (row[3] for row in rows)):
@@ -167,6 +185,30 @@ def judge_answers(nodes, facts):
 
 
 # ---- the trial ----
+
+
+RESTART = ("see that the plugin is in its place there, then run \"systemctl restart "
+           "slurmd\" there: slurmd ends when systemd kills it, after 90 seconds, and "
+           "running jobs go on; \"scontrol reconfigure\" does not help")
+
+
+def judge_stuck(nodes):
+    """nodes: {node: seconds for which Slurm has waited for it to end a job}."""
+    if nodes:
+        verb = "has" if len(nodes) == 1 else "have"
+        yield Finding(
+            CRITICAL, "nodes", f"{counted(len(nodes), 'node')} ({names(nodes)}) {verb} been "
+            f"completing a job for {counted(max(nodes.values()) // 60, 'minute')}: most often "
+            "a step of pmi2x has come before slurmd knew the plugin; a long epilog, or a "
+            "process that cannot be killed, are other reasons", RESTART, tuple(nodes))
+
+
+def judge_silent_slurmd(nodes):
+    """Nodes on which the trial was not launched."""
+    if nodes:
+        yield Finding(
+            CRITICAL, "trial", f"slurmd does not answer {on(nodes)}, which may not know the "
+            "plugin", RESTART, tuple(nodes))
 
 
 def judge_trial(nodes, why_not):

@@ -5,11 +5,14 @@ import os
 import pathlib
 import re
 import subprocess
+import time
 
 TRIAL = pathlib.Path(__file__).with_name("trial.py")
 FREE_S = 60  # for nodes to become free
 ANSWER_S = 60  # for a question to slurmctld; munge is tried for up to 50 s
 STEP_S = FREE_S + 120
+END_S = 10  # from SIGTERM to SIGKILL
+STUCK_S = 60  # KillWait, and time for epilogs
 NO_PROOF = ("start munge here, with the key that the controller has (systemctl start "
             "munge); with auth/slurm, sackd or slurmd")
 NO_REASON = "pmi2x: cannot prepare the step"  # a line before it may say why
@@ -38,16 +41,25 @@ class CheckError(Exception):
 
 
 def run(argv, seconds=ANSWER_S):
-    """Exit status, output and errors of a command."""
+    """Exit status, output and errors of a command. SIGTERM lets srun give its job back."""
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, errors="replace", timeout=seconds)
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, errors="replace")
     except FileNotFoundError:
         raise CheckError(f"there is no {argv[0]} here",
                          "run this on a host from which jobs are started") from None
+    try:
+        shown, errors = child.communicate(timeout=seconds)
+        return child.returncode, shown, errors
     except subprocess.TimeoutExpired:
-        return 124, "", f"{argv[0]} has not ended within {seconds} s"
-    return done.returncode, done.stdout, done.stderr
+        child.terminate()
+    try:
+        shown, errors = child.communicate(timeout=END_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        shown, errors = child.communicate()
+    late = f"{os.path.basename(argv[0])} has not ended within {seconds} s"
+    return 124, shown, f"{errors}\n{late}\n"
 
 
 def last_line(*texts):
@@ -93,6 +105,20 @@ def states(nodes):
     if code:
         raise CheckError(f"sinfo: {last_line(errors)}", "is that a node list?")
     return dict(line.split(None, 1) for line in shown.splitlines())
+
+
+def stuck(nodes):
+    """{node: seconds} of those that Slurm waits for to end a job, for longer than that is
+    usual."""
+    argv = ["env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-a", "-t", "CG", "-o", "%e %N"]
+    found = {}
+    for line in run(argv)[1].splitlines():
+        since, _, names = line.partition(" ")
+        seconds = int(time.time()) - int(since) if since.isdigit() else 0
+        if seconds > STUCK_S:
+            found.update((node, max(seconds, found.get(node, 0)))
+                         for node in hostnames(names) if node in nodes)
+    return found
 
 
 def hostnames(nodes):
@@ -146,10 +172,16 @@ def facts(nodes):
 
 
 def trial(nodes):
-    """Why a step of these nodes fails; "": it works."""
+    """Why a step of these nodes fails ("": it works), and the nodes on which slurmd has not
+    answered."""
     code, shown, errors = step(nodes, "pmi2x", "python3", "-c", TRIAL.read_text())
     if code == 0 and f"passed {len(nodes)}" in shown.splitlines():
-        return ""
+        return "", []
+    silent = re.findall(r"failed on node (\S+): Socket timed out", errors)
+    return why_not(shown, errors), silent
+
+
+def why_not(shown, errors):
     if "execve(): python3" in errors:
         return "it needs python3, which a node lacks"
     lines = [line for line in errors.splitlines() if "pmi2x" in line]

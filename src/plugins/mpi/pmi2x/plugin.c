@@ -21,6 +21,12 @@ const char plugin_type[] = "mpi/pmi2x";
 const uint32_t plugin_id = 0x706d32;
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
+#define TEXT(number) TEXT_OF(number)
+#define TEXT_OF(number) #number
+/* The same for pmi2x-probe --nodes, which has the file only. */
+static const char slurm_mark[] __attribute__((used)) =
+	"pmi2x slurm " TEXT(SLURM_VERSION_NUMBER);
+
 struct plugin {
 	struct conf conf;
 	struct stepd *stepd;    /* in slurmstepd, from prefork on */

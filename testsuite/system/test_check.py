@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x check and pmi2x probe --nodes, where a node is not as it should be."""
+
+import shutil
+import time
+
+import pytest
+
+from faulty import restarted
+from harness import Cluster, wait_until
+
+STUCK_S = 60  # after which a node that is completing is named
+
+
+@pytest.fixture
+def late_plugin(prefix, scratch, kind, site):
+    """A cluster of three nodes, whose daemons have started before the plugin came."""
+    if kind != "pmi2x":
+        pytest.skip("the stock plugin is always there")
+    if site:
+        pytest.skip("restarts slurmd outside of a node's namespaces")
+    plugins = scratch / "late-plugins"
+    plugins.mkdir()
+    cluster = Cluster(prefix, scratch / "late", kind, 3)
+    cluster.options = ["--plugindir", plugins, "--slurm-conf-line", "MessageTimeout=10"]
+    cluster.up()
+    shutil.copy(prefix / "lib/slurm/mpi_pmi2x.so", plugins)
+    yield cluster
+    cluster.down()
+
+
+def completing(cluster):
+    shown = cluster.run("sinfo", "-h", "-N", "-o", "%N %T").lines
+    return [line.split()[0] for line in shown if line.endswith("completing")]
+
+
+@pytest.mark.wide
+def test_step_before_slurmd_knows_the_plugin(late_plugin, prefix):
+    """Its nodes complete the job until slurmd is restarted: Slurm's own fault, which every
+    MPI plugin meets. Before it check starts no trial, and after it both name the nodes."""
+    check = [prefix / "bin/pmi2x", "check"]
+    cluster = late_plugin
+    said = cluster.run(*check, timeout=300).failed().stdout
+    assert "slurmctld has not loaded the plugin" in said, said
+    assert "trial:" not in said and not completing(cluster), said
+
+    cluster.srun("-w", "n[1-2]", "-N2", "true", timeout=90).failed()
+    since = time.monotonic()
+    cluster.run("scontrol", "reconfigure").ok()
+    wait_until(lambda: time.monotonic() - since > STUCK_S + 1)
+    assert completing(cluster) == ["n1", "n2"]
+    probe = cluster.run(prefix / "bin/pmi2x-probe", "--nodes", "n[1-3]", timeout=180)
+    assert probe.failed().stdout.count("completing for ") == 4, probe
+    assert "for n1,n2 to end a job" in " ".join(probe.stdout.split()), probe
+    said = cluster.run(*check, timeout=300).failed().stdout
+    assert "2 nodes (n1, n2) have been completing a job for 1 minute" in said, said
+    assert "a step of 1 node (n3) has exchanged data" in said, said
+
+    conf = cluster.dir / "slurm.conf"
+    with restarted(cluster, "n1", conf), restarted(cluster, "n2", conf):
+        wait_until(lambda: not completing(cluster))
+        cluster.srun("-N3", "true").ok()
+        said = cluster.run(*check, "--all", timeout=300).stdout
+        assert "a step of 3 nodes (n1, n2, n3) has exchanged data" in said, said
