@@ -307,7 +307,7 @@ def wait_for_mark(public, step):
 
 def test_socket_of_the_step(step):
     """Only the user and root may connect; a length is not believed."""
-    paths = list(step.cluster.dir.glob("spool/n1/sock.pmi2x.*"))
+    paths = list(step.cluster.dir.glob("spool/n1/pmi2x-*"))
     assert len(paths) == 1 and paths[0].stat().st_mode & 0o777 == 0o600, paths
     step.begin()
     for header in (

@@ -62,24 +62,18 @@ def test_damaged(changed, name, value):
 
 def test_another_step(changed, spank_cluster):
     """What belongs to that step stays."""
-    paths = [
-        spank_cluster.dir / "spool" / f"n{n + 1}" / f"sock.pmi2x.7.0.00000001.{n}"
-        for n in range(NODES)
-    ]
-    sockets = [socket.socket(socket.AF_UNIX) for _ in paths]
-    for path, owner in zip(paths, sockets):
-        owner.bind(str(path))
-        owner.listen()
-    try:
-        result = changed("PMI2X_STEP_JOBID=7.0", "PMI2X_RUN=1").failed()
-        result.says("and the environment says that it is step 7.0")
+    changed("PMI2X_RUN=1").ok()
+    script = ["sh", "-c", "echo $SLURM_JOB_ID.$SLURM_STEP_ID; exec sleep 1000"]
+    with spank_cluster.start("srun", "--mpi=pmi2x", f"-N{NODES}", *script) as other:
+        name = other.stdout.readline().strip()
+        paths = list(spank_cluster.dir.glob("spool/*/pmi2x-*"))
+        assert len(paths) == NODES
+        result = changed(f"PMI2X_STEP_JOBID={name}", "PMI2X_RUN=1").failed()
+        result.says(f"and the environment says that it is step {name}")
         for path in paths:
             with socket.socket(socket.AF_UNIX) as visitor:
                 visitor.connect(str(path))
-    finally:
-        for path, owner in zip(paths, sockets):
-            owner.close()
-            path.unlink(missing_ok=True)
+        other.terminate()
 
 
 @pytest.mark.parametrize("name", ["PMI2X_STEP_JOBID", "PMI2X_SPAWNER_JOBID"])

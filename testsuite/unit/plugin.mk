@@ -3,13 +3,20 @@
 unit_tests += testsuite/unit/spawn-srun-test testsuite/unit/netinfo-test \
 	testsuite/unit/trace-file-test testsuite/unit/options-test \
 	testsuite/unit/multi-prog-test testsuite/unit/network-test \
-	testsuite/unit/stale-sockets-test testsuite/unit/topology-env-test
+	testsuite/unit/stale-sockets-test testsuite/unit/topology-env-test \
+	testsuite/unit/socket-name-test
 
 testsuite_unit_topology_env_test_SOURCES = testsuite/unit/topology-env-test.c \
 	src/plugins/mpi/pmi2x/topology_env.c
 testsuite_unit_topology_env_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_topology_env_test_LDADD = $(CMOCKA_LIBS)
+
+testsuite_unit_socket_name_test_SOURCES = testsuite/unit/socket-name-test.c \
+	src/plugins/mpi/pmi2x/socket_name.c
+testsuite_unit_socket_name_test_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-I$(top_srcdir)/src/plugins/mpi/pmi2x
+testsuite_unit_socket_name_test_LDADD = libutil.la $(CMOCKA_LIBS)
 
 testsuite_unit_options_test_SOURCES = testsuite/unit/options-test.c \
 	src/plugins/mpi/pmi2x/network.c src/plugins/mpi/pmi2x/options.c

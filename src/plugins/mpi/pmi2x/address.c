@@ -14,10 +14,10 @@
 
 #include "address.h"
 #include "slurm_log.h"
+#include "socket_name.h"
 #include "stale_sockets.h"
 
 #define TELL_BACKLOG 64
-#define TELL_SOCKET_PREFIX "sock.pmi2x."
 
 static bool is_numeric(const char *name)
 {
@@ -71,12 +71,26 @@ bool node_shares_machine(char *const *names, uint32_t count, uint32_t self)
 	return shares;
 }
 
-/* Path of the socket of a node: the node's id keeps het components apart. */
-static char *socket_path(const char *pattern, uint32_t node_id)
+/* Path of the socket of a node in its SlurmdSpoolDir, for free(). */
+static char *socket_path(const struct connect_back_socket *t, const char *spool,
+			 uint32_t node_id)
 {
-	char *path;
+	char name[SOCKET_NAME_BYTES], *path;
 
-	return asprintf(&path, "%s.%u", pattern, node_id) < 0 ? NULL : path;
+	socket_name(name, t->jobid, t->run, node_id);
+	return asprintf(&path, "%s/%s", spool, name) < 0 ? NULL : path;
+}
+
+/* The same, with %n and %h of slurm.conf expanded as slurmd does for this message. */
+static char *expanded_path(const struct connect_back_socket *t,
+			   const char *node, uint32_t node_id)
+{
+	char *spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir,
+						    node, node);
+	char *path = socket_path(t, spool, node_id);
+
+	xfree(spool);
+	return path;
 }
 
 /* With the path name owned by the user: only then may slurmd connect as him. */
@@ -107,35 +121,13 @@ fail:
 	return rc;
 }
 
-/* The spool directory of slurm.conf, with %n and %h as they are or expanded. */
-static int make_paths(struct connect_back_socket *t, const char *node,
-		      uint32_t node_id, const char *jobid, uint32_t run)
-{
-	char *spool = slurm_conf_expand_slurmd_path(slurm_conf.slurmd_spooldir,
-						    node, node);
-	char *here = NULL;
-
-	if (asprintf(&t->pattern, "%s/" TELL_SOCKET_PREFIX "%s.%08x",
-		     slurm_conf.slurmd_spooldir, jobid, run) < 0)
-		t->pattern = NULL;
-	if (asprintf(&here, "%s/" TELL_SOCKET_PREFIX "%s.%08x", spool, jobid,
-		     run) < 0)
-		here = NULL;
-	t->path = here ? socket_path(here, node_id) : NULL;
-	free(here);
-	xfree(spool);
-	return t->pattern && t->path ? 0 : -ENOMEM;
-}
-
 /*
- * Links are usually made without it. A path that is too long is so in every step
- * of the site, which would not want to read it each time.
+ * Links are usually made without it. A path that is too long is so in every step of the
+ * site, and its neighbours name it where they need it.
  */
 static void report_no_socket(const char *path, int error)
 {
-	if (error == -ENAMETOOLONG)
-		log_debug(&slurm_log, "%s is too long for a socket", path);
-	else
+	if (error != -ENAMETOOLONG)
 		log_error(&slurm_log,
 			  "cannot make the socket %s: %s; if other nodes cannot connect to this one, it cannot be told: make room in SlurmdSpoolDir",
 			  path, strerror(-error));
@@ -149,9 +141,10 @@ int connect_back_socket_open(struct connect_back_socket *t, const char *node,
 
 	memset(t, 0, sizeof(*t));
 	t->fd = -1;
-	rc = make_paths(t, node, node_id, jobid, run);
-	if (!rc)
-		rc = listen_at(t->path, uid);
+	t->jobid = jobid;
+	t->run = run;
+	t->path = expanded_path(t, node, node_id);
+	rc = t->path ? listen_at(t->path, uid) : -ENOMEM;
 	if (rc >= 0) {
 		t->fd = rc;
 		return 0;
@@ -173,7 +166,7 @@ static void remove_stale(const struct connect_back_socket *t)
 	char *dir = t->path ? strdup(t->path) : NULL;
 
 	if (dir)
-		stale_sockets_remove(dirname(dir), TELL_SOCKET_PREFIX);
+		stale_sockets_remove(dirname(dir), SOCKET_NAME_PREFIX);
 	free(dir);
 }
 
@@ -182,26 +175,50 @@ void connect_back_socket_close(struct connect_back_socket *t)
 	connect_back_socket_unlink(t);
 	remove_stale(t); /* here, and not while the step starts */
 	free(t->path);
-	free(t->pattern);
 	memset(t, 0, sizeof(*t));
 	t->fd = -1;
+}
+
+/* slurmd would refuse it, with an error that says less. */
+static bool is_too_long(const struct connect_back_socket *t, const char *node,
+			uint32_t node_id)
+{
+	char *path = expanded_path(t, node, node_id);
+	bool too_long = path && strlen(path) > SOCKET_PATH_MAX;
+
+	free(path);
+	return too_long;
+}
+
+static bool slurmd_is_away(int rc)
+{
+	return rc >= SLURM_COMMUNICATIONS_CONNECTION_ERROR &&
+	       rc <= SLURM_COMMUNICATIONS_SHUTDOWN_ERROR;
+}
+
+static int error_of_forward(const char *node, int rc)
+{
+	/* slurmd's own errno, when it could not connect to the socket. */
+	if (!rc || rc == ENOENT || rc == ECONNREFUSED)
+		return -rc;
+	log_debug(&slurm_log, "cannot tell node %s through slurmd: %s", node,
+		  slurm_strerror(rc));
+	return slurmd_is_away(rc) ? -EHOSTUNREACH : -EIO;
 }
 
 int connect_back_send(const struct connect_back_socket *t, const char *node,
 		      uint32_t node_id, const void *data, size_t len)
 {
-	char *path = t->pattern ? socket_path(t->pattern, node_id) : NULL;
-	char *nodes = xstrdup(node);
-	int rc = path && len <= UINT32_MAX ?
-		slurm_forward_data(&nodes, path, (uint32_t)len, data) : -1;
+	char *path, *nodes;
+	int rc;
 
-	if (rc)
-		log_debug(&slurm_log, "cannot tell node %s through slurmd: %s",
-			  node, slurm_strerror(rc));
+	if (is_too_long(t, node, node_id))
+		return -ENAMETOOLONG;
+	path = socket_path(t, slurm_conf.slurmd_spooldir, node_id);
+	nodes = xstrdup(node);
+	rc = path && len <= UINT32_MAX ?
+		slurm_forward_data(&nodes, path, (uint32_t)len, data) : -1;
 	free(path);
 	xfree(nodes);
-	/* slurmd's own errno, when it could not connect to the socket. */
-	if (rc == ENOENT || rc == ECONNREFUSED)
-		return -rc;
-	return rc ? -EIO : 0;
+	return error_of_forward(node, rc);
 }

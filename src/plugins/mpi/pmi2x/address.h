@@ -11,9 +11,9 @@
 
 struct connect_back_socket {
 	int fd;        /* listening, CLOEXEC; -1: none, or given to the agent */
-	char *path;    /* on this node, to be unlinked */
-	char *pattern; /* as slurmd expands it:
-	                  <spool>/sock.pmi2x.<job>.<step>.<run> */
+	char *path;    /* on this node, to be unlinked; NULL: there is none */
+	const char *jobid; /* the caller's; names the sockets of all nodes */
+	uint32_t run;
 };
 
 /*
@@ -31,9 +31,9 @@ bool node_shares_machine(char *const *names, uint32_t count, uint32_t self);
 
 /*
  * The unix socket to which slurmd delivers what slurm_forward_data sends here.
- * It belongs to `uid`: slurmd connects as the step's user. 0 or a negative errno
- * with a line in the log: the step works without, unless ports are taken. Others
- * can be told in either case.
+ * It belongs to `uid`: slurmd connects as the step's user. 0 or a negative errno:
+ * the step works without, unless ports are taken. Others can be told in either case.
+ * Another error than -ENAMETOOLONG has a line in the log; see connect_back_send.
  *
  * `run` is random: a job that is requeued has its number again, and so have its steps.
  * What a killed slurmstepd leaves must not be taken for a later one's.
@@ -50,8 +50,9 @@ void connect_back_socket_close(struct connect_back_socket *t);
 
 /*
  * Send `data` to the tell socket of another node, through its slurmd. Blocks.
- * 0 or a negative errno with a debug line: -ENOENT or -ECONNREFUSED when slurmd
- * finds nobody who listens there, else -EIO.
+ * 0 or a negative errno: -ENOENT or -ECONNREFUSED when slurmd finds nobody who
+ * listens there; -ENAMETOOLONG: no socket has such a long path; -EHOSTUNREACH: slurmd
+ * does not answer; else -EIO. All but the first two have a debug line.
  */
 int connect_back_send(const struct connect_back_socket *t, const char *node,
 		      uint32_t node_id, const void *data, size_t len);

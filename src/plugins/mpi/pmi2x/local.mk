@@ -33,6 +33,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/slurm_log.c \
 	src/plugins/mpi/pmi2x/slurm_log.h \
 	src/plugins/mpi/pmi2x/slurm_types.c \
+	src/plugins/mpi/pmi2x/socket_name.c \
+	src/plugins/mpi/pmi2x/socket_name.h \
 	src/plugins/mpi/pmi2x/spawn_srun.c \
 	src/plugins/mpi/pmi2x/spawn_srun.h \
 	src/plugins/mpi/pmi2x/spool.c \
