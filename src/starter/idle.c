@@ -32,8 +32,21 @@ enum idle_poll {
 
 /* ---- what is there from the beginning ---- */
 
+static bool is_slurms(const struct starter *s, uint16_t port)
+{
+	for (size_t i = 0; i < STARTER_SLURM_PORTS; i++) {
+		const struct starter_ports *p = &s->options.slurm_ports[i];
+
+		if (p->first && port >= p->first && port <= p->last)
+			return true;
+	}
+	return false;
+}
+
 static int try_port(struct starter *s, uint16_t port)
 {
+	if (port && is_slurms(s, port))
+		return -EADDRINUSE;
 	return listener_socket(&s->options.agent.bind, port, &s->idle.port);
 }
 

@@ -103,6 +103,12 @@ struct starter_pmix_options {
 /* How the last part of `dir` begins: those that are not in use are removed. */
 #define STARTER_PMIX_DIR_PREFIX "pmi2x.pmix."
 
+struct starter_ports {
+	uint16_t first, last;
+};
+
+#define STARTER_SLURM_PORTS 2 /* ranges: slurmd's, slurmctld's */
+
 #define STARTER_UNFINISHED ".new" /* after the path, while it is written */
 
 struct starter_options {
@@ -117,6 +123,8 @@ struct starter_options {
 	 * once starter_prepare has begun, also when it fails.
 	 */
 	int doorbell_fd;
+	/* Of Slurm's daemons, which may be about to start again; 0-0: none. */
+	struct starter_ports slurm_ports[STARTER_SLURM_PORTS];
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };
 

@@ -15,6 +15,7 @@ EXTRA_DIST += \
 	testsuite/system/harness.py \
 	testsuite/system/machine.py \
 	testsuite/system/test_agent.py \
+	testsuite/system/test_agree.py \
 	testsuite/system/site-guest \
 	testsuite/system/soak \
 	testsuite/system/test_allgather.py \

@@ -300,6 +300,7 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node)
 		.agent = c->options,
 		.program = { .run = c->run ? c->run : cluster_run_agent },
 		.doorbell_fd = listen_for_tells(c, node),
+		.slurm_ports[0] = { c->slurm_port, c->slurm_port },
 	};
 	struct starter *a = NULL;
 

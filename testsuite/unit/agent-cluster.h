@@ -21,6 +21,7 @@ struct cluster {
 	uint16_t port_first; /* of CLUSTER_PORTS, and as many beyond them */
 	int held;            /* what keeps other tests off them */
 	struct layout *layout;
+	uint16_t slurm_port;         /* of slurmd on every node; 0: elsewhere */
 	struct secret secret;
 	struct pmi_step steps[CLUSTER_NODES_MAX];
 	struct agent_options options; /* of all; may be changed before starts */

@@ -149,6 +149,25 @@ static void strangers_on_the_ports_do_no_harm(void **state)
 	close(fds[1]);
 }
 
+/* slurmd may be about to start again: its port is free, and must stay so. */
+static void port_of_slurmd_is_left_free(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct cluster c;
+	uint16_t port;
+	int fd;
+
+	cluster_open(&c, 3);
+	c.slurm_port = cluster_port(&c, 0);
+	cluster_start_all(&c);
+	fd = listener_socket(&everywhere, c.slurm_port, &port);
+	assert_true(fd >= 0);
+	close(fd);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+}
+
 /* Another step of another user answers, with another secret. */
 static void another_steps_agents_are_not_taken_for_ours(void **state)
 {
@@ -262,6 +281,7 @@ int main(void)
 		cmocka_unit_test(who_does_not_tell_is_named),
 		cmocka_unit_test(a_late_parent_is_found),
 		cmocka_unit_test(strangers_on_the_ports_do_no_harm),
+		cmocka_unit_test(port_of_slurmd_is_left_free),
 		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
 		cmocka_unit_test(what_is_told_is_enough),
 		cmocka_unit_test(a_parent_that_never_comes_is_named),

@@ -97,7 +97,7 @@ class Played(unittest.TestCase):
 
     def test_all_is_well(self):
         self.says(OK, f"build {BUILD}", "2 nodes (n1, n2) has exchanged data",
-                  "28672-32767, below", "busy or away: n3 allocated, n4 down")
+                  "28672-32767, the default", "busy or away: n3 allocated, n4 down")
 
     def test_named_nodes_that_are_busy(self):
         self.says(UNKNOWN, "busy or away: n3 allocated, n4 down", "exchanged data",
@@ -214,9 +214,14 @@ class Played(unittest.TestCase):
         self.say("config", "PluginDir = /x\nSrunPortRange = 7000-7009\nPmi2xPmix = auto\n")
         self.says(WARNING, "SrunPortRange=7000-7009 are few")
 
-    def test_nodes_that_differ(self):
+    def test_default_ports_that_others_take(self):
+        self.say("facts", facts("n1") + facts("n2", ephemeral="1024 65535"))
+        self.says(WARNING, "the default, 28672-32767, lies in", "on 1 node (n2)",
+                  "Pmi2xPorts in mpi.conf")
+
+    def test_default_ports_outside_of_differing_ranges_are_ok(self):
         self.say("facts", facts("n1") + facts("n2", ephemeral="10000 20000"))
-        self.says(WARNING, "ip_local_port_range differs", "set Pmi2xPorts")
+        self.says(OK, "28672-32767, the default")
 
     def test_a_silent_node(self):
         self.say("facts", facts("n1"))

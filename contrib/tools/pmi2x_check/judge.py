@@ -9,7 +9,7 @@ from pmi2x_trace.records import counted
 OK, WARNING, CRITICAL, UNKNOWN = range(4)  # as Nagios counts
 NAMES = "OK", "WARNING", "CRITICAL", "UNKNOWN"
 WORST_FIRST = CRITICAL, WARNING, UNKNOWN, OK
-DEFAULT_PORTS = 4096  # below ip_local_port_range
+DEFAULT_PORTS = 28672, 32767  # of conf.c
 PORTS_FEW = 64
 DESCRIPTORS_SPARE = 256  # beside two for each rank, one rank a processor
 NODES_SHOWN = 8
@@ -134,12 +134,12 @@ def judge_limits(facts):
 
 
 def port_range(config):
-    """First, last and option of the configured ports; None: none is."""
+    """First and last port, and the option that names them; "": none does."""
     for option in "Pmi2xPorts", "SrunPortRange":
         found = re.fullmatch(r"(\d+)-(\d+)", config.get(option, ""))
         if found and int(found[2]):
             return int(found[1]), int(found[2]), option
-    return None
+    return *DEFAULT_PORTS, ""
 
 
 def ephemeral(fact):
@@ -147,34 +147,21 @@ def ephemeral(fact):
 
 
 def judge_ports(config, facts):
-    configured = port_range(config)
+    first, last, option = port_range(config)
     ranges = {node: ephemeral(fact) for node, fact in facts.items() if ephemeral(fact)}
-    if configured:
-        yield from judge_configured(configured, ranges)
-    elif len(set(ranges.values())) > 1:
-        yield Finding(
-            WARNING, "ports", "net.ipv4.ip_local_port_range differs between nodes, and "
-            "with it the ports of pmi2x", "set Pmi2xPorts in mpi.conf")
-    elif ranges:
-        low = next(iter(ranges.values()))[0]
-        yield Finding(OK, "ports", f"{max(low - DEFAULT_PORTS, 1)}-{low - 1}, below "
-                      "net.ipv4.ip_local_port_range")
-
-
-def judge_configured(configured, ranges):
-    first, last, option = configured
+    said = f"{option}={first}-{last}" if option else f"the default, {first}-{last},"
     taken = [node for node, (low, high) in ranges.items() if low <= last and first <= high]
     if taken:
         yield Finding(
-            WARNING, "ports", f"{option}={first}-{last} lies in "
-            f"net.ipv4.ip_local_port_range {on(taken)}: other connections take its ports",
-            "choose ports outside of it", tuple(taken))
+            WARNING, "ports", f"{said} lies in net.ipv4.ip_local_port_range {on(taken)}: "
+            "other connections take its ports",
+            "choose ports outside of it (Pmi2xPorts in mpi.conf)", tuple(taken))
     if last - first + 1 < PORTS_FEW:
         yield Finding(
-            WARNING, "ports", f"{option}={first}-{last} are few: each step of a node "
+            WARNING, "ports", f"{said} are few: each step of a node "
             "takes one", f"give {option} {PORTS_FEW} or more")
     if not taken and last - first + 1 >= PORTS_FEW:
-        yield Finding(OK, "ports", f"{first}-{last}, from {option}")
+        yield Finding(OK, "ports", f"{first}-{last}, {option or 'the default'}")
 
 
 def judge_answers(nodes, facts):

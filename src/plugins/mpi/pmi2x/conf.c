@@ -9,9 +9,12 @@
 #include "conf.h"
 #include "slurm_log.h"
 
-#define PORTS_WANTED 4096  /* size of the range chosen by default */
-#define PORTS_LOWEST 1025  /* below, only root may listen */
-#define EPHEMERAL_LOW 32768 /* Linux's default, when /proc does not say */
+/*
+ * Below Linux's default of ip_local_port_range. A constant, and nothing of the node's
+ * own settings: neighbours look for a node at ports of their own range.
+ */
+#define PORT_FIRST 28672
+#define PORT_LAST 32767
 #define TRACE_KEY "Pmi2xTrace"
 #define KEY_PREFIX "Pmi2x"
 #define CONF_LINE_MAX 4096
@@ -194,50 +197,15 @@ void conf_override(struct conf *c, char **env, const struct log_hook *log)
 			option_override(c, i, job_text(env, i), log);
 }
 
-/* The lowest port that the kernel gives to connections. */
-static uint32_t ephemeral_low(void)
-{
-	FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-	uint32_t low = 0;
-
-	if (file && fscanf(file, "%u", &low) != 1)
-		low = 0;
-	if (file)
-		fclose(file);
-	return low > 0 && low <= UINT16_MAX ? low : EPHEMERAL_LOW;
-}
-
-/* Cut [*first, *last] where `port` divides it, keeping the larger part. */
-static void leave_out(uint32_t port, uint32_t *first, uint32_t *last)
-{
-	if (port < *first || port > *last)
-		return;
-	if (port - *first > *last - port)
-		*last = port - 1;
-	else
-		*first = port + 1;
-}
-
 void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last)
 {
-	uint32_t low, high;
-
+	*first = PORT_FIRST;
+	*last = PORT_LAST;
 	if (c->port_first) {
 		*first = c->port_first;
 		*last = c->port_last;
-		return;
-	}
-	if (slurm_conf.srun_port_range) {
+	} else if (slurm_conf.srun_port_range) {
 		*first = slurm_conf.srun_port_range[0];
 		*last = slurm_conf.srun_port_range[1];
-		return;
 	}
-	high = ephemeral_low() - 1;
-	if (high < PORTS_LOWEST + PORTS_WANTED) /* no room below: go anywhere */
-		high = UINT16_MAX;
-	low = high - PORTS_WANTED + 1;
-	leave_out(slurm_conf.slurmd_port, &low, &high);
-	leave_out(slurm_conf.slurmctld_port, &low, &high);
-	*first = (uint16_t)low;
-	*last = (uint16_t)high;
 }

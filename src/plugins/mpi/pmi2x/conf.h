@@ -46,8 +46,8 @@ void conf_override(struct conf *c, char **env, const struct log_hook *log);
 char *conf_trace_dir(void);
 
 /*
- * The ports that agents listen on: Pmi2xPorts, else SrunPortRange, else a range
- * below the one from which the kernel takes ports for connections.
+ * The ports that agents listen on: Pmi2xPorts, else SrunPortRange, else a constant
+ * range. The same on all nodes that have the same mpi.conf and slurm.conf.
  */
 void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last);
 

@@ -246,7 +246,7 @@ static void allowed_ports(const struct option *o, char out[OPTION_TEXT_MAX])
 
 static const struct option_kind ports = {
 	parse_ports, show_ports, allowed_ports,
-	"SrunPortRange, else the 4096 ports below net.ipv4.ip_local_port_range",
+	"SrunPortRange, else 28672-32767",
 	NULL, NULL
 };
 

@@ -393,12 +393,22 @@ static int offer_pmix(struct stepd *s, struct conf *conf,
 	return -ENOENT;
 }
 
+/* On this node; srun_port_range may have them, too. */
+static void leave_ports_to_slurm(struct starter_options *o)
+{
+	uint16_t count = slurm_conf.slurmctld_port_count;
+
+	o->slurm_ports[0].first = o->slurm_ports[0].last = slurm_conf.slurmd_port;
+	o->slurm_ports[1].first = slurm_conf.slurmctld_port;
+	o->slurm_ports[1].last = slurm_conf.slurmctld_port + (count ? count - 1 : 0);
+}
+
 static void prepare_agent(struct stepd *s, const struct conf *conf,
 			  const stepd_step_rec_t *step, char **env)
 {
 	struct starter_host host = {
 		.node_address = host_node_address,
-		.connect_back = s->connect_back.pattern ? host_connect_back : NULL,
+		.connect_back = s->connect_back.jobid ? host_connect_back : NULL,
 		.kill_step = host_kill_step,
 		.job_is_over = host_job_is_over,
 		.rank_exit = host_rank_exit,
@@ -413,6 +423,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 	int rc;
 
 	describe_agent(&options.agent, s, conf, step);
+	leave_ports_to_slurm(&options);
 	if (choose_network(&options.agent, s, conf, step->node_name)) {
 		secret_forget(&options.agent.secret);
 		return;

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What nodes of a step must agree on, whatever is set on each: where links are made,
+and how nodes find each other where that is not enough."""
+
+import re
+import tempfile
+
+import pytest
+
+from harness import Cluster, free_ports, run, taken_ports
+
+NODES = 2
+STEPS = 4
+TOLD = re.compile(r"telling node \S+ to connect to port")
+DEBUG = ["--slurm-conf-line", "SlurmdDebug=debug"]
+DEFAULT_PORTS = "29000-32000"  # the middle of pmi2x's default range
+SPOOL_MOST = 92  # bytes of SlurmdSpoolDir, says mpi_pmi2x.conf(5)
+
+
+@pytest.fixture
+def make_cluster(prefix, kind, scratch):
+    """Clusters that go with the test."""
+    if kind != "pmi2x":
+        pytest.skip("the links are pmi2x's")
+    made = []
+
+    def make(*options):
+        path = tempfile.mkdtemp(prefix="agree-", dir=scratch)
+        cluster = Cluster(prefix, path, kind, NODES, [*DEBUG, *options])
+        made.append(cluster)
+        cluster.up()
+        return cluster
+
+    yield make
+    for cluster in made:
+        run([cluster.program, "down", "--dir", cluster.dir])
+
+
+def messages(cluster):
+    """How many connect-back messages the agents have sent."""
+    nodes = [f"n{i + 1}" for i in range(cluster.nodes)]
+    return sum(len(TOLD.findall(cluster.log_of(node))) for node in nodes)
+
+
+def links_are_made_at_once(cluster, raw):
+    """One step may meet a port of slurmd: it takes another one, and tells."""
+    told = 0
+    for _ in range(STEPS):
+        before = messages(cluster)
+        cluster.srun(f"-N{NODES}", "-n4", *raw("exchange", "1")).ok()
+        told += messages(cluster) > before
+    assert "link to node" in cluster.log_of("n1")
+    assert told <= 1, f"{told} of {STEPS} steps needed messages through slurmd"
+
+
+def test_links_need_no_message_where_slurmd_ports_lie_in_the_default_range(
+    make_cluster, raw
+):
+    links_are_made_at_once(make_cluster("--ports", DEFAULT_PORTS), raw)
+
+
+# ---- the socket for messages through slurmd ----
+
+
+@pytest.fixture
+def crowded(make_cluster, scratch, tmp_path):
+    """Makes a cluster where links need a message, for two ports of many are free, and
+    where SlurmdSpoolDir of each node has so many bytes."""
+    with free_ports(400) as (first, last):
+        conf = tmp_path / "mpi.conf"
+        conf.write_text(f"Pmi2xPorts={first}-{last}\nPmi2xConnectTimeout=5\n")
+
+        def make(length):
+            spool = scratch / ("s" * (length - len(f"{scratch}//n1")))
+            spool.mkdir()
+            line = f"SlurmdSpoolDir={spool}/%n"
+            return make_cluster("--mpi-conf", conf, "--slurm-conf-line", line)
+
+        with taken_ports(first + 1, last - 1):
+            yield make
+
+
+def test_spool_directory_of_92_bytes_has_room_for_the_socket(crowded, raw):
+    cluster = crowded(SPOOL_MOST)
+    cluster.srun(f"-N{NODES}", "-n4", *raw("exchange", "2")).ok()
+    assert messages(cluster)
