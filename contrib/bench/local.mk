@@ -3,25 +3,6 @@
 pkglibexec_PROGRAMS += contrib/bench/dvm-floor
 contrib_bench_dvm_floor_SOURCES = contrib/bench/dvm-floor.c
 
-# What the topology costs the ranks of a node.
-if HAVE_HWLOC
-noinst_PROGRAMS += contrib/bench/topology-cost
-endif
-contrib_bench_topology_cost_SOURCES = contrib/bench/topology-cost.c
-contrib_bench_topology_cost_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
-contrib_bench_topology_cost_LDADD = $(HWLOC_LIBS)
-
-# Linked with the drop-in libpmi2, so that LD_LIBRARY_PATH can choose another.
-noinst_PROGRAMS += contrib/bench/pmi2-fence
-contrib_bench_pmi2_fence_SOURCES = contrib/bench/pmi2-fence.c
-contrib_bench_pmi2_fence_LDADD = contrib/libpmi2x/libpmi2.la
-contrib_bench_pmi2_fence_LDFLAGS = $(AM_LDFLAGS) -no-install
-
-# Loads the library it is told, to compare them.
-noinst_PROGRAMS += contrib/bench/pmi-gets
-contrib_bench_pmi_gets_SOURCES = contrib/bench/pmi-gets.c
-contrib_bench_pmi_gets_LDADD = -ldl
-
 # The bound: the same tree, bytes and processes without PMI.
 pkglibexec_PROGRAMS += contrib/bench/floor
 contrib_bench_floor_SOURCES = \
@@ -68,11 +49,7 @@ contrib_bench_pmi2x_noop_SOURCES = contrib/bench/pmi2x-noop.c \
 	contrib/bench/bench_pmi1.c
 contrib_bench_pmi2x_noop_LDADD = -ldl
 
-# The ring of libpmi2x-allgather beside what PMI does itself, and a model of it.
-# ring-study runs both, in a guest with Soft-RoCE.
-EXTRA_DIST += contrib/bench/ring-model contrib/bench/ring-study
-# Allgathers over links of limited bandwidth, by width of the tree.
-EXTRA_DIST += contrib/bench/width-study
+# The ring of libpmi2x-allgather beside what PMI does itself.
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
 contrib_bench_pmi2x_ring_bench_SOURCES = contrib/bench/ring-bench.c
 contrib_bench_pmi2x_ring_bench_CPPFLAGS = $(AM_CPPFLAGS) \

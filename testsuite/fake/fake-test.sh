@@ -47,8 +47,8 @@ good "a client that is told to use plain PMI-2" -N3 -n7 \
 good "a client that enters over its socket" -N3 -n7 env PMI2X_NOSLOTS=1 ./exercise
 good "slots, sockets and no shared memory in one step" -N3 -n14 sh -c \
 	'case $((PMI_RANK % 3)) in 0) export PMI2X_NOSLOTS=1 ;; 1) export PMI2X_NOSHM=1 ;; esac; exec ./exercise'
-good "both kinds in one step" -N3 -n9 sh -c \
-	'[ $((PMI_RANK % 2)) = 0 ] || export PMI2X_DISABLE=1; exec ../../contrib/bench/pmi2-fence'
+good "both kinds in one step" -N3 -n9 env EXERCISE_PMI2=1 sh -c \
+	'[ $((PMI_RANK % 2)) = 0 ] || export PMI2X_DISABLE=1; exec ./exercise'
 good "two programs on one PMI_FD" -N2 -n4 sh -c './exercise && ./exercise'
 if [ -z "$FAKE_TEST_SMALL" ]; then
 	good "a client that cannot map" -N3 -n7 sh -c 'ulimit -v 400000; exec ./exercise'

@@ -35,7 +35,7 @@ testsuite_fake_ring_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 ring_tests = testsuite/fake/ring-test.sh testsuite/fake/port-down-test.sh
 dist_check_SCRIPTS += $(ring_tests)
-EXTRA_DIST += testsuite/fake/ring-steps.sh
+EXTRA_DIST += testsuite/fake/ring-model testsuite/fake/ring-steps.sh
 TESTS += $(ring_tests)
 dist_check_SCRIPTS += testsuite/fake/fake-test.sh testsuite/check-rules
 TESTS += testsuite/fake/fake-test.sh testsuite/check-rules
