@@ -4,6 +4,13 @@
 if HAVE_PMIXD
 pkglibexec_PROGRAMS += src/pmixd/pmi2x-pmixd
 noinst_LTLIBRARIES += libpmixd.la
+
+# Its home, and where hwloc looks for plugins: nobody but root may put something there.
+pmixd_home = $(pkglibexecdir)/empty
+install-exec-local:
+	$(MKDIR_P) -m 755 "$(DESTDIR)$(pmixd_home)"
+uninstall-local:
+	-rmdir "$(DESTDIR)$(pmixd_home)"
 endif
 libpmixd_la_SOURCES = \
 	src/pmixd/collect.c src/pmixd/collect.h \
@@ -24,7 +31,8 @@ libpmixd_la_SOURCES = \
 	src/pmixd/spawn.c src/pmixd/spawn.h \
 	src/pmixd/store.c src/pmixd/store.h \
 	src/pmixd/upcalls.c src/pmixd/upcalls.h
-libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS)
+libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS) \
+	-DPMIXD_HOME='"$(pmixd_home)"'
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
 src_pmixd_pmi2x_pmixd_SOURCES = \

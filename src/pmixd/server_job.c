@@ -30,8 +30,9 @@ static int done(const struct server *s, pmix_status_t status, const char *what,
 
 /*
  * So that libpmix does not load what the node has found out already, nor hwloc's plugins,
- * which are for finding out: DIR has none. What finds it out by itself leaves out what
- * pmi2x-topology does, and libxml2: hwloc's own writer is the quicker.
+ * which are for finding out: PMIXD_HOME has none. DIR will not do: it belongs to the user.
+ * What finds it out by itself leaves out what pmi2x-topology does, and libxml2: hwloc's
+ * own writer is the quicker.
  */
 static int set_topology_environment(const struct server *s, const struct pmix_nspace *n)
 {
@@ -41,10 +42,14 @@ static int set_topology_environment(const struct server *s, const struct pmix_ns
 		return setenv(HWLOC_PLUGINS_LEFT_OUT,
 			      HWLOC_PLUGINS_OF_GPUS ",hwloc_xml_libxml", 1);
 	rc = setenv("PMIX_MCA_pmix_hwloc_topo_file", n->topology, 1);
-	return rc ? rc : setenv("HWLOC_PLUGINS_PATH", s->options->dir, 1);
+	return rc ? rc : setenv("HWLOC_PLUGINS_PATH", PMIXD_HOME, 1);
 }
 
-/* The environment is this process's own, and empty. */
+/*
+ * The environment is this process's own, and empty. libpmix loads components, and reads
+ * where to look for more, below the home: that of the account if HOME does not name
+ * another one, in each release up to 6.1. PMIXD_HOME is root's, and empty, or is not there.
+ */
 static int set_environment(const struct server *s, const struct pmix_nspace *n)
 {
 	static const char *const stores[] = {
@@ -52,8 +57,9 @@ static int set_environment(const struct server *s, const struct pmix_nspace *n)
 		[PMIXD_GDS_HASH] = "hash",
 		[PMIXD_GDS_NONE] = "hash",
 	};
-	int rc = setenv("TMPDIR", s->options->dir, 1);
+	int rc = setenv("HOME", PMIXD_HOME, 1);
 
+	rc = rc ? rc : setenv("TMPDIR", s->options->dir, 1);
 	if (!rc && s->options->gds != PMIXD_GDS_AUTO)
 		rc = setenv("PMIX_MCA_gds", stores[s->options->gds], 1);
 	rc = rc ? rc : set_topology_environment(s, n);

@@ -26,8 +26,7 @@ enum idle_poll {
 	IDLE_DOORBELL,
 	IDLE_TOPOLOGY,
 	IDLE_PMIX,
-	IDLE_PMIX_OLD,
-	IDLE_RANKS, /* and a descriptor for each slot */
+	IDLE_RANKS = IDLE_PMIX + PMIX_POLLS, /* and a descriptor for each slot */
 };
 
 /* ---- what is there from the beginning ---- */
@@ -207,8 +206,8 @@ static bool is_wanted(struct starter *s)
 	if (fds[IDLE_TOPOLOGY].revents)
 		topology_event(s);
 	fds[IDLE_TOPOLOGY].fd = s->topology.child.fd;
-	s->idle.wants_pmix = pmix_is_asked(s, fds[IDLE_PMIX].revents,
-					   fds[IDLE_PMIX_OLD].revents);
+	s->idle.wants_pmix = pmix_is_due(s, &fds[IDLE_PMIX]);
+	pmix_set_fds(s, &fds[IDLE_PMIX]);
 	return wanted || s->idle.wants_pmix || s->idle.error;
 }
 
@@ -222,8 +221,7 @@ static void set_fds(struct starter *s, nfds_t n)
 	fds[IDLE_REGISTRATION].fd = s->idle.ours;
 	fds[IDLE_LISTENER].fd = s->idle.listener;
 	fds[IDLE_DOORBELL].fd = s->idle.doorbell;
-	fds[IDLE_PMIX].fd = s->pmix.listener;
-	fds[IDLE_PMIX_OLD].fd = s->pmix.old;
+	pmix_set_fds(s, &fds[IDLE_PMIX]);
 }
 
 /* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */

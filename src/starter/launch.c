@@ -113,10 +113,10 @@ static const char *step_name(const struct starter *s)
 	return point ? point + 1 : s->step->jobid;
 }
 
-static int make_leaf(struct starter *s)
+int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *leaf)
 {
 	char groups[GROUPS_TEXT_MAX];
-	int rc, fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, groups, sizeof(groups) - 1);
 
 	if (fd >= 0)
@@ -124,7 +124,13 @@ static int make_leaf(struct starter *s)
 	if (n < 0 || geteuid()) /* such a slurmd has no cgroups either */
 		return 0;
 	groups[n] = '\0';
-	rc = leaf_find(&s->leaf, groups, LEAF_MOUNT, step_name(s));
+	return leaf_find(leaf, kind, groups, LEAF_MOUNT, step_name(s));
+}
+
+static int make_leaf(struct starter *s)
+{
+	int rc = launch_find_leaf(s, LEAF_EXEMPT, &s->leaf);
+
 	return rc ? rc : leaf_make(&s->leaf);
 }
 

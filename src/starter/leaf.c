@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds, makes and removes the cgroups of an agent. */
+/* Finds, makes and removes the cgroups of a program beside a step. */
 #include "starter/leaf.h"
 
 #include <errno.h>
@@ -17,11 +17,13 @@
 
 #define FILE_BYTES_MAX 16   /* of "/cgroup.procs" and the like */
 #define PIDS_BYTES_MAX 4096 /* of cgroup.procs, for one round of killing */
+#define CPUS_BYTES_MAX 8192 /* of cpuset.cpus */
 
 /* What Slurm uses of version 1; first those that get a directory. */
 static const char *const controllers[LEAF_DIRS_MAX] = {
-	"freezer", "memory", "cpuset", "devices", "cpuacct"
+	"freezer", "memory", "cpuacct", "cpuset", "devices"
 };
+enum { FREEZER, MEMORY, CPUACCT };
 
 /* ---- where ---- */
 
@@ -92,21 +94,37 @@ static size_t job_length(const char *path, size_t len)
 	return len;
 }
 
+/* Version 1: how much of .../job_J/step_N, with more or not, is the step's. */
+static size_t job_part_length(const char *path, size_t len, size_t job)
+{
+	size_t n = job + (job < len); /* behind the slash */
+
+	while (n < len && path[n] != '/')
+		n++;
+	return n;
+}
+
 /* Mount point, `len` bytes of the path, name. */
+static int make_path(char **out, const char *mount, const char *path, size_t len,
+		     const char *name)
+{
+	int n = asprintf(out, "%s%.*s%s", mount, (int)len, path, name);
+
+	if (n < 0) {
+		*out = NULL;
+		return -ENOMEM;
+	}
+	return n + FILE_BYTES_MAX > PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
 static int add_dir(struct leaf *leaf, const char *mount, const char *path,
 		   size_t len, const char *name)
 {
 	char **at = leaf->dirs;
-	int n;
 
 	while (*at)
 		at++;
-	n = asprintf(at, "%s%.*s%s", mount, (int)len, path, name);
-	if (n < 0) {
-		*at = NULL;
-		return -ENOMEM;
-	}
-	return n + FILE_BYTES_MAX > PATH_MAX ? -ENAMETOOLONG : 0;
+	return make_path(at, mount, path, len, name);
 }
 
 /* Slurm makes directories in `locked` bytes of it while it has a lock there. */
@@ -117,24 +135,87 @@ static int add_own_dir(struct leaf *leaf, const char *mount, const char *path,
 	return add_dir(leaf, mount, path, len, name);
 }
 
-static int add_version_1(struct leaf *leaf, const char *groups,
-			 const char *mount, const char *step, unsigned int i)
+static int add_slurms(struct leaf *leaf, const char *root, const char *path,
+		      size_t len, const char *name)
 {
-	char root[PATH_MAX], name[NAME_MAX];
-	const char *path = NULL;
-	size_t len = find_path(groups, controllers[i], &path);
+	struct leaf_dir *at = leaf->slurms;
 
-	len = job_length(path, len);
-	if (!len)
-		return 0;
-	if (snprintf(root, sizeof(root), "%s/%s", mount, controllers[i]) >=
-		    (int)sizeof(root) ||
-	    snprintf(name, sizeof(name), "/pmi2x_%s", step) >=
-		    (int)sizeof(name))
+	while (at->path)
+		at++;
+	at->locked = strlen(root);
+	return make_path(&at->path, root, path, len, name);
+}
+
+/* What version 1 is looked through with. */
+struct search {
+	struct leaf *leaf;
+	enum leaf_kind kind;
+	const char *groups, *mount, *step;
+	const char *path; /* of the job in the last hierarchy that has it, `job` bytes */
+	size_t job;
+};
+
+/* `part`: so much of the path is the job's, or the step's in it. */
+static int add_hierarchy(const struct search *s, const char *root, size_t part,
+			 unsigned int i)
+{
+	char own[NAME_MAX], slurms[NAME_MAX];
+	int rc;
+
+	if (snprintf(own, sizeof(own), "/pmi2x_%s", s->step) >= (int)sizeof(own) ||
+	    snprintf(slurms, sizeof(slurms), "/step_%s", s->step) >= (int)sizeof(slurms))
 		return -ENAMETOOLONG;
-	return i < LEAF_OWN_MAX ? add_own_dir(leaf, root, path, len, name,
-					      strlen(root)) :
-				  add_dir(leaf, root, "", 0, "");
+	if (i < LEAF_OWN_MAX)
+		rc = add_own_dir(s->leaf, root, s->path, s->job, own, strlen(root));
+	else
+		rc = add_dir(s->leaf, root, s->path,
+			     s->kind == LEAF_CONFINED ? part : 0, "");
+	return rc || i == FREEZER ? rc :
+	       add_slurms(s->leaf, root, s->path, s->job, slurms);
+}
+
+/*
+ * Of cpuacct slurmstepd is no member, only its tasks are. Slurm names a job's directory
+ * alike in all hierarchies.
+ */
+static bool has_directory(const struct search *s, const char *root)
+{
+	char dir[PATH_MAX];
+
+	return s->job && snprintf(dir, sizeof(dir), "%s%.*s", root, (int)s->job,
+				  s->path) < (int)sizeof(dir) &&
+	       !access(dir, F_OK);
+}
+
+static int add_version_1(struct search *s, unsigned int i)
+{
+	char root[PATH_MAX];
+	const char *path = NULL;
+	size_t len = find_path(s->groups, controllers[i], &path),
+	       job = job_length(path, len);
+
+	if (snprintf(root, sizeof(root), "%s/%s", s->mount, controllers[i]) >=
+	    (int)sizeof(root))
+		return -ENAMETOOLONG;
+	if (job) {
+		s->path = path;
+		s->job = job;
+	} else if (i != CPUACCT || !has_directory(s, root)) {
+		return 0;
+	}
+	return add_hierarchy(s, root, job_part_length(path, len, job), i);
+}
+
+/* Slurm locks where the jobs are. */
+static int add_version_2(struct leaf *leaf, enum leaf_kind kind, const char *mount,
+			 const char *path, size_t step)
+{
+	size_t jobs = above(path, above(path, step));
+
+	leaf->copies_cpuset = kind == LEAF_CONFINED;
+	return add_own_dir(leaf, mount, path, step,
+			   kind == LEAF_CONFINED ? "/pmi2x-pmixd" : "/pmi2x",
+			   strlen(mount) + jobs);
 }
 
 /* A slurmstepd is in its job's freezer; in a step's is who runs in a step. */
@@ -147,23 +228,22 @@ static bool is_task(const char *groups)
 	return job && job != len;
 }
 
-int leaf_find(struct leaf *leaf, const char *groups, const char *mount,
-	      const char *step)
+int leaf_find(struct leaf *leaf, enum leaf_kind kind, const char *groups,
+	      const char *mount, const char *step)
 {
+	struct search s = { leaf, kind, groups, mount, step, NULL, 0 };
 	const char *path = NULL;
 	size_t len = find_path(groups, "", &path);
 	int rc = 0;
 
 	memset(leaf, 0, sizeof(*leaf));
 	len = step_length(path, len);
-	if (len) /* Slurm locks where the jobs are */
-		return add_own_dir(leaf, mount, path, len, "/pmi2x",
-				   strlen(mount) +
-					   above(path, above(path, len)));
+	if (len)
+		return add_version_2(leaf, kind, mount, path, len);
 	if (is_task(groups))
 		return 0;
 	for (unsigned int i = 0; !rc && i < LEAF_DIRS_MAX; i++)
-		rc = add_version_1(leaf, groups, mount, step, i);
+		rc = add_version_1(&s, i);
 	return rc;
 }
 
@@ -171,25 +251,68 @@ void leaf_free(struct leaf *leaf)
 {
 	for (char **at = leaf->dirs; *at; at++)
 		free(*at);
+	for (struct leaf_dir *at = leaf->slurms; at->path; at++)
+		free(at->path);
 	memset(leaf, 0, sizeof(*leaf));
 }
 
 /* ---- making ---- */
 
+/* Bytes of a file of the kernel's, which are terminated; negative errno. */
+static int read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	int rc = n < 0 ? -errno : (int)n;
+
+	if (fd >= 0)
+		close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return rc;
+}
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* A site without ConstrainCores has no such file there, or an empty one. */
+static int copy_of_user(const char *dir, const char *name)
+{
+	char path[PATH_MAX], text[CPUS_BYTES_MAX];
+	int rc;
+
+	if (snprintf(path, sizeof(path), "%.*s/user/%s", (int)above(dir, strlen(dir)),
+		     dir, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	rc = read_file(path, text, sizeof(text));
+	if (rc < 0 || text[0] == '\n' || !text[0])
+		return rc < 0 && rc != -ENOENT ? rc : 0;
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return write_file(path, text);
+}
+
 int leaf_make(const struct leaf *leaf)
 {
 	unsigned int i;
-	int rc;
+	int rc = 0;
 
-	for (i = 0; i < leaf->own; i++) {
-		if (mkdir(leaf->dirs[i], 0755) && errno != EEXIST) {
+	for (i = 0; !rc && i < leaf->own; i++)
+		if (mkdir(leaf->dirs[i], 0755) && errno != EEXIST)
 			rc = -errno;
-			goto unmake;
-		}
+	if (!rc && leaf->copies_cpuset) {
+		rc = copy_of_user(leaf->dirs[0], "cpuset.cpus");
+		rc = rc ? rc : copy_of_user(leaf->dirs[0], "cpuset.mems");
 	}
-	return 0;
-unmake:
-	while (i-- > 0)
+	while (rc && i-- > 0)
 		rmdir(leaf->dirs[i]);
 	return rc;
 }
@@ -283,61 +406,70 @@ static int lock(const char *path, struct patience *p)
 }
 
 /*
- * Version 1: the memory group of the step itself. Slurm tries once to remove it, and
- * an agent that is being started is in it for a moment. Not the freezer's, to which
- * Slurm comes back.
+ * Has it neither groups below it, which a directory's links count, nor processes? Once the
+ * last has gone the kernel may need a moment.
  */
-static void remove_beside(const char *leaf, size_t len)
+static bool is_empty(const char *path)
 {
-	size_t job = above(leaf, len);
-	const char *step = leaf + job + strlen("/pmi2x_");
-	char path[PATH_MAX];
+	char procs[PATH_MAX], text[2];
+	struct stat st;
 
-	if (!last_begins(leaf, len, "pmi2x_") || strstr(leaf, "/freezer/"))
-		return;
-	if (snprintf(path, sizeof(path), "%.*s/step_%s", (int)job, leaf, step) <
-	    (int)sizeof(path))
-		(void)rmdir(path);
+	return !stat(path, &st) && st.st_nlink == 2 &&
+	       snprintf(procs, sizeof(procs), "%s/cgroup.procs", path) <
+		       (int)sizeof(procs) &&
+	       !read_file(procs, text, sizeof(text));
+}
+
+static bool remove_if_empty(const char *path, struct patience *p)
+{
+	while (rmdir(path)) {
+		if (errno == ENOENT)
+			return true;
+		if (errno != EBUSY || !is_empty(path) || !have_patience(p))
+			return false;
+	}
+	return true;
 }
 
 /*
- * What Slurm would have removed, had the leaf not been there: two directories,
- * the step's and the job's in version 2, the job's and the user's in version 1.
- * While a step runs they are not empty.
+ * What Slurm would have removed, had the program not been there: up to `n` directories,
+ * from the first `len` bytes of the path up, until one is not empty. While a step runs
+ * they are not.
  */
-static void remove_above(const char *leaf, size_t locked, struct patience *p)
+static void remove_slurms(const char *dir, size_t len, unsigned int n, size_t locked,
+			  struct patience *p)
 {
 	char path[PATH_MAX];
-	size_t len = strlen(leaf);
 	int fd;
 
-	memcpy(path, leaf, len + 1);
-	path[locked] = '\0';
+	snprintf(path, sizeof(path), "%.*s", (int)locked, dir);
 	fd = lock(path, p);
 	if (fd < 0)
 		return;
-	path[locked] = leaf[locked];
-	remove_beside(path, len);
-	for (int i = 0; i < 2; i++) {
-		len = above(path, len);
-		path[len] = '\0';
-		if (rmdir(path) && errno != ENOENT)
-			break;
+	for (bool gone = true; gone && n > 0; n--, len = above(dir, len)) {
+		snprintf(path, sizeof(path), "%.*s", (int)len, dir);
+		gone = remove_if_empty(path, p);
 	}
 	close(fd);
 }
 
+/* Two are above its own: the step's and the job's, or the job's and the user's. */
 int leaf_remove(const struct leaf *leaf, unsigned int limit_ms)
 {
 	struct patience p = { limit_ms * 1000, 100 };
+	const char *dir;
 	int rc = 0, failed;
 
 	for (unsigned int i = 0; i < leaf->own; i++) {
-		failed = remove_dir(leaf->dirs[i], &p);
+		dir = leaf->dirs[i];
+		failed = remove_dir(dir, &p);
 		if (!failed)
-			remove_above(leaf->dirs[i], leaf->locked[i], &p);
+			remove_slurms(dir, above(dir, strlen(dir)), 2,
+				      leaf->locked[i], &p);
 		else if (!rc)
 			rc = failed;
 	}
+	for (const struct leaf_dir *d = leaf->slurms; d->path; d++)
+		remove_slurms(d->path, strlen(d->path), 3, d->locked, &p);
 	return rc;
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi2x-pmixd, which serves the node's PMIx clients. Until one connects, or until the
- * ranks are about to start where it is known that they will, there is its listening
+ * first rank comes where it is known that ranks will connect, there is its listening
  * socket only. It is started once; its end ends the step.
+ *
+ * It loads libpmix, which may run what the user has written. So it stays on the step's
+ * processors and devices, in cgroups that there are once a rank has come, and in which
+ * slurmstepd is until all ranks have ended.
  */
 #include "starter/starter_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,27 +50,60 @@ int pmix_open(struct starter *s)
 	int rc;
 
 	x->child = CHILD_NONE;
-	x->listener = x->old = x->agent = x->agents = x->dir = x->done = x->over = -1;
+	x->listener = x->old = x->agent = x->agents = x->dir = -1;
+	x->rank = x->done = x->over = -1;
 	if (s->options.pmix.when == STARTER_PMIX_NEVER)
 		return 0;
 	x->state = PMIX_WAITING;
 	rc = listen_here(&x->listener, &x->port);
 	rc = rc ? rc : listen_here(&x->old, &x->old_port);
-	if (rc || s->options.pmix.when != STARTER_PMIX_EARLY)
+	if (rc)
 		return rc;
+	x->rank = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (x->rank < 0 || s->options.pmix.when != STARTER_PMIX_EARLY)
+		return x->rank < 0 ? -errno : 0;
 	x->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	x->over = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return x->done < 0 || x->over < 0 ? -errno : 0;
 }
 
-bool pmix_is_asked(struct starter *s, bool listener, bool old)
+void pmix_set_fds(const struct starter *s, struct pollfd *fds)
 {
-	struct pmix *x = &s->pmix;
+	const struct pmix *x = &s->pmix;
+	bool waits = x->state == PMIX_WAITING;
+
+	for (int i = 0; i < PMIX_POLLS; i++)
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	if (waits && !x->ranks_have_come)
+		fds[PMIX_POLL_RANK].fd = x->rank;
+	if (waits && x->ranks_have_come) {
+		fds[PMIX_POLL_LISTENER].fd = x->listener;
+		fds[PMIX_POLL_OLD].fd = x->old;
+	}
+}
+
+static bool is_asked(const struct starter *s, const struct pollfd *fds)
+{
+	const struct pmix *x = &s->pmix;
 	uid_t uid = s->options.program.uid;
 
-	return x->state == PMIX_WAITING &&
-	       ((listener && knock_of(x->listener, x->port, uid)) ||
-		(old && knock_of(x->old, x->old_port, uid)));
+	return s->options.pmix.when == STARTER_PMIX_EARLY ||
+	       (fds[PMIX_POLL_LISTENER].revents && knock_of(x->listener, x->port, uid)) ||
+	       (fds[PMIX_POLL_OLD].revents && knock_of(x->old, x->old_port, uid));
+}
+
+bool pmix_is_due(struct starter *s, const struct pollfd *fds)
+{
+	struct pmix *x = &s->pmix;
+
+	x->ranks_have_come |= fds[PMIX_POLL_RANK].revents != 0;
+	return x->state == PMIX_WAITING && x->ranks_have_come && is_asked(s, fds);
+}
+
+void starter_rank_comes(const struct starter *s)
+{
+	if (s->pmix.rank >= 0)
+		(void)eventfd_write(s->pmix.rank, 1);
 }
 
 int pmix_connect_agent(struct starter *s)
@@ -104,6 +142,13 @@ void pmix_refuse_ranks(const struct starter *s)
 	(void)eventfd_write(s->pmix.done, 1);
 }
 
+/* Its ranks have ended, or are being ended: nobody asks for it. */
+static void end_with_step(struct starter *s)
+{
+	pmix_refuse_ranks(s);
+	end(s);
+}
+
 static void fail(struct starter *s, const char *what, const char *why)
 {
 	char line[STARTER_WHY_MAX];
@@ -132,7 +177,7 @@ static int execute(struct starter *s, int *host)
 	if (file < 0)
 		return file;
 	snprintf(port, sizeof(port), "%u", x->port);
-	memcpy(more + PMIXD_ARGS - 5, s->leaf.dirs, sizeof(s->leaf.dirs));
+	memcpy(more + PMIXD_ARGS - 5, x->leaf.dirs, sizeof(x->leaf.dirs));
 	p.more = more;
 	p.fds = fds;
 	p.nfds = sizeof(fds) / sizeof(*fds);
@@ -147,6 +192,9 @@ static int start(struct starter *s)
 	int rc, host = -1;
 
 	child_become_root();
+	rc = leaf_make(&s->pmix.leaf);
+	if (rc)
+		return rc;
 	user_dir_remove_stale(o->dir, STARTER_PMIX_DIR_PREFIX);
 	s->pmix.dir = user_dir_make(o->dir, s->options.program.uid,
 				    s->options.program.gid);
@@ -166,7 +214,13 @@ void pmix_begin(struct starter *s)
 	if (x->state != PMIX_WAITING)
 		return;
 	x->state = PMIX_STARTED;
-	rc = start(s);
+	rc = launch_find_leaf(s, LEAF_CONFINED, &x->leaf);
+	/* Not all had ended by then: so slurmstepd was still in the step's cgroups. */
+	if (service_step_ends_here(s)) {
+		end_with_step(s);
+		return;
+	}
+	rc = rc ? rc : start(s);
 	if (rc) {
 		fail(s, "cannot be started: ", strerror(-rc));
 		return;
@@ -193,6 +247,18 @@ static void on_serves(struct starter *s)
 		(void)eventfd_write(s->pmix.done, 1);
 }
 
+/* Until it has entered the step's cgroups these may go with the step. */
+static void on_give_up(struct starter *s, const struct host_msg *m)
+{
+	char text[STARTER_WHY_MAX];
+
+	child_text(text, sizeof(text), m);
+	if (s->pmix.state == PMIX_STARTED && service_step_ends_here(s))
+		end_with_step(s);
+	else
+		fail(s, "cannot serve: ", text);
+}
+
 static void take_message(struct starter *s, const struct host_msg *m)
 {
 	char text[STARTER_WHY_MAX];
@@ -208,8 +274,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 		service_log(s, m);
 		break;
 	case HOST_KILL:
-		child_text(text, sizeof(text), m);
-		fail(s, "cannot serve: ", text);
+		on_give_up(s, m);
 		break;
 	case HOST_CRASHED:
 		snprintf(text, sizeof(text), "%u; please report it", m->number);
@@ -260,7 +325,10 @@ void pmix_close(struct starter *s)
 	child_kill(&x->child);
 	child_wait_end(&x->child, END_MS);
 	child_forget(&x->child);
+	(void)leaf_remove(&x->leaf, LEAF_REMOVE_MS);
+	leaf_free(&x->leaf);
 	fd_close(&x->agents);
+	fd_close(&x->rank);
 	fd_close(&x->done);
 	fd_close(&x->over);
 	if (x->dir >= 0)

@@ -429,9 +429,8 @@ enum service_poll {
 	SERVICE_TOPOLOGY,
 	SERVICE_PMIX,
 	SERVICE_PMIX_END,
-	SERVICE_PMIX_LISTENER,
-	SERVICE_PMIX_OLD,
-	SERVICE_POLLS,
+	SERVICE_PMIX_DUE,
+	SERVICE_POLLS = SERVICE_PMIX_DUE + PMIX_POLLS,
 };
 
 static void set_fds(const struct starter *s, struct pollfd *fds)
@@ -447,8 +446,7 @@ static void set_fds(const struct starter *s, struct pollfd *fds)
 	fds[SERVICE_TOPOLOGY].fd = s->topology.child.fd;
 	fds[SERVICE_PMIX].fd = x->child.fd;
 	fds[SERVICE_PMIX_END].fd = x->child.fd < 0 ? -1 : x->child.pidfd;
-	fds[SERVICE_PMIX_LISTENER].fd = x->listener;
-	fds[SERVICE_PMIX_OLD].fd = x->old;
+	pmix_set_fds(s, &fds[SERVICE_PMIX_DUE]);
 }
 
 /* Has it ended, and is there nothing left of what it has said? */
@@ -471,8 +469,7 @@ static bool take_events(struct starter *s, const struct pollfd *fds)
 		topology_event(s);
 	if (fds[SERVICE_PMIX].revents || fds[SERVICE_PMIX_END].revents)
 		pmix_event(s, fds[SERVICE_PMIX_END].revents);
-	if (pmix_is_asked(s, fds[SERVICE_PMIX_LISTENER].revents,
-			  fds[SERVICE_PMIX_OLD].revents))
+	if (pmix_is_due(s, &fds[SERVICE_PMIX_DUE]))
 		pmix_begin(s);
 	return false;
 }

@@ -78,7 +78,7 @@ static void serve(struct starter *s)
 {
 	int rc;
 
-	if (s->options.pmix.when != STARTER_PMIX_EARLY && !idle_wait(s))
+	if (!idle_wait(s))
 		return;
 	if (s->options.agent.trace)
 		s->options.agent.wanted_ns = clock_ns(CLOCK_MONOTONIC);
@@ -89,7 +89,7 @@ static void serve(struct starter *s)
 	}
 	if (s->options.topology == STARTER_TOPOLOGY_AGENT)
 		topology_begin(s);
-	if (s->options.pmix.when == STARTER_PMIX_EARLY || s->idle.wants_pmix)
+	if (s->idle.wants_pmix)
 		pmix_begin(s);
 	service_run(s);
 }

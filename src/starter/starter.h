@@ -87,7 +87,7 @@ enum starter_topology {
 enum starter_pmix {
 	STARTER_PMIX_NEVER, /* no PMIx is offered */
 	STARTER_PMIX_ASKED, /* when the first client connects */
-	STARTER_PMIX_EARLY, /* before ranks begin, which may wait for it */
+	STARTER_PMIX_EARLY, /* when the first rank has come; ranks may wait for it */
 };
 
 /* Texts are the caller's, and outlive it. */
@@ -167,6 +167,12 @@ int starter_registration_fd(const struct starter *s);
  * readable here.
  */
 const char *starter_topology_file(const struct starter *s, int ms);
+
+/*
+ * In a child that becomes a rank, once it has registered: from now on the step's cgroups
+ * are there, in which pmi2x-pmixd is started.
+ */
+void starter_rank_comes(const struct starter *s);
 
 /* The port of 127.0.0.1 for PMIx clients; `old`: of PMIx 3 and older. */
 uint16_t starter_pmix_port(const struct starter *s, bool old);

@@ -36,7 +36,7 @@ struct idle {
 	uint16_t port;
 	int region;   /* the object of the results region; -1: none */
 	int doorbell;
-	bool wants_pmix; /* a PMIx client waits */
+	bool wants_pmix; /* pmi2x-pmixd is due, too */
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct registration *ranks; /* by slot; fd -1: it has not registered */
 	uint32_t count;
@@ -108,10 +108,21 @@ enum pmix_state {
 	PMIX_ENDED,
 };
 
+/* In what is polled, from there on. */
+enum pmix_poll {
+	PMIX_POLL_RANK,
+	PMIX_POLL_LISTENER,
+	PMIX_POLL_OLD,
+	PMIX_POLLS,
+};
+
 /* pmi2x-pmixd. All descriptors: -1 where there is none, or not any more. */
 struct pmix {
 	enum pmix_state state;
 	struct child child;
+	struct leaf leaf;        /* its cgroups; none before it is started */
+	int rank;                /* eventfd: a rank has come, so there are the step's cgroups */
+	bool ranks_have_come;
 	int listener, old;       /* of clients, and of those of PMIx 3 and older */
 	uint16_t port, old_port;
 	int agent;               /* its end of what connects it with the agent */
@@ -170,6 +181,11 @@ void idle_close(struct starter *s);
 
 /* Start the agent, connected to service.agent. 0 or a negative errno. */
 int launch_agent(struct starter *s);
+/*
+ * The cgroups of a program, by those in which slurmstepd is now. They are not made. 0 or
+ * a negative errno; release with leaf_free in any case.
+ */
+int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *leaf);
 /* What is executed as the step's user; without further arguments and descriptors. */
 struct child_program launch_program(const struct starter *s, int file,
 				    const char *name);
@@ -197,8 +213,10 @@ void topology_close(struct starter *s);
 
 /* Listen, in the creator's thread. 0 or a negative errno. */
 int pmix_open(struct starter *s);
-/* Does a client of the step's user wait? Which listeners are readable. */
-bool pmix_is_asked(struct starter *s, bool listener, bool old);
+/* What to wait for, of PMIX_POLLS entries. */
+void pmix_set_fds(const struct starter *s, struct pollfd *fds);
+/* Is it due: has a rank come, and does a client of the step's user wait, or is it early? */
+bool pmix_is_due(struct starter *s, const struct pollfd *fds);
 /* Make what connects it with the agent, which is about to start. 0 or a negative errno. */
 int pmix_connect_agent(struct starter *s);
 /* Start it, once; the agent has been. What goes wrong ends the step. */

@@ -69,6 +69,7 @@ EXTRA_DIST += \
 	testsuite/system/test_site_daemons.py \
 	testsuite/system/test_site_jobs.py \
 	testsuite/system/test_site_limits.py \
+	testsuite/system/test_site_pmix.py \
 	testsuite/system/test_startup.py \
 	testsuite/system/test_status.py \
 	testsuite/system/test_soak.py \
@@ -114,6 +115,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/executes.c \
 	testsuite/system/programs/pmi2-client.c \
 	testsuite/system/programs/pmix-apps.c \
+	testsuite/system/programs/pmix-gate.c \
 	testsuite/system/programs/shmem-put.c \
 	testsuite/system/programs/spank-env.c \
 	testsuite/system/programs/spank-forker.c \

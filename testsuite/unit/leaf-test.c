@@ -27,36 +27,58 @@ static const struct {
 	unsigned int own;
 	const char *dirs[LEAF_DIRS_MAX]; /* after the mount point */
 	const char *locked[LEAF_OWN_MAX];
+	const char *confined[LEAF_DIRS_MAX]; /* dirs of LEAF_CONFINED */
+	const char *slurms[LEAF_SLURMS_MAX];
 } cases[] = {
 	{ "version 2",
 	  "0::/system.slice/slurmstepd.scope/job_5/step_3/slurm\n",
 	  1,
 	  { "/system.slice/slurmstepd.scope/job_5/step_3/pmi2x" },
-	  { "/system.slice/slurmstepd.scope" } },
+	  { "/system.slice/slurmstepd.scope" },
+	  { "/system.slice/slurmstepd.scope/job_5/step_3/pmi2x-pmixd" },
+	  { NULL } },
 	{ "a job named by what 26.05 calls a SLUID, in a namespace",
 	  "0::/s6AB0FFE3VQ/step_3+1/slurm",
 	  1,
 	  { "/s6AB0FFE3VQ/step_3+1/pmi2x" },
-	  { "" } },
+	  { "" },
+	  { "/s6AB0FFE3VQ/step_3+1/pmi2x-pmixd" },
+	  { NULL } },
 	{ "all of version 1, beside an empty version 2",
 	  "8:pids:/\n7:cpu,cpuacct:" V1_JOB "/step_3/task_0\n"
 	  "6:freezer:" V1_JOB "\n5:devices:" V1_JOB "/step_3\n"
 	  "4:memory:" V1_JOB "/step_3\n3:cpuset:" V1_JOB "/step_3\n"
 	  "1:name=systemd:/system.slice/slurmd.service\n0::/\n",
-	  2,
+	  3,
 	  { "/freezer" V1_JOB "/pmi2x_3", "/memory" V1_JOB "/pmi2x_3",
-	    "/cpuset", "/devices", "/cpuacct" },
-	  { "/freezer", "/memory" } },
+	    "/cpuacct" V1_JOB "/pmi2x_3", "/cpuset", "/devices" },
+	  { "/freezer", "/memory", "/cpuacct" },
+	  { "/freezer" V1_JOB "/pmi2x_3", "/memory" V1_JOB "/pmi2x_3",
+	    "/cpuacct" V1_JOB "/pmi2x_3", "/cpuset" V1_JOB "/step_3",
+	    "/devices" V1_JOB "/step_3" },
+	  { "/memory" V1_JOB "/step_3", "/cpuacct" V1_JOB "/step_3",
+	    "/cpuset" V1_JOB "/step_3", "/devices" V1_JOB "/step_3" } },
+	{ "devices of a task, and a cpuset of the job",
+	  "5:devices:" V1_JOB "/step_3/task_0\n3:cpuset:" V1_JOB "\n",
+	  0,
+	  { "/cpuset", "/devices" },
+	  { NULL },
+	  { "/cpuset" V1_JOB, "/devices" V1_JOB "/step_3" },
+	  { "/cpuset" V1_JOB "/step_3", "/devices" V1_JOB "/step_3" } },
 	{ "task/cgroup without proctrack/cgroup",
 	  "6:freezer:/\n4:memory:" V1_JOB "/step_3\n",
 	  1,
 	  { "/memory" V1_JOB "/pmi2x_3" },
-	  { "/memory" } },
+	  { "/memory" },
+	  { "/memory" V1_JOB "/pmi2x_3" },
+	  { "/memory" V1_JOB "/step_3" } },
 	{ "proctrack/cgroup without task/cgroup",
 	  "6:freezer:" V1_JOB "\n4:memory:/\n3:cpuset:/\n",
 	  1,
 	  { "/freezer" V1_JOB "/pmi2x_3" },
-	  { "/freezer" } },
+	  { "/freezer" },
+	  { "/freezer" V1_JOB "/pmi2x_3" },
+	  { NULL } },
 	{ .name = "no cgroup of Slurm, version 2",
 	  .groups = "0::/system.slice/slurmd.service\n" },
 	{ .name = "no cgroup of Slurm, version 1",
@@ -73,25 +95,44 @@ static const struct {
 	  .groups = "job_5/step_3/slurm\n::\n:\n\n4:memory" },
 };
 
+static void expect_path(const char *path, const char *expected)
+{
+	char text[PATH_MAX];
+
+	snprintf(text, sizeof(text), "/m%s", expected);
+	assert_string_equal(path, text);
+}
+
+static void expect_dirs(const struct leaf *leaf, const char *const *expected)
+{
+	size_t n = 0;
+
+	for (; n < LEAF_DIRS_MAX && expected[n]; n++)
+		expect_path(leaf->dirs[n], expected[n]);
+	assert_null(leaf->dirs[n]);
+}
+
 static void expect_case(size_t i)
 {
 	struct leaf leaf;
 	char text[PATH_MAX];
-	size_t n = 0;
+	size_t n;
 
 	print_message("%s\n", cases[i].name);
-	assert_int_equal(leaf_find(&leaf, cases[i].groups, "/m", "3"), 0);
+	assert_int_equal(leaf_find(&leaf, LEAF_EXEMPT, cases[i].groups, "/m", "3"), 0);
 	assert_int_equal(leaf.own, cases[i].own);
-	for (; n < LEAF_DIRS_MAX && cases[i].dirs[n]; n++) {
-		snprintf(text, sizeof(text), "/m%s", cases[i].dirs[n]);
-		assert_string_equal(leaf.dirs[n], text);
-	}
-	assert_null(leaf.dirs[n]);
+	expect_dirs(&leaf, cases[i].dirs);
 	for (n = 0; n < leaf.own; n++) {
 		snprintf(text, sizeof(text), "/m%s", cases[i].locked[n]);
 		assert_int_equal(leaf.locked[n], strlen(text));
 		assert_memory_equal(leaf.dirs[n], text, strlen(text));
 	}
+	for (n = 0; n < LEAF_SLURMS_MAX && cases[i].slurms[n]; n++)
+		expect_path(leaf.slurms[n].path, cases[i].slurms[n]);
+	assert_null(leaf.slurms[n].path);
+	leaf_free(&leaf);
+	assert_int_equal(leaf_find(&leaf, LEAF_CONFINED, cases[i].groups, "/m", "3"), 0);
+	expect_dirs(&leaf, cases[i].confined);
 	leaf_free(&leaf);
 }
 
@@ -109,7 +150,7 @@ static void too_long_a_path_is_an_error(void **state)
 	memset(text, 'a', 2 * PATH_MAX);
 	memcpy(text, "0::/", 4);
 	strcpy(text + PATH_MAX, "/job_1/step_1/slurm\n");
-	assert_int_equal(leaf_find(&leaf, text, "/m", "1"), -ENAMETOOLONG);
+	assert_int_equal(leaf_find(&leaf, LEAF_EXEMPT, text, "/m", "1"), -ENAMETOOLONG);
 	leaf_free(&leaf);
 	free(text);
 }
@@ -123,17 +164,25 @@ static const struct site {
 	const char *above[2];    /* of the leaf, outermost first */
 	const char *slurms[2];   /* what Slurm removes of the step */
 	bool once;               /* it tries once, before the leaf goes */
+	enum leaf_kind kind;
 } sites[] = {
 	{ "/sys/fs/cgroup", "/freezer", "1:freezer:/%s/uid_7/job_5\n",
-	  { "uid_7", "uid_7/job_5" }, { "uid_7/job_5/step_3", NULL }, false },
+	  { "uid_7", "uid_7/job_5" }, { "uid_7/job_5/step_3", NULL }, false, LEAF_EXEMPT },
 	{ "/sys/fs/cgroup", "/memory", "1:memory:/%s/uid_7/job_5/step_3\n",
-	  { "uid_7", "uid_7/job_5" }, { "uid_7/job_5/step_3", NULL }, true },
+	  { "uid_7", "uid_7/job_5" }, { "uid_7/job_5/step_3", NULL }, true, LEAF_EXEMPT },
 	{ "/sys/fs/cgroup/unified", "", "0::/%s/job_5/step_3/slurm\n",
 	  { "job_5", "job_5/step_3" },
-	  { "job_5/step_3/slurm", "job_5/step_3/user" }, false },
+	  { "job_5/step_3/slurm", "job_5/step_3/user" }, false, LEAF_EXEMPT },
 	{ "/sys/fs/cgroup", "", "0::/%s/job_5/step_3/slurm\n",
 	  { "job_5", "job_5/step_3" },
-	  { "job_5/step_3/slurm", "job_5/step_3/user" }, false },
+	  { "job_5/step_3/slurm", "job_5/step_3/user" }, false, LEAF_EXEMPT },
+};
+
+/* A confined program has none of its own there. */
+static const struct site devices = {
+	"/sys/fs/cgroup", "/devices", "1:devices:/%s/uid_7/job_5/step_3\n",
+	{ "uid_7", "uid_7/job_5" }, { "uid_7/job_5/step_3", NULL }, true,
+	LEAF_CONFINED,
 };
 
 struct step {
@@ -178,8 +227,8 @@ static bool begin(struct step *s, const struct site *site)
 	for (int i = 0; i < 2 && site->slurms[i]; i++)
 		make(s, site->slurms[i]);
 	snprintf(line, sizeof(line), site->line, s->top);
-	assert_int_equal(leaf_find(&s->leaf, line, site->mount, "3"), 0);
-	assert_int_equal(s->leaf.own, 1);
+	assert_int_equal(leaf_find(&s->leaf, site->kind, line, site->mount, "3"), 0);
+	assert_int_equal(s->leaf.own, site != &devices);
 	return true;
 }
 
@@ -302,6 +351,112 @@ static void nothing_is_left(void **state)
 	print_message("%u hierarchies\n", tried);
 }
 
+/* Slurm has tried to remove it, and it is nobody's to kill: slurmstepd may be there. */
+static void the_step_of_a_confined_program_goes_once_empty(void **state)
+{
+	struct step s;
+	pid_t pid;
+
+	if (!begin(&s, &devices))
+		skip();
+	pid = start_member(&s);
+	assert_int_equal(leaf_remove(&s.leaf, PATIENCE_MS), 0);
+	assert_true(is_there(s.leaf.dirs[0]));
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(leaf_remove(&s.leaf, PATIENCE_MS), 0);
+	assert_false(is_there(path_in(&s, devices.above[0])));
+	end(&s);
+}
+
+/* Another step of the job goes on. */
+static void a_job_with_another_step_stays(void **state)
+{
+	struct step s;
+
+	if (!begin(&s, &devices))
+		skip();
+	make(&s, "uid_7/job_5/step_4");
+	assert_int_equal(leaf_remove(&s.leaf, PATIENCE_MS), 0);
+	assert_false(is_there(s.leaf.dirs[0]));
+	assert_int_equal(rmdir(path_in(&s, "uid_7/job_5/step_4")), 0);
+	assert_int_equal(leaf_remove(&s.leaf, PATIENCE_MS), 0);
+	assert_false(is_there(path_in(&s, devices.above[0])));
+	end(&s);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* As a file of the kernel's: it is there once its directory is. */
+static void expect_copy(const char *dir, const char *name, const char *text,
+			const char *expected)
+{
+	char path[PATH_MAX], leaf_dir[PATH_MAX], found[64] = "";
+	struct leaf leaf = { .own = 1, .copies_cpuset = true };
+	FILE *f;
+
+	snprintf(leaf_dir, sizeof(leaf_dir), "%s/pmi2x-pmixd", dir);
+	leaf.dirs[0] = leaf_dir;
+	snprintf(path, sizeof(path), "%s/user/%s", dir, name);
+	write_text(path, text);
+	snprintf(path, sizeof(path), "%.100s/%s", leaf_dir, name);
+	write_text(path, "");
+	assert_int_equal(leaf_make(&leaf), 0);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	(void)!fgets(found, sizeof(found), f);
+	fclose(f);
+	assert_string_equal(found, expected);
+	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/user/%s", dir, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void a_confined_program_has_the_cpuset_of_the_ranks(void **state)
+{
+	char dir[] = "/tmp/pmi2x-leaf-test-XXXXXX", user[64], own[64];
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(user, sizeof(user), "%s/user", dir);
+	snprintf(own, sizeof(own), "%s/pmi2x-pmixd", dir);
+	assert_int_equal(mkdir(user, 0755), 0);
+	assert_int_equal(mkdir(own, 0755), 0);
+	expect_copy(dir, "cpuset.cpus", "0-3,7\n", "0-3,7\n");
+	expect_copy(dir, "cpuset.cpus", "\n", "");
+	expect_copy(dir, "cpuset.mems", "1\n", "1\n");
+	assert_int_equal(rmdir(own), 0);
+	assert_int_equal(rmdir(user), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+/* Or it would run on the processors of the job's other steps. */
+static void a_cpuset_that_cannot_be_copied_is_an_error(void **state)
+{
+	char dir[] = "/tmp/pmi2x-leaf-test-XXXXXX", user[64], own[64], cpus[64];
+	struct leaf leaf = { .own = 1, .copies_cpuset = true };
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(user, sizeof(user), "%s/user", dir);
+	snprintf(own, sizeof(own), "%s/pmi2x-pmixd", dir);
+	snprintf(cpus, sizeof(cpus), "%s/user/cpuset.cpus", dir);
+	assert_int_equal(mkdir(user, 0755), 0);
+	write_text(cpus, "0\n");
+	leaf.dirs[0] = own;
+	assert_int_equal(leaf_make(&leaf), -ENOENT);
+	assert_false(is_there(own));
+	assert_int_equal(unlink(cpus), 0);
+	assert_int_equal(rmdir(user), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* Of several, all or none is made. */
 static void none_of_several_is_left(void **state)
 {
@@ -324,6 +479,10 @@ int main(void)
 		cmocka_unit_test(too_long_a_path_is_an_error),
 		cmocka_unit_test(none_of_several_is_left),
 		cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(the_step_of_a_confined_program_goes_once_empty),
+		cmocka_unit_test(a_job_with_another_step_stays),
+		cmocka_unit_test(a_confined_program_has_the_cpuset_of_the_ranks),
+		cmocka_unit_test(a_cpuset_that_cannot_be_copied_is_an_error),
 	};
 
 	return cmocka_run_group_tests_name("leaf", tests, NULL, NULL);

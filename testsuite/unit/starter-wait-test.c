@@ -118,6 +118,7 @@ static void run(struct node *n)
 	assert_non_null(mkdtemp(place));
 	snprintf(dir, sizeof(dir), "%s/" STARTER_PMIX_DIR_PREFIX "n0", place);
 	s = start(n, &step, &log, dir, program);
+	starter_rank_comes(s);
 	assert_true(starter_pmix_wait(s, PATIENCE_MS));
 	assert_true(starter_pmix_refused(s));
 	assert_int_equal(starter_stop(s), 0);

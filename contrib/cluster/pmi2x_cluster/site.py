@@ -9,6 +9,7 @@ route leads out of it, so clusters can all have the same addresses.
 import os
 import secrets
 import shutil
+import stat
 import subprocess
 
 from . import cgroups, namespaces
@@ -21,6 +22,8 @@ NODES_MAX = 1000  # ports of a bridge: 1024
 CTLD_PORT, SLURMD_PORT, DBD_PORT, DATABASE_PORT = 6817, 6818, 6819, 3306
 CLAIMED_MEMORY_MB = 1 << 20  # of a node, by which jobs are admitted
 JOB_MEMORY_MB = 1 << 14  # of a job on a node that does not say, at most
+GRES = "nic"  # a kind whose devices Slurm confines; one on each node
+GRES_FILE, GRES_DEVICE = "device0", os.makedev(1, 7)  # that of /dev/full
 PROGRAMS = ("ip", "slurmdbd", "mariadbd", "mariadb-install-db")
 
 # Each forks, as the scripts of sites do; they take a moment of varying length.
@@ -89,6 +92,7 @@ def slurm_options(options, state):
         "Epilog": f"{scripts}/epilog",
         "TaskProlog": f"{scripts}/task-prolog",
         "TaskEpilog": f"{scripts}/task-epilog",
+        "GresTypes": GRES,
         "DefMemPerNode": min(JOB_MEMORY_MB, memory_kb("MemTotal") // 1024),
     }
 
@@ -106,7 +110,7 @@ def node_line(options, state):
     slurm.conf: that is what the second line is for."""
     return (
         f"NodeName=n[1-{state['nodes']}] CPUs={options.cpus} "
-        f"RealMemory={CLAIMED_MEMORY_MB} State=UNKNOWN\n"
+        f"RealMemory={CLAIMED_MEMORY_MB} Gres={GRES}:1 State=UNKNOWN\n"
         f"NodeName={LOGIN} State=FUTURE"
     )
 
@@ -118,6 +122,7 @@ def cgroup_conf(options, state):
     if "" in state["cgroups"]:
         lines += ["IgnoreSystemd=yes", "CgroupAutomount=yes"]
     lines += [f"ConstrainCores={'yes' if real else 'no'}", "ConstrainRAMSpace=yes"]
+    lines += ["ConstrainDevices=yes"]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -162,11 +167,26 @@ def write_files(options, state):
     write_file(
         f"{path}/job_container.conf", f"AutoBasePath=true\nBasePath={path}/tmp\n"
     )
+    make_device(state)
     os.mkdir(f"{path}/scripts")
     for name, text in SCRIPTS.items():
         text = "#!/bin/bash\n" + text.replace("{dir}", path)
         write_file(f"{path}/scripts/{name}", text, 0o755)
     write_plugstack(state)
+
+
+def make_device(state):
+    """Only steps that ask for --gres=nic may open it; others hardly open /dev/full."""
+    path = f"{state['dir']}/{GRES_FILE}"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, GRES_DEVICE)
+    except OSError as error:
+        raise ClusterError(f"--site needs to make a device file: {error}") from None
+    os.chmod(path, 0o666)
+    nodes = f"n[1-{state['nodes']}]"
+    write_file(
+        f"{state['dir']}/gres.conf", f"NodeName={nodes} Name={GRES} File={path}\n"
+    )
 
 
 def write_plugstack(state):

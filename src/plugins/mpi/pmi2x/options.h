@@ -29,7 +29,7 @@ enum conf_pmix {
 	CONF_PMIX_NO,
 	CONF_PMIX_LAZY,  /* when the first client connects */
 	CONF_PMIX_AUTO,  /* the same, or with the tasks of a program that needs it */
-	CONF_PMIX_EARLY, /* before the tasks, which wait for it */
+	CONF_PMIX_EARLY, /* with the first task; tasks wait for it */
 };
 
 /* Where PMIx clients find what the server knows. */

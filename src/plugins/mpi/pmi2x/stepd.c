@@ -608,6 +608,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 			  task->gtaskid, strerror(-rc));
 		return rc;
 	}
+	starter_rank_comes(s->starter);
 	tell_user(s, task);
 	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
 	set_topology(s, env);
