@@ -92,6 +92,7 @@ pmi2x_checkdir = $(modulesdir)/pmi2x_check
 dist_pmi2x_check_DATA = \
 	contrib/tools/pmi2x_check/__init__.py \
 	contrib/tools/pmi2x_check/judge.py \
+	contrib/tools/pmi2x_check/local.py \
 	contrib/tools/pmi2x_check/look.py \
 	contrib/tools/pmi2x_check/trial.py
 whydir = $(modulesdir)/pmi2x_why

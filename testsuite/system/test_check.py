@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x check and pmi2x probe --nodes, where a node is not as it should be."""
 
+import os
 import shutil
 import time
 
@@ -17,8 +18,8 @@ def late_plugin(prefix, scratch, kind, site):
     """A cluster of three nodes, whose daemons have started before the plugin came."""
     if kind != "pmi2x":
         pytest.skip("the stock plugin is always there")
-    if site:
-        pytest.skip("restarts slurmd outside of a node's namespaces")
+    if site or os.getuid():
+        pytest.skip("restarts slurmd outside of a node's namespaces, and looks into slurmd")
     plugins = scratch / "late-plugins"
     plugins.mkdir()
     cluster = Cluster(prefix, scratch / "late", kind, 3)
@@ -27,6 +28,16 @@ def late_plugin(prefix, scratch, kind, site):
     shutil.copy(prefix / "lib/slurm/mpi_pmi2x.so", plugins)
     yield cluster
     cluster.down()
+
+
+def test_local_looks_at_this_host_and_starts_no_step(cluster, prefix, kind, site):
+    if kind != "pmi2x" or site:
+        pytest.skip("for the plugin, and a slurmd of this host")
+    before = cluster.run("squeue", "-a", "-t", "all", "-h").stdout
+    said = cluster.run(prefix / "bin/pmi2x", "check", "--local").ok().stdout
+    assert "agent: pmi2x-agent starts, and has the plugin's build" in said, said
+    assert "slurmd has loaded the plugin" in said or os.getuid(), said
+    assert cluster.run("squeue", "-a", "-t", "all", "-h").stdout == before
 
 
 def completing(cluster):
@@ -43,6 +54,8 @@ def test_step_before_slurmd_knows_the_plugin(late_plugin, prefix):
     said = cluster.run(*check, timeout=300).failed().stdout
     assert "slurmctld has not loaded the plugin" in said, said
     assert "trial:" not in said and not completing(cluster), said
+    said = cluster.run(*check, "--local").failed().stdout
+    assert "slurmd has not loaded the plugin" in said, said
 
     cluster.srun("-w", "n[1-2]", "-N2", "true", timeout=90).failed()
     since = time.monotonic()

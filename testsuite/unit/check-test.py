@@ -9,12 +9,13 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
 PROGRAM = SOURCE / "contrib/tools/pmi2x-check"
 sys.path.insert(0, str(SOURCE / "contrib/tools"))
 
-from pmi2x_check import judge  # noqa: E402
+from pmi2x_check import judge, local  # noqa: E402
 from pmi2x_check.judge import CRITICAL, OK, UNKNOWN, WARNING, Finding  # noqa: E402
 
 BUILD = "0.1.0-0123456789ab protocol 7"
@@ -57,7 +58,7 @@ def facts(node, descriptors=131072, ephemeral="32768\t60999"):
     return "".join(f"{node} {line}\n" for line in lines)
 
 
-class Played(unittest.TestCase):
+class Bed(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
         self.addCleanup(place.cleanup)
@@ -95,6 +96,8 @@ class Played(unittest.TestCase):
             self.assertIn(text, done.stdout)
         return done.stdout
 
+
+class Nodes(Bed):
     def test_all_is_well(self):
         self.says(OK, f"build {BUILD}", "2 nodes (n1, n2) has exchanged data",
                   "28672-32767, the default", "busy or away: n3 allocated, n4 down")
@@ -266,6 +269,146 @@ class Played(unittest.TestCase):
     def test_usage(self):
         for argv in ["--none"], ["--run", "x"]:
             self.assertEqual(self.check(*argv).returncode, UNKNOWN)
+
+
+MARKS = (b"ELF\0pmi2x build %s\0pmi2x slurm 0x160508\0Pmi2xPmix\0Pmi2xPorts\0"
+         b"%s/pmi2x/pmi2x-agent\0%s/pmi2x/pmi2x-pmixd\0%s/pmi2x/libpmi2x-launcher.so\0")
+
+
+class Local(Bed):
+    """pmi2x check --local, of a host that files and scripts play."""
+
+    def setUp(self):
+        super().setUp()
+        self.make_plugin(BUILD)
+        (self.place / "pmi2x").mkdir()
+        for name in "pmi2x-pmixd", "libpmi2x-launcher.so":
+            self.program(f"pmi2x/{name}", "exit 2")
+        self.program("pmi2x/pmi2x-agent", f"echo 'pmi2x build {BUILD}'; exit 2")
+        self.program("slurmd", "echo slurm-wlm 22.05.8")
+        self.say("slurm.conf", f"ClusterName=x\nplugindir=/nowhere:{self.place}\n")
+        self.say("mpi.conf", "# a comment\nPmi2xPmix=no Pmi2xPorts=7000-7999\n")
+
+    def make_plugin(self, build):
+        place = os.fsencode(self.place)
+        (self.place / "mpi_pmi2x.so").write_bytes(
+            MARKS % (build.encode(), place, place, place))
+
+    def program(self, name, script):
+        self.say(name, f"#!/bin/sh\n{script}\n")
+        (self.place / name).chmod(0o755)
+
+    def check(self, *argv, **more):
+        return super().check("--local", *argv, **{"SLURM_CONF": f"{self.place}/slurm.conf",
+                                                  **more})
+
+    def test_all_is_well(self):
+        self.says(OK, f"build {BUILD}, for Slurm 22.05.8", "pmi2x-agent starts",
+                  "mpi.conf sets Pmi2xPmix, Pmi2xPorts", "slurmd does not run",
+                  "only root can change libpmi2x-launcher.so, pmi2x-agent, pmi2x-pmixd\n")
+
+    def test_it_asks_nothing_of_slurm(self):
+        for name in "scontrol", "sinfo", "squeue", "srun":
+            self.program(name, f"touch {self.place}/asked; sleep 1000")
+        self.says(OK)
+        self.assertFalse((self.place / "asked").exists())
+
+    def test_no_plugin(self):
+        (self.place / "mpi_pmi2x.so").unlink()
+        self.says(CRITICAL, f"there is no mpi_pmi2x.so in /nowhere:{self.place}")
+
+    def test_plugin_for_another_slurm(self):
+        self.program("slurmd", "echo slurm 24.05.8")
+        self.says(CRITICAL, "is for Slurm 22.05.8, and this host has Slurm 24.05.8",
+                  "built for Slurm 24.05.8")
+
+    def test_file_that_is_no_plugin(self):
+        self.say("mpi_pmi2x.so", "nothing")
+        self.says(CRITICAL, "is not mpi_pmi2x.so of pmi2x")
+
+    def test_agent_that_others_can_change(self):
+        (self.place / "pmi2x/pmi2x-agent").chmod(0o775)
+        self.says(CRITICAL, "pmi2x-agent can be changed by others than root", "mode 775")
+
+    def test_agent_that_is_missing(self):
+        (self.place / "pmi2x/pmi2x-agent").unlink()
+        self.says(CRITICAL, "pmi2x-agent: No such file", "install the package pmi2x-agent")
+
+    def test_agent_that_lacks_a_library(self):
+        self.program("pmi2x/pmi2x-agent", "echo 'error while loading libuv.so.1' >&2; exit 127")
+        self.says(CRITICAL, "does not start: error while loading libuv.so.1")
+
+    def test_agent_of_another_build_or_protocol(self):
+        self.program("pmi2x/pmi2x-agent", "echo pmi2x build 0.2.0-x protocol 7")
+        self.says(WARNING, "pmi2x-agent has another build, 0.2.0-x protocol 7")
+        self.program("pmi2x/pmi2x-agent", "echo pmi2x build 0.2.0-x protocol 8")
+        self.says(CRITICAL, "pmi2x-agent has another protocol, 0.2.0-x protocol 8")
+
+    def test_pmixd_that_is_missing_is_a_warning(self):
+        (self.place / "pmi2x/pmi2x-pmixd").unlink()
+        self.says(WARNING, "PMIx clients, such as Open MPI, do without it")
+
+    def test_controller_needs_the_plugin_only(self):
+        plugin = local.Plugin(str(self.place / "mpi_pmi2x.so"))
+        (self.place / "pmi2x/pmi2x-agent").unlink()
+        with unittest.mock.patch.object(local, "find_program", return_value=None):
+            self.assertEqual(list(local.judge_files(plugin)), [])
+
+    def test_option_with_a_spelling_mistake(self):
+        self.say("mpi.conf", "Pmi2xPmx=no\n")
+        self.says(WARNING, "this plugin has no option Pmi2xPmx", "is it Pmi2xPmix?")
+
+    def test_libpmix_that_cannot_be_loaded(self):
+        self.say("libpmix.so.2", "nothing")
+        for word, level in ("auto", WARNING), ("early", CRITICAL):
+            self.say("mpi.conf", f"Pmi2xPmix={word}\nPmi2xPmixLibrary={self.place}/libpmix.so.2\n")
+            self.says(level, "libpmix.so.2 cannot be loaded")
+
+    def test_with_options_of_other_checks(self):
+        for argv in ["--nodes", "n1"], ["--all"], ["--no-trial"], ["--mpi", "x"]:
+            self.assertEqual(self.check(*argv).returncode, UNKNOWN)
+
+
+class Daemon(unittest.TestCase):
+    """The slurmd of --local, of files that play /proc."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.proc = pathlib.Path(place.name)
+        for pid, name, environment in ((7, "slurmd", b"X=1\0SLURM_CONF=/a/slurm.conf\0"),
+                                       (8, "slurmd", b"X=1\0"), (9, "slurmctld", b"")):
+            (self.proc / str(pid)).mkdir()
+            (self.proc / f"{pid}/comm").write_text(f"{name}\n")
+            (self.proc / f"{pid}/cmdline").write_bytes(b"slurmd\0-D\0")
+            (self.proc / f"{pid}/environ").write_bytes(environment)
+
+    def found(self, conf):
+        return [path.name for path in local.running_slurmd(conf, self.proc)]
+
+    def test_slurmd_of_another_configuration_is_not_meant(self):
+        self.assertEqual(self.found("/a/slurm.conf"), ["7"])
+        self.assertEqual(self.found("/etc/slurm/slurm.conf"), ["8"])
+        (self.proc / "8/cmdline").write_bytes(b"slurmd\0-f\0/b/slurm.conf\0-D\0")
+        self.assertEqual(self.found("/b/slurm.conf"), ["8"])
+
+    def test_slurmd_that_has_not_loaded_the_plugin_is_critical(self):
+        maps = self.proc / "7/maps"
+        maps.write_text("00-01 r--p 0 0 0 /usr/lib/slurm/mpi_pmi2.so\n")
+        self.assertEqual(local.judge_slurmd(self.proc / "7").level, CRITICAL)
+        maps.write_text("00-01 r--p 0 0 0 /usr/lib/slurm/mpi_pmi2x.so\n")
+        self.assertEqual(local.judge_slurmd(self.proc / "7").text,
+                         "slurmd has loaded the plugin")
+        maps.unlink()
+        self.assertEqual(local.judge_slurmd(self.proc / "7").level, OK)
+
+    def test_limits_are_those_of_slurmd(self):
+        (self.proc / "7/limits").write_text(
+            "Limit                     Soft Limit           Hard Limit           Units\n"
+            "Max locked memory         65536                unlimited            bytes\n"
+            "Max open files            1024                 4096                 files\n")
+        facts = local.facts_of(self.proc / "7")
+        self.assertEqual((facts["descriptors"], facts["locked"]), (["4096"], ["unlimited"]))
 
 
 class Levels(unittest.TestCase):

@@ -48,6 +48,8 @@ def run(argv, seconds=ANSWER_S):
     except FileNotFoundError:
         raise CheckError(f"there is no {argv[0]} here",
                          "run this on a host from which jobs are started") from None
+    except OSError as error:
+        return 126, "", str(error)
     try:
         shown, errors = child.communicate(timeout=seconds)
         return child.returncode, shown, errors
