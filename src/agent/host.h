@@ -17,11 +17,11 @@ struct agent_host {
 	void (*find_node)(void *arg, uint32_t node_id);
 	/*
 	 * Hand `data` to another node's agent over a path that the site
-	 * authenticates; with `answer`, call agent_connect_back_sent when that
-	 * has been done. 0, or a negative errno: it will not.
+	 * authenticates, and call agent_connect_back_sent when that has been done.
+	 * 0, or a negative errno: it will not.
 	 */
 	int (*connect_back)(void *arg, uint32_t node_id, const void *data,
-			 size_t len, bool answer);
+			    size_t len);
 	/* End the step because srun cannot be told to. */
 	void (*kill_step)(void *arg, const char *why);
 	/*

@@ -72,10 +72,9 @@ static void find_node(void *arg, uint32_t node_id)
 		agent_node_found(p->agent, node_id, rc, NULL);
 }
 
-static int connect_back(void *arg, uint32_t node_id, const void *data, size_t len,
-		     bool answer)
+static int connect_back(void *arg, uint32_t node_id, const void *data, size_t len)
 {
-	return say(arg, HOST_CONNECT_BACK, node_id, answer, data, len);
+	return say(arg, HOST_CONNECT_BACK, node_id, 0, data, len);
 }
 
 /* It must arrive; and of this agent nobody expects anything more. */

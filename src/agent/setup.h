@@ -17,7 +17,7 @@
 #include "libpmi/server.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 4
+#define SETUP_VERSION 5
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -56,6 +56,10 @@ struct agent_options {
 	int64_t launch_ns, prefork_ns, ready_ns, wanted_ns;
 	bool exits_known;       /* the host learns how ranks' processes end */
 	bool topology;          /* the host makes the node's topology a file */
+	/* SlurmdSpoolDir of slurm.conf, where sockets for connect-back messages are, and
+	   how many bytes it may have; NULL: unknown. */
+	const char *spool_dir;
+	uint32_t spool_max;
 	const char *no_pmix;    /* why nobody serves PMIx clients here, for people;
 	                           NULL: somebody does, or it is not known */
 	bool debug;             /* somebody reads debug lines */

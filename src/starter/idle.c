@@ -60,6 +60,10 @@ static int listen_somewhere(struct starter *s)
 	for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
 		fd = try_port(s, step_port(o, s->step->layout,
 					   s->step->position, i));
+	if (fd == -EADDRINUSE)
+		log_info(s->log,
+			 "the %u ports at which other nodes look for this one are taken: it takes another one, and they are told through slurmd",
+			 STEP_PORT_TRIES);
 	for (uint32_t p = o->port_first; fd == -EADDRINUSE && p <= o->port_last;
 	     p++)
 		fd = try_port(s, p);

@@ -54,7 +54,6 @@ struct call {
 	struct starter_host host;
 	int fd;          /* to answer over */
 	uint32_t node_id;
-	bool answer;
 	size_t len;
 	char data[HOST_DATA_MAX];
 };
@@ -85,8 +84,7 @@ static void tell(void *arg)
 					  c->len),
 	};
 
-	if (c->answer)
-		(void)host_msg_send(c->fd, &m);
+	(void)host_msg_send(c->fd, &m);
 }
 
 /* 0 or a negative errno: the call is not made. */
@@ -106,7 +104,6 @@ static int start_call(struct starter *s, struct helpers *helpers,
 	c->host = s->host;
 	c->fd = s->service.agent.fd;
 	c->node_id = m->number;
-	c->answer = m->code != 0;
 	c->len = m->len;
 	memcpy(c->data, m->data, m->len);
 	rc = helpers_run(helpers, fn, free, c);
@@ -136,7 +133,7 @@ static void on_tell(struct starter *s, const struct host_msg *m)
 	int rc = s->host.connect_back ?
 		start_call(s, s->service.helpers, tell, m) : -EOPNOTSUPP;
 
-	if (rc && m->code)
+	if (rc)
 		refuse(s, HOST_CONNECT_BACK_SENT, m->number, rc);
 }
 

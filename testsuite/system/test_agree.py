@@ -14,6 +14,7 @@ STEPS = 4
 TOLD = re.compile(r"telling node \S+ to connect to port")
 DEBUG = ["--slurm-conf-line", "SlurmdDebug=debug"]
 DEFAULT_PORTS = "29000-32000"  # the middle of pmi2x's default range
+SPOOL_LONG = 93  # where slurmd itself still works, with n1_JOB.STEP
 SPOOL_MOST = 92  # bytes of SlurmdSpoolDir, says mpi_pmi2x.conf(5)
 
 
@@ -84,3 +85,13 @@ def test_spool_directory_of_92_bytes_has_room_for_the_socket(crowded, raw):
     cluster = crowded(SPOOL_MOST)
     cluster.srun(f"-N{NODES}", "-n4", *raw("exchange", "2")).ok()
     assert messages(cluster)
+
+
+def test_longer_spool_directory_is_named_where_the_socket_is_needed(crowded, raw):
+    """srun says the remedy, and not to open ports that are open."""
+    cluster = crowded(SPOOL_LONG)
+    result = cluster.srun(f"-N{NODES}", "-n4", *raw("exchange", "2")).failed()
+    spool = re.search(r"SlurmdSpoolDir=(\S+) has too long a path", result.stderr)
+    assert spool and len(spool[1].replace("%n", "n1")) == SPOOL_LONG, result
+    result.says(f"shorten that to {SPOOL_MOST} bytes")
+    cluster.srun("-N1", "-n2", *raw("exchange", "1")).ok()

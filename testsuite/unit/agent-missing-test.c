@@ -260,6 +260,77 @@ static void one_that_listens_elsewhere_is_waited_for(void **state)
 	step_end(s);
 }
 
+/* A node that others do not find, and a message through slurmd that does not come. */
+static struct step *step_that_needs_messages(int tell_error, uint32_t connect_ms)
+{
+	struct step *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	cluster_open(&s->c, 2);
+	s->c.tell_error = tell_error;
+	s->c.options.connect_ms = connect_ms;
+	s->c.options.absent_ms = 50;
+	s->c.options.spool_dir = "/a/long/path-of-%n";
+	s->c.options.spool_max = 92;
+	s->started = true;
+	s->missing = 2;
+	start_srun(s);
+	cluster_start(&s->c, 0);
+	s->c.options.port_first += CLUSTER_PORTS;
+	s->c.options.port_last += CLUSTER_PORTS;
+	cluster_start(&s->c, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		rank_init(&s->c, i);
+		rank_say(&s->c, i, "cmd=barrier_in");
+	}
+	return s;
+}
+
+static void failed_message_is_the_reason_of_the_failure(int tell_error,
+							const char *reason)
+{
+	struct step *s = step_that_needs_messages(tell_error, 1000);
+
+	cluster_await(&s->c, is_aborted, s);
+	assert_non_null(strstr(s->aborted, "cannot reach node n0"));
+	assert_non_null(strstr(s->aborted, reason));
+	assert_null(strstr(s->aborted, "open ports"));
+	cluster_expect_log(&s->c, reason);
+	step_end(s);
+}
+
+static void too_long_path_is_named_with_its_remedy(void **state)
+{
+	failed_message_is_the_reason_of_the_failure(
+		-ENAMETOOLONG,
+		"SlurmdSpoolDir=/a/long/path-of-%n has too long a path: shorten that to 92 bytes");
+}
+
+static void slurmd_that_is_away_is_named_with_its_remedy(void **state)
+{
+	failed_message_is_the_reason_of_the_failure(
+		-EHOSTUNREACH, "slurmd of node n0 does not answer");
+}
+
+static void message_that_slurmd_cannot_deliver_is_named(void **state)
+{
+	failed_message_is_the_reason_of_the_failure(
+		-EIO, "a message through slurmd of node n0");
+}
+
+static void message_is_sent_again_when_slurmd_is_back(void **state)
+{
+	struct step *s = step_that_needs_messages(-EHOSTUNREACH, NEVER_MS);
+
+	cluster_await(&s->c, slurmd_was_asked, s);
+	pthread_mutex_lock(&s->c.lock);
+	s->c.tell_error = 0;
+	pthread_mutex_unlock(&s->c.lock);
+	for (uint32_t i = 0; i < 2; i++)
+		rank_expect(&s->c, i, "cmd=barrier_out");
+	step_end(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +340,10 @@ int main(void)
 		cmocka_unit_test(one_that_is_refused_once_is_waited_for),
 		cmocka_unit_test(one_that_nobody_denies_is_waited_for),
 		cmocka_unit_test(one_that_listens_elsewhere_is_waited_for),
+		cmocka_unit_test(too_long_path_is_named_with_its_remedy),
+		cmocka_unit_test(slurmd_that_is_away_is_named_with_its_remedy),
+		cmocka_unit_test(message_that_slurmd_cannot_deliver_is_named),
+		cmocka_unit_test(message_is_sent_again_when_slurmd_is_back),
 	};
 
 	return cmocka_run_group_tests_name("agent-missing", tests, NULL, NULL);

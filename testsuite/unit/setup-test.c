@@ -35,6 +35,8 @@ static void fill(struct setup *s, const struct layout *layout)
 	s->options.no_kill = true;
 	s->options.tell_unspoken = true;
 	s->options.no_pmix = "node n2 has no libpmix";
+	s->options.spool_dir = "/var/spool/slurmd-%n";
+	s->options.spool_max = 92;
 	s->options.prefork_ns = -5;
 	s->options.wanted_ns = 6;
 	s->port = 4711;
@@ -75,6 +77,8 @@ static void all_of_it_arrives(void **state)
 	assert_true(s.options.no_kill);
 	assert_true(s.options.tell_unspoken);
 	assert_string_equal(s.options.no_pmix, "node n2 has no libpmix");
+	assert_string_equal(s.options.spool_dir, "/var/spool/slurmd-%n");
+	assert_int_equal(s.options.spool_max, 92);
 	assert_int_equal(s.options.prefork_ns, -5);
 	assert_int_equal(s.options.wanted_ns, 6);
 	assert_int_equal(s.port, 4711);

@@ -3,6 +3,7 @@
 #include "agent/peers/connect_back.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libcoll/layout.h"
@@ -88,20 +89,77 @@ int connect_back_check(const struct node *node, const void *data, size_t len,
 	return 0;
 }
 
-bool connect_back_call(const struct neighbour *n, bool answer)
+/* Nobody is there yet, or any more: missing.c decides. */
+static bool says_nobody_listens(int rc)
+{
+	return rc == -ENOENT || rc == -ECONNREFUSED;
+}
+
+void connect_back_explain(const struct neighbour *n, char *out, size_t size)
+{
+	const char *spool = n->peers->node->options->spool_dir;
+	int rc = n->calling ? -ETIMEDOUT : n->call_error;
+
+	if (!rc)
+		out[0] = '\0';
+	else if (rc == -ENAMETOOLONG)
+		snprintf(out, size,
+			 "; no message through slurmd can ask it to connect: a socket in SlurmdSpoolDir=%.200s has too long a path: shorten that to %u bytes, %%n and %%h expanded",
+			 spool ? spool : "", n->peers->node->options->spool_max);
+	else if (rc == -EHOSTUNREACH || rc == -ETIMEDOUT)
+		snprintf(out, size,
+			 "; slurmd of node %s does not answer, which could ask it to connect: start slurmd there",
+			 neighbour_name(n));
+	else
+		snprintf(out, size,
+			 "; a message through slurmd of node %s, which asks it to connect, has failed (%s): see the logs of both slurmds",
+			 neighbour_name(n), strerror(-rc));
+}
+
+static void failed(struct neighbour *n, int rc)
+{
+	const struct node *node = n->peers->node;
+	char why[NODE_WHY_MAX];
+	bool again = n->call_error == rc;
+
+	n->call_error = rc;
+	if (rc != -ENAMETOOLONG) /* slurmd may come back */
+		n->called = false;
+	if (again)
+		return;
+	connect_back_explain(n, why, sizeof(why));
+	log_info(node->log, "node %s has no connection with node %s%s",
+		 node_own_name(node), neighbour_name(n), why);
+}
+
+void connect_back_sent(struct neighbour *n, int rc)
+{
+	n->calling = false;
+	if (!rc || says_nobody_listens(rc))
+		n->call_error = 0;
+	else if (n->state == NEIGHBOUR_WAITING && !n->peers->leaving)
+		failed(n, rc);
+}
+
+void connect_back_call(struct neighbour *n)
 {
 	const struct node *node = n->peers->node;
 	const struct agent_host *host = node->host;
 	struct buf b;
 	int rc;
 
+	if (n->calling)
+		return;
 	log_debug(node->log, "telling node %s to connect to port %u",
 		  neighbour_name(n), node->port);
 	buf_init(&b, CONNECT_BACK_MAX);
 	rc = make_message(node, n->position, &b);
 	rc = rc ? rc : host->connect_back(host->arg,
 				       layout_node_id(node->layout, n->position),
-				       b.data, b.len, answer);
+				       b.data, b.len);
 	buf_free(&b);
-	return rc == 0;
+	n->calling = rc == 0;
+	n->called_in = n->absence;
+	if (rc)
+		failed(n, rc);
 }

@@ -18,11 +18,15 @@ struct whereabouts {
 	struct sockaddr_storage addr; /* AF_UNSPEC: at the node's address */
 };
 
+/* Have a neighbour told where this node listens, unless it is being told. */
+void connect_back_call(struct neighbour *n);
+/* The host's answer: see agent_connect_back_sent. */
+void connect_back_sent(struct neighbour *n, int rc);
 /*
- * Have a neighbour told where we listen. False: it will not be. With `answer`, the
- * host says when it has been.
+ * "; what failed, and what to do" about telling the neighbour, to be added to why there
+ * is no link. "": it has been told, or nobody has tried.
  */
-bool connect_back_call(const struct neighbour *n, bool answer);
+void connect_back_explain(const struct neighbour *n, char *out, size_t size);
 /* Check such a message to this node. 0 or -EPROTO, -EACCES. */
 int connect_back_check(const struct node *node, const void *data, size_t len,
 		       struct whereabouts *out);

@@ -36,14 +36,6 @@ static bool is_refusal(int error)
 
 /* ---- slurmd ---- */
 
-static void ask_slurmd(struct neighbour *n)
-{
-	if (n->calling)
-		return;
-	n->calling = connect_back_call(n, true);
-	n->called_in = n->absence;
-}
-
 static void has_started(struct neighbour *n)
 {
 	n->absence = ABSENCE_STARTED;
@@ -52,7 +44,6 @@ static void has_started(struct neighbour *n)
 
 void missing_called(struct neighbour *n, int rc)
 {
-	n->calling = false;
 	/* With other errors it may have arrived though the call failed. */
 	if ((rc != -ENOENT && rc != -ECONNREFUSED) || n->peers->leaving ||
 	    n->state != NEIGHBOUR_WAITING)
@@ -96,7 +87,7 @@ int missing_started(struct neighbour *n)
 	if (n->state != NEIGHBOUR_WAITING || n->absence != ABSENCE_UNKNOWN)
 		return 0;
 	has_started(n);
-	ask_slurmd(n);
+	connect_back_call(n);
 	return 0;
 }
 
@@ -122,7 +113,7 @@ static void look(struct neighbour *n)
 	n->looked = now;
 	if (n->absence == ABSENCE_UNKNOWN)
 		ask_srun(n);
-	ask_slurmd(n);
+	connect_back_call(n);
 }
 
 void missing_tried(struct neighbour *n, int error)

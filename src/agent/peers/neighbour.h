@@ -74,6 +74,10 @@ struct neighbour {
 	uint16_t named_port;  /* where it said it listens; 0: it did not */
 	bool called;          /* it has been asked to connect back */
 	int last_error;
+	/* connect_back.c */
+	bool calling;         /* the host has not answered yet, */
+	enum absence called_in; /* asked when this was known */
+	int call_error;       /* of the last message; 0: it has come, or nobody listened */
 	/* lookup.c */
 	bool has_addr;
 	bool looking;         /* it is being looked up */
@@ -85,8 +89,6 @@ struct neighbour {
 	enum absence absence;
 	bool asked;           /* srun, about it */
 	uint64_t looked;      /* loop time of the last question, ms */
-	bool calling;         /* slurmd has not answered yet, */
-	enum absence called_in; /* asked when this was known */
 	bool killed;          /* while UNHEARD: its socket is still there */
 	unsigned refusals;    /* in a row, while UNHEARD */
 };

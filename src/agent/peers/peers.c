@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/peers/connect_back.h"
 #include "agent/peers/doorbell.h"
 #include "agent/peers/links.h"
 #include "agent/peers/lookup.h"
@@ -55,8 +56,10 @@ void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc)
 
 	if (node_id < layout_nodes(layout))
 		n = neighbour_find(p, layout_position(layout, node_id));
-	if (n)
-		missing_called(n, rc);
+	if (!n)
+		return;
+	connect_back_sent(n, rc);
+	missing_called(n, rc);
 }
 
 static void on_doorbell(void *arg, const void *data, size_t len)
@@ -214,9 +217,13 @@ struct peer_status peers_status(const struct peers *p, uint32_t i)
  */
 static void abandon(struct neighbour *n)
 {
+	char why[NODE_WHY_MAX];
+
 	if (n->chosen)
 		links_say_goodbye(n);
-	neighbour_lost(n, "left before it connected");
+	wireup_explain(n, why, sizeof(why));
+	neighbour_lost(n, "node %s left the step before it was connected with node %s%s",
+		       node_own_name(n->peers->node), neighbour_name(n), why);
 }
 
 void peers_abandon(struct peers *p)

@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "agent/peers/connect_back.h"
 #include "agent/peers/lookup.h"
 #include "agent/peers/missing.h"
 #include "libcoll/layout.h"
@@ -92,7 +93,64 @@ static void call(struct neighbour *n)
 	if (n->called || n->looking || n->lookup_error)
 		return;
 	n->called = true;
-	connect_back_call(n, false);
+	connect_back_call(n);
+}
+
+void wireup_explain(const struct neighbour *n, char *out, size_t size)
+{
+	char told[NODE_WHY_MAX];
+
+	out[0] = '\0';
+	if (!n->last_error)
+		return;
+	connect_back_explain(n, told, sizeof(told));
+	snprintf(out, size, " (port %u): %s%s", n->port,
+		 link_strerror(n->last_error), told);
+}
+
+static void untold(struct neighbour *n, unsigned seconds)
+{
+	char told[NODE_WHY_MAX];
+
+	connect_back_explain(n, told, sizeof(told));
+	neighbour_lost(n, "node %s has not told node %s within %u s where it listens (Pmi2xNetwork)%s",
+		       neighbour_name(n), node_own_name(n->peers->node), seconds,
+		       told[0] ? told : ": see the logs of slurmd there, unless its ranks ended without PMI");
+}
+
+/* Others do not find this node by themselves. */
+static bool listens_elsewhere(const struct node *node)
+{
+	unsigned try = 0;
+
+	if (!node->port || !node->options->port_first)
+		return false;
+	while (try < STEP_PORT_TRIES &&
+	       step_port(node->options, node->layout, node->self.position, try) !=
+		       node->port)
+		try++;
+	return try == STEP_PORT_TRIES;
+}
+
+static void unreached(struct neighbour *n, unsigned seconds)
+{
+	const struct node *node = n->peers->node;
+	char told[NODE_WHY_MAX], ports[128] = "", taken[160] = "";
+
+	connect_back_explain(n, told, sizeof(told));
+	if (told[0] && listens_elsewhere(node))
+		snprintf(taken, sizeof(taken),
+			 "; node %.64s listens at port %u: those where others look are taken",
+			 node_own_name(node), node->port);
+	if (!told[0] || nobody_answers(n->last_error))
+		snprintf(ports, sizeof(ports),
+			 "; %sopen ports %u-%u between the nodes (Pmi2xPorts)",
+			 n->last_error == -ECONNREFUSED ?
+				 "unless its ranks ended without PMI, " : "",
+			 node->options->port_first, node->options->port_last);
+	neighbour_lost(n, "cannot reach node %s (port %u) within %u s: %s%s%s%s",
+		       neighbour_name(n), n->port, seconds,
+		       link_strerror(n->last_error), ports, told, taken);
 }
 
 static void give_up(struct neighbour *n)
@@ -106,16 +164,9 @@ static void give_up(struct neighbour *n)
 			       own, name,
 			       n->looking ? "no answer" : "not found", seconds);
 	else if (node->options->addresses_told && !n->named_port)
-		neighbour_lost(n, "node %s has not told node %s within %u s where it listens (Pmi2xNetwork): see the logs of slurmd there, unless its ranks ended without PMI",
-			       name, own, seconds);
+		untold(n, seconds);
 	else
-		neighbour_lost(n, "cannot reach node %s (port %u) within %u s: %s; %sopen ports %u-%u between the nodes (Pmi2xPorts)",
-			       name, n->port, seconds,
-			       link_strerror(n->last_error),
-			       n->last_error == -ECONNREFUSED ?
-				       "unless its ranks ended without PMI, " : "",
-			       node->options->port_first,
-			       node->options->port_last);
+		unreached(n, seconds);
 }
 
 static bool somebody_else_answers(int error)

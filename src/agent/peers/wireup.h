@@ -12,6 +12,10 @@ int wireup_open(struct peers *p, int listener);
 void wireup_start(struct neighbour *n);
 /* Has either side tried to connect? */
 bool wireup_tried(const struct neighbour *n);
+/*
+ * " (port N): why there is no link yet, and what to do", for people; "": nobody has tried.
+ */
+void wireup_explain(const struct neighbour *n, char *out, size_t size);
 /* A look-up of its address has ended. */
 void wireup_found(struct neighbour *n);
 /* A neighbour says where it listens. */

@@ -21,6 +21,7 @@
 #include "pmix_offer.h"
 #include "pmi2x-build.h"
 #include "slurm_log.h"
+#include "socket_name.h"
 #include "step_apps.h"
 #include "step_layout.h"
 #include "starter/process_time.h"
@@ -298,6 +299,8 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;
 	o->connect_back_uid = step->uid;
+	o->spool_dir = slurm_conf.slurmd_spooldir;
+	o->spool_max = SOCKET_DIRECTORY_MAX;
 	o->debug = get_log_level() >= SLURM_LOG_LEVEL_DEBUG;
 }
 
