@@ -9,9 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sched.h>
@@ -22,15 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-
-#if defined(__x86_64__)
-#define FILTER_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define FILTER_ARCH AUDIT_ARCH_AARCH64
-#else
-#define FILTER_ARCH 0 /* no filter */
-#endif
+#include "agent/filter_program.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -126,23 +115,10 @@ static const int always[] = {
 #endif
 };
 
-/* The low half of an argument, masked, has this value. A mask of 0: any has. */
-struct test {
-	unsigned int argument;
-	uint32_t mask, value;
-};
-
-/* A call both of whose tests are right; several lines for one call. */
-struct condition {
-	int number;
-	struct test tests[2];
-};
-
-#define ANY_BIT 0xffffffffu
 #define READING (O_ACCMODE | O_CREAT | O_TRUNC)
-#define IS(argument, value) { { argument, ANY_BIT, value } }
+#define IS FILTER_IS
 
-static const struct condition conditions[] = {
+static const struct filter_condition conditions[] = {
 	/* /proc of ranks, /sys/fs/cgroup, objects of its own again. */
 	{ SYS_openat, { { 2, READING, O_RDONLY } } },
 	{ SYS_socket, IS(0, AF_INET) },
@@ -150,7 +126,8 @@ static const struct condition conditions[] = {
 	{ SYS_fcntl, IS(1, F_GETFD) },
 	{ SYS_fcntl, IS(1, F_SETFD) },
 	{ SYS_fcntl, IS(1, F_GETFL) },
-	{ SYS_fcntl, { { 1, ANY_BIT, F_SETFL }, { 2, O_ASYNC, 0 } } }, /* sends signals */
+	/* Without what sends signals. */
+	{ SYS_fcntl, { { 1, FILTER_ANY_BIT, F_SETFL }, { 2, O_ASYNC, 0 } } },
 	{ SYS_fcntl, IS(1, F_DUPFD_CLOEXEC) },
 	{ SYS_fcntl, IS(1, F_ADD_SEALS) },
 	{ SYS_fcntl, IS(1, F_GET_SEALS) },
@@ -164,9 +141,7 @@ static const struct condition conditions[] = {
 };
 
 /* What libraries try first, or what may be asked of a wrong descriptor. */
-static const struct refusal {
-	int number, error;
-} refusals[] = {
+static const struct filter_refusal refusals[] = {
 	{ SYS_openat, EACCES },
 	{ SYS_socket, EAFNOSUPPORT },
 	{ SYS_ioctl, ENOTTY },
@@ -180,89 +155,21 @@ static const struct refusal {
 #endif
 };
 
-/* Instructions of a table's line, and around the tables. */
-#define OF_NUMBER 2
-#define OF_TEST 3
-#define OF_CONDITION (3 + 2 * OF_TEST)
-#define OF_FRAME 5
-#define PROGRAM_MAX                                                   \
-	(OF_FRAME + OF_NUMBER * (COUNT(always) + COUNT(refusals)) +   \
-	 OF_CONDITION * (COUNT(conditions) + 1))
-
-struct program {
-	struct sock_filter code[PROGRAM_MAX];
-	unsigned short len;
-};
-
-static void add(struct program *p, uint16_t code, uint8_t if_true,
-		uint8_t if_false, uint32_t k)
-{
-	p->code[p->len++] =
-		(struct sock_filter)BPF_JUMP(code, k, if_true, if_false);
-}
-
-static void load(struct program *p, size_t offset)
-{
-	add(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
-}
-
-static void end(struct program *p, uint32_t action)
-{
-	add(p, BPF_RET | BPF_K, 0, 0, action);
-}
-
-/* Go on with the next instruction, or leave out `skip` of them. */
-static void unless_equal(struct program *p, uint32_t value, uint8_t skip)
-{
-	add(p, BPF_JMP | BPF_JEQ | BPF_K, 0, skip, value);
-}
-
-static void load_number(struct program *p)
-{
-	load(p, offsetof(struct seccomp_data, nr));
-}
-
-/* Leave out what is left of a condition, `skip` instructions, unless it is right. */
-static void add_test(struct program *p, const struct test *t, uint8_t skip)
-{
-	size_t low = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0;
-
-	load(p, offsetof(struct seccomp_data, args) + 8 * t->argument + low);
-	add(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, t->mask);
-	unless_equal(p, t->value, skip);
-}
-
-static void add_condition(struct program *p, const struct condition *c)
-{
-	unless_equal(p, c->number, OF_CONDITION - 1);
-	add_test(p, &c->tests[0], 1 + OF_TEST);
-	add_test(p, &c->tests[1], 1);
-	end(p, SECCOMP_RET_ALLOW);
-	load_number(p);
-}
-
-static void build(struct program *p)
+static void build(struct filter_program *p)
 {
 	/* abort() and libraries signal themselves; no one else. */
-	const struct condition own = { SYS_tgkill, IS(0, getpid()) };
+	const struct filter_condition own = { SYS_tgkill, IS(0, getpid()) };
 
-	p->len = 0;
-	load(p, offsetof(struct seccomp_data, arch));
-	add(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, FILTER_ARCH);
-	end(p, SECCOMP_RET_KILL_PROCESS); /* numbers of another machine */
-	load_number(p);
-	for (size_t i = 0; i < COUNT(always); i++) {
-		unless_equal(p, always[i], 1);
-		end(p, SECCOMP_RET_ALLOW);
-	}
+	filter_begin(p, SECCOMP_RET_KILL_PROCESS);
+	for (size_t i = 0; i < COUNT(always); i++)
+		filter_add_number(p, always[i], SECCOMP_RET_ALLOW);
 	for (size_t i = 0; i < COUNT(conditions); i++)
-		add_condition(p, &conditions[i]);
-	add_condition(p, &own);
-	for (size_t i = 0; i < COUNT(refusals); i++) {
-		unless_equal(p, refusals[i].number, 1);
-		end(p, SECCOMP_RET_ERRNO | refusals[i].error);
-	}
-	end(p, SECCOMP_RET_TRAP);
+		filter_add_condition(p, &conditions[i], SECCOMP_RET_ALLOW);
+	filter_add_condition(p, &own, SECCOMP_RET_ALLOW);
+	for (size_t i = 0; i < COUNT(refusals); i++)
+		filter_add_number(p, refusals[i].number,
+				  SECCOMP_RET_ERRNO | refusals[i].error);
+	filter_end(p, SECCOMP_RET_TRAP);
 }
 
 static int catch(void (*denied)(int, siginfo_t *, void *))
@@ -277,19 +184,11 @@ static int catch(void (*denied)(int, siginfo_t *, void *))
 
 int filter_install(void (*denied)(int, siginfo_t *, void *))
 {
-	struct program p;
-	struct sock_fprog program = { .filter = p.code };
-	int rc;
+	struct filter_program p;
+	int rc = catch(denied);
 
-	if (CONFINE_SANITIZED || !FILTER_ARCH)
-		return -ENOSYS;
-	rc = catch(denied);
 	if (rc)
 		return rc;
 	build(&p);
-	program.len = p.len;
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0)
-		return 0;
-	/* Of a kernel that is built without; ours is well-formed. */
-	return errno == EINVAL ? -ENOSYS : -errno;
+	return filter_apply(&p);
 }

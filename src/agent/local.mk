@@ -14,6 +14,8 @@ libagent_la_SOURCES = \
 	src/agent/confine.c src/agent/confine.h \
 	src/agent/crash.c src/agent/crash.h \
 	src/agent/filter.c src/agent/filter.h \
+	src/agent/filter_program.c src/agent/filter_program.h \
+	src/agent/foreign.c src/agent/foreign.h \
 	src/agent/host.h \
 	src/agent/netinfo.c src/agent/netinfo.h \
 	src/agent/node.c src/agent/node.h \

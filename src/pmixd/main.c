@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program pmi2x-pmixd: pmixd.h. It gives up its rights as pmi2x-agent does, but
- * system calls are not restricted: what libpmix needs is libpmix's affair.
+ * The program pmi2x-pmixd: pmixd.h. It gives up its rights as pmi2x-agent does. Of
+ * system calls it gives up those that no libpmix needs: agent/foreign.h.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 
 #include "agent/confine.h"
 #include "agent/crash.h"
+#include "agent/foreign.h"
 #include "libutil/decimal.h"
 #include "pmixd/pmixd.h"
 #include "pmixd/program.h"
@@ -92,6 +93,9 @@ int main(int argc, char **argv)
 	if (geteuid() != c.uid) /* who is not root stays who he is */
 		o.uid = geteuid();
 	(void)crash_watch();
+	if (foreign_restrict(why))
+		return program_give_up(why);
+	o.unrestricted = why;
 	/* Without the end of libpmix: what it leaves is in its directory. */
 	_exit(program_run(&o));
 }

@@ -253,6 +253,8 @@ int program_run(const struct program_options *o)
 
 	p.options = o;
 	say(HOST_READY, HOST_VERSION, PMI2X_BUILD);
+	if (o->unrestricted[0])
+		log_debug(&host_log, "pmi2x-pmixd %s", o->unrestricted);
 	if (library_open(&p.library, o->library, why))
 		return program_give_up(why);
 	link_init(&p.link, PMIXD_FD_AGENT);

@@ -10,6 +10,7 @@ struct program_options {
 	const char *library;
 	uint32_t uid; /* whose processes are clients */
 	bool listens; /* else the host hands clients over */
+	const char *unrestricted; /* what foreign_restrict could not do; "": nothing */
 };
 
 /* Serve until the agent or the host ends the connection. The exit code. */

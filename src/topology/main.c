@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program pmi2x-topology: topology.h. It gives up its rights as pmi2x-agent does,
- * but system calls are not restricted: what hwloc needs is hwloc's affair.
+ * The program pmi2x-topology: topology.h. It gives up its rights as pmi2x-agent does. Of
+ * system calls it gives up those that no hwloc needs: agent/foreign.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "agent/confine.h"
 #include "agent/crash.h"
+#include "agent/foreign.h"
 #include "agent/host_msg.h"
 #include "pmi2x-build.h"
 #include "topology/topology.h"
@@ -79,5 +80,7 @@ int main(int argc, char **argv)
 	if (confine_begin(&o, why))
 		return say(HOST_KILL, why);
 	(void)crash_watch();
+	if (foreign_restrict(why))
+		return say(HOST_KILL, why);
 	return serve(argv[ARGS - 1]);
 }

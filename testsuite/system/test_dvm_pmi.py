@@ -140,6 +140,7 @@ def test_a_pmix_server_that_is_killed(local, open_mpi_hello, env, tmp_path):
     number = local("submit", "-n2", "sh", "-c", wait, cwd=tmp_path).ok().lines
     wait_until(lambda: len(list(tmp_path.glob("here.*"))) == 2)
     [pid] = own()
+    assert "\nSeccomp:\t2\n" in pathlib.Path(f"/proc/{pid}/status").read_text()
     os.kill(pid, signal.SIGKILL)
     local("wait", *number).failed().says("the PMIx server of node local0 has died")
     assert local("run", "-n2", open_mpi_hello).ok().stdout.startswith("size 2 ")

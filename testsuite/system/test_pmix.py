@@ -216,6 +216,9 @@ def test_one_server_a_node(cluster, ends):
     with held(cluster, ends):
         assert len(servers(cluster, "n1")) == len(servers(cluster, "n2")) == 1
         assert len(servers(cluster)) == 2
+        for pid in servers(cluster):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            assert "\nNoNewPrivs:\t1\n" in status and "\nSeccomp:\t2\n" in status, status
         places = list(cluster.dir.glob("spool/*/pmi2x.pmix.*"))
         assert len(places) == 2
         for path in places:

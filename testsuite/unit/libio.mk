@@ -192,6 +192,11 @@ testsuite_unit_confine_test_SOURCES = testsuite/unit/confine-test.c \
 testsuite_unit_confine_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_confine_test_LDADD = $(UNIT_LIBS_AGENT)
 
+unit_tests += testsuite/unit/foreign-test
+testsuite_unit_foreign_test_SOURCES = testsuite/unit/foreign-test.c
+testsuite_unit_foreign_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_foreign_test_LDADD = libagent.la $(CMOCKA_LIBS)
+
 testsuite_unit_filter_test_SOURCES = testsuite/unit/filter-test.c \
 	$(unit_confined)
 testsuite_unit_filter_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
