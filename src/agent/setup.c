@@ -129,7 +129,6 @@ static void code_step(struct coder *c, struct pmi_step *step)
 	code_u32(c, &step->position);
 	code_u32(c, &step->tree_width);
 	code_u32(c, &step->piece);
-	code_bool(c, &step->compress);
 	code_u32(c, &step->universe_size);
 	code_u32(c, &step->napps);
 	code_numbers(c, (uint32_t **)&step->app_sizes, step->napps);

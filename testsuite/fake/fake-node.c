@@ -215,7 +215,6 @@ static void describe_step(struct pmi_step *p, const struct fake_step *step,
 	p->layout = step->layout;
 	p->position = layout_position(step->layout, node_id);
 	p->tree_width = step->options->tree_width;
-	p->compress = step->options->compress;
 	p->universe_size = 2 * layout_ranks(step->layout);
 	p->spawned = step->options->spawner_jobid != NULL;
 	p->spawner_jobid = step->options->spawner_jobid;

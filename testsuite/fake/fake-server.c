@@ -17,7 +17,6 @@ static const char usage[] =
 "  -m, --distribution D  block, cyclic, plane=K, or list=NODE,NODE,...\n"
 "  -k, --width K         children of a node in the tree (default: auto)\n"
 "  -p, --ports A-B       port range (default 28000-31999)\n"
-"  -c, --compress        shorten large results between nodes\n"
 "  -s, --slow N          nodes wait N times as long for each other (default 1)\n"
 "      --no-shm          no shared memory between agent and ranks\n"
 "      --late NODE:MS    start one node MS milliseconds later\n"
@@ -31,7 +30,6 @@ static const struct option long_options[] = {
 	{"ntasks", required_argument, NULL, 'n'},
 	{"distribution", required_argument, NULL, 'm'},
 	{"width", required_argument, NULL, 'k'},
-	{"compress", no_argument, NULL, 'c'},
 	{"ports", required_argument, NULL, 'p'},
 	{"slow", required_argument, NULL, 's'},
 	{"no-shm", no_argument, NULL, OPT_NO_SHM},
@@ -58,7 +56,6 @@ static int take_option(struct fake_options *o, int c, const char *text)
 	case 'n': o->ranks = strtoul(text, NULL, 10); return 1;
 	case 'm': o->distribution = text; return 1;
 	case 'k': o->tree_width = strtoul(text, NULL, 10); return 1;
-	case 'c': o->compress = true; return 1;
 	case 'p': return take_range(o, text);
 	case 's': o->slow = strtoul(text, NULL, 10); return 1;
 	case 'v': o->verbose = true; return 1;

@@ -66,11 +66,6 @@ export EXERCISE_LARGE=20000
 good "several pieces from every node" -N7 -n21 -k3 ./exercise
 good "2 nodes, cyclic" -N2 -n7 -m cyclic ./exercise
 good "13 nodes, no shared memory" -N13 -n20 --no-shm ./exercise
-good "compressed: several pieces from every node" -N7 -n21 -k2 -c -v ./exercise
-grep -q "define HAVE_LZ4" ../../config.h && pattern="bytes goes out in" || pattern="has no lz4"
-grep -q "$pattern" "$out"
-report $? "compressed: $pattern"
-good "compressed: no shared memory" -N4 -n16 -m cyclic -c --no-shm ./exercise
 good "several pieces without shared memory" -N4 -n16 -m cyclic --no-shm ./exercise
 unset EXERCISE_LARGE
 

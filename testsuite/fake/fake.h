@@ -26,7 +26,6 @@ struct fake_options {
 	uint32_t nodes;
 	uint32_t ranks;
 	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
-	bool compress;
 	const char *distribution; /* block, cyclic, plane=N, list=n0,n0,n1... */
 	uint32_t slow;   /* times as long as usual nodes wait for each other */
 	uint16_t port_first;

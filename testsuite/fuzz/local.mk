@@ -3,7 +3,6 @@
 # them again with clang's libFuzzer and lets it look for more.
 fuzz_programs = testsuite/fuzz/client-fuzz \
 	testsuite/fuzz/coll-fuzz \
-	testsuite/fuzz/compress-fuzz \
 	testsuite/fuzz/frames-fuzz \
 	testsuite/fuzz/handshake-fuzz \
 	testsuite/fuzz/image-fuzz \
@@ -109,12 +108,6 @@ testsuite_fuzz_coll_fuzz_SOURCES = testsuite/fuzz/coll-fuzz.c \
 testsuite_fuzz_coll_fuzz_LDFLAGS = $(fuzz_link) -Wl,--wrap=malloc
 testsuite_fuzz_coll_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_coll_fuzz_LDADD = libcoll.la libutil.la
-
-testsuite_fuzz_compress_fuzz_SOURCES = testsuite/fuzz/compress-fuzz.c \
-	$(fuzz_driver)
-testsuite_fuzz_compress_fuzz_LDFLAGS = $(fuzz_link)
-testsuite_fuzz_compress_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
-testsuite_fuzz_compress_fuzz_LDADD = libpmi.la libutil.la $(LZ4_LIBS)
 
 testsuite_fuzz_records_fuzz_SOURCES = testsuite/fuzz/records-fuzz.c \
 	$(fuzz_driver)

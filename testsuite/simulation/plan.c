@@ -59,7 +59,6 @@ static void draw_layout(struct plan *p)
 static void draw_options(struct plan *p)
 {
 	p->piece = draw_once_in(3) ? 64 + draw_below(2000) : 0;
-	p->compress = draw_once_in(4);
 	p->one_host = draw_once_in(3);
 	p->addresses_told = draw_once_in(5);
 	p->ports = draw_once_in(4) ? NODES_MAX : 100;

@@ -56,7 +56,6 @@ struct plan {
 	uint32_t node_of[RANKS_MAX]; /* node id of each rank */
 	uint32_t tree_width;
 	uint32_t piece;
-	bool compress;
 	bool one_host;       /* all nodes have one address, as in a test bed */
 	bool addresses_told; /* neighbours do not know where to try */
 	unsigned ports;      /* in the range */

@@ -75,7 +75,6 @@ static void make_node(struct step *s, uint32_t id)
 		.position = layout_position(s->layout, id),
 		.tree_width = s->plan->tree_width,
 		.piece = s->plan->piece,
-		.compress = s->plan->compress,
 		.universe_size = s->plan->ranks,
 		.build = "0.1",
 		.node_names = names,

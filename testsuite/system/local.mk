@@ -23,7 +23,6 @@ EXTRA_DIST += \
 	testsuite/system/test_check.py \
 	testsuite/system/test_clients.py \
 	testsuite/system/test_cluster.py \
-	testsuite/system/test_compression.py \
 	testsuite/system/test_config.py \
 	testsuite/system/test_descriptors.py \
 	testsuite/system/test_containers.py \

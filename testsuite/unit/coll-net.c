@@ -149,25 +149,6 @@ static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
 	return result;
 }
 
-/* The shorter form: without the last byte, which is a semicolon. */
-static struct payload *op_pack(void *arg, struct payload *result)
-{
-	const struct net *net = ((struct net_node *)arg)->net;
-
-	return net->packs ? payload_slice(result, 0, result->len - 1) : NULL;
-}
-
-static struct payload *op_unpack(void *arg, struct payload *packed,
-				 uint64_t raw, char why[COLL_REASON_MAX])
-{
-	struct payload *p = raw == packed->len + 1 ? payload_new(raw) : NULL;
-
-	strcpy(why, "cannot be unpacked");
-	for (size_t i = 0; p && i < raw; i++)
-		p->data[i] = i < packed->len ? packed->data[i] : ';';
-	return p;
-}
-
 static void end(struct net *net, uint8_t *outcome,
 		const struct coll_fault *fault)
 {
@@ -236,7 +217,6 @@ static void op_flooded(void *arg, struct payload *what)
 static const struct coll_ops ops = {
 	.send = op_send,
 	.combine = op_combine,
-	.pack = op_pack, .unpack = op_unpack,
 	.complete = op_complete,
 	.complete_ring = op_complete_ring,
 	.complete_subset = net_complete_subset,
@@ -331,7 +311,6 @@ struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 	net->nranks = nranks;
 	net->seed = seed;
 	net->combine_fails = COLL_NEVER;
-	net->packs = seed % 2;
 	make_layout(net);
 	net->ranks = calloc(nranks, sizeof(*net->ranks));
 	make_nodes(net, &options);

@@ -86,7 +86,6 @@ struct net {
 	uint64_t seed;
 	uint32_t faults_sent;   /* fault messages, ever */
 	uint32_t sent[COLL_MSG_TYPES]; /* messages, ever */
-	bool packs;             /* the root sends results in a shorter form */
 	bool lenient;           /* somebody lies: what is refused breaks its
 	                           connection, and results are not checked */
 	uint32_t combine_fails; /* fence of this number cannot be combined */

@@ -276,50 +276,6 @@ static void refuses_a_second_end_of_what_failed(void **state)
 	net_free(net);
 }
 
-static void a_packed_form_must_be_shorter(void **state)
-{
-	struct net *net = waits_for_a_result();
-	struct coll_msg msg = { .type = COLL_MSG_DOWN, .size = 4, .raw = 4 };
-
-	refuse(net, 0, msg, "ence");
-	msg.raw = 3;
-	refuse(net, 0, msg, "ence");
-	msg.raw = COLL_BYTES_MAX + 1;
-	refuse(net, 0, msg, "ence");
-	msg = (struct coll_msg){ .type = COLL_MSG_DOWN, .raw = 5 };
-	refuse(net, 0, msg, NULL);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 1, 0), NET_WAITING);
-	net_free(net);
-}
-
-static void what_does_not_unpack_fails_here(void **state)
-{
-	struct net *net = waits_for_a_result();
-	struct coll_msg msg = { .type = COLL_MSG_DOWN, .size = 4, .raw = 9 };
-
-	assert_int_equal(net_inject(net, 0, 1, &msg, "ence"), 0);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 1, 0), NET_FAILED);
-	assert_string_equal(net->reason, "cannot be unpacked");
-	assert_int_equal(net_enter(net, COLL_FENCE, 1), 0);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 1, 1), NET_WAITING);
-	net_free(net);
-}
-
-static void packed_results_come_whole(void **state)
-{
-	struct net *net = net_new(9, 20, 2, 0);
-
-	net->packs = true;
-	for (uint32_t r = 0; r < 20; r++) {
-		assert_int_equal(net_enter(net, COLL_FENCE, r), 0);
-		assert_int_equal(net_enter(net, COLL_GATHER, r), 0);
-	}
-	net_deliver_all(net);
-	net_assert_settled(net);
-	assert_int_equal(net_outcome(net, COLL_GATHER, 19, 0), NET_DONE);
-	net_free(net);
-}
-
 static void a_child_cannot_make_it_keep_too_much(void **state)
 {
 	struct net *net = net_new(3, 3, 2, 0);
@@ -400,9 +356,6 @@ int main(void)
 		cmocka_unit_test(refuses_a_ring_value_longer_than_its_message),
 		cmocka_unit_test(refuses_a_broken_ring_result),
 		cmocka_unit_test(refuses_a_second_end_of_what_failed),
-		cmocka_unit_test(a_packed_form_must_be_shorter),
-		cmocka_unit_test(what_does_not_unpack_fails_here),
-		cmocka_unit_test(packed_results_come_whole),
 		cmocka_unit_test(a_child_cannot_make_it_keep_too_much),
 		cmocka_unit_test(says_whom_it_waits_for),
 		cmocka_unit_test(refuses_a_node_that_cannot_be),

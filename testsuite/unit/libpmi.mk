@@ -8,7 +8,7 @@ unit_tests += testsuite/unit/wire1-test testsuite/unit/wire2-test \
 	testsuite/unit/server-ext-test testsuite/unit/server-srun-test \
 	testsuite/unit/server-hostile-test testsuite/unit/server-nomem-test \
 	testsuite/unit/server-slots-test testsuite/unit/status-test \
-	testsuite/unit/compress-test testsuite/unit/cause-test
+	testsuite/unit/cause-test
 
 unit_tests += testsuite/unit/pmix-msg-test testsuite/unit/server-pmix-test \
 	testsuite/unit/server-pmix-end-test \
@@ -68,9 +68,6 @@ testsuite_unit_cause_test_SOURCES = testsuite/unit/cause-test.c
 testsuite_unit_cause_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_cause_test_LDADD = $(UNIT_LIBS_PMI)
 
-testsuite_unit_compress_test_SOURCES = testsuite/unit/compress-test.c
-testsuite_unit_compress_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_compress_test_LDADD = $(UNIT_LIBS_PMI)
 
 testsuite_unit_status_test_SOURCES = testsuite/unit/status-test.c
 testsuite_unit_status_test_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -141,8 +141,6 @@ static void words_ports_and_directories_are_taken(void **state)
 	assert_taken(find("Pmi2xTreeWidth"), "2");
 	assert_taken(find("Pmi2xTreeWidth"), "auto");
 	assert_refused(find("Pmi2xTreeWidth"), "0");
-	assert_taken(find("Pmi2xCompression"), "on");
-	assert_refused(find("Pmi2xCompression"), "1");
 	assert_taken(find("Pmi2xTopology"), "off");
 	assert_taken(find("Pmi2xTopology"), "variables");
 	assert_refused(find("Pmi2xTopology"), "on");
@@ -236,7 +234,6 @@ static void what_is_the_jobs_it_can_raise(void **state)
 	assert_job_gets("Pmi2xStallReport", "0", "604800", "604800");
 	assert_job_gets("Pmi2xCollectiveTimeout", "60", "0", "0");
 	assert_job_gets("Pmi2xTreeWidth", "2", "1024", "1024");
-	assert_job_gets("Pmi2xCompression", "off", "on", "on");
 	assert_job_gets("Pmi2xPmix", "lazy", "early", "early");
 	assert_job_gets("Pmi2xPmix", "early", "no", "no");
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "libcoll/coll.h"
-#include "libpmi/compress.h"
 #include "libpmi/extension.h"
 #include "libshm/records.h"
 
@@ -79,87 +78,6 @@ static void records_of_any_size_are_fenced(void **state)
 	assert_true(region_find(region, "small", 5, &value, &len));
 	assert_memory_equal(value, "\0x", 2);
 	region_detach(region);
-	buf_free(&b);
-	net_destroy(n);
-}
-
-/* A fence in which rank 5 puts something large, seen from node `reader`. */
-static void fence_large(struct net *n, uint32_t reader)
-{
-	static char big[200000];
-	struct region *region;
-	const char *value;
-	struct buf b;
-	size_t len;
-
-	buf_init(&b, 2 * sizeof(big));
-	memset(big, 'x', sizeof(big));
-	assert_int_equal(record_append(&b, "big", 3, big, sizeof(big)), 0);
-	net_pmi2_bytes(n, 5, EXT_CMD_FENCE, EXT_KEY_RECORDS, b.data, b.len);
-	for (uint32_t r = 0; r < 5; r++)
-		net_pmi2(n, r, "cmd=pmi2x-fence;");
-	assert_string_equal(net_read(n, 5), "cmd=pmi2x-fence-response;rc=0;");
-	region_attach(&region, region_writer_fd(n->nodes[reader].region),
-		      region_writer_size(n->nodes[reader].region));
-	assert_true(region_find(region, "big", 3, &value, &len));
-	assert_int_equal(len, sizeof(big));
-	assert_memory_equal(value, big, len);
-	region_detach(region);
-	buf_free(&b);
-}
-
-static void large_results_are_compressed_when_asked(void **state)
-{
-	const struct net_options on = {.compress = true};
-
-	for (uint32_t reader = 0; reader < NET_NODES; reader++) {
-		struct net *n = net_create(&on);
-
-		init_all(n);
-		fence_large(n, reader);
-		assert_int_equal(n->node_bytes < 300000, compress_available());
-		assert_int_equal(strstr(buf_cstr(&n->log), "has no lz4") != NULL,
-				 !compress_available());
-		net_destroy(n);
-	}
-}
-
-static void nothing_is_compressed_unasked(void **state)
-{
-	struct net *n = net_create(NULL);
-
-	init_all(n);
-	fence_large(n, 2);
-	assert_true(n->node_bytes > 600000); /* up once, down twice */
-	net_destroy(n);
-}
-
-/* It fails where it is, by that node's name; the link stays. */
-static void a_damaged_compressed_result_fails_by_name(void **state)
-{
-	const struct coll_msg msg = { .type = COLL_MSG_DOWN, .size = 400,
-				      .raw = 80000 };
-	struct net *n = net_create(NULL);
-	struct net_frame f = { .from = 0, .to = 1 };
-	const char *answer;
-	struct buf b;
-
-	init_all(n);
-	net_pmi2(n, 1, "cmd=pmi2x-fence;");
-	net_pmi2(n, 2, "cmd=pmi2x-fence;");
-	net_pmi2(n, 4, "cmd=pmi2x-fence;");
-	buf_init(&b, 1000);
-	assert_int_equal(coll_msg_pack(&b, &msg), 0);
-	f.head_len = b.len;
-	while (b.len < f.head_len + msg.size)
-		buf_puts(&b, "z");
-	f.bytes = payload_copy(b.data, b.len);
-	assert_int_equal(net_node_input(&n->nodes[1], &f), 0);
-	answer = net_read(n, 1);
-	assert_non_null(strstr(answer, "rc=14;"));
-	assert_non_null(strstr(answer, "compressed"));
-	assert_non_null(strstr(answer, "node n1: "));
-	payload_unref(f.bytes);
 	buf_free(&b);
 	net_destroy(n);
 }
@@ -480,9 +398,6 @@ int main(void)
 		cmocka_unit_test(regions_are_offered_and_passed),
 		cmocka_unit_test(no_region_is_offered_without_one),
 		cmocka_unit_test(records_of_any_size_are_fenced),
-		cmocka_unit_test(large_results_are_compressed_when_asked),
-		cmocka_unit_test(nothing_is_compressed_unasked),
-		cmocka_unit_test(a_damaged_compressed_result_fails_by_name),
 		cmocka_unit_test(malformed_records_are_refused),
 		cmocka_unit_test(gathers_come_in_rank_order),
 		cmocka_unit_test(space_of_a_gather_is_given_back_by_all),

@@ -82,7 +82,6 @@ struct net {
 /* What differs from an ordinary step. */
 struct net_options {
 	bool heap;         /* no shared region */
-	bool compress;     /* large results */
 	bool slots;        /* in through shared memory, too */
 	size_t region_size; /* 0: a small one */
 	struct budget *budget; /* of node 0 */

@@ -140,8 +140,6 @@ static const struct coll_msg messages[] = {
 	{ .type = COLL_MSG_UP, .kind = COLL_RING, .seq = 9, .count = 1ull << 40,
 	  .left_len = 17 },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 1, .size = 70 },
-	{ .type = COLL_MSG_DOWN, .kind = COLL_FENCE, .seq = 1, .size = 70,
-	  .raw = 1ull << 20 },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_GATHER, .seq = 3, .failed = true,
 	  .fault = { .reason = "why" } },
 	{ .type = COLL_MSG_DOWN, .kind = COLL_RING, .seq = 2, .count = 5,

@@ -129,8 +129,6 @@ struct coll_msg {
 	uint32_t seq;        /* the same */
 	bool more;           /* fence, gather UP: another one follows */
 	uint64_t size;       /* fence, gather DOWN: bytes of the result */
-	uint64_t raw;        /* fence, gather DOWN: bytes of the result of which
-	                        the `size` are a packed form; 0: they are it */
 	uint64_t count;      /* ring UP: ring-count of the subtree;
 	                        ring DOWN: ring-count before the subtree */
 	uint64_t total;      /* ring DOWN: ring-count of all */
@@ -196,24 +194,11 @@ struct coll_ops {
 	struct payload *(*combine)(void *arg, enum coll_kind kind, uint32_t seq,
 				   const struct payload_vec *parts, int *error);
 	/*
-	 * At the root: a shorter form of a result in which to send it, one
-	 * reference; or NULL: as it is. NULL as an operation: never.
-	 */
-	struct payload *(*pack)(void *arg, struct payload *result);
-	/*
-	 * The reverse at a node that got one: the result of `raw` bytes, one
-	 * reference; or NULL with a reason: the collective then fails here.
-	 * NULL as an operation: whoever sends a packed form breaks the protocol.
-	 */
-	struct payload *(*unpack)(void *arg, struct payload *packed,
-				  uint64_t raw, char why[COLL_REASON_MAX]);
-	/*
 	 * A place for a result that comes in pieces: a payload of `size` bytes,
 	 * or NULL. The bytes arrive in order and are sent on from there; they
 	 * are to be trusted by nobody before `complete`. So is the size: memory
 	 * is needed for those bytes only that `extend` has asked for. NULL as an
-	 * operation, and for a packed form: the pieces are kept as they come, and
-	 * joined at the end.
+	 * operation: the pieces are kept as they come, and joined at the end.
 	 */
 	struct payload *(*room)(void *arg, enum coll_kind kind, uint32_t seq,
 				size_t size);

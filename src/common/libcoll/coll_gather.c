@@ -105,13 +105,11 @@ void coll_gather_add(struct coll *c, enum coll_kind kind, uint32_t seq,
 /* ---- the end ---- */
 
 /* One reference to it as the host wants it, or NULL and why it failed. */
-static struct payload *result_of(struct coll *c, const struct coll_result *r,
+static struct payload *result_of(const struct coll_result *r,
 				 char why[COLL_REASON_MAX])
 {
 	if (!r->bytes)
 		coll_reason_copy(why, r->reason);
-	else if (r->raw)
-		return c->ops->unpack(c->arg, r->bytes, r->raw, why);
 	return payload_ref(r->bytes);
 }
 
@@ -122,7 +120,7 @@ static void gather_end(struct coll *c, enum coll_kind kind)
 
 	while ((op = coll_op_find(c, kind, seq)) && op->result.ended) {
 		struct coll_fault fault;
-		struct payload *bytes = result_of(c, &op->result, fault.reason);
+		struct payload *bytes = result_of(&op->result, fault.reason);
 
 		coll_no_fault(fault.from);
 		coll_op_close_first(c, kind);
@@ -188,21 +186,6 @@ static int send_pieces(struct coll *c, struct coll_msg *msg,
 	return 0;
 }
 
-/* Packed, if the host wants that. */
-static int send_result(struct coll *c, struct coll_msg *msg,
-		       struct payload *result)
-{
-	struct payload *packed = NULL;
-	int rc;
-
-	if (c->ops->pack && c->place.children)
-		packed = c->ops->pack(c->arg, result);
-	msg->raw = packed ? result->len : 0;
-	rc = send_pieces(c, msg, packed ? packed : result);
-	payload_unref(packed);
-	return rc;
-}
-
 /* The references go, so that the bytes do not wait for the result as well. */
 static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 		    struct coll_op *op)
@@ -226,7 +209,7 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 		return;
 	}
 	op->result.bytes = result;
-	if (send_result(c, &msg, result)) {
+	if (send_pieces(c, &msg, result)) {
 		coll_fault_no_memory(c, kind, seq);
 		return;
 	}
@@ -236,13 +219,6 @@ static void combine(struct coll *c, enum coll_kind kind, uint32_t seq,
 
 /* ---- down: the others ---- */
 
-/* It is not packed, or to something longer that may be. */
-static bool may_be_packed(const struct coll *c, const struct coll_msg *msg)
-{
-	return !msg->raw || (c->ops->unpack && msg->size > 0 &&
-			     msg->raw > msg->size && msg->raw <= COLL_BYTES_MAX);
-}
-
 /* A message of `len` bytes fits what has come before. */
 static bool fits(const struct coll *c, const struct coll_result *r,
 		 const struct coll_msg *msg, size_t len)
@@ -251,8 +227,7 @@ static bool fits(const struct coll *c, const struct coll_result *r,
 		return false;
 	if (msg->type == COLL_MSG_DOWN)
 		return !r->begun && msg->size <= COLL_BYTES_MAX &&
-		       len <= msg->size && (len > 0) == (msg->size > 0) &&
-		       may_be_packed(c, msg);
+		       len <= msg->size && (len > 0) == (msg->size > 0);
 	return r->begun && !r->ended && len > 0 &&
 	       len <= r->size - r->received;
 }
@@ -264,7 +239,7 @@ static bool fits(const struct coll *c, const struct coll_result *r,
 static struct payload *place_in_room(struct coll *c, const struct coll_msg *msg,
 				     struct coll_result *r, size_t len)
 {
-	if (!c->ops->room || msg->raw || len == 0)
+	if (!c->ops->room || len == 0)
 		return NULL;
 	if (!r->room && !r->received)
 		r->room = c->ops->room(c->arg, msg->kind, msg->seq, msg->size);
@@ -366,7 +341,6 @@ int coll_gather_down(struct coll *c, const struct coll_msg *msg,
 	if (msg->type == COLL_MSG_DOWN) {
 		r->begun = true;
 		r->size = msg->size;
-		r->raw = msg->raw;
 	}
 	piece = keep(c, msg, r, body);
 	if (!piece) {

@@ -5,8 +5,7 @@
  *   u8 type
  *   UP:    u8 kind, u32 seq; ring: u64 count, u32 left_len; others: u8 more
  *   DOWN:  u8 kind, u32 seq; ring: u64 count, u64 total, u32 left_len;
- *          others: u8 form; 0, the result: u64 size; 1, failed: reason;
- *          2, packed: u64 size, u64 bytes of the result
+ *          others: u8 form; 0, the result: u64 size; 1, failed: reason
  *   REST:  u8 kind, u32 seq
  *   FAULT: u32 from for each kind, reason
  *   SUB:   16 bytes key; then
@@ -25,7 +24,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum down_form { DOWN_RESULT, DOWN_FAILED, DOWN_PACKED };
+enum down_form { DOWN_RESULT, DOWN_FAILED };
 
 const char *coll_kind_name(enum coll_kind kind)
 {
@@ -78,12 +77,11 @@ static int pack_down(struct buf *b, const struct coll_msg *msg)
 		return rc;
 	if (msg->kind == COLL_RING)
 		return pack_ring_down(b, msg);
-	rc = pack_u8(b, msg->failed ? DOWN_FAILED :
-			msg->raw ? DOWN_PACKED : DOWN_RESULT);
-	if (!rc && msg->failed)
-		return pack_str(b, msg->fault.reason);
-	rc = rc ? rc : pack_u64(b, msg->size);
-	return rc || !msg->raw ? rc : pack_u64(b, msg->raw);
+	rc = pack_u8(b, msg->failed ? DOWN_FAILED : DOWN_RESULT);
+	if (rc)
+		return rc;
+	return msg->failed ? pack_str(b, msg->fault.reason) :
+			     pack_u64(b, msg->size);
 }
 
 static int pack_fault(struct buf *b, const struct coll_msg *msg)
@@ -179,9 +177,7 @@ static void unpack_down(struct cursor *c, struct coll_msg *msg)
 		unpack_reason(c, &msg->fault);
 	else
 		msg->size = unpack_u64(c);
-	if (form == DOWN_PACKED)
-		msg->raw = unpack_u64(c);
-	if (form > DOWN_PACKED || (form == DOWN_PACKED && !msg->raw))
+	if (form > DOWN_FAILED)
 		c->failed = true;
 }
 

@@ -50,7 +50,6 @@ struct coll_result {
 	struct payload_vec pieces; /* or, without that, what has come */
 	size_t size;
 	size_t received;
-	uint64_t raw;           /* what they unpack to; 0: they are not packed */
 	bool begun;             /* its first message has come */
 	bool ended;
 	struct payload *reason; /* ended without bytes: why; NULL: no memory */

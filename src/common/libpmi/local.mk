@@ -5,7 +5,6 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/answer.c \
 	src/common/libpmi/attrs.c \
 	src/common/libpmi/cause.c src/common/libpmi/cause.h \
-	src/common/libpmi/compress.c src/common/libpmi/compress.h \
 	src/common/libpmi/early.c src/common/libpmi/early.h \
 	src/common/libpmi/extension.h \
 	src/common/libpmi/group.c src/common/libpmi/group.h \
@@ -30,5 +29,5 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
 	src/common/libpmi/topology.c \
 	src/common/libpmi/writer.c
-libpmi_la_CFLAGS = $(AM_CFLAGS) $(LZ4_CFLAGS) -fvisibility=hidden
-libpmi_la_LIBADD = libpmi_plain.la $(LZ4_LIBS)
+libpmi_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libpmi_la_LIBADD = libpmi_plain.la

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libpmi/compress.h"
 #include "libpmi/server_private.h"
 
 #define OUT_MAX (PMI2_HEADER_LEN + 2 * (size_t)PMI2_BODY_MAX)
@@ -61,14 +60,6 @@ static struct pmi_server *new_server(const struct pmi_step *step,
 	return s;
 }
 
-/* One line for the step: only the root compresses. */
-static void warn_compress(const struct pmi_server *s)
-{
-	if (s->step->compress && s->step->position == 0 &&
-	    !compress_available())
-		log_error(s->log, "this build of pmi2x has no lz4: results are not compressed; build it with liblz4, or leave Pmi2xCompression and PMI2X_COMPRESSION off");
-}
-
 int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 		      struct region_writer *region,
 		      const struct pmi_host_ops *ops, void *arg,
@@ -98,7 +89,6 @@ int pmi_server_create(struct pmi_server **out, const struct pmi_step *step,
 		pmi_server_destroy(s);
 		return rc;
 	}
-	warn_compress(s);
 	*out = s;
 	return 0;
 }

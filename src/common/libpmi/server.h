@@ -57,7 +57,6 @@ struct pmi_step {
 	                               COLL_PIECE */
 	struct budget *budget;      /* what the engine keeps counts here; NULL:
 	                               no limit but those above */
-	bool compress;              /* the root sends large results shortened */
 	const char *mapping;        /* PMI_process_mapping; NULL: left out */
 	uint32_t universe_size;     /* processes the allocation can hold */
 	const uint32_t *app_sizes;  /* of several applications: consecutive ranks of

@@ -15,7 +15,6 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
-#include "libpmi/compress.h"
 #include "libpmi/server_private.h"
 
 /* A published gather and how many of this node's ranks still want it. */
@@ -534,39 +533,6 @@ static int on_extend(void *arg, struct payload *room, size_t len)
 	return results_extend(&s->results, room, len);
 }
 
-static struct payload *on_pack(void *arg, struct payload *result)
-{
-	struct pmi_server *s = arg;
-	struct payload *packed = NULL;
-
-	if (s->step->compress)
-		packed = compress_pack(result);
-	if (packed)
-		log_debug(s->log, "a result of %zu bytes goes out in %zu",
-			  result->len, packed->len);
-	return packed;
-}
-
-static struct payload *on_unpack(void *arg, struct payload *packed,
-				 uint64_t raw, char why[COLL_REASON_MAX])
-{
-	struct pmi_server *s = arg;
-	const struct image_memory memory = { image_memory, s };
-	struct payload *result;
-	int error;
-
-	result = compress_unpack(packed, raw, &memory, &error);
-	if (!result && error == -ENOTSUP)
-		snprintf(why, COLL_REASON_MAX,
-			 "node %s: the result is compressed, but pmi2x was built without lz4 here: install the same build on all nodes",
-			 server_node_name(s));
-	else if (!result)
-		snprintf(why, COLL_REASON_MAX,
-			 "node %s: the compressed result: %s",
-			 server_node_name(s), answer_text(error));
-	return result;
-}
-
 static struct payload *join(const struct payload_vec *parts, int *error)
 {
 	*error = -ENOMEM;
@@ -658,8 +624,6 @@ static void on_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
 const struct coll_ops server_coll_ops = {
 	.send = on_send,
 	.combine = on_combine,
-	.pack = on_pack,
-	.unpack = on_unpack,
 	.room = on_room,
 	.extend = on_extend,
 	.complete = on_complete,

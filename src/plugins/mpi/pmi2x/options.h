@@ -37,9 +37,7 @@ enum conf_pmix_gds { CONF_PMIX_GDS_AUTO, CONF_PMIX_GDS_HASH };
 
 struct conf {
 	uint32_t tree_width; /* or TREE_WIDTH_AUTO */
-	uint32_t compress;  /* 0: off, 1: on */
 	uint32_t handshake_s;
-	uint32_t connect_back_ms;
 	uint32_t connect_s;
 	uint32_t drain_s;
 	uint32_t dead_peer_s;

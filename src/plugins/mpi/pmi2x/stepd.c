@@ -238,7 +238,6 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 		.layout = s->nodes.layout,
 		.position = layout_position(s->nodes.layout, s->nodes.node_id),
 		.tree_width = conf->tree_width,
-		.compress = conf->compress,
 		.universe_size = s->launch.universe_size > ranks ?
 			s->launch.universe_size : ranks,
 		.app_sizes = spawned ? s->launch.app_sizes : s->apps.sizes,
@@ -284,7 +283,6 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->region_size = (uint64_t)conf->region_mib << 20;
 	o->buffer_limit = (uint64_t)conf->buffer_mib << 20;
 	o->handshake_ms = conf->handshake_s * MS_PER_S;
-	o->connect_back_ms = conf->connect_back_ms;
 	o->connect_ms = conf->connect_s * MS_PER_S;
 	o->drain_ms = conf->drain_s * MS_PER_S;
 	o->stays = true;

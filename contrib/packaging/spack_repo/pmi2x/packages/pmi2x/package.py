@@ -31,14 +31,13 @@ class Pmi2x(AutotoolsPackage):
     depends_on("jansson@2.12:")
     depends_on("libsodium@1.0.18:")
     depends_on("libuv@1.41:")
-    depends_on("lz4@1.8:")
     depends_on("pmix@4.2:")
     depends_on("xxhash@0.8:", type="build")  # compiled in
     depends_on("python@3.9:", type="run")
     depends_on("slurm", when="+plugin")
 
     def configure_args(self):
-        with_all = [f"--with-{name}" for name in ("hwloc", "jansson", "lz4", "pmix", "verbs")]
+        with_all = [f"--with-{name}" for name in ("hwloc", "jansson", "pmix", "verbs")]
         if self.spec.satisfies("~plugin"):
             return [*with_all, "--without-slurm"]
         return [*with_all, f"--with-slurm={self.spec['slurm'].prefix}",
