@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "lease_timer.h"
 #include "libdvm/dvm_msg.h"
 #include "libio/channel.h"
 #include "libio/link.h"
@@ -37,7 +38,7 @@
 #include "zygote.h"
 
 #define CONNECT_MS 10000   /* for an address, until the head is proved */
-#define DEAD_PEER_MS 60000
+#define GONE_MS 2000       /* for the head to hear that no rank is left */
 #define HOST_NAME_MAX_BYTES 256
 #define ZYGOTE "pmi2x-dvm-zygote"
 
@@ -55,11 +56,25 @@ struct dvmd {
 	struct pmix_hub *pmix;
 	struct log_hook log;
 	bool joined;       /* the head has been told what this node is */
-	uv_timer_t orphan; /* it waits for another head */
-	bool gives_up;     /* none has come */
+	uv_timer_t orphan; /* it waits for another head; or for the end of its link */
+	struct lease_timer lease;
+	bool gives_up;     /* none has come, or this one does not answer */
+	bool ended;        /* no rank is left */
 	pid_t process;     /* of the zygote */
 	int status;
 };
+
+/* All but the head. */
+static void leave_others(struct dvmd *d)
+{
+	channel_close(d->channel);
+	d->channel = NULL;
+	lease_timer_close(&d->lease);
+	tasks_close(d->tasks);
+	pmix_hub_close(d->pmix);
+	pool_close(d->pool);
+	d->pool = NULL;
+}
 
 static void finish(struct dvmd *d, int status)
 {
@@ -67,14 +82,9 @@ static void finish(struct dvmd *d, int status)
 	if (d->head)
 		link_close(d->head);
 	d->head = NULL;
-	channel_close(d->channel);
-	d->channel = NULL;
 	if (!uv_is_closing((uv_handle_t *)&d->orphan))
 		uv_close((uv_handle_t *)&d->orphan, NULL);
-	tasks_close(d->tasks);
-	pmix_hub_close(d->pmix);
-	pool_close(d->pool); /* with that the loop ends */
-	d->pool = NULL;
+	leave_others(d); /* with that the loop ends */
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -106,6 +116,7 @@ static bool outlives_head(const struct dvmd *d)
 }
 
 static void wait_for_head(struct dvmd *d);
+static void join(struct dvmd *d);
 
 /* That a head has been killed may be seen here first. */
 static int on_zygote_says(void *arg, const void *data, size_t len)
@@ -115,7 +126,8 @@ static int on_zygote_says(void *arg, const void *data, size_t len)
 
 	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
 		return 0; /* it was for another head */
-	d->joined = true;
+	if (!d->joined)
+		join(d);
 	rc = d->head ? link_send_bytes(d->head, FRAME_CONTROL_UP, data, len) : 0;
 	if (!rc || !outlives_head(d))
 		return rc;
@@ -123,20 +135,55 @@ static int on_zygote_says(void *arg, const void *data, size_t len)
 	return 0;
 }
 
+/* The zygote ends, for it is left alone; and its ranks, if it was killed. False: some cannot. */
+static bool end_ranks(struct dvmd *d)
+{
+	if (d->process > 0)
+		waitpid(d->process, NULL, 0);
+	d->process = 0;
+	return strays_kill_all();
+}
+
+static void on_told_gone(uv_timer_t *timer)
+{
+	finish(timer->data, 0);
+}
+
+/* That no rank is left is the last that the head hears: others may have the work now. */
+static void tell_gone(struct dvmd *d)
+{
+	static const char message = DVM_GONE;
+
+	d->ended = true;
+	if (!d->head || link_send_bytes(d->head, FRAME_CONTROL_UP, &message, 1)) {
+		finish(d, 0);
+		return;
+	}
+	uv_timer_start(&d->orphan, on_told_gone, GONE_MS, 0);
+	link_finish(d->head);
+}
+
 /* It ends by itself when the head has said so, and otherwise when it is killed. */
 static void on_zygote_end(void *arg, int error)
 {
 	struct dvmd *d = arg;
 
-	finish(d, 0);
+	leave_others(d);
+	if (end_ranks(d))
+		tell_gone(d);
+	else
+		finish(d, 1);
 }
 
-/* Both may have each other's number: they are put above those first. */
-static bool place_fds(int fd, int pmi)
+/* Each may have another's number: they are put above those first. */
+static bool place_fds(const struct dvmd *d, int fd, int pmi)
 {
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, ZYGOTE_PMI_FD + 1);
-	pmi = fcntl(pmi, F_DUPFD_CLOEXEC, ZYGOTE_PMI_FD + 1);
-	return dup2(fd, ZYGOTE_FD) >= 0 && dup2(pmi, ZYGOTE_PMI_FD) >= 0;
+	int link = fcntl(link_fd(d->head), F_DUPFD_CLOEXEC, ZYGOTE_LINK_FD + 1);
+
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, ZYGOTE_LINK_FD + 1);
+	pmi = fcntl(pmi, F_DUPFD_CLOEXEC, ZYGOTE_LINK_FD + 1);
+	return dup2(fd, ZYGOTE_FD) >= 0 && dup2(pmi, ZYGOTE_PMI_FD) >= 0 &&
+	       dup2(link, ZYGOTE_LINK_FD) >= 0;
 }
 
 static void become_zygote(const struct dvmd *d, int fd, int pmi)
@@ -155,7 +202,7 @@ static void become_zygote(const struct dvmd *d, int fd, int pmi)
 	snprintf(file, sizeof(file), "%s/" ZYGOTE, d->programs);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (!place_fds(fd, pmi))
+	if (!place_fds(d, fd, pmi))
 		_exit(126);
 	execv(file, argv);
 	fprintf(stderr, "pmi2x-dvmd on %s: cannot execute %s: %s\n", d->name, file,
@@ -266,6 +313,54 @@ static int start_zygote(struct dvmd *d)
 
 static void connect_next(struct dvmd *d, int error);
 
+/* The head's answer comes in a frame with others. */
+static void join(struct dvmd *d)
+{
+	d->joined = true;
+	if (!d->lease.lease.length_ms)
+		lease_timer_begin(&d->lease, d->welcome.lease_ms);
+}
+
+/* Also a head that has not been told yet what this node is: it does not answer then. */
+static void on_lease_ask(void *arg, uint64_t now_ms)
+{
+	const struct dvm_msg m = { .type = DVM_LEASE, .lease.sent_ms = now_ms };
+	struct dvmd *d = arg;
+	char room[16];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (d->head && !dvm_msg_pack(&b, &m))
+		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, b.data, b.len);
+}
+
+/* False: it is another message. */
+static bool take_lease(struct dvmd *d, const struct payload *body)
+{
+	struct dvm_msg m;
+	struct cursor c;
+
+	if (!dvm_msg_is_lease(body->data, body->len))
+		return false;
+	cursor_init(&c, body->data, body->len);
+	if (!dvm_msg_unpack(&c, &m))
+		lease_timer_answered(&d->lease, m.lease.sent_ms);
+	return true;
+}
+
+static void end_politely(struct dvmd *d, const char *why);
+
+/* Others may get the work soon: what runs is ended, at last by force. */
+static void on_lease_over(void *arg, uint64_t late_ms)
+{
+	struct dvmd *d = arg;
+
+	if (!d->gives_up && d->welcome.grace_ms)
+		end_politely(d, "the head does not answer");
+	else if (late_ms >= d->welcome.grace_ms && d->process > 0)
+		kill(d->process, SIGKILL); /* its ranks are killed when it has ended */
+}
+
 static void on_proved(void *arg, struct link *l)
 {
 	struct dvmd *d = arg;
@@ -282,6 +377,8 @@ static int on_head_says(void *arg, struct link *l, enum frame_type type,
 
 	if (type != FRAME_CONTROL_DOWN)
 		return -EPROTO;
+	if (take_lease(d, body))
+		return 0;
 	if (dvm_msg_for_pmi(body->data, body->len)) {
 		if (d->tasks)
 			tasks_head_says(d->tasks, body->data, body->len);
@@ -291,18 +388,22 @@ static int on_head_says(void *arg, struct link *l, enum frame_type type,
 }
 
 /* With what runs. The zygote ends then, and this daemon with it. */
-static void on_orphan(uv_timer_t *timer)
+static void end_politely(struct dvmd *d, const char *why)
 {
 	static const struct dvm_msg stop = { .type = DVM_STOP };
-	struct dvmd *d = timer->data;
 	char room[16];
 	struct buf b;
 
-	fprintf(stderr, "pmi2x-dvmd on %s: no other head has come: it ends\n", d->name);
+	fprintf(stderr, "pmi2x-dvmd on %s: %s: it ends\n", d->name, why);
 	d->gives_up = true;
 	buf_init_in(&b, room, sizeof(room));
 	if (dvm_msg_pack(&b, &stop) || channel_send(d->channel, b.data, b.len))
 		finish(d, 1);
+}
+
+static void on_orphan(uv_timer_t *timer)
+{
+	end_politely(timer->data, "no other head has come");
 }
 
 /* What tasks have asked it fails. */
@@ -316,10 +417,12 @@ static void leave_head(struct dvmd *d)
 
 static void wait_for_head(struct dvmd *d)
 {
+	uint64_t ms = d->welcome.orphan_s * UINT64_C(1000), left = lease_timer_left(&d->lease);
+
 	leave_head(d);
 	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
 		d->name, d->welcome.orphan_s);
-	uv_timer_start(&d->orphan, on_orphan, d->welcome.orphan_s * UINT64_C(1000), 0);
+	uv_timer_start(&d->orphan, on_orphan, left < ms ? left : ms, 0);
 }
 
 static void on_head_end(void *arg, struct link *l, int error)
@@ -328,7 +431,9 @@ static void on_head_end(void *arg, struct link *l, int error)
 
 	link_close(l);
 	d->head = NULL;
-	if (!d->channel)
+	if (d->ended)
+		finish(d, 0);
+	else if (!d->channel)
 		connect_next(d, error);
 	else if (outlives_head(d))
 		wait_for_head(d);
@@ -344,8 +449,8 @@ static const struct link_ops head_ops = {
 
 static void connect_next(struct dvmd *d, int error)
 {
-	static const struct link_options options = {
-		.handshake_ms = CONNECT_MS, .dead_peer_ms = DEAD_PEER_MS,
+	const struct link_options options = {
+		.handshake_ms = CONNECT_MS, .dead_peer_ms = d->welcome.peer_ms,
 	};
 
 	while (d->next_head < d->welcome.nheads) {
@@ -469,6 +574,7 @@ static bool find_position(struct dvmd *d, const char *given)
 
 static int begin(struct dvmd *d)
 {
+	static const struct lease_timer_ops lease_ops = { on_lease_ask, on_lease_over };
 	struct pool *pool;
 	int rc = loop_create(&d->loop);
 
@@ -476,6 +582,7 @@ static int begin(struct dvmd *d)
 		return rc;
 	uv_timer_init(loop_uv(d->loop), &d->orphan);
 	d->orphan.data = d;
+	lease_timer_init(&d->lease, loop_uv(d->loop), &lease_ops, d);
 	d->log = (struct log_hook){ print_line, d };
 	d->self.jobid = d->welcome.dvm;
 	d->self.build = PMI2X_BUILD;
@@ -492,9 +599,7 @@ static int begin(struct dvmd *d)
 	tasks_destroy(d->tasks);
 	pmix_hub_destroy(d->pmix);
 	pool_destroy(pool);
-	if (d->process > 0) /* it ends, for it is left alone now */
-		waitpid(d->process, NULL, 0);
-	strays_kill_all(); /* its ranks, if it was killed */
+	(void)end_ranks(d);
 	return rc;
 }
 

@@ -23,6 +23,11 @@
 #define GRACE_MS 10000       /* unless told otherwise, */
 #define WITHIN_MS 120000     /* also this */
 #define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
+#define LEASE_MS 45000       /* of ranks, without an answer of this head: with the margin
+                                less than a minute */
+#define MARGIN_MS 10000      /* then others get the work */
+#define ASK_MS 5000          /* lease.c, ASK_MAX_MS */
+#define MAX_MS ((uint32_t)INT32_MAX / 2)
 #define SAY_MAX 1024
 #define COUNTERS_MAX LEDGER_COUNTERS_MAX
 
@@ -107,6 +112,7 @@ void headd_check_left(struct headd *h)
 	uv_close((uv_handle_t *)&h->journal.hope, NULL);
 	names_close(h);
 	nodes_close(h);
+	ends_close(h);
 }
 
 static void on_limit(uv_timer_t *timer)
@@ -288,6 +294,38 @@ static int open_loop(struct headd *h)
 	return stop_open(h);
 }
 
+/* In a test it is shorter. */
+static uint32_t lease_ms(void)
+{
+	const char *text = getenv("PMI2X_DVM_LEASE");
+	uint32_t ms = LEASE_MS;
+
+	if (text)
+		(void)decimal_u32(text, 1, LEASE_MS, &ms);
+	return ms;
+}
+
+/*
+ * How long ranks run without this head: longer, where they may wait for another. A DVM of
+ * this machine needs none: no network can fail between its processes.
+ */
+static void set_lease(struct headd *h)
+{
+	uint64_t orphan_ms = h->options.orphan_s * UINT64_C(1000);
+	uint64_t early_ms = orphan_ms / 8 < ASK_MS ? orphan_ms / 8 : ASK_MS;
+
+	h->welcome.peer_ms = lease_ms() / 3 * 4;
+	if (h->options.local)
+		return;
+	h->welcome.lease_ms = lease_ms();
+	if (!orphan_ms)
+		return;
+	if (orphan_ms + early_ms > h->welcome.lease_ms)
+		h->welcome.lease_ms = orphan_ms + early_ms > MAX_MS ? MAX_MS :
+				      (uint32_t)(orphan_ms + early_ms);
+	h->welcome.grace_ms = h->options.grace_ms;
+}
+
 int headd_new_identity(struct headd *h)
 {
 	int rc = secret_create(&h->welcome.secret);
@@ -301,12 +339,24 @@ int headd_new_identity(struct headd *h)
 	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
 	secret_hide(&h->welcome.secret);
 	h->welcome.orphan_s = h->options.orphan_s;
+	set_lease(h);
 	h->self.secret = h->welcome.secret;
 	h->self.jobid = h->welcome.dvm;
 	h->self.build = PMI2X_BUILD;
 	h->self.position = HANDSHAKE_LAUNCHER;
 	h->self.protocol = PROTOCOL_VERSION;
 	return rc;
+}
+
+/* A margin for clocks that differ, and for ranks that take time to be killed. */
+static void set_head_lease(const struct headd *h, struct dvm_head_options *o)
+{
+	uint32_t lease = h->welcome.lease_ms, margin = lease / 4;
+
+	if (!lease)
+		return;
+	o->lease_ms = lease + h->welcome.grace_ms;
+	o->away_ms = o->lease_ms + (margin < MARGIN_MS ? margin : MARGIN_MS);
 }
 
 int headd_begin(struct headd *h, uint32_t adopted)
@@ -318,6 +368,7 @@ int headd_begin(struct headd *h, uint32_t adopted)
 	h->options.nodes = options.nodes = h->norphans + more;
 	options.keeps = h->options.orphan_s;
 	options.adopts = adopted;
+	set_head_lease(h, &options);
 	rc = make_head(h, h->settings, &options);
 	rc = rc ? rc : names_open(h);
 	rc = rc ? rc : clients_open(h);

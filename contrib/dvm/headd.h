@@ -12,6 +12,7 @@
  *   headd_stop.c     what it does at its time
  *   headd_journal.c  what outlives it
  *   headd_orphans.c  daemons that outlive it
+ *   headd_ends.c     daemons that it has lost, and that are to end
  *
  * One thread, that of the loop; libuv's own flush the journal.
  */
@@ -58,6 +59,7 @@ struct orphan;
 struct client;
 struct daemon_process;
 struct name_service;
+struct ending;
 
 struct headd {
 	struct headd_options options;
@@ -77,6 +79,7 @@ struct headd {
 	struct orphan *orphans;    /* by position: of another head; NULL: there are none */
 	uint32_t norphans;         /* daemons that it had */
 	uint32_t called;           /* of these, that have not answered */
+	struct ending *endings;    /* daemons that are lost and are to end */
 	struct daemon_process *daemons;
 	uint32_t ndaemons;         /* of those that run */
 	bool growing;              /* since its last turn, or longer */
@@ -126,6 +129,8 @@ void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len
 void nodes_break(struct headd *h, uint32_t position, const char *why);
 /* Connect to a daemon that waits for a head. 0, and orphans_answer is told; or errno. */
 int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where);
+/* Connect to one that is lost and waits for a head: it is to end. Errors as above. */
+int nodes_call_to_end(struct headd *h, uint32_t position, const struct dvm_address *where);
 /* Daemons from this position on end at once, with what runs there. */
 void nodes_end(struct headd *h, uint32_t first);
 /* Send nothing any more after what is queued. */
@@ -196,6 +201,17 @@ void orphans_adopt(struct headd *h);
 void orphans_publish(struct headd *h);
 /* There will be nobody. */
 void orphans_withdraw(const struct headd *h);
+
+/* ---- headd_ends.c ---- */
+
+/*
+ * A daemon is lost, and may wait for another head, which it is not to find: it is told to
+ * end, again and again, until it has or its lease is over.
+ */
+void ends_begin(struct headd *h, uint32_t position);
+/* A call of nodes_call_to_end is over. */
+void ends_called(struct headd *h, uint32_t position);
+void ends_close(struct headd *h);
 
 /* ---- headd_launch.c ---- */
 

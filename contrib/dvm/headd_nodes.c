@@ -15,7 +15,6 @@
 
 #define STRANGERS_MAX 256      /* connections that have not proved themselves */
 #define HANDSHAKE_MS 10000
-#define DEAD_PEER_MS 60000
 
 /* Why this side has connected. */
 enum call {
@@ -34,9 +33,6 @@ struct node_link {
 	const char *broken; /* why this side has ended it */
 	struct node_link *prev, *next;
 };
-
-static int call(struct headd *h, uint32_t position, const struct dvm_address *where,
-		enum call call);
 
 static void forget(struct node_link *n)
 {
@@ -86,14 +82,13 @@ static void tell_to_end(struct node_link *n)
 	buf_init_in(&b, room, sizeof(room));
 	if (!dvm_msg_pack(&b, &stop))
 		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, b.data, b.len);
-	link_finish(n->link);
 }
 
 static void on_answer(struct node_link *n)
 {
 	if (n->call == CALL_ENDS) {
 		tell_to_end(n);
-		return;
+		return; /* it says GONE, and ends */
 	}
 	have(n);
 	orphans_answer(n->head, n->position, 0);
@@ -123,6 +118,14 @@ static void on_proved(void *arg, struct link *l)
 		take_node(arg, position);
 }
 
+/* What else it says is for the last head. */
+static int take_gone(struct node_link *n, const struct payload *body)
+{
+	if (body->len && *(const uint8_t *)body->data == DVM_GONE)
+		dvm_head_node_gone(n->head->head, n->position, headd_now(n->head));
+	return 0;
+}
+
 static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)
 {
@@ -133,7 +136,9 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return -EPROTO;
 	if (n->client)
 		return clients_input(n->client, body->data, body->len);
-	if (!h->head || n->call == CALL_ENDS) /* it is for the last head */
+	if (n->call == CALL_ENDS)
+		return take_gone(n, body);
+	if (!h->head) /* it is for the last head */
 		return 0;
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
 			    headd_now(h));
@@ -150,16 +155,6 @@ static void refuse_version(struct headd *h)
 		dvm_head_grow_failed(h->head, why);
 	else
 		headd_fail(h, "%s", why);
-}
-
-/* It may wait for another head, which it is not to find: what ran there is run again. */
-static void give_up(struct headd *h, uint32_t position)
-{
-	struct dvm_address where;
-
-	if (h->options.orphan_s && h->ready && !h->leaving &&
-	    dvm_head_node_where(h->head, position, &where))
-		(void)call(h, position, &where, CALL_ENDS);
 }
 
 static void lost(struct node_link *n, const char *why)
@@ -184,6 +179,8 @@ static void not_answered(struct node_link *n, int error)
 	forget(n);
 	if (awaited)
 		orphans_answer(h, position, error ? error : -ECONNRESET);
+	else
+		ends_called(h, position);
 }
 
 static void on_end(void *arg, struct link *l, int error)
@@ -201,7 +198,7 @@ static void on_end(void *arg, struct link *l, int error)
 	}
 	if (n->proved && !is_client) {
 		lost(n, why);
-		give_up(h, n->position);
+		ends_begin(h, n->position);
 	}
 	forget(n);
 	if (error == -EPROTONOSUPPORT && !is_client)
@@ -212,13 +209,17 @@ static const struct link_ops node_link_ops = {
 	.proved = on_proved, .frame = on_frame, .end = on_end,
 };
 
-static const struct link_options node_link_options = {
-	.handshake_ms = HANDSHAKE_MS, .dead_peer_ms = DEAD_PEER_MS,
-};
+static struct link_options link_options(const struct headd *h)
+{
+	return (struct link_options){
+		.handshake_ms = HANDSHAKE_MS, .dead_peer_ms = h->welcome.peer_ms,
+	};
+}
 
 static void on_accept(void *arg, int fd)
 {
 	struct headd *h = arg;
+	const struct link_options options = link_options(h);
 	struct node_link *n = calloc(1, sizeof(*n));
 
 	if (!n || h->strangers >= STRANGERS_MAX + h->links_room) {
@@ -227,8 +228,8 @@ static void on_accept(void *arg, int fd)
 		return;
 	}
 	n->head = h;
-	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &node_link_options,
-			&node_link_ops, n)) {
+	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &options, &node_link_ops,
+			n)) {
 		free(n);
 		return;
 	}
@@ -241,6 +242,7 @@ static void on_accept(void *arg, int fd)
 static int call(struct headd *h, uint32_t position, const struct dvm_address *where,
 		enum call call)
 {
+	const struct link_options options = link_options(h);
 	struct node_link *n = calloc(1, sizeof(*n));
 	struct sockaddr_storage to;
 	int rc = -ENOMEM;
@@ -250,7 +252,7 @@ static int call(struct headd *h, uint32_t position, const struct dvm_address *wh
 	*n = (struct node_link){ .head = h, .position = position, .call = call };
 	welcome_sockaddr(&to, where);
 	rc = link_connect(&n->link, loop_uv(h->loop), &h->self, position, &to,
-			  &node_link_options, &node_link_ops, n);
+			  &options, &node_link_ops, n);
 	if (rc) {
 		free(n);
 		return rc;
@@ -263,6 +265,11 @@ static int call(struct headd *h, uint32_t position, const struct dvm_address *wh
 int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where)
 {
 	return call(h, position, where, CALL_ADOPTS);
+}
+
+int nodes_call_to_end(struct headd *h, uint32_t position, const struct dvm_address *where)
+{
+	return call(h, position, where, CALL_ENDS);
 }
 
 /* ---- where ---- */
@@ -375,6 +382,7 @@ void nodes_break(struct headd *h, uint32_t position, const char *why)
 		return;
 	n->broken = why;
 	tell_to_end(n);
+	link_finish(n->link);
 }
 
 void nodes_end(struct headd *h, uint32_t first)

@@ -174,6 +174,10 @@ static void take_identity(struct headd *h, const struct welcome *w)
 	h->welcome.secret = h->self.secret = w->secret;
 	if (!h->options.orphan_s)
 		h->welcome.orphan_s = w->orphan_s;
+	if (w->lease_ms > h->welcome.lease_ms) /* these daemons have what they were told */
+		h->welcome.lease_ms = w->lease_ms;
+	if (w->grace_ms > h->welcome.grace_ms)
+		h->welcome.grace_ms = w->grace_ms;
 }
 
 /* ---- calling ---- */

@@ -32,6 +32,7 @@ contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd.c contrib/dvm/headd.h \
 	contrib/dvm/headd_address.c \
 	contrib/dvm/headd_clients.c \
+	contrib/dvm/headd_ends.c \
 	contrib/dvm/headd_journal.c contrib/dvm/headd_journal.h \
 	contrib/dvm/headd_launch.c contrib/dvm/headd_names.c \
 	contrib/dvm/headd_nodes.c contrib/dvm/headd_orphans.c \
@@ -48,6 +49,7 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_plain.la libcoll.la
 contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/claim.c contrib/dvm/claim.h \
 	contrib/dvm/dvmd.c \
+	contrib/dvm/lease_timer.c contrib/dvm/lease_timer.h \
 	contrib/dvm/own.c contrib/dvm/own.h \
 	contrib/dvm/pool.c contrib/dvm/pool.h \
 	contrib/dvm/pmix_hub.c contrib/dvm/pmix_hub.h contrib/dvm/pmix_offer.h \

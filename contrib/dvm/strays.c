@@ -132,13 +132,16 @@ static bool kill_children(void)
 	return any;
 }
 
-void strays_kill_all(void)
+bool strays_kill_all(void)
 {
 	const struct timespec moment = { .tv_nsec = LOOK_MS * 1000000L };
 
-	for (int i = 0; kill_children() && i < END_S * 1000 / LOOK_MS; i++) {
+	for (int i = 0; i < END_S * 1000 / LOOK_MS; i++) {
+		if (!kill_children())
+			return true;
 		nanosleep(&moment, NULL);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 	}
+	return false;
 }

@@ -16,7 +16,10 @@ void strays_adopt(void);
  * that does not, when no rank is left that may have started it. They are not reaped.
  */
 void strays_kill_ended(const struct dvm_node *node);
-/* Kill all children and reap them, until there are none, for a few seconds at most. */
-void strays_kill_all(void);
+/*
+ * Kill all children and reap them, until there are none, for a few seconds at most. False:
+ * some are left that cannot end, as they wait for a disk.
+ */
+bool strays_kill_all(void);
 
 #endif

@@ -13,6 +13,10 @@
  *   gpus      found or a number
  *   share     0 or 1: other DVMs of the job may be on the node
  *   orphan    SECONDS: so long it waits for another head when this one is lost
+ *   peer      MILLISECONDS: a link whose other side is silent for so long has failed
+ *   lease     MILLISECONDS: so long ranks run without an answer of the head (lease.h);
+ *             0: there is no lease
+ *   grace     MILLISECONDS: that ranks then have to end by themselves
  */
 #ifndef PMI2X_DVM_WELCOME_H
 #define PMI2X_DVM_WELCOME_H
@@ -36,6 +40,7 @@ struct welcome {
 	uint32_t nheads;
 	uint32_t first;
 	uint32_t orphan_s;
+	uint32_t peer_ms, lease_ms, grace_ms;
 	char slots[WELCOME_TEXT_MAX];
 	char gpus[WELCOME_TEXT_MAX];
 	uint32_t share;

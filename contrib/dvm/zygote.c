@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 #define EVENTS 64
 #define STRAYS_MS 20  /* between two looks for strays, at least */
 #define STRAYS_PART 20 /* ... and what they cost at most: this part of the time */
+#define LINK_END_MS 1000 /* for the head's answer, each time */
 #define PMIX_END_S 10 /* for pmi2x-pmixd, which ends when pmi2x-dvmd has been killed */
 /* What epoll says of others than outputs: no number of a part is so large. */
 #define EVENT_HEAD UINT64_MAX
@@ -262,6 +264,24 @@ static int look_for_strays(struct zygote *z)
 	return -1;
 }
 
+/* pmi2x-dvmd has been killed, and the head is told by its link: no more comes over that. */
+static void say_gone(void)
+{
+	static const char message = DVM_GONE;
+	struct payload *frame = frame_whole(FRAME_CONTROL_UP, &message, 1);
+	struct pollfd daemon = { .fd = ZYGOTE_FD }, link = { ZYGOTE_LINK_FD, POLLOUT, 0 };
+	char rest[4096];
+
+	if (!frame || poll(&daemon, 1, 0) <= 0 || !(daemon.revents & POLLHUP) ||
+	    poll(&link, 1, LINK_END_MS) <= 0 ||
+	    send(ZYGOTE_LINK_FD, frame->data, frame->len, MSG_NOSIGNAL) < 0)
+		return;
+	shutdown(ZYGOTE_LINK_FD, SHUT_WR);
+	link.events = POLLIN; /* what is not read would reset the connection */
+	while (poll(&link, 1, LINK_END_MS) > 0 && recv(ZYGOTE_LINK_FD, rest, sizeof(rest), 0) > 0)
+		;
+}
+
 /* What is done after each turn. Milliseconds until there is more to do; -1: none. */
 static int turn(struct zygote *z)
 {
@@ -293,7 +313,8 @@ static void serve(struct zygote *z)
 			left = turn(z);
 	}
 	dvm_node_kill_all(z->node);
-	strays_kill_all();
+	if (strays_kill_all())
+		say_gone();
 }
 
 static int watch(struct zygote *z, int fd, uint64_t data)
@@ -331,7 +352,8 @@ static int open_all(struct zygote *z)
 	z->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (z->epoll < 0 || z->signals < 0 ||
 	    fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(ZYGOTE_PMI_FD, F_SETFD, FD_CLOEXEC) < 0)
+	    fcntl(ZYGOTE_PMI_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(ZYGOTE_LINK_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	frame_reader_init(&z->reader);
 	rc = watch(z, ZYGOTE_FD, EVENT_HEAD);

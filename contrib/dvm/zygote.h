@@ -16,6 +16,11 @@
 
 #define ZYGOTE_FD 3     /* a SOCK_STREAM pair's end */
 #define ZYGOTE_PMI_FD 4 /* a SOCK_SEQPACKET pair's end */
+/*
+ * pmi2x-dvmd's connection to its first head. When pmi2x-dvmd has been killed, the head sees
+ * its end when the zygote has ended, too, and hears before that no rank is left.
+ */
+#define ZYGOTE_LINK_FD 5
 
 /* ---- zygote_exec.c ---- */
 

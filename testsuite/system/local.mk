@@ -31,6 +31,8 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_faults.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_many.py \
+	testsuite/system/dvm_network.py \
+	testsuite/system/test_dvm_network.py \
 	testsuite/system/test_dvm_nodes.py \
 	testsuite/system/test_dvm_orphan.py \
 	testsuite/system/test_dvm_pmi.py \

@@ -58,6 +58,7 @@ unit_tests += testsuite/unit/dvm-asks-test \
 	testsuite/unit/dvm-fail-test \
 	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
 	testsuite/unit/dvm-journal-test \
+	testsuite/unit/dvm-lease-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
 	testsuite/unit/dvm-orphan-test testsuite/unit/dvm-place-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
@@ -88,6 +89,10 @@ testsuite_unit_dvm_journal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_journal_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_journal_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
+testsuite_unit_dvm_lease_test_SOURCES = testsuite/unit/dvm-lease-test.c \
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
+testsuite_unit_dvm_lease_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_lease_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_ledger_test_SOURCES = testsuite/unit/dvm-ledger-test.c
 testsuite_unit_dvm_ledger_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)

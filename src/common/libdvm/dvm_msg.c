@@ -510,6 +510,8 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_held(b, &m->held);
 	case DVM_STOP:
 		return pack_u8(b, m->stop.now);
+	case DVM_LEASE:
+		return pack_u64(b, m->lease.sent_ms);
 	default:
 		return 0;
 	}
@@ -548,6 +550,7 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_LEAVE:
 	case DVM_ADOPT:
+	case DVM_GONE:
 		break;
 	case DVM_STARTED:
 	case DVM_FAILING:
@@ -602,6 +605,9 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 	case DVM_STOP:
 		m->stop.now = get_bool(c);
 		break;
+	case DVM_LEASE:
+		m->lease.sent_ms = unpack_u64(c);
+		break;
 	default:
 		return -EPROTO;
 	}
@@ -613,6 +619,11 @@ bool dvm_msg_for_pmi(const void *data, size_t len)
 	int type = len ? *(const unsigned char *)data : 0;
 
 	return type == DVM_NAMES || type == DVM_SPAWNED;
+}
+
+bool dvm_msg_is_lease(const void *data, size_t len)
+{
+	return len && *(const unsigned char *)data == DVM_LEASE;
 }
 
 /* ---- places ---- */

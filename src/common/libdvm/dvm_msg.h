@@ -24,8 +24,11 @@
  *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
  *                       <-    DONE: how it has ended is in the journal; of a LAUNCH that
  *                             wants its end to be kept until then
+ *   LEASE               ->    the time, again and again (lease.h)
+ *                       <-    LEASE, the same in answer
  *                       <-    LEAVE
  *                       <-    STOP: end what runs, and leave
+ *   GONE                ->    no rank runs any more, and none will be started: the last
  *
  * A head that goes on where another was lost comes to the nodes that wait for it:
  *
@@ -95,6 +98,8 @@ enum dvm_msg_type {
 	DVM_HELD,
 	DVM_DONE,
 	DVM_STOP,
+	DVM_LEASE,
+	DVM_GONE,
 	DVM_MSG_TYPES,
 };
 
@@ -189,6 +194,10 @@ struct dvm_held {
 
 struct dvm_stop {
 	bool now; /* without grace */
+};
+
+struct dvm_lease {
+	uint64_t sent_ms; /* by the clock of the node */
 };
 
 struct dvm_output_msg {
@@ -326,6 +335,7 @@ struct dvm_msg {
 		struct dvm_started started; /* FAILING, DONE, too */
 		struct dvm_held held;
 		struct dvm_stop stop;
+		struct dvm_lease lease;
 		struct dvm_output_msg output;
 		struct dvm_ended ended;
 		struct dvm_fail fail;
@@ -349,6 +359,8 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
 
 /* Is a frame of the head's for who serves PMI? It is one message then. */
 bool dvm_msg_for_pmi(const void *data, size_t len);
+/* Is it the head's answer to LEASE, which is a frame of its own, too? */
+bool dvm_msg_is_lease(const void *data, size_t len);
 
 /* An exit status as a shell says it. */
 static inline int dvm_exit_code(int32_t status)

@@ -189,6 +189,17 @@ static const char *take_register(struct dvm_head *h, uint32_t node,
 	return rc ? strerror(-rc) : NULL;
 }
 
+/* At once and by itself: it is pmi2x-dvmd's, which does not read what is for others. */
+static void answer_lease(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	char room[16];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (!dvm_msg_pack(&b, m))
+		h->ops.node_send(h->arg, node, b.data, b.len);
+}
+
 const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
 {
 	switch (m->type) {
@@ -205,7 +216,13 @@ const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m
 		task_output(h, &m->output);
 		return NULL;
 	case DVM_ENDED:
-		task_part_ended(h, &m->ended);
+		task_part_ended(h, node, &m->ended);
+		return NULL;
+	case DVM_LEASE:
+		answer_lease(h, node, m);
+		return NULL;
+	case DVM_GONE:
+		h->nodes[node].gone = true;
 		return NULL;
 	case DVM_NAMES:
 		asks_names(h, node, &m->names);
@@ -243,6 +260,14 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	return head_take(h, node, m);
 }
 
+/* It is answered at once: ranks run while their node waits for this head to be resumed. */
+static bool is_lease(const struct cursor *c)
+{
+	struct cursor at = *c;
+
+	return unpack_u8(&at) == DVM_LEASE;
+}
+
 void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 			 size_t len, struct dvm_time now)
 {
@@ -253,9 +278,10 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 	h->now = now;
 	if (node >= dvm_head_positions(h))
 		return; /* others could not join with it */
+	h->nodes[node].heard_ms = now.ms;
 	cursor_init(&c, data, len);
 	while (!why && cursor_left(&c))
-		if (h->adopting && h->nodes[node].name)
+		if (h->adopting && h->nodes[node].name && !is_lease(&c))
 			why = keep_early(&h->nodes[node], &c);
 		else if (dvm_msg_unpack(&c, &m))
 			why = "it sends what makes no sense";
@@ -263,6 +289,23 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 			why = take(h, node, &m);
 	if (why)
 		h->ops.node_break(h->arg, node, why);
+}
+
+/* What ran there waits until its ranks have ended, surely. */
+static void lose_tasks(struct dvm_head *h, uint32_t node, const char *why)
+{
+	struct head_node *n = &h->nodes[node];
+	bool any = tasks_lose_node(h, node, why);
+
+	if (n->gone || !h->options.away_ms) {
+		tasks_leave_node(h, node);
+		return;
+	}
+	n->until_ms = n->heard_ms + h->options.away_ms;
+	if (any)
+		log_error(h->log, "ranks on node %s may run for up to %llu s more: their tasks are run again after that",
+			  n->name, n->until_ms > h->now.ms ?
+				  (unsigned long long)(n->until_ms - h->now.ms) / 1000 : 0);
 }
 
 void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
@@ -285,8 +328,25 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
 	ledger_lose_node(h->ledger, node);
 	journal_nodes(h, false);
 	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);
-	tasks_lose_node(h, node, why);
+	lose_tasks(h, node, why);
 	tasks_fail_impossible(h);
+}
+
+void dvm_head_node_gone(struct dvm_head *h, uint32_t node, struct dvm_time now)
+{
+	struct head_node *n = &h->nodes[node];
+
+	h->now = now;
+	n->gone = true;
+	if (!n->until_ms)
+		return;
+	n->until_ms = 0;
+	tasks_leave_node(h, node);
+}
+
+bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].until_ms;
 }
 
 /* ---- turns ---- */
@@ -333,7 +393,8 @@ static bool all_nodes_lost(const struct dvm_head *h)
  */
 static void end_hopeless(struct dvm_head *h)
 {
-	if (!h->journal.on || !h->hopeless_ms || h->now.ms < h->hopeless_ms)
+	if (!h->journal.on || !h->hopeless_ms || h->now.ms < h->hopeless_ms ||
+	    (all_nodes_lost(h) && h->nrunning)) /* on one of these, perhaps */
 		return;
 	h->hopeless_ms = 0;
 	if (!all_nodes_lost(h)) {
@@ -376,9 +437,9 @@ void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
 	bool was = h->phase == HEAD_LEFT;
 
 	h->now = now;
+	head_nodes_turn(h);
 	end_hopeless(h);
 	head_stop_turn(h);
-	head_nodes_turn(h);
 	if (h->phase != HEAD_STOPS && journal_ready(h))
 		tasks_place(h);
 	tell(h);

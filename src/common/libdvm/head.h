@@ -42,6 +42,12 @@ struct dvm_head_options {
 	                               give tasks the same number; 0: it is the only one */
 	bool keeps;                 /* nodes keep how tasks have ended for another head */
 	bool adopts;                /* nodes of another head are sent ADOPT and come */
+	uint32_t lease_ms;          /* ranks of a node end so long after the node was last
+	                               answered (lease.h): one that is silent for that
+	                               long is lost; 0: there is no lease */
+	uint32_t away_ms;           /* what ran on a lost node is given to others so long
+	                               after the node was last heard of: more than
+	                               lease_ms; 0: at once */
 };
 
 struct dvm_head_ops {
@@ -114,6 +120,10 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data
 			 size_t len, struct dvm_time now);
 void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
 			struct dvm_time now);
+/* The ranks of a node have ended, surely: what ran there need not wait for its lease. */
+void dvm_head_node_gone(struct dvm_head *h, uint32_t position, struct dvm_time now);
+/* May ranks of a lost node still run? */
+bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t position);
 
 /* It does not come: there is another head's node no more at this position. */
 void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name);

@@ -76,7 +76,7 @@ static const char *note_held(struct adoption *a, uint32_t node,
 	if (m->nodes != e->placement->count || e->placement->parts[m->node].ranks)
 		return "it holds what another node holds";
 	e->placement->parts[m->node] = (struct ledger_part){
-		node, m->first_rank, m->ranks_here, m->cores, m->gpus,
+		node, m->first_rank, m->ranks_here, m->cores, m->gpus, false,
 	};
 	if (m->started_ns < e->started_ns)
 		e->started_ns = m->started_ns;

@@ -317,11 +317,38 @@ static void tell_to_leave(struct dvm_head *h, uint32_t node)
 	h->nodes[node].left = true;
 }
 
+/* A node that is lost: when its ranks have ended, surely. One that is not: when it is. */
+static uint64_t lease_limit(const struct dvm_head *h, const struct head_node *n)
+{
+	if (n->lost)
+		return n->until_ms ? n->until_ms : UINT64_MAX;
+	return h->options.lease_ms && head_is_ready(h) && !h->adopting ?
+	       n->heard_ms + h->options.lease_ms : UINT64_MAX;
+}
+
+static void check_lease(struct dvm_head *h, uint32_t node)
+{
+	struct head_node *n = &h->nodes[node];
+	char why[64];
+
+	if (h->now.ms < lease_limit(h, n))
+		return;
+	if (n->lost) {
+		dvm_head_node_gone(h, node, h->now);
+		return;
+	}
+	snprintf(why, sizeof(why), "nothing was heard of it for %u s",
+		 h->options.lease_ms / 1000);
+	dvm_head_node_lost(h, node, why, h->now);
+	h->ops.node_break(h->arg, node, "nothing was heard of it");
+}
+
 void head_nodes_turn(struct dvm_head *h)
 {
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		struct head_node *n = &h->nodes[i];
 
+		check_lease(h, i);
 		if (!n->leaving || n->left || n->lost)
 			continue;
 		if (n->leave_ms && n->leave_ms <= h->now.ms) {
@@ -335,12 +362,17 @@ void head_nodes_turn(struct dvm_head *h)
 
 uint64_t dvm_head_deadline(const struct dvm_head *h)
 {
-	uint64_t first = h->stop_ms ? h->stop_ms : UINT64_MAX;
+	uint64_t first = h->stop_ms ? h->stop_ms : UINT64_MAX, lease;
 
-	for (uint32_t i = 0; i < h->options.nodes; i++)
-		if (h->nodes[i].leave_ms && !h->nodes[i].lost &&
-		    h->nodes[i].leave_ms < first)
-			first = h->nodes[i].leave_ms;
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		const struct head_node *n = &h->nodes[i];
+
+		lease = lease_limit(h, n);
+		if (n->leave_ms && !n->lost && n->leave_ms < first)
+			first = n->leave_ms;
+		if (lease < first)
+			first = lease;
+	}
 	return first;
 }
 

@@ -17,6 +17,9 @@ struct head_node {
 	struct ledger_resources has;
 	struct dvm_address address;
 	bool lost;
+	bool gone;         /* its ranks have ended, surely */
+	uint64_t heard_ms; /* when it last was */
+	uint64_t until_ms; /* lost, and its ranks may run until then; 0: they do not */
 	bool drained;
 	bool leaving;      /* it is to leave, and */
 	bool left;         /* has been told to */
@@ -243,10 +246,15 @@ void task_failing(struct dvm_head *h, const struct dvm_started *m);
 /* It has as a whole. */
 void task_failed(struct dvm_head *h, const struct dvm_failed *m);
 void task_output(struct dvm_head *h, const struct dvm_output_msg *m);
-/* How a part of it has ended. */
-void task_part_ended(struct dvm_head *h, const struct dvm_ended *m);
-/* What runs on the node is ended, and waits again. */
-void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
+/* How the part of it on the node has ended. */
+void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m);
+/*
+ * Tasks that have ranks on the node are lost with it: their ranks on other nodes are
+ * ended. False: there are none.
+ */
+bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
+/* Those ranks have ended, surely: what is over with that waits again. */
+void tasks_leave_node(struct dvm_head *h, uint32_t node);
 /* What runs on the node is ended as by a time limit, and waits again. */
 void tasks_move_away(struct dvm_head *h, uint32_t node);
 /* A client has gone: end what is tied to it. */

@@ -468,6 +468,15 @@ static void *copy_of(const struct dvm_bytes *b)
 	return copy ? memcpy(copy, b->data, b->len) : NULL;
 }
 
+/* What it has on the node, or NULL. */
+static struct ledger_part *part_on(const struct head_task *t, uint32_t node)
+{
+	for (uint32_t i = 0; i < t->placement->count; i++)
+		if (t->placement->parts[i].node == node)
+			return &t->placement->parts[i];
+	return NULL;
+}
+
 static void take_tails(struct task_result *r, const struct dvm_ended *m)
 {
 	free(r->out);
@@ -513,13 +522,17 @@ static void take_result(struct head_task *t, const struct dvm_ended *m)
 	take_tails(r, m);
 }
 
-void task_part_ended(struct dvm_head *h, const struct dvm_ended *m)
+void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m)
 {
 	struct head_task *t = task_find(h, m->task);
+	struct ledger_part *part;
 
-	if (!t || t->state != TASK_RUNNING || t->instance != m->instance ||
-	    !t->parts_left)
+	if (!t || t->state != TASK_RUNNING || t->instance != m->instance)
 		return;
+	part = part_on(t, node);
+	if (!part || part->ended)
+		return;
+	part->ended = true;
 	if (!t->lost)
 		take_result(t, m);
 	if (!--t->parts_left)
@@ -554,36 +567,50 @@ void task_failed(struct dvm_head *h, const struct dvm_failed *m)
 	signal_parts(h, t, 0);
 }
 
-/* What it has on the node, or NULL. */
-static const struct ledger_part *part_on(const struct head_task *t, uint32_t node)
+/* Ranks of it run on the node, as far as is known. NULL: they do not. */
+static struct ledger_part *running_part(const struct head_task *t, uint32_t node)
 {
-	for (uint32_t i = 0; i < t->placement->count; i++)
-		if (t->placement->parts[i].node == node)
-			return &t->placement->parts[i];
-	return NULL;
+	struct ledger_part *part = part_on(t, node);
+
+	return part && !part->ended ? part : NULL;
 }
 
-void tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
+bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
 {
 	const struct ledger_part *part;
 	char text[DVM_TEXT_MAX];
-	struct head_task *t, *next;
+	struct head_task *t;
+	bool any = false;
 
 	snprintf(text, sizeof(text), "node %.200s was lost: %.600s",
 		 head_node_name(h, node), why);
-	DL_FOREACH_SAFE(h->running, t, next) {
-		part = part_on(t, node);
+	DL_FOREACH(h->running, t) {
+		part = running_part(t, node);
 		if (!part)
 			continue;
+		any = true;
 		t->losses += !t->lost;
 		t->lost = true;
 		t->result.status = SIGKILL;
 		t->result.rank = part->first_rank;
 		task_set_why(t, text);
+		signal_parts(h, t, SIGKILL);
+	}
+	return any;
+}
+
+void tasks_leave_node(struct dvm_head *h, uint32_t node)
+{
+	struct ledger_part *part;
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(h->running, t, next) {
+		part = running_part(t, node);
+		if (!part)
+			continue;
+		part->ended = true;
 		if (!--t->parts_left)
 			ended(h, t);
-		else
-			signal_parts(h, t, SIGKILL);
 	}
 }
 

@@ -35,6 +35,7 @@ struct ledger_part {
 	uint32_t ranks;
 	struct dvm_cores cores;
 	uint64_t gpus;   /* bits */
+	bool ended;      /* its ranks have: the head's note, not the ledger's */
 };
 
 struct ledger_placement {

@@ -22,6 +22,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/history_count.c \
 	src/common/libdvm/journal.c src/common/libdvm/journal.h \
 	src/common/libdvm/kept.c src/common/libdvm/kept.h \
+	src/common/libdvm/lease.c src/common/libdvm/lease.h \
 	src/common/libdvm/ledger.c src/common/libdvm/ledger.h \
 	src/common/libdvm/node.c src/common/libdvm/node.h \
 	src/common/libdvm/node_adopt.c \

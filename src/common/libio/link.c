@@ -318,6 +318,11 @@ const uint8_t *link_source(const struct link *l)
 	return handshake_source(l->handshake);
 }
 
+int link_fd(const struct link *l)
+{
+	return stream_fd(l->stream);
+}
+
 bool link_is_proved(const struct link *l)
 {
 	return l->proved;

@@ -75,6 +75,8 @@ void link_hand_over(struct link *l, const struct link_ops *ops, void *arg);
 /* Who is there; proved as handshake_peer says. */
 const struct handshake_peer *link_peer(const struct link *l);
 bool link_is_proved(const struct link *l);
+/* Its socket. */
+int link_fd(const struct link *l);
 /* The IP it comes from, as handshake_source. */
 const uint8_t *link_source(const struct link *l);
 

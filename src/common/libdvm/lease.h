@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The lease of a node: how long its ranks may run without an answer of the head. The daemon
+ * sends LEASE (dvm_msg.h) with the time of its own clock, and the head sends it back. The
+ * lease counts from when the last message that was answered was *sent*: whatever the
+ * network did to the answer, the head had heard of the node since then. The head gives the
+ * node's work to others only when it has not heard of the node for longer than a lease
+ * (dvm_head_options.away_ms), so two instances of a task do not run at once.
+ *
+ * Times are milliseconds of one clock that nobody sets and that goes on while the machine
+ * sleeps (CLOCK_BOOTTIME). Calls no system function.
+ */
+#ifndef PMI2X_DVM_LEASE_H
+#define PMI2X_DVM_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lease {
+	uint32_t length_ms;   /* 0: there is none */
+	uint64_t answered_ms; /* when the last message that was answered was sent */
+	uint64_t ask_ms;      /* when the next is due */
+};
+
+/* A head has proved itself at `now`. */
+void lease_begin(struct lease *l, uint32_t length_ms, uint64_t now);
+/* Is a message due? Then it is sent now. */
+bool lease_ask(struct lease *l, uint64_t now);
+/* The message that was sent at `sent` has been answered. */
+void lease_answered(struct lease *l, uint64_t sent, uint64_t now);
+/* When it is over; UINT64_MAX: there is none. */
+uint64_t lease_end(const struct lease *l);
+/* How often lease_ask and lease_end are to be looked at, in milliseconds; 0: never. */
+uint32_t lease_tick(const struct lease *l);
+
+#endif

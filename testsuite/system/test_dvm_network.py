@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm, when the network between head and nodes fails for a while.
+
+Limits are a tenth of those in real use: dvm_network.FASTER."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from dvm_network import Network, check_allowed
+from dvms import living, there, wait_until
+
+__all__ = ["there"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def allowed():
+    check_allowed()
+
+
+@pytest.fixture
+def network(prefix, tmp_path):
+    with Network(prefix, tmp_path, nodes=2) as network:
+        yield network
+        network("down", "--cancel")
+        wait_until(lambda: not living(network.env["PMI2X_DVM_DIR"]))
+        assert not network.alive()
+
+
+def begin(network, *options):
+    """A task that runs on n0, while n1 has room."""
+    network.up(*options)
+    network("drain", "n1").ok()
+    network.submit_beats()
+    network.wait_for_instance(0)
+    network("undrain", "n1").ok()
+
+
+def cut(network, node, seconds):
+    network.link(node, "down")
+    time.sleep(seconds)  # the fault itself
+    network.link(node, "up")
+
+
+def test_link_that_is_down_for_less_than_a_lease_costs_nothing(network):
+    begin(network)
+    cut(network, 0, 1)
+    network("submit", "--wait", "true").ok()
+    assert network.state(0) == "up"
+    assert network.instances() == {0}
+
+
+def test_task_of_a_node_that_is_cut_off_runs_elsewhere_after_its_lease(network):
+    begin(network)
+    network.link(0, "down")
+    wait_until(lambda: network.state(0) == "lost")
+    network.wait_for_instance(1)
+    network.assert_one_at_a_time()
+    network.link(0, "up")
+    assert len(network.alive()) == 1
+
+
+@pytest.mark.parametrize("name", ["pmi2x-dvmd", "pmi2x-dvm-zygot"])
+def test_daemon_that_is_killed_is_proof_that_its_ranks_have_ended(network, name):
+    """No lease is waited for: the other of the two says so."""
+    begin(network)
+    before = time.monotonic()
+    daemon = network.daemon_of(0)
+    if name == "pmi2x-dvmd":
+        os.kill(daemon, signal.SIGKILL)
+    else:
+        [child] = open(f"/proc/{daemon}/task/{daemon}/children").read().split()
+        os.kill(int(child), signal.SIGKILL)
+    network.wait_for_instance(1)
+    first = min(first for instance, first, _ in network.runs()[1] if instance == 1)
+    assert first - before < 3  # the lease is 4.5 s
+    network.assert_one_at_a_time()
+
+
+def test_node_that_is_given_up_is_ended_as_soon_as_it_can_be_reached(network, tmp_path):
+    """Its lease is 30 s. The tasks run elsewhere when it has said that its ranks have ended."""
+    begin(network, "--journal", tmp_path / "j", "--orphan", "30")
+    network.link(0, "down")
+    wait_until(lambda: network.state(0) == "lost")
+    assert len(network.alive()) == 1
+    assert network.instances() == {0}
+    network.link(0, "up")
+    network.wait_for_instance(1, 20)
+    network.assert_one_at_a_time()
+    wait_until(lambda: not network.daemon_of(0))
