@@ -226,6 +226,30 @@ class Nodes(Bed):
         self.say("facts", facts("n1") + facts("n2", ephemeral="10000 20000"))
         self.says(OK, "28672-32767, the default")
 
+    def test_options_that_differ_are_named_with_their_nodes(self):
+        same = "n1 options Pmi2xStallReport=5\nn2 options pmi2xstallreport = 5 \n"
+        self.say("facts", facts("n1") + facts("n2") + same
+                 + "n1 options Pmi2xTreeWidth=4\nn2 options Pmi2xPmixLibrary=/x\n")
+        said = self.says(WARNING, "Pmi2xTreeWidth of mpi.conf differs: 4 on 1 node (n1); "
+                         "(default) on 1 node (n2)", "scontrol reconfigure")
+        self.assertNotIn("StallReport", said)
+        self.assertNotIn("PmixLibrary", said)
+
+    def test_options_that_are_the_same_are_ok(self):
+        self.say("facts", facts("n1") + facts("n2") + "n1 options\nn2 options\n"
+                 "n1 options Pmi2xPorts=1025-2000 Pmi2xTreeWidth=4\n"
+                 "n2 options Pmi2xTreeWidth=4\nn2 options Pmi2xPorts=1025-2000\n")
+        self.says(OK, "options: mpi.conf says the same on 2 nodes (n1, n2)")
+
+    def test_spool_directory_is_too_long_for_a_socket(self):
+        config = "PluginDir = /x\nPmi2xPorts = (default)\nSlurmdSpoolDir = "
+        spool = "/" + "d" * 88 + "/%n"
+        self.say("config", config + spool)
+        self.says(OK)
+        self.say("config", config + "/d" + spool)
+        self.says(WARNING, "is too long for a socket on 2 nodes (n1, n2)",
+                  "shorten it to 92 bytes")
+
     def test_a_silent_node(self):
         self.say("facts", facts("n1"))
         self.says(UNKNOWN, "not known on 1 node (n2)")

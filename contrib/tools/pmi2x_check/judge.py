@@ -11,6 +11,8 @@ NAMES = "OK", "WARNING", "CRITICAL", "UNKNOWN"
 WORST_FIRST = CRITICAL, WARNING, UNKNOWN, OK
 DEFAULT_PORTS = 28672, 32767  # of conf.c
 PORTS_FEW = 64
+OWN_OPTIONS = "pmi2xpmixlibrary", "pmi2xtrace"  # may be a node's own
+SPOOL_MOST = 92  # bytes: SOCKET_DIRECTORY_MAX of socket_name.h
 DESCRIPTORS_SPARE = 256  # beside two for each rank, one rank a processor
 NODES_SHOWN = 8
 
@@ -162,6 +164,46 @@ def judge_ports(config, facts):
             "takes one", f"give {option} {PORTS_FEW} or more")
     if not taken and last - first + 1 >= PORTS_FEW:
         yield Finding(OK, "ports", f"{first}-{last}, {option or 'the default'}")
+
+
+# ---- what all nodes must have alike ----
+
+
+def options_of(fact):
+    """{option: value} of a node's mpi.conf, as Slurm reads it."""
+    pairs = re.findall(r"(\w+)\s*=\s*(\S+)", " ".join(fact["options"]))
+    return {key.lower(): (key, value) for key, value in pairs}
+
+
+def judge_options(facts):
+    known = {node: options_of(fact) for node, fact in facts.items() if "options" in fact}
+    differ = False
+    for option in sorted({option for options in known.values() for option in options}):
+        groups = collections.defaultdict(list)
+        for node, options in known.items():
+            groups[options.get(option, ("", "(default)"))[1]].append(node)
+        if len(groups) > 1 and option not in OWN_OPTIONS:
+            differ = True
+            name = next(o[option][0] for o in known.values() if option in o)
+            said = "; ".join(f"{value} {on(nodes)}" for value, nodes in groups.items())
+            fewest = min(groups.values(), key=len)
+            yield Finding(
+                WARNING, "options", f"{name} of mpi.conf differs: {said}",
+                "give all nodes the same mpi.conf, then run \"scontrol reconfigure\"",
+                tuple(fewest))
+    if known and not differ:
+        yield Finding(OK, "options", f"mpi.conf says the same {on(known)}")
+
+
+def judge_spool(config, nodes):
+    spool = config.get("SlurmdSpoolDir", "")
+    long = [node for node in nodes
+            if len(spool.replace("%n", node).replace("%h", node).encode()) > SPOOL_MOST]
+    if long:
+        yield Finding(
+            WARNING, "spool", f"SlurmdSpoolDir={spool} is too long for a socket {on(long)}: "
+            "no message through slurmd can tell them where to connect",
+            f"shorten it to {SPOOL_MOST} bytes, %n and %h expanded", tuple(long))
 
 
 def judge_answers(nodes, facts):

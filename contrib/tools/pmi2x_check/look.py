@@ -28,6 +28,13 @@ NODE_SCRIPT = (
     "esac; done </proc/$PPID/limits; "
     "say cpus $(getconf _NPROCESSORS_ONLN); "
     "say ephemeral $(cat /proc/sys/net/ipv4/ip_local_port_range); "
+    # mpi.conf is beside slurm.conf: the one that Slurm's commands use here, or the
+    # controller's path, or where slurmd keeps what the controller has sent.
+    "for d in \"${SLURM_CONF%/*}\" \"$1\" /run/slurm/conf /etc/slurm; do "
+    "[ -e \"$d/slurm.conf\" ] || continue; say options; "
+    "[ ! -r \"$d/mpi.conf\" ] || while read -r line || [ \"$line\" ]; do "
+    "line=${line%%#*}; case $line in [Pp][Mm][Ii]2[Xx]*) say options \"$line\";; esac; "
+    "done <\"$d/mpi.conf\"; break; done; "
     "[ -z \"$(ls /sys/class/infiniband 2>/dev/null)\" ] || say infiniband yes"
 )
 
@@ -162,14 +169,15 @@ def builds(probe, nodes):
     return found
 
 
-def facts(nodes):
+def facts(nodes, config):
     """{node: {name: words}} of NODE_SCRIPT."""
-    _, shown, _ = step(nodes, "none", "sh", "-c", NODE_SCRIPT)
+    place = os.path.dirname(config.get("SLURM_CONF", ""))
+    _, shown, _ = step(nodes, "none", "sh", "-c", NODE_SCRIPT, "sh", place)
     found = {}
     for line in shown.splitlines():
         node, *words = line.split()
-        if node in nodes and len(words) > 1:
-            found.setdefault(node, {})[words[0]] = words[1:]
+        if node in nodes and words:
+            found.setdefault(node, {}).setdefault(words[0], []).extend(words[1:])
     return found
 
 
