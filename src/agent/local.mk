@@ -26,6 +26,7 @@ libagent_la_SOURCES = \
 	src/agent/peers/missing.c src/agent/peers/missing.h \
 	src/agent/peers/neighbour.c src/agent/peers/neighbour.h \
 	src/agent/peers/peers.c src/agent/peers/peers.h \
+	src/agent/peers/settings.c src/agent/peers/settings.h \
 	src/agent/peers/wireup.c src/agent/peers/wireup.h \
 	src/agent/pmix_stream.c src/agent/pmix_stream.h \
 	src/agent/program.c src/agent/program.h \

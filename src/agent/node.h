@@ -29,6 +29,7 @@ struct node {
 	struct handshake_self self;    /* its position, too */
 	struct link_options link_options;
 	uint16_t port;                 /* where it listens for neighbours */
+	bool met_other_settings;       /* the same of agent_options.settings */
 	bool met_other_build;          /* and has said so */
 	/* See node_give_up. */
 	void (*give_up)(void *arg, const char *what, int error);

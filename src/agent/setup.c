@@ -97,6 +97,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_i64(c, &o->wanted_ns);
 	code_bool(c, &o->exits_known);
 	code_bool(c, &o->topology);
+	code_text(c, &o->settings);
 	code_text(c, &o->spool_dir);
 	code_u32(c, &o->spool_max);
 	code_text(c, &o->no_pmix);

@@ -56,6 +56,8 @@ struct agent_options {
 	int64_t launch_ns, prefork_ns, ready_ns, wanted_ns;
 	bool exits_known;       /* the host learns how ranks' processes end */
 	bool topology;          /* the host makes the node's topology a file */
+	const char *settings;   /* what all nodes must have set alike: peers/settings.h;
+	                           NULL: nothing is compared */
 	/* SlurmdSpoolDir of slurm.conf, where sockets for connect-back messages are, and
 	   how many bytes it may have; NULL: unknown. */
 	const char *spool_dir;

@@ -365,6 +365,75 @@ def test_accounting(cluster, kind, raw):
     assert seen["none"] == seen[kind], seen
 
 
+# ---- nodes that differ ----
+
+
+def inside(cluster, node, *argv, kinds=("net",)):
+    """A command in the namespaces of a node."""
+    pid = daemon(cluster, "slurmd", node)
+    enter = [f"--{kind}=/proc/{pid}/ns/{'mnt' if kind == 'mount' else kind}" for kind in kinds]
+    return run(["nsenter", *enter, *argv])
+
+
+@pytest.fixture
+def differing(prefix, kind, place):
+    """Makes a cluster of two nodes whose agents' debug lines are in slurmd's log."""
+    if kind != "pmi2x":
+        pytest.skip("the links are pmi2x's")
+    made = []
+
+    def make(*options):
+        cluster = make_site(prefix, kind, place / "differing", NODES, "--slurm-conf-line",
+                            "SlurmdDebug=debug", *options)
+        made.append(cluster)
+        return cluster
+
+    yield make
+    for cluster in made:
+        cluster.down()
+
+
+def test_nodes_with_other_local_ports_make_links_without_messages(differing, raw):
+    cluster = differing()
+    low = {"n1": "20000 60999", "n2": "10000 20000", "n3": "40000 65535"}
+    for node, ports in low.items():
+        path = "/proc/sys/net/ipv4/ip_local_port_range"
+        inside(cluster, node, "sh", "-c", f"echo {ports} >{path}").ok()
+    cluster.srun(f"-N{NODES}", f"-n{2 * NODES}", *raw("exchange", "2")).ok()
+    said = [cluster.log_of(f"n{i + 1}") for i in range(NODES)]
+    assert "link to node" in "".join(said)
+    assert not [text for text in said if "to connect to port" in text]
+
+
+def give_other_conf(cluster, node, place, text):
+    """A node sees another mpi.conf, when its slurmd reads it next."""
+    other, usual = place / "other-mpi.conf", cluster.dir / "mpi.conf"
+    other.write_text(text)
+    inside(cluster, node, "mount", "--bind", other, usual, kinds=["mount"]).ok()
+    cluster.run("scontrol", "reconfigure").ok()
+
+
+def step_of_four(cluster, raw):
+    return cluster.srun(f"-N{NODES}", "-n", NODES, *raw("exchange", "2"))
+
+
+def test_nodes_with_other_options_are_named(differing, place, raw):
+    """What harms nobody is a line in slurmd's log; another tree is srun's last line."""
+    conf = place / "usual-mpi.conf"
+    conf.write_text("Pmi2xTreeWidth=2\nPmi2xCollectiveTimeout=600\n")
+    cluster = differing("--mpi-conf", conf)
+    give_other_conf(cluster, "n2", place, "Pmi2xTreeWidth=2\nPmi2xCollectiveTimeout=500\n")
+    wait_until(lambda: step_of_four(cluster, raw).code == 0
+               and "Pmi2xCollectiveTimeout is 500 on node n2 and 600 on node n1" in
+               cluster.log_of("n2"))
+    inside(cluster, "n2", "umount", cluster.dir / "mpi.conf", kinds=["mount"]).ok()
+    give_other_conf(cluster, "n2", place, "Pmi2xTreeWidth=3\n")
+    wait_until(lambda: "do not agree on the tree of the step: Pmi2xTreeWidth is" in
+               step_of_four(cluster, raw).stderr)
+    shown = cluster.run(cluster.prefix / "bin" / "pmi2x", "check", "--no-trial")
+    assert "Pmi2xTreeWidth of mpi.conf differs: " in shown.stdout, shown
+
+
 # ---- several, and what is left ----
 
 

@@ -194,7 +194,10 @@ static void a_neighbour_that_never_takes_is_given_up(void **state)
 static void a_peer_that_breaks_the_rules_is_cut_off(void **state)
 {
 	static const unsigned char junk[64] = { 0xff, 0xff, 0xff, 0xff };
+	static const char much[1025] = "Pmi2xPorts=";
 	static const struct peer peers[] = {
+		{ .type = FRAME_APART, .body = junk, .len = 64 },
+		{ .type = FRAME_APART, .body = much, .len = sizeof(much) },
 		{ .type = FRAME_CHOSEN },
 		{ .type = FRAME_TAKEN, .as_child = true },
 		{ .type = FRAME_COLLECTIVE, .body = junk, .len = 64 },

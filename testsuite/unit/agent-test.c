@@ -188,6 +188,76 @@ static void another_steps_agents_are_not_taken_for_ours(void **state)
 	cluster_close(&theirs);
 }
 
+/* Node `odd` is told something else of what all must have alike. */
+static void start_with_settings(struct cluster *c, uint32_t odd, const char *usual,
+				const char *other)
+{
+	for (uint32_t i = 0; i < c->nodes; i++) {
+		c->options.settings = i == odd ? other : usual;
+		cluster_start(c, i);
+	}
+}
+
+static void nodes_of_different_trees_fail_by_the_option(void **state)
+{
+	for (uint32_t odd = 0; odd < 5; odd++) {
+		struct cluster c;
+
+		cluster_open(&c, 5);
+		c.steps[odd].tree_width = 4;
+		start_with_settings(&c, odd, "Pmi2xTreeWidth=2",
+				    "Pmi2xTreeWidth=4");
+		cluster_init_all(&c);
+		for (uint32_t i = 0; i < 5; i++)
+			rank_say(&c, i, "cmd=barrier_in");
+		cluster_expect_log(&c, "do not agree on the tree of the step: Pmi2xTreeWidth is");
+		cluster_expect_log(&c, "give all nodes the same mpi.conf");
+		for (uint32_t i = 0; i < 5; i++)
+			rank_close(&c, i);
+		cluster_close(&c);
+	}
+}
+
+static unsigned count_lines(const char *text, const char *part)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, part))) {
+		n++;
+		text += strlen(part);
+	}
+	return n;
+}
+
+static void different_options_are_logged_once_a_node_and_harm_nobody(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	start_with_settings(&c, 0, "Pmi2xNew=1 Pmi2xPorts=1-2 Pmi2xPmix=no",
+			    "Pmi2xPorts=3-4 Pmi2xPmix=no");
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+	assert_non_null(strstr(c.text, "Pmi2xPorts is 3-4 on node n0 and 1-2 on node n"));
+	assert_non_null(strstr(c.text, "Pmi2xPorts is 1-2 on node n1 and 3-4 on node n0"));
+	assert_null(strstr(c.text, "Pmi2xPmix"));
+	/* The root, and its two children. */
+	assert_int_equal(count_lines(c.text, "same mpi.conf"), 3);
+}
+
+static void settings_of_one_neighbour_only_are_not_compared(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	start_with_settings(&c, 0, "Pmi2xPorts=1-2", NULL);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+	assert_string_equal(c.text, "");
+}
+
 /* Ports that nobody can guess: all is told, in the form slurmd uses. */
 static void what_is_told_is_enough(void **state)
 {
@@ -284,6 +354,9 @@ int main(void)
 		cmocka_unit_test(port_of_slurmd_is_left_free),
 		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
 		cmocka_unit_test(what_is_told_is_enough),
+		cmocka_unit_test(nodes_of_different_trees_fail_by_the_option),
+		cmocka_unit_test(different_options_are_logged_once_a_node_and_harm_nobody),
+		cmocka_unit_test(settings_of_one_neighbour_only_are_not_compared),
 		cmocka_unit_test(a_parent_that_never_comes_is_named),
 		cmocka_unit_test(a_child_that_never_comes_is_named),
 		cmocka_unit_test(mixed_builds_work_together),

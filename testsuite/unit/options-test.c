@@ -278,6 +278,34 @@ static void the_manual_names_every_option_and_variable(void **state)
 	free(manual);
 }
 
+static void options_of_all_nodes_are_a_text_with_the_values_in_use(void **state)
+{
+	char text[OPTION_TEXT_MAX];
+	struct conf c;
+
+	options_defaults(&c);
+	c.port_first = 28672;
+	c.port_last = 32767;
+	options_agreed(&c, text);
+	assert_string_equal(text, "Pmi2xTreeWidth=auto Pmi2xCollectiveTimeout=0 "
+				  "Pmi2xNetwork=(default) Pmi2xKillOnFailure=on "
+				  "Pmi2xPmix=auto Pmi2xPorts=28672-32767");
+}
+
+static void options_of_all_nodes_have_room_in_a_frame(void **state)
+{
+	char text[OPTION_TEXT_MAX];
+	struct conf c;
+
+	memset(&c, 0xff, sizeof(c));
+	c.kill_on_failure = c.pmix = 0;
+	memset(c.network, 'f', sizeof(c.network) - 1);
+	c.network[sizeof(c.network) - 1] = '\0';
+	options_agreed(&c, text);
+	assert_in_range(strlen(text), 100, 1024 - 1);
+	assert_non_null(strstr(text, "Pmi2xPorts=65535-65535"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +318,8 @@ int main(void)
 		cmocka_unit_test(what_is_the_sites_a_job_can_only_lower),
 		cmocka_unit_test(what_is_the_jobs_it_can_raise),
 		cmocka_unit_test(a_wrong_value_of_a_job_changes_nothing),
+		cmocka_unit_test(options_of_all_nodes_are_a_text_with_the_values_in_use),
+		cmocka_unit_test(options_of_all_nodes_have_room_in_a_frame),
 		cmocka_unit_test(the_manual_names_every_option_and_variable),
 	};
 

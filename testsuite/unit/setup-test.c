@@ -37,6 +37,7 @@ static void fill(struct setup *s, const struct layout *layout)
 	s->options.no_pmix = "node n2 has no libpmix";
 	s->options.spool_dir = "/var/spool/slurmd-%n";
 	s->options.spool_max = 92;
+	s->options.settings = "Pmi2xTreeWidth=4 Pmi2xPorts=1-2";
 	s->options.prefork_ns = -5;
 	s->options.wanted_ns = 6;
 	s->port = 4711;
@@ -79,6 +80,7 @@ static void all_of_it_arrives(void **state)
 	assert_string_equal(s.options.no_pmix, "node n2 has no libpmix");
 	assert_string_equal(s.options.spool_dir, "/var/spool/slurmd-%n");
 	assert_int_equal(s.options.spool_max, 92);
+	assert_string_equal(s.options.settings, "Pmi2xTreeWidth=4 Pmi2xPorts=1-2");
 	assert_int_equal(s.options.prefork_ns, -5);
 	assert_int_equal(s.options.wanted_ns, 6);
 	assert_int_equal(s.port, 4711);

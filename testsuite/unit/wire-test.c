@@ -116,6 +116,7 @@ static const char *const frame_names[FRAME_TYPES] = {
 	[FRAME_COLLECTIVE] = "collective", [FRAME_CONTROL_UP] = "control-up",
 	[FRAME_CONTROL_DOWN] = "control-down", [FRAME_CHOSEN] = "chosen",
 	[FRAME_TAKEN] = "taken", [FRAME_GOODBYE] = "goodbye",
+	[FRAME_APART] = "apart",
 };
 
 static void frames(struct buf *out)

@@ -121,7 +121,7 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	struct conn *c = arg;
 
 	if (!frame_handlers[type])
-		return wireup_frame(c, type);
+		return wireup_frame(c, type, body);
 	return conn_is_up(c) ? frame_handlers[type](c->neighbour, body) : -EPROTO;
 }
 

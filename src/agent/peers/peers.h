@@ -8,6 +8,7 @@
  *   peers.c           life, and what others may do with neighbours
  *   links.c           what comes over a link; goodbyes
  *   wireup.c          making the links: ports, attempts, choice between two
+ *   settings.c        what neighbours must have set alike
  *   lookup.c          addresses of neighbours
  *   missing.c         neighbours that have ended before their links were made
  *   connect_back.c    "connect to me", over a path that the site authenticates

@@ -13,6 +13,9 @@
  *   and drops the others; the child answers TAKEN. Each side uses the link
  *   from then on, the child first.
  *
+ * Both say with that what all nodes must have set alike (settings.h). Who is proved and
+ * no neighbour has another tree: it is told so, and fails by name.
+ *
  * Ports: a node listens at the first free one of STEP_PORT_TRIES that
  * follow from the port seed and its position; a child that is refused tries
  * them in turn.
@@ -28,6 +31,7 @@
 #include "agent/peers/connect_back.h"
 #include "agent/peers/lookup.h"
 #include "agent/peers/missing.h"
+#include "agent/peers/settings.h"
 #include "libcoll/layout.h"
 
 #define UNPROVED_MAX 256 /* inbound; over it the oldest is dropped */
@@ -433,7 +437,8 @@ void wireup_proved(struct conn *c)
 	if (!n) {
 		n = neighbour_find(c->peers, link_peer(c->link)->position);
 		if (!n) {
-			conn_drop(c);
+			settings_send(c, FRAME_APART);
+			link_finish(c->link);
 			return;
 		}
 		assign(c, n);
@@ -450,19 +455,24 @@ void wireup_proved(struct conn *c)
 	if (!chooses(n))
 		return; /* it will choose */
 	n->chosen = c;
-	if (link_send(c->link, FRAME_CHOSEN, NULL))
+	if (settings_send(c, FRAME_CHOSEN))
 		conn_drop(c);
 }
 
-int wireup_frame(struct conn *c, enum frame_type type)
+int wireup_frame(struct conn *c, enum frame_type type,
+		 const struct payload *body)
 {
 	struct neighbour *n = c->neighbour;
 
 	if (!n || n->state != NEIGHBOUR_WAITING)
 		return -EPROTO;
+	if (type == FRAME_APART)
+		return settings_apart(n, body);
+	if (settings_compare(n, body))
+		return -EPROTO;
 	if (!chooses(n) && type == FRAME_CHOSEN) {
 		n->chosen = c;
-		link_send(c->link, FRAME_TAKEN, NULL);
+		settings_send(c, FRAME_TAKEN);
 		neighbour_up(n, c);
 		return 0;
 	}
@@ -498,7 +508,7 @@ void wireup_ended(struct conn *c, int error)
 	bool ours = n && n->attempt == c;
 	bool settled = link_is_proved(c->link);
 
-	if (!n)
+	if (!n && !settled)
 		refusals_add(&p->refused, link_source(c->link), error);
 	conn_drop(c);
 	if (error == -EPROTONOSUPPORT) {

@@ -23,7 +23,8 @@ void wireup_called(struct peers *p, const struct whereabouts *w);
 
 /* Events of a connection that is not (yet) the link: as of struct link_ops. */
 void wireup_proved(struct conn *c);
-int wireup_frame(struct conn *c, enum frame_type type);
+int wireup_frame(struct conn *c, enum frame_type type,
+		 const struct payload *body);
 void wireup_ended(struct conn *c, int error);
 
 #endif

@@ -31,6 +31,7 @@ enum frame_type {
 	FRAME_CHOSEN,       /* of several connections this is the link */
 	FRAME_TAKEN,        /* ... and the other side knows */
 	FRAME_GOODBYE,      /* nothing follows: the sender leaves in order */
+	FRAME_APART,        /* the sender is no neighbour of the receiver */
 	FRAME_TYPES,
 };
 

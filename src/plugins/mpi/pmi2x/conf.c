@@ -209,3 +209,11 @@ void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last)
 		*last = slurm_conf.srun_port_range[1];
 	}
 }
+
+void conf_agreed(const struct conf *c, char out[OPTION_TEXT_MAX])
+{
+	struct conf used = *c;
+
+	conf_ports(c, &used.port_first, &used.port_last);
+	options_agreed(&used, out);
+}

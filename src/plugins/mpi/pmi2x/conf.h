@@ -51,4 +51,7 @@ char *conf_trace_dir(void);
  */
 void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last);
 
+/* options_agreed, with the ports in use. */
+void conf_agreed(const struct conf *c, char out[OPTION_TEXT_MAX]);
+
 #endif

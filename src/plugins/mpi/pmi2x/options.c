@@ -378,6 +378,44 @@ void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX])
 	options[i].kind->show(c, &options[i], out);
 }
 
+/*
+ * The others concern the node alone: its memory, its timers, its programs. Compression
+ * is the first node's; what a frame of PMIx data is it says by itself.
+ */
+static const char *const agreed[] = {
+	"Pmi2xTreeWidth", /* each node must have the same tree */
+	"Pmi2xPorts",     /* ... look for the others where they listen */
+	"Pmi2xNetwork",
+	"Pmi2xCollectiveTimeout", /* ... fail in the same way */
+	"Pmi2xKillOnFailure",
+	"Pmi2xPmix",      /* ranks would wait for those that get none */
+};
+
+static bool is_agreed(const char *key)
+{
+	for (size_t i = 0; i < sizeof(agreed) / sizeof(agreed[0]); i++)
+		if (!strcmp(agreed[i], key))
+			return true;
+	return false;
+}
+
+void options_agreed(const struct conf *c, char out[OPTION_TEXT_MAX])
+{
+	char value[OPTION_TEXT_MAX];
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < OPTIONS && used < OPTION_TEXT_MAX; i++) {
+		if (!is_agreed(options[i].key))
+			continue;
+		option_text(c, i, value);
+		used += (size_t)snprintf(out + used, OPTION_TEXT_MAX - used,
+					 "%s%s=%s", used ? " " : "",
+					 options[i].key,
+					 value[0] ? value : "(default)");
+	}
+}
+
 void options_defaults(struct conf *c)
 {
 	memset(c, 0, sizeof(*c));

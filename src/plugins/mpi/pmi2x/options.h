@@ -87,6 +87,12 @@ void option_set(struct conf *c, size_t i, const char *where, const char *text,
 void option_override(struct conf *c, size_t i, const char *text,
 		     const struct log_hook *log);
 
+/*
+ * The options that all nodes of a step must have set alike, with the values in use, as
+ * words "option=value": peers/settings.h. What is chosen by default is "(default)".
+ */
+void options_agreed(const struct conf *c, char out[OPTION_TEXT_MAX]);
+
 /* The value in use as text that option_set takes; "": chosen by default. */
 void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX]);
 

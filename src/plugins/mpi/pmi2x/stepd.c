@@ -57,6 +57,7 @@ struct stepd {
 	uint32_t job; /* whose step is killed when srun cannot be told */
 	uint32_t step_id;
 	int64_t prefork_ns; /* with a trace: when prefork began */
+	char settings[OPTION_TEXT_MAX]; /* what all nodes must have alike */
 	char notes[LOG_LINE_MAX]; /* for the user, about the job's options */
 	char *failure; /* why there is no agent; NULL: there is one */
 };
@@ -297,6 +298,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->prefork_ns = s->prefork_ns;
 	o->launch_ns = o->trace ? process_start() : 0;
 	o->connect_back_uid = step->uid;
+	o->settings = s->settings;
 	o->spool_dir = slurm_conf.slurmd_spooldir;
 	o->spool_max = SOCKET_DIRECTORY_MAX;
 	o->debug = get_log_level() >= SLURM_LOG_LEVEL_DEBUG;
@@ -472,6 +474,7 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		own.kill_on_failure = s->launch.kill == LAUNCH_KILL_YES;
 	else if (s->launch.no_kill) /* it goes on without what it has lost */
 		own.kill_on_failure = 0;
+	conf_agreed(&own, s->settings);
 	describe_step(s, &own, step, *env);
 	if (s->nodes.nnodes > 1)
 		connect_back_socket_open(&s->connect_back, step->node_name,
