@@ -95,16 +95,18 @@ def gate(pmix_program, place):
 class Step:
     """One of PMIx clients of the user, which wait until it is left."""
 
-    def __init__(self, cluster, place, gate, options, mpi=None, shell="", env=None):
+    def __init__(
+        self, cluster, place, gate, options, mpi=None, shell="exec {0}", env=None, job=()
+    ):
         self.cluster, self.go = cluster, place / "go"
         up = place / "up"
         for path in [self.go, *place.glob("up.*")]:
             path.unlink(missing_ok=True)
         gid = pwd.getpwnam(USER).pw_gid
         become = ["setpriv", f"--reuid={USER}", f"--regid={gid}", "--clear-groups"]
-        script = f"{shell} exec {gate} {up}.$SLURM_PROCID {self.go}"
+        script = shell.format(f"{gate} {up}.$SLURM_PROCID {self.go}")
         srun = ["srun", f"--mpi={mpi or cluster.kind}", *options, "sh", "-c", script]
-        self.process = cluster.start(*become, *srun, env=env, cwd="/")
+        self.process = cluster.start(*become, *job, *srun, env=env, cwd="/")
         self.ranks = int(next(o[2:] for o in options if o.startswith("-n")))
         self.up = lambda: len(list(place.glob("up.*"))) == self.ranks
 
@@ -175,7 +177,20 @@ def test_pmixd_loads_no_component_of_the_home(start, files, home, how, when):
     """Ranks do, which is how it is known that libpmix is led there."""
     files(how)
     with start("-N1", "-n1", env={"PMI2X_PMIX": when, "HOME": str(home)}) as step:
-        assert [loads(pid, GUEST) for pid in step.pids("pmix-gate")] == [True]
+        assert {loads(pid, GUEST) for pid in step.pids("pmix-gate")} == {True}
+        assert not loads(step.server(), GUEST)
+
+
+@pytest.mark.parametrize("how", ["parameters", "components"])
+def test_pmixd_of_a_dvm_loads_no_component_of_the_home(start, files, home, prefix, how):
+    files(how)
+    dvm = prefix / "bin" / "pmi2x-dvm"
+    if not dvm.exists():
+        pytest.skip("built without pmi2x-dvm")
+    shell = f"{dvm} up --local 1 --slots 2 && {dvm} run -n2 {{0}} && {dvm} down"
+    env = {"HOME": str(home)}
+    with start("-N1", "-n1", mpi="none", env=env, shell=shell) as step:
+        assert {loads(pid, GUEST) for pid in step.pids("pmix-gate")} == {True}
         assert not loads(step.server(), GUEST)
 
 
@@ -183,7 +198,7 @@ def test_pmixd_loads_no_hwloc_plugin_of_its_directory(start, guest):
     """Which is the user's, and which a rank finds before it connects."""
     env = {"PMI2X_PMIX": "lazy", "PMI2X_TOPOLOGY": "variables"}
     copy = f"cp {guest} $PMIX_SERVER_TMPDIR/{HWLOC_GUEST} 2>/dev/null"
-    shell = f"(until {copy}; do :; done) & sleep 0.1;"
+    shell = f"(until {copy}; do :; done) & sleep 0.1; exec {{0}}"
     with start("-N1", "-n2", env=env, shell=shell) as step:
         server = step.server()
         (directory,) = step.cluster.dir.glob("spool/n1/pmi2x.pmix.*")
@@ -223,6 +238,10 @@ def in_groups(pid, *paths):
     return done.stdout.splitlines()
 
 
+def is_in_step(pid):
+    return any(re.search(r"/step_\d+", str(path)) for path in groups_of(pid).values())
+
+
 def cpus_of(pid):
     return sorted(os.sched_getaffinity(pid))
 
@@ -243,6 +262,17 @@ def test_pmixd_may_use_what_its_step_may(start, cluster, when, gres):
 
 
 @WHEN
+def test_pmixd_may_not_use_what_another_step_of_its_job_may(start, cluster, when):
+    """A job with both CPUs of a node, and a step with one."""
+    job, step = ["salloc", "-Q", "-N1", "-n2"], ["-N1", "-n1", "-c1", "--exact"]
+    with start(*step, env={"PMI2X_PMIX": when}, job=job) as step:
+        server, (rank,) = step.server(), step.pids("pmix-gate")
+        assert len(cpus_of(rank)) == 1
+        for pid in rank, server:
+            assert in_groups(pid) == [str(cpus_of(rank))], command_line(pid)
+
+
+@WHEN
 def test_pmixd_is_in_no_group_that_slurm_kills_or_freezes(start, when):
     with start("-N1", "-n1", env={"PMI2X_PMIX": when}) as step:
         groups = groups_of(step.server())
@@ -251,6 +281,18 @@ def test_pmixd_is_in_no_group_that_slurm_kills_or_freezes(start, when):
         for names in set(groups) & {"freezer", "memory", "cpuacct"}:
             path = str(groups[names])
             assert re.search(r"/job_\d+/(step_\d+/)?pmi2x[^/]*$", path), path
+
+
+@WHEN
+def test_pmixd_goes_on_when_the_ranks_of_its_node_have_ended(start, cluster, when):
+    """And Slurm has tried to remove the control groups of the step there."""
+    ends = "if [ $SLURM_PROCID = 0 ]; then set -- {0}; exec $1 $2 $1; fi; exec {0}"
+    with start("-N2", "-n2", env={"PMI2X_PMIX": when}, shell=ends) as step:
+        wait_until(lambda: len(step.pids("pmix-gate")) == 1)
+        if "" not in cluster.state["cgroups"]:
+            wait_until(lambda: not is_in_step(cluster.step_daemon("n1")))
+        assert is_in_step(cluster.step_daemon("n2"))
+        assert len(step.pids(SERVER)) == 2
 
 
 @WHEN
