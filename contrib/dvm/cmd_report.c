@@ -84,10 +84,13 @@ static int tell_damage(const struct report *r)
 	if (in->damaged)
 		fprintf(stderr, "pmi2x-dvm: journal: %zu bytes at offset %zu are damaged: what they said of tasks is lost\n",
 			in->damaged, in->damaged_at);
+	if (in->gaps)
+		fprintf(stderr, "pmi2x-dvm: journal: records are missing before offset %zu, and at %zu places in all: what they said of tasks is lost\n",
+			in->gap_at, in->gaps);
 	if (in->cut < in->len)
 		fprintf(stderr, "pmi2x-dvm: journal: cut off at offset %zu, behind the last whole record: %zu bytes\n",
 			in->cut, in->len - in->cut);
-	return in->damaged || in->cut < in->len ? 1 : 0;
+	return in->damaged || in->gaps || in->cut < in->len ? 1 : 0;
 }
 
 /* ---- bytes as JSON ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-dvm run, submit, batch: tasks from arguments, lines and JSON. */
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -24,7 +25,8 @@ struct submission {
 	json_t *task;         /* what all have in common: ranks, cores, ... */
 	json_t *tasks;        /* that are to be sent */
 	const char *json, *lines, *array, *report;
-	const char *journal, *local, *orphan; /* of batch, for its DVM */
+	const char *journal, *local, *orphan; /* of batch, for its DVM; */
+	bool take_over;                       /* also this */
 	bool wait, quiet, tied;
 	const char *file;     /* whose lines are read, NULL: none's */
 	size_t given;         /* lines of it, or tasks without one, so far */
@@ -149,6 +151,7 @@ static const struct option long_options[] = {
 	{ "journal", required_argument, NULL, 'D' },
 	{ "local", required_argument, NULL, 'L' },
 	{ "orphan", required_argument, NULL, 'W' },
+	{ "take-over", no_argument, NULL, 'T' },
 	{ 0 },
 };
 
@@ -180,6 +183,7 @@ static void take_option(struct submission *s, int option, const char *value)
 	case 'D': s->journal = value; break;
 	case 'L': s->local = value; break;
 	case 'W': s->orphan = value; break;
+	case 'T': s->take_over = true; break;
 	default: die_usage("there is no such option, or its value is missing");
 	}
 }
@@ -198,13 +202,13 @@ static void take_options(struct submission *s, int argc, char **argv)
 
 static bool has_options_of_batch(const struct submission *s)
 {
-	return s->journal || s->local || s->orphan;
+	return s->journal || s->local || s->orphan || s->take_over;
 }
 
 static void refuse_options_of_batch(const struct submission *s)
 {
 	if (has_options_of_batch(s))
-		die_usage("--journal, --local and --orphan are options of up and batch");
+		die_usage("--journal, --local, --orphan and --take-over are options of up and batch");
 }
 
 /* ---- sending ---- */
@@ -616,13 +620,15 @@ static int add_up_option(char **args, char *option, const char *value)
 /* Start the DVM, which goes on with the journal when there is one. */
 static void up(const struct submission *s, const char *journal)
 {
-	char *args[8] = { "up" };
+	char *args[9] = { "up" };
 	int n = 1, file = optind;
 
 	n += add_up_option(args + n, "--local", s->local);
 	n += add_up_option(args + n, "--orphan", s->orphan);
 	n += add_up_option(args + n, journal && is_there(journal) ? "--resume" : "--journal",
 			   journal);
+	if (s->take_over && journal)
+		args[n++] = "--take-over";
 	optind = 1;
 	(void)cmd_up(n, args);
 	optind = file;
@@ -641,15 +647,22 @@ static void take_up(struct submission *s)
 	json_decref(event);
 }
 
+static bool is_of_journal(const char *name)
+{
+	return !strncmp(name, "journal", 7) || !strncmp(name, "owner.", 6) ||
+	       !strcmp(name, "lock");
+}
+
 static void remove_journal(const char *dir)
 {
-	static const char *const names[] = { "journal", "journal.damaged", "lock" };
-	char path[DVM_PATH_MAX];
+	DIR *files = opendir(dir);
+	struct dirent *e;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
-	}
+	while (files && (e = readdir(files)))
+		if (is_of_journal(e->d_name))
+			unlinkat(dirfd(files), e->d_name, 0);
+	if (files)
+		closedir(files);
 	rmdir(dir);
 }
 
@@ -691,7 +704,7 @@ int cmd_batch(int argc, char **argv)
 	if (!s.dvm && !dvm_any_up())
 		return batch_alone(&s, in);
 	if (has_options_of_batch(&s))
-		die("--journal, --local and --orphan are for a DVM of its own, and one is up already");
+		die("--journal, --local, --orphan and --take-over are for a DVM of its own, and one is up already");
 	begin(&s);
 	for_lines(&s, in, 0, NULL, add_shell_line);
 	return finish(&s);

@@ -30,6 +30,7 @@ struct up {
 	bool local;
 	const char *journal; /* its directory, or NULL */
 	const char *orphan;  /* --orphan, or NULL */
+	bool take_over;      /* --take-over */
 	char *args[HEAD_ARGS_MAX]; /* of the head */
 	int nargs;
 	char own[DVM_PATH_MAX];    /* where the programs are */
@@ -159,6 +160,9 @@ static void take_option(struct up *u, int option, const char *value)
 	case 'R': take_journal(u, value, option == 'R'); break;
 	case 'O': add(u, "-O", NULL); break;
 	case 'F': add(u, "-F", NULL); break;
+	case 'T':
+		u->take_over = true;
+		add(u, "-T", NULL); break;
 	case 'o':
 		if (strcmp(value, "fifo") && strcmp(value, "large"))
 			die_usage("--order is fifo or large");
@@ -190,6 +194,7 @@ static void take_options(struct up *u, int argc, char **argv)
 		{ "resume", required_argument, NULL, 'R' },
 		{ "once", no_argument, NULL, 'O' },
 		{ "fast", no_argument, NULL, 'F' },
+		{ "take-over", no_argument, NULL, 'T' },
 		{ 0 },
 	};
 	int option;
@@ -201,6 +206,8 @@ static void take_options(struct up *u, int argc, char **argv)
 		die_usage("up: what is %s?", argv[optind]);
 	if (u->orphan && !u->journal)
 		die_usage("--orphan is for a DVM that another head can go on with: give --journal DIR, too");
+	if (u->take_over && !u->journal)
+		die_usage("--take-over is for the journal of another head: give --resume DIR, too");
 }
 
 /* All nodes of the allocation, unless told otherwise. */
@@ -254,7 +261,7 @@ static void check_journals(const struct up *u)
 	if (!access(path, F_OK))
 		die("%s has journals of more than %u DVMs: give as many as there were",
 		    u->journal, u->dvms);
-	if (mkdir(u->journal, 0777) < 0 && errno != EEXIST)
+	if (mkdir(u->journal, 0700) < 0 && errno != EEXIST)
 		die("cannot make %s: %s", u->journal, strerror(errno));
 }
 

@@ -129,7 +129,7 @@ void headd_leave(struct headd *h)
 	if (h->leaving)
 		return;
 	h->leaving = true;
-	if (h->ready)
+	if (h->ready && !h->journal.superseded)
 		orphans_withdraw(h);
 	headd_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
@@ -174,9 +174,14 @@ static void on_client_send(void *arg, uint32_t client, const char *line, size_t 
 	clients_send(arg, client, line, len);
 }
 
-static int on_record(void *arg, const void *data, size_t len, uint32_t waits)
+static void on_client_break(void *arg, uint32_t client)
 {
-	return headd_journal_record(arg, data, len, waits);
+	clients_break(arg, client);
+}
+
+static int on_record(void *arg, const void *data, size_t len, enum durable_wait wait)
+{
+	return headd_journal_record(arg, data, len, wait);
 }
 
 static void on_names(void *arg, uint32_t position, const struct dvm_names *m)
@@ -257,6 +262,7 @@ static int make_head(struct headd *h, const struct settings *s,
 		.node_send = on_node_send,
 		.node_break = on_node_break,
 		.client_send = on_client_send,
+		.client_break = on_client_break,
 		.record = on_record,
 		.grow = on_grow,
 		.names = on_names,
@@ -417,8 +423,9 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'S': s->headd.share = true; break;
 	case 'J': s->headd.journal.dir = value; break;
 	case 'R': s->headd.journal.resume = true; break;
-	case 'O': s->headd.journal.once = true; break;
-	case 'F': s->headd.journal.fast = true; break;
+	case 'O': s->headd.journal.once = s->head.once = true; break;
+	case 'F': s->headd.journal.fast = s->head.fast = true; break;
+	case 'T': s->headd.journal.take_over = true; break;
 	case 'g': s->head.grace_ms = s->headd.grace_ms = number; break;
 	case 'w': s->headd.within_ms = number; break;
 	case 'W': s->headd.orphan_s = number; break;
@@ -449,7 +456,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFg:p:w:W:m:o:c:k:K:r:S")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:S")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.lock && s->headd.nodes &&
@@ -481,6 +488,7 @@ int main(int argc, char **argv)
 		headd_say(&h, "failed %s", strerror(-rc));
 	if (!rc)
 		loop_run(h.loop);
+	headd_journal_free(&h);
 	leave_place(&h);
 	return rc ? 1 : h.status;
 }

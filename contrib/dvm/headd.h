@@ -11,6 +11,7 @@
  *   headd_launch.c   starting the daemons
  *   headd_stop.c     what it does at its time
  *   headd_journal.c  what outlives it
+ *   headd_owner.c    which process it is, for another head
  *   headd_orphans.c  daemons that outlive it
  *   headd_ends.c     daemons that it has lost, and that are to end
  *
@@ -149,9 +150,8 @@ void names_close(struct headd *h);
 
 int clients_open(struct headd *h);
 void clients_send(struct headd *h, uint32_t client, const char *line, size_t len);
-/* The client is sent nothing more before so many bytes of the journal are safe. */
-void clients_hold(struct headd *h, uint32_t client, uint64_t until);
-void clients_release(struct headd *h, uint64_t safe);
+/* The client gets what it was sent, and the end. */
+void clients_break(struct headd *h, uint32_t client);
 /*
  * One on another node has proved itself; its link stays the caller's. Bytes of its lines,
  * as they come: 0 or a negative errno, then it is to be left. NULL: no memory.

@@ -21,6 +21,8 @@ static int write_whole(const char *path, const char *text)
 		return -errno;
 	if (write(fd, text, len) != (ssize_t)len)
 		rc = -ENOSPC;
+	if (!rc && fsync(fd) < 0) /* else the name may come to be without the text */
+		rc = -errno;
 	if (close(fd) < 0) /* NFS says only here that there is no room */
 		rc = rc ? rc : -errno;
 	return rc;
@@ -63,7 +65,7 @@ void address_publish(struct headd *h)
 
 void address_withdraw(struct headd *h)
 {
-	if (h->published)
+	if (h->published && !h->journal.superseded)
 		unlink(h->options.address);
 	h->published = false;
 }

@@ -32,28 +32,34 @@ struct client {
 	struct link *link;     /* its owner's: that of a client on another node */
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
-	uint64_t until;  /* see clients_hold; 0: it is not held */
-	bool taking;     /* lines of it are being taken: their answers go together */
-	struct buf held; /* what it is sent when neither is so any more */
+	bool taking;     /* lines of it are being taken: their answers go together, */
+	struct buf held; /* then */
 	UT_hash_handle hh;
 };
 
 /* ---- sending ---- */
 
-/* One that does not read ends itself. */
+static void break_off(struct client *c)
+{
+	if (c->stream)
+		stream_finish(c->stream);
+	else
+		link_finish(c->link);
+}
+
+/* One that does not read gets the end; a stream ends by itself then. */
 static void send_now(struct client *c, const void *data, size_t len)
 {
 	if (c->stream)
 		(void)stream_write(c->stream, data, len, NULL);
-	else if (link_queued(c->link) + len > LINE_BYTES_MAX)
-		link_finish(c->link);
-	else
-		(void)link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len);
+	else if (link_queued(c->link) + len > LINE_BYTES_MAX ||
+		 link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len))
+		break_off(c);
 }
 
 static void send_held(struct client *c)
 {
-	if (c->until || c->taking || !c->held.len)
+	if (!c->held.len)
 		return;
 	send_now(c, c->held.data, c->held.len);
 	buf_free(&c->held);
@@ -196,31 +202,21 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 	struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
-	if (c && (c->until || c->taking))
-		(void)buf_append(&c->held, line, len);
-	else if (c)
+	if (!c)
+		return;
+	if (!c->taking)
 		send_now(c, line, len);
+	else if (buf_append(&c->held, line, len))
+		break_off(c); /* it would wait for the answer for ever */
 }
 
-void clients_hold(struct headd *h, uint32_t client, uint64_t until)
+void clients_break(struct headd *h, uint32_t client)
 {
 	struct client *c;
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
 	if (c)
-		c->until = until;
-}
-
-void clients_release(struct headd *h, uint64_t safe)
-{
-	struct client *c, *next;
-
-	HASH_ITER(hh, h->clients, c, next) {
-		if (!c->until || c->until > safe)
-			continue;
-		c->until = 0;
-		send_held(c);
-	}
+		break_off(c);
 }
 
 int clients_open(struct headd *h)

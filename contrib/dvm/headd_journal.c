@@ -4,151 +4,98 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "headd.h"
 
-#define FLUSH_MS 1000
-#define LIMIT_MIN ((uint64_t)64 << 20)
+/* ---- syncs ---- */
 
-/* ---- flushing ---- */
+static void on_synced(uv_fs_t *sync)
+{
+	struct headd *h = sync->data;
+	int rc = (int)sync->result;
 
-static void begin_flush(struct headd *h);
+	uv_fs_req_cleanup(sync);
+	durable_synced(h->journal.durable, rc, headd_now(h).ms); /* and a turn follows */
+}
+
+static int begin_sync(void *arg, int file)
+{
+	struct headd *h = arg;
+
+	h->journal.sync.data = h;
+	return uv_fs_fdatasync(loop_uv(h->loop), &h->journal.sync, file, on_synced);
+}
+
+/* ---- what becomes of it ---- */
+
+static bool on_knows(void *arg, const struct journal_record *r)
+{
+	return dvm_head_knows(((struct headd *)arg)->head, r);
+}
+
+static void on_forgotten(void *arg, struct journal_counts *out)
+{
+	dvm_head_forgotten(((struct headd *)arg)->head, out);
+}
+
+static void on_safe(void *arg, uint64_t position)
+{
+	struct headd *h = arg;
+
+	dvm_head_safe(h->head, position, headd_now(h));
+}
+
+static void on_failed(void *arg, int error)
+{
+	dvm_head_journal_failed(((struct headd *)arg)->head, error);
+}
+
+static void on_superseded(void *arg, const struct owner *by)
+{
+	struct headd *h = arg;
+	char name[256];
+
+	h->journal.superseded = true;
+	headd_owner_name(by, name, sizeof(name));
+	headd_fail(h, "%s has taken over the journal in %s", name,
+		   h->options.journal.dir);
+}
+
+/* ---- turns ---- */
+
+int headd_journal_record(struct headd *h, const void *data, size_t len,
+			 enum durable_wait wait)
+{
+	return durable_append(h->journal.durable, data, len, wait, headd_now(h).ms);
+}
 
 static void on_timer(uv_timer_t *timer)
 {
-	begin_flush(timer->data); /* and a turn follows */
-}
-
-static void flush_later(struct headd *h)
-{
-	uv_timer_t *timer = &h->journal.timer;
-
-	if (!uv_is_active((uv_handle_t *)timer))
-		uv_timer_start(timer, on_timer, FLUSH_MS, 0);
-}
-
-static void on_flushed(uv_fs_t *flush)
-{
-	struct headd *h = flush->data;
-	struct headd_journal *j = &h->journal;
-	int rc = (int)flush->result;
-
-	uv_fs_req_cleanup(flush);
-	j->flushes = false;
-	if (rc < 0) {
-		fprintf(stderr, "pmi2x-dvm-head: the journal cannot be flushed: %s\n",
-			uv_strerror(rc));
-		flush_later(h);
-		return;
-	}
-	j->safe = j->flushing;
-	clients_release(h, j->safe);
-	if (j->wanted > j->safe)
-		begin_flush(h);
-}
-
-static void begin_flush(struct headd *h)
-{
-	struct headd_journal *j = &h->journal;
-
-	if (j->flushes || j->file.fd < 0 || j->safe == j->file.end)
-		return;
-	j->flushing = j->file.end;
-	j->flush.data = h;
-	j->flushes = !uv_fs_fdatasync(loop_uv(h->loop), &j->flush, j->file.fd,
-				      on_flushed);
-}
-
-/* ---- writing ---- */
-
-int headd_journal_record(struct headd *h, const void *data, size_t len,
-			 uint32_t waits)
-{
-	struct headd_journal *j = &h->journal;
-	int rc = journal_file_append(&j->file, data, len);
-
-	if (!rc && waits && !h->options.journal.fast) {
-		j->wanted = j->file.end;
-		clients_hold(h, waits, j->wanted);
-		begin_flush(h);
-	} else {
-		flush_later(h);
-	}
-	return rc;
-}
-
-static void put_forgotten(struct headd *h, struct journal_file_new *n)
-{
-	struct journal_record r = { .type = JOURNAL_COUNTS };
-	struct buf b;
-
-	buf_init(&b, 4096);
-	dvm_head_forgotten(h->head, &r.counts);
-	if (journal_put(&b, &r))
-		n->error = -ENOMEM;
-	journal_file_put(n, b.data, b.len);
-	buf_free(&b);
-}
-
-static void put_header(struct journal_file_new *n)
-{
-	struct buf b;
-
-	buf_init(&b, JOURNAL_HEADER_SIZE);
-	if (journal_put_header(&b))
-		n->error = -ENOMEM;
-	journal_file_put(n, b.data, b.len);
-	buf_free(&b);
-}
-
-/* Write what the head knows of `old`, in place of it. */
-static int replace(struct headd *h, const void *old, size_t len)
-{
-	struct headd_journal *j = &h->journal;
-	struct journal_file_new n;
-	struct journal_reader in;
-	struct journal_record r;
-	uint32_t version;
-	int rc;
-
-	journal_file_new(&j->file, &n);
-	put_header(&n);
-	if (!journal_open(&in, old, len, &version))
-		while (journal_next(&in, &r))
-			if (dvm_head_knows(h->head, &r))
-				journal_file_put(&n, in.data + in.begin,
-						 in.at - in.begin);
-	put_forgotten(h, &n);
-	rc = journal_file_replace(&j->file, &n);
-	if (rc)
-		return rc;
-	j->safe = j->wanted = j->file.end;
-	j->limit = 4 * j->file.end > LIMIT_MIN ? 4 * j->file.end : LIMIT_MIN;
-	clients_release(h, UINT64_MAX);
-	return 0;
+	/* a turn follows */
 }
 
 void headd_journal_turn(struct headd *h)
 {
 	struct headd_journal *j = &h->journal;
-	size_t len;
-	void *old;
-	int rc;
+	uint64_t now = headd_now(h).ms, deadline;
 
-	if (!j->limit || j->flushes || j->file.end < j->limit)
+	if (!j->begun)
 		return;
-	rc = journal_file_map(&j->file, &old, &len);
-	if (!rc) {
-		rc = replace(h, old, len);
-		journal_file_unmap(old, len);
-	}
-	if (rc) {
-		fprintf(stderr, "pmi2x-dvm-head: the journal cannot be made smaller: %s\n",
-			strerror(-rc));
-		j->limit *= 2;
-	}
+	durable_turn(j->durable, now);
+	deadline = durable_deadline(j->durable);
+	if (h->leaving || deadline == UINT64_MAX)
+		uv_timer_stop(&j->timer);
+	else
+		uv_timer_start(&j->timer, on_timer, deadline > now ? deadline - now : 0, 0);
+}
+
+void headd_journal_node_lost(struct headd *h)
+{
+	if (h->journal.begun && !h->leaving)
+		uv_timer_start(&h->journal.hope, on_timer, HEAD_HOPE_MS, 0);
 }
 
 /* ---- beginning ---- */
@@ -156,6 +103,8 @@ void headd_journal_turn(struct headd *h)
 static int refuse(struct headd *h, const char *what)
 {
 	headd_say(h, "failed the journal in %s %s", h->options.journal.dir, what);
+	if (h->journal.durable)
+		(void)durable_close(h->journal.durable, headd_now(h).ms);
 	return 1;
 }
 
@@ -163,64 +112,121 @@ static int refuse_errno(struct headd *h, int rc)
 {
 	char what[256];
 
-	if (rc == -EWOULDBLOCK)
-		return refuse(h, "is in use: another DVM that is up writes it");
 	if (rc == -EPERM)
 		return refuse(h, "is not yours, or no file");
 	snprintf(what, sizeof(what), "cannot be used: %s", strerror(-rc));
 	return refuse(h, what);
 }
 
-/* Is it one with which this head can go on? */
-static int check_present(struct headd *h)
+static int refuse_directory(struct headd *h, int rc)
 {
-	struct journal_reader in;
+	if (rc == -EPERM)
+		return refuse(h, "is not safe: its directory must be yours, and others must not write to it (chmod go-w)");
+	return refuse_errno(h, rc);
+}
+
+static int refuse_second(struct headd *h, const struct owner *other)
+{
+	char name[256], what[512];
+
+	headd_owner_name(other, name, sizeof(name));
+	snprintf(what, sizeof(what), "is in use: %s writes it, or may: if that head has ended, or is to lose the journal, add --take-over",
+		 name);
+	return refuse(h, what);
+}
+
+/* To be freed: all of the journal, or NULL, and it has been said why not. */
+static void *read_present(struct headd *h, struct journal_reader *in)
+{
 	char what[256];
 	uint32_t version;
 	size_t len;
 	void *old;
-	int rc = journal_file_map(&h->journal.file, &old, &len);
+	int rc = durable_read(h->journal.durable, &old, &len);
 
-	if (rc)
-		return refuse_errno(h, rc);
-	rc = journal_open(&in, old, len, &version);
-	journal_file_unmap(old, len);
-	if (rc == -EBADMSG)
-		return refuse(h, "is none: its begin is damaged, or something else has written the file");
+	if (rc) {
+		refuse_errno(h, rc);
+		return NULL;
+	}
+	rc = journal_open(in, old, len, &version);
+	if (!rc)
+		return old;
+	free(old);
 	snprintf(what, sizeof(what), "has version %u, and this pmi2x-dvm reads %u: use the release that wrote it",
 		 version, JOURNAL_VERSION);
-	return rc ? refuse(h, what) : 0;
+	refuse(h, rc == -EBADMSG ?
+	       "is none: its begin is damaged, or something else has written the file" : what);
+	return NULL;
+}
+
+/* Is it one with which this head can go on? */
+static int check_present(struct headd *h)
+{
+	struct journal_reader in;
+	void *old = read_present(h, &in);
+
+	free(old);
+	return old ? 0 : 1;
+}
+
+static int create(struct headd *h)
+{
+	static const struct durable_ops ops = {
+		.knows = on_knows, .forgotten = on_forgotten, .safe = on_safe,
+		.failed = on_failed, .superseded = on_superseded,
+	};
+	struct headd_journal *j = &h->journal;
+	struct durable_options options = {
+		.lives = headd_owner_lives,
+		.take_over = h->options.journal.take_over,
+	};
+
+	headd_owner_self(&options.self);
+	j->dir.begin_sync = begin_sync;
+	j->dir.arg = h;
+	return durable_create(&j->durable, &options, &journal_dir_ops, &j->dir, &ops, h,
+			      &h->log);
 }
 
 int headd_journal_open(struct headd *h)
 {
 	struct headd_journal *j = &h->journal;
 	const struct headd_journal_options *o = &h->options.journal;
+	struct owner other;
 	int rc;
 
 	uv_timer_init(loop_uv(h->loop), &j->timer);
 	uv_timer_init(loop_uv(h->loop), &j->hope);
 	j->timer.data = j->hope.data = h;
-	j->file.fd = j->file.lock = -1;
+	j->dir.fd = j->dir.lock = -1;
 	if (!o->dir)
 		return 0;
-	rc = journal_file_open(&j->file, o->dir);
+	rc = journal_dir_open(&j->dir, o->dir);
+	if (rc)
+		return refuse_directory(h, rc);
+	rc = create(h);
+	rc = rc ? rc : durable_open(j->durable, &other);
+	if (rc == -EBUSY)
+		return refuse_second(h, &other);
 	if (rc)
 		return refuse_errno(h, rc);
-	if (o->resume && j->file.fd < 0)
+	if (o->resume && !durable_is_there(j->durable))
 		return refuse(h, "is not there: nothing to go on with");
-	if (!o->resume && j->file.fd >= 0)
+	if (!o->resume && durable_is_there(j->durable))
 		return refuse(h, "is there already: go on with it by --resume, or remove it");
 	return o->resume ? check_present(h) : 0;
 }
 
 static void tell_damage(struct headd *h, const struct journal_reader *in)
 {
-	if (in->damaged) {
-		(void)journal_file_keep(&h->journal.file);
+	if (in->damaged || in->gaps)
+		(void)durable_keep(h->journal.durable);
+	if (in->damaged)
 		headd_say(h, "note journal: %zu bytes at offset %zu are damaged: what they said of tasks is lost; the file is kept as %s/journal.damaged",
 			  in->damaged, in->damaged_at, h->options.journal.dir);
-	}
+	if (in->gaps)
+		headd_say(h, "note journal: records are missing before offset %zu, and at %zu places in all: what they said of tasks is lost; the file is kept as %s/journal.damaged",
+			  in->gap_at, in->gaps, h->options.journal.dir);
 	if (in->cut < in->len)
 		headd_say(h, "note journal: cut off at offset %zu, behind the last whole record: %zu bytes",
 			  in->cut, in->len - in->cut);
@@ -240,56 +246,59 @@ static int resume(struct headd *h)
 {
 	struct journal_reader in;
 	struct dvm_resumed found;
-	uint32_t version;
-	size_t len;
-	void *old;
-	int rc = journal_file_map(&h->journal.file, &old, &len);
+	void *old = read_present(h, &in);
+	int rc;
 
-	if (rc)
-		return rc;
-	rc = journal_open(&in, old, len, &version);
-	rc = rc ? rc : dvm_head_resume(h->head, &in, h->options.journal.once,
-				       &found, headd_now(h));
+	if (!old)
+		return -EIO;
+	rc = dvm_head_resume(h->head, &in, h->options.journal.once, &found,
+			     headd_now(h));
 	if (!rc) {
 		tell_damage(h, &in);
 		tell_resumed(h, &found);
-		rc = replace(h, old, len);
+		rc = durable_begin(h->journal.durable, old, in.len, headd_now(h).ms);
 	}
-	journal_file_unmap(old, len);
+	free(old);
 	return rc;
 }
 
 int headd_journal_begin(struct headd *h)
 {
+	struct headd_journal *j = &h->journal;
 	int rc;
 
-	if (!h->options.journal.dir)
+	if (!j->durable)
 		return 0;
 	if (h->options.journal.resume) {
 		rc = resume(h);
 	} else {
 		dvm_head_keep_journal(h->head);
-		rc = replace(h, NULL, 0);
+		rc = durable_begin(j->durable, NULL, 0, headd_now(h).ms);
 	}
-	if (rc)
+	j->begun = !rc;
+	if (rc && !j->superseded)
 		headd_fail(h, "the journal in %s cannot be written: %s",
 			   h->options.journal.dir, strerror(-rc));
 	return rc ? 1 : 0;
 }
 
-void headd_journal_node_lost(struct headd *h)
-{
-	if (h->journal.limit && !h->leaving)
-		uv_timer_start(&h->journal.hope, on_timer, HEAD_HOPE_MS, 0);
-}
+/* ---- the end ---- */
 
 void headd_journal_close(struct headd *h)
 {
 	struct headd_journal *j = &h->journal;
+	int rc;
 
 	uv_timer_stop(&j->timer);
 	uv_timer_stop(&j->hope);
-	if (j->file.fd >= 0 && j->safe < j->file.end)
-		(void)fdatasync(j->file.fd);
-	clients_release(h, UINT64_MAX);
+	rc = j->durable ? durable_close(j->durable, headd_now(h).ms) : 0;
+	if (rc && !j->superseded)
+		log_error(&h->log, "the journal in %s may miss its end: %s",
+			  h->options.journal.dir, strerror(-rc));
+}
+
+void headd_journal_free(struct headd *h)
+{
+	durable_destroy(h->journal.durable);
+	journal_dir_close(&h->journal.dir);
 }

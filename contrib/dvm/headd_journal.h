@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The journal of a head that is a process. Records are written at once, so that they
- * outlive the head; what a client waits for is also flushed to the disk, for many at
- * once, in a thread of libuv's. Once a second the rest is.
+ * The journal of a head that is a process: libdvm's durable.h, with files of the system,
+ * and syncs in a thread of libuv's.
  */
 #ifndef PMI2X_DVM_HEADD_JOURNAL_H
 #define PMI2X_DVM_HEADD_JOURNAL_H
@@ -10,6 +9,7 @@
 #include <uv.h>
 
 #include "journal_file.h"
+#include "libdvm/durable.h"
 
 struct headd;
 
@@ -17,19 +17,17 @@ struct headd_journal_options {
 	const char *dir;  /* NULL: no journal */
 	bool resume;      /* there is one, and this head goes on with it */
 	bool once;        /* what ran is not run again */
-	bool fast;        /* clients do not wait for the disk */
+	bool fast;        /* nobody waits for the disk */
+	bool take_over;   /* also if another head may write it */
 };
 
 struct headd_journal {
-	struct journal_file file;
-	uint64_t safe;    /* bytes that are on the disk */
-	uint64_t wanted;  /* a client waits until so many are */
-	uint64_t flushing;/* so many will be when the flush that is under way has ended */
-	bool flushes;
-	uint64_t limit;   /* bytes: then what is not needed any more is left out; 0:
-	                     it has not begun */
-	uv_fs_t flush;
-	uv_timer_t timer; /* to flush, to try again */
+	struct journal_dir dir;
+	struct durable *durable; /* NULL: no journal */
+	bool begun;       /* all of it is in the file */
+	bool superseded;  /* by another head */
+	uv_fs_t sync;
+	uv_timer_t timer; /* for durable_deadline */
 	uv_timer_t hope;  /* of a node's return: see HEAD_HOPE_MS */
 };
 
@@ -39,12 +37,25 @@ int headd_journal_open(struct headd *h);
 int headd_journal_begin(struct headd *h);
 /* As of dvm_head_ops. */
 int headd_journal_record(struct headd *h, const void *data, size_t len,
-			 uint32_t waits);
+			 enum durable_wait wait);
 /* After a turn. */
 void headd_journal_turn(struct headd *h);
 /* A node has been lost: have a turn when it is not hoped for any more. */
 void headd_journal_node_lost(struct headd *h);
-/* Nothing more is written: all is on the disk when this returns. */
+/*
+ * Nothing more is written. Clients that wait for what is safe now hear of it; of the rest
+ * they do not.
+ */
 void headd_journal_close(struct headd *h);
+/* At the very end. */
+void headd_journal_free(struct headd *h);
+
+/* ---- headd_owner.c ---- */
+
+/* This process, as the owner of a journal; without an epoch. */
+void headd_owner_self(struct owner *o);
+owner_lives_fn headd_owner_lives;
+/* For people, as the subject of a sentence. */
+void headd_owner_name(const struct owner *o, char *out, size_t size);
 
 #endif

@@ -1,225 +1,262 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file of a journal. */
+/* The disk of a journal: journal_file.h. */
 #include "journal_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libio/fd.h"
 
-#define CHUNK ((size_t)1 << 20)
+#define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
 
-static int open_in(const char *dir, const char *name, int flags)
+static int open_in(void *arg, const char *name, int flags)
 {
-	char path[PATH_MAX];
-	int fd;
+	const struct journal_dir *d = arg;
+	int fd = openat(d->fd, name, flags | FLAGS, 0600);
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
-		return -ENAMETOOLONG;
-	fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 	return fd < 0 ? -errno : fd;
 }
 
-/* A file system that knows no locks has none. */
-static int lock(struct journal_file *f)
+/* ---- operations ---- */
+
+static int dir_lock(void *arg)
 {
-	f->lock = open_in(f->dir, "lock", O_RDWR | O_CREAT);
-	if (f->lock < 0)
-		return f->lock;
-	if (flock(f->lock, LOCK_EX | LOCK_NB) < 0 && errno != ENOSYS &&
-	    errno != EOPNOTSUPP && errno != ENOLCK)
-		return -errno;
-	return 0;
+	struct journal_dir *d = arg;
+
+	d->lock = open_in(d, "lock", O_RDWR | O_CREAT);
+	if (d->lock < 0)
+		return d->lock;
+	if (!flock(d->lock, LOCK_EX | LOCK_NB))
+		return 0;
+	return errno == ENOSYS || errno == EOPNOTSUPP ? -ENOLCK : -errno;
 }
 
-static int open_present(struct journal_file *f)
+static int dir_create(void *arg, const char *name)
 {
-	struct stat st;
-
-	f->fd = open_in(f->dir, "journal", O_RDWR);
-	if (f->fd < 0)
-		return f->fd == -ENOENT ? 0 : f->fd;
-	if (fstat(f->fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != getuid())
-		return -EPERM;
-	f->end = (uint64_t)st.st_size;
-	return 0;
+	return open_in(arg, name, O_RDWR | O_CREAT | O_EXCL);
 }
 
-int journal_file_open(struct journal_file *f, const char *dir)
+static int dir_open(void *arg, const char *name)
 {
-	int rc;
-
-	*f = (struct journal_file){ .dir = dir, .lock = -1, .fd = -1 };
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	rc = lock(f);
-	return rc ? rc : open_present(f);
+	return open_in(arg, name, O_RDWR);
 }
 
-int journal_file_map(const struct journal_file *f, void **data, size_t *len)
+static void dir_close(void *arg, int file)
 {
-	*len = (size_t)f->end;
-	*data = *len ? mmap(NULL, *len, PROT_READ, MAP_PRIVATE, f->fd, 0) : NULL;
-	return *data == MAP_FAILED ? -errno : 0;
+	close(file);
 }
 
-void journal_file_unmap(void *data, size_t len)
+static int64_t dir_read(void *arg, int file, void *data, size_t len, uint64_t at)
 {
-	if (len)
-		munmap(data, len);
-}
-
-static int read_all(int fd, char *data, size_t *len)
-{
-	size_t at = 0;
+	size_t done = 0;
 	ssize_t n = 1;
 
-	while (at < *len && n) {
-		n = pread(fd, data + at, *len - at, (off_t)at);
+	while (done < len && n) {
+		n = pread(file, (char *)data + done, len - done, (off_t)(at + done));
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		at += n > 0 ? (size_t)n : 0;
+		done += n > 0 ? (size_t)n : 0;
 	}
-	*len = at;
-	return 0;
+	return (int64_t)done;
 }
 
-int journal_file_read(const char *dir, void **data, size_t *len)
+static int dir_write(void *arg, int file, const void *data, size_t len, uint64_t at)
 {
-	int rc = 0, fd = open_in(dir, "journal", O_RDONLY | O_NONBLOCK);
-	struct stat st;
+	const char *from = data;
 
-	*data = NULL;
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		rc = -EPERM;
-	*len = rc ? 0 : (size_t)st.st_size;
-	*data = rc ? NULL : malloc(*len + 1);
-	if (!rc)
-		rc = *data ? read_all(fd, *data, len) : -ENOMEM;
-	if (rc)
-		free(*data);
-	close(fd);
-	return rc;
-}
-
-static int write_all(int fd, const char *data, size_t len, uint64_t at)
-{
 	while (len) {
-		ssize_t n = pwrite(fd, data, len, (off_t)at);
+		ssize_t n = pwrite(file, from, len, (off_t)at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n ? -errno : -EIO;
-		data += n;
+		from += n;
 		at += (uint64_t)n;
 		len -= (size_t)n;
 	}
 	return 0;
 }
 
-int journal_file_append(struct journal_file *f, const void *data, size_t len)
+static int dir_truncate(void *arg, int file, uint64_t len)
 {
-	int rc = write_all(f->fd, data, len, f->end);
+	return ftruncate(file, (off_t)len) < 0 ? -errno : 0;
+}
 
-	if (!rc)
-		f->end += len;
-	else if (ftruncate(f->fd, (off_t)f->end) < 0)
-		return rc; /* what is behind the end is written over, or cut off */
+static void describe(const struct stat *st, struct disk_stat *out)
+{
+	out->id = st->st_ino;
+	out->size = (uint64_t)st->st_size;
+	out->own = S_ISREG(st->st_mode) && st->st_uid == geteuid();
+}
+
+static int dir_stat(void *arg, int file, struct disk_stat *out)
+{
+	struct stat st;
+
+	if (fstat(file, &st) < 0)
+		return -errno;
+	describe(&st, out);
+	return 0;
+}
+
+static int look_cached(const struct journal_dir *d, const char *name,
+		       struct disk_stat *out)
+{
+	struct stat st;
+
+	if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ESTALE ? -ENOENT : -errno;
+	describe(&st, out);
+	return 0;
+}
+
+/*
+ * A client of NFS asks its server again, instead of what it remembers; where statx is not
+ * allowed, as in old containers, it may not.
+ */
+static int dir_look(void *arg, const char *name, struct disk_stat *out)
+{
+	const struct journal_dir *d = arg;
+	struct statx st;
+
+	if (statx(d->fd, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC,
+		  STATX_TYPE | STATX_UID | STATX_INO | STATX_SIZE, &st) < 0) {
+		if (errno == ENOSYS || errno == EPERM)
+			return look_cached(d, name, out);
+		return errno == ESTALE ? -ENOENT : -errno;
+	}
+	out->id = st.stx_ino;
+	out->size = st.stx_size;
+	out->own = S_ISREG(st.stx_mode) && st.stx_uid == geteuid();
+	return 0;
+}
+
+static int dir_rename(void *arg, const char *from, const char *to)
+{
+	const struct journal_dir *d = arg;
+
+	return renameat(d->fd, from, d->fd, to) < 0 ? -errno : 0;
+}
+
+static int dir_link(void *arg, const char *from, const char *to)
+{
+	const struct journal_dir *d = arg;
+
+	return linkat(d->fd, from, d->fd, to, 0) < 0 ? -errno : 0;
+}
+
+static int dir_unlink(void *arg, const char *name)
+{
+	const struct journal_dir *d = arg;
+
+	return unlinkat(d->fd, name, 0) < 0 ? -errno : 0;
+}
+
+static int dir_list(void *arg, const char *prefix,
+		    void (*each)(void *ctx, const char *name), void *ctx)
+{
+	int fd = open_in(arg, ".", O_RDONLY | O_DIRECTORY), rc;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (fd < 0)
+		return fd;
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	errno = 0;
+	while ((e = readdir(dir)))
+		if (!strncmp(e->d_name, prefix, strlen(prefix)))
+			each(ctx, e->d_name), errno = 0;
+	rc = -errno;
+	closedir(dir);
 	return rc;
 }
 
-int journal_file_keep(const struct journal_file *f)
+/* There are file systems that cannot sync a directory. */
+static int dir_sync(void *arg, int file)
 {
-	char from[PATH_MAX], to[PATH_MAX];
+	const struct journal_dir *d = arg;
 
-	snprintf(from, sizeof(from), "%s/journal", f->dir);
-	snprintf(to, sizeof(to), "%s/journal.damaged", f->dir);
-	unlink(to);
-	return link(from, to) < 0 ? -errno : 0;
+	if (fsync(file == DISK_DIRECTORY ? d->fd : file) == 0)
+		return 0;
+	return file == DISK_DIRECTORY && errno == EINVAL ? 0 : -errno;
 }
 
-/* ---- another one ---- */
-
-void journal_file_new(const struct journal_file *f, struct journal_file_new *n)
+static int dir_begin_sync(void *arg, int file)
 {
-	*n = (struct journal_file_new){ 0 };
-	buf_init(&n->out, SIZE_MAX / 2);
-	n->fd = open_in(f->dir, "journal.new", O_RDWR | O_CREAT | O_TRUNC);
-	n->error = n->fd < 0 ? n->fd : 0;
+	const struct journal_dir *d = arg;
+
+	return d->begin_sync(d->arg, file);
 }
 
-static void write_out(struct journal_file_new *n)
+const struct disk_ops journal_dir_ops = {
+	.lock = dir_lock, .create = dir_create, .open = dir_open, .close = dir_close,
+	.read = dir_read, .write = dir_write, .truncate = dir_truncate,
+	.stat = dir_stat, .look = dir_look, .rename = dir_rename, .link = dir_link,
+	.unlink = dir_unlink, .list = dir_list, .sync = dir_sync,
+	.begin_sync = dir_begin_sync,
+};
+
+/* ---- life ---- */
+
+int journal_dir_open(struct journal_dir *d, const char *path)
 {
-	if (!n->error)
-		n->error = write_all(n->fd, n->out.data, n->out.len, n->len);
-	n->len += n->out.len;
-	buf_clear(&n->out);
+	struct stat st;
+
+	d->lock = -1;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->fd < 0)
+		return -errno;
+	if (fstat(d->fd, &st) < 0)
+		return -errno;
+	return st.st_uid != geteuid() || st.st_mode & 022 ? -EPERM : 0;
 }
 
-void journal_file_put(struct journal_file_new *n, const void *data, size_t len)
+void journal_dir_close(struct journal_dir *d)
 {
-	if (!n->error)
-		n->error = buf_append(&n->out, data, len);
-	if (n->out.len >= CHUNK)
-		write_out(n);
+	fd_close(&d->lock);
+	fd_close(&d->fd);
 }
 
-static int sync_dir(const char *dir)
+/* ---- for reports ---- */
+
+int journal_file_read(const char *dir, void **data, size_t *len)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+	struct journal_dir d = { .fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	int fd, rc = 0;
+	struct stat st;
+	int64_t n = 0;
 
-	if (fd >= 0)
-		close(fd);
-	return rc == -EINVAL ? 0 : rc; /* a file system that cannot */
-}
-
-static int rename_new(const struct journal_file *f)
-{
-	char from[PATH_MAX], to[PATH_MAX];
-
-	snprintf(from, sizeof(from), "%s/journal.new", f->dir);
-	snprintf(to, sizeof(to), "%s/journal", f->dir);
-	return rename(from, to) < 0 ? -errno : sync_dir(f->dir);
-}
-
-static void drop_new(const struct journal_file *f, struct journal_file_new *n)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/journal.new", f->dir);
-	unlink(path);
-	fd_close(&n->fd);
-}
-
-int journal_file_replace(struct journal_file *f, struct journal_file_new *n)
-{
-	int rc;
-
-	write_out(n);
-	buf_free(&n->out);
-	rc = n->error;
-	if (!rc && fsync(n->fd) < 0)
-		rc = -errno;
-	rc = rc ? rc : rename_new(f);
-	if (rc) {
-		drop_new(f, n);
-		return rc;
+	*data = NULL;
+	if (d.fd < 0)
+		return -errno;
+	fd = open_in(&d, "journal", O_RDONLY);
+	close(d.fd);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		rc = -EPERM;
+	*data = rc ? NULL : malloc((size_t)st.st_size + 1);
+	if (!rc)
+		n = *data ? dir_read(NULL, fd, *data, (size_t)st.st_size, 0) : -ENOMEM;
+	if (n < 0) {
+		free(*data);
+		rc = (int)n;
 	}
-	fd_close(&f->fd);
-	f->fd = n->fd;
-	f->end = n->len;
-	return 0;
+	*len = (size_t)n;
+	close(fd);
+	return rc;
 }

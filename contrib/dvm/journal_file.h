@@ -1,58 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file of a journal (libdvm/journal.h), in a directory of the user's:
+ * The disk of a journal (libdvm/disk.h), as the system has it: files in a directory of the
+ * user's, to which nobody else can write:
  *
  *   journal          the user's alone
- *   lock             locked by the head that writes it, for as long as it lives
+ *   journal.new.N    one that is being written, in place of it
  *   journal.damaged  one that was damaged, as it was before a head went on with it
+ *   owner.N          which head writes it (libdvm/owner.h)
+ *   lock             locked by that head, where the file system has locks
  *
  * Functions return 0 or a negative errno, and block as the file system does.
  */
 #ifndef PMI2X_DVM_JOURNAL_FILE_H
 #define PMI2X_DVM_JOURNAL_FILE_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
-#include "libutil/buf.h"
+#include "libdvm/disk.h"
 
-struct journal_file {
-	const char *dir;  /* outlives it */
-	int lock, fd;     /* -1: none */
-	uint64_t end;     /* bytes in it */
+struct journal_dir {
+	int fd, lock;     /* -1: none */
+	int (*begin_sync)(void *arg, int file); /* as of disk_ops */
+	void *arg;
 };
 
+/* With a journal_dir. */
+extern const struct disk_ops journal_dir_ops;
+
 /*
- * Make the directory when it is not there, and lock it; open the journal, if there is one:
- * else fd is -1. -EWOULDBLOCK: another head has it. -EPERM: it is not this user's, or no
- * file.
+ * Make the directory if it is not there, and open it, once: later operations need no
+ * path. -EPERM: it is not this user's, or others can write to it.
  */
-int journal_file_open(struct journal_file *f, const char *dir);
-/* All of it, to be read; *len is 0 when it is empty. Free it with journal_file_unmap. */
-int journal_file_map(const struct journal_file *f, void **data, size_t *len);
-void journal_file_unmap(void *data, size_t len);
+int journal_dir_open(struct journal_dir *d, const char *path);
+void journal_dir_close(struct journal_dir *d);
+
 /*
  * What another process may be writing, as far as it is now; neither made nor locked. To be
  * freed, also when it is empty. -ENOENT: there is none; -EPERM: it is no file.
  */
 int journal_file_read(const char *dir, void **data, size_t *len);
-/* At its end: all or nothing. */
-int journal_file_append(struct journal_file *f, const void *data, size_t len);
-/* Keep a second name of the present one. */
-int journal_file_keep(const struct journal_file *f);
-
-/* Another one, which takes the place of the first when all of it is on the disk. */
-struct journal_file_new {
-	int fd;
-	uint64_t len;
-	struct buf out;
-	int error;        /* the first; what follows does nothing */
-};
-
-void journal_file_new(const struct journal_file *f, struct journal_file_new *n);
-void journal_file_put(struct journal_file_new *n, const void *data, size_t len);
-/* On failure the present one stays. */
-int journal_file_replace(struct journal_file *f, struct journal_file_new *n);
 
 #endif

@@ -36,6 +36,7 @@ contrib_dvm_pmi2x_dvm_head_SOURCES = \
 	contrib/dvm/headd_journal.c contrib/dvm/headd_journal.h \
 	contrib/dvm/headd_launch.c contrib/dvm/headd_names.c \
 	contrib/dvm/headd_nodes.c contrib/dvm/headd_orphans.c \
+	contrib/dvm/headd_owner.c \
 	contrib/dvm/headd_stop.c \
 	contrib/dvm/journal_file.c contrib/dvm/journal_file.h \
 	contrib/dvm/own.c contrib/dvm/own.h \

@@ -5,6 +5,7 @@
  */
 #include "../unit/dvm-idle.h"
 #include "../unit/dvm-requests.h"
+#include "../unit/dvm-sealed.h"
 #include "fuzz.h"
 
 #include "libdvm/head.h"
@@ -84,9 +85,9 @@ static void signal_process(void *arg, int64_t process, int number)
 {
 }
 
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
-	FUZZ_CHECK(len);
+	FUZZ_CHECK(len || wait != DURABLE_LATER);
 	return 0;
 }
 
@@ -99,7 +100,7 @@ static void make_head(struct bed *b, bool adopts)
 	const struct dvm_head_options options = {
 		.name = "fuzz", .build = "fuzz", .nodes = NODES,
 		.queue = { .window = 10, .patience_ms = 1000 },
-		.grace_ms = 100, .max_waiting = 100,
+		.grace_ms = 100, .max_waiting = 100, .fast = true,
 		.keeps = true, .adopts = adopts,
 	};
 
@@ -132,7 +133,7 @@ static void end_process(struct bed *b, uint8_t which, uint8_t status)
 
 static void put(struct buf *out, struct journal_record r)
 {
-	FUZZ_CHECK(!journal_put(out, &r));
+	FUZZ_CHECK(!put_sealed(out, &r));
 }
 
 /* Two tasks that have been started. */

@@ -4,6 +4,7 @@
  * goes on with it, and in what it writes of it no task comes to be that was not there.
  */
 #include "../unit/dvm-requests.h"
+#include "../unit/dvm-sealed.h"
 #include "fuzz.h"
 
 #include "libdvm/head.h"
@@ -31,11 +32,11 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 {
 }
 
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
 	struct bed *b = arg;
 
-	return buf_append(&b->written, data, len);
+	return append_sealed(&b->written, data, len);
 }
 
 static void end(void *arg)
@@ -51,7 +52,7 @@ static void open_bed(struct bed *b)
 	const struct dvm_head_options options = {
 		.name = "fuzz", .build = "fuzz", .nodes = NODES,
 		.queue = { .window = 10, .patience_ms = 1000 },
-		.grace_ms = 100, .max_waiting = 100,
+		.grace_ms = 100, .max_waiting = 100, .fast = true,
 	};
 
 	FUZZ_CHECK(!dvm_head_create(&b->head, &options, &ops, b, NULL));
@@ -108,24 +109,28 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 	}
 }
 
-/* As bytes, or record by record. */
+/* Of either version, as bytes or record by record; and something of it is damaged. */
 static void make_journal(struct fuzz_input *in, struct buf *out)
 {
-	bool raw = fuzz_u8(in) & 1;
+	uint8_t how = fuzz_u8(in);
+	bool raw = how & 1, first = how & 2, damaged = how & 4;
 	struct journal_record r;
 	const uint8_t *at;
 	size_t len;
 
 	buf_init(out, JOURNAL_MAX);
-	FUZZ_CHECK(!journal_put_header(out));
+	FUZZ_CHECK(!(first ? put_header_1(out) : journal_put_header(out)));
 	if (raw) {
 		len = fuzz_bytes(in, in->left, &at);
 		FUZZ_CHECK(!buf_append(out, at, len));
 	}
 	while (in->left) {
 		make_record(in, &r);
-		FUZZ_CHECK(!journal_put(out, &r));
+		FUZZ_CHECK(!(first ? put_1(out, &r) : put_sealed(out, &r)));
 	}
+	if (damaged && out->len > JOURNAL_HEADER_SIZE)
+		out->data[JOURNAL_HEADER_SIZE +
+			  out->len / 3 % (out->len - JOURNAL_HEADER_SIZE)] ^= 1;
 }
 
 /* Every task is in one state. */
@@ -166,11 +171,10 @@ static struct dvm_resumed go_on(struct bed *b, const struct buf *journal)
 	FUZZ_CHECK(!journal_open(&in, copy, journal->len, &version));
 	while (journal_next(&in, &r))
 		if (dvm_head_knows(b->head, &r))
-			FUZZ_CHECK(!buf_append(&b->written, in.data + in.begin,
-					       in.at - in.begin));
+			FUZZ_CHECK(!put_sealed(&b->written, &r));
 	r = (struct journal_record){ .type = JOURNAL_COUNTS };
 	dvm_head_forgotten(b->head, &r.counts);
-	FUZZ_CHECK(!journal_put(&b->written, &r));
+	FUZZ_CHECK(!put_sealed(&b->written, &r));
 	dvm_head_turn(b->head, (struct dvm_time){ 0 });
 	free(copy);
 	return found;

@@ -28,6 +28,7 @@ EXTRA_DIST += \
 	testsuite/system/test_containers.py \
 	testsuite/system/test_dvm.py \
 	testsuite/system/test_dvm_directory.py \
+	testsuite/system/test_dvm_disk.py \
 	testsuite/system/test_dvm_faults.py \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_many.py \
@@ -85,6 +86,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/attack.py \
 	testsuite/system/programs/attributes.py \
 	testsuite/system/programs/closes.c \
+	testsuite/system/programs/disk-errors.c \
 	testsuite/system/programs/commands.py \
 	testsuite/system/programs/exchange.py \
 	testsuite/system/programs/fault-client.c \

@@ -20,6 +20,7 @@ from dvms import dvm, env, kill_one, living, status, there, wait_until
 __all__ = ["dvm", "env", "there"]
 
 HEADER = 12
+RECORD_HEADER = 16  # mark, checksum, length of the body, checksum of the record before
 VERSION_AT = 8
 SUBMIT, END = 3, 6
 UP = ("up", "--local", "2", "--slots", "4")
@@ -30,10 +31,10 @@ def records(journal):
     data = journal.read_bytes()
     at = HEADER
     while at < len(data):
-        length = struct.unpack_from("<I", data, at + 4)[0]
-        kind, task = struct.unpack_from("<BQ", data, at + 12)
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        kind, task = struct.unpack_from("<BQ", data, at + RECORD_HEADER)
         yield kind, task, at
-        at += 12 + length
+        at += RECORD_HEADER + length
 
 
 def ends(journal):
@@ -260,7 +261,7 @@ def test_other_journals(dvm, env, journal):
     data = bytearray(journal.read_bytes())
     data[VERSION_AT] += 1
     journal.write_bytes(data)
-    dvm(*UP, "--resume", journal.parent).failed().says("has version 2")
+    dvm(*UP, "--resume", journal.parent).failed().says("has version 3")
     data[0] += 1
     journal.write_bytes(data)
     dvm(*UP, "--resume", journal.parent).failed().says("is none")

@@ -5,6 +5,7 @@
  */
 #include "dvm-idle.h"
 #include "dvm-requests.h"
+#include "dvm-sealed.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -96,11 +97,11 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	json_array_append_new(b->events, json_loadb(line, len, JSON_ALLOW_NUL, NULL));
 }
 
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
 	struct bed *b = arg;
 
-	return b->full ? -ENOSPC : buf_append(&b->journal, data, len);
+	return b->full ? -ENOSPC : append_sealed(&b->journal, data, len);
 }
 
 static void names(void *arg, uint32_t node, const struct dvm_names *m)

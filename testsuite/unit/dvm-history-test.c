@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "dvm-sealed.h"
 #include "libdvm/history.h"
 #include "wrap-memory.h"
 
@@ -25,7 +26,7 @@ static void begin(struct buf *b)
 
 static void put(struct buf *b, struct journal_record r)
 {
-	assert_int_equal(journal_put(b, &r), 0);
+	assert_int_equal(put_sealed(b, &r), 0);
 }
 
 static void put_nodes(struct buf *b, uint64_t ms, bool begins, uint64_t slots)

@@ -33,7 +33,7 @@ static inline struct dvm_head_options usual_options(uint32_t nodes)
 	return (struct dvm_head_options){
 		.name = "test", .build = "test", .nodes = nodes,
 		.queue = { .window = 100, .patience_ms = 1000 },
-		.grace_ms = 500, .max_waiting = 100,
+		.grace_ms = 500, .max_waiting = 100, .fast = true,
 	};
 }
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libdvm/journal.h"
+#include "dvm-sealed.h"
 #include "wrap-memory.h"
 
 #define RECORDS 7
@@ -52,7 +52,7 @@ static void make_journal(struct buf *b, size_t ends[RECORDS + 1])
 	assert_int_equal(journal_put_header(b), 0);
 	for (size_t i = 0; i < RECORDS; i++) {
 		ends[i] = b->len;
-		assert_int_equal(journal_put(b, &records[i]), 0);
+		assert_int_equal(put_sealed(b, &records[i]), 0);
 	}
 	ends[RECORDS] = b->len;
 }
@@ -99,6 +99,94 @@ static void records_are_read_as_written(void **state)
 	assert_false(journal_next(&j, &r));
 	assert_int_equal(j.cut, b.len);
 	assert_int_equal(j.damaged, 0);
+	assert_int_equal(j.gaps, 0);
+	buf_free(&b);
+}
+
+static void records_of_version_1_are_read(void **state)
+{
+	struct journal_record records[RECORDS], r;
+	struct journal_reader j;
+	uint32_t version;
+	struct buf b;
+
+	make_records(records);
+	buf_init(&b, 1 << 20);
+	assert_int_equal(put_header_1(&b), 0);
+	for (size_t i = 0; i < RECORDS; i++)
+		assert_int_equal(put_1(&b, &records[i]), 0);
+	assert_int_equal(journal_open(&j, b.data, b.len, &version), 0);
+	assert_int_equal(version, 1);
+	for (size_t i = 0; i < RECORDS; i++) {
+		assert_true(journal_next(&j, &r));
+		assert_is(&r, i);
+	}
+	assert_false(journal_next(&j, &r));
+	assert_int_equal(j.cut, b.len);
+	assert_int_equal(j.damaged + j.gaps, 0);
+	buf_free(&b);
+}
+
+/* What is behind it is moved to its place: nothing of it is damaged. */
+static void a_missing_record_is_named_and_no_other_is_missed(void **state)
+{
+	size_t ends[RECORDS + 1];
+	struct journal_reader j;
+	struct journal_record r;
+	struct buf b;
+
+	for (size_t hit = 0; hit + 1 < RECORDS; hit++) {
+		struct journal_chain chain;
+		struct journal_record records[RECORDS];
+		struct buf rest;
+
+		make_journal(&b, ends);
+		make_records(records);
+		open_ok(&j, b.data, ends[hit + 1]);
+		while (journal_next(&j, &r))
+			;
+		chain = (struct journal_chain){ ends[hit], j.sum };
+		b.len = ends[hit];
+		buf_init(&rest, 1 << 20);
+		for (size_t i = hit + 1; i < RECORDS; i++)
+			assert_int_equal(journal_put(&rest, &records[i]), 0);
+		journal_seal(&chain, rest.data, rest.len);
+		assert_int_equal(buf_append(&b, rest.data, rest.len), 0);
+		open_ok(&j, b.data, b.len);
+		for (size_t i = 0; i < RECORDS; i++) {
+			if (i == hit)
+				continue;
+			assert_true(journal_next(&j, &r));
+			assert_is(&r, i);
+		}
+		assert_false(journal_next(&j, &r));
+		assert_int_equal(j.damaged, 0);
+		assert_int_equal(j.gaps, 1);
+		assert_int_equal(j.gap_at, ends[hit]);
+		buf_free(&rest);
+		buf_free(&b);
+	}
+}
+
+/* As a disk may put a block where another one is to be. */
+static void a_record_in_the_place_of_another_is_damage(void **state)
+{
+	struct journal_record r = { .type = JOURNAL_CANCEL, .cancelled = 1 };
+	struct journal_reader j;
+	size_t len, found = 0;
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	assert_int_equal(journal_put_header(&b), 0);
+	for (r.cancelled = 1; r.cancelled <= 4; r.cancelled++)
+		assert_int_equal(put_sealed(&b, &r), 0);
+	len = (b.len - JOURNAL_HEADER_SIZE) / 4;
+	memcpy(b.data + JOURNAL_HEADER_SIZE + len, b.data + JOURNAL_HEADER_SIZE, len);
+	open_ok(&j, b.data, b.len);
+	while (journal_next(&j, &r))
+		found = found * 10 + r.cancelled;
+	assert_int_equal(found, 134);
+	assert_int_equal(j.damaged, len);
 	buf_free(&b);
 }
 
@@ -216,6 +304,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_read_as_written),
+		cmocka_unit_test(records_of_version_1_are_read),
+		cmocka_unit_test(a_missing_record_is_named_and_no_other_is_missed),
+		cmocka_unit_test(a_record_in_the_place_of_another_is_damage),
 		cmocka_unit_test(a_journal_cut_anywhere_ends_with_its_last_whole_record),
 		cmocka_unit_test(a_damaged_record_is_passed_over_and_no_other),
 		cmocka_unit_test(what_is_no_journal_is_refused),

@@ -79,7 +79,7 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	b->answer = e;
 }
 
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dvm-idle.h"
+#include "dvm-sealed.h"
 
 /* ---- operations ---- */
 
@@ -34,11 +35,11 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	b->answer = e;
 }
 
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
 	struct bed *b = arg;
 
-	return b->full ? -28 : buf_append(&b->journal, data, len);
+	return b->full ? -28 : append_sealed(&b->journal, data, len);
 }
 
 static void head_send(void *arg, const void *data, size_t len)

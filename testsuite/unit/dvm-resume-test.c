@@ -5,6 +5,7 @@
  */
 #include "dvm-idle.h"
 #include "dvm-requests.h"
+#include "dvm-sealed.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -104,11 +105,11 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	b->answer = e;
 }
 
-static int record(void *arg, const void *data, size_t len, uint32_t waits)
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
 	struct bed *b = arg;
 
-	return b->full ? -ENOSPC : buf_append(&b->journal, data, len);
+	return b->full ? -ENOSPC : append_sealed(&b->journal, data, len);
 }
 
 static void on_end(void *arg)
@@ -195,11 +196,10 @@ static void make_smaller(struct bed *b)
 	assert_int_equal(journal_open(&in, old.data, old.len, &version), 0);
 	while (journal_next(&in, &r))
 		if (dvm_head_knows(b->head, &r))
-			assert_int_equal(buf_append(&b->journal,
-				in.data + in.begin, in.at - in.begin), 0);
+			assert_int_equal(put_sealed(&b->journal, &r), 0);
 	r.type = JOURNAL_COUNTS;
 	dvm_head_forgotten(b->head, &r.counts);
-	assert_int_equal(journal_put(&b->journal, &r), 0);
+	assert_int_equal(put_sealed(&b->journal, &r), 0);
 	buf_free(&old);
 }
 
@@ -456,7 +456,7 @@ static void a_dvm_without_room_for_its_journal_ends_all_the_same(void **state)
 	ask(b, "{'op':'down','work':'wait'}");
 	end_part(b, 0, 0);
 	assert_true(b->down);
-	assert_int_equal(b->known[1].told, 1);
+	assert_int_equal(b->known[1].told, 0); /* the journal does not have that end */
 	bed_destroy(b);
 }
 

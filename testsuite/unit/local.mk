@@ -55,6 +55,7 @@ include testsuite/unit/plugin.mk
 
 if HAVE_JANSSON
 unit_tests += testsuite/unit/dvm-asks-test \
+	testsuite/unit/dvm-durable-test \
 	testsuite/unit/dvm-fail-test \
 	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
 	testsuite/unit/dvm-journal-test \
@@ -62,15 +63,20 @@ unit_tests += testsuite/unit/dvm-asks-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
 	testsuite/unit/dvm-orphan-test testsuite/unit/dvm-place-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
+	testsuite/unit/dvm-safe-test \
 	testsuite/unit/dvm-why-test
 endif
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_dvm_asks_test_SOURCES = testsuite/unit/dvm-asks-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
 testsuite_unit_dvm_asks_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_asks_test_LDADD = $(UNIT_LIBS_DVM)
 DVM_BED = testsuite/unit/dvm-bed.c testsuite/unit/dvm-bed.h testsuite/unit/dvm-idle.h \
 	testsuite/unit/dvm-requests.h
+testsuite_unit_dvm_durable_test_SOURCES = testsuite/unit/dvm-durable-test.c \
+	testsuite/unit/dvm-disk.c testsuite/unit/dvm-disk.h
+testsuite_unit_dvm_durable_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
+testsuite_unit_dvm_durable_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_fail_test_SOURCES = testsuite/unit/dvm-fail-test.c $(DVM_BED)
 testsuite_unit_dvm_fail_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_fail_test_LDADD = $(UNIT_LIBS_DVM)
@@ -78,13 +84,13 @@ testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c $(DVM_BED)
 testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_head_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_history_test_SOURCES = testsuite/unit/dvm-history-test.c \
-	testsuite/unit/wrap-memory.h
+	testsuite/unit/dvm-sealed.h testsuite/unit/wrap-memory.h
 testsuite_unit_dvm_history_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_history_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_history_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_dvm_journal_test_SOURCES = testsuite/unit/dvm-journal-test.c \
-	testsuite/unit/wrap-memory.h
+	testsuite/unit/dvm-sealed.h testsuite/unit/wrap-memory.h
 testsuite_unit_dvm_journal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_journal_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_journal_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
@@ -97,12 +103,12 @@ testsuite_unit_dvm_ledger_test_SOURCES = testsuite/unit/dvm-ledger-test.c
 testsuite_unit_dvm_ledger_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
 testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
 	testsuite/unit/dvm-orphan-bed.c testsuite/unit/dvm-orphan-bed.h \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
 testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_place_test_SOURCES = testsuite/unit/dvm-place-test.c \
@@ -114,10 +120,17 @@ testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
 testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_resume_test_SOURCES = testsuite/unit/dvm-resume-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
 testsuite_unit_dvm_resume_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_resume_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_safe_test_SOURCES = testsuite/unit/dvm-safe-test.c \
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h \
+	testsuite/unit/wrap-memory.h
+testsuite_unit_dvm_safe_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_safe_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_safe_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_dvm_why_test_SOURCES = testsuite/unit/dvm-why-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
+	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
 testsuite_unit_dvm_why_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_why_test_LDADD = $(UNIT_LIBS_DVM)

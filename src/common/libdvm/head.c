@@ -140,6 +140,7 @@ void head_node_free(struct head_node *n)
 	free(n->name);
 	buf_free(&n->out);
 	buf_free(&n->done);
+	buf_free(&n->later);
 	buf_free(&n->early);
 }
 
@@ -154,6 +155,7 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 	n->address.port = r->port;
 	buf_init(&n->out, NODE_OUT_MAX);
 	buf_init(&n->done, NODE_OUT_MAX);
+	buf_init(&n->later, NODE_OUT_MAX);
 	buf_init(&n->early, NODE_OUT_MAX);
 	if (node >= h->options.nodes) {
 		head_growth_registered(h);
@@ -415,14 +417,17 @@ static bool is_done(const struct dvm_head *h)
 	       (!h->journal.on && !h->growth.nodes && all_nodes_lost(h));
 }
 
-/* What was placed and what has ended is known to others when the journal has it. */
+/*
+ * What was placed is known to others when the journal has it, and what has ended when that
+ * is safe.
+ */
 static void tell(struct dvm_head *h)
 {
 	bool done = is_done(h), written = journal_flush(h);
 
+	adopt_send_done(h);
 	if (written) {
 		tasks_launch(h);
-		adopt_send_done(h);
 	} else if (done) {
 		log_error(h->log, "who goes on with the journal will run tasks again that have ended");
 	}

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libdvm/durable.h"
 #include "libdvm/journal.h"
 #include "libdvm/queue.h"
 #include "libutil/log.h"
@@ -48,6 +49,8 @@ struct dvm_head_options {
 	uint32_t away_ms;           /* what ran on a lost node is given to others so long
 	                               after the node was last heard of: more than
 	                               lease_ms; 0: at once */
+	bool once;                  /* a task's start is safe before it is launched */
+	bool fast;                  /* what is recorded counts as safe */
 };
 
 struct dvm_head_ops {
@@ -59,12 +62,14 @@ struct dvm_head_ops {
 	/* A line for a client, newline included; copied. */
 	void (*client_send)(void *arg, uint32_t client, const char *line,
 			    size_t len);
+	/* Close its connection, call dvm_head_client_closed later. NULL: not needed. */
+	void (*client_break)(void *arg, uint32_t client);
 	/*
-	 * Append whole records to the journal: all or nothing. 0 or a negative errno;
-	 * then they come again. What the client `waits` (0: none) is sent after this
-	 * call is for when they are safe on the disk.
+	 * Append whole records to the journal: all or nothing, as durable_append does. 0
+	 * or a negative errno; then they come again. Also without a record, if `wait`
+	 * has changed.
 	 */
-	int (*record)(void *arg, const void *data, size_t len, uint32_t waits);
+	int (*record)(void *arg, const void *data, size_t len, enum durable_wait wait);
 	/*
 	 * Start so many daemons more, in the Slurm job of this number, 0: that of the
 	 * others; on nodes of these names, with commas between them, or NULL: any.
@@ -169,6 +174,17 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
  */
 bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r);
 void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out);
+
+/*
+ * So many bytes of all that ops.record has taken are safe on the disk. Clients hear now
+ * what waited for that; a turn follows.
+ */
+void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now);
+/*
+ * What is recorded cannot be made safe, a negative errno; or it can again, 0. Until then
+ * no task is taken or started.
+ */
+void dvm_head_journal_failed(struct dvm_head *h, int error);
 
 /* `client` is a number that is not used again. A line without its newline. */
 void dvm_head_client_opened(struct dvm_head *h, uint32_t client);

@@ -6,7 +6,7 @@
  * whose nodes are not all there the rest is ended, as when a node is lost. What nobody
  * wants is ended: the journal says that its task has.
  *
- * Nodes keep an end until they hear DONE, which is sent when the journal has it.
+ * Nodes keep an end until they hear DONE, which is sent when the journal is safe so far.
  */
 #include "libdvm/head_private.h"
 
@@ -166,7 +166,7 @@ static void pack_done(struct dvm_head *h, uint32_t node, const struct key *k)
 	};
 
 	if (!h->nodes[node].lost) /* what is missing is kept for longer */
-		(void)dvm_msg_pack(&h->nodes[node].done, &m);
+		h->journal.done_later |= !dvm_msg_pack(&h->nodes[node].later, &m);
 }
 
 static void end_part(struct dvm_head *h, uint32_t node, const struct key *k)
@@ -217,13 +217,41 @@ void adopt_done(struct dvm_head *h, const struct head_task *t)
 		pack_done(h, t->placement->parts[i].node, &key);
 }
 
-void adopt_send_done(struct dvm_head *h)
+static void send_done(struct dvm_head *h)
 {
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		struct head_node *n = &h->nodes[i];
 
-		if (n->done.len && buf_append(&n->out, n->done.data, n->done.len))
-			continue;
+		if (n->done.len)
+			(void)buf_append(&n->out, n->done.data, n->done.len);
 		buf_clear(&n->done);
+	}
+	h->journal.done_waits = false;
+}
+
+/* What has come up waits for what has been written; those that wait, for less. */
+static void wait_for_later(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (n->later.len && !buf_append(&n->done, n->later.data, n->later.len))
+			h->journal.done_waits = true;
+		buf_clear(&n->later); /* what is missing is kept for longer */
+	}
+	h->journal.done_later = false;
+	h->journal.done_at = h->journal.written;
+}
+
+void adopt_send_done(struct dvm_head *h)
+{
+	struct head_journal *j = &h->journal;
+
+	for (;;) {
+		if (!j->done_waits && j->done_later && !j->out.len)
+			wait_for_later(h);
+		if (!j->done_waits || !journal_is_safe(h, j->done_at))
+			return;
+		send_done(h);
 	}
 }

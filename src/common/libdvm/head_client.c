@@ -5,6 +5,7 @@
  */
 #include "libdvm/head_private.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <utlist.h>
 
 #define SHOWN_MAX 1000 /* tasks in an answer to "ps" */
+#define HELD_MAX ((size_t)256 << 20) /* bytes of lines that wait for the journal */
 
 /* ---- clients ---- */
 
@@ -24,14 +26,37 @@ struct head_client *client_find(struct dvm_head *h, uint32_t number)
 	return c;
 }
 
+static void break_off(struct dvm_head *h, uint32_t client)
+{
+	if (h->ops.client_break)
+		h->ops.client_break(h->arg, client);
+}
+
 void dvm_head_client_opened(struct dvm_head *h, uint32_t client)
 {
 	struct head_client *c = calloc(1, sizeof(*c));
 
-	if (!c)
-		return; /* what it asks is answered by nothing but the end */
+	if (!c) {
+		break_off(h, client);
+		return;
+	}
 	c->number = client;
 	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+}
+
+static void drop_first(struct head_client *c)
+{
+	struct held_lines *l = c->held;
+
+	DL_DELETE(c->held, l);
+	buf_free(&l->lines);
+	free(l);
+}
+
+static void held_free(struct head_client *c)
+{
+	while (c->held)
+		drop_first(c);
 }
 
 void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
@@ -48,31 +73,100 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 		profile_release(h, c->profiles[i]);
 	free(c->profiles);
 	json_decref(c->ended);
+	held_free(c);
 	free(c);
 }
 
-void client_tell(struct dvm_head *h, uint32_t client, json_t *event)
+/* ---- lines ---- */
+
+static void send_safe(struct dvm_head *h, struct head_client *c)
+{
+	struct held_lines *l;
+
+	while ((l = c->held) && journal_is_safe(h, l->at)) {
+		h->ops.client_send(h->arg, c->number, l->lines.data, l->lines.len);
+		drop_first(c);
+	}
+}
+
+/* 0 or a negative errno. */
+static int hold(struct head_client *c, const char *line, size_t len, uint64_t at)
+{
+	struct held_lines *last = c->held ? c->held->prev : NULL;
+
+	if (last && at <= last->at)
+		return buf_append(&last->lines, line, len);
+	last = calloc(1, sizeof(*last));
+	if (!last)
+		return -ENOMEM;
+	last->at = at;
+	buf_init(&last->lines, HELD_MAX);
+	DL_APPEND(c->held, last);
+	return buf_append(&last->lines, line, len);
+}
+
+/* One that would not get all of it gets nothing more, and the end. */
+static void send_or_hold(struct dvm_head *h, struct head_client *c, const char *line,
+			 size_t len, uint64_t at)
+{
+	if (c->broken)
+		return;
+	if (!c->held && journal_is_safe(h, at)) {
+		h->ops.client_send(h->arg, c->number, line, len);
+	} else if (hold(c, line, len, at)) {
+		c->broken = true;
+		held_free(c);
+		break_off(h, c->number);
+	}
+}
+
+void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at)
 {
 	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+	struct head_client *c = client_find(h, client);
 	size_t len = text ? strlen(text) : 0;
 
-	if (text && client_find(h, client)) {
+	if (text && c) {
 		text[len] = '\n'; /* in place of its NUL */
-		h->ops.client_send(h->arg, client, text, len + 1);
+		send_or_hold(h, c, text, len + 1, at);
+	} else if (c && !c->broken) {
+		c->broken = true; /* no memory: it would wait for ever */
+		break_off(h, client);
 	}
 	free(text);
 	json_decref(event);
 }
 
+void client_tell(struct dvm_head *h, uint32_t client, json_t *event)
+{
+	client_tell_at(h, client, event, 0);
+}
+
+void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now)
+{
+	struct head_client *c, *next;
+
+	h->now = now;
+	h->journal.safe = position;
+	HASH_ITER(hh, h->clients, c, next)
+		send_safe(h, c);
+}
+
 /* The answer belongs to the request of this tag. */
-void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
-		   json_t *event)
+void client_answer_at(struct dvm_head *h, const struct head_client *c,
+		      json_t *request, json_t *event, uint64_t at)
 {
 	json_t *tag = json_object_get(request, "tag");
 
 	if (event && tag)
 		json_object_set(event, "tag", tag);
-	client_tell(h, c->number, event);
+	client_tell_at(h, c->number, event, at);
+}
+
+void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
+		   json_t *event)
+{
+	client_answer_at(h, c, request, event, 0);
 }
 
 void client_refuse(struct dvm_head *h, const struct head_client *c,
@@ -90,14 +184,20 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 
 /* ---- requests about tasks ---- */
 
-static void answer_done(struct dvm_head *h, const struct head_client *c,
-			json_t *request, size_t count)
+static void answer_done_at(struct dvm_head *h, const struct head_client *c,
+			   json_t *request, size_t count, uint64_t at)
 {
-	client_answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
+	client_answer_at(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
 					"tasks", (json_int_t)count,
 					"ended", (json_int_t)h->done,
 					"failed", (json_int_t)h->failed,
-					"line", (json_int_t)h->line));
+					"line", (json_int_t)h->line), at);
+}
+
+static void answer_done(struct dvm_head *h, const struct head_client *c,
+			json_t *request, size_t count)
+{
+	answer_done_at(h, c, request, count, 0);
 }
 
 typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
@@ -141,7 +241,7 @@ static bool ids_ok(struct dvm_head *h, const struct head_client *c,
 
 /* "ids": [...], or "all": true for those that have not ended. */
 static void for_tasks(struct dvm_head *h, const struct head_client *c,
-		      json_t *request, task_fn fn)
+		      json_t *request, task_fn fn, uint64_t at)
 {
 	json_t *ids = json_object_get(request, "ids"), *id;
 	size_t i, n = 0;
@@ -164,7 +264,7 @@ static void for_tasks(struct dvm_head *h, const struct head_client *c,
 			fn(h, t, request, c->number);
 		n += t != NULL;
 	}
-	answer_done(h, c, request, n);
+	answer_done_at(h, c, request, n, at);
 }
 
 static void cancel_one(struct dvm_head *h, struct head_task *t, json_t *request,
@@ -188,7 +288,7 @@ static void wait_one(struct dvm_head *h, struct head_task *t, json_t *request,
 
 static void on_cancel(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	for_tasks(h, c, request, cancel_one);
+	for_tasks(h, c, request, cancel_one, 0);
 }
 
 static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request)
@@ -199,12 +299,14 @@ static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request
 	if (number < 1 || number > 64)
 		client_refuse(h, c, request, "\"signal\" is a number from 1 to 64");
 	else
-		for_tasks(h, c, request, signal_one);
+		for_tasks(h, c, request, signal_one, 0);
 }
 
+/* The answer tells of ends, by their number. */
 static void on_wait(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	for_tasks(h, c, request, wait_one);
+	journal_hurry(h);
+	for_tasks(h, c, request, wait_one, h->journal.end_at);
 }
 
 static void append_list(const struct dvm_head *h, const struct head_task *list,
@@ -220,16 +322,20 @@ static void append_list(const struct dvm_head *h, const struct head_task *list,
 static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	json_t *tasks = json_array();
+	uint64_t at = 0;
 
 	append_list(h, h->running, tasks);
 	append_list(h, h->queued, tasks);
-	if (json_is_true(json_object_get(request, "ended")))
+	if (json_is_true(json_object_get(request, "ended"))) {
+		journal_hurry(h);
 		append_list(h, h->ended, tasks);
-	client_answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:o}", "ev", "ps",
+		at = h->journal.end_at;
+	}
+	client_answer_at(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:o}", "ev", "ps",
 					"running", (json_int_t)h->nrunning,
 					"queued", (json_int_t)h->nqueued,
 					"ended", (json_int_t)h->done,
-					"tasks", tasks));
+					"tasks", tasks), at);
 }
 
 /* The task of "id"; NULL: the client has been told why not. */
@@ -255,9 +361,11 @@ static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	struct head_task *t = task_of(h, c, request);
 
-	if (t)
-		client_answer(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
-						report_task(h, t)));
+	if (!t)
+		return;
+	journal_hurry(h);
+	client_answer_at(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
+					report_task(h, t)), t->end_at);
 }
 
 /* "told" and "told_pmi" follow, from so many nodes. */
@@ -265,11 +373,14 @@ static void on_why(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	struct head_task *t = task_of(h, c, request);
 
-	if (t)
-		client_answer(h, c, request, json_pack("{s:s,s:o,s:o,s:i}", "ev", "why",
-						"task", report_task(h, t),
-						"reasons", why_reasons(h, t),
-						"asked", (int)why_ask(h, t, c->number)));
+	if (!t)
+		return;
+	journal_hurry(h);
+	client_answer_at(h, c, request, json_pack("{s:s,s:o,s:o,s:i}", "ev", "why",
+					"task", report_task(h, t),
+					"reasons", why_reasons(h, t),
+					"asked", (int)why_ask(h, t, c->number)),
+			 t->end_at);
 }
 
 /* ---- requests about the DVM ---- */

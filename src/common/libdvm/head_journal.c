@@ -3,6 +3,9 @@
  * The head's journal (journal.h): what is written when, and how another head goes on with
  * it. Records gather in h->journal.out, and are given to the host before anybody is told
  * of what they say. While the host cannot write, nothing is placed and nobody is told.
+ *
+ * A position is a number of bytes of all records. Clients hear of submits and ends, and
+ * nodes of DONE, when the host has said that the journal is safe up to there.
  */
 #include "libdvm/head_private.h"
 
@@ -27,14 +30,23 @@ void journal_free(struct dvm_head *h)
 	buf_free(&h->journal.out);
 }
 
-static int put(struct dvm_head *h, const struct journal_record *r)
+static int put(struct dvm_head *h, const struct journal_record *r,
+	       enum durable_wait wait)
 {
 	int rc = h->journal.on ? journal_put(&h->journal.out, r) : 0;
 
+	if (wait > h->journal.wait && !h->options.fast)
+		h->journal.wait = wait;
 	if (rc)
 		log_error(h->log, "a record of the journal is lost: %s",
 			  strerror(-rc));
 	return rc;
+}
+
+/* Behind what has been put. */
+static uint64_t position(const struct dvm_head *h)
+{
+	return h->journal.written + h->journal.out.len;
 }
 
 static int put_profile(struct dvm_head *h, struct head_profile *p)
@@ -48,7 +60,7 @@ static int put_profile(struct dvm_head *h, struct head_profile *p)
 			.env = { p->env.data, p->env.len },
 		},
 	};
-	int rc = p->recorded ? 0 : put(h, &r);
+	int rc = p->recorded ? 0 : put(h, &r, DURABLE_NOW);
 
 	if (!rc && !p->recorded)
 		p->recorded = h->journal.request;
@@ -77,7 +89,7 @@ int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json)
 		return -ENOMEM;
 	r.submit.json = (struct dvm_bytes){ text, strlen(text) };
 	rc = put_profile(h, t->profile);
-	rc = rc ? rc : put(h, &r);
+	rc = rc ? rc : put(h, &r, DURABLE_NOW);
 	free(text);
 	return rc;
 }
@@ -91,7 +103,7 @@ static uint32_t slots_of(const struct ledger_placement *p)
 	return slots;
 }
 
-void journal_start(struct dvm_head *h, const struct head_task *t)
+void journal_start(struct dvm_head *h, struct head_task *t)
 {
 	const struct journal_record r = {
 		.type = JOURNAL_START,
@@ -99,7 +111,8 @@ void journal_start(struct dvm_head *h, const struct head_task *t)
 			   slots_of(t->placement) },
 	};
 
-	(void)put(h, &r);
+	(void)put(h, &r, h->options.once ? DURABLE_NOW : DURABLE_LATER);
+	t->start_at = position(h);
 }
 
 void journal_nodes(struct dvm_head *h, bool begins)
@@ -116,7 +129,7 @@ void journal_nodes(struct dvm_head *h, bool begins)
 		r.nodes.nodes++;
 		r.nodes.slots += h->nodes[i].has.cores;
 	}
-	(void)put(h, &r);
+	(void)put(h, &r, DURABLE_LATER);
 }
 
 void journal_cancel(struct dvm_head *h, const struct head_task *t)
@@ -125,7 +138,7 @@ void journal_cancel(struct dvm_head *h, const struct head_task *t)
 		.type = JOURNAL_CANCEL, .cancelled = t->id,
 	};
 
-	(void)put(h, &r);
+	(void)put(h, &r, DURABLE_LATER);
 }
 
 static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head_task *t)
@@ -140,7 +153,8 @@ static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head
 	return (struct dvm_bytes){ 0 };
 }
 
-void journal_end(struct dvm_head *h, const struct head_task *t)
+/* The end of a task that is lost with its client or head may be told at once. */
+void journal_end(struct dvm_head *h, struct head_task *t)
 {
 	const struct task_result *e = &t->result;
 	const struct journal_record r = {
@@ -163,7 +177,9 @@ void journal_end(struct dvm_head *h, const struct head_task *t)
 		},
 	};
 
-	(void)put(h, &r);
+	(void)put(h, &r, t->watchers && !t->tied ? DURABLE_SOON : DURABLE_LATER);
+	if (!t->tied)
+		t->end_at = h->journal.end_at = position(h);
 }
 
 /* ---- giving it to the host ---- */
@@ -178,43 +194,76 @@ static void note_failure(struct dvm_head *h, int error)
 	h->journal.error = error;
 }
 
-static int flush(struct dvm_head *h, uint32_t waits)
+static int flush(struct dvm_head *h)
 {
-	struct buf *out = &h->journal.out;
+	struct head_journal *j = &h->journal;
 	int rc;
 
-	if (!out->len) /* whether it can be written is seen when it is */
+	/* Whether it can be written is seen when it is. */
+	if (!j->out.len && j->wait == DURABLE_LATER)
 		return 0;
-	rc = h->ops.record(h->arg, out->data, out->len, waits);
-	if (!rc)
-		buf_clear(out);
+	rc = h->ops.record(h->arg, j->out.data, j->out.len, j->wait);
+	if (!rc) {
+		j->written += j->out.len;
+		j->wait = DURABLE_LATER;
+		buf_clear(&j->out);
+	}
 	note_failure(h, rc);
 	return rc;
 }
 
 bool journal_flush(struct dvm_head *h)
 {
-	return !flush(h, 0);
+	return !flush(h);
 }
 
 bool journal_ready(struct dvm_head *h)
 {
-	return !h->journal.error || journal_flush(h);
+	return !h->journal.unsafe && (!h->journal.error || journal_flush(h));
 }
+
+/* ---- what is safe ---- */
+
+bool journal_is_safe(const struct dvm_head *h, uint64_t position)
+{
+	return position <= (h->options.fast ? h->journal.written : h->journal.safe);
+}
+
+void journal_hurry(struct dvm_head *h)
+{
+	if (h->journal.on && h->journal.wait == DURABLE_LATER &&
+	    !journal_is_safe(h, position(h)))
+		h->journal.wait = DURABLE_SOON;
+}
+
+void dvm_head_journal_failed(struct dvm_head *h, int error)
+{
+	if (error)
+		log_error(h->log, "the journal is not safe on its disk: %s: no task is taken or started until it is",
+			  strerror(-error));
+	else
+		log_error(h->log, "the journal is safe on its disk again");
+	h->journal.unsafe = error;
+	h->retry = true;
+}
+
+/* ---- requests ---- */
 
 int journal_begin_request(struct dvm_head *h)
 {
 	h->journal.request++;
-	return flush(h, 0);
+	return h->journal.unsafe ? h->journal.unsafe : flush(h);
 }
 
-int journal_end_request(struct dvm_head *h, uint32_t client)
+int journal_end_request(struct dvm_head *h, uint64_t *at)
 {
 	struct head_profile *p, *next;
-	int rc = flush(h, client);
+	int rc = flush(h);
 
+	*at = h->journal.written;
 	if (!rc)
 		return 0;
+	h->journal.wait = DURABLE_LATER;
 	buf_clear(&h->journal.out); /* it held this request's and no other */
 	HASH_ITER(hh, h->profiles, p, next)
 		if (p->recorded == h->journal.request)
@@ -457,7 +506,7 @@ static void end_unfit(struct dvm_head *h, const struct unfit *u)
 	};
 
 	log_error(h->log, "task %llu: %s", (unsigned long long)u->id, u->why);
-	(void)put(h, &r);
+	(void)put(h, &r, DURABLE_LATER);
 	count_end(h, r.end.status);
 }
 

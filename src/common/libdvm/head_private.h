@@ -25,7 +25,8 @@ struct head_node {
 	bool left;         /* has been told to */
 	uint64_t leave_ms; /* when what runs there is ended; 0: it is not */
 	struct buf out; /* messages of this turn */
-	struct buf done; /* the same, for when the journal is written */
+	struct buf done; /* the same, for when the journal is safe so far, */
+	struct buf later; /* and farther */
 	struct buf early; /* what it has said before this head was resumed */
 };
 
@@ -95,6 +96,7 @@ struct head_task {
 	bool cancelled;
 	bool lost;        /* with a node: the rest of it is being ended */
 	bool launched;    /* it runs, and its nodes have been told */
+	uint64_t start_at, end_at; /* positions behind its records in the journal */
 	bool asked_names; /* of the host, see ops.names */
 	bool follow;      /* watchers of it hear of tasks that it spawns, and watch them */
 	struct head_spawn *spawned;  /* by a task; NULL: by a client */
@@ -121,12 +123,22 @@ struct head_spawn {
 	struct head_spawn *prev, *next; /* of the parent's children */
 };
 
+/* What a client is sent when the journal is safe up to a position. */
+struct held_lines {
+	uint64_t at;
+	struct buf lines;
+	struct held_lines *prev, *next;
+};
+
 struct head_client {
 	uint32_t number;
+	bool broken;   /* its connection is being closed */
+	struct held_lines *held; /* in this order, whatever comes is behind it */
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
 	bool refused;  /* it is of another version: what it asks is not heard */
 	json_t *ended; /* tasks of this turn, an array; or NULL */
+	uint64_t ended_at; /* behind the last of their records */
 	UT_hash_handle hh;
 };
 
@@ -134,7 +146,15 @@ struct head_client {
 struct head_journal {
 	bool on;
 	struct buf out;   /* records that the host has not written */
-	int error;        /* why, or 0 */
+	enum durable_wait wait; /* for these */
+	uint64_t written; /* position: what the host has written */
+	uint64_t safe;    /* what is safe on the disk */
+	uint64_t end_at;  /* behind the last end that outlives the head */
+	uint64_t done_at; /* head_node.done waits for it */
+	bool done_waits;  /* there is some, */
+	bool done_later;  /* and of head_node.later */
+	int error;        /* why it cannot be written, or 0 */
+	int unsafe;       /* why it cannot be made safe, or 0 */
 	uint64_t request; /* to submit: their number */
 };
 
@@ -200,7 +220,7 @@ struct adoption *adoption_create(struct dvm_head *h);
 bool adoption_take(struct adoption *a, struct head_task *t, bool once);
 /* Nodes end what nobody wants, and what else they have said is taken. */
 void adoption_end(struct adoption *a);
-/* Its nodes need not keep its ends any more, when the journal is written. */
+/* Its nodes need not keep its ends any more, when the journal is safe so far. */
 void adopt_done(struct dvm_head *h, const struct head_task *t);
 void adopt_send_done(struct dvm_head *h);
 
@@ -318,21 +338,25 @@ void journal_init(struct dvm_head *h);
 void journal_free(struct dvm_head *h);
 /* Records. Without a journal, nothing. */
 int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json);
-void journal_start(struct dvm_head *h, const struct head_task *t);
+void journal_start(struct dvm_head *h, struct head_task *t);
 void journal_cancel(struct dvm_head *h, const struct head_task *t);
-void journal_end(struct dvm_head *h, const struct head_task *t);
+void journal_end(struct dvm_head *h, struct head_task *t);
 /* There are more or fewer nodes, or this head begins. */
 void journal_nodes(struct dvm_head *h, bool begins);
 /* Is all written? It is tried now. */
 bool journal_flush(struct dvm_head *h);
-/* Could it be written the last time, or can it now? */
+/* Could it be written the last time, or can it now; and is that safe? */
 bool journal_ready(struct dvm_head *h);
+/* Is what is before this position as safe as it is to be? */
+bool journal_is_safe(const struct dvm_head *h, uint64_t position);
+/* Somebody waits, if what has been recorded is not safe. */
+void journal_hurry(struct dvm_head *h);
 /*
  * Around the records of a request to submit, which are written together, or not at all.
- * The client hears nothing more before they are safe. 0, or why they are not written.
+ * 0, or why they are not written. *at: where they are safe.
  */
 int journal_begin_request(struct dvm_head *h);
-int journal_end_request(struct dvm_head *h, uint32_t client);
+int journal_end_request(struct dvm_head *h, uint64_t *at);
 
 /* ---- head_why.c ---- */
 
@@ -348,9 +372,13 @@ void why_told(struct dvm_head *h, const struct dvm_told *m);
 struct head_client *client_find(struct dvm_head *h, uint32_t number);
 /* Send it; one reference is taken over. */
 void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
+/* The same, when the journal is safe up to this position. */
+void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at);
 /* The same, in answer to a request. */
 void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
 		   json_t *event);
+void client_answer_at(struct dvm_head *h, const struct head_client *c,
+		      json_t *request, json_t *event, uint64_t at);
 void client_refuse(struct dvm_head *h, const struct head_client *c,
 		   json_t *request, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -120,6 +120,8 @@ void report_ended_to(struct dvm_head *h, const struct head_task *t, uint32_t cli
 	if (!c->ended)
 		c->ended = json_array();
 	json_array_append_new(c->ended, report_task(h, t));
+	if (t->end_at > c->ended_at)
+		c->ended_at = t->end_at;
 }
 
 void report_ended(struct dvm_head *h, struct head_task *t)
@@ -145,8 +147,9 @@ void report_output(struct dvm_head *h, const struct head_task *t,
 /* "none", "written", or why it cannot be. */
 static const char *journal_state(const struct dvm_head *h)
 {
-	return !h->journal.on ? "none" :
-	       h->journal.error ? strerror(-h->journal.error) : "written";
+	int error = h->journal.error ? h->journal.error : h->journal.unsafe;
+
+	return !h->journal.on ? "none" : error ? strerror(-error) : "written";
 }
 
 static const char *node_state(const struct head_node *n)
@@ -191,8 +194,9 @@ void report_turn(struct dvm_head *h)
 	HASH_ITER(hh, h->clients, c, next) {
 		if (!c->ended)
 			continue;
-		client_tell(h, c->number, json_pack("{s:s,s:o}", "ev", "ended",
-						    "tasks", c->ended));
+		client_tell_at(h, c->number, json_pack("{s:s,s:o}", "ev", "ended",
+						       "tasks", c->ended), c->ended_at);
 		c->ended = NULL;
+		c->ended_at = 0;
 	}
 }

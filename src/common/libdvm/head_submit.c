@@ -567,12 +567,13 @@ static void note_line(struct dvm_head *h)
 static void submit_recorded(struct dvm_head *h, struct head_client *c,
 			    json_t *request, json_t *tasks)
 {
-	json_t *tag = json_object_get(request, "tag"), *event = NULL;
+	json_t *event = NULL;
+	uint64_t at;
 	int rc = journal_begin_request(h);
 
 	if (!rc) {
 		event = submit_tasks(h, c, request, tasks);
-		rc = journal_end_request(h, c->number);
+		rc = journal_end_request(h, &at);
 		if (rc)
 			undo(h, json_object_get(event, "ids"));
 	}
@@ -583,9 +584,7 @@ static void submit_recorded(struct dvm_head *h, struct head_client *c,
 		return;
 	}
 	note_line(h);
-	if (event && tag)
-		json_object_set(event, "tag", tag);
-	client_tell(h, c->number, event);
+	client_answer_at(h, c, request, event, at);
 }
 
 void submit_request(struct dvm_head *h, struct head_client *c, json_t *request)

@@ -343,15 +343,18 @@ static void launch(struct dvm_head *h, struct head_task *t)
 		signal_parts(h, t, 0);
 }
 
-/* They are the last of those that run. */
+/* They are the last of those that run, in the order of their starts. */
 void tasks_launch(struct dvm_head *h)
 {
 	struct head_task *t = h->running ? h->running->prev : NULL;
 
 	while (t && !t->launched && t != h->running && !t->prev->launched)
 		t = t->prev;
-	for (; t && !t->launched; t = t->next)
+	for (; t && !t->launched; t = t->next) {
+		if (h->options.once && !journal_is_safe(h, t->start_at))
+			break;
 		launch(h, t);
+	}
 }
 
 void task_started(struct dvm_head *h, const struct dvm_started *m)

@@ -10,7 +10,10 @@
 #define MAGIC "PMI2XDVJ"
 #define MAGIC_SIZE 8
 #define MARK 0x4a56445fu   /* where a record may begin */
-#define HEAD_SIZE 12       /* of a record */
+#define HEAD_SIZE 16       /* of a record */
+#define HEAD_SIZE_1 12     /* the same in version 1 */
+#define SUMMED 8           /* the checksum is of the bytes from here on */
+#define FIRST_SUM 0x31564a44u /* in place of the sum of a record before the first */
 
 /* ---- writing ---- */
 
@@ -112,12 +115,19 @@ static void set_u32(char *at, uint32_t v)
 		at[i] = (char)(v >> 8 * i);
 }
 
-/* What is in front of a body of which all is known now. */
+static uint32_t get_u32(const char *at)
+{
+	struct cursor c;
+
+	cursor_init(&c, at, 4);
+	return unpack_u32(&c);
+}
+
+/* What is in front of a body; journal_seal does the rest. */
 static void set_head(char *at, size_t len)
 {
 	set_u32(at, MARK);
-	set_u32(at + 4, (uint32_t)len);
-	set_u32(at + 8, hash_seeded(JOURNAL_VERSION, at + HEAD_SIZE, len));
+	set_u32(at + 8, (uint32_t)len);
 }
 
 int journal_put(struct buf *b, const struct journal_record *r)
@@ -135,6 +145,34 @@ int journal_put(struct buf *b, const struct journal_record *r)
 	else
 		set_head(b->data + begin, len);
 	return rc;
+}
+
+/* ---- the chain ---- */
+
+/* Of a record at an offset: it is no record at another one. */
+static uint32_t sum_of(uint64_t at, const void *data, size_t len)
+{
+	return hash_seeded(at << 8 | JOURNAL_VERSION, data, len);
+}
+
+void journal_chain_init(struct journal_chain *c)
+{
+	*c = (struct journal_chain){ JOURNAL_HEADER_SIZE, FIRST_SUM };
+}
+
+void journal_seal(struct journal_chain *c, void *records, size_t len)
+{
+	char *at = records, *end = at + len;
+
+	while (at < end) {
+		size_t n = HEAD_SIZE + get_u32(at + 8);
+
+		set_u32(at + 12, c->sum);
+		c->sum = sum_of(c->at, at + SUMMED, n - SUMMED);
+		set_u32(at + 4, c->sum);
+		c->at += n;
+		at += n;
+	}
 }
 
 /* ---- reading ---- */
@@ -236,57 +274,98 @@ int journal_open(struct journal_reader *j, const void *data, size_t len,
 	struct cursor c;
 	const void *magic;
 
-	*j = (struct journal_reader){ .data = data, .len = len,
+	*j = (struct journal_reader){ .data = data, .len = len, .sum = FIRST_SUM,
 		.at = JOURNAL_HEADER_SIZE, .cut = JOURNAL_HEADER_SIZE };
 	cursor_init(&c, data, len);
 	magic = unpack_raw(&c, MAGIC_SIZE);
-	*version = unpack_u32(&c);
+	j->version = *version = unpack_u32(&c);
 	if (!cursor_ok(&c) || memcmp(magic, MAGIC, MAGIC_SIZE))
 		return -EBADMSG;
-	return *version == JOURNAL_VERSION ? 0 : -EPROTONOSUPPORT;
+	return *version == 1 || *version == JOURNAL_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
-/* Is there a whole record at `at`? Then its length, else 0. */
-static size_t whole(const struct journal_reader *j, size_t at,
-		    struct journal_record *r)
-{
-	uint32_t mark, len, sum;
+/* A record as it lies in a journal. */
+struct frame {
 	const void *body;
+	size_t len;      /* of all of it */
+	uint32_t before; /* sum of the record before it */
+	uint32_t sum;
+};
+
+static bool frame_1(const struct journal_reader *j, size_t at, struct frame *f)
+{
+	uint32_t mark, len;
 	struct cursor c;
 
 	cursor_init(&c, j->data + at, j->len - at);
 	mark = unpack_u32(&c);
 	len = unpack_u32(&c);
-	sum = unpack_u32(&c);
-	if (mark != MARK || len > JOURNAL_RECORD_MAX)
-		return 0;
-	body = unpack_raw(&c, len);
-	if (!body || hash_seeded(JOURNAL_VERSION, body, len) != sum)
-		return 0;
-	cursor_init(&c, body, len);
-	return get_body(&c, r) ? HEAD_SIZE + len : 0;
+	f->sum = unpack_u32(&c);
+	f->body = mark == MARK && len <= JOURNAL_RECORD_MAX ? unpack_raw(&c, len) : NULL;
+	f->len = HEAD_SIZE_1 + (size_t)len;
+	return f->body && hash_seeded(1, f->body, len) == f->sum;
+}
+
+static bool frame_2(const struct journal_reader *j, size_t at, struct frame *f)
+{
+	uint32_t mark, len;
+	struct cursor c;
+
+	cursor_init(&c, j->data + at, j->len - at);
+	mark = unpack_u32(&c);
+	f->sum = unpack_u32(&c);
+	len = unpack_u32(&c);
+	f->before = unpack_u32(&c);
+	f->body = mark == MARK && len <= JOURNAL_RECORD_MAX ? unpack_raw(&c, len) : NULL;
+	f->len = HEAD_SIZE + (size_t)len;
+	return f->body &&
+	       sum_of(at, j->data + at + SUMMED, f->len - SUMMED) == f->sum;
+}
+
+/* Is there a whole record at `at`? */
+static bool whole(const struct journal_reader *j, size_t at, struct frame *f,
+		  struct journal_record *r)
+{
+	struct cursor c;
+
+	if (!(j->version == 1 ? frame_1(j, at, f) : frame_2(j, at, f)))
+		return false;
+	cursor_init(&c, f->body, f->len - (j->version == 1 ? HEAD_SIZE_1 : HEAD_SIZE));
+	return get_body(&c, r);
 }
 
 static void note_damage(struct journal_reader *j, size_t from, size_t to)
 {
-	if (from == to)
-		return;
 	if (!j->damaged)
 		j->damaged_at = from;
 	j->damaged += to - from;
 }
 
+/* Damaged bytes in front of it are those that are missing, or hide them. */
+static void note_missing(struct journal_reader *j, const struct frame *f)
+{
+	if (j->version == 1 || f->before == j->sum)
+		return;
+	if (!j->gaps++)
+		j->gap_at = j->begin;
+}
+
 bool journal_next(struct journal_reader *j, struct journal_record *r)
 {
-	size_t n = 0;
+	struct frame f = { 0 };
+	bool found = false;
 
-	for (size_t at = j->at; !n && j->len - at > HEAD_SIZE; at += !n) {
-		n = whole(j, at, r);
+	for (size_t at = j->at; !found && j->len - at > HEAD_SIZE_1; at++) {
+		found = whole(j, at, &f, r);
 		j->begin = at;
 	}
-	if (!n)
+	if (!found)
 		return false;
-	note_damage(j, j->at, j->begin);
-	j->at = j->cut = j->begin + n;
+	if (j->at < j->begin)
+		note_damage(j, j->at, j->begin);
+	else
+		note_missing(j, &f);
+	j->at = j->cut = j->begin + f.len;
+	j->sum = f.sum;
 	return true;
 }

@@ -4,8 +4,15 @@
  * have ended, so that another head can go on with them.
  *
  *   header:  8 bytes "PMI2XDVJ", u32 version
- *   record:  u32 mark, u32 length of the body, u32 checksum of the body, body
+ *   record:  u32 mark, u32 checksum, u32 length of the body, u32 checksum of the record
+ *            before, body
  *   body:    u8 type, and the type's fields
+ *
+ * The checksum is of what follows it and of the record's offset. So a record in the wrong
+ * place is none, and a record that is missing shows by the next one.
+ *
+ * Version 1, which is read, too, has: u32 mark, u32 length of the body, u32 checksum of
+ * the body, body.
  *
  * Records only ever follow one another. What a crash has left of the last one, and what
  * is damaged, is passed over up to the next whole record. Calls no system function.
@@ -15,7 +22,7 @@
 
 #include "libdvm/dvm_msg.h"
 
-#define JOURNAL_VERSION 1
+#define JOURNAL_VERSION 2
 #define JOURNAL_HEADER_SIZE 12
 #define JOURNAL_RECORD_MAX ((size_t)16 << 20) /* bytes of a body */
 
@@ -95,17 +102,35 @@ struct journal_record {
 
 /* Append the header of a journal. 0, -ENOBUFS or -ENOMEM. */
 int journal_put_header(struct buf *b);
-/* Append a record. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM; then nothing is appended. */
+/*
+ * Append a record, which is to be sealed. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM; then nothing
+ * is appended.
+ */
 int journal_put(struct buf *b, const struct journal_record *r);
+
+/* Where the next record comes in a journal, and the checksum of the one before it. */
+struct journal_chain {
+	uint64_t at;
+	uint32_t sum;
+};
+
+/* Of a journal that has nothing but its header. */
+void journal_chain_init(struct journal_chain *c);
+/* Make whole records of what journal_put has appended, for the chain's end. */
+void journal_seal(struct journal_chain *c, void *records, size_t len);
 
 /* Reading a journal from its begin to its end. */
 struct journal_reader {
 	const unsigned char *data;
 	size_t len;
+	uint32_t version;
+	uint32_t sum;       /* of the record that was read last */
 	size_t at;          /* the next record */
 	size_t begin;       /* the record that was read last: its bytes are up to `at` */
 	size_t damaged;     /* bytes that were passed over, followed by whole records */
 	size_t damaged_at;  /* the first of them */
+	size_t gaps;        /* places where records are missing, and nothing is damaged */
+	size_t gap_at;      /* the first of them */
 	size_t cut;         /* at the end: where the last whole record ends */
 };
 

@@ -5,6 +5,8 @@ noinst_LTLIBRARIES += libdvm.la
 endif
 libdvm_la_SOURCES = \
 	src/common/libdvm/cores.c src/common/libdvm/cores.h \
+	src/common/libdvm/disk.h \
+	src/common/libdvm/durable.c src/common/libdvm/durable.h \
 	src/common/libdvm/dvm_msg.c src/common/libdvm/dvm_msg.h \
 	src/common/libdvm/head.c src/common/libdvm/head.h \
 	src/common/libdvm/head_adopt.c \
@@ -31,6 +33,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/node_profile.c \
 	src/common/libdvm/node_start.c \
 	src/common/libdvm/node_tell.c \
+	src/common/libdvm/owner.c src/common/libdvm/owner.h \
 	src/common/libdvm/queue.c src/common/libdvm/queue.h \
 	src/common/libdvm/tail.c src/common/libdvm/tail.h
 libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE

@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A journal on a disk that may fail: durable.h. */
+#include "libdvm/durable.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JOURNAL "journal"
+#define JOURNAL_NEW "journal.new." /* and the head's epoch */
+#define JOURNAL_DAMAGED "journal.damaged"
+#define KEPT_MAX ((size_t)1 << 30) /* bytes that are not safe */
+#define CHUNK ((size_t)1 << 20)    /* bytes of a write to a new file */
+#define NAME_SIZE 40
+
+/* What is to be done before anything is safe again. */
+enum repair {
+	REPAIR_NONE,
+	REPAIR_TAIL, /* write the kept bytes again */
+	REPAIR_FILE, /* write another file */
+};
+
+struct durable {
+	struct durable_options options;
+	struct disk_ops disk;
+	void *disk_arg;
+	struct durable_ops ops;
+	void *arg;
+	const struct log_hook *log;
+	struct owner self;
+	char new_name[NAME_SIZE];
+	bool owns;
+	bool superseded;
+	bool begun, closed;
+	int file;                   /* -1: none */
+	uint64_t id;                /* disk_stat.id of the file */
+	uint64_t size;              /* bytes of the file that count */
+	bool rest;                  /* what a failed write has left may be behind them */
+	struct journal_chain chain; /* at the file's end */
+	struct buf kept;            /* the last bytes of the file: those not yet safe */
+	uint64_t end, safe;         /* positions */
+	uint64_t limit;             /* bytes of the file, see DURABLE_LIMIT_MIN */
+	bool syncs;                 /* a sync is under way, */
+	uint64_t syncing;           /* of what is before this position */
+	uint64_t due_ms;            /* when a sync begins; UINT64_MAX: nothing is to be */
+	uint64_t last_ms;           /* when the last one ended */
+	uint64_t look_ms;           /* when the owner is checked again */
+	enum repair repair;
+	uint64_t retry_ms;
+	int error;                  /* as ops.failed has been told */
+};
+
+/* ---- life ---- */
+
+int durable_create(struct durable **out, const struct durable_options *options,
+		   const struct disk_ops *disk, void *disk_arg,
+		   const struct durable_ops *ops, void *arg, const struct log_hook *log)
+{
+	struct durable *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->options = *options;
+	d->self = options->self;
+	d->disk = *disk;
+	d->disk_arg = disk_arg;
+	d->ops = *ops;
+	d->arg = arg;
+	d->log = log;
+	d->file = -1;
+	d->due_ms = UINT64_MAX;
+	buf_init(&d->kept, KEPT_MAX);
+	*out = d;
+	return 0;
+}
+
+void durable_destroy(struct durable *d)
+{
+	if (!d)
+		return;
+	if (d->file >= 0)
+		d->disk.close(d->disk_arg, d->file);
+	buf_free(&d->kept);
+	free(d);
+}
+
+static int open_present(struct durable *d)
+{
+	struct disk_stat st;
+	int rc;
+
+	d->file = d->disk.open(d->disk_arg, JOURNAL);
+	if (d->file < 0)
+		return d->file == -ENOENT ? 0 : d->file;
+	rc = d->disk.stat(d->disk_arg, d->file, &st);
+	if (rc)
+		return rc;
+	if (!st.own)
+		return -EPERM;
+	d->id = st.id;
+	d->size = st.size;
+	return 0;
+}
+
+/* Somebody holds the lock: may it be passed over? */
+static int pass_lock(const struct durable *d, struct owner *other)
+{
+	(void)owner_last(other, &d->disk, d->disk_arg);
+	return d->options.take_over || owner_is_requeued(&d->self, other) ? 0 : -EBUSY;
+}
+
+static void remove_file(void *ctx, const char *name)
+{
+	struct durable *d = ctx;
+
+	(void)d->disk.unlink(d->disk_arg, name);
+}
+
+/*
+ * What an earlier head has made for its next rename goes: that rename fails then, also if
+ * the head has just looked whether it is the owner. One that it makes from now on is not
+ * renamed, for it looks after that.
+ */
+static int remove_new_files(struct durable *d)
+{
+	snprintf(d->new_name, sizeof(d->new_name), JOURNAL_NEW "%llu",
+		 (unsigned long long)d->self.epoch);
+	return d->disk.list(d->disk_arg, JOURNAL_NEW, remove_file, d);
+}
+
+int durable_open(struct durable *d, struct owner *other)
+{
+	int rc = d->disk.lock(d->disk_arg);
+
+	*other = (struct owner){ 0 };
+	if (rc == -EWOULDBLOCK)
+		rc = pass_lock(d, other);
+	else if (rc == -ENOLCK)
+		rc = 0;
+	rc = rc ? rc : owner_claim(&d->self, &d->disk, d->disk_arg, d->options.lives,
+				   d->options.lives_arg, d->options.take_over, other);
+	if (rc)
+		return rc;
+	d->owns = true;
+	rc = remove_new_files(d);
+	return rc ? rc : open_present(d);
+}
+
+bool durable_is_there(const struct durable *d)
+{
+	return d->file >= 0;
+}
+
+uint64_t durable_safe(const struct durable *d)
+{
+	return d->safe;
+}
+
+uint64_t durable_end(const struct durable *d)
+{
+	return d->end;
+}
+
+void durable_set_limit(struct durable *d, uint64_t bytes)
+{
+	d->limit = bytes;
+}
+
+/* ---- reading ---- */
+
+/* What is kept is what the file should have at its end. */
+int durable_read(struct durable *d, void **data, size_t *len)
+{
+	char *all = malloc((size_t)d->size + 1);
+	int64_t n;
+
+	if (!all)
+		return -ENOMEM;
+	n = d->file < 0 ? -ENOENT :
+			  d->disk.read(d->disk_arg, d->file, all, (size_t)d->size, 0);
+	if (n >= 0 && (uint64_t)n < d->size - d->kept.len)
+		n = -EIO;
+	if (n < 0) {
+		free(all);
+		return (int)n;
+	}
+	if (d->kept.len)
+		memcpy(all + d->size - d->kept.len, d->kept.data, d->kept.len);
+	*data = all;
+	*len = (size_t)d->size;
+	return 0;
+}
+
+int durable_keep(struct durable *d)
+{
+	int rc = d->disk.unlink(d->disk_arg, JOURNAL_DAMAGED);
+
+	return rc && rc != -ENOENT ? rc :
+	       d->disk.link(d->disk_arg, JOURNAL, JOURNAL_DAMAGED);
+}
+
+/* ---- failures ---- */
+
+static void fail(struct durable *d, int error, enum repair repair, uint64_t now_ms)
+{
+	if (repair > d->repair)
+		d->repair = repair;
+	d->retry_ms = now_ms + DURABLE_LATER_MS;
+	d->due_ms = UINT64_MAX;
+	if (error == d->error)
+		return;
+	d->error = error;
+	d->ops.failed(d->arg, error);
+}
+
+static void supersede(struct durable *d)
+{
+	struct owner by;
+
+	d->superseded = true;
+	d->due_ms = UINT64_MAX;
+	if (owner_last(&by, &d->disk, d->disk_arg) || by.epoch <= d->self.epoch)
+		by = (struct owner){ 0 };
+	d->ops.superseded(d->arg, &by);
+}
+
+/* 0, or it has been superseded, or the error of the disk. */
+static int check_owner(struct durable *d, uint64_t now_ms)
+{
+	int rc = d->superseded ? -ESTALE : owner_check(&d->self, &d->disk, d->disk_arg);
+
+	d->look_ms = now_ms + DURABLE_LOOK_MS;
+	if (rc == -ESTALE && !d->superseded)
+		supersede(d);
+	return rc;
+}
+
+/* Has the file still its name? */
+static int check_name(struct durable *d)
+{
+	struct disk_stat st;
+	int rc = d->disk.look(d->disk_arg, JOURNAL, &st);
+
+	return rc ? rc : st.id == d->id ? 0 : -ENOENT;
+}
+
+/* What is before the position is on the disk: is it safe? */
+static void settle(struct durable *d, uint64_t position, uint64_t now_ms)
+{
+	int rc = check_owner(d, now_ms), named = rc ? 0 : check_name(d);
+
+	if (rc == -ESTALE)
+		return;
+	if (rc || named) {
+		fail(d, rc ? rc : named, named == -ENOENT ? REPAIR_FILE : REPAIR_TAIL,
+		     now_ms);
+		return;
+	}
+	buf_consume(&d->kept, (size_t)(position - (d->end - d->kept.len)));
+	d->safe = position;
+	if (d->error) {
+		d->error = 0;
+		d->ops.failed(d->arg, 0);
+	}
+	d->ops.safe(d->arg, position);
+}
+
+/* ---- another file ---- */
+
+/* A journal that is being written. */
+struct copy {
+	struct durable *d;
+	int file;
+	struct disk_stat stat;
+	struct journal_chain chain;
+	struct buf out;  /* what comes at `size` */
+	uint64_t size;
+	int error;       /* the first; what follows does nothing */
+};
+
+static void copy_flush(struct copy *c)
+{
+	struct durable *d = c->d;
+
+	if (!c->error)
+		c->error = d->disk.write(d->disk_arg, c->file, c->out.data, c->out.len,
+					 c->size);
+	c->size += c->out.len;
+	buf_clear(&c->out);
+}
+
+static void copy_put(struct copy *c, const struct journal_record *r)
+{
+	size_t begin = c->out.len;
+
+	if (!c->error)
+		c->error = journal_put(&c->out, r);
+	if (c->error)
+		return;
+	journal_seal(&c->chain, c->out.data + begin, c->out.len - begin);
+	if (c->out.len >= CHUNK)
+		copy_flush(c);
+}
+
+static void copy_begin(struct copy *c, struct durable *d)
+{
+	int rc = d->disk.unlink(d->disk_arg, d->new_name);
+
+	*c = (struct copy){ .d = d };
+	buf_init(&c->out, KEPT_MAX);
+	journal_chain_init(&c->chain);
+	c->file = rc && rc != -ENOENT ? rc : d->disk.create(d->disk_arg, d->new_name);
+	c->error = c->file < 0 ? c->file :
+				 d->disk.stat(d->disk_arg, c->file, &c->stat);
+	c->error = c->error ? c->error : journal_put_header(&c->out);
+}
+
+/* A journal in which something was found that its head has not written so. */
+static void tell_damage(struct durable *d, const struct journal_reader *in)
+{
+	if (!in->damaged && !in->gaps && in->cut == in->len)
+		return;
+	(void)durable_keep(d);
+	log_error(d->log, "the journal is damaged: %zu bytes at offset %zu, records are missing at %zu places, first before offset %zu, %zu bytes at its end; the file is kept as " JOURNAL_DAMAGED,
+		  in->damaged, in->damaged_at, in->gaps, in->gap_at, in->len - in->cut);
+}
+
+/* What the head knows of `old`; its own, if it has begun. */
+static void copy_all(struct copy *c, const void *old, size_t len)
+{
+	struct durable *d = c->d;
+	struct journal_record r;
+	struct journal_reader in;
+	uint32_t version;
+
+	if (old && journal_open(&in, old, len, &version)) {
+		c->error = c->error ? c->error : -EBADMSG;
+	} else if (old) {
+		while (journal_next(&in, &r))
+			if (d->ops.knows(d->arg, &r))
+				copy_put(c, &r);
+		if (d->begun)
+			tell_damage(d, &in);
+	}
+	r = (struct journal_record){ .type = JOURNAL_COUNTS };
+	d->ops.forgotten(d->arg, &r.counts);
+	copy_put(c, &r);
+	copy_flush(c);
+	if (!c->error)
+		c->error = d->disk.sync(d->disk_arg, c->file);
+}
+
+/* A rename that is said to have failed may have been done, as by a file server. */
+static int copy_rename(struct copy *c, uint64_t now_ms)
+{
+	struct durable *d = c->d;
+	struct disk_stat st;
+	int rc = check_owner(d, now_ms);
+
+	rc = rc ? rc : d->disk.rename(d->disk_arg, d->new_name, JOURNAL);
+	if (rc && rc != -ESTALE && !d->disk.look(d->disk_arg, JOURNAL, &st) &&
+	    st.id == c->stat.id)
+		rc = 0;
+	return rc;
+}
+
+/* It has the name now, and nothing else is written from here on. */
+static void copy_take(struct copy *c)
+{
+	struct durable *d = c->d;
+
+	if (d->file >= 0)
+		d->disk.close(d->disk_arg, d->file);
+	d->file = c->file;
+	d->id = c->stat.id;
+	d->size = c->size;
+	d->chain = c->chain;
+	d->rest = false;
+	buf_clear(&d->kept);
+	d->limit = 4 * d->size > DURABLE_LIMIT_MIN ? 4 * d->size : DURABLE_LIMIT_MIN;
+}
+
+static void copy_drop(struct copy *c)
+{
+	struct durable *d = c->d;
+
+	if (c->file < 0)
+		return;
+	d->disk.close(d->disk_arg, c->file);
+	(void)d->disk.unlink(d->disk_arg, d->new_name);
+}
+
+/*
+ * Write what the head knows of `old` in place of the present file. *taken: that is so,
+ * also if the directory could not be synced then.
+ */
+static int replace(struct durable *d, const void *old, size_t len, bool *taken,
+		   uint64_t now_ms)
+{
+	struct copy c;
+	int rc;
+
+	copy_begin(&c, d);
+	if (!c.error)
+		copy_all(&c, old, len);
+	rc = c.error ? c.error : copy_rename(&c, now_ms);
+	buf_free(&c.out);
+	*taken = !rc;
+	if (rc) {
+		copy_drop(&c);
+		return rc;
+	}
+	copy_take(&c);
+	return d->disk.sync(d->disk_arg, DISK_DIRECTORY);
+}
+
+int durable_begin(struct durable *d, const void *old, size_t len, uint64_t now_ms)
+{
+	bool taken;
+	int rc = replace(d, old, len, &taken, now_ms);
+
+	d->begun = !rc;
+	d->last_ms = now_ms;
+	return rc;
+}
+
+static int replace_present(struct durable *d, bool *taken, uint64_t now_ms)
+{
+	void *old;
+	size_t len;
+	int rc = durable_read(d, &old, &len);
+
+	*taken = false;
+	if (rc)
+		return rc;
+	rc = replace(d, old, len, taken, now_ms);
+	free(old);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+static void sync_by(struct durable *d, uint64_t ms)
+{
+	if (ms < d->due_ms)
+		d->due_ms = ms;
+}
+
+static void want(struct durable *d, enum durable_wait wait, uint64_t now_ms)
+{
+	uint64_t soon = d->last_ms + DURABLE_SOON_MS;
+
+	switch (wait) {
+	case DURABLE_NOW: sync_by(d, now_ms); break;
+	case DURABLE_SOON: sync_by(d, soon > now_ms ? soon : now_ms); break;
+	default: sync_by(d, now_ms + DURABLE_LATER_MS);
+	}
+}
+
+/* Nothing that a failed write has left may be taken for records. */
+static int cut_rest(struct durable *d)
+{
+	int rc = d->rest ? d->disk.truncate(d->disk_arg, d->file, d->size) : 0;
+
+	d->rest = rc;
+	return rc;
+}
+
+static int write_last(struct durable *d, size_t len)
+{
+	return d->disk.write(d->disk_arg, d->file, d->kept.data + d->kept.len - len, len,
+			     d->size);
+}
+
+int durable_append(struct durable *d, const void *data, size_t len,
+		   enum durable_wait wait, uint64_t now_ms)
+{
+	struct journal_chain chain = d->chain;
+	int rc = d->superseded || d->closed || !d->begun ? -ESTALE : cut_rest(d);
+
+	if (!rc && !len) {
+		want(d, wait, now_ms);
+		return 0;
+	}
+	rc = rc ? rc : buf_append(&d->kept, data, len);
+	if (rc) {
+		sync_by(d, now_ms + DURABLE_LATER_MS);
+		return rc;
+	}
+	journal_seal(&chain, d->kept.data + d->kept.len - len, len);
+	rc = write_last(d, len);
+	if (rc) {
+		d->kept.len -= len;
+		d->rest = true;
+		(void)cut_rest(d);
+		sync_by(d, now_ms + DURABLE_LATER_MS); /* a turn of the head follows */
+		return rc;
+	}
+	d->chain = chain;
+	d->size += len;
+	d->end += len;
+	want(d, wait, now_ms);
+	return 0;
+}
+
+static void begin_sync(struct durable *d, uint64_t now_ms)
+{
+	int rc;
+
+	d->due_ms = UINT64_MAX;
+	if (d->safe == d->end && !d->error)
+		return;
+	d->syncing = d->end;
+	rc = d->disk.begin_sync(d->disk_arg, d->file);
+	if (rc)
+		fail(d, rc, REPAIR_TAIL, now_ms);
+	else
+		d->syncs = true;
+}
+
+void durable_synced(struct durable *d, int error, uint64_t now_ms)
+{
+	d->syncs = false;
+	d->last_ms = now_ms;
+	if (d->closed || d->superseded)
+		return;
+	if (error)
+		fail(d, error, REPAIR_TAIL, now_ms);
+	else
+		settle(d, d->syncing, now_ms);
+}
+
+/* ---- in time ---- */
+
+/* After a failed sync nobody knows which of the bytes since the last good one are there. */
+static int write_kept(struct durable *d)
+{
+	int rc = cut_rest(d);
+
+	return rc ? rc : d->disk.write(d->disk_arg, d->file, d->kept.data, d->kept.len,
+				       d->size - d->kept.len);
+}
+
+static void repair_tail(struct durable *d, uint64_t now_ms)
+{
+	int rc = write_kept(d);
+
+	if (rc) {
+		fail(d, rc, REPAIR_TAIL, now_ms);
+		return;
+	}
+	d->repair = REPAIR_NONE;
+	begin_sync(d, now_ms);
+}
+
+static void repair_file(struct durable *d, uint64_t now_ms)
+{
+	bool taken;
+	int rc = replace_present(d, &taken, now_ms);
+
+	if (d->superseded)
+		return;
+	if (rc) {
+		fail(d, rc, REPAIR_FILE, now_ms);
+		return;
+	}
+	d->repair = REPAIR_NONE;
+	settle(d, d->end, now_ms);
+}
+
+static void make_smaller(struct durable *d, uint64_t now_ms)
+{
+	bool taken;
+	int rc = replace_present(d, &taken, now_ms);
+
+	if (d->superseded)
+		return;
+	if (rc && !taken) {
+		log_error(d->log, "the journal cannot be made smaller: %s", strerror(-rc));
+		d->limit *= 2;
+	} else if (rc) {
+		fail(d, rc, REPAIR_FILE, now_ms);
+	} else {
+		settle(d, d->end, now_ms);
+	}
+}
+
+static bool is_idle(const struct durable *d)
+{
+	return d->superseded || d->closed || !d->begun || d->syncs;
+}
+
+void durable_turn(struct durable *d, uint64_t now_ms)
+{
+	if (is_idle(d))
+		return;
+	if (d->repair) {
+		if (now_ms < d->retry_ms)
+			return;
+		if (d->repair == REPAIR_TAIL)
+			repair_tail(d, now_ms);
+		else
+			repair_file(d, now_ms);
+		return;
+	}
+	if (d->size >= d->limit)
+		make_smaller(d, now_ms);
+	else if (now_ms >= d->due_ms)
+		begin_sync(d, now_ms);
+	else if (now_ms >= d->look_ms)
+		(void)check_owner(d, now_ms); /* one that is idle is to end, too */
+}
+
+uint64_t durable_deadline(const struct durable *d)
+{
+	if (is_idle(d))
+		return UINT64_MAX;
+	if (d->repair)
+		return d->retry_ms;
+	return d->due_ms < d->look_ms ? d->due_ms : d->look_ms;
+}
+
+/* ---- the end ---- */
+
+static int sync_rest(struct durable *d, uint64_t now_ms)
+{
+	bool taken;
+	int rc;
+
+	if (d->repair == REPAIR_FILE)
+		return replace_present(d, &taken, now_ms);
+	rc = d->repair || d->syncs ? write_kept(d) : 0;
+	return rc ? rc : d->disk.sync(d->disk_arg, d->file);
+}
+
+int durable_close(struct durable *d, uint64_t now_ms)
+{
+	int rc = 0;
+
+	if (d->closed || !d->owns)
+		return 0;
+	if (d->superseded)
+		return -ESTALE;
+	if (d->begun && (d->safe < d->end || d->error))
+		rc = sync_rest(d, now_ms);
+	if (!rc && d->begun) {
+		settle(d, d->end, now_ms);
+		rc = d->error ? d->error : d->superseded ? -ESTALE : 0;
+	}
+	d->closed = true;
+	if (!d->superseded)
+		(void)owner_end(&d->self, &d->disk, d->disk_arg);
+	return rc;
+}
