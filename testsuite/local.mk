@@ -5,7 +5,7 @@ EXTRA_DIST += quickstart contrib/build-tree contrib/install-deps \
 	testsuite/asan-at-fork.c testsuite/cross testsuite/debian-root.sh \
 	testsuite/check-promises testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \
 	testsuite/slurm-from-source \
-	testsuite/slurm-version testsuite/unit/docs-test.py \
+	testsuite/slurm-version testsuite/unit/docs-test.py testsuite/unit/features-test.py \
 	testsuite/unit/man-test.py
 dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
 	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh \
