@@ -67,8 +67,8 @@ AC_DEFUN([_PMI2X_SLURM_INSTALLED], [
     $(( pmi2x_slurm_number >> 16 )) \
     $(( pmi2x_slurm_number >> 8 & 255 )) $(( pmi2x_slurm_number & 255 ))`
   AC_MSG_RESULT([$pmi2x_slurm_version])
-  AS_CASE([$pmi2x_slurm_version], [22.05.*|24.11.*|25.05.*|25.11.*|26.05.*], [],
-    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only 22.05, 24.11, 25.05, 25.11 and 26.05: run the system tests before you rely on it])])
+  AS_CASE([$pmi2x_slurm_version], [22.05.*|23.02.*|23.11.*|24.05.*|24.11.*|25.05.*|25.11.*|26.05.*], [],
+    [AC_MSG_WARN([Slurm $pmi2x_slurm_version has not been tested with pmi2x, only those from 22.05 to 26.05: run the system tests before you rely on it])])
 
   AC_PATH_PROG([PMI2X_SLURMD], [slurmd], [], [$pmi2x_slurm_path])
   AC_PATH_PROG([PMI2X_SRUN], [srun], [], [$pmi2x_slurm_path])
