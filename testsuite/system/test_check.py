@@ -2,7 +2,10 @@
 """pmi2x check and pmi2x probe --nodes, where a node is not as it should be."""
 
 import os
+import pathlib
 import shutil
+import signal
+import tempfile
 import time
 
 import pytest
@@ -20,9 +23,9 @@ def late_plugin(prefix, scratch, kind, site):
         pytest.skip("the stock plugin is always there")
     if site or os.getuid():
         pytest.skip("restarts slurmd outside of a node's namespaces, and looks into slurmd")
-    plugins = scratch / "late-plugins"
-    plugins.mkdir()
-    cluster = Cluster(prefix, scratch / "late", kind, 3)
+    plugins = pathlib.Path(tempfile.mkdtemp(dir=scratch))
+    plugins.chmod(0o755)
+    cluster = Cluster(prefix, plugins / "cluster", kind, 3)
     cluster.options = ["--plugindir", plugins, "--slurm-conf-line", "MessageTimeout=10"]
     cluster.up()
     shutil.copy(prefix / "lib/slurm/mpi_pmi2x.so", plugins)
@@ -43,6 +46,22 @@ def test_local_looks_at_this_host_and_starts_no_step(cluster, prefix, kind, site
 def completing(cluster):
     shown = cluster.run("sinfo", "-h", "-N", "-o", "%N %T").lines
     return [line.split()[0] for line in shown if line.endswith("completing")]
+
+
+def test_daemons_that_are_reloaded_load_the_plugin(late_plugin):
+    """As the packages do it: "systemctl reload" of slurmd and slurmctld is SIGHUP."""
+    cluster = late_plugin
+    for path in (cluster.dir / "run").glob("slurm*.pid"):
+        os.kill(int(path.read_text()), signal.SIGHUP)
+    wait_until(lambda: "Pmi2xPorts" in cluster.run("scontrol", "show", "config").stdout)
+    wait_until(lambda: all(has_loaded(path) for path in
+                           (cluster.dir / "run").glob("slurmd.*.pid")))
+    cluster.srun("-N3", "true").ok()
+
+
+def has_loaded(pid_file):
+    maps = pathlib.Path("/proc", pid_file.read_text().strip(), "maps")
+    return "/mpi_pmi2x.so" in maps.read_text()
 
 
 @pytest.mark.wide
