@@ -232,6 +232,39 @@ static void nodes_that_come_later_get_tasks(void **state)
 	bed_destroy(b);
 }
 
+/* Of the only task, on a node that has not gone; NODES_MAX: it runs nowhere. */
+static uint32_t node_that_runs_it(const struct bed *b, const bool *gone)
+{
+	uint32_t node = 0;
+
+	while (node < NODES_MAX && (gone[node] || !b->nodes[node].launches))
+		node++;
+	return node;
+}
+
+/* The task fails when the fourth node on which it runs is lost, though others are free. */
+static void task_is_queued_three_times_when_its_nodes_are_lost(void **state)
+{
+	struct bed *b = bed_create();
+	bool gone[NODES_MAX] = { false };
+	uint32_t node;
+
+	ask(b, "{'op':'grow','nodes':%d,'tag':1}", NODES_MAX - 2);
+	for (node = 2; node < NODES_MAX; node++)
+		come(b, node);
+	submit(b, 1);
+	for (int run = 1; run <= 4; run++) {
+		node = node_that_runs_it(b, gone);
+		assert_int_not_equal(node, NODES_MAX);
+		assert_int_equal(number(b, "ended"), 0);
+		go(b, node);
+		gone[node] = true;
+	}
+	assert_int_equal(node_that_runs_it(b, gone), NODES_MAX);
+	assert_int_equal(number(b, "ended"), 1);
+	bed_destroy(b);
+}
+
 static void nodes_that_are_named(void **state)
 {
 	struct bed *b = bed_create();
@@ -387,6 +420,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nodes_that_come_later_get_tasks),
+		cmocka_unit_test(task_is_queued_three_times_when_its_nodes_are_lost),
 		cmocka_unit_test(nodes_that_are_named),
 		cmocka_unit_test(all_of_them_come_or_none),
 		cmocka_unit_test(one_who_asks_for_nodes_may_go),
