@@ -354,7 +354,7 @@ static void receive(struct sim_node *n, struct sim_message *m)
 
 static void rank_gone(struct sim_node *n, uint32_t slot, const char *why)
 {
-	coll_rank_gone(coll_of(n), slot, why);
+	coll_rank_gone(coll_of(n), slot, COLL_OF_ALL, why);
 }
 
 static void link_lost(struct sim_node *n, uint32_t peer, const char *why)

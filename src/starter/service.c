@@ -23,7 +23,8 @@
 #define LINES_A_SECOND 32
 #define MESSAGES_A_TURN 64
 #define ASK_MS_MAX 32      /* between two looks how a process has ended */
-#define ASK_FOR_MS 5000    /* so long after it was asked for */
+#define ASK_SOON_MS 5000   /* after it was asked for; then it is looked at */
+#define ASK_LATER_MS 1000  /* now and then: the process lives on */
 
 /* ---- limits ---- */
 
@@ -198,16 +199,16 @@ static void on_how_ended(struct starter *s, const struct host_msg *m)
 
 	if (m->number >= v->nasked || !s->host.rank_exit)
 		return;
-	v->asked[m->number] = starter_now() + ASK_FOR_MS;
+	v->asked[m->number] = starter_now() + ASK_SOON_MS;
 	v->ask_ms = 0;
 }
 
-/* Says which slots are still asked for. */
-static bool answer_ends(struct starter *s)
+/* Answers for ranks that have ended. In how many ms to look at others; -1: never. */
+static int answer_ends(struct starter *s)
 {
 	struct service *v = &s->service;
 	uint64_t now = starter_now();
-	bool any = false;
+	bool any = false, soon = false;
 
 	for (uint32_t i = 0; i < v->nasked; i++) {
 		struct pmi_exit end;
@@ -221,14 +222,18 @@ static bool answer_ends(struct starter *s)
 			m.code = end.status;
 			m.data = &by_launcher;
 			m.len = 1;
-			(void)host_msg_send(v->agent.fd, &m);
-			v->asked[i] = 0;
-		} else if (now >= v->asked[i]) {
-			v->asked[i] = 0;
+			if (host_msg_send(v->agent.fd, &m) != -EAGAIN)
+				v->asked[i] = 0;
 		}
 		any |= v->asked[i] != 0;
+		soon |= now < v->asked[i];
 	}
-	return any;
+	if (!any)
+		return -1;
+	v->ask_ms = v->ask_ms ? v->ask_ms * 2 : 1;
+	if (v->ask_ms > ASK_MS_MAX)
+		v->ask_ms = ASK_MS_MAX;
+	return soon ? v->ask_ms : ASK_LATER_MS;
 }
 
 /* ---- who it is, and its end ---- */
@@ -387,14 +392,8 @@ static int longest_sleep(struct starter *s)
 {
 	struct service *v = &s->service;
 	uint64_t now = starter_now();
-	int ms = -1;
+	int ms = answer_ends(s);
 
-	if (answer_ends(s)) {
-		v->ask_ms = v->ask_ms ? v->ask_ms * 2 : 1;
-		if (v->ask_ms > ASK_MS_MAX)
-			v->ask_ms = ASK_MS_MAX;
-		ms = v->ask_ms;
-	}
 	if (v->leaving && (ms < 0 || v->limit - now < (uint64_t)ms))
 		ms = v->limit > now ? (int)(v->limit - now) : 0;
 	if (topology_left_ms(s) >= 0 && (ms < 0 || topology_left_ms(s) < ms))

@@ -64,7 +64,8 @@ struct service {
 	bool job_is_over; /* ... and now */
 	struct allowance calls, lines;
 	uint32_t lines_lost;
-	uint64_t *asked; /* by slot: how its process ends is asked for until, ms; 0 */
+	uint64_t *asked; /* by slot: how its process ends is asked for, with haste
+	                    until then, ms; 0: it is not */
 	uint32_t nasked;
 	int ask_ms;
 	struct helpers *helpers; /* calls whose end is waited for */

@@ -282,7 +282,7 @@ static void rank_dies(struct world *w, uint32_t rank)
 	struct coll *c = coll_of(w, rank, &slot);
 
 	w->ranks[rank].gone = true;
-	coll_rank_gone(c, slot, WHY);
+	coll_rank_gone(c, slot, COLL_OF_ALL, WHY);
 }
 
 /* What it has sent may still arrive. */

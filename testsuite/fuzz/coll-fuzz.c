@@ -418,7 +418,7 @@ static void event(struct node *n, struct fuzz_input *in)
 	case 5:
 		slot = fuzz_u8(in) % n->nslots;
 		n->gone[slot] = true;
-		coll_rank_gone(n->coll, slot, "it went");
+		coll_rank_gone(n->coll, slot, COLL_OF_ALL, "it went");
 		break;
 	case 6:
 		lose(n, fuzz_u8(in) % NODES);
@@ -482,7 +482,7 @@ static void end(struct node *n)
 		lose(n, i);
 	for (uint32_t i = 0; i < n->nslots; i++) {
 		n->gone[i] = true;
-		coll_rank_gone(n->coll, i, "it went");
+		coll_rank_gone(n->coll, i, COLL_OF_ALL, "it went");
 	}
 	FUZZ_CHECK(coll_pending(n->coll) == 0 && !n->coll->subsets);
 	FUZZ_CHECK(!n->fetches && !n->coll->fetches);

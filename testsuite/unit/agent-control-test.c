@@ -304,7 +304,7 @@ static void one_failure_is_one_line(void **state)
 	assert_int_equal(get(&s, &s.reports), 1);
 	assert_int_equal(get(&s, &s.gave_ups), 1);
 	assert_string_equal(s.report,
-			    "fence 1 failed: rank 4 (node n4) exited or closed PMI_FD without finalizing PMI");
+			    "fence 1 failed: rank 4 (node n4) closed PMI_FD without finalizing PMI");
 	assert_string_equal(c.text, "");
 	step_end(&s);
 }

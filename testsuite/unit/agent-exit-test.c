@@ -52,7 +52,7 @@ static void who_closes_his_connection_and_lives_on_is_not_waited_for(void **stat
 	struct cluster c;
 
 	lose_rank_0(&c, UINT_MAX);
-	expect_reason(&c, "rank_0_(node_n0)_exited_or_closed_PMI_FD_without_"
+	expect_reason(&c, "rank_0_(node_n0)_closed_PMI_FD_without_"
 			  "finalizing_PMI");
 }
 

@@ -409,7 +409,7 @@ void net_rank_gone(struct net *net, uint32_t rank)
 	net->ranks[rank].gone = true;
 	snprintf(why, sizeof(why), "rank %u is gone", rank);
 	net_inside(net, true);
-	coll_rank_gone(c, slot, why);
+	coll_rank_gone(c, slot, COLL_OF_ALL, why);
 	net_inside(net, false);
 }
 

@@ -416,7 +416,7 @@ static void long_lines_may_be_cut_anywhere(void **state)
 	net_destroy(n);
 }
 
-#define DEATH "barrier of a group of 3 ranks failed: rank 5 (node n2) exited or closed "
+#define DEATH "barrier of a group of 3 ranks failed: rank 5 (node n2) closed "
 
 /* Whoever waits cannot be told; the step ends, and says why. */
 static void a_death_ends_the_step_by_name(void **state)

@@ -335,14 +335,14 @@ static void a_death_fails_the_barrier_by_name(void **state)
 	net_eof(n, 5);
 	net_run(n);
 	answer = "cmd=barrier_failed rc=14 info=fail msg=fence_1_failed:_rank_5_"
-		 "(node_n2)_exited_or_closed_PMI_FD_without_finalizing_PMI";
+		 "(node_n2)_closed_PMI_FD_without_finalizing_PMI";
 	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
 		assert_string_equal(net_read(n, r), answer);
 	answer = net_pmi1(n, 0, "cmd=barrier_in");
 	assert_non_null(strstr(answer, "msg=fence_2_failed:_rank_5_(node_n2)"));
 	assert_int_equal(n->reports, 1); /* not one a node, rank or barrier */
 	assert_string_equal(n->report, "fence 1 failed: rank 5 (node n2) "
-				       "exited or closed PMI_FD without finalizing PMI");
+				       "closed PMI_FD without finalizing PMI");
 	net_destroy(n);
 }
 

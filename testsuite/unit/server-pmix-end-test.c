@@ -2,6 +2,8 @@
 /* How ranks that are PMIx clients end, and who serves them. */
 #include "pmix-bed.h"
 
+#include <errno.h>
+
 /* ---- ends of ranks ---- */
 
 static void who_goes_without_goodbye_is_named(void **state)
@@ -122,6 +124,151 @@ static void pmi_fd_need_not_stay_open(void **state)
 	enter_nodes(n, 1, 4);
 	net_run(n);
 	assert_all_ended(n, 1, 4);
+	net_destroy(n);
+}
+
+/* A step whose nodes serve PMIx, and whose ranks use nothing yet. */
+static struct net *offer(void)
+{
+	struct net *n = net_create(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	return n;
+}
+
+static void connect_all(struct net *n)
+{
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+}
+
+static void assert_fence_passes(struct net *n, uint64_t id)
+{
+	enter_nodes(n, id, 4);
+	net_run(n);
+	assert_all_ended(n, id, 4);
+	assert_int_equal(n->reports, 0);
+}
+
+static void rank_without_pmi_fd_starts_pmix_later(void **state)
+{
+	struct net *n = offer();
+
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		net_eof(n, r);
+		net_run(n);
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	}
+	assert_false(pmi_server_waits(n->nodes[0].server));
+	assert_fence_passes(n, 1);
+	net_destroy(n);
+}
+
+/* MPICH shuts PMI_FD down when it finalizes. */
+static void finalized_pmi_program_is_followed_by_one_of_pmix(void **state)
+{
+	struct net *n = offer();
+
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		net_init1(n, r);
+		net_pmi1(n, r, "cmd=finalize");
+		net_eof(n, r);
+	}
+	net_run(n);
+	connect_all(n);
+	assert_fence_passes(n, 1);
+	net_destroy(n);
+}
+
+static void end_of_pmi_fd_fails_no_pending_work_of_pmix(void **state)
+{
+	static const uint32_t some[] = { 2, 5 };
+	struct net *n = serve(NULL);
+
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	enter_node(&n->nodes[2], 1, NULL, 0, 4);
+	enter_node(&n->nodes[2], 2, some, 2, 4);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_eof(n, r);
+	net_run(n);
+	enter_node(&n->nodes[1], 1, NULL, 0, 4);
+	enter_node(&n->nodes[1], 2, some, 2, 4);
+	net_run(n);
+	assert_ended(&n->nodes[0], 1, givers, 5, 4);
+	assert_ended(&n->nodes[1], 1, givers, 5, 4);
+	assert_ended(&n->nodes[1], 2, some, 2, 4);
+	assert_ended(&n->nodes[2], 1, givers, 5, 4);
+	assert_ended(&n->nodes[2], 2, some, 2, 4);
+	net_destroy(n);
+}
+
+static void end_of_pmi_fd_drops_no_fetch_of_pmix(void **state)
+{
+	const struct pmix_msg want = {
+		.type = PMIX_MSG_FETCH, .id = 4, .rank = 5, .number = 1000,
+	};
+	struct net *n = serve(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	ready(n);
+	assert_int_equal(say(&n->nodes[0], &want), 0);
+	net_run(n);
+	net_eof(n, 5);
+	net_run(n);
+	assert_silence(&n->nodes[0]);
+	exit_of(n, 5, &(struct pmi_exit){ .status = 9 });
+	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_FETCHED);
+	assert_int_equal(m.status, -ECONNRESET);
+	buf_free(&b);
+	net_destroy(n);
+}
+
+static void end_of_pmi_fd_fails_fences_of_pmi_at_once(void **state)
+{
+	struct net *n = serve(NULL);
+
+	net_init1(n, 0);
+	assert_null(net_pmi1(n, 0, "cmd=barrier_in"));
+	net_eof(n, 5);
+	net_run(n);
+	assert_non_null(strstr(net_read(n, 0),
+			       "rank_5_(node_n2)_closed_PMI_FD_without_starting_PMI"));
+	net_destroy(n);
+}
+
+static void broken_pmi_message_ends_no_pmix(void **state)
+{
+	struct net *n = serve(NULL);
+
+	net_pmi1(n, 5, "GET / HTTP/1.0");
+	assert_true(n->ranks[5].closed);
+	assert_fence_passes(n, 1);
+	exit_of(n, 5, &(struct pmi_exit){ .status = 9 });
+	enter_node(&n->nodes[0], 2, NULL, 0, 4);
+	assert_failed(&n->nodes[0], 2,
+		      "rank 5 (node n2) exited by signal 9 (Killed) without finalizing PMIx");
+	net_destroy(n);
+}
+
+/* Both ends are told once each, and only the second one is the rank's. */
+static void process_that_closed_pmi_fd_fails_pmix_when_it_ends(void **state)
+{
+	struct net *n = offer();
+
+	net_eof(n, 5);
+	net_run(n);
+	for (uint32_t r = 0; r < NET_RANKS - 1; r++)
+		assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, r), 0);
+	enter_node(&n->nodes[0], 1, NULL, 0, 4);
+	net_run(n);
+	assert_silence(&n->nodes[0]);
+	exit_of(n, 5, &(struct pmi_exit){ .status = 0 });
+	exit_of(n, 5, NULL);
+	assert_failed(&n->nodes[0], 1,
+		      "rank 5 (node n2) exited with exit code 0 without starting PMI");
 	net_destroy(n);
 }
 
@@ -312,6 +459,13 @@ int main(void)
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),
 		cmocka_unit_test(pmi_fd_need_not_stay_open),
+		cmocka_unit_test(rank_without_pmi_fd_starts_pmix_later),
+		cmocka_unit_test(finalized_pmi_program_is_followed_by_one_of_pmix),
+		cmocka_unit_test(end_of_pmi_fd_fails_no_pending_work_of_pmix),
+		cmocka_unit_test(end_of_pmi_fd_drops_no_fetch_of_pmix),
+		cmocka_unit_test(end_of_pmi_fd_fails_fences_of_pmi_at_once),
+		cmocka_unit_test(broken_pmi_message_ends_no_pmix),
+		cmocka_unit_test(process_that_closed_pmi_fd_fails_pmix_when_it_ends),
 		cmocka_unit_test(the_goodbye_of_one_protocol_is_not_that_of_the_other),
 		cmocka_unit_test(an_abort_names_the_rank),
 		cmocka_unit_test(its_death_fails_fences_everywhere),

@@ -254,6 +254,22 @@ static void without_srun_nothing_is_found(void **state)
 	net_destroy(n);
 }
 
+/* Whoever serves PMIx is owed the answer, until the rank ends. */
+static void end_of_pmi_fd_drops_no_request_of_pmix(void **state)
+{
+	const struct net_options o = { .no_launcher = true };
+	struct net *n = serve(&o);
+
+	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
+	net_init1(n, 5); /* another program starts PMI over */
+	net_eof(n, 5);
+	net_run(n);
+	assert_silence(net_node_of(n, 5));
+	exit_of(n, 5, NULL);
+	expect_unnamed(n, 5, 1, -ENOTCONN, "");
+	net_destroy(n);
+}
+
 static void requests_about_names_that_cannot_be_are_refused(void **state)
 {
 	struct net *n = serve(NULL);
@@ -448,6 +464,7 @@ int main(void)
 		cmocka_unit_test(
 			nobody_waits_for_the_first_rank_to_start_that_has_ended),
 		cmocka_unit_test(without_srun_nothing_is_found),
+		cmocka_unit_test(end_of_pmi_fd_drops_no_request_of_pmix),
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
 		cmocka_unit_test(who_has_gone_waits_for_no_name),
 		cmocka_unit_test(a_spawn_is_answered_with_its_namespace),

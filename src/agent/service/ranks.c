@@ -34,8 +34,9 @@ struct rank {
 	struct stream *stream; /* NULL: none yet, or closed */
 	uv_poll_t exit;        /* of the pidfd */
 	int pidfd;             /* -1: not watched */
-	bool exited;
-	bool leaving;          /* the engine has not been told */
+	bool exited;           /* the process has */
+	bool leaving;          /* the engine has not been told of an end */
+	bool gone;             /* the engine knows that the process has ended */
 	uint64_t since;        /* leaving: loop time, ms */
 };
 
@@ -89,13 +90,23 @@ static void tell_unspoken(const struct service *s)
 	unspoken_say(s->node->log, layout_ranks(s->node->layout));
 }
 
-/* Tell the engine; `end` is NULL when it is not known how. */
+/* Nobody will ever say that the process has ended: the connection's end has to do. */
+static bool is_unwatched(const struct rank *r)
+{
+	return r->pidfd < 0 && !r->service->node->host->ask_rank_end;
+}
+
+/*
+ * Tell the engine; `end` is NULL when it is not known how. A process that lives on has
+ * closed its connection only.
+ */
 static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 {
 	struct pmi_server *server = r->service->server;
 
 	r->leaving = false;
-	if (end || r->exited)
+	r->gone = end || r->exited || is_unwatched(r);
+	if (r->gone)
 		pmi_server_client_exit(server, r->slot, end);
 	else
 		pmi_server_client_eof(server, r->slot);
@@ -122,16 +133,11 @@ static void on_limit(uv_timer_t *timer)
 		uv_timer_start(timer, on_limit, RANK_LOOK_MS, 0);
 }
 
-void ranks_ended(struct service *s, uint32_t slot, const struct pmi_exit *end)
-{
-	if (slot < s->ranks->count &&
-	    s->ranks->slots[slot].leaving)
-		tell_leaving(&s->ranks->slots[slot], end);
-}
-
 /*
- * Its connection ends, then its process, and last its parent learns how. The engine
- * is told once, with all of it, for the reason travels to every node at once.
+ * The connection ends, then the process, and last its parent learns how. The engine
+ * is told once, with all of it, for the reason travels to every node at once; but of a
+ * process that lives on, first of the one and later of the other. Without a pidfd the
+ * host says when it ends.
  */
 static void rank_leaves(struct rank *r)
 {
@@ -141,12 +147,13 @@ static void rank_leaves(struct rank *r)
 	tell_unspoken(s);
 	r->leaving = true;
 	r->since = node_now(s->node);
-	if (!patience(r)) {
+	if (host->ask_rank_end && (patience(r) || (!r->exited && r->pidfd < 0)))
+		host->ask_rank_end(host->arg, r->slot);
+	if (r->leaving && !patience(r))
 		tell_leaving(r, NULL);
+	if (!r->leaving)
 		return;
-	}
 	pmi_server_client_hung_up(s->server, r->slot);
-	host->ask_rank_end(host->arg, r->slot);
 	uv_timer_start(&s->ranks->limit, on_limit, RANK_LOOK_MS, 0);
 }
 
@@ -225,7 +232,7 @@ static void stop_watching(struct rank *r)
 }
 
 /* What it wrote last counts; what a grandchild may still write does not. */
-static void rank_exited(struct rank *r)
+static void finish_process(struct rank *r)
 {
 	stop_watching(r);
 	r->exited = true;
@@ -233,7 +240,24 @@ static void rank_exited(struct rank *r)
 		stream_read_now(r->stream, RANK_LAST_INPUT);
 	if (r->stream)
 		close_stream(r);
+}
+
+static void rank_exited(struct rank *r)
+{
+	finish_process(r);
 	rank_leaves(r);
+}
+
+/* Whoever knows how the process has ended knows that it has. */
+void ranks_ended(struct service *s, uint32_t slot, const struct pmi_exit *end)
+{
+	struct rank *r = &s->ranks->slots[slot];
+
+	if (slot >= s->ranks->count || !r->registered || r->gone)
+		return;
+	if (!r->exited)
+		finish_process(r);
+	tell_leaving(r, end);
 }
 
 static void on_exit_poll(uv_poll_t *poll, int status, int events)
@@ -248,7 +272,7 @@ static void watch(struct rank *r, int pidfd)
 		rank_exited(r);
 		return;
 	}
-	if (pidfd < 0) /* no pidfds here: the connection's end has to do */
+	if (pidfd < 0) /* no pidfds here: the host has to say */
 		return;
 	if (uv_poll_init(loop_uv(r->service->node->loop), &r->exit, pidfd)) {
 		close(pidfd);

@@ -74,7 +74,8 @@ void coll_destroy(struct coll *c)
 	coll_fetches_free(c);
 	coll_fault_free(c);
 	for (uint32_t i = 0; c->slots && i < c->nslots; i++)
-		payload_unref(c->slots[i].why);
+		for (int side = 0; side < COLL_SIDES; side++)
+			payload_unref(c->slots[i].why[side]);
 	for (uint32_t i = 0; c->peers && i <= c->place.children; i++) {
 		payload_unref(c->peers[i].why);
 		payload_unref(c->peers[i].said);
@@ -135,7 +136,7 @@ int coll_may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot)
 
 	if (slot >= c->nslots)
 		return -EINVAL;
-	if (c->slots[slot].gone)
+	if (c->slots[slot].gone & coll_side_of_kind(kind))
 		return -ESHUTDOWN;
 	seq = c->slots[slot].entered[kind];
 	if (seq == COLL_NEVER)
@@ -426,14 +427,31 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 
 /* ---- departures ---- */
 
-void coll_rank_gone(struct coll *c, uint32_t slot, const char *why)
+static void note_gone(struct coll_slot *slot, enum coll_side side, const char *why)
 {
-	if (slot >= c->nslots || c->slots[slot].gone)
+	slot->gone |= side;
+	slot->why[side == COLL_OF_PMIX] = coll_reason_new(why);
+}
+
+void coll_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides,
+		    const char *why)
+{
+	uint32_t from[COLL_KINDS];
+	unsigned news;
+
+	if (slot >= c->nslots)
 		return;
-	c->slots[slot].gone = true;
-	c->slots[slot].why = coll_reason_new(why);
-	coll_fault_raise(c, c->slots[slot].entered, why);
-	coll_fetches_rank_gone(c, slot);
+	news = sides & ~c->slots[slot].gone;
+	if (!news)
+		return;
+	for (unsigned side = COLL_OF_PMI; side <= COLL_OF_PMIX; side <<= 1)
+		if (news & side)
+			note_gone(&c->slots[slot], side, why);
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		from[kind] = news & coll_side_of_kind(kind) ?
+				     c->slots[slot].entered[kind] : COLL_NEVER;
+	coll_fault_raise(c, from, why);
+	coll_fetches_rank_gone(c, slot, news);
 }
 
 /* The first that cannot complete without the parent. */

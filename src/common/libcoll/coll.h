@@ -40,6 +40,15 @@
 /* PMIx: the fences of its clients, which are gathers with numbers of their own. */
 enum coll_kind { COLL_FENCE, COLL_GATHER, COLL_RING, COLL_PMIX, COLL_KINDS };
 
+/*
+ * The two interfaces that a rank may use, and may be gone from one by one, as bits.
+ * COLL_PMIX, and the operations of subsets from COLL_OP_PMIX and of fetches from
+ * COLL_FETCH_PMIX on, are of PMIx; all others are of PMI.
+ */
+enum coll_side { COLL_OF_PMI = 1, COLL_OF_PMIX = 2, COLL_OF_ALL = 3 };
+#define COLL_SIDES 2
+#define COLL_OP_PMIX 16
+
 /* "fence", "allgather", "ring", "PMIx fence" */
 const char *coll_kind_name(enum coll_kind kind);
 
@@ -346,16 +355,17 @@ struct payload *coll_body_room(struct coll *c, uint32_t from,
 			       const struct coll_msg *msg, size_t len);
 
 /*
- * The rank in `slot` will enter nothing more, whether it finalized, crashed or
- * never started PMI: what it has not entered can no longer complete, and every
+ * The rank in `slot` will enter nothing more of these sides, whether it finalized,
+ * crashed or never started: what it has not entered can no longer complete, and every
  * node learns so at once, since a rank anywhere may wait for it already. `why`
- * reads like "rank 3 on node n1 was killed"; copied. Idempotent.
+ * reads like "rank 3 on node n1 was killed"; copied. Idempotent for each side.
  *
  * The end of a step is no exception, and cheap: its ranks have entered the same
  * number of collectives, so the first to go says all there is to say, and a
  * fault crosses each link at most once in each direction.
  */
-void coll_rank_gone(struct coll *c, uint32_t slot, const char *why);
+void coll_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides,
+		    const char *why);
 
 /*
  * The link to a neighbour is gone for good, or (`in_order`) the neighbour said

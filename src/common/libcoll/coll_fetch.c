@@ -26,7 +26,8 @@ struct fetch {
 	struct coll_peer *from; /* who has asked; NULL: this node */
 	uint64_t their_id;
 	struct coll_peer *to;   /* who answers; NULL: the host, */
-	uint32_t slot;          /* for this rank */
+	uint32_t slot;          /* for this rank, */
+	enum coll_side side;    /* of this interface */
 };
 
 /* ---- what is under way ---- */
@@ -157,6 +158,7 @@ static void ask_host(struct coll *c, struct fetch *f,
 	int rc = -ENOTSUP;
 
 	f->slot = slot_of(c, what->rank);
+	f->side = coll_side_of_op(what->op, COLL_FETCH_PMIX);
 	if (c->ops->fetch_asked)
 		rc = c->ops->fetch_asked(c->arg, f->id, what);
 	if (rc == -ENOMEM)
@@ -337,11 +339,11 @@ void coll_fetches_link_lost(struct coll *c, const struct coll_peer *peer)
 			fail_for(c, f, peer->why);
 }
 
-void coll_fetches_rank_gone(struct coll *c, uint32_t slot)
+void coll_fetches_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides)
 {
 	struct fetch *f, *next;
 
 	HASH_ITER(hh, c->fetches, f, next)
-		if (!f->to && f->slot == slot)
-			fail_for(c, f, c->slots[slot].why);
+		if (!f->to && f->slot == slot && f->side & sides)
+			fail_for(c, f, coll_slot_why(&c->slots[slot], f->side));
 }

@@ -83,9 +83,26 @@ struct coll_bound {
 struct coll_slot {
 	uint32_t entered[COLL_KINDS];
 	uint32_t subsets;    /* entries that have not ended */
-	bool gone;
-	struct payload *why; /* it has gone; NULL: no memory */
+	unsigned gone; /* enum coll_side */
+	struct payload *why[COLL_SIDES]; /* it has gone; NULL: no memory */
 };
+
+static inline enum coll_side coll_side_of_kind(enum coll_kind kind)
+{
+	return kind == COLL_PMIX ? COLL_OF_PMIX : COLL_OF_PMI;
+}
+
+static inline enum coll_side coll_side_of_op(uint8_t op, uint8_t first_of_pmix)
+{
+	return op < first_of_pmix ? COLL_OF_PMI : COLL_OF_PMIX;
+}
+
+/* Why the slot has gone from one side. */
+static inline const struct payload *coll_slot_why(const struct coll_slot *slot,
+						  enum coll_side side)
+{
+	return slot->why[side == COLL_OF_PMIX];
+}
 
 struct coll_peer {
 	uint32_t position;
@@ -245,7 +262,7 @@ int coll_fetch_receive(struct coll *c, struct coll_peer *peer,
 		       const struct coll_msg *msg, struct payload *body);
 /* What was asked over this link, which is lost, or of this rank, is not answered. */
 void coll_fetches_link_lost(struct coll *c, const struct coll_peer *peer);
-void coll_fetches_rank_gone(struct coll *c, uint32_t slot);
+void coll_fetches_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides);
 void coll_fetches_free(struct coll *c);
 
 #endif

@@ -19,6 +19,7 @@
 
 #include "libcoll/coll.h"
 
+#define COLL_FETCH_PMIX 2 /* first op of PMIx, see coll_side */
 #define COLL_FETCH_KEY_MAX 1024 /* bytes */
 #define COLL_FETCH_AHEAD_MAX 256 /* fetches under way, for each rank of the node that
                                    asks; they share them */
@@ -34,7 +35,8 @@ enum coll_fetch_status {
 };
 
 struct coll_fetch {
-	uint8_t op;       /* of the hosts' choice: what kind of thing is fetched */
+	uint8_t op;       /* of the hosts' choice: what kind of thing is fetched; see
+	                     COLL_FETCH_PMIX */
 	uint32_t rank;    /* whose; of any node, also this one */
 	uint32_t timeout; /* ms that the owner's host may wait for it; 0: not at all */
 	const void *key;  /* any bytes; may be NULL when there are none */

@@ -270,7 +270,7 @@ static int may_enter(const struct coll *c, uint32_t slot,
 		return -EINVAL;
 	if (contribution && contribution->len > COLL_SUBSET_BYTES_MAX)
 		return -EINVAL;
-	if (c->slots[slot].gone)
+	if (c->slots[slot].gone & coll_side_of_op(name->op, COLL_OP_PMIX))
 		return -ESHUTDOWN;
 	return c->slots[slot].subsets < COLL_SUBSET_AHEAD_MAX ? 0 : -EAGAIN;
 }

@@ -38,7 +38,7 @@
 
 struct coll_subset_name {
 	uint8_t op;            /* of the host's choice: who use one name do the
-	                          same */
+	                          same; see COLL_OP_PMIX */
 	const void *tag;       /* any bytes; may be NULL when there are none */
 	size_t tag_len;
 	const uint32_t *ranks; /* of the members, ascending, none twice */

@@ -87,10 +87,14 @@ static void bound_by_children(const struct coll *c, const struct subset *s,
 static void bound_by_members(const struct coll *c, const struct subset *s,
 			     struct bound *b)
 {
-	for (uint32_t i = 0; i < s->nown; i++)
-		if (c->slots[s->own[i].slot].gone)
-			tighten(b, s->own[i].entered,
-				c->slots[s->own[i].slot].why);
+	enum coll_side side = subset_side(s);
+
+	for (uint32_t i = 0; i < s->nown; i++) {
+		const struct coll_slot *slot = &c->slots[s->own[i].slot];
+
+		if (slot->gone & side)
+			tighten(b, s->own[i].entered, coll_slot_why(slot, side));
+	}
 	for (uint32_t i = 0; i < c->place.children; i++)
 		if (c->peers[i].lost && s->children[i].members)
 			tighten(b, s->children[i].ups, c->peers[i].why);

@@ -117,6 +117,11 @@ static void read_begin(struct reader *r, const struct coll *c,
 	unpack_bytes(&r->at, COLL_SUBSET_TAG_MAX, &len);
 }
 
+enum coll_side subset_side(const struct subset *s)
+{
+	return coll_side_of_op(s->name->data[0], COLL_OP_PMIX);
+}
+
 /* The next member; false: there is none, or what comes is no list of ranks. */
 static bool read_next(struct reader *r, uint32_t *rank)
 {

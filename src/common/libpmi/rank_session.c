@@ -19,15 +19,26 @@ bool rank_is_live(const struct rank_session *ss)
 	return IN(ss->state) & IN_LIVE;
 }
 
+/* Of a session that is over: the one before. */
+static enum rank_state last_state(const struct rank_session *ss)
+{
+	return ss->state == RANK_GONE ? ss->before : ss->state;
+}
+
 bool rank_is_unused(const struct rank_session *ss)
 {
-	return ss->state == RANK_ABSENT || ss->state == RANK_FRESH;
+	enum rank_state state = last_state(ss);
+
+	return state == RANK_ABSENT || state == RANK_FRESH;
 }
 
 bool rank_is_finalized(const struct rank_session *ss)
 {
-	return ss->state == RANK_FINALIZED ? ss->pmix != RANK_PMIX_ACTIVE :
-	       rank_is_unused(ss) && ss->pmix == RANK_PMIX_FINALIZED;
+	bool left_pmix = ss->pmix == RANK_PMIX_FINALIZED;
+
+	if (last_state(ss) == RANK_FINALIZED)
+		return left_pmix || ss->pmix == RANK_PMIX_NONE;
+	return left_pmix && rank_is_unused(ss);
 }
 
 void rank_open(struct rank_session *ss)
@@ -46,14 +57,13 @@ void rank_open(struct rank_session *ss)
 void rank_drop(struct rank_session *ss)
 {
 	collective_drop(ss);
-	requests_drop(ss);
+	requests_drop(ss, false);
 	fetch_drop(ss);
 	attrs_drop(ss);
 	topology_drop(ss);
 	spawn_free(ss->spawn);
 	ss->spawn = NULL;
 	ss->skip_spawns = false;
-	ss->waits = 0;
 	ss->put += ss->pending.len;
 	buf_free(&ss->pending);
 }
@@ -109,9 +119,9 @@ void rank_fail(struct rank_session *ss, const char *why)
 
 	if (!rank_is_live(ss))
 		return;
-	snprintf(ss->why, sizeof(ss->why), "rank %u (node %s) %s", ss->rank,
+	snprintf(ss->pmi_why, sizeof(ss->pmi_why), "rank %u (node %s) %s", ss->rank,
 		 server_node_name(s), why);
-	log_error(s->log, "%s; its PMI connection is closed", ss->why);
+	log_error(s->log, "%s; its PMI connection is closed", ss->pmi_why);
 	ss->state = RANK_CLOSING;
 	s->settle = true;
 	s->ops->client_close(s->arg, ss->slot);
@@ -131,38 +141,81 @@ static void keep_pending(struct rank_session *ss)
 }
 
 /*
- * A finalized session is told to libcoll only here and not when it finalizes:
- * another program of the rank may still send init on the same connection and
+ * A finalized session is told to libcoll only when its connection ends and not when it
+ * finalizes: another program of the rank may still send init on the same connection and
  * take part in later collectives, and for libcoll a rank that is gone stays
  * gone. So who fences while another rank has finalized, but lives on and never
- * comes back, waits until that rank's process ends.
+ * comes back, waits until that rank's connection or process ends.
  */
-void rank_end(struct rank_session *ss, const char *how)
+static void close_pmi(struct rank_session *ss)
 {
-	struct pmi_server *s = ss->server;
-	bool unused = rank_is_unused(ss) && ss->pmix == RANK_PMIX_NONE;
-	bool finalized = rank_is_finalized(ss);
-	const char *protocol = ss->pmix == RANK_PMIX_ACTIVE || rank_is_unused(ss) ?
-			       "PMIx" : "PMI";
-
-	if (ss->state == RANK_GONE)
-		return;
+	ss->before = ss->state;
 	ss->state = RANK_GONE;
-	ss->unstarted = unused;
-	s->unstarted += unused;
-	s->leaving = true;
+	ss->server->leaving = true;
 	keep_pending(ss);
 	rank_drop(ss);
 	buf_free(&ss->input);
-	if (!ss->why[0])
-		snprintf(ss->why, sizeof(ss->why),
-			 "rank %u (node %s) %s %s %s", ss->rank,
-			 server_node_name(s), how,
-			 unused ? "without starting" :
-			 finalized ? "after finalizing" : "without finalizing",
-			 unused ? "PMI" : protocol);
+}
+
+/* How the rank left what it used last; nothing when that is known better. */
+static void describe_end(const struct rank_session *ss, const char *how,
+			 char why[WHY_MAX])
+{
+	bool unused = rank_is_unused(ss);
+	bool unstarted = unused && ss->pmix == RANK_PMIX_NONE;
+	bool pmix = unused || ss->pmix == RANK_PMIX_ACTIVE ||
+		    ss->pmix == RANK_PMIX_LOST;
+
+	if (why[0])
+		return;
+	snprintf(why, WHY_MAX, "rank %u (node %s) %s %s %s", ss->rank,
+		 server_node_name(ss->server), how,
+		 unstarted ? "without starting" :
+		 rank_is_finalized(ss) ? "after finalizing" : "without finalizing",
+		 pmix && !unstarted ? "PMIx" : "PMI");
+}
+
+/* PMIx, which the rank may still use, is none of its business. */
+void rank_leave_pmi(struct rank_session *ss, const char *how)
+{
+	struct pmi_server *s = ss->server;
+	bool finalized = ss->state == RANK_FINALIZED;
+
+	if (ss->state == RANK_GONE)
+		return;
+	if (!ss->pmi_why[0] && ss->why[0])
+		snprintf(ss->pmi_why, sizeof(ss->pmi_why), "%s", ss->why);
+	else if (!ss->pmi_why[0])
+		snprintf(ss->pmi_why, sizeof(ss->pmi_why), "rank %u (node %s) %s %s PMI",
+			 ss->rank, server_node_name(s), how,
+			 rank_is_unused(ss) ? "without starting" :
+			 finalized ? "after finalizing" : "without finalizing");
+	close_pmi(ss);
+	coll_rank_gone(s->coll, ss->slot, COLL_OF_PMI, ss->pmi_why);
+	fetch_rank_gone(ss);
+	attrs_fail_hopeless(s);
+}
+
+/* What is known of an end of PMI before is the reason for PMI's collectives. */
+void rank_end(struct rank_session *ss, const char *how)
+{
+	struct pmi_server *s = ss->server;
+
+	if (ss->ended)
+		return;
+	ss->ended = true;
+	ss->unstarted = rank_is_unused(ss) && ss->pmix == RANK_PMIX_NONE;
+	s->unstarted += ss->unstarted;
+	describe_end(ss, how, ss->why);
+	if (ss->state == RANK_CLOSING)
+		rank_leave_pmi(ss, how);
+	if (ss->state != RANK_GONE) {
+		snprintf(ss->pmi_why, sizeof(ss->pmi_why), "%s", ss->why);
+		close_pmi(ss);
+	}
+	requests_drop(ss, true);
 	pmix_rank_gone(ss);
-	coll_rank_gone(s->coll, ss->slot, ss->why);
+	coll_rank_gone(s->coll, ss->slot, COLL_OF_ALL, ss->why);
 	fetch_rank_gone(ss);
 	attrs_fail_hopeless(s);
 }

@@ -376,13 +376,13 @@ int requests_reply(struct pmi_server *s, const void *data, size_t len)
 }
 
 /* Whoever serves PMIx clients owes an answer for one that has gone, too. */
-void requests_drop(struct rank_session *ss)
+void requests_drop(struct rank_session *ss, bool of_pmix)
 {
 	const struct control_msg gone = { .code = PMI_RC_FAIL, .text = ss->why };
 	struct srun_request *r, *next;
 
 	HASH_ITER(hh, ss->server->requests, r, next) {
-		if (r->ss != ss)
+		if (r->ss != ss || r->of_pmix != of_pmix)
 			continue;
 		if (r->of_pmix)
 			pmix_answered(ss->server, r->type, r->pmix, &gone);

@@ -181,7 +181,7 @@ void server_settle(struct pmi_server *s)
 		s->settle = false;
 		for (uint32_t i = 0; i < s->nslots; i++)
 			if (s->sessions[i].state == RANK_CLOSING)
-				rank_end(&s->sessions[i], "left");
+				rank_leave_pmi(&s->sessions[i], "left");
 		if (stale)
 			slots_update(s);
 		fetches_look(s);
@@ -218,24 +218,12 @@ bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot)
 	return slot < s->nslots && s->sessions[slot].input.len > 0;
 }
 
-static bool is_finalized(const struct pmi_server *s, uint32_t slot)
-{
-	return slot < s->nslots && rank_is_finalized(&s->sessions[slot]);
-}
-
-/* It speaks PMIx only, whatever becomes of its PMI_FD. */
-static bool needs_no_connection(const struct pmi_server *s, uint32_t slot)
-{
-	return slot < s->nslots && s->sessions[slot].pmix == RANK_PMIX_ACTIVE &&
-	       rank_is_unused(&s->sessions[slot]);
-}
-
-/* It was told that a collective has failed, and has not ended well. */
+/* The rank was told that a collective has failed, and has not ended well. */
 static void give_up(struct rank_session *ss)
 {
 	struct pmi_server *s = ss->server;
 
-	if (s->gave_up || !ss->told || ss->state == RANK_GONE)
+	if (s->gave_up || !ss->told || ss->ended)
 		return;
 	s->gave_up = true;
 	requests_gave_up(s);
@@ -258,26 +246,19 @@ static void tell_spawner(struct rank_session *ss, bool well)
 	requests_ready(s, well ? NULL : ss->why);
 }
 
-/* `well`: nobody says that it has failed. */
-static void client_gone(struct pmi_server *s, uint32_t slot, const char *how, bool well)
+/* `well`: nobody says that the rank has failed. */
+static void process_ended(struct rank_session *ss, const char *how, bool well)
 {
-	struct rank_session *ss;
-	bool there, leaves;
+	struct pmi_server *s = ss->server;
+	bool leaves = !rank_is_finalized(ss);
 
-	if (slot >= s->nslots)
-		return;
-	ss = &s->sessions[slot];
-	there = ss->state != RANK_GONE;
-	leaves = there && !is_finalized(s, slot);
 	pmix_tell_none(s);
 	slots_take_own(ss); /* what it entered last counts */
 	rank_end(ss, how);
 	if (leaves && s->step->spawned)
 		tell_spawner(ss, well);
-	else if (there && ss->spawner)
+	else if (ss->spawner)
 		requests_ended(ss);
-	s->slots_stale = s->slots != NULL;
-	server_settle(s);
 }
 
 void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
@@ -292,35 +273,44 @@ void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
 
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 {
-	if (needs_no_connection(s, slot))
+	if (slot >= s->nslots)
 		return;
-	if (slot < s->nslots && !is_finalized(s, slot))
+	if (!rank_is_finalized(&s->sessions[slot]))
 		give_up(&s->sessions[slot]);
-	/* Both look alike here: a process that lives on is not accused. */
-	client_gone(s, slot, "exited or closed PMI_FD", true);
+	slots_take_own(&s->sessions[slot]);
+	rank_leave_pmi(&s->sessions[slot], "closed PMI_FD");
+	s->slots_stale = s->slots != NULL;
+	server_settle(s);
 }
 
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 			    const struct pmi_exit *end)
 {
+	struct rank_session *ss;
 	char how[CAUSE_MAX];
+	bool well;
 
-	bool well = end ? end->status == 0 : is_finalized(s, slot);
-
+	if (slot >= s->nslots || s->sessions[slot].ended)
+		return;
+	ss = &s->sessions[slot];
+	well = end ? end->status == 0 : rank_is_finalized(ss);
 	cause_text(end, how);
-	if (slot < s->nslots && !well)
-		give_up(&s->sessions[slot]);
+	if (!well)
+		give_up(ss);
 	/* Whoever still holds its PMI_FD must not wait for an answer. */
-	if (slot < s->nslots && rank_is_live(&s->sessions[slot]))
+	if (rank_is_live(ss))
 		s->ops->client_close(s->arg, slot);
-	client_gone(s, slot, how, well);
-	if (slot < s->nslots && !well && !(end && end->by_launcher))
-		pmix_rank_failed(&s->sessions[slot], end != NULL);
+	process_ended(ss, how, well);
+	if (!well && !(end && end->by_launcher))
+		pmix_rank_failed(ss, end != NULL);
+	s->slots_stale = s->slots != NULL;
+	server_settle(s);
 }
 
 bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot)
 {
-	return !is_finalized(s, slot) || s->sessions[slot].told;
+	return slot < s->nslots && (!rank_is_finalized(&s->sessions[slot]) ||
+				    s->sessions[slot].told);
 }
 
 void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,

@@ -212,15 +212,15 @@ bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot);
  */
 void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot);
 /*
- * Its connection has ended. When it had not finalized, the rank is gone for all
- * collectives (design: a rank that exits without finalizing).
+ * Its connection has ended, and its process lives on: the rank is gone for collectives
+ * of PMI, and may use PMIx.
  */
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
 /*
- * The process has ended, whoever may still hold its PMI_FD. The host has fed all
- * its input before. Calls client_close unless client_eof came first or the
- * connection was closed. Both are idempotent, in either order; the first says
- * how the rank went. `end` may be NULL.
+ * The process has ended, and with it the rank, whoever may still hold its PMI_FD. The
+ * host has fed all its input before. Calls client_close unless client_eof came first or
+ * the connection was closed. Both are idempotent; after this one there is nothing left
+ * for the other. `end` may be NULL.
  */
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 			    const struct pmi_exit *end);

@@ -209,7 +209,7 @@ static void look(struct rank_session *ss, const struct buf *shown,
 
 	w->fresh = false;
 	if (has_died(ss))
-		answer_without(ss, w, COLL_FETCH_GONE, ss->why);
+		answer_without(ss, w, COLL_FETCH_GONE, ss->pmi_why);
 	else if (find_value(ss, shown, w, &r))
 		answer_value(ss, w, &r);
 	else if (ss->state == RANK_FINALIZED || ss->state == RANK_GONE)

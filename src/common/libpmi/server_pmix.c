@@ -65,10 +65,9 @@ void pmix_lose_rank(struct rank_session *ss, const char *why)
 {
 	struct pmi_server *s = ss->server;
 
-	snprintf(ss->why, sizeof(ss->why), "%s", why);
-	if (rank_is_live(ss))
-		s->ops->client_close(s->arg, ss->slot);
-	rank_end(ss, "left");
+	ss->pmix = RANK_PMIX_LOST;
+	requests_drop(ss, true);
+	coll_rank_gone(s->coll, ss->slot, COLL_OF_PMIX, why);
 }
 
 void pmix_rank_gone(struct rank_session *ss)
@@ -86,8 +85,7 @@ void pmix_rank_gone(struct rank_session *ss)
 static const struct rank_session *find_client(const struct pmi_server *s)
 {
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE &&
-		    s->sessions[i].state != RANK_GONE)
+		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE && !s->sessions[i].ended)
 			return &s->sessions[i];
 	return NULL;
 }
@@ -289,7 +287,7 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 	struct rank_session *ss = pmix_rank_of(s, m);
 	bool first;
 
-	if (!ss || ss->state == RANK_GONE)
+	if (!ss || ss->ended || ss->pmix == RANK_PMIX_LOST)
 		return 0;
 	first = !find_client(s);
 	ss->pmix = RANK_PMIX_ACTIVE;
@@ -411,13 +409,13 @@ int pmi_server_pmix_input(struct pmi_server *s, struct payload *message)
 	return rc;
 }
 
-/* Whoever serves no more has lost the clients, too, that speak nothing else. */
+/* Whoever serves no more has lost the clients, too. */
 static void lose_ranks(struct pmi_server *s, const char *why)
 {
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		struct rank_session *ss = &s->sessions[i];
 
-		if (ss->pmix == RANK_PMIX_ACTIVE && rank_is_unused(ss))
+		if (ss->pmix == RANK_PMIX_ACTIVE && !ss->ended)
 			pmix_lose_rank(ss, why);
 	}
 }
@@ -425,7 +423,7 @@ static void lose_ranks(struct pmi_server *s, const char *why)
 static bool any_rank_left(const struct pmi_server *s)
 {
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].state != RANK_GONE)
+		if (!s->sessions[i].ended)
 			return true;
 	return false;
 }

@@ -17,7 +17,7 @@
 #include "libpmi/pmix_msg.h"
 #include "libpmi/server_private.h"
 
-#define SUBSET_OP 16 /* the names of these subsets differ by it from a group's of PMI-1 */
+#define SUBSET_OP COLL_OP_PMIX /* the names of these subsets differ by it from a group's of PMI-1 */
 
 /* What has been entered and has not ended. */
 struct pmix_entered {
@@ -333,7 +333,9 @@ static void miss(struct pmi_server *s, struct pmix_entered *op, uint32_t slot, i
 		 server_node_name(s), op_names[op->op], answer_text(rc));
 	if (rc != -ESHUTDOWN)
 		pmix_lose_rank(ss, why);
-	pmix_subset_ended(s, op->number, NULL, ss->why);
+	else if (ss->ended)
+		snprintf(why, sizeof(why), "%s", ss->why);
+	pmix_subset_ended(s, op->number, NULL, why);
 }
 
 static int enter_some(struct pmi_server *s, const struct entrance *en)

@@ -87,7 +87,7 @@ static int on_request(struct pmi_server *s, const struct pmix_msg *m,
 		      enum control_type type, int (*check)(const struct pmix_msg *m))
 {
 	struct rank_session *ss = pmix_rank_of(s, m);
-	int rc = ss && ss->state != RANK_GONE ? check(m) : -EINVAL;
+	int rc = ss && !ss->ended ? check(m) : -EINVAL;
 
 	rc = rc ? rc : requests_pmix(ss, type, m->id, m->data, m->len);
 	if (rc)

@@ -31,6 +31,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "libcoll/fetch.h"
 #include "libpmi/control.h"
 #include "libpmi/early.h"
 #include "libpmi/group.h"
@@ -63,13 +64,20 @@ struct pmix_wanted;
 struct pmix_msg;
 
 /*
+ * A rank is the process that the launcher has started: it lives until that process ends
+ * (rank_session.ended). PMI and PMIx are sessions of the rank, each with states of its
+ * own: the end of a connection, or of one interface, ends a session only. The table of
+ * states and events is in doc/data-path.md.
+ *
+ * The session of PMI:
+ *
  *   ABSENT     -- open ----------> FRESH
  *   FRESH      -- init (PMI-1) --> ACTIVE
  *   FRESH      -- init (PMI-2) --> HANDSHAKE -- fullinit --> ACTIVE
  *   ACTIVE     -- finalize ------> FINALIZED
  *   FINALIZED  -- init ----------> as from FRESH: a second program
  *   any        -- protocol error > CLOSING, until the host call returns
- *   any        -- eof, exit -----> GONE
+ *   any        -- eof, exit -----> GONE: the rank has no PMI any more
  */
 enum rank_state {
 	RANK_ABSENT,
@@ -85,11 +93,19 @@ enum rank_state {
 #define IN_LIVE (IN(RANK_FRESH) | IN(RANK_HANDSHAKE) | \
 		 IN(RANK_ACTIVE) | IN(RANK_FINALIZED))
 
-/* The same of PMIx, in which a rank may start over, too. */
+/*
+ * The session of PMIx:
+ *
+ *   NONE      -- connected --> ACTIVE
+ *   ACTIVE    -- finalized --> FINALIZED
+ *   FINALIZED -- connected --> ACTIVE: another program
+ *   ACTIVE    -- lost -------> LOST: the rank cannot take part any more
+ */
 enum rank_pmix {
 	RANK_PMIX_NONE,
 	RANK_PMIX_ACTIVE,
 	RANK_PMIX_FINALIZED,
+	RANK_PMIX_LOST,
 };
 
 struct rank_session;
@@ -159,7 +175,7 @@ struct fetch_wait;
 struct fetch_ask;
 
 /* What coll_fetch.op means here. */
-enum fetch_op { FETCH_VALUE = 1, FETCH_PMIX };
+enum fetch_op { FETCH_VALUE = 1, FETCH_PMIX = COLL_FETCH_PMIX };
 
 /* By these it shows whether a rank has put something. */
 struct fetch_seen {
@@ -172,14 +188,16 @@ struct rank_session {
 	struct pmi_server *server;
 	uint32_t slot;
 	uint32_t rank;
-	enum rank_state state;
+	enum rank_state state; /* of PMI */
+	enum rank_state before; /* GONE: the state that the session had */
 	enum rank_pmix pmix;
+	bool ended;         /* the rank's process has */
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
 	bool shows;         /* what it puts is seen in the slots, */
 	bool finalized;     /* the program that did that has */
-	bool unstarted;     /* it has gone without starting PMI, */
+	bool unstarted;     /* it has ended without starting PMI or PMIx, */
 	bool failed;        /* and it is known that it did badly */
 	bool told;          /* of a collective that has failed */
 	bool spawner;       /* it has asked for processes of PMIx, which may connect */
@@ -201,7 +219,8 @@ struct rank_session {
 	struct payload_vec kept; /* what it has put and was fenced, but */
 	bool kept_cut;           /* not all */
 	struct spawn_request *spawn; /* PMI-1: collected so far */
-	char why[WHY_MAX];  /* why it went, when it knows better than "exited" */
+	char pmi_why[WHY_MAX]; /* why PMI is GONE, or CLOSING */
+	char why[WHY_MAX];  /* why the rank ended; or an abort that will end it */
 };
 
 /* Results of collectives (results.c). */
@@ -271,7 +290,7 @@ struct pmi_server {
 	struct pmi_writer writer;
 	bool used;        /* a rank has started PMI */
 	bool leaving;     /* since then ranks have only finalized or ended */
-	uint32_t unstarted; /* ranks that have gone without starting PMI */
+	uint32_t unstarted; /* ranks that have ended without starting PMI or PMIx */
 	bool fence_near;  /* a rank has put something since the last fence */
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
@@ -315,15 +334,17 @@ void rank_input(struct rank_session *ss, const char *data, size_t len);
 void rank_restart(struct rank_session *ss);
 /* Close a connection whose peer broke the rules; it is gone at the next settle. */
 void rank_fail(struct rank_session *ss, const char *why);
-/* The rank will not come back; `how` it went, for people. Idempotent. */
+/* The rank's session of PMI is over: `how` it ended, for people. Idempotent. */
+void rank_leave_pmi(struct rank_session *ss, const char *how);
+/* The rank's process has ended; `how`, for people. Idempotent. */
 void rank_end(struct rank_session *ss, const char *how);
-/* Drop what the session has asked for and what it holds. */
+/* Drop what the session of PMI has asked for and what it holds. */
 void rank_drop(struct rank_session *ss);
-/* Neither gone nor about to be. */
+/* The session of PMI is neither gone nor about to be. */
 bool rank_is_live(const struct rank_session *ss);
-/* It has not spoken PMI. */
+/* The rank does not use PMI, and never did. */
 bool rank_is_unused(const struct rank_session *ss);
-/* It has said goodbye wherever it has spoken, and it has. */
+/* The rank has used PMI or PMIx, and has finalized each that it used. */
 bool rank_is_finalized(const struct rank_session *ss);
 /* A key or value is in `m`, with a length in 1..max or 0..max; else answers. */
 const struct pmi_field *rank_key(struct rank_session *ss,
@@ -462,9 +483,9 @@ void pmix_topology_known(struct pmi_server *s);
  * nobody serves PMIx here, if it is so.
  */
 void pmix_tell_none(struct pmi_server *s);
-/* It is gone for all collectives. */
+/* The rank takes part in no collective of PMIx any more. */
 void pmix_lose_rank(struct rank_session *ss, const char *why);
-/* The rank has gone: whoever serves PMIx is told. */
+/* The rank has ended: whoever serves PMIx is told. */
 void pmix_rank_gone(struct rank_session *ss);
 /*
  * It has ended badly, or (not known) so it seems: the step is ended, unless the site wants
@@ -684,7 +705,8 @@ void requests_report(struct pmi_server *s, const char *text);
 void requests_gave_up(struct pmi_server *s);
 /* A frame from srun. 0 or -EPROTO. */
 int requests_reply(struct pmi_server *s, const void *data, size_t len);
-void requests_drop(struct rank_session *ss);
+/* Those of one interface of the rank. */
+void requests_drop(struct rank_session *ss, bool of_pmix);
 void requests_fail_all(struct pmi_server *s, const char *why);
 
 #endif

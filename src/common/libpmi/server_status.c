@@ -17,16 +17,23 @@ static const enum status_phase PHASES[] = {
 	[RANK_GONE] = STATUS_GONE,
 };
 
-/* Of a rank that speaks PMIx only. */
+/* Of a rank that uses PMIx only. */
 static const enum status_phase PMIX_PHASES[] = {
 	[RANK_PMIX_ACTIVE] = STATUS_ACTIVE,
 	[RANK_PMIX_FINALIZED] = STATUS_FINALIZED,
+	[RANK_PMIX_LOST] = STATUS_GONE,
 };
 
+/* A rank that has closed PMI_FD before it used PMI may still start PMIx. */
 static enum status_phase phase_of(const struct rank_session *ss)
 {
-	return rank_is_unused(ss) && ss->pmix ? PMIX_PHASES[ss->pmix] :
-						PHASES[ss->state];
+	if (ss->ended)
+		return STATUS_GONE;
+	if (ss->pmix == RANK_PMIX_ACTIVE || (ss->pmix && rank_is_unused(ss)))
+		return PMIX_PHASES[ss->pmix];
+	if (ss->state == RANK_GONE && ss->before != RANK_ACTIVE)
+		return PHASES[ss->before];
+	return PHASES[ss->state];
 }
 
 static void add_session(struct pmi_server *s, const struct rank_session *ss,

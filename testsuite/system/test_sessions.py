@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that use PMI and PMIx one after the other in one task, started by wrappers."""
+
+import shutil
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("needs_pmixd")
+HELLO = "../../contrib/cluster/mpi-hello.c"
+STEP = ["-N2", "-n4", "--ntasks-per-node=2"]
+TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_mpi_yield_when_idle": "1"}
+POPEN = (
+    "import subprocess, sys\n"
+    "sys.exit(max(subprocess.call(c, shell=True, close_fds=False) for c in sys.argv[1:]))"
+)
+
+
+@pytest.fixture
+def programs(hello, compile_program):
+    """By name: an MPI program that uses PMI, and one that uses PMIx."""
+    return {"mpich": hello, "ompi": compile_program(HELLO, "mpicc.openmpi")}
+
+
+def wrapper(name, commands):
+    """The command that runs these commands one after the other."""
+    if not shutil.which("python3" if name == "popen" else name):
+        pytest.skip(f"{name} is not there")
+    if name == "popen":
+        return [sys.executable, "-c", POPEN, *commands]
+    if name == "csh":
+        return ["csh", "-fc", "; ".join([*commands, "true"])]
+    return [name, "-c", "; ".join([*commands, ":"])]
+
+
+def assert_right(result, programs):
+    """Each of the programs has come up with all ranks; rank 0 says so."""
+    assert [line[:7] for line in result.lines] == ["size 4 "] * programs, result
+    assert not result.stderr, result
+
+
+def run_pair(srun, programs, shell, pair, apart):
+    """Both programs come up with all ranks, and nobody complains."""
+    late = [f"sleep $(($SLURM_PROCID * {apart}))"] if apart else []
+    if shell == "csh" and apart:
+        late = [f"@ s = $SLURM_PROCID * {apart}; sleep $s"]
+    commands = late + [str(programs[p]) for p in pair]
+    result = srun(*STEP, *wrapper(shell, commands), env=TCP, timeout=120).ok()
+    assert_right(result, len(pair))
+
+
+@pytest.mark.parametrize("pair", ["mpich-ompi", "ompi-mpich", "ompi-ompi"])
+def test_programs_of_a_task_use_both_interfaces(srun, programs, pair):
+    run_pair(srun, programs, "sh", pair.split("-"), 0)
+
+
+def test_pmix_starts_late_after_pmi(srun, programs):
+    """MPICH shuts PMI_FD down, while other ranks have yet to come to PMIx."""
+    run_pair(srun, programs, "sh", ["mpich", "ompi"], 1)
+
+
+def test_wrapper_that_closes_pmi_fd_runs_pmix(srun, programs):
+    """csh does so: the agent sees the end of the connections long before PMIx starts."""
+    run_pair(srun, programs, "csh", ["ompi"], 1)
+
+
+def test_closed_pmi_fd_ends_no_pmix(srun, programs):
+    """Ranks come to PMIx seconds after one another, none of them with PMI_FD."""
+    script = f"eval \"exec $PMI_FD<&-\"; sleep $SLURM_PROCID; {programs['ompi']}; :"
+    result = srun(*STEP, "bash", "-c", script, env=TCP, timeout=120).ok()
+    assert_right(result, 1)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("apart", [0, 3])
+@pytest.mark.parametrize("pair", ["mpich-ompi", "ompi-mpich", "ompi-ompi"])
+@pytest.mark.parametrize("shell", ["sh", "csh", "popen"])
+def test_pairs(srun, programs, shell, pair, apart):
+    if shell == "csh" and "mpich" in pair:
+        pytest.skip("csh closes PMI_FD, which MPICH needs")
+    run_pair(srun, programs, shell, pair.split("-"), apart)
