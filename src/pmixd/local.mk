@@ -13,6 +13,7 @@ uninstall-local:
 	-rmdir "$(DESTDIR)$(pmixd_home)"
 endif
 libpmixd_la_SOURCES = \
+	src/pmixd/client_hello.c src/pmixd/client_hello.h \
 	src/pmixd/collect.c src/pmixd/collect.h \
 	src/pmixd/events.c src/pmixd/events.h \
 	src/pmixd/info.c src/pmixd/info.h \
@@ -27,6 +28,7 @@ libpmixd_la_SOURCES = \
 	src/pmixd/server_fetch.c \
 	src/pmixd/server_group.c \
 	src/pmixd/server_internal.h \
+	src/pmixd/server_session.c \
 	src/pmixd/server_job.c \
 	src/pmixd/spawn.c src/pmixd/spawn.h \
 	src/pmixd/store.c src/pmixd/store.h \
@@ -36,6 +38,7 @@ libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS) \
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
 src_pmixd_pmi2x_pmixd_SOURCES = \
+	src/pmixd/clients.c src/pmixd/clients.h \
 	src/pmixd/door.c src/pmixd/door.h \
 	src/pmixd/main.c src/pmixd/pmixd.h \
 	src/pmixd/program.c src/pmixd/program.h

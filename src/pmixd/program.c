@@ -12,12 +12,14 @@
 #include "agent/host_msg.h"
 #include "libio/owner.h"
 #include "pmi2x-build.h"
+#include "pmixd/clients.h"
 #include "pmixd/door.h"
 
 enum source {
 	FROM_AGENT,
 	FROM_HOST,
 	FROM_LIBRARY,
+	FROM_WAITING,
 	FROM_CLIENT,
 	FROM_OLD_CLIENT,
 	SOURCES,
@@ -29,6 +31,7 @@ struct program {
 	struct events *events;
 	struct link link;
 	struct server *server;
+	struct clients *clients;
 	uint64_t strangers; /* connections of other users */
 	bool serves;        /* and has said so */
 };
@@ -87,17 +90,6 @@ static bool may_enter(struct program *p, int fd)
 	return false;
 }
 
-static void let_in(struct program *p, int fd, bool old)
-{
-	int rc;
-
-	if (old)
-		server_old_client(p->server);
-	rc = door_let_in(fd);
-	if (rc)
-		log_error(&host_log, "a PMIx client is dropped: %s", strerror(-rc));
-}
-
 /* 0: none comes. */
 static int admit(struct program *p, int listener, bool old)
 {
@@ -106,7 +98,7 @@ static int admit(struct program *p, int listener, bool old)
 	if (fd < 0)
 		return errno == EMFILE || errno == ENFILE ? -errno : 0;
 	if (may_enter(p, fd))
-		let_in(p, fd, old);
+		clients_add(p->clients, fd, old);
 	else
 		close(fd);
 	return 0;
@@ -126,7 +118,7 @@ static int take_host_message(struct program *p)
 			close(fd);
 		return -EPIPE;
 	}
-	let_in(p, fd, m.number);
+	clients_add(p->clients, fd, m.number);
 	return 0;
 }
 
@@ -179,6 +171,7 @@ static void set_sources(const struct program *p, struct pollfd fds[SOURCES])
 	};
 	fds[FROM_HOST] = (struct pollfd){ PMIXD_FD_HOST, POLLIN, 0 };
 	fds[FROM_LIBRARY] = (struct pollfd){ events_fd(p->events), POLLIN, 0 };
+	fds[FROM_WAITING] = (struct pollfd){ clients_fd(p->clients), POLLIN, 0 };
 	fds[FROM_CLIENT] = (struct pollfd){ ready ? PMIXD_FD_LISTENER : -1, POLLIN, 0 };
 	fds[FROM_OLD_CLIENT] =
 		(struct pollfd){ ready ? PMIXD_FD_LISTENER_OLD : -1, POLLIN, 0 };
@@ -216,7 +209,16 @@ static int handle(struct program *p, const struct pollfd fds[SOURCES])
 		rc = admit(p, PMIXD_FD_LISTENER, false);
 	if (!rc && readable(&fds[FROM_OLD_CLIENT]))
 		rc = admit(p, PMIXD_FD_LISTENER_OLD, true);
+	clients_look(p->clients);
 	return rc ? rc : link_write(&p->link);
+}
+
+static int longest_sleep(const struct program *p)
+{
+	int ms = server_timeout(p->server, server_now());
+	int clients_ms = clients_timeout(p->clients);
+
+	return ms < 0 || (clients_ms >= 0 && clients_ms < ms) ? clients_ms : ms;
 }
 
 static int turn(struct program *p)
@@ -225,7 +227,7 @@ static int turn(struct program *p)
 	int n;
 
 	set_sources(p, fds);
-	n = poll(fds, SOURCES, server_timeout(p->server, server_now()));
+	n = poll(fds, SOURCES, longest_sleep(p));
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	return handle(p, fds);
@@ -262,5 +264,6 @@ int program_run(const struct program_options *o)
 	rc = rc ? rc : events_create(&p.events);
 	rc = rc ? rc : server_create(&p.server, &o->server, &p.library, p.events,
 				     &p.link, &host_log);
+	rc = rc ? rc : clients_create(&p.clients, p.server, &host_log);
 	return rc ? failed("begin", rc) : loop(&p);
 }

@@ -59,7 +59,7 @@ struct job *server_job(const struct server *s, uint32_t number)
 	return j;
 }
 
-static struct job *job_named(const struct server *s, const char *name)
+struct job *server_job_named(const struct server *s, const char *name)
 {
 	struct job *j = s->jobs;
 
@@ -222,7 +222,7 @@ static int of_nobody(struct server *s, struct event *e)
 int server_event(struct server *s, struct event *e)
 {
 	bool crosses = e->foreign && e->type != EVENT_GROUP;
-	struct job *j = crosses ? server_job_of(s, e) : job_named(s, e->nspace);
+	struct job *j = crosses ? server_job_of(s, e) : server_job_named(s, e->nspace);
 
 	if (!j)
 		return of_nobody(s, e);
@@ -232,8 +232,10 @@ int server_event(struct server *s, struct event *e)
 	case EVENT_CONNECTED:
 		return tell(s, j, e, PMIX_MSG_CONNECTED);
 	case EVENT_FINALIZED:
+		server_end_session(j, e->rank, true);
 		return tell(s, j, e, PMIX_MSG_FINALIZED);
 	case EVENT_LOST:
+		server_end_session(j, e->rank, false);
 		return server_lost(j, e);
 	case EVENT_ABORT:
 		return server_abort(s, j, e);

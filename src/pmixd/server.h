@@ -38,6 +38,13 @@ int server_event(struct server *s, struct event *e);
 
 /* May clients come? */
 bool server_is_ready(const struct server *s);
+/*
+ * A client says that it is this rank. False: another process of the rank uses PMIx. True:
+ * libpmix may have the connection, `fd`, also where there is no such rank.
+ */
+bool server_begin_session(struct server *s, const char *nspace, uint32_t rank, int fd);
+/* The client was refused for that reason: people are told. */
+void server_refuse_session(struct server *s, const char *nspace, uint32_t rank);
 /* A client of PMIx 3 or older comes. */
 void server_old_client(struct server *s);
 

@@ -3,11 +3,19 @@
 #ifndef PMI2X_PMIXD_SERVER_INTERNAL_H
 #define PMI2X_PMIXD_SERVER_INTERNAL_H
 
+#include "libio/owner.h"
 #include "libpmi/names.h"
 #include "libpmi/pmix_nspace.h"
 #include "pmixd/collect.h"
 #include "pmixd/info.h"
 #include "pmixd/server.h"
+
+/* A rank's use of PMIx, by one process. */
+struct client_session {
+	bool open;              /* it has begun, and is not known to have ended */
+	bool refused;           /* a second process was, and people know */
+	struct owner_peer peer; /* open: the client's socket */
+};
 
 /* A namespace that is served. */
 struct job {
@@ -16,6 +24,7 @@ struct job {
 	struct pmix_nspace nspace;
 	struct collect *collect;
 	bool *lost;      /* by slot: ranks that are gone without goodbye */
+	struct client_session *sessions; /* by slot */
 	uint64_t groups; /* that this node has entered */
 };
 
@@ -75,12 +84,18 @@ struct server {
 /* ---- server.c ---- */
 
 struct job *server_job(const struct server *s, uint32_t number);
+struct job *server_job_named(const struct server *s, const char *name); /* or NULL */
 /* An answer to a call of libpmix, with data, malloc'ed, or none. */
 void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 		   size_t len);
 pmix_status_t server_status(int error); /* of a negative errno */
 /* From now on; EVENT_NO_TIMEOUT: never. */
 int64_t server_deadline(uint32_t ms);
+
+/* ---- server_session.c; see server.h, too ---- */
+
+/* A client has finalized, or its connection has ended. */
+void server_end_session(struct job *j, uint32_t rank, bool finalized);
 
 /* ---- server_job.c ---- */
 

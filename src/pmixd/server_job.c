@@ -208,7 +208,8 @@ static int open_job(struct server *s, struct job *j, char why[WHY_MAX])
 
 	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
 	j->lost = calloc(count, sizeof(*j->lost));
-	rc = j->lost ? init_once(s, &j->nspace, why) : -ENOMEM;
+	j->sessions = calloc(count, sizeof(*j->sessions));
+	rc = j->lost && j->sessions ? init_once(s, &j->nspace, why) : -ENOMEM;
 	rc = rc ? rc : register_job(s, &j->nspace, why);
 	rc = rc ? rc : collect_create(&j->collect, s->library, &j->nspace,
 				      s->options->collect);
@@ -234,6 +235,7 @@ static void free_job(struct job *j)
 {
 	pmix_nspace_free(&j->nspace);
 	free(j->lost);
+	free(j->sessions);
 	free(j);
 }
 

@@ -109,6 +109,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/mpi-hardware.c \
 	testsuite/system/programs/mpi-meet.c \
 	testsuite/system/programs/mpi-names.c \
+	testsuite/system/programs/mpi-nested.c \
 	testsuite/system/programs/mpi-outlive.c \
 	testsuite/system/programs/mpi-sessions.c \
 	testsuite/system/programs/mpi-spawn.c \

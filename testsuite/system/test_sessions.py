@@ -71,6 +71,36 @@ def test_closed_pmi_fd_ends_no_pmix(srun, programs):
     assert_right(result, 1)
 
 
+# ---- a program inside another one ----
+
+
+def run_nested(srun, compile_program, inner, compiler, rank):
+    """Each inner program is refused within ten seconds, and the outer one goes on."""
+    outer = compile_program("programs/mpi-nested.c", compiler)
+    result = srun(*STEP, outer, str(inner), rank, env=TCP, timeout=60).ok()
+    inners = 4 if rank == "all" else 1
+    assert result.lines.count("inner refused") == inners, result
+    assert result.lines.count("outer right") == 1, result
+    assert result.seconds < 15, result
+    return result
+
+
+def refusals(result, interface):
+    return [
+        line
+        for line in result.stderr.splitlines()
+        if f"a second process started {interface} while" in line
+    ]
+
+
+@pytest.mark.parametrize("rank", ["0", "all"])
+def test_second_pmix_process_is_refused(srun, programs, compile_program, rank):
+    result = run_nested(srun, compile_program, programs["ompi"], "mpicc.openmpi", rank)
+    assert len(refusals(result, "PMIx")) == (4 if rank == "all" else 1), result
+    if rank == "0":
+        assert "rank 0 (node n1)" in result.stderr
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize("apart", [0, 3])
 @pytest.mark.parametrize("pair", ["mpich-ompi", "ompi-mpich", "ompi-ompi"])

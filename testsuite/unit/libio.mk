@@ -93,7 +93,12 @@ testsuite_unit_starter_wait_test_SOURCES = testsuite/unit/starter-wait-test.c
 testsuite_unit_starter_wait_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_starter_wait_test_LDADD = $(UNIT_LIBS_AGENT)
 
-unit_tests += testsuite/unit/pmix-env-test testsuite/unit/pmix-store-test
+unit_tests += testsuite/unit/pmix-env-test testsuite/unit/pmix-store-test \
+	testsuite/unit/client-hello-test
+testsuite_unit_client_hello_test_SOURCES = testsuite/unit/client-hello-test.c \
+	src/pmixd/client_hello.c
+testsuite_unit_client_hello_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_client_hello_test_LDADD = $(CMOCKA_LIBS)
 testsuite_unit_pmix_env_test_SOURCES = testsuite/unit/pmix-env-test.c \
 	src/starter/pmix_env.c
 testsuite_unit_pmix_env_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)

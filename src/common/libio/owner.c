@@ -14,12 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of the peer's socket: what it calls its own address, and its peer's. */
-struct ends {
-	struct sockaddr_in own, peer;
-};
-
-static int ends_of_peer(int fd, struct ends *e)
+int owner_note_peer(int fd, struct owner_peer *e)
 {
 	socklen_t own_len = sizeof(e->own), peer_len = sizeof(e->peer);
 
@@ -31,7 +26,7 @@ static int ends_of_peer(int fd, struct ends *e)
 
 /* ---- sock_diag ---- */
 
-static int ask(int netlink, const struct ends *e)
+static int ask(int netlink, const struct owner_peer *e)
 {
 	struct {
 		struct nlmsghdr head;
@@ -67,7 +62,7 @@ static uint32_t address_in(const __be32 address[4], uint8_t family)
 }
 
 /* The kernel answers with a listening socket where there is no connection. */
-static bool is_connection(const struct inet_diag_msg *found, const struct ends *e)
+static bool is_connection(const struct inet_diag_msg *found, const struct owner_peer *e)
 {
 	return found->idiag_state != TCP_LISTEN &&
 	       found->id.idiag_sport == e->own.sin_port &&
@@ -78,7 +73,7 @@ static bool is_connection(const struct inet_diag_msg *found, const struct ends *
 		       e->peer.sin_addr.s_addr;
 }
 
-static int read_answer(int netlink, const struct ends *e, uint32_t *uid)
+static int read_answer(int netlink, const struct owner_peer *e, uint32_t *uid)
 {
 	union {
 		struct nlmsghdr head;
@@ -103,7 +98,7 @@ static int read_answer(int netlink, const struct ends *e, uint32_t *uid)
 	return 0;
 }
 
-static int by_sock_diag(const struct ends *e, uint32_t *uid)
+static int by_sock_diag(const struct owner_peer *e, uint32_t *uid)
 {
 	int rc, netlink = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC,
 				 NETLINK_SOCK_DIAG);
@@ -118,7 +113,7 @@ static int by_sock_diag(const struct ends *e, uint32_t *uid)
 
 /* ---- /proc ---- */
 
-static bool line_has(const char *line, const struct ends *e, uint32_t *uid)
+static bool line_has(const char *line, const struct owner_peer *e, uint32_t *uid)
 {
 	unsigned own, own_port, peer, peer_port, owner;
 	unsigned long inode;
@@ -133,7 +128,7 @@ static bool line_has(const char *line, const struct ends *e, uint32_t *uid)
 	return true;
 }
 
-static int by_file(const char *path, const struct ends *e, uint32_t *uid)
+static int by_file(const char *path, const struct owner_peer *e, uint32_t *uid)
 {
 	char line[256];
 	FILE *file = fopen(path, "re");
@@ -150,19 +145,23 @@ static int by_file(const char *path, const struct ends *e, uint32_t *uid)
 
 int owner_of_peer_in(const char *path, int fd, uint32_t *uid)
 {
-	struct ends e;
-	int rc = ends_of_peer(fd, &e);
+	struct owner_peer e;
+	int rc = owner_note_peer(fd, &e);
 
 	return rc ? rc : by_file(path, &e, uid);
 }
 
+int owner_of(const struct owner_peer *peer, uint32_t *uid)
+{
+	int rc = by_sock_diag(peer, uid);
+
+	return !rc || rc == -ENOENT ? rc : by_file("/proc/net/tcp", peer, uid);
+}
+
 int owner_of_peer(int fd, uint32_t *uid)
 {
-	struct ends e;
-	int rc = ends_of_peer(fd, &e);
+	struct owner_peer e;
+	int rc = owner_note_peer(fd, &e);
 
-	if (rc)
-		return rc;
-	rc = by_sock_diag(&e, uid);
-	return !rc || rc == -ENOENT ? rc : by_file("/proc/net/tcp", &e, uid);
+	return rc ? rc : owner_of(&e, uid);
 }

@@ -3,7 +3,13 @@
 #ifndef PMI2X_OWNER_H
 #define PMI2X_OWNER_H
 
+#include <netinet/in.h>
 #include <stdint.h>
+
+/* The socket at the other end: what it calls its own address, and its peer's. */
+struct owner_peer {
+	struct sockaddr_in own, peer;
+};
 
 /*
  * The user who made the socket at the other end of `fd`, a TCP connection of IPv4, as
@@ -12,6 +18,10 @@
  * it. Any thread; costs the same however many sockets the machine has.
  */
 int owner_of_peer(int fd, uint32_t *uid);
+
+/* The same in two steps: the second one when `fd` may be closed here. */
+int owner_note_peer(int fd, struct owner_peer *peer);
+int owner_of(const struct owner_peer *peer, uint32_t *uid);
 
 /* The same from the text of /proc/net/tcp, where the kernel has no sock_diag. */
 int owner_of_peer_in(const char *path, int fd, uint32_t *uid);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a PMIx client says first: which rank it is. The form is that of PMIx 2 to 6, of
+ * all that they send over TCP: a header (i32, u32, u32 length, u32), then the name of a
+ * security module, u32 length and bytes of a credential, u8 kind of process, and of a
+ * client its namespace and u32 rank. Lengths in the header are of the machine's byte
+ * order, the others of the network's; names end with a NUL.
+ */
+#ifndef PMI2X_PMIXD_CLIENT_HELLO_H
+#define PMI2X_PMIXD_CLIENT_HELLO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CLIENT_HELLO_MAX 4096 /* bytes that are looked at */
+
+struct client_hello {
+	const char *nspace; /* in what was read */
+	uint32_t rank;
+};
+
+/*
+ * 1: it is a client; 0: more bytes are needed; -EPROTO: it is no client, such as a tool,
+ * or its form is not known.
+ */
+int client_hello_read(const void *bytes, size_t len, struct client_hello *out);
+
+#endif

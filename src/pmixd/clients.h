@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections of PMIx clients between the listener and the door. A rank has one session
+ * of PMIx at a time, of one process: libpmix would take a second process for the first
+ * one. So a connection waits here until its process has said which rank it is. While
+ * the rank's session lives it waits for the end of that, one second at most, and is then
+ * closed. Programs of a rank that follow one another are let in.
+ */
+#ifndef PMI2X_PMIXD_CLIENTS_H
+#define PMI2X_PMIXD_CLIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libutil/log.h"
+#include "pmixd/server.h"
+
+struct clients;
+
+/* 0 or a negative errno. */
+int clients_create(struct clients **out, struct server *server, const struct log_hook *log);
+/* Readable when one of them has said something. */
+int clients_fd(const struct clients *c);
+/* A connection, which becomes theirs; `old`: of PMIx 3 or older. */
+void clients_add(struct clients *c, int fd, bool old);
+/* Let in or close those that it is time for. Ends of sessions are known by then. */
+void clients_look(struct clients *c);
+/* Milliseconds until clients_look is due; -1: never. */
+int clients_timeout(const struct clients *c);
+
+#endif
