@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that use PMI and PMIx one after the other in one task, started by wrappers."""
 
+import os
+import re
 import shutil
 import sys
 
@@ -99,6 +101,39 @@ def test_second_pmix_process_is_refused(srun, programs, compile_program, rank):
     assert len(refusals(result, "PMIx")) == (4 if rank == "all" else 1), result
     if rank == "0":
         assert "rank 0 (node n1)" in result.stderr
+
+
+# ---- a rank that has not started PMIx ----
+
+
+@pytest.fixture
+def late(cluster, programs, prefix, tmp_path):
+    """A step on one node, of which rank 1 waits before it starts; what srun says, and
+    what pmi2x why does."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    script = f"[ $SLURM_PROCID != 1 ] || cat {gate}; exec {programs['ompi']}"
+    argv = ["srun", "--mpi=pmi2x", "-J", "late", "-N1", "-n4", "sh", "-c", script]
+    step = cluster.start(*argv, env={**TCP, "PMI2X_STALL_REPORT": "2"})
+
+    def why():
+        jobs = cluster.run("squeue", "-h", "-o", "%i", "-n", "late").lines
+        return cluster.run(prefix / "bin" / "pmi2x", "why", f"{jobs[0]}.0").ok().stdout
+
+    yield step, why
+    with open(gate, "w"):
+        pass
+    assert step.wait(60) == 0
+
+
+def test_rank_without_pmix_is_named(late):
+    """libpmix does not say that the others are in a fence."""
+    step, why = late
+    said = r"PMIx on node n1: \d+ s, clients may wait: rank 1 has not started PMIx"
+    line = step.stderr.readline()
+    assert re.search(said, line), line
+    shown = why()
+    assert re.search(f"^{said}$", shown, re.M), shown
 
 
 @pytest.mark.wide

@@ -81,6 +81,37 @@ static void who_never_came_and_ended_well_is_told_of(void **state)
 	net_destroy(n);
 }
 
+static void expect_wait(struct net *n, uint32_t node, const char *want)
+{
+	char text[PMI_WAIT_TEXT_MAX];
+
+	assert_int_equal(pmi_server_waits(n->nodes[node].server), want[0] != 0);
+	assert_false(pmi_server_expires(n->nodes[node].server));
+	pmi_server_tell_wait(n->nodes[node].server, 60, text);
+	assert_string_equal(text, want);
+}
+
+/* A rank that uses PMI has its own protocol: nobody waits for it in PMIx. */
+static void ranks_that_have_not_started_pmix_are_named(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	expect_wait(n, 1, "");
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 1), 0);
+	expect_wait(n, 1, "PMIx on node n1: 60 s, clients may wait: ranks 2, 4 have not started PMIx");
+	net_init1(n, 2);
+	expect_wait(n, 1, "PMIx on node n1: 60 s, clients may wait: rank 4 has not started PMIx");
+	net_eof(n, 4);
+	expect_wait(n, 1, "PMIx on node n1: 60 s, clients may wait: rank 4 has not started PMIx");
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 4), 0);
+	expect_wait(n, 1, "");
+	expect_wait(n, 0, "");
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
 static void a_goodbye_is_no_death(void **state)
 {
 	struct net *n = serve(NULL);
@@ -456,6 +487,7 @@ int main(void)
 		cmocka_unit_test(who_goes_without_goodbye_is_named),
 		cmocka_unit_test(who_never_came_and_failed_ends_the_step),
 		cmocka_unit_test(who_never_came_and_ended_well_is_told_of),
+		cmocka_unit_test(ranks_that_have_not_started_pmix_are_named),
 		cmocka_unit_test(a_goodbye_is_no_death),
 		cmocka_unit_test(a_rank_may_start_over),
 		cmocka_unit_test(pmi_fd_need_not_stay_open),

@@ -254,6 +254,25 @@ static void without_srun_nothing_is_found(void **state)
 	net_destroy(n);
 }
 
+static void request_without_an_answer_is_a_wait(void **state)
+{
+	struct net *n = serve(NULL);
+	struct pmi_server *server = net_node_of(n, 5)->server;
+	char text[PMI_WAIT_TEXT_MAX];
+	uint64_t ended = pmi_server_ended(server);
+
+	assert_false(pmi_server_waits(server));
+	ask_names(n, 5, 1, NAMES_LOOKUP, 1);
+	assert_true(pmi_server_waits(server));
+	assert_false(pmi_server_expires(server));
+	pmi_server_tell_wait(server, 60, text);
+	assert_string_equal(text, "look-up of a name, or connection by rank 5 (node n2): 60 s, srun has not answered");
+	exit_of(n, 5, NULL);
+	assert_false(pmi_server_waits(server));
+	assert_true(pmi_server_ended(server) > ended);
+	net_destroy(n);
+}
+
 /* Whoever serves PMIx is owed the answer, until the rank ends. */
 static void end_of_pmi_fd_drops_no_request_of_pmix(void **state)
 {
@@ -464,6 +483,7 @@ int main(void)
 		cmocka_unit_test(
 			nobody_waits_for_the_first_rank_to_start_that_has_ended),
 		cmocka_unit_test(without_srun_nothing_is_found),
+		cmocka_unit_test(request_without_an_answer_is_a_wait),
 		cmocka_unit_test(end_of_pmi_fd_drops_no_request_of_pmix),
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
 		cmocka_unit_test(who_has_gone_waits_for_no_name),

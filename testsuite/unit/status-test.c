@@ -223,6 +223,64 @@ static void a_tool_gets_it_all(void **state)
 	step_status_destroy(s);
 }
 
+/* libpmix does not tell which of the ranks that have started are in. */
+static void ranks_without_pmix_are_late_for_its_fence(void **state)
+{
+	struct status_run runs[2] = {
+		{ .first = 0, .last = 2, .phase = STATUS_ACTIVE },
+		{ .first = 3, .last = 3, .phase = STATUS_FRESH },
+	};
+	struct node_status n = { .runs = runs, .nruns = 2 };
+	struct status_run in = { .first = 4, .last = 5, .phase = STATUS_ACTIVE,
+				 .entered[COLL_PMIX] = 1 };
+	struct node_status other = { .age_ms = 2000, .runs = &in, .nruns = 1 };
+	struct step_status *s = step_of(2);
+	char text[STATUS_TEXT_MAX];
+	struct stalled what;
+
+	add(s, 0, &n);
+	add(s, 1, &other);
+	assert_true(step_status_stalled(s, COLL_PMIX, &what));
+	assert_string_equal(step_status_text(s, &what, text),
+			    "PMIx fence 0: 2 s, waiting for 1 of 6 ranks: 3 (node n1; PMIx not started)");
+	step_status_destroy(s);
+	s = step_of(2);
+	runs[1].phase = STATUS_ACTIVE;
+	add(s, 0, &n);
+	add(s, 1, &other);
+	assert_true(step_status_stalled(s, COLL_PMIX, &what));
+	assert_string_equal(step_status_text(s, &what, text),
+			    "PMIx fence 0: 2 s, waiting for 4 of 6 ranks: 0-3 (node n1)");
+	step_status_destroy(s);
+}
+
+/* It follows the links. */
+static void wait_of_a_node_is_among_the_texts(void **state)
+{
+	struct status_run run = { .last = 1, .phase = STATUS_ACTIVE };
+	struct node_status n = { .runs = &run, .nruns = 1 };
+	struct step_status *s = step_of(1);
+	struct buf b, answer;
+	struct cursor c;
+
+	pack(&b, &n);
+	assert_int_equal(pack_str(&b, "rank 1 is\nlate"), 0);
+	assert_int_equal(step_status_add(s, 0, b.data, b.len - 1), -EPROTO);
+	assert_int_equal(step_status_add(s, 0, b.data, b.len), 0);
+	buf_init(&answer, STATUS_ANSWER_MAX);
+	assert_int_equal(step_status_pack(s, "7.0", &answer), 0);
+	cursor_init(&c, answer.data, answer.len);
+	expect_str(&c, "pmi2x-status 2");
+	expect_str(&c, "7.0");
+	assert_int_equal(unpack_u32(&c), 1);
+	expect_str(&c, "n1");
+	assert_int_equal(unpack_u32(&c), 1);
+	expect_str(&c, "rank 1 is?late");
+	buf_free(&b);
+	buf_free(&answer);
+	step_status_destroy(s);
+}
+
 static void equal_ranks_are_one_run(void **state)
 {
 	struct status_run runs[4], rank = { .phase = STATUS_ACTIVE };
@@ -275,6 +333,8 @@ int main(void)
 		cmocka_unit_test(what_the_ranks_are_is_said),
 		cmocka_unit_test(nothing_is_stalled),
 		cmocka_unit_test(a_tool_gets_it_all),
+		cmocka_unit_test(ranks_without_pmix_are_late_for_its_fence),
+		cmocka_unit_test(wait_of_a_node_is_among_the_texts),
 		cmocka_unit_test(equal_ranks_are_one_run),
 		cmocka_unit_test(damage_is_refused),
 	};

@@ -81,6 +81,7 @@ def read_node(node, cursor, names):
     node.update(answered=True, age_ms=age, requests=requests, ended=ended)
     node["ranks"] = [rank_run(cursor) for _ in range(cursor.take("I"))]
     node["links"] = [link(cursor, names) for _ in range(cursor.take("I"))]
+    node["wait"] = cursor.text() if cursor else ""
     if cursor:
         raise ValueError("more than a node has to say")
 
@@ -94,6 +95,7 @@ def silent_node(name):
         "ended": [0] * len(KINDS),
         "ranks": [],
         "links": [],
+        "wait": "",
     }
 
 

@@ -14,12 +14,14 @@
 
 #define TICKS_OF_LIMIT 4 /* looks until the first report */
 #define STALL_TICK_MAX_MS 15000
+#define MS_PER_S 1000
 
 struct service_status {
 	uv_prepare_t watch;
 	uv_timer_t tick;
 	uv_timer_t line;
-	bool waiting;        /* something pending has been seen */
+	bool waiting;        /* something pending has been seen, */
+	bool expires;        /* which Pmi2xCollectiveTimeout ends */
 	uint64_t progress;   /* pmi_server_ended when it was */
 	uint64_t last;       /* loop time of the last look, ms */
 	uint64_t counted_ms; /* that it has waited, suspensions left out */
@@ -72,15 +74,18 @@ static void on_watch(uv_prepare_t *prepare)
 	struct service *s = prepare->data;
 	struct service_status *st = s->status;
 	uint64_t progress;
+	bool expires;
 
 	if (!pmi_server_waits(s->server)) {
 		st->waiting = false; /* the timer finds out */
 		return;
 	}
 	progress = pmi_server_ended(s->server);
-	if (st->waiting && progress == st->progress)
+	expires = pmi_server_expires(s->server);
+	if (st->waiting && progress == st->progress && expires == st->expires)
 		return;
 	st->waiting = true;
+	st->expires = expires;
 	st->progress = progress;
 	st->counted_ms = st->told_ms = 0;
 	st->report_ms = s->node->options->stall_ms;
@@ -137,7 +142,7 @@ static void give_up_alone(struct service *s)
 static void look(struct service *s)
 {
 	struct service_status *st = s->status;
-	uint64_t limit = s->node->options->collective_ms;
+	uint64_t limit = st->expires ? s->node->options->collective_ms : 0;
 
 	if (limit && st->counted_ms >= limit && !st->expired) {
 		st->expired = true;
@@ -220,6 +225,22 @@ static int pack_links(const struct service *s, struct buf *b)
 	return rc;
 }
 
+/* In whole seconds; what has just begun is none. */
+static int pack_wait(struct service *s, struct buf *out)
+{
+	const struct service_status *st = s->status;
+	char text[PMI_WAIT_TEXT_MAX];
+	uint64_t ms;
+
+	if (!st->waiting)
+		return 0;
+	ms = st->counted_ms + (is_suspended(s) ? 0 : node_now(s->node) - st->last);
+	if (ms < MS_PER_S)
+		return 0;
+	pmi_server_tell_wait(s->server, (unsigned)(ms / MS_PER_S), text);
+	return text[0] ? pack_str(out, text) : 0;
+}
+
 int service_status_pack(struct service *s, struct buf *out)
 {
 	struct node_status status;
@@ -230,6 +251,7 @@ int service_status_pack(struct service *s, struct buf *out)
 	status.age_ms = age_ms(s);
 	rc = status_pack(out, &status);
 	rc = rc ? rc : pack_links(s, out);
+	rc = rc ? rc : pack_wait(s, out);
 	free(status.runs);
 	return rc;
 }

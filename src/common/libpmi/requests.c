@@ -60,6 +60,7 @@ static void forget(struct srun_request *r)
 
 	HASH_DEL(s->requests, r);
 	r->ss->waits--;
+	s->requests_ended++;
 	free(r);
 }
 
@@ -399,4 +400,28 @@ void requests_fail_all(struct pmi_server *s, const char *why)
 	snprintf(text, sizeof(text), "srun cannot be reached: %s", why);
 	HASH_ITER(hh, s->requests, r, next)
 		finish(r, &lost);
+}
+
+static const char *request_name(enum control_type type)
+{
+	switch (type) {
+	case CONTROL_SPAWN:
+		return "spawn of processes";
+	case CONTROL_LOOKUP:
+	case CONTROL_NAMES:
+		return "look-up of a name, or connection";
+	default:
+		return "request";
+	}
+}
+
+void requests_tell_wait(const struct pmi_server *s, unsigned seconds,
+			char text[PMI_WAIT_TEXT_MAX])
+{
+	const struct srun_request *r = s->requests; /* in order of their making */
+
+	if (r)
+		snprintf(text, PMI_WAIT_TEXT_MAX,
+			 "%s by rank %u (node %s): %u s, srun has not answered",
+			 request_name(r->type), r->ss->rank, server_node_name(s), seconds);
 }

@@ -312,9 +312,11 @@ void pmi_server_topology(struct pmi_server *s, const char *path);
 bool pmi_server_used(const struct pmi_server *s);
 /* Collectives that ranks of this node have entered and that have not ended. */
 size_t pmi_server_pending(const struct pmi_server *s);
+/* Is there such a one, or a rank that waits for another to put a node attribute? */
+bool pmi_server_expires(const struct pmi_server *s);
 /*
- * Is there such a one, or a rank that waits for another to put a node attribute, or may
- * wait in PMIx for one that has gone without starting?
+ * The same, or a rank that waits for srun's answer, or may wait in PMIx for one that has
+ * not started it: these waits are told of, and no limit ends them.
  */
 bool pmi_server_waits(const struct pmi_server *s);
 /* How many of these waits have ended here: grows whenever one does. */

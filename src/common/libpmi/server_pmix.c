@@ -11,7 +11,9 @@
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
 #include "libpmi/server_private.h"
+#include "libutil/rankset.h"
 
+#define LATE_LIST_MAX 256 /* bytes of a list of ranks */
 #define EVENTS_MAX 64 /* that are kept for who does not serve yet */
 #define HEAD_MAX (PMIX_MSG_TEXT_MAX + 128) /* bytes of a message without its data */
 
@@ -117,18 +119,61 @@ static void tell_failed(struct pmi_server *s)
 			pmix_rank_failed(&s->sessions[i], true);
 }
 
+bool pmix_is_late(const struct rank_session *ss)
+{
+	return ss->pmix == RANK_PMIX_NONE && !ss->ended &&
+	       ss->state != RANK_HANDSHAKE && ss->state != RANK_ACTIVE;
+}
+
+/* Live ranks that have not started PMIx, into `ranks` (NULL: count only). */
+static uint32_t list_late(const struct pmi_server *s, uint32_t *ranks)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		if (!pmix_is_late(&s->sessions[i]))
+			continue;
+		if (ranks)
+			ranks[count] = s->sessions[i].rank;
+		count++;
+	}
+	return count;
+}
+
 bool pmix_misses_rank(const struct pmi_server *s)
 {
-	return s->pmix.hello && s->unstarted && find_client(s);
+	return s->pmix.hello && find_client(s) && (s->unstarted || list_late(s, NULL));
+}
+
+static void tell_late(const struct pmi_server *s, unsigned seconds,
+		      char text[PMI_WAIT_TEXT_MAX])
+{
+	uint32_t *ranks = calloc(s->nslots, sizeof(*ranks));
+	uint32_t count = ranks ? list_late(s, ranks) : 0;
+	char list[LATE_LIST_MAX];
+
+	if (count) {
+		rankset_format(ranks, count, list, sizeof(list));
+		snprintf(text, PMI_WAIT_TEXT_MAX,
+			 "PMIx on node %s: %u s, clients may wait: rank%s %s %s not started PMIx",
+			 server_node_name(s), seconds, count > 1 ? "s" : "", list,
+			 count > 1 ? "have" : "has");
+	}
+	free(ranks);
 }
 
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 		    char text[PMI_WAIT_TEXT_MAX])
 {
-	if (pmix_misses_rank(s))
-		snprintf(text, PMI_WAIT_TEXT_MAX,
-			 "PMIx on node %s: %u s, clients may wait in a fence of all ranks: %s",
-			 server_node_name(s), seconds, find_missed(s)->why);
+	if (!pmix_misses_rank(s))
+		return;
+	if (!s->unstarted) {
+		tell_late(s, seconds, text);
+		return;
+	}
+	snprintf(text, PMI_WAIT_TEXT_MAX,
+		 "PMIx on node %s: %u s, clients may wait in a fence of all ranks: %s",
+		 server_node_name(s), seconds, find_missed(s)->why);
 }
 
 void pmix_free(struct pmi_server *s)

@@ -282,6 +282,7 @@ struct pmi_server {
 		uint64_t due;  /* of the timer; UINT64_MAX: it is not set */
 	} fetches;
 	struct srun_request *requests;
+	uint64_t requests_ended;
 	uint32_t next_request;
 	struct pmi_message message; /* the one being handled */
 	struct buf out;             /* the answer being written */
@@ -493,10 +494,13 @@ void pmix_rank_gone(struct rank_session *ss);
  */
 void pmix_rank_failed(struct rank_session *ss, bool known);
 /*
- * Do clients go on while a rank of this node has gone that never started? libpmix does not
- * tell of a fence that waits for one of its own node, so it may be that they are in one.
+ * Has the node clients while one of its ranks has not started PMIx, or has ended without?
+ * libpmix does not tell of a fence that waits for a rank of its own node, so the clients
+ * may be in one.
  */
 bool pmix_misses_rank(const struct pmi_server *s);
+/* Such a rank, which uses PMI neither. */
+bool pmix_is_late(const struct rank_session *ss);
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 		    char text[PMI_WAIT_TEXT_MAX]);
 void pmix_free(struct pmi_server *s);
@@ -708,5 +712,8 @@ int requests_reply(struct pmi_server *s, const void *data, size_t len);
 /* Those of one interface of the rank. */
 void requests_drop(struct rank_session *ss, bool of_pmix);
 void requests_fail_all(struct pmi_server *s, const char *why);
+/* A line about the request that has waited longest, if there is one. */
+void requests_tell_wait(const struct pmi_server *s, unsigned seconds,
+			char text[PMI_WAIT_TEXT_MAX]);
 
 #endif

@@ -24,11 +24,16 @@ static const enum status_phase PMIX_PHASES[] = {
 	[RANK_PMIX_LOST] = STATUS_GONE,
 };
 
-/* A rank that has closed PMI_FD before it used PMI may still start PMIx. */
+/*
+ * A rank that has left PMI may still start PMIx; where others of its node use that, it has
+ * not begun.
+ */
 static enum status_phase phase_of(const struct rank_session *ss)
 {
 	if (ss->ended)
 		return STATUS_GONE;
+	if (pmix_is_late(ss) && pmix_misses_rank(ss->server))
+		return ss->state == RANK_ABSENT ? STATUS_ABSENT : STATUS_FRESH;
 	if (ss->pmix == RANK_PMIX_ACTIVE || (ss->pmix && rank_is_unused(ss)))
 		return PMIX_PHASES[ss->pmix];
 	if (ss->state == RANK_GONE && ss->before != RANK_ACTIVE)
@@ -70,12 +75,18 @@ int pmi_server_status(struct pmi_server *s,
 
 bool pmi_server_waits(const struct pmi_server *s)
 {
-	return pmi_server_pending(s) || s->attr_waits || pmix_misses_rank(s);
+	return pmi_server_expires(s) || s->requests || pmix_misses_rank(s);
+}
+
+bool pmi_server_expires(const struct pmi_server *s)
+{
+	return pmi_server_pending(s) || s->attr_waits;
 }
 
 uint64_t pmi_server_ended(const struct pmi_server *s)
 {
-	uint64_t sum = coll_subsets_ended(s->coll) + s->attr_waits_ended;
+	uint64_t sum = coll_subsets_ended(s->coll) + s->attr_waits_ended +
+		       s->requests_ended;
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		sum += coll_ended(s->coll, kind);
@@ -91,6 +102,8 @@ void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 		attrs_tell_wait(s, seconds, text);
 	if (!text[0])
 		pmix_tell_wait(s, seconds, text);
+	if (!text[0])
+		requests_tell_wait(s, seconds, text);
 }
 
 void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,

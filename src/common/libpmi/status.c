@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libpmi/control.h"
 #include "libutil/pack.h"
 
 #define RUN_BYTES (4 + 4 + 1 + 1 + 4 * COLL_KINDS)
@@ -102,6 +103,18 @@ static uint32_t unpack_count(struct cursor *c, uint32_t max, size_t bytes)
 	return c->failed ? 0 : count;
 }
 
+/* Malloc'ed; NULL: it is none, or there is no memory. */
+static char *unpack_text(struct cursor *c)
+{
+	size_t len;
+	const char *text = unpack_bytes(c, STATUS_TEXT_MAX - 1, &len);
+	char *copy = text ? strndup(text, len) : NULL;
+
+	if (copy)
+		control_printable(copy);
+	return copy;
+}
+
 int status_unpack(const void *data, size_t len, struct node_status *n)
 {
 	struct cursor c;
@@ -118,9 +131,11 @@ int status_unpack(const void *data, size_t len, struct node_status *n)
 		unpack_run(&c, &n->runs[i]);
 	unpack_raw(&c, LINK_BYTES *
 			       unpack_count(&c, STATUS_LINKS_MAX, LINK_BYTES));
+	n->wait = cursor_left(&c) ? unpack_text(&c) : NULL;
 	if (cursor_done(&c))
 		return 0;
 	free(n->runs);
+	free(n->wait);
 	return -EPROTO;
 }
 
@@ -162,8 +177,10 @@ void step_status_destroy(struct step_status *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->nodes; i++)
+	for (uint32_t i = 0; i < s->nodes; i++) {
 		free(s->all[i].runs);
+		free(s->all[i].wait);
+	}
 	free(s->all);
 	buf_free(&s->packed);
 	free(s);
@@ -197,6 +214,7 @@ int step_status_add(struct step_status *s, uint32_t position, const void *data,
 	rc = keep_packed(&s->packed, position, data, len);
 	if (rc) {
 		free(n.runs);
+		free(n.wait);
 		return rc;
 	}
 	s->all[position] = n;
@@ -216,6 +234,28 @@ static bool keeps_waiting(const struct status_run *r, enum coll_kind kind,
 			  uint32_t seq)
 {
 	return r->phase != STATUS_GONE && r->entered[kind] <= seq;
+}
+
+/*
+ * libpmix tells of a node's fence when all of its ranks are in. Those that have not
+ * started PMIx are late then; of others nobody knows.
+ */
+static bool some_have_not_started(const struct node_status *n, uint32_t seq)
+{
+	for (uint32_t i = 0; i < n->nruns; i++)
+		if (keeps_waiting(&n->runs[i], COLL_PMIX, seq) &&
+		    n->runs[i].phase <= STATUS_FRESH)
+			return true;
+	return false;
+}
+
+/* Is it one of those that a node's collective is known to wait for? */
+static bool is_late(const struct node_status *n, const struct status_run *r,
+		    enum coll_kind kind, uint32_t seq)
+{
+	return keeps_waiting(r, kind, seq) &&
+	       (kind != COLL_PMIX || r->phase <= STATUS_FRESH ||
+		!some_have_not_started(n, seq));
 }
 
 static uint32_t count_of(const struct status_run *r)
@@ -240,7 +280,7 @@ static uint32_t missing_at(const struct node_status *n, enum coll_kind kind,
 	uint32_t missing = 0;
 
 	for (uint32_t i = 0; i < n->nruns; i++)
-		if (keeps_waiting(&n->runs[i], kind, seq))
+		if (is_late(n, &n->runs[i], kind, seq))
 			missing += count_of(&n->runs[i]);
 	return missing;
 }
@@ -295,7 +335,7 @@ static void take_node(struct rank_list *l, const struct node_status *n,
 		const struct status_run *r = &n->runs[i];
 
 		l->total += count_of(r);
-		if (!keeps_waiting(r, what->kind, what->seq))
+		if (!is_late(n, r, what->kind, what->seq))
 			continue;
 		l->runs[l->nruns++] = *r;
 		l->stopped &= r->stopped;
@@ -389,7 +429,9 @@ static void put_missing(const struct step_status *s, struct buf *b,
 	buf_puts(b, " (");
 	put_nodes(s, b, has_missing, what);
 	buf_puts(b, l.stopped ? "; stopped" : "");
-	buf_puts(b, l.unstarted ? "; PMI not started" : "");
+	if (l.unstarted)
+		buf_puts(b, what->kind == COLL_PMIX ? "; PMIx not started" :
+						      "; PMI not started");
 	buf_puts(b, ")");
 	free(l.runs);
 }
@@ -424,6 +466,30 @@ const char *step_status_text(const struct step_status *s,
 
 /* ---- for tools ---- */
 
+/* Of this many nodes the wait is told: more would say the same. */
+static uint32_t waits_shown(const struct step_status *s)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < s->nodes && count < NODES_SHOWN; i++)
+		count += s->all[i].wait != NULL;
+	return count;
+}
+
+static int pack_waits(const struct step_status *s, struct buf *out)
+{
+	uint32_t left = waits_shown(s);
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && left; i++) {
+		if (!s->all[i].wait)
+			continue;
+		rc = pack_str(out, s->all[i].wait);
+		left--;
+	}
+	return rc;
+}
+
 static int pack_texts(const struct step_status *s, struct buf *out)
 {
 	struct stalled what[COLL_KINDS];
@@ -433,10 +499,10 @@ static int pack_texts(const struct step_status *s, struct buf *out)
 
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		count += step_status_stalled(s, kind, &what[count]);
-	rc = pack_u32(out, count);
+	rc = pack_u32(out, count + waits_shown(s));
 	for (uint32_t i = 0; !rc && i < count; i++)
 		rc = pack_str(out, step_status_text(s, &what[i], text));
-	return rc;
+	return rc ? rc : pack_waits(s, out);
 }
 
 int step_status_pack(const struct step_status *s, const char *step,

@@ -44,6 +44,7 @@ struct node_status {
 	uint32_t ended[COLL_KINDS]; /* collectives that have ended here */
 	struct status_run *runs;
 	uint32_t nruns;
+	char *wait; /* a line about a wait that is no collective of all ranks, or NULL */
 };
 
 enum status_link {
@@ -57,8 +58,8 @@ enum status_link {
 void status_add_rank(struct node_status *n, const struct status_run *rank);
 
 /*
- * The packed form is this, the number of the node's links, and those. 0 or the
- * errors of buf_append.
+ * The packed form is this but `wait`, the number of the node's links, and those; then
+ * `wait`, if there is one (pack_str). 0 or the errors of buf_append.
  */
 int status_pack(struct buf *b, const struct node_status *n);
 /* `queued`: bytes that wait to be sent. */
@@ -66,7 +67,7 @@ int status_pack_link(struct buf *b, uint32_t position, bool is_parent,
 		     enum status_link link, uint64_t queued);
 /*
  * All but the links: these are for tools. 0, -EPROTO or -ENOMEM; on success free
- * `runs`.
+ * `runs` and `wait`.
  */
 int status_unpack(const void *data, size_t len, struct node_status *n);
 
@@ -115,7 +116,7 @@ const char *step_status_text(const struct step_status *s,
 			     char out[STATUS_TEXT_MAX]);
 /*
  * For tools: STATUS_FORM and the name of the step; a number and the names of the
- * nodes; a number and the texts of what waits; then to the end the position of each
+ * nodes; a number and the texts of what waits, collectives first; then to the end the position of each
  * node that has answered, and the bytes it has packed. 0 or the errors of buf_append.
  */
 int step_status_pack(const struct step_status *s, const char *step,
