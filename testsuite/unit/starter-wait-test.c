@@ -6,12 +6,13 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/setup.h"
-#include "starter/starter.h"
+#include "starter/starter_internal.h"
 
 #define PATIENCE_MS 60000
 
@@ -148,11 +149,36 @@ static void ranks_of_a_step_that_ends_do_not_begin(void **state)
 	assert_string_equal(n.killed, "");
 }
 
+/* Before, the cgroups of the step are not there, in which pmi2x-pmixd has to be. */
+static void pmixd_is_not_due_before_a_rank_has_come(void **state)
+{
+	static struct starter s = {
+		.options.pmix.when = STARTER_PMIX_EARLY,
+		.pmix = { .state = PMIX_WAITING, .rank = 3, .listener = 4, .old = 5 },
+	};
+	struct pollfd fds[PMIX_POLLS];
+
+	pmix_set_fds(&s, fds);
+	assert_int_equal(fds[PMIX_POLL_RANK].fd, 3);
+	assert_int_equal(fds[PMIX_POLL_LISTENER].fd, -1);
+	assert_int_equal(fds[PMIX_POLL_OLD].fd, -1);
+	assert_false(pmix_is_due(&s, fds));
+	fds[PMIX_POLL_RANK].revents = POLLIN;
+	assert_true(pmix_is_due(&s, fds));
+	pmix_set_fds(&s, fds);
+	assert_int_equal(fds[PMIX_POLL_RANK].fd, -1);
+	assert_int_equal(fds[PMIX_POLL_LISTENER].fd, 4);
+	assert_int_equal(fds[PMIX_POLL_OLD].fd, 5);
+	s.pmix.state = PMIX_STARTED;
+	assert_false(pmix_is_due(&s, fds));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dead_agent_ends_the_step_by_name),
 		cmocka_unit_test(ranks_of_a_step_that_ends_do_not_begin),
+		cmocka_unit_test(pmixd_is_not_due_before_a_rank_has_come),
 	};
 
 	if (!strcmp(argv[0], "pmi2x-agent"))
