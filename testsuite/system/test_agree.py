@@ -2,11 +2,14 @@
 """What nodes of a step must agree on, whatever is set on each: where links are made,
 and how nodes find each other where that is not enough."""
 
+import os
 import re
+import signal
 import tempfile
 
 import pytest
 
+from faulty import daemon
 from harness import Cluster, free_ports, run, taken_ports
 
 NODES = 2
@@ -14,6 +17,7 @@ STEPS = 4
 TOLD = re.compile(r"telling node \S+ to connect to port")
 DEBUG = ["--slurm-conf-line", "SlurmdDebug=debug"]
 DEFAULT_PORTS = "29000-32000"  # the middle of pmi2x's default range
+SPOOL_USUAL = 60
 SPOOL_LONG = 93  # where slurmd itself still works, with n1_JOB.STEP
 SPOOL_MOST = 92  # bytes of SlurmdSpoolDir, says mpi_pmi2x.conf(5)
 
@@ -95,3 +99,19 @@ def test_longer_spool_directory_is_named_where_the_socket_is_needed(crowded, raw
     assert spool and len(spool[1].replace("%n", "n1")) == SPOOL_LONG, result
     result.says(f"shorten that to {SPOOL_MOST} bytes")
     cluster.srun("-N1", "-n2", *raw("exchange", "1")).ok()
+
+
+def test_slurmd_that_is_away_is_named_where_its_message_is_needed(crowded, raw, tmp_path):
+    cluster = crowded(SPOOL_USUAL)
+    go = tmp_path / "go"
+    script = f"echo at; while [ ! -e {go} ]; do sleep 0.1; done; exec \"$@\""
+    command = ["srun", "--mpi=pmi2x", f"-N{NODES}", "-n2", "sh", "-c", script, "sh"]
+    with cluster.start(*command, *raw("exchange", "2")) as step:
+        assert [step.stdout.readline() for _ in range(NODES)] == ["at\n"] * NODES
+        for node in "n1", "n2":
+            os.kill(daemon(cluster, "slurmd", node), signal.SIGKILL)
+        go.touch()
+        said = step.communicate()[1]
+    assert step.returncode, said
+    assert re.search(r"slurmd of node n\d does not answer, .*: start slurmd there", said), said
+    assert "does not answer" in cluster.log_of("n1") + cluster.log_of("n2")

@@ -379,8 +379,8 @@ void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX])
 }
 
 /*
- * The others concern the node alone: its memory, its timers, its programs. Compression
- * is the first node's; what a frame of PMIx data is it says by itself.
+ * The others concern the node alone: its memory, its timers, its programs. What a fence
+ * of PMIx brings says by itself how it was collected.
  */
 static const char *const agreed[] = {
 	"Pmi2xTreeWidth", /* each node must have the same tree */
