@@ -97,6 +97,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/gates.py \
 	testsuite/system/programs/goes_on.py \
 	testsuite/system/programs/groups.py \
+	testsuite/system/programs/hanging-library.c \
 	testsuite/system/programs/hwloc-binds.c \
 	testsuite/system/programs/job.py \
 	testsuite/system/programs/late.py \

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -428,6 +429,24 @@ def test_of_a_killed_slurmstepd(cluster, ends, open_mpi):
 
 
 # ---- what is not there ----
+
+
+def test_tasks_begin_without_a_server_that_hangs(
+    prefix, kind, scratch, compile_program, tmp_path
+):
+    """They wait for it, and not for ever."""
+    hangs = compile_program("programs/hanging-library.c", "gcc", "-shared", "-fPIC")
+    library, conf = scratch / "libpmix.so.2.6.0", tmp_path / "mpi.conf"
+    shutil.copy(hangs, library)
+    conf.write_text(f"Pmi2xPmixLibrary={library}\n")
+    cluster = Cluster(prefix, scratch / "hangs", kind, 1, ["--mpi-conf", conf])
+    cluster.up()
+    try:
+        step = "-N1", "-n2", "sh", "-c", "echo $PMIX_RANK"
+        result = cluster.srun(*step, env={"PMI2X_PMIX": "early"}, timeout=120).ok()
+        assert sorted(result.lines) == ["0", "1"], result
+    finally:
+        cluster.down()
 
 
 def test_a_job_wants_none(srun):

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A library whose loading does not end. */
+#include <unistd.h>
+
+__attribute__((constructor)) static void hang(void)
+{
+	for (;;)
+		sleep(1000);
+}
