@@ -289,10 +289,10 @@ static void print_stuck(const struct nodes *n)
 		comma = ",";
 	}
 	fputs(" to end a job. Most\noften a step of pmi2x has come there before slurmd "
-	      "knew the plugin. See that\nthe plugin is in its place, then run "
-	      "\"systemctl restart slurmd\" there;\nslurmd does not end before "
-	      "systemd kills it, after 90 seconds, and running jobs\ngo on. \"scontrol "
-	      "reconfigure\" does not help. A long epilog, or a process that\ncannot be "
+	      "knew the plugin. See that\nthe plugin is in its place. From Slurm 23.11 on, "
+	      "run \"scontrol reconfigure\" and\nwait two minutes. Before 23.11, run "
+	      "\"systemctl restart slurmd\" there: systemd\nkills that slurmd after 90 "
+	      "seconds, and running jobs go on. A long epilog, or a\nprocess that cannot be "
 	      "killed, are other reasons.\n", stdout);
 }
 

@@ -66,7 +66,7 @@ def has_loaded(pid_file):
 
 @pytest.mark.wide
 def test_step_before_slurmd_knows_the_plugin(late_plugin, prefix):
-    """Its nodes complete the job until slurmd is restarted: Slurm's own fault, which every
+    """Its nodes complete the job until slurmd starts anew: Slurm's own fault, which every
     MPI plugin meets. Before it check starts no trial, and after it both name the nodes."""
     check = [prefix / "bin/pmi2x", "check"]
     cluster = late_plugin
@@ -78,7 +78,9 @@ def test_step_before_slurmd_knows_the_plugin(late_plugin, prefix):
 
     cluster.srun("-w", "n[1-2]", "-N2", "true", timeout=90).failed()
     since = time.monotonic()
-    cluster.run("scontrol", "reconfigure").ok()
+    starts_anew = tuple(cluster.state["version"]) >= (23, 11)  # at a reconfigure
+    if not starts_anew:
+        cluster.run("scontrol", "reconfigure").ok()
     wait_until(lambda: time.monotonic() - since > STUCK_S + 1)
     assert completing(cluster) == ["n1", "n2"]
     probe = cluster.run(prefix / "bin/pmi2x-probe", "--nodes", "n[1-3]", timeout=180)
@@ -88,9 +90,17 @@ def test_step_before_slurmd_knows_the_plugin(late_plugin, prefix):
     assert "2 nodes (n1, n2) have been completing a job for 1 minute" in said, said
     assert "a step of 1 node (n3) has exchanged data" in said, said
 
+    if starts_anew:
+        cluster.run("scontrol", "reconfigure").ok()
+        all_nodes_work(cluster, check)
+        return
     conf = cluster.dir / "slurm.conf"
     with restarted(cluster, "n1", conf), restarted(cluster, "n2", conf):
-        wait_until(lambda: not completing(cluster))
-        cluster.srun("-N3", "true").ok()
-        said = cluster.run(*check, "--all", timeout=300).stdout
-        assert "a step of 3 nodes (n1, n2, n3) has exchanged data" in said, said
+        all_nodes_work(cluster, check)
+
+
+def all_nodes_work(cluster, check):
+    wait_until(lambda: not completing(cluster))
+    cluster.srun("-N3", "true").ok()
+    said = cluster.run(*check, "--all", timeout=300).stdout
+    assert "a step of 3 nodes (n1, n2, n3) has exchanged data" in said, said

@@ -216,9 +216,10 @@ def judge_answers(nodes, facts):
 # ---- the trial ----
 
 
-RESTART = ("see that the plugin is in its place there, then run \"systemctl restart "
-           "slurmd\" there: slurmd ends when systemd kills it, after 90 seconds, and "
-           "running jobs go on; \"scontrol reconfigure\" does not help")
+RESTART = ("see that the plugin is in its place there; from Slurm 23.11 on, run \"scontrol "
+           "reconfigure\" and wait two minutes; before 23.11, run \"systemctl restart "
+           "slurmd\" there: systemd kills that slurmd after 90 seconds, and running jobs go "
+           "on")
 
 
 def judge_stuck(nodes):
