@@ -374,6 +374,7 @@ int headd_begin(struct headd *h, uint32_t adopted)
 	h->options.nodes = options.nodes = h->norphans + more;
 	options.keeps = h->options.orphan_s;
 	options.adopts = adopted;
+	options.unheard = h->unheard;
 	set_head_lease(h, &options);
 	rc = make_head(h, h->settings, &options);
 	rc = rc ? rc : names_open(h);

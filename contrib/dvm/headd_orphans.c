@@ -24,6 +24,7 @@
 struct orphan {
 	struct dvm_address where;
 	char *name;
+	bool gone; /* nobody listens there: its zygote kills the ranks, if any are left */
 };
 
 static void file_path(const struct headd *h, char path[PATH_MAX])
@@ -203,6 +204,8 @@ static void decide(struct headd *h)
 
 void orphans_answer(struct headd *h, uint32_t position, int error)
 {
+	h->orphans[position].gone = error == -ECONNREFUSED;
+	h->unheard = h->unheard || (error && error != -ECONNREFUSED);
 	if (error == -EPROTONOSUPPORT)
 		headd_fail(h, "on %s a daemon of another version of pmi2x waits for a head: use the release that wrote the journal in %s",
 			   h->orphans[position].name, h->options.journal.dir);
@@ -227,8 +230,10 @@ static void call_all(struct headd *h)
 {
 	h->called = h->norphans + 1;
 	for (uint32_t i = 0; i < h->norphans; i++)
-		if (nodes_call(h, i, &h->orphans[i].where))
+		if (nodes_call(h, i, &h->orphans[i].where)) {
+			h->unheard = true;
 			h->called--;
+		}
 	if (!--h->called)
 		decide(h);
 }
@@ -262,6 +267,15 @@ const char *orphans_name(const struct headd *h, uint32_t position)
 	return position < h->norphans ? h->orphans[position].name : NULL;
 }
 
+static void be_without(struct headd *h, uint32_t position)
+{
+	const struct orphan *o = &h->orphans[position];
+
+	dvm_head_node_absent(h->head, position, o->name);
+	if (o->gone)
+		dvm_head_node_gone(h->head, position, headd_now(h));
+}
+
 void orphans_adopt(struct headd *h)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
@@ -275,6 +289,6 @@ void orphans_adopt(struct headd *h)
 		if (h->links[i])
 			nodes_send(h, i, b.data, b.len);
 		else
-			dvm_head_node_absent(h->head, i, h->orphans[i].name);
+			be_without(h, i);
 	}
 }

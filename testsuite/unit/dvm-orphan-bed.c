@@ -105,6 +105,8 @@ void make_head(struct bed *b, bool adopts)
 	options.max_waiting = TASKS;
 	options.keeps = true;
 	options.adopts = adopts;
+	options.once = b->once;
+	options.away_ms = b->away_ms;
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 }
 
@@ -214,6 +216,8 @@ static void call_node(struct bed *b, uint32_t i)
 
 	if (n->gone) {
 		dvm_head_node_absent(b->head, i, n->name);
+		if (b->gone_for_sure)
+			dvm_head_node_gone(b->head, i, b->now);
 		return;
 	}
 	assert_int_equal(dvm_msg_pack(&n->down, &adopt), 0);

@@ -50,6 +50,9 @@ struct bed {
 	struct buf journal;
 	json_t *answer;      /* the last that was no end */
 	bool full;           /* nothing can be written */
+	bool once;           /* of heads */
+	uint32_t away_ms;    /* the same */
+	bool gone_for_sure;  /* nodes that are gone have no ranks */
 	uint64_t random;
 };
 

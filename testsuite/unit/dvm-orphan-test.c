@@ -279,8 +279,8 @@ static void each_head_has_its_own_profiles(void **state_)
 	bed_destroy(b);
 }
 
-/* The end of a try that is not in the journal is not that of the next. */
-static void a_start_that_the_journal_has_lost(void **state_)
+/* A power failure loses starts that were not synced, and what was started goes on. */
+static void try_goes_on_whose_start_the_journal_has_lost(void **state_)
 {
 	struct bed *b = bed_create();
 	size_t len;
@@ -293,15 +293,180 @@ static void a_start_that_the_journal_has_lost(void **state_)
 	assert_int_equal(b->nprocesses, 2);
 	lose_head(b);
 	b->journal.len = len;
-	next_head(b, false);
+	assert_int_equal(next_head(b, false).adopted, 1);
 	deliver_all(b);
-	assert_true(b->processes[2].killed);
-	end_killed(b);
-	deliver_all(b);
+	assert_false(b->processes[2].killed);
 	assert_string_equal(state(b, 1), "running");
-	assert_int_equal(instance(b, 1), 2);
+	assert_int_equal(instance(b, 1), 1);
 	finish(b);
 	assert_int_equal(ends(b, 1), 1);
+	assert_int_equal(b->nprocesses, 2);
+	bed_destroy(b);
+}
+
+/* What its head has told it, but for DONE. */
+static void lose_done(struct fake_node *n)
+{
+	struct buf in = n->down;
+	struct dvm_msg m;
+	struct cursor c;
+
+	buf_init(&n->down, QUEUE_MAX);
+	cursor_init(&c, in.data, in.len);
+	while (cursor_left(&c)) {
+		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
+		if (m.type != DVM_DONE)
+			assert_int_equal(dvm_msg_pack(&n->down, &m), 0);
+	}
+	buf_free(&in);
+}
+
+/* The first has ended, and the second was given its cores: the journal has lost both. */
+static void task_goes_on_that_has_the_cores_of_one_that_ended(void **state_)
+{
+	struct bed *b = bed_create();
+	struct fake_node *n;
+	size_t len;
+
+	ask(b, SUBMIT "{'argv':['a'],'cores':4},{'argv':['b'],'cores':4},{'argv':['c'],'cores':4},{'argv':['d'],'cores':4}]}");
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 3);
+	len = b->journal.len;
+	n = &b->nodes[b->processes[1].node];
+	end_process(b, 1, 0);
+	deliver_up(n);
+	lose_done(n);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 4);
+	lose_head(b);
+	b->journal.len = len;
+	assert_int_equal(next_head(b, false).adopted, 4);
+	deliver_all(b);
+	assert_string_equal(state(b, (int)b->processes[1].task), "done");
+	assert_string_equal(state(b, 4), "running");
+	assert_false(b->processes[4].killed);
+	finish(b);
+	assert_int_equal(b->nprocesses, 4);
+	assert_nothing_is_kept(b);
+	bed_destroy(b);
+}
+
+/* The journal has lost the task, and its node ends it. */
+static void number_that_a_node_holds_is_not_given_again(void **state_)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	deliver_all(b);
+	lose_head(b);
+	b->journal.len = JOURNAL_HEADER_SIZE;
+	next_head(b, false);
+	ask(b, SUBMIT "{'argv':['b']}]}");
+	deliver_all(b);
+	assert_int_equal(b->processes[2].task, 2);
+	bed_destroy(b);
+}
+
+static void end_is_kept_of_a_task_that_does_not_fit_any_more(void **state_)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT "{'argv':['a'],'ranks':12}]}");
+	deliver_all(b);
+	end_all(b, 3 << 8);
+	deliver_all(b);
+	assert_string_equal(state(b, 1), "failed");
+	ask(b, SUBMIT "{'argv':['c']},{'argv':['b'],'ranks':12}]}");
+	deliver_all(b);
+	lose_head(b);
+	b->nodes[(b->processes[13].node + 1) % NODES].gone = true;
+	next_head(b, false);
+	assert_string_equal(state(b, 1), "failed");
+	assert_int_equal(json_integer_value(json_object_get(task(b, 1), "code")), 3);
+	assert_string_equal(state(b, 2), "running");
+	assert_int_equal(json_integer_value(json_object_get(task(b, 3), "code")), 127);
+	assert_int_equal(ends(b, 3), 1);
+	bed_destroy(b);
+}
+
+/* Its ranks may run until their lease is over. */
+static void work_of_a_node_that_is_not_heard_waits(void **state_)
+{
+	struct bed *b = bed_create();
+	uint32_t node;
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	deliver_all(b);
+	node = b->processes[1].node;
+	lose_head(b);
+	b->nodes[node].gone = true;
+	assert_int_equal(next_head(b, false).again, 1);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 1);
+	ask(b, "{'op':'why','id':1}");
+	assert_non_null(strstr(json_string_value(json_array_get(
+		json_object_get(b->answer, "reasons"), 0)), "waits for 50 s"));
+	assert_int_equal(dvm_head_deadline(b->head), b->now.ms + 50000);
+	end_process(b, 1, SIGKILL);
+	b->now.ms += 50000;
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 2);
+	finish(b);
+	assert_int_equal(ends(b, 1), 1);
+	bed_destroy(b);
+}
+
+static void work_of_a_daemon_that_is_gone_does_not_wait(void **state_)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	deliver_all(b);
+	lose_head(b);
+	b->nodes[b->processes[1].node].gone = b->gone_for_sure = true;
+	end_process(b, 1, SIGKILL);
+	assert_int_equal(next_head(b, false).again, 1);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 2);
+	bed_destroy(b);
+}
+
+static void task_of_a_node_that_is_not_heard_can_be_cancelled(void **state_)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	deliver_all(b);
+	lose_head(b);
+	b->nodes[b->processes[1].node].gone = true;
+	next_head(b, false);
+	ask(b, "{'op':'cancel','ids':[1]}");
+	assert_string_equal(state(b, 1), "cancelled");
+	b->now.ms += 50000;
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 1);
+	bed_destroy(b);
+}
+
+static void task_to_be_run_once_fails_with_its_node(void **state_)
+{
+	struct bed *b = bed_create();
+	uint32_t node;
+
+	b->once = true;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	deliver_all(b);
+	lose_head(b);
+	next_head(b, true);
+	node = b->processes[1].node;
+	dvm_head_node_lost(b->head, node, "it is gone", b->now);
+	dvm_head_turn(b->head, b->now);
+	assert_string_equal(state(b, 1), "failed");
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 1);
 	bed_destroy(b);
 }
 
@@ -433,7 +598,14 @@ int main(void)
 		cmocka_unit_test(what_was_cancelled_is_ended),
 		cmocka_unit_test(what_nobody_wants_is_killed),
 		cmocka_unit_test(each_head_has_its_own_profiles),
-		cmocka_unit_test(a_start_that_the_journal_has_lost),
+		cmocka_unit_test(try_goes_on_whose_start_the_journal_has_lost),
+		cmocka_unit_test(task_goes_on_that_has_the_cores_of_one_that_ended),
+		cmocka_unit_test(number_that_a_node_holds_is_not_given_again),
+		cmocka_unit_test(end_is_kept_of_a_task_that_does_not_fit_any_more),
+		cmocka_unit_test(work_of_a_node_that_is_not_heard_waits),
+		cmocka_unit_test(work_of_a_daemon_that_is_gone_does_not_wait),
+		cmocka_unit_test(task_of_a_node_that_is_not_heard_can_be_cancelled),
+		cmocka_unit_test(task_to_be_run_once_fails_with_its_node),
 		cmocka_unit_test(a_node_to_which_no_head_comes),
 		cmocka_unit_test(heads_are_lost_at_any_moment),
 	};

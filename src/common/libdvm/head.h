@@ -43,13 +43,16 @@ struct dvm_head_options {
 	                               give tasks the same number; 0: it is the only one */
 	bool keeps;                 /* nodes keep how tasks have ended for another head */
 	bool adopts;                /* nodes of another head are sent ADOPT and come */
+	bool unheard;               /* nodes of another head may still run ranks, and cannot
+	                               be reached */
 	uint32_t lease_ms;          /* ranks of a node end so long after the node was last
 	                               answered (lease.h): one that is silent for that
 	                               long is lost; 0: there is no lease */
 	uint32_t away_ms;           /* what ran on a lost node is given to others so long
 	                               after the node was last heard of: more than
 	                               lease_ms; 0: at once */
-	bool once;                  /* a task's start is safe before it is launched */
+	bool once;                  /* a task's start is safe before it is launched, and it
+	                               ends with its node */
 	bool fast;                  /* what is recorded counts as safe */
 };
 

@@ -24,6 +24,7 @@ struct held {
 	struct key key;
 	struct ledger_placement *placement; /* `ranks` 0: a part that no node holds */
 	uint64_t started_ns;
+	uint32_t parts, ended; /* that nodes hold, and of these */
 	bool taken;
 	UT_hash_handle hh;
 };
@@ -78,13 +79,40 @@ static const char *note_held(struct adoption *a, uint32_t node,
 	e->placement->parts[m->node] = (struct ledger_part){
 		node, m->first_rank, m->ranks_here, m->cores, m->gpus, false,
 	};
+	e->parts++;
 	if (m->started_ns < e->started_ns)
 		e->started_ns = m->started_ns;
 	return NULL;
 }
 
+/* Its node has said before that it holds it. */
+static void note_ended(struct adoption *a, const struct dvm_ended *m)
+{
+	struct held *e = find(a, m->task, m->instance);
+
+	if (e)
+		e->ended++;
+}
+
+/* What is read of what nodes have said: what they hold; how that has ended; all but that. */
+enum pass { PASS_HELD, PASS_ENDS, PASS_REST };
+
+/* NULL, or what is wrong. */
+static const char *read_one(struct adoption *a, uint32_t node, enum pass pass,
+			    const struct dvm_msg *m)
+{
+	bool end = m->type == DVM_ENDED || m->type == DVM_FAILED;
+
+	if (pass == PASS_HELD && m->type == DVM_HELD)
+		return note_held(a, node, &m->held);
+	if (pass == PASS_HELD && m->type == DVM_ENDED)
+		note_ended(a, &m->ended);
+	return m->type == DVM_HELD || (pass == PASS_HELD) || (pass == PASS_ENDS && !end) ?
+		       NULL : head_take(a->h, node, m);
+}
+
 /* Each message of a node, which is of those that make sense. */
-static void read_early(struct adoption *a, uint32_t node, bool held)
+static void read_early(struct adoption *a, uint32_t node, enum pass pass)
 {
 	struct head_node *n = &a->h->nodes[node];
 	const char *why = NULL;
@@ -93,23 +121,19 @@ static void read_early(struct adoption *a, uint32_t node, bool held)
 
 	cursor_init(&c, n->early.data, n->early.len);
 	while (!why && cursor_left(&c))
-		if (dvm_msg_unpack(&c, &m))
-			why = "it sends what makes no sense";
-		else if (m.type == DVM_HELD)
-			why = held ? note_held(a, node, &m.held) : NULL;
-		else
-			why = held ? NULL : head_take(a->h, node, &m);
+		why = dvm_msg_unpack(&c, &m) ? "it sends what makes no sense" :
+					       read_one(a, node, pass, &m);
 	if (why)
 		a->h->ops.node_break(a->h->arg, node, why);
-	if (why || !held)
+	if (why || pass == PASS_REST)
 		buf_free(&n->early);
 }
 
-static void read_all(struct adoption *a, bool held)
+static void read_all(struct adoption *a, enum pass pass)
 {
 	for (uint32_t i = 0; i < a->h->options.nodes; i++)
 		if (!a->h->nodes[i].lost)
-			read_early(a, i, held);
+			read_early(a, i, pass);
 }
 
 struct adoption *adoption_create(struct dvm_head *h)
@@ -119,11 +143,19 @@ struct adoption *adoption_create(struct dvm_head *h)
 	if (!a)
 		return NULL;
 	a->h = h;
-	read_all(a, true);
+	read_all(a, PASS_HELD);
 	return a;
 }
 
 /* ---- what goes on ---- */
+
+bool adoption_is_whole(const struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (h->nodes[i].lost && !h->nodes[i].gone)
+			return false;
+	return !h->options.unheard;
+}
 
 /* Leave out what no node holds. */
 static void close_gaps(struct ledger_placement *p)
@@ -136,9 +168,26 @@ static void close_gaps(struct ledger_placement *p)
 	p->count = n;
 }
 
+/*
+ * What nodes hold of its last try: starts that the journal has lost, for they were not
+ * safe, may have followed the one that it has.
+ */
+static struct held *find_last(struct adoption *a, const struct head_task *t)
+{
+	uint32_t retries = t->spec.retries < RETRIES_MAX ? t->spec.retries : RETRIES_MAX;
+	uint32_t more = HEAD_INSTANCES_MAX + retries;
+	struct held *last = NULL, *e;
+
+	for (uint32_t i = 0; i <= more; i++) {
+		e = find(a, t->id, t->instance + i);
+		last = e ? e : last;
+	}
+	return last;
+}
+
 bool adoption_take(struct adoption *a, struct head_task *t, bool once)
 {
-	struct held *e = find(a, t->id, t->instance);
+	struct held *e = find_last(a, t);
 	struct ledger_shape shape = *queue_shape(&t->item);
 	struct ledger_placement *placement;
 	uint32_t nodes;
@@ -151,10 +200,23 @@ bool adoption_take(struct adoption *a, struct head_task *t, bool once)
 	if (ledger_place(a->h->ledger, &shape, &placement))
 		return false;
 	e->taken = true;
+	t->instance = (uint32_t)e->key.instance;
 	task_adopt(a->h, t, placement, e->started_ns);
 	if (placement->count < nodes)
 		task_lose_rest(a->h, t, once);
 	return true;
+}
+
+bool adoption_is_over(struct adoption *a, const struct head_task *t)
+{
+	const struct held *e = find_last(a, t);
+
+	return e && e->ended == e->parts;
+}
+
+void adoption_take_ends(struct adoption *a)
+{
+	read_all(a, PASS_ENDS);
 }
 
 /* ---- what does not ---- */
@@ -180,7 +242,10 @@ static void end_part(struct dvm_head *h, uint32_t node, const struct key *k)
 	head_queue_msg(h, node, &m);
 }
 
-/* A try that follows has another number, for this one's end is still to come. */
+/*
+ * A try that follows has another number, for this one's end is still to come. So has a
+ * task that follows, if the journal has lost this one before it was safe.
+ */
 static void refuse(struct dvm_head *h, const struct held *e)
 {
 	struct head_task *t = task_find(h, e->key.task);
@@ -188,6 +253,8 @@ static void refuse(struct dvm_head *h, const struct held *e)
 	for (uint32_t i = 0; i < e->placement->count; i++)
 		if (e->placement->parts[i].ranks)
 			end_part(h, e->placement->parts[i].node, &e->key);
+	if (!t && e->key.task >= h->next_id)
+		h->next_id = head_id_after(h, e->key.task);
 	if (t && t->state == TASK_QUEUED && t->instance <= e->key.instance)
 		t->instance = (uint32_t)e->key.instance + 1;
 }
@@ -203,7 +270,7 @@ void adoption_end(struct adoption *a)
 		free(e->placement);
 		free(e);
 	}
-	read_all(a, false);
+	read_all(a, PASS_REST);
 	free(a);
 }
 

@@ -280,7 +280,7 @@ struct old_profile {
 	UT_hash_handle hh;
 };
 
-/* A task that cannot be read here: it has ended, or ends with why. */
+/* A task that cannot run here: it has ended, still runs, or ends with why. */
 struct unfit {
 	uint64_t id;
 	char why[256];
@@ -367,29 +367,52 @@ static int add_unfit(struct replay *r, uint64_t id, const char *why)
 	return 0;
 }
 
+/* In place of one that is not in the journal. One use is counted; NULL: no memory. */
+static struct head_profile *no_profile(struct dvm_head *h)
+{
+	const struct journal_profile none = { .id = { "?", 1 }, .cwd = { "/", 1 } };
+
+	return define(h, &none);
+}
+
+static struct head_task *queue_again(struct replay *r, const struct journal_submit *j,
+				     char *why, size_t size)
+{
+	json_t *json = json_loadb(j->json.data, j->json.len, 0, NULL);
+	struct head_profile *p;
+	struct old_profile *old;
+	struct head_task *t = NULL;
+
+	HASH_FIND(hh, r->profiles, &j->profile, sizeof(j->profile), old);
+	p = old ? old->profile : no_profile(r->h);
+	if (p)
+		t = submit_again(r->h, json, p, why, size);
+	if (!old && t)
+		snprintf(why, size, "its profile is not in the journal");
+	if (!old && p)
+		profile_release(r->h, p);
+	json_decref(json);
+	return t;
+}
+
 static int read_submit(struct replay *r, const struct journal_submit *j)
 {
 	struct dvm_head *h = r->h;
-	struct old_profile *old;
 	struct head_task *t;
-	char why[128] = "its profile is not in the journal";
-	json_t *json;
+	char why[128] = "";
 
 	if (j->task < h->next_id || j->task >= INT64_MAX)
 		return 0;
 	h->next_id = j->task;
-	json = json_loadb(j->json.data, j->json.len, 0, NULL);
-	HASH_FIND(hh, r->profiles, &j->profile, sizeof(j->profile), old);
-	t = old ? submit_again(h, json, old->profile, why, sizeof(why)) : NULL;
-	json_decref(json);
+	t = queue_again(r, j, why, sizeof(why));
+	if (!t)
+		return -ENOMEM;
 	h->next_id = head_id_after(h, j->task);
 	if (j->line > h->line)
 		h->line = j->line;
-	if (!t)
-		return add_unfit(r, j->task, why);
 	t->submitted_ns = j->submitted_ns;
 	t->cancelled = j->tied;
-	return 0;
+	return *why ? add_unfit(r, j->task, why) : 0;
 }
 
 static void read_start(struct replay *r, const struct journal_start *j)
@@ -411,23 +434,10 @@ static void read_cancel(struct replay *r, uint64_t id)
 		t->cancelled = true;
 }
 
-static void count_end(struct dvm_head *h, int32_t status)
-{
-	h->done++;
-	h->failed += status != 0;
-}
-
 static void read_end(struct replay *r, const struct journal_end *j)
 {
 	struct head_task *t = task_find(r->h, j->task);
-	struct unfit *u;
 
-	HASH_FIND(hh, r->unfits, &j->task, sizeof(j->task), u);
-	if (u) {
-		count_end(r->h, j->status);
-		HASH_DEL(r->unfits, u);
-		free(u);
-	}
 	if (!t || t->state != TASK_QUEUED)
 		return;
 	t->instance = j->instance;
@@ -477,37 +487,54 @@ static void settle_started(struct replay *r, struct head_task *t, bool once)
 		r->out->again++;
 		t->instance++;
 		t->placed_ns = 0;
+		if (r->h->unheard_ms)
+			task_hold(r->h, t);
 	}
+}
+
+static void end_unfit(struct replay *r, struct head_task *t, const struct unfit *u)
+{
+	log_error(r->h->log, "task %llu: %s", (unsigned long long)u->id, u->why);
+	t->result.not_started = true;
+	end_lost(r->h, t, 127 << 8, u->why);
+}
+
+static void settle_one(struct replay *r, struct head_task *t, bool once)
+{
+	struct unfit *u;
+
+	HASH_FIND(hh, r->unfits, &t->id, sizeof(t->id), u);
+	if (adoption_take(r->adoption, t, once))
+		r->out->adopted++;
+	else if (u)
+		end_unfit(r, t, u);
+	else if (t->cancelled)
+		end_lost(r->h, t, 15, "it was cancelled, or its client was lost with the head");
+	else if (t->placed_ns)
+		settle_started(r, t, once);
+}
+
+/* Tasks that the journal does not know to have ended: others may have their cores. */
+static void settle_ended(struct replay *r, bool once)
+{
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(r->h->queued, t, next)
+		if (adoption_is_over(r->adoption, t))
+			r->out->adopted += adoption_take(r->adoption, t, once);
+	adoption_take_ends(r->adoption);
 }
 
 static void settle(struct replay *r, bool once)
 {
+	struct dvm_head *h = r->h;
 	struct head_task *t, *next;
 
-	DL_FOREACH_SAFE(r->h->queued, t, next) {
-		if (adoption_take(r->adoption, t, once))
-			r->out->adopted++;
-		else if (t->cancelled)
-			end_lost(r->h, t, 15, "it was cancelled, or its client was lost with the head");
-		else if (t->placed_ns)
-			settle_started(r, t, once);
-	}
-}
-
-static void end_unfit(struct dvm_head *h, const struct unfit *u)
-{
-	const struct journal_record r = {
-		.type = JOURNAL_END,
-		.end = {
-			.task = u->id, .status = 127 << 8, .not_started = true,
-			.ended_ns = h->now.wall_ns,
-			.why = { u->why, strlen(u->why) },
-		},
-	};
-
-	log_error(h->log, "task %llu: %s", (unsigned long long)u->id, u->why);
-	(void)put(h, &r, DURABLE_LATER);
-	count_end(h, r.end.status);
+	if (h->options.away_ms && !adoption_is_whole(h))
+		h->unheard_ms = h->now.ms + h->options.away_ms;
+	settle_ended(r, once);
+	DL_FOREACH_SAFE(h->queued, t, next)
+		settle_one(r, t, once);
 }
 
 static void replay_free(struct replay *r)
@@ -531,7 +558,6 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 {
 	struct replay r = { .h = h, .out = out };
 	struct journal_record record;
-	struct unfit *u;
 	int rc = 0;
 
 	h->now = now;
@@ -544,8 +570,6 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 		dvm_head_keep_journal(h);
 		out->ended = h->done;
 		settle(&r, once);
-		for (u = r.unfits; u; u = u->hh.next)
-			end_unfit(h, u);
 		tasks_fail_impossible(h);
 		out->queued = h->nqueued;
 		h->adopting = false;

@@ -345,6 +345,10 @@ static void check_lease(struct dvm_head *h, uint32_t node)
 
 void head_nodes_turn(struct dvm_head *h)
 {
+	if (h->unheard_ms && h->unheard_ms <= h->now.ms) {
+		h->unheard_ms = 0;
+		tasks_release(h);
+	}
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		struct head_node *n = &h->nodes[i];
 
@@ -364,6 +368,8 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 {
 	uint64_t first = h->stop_ms ? h->stop_ms : UINT64_MAX, lease;
 
+	if (h->unheard_ms && h->unheard_ms < first)
+		first = h->unheard_ms;
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		const struct head_node *n = &h->nodes[i];
 

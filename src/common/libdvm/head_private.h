@@ -11,6 +11,7 @@
 #include "libdvm/journal.h"
 
 #define NODE_NONE UINT32_MAX
+#define RETRIES_MAX 1000 /* of a task */
 
 struct head_node {
 	char *name;     /* NULL: it has not registered */
@@ -94,6 +95,7 @@ struct head_task {
 	uint32_t losses;  /* of nodes that it ran on */
 	uint32_t tied;    /* the client without which it is ended; 0: none */
 	bool cancelled;
+	bool held;        /* it waits outside of the queue: see unheard_ms */
 	bool lost;        /* with a node: the rest of it is being ended */
 	bool launched;    /* it runs, and its nodes have been told */
 	uint64_t start_at, end_at; /* positions behind its records in the journal */
@@ -186,6 +188,8 @@ struct dvm_head {
 	uint64_t line;            /* the last of all tasks */
 	struct head_journal journal;
 	bool adopting;            /* until it is resumed */
+	uint64_t unheard_ms;      /* ranks that another head has started may run until then
+	                             on nodes that have not been heard; 0: there are none */
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
 	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
@@ -218,6 +222,12 @@ struct adoption;
 struct adoption *adoption_create(struct dvm_head *h);
 /* A task of the journal goes on with what nodes hold of it. False: they do not. */
 bool adoption_take(struct adoption *a, struct head_task *t, bool once);
+/* All parts of it that nodes hold have ended. */
+bool adoption_is_over(struct adoption *a, const struct head_task *t);
+/* So have what was taken and is over: what it had is free. */
+void adoption_take_ends(struct adoption *a);
+/* All nodes of the other head have said what they hold. */
+bool adoption_is_whole(const struct dvm_head *h);
 /* Nodes end what nobody wants, and what else they have said is taken. */
 void adoption_end(struct adoption *a);
 /* Its nodes need not keep its ends any more, when the journal is safe so far. */
@@ -289,6 +299,9 @@ void task_adopt(struct dvm_head *h, struct head_task *t,
 		struct ledger_placement *placement, uint64_t started_ns);
 /* Of one that was adopted, nodes are lost: the rest of it is ended. */
 void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
+/* One that waits is not placed before tasks_release. */
+void task_hold(struct dvm_head *h, struct head_task *t);
+void tasks_release(struct dvm_head *h);
 /* One that waits ends with its result as it is. */
 void task_end_queued(struct dvm_head *h, struct head_task *t);
 /* Why it has failed, or is about to. */
@@ -326,8 +339,8 @@ struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
 const char *submit_output_name(enum dvm_output output);
 
 /*
- * A task of the journal, as it was submitted, with its id as h->next_id; NULL, and why
- * it cannot be.
+ * A task of the journal, as it was submitted, with its id as h->next_id. NULL: no memory.
+ * `why` is empty, or says why it cannot run here; it is queued all the same.
  */
 struct head_task *submit_again(struct dvm_head *h, json_t *json,
 			       struct head_profile *p, char *why, size_t size);

@@ -370,7 +370,7 @@ static void read_task(struct reading *r)
 	r->spec.name = get_text(r, "name");
 	r->spec.priority = (int32_t)get_number(r, "priority", 0, 1000000);
 	r->spec.limit_s = (uint32_t)get_number(r, "time", 0, INT32_MAX / 1000);
-	r->spec.retries = (uint32_t)get_number(r, "retries", 0, 1000);
+	r->spec.retries = (uint32_t)get_number(r, "retries", 0, RETRIES_MAX);
 	r->spec.pmi = get_bool(r, "pmi");
 	r->line = get_number(r, "line", 0, INT64_MAX);
 	r->profile = json_string_value(profile);
@@ -496,17 +496,28 @@ struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
 	return t;
 }
 
+/* What is wrong with it is left out: it will not be started. */
+static void make_fit(struct reading *r)
+{
+	struct ledger_shape *s = &r->spec.shape;
+
+	free((void *)(uintptr_t)s->placed);
+	s->placed = NULL;
+	s->ranks = s->ranks ? s->ranks : 1;
+	r->key = NULL;
+}
+
 struct head_task *submit_again(struct dvm_head *h, json_t *json,
 			       struct head_profile *p, char *why, size_t size)
 {
 	struct reading r = { .h = h, .json = json };
-	struct head_task *t;
 
 	read_task(&r);
-	t = queue_one(&r, p);
-	if (!t)
+	if (r.key) {
 		snprintf(why, size, "%s: %s", r.key, r.why);
-	return t;
+		make_fit(&r);
+	}
+	return queue_one(&r, p);
 }
 
 static void add_refused(json_t *refused, size_t index, const struct reading *r)

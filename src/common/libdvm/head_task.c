@@ -186,7 +186,9 @@ void task_set_why(struct head_task *t, const char *why)
 
 void task_end_queued(struct dvm_head *h, struct head_task *t)
 {
-	queue_remove(h->queue, &t->item);
+	if (!t->held)
+		queue_remove(h->queue, &t->item);
+	t->held = false;
 	h->retry = true; /* others may have waited behind it */
 	end_task(h, t);
 }
@@ -420,23 +422,46 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 	}
 }
 
+void task_hold(struct dvm_head *h, struct head_task *t)
+{
+	t->held = true;
+	queue_remove(h->queue, &t->item);
+}
+
+/* Those that waited first come first: the last is put before all others first. */
+void tasks_release(struct dvm_head *h)
+{
+	struct head_task *first = h->queued, *t = first ? first->prev : NULL;
+
+	for (; t; t = t == first ? NULL : t->prev) {
+		if (!t->held)
+			continue;
+		t->held = false;
+		queue_put_back(h->queue, &t->item);
+		h->retry = true;
+	}
+	tasks_fail_impossible(h);
+}
+
 static void run_again(struct dvm_head *h, struct head_task *t)
 {
 	asks_end(h, t);
 	t->instance++;
 	t->lost = false;
-	t->started_ns = t->ended_ns = 0;
+	t->placed_ns = t->started_ns = t->ended_ns = 0;
 	result_free(&t->result);
 	queue_put_back(h->queue, &t->item);
 	move(h, t, TASK_QUEUED);
+	if (h->unheard_ms)
+		task_hold(h, t);
 }
 
-static bool has_tries(const struct head_task *t)
+static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 {
 	if (t->cancelled || t->spawned) /* who has spawned it does not hear of another */
 		return false;
 	if (t->lost)
-		return t->losses < HEAD_INSTANCES_MAX;
+		return !h->options.once && t->losses < HEAD_INSTANCES_MAX;
 	return t->result.status && !t->result.not_started &&
 	       !t->result.too_long && t->spec.retries > 0;
 }
@@ -447,7 +472,7 @@ static void ended(struct dvm_head *h, struct head_task *t)
 	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
 	adopt_done(h, t);
 	h->retry = true;
-	if (!has_tries(t)) {
+	if (!has_tries(h, t)) {
 		end_task(h, t);
 		return;
 	}

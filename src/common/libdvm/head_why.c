@@ -238,7 +238,10 @@ json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
 {
 	json_t *reasons = json_array();
 
-	if (t->state == TASK_QUEUED)
+	if (t->held)
+		add(reasons, "ranks of it may still run on nodes that another head had: it waits for %" PRIu64 " s",
+		    (h->unheard_ms - h->now.ms + 999) / 1000);
+	else if (t->state == TASK_QUEUED)
 		why_queued(h, t, reasons);
 	if (t->state == TASK_QUEUED || (t->state == TASK_RUNNING && !t->launched))
 		not_written(h, reasons);
