@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node's daemon: libdvm's node, the connection to its head, and processes that are
+ * numbers. What contrib/dvm/dvmd.c does of it is here in short.
+ */
+#include "world.h"
+
+#include "libdvm/lease.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PMI_BYTES_MAX ((size_t)1 << 20)
+#define CONNECT_MS (10 * SECOND)
+#define DIE_MS 2000 /* until the ranks of a daemon that was killed have been killed */
+#define STUBBORN 8 /* one rank in so many ignores SIGTERM */
+
+struct daemon {
+	struct world *w;
+	unsigned machine;
+	uint32_t number;
+	char name[16];
+	struct dvm_node *node; /* NULL: the process is no more */
+	struct link *head;
+	int end;               /* of that link, this side's */
+	bool joined;           /* this head has been told what the node is */
+	bool gives_up;
+	uint64_t waits;        /* counts the times in which it has no head */
+	uint64_t turn_ms;      /* when its next turn is due; NEVER */
+	struct lease lease;
+	struct buf pmi;        /* what its PMI says to it */
+	struct buf *asked;     /* by the world: what it says goes there */
+};
+
+static void turn(struct daemon *d);
+
+/* ---- ranks ---- */
+
+static bool is_of(const struct daemon *d, int64_t process)
+{
+	return process > 0 && process <= d->w->nranks && d->w->ranks[process - 1].daemon == d;
+}
+
+static void rank_ends(struct world *w, uint32_t process, int32_t status)
+{
+	struct rank_process *p = &w->ranks[process - 1];
+	const struct node_end end = { .status = status };
+	struct daemon *d = p->daemon;
+
+	if (!p->runs)
+		return;
+	p->runs = false;
+	trace(w, "rank %u of k%u ends on %s, %d", p->rank, p->task, d->name, status);
+	if (!d->node)
+		return;
+	(void)dvm_node_ended(d->node, process, &end, time_of(w, d->machine));
+	turn(d);
+}
+
+static void on_rank_ends(struct world *w, void *arg, uint64_t number)
+{
+	rank_ends(w, (uint32_t)(number >> 32), (int32_t)(uint32_t)number);
+}
+
+static void end_rank_later(struct world *w, int64_t process, uint64_t ms, int32_t status)
+{
+	after(w, ms, on_rank_ends, NULL, (uint64_t)process << 32 | (uint32_t)status);
+}
+
+static uint64_t draw_duration(struct world *w)
+{
+	switch (draw(w, 4)) {
+	case 0: return draw(w, 20);
+	case 1: return draw(w, 3 * SECOND);
+	case 2: return draw(w, 30 * SECOND);
+	default: return draw(w, 200 * SECOND);
+	}
+}
+
+static int64_t on_start(void *arg, const struct node_rank *what)
+{
+	struct daemon *d = arg;
+	struct world *w = d->w;
+	const char *name = (const char *)what->launch->argv.data;
+	struct rank_process *p = &w->ranks[w->nranks];
+
+	if (w->nranks == RANKS_MAX)
+		return -EAGAIN;
+	*p = (struct rank_process){
+		.task = task_of_name(name), .machine = d->machine, .daemon = d, .runs = true,
+		.rank = what->launch->first_rank + what->local,
+		.instance = what->launch->instance,
+	};
+	trace(w, "rank %u of %s (task %llu.%u) starts on %s", p->rank, name,
+	      (unsigned long long)what->launch->task, p->instance, d->name);
+	promise_id(w, p->task, what->launch->task);
+	promise_start(w, p);
+	end_rank_later(w, ++w->nranks, draw_duration(w), draw_once_in(w, 12) ? 3 << 8 : 0);
+	return w->nranks;
+}
+
+static void on_signal(void *arg, int64_t process, int number)
+{
+	struct daemon *d = arg;
+	struct rank_process *p;
+
+	if (!is_of(d, process))
+		return;
+	p = &d->w->ranks[process - 1];
+	if (number == SIGKILL && !p->killed)
+		end_rank_later(d->w, process, draw(d->w, 50), SIGKILL);
+	else if (number == SIGTERM && !draw_once_in(d->w, STUBBORN))
+		end_rank_later(d->w, process, draw(d->w, SECOND), SIGTERM);
+	p->killed = p->killed || number == SIGKILL;
+}
+
+/* The daemon is no more: so are its ranks, at once or, where it was killed, soon. */
+static void ranks_die(struct daemon *d, uint64_t ms)
+{
+	for (uint32_t i = 0; i < d->w->nranks; i++) {
+		struct rank_process *p = &d->w->ranks[i];
+
+		if (p->daemon != d || !p->runs || p->dies)
+			continue;
+		p->dies = ms;
+		if (ms)
+			end_rank_later(d->w, i + 1, draw(d->w, ms), SIGKILL);
+		else
+			p->runs = false;
+	}
+}
+
+/* ---- the node ---- */
+
+static void wait_for_head(struct daemon *d);
+static void begin_lease(struct daemon *d);
+
+static void on_send(void *arg, const void *data, size_t len)
+{
+	struct daemon *d = arg;
+
+	if (d->asked) {
+		(void)buf_append(d->asked, data, len);
+		return;
+	}
+	if (!d->joined && *(const uint8_t *)data != DVM_REGISTER)
+		return; /* it was for another head */
+	if (!d->joined)
+		begin_lease(d);
+	d->joined = true;
+	if (d->head)
+		link_send(d->head, d->end, data, len);
+}
+
+static int on_open_output(void *arg, uint32_t part)
+{
+	return 0;
+}
+
+static void on_close_output(void *arg, uint32_t part)
+{
+}
+
+static int on_open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
+{
+	return 0;
+}
+
+static void on_pmi_rank_ended(void *arg, uint32_t part, uint32_t slot, int32_t status)
+{
+}
+
+static void on_close_pmi(void *arg, uint32_t part)
+{
+	struct daemon *d = arg;
+	const struct dvm_msg m = { .type = DVM_PMI_OVER, .pmi_part = { .part = part } };
+
+	(void)dvm_msg_pack(&d->pmi, &m);
+}
+
+static void on_leave(void *arg)
+{
+	struct daemon *d = arg;
+
+	trace(d->w, "%s leaves", d->name);
+	d->gives_up = true; /* the turn that is under way ends it */
+	d->turn_ms = 0;
+}
+
+static const struct dvm_node_ops node_ops = {
+	.send = on_send, .open_output = on_open_output, .close_output = on_close_output,
+	.open_pmi = on_open_pmi, .pmi_rank_ended = on_pmi_rank_ended,
+	.close_pmi = on_close_pmi, .start = on_start, .signal = on_signal,
+	.leave = on_leave,
+};
+
+/* The process of the node is no more; ranks have `ms` until they are not. */
+static void end(struct daemon *d, uint64_t ms)
+{
+	if (!d->node)
+		return;
+	trace(d->w, "%s ends", d->name);
+	ranks_die(d, ms);
+	dvm_node_destroy(d->node);
+	d->node = NULL;
+	buf_free(&d->pmi);
+}
+
+/* The last that the head hears: no rank is left. */
+static void on_gone(struct world *w, void *arg, uint64_t number)
+{
+	static const char gone = DVM_GONE;
+	struct daemon *d = arg;
+
+	if (d->head)
+		link_send(d->head, d->end, &gone, 1);
+	link_close(d->head, d->end);
+	d->head = NULL;
+}
+
+/* It leaves in order: what it has sent arrives. */
+static void finish(struct daemon *d)
+{
+	end(d, 0);
+	on_gone(d->w, d, 0);
+}
+
+/* What starts its ranks is killed, and they with it. */
+static void kill_ranks(struct daemon *d)
+{
+	end(d, DIE_MS);
+	after(d->w, DIE_MS, on_gone, d, 0);
+}
+
+static void on_turn(struct world *w, void *arg, uint64_t number)
+{
+	struct daemon *d = arg;
+
+	if (d->node && d->turn_ms == w->ms)
+		turn(d);
+}
+
+static void take_pmi(struct daemon *d)
+{
+	struct buf in = d->pmi;
+
+	if (!in.len)
+		return;
+	buf_init(&d->pmi, PMI_BYTES_MAX);
+	(void)dvm_node_input(d->node, in.data, in.len, time_of(d->w, d->machine));
+	buf_free(&in);
+}
+
+static void turn(struct daemon *d)
+{
+	int ms;
+
+	d->turn_ms = NEVER;
+	take_pmi(d);
+	ms = dvm_node_turn(d->node, time_of(d->w, d->machine));
+	if (d->turn_ms == 0) {
+		finish(d);
+		return;
+	}
+	if (ms < 0)
+		return;
+	d->turn_ms = d->w->ms + (uint64_t)(ms ? ms : 1);
+	after(d->w, d->turn_ms - d->w->ms, on_turn, d, 0);
+}
+
+/* ---- its lease ---- */
+
+/* With what runs. */
+static void end_politely(struct daemon *d)
+{
+	static const struct dvm_msg stop = { .type = DVM_STOP };
+	char room[16];
+	struct buf b;
+
+	d->gives_up = true;
+	buf_init_in(&b, room, sizeof(room));
+	(void)dvm_msg_pack(&b, &stop);
+	(void)dvm_node_input(d->node, b.data, b.len, time_of(d->w, d->machine));
+	turn(d);
+}
+
+static void lease_is_over(struct daemon *d, uint64_t late_ms)
+{
+	if (!d->gives_up)
+		trace(d->w, "%s: its lease is over", d->name);
+	if (!d->gives_up && d->w->plan.grace_ms)
+		end_politely(d);
+	else if (late_ms >= d->w->plan.grace_ms)
+		kill_ranks(d);
+}
+
+static void ask_head(struct daemon *d, uint64_t now)
+{
+	const struct dvm_msg m = { .type = DVM_LEASE, .lease.sent_ms = now };
+	char room[32];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	(void)dvm_msg_pack(&b, &m);
+	if (d->head)
+		link_send(d->head, d->end, b.data, b.len);
+}
+
+static void on_lease(struct world *w, void *arg, uint64_t number)
+{
+	struct daemon *d = arg;
+	uint64_t now = time_of(w, d->machine).ms, over;
+
+	if (!d->node)
+		return;
+	over = lease_end(&d->lease);
+	if (lease_ask(&d->lease, now))
+		ask_head(d, now);
+	if (now >= over)
+		lease_is_over(d, now - over);
+	after(w, lease_tick(&d->lease), on_lease, d, 0);
+}
+
+/* It goes on when another head comes. */
+static void begin_lease(struct daemon *d)
+{
+	if (d->lease.length_ms)
+		return;
+	lease_begin(&d->lease, d->w->plan.lease_ms, time_of(d->w, d->machine).ms);
+	after(d->w, 0, on_lease, d, 0);
+}
+
+/* Is it an answer of the head's, and nothing else? */
+static bool take_lease(struct daemon *d, const void *data, size_t len)
+{
+	struct dvm_msg m;
+	struct cursor c;
+
+	if (!dvm_msg_is_lease(data, len))
+		return false;
+	cursor_init(&c, data, len);
+	if (!dvm_msg_unpack(&c, &m))
+		lease_answered(&d->lease, m.lease.sent_ms, time_of(d->w, d->machine).ms);
+	return true;
+}
+
+/* ---- its head ---- */
+
+static bool outlives_head(const struct daemon *d)
+{
+	return d->w->plan.orphan && !d->gives_up;
+}
+
+static void on_no_head(struct world *w, void *arg, uint64_t number)
+{
+	struct daemon *d = arg;
+
+	if (!d->node || d->head || d->waits != number)
+		return;
+	trace(w, "%s: no other head has come", d->name);
+	end_politely(d);
+}
+
+static void wait_for_head(struct daemon *d)
+{
+	uint64_t ms = d->w->plan.orphan_s * SECOND, now = time_of(d->w, d->machine).ms;
+	uint64_t over = lease_end(&d->lease), left = over > now ? over - now : 0;
+
+	trace(d->w, "%s waits for another head", d->name);
+	d->head = NULL;
+	d->joined = false;
+	after(d->w, left < ms ? left : ms, on_no_head, d, ++d->waits);
+}
+
+static void on_head_ended(void *arg, const char *why)
+{
+	struct daemon *d = arg;
+
+	d->head = NULL;
+	if (!d->node)
+		return; /* it has said that it is gone, or will not */
+	trace(d->w, "%s: the head is lost: %s", d->name, why);
+	if (outlives_head(d))
+		wait_for_head(d);
+	else
+		end(d, 0); /* when its ranks have */
+}
+
+static void on_head_says(void *arg, const void *data, size_t len)
+{
+	struct daemon *d = arg;
+	int rc;
+
+	if (!d->node || take_lease(d, data, len))
+		return;
+	rc = dvm_node_input(d->node, data, len, time_of(d->w, d->machine));
+	if (rc)
+		failed(d->w, "%s cannot read what its head says: %s", d->name, strerror(-rc));
+	else
+		turn(d);
+}
+
+struct link_end daemon_end(struct daemon *d)
+{
+	return (struct link_end){
+		d->machine, on_head_says, on_head_ended, d,
+	};
+}
+
+bool daemon_takes_head(struct daemon *d)
+{
+	return d->node && outlives_head(d);
+}
+
+void daemon_join(struct daemon *d, struct link *l)
+{
+	link_close(d->head, d->end);
+	d->waits++;
+	d->joined = false;
+	d->head = l;
+	d->end = 1;
+}
+
+static void register_node(struct daemon *d)
+{
+	const struct dvm_register r = {
+		.version = DVM_VERSION, .has = { CORES, 0, 1000 },
+		.name = { d->name, strlen(d->name) },
+	};
+
+	dvm_node_register(d->node, &r);
+	turn(d);
+}
+
+static void on_connect(struct world *w, void *arg, uint64_t number)
+{
+	struct daemon *d = arg;
+	struct head_process *h = w->heads[number >> 32];
+	uint32_t position = (uint32_t)number;
+
+	if (!d->node)
+		return;
+	if (!head_serves(h) || !is_reachable(w, d->machine, head_machine(h))) {
+		trace(w, "%s cannot reach its head", d->name);
+		end(d, 0);
+		return;
+	}
+	d->head = head_take_daemon(h, d, position);
+	d->end = 1;
+	if (!d->head) {
+		end(d, 0);
+		return;
+	}
+	register_node(d);
+}
+
+/* ---- life ---- */
+
+struct daemon *daemon_start(struct world *w, unsigned machine, struct head_process *head,
+			    uint32_t position)
+{
+	struct daemon *d;
+
+	if (w->ndaemons == DAEMONS_MAX)
+		return NULL;
+	d = calloc(1, sizeof(*d));
+	if (!d || dvm_node_create(&d->node, &node_ops, d))
+		abort();
+	d->w = w;
+	d->machine = machine;
+	d->number = w->ndaemons;
+	d->turn_ms = NEVER;
+	buf_init(&d->pmi, PMI_BYTES_MAX);
+	snprintf(d->name, sizeof(d->name), "n%u.%u", machine, d->number);
+	w->daemons[w->ndaemons++] = d;
+	after(w, draw(w, 2 * SECOND), on_connect, d,
+	      (uint64_t)head_number(head) << 32 | position);
+	return d;
+}
+
+bool daemon_lives(const struct daemon *d)
+{
+	return d->node;
+}
+
+unsigned daemon_machine(const struct daemon *d)
+{
+	return d->machine;
+}
+
+const char *daemon_name(const struct daemon *d)
+{
+	return d->name;
+}
+
+void daemon_kill(struct daemon *d)
+{
+	if (draw_once_in(d->w, 2)) {
+		kill_ranks(d);
+		return;
+	}
+	link_reset(d->head, d->end);
+	d->head = NULL;
+	end(d, DIE_MS);
+}
+
+void daemon_vanish(struct daemon *d)
+{
+	d->head = NULL;
+	end(d, 0);
+	for (uint32_t i = 0; i < d->w->nranks; i++)
+		if (d->w->ranks[i].daemon == d)
+			d->w->ranks[i].runs = false;
+}
+
+struct daemon *daemon_on(struct world *w, unsigned machine)
+{
+	for (uint32_t i = w->ndaemons; i > 0; i--)
+		if (w->daemons[i - 1]->machine == machine && w->daemons[i - 1]->node)
+			return w->daemons[i - 1];
+	return NULL;
+}
+
+/* What it keeps for another head, other than what it is. */
+bool daemon_holds_nothing(struct daemon *d)
+{
+	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
+	char room[16];
+	struct buf b, said;
+	struct dvm_msg m;
+	struct cursor c;
+	bool nothing;
+
+	if (!d->node)
+		return true;
+	buf_init_in(&b, room, sizeof(room));
+	buf_init(&said, PMI_BYTES_MAX);
+	(void)dvm_msg_pack(&b, &adopt);
+	d->asked = &said;
+	(void)dvm_node_input(d->node, b.data, b.len, time_of(d->w, d->machine));
+	(void)dvm_node_turn(d->node, time_of(d->w, d->machine));
+	d->asked = NULL;
+	cursor_init(&c, said.data, said.len);
+	nothing = !dvm_msg_unpack(&c, &m) && m.type == DVM_REGISTER && !cursor_left(&c);
+	while (cursor_left(&c) && !dvm_msg_unpack(&c, &m))
+		if (m.type == DVM_HELD)
+			trace(d->w, "%s keeps task %llu.%u", d->name,
+			      (unsigned long long)m.held.task, m.held.instance);
+	buf_free(&said);
+	return nothing;
+}
+
+void daemons_free(struct world *w)
+{
+	for (uint32_t i = 0; i < w->ndaemons; i++) {
+		struct daemon *d = w->daemons[i];
+
+		if (d->node) {
+			dvm_node_destroy(d->node);
+			buf_free(&d->pmi);
+		}
+		free(d);
+	}
+}

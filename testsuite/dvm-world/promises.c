@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What must hold in every world, whatever fails. */
+#include "world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+uint32_t task_of_name(const char *name)
+{
+	return name && *name == 'k' ? (uint32_t)strtoul(name + 1, NULL, 10) : TASKS_MAX;
+}
+
+bool promise_forgiven(const struct world *w)
+{
+	return w->weak || w->damaged;
+}
+
+/* Two tasks have one number: may they? A client has not heard of one, and nothing of it runs. */
+static void check_number(struct world *w, uint32_t task, uint32_t other)
+{
+	bool runs = false;
+
+	for (uint32_t i = 0; i < w->nranks; i++)
+		runs = runs || (w->ranks[i].runs && w->ranks[i].task == other);
+	if (w->tasks[other].submitted || runs)
+		failed(w, "number %llu is that of k%u, and was that of k%u",
+		       (unsigned long long)w->tasks[other].id, task, other);
+	w->tasks[other].id = 0;
+}
+
+/* A number is of one task, and a task has one. */
+void promise_id(struct world *w, uint32_t task, uint64_t id)
+{
+	if (task >= w->ntasks) {
+		if (!promise_forgiven(w))
+			failed(w, "there is a task that nobody has submitted, %llu",
+			       (unsigned long long)id);
+		return;
+	}
+	if (!promise_forgiven(w) && w->tasks[task].id && w->tasks[task].id != id)
+		failed(w, "k%u is task %llu, and was task %llu", task, (unsigned long long)id,
+		       (unsigned long long)w->tasks[task].id);
+	for (uint32_t i = 0; !promise_forgiven(w) && i < w->ntasks; i++)
+		if (i != task && w->tasks[i].id == id)
+			check_number(w, task, i);
+	w->tasks[task].id = id;
+}
+
+static void check_code(struct world *w, uint32_t task, int64_t code)
+{
+	/* what is tied is told its end before that is safe */
+	if (w->tasks[task].code != code && !w->tasks[task].tied && !promise_forgiven(w))
+		failed(w, "k%u has ended with %lld, and a client was told %lld", task,
+		       (long long)code, (long long)w->tasks[task].code);
+}
+
+void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connection)
+{
+	struct world_task *t = &w->tasks[task];
+
+	if (task >= w->ntasks) {
+		failed(w, "a client is told of a task that it does not know");
+		return;
+	}
+	if (t->ended)
+		check_code(w, task, code);
+	if (t->told_by == connection && !promise_forgiven(w))
+		failed(w, "a client is told twice of the end of k%u", task);
+	t->ended = true;
+	t->ended_ms = t->ended_ms ? t->ended_ms : w->ms;
+	t->code = code;
+	t->told_by = connection;
+}
+
+static void check_overlap(struct world *w, const struct rank_process *p)
+{
+	for (uint32_t i = 0; i < w->nranks; i++) {
+		const struct rank_process *o = &w->ranks[i];
+
+		if (o != p && o->runs && o->task == p->task && o->rank == p->rank)
+			failed(w, "rank %u of k%u starts on %s while it runs on %s",
+			       p->rank, p->task, daemon_name(p->daemon), daemon_name(o->daemon));
+	}
+}
+
+static void check_once(struct world *w, const struct rank_process *p)
+{
+	for (uint32_t i = 0; w->plan.once && i < w->nranks; i++) {
+		const struct rank_process *o = &w->ranks[i];
+
+		if (o != p && o->task == p->task && o->rank == p->rank)
+			failed(w, "rank %u of k%u starts a second time, in spite of --once",
+			       p->rank, p->task);
+	}
+}
+
+void promise_start(struct world *w, const struct rank_process *p)
+{
+	if (w->failed || w->damaged || p->task >= w->ntasks)
+		return;
+	check_overlap(w, p);
+	if (w->weak)
+		return;
+	if (w->tasks[p->task].ended && !w->tasks[p->task].tied)
+		failed(w, "k%u starts after a client was told of its end", p->task);
+	check_once(w, p);
+}
+
+/* ---- what a head knows ---- */
+
+static bool has_ended(json_t *report)
+{
+	const char *state = json_string_value(json_object_get(report, "state"));
+
+	return state && strcmp(state, "queued") && strcmp(state, "running");
+}
+
+static void check_reported(struct world *w, json_t *report, bool *seen, uint64_t asked_ms)
+{
+	uint32_t task = task_of_name(json_string_value(json_object_get(report, "name")));
+
+	promise_id(w, task, (uint64_t)json_integer_value(json_object_get(report, "id")));
+	if (w->failed || promise_forgiven(w))
+		return;
+	seen[task] = true;
+	if (!w->tasks[task].ended_ms || w->tasks[task].ended_ms > asked_ms)
+		return;
+	if (has_ended(report))
+		check_code(w, task, json_integer_value(json_object_get(report, "code")));
+	else if (!w->tasks[task].tied)
+		failed(w, "k%u has ended, as a client was told, and does not stay so", task);
+}
+
+void promises_check_report(struct world *w, uint32_t head, json_t *report, uint64_t asked_ms)
+{
+	bool seen[TASKS_MAX] = { false };
+	json_t *task;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "tasks"), i, task)
+		check_reported(w, task, seen, asked_ms);
+	for (i = 0; !promise_forgiven(w) && i < w->ntasks; i++)
+		if (w->tasks[i].submitted && w->tasks[i].submitted_ms <= asked_ms && !seen[i])
+			failed(w, "k%zu was submitted, as a client was told, and head %u does not know it",
+			       i, head);
+}
+
+void promises_check_damage(struct world *w, uint32_t head)
+{
+	if (w->damaged && !w->damage_named)
+		failed(w, "the disk has damaged the journal, and head %u does not say so", head);
+}
+
+/* A journal whose begin is damaged is refused, and that is all. */
+void promise_unreadable(struct world *w, int error)
+{
+	if (error != -EBADMSG && error != -EPROTONOSUPPORT)
+		return;
+	w->over = w->unreadable = true;
+	if (!w->damaged)
+		failed(w, "the journal cannot be read, and nothing has damaged it");
+}
+
+/* ---- the end ---- */
+
+void promises_check_end(struct world *w)
+{
+	if (w->failed || w->unreadable)
+		return;
+	for (uint32_t i = 0; i < w->ntasks; i++)
+		if (w->tasks[i].submitted && !w->tasks[i].ended)
+			failed(w, "k%u has no end", i);
+	if (!w->over)
+		failed(w, "something hangs");
+	for (uint32_t i = 0; i < w->nranks; i++)
+		if (w->ranks[i].runs)
+			failed(w, "rank %u of k%u still runs", w->ranks[i].rank, w->ranks[i].task);
+	for (uint32_t i = 0; i < w->ndaemons; i++)
+		if (head_has(w->published, w->daemons[i]) && !daemon_holds_nothing(w->daemons[i]))
+			failed(w, "%s keeps what is over", daemon_name(w->daemons[i]));
+}

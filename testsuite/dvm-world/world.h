@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole DVM in one process and in virtual time: heads, daemons, clients, links between
+ * machines, and the journal's disk. Heads and daemons are the objects of libdvm. The seed
+ * decides all: delays, cuts, deaths, and what the disk does. A seed is one run.
+ *
+ *   world.c     time, what is drawn, the trace and the verdict
+ *   links.c     connections between machines, which may be cut off
+ *   daemon.c    a node's daemon and its ranks
+ *   head.c      the process of a head: which daemons it has, its journal
+ *   client.c    those that submit tasks and wait for them
+ *   promises.c  what must hold
+ *   plan.c      what a seed draws, and the faults
+ */
+#ifndef PMI2X_DVM_WORLD_H
+#define PMI2X_DVM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "libdvm/head.h"
+#include "libdvm/node.h"
+
+#define SECOND UINT64_C(1000) /* times are milliseconds */
+#define NEVER UINT64_MAX
+
+#define NODES 3      /* machines with a daemon */
+#define HEADS 2      /* machines on which a head can run */
+#define MACHINES (NODES + HEADS + 1)
+#define CLIENT_MACHINE (NODES + HEADS)
+#define CORES 4      /* of a node */
+#define CLIENTS 2
+#define DAEMONS_MAX 64
+#define HEADS_MAX 400 /* processes, one after another */
+#define TASKS_MAX 128
+#define RANKS_MAX 2048
+
+struct world;
+struct disk;
+struct daemon;
+struct head_process;
+struct client;
+
+/* ---- what a seed draws ---- */
+
+struct plan {
+	uint64_t latency_ms; /* of a message, at most */
+	bool orphan;         /* daemons outlive their head, for */
+	uint32_t orphan_s;
+	uint32_t lease_ms;   /* of a node's ranks, */
+	uint32_t grace_ms;   /* ... then they are ended with that, */
+	uint32_t away_ms;    /* ... and until what ran there is given to others */
+	bool once;           /* no task is started twice */
+	bool fast;           /* what is written is answered, before it is synced */
+	uint32_t tasks;      /* that clients submit */
+	uint64_t calm_ms;    /* no fault begins after that */
+};
+
+/* ---- events ---- */
+
+typedef void (*event_fn)(struct world *w, void *arg, uint64_t number);
+
+struct event {
+	uint64_t ms, order;
+	event_fn fn;
+	void *arg;
+	uint64_t number;
+};
+
+struct machine {
+	uint64_t cut_until;  /* nothing comes from it or to it; 0: it is not cut off */
+	uint64_t clock_ms;   /* what its clock shows at time 0 */
+	bool mute;           /* what it sends waits */
+	bool down;
+};
+
+/* ---- tasks, as the world knows them ---- */
+
+struct world_task {
+	uint64_t id;         /* 0: no client and no node has heard of it */
+	uint32_t ranks;
+	bool submitted;      /* its client was told that it is */
+	uint64_t submitted_ms, ended_ms; /* when it was told so first */
+	bool tied;           /* to its client's connection */
+	bool ended;          /* the client was told how: */
+	int64_t code;
+	bool cancelled;      /* a client has asked for it */
+	uint32_t starts;     /* of its first rank */
+	struct client *client;
+	uint64_t told_by;    /* the connection over which its end was told */
+};
+
+struct rank_process {
+	uint32_t task;       /* its index in the world */
+	uint32_t rank, instance;
+	unsigned machine;
+	struct daemon *daemon;
+	bool runs;
+	bool killed;
+	bool dies;           /* with its daemon */
+};
+
+struct world {
+	uint64_t seed, random;
+	uint64_t ms;         /* virtual time, from 1 s on */
+	struct plan plan;
+	struct event *events; /* a heap */
+	size_t nevents, events_cap;
+	bool verbose;
+	bool failed;
+	bool over;           /* all is done, or has failed */
+	struct machine machines[MACHINES];
+	struct link *links;
+	struct daemon *daemons[DAEMONS_MAX];
+	uint32_t ndaemons;
+	struct head_process *heads[HEADS_MAX];
+	uint32_t nheads;
+	struct head_process *published; /* the last that was ready: clients find it */
+	struct client *clients[CLIENTS];
+	struct world_task tasks[TASKS_MAX];
+	uint32_t ntasks;
+	struct rank_process ranks[RANKS_MAX];
+	uint32_t nranks;
+	uint64_t next_connection;
+	struct disk *disk;
+	bool weak;           /* what was not synced may be lost, and was answered: --fast */
+	bool damaged;        /* the disk has damaged what was synced, */
+	bool unreadable;     /* ... so that no head goes on with it */
+	bool damage_named;   /* ... and a head has said so */
+	/* What a head writes down of its daemons, for the next: beside the journal. */
+	uint32_t nknown;
+	struct daemon *known[DAEMONS_MAX];
+};
+
+/* ---- world.c ---- */
+
+/* Runs a seed. True: nothing has failed. *print is the same for runs that are the same. */
+bool world_run(uint64_t seed, bool verbose, uint64_t *print);
+uint64_t draw(struct world *w, uint64_t below);
+bool draw_once_in(struct world *w, uint64_t n);
+uint64_t draw_between(struct world *w, uint64_t low, uint64_t high);
+/* Call fn(w, arg, number) so many milliseconds from now. */
+void after(struct world *w, uint64_t ms, event_fn fn, void *arg, uint64_t number);
+void trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The run has shown a bug: say so once, with what replays it. */
+void failed(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What the clocks of a machine show. */
+struct dvm_time time_of(const struct world *w, unsigned machine);
+
+/* ---- links.c ---- */
+
+/* Both ends see messages in order; `end` is 0 or 1. */
+struct link;
+
+struct link_end {
+	unsigned machine;
+	void (*input)(void *arg, const void *data, size_t len);
+	/* The link has ended, and not by this end. */
+	void (*ended)(void *arg, const char *why);
+	void *arg;
+};
+
+/* A connection that is there. It stays until the world ends. */
+struct link *link_new(struct world *w, const struct link_end *first,
+		      const struct link_end *second);
+void link_send(struct link *l, int end, const void *data, size_t len);
+/* This end is no more; the other one hears that after what was sent. NULL: nothing. */
+void link_close(struct link *l, int end);
+/* The same, and the last of what was sent may be lost: its process was killed. */
+void link_reset(struct link *l, int end);
+/* Can messages go between the two? */
+bool is_reachable(const struct world *w, unsigned from, unsigned to);
+/* A machine has stopped: its ends are no more, and nobody hears of that now. */
+void links_lose_machine(struct world *w, unsigned machine);
+/* A machine is cut off now, or not any more, or is up again. */
+void links_changed(struct world *w);
+void links_free(struct world *w);
+/* From the first message that is not answered to the end of a link. */
+uint64_t draw_dead_peer(struct world *w);
+
+/* ---- daemon.c ---- */
+
+/* One that is to register with a head, at this position. */
+struct daemon *daemon_start(struct world *w, unsigned machine, struct head_process *head,
+			    uint32_t position);
+bool daemon_lives(const struct daemon *d);
+unsigned daemon_machine(const struct daemon *d);
+const char *daemon_name(const struct daemon *d);
+/* Another head calls it, and has a connection then. False: it takes none. */
+bool daemon_takes_head(struct daemon *d);
+void daemon_join(struct daemon *d, struct link *l);
+struct link_end daemon_end(struct daemon *d);
+/* Its process is killed, and its ranks with it. */
+void daemon_kill(struct daemon *d);
+/* The machine has stopped. */
+void daemon_vanish(struct daemon *d);
+struct daemon *daemon_on(struct world *w, unsigned machine);
+bool daemon_holds_nothing(struct daemon *d);
+void daemons_free(struct world *w);
+
+/* ---- head.c ---- */
+
+/* The last that lives; NULL: none. */
+struct head_process *head_now(struct world *w);
+/* With the journal that there is, or a new one. */
+void head_start(struct world *w, unsigned machine, bool take_over);
+void head_kill(struct head_process *h);
+void head_vanish(struct head_process *h);
+unsigned head_machine(const struct head_process *h);
+uint32_t head_number(const struct head_process *h);
+bool head_serves(const struct head_process *h);
+bool head_lives(const struct head_process *h);
+/* It serves clients, and says that no task waits or runs. */
+bool head_is_idle(struct head_process *h);
+/* It is connected with the daemon. */
+bool head_has(const struct head_process *h, const struct daemon *d);
+bool head_takes_clients(const struct head_process *h);
+/* A connection with it. NULL: it refuses the daemon. */
+struct link *head_take_daemon(struct head_process *h, struct daemon *d, uint32_t position);
+struct link *head_take_client(struct head_process *h, const struct link_end *its);
+void heads_free(struct world *w);
+
+/* ---- client.c ---- */
+
+void clients_start(struct world *w);
+bool clients_are_done(const struct world *w);
+void clients_free(struct world *w);
+
+/* ---- promises.c ---- */
+
+/* The index of a task's name: "k12" is 12. */
+uint32_t task_of_name(const char *name);
+/* What the journal has lost it may lose: nobody was promised more, or the disk has erred. */
+bool promise_forgiven(const struct world *w);
+void promise_id(struct world *w, uint32_t task, uint64_t id);
+void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connection);
+void promise_start(struct world *w, const struct rank_process *p);
+/* What a head knows of tasks, when it was asked. */
+void promises_check_report(struct world *w, uint32_t head, json_t *report,
+			   uint64_t asked_ms);
+/* A head has read the journal. */
+void promises_check_damage(struct world *w, uint32_t head);
+void promise_unreadable(struct world *w, int error);
+void promises_check_end(struct world *w);
+
+/* ---- plan.c ---- */
+
+void plan_draw(struct world *w);
+void plan_begin(struct world *w);
+
+#endif
