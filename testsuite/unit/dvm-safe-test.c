@@ -81,6 +81,12 @@ static int record(void *arg, const void *data, size_t len, enum durable_wait wai
 	return append_sealed(&b->journal, data, len);
 }
 
+static int record_nothing(void *arg, const void *data, size_t len, enum durable_wait wait)
+{
+	fail_msg("a head without a journal writes to it");
+	return 0;
+}
+
 /* ---- the bed ---- */
 
 static struct bed *bed_create(bool once, bool fast)
@@ -167,6 +173,28 @@ static void a_submit_is_answered_when_it_is_safe(void **state)
 	assert_string_equal(b->said, "");
 	make_all_safe(b);
 	assert_true(says(b->said, "\"submitted\""));
+	bed_destroy(b);
+}
+
+static void head_without_a_journal_writes_nothing(void **state)
+{
+	static const struct dvm_head_ops ops = {
+		.node_send = node_send, .node_break = node_break,
+		.client_send = client_send, .record = record_nothing, .end = idle,
+	};
+	struct dvm_head_options options = usual_options(1);
+	struct bed *b = calloc(1, sizeof(*b));
+
+	options.fast = false;
+	b->now = (struct dvm_time){ 1000000000, 1000 };
+	buf_init(&b->journal, 0);
+	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
+	assert_int_equal(tell_registered(b->head, 0, 4, b->now), 0);
+	dvm_head_client_opened(b->head, CLIENT);
+	ask_as(b, CLIENT, SUBMIT "{'argv':['a']}]}");
+	end_task(b, 1);
+	assert_true(says(b->said, "\"submitted\""));
+	assert_true(says(b->said, "\"ended\""));
 	bed_destroy(b);
 }
 
@@ -356,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_submit_is_answered_when_it_is_safe),
+		cmocka_unit_test(head_without_a_journal_writes_nothing),
 		cmocka_unit_test(nothing_passes_an_answer_that_waits),
 		cmocka_unit_test(an_end_is_told_when_it_is_safe),
 		cmocka_unit_test(a_wait_for_all_that_have_ended_waits_for_the_disk),

@@ -33,8 +33,11 @@ void journal_free(struct dvm_head *h)
 static int put(struct dvm_head *h, const struct journal_record *r,
 	       enum durable_wait wait)
 {
-	int rc = h->journal.on ? journal_put(&h->journal.out, r) : 0;
+	int rc;
 
+	if (!h->journal.on)
+		return 0;
+	rc = journal_put(&h->journal.out, r);
 	if (wait > h->journal.wait && !h->options.fast)
 		h->journal.wait = wait;
 	if (rc)
