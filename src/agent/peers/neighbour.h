@@ -110,6 +110,7 @@ struct peers {
 	uint64_t lack_since; /* loop time, ms: no descriptor for a link */
 	uint64_t lack_last;
 	bool leaving;
+	bool met_unproved; /* a connect-back message, and has said so */
 };
 
 /* The neighbour at a position; NULL: there is none. */

@@ -62,13 +62,23 @@ void peers_connect_back_sent(struct peers *p, uint32_t node_id, int rc)
 	missing_called(n, rc);
 }
 
+/* Whoever needs it gets no link. Once: the step's user may send any number. */
+static void log_unproved(struct peers *p)
+{
+	if (!p->met_unproved)
+		log_info(p->node->log,
+			 "a message through slurmd, which asks node %s to connect, is ignored: it does not prove that it is of this step; where nodes do not find each other, install one version of pmi2x on all",
+			 node_own_name(p->node));
+	p->met_unproved = true;
+}
+
 static void on_doorbell(void *arg, const void *data, size_t len)
 {
 	struct whereabouts where;
 	struct peers *p = arg;
 
 	if (connect_back_check(p->node, data, len, &where))
-		log_debug(p->node->log, "ignored a message that proves nothing");
+		log_unproved(p);
 	else if (!p->leaving)
 		wireup_called(p, &where);
 }
