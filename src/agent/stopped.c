@@ -58,6 +58,19 @@ static bool is_frozen_by(const struct freezer *f, const char *lines)
 	return read_text(path, text) && strstr(text, f->frozen);
 }
 
+/* A process that is ending has given up its memory before its descriptors. */
+bool process_lives(pid_t pid, char *name, size_t size)
+{
+	char path[32], text[TEXT_MAX];
+	unsigned long pages = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	snprintf(name, size, "%s", read_text(path, text) ? text : "");
+	name[strcspn(name, "\n")] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	return read_text(path, text) && sscanf(text, "%lu", &pages) == 1 && pages > 0;
+}
+
 bool process_is_stopped(pid_t pid)
 {
 	char path[32], text[TEXT_MAX];

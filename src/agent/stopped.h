@@ -13,4 +13,10 @@
  */
 bool process_is_stopped(pid_t pid);
 
+/*
+ * The process is there, and is not ending. Its name, shorter than `size`, or "": of all
+ * users' processes that /proc shows.
+ */
+bool process_lives(pid_t pid, char *name, size_t size);
+
 #endif

@@ -103,6 +103,17 @@ def test_second_pmix_process_is_refused(srun, programs, compile_program, rank):
         assert "rank 0 (node n1)" in result.stderr
 
 
+@pytest.mark.parametrize("rank", ["0", "all"])
+def test_second_pmi_process_is_refused(srun, programs, compile_program, rank):
+    """MPICH also aborts then: that ends the inner program only."""
+    result = run_nested(srun, compile_program, programs["mpich"], "mpicc.mpich", rank)
+    said = refusals(result, "PMI")
+    assert said, result
+    if rank == "0":
+        pattern = r"rank 0 \(node n1\): .*\(mpi-hello\S*, process \d+; first mpi-nested"
+        assert re.search(pattern, said[0]), result
+
+
 # ---- a rank that has not started PMIx ----
 
 

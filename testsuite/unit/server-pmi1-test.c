@@ -364,6 +364,62 @@ static void who_has_not_started_fails_a_barrier_when_he_ends(void **state)
 	net_destroy(n);
 }
 
+/* Rank 0's next message is of this process. */
+static const char *say_as(struct net *n, uint32_t pid, const char *line)
+{
+	pmi_server_client_writes(n->nodes[0].server, 0, pid);
+	return net_pmi1(n, 0, line);
+}
+
+#define INIT "cmd=init pmi_version=1 pmi_subversion=1"
+
+static void second_process_is_refused_while_the_first_uses_pmi(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0"));
+	assert_non_null(strstr(say_as(n, 200, INIT),
+			       "another_process_of_the_rank_uses_PMI"));
+	assert_non_null(strstr(say_as(n, 200, "cmd=put kvsname=17.2 key=a value=b"),
+			       "another_process"));
+	assert_int_equal(n->reports, 1);
+	assert_non_null(strstr(n->report, "rank 0 (node n0): a second process started PMI while"));
+	assert_non_null(strstr(n->report, "process 200; first"));
+	assert_non_null(strstr(say_as(n, 100, "cmd=get_maxes"), "cmd=maxes"));
+	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0")); /* its next session */
+	net_destroy(n);
+}
+
+/* It is not the rank's abort, and is answered only if somebody waits for that. */
+static void abort_of_a_refused_process_ends_no_step(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	n->abort_code = -1;
+	say_as(n, 100, INIT);
+	say_as(n, 200, INIT);
+	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
+	assert_null(say_as(n, 200, "cmd=abort exitcode=-1"));
+	assert_int_equal(n->abort_code, -1);
+	assert_true(pmi_server_client_refused(n->nodes[0].server, 0));
+	pmi_server_client_answer_refused(n->nodes[0].server, 0);
+	assert_non_null(strstr(net_read(n, 0), "cmd=abort_result"));
+	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
+	net_destroy(n);
+}
+
+static void second_process_may_start_when_the_first_has_finalized(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	say_as(n, 100, INIT);
+	say_as(n, 100, "cmd=finalize");
+	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));
+	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "cmd=maxes"));
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
 static void a_full_region_fails_the_barrier(void **state)
 {
 	const struct net_options o = {.region_size = REGION_SIZE_MIN};
@@ -407,6 +463,9 @@ int main(void)
 		cmocka_unit_test(a_death_fails_the_barrier_by_name),
 		cmocka_unit_test(
 			who_has_not_started_fails_a_barrier_when_he_ends),
+		cmocka_unit_test(second_process_is_refused_while_the_first_uses_pmi),
+		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
+		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
 		cmocka_unit_test(a_full_region_fails_the_barrier),
 	};
 

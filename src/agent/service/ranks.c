@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/stopped.h"
 #include "agent/unspoken.h"
 #include "libcoll/layout.h"
 #include "libio/peer.h"
@@ -24,6 +25,7 @@
 /* Milliseconds on a machine that is overloaded: */
 #define RANK_CLOSED_MS 1000 /* from the end of a connection to its process's */
 #define RANK_EXIT_MS 3000  /* from that until the parent can say how */
+#define RANK_ABORT_MS 1000 /* for a process to exit after it has aborted */
 #define RANK_LOOK_MS 50    /* between two looks whether that is over */
 
 struct rank {
@@ -38,6 +40,7 @@ struct rank {
 	bool leaving;          /* the engine has not been told of an end */
 	bool gone;             /* the engine knows that the process has ended */
 	uint64_t since;        /* leaving: loop time, ms */
+	uint64_t refused;      /* a second process aborted then; 0: none */
 };
 
 struct ranks {
@@ -127,7 +130,11 @@ static void on_limit(uv_timer_t *timer)
 
 		if (r->leaving && is_due(r))
 			tell_leaving(r, NULL);
-		any |= r->leaving;
+		if (r->refused && node_now(r->service->node) - r->refused >= RANK_ABORT_MS) {
+			r->refused = 0;
+			pmi_server_client_answer_refused(r->service->server, i);
+		}
+		any |= r->leaving || r->refused;
 	}
 	if (any)
 		uv_timer_start(timer, on_limit, RANK_LOOK_MS, 0);
@@ -173,7 +180,12 @@ static void on_input(void *arg, size_t n)
 	struct service *s = r->service;
 
 	r->spoken = true;
+	pmi_server_client_writes(s->server, r->slot, stream_sender(r->stream));
 	pmi_server_client_input(s->server, r->slot, s->ranks->input, n);
+	if (!r->refused && pmi_server_client_refused(s->server, r->slot)) {
+		r->refused = node_now(s->node);
+		uv_timer_start(&s->ranks->limit, on_limit, RANK_LOOK_MS, 0);
+	}
 	if (r->stream && pmi_server_client_is_midway(s->server, r->slot))
 		stream_release(r->stream);
 }
@@ -405,6 +417,11 @@ void ranks_finish(void *service, uint32_t slot)
 
 	if (s->ranks->slots[slot].stream)
 		stream_finish(s->ranks->slots[slot].stream);
+}
+
+bool ranks_process(void *service, uint32_t pid, char name[PMI_PROCESS_NAME_MAX])
+{
+	return process_lives((pid_t)pid, name, PMI_PROCESS_NAME_MAX);
 }
 
 bool ranks_have_ended(const struct service *s)

@@ -18,6 +18,8 @@ void ranks_send(void *service, uint32_t slot, const void *data, size_t len,
 		const struct passed_fds *fds);
 void ranks_finish(void *service, uint32_t slot);
 
+bool ranks_process(void *service, uint32_t pid, char name[PMI_PROCESS_NAME_MAX]);
+
 /* From the host; the descriptors are taken over, and -1 then. */
 void ranks_register(struct service *s, struct registration *reg);
 /* From the host; `end` may be NULL. */

@@ -117,6 +117,7 @@ static const struct pmi_host_ops engine_ops = {
 	.slots_again = slot_wakes_again,
 	.tidy_later = op_tidy_later,
 	.pmix_send = pmix_link_send,
+	.process = ranks_process,
 	.now = op_now,
 	.fetch_timer = op_fetch_timer,
 };

@@ -60,6 +60,8 @@ int registration_of_timed_rank(int theirs, uint32_t slot,
 		m.times = *times;
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
 		return -errno;
+	/* The receiver shall know which process has written each message. */
+	(void)setsockopt(fds[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 }, sizeof(int));
 	passed.fds[0] = fds[0];
 	rc = send_message(theirs, &m, &passed);
 	close(fds[0]);

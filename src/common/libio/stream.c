@@ -33,6 +33,8 @@ struct stream {
 	bool holds;          /* input stays in the socket; see stream.h */
 	size_t held;         /* bytes of it that have been delivered, */
 	uint32_t pieces;     /* in so many reads */
+	bool credentials;    /* the kernel tells who has written */
+	pid_t sender;        /* of what was read last; 0: unknown */
 	bool told;           /* of input, and the burst has not settled: output waits */
 	uv_timer_t soon; /* what is found inside a call is told by the loop */
 	int handles;     /* not yet closed */
@@ -85,6 +87,14 @@ static void arm(struct stream *s)
 		uv_poll_stop(&s->poll);
 }
 
+static bool has_credentials(int fd)
+{
+	int on = 0;
+	socklen_t len = sizeof(on);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, &len) && on;
+}
+
 /* Without SO_PEEK_OFF for this kind of descriptor input is taken out as ever. */
 static int watch(struct stream *s)
 {
@@ -94,6 +104,7 @@ static int watch(struct stream *s)
 		return -errno;
 	s->holds = !setsockopt(s->fd, SOL_SOCKET, SO_PEEK_OFF, &zero,
 			       sizeof(zero));
+	s->credentials = s->holds && has_credentials(s->fd);
 	s->watched = (struct watched_fd){
 		.fd = s->fd,
 		.event = on_change,
@@ -411,15 +422,47 @@ void stream_release(struct stream *s)
 
 /* ---- input ---- */
 
+/*
+ * Bytes of one sender. There is room for its credentials and for nothing else: what
+ * descriptors come with them are dropped.
+ */
+static ssize_t peek_with_sender(struct stream *s, void *at, size_t room)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct iovec iov = { at, room };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(s->fd, &msg, MSG_PEEK);
+	const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct ucred who;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+		memcpy(&who, CMSG_DATA(c), sizeof(who));
+		s->sender = who.pid;
+	}
+	return n;
+}
+
 static ssize_t get(struct stream *s, void *at, size_t room)
 {
 	ssize_t n;
 
 	do {
-		n = s->holds ? recv(s->fd, at, room, MSG_PEEK) :
+		n = s->credentials ? peek_with_sender(s, at, room) :
+		    s->holds ? recv(s->fd, at, room, MSG_PEEK) :
 			       read(s->fd, at, room);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
+}
+
+pid_t stream_sender(const struct stream *s)
+{
+	return s->sender;
 }
 
 /* Less than lets the peer wait for room: each piece takes some of that. */

@@ -80,6 +80,12 @@ int stream_write(struct stream *s, const void *data, size_t len,
 int stream_write_vec(struct stream *s, struct payload *front,
 		     const struct payload_vec *v);
 
+/*
+ * The process that has written what was delivered last, of a stream that is held and
+ * whose socket has SO_PASSCRED: each delivery is of one process. 0: it is not known.
+ */
+pid_t stream_sender(const struct stream *s);
+
 /* Take out what is held: the peer may have to wait for room before it can go on. */
 void stream_release(struct stream *s);
 

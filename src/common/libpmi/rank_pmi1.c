@@ -63,6 +63,8 @@ static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 		answer_init(ss, rq, PMI_RC_FAIL, true);
 		return;
 	}
+	ss->refused = 0;
+	ss->owner = ss->writer;
 	if (ss->state == RANK_ACTIVE) {
 		init_again(ss, rq, version);
 		return;

@@ -487,6 +487,10 @@ static void dispatch(struct rank_session *ss, enum pmi_protocol protocol,
 		answer_odd(ss, &rq, name, decode_text(decoded));
 	else if (!rq.command)
 		answer_odd(ss, &rq, name, "an unknown command");
+	else if (rq.command->starts && rank_is_taken(ss))
+		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
+	else if (rank_is_refused(ss, &rq))
+		return;
 	else if (!is_allowed(ss, &rq))
 		answer_error(ss, &rq, PMI_RC_INIT, "%s is not allowed %s", name,
 			     state_text(ss));

@@ -203,6 +203,12 @@ void pmi_server_client_open(struct pmi_server *s, uint32_t slot)
 		rank_open(&s->sessions[slot]);
 }
 
+void pmi_server_client_writes(struct pmi_server *s, uint32_t slot, uint32_t pid)
+{
+	if (slot < s->nslots)
+		s->sessions[slot].writer = pid;
+}
+
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 			     const void *data, size_t len)
 {

@@ -99,6 +99,8 @@ enum pmi_event {
 	PMI_EVENT_FINALIZE, /* slot */
 };
 
+#define PMI_PROCESS_NAME_MAX 64 /* bytes, NUL included */
+
 struct pmi_host_ops {
 	/*
 	 * Queue bytes for the rank in `slot`. `fds` (NULL: none) travel with the
@@ -165,6 +167,11 @@ struct pmi_host_ops {
 	uint64_t (*now)(void *arg);
 	/* With now: call pmi_server_fetch_due in `ms`, instead of an earlier call. */
 	void (*fetch_timer)(void *arg, uint64_t ms);
+	/*
+	 * Does this process of the node live? Writes its name, for people, or "". NULL:
+	 * nobody knows, and it does.
+	 */
+	bool (*process)(void *arg, uint32_t pid, char name[PMI_PROCESS_NAME_MAX]);
 	/* With event: the stamps of a rank's own library, in its finalize. */
 	void (*rank_trace)(void *arg, uint32_t slot, const char *text);
 };
@@ -201,6 +208,18 @@ const struct tree_place *pmi_server_place(const struct pmi_server *s);
  * collective stays gone).
  */
 void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
+/*
+ * What comes next is of this process (its number is the host's to know, 0: unknown), until
+ * this is called again. The rank's session of PMI is of one process: while that lives,
+ * another one that sends init is refused.
+ */
+void pmi_server_client_writes(struct pmi_server *s, uint32_t slot, uint32_t pid);
+/*
+ * A process that was refused has aborted: a second later, when it has ended if it does
+ * not wait for an answer, call the other one, which gives that answer.
+ */
+bool pmi_server_client_refused(const struct pmi_server *s, uint32_t slot);
+void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot);
 /* Bytes from it. Never fails: what is wrong is answered to the rank. */
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 			     const void *data, size_t len);

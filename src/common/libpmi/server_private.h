@@ -5,6 +5,7 @@
  *   server.c       the object and the host's entry points
  *   rank_session.c a rank's connection: framing, dispatch, its end; what both
  *                  protocols have alike
+ *   rank_owner.c   which process has a rank's connection
  *   rank_pmi1.c    the commands of PMI-1, one table
  *   rank_pmi2.c    the commands of PMI-2, one table
  *   rank_extension.c handlers of the commands that the extension adds
@@ -192,6 +193,11 @@ struct rank_session {
 	enum rank_state before; /* GONE: the state that the session had */
 	enum rank_pmix pmix;
 	bool ended;         /* the rank's process has */
+	uint32_t writer;    /* the process of the message that is handled; 0: unknown */
+	uint32_t owner;     /* the process that has sent init last; 0: unknown */
+	uint32_t refused;   /* one that has sent init beside it, or 0 */
+	bool refused_waits; /* that one has aborted, and may wait for an answer */
+	bool refusal_told;
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
@@ -373,6 +379,15 @@ void rank_handle_finalize(struct rank_session *ss,
 size_t rank_room(const struct rank_session *ss);
 /* One more request waits; false (and answered) over RANK_WAITS_MAX. */
 bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq);
+
+/* ---- rank_owner.c ---- */
+
+#define RANK_TAKEN "another process of the rank uses PMI"
+
+/* Does a live process other than the one of this message use PMI? Then that is told. */
+bool rank_is_taken(struct rank_session *ss);
+/* Is the message of a process that was refused for that? It has been answered. */
+bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);
 
 /* ---- rank_pmi1.c, rank_pmi2.c: the tables ---- */
 

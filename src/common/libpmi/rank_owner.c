@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which process has a rank's session of PMI. All copies of PMI_FD are one connection, so
+ * a second process would be taken for the first one, and end it. A process that has sent
+ * init may do so again; another one may only when the first has finalized or is dead.
+ */
+#include <stdio.h>
+
+#include "libpmi/server_private.h"
+
+static bool process_lives(const struct rank_session *ss, uint32_t pid,
+			  char name[PMI_PROCESS_NAME_MAX])
+{
+	const struct pmi_server *s = ss->server;
+
+	name[0] = '\0';
+	return !s->ops->process || s->ops->process(s->arg, pid, name);
+}
+
+/* Once for a rank: a loop that starts programs is told of its first one. */
+static void tell_refusal(struct rank_session *ss, const char *first)
+{
+	char second[PMI_PROCESS_NAME_MAX], text[ANSWER_TEXT_MAX];
+
+	if (ss->refusal_told)
+		return;
+	ss->refusal_told = true;
+	(void)process_lives(ss, ss->refused, second);
+	snprintf(text, sizeof(text),
+		 "rank %u (node %.64s): a second process started PMI while the first one uses it, and was refused (%s, process %u; first %s, process %u): a rank runs MPI programs one after the other, not one inside the other",
+		 ss->rank, server_node_name(ss->server), second, ss->refused, first,
+		 ss->owner);
+	control_printable(text);
+	requests_report(ss->server, text);
+}
+
+bool rank_is_taken(struct rank_session *ss)
+{
+	char first[PMI_PROCESS_NAME_MAX];
+
+	if (!(IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) || !ss->owner ||
+	    !ss->writer || ss->writer == ss->owner || !process_lives(ss, ss->owner, first))
+		return false;
+	ss->refused = ss->writer;
+	tell_refusal(ss, first);
+	return true;
+}
+
+/*
+ * A program that was refused may still abort, as MPICH does: the rank is not its own.
+ * What else it asks for is not, either.
+ */
+bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq)
+{
+	if (!ss->refused || ss->writer != ss->refused || rq->command->starts)
+		return false;
+	if (rq->command->handle == rank_handle_abort)
+		ss->refused_waits = true;
+	else
+		answer_error(ss, rq, PMI_RC_INIT, "%s", RANK_TAKEN);
+	return true;
+}
+
+bool pmi_server_client_refused(const struct pmi_server *s, uint32_t slot)
+{
+	return slot < s->nslots && s->sessions[slot].refused_waits;
+}
+
+/*
+ * MPICH to 4.0 reads an answer to its abort, and others exit at once: an answer would then
+ * be taken by the process that uses PMI.
+ */
+void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot)
+{
+	static const struct command abort = { .name = "abort", .response = "abort_result" };
+	const struct rank_request rq = { .command = &abort, .protocol = PMI_PROTOCOL_1 };
+	char name[PMI_PROCESS_NAME_MAX];
+	struct rank_session *ss;
+
+	if (!pmi_server_client_refused(s, slot))
+		return;
+	ss = &s->sessions[slot];
+	ss->refused_waits = false;
+	if (rank_is_live(ss) && process_lives(ss, ss->refused, name))
+		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
+	server_settle(s);
+}
