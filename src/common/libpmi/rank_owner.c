@@ -46,13 +46,18 @@ bool rank_is_taken(struct rank_session *ss)
 	return true;
 }
 
+bool rank_is_of_refused(const struct rank_session *ss)
+{
+	return ss->refused && ss->writer == ss->refused;
+}
+
 /*
  * A program that was refused may still abort, as MPICH does: the rank is not its own.
  * What else it asks for is not, either.
  */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq)
 {
-	if (!ss->refused || ss->writer != ss->refused || rq->command->starts)
+	if (!rank_is_of_refused(ss) || rq->command->starts)
 		return false;
 	if (rq->command->handle == rank_handle_abort)
 		ss->refused_waits = true;

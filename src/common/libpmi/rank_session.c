@@ -555,6 +555,8 @@ static size_t handle_next(struct rank_session *ss, size_t at)
 		n = pmi2_frame(data, len);
 	else
 		n = pmi1_frame(data, len);
+	if (n < 0 && rank_is_of_refused(ss))
+		return len; /* it goes on without what it has asked for */
 	if (n < 0)
 		refuse(ss, protocol, n);
 	else if (n > 0)

@@ -205,8 +205,13 @@ void pmi_server_client_open(struct pmi_server *s, uint32_t slot)
 
 void pmi_server_client_writes(struct pmi_server *s, uint32_t slot, uint32_t pid)
 {
-	if (slot < s->nslots)
-		s->sessions[slot].writer = pid;
+	struct rank_session *ss = &s->sessions[slot];
+
+	if (slot >= s->nslots || pid == ss->writer)
+		return;
+	if (rank_is_of_refused(ss))
+		buf_clear(&ss->input); /* a part of a message */
+	ss->writer = pid;
 }
 
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,

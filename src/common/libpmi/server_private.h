@@ -386,7 +386,9 @@ bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq);
 
 /* Does a live process other than the one of this message use PMI? Then that is told. */
 bool rank_is_taken(struct rank_session *ss);
-/* Is the message of a process that was refused for that? It has been answered. */
+/* Does what comes now come from a process that was refused for that? */
+bool rank_is_of_refused(const struct rank_session *ss);
+/* The same of a message other than init, which has been answered then. */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);
 
 /* ---- rank_pmi1.c, rank_pmi2.c: the tables ---- */
