@@ -52,13 +52,14 @@ int disk_safe_file(const struct disk *d, const char *name)
 void disk_fail(struct disk *d, enum disk_op op, int error, int times)
 {
 	d->fails = op;
+	d->also = DISK_NO_OP;
 	d->error = error;
 	d->times = times;
 }
 
 static int failure(struct disk *d, enum disk_op op)
 {
-	if (d->fails != op || !d->times)
+	if ((d->fails != op && d->also != op) || !d->times)
 		return 0;
 	d->times -= d->times > 0;
 	return d->error;

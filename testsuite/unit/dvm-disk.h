@@ -51,7 +51,7 @@ struct disk {
 	int nfiles;
 	struct disk_name names[DISK_NAMES], safe_names[DISK_NAMES];
 	bool names_dirty;
-	enum disk_op fails; /* this operation does, */
+	enum disk_op fails, also; /* these operations do, */
 	int error;          /* with this negative errno, */
 	int times;          /* so often; -1: always */
 	bool done;          /* and yet does what it is to do, if it is a rename */

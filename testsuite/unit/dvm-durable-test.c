@@ -240,6 +240,11 @@ static void syncs_wait_as_long_as_those_who_wait_may(void **state)
 	assert_true(all_safe(w));
 	put_as(w, DURABLE_SOON);
 	assert_int_equal(durable_deadline(w->d), w->now + DURABLE_SOON_MS);
+	pass(w, 100);
+	put_as(w, DURABLE_NOW);
+	turn(w);
+	put_as(w, DURABLE_SOON); /* the last sync was for no end */
+	assert_int_equal(durable_deadline(w->d), w->now);
 	put_as(w, DURABLE_NOW);
 	assert_int_equal(durable_deadline(w->d), w->now);
 	writer_free(w);
@@ -344,6 +349,29 @@ static void a_journal_that_was_removed_is_written_anew(void **state)
 	disk_destroy(disk);
 }
 
+/* Its bytes cannot be written again where they were. */
+static void a_journal_that_was_removed_and_cannot_be_synced_is_written_anew(void **state)
+{
+	struct disk *disk = disk_create();
+	struct writer *w = writer_on(disk);
+
+	assert_int_equal(put(w), 0);
+	assert_int_equal(disk_ops.unlink(disk, "journal"), 0);
+	disk_fail(disk, DISK_SYNC, -EIO, 1);
+	turn(w);
+	assert_int_equal(w->error, -EIO);
+	disk_fail(disk, DISK_WRITE, -EIO, 1);
+	w->now += DURABLE_LATER_MS;
+	turn(w);
+	assert_int_equal(disk->times, 1); /* nothing was written to the file without a name */
+	disk_fail(disk, DISK_NO_OP, 0, 0);
+	pass(w, 2 * DURABLE_LATER_MS);
+	assert_true(all_safe(w));
+	assert_int_equal(safe_records(disk), 1);
+	writer_free(w);
+	disk_destroy(disk);
+}
+
 static void a_rename_that_was_done_and_yet_failed_is_noticed(void **state)
 {
 	struct disk *disk = disk_create();
@@ -387,12 +415,20 @@ static void nothing_is_written_behind_a_rest_that_cannot_be_cut_off(void **state
 {
 	struct disk *disk = disk_create();
 	struct writer *w = writer_on(disk);
+	int file = disk_safe_file(disk, "journal");
+	size_t len;
 
-	disk_fail(disk, DISK_WRITE, -ENOSPC, 1);
-	assert_int_equal(put(w), -ENOSPC); /* this cuts it off */
-	disk_fail(disk, DISK_TRUNCATE, -EIO, -1);
+	disk_fail(disk, DISK_WRITE, -EIO, 3);
+	disk->also = DISK_TRUNCATE;
+	assert_int_equal(put(w), -EIO);
+	len = disk->files[file]->len;
+	assert_int_equal(put(w), -EIO);
+	assert_int_equal(disk->files[file]->len, len);
+	assert_int_equal(disk->times, 0);
 	assert_int_equal(put(w), 0);
-	disk_fail(disk, DISK_NO_OP, 0, 0);
+	turn(w);
+	assert_true(all_safe(w));
+	assert_int_equal(safe_records(disk), 1);
 	writer_free(w);
 	disk_destroy(disk);
 }
@@ -765,6 +801,7 @@ int main(void)
 		cmocka_unit_test(a_failed_sync_is_not_believed_when_it_is_repeated),
 		cmocka_unit_test(a_file_is_never_written_without_its_name),
 		cmocka_unit_test(a_journal_that_was_removed_is_written_anew),
+		cmocka_unit_test(a_journal_that_was_removed_and_cannot_be_synced_is_written_anew),
 		cmocka_unit_test(a_rename_that_was_done_and_yet_failed_is_noticed),
 		cmocka_unit_test(what_a_failed_write_leaves_is_cut_off),
 		cmocka_unit_test(nothing_is_written_behind_a_rest_that_cannot_be_cut_off),

@@ -1,55 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A journal on a disk that may fail: durable.h. */
-#include "libdvm/durable.h"
+#include "libdvm/durable_private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define JOURNAL "journal"
-#define JOURNAL_NEW "journal.new." /* and the head's epoch */
-#define JOURNAL_DAMAGED "journal.damaged"
-#define KEPT_MAX ((size_t)1 << 30) /* bytes that are not safe */
-#define CHUNK ((size_t)1 << 20)    /* bytes of a write to a new file */
-#define NAME_SIZE 40
-
-/* What is to be done before anything is safe again. */
-enum repair {
-	REPAIR_NONE,
-	REPAIR_TAIL, /* write the kept bytes again */
-	REPAIR_FILE, /* write another file */
-};
-
-struct durable {
-	struct durable_options options;
-	struct disk_ops disk;
-	void *disk_arg;
-	struct durable_ops ops;
-	void *arg;
-	const struct log_hook *log;
-	struct owner self;
-	char new_name[NAME_SIZE];
-	bool owns;
-	bool superseded;
-	bool begun, closed;
-	int file;                   /* -1: none */
-	uint64_t id;                /* disk_stat.id of the file */
-	uint64_t size;              /* bytes of the file that count */
-	bool rest;                  /* what a failed write has left may be behind them */
-	struct journal_chain chain; /* at the file's end */
-	struct buf kept;            /* the last bytes of the file: those not yet safe */
-	uint64_t end, safe;         /* positions */
-	uint64_t limit;             /* bytes of the file, see DURABLE_LIMIT_MIN */
-	bool syncs;                 /* a sync is under way, */
-	uint64_t syncing;           /* of what is before this position */
-	uint64_t due_ms;            /* when a sync begins; UINT64_MAX: nothing is to be */
-	uint64_t last_ms;           /* when the last one ended */
-	uint64_t look_ms;           /* when the owner is checked again */
-	enum repair repair;
-	uint64_t retry_ms;
-	int error;                  /* as ops.failed has been told */
-};
 
 /* ---- life ---- */
 
@@ -225,8 +181,7 @@ static void supersede(struct durable *d)
 	d->ops.superseded(d->arg, &by);
 }
 
-/* 0, or it has been superseded, or the error of the disk. */
-static int check_owner(struct durable *d, uint64_t now_ms)
+int durable_check_owner(struct durable *d, uint64_t now_ms)
 {
 	int rc = d->superseded ? -ESTALE : owner_check(&d->self, &d->disk, d->disk_arg);
 
@@ -248,7 +203,7 @@ static int check_name(struct durable *d)
 /* What is before the position is on the disk: is it safe? */
 static void settle(struct durable *d, uint64_t position, uint64_t now_ms)
 {
-	int rc = check_owner(d, now_ms), named = rc ? 0 : check_name(d);
+	int rc = durable_check_owner(d, now_ms), named = rc ? 0 : check_name(d);
 
 	if (rc == -ESTALE)
 		return;
@@ -266,162 +221,12 @@ static void settle(struct durable *d, uint64_t position, uint64_t now_ms)
 	d->ops.safe(d->arg, position);
 }
 
-/* ---- another file ---- */
-
-/* A journal that is being written. */
-struct copy {
-	struct durable *d;
-	int file;
-	struct disk_stat stat;
-	struct journal_chain chain;
-	struct buf out;  /* what comes at `size` */
-	uint64_t size;
-	int error;       /* the first; what follows does nothing */
-};
-
-static void copy_flush(struct copy *c)
-{
-	struct durable *d = c->d;
-
-	if (!c->error)
-		c->error = d->disk.write(d->disk_arg, c->file, c->out.data, c->out.len,
-					 c->size);
-	c->size += c->out.len;
-	buf_clear(&c->out);
-}
-
-static void copy_put(struct copy *c, const struct journal_record *r)
-{
-	size_t begin = c->out.len;
-
-	if (!c->error)
-		c->error = journal_put(&c->out, r);
-	if (c->error)
-		return;
-	journal_seal(&c->chain, c->out.data + begin, c->out.len - begin);
-	if (c->out.len >= CHUNK)
-		copy_flush(c);
-}
-
-static void copy_begin(struct copy *c, struct durable *d)
-{
-	int rc = d->disk.unlink(d->disk_arg, d->new_name);
-
-	*c = (struct copy){ .d = d };
-	buf_init(&c->out, KEPT_MAX);
-	journal_chain_init(&c->chain);
-	c->file = rc && rc != -ENOENT ? rc : d->disk.create(d->disk_arg, d->new_name);
-	c->error = c->file < 0 ? c->file :
-				 d->disk.stat(d->disk_arg, c->file, &c->stat);
-	c->error = c->error ? c->error : journal_put_header(&c->out);
-}
-
-/* A journal in which something was found that its head has not written so. */
-static void tell_damage(struct durable *d, const struct journal_reader *in)
-{
-	if (!in->damaged && !in->gaps && in->cut == in->len)
-		return;
-	(void)durable_keep(d);
-	log_error(d->log, "the journal is damaged: %zu bytes at offset %zu, records are missing at %zu places, first before offset %zu, %zu bytes at its end; the file is kept as " JOURNAL_DAMAGED,
-		  in->damaged, in->damaged_at, in->gaps, in->gap_at, in->len - in->cut);
-}
-
-/* What the head knows of `old`; its own, if it has begun. */
-static void copy_all(struct copy *c, const void *old, size_t len)
-{
-	struct durable *d = c->d;
-	struct journal_record r;
-	struct journal_reader in;
-	uint32_t version;
-
-	if (old && journal_open(&in, old, len, &version)) {
-		c->error = c->error ? c->error : -EBADMSG;
-	} else if (old) {
-		while (journal_next(&in, &r))
-			if (d->ops.knows(d->arg, &r))
-				copy_put(c, &r);
-		if (d->begun)
-			tell_damage(d, &in);
-	}
-	r = (struct journal_record){ .type = JOURNAL_COUNTS };
-	d->ops.forgotten(d->arg, &r.counts);
-	copy_put(c, &r);
-	copy_flush(c);
-	if (!c->error)
-		c->error = d->disk.sync(d->disk_arg, c->file);
-}
-
-/* A rename that is said to have failed may have been done, as by a file server. */
-static int copy_rename(struct copy *c, uint64_t now_ms)
-{
-	struct durable *d = c->d;
-	struct disk_stat st;
-	int rc = check_owner(d, now_ms);
-
-	rc = rc ? rc : d->disk.rename(d->disk_arg, d->new_name, JOURNAL);
-	if (rc && rc != -ESTALE && !d->disk.look(d->disk_arg, JOURNAL, &st) &&
-	    st.id == c->stat.id)
-		rc = 0;
-	return rc;
-}
-
-/* It has the name now, and nothing else is written from here on. */
-static void copy_take(struct copy *c)
-{
-	struct durable *d = c->d;
-
-	if (d->file >= 0)
-		d->disk.close(d->disk_arg, d->file);
-	d->file = c->file;
-	d->id = c->stat.id;
-	d->size = c->size;
-	d->chain = c->chain;
-	d->rest = false;
-	buf_clear(&d->kept);
-	d->limit = 4 * d->size > DURABLE_LIMIT_MIN ? 4 * d->size : DURABLE_LIMIT_MIN;
-}
-
-static void copy_drop(struct copy *c)
-{
-	struct durable *d = c->d;
-
-	if (c->file < 0)
-		return;
-	d->disk.close(d->disk_arg, c->file);
-	(void)d->disk.unlink(d->disk_arg, d->new_name);
-}
-
-/*
- * Write what the head knows of `old` in place of the present file. *taken: that is so,
- * also if the directory could not be synced then.
- */
-static int replace(struct durable *d, const void *old, size_t len, bool *taken,
-		   uint64_t now_ms)
-{
-	struct copy c;
-	int rc;
-
-	copy_begin(&c, d);
-	if (!c.error)
-		copy_all(&c, old, len);
-	rc = c.error ? c.error : copy_rename(&c, now_ms);
-	buf_free(&c.out);
-	*taken = !rc;
-	if (rc) {
-		copy_drop(&c);
-		return rc;
-	}
-	copy_take(&c);
-	return d->disk.sync(d->disk_arg, DISK_DIRECTORY);
-}
-
 int durable_begin(struct durable *d, const void *old, size_t len, uint64_t now_ms)
 {
 	bool taken;
-	int rc = replace(d, old, len, &taken, now_ms);
+	int rc = durable_replace(d, old, len, &taken, now_ms);
 
 	d->begun = !rc;
-	d->last_ms = now_ms;
 	return rc;
 }
 
@@ -434,7 +239,7 @@ static int replace_present(struct durable *d, bool *taken, uint64_t now_ms)
 	*taken = false;
 	if (rc)
 		return rc;
-	rc = replace(d, old, len, taken, now_ms);
+	rc = durable_replace(d, old, len, taken, now_ms);
 	free(old);
 	return rc;
 }
@@ -449,8 +254,9 @@ static void sync_by(struct durable *d, uint64_t ms)
 
 static void want(struct durable *d, enum durable_wait wait, uint64_t now_ms)
 {
-	uint64_t soon = d->last_ms + DURABLE_SOON_MS;
+	uint64_t soon = d->soon_ms + DURABLE_SOON_MS;
 
+	d->soon = d->soon || wait == DURABLE_SOON;
 	switch (wait) {
 	case DURABLE_NOW: sync_by(d, now_ms); break;
 	case DURABLE_SOON: sync_by(d, soon > now_ms ? soon : now_ms); break;
@@ -512,6 +318,9 @@ static void begin_sync(struct durable *d, uint64_t now_ms)
 	if (d->safe == d->end && !d->error)
 		return;
 	d->syncing = d->end;
+	if (d->soon)
+		d->soon_ms = now_ms;
+	d->soon = false;
 	rc = d->disk.begin_sync(d->disk_arg, d->file);
 	if (rc)
 		fail(d, rc, REPAIR_TAIL, now_ms);
@@ -522,7 +331,6 @@ static void begin_sync(struct durable *d, uint64_t now_ms)
 void durable_synced(struct durable *d, int error, uint64_t now_ms)
 {
 	d->syncs = false;
-	d->last_ms = now_ms;
 	if (d->closed || d->superseded)
 		return;
 	if (error)
@@ -544,10 +352,11 @@ static int write_kept(struct durable *d)
 
 static void repair_tail(struct durable *d, uint64_t now_ms)
 {
-	int rc = write_kept(d);
+	bool nameless = check_name(d) == -ENOENT;
+	int rc = nameless ? -ENOENT : write_kept(d);
 
 	if (rc) {
-		fail(d, rc, REPAIR_TAIL, now_ms);
+		fail(d, rc, nameless ? REPAIR_FILE : REPAIR_TAIL, now_ms);
 		return;
 	}
 	d->repair = REPAIR_NONE;
@@ -609,7 +418,7 @@ void durable_turn(struct durable *d, uint64_t now_ms)
 	else if (now_ms >= d->due_ms)
 		begin_sync(d, now_ms);
 	else if (now_ms >= d->look_ms)
-		(void)check_owner(d, now_ms); /* one that is idle is to end, too */
+		(void)durable_check_owner(d, now_ms); /* one that is idle is to end, too */
 }
 
 uint64_t durable_deadline(const struct durable *d)

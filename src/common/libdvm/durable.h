@@ -29,7 +29,7 @@
 #include "libutil/log.h"
 
 #define DURABLE_LATER_MS 1000 /* until what nobody waits for is synced; between tries */
-#define DURABLE_SOON_MS 20    /* between syncs for ends, of which many come at once */
+#define DURABLE_SOON_MS 10    /* between syncs for ends, of which many come at once */
 #define DURABLE_LOOK_MS 5000  /* between looks whether it is still the owner */
 #define DURABLE_LIMIT_MIN ((uint64_t)64 << 20) /* bytes; at four times what is needed
                                                   the file is made smaller */

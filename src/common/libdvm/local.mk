@@ -7,6 +7,8 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/cores.c src/common/libdvm/cores.h \
 	src/common/libdvm/disk.h \
 	src/common/libdvm/durable.c src/common/libdvm/durable.h \
+	src/common/libdvm/durable_copy.c \
+	src/common/libdvm/durable_private.h \
 	src/common/libdvm/dvm_msg.c src/common/libdvm/dvm_msg.h \
 	src/common/libdvm/head.c src/common/libdvm/head.h \
 	src/common/libdvm/head_adopt.c \
