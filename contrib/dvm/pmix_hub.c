@@ -87,7 +87,7 @@ static void free_nspace(struct pmix_hub *h, struct nspace *n)
 
 static void free_server(struct server *s)
 {
-	fd_close(&s->child.fd);
+	child_hang_up(&s->child);
 	pmix_stream_destroy(s->stream);
 	free(s);
 }

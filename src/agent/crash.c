@@ -18,7 +18,7 @@ static void last_words(int number, int call)
 		.code = call,
 	};
 
-	(void)host_msg_send(AGENT_FD_HOST, &m);
+	(void)host_msg_send_wait(AGENT_FD_HOST, &m);
 	_exit(SIGNAL_EXIT + number);
 }
 

@@ -3,6 +3,7 @@
 #include "agent/host_msg.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -61,7 +62,64 @@ int host_msg_send(int fd, const struct host_msg *m)
 	return host_msg_send_with(fd, m, NULL);
 }
 
-int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m, int *passed)
+int host_msg_send_wait(int fd, const struct host_msg *m)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	int rc;
+
+	while ((rc = host_msg_send(fd, m)) == -EAGAIN)
+		(void)poll(&room, 1, -1);
+	return rc;
+}
+
+/* ECONNRESET: it has left answers unread; what it said still comes. */
+static int no_message(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ECONNRESET ? 0 : -EPIPE;
+}
+
+/*
+ * There is room for the sender's credentials only: descriptors are reported as cut off.
+ * With MSG_PEEK they stay in the socket. 1: a message without any; else as
+ * host_msg_receive.
+ */
+static int look(int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0)
+		return no_message(errno);
+	if (msg.msg_flags & MSG_CTRUNC)
+		return -EPROTO;
+	/* An empty message has credentials, the end of the connection has none. */
+	return n || msg.msg_controllen ? 1 : -EPIPE;
+}
+
+int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m)
+{
+	int rc = look(fd);
+	ssize_t n;
+
+	if (rc <= 0)
+		return rc;
+	n = recv(fd, room, HOST_MSG_MAX, MSG_DONTWAIT);
+	if (n < 0)
+		return no_message(errno);
+	return host_msg_unpack(m, room, (size_t)n) ? -EPROTO : 1;
+}
+
+int host_msg_receive_with(int fd, char room[HOST_MSG_MAX], struct host_msg *m,
+			  int *passed)
 {
 	union {
 		struct cmsghdr align;
@@ -75,10 +133,8 @@ int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m, int *p
 	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	*passed = -1;
-	/* ECONNRESET: it has left answers unread; what it said still comes. */
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ||
-		       errno == ECONNRESET ? 0 : -EPIPE;
+		return no_message(errno);
 	if (n == 0)
 		return -EPIPE;
 	*passed = passed_fd(&msg);

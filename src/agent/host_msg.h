@@ -57,13 +57,20 @@ int host_msg_pack(struct buf *b, const struct host_msg *m);
 int host_msg_unpack(struct host_msg *m, const void *data, size_t len);
 /* Pack and send without waiting. 0, -EAGAIN, or another negative errno. */
 int host_msg_send(int fd, const struct host_msg *m);
-/* The same with descriptors, which stay the caller's. */
+/* The same, and wait for room: also in a signal handler. Any thread. */
+int host_msg_send_wait(int fd, const struct host_msg *m);
+/* Without waiting and with descriptors, which stay the caller's. */
 int host_msg_send_with(int fd, const struct host_msg *m, const struct passed_fds *fds);
 /*
- * 1: a message in *m, which points into `room`, and the descriptor that came with it,
- * CLOEXEC, or -1; 0: none yet; -EPIPE: the connection has ended; -EPROTO: it makes no
- * sense.
+ * 1: a message in *m, which points into `room`; 0: none yet; -EPIPE: the connection has
+ * ended; -EPROTO: the message makes no sense, or carries descriptors. Those are not
+ * received, for closing them could block: the message stays, and hang_up is due. `fd`
+ * has SO_PASSCRED. Does not block.
  */
-int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m, int *passed);
+int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m);
+/* The same, and take the descriptor that comes with it, CLOEXEC, or -1; from a host that
+   is trusted. Without SO_PASSCRED. */
+int host_msg_receive_with(int fd, char room[HOST_MSG_MAX], struct host_msg *m,
+			  int *passed);
 
 #endif

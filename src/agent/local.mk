@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libagent_plain.la libagent.la
 # What who starts it needs, too: the C library only.
 libagent_plain_la_SOURCES = \
 	src/agent/host_msg.c src/agent/host_msg.h \
+	src/agent/host_out.c src/agent/host_out.h \
 	src/agent/setup.c src/agent/setup.h \
 	src/agent/unspoken.c src/agent/unspoken.h
 libagent_plain_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE

@@ -40,7 +40,7 @@ static void tell(enum host_type type, const char *text)
 		.len = strlen(text),
 	};
 
-	(void)host_msg_send(AGENT_FD_HOST, &m);
+	(void)host_msg_send_wait(AGENT_FD_HOST, &m);
 }
 
 /* Nothing has been read, but rights may be left: no more than this. */

@@ -18,10 +18,12 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/host_msg.h"
+#include "agent/host_out.h"
 #include "agent/netinfo.h"
 #include "libio/loop.h"
 #include "libpmi/mapping.h"
+
+#define LINES_KEPT_MAX 512 /* of the log, for which the host has no room */
 
 struct program {
 	struct setup setup;
@@ -30,6 +32,7 @@ struct program {
 	char *mapping;
 	char *netinfo;    /* NULL until a rank has asked */
 	int host_fd;
+	struct host_out out; /* to it */
 	uv_poll_t poll;   /* of it */
 	bool polling;
 	struct loop *loop;
@@ -40,18 +43,36 @@ struct program {
 
 /* ---- to the host ---- */
 
+static void on_host(uv_poll_t *poll, int status, int events);
+
+/* Until the host has room for what is kept. */
+static void watch_host(struct program *p)
+{
+	if (p->polling)
+		uv_poll_start(&p->poll, UV_READABLE | (p->out.count ? UV_WRITABLE : 0),
+			      on_host);
+}
+
+/* 0 or a negative errno: it has not been said, and will not be. */
 static int say(struct program *p, enum host_type type, uint32_t number,
 	       int32_t code, const void *data, size_t len)
 {
 	const struct host_msg m = { type, number, code, data, len };
+	unsigned int before = p->out.count;
+	int rc = host_out_send(&p->out, p->host_fd, &m);
 
-	return host_msg_send(p->host_fd, &m);
+	if (!before && p->out.count)
+		watch_host(p);
+	return rc;
 }
 
+/* The host takes fewer lines than that at once. */
 static void keep_line(void *arg, enum log_level level, const char *text)
 {
 	struct program *p = arg;
 
+	if (p->out.count > LINES_KEPT_MAX)
+		return;
 	if (level != LOG_LEVEL_DEBUG || p->setup.options.debug)
 		(void)say(p, HOST_LOG, level, 0, text, strlen(text));
 }
@@ -81,10 +102,9 @@ static int connect_back(void *arg, uint32_t node_id, const void *data, size_t le
 static void kill_step(void *arg, const char *why)
 {
 	struct program *p = arg;
-	struct pollfd room = { .fd = p->host_fd, .events = POLLOUT };
 
-	while (say(p, HOST_KILL, 0, 0, why, strlen(why)) == -EAGAIN)
-		poll(&room, 1, -1);
+	(void)say(p, HOST_KILL, 0, 0, why, strlen(why));
+	(void)host_out_drain(&p->out, p->host_fd);
 }
 
 static void ask_rank_end(void *arg, uint32_t slot)
@@ -179,8 +199,13 @@ static void on_host(uv_poll_t *poll, int status, int events)
 	struct program *p = poll->data;
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
-	ssize_t n = recv(p->host_fd, room, sizeof(room), MSG_DONTWAIT);
+	ssize_t n;
 
+	if (p->out.count) {
+		(void)host_out_flush(&p->out, p->host_fd);
+		watch_host(p);
+	}
+	n = recv(p->host_fd, room, sizeof(room), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -234,7 +259,7 @@ static int read_setup(struct program *p, int fd, const char *build)
 
 /* ---- life ---- */
 
-static int watch_host(struct program *p)
+static int hear_host(struct program *p)
 {
 	int rc = uv_poll_init(loop_uv(p->loop), &p->poll, p->host_fd);
 
@@ -242,7 +267,8 @@ static int watch_host(struct program *p)
 		return rc;
 	p->polling = true;
 	p->poll.data = p;
-	return uv_poll_start(&p->poll, UV_READABLE, on_host);
+	watch_host(p);
+	return 0;
 }
 
 static void cannot_begin(struct program *p, int rc)
@@ -286,7 +312,10 @@ static void release(struct program *p)
 	if (p->polling)
 		uv_close((uv_handle_t *)&p->poll, NULL);
 	loop_destroy(p->loop);
+	p->polling = false;
 	(void)say(p, HOST_END, 0, 0, NULL, 0);
+	(void)host_out_drain(&p->out, p->host_fd);
+	host_out_free(&p->out);
 	close(p->host_fd);
 	if (p->bytes) {
 		setup_free(&p->setup);
@@ -318,7 +347,7 @@ int agent_program(int setup_fd, int host_fd, const struct agent_fds *fds,
 	rc = read_setup(&p, setup_fd, build);
 	close(setup_fd);
 	rc = rc ? rc : loop_create(&p.loop);
-	rc = rc ? rc : watch_host(&p);
+	rc = rc ? rc : hear_host(&p);
 	rc = rc ? rc : serve(&p, fds);
 	if (!p.agent) {
 		cannot_begin(&p, rc);

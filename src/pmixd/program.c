@@ -48,7 +48,7 @@ static void say(enum host_type type, uint32_t number, const char *text)
 		.len = len < HOST_DATA_MAX ? len : HOST_DATA_MAX,
 	};
 
-	(void)host_msg_send(PMIXD_FD_HOST, &m);
+	(void)host_msg_send_wait(PMIXD_FD_HOST, &m);
 }
 
 static void say_line(void *arg, enum log_level level, const char *text)
@@ -109,7 +109,7 @@ static int take_host_message(struct program *p)
 {
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
-	int fd, rc = host_msg_receive(PMIXD_FD_HOST, room, &m, &fd);
+	int fd, rc = host_msg_receive_with(PMIXD_FD_HOST, room, &m, &fd);
 
 	if (rc <= 0)
 		return rc;

@@ -19,6 +19,7 @@
 
 #include "agent/setup.h"
 #include "libio/fd.h"
+#include "libio/hang_up.h"
 #include "starter/starter.h"
 
 #define NUMBER_TEXT 16 /* bytes of a number's text */
@@ -63,10 +64,11 @@ void child_become_root(void)
 
 int child_connect(struct child *c, int *theirs)
 {
-	int ends[2];
+	int ends[2], yes = 1;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
+	(void)setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 	c->fd = ends[0];
 	*theirs = ends[1];
 	return 0;
@@ -227,10 +229,7 @@ int child_start(struct child *c, const struct child_program *p)
 
 int child_receive(const struct child *c, char room[HOST_MSG_MAX], struct host_msg *m)
 {
-	int passed, rc = host_msg_receive(c->fd, room, m, &passed);
-
-	fd_close(&passed); /* nobody is asked for one */
-	return rc;
+	return host_msg_receive(c->fd, room, m);
 }
 
 void child_text(char *out, size_t size, const struct host_msg *m)
@@ -258,6 +257,11 @@ void child_wait_end(const struct child *c, int ms)
 
 	if (c->pidfd >= 0)
 		(void)poll(&ended, 1, ms);
+}
+
+void child_hang_up(struct child *c)
+{
+	hang_up(&c->fd);
 }
 
 void child_forget(struct child *c)

@@ -49,12 +49,15 @@ int child_connect(struct child *c, int *theirs);
 int child_start(struct child *c, const struct child_program *p);
 /*
  * 1: a message in *m, which points into `room`; 0: none yet; -EPIPE: the connection has
- * ended; -EPROTO: it makes no sense.
+ * ended; -EPROTO: the message makes no sense, or carries descriptors. Never blocks,
+ * whatever the program sends.
  */
 int child_receive(const struct child *c, char room[HOST_MSG_MAX], struct host_msg *m);
 /* The message's text as one line, in which nothing can pass for another line. */
 void child_text(char *out, size_t size, const struct host_msg *m);
 void child_kill(const struct child *c);
+/* End the conversation. Never blocks, whatever the program has sent. */
+void child_hang_up(struct child *c);
 /* Forget the process, but not the conversation. */
 void child_forget(struct child *c);
 /*

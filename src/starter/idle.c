@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/unspoken.h"
+#include "libio/hang_up.h"
 #include "libio/listener_socket.h"
 #include "libshm/region.h"
 
@@ -337,7 +338,7 @@ void idle_refuse_ranks(struct starter *s)
 	idle_hand_over(s);
 	for (uint32_t i = 0; i < idle->count; i++) {
 		fd_close(&idle->ranks[i].pidfd);
-		fd_close(&idle->ranks[i].fd);
+		hang_up(&idle->ranks[i].fd);
 	}
 }
 

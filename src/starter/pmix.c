@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "libio/hang_up.h"
 #include "libio/listener_socket.h"
 #include "pmixd/pmixd.h"
 #include "starter/knock.h"
@@ -126,10 +128,10 @@ static void end(struct starter *s)
 	struct pmix *x = &s->pmix;
 
 	x->state = PMIX_ENDED;
-	fd_close(&x->child.fd);
+	child_hang_up(&x->child);
 	fd_close(&x->listener);
 	fd_close(&x->old);
-	fd_close(&x->agent);
+	hang_up(&x->agent); /* the agent may have written */
 	if (x->done >= 0)
 		(void)eventfd_write(x->done, 1);
 }
@@ -334,6 +336,18 @@ void pmix_close(struct starter *s)
 	if (x->dir >= 0)
 		(void)user_dir_remove(x->dir, s->options.pmix.dir);
 	x->dir = -1;
+}
+
+void pmix_abandon(const struct starter *s)
+{
+	const struct pmix *x = &s->pmix;
+	int dir = x->dir < 0 ? -1 : fcntl(x->dir, F_DUPFD_CLOEXEC, 0);
+
+	child_kill(&x->child);
+	child_wait_end(&x->child, END_MS);
+	(void)leaf_remove(&x->leaf, LEAF_REMOVE_MS);
+	if (dir >= 0)
+		(void)user_dir_remove(dir, s->options.pmix.dir);
 }
 
 uint16_t starter_pmix_port(const struct starter *s, bool old)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/host_msg.h"
@@ -72,7 +73,7 @@ static void find(void *arg)
 		.len = sizeof(addr),
 	};
 
-	(void)host_msg_send(c->fd, &m);
+	(void)host_msg_send_wait(c->fd, &m);
 }
 
 static void tell(void *arg)
@@ -85,7 +86,20 @@ static void tell(void *arg)
 					  c->len),
 	};
 
-	(void)host_msg_send(c->fd, &m);
+	(void)host_msg_send_wait(c->fd, &m);
+}
+
+/* An answer that the agent has no room for is kept. That it has died is heard. */
+void service_send(struct starter *s, const struct host_msg *m)
+{
+	int rc = host_out_send(&s->service.out, s->service.agent.fd, m);
+
+	if ((rc != -ENOBUFS && rc != -ENOMEM) || s->service.deaf)
+		return;
+	s->service.deaf = true;
+	log_error(s->log, "the agent of node %s is killed: it does not read answers, of which %u are kept (%s)",
+		  starter_node_name(s), s->service.out.count, strerror(-rc));
+	child_kill(&s->service.agent);
 }
 
 /* 0 or a negative errno: the call is not made. */
@@ -118,7 +132,7 @@ static void refuse(struct starter *s, enum host_type type, uint32_t number,
 {
 	const struct host_msg m = { .type = type, .number = number, .code = rc };
 
-	(void)host_msg_send(s->service.agent.fd, &m);
+	service_send(s, &m);
 }
 
 static void on_find(struct starter *s, const struct host_msg *m)
@@ -222,8 +236,8 @@ static int answer_ends(struct starter *s)
 			m.code = end.status;
 			m.data = &by_launcher;
 			m.len = 1;
-			if (host_msg_send(v->agent.fd, &m) != -EAGAIN)
-				v->asked[i] = 0;
+			service_send(s, &m);
+			v->asked[i] = 0;
 		}
 		any |= v->asked[i] != 0;
 		soon |= now < v->asked[i];
@@ -272,7 +286,7 @@ static void tell_to_leave(struct starter *s)
 
 	s->service.leaving = true;
 	grant_time(s);
-	(void)host_msg_send(s->service.agent.fd, &m);
+	service_send(s, &m);
 }
 
 static void on_stays(struct starter *s)
@@ -437,6 +451,7 @@ static void set_fds(const struct starter *s, struct pollfd *fds)
 	for (int i = 0; i < SERVICE_POLLS; i++)
 		fds[i] = (struct pollfd){ .events = POLLIN };
 	fds[SERVICE_AGENT].fd = v->agent.fd;
+	fds[SERVICE_AGENT].events |= v->out.count ? POLLOUT : 0;
 	fds[SERVICE_AGENT_END].fd = v->agent.pidfd;
 	fds[SERVICE_WAKE].fd = s->wake;
 	fds[SERVICE_TOPOLOGY].fd = s->topology.child.fd;
@@ -459,6 +474,7 @@ static bool take_events(struct starter *s, const struct pollfd *fds)
 {
 	if (agent_has_ended(s, fds))
 		return true;
+	(void)host_out_flush(&s->service.out, s->service.agent.fd);
 	if (fds[SERVICE_WAKE].revents)
 		on_wake(s);
 	if (fds[SERVICE_TOPOLOGY].revents)
@@ -508,15 +524,19 @@ int service_open(struct starter *s)
 int service_close(struct starter *s)
 {
 	struct service *v = &s->service;
-	int rc = helpers_destroy(v->helpers, s->options.agent.drain_ms);
-	int late = helpers_destroy(v->lookups, STARTER_LINGER_MS);
+	int rc, late;
 
+	if (v->agent.fd >= 0) /* calls that wait for room have nobody to answer */
+		(void)shutdown(v->agent.fd, SHUT_RDWR);
+	rc = helpers_destroy(v->helpers, s->options.agent.drain_ms);
+	late = helpers_destroy(v->lookups, STARTER_LINGER_MS);
 	free(v->asked);
+	host_out_free(&v->out);
 	leaf_remove(&s->leaf, LEAF_REMOVE_MS);
 	leaf_free(&s->leaf);
 	child_forget(&v->agent);
-	/* Who is left will answer over it. */
+	/* A call that is left answers over it. */
 	if (!rc && !late)
-		fd_close(&v->agent.fd);
+		child_hang_up(&v->agent);
 	return rc ? rc : late;
 }

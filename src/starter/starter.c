@@ -147,15 +147,28 @@ static int end_thread(struct starter *s)
 	return thread_join(s->thread, STARTER_MARGIN_MS);
 }
 
+/*
+ * The host blocks the thread; freeing under its feet would be worse. What it has started
+ * ends all the same, and what it has made is removed.
+ */
+static void abandon_thread(struct starter *s)
+{
+	log_error(s->log,
+		  "the thread of the agent's starter does not end; leaving it");
+	thread_keep_code();
+	child_become_root();
+	child_kill(&s->service.agent);
+	pmix_abandon(s);
+	topology_abandon(s);
+	(void)leaf_remove(&s->leaf, LEAF_REMOVE_MS);
+}
+
 int starter_stop(struct starter *s)
 {
 	int rc;
 
 	if (s->running && end_thread(s)) {
-		/* The host blocks it; freeing under its feet would be worse. */
-		log_error(s->log,
-			  "the thread of the agent's starter does not end; leaving it");
-		thread_keep_code();
+		abandon_thread(s);
 		return -EBUSY;
 	}
 	if (s->has_thread)

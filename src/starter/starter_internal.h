@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "agent/host_out.h"
 #include "libio/fd.h"
 #include "libio/registration.h"
 #include "libio/thread.h"
@@ -23,7 +24,9 @@
 #include "starter/starter.h"
 
 #define STARTER_WHY_MAX 512       /* bytes of a reason */
+#ifndef STARTER_MARGIN_MS
 #define STARTER_MARGIN_MS 5000    /* for the agent to end, beyond drain_ms */
+#endif
 #define STARTER_LINGER_MS 1000    /* for a look-up that nobody waits for */
 
 struct pollfd;
@@ -56,6 +59,8 @@ struct allowance {
 /* Conversation with the agent, from its start on. */
 struct service {
 	struct child agent;
+	struct host_out out; /* to it */
+	bool deaf;      /* it is killed, since it does not read that */
 	bool ready;     /* it has said which version it speaks */
 	bool leaving;   /* it has been told to leave */
 	bool over;      /* it has said that its end follows */
@@ -209,6 +214,8 @@ int topology_left_ms(const struct starter *s);
 void topology_check(struct starter *s);
 /* Kill it, remove its file. */
 void topology_close(struct starter *s);
+/* The same beside the starter's thread, which does not end: nothing of its is closed. */
+void topology_abandon(const struct starter *s);
 
 /* ---- pmix.c ---- */
 
@@ -228,10 +235,14 @@ void pmix_event(struct starter *s, bool ended);
 void pmix_refuse_ranks(const struct starter *s);
 /* Kill it, remove its directory. */
 void pmix_close(struct starter *s);
+/* The same beside the starter's thread, which does not end: nothing of its is closed. */
+void pmix_abandon(const struct starter *s);
 
 /* ---- service.c ---- */
 
 int service_open(struct starter *s);
+/* To the agent, of what the starter's thread has to say. */
+void service_send(struct starter *s, const struct host_msg *m);
 /* A line of a program; too many are left out. */
 void service_log(struct starter *s, const struct host_msg *m);
 /* End the step, in a thread of its own: here the agent may have to be answered. */

@@ -46,7 +46,7 @@ static void answer(struct starter *s)
 		m.data = path;
 		m.len = strlen(path);
 	}
-	(void)host_msg_send(s->service.agent.fd, &m);
+	service_send(s, &m);
 }
 
 static void end_in(struct starter *s, enum topology_state state)
@@ -54,7 +54,7 @@ static void end_in(struct starter *s, enum topology_state state)
 	struct topology *h = &s->topology;
 
 	h->state = state;
-	fd_close(&h->child.fd);
+	child_hang_up(&h->child);
 	fd_close(&h->xml);
 	if (h->done >= 0)
 		(void)eventfd_write(h->done, 1);
@@ -406,9 +406,16 @@ void topology_close(struct starter *s)
 	if (h->file >= 0)
 		unlink(s->options.topology_path);
 	fd_close(&h->file);
-	fd_close(&h->child.fd);
+	child_hang_up(&h->child);
 	fd_close(&h->xml);
 	fd_close(&h->done);
+}
+
+void topology_abandon(const struct starter *s)
+{
+	child_kill(&s->topology.child);
+	if (s->topology.file >= 0)
+		unlink(s->options.topology_path);
 }
 
 const char *starter_topology_file(const struct starter *s, int ms)

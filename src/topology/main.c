@@ -33,7 +33,7 @@ static int say(enum host_type type, const char *text)
 		.len = strlen(text),
 	};
 
-	(void)host_msg_send(TOPOLOGY_FD_HOST, &m);
+	(void)host_msg_send_wait(TOPOLOGY_FD_HOST, &m);
 	return type == HOST_KILL;
 }
 

@@ -93,6 +93,14 @@ testsuite_unit_starter_wait_test_SOURCES = testsuite/unit/starter-wait-test.c
 testsuite_unit_starter_wait_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_starter_wait_test_LDADD = $(UNIT_LIBS_AGENT)
 
+# With little patience.
+unit_tests += testsuite/unit/starter-stuck-test
+testsuite_unit_starter_stuck_test_SOURCES = testsuite/unit/starter-stuck-test.c \
+	src/starter/starter.c
+testsuite_unit_starter_stuck_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) \
+	-DSTARTER_MARGIN_MS=50
+testsuite_unit_starter_stuck_test_LDADD = $(UNIT_LIBS_AGENT)
+
 unit_tests += testsuite/unit/pmix-env-test testsuite/unit/pmix-store-test \
 	testsuite/unit/client-hello-test
 testsuite_unit_client_hello_test_SOURCES = testsuite/unit/client-hello-test.c \
@@ -167,6 +175,24 @@ testsuite_unit_setup_test_SOURCES = testsuite/unit/setup-test.c
 testsuite_unit_setup_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_setup_test_LDADD = libagent_plain.la libio_plain.la libcoll.la \
 	libutil.la $(CMOCKA_LIBS)
+
+unit_lingering = testsuite/unit/lingering.c testsuite/unit/lingering.h
+unit_tests += testsuite/unit/hang-up-test testsuite/unit/host-out-test \
+	testsuite/unit/starter-channel-test
+testsuite_unit_hang_up_test_SOURCES = testsuite/unit/hang-up-test.c $(unit_lingering)
+testsuite_unit_hang_up_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_hang_up_test_LDADD = libagent_plain.la libio_plain.la libutil.la \
+	$(CMOCKA_LIBS)
+
+testsuite_unit_host_out_test_SOURCES = testsuite/unit/host-out-test.c
+testsuite_unit_host_out_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_host_out_test_LDADD = libagent_plain.la libio_plain.la libutil.la \
+	$(CMOCKA_LIBS)
+
+testsuite_unit_starter_channel_test_SOURCES = testsuite/unit/starter-channel-test.c \
+	$(unit_lingering)
+testsuite_unit_starter_channel_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_starter_channel_test_LDADD = $(UNIT_LIBS_AGENT)
 
 testsuite_unit_starter_hostile_test_SOURCES = \
 	testsuite/unit/starter-hostile-test.c \

@@ -5,6 +5,7 @@ libio_plain_la_SOURCES = \
 	src/common/libio/attach_fds.h \
 	src/common/libio/clock.h \
 	src/common/libio/fd.h \
+	src/common/libio/hang_up.c src/common/libio/hang_up.h \
 	src/common/libio/listener_socket.c src/common/libio/listener_socket.h \
 	src/common/libio/owner.c src/common/libio/owner.h \
 	src/common/libio/peer.c src/common/libio/peer.h \

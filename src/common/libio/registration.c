@@ -12,6 +12,7 @@
 
 #include "libio/attach_fds.h"
 #include "libio/fd.h"
+#include "libio/hang_up.h"
 #include "libio/peer.h"
 
 #define REGISTER_SECONDS 30 /* a child waits for the agent */
@@ -209,6 +210,8 @@ int registration_pass(int theirs, struct registration *reg)
 		m.process = reg->pidfd;
 	}
 	rc = send_message(theirs, &m, &passed);
+	if (rc)
+		hang_up(&reg->fd);
 	fd_close(&reg->fd);
 	fd_close(&reg->pidfd);
 	return rc;
@@ -219,7 +222,7 @@ void registration_refuse(struct registration *reg, bool is_there,
 {
 	log_error(log, "a process registered as local rank %u: %s", reg->slot,
 		  is_there ? "it is there already" : "there is none");
-	fd_close(&reg->fd);
+	hang_up(&reg->fd);
 	fd_close(&reg->pidfd);
 }
 
