@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -347,25 +348,78 @@ static bool kill_group(int dir)
 	return ok;
 }
 
-/* 0 stands for a process of another namespace, and would mean ourselves. */
-static void kill_each(int dir)
+struct pids {
+	char text[PIDS_BYTES_MAX];
+	const char *next;
+};
+
+/* As many as there is room for. */
+static void read_pids(int dir, struct pids *p)
 {
-	char text[PIDS_BYTES_MAX], *at = text, *end;
 	int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	long pid;
+	ssize_t n = fd < 0 ? -1 : read(fd, p->text, sizeof(p->text) - 1);
 
 	if (fd >= 0)
 		close(fd);
-	text[n < 0 ? 0 : n] = '\0';
-	for (; *at; at = end + (*end == '\n')) {
-		pid = strtol(at, &end, 10);
-		if (end == at)
-			return;
-		/* A number that was cut off may be another's. */
-		if (pid > 1 && *end == '\n')
+	p->text[n < 0 ? 0 : n] = '\0';
+	p->next = p->text;
+}
+
+/*
+ * Whether there is another one: whole, for a number that was cut off may be another's. 0
+ * stands for a process of another namespace, and would mean ourselves.
+ */
+static bool next_pid(struct pids *p, pid_t *pid)
+{
+	char *end;
+
+	do {
+		*pid = (pid_t)strtol(p->next, &end, 10);
+		if (end == p->next || *end != '\n')
+			return false;
+		p->next = end + 1;
+	} while (*pid <= 1);
+	return true;
+}
+
+static bool is_member(int dir, pid_t pid)
+{
+	struct pids now;
+	pid_t other;
+
+	read_pids(dir, &now);
+	while (next_pid(&now, &other))
+		if (other == pid)
+			return true;
+	return false;
+}
+
+/*
+ * The number may have become another process's. The descriptor is one process's for
+ * good: if the number is a member's afterwards, it is that member's or a dead one's.
+ */
+static void kill_member(int dir, pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0) {
+		if (errno == ENOSYS)
 			kill(pid, SIGKILL);
+		return;
 	}
+	if (is_member(dir, pid))
+		syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	close(fd);
+}
+
+static void kill_each(int dir)
+{
+	struct pids members;
+	pid_t pid;
+
+	read_pids(dir, &members);
+	while (next_pid(&members, &pid))
+		kill_member(dir, pid);
 }
 
 static void kill_members(const char *path)

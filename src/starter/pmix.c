@@ -53,9 +53,10 @@ int pmix_open(struct starter *s)
 
 	x->child = CHILD_NONE;
 	x->listener = x->old = x->agent = x->agents = x->dir = -1;
-	x->rank = x->done = x->over = -1;
+	x->rank = x->done = x->over = x->program = -1;
 	if (s->options.pmix.when == STARTER_PMIX_NEVER)
 		return 0;
+	x->program = starter_program_open(s->options.pmix.program);
 	x->state = PMIX_WAITING;
 	rc = listen_here(&x->listener, &x->port);
 	rc = rc ? rc : listen_here(&x->old, &x->old_port);
@@ -173,18 +174,18 @@ static int execute(struct starter *s, int *host)
 		(char *)o->collect, port,
 	};
 	int none = -1, *const fds[] = { &x->agent, host, &x->listener, &x->old, &none };
-	int rc, file = starter_program_open(o->program);
-	struct child_program p = launch_program(s, file, "pmi2x-pmixd");
+	struct child_program p = launch_program(s, x->program, "pmi2x-pmixd");
+	int rc;
 
-	if (file < 0)
-		return file;
+	if (x->program < 0)
+		return x->program;
 	snprintf(port, sizeof(port), "%u", x->port);
 	memcpy(more + PMIXD_ARGS - 5, x->leaf.dirs, sizeof(x->leaf.dirs));
 	p.more = more;
 	p.fds = fds;
 	p.nfds = sizeof(fds) / sizeof(*fds);
 	rc = child_start(&x->child, &p);
-	close(file);
+	fd_close(&x->program);
 	return rc;
 }
 
@@ -329,6 +330,7 @@ void pmix_close(struct starter *s)
 	child_forget(&x->child);
 	(void)leaf_remove(&x->leaf, LEAF_REMOVE_MS);
 	leaf_free(&x->leaf);
+	fd_close(&x->program);
 	fd_close(&x->agents);
 	fd_close(&x->rank);
 	fd_close(&x->done);

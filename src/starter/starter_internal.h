@@ -134,6 +134,7 @@ struct pmix {
 	int agent;               /* its end of what connects it with the agent */
 	int agents;              /* the agent's */
 	int dir;                 /* its directory */
+	int program;             /* the file, as it was when the step began; or why not */
 	int done;                /* eventfd: it serves, or has ended; -1: no rank waits */
 	int over;                /* eventfd: the step is being ended; -1: no rank waits */
 };

@@ -66,6 +66,21 @@ def test_not_wanted(cluster, raw, env):
     assert set(seen(result).values()) == {"unavailable"}
 
 
+def test_directory_that_anybody_may_write_is_not_used(cluster, raw):
+    """Others could put something in the place of the file; the log says so."""
+    places = list((cluster.dir / "spool").iterdir())
+    assert places
+    try:
+        for place in places:
+            place.chmod(0o777)
+        result = cluster.srun(*TWO_NODES, *raw("topology", "1")).ok()
+    finally:
+        for place in places:
+            place.chmod(0o755)
+    assert set(seen(result).values()) == {"unavailable"}
+    wait_until(lambda: "may be written by others than root" in cluster.log_of("n1"))
+
+
 def test_with_the_agent(cluster, raw):
     env = {"PMI2X_TOPOLOGY": "agent"}
     result = cluster.srun(*TWO_NODES, *raw("topology", "1"), env=env).ok()

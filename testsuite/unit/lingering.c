@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A TCP connection whose last close waits for its peer. */
+#include "lingering.h"
 
 #include "unit.h"
 

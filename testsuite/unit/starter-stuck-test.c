@@ -69,7 +69,8 @@ static int no_address(void *arg, uint32_t node_id, bool may_block,
 	return -1;
 }
 
-static struct starter *start(const struct pmi_step *step, const char *dir)
+static struct starter *start(const struct pmi_step *step, const char *dir,
+			     const char *pmixd)
 {
 	static const struct log_hook log = { .line = keep_line };
 	const struct starter_host host = {
@@ -81,7 +82,7 @@ static struct starter *start(const struct pmi_step *step, const char *dir)
 			.uid = getuid(), .gid = getgid(),
 		},
 		.pmix = {
-			.when = STARTER_PMIX_EARLY, .program = "/proc/self/exe",
+			.when = STARTER_PMIX_EARLY, .program = pmixd,
 			.dir = dir, .library = "", .gds = "", .collect = "",
 		},
 		.doorbell_fd = -1,
@@ -100,7 +101,7 @@ static void programs_of_a_stuck_starter_end(void **state)
 	static const uint32_t ranks[] = { 0 }, count = 1;
 	static const uint32_t *all[] = { ranks };
 	static const char *const names[] = { "n0" };
-	static char place[] = "/tmp/pmi2x-test-XXXXXX", dir[64];
+	static char place[] = "/tmp/pmi2x-test-XXXXXX", dir[64], pmixd[64];
 	static struct pmi_step step = {
 		.jobid = "1.0", .build = "b", .node_names = names,
 	};
@@ -112,11 +113,14 @@ static void programs_of_a_stuck_starter_end(void **state)
 	step.layout = layout;
 	assert_non_null(mkdtemp(place));
 	snprintf(dir, sizeof(dir), "%s/" STARTER_PMIX_DIR_PREFIX "n0", place);
+	snprintf(pmixd, sizeof(pmixd), "%s/pmi2x-pmixd", place);
+	assert_int_equal(symlink("/proc/self/exe", pmixd), 0);
 	sem_init(&stuck, 0, 0);
 	sem_init(&never, 0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	alarm(PATIENCE_SECONDS);
-	s = start(&step, dir);
+	s = start(&step, dir, pmixd);
+	assert_int_equal(unlink(pmixd), 0); /* the file of when the step began is used */
 	starter_rank_comes(s);
 	sem_wait(&stuck);
 	assert_int_equal(access(dir, F_OK), 0);

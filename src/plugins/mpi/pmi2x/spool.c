@@ -2,14 +2,29 @@
 /* Paths in slurmd's spool directory. */
 #include "slurm_compat.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "slurm_log.h"
 #include "spool.h"
 
 /* PMI-1 ends a value there. */
 #define BLANKS " \t\r\n;="
+
+/* Who may write there can put another directory in the place of one of ours. */
+static bool is_safe(const char *spool)
+{
+	struct stat st;
+
+	if (stat(spool, &st))
+		return true; /* what is made there fails, and says why */
+	return (!st.st_uid || st.st_uid == geteuid() ||
+		st.st_uid == slurm_conf.slurm_user_id) &&
+	       !(st.st_mode & S_IWOTH);
+}
 
 char *spool_path(const char *prefix, const char *node, uint32_t node_id,
 		 const char *jobid, const char *suffix)
@@ -22,6 +37,10 @@ char *spool_path(const char *prefix, const char *node, uint32_t node_id,
 		log_info(&slurm_log,
 			 "nothing can be shared on node %s: clients cannot read the name of SlurmdSpoolDir, %s",
 			 node, spool);
+	else if (!is_safe(spool))
+		log_error(&slurm_log,
+			  "nothing can be shared on node %s: SlurmdSpoolDir, %s, may be written by others than root and SlurmUser: chown root, chmod o-w",
+			  node, spool);
 	else if (asprintf(&path, "%s/%s%s.%u%s", spool, prefix, jobid, node_id,
 			  suffix) < 0)
 		path = NULL;
