@@ -198,7 +198,6 @@ static int start(struct starter *s)
 	rc = leaf_make(&s->pmix.leaf);
 	if (rc)
 		return rc;
-	user_dir_remove_stale(o->dir, STARTER_PMIX_DIR_PREFIX);
 	s->pmix.dir = user_dir_make(o->dir, s->options.program.uid,
 				    s->options.program.gid);
 	if (s->pmix.dir < 0)
@@ -335,9 +334,12 @@ void pmix_close(struct starter *s)
 	fd_close(&x->rank);
 	fd_close(&x->done);
 	fd_close(&x->over);
-	if (x->dir >= 0)
-		(void)user_dir_remove(x->dir, s->options.pmix.dir);
+	if (x->dir < 0)
+		return;
+	(void)user_dir_remove(x->dir, s->options.pmix.dir);
 	x->dir = -1;
+	/* Not at the start, where ranks wait. */
+	user_dir_remove_stale(s->options.pmix.dir, STARTER_PMIX_DIR_PREFIX);
 }
 
 void pmix_abandon(const struct starter *s)

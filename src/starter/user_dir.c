@@ -25,7 +25,8 @@
  */
 struct emptying {
 	int top;
-	unsigned int entries; /* met so far */
+	unsigned int entries; /* met so far, */
+	unsigned int most;    /* and no more than these */
 	unsigned int moved;   /* the next name at the top */
 	int error;            /* negative errno; 0 */
 };
@@ -47,7 +48,7 @@ static void visit_entries(struct emptying *e, int dir, entry_visit *visit)
 	while (!e->error && (entry = readdir(d))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
-		if (++e->entries > USER_DIR_ENTRIES_MAX)
+		if (++e->entries > e->most)
 			e->error = -E2BIG;
 		else
 			visit(e, dir, entry->d_name);
@@ -92,16 +93,27 @@ static void remove_entry(struct emptying *e, int dir, const char *name)
 }
 
 /* Until a look finds nothing: what has been moved is met by the next. */
-static int empty(int top)
+static void empty(struct emptying *e)
 {
-	struct emptying e = { .top = top };
 	unsigned int before;
 
-	(void)fchown(top, geteuid(), getegid()); /* its owner enters it no more */
+	(void)fchown(e->top, geteuid(), getegid()); /* its owner enters it no more */
 	do {
-		before = e.entries;
-		visit_entries(&e, top, remove_entry);
-	} while (!e.error && e.entries != before);
+		before = e->entries;
+		visit_entries(e, e->top, remove_entry);
+	} while (!e->error && e->entries != before);
+}
+
+/* As user_dir_remove, after at most `most` entries. How many were met is in *met. */
+static int remove_some(int fd, const char *path, unsigned int most, unsigned int *met)
+{
+	struct emptying e = { .top = fd, .most = most };
+
+	empty(&e);
+	if (!e.error && rmdir(path) && errno != ENOENT)
+		e.error = -errno;
+	close(fd);
+	*met = e.entries;
 	return e.error;
 }
 
@@ -167,12 +179,9 @@ int user_dir_make(const char *path, uid_t uid, gid_t gid)
 
 int user_dir_remove(int fd, const char *path)
 {
-	int rc = empty(fd);
+	unsigned int met;
 
-	if (!rc && rmdir(path) && errno != ENOENT)
-		rc = -errno;
-	close(fd);
-	return rc;
+	return remove_some(fd, path, USER_DIR_ENTRIES_MAX, &met);
 }
 
 void user_dir_remove_orphan(const char *path)
@@ -187,20 +196,33 @@ void user_dir_remove_orphan(const char *path)
 		close(fd);
 }
 
+/* Takes what it has met off *left. */
+static void remove_stale(const char *path, unsigned int *left)
+{
+	unsigned int met;
+	int fd = lock(path, LOCK_EX);
+
+	if (fd < 0)
+		return;
+	(void)remove_some(fd, path, *left, &met);
+	*left -= met < *left ? met : *left;
+}
+
 void user_dir_remove_stale(const char *path, const char *prefix)
 {
 	const char *slash = strrchr(path, '/');
 	char dir[PATH_MAX], other[PATH_MAX + NAME_MAX + 2];
+	unsigned int left = USER_DIR_STALE_MAX;
 	struct dirent *e;
 	DIR *d;
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
 	d = opendir(dir);
-	while (d && (e = readdir(d))) {
+	while (d && left && (e = readdir(d))) {
 		snprintf(other, sizeof(other), "%s/%s", dir, e->d_name);
 		if (!strncmp(e->d_name, prefix, strlen(prefix)) &&
 		    strcmp(other, path))
-			remove_unused(other);
+			remove_stale(other, &left);
 	}
 	if (d)
 		closedir(d);

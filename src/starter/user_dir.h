@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #define USER_DIR_ENTRIES_MAX 100000 /* that are removed at once */
+#define USER_DIR_STALE_MAX 10000    /* ... of all directories that others have left */
 
 /*
  * Make it, mode 0700; one that a killed process has left is removed before. A
@@ -27,7 +28,11 @@ int user_dir_remove(int fd, const char *path);
  * more: waits for that. Not there: nothing.
  */
 void user_dir_remove_orphan(const char *path);
-/* Remove those beside it, of names that begin alike, which nobody uses any more. */
+/*
+ * Remove those beside it, of names that begin alike, which nobody uses any more. Stops
+ * after USER_DIR_STALE_MAX entries: the rest is for the next call. Another user's files
+ * are among them, so nobody should wait for that.
+ */
 void user_dir_remove_stale(const char *path, const char *prefix);
 
 #endif

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/setup.h"
@@ -108,7 +109,7 @@ static void run(struct node *n)
 	static const char *const names[] = { "n0" };
 	const struct log_hook log = { keep_line, n };
 	struct pmi_step step = { .jobid = "1.0", .build = "b", .node_names = names };
-	char place[] = "/tmp/pmi2x-test-XXXXXX", dir[64];
+	char place[] = "/tmp/pmi2x-test-XXXXXX", dir[64], stale[64];
 	int program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	struct layout *layout;
 	struct starter *s;
@@ -118,13 +119,17 @@ static void run(struct node *n)
 	step.layout = layout;
 	assert_non_null(mkdtemp(place));
 	snprintf(dir, sizeof(dir), "%s/" STARTER_PMIX_DIR_PREFIX "n0", place);
+	snprintf(stale, sizeof(stale), "%s/" STARTER_PMIX_DIR_PREFIX "old", place);
+	assert_int_equal(mkdir(stale, 0700), 0);
 	s = start(n, &step, &log, dir, program);
 	starter_rank_comes(s);
 	assert_true(starter_pmix_wait(s, PATIENCE_MS));
+	assert_int_equal(access(stale, F_OK), 0); /* ranks do not wait for its removal */
 	assert_true(starter_pmix_refused(s));
 	assert_int_equal(starter_stop(s), 0);
 	layout_destroy(layout);
 	close(program);
+	(void)rmdir(stale); /* it has gone if the server was started */
 	assert_int_equal(rmdir(place), 0);
 }
 

@@ -2,6 +2,7 @@
 /* A directory that its user may fill with anything: what is removed, and what is not. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -105,6 +106,51 @@ static void what_is_left_is_removed_by_the_next(void **state)
 	assert_int_equal(user_dir_remove(fd, path), 0);
 }
 
+static void fill(const char *name, unsigned int files)
+{
+	int fd = make(name);
+
+	for (unsigned int i = 0; i < files; i++) {
+		char file[16];
+
+		snprintf(file, sizeof(file), "%u", i);
+		close(openat(fd, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	}
+	close(fd);
+}
+
+static unsigned int count_files(const char *name)
+{
+	DIR *d = opendir(name);
+	unsigned int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n ? n - 2 : 0;
+}
+
+/* A user who leaves many files behind delays others' steps by no more than that. */
+static void stale_files_are_removed_a_limited_number_at_a_time(void **state)
+{
+	const unsigned int files = USER_DIR_STALE_MAX + 100;
+	char third[64];
+
+	snprintf(third, sizeof(third), "%s/" PREFIX "3", top);
+	fill(path, files);
+	fill(other, files);
+	user_dir_remove_stale(third, PREFIX);
+	assert_true(count_files(path) + count_files(other) >= 2 * files - USER_DIR_STALE_MAX);
+	while (is_there(path) || is_there(other)) {
+		unsigned int before = count_files(path) + count_files(other);
+
+		user_dir_remove_stale(third, PREFIX);
+		assert_true(before == 0 ||
+			    count_files(path) + count_files(other) < before);
+	}
+}
+
 static void one_in_use_is_left_alone(void **state)
 {
 	int fd = make(path), left = make(other);
@@ -127,6 +173,7 @@ int main(void)
 		cmocka_unit_test(links_are_removed_and_not_followed),
 		cmocka_unit_test(no_depth_is_too_deep),
 		cmocka_unit_test(what_is_left_is_removed_by_the_next),
+		cmocka_unit_test(stale_files_are_removed_a_limited_number_at_a_time),
 		cmocka_unit_test(one_in_use_is_left_alone),
 	};
 
