@@ -58,6 +58,8 @@ json_t *conn_next(struct conn *c);
 void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);
 /* Send it, and return the answer. "error" ends the program. */
 json_t *conn_ask(struct conn *c, json_t *request);
+/* Say which nodes of {"ev": "unreached"} may run ranks, and until when. False: none. */
+bool say_unreached(json_t *event);
 /* Name of an event. */
 const char *event_name(json_t *event);
 /* The whole number or text of a key; 0 or "" when there is none. */

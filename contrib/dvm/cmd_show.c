@@ -175,23 +175,25 @@ static json_t *request_for(const char *op, bool all, int argc, char **argv)
 	return json_pack("{s:s,s:o}", "op", op, "ids", ids);
 }
 
-static int do_to_tasks(const struct options *o, json_t *request, const char *done)
+static struct conn *do_to_tasks(const struct options *o, json_t *request, const char *done)
 {
 	struct conn *c = conn_open(o->dvm);
 	json_t *event = conn_ask(c, request);
 
 	printf("%lld tasks %s\n", get_number(event, "tasks"), done);
 	json_decref(event);
-	conn_close(c);
-	return 0;
+	return c;
 }
 
 int cmd_cancel(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
+	struct conn *c = do_to_tasks(&o, request_for("cancel", o.all, argc - optind,
+						     argv + optind), "are ended");
+	bool unheard = cancel_is_unheard(c);
 
-	return do_to_tasks(&o, request_for("cancel", o.all, argc - optind,
-					   argv + optind), "are ended");
+	conn_close(c);
+	return unheard;
 }
 
 int cmd_signal(int argc, char **argv)
@@ -205,7 +207,8 @@ int cmd_signal(int argc, char **argv)
 	request = request_for("signal", o.all, argc - optind - 1,
 			      argv + optind + 1);
 	json_object_set_new(request, "signal", json_integer(number));
-	return do_to_tasks(&o, request, "were sent the signal");
+	conn_close(do_to_tasks(&o, request, "were sent the signal"));
+	return 0;
 }
 
 static int drain(const char *op, int argc, char **argv)

@@ -541,6 +541,7 @@ int cmd_down(int argc, char **argv)
 		{ 0 },
 	};
 	const char *name = NULL, *work = "refuse";
+	bool unreached = false;
 	struct conn *c;
 	json_t *event;
 	int option;
@@ -556,9 +557,11 @@ int cmd_down(int argc, char **argv)
 	c = conn_open(name);
 	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", "down", "work",
 					  work)));
-	while ((event = conn_next(c))) /* until it has gone */
+	while ((event = conn_next(c))) { /* until it has gone */
+		unreached |= !strcmp(event_name(event), "unreached") && say_unreached(event);
 		json_decref(event);
+	}
 	conn_say_logs(c);
 	conn_close(c);
-	return 0;
+	return unreached;
 }

@@ -6,6 +6,8 @@
 #ifndef PMI2X_DVM_DVM_H
 #define PMI2X_DVM_DVM_H
 
+#include <stdbool.h>
+
 int cmd_up(int argc, char **argv);
 /* From now on SIGTERM goes to the head that cmd_up has started, and does not end this. */
 void up_pass_on_terminate(void);
@@ -25,5 +27,12 @@ int cmd_drain(int argc, char **argv);
 int cmd_undrain(int argc, char **argv);
 int cmd_grow(int argc, char **argv);
 int cmd_shrink(int argc, char **argv);
+
+/*
+ * Tasks have been cancelled: wait until their nodes know, and say which do not in ten
+ * seconds. False: all do.
+ */
+struct conn;
+bool cancel_is_unheard(struct conn *c);
 
 #endif

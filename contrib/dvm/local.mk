@@ -10,6 +10,7 @@ DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/contrib/dvm \
 
 contrib_dvm_pmi2x_dvm_SOURCES = \
 	contrib/dvm/client.c contrib/dvm/client.h \
+	contrib/dvm/cmd_cancel.c \
 	contrib/dvm/cmd_nodes.c \
 	contrib/dvm/cmd_report.c \
 	contrib/dvm/cmd_show.c contrib/dvm/cmd_submit.c contrib/dvm/cmd_up.c \

@@ -90,3 +90,25 @@ def test_node_that_is_given_up_is_ended_as_soon_as_it_can_be_reached(network, tm
     network.wait_for_instance(1, 20)
     network.assert_one_at_a_time()
     wait_until(lambda: not network.daemon_of(0))
+
+
+def test_cancel_names_a_node_that_cannot_be_told(network, tmp_path):
+    """It tries for ten seconds; the ranks are ended as soon as the node can be reached."""
+    begin(network, "--journal", tmp_path / "j", "--orphan", "60")
+    network.link(0, "down")
+    network("cancel", "--all").failed().says("node n0 cannot be reached: ranks there may run until")
+    assert len(network.alive()) == 1
+    network.link(0, "up")
+    wait_until(lambda: not network.alive(), 20)
+    wait_until(lambda: network.status()["ended"] == 1)
+    assert network.instances() == {0}
+
+
+def test_down_names_a_node_that_cannot_be_told(network, tmp_path):
+    """... and leaves it to its lease."""
+    begin(network, "--journal", tmp_path / "j", "--orphan", "22")
+    network.link(0, "down")
+    network("down", "--cancel", timeout=60).failed().says("node n0 cannot be reached")
+    assert len(network.alive()) == 1
+    wait_until(lambda: not network.alive(), 60)
+    wait_until(lambda: not network.daemon_of(0))

@@ -66,9 +66,19 @@ static void node_break(void *arg, uint32_t node, const char *why)
 static void client_send(void *arg, uint32_t client, const char *line, size_t len)
 {
 	struct bed *b = arg;
+	json_t *e = json_loadb(line, len, 0, NULL);
 
+	if (!strcmp(json_string_value(json_object_get(e, "ev")), "ended")) {
+		json_decref(e);
+		return;
+	}
 	json_decref(b->answer);
-	b->answer = json_loadb(line, len, 0, NULL);
+	b->answer = e;
+}
+
+static int record(void *arg, const void *data, size_t len, uint32_t waits)
+{
+	return 0;
 }
 
 static void on_end(void *arg)
@@ -78,17 +88,17 @@ static void on_end(void *arg)
 
 /* ---- the bed ---- */
 
-static struct bed *bed_create(void)
+static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .end = on_end,
+		.client_send = client_send, .record = record, .end = on_end,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
 
-	options.lease_ms = LEASE_MS;
-	options.away_ms = AWAY_MS;
+	options.lease_ms = lease_ms;
+	options.away_ms = away_ms;
 	b->now = (struct dvm_time){ 1000000000, START_MS };
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++)
@@ -96,6 +106,11 @@ static struct bed *bed_create(void)
 	dvm_head_client_opened(b->head, CLIENT);
 	dvm_head_turn(b->head, b->now);
 	return b;
+}
+
+static struct bed *bed_create(void)
+{
+	return bed_create_lease(LEASE_MS, AWAY_MS);
 }
 
 static void bed_destroy(struct bed *b)
@@ -162,15 +177,20 @@ static void pass_until(struct bed *b, uint64_t ms)
 	dvm_head_turn(b->head, b->now);
 }
 
-/* The node on which the only task runs is node 0, and node 1 has room. */
-static struct bed *bed_with_task(void)
+/* A task runs on node 0, and node 1 has room. */
+static void submit_to_first(struct bed *b)
 {
-	struct bed *b = bed_create();
-
 	ask(b, "{'op':'drain','node':'n1'}");
 	submit(b, 1);
 	ask(b, "{'op':'undrain','node':'n1'}");
 	assert_int_equal(b->nodes[0].launches, 1);
+}
+
+static struct bed *bed_with_task(void)
+{
+	struct bed *b = bed_create();
+
+	submit_to_first(b);
 	return b;
 }
 
@@ -320,6 +340,71 @@ static void end_that_is_told_twice_counts_once(void **state)
 	bed_destroy(b);
 }
 
+/* ---- clients ---- */
+
+static size_t unreached(struct bed *b)
+{
+	ask(b, "{'op':'unreached'}");
+	return json_array_size(json_object_get(b->answer, "nodes"));
+}
+
+static void node_with_ranks_to_be_ended_is_named_until_they_have(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	assert_int_equal(unreached(b), 0);
+	ask(b, "{'op':'cancel','ids':[1]}");
+	assert_int_equal(unreached(b), 1);
+	lose(b, 0);
+	b->now.ms += 100;
+	assert_int_equal(unreached(b), 1);
+	json_t *node = json_array_get(json_object_get(b->answer, "nodes"), 0);
+	assert_string_equal(json_string_value(json_object_get(node, "name")), "n0");
+	assert_float_equal(json_number_value(json_object_get(node, "silent")), 0.1, 0.001);
+	assert_float_equal(json_number_value(json_object_get(node, "until")),
+			   1.0 + (AWAY_MS - 100) / 1e3, 0.001);
+	dvm_head_node_gone(b->head, 0, b->now);
+	assert_int_equal(unreached(b), 0);
+	bed_destroy(b);
+}
+
+#define DOWN_MS 10000
+
+/* A head with a lease that is longer than `down` tries. */
+static void down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds(void **state)
+{
+	struct bed *b = bed_create_lease(60000, 70000);
+
+	submit_to_first(b);
+	lose(b, 0);
+	ask(b, "{'op':'down','work':'cancel'}");
+	pass_until(b, START_MS + DOWN_MS - 1);
+	assert_false(b->down);
+	pass_until(b, START_MS + DOWN_MS);
+	assert_true(b->down);
+	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")), "unreached");
+	bed_destroy(b);
+}
+
+/* The next head would run them again. */
+static void down_that_keeps_tasks_waits_for_a_lost_node(void **state)
+{
+	struct bed *b = bed_create_lease(60000, 70000);
+
+	dvm_head_keep_journal(b->head);
+	submit_to_first(b);
+	lose(b, 0);
+	ask(b, "{'op':'down','work':'keep'}");
+	pass_until(b, START_MS + DOWN_MS);
+	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")), "unreached");
+	assert_false(b->down);
+	pass_until(b, START_MS + 69999);
+	assert_false(b->down);
+	pass_until(b, START_MS + 70000);
+	assert_true(b->down);
+	bed_destroy(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +419,9 @@ int main(void)
 		cmocka_unit_test(ranks_beside_a_lost_node_are_killed_at_once),
 		cmocka_unit_test(rank_that_had_ended_is_not_lost_with_its_node),
 		cmocka_unit_test(end_that_is_told_twice_counts_once),
+		cmocka_unit_test(node_with_ranks_to_be_ended_is_named_until_they_have),
+		cmocka_unit_test(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds),
+		cmocka_unit_test(down_that_keeps_tasks_waits_for_a_lost_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

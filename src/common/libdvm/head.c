@@ -443,6 +443,7 @@ void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
 
 	h->now = now;
 	head_nodes_turn(h);
+	head_unreached_turn(h);
 	end_hopeless(h);
 	head_stop_turn(h);
 	if (h->phase != HEAD_STOPS && journal_ready(h))

@@ -15,6 +15,7 @@
  *   head_journal.c what another head needs to go on
  *   head_nodes.c   nodes that come later, and go before the end
  *   head_adopt.c   tasks that have outlived another head
+ *   head_unreached.c  nodes that cannot be told to end tasks
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H

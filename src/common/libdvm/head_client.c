@@ -446,6 +446,7 @@ static void keep(struct dvm_head *h, const struct head_client *c, json_t *reques
 	}
 	dvm_head_stop(h, h->now);
 	answer_done(h, c, request, n);
+	head_down_begins(h, c->number);
 }
 
 enum work { WORK_REFUSE, WORK_WAIT, WORK_CANCEL, WORK_KEEP, WORKS };
@@ -499,6 +500,7 @@ static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 	}
 	head_drain(h);
 	answer_done(h, c, request, n);
+	head_down_begins(h, c->number);
 }
 
 static void on_submit(struct dvm_head *h, struct head_client *c, json_t *request)
@@ -520,6 +522,7 @@ static const struct request {
 	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
 	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
 	{ "undrain", on_undrain }, { "down", on_down },   { "why", on_why },
+	{ "unreached", head_unreached_request },
 	{ "grow", head_grow_request }, { "shrink", head_shrink_request },
 };
 

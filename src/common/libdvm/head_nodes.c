@@ -370,6 +370,8 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 
 	if (h->unheard_ms && h->unheard_ms < first)
 		first = h->unheard_ms;
+	if (h->down_ms && h->down_ms < first)
+		first = h->down_ms;
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		const struct head_node *n = &h->nodes[i];
 

@@ -193,6 +193,8 @@ struct dvm_head {
 	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
 	enum head_phase phase;
 	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
+	uint64_t down_ms;         /* when a client has asked for the end, whose number is */
+	uint32_t down_client;     /* this, and was not told of nodes out of reach; or 0 */
 	bool retry;               /* something was added or freed: place */
 	struct dvm_time now;      /* of the input that is handled */
 };
@@ -244,6 +246,11 @@ void head_growth_registered(struct dvm_head *h);
 void head_growth_forget(struct dvm_head *h);
 /* What the time has come for. */
 void head_nodes_turn(struct dvm_head *h);
+/* The request {"op":"unreached"}. */
+void head_unreached_request(struct dvm_head *h, struct head_client *c, json_t *request);
+void head_unreached_turn(struct dvm_head *h);
+/* A client has asked for the end: nodes that cannot be reached are not waited for. */
+void head_down_begins(struct dvm_head *h, uint32_t client);
 void head_stop_turn(struct dvm_head *h);
 
 /* ---- head_profile.c ---- */
@@ -285,6 +292,8 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
 bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
 /* Those ranks have ended, surely: what is over with that waits again. */
 void tasks_leave_node(struct dvm_head *h, uint32_t node);
+/* Is it to end, and have ranks on the node? */
+bool tasks_end_on(const struct dvm_head *h, uint32_t node);
 /* What runs on the node is ended as by a time limit, and waits again. */
 void tasks_move_away(struct dvm_head *h, uint32_t node);
 /* A client has gone: end what is tied to it. */

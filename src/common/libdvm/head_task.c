@@ -642,6 +642,16 @@ void tasks_leave_node(struct dvm_head *h, uint32_t node)
 	}
 }
 
+bool tasks_end_on(const struct dvm_head *h, uint32_t node)
+{
+	const struct head_task *t;
+
+	DL_FOREACH(h->running, t)
+		if ((t->cancelled || h->stop_ms) && running_part(t, node))
+			return true;
+	return false;
+}
+
 void tasks_move_away(struct dvm_head *h, uint32_t node)
 {
 	struct head_task *t, *next;

@@ -21,6 +21,7 @@ libdvm_la_SOURCES = \
 	src/common/libdvm/head_report.c \
 	src/common/libdvm/head_submit.c \
 	src/common/libdvm/head_task.c \
+	src/common/libdvm/head_unreached.c \
 	src/common/libdvm/head_why.c \
 	src/common/libdvm/history.c src/common/libdvm/history.h \
 	src/common/libdvm/history_count.c \
