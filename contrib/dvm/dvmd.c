@@ -38,6 +38,7 @@
 #include "zygote.h"
 
 #define CONNECT_MS 10000   /* for an address, until the head is proved */
+#define AGAIN_MS 1000      /* between two tries of all addresses */
 #define GONE_MS 2000       /* for the head to hear that no rank is left */
 #define HOST_NAME_MAX_BYTES 256
 #define ZYGOTE "pmi2x-dvm-zygote"
@@ -49,6 +50,8 @@ struct dvmd {
 	char name[HOST_NAME_MAX_BYTES];
 	char programs[PATH_MAX]; /* their directory */
 	uint32_t next_head;
+	uint64_t begun_ms; /* when the first address was tried, by the loop's clock */
+	bool try_again;    /* one of them may answer yet */
 	struct link *head;
 	struct channel *channel;
 	struct tasks *tasks;
@@ -56,7 +59,8 @@ struct dvmd {
 	struct pmix_hub *pmix;
 	struct log_hook log;
 	bool joined;       /* the head has been told what this node is */
-	uv_timer_t orphan; /* it waits for another head; or for the end of its link */
+	uv_timer_t orphan; /* it waits to try again, for another head, or for the end of
+	                      its link */
 	struct lease_timer lease;
 	bool gives_up;     /* none has come, or this one does not answer */
 	bool ended;        /* no rank is left */
@@ -447,12 +451,39 @@ static const struct link_ops head_ops = {
 	.proved = on_proved, .frame = on_head_says, .end = on_head_end,
 };
 
+static void on_try_again(uv_timer_t *timer)
+{
+	struct dvmd *d = timer->data;
+
+	d->next_head = 0;
+	connect_next(d, 0);
+}
+
+/* A head that is there may be out of reach, or have too many callers, for a moment. */
+static bool may_answer_yet(int error)
+{
+	return error == -ETIMEDOUT || error == -ECONNRESET || error == -EPIPE ||
+	       error == -EHOSTUNREACH || error == -ENETUNREACH || error == -ECONNABORTED;
+}
+
+/* All addresses have been tried. */
+static void wait_to_try_again(struct dvmd *d, int error)
+{
+	uint64_t tried = uv_now(loop_uv(d->loop)) - d->begun_ms;
+
+	if (d->try_again && tried < d->welcome.within_ms)
+		uv_timer_start(&d->orphan, on_try_again, AGAIN_MS, 0);
+	else
+		die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+}
+
 static void connect_next(struct dvmd *d, int error)
 {
 	const struct link_options options = {
 		.handshake_ms = CONNECT_MS, .dead_peer_ms = d->welcome.peer_ms,
 	};
 
+	d->try_again |= may_answer_yet(error);
 	while (d->next_head < d->welcome.nheads) {
 		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
 				     HANDSHAKE_LAUNCHER,
@@ -460,8 +491,9 @@ static void connect_next(struct dvmd *d, int error)
 				     &head_ops, d);
 		if (!error)
 			return;
+		d->try_again |= may_answer_yet(error);
 	}
-	die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+	wait_to_try_again(d, error);
 }
 
 /* It goes on where another was lost, which this side may not have noticed yet. */
@@ -592,6 +624,7 @@ static int begin(struct dvmd *d)
 	rc = open_pool(d);
 	rc = rc ? rc : open_pmix(d);
 	pool = d->pool;
+	d->begun_ms = uv_now(loop_uv(d->loop));
 	if (!rc)
 		connect_next(d, 0);
 	loop_run(d->loop);

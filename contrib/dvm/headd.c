@@ -342,6 +342,7 @@ int headd_new_identity(struct headd *h)
 		 h->options.slots);
 	snprintf(h->welcome.gpus, sizeof(h->welcome.gpus), "%s",
 		 h->options.gpus);
+	h->welcome.within_ms = h->options.within_ms;
 	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
 	secret_hide(&h->welcome.secret);
 	h->welcome.orphan_s = h->options.orphan_s;

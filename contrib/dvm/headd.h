@@ -29,6 +29,7 @@
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
+#include "libio/strangers.h"
 #include "welcome.h"
 
 #define HEADD_SOCKET "head.sock" /* in its directory */
@@ -73,7 +74,7 @@ struct headd {
 	struct node_link **links;  /* by position; NULL: none that is proved */
 	uint32_t links_room;       /* how many positions it has */
 	uint32_t nlinks;           /* of those that are not NULL */
-	uint32_t strangers;        /* connections that are not */
+	struct strangers strangers; /* connections that came and are not */
 	struct node_link *all_links;
 	struct client *clients;    /* by number */
 	uint32_t next_client;

@@ -26,6 +26,7 @@ enum call {
 struct node_link {
 	struct headd *head;
 	struct link *link;
+	struct stranger stranger; /* until it is proved, if it has come */
 	bool proved;
 	uint32_t position;
 	struct client *client; /* or NULL: this is a node's */
@@ -39,8 +40,9 @@ static void forget(struct node_link *n)
 	struct headd *h = n->head;
 
 	DL_DELETE(h->all_links, n);
+	strangers_leave(&h->strangers, &n->stranger);
 	if (!n->proved)
-		h->strangers--;
+		;
 	else if (n->client)
 		clients_leave(n->client);
 	else if (h->links[n->position] == n) {
@@ -54,7 +56,7 @@ static void forget(struct node_link *n)
 
 static void have(struct node_link *n)
 {
-	n->head->strangers--;
+	strangers_leave(&n->head->strangers, &n->stranger);
 	n->proved = true;
 	n->head->links[n->position] = n;
 	n->head->nlinks++;
@@ -101,7 +103,7 @@ static void take_client(struct node_link *n)
 		forget(n);
 		return;
 	}
-	n->head->strangers--;
+	strangers_leave(&n->head->strangers, &n->stranger);
 	n->proved = true;
 }
 
@@ -196,6 +198,7 @@ static void on_end(void *arg, struct link *l, int error)
 		not_answered(n, error);
 		return;
 	}
+	strangers_ended(&h->strangers, &n->stranger, error);
 	if (n->proved && !is_client) {
 		lost(n, why);
 		ends_begin(h, n->position);
@@ -222,19 +225,16 @@ static void on_accept(void *arg, int fd)
 	const struct link_options options = link_options(h);
 	struct node_link *n = calloc(1, sizeof(*n));
 
-	if (!n || h->strangers >= STRANGERS_MAX + h->links_room) {
-		free(n);
+	if (!n) {
 		close(fd);
 		return;
 	}
 	n->head = h;
-	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &options, &node_link_ops,
-			n)) {
-		free(n);
-		return;
-	}
-	h->strangers++;
+	strangers_join(&h->strangers, &n->stranger, n, &n->link);
 	DL_APPEND(h->all_links, n);
+	if (link_accept(&n->link, loop_uv(h->loop), &h->self, fd, &options, &node_link_ops,
+			n))
+		forget(n);
 }
 
 /* ---- daemons that wait ---- */
@@ -257,7 +257,6 @@ static int call(struct headd *h, uint32_t position, const struct dvm_address *wh
 		free(n);
 		return rc;
 	}
-	h->strangers++;
 	DL_APPEND(h->all_links, n);
 	return 0;
 }
@@ -315,6 +314,11 @@ static void add_interfaces(struct headd *h, uint16_t port)
 	freeifaddrs(list);
 }
 
+static void drop_stranger(void *owner)
+{
+	forget(owner);
+}
+
 int nodes_open(struct headd *h)
 {
 	struct sockaddr_in loopback = {
@@ -324,6 +328,7 @@ int nodes_open(struct headd *h)
 	uint16_t port;
 	int fd;
 
+	strangers_init(&h->strangers, STRANGERS_MAX + h->options.nodes, drop_stranger, &h->log);
 	if (h->options.local)
 		memcpy(&bind_to, &loopback, sizeof(loopback));
 	if (nodes_make_room(h, h->options.nodes))
@@ -353,6 +358,7 @@ int nodes_make_room(struct headd *h, uint32_t positions)
 	       (positions - h->links_room) * sizeof(struct node_link *));
 	h->links = links;
 	h->links_room = positions;
+	h->strangers.max = STRANGERS_MAX + positions;
 	return 0;
 }
 
@@ -402,4 +408,5 @@ void nodes_close(struct headd *h)
 			forget(n);
 		else if (!n->client)
 			link_finish(n->link);
+	strangers_close(&h->strangers);
 }

@@ -14,7 +14,7 @@
 
 #include "libio/link.h"
 #include "libio/listener.h"
-#include "libio/refusals.h"
+#include "libio/strangers.h"
 #include "libutil/array.h"
 #include "welcome.h"
 
@@ -33,6 +33,7 @@ struct waiting {
 struct pool_link {
 	struct pool *pool;
 	struct link *link;
+	struct stranger stranger;
 	uint32_t node;         /* NODE_NONE: it has connected, and is not proved */
 	struct waiting *queue; /* until it is proved */
 	size_t nqueue, queue_cap, queue_bytes;
@@ -47,8 +48,7 @@ struct pool {
 	void *arg;
 	struct listener *listener;
 	uint16_t port;
-	struct refusals refused;
-	unsigned strangers;
+	struct strangers strangers;
 	struct pool_link *all;
 	struct pool_link *ways; /* by node */
 };
@@ -79,13 +79,17 @@ static void drop(struct pool_link *l)
 	struct pool *p = l->pool;
 
 	DL_DELETE(p->all, l);
-	if (l->node == NODE_NONE)
-		p->strangers--;
-	else if (find_way(p, l->node) == l)
+	strangers_leave(&p->strangers, &l->stranger);
+	if (l->node != NODE_NONE && find_way(p, l->node) == l)
 		HASH_DEL(p->ways, l);
 	drop_queue(l);
 	link_close(l->link);
 	free(l);
+}
+
+static void drop_stranger(void *owner)
+{
+	drop(owner);
 }
 
 static struct pool_link *new_link(struct pool *p, uint32_t node)
@@ -98,7 +102,7 @@ static struct pool_link *new_link(struct pool *p, uint32_t node)
 	l->node = node;
 	DL_APPEND(p->all, l);
 	if (node == NODE_NONE)
-		p->strangers++;
+		strangers_join(&p->strangers, &l->stranger, l, &l->link);
 	else
 		HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
 	return l;
@@ -126,7 +130,7 @@ static void on_proved(void *arg, struct link *link)
 		return;
 	}
 	if (l->node == NODE_NONE) {
-		p->strangers--;
+		strangers_leave(&p->strangers, &l->stranger);
 		l->node = link_peer(link)->position;
 		if (!find_way(p, l->node))
 			HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
@@ -169,8 +173,7 @@ static void on_end(void *arg, struct link *link, int error)
 	uint32_t node = l->node;
 	char why[WHY_MAX];
 
-	if (node == NODE_NONE)
-		refusals_add(&p->refused, link_source(link), error);
+	strangers_ended(&p->strangers, &l->stranger, error);
 	snprintf(why, sizeof(why), "%s: %s",
 		 link_is_proved(link) ? "lost the connection" : "cannot connect",
 		 link_strerror(error));
@@ -194,8 +197,7 @@ static const struct link_options link_options = {
 static void on_accept(void *arg, int fd)
 {
 	struct pool *p = arg;
-	struct pool_link *l = p->strangers < STRANGERS_MAX ?
-				      new_link(p, NODE_NONE) : NULL;
+	struct pool_link *l = new_link(p, NODE_NONE);
 
 	if (!l)
 		close(fd);
@@ -302,7 +304,7 @@ int pool_open(struct pool **out, struct loop *loop, const struct handshake_self 
 	p->self = self;
 	p->ops = *ops;
 	p->arg = arg;
-	refusals_init(&p->refused, log);
+	strangers_init(&p->strangers, STRANGERS_MAX, drop_stranger, log);
 	if (local) {
 		v4->sin_family = AF_INET;
 		v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -320,6 +322,7 @@ void pool_close(struct pool *p)
 	p->listener = NULL;
 	while (p->all)
 		drop(p->all);
+	strangers_close(&p->strangers);
 }
 
 void pool_destroy(struct pool *p)

@@ -58,8 +58,8 @@ char *welcome_format(const struct welcome *w)
 		secret);
 	for (uint32_t i = 0; i < w->nheads; i++)
 		put_head(out, &w->heads[i]);
-	fprintf(out, "first %u\norphan %u\npeer %u\nlease %u\ngrace %u\n", w->first,
-		w->orphan_s, w->peer_ms, w->lease_ms, w->grace_ms);
+	fprintf(out, "within %u\nfirst %u\norphan %u\npeer %u\nlease %u\ngrace %u\n", w->within_ms,
+		w->first, w->orphan_s, w->peer_ms, w->lease_ms, w->grace_ms);
 	fprintf(out, "slots %s\ngpus %s\nshare %u\n\n", w->slots, w->gpus, w->share);
 	explicit_bzero(secret, sizeof(secret));
 	if (fclose(out) == 0)
@@ -115,6 +115,8 @@ static bool take_line(struct welcome *w, const char *word, char *value)
 		return decimal_u32(value, 0, 1, &w->share);
 	if (!strcmp(word, "orphan"))
 		return decimal_u32(value, 0, INT32_MAX, &w->orphan_s);
+	if (!strcmp(word, "within"))
+		return decimal_u32(value, 0, INT32_MAX, &w->within_ms);
 	if (!strcmp(word, "peer"))
 		return decimal_u32(value, 0, INT32_MAX, &w->peer_ms);
 	if (!strcmp(word, "lease"))

@@ -13,6 +13,7 @@
  *   gpus      found or a number
  *   share     0 or 1: other DVMs of the job may be on the node
  *   orphan    SECONDS: so long it waits for another head when this one is lost
+ *   within    MILLISECONDS: so long it tries to reach the head
  *   peer      MILLISECONDS: a link whose other side is silent for so long has failed
  *   lease     MILLISECONDS: so long ranks run without an answer of the head (lease.h);
  *             0: there is no lease
@@ -40,7 +41,7 @@ struct welcome {
 	uint32_t nheads;
 	uint32_t first;
 	uint32_t orphan_s;
-	uint32_t peer_ms, lease_ms, grace_ms;
+	uint32_t within_ms, peer_ms, lease_ms, grace_ms;
 	char slots[WELCOME_TEXT_MAX];
 	char gpus[WELCOME_TEXT_MAX];
 	uint32_t share;

@@ -26,18 +26,13 @@
 
 /* ---- agents ---- */
 
-static void drop_stranger(struct srun_server *h, struct agent_link *a)
+static void drop_stranger(void *owner)
 {
-	DL_DELETE(h->strangers, a);
-	h->nstrangers--;
+	struct agent_link *a = owner;
+
+	strangers_leave(&a->server->strangers, &a->stranger);
 	link_close(a->link);
 	free(a);
-}
-
-static void refuse(struct srun_server *h, struct agent_link *a, int error)
-{
-	refusals_add(&h->refused, link_source(a->link), error);
-	drop_stranger(h, a);
 }
 
 static void drop_agent(struct srun_server *h, struct agent_link *a)
@@ -92,8 +87,7 @@ static void on_proved(void *arg, struct link *l)
 	struct srun_server *h = a->server;
 
 	met_build(h, l);
-	DL_DELETE(h->strangers, a);
-	h->nstrangers--;
+	strangers_leave(&h->strangers, &a->stranger);
 	DL_APPEND(h->agents, a);
 	srun_server_status_joined(a);
 }
@@ -176,7 +170,8 @@ static void on_link_end(void *arg, struct link *l, int error)
 		agent_lost(a, error);
 		drop_agent(h, a);
 	} else {
-		refuse(h, a, error);
+		strangers_ended(&h->strangers, &a->stranger, error);
+		drop_stranger(a);
 	}
 	srun_server_advance(h);
 }
@@ -201,15 +196,10 @@ static void on_connection(void *arg, int fd)
 	}
 	a->asker.send = srun_server_send_to_agent;
 	a->server = h;
+	strangers_join(&h->strangers, &a->stranger, a, &a->link);
 	if (link_accept(&a->link, loop_uv(h->loop), &h->self, fd, &options,
-			&ops, a)) {
-		free(a);
-		return;
-	}
-	if (h->nstrangers == SRUN_SERVER_STRANGERS_MAX)
-		refuse(h, h->strangers, -ENOBUFS);
-	DL_APPEND(h->strangers, a);
-	h->nstrangers++;
+			&ops, a))
+		drop_stranger(a);
 }
 
 /* ---- what the launcher wants done ---- */
@@ -275,12 +265,10 @@ static void close_all(struct srun_server *h)
 	struct agent_link *a, *next_agent;
 
 	h->phase = CLOSED;
-	DL_FOREACH_SAFE(h->strangers, a, next_agent)
-		drop_stranger(h, a);
 	DL_FOREACH_SAFE(h->agents, a, next_agent)
 		drop_agent(h, a);
 	srun_server_spawn_close(h);
-	refusals_end(&h->refused);
+	strangers_close(&h->strangers);
 	srun_server_status_close(h);
 	listener_close(h->listener);
 	uv_close((uv_handle_t *)&h->deadline, NULL);
@@ -311,7 +299,7 @@ static bool hears_agents(const struct srun_server *h)
 	DL_FOREACH(h->agents, a)
 		if (a->heard)
 			return true;
-	return h->strangers != NULL;
+	return h->strangers.count;
 }
 
 void srun_server_advance(struct srun_server *h)
@@ -445,7 +433,7 @@ static int create(struct srun_server **out, const struct srun_server_options *o,
 	h->self.protocol = PROTOCOL_VERSION;
 	h->host = *host;
 	h->log = log;
-	refusals_init(&h->refused, log);
+	strangers_init(&h->strangers, SRUN_SERVER_STRANGERS_MAX, drop_stranger, log);
 	h->handshake_ms = o->handshake_ms;
 	h->no_kill = o->no_kill;
 	if (h->jobid && h->build)

@@ -17,7 +17,7 @@
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/loop.h"
-#include "libio/refusals.h"
+#include "libio/strangers.h"
 #include "libpmi/launcher.h"
 #include "libpmi/status.h"
 
@@ -32,6 +32,7 @@ struct agent_link {
 	struct asker asker; /* first: an asker is cast back */
 	struct srun_server *server;
 	struct link *link;
+	struct stranger stranger; /* until it is proved */
 	bool heard; /* it has asked or told something */
 	bool left;  /* it has said goodbye, or is sent away */
 	struct agent_link *prev, *next;
@@ -95,10 +96,8 @@ struct srun_server {
 	struct launcher *launcher;
 	struct srun_status status;
 	struct channel *parent; /* NULL: none, or gone */
-	struct agent_link *strangers; /* not yet proved; oldest first */
-	unsigned nstrangers;
-	struct refusals refused;
-	struct agent_link *agents;
+	struct strangers strangers;
+	struct agent_link *agents; /* that are proved */
 	struct child *children;
 };
 

@@ -262,7 +262,7 @@ static void on_accept(void *arg, int fd)
 	struct srun_server *h = arg;
 	struct tool *t = NULL;
 
-	if (refusals_let_in(&h->refused, fd, geteuid(), "this step") &&
+	if (refusals_let_in(&h->strangers.refused, fd, geteuid(), "this step") &&
 	    h->status.ntools < TOOLS_MAX)
 		t = calloc(1, sizeof(*t));
 	if (!t) {

@@ -150,6 +150,28 @@ def test_another_user_on_another_node(prefix, env, up, dvm, ordinary_user, tmp_p
     assert dvm("status").ok().lines[0].startswith(f"DVM job{JOB}")
 
 
+UNPROVED_MAX = 256 + 2  # at the head: STRANGERS_MAX, and one for each node
+
+
+def head_of(address):
+    words = [line.split() for line in address.read_text().splitlines()]
+    return next((w[1], int(w[2])) for w in words if w[:1] == ["head"] and ":" not in w[1])
+
+
+def test_idle_connections_of_strangers_shut_out_nobody(client, dvm, env, up):
+    """The oldest goes when there are too many; the log has their address once."""
+    with contextlib.ExitStack() as held:
+        for _ in range(UNPROVED_MAX + 40):
+            held.enter_context(socket.create_connection(head_of(up)))
+        there = {"PMI2X_DVM": str(shutil.copy(up, up.parent.parent))}
+        client(there, "run", "true").ok()
+        dvm("grow", "-N1").ok()
+        assert states(dvm)["n0"] == "up"
+        log = (up.parent / f"job{JOB}" / "log").read_text()
+        assert log.count("refused a connection from") == 1
+        assert "too many wait to prove themselves" in log
+
+
 # ---- nodes that go ----
 
 

@@ -247,7 +247,8 @@ struct conn *conn_new(struct peers *p, struct neighbour *n)
 	c->peers = p;
 	c->neighbour = n;
 	DL_APPEND(p->conns, c);
-	p->unproved += !n;
+	if (!n)
+		strangers_join(&p->strangers, &c->stranger, c, &c->link);
 	return c;
 }
 
@@ -257,9 +258,8 @@ void conn_drop(struct conn *c)
 	struct neighbour *n = c->neighbour;
 
 	DL_DELETE(p->conns, c);
-	if (!n)
-		p->unproved--;
-	else if (n->attempt == c)
+	strangers_leave(&p->strangers, &c->stranger);
+	if (n && n->attempt == c)
 		n->attempt = NULL;
 	if (n && n->chosen == c)
 		n->chosen = NULL;

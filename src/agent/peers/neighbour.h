@@ -11,7 +11,7 @@
 #include "agent/node.h"
 #include "agent/peers/peers.h"
 #include "libio/listener.h"
-#include "libio/refusals.h"
+#include "libio/strangers.h"
 
 #define PEERS_QUEUE_MAX ((size_t)1 << 30) /* bytes for a link not yet up */
 
@@ -24,6 +24,7 @@ struct conn {
 	struct peers *peers;
 	struct link *link;
 	struct neighbour *neighbour; /* NULL: inbound and not yet proved */
+	struct stranger stranger;    /* the same */
 	bool has_head;        /* of a message whose body is coming: */
 	struct coll_msg head;
 };
@@ -100,10 +101,9 @@ struct peers {
 	const struct link_ops *conn_ops; /* links.c */
 	uv_timer_cb on_timer; /* of neighbours: wireup.c */
 	struct conn *conns;   /* all, with utlist */
-	unsigned unproved;    /* of them: inbound, whose neighbour is not known */
+	struct strangers strangers; /* of them: inbound, whose neighbour is not known */
 	struct listener *listener;
 	struct doorbell *doorbell;
-	struct refusals refused;
 	struct neighbour *all; /* children in order, the parent */
 	uint32_t count;
 	struct neighbour *parent; /* NULL at the root */

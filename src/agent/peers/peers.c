@@ -338,7 +338,6 @@ int peers_create(struct peers **out, struct node *node,
 		p->ops = ops;
 		p->arg = arg;
 		p->conn_ops = &links_conn_ops;
-		refusals_init(&p->refused, node->log);
 		rc = add_neighbours(p, place);
 	}
 	if (!rc)
@@ -346,8 +345,8 @@ int peers_create(struct peers **out, struct node *node,
 	else
 		fd_close(&listener);
 	if (!rc && doorbell >= 0)
-		rc = doorbell_open(&p->doorbell, node, doorbell, &p->refused,
-				   on_doorbell, p);
+		rc = doorbell_open(&p->doorbell, node, doorbell,
+				   &p->strangers.refused, on_doorbell, p);
 	else
 		fd_close(&doorbell);
 	return rc;
@@ -366,7 +365,7 @@ void peers_stop(struct peers *p)
 		conn_drop(p->conns);
 	for (uint32_t i = 0; i < p->count; i++)
 		node_close_handle(&p->all[i].timer);
-	refusals_end(&p->refused);
+	strangers_close(&p->strangers);
 }
 
 void peers_destroy(struct peers *p)

@@ -391,28 +391,12 @@ void wireup_called(struct peers *p, const struct whereabouts *w)
 
 /* ---- connections under way ---- */
 
-/* Drop the oldest inbound connection that has proved nothing, if any. */
-static bool drop_oldest(struct peers *p)
-{
-	struct conn *c = p->conns;
-
-	while (c && c->neighbour)
-		c = c->next;
-	if (!c)
-		return false;
-	refusals_add(&p->refused, link_source(c->link), -ENOBUFS);
-	conn_drop(c);
-	return true;
-}
-
 static void on_accept(void *arg, int fd)
 {
 	struct peers *p = arg;
 	const struct node *node = p->node;
 	struct conn *c;
 
-	if (p->unproved >= UNPROVED_MAX)
-		drop_oldest(p);
 	c = conn_new(p, NULL);
 	if (!c) {
 		close(fd);
@@ -427,7 +411,7 @@ static void on_accept(void *arg, int fd)
 static void assign(struct conn *c, struct neighbour *n)
 {
 	c->neighbour = n;
-	c->peers->unproved--;
+	strangers_leave(&c->peers->strangers, &c->stranger);
 }
 
 void wireup_proved(struct conn *c)
@@ -508,8 +492,8 @@ void wireup_ended(struct conn *c, int error)
 	bool ours = n && n->attempt == c;
 	bool settled = link_is_proved(c->link);
 
-	if (!n && !settled)
-		refusals_add(&p->refused, link_source(c->link), error);
+	if (!settled)
+		strangers_ended(&p->strangers, &c->stranger, error);
 	conn_drop(c);
 	if (error == -EPROTONOSUPPORT) {
 		protocols_differ(p, &peer);
@@ -542,8 +526,13 @@ static void on_starved(void *arg, int error)
 {
 	struct peers *p = arg;
 
-	if (!drop_oldest(p) && waits_for_link(p))
+	if (!strangers_drop_oldest(&p->strangers) && waits_for_link(p))
 		lack(p, "cannot accept a connection of another node", error);
+}
+
+static void drop_stranger(void *owner)
+{
+	conn_drop(owner);
 }
 
 int wireup_open(struct peers *p, int listener)
@@ -551,6 +540,7 @@ int wireup_open(struct peers *p, int listener)
 	int rc;
 
 	p->on_timer = on_timer;
+	strangers_init(&p->strangers, UNPROVED_MAX, drop_stranger, p->node->log);
 	if (listener < 0)
 		return 0;
 	rc = listener_open(&p->listener, loop_uv(p->node->loop), listener,

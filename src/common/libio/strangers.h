@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections that have come over a listening socket and have not proved themselves. When
+ * there are too many, the oldest is dropped: a stranger who holds many shuts out nobody, for
+ * a connection of a friend proves itself in the time that it takes to make so many. The
+ * loop's thread.
+ */
+#ifndef PMI2X_STRANGERS_H
+#define PMI2X_STRANGERS_H
+
+#include <stdbool.h>
+
+#include "libio/link.h"
+#include "libio/refusals.h"
+
+/* In each connection, which owns it. */
+struct stranger {
+	struct link *const *link; /* of the connection; NULL: it is no stranger */
+	void *owner;
+	struct stranger *prev, *next;
+};
+
+struct strangers {
+	struct stranger *oldest;
+	unsigned count, max;
+	struct refusals refused;
+	void (*drop)(void *owner); /* close it, with strangers_leave */
+};
+
+void strangers_init(struct strangers *s, unsigned max, void (*drop)(void *owner),
+		    const struct log_hook *log);
+/* Before its link is made: one too many drops the oldest. */
+void strangers_join(struct strangers *s, struct stranger *one, void *owner,
+		    struct link *const *link);
+/* It has proved itself, or is dropped. Does nothing to one that has left before. */
+void strangers_leave(struct strangers *s, struct stranger *one);
+/* The link of one has ended before it was proved: it counts as refused. */
+void strangers_ended(struct strangers *s, const struct stranger *one, int error);
+/* False: there is none. */
+bool strangers_drop_oldest(struct strangers *s);
+/* Drop all, and log how many were refused. */
+void strangers_close(struct strangers *s);
+
+#endif
