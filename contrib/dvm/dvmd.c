@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "core_file.h"
 #include "lease_timer.h"
 #include "libdvm/dvm_msg.h"
 #include "libio/channel.h"
@@ -65,6 +66,7 @@ struct dvmd {
 	bool gives_up;     /* none has come, or this one does not answer */
 	bool ended;        /* no rank is left */
 	pid_t process;     /* of the zygote */
+	struct rlimit core; /* for that */
 	int status;
 };
 
@@ -206,6 +208,7 @@ static void become_zygote(const struct dvmd *d, int fd, int pmi)
 	snprintf(file, sizeof(file), "%s/" ZYGOTE, d->programs);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	setrlimit(RLIMIT_CORE, &d->core);
 	if (!place_fds(d, fd, pmi))
 		_exit(126);
 	execv(file, argv);
@@ -655,6 +658,7 @@ int main(int argc, char **argv)
 	 * session is that of slurmstepd.
 	 */
 	(void)setsid();
+	core_file_forbid(&d.core);
 	strays_adopt();
 	find_name(&d, argc > 2 ? argv[2] : NULL);
 	if ((argc != 1 && argc != 3) ||

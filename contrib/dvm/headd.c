@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core_file.h"
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
 #include "place.h"
@@ -479,6 +480,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
+	core_file_forbid(&h.core);
 	h.options = s.headd;
 	h.log = (struct log_hook){ on_log, &h };
 	fcntl(atoi(s.headd.lock), F_SETFD, FD_CLOEXEC); /* it stays open */

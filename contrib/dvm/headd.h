@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "headd_journal.h"
@@ -98,6 +99,7 @@ struct headd {
 	uv_timer_t alarm, job_end; /* of headd_stop.c */
 	bool stops;                /* it has been told to */
 	int hold;                  /* -1 */
+	struct rlimit core;        /* of what it starts */
 	bool ready;
 	bool published;            /* the file of options.address is this one's */
 	bool leaving;

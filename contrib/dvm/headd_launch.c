@@ -15,6 +15,7 @@
 
 #include <utlist.h>
 
+#include "core_file.h"
 #include "headd.h"
 #include "own.h"
 
@@ -278,6 +279,19 @@ static int tell(struct headd *h, struct daemon_process *d, int rc)
 	return rc;
 }
 
+/* It is for ranks, too. */
+static int spawn_with_core_limit(struct headd *h, struct daemon_process *d,
+				 const uv_process_options_t *options)
+{
+	struct rlimit none;
+	int rc;
+
+	setrlimit(RLIMIT_CORE, &h->core);
+	rc = uv_spawn(loop_uv(h->loop), &d->process, options);
+	core_file_forbid(&none);
+	return rc;
+}
+
 static int spawn(struct headd *h, uint32_t first, char **argv, char **env)
 {
 	struct daemon_process *d = calloc(1, sizeof(*d));
@@ -306,7 +320,7 @@ static int spawn(struct headd *h, uint32_t first, char **argv, char **env)
 	uv_pipe_init(loop_uv(h->loop), &d->input, 0);
 	d->process.data = d->input.data = d->write.data = d;
 	stdio[0].data.stream = (uv_stream_t *)&d->input;
-	return tell(h, d, uv_spawn(loop_uv(h->loop), &d->process, &options));
+	return tell(h, d, spawn_with_core_limit(h, d, &options));
 }
 
 static int launch_local(struct headd *h, const struct step *s)

@@ -30,6 +30,7 @@ contrib_dvm_pmi2x_dvm_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.la
 	$(SODIUM_LIBS) $(XXHASH_LIBS)
 
 contrib_dvm_pmi2x_dvm_head_SOURCES = \
+	contrib/dvm/core_file.h \
 	contrib/dvm/headd.c contrib/dvm/headd.h \
 	contrib/dvm/headd_address.c \
 	contrib/dvm/headd_clients.c \
@@ -50,6 +51,7 @@ contrib_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_plain.la libcoll.la
 
 contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/claim.c contrib/dvm/claim.h \
+	contrib/dvm/core_file.h \
 	contrib/dvm/dvmd.c \
 	contrib/dvm/lease_timer.c contrib/dvm/lease_timer.h \
 	contrib/dvm/own.c contrib/dvm/own.h \

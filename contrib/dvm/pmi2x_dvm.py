@@ -33,6 +33,7 @@ VERSION = 1
 BATCH = 1000
 SUFFIX = ".address"
 ANSWER_SECONDS = 5
+DEAD_HEAD_SECONDS = 60  # as of remote.c
 
 
 class Error(Exception):
@@ -271,6 +272,20 @@ def _read_address(path):
     return address
 
 
+def _end_without_answer(connection):
+    """A head whose machine has died does not say so: an error follows in a minute."""
+    options = {
+        "TCP_USER_TIMEOUT": DEAD_HEAD_SECONDS * 1000,
+        "TCP_KEEPIDLE": DEAD_HEAD_SECONDS // 4,
+        "TCP_KEEPINTVL": DEAD_HEAD_SECONDS // 4,
+        "TCP_KEEPCNT": 3,
+    }
+    for name, value in options.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
 def _connect_there(address):
     error = ConnectionError("the file names no head")
     for to in address["head"]:
@@ -283,6 +298,7 @@ def _connect_there(address):
             _prove(connection, address)
             connection.settimeout(None)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _end_without_answer(connection)
             return _There(connection)
         except OSError as failure:
             error = failure

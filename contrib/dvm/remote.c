@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,11 +14,13 @@
 
 #include "libio/frames.h"
 #include "libio/protocol.h"
+#include "libio/tcp.h"
 #include "libutil/pack.h"
 #include "pmi2x-build.h"
 #include "welcome.h"
 
 #define ANSWER_SECONDS 5 /* of an address: to be connected, and for each message */
+#define DEAD_HEAD_MS 60000
 #define PIECE_MAX ((size_t)1 << 20)
 
 /* ---- the file ---- */
@@ -141,11 +142,9 @@ static void set_timeouts(int fd, time_t seconds)
 /* A head whose node has died does not say so. */
 static void set_options(int fd)
 {
-	static const int one = 1;
-
 	set_timeouts(fd, 0);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	tcp_send_at_once(fd);
+	tcp_end_without_answer(fd, DEAD_HEAD_MS);
 }
 
 static int try_address(const struct welcome *w, const struct sockaddr_storage *to)

@@ -145,6 +145,7 @@ int welcome_read(struct welcome *w, FILE *in)
 	int rc = 0;
 
 	memset(w, 0, sizeof(*w));
+	setvbuf(in, NULL, _IONBF, 0); /* the secret would stay in a buffer */
 	if (!next_line(line, in) || strncmp(line, "pmi2x-dvm ", 10))
 		return -EPROTO;
 	if (atoi(line + 10) != DVM_VERSION)

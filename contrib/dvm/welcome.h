@@ -53,8 +53,8 @@ void welcome_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a)
 /* The text, to be freed and forgotten by the caller, or NULL. */
 char *welcome_format(const struct welcome *w);
 /*
- * 0, -EPROTO, or -EPROTONOSUPPORT: of another version. Blocks. Nothing behind the empty
- * line is read.
+ * Of a stream from which nothing has been read; it has no buffer from now on. 0, -EPROTO, or
+ * -EPROTONOSUPPORT: of another version. Blocks. Nothing behind the empty line is read.
  */
 int welcome_read(struct welcome *w, FILE *in);
 

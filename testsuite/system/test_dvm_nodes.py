@@ -172,6 +172,40 @@ def test_idle_connections_of_strangers_shut_out_nobody(client, dvm, env, up):
         assert "too many wait to prove themselves" in log
 
 
+PROBE_S = 15  # TCP_KEEPIDLE of a connection that is to end in a minute
+KEEPALIVE = "02"  # its timer, in /proc/net/tcp
+
+
+def probe_in(pid):
+    """Seconds until a connection of a process sends a probe; None: it has no such timer."""
+    tick = os.sysconf("SC_CLK_TCK")
+    held = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        timer, when = fields[5].split(":")
+        if f"socket:[{fields[9]}]" in held and timer == KEEPALIVE:
+            return int(when, 16) / tick
+    return None
+
+
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_client_on_another_node_probes_its_head(prefix, env, up, dvm, tmp_path, language):
+    """It notices in a minute that the head's machine has died, and not after two hours."""
+    script = "import pmi2x_dvm\npmi2x_dvm.connect().submit(['sleep', '600']).result()"
+    command = {
+        "c": [prefix / "bin/pmi2x-dvm", "run", "sleep", "600"],
+        "python": [sys.executable, "-B", "-c", script],
+    }
+    there = {"PMI2X_DVM": str(shutil.copy(up, up.parent.parent))}
+    path = {"PYTHONPATH": str(prefix / "share/pmi2x/python")}
+    up.unlink()
+    child = subprocess.Popen(command[language], env={**env, **there, **path})
+    wait_until(lambda: status(dvm)["running"] == 1)
+    wait_until(lambda: (probe_in(child.pid) or 99) <= PROBE_S)
+    child.kill()
+    child.wait()
+
+
 # ---- nodes that go ----
 
 

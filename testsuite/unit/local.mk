@@ -61,6 +61,7 @@ unit_tests += testsuite/unit/dvm-asks-test \
 	testsuite/unit/dvm-journal-test \
 	testsuite/unit/dvm-lease-test \
 	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
+	testsuite/unit/dvm-nomem-test \
 	testsuite/unit/dvm-orphan-test testsuite/unit/dvm-place-test \
 	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
 	testsuite/unit/dvm-safe-test \
@@ -106,6 +107,12 @@ testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
 	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
 testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_nomem_test_SOURCES = testsuite/unit/dvm-nomem-test.c \
+	testsuite/unit/dvm-idle.h testsuite/unit/wrap-memory.h
+testsuite_unit_dvm_nomem_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+testsuite_unit_dvm_nomem_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_dvm_nomem_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
+	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
 	testsuite/unit/dvm-orphan-bed.c testsuite/unit/dvm-orphan-bed.h \
 	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h

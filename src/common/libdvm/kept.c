@@ -2,6 +2,7 @@
 /* Ends of parts that are kept. */
 #include "libdvm/kept.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include <uthash.h>
@@ -43,20 +44,24 @@ void kept_destroy(struct kept_set *k)
 	free(k);
 }
 
-void kept_add(struct kept_set *k, const struct dvm_held *held,
-	      const struct dvm_ended *ended)
+int kept_add(struct kept_set *k, const struct dvm_held *held,
+	     const struct dvm_ended *ended)
 {
 	const struct dvm_msg first = { .type = DVM_HELD, .held = *held };
 	const struct dvm_msg second = { .type = DVM_ENDED, .ended = *ended };
 	struct kept *e = calloc(1, sizeof(*e));
+	int rc;
 
 	if (!e)
-		return;
+		return -ENOMEM;
 	e->key = (struct key){ held->task, held->instance };
 	buf_init(&e->messages, MESSAGES_MAX);
 	HASH_ADD(hh, k->all, key, sizeof(e->key), e);
-	if (dvm_msg_pack(&e->messages, &first) || dvm_msg_pack(&e->messages, &second))
+	rc = dvm_msg_pack(&e->messages, &first);
+	rc = rc ? rc : dvm_msg_pack(&e->messages, &second);
+	if (rc)
 		drop(k, e);
+	return rc;
 }
 
 static struct kept *find(struct kept_set *k, uint64_t task, uint32_t instance)
@@ -68,13 +73,12 @@ static struct kept *find(struct kept_set *k, uint64_t task, uint32_t instance)
 	return e;
 }
 
-void kept_add_failed(struct kept_set *k, const struct dvm_failed *failed)
+int kept_add_failed(struct kept_set *k, const struct dvm_failed *failed)
 {
 	const struct dvm_msg m = { .type = DVM_FAILED, .failed = *failed };
 	struct kept *e = find(k, failed->task, failed->instance);
 
-	if (e)
-		(void)dvm_msg_pack(&e->messages, &m);
+	return e ? dvm_msg_pack(&e->messages, &m) : 0;
 }
 
 void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance)
@@ -85,8 +89,11 @@ void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance)
 		drop(k, e);
 }
 
-void kept_say(const struct kept_set *k, struct buf *out)
+int kept_say(const struct kept_set *k, struct buf *out)
 {
-	for (const struct kept *e = k->all; e; e = e->hh.next)
-		(void)buf_append(out, e->messages.data, e->messages.len);
+	int rc = 0;
+
+	for (const struct kept *e = k->all; e && !rc; e = e->hh.next)
+		rc = buf_append(out, e->messages.data, e->messages.len);
+	return rc;
 }

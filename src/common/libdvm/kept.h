@@ -14,14 +14,14 @@ struct kept_set;
 struct kept_set *kept_create(void);
 void kept_destroy(struct kept_set *k);
 
-/* Both are copied. Without memory it is not kept: the next head runs it again. */
-void kept_add(struct kept_set *k, const struct dvm_held *held,
-	      const struct dvm_ended *ended);
-/* What is said of one after its end, if it is kept; copied as above. */
-void kept_add_failed(struct kept_set *k, const struct dvm_failed *failed);
+/* Both are copied. 0 or a negative errno: it is not kept. */
+int kept_add(struct kept_set *k, const struct dvm_held *held,
+	     const struct dvm_ended *ended);
+/* What is said of one after its end, if it is kept; copied. 0 or a negative errno. */
+int kept_add_failed(struct kept_set *k, const struct dvm_failed *failed);
 /* Nothing, when there is none. */
 void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance);
-/* Append HELD and ENDED of all, and FAILED. */
-void kept_say(const struct kept_set *k, struct buf *out);
+/* Append HELD and ENDED of all, and FAILED. 0 or a negative errno. */
+int kept_say(const struct kept_set *k, struct buf *out);
 
 #endif

@@ -12,11 +12,18 @@
 #define OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
 #define LATER_MS 10 /* what nobody waits for is sent then, or with what follows */
 
+void node_fail(struct dvm_node *n)
+{
+	if (!n->failed)
+		n->ops.leave(n->arg);
+	n->failed = true;
+}
+
 void node_send(struct dvm_node *n, const struct dvm_msg *m)
 {
 	n->send_ms = 0;
-	/* It is for the head to find out what is missing, when it asks. */
-	(void)dvm_msg_pack(&n->out, m);
+	if (dvm_msg_pack(&n->out, m))
+		node_fail(n);
 }
 
 /* ---- output ---- */
@@ -65,8 +72,8 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	p->end.err = tail_bytes(&p->tails[1]);
 	m.ended = p->end;
 	node_send(n, &m);
-	if (p->keep)
-		kept_add(n->kept, &p->held, &p->end);
+	if (p->keep && kept_add(n->kept, &p->held, &p->end))
+		node_fail(n);
 	part_free(n, p);
 }
 

@@ -21,7 +21,8 @@ void node_adopt(struct dvm_node *n)
 	dvm_node_register(n, &n->is);
 	for (p = n->parts; p; p = p->hh.next)
 		say_held(n, p);
-	kept_say(n->kept, &n->out);
+	if (kept_say(n->kept, &n->out))
+		node_fail(n);
 }
 
 void node_done(struct dvm_node *n, const struct dvm_started *m)
@@ -36,5 +37,6 @@ void node_done(struct dvm_node *n, const struct dvm_started *m)
 void node_failed(struct dvm_node *n, const struct dvm_msg *m)
 {
 	node_send(n, m);
-	kept_add_failed(n->kept, &m->failed);
+	if (kept_add_failed(n->kept, &m->failed))
+		node_fail(n);
 }

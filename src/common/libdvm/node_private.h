@@ -94,11 +94,17 @@ struct dvm_node {
 	struct buf out;
 	uint64_t send_ms; /* when that is to be sent: 0: at once */
 	bool leaving;
+	bool failed;
 	struct dvm_time now;
 };
 
 /* ---- node.c ---- */
 
+/*
+ * The head cannot be told, or a later one could not: it would wait for ever. So this node
+ * leaves, and the head runs its tasks elsewhere.
+ */
+void node_fail(struct dvm_node *n);
 void node_send(struct dvm_node *n, const struct dvm_msg *m);
 /* Of a part. */
 void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);

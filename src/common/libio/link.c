@@ -4,14 +4,12 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "libio/stream.h"
-
-#define KEEPALIVE_PROBES 3
+#include "libio/tcp.h"
 
 struct link {
 	struct stream *stream;
@@ -159,27 +157,6 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- beginning ---- */
 
-static void set_option(int fd, int level, int name, int value)
-{
-	/* What is no TCP socket works without these. */
-	(void)setsockopt(fd, level, name, &value, sizeof(value));
-}
-
-static void set_tcp_options(int fd, uint32_t dead_peer_ms)
-{
-	int seconds = dead_peer_ms / 1000 / (KEEPALIVE_PROBES + 1);
-
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	if (!dead_peer_ms)
-		return;
-	seconds = seconds ? seconds : 1;
-	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, dead_peer_ms);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-}
-
 /* Takes over fd and handshake, also on failure. */
 static int create(struct link **out, uv_loop_t *loop, int fd,
 		  struct handshake *handshake,
@@ -211,7 +188,9 @@ static int create(struct link **out, uv_loop_t *loop, int fd,
 	l->handshake = handshake;
 	l->ops = *ops;
 	l->arg = arg;
-	set_tcp_options(fd, options->dead_peer_ms);
+	tcp_send_at_once(fd);
+	if (options->dead_peer_ms)
+		tcp_end_without_answer(fd, options->dead_peer_ms);
 	rc = stream_open(&l->stream, loop, fd, &limits, &stream_ops, l);
 	if (rc) {
 		handshake_destroy(handshake);

@@ -28,7 +28,8 @@ libio_la_SOURCES = \
 	src/common/libio/proof.c src/common/libio/proof.h \
 	src/common/libio/refusals.c src/common/libio/refusals.h \
 	src/common/libio/strangers.c src/common/libio/strangers.h \
-	src/common/libio/stream.c src/common/libio/stream.h
+	src/common/libio/stream.c src/common/libio/stream.h \
+	src/common/libio/tcp.c src/common/libio/tcp.h
 libio_la_CPPFLAGS = $(libio_plain_la_CPPFLAGS)
 libio_la_CFLAGS = $(libio_plain_la_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
 libio_la_LIBADD = libio_plain.la

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of a TCP connection whose other side may die with its machine. */
+#ifndef PMI2X_TCP_H
+#define PMI2X_TCP_H
+
+#include <stdint.h>
+
+/*
+ * The connection ends with ETIMEDOUT when the other side's machine has not answered for
+ * `ms`: neither what was sent, nor a probe while nothing is. Of a socket of another kind
+ * nothing changes.
+ */
+void tcp_end_without_answer(int fd, uint32_t ms);
+/* What is sent goes at once. */
+void tcp_send_at_once(int fd);
+
+#endif
