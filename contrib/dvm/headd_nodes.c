@@ -128,6 +128,13 @@ static int take_gone(struct node_link *n, const struct payload *body)
 	return 0;
 }
 
+/* While others are called, ranks go on. What else it says is for the last head. */
+static int answer_lease(struct node_link *n, const struct payload *body)
+{
+	return dvm_msg_is_lease(body->data, body->len) ?
+		link_send_bytes(n->link, FRAME_CONTROL_DOWN, body->data, body->len) : 0;
+}
+
 static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)
 {
@@ -140,8 +147,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return clients_input(n->client, body->data, body->len);
 	if (n->call == CALL_ENDS)
 		return take_gone(n, body);
-	if (!h->head) /* it is for the last head */
-		return 0;
+	if (!h->head)
+		return answer_lease(n, body);
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
 			    headd_now(h));
 	return n->broken ? -EPROTO : 0;
