@@ -308,7 +308,7 @@ def _connect_there(address):
 
 # ---- the handshake: src/common/libio/handshake.h ----
 
-HANDSHAKE, PROTOCOL = 3, 5
+HANDSHAKE, PROTOCOL = 3, 6
 HEAD, CLIENT = 0xFFFFFFFF, 0xFFFFFFFE
 NONCE, PROOF = 24, 32
 MAGIC = b"pmi2x\r\n\0"
