@@ -1,72 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A disk that fails: disk.h. */
-#include "disk.h"
-
-#include "libdvm/journal.h"
+#include "disk_private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SECTOR 512
-#define NAME_BYTES 48
-#define NAMES_MAX 32
-#define FILES_MAX 8    /* that a process has open */
-#define PENDING_MAX 64 /* changes of names that are not synced; older ones are */
-#define DIRTY 1
-#define IN_SYNC 2      /* a sync that is under way writes it */
-
-struct inode {
-	uint64_t id;
-	struct buf now;      /* as it is read */
-	struct buf durable;
-	uint8_t *dirty;      /* by sector */
-	size_t sectors;
-	struct buf snapshot; /* of `now`, when a sync began */
-	unsigned writer;     /* the machine that has written to it last */
-	struct inode *next;
-};
-
-struct entry {
-	char name[NAME_BYTES];
-	struct inode *inode;
-};
-
-struct names {
-	struct entry all[NAMES_MAX];
-	size_t n;
-};
-
-/* One change of names, of two at once: a rename. */
-struct change {
-	struct entry set[2]; /* inode NULL: the name is no more */
-	size_t n;
-	unsigned machine;
-};
-
-struct disk {
-	struct world *w;
-	enum weather weather;
-	enum lock_kind locks;
-	struct inode *inodes;
-	uint64_t next_id;
-	struct names now, durable;
-	struct change pending[PENDING_MAX];
-	size_t npending;
-	struct disk_user *users;
-};
-
-struct disk_user {
-	struct disk *disk;
-	unsigned machine;
-	bool locked, ended;
-	struct inode *files[FILES_MAX];
-	struct inode *syncing;
-	void (*synced)(void *arg, int error);
-	void *arg;
-	struct disk_user *next;
-};
 
 static void *must(void *p)
 {
@@ -111,7 +50,7 @@ static int descriptor_fails(struct disk_user *u, const char *name)
 
 /* ---- names ---- */
 
-static struct inode *lookup(const struct names *n, const char *name)
+struct inode *disk_lookup(const struct names *n, const char *name)
 {
 	for (size_t i = 0; i < n->n; i++)
 		if (!strcmp(n->all[i].name, name))
@@ -135,13 +74,13 @@ static void set_name(struct names *n, const struct entry *e)
 	}
 }
 
-static void apply(struct names *n, const struct change *c)
+void disk_apply(struct names *n, const struct change *c)
 {
 	for (size_t i = 0; i < c->n; i++)
 		set_name(n, &c->set[i]);
 }
 
-static void drop_pending(struct disk *d, size_t i)
+void disk_drop_pending(struct disk *d, size_t i)
 {
 	memmove(&d->pending[i], &d->pending[i + 1],
 		(--d->npending - i) * sizeof(d->pending[0]));
@@ -151,10 +90,10 @@ static void change(struct disk_user *u, const struct change *c)
 {
 	struct disk *d = u->disk;
 
-	apply(&d->now, c);
+	disk_apply(&d->now, c);
 	if (d->npending == PENDING_MAX) {
-		apply(&d->durable, &d->pending[0]);
-		drop_pending(d, 0);
+		disk_apply(&d->durable, &d->pending[0]);
+		disk_drop_pending(d, 0);
 	}
 	d->pending[d->npending] = *c;
 	d->pending[d->npending++].machine = u->machine;
@@ -193,8 +132,7 @@ static void resize(struct buf *b, size_t len)
 	b->len = len;
 }
 
-/* Up to `len` bytes of a sector reach the disk. */
-static void write_sector(struct inode *f, const struct buf *from, size_t sector, size_t len)
+void disk_write_sector(struct inode *f, const struct buf *from, size_t sector, size_t len)
 {
 	size_t at = sector * SECTOR;
 
@@ -210,7 +148,7 @@ static void write_sectors(struct inode *f, const struct buf *from, uint8_t which
 {
 	for (size_t i = 0; i < f->sectors; i++)
 		if (f->dirty[i] & which) {
-			write_sector(f, from, i, SECTOR);
+			disk_write_sector(f, from, i, SECTOR);
 			f->dirty[i] &= (uint8_t)~which;
 		}
 	if (f->durable.len > f->now.len)
@@ -222,7 +160,7 @@ static void forget_sectors(struct world *w, struct inode *f)
 {
 	for (size_t i = 0; i < f->sectors; i++) {
 		if (f->dirty[i] && draw_once_in(w, 2))
-			write_sector(f, &f->now, i, SECTOR);
+			disk_write_sector(f, &f->now, i, SECTOR);
 		f->dirty[i] = 0;
 	}
 }
@@ -264,7 +202,7 @@ static int on_create(void *arg, const char *name)
 	rc = rc ? rc : fails(u, "create");
 	if (rc)
 		return rc;
-	if (lookup(&d->now, name))
+	if (disk_lookup(&d->now, name))
 		return -EEXIST;
 	f = must(calloc(1, sizeof(*f)));
 	f->id = ++d->next_id;
@@ -280,7 +218,7 @@ static int on_create(void *arg, const char *name)
 static int on_open(void *arg, const char *name)
 {
 	struct disk_user *u = arg;
-	struct inode *f = lookup(&u->disk->now, name);
+	struct inode *f = disk_lookup(&u->disk->now, name);
 	int rc = descriptor_fails(u, name);
 
 	return rc ? rc : f ? add_file(u, f) : -ENOENT;
@@ -347,7 +285,7 @@ static int on_stat(void *arg, int file, struct disk_stat *out)
 
 static int on_look(void *arg, const char *name, struct disk_stat *out)
 {
-	const struct inode *f = lookup(&((struct disk_user *)arg)->disk->now, name);
+	const struct inode *f = disk_lookup(&((struct disk_user *)arg)->disk->now, name);
 
 	if (!f)
 		return -ENOENT;
@@ -358,7 +296,7 @@ static int on_look(void *arg, const char *name, struct disk_stat *out)
 static int on_rename(void *arg, const char *from, const char *to)
 {
 	struct disk_user *u = arg;
-	struct inode *f = lookup(&u->disk->now, from);
+	struct inode *f = disk_lookup(&u->disk->now, from);
 	int rc = fails(u, "rename");
 
 	if (rc || !f)
@@ -370,12 +308,12 @@ static int on_rename(void *arg, const char *from, const char *to)
 static int on_link(void *arg, const char *from, const char *to)
 {
 	struct disk_user *u = arg;
-	struct inode *f = lookup(&u->disk->now, from);
+	struct inode *f = disk_lookup(&u->disk->now, from);
 	int rc = fails(u, "link");
 
 	if (rc || !f)
 		return rc ? rc : -ENOENT;
-	if (lookup(&u->disk->now, to))
+	if (disk_lookup(&u->disk->now, to))
 		return -EEXIST;
 	change(u, &(struct change){ .set = { entry_of(to, f) }, .n = 1 });
 	return 0;
@@ -385,7 +323,7 @@ static int on_unlink(void *arg, const char *name)
 {
 	struct disk_user *u = arg;
 
-	if (!lookup(&u->disk->now, name))
+	if (!disk_lookup(&u->disk->now, name))
 		return -ENOENT;
 	change(u, &(struct change){ .set = { entry_of(name, NULL) }, .n = 1 });
 	return 0;
@@ -405,7 +343,7 @@ static int on_list(void *arg, const char *prefix, void (*each)(void *ctx, const 
 static void sync_names(struct disk *d, bool lost)
 {
 	for (size_t i = 0; !lost && i < d->npending; i++)
-		apply(&d->durable, &d->pending[i]);
+		disk_apply(&d->durable, &d->pending[i]);
 	d->npending = 0;
 }
 
@@ -470,55 +408,6 @@ const struct disk_ops world_disk_ops = {
 	.list = on_list, .sync = on_sync, .begin_sync = on_begin_sync,
 };
 
-/* ---- crashes ---- */
-
-static void lose_sectors(struct world *w, struct inode *f)
-{
-	bool torn = false;
-
-	for (size_t i = 0; i < f->sectors; i++) {
-		if (f->dirty[i] && draw_once_in(w, 2)) {
-			torn = !torn && draw_once_in(w, 4);
-			write_sector(f, &f->now, i, torn ? (size_t)draw(w, SECTOR) : SECTOR);
-		}
-		f->dirty[i] = 0;
-	}
-	buf_clear(&f->now);
-	if (buf_append(&f->now, f->durable.data, f->durable.len))
-		abort();
-}
-
-/* The file system keeps changes of names in order, or it does not. */
-static void lose_names(struct disk *d, unsigned machine)
-{
-	bool ordered = draw_once_in(d->w, 2), lost = false;
-
-	for (size_t i = 0; i < d->npending;) {
-		if (d->pending[i].machine != machine) {
-			i++;
-			continue;
-		}
-		lost = (lost && ordered) || draw_once_in(d->w, 3);
-		if (!lost)
-			apply(&d->durable, &d->pending[i]);
-		drop_pending(d, i);
-	}
-	d->now = d->durable;
-	for (size_t i = 0; i < d->npending; i++)
-		apply(&d->now, &d->pending[i]);
-}
-
-void disk_lose_machine(struct disk *d, unsigned machine)
-{
-	for (struct disk_user *u = d->users; u; u = u->next)
-		if (u->machine == machine)
-			u->syncing = NULL;
-	for (struct inode *f = d->inodes; f; f = f->next)
-		if (f->writer == machine)
-			lose_sectors(d->w, f);
-	lose_names(d, machine);
-}
-
 void disk_set_weather(struct disk *d, enum weather weather)
 {
 	static const char *const names[WEATHERS] = {
@@ -528,99 +417,6 @@ void disk_set_weather(struct disk *d, enum weather weather)
 
 	d->weather = weather;
 	trace(d->w, "the disk %s", names[weather]);
-}
-
-/* Some bytes are not what they were. */
-static void damage_bytes(struct disk *d, struct inode *f)
-{
-	size_t at = (size_t)draw(d->w, f->durable.len);
-
-	for (size_t i = 1 + (size_t)draw(d->w, 8); i > 0 && at < f->durable.len; i--)
-		f->durable.data[at++] = (char)draw(d->w, 256);
-	trace(d->w, "the disk has damaged bytes before %zu", at);
-}
-
-/* A sector is not what it was, or is that of another place. */
-static void damage_sector(struct disk *d, struct inode *f)
-{
-	size_t len = f->durable.len;
-	size_t at = (size_t)draw(d->w, len) / SECTOR * SECTOR;
-	size_t from = (size_t)draw(d->w, len) / SECTOR * SECTOR;
-
-	len = len - at < SECTOR ? len - at : SECTOR;
-	for (size_t i = 0; i < len; i++)
-		f->durable.data[at + i] = draw_once_in(d->w, 2) || from + i >= f->durable.len ?
-			(char)draw(d->w, 256) : f->durable.data[from + i];
-	trace(d->w, "the disk has damaged %zu bytes at %zu", len, at);
-}
-
-/* The bytes of a journal's records, one of them. False: there are too few. */
-static bool pick_record(struct disk *d, const struct inode *f, struct journal_reader *in)
-{
-	struct journal_record r;
-	uint32_t version;
-	uint64_t skip = draw(d->w, 32);
-
-	if (journal_open(in, f->durable.data, f->durable.len, &version))
-		return false;
-	while (journal_next(in, &r))
-		if (!skip--)
-			return true;
-	return false;
-}
-
-/*
- * A record of the same place in an earlier journal is there again: one that is whole, and
- * follows another record than the one before it.
- */
-static void bring_record_back(struct disk *d, struct inode *f)
-{
-	struct journal_chain chain = { .sum = (uint32_t)draw(d->w, UINT32_MAX) };
-	struct journal_reader a, b;
-	struct buf copy;
-
-	if (!pick_record(d, f, &a) || !pick_record(d, f, &b) || a.at - a.begin != b.at - b.begin)
-		return;
-	buf_init(&copy, SIZE_MAX / 2);
-	if (buf_append(&copy, b.data + b.begin, b.at - b.begin))
-		abort();
-	chain.at = a.begin;
-	journal_seal(&chain, copy.data, copy.len);
-	memcpy(f->durable.data + a.begin, copy.data, copy.len);
-	trace(d->w, "the disk has brought %zu bytes at %zu back", copy.len, a.begin);
-	buf_free(&copy);
-}
-
-/* A sync that is under way would write it anew. */
-static bool can_be_damaged(const struct disk *d, const char *name, const struct inode *f)
-{
-	for (const struct disk_user *u = d->users; u; u = u->next)
-		if (u->syncing == f)
-			return false;
-	return f && f->durable.len && f->now.len >= f->durable.len && f == lookup(&d->now, name);
-}
-
-bool disk_damage(struct disk *d, const char *name)
-{
-	struct inode *f = lookup(&d->durable, name);
-	size_t len;
-	bool damaged;
-	char *was;
-
-	if (!can_be_damaged(d, name, f))
-		return false;
-	len = f->durable.len;
-	was = must(malloc(len));
-	memcpy(was, f->durable.data, len);
-	switch (draw(d->w, 3)) {
-	case 0: damage_bytes(d, f); break;
-	case 1: damage_sector(d, f); break;
-	default: bring_record_back(d, f);
-	}
-	damaged = memcmp(was, f->durable.data, len);
-	memcpy(f->now.data, f->durable.data, len);
-	free(was);
-	return damaged;
 }
 
 /* ---- life ---- */

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A whole DVM in one process and in virtual time, by seed: testsuite/dvm-world/world.h.
-dvm_world_objects = client daemon disk dvm-world head links plan promises store world
 testsuite_dvm_world_dvm_world_SOURCES = \
 	testsuite/dvm-world/client.c testsuite/dvm-world/daemon.c \
 	testsuite/dvm-world/disk.c testsuite/dvm-world/disk.h \
+	testsuite/dvm-world/disk_crash.c testsuite/dvm-world/disk_private.h \
 	testsuite/dvm-world/dvm-world.c testsuite/dvm-world/head.c \
+	testsuite/dvm-world/head_begin.c testsuite/dvm-world/head_private.h \
 	testsuite/dvm-world/links.c testsuite/dvm-world/plan.c \
 	testsuite/dvm-world/promises.c \
 	testsuite/dvm-world/store.c testsuite/dvm-world/store.h \

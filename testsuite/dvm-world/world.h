@@ -7,7 +7,9 @@
  *   world.c     time, what is drawn, the trace and the verdict
  *   links.c     connections between machines, which may be cut off
  *   daemon.c    a node's daemon and its ranks
- *   head.c      the process of a head: which daemons it has, its journal
+ *   head.c      the process of a head: which daemons and clients it has
+ *   store.c     its journal
+ *   disk*.c     where that lies
  *   client.c    those that submit tasks and wait for them
  *   promises.c  what must hold
  *   plan.c      what a seed draws, and the faults
