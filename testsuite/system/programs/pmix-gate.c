@@ -20,6 +20,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "cannot start PMIx: %d\n", rc);
 		return 1;
 	}
+	/* From now on the agents of all nodes know that their ranks use PMIx. */
+	if (rc == PMIX_SUCCESS && PMIx_Fence(NULL, 0, NULL, 0) != PMIX_SUCCESS)
+		return 1;
 	fd = open(argv[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return 2;
