@@ -37,7 +37,7 @@ enum host_type {
 	HOST_WANT_TOPOLOGY,
 	HOST_TOPOLOGY,  /* code: 0, negative errno: there is none; data: the path */
 	HOST_STAYS,     /* of the agent, after HOST_LEAVE: agent_host.stays */
-	/* To pmi2x-pmixd that does not listen: with the connection of a client. */
+	/* To pmi2x-pmixd: with the connection of a client. */
 	HOST_CLIENT,    /* number: 1: it is of PMIx 3 or older */
 	HOST_SERVES,    /* of pmi2x-pmixd: clients can be served */
 	HOST_TYPES,

@@ -8,8 +8,8 @@
  *                LIBRARY: path of libpmix.so.2
  *                GDS: where clients find what the server knows: enum pmixd_gds
  *                COLLECT: "store", "demand" or "auto": enum pmixd_collect
- *                PORT: of PMIXD_FD_LISTENER; 0: there is none, the host hands clients
- *                over: HOST_CLIENT
+ *                PORT: of PMIXD_FD_LISTENER; 0: there is none. The host hands clients
+ *                over (HOST_CLIENT): with PORT the first, after HOST_SERVES; else all
  *                the rest as for pmi2x-agent
  *   descriptors  enum pmixd_fd
  *   messages     (agent/host_msg.h) HOST_READY; HOST_SERVES, with PORT; HOST_KILL: it

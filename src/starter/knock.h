@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Whose connections wait at a listening TCP socket of 127.0.0.1, asked before any is
- * accepted: another local user's start nothing.
- */
+/* Whose connections wait at a listening TCP socket: another local user's start nothing. */
 #ifndef PMI2X_KNOCK_H
 #define PMI2X_KNOCK_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
+#define KNOCKS_AT_ONCE 64 /* connections that are looked at in one call */
+
 /*
- * Does one of `uid` wait at the socket of that port? Those of others that wait are
- * closed. True also where the kernel does not say whose they are. Reads
- * /proc/net/tcp; does not block.
+ * Accept what waits at the listener, which does not block, until one is of `uid`: true,
+ * and its descriptor, CLOEXEC, in *client. Those of others, and those that have been
+ * closed, are closed. True with *client -1: this process may have no more descriptors.
+ * Does not block.
  */
-bool knock_of(int listener, uint16_t port, uid_t uid);
+bool knock_of(int listener, uid_t uid, int *client);
 
 #endif

@@ -53,7 +53,7 @@ int pmix_open(struct starter *s)
 
 	x->child = CHILD_NONE;
 	x->listener = x->old = x->agent = x->agents = x->dir = -1;
-	x->rank = x->done = x->over = x->program = -1;
+	x->rank = x->done = x->over = x->program = x->client = -1;
 	if (s->options.pmix.when == STARTER_PMIX_NEVER)
 		return 0;
 	x->program = starter_program_open(s->options.pmix.program);
@@ -85,14 +85,19 @@ void pmix_set_fds(const struct starter *s, struct pollfd *fds)
 	}
 }
 
-static bool is_asked(const struct starter *s, const struct pollfd *fds)
+/* Has a client of the user come? */
+static bool is_asked(struct starter *s, const struct pollfd *fds)
 {
-	const struct pmix *x = &s->pmix;
+	struct pmix *x = &s->pmix;
 	uid_t uid = s->options.program.uid;
 
-	return s->options.pmix.when == STARTER_PMIX_EARLY ||
-	       (fds[PMIX_POLL_LISTENER].revents && knock_of(x->listener, x->port, uid)) ||
-	       (fds[PMIX_POLL_OLD].revents && knock_of(x->old, x->old_port, uid));
+	if (s->options.pmix.when == STARTER_PMIX_EARLY)
+		return true;
+	if (fds[PMIX_POLL_LISTENER].revents && knock_of(x->listener, uid, &x->client))
+		return true;
+	x->client_is_old = fds[PMIX_POLL_OLD].revents &&
+			   knock_of(x->old, uid, &x->client);
+	return x->client_is_old;
 }
 
 bool pmix_is_due(struct starter *s, const struct pollfd *fds)
@@ -132,6 +137,7 @@ static void end(struct starter *s)
 	child_hang_up(&x->child);
 	fd_close(&x->listener);
 	fd_close(&x->old);
+	fd_close(&x->client);
 	hang_up(&x->agent); /* the agent may have written */
 	if (x->done >= 0)
 		(void)eventfd_write(x->done, 1);
@@ -243,8 +249,20 @@ static void on_ready(struct starter *s, const struct host_msg *m)
 	x->state = PMIX_READY;
 }
 
+/* The client that was accepted before it ran. */
+static void pass_client(struct pmix *x)
+{
+	const struct host_msg m = { .type = HOST_CLIENT, .number = x->client_is_old };
+	const struct passed_fds fds = { .count = 1, .fds = { x->client } };
+
+	if (x->client >= 0)
+		(void)host_msg_send_with(x->child.fd, &m, &fds);
+	fd_close(&x->client);
+}
+
 static void on_serves(struct starter *s)
 {
+	pass_client(&s->pmix);
 	if (s->pmix.done >= 0)
 		(void)eventfd_write(s->pmix.done, 1);
 }

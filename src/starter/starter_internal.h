@@ -131,6 +131,8 @@ struct pmix {
 	bool ranks_have_come;
 	int listener, old;       /* of clients, and of those of PMIx 3 and older */
 	uint16_t port, old_port;
+	int client;              /* the first one, until it can be served */
+	bool client_is_old;      /* it has come to `old` */
 	int agent;               /* its end of what connects it with the agent */
 	int agents;              /* the agent's */
 	int dir;                 /* its directory */

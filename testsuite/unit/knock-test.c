@@ -4,15 +4,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libio/listener_socket.h"
 #include "starter/knock.h"
 
 #define MANY 20
+#define FEW 3
+#define NOBODY 65534
 
 static int listener;
 static struct sockaddr_in address;
@@ -44,9 +49,21 @@ static int connect_one(void)
 	return fd;
 }
 
-static bool knocks(uid_t uid)
+/* As another user, and in another process. The connection ends with that. */
+static pid_t connect_as(uid_t uid)
 {
-	return knock_of(listener, ntohs(address.sin_port), uid);
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(60);
+		if (setresuid(uid, uid, uid))
+			_exit(1);
+		(void)connect_one();
+		(void)kill(getpid(), SIGSTOP); /* it has connected */
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	return pid;
 }
 
 static bool waits(void)
@@ -63,22 +80,50 @@ static bool is_closed(int fd)
 	return recv(fd, &byte, 1, 0) <= 0;
 }
 
-static void ones_own_is_left_for_who_serves_it(void **state)
+static uint16_t port_of(int fd, bool peer)
 {
-	int fd = connect_one();
+	struct sockaddr_in a = { 0 };
+	socklen_t len = sizeof(a);
 
-	assert_true(knocks(getuid()));
-	assert_true(waits());
+	if (peer)
+		getpeername(fd, (struct sockaddr *)&a, &len);
+	else
+		getsockname(fd, (struct sockaddr *)&a, &len);
+	return a.sin_port;
+}
+
+static void own_client_is_accepted(void **state)
+{
+	int client, fd = connect_one();
+
+	assert_true(knock_of(listener, getuid(), &client));
+	assert_int_equal(port_of(client, true), port_of(fd, false));
+	assert_int_equal(fcntl(client, F_GETFL) & O_NONBLOCK, 0);
+	assert_false(waits());
+	close(client);
 	close(fd);
+}
+
+/* Those behind it are for who serves them. */
+static void second_client_is_left_alone(void **state)
+{
+	int client, first = connect_one(), second = connect_one();
+
+	assert_true(knock_of(listener, getuid(), &client));
+	assert_true(waits());
+	close(client);
+	close(first);
+	close(second);
 }
 
 static void others_are_closed_all_at_once(void **state)
 {
-	int fds[MANY];
+	int client, fds[MANY];
 
 	for (int i = 0; i < MANY; i++)
 		fds[i] = connect_one();
-	assert_false(knocks(getuid() + 1));
+	assert_false(knock_of(listener, getuid() + 1, &client));
+	assert_int_equal(client, -1);
 	assert_false(waits());
 	for (int i = 0; i < MANY; i++) {
 		assert_true(is_closed(fds[i]));
@@ -86,30 +131,56 @@ static void others_are_closed_all_at_once(void **state)
 	}
 }
 
-static void who_has_hung_up_does_not_wait_for_ever(void **state)
+static void own_client_behind_others_is_accepted(void **state)
+{
+	pid_t pids[FEW];
+	int client, fd;
+
+	if (getuid())
+		skip();
+	for (int i = 0; i < FEW; i++)
+		pids[i] = connect_as(NOBODY);
+	fd = connect_one();
+	assert_true(knock_of(listener, getuid(), &client));
+	assert_int_equal(port_of(client, true), port_of(fd, false));
+	for (int i = 0; i < FEW; i++) {
+		kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+	close(client);
+	close(fd);
+}
+
+static void client_that_has_hung_up_is_closed(void **state)
 {
 	struct linger at_once = { .l_onoff = 1 };
-	int fd = connect_one();
+	int client, fd = connect_one();
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	close(fd);
-	assert_false(knocks(getuid()));
+	assert_false(knock_of(listener, getuid(), &client));
 	assert_false(waits());
 }
 
 static void nobody_waits(void **state)
 {
-	assert_false(knocks(getuid()));
+	int client;
+
+	assert_false(knock_of(listener, getuid(), &client));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ones_own_is_left_for_who_serves_it,
+		cmocka_unit_test_setup_teardown(own_client_is_accepted, open_listener,
+						close_listener),
+		cmocka_unit_test_setup_teardown(second_client_is_left_alone,
 						open_listener, close_listener),
 		cmocka_unit_test_setup_teardown(others_are_closed_all_at_once,
 						open_listener, close_listener),
-		cmocka_unit_test_setup_teardown(who_has_hung_up_does_not_wait_for_ever,
+		cmocka_unit_test_setup_teardown(own_client_behind_others_is_accepted,
+						open_listener, close_listener),
+		cmocka_unit_test_setup_teardown(client_that_has_hung_up_is_closed,
 						open_listener, close_listener),
 		cmocka_unit_test_setup_teardown(nobody_waits, open_listener,
 						close_listener),
