@@ -114,6 +114,16 @@ def test_second_pmi_process_is_refused(srun, programs, compile_program, rank):
         assert re.search(pattern, said[0]), result
 
 
+@pytest.mark.parametrize("shell", ["sh", "popen"])
+def test_pmi_program_after_another_is_told_of(srun, programs, shell):
+    """MPICH shuts PMI_FD down for all programs of the task."""
+    commands = wrapper(shell, [str(programs["mpich"])] * 2)
+    commands[-1] = commands[-1].removesuffix("; :")
+    result = srun(*STEP, *commands, env=TCP, timeout=60).failed()
+    assert result.seconds < 15, result
+    result.says("could not use it: start each program by an srun of its own")
+
+
 # ---- a rank that has not started PMIx ----
 
 

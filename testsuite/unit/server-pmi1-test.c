@@ -425,6 +425,36 @@ static void second_process_may_start_when_the_first_has_finalized(void **state)
 	net_destroy(n);
 }
 
+static int reports_after_finalize(int status, bool closes)
+{
+	const struct pmi_exit end = { .status = status };
+	struct net *n = net_create(NULL);
+	int reports;
+
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		net_init1(n, slot ? 3 : 0);
+		net_pmi1(n, slot ? 3 : 0, "cmd=finalize");
+		if (closes)
+			pmi_server_client_eof(n->nodes[0].server, slot);
+	}
+	for (uint32_t slot = 0; slot < 2; slot++)
+		pmi_server_client_exit(n->nodes[0].server, slot, &end);
+	reports = n->reports;
+	if (reports)
+		assert_non_null(strstr(n->report, "could not use it: start each program by an srun"));
+	net_destroy(n);
+	return reports;
+}
+
+static void program_that_finds_pmi_fd_closed_is_told_of_once(void **state)
+{
+	assert_int_equal(reports_after_finalize(141 << 8, true), 1);
+	assert_int_equal(reports_after_finalize(13, true), 1);
+	assert_int_equal(reports_after_finalize(141 << 8, false), 0);
+	assert_int_equal(reports_after_finalize(3 << 8, true), 0);
+	assert_int_equal(reports_after_finalize(0, true), 0);
+}
+
 static void a_full_region_fails_the_barrier(void **state)
 {
 	const struct net_options o = {.region_size = REGION_SIZE_MIN};
@@ -471,6 +501,7 @@ int main(void)
 		cmocka_unit_test(second_process_is_refused_while_the_first_uses_pmi),
 		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
 		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
+		cmocka_unit_test(program_that_finds_pmi_fd_closed_is_told_of_once),
 		cmocka_unit_test(a_full_region_fails_the_barrier),
 	};
 

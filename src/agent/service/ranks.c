@@ -25,6 +25,7 @@
 /* Milliseconds on a machine that is overloaded: */
 #define RANK_CLOSED_MS 1000 /* from the end of a connection to its process's */
 #define RANK_EXIT_MS 3000  /* from that until the parent can say how */
+#define RANK_ANOTHER_MS 10 /* from the end of a connection to that of a next program */
 #define RANK_ABORT_MS 1000 /* for a process to exit after it has aborted */
 #define RANK_LOOK_MS 50    /* between two looks whether that is over */
 
@@ -40,6 +41,7 @@ struct rank {
 	bool leaving;          /* the engine has not been told of an end */
 	bool gone;             /* the engine knows that the process has ended */
 	uint64_t since;        /* leaving: loop time, ms */
+	uint64_t closed;       /* the engine was told then of the connection's end; 0 */
 	uint64_t refused;      /* a second process aborted then; 0: none */
 };
 
@@ -55,13 +57,19 @@ struct ranks {
 
 /* ---- who leaves ---- */
 
+/* The process has done more since its connection ended than exit. */
+static bool runs_another(const struct rank *r)
+{
+	return r->closed && node_now(r->service->node) - r->closed >= RANK_ANOTHER_MS;
+}
+
 /* How long the engine can wait to hear how it went. */
 static uint64_t patience(const struct rank *r)
 {
 	const struct service *s = r->service;
 
 	if (!s->node->host->ask_rank_end ||
-	    !pmi_server_client_end_matters(s->server, r->slot))
+	    (!pmi_server_client_end_matters(s->server, r->slot) && !runs_another(r)))
 		return 0;
 	return r->exited ? RANK_EXIT_MS : RANK_CLOSED_MS;
 }
@@ -113,6 +121,8 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 		pmi_server_client_exit(server, r->slot, end);
 	else
 		pmi_server_client_eof(server, r->slot);
+	if (!r->gone)
+		r->closed = node_now(r->service->node);
 }
 
 static bool is_due(const struct rank *r)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server object and the entry points of its host. */
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "libpmi/server_private.h"
 
@@ -257,15 +260,45 @@ static void tell_spawner(struct rank_session *ss, bool well)
 	requests_ready(s, well ? NULL : ss->why);
 }
 
-/* `well`: nobody says that the rank has failed. */
-static void process_ended(struct rank_session *ss, const char *how, bool well)
+/* By SIGPIPE, or with the exit code that a shell or Python makes of it. */
+static bool wrote_in_vain(const struct pmi_exit *end)
+{
+	int status = end ? end->status : 0;
+
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGPIPE;
+	return WIFEXITED(status) && (WEXITSTATUS(status) == 128 + SIGPIPE ||
+				     WEXITSTATUS(status) == 256 - SIGPIPE);
+}
+
+/* MPICH shuts PMI_FD down when it finalizes, for all programs of the task. */
+static void tell_second_program(struct rank_session *ss, const struct pmi_exit *end)
 {
 	struct pmi_server *s = ss->server;
-	bool leaves = !rank_is_finalized(ss);
+	char text[ANSWER_TEXT_MAX];
+
+	if (s->second_told || ss->state != RANK_GONE || ss->before != RANK_FINALIZED ||
+	    !wrote_in_vain(end))
+		return;
+	s->second_told = true;
+	snprintf(text, sizeof(text),
+		 "%s: a program of the task had closed PMI_FD, as MPICH does for all of them, and the next one could not use it: start each program by an srun of its own",
+		 ss->why);
+	requests_report(s, text);
+}
+
+/* `well`: nobody says that the rank has failed. */
+static void process_ended(struct rank_session *ss, const char *how, bool well,
+			  const struct pmi_exit *end)
+{
+	struct pmi_server *s = ss->server;
+	bool leaves = !rank_is_finalized(ss), closed = ss->state == RANK_GONE;
 
 	pmix_tell_none(s);
 	slots_take_own(ss); /* what it entered last counts */
 	rank_end(ss, how);
+	if (closed)
+		tell_second_program(ss, end);
 	if (leaves && s->step->spawned)
 		tell_spawner(ss, well);
 	else if (ss->spawner)
@@ -311,7 +344,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	/* Whoever still holds its PMI_FD must not wait for an answer. */
 	if (rank_is_live(ss))
 		s->ops->client_close(s->arg, slot);
-	process_ended(ss, how, well);
+	process_ended(ss, how, well, end);
 	if (!well && !(end && end->by_launcher))
 		pmix_rank_failed(ss, end != NULL);
 	s->slots_stale = s->slots != NULL;
