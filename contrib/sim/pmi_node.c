@@ -323,10 +323,8 @@ static void rank_gone(struct sim_node *n, uint32_t slot, const char *why)
 {
 	struct pmi_server *server = pmi_node_of(n)->server;
 
-	if (n->sim->ranks[n->first + slot].finished) {
+	if (n->sim->ranks[n->first + slot].finished)
 		client_finalize(n, slot);
-		pmi_server_client_eof(server, slot);
-	}
 	pmi_server_client_exit(server, slot, NULL);
 }
 

@@ -41,7 +41,7 @@ struct rank {
 	bool leaving;          /* the engine has not been told of an end */
 	bool gone;             /* the engine knows that the process has ended */
 	uint64_t since;        /* leaving: loop time, ms */
-	uint64_t closed;       /* the engine was told then of the connection's end; 0 */
+	uint64_t closed;       /* loop time, ms, of the connection's end; 0: it is open */
 	uint64_t refused;      /* a second process aborted then; 0: none */
 };
 
@@ -63,15 +63,30 @@ static bool runs_another(const struct rank *r)
 	return r->closed && node_now(r->service->node) - r->closed >= RANK_ANOTHER_MS;
 }
 
-/* How long the engine can wait to hear how it went. */
-static uint64_t patience(const struct rank *r)
+/* The engine wants to hear how the process has ended, and somebody knows. */
+static bool is_asked_for(const struct rank *r)
 {
 	const struct service *s = r->service;
 
-	if (!s->node->host->ask_rank_end ||
-	    (!pmi_server_client_end_matters(s->server, r->slot) && !runs_another(r)))
-		return 0;
-	return r->exited ? RANK_EXIT_MS : RANK_CLOSED_MS;
+	return s->node->host->ask_rank_end &&
+	       (pmi_server_client_end_matters(s->server, r->slot) || runs_another(r));
+}
+
+/* Nobody will ever say that the process has ended: the connection's end has to do. */
+static bool is_unwatched(const struct rank *r)
+{
+	return r->pidfd < 0 && !r->service->node->host->ask_rank_end;
+}
+
+/*
+ * How long the engine can wait to hear more. Most connections end with their process:
+ * what is told then travels to all nodes once, and not twice.
+ */
+static uint64_t patience(const struct rank *r)
+{
+	if (r->exited)
+		return is_asked_for(r) ? RANK_EXIT_MS : 0;
+	return is_unwatched(r) ? 0 : RANK_CLOSED_MS;
 }
 
 /* All ranks of the node have come, and have gone without a word. */
@@ -101,12 +116,6 @@ static void tell_unspoken(const struct service *s)
 	unspoken_say(s->node->log, layout_ranks(s->node->layout));
 }
 
-/* Nobody will ever say that the process has ended: the connection's end has to do. */
-static bool is_unwatched(const struct rank *r)
-{
-	return r->pidfd < 0 && !r->service->node->host->ask_rank_end;
-}
-
 /*
  * Tell the engine; `end` is NULL when it is not known how. A process that lives on has
  * closed its connection only.
@@ -114,15 +123,15 @@ static bool is_unwatched(const struct rank *r)
 static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 {
 	struct pmi_server *server = r->service->server;
+	struct pmi_exit known = end ? *end : (struct pmi_exit){ 0 };
 
+	known.lived_on = runs_another(r);
 	r->leaving = false;
 	r->gone = end || r->exited || is_unwatched(r);
 	if (r->gone)
-		pmi_server_client_exit(server, r->slot, end);
+		pmi_server_client_exit(server, r->slot, end ? &known : NULL);
 	else
 		pmi_server_client_eof(server, r->slot);
-	if (!r->gone)
-		r->closed = node_now(r->service->node);
 }
 
 static bool is_due(const struct rank *r)
@@ -164,7 +173,7 @@ static void rank_leaves(struct rank *r)
 	tell_unspoken(s);
 	r->leaving = true;
 	r->since = node_now(s->node);
-	if (host->ask_rank_end && (patience(r) || (!r->exited && r->pidfd < 0)))
+	if (is_asked_for(r) || (host->ask_rank_end && !r->exited && r->pidfd < 0))
 		host->ask_rank_end(host->arg, r->slot);
 	if (r->leaving && !patience(r))
 		tell_leaving(r, NULL);
@@ -223,6 +232,7 @@ static void on_end(void *arg, int error)
 			  "rank %u is dropped: it asks without reading the answers",
 			  rank_number(r));
 	close_stream(r);
+	r->closed = node_now(r->service->node);
 	rank_leaves(r);
 }
 

@@ -14,6 +14,7 @@
 struct pmi_exit {
 	bool by_launcher; /* a signal of the launcher has ended it */
 	int status;       /* as wait(2) has it */
+	bool lived_on;    /* for a while, after its connection had ended */
 };
 
 /*

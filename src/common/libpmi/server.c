@@ -292,7 +292,8 @@ static void process_ended(struct rank_session *ss, const char *how, bool well,
 			  const struct pmi_exit *end)
 {
 	struct pmi_server *s = ss->server;
-	bool leaves = !rank_is_finalized(ss), closed = ss->state == RANK_GONE;
+	bool leaves = !rank_is_finalized(ss);
+	bool closed = ss->state == RANK_GONE || (end && end->lived_on);
 
 	pmix_tell_none(s);
 	slots_take_own(ss); /* what it entered last counts */
