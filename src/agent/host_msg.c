@@ -72,10 +72,20 @@ int host_msg_send_wait(int fd, const struct host_msg *m)
 	return rc;
 }
 
-/* ECONNRESET: it has left answers unread; what it said still comes. */
 static int no_message(int error)
 {
-	return error == EAGAIN || error == EINTR || error == ECONNRESET ? 0 : -EPIPE;
+	return error == EAGAIN || error == EINTR ? 0 : -EPIPE;
+}
+
+/* ECONNRESET, once: it has left answers unread, and ended. What it said still comes. */
+static ssize_t receive(int fd, struct msghdr *m, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, m, flags | MSG_DONTWAIT);
+	while (n < 0 && errno == ECONNRESET);
+	return n;
 }
 
 /*
@@ -95,7 +105,7 @@ static int look(int fd)
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = &control, .msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = receive(fd, &msg, MSG_PEEK);
 
 	if (n < 0)
 		return no_message(errno);
@@ -107,12 +117,14 @@ static int look(int fd)
 
 int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m)
 {
+	struct iovec iov = { room, HOST_MSG_MAX };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	int rc = look(fd);
 	ssize_t n;
 
 	if (rc <= 0)
 		return rc;
-	n = recv(fd, room, HOST_MSG_MAX, MSG_DONTWAIT);
+	n = receive(fd, &msg, 0);
 	if (n < 0)
 		return no_message(errno);
 	return host_msg_unpack(m, room, (size_t)n) ? -EPROTO : 1;
@@ -130,7 +142,7 @@ int host_msg_receive_with(int fd, char room[HOST_MSG_MAX], struct host_msg *m,
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
 	};
-	ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = receive(fd, &msg, MSG_CMSG_CLOEXEC);
 
 	*passed = -1;
 	if (n < 0)

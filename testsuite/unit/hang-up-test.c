@@ -6,7 +6,9 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent/host_msg.h"
@@ -57,6 +59,16 @@ static void no_socket_is_left_alone(void **state)
 	assert_int_equal(none, -1);
 }
 
+/* By the thread that waits. */
+static void hang_up_and_wait(void)
+{
+	int number = ends[0];
+
+	hang_up(&ends[0]);
+	while (fcntl(number, F_GETFD) >= 0)
+		usleep(1000);
+}
+
 /* The length of the message that carries it. */
 static void hang_up_on_descriptor(int type, size_t len)
 {
@@ -65,7 +77,7 @@ static void hang_up_on_descriptor(int type, size_t len)
 	open_pair(type);
 	lingering_open(&l);
 	lingering_give(&l, ends[1], "x", len);
-	hang_up(&ends[0]);
+	hang_up_and_wait();
 	assert_true(peer_sees_the_end());
 	lingering_close(&l);
 	close(ends[1]);
@@ -84,6 +96,96 @@ static void descriptor_in_a_message_is_not_waited_for(void **state)
 static void descriptor_in_an_empty_message_is_not_waited_for(void **state)
 {
 	hang_up_on_descriptor(SOCK_SEQPACKET, 0);
+}
+
+static unsigned int count_open(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Without SO_PASSCRED there would be room for some in what looks for a message. */
+static void no_descriptor_is_received(void **state)
+{
+	const int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, no = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		unsigned int before;
+		struct lingering l;
+
+		open_pair(types[i]);
+		setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &no, sizeof(no));
+		lingering_open(&l);
+		lingering_give(&l, ends[1], "x", 1);
+		before = count_open();
+		hang_up_and_wait();
+		assert_int_equal(count_open(), before - 1);
+		lingering_close(&l);
+		close(ends[1]);
+	}
+}
+
+/* The socket reports that first, and hides the message. */
+static void descriptor_of_a_peer_that_left_data_unread_is_not_waited_for(void **state)
+{
+	struct lingering l;
+
+	open_pair(SOCK_SEQPACKET);
+	assert_int_equal(send(ends[0], "x", 1, 0), 1);
+	lingering_open(&l);
+	lingering_give(&l, ends[1], "x", 1);
+	close(ends[1]);
+	hang_up(&ends[0]);
+	lingering_close(&l);
+}
+
+/* An idle rank's socket: it is closed here, and no thread is made for it. */
+static void end_of_a_stream_with_credentials_is_nothing_unread(void **state)
+{
+	int number, yes = 1;
+
+	open_pair(SOCK_STREAM);
+	setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
+	close(ends[1]);
+	number = ends[0];
+	hang_up(&ends[0]);
+	assert_int_equal(fcntl(number, F_GETFD), -1);
+}
+
+/* ---- hang_up_listener ---- */
+
+static void connections_of_a_listener_are_not_waited_for(void **state)
+{
+	struct sockaddr_un here = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(here);
+	struct lingering l;
+	int listener, number, client[2];
+
+	alarm(60);
+	number = listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&here, sizeof(sa_family_t)), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&here, &len), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	for (int i = 0; i < 2; i++) {
+		client[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(client[i], (struct sockaddr *)&here, len), 0);
+	}
+	lingering_open(&l);
+	lingering_give(&l, client[1], "x", 1);
+	hang_up_listener(&listener);
+	assert_int_equal(listener, -1);
+	assert_int_equal(fcntl(number, F_GETFD), -1);
+	lingering_close(&l);
+	for (int i = 0; i < 2; i++) {
+		char byte;
+
+		assert_true(recv(client[i], &byte, 1, MSG_DONTWAIT) == 0 ||
+			    errno == ECONNRESET);
+		close(client[i]);
+	}
 }
 
 /* ---- host_msg_receive ---- */
@@ -107,6 +209,23 @@ static void message_with_descriptor_is_not_received(void **state)
 	hang_up(&ends[0]);
 	lingering_close(&l);
 	close(ends[1]);
+}
+
+/* The end of a peer that has left answers unread. */
+static void last_message_is_heard_before_the_end(void **state)
+{
+	const struct host_msg m = { .type = HOST_END };
+	struct host_msg heard;
+	char room[HOST_MSG_MAX];
+
+	open_pair(SOCK_SEQPACKET);
+	assert_int_equal(host_msg_send(ends[0], &m), 0);
+	assert_int_equal(host_msg_send(ends[1], &m), 0);
+	close(ends[1]);
+	assert_int_equal(host_msg_receive(ends[0], room, &heard), 1);
+	assert_int_equal(heard.type, HOST_END);
+	assert_int_equal(host_msg_receive(ends[0], room, &heard), -EPIPE);
+	hang_up(&ends[0]);
 }
 
 static void end_of_the_connection_is_heard(void **state)
@@ -140,7 +259,12 @@ int main(void)
 		cmocka_unit_test(descriptor_in_a_stream_is_not_waited_for),
 		cmocka_unit_test(descriptor_in_a_message_is_not_waited_for),
 		cmocka_unit_test(descriptor_in_an_empty_message_is_not_waited_for),
+		cmocka_unit_test(no_descriptor_is_received),
+		cmocka_unit_test(descriptor_of_a_peer_that_left_data_unread_is_not_waited_for),
+		cmocka_unit_test(end_of_a_stream_with_credentials_is_nothing_unread),
+		cmocka_unit_test(connections_of_a_listener_are_not_waited_for),
 		cmocka_unit_test(message_with_descriptor_is_not_received),
+		cmocka_unit_test(last_message_is_heard_before_the_end),
 		cmocka_unit_test(end_of_the_connection_is_heard),
 		cmocka_unit_test(empty_message_makes_no_sense),
 	};

@@ -2,6 +2,7 @@
 /* Closes a unix socket without waiting for what its peer has put into it. */
 #include "libio/hang_up.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -9,12 +10,23 @@
 
 #include "libio/thread.h"
 
+static bool has_empty_messages(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) &&
+	       type == SOCK_SEQPACKET;
+}
+
 /*
  * Is there a message? An empty one has its sender's credentials, unlike the end of the
- * connection. MSG_PEEK leaves descriptors where they are.
+ * connection. (At the end of a stream the kernel gives some, too.) Credentials come
+ * first, and leave no room: MSG_PEEK, too, receives descriptors where there is room.
  */
 static bool has_unread(int fd)
 {
+	int yes = 1;
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];
@@ -25,9 +37,15 @@ static bool has_unread(int fd)
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = &control, .msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n;
 
-	return n > 0 || (n == 0 && (m.msg_controllen || m.msg_flags & MSG_CTRUNC));
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)))
+		return true;
+	do /* once: the peer has left something unread, which hides what it has said */
+		n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+	while (n < 0 && errno == ECONNRESET);
+	return n > 0 || (n == 0 && has_empty_messages(fd) &&
+			 (m.msg_controllen || m.msg_flags & MSG_CTRUNC));
 }
 
 static void *close_it(void *arg)
@@ -36,20 +54,41 @@ static void *close_it(void *arg)
 	return NULL;
 }
 
-void hang_up(int *fd)
+static void close_apart(int fd)
 {
 	pthread_t thread;
+
+	thread_keep_code();
+	if (!thread_start(&thread, close_it, (void *)(intptr_t)fd))
+		pthread_detach(thread);
+}
+
+void hang_up(int *fd)
+{
 	int closing = *fd;
 
 	*fd = -1;
 	if (closing < 0)
 		return;
 	(void)shutdown(closing, SHUT_RDWR); /* from here on nothing more is put in */
-	if (!has_unread(closing)) {
+	if (has_unread(closing))
+		close_apart(closing);
+	else
 		close(closing);
+}
+
+void hang_up_listener(int *fd)
+{
+	int client, closing = *fd;
+
+	*fd = -1;
+	if (closing < 0)
 		return;
-	}
-	thread_keep_code();
-	if (!thread_start(&thread, close_it, (void *)(intptr_t)closing))
-		pthread_detach(thread);
+	(void)shutdown(closing, SHUT_RDWR); /* from here on nobody more connects */
+	while ((client = accept4(closing, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		hang_up(&client);
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+		close_apart(closing);
+	else
+		close(closing);
 }
