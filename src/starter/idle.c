@@ -334,6 +334,9 @@ void idle_refuse_ranks(struct starter *s)
 {
 	struct idle *idle = &s->idle;
 
+	/* No agent has these. Processes of the user may have put descriptors in. */
+	hang_up(&idle->ours);
+	hang_up_listener(&idle->doorbell);
 	/* Descriptors may be what is lacking, and to end the step takes some. */
 	idle_hand_over(s);
 	for (uint32_t i = 0; i < idle->count; i++) {
@@ -349,7 +352,7 @@ void idle_close(struct starter *s)
 	if (!idle->ranks)
 		idle->count = 0;
 	idle_refuse_ranks(s);
-	fd_close(&idle->theirs);
+	hang_up(&idle->theirs); /* the agent may have written */
 	free(idle->ranks);
 	free(idle->fds);
 }

@@ -29,6 +29,7 @@ static struct node {
 	uint32_t nasked;
 	sem_t all_asked;      /* ... each */
 	sem_t killed;
+	sem_t given;          /* the descriptor */
 	char why[LOG_LINE_MAX];
 	struct lingering descriptor;
 	/* What the agent has heard. */
@@ -83,6 +84,7 @@ static void describe(void)
 	node.log = (struct log_hook){ keep_line, &node };
 	sem_init(&node.all_asked, 0, 0);
 	sem_init(&node.killed, 0, 0);
+	sem_init(&node.given, 0, 0);
 }
 
 /* Rank 0 registers; the step has this agent, or none that can be started. */
@@ -216,12 +218,43 @@ static void descriptor_of_a_rank_does_not_stop_the_starter(void **state)
 	lingering_close(&node.descriptor);
 }
 
+/* The agent has the other end of the socket over which ranks register. */
+static int leaves_descriptor(int setup, int fd, const struct agent_fds *fds)
+{
+	struct host_msg m = { .type = HOST_READY };
+	char room[HOST_MSG_MAX];
+
+	say(fd, HOST_READY, HOST_VERSION);
+	lingering_give(&node.descriptor, fds->registration, "x", 1);
+	sem_post(&node.given);
+	while (m.type != HOST_LEAVE) {
+		ssize_t n = recv(fd, room, sizeof(room), 0);
+
+		assert_true(n > 0);
+		assert_int_equal(host_msg_unpack(&m, room, (size_t)n), 0);
+	}
+	say(fd, HOST_END, 0);
+	return end(setup, fd, fds);
+}
+
+static void descriptor_where_ranks_register_does_not_stop_the_end(void **state)
+{
+	start(leaves_descriptor);
+	lingering_open(&node.descriptor);
+	assert_int_equal(send(node.rank, "x", 1, 0), 1);
+	assert_int_equal(starter_run(node.starter), 0);
+	sem_wait(&node.given);
+	stop();
+	lingering_close(&node.descriptor);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_rank_end_is_lost_while_the_agent_does_not_read),
 		cmocka_unit_test(descriptor_of_the_agent_does_not_stop_the_starter),
 		cmocka_unit_test(descriptor_of_a_rank_does_not_stop_the_starter),
+		cmocka_unit_test(descriptor_where_ranks_register_does_not_stop_the_end),
 	};
 
 	return cmocka_run_group_tests_name("starter-channel", tests, NULL, NULL);
