@@ -8,6 +8,7 @@
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,12 @@ int owner_note_peer(int fd, struct owner_peer *e)
 }
 
 /* ---- sock_diag ---- */
+
+/*
+ * Has it ever told of a socket? A kernel without the module for TCP, which may not be
+ * there to be loaded, says ENOENT for each.
+ */
+static atomic_bool knows_tcp;
 
 static int ask(int netlink, const struct owner_peer *e)
 {
@@ -92,6 +99,7 @@ static int read_answer(int netlink, const struct owner_peer *e, uint32_t *uid)
 	if (m.head.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 	    m.head.nlmsg_len < NLMSG_LENGTH(sizeof(*found)))
 		return -EPROTO;
+	atomic_store(&knows_tcp, true);
 	if (!found->idiag_inode || !is_connection(found, e))
 		return -ENOENT; /* closed: it has no owner */
 	*uid = found->idiag_uid;
@@ -155,7 +163,9 @@ int owner_of(const struct owner_peer *peer, uint32_t *uid)
 {
 	int rc = by_sock_diag(peer, uid);
 
-	return !rc || rc == -ENOENT ? rc : by_file("/proc/net/tcp", peer, uid);
+	if (!rc || (rc == -ENOENT && atomic_load(&knows_tcp)))
+		return rc;
+	return by_file("/proc/net/tcp", peer, uid);
 }
 
 int owner_of_peer(int fd, uint32_t *uid)

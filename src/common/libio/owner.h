@@ -15,7 +15,8 @@ struct owner_peer {
  * The user who made the socket at the other end of `fd`, a TCP connection of IPv4, as
  * the kernel says. 0; -ENOENT: that socket is closed, or is not on this machine; or
  * another negative errno. A socket that listens at the same address is not taken for
- * it. Any thread; costs the same however many sockets the machine has.
+ * it. Any thread; costs the same however many sockets the machine has, where the kernel
+ * has sock_diag for TCP (inet_diag, tcp_diag).
  */
 int owner_of_peer(int fd, uint32_t *uid);
 
