@@ -28,9 +28,11 @@ int foreign_filter(void);
 
 /*
  * No file below /dev can be opened but those of memory and chance (/dev/null, zero,
- * full, random, urandom, shm, hugepages, mqueue). 0; -ENOSYS or -EOPNOTSUPP: the kernel
- * has no Landlock (before Linux 5.13, or not enabled); another negative errno. Then
- * nothing has changed.
+ * full, random, urandom, shm, hugepages, mqueue). Nor can one of a file system that is
+ * mounted later at a directory of /, as automounters do: use a file there before.
+ *
+ * 0; -ENOSYS or -EOPNOTSUPP: the kernel has no Landlock (before Linux 5.13, or not
+ * enabled); another negative errno. Then nothing has changed.
  */
 int foreign_hide_devices(void);
 

@@ -93,6 +93,7 @@ int main(int argc, char **argv)
 	if (geteuid() != c.uid) /* who is not root stays who he is */
 		o.uid = geteuid();
 	(void)crash_watch();
+	(void)access(o.library, R_OK); /* mounts its file system: see foreign.h */
 	if (foreign_restrict(why))
 		return program_give_up(why);
 	o.unrestricted = why;
