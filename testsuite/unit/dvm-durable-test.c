@@ -722,6 +722,28 @@ static void an_idle_head_that_was_taken_over_notices(void **state)
 	disk_destroy(disk);
 }
 
+/* On NFS the file that another machine has replaced can be read and synced no more. */
+static void a_head_that_was_taken_over_notices_while_its_disk_fails(void **state)
+{
+	struct disk *disk = disk_create();
+	struct writer *first = writer_on(disk), *second = take_over(disk);
+
+	assert_int_equal(writer_begin(second), 0);
+	assert_int_equal(put(first), 0);
+	durable_turn(first->d, first->now);
+	assert_true(disk->syncing >= 0);
+	disk->syncing = -1;
+	durable_synced(first->d, -ESTALE, first->now);
+	disk_fail(disk, DISK_READ, -ESTALE, -1);
+	pass(first, 3000);
+	disk_fail(disk, DISK_NO_OP, 0, 0);
+	assert_int_equal(first->superseded, 1);
+	assert_int_equal(first->safe, 0);
+	writer_free(first);
+	writer_free(second);
+	disk_destroy(disk);
+}
+
 static void take_over_now(void *arg)
 {
 	struct writer **second = arg;
@@ -816,6 +838,7 @@ int main(void)
 		cmocka_unit_test(a_requeued_job_takes_over_by_itself),
 		cmocka_unit_test(a_head_that_was_taken_over_says_nothing_is_safe),
 		cmocka_unit_test(an_idle_head_that_was_taken_over_notices),
+		cmocka_unit_test(a_head_that_was_taken_over_notices_while_its_disk_fails),
 		cmocka_unit_test(a_head_that_was_taken_over_renames_nothing),
 		cmocka_unit_test(numbers_of_owners_never_come_again),
 		cmocka_unit_test(an_owner_whose_file_was_cut_off_may_live),

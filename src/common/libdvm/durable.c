@@ -405,7 +405,8 @@ void durable_turn(struct durable *d, uint64_t now_ms)
 	if (is_idle(d))
 		return;
 	if (d->repair) {
-		if (now_ms < d->retry_ms)
+		if (now_ms < d->retry_ms ||
+		    durable_check_owner(d, now_ms) == -ESTALE) /* its file may be gone */
 			return;
 		if (d->repair == REPAIR_TAIL)
 			repair_tail(d, now_ms);
