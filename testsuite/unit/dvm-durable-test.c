@@ -813,6 +813,61 @@ static void an_owner_whose_file_was_cut_off_may_live(void **state)
 	disk_destroy(disk);
 }
 
+static void an_owner_that_cannot_be_removed_is_not_replaced(void **state)
+{
+	struct disk *disk = disk_create();
+	struct writer *first = writer_on(disk), *second = writer_new(disk, "n2", 2);
+	struct owner other;
+
+	second->take_over = true;
+	disk_fail(disk, DISK_UNLINK, -EIO, 1);
+	assert_int_equal(writer_open(second, &other), -EIO);
+	assert_true(disk_has(disk, "owner.1"));
+	assert_false(disk_has(disk, "owner.2"));
+	assert_int_equal(put(first), 0);
+	turn(first);
+	assert_true(all_safe(first));
+	writer_free(first);
+	writer_free(second);
+	disk_destroy(disk);
+}
+
+static int old_lists; /* that are still to come, with nothing but owner.1 */
+
+static int list_late(void *arg, const char *prefix,
+		     void (*each)(void *ctx, const char *name), void *ctx)
+{
+	if (!old_lists)
+		return disk_ops.list(arg, prefix, each, ctx);
+	old_lists--;
+	each(ctx, "owner.1");
+	return 0;
+}
+
+/* Owners 2 and 3 have come and 2 has gone, since a slow head has seen 1. */
+static void a_head_that_was_passed_is_no_owner(void **state)
+{
+	struct disk *disk = disk_create();
+	struct writer *third;
+	struct disk_ops late = disk_ops;
+	struct owner self = { .host = "n4" }, other;
+
+	for (int i = 1; i < 3; i++)
+		writer_free(take_over(disk));
+	third = take_over(disk);
+	assert_int_equal(writer_begin(third), 0);
+	late.list = list_late;
+	old_lists = 1;
+	assert_int_equal(owner_claim(&self, &late, disk, lives, third, true, &other), -EBUSY);
+	assert_int_equal(other.epoch, 3);
+	assert_false(disk_has(disk, "owner.2"));
+	assert_int_equal(put(third), 0);
+	turn(third);
+	assert_true(all_safe(third));
+	writer_free(third);
+	disk_destroy(disk);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -842,6 +897,8 @@ int main(void)
 		cmocka_unit_test(a_head_that_was_taken_over_renames_nothing),
 		cmocka_unit_test(numbers_of_owners_never_come_again),
 		cmocka_unit_test(an_owner_whose_file_was_cut_off_may_live),
+		cmocka_unit_test(an_owner_that_cannot_be_removed_is_not_replaced),
+		cmocka_unit_test(a_head_that_was_passed_is_no_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

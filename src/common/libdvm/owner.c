@@ -108,6 +108,7 @@ struct scan {
 	uint64_t last;
 	const struct disk_ops *ops; /* NULL: only look for the last */
 	void *arg;
+	bool later; /* there is one after `last` */
 };
 
 static uint64_t epoch_of(const char *name)
@@ -128,9 +129,10 @@ static void note_last(void *ctx, const char *name)
 
 static void remove_earlier(void *ctx, const char *name)
 {
-	const struct scan *s = ctx;
+	struct scan *s = ctx;
 	uint64_t epoch = epoch_of(name);
 
+	s->later |= epoch > s->last;
 	if (epoch && epoch < s->last)
 		(void)s->ops->unlink(s->arg, name);
 }
@@ -165,11 +167,33 @@ static bool is_over(const struct owner *last, const struct owner *self,
 	return last->where[0] && !strcmp(last->where, self->where) && !lives(arg, last);
 }
 
+/*
+ * The last owner must notice, so its file has to go. One that is later than `self` may have
+ * come, and gone through all of this, since the last one was looked for.
+ */
+static int replace(const struct owner *self, uint64_t last, const struct disk_ops *ops,
+		   void *arg)
+{
+	struct scan s = { .last = self->epoch, .ops = ops, .arg = arg };
+	char name[NAME_SIZE];
+	int rc;
+
+	file_name(last, name);
+	rc = last ? ops->unlink(arg, name) : 0;
+	rc = rc == -ENOENT ? 0 : rc;
+	rc = rc ? rc : ops->list(arg, PREFIX, remove_earlier, &s);
+	rc = rc ? rc : s.later ? -EEXIST : 0;
+	if (rc) {
+		file_name(self->epoch, name);
+		(void)ops->unlink(arg, name);
+	}
+	return rc ? rc : ops->sync(arg, DISK_DIRECTORY);
+}
+
 int owner_claim(struct owner *self, const struct disk_ops *ops, void *arg,
 		owner_lives_fn *lives, void *lives_arg, bool take_over,
 		struct owner *other)
 {
-	struct scan s = { .ops = ops, .arg = arg };
 	int rc = owner_last(other, ops, arg);
 
 	if (rc && rc != -ENOENT) {
@@ -178,13 +202,13 @@ int owner_claim(struct owner *self, const struct disk_ops *ops, void *arg,
 	}
 	if (!rc && !take_over && !is_over(other, self, lives, lives_arg))
 		return -EBUSY;
-	self->epoch = s.last = other->epoch + 1;
+	self->epoch = other->epoch + 1;
 	rc = write_file(self, ops, arg);
+	rc = rc ? rc : replace(self, other->epoch, ops, arg);
 	if (rc == -EEXIST) /* another head has come at the same time */
 		return owner_last(other, ops, arg) ? rc : -EBUSY;
 	other->epoch = 0;
-	rc = rc ? rc : ops->list(arg, PREFIX, remove_earlier, &s);
-	return rc ? rc : ops->sync(arg, DISK_DIRECTORY);
+	return rc;
 }
 
 int owner_check(const struct owner *self, const struct disk_ops *ops, void *arg)
