@@ -97,9 +97,15 @@ static void leave_place(const struct headd *h)
 
 /* ---- the end ---- */
 
+/* Another head has the journal, and takes over daemons that can wait for it. */
+static bool leaves_daemons(const struct headd *h)
+{
+	return h->journal.superseded && h->options.orphan_s;
+}
+
 void headd_check_left(struct headd *h)
 {
-	if (!h->leaving || h->nlinks || h->ndaemons)
+	if (!h->leaving || (!leaves_daemons(h) && (h->nlinks || h->ndaemons)))
 		return;
 	clients_close(h); /* who waits for the end: it has come */
 	if (h->clients)
@@ -114,14 +120,18 @@ void headd_check_left(struct headd *h)
 	names_close(h);
 	nodes_close(h);
 	ends_close(h);
+	if (leaves_daemons(h)) /* their launchers are still there */
+		uv_stop(loop_uv(h->loop));
 }
 
 static void on_limit(uv_timer_t *timer)
 {
 	struct headd *h = timer->data;
 
-	log_error(&h->log, "some daemons have not ended in time: they are killed");
-	launch_kill(h, 0);
+	if (!leaves_daemons(h)) {
+		log_error(&h->log, "some daemons have not ended in time: they are killed");
+		launch_kill(h, 0);
+	}
 	uv_stop(loop_uv(h->loop));
 }
 
@@ -130,7 +140,7 @@ void headd_leave(struct headd *h)
 	if (h->leaving)
 		return;
 	h->leaving = true;
-	if (h->ready && !h->journal.superseded)
+	if (h->ready && headd_journal_is_ours(h))
 		orphans_withdraw(h);
 	headd_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
@@ -153,8 +163,10 @@ void headd_fail(struct headd *h, const char *fmt, ...)
 		log_error(&h->log, "%s", why);
 	headd_say(h, "failed %s", why);
 	h->status = 1;
-	launch_kill(h, 0);
-	nodes_end(h, h->ready ? 0 : h->norphans); /* others go on waiting */
+	if (!leaves_daemons(h)) {
+		launch_kill(h, 0);
+		nodes_end(h, h->ready ? 0 : h->norphans); /* others go on waiting */
+	}
 	headd_leave(h);
 }
 

@@ -3,7 +3,8 @@
  * Daemons that this head has lost while it lives: the network between them has failed, or
  * they hang. One that waits for another head (up --orphan) goes on with its ranks, so it is
  * told to end as soon as it can be reached. Each call is the next a little later, until
- * the daemon says that its ranks have ended, or its lease is over.
+ * the daemon says that its ranks have ended, or its lease is over. A head that has been
+ * taken over calls nobody: the next one has these daemons.
  */
 #include <stdlib.h>
 
@@ -54,8 +55,11 @@ static void call(struct ending *e)
 static void on_timer(uv_timer_t *timer)
 {
 	struct ending *e = timer->data;
+	struct headd *h = e->head;
 
-	if (dvm_head_node_may_run(e->head->head, e->position) && !e->head->leaving)
+	if (!headd_journal_is_ours(h))
+		return; /* they end with this head */
+	if (dvm_head_node_may_run(h->head, e->position) && !h->leaving)
 		call(e);
 	else
 		forget(e);
@@ -66,7 +70,7 @@ void ends_begin(struct headd *h, uint32_t position)
 	struct ending *e;
 
 	if (!h->options.orphan_s || !h->ready || h->leaving ||
-	    !dvm_head_node_may_run(h->head, position))
+	    !dvm_head_node_may_run(h->head, position) || !headd_journal_is_ours(h))
 		return;
 	e = calloc(1, sizeof(*e));
 	if (!e) /* its lease ends it */

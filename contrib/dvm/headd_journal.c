@@ -284,6 +284,13 @@ int headd_journal_begin(struct headd *h)
 
 /* ---- the end ---- */
 
+bool headd_journal_is_ours(struct headd *h)
+{
+	struct headd_journal *j = &h->journal;
+
+	return !j->durable || (!j->superseded && durable_is_owner(j->durable, headd_now(h).ms));
+}
+
 void headd_journal_close(struct headd *h)
 {
 	struct headd_journal *j = &h->journal;

@@ -42,6 +42,8 @@ int headd_journal_record(struct headd *h, const void *data, size_t len,
 void headd_journal_turn(struct headd *h);
 /* A node has been lost: have a turn when it is not hoped for any more. */
 void headd_journal_node_lost(struct headd *h);
+/* Look: false: another head has taken the journal over, and this one ends. */
+bool headd_journal_is_ours(struct headd *h);
 /*
  * Nothing more is written. Clients that wait for what is safe now hear of it; of the rest
  * they do not.

@@ -200,17 +200,19 @@ static void on_end(void *arg, struct link *l, int error)
 			  error ? link_strerror(error) : "its daemon has ended";
 
 	bool is_client = link_peer(l)->position == WELCOME_CLIENT;
+	bool is_node = n->proved && !is_client;
+	uint32_t position = n->position;
 
 	if (n->call && !n->proved) {
 		not_answered(n, error);
 		return;
 	}
 	strangers_ended(&h->strangers, &n->stranger, error);
-	if (n->proved && !is_client) {
+	if (is_node)
 		lost(n, why);
-		ends_begin(h, n->position);
-	}
 	forget(n);
+	if (is_node)
+		ends_begin(h, position); /* which may end this head */
 	if (error == -EPROTONOSUPPORT && !is_client)
 		refuse_version(h);
 }

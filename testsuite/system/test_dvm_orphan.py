@@ -85,6 +85,21 @@ def test_what_runs_goes_on(dvm, env, journal, tmp_path):
     assert (journal.parent / "daemons").stat().st_mode & 0o777 == 0o600
 
 
+def test_head_that_was_taken_over_leaves_daemons_to_the_next(dvm, env, journal, tmp_path):
+    """Both heads live: the first one ends nothing of what the second one has."""
+    dvm("submit", "--array", "1-3", "sh", "-c", until(tmp_path / "go")).ok()
+    wait_until(lambda: len(ran(tmp_path)) == 3)
+    first, before = head_of(env), daemons(env)
+    result = resume(dvm, journal, "--name", "b", "--take-over", "--once")
+    result.says("3 tasks are where they were started")
+    wait_until(lambda: has_ended(first))
+    assert daemons(env) == before
+    (tmp_path / "go").touch()
+    dvm("wait").ok()
+    assert (status(dvm)["ended"], status(dvm)["failed"]) == (3, 0)
+    assert set(ran(tmp_path).values()) == {1}
+
+
 def as_many_as_fit(dvm, tmp_path, tasks):
     """How many run when all slots are taken; 0: not yet."""
     now, running = status(dvm), len(ran(tmp_path))

@@ -717,6 +717,8 @@ static void an_idle_head_that_was_taken_over_notices(void **state)
 	pass(first, DURABLE_LOOK_MS + 20);
 	assert_int_equal(first->superseded, 1);
 	assert_int_equal(durable_deadline(first->d), UINT64_MAX);
+	assert_false(durable_is_owner(first->d, first->now));
+	assert_true(durable_is_owner(second->d, second->now));
 	writer_free(first);
 	writer_free(second);
 	disk_destroy(disk);

@@ -191,6 +191,11 @@ int durable_check_owner(struct durable *d, uint64_t now_ms)
 	return rc;
 }
 
+bool durable_is_owner(struct durable *d, uint64_t now_ms)
+{
+	return durable_check_owner(d, now_ms) != -ESTALE;
+}
+
 /* Has the file still its name? */
 static int check_name(struct durable *d)
 {

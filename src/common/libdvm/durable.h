@@ -97,6 +97,9 @@ int durable_begin(struct durable *d, const void *old, size_t len, uint64_t now_m
 int durable_append(struct durable *d, const void *data, size_t len,
 		   enum durable_wait wait, uint64_t now_ms);
 
+/* Look: false: another head is the owner, and ops.superseded has been called. */
+bool durable_is_owner(struct durable *d, uint64_t now_ms);
+
 /* A sync that disk_ops.begin_sync has begun has ended: 0 or a negative errno. */
 void durable_synced(struct durable *d, int error, uint64_t now_ms);
 
