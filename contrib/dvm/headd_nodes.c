@@ -149,6 +149,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		return take_gone(n, body);
 	if (!h->head)
 		return answer_lease(n, body);
+	if (dvm_msg_is_lease(body->data, body->len)) /* it is later if a disk was slow */
+		uv_update_time(loop_uv(h->loop));
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
 			    headd_now(h));
 	return n->broken ? -EPROTO : 0;
