@@ -12,13 +12,29 @@
 
 /* ---- syncs ---- */
 
-static void on_synced(uv_fs_t *sync)
+/*
+ * In a thread of libuv's. Where there is nothing to write, fdatasync asks no file server,
+ * and the loop must not wait for one that hangs: nodes are answered meanwhile.
+ */
+static void do_sync(uv_work_t *sync)
+{
+	struct headd_journal *j = &((struct headd *)sync->data)->journal;
+	struct disk_stat st;
+	int rc;
+
+	do {
+		rc = fdatasync(j->sync_file);
+	} while (rc < 0 && errno == EINTR);
+	j->sync_error = rc < 0 ? -errno : 0;
+	(void)journal_dir_ops.look(&j->dir, "journal", &st);
+}
+
+static void on_synced(uv_work_t *sync, int status)
 {
 	struct headd *h = sync->data;
-	int rc = (int)sync->result;
 
-	uv_fs_req_cleanup(sync);
-	durable_synced(h->journal.durable, rc, headd_now(h).ms); /* and a turn follows */
+	durable_synced(h->journal.durable, status ? status : h->journal.sync_error,
+		       headd_now(h).ms); /* and a turn follows */
 }
 
 static int begin_sync(void *arg, int file)
@@ -26,7 +42,8 @@ static int begin_sync(void *arg, int file)
 	struct headd *h = arg;
 
 	h->journal.sync.data = h;
-	return uv_fs_fdatasync(loop_uv(h->loop), &h->journal.sync, file, on_synced);
+	h->journal.sync_file = file;
+	return uv_queue_work(loop_uv(h->loop), &h->journal.sync, do_sync, on_synced);
 }
 
 /* ---- what becomes of it ---- */

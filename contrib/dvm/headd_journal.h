@@ -26,7 +26,8 @@ struct headd_journal {
 	struct durable *durable; /* NULL: no journal */
 	bool begun;       /* all of it is in the file */
 	bool superseded;  /* by another head */
-	uv_fs_t sync;
+	uv_work_t sync;
+	int sync_file, sync_error; /* of that */
 	uv_timer_t timer; /* for durable_deadline */
 	uv_timer_t hope;  /* of a node's return: see HEAD_HOPE_MS */
 };

@@ -54,7 +54,8 @@ struct disk_ops {
 	/*
 	 * The same of what was written before this call, without waiting for it: when it
 	 * has ended, durable_synced is called with the result, and not from within. One
-	 * at a time.
+	 * at a time. It ends only when the disk answers: what is looked at then does not
+	 * wait for a file server that hangs.
 	 */
 	int (*begin_sync)(void *arg, int file);
 };

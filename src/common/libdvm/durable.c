@@ -315,13 +315,12 @@ int durable_append(struct durable *d, const void *data, size_t len,
 	return 0;
 }
 
-static void begin_sync(struct durable *d, uint64_t now_ms)
+/* Also where all is safe: the owner is checked when it has ended. */
+static void sync_all(struct durable *d, uint64_t now_ms)
 {
 	int rc;
 
 	d->due_ms = UINT64_MAX;
-	if (d->safe == d->end && !d->error)
-		return;
 	d->syncing = d->end;
 	if (d->soon)
 		d->soon_ms = now_ms;
@@ -331,6 +330,13 @@ static void begin_sync(struct durable *d, uint64_t now_ms)
 		fail(d, rc, REPAIR_TAIL, now_ms);
 	else
 		d->syncs = true;
+}
+
+static void begin_sync(struct durable *d, uint64_t now_ms)
+{
+	d->due_ms = UINT64_MAX;
+	if (d->safe < d->end || d->error)
+		sync_all(d, now_ms);
 }
 
 void durable_synced(struct durable *d, int error, uint64_t now_ms)
@@ -424,7 +430,7 @@ void durable_turn(struct durable *d, uint64_t now_ms)
 	else if (now_ms >= d->due_ms)
 		begin_sync(d, now_ms);
 	else if (now_ms >= d->look_ms)
-		(void)durable_check_owner(d, now_ms); /* one that is idle is to end, too */
+		sync_all(d, now_ms); /* one that is idle is to end, too */
 }
 
 uint64_t durable_deadline(const struct durable *d)
