@@ -253,6 +253,7 @@ static uint32_t nodes_before(const struct up *u, uint32_t index)
 static void check_journals(const struct up *u)
 {
 	char path[DVM_PATH_MAX];
+	int rc;
 
 	snprintf(path, sizeof(path), "%s/journal", u->journal);
 	if (!access(path, F_OK))
@@ -261,8 +262,9 @@ static void check_journals(const struct up *u)
 	if (!access(path, F_OK))
 		die("%s has journals of more than %u DVMs: give as many as there were",
 		    u->journal, u->dvms);
-	if (mkdir(u->journal, 0700) < 0 && errno != EEXIST)
-		die("cannot make %s: %s", u->journal, strerror(errno));
+	rc = journal_dir_make(u->journal);
+	if (rc && rc != -EEXIST)
+		die("cannot make %s: %s", u->journal, strerror(-rc));
 }
 
 /* ---- starting a head ---- */

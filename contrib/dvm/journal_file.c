@@ -210,13 +210,36 @@ const struct disk_ops journal_dir_ops = {
 
 /* ---- life ---- */
 
+/* One that may not be read is not synced. */
+static int sync_parent(const char *path)
+{
+	char up[PATH_MAX];
+	struct journal_dir d;
+	int rc;
+
+	if ((size_t)snprintf(up, sizeof(up), "%s/..", path) >= sizeof(up))
+		return -ENAMETOOLONG;
+	d.fd = open(up, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d.fd < 0)
+		return errno == EACCES ? 0 : -errno;
+	rc = dir_sync(&d, DISK_DIRECTORY);
+	close(d.fd);
+	return rc;
+}
+
+int journal_dir_make(const char *path)
+{
+	return mkdir(path, 0700) < 0 ? -errno : sync_parent(path);
+}
+
 int journal_dir_open(struct journal_dir *d, const char *path)
 {
 	struct stat st;
+	int rc = journal_dir_make(path);
 
 	d->lock = -1;
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
+	if (rc && rc != -EEXIST)
+		return rc;
 	d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->fd < 0)
 		return -errno;

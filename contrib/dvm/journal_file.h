@@ -27,6 +27,8 @@ struct journal_dir {
 /* With a journal_dir. */
 extern const struct disk_ops journal_dir_ops;
 
+/* Make a directory of the user's whose name outlives the machine. -EEXIST: it is there. */
+int journal_dir_make(const char *path);
 /*
  * Make the directory if it is not there, and open it, once: later operations need no
  * path. -EPERM: it is not this user's, or others can write to it.
