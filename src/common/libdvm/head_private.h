@@ -292,8 +292,8 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
 bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
 /* Those ranks have ended, surely: what is over with that waits again. */
 void tasks_leave_node(struct dvm_head *h, uint32_t node);
-/* Is it to end, and have ranks on the node? */
-bool tasks_end_on(const struct dvm_head *h, uint32_t node);
+/* By node, to be freed: does it have ranks of a task that is to end? NULL: no memory. */
+bool *tasks_end_on(const struct dvm_head *h);
 /* What runs on the node is ended as by a time limit, and waits again. */
 void tasks_move_away(struct dvm_head *h, uint32_t node);
 /* A client has gone: end what is tied to it. */

@@ -642,14 +642,17 @@ void tasks_leave_node(struct dvm_head *h, uint32_t node)
 	}
 }
 
-bool tasks_end_on(const struct dvm_head *h, uint32_t node)
+bool *tasks_end_on(const struct dvm_head *h)
 {
+	bool *on = calloc(h->options.nodes, sizeof(*on));
 	const struct head_task *t;
 
+	if (!on)
+		return NULL;
 	DL_FOREACH(h->running, t)
-		if ((t->cancelled || h->stop_ms) && running_part(t, node))
-			return true;
-	return false;
+		for (uint32_t i = 0; (t->cancelled || h->stop_ms) && i < t->placement->count; i++)
+			on[t->placement->parts[i].node] |= !t->placement->parts[i].ended;
+	return on;
 }
 
 void tasks_move_away(struct dvm_head *h, uint32_t node)

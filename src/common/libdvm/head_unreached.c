@@ -6,6 +6,8 @@
  */
 #include "libdvm/head_private.h"
 
+#include <stdlib.h>
+
 #define DOWN_MS 10000 /* more than twice what a node is silent for: lease.c, ASK_MAX_MS */
 
 static uint64_t silent_ms(const struct dvm_head *h, uint32_t node)
@@ -27,13 +29,15 @@ static double until(const struct dvm_head *h, uint32_t node)
 static json_t *list(const struct dvm_head *h, uint64_t silent)
 {
 	json_t *nodes = json_array();
+	bool *on = h->options.away_ms ? tasks_end_on(h) : NULL;
 
-	for (uint32_t i = 0; h->options.away_ms && i < h->options.nodes; i++)
-		if (silent_ms(h, i) >= silent && tasks_end_on(h, i))
+	for (uint32_t i = 0; on && i < h->options.nodes; i++)
+		if (silent_ms(h, i) >= silent && on[i])
 			json_array_append_new(nodes, json_pack("{s:o,s:f,s:f}",
 				"name", report_name(head_node_name(h, i)),
 				"silent", (double)silent_ms(h, i) / 1e3,
 				"until", until(h, i)));
+	free(on);
 	return nodes;
 }
 
@@ -54,7 +58,7 @@ static void leave_alone(struct dvm_head *h, uint32_t node)
 {
 	struct head_node *n = &h->nodes[node];
 
-	if (silent_ms(h, node) < DOWN_MS || !tasks_end_on(h, node))
+	if (silent_ms(h, node) < DOWN_MS)
 		return;
 	log_error(h->log, "node %s cannot be reached: ranks there may run for %.0f s more",
 		  n->name, until(h, node) - (double)h->now.wall_ns / 1e9);
@@ -71,6 +75,7 @@ static void leave_alone(struct dvm_head *h, uint32_t node)
 void head_unreached_turn(struct dvm_head *h)
 {
 	json_t *nodes;
+	bool *on;
 
 	if (!h->down_ms || h->now.ms < h->down_ms)
 		return;
@@ -80,6 +85,9 @@ void head_unreached_turn(struct dvm_head *h)
 		client_tell(h, h->down_client, json_pack("{s:s,s:O}", "ev", "unreached",
 							 "nodes", nodes));
 	json_decref(nodes);
-	for (uint32_t i = 0; i < h->options.nodes; i++)
-		leave_alone(h, i);
+	on = tasks_end_on(h);
+	for (uint32_t i = 0; on && i < h->options.nodes; i++)
+		if (on[i])
+			leave_alone(h, i);
+	free(on);
 }
