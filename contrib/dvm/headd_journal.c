@@ -77,8 +77,12 @@ static void on_superseded(void *arg, const struct owner *by)
 
 	h->journal.superseded = true;
 	headd_owner_name(by, name, sizeof(name));
-	headd_fail(h, "%s has taken over the journal in %s", name,
-		   h->options.journal.dir);
+	if (by->epoch)
+		headd_fail(h, "%s has taken over the journal in %s", name,
+			   h->options.journal.dir);
+	else
+		headd_fail(h, "this head's file owner.NUMBER in %s was removed: it writes the journal no more",
+			   h->options.journal.dir);
 }
 
 /* ---- turns ---- */

@@ -108,13 +108,25 @@ static int dir_stat(void *arg, int file, struct disk_stat *out)
 	return 0;
 }
 
+/*
+ * A file of NFS that is gone; also all of the directory, after a file server has failed
+ * over, and that says nothing of its files.
+ */
+static int stale(const struct journal_dir *d)
+{
+	struct statx st;
+	int rc = statx(d->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_TYPE, &st);
+
+	return rc < 0 && errno == ESTALE ? -EIO : -ENOENT;
+}
+
 static int look_cached(const struct journal_dir *d, const char *name,
 		       struct disk_stat *out)
 {
 	struct stat st;
 
 	if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ESTALE ? -ENOENT : -errno;
+		return errno == ESTALE ? stale(d) : -errno;
 	describe(&st, out);
 	return 0;
 }
@@ -132,7 +144,7 @@ static int dir_look(void *arg, const char *name, struct disk_stat *out)
 		  STATX_TYPE | STATX_UID | STATX_INO | STATX_SIZE, &st) < 0) {
 		if (errno == ENOSYS || errno == EPERM)
 			return look_cached(d, name, out);
-		return errno == ESTALE ? -ENOENT : -errno;
+		return errno == ESTALE ? stale(d) : -errno;
 	}
 	out->id = st.stx_ino;
 	out->size = st.stx_size;

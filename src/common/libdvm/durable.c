@@ -176,7 +176,8 @@ static void supersede(struct durable *d)
 
 	d->superseded = true;
 	d->due_ms = UINT64_MAX;
-	if (owner_last(&by, &d->disk, d->disk_arg) || by.epoch <= d->self.epoch)
+	(void)owner_last(&by, &d->disk, d->disk_arg); /* its epoch, at least */
+	if (by.epoch <= d->self.epoch)
 		by = (struct owner){ 0 };
 	d->ops.superseded(d->arg, &by);
 }

@@ -52,7 +52,10 @@ struct durable_ops {
 	 * one; 0: it can again.
 	 */
 	void (*failed)(void *arg, int error);
-	/* Another head is the owner. Called once; then all fails with -ESTALE. */
+	/*
+	 * Another head is the owner, or somebody has removed this one's file: then the
+	 * epoch is 0. Called once; then all fails with -ESTALE.
+	 */
 	void (*superseded)(void *arg, const struct owner *by);
 };
 
