@@ -24,6 +24,7 @@
 #include "core_file.h"
 #include "lease_timer.h"
 #include "libdvm/dvm_msg.h"
+#include "libio/attach_fds.h"
 #include "libio/channel.h"
 #include "libio/link.h"
 #include "libio/loop.h"
@@ -65,7 +66,8 @@ struct dvmd {
 	struct lease_timer lease;
 	bool gives_up;     /* none has come, or this one does not answer */
 	bool ended;        /* no rank is left */
-	pid_t process;     /* of the zygote */
+	pid_t process;     /* of the zygote, */
+	int pmi;           /* and a socket to it, over which it speaks of PMI */
 	struct rlimit core; /* for that */
 	int status;
 };
@@ -309,6 +311,7 @@ static int start_zygote(struct dvmd *d)
 	close(ends[1]);
 	close(pmi[1]);
 	raise_limit();
+	d->pmi = rc ? -1 : fcntl(pmi[0], F_DUPFD_CLOEXEC, 0);
 	if (!rc)
 		return listen_to_zygote(d, ends[0], pmi[0]);
 	close(ends[0]);
@@ -499,6 +502,19 @@ static void connect_next(struct dvmd *d, int error)
 	wait_to_try_again(d, error);
 }
 
+/* The zygote takes it if this process is killed: zygote.h. */
+static void hand_link_on(const struct dvmd *d)
+{
+	const struct passed_fds fds = { .count = 1, .fds = { link_fd(d->head) } };
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union attached_fds control;
+
+	attach_fds(&msg, &fds, &control);
+	(void)sendmsg(d->pmi, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 /* It goes on where another was lost, which this side may not have noticed yet. */
 static void on_other_head(void *arg, struct link *l)
 {
@@ -511,6 +527,7 @@ static void on_other_head(void *arg, struct link *l)
 	leave_head(d);
 	d->head = l;
 	link_hand_over(l, &head_ops, d);
+	hand_link_on(d);
 	uv_timer_stop(&d->orphan);
 }
 

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libio/attach_fds.h"
 #include "libio/fd.h"
 #include "libio/frames.h"
 #include "libutil/decimal.h"
@@ -264,6 +265,30 @@ static int look_for_strays(struct zygote *z)
 	return -1;
 }
 
+/* That to the head that came last. */
+static void take_link(void)
+{
+	union attached_fds control;
+	ssize_t n;
+	char byte;
+
+	do {
+		struct iovec iov = { &byte, 1 };
+		struct msghdr msg = {
+			.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+			.msg_controllen = sizeof(control.bytes),
+		};
+		int fd;
+
+		n = recvmsg(ZYGOTE_PMI_FD, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		fd = n > 0 ? passed_fd(&msg) : -1;
+		if (fd >= 0) {
+			dup2(fd, ZYGOTE_LINK_FD);
+			close(fd);
+		}
+	} while (n > 0);
+}
+
 /* pmi2x-dvmd has been killed, and the head is told by its link: no more comes over that. */
 static void say_gone(void)
 {
@@ -272,6 +297,7 @@ static void say_gone(void)
 	struct pollfd daemon = { .fd = ZYGOTE_FD }, link = { ZYGOTE_LINK_FD, POLLOUT, 0 };
 	char rest[4096];
 
+	take_link();
 	if (!frame || poll(&daemon, 1, 0) <= 0 || !(daemon.revents & POLLHUP) ||
 	    poll(&link, 1, LINK_END_MS) <= 0 ||
 	    send(ZYGOTE_LINK_FD, frame->data, frame->len, MSG_NOSIGNAL) < 0)

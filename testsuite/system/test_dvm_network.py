@@ -79,6 +79,21 @@ def test_daemon_that_is_killed_is_proof_that_its_ranks_have_ended(network, name)
     network.assert_one_at_a_time()
 
 
+def test_daemon_that_is_killed_says_so_to_its_second_head(network, tmp_path):
+    """The lease is 30 s."""
+    options = ("--orphan", "30")
+    begin(network, "--journal", tmp_path / "j", *options)
+    places = network.env["PMI2X_DVM_DIR"]
+    head = next(p for p, n in living(places).items() if "head" in n)
+    os.kill(head, signal.SIGKILL)
+    wait_until(lambda: head not in living(places))
+    network.up("--resume", tmp_path / "j", *options)
+    assert network.instances() == {0}
+    os.kill(network.daemon_of(0), signal.SIGKILL)
+    network.wait_for_instance(1, 15)
+    network.assert_one_at_a_time()
+
+
 def test_node_that_is_given_up_is_ended_as_soon_as_it_can_be_reached(network, tmp_path):
     """Its lease is 30 s. The tasks run elsewhere when it has said that its ranks have ended."""
     begin(network, "--journal", tmp_path / "j", "--orphan", "30")
