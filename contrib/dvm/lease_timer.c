@@ -15,10 +15,11 @@ static uint64_t now_ms(void)
 static void on_tick(uv_timer_t *timer)
 {
 	struct lease_timer *t = timer->data;
-	uint64_t now = now_ms(), end = lease_end(&t->lease);
+	uint64_t now = now_ms(), end;
 
 	if (lease_ask(&t->lease, now))
 		t->ops.ask(t->arg, now);
+	end = lease_end(&t->lease);
 	if (now >= end)
 		t->ops.over(t->arg, now - end);
 }

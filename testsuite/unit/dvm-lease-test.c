@@ -220,6 +220,31 @@ static void lease_is_asked_for_several_times(void **state)
 	assert_in_range(asks, 4, 100);
 }
 
+/* With its ranks, and perhaps its head, as by Slurm's suspend. */
+static void daemon_that_was_stopped_waits_a_tick_for_an_answer(void **state)
+{
+	struct lease l = { 0 };
+
+	lease_begin(&l, LEASE_MS, 100);
+	lease_ask(&l, 100);
+	assert_true(lease_ask(&l, 5000));
+	assert_int_equal(lease_end(&l), 5000 + lease_tick(&l));
+	lease_answered(&l, 5000, 5010);
+	assert_int_equal(lease_end(&l), 5000 + LEASE_MS);
+}
+
+static void lease_that_is_over_stays_over(void **state)
+{
+	struct lease l = { 0 };
+	uint64_t now;
+
+	lease_begin(&l, LEASE_MS, 100);
+	for (now = 100; now <= 100 + LEASE_MS; now += lease_tick(&l))
+		lease_ask(&l, now);
+	lease_ask(&l, 5000);
+	assert_int_equal(lease_end(&l), 100 + LEASE_MS);
+}
+
 static void node_without_a_lease_runs_forever(void **state)
 {
 	struct lease l = { 0 };
@@ -294,6 +319,19 @@ static void silent_node_is_lost_when_its_lease_is_over(void **state)
 	assert_int_equal(b->nodes[1].launches, 0);
 	pass_until(b, START_MS + AWAY_MS);
 	assert_int_equal(b->nodes[1].launches, 1);
+	bed_destroy(b);
+}
+
+static void nodes_are_listened_to_when_their_head_was_stopped(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	b->now.ms += 10 * LEASE_MS + 1;
+	dvm_head_turn(b->head, b->now);
+	assert_false(b->nodes[0].broken || b->nodes[1].broken);
+	pass_until(b, dvm_head_deadline(b->head));
+	assert_true(b->nodes[0].broken);
+	assert_false(b->nodes[1].broken);
 	bed_destroy(b);
 }
 
@@ -410,12 +448,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lease_counts_from_when_the_answered_message_was_sent),
 		cmocka_unit_test(lease_is_asked_for_several_times),
+		cmocka_unit_test(daemon_that_was_stopped_waits_a_tick_for_an_answer),
+		cmocka_unit_test(lease_that_is_over_stays_over),
 		cmocka_unit_test(node_without_a_lease_runs_forever),
 		cmocka_unit_test(head_answers_a_lease_at_once),
 		cmocka_unit_test(task_of_a_lost_node_waits_for_its_lease),
 		cmocka_unit_test(task_of_a_node_that_is_gone_runs_elsewhere_at_once),
 		cmocka_unit_test(lost_node_that_turns_out_to_be_gone_frees_its_tasks),
 		cmocka_unit_test(silent_node_is_lost_when_its_lease_is_over),
+		cmocka_unit_test(nodes_are_listened_to_when_their_head_was_stopped),
 		cmocka_unit_test(ranks_beside_a_lost_node_are_killed_at_once),
 		cmocka_unit_test(rank_that_had_ended_is_not_lost_with_its_node),
 		cmocka_unit_test(end_that_is_told_twice_counts_once),

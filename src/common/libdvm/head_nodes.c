@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define NAMES_MAX ((size_t)16 << 20) /* bytes of a request's "nodes" */
+#define LATE_MS 1000 /* a turn comes at its deadline; this late, when the head was stopped */
 #define SECONDS_MAX 1000000000 /* of a request's "grace" */
 
 /* ---- growing ---- */
@@ -326,6 +327,18 @@ static uint64_t lease_limit(const struct dvm_head *h, const struct head_node *n)
 	       n->heard_ms + h->options.lease_ms : UINT64_MAX;
 }
 
+/*
+ * The head was stopped, as by Slurm's suspend, and what the node has said meanwhile has not
+ * been read. The node may have been stopped, too: it has some time to be heard.
+ */
+static bool was_stopped(struct dvm_head *h, struct head_node *n)
+{
+	if (h->now.ms < lease_limit(h, n) + LATE_MS)
+		return false;
+	n->heard_ms = h->now.ms - h->options.lease_ms + h->options.lease_ms / 4;
+	return true;
+}
+
 static void check_lease(struct dvm_head *h, uint32_t node)
 {
 	struct head_node *n = &h->nodes[node];
@@ -337,6 +350,8 @@ static void check_lease(struct dvm_head *h, uint32_t node)
 		dvm_head_node_gone(h, node, h->now);
 		return;
 	}
+	if (was_stopped(h, n))
+		return;
 	snprintf(why, sizeof(why), "nothing was heard of it for %u s",
 		 h->options.lease_ms / 1000);
 	dvm_head_node_lost(h, node, why, h->now);

@@ -20,11 +20,17 @@ struct lease {
 	uint32_t length_ms;   /* 0: there is none */
 	uint64_t answered_ms; /* when the last message that was answered was sent */
 	uint64_t ask_ms;      /* when the next is due */
+	uint64_t looked_ms;   /* when lease_ask was last called */
+	uint64_t woken_ms;    /* it is not over before this */
 };
 
 /* A head has proved itself at `now`. */
 void lease_begin(struct lease *l, uint32_t length_ms, uint64_t now);
-/* Is a message due? Then it is sent now. */
+/*
+ * Is a message due? Then it is sent now. If that was not asked for longer than two ticks,
+ * the daemon was stopped, as by Slurm's suspend, perhaps with its head: a lease that was
+ * not over before goes on for a tick, in which the head can answer, or its end is seen.
+ */
 bool lease_ask(struct lease *l, uint64_t now);
 /* The message that was sent at `sent` has been answered. */
 void lease_answered(struct lease *l, uint64_t sent, uint64_t now);
