@@ -25,8 +25,9 @@ struct agent_host {
 	/* End the step because srun cannot be told to. */
 	void (*kill_step)(void *arg, const char *why);
 	/*
-	 * The process of the rank in `slot` is ending: call agent_rank_ended when
-	 * it is known how, at once or later. NULL: it never is.
+	 * The process of the rank in `slot` is ending, or the kernel has no pidfd of it:
+	 * call agent_rank_ended when it is known how the process has ended, at once or
+	 * later. NULL: it never is.
 	 */
 	void (*ask_rank_end)(void *arg, uint32_t slot);
 	/*

@@ -3,12 +3,16 @@
 #include "unit.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent-cluster.h"
+#include "libio/peer.h"
 #include "libio/registration.h"
 
 #define PATIENCE_S 60 /* then a test hangs */
@@ -71,6 +75,65 @@ static void a_death_fails_the_barrier(bool grandchild)
 	close(keep[0]);
 	close(keep[1]);
 	cluster_close(&c);
+}
+
+#define PEER_PIDFD 77 /* SO_PEERPIDFD */
+
+static bool no_pidfds; /* of other processes than this */
+
+/* As on a kernel without pidfds. */
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	struct ucred peer;
+
+	if (no_pidfds && level == SOL_SOCKET && name == PEER_PIDFD &&
+	    !peer_credentials(fd, &peer) && peer.pid != getpid()) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+}
+
+static void host_knows_end(struct cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->exits_after = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* What the rank has started keeps its connection open. */
+static void without_pidfds_the_host_says_that_a_rank_has_ended(void **state)
+{
+	struct cluster c;
+	int keep[2];
+	pid_t pid;
+
+	no_pidfds = true;
+	assert_int_equal(pipe(keep), 0);
+	cluster_open(&c, 3);
+	c.exits_after = UINT_MAX;
+	c.exit.status = W_EXITCODE(5, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		c.exits = i == 2; /* only there */
+		cluster_start(&c, i);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		rank_init(&c, i);
+	for (uint32_t i = 0; i < 2; i++)
+		rank_say(&c, i, "cmd=barrier_in");
+	pid = fork();
+	if (pid == 0) {
+		close(keep[1]);
+		die_as_rank(starter_registration_fd(c.agents[2]), true, keep[0]);
+	}
+	waitpid(pid, NULL, 0);
+	host_knows_end(&c);
+	for (uint32_t i = 0; i < 2; i++)
+		rank_expect(&c, i, "rank_2_(node_n2)_exited_with_exit_code_5");
+	close(keep[0]);
+	close(keep[1]);
+	cluster_close(&c);
+	no_pidfds = false;
 }
 
 static void a_dead_rank_fails_the_others(void **state)
@@ -265,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dead_rank_fails_the_others),
 		cmocka_unit_test(a_grandchild_does_not_hide_a_death),
+		cmocka_unit_test(without_pidfds_the_host_says_that_a_rank_has_ended),
 		cmocka_unit_test(a_slot_is_registered_once),
 		cmocka_unit_test(a_rank_that_does_not_read_is_dropped_alone),
 		cmocka_unit_test(a_request_comes_byte_by_byte),

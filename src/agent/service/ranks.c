@@ -162,8 +162,7 @@ static void on_limit(uv_timer_t *timer)
 /*
  * The connection ends, then the process, and last its parent learns how. The engine
  * is told once, with all of it, for the reason travels to every node at once; but of a
- * process that lives on, first of the one and later of the other. Without a pidfd the
- * host says when it ends.
+ * process that lives on, first of the one and later of the other.
  */
 static void rank_leaves(struct rank *r)
 {
@@ -171,6 +170,8 @@ static void rank_leaves(struct rank *r)
 	const struct agent_host *host = s->node->host;
 
 	tell_unspoken(s);
+	if (r->gone) /* the host has said so meanwhile */
+		return;
 	r->leaving = true;
 	r->since = node_now(s->node);
 	if (is_asked_for(r) || (host->ask_rank_end && !r->exited && r->pidfd < 0))
@@ -297,6 +298,18 @@ static void on_exit_poll(uv_poll_t *poll, int status, int events)
 	rank_exited(poll->data);
 }
 
+/*
+ * There is no pidfd: the host says when the process ends. It is asked now, for whatever
+ * the process has started may keep the connection open.
+ */
+static void watch_by_host(const struct rank *r)
+{
+	const struct agent_host *host = r->service->node->host;
+
+	if (host->ask_rank_end)
+		host->ask_rank_end(host->arg, r->slot);
+}
+
 /* Takes over the pidfd, or the reason why there is none. */
 static void watch(struct rank *r, int pidfd)
 {
@@ -304,10 +317,13 @@ static void watch(struct rank *r, int pidfd)
 		rank_exited(r);
 		return;
 	}
-	if (pidfd < 0) /* no pidfds here: the host has to say */
-		return;
-	if (uv_poll_init(loop_uv(r->service->node->loop), &r->exit, pidfd)) {
+	if (pidfd >= 0 &&
+	    uv_poll_init(loop_uv(r->service->node->loop), &r->exit, pidfd)) {
 		close(pidfd);
+		pidfd = -1;
+	}
+	if (pidfd < 0) {
+		watch_by_host(r);
 		return;
 	}
 	r->pidfd = pidfd;
@@ -444,10 +460,18 @@ bool ranks_process(void *service, uint32_t pid, char name[PMI_PROCESS_NAME_MAX])
 	return process_lives((pid_t)pid, name, PMI_PROCESS_NAME_MAX);
 }
 
+/* The host tells of the end later than that it leaves. */
+static bool is_awaited(const struct rank *r)
+{
+	return r->registered && !r->gone && r->pidfd < 0 && !is_unwatched(r);
+}
+
 bool ranks_have_ended(const struct service *s)
 {
 	for (uint32_t i = 0; i < s->ranks->count; i++) {
-		if (s->ranks->slots[i].stream || s->ranks->slots[i].leaving)
+		const struct rank *r = &s->ranks->slots[i];
+
+		if (r->stream || r->leaving || is_awaited(r))
 			return false;
 	}
 	return true;
