@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "libio/owner.h"
 #include "pmixd/client_hello.h"
 #include "pmixd/door.h"
 
@@ -76,6 +77,17 @@ static bool may_come(struct clients *c, struct waiting *w, const struct client_h
 	return false;
 }
 
+/*
+ * The client has been killed while it waited, or has given up (handshake_wait_time of
+ * libpmix) and comes again: libpmix here would take the end of this one for the rank's.
+ */
+static bool has_left(const struct waiting *w)
+{
+	uint32_t uid;
+
+	return owner_of_peer(w->fd, &uid) == -ENOENT;
+}
+
 /* True: it does not wait any more. */
 static bool look(struct clients *c, struct waiting *w)
 {
@@ -87,7 +99,7 @@ static bool look(struct clients *c, struct waiting *w)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	rc = n > 0 ? client_hello_read(bytes, n, &hello) : -EPIPE;
+	rc = n <= 0 || has_left(w) ? -EPIPE : client_hello_read(bytes, n, &hello);
 	if (!rc)
 		return false;
 	if (rc == -EPROTO || (rc > 0 && may_come(c, w, &hello, &refused))) {

@@ -4,7 +4,8 @@
  * of PMIx at a time, of one process: libpmix would take a second process for the first
  * one. So a connection waits here until its process has said which rank it is. While
  * the rank's session lives it waits for the end of that, one second at most, and is then
- * closed. Programs of a rank that follow one another are let in.
+ * closed. Programs of a rank that follow one another are let in, and who has closed its
+ * end meanwhile is not.
  */
 #ifndef PMI2X_PMIXD_CLIENTS_H
 #define PMI2X_PMIXD_CLIENTS_H

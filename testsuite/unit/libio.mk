@@ -107,6 +107,14 @@ testsuite_unit_client_hello_test_SOURCES = testsuite/unit/client-hello-test.c \
 	src/pmixd/client_hello.c
 testsuite_unit_client_hello_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_client_hello_test_LDADD = $(CMOCKA_LIBS)
+if HAVE_PMIXD
+unit_tests += testsuite/unit/pmixd-clients-test
+endif
+testsuite_unit_pmixd_clients_test_SOURCES = testsuite/unit/pmixd-clients-test.c \
+	src/pmixd/client_hello.c src/pmixd/clients.c src/pmixd/server_session.c
+testsuite_unit_pmixd_clients_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) $(PMIX_CFLAGS)
+testsuite_unit_pmixd_clients_test_LDADD = libio_plain.la libcoll.la libutil.la \
+	$(XXHASH_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_pmix_env_test_SOURCES = testsuite/unit/pmix-env-test.c \
 	src/starter/pmix_env.c
 testsuite_unit_pmix_env_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
