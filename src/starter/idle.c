@@ -196,12 +196,44 @@ static bool some_have_gone(const struct starter *s)
 	return gone && gone < s->idle.count;
 }
 
+static bool has_ended(struct registration *r)
+{
+	if (r->pidfd == -1)
+		r->pidfd = registration_process(r);
+	return r->pidfd == -ESRCH ||
+	       (r->pidfd >= 0 && starter_wait_event(r->pidfd, 0));
+}
+
+static bool all_have_ended(const struct starter *s)
+{
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		if (s->idle.ranks[i].fd < 0 || !has_ended(&s->idle.ranks[i]))
+			return false;
+	return true;
+}
+
 /* ---- waiting ---- */
+
+/*
+ * Does a neighbour ask for the agent? While slurmstepd ends the step it would kill the
+ * agent, which has to tell of spawned ranks: that waits for starter_stop, see above.
+ */
+static bool is_called(const struct starter *s)
+{
+	struct pollfd *fds = s->idle.fds;
+
+	if (!fds[IDLE_LISTENER].revents && !fds[IDLE_DOORBELL].revents)
+		return false;
+	if (!s->step->spawned || !all_have_ended(s))
+		return true;
+	fds[IDLE_LISTENER].fd = fds[IDLE_DOORBELL].fd = -1;
+	return false;
+}
 
 static bool is_wanted(struct starter *s)
 {
 	struct pollfd *fds = s->idle.fds;
-	bool wanted = fds[IDLE_LISTENER].revents || fds[IDLE_DOORBELL].revents;
+	bool wanted = is_called(s);
 
 	for (uint32_t i = 0; i < s->idle.count; i++)
 		wanted |= has_spoken(&fds[IDLE_RANKS + i]);

@@ -2,8 +2,10 @@
 /* The agent of a step that does not use PMI, and how it wakes up. */
 #include "unit.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -238,6 +240,49 @@ static void no_agent_is_started_between_the_last_rank_and_the_end(void **state)
 	cluster_close(&c);
 }
 
+static void knock_at(uint16_t port)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	close(fd);
+}
+
+/* The same when the agent of another node calls then. */
+static void neighbour_starts_no_agent_after_the_last_rank(void **state)
+{
+	struct cluster c;
+	pid_t pid;
+	int seen, fd;
+
+	cluster_open(&c, 2);
+	c.steps[1].spawned = true;
+	c.run = count_agent;
+	cluster_prepare(&c, 1);
+	atomic_store(&agents, 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(registration_of_rank(starter_registration_fd(c.agents[1]), 0,
+					   &fd) != 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	atomic_store(&polls, 0);
+	assert_int_equal(starter_run(c.agents[1]), 0);
+	while (atomic_load(&polls) < 3)
+		sched_yield();
+	seen = atomic_load(&polls);
+	knock_at(cluster_port(&c, 1));
+	while (atomic_load(&polls) == seen && !atomic_load(&agents))
+		sched_yield();
+	assert_int_equal(atomic_load(&agents), 0);
+	cluster_stop(&c, 1);
+	assert_int_equal(atomic_load(&agents), 1);
+	cluster_close(&c);
+}
+
 /* ---- an MPI program whose ranks do not speak ---- */
 
 static const char UNSPOKEN[] = "none of the 1 ranks has spoken PMI";
@@ -446,6 +491,7 @@ int main(void)
 		cmocka_unit_test(one_that_never_runs_can_be_stopped),
 		cmocka_unit_test(a_late_failure_ends_the_step),
 		cmocka_unit_test(a_spawned_rank_that_ends_at_once_is_told_of),
+		cmocka_unit_test(neighbour_starts_no_agent_after_the_last_rank),
 		cmocka_unit_test(
 			no_agent_is_started_between_the_last_rank_and_the_end),
 		cmocka_unit_test(silence_is_told_without_an_agent),
