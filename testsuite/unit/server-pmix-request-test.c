@@ -12,10 +12,11 @@
 
 /* ---- direct modex ---- */
 
-static void fetch(struct net *n, uint32_t node, uint64_t id, uint32_t rank)
+static void fetch_in(struct net *n, uint32_t node, uint64_t id, uint32_t rank,
+		     uint32_t timeout)
 {
 	const struct pmix_msg m = {
-		.type = PMIX_MSG_FETCH, .id = id, .rank = rank, .number = 77,
+		.type = PMIX_MSG_FETCH, .id = id, .rank = rank, .number = timeout,
 		.text = "key", .text_len = 3,
 	};
 
@@ -23,8 +24,13 @@ static void fetch(struct net *n, uint32_t node, uint64_t id, uint32_t rank)
 	net_run(n);
 }
 
+static void fetch(struct net *n, uint32_t node, uint64_t id, uint32_t rank)
+{
+	fetch_in(n, node, id, rank, 77);
+}
+
 /* The node is asked for this rank; returns by what it answers. */
-static uint64_t expect_asked(struct net_node *node, uint32_t rank)
+static uint64_t expect_asked_in(struct net_node *node, uint32_t rank, uint32_t timeout)
 {
 	struct pmix_msg m;
 	struct buf b;
@@ -32,11 +38,16 @@ static uint64_t expect_asked(struct net_node *node, uint32_t rank)
 	assert_true(hear(node, &m, &b));
 	assert_int_equal(m.type, PMIX_MSG_FETCH);
 	assert_int_equal(m.rank, rank);
-	assert_int_equal(m.number, 77);
+	assert_int_equal(m.number, timeout);
 	assert_int_equal(m.text_len, 3);
 	assert_memory_equal(m.text, "key", 3);
 	buf_free(&b);
 	return m.id;
+}
+
+static uint64_t expect_asked(struct net_node *node, uint32_t rank)
+{
+	return expect_asked_in(node, rank, 77);
 }
 
 static void answer(struct net *n, uint32_t node, uint64_t id, int status,
@@ -128,6 +139,45 @@ static void a_fetch_ends_with_its_rank(void **state)
 	net_run(n);
 	expect_fetched(&n->nodes[0], 1, -ECONNRESET, "",
 		       "rank 5 (node n2) exited without finalizing PMIx");
+	net_destroy(n);
+}
+
+/* What it has committed is there, or never will be. */
+static void fetch_of_ended_rank_has_a_limit(void **state)
+{
+	struct net *n = serve(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	ready(n);
+	assert_int_equal(say_rank(n, PMIX_MSG_FINALIZED, 5), 0);
+	exit_of(n, 5, NULL);
+	fetch_in(n, 0, 1, 5, UINT32_MAX);
+	answer(n, 2, expect_asked_in(&n->nodes[2], 5, 1000), 0, "x");
+	expect_fetched(&n->nodes[0], 1, 0, "x", "");
+	fetch(n, 0, 2, 5);
+	answer(n, 2, expect_asked(&n->nodes[2], 5), -ENOENT, "");
+	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_int_equal(m.status, -ENOENT);
+	buf_free(&b);
+	net_destroy(n);
+}
+
+static void fetch_of_rank_that_ended_without_pmix_fails(void **state)
+{
+	struct net *n = net_create(NULL);
+	struct pmix_msg m;
+	struct buf b;
+
+	for (uint32_t i = 0; i < NET_NODES; i++)
+		hello(&n->nodes[i]);
+	assert_int_equal(say_rank(n, PMIX_MSG_CONNECTED, 0), 0);
+	exit_of(n, 5, NULL);
+	fetch_in(n, 0, 1, 5, UINT32_MAX);
+	assert_true(hear(&n->nodes[0], &m, &b));
+	assert_int_equal(m.type, PMIX_MSG_FETCHED);
+	assert_int_equal(m.status, -EIO);
+	buf_free(&b);
 	net_destroy(n);
 }
 
@@ -476,6 +526,8 @@ int main(void)
 		cmocka_unit_test(a_fetch_waits_for_who_is_not_ready),
 		cmocka_unit_test(a_fetch_of_nobody_is_refused),
 		cmocka_unit_test(a_fetch_ends_with_its_rank),
+		cmocka_unit_test(fetch_of_ended_rank_has_a_limit),
+		cmocka_unit_test(fetch_of_rank_that_ended_without_pmix_fails),
 		cmocka_unit_test(a_fetch_ends_with_who_serves_the_rank),
 		cmocka_unit_test(what_a_rank_publishes_is_found),
 		cmocka_unit_test(

@@ -14,6 +14,8 @@
 #include "libpmi/pmix_msg.h"
 #include "libpmi/server_private.h"
 
+#define ENDED_MS 1000 /* for what a rank has committed that has ended: it is there, or never */
+
 /* Asked for by this node. */
 struct pmix_ask {
 	struct pmix_ask *prev, *next;
@@ -140,16 +142,19 @@ static void pass_on(struct pmi_server *s, const struct pmix_wanted *w)
 int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
 		     const struct coll_fetch *what)
 {
+	const struct rank_session *ss = pmix_own_rank(s, what->rank);
 	struct pmix_wanted *w;
 
 	if (!s->pmix.served || s->pmix.lost || what->key_len > PMIX_MSG_TEXT_MAX)
 		return -ENOTSUP;
+	if (!ss || (ss->ended && ss->pmix == RANK_PMIX_NONE))
+		return -ENOTSUP; /* and will have nothing */
 	w = calloc(1, sizeof(*w) + what->key_len);
 	if (!w)
 		return -ENOMEM;
 	w->token = token;
 	w->rank = what->rank;
-	w->timeout = what->timeout;
+	w->timeout = ss->ended && what->timeout > ENDED_MS ? ENDED_MS : what->timeout;
 	w->key_len = what->key_len;
 	if (w->key_len)
 		memcpy(w->key, what->key, w->key_len);
