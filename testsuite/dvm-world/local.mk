@@ -30,6 +30,7 @@ check-dvm-world: testsuite/dvm-world/dvm-world
 
 # What mutants-test.sh compiles and links mutants with.
 testsuite/dvm-world/compile: Makefile
+	$(AM_V_at)$(MKDIR_P) testsuite/dvm-world
 	$(AM_V_GEN){ echo 'compile="$(CC) $(DEFS) $(DEFAULT_INCLUDES) $(INCLUDES) $(testsuite_dvm_world_dvm_world_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS)"'; \
 	echo 'link="$(LIBTOOL) --quiet --tag=CC --mode=link $(CC) $(AM_CFLAGS) $(CFLAGS) $(testsuite_dvm_world_dvm_world_LDFLAGS) $(LDFLAGS)"'; \
 	echo 'objects="$(testsuite_dvm_world_dvm_world_OBJECTS)"'; \
