@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libio/stream.h"
@@ -29,6 +30,8 @@ struct side {
 	bool closes;          /* after it */
 	struct side *other;   /* of the same set */
 	bool early;           /* an answer went before all had been told */
+	pid_t senders[4];     /* of the first pieces */
+	unsigned pieces;
 };
 
 static uv_loop_t loop;
@@ -64,6 +67,9 @@ static void on_input(void *arg, size_t n)
 {
 	struct side *s = arg;
 
+	if (s->pieces < sizeof(s->senders) / sizeof(*s->senders))
+		s->senders[s->pieces] = stream_sender(s->stream);
+	s->pieces++;
 	s->got = realloc(s->got, s->ngot + n);
 	memcpy(s->got + s->ngot, s->in, n);
 	s->ngot += n;
@@ -102,8 +108,11 @@ static int side_open(struct side *s, size_t queue, size_t pause)
 				    fds), 0);
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	s->fd = fds[0];
-	if (held)
+	if (held) {
+		assert_int_equal(setsockopt(fds[0], SOL_SOCKET, SO_PASSCRED, &(int){ 1 },
+					    sizeof(int)), 0);
 		assert_int_equal(epoll_set_open(&s->epoll, &loop), 0);
+	}
 	assert_int_equal(held ? stream_open_held(&s->stream, &loop, s->epoll,
 						 fds[0], &limits, &ops, s) :
 				stream_open(&s->stream, &loop, fds[0], &limits,
@@ -468,6 +477,35 @@ static void much_input_is_taken_out_unanswered(void **state)
 	side_close(&s, fd);
 }
 
+static pid_t write_by_another(int fd, const char *text)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(write(fd, text, strlen(text)) != (ssize_t)strlen(text));
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+/* The kernel ends a read between them, though there is more to read. */
+static void what_two_processes_have_written_is_read_to_its_end(void **state)
+{
+	struct side s;
+	int fd = side_open_held(&s);
+	pid_t another;
+
+	assert_int_equal(write(fd, "one's", 5), 5);
+	another = write_by_another(fd, "another's");
+	turns(3);
+	assert_int_equal(s.ngot, 14);
+	assert_memory_equal(s.got, "one'sanother's", 14);
+	assert_int_equal(s.pieces, 2);
+	assert_int_equal(s.senders[0], getpid());
+	assert_int_equal(s.senders[1], another);
+	side_close(&s, fd);
+}
+
 /* More than the turns of one event take. */
 static void a_burst_is_read_to_its_end(void **state)
 {
@@ -637,6 +675,7 @@ int main(void)
 		cmocka_unit_test(input_stays_until_it_is_released),
 		cmocka_unit_test(input_of_several_requests_is_taken_out_together),
 		cmocka_unit_test(much_input_is_taken_out_unanswered),
+		cmocka_unit_test(what_two_processes_have_written_is_read_to_its_end),
 		cmocka_unit_test(a_burst_is_read_to_its_end),
 		cmocka_unit_test(what_is_held_does_not_spoil_the_end),
 		cmocka_unit_test(answers_wait_until_all_requests_are_read),

@@ -471,14 +471,17 @@ static bool holds_much(const struct stream *s)
 	return s->held > STREAM_HOLD_MAX || s->pieces > 2 * STREAM_HOLD_PIECES;
 }
 
-/* One read: its length, 0 for nothing there or the end. */
-static size_t read_once(struct stream *s, bool *filled)
+/*
+ * One read: its length, 0 for nothing there or the end. There may be `more`: it has
+ * filled its room, or has ended where the kernel ends one, between two senders.
+ */
+static size_t read_once(struct stream *s, bool *more)
 {
 	void *at;
 	size_t room = s->ops.room(s->arg, &at);
 	ssize_t n = get(s, at, room);
 
-	*filled = n > 0 && (size_t)n == room;
+	*more = n > 0 && ((size_t)n == room || s->credentials);
 	if (n == -EAGAIN || n == -EWOULDBLOCK)
 		return 0;
 	if (n <= 0) {
@@ -498,12 +501,11 @@ static size_t read_once(struct stream *s, bool *filled)
 /* `last`: no event will tell of the end. */
 static void read_turn(struct stream *s, bool last)
 {
-	bool filled = true; /* else the poll tells when there is more */
+	bool more = true; /* else the poll tells when there is */
 	int i;
 
-	for (i = 0; i < STREAM_READS_PER_TURN && (filled || last) && reads(s);
-	     i++)
-		read_once(s, &filled);
+	for (i = 0; i < STREAM_READS_PER_TURN && (more || last) && reads(s); i++)
+		read_once(s, &more);
 	if (i == STREAM_READS_PER_TURN && s->epoll && reads(s))
 		epoll_set_change(s->epoll, &s->watched, s->events);
 }
@@ -511,10 +513,10 @@ static void read_turn(struct stream *s, bool last)
 void stream_read_now(struct stream *s, size_t max)
 {
 	size_t n = 1, total = 0;
-	bool filled;
+	bool more;
 
 	while (n && total < max && !s->finishing && !s->ended && !s->closed) {
-		n = read_once(s, &filled);
+		n = read_once(s, &more);
 		total += n;
 	}
 }
