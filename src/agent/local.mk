@@ -6,6 +6,7 @@ libagent_plain_la_SOURCES = \
 	src/agent/host_msg.c src/agent/host_msg.h \
 	src/agent/host_out.c src/agent/host_out.h \
 	src/agent/setup.c src/agent/setup.h \
+	src/agent/stopped.c src/agent/stopped.h \
 	src/agent/unspoken.c src/agent/unspoken.h
 libagent_plain_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libagent_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
@@ -40,8 +41,7 @@ libagent_la_SOURCES = \
 	src/agent/service/slot_wakes.c src/agent/service/slot_wakes.h \
 	src/agent/service/srun_link.c src/agent/service/srun_link.h \
 	src/agent/service/topology_wait.c src/agent/service/topology_wait.h \
-	src/agent/service/trace.c src/agent/service/trace.h \
-	src/agent/stopped.c src/agent/stopped.h
+	src/agent/service/trace.c src/agent/service/trace.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libagent_la_CFLAGS = $(libio_la_CFLAGS)
 libagent_la_LIBADD = libagent_plain.la

@@ -90,6 +90,8 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_bool(c, &o->end_on_failure);
 	code_bool(c, &o->no_kill);
 	code_bool(c, &o->tell_unspoken);
+	code_text(c, &o->closed_by);
+	code_u32(c, &o->closed_slot);
 	code_bool(c, &o->trace);
 	code_i64(c, &o->launch_ns);
 	code_i64(c, &o->prefork_ns);

@@ -17,7 +17,7 @@
 #include "libpmi/server.h"
 #include "libutil/buf.h"
 
-#define SETUP_VERSION 5
+#define SETUP_VERSION 6
 #define SETUP_BYTES_MAX ((size_t)1 << 30)
 
 struct agent_options {
@@ -49,6 +49,12 @@ struct agent_options {
 	bool end_on_failure;    /* the step, when a collective fails */
 	bool no_kill;           /* a node that is lost does not end the step */
 	bool tell_unspoken;     /* when the node's ranks end without PMI: unspoken.h */
+	/*
+	 * The process that closed PMI_FD of the rank in a slot before the agent was
+	 * started, and lived on; NULL: none is known.
+	 */
+	const char *closed_by;
+	uint32_t closed_slot;
 	bool trace;             /* record time stamps and send them to srun */
 	/* With trace, in ns of CLOCK_MONOTONIC: when the host's process was made
 	   (0: unknown), when it began with the step, when it listened, and when

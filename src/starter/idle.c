@@ -4,7 +4,7 @@
  * waits for. It listens, ranks register, and nothing else is made: most of
  * what `srun program` starts never speaks to an agent, and shall not pay for
  * one. The first byte of a rank, a connection of a neighbour or a told message
- * ends this state for good.
+ * ends this state for good; on the first node, a rank that closes PMI_FD does, too.
  */
 #include "starter/starter_internal.h"
 
@@ -15,9 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/stopped.h"
 #include "agent/unspoken.h"
 #include "libio/hang_up.h"
 #include "libio/listener_socket.h"
+#include "libio/peer.h"
 #include "libshm/region.h"
 
 enum idle_poll {
@@ -156,11 +158,33 @@ static void add_ranks(struct starter *s)
 }
 
 /*
- * Has this rank said something? One that has hung up, or will say nothing more
+ * A process that has closed PMI_FD and lives on is a wrapper, as csh, or a daemon. Where it
+ * fails srun is told why, which only an agent can do: srun ends with the last rank. All
+ * nodes run the same wrapper, so the first one will do.
+ */
+static bool note_closer(struct starter *s, uint32_t slot)
+{
+	struct agent_options *o = &s->options.agent;
+	struct idle *idle = &s->idle;
+	struct ucred peer;
+
+	if (s->step->position || o->closed_by || o->launcher.ss_family == AF_UNSPEC ||
+	    peer_credentials(idle->ranks[slot].fd, &peer) || peer.pid <= 0 ||
+	    peer.pid == getpid() ||
+	    !process_lives(peer.pid, idle->closed_by, sizeof(idle->closed_by)))
+		return false;
+	o->closed_by = idle->closed_by;
+	o->closed_slot = slot;
+	return true;
+}
+
+/*
+ * Has this rank something for an agent? One that has hung up, or will say nothing more
  * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
  */
-static bool has_spoken(struct pollfd *fd)
+static bool needs_agent(struct starter *s, uint32_t slot)
 {
+	struct pollfd *fd = &s->idle.fds[IDLE_RANKS + slot];
 	char byte;
 	ssize_t n;
 
@@ -170,7 +194,7 @@ static bool has_spoken(struct pollfd *fd)
 	if (n > 0 || (n < 0 && errno == EAGAIN))
 		return n > 0;
 	fd->fd = -1;
-	return false;
+	return note_closer(s, slot);
 }
 
 /* Ranks that have come, and have gone without a word. */
@@ -236,7 +260,7 @@ static bool is_wanted(struct starter *s)
 	bool wanted = is_called(s);
 
 	for (uint32_t i = 0; i < s->idle.count; i++)
-		wanted |= has_spoken(&fds[IDLE_RANKS + i]);
+		wanted |= needs_agent(s, i);
 	wanted |= s->step->spawned && some_have_gone(s);
 	if (fds[IDLE_REGISTRATION].revents)
 		add_ranks(s);

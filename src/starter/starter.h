@@ -7,7 +7,8 @@
  *   prepare   listens for neighbours, makes the object of the results region and
  *             the socket over which ranks register
  *   run       a thread, which sleeps until a rank says its first byte, or a
- *             neighbour connects, or a message comes from another node
+ *             neighbour connects, or a message comes from another node; on the
+ *             first node, until a process closes PMI_FD and lives on, too
  *   then      the agent is started with all descriptors; the thread answers it
  *   stop      has the agent leave the step, and ends everything
  *

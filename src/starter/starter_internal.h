@@ -43,6 +43,7 @@ struct idle {
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
 	struct registration *ranks; /* by slot; fd -1: it has not registered */
 	uint32_t count;
+	char closed_by[PMI_PROCESS_NAME_MAX]; /* agent_options.closed_by, or "" */
 	int error; /* why it cannot wait any longer, a negative errno; 0 */
 	/* Made beforehand: a thread that allocates gets an arena of its own. */
 	struct pollfd *fds;

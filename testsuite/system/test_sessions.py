@@ -73,6 +73,29 @@ def test_closed_pmi_fd_ends_no_pmix(srun, programs):
     assert_right(result, 1)
 
 
+def test_wrapper_that_closes_pmi_fd_is_named(cluster, prefix, programs, tmp_path):
+    """All ranks run csh. Their program starts once the agent can speak to srun."""
+    if not shutil.which("csh"):
+        pytest.skip("csh is not there")
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    script = f"cat {gate} > /dev/null; {programs['mpich']}"
+    argv = ["srun", "--mpi=pmi2x", "-J", "wrapped", "-N1", "-n2", "csh", "-fc", script]
+    step = cluster.start(*argv, env=TCP)
+    with open(gate, "w"):
+        job = cluster.run("squeue", "-h", "-o", "%i", "-n", "wrapped").lines[0]
+        cluster.run(prefix / "bin" / "pmi2x", "why", f"{job}.0").ok()
+    assert step.wait(60) == 15
+    said = r"rank \d \(node n1\) exited with exit code 15 without starting PMI: csh had closed"
+    assert len(re.findall(said, step.stderr.read())) == 1
+
+
+def test_wrapper_that_closes_pmi_fd_and_succeeds_is_not_named(srun):
+    script = 'eval "exec $PMI_FD<&-"; /bin/true'
+    result = srun(*STEP, "bash", "-c", script).ok()
+    assert not result.stderr, result
+
+
 # ---- a program inside another one ----
 
 

@@ -455,6 +455,43 @@ static void program_that_finds_pmi_fd_closed_is_told_of_once(void **state)
 	assert_int_equal(reports_after_finalize(0, true), 0);
 }
 
+/* Both ranks of the node end so after their connections were closed. */
+static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t node)
+{
+	struct net *n = net_create(NULL);
+	struct pmi_server *s = n->nodes[node].server;
+	int reports;
+
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		if (starts)
+			net_init1(n, slot ? 3 : 0);
+		pmi_server_client_eof(s, slot);
+		pmi_server_client_exit(s, slot, end);
+	}
+	reports = n->reports;
+	if (reports)
+		assert_non_null(strstr(n->report, "exited with exit code 15 without starting PMI: csh had closed PMI_FD"));
+	net_destroy(n);
+	return reports;
+}
+
+static void process_that_closed_pmi_fd_is_named_once_when_it_fails(void **state)
+{
+	const struct pmi_exit failed = { .status = 15 << 8, .closed_by = "csh" };
+	const struct pmi_exit killed = {
+		.status = 15 << 8, .closed_by = "csh", .by_launcher = true,
+	};
+	const struct pmi_exit well = { .closed_by = "csh" };
+	const struct pmi_exit unknown = { .status = 15 << 8 };
+
+	assert_int_equal(reports_of_closer(&failed, false, 0), 1);
+	assert_int_equal(reports_of_closer(&failed, true, 0), 0);
+	assert_int_equal(reports_of_closer(&failed, false, 1), 0);
+	assert_int_equal(reports_of_closer(&killed, false, 0), 0);
+	assert_int_equal(reports_of_closer(&well, false, 0), 0);
+	assert_int_equal(reports_of_closer(&unknown, false, 0), 0);
+}
+
 static void a_full_region_fails_the_barrier(void **state)
 {
 	const struct net_options o = {.region_size = REGION_SIZE_MIN};
@@ -502,6 +539,7 @@ int main(void)
 		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
 		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
 		cmocka_unit_test(program_that_finds_pmi_fd_closed_is_told_of_once),
+		cmocka_unit_test(process_that_closed_pmi_fd_is_named_once_when_it_fails),
 		cmocka_unit_test(a_full_region_fails_the_barrier),
 	};
 

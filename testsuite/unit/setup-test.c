@@ -34,6 +34,8 @@ static void fill(struct setup *s, const struct layout *layout)
 	s->options.drain_ms = 1234;
 	s->options.no_kill = true;
 	s->options.tell_unspoken = true;
+	s->options.closed_by = "csh";
+	s->options.closed_slot = 3;
 	s->options.no_pmix = "node n2 has no libpmix";
 	s->options.spool_dir = "/var/spool/slurmd-%n";
 	s->options.spool_max = 92;
@@ -77,6 +79,8 @@ static void all_of_it_arrives(void **state)
 	assert_int_equal(s.options.drain_ms, 1234);
 	assert_true(s.options.no_kill);
 	assert_true(s.options.tell_unspoken);
+	assert_string_equal(s.options.closed_by, "csh");
+	assert_int_equal(s.options.closed_slot, 3);
 	assert_string_equal(s.options.no_pmix, "node n2 has no libpmix");
 	assert_string_equal(s.options.spool_dir, "/var/spool/slurmd-%n");
 	assert_int_equal(s.options.spool_max, 92);

@@ -4,9 +4,11 @@
  * are noticed, and who still registers.
  */
 #include "agent/service/ranks.h"
+#include "agent/service/srun_link.h"
 #include "agent/service/trace.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,6 +44,7 @@ struct rank {
 	bool gone;             /* the engine knows that the process has ended */
 	uint64_t since;        /* leaving: loop time, ms */
 	uint64_t closed;       /* loop time, ms, of the connection's end; 0: it is open */
+	char closed_by[PMI_PROCESS_NAME_MAX]; /* the process, which lived on; or "" */
 	uint64_t refused;      /* a second process aborted then; 0: none */
 };
 
@@ -126,6 +129,7 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 	struct pmi_exit known = end ? *end : (struct pmi_exit){ 0 };
 
 	known.lived_on = runs_another(r);
+	known.closed_by = r->closed_by[0] ? r->closed_by : NULL;
 	r->leaving = false;
 	r->gone = end || r->exited || is_unwatched(r);
 	if (r->gone)
@@ -224,6 +228,35 @@ static uint32_t rank_number(const struct rank *r)
 	return layout_ranks_at(step->layout, step->position, &count)[r->slot];
 }
 
+/* It may end soon, and srun with it: be connected by then. */
+static void expect_closer(struct rank *r, const char *name)
+{
+	struct service *s = r->service;
+
+	snprintf(r->closed_by, sizeof(r->closed_by), "%s", name);
+	if (s->step->position == 0 && s->node->options->launcher.ss_family != AF_UNSPEC)
+		srun_link_connect(s);
+}
+
+/* A process that is ending closes all that it has, and is not noted. */
+static void note_closer(struct rank *r)
+{
+	pid_t pid = ranks_pid(r->service, r->slot);
+	char name[PMI_PROCESS_NAME_MAX];
+
+	if (!r->spoken && pid && process_lives(pid, name, sizeof(name)))
+		expect_closer(r, name);
+}
+
+/* Whoever has started the agent may have seen more than can be seen now. */
+static void take_closer(struct rank *r)
+{
+	const struct agent_options *o = r->service->node->options;
+
+	if (o->closed_by && o->closed_slot == r->slot)
+		expect_closer(r, o->closed_by);
+}
+
 static void on_end(void *arg, int error)
 {
 	struct rank *r = arg;
@@ -232,6 +265,7 @@ static void on_end(void *arg, int error)
 		log_error(r->service->node->log,
 			  "rank %u is dropped: it asks without reading the answers",
 			  rank_number(r));
+	note_closer(r);
 	close_stream(r);
 	r->closed = node_now(r->service->node);
 	rank_leaves(r);
@@ -347,6 +381,7 @@ static int serve(struct rank *r, int fd, int pidfd)
 		return rc;
 	}
 	r->registered = true;
+	take_closer(r);
 	pmi_server_client_open(r->service->server, r->slot);
 	watch(r, pidfd);
 	return 0;

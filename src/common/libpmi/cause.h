@@ -15,6 +15,7 @@ struct pmi_exit {
 	bool by_launcher; /* a signal of the launcher has ended it */
 	int status;       /* as wait(2) has it */
 	bool lived_on;    /* for a while, after its connection had ended */
+	const char *closed_by; /* its name when it closed PMI_FD and lived on; NULL: unknown */
 };
 
 /*

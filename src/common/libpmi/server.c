@@ -287,6 +287,26 @@ static void tell_second_program(struct rank_session *ss, const struct pmi_exit *
 	requests_report(s, text);
 }
 
+/*
+ * A wrapper, as csh, has closed PMI_FD before it started a program of MPICH. Wrappers are
+ * the same on all nodes: the first node reports its first one.
+ */
+static void tell_closer(struct rank_session *ss, const struct pmi_exit *end)
+{
+	struct pmi_server *s = ss->server;
+	char text[ANSWER_TEXT_MAX];
+
+	if (s->closer_told || s->step->position || !ss->unstarted || !end ||
+	    !end->closed_by || !end->status || end->by_launcher)
+		return;
+	s->closer_told = true;
+	snprintf(text, sizeof(text),
+		 "%s: %s had closed PMI_FD, without which MPICH cannot start: start MPI programs from srun itself or from sh",
+		 ss->why, end->closed_by);
+	control_printable(text);
+	requests_report(s, text);
+}
+
 /* `well`: nobody says that the rank has failed. */
 static void process_ended(struct rank_session *ss, const char *how, bool well,
 			  const struct pmi_exit *end)
@@ -300,6 +320,7 @@ static void process_ended(struct rank_session *ss, const char *how, bool well,
 	rank_end(ss, how);
 	if (closed)
 		tell_second_program(ss, end);
+	tell_closer(ss, end);
 	if (leaves && s->step->spawned)
 		tell_spawner(ss, well);
 	else if (ss->spawner)
