@@ -337,6 +337,21 @@ static void an_abort_names_the_rank(void **state)
 	net_destroy(n);
 }
 
+/* Open MPI gives this text with every abort. */
+static void abort_text_that_says_nothing_is_left_out(void **state)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_ABORT, .id = 17, .rank = 4, .status = 7,
+		.text = "N/A", .text_len = 3,
+	};
+	struct net *n = serve(NULL);
+
+	assert_int_equal(say(&n->nodes[1], &m), 0);
+	assert_int_equal(n->abort_code, 7);
+	assert_string_equal(n->abort_text, "4 ");
+	net_destroy(n);
+}
+
 /* ---- ends of who serves them ---- */
 
 static void its_death_fails_fences_everywhere(void **state)
@@ -500,6 +515,7 @@ int main(void)
 		cmocka_unit_test(process_that_closed_pmi_fd_fails_pmix_when_it_ends),
 		cmocka_unit_test(the_goodbye_of_one_protocol_is_not_that_of_the_other),
 		cmocka_unit_test(an_abort_names_the_rank),
+		cmocka_unit_test(abort_text_that_says_nothing_is_left_out),
 		cmocka_unit_test(its_death_fails_fences_everywhere),
 		cmocka_unit_test(its_end_after_the_ranks_is_none),
 		cmocka_unit_test(who_never_came_is_not_missed),

@@ -355,6 +355,8 @@ static int on_finalized(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
+#define NO_ABORT_TEXT "N/A" /* of Open MPI, which has none */
+
 /* Who has asked ends only when it is answered: its end does not come before its reason. */
 static int on_abort(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
@@ -366,6 +368,8 @@ static int on_abort(struct pmi_server *s, const struct pmix_msg *m,
 	char text[PMIX_MSG_TEXT_MAX + 1];
 
 	pmix_copy_text(m, text);
+	if (strcmp(text, NO_ABORT_TEXT) == 0)
+		text[0] = '\0';
 	if (ss)
 		requests_abort(ss, true, m->status, text);
 	pmix_send_message(s, &answer, NULL);
