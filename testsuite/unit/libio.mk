@@ -10,6 +10,7 @@ unit_tests += testsuite/unit/secret-test testsuite/unit/frames-test \
 unit_tests += testsuite/unit/owner-test
 testsuite_unit_owner_test_SOURCES = testsuite/unit/owner-test.c
 testsuite_unit_owner_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
+testsuite_unit_owner_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv
 testsuite_unit_owner_test_LDADD = libio_plain.la $(CMOCKA_LIBS)
 
 testsuite_unit_stopped_test_SOURCES = testsuite/unit/stopped-test.c

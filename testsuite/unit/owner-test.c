@@ -4,8 +4,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,6 +57,52 @@ static void pair_close(struct pair *p)
 	close(p->accepted);
 	close(p->listener);
 }
+
+/* ---- a kernel without its module for TCP ---- */
+
+static bool lacks_tcp_diag;
+
+ssize_t __real_recv(int fd, void *at, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *at, size_t size, int flags);
+
+/* Such a kernel answers like this about every connection. */
+ssize_t __wrap_recv(int fd, void *at, size_t size, int flags)
+{
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr body;
+	} m = {
+		.head = { .nlmsg_len = sizeof(m), .nlmsg_type = NLMSG_ERROR },
+		.body = { .error = -ENOENT },
+	};
+
+	if (!lacks_tcp_diag)
+		return __real_recv(fd, at, size, flags);
+	assert_true(size >= sizeof(m));
+	memcpy(at, &m, sizeof(m));
+	return sizeof(m);
+}
+
+/* The first test: the process remembers that sock_diag has told of a socket. */
+static void client_has_its_owner_without_tcp_diag(void **state)
+{
+	uint32_t uid = ~0U, nobody;
+	struct pair p;
+	int open, closed;
+
+	pair_open(&p);
+	lacks_tcp_diag = true;
+	open = owner_of_peer(p.accepted, &uid);
+	close(p.client);
+	closed = owner_of_peer(p.accepted, &nobody);
+	lacks_tcp_diag = false;
+	assert_int_equal(open, 0);
+	assert_int_equal(uid, getuid());
+	assert_int_equal(closed, -ENOENT);
+	pair_close(&p);
+}
+
+/* ---- with it ---- */
 
 static void client_has_its_owner(void **state)
 {
@@ -125,6 +173,7 @@ static void listener_is_not_taken_for_a_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(client_has_its_owner_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner),
 		cmocka_unit_test(client_of_ipv6_has_its_owner),
 		cmocka_unit_test(listener_is_not_taken_for_a_peer),
