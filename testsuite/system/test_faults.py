@@ -161,7 +161,8 @@ def test_stopped_rank_times_out(faulty):
         r"1 of 10 ranks: 3 \(node n2; stopped\)"
     )
     waited = [int(seconds) for seconds in STALL.findall(result.stderr)]
-    assert len(waited) >= 2 and sorted(set(waited)) == waited, result
+    # Once more where the way through the parent was slow to answer.
+    assert len(set(waited)) >= 2 and sorted(waited) == waited, result
     assert not step.seen("done"), result
 
 
