@@ -24,10 +24,21 @@ const struct log_hook *step_log(void)
 	return &hook;
 }
 
-void check_nothing_left(const struct process *p)
+static bool is_alone(void *arg)
+{
+	const struct process *p = arg;
+
+	return p->tasks == 1;
+}
+
+/* hang_up has what has not been read closed by a thread, which nobody joins. */
+void check_nothing_left(struct process *p)
 {
 	unsigned blocks;
-	size_t bytes = memory_left(p, &blocks);
+	size_t bytes;
+
+	task_wait(is_alone, p, now() + SEC);
+	bytes = memory_left(p, &blocks);
 
 	if (bytes || blocks)
 		failed("%zu bytes in %u blocks are left", bytes, blocks);

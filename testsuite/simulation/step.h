@@ -56,7 +56,7 @@ void step_end(struct step *s);
 void step_abort(struct step *s, const char *why);
 const struct log_hook *step_log(void);
 /* Fails the run when an orderly end has left something. */
-void check_nothing_left(const struct process *p);
+void check_nothing_left(struct process *p);
 
 /* node.c: the only file that knows how an agent is made and ended. */
 void node_begin(struct sim_node *n);
