@@ -231,20 +231,21 @@ static uint32_t rank_number(const struct rank *r)
 /* It may end soon, and srun with it: be connected by then. */
 static void expect_closer(struct rank *r, const char *name)
 {
-	struct service *s = r->service;
-
 	snprintf(r->closed_by, sizeof(r->closed_by), "%s", name);
-	if (s->step->position == 0 && s->node->options->launcher.ss_family != AF_UNSPEC)
-		srun_link_connect(s);
+	srun_link_connect(r->service);
 }
 
-/* A process that is ending closes all that it has, and is not noted. */
+/*
+ * A process that is ending closes all that it has, and is not noted. Nor is one of
+ * another node than the first, which reports for all.
+ */
 static void note_closer(struct rank *r)
 {
-	pid_t pid = ranks_pid(r->service, r->slot);
+	const struct service *s = r->service;
 	char name[PMI_PROCESS_NAME_MAX];
+	pid_t pid = r->spoken || s->step->position ? 0 : ranks_pid(s, r->slot);
 
-	if (!r->spoken && pid && process_lives(pid, name, sizeof(name)))
+	if (pid && process_lives(pid, name, sizeof(name)))
 		expect_closer(r, name);
 }
 

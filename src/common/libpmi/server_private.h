@@ -306,9 +306,9 @@ struct pmi_server {
 	bool slots_replied;
 	bool settle;      /* sessions are CLOSING */
 	bool reported;    /* srun was told that a collective has failed, */
+	bool gave_up;     /* and that a rank has ended for it */
 	bool second_told; /* of a program that found PMI_FD closed */
 	bool closer_told; /* of a process that closed PMI_FD and started no PMI */
-	bool gave_up;     /* and that a rank has ended for it */
 	bool ending;      /* it was asked to end the step, */
 	bool endless;     /* but cannot, or has not */
 	bool group_refused; /* the user has been told of one */
