@@ -90,9 +90,10 @@ class Job:
         wait_until(
             lambda: self.state() == "PENDING" or self.has_begun_again(), HANGS_S
         )
-        self.cluster.run(
+        updated = self.cluster.run(
             "scontrol", "update", f"jobid={self.id}", "StartTime=now+2"
         )
+        assert not updated.code or self.has_begun_again(), updated
 
 
 @pytest.fixture
