@@ -395,6 +395,31 @@ static void second_process_is_refused_while_the_first_uses_pmi(void **state)
 	net_destroy(n);
 }
 
+static void part_of_a_message_is_not_mixed_with_another_process_s(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	say_as(n, 100, INIT);
+	net_input(n, 0, "cmd=get_", 8);
+	assert_non_null(strstr(say_as(n, 200, INIT), "another_process"));
+	pmi_server_client_writes(n->nodes[0].server, 0, 200);
+	net_input(n, 0, "cmd=pu", 6);
+	assert_non_null(strstr(say_as(n, 100, "maxes"), "cmd=maxes"));
+	net_destroy(n);
+}
+
+static void part_of_a_message_does_not_spoil_the_next_session(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	say_as(n, 100, INIT);
+	say_as(n, 100, "cmd=finalize");
+	net_input(n, 0, "cmd=get_", 8);
+	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));
+	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "cmd=maxes"));
+	net_destroy(n);
+}
+
 /* It is not the rank's abort, and is answered only if somebody waits for that. */
 static void abort_of_a_refused_process_ends_no_step(void **state)
 {
@@ -536,6 +561,8 @@ int main(void)
 		cmocka_unit_test(
 			who_has_not_started_fails_a_barrier_when_he_ends),
 		cmocka_unit_test(second_process_is_refused_while_the_first_uses_pmi),
+		cmocka_unit_test(part_of_a_message_is_not_mixed_with_another_process_s),
+		cmocka_unit_test(part_of_a_message_does_not_spoil_the_next_session),
 		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
 		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
 		cmocka_unit_test(program_that_finds_pmi_fd_closed_is_told_of_once),

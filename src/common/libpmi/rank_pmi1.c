@@ -65,6 +65,7 @@ static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 	}
 	ss->refused = 0;
 	ss->owner = ss->writer;
+	buf_free(&ss->aside); /* of the one before */
 	if (ss->state == RANK_ACTIVE) {
 		init_again(ss, rq, version);
 		return;

@@ -155,6 +155,7 @@ static void close_pmi(struct rank_session *ss)
 	keep_pending(ss);
 	rank_drop(ss);
 	buf_free(&ss->input);
+	buf_free(&ss->aside);
 }
 
 /* How the rank left what it used last; nothing when that is known better. */

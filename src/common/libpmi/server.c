@@ -28,8 +28,9 @@ static int create_sessions(struct pmi_server *s)
 		ss->slot = i;
 		ss->rank = ranks[i];
 		buf_init(&ss->input, PMI_INPUT_MAX);
+		buf_init(&ss->aside, PMI_INPUT_MAX);
 		buf_init(&ss->pending, PMI_PENDING_MAX);
-		ss->input.budget = s->step->budget;
+		ss->input.budget = ss->aside.budget = s->step->budget;
 		ss->pending.budget = s->step->budget;
 	}
 	return 0;
@@ -104,6 +105,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
 		rank_drop(&s->sessions[i]);
 		buf_free(&s->sessions[i].input);
+		buf_free(&s->sessions[i].aside);
 	}
 	fetches_free(s);
 	if (s->coll)
@@ -206,14 +208,26 @@ void pmi_server_client_open(struct pmi_server *s, uint32_t slot)
 		rank_open(&s->sessions[slot]);
 }
 
+static void swap_input(struct rank_session *ss)
+{
+	struct buf b = ss->input;
+
+	ss->input = ss->aside;
+	ss->aside = b;
+}
+
+/* A part of a message is its writer's: the owner's waits for the rest. */
 void pmi_server_client_writes(struct pmi_server *s, uint32_t slot, uint32_t pid)
 {
 	struct rank_session *ss = &s->sessions[slot];
 
 	if (slot >= s->nslots || pid == ss->writer)
 		return;
-	if (rank_is_of_refused(ss))
-		buf_clear(&ss->input); /* a part of a message */
+	if (ss->writer == ss->owner)
+		swap_input(ss);
+	buf_clear(&ss->input);
+	if (pid == ss->owner)
+		swap_input(ss);
 	ss->writer = pid;
 }
 

@@ -210,7 +210,8 @@ struct rank_session {
 	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
 	bool odd_logged;    /* an odd request of it has been logged */
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
-	struct buf input;
+	struct buf input;   /* of the writer, */
+	struct buf aside;   /* of the owner while another process writes */
 	struct buf pending; /* KVS records put since the last fence */
 	uint64_t put;       /* bytes of records before those */
 	struct group_known groups[GROUPS_RECENT]; /* the latest first */
