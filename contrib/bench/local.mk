@@ -85,9 +85,6 @@ contrib_bench_lookup_LDADD = libshm.la libutil.la -lpthread
 
 dist_man_MANS += contrib/bench/pmi2x-lookup.1
 
-# What a step costs that does not use its MPI plugin.
-dist_man_MANS += contrib/bench/pmi2x-idle-cost.1
-
 # On a private cluster. Slurm wants the plugin installed, so everything is, below
 # the build directory.
 bench_inst = $(abs_builddir)/bench-inst
@@ -114,7 +111,7 @@ bench-inst: all $(bench_plugin)
 		cp contrib/bench/.libs/mpi_pmi2x.so "$(bench_inst)$(slurm_plugindir)"
 
 # What doc/measurements.md and doc/performance.md show, in hours; and the plot of the README.
-EXTRA_DIST += contrib/bench/front-plot contrib/bench/launch-cost contrib/bench/measure
+EXTRA_DIST += contrib/bench/front-plot contrib/bench/measure
 
 # A small matrix, in minutes. BENCH_FLAGS adds options, or replaces those here.
 # Plots where there is matplotlib.
@@ -137,7 +134,6 @@ clean-bench:
 
 EXTRA_DIST += testsuite/unit/startup-test.py
 dist_check_SCRIPTS += testsuite/unit/bench-test.sh \
-	testsuite/unit/idle-cost-test.sh testsuite/unit/lookup-test.sh \
-	testsuite/unit/startup-test.sh
-TESTS += testsuite/unit/bench-test.sh testsuite/unit/idle-cost-test.sh \
 	testsuite/unit/lookup-test.sh testsuite/unit/startup-test.sh
+TESTS += testsuite/unit/bench-test.sh testsuite/unit/lookup-test.sh \
+	testsuite/unit/startup-test.sh

@@ -27,7 +27,7 @@ dist_man_MANS += contrib/tools/pmi2x-probe.1
 # Python programs find their modules beside themselves or in contrib/tools in the source
 # tree, and below modulesdir once they are installed.
 modulesdir = $(pkgdatadir)/python
-python_programs = contrib/bench/pmi2x-idle-cost contrib/bench/pmi2x-lookup \
+python_programs = contrib/bench/pmi2x-lookup \
 	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
 	contrib/tools/pmi2x contrib/tools/pmi2x-bench \
 	contrib/tools/pmi2x-startup contrib/tools/pmi2x-trace
@@ -68,6 +68,7 @@ dist_startup_DATA = \
 	contrib/tools/pmi2x_startup/__init__.py \
 	contrib/tools/pmi2x_startup/allocation.py \
 	contrib/tools/pmi2x_startup/capacity.py \
+	contrib/tools/pmi2x_startup/counters.py \
 	contrib/tools/pmi2x_startup/fit.py \
 	contrib/tools/pmi2x_startup/matrix.py \
 	contrib/tools/pmi2x_startup/measure.py \
@@ -79,6 +80,8 @@ dist_startup_DATA = \
 	contrib/tools/pmi2x_startup/report.py \
 	contrib/tools/pmi2x_startup/simulated.py \
 	contrib/tools/pmi2x_startup/sources.py \
+	contrib/tools/pmi2x_startup/strace.py \
+	contrib/tools/pmi2x_startup/waiting.py \
 	contrib/tools/pmi2x_startup/where.py
 tracedir = $(modulesdir)/pmi2x_trace
 dist_trace_DATA = \

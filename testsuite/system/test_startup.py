@@ -5,6 +5,7 @@ import csv
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
@@ -12,7 +13,6 @@ import pytest
 
 from harness import below, command_line, process_table, run, wait_until
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = "test method nodes ranks_per_node source outcome".split()
 
 
@@ -179,18 +179,29 @@ def test_capacity(startup):
         assert int(nodes) > 0 and reason, result
 
 
-def test_launch_cost():
-    """Both daemons work for a launch, of a step and of a job."""
-    program = TOP / "contrib" / "bench" / "launch-cost"
-    argv = [program, "--nodes", "1,2,4", "--launches", 5, "--repeats", 1]
-    result = run(argv, timeout=180).ok()
-    times = r"^ +([124]) +([1-9][\d.]* [mun]?s) +([1-9][\d.]* [mun]?s) *$"
-    found = re.findall(times, result.stdout, re.M)
-    assert [nodes for nodes, _, _ in found] == ["1", "2", "4"] * 2, result
-    for who in "slurmctld", "srun":
-        assert result.stdout.count(f"\n{who}: ") == 2, result
-    run([program, "--nodes", "4,4,8"]).failed().says("needs 3 sizes")
-    run([program, "--nodes", "4,x"]).failed().says("--nodes: 'x'")
+def test_counters_of_steps_and_jobs(startup, tmp_path):
+    """Each process has each figure, which the plugin's own descriptors show in."""
+    path = tmp_path / "counters.csv"
+    argv = ["--counters", "-q", "--configs", "1x2,2x2,3x2", "--repeats", 1]
+    argv += ["--methods", "none,pmi2x", "--csv", path]
+    result = startup(*argv, timeout=180).ok()
+    found = {
+        (r["launch"], r["nodes"], r["method"], r["subject"], r["figure"]): float(r["value"])
+        for r in rows(path)
+    }
+    for nodes in "123":
+        for launch in "step", "job":
+            for subject in "srun", "slurmctld":
+                assert found[launch, nodes, "none", subject, "CPU time, ms"] > 0
+        for figure in "CPU time, ms", "descriptors", "of it not shared, KiB":
+            assert found["step", nodes, "pmi2x", "slurmstepd", figure] > 0
+    for method, subject in ("pmi2x", "srun"), ("pmi2x", "slurmstepd"):
+        row = "descriptors"
+        mine = found["step", "2", method, subject, row]
+        assert mine > found["step", "2", "none", subject, row], result
+    assert "srun, a job, none, 2 ranks/node" in result.stdout, result
+    counted = [name for name in found if name[4] == "system calls"]
+    assert bool(counted) == bool(shutil.which("strace")), result
 
 
 def test_an_interrupt(prefix, tmp_path):

@@ -110,7 +110,7 @@ class Completions:
 
     def test_options(self):
         self.check("pmi2x check --js", "pmi2x check --json")
-        self.check("pmi2x bench idle --vers", "pmi2x bench idle --version")
+        self.check("pmi2x bench lookup --vers", "pmi2x bench lookup --version")
 
     def test_commands(self):
         self.check("pmi2x cluster resta", "pmi2x cluster restart")

@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import random
+import shutil
 import sys
 import tempfile
 import types
@@ -17,9 +18,9 @@ sys.path.insert(0, str(TOOLS))
 
 from pmi2x_bench import limits, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
-from pmi2x_startup import allocation, capacity, fit, matrix  # noqa: E402
+from pmi2x_startup import allocation, capacity, counters, fit, matrix  # noqa: E402
 from pmi2x_startup import plots, programs, record, report  # noqa: E402
-from pmi2x_startup import simulated, sources  # noqa: E402
+from pmi2x_startup import simulated, sources, strace  # noqa: E402
 from pmi2x_startup.measure import Measuring  # noqa: E402
 from pmi2x_startup.plan import Plan  # noqa: E402
 
@@ -395,6 +396,77 @@ class Machine(unittest.TestCase):
         self.assertEqual(source.room("pmi", (64, 2)), "")
         self.assertIn("free -m", source.room("pmi", (3000, 2)))
         self.assertIn("at most 4096", source.room("pmi", (5000, 1)))
+
+
+# A daemon (10) with a thread (11), interrupted lines, and a rank (12).
+TRACE = """\
+9     read(3, "x", 1) = 1
+10    execve("/usr/sbin/slurmstepd", ["slurmstepd"], 0x7 /* 2 vars */) = 0
+10    close(3) = 0
+10    clone3({flags=CLONE_VM|CLONE_THREAD, child_tid=0x7f} <unfinished ...>
+11    poll([{fd=4, events=POLLIN}], 1, -1 <unfinished ...>
+10    <... clone3 resumed> => {parent_tid=[11]}, 88) = 11
+10    clone(child_stack=NULL, flags=SIGCHLD) = 12
+12    socketpair(AF_UNIX, SOCK_STREAM, 0, [5, 6]) = 0
+12    execve("/bin/true", ["true"], 0x7 /* 3 vars */) = 0
+12    brk(NULL) = 0x55
+11    <... poll resumed>) = 1 ([{fd=4, revents=POLLIN}])
+11    exit(0) = ?
+10    +++ exited with 0 +++
+"""
+
+
+class Counters(unittest.TestCase):
+    def test_calls_of_a_daemon_and_of_its_children(self):
+        with tempfile.TemporaryDirectory() as place:
+            path = pathlib.Path(place) / "trace"
+            path.write_text(TRACE)
+            calls = strace.count(path, "slurmstepd")
+            with self.assertRaisesRegex(BenchError, "seen no srun"):
+                strace.count(path, "srun")
+        self.assertEqual(calls.daemons, 1)
+        self.assertEqual(
+            dict(calls.counts["daemon"]),
+            {"close": 1, "clone3": 1, "clone": 1, "poll": 1, "exit": 1},
+        )
+        self.assertEqual(calls.per_daemon(), {"daemon": 5, "children": 2})
+
+    def test_missing_process_is_not_traced(self):
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        with tempfile.TemporaryDirectory() as place:
+            with self.assertRaisesRegex(strace.Unable, "attach"):
+                with strace.traced([1 << 22], f"{place}/out"):
+                    self.fail("it has attached to a process that cannot be")
+
+    def test_usages_wait_for_all_daemons_of_a_step(self):
+        with tempfile.TemporaryDirectory() as place:
+            path = pathlib.Path(place) / "usages"
+            usages = counters.Usages(path)
+            self.assertIsNone(usages.collect(1))
+            path.write_text("slurmstepd 0.5 3 4\nsleep 1.0 1 1\n")
+            self.assertIsNone(usages.collect(2))
+            path.write_text(path.read_text() + "slurmstepd 0.25 1 2\n")
+            first, last = usages.collect(2)
+            self.assertEqual(first[counters.CPU], 500)
+            self.assertEqual(last[counters.FAULTS], 2)
+            self.assertIsNone(usages.collect(1))
+
+    def test_growth_needs_three_sizes(self):
+        found = {
+            ("job", (nodes, 1), NONE): {
+                ("srun", counters.CPU): 5 + 2.0 * nodes,
+                ("slurmctld", counters.CPU): 1.0,
+            }
+            for nodes in (4, 8)
+        }
+        self.assertEqual(list(counters.growth(found)), [])
+        found["job", (16, 1), NONE] = {
+            ("srun", counters.CPU): 37.0,
+            ("slurmctld", counters.CPU): 1.0,
+        }
+        (line,) = [r for r in counters.growth(found) if "srun" in r["what"]]
+        self.assertEqual((line["once"], line["for each node"]), ("5.00 ms", "2.0000 ms"))
 
 
 class Environments(unittest.TestCase):

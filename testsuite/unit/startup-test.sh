@@ -39,6 +39,9 @@ ends 2 "there is no 'no-such-cc'" "$@" --mpicc no-such-cc
 ends 2 "not within 1 to 4096, nor auto" "$@" --private 5000
 ends 2 "not within 1 to 4096, nor auto" "$@" --private many
 ends 2 "not inside an allocation" "$@"
+ends 2 "does not start ranks with srun" "$@" --counters --methods hydra
+ends 2 "of --tests true only" "$@" --counters --tests pmi
+ends 2 "has fewer nodes" "$@" --counters --private 2 --configs 4x1
 ends 2 "is none of emulated" "$@" --no-slurm --beyond imagined
 ends 2 "--private 4 has fewer nodes" "$@" --private 4 --configs 8x1 --beyond none
 ends 2 "there is no PMI under --mpi=none" "$@" --private 4 --configs 4x1 \

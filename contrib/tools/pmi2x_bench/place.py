@@ -102,9 +102,10 @@ def check_allocation(points, options):
 
 
 @contextlib.contextmanager
-def private_cluster(program, options, most_per_node):
+def private_cluster(program, options, most_per_node, usages=False):
     """A pmi2x-cluster, and the environment to use it, for a with block, which
-    gets a directory that goes away with it."""
+    gets a directory that goes away with it. usages: the file of that name in it
+    gets the usage of each process of the cluster that ends."""
     place = tempfile.mkdtemp(prefix="pmi2x-bench-", dir="/tmp")
     os.chmod(place, 0o755)
     where = ["--dir", f"{place}/cluster"]
@@ -116,6 +117,8 @@ def private_cluster(program, options, most_per_node):
     argv += ["--slurm-conf-line", f"TCPTimeout={TCP_S}"]
     for name in options.plugindir:
         argv += ["--plugindir", name]
+    if usages:
+        argv += ["--usage", f"{place}/usages"]
     try:
         if subprocess.run(argv).returncode:
             raise BenchError("the private cluster did not start")
