@@ -41,14 +41,6 @@ void info_add_u32(struct info_list *l, const char *key, uint32_t n)
 		v->data.uint32 = n;
 }
 
-void info_add_u16(struct info_list *l, const char *key, uint16_t n)
-{
-	pmix_value_t *v = add(l, key, PMIX_UINT16);
-
-	if (v)
-		v->data.uint16 = n;
-}
-
 void info_add_bool(struct info_list *l, const char *key, bool flag)
 {
 	pmix_value_t *v = add(l, key, PMIX_BOOL);

@@ -26,7 +26,6 @@ static inline bool info_is(const pmix_info_t *info, const char *key)
 /* All zero is an empty list. A NULL text adds nothing. */
 void info_add_string(struct info_list *l, const char *key, const char *text);
 void info_add_u32(struct info_list *l, const char *key, uint32_t v);
-void info_add_u16(struct info_list *l, const char *key, uint16_t v);
 void info_add_bool(struct info_list *l, const char *key, bool v);
 void info_add_rank(struct info_list *l, const char *key, pmix_rank_t rank);
 void info_add_proc(struct info_list *l, const char *key, const char *nspace,

@@ -28,8 +28,8 @@ int owner_note_peer(int fd, struct owner_peer *e)
 /* ---- sock_diag ---- */
 
 /*
- * Has it ever told of a socket? A kernel without the module for TCP, which may not be
- * there to be loaded, says ENOENT for each.
+ * True once the kernel has described a socket. A kernel without the module for TCP, which
+ * cannot be loaded everywhere, answers ENOENT for each.
  */
 static atomic_bool knows_tcp;
 
@@ -136,10 +136,10 @@ static bool line_has(const char *line, const struct owner_peer *e, uint32_t *uid
 	return true;
 }
 
-static int by_file(const char *path, const struct owner_peer *e, uint32_t *uid)
+static int by_proc(const struct owner_peer *e, uint32_t *uid)
 {
 	char line[256];
-	FILE *file = fopen(path, "re");
+	FILE *file = fopen("/proc/net/tcp", "re");
 	int rc = -ENOENT;
 
 	if (!file)
@@ -151,21 +151,13 @@ static int by_file(const char *path, const struct owner_peer *e, uint32_t *uid)
 	return rc;
 }
 
-int owner_of_peer_in(const char *path, int fd, uint32_t *uid)
-{
-	struct owner_peer e;
-	int rc = owner_note_peer(fd, &e);
-
-	return rc ? rc : by_file(path, &e, uid);
-}
-
 int owner_of(const struct owner_peer *peer, uint32_t *uid)
 {
 	int rc = by_sock_diag(peer, uid);
 
 	if (!rc || (rc == -ENOENT && atomic_load(&knows_tcp)))
 		return rc;
-	return by_file("/proc/net/tcp", peer, uid);
+	return by_proc(peer, uid);
 }
 
 int owner_of_peer(int fd, uint32_t *uid)

@@ -20,11 +20,8 @@ struct owner_peer {
  */
 int owner_of_peer(int fd, uint32_t *uid);
 
-/* The same in two steps: the second one when `fd` may be closed here. */
+/* Ask in two steps: `fd` may be closed before the second one. */
 int owner_note_peer(int fd, struct owner_peer *peer);
 int owner_of(const struct owner_peer *peer, uint32_t *uid);
-
-/* The same from the text of /proc/net/tcp, where the kernel has no sock_diag. */
-int owner_of_peer_in(const char *path, int fd, uint32_t *uid);
 
 #endif
