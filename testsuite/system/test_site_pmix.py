@@ -20,7 +20,7 @@ SERVER = "pmi2x-pmixd"
 USER = "daemon"
 GUEST = "pmix_mca_pcompress_guest.so"  # named as a component of libpmix
 HWLOC_GUEST = "hwloc_guest.so"
-WHEN = pytest.mark.parametrize("when", ["lazy", "early"])
+WHEN = pytest.mark.parametrize("when", ["auto", "early"])
 PROGRAM = """
 import os, sys
 
@@ -197,7 +197,7 @@ def test_pmixd_of_a_dvm_loads_no_component_of_the_home(start, files, home, prefi
 
 def test_pmixd_loads_no_hwloc_plugin_of_its_directory(start, guest):
     """Which is the user's, and which a rank finds before it connects."""
-    env = {"PMI2X_PMIX": "lazy", "PMI2X_TOPOLOGY": "variables"}
+    env = {"PMI2X_TOPOLOGY": "variables"}
     copy = f"cp {guest} $PMIX_SERVER_TMPDIR/{HWLOC_GUEST} 2>/dev/null"
     shell = f"(until {copy}; do :; done) & sleep 0.1; exec {{0}}"
     with start("-N1", "-n2", env=env, shell=shell) as step:

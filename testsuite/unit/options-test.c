@@ -224,7 +224,7 @@ static void what_is_the_sites_a_job_can_only_lower(void **state)
 	assert_job_gets("Pmi2xRegionSize", "0", "1024", "0");
 	assert_job_gets("Pmi2xRegionSize", "64", "65", "64");
 	assert_job_gets("Pmi2xRegionSize", "64", "0", "0");
-	assert_job_gets("Pmi2xPmix", "no", "lazy", "no");
+	assert_job_gets("Pmi2xPmix", "no", "auto", "no");
 	assert_job_gets("Pmi2xPmix", "no", "early", "no");
 }
 
@@ -234,7 +234,7 @@ static void what_is_the_jobs_it_can_raise(void **state)
 	assert_job_gets("Pmi2xStallReport", "0", "604800", "604800");
 	assert_job_gets("Pmi2xCollectiveTimeout", "60", "0", "0");
 	assert_job_gets("Pmi2xTreeWidth", "2", "1024", "1024");
-	assert_job_gets("Pmi2xPmix", "lazy", "early", "early");
+	assert_job_gets("Pmi2xPmix", "auto", "early", "early");
 	assert_job_gets("Pmi2xPmix", "early", "no", "no");
 }
 

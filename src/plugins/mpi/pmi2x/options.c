@@ -149,7 +149,6 @@ static const char *const topology_words[] = {
 
 static const char *const pmix_words[] = {
 	[CONF_PMIX_NO] = "no",
-	[CONF_PMIX_LAZY] = "lazy",
 	[CONF_PMIX_AUTO] = "auto",
 	[CONF_PMIX_EARLY] = "early",
 };

@@ -27,8 +27,7 @@ enum conf_topology {
 /* When PMIx is offered to ranks, and when its server is started. */
 enum conf_pmix {
 	CONF_PMIX_NO,
-	CONF_PMIX_LAZY,  /* when the first client connects */
-	CONF_PMIX_AUTO,  /* the same, or with the tasks of a program that needs it */
+	CONF_PMIX_AUTO,  /* with the tasks of a program that needs it, or the first client */
 	CONF_PMIX_EARLY, /* with the first task; tasks wait for it */
 };
 
