@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations of pmi2x-bench: fences of one key a rank. */
+/* Operations of pmi2x bench collectives: fences of one key a rank. */
 #include "bench_rank.h"
 
 #include <stdint.h>

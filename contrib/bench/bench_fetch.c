@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operation of pmi2x-bench: values of other ranks that no fence has published. */
+/* Operation of pmi2x bench collectives: values of other ranks that no fence has published. */
 #include "bench_rank.h"
 
 #include <stdint.h>

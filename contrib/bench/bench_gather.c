@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations of pmi2x-bench: every rank gets the value of every rank. */
+/* Operations of pmi2x bench collectives: every rank gets the value of every rank. */
 #include "bench_rank.h"
 #include "bench_gather.h"
 

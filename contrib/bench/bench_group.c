@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operation of pmi2x-bench: a barrier of the first ranks of all nodes, by which MPICH 5
+ * Operation of pmi2x bench collectives: a barrier of the first ranks of all nodes, by which MPICH 5
  * starts. The others sleep meanwhile.
  */
 #include "bench_rank.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operation of pmi2x-bench: look-ups of published keys. */
+/* Operation of pmi2x bench collectives: look-ups of published keys. */
 #include "bench_rank.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where all ranks are on one machine they can meet in a file that they map,
- * without the PMI server. The file is made by pmi2x-bench, all zero.
+ * without the PMI server. The file is made by pmi2x bench collectives, all zero.
  */
 #include "bench_rank.h"
 

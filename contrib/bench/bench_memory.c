@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operation of pmi2x-bench: what the PMI server of a node has taken for a fence of
+ * Operation of pmi2x bench collectives: what the PMI server of a node has taken for a fence of
  * one value a rank, in bytes: resident memory, and as the part of it what is shared
  * with the ranks. That is what the process above the ranks has taken, and all of
  * pmi2x's processes, which were not there before. A PMIx server may have been: then all

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations that pmi2x-bench times: one table. */
+/* The operations that pmi2x bench collectives times: one table. */
 #include "bench_rank.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations of pmi2x-bench: how much of an exchange is hidden behind a
+ * Operations of pmi2x bench collectives: how much of an exchange is hidden behind a
  * computation. A round has three stamps: the exchange alone (blocking), the
  * computation alone, and the exchange started, computation, completion. All
  * ranks compute, for the same amount of CPU time each.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMI functions that pmi2x-bench needs, as MPICH and Intel MPI carry them in
+ * The PMI functions that pmi2x bench collectives needs, as MPICH and Intel MPI carry them in
  * themselves: PMI-1 in lines of text over PMI_FD.
  */
 #include "bench_pmi.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMI functions that pmi2x-bench needs, over a PMIx client library, in place
+ * The PMI functions that pmi2x bench collectives needs, over a PMIx client library, in place
  * of bench_pmi.c: put with commit, fence with data collected, get by rank.
  */
 #include "bench_pmi.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One rank of pmi2x-bench: carries out one operation a few times over the PMI
+ * One rank of pmi2x bench collectives: carries out one operation a few times over the PMI
  * client it is told to load, checks the values, and lets rank 0 print one line:
  *
  *     result op=OP client=VERSION ranks=N bytes=B clock=CLOCK puts=PUTS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operation of pmi2x-bench: PMIX_Ring, and whether neighbours are neighbours. */
+/* Operation of pmi2x bench collectives: PMIX_Ring, and whether neighbours are neighbours. */
 #include "bench_rank.h"
 
 #include <stdio.h>

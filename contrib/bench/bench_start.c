@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations of pmi2x-bench: what a program does when it starts. Without PMI
+ * Operations of pmi2x bench collectives: what a program does when it starts. Without PMI
  * they show what the launch alone takes.
  */
 #include "bench_gather.h"

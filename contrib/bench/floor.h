@@ -103,7 +103,7 @@ void *floor_memory(size_t len, bool shared);
 
 /*
  * Fill first[0..nodes]: ranks are even, or as many nodes are full as can be
- * while each node has a rank, as with pmi2x-bench --layout. False: they do not
+ * while each node has a rank, as with pmi2x bench collectives --layout. False: they do not
  * fit, which has been said.
  */
 bool floor_layout(const struct floor_options *options, uint32_t *first);

@@ -18,7 +18,7 @@ contrib_bench_floor_SOURCES = \
 contrib_bench_floor_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_floor_LDADD = libcoll.la libutil.la
 
-# A rank of pmi2x-bench loads its PMI client at run time.
+# A rank of pmi2x bench collectives loads its PMI client at run time.
 bench_rank = \
 	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
 	contrib/bench/bench_fence.c \
@@ -42,7 +42,7 @@ pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-rank
 contrib_bench_pmi2x_bench_rank_SOURCES = $(bench_rank) contrib/bench/bench_pmi.c
 contrib_bench_pmi2x_bench_rank_LDADD = libutil.la -ldl
 
-# The PMI no-op of pmi2x-startup.
+# The PMI no-op of pmi2x bench launch.
 pkglibexec_PROGRAMS += contrib/bench/pmi2x-noop
 contrib_bench_pmi2x_noop_SOURCES = contrib/bench/pmi2x-noop.c \
 	contrib/bench/bench_pmi.c contrib/bench/bench_pmi.h \
@@ -50,11 +50,11 @@ contrib_bench_pmi2x_noop_SOURCES = contrib/bench/pmi2x-noop.c \
 contrib_bench_pmi2x_noop_LDADD = -ldl
 
 # The ring of libpmi2x-allgather beside what PMI does itself.
-pkglibexec_PROGRAMS += contrib/bench/pmi2x-ring-bench
-contrib_bench_pmi2x_ring_bench_SOURCES = contrib/bench/ring-bench.c
-contrib_bench_pmi2x_ring_bench_CPPFLAGS = $(AM_CPPFLAGS) \
+pkglibexec_PROGRAMS += contrib/bench/pmi2x-bench-ring
+contrib_bench_pmi2x_bench_ring_SOURCES = contrib/bench/ring-bench.c
+contrib_bench_pmi2x_bench_ring_CPPFLAGS = $(AM_CPPFLAGS) \
 	-I$(srcdir)/contrib/allgather/include
-contrib_bench_pmi2x_ring_bench_LDADD = \
+contrib_bench_pmi2x_bench_ring_LDADD = \
 	contrib/allgather/libpmi2x-allgather.la contrib/libpmi2x/libpmi2x.la
 
 # The same over PMIx, where its development files are.
@@ -71,7 +71,7 @@ contrib_bench_pmi2x_noop_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 contrib_bench_pmi2x_noop_pmix_LDADD = $(PMIX_LIBS)
 endif
 
-# The look-up study; pmi2x-lookup runs it.
+# The look-up study; pmi2x bench lookup runs it.
 pkglibexec_PROGRAMS += contrib/bench/lookup
 contrib_bench_lookup_SOURCES = \
 	contrib/bench/lookup.c contrib/bench/lookup.h \
@@ -83,7 +83,7 @@ contrib_bench_lookup_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS)
 contrib_bench_lookup_CFLAGS = $(AM_CFLAGS) -pthread
 contrib_bench_lookup_LDADD = libshm.la libutil.la -lpthread
 
-dist_man_MANS += contrib/bench/pmi2x-lookup.1
+dist_man_MANS += contrib/bench/pmi2x-bench-lookup.1
 
 # On a private cluster. Slurm wants the plugin installed, so everything is, below
 # the build directory.
@@ -123,7 +123,7 @@ bench_matrix = --private 16 --mpi none,pmi2,pmi2x:stock,pmi2x:own,floor \
 bench: bench-inst
 	svg=`/usr/bin/python3 -c "import matplotlib" 2>/dev/null && \
 		echo "--svg bench-plots"`; \
-	/usr/bin/python3 $(srcdir)/contrib/tools/pmi2x-bench $(bench_places) \
+	/usr/bin/python3 $(srcdir)/contrib/tools/pmi2x-bench-collectives $(bench_places) \
 		$(bench_matrix) --csv bench.csv $$svg $(BENCH_FLAGS)
 
 CLEANFILES += bench.csv bench-inst.log

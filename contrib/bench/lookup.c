@@ -23,7 +23,7 @@ static void usage(FILE *to)
 	      "Times look-ups in one key-value image by READERS processes while\n"
 	      "one process updates it, and checks every value. Prints the CPU\n"
 	      "time and the time by the clock of one look-up, means over all.\n"
-	      "pmi2x-lookup runs whole studies.\n\n"
+	      "pmi2x bench lookup runs whole studies.\n\n"
 	      "  -m METHOD   how writer and readers are kept apart (pmi2x)\n"
 	      "  -r READERS  reading processes (1)\n"
 	      "  -k KEYS     in the image (4096)\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line and the frame of a rank of pmi2x-bench; see bench_rank.h. */
+/* The command line and the frame of a rank of pmi2x bench collectives; see bench_rank.h. */
 #include "bench_rank.h"
 
 #include <getopt.h>
@@ -21,7 +21,7 @@ static void usage(FILE *to)
 	fputs("usage: srun --mpi=TYPE pmi2x-bench-rank --library=LIBRARY\n"
 	      "           [--op=OP] [--bytes=B] [--rounds=N] [--work=US]\n"
 	      "           [--rest=MS] [--meet=FILE] [--check-node]\n\n"
-	      "Run by pmi2x-bench(1). Times an operation of the PMI client\n"
+	      "Run by pmi2x-bench-collectives(1). Times an operation of the PMI client\n"
 	      "LIBRARY, checks the values, prints one line. The library \"none\"\n"
 	      "is no PMI: what the launch alone takes; \"pmi1\" is PMI-1, built in.\n\n"
 	      "  --op=OP       what to time (fence); --op=list lists them\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMI no-op of pmi2x-startup: PMI init and finalize, and nothing else. Rank
+ * The PMI no-op of pmi2x bench launch: PMI init and finalize, and nothing else. Rank
  * 0 says how many ranks there were, since a client without a server is alone.
  */
 #include "bench_pmi.h"
@@ -16,7 +16,7 @@
 static void usage(FILE *to)
 {
 	fputs("usage: srun --mpi=TYPE pmi2x-noop [--library=LIBRARY] [--hold]\n\n"
-	      "Run by pmi2x-startup(1). PMI init and PMI finalize with the client\n"
+	      "Run by pmi2x-bench-launch(1). PMI init and PMI finalize with the client\n"
 	      "LIBRARY; \"pmi1\" is PMI-1, built in. Rank 0 prints the number of\n"
 	      "ranks.\n\n"
 	      "  --hold  between the two every rank says \"held\" and waits for\n"

@@ -4,7 +4,7 @@
  * libpmi2x-allgather, with PMIX_Allgather_n, and with put, fence and get. Rank 0
  * prints a line of CSV for each way and size; run it under any launcher:
  *
- *   srun --mpi=pmi2x -N16 pmi2x-ring-bench [rounds [bytes ...]]
+ *   srun --mpi=pmi2x -N16 pmi2x bench ring [rounds [bytes ...]]
  *
  * A round's time is that of the slowest rank, each from its own entry after a
  * fence; the median of the rounds is printed. Steps, messages and bytes are of
@@ -34,7 +34,7 @@ struct bench {
 
 static void die(struct bench *b, const char *what, int code)
 {
-	fprintf(stderr, "pmi2x-ring-bench: rank %d: %s: error %d: %s\n",
+	fprintf(stderr, "pmi2x bench ring: rank %d: %s: error %d: %s\n",
 		b->rank, what, code, b->ring ? pmi2x_ring_error(b->ring) : "");
 	PMI2_Abort(1, what);
 	exit(1);
@@ -211,7 +211,7 @@ static void run_size(struct bench *b, size_t bytes)
 
 static int usage(void)
 {
-	fputs("usage: pmi2x-ring-bench [rounds [bytes ...]]\n"
+	fputs("usage: pmi2x bench ring [rounds [bytes ...]]\n"
 	      "Compare the ring with PMIX_Allgather and put, fence, get.\n",
 	      stderr);
 	return 2;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Modules of pmi2x-cluster.
+# Modules of pmi2x cluster.
 clusterdir = $(modulesdir)/pmi2x_cluster
 dist_cluster_DATA = \
 	contrib/cluster/pmi2x_cluster/__init__.py \

@@ -24,13 +24,13 @@ libsim_la_SOURCES = \
 	contrib/sim/stock.c \
 	contrib/sim/units.c contrib/sim/units.h
 
-bin_PROGRAMS += contrib/sim/pmi2x-sim
-contrib_sim_pmi2x_sim_SOURCES = contrib/sim/sim.c \
+pkglibexec_PROGRAMS += contrib/sim/pmi2x-sim-run
+contrib_sim_pmi2x_sim_run_SOURCES = contrib/sim/sim.c \
 	contrib/sim/csv.c \
 	contrib/sim/report.c contrib/sim/report.h
 SIM_LIBS = libsim.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
-contrib_sim_pmi2x_sim_LDADD = $(SIM_LIBS)
-dist_man_MANS += contrib/sim/pmi2x-sim.1 contrib/sim/pmi2x-sim-scenario.5
+contrib_sim_pmi2x_sim_run_LDADD = $(SIM_LIBS)
+dist_man_MANS += contrib/sim/pmi2x-sim-run.1 contrib/sim/pmi2x-sim-scenario.5
 
 # Plots of its CSV files.
 dist_man_MANS += contrib/sim/pmi2x-sim-plot.1 contrib/sim/pmi2x-sim-validate.1
@@ -48,9 +48,9 @@ dist_sim_DATA = \
 dist_check_SCRIPTS += testsuite/scale/sim-bounds testsuite/scale/sim-test.sh
 TESTS += testsuite/scale/sim-test.sh
 .PHONY: check-sim
-check-sim: contrib/sim/pmi2x-sim testsuite/unit/sim-fault-test
+check-sim: contrib/sim/pmi2x-sim-run testsuite/unit/sim-fault-test
 	/usr/bin/python3 -B $(srcdir)/testsuite/scale/sim-bounds --large \
-		contrib/sim/pmi2x-sim
+		contrib/sim/pmi2x-sim-run
 	SIM_SCENARIOS=50000 testsuite/unit/sim-fault-test
 check-scale: check-sim
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank of pmi2x-sim-validate: collectives in a row whose keys and values have
- * the lengths of a scenario of pmi2x-sim.
+ * A rank of pmi2x sim validate: collectives in a row whose keys and values have
+ * the lengths of a scenario of the simulator.
  */
 #include <stdio.h>
 #include <stdlib.h>

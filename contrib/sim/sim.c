@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi2x-sim: the command line. */
+/* pmi2x sim run: the command line. */
 #include "sim.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static void show_key(void *arg, const char *section, const char *key,
 
 static void usage(FILE *to)
 {
-	fputs("Usage: pmi2x-sim [OPTION...] SCENARIO\n"
+	fputs("Usage: pmi2x sim run [OPTION...] SCENARIO\n"
 	      "Simulates the start-up of a job of any size: the collectives of\n"
 	      "pmi2x, by its own code, or a model of another design, over a\n"
 	      "network model. SCENARIO is a file, or - for standard input; see\n"
@@ -83,14 +83,14 @@ static void usage(FILE *to)
 static int bad_usage(const char *what)
 {
 	if (what)
-		fprintf(stderr, "pmi2x-sim: %s\n", what);
-	fputs("pmi2x-sim --help shows the options.\n", stderr);
+		fprintf(stderr, "pmi2x sim run: %s\n", what);
+	fputs("pmi2x sim run --help shows the options.\n", stderr);
 	return EXIT_USAGE;
 }
 
 static int failure(const char *what, const char *why)
 {
-	fprintf(stderr, "pmi2x-sim: %s: %s\n", what, why);
+	fprintf(stderr, "pmi2x sim run: %s: %s\n", what, why);
 	return EXIT_USAGE;
 }
 
@@ -122,7 +122,7 @@ static int take_option(int c, struct options *o)
 		usage(stdout);
 		return EXIT_SUCCESS;
 	case 'V':
-		puts("pmi2x-sim " PMI2X_BUILD);
+		puts("pmi2x sim run " PMI2X_BUILD);
 		return EXIT_SUCCESS;
 	default:
 		return bad_usage(NULL); /* getopt has said what is wrong */
@@ -230,7 +230,7 @@ static int read_scenario(struct scenario *s, struct options *o)
 	free(text);
 	if (!rc)
 		return 0;
-	fprintf(stderr, "pmi2x-sim: %s\n", error);
+	fprintf(stderr, "pmi2x sim run: %s\n", error);
 	return EXIT_USAGE;
 }
 
@@ -358,7 +358,7 @@ static int simulate(const struct scenario *scenario, struct options *o)
 	int rc;
 
 	if (!s) {
-		fprintf(stderr, "pmi2x-sim: %s\n", error);
+		fprintf(stderr, "pmi2x sim run: %s\n", error);
 		return EXIT_USAGE;
 	}
 	rc = open_outputs(o);
@@ -367,7 +367,7 @@ static int simulate(const struct scenario *scenario, struct options *o)
 		rc = report(s, o);
 	}
 	if (!rc && s->failed) {
-		fprintf(stderr, "pmi2x-sim: %s\n", s->error);
+		fprintf(stderr, "pmi2x sim run: %s\n", s->error);
 		rc = EXIT_SIMULATION;
 	}
 	sim_free(s);

@@ -11,10 +11,10 @@ SIM_VALIDATE_FLAGS =
 .PHONY: sim-validate
 sim-validate: bench-inst
 	/usr/bin/python3 $(srcdir)/contrib/sim/pmi2x-sim-validate \
-		$(bench_places) --sim contrib/sim/pmi2x-sim $(SIM_VALIDATE_FLAGS)
+		$(bench_places) --sim contrib/sim/pmi2x-sim-run $(SIM_VALIDATE_FLAGS)
 
 # The same for the model of mpi/pmi2, by processor time. As root.
 .PHONY: sim-validate-pmi2
 sim-validate-pmi2: bench-inst
 	/usr/bin/python3 $(srcdir)/contrib/sim/pmi2x-sim-validate-pmi2 \
-		$(bench_places) --sim contrib/sim/pmi2x-sim $(SIM_VALIDATE_FLAGS)
+		$(bench_places) --sim contrib/sim/pmi2x-sim-run $(SIM_VALIDATE_FLAGS)

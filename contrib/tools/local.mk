@@ -27,19 +27,18 @@ dist_man_MANS += contrib/tools/pmi2x-probe.1
 # Python programs find their modules beside themselves or in contrib/tools in the source
 # tree, and below modulesdir once they are installed.
 modulesdir = $(pkgdatadir)/python
-python_programs = contrib/bench/pmi2x-lookup \
-	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
-	contrib/tools/pmi2x contrib/tools/pmi2x-bench \
-	contrib/tools/pmi2x-startup contrib/tools/pmi2x-trace
-# Those that only pmi2x starts.
-python_verbs = contrib/sim/pmi2x-sim-validate \
-	contrib/tools/pmi2x-check contrib/tools/pmi2x-dvm-bench \
-	contrib/tools/pmi2x-why
+python_programs = contrib/tools/pmi2x
+# The programs of its verbs.
+python_verbs = contrib/bench/pmi2x-bench-lookup contrib/cluster/pmi2x-cluster \
+	contrib/sim/pmi2x-sim-plot contrib/sim/pmi2x-sim-validate \
+	contrib/tools/pmi2x-bench-collectives contrib/tools/pmi2x-bench-dvm \
+	contrib/tools/pmi2x-bench-launch contrib/tools/pmi2x-check \
+	contrib/tools/pmi2x-trace contrib/tools/pmi2x-why
 dist_bin_SCRIPTS += $(python_programs)
 dist_pkglibexec_SCRIPTS += $(python_verbs)
-dist_man_MANS += contrib/tools/pmi2x.1 contrib/tools/pmi2x-bench.1 \
-	contrib/tools/pmi2x-check.1 contrib/tools/pmi2x-dvm-bench.1 \
-	contrib/tools/pmi2x-startup.1 \
+dist_man_MANS += contrib/tools/pmi2x.1 contrib/tools/pmi2x-bench-collectives.1 \
+	contrib/tools/pmi2x-check.1 contrib/tools/pmi2x-bench-dvm.1 \
+	contrib/tools/pmi2x-bench-launch.1 \
 	contrib/tools/pmi2x-trace.1 contrib/tools/pmi2x-why.1
 
 dist_modules_DATA = contrib/tools/pmi2x_plot.py

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The status of the running step: srun's questions to its nodes, for the stall
- * report, what has waited too long, and pmi2x-trace --live. That comes over an abstract
+ * report, what has waited too long, and pmi2x trace --live. That comes over an abstract
  * unix socket of srun's host, "pmi2x-status/<jobid>/<pid>": whoever connects and has
  * srun's uid, or is root, is sent the numbers (step_status_pack) and the end of file.
  * Who asks while a query is under way gets its result.
@@ -26,7 +26,7 @@
 /* A report again when the wait has nearly doubled. */
 #define GROWS(age, last) ((uint64_t)(age) * 10 >= (uint64_t)(last) * 18)
 
-/* A pmi2x-trace that waits for the answer, or reads it. */
+/* A pmi2x trace that waits for the answer, or reads it. */
 struct tool {
 	struct srun_server *server;
 	struct stream *stream;
@@ -315,7 +315,7 @@ void srun_server_status_open(struct srun_server *h)
 		rc = listener_open(&h->status.listener, loop_uv(h->loop), rc,
 				   on_accept, h);
 	if (rc < 0)
-		log_debug(h->log, "pmi2x-trace --live cannot ask: %s",
+		log_debug(h->log, "pmi2x trace --live cannot ask: %s",
 			  strerror(-rc));
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Installed as well: pmi2x-startup emulates with it more nodes than slurmds fit.
+# Installed as well: pmi2x bench launch emulates with it more nodes than slurmds fit.
 pkglibexec_PROGRAMS += testsuite/fake/fake-server
 testsuite_fake_fake_server_SOURCES = \
 	testsuite/fake/fake.h \

@@ -268,7 +268,7 @@ cost() { # NAME FAKE-SERVER-ARGUMENT...
 	name=$1
 	shift
 	ring_step 120 "$@" -- env PMI2X_ALLGATHER_TRANSPORT=tcp \
-		../../contrib/bench/pmi2x-ring-bench 2 64 16360 70000
+		../../contrib/bench/pmi2x-bench-ring 2 64 16360 70000
 	[ $status = 0 ] && "$srcdir/testsuite/fake/ring-model" --check "$out" >>"$out" 2>&1
 	report $? "$name"
 }

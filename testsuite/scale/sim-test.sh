@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# pmi2x-sim: what it counts, what it refuses, its examples, its plots.
+# pmi2x sim run: what it counts, what it refuses, its examples, its plots.
 set -u
 srcdir=${srcdir:-.}
-sim=contrib/sim/pmi2x-sim
+sim=contrib/sim/pmi2x-sim-run
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 out=$tmp/out
@@ -88,24 +88,24 @@ command -v python3 >/dev/null || {
 	exit $((failures ? 1 : 77))
 }
 python3 -B "$srcdir/testsuite/scale/sim-bounds" "$sim" || failures=$((failures + 1))
-within 300 "pmi2x-sim-validate" \
+within 300 "pmi2x sim validate" \
 	python3 -B "$srcdir/testsuite/scale/sim-validate-test.py" "$sim"
 plot=$srcdir/contrib/sim/pmi2x-sim-plot
 refuses "none of .svg" python3 -B "$plot" "$tmp/one" "$tmp/two"
 refuses "No such file" python3 -B "$plot" "$tmp/plot.svg" "$tmp/none"
-refuses "all is no file that pmi2x-sim --csv" \
+refuses "all is no file that pmi2x sim run --csv" \
 	python3 -B "$plot" "$tmp/plot.svg" "$tmp/all"
-refuses "pmi2x-sim is no file that" python3 -B "$plot" "$tmp/plot.svg" "$sim"
+refuses "pmi2x-sim-run is no file that" python3 -B "$plot" "$tmp/plot.svg" "$sim"
 refuses "no ifence is in" \
 	python3 -B "$plot" --operation ifence "$tmp/plot.svg" "$tmp/one"
 if python3 -c 'import matplotlib' 2>/dev/null; then
 	python3 -B "$plot" "$tmp/plot.svg" "$tmp/one" >"$out" 2>&1 &&
-		grep -q '<svg' "$tmp/plot.svg" || fail "pmi2x-sim-plot"
+		grep -q '<svg' "$tmp/plot.svg" || fail "pmi2x sim plot"
 	ln -s /dev/full "$tmp/full.svg"
 	refuses "'protocol' is no column of numbers" \
 		python3 -B "$plot" --y protocol "$tmp/plot.svg" "$tmp/one"
 	refuses "No space left" python3 -B "$plot" "$tmp/full.svg" "$tmp/one"
 else
-	echo "not checked: plots of pmi2x-sim-plot, this python3 has no matplotlib"
+	echo "not checked: plots of pmi2x sim plot, this python3 has no matplotlib"
 fi
 [ "$failures" = 0 ]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pmi2x-sim-validate without a cluster: what was simulated with known costs, or what
-was measured once, is taken for what was measured. Argument: pmi2x-sim."""
+"""pmi2x sim validate without a cluster: what was simulated with known costs, or what
+was measured once, is taken for what was measured. Argument: pmi2x sim run."""
 
 import csv
 import importlib.machinery
@@ -18,7 +18,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = str(TOP / "contrib" / "sim" / "pmi2x-sim-validate")
 OF_PMI2 = str(TOP / "contrib" / "sim" / "pmi2x-sim-validate-pmi2")
 RECORDED = TOP / "testsuite" / "scale" / "recorded"
-SIM = sys.argv[1] if len(sys.argv) > 1 else "contrib/sim/pmi2x-sim"
+SIM = sys.argv[1] if len(sys.argv) > 1 else "contrib/sim/pmi2x-sim-run"
 
 
 def load():

@@ -35,7 +35,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--site",
         action="store_true",
-        help="on a cluster that resembles a site: pmi2x-cluster up --site",
+        help="on a cluster that resembles a site: pmi2x cluster up --site",
     )
     parser.addoption(
         "--wide",
@@ -430,10 +430,10 @@ def probe(prefix):
 
 @pytest.fixture(scope="session")
 def tool(prefix):
-    """pmi2x-trace."""
-    path = prefix / "bin" / "pmi2x-trace"
+    """pmi2x trace."""
+    path = prefix / "libexec" / "pmi2x" / "pmi2x-trace"
     if not os.access(path, os.X_OK):
-        pytest.skip("pmi2x-trace is not installed")
+        pytest.skip("pmi2x trace is not installed")
     return path
 
 

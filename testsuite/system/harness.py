@@ -206,7 +206,7 @@ def stopped(pid):
 def free_ports(count):
     """First and last of so many ports in a row, on which nobody listens, and which no
     other run of these tests on this machine gets meanwhile: an abstract socket is the
-    lock, as that of pmi2x-cluster's ports, which are above."""
+    lock, as that of pmi2x cluster's ports, which are above."""
     for first in range(12000, 20000, count):
         with contextlib.ExitStack() as stack:
             try:
@@ -257,14 +257,14 @@ def groups_of_slurm(path):
 
 
 class Cluster:
-    """One pmi2x-cluster, with the plugin of one installation."""
+    """One cluster of pmi2x cluster, with the plugin of one installation."""
 
     def __init__(self, prefix, directory, kind, nodes, options=()):
         self.prefix = prefix
         self.dir = pathlib.Path(directory)
         self.kind = kind
         self.nodes = nodes
-        self.program = prefix / "bin" / "pmi2x-cluster"
+        self.program = prefix / "libexec" / "pmi2x" / "pmi2x-cluster"
         self.options = list(options)
         plugins = prefix / "lib" / "slurm"
         if plugins.is_dir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pmi2x-bench: what it measures, and what it refuses before anything starts."""
+"""pmi2x bench collectives: what it measures, and what it refuses before anything starts."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ PEERS = "none,none:meet,pmi2,pmi2x:stock,pmi2x:pmi1,pmi2x:own,floor"
 @pytest.fixture
 def bench(prefix):
     def start(*argv, **options):
-        return run([prefix / "bin" / "pmi2x-bench", *argv], **options)
+        return run([prefix / "libexec" / "pmi2x" / "pmi2x-bench-collectives", *argv], **options)
 
     return start
 

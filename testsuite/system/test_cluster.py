@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pmi2x-cluster: several at once, and nothing left when it is killed."""
+"""pmi2x cluster: several at once, and nothing left when it is killed."""
 
 import os
 import shutil
@@ -9,6 +9,8 @@ import subprocess
 import pytest
 
 from harness import Cluster, below, run, wait_until
+
+PROGRAM = "libexec/pmi2x/pmi2x-cluster"
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def is_alive(pid):
 
 
 def test_ends_with_its_owner(prefix, scratch):
-    program = prefix / "bin" / "pmi2x-cluster"
+    program = prefix / PROGRAM
     path = scratch / "owned"
     owner = subprocess.Popen(["sleep", "1000"])
     up = run([program, "up", "-N1", "--dir", path, "--until-exit", owner.pid]).ok()
@@ -99,14 +101,14 @@ def test_restart_of_nobody(small):
 
 def test_run_without_cluster(prefix, scratch):
     result = run(
-        [prefix / "bin" / "pmi2x-cluster", "run"]
+        [prefix / PROGRAM, "run"]
         + ["--dir", scratch / "nothing", "srun", "true"]
     )
     result.failed().says("no cluster is up")
 
 
 def test_run_in_its_own_cluster(prefix):
-    program = prefix / "bin" / "pmi2x-cluster"
+    program = prefix / PROGRAM
     result = run(
         [program, "run", "-N2", "-q", "srun", "-N2", "sh", "-c", "exit 3"]
     )
@@ -114,7 +116,7 @@ def test_run_in_its_own_cluster(prefix):
 
 
 def test_bad_options(prefix, scratch):
-    program = prefix / "bin" / "pmi2x-cluster"
+    program = prefix / PROGRAM
     for options, words in (
         (["--dir", f"{scratch}/with space"], "cannot have"),
         (["--dir", scratch, "--ports", "5"], "LOW-HIGH"),
@@ -126,7 +128,7 @@ def test_bad_options(prefix, scratch):
 
 def test_failure_shows_the_log(prefix, scratch):
     result = run(
-        [prefix / "bin" / "pmi2x-cluster", "up", "-N2"]
+        [prefix / PROGRAM, "up", "-N2"]
         + ["--dir", scratch / "broken"]
         + ["--slurm-conf-line", "SelectType=select/nonsense"]
     )
@@ -136,7 +138,7 @@ def test_failure_shows_the_log(prefix, scratch):
 def test_ordinary_user(session_cluster, prefix, ordinary_user, public, kind):
     """Slurm works for one user without root, for that user's jobs."""
     result = run(
-        [*ordinary_user, prefix / "bin" / "pmi2x-cluster", "run", "-N2", "-q"]
+        [*ordinary_user, prefix / PROGRAM, "run", "-N2", "-q"]
         + ["--plugindir", prefix / "lib" / "slurm"]
         + ["srun", f"--mpi={kind}", "-n4", "/usr/bin/python3", "-SE"]
         + [public / "programs" / "exchange.py", "1"],
@@ -168,7 +170,7 @@ def test_authentication_by_slurm(session_cluster, small, scratch, raw):
 
 def test_too_few_open_files(prefix, scratch):
     """A limit that is too low is named with the command that raises it."""
-    up = f"'{prefix}/bin/pmi2x-cluster' up -N16 --dir {scratch}/limited"
+    up = f"'{prefix}/{PROGRAM}' up -N16 --dir {scratch}/limited"
     result = run(["sh", "-c", f"ulimit -n 300; exec {up}"])
     result.failed().says("ulimit -n")
 
@@ -177,7 +179,7 @@ def test_plugin_directory_with_a_space(prefix, scratch, raw, kind):
     plugins = scratch / "with space"
     shutil.copytree(prefix / "lib" / "slurm", plugins)
     result = run(
-        [prefix / "bin" / "pmi2x-cluster", "run", "-N2", "-q"]
+        [prefix / PROGRAM, "run", "-N2", "-q"]
         + ["--plugindir", plugins]
         + ["srun", f"--mpi={kind}", "-n4", *raw("exchange", "1")]
     ).ok()

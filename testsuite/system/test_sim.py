@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-sim counts is what real agents send: messages and bytes, exactly."""
+"""What the simulator counts is what real agents send: messages and bytes, exactly."""
 
 import csv
 import io
@@ -24,10 +24,10 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def programs(prefix):
-    sim = prefix / "bin" / "pmi2x-sim"
+    sim = prefix / "libexec" / "pmi2x" / "pmi2x-sim-run"
     rank = prefix / "libexec" / "pmi2x" / "sim-rank"
     if not os.access(sim, os.X_OK) or not os.access(rank, os.X_OK):
-        pytest.skip("pmi2x-sim is not installed")
+        pytest.skip("the simulator is not installed")
     return sim, rank
 
 

@@ -498,7 +498,7 @@ def end(cluster, how):
 
 
 def test_needs_root(prefix):
-    program = prefix / "bin" / "pmi2x-cluster"
+    program = prefix / "libexec" / "pmi2x" / "pmi2x-cluster"
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     if os.geteuid() != 0:
         nobody = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pmi2x-startup on a private cluster: what it starts, says and leaves."""
+"""pmi2x bench launch on a private cluster: what it starts, says and leaves."""
 
 import csv
 import os
@@ -13,13 +13,14 @@ import pytest
 
 from harness import below, command_line, process_table, run, wait_until
 
+PROGRAM = "libexec/pmi2x/pmi2x-bench-launch"
 COLUMNS = "test method nodes ranks_per_node source outcome".split()
 
 
 @pytest.fixture
 def startup(prefix):
     def start(*argv, **options):
-        return run([prefix / "bin" / "pmi2x-startup", *argv], **options)
+        return run([prefix / PROGRAM, *argv], **options)
 
     return start
 
@@ -119,7 +120,7 @@ def test_inside_an_allocation(cluster, prefix, tmp_path):
     """As on a real cluster: under salloc, and not more than it has."""
     path = tmp_path / "start.csv"
     salloc = ["salloc", "-Q", "-N4", "-n8", "--ntasks-per-node=2"]
-    argv = [prefix / "bin" / "pmi2x-startup", "--tests", "true,pmi"]
+    argv = [prefix / PROGRAM, "--tests", "true,pmi"]
     argv += ["--methods", "pmi2x", "--beyond", "none", "-q"]
     result = cluster.run(
         *salloc, *argv, "--configs", "4x2,2x1", "--csv", path, cwd=tmp_path
@@ -207,7 +208,7 @@ def test_counters_of_steps_and_jobs(startup, tmp_path):
 def test_an_interrupt(prefix, tmp_path):
     """Ends steps and cluster, and shows what there is."""
     path = tmp_path / "start.csv"
-    argv = [prefix / "bin" / "pmi2x-startup", "--private", 3, "--csv", path]
+    argv = [prefix / PROGRAM, "--private", 3, "--csv", path]
     argv += ["--configs", "3x1", "--repeats", 1000, "--tests", "true"]
     argv += ["--methods", "pmi2x,none"]
     child = subprocess.Popen(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who waits for whom: the stall report, the timeout, pmi2x-trace --live."""
+"""Who waits for whom: the stall report, the timeout, pmi2x trace --live."""
 
 import contextlib
 import json
@@ -222,4 +222,4 @@ def test_bad_values(srun):
 def test_live_of_no_step(tool):
     for step in "4711", "x.y", "99999999.0":
         result = run([tool, "--live", step])
-        assert result.code == 2 and "pmi2x-trace: " in result.stderr
+        assert result.code == 2 and "pmi2x trace: " in result.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Traces of start-up: what a step leaves, and what pmi2x-trace makes of it."""
+"""Traces of start-up: what a step leaves, and what pmi2x trace makes of it."""
 
 import json
 import os

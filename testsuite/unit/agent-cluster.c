@@ -20,7 +20,7 @@
 
 /*
  * Blocks of ports: one that is held, then those of the agents and those beyond. Below
- * what pmi2x-cluster and the steps of the fake server take.
+ * what pmi2x cluster and the steps of the fake server take.
  */
 #define BLOCKS_FROM 16000
 #define BLOCKS 19

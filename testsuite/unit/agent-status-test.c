@@ -244,7 +244,7 @@ static void too_long_a_wait_fails_without_srun(void **state)
 	free(s);
 }
 
-/* An answer to pmi2x-trace --live. */
+/* An answer to pmi2x trace --live. */
 struct answer {
 	char data[65536];
 	size_t len;
@@ -253,7 +253,7 @@ struct answer {
 	struct status_run runs[NODES]; /* the first of each */
 };
 
-/* Ask as pmi2x-trace --live does; the answer ends with the connection. */
+/* Ask as pmi2x trace --live does; the answer ends with the connection. */
 static void ask(struct answer *a)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The floor program measures, checks and leaves nothing; pmi2x-bench refuses
+# The floor program measures, checks and leaves nothing; pmi2x bench collectives refuses
 # what cannot be measured and says why. Nothing here needs Slurm.
 set -u
 floor=contrib/bench/floor
-bench=${srcdir:-.}/contrib/tools/pmi2x-bench
+bench=${srcdir:-.}/contrib/tools/pmi2x-bench-collectives
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 out=$tmp/out
@@ -29,14 +29,14 @@ refuses "not within" "$floor" -b 99999999999999999999
 refuses "sysctl\|ulimit\|memory" "$floor" -N 65536 -r 16 -b 262144 -c
 
 command -v python3 >/dev/null || {
-	echo "SKIP: no python3 for pmi2x-bench"
+	echo "SKIP: no python3 for pmi2x bench collectives"
 	exit $((failures ? 1 : 77))
 }
 unset SLURM_JOB_ID
 set -- python3 "$bench" --programs "$PWD/contrib/bench" \
 	--libraries "$PWD/contrib/libpmi2x/.libs" -q
 timeout 60 "$@" --mpi floor --nodes 2 --repeats 2 --csv "$tmp/csv" \
-	>"$out" 2>&1 || fail "pmi2x-bench with the floor alone"
+	>"$out" 2>&1 || fail "pmi2x bench collectives with the floor alone"
 # 2 modes, 2 repeats, 6 rounds, the head and two notes
 [ "$(wc -l <"$tmp/csv")" = 27 ] || fail "lines of the CSV file"
 timeout 60 "$@" --table "$tmp/csv" >"$tmp/again" 2>&1 &&

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-check says of nodes, of a Slurm that scripts play, by Nagios' rules."""
+"""What pmi2x check says of nodes, of a Slurm that scripts play, by Nagios' rules."""
 
 import json
 import os

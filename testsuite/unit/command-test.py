@@ -48,7 +48,7 @@ class Verbs(unittest.TestCase):
 
     def test_of_two_words(self):
         done = pmi2x("bench", "lookup", "--version")
-        self.assertRegex(done.stdout, "^pmi2x-lookup ")
+        self.assertRegex(done.stdout, "^pmi2x bench lookup ")
 
 
 class WrongOnes(unittest.TestCase):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# pmi2x-dvm-bench: what it makes of values that were measured, and what it refuses. The
+# pmi2x bench dvm: what it makes of values that were measured, and what it refuses. The
 # system tests have it measure.
 set -u
 tmp=$(mktemp -d) || exit 99
@@ -9,10 +9,10 @@ out=$tmp/out
 . "${srcdir:-.}/testsuite/report.sh"
 
 command -v python3 >/dev/null || {
-	echo "SKIP: no python3 for pmi2x-dvm-bench"
+	echo "SKIP: no python3 for pmi2x bench dvm"
 	exit 77
 }
-set -- python3 "${srcdir:-.}/contrib/tools/pmi2x-dvm-bench"
+set -- python3 "${srcdir:-.}/contrib/tools/pmi2x-bench-dvm"
 cat >"$tmp/good.csv" <<'END'
 # machine: one
 row,what,round,nodes,value,unit

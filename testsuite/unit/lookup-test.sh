@@ -5,7 +5,7 @@
 export ASAN_OPTIONS="detect_leaks=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 set -u
 lookup=contrib/bench/lookup
-study=${srcdir:-.}/contrib/bench/pmi2x-lookup
+study=${srcdir:-.}/contrib/bench/pmi2x-bench-lookup
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 out=$tmp/out
@@ -25,12 +25,12 @@ refuses "not within" "$lookup" -r 0
 refuses "multiple of 8" "$lookup" -b 12
 
 command -v python3 >/dev/null || {
-	echo "SKIP: no python3 for pmi2x-lookup"
+	echo "SKIP: no python3 for pmi2x bench lookup"
 	exit $((failures ? 1 : 77))
 }
 set -- python3 -B "$study" --programs "$PWD/contrib/bench" -q
 timeout 60 "$@" --readers 1,2 --rates 0,100 --ms 5 --repeats 2 \
-	--csv "$tmp/csv" >"$out" 2>&1 || fail "pmi2x-lookup"
+	--csv "$tmp/csv" >"$out" 2>&1 || fail "pmi2x bench lookup"
 # 4 methods, 2 counts of readers, 2 rates, 2 repeats, and the head
 [ "$(wc -l <"$tmp/csv")" = 33 ] || fail "lines of the CSV file"
 refuses "no 'seqlock'" "$@" --methods seqlock

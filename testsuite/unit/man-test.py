@@ -236,7 +236,7 @@ class Shown(unittest.TestCase):
         for wrong in ("pmi2x chekc", "pmi2x check --nods n1", "pmi2x bench rings -n 1",
                       "srun -n4 pmi2x probe --wrong", "pmi2x cluster upp -N4",
                       "pmi2x cluster run srun -N4 pmi2x probe rng", "pmi2x help chekc",
-                      "pmi2x-trace --liv 1.0", "./testsuite/run --systm", "make chek",
+                      "pmi2x trace --liv 1.0", "./testsuite/run --systm", "make chek",
                       "contrib/install-deps \\\n        --list --lst"):
             for text in f"text\n\n    {wrong}\n", f".Bd -literal\n{wrong}\n.Ed\n":
                 with self.subTest(command=wrong):

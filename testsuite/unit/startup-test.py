@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Modules of pmi2x-startup: matrix, plan, fit, tables, files."""
+"""Modules of pmi2x bench launch: matrix, plan, fit, tables, files."""
 
 import contextlib
 import io

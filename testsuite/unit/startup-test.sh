@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# pmi2x-startup: its modules, what it refuses, and a matrix without Slurm.
+# pmi2x bench launch: its modules, what it refuses, and a matrix without Slurm.
 set -u
 src=${srcdir:-.}
 tmp=$(mktemp -d) || exit 99
@@ -9,7 +9,7 @@ out=$tmp/out
 . "$src/testsuite/report.sh"
 
 command -v python3 >/dev/null || {
-	echo "SKIP: no python3 for pmi2x-startup"
+	echo "SKIP: no python3 for pmi2x bench launch"
 	exit 77
 }
 
@@ -23,7 +23,7 @@ for program in contrib/bench/pmi2x-noop testsuite/fake/fake-server; do
 done
 chmod +x "$tmp"/programs/*
 unset SLURM_JOB_ID
-set -- python3 "$src/contrib/tools/pmi2x-startup" \
+set -- python3 "$src/contrib/tools/pmi2x-bench-launch" \
 	--programs "$tmp/programs" --libraries "$PWD/contrib/libpmi2x/.libs" -q
 
 ends 2 "there is no 'tru'" "$@" --tests tru
@@ -34,7 +34,7 @@ ends 2 "more than 1048576 ranks" "$@" --configs 65536x17
 ends 2 "is not a type" "$@" --methods pmi-2
 ends 2 "after ':' may be own" "$@" --methods pmi2x:mine
 ends 2 "hydra has no choice of a client" "$@" --methods hydra:own
-ends 2 "see pmi2x-bench" "$@" --methods floor
+ends 2 "see pmi2x-bench-collectives" "$@" --methods floor
 ends 2 "there is no 'no-such-cc'" "$@" --mpicc no-such-cc
 ends 2 "not within 1 to 4096, nor auto" "$@" --private 5000
 ends 2 "not within 1 to 4096, nor auto" "$@" --private many

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# pmi2x-trace on traces made by hand: numbers, names, and what is missing.
+# pmi2x trace on traces made by hand: numbers, names, and what is missing.
 set -u
 trace=${srcdir:-.}/contrib/tools/pmi2x-trace
 tmp=$(mktemp -d) || exit 99
@@ -9,7 +9,7 @@ out=$tmp/out
 . "${srcdir:-.}/testsuite/report.sh"
 
 command -v python3 >/dev/null || {
-	echo "SKIP: no python3 for pmi2x-trace"
+	echo "SKIP: no python3 for pmi2x trace"
 	exit 77
 }
 
@@ -80,7 +80,7 @@ show 1 run false
 says "the command failed (exit status 1), and left no trace"
 show 7 run sh -c "cp '$tmp/pmi2x-trace.7.0.jsonl' \"\$PMI2X_TRACE\"; exit 7"
 says "step 7.0: 2 nodes, 4 ranks"
-tail -n 1 "$out" | grep -qx 'pmi2x-trace: the command failed (exit status 7)' ||
+tail -n 1 "$out" | grep -qx 'pmi2x trace: the command failed (exit status 7)' ||
 	fail "a command that fails after a trace"
 show 137 run sh -c 'kill -9 $$'
 says "the command failed (signal 9), and left no trace"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-why says of real processes, of a step that scripts play."""
+"""What pmi2x why says of real processes, of a step that scripts play."""
 
 import contextlib
 import io
@@ -47,7 +47,7 @@ HEAD = "PID      JOBID    STEPID   LOCALID GLOBALID\n"
 
 
 def status_node(name, entered, *phases):
-    """As pmi2x-trace --live --json has it; a rank for each phase."""
+    """As pmi2x trace --live --json has it; a rank for each phase."""
     first = {"n1": 0, "n2": 3}[name]
     ranks = [{"first": first + i, "last": first + i, "phase": phase, "stopped": False,
               "entered": [entered if phase == "active" else 0, 0, 0, 0]}

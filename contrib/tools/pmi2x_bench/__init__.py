@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-bench is made of: matrix, limits, steps, report, plots."""
+"""What pmi2x bench collectives is made of: matrix, limits, steps, report, plots."""

@@ -19,15 +19,15 @@ from .matrix import GATHERS
 Costs = collections.namedtuple("Costs", "base node step rank")  # KB
 USUAL = Costs(300 * 1024, 4 * 1024, 6 * 1024, 512)
 MPI_RANK_KB = 10 * 1024  # of an MPI program; 7.6 MB with MPICH
-NODES_MOST = 4096  # of a pmi2x-cluster
-CLUSTER_THREADS = 24  # that pmi2x-cluster wants to be allowed, for each node
+NODES_MOST = 4096  # of a pmi2x cluster
+CLUSTER_THREADS = 24  # that pmi2x cluster wants to be allowed, for each node
 NODE_THREADS = 8
 STEP_THREADS = 12
 BASE_THREADS = 1024
 RANK_FILES = 8  # in the step daemon: three pipes and a socket pair
 NODE_FILES = 6  # in srun
 BASE_FILES = 256
-PORTS_FIRST = 20000  # as pmi2x-cluster
+PORTS_FIRST = 20000  # as pmi2x cluster
 PORTS_SPARE = 64
 
 
@@ -143,7 +143,7 @@ def check_private(private_nodes, points, costs=USUAL):
     if private_nodes > NODES_MOST:
         raise BenchError(
             f"{private_nodes} private nodes are more than the {NODES_MOST} "
-            "that pmi2x-cluster starts"
+            "that pmi2x cluster starts"
         )
     check_ports(private_nodes)
     check_processes(

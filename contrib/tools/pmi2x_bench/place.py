@@ -33,15 +33,12 @@ def mpi_types():
 
 
 def find_cluster(program):
-    """The pmi2x-cluster beside this program, else that of the PATH."""
+    """The program of pmi2x cluster, beside this one."""
     here = os.path.dirname(os.path.realpath(program))
     for path in f"{here}/pmi2x-cluster", f"{here}/../cluster/pmi2x-cluster":
         if os.access(path, os.X_OK):
             return path
-    path = shutil.which("pmi2x-cluster")
-    if not path:
-        raise BenchError("--private: pmi2x-cluster is not installed")
-    return path
+    raise BenchError("--private: pmi2x cluster is not installed")
 
 
 def check_types(peers):
@@ -55,7 +52,7 @@ def check_types(peers):
 
 
 def private_names():
-    """As pmi2x-cluster calls its nodes."""
+    """As pmi2x cluster calls its nodes."""
     return [f"n{i}" for i in range(1, NODES_MAX + 1)]
 
 
@@ -103,7 +100,7 @@ def check_allocation(points, options):
 
 @contextlib.contextmanager
 def private_cluster(program, options, most_per_node, usages=False):
-    """A pmi2x-cluster, and the environment to use it, for a with block, which
+    """A private Slurm, and the environment to use it, for a with block, which
     gets a directory that goes away with it. usages: the file of that name in it
     gets the usage of each process of the cluster that ends."""
     place = tempfile.mkdtemp(prefix="pmi2x-bench-", dir="/tmp")

@@ -144,7 +144,7 @@ def read(paths):
     for path in paths:
         ops, of_file = set(), {}
         try:
-            for row in read_rows(path, COLUMNS, "pmi2x-bench", of_file):
+            for row in read_rows(path, COLUMNS, "pmi2x bench collectives", of_file):
                 add_row(results, steps, path, row)
                 ops.add(row["op"])
         except (OSError, ValueError, KeyError, TypeError) as error:

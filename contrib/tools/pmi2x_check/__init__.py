@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Modules of pmi2x-check."""
+"""Modules of pmi2x check."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-check makes of what it has seen: findings, with their remedies."""
+"""What pmi2x check makes of what it has seen: findings, with their remedies."""
 
 import collections
 import re

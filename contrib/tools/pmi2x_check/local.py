@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-check --local looks at: this host only, without a step and without
+"""What pmi2x check --local looks at: this host only, without a step and without
 slurmctld. The plugin's file says which programs it starts, and which options it knows."""
 
 import difflib

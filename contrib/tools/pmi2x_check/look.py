@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x-check asks of Slurm and of the nodes."""
+"""What pmi2x check asks of Slurm and of the nodes."""
 
 import os
 import pathlib

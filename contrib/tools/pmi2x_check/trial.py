@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank of the trial of pmi2x-check: puts a value, fences, gets all, in PMI-1.
+"""A rank of the trial of pmi2x check: puts a value, fences, gets all, in PMI-1.
 
-pmi2x-check sends this file's text to the nodes, where nothing but the plugin and its
+pmi2x check sends this file's text to the nodes, where nothing but the plugin and its
 agent need be installed. Rank 0 prints "passed" and how many ranks there are."""
 
 import os

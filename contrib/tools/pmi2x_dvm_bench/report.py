@@ -107,7 +107,7 @@ def read(paths):
     results, notes = Results(), {}
     for path in paths:
         try:
-            for line in read_rows(path, COLUMNS, "pmi2x-dvm-bench", notes):
+            for line in read_rows(path, COLUMNS, "pmi2x bench dvm", notes):
                 if line["row"] not in ROWS:
                     raise ValueError(f"there is no row {line['row']}")
                 line["value"] = float(line["value"])

@@ -54,7 +54,7 @@ def spent_by(pid):
 
 
 class Usages:
-    """Reads what pmi2x-cluster writes of step daemons that have ended."""
+    """Reads what pmi2x cluster writes of step daemons that have ended."""
 
     def __init__(self, path):
         self.path, self.position = path, 0

@@ -44,7 +44,7 @@ def tests(text):
 def one_method(word):
     name, colon, _ = word.partition(":")
     if name == "floor":
-        raise BenchError("--methods: floor starts nothing; see pmi2x-bench(1)")
+        raise BenchError("--methods: floor starts nothing; see pmi2x-bench-collectives(1)")
     if name not in LAUNCHERS:
         try:
             return one_peer(word, None)

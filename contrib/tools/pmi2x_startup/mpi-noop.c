@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The MPI no-op of pmi2x-startup: MPI_Init and MPI_Finalize, and nothing else.
+ * The MPI no-op of pmi2x bench launch: MPI_Init and MPI_Finalize, and nothing else.
  * Rank 0 says how many ranks there were, since a program whose MPI library does
  * not speak the launcher's PMI is alone.
  */

@@ -68,7 +68,7 @@ def read(paths):
     for path in paths:
         tests, of_file = set(), {}
         try:
-            for row in read_rows(path, COLUMNS, "pmi2x-startup", of_file):
+            for row in read_rows(path, COLUMNS, "pmi2x bench launch", of_file):
                 add_row(results, row, path)
                 tests.add(row["test"])
         except (OSError, ValueError, KeyError, TypeError) as error:

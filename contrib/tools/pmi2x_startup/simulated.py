@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures of pmi2x-sim: the exchange of an MPI_Init, without the launch."""
+"""Figures of the simulator: the exchange of an MPI_Init, without the launch."""
 
 import csv
 import os
@@ -11,7 +11,7 @@ from pmi2x_bench.steps import run_program
 
 from .sources import Late, Sample, failure
 
-# What carries the exchange of a method, as pmi2x-sim calls it.
+# What carries the exchange of a method, as the simulator calls it.
 PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "mpi-pmi2", "hydra": "hydra-star"}
 # What MPICH's MPI_Init and MPI_Finalize ask of PMI, seen on the wire of 4.0: four
 # barriers; before two of them a node's first rank puts a value for the node.
@@ -34,7 +34,7 @@ def scenario(config, method, machine):
     nodes, per_node = config
     lines = ["[step]", f"nodes = {nodes}", f"ranks_per_node = {per_node}"]
     lines += [f"protocol = {PROTOCOLS[method.mpi]}", "[operations]"]
-    for size in BARRIERS:  # every rank puts its share: pmi2x-sim has no other
+    for size in BARRIERS:  # every rank puts its share: the simulator has no other
         lines.append(f"run = fence {(size + per_node - 1) // per_node}")
     return "\n".join(lines + machine) + "\n"
 
@@ -44,7 +44,7 @@ def seconds_of(path):
     with open(path, newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["number"] != "0"]
     if not rows or any(row["failed"] != "0" for row in rows):
-        raise BenchError("pmi2x-sim: an operation has failed")
+        raise BenchError("pmi2x sim run: an operation has failed")
     begin = min(float(row["first_entry_s"]) for row in rows)
     return max(float(row["last_exit_s"]) for row in rows) - begin
 
@@ -69,7 +69,7 @@ class Simulated:
         if test != "mpi":
             return "only the exchange of the MPI no-op can be simulated"
         if method.mpi not in PROTOCOLS:
-            return f"pmi2x-sim has no model of {method}"
+            return f"the simulator has no model of {method}"
         if not os.access(self.program, os.X_OK):
             return f"{self.program} is not there"
         return ""

@@ -22,7 +22,7 @@ LABELS = {
     "private": "measured on a private Slurm of this machine",
     "emulated": "measured with the agents of pmi2x as processes of this "
     "machine, without Slurm",
-    "simulated": "computed by pmi2x-sim",
+    "simulated": "computed by pmi2x sim run",
 }
 # Of the processes of an emulated node, with its share of the kernel's memory.
 FAKE_NODES_MAX = 4096

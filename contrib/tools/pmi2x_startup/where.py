@@ -57,16 +57,8 @@ def slurm(options, programs):
     return sources.Slurm(options, programs)
 
 
-def beside(path):
-    """This file when it is a program, else that of the PATH."""
-    if os.access(path, os.X_OK):
-        return path
-    return shutil.which(os.path.basename(path)) or path
-
-
-def beyond(options, programs, program):
-    """Sources for what Slurm does not hold. program: the path of this one."""
-    here = os.path.dirname(os.path.realpath(program))
+def beyond(options, programs):
+    """Sources for what Slurm does not hold."""
     found = []
     names = [] if options.beyond == "none" else options.beyond.split(",")
     for name in dict.fromkeys(names):
@@ -75,10 +67,10 @@ def beyond(options, programs, program):
                 f"--beyond: '{name}' is none of {', '.join(BEYOND)}, none"
             )
         if name == "emulated":
-            server = beside(f"{options.programs}/fake-server")
+            server = f"{options.programs}/fake-server"
             found.append(sources.Emulated(options, programs, server))
         else:
-            simulator = beside(f"{here}/pmi2x-sim")
+            simulator = f"{options.programs}/pmi2x-sim-run"
             found.append(simulated.Simulated(options, simulator))
     return found
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the ranks of a step do on this node, from /proc.
 
-pmi2x-why sends this file's text to the nodes of a step, where nothing of pmi2x need
+pmi2x why sends this file's text to the nodes of a step, where nothing of pmi2x need
 be installed. Arguments: JOB.STEP, and the ranks that are wanted ("5,7-9"; none: all).
 Prints lines "NODE PIECE"; the pieces together are JSON, compressed, in base 64. A line of
 more than 1,024 bytes could be cut by one of another node."""

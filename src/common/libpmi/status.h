@@ -2,7 +2,7 @@
 /*
  * The status of a step: what each node tells about itself when srun asks, in
  * numbers, and what the nodes say together: which collective waits for whom.
- * Used by the agents, by srun for its stall report, and to answer pmi2x-trace.
+ * Used by the agents, by srun for its stall report, and to answer pmi2x trace.
  */
 #ifndef PMI2X_STATUS_H
 #define PMI2X_STATUS_H
@@ -14,7 +14,7 @@
 #include "libcoll/coll.h"
 #include "libutil/buf.h"
 
-/* ---- of a node; pmi2x-trace knows the form and the numbers, too ---- */
+/* ---- of a node; pmi2x trace knows the form and the numbers, too ---- */
 
 #define STATUS_RUNS_MAX 65536  /* of ranks */
 #define STATUS_LINKS_MAX 2048
