@@ -65,16 +65,18 @@ static void let_in(struct clients *c, const struct waiting *w)
 		log_error(c->log, "a PMIx client is dropped: %s", strerror(-rc));
 }
 
-/* It is this rank: may it come? False: not yet. */
+/* The client is this rank: may it come? False: not yet. */
 static bool may_come(struct clients *c, struct waiting *w, const struct client_hello *hello,
 		     bool *refused)
 {
-	if (server_begin_session(c->server, hello->nspace, hello->rank, w->fd))
-		return true;
+	bool waited = w->until && server_now() >= w->until;
+	enum session_turn turn = server_begin_session(c->server, hello->nspace, hello->rank,
+						      w->fd, waited);
+
 	if (!w->until)
 		w->until = server_now() + END_WAIT_MS;
-	*refused = server_now() >= w->until;
-	return false;
+	*refused = turn == SESSION_REFUSED;
+	return turn == SESSION_BEGINS;
 }
 
 /*

@@ -5,7 +5,8 @@
  * one. So a connection waits here until its process has said which rank it is. While
  * the rank's session lives it waits for the end of that, one second at most, and is then
  * closed. Programs of a rank that follow one another are let in, and who has closed its
- * end meanwhile is not.
+ * end meanwhile is not. A program that follows one which was killed also waits, as long at
+ * most, until libpmix has told of that, and for the other ranks' programs to end.
  */
 #ifndef PMI2X_PMIXD_CLIENTS_H
 #define PMI2X_PMIXD_CLIENTS_H

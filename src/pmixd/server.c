@@ -169,9 +169,11 @@ static int tell_death(struct server *s, const struct job *j, uint32_t rank)
 
 static int gone(struct server *s, const struct pmix_msg *m)
 {
-	const struct job *j = server_job(s, m->nspace);
+	struct job *j = server_job(s, m->nspace);
 	int rc = server_gone(s, m);
 
+	if (j)
+		server_rank_gone(j, m->rank);
 	return rc || !j || !m->number ? rc : tell_death(s, j, m->rank);
 }
 
@@ -232,11 +234,11 @@ int server_event(struct server *s, struct event *e)
 	case EVENT_CONNECTED:
 		return tell(s, j, e, PMIX_MSG_CONNECTED);
 	case EVENT_FINALIZED:
-		server_end_session(j, e->rank, true);
+		server_end_session(j, e->rank);
 		return tell(s, j, e, PMIX_MSG_FINALIZED);
 	case EVENT_LOST:
-		server_end_session(j, e->rank, false);
-		return server_lost(j, e);
+		server_lose_session(s, j, e->rank);
+		return 0;
 	case EVENT_ABORT:
 		return server_abort(s, j, e);
 	case EVENT_NOTIFY:

@@ -38,11 +38,14 @@ int server_event(struct server *s, struct event *e);
 
 /* May clients come? */
 bool server_is_ready(const struct server *s);
-/*
- * A client says that it is this rank. False: another process of the rank uses PMIx. True:
- * libpmix may have the connection, `fd`, also where there is no such rank.
- */
-bool server_begin_session(struct server *s, const char *nspace, uint32_t rank, int fd);
+enum session_turn {
+	SESSION_BEGINS,  /* libpmix may have the connection, also where there is no such rank */
+	SESSION_WAITS,   /* ask again: the program before has not ended, or not everywhere */
+	SESSION_REFUSED, /* another process of the rank uses PMIx */
+};
+/* The client of connection `fd` says that it is this rank; `waited`: long enough. */
+enum session_turn server_begin_session(struct server *s, const char *nspace, uint32_t rank,
+				       int fd, bool waited);
 /* The client was refused for that reason: people are told. */
 void server_refuse_session(struct server *s, const char *nspace, uint32_t rank);
 /* A client of PMIx 3 or older comes. */

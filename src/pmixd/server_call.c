@@ -191,11 +191,7 @@ static uint32_t list_own(const struct job *j, const struct event *e, uint32_t *s
 static bool is_lost(const struct job *j, const struct event *e, const uint32_t *slots,
 		    uint32_t n)
 {
-	bool lost = e->lost;
-
-	for (uint32_t i = 0; i < n; i++)
-		lost |= j->lost[slots[i]];
-	return lost;
+	return e->lost || server_any_killed(j, slots, n);
 }
 
 int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t count,
@@ -247,18 +243,6 @@ static int give_own(struct job *j, const struct event *e, struct buf *b)
 		rc = collect_give(j->collect, e, slots, n, b);
 	free(slots);
 	return rc;
-}
-
-int server_lost(struct job *j, const struct event *e)
-{
-	uint32_t count;
-	const uint32_t *ranks = layout_ranks_at(j->nspace.layout, j->nspace.position,
-						&count);
-
-	for (uint32_t i = 0; i < count; i++)
-		if (ranks[i] == e->rank)
-			j->lost[i] = true;
-	return 0;
 }
 
 static bool exist(const struct event *e, const struct job *j)

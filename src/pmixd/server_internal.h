@@ -13,7 +13,10 @@
 /* A rank's use of PMIx, by one process. */
 struct client_session {
 	bool open;              /* it has begun, and is not known to have ended */
+	bool lost;              /* the last one has ended without PMIx_Finalize, */
+	bool gone;              /* and so has the rank */
 	bool refused;           /* a second process was, and people know */
+	uint32_t ended;         /* sessions of the rank that have */
 	struct owner_peer peer; /* open: the client's socket */
 };
 
@@ -23,8 +26,8 @@ struct job {
 	uint32_t number; /* the host's */
 	struct pmix_nspace nspace;
 	struct collect *collect;
-	bool *lost;      /* by slot: ranks that are gone without goodbye */
 	struct client_session *sessions; /* by slot */
+	bool miscounted; /* libpmix leaves out a rank whose program was killed */
 	uint64_t groups; /* that this node has entered */
 };
 
@@ -94,8 +97,14 @@ int64_t server_deadline(uint32_t ms);
 
 /* ---- server_session.c; see server.h, too ---- */
 
-/* A client has finalized, or its connection has ended. */
-void server_end_session(struct job *j, uint32_t rank, bool finalized);
+/* The rank's client has finalized. */
+void server_end_session(struct job *j, uint32_t rank);
+/* Its connection has ended without PMIx_Finalize. */
+void server_lose_session(struct server *s, struct job *j, uint32_t rank);
+/* A program of one of these slots has been killed, and the rank has started no other. */
+bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count);
+/* The rank's process has ended, without PMIx_Finalize. */
+void server_rank_gone(struct job *j, uint32_t rank);
 
 /* ---- server_job.c ---- */
 
@@ -111,8 +120,6 @@ int server_enter(struct server *s, struct job *j, struct event *e);
 int server_get(struct server *s, struct job *j, struct event *e);
 /* NAMES, SPAWN */
 int server_ask(struct server *s, struct job *j, struct event *e);
-/* LOST */
-int server_lost(struct job *j, const struct event *e);
 /* ABORT */
 int server_abort(struct server *s, struct job *j, struct event *e);
 /* ENDED, FETCHED, NAMED, SPAWNED, ABORTED */

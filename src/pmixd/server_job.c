@@ -60,6 +60,8 @@ static int set_environment(const struct server *s, const struct pmix_nspace *n)
 	int rc = setenv("HOME", PMIXD_HOME, 1);
 
 	rc = rc ? rc : setenv("TMPDIR", s->options->dir, 1);
+	/* Seconds after which libpmix says that it has lost a client. */
+	rc = rc ? rc : setenv("PMIX_MCA_pmix_event_caching_window", "0", 1);
 	if (!rc && s->options->gds != PMIXD_GDS_AUTO)
 		rc = setenv("PMIX_MCA_gds", stores[s->options->gds], 1);
 	rc = rc ? rc : set_topology_environment(s, n);
@@ -207,9 +209,8 @@ static int open_job(struct server *s, struct job *j, char why[WHY_MAX])
 	int rc;
 
 	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
-	j->lost = calloc(count, sizeof(*j->lost));
 	j->sessions = calloc(count, sizeof(*j->sessions));
-	rc = j->lost && j->sessions ? init_once(s, &j->nspace, why) : -ENOMEM;
+	rc = j->sessions ? init_once(s, &j->nspace, why) : -ENOMEM;
 	rc = rc ? rc : register_job(s, &j->nspace, why);
 	rc = rc ? rc : collect_create(&j->collect, s->library, &j->nspace,
 				      s->options->collect);
@@ -234,7 +235,6 @@ static int answer(struct server *s, const struct job *j, const char *refused)
 static void free_job(struct job *j)
 {
 	pmix_nspace_free(&j->nspace);
-	free(j->lost);
 	free(j->sessions);
 	free(j);
 }

@@ -426,18 +426,30 @@ static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t job_inf
 
 /* ---- */
 
-/* Who has gone is the source of the event, or said in it: releases differ. */
-static void push_lost(const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo)
+static void push_lost(const pmix_proc_t *proc)
 {
-	struct event *e;
+	struct event *e = event_create(EVENT_LOST, proc);
 
-	for (size_t i = 0; i < ninfo; i++)
-		if (info_is(&info[i], PMIX_EVENT_AFFECTED_PROC) &&
-		    info[i].value.type == PMIX_PROC)
-			source = info[i].value.data.proc;
-	e = source ? event_create(EVENT_LOST, source) : NULL;
 	if (e)
 		events_push(queue, e);
+}
+
+/*
+ * The client that has gone is the source of the event, or named in the event as affected:
+ * releases differ. Clients that went at the same time are named one by one.
+ */
+static void push_all_lost(const pmix_proc_t *source, const pmix_info_t info[], size_t ninfo)
+{
+	for (size_t i = 0; i < ninfo; i++) {
+		if (info[i].value.type != PMIX_PROC)
+			continue;
+		if (info_is(&info[i], PMIX_EVENT_AFFECTED_PROC))
+			source = info[i].value.data.proc;
+		else if (info_is(&info[i], PMIX_PROCID))
+			push_lost(info[i].value.data.proc);
+	}
+	if (source)
+		push_lost(source);
 }
 
 void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source,
@@ -446,7 +458,7 @@ void upcalls_notified(size_t id, pmix_status_t status, const pmix_proc_t *source
 		      void *done_arg)
 {
 	if (status == PMIX_ERR_LOST_CONNECTION)
-		push_lost(source, info, ninfo);
+		push_all_lost(source, info, ninfo);
 	if (done)
 		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }

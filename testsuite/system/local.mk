@@ -122,6 +122,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/pmi2-client.c \
 	testsuite/system/programs/pmix-apps.c \
 	testsuite/system/programs/pmix-gate.c \
+	testsuite/system/programs/pmix-killed.c \
 	testsuite/system/programs/shmem-put.c \
 	testsuite/system/programs/spank-env.c \
 	testsuite/system/programs/spank-forker.c \

@@ -89,6 +89,24 @@ def test_pmix_starts_late_after_pmi(srun, programs):
     run_pair(srun, programs, "sh", ["mpich", "ompi"], 1)
 
 
+@pytest.fixture
+def killed(pmix_program):
+    """A command that ends a PMIx program without PMIx_Finalize: when, in which ranks, how."""
+    program = pmix_program("programs/pmix-killed.c")
+    return lambda *words: shlex.join([str(program), *words])
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["before all kill", "in all kill", "after all 1", "in 0 1", "after 0 kill", "after 3 kill"],
+)
+def test_pmix_program_after_a_killed_one_runs(srun, programs, killed, how):
+    """The rank goes on: libpmix alone takes the end of the process for the rank's."""
+    commands = [killed(*how.split()), str(programs["ompi"])]
+    result = srun(*STEP, *wrapper("sh", commands), env=TCP, timeout=60).ok()
+    assert [line[:7] for line in result.lines] == SAYS["ompi"], result
+
+
 def test_wrapper_that_closes_pmi_fd_runs_pmix(srun, programs):
     """csh does so: the agent sees the end of the connections long before PMIx starts."""
     run_pair(srun, programs, "csh", ["ompi"], 1)

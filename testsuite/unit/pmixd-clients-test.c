@@ -18,8 +18,8 @@
 static int listener, accepted, library;
 static uint16_t port;
 static int64_t now;
-static unsigned let_in, reports;
-static struct client_session sessions[1];
+static unsigned let_in, reports, counted; /* counted: ranks, by libpmix */
+static struct client_session sessions[2];
 static struct job job = { .nspace = { .name = NSPACE }, .sessions = sessions };
 static const char *names[] = { "n0" };
 
@@ -54,7 +54,20 @@ static void count_report(void *arg, enum log_level level, const char *text)
 }
 
 static const struct log_hook count_log = { .line = count_report };
-static struct server server = { .log = &count_log };
+
+static pmix_status_t count_ranks(const pmix_nspace_t nspace, int nlocalprocs, pmix_info_t info[],
+				 size_t ninfo, pmix_op_cbfunc_t done, void *arg)
+{
+	assert_string_equal(nspace, NSPACE);
+	assert_int_equal(ninfo, 1);
+	assert_string_equal(info[0].key, PMIX_REGISTER_NODATA);
+	assert_true(info[0].value.data.flag);
+	counted = nlocalprocs;
+	return PMIX_SUCCESS;
+}
+
+static const struct library libpmix = { .server_register_nspace = count_ranks };
+static struct server server = { .log = &count_log, .library = &libpmix };
 
 /* ---- clients ---- */
 
@@ -73,30 +86,38 @@ static int come(struct clients *c)
 	return fd;
 }
 
-/* Of rank 0: header, security module, credential, kind, namespace, rank, version. */
-static void greet(int fd)
+/* Header, security module, credential, kind, namespace, rank, version. */
+static void greet_as(int fd, unsigned char rank)
 {
-	static const char body[] = "native\0\0\0\0\0\0" NSPACE "\0\0\0\0\0" "4.2.2";
+	char body[] = "native\0\0\0\0\0\0" NSPACE "\0\0\0\0\0" "4.2.2";
 	uint32_t header[4] = { 0, 0, sizeof(body), 0 };
 
+	body[sizeof(body) - sizeof("4.2.2") - 1] = rank;
 	assert_int_equal(write(fd, header, sizeof(header)), sizeof(header));
 	assert_int_equal(write(fd, body, sizeof(body)), sizeof(body));
 }
 
+static void greet(int fd)
+{
+	greet_as(fd, 0);
+}
+
+/* Two ranks on one node. */
 static struct clients *open_clients(void)
 {
 	struct sockaddr_storage here = { .ss_family = AF_INET };
-	const uint32_t count = 1, rank = 0, *const ranks = &rank;
+	const uint32_t count = 2, both[] = { 0, 1 }, *const ranks = both;
 	struct clients *c;
 
 	((struct sockaddr_in *)&here)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	listener = listener_socket(&here, 0, &port);
 	assert_true(listener >= 0);
 	assert_int_equal(fcntl(listener, F_SETFL, 0), 0);
-	assert_int_equal(layout_create(&job.nspace.layout, 1, 1, &count, &ranks), 0);
+	assert_int_equal(layout_create(&job.nspace.layout, 1, 2, &count, &ranks), 0);
 	job.nspace.node_names = names;
 	memset(sessions, 0, sizeof(sessions));
-	let_in = reports = 0;
+	job.miscounted = false;
+	let_in = reports = counted = 0;
 	now = 1000;
 	assert_int_equal(clients_create(&c, &server, &count_log), 0);
 	return c;
@@ -176,12 +197,133 @@ static void client_that_leaves_midway_is_forgotten(void **state)
 	close_clients(c);
 }
 
+/* Rank 0's program comes and is killed; the next one has come. */
+static int kill_and_follow(struct clients *c)
+{
+	int first = come(c), next;
+
+	greet(first);
+	clients_look(c);
+	assert_int_equal(let_in, 1);
+	close(first);
+	next = come(c);
+	greet(next);
+	return next;
+}
+
+static void program_after_a_killed_one_waits_until_libpmix_says_so(void **state)
+{
+	struct clients *c = open_clients();
+	int next;
+
+	server_end_session(&job, 1);
+	next = kill_and_follow(c);
+	clients_look(c);
+	assert_int_equal(let_in, 1);
+	server_lose_session(&server, &job, 0);
+	server_lose_session(&server, &job, 0); /* some releases say it twice */
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 2);
+	assert_int_equal(reports, 0);
+	close(next);
+	close_clients(c);
+}
+
+static void program_after_a_killed_one_waits_a_second_for_other_ranks(void **state)
+{
+	struct clients *c = open_clients();
+	int next = kill_and_follow(c);
+
+	server_lose_session(&server, &job, 0);
+	clients_look(c);
+	assert_int_equal(let_in, 1);
+	assert_true(clients_timeout(c) > 0);
+	now += 1000;
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 2);
+	close(next);
+	close_clients(c);
+}
+
+static void killed_rank_that_has_ended_is_not_counted_again(void **state)
+{
+	struct clients *c = open_clients();
+	int next = kill_and_follow(c);
+
+	server_lose_session(&server, &job, 1);
+	server_rank_gone(&job, 1);
+	server_lose_session(&server, &job, 0);
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 1);
+	close(next);
+	close_clients(c);
+}
+
+static void killed_program_of_which_libpmix_speaks_late_is_counted_at_once(void **state)
+{
+	struct clients *c = open_clients();
+	int next = kill_and_follow(c);
+
+	clients_look(c);
+	now += 1000;
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 0);
+	server_lose_session(&server, &job, 0);
+	assert_int_equal(counted, 2);
+	close(next);
+	close_clients(c);
+}
+
+static void program_after_a_finalized_one_does_not_wait(void **state)
+{
+	struct clients *c = open_clients();
+	int next = kill_and_follow(c);
+
+	server_end_session(&job, 0);
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 0);
+	close(next);
+	close_clients(c);
+}
+
+/* Rank 0's second program waits in a fence while the first one of rank 1 is killed. */
+static void fence_without_a_killed_rank_is_recognised(void **state)
+{
+	static const uint32_t slots[] = { 0, 1 };
+	struct clients *c = open_clients();
+	int other = come(c), next;
+
+	greet_as(other, 1);
+	clients_look(c);
+	let_in = 0; /* kill_and_follow counts */
+	next = kill_and_follow(c);
+	server_end_session(&job, 0);
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_false(server_any_killed(&job, slots, 2));
+	close(other);
+	assert_true(server_any_killed(&job, slots, 2));
+	close(next);
+	close_clients(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_client_of_a_rank_is_refused_after_a_second),
 		cmocka_unit_test(client_that_has_left_is_neither_let_in_nor_refused),
 		cmocka_unit_test(client_that_leaves_midway_is_forgotten),
+		cmocka_unit_test(program_after_a_killed_one_waits_until_libpmix_says_so),
+		cmocka_unit_test(program_after_a_killed_one_waits_a_second_for_other_ranks),
+		cmocka_unit_test(killed_rank_that_has_ended_is_not_counted_again),
+		cmocka_unit_test(killed_program_of_which_libpmix_speaks_late_is_counted_at_once),
+		cmocka_unit_test(program_after_a_finalized_one_does_not_wait),
+		cmocka_unit_test(fence_without_a_killed_rank_is_recognised),
 	};
 
 	return cmocka_run_group_tests_name("pmixd-clients", tests, NULL, NULL);
