@@ -94,7 +94,7 @@ int pmi2x_ring_wait(pmi2x_ring *r, pmi2x_ring_request request)
 		ring_advance(r, true);
 	code = *at ? take(at) : refuse(r, PMI2_ERR_INVALID_ARG,
 				       "no such request");
-	/* What follows may be waited for by others. */
+	/* Other ranks may wait for the steps that follow. */
 	ring_advance(r, false);
 	pthread_mutex_unlock(&r->lock);
 	return code;

@@ -186,7 +186,7 @@ static int open_file(struct group *g, const char *token)
 	if (sscanf(token, "%ld:%d", &pid, &fd) != 2 || pid < 1 || fd < 0)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%ld/fd/%d", pid, fd);
-	/* What it is can be asked of it without opening a device or a FIFO. */
+	/* With these flags no device or FIFO blocks: check_page rejects those. */
 	g->fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (g->fd < 0)
 		return -errno;

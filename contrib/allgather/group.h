@@ -45,7 +45,7 @@ void group_close(struct group *g); /* NULL is allowed */
 
 /* ---- joining ---- */
 
-/* What the ring showed a member of this node's neighbours; NULL: of itself. */
+/* A neighbour as PMIX_Ring gave it to a member of this node; NULL: the node itself. */
 struct group_edges {
 	const char *left, *right;
 };

@@ -95,7 +95,7 @@ void join_close(struct join *j, int keep);
 
 /* ---- neighbours.c ---- */
 
-/* What an element says of itself over PMIX_Ring. */
+/* The text that an element passes to its neighbours over PMIX_Ring. */
 struct element_value {
 	char transport[16];
 	int rank;              /* of its leader */

@@ -93,7 +93,7 @@ static bool told_by_job(struct join *j, const char *what, int rank, char *text)
 
 static int64_t limit_ms(const struct join *j)
 {
-	/* Who has waited for a connection may be late. */
+	/* A leader that has waited for a connection may be late. */
 	return j->ring->stall_ms + (j->round ? j->connect_ms : 0);
 }
 

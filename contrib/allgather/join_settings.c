@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the environment says about joining. */
+/* Reads the settings for joining from the environment. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the leader of an element exchanges with its neighbours. */
+/* Exchanges messages between the leader of an element and its neighbours. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ const char *ring_side_name(enum ring_side side)
 
 /* ---- failure ---- */
 
-/* Who has failed says no more than this. */
+/* A leader that has failed sends nothing but this. */
 static void send_abort(struct pmi2x_ring *r, enum ring_side side)
 {
 	struct frame f = { .kind = FRAME_ABORT };

@@ -96,7 +96,7 @@ static void *in_scope(void)
 
 	if (!fence || !dladdr(fence, &info) || !info.dli_fname)
 		return NULL;
-	/* Of the program itself: linked statically. */
+	/* The program itself has them: it is linked statically. */
 	return loaded(info.dli_fname) ? loaded(info.dli_fname) : RTLD_DEFAULT;
 }
 

@@ -86,7 +86,7 @@ static int read_min(void)
 	return min;
 }
 
-/* Of all slots; under the lock. */
+/* Covers all slots; under the lock. */
 static bool is_worth_while(size_t bytes)
 {
 	if (!preload.min)

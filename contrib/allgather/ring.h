@@ -45,7 +45,7 @@ struct neighbour {
 	char reason[TRANSPORT_REASON_MAX];
 };
 
-/* What tells the rings of the library and of its preloadable form apart. */
+/* Tells the rings of the library and of its preloadable form apart. */
 struct ring_use {
 	const char *keys;    /* how the names of its keys start */
 	const char *allowed; /* transports, where the user names none */
@@ -66,7 +66,7 @@ struct pmi2x_ring {
 	int *ranks;               /* of the members */
 	struct group *group;      /* NULL: one member */
 
-	/* Of an element's leader. */
+	/* The state of an element's leader. */
 	const struct transport_ops *ops; /* NULL: one element */
 	struct transport *transport;
 	struct neighbour neighbours[SIDES];

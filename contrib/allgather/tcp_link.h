@@ -36,7 +36,7 @@ bool tcp_link_flushed(const struct tcp_link *l);
 int tcp_link_progress(struct tcp_link *l, enum ring_side side,
 		      const struct transport_events *events);
 
-/* What to poll the descriptor for. */
+/* Events to poll the descriptor for. */
 short tcp_link_events(const struct tcp_link *l);
 
 #endif

@@ -38,7 +38,7 @@ static inline enum ring_side other_side(enum ring_side side)
 
 struct transport; /* each transport's own */
 
-/* What a transport tells its owner. */
+/* Upcalls from a transport to its owner. */
 struct transport_events {
 	void *arg;
 	/*

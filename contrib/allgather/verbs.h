@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the verbs transport is made of; for verbs.c and for tests that break it. */
+/* The parts of the verbs transport, for verbs.c and for tests that break it. */
 #ifndef PMI2X_ALLGATHER_VERBS_H
 #define PMI2X_ALLGATHER_VERBS_H
 

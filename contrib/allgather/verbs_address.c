@@ -79,7 +79,7 @@ static int decode(unsigned char bytes[BYTES], const char *text)
 	return hex_decode(text, BYTES, bytes);
 }
 
-/* What the numbers may be, whoever has made the sum. */
+/* Bounds of the numbers: a right checksum proves nothing about them. */
 static bool is_possible(const struct verbs_address *a)
 {
 	return a->fabric > FABRIC_NONE && a->fabric < FABRICS &&

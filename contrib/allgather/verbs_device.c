@@ -189,7 +189,7 @@ static bool spin(struct verbs_device *d)
 	return false;
 }
 
-/* What comes after this makes the channel readable. */
+/* A completion after this makes the channel readable. */
 static bool arm(struct verbs_device *d)
 {
 	if (d->armed)

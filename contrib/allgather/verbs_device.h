@@ -26,7 +26,7 @@
 #define VERBS_KNOCKS 8    /* receive requests for datagrams */
 #define VERBS_KNOCK_LEN 128 /* bytes of a datagram's buffer */
 
-/* What a work request is for; with side and buffer it makes the wr_id. */
+/* The purpose of a work request; with side and buffer it makes the wr_id. */
 enum verbs_work {
 	WORK_RECEIVE,
 	WORK_SEND,

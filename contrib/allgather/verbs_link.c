@@ -388,7 +388,7 @@ int verbs_link_progress(struct verbs_link *l, int64_t now_ms,
 
 int64_t verbs_link_due_ms(const struct verbs_link *l)
 {
-	/* What is under way is a probe itself. */
+	/* The message that is under way is a probe itself. */
 	if (!l->up || l->to_owner.ended || l->sending)
 		return INT64_MAX;
 	return l->heard_ms + PROBE_MS;

@@ -25,7 +25,7 @@ enum verbs_fabric {
 /* "InfiniBand", "RoCE v2 over IPv4", ...; "unknown" for others. */
 const char *verbs_fabric_name(unsigned fabric);
 
-/* What the user wants; zero-filled or from the environment. */
+/* The user's choice; zero-filled or from the environment. */
 struct verbs_settings {
 	char device[IBV_SYSFS_NAME_MAX]; /* empty: any */
 	int port;                        /* 0: any that is up */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the environment says about the verbs transport. */
+/* Reads the settings of the verbs transport from the environment. */
 #include "verbs_port.h"
 
 #include <errno.h>

@@ -150,7 +150,7 @@ static void send_to(struct conn *c, struct member *m, json_t *request)
 	if (rc && !is_group(c) && rc != -EPIPE && rc != -ECONNRESET)
 		die("the DVM %s has gone: %s", c->name, strerror(-rc));
 	buf_free(&m->out);
-	/* Of several: the end is read. */
+	/* One of several is closed: its end is read. */
 }
 
 /* ---- events ---- */
@@ -538,7 +538,7 @@ static void add_variable(json_t *env, const char *variable)
 	if (!equals || equals == variable)
 		return;
 	name = strndup(variable, (size_t)(equals - variable));
-	/* What is no text of UTF-8 cannot travel. */
+	/* Bytes that are not valid UTF-8 cannot be sent. */
 	if (name && json_object_set_new(env, name, json_string(equals + 1)))
 		fprintf(stderr, "pmi2x-dvm: the variable %s is left out: it is no UTF-8 text\n",
 			name);

@@ -36,7 +36,7 @@ static json_t *nulls(size_t count)
 	return list;
 }
 
-/* What a node says of its PMI may come first. */
+/* A node's PMI status may come first. */
 static void take(struct answer *a, json_t *event, json_int_t id)
 {
 	size_t index = (size_t)get_number(event, "index");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a daemon is told when it is started, as lines of text. */
+/* Writes and reads the lines of text that a daemon gets when it is started. */
 #include "welcome.h"
 
 #include <arpa/inet.h>
@@ -100,7 +100,7 @@ static bool take_text(char *out, size_t size, const char *value)
 	return true;
 }
 
-/* What a later version adds is passed over. */
+/* Lines that a later version adds are skipped. */
 static bool take_line(struct welcome *w, const char *word, char *value)
 {
 	if (!strcmp(word, "dvm"))

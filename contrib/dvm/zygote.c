@@ -198,7 +198,7 @@ static void reap_all(struct zygote *z)
 	}
 }
 
-/* Who is ended itself does not say how its ranks end: the head takes it for lost. */
+/* After SIGTERM, report no more ends of ranks: the head takes this node for lost. */
 static void take_signals(struct zygote *z)
 {
 	struct signalfd_siginfo info;

@@ -30,7 +30,7 @@
 #define QUICK 1024     /* places for programs that are executed at once */
 #define QUICK_MS 20    /* what "at once" is */
 
-/* What could not be done. */
+/* The action that failed. */
 enum stage {
 	STAGE_DIRECTORY,
 	STAGE_OUTPUT,
@@ -298,7 +298,7 @@ static char **make_environment(struct program *p, const struct dvm_bytes *env)
 		return NULL;
 	for (const char *t = dvm_texts_next(env, NULL); t;
 	     t = dvm_texts_next(env, t)) {
-		/* What the user has set for OpenMP counts. */
+		/* The user's own settings for OpenMP take precedence. */
 		if (!strncmp(t, "OMP_NUM_THREADS=", 16) ||
 		    (!is_foreign(t) && !has_name(p->extra, p->nextra, t)))
 			out[n++] = (char *)(uintptr_t)t;

@@ -61,7 +61,7 @@ int zygote_pmi_open(uint32_t part, const struct dvm_launch *l, int *registration
 	return rc;
 }
 
-/* Who cannot be told is dead, and this process ends by that. */
+/* A send error means that pmi2x-dvmd has died; this process then ends. */
 void zygote_pmi_rank_ended(uint32_t part, uint32_t slot, int32_t status)
 {
 	const struct dvm_msg m = {

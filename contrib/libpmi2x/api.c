@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What both protocols ask for, and the codes for what came of it. */
+/* Requests that both protocols have, and the codes of their results. */
 #include "api.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What calls have in common, whatever carries them. */
+/* The parts of a call that do not depend on its transport. */
 #include "call.h"
 
 #include <stdlib.h>

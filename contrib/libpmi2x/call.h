@@ -38,7 +38,7 @@ struct ring_place {
 	struct value right;
 };
 
-/* What a collective that has ended without an error has brought. */
+/* The result of a collective that has ended without an error. */
 struct outcome {
 	uint64_t offset; /* of a gather's result in the region */
 	uint64_t length;
@@ -60,7 +60,7 @@ struct transport_ops {
 		     struct call *call);
 	/* Another transport has taken the collective. NULL: no matter. */
 	void (*skip)(struct transport *t);
-	/* What call_wait and call_test do. */
+	/* Implement call_wait and call_test. */
 	int (*wait)(struct call *call);
 	bool (*test)(struct call *call);
 };

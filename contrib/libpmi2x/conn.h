@@ -47,7 +47,7 @@ enum pmi_protocol conn_protocol(const struct conn *c);
 void conn_set_rank(struct conn *c, int rank);
 /* Print refused requests on stderr. */
 void conn_set_debug(struct conn *c, bool debug);
-/* What this program executes does not get the connection (pmi_fd_keep). */
+/* Programs that this one executes do not get the connection (pmi_fd_keep). */
 void conn_keep(struct conn *c);
 /* The next descriptor that the server passed (the caller closes it), or -1. */
 int conn_take_fd(struct conn *c);
@@ -70,7 +70,7 @@ int conn_reply_error(int code);
 /* Start a request; add its fields to call->writer, then post it. */
 void call_begin(struct call *call, struct conn *c, const char *cmd,
 		const char *response);
-/* The same for a request whose bytes the caller puts into call->request. */
+/* As above, for a request whose bytes the caller puts into call->request. */
 void call_begin_raw(struct call *call, struct conn *c, const char *response);
 /*
  * No field comes any more. 0 or why there is no request, -ENOMEM as a rule. After 0

@@ -29,7 +29,7 @@ int fetch_start(struct job *job, int rank, const char *key, int timeout,
 /* The value, which the caller frees. 0, -ENOENT or an error of the wire. */
 int fetch_finish(struct job *job, struct fetch *f, struct value *out);
 void fetch_drop(struct fetch *f);
-/* Those under way end, with an error. */
+/* Fetches that are under way end with an error. */
 void fetch_cancel_all(struct job *job);
 
 #endif

@@ -22,7 +22,7 @@
 #include "slots_client.h"
 #include "wire.h"
 
-/* What came back for "cmd=init". */
+/* The answer to "cmd=init". */
 struct init_answer {
 	int rc;
 	int version;

@@ -27,7 +27,7 @@ struct wire_ops;
  */
 #define BATCH_MAX ((size_t)400 << 10)
 
-/* What the environment says; read once, at init. */
+/* Settings from the environment; read once, at init. */
 struct settings {
 	bool pmi1_wire; /* PMI2X_PMI1_WIRE: speak PMI-1 */
 	bool disable;   /* PMI2X_DISABLE: do not offer the extension */

@@ -40,7 +40,7 @@ int mvapich_fence(struct mvapich *m, enum mvapich_kind kind)
 	return rc;
 }
 
-/* What the operation before this one left is given back here. */
+/* Release the result of the operation before this one. */
 static int start_gather(struct mvapich *m, struct mvapich_op *op,
 			const char *value, size_t stride)
 {

@@ -47,7 +47,7 @@ int mvapich_fence(struct mvapich *m, enum mvapich_kind kind);
 int mvapich_gather(struct mvapich *m, enum mvapich_kind kind, const char *value,
 		   size_t stride);
 
-/* What a wait does with the gather's view; under the operation's lock. */
+/* A wait hands the gather's view to this; under the operation's lock. */
 typedef int mvapich_use(struct mvapich_op *op, size_t stride, void *to);
 /* Wait for it; `use` NULL: it has no result. */
 int mvapich_wait(struct mvapich *m, enum mvapich_kind kind, mvapich_use *use,

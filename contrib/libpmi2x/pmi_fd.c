@@ -166,7 +166,7 @@ long pmi_fd_fill(struct pmi_fd *t, int block)
 		n = receive(t, block ? 0 : MSG_DONTWAIT);
 		if (n == -EAGAIN && !block)
 			return 0;
-		/* Who inherited PMI_FD first may have made it non-blocking. */
+		/* A process that inherited PMI_FD before may have made it non-blocking. */
 		if (n == -EAGAIN)
 			n = pmi_fd_await(t, false);
 		else if (n != -EINTR)

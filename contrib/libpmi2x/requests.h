@@ -55,7 +55,7 @@ int request_fence(struct requests *t, uint64_t *handle);
 int request_gather(struct requests *t, const void *value, size_t len,
 		   size_t stride, const struct sink *sink, uint64_t *handle);
 
-/* The same; or the errors of fetch_start. */
+/* As above; or the errors of fetch_start. */
 int request_fetch(struct requests *t, int rank, const char *key, int timeout,
 		  const struct fetch_sink *sink, uint64_t *handle);
 

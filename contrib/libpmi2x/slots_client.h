@@ -19,7 +19,7 @@ struct conn;
 struct slots_client;
 struct transport;
 
-/* What the agent has told. */
+/* Values that the agent has sent. */
 struct slots_place {
 	const struct region *region;
 	uint64_t board;  /* offset in the region */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tables of operations share. */
+/* Functions that the tables of operations share. */
 #include "wire.h"
 
 #include <errno.h>

@@ -217,7 +217,7 @@ static int pmi2_finalize(struct job *job)
 	return wire_run(&call);
 }
 
-/* What is the same with the extension. */
+/* Operations that are the same with the extension. */
 #define PMI2_ALIKE \
 	.get = pmi2_get, \
 	.node_put = pmi2_node_put, \

@@ -125,7 +125,7 @@ static int run(bool pmi1, char **words, int count)
 	return status;
 }
 
-/* What is asked besides operations. */
+/* Options other than operations. */
 struct wanted {
 	const char *program; /* of --mpi */
 	bool run;

@@ -13,7 +13,7 @@
 #include "libutil/elf_needs.h"
 #include "probe_process.h"
 
-/* What the file itself says. */
+/* Findings from the file itself. */
 struct own {
 	char loader[PATH_MAX]; /* "" */
 	bool audited;

@@ -18,7 +18,7 @@
 #include "pmi2.h"
 #include "pmi2x_allgather.h"
 
-/* What a process publishes: its port, and a queue pair for each rank. */
+/* A process publishes its port, and a queue pair for each rank. */
 struct card {
 	union ibv_gid gid;
 	uint32_t mtu, lid;
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 	open_adapter(argc > 1 ? argv[1] : NULL);
 	bootstrap(ring);
 	greet_all();
-	/* Who is done must not take its queue pairs away from the others. */
+	/* A process that is done must not close queue pairs that others still use. */
 	need(!pmi2x_ring_allgather(ring, NULL, 0, NULL), "the barrier");
 	if (rank == 0)
 		printf("%d ranks connected, bootstrapped over %s\n", size,

@@ -15,7 +15,7 @@
 #include "pmi2.h"
 #include "pmi2x_allgather.h"
 
-/* What the processes exchange; all give the same number of bytes. */
+/* The block of one process; all blocks have the same number of bytes. */
 struct card {
 	char host[64];
 	long pid;
@@ -50,7 +50,7 @@ static const char *gather(struct card *cards, int rank, int size, char *why,
 	fill_card(&own);
 	if (pmi2x_ring_iallgather(ring, &own, sizeof(own), cards, &request))
 		failed = "pmi2x_ring_iallgather";
-	/* What does not need the cards can be done here. */
+	/* Work that does not need the cards can be done here. */
 	if (!failed && pmi2x_ring_wait(ring, request))
 		failed = "pmi2x_ring_wait";
 	if (failed)
