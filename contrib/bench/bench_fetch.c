@@ -25,7 +25,7 @@ static void fetch_one(struct bench *b, int rank, int i)
 	bench_compare(b, value, (int)len, rank, i);
 }
 
-/* Of another rank than the own: of any, while all ranks fetch. */
+/* A key of another rank; all ranks fetch at once. */
 static int any_other(const struct bench *b, uint32_t *x)
 {
 	*x = *x * 1664525u + 1013904223u;

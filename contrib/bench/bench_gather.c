@@ -63,7 +63,7 @@ const char *gathered_lacks(const struct bench_pmi *pmi)
 	return pmi->iallgather && pmi->wait ? NULL : "PMIX_Iallgather_n";
 }
 
-/* What a client without the extension has to do for the same result. */
+/* A client without the extension gets the same result by put, fence and get. */
 static void gather_by_get(struct bench *b, int i)
 {
 	struct gathered *g = b->state;

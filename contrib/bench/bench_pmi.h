@@ -11,7 +11,7 @@
 #include "pmi2.h"
 #include "pmi2x.h"
 
-/* What pmi2x.h adds is NULL where the library does not have it. */
+/* Functions of pmi2x.h are NULL where the library does not have them. */
 struct bench_pmi {
 	int (*init)(int *spawned, int *size, int *rank, int *appnum);
 	int (*finalize)(void);

@@ -11,7 +11,7 @@ static void look_at_neighbours(struct bench *b, int i)
 	bench_check_value(b, (b->rank + b->size - 1) % b->size, i);
 }
 
-/* What an MPI_Init does: everything published, the neighbours looked up. */
+/* Acts like MPI_Init: publishes everything, and looks up the neighbours. */
 static void init_round(struct bench *b, int i, struct bench_stamp *stamp)
 {
 	stamp->in = b->begin;

@@ -48,7 +48,7 @@ struct floor_stamp {
 	double in, out;
 };
 
-/* What all processes share; `stamps` has a row of all ranks for each round. */
+/* Memory that all processes share; `stamps` has a row of all ranks for each round. */
 struct floor_run {
 	struct floor_options options;
 	uint32_t *first; /* rank of each node, and the number of all */

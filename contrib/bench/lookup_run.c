@@ -28,7 +28,7 @@ struct reader_result {
 	int error;
 };
 
-/* What writer and readers share besides the store. */
+/* Memory that writer and readers share besides the store. */
 struct shared {
 	_Atomic uint32_t ready;
 	/*
@@ -273,7 +273,7 @@ static char (*make_keys(uint32_t n))[LOOKUP_KEY_BYTES]
 	return keys;
 }
 
-/* What the store has is left to the end of this process. */
+/* The end of this process frees the store. */
 int lookup_run(const struct lookup_options *o, struct lookup_result *result)
 {
 	struct lookup_store s = { .options = o, .keys = make_keys(o->keys) };

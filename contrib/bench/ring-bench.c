@@ -136,7 +136,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What a rank contributes to a line. */
+/* The contribution of a rank to a line. */
 struct part {
 	uint64_t steps, messages, bytes;
 	double times[];

@@ -44,7 +44,7 @@ static socklen_t make_name(struct sockaddr_un *a, const char *node)
 	return (socklen_t)(sizeof(a->sun_family) + 1 + strlen(a->sun_path + 1));
 }
 
-/* Who has it is of this user, and does not end in time. */
+/* True when the holder is a process of this user and does not end in time. */
 static bool is_kept(const struct sockaddr_un *a, socklen_t len)
 {
 	struct pollfd p = { .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) };

@@ -278,7 +278,7 @@ static void print_ids(json_t *ids)
 			printf("%lld\n", (long long)json_integer_value(id));
 }
 
-/* What has come together so far. */
+/* Sends the tasks that are collected so far. */
 static void flush(struct submission *s)
 {
 	json_t *request, *event, *refused;
@@ -431,7 +431,7 @@ static bool is_blank(const char *line)
 	return !line[strspn(line, " \t\r")];
 }
 
-/* What the options say counts where the line says nothing. */
+/* The options apply where the line says nothing. */
 static void add_json(struct submission *s, char *line, int argc, char **argv)
 {
 	json_error_t error;
@@ -501,7 +501,7 @@ int cmd_submit(int argc, char **argv)
 
 /* ---- run ---- */
 
-/* What shares the descriptor may have made it one that does not wait. */
+/* Another process that shares the descriptor may have made it non-blocking. */
 static void wait_until_writable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };

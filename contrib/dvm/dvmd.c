@@ -416,7 +416,7 @@ static void on_orphan(uv_timer_t *timer)
 	end_politely(timer->data, "no other head has come");
 }
 
-/* What tasks have asked it fails. */
+/* The requests of tasks to it fail. */
 static void leave_head(struct dvmd *d)
 {
 	link_close(d->head);

@@ -324,7 +324,7 @@ static void name_nodes(const struct group *g, size_t i, json_t *answer)
 							      g->numbers[i]));
 }
 
-/* Those that are not up any more. */
+/* The members that are not up any more. */
 static json_t *gone(const struct group *g, json_t *answers)
 {
 	json_t *names = json_array();

@@ -86,7 +86,7 @@ static void on_log(void *arg, enum log_level level, const char *text)
 		h->log_notes += n;
 }
 
-/* Who looks for what went wrong finds the log, if there is anything in it. */
+/* A user who looks for the error finds the log, if there is anything in it. */
 static void leave_place(const struct headd *h)
 {
 	struct stat log;

@@ -284,7 +284,7 @@ static int on_message(void *arg, struct payload *message)
 	return rc;
 }
 
-/* What has become of the process is heard next. */
+/* The next event tells how the process ended. */
 static void on_stream_lost(void *arg, const char *how)
 {
 	struct pmix_hub *h = arg;
@@ -348,7 +348,7 @@ static int start(struct pmix_hub *h)
 	return rc ? rc : uv_poll_start(&s->said, UV_READABLE, on_said);
 }
 
-/* What goes wrong is told to the parts that wait. */
+/* Errors are reported to the parts that wait. */
 static void start_once(struct pmix_hub *h)
 {
 	struct server *s;

@@ -39,7 +39,7 @@ struct pmix_hub_ops {
 int pmix_hub_open(struct pmix_hub **out, struct loop *loop, const char *directory,
 		  const char *node, const struct pmix_hub_ops *ops, void *arg,
 		  const struct log_hook *log);
-/* What ranks are told. */
+/* The PMIx server that ranks find in their environment. */
 const struct pmix_offer *pmix_hub_offer(const struct pmix_hub *h);
 /* A part's agent sends a message without its data, and these, or NULL. */
 void pmix_hub_send(struct pmix_hub *h, uint32_t part, const void *head, size_t len,

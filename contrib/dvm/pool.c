@@ -165,7 +165,7 @@ static int on_message(void *arg, struct link *link, const void *head,
 	return l->pool->ops.frame(l->pool->arg, l->node, &f, body);
 }
 
-/* Who ends in order has no task any more that this node shares. */
+/* A node that ends in order shares no task with this one any more. */
 static void on_end(void *arg, struct link *link, int error)
 {
 	struct pool_link *l = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node has: from the affinity, sysfs, and the environment. */
+/* Finds the resources of a node in the affinity, sysfs, and the environment. */
 #include "resources.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a node tasks may have: slots, GPUs, memory. */
+/* The resources of a node that tasks may have: slots, GPUs, memory. */
 #ifndef PMI2X_DVM_RESOURCES_H
 #define PMI2X_DVM_RESOURCES_H
 
@@ -8,7 +8,7 @@
 #include "libdvm/ledger.h"
 #include "pmix_offer.h"
 
-/* What a slot is. */
+/* The unit that counts as one slot. */
 enum slot_kind {
 	SLOTS_CORES,   /* a core, all its hardware threads */
 	SLOTS_THREADS, /* a hardware thread */

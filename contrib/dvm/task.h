@@ -64,7 +64,7 @@ struct task_host {
 	void *arg;
 };
 
-/* What a task is known by in the whole DVM. */
+/* The name of a task in the whole DVM. */
 struct task_key {
 	uint64_t task;
 	uint64_t instance; /* as wide, so that there is no hole */

@@ -210,7 +210,7 @@ static const struct ended *find_ended(const struct tasks *t, const struct task_k
 	return NULL;
 }
 
-/* Who still waits for this node would do so for ever. */
+/* A process that still waits for this node would do so forever. */
 static void say_goodbye(struct tasks *t, uint32_t node, const struct pool_frame *to,
 			uint32_t from)
 {

@@ -27,7 +27,7 @@
 
 /* Once, before zygote_exec. 0 or a negative errno. */
 int zygote_exec_init(void);
-/* What a rank is given; each -1: none. */
+/* Descriptors that a rank gets; each -1: none. */
 struct rank_fds {
 	int output[2];    /* else /dev/null */
 	int registration; /* for its PMI: libio/registration.h */
@@ -67,7 +67,7 @@ void outputs_of(struct outputs *o, uint32_t part, int ends[2]);
 void outputs_started(struct outputs *o);
 /* Read what is there, and close. */
 void outputs_close(struct outputs *o, uint32_t part);
-/* What epoll has said: its data. */
+/* The data of an epoll event. */
 void outputs_event(struct outputs *o, uint64_t data);
 
 #endif

@@ -225,7 +225,7 @@ static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *
 
 /* ---- all of them ---- */
 
-/* What a rank is executed with. */
+/* Arguments and environment of a rank. */
 struct program {
 	char **argv, **env;
 	char *extra[EXTRA_MAX]; /* of the variables those that are its own */

@@ -179,7 +179,7 @@ static bool ask_and_end(struct request *rq, const char *answer)
 	return ok;
 }
 
-/* What is answered later, by ended(). */
+/* ended() answers the request later. */
 static void enter(struct request *rq)
 {
 	rq->client->entered = true;
@@ -249,7 +249,7 @@ void client_finalize(struct sim_node *n, uint32_t slot)
 
 /* ---- fence ---- */
 
-/* What the rank puts under its key-th key. */
+/* The value that the rank puts under its key-th key. */
 struct pair {
 	char key[RECORD_KEY_MAX + 1];
 	int key_len;

@@ -265,7 +265,7 @@ static uint32_t *members_of(const struct sim *s, uint32_t every, uint32_t *count
 	return ranks;
 }
 
-/* Who is no member goes on. */
+/* A rank that is no member goes on. */
 static int enter_group(struct sim_node *n, uint32_t slot, uint32_t op)
 {
 	uint32_t every = n->sim->scenario->ops[op].every, count;
@@ -315,7 +315,7 @@ static void enter(struct sim_node *n, uint32_t slot, uint32_t op)
 			 strerror(-rc));
 }
 
-/* What the agent's reader does: read to where it stays, or anywhere. */
+/* Acts like the agent's reader: read to where the bytes stay, or anywhere. */
 static struct payload *body_of(struct sim_node *n, const struct sim_message *m,
 			       const struct coll_msg *msg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ranks contribute, and looking at what comes out. */
+/* Makes the contributions of ranks, and checks the results. */
 #include "contents.h"
 
 #include <errno.h>

@@ -32,9 +32,9 @@ uint32_t contents_stride(const struct sim *s);
 uint64_t contents_unit_len(const struct scenario *sc,
 			   const struct scenario_op *op);
 
-/* What the rank in `slot` contributes; one reference, or NULL (no memory). */
+/* The contribution of the rank in `slot`; one reference, or NULL (no memory). */
 struct payload *contents_of(struct sim_node *n, uint32_t op, uint32_t slot);
-/* What it shows to its neighbours in a ring; NULL: nothing. */
+/* The value for its neighbours in a ring; NULL: nothing. */
 struct payload *contents_edge(struct sim_node *n, uint32_t op, uint32_t slot,
 			      bool left);
 
@@ -65,7 +65,7 @@ struct ring_value {
 	size_t len;
 };
 
-/* What a ring has given to a rank; stops the simulation when it is wrong. */
+/* Checks the values that a ring has given to a rank; a wrong one stops the simulation. */
 void contents_check_ring(struct sim_node *n, uint32_t op, uint32_t slot,
 			 uint64_t rank, uint64_t size, struct ring_value left,
 			 struct ring_value right);

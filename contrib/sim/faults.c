@@ -112,7 +112,7 @@ static void rank_dies(struct sim *s, uint32_t rank)
 	node_end(n);
 }
 
-/* Those that have a link to it. */
+/* The nodes that have a link to it. */
 static void tell_peers(struct sim *s, const struct sim_node *n)
 {
 	if (n->parent != TREE_NONE)

@@ -19,7 +19,7 @@
 
 #define NAME_BYTES 12 /* of a node: n and a number, NUL */
 
-/* What all nodes share. */
+/* The state that all nodes share. */
 struct servers {
 	struct launcher *srun;
 	const char **names; /* of nodes, by id */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a simulation has found: a table for people, CSV for programs. */
+/* The results of a simulation: a table for people, CSV for programs. */
 #ifndef PMI2X_SIM_REPORT_H
 #define PMI2X_SIM_REPORT_H
 

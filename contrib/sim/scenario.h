@@ -24,7 +24,7 @@
 #define SCENARIO_RUN_FORMS \
 	"fence|ifence|allgather|iallgather|ring BYTES [keys N] [times N] [compute TIME ...], group EVERY [times N], or compute TIME ...; keys of a fence, the compute of an i-operation comes last, a value has at most 1MiB"
 
-/* Who carries the data; all but the first are models of other designs. */
+/* The carrier of the data; all but the first are models of other designs. */
 enum sim_protocol_id {
 	PROTOCOL_PMI2X,
 	PROTOCOL_MPI_PMI2,    /* a tree below srun, a connection a message */
@@ -51,7 +51,7 @@ enum scenario_topology { TOPOLOGY_FLAT, TOPOLOGY_FAT_TREE, TOPOLOGY_DRAGONFLY };
 enum scenario_payload { PAYLOAD_SIZES, PAYLOAD_BYTES };
 enum scenario_op_kind { OP_FENCE, OP_ALLGATHER, OP_RING, OP_GROUP, OP_COMPUTE };
 
-/* What every rank does next. */
+/* The next action of every rank. */
 struct scenario_op {
 	enum scenario_op_kind kind;
 	uint32_t bytes;      /* of a value */

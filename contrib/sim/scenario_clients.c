@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ranks can carry out in the protocol that they speak. */
+/* Checks that ranks can carry out the operations in the protocol that they use. */
 #include "libpmi/message.h"
 #include "libshm/records.h"
 #include "scenario.h"

@@ -74,7 +74,7 @@ static bool parse_first(char *word, struct scenario_op *op)
 		       parse_value(word, op);
 }
 
-/* What may follow the bytes of a value; compute takes the rest of the line. */
+/* Words that may follow the bytes of a value; compute takes the rest of the line. */
 static bool parse_options(struct scenario_op *op, uint32_t *times, char *rest)
 {
 	char *word;

@@ -56,7 +56,7 @@ static int group(int rank, int size, int per_node)
 	return rc;
 }
 
-/* Of "group=N" what N is; else 0. */
+/* The number N of "group=N"; else 0. */
 static int group_of(const char *op)
 {
 	int per_node = 0;
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 	for (int i = 0; !rc && all && i < rounds; i++)
 		for (char **op = argv + 3; !rc && *op; op++)
 			rc = one(*op, rank, size, value, bytes, all);
-	/* Who is in no group stays as long as the others need its node. */
+	/* A rank in no group stays while others need its node. */
 	if (!rc && all && group_of(argv[3]))
 		rc = PMI2_KVS_Fence();
 	free(all);

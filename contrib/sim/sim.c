@@ -168,7 +168,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 /* ---- the scenario ---- */
 
-/* What is wrong with a scenario's text; NULL: nothing. */
+/* The error in a scenario's text; NULL: none. */
 static const char *why_no_scenario(FILE *in, const char *text, size_t len)
 {
 	if (ferror(in))

@@ -75,7 +75,7 @@ struct sim_message {
 	unsigned char head[];
 };
 
-/* What a node, and what a link in one direction, has to do with a phase. */
+/* The counts of a phase, for a node, and for a link in one direction. */
 struct node_count {
 	uint64_t bytes_sent, bytes_received;
 	uint32_t sent, received;
@@ -122,7 +122,7 @@ struct sim_protocol {
 	void (*receive)(struct sim_node *n, struct sim_message *m);
 	void (*rank_gone)(struct sim_node *n, uint32_t slot, const char *why);
 	void (*link_lost)(struct sim_node *n, uint32_t peer, const char *why);
-	/* What it waits for when nothing happens any more, for people. */
+	/* A text for people: the event that it waits for when nothing happens any more. */
 	void (*describe)(const struct sim_node *n, char *out, size_t len);
 };
 
@@ -173,7 +173,7 @@ struct sim *sim_new(const struct scenario *scenario,
 void sim_free(struct sim *s);
 /* A message of a group comes from a rank that enters this operation. */
 void group_seen(struct sim *s, uint32_t op, const struct coll_msg *msg);
-/* What a message of libcoll is counted as. */
+/* The kind under which a message of libcoll is counted. */
 uint32_t phase_of(const struct sim *s, const struct coll_msg *msg);
 
 /* ---- shape.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is counted: messages and bytes of nodes and links, and their spread. */
+/* Counts messages and bytes of nodes and links, and their spread. */
 #include <stdlib.h>
 
 #include "sim.h"

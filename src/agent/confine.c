@@ -141,7 +141,7 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/* What is ignored or blocked survives an exec. */
+/* Ignored and blocked signals survive an exec. */
 static void reset_signals(void)
 {
 	sigset_t none;

@@ -99,6 +99,6 @@ int filter_apply(const struct filter_program *p)
 		return -ENOSYS;
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0)
 		return 0;
-	/* Of a kernel that is built without; ours is well-formed. */
+	/* The kernel is built without seccomp: this program is well-formed. */
 	return errno == EINVAL ? -ENOSYS : -errno;
 }

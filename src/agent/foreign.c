@@ -123,7 +123,7 @@ static const struct filter_refusal denied[] = {
 	{ SYS_ioperm, EPERM },
 	{ SYS_modify_ldt, EPERM },
 #endif
-	/* What libraries do without. */
+	/* System calls that libraries can do without. */
 	{ SYS_ioctl, ENOTTY },
 #ifdef SYS_io_uring_setup
 	{ SYS_io_uring_setup, ENOSYS },
