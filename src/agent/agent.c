@@ -116,7 +116,7 @@ static void on_drain_limit(uv_timer_t *timer)
 	close_all(a);
 }
 
-/* Who has not connected by now is not waited for any longer. */
+/* Stop waiting for nodes that have not connected by now. */
 static void on_drain_linger(uv_timer_t *timer)
 {
 	struct agent *a = timer->data;

@@ -11,7 +11,7 @@
  */
 int crash_watch(void);
 
-/* The same for a system call that the filter does not allow: see filter_install. */
+/* As above, for a system call that the filter does not allow: see filter_install. */
 void crash_denied(int number, siginfo_t *info, void *context);
 
 #endif

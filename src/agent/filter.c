@@ -96,7 +96,7 @@ static const int always[] = {
 	SYS_sched_getaffinity, /* malloc counts processors */
 	SYS_exit,
 	SYS_exit_group,
-	/* Who it is, and on what. */
+	/* Calls that name the process and its machine. */
 	SYS_getpid,
 	SYS_gettid,
 	SYS_getuid,

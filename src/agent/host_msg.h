@@ -18,7 +18,7 @@
 #define HOST_MSG_MAX (HOST_DATA_MAX + 32)
 
 enum host_type {
-	/* Of the agent. */
+	/* Sent by the agent. */
 	HOST_READY = 1, /* number: HOST_VERSION; data: its build */
 	HOST_FIND,      /* number: a node id */
 	HOST_CONNECT_BACK,      /* number: a node id; data: the message */
@@ -57,7 +57,7 @@ int host_msg_pack(struct buf *b, const struct host_msg *m);
 int host_msg_unpack(struct host_msg *m, const void *data, size_t len);
 /* Pack and send without waiting. 0, -EAGAIN, or another negative errno. */
 int host_msg_send(int fd, const struct host_msg *m);
-/* The same, and wait for room: also in a signal handler. Any thread. */
+/* Sends, and waits for room: also in a signal handler. Any thread. */
 int host_msg_send_wait(int fd, const struct host_msg *m);
 /* Without waiting and with descriptors, which stay the caller's. */
 int host_msg_send_with(int fd, const struct host_msg *m, const struct passed_fds *fds);

@@ -29,7 +29,7 @@ int host_out_send(struct host_out *o, int fd, const struct host_msg *m);
  * still kept, or a negative errno: the connection has ended.
  */
 int host_out_flush(struct host_out *o, int fd);
-/* The same, and wait until all is sent or the connection has ended. */
+/* Sends, and waits until all is sent or the connection has ended. */
 int host_out_drain(struct host_out *o, int fd);
 void host_out_free(struct host_out *o);
 

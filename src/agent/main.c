@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	struct confine_options o = { .fds = AGENT_FD_END };
 	char *netinfo;
 
-	/* Of a file that is executed by its descriptor that number is the name. */
+	/* A file that is executed by its descriptor would have that number as its name. */
 	prctl(PR_SET_NAME, "pmi2x-agent", 0, 0, 0);
 	if (!confine_arguments(&o, ARGS, argc, argv) || given(AGENT_FD_SETUP) < 0 ||
 	    given(AGENT_FD_HOST) < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an agent is told before it begins: defaults, and the form as bytes. */
+/* The setup of an agent: defaults, and the form as bytes. */
 #include "agent/setup.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said of ranks that have not spoken PMI. */
+/* Texts about ranks that have not used PMI. */
 #include "agent/unspoken.h"
 
 void unspoken_say(const struct log_hook *log, uint32_t ranks)

@@ -112,7 +112,7 @@ static int give_all(posix_spawn_file_actions_t *actions,
 	return rc;
 }
 
-/* What is done in a process between slurmstepd and the program. */
+/* The work of the process between slurmstepd and the program. */
 struct birth {
 	const char *path;
 	char **argv;

@@ -23,7 +23,7 @@ struct child {
 	int pidfd; /* -1: there is none, or the kernel has none */
 };
 
-/* What is executed, and with what. */
+/* The program, its arguments, environment and descriptors. */
 struct child_program {
 	int file;          /* opened O_PATH or to read */
 	const char *name;  /* argv[0] */

@@ -20,7 +20,7 @@
 #define PIDS_BYTES_MAX 4096 /* of cgroup.procs, for one round of killing */
 #define CPUS_BYTES_MAX 8192 /* of cpuset.cpus */
 
-/* What Slurm uses of version 1; first those that get a directory. */
+/* The controllers of version 1 that Slurm uses; first those that get a directory. */
 static const char *const controllers[LEAF_DIRS_MAX] = {
 	"freezer", "memory", "cpuacct", "cpuset", "devices"
 };
@@ -147,7 +147,7 @@ static int add_slurms(struct leaf *leaf, const char *root, const char *path,
 	return make_path(&at->path, root, path, len, name);
 }
 
-/* What version 1 is looked through with. */
+/* State of the search through version 1. */
 struct search {
 	struct leaf *leaf;
 	enum leaf_kind kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What starts the agent of a node: life cycle and thread. */
+/* Starts the agent of a node: life cycle and thread. */
 #include "starter/starter_internal.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@
 
 struct starter;
 
-/* What the program that embeds it provides. */
+/* Functions that the program that embeds it provides. */
 struct starter_host {
 	/*
 	 * Address of a node (its port is ignored). 0 or a negative errno;

@@ -31,7 +31,7 @@
 
 struct pollfd;
 
-/* What is held until the agent is started. */
+/* Descriptors and data that are held until the agent is started. */
 struct idle {
 	int ours;     /* the agent's end of the registration socket */
 	int theirs;   /* what children inherit */
@@ -225,7 +225,7 @@ void topology_abandon(const struct starter *s);
 
 /* Listen, in the creator's thread. 0 or a negative errno. */
 int pmix_open(struct starter *s);
-/* What to wait for, of PMIX_POLLS entries. */
+/* Sets the PMIX_POLLS descriptors to wait for. */
 void pmix_set_fds(const struct starter *s, struct pollfd *fds);
 /* Is it due: has a rank come, and does a client of the step's user wait, or is it early? */
 bool pmix_is_due(struct starter *s, const struct pollfd *fds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes over connections with neighbours, and goodbyes. */
+/* Reads frames from connections with neighbours, and exchanges goodbyes. */
 #include "agent/peers/links.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static int on_goodbye(struct neighbour *n, struct payload *body)
 	if (!n->said_goodbye) /* its abort has been passed on: see link_ended */
 		answer_goodbye(n);
 	n->dealt_with = dealt_with;
-	/* Who hears no goodbye takes us for dead. */
+	/* A neighbour that gets no goodbye takes this node for dead. */
 	n->heard_goodbye = !n->owes_answer && neighbour_queued(n);
 	if (n->heard_goodbye)
 		link_finish(n->chosen->link);
@@ -93,7 +93,7 @@ static void on_proved(void *arg, struct link *l)
 	wireup_proved(arg);
 }
 
-/* What a link carries once it is up; the others belong to its making. */
+/* Frames that a link carries once it is up; the others belong to its making. */
 static int (*const frame_handlers[FRAME_TYPES])(struct neighbour *n,
 						struct payload *body) = {
 	[FRAME_CONTROL_UP] = on_control_up,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What comes over connections with neighbours, and goodbyes. */
+/* Frames from connections with neighbours, and goodbyes. */
 #ifndef PMI2X_LINKS_H
 #define PMI2X_LINKS_H
 
 #include "agent/peers/neighbour.h"
 
-/* Of all connections with neighbours; their argument is the struct conn. */
+/* Operations of all connections with neighbours; their argument is the struct conn. */
 extern const struct link_ops links_conn_ops;
 
 /* A frame that has come over a way of the host's. 0 or -EPROTO. */

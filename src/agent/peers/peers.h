@@ -68,7 +68,7 @@ struct peer_gone {
 	const char *why; /* for people */
 };
 
-/* What happens. None of these may destroy the peers. */
+/* Upcalls. None of these may destroy the peers. */
 struct peers_ops {
 	void (*up)(void *arg, uint32_t position);
 	/* A control frame that was kept for the parent, before it is gone. */

@@ -61,7 +61,7 @@ static struct text own(const struct node *node)
 	return (struct text){ text ? text : "", text ? strlen(text) : 0 };
 }
 
-/* What another node says, as a log can show it. */
+/* Text of another node, in a form that a log can show. */
 static const char *printable(const struct text *t, char out[80])
 {
 	size_t len = t->len < 79 ? t->len : 79;

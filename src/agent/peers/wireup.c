@@ -328,7 +328,7 @@ static void on_timer(uv_timer_t *timer)
 		neighbour_lost(n, "cannot send to node %s: %s",
 			       neighbour_name(n), strerror(-n->send_error));
 	} else if (n->peers->node->host->send) {
-		/* Who waits for it must hear when it has left, or will. */
+		/* A neighbour that waits for this node must hear when the node has left, or will. */
 		neighbour_send_bytes(n, FRAME_CHOSEN, NULL, 0);
 		neighbour_up(n, NULL);
 	} else if (n->attempt) {

@@ -221,7 +221,7 @@ static bool has_text(const struct payload *frame)
 	return control_text(frame->data, frame->len, text) || text[0];
 }
 
-/* Of what the nodes below say about waiting, one in a while goes on to srun. */
+/* Passes at most one stall report of the nodes below to srun in a while. */
 static bool stall_goes_on(struct service *s, const struct payload *frame)
 {
 	uint64_t *passed = &s->control->stall_passed[has_text(frame)];
@@ -234,7 +234,7 @@ static bool stall_goes_on(struct service *s, const struct payload *frame)
 	return true;
 }
 
-/* Of what all ranks of a failed step say, one of a node is enough. */
+/* One report of a failed step is enough from each node. */
 static bool goes_on(struct service *s, enum control_type type,
 		    const struct payload *frame)
 {

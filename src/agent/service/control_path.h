@@ -41,7 +41,7 @@ bool control_path_bypass(struct service *s);
 bool control_path_is_direct(const struct service *s);
 /* The parent is gone, see struct peer_gone. */
 void control_path_parent_gone(struct service *s, const struct peer_gone *gone);
-/* Of the connection to srun. */
+/* Events of the connection to srun. */
 void control_path_srun_up(struct service *s);
 void control_path_srun_failed(struct service *s, const char *why);
 

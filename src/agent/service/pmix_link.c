@@ -11,7 +11,7 @@
 #include "agent/pmix_stream.h"
 #include "libpmi/pmix_msg.h"
 
-/* What became of it is told by whoever has started it. */
+/* The process that started it reports how it ended. */
 void pmix_link_lost(struct service *s, const char *why)
 {
 	log_debug(s->node->log, "%s", why);

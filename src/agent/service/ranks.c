@@ -299,7 +299,7 @@ static void stop_watching(struct rank *r)
 	r->pidfd = -1;
 }
 
-/* What it wrote last counts; what a grandchild may still write does not. */
+/* Read what the process wrote last, but wait for no grandchild that may still write. */
 static void finish_process(struct rank *r)
 {
 	stop_watching(r);
@@ -478,7 +478,7 @@ void ranks_send(void *service, uint32_t slot, const void *data, size_t len,
 {
 	struct service *s = service;
 
-	/* What cannot be sent ends the stream; the loop tells the engine. */
+	/* A message that cannot be sent ends the stream; the loop tells the engine. */
 	if (s->ranks->slots[slot].stream)
 		stream_write(s->ranks->slots[slot].stream, data, len, fds);
 }

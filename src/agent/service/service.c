@@ -168,7 +168,7 @@ static void on_gone(void *arg, const struct peer_gone *gone)
 		service_status_no_parent(s);
 	}
 	control_path_unneeded(s);
-	/* What fails by it is reported with this reason, once for all nodes. */
+	/* Collectives that fail by it are reported with this reason, once for all nodes. */
 	pmi_server_link_lost(s->server, gone->position,
 			     gone->end == PEER_LEFT || gone->end == PEER_SILENT,
 			     gone->why);

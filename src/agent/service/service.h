@@ -31,7 +31,7 @@
 struct node;
 struct service;
 
-/* What peers report goes here; the argument is the service. */
+/* Upcalls of the peers; the argument is the service. */
 extern const struct peers_ops service_peers_ops;
 
 /*

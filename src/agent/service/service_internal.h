@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of a service share; each but service.c owns one member. */
+/* The struct that the files of a service share; each but service.c owns one member. */
 #ifndef PMI2X_SERVICE_INTERNAL_H
 #define PMI2X_SERVICE_INTERNAL_H
 

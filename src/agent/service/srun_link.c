@@ -41,7 +41,7 @@ struct srun_link {
 
 static void on_retry(uv_timer_t *timer);
 
-/* What srun cannot tell the user any more. */
+/* Logs a report that srun cannot show to the user any more. */
 static void log_report(struct service *s, const void *data, size_t len)
 {
 	char text[CONTROL_TEXT_MAX + 1];

@@ -8,13 +8,13 @@
 
 #include "agent/service/service_internal.h"
 
-/* What happens to it. */
+/* Upcalls. */
 struct srun_link_ops {
 	/* It is up, and what has waited for it is sent. */
 	void (*up)(struct service *s);
 	/* A control frame of srun. 0 or -EPROTO. */
 	int (*frame)(void *service, struct payload *frame);
-	/* What has gone over it is not answered any more. */
+	/* Requests that were sent over it get no answer any more. */
 	void (*failed)(struct service *s, const char *why);
 };
 

@@ -109,7 +109,7 @@ struct coll_subset_msg {
 	bool last;        /* UP: all meet at the last of these nodes */
 };
 
-/* What a message says of a fetch. */
+/* The fields of a fetch message. */
 struct coll_fetch_msg {
 	uint32_t id;      /* of who sent FETCH, on this link alone */
 	uint8_t op;       /* FETCH */
@@ -178,7 +178,7 @@ int coll_msg_read(const void *head, size_t len, struct coll_msg *msg);
 struct coll_fetch; /* these two: fetch.h */
 struct coll_fetched;
 
-/* What one slot of this node gets out of a ring. Valid during the call only. */
+/* The result of a ring for one slot of this node. Valid during the call only. */
 struct coll_ring_result {
 	uint64_t rank;           /* ring-count before this rank */
 	uint64_t size;           /* ring-count of all */

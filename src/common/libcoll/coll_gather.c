@@ -297,7 +297,7 @@ static struct payload *keep(struct coll *c, const struct coll_msg *msg,
 
 	if (!body)
 		return payload_virtual(0);
-	/* What is all of it needs no other place. */
+	/* A body that is the whole result needs no other place. */
 	if (body->len == r->size)
 		place = NULL;
 	else

@@ -154,7 +154,7 @@ static void unpack_ring(struct cursor *c, struct coll_msg *msg)
 	msg->left_len = unpack_u32(c);
 }
 
-/* What a person may get to see must not steer a terminal or split a line. */
+/* The text may reach a terminal: it must not control it or split a line. */
 static void unpack_reason(struct cursor *c, struct coll_fault *fault)
 {
 	size_t len;

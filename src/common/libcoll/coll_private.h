@@ -22,13 +22,13 @@
 
 #include "libcoll/fetch.h"
 
-/* What one source adds to a ring; owns its references. */
+/* The contribution of one source to a ring; owns its references. */
 struct coll_edges {
 	struct payload *left, *right;
 	uint64_t count;
 };
 
-/* What one source adds to a fence or gather; owns its references. */
+/* The contribution of one source to a fence or gather; owns its references. */
 struct coll_data {
 	struct payload *first;    /* of what is not ready: all, as a rule */
 	struct payload_vec *rest; /* further pieces, or NULL */
@@ -229,10 +229,10 @@ int coll_scan_split(const struct coll_msg *msg, struct payload *body,
 /* A fault has become known here: fail what it covers, tell the neighbours. */
 void coll_fault_raise(struct coll *c, const uint32_t from[COLL_KINDS],
 		      const char *why);
-/* The same for one kind. */
+/* As above, for one kind. */
 void coll_fault_raise_from(struct coll *c, enum coll_kind kind, uint32_t seq,
 			   const char *why);
-/* The same for all collectives of every kind that have not ended here. */
+/* As above, for all collectives of every kind that have not ended here. */
 void coll_fault_raise_all(struct coll *c, const char *why);
 /* This node has no memory to go on with `seq` and all after it. */
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
@@ -260,7 +260,7 @@ void coll_subsets_free(struct coll *c);
 /* FETCH or FETCHED. 0 or -EPROTO. */
 int coll_fetch_receive(struct coll *c, struct coll_peer *peer,
 		       const struct coll_msg *msg, struct payload *body);
-/* What was asked over this link, which is lost, or of this rank, is not answered. */
+/* Fetches over this link, which is lost, or of this rank, get no answer. */
 void coll_fetches_link_lost(struct coll *c, const struct coll_peer *peer);
 void coll_fetches_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides);
 void coll_fetches_free(struct coll *c);

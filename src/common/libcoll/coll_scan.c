@@ -53,7 +53,7 @@ static void send_edges(struct coll *c, const struct coll_peer *peer,
 	coll_send(c, peer, msg, &body);
 }
 
-/* What source `i` gets, when `before` ranks are counted ahead of it. */
+/* Gives source `i` its result, when `before` ranks are counted ahead of it. */
 static void deliver_one(struct coll *c, uint32_t seq, uint32_t i,
 			const struct coll_ring_result *result)
 {

@@ -81,7 +81,7 @@ static void meet(struct coll *c, struct subset *s)
 	payload_unref(result);
 }
 
-/* What has all contributions goes up, or is a result. */
+/* A collective with all contributions goes up, or is a result. */
 static void progress(struct coll *c, struct subset *s)
 {
 	while (s->members && s->sent < s->count) {

@@ -41,7 +41,7 @@ struct frame_ops {
 	 * stops the reader.
 	 */
 	int (*frame)(void *arg, enum frame_type type, struct payload *body);
-	/* The same with a head. NULL: such a frame is -EPROTO. */
+	/* As above, with a head. NULL: such a frame is -EPROTO. */
 	int (*message)(void *arg, const void *head, size_t head_len,
 		       struct payload *body);
 	/*

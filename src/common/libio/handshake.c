@@ -132,7 +132,7 @@ static int put_hello(const struct handshake *h, struct buf *out)
 	return rc;
 }
 
-/* What a proof covers. `by_connector`: whose proof it is. */
+/* Collects the bytes that a proof covers. `by_connector`: whose proof it is. */
 static int transcript(const struct handshake *h, bool by_connector,
 		      struct buf *b)
 {

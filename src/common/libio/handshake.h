@@ -37,7 +37,7 @@
 #define HANDSHAKE_MESSAGE_MAX 512 /* bytes of a message */
 #define HANDSHAKE_LAUNCHER UINT32_MAX /* srun's "position" */
 
-/* Who this process is. Shared by all its connections and outlives them. */
+/* The identity of this process. Shared by all its connections and outlives them. */
 struct handshake_self {
 	struct secret secret;
 	const char *jobid;
@@ -84,7 +84,7 @@ enum handshake_state handshake_input(struct handshake *h, size_t n);
 /* The other end's IP as the socket says it: 16 bytes, IPv4 in its mapped form. */
 const uint8_t *handshake_source(const struct handshake *h);
 
-/* What is to be sent (also after a failure); the caller clears it. */
+/* Bytes to send (also after a failure); the caller clears them. */
 struct buf *handshake_output(struct handshake *h);
 
 /*

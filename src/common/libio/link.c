@@ -145,7 +145,7 @@ static void on_drained(void *arg)
 		l->ops.drained(l->arg, l);
 }
 
-/* What has come in time counts, also when this process could not run to read it. */
+/* Bytes that came in time count, even if this process could not run to read them. */
 static void on_deadline(uv_timer_t *timer)
 {
 	struct link *l = timer->data;

@@ -42,7 +42,7 @@ struct link_ops {
 	 * calls link_close.
 	 */
 	void (*end)(void *arg, struct link *l, int error);
-	/* What was queued has been written. May be NULL. */
+	/* The queued bytes have been written. May be NULL. */
 	void (*drained)(void *arg, struct link *l);
 };
 
@@ -72,7 +72,7 @@ int link_accept(struct link **out, uv_loop_t *loop,
 /* From now on it is another's, who has these; one that is proved and has not ended. */
 void link_hand_over(struct link *l, const struct link_ops *ops, void *arg);
 
-/* Who is there; proved as handshake_peer says. */
+/* The other side; proved as handshake_peer says. */
 const struct handshake_peer *link_peer(const struct link *l);
 bool link_is_proved(const struct link *l);
 /* Its socket. */
@@ -86,10 +86,10 @@ const uint8_t *link_source(const struct link *l);
  */
 int link_send(struct link *l, enum frame_type type,
 	      const struct payload_vec *body);
-/* The same with what frame_header has made for it. */
+/* As above, with a front that frame_header has made. */
 int link_send_front(struct link *l, struct payload *front,
 		    const struct payload_vec *body);
-/* The same from memory, which is copied. */
+/* As above, from memory, which is copied. */
 int link_send_bytes(struct link *l, enum frame_type type, const void *data,
 		    size_t len);
 size_t link_queued(const struct link *l);

@@ -22,7 +22,7 @@ uv_loop_t *loop_uv(struct loop *l);
 
 /* Run it in this thread until its users have closed, stopped or unref'd all handles. */
 void loop_run(struct loop *l);
-/* The same in a thread with all signals blocked. 0 or a negative errno. */
+/* Runs it in a thread with all signals blocked. 0 or a negative errno. */
 int loop_start(struct loop *l);
 /* Wait for that thread. */
 void loop_join(struct loop *l);

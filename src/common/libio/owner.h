@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose process is at the other end of a connection over the loopback device. */
+/* The user whose process is at the other end of a connection over the loopback device. */
 #ifndef PMI2X_OWNER_H
 #define PMI2X_OWNER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is at the other end of a unix socket. */
+/* The process at the other end of a unix socket. */
 #ifndef PMI2X_PEER_H
 #define PMI2X_PEER_H
 

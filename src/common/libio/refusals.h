@@ -50,7 +50,7 @@ static inline bool refusals_user_counts(uid_t uid, uid_t owner)
 	return uid == 0 || uid == owner;
 }
 
-/* The same line and count for a process of `uid` that was refused elsewhere. */
+/* Logs and counts a process of `uid` that was refused elsewhere. */
 void refusals_add_user(struct refusals *s, uid_t uid, const char *what);
 
 /* No more will come: log the counts. */

@@ -49,7 +49,7 @@ int registration_open(int at_least, int *ours, int *theirs);
  * no memory but the descriptor. 0 or a negative errno.
  */
 int registration_of_rank(int theirs, uint32_t slot, int *pmi_fd);
-/* The same with times (NULL: none). */
+/* As above, with times (NULL: none). */
 int registration_of_timed_rank(int theirs, uint32_t slot,
 			       const struct registration_times *times,
 			       int *pmi_fd);

@@ -36,7 +36,7 @@ struct stream_ops {
 	 * calls stream_close.
 	 */
 	void (*end)(void *arg, int error);
-	/* What was queued has been written. May be NULL. */
+	/* The queued bytes have been written. May be NULL. */
 	void (*drained)(void *arg);
 };
 

@@ -10,7 +10,7 @@
 
 static void set(int fd, int level, int name, int value)
 {
-	/* What is no TCP socket works without these. */
+	/* Sockets other than TCP work without these. */
 	(void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 

@@ -11,7 +11,7 @@
  * nothing changes.
  */
 void tcp_end_without_answer(int fd, uint32_t ms);
-/* What is sent goes at once. */
+/* Sends each write at once (TCP_NODELAY). */
 void tcp_send_at_once(int fd);
 
 #endif

@@ -66,7 +66,7 @@ struct image_memory {
 	void *arg;
 };
 
-/* The same, built in memory of the caller's choice. */
+/* As above, built in memory of the caller's choice. */
 struct payload *image_build_fence_in(const struct image_memory *memory,
 				     const struct payload_vec *blocks,
 				     int *error);

@@ -18,7 +18,7 @@ static struct payload *fail(int *error, int rc)
 	return NULL;
 }
 
-/* Of the image that `h` describes; 0: too long. */
+/* The length of the image that `h` describes; 0: too long. */
 static uint64_t image_len(const struct image_header *h)
 {
 	uint64_t start = image_data_start(h);

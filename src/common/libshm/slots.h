@@ -48,7 +48,7 @@ int slots_create(struct slots **out, struct region_writer *region,
 		 uint32_t count);
 void slots_destroy(struct slots *s);
 
-/* What ranks are given: a descriptor (CLOEXEC, the slots' own) and sizes. */
+/* Values that ranks get: a descriptor (CLOEXEC, the slots' own) and sizes. */
 int slots_fd(const struct slots *s);
 size_t slots_size(const struct slots *s);
 uint64_t slots_board_offset(const struct slots *s);

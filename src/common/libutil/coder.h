@@ -30,15 +30,15 @@ void code_u32(struct coder *c, uint32_t *v);
 void code_u64(struct coder *c, uint64_t *v);
 void code_i64(struct coder *c, int64_t *v);
 void code_bool(struct coder *c, bool *v);
-/* What is read points into the input; NULL when there are none. */
+/* Bytes that are read point into the input; NULL when there are none. */
 void code_bytes(struct coder *c, const void **at, size_t *len);
-/* The same, with its NUL; NULL is no byte. */
+/* As above, with its NUL; NULL is no byte. */
 void code_text(struct coder *c, const char **text);
 /* `count` is read before. An array that is made for it is the caller's. */
 void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count);
-/* The same, where the array may not be there. */
+/* As above, where the array may not be there. */
 void code_numbers_if(struct coder *c, uint32_t **numbers, uint32_t count);
-/* The same; none is NULL. */
+/* As above; none is NULL. */
 void code_names(struct coder *c, const char ***names, uint32_t count);
 
 #endif

@@ -19,7 +19,7 @@ bool decimal_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out);
  * behind them. False, and nothing has changed: there is none, or it is larger.
  */
 bool decimal_take(const char **at, uint64_t max, uint64_t *out);
-/* The same for an int, which may have a minus. */
+/* As above, for an int, which may have a minus. */
 bool decimal_int(const char **at, int *out);
 
 #endif

@@ -31,7 +31,7 @@ struct payload {
 struct payload *payload_new(size_t len);
 /* Counted against a budget (NULL: none), which may refuse. */
 struct payload *payload_new_in(struct budget *budget, size_t len);
-/* The same, filled with a copy of `data`. */
+/* As above, filled with a copy of `data`. */
 struct payload *payload_copy(const void *data, size_t len);
 struct payload *payload_copy_in(struct budget *budget, const void *data,
 				size_t len);
