@@ -121,7 +121,7 @@ def test_bad_options(prefix, scratch):
         (["--dir", f"{scratch}/with space"], "cannot have"),
         (["--dir", scratch, "--ports", "5"], "LOW-HIGH"),
         (["--dir", "/usr"], "not empty"),
-        (["--plugindir", "/nonexistent"], "not a directory"),
+        (["--plugindir", "/proc/nonexistent"], "not a directory"),
     ):
         run([program, "up", "-N2", *options]).failed().says(words)
 
