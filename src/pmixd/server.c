@@ -210,12 +210,9 @@ int server_message(struct server *s, const struct pmix_msg *m)
 /* A namespace that is not here, or no more: libpmix is owed an answer. */
 static int of_nobody(struct server *s, struct event *e)
 {
-	int rc;
-
 	if (e->type == EVENT_GET) {
-		rc = server_get(s, NULL, e);
 		server_asked_of_foreign(s, e->nspace);
-		return rc;
+		return server_get(s, NULL, e);
 	}
 	server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
 	return 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libutil/hash.h"
+#include "pmixd/info.h"
 #include "pmixd/names.h"
 #include "pmixd/server_internal.h"
 
@@ -315,9 +316,21 @@ static struct foreign **find_foreign(struct server *s, const char *nspace)
 }
 
 /*
- * Of a namespace that is not registered libpmix waits for clients once it has data of it,
- * or was asked for some.
+ * libpmix waits for clients of a namespace that it has heard of and that is not registered.
+ * Without NODATA it would also ask again for what it has asked already, and count the
+ * clients of collectives that have begun anew, and wrongly.
  */
+static void register_without_clients(struct server *s, const char *nspace)
+{
+	struct info_list infos = {};
+
+	info_add_bool(&infos, PMIX_REGISTER_NODATA, true);
+	if (!infos.failed)
+		(void)s->library->server_register_nspace(nspace, 0, infos.items,
+							 infos.count, NULL, NULL);
+	info_free(&infos);
+}
+
 static int keep(struct server *s, const char *nspace, const void *entries, size_t len)
 {
 	struct foreign **at = find_foreign(s, nspace), *old = *at;
@@ -332,8 +345,7 @@ static int keep(struct server *s, const char *nspace, const void *entries, size_
 	f->next = old ? old->next : NULL;
 	*at = f;
 	if (!old)
-		(void)s->library->server_register_nspace(f->nspace, 0, NULL, 0, NULL,
-							 NULL);
+		register_without_clients(s, f->nspace);
 	free(old);
 	return 0;
 }

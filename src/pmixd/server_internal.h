@@ -162,7 +162,7 @@ void server_crossing_found(struct server *s, const struct call *c, int error,
 /* What is known of a process elsewhere. */
 bool server_find_foreign(struct server *s, const struct event *e, const void **data,
 			 size_t *len);
-/* After the answer, for libpmix would ask again: who connects with it later must not wait. */
+/* Before the answer: the client may connect with that namespace next, and must not wait. */
 void server_asked_of_foreign(struct server *s, const char *nspace);
 
 /* ---- server_fetch.c: what the agent asks of libpmix ---- */
