@@ -298,6 +298,12 @@ void agent_topology_known(struct agent *a, const char *path)
 		service_topology_known(a->service, path);
 }
 
+void agent_holder_found(struct agent *a, int found)
+{
+	if (a->stage != AGENT_CLOSED)
+		service_holder_found(a->service, found);
+}
+
 /* ---- beginning ---- */
 
 static void open_handles(struct agent *a)

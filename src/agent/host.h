@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "libio/frames.h"
+#include "libio/holder.h"
 
 struct agent_host {
 	/* Call agent_node_found, at once or later. */
@@ -35,6 +36,13 @@ struct agent_host {
 	 * it is not offered to the ranks.
 	 */
 	void (*want_topology)(void *arg);
+	/*
+	 * Find the process that has a socket (libio/holder.h), as the host may look at
+	 * processes, and call agent_holder_found once, later. One question at a time. 0,
+	 * or a negative errno: it will not. NULL, too: the agent looks by itself, as far
+	 * as it may.
+	 */
+	int (*find_holder)(void *arg, const struct holder_question *q);
 	/*
 	 * The host is whom the step's control messages (libpmi/control.h) are for: take
 	 * one up, and call agent_control with the answer, if any, later. NULL: they go

@@ -13,7 +13,7 @@
 #include "libutil/buf.h"
 #include "libutil/passed_fds.h"
 
-#define HOST_VERSION 2        /* of these messages; the first of the agent has it */
+#define HOST_VERSION 3        /* of these messages; the first of the agent has it */
 #define HOST_DATA_MAX 4096    /* bytes of `data` */
 #define HOST_MSG_MAX (HOST_DATA_MAX + 32)
 
@@ -40,6 +40,9 @@ enum host_type {
 	/* To pmi2x-pmixd: with the connection of a client. */
 	HOST_CLIENT,    /* number: 1: it is of PMIx 3 or older */
 	HOST_SERVES,    /* of pmi2x-pmixd: clients can be served */
+	/* Of the agent: which process has a socket; and the answer. One at a time. */
+	HOST_FIND_HOLDER, /* data: libio/holder.h, packed */
+	HOST_HOLDER,      /* code: of holder_find */
 	HOST_TYPES,
 };
 

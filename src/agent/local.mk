@@ -40,6 +40,7 @@ libagent_la_SOURCES = \
 	src/agent/service/service_status.c src/agent/service/service_status.h \
 	src/agent/service/slot_wakes.c src/agent/service/slot_wakes.h \
 	src/agent/service/srun_link.c src/agent/service/srun_link.h \
+	src/agent/service/holder_wait.c src/agent/service/holder_wait.h \
 	src/agent/service/topology_wait.c src/agent/service/topology_wait.h \
 	src/agent/service/trace.c src/agent/service/trace.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE

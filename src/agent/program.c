@@ -122,6 +122,14 @@ static void want_topology(void *arg)
 			  strerror(-rc));
 }
 
+static int find_holder(void *arg, const struct holder_question *q)
+{
+	unsigned char bytes[HOLDER_BYTES];
+
+	holder_pack(q, bytes);
+	return say(arg, HOST_FIND_HOLDER, 0, 0, bytes, sizeof(bytes));
+}
+
 static void stays(void *arg)
 {
 	(void)say(arg, HOST_STAYS, 0, 0, NULL, 0);
@@ -189,6 +197,7 @@ static void take_message(struct program *p, const struct host_msg *m)
 		break;
 	case HOST_ENDED: on_ended(p, m); break;
 	case HOST_TOPOLOGY: on_topology(p, m); break;
+	case HOST_HOLDER: agent_holder_found(p->agent, m->code); break;
 	case HOST_LEAVE: agent_leave(p->agent); break;
 	default: break; /* of a later release */
 	}
@@ -293,6 +302,7 @@ static int serve(struct program *p, const struct agent_fds *fds)
 							       NULL,
 		.want_topology = p->setup.options.topology ? want_topology :
 							     NULL,
+		.find_holder = find_holder,
 		.stays = stays,
 		.left = left,
 		.arg = p,

@@ -22,6 +22,8 @@ struct waiting {
 	int fd;
 	bool old;
 	int64_t until; /* server_now: waits so long for another's end; 0: does not */
+	uint64_t question; /* to the agent, that has not been answered; or 0 */
+	enum { UNDECIDED, ADMITTED, REFUSED } verdict;
 };
 
 struct clients {
@@ -65,18 +67,39 @@ static void let_in(struct clients *c, const struct waiting *w)
 		log_error(c->log, "a PMIx client is dropped: %s", strerror(-rc));
 }
 
-/* The client is this rank: may it come? False: not yet. */
-static bool may_come(struct clients *c, struct waiting *w, const struct client_hello *hello,
-		     bool *refused)
+static void ask(struct clients *c, struct waiting *w, const struct client_hello *hello,
+		bool refused)
+{
+	w->question = server_ask_admission(c->server, hello->nspace, hello->rank, w->fd,
+					   refused);
+	if (!w->question)
+		w->verdict = refused ? REFUSED : ADMITTED;
+}
+
+/* It is this rank: may it come? Undecided: not yet. */
+static void decide(struct clients *c, struct waiting *w, const struct client_hello *hello)
 {
 	bool waited = w->until && server_now() >= w->until;
-	enum session_turn turn = server_begin_session(c->server, hello->nspace, hello->rank,
-						      w->fd, waited);
+	enum session_turn turn;
 
+	if (w->question || w->verdict != UNDECIDED)
+		return;
+	turn = server_begin_session(c->server, hello->nspace, hello->rank, w->fd, waited);
 	if (!w->until)
 		w->until = server_now() + END_WAIT_MS;
-	*refused = turn == SESSION_REFUSED;
-	return turn == SESSION_BEGINS;
+	if (turn != SESSION_WAITS)
+		ask(c, w, hello, turn == SESSION_REFUSED);
+}
+
+int clients_admitted(struct clients *c, uint64_t question, int status)
+{
+	for (struct waiting *w = c->first; w && question; w = w->next) {
+		if (w->question != question)
+			continue;
+		w->question = 0;
+		w->verdict = status ? REFUSED : ADMITTED;
+	}
+	return 0;
 }
 
 /*
@@ -96,23 +119,20 @@ static bool look(struct clients *c, struct waiting *w)
 	char bytes[CLIENT_HELLO_MAX];
 	ssize_t n = recv(w->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	struct client_hello hello;
-	bool refused = false;
 	int rc;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	rc = n <= 0 || has_left(w) ? -EPIPE : client_hello_read(bytes, n, &hello);
-	if (!rc)
+	if (rc > 0)
+		decide(c, w, &hello);
+	if (!rc || (rc > 0 && w->verdict == UNDECIDED))
 		return false;
-	if (rc == -EPROTO || (rc > 0 && may_come(c, w, &hello, &refused))) {
+	if (rc == -EPROTO || (rc > 0 && w->verdict == ADMITTED))
 		let_in(c, w);
-		return true;
-	}
-	if (refused)
-		server_refuse_session(c->server, hello.nspace, hello.rank);
-	if (refused || rc < 0)
+	else
 		close(w->fd);
-	return refused || rc < 0;
+	return true;
 }
 
 void clients_add(struct clients *c, int fd, bool old)
@@ -149,7 +169,7 @@ void clients_look(struct clients *c)
 int clients_timeout(const struct clients *c)
 {
 	for (const struct waiting *w = c->first; w; w = w->next)
-		if (w->until)
+		if (w->until && !w->question && w->verdict == UNDECIDED)
 			return END_LOOK_MS;
 	return -1;
 }

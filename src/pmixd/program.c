@@ -130,7 +130,9 @@ static int take_messages(struct program *p)
 	int rc = link_read(&p->link), more = 1;
 
 	while (!rc && (more = link_next(&p->link, &m)) > 0)
-		rc = server_message(p->server, &m);
+		rc = m.type == PMIX_MSG_ADMITTED ?
+			     clients_admitted(p->clients, m.id, m.status) :
+			     server_message(p->server, &m);
 	return rc ? rc : more;
 }
 
@@ -198,7 +200,8 @@ static int handle(struct program *p, const struct pollfd fds[SOURCES])
 
 	if (readable(&fds[FROM_HOST]))
 		rc = take_host_message(p);
-	if (!rc && readable(&fds[FROM_AGENT]))
+	/* What a client may do can depend on a message that came before it. */
+	if (!rc && (readable(&fds[FROM_AGENT]) || readable(&fds[FROM_WAITING])))
 		rc = take_messages(p);
 	say_serves(p);
 	if (!rc)

@@ -177,6 +177,15 @@ static int gone(struct server *s, const struct pmix_msg *m)
 	return rc || !j || !m->number ? rc : tell_death(s, j, m->rank);
 }
 
+static int meet_pmi(struct server *s, const struct pmix_msg *m)
+{
+	struct job *j = server_job(s, m->nspace);
+
+	if (j)
+		j->pmi = true;
+	return 0;
+}
+
 int server_message(struct server *s, const struct pmix_msg *m)
 {
 	switch (m->type) {
@@ -198,6 +207,8 @@ int server_message(struct server *s, const struct pmix_msg *m)
 		return server_aborted(s, m);
 	case PMIX_MSG_GONE:
 		return gone(s, m);
+	case PMIX_MSG_PMI:
+		return meet_pmi(s, m);
 	case PMIX_MSG_EVENT:
 		return deliver(s, m);
 	default:
@@ -229,7 +240,7 @@ int server_event(struct server *s, struct event *e)
 		return server_cross(s, j, e);
 	switch (e->type) {
 	case EVENT_CONNECTED:
-		return tell(s, j, e, PMIX_MSG_CONNECTED);
+		return server_tell_connected(s, j, e->rank);
 	case EVENT_FINALIZED:
 		server_end_session(j, e->rank);
 		return tell(s, j, e, PMIX_MSG_FINALIZED);

@@ -46,8 +46,13 @@ enum session_turn {
 /* The client of connection `fd` says that it is this rank; `waited`: long enough. */
 enum session_turn server_begin_session(struct server *s, const char *nspace, uint32_t rank,
 				       int fd, bool waited);
-/* The client was refused for that reason: people are told. */
-void server_refuse_session(struct server *s, const char *nspace, uint32_t rank);
+/*
+ * Ask the agent whether the client may come; it waits meanwhile, with its connection
+ * open. With `refused` it may not, as server_begin_session said, and the agent tells
+ * people. The number of the question, which PMIX_MSG_ADMITTED has; 0: there is none.
+ */
+uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
+			      bool refused);
 /* A client of PMIx 3 or older comes. */
 void server_old_client(struct server *s);
 

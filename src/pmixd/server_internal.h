@@ -15,7 +15,6 @@ struct client_session {
 	bool open;              /* it has begun, and is not known to have ended */
 	bool lost;              /* the last one has ended without PMIx_Finalize, */
 	bool gone;              /* and so has the rank */
-	bool refused;           /* a second process was, and people know */
 	uint32_t ended;         /* sessions of the rank that have */
 	struct owner_peer peer; /* open: the client's socket */
 };
@@ -28,6 +27,7 @@ struct job {
 	struct collect *collect;
 	struct client_session *sessions; /* by slot */
 	bool miscounted; /* libpmix leaves out a rank whose program was killed */
+	bool pmi;        /* ranks of this node use PMI, too */
 	uint64_t groups; /* that this node has entered */
 };
 
@@ -97,6 +97,8 @@ int64_t server_deadline(uint32_t ms);
 
 /* ---- server_session.c; see server.h, too ---- */
 
+/* Tell the agent that libpmix has let a client in. */
+int server_tell_connected(struct server *s, const struct job *j, uint32_t rank);
 /* The rank's client has finalized. */
 void server_end_session(struct job *j, uint32_t rank);
 /* Its connection has ended without PMIx_Finalize. */

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
+_Static_assert(PMIX_SOCKET_BYTES == OWNER_BYTES, "a socket in a message");
+
 static struct client_session *session_of(const struct job *j, uint32_t rank)
 {
 	uint32_t count;
@@ -121,19 +123,41 @@ enum session_turn server_begin_session(struct server *s, const char *nspace, uin
 	return SESSION_BEGINS;
 }
 
-/* Once for a rank: a loop that starts programs is told of its first one. */
-void server_refuse_session(struct server *s, const char *nspace, uint32_t rank)
+uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
+			      bool refused)
 {
-	struct job *j = server_job_named(s, nspace);
-	struct client_session *cs = j ? session_of(j, rank) : NULL;
-	const struct pmix_nspace *n;
+	const struct job *j = server_job_named(s, nspace);
+	const struct client_session *cs = j ? session_of(j, rank) : NULL;
+	unsigned char sockets[2 * PMIX_SOCKET_BYTES];
+	struct pmix_msg m = {
+		.type = PMIX_MSG_ADMIT, .rank = rank, .number = refused,
+		.data = sockets, .len = PMIX_SOCKET_BYTES * (refused ? 2 : 1),
+	};
+	struct owner_peer peer;
 
-	if (!cs || cs->refused)
-		return;
-	cs->refused = true;
-	n = &j->nspace;
-	log_error(s->log, "rank %u (node %.64s): a second process started PMIx while the first one uses it, and was refused: a rank runs MPI programs one after the other, not one inside the other",
-		  rank, n->node_names[layout_node_id(n->layout, n->position)]);
+	if (!cs || !(refused || j->pmi) || owner_note_peer(fd, &peer))
+		return 0;
+	owner_pack(&peer, sockets);
+	owner_pack(&cs->peer, sockets + PMIX_SOCKET_BYTES);
+	m.nspace = j->number;
+	m.id = ++s->last_id;
+	return link_send(s->link, &m) ? 0 : m.id;
+}
+
+int server_tell_connected(struct server *s, const struct job *j, uint32_t rank)
+{
+	const struct client_session *cs = session_of(j, rank);
+	struct pmix_msg m = {
+		.type = PMIX_MSG_CONNECTED, .nspace = j->number, .rank = rank,
+	};
+	unsigned char socket[PMIX_SOCKET_BYTES];
+
+	if (cs && cs->open) {
+		owner_pack(&cs->peer, socket);
+		m.data = socket;
+		m.len = sizeof(socket);
+	}
+	return link_send(s->link, &m);
 }
 
 void server_end_session(struct job *j, uint32_t rank)

@@ -17,11 +17,14 @@
 #include <unistd.h>
 
 #include "agent/host_msg.h"
+#include "libio/holder.h"
 
 #define CALLS_AT_ONCE 256
 #define CALLS_A_SECOND 64
 #define LINES_AT_ONCE 512
 #define LINES_A_SECOND 32
+#define QUESTIONS_AT_ONCE 1024 /* about sockets */
+#define QUESTIONS_A_SECOND 64
 #define MESSAGES_A_TURN 64
 #define ASK_MS_MAX 32      /* between two looks how a process has ended */
 #define ASK_SOON_MS 5000   /* after it was asked for; then it is looked at */
@@ -56,6 +59,7 @@ struct call {
 	struct starter_host host;
 	int fd;          /* to answer over */
 	uint32_t node_id;
+	uint32_t uid;    /* the step's */
 	size_t len;
 	char data[HOST_DATA_MAX];
 };
@@ -89,6 +93,19 @@ static void tell(void *arg)
 	(void)host_msg_send_wait(c->fd, &m);
 }
 
+/* The user's processes may not be open to this thread's user. */
+static void find_holder(void *arg)
+{
+	const struct call *c = arg;
+	struct host_msg m = { .type = HOST_HOLDER };
+	struct holder_question q;
+
+	child_become_root();
+	holder_unpack((const unsigned char *)c->data, c->uid, &q);
+	m.code = holder_find(&q);
+	(void)host_msg_send_wait(c->fd, &m);
+}
+
 /* An answer that the agent has no room for is kept. That it has died is heard. */
 void service_send(struct starter *s, const struct host_msg *m)
 {
@@ -103,28 +120,36 @@ void service_send(struct starter *s, const struct host_msg *m)
 }
 
 /* 0 or a negative errno: the call is not made. */
-static int start_call(struct starter *s, struct helpers *helpers,
+static int call_in_helper(struct starter *s, struct helpers *helpers,
 		      void (*fn)(void *arg), const struct host_msg *m)
 {
 	struct call *c;
 	int rc;
 
-	if (m->number >= layout_nodes(s->step->layout))
-		return -EINVAL;
-	if (!take(&s->service.calls))
-		return -EAGAIN;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->host = s->host;
 	c->fd = s->service.agent.fd;
 	c->node_id = m->number;
+	c->uid = s->options.program.uid;
 	c->len = m->len;
 	memcpy(c->data, m->data, m->len);
 	rc = helpers_run(helpers, fn, free, c);
 	if (rc)
 		free(c);
 	return rc;
+}
+
+/* The same, about a node. */
+static int start_call(struct starter *s, struct helpers *helpers,
+		      void (*fn)(void *arg), const struct host_msg *m)
+{
+	if (m->number >= layout_nodes(s->step->layout))
+		return -EINVAL;
+	if (!take(&s->service.calls))
+		return -EAGAIN;
+	return call_in_helper(s, helpers, fn, m);
 }
 
 static void refuse(struct starter *s, enum host_type type, uint32_t number,
@@ -150,6 +175,18 @@ static void on_tell(struct starter *s, const struct host_msg *m)
 
 	if (rc)
 		refuse(s, HOST_CONNECT_BACK_SENT, m->number, rc);
+}
+
+static void on_find_holder(struct starter *s, const struct host_msg *m)
+{
+	int rc = -EAGAIN;
+
+	if (m->len != HOLDER_BYTES)
+		rc = -EINVAL;
+	else if (take(&s->service.questions))
+		rc = call_in_helper(s, s->service.helpers, find_holder, m);
+	if (rc)
+		refuse(s, HOST_HOLDER, 0, rc);
 }
 
 /* ---- the rest of what it asks ---- */
@@ -363,6 +400,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	case HOST_READY: on_ready(s, m); break;
 	case HOST_FIND: on_find(s, m); break;
 	case HOST_CONNECT_BACK: on_tell(s, m); break;
+	case HOST_FIND_HOLDER: on_find_holder(s, m); break;
 	case HOST_KILL: on_kill(s, m); break;
 	case HOST_HOW_ENDED: on_how_ended(s, m); break;
 	case HOST_LOG: service_log(s, m); break;
@@ -511,6 +549,7 @@ int service_open(struct starter *s)
 	int rc;
 
 	v->calls = allowance(CALLS_AT_ONCE, CALLS_A_SECOND);
+	v->questions = allowance(QUESTIONS_AT_ONCE, QUESTIONS_A_SECOND);
 	v->lines = allowance(LINES_AT_ONCE, LINES_A_SECOND);
 	v->nasked = s->idle.count;
 	v->asked = calloc(v->nasked, sizeof(*v->asked));

@@ -68,7 +68,7 @@ struct service {
 	bool killed;    /* the step is being ended */
 	uint64_t limit; /* while leaving: then it is killed, ms */
 	bool job_is_over; /* ... and now */
-	struct allowance calls, lines;
+	struct allowance calls, questions, lines;
 	uint32_t lines_lost;
 	uint64_t *asked; /* by slot: how its process ends is asked for, with haste
 	                    until then, ms; 0: it is not */

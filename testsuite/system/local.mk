@@ -110,7 +110,10 @@ EXTRA_DIST += \
 	testsuite/system/programs/mpi-hardware.c \
 	testsuite/system/programs/mpi-meet.c \
 	testsuite/system/programs/mpi-names.c \
+	testsuite/system/programs/mpi-both.c \
 	testsuite/system/programs/mpi-nested.c \
+	testsuite/system/programs/pmi2-nested.c \
+	testsuite/system/programs/nested.py \
 	testsuite/system/programs/mpi-outlive.c \
 	testsuite/system/programs/mpi-sessions.c \
 	testsuite/system/programs/mpi-spawn.c \

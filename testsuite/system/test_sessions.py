@@ -40,10 +40,15 @@ def programs(hello, compile_program):
 
 
 @pytest.fixture
-def all_programs(programs, compile_program, prefix, raw):
-    """Those, one of libpmi2x (PMI-2), and a client of PMI-2 without a library."""
+def flags(prefix):
+    """Of a program of libpmi2x."""
     lib = prefix / "lib"
-    flags = [f"-I{prefix}/include/pmi2x", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lpmi2x"]
+    return [f"-I{prefix}/include/pmi2x", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lpmi2x"]
+
+
+@pytest.fixture
+def all_programs(programs, compile_program, flags, raw):
+    """Those, one of libpmi2x (PMI-2), and a client of PMI-2 without a library."""
     client = compile_program("programs/pmi2-client.c", "gcc", *flags)
     exchange = shlex.join(map(str, raw("exchange", "2")))
     return {**programs, "libpmi2x": client, "raw": exchange}
@@ -145,10 +150,20 @@ def test_wrapper_that_closes_pmi_fd_and_succeeds_is_not_named(srun):
 # ---- a program inside another one ----
 
 
-def run_nested(srun, compile_program, inner, compiler, rank):
+@pytest.fixture
+def outer_programs(compile_program, flags, raw):
+    """By name: the command of a program that runs another one, in a rank or in all."""
+    return {
+        "mpich": lambda: [compile_program("programs/mpi-nested.c", "mpicc.mpich")],
+        "ompi": lambda: [compile_program("programs/mpi-nested.c", "mpicc.openmpi")],
+        "libpmi2x": lambda: [compile_program("programs/pmi2-nested.c", "gcc", *flags)],
+        "raw": lambda: raw("nested"),
+    }
+
+
+def run_nested(srun, outer, inner, rank):
     """Each inner program is refused within ten seconds, and the outer one goes on."""
-    outer = compile_program("programs/mpi-nested.c", compiler)
-    result = srun(*STEP, outer, str(inner), rank, env=TCP, timeout=60).ok()
+    result = srun(*STEP, *outer, str(inner), rank, env=TCP, timeout=60).ok()
     inners = 4 if rank == "all" else 1
     assert result.lines.count("inner refused") == inners, result
     assert result.lines.count("outer right") == 1, result
@@ -165,22 +180,64 @@ def refusals(result, interface):
 
 
 @pytest.mark.parametrize("rank", ["0", "all"])
-def test_second_pmix_process_is_refused(srun, programs, compile_program, rank):
-    result = run_nested(srun, compile_program, programs["ompi"], "mpicc.openmpi", rank)
-    assert len(refusals(result, "PMIx")) == (4 if rank == "all" else 1), result
+def test_second_pmix_process_is_refused(srun, programs, outer_programs, rank):
+    result = run_nested(srun, outer_programs["ompi"](), programs["ompi"], rank)
+    said = len(refusals(result, "PMIx"))
+    assert said >= 2 if rank == "all" else said == 1, result
     if rank == "0":
         assert "rank 0 (node n1)" in result.stderr
 
 
 @pytest.mark.parametrize("rank", ["0", "all"])
-def test_second_pmi_process_is_refused(srun, programs, compile_program, rank):
+def test_second_pmi_process_is_refused(srun, programs, outer_programs, rank):
     """MPICH also aborts then: that ends the inner program only."""
-    result = run_nested(srun, compile_program, programs["mpich"], "mpicc.mpich", rank)
+    result = run_nested(srun, outer_programs["mpich"](), programs["mpich"], rank)
     said = refusals(result, "PMI")
     assert said, result
     if rank == "0":
         pattern = r"rank 0 \(node n1\): .*\(mpi-hello\S*, process \d+; first mpi-nested"
         assert re.search(pattern, said[0]), result
+
+
+# Programs of the other interface: the first one uses what is named second.
+CROSSED = [
+    pytest.param("mpich", "ompi", "0"),
+    pytest.param("mpich", "ompi", "all", marks=pytest.mark.wide),
+    pytest.param("libpmi2x", "ompi", "0", marks=pytest.mark.wide),
+    pytest.param("libpmi2x", "ompi", "all", marks=pytest.mark.wide),
+    pytest.param("raw", "ompi", "0", marks=pytest.mark.wide),
+    pytest.param("raw", "ompi", "all"),
+    pytest.param("ompi", "mpich", "0", marks=pytest.mark.wide),
+    pytest.param("ompi", "mpich", "all"),
+    pytest.param("ompi", "libpmi2x", "0"),
+    pytest.param("ompi", "libpmi2x", "all", marks=pytest.mark.wide),
+    pytest.param("ompi", "raw", "0", marks=pytest.mark.wide),
+    pytest.param("ompi", "raw", "all", marks=pytest.mark.wide),
+]
+
+
+@pytest.mark.parametrize(("outer", "inner", "rank"), CROSSED)
+def test_process_of_the_other_interface_is_refused(
+    srun, all_programs, outer_programs, outer, inner, rank
+):
+    """Without that both would wait for ranks that never come."""
+    result = run_nested(srun, outer_programs[outer](), all_programs[inner], rank)
+    starts, uses = ("PMIx", "PMI") if inner == "ompi" else ("PMI", "PMIx")
+    said = refusals(result, starts)
+    assert said, result
+    pattern = (
+        rf"rank \d \(node n\d\): a second process started {starts} while the first one"
+        rf" uses {uses}, .*\([^,()]+, process \d+; first [^,()]+, process \d+\)"
+    )
+    assert all(re.search(pattern, line) for line in said), result
+
+
+@pytest.mark.parametrize("first", ["pmi", "pmix"])
+def test_one_process_uses_both_interfaces(srun, compile_program, flags, first):
+    program = compile_program("programs/mpi-both.c", "mpicc.openmpi", *flags)
+    result = srun(*STEP, program, first, env=TCP, timeout=60).ok()
+    assert result.lines == ["both right"], result
+    assert not result.stderr, result
 
 
 @pytest.mark.parametrize("shell", ["sh", "popen"])

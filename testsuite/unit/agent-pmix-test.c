@@ -56,7 +56,7 @@ static void say(uint32_t node, const struct pmix_msg *m)
 }
 
 /* The next message, in `b`. */
-static void hear(uint32_t node, struct pmix_msg *m, struct buf *b)
+static void hear_any(uint32_t node, struct pmix_msg *m, struct buf *b)
 {
 	int64_t size;
 
@@ -74,6 +74,16 @@ static void hear(uint32_t node, struct pmix_msg *m, struct buf *b)
 		b->len += n;
 	}
 	assert_int_equal(size, b->len);
+}
+
+/* But that ranks use PMI, too. */
+static void hear(uint32_t node, struct pmix_msg *m, struct buf *b)
+{
+	hear_any(node, m, b);
+	while (m->type == PMIX_MSG_PMI) {
+		buf_free(b);
+		hear_any(node, m, b);
+	}
 }
 
 static void say_rank(uint32_t node, enum pmix_msg_type type)
@@ -280,13 +290,16 @@ static void half_a_message_is_no_message(void **state)
 static void who_sends_what_is_no_message_is_left(void **state)
 {
 	struct cluster c;
+	ssize_t n;
 	char byte;
 
 	open_step(&c);
 	enter(0, 1, 10);
 	write_all(ours[2], "\377\377\377\377", 4);
 	expect_failed(0, 1, "PMIx server of node n2 is left");
-	assert_int_equal(read(ours[2], &byte, 1), 0);
+	while ((n = read(ours[2], &byte, 1)) > 0)
+		; /* what was sent before */
+	assert_int_equal(n, 0);
 	close_step(&c);
 }
 

@@ -30,6 +30,10 @@ testsuite_unit_server_pmix_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_pmix_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
 testsuite_unit_server_pmix_test_LDADD = $(UNIT_LIBS_SERVER)
+unit_tests += testsuite/unit/server-admission-test
+testsuite_unit_server_admission_test_SOURCES = testsuite/unit/server-admission-test.c $(PMIX_BED)
+testsuite_unit_server_admission_test_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_server_admission_test_LDADD = $(UNIT_LIBS_SERVER)
 testsuite_unit_server_pmix_end_test_SOURCES = testsuite/unit/server-pmix-end-test.c $(PMIX_BED)
 testsuite_unit_server_pmix_end_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_server_pmix_end_test_LDADD = $(UNIT_LIBS_SERVER)

@@ -9,9 +9,11 @@
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libio/listener_socket.h"
+#include "libio/holder.h"
 #include "libio/owner.h"
 
 /* A connection: both ends, and what accepted it. */
@@ -150,6 +152,45 @@ static void client_has_its_owner(void **state)
 	pair_close(&p);
 }
 
+static int find_holder(struct pair *p, pid_t near, bool all)
+{
+	struct holder_question q = { .uid = getuid(), .near = near, .all = all }, read;
+	unsigned char bytes[HOLDER_BYTES];
+
+	assert_int_equal(owner_note_peer(p->accepted, &q.peer), 0);
+	holder_pack(&q, bytes);
+	holder_unpack(bytes, q.uid, &read);
+	return holder_find(&read);
+}
+
+/* A child has the socket, too. */
+static void client_socket_has_its_eldest_process(void **state)
+{
+	struct pair p;
+	pid_t child;
+	char byte;
+	int ends[2];
+
+	pair_open(&p);
+	assert_int_equal(find_holder(&p, 0, true), getpid());
+	assert_int_equal(find_holder(&p, getpid(), false), getpid());
+	assert_int_equal(find_holder(&p, 0, false), -ESRCH);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (!child) {
+		close(ends[1]);
+		_exit(read(ends[0], &byte, 1) != 0);
+	}
+	assert_int_equal(find_holder(&p, child, false), getpid());
+	close(p.client);
+	assert_int_equal(find_holder(&p, child, false), child);
+	close(ends[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(find_holder(&p, getpid(), true), -ENOENT);
+	close(ends[0]);
+	pair_close(&p);
+}
+
 /* Its addresses are IPv4's in IPv6's form. */
 static void client_of_ipv6_has_its_owner(void **state)
 {
@@ -185,6 +226,7 @@ int main(void)
 		cmocka_unit_test(listener_is_not_taken_for_a_peer_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner),
+		cmocka_unit_test(client_socket_has_its_eldest_process),
 		cmocka_unit_test(client_of_ipv6_has_its_owner),
 		cmocka_unit_test(listener_is_not_taken_for_a_peer_with_it),
 	};

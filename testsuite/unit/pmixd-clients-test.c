@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -18,7 +19,8 @@
 static int listener, accepted, library;
 static uint16_t port;
 static int64_t now;
-static unsigned let_in, reports, counted; /* counted: ranks, by libpmix */
+static unsigned let_in, counted; /* counted: ranks, by libpmix */
+static struct pmix_msg asked; /* the last question to the agent; id 0: none */
 static struct client_session sessions[2];
 static struct job job = { .nspace = { .name = NSPACE }, .sessions = sessions };
 static const char *names[] = { "n0" };
@@ -48,12 +50,13 @@ int door_let_in(int fd)
 	return 0;
 }
 
-static void count_report(void *arg, enum log_level level, const char *text)
+int link_send(struct link *l, const struct pmix_msg *m)
 {
-	reports++;
+	asked = *m;
+	return 0;
 }
 
-static const struct log_hook count_log = { .line = count_report };
+static const struct log_hook no_log;
 
 static pmix_status_t count_ranks(const pmix_nspace_t nspace, int nlocalprocs, pmix_info_t info[],
 				 size_t ninfo, pmix_op_cbfunc_t done, void *arg)
@@ -67,7 +70,7 @@ static pmix_status_t count_ranks(const pmix_nspace_t nspace, int nlocalprocs, pm
 }
 
 static const struct library libpmix = { .server_register_nspace = count_ranks };
-static struct server server = { .log = &count_log, .library = &libpmix };
+static struct server server = { .log = &no_log, .library = &libpmix };
 
 /* ---- clients ---- */
 
@@ -116,10 +119,11 @@ static struct clients *open_clients(void)
 	assert_int_equal(layout_create(&job.nspace.layout, 1, 2, &count, &ranks), 0);
 	job.nspace.node_names = names;
 	memset(sessions, 0, sizeof(sessions));
-	job.miscounted = false;
-	let_in = reports = counted = 0;
+	job.miscounted = job.pmi = false;
+	let_in = counted = 0;
+	asked = (struct pmix_msg){ .id = 0 };
 	now = 1000;
-	assert_int_equal(clients_create(&c, &server, &count_log), 0);
+	assert_int_equal(clients_create(&c, &server, &no_log), 0);
 	return c;
 }
 
@@ -153,9 +157,14 @@ static void second_client_of_a_rank_is_refused_after_a_second(void **state)
 	assert_true(clients_timeout(c) > 0);
 	now += 1000;
 	clients_look(c);
-	assert_int_equal(let_in, 1);
-	assert_int_equal(reports, 1);
+	assert_int_equal(asked.type, PMIX_MSG_ADMIT);
+	assert_int_equal(asked.number, 1);
 	assert_int_equal(clients_timeout(c), -1);
+	/* The agent looks who it is. */
+	assert_int_not_equal(fcntl(accepted, F_GETFD), -1);
+	assert_int_equal(clients_admitted(c, asked.id, -EBUSY), 0);
+	clients_look(c);
+	assert_int_equal(let_in, 1);
 	assert_true(hears_end(second));
 	close(first);
 	close(second);
@@ -177,8 +186,45 @@ static void client_that_has_left_is_neither_let_in_nor_refused(void **state)
 	now += 1000;
 	clients_look(c);
 	assert_int_equal(let_in, 1);
-	assert_int_equal(reports, 0);
+	assert_int_equal(asked.id, 0);
 	close(again);
+	close_clients(c);
+}
+
+/* A client comes where ranks use PMI, and the agent answers `status`. */
+static int come_beside_pmi(struct clients *c, int status)
+{
+	int fd = come(c);
+
+	job.pmi = true;
+	greet(fd);
+	clients_look(c);
+	assert_int_equal(asked.type, PMIX_MSG_ADMIT);
+	assert_int_equal(asked.number, 0);
+	assert_int_equal(let_in, 0);
+	assert_int_equal(clients_admitted(c, asked.id, status), 0);
+	clients_look(c);
+	return fd;
+}
+
+static void client_where_ranks_use_pmi_waits_for_the_agent(void **state)
+{
+	struct clients *c = open_clients();
+	int fd = come_beside_pmi(c, 0);
+
+	assert_int_equal(let_in, 1);
+	close(fd);
+	close_clients(c);
+}
+
+static void client_that_the_agent_refuses_is_closed(void **state)
+{
+	struct clients *c = open_clients();
+	int fd = come_beside_pmi(c, -EBUSY);
+
+	assert_int_equal(let_in, 0);
+	assert_true(hears_end(fd));
+	close(fd);
 	close_clients(c);
 }
 
@@ -225,7 +271,7 @@ static void program_after_a_killed_one_waits_until_libpmix_says_so(void **state)
 	clients_look(c);
 	assert_int_equal(let_in, 2);
 	assert_int_equal(counted, 2);
-	assert_int_equal(reports, 0);
+	assert_int_equal(asked.id, 0);
 	close(next);
 	close_clients(c);
 }
@@ -317,6 +363,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_client_of_a_rank_is_refused_after_a_second),
 		cmocka_unit_test(client_that_has_left_is_neither_let_in_nor_refused),
+		cmocka_unit_test(client_where_ranks_use_pmi_waits_for_the_agent),
+		cmocka_unit_test(client_that_the_agent_refuses_is_closed),
 		cmocka_unit_test(client_that_leaves_midway_is_forgotten),
 		cmocka_unit_test(program_after_a_killed_one_waits_until_libpmix_says_so),
 		cmocka_unit_test(program_after_a_killed_one_waits_a_second_for_other_ranks),

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libpmi/pmix_msg.h"
+
 #define OUT_MAX (16u << 20)
 
 static const uint32_t COUNTS[NET_NODES] = {2, 3, 1};
@@ -149,10 +151,24 @@ static void pmix_send(void *arg, const void *head, size_t len,
 		      struct payload *data)
 {
 	struct net_node *node = arg;
+	struct pmix_msg m;
 
+	if (pmix_msg_unpack(&m, head, len) > 0 && m.type == PMIX_MSG_PMI) {
+		assert_false(node->pmi);
+		node->pmi = true;
+		return;
+	}
 	assert_int_equal(buf_append(&node->pmix, head, len), 0);
 	if (data && data->len)
 		assert_int_equal(buf_append(&node->pmix, data->data, data->len), 0);
+}
+
+static void find_holder(void *arg, const unsigned char *socket, uint32_t near, bool all)
+{
+	struct net_node *node = arg;
+
+	node->looks++;
+	node->near = near;
 }
 
 static uint64_t now(void *arg)
@@ -193,6 +209,7 @@ static const struct pmi_host_ops HOST_OPS = {
 	.slots_again = slots_again,
 	.tidy_later = tidy_later,
 	.pmix_send = pmix_send,
+	.find_holder = find_holder,
 	.now = now,
 	.fetch_timer = fetch_timer,
 };

@@ -48,6 +48,9 @@ struct net_node {
 	char end_why[COLL_REASON_MAX + 64]; /* for this */
 	bool link_lost;
 	bool broken[NET_NODES]; /* the link to that node */
+	bool pmi;            /* who serves them knows that ranks use PMI */
+	int looks;           /* for the process that has a socket, */
+	uint32_t near;       /* which may be this one */
 	struct buf pmix;     /* what who serves PMIx clients has not read */
 };
 

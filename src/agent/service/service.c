@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/service/control_path.h"
+#include "agent/service/holder_wait.h"
 #include "agent/service/pmix_link.h"
 #include "agent/service/ranks.h"
 #include "agent/service/service_status.h"
@@ -118,6 +119,7 @@ static const struct pmi_host_ops engine_ops = {
 	.tidy_later = op_tidy_later,
 	.pmix_send = pmix_link_send,
 	.process = ranks_process,
+	.find_holder = holder_wait_begin,
 	.now = op_now,
 	.fetch_timer = op_fetch_timer,
 };
@@ -390,8 +392,10 @@ static int open_timers(struct service *s)
 
 	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->held);
 	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->topology);
+	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->holder);
 	rc = rc ? rc : uv_timer_init(loop_uv(s->node->loop), &s->fetch);
 	s->tidy.data = s->held.data = s->topology.data = s->fetch.data = s;
+	s->holder.data = s;
 	return rc;
 }
 
@@ -422,6 +426,7 @@ void service_stop(struct service *s)
 	node_close_handle(&s->tidy);
 	node_close_handle(&s->held);
 	node_close_handle(&s->topology);
+	node_close_handle(&s->holder);
 	node_close_handle(&s->fetch);
 }
 

@@ -64,6 +64,8 @@ void service_control(struct service *s, struct payload *frame);
 int service_status_pack(struct service *s, struct buf *out);
 /* The same: the path of the node's topology as a file; NULL: there will be none. */
 void service_topology_known(struct service *s, const char *path);
+/* The same: see agent_holder_found. */
+void service_holder_found(struct service *s, int found);
 /* Have srun end the step, and say why; without srun through the host. */
 void service_end_step(struct service *s, const char *why, int code);
 

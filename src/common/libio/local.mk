@@ -6,6 +6,7 @@ libio_plain_la_SOURCES = \
 	src/common/libio/clock.h \
 	src/common/libio/fd.h \
 	src/common/libio/hang_up.c src/common/libio/hang_up.h \
+	src/common/libio/holder.c src/common/libio/holder.h \
 	src/common/libio/listener_socket.c src/common/libio/listener_socket.h \
 	src/common/libio/owner.c src/common/libio/owner.h \
 	src/common/libio/peer.c src/common/libio/peer.h \

@@ -80,7 +80,7 @@ static bool is_connection(const struct inet_diag_msg *found, const struct owner_
 		       e->peer.sin_addr.s_addr;
 }
 
-static int read_answer(int netlink, const struct owner_peer *e, uint32_t *uid)
+static int read_answer(int netlink, const struct owner_peer *e, struct owner *out)
 {
 	union {
 		struct nlmsghdr head;
@@ -102,11 +102,11 @@ static int read_answer(int netlink, const struct owner_peer *e, uint32_t *uid)
 	atomic_store(&knows_tcp, true);
 	if (!found->idiag_inode || !is_connection(found, e))
 		return -ENOENT; /* closed: it has no owner */
-	*uid = found->idiag_uid;
+	*out = (struct owner){ found->idiag_uid, found->idiag_inode };
 	return 0;
 }
 
-static int by_sock_diag(const struct owner_peer *e, uint32_t *uid)
+static int by_sock_diag(const struct owner_peer *e, struct owner *out)
 {
 	int rc, netlink = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC,
 				 NETLINK_SOCK_DIAG);
@@ -114,14 +114,14 @@ static int by_sock_diag(const struct owner_peer *e, uint32_t *uid)
 	if (netlink < 0)
 		return -errno;
 	rc = ask(netlink, e);
-	rc = rc ? rc : read_answer(netlink, e, uid);
+	rc = rc ? rc : read_answer(netlink, e, out);
 	close(netlink);
 	return rc;
 }
 
 /* ---- /proc ---- */
 
-static bool line_has(const char *line, const struct owner_peer *e, uint32_t *uid)
+static bool line_has(const char *line, const struct owner_peer *e, struct owner *out)
 {
 	unsigned own, own_port, peer, peer_port, owner;
 	unsigned long inode;
@@ -132,11 +132,11 @@ static bool line_has(const char *line, const struct owner_peer *e, uint32_t *uid
 	    peer != e->peer.sin_addr.s_addr ||
 	    peer_port != ntohs(e->peer.sin_port) || !inode)
 		return false;
-	*uid = owner;
+	*out = (struct owner){ owner, inode };
 	return true;
 }
 
-static int by_proc(const struct owner_peer *e, uint32_t *uid)
+static int by_proc(const struct owner_peer *e, struct owner *out)
 {
 	char line[256];
 	FILE *file = fopen("/proc/net/tcp", "re");
@@ -145,19 +145,29 @@ static int by_proc(const struct owner_peer *e, uint32_t *uid)
 	if (!file)
 		return -errno;
 	while (rc && fgets(line, sizeof(line), file))
-		if (line_has(line, e, uid))
+		if (line_has(line, e, out))
 			rc = 0;
 	fclose(file);
 	return rc;
 }
 
-int owner_of(const struct owner_peer *peer, uint32_t *uid)
+int owner_find(const struct owner_peer *peer, struct owner *out)
 {
-	int rc = by_sock_diag(peer, uid);
+	int rc = by_sock_diag(peer, out);
 
 	if (!rc || (rc == -ENOENT && atomic_load(&knows_tcp)))
 		return rc;
-	return by_proc(peer, uid);
+	return by_proc(peer, out);
+}
+
+int owner_of(const struct owner_peer *peer, uint32_t *uid)
+{
+	struct owner owner;
+	int rc = owner_find(peer, &owner);
+
+	if (!rc)
+		*uid = owner.uid;
+	return rc;
 }
 
 int owner_of_peer(int fd, uint32_t *uid)
@@ -166,4 +176,32 @@ int owner_of_peer(int fd, uint32_t *uid)
 	int rc = owner_note_peer(fd, &e);
 
 	return rc ? rc : owner_of(&e, uid);
+}
+
+/* ---- as bytes ---- */
+
+static void put_address(unsigned char *at, const struct sockaddr_in *a)
+{
+	memcpy(at, &a->sin_addr.s_addr, 4);
+	memcpy(at + 4, &a->sin_port, 2);
+}
+
+static void get_address(const unsigned char *at, struct sockaddr_in *a)
+{
+	a->sin_family = AF_INET;
+	memcpy(&a->sin_addr.s_addr, at, 4);
+	memcpy(&a->sin_port, at + 4, 2);
+}
+
+void owner_pack(const struct owner_peer *peer, unsigned char bytes[OWNER_BYTES])
+{
+	put_address(bytes, &peer->own);
+	put_address(bytes + OWNER_BYTES / 2, &peer->peer);
+}
+
+void owner_unpack(const unsigned char bytes[OWNER_BYTES], struct owner_peer *out)
+{
+	*out = (struct owner_peer){ 0 };
+	get_address(bytes, &out->own);
+	get_address(bytes + OWNER_BYTES / 2, &out->peer);
 }

@@ -24,4 +24,18 @@ int owner_of_peer(int fd, uint32_t *uid);
 int owner_note_peer(int fd, struct owner_peer *peer);
 int owner_of(const struct owner_peer *peer, uint32_t *uid);
 
+/* The user who made a socket, and its number in this kernel. */
+struct owner {
+	uint32_t uid;
+	unsigned long inode;
+};
+
+/* As owner_of. */
+int owner_find(const struct owner_peer *peer, struct owner *out);
+
+/* A peer as bytes, for a message within the machine. */
+#define OWNER_BYTES 12
+void owner_pack(const struct owner_peer *peer, unsigned char bytes[OWNER_BYTES]);
+void owner_unpack(const unsigned char bytes[OWNER_BYTES], struct owner_peer *out);
+
 #endif

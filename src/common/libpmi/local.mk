@@ -26,6 +26,7 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/rank_session.c \
 	src/common/libpmi/rank_pmi1.c src/common/libpmi/rank_pmi2.c \
 	src/common/libpmi/rank_extension.c \
+	src/common/libpmi/rank_admission.c \
 	src/common/libpmi/rank_owner.c \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
 	src/common/libpmi/topology.c \

@@ -13,6 +13,9 @@
  *                                  <-   NSPACE for each namespace
  *   READY, or REFUSED and why      ->
  *   CONNECTED, FINALIZED           ->             a rank's connection comes, goes
+ *                                  <-   PMI       ADMIT is asked from here on
+ *   ADMIT id                       ->             a client waits
+ *                                  <-   ADMITTED id
  *   ENTER id                       ->
  *                                  <-   ENDED id  at once or later, once
  *   FETCH id                       ->
@@ -41,7 +44,8 @@
 
 #include "libutil/pack.h"
 
-#define PMIX_MSG_VERSION 2
+#define PMIX_MSG_VERSION 3
+#define PMIX_SOCKET_BYTES 12 /* a client's socket: owner_pack */
 #define PMIX_MSG_TEXT_MAX 1024                  /* bytes of `text`: as of a tag of MPI */
 #define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
 
@@ -51,7 +55,7 @@ enum pmix_msg_type {
 	PMIX_MSG_READY,     /* the namespace's clients are let in */
 	PMIX_MSG_REFUSED,   /* text: why it cannot be served */
 	PMIX_MSG_DROP,
-	PMIX_MSG_CONNECTED, /* rank: a client has been let in */
+	PMIX_MSG_CONNECTED, /* rank: a client has been let in; data: its socket, or none */
 	PMIX_MSG_FINALIZED, /* rank: it has said goodbye */
 	PMIX_MSG_ENTER,     /* id; op; text: name of a group; data: the members
 	                       (pmix_members_pack), then an entry of each of the node's
@@ -74,6 +78,12 @@ enum pmix_msg_type {
 	PMIX_MSG_SPAWNED,   /* id; status; text: the new namespace, or why there is none */
 	PMIX_MSG_LOG,       /* number: enum log_level; text: a line */
 	PMIX_MSG_ABORTED,   /* id: the host has heard it: now the rank may end */
+	PMIX_MSG_PMI,       /* ranks of this node use PMI: ask for each client, whose
+	                       process may not be the one that does */
+	PMIX_MSG_ADMIT,     /* id; rank: its client waits; number: 1: it is refused anyway, for
+	                       the rank has a client that lives: tell people of both; data:
+	                       its socket; with number 1 then the other client's */
+	PMIX_MSG_ADMITTED,  /* id; status: 0, or -EBUSY: it is refused */
 	PMIX_MSG_TYPES,
 };
 

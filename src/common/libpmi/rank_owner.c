@@ -4,12 +4,10 @@
  * a second process would be taken for the first one, and end it. A process that has sent
  * init may do so again; another one may only when the first has finalized or is dead.
  */
-#include <stdio.h>
-
 #include "libpmi/server_private.h"
 
-static bool process_lives(const struct rank_session *ss, uint32_t pid,
-			  char name[PMI_PROCESS_NAME_MAX])
+bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
+			char name[PMI_PROCESS_NAME_MAX])
 {
 	const struct pmi_server *s = ss->server;
 
@@ -17,32 +15,20 @@ static bool process_lives(const struct rank_session *ss, uint32_t pid,
 	return !s->ops->process || s->ops->process(s->arg, pid, name);
 }
 
-/* Once for a rank: a loop that starts programs is told of its first one. */
-static void tell_refusal(struct rank_session *ss, const char *first)
+void rank_refuse(struct rank_session *ss, uint32_t process)
 {
-	char second[PMI_PROCESS_NAME_MAX], text[ANSWER_TEXT_MAX];
-
-	if (ss->refusal_told)
-		return;
-	ss->refusal_told = true;
-	(void)process_lives(ss, ss->refused, second);
-	snprintf(text, sizeof(text),
-		 "rank %u (node %.64s): a second process started PMI while the first one uses it, and was refused (%s, process %u; first %s, process %u): a rank runs MPI programs one after the other, not one inside the other",
-		 ss->rank, server_node_name(ss->server), second, ss->refused, first,
-		 ss->owner);
-	control_printable(text);
-	requests_report(ss->server, text);
+	ss->refused = process;
 }
 
-bool rank_is_taken(struct rank_session *ss)
+bool rank_is_taken(struct rank_session *ss, uint32_t process)
 {
-	char first[PMI_PROCESS_NAME_MAX];
+	char name[PMI_PROCESS_NAME_MAX];
 
 	if (!(IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) || !ss->owner ||
-	    !ss->writer || ss->writer == ss->owner || !process_lives(ss, ss->owner, first))
+	    !process || process == ss->owner || !rank_process_lives(ss, ss->owner, name))
 		return false;
-	ss->refused = ss->writer;
-	tell_refusal(ss, first);
+	rank_refuse(ss, process);
+	rank_tell_refusal(ss, "PMI", process, "PMI", ss->owner);
 	return true;
 }
 
@@ -86,7 +72,7 @@ void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot)
 		return;
 	ss = &s->sessions[slot];
 	ss->refused_waits = false;
-	if (rank_is_live(ss) && process_lives(ss, ss->refused, name))
+	if (rank_is_live(ss) && rank_process_lives(ss, ss->refused, name))
 		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
 	server_settle(s);
 }

@@ -48,6 +48,29 @@ static void init_again(struct rank_session *ss, const struct rank_request *rq,
 			     "a program on this PMI_FD has not finalized");
 }
 
+void pmi1_start(struct rank_session *ss, const struct rank_request *rq, int version,
+		uint32_t process)
+{
+	ss->refused = 0;
+	ss->owner = process;
+	buf_free(&ss->aside); /* of the one before */
+	if (ss->state == RANK_ACTIVE) {
+		init_again(ss, rq, version);
+		return;
+	}
+	rank_restart(ss);
+	if (version == PMI1_VERSION) {
+		ss->protocol = PMI_PROTOCOL_1;
+		ss->state = RANK_ACTIVE;
+	} else {
+		ss->protocol = PMI_PROTOCOL_2;
+		ss->state = RANK_HANDSHAKE;
+	}
+	pmix_tell_pmi(ss->server);
+	answer_init(ss, rq, PMI_RC_OK, version == PMI2_VERSION);
+	server_started(ss->server, ss);
+}
+
 /* How a program of either protocol starts. */
 static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 			const struct pmi_message *m)
@@ -63,23 +86,8 @@ static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 		answer_init(ss, rq, PMI_RC_FAIL, true);
 		return;
 	}
-	ss->refused = 0;
-	ss->owner = ss->writer;
-	buf_free(&ss->aside); /* of the one before */
-	if (ss->state == RANK_ACTIVE) {
-		init_again(ss, rq, version);
-		return;
-	}
-	rank_restart(ss);
-	if (version == PMI1_VERSION) {
-		ss->protocol = PMI_PROTOCOL_1;
-		ss->state = RANK_ACTIVE;
-	} else {
-		ss->protocol = PMI_PROTOCOL_2;
-		ss->state = RANK_HANDSHAKE;
-	}
-	answer_init(ss, rq, PMI_RC_OK, version == PMI2_VERSION);
-	server_started(ss->server, ss);
+	if (!admission_waits(ss, rq, version))
+		pmi1_start(ss, rq, version, ss->writer);
 }
 
 static void handle_get_maxes(struct rank_session *ss,

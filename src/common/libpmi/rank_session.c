@@ -488,7 +488,7 @@ static void dispatch(struct rank_session *ss, enum pmi_protocol protocol,
 		answer_odd(ss, &rq, name, decode_text(decoded));
 	else if (!rq.command)
 		answer_odd(ss, &rq, name, "an unknown command");
-	else if (rq.command->starts && rank_is_taken(ss))
+	else if (rq.command->starts && rank_is_taken(ss, ss->writer))
 		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
 	else if (rank_is_refused(ss, &rq))
 		return;

@@ -115,6 +115,7 @@ void pmi_server_destroy(struct pmi_server *s)
 	payload_unref(s->group_result);
 	attrs_free(s);
 	pmix_free(s);
+	admissions_free(s);
 	free(s->sessions);
 	free(s->topology.path);
 	free(s->held);

@@ -172,6 +172,14 @@ struct pmi_host_ops {
 	 * nobody knows, and it does.
 	 */
 	bool (*process)(void *arg, uint32_t pid, char name[PMI_PROCESS_NAME_MAX]);
+	/*
+	 * Find the process that has the socket of a PMIx client (PMIX_SOCKET_BYTES), which
+	 * may be `near` (0: nobody) or an ancestor of it, otherwise, with `all`, any process
+	 * of the step's user; and call pmi_server_holder_found once, later. One question at
+	 * a time. NULL: nobody can say.
+	 */
+	void (*find_holder)(void *arg, const unsigned char *socket, uint32_t near,
+			    bool all);
 	/* With event: the stamps of a rank's own library, in its finalize. */
 	void (*rank_trace)(void *arg, uint32_t slot, const char *text);
 };
@@ -278,6 +286,12 @@ int pmi_server_pmix_input(struct pmi_server *s, struct payload *message);
  * on every node for `why`. Nothing when it never came, or the node's ranks have ended.
  */
 void pmi_server_pmix_lost(struct pmi_server *s, const char *why);
+
+/*
+ * The answer to pmi_host_ops.find_holder: the number of the process; -ESRCH: it is not
+ * `near`; another negative errno: it is not known.
+ */
+void pmi_server_holder_found(struct pmi_server *s, int found);
 
 /* ---- neighbours ---- */
 

@@ -121,8 +121,7 @@ static void tell_failed(struct pmi_server *s)
 
 bool pmix_is_late(const struct rank_session *ss)
 {
-	return ss->pmix == RANK_PMIX_NONE && !ss->ended &&
-	       ss->state != RANK_HANDSHAKE && ss->state != RANK_ACTIVE;
+	return ss->pmix == RANK_PMIX_NONE && !ss->ended;
 }
 
 /* Live ranks that have not started PMIx, into `ranks` (NULL: count only). */
@@ -206,6 +205,23 @@ static void nspace_of(const struct pmi_server *s, const char *name,
 	};
 }
 
+static void send_pmi(struct pmi_server *s)
+{
+	const struct pmix_msg m = { .type = PMIX_MSG_PMI, .rank = PMIX_NO_RANK };
+
+	pmix_send_message(s, &m, NULL);
+}
+
+/* It is told before the process is: what that starts comes later. */
+void pmix_tell_pmi(struct pmi_server *s)
+{
+	bool first = !s->pmix.pmi;
+
+	s->pmix.pmi = true;
+	if (first && s->pmix.opened)
+		send_pmi(s);
+}
+
 static int send_nspace(struct pmi_server *s)
 {
 	char name[PMIX_NSPACE_NAME_MAX + 1], parent[PMIX_NSPACE_NAME_MAX + 1];
@@ -228,6 +244,9 @@ static int send_nspace(struct pmi_server *s)
 	m.len = data->len;
 	pmix_send_message(s, &m, data);
 	payload_unref(data);
+	s->pmix.opened = true;
+	if (s->pmix.pmi)
+		send_pmi(s);
 	return 0;
 }
 
@@ -336,6 +355,9 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 		return 0;
 	first = !find_client(s);
 	ss->pmix = RANK_PMIX_ACTIVE;
+	ss->pmix_known = m->len == sizeof(ss->pmix_socket);
+	if (ss->pmix_known)
+		memcpy(ss->pmix_socket, m->data, m->len);
 	server_started(s, ss);
 	if (first)
 		tell_failed(s);
@@ -411,6 +433,7 @@ static const struct {
 	[PMIX_MSG_REFUSED] = { on_refused },
 	[PMIX_MSG_CONNECTED] = { on_connected },
 	[PMIX_MSG_FINALIZED] = { on_finalized },
+	[PMIX_MSG_ADMIT] = { admission_on_admit },
 	[PMIX_MSG_ENTER] = { pmix_on_enter },
 	[PMIX_MSG_FETCH] = { pmix_on_fetch },
 	[PMIX_MSG_FETCHED] = { pmix_on_fetched },

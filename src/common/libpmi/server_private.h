@@ -6,6 +6,7 @@
  *   rank_session.c a rank's connection: framing, dispatch, its end; what both
  *                  protocols have alike
  *   rank_owner.c   which process has a rank's connection
+ *   rank_admission.c whether a process may start PMI or PMIx beside another one
  *   rank_pmi1.c    the commands of PMI-1, one table
  *   rank_pmi2.c    the commands of PMI-2, one table
  *   rank_extension.c handlers of the commands that the extension adds
@@ -37,6 +38,7 @@
 #include "libpmi/early.h"
 #include "libpmi/group.h"
 #include "libpmi/message.h"
+#include "libpmi/pmix_msg.h"
 #include "libpmi/server.h"
 #include "libpmi/spawn.h"
 #include "libshm/image.h"
@@ -172,6 +174,7 @@ struct hold {
 	UT_hash_handle hh;
 };
 
+struct admission;
 struct fetch_wait;
 struct fetch_ask;
 
@@ -198,6 +201,8 @@ struct rank_session {
 	uint32_t refused;   /* one that has sent init beside it, or 0 */
 	bool refused_waits; /* that one has aborted, and may wait for an answer */
 	bool refusal_told;
+	bool pmix_known;    /* the socket of the PMIx client is: */
+	unsigned char pmix_socket[PMIX_SOCKET_BYTES];
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
 	bool slotted;       /* it was given the slots */
@@ -254,6 +259,8 @@ struct pmix_server {
 	bool ready;  /* lets clients in, */
 	bool lost;   /* and does no more */
 	bool waits;  /* for the topology, to be told of the namespace */
+	bool opened; /* it has been told of that, */
+	bool pmi;    /* and that a rank uses PMI; or is to be told */
 	const char *none; /* why nobody ever will serve; NULL: it is not so */
 	uint32_t uid, gid;
 	struct pmix_entered *ops;
@@ -283,6 +290,9 @@ struct pmi_server {
 	uint64_t attr_waits_ended;
 	struct topology topology;
 	struct pmix_server pmix;
+	struct admission *admissions; /* oldest first: the host is asked for that */
+	uint32_t named;               /* see NAMED_MAX */
+	bool refusal_reported;        /* srun knows of a refused process */
 	struct {
 		uint64_t next; /* of the ids of asks */
 		size_t waits;
@@ -387,14 +397,41 @@ bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq);
 
 #define RANK_TAKEN "another process of the rank uses PMI"
 
-/* Does a live process other than the one of this message use PMI? Then that is told. */
-bool rank_is_taken(struct rank_session *ss);
+/* Does a process live? Writes its name, or "". */
+bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
+			char name[PMI_PROCESS_NAME_MAX]);
+/* Does a live process other than this one (0: unknown) use PMI? Then that is told. */
+bool rank_is_taken(struct rank_session *ss, uint32_t process);
+/* The process was refused: what else it sends is not the rank's. */
+void rank_refuse(struct rank_session *ss, uint32_t process);
 /* Does what comes now come from a process that was refused for that? */
 bool rank_is_of_refused(const struct rank_session *ss);
 /* The same of a message other than init, which has been answered then. */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);
 
+/* ---- rank_admission.c ---- */
+
+/*
+ * Tell the user that process `second` was refused `starts` ("PMI", "PMIx"), for process
+ * `first` `uses` the same or the other one. 0: a process is not known.
+ */
+void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
+		       const char *uses, uint32_t first);
+/* Handler of PMIX_MSG_ADMIT. */
+int admission_on_admit(struct pmi_server *s, const struct pmix_msg *m,
+		       struct payload *message);
+/*
+ * An init of ss->writer, which may not be the process that uses PMIx: true: it waits, and
+ * pmi1_start or a refusal follows.
+ */
+bool admission_waits(struct rank_session *ss, const struct rank_request *rq, int version);
+void admissions_free(struct pmi_server *s);
+
 /* ---- rank_pmi1.c, rank_pmi2.c: the tables ---- */
+
+/* An init of the process is admitted: its session begins. */
+void pmi1_start(struct rank_session *ss, const struct rank_request *rq, int version,
+		uint32_t process);
 
 const struct command *pmi1_command(const char *name);
 const struct command *pmi2_command(const char *name);
@@ -530,6 +567,8 @@ const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t r
 struct rank_session *pmix_own_rank(const struct pmi_server *s, uint32_t rank);
 /* The rank, of this node, that a message is about; or NULL after a line in the log. */
 struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m);
+/* A rank uses PMI: clients of PMIx wait for PMIX_MSG_ADMITTED from here on. */
+void pmix_tell_pmi(struct pmi_server *s);
 void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
 		       struct payload *data);
 /* Bytes of a text (NULL: none), as many as a message may have. */

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether a process may start PMI or PMIx. A rank has one session of each. One process
+ * may have both; a second process is refused while a session of the first one lives,
+ * also a session of the other interface: MPI libraries of two processes would each wait
+ * for all ranks.
+ *
+ * A process of PMI is known by its messages. A PMIx client is known by its socket only,
+ * so the host looks which process has that: one question at a time. A process that is
+ * not known is admitted.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libpmi/server_private.h"
+
+#define NAMED_MAX 16 /* PMIx clients of a node whose process is looked for everywhere */
+
+/* What waits for the host's answer. */
+struct admission {
+	struct admission *next;
+	struct rank_session *ss;
+	bool pmix;       /* it starts PMIx; otherwise PMI */
+	bool refused;    /* PMIx: the rank's client lives; people want to know who they are */
+	bool second_known;
+	uint64_t id;     /* PMIx: of the helper's question */
+	uint32_t process; /* 0: not known */
+	unsigned char socket[PMIX_SOCKET_BYTES]; /* PMIx: of the process; PMI: of the client */
+	unsigned char other[PMIX_SOCKET_BYTES];  /* PMIx: of the rank's client */
+	int version;     /* PMI: of its init */
+	struct rank_request rq; /* PMI: that */
+};
+
+/* ---- texts ---- */
+
+static void describe(const struct rank_session *ss, uint32_t process, char *text,
+		     size_t size)
+{
+	char name[PMI_PROCESS_NAME_MAX];
+
+	if (!process) {
+		snprintf(text, size, "process unknown");
+		return;
+	}
+	(void)rank_process_lives(ss, process, name);
+	snprintf(text, size, "%s%sprocess %u", name, name[0] ? ", " : "", process);
+}
+
+/*
+ * Once for a rank: a loop that starts programs is told of its first one. One report of a
+ * node reaches srun; lines of the other ranks come by way of the log.
+ */
+void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
+		       const char *uses, uint32_t first)
+{
+	char a[PMI_PROCESS_NAME_MAX + 24], b[PMI_PROCESS_NAME_MAX + 24];
+	char text[ANSWER_TEXT_MAX];
+
+	if (ss->refusal_told)
+		return;
+	ss->refusal_told = true;
+	describe(ss, second, a, sizeof(a));
+	describe(ss, first, b, sizeof(b));
+	snprintf(text, sizeof(text),
+		 "rank %u (node %.64s): a second process started %s while the first one uses %s, and was refused (%s; first %s): a rank runs MPI programs one after the other, not one inside the other",
+		 ss->rank, server_node_name(ss->server), starts,
+		 strcmp(starts, uses) ? uses : "it", a, b);
+	control_printable(text);
+	if (!ss->server->refusal_reported)
+		requests_report(ss->server, text);
+	else
+		log_error(ss->server->log, "%s", text);
+	ss->server->refusal_reported = true;
+}
+
+/* ---- answers ---- */
+
+static void answer_pmix(struct pmi_server *s, const struct admission *a, int status)
+{
+	const struct pmix_msg m = {
+		.type = PMIX_MSG_ADMITTED, .id = a->id, .rank = PMIX_NO_RANK,
+		.status = status,
+	};
+
+	pmix_send_message(s, &m, NULL);
+}
+
+/* PMI has a session of a process that lives. */
+static bool uses_pmi(const struct rank_session *ss)
+{
+	char name[PMI_PROCESS_NAME_MAX];
+
+	return (IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) && ss->owner &&
+	       rank_process_lives(ss, ss->owner, name);
+}
+
+static bool uses_pmix(const struct rank_session *ss)
+{
+	return ss->pmix == RANK_PMIX_ACTIVE && ss->pmix_known && !ss->ended;
+}
+
+static void decide_pmix(struct admission *a, int found)
+{
+	struct rank_session *ss = a->ss;
+	bool another = found > 0 ? (uint32_t)found != ss->owner : found == -ESRCH;
+	int status = 0;
+
+	if (uses_pmi(ss) && another) {
+		rank_tell_refusal(ss, "PMIx", found > 0 ? (uint32_t)found : 0, "PMI",
+				  ss->owner);
+		status = -EBUSY;
+	}
+	answer_pmix(ss->server, a, status);
+}
+
+static void decide_pmi(struct admission *a, int found)
+{
+	struct rank_session *ss = a->ss;
+	bool another = found > 0 ? (uint32_t)found != a->process : found == -ESRCH;
+
+	if (!rank_is_live(ss))
+		return;
+	if (uses_pmix(ss) && another) {
+		rank_refuse(ss, a->process);
+		rank_tell_refusal(ss, "PMI", a->process, "PMIx",
+				  found > 0 ? (uint32_t)found : 0);
+		answer_error(ss, &a->rq, PMI_RC_INIT, "%s", RANK_TAKEN);
+	} else if (rank_is_taken(ss, a->process)) {
+		answer_error(ss, &a->rq, PMI_RC_INIT, "%s", RANK_TAKEN);
+	} else {
+		pmi1_start(ss, &a->rq, a->version, a->process);
+	}
+}
+
+/* ---- questions ---- */
+
+/* False: nobody can say. */
+static bool ask(struct pmi_server *s, const struct admission *a)
+{
+	uint32_t near = a->pmix && !a->refused ? a->ss->owner : a->process;
+	bool all = !a->pmix || a->second_known || s->named < NAMED_MAX;
+
+	if (!s->ops->find_holder)
+		return false;
+	s->named += a->pmix && all;
+	s->ops->find_holder(s->arg, a->second_known ? a->other : a->socket, near, all);
+	return true;
+}
+
+/* Of a client that is refused anyway: first the one process, then the other. True: done. */
+static bool name_both(struct admission *a, int found)
+{
+	uint32_t process = found > 0 ? (uint32_t)found : 0;
+
+	if (!a->second_known) {
+		a->second_known = true;
+		a->process = process;
+		return false;
+	}
+	rank_tell_refusal(a->ss, "PMIx", a->process, "PMIx", process);
+	answer_pmix(a->ss->server, a, -EBUSY);
+	return true;
+}
+
+/* True: it waits no more. */
+static bool take_answer(struct admission *a, int found)
+{
+	if (a->refused)
+		return name_both(a, found);
+	if (a->pmix)
+		decide_pmix(a, found);
+	else
+		decide_pmi(a, found);
+	return true;
+}
+
+/* Ask for the first that waits, until one is asked for. */
+static void ask_next(struct pmi_server *s)
+{
+	while (s->admissions && !ask(s, s->admissions)) {
+		struct admission *a = s->admissions;
+
+		if (!take_answer(a, -ENOSYS))
+			continue;
+		s->admissions = a->next;
+		free(a);
+	}
+}
+
+static void add(struct pmi_server *s, const struct admission *what)
+{
+	struct admission *a = malloc(sizeof(*a)), **at = &s->admissions;
+
+	if (!a) {
+		struct admission now = *what;
+
+		while (!take_answer(&now, -ENOMEM))
+			;
+		return;
+	}
+	*a = *what;
+	a->next = NULL;
+	while (*at)
+		at = &(*at)->next;
+	*at = a;
+	if (s->admissions == a)
+		ask_next(s);
+}
+
+void pmi_server_holder_found(struct pmi_server *s, int found)
+{
+	struct admission *a = s->admissions;
+
+	if (!a)
+		return;
+	if (take_answer(a, found)) {
+		s->admissions = a->next;
+		free(a);
+	}
+	ask_next(s);
+	server_settle(s);
+}
+
+/* ---- who comes ---- */
+
+int admission_on_admit(struct pmi_server *s, const struct pmix_msg *m,
+		       struct payload *message)
+{
+	struct rank_session *ss = pmix_rank_of(s, m);
+	struct admission a = {
+		.ss = ss, .pmix = true, .id = m->id, .refused = m->number != 0,
+	};
+
+	if (m->len != (a.refused ? 2 : 1) * (size_t)PMIX_SOCKET_BYTES)
+		return -EPROTO;
+	if (!ss || (a.refused ? ss->refusal_told : !uses_pmi(ss))) {
+		answer_pmix(s, &a, a.refused ? -EBUSY : 0);
+		return 0;
+	}
+	memcpy(a.socket, m->data, PMIX_SOCKET_BYTES);
+	if (a.refused)
+		memcpy(a.other, (const char *)m->data + PMIX_SOCKET_BYTES,
+		       PMIX_SOCKET_BYTES);
+	add(s, &a);
+	return 0;
+}
+
+bool admission_waits(struct rank_session *ss, const struct rank_request *rq, int version)
+{
+	struct admission a = {
+		.ss = ss, .process = ss->writer, .version = version, .rq = *rq,
+	};
+
+	if (!uses_pmix(ss) || !ss->writer ||
+	    (ss->state == RANK_ACTIVE && ss->owner == ss->writer))
+		return false;
+	memcpy(a.socket, ss->pmix_socket, sizeof(a.socket));
+	add(ss->server, &a);
+	return true;
+}
+
+void admissions_free(struct pmi_server *s)
+{
+	struct admission *a;
+
+	while ((a = s->admissions)) {
+		s->admissions = a->next;
+		free(a);
+	}
+}
