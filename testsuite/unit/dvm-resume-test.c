@@ -45,6 +45,7 @@ struct bed {
 	int refused;
 	struct buf journal;
 	bool full;          /* nothing can be written */
+	bool once;          /* of heads */
 	bool down;          /* the head has left */
 	json_t *answer;     /* the last that was neither an end nor a submit */
 };
@@ -128,6 +129,7 @@ static void make_head(struct bed *b)
 	struct dvm_head_options options = usual_options(NODES);
 
 	options.max_waiting = TASKS;
+	options.once = b->once;
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
@@ -356,6 +358,27 @@ static void the_last_line_that_was_taken_is_known(void **state)
 	assert_int_equal(number(b, "line"), 7);
 	assert_int_equal(number(b, "ended"), 2);
 	assert_int_equal(number(b, "tasks"), 0);
+	bed_destroy(b);
+}
+
+static void retries_of_a_failed_task_are_made_also_with_once(void **state)
+{
+	struct bed *b = bed_create();
+
+	dvm_head_destroy(b->head);
+	b->once = true;
+	make_head(b);
+	dvm_head_keep_journal(b->head);
+	dvm_head_client_opened(b->head, CLIENT);
+	ask(b, SUBMIT "{'argv':['a'],'retries':1},{'argv':['b']}]}");
+	end_task(b, 1, 1 << 8);
+	end_task(b, 2, 1 << 8);
+	assert_int_equal(b->known[1].launches, 2);
+	assert_int_equal(b->known[2].launches, 1);
+	dvm_head_node_lost(b->head, b->parts[0].node, "the test has", b->now);
+	dvm_head_turn(b->head, b->now);
+	assert_int_equal(b->known[1].launches, 2);
+	assert_int_equal(status(b, "failed"), 2);
 	bed_destroy(b);
 }
 
@@ -655,6 +678,7 @@ int main(void)
 		cmocka_unit_test(what_has_ended_stays_so_and_the_rest_goes_on),
 		cmocka_unit_test(what_ran_is_lost_when_it_is_to_run_once),
 		cmocka_unit_test(the_last_line_that_was_taken_is_known),
+		cmocka_unit_test(retries_of_a_failed_task_are_made_also_with_once),
 		cmocka_unit_test(what_was_cancelled_is_not_run_again),
 		cmocka_unit_test(what_is_tied_to_a_client_ends_with_the_head),
 		cmocka_unit_test(tries_are_counted_over_heads),
