@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -163,6 +164,37 @@ static int find_holder(struct pair *p, pid_t near, bool all)
 	return holder_find(&read);
 }
 
+/* Of a process of which nothing may be said: not that it lacks the socket. */
+static void process_of_another_user_is_not_looked_at(void **state)
+{
+	struct pair p;
+	pid_t child;
+	char byte;
+	int ends[2], ready[2];
+
+	if (getuid())
+		skip();
+	pair_open(&p);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		close(ends[1]);
+		_exit(setuid(65534) || prctl(PR_SET_DUMPABLE, 1) ||
+		      write(ready[1], "", 1) != 1 ||
+		      read(ends[0], &byte, 1) != 0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(find_holder(&p, child, false), -EACCES);
+	assert_int_equal(find_holder(&p, 0, true), getpid());
+	close(ends[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ends[0]);
+	close(ready[0]);
+	close(ready[1]);
+	pair_close(&p);
+}
+
 /* A child has the socket, too. */
 static void client_socket_has_its_eldest_process(void **state)
 {
@@ -226,6 +258,7 @@ int main(void)
 		cmocka_unit_test(listener_is_not_taken_for_a_peer_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner),
+		cmocka_unit_test(process_of_another_user_is_not_looked_at),
 		cmocka_unit_test(client_socket_has_its_eldest_process),
 		cmocka_unit_test(client_of_ipv6_has_its_owner),
 		cmocka_unit_test(listener_is_not_taken_for_a_peer_with_it),

@@ -23,34 +23,39 @@ static bool is_socket(int dir, const char *name, unsigned long inode)
 	       !memcmp(link, want, (size_t)len);
 }
 
-static DIR *open_fds(pid_t pid)
+/* NULL also where the kernel hides them: of a process that is not dumpable root has them. */
+static DIR *open_fds(pid_t pid, uint32_t uid)
 {
 	char path[32];
+	struct stat st;
+	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	return opendir(path);
+	dir = opendir(path);
+	if (!dir || (!fstat(dirfd(dir), &st) && st.st_uid == uid))
+		return dir;
+	closedir(dir);
+	return NULL;
 }
 
 /* A process that may not be looked at has nothing, as far as is known. */
 static bool holds(pid_t pid, uint32_t uid, unsigned long inode)
 {
-	DIR *dir = open_fds(pid);
+	DIR *dir = open_fds(pid, uid);
 	struct dirent *entry;
-	struct stat st;
 	bool found = false;
 
 	if (!dir)
 		return false;
-	if (!fstat(dirfd(dir), &st) && st.st_uid == uid)
-		for (int i = 0; !found && i < FDS_MAX && (entry = readdir(dir)); i++)
-			found = is_socket(dirfd(dir), entry->d_name, inode);
+	for (int i = 0; !found && i < FDS_MAX && (entry = readdir(dir)); i++)
+		found = is_socket(dirfd(dir), entry->d_name, inode);
 	closedir(dir);
 	return found;
 }
 
-static bool may_look(pid_t pid)
+static bool may_look(pid_t pid, uint32_t uid)
 {
-	DIR *dir = open_fds(pid);
+	DIR *dir = open_fds(pid, uid);
 
 	if (dir)
 		closedir(dir);
@@ -114,7 +119,7 @@ int holder_find(const struct holder_question *q)
 		return rc;
 	if (owner.uid != q->uid)
 		return -EPERM;
-	if (q->near && !may_look(q->near))
+	if (q->near && !may_look(q->near, q->uid))
 		return -EACCES;
 	found = find_near(q->near, q->uid, owner.inode);
 	if (!found && q->all)

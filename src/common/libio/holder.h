@@ -23,8 +23,8 @@ struct holder_question {
 
 /*
  * The number of the process; -ENOENT: the socket is closed; -EPERM: it is another user's;
- * -EACCES: this process may not look at `near`; -ESRCH: `near` does not have it, and no
- * other process was found; or another negative errno. Reads /proc, in milliseconds for a
+ * -EACCES: this process may not look at `near`, or that is another user's or not dumpable;
+ * -ESRCH: `near` does not have it, and no other process was found; or another negative errno. Reads /proc, in milliseconds for a
  * thousand processes: not for a thread that must not wait. Any thread.
  */
 int holder_find(const struct holder_question *q);
