@@ -91,7 +91,7 @@ void agent_control(struct agent *a, struct payload *frame);
  * 0, the errors of buf_append, or -ENOTCONN: it has left.
  */
 int agent_status(struct agent *a, struct buf *out);
-/* What holder_find says: the number of a process, or a negative errno. */
+/* The result of holder_find: the number of a process, or a negative errno. */
 void agent_holder_found(struct agent *a, int found);
 /* The path of the file, or NULL: there will be none. */
 void agent_topology_known(struct agent *a, const char *path);

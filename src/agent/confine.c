@@ -113,11 +113,11 @@ static int reset_oom_score(bool root, char why[CONFINE_WHY_MAX])
 }
 
 /*
- * What a site gave slurmd is meant for a daemon, not for a process of a job,
- * whose bounds are its cgroup's: address space and file size, since memory
- * objects of GiB are reserved and mapped, processor time, since a step may
- * take weeks, processes of the user, since ranks have the same. Descriptors as
- * many as allowed: one or two for each rank.
+ * The limits that a site gave slurmd are meant for a daemon, not for a process of a
+ * job, whose bounds are those of its cgroup: address space and file size, since memory
+ * objects of GiB are reserved and mapped, processor time, since a step may take weeks,
+ * processes of the user, since ranks have the same. Descriptors as many as allowed: one
+ * or two for each rank.
  */
 static void raise_limits(void)
 {

@@ -38,9 +38,9 @@ struct confine_options {
 };
 
 /*
- * What main() was given: `ours` arguments, the program's name and the ids of user and
- * group first of all, and then the cgroups. false: not so, nothing is written.
- * `argv` must outlive the options.
+ * The arguments of main(): `ours` arguments, the program's name and the ids of user and
+ * group first of all, and then the cgroups. false: not so, nothing is written. `argv`
+ * must outlive the options.
  */
 bool confine_arguments(struct confine_options *options, int ours, int argc,
 		       char **argv);

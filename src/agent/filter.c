@@ -140,7 +140,7 @@ static const struct filter_condition conditions[] = {
 	{ SYS_prctl, IS(0, PR_SET_NAME) },
 };
 
-/* What libraries try first, or what may be asked of a wrong descriptor. */
+/* Calls that libraries try first, or that may be asked of a wrong descriptor. */
 static const struct filter_refusal refusals[] = {
 	{ SYS_openat, EACCES },
 	{ SYS_socket, EAFNOSUPPORT },

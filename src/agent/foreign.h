@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pmi2x-pmixd and pmi2x-topology may not do. They load libpmix and hwloc of the
- * site, of any release, so what those need is not known: some calls are denied, and all
- * others are allowed. doc/threat-model.md lists what is denied.
+ * Limits of pmi2x-pmixd and pmi2x-topology. They load libpmix and hwloc of the site, of
+ * any release, so what those need is not known: some calls are denied, and all others
+ * are allowed. doc/threat-model.md lists what is denied.
  *
  * For this thread and all that it makes, for good. Call it after confine_begin, before a
  * library of others is loaded and any thread made.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the program around an agent does for it. Nothing here may block. Calls, and
- * the answers, are in the loop's thread.
+ * Operations of the program around an agent, for the agent. Nothing here may block.
+ * Calls, and the answers, are in the loop's thread.
  */
 #ifndef PMI2X_AGENT_HOST_H
 #define PMI2X_AGENT_HOST_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an agent asks of the process that has started it, and the answers: one
- * message each over a SOCK_SEQPACKET pair. Whoever reads one takes it for a
+ * Requests of an agent to the process that has started it, and the answers: one message
+ * each over a SOCK_SEQPACKET pair. The reader of a message trusts it as little as a
  * stranger's.
  */
 #ifndef PMI2X_HOST_MSG_H
@@ -33,14 +33,16 @@ enum host_type {
 	HOST_ENDED,     /* number: slot; code: wait status; data: one byte, whether
 	                   the launcher ended it */
 	HOST_LEAVE,     /* the node's ranks have ended: finish */
-	/* Of the agent again: a rank wants the node's topology; and the answer. */
+	/* Sent by the agent, too: a rank wants the node's topology; and the answer. */
 	HOST_WANT_TOPOLOGY,
 	HOST_TOPOLOGY,  /* code: 0, negative errno: there is none; data: the path */
 	HOST_STAYS,     /* of the agent, after HOST_LEAVE: agent_host.stays */
 	/* To pmi2x-pmixd: with the connection of a client. */
 	HOST_CLIENT,    /* number: 1: it is of PMIx 3 or older */
 	HOST_SERVES,    /* of pmi2x-pmixd: clients can be served */
-	/* Of the agent: which process has a socket; and the answer. One at a time. */
+	/*
+	 * Sent by the agent: which process has a socket; and the answer. One at a time.
+	 */
 	HOST_FIND_HOLDER, /* data: libio/holder.h, packed */
 	HOST_HOLDER,      /* code: of holder_find */
 	HOST_TYPES,
@@ -71,8 +73,10 @@ int host_msg_send_with(int fd, const struct host_msg *m, const struct passed_fds
  * has SO_PASSCRED. Does not block.
  */
 int host_msg_receive(int fd, char room[HOST_MSG_MAX], struct host_msg *m);
-/* The same, and take the descriptor that comes with it, CLOEXEC, or -1; from a host that
-   is trusted. Without SO_PASSCRED. */
+/*
+ * As above, and takes the descriptor that comes with it, CLOEXEC, or -1; from a host
+ * that is trusted. Without SO_PASSCRED.
+ */
 int host_msg_receive_with(int fd, char room[HOST_MSG_MAX], struct host_msg *m,
 			  int *passed);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers and services know alike: which node this is, how it proves that, the
+ * Facts that peers and services share: which node this is, how it proves that, the
  * loop, and what is around them. The owner fills it in before it makes them; it
  * outlives them. The loop's thread.
  */

@@ -117,8 +117,9 @@ struct agent_fds {
 	int doorbell;
 	int region;       /* the empty object of the results region */
 	/*
-	 * Who serves the node's PMIx clients speaks libpmi/pmix_msg.h over it. The
-	 * other end may be held for long, or for ever, before somebody reads there.
+	 * The process that serves the node's PMIx clients uses libpmi/pmix_msg.h over
+	 * it. The other end may be held for long, or for ever, before somebody reads
+	 * there.
 	 */
 	int pmix;
 };

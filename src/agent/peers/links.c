@@ -151,8 +151,8 @@ static struct payload *on_room(void *arg, struct link *l, const void *head,
 }
 
 /*
- * Who lives answers a goodbye. A child that does not has been killed, maybe before its
- * ranks have ended: its parent, which waits for the answer, is the last to know.
+ * A living node answers a goodbye. A child that does not has been killed, maybe before
+ * its ranks have ended: its parent, which waits for the answer, is the last to know.
  */
 static void link_ended(struct neighbour *n, int error)
 {

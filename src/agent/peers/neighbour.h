@@ -30,7 +30,7 @@ struct conn {
 };
 
 /*
- * What is known of a neighbour that refuses every connection: missing.c.
+ * Knowledge about a neighbour that refuses every connection: missing.c.
  *
  *            srun: it has ranks        slurmd there: nobody listens
  *   UNKNOWN --------------------> STARTED ----------------> UNHEARD -> lost

@@ -60,8 +60,8 @@ struct peer_gone {
 	bool is_parent;
 	enum peer_end end;
 	/*
-	 * Of the parent: it has dealt with the first `dealt_with` control frames of
-	 * this node; in order: and will with none of the others.
+	 * When the parent has gone: it has dealt with the first `dealt_with` control
+	 * frames of this node; in order: and will deal with none of the others.
 	 */
 	bool in_order;
 	uint64_t dealt_with;
@@ -186,7 +186,9 @@ struct peer_status peers_status(const struct peers *p, uint32_t i);
 
 /* ---- leaving ---- */
 
-/* What ran here has ended: no neighbour is waited for that nobody has tried to reach. */
+/*
+ * The ranks here have ended: no neighbour is waited for that nobody has tried to reach.
+ */
 void peers_prepare_leave(struct peers *p);
 /* Answer the goodbye of the parent, if it still waits for that. */
 void peers_answer(struct peers *p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all nodes of a step must have set alike (agent_options.settings), compared by
- * two neighbours when their link is made: a text of words "option=value". An empty
- * text is not compared.
+ * Options that all nodes of a step must have set alike (agent_options.settings),
+ * compared by two neighbours when their link is made: a text of words "option=value".
+ * An empty text is not compared.
  */
 #ifndef PMI2X_SETTINGS_H
 #define PMI2X_SETTINGS_H

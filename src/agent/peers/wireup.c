@@ -407,7 +407,7 @@ static void on_accept(void *arg, int fd)
 		conn_drop(c);
 }
 
-/* Whose connection it is, known by its proof. */
+/* The proof tells which neighbour has this connection. */
 static void assign(struct conn *c, struct neighbour *n)
 {
 	c->neighbour = n;

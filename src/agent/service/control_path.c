@@ -418,7 +418,10 @@ void control_path_parent_gone(struct service *s, const struct peer_gone *gone)
 	/* There is no time to connect to srun. */
 	if (gone->end == PEER_SILENT && ctl->abort)
 		node_kill_step(s->node, gone->why);
-	/* Who was killed need not have passed it on, and it is said only once. */
+	/*
+	 * A parent that was killed may not have passed the abort on, and the abort is
+	 * said only once.
+	 */
 	if (!gone->in_order && ctl->abort)
 		abort_to_srun(s, ctl->abort);
 	while ((r = *at)) {

@@ -13,7 +13,7 @@ int pmix_link_open(struct service *s);
 void pmix_link_close(struct service *s); /* handles and descriptors */
 void pmix_link_free(struct service *s);  /* memory, after the loop has ended */
 
-/* Of the host's way: see agent.h. */
+/* For messages of the host: see agent.h. */
 int pmix_link_message(struct service *s, struct payload *message);
 void pmix_link_lost(struct service *s, const char *why);
 

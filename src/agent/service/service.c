@@ -143,10 +143,10 @@ static bool waits(void *arg)
 }
 
 /*
- * Who goes without goodbye has been killed, or its host is down: nobody else
- * tells srun, which would wait for that node's ranks for ever. Who never was
- * there may have ranks that use no PMI: it matters to those who wait for it.
- * With --no-kill only what needs it fails.
+ * A node that goes without goodbye was killed, or its host is down: nobody else tells
+ * srun, which would wait for that node's ranks for ever. A node that never was there
+ * may have ranks that use no PMI: its absence matters only to those who wait for it.
+ * With --no-kill only collectives that need the node fail.
  */
 static bool ends_step(struct service *s, const struct peer_gone *gone)
 {

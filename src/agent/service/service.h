@@ -35,9 +35,9 @@ struct service;
 extern const struct peers_ops service_peers_ops;
 
 /*
- * Of `fds` it takes over registration, region and pmix. `node` and `step` outlive it.
- * 0 or a negative errno; *out is to be stopped and destroyed then, too, unless it is
- * NULL.
+ * The service takes over registration, region and pmix of `fds`. `node` and `step`
+ * outlive it. 0 or a negative errno; *out is to be stopped and destroyed then, too,
+ * unless it is NULL.
  */
 int service_create(struct service **out, struct node *node,
 		   const struct pmi_step *step, const struct agent_fds *fds);
@@ -53,18 +53,20 @@ void service_destroy(struct service *s);
 /* From the host: how the process of a rank has ended. Not after service_stop. */
 void service_rank_ended(struct service *s, uint32_t slot,
 			const struct pmi_exit *end);
-/* The same: a rank has registered; its descriptors are taken over, and -1 then. */
+/* From the host: a rank has registered; its descriptors are taken over, and -1 then. */
 void service_rank_registered(struct service *s, struct registration *reg);
-/* The same: see agent.h. */
+/* From the host: see agent.h. */
 int service_pmix_message(struct service *s, struct payload *message);
 void service_pmix_lost(struct service *s, const char *why);
-/* The same: a control message that srun would send. */
+/* From the host: a control message that srun would send. */
 void service_control(struct service *s, struct payload *frame);
 /* Append the answer to CONTROL_QUERY. 0 or the errors of buf_append. */
 int service_status_pack(struct service *s, struct buf *out);
-/* The same: the path of the node's topology as a file; NULL: there will be none. */
+/*
+ * From the host: the path of the node's topology as a file; NULL: there will be none.
+ */
 void service_topology_known(struct service *s, const char *path);
-/* The same: see agent_holder_found. */
+/* From the host: see agent_holder_found. */
 void service_holder_found(struct service *s, int found);
 /* Have srun end the step, and say why; without srun through the host. */
 void service_end_step(struct service *s, const char *why, int code);

@@ -190,7 +190,7 @@ void service_status_no_parent(struct service *s)
 		uv_timer_start(&s->status->line, on_line, STATUS_LINE_MS, 0);
 }
 
-/* What the node's ranks wait for, in whole milliseconds over 0. */
+/* How long the node's ranks have waited, in whole milliseconds over 0. */
 static uint32_t age_ms(struct service *s)
 {
 	const struct service_status *st = s->status;

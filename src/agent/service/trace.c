@@ -352,7 +352,7 @@ static void put_coll(struct buf *b, const struct trace_coll *c)
 	buf_puts(b, "]");
 }
 
-/* Of each rank, what the division of its time is made of. */
+/* For each rank, the parts of its time. */
 static void put_rests(struct buf *b, const struct trace *t)
 {
 	for (uint32_t i = 0; i < t->nranks; i++) {
@@ -368,7 +368,7 @@ static void put_rests(struct buf *b, const struct trace *t)
 	}
 }
 
-/* Of the first collectives, when each rank entered, after the first one. */
+/* For the first collectives, when each rank entered, after the first one. */
 static void put_entered(struct buf *b, const struct trace *t)
 {
 	for (uint32_t i = 0; i < t->ncolls; i++) {

@@ -483,8 +483,8 @@ static uint32_t needs_child(const struct coll *c, enum coll_kind kind,
 }
 
 /*
- * Who has left in order cannot be asked any more what of a subset fails for whom: that
- * its ranks have gone it has told before.
+ * A neighbour that has left in order cannot be asked any more which members of a subset
+ * fail: it has told before that its ranks have gone.
  */
 static struct payload *why_lost(const struct coll_peer *peer, bool in_order,
 				const char *why)

@@ -74,7 +74,9 @@ enum coll_msg_type {
 	COLL_MSG_DOWN,  /* the result, parent to child */
 	COLL_MSG_REST,  /* more of the result, after COLL_MSG_DOWN */
 	COLL_MSG_FAULT, /* what has become impossible, to any neighbour */
-	/* Of a subset, see subset.h: to those neighbours only that it needs. */
+	/*
+	 * Messages of a subset, see subset.h: only to those neighbours that need them.
+	 */
 	COLL_MSG_SUB_UP,   /* a subtree's contribution, child to parent */
 	COLL_MSG_SUB_DOWN, /* the result, parent to child */
 	COLL_MSG_SUB_OPEN, /* who takes part; a fault is known */
@@ -91,9 +93,9 @@ enum coll_msg_type {
                              width of 2 */
 
 /*
- * What a message says of a subset. The key is a hash of its name. Numbers are
- * relative to what has gone over the link before, so both ends of it know the
- * same ones: ups are answered by downs, in order.
+ * The part of a message that describes a subset. The key is a hash of its name. Numbers
+ * are relative to what has gone over the link before, so both ends of it know the same
+ * ones: ups are answered by downs, in order.
  */
 struct coll_subset_msg {
 	unsigned char key[COLL_KEY_SIZE];
@@ -172,7 +174,7 @@ int coll_msg_pack(struct buf *b, const struct coll_msg *msg);
  * terminals.
  */
 int coll_msg_unpack(struct cursor *c, struct coll_msg *msg);
-/* The same of `len` bytes which are a header and nothing else. 0 or -EPROTO. */
+/* As above, for `len` bytes which are a header and nothing else. 0 or -EPROTO. */
 int coll_msg_read(const void *head, size_t len, struct coll_msg *msg);
 
 struct coll_fetch; /* these two: fetch.h */
@@ -238,10 +240,10 @@ struct coll_ops {
 			      const struct coll_ring_result *result,
 			      const struct coll_fault *fault);
 	/*
-	 * What the rank in `slot` has entered as `id` with coll_enter_subset has
-	 * ended: with the result (a payload, may be empty; valid during the call
-	 * unless a reference is taken), the same for all members, or NULL and
-	 * `why`. Exactly once for each entry. Needed by who calls
+	 * The collective that the rank in `slot` has entered as `id` with
+	 * coll_enter_subset has ended: with the result (a payload, may be empty; valid
+	 * during the call unless a reference is taken), the same for all members, or
+	 * NULL and `why`. Exactly once for each entry. Needed by who calls
 	 * coll_enter_subset.
 	 */
 	void (*complete_subset)(void *arg, uint32_t slot, uint64_t id,
@@ -255,9 +257,9 @@ struct coll_ops {
 	int (*fetch_asked)(void *arg, uint64_t token,
 			   const struct coll_fetch *what);
 	/*
-	 * What coll_fetch has asked for as `id` has ended, exactly once. What is
-	 * said of it is valid during the call, unless a reference to the value is
-	 * taken. Needed by who calls coll_fetch.
+	 * The fetch that coll_fetch began as `id` has ended, exactly once. `end` is
+	 * valid during the call, unless a reference to the value is taken. Users of
+	 * coll_fetch need this operation.
 	 */
 	void (*fetched)(void *arg, uint64_t id, const struct coll_fetched *end);
 	/*
@@ -267,7 +269,7 @@ struct coll_ops {
 	void (*flooded)(void *arg, struct payload *what);
 };
 
-/* The same at all nodes of a step, but for the budget. */
+/* Options: equal at all nodes of a step, but for the budget. */
 struct coll_options {
 	uint32_t tree_width; /* TREE_WIDTH_MIN..TREE_WIDTH_MAX, or _AUTO */
 	uint32_t piece;      /* bytes after which a message is cut, so that what
@@ -323,7 +325,7 @@ int coll_enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 /* Why the rank may not enter: 0, or the errors of coll_enter but -ENOMEM. */
 int coll_may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot);
 
-/* The same for the ring, with what the rank shows to its two neighbours. */
+/* Enters the ring, with the values that the rank shows to its two neighbours. */
 int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 		    struct payload *left, struct payload *right, uint32_t *seq);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libcoll share. One invariant carries everything: ranks
+ * Definitions that the files of libcoll share. One invariant carries everything: ranks
  * enter in order and links keep order, so for each kind
  *
  *   - every source (own slot or child) contributes to 0, 1, 2, ... in turn, and
@@ -186,8 +186,8 @@ void coll_send(struct coll *c, const struct coll_peer *peer,
 struct coll_op *coll_op_find(const struct coll *c, enum coll_kind kind,
 			     uint32_t seq);
 /*
- * The same, but a new one when `seq` is the next after those in flight, which
- * the invariant above promises. NULL: no memory.
+ * As above, but makes a new one when `seq` is the next after those in flight, which the
+ * invariant above promises. NULL: no memory.
  */
 struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq);
 /* The first in flight has ended: free it. */
@@ -238,7 +238,7 @@ void coll_fault_raise_all(struct coll *c, const char *why);
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
 /* Tell a neighbour what it is not known to know. */
 void coll_fault_tell(struct coll *c, struct coll_peer *peer);
-/* What operations are told about a covered collective of this kind. */
+/* The fault that operations report for a covered collective of this kind. */
 void coll_fault_describe(const struct coll *c, enum coll_kind kind,
 			 struct coll_fault *out);
 /* A reason as a payload, or NULL, and back. */

@@ -6,7 +6,10 @@
 #include "libcoll/layout.h"
 #include "libutil/coder.h"
 
-/* What is read is the caller's: layout_destroy; NULL after an error (-EPROTO, too). */
+/*
+ * The layout that is read belongs to the caller: layout_destroy; NULL after an error
+ * (-EPROTO, too).
+ */
 void code_layout(struct coder *c, struct layout **l);
 
 #endif

@@ -220,7 +220,10 @@ static void answer(struct coll *c, struct subset *s,
 	subset_settle(c, s);
 }
 
-/* Who asks is on the path of the members, and knows of so many in flight. */
+/*
+ * The asking neighbour is on the path of the members, and knows of `count` collectives
+ * in flight.
+ */
 static int note_asked(struct coll *c, struct subset *s,
 		      const struct coll_peer *peer, uint32_t count)
 {

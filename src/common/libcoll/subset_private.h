@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files about collectives of subsets share. What is in flight of one name is a
- * list: collective 0 is the first that has not ended here. Links keep order, and
- * every neighbour on the paths of the members has a part in each collective, so
+ * Definitions that the files about collectives of subsets share. The collectives of one
+ * name in flight are a list: collective 0 is the first that has not ended here. Links
+ * keep order, and every neighbour on the paths of the members has a part in each
+ * collective, so
  *
  *   - the ups of a child are for 0, 1, 2, ... of what is in flight, after those
  *     that it has sent (subset_child.ups);
@@ -116,7 +117,7 @@ void subset_op_clear(struct coll *c, struct subset_op *op);
 
 /* ---- subset_name.c ---- */
 
-/* Of which interface one with a name is. */
+/* The interface whose collective has this name. */
 enum coll_side subset_side(const struct subset *s);
 /* Where the last of ascending ranks is that is not above `rank`; 0: none, or the first. */
 uint32_t subset_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
@@ -151,7 +152,7 @@ int subset_receive_open(struct coll *c, struct coll_peer *peer,
 			const struct coll_msg *msg, struct payload *body);
 int subset_receive_fail(struct coll *c, struct coll_peer *peer,
 			const struct coll_msg *msg);
-/* What `peer` has in flight of the name in its message fails, all of it. */
+/* All that `peer` has in flight of the name in its message fails. */
 void subset_fail_back(struct coll *c, const struct coll_peer *peer,
 		      const struct coll_msg *msg, const char *why);
 /* No memory: this node takes part in nothing more; said before the event ends. */

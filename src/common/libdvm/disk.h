@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a journal asks of a disk: operations on the files of one directory, by their
- * names. The head has one that calls the system (contrib/dvm/journal_disk.h); tests have
- * one that fails.
+ * Operations that a journal needs of a disk, on the files of one directory, by their
+ * names. The head has one that calls the system (contrib/dvm/journal_disk.h); tests
+ * have one that fails.
  *
  * Each operation may fail with a negative errno. A file that is open is a number from 0.
  * An operation returns when it is done, but for begin_sync.
@@ -41,7 +41,7 @@ struct disk_ops {
 	int (*stat)(void *arg, int file, struct disk_stat *out);
 	/* As every other machine sees it now, and without a descriptor. -ENOENT. */
 	int (*look)(void *arg, const char *name, struct disk_stat *out);
-	/* What has the name `to` is replaced. */
+	/* A file that has the name `to` is replaced. */
 	int (*rename)(void *arg, const char *from, const char *to);
 	/* A second name. */
 	int (*link)(void *arg, const char *from, const char *to);
@@ -49,13 +49,13 @@ struct disk_ops {
 	/* Call `each` with the names that begin like this, in any order. */
 	int (*list)(void *arg, const char *prefix,
 		    void (*each)(void *ctx, const char *name), void *ctx);
-	/* What was written to the file, or DISK_DIRECTORY, outlives a crash. */
+	/* All that was written to the file, or DISK_DIRECTORY, outlives a crash. */
 	int (*sync)(void *arg, int file);
 	/*
-	 * The same of what was written before this call, without waiting for it: when it
-	 * has ended, durable_synced is called with the result, and not from within. One
-	 * at a time. It ends only when the disk answers: what is looked at then does not
-	 * wait for a file server that hangs.
+	 * As sync, for all that was written before this call, without waiting for it:
+	 * when it has ended, durable_synced is called with the result, and not from
+	 * within. One at a time. It ends only when the disk answers: what is looked at
+	 * then does not wait for a file server that hangs.
 	 */
 	int (*begin_sync)(void *arg, int file);
 };

@@ -74,9 +74,9 @@ static void remove_file(void *ctx, const char *name)
 }
 
 /*
- * What an earlier head has made for its next rename goes: that rename fails then, also if
- * the head has just looked whether it is the owner. One that it makes from now on is not
- * renamed, for it looks after that.
+ * Removes files that an earlier head has made for its next rename: that rename fails
+ * then, also if that head has just looked whether it is the owner. A file that it makes
+ * from now on is not renamed, for it looks after that.
  */
 static int remove_new_files(struct durable *d)
 {
@@ -125,7 +125,7 @@ void durable_set_limit(struct durable *d, uint64_t bytes)
 
 /* ---- reading ---- */
 
-/* What is kept is what the file should have at its end. */
+/* The caller keeps the bytes that the file should have at its end. */
 int durable_read(struct durable *d, void **data, size_t *len)
 {
 	char *all = malloc((size_t)d->size + 1);
@@ -206,7 +206,7 @@ static int check_name(struct durable *d)
 	return rc ? rc : st.id == d->id ? 0 : -ENOENT;
 }
 
-/* What is before the position is on the disk: is it safe? */
+/* All before the position is on the disk: is it safe? */
 static void settle(struct durable *d, uint64_t position, uint64_t now_ms)
 {
 	int rc = durable_check_owner(d, now_ms), named = rc ? 0 : check_name(d);

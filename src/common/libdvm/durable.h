@@ -43,9 +43,9 @@ enum durable_wait {
 struct durable_ops {
 	/* Is the record of use to a head that goes on with the journal? */
 	bool (*knows)(void *arg, const struct journal_record *r);
-	/* What the records that are of no use any more amount to. */
+	/* Counts of the records that are of no use any more. */
 	void (*forgotten)(void *arg, struct journal_counts *out);
-	/* What was given up to this position is safe. Ascending. */
+	/* All that was given up to this position is safe. Ascending. */
 	void (*safe)(void *arg, uint64_t position);
 	/*
 	 * It cannot be made safe: a negative errno, said again only when it is another
@@ -106,7 +106,7 @@ bool durable_is_owner(struct durable *d, uint64_t now_ms);
 /* A sync that disk_ops.begin_sync has begun has ended: 0 or a negative errno. */
 void durable_synced(struct durable *d, int error, uint64_t now_ms);
 
-/* What the time has come for. Call it after inputs, and at the deadline: or UINT64_MAX. */
+/* Does all that is due. Call it after inputs, and at the deadline: or UINT64_MAX. */
 void durable_turn(struct durable *d, uint64_t now_ms);
 uint64_t durable_deadline(const struct durable *d);
 

@@ -65,7 +65,7 @@ static void tell_damage(struct durable *d, const struct journal_reader *in)
 		  in->damaged, in->damaged_at, in->gaps, in->gap_at, in->len - in->cut);
 }
 
-/* What the head knows of `old`; its own, if it has begun. */
+/* Copies what the head knows of `old`; its own, if it has begun. */
 static void copy_all(struct copy *c, const void *old, size_t len)
 {
 	struct durable *d = c->d;

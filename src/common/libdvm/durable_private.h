@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of a journal on a disk share: durable.h. */
+/* Definitions that the files of a journal on a disk share: durable.h. */
 #ifndef PMI2X_DVM_DURABLE_PRIVATE_H
 #define PMI2X_DVM_DURABLE_PRIVATE_H
 
@@ -11,7 +11,7 @@
 #define KEPT_MAX ((size_t)1 << 30) /* bytes that are not safe */
 #define NAME_SIZE 40
 
-/* What is to be done before anything is safe again. */
+/* Repairs to make before anything is safe again. */
 enum repair {
 	REPAIR_NONE,
 	REPAIR_TAIL, /* write the kept bytes again */

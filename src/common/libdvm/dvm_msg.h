@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the head of a DVM and the daemon of a node tell each other. A frame carries any
+ * Messages between the head of a DVM and the daemon of a node. A frame carries any
  * number of messages, one after another: what came up in one turn of the loop goes
  * together. Both prove themselves before (libio/handshake.h); what is read is checked
  * all the same.
@@ -109,7 +109,7 @@ struct dvm_bytes {
 	size_t len;
 };
 
-/* What a node is. */
+/* Description of a node. */
 struct dvm_register {
 	uint32_t version;
 	struct ledger_resources has;
@@ -223,7 +223,7 @@ struct dvm_ended {
 	struct dvm_bytes out, err;     /* tails */
 };
 
-/* What of a task runs on a node has failed: not by how its processes have ended. */
+/* The ranks of a task on a node have failed: not by how their processes have ended. */
 struct dvm_fail {
 	uint32_t part;   /* see node.h */
 	int32_t status;  /* to say of it, a wait status other than 0 */
@@ -232,7 +232,7 @@ struct dvm_fail {
 	struct dvm_bytes why;
 };
 
-/* The same of a task, wherever it runs. */
+/* The failure of a task, wherever it runs. */
 struct dvm_failed {
 	uint64_t task;
 	uint32_t instance;
@@ -242,7 +242,10 @@ struct dvm_failed {
 	struct dvm_bytes why;
 };
 
-/* Of a task, in the form of who serves its PMI: libpmi/control.h. */
+/*
+ * A message about names of a task, in the form of the process that serves its PMI:
+ * libpmi/control.h.
+ */
 struct dvm_names {
 	uint64_t task;
 	uint32_t instance;
@@ -299,7 +302,7 @@ struct dvm_ask {
 	uint32_t client;
 };
 
-/* The same of the PMI of a part. */
+/* A question about the PMI of a part. */
 struct dvm_pmi_ask {
 	uint32_t part;
 	struct dvm_ask about;
@@ -370,7 +373,7 @@ static inline int dvm_exit_code(int32_t status)
 
 #define DVM_JOBID_MAX 320
 
-/* What a task is called in PMI: each try is another job. */
+/* The name of a task in PMI: each try is another job. */
 void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
 	       uint32_t instance);
 

@@ -243,7 +243,7 @@ const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m
 	}
 }
 
-/* What a node says of tasks is of use when this head knows them. */
+/* A message about tasks is of use once this head knows them. */
 static const char *keep_early(struct head_node *n, struct cursor *c)
 {
 	size_t len = cursor_left(c);
@@ -293,7 +293,7 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 		h->ops.node_break(h->arg, node, why);
 }
 
-/* What ran there waits until its ranks have ended, surely. */
+/* Tasks that ran there wait until their ranks have surely ended. */
 static void lose_tasks(struct dvm_head *h, uint32_t node, const char *why)
 {
 	struct head_node *n = &h->nodes[node];
@@ -418,8 +418,8 @@ static bool is_done(const struct dvm_head *h)
 }
 
 /*
- * What was placed is known to others when the journal has it, and what has ended when that
- * is safe.
+ * Others learn of a placement when the journal has it, and of an end when the journal
+ * has it safe.
  */
 static void tell(struct dvm_head *h)
 {

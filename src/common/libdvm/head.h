@@ -61,7 +61,7 @@ struct dvm_head_ops {
 	/* Messages (dvm_msg.h) for the node at a position; copied. */
 	void (*node_send)(void *arg, uint32_t position, const void *data,
 			  size_t len);
-	/* What it has said is no sense: close its link, call dvm_head_node_lost later. */
+	/* The node has sent nonsense: close its link, call dvm_head_node_lost later. */
 	void (*node_break)(void *arg, uint32_t position, const char *why);
 	/* A line for a client, newline included; copied. */
 	void (*client_send)(void *arg, uint32_t client, const char *line,
@@ -98,7 +98,7 @@ struct dvm_head_ops {
 
 struct dvm_head;
 
-/* What a head that goes on has found. */
+/* Tasks that a head finds when it goes on. */
 struct dvm_resumed {
 	uint64_t ended;  /* tasks that stay so */
 	uint64_t queued; /* that wait, `again` among them */
@@ -166,7 +166,7 @@ uint32_t dvm_head_registered(const struct dvm_head *h);
  */
 void dvm_head_keep_journal(struct dvm_head *h);
 /*
- * The same, after going on with what another head has written; journal_open has been
+ * As above, after going on with what another head has written; journal_open has been
  * called. What ran is run again, or, with `once`, reported lost; but what nodes still
  * hold goes on there. 0 or -ENOMEM.
  */
@@ -185,8 +185,8 @@ void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out);
  */
 void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now);
 /*
- * What is recorded cannot be made safe, a negative errno; or it can again, 0. Until then
- * no task is taken or started.
+ * The records cannot be made safe, a negative errno; or it can again, 0. Until then no
+ * task is taken or started.
  */
 void dvm_head_journal_failed(struct dvm_head *h, int error);
 

@@ -19,7 +19,7 @@ struct key {
 	uint64_t task, instance; /* no padding between them */
 };
 
-/* Of a task, what its nodes hold. */
+/* The parts of a task that its nodes hold. */
 struct held {
 	struct key key;
 	struct ledger_placement *placement; /* `ranks` 0: a part that no node holds */
@@ -94,7 +94,10 @@ static void note_ended(struct adoption *a, const struct dvm_ended *m)
 		e->ended++;
 }
 
-/* What is read of what nodes have said: what they hold; how that has ended; all but that. */
+/*
+ * Messages of nodes that a pass reads: parts that they hold; how those have ended; all
+ * others.
+ */
 enum pass { PASS_HELD, PASS_ENDS, PASS_REST };
 
 /* NULL, or what is wrong. */
@@ -169,8 +172,8 @@ static void close_gaps(struct ledger_placement *p)
 }
 
 /*
- * What nodes hold of its last try: starts that the journal has lost, for they were not
- * safe, may have followed the one that it has.
+ * The parts of its last try that nodes hold: starts that the journal has lost, for they
+ * were not safe, may have followed the one that it has.
  */
 static struct held *find_last(struct adoption *a, const struct head_task *t)
 {
@@ -296,7 +299,10 @@ static void send_done(struct dvm_head *h)
 	h->journal.done_waits = false;
 }
 
-/* What has come up waits for what has been written; those that wait, for less. */
+/*
+ * Ends that have come up wait for records that were written; those that wait already,
+ * for fewer.
+ */
 static void wait_for_later(struct dvm_head *h)
 {
 	for (uint32_t i = 0; i < h->options.nodes; i++) {

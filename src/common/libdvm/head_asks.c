@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tasks ask the head for while they run: names, which the host keeps, and other
- * tasks. One that has been spawned waits in the queue as others do. It ends with the task
- * that has spawned it, unless that ends well; it is not run again.
+ * Requests of running tasks to the head: names, which the host keeps, and other tasks.
+ * One that has been spawned waits in the queue as others do. It ends with the task that
+ * has spawned it, unless that ends well; it is not run again.
  */
 #include "libdvm/head_private.h"
 
@@ -109,7 +109,7 @@ static struct head_spawn *new_spawn(struct head_task *parent, uint32_t node,
 	return s;
 }
 
-/* What its parent has, of what a user could have said of it. */
+/* The child's description, from that of its parent. */
 static json_t *describe(const struct head_task *parent, const struct dvm_spawn *m)
 {
 	const struct task_spec *p = &parent->spec;
@@ -138,7 +138,7 @@ static const char *why_none(struct dvm_head *h, const struct head_task *parent)
 	return journal_ready(h) ? NULL : "the journal of the DVM cannot be written";
 }
 
-/* Who hears of the parent. */
+/* Clients that watch the parent watch the child, too. */
 static void tell_watchers(struct dvm_head *h, const struct head_task *parent,
 			  struct head_task *t)
 {
@@ -252,7 +252,7 @@ void asks_cancel(struct dvm_head *h, struct head_task *t)
 		cancel_child(h, s, "was cancelled");
 }
 
-/* Those of a parent that has ended well go on. */
+/* Children of a parent that has ended well go on. */
 static void leave_children(struct dvm_head *h, struct head_task *t)
 {
 	bool well = !t->cancelled && !t->lost && !t->result.status;
@@ -284,7 +284,10 @@ static void answer_end(struct dvm_head *h, const struct head_task *t)
 
 void asks_end(struct dvm_head *h, struct head_task *t)
 {
-	/* Who has spawned it may wait for what it publishes, though it has not yet. */
+	/*
+	 * The parent may wait for names that this task publishes, though it has
+	 * published none yet.
+	 */
 	if (h->ops.names_end && (t->asked_names || t->spawned))
 		h->ops.names_end(h->arg, t->id, t->instance);
 	t->asked_names = false;

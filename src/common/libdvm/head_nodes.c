@@ -124,7 +124,7 @@ static bool count_ok(const struct dvm_head *h, json_int_t count)
 						   h->options.nodes);
 }
 
-/* Of a request's "nodes", which are names or a number. */
+/* The size of a request's "nodes", which are names or a number. */
 static json_int_t count_of(json_t *nodes)
 {
 	return json_is_array(nodes) ? (json_int_t)json_array_size(nodes) :
@@ -248,7 +248,7 @@ static void begin_leaving(struct dvm_head *h, uint32_t node, uint64_t grace_ms)
 	h->retry = true;
 }
 
-/* Of those that are there, one with the fewest tasks; the last of them. */
+/* The node with the fewest tasks, among those that are there; the last of them. */
 static uint32_t idlest(const struct dvm_head *h)
 {
 	uint32_t found = NODE_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the head share. */
+/* Definitions that the files of the head share. */
 #ifndef PMI2X_DVM_HEAD_PRIVATE_H
 #define PMI2X_DVM_HEAD_PRIVATE_H
 
@@ -54,7 +54,7 @@ struct head_profile {
 
 enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED };
 
-/* Who is told when a task has ended. */
+/* A client that is told when a task has ended. */
 struct watcher {
 	uint32_t client;
 	struct watcher *next;
@@ -70,7 +70,7 @@ struct task_result {
 	size_t out_len, err_len;
 };
 
-/* What the user wants of it. */
+/* The user's specification of a task. */
 struct task_spec {
 	struct ledger_shape shape;
 	int32_t priority;
@@ -112,7 +112,7 @@ struct head_task {
 	UT_hash_handle hh;
 };
 
-/* What a spawned task has of its spawner; see head_asks.c. */
+/* The link of a spawned task to its spawner; see head_asks.c. */
 struct head_spawn {
 	struct head_task *task;   /* which has it */
 	struct head_task *parent; /* NULL: it has ended well before this one */
@@ -125,7 +125,7 @@ struct head_spawn {
 	struct head_spawn *prev, *next; /* of the parent's children */
 };
 
-/* What a client is sent when the journal is safe up to a position. */
+/* Lines that a client is sent when the journal is safe up to a position. */
 struct held_lines {
 	uint64_t at;
 	struct buf lines;
@@ -220,7 +220,7 @@ const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m
 
 struct adoption;
 
-/* What nodes hold, as they have said. NULL: no memory. */
+/* Parts that nodes hold, as they have said. NULL: no memory. */
 struct adoption *adoption_create(struct dvm_head *h);
 /* A task of the journal goes on with what nodes hold of it. False: they do not. */
 bool adoption_take(struct adoption *a, struct head_task *t, bool once);
@@ -244,7 +244,7 @@ void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *requ
 /* One of those that are to come has. */
 void head_growth_registered(struct dvm_head *h);
 void head_growth_forget(struct dvm_head *h);
-/* What the time has come for. */
+/* Does all that is due. */
 void head_nodes_turn(struct dvm_head *h);
 /* The request {"op":"unreached"}. */
 void head_unreached_request(struct dvm_head *h, struct head_client *c, json_t *request);
@@ -290,23 +290,23 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
  * ended. False: there are none.
  */
 bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
-/* Those ranks have ended, surely: what is over with that waits again. */
+/* Ranks of a lost node have surely ended: tasks that are over with that wait again. */
 void tasks_leave_node(struct dvm_head *h, uint32_t node);
 /* By node, to be freed: does it have ranks of a task that is to end? NULL: no memory. */
 bool *tasks_end_on(const struct dvm_head *h);
-/* What runs on the node is ended as by a time limit, and waits again. */
+/* Ranks on the node are ended as by a time limit, and their tasks wait again. */
 void tasks_move_away(struct dvm_head *h, uint32_t node);
 /* A client has gone: end what is tied to it. */
 void tasks_lose_client(struct dvm_head *h, uint32_t client);
 void tasks_place(struct dvm_head *h);
 /* Nodes get what has been placed: when its start is in the journal. */
 void tasks_launch(struct dvm_head *h);
-/* What can never run any more ends. */
+/* Ends tasks that can never run any more. */
 void tasks_fail_impossible(struct dvm_head *h);
 /* One that waits runs: there, since another head has started it. */
 void task_adopt(struct dvm_head *h, struct head_task *t,
 		struct ledger_placement *placement, uint64_t started_ns);
-/* Of one that was adopted, nodes are lost: the rest of it is ended. */
+/* An adopted task has lost nodes: the rest of it is ended. */
 void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
 /* One that waits is not placed before tasks_release. */
 void task_hold(struct dvm_head *h, struct head_task *t);
@@ -394,9 +394,9 @@ void why_told(struct dvm_head *h, const struct dvm_told *m);
 struct head_client *client_find(struct dvm_head *h, uint32_t number);
 /* Send it; one reference is taken over. */
 void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
-/* The same, when the journal is safe up to this position. */
+/* As above, when the journal is safe up to this position. */
 void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at);
-/* The same, in answer to a request. */
+/* As above, in answer to a request. */
 void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
 		   json_t *event);
 void client_answer_at(struct dvm_head *h, const struct head_client *c,
@@ -412,7 +412,7 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
  * character of its number. Or NULL.
  */
 json_t *report_bytes(const char *data, size_t len);
-/* The same of a name, as it is where it is text. */
+/* A name, as it is where it is text. */
 json_t *report_name(const char *name);
 /* A new reference to what a client is told of a task, or NULL. */
 json_t *report_task(const struct dvm_head *h, const struct head_task *t);

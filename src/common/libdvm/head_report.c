@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What clients are told of tasks and nodes, as JSON. */
+/* Reports to clients about tasks and nodes, as JSON. */
 #include "libdvm/head_private.h"
 
 #include <stdlib.h>

@@ -496,7 +496,7 @@ struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
 	return t;
 }
 
-/* What is wrong with it is left out: it will not be started. */
+/* Replaces the invalid parts of a task that will not be started. */
 static void make_fit(struct reading *r)
 {
 	struct ledger_shape *s = &r->spec.shape;

@@ -235,7 +235,7 @@ static void signal_parts(struct dvm_head *h, const struct head_task *t,
 		head_queue_msg(h, t->placement->parts[i].node, &m);
 }
 
-/* Of several nodes; of too many none, and they have no PMI. */
+/* The places of a task of several nodes; of too many none, and they have no PMI. */
 static void pack_places(const struct dvm_head *h, const struct head_task *t,
 			struct buf *b)
 {
@@ -428,7 +428,7 @@ void task_hold(struct dvm_head *h, struct head_task *t)
 	queue_remove(h->queue, &t->item);
 }
 
-/* Those that waited first come first: the last is put before all others first. */
+/* Tasks that waited first come first: the last is put before all others first. */
 void tasks_release(struct dvm_head *h)
 {
 	struct head_task *first = h->queued, *t = first ? first->prev : NULL;
@@ -496,7 +496,7 @@ static void *copy_of(const struct dvm_bytes *b)
 	return copy ? memcpy(copy, b->data, b->len) : NULL;
 }
 
-/* What it has on the node, or NULL. */
+/* The task's part on the node, or NULL. */
 static struct ledger_part *part_on(const struct head_task *t, uint32_t node)
 {
 	for (uint32_t i = 0; i < t->placement->count; i++)

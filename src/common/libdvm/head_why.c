@@ -49,7 +49,7 @@ static void lacks_places(const struct dvm_head *h, const struct ledger_shape *s,
 			    head_node_name(h, s->placed->parts[i].node));
 }
 
-/* Of one kind: what is needed on a node, and where there is most of it. */
+/* A kind of resource: what is needed on a node, and where there is most of it. */
 struct want {
 	const char *what; /* of one */
 	uint64_t needed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What has become of a DVM's tasks, as its journal tells it, and figures of that: how many
+ * The history of a DVM's tasks, as its journal tells it, and figures of that: how many
  * ended how, how soon they were started, and how much of the slots was used. Calls no
  * system function.
  */

@@ -62,7 +62,10 @@ static int add_idle(struct count *c, uint64_t since_ns, uint64_t count)
 	return rc;
 }
 
-/* Those that have been free for longest; since when the last of them has. */
+/*
+ * Takes the slots that have been free for longest; returns since when the last of them
+ * has been.
+ */
 static uint64_t take_idle(struct count *c, uint64_t count)
 {
 	uint64_t since_ns = 0;

@@ -123,7 +123,7 @@ static uint32_t get_u32(const char *at)
 	return unpack_u32(&c);
 }
 
-/* What is in front of a body; journal_seal does the rest. */
+/* Sets the header in front of a body; journal_seal does the rest. */
 static void set_head(char *at, size_t len)
 {
 	set_u32(at, MARK);
@@ -149,7 +149,7 @@ int journal_put(struct buf *b, const struct journal_record *r)
 
 /* ---- the chain ---- */
 
-/* Of a record at an offset: it is no record at another one. */
+/* The sum of a record at an offset: it is no record at another one. */
 static uint32_t sum_of(uint64_t at, const void *data, size_t len)
 {
 	return hash_seeded(at << 8 | JOURNAL_VERSION, data, len);

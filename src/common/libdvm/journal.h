@@ -78,7 +78,7 @@ struct journal_end {
 	struct dvm_bytes node; /* of the rank; empty: it has been on none */
 };
 
-/* What there is from now on; until the next head begins, or there is more or less. */
+/* The nodes from now on; until the next head begins, or there is more or less. */
 struct journal_nodes {
 	uint64_t since_ns;
 	bool begins;        /* a head: what another one had is no more */
@@ -114,7 +114,7 @@ struct journal_chain {
 	uint32_t sum;
 };
 
-/* Of a journal that has nothing but its header. */
+/* The chain of a journal that has nothing but its header. */
 void journal_chain_init(struct journal_chain *c);
 /* Make whole records of what journal_put has appended, for the chain's end. */
 void journal_seal(struct journal_chain *c, void *records, size_t len);

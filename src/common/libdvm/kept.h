@@ -17,7 +17,10 @@ void kept_destroy(struct kept_set *k);
 /* Both are copied. 0 or a negative errno: it is not kept. */
 int kept_add(struct kept_set *k, const struct dvm_held *held,
 	     const struct dvm_ended *ended);
-/* What is said of one after its end, if it is kept; copied. 0 or a negative errno. */
+/*
+ * Keeps a failure that is reported of a part after its end, if the part is kept;
+ * copied. 0 or a negative errno.
+ */
 int kept_add_failed(struct kept_set *k, const struct dvm_failed *failed);
 /* Nothing, when there is none. */
 void kept_remove(struct kept_set *k, uint64_t task, uint32_t instance);

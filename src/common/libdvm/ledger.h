@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the nodes have, and what of it is free: cores, GPUs, memory, and counters that
- * belong to no node, such as licences. A task is placed when all of it is free at
- * once; nothing is ever given twice.
+ * Resources of the nodes, free or in use: cores, GPUs, memory, and counters that belong
+ * to no node, such as licences. A task is placed when all of it is free at once;
+ * nothing is ever given twice.
  *
  * Calls no system function. One thread at a time. Placing a task that fits on one node
  * takes a time that does not grow with the number of nodes, unless GPUs, memory or
@@ -43,7 +43,9 @@ struct ledger_placement {
 	struct ledger_part parts[];
 };
 
-/* What a task needs. All 0 but ranks: it needs nothing and always fits. */
+/*
+ * The resources that a task needs. All 0 but ranks: it needs nothing and always fits.
+ */
 struct ledger_shape {
 	uint32_t ranks;
 	uint32_t cores, gpus; /* of each rank */
@@ -73,13 +75,13 @@ void ledger_close_node(struct ledger *l, uint32_t node, bool closed);
 const struct ledger_resources *ledger_node_has(const struct ledger *l, uint32_t node);
 uint32_t ledger_node_free_cores(const struct ledger *l, uint32_t node);
 /*
- * What is free of a node. False, and nothing: it is closed, or has a task that wants to be
- * alone.
+ * The free resources of a node. False, and nothing: it is closed, or has a task that
+ * wants to be alone.
  */
 bool ledger_node_free(const struct ledger *l, uint32_t node,
 		      struct ledger_resources *out);
 uint32_t ledger_node_tasks(const struct ledger *l, uint32_t node);
-/* Of all nodes that are not closed. */
+/* Sums over all nodes that are not closed. */
 uint32_t ledger_free_cores(const struct ledger *l);
 uint32_t ledger_all_cores(const struct ledger *l);
 
@@ -103,7 +105,7 @@ bool ledger_fits(const struct ledger *l, const struct ledger_shape *shape);
 /* How many of its ranks the node would take now. */
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *shape,
 			   uint32_t node);
-/* Of a placed one: is what it is to have on the ith of its nodes free now? */
+/* For a placed shape: are the cores and GPUs for the ith of its nodes free now? */
 bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *shape,
 			  uint32_t i);
 /* The node will not come back: no task can ever run there. What ran is released as usual. */

@@ -34,7 +34,7 @@ struct node_rank {
  */
 bool node_wants_pmi(const struct dvm_launch *l);
 
-/* What has become of a process. */
+/* How a process has ended. */
 struct node_end {
 	int32_t status;       /* as of wait */
 	uint64_t user_us, system_us, peak_kib;

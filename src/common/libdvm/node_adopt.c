@@ -11,7 +11,7 @@ static void say_held(struct dvm_node *n, const struct part *p)
 		node_say(n, p, DVM_FAILING);
 }
 
-/* What was said before is for the head that is lost: the next hears REGISTER first. */
+/* Messages so far are for the head that is lost: the next hears REGISTER first. */
 void node_adopt(struct dvm_node *n)
 {
 	const struct part *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of a node share.
+ * Definitions that the files of a node share.
  *
  *   node.c           parts, their ends, what comes in
  *   node_start.c     how they begin
@@ -106,9 +106,11 @@ struct dvm_node {
  */
 void node_fail(struct dvm_node *n);
 void node_send(struct dvm_node *n, const struct dvm_msg *m);
-/* Of a part. */
+/* Sends a message about a part. */
 void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
-/* The same, of what nobody waits for: with the next message, or soon. */
+/*
+ * As above, when nobody waits for the message: it goes with the next message, or soon.
+ */
 void node_say_later(struct dvm_node *n, const struct part *p, enum dvm_msg_type type);
 /* NULL: it has ended meanwhile. */
 struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t instance);
@@ -150,7 +152,10 @@ bool doubt_is_of_others(const struct dvm_node *n, const struct part *p,
 void doubt_others(struct dvm_node *n, struct part *p);
 /* Its time is over. The part may be gone then. */
 void doubt_over(struct dvm_node *n, struct part *p);
-/* What another node has said explains its end. False: the part was over, and is gone. */
+/*
+ * The end of another node explains this part's failure. False: the part was over, and
+ * is gone.
+ */
 bool doubt_leave(struct dvm_node *n, struct part *p);
 
 /* ---- node_adopt.c ---- */

@@ -9,7 +9,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* What tasks of a class have in common; all its bytes count. */
+/* The key of a class of tasks; all its bytes count. */
 struct class_key {
 	struct ledger_shape shape;
 	uint64_t limit_s;

@@ -159,7 +159,7 @@ static int transcript(const struct handshake *h, bool by_connector,
 	return rc;
 }
 
-/* What the refusal of another version proves: see handshake.h. */
+/* The transcript that a refusal of another version proves: see handshake.h. */
 static int refusal_transcript(const struct handshake *h, const void *answer,
 			      size_t len, struct buf *b)
 {

@@ -14,7 +14,7 @@
 void hang_up(int *fd);
 
 /*
- * The same of a socket that listens, and of the connections that nobody has accepted. No
+ * Hangs up a socket that listens, and the connections that nobody has accepted. No
  * other process goes on listening.
  */
 void hang_up_listener(int *fd);

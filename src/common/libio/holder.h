@@ -10,9 +10,9 @@
 #include "libio/owner.h"
 
 /*
- * What to look for. Children inherit sockets: of the process `near` (0: none) and its
- * ancestors the eldest that has the socket is found. Where none of those has it, and
- * `all` is set, all processes of the user are looked through.
+ * The socket to look for. Children inherit sockets: among the process `near` (0: none)
+ * and its ancestors the eldest that has the socket is found. If none of those has it,
+ * and `all` is set, all processes of the user are looked through.
  */
 struct holder_question {
 	struct owner_peer peer; /* the socket */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a file with this library in it says of itself: see pmi2x-probe --nodes. */
+/* The mark of a file that contains this library: see pmi2x-probe --nodes. */
 #include "libio/protocol.h"
 
 #include "pmi2x-build.h"

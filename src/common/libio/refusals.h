@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who was refused at a listening socket: a line in the log for each source when
- * it is first refused, and how often that was at the end. One thread at a time.
+ * Refused sources at a listening socket: a line in the log for each source when it is
+ * first refused, and how often that was at the end. One thread at a time.
  */
 #ifndef PMI2X_REFUSALS_H
 #define PMI2X_REFUSALS_H

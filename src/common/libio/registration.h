@@ -20,7 +20,7 @@
 
 #define REGISTRATIONS_AT_ONCE 32
 
-/* Of a rank, for a trace: ns of CLOCK_MONOTONIC, 0: unknown, or nobody asks. */
+/* Times of a rank, for a trace: ns of CLOCK_MONOTONIC, 0: unknown, or nobody asks. */
 struct registration_times {
 	int64_t forked; /* when its process was made */
 	int64_t left;   /* when it was registered, shortly before exec */
@@ -83,9 +83,9 @@ void registration_refuse(struct registration *reg, bool is_there,
 int registration_process(struct registration *reg);
 
 /*
- * The same at the time of registering: later it may be too late, since kernels before
- * Linux 6.5 know the number only, which may be used again. Where *any_time says that
- * asking later does as well, nothing is done; it is found out at the first one.
+ * Finds the process at the time of registering: later it may be too late, since kernels
+ * before Linux 6.5 know the number only, which may be used again. Where *any_time says
+ * that asking later does as well, nothing is done; it is found out at the first one.
  */
 void registration_find_process(struct registration *reg, bool *any_time);
 

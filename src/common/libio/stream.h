@@ -54,11 +54,11 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
 		const struct stream_ops *ops, void *arg);
 
 /*
- * The same for a peer that sends a request and sleeps until the answer comes.
- * Taking the request out of a unix socket would wake it, for there is room to
- * write again, and it would find no answer. So input is looked at where it is, and
- * that of several requests is taken out together, after a stream_write: after each
- * one, the peer may sleep again, for the answer to its next request.
+ * As above, for a peer that sends a request and sleeps until the answer comes. Taking
+ * the request out of a unix socket would wake it, for there is room to write again, and
+ * it would find no answer. So input is looked at where it is, and that of several
+ * requests is taken out together, after a stream_write: after each one, the peer may
+ * sleep again, for the answer to its next request.
  *
  * What is written while input of a burst is delivered goes when all streams of the
  * set have been told of theirs: a peer that is woken may take the processor from

@@ -78,8 +78,8 @@ int control_peek(const void *data, size_t len, enum control_type *type,
 int control_text(const void *data, size_t len, char out[CONTROL_TEXT_MAX + 1]);
 void control_free(struct control_msg *msg);
 /*
- * What a rank or a node sent must not steer logs and terminals: every byte of
- * the string that is not printable ASCII becomes '?'.
+ * Text of a rank or a node must not steer logs and terminals: every byte of the string
+ * that is not printable ASCII becomes '?'.
  */
 void control_printable(char *text);
 /* True when srun will answer. */

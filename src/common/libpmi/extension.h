@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pmi2x adds to the PMI-2 wire, between libpmi2x and the agent. Described
- * in doc/extension-protocol.md; both sides use these names.
+ * Additions of pmi2x to the PMI-2 wire, between libpmi2x and the agent. Described in
+ * doc/extension-protocol.md; both sides use these names.
  */
 #ifndef PMI2X_EXTENSION_H
 #define PMI2X_EXTENSION_H
@@ -47,8 +47,8 @@
 #define EXT_KEY_DONE "done" /* gather offsets the rank will not read again */
 
 /*
- * What a rank that finds EXT_ENV_RANK_TRACE in its environment records: the first
- * time of each, CLOCK_MONOTONIC in ns, 0 for what it has not done.
+ * Times that a rank records when it finds EXT_ENV_RANK_TRACE in its environment: the
+ * first time of each event, CLOCK_MONOTONIC in ns, 0 for events that have not happened.
  */
 #define EXT_ENV_RANK_TRACE "PMI2X_STAMPS"
 enum rank_trace_event {

@@ -80,7 +80,7 @@ static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
 	l->ops.reply(l->arg, link, frame.data, frame.len);
 }
 
-/* The same with a body. */
+/* Replies with a body. */
 static void reply_bytes(struct launcher *l, void *link, uint32_t origin, uint32_t id,
 			const void *body, size_t len)
 {
@@ -493,7 +493,7 @@ static int on_lookup(struct launcher *l, void *link, struct control_msg *msg)
 	return on_name(l, link, msg, lookup);
 }
 
-/* Of PMIx: they meet in the same srun. */
+/* Requests of PMIx clients about names: they meet in the same srun. */
 static int on_names(struct launcher *l, void *link, struct control_msg *msg)
 {
 	const struct name_asker who = {
@@ -591,7 +591,7 @@ static int on_status(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-/* Who asks will ask again. */
+/* The asker will ask again. */
 static int on_started(struct launcher *l, void *link, struct control_msg *msg)
 {
 	const struct control_msg yes = {

@@ -42,7 +42,7 @@ struct launcher_ops {
 	void (*report)(void *arg, const char *text);
 	/* Ranks have ended because of what was reported. May be NULL. */
 	void (*gave_up)(void *arg);
-	/* What the node at `position` has recorded. May be NULL. */
+	/* The record of the node at `position`. May be NULL. */
 	void (*trace)(void *arg, uint32_t position, const void *data,
 		      size_t len);
 	/*

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What message.c, wire1.c, wire2.c and writer.c share. Contract: message.h. */
+/*
+ * Definitions that message.c, wire1.c, wire2.c and writer.c share. Contract: message.h.
+ */
 #ifndef PMI2X_MESSAGE_PRIVATE_H
 #define PMI2X_MESSAGE_PRIVATE_H
 

@@ -156,7 +156,7 @@ static void remove_thing(struct name_store *s, struct thing *t)
 	free(k);
 }
 
-/* What the request would see of that key, or NULL. */
+/* The thing that the request would see of that key, or NULL. */
 static struct thing *find_thing(const struct name_store *s, const struct names_proc *who,
 				enum names_range range, const char *key)
 {
@@ -341,7 +341,7 @@ static void forget_read(struct name_store *s, const struct names_proc *who,
 	}
 }
 
-/* Those that are there come first; their order is nobody's concern. */
+/* Items that are there come first; their order is nobody's concern. */
 static void answer_found(struct name_store *s, const struct name_asker *to,
 			const struct names_request *r)
 {
@@ -373,7 +373,7 @@ static bool depends(const struct names_item *item, uint32_t rank)
 	return false;
 }
 
-/* Who was to publish it, and does not any more; or NULL. */
+/* The ended process that was to publish it; or NULL. */
 static const struct ended *find_ended(const struct name_store *s,
 				      const struct names_item *item)
 {

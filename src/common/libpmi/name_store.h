@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What PMIx clients have published, and who waits for more: srun's. The two-sided rule
- * of PMIx: the publisher's range says who may see it, that of a look-up whose things
- * are wanted. A key that somebody could see twice is refused.
+ * Names that PMIx clients have published, and look-ups that wait for more, for srun.
+ * The two-sided rule of PMIx: the publisher's range says who may see it, that of a
+ * look-up whose things are wanted. A key that somebody could see twice is refused.
  */
 #ifndef PMI2X_NAME_STORE_H
 #define PMI2X_NAME_STORE_H
@@ -14,7 +14,7 @@
 #define NAME_STORE_WAITS_MAX 65536              /* look-ups that wait */
 #define NAME_STORE_ENDED_MAX 65536              /* namespaces and ranks */
 
-/* Who asks, and where the answer goes. */
+/* The process that asks, and where the answer goes. */
 struct name_asker {
 	void *link;
 	uint32_t origin, id;

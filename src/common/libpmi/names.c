@@ -8,7 +8,7 @@
 
 #include "libutil/coder.h"
 
-/* Who looks something up has no value. */
+/* A look-up has no value. */
 static void code_item(struct coder *c, struct names_item *item, bool look_up)
 {
 	code_text(c, &item->key);

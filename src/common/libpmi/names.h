@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What PMIx clients publish and look up: requests, which travel from who serves the
- * clients (pmix_msg.h) by way of the agents (control.h) to srun, and the answers. A
- * value is what libpmix has packed: nobody between looks into it.
+ * Requests of PMIx clients that publish and look up, which travel from the program that
+ * serves the clients (pmix_msg.h) by way of the agents (control.h) to srun, and the
+ * answers. A value is what libpmix has packed: nobody between looks into it.
  *
  * Names of PMI are others: neither kind finds the other's.
  */
@@ -30,8 +30,8 @@ enum names_op {
 };
 
 /*
- * Who may see what is published, and of whom somebody wants to see what: processes with
- * the same one of these.
+ * The processes that may see a published name, and those whose names a look-up may
+ * find: processes with the same one of these.
  */
 enum names_range {
 	NAMES_OF_PROCESS = 1,
@@ -79,8 +79,8 @@ struct names_answer {
 int names_pack_request(struct buf *b, const struct names_request *r);
 int names_pack_answer(struct buf *b, const struct names_answer *a);
 /*
- * What is read points into the input; `items` are the caller's to free. 0, -EPROTO or
- * -ENOMEM.
+ * The unpacked request or answer points into the input; `items` are the caller's to
+ * free. 0, -EPROTO or -ENOMEM.
  */
 int names_unpack_request(struct names_request *r, const void *data, size_t len);
 int names_unpack_answer(struct names_answer *a, const void *data, size_t len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pmi2x-pmixd, which serves a node's PMIx clients with libpmix, and its host (the
- * node's agent) tell each other over a SOCK_STREAM pair: frames of a u32 length of what
- * follows, little-endian, then a message. Whoever reads one takes it for a
- * stranger's. The data path is this one only: pmi2x-pmixd knows no network.
+ * Messages between pmi2x-pmixd, which serves a node's PMIx clients with libpmix, and
+ * its host (the node's agent) over a SOCK_STREAM pair: frames of a u32 length of what
+ * follows, little-endian, then a message. The reader of a message trusts it as little
+ * as a stranger's. The data path is this one only: pmi2x-pmixd knows no network.
  *
  * A helper may serve several namespaces (a step has one): each message names one by the
  * number that the host has given it.
@@ -87,7 +87,7 @@ enum pmix_msg_type {
 	PMIX_MSG_TYPES,
 };
 
-/* What ENTER enters. All members give the same op, name and members. */
+/* The operation that ENTER enters. All members give the same op, name and members. */
 enum pmix_op {
 	PMIX_OP_FENCE = 1,
 	PMIX_OP_CONSTRUCT, /* of a group: its name; those of different names are independent */
@@ -99,7 +99,7 @@ enum pmix_op {
 
 #define PMIX_NO_RANK UINT32_MAX
 
-/* What a message does not use is 0, PMIX_NO_RANK for the rank, NULL. */
+/* A message. Unused fields are 0, PMIX_NO_RANK for the rank, NULL. */
 struct pmix_msg {
 	enum pmix_msg_type type;
 	uint32_t nspace;
@@ -116,13 +116,13 @@ struct pmix_msg {
 
 /* Append it with its length before it. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM. */
 int pmix_msg_pack(struct buf *b, const struct pmix_msg *m);
-/* The same without the `len` bytes of data, which come behind it: m->data is not read. */
+/* Packs all but the `len` bytes of data, which come behind it: m->data is not read. */
 int pmix_msg_pack_head(struct buf *b, const struct pmix_msg *m);
 #define PMIX_MSG_LENGTH_BYTES 4 /* a message begins with them */
 
 /* Name another namespace in a message that has been packed. */
 void pmix_msg_set_nspace(void *message, uint32_t nspace);
-/* Of a message that begins so: all its bytes, or -EPROTO. */
+/* The size of a message that begins with this length: all its bytes, or -EPROTO. */
 int64_t pmix_msg_size(const void *length);
 /*
  * The first message of `len` bytes: how many of them it takes, 0: more are needed, or
@@ -131,8 +131,8 @@ int64_t pmix_msg_size(const void *length);
 int64_t pmix_msg_unpack(struct pmix_msg *m, const void *data, size_t len);
 
 /*
- * Who is in it, the beginning of ENTER's data: `ranks`, ascending, or, with a count of
- * 0, all of the namespace. Errors of buf_append.
+ * The members of the operation, the beginning of ENTER's data: `ranks`, ascending, or,
+ * with a count of 0, all of the namespace. Errors of buf_append.
  */
 int pmix_members_pack(struct buf *b, const uint32_t *ranks, uint32_t count);
 /*
@@ -142,7 +142,7 @@ int pmix_members_pack(struct buf *b, const uint32_t *ranks, uint32_t count);
 int pmix_members_unpack(struct cursor *c, uint32_t **ranks, uint32_t *count,
 			uint32_t max);
 
-/* What a rank gives. */
+/* The entry of a rank. */
 struct pmix_entry {
 	uint32_t rank;
 	uint32_t len;

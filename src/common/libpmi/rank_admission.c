@@ -18,7 +18,7 @@
 
 #define NAMED_MAX 16 /* PMIx clients of a node whose process is looked for everywhere */
 
-/* What waits for the host's answer. */
+/* A process that waits for the host's answer. */
 struct admission {
 	struct admission *next;
 	struct rank_session *ss;
@@ -149,7 +149,10 @@ static bool ask(struct pmi_server *s, const struct admission *a)
 	return true;
 }
 
-/* Of a client that is refused anyway: first the one process, then the other. True: done. */
+/*
+ * Names both processes of a client that is refused anyway: first the one process, then
+ * the other. True: done.
+ */
 static bool name_both(struct admission *a, int found)
 {
 	uint32_t process = found > 0 ? (uint32_t)found : 0;

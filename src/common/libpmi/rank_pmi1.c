@@ -32,7 +32,7 @@ static void answer_init(struct rank_session *ss, const struct rank_request *rq,
 }
 
 /*
- * Of a program that has not finalized: MPICH 5 does so at exit only, and sends
+ * An init of a program that has not finalized: MPICH 5 does so at exit only, and sends
  * init for each of its sessions. What the rank has put stays. A program with the
  * extension never does that; this is another one, on the descriptor of the first.
  */

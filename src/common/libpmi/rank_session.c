@@ -19,7 +19,7 @@ bool rank_is_live(const struct rank_session *ss)
 	return IN(ss->state) & IN_LIVE;
 }
 
-/* Of a session that is over: the one before. */
+/* The state of a session; if that is over, its last state before. */
 static enum rank_state last_state(const struct rank_session *ss)
 {
 	return ss->state == RANK_GONE ? ss->before : ss->state;
@@ -80,7 +80,7 @@ void rank_restart(struct rank_session *ss)
 	ss->protocol = PMI_PROTOCOL_NONE;
 }
 
-/* Of a library that records what it does: only wanted with a trace. */
+/* Times of a library that records what it does: only wanted with a trace. */
 static void take_rank_trace(struct rank_session *ss, const struct pmi_message *m)
 {
 	struct pmi_server *s = ss->server;
@@ -127,7 +127,7 @@ void rank_fail(struct rank_session *ss, const char *why)
 	s->ops->client_close(s->arg, ss->slot);
 }
 
-/* What it has put before it finalized can still be fetched. */
+/* Values that a rank has put before it finalized can still be fetched. */
 static void keep_pending(struct rank_session *ss)
 {
 	struct payload *records;
@@ -197,7 +197,7 @@ void rank_leave_pmi(struct rank_session *ss, const char *how)
 	attrs_fail_hopeless(s);
 }
 
-/* What is known of an end of PMI before is the reason for PMI's collectives. */
+/* If PMI has ended before, the reason for that is the reason for PMI's collectives. */
 void rank_end(struct rank_session *ss, const char *how)
 {
 	struct pmi_server *s = ss->server;
@@ -525,7 +525,7 @@ static void handle_message(struct rank_session *ss, enum pmi_protocol protocol,
 	dispatch(ss, protocol, rc);
 }
 
-/* What came is no message, or longer than any: there is no way to go on. */
+/* The bytes are no message, or longer than any: there is no way to go on. */
 static void refuse(struct rank_session *ss, enum pmi_protocol protocol, long error)
 {
 	const struct command c = {

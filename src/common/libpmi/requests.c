@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only srun can do: names and spawn, with a later answer; aborts. */
+/* Requests that only srun can answer: names and spawn, with a later answer; aborts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

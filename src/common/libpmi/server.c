@@ -174,9 +174,9 @@ static bool is_quiet(const struct pmi_server *s)
 }
 
 /*
- * What could not be done in the middle of a call: ends of sessions that broke
- * the rules, of which libcoll is told, what is new in the slots, and what others have
- * asked for.
+ * Does the work that could not be done in the middle of a call: ends of sessions that
+ * broke the rules, of which libcoll is told, what is new in the slots, and what others
+ * have asked for.
  */
 void server_settle(struct pmi_server *s)
 {
@@ -259,8 +259,9 @@ static void give_up(struct rank_session *ss)
 }
 
 /*
- * Of a spawned step: those who have spawned it wait until its first rank starts, and
- * may then connect with all. Where nobody has used PMI yet they have to hear of it, too.
+ * Reports an end in a spawned step: its spawners wait until its first rank starts, and
+ * may then connect with all. Where nobody has used PMI yet they have to hear of it,
+ * too.
  */
 static void tell_spawner(struct rank_session *ss, bool well)
 {

@@ -81,7 +81,7 @@ struct pmi_step {
 	const char *const *node_names; /* by node id, for messages */
 };
 
-/* What a trace of start-up is made of; see pmi_host_ops.event. */
+/* Events of a trace of start-up; see pmi_host_ops.event. */
 enum pmi_event {
 	PMI_EVENT_REQUEST,  /* slot: its rank asks for something, before what it is */
 	PMI_EVENT_TOPOLOGY, /* the same: for PMI_hwloc_xmlfile */
@@ -217,9 +217,9 @@ const struct tree_place *pmi_server_place(const struct pmi_server *s);
  */
 void pmi_server_client_open(struct pmi_server *s, uint32_t slot);
 /*
- * What comes next is of this process (its number is the host's to know, 0: unknown), until
- * this is called again. The rank's session of PMI is of one process: while that lives,
- * another one that sends init is refused.
+ * The next bytes are of this process (its number is the host's to know, 0: unknown),
+ * until this is called again. The rank's session of PMI is of one process: while that
+ * lives, another one that sends init is refused.
  */
 void pmi_server_client_writes(struct pmi_server *s, uint32_t slot, uint32_t pid);
 /*
@@ -231,7 +231,7 @@ void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot);
 /* Bytes from it. Never fails: what is wrong is answered to the rank. */
 void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 			     const void *data, size_t len);
-/* Of what it sends next, a part has come: it does not wait for an answer. */
+/* A part of its next message has come: the process does not wait for an answer. */
 bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot);
 /*
  * Its connection has ended; how its process does is told soon, by one of the two
@@ -348,14 +348,14 @@ size_t pmi_server_pending(const struct pmi_server *s);
 /* Is there such a one, or a rank that waits for another to put a node attribute? */
 bool pmi_server_expires(const struct pmi_server *s);
 /*
- * The same, or a rank that waits for srun's answer, or may wait in PMIx for one that has
- * not started it: these waits are told of, and no limit ends them.
+ * As above, or a rank that waits for srun's answer, or may wait in PMIx for one that
+ * has not started it: these waits are told of, and no limit ends them.
  */
 bool pmi_server_waits(const struct pmi_server *s);
 /* How many of these waits have ended here: grows whenever one does. */
 uint64_t pmi_server_ended(const struct pmi_server *s);
 /*
- * Of libpmi/status.h all but age_ms, for all ranks; `stopped` says whether the
+ * Sets all of libpmi/status.h but age_ms, for all ranks; `stopped` says whether the
  * process of a slot is. 0 or -ENOMEM; free out->runs.
  */
 struct node_status;
@@ -364,9 +364,9 @@ int pmi_server_status(struct pmi_server *s,
 		      struct node_status *out);
 #define PMI_WAIT_TEXT_MAX 1024 /* bytes, NUL included */
 /*
- * What is no part of the status: a line about a group's barrier in which ranks of
- * this node have waited for so long, and for whom, or about a node attribute, or a rank
- * that clients of PMIx miss. Empty when there is none.
+ * The waits that are no part of the status: a line about a group's barrier in which
+ * ranks of this node have waited for so long, and for whom, or about a node attribute,
+ * or a rank that clients of PMIx miss. Empty when there is none.
  */
 void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 			  char text[PMI_WAIT_TEXT_MAX]);
@@ -376,7 +376,7 @@ void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
  */
 void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		       const char *why);
-/* The same for all that has not ended here, of every kind. */
+/* Gives up all that has not ended here, of every kind. */
 void pmi_server_expire_all(struct pmi_server *s, const char *why);
 
 #endif

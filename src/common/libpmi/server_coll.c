@@ -140,7 +140,7 @@ static void enter(struct rank_session *ss, const struct rank_request *rq,
 	payload_unref(contribution);
 }
 
-/* What a rank has put goes with the fence, or stays for the next one. */
+/* Values that a rank has put go with the fence, or stay for the next one. */
 void collective_fence(struct rank_session *ss, const struct rank_request *rq)
 {
 	struct payload *records = NULL;
@@ -445,7 +445,7 @@ static bool gather_stride(const struct pmi_server *s, uint32_t seq,
 static void answer_gather(struct rank_session *ss, const struct entered *e,
 			  struct gather_result *g, uint64_t len)
 {
-	/* Who has finalized meanwhile will never give the space back. */
+	/* A rank that has finalized meanwhile will never give the space back. */
 	if (ss->state == RANK_ACTIVE && hold_gather(ss, g)) {
 		answer_error(ss, &e->rq, PMI_RC_NOMEM, "%s",
 			     answer_text(-ENOMEM));

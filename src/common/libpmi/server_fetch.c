@@ -233,7 +233,10 @@ static bool has_fresh(const struct rank_session *ss)
 	return false;
 }
 
-/* What must be looked through again differs from what was seen last. */
+/*
+ * The state of a session: if it differs from the state that was seen last, the session
+ * must be looked through again.
+ */
 static struct fetch_seen seen_now(const struct rank_session *ss)
 {
 	struct fetch_seen seen = {

@@ -57,7 +57,10 @@ static int append_block(struct buf *b, struct block k, uint64_t from)
 	return rc ? rc : buf_append(b, k.data + known, k.len);
 }
 
-/* What the rank has put since `from` and no fence has brought yet. */
+/*
+ * Appends the values that the rank has put since `from` and that no fence has brought
+ * yet.
+ */
 static int append_put(struct rank_session *ss, uint64_t from, struct buf *b)
 {
 	const struct entered *e;
@@ -81,7 +84,7 @@ static int append_put(struct rank_session *ss, uint64_t from, struct buf *b)
 
 /* ---- what groups have had ---- */
 
-/* The same members, whatever the tag. */
+/* A hash that is equal for the same members, whatever the tag. */
 static uint64_t members_hash(const struct pmi_group *g)
 {
 	uint64_t hash = g->form;
@@ -91,7 +94,7 @@ static uint64_t members_hash(const struct pmi_group *g)
 	return hash;
 }
 
-/* Those of two nodes have the same form and tag, but do not meet. */
+/* Groups of two nodes have the same form and tag, but do not meet. */
 static uint32_t name_hash(const struct rank_session *ss, const struct entered *e,
 			  const struct pmi_group *g)
 {
@@ -224,7 +227,7 @@ static void put_children(const struct pmi_server *s, const uint32_t *children,
 							   children[i])]);
 }
 
-/* What tells it apart from others of the same ranks. */
+/* Puts the tag, which tells a group apart from others of the same ranks. */
 static void put_tag(const struct coll_subset_state *what, bool pmix, struct buf *b)
 {
 	int32_t number;

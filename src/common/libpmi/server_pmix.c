@@ -379,7 +379,10 @@ static int on_finalized(struct pmi_server *s, const struct pmix_msg *m,
 
 #define NO_ABORT_TEXT "N/A" /* of Open MPI, which has none */
 
-/* Who has asked ends only when it is answered: its end does not come before its reason. */
+/*
+ * The rank that aborts ends only when it is answered: its end does not come before its
+ * reason.
+ */
 static int on_abort(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What PMIx clients of the node enter together: fences, of all ranks or some, groups and
- * connections. Whoever serves the clients enters for them and is told how that ended.
+ * Collectives that PMIx clients of the node enter: fences, of all ranks or some, groups
+ * and connections. Whoever serves the clients enters for them and is told how that
+ * ended.
  *
  *   contribution: the rank's entry as it came (pmix_entry_pack), a part of the message,
  *                 or nothing; so the contributions one after another are the result.
@@ -19,7 +20,7 @@
 
 #define SUBSET_OP COLL_OP_PMIX /* the names of these subsets differ by it from a group's of PMI-1 */
 
-/* What has been entered and has not ended. */
+/* An operation that has been entered and has not ended. */
 struct pmix_entered {
 	struct pmix_entered *prev, *next;
 	uint64_t id;      /* whoever serves the clients has given it */
@@ -296,7 +297,7 @@ static int look_ahead(const struct pmi_server *s, uint32_t *seq)
 	return rc;
 }
 
-/* Those that have gone have failed it for the others already. */
+/* Ranks that have gone have failed the fence for the others already. */
 static int enter_all(struct pmi_server *s, const struct entrance *en)
 {
 	char why[COLL_REASON_MAX];

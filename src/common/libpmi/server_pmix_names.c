@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What PMIx clients publish, take back, look up and spawn: from who serves them to srun,
- * and the answer back. Who asks is said here.
+ * Requests of PMIx clients to publish, take back, look up and spawn: from pmi2x-pmixd
+ * to srun, and the answer back. This file adds which process asks.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the server engine share. The contract is server.h.
+ * Definitions that the files of the server engine share. The contract is server.h.
  *
  *   server.c       the object and the host's entry points
  *   rank_session.c a rank's connection: framing, dispatch, its end; what both
@@ -54,7 +54,7 @@
 
 /* A job attribute that PMI-1 asks for as a key. */
 #define MAPPING_KEY "PMI_process_mapping"
-/* The same, of the node. */
+/* A key of PMI-1 for an attribute of the node. */
 #define TOPOLOGY_KEY "PMI_hwloc_xmlfile"
 
 struct server_attr;
@@ -132,7 +132,7 @@ struct command {
 	{.name = name_, .response = response_, .states = states_, \
 	 .handle = __VA_ARGS__}
 
-/* What an answer, also a later one, needs to know of its request. */
+/* The part of a request that an answer needs, also a later one. */
 struct rank_request {
 	const struct command *command;
 	enum pmi_protocol protocol;
@@ -161,7 +161,10 @@ struct entered {
 	struct rank_request rq;
 };
 
-/* What a group of this hash knows of a rank: rank_session.put when it had a barrier. */
+/*
+ * The values of a rank that a group of this hash knows: rank_session.put when it had a
+ * barrier.
+ */
 struct group_known {
 	uint64_t members;
 	uint64_t upto;
@@ -178,7 +181,7 @@ struct admission;
 struct fetch_wait;
 struct fetch_ask;
 
-/* What coll_fetch.op means here. */
+/* Meanings of coll_fetch.op here. */
 enum fetch_op { FETCH_VALUE = 1, FETCH_PMIX = COLL_FETCH_PMIX };
 
 /* By these it shows whether a rank has put something. */
@@ -252,7 +255,7 @@ struct topology {
 	bool answered; /* and has answered */
 };
 
-/* Who serves the node's PMIx clients (server_pmix.c). */
+/* The program that serves the node's PMIx clients (server_pmix.c). */
 struct pmix_server {
 	bool served; /* somebody may, */
 	bool hello;  /* has said so, */
@@ -406,7 +409,7 @@ bool rank_is_taken(struct rank_session *ss, uint32_t process);
 void rank_refuse(struct rank_session *ss, uint32_t process);
 /* Does what comes now come from a process that was refused for that? */
 bool rank_is_of_refused(const struct rank_session *ss);
-/* The same of a message other than init, which has been answered then. */
+/* As above, for a message other than init, which has been answered then. */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);
 
 /* ---- rank_admission.c ---- */
@@ -499,7 +502,7 @@ void collective_done(struct rank_session *ss, uint64_t offset);
 void collective_done_all(struct rank_session *ss);
 /* Forget what the session has entered and holds. */
 void collective_drop(struct rank_session *ss);
-/* What failed while answers were held back is answered now. */
+/* Failures while answers were held back are answered now. */
 void collective_answer_failed(struct pmi_server *s);
 /* The rank enters a group's barrier. NULL: no memory. */
 struct entered *collective_note_group(struct rank_session *ss,
@@ -524,10 +527,12 @@ void group_tell_wait(struct pmi_server *s, unsigned seconds,
 /* barrier_in of PMI-1, with a group or without. */
 void group_handle_barrier(struct rank_session *ss, const struct rank_request *rq,
 			  const struct pmi_message *m);
-/* The same of the extension, with a group. */
+/* barrier_in of the extension, with a group. */
 void group_handle_ext(struct rank_session *ss, const struct rank_request *rq,
 		      const struct pmi_message *m);
-/* What was entered with this number has ended: with a result, or for `why`. */
+/*
+ * The barrier that was entered with this number has ended: with a result, or for `why`.
+ */
 void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 		 const char *why);
 
@@ -587,10 +592,10 @@ int pmix_on_enter(struct pmi_server *s, const struct pmix_msg *m,
 /* Fence `seq` has ended: with a result, or for `why`. */
 void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
 		const char *why);
-/* The same of an entry of a subset, by its number. */
+/* As above, for an entry of a subset, by its number. */
 void pmix_subset_ended(struct pmi_server *s, uint32_t number,
 		       struct payload *result, const char *why);
-/* What a subset of this op is, after "PMIx "; NULL: it is no such. */
+/* The name of a subset of this op, after "PMIx "; NULL: it is no such. */
 const char *pmix_subset_name(uint8_t op);
 /* See collective_answer_failed. */
 void pmix_answer_failed(struct pmi_server *s);
@@ -611,7 +616,7 @@ int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
 		     const struct coll_fetch *what);
 void pmix_fetch_ended(struct pmi_server *s, uint64_t number,
 		      const struct coll_fetched *end);
-/* What has been asked of ranks of the node goes to who serves them: it is ready. */
+/* Requests to ranks of the node go to the program that serves them: it is ready. */
 void pmix_pass_on_fetches(struct pmi_server *s);
 /* It will not be answered any more, for `why`. */
 void pmix_fail_fetches(struct pmi_server *s, const char *why);
@@ -669,7 +674,7 @@ void slots_failed(struct pmi_server *s);
 /* Answer a request that came through the slot. */
 void slots_answer(struct rank_session *ss, const struct rank_request *rq,
 		  int rc, uint64_t offset, uint64_t len, const char *text);
-/* The same for a ring. Errors as slots_reply_ring. */
+/* Answers a ring. Errors as slots_reply_ring. */
 int slots_answer_ring(struct rank_session *ss, const struct rank_request *rq,
 		      const struct slot_neighbours *n);
 /* Wake the ranks if anything was answered. */
@@ -758,7 +763,10 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 /* The first rank of a spawned step has started; or why it never will. */
 void requests_ready(struct pmi_server *s, const char *why_not);
-/* Who has spawned the step, or was by this rank, may wait for it: it has ended. */
+/*
+ * The spawner of the step, or the step that this rank has spawned, may wait for the
+ * rank: it has ended.
+ */
 void requests_ended(struct rank_session *ss);
 /* Have srun end the step, with this exit code, and say why. 0 or a negative errno. */
 int requests_end_step(struct pmi_server *s, const char *why, int code);
@@ -768,7 +776,7 @@ void requests_report(struct pmi_server *s, const char *text);
 void requests_gave_up(struct pmi_server *s);
 /* A frame from srun. 0 or -EPROTO. */
 int requests_reply(struct pmi_server *s, const void *data, size_t len);
-/* Those of one interface of the rank. */
+/* Drops the requests of one interface of the rank. */
 void requests_drop(struct rank_session *ss, bool of_pmix);
 void requests_fail_all(struct pmi_server *s, const char *why);
 /* A line about the request that has waited longest, if there is one. */

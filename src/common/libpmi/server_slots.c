@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks enter through shared memory instead of their socket. An entry
+ * Collectives that ranks enter through shared memory instead of their socket. An entry
  * becomes a request like any other, with its answer on the board of the slots.
  *
  * When to look: the ranks count what they put into their slots, and who brings

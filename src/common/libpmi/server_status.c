@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the engine of a node tells about its status, and giving up on waiting. */
+/* Reports of a node's engine on its status, and giving up on waiting. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static const enum status_phase PHASES[] = {
 	[RANK_GONE] = STATUS_GONE,
 };
 
-/* Of a rank that uses PMIx only. */
+/* Phases of a rank that uses PMIx only. */
 static const enum status_phase PMIX_PHASES[] = {
 	[RANK_PMIX_ACTIVE] = STATUS_ACTIVE,
 	[RANK_PMIX_FINALIZED] = STATUS_FINALIZED,
