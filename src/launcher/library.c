@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What libpmi2x-launcher.so exports. */
+/* The table that libpmi2x-launcher.so exports. */
 #include "launcher/library.h"
 
 #include "pmi2x-build.h"

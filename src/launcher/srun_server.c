@@ -137,8 +137,8 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 static void on_deadline(uv_timer_t *timer);
 
 /*
- * Who goes without a goodbye has been killed. Its neighbours say so as well, and
- * what has failed; but it may have none any more, and srun would wait for its ranks
+ * An agent that goes without a goodbye has been killed. Its neighbours say so as well,
+ * and what has failed; but it may have none any more, and srun would wait for its ranks
  * for ever, which it does when its user wants that.
  */
 static void agent_lost(struct agent_link *a, int error)
@@ -329,7 +329,7 @@ static void on_deadline(uv_timer_t *timer)
 	}
 }
 
-/* What was ready together with the stop has been handled: see what is left. */
+/* All that was ready together with the stop has been handled: see what is left. */
 static void on_settled(uv_check_t *settled)
 {
 	struct srun_server *h = settled->data;

@@ -49,7 +49,7 @@ struct srun_server_host {
 	void (*report)(void *arg, const char *text);
 	/* Ranks have ended because of what was reported. NULL: so what. */
 	void (*gave_up)(void *arg);
-	/* What a node has recorded: a line of JSON, from an untrusted agent. */
+	/* The record of a node: a line of JSON, from an untrusted agent. */
 	void (*trace)(void *arg, uint32_t position, const void *data,
 		      size_t len);
 	/*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of srun's server share.
+ * Definitions that the files of srun's server share.
  *
  *   srun_server.c        agents, the launcher, the phases of the end
  *   srun_server_spawn.c  spawned sruns, and the srun that spawned this one
@@ -23,7 +23,7 @@
 
 enum phase { RUNNING, WAITING, TERMINATING, DRAINING, CLOSED };
 
-/* Who sends requests: what the launcher knows as a link. */
+/* A sender of requests; the launcher knows it as a link. */
 struct asker {
 	void (*send)(struct asker *to, const void *data, size_t len);
 };
@@ -59,7 +59,7 @@ struct reported {
 	uint32_t age_ms; /* 0: nothing has been */
 };
 
-/* What srun asks of its nodes; one query at a time. */
+/* Questions of srun to its nodes; one query at a time. */
 struct srun_status {
 	struct listener *listener; /* of tools; NULL: there is none */
 	uv_timer_t deadline;

@@ -31,7 +31,7 @@ static void send_to_child(struct asker *to, const void *data, size_t len)
 	spawned_send(c->process, data, len);
 }
 
-/* Of a child only names and the news that it runs are wanted. */
+/* Takes only requests about names and the news that it runs from a child. */
 static int on_child_message(void *arg, const void *data, size_t len)
 {
 	struct child *c = arg;

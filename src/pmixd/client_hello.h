@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a PMIx client says first: which rank it is. The form is that of PMIx 2 to 6, of
- * all that they send over TCP: a header (i32, u32, u32 length, u32), then the name of a
- * security module, u32 length and bytes of a credential, u8 kind of process, and of a
- * client its namespace and u32 rank. Lengths in the header are of the machine's byte
- * order, the others of the network's; names end with a NUL.
+ * The first message of a PMIx client: which rank it is. The form is that of PMIx 2 to
+ * 6, of all that they send over TCP: a header (i32, u32, u32 length, u32), then the
+ * name of a security module, u32 length and bytes of a credential, u8 kind of process,
+ * and of a client its namespace and u32 rank. Lengths in the header are of the
+ * machine's byte order, the others of the network's; names end with a NUL.
  */
 #ifndef PMI2X_PMIXD_CLIENT_HELLO_H
 #define PMI2X_PMIXD_CLIENT_HELLO_H

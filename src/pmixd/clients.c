@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who comes to libpmix, and who waits, or is refused. */
+/* Clients that come to libpmix, wait, or are refused. */
 #include "pmixd/clients.h"
 
 #include <errno.h>

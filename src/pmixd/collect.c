@@ -9,13 +9,13 @@
 
 #include "libpmi/pmix_msg.h"
 
-/* What a fence has brought, as it came. */
+/* The data that a fence has brought, as it came. */
 struct parcel {
 	uint32_t users; /* blobs in it */
 	char bytes[];
 };
 
-/* Of a rank. */
+/* The data of a rank. */
 struct blob {
 	struct parcel *parcel; /* NULL: none */
 	const char *data;
@@ -165,7 +165,10 @@ static int give(struct buf *b, uint32_t rank, enum collect_kind kind,
 	return rc;
 }
 
-/* What a rank has committed, or nothing, when libpmix has not answered. */
+/*
+ * Appends the data that a rank has committed, or nothing, when libpmix has not
+ * answered.
+ */
 static int give_answer(struct question *q, uint32_t rank, struct buf *b)
 {
 	int rc;

@@ -40,13 +40,13 @@ void collect_old_client(struct collect *c);
 int collect_give(struct collect *c, const struct event *fence, const uint32_t *slots,
 		 uint32_t count, struct buf *b);
 
-/* The same, of each member what it has committed, whatever the kind. */
+/* As above, but gives the data that each member has committed, whatever the kind. */
 int collect_give_ranks(struct collect *c, const uint32_t *slots, uint32_t count,
 		       struct buf *b);
 
 /*
- * What a fence has brought: entries. *store, malloc'ed, is what libpmix is to be given;
- * NULL: nothing. 0, -EPROTO or -ENOMEM.
+ * Takes the entries that a fence has brought. *store, malloc'ed, is what libpmix is to
+ * be given; NULL: nothing. 0, -EPROTO or -ENOMEM.
  */
 int collect_take(struct collect *c, const void *data, size_t len, char **store,
 		 size_t *store_len);

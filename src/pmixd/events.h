@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What libpmix's thread tells the program's: its calls do nothing but put one of these
- * into a queue. Any thread may push; one takes.
+ * Events from libpmix's thread to the program's: the former's calls do nothing but put
+ * one of these into a queue. Any thread may push; one takes.
  */
 #ifndef PMI2X_PMIXD_EVENTS_H
 #define PMI2X_PMIXD_EVENTS_H

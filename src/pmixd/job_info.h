@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the clients of a namespace may ask of their job. */
+/* Answers to what the clients of a namespace may ask of their job. */
 #ifndef PMI2X_PMIXD_JOB_INFO_H
 #define PMI2X_PMIXD_JOB_INFO_H
 
@@ -7,8 +7,8 @@
 #include "pmixd/info.h"
 
 /*
- * Of the job, for server_register_nspace. `dir` is the server's directory. 0 or -ENOMEM;
- * `out` is the caller's to free in any case.
+ * Values of the job, for server_register_nspace. `dir` is the server's directory. 0 or
+ * -ENOMEM; `out` is the caller's to free in any case.
  *
  * Both maps are of the whole job, by position; what libpmix derives from them (node,
  * local rank and host name of each rank) is not said again. No node number at the level of
@@ -18,8 +18,8 @@ int job_info_make(struct info_list *out, const struct pmix_nspace *n,
 		  const char *dir);
 
 /*
- * Of this node's ranks, for a second call: in one with the maps libpmix would take them
- * for all that is to be said of ranks, and derive nothing.
+ * Values of this node's ranks, for a second call: in one with the maps libpmix would
+ * take them for all that is to be said of ranks, and derive nothing.
  */
 int job_info_make_ranks(struct info_list *out, const struct pmix_nspace *n);
 

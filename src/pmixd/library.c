@@ -46,7 +46,7 @@ static int look_up_all(struct library *l, const char *path,
 	return 0;
 }
 
-/* Of "OpenPMIx 4.2.2 (PMIx Standard: ...)" or "PMIx 5.0.11": the first number. */
+/* Reads the first number of "OpenPMIx 4.2.2 (PMIx Standard: ...)" or "PMIx 5.0.11". */
 static bool read_version(struct library *l, int *major, int *minor)
 {
 	__typeof__(PMIx_Get_version) *get_version;
@@ -95,7 +95,7 @@ int library_open(struct library *l, const char *path, char why[LIBRARY_WHY_MAX])
 	return rc ? rc : look_up_all(l, path, why);
 }
 
-/* What it stores nobody reads. */
+/* Nobody reads the value that this call stores. */
 void library_pass(const struct library *l, const char *nspace)
 {
 	pmix_proc_t proc = { .rank = 0 };

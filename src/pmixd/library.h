@@ -12,7 +12,7 @@
 #define LIBRARY_WHY_MAX 512
 #define LIBRARY_VERSION_MAX 32
 
-/* What is called of it. */
+/* Functions of libpmix that are called. */
 #define LIBRARY_CALLS(CALL) \
 	CALL(server_init) \
 	CALL(server_register_nspace) \
@@ -35,7 +35,7 @@ struct library {
 #undef LIBRARY_MEMBER
 };
 
-/* What Data_pack has made, for Data_unpack, which only reads it. */
+/* A buffer that Data_pack has made, for Data_unpack, which only reads it. */
 static inline pmix_data_buffer_t library_packed(const void *data, size_t len)
 {
 	return (pmix_data_buffer_t){

@@ -51,7 +51,7 @@ enum pmixd_gds {
 
 #define PMIXD_DS21 "ds21" /* in DIR; a client that does not find it asks the server */
 
-/* What becomes of data that ranks enter a fence with. */
+/* The use of data that ranks enter a fence with. */
 enum pmixd_collect {
 	PMIXD_COLLECT_AUTO,   /* "auto": the last, in jobs of up to 256 ranks */
 	PMIXD_COLLECT_DEMAND, /* "demand": give it to libpmix when a client asks for it */

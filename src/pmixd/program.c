@@ -179,13 +179,13 @@ static void set_sources(const struct program *p, struct pollfd fds[SOURCES])
 		(struct pollfd){ ready ? PMIXD_FD_LISTENER_OLD : -1, POLLIN, 0 };
 }
 
-/* Of a descriptor that is not there poll says POLLNVAL. */
+/* For a descriptor that is not there poll says POLLNVAL. */
 static bool readable(const struct pollfd *fd)
 {
 	return fd->revents & (POLLIN | POLLHUP | POLLERR);
 }
 
-/* Who starts it may let ranks wait for that. */
+/* The starter may let ranks wait for that. */
 static void say_serves(struct program *p)
 {
 	if (p->serves || !p->options->listens || !server_is_ready(p->server))
@@ -200,7 +200,7 @@ static int handle(struct program *p, const struct pollfd fds[SOURCES])
 
 	if (readable(&fds[FROM_HOST]))
 		rc = take_host_message(p);
-	/* What a client may do can depend on a message that came before it. */
+	/* The rights of a client can depend on a message that came before it. */
 	if (!rc && (readable(&fds[FROM_AGENT]) || readable(&fds[FROM_WAITING])))
 		rc = take_messages(p);
 	say_serves(p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What pmi2x-pmixd does once it has given up its rights. */
+/* The work of pmi2x-pmixd once it has given up its rights. */
 #ifndef PMI2X_PMIXD_PROGRAM_H
 #define PMI2X_PMIXD_PROGRAM_H
 

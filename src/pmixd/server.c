@@ -132,7 +132,10 @@ static int tell(struct server *s, const struct job *j, const struct event *e,
 
 /* ---- messages ---- */
 
-/* Of another node: one that makes no sense may be of another release. */
+/*
+ * Delivers an event of another node: an event that makes no sense may be of another
+ * release.
+ */
 static int deliver(const struct server *s, const struct pmix_msg *m)
 {
 	int rc = notify_deliver(s->library, m->data, m->len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pmi2x-pmixd does between libpmix and the agent: messages of the agent and events
- * of libpmix come in, calls to libpmix and messages to the agent go out. One thread.
+ * The work of pmi2x-pmixd between libpmix and the agent: messages of the agent and
+ * events of libpmix come in, calls to libpmix and messages to the agent go out. One
+ * thread.
  */
 #ifndef PMI2X_PMIXD_SERVER_H
 #define PMI2X_PMIXD_SERVER_H

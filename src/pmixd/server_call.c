@@ -96,14 +96,14 @@ void server_expire_calls(struct server *s, int64_t now)
 	}
 }
 
-/* Of what could not be asked of the agent; the agent need not go for it. */
+/* Answers a call that could not be passed to the agent; the agent stays. */
 static int refuse(const struct event *e, int error)
 {
 	server_answer(&e->owed, server_status(error), NULL, 0);
 	return 0;
 }
 
-/* Of a new group the answer tells the members. */
+/* The answer tells the members of a new group. */
 static void keep_members(struct call *c, struct event *e)
 {
 	c->group = true;
@@ -207,7 +207,7 @@ int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t cou
 	return rc;
 }
 
-/* Of a connection with other namespaces: who speaks for this one, and for the node. */
+/* For a connection with other namespaces: who speaks for this one, and for the node. */
 static void name_speakers(const struct job *j, const struct event *e, uint32_t slot)
 {
 	uint32_t here;

@@ -20,7 +20,7 @@
 #define FAILED '?'
 #define LIMIT_MS 600000 /* that the others have to come, while they live */
 
-/* What is known of a process elsewhere: entries of all of its namespace. */
+/* Knowledge about a process elsewhere: entries of all of its namespace. */
 struct foreign {
 	struct foreign *next;
 	pmix_nspace_t nspace;
@@ -220,7 +220,7 @@ static int publish(struct server *s, struct call *c, const struct pmix_msg *m)
 	return ask(s, c, &r);
 }
 
-/* What is looked up: a key of each namespace, and the members that it comes of. */
+/* The names to look up: a key of each namespace, and the members that it comes of. */
 struct wanted {
 	struct names_item *items;
 	char (*keys)[NAMES_KEY_MAX + 1];

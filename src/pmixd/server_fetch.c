@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What other nodes ask of the ranks of this one. libpmix answers as soon as the rank has
- * committed something, and never if it does not.
+ * Requests of other nodes for data of this node's ranks. libpmix answers as soon as the
+ * rank has committed something, and never if it does not.
  */
 #include <errno.h>
 #include <stdlib.h>

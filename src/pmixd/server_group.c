@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the members of a group give, and what libpmix is told of it. The first member of
- * a node gives for all of them:
+ * Data of a group's members, and the results that libpmix gets. The first member of a
+ * node gives for all of them:
  *
  *   u8   is a context id wanted?
  *   u64  a context id that the node has given to no other group
@@ -54,7 +54,7 @@ int group_give(struct job *j, const struct event *e, const uint32_t *slots,
 
 /* ---- what comes in ---- */
 
-/* What libpmix is told, until it has read it. */
+/* The result of a group for libpmix, until it has read it. */
 struct result {
 	bool wanted;
 	uint64_t context; /* 0: none yet */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the server share. */
+/* Definitions that the files of the server share. */
 #ifndef PMI2X_PMIXD_SERVER_INTERNAL_H
 #define PMI2X_PMIXD_SERVER_INTERNAL_H
 
@@ -31,7 +31,7 @@ struct job {
 	uint64_t groups; /* that this node has entered */
 };
 
-/* What libpmix is owed an answer to, once the agent has given one. */
+/* A call of libpmix that gets its answer once the agent has given one. */
 struct call {
 	struct call *next;
 	uint64_t id;
@@ -59,7 +59,7 @@ struct crossing {
 	pmix_proc_t foreign[]; /* the other members, by namespace and rank */
 };
 
-/* What the agent is owed: the data of a rank of this node. */
+/* A request of the agent: the data of a rank of this node. */
 struct fetch {
 	struct fetch *next;
 	uint64_t id;       /* the agent's */
@@ -158,10 +158,10 @@ struct job *server_job_of(const struct server *s, const struct event *e);
 int server_cross(struct server *s, struct job *j, struct event *e);
 /* Its members of the namespace have met: with that. The call stays the caller's. */
 void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m);
-/* What the others have brought, or why they have not. */
+/* The other namespaces' data, or why they have not come. */
 void server_crossing_found(struct server *s, const struct call *c, int error,
 			   const struct names_answer *a);
-/* What is known of a process elsewhere. */
+/* Finds the data of a process elsewhere. */
 bool server_find_foreign(struct server *s, const struct event *e, const void **data,
 			 size_t *len);
 /* Before the answer: the client may connect with that namespace next, and must not wait. */
@@ -173,7 +173,7 @@ void server_asked_of_foreign(struct server *s, const char *nspace);
 int server_fetch(struct server *s, const struct pmix_msg *m);
 int server_gone(struct server *s, const struct pmix_msg *m);
 int server_committed(struct server *s, const struct event *e);
-/* Those of a namespace are forgotten. */
+/* Forgets the fetches of a namespace. */
 void server_forget_fetches(struct server *s, uint32_t job);
 
 #endif

@@ -156,7 +156,7 @@ static int register_infos(const struct server *s, const struct pmix_nspace *n,
 }
 
 /*
- * What register_infos does with data of ranks. For ds21 a namespace must not be
+ * Stores data of a rank, as register_infos does. For ds21 a namespace must not be
  * registered a second time: libpmix would lock the same locks twice.
  */
 static int store_rank(const struct server *s, const struct pmix_nspace *n,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What PMIx_Spawn asks for, as a request of libpmi/spawn.h. */
+/* The request of PMIx_Spawn, as a request of libpmi/spawn.h. */
 #ifndef PMI2X_PMIXD_SPAWN_H
 #define PMI2X_PMIXD_SPAWN_H
 

@@ -94,7 +94,7 @@ static void take_timeout(struct event *e, const pmix_info_t *info)
 		e->timeout_ms = (uint32_t)info->value.data.integer * 1000;
 }
 
-/* Of a group's limit libpmix 4 takes care by itself, and would answer twice. */
+/* libpmix 4 takes care of a group's limit by itself, and would answer twice. */
 static void take_member_directive(struct event *e, const pmix_info_t *info)
 {
 	if (info_is(info, PMIX_COLLECT_DATA))
@@ -110,7 +110,7 @@ static void take_fence_directive(struct event *e, const pmix_info_t *info)
 	take_member_directive(e, info);
 }
 
-/* Of several namespaces: which ranks are of the own one is seen later. */
+/* Keeps members of several namespaces: which ranks are of the own one is seen later. */
 static bool keep_members(struct event *e, const pmix_proc_t procs[], size_t nprocs)
 {
 	free(e->ranks);
@@ -145,7 +145,7 @@ static void trim(void)
 	untrimmed = NULL;
 }
 
-/* What libpmix has collected is the host's to free. */
+/* The host frees the data that libpmix has collected. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs,
 			      const pmix_info_t info[], size_t ninfo, char *data,
 			      size_t ndata, pmix_modex_cbfunc_t done, void *done_arg)

@@ -209,9 +209,9 @@ static uint32_t count_gone(const struct starter *s)
 }
 
 /*
- * Who has spawned the step may wait for a rank that has gone, while others of the node
- * go on. When all have gone it ends here: slurmstepd then kills what it has just started,
- * so the agent has to wait for starter_stop.
+ * The spawner of the step may wait for a rank that has gone, while others of the node
+ * go on. When all have gone the step ends on this node: slurmstepd then kills what it
+ * has just started, so the agent has to wait for starter_stop.
  */
 static bool some_have_gone(const struct starter *s)
 {

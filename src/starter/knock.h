@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose connections wait at a listening TCP socket: another local user's start nothing. */
+/*
+ * The users whose connections wait at a listening TCP socket: another local user's
+ * start nothing.
+ */
 #ifndef PMI2X_KNOCK_H
 #define PMI2X_KNOCK_H
 

@@ -33,7 +33,7 @@ static void add_known(const struct starter *s, struct setup *setup,
 	setup->nknown++;
 }
 
-/* Those of its neighbours that need no look-up: it need not ask for them. */
+/* Neighbours that need no look-up: the agent need not ask for them. */
 static int find_known(const struct starter *s, struct setup *setup)
 {
 	uint32_t n = layout_nodes(s->step->layout), k = s->step->tree_width;

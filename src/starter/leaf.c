@@ -176,7 +176,7 @@ static int add_hierarchy(const struct search *s, const char *root, size_t part,
 }
 
 /*
- * Of cpuacct slurmstepd is no member, only its tasks are. Slurm names a job's directory
+ * slurmstepd is no member of cpuacct, only its tasks are. Slurm names a job's directory
  * alike in all hierarchies.
  */
 static bool has_directory(const struct search *s, const char *root)
@@ -486,9 +486,9 @@ static bool remove_if_empty(const char *path, struct patience *p)
 }
 
 /*
- * What Slurm would have removed, had the program not been there: up to `n` directories,
- * from the first `len` bytes of the path up, until one is not empty. While a step runs
- * they are not.
+ * Removes directories that Slurm would have removed, had the program not been there: up
+ * to `n` directories, from the first `len` bytes of the path up, until one is not
+ * empty. While a step runs they are not.
  */
 static void remove_slurms(const char *dir, size_t len, unsigned int n, size_t locked,
 			  struct patience *p)

@@ -51,7 +51,9 @@ struct leaf {
 	char *dirs[LEAF_DIRS_MAX + 1]; /* to write cgroup.procs of; NULL ends */
 	unsigned int own;              /* the first so many are made by us */
 	size_t locked[LEAF_OWN_MAX];   /* bytes of dirs[i]: what Slurm locks */
-	/* Of the step, which Slurm tries once to remove; a NULL path ends. */
+	/*
+	 * Directories of the step, which Slurm tries once to remove; a NULL path ends.
+	 */
 	struct leaf_dir slurms[LEAF_SLURMS_MAX + 1];
 	bool copies_cpuset; /* that of `user` beside dirs[0] */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a PMIx client of each release looks for in its environment. */
+/* Variables that a PMIx client of each release reads. */
 #include "starter/pmix_env.h"
 
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What they are made of: see pmixd/pmixd.h. */
+/* Values from which the variables are made: see pmixd/pmixd.h. */
 struct pmix_env {
 	const char *jobid;
 	const char *node;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the agent asks, and its end. It belongs to the step's user: what it sends is
- * checked, and how often it asks is limited. Calls that block have threads of their
- * own, which answer by themselves.
+ * Requests of the agent, and its end. The agent belongs to the step's user: what it
+ * sends is checked, and how often it asks is limited. Calls that block have threads of
+ * their own, which answer by themselves.
  */
 #include "starter/starter_internal.h"
 
@@ -141,7 +141,7 @@ static int call_in_helper(struct starter *s, struct helpers *helpers,
 	return rc;
 }
 
-/* The same, about a node. */
+/* Starts a call about a node. */
 static int start_call(struct starter *s, struct helpers *helpers,
 		      void (*fn)(void *arg), const struct host_msg *m)
 {
@@ -345,7 +345,10 @@ static void on_wake(struct starter *s)
 		tell_to_leave(s);
 }
 
-/* Of a signal that tells of a fault; SIGSYS: the filter has caught it. */
+/*
+ * The agent has crashed by a signal that tells of a bug; SIGSYS: the filter has caught
+ * it.
+ */
 static void on_crashed(struct starter *s, const struct host_msg *m)
 {
 	char why[STARTER_WHY_MAX], call[32] = "";
@@ -467,8 +470,8 @@ static bool is_late(struct starter *s)
 }
 
 /*
- * What slurmstepd has forked and has yet to become a rank keeps connections open: that a
- * program has ended its process says.
+ * A process that slurmstepd has forked and that has yet to become a rank keeps
+ * connections open: the end of a program shows in its process, not in its connection.
  */
 enum service_poll {
 	SERVICE_AGENT,

@@ -124,7 +124,7 @@ struct starter_options {
 	 * once starter_prepare has begun, also when it fails.
 	 */
 	int doorbell_fd;
-	/* Of Slurm's daemons, which may be about to start again; 0-0: none. */
+	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
 	struct starter_ports slurm_ports[STARTER_SLURM_PORTS];
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the starter share.
+ * Definitions that the files of the starter share.
  *
  *   starter.c   life cycle and thread
  *   idle.c      what there is before the step uses PMI, and waiting for that
@@ -196,7 +196,10 @@ int launch_agent(struct starter *s);
  * a negative errno; release with leaf_free in any case.
  */
 int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *leaf);
-/* What is executed as the step's user; without further arguments and descriptors. */
+/*
+ * A program that is executed as the step's user; without further arguments and
+ * descriptors.
+ */
 struct child_program launch_program(const struct starter *s, int file,
 				    const char *name);
 
@@ -218,7 +221,9 @@ int topology_left_ms(const struct starter *s);
 void topology_check(struct starter *s);
 /* Kill it, remove its file. */
 void topology_close(struct starter *s);
-/* The same beside the starter's thread, which does not end: nothing of its is closed. */
+/*
+ * As above, beside the starter's thread, which does not end: nothing of its is closed.
+ */
 void topology_abandon(const struct starter *s);
 
 /* ---- pmix.c ---- */
@@ -239,7 +244,9 @@ void pmix_event(struct starter *s, bool ended);
 void pmix_refuse_ranks(const struct starter *s);
 /* Kill it, remove its directory. */
 void pmix_close(struct starter *s);
-/* The same beside the starter's thread, which does not end: nothing of its is closed. */
+/*
+ * As above, beside the starter's thread, which does not end: nothing of its is closed.
+ */
 void pmix_abandon(const struct starter *s);
 
 /* ---- service.c ---- */

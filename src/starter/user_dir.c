@@ -149,7 +149,10 @@ static void remove_unused(const char *path)
 		(void)user_dir_remove(fd, path);
 }
 
-/* Who looks for stale ones may take it away before it is locked: -ENOENT or -EBUSY. */
+/*
+ * Processes that look for stale directories may remove it before it is locked: -ENOENT
+ * or -EBUSY.
+ */
 static int make_locked(const char *path)
 {
 	remove_unused(path);

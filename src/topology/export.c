@@ -11,7 +11,7 @@
 
 #include "libutil/hwloc_plugins.h"
 
-/* Of components that are no plugins: libutil/hwloc_plugins.h. */
+/* Components of hwloc that are no plugins: libutil/hwloc_plugins.h. */
 static const char *const left_out[] = {
 	"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi",
 };

@@ -125,7 +125,7 @@ void durable_set_limit(struct durable *d, uint64_t bytes)
 
 /* ---- reading ---- */
 
-/* The caller keeps the bytes that the file should have at its end. */
+/* The kept bytes are those that the file should have at its end. */
 int durable_read(struct durable *d, void **data, size_t *len)
 {
 	char *all = malloc((size_t)d->size + 1);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Of a text in single quotes. */
+/* Appends the characters of a text in single quotes. */
 static int put_chars(struct buf *b, const char *text, size_t len)
 {
 	int rc = 0;
@@ -89,7 +89,7 @@ static int put_env(struct buf *b, const struct spawn_command *c)
 	return rc;
 }
 
-/* What a rank of command `c` does. */
+/* Appends what a rank of command `c` does. */
 static int put_command(struct buf *b, const struct spawn_command *c)
 {
 	const char *wdir = spawn_info(c, "wdir");

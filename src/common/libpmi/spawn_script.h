@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who starts processes all of one command can start those of a spawn nevertheless: as a
- * shell that chooses by PMI_RANK, and sees to the info keys wdir, path and env.
+ * A script for launchers that start processes all of one command: it starts those of a
+ * spawn, as a shell that chooses by PMI_RANK, and sees to the info keys wdir, path and
+ * env.
  */
 #ifndef PMI2X_SPAWN_SCRIPT_H
 #define PMI2X_SPAWN_SCRIPT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nodes tell about a step, packed, and together: who keeps whom waiting. */
+/* Reports of nodes about a step, packed, and together: who keeps whom waiting. */
 #include "libpmi/status.h"
 
 #include <errno.h>
@@ -263,7 +263,7 @@ static uint32_t count_of(const struct status_run *r)
 	return r->last - r->first + 1;
 }
 
-/* Of a node: the most that any of its ranks has entered. */
+/* The most that any rank of a node has entered. */
 static uint32_t most_entered(const struct node_status *n, enum coll_kind kind)
 {
 	uint32_t most = 0;
@@ -285,7 +285,7 @@ static uint32_t missing_at(const struct node_status *n, enum coll_kind kind,
 	return missing;
 }
 
-/* Who has not answered has entered nothing, and no rank of his is missing. */
+/* A node that has not answered has entered nothing, and no rank of it is missing. */
 bool step_status_stalled(const struct step_status *s, enum coll_kind kind,
 			 struct stalled *out)
 {
@@ -466,7 +466,7 @@ const char *step_status_text(const struct step_status *s,
 
 /* ---- for tools ---- */
 
-/* Of this many nodes the wait is told: more would say the same. */
+/* The number of nodes whose wait is told: more would say the same. */
 static uint32_t waits_shown(const struct step_status *s)
 {
 	uint32_t count = 0;

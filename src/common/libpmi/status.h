@@ -83,14 +83,14 @@ struct step_status;
 /* The name of the node at a position; valid while the step_status is. */
 typedef const char *(*status_name_fn)(void *arg, uint32_t position);
 
-/* Of so many nodes. 0, -EINVAL or -ENOMEM. */
+/* For `nodes` nodes. 0, -EINVAL or -ENOMEM. */
 int step_status_create(struct step_status **out, uint32_t nodes,
 		       status_name_fn name, void *arg);
 void step_status_destroy(struct step_status *s); /* NULL is allowed */
 
 /*
- * What the node at a position has packed. 0; -EPROTO, -EEXIST, -ENOBUFS or -ENOMEM:
- * left out.
+ * The packed status of the node at a position. 0; -EPROTO, -EEXIST, -ENOBUFS or
+ * -ENOMEM: left out.
  */
 int step_status_add(struct step_status *s, uint32_t position, const void *data,
 		    size_t len);

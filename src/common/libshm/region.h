@@ -48,9 +48,9 @@ struct region_writer;
  */
 int region_writer_create(struct region_writer **out, size_t size);
 /*
- * The same in two steps, for a creator whose rights to own the object are
- * not lasting: the empty object (a descriptor, CLOEXEC, or a negative errno),
- * and the rest, which takes it over, also on failure.
+ * As above, in two steps, for a creator whose rights to own the object are not lasting:
+ * the empty object (a descriptor, CLOEXEC, or a negative errno), and the rest, which
+ * takes it over, also on failure.
  */
 int region_object_create(void);
 int region_writer_create_in(struct region_writer **out, int object, size_t size);
@@ -124,10 +124,9 @@ bool region_payload_is(const struct region_writer *w, const struct payload *p);
 /* As region_publish_fence, of an image that lies in such a payload. */
 int region_publish_fence_payload(struct region_writer *w, struct payload *p);
 /*
- * The same for a gather: true, and where it is, if what ranks are to read lies in
- * the payload as it is, because all values have the length `stride`, or stride
- * is 0. It stays there as long as the payload has references: there is nothing
- * to release.
+ * As region_publish_gather: true, and where it is, if what ranks are to read lies in
+ * the payload as it is, because all values have the length `stride`, or stride is 0. It
+ * stays there as long as the payload has references: there is nothing to release.
  */
 bool region_publish_gather_payload(struct region_writer *w, struct payload *p,
 				   size_t stride, uint64_t *offset,
@@ -146,7 +145,7 @@ const void *region_writer_bytes(const struct region_writer *w, uint64_t offset,
 
 /* Bytes in use, for reports. */
 size_t region_writer_used(const struct region_writer *w);
-/* What tidying has cost since the beginning, in buckets of indexes. */
+/* The cost of tidying since the beginning, in buckets of indexes. */
 uint64_t region_writer_merged(const struct region_writer *w);
 
 /* ---- reader: a rank; any thread, no lock ---- */

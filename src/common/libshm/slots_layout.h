@@ -137,7 +137,7 @@ struct slots_board {
 	_Alignas(SLOTS_LINE) struct slot_replies replies[];
 };
 
-/* Of the ring that a rank was answered last. */
+/* The ring that a rank was answered last. */
 struct slot_ring {
 	char left[SLOT_RING_MAX];
 	char right[SLOT_RING_MAX];

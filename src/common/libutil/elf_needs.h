@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a program or library in ELF form says that it needs, without running it. The
+ * The needs that a program or library in ELF form declares, without running it. The
  * bytes come from a callback, and are not trusted: counts and lengths are checked
- * against the limits below. Of the machine's own byte order and of 64 bits only.
- * Any thread.
+ * against the limits below. Of the machine's own byte order and of 64 bits only. Any
+ * thread.
  */
 #ifndef PMI2X_ELF_NEEDS_H
 #define PMI2X_ELF_NEEDS_H

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Of `len` bytes. Names that collide under one seed do not under another: with a
- * random seed that stays in this process nobody can choose such. For uthash's
+ * The hash of `len` bytes. Names that collide under one seed do not under another: with
+ * a random seed that stays in this process nobody can choose such. For uthash's
  * _BYHASHVALUE macros.
  */
 uint32_t hash_seeded(uint64_t seed, const void *data, size_t len);

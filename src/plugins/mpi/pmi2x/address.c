@@ -81,7 +81,10 @@ static char *socket_path(const struct connect_back_socket *t, const char *spool,
 	return asprintf(&path, "%s/%s", spool, name) < 0 ? NULL : path;
 }
 
-/* The same, with %n and %h of slurm.conf expanded as slurmd does for this message. */
+/*
+ * The path of the socket, with %n and %h of slurm.conf expanded as slurmd does for this
+ * message.
+ */
 static char *expanded_path(const struct connect_back_socket *t,
 			   const char *node, uint32_t node_id)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What PMIx servers of all releases, mpi/pmix and PRRTE set for each process. What users
- * set for libpmix, PMIX_MCA_* first of all, is not among it.
+ * Variables that PMIx servers of all releases, mpi/pmix and PRRTE set for each process.
+ * Variables that users set for libpmix, PMIX_MCA_* first of all, are not among them.
  */
 #include "foreign_env.h"
 

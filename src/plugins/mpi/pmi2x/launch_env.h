@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What srun tells the agents of its step, as variables in the launch message:
- * the secret and small constants. Agents take them out again before tasks see
+ * Values that srun passes to the agents of its step, as variables in the launch
+ * message: the secret and small constants. Agents take them out again before tasks see
  * their environment.
  */
 #ifndef PMI2X_LAUNCH_ENV_H
@@ -23,10 +23,10 @@
 /* How a spawn hands its parent's end of a socket pair to the new srun. */
 #define LAUNCH_SPAWN_FD "PMI2X_SPAWN_FD"
 
-/* What an explicit srun --kill-on-bad-exit says: it wins over options. */
+/* The value of an explicit srun --kill-on-bad-exit: it wins over options. */
 enum launch_kill { LAUNCH_KILL_UNSAID, LAUNCH_KILL_NO, LAUNCH_KILL_YES };
 
-/* What srun sees of the step's program. */
+/* The kind of the step's program, as srun sees it. */
 enum launch_program {
 	LAUNCH_PROGRAM_OTHER,
 	LAUNCH_PROGRAM_MPI,  /* it needs an MPI library */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What srun has heard of its tasks. */
+/* States of srun's tasks, as srun has heard of them. */
 #ifndef PMI2X_MPIR_TABLE_H
 #define PMI2X_MPIR_TABLE_H
 
@@ -12,7 +12,7 @@
  * say. Any thread of srun, from prelaunch to client_fini.
  */
 bool task_is_started(uint32_t task);
-/* The same of all tasks; true where srun does not say. */
+/* Have all tasks started? True where srun does not say. */
 bool all_tasks_are_started(void);
 
 #endif

@@ -192,7 +192,7 @@ static void allowed_words(const struct option *o, char out[OPTION_TEXT_MAX])
 	snprintf(out + n, OPTION_TEXT_MAX - n, " (%s)", o->unit);
 }
 
-/* What a site does not offer a job does not get. */
+/* A job does not get an option that its site does not offer. */
 static bool is_offered(uint32_t job, uint32_t site)
 {
 	return site || !job;

@@ -77,11 +77,11 @@ void option_set(struct conf *c, size_t i, const char *where, const char *text,
 		const struct log_hook *log);
 
 /*
- * What a job's environment says of an option that has a variable, on a node, where *c
- * has the site's values. What a site sets for its own sake (how long its nodes are
- * held, how much of their memory, no PMIx) a job can lower only: a larger value is one
- * error line for `log` (may be NULL) that says both, and the site's stays. A wrong
- * value is left out without a line: srun has complained.
+ * The value that a job's environment gives an option that has a variable, on a node,
+ * where *c has the site's values. A job can only lower options that a site sets for its
+ * own sake (how long its nodes are held, how much of their memory, no PMIx): a larger
+ * value is one error line for `log` (may be NULL) that says both, and the
+ * site's stays. A wrong value is left out without a line: srun has complained.
  */
 void option_override(struct conf *c, size_t i, const char *text,
 		     const struct log_hook *log);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What Slurm looks up in mpi_pmi2x.so. Holds the plugin's only mutable state:
- * one pointer, made when the plugin is loaded. srun, slurmstepd, slurmd and
- * slurmctld load it; in the last two it only answers for mpi.conf.
+ * Symbols that Slurm looks up in mpi_pmi2x.so. Holds the plugin's only mutable state:
+ * one pointer, made when the plugin is loaded. srun, slurmstepd, slurmd and slurmctld
+ * load it; in the last two it only answers for mpi.conf.
  */
 #include "slurm_compat.h"
 
@@ -23,7 +23,7 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 #define TEXT(number) TEXT_OF(number)
 #define TEXT_OF(number) #number
-/* The same for pmi2x-probe --nodes, which has the file only. */
+/* The mark of Slurm's version, for pmi2x-probe --nodes, which has the file only. */
 static const char slurm_mark[] __attribute__((used)) =
 	"pmi2x slurm " TEXT(SLURM_VERSION_NUMBER);
 

@@ -47,7 +47,10 @@ static char *what_lacks(struct pmix_offer *o, const struct conf *conf,
 	return n < 0 ? NULL : why;
 }
 
-/* Who has asked for it by name hears that it is not there; others go on without. */
+/*
+ * Jobs that have asked for PMIx by name hear that it is not there; others go on
+ * without.
+ */
 static void refuse(struct pmix_offer *o, const struct conf *conf, char *why)
 {
 	if (conf->pmix == CONF_PMIX_EARLY)
@@ -63,11 +66,11 @@ static bool wants_early(const struct conf *conf, const struct pmix_step *step)
 }
 
 /*
- * What pmi2x-pmixd is told. In shared memory, where a client can find it after it has
- * connected: with 5. With 4 it looks for files before: where the server is started early,
- * and tasks wait for it; but not where others go on when a rank dies: if it did so while
- * it got something, it would keep a lock that the server waits for. What 6 and later have
- * differs.
+ * The option for pmi2x-pmixd. With PMIx 5 data is in shared memory, where a client can
+ * find it after it has connected. With 4 it looks for files before: where the server is
+ * started early, and tasks wait for it; but not where others go on when a rank dies: if
+ * it did so while it got something, it would keep a lock that the server waits for.
+ * What 6 and later have differs.
  */
 static const char *gds_word(const struct pmix_offer *o, const struct conf *conf,
 			    bool early)

@@ -22,7 +22,7 @@ struct pmix_offer {
 	char *failure; /* of the step: PMIx was asked for, and is not there; or NULL */
 };
 
-/* Of the step; `program`: what srun has found of its program. */
+/* Description of the step; `program`: what srun has found of its program. */
 struct pmix_step {
 	const char *jobid;
 	const char *node;
@@ -38,8 +38,8 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 void pmix_offer_describe(const struct pmix_offer *o,
 			 struct starter_pmix_options *out);
 /*
- * What is the same for all tasks of the node, into Slurm's array; once the starter
- * listens. `position` is that of the node.
+ * Adds the variables that all tasks of the node share to Slurm's array; once the
+ * starter listens. `position` is that of the node.
  */
 void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starter,
 			const struct pmix_step *step, uint32_t position,

@@ -71,9 +71,9 @@ typedef char *compat_conf_name;
 typedef uint32_t compat_job;
 #endif
 
-/* What Slurm's own MPI plugins send after an abort: SIG_TERM_KILL is SIGCONT, SIGTERM
- * and, after KillWait, SIGKILL; but only with SIGKILL does the controller tell srun
- * that the step has ended, whose node may be dead. */
+/* The signal that Slurm's own MPI plugins send after an abort: SIG_TERM_KILL is SIGCONT,
+ * SIGTERM and, after KillWait, SIGKILL; but only with SIGKILL does the controller tell
+ * srun that the step has ended, whose node may be dead. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define COMPAT_ABORT_SIGNAL SIG_TERM_KILL
 #else
@@ -125,7 +125,7 @@ static inline int compat_load_job(job_info_msg_t **out, uint32_t job)
 #define compat_is_async(step) ((void)(step), false)
 #endif
 
-/* What srun is to start: the program and its arguments. */
+/* The program and the arguments that srun is to start. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
 #define compat_argv(opt) ((opt)->argv)
 #else

@@ -26,9 +26,9 @@ extern char **environ;
 static const char *const known_keys[] = { "wdir", "path", "host", "env", NULL };
 
 /*
- * Of the SLURM_* variables only these go on to the new srun, besides what
- * describes the job: it would take the others for options, such as the number of
- * tasks of the spawning step.
+ * Only these SLURM_* variables go on to the new srun, besides those that describe the
+ * job: it would take the others for options, such as the number of tasks of the
+ * spawning step.
  */
 static const char *const kept_variables[] = {
 	"SLURM_CONF=", "SLURM_SACK_SOCKET=", "SLURM_CLUSTER_NAME=",
@@ -37,7 +37,7 @@ static const char *const kept_variables[] = {
 	"SLURM_SUBMIT_HOST=", "SLURM_SPANK_", "SLURM_JOB_", NULL
 };
 
-/* Of the job's variables these are options for srun. */
+/* Variables of the job that are options for srun. */
 static const char *const dropped_variables[] = {
 	"SLURM_JOB_ID=", "SLURM_JOB_NUM_NODES=", "SLURM_JOB_NODELIST=", NULL
 };

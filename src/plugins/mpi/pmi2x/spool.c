@@ -14,7 +14,7 @@
 /* PMI-1 ends a value there. */
 #define BLANKS " \t\r\n;="
 
-/* Who may write there can put another directory in the place of one of ours. */
+/* Users who may write there can put another directory in the place of one of ours. */
 static bool is_safe(const char *spool)
 {
 	struct stat st;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What lies in slurmd's spool directory for a step: it is the same for all ranks of the
- * node, also where each job has a /tmp of its own, and only root may write there. A
- * container may not have it.
+ * Files in slurmd's spool directory for a step: the directory is the same for all ranks
+ * of the node, also where each job has a /tmp of its own, and only root may write
+ * there. A container may not have it.
  */
 #ifndef PMI2X_SPOOL_H
 #define PMI2X_SPOOL_H

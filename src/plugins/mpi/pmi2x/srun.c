@@ -447,7 +447,7 @@ static int start_srun_server(struct srun *s)
 	return rc;
 }
 
-/* What the user wants counts, then what the site does. */
+/* The user's choice counts first, then the site's. */
 static void open_trace(struct srun *s, const struct conf *job)
 {
 	const char *wanted = getenv(TRACE_ENV) ? job->trace_dir : NULL;
@@ -482,7 +482,10 @@ static void srun_free(struct srun *s)
 	free(s);
 }
 
-/* What agents silently leave at its default is said where the user sees it. */
+/*
+ * Options that agents silently leave at their default are reported where the user sees
+ * them.
+ */
 static void read_overrides(struct conf *job)
 {
 	options_defaults(job);
@@ -592,7 +595,7 @@ int srun_end(struct srun *s)
 
 	if (!s)
 		return 0;
-	/* What an aborted step has spawned ends with it. */
+	/* Steps that an aborted step has spawned end with it. */
 	s->library->server_stop(s->server, s->aborted ? 0 : UINT32_MAX);
 	eventfd_write(s->over, 1);
 	if (s->aborted)

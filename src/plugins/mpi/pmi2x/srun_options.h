@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the user has asked srun for, by its command line or by a variable. From
- * prelaunch on; nothing is asked for in programs other than srun.
+ * Requests of the user to srun, by its command line or by a variable. From prelaunch
+ * on; nothing is asked for in programs other than srun.
  */
 #ifndef PMI2X_SRUN_OPTIONS_H
 #define PMI2X_SRUN_OPTIONS_H

@@ -18,8 +18,8 @@ struct step_apps {
 };
 
 /*
- * Of a step of `ranks` ranks that was not spawned. 0 or -ENOMEM; step_apps_free is due
- * in any case.
+ * Applications of a step of `ranks` ranks that was not spawned. 0 or -ENOMEM;
+ * step_apps_free is due in any case.
  */
 int step_apps_read(struct step_apps *out, const stepd_step_rec_t *step, uint32_t ranks);
 void step_apps_free(struct step_apps *a);

@@ -201,7 +201,7 @@ static int read_launch(struct stepd *s, const stepd_step_rec_t *step,
 	return -EINVAL;
 }
 
-/* What was spawned knows by its commands. */
+/* A spawned step knows its applications by its commands. */
 static int read_apps(struct stepd *s, const stepd_step_rec_t *step)
 {
 	int rc = 0;
@@ -336,7 +336,7 @@ static int open_program(struct stepd *s)
 	return s->program;
 }
 
-/* What a build without hwloc does not have. */
+/* A build without hwloc does not have this program. */
 static bool open_topology_program(struct stepd *s)
 {
 	s->topology_program = starter_program_open(TOPOLOGY_PROGRAM);
@@ -350,7 +350,7 @@ static bool open_topology_program(struct stepd *s)
 	return s->topology_program >= 0;
 }
 
-/* Who says where hwloc is to look is not told otherwise. */
+/* A topology that the environment chooses for hwloc is not replaced. */
 static void describe_topology(struct starter_options *o, struct stepd *s,
 			      const struct conf *conf,
 			      const stepd_step_rec_t *step, char **env)
@@ -449,7 +449,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		     step->node_name, strerror(-rc));
 }
 
-/* What is said now does not reach the user: rank 0 says it. */
+/* Messages of now do not reach the user: rank 0 says them later. */
 static void keep_note(void *arg, enum log_level level, const char *text)
 {
 	char *notes = arg;
@@ -574,7 +574,7 @@ static bool misses_pmix(const struct stepd *s)
 	       layout_ranks(s->nodes.layout) > 1;
 }
 
-/* What has not reached the user before there were tasks. */
+/* Reports messages that have not reached the user before there were tasks. */
 static void tell_user(const struct stepd *s, const mpi_task_info_t *task)
 {
 	if (task->gtaskid == 0 && s->notes[0])

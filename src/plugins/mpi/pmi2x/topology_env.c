@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose topology the environment speaks of. */
+/* The machine whose topology the environment describes. */
 #include "topology_env.h"
 
 #include <stddef.h>
