@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the links of all transports promise their owner: messages in order, each
- * until it is taken, then the end, once. See transport.h.
+ * Promises of the links of all transports to their owner: messages in order, each until
+ * it is taken, then the end, once. See transport.h.
  */
 #ifndef PMI2X_ALLGATHER_DELIVERY_H
 #define PMI2X_ALLGATHER_DELIVERY_H

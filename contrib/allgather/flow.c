@@ -35,7 +35,7 @@ static uint64_t available(const struct flow *f, enum ring_side side,
 	if (out->step == 0 || in->step >= out->step)
 		return length;
 	/*
-	 * What is sent next is coming in: no step is sent whole before it is
+	 * The bytes to send next are coming in: no step is sent whole before it is
 	 * here. Its range starts where the one received does, or later.
 	 */
 	if (in->done <= range->first)

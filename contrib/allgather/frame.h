@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What neighbours say to each other: a header of fixed-width little-endian
- * fields, then a piece of a block, or the text of a failure.
+ * Messages between neighbours: a header of fixed-width little-endian fields, then a
+ * piece of a block, or the text of a failure.
  *
  *   0  u16  FRAME_MAGIC     2  u8  kind      3  u8   0
  *   4  u32  operation       8  u32 step     12  u32  0

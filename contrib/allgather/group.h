@@ -96,7 +96,7 @@ void group_fail(struct group *g, const char *text);
 bool group_failed(const struct group *g, char *text);
 /* A member that attached and has died or left; -1: none. */
 int group_dead(const struct group *g);
-/* The same of those that have not posted. */
+/* As above, among those that have not posted. */
 int group_dead_missing(const struct group *g);
 bool group_leader_dead(const struct group *g);
 

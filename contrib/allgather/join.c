@@ -346,7 +346,7 @@ static int choose(struct join *j, int index, char *reason)
 		return -1;
 	while (transport_names[index] &&
 	       lacking(j, transport_names[index], why)) {
-		/* Of the best one that is wanted. */
+		/* The reason of the best transport that is wanted. */
 		if (!reason[0] && join_allows(j, transport_names[index]))
 			snprintf(reason, PMI2X_RING_ERROR_MAX, "%s", why);
 		index++;

@@ -69,7 +69,7 @@ bool join_allows(const struct join *j, const char *name);
  * names a rank that has not come, the same one everywhere.
  */
 int join_meet(struct join *j);
-/* The same for another collective of PMI that has failed with an error. */
+/* As above, for another collective of PMI that has failed with an error. */
 int join_blame(struct join *j, int error);
 
 /* ---- join_round.c ---- */

@@ -27,8 +27,8 @@
 #define SETTLE_MS 1200 /* so the others of a node have had the time to say it */
 #define JUDGE_MS 2000
 /*
- * Who has begun to wait first hears the verdict last: where ranks need long to
- * start, and so are given long, also a part of that time.
+ * The rank that has begun to wait first hears the verdict last: where ranks need long
+ * to start, and so are given long, also a part of that time.
  */
 #define GIVE_UP_MS 6000
 #define GIVE_UP_PART 2

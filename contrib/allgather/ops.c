@@ -318,7 +318,7 @@ static void too_long(struct pmi2x_ring *r, struct op *op)
 }
 
 /*
- * Who knows less about the cause speaks later: first the leader that misses a
+ * A rank that knows less about the cause speaks later: first the leader that misses a
  * rank of its node, then the neighbours of a node from which nothing has come.
  */
 static int64_t patience(const struct pmi2x_ring *r, const struct op *op)

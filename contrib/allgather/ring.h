@@ -112,7 +112,7 @@ bool ring_moved(const struct pmi2x_ring *r);
  */
 void ring_fail(struct pmi2x_ring *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The same with a neighbour to blame. */
+/* As above, with a neighbour to blame. */
 void ring_blame(struct pmi2x_ring *r, enum ring_side side, const char *reason);
 /* "left" or "right". */
 const char *ring_side_name(enum ring_side side);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who sends what in which step of an allgather over a ring of n places.
+ * The schedule of an allgather over a ring of n places: which place sends which bytes
+ * in which step.
  *
  * Every place starts with its own block, which travels in both directions at
  * once. In step s a place sends to the right the block that has come s places

@@ -22,7 +22,7 @@ bool setting_on(const char *name);
  */
 int setting_number(const char *name, int min, int max, int *out, char *why);
 
-/* The same for text that is part of a setting: false when it is no such number. */
+/* As above, for text that is part of a setting: false when it is no such number. */
 bool setting_parse(const char *text, int min, int max, int *out);
 /* -EINVAL, and the text for it. */
 int setting_wrong(char *why, const char *name, const char *text,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What moves messages between the neighbours of the ring: one operations table
- * a transport. A ring element (a node's leader) has one neighbour on each side;
- * with two elements both sides are the same neighbour, over two links.
+ * Transports move messages between the neighbours of the ring: one operations table a
+ * transport. A ring element (a node's leader) has one neighbour on each side; with two
+ * elements both sides are the same neighbour, over two links.
  *
  * Life: open, address, connect on both sides, progress until both sides are
  * connected, then send, progress and wait until close. Everything but wait

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What both sides of the ring share on the fabric: the open device, one
+ * Objects that both sides of the ring share on the fabric: the open device, one
  * completion queue with its channel, and one registered piece of memory.
  */
 #ifndef PMI2X_ALLGATHER_VERBS_DEVICE_H

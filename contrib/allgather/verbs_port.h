@@ -8,7 +8,7 @@
 #include "verbs_calls.h"
 
 /*
- * What the two ends of a link must have in common. The order is that of
+ * Fabrics: the two ends of a link must have one in common. The order is that of
  * preference: RoCE v2 over IPv4 is routed almost everywhere, a link-local address
  * nowhere, and version 1 does not leave its Ethernet.
  */

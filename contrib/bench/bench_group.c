@@ -9,7 +9,7 @@
 
 #define DIGITS 11 /* of a rank, and a comma */
 
-/* Who they are follows from the rank only where nodes are alike. */
+/* The leaders' ranks follow from the rank only where nodes are alike. */
 static bool nodes_are_alike(const struct bench *b)
 {
 	return b->size % b->locals == 0 && b->rank % b->locals == b->local;

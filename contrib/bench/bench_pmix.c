@@ -99,7 +99,7 @@ static int get(const char *jobid, int src, const char key[], char value[],
 	return PMI2_SUCCESS;
 }
 
-/* What no fence has published: as PMIX_KVS_Fetch, without a limit. */
+/* Fetches a value that no fence has published: as PMIX_KVS_Fetch, without a limit. */
 static int fetch(int rank, const char *key, void *value, size_t *len, int timeout_ms)
 {
 	int found, rc;

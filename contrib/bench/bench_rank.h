@@ -120,11 +120,11 @@ void bench_key(char key[PMI2_MAX_KEYLEN], int rank, int i);
 void bench_put(struct bench *b, int i);
 /* Look up what that rank put in round i; returns the length of the value. */
 int bench_get(struct bench *b, int rank, int i, char *value);
-/* The same, compared. */
+/* Looks the value up and compares it. */
 void bench_check_value(struct bench *b, int rank, int i);
 /* Whether this rank is one of those that check what `rank` gave. */
 bool bench_checks(const struct bench *b, int rank);
-/* What was put in so many rounds, as far as this rank checks it; in all. */
+/* Check the values of rounds that were put, as far as this rank checks them; in all. */
 void bench_check_rounds(struct bench *b, int rounds);
 void bench_check_all(struct bench *b);
 /*

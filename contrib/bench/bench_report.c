@@ -106,7 +106,7 @@ static double duration(const struct bench_stamp *s) { return s->out - s->in; }
 static double part(const struct bench_stamp *s) { return s->part; }
 static double waited(const struct bench_stamp *s) { return s->wait; }
 
-/* Of stamp i of all ranks: that place in ascending order. */
+/* The value of stamp i at that place in ascending order, among all ranks. */
 static double ordered(const struct bench *b, const struct bench_stamp *all,
 		      int i, double (*field)(const struct bench_stamp *s),
 		      int place)

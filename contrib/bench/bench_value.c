@@ -111,7 +111,7 @@ void bench_settle_choose(struct bench *b)
 		b->puts = "inside";
 }
 
-/* What the plugin does after a round is then over, or outside of what is timed. */
+/* After the rest, the plugin's work of a round is over, or outside of what is timed. */
 static void take_rest(const struct bench *b)
 {
 	struct timespec rest = {

@@ -130,7 +130,7 @@ int floor_launch(const struct floor_run *run);
  */
 bool floor_limits_allow(const struct floor_options *options);
 
-/* Of the node itself. */
+/* Ranks of the node itself. */
 static inline uint32_t floor_ranks(const struct floor_node *node)
 {
 	const uint32_t *first = node->run->first + node->position;
@@ -138,7 +138,7 @@ static inline uint32_t floor_ranks(const struct floor_node *node)
 	return first[1] - first[0];
 }
 
-/* Of the fullest node. */
+/* Ranks of the fullest node. */
 static inline uint32_t floor_most(const struct floor_options *options)
 {
 	return options->most ? options->most : options->ranks;

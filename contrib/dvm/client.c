@@ -184,7 +184,7 @@ static json_t *lost(struct conn *c, struct member *m)
 			 json_sprintf("%s.%u", c->name, c->numbers[i]));
 }
 
-/* What has come; an event when that is the end, and somebody waits for more. */
+/* Receives data; returns an event when that is the end, and somebody waits for more. */
 static json_t *receive(struct conn *c, struct member *m)
 {
 	ssize_t n;
@@ -211,7 +211,7 @@ static void note(struct member *m, json_t *event)
 		m->due -= n < m->due ? n : m->due;
 }
 
-/* Of those that have sent a whole line, each in its turn. */
+/* Takes an event of a member that has sent a whole line, each in its turn. */
 static json_t *take_any(struct conn *c)
 {
 	for (size_t i = 0; i < c->group.count; i++) {
@@ -286,7 +286,7 @@ static bool all_answered(struct conn *c, json_t *parts, json_t *answers)
 	return true;
 }
 
-/* Of this client as such, for it has no tag. */
+/* Is the error about this client as such? Then it has no tag. */
 static bool is_refusal(json_t *event)
 {
 	return !strcmp(event_name(event), "error") && !json_object_get(event, "tag");

@@ -54,7 +54,7 @@ void conn_say_logs(const struct conn *c);
  * "tasks", how many, and "dvm".
  */
 json_t *conn_next(struct conn *c);
-/* What comes while an answer is awaited is given to this; it does not keep it. */
+/* Events that come while an answer is awaited go to `fn`, which keeps none of them. */
 void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);
 /* Send it, and return the answer. "error" ends the program. */
 json_t *conn_ask(struct conn *c, json_t *request);
@@ -73,8 +73,8 @@ json_int_t get_task(const char *text);
 void print_json(json_t *value);
 
 /*
- * What a profile has of this process: its directory and environment, under a name that
- * is the same for the same.
+ * A profile of this process: its directory and environment, under a name that is the
+ * same for the same.
  */
 json_t *make_profile(void);
 

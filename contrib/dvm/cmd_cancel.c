@@ -24,7 +24,7 @@ bool say_unreached(json_t *event)
 	return json_array_size(nodes);
 }
 
-/* Of an answer: only those that have not been heard of since `seconds` ago. */
+/* Drops nodes of an answer that have been heard of less than `seconds` ago. */
 static void drop_heard(json_t *event, double seconds)
 {
 	json_t *nodes = json_object_get(event, "nodes"), *n;

@@ -19,7 +19,7 @@ static uint32_t take_number(const char *option, const char *text, uint32_t min)
 	return number;
 }
 
-/* Those that are named, or so many. */
+/* The named nodes, or their number. */
 static json_t *which_nodes(const char *command, uint32_t count, int argc,
 			   char **argv)
 {
@@ -35,7 +35,7 @@ static json_t *which_nodes(const char *command, uint32_t count, int argc,
 	return names;
 }
 
-/* Of the nodes that are meant, and say of how many it is done. */
+/* Asks for a change of the nodes, and prints for how many it is done. */
 static void change_nodes(const char *dvm, json_t *request, json_t *nodes,
 			 const char *done)
 {

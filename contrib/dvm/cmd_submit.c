@@ -634,7 +634,10 @@ static void up(const struct submission *s, const char *journal)
 	optind = file;
 }
 
-/* Of a DVM that goes on: its tasks are those of the lines that have been taken. */
+/*
+ * Takes up the tasks of a DVM that goes on: its tasks are those of the lines that have
+ * been taken.
+ */
 static void take_up(struct submission *s)
 {
 	json_t *event = conn_ask(s->conn, json_pack("{s:s,s:b}", "op", "wait",

@@ -80,7 +80,10 @@ static const char *name_of(void *arg, uint32_t position)
 	return get_text(json_array_get(a->nodes, position), "node");
 }
 
-/* Of a node none of whose ranks has begun with PMI: there was nobody to ask. */
+/*
+ * Packs the state of a node none of whose ranks has begun with PMI: there was nobody to
+ * ask.
+ */
 static int pack_fresh(struct buf *b, json_t *ranks)
 {
 	size_t n = json_array_size(ranks), i;
@@ -247,7 +250,10 @@ static void print_list(json_t *texts)
 		printf("  %s\n", json_string_value(text));
 }
 
-/* Of so many ranks that are left to show; how many are left then. */
+/*
+ * Prints ranks of the node, at most as many as are left to show; how many are left
+ * then.
+ */
 static size_t print_node(json_t *node, size_t left)
 {
 	json_t *rank;

@@ -128,7 +128,7 @@ static int connect_there(const char *name)
 	return dvm_address(file, name) ? remote_connect(file) : -ENOENT;
 }
 
-/* The same; *there: by frames, for it is on another node. */
+/* Connects here or there; *there: by frames, for it is on another node. */
 static int try_connect(const char *name, bool *there)
 {
 	int fd = strchr(name, '/') ? -ENOENT : connect_here(name);
@@ -159,7 +159,7 @@ static void add(struct dvm_socket **all, size_t *count, struct dvm_socket s)
 	more[(*count)++] = s;
 }
 
-/* Of a file: the name of the DVM of which it tells. */
+/* Cuts a file's name to the name of the DVM that the file describes. */
 static bool cut_suffix(char *file)
 {
 	char *suffix = strstr(file, ADDRESS_SUFFIX);
@@ -170,7 +170,10 @@ static bool cut_suffix(char *file)
 	return true;
 }
 
-/* Those of a directory that answer; there: it has files of those on other nodes. */
+/*
+ * Connects with members in a directory that answer; there: it has files of those on
+ * other nodes.
+ */
 static void connect_members(const char *name, const char *dir, bool there,
 			    struct dvm_socket **all, size_t *count)
 {

@@ -27,9 +27,9 @@ bool dvm_split_name(char *name, uint32_t *number);
  */
 int dvm_connect(const char *name, struct dvm_socket **out, size_t *count);
 /*
- * The same of that which is meant: `name`, that of PMI2X_DVM, this job's, or the only one
- * that is up on this machine, or, outside of jobs, on another. Its name, to be freed, or
- * NULL: no memory. With a / it is a file as of dvm_address.
+ * As above, for the DVM that is meant: `name`, that of PMI2X_DVM, this job's, or the
+ * only one that is up on this machine, or, outside of jobs, on another. Its name, to be
+ * freed, or NULL: no memory. With a / it is a file as of dvm_address.
  */
 char *dvm_reach(const char *name, struct dvm_socket **out, size_t *count, int *error);
 

@@ -78,7 +78,10 @@ static long long need_of(json_t *task)
 	return ranks > 0 && cores > 0 ? ranks * cores : 1;
 }
 
-/* What members have and were given; of those that have gone, nothing. */
+/*
+ * Resources that members have, and tasks that they were given; nothing for those that
+ * have gone.
+ */
 struct load {
 	long long cores, nodes, waiting;
 };
@@ -105,7 +108,10 @@ static bool is_less(const struct load *a, const struct load *b, long long need)
 	       (double)(b->waiting + need) * (double)a->cores;
 }
 
-/* Of those that can have it, or of all that are up: one of them refuses it then. */
+/*
+ * The least loaded member that can have the task, or else of all that are up: one of
+ * them refuses it then.
+ */
 static size_t least_loaded(const struct group *g, const struct load *loads, json_t *task)
 {
 	long long need = need_of(task), nodes = get_number(task, "nodes");

@@ -219,7 +219,7 @@ static void on_end(void *arg)
 
 /* ---- turns ---- */
 
-/* What starts them may wait for those that can come no more. */
+/* The starter of the daemons may wait for those that can come no more. */
 static void on_late(uv_timer_t *timer)
 {
 	struct headd *h = timer->data;

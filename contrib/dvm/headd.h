@@ -223,7 +223,7 @@ void ends_close(struct headd *h);
 int launch_daemons(struct headd *h);
 /* All are up: what srun has said while no daemon had anything to say need not be kept. */
 void launch_ready(struct headd *h);
-/* The same of more: head.h, ops.grow. */
+/* As above, for more nodes: head.h, ops.grow. */
 int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names);
 /* Before stop_turn: what was started for nodes that do not join is ended. */
 void launch_turn(struct headd *h);

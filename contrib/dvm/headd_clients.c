@@ -252,7 +252,10 @@ void clients_refuse(struct headd *h)
 	unlink(path);
 }
 
-/* Who waits for the end sees it when this process ends: it keeps a copy of the socket. */
+/*
+ * A client that waits for the end sees it when this process ends: this process keeps a
+ * copy of the socket.
+ */
 static void finish_stream(struct stream *s)
 {
 	(void)fcntl(stream_fd(s), F_DUPFD_CLOEXEC, 0);

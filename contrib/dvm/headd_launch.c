@@ -78,7 +78,7 @@ static void on_told(uv_write_t *write, int status)
 
 /* ---- those that end too early ---- */
 
-/* What the log has got since the DVM began to grow, at most the end of it. */
+/* The end of the log, as far as the log has grown since the DVM began to grow. */
 static void last_words(const struct headd *h, char words[WORDS_MAX])
 {
 	char path[4096];

@@ -120,7 +120,7 @@ static void on_proved(void *arg, struct link *l)
 		take_node(arg, position);
 }
 
-/* What else it says is for the last head. */
+/* All but GONE is for the last head. */
 static int take_gone(struct node_link *n, const struct payload *body)
 {
 	if (body->len && *(const uint8_t *)body->data == DVM_GONE)

@@ -168,7 +168,7 @@ static int read_file(struct headd *h, const char *path, struct welcome *w)
 	return rc;
 }
 
-/* Of the DVM that these daemons are of. */
+/* Takes the identity of the DVM that these daemons belong to. */
 static void take_identity(struct headd *h, const struct welcome *w)
 {
 	memcpy(h->welcome.dvm, w->dvm, sizeof(h->welcome.dvm));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the head does at its time: it ends tasks whose time to finish is over, gives up
- * nodes that do not come, and stops when it is told to, or before its job ends.
+ * Timers of the head: it ends tasks whose time to finish is over, gives up nodes that
+ * do not come, and stops when it is told to, or before its job ends.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void stop(struct headd *h)
 	dvm_head_stop(h->head, headd_now(h)); /* a turn follows */
 }
 
-/* What runs has time to finish; a second signal does not wait for that. */
+/* Running tasks have time to finish; a second signal does not wait for that. */
 static void on_terminate(uv_signal_t *handle, int number)
 {
 	struct headd *h = handle->data;

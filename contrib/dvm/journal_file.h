@@ -37,8 +37,9 @@ int journal_dir_open(struct journal_dir *d, const char *path);
 void journal_dir_close(struct journal_dir *d);
 
 /*
- * What another process may be writing, as far as it is now; neither made nor locked. To be
- * freed, also when it is empty. -ENOENT: there is none; -EPERM: it is no file.
+ * Reads a journal that another process may be writing, as far as it is now; neither
+ * made nor locked. To be freed, also when it is empty. -ENOENT: there is none; -EPERM:
+ * it is no file.
  */
 int journal_file_read(const char *dir, void **data, size_t *len);
 

@@ -60,7 +60,7 @@ static void remove_in(const char *dir, const char *file)
 	unlink(path);
 }
 
-/* Of all DVMs, where the user has not made it. */
+/* Removes the directory of all DVMs, where the user has not made it. */
 static void leave_parent(const char *dir)
 {
 	const char *given = getenv(DVM_BASE_VARIABLE);

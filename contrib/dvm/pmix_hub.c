@@ -166,7 +166,7 @@ static bool any_waits(const struct pmix_hub *h)
 
 static void on_said(uv_poll_t *poll, int status, int events);
 
-/* Those that are served. */
+/* Lets in the clients of namespaces that are served. */
 static void let_in_ready(struct pmix_hub *h)
 {
 	struct nspace *n, *next;
@@ -261,7 +261,7 @@ static int on_hello(struct pmix_hub *h, struct payload *message)
 	return rc;
 }
 
-/* Of one that is over: it was on its way. */
+/* A message of a namespace that is over was on its way. */
 static int on_message(void *arg, struct payload *message)
 {
 	struct pmix_hub *h = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What PMIx clients of a node are told, so that they find pmi2x-pmixd: see pmix_hub.h. */
+/* Variables with which PMIx clients of a node find pmi2x-pmixd: see pmix_hub.h. */
 #ifndef PMI2X_DVM_PMIX_OFFER_H
 #define PMI2X_DVM_PMIX_OFFER_H
 

@@ -21,13 +21,13 @@ int remote_connect(const char *file);
 /* For people. */
 const char *remote_strerror(int error);
 /*
- * Of what comes up to so many bytes, less frames; left: how many are to come of one, 0
+ * Receives at most `size` bytes, less frames; left: how many are to come of one, 0
  * first, or NULL: there are none. How many, 0 at the end, or a negative errno. Blocks.
  */
 ssize_t remote_receive(int fd, size_t *left, void *at, size_t size);
 /* All of it, to a head on another node. 0 or a negative errno. */
 int remote_send(int fd, const void *data, size_t len);
-/* The same, as it is, to any socket. */
+/* Sends all as it is, to any socket. */
 int remote_send_all(int fd, const void *data, size_t len);
 
 #endif

@@ -99,7 +99,7 @@ static void show_progress(struct results *r)
 		r->submitted, r->failed);
 }
 
-/* Of several DVMs one has gone; the others' results still come. */
+/* One of several DVMs has gone; the others' results still come. */
 static void note_lost(struct results *r, json_t *event)
 {
 	long long tasks = get_number(event, "tasks");

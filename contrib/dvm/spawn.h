@@ -15,7 +15,7 @@ int spawn_put_argv(struct buf *out, const struct spawn_request *r);
  */
 int spawn_put_about(struct buf *out, const struct spawn_request *r, const char *jobid);
 
-/* The same, read. */
+/* The unpacked form. */
 struct spawn_origin {
 	char *jobid;
 	uint32_t *app_sizes; /* NULL: there is one command */

@@ -56,7 +56,10 @@ struct task_host {
 	 */
 	int (*ask_spawn)(void *arg, const struct task *t, struct dvm_spawn *m);
 	void (*ready)(void *arg, const struct task *t, const char *why_not);
-	/* Of a task's agent for who serves PMIx: agent_host. NULL: nobody does. */
+	/*
+	 * A message of a task's agent for the program that serves PMIx: agent_host.
+	 * NULL: nobody does.
+	 */
 	void (*pmix_send)(void *arg, const struct task *t, const void *head, size_t len,
 			  struct payload *data);
 	/* Nothing may be said to it any more; it frees itself. */

@@ -27,7 +27,7 @@ struct tasks_options {
 struct tasks_ops {
 	/* A message (dvm_msg.h) for the zygote; copied. Must not call back. */
 	void (*say)(void *arg, const void *data, size_t len);
-	/* The same for the head. 0, or a negative errno: there is none. */
+	/* As above, for the head. 0, or a negative errno: there is none. */
 	int (*say_head)(void *arg, const void *data, size_t len);
 	/* See pool_send; address NULL: only if there is a link already. */
 	int (*send)(void *arg, uint32_t node, const struct dvm_address *address,

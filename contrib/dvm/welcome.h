@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a daemon of a DVM is told on its standard input, so that nothing of it is in an
- * argument or the environment, which others may see: lines of a word and its value, up
- * to an empty line. Clients on other nodes find the same in a file.
+ * The welcome of a daemon of a DVM comes on its standard input, so that nothing of it
+ * is in an argument or the environment, which others may see: lines of a word and its
+ * value, up to an empty line. Clients on other nodes find the same in a file.
  *
  *   pmi2x-dvm VERSION
  *   dvm       name and number of this DVM, which the handshake compares
@@ -53,8 +53,9 @@ void welcome_sockaddr(struct sockaddr_storage *out, const struct dvm_address *a)
 /* The text, to be freed and forgotten by the caller, or NULL. */
 char *welcome_format(const struct welcome *w);
 /*
- * Of a stream from which nothing has been read; it has no buffer from now on. 0, -EPROTO, or
- * -EPROTONOSUPPORT: of another version. Blocks. Nothing behind the empty line is read.
+ * Reads a stream from which nothing has been read; it has no buffer from now on. 0,
+ * -EPROTO, or -EPROTONOSUPPORT: another version. Blocks. Nothing behind the empty line
+ * is read.
  */
 int welcome_read(struct welcome *w, FILE *in);
 

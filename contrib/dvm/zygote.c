@@ -31,7 +31,7 @@
 #define STRAYS_PART 20 /* ... and what they cost at most: this part of the time */
 #define LINK_END_MS 1000 /* for the head's answer, each time */
 #define PMIX_END_S 10 /* for pmi2x-pmixd, which ends when pmi2x-dvmd has been killed */
-/* What epoll says of others than outputs: no number of a part is so large. */
+/* Values of epoll events of others than outputs: no number of a part is so large. */
 #define EVENT_HEAD UINT64_MAX
 #define EVENT_SIGNAL (UINT64_MAX - 1)
 
@@ -240,7 +240,7 @@ static void read_head(struct zygote *z)
 
 /* ---- life ---- */
 
-/* Who made it has removed it, unless it was killed. */
+/* The maker of the files has removed them, unless it was killed. */
 static void remove_pmix_files(const struct zygote *z)
 {
 	if (!*z->has.pmix.dir)
@@ -249,7 +249,10 @@ static void remove_pmix_files(const struct zygote *z)
 	user_dir_remove_orphan(z->has.pmix.dir);
 }
 
-/* What is left of tasks that have ended. Milliseconds until it is to be called; -1: never. */
+/*
+ * Kills the rest of tasks that have ended. Milliseconds until it is to be called; -1:
+ * never.
+ */
 static int look_for_strays(struct zygote *z)
 {
 	uint64_t began = now().ms, ended;
@@ -308,7 +311,7 @@ static void say_gone(void)
 		;
 }
 
-/* What is done after each turn. Milliseconds until there is more to do; -1: none. */
+/* The work after each turn. Milliseconds until there is more to do; -1: none. */
 static int turn(struct zygote *z)
 {
 	int left = dvm_node_turn(z->node, now()), strays = look_for_strays(z);

@@ -58,10 +58,10 @@ void zygote_pmi_ask(const struct dvm_pmi_ask *ask);
 
 struct outputs;
 
-/* What comes is given to dvm_node_output of *node. 0 or a negative errno. */
+/* Output is given to dvm_node_output of *node. 0 or a negative errno. */
 int outputs_create(struct outputs **out, int epoll, struct dvm_node **node);
 int outputs_open(struct outputs *o, uint32_t part);
-/* What the ranks of a part write to; -1: there is no such part. */
+/* The ends that the ranks of a part write to; -1: there is no such part. */
 void outputs_of(struct outputs *o, uint32_t part, int ends[2]);
 /* Our copies of the ranks' ends, once all have been started. */
 void outputs_started(struct outputs *o);

@@ -49,7 +49,7 @@ struct fault {
 
 static struct fault *faults;
 
-/* Of a program and how it is looked for; 0: none. */
+/* Hashes of a program and how it is looked for; 0: none. */
 static uint32_t quick[QUICK];    /* by itself: it may be executed after a vfork */
 static uint32_t on_trial[FAULTS]; /* by process: executed after a fork */
 
@@ -111,7 +111,9 @@ static bool begins(const char *variable, const char *prefix, size_t len)
 	return *variable == *prefix && !strncmp(variable, prefix, len);
 }
 
-/* Of the step or program that started the DVM, and wrong in a task. */
+/*
+ * Is the variable one of the step or program that started the DVM, and wrong in a task?
+ */
 static bool is_foreign(const char *variable)
 {
 	static const char *const prefixes[] = {

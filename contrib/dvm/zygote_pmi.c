@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pmi2x-dvmd, which serves PMI, is told of the parts that are to have one: messages
- * (dvm_msg.h), one a packet. With the first of a part goes the socket over which its ranks
- * register (libio/registration.h).
+ * Messages to pmi2x-dvmd, which serves PMI, about parts that are to have one
+ * (dvm_msg.h), one a packet. With the first of a part goes the socket over which its
+ * ranks register (libio/registration.h).
  */
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the public functions of PMI-1, PMI-2 and the extension share. A function that
- * is api_... enters the session and leaves it. All give 0 or an error (conn.h), also
- * -ENXIO and -ECHILD (session_enter) and -EINVAL for arguments that are missing,
- * which the callers translate into codes of their own protocol. Any thread.
+ * Definitions that the public functions of PMI-1, PMI-2 and the extension share. A
+ * function that is api_... enters the session and leaves it. All give 0 or an error
+ * (conn.h), also -ENXIO and -ECHILD (session_enter) and -EINVAL for arguments that are
+ * missing, which the callers translate into codes of their own protocol. Any thread.
  */
 #ifndef PMI2X_API_H
 #define PMI2X_API_H

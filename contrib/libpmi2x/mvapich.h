@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What MVAPICH2's start-up code wants: one operation of each kind, without a
- * request in the caller's hands. Any thread; errors as requests.h, and -EINVAL: one
- * of that kind is under way already, or there is none to wait for.
+ * Functions that MVAPICH2's start-up code needs: one operation of each kind, without a
+ * request in the caller's hands. Any thread; errors as requests.h, and -EINVAL: one of
+ * that kind is under way already, or there is none to wait for.
  */
 #ifndef PMI2X_MVAPICH_H
 #define PMI2X_MVAPICH_H

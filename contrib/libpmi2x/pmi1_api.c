@@ -230,7 +230,7 @@ int PMI_KVS_Create(char kvsname[], int length)
 }
 
 /*
- * What follows this job's name in `kvsname`: "" or "+<rank>.<n>". 0, -ESRCH (it is
+ * The text behind this job's name in `kvsname`: "" or "+<rank>.<n>". 0, -ESRCH (it is
  * no space of this job) or an error.
  */
 static int own_space(struct job *job, const char *kvsname, const char **space)

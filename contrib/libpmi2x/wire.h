@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a session asks of the process manager, as a table of operations: one
- * table for PMI-2, one for PMI-2 with the pmi2x extension, one for PMI-1, one
- * for a process that has no process manager (singleton). Chosen at init.
+ * Requests of a session to the process manager, as a table of operations: one table for
+ * PMI-2, one for PMI-2 with the pmi2x extension, one for PMI-1, one for a process that
+ * has no process manager (singleton). Chosen at init.
  *
  * All return 0 or an error (see conn.h); -ENOENT: no such key, name or
  * attribute; -ENOTSUP: this process manager cannot do that. Any thread.

@@ -291,8 +291,8 @@ static int flush(struct job *job, struct buf *records)
 }
 
 /*
- * What has been put can be fetched when put has returned: the records from `start` on
- * are shown to the agent, or sent.
+ * Values can be fetched when put has returned: the records from `start` on are shown to
+ * the agent, or sent.
  */
 static int show_put(struct job *job, struct buf *records, size_t start)
 {

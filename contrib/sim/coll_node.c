@@ -25,7 +25,7 @@ static bool has_bytes(const struct sim_node *n)
 	return n->sim->scenario->payload == PAYLOAD_BYTES;
 }
 
-/* Those of a group are few, and some are read by libcoll: who takes part. */
+/* Bytes of a group are few, and libcoll reads some: who takes part. */
 static bool needs_bytes(const struct sim_node *n, const struct coll_msg *msg)
 {
 	return has_bytes(n) || coll_msg_is_subset(msg);
@@ -44,8 +44,8 @@ static struct payload *held(struct sim_node *n, size_t len,
 }
 
 /*
- * What an agent's queue keeps until it has been sent: a piece of the result, or
- * contributions, which libcoll itself gives up.
+ * Payloads that an agent's queue keeps until they have been sent: a piece of the
+ * result, or contributions, which libcoll itself gives up.
  */
 static struct payload *keep(struct sim_node *n, const struct coll_msg *msg,
 			    const struct payload_vec *body)
@@ -78,7 +78,10 @@ static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
 	buf_free(&head);
 }
 
-/* What an exchange by rounds has brought is libcoll's own; it counts as well. */
+/*
+ * The parts that an exchange by rounds has brought are libcoll's own; they count as
+ * well.
+ */
 static void count_parts(struct sim_node *n, const struct payload_vec *parts,
 			uint64_t result)
 {

@@ -10,7 +10,7 @@
 #include "libshm/image.h"
 #include "libshm/records.h"
 
-/* Of a result, at each node: the next node looks at others. */
+/* Ranks of a result that each node checks: the next node looks at others. */
 #define CHECKED_RANKS 64
 #define BLOCK_MAX (SIZE_MAX / 2)
 /* Bytes of results that all nodes together may hold. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What ranks contribute and what must come out, as libpmi and libshm make it:
- * records, contributions to a gather, images. The value of a rank follows from
- * its number and the operation's.
+ * Contributions of ranks and the results that must come out, as libpmi and libshm make
+ * it: records, contributions to a gather, images. The value of a rank follows from its
+ * number and the operation's.
  */
 #ifndef PMI2X_SIM_CONTENTS_H
 #define PMI2X_SIM_CONTENTS_H
@@ -28,7 +28,9 @@ uint32_t contents_stride(const struct sim *s);
 
 /* ---- for nodes without a server ---- */
 
-/* Of one record of a fence, one contribution to a gather, both ring values. */
+/*
+ * The length of one record of a fence, one contribution to a gather, both ring values.
+ */
 uint64_t contents_unit_len(const struct scenario *sc,
 			   const struct scenario_op *op);
 
@@ -45,7 +47,7 @@ struct payload *contents_image(const struct sim *s, enum coll_kind kind,
 uint64_t contents_image_len(const struct sim *s, const struct scenario_op *op,
 			    uint64_t bytes, int *error);
 
-/* Of the operation; 0: it has none that nodes hold. */
+/* The result's length for the operation; 0: it has none that nodes hold. */
 uint64_t contents_result_len(const struct sim *s, uint32_t op);
 /*
  * Whether there is room for so many bytes of results on each node. 0, or -1 with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What determined when something happened: a chain of times at which nodes got
- * busy, each because a message came or a rank entered. Shared and counted.
+ * The path to an event: a chain of times at which nodes got busy, each because a
+ * message came or a rank entered. Shared and counted.
  */
 #ifndef PMI2X_SIM_PATH_H
 #define PMI2X_SIM_PATH_H

@@ -13,7 +13,7 @@ int report_table(const struct sim *s, FILE *out);
 void report_paths(const struct sim *s, FILE *out, uint32_t most);
 /* With a line of names first. The same scenario gives the same bytes. */
 int report_csv(const struct sim *s, FILE *out);
-/* The same for each node and link; of a dead node's links those of the tree. */
+/* As above, for each node and link; of a dead node's links those of the tree. */
 int report_details(const struct sim *s, FILE *out);
 /* Bytes of this process at its largest. */
 uint64_t report_own_memory(void);

@@ -190,7 +190,7 @@ static void finish(struct sim_node *n, uint32_t slot, sim_time at)
 	node_end(n);
 }
 
-/* What the rank has come out of is not over before it has looked at it. */
+/* An operation is not over before the rank has looked at its result. */
 static void look(struct sim_node *n, uint32_t slot, sim_time at)
 {
 	struct sim *s = n->sim;

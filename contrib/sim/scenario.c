@@ -131,7 +131,7 @@ static uint64_t ranks_at_most(const struct scenario *s)
 			   2 * s->ranks_per_node - 1 : s->ranks_per_node);
 }
 
-/* Of the later of two keys of [step]; 0: neither is in the file. */
+/* The line of the later of two keys of [step]; 0: neither is in the file. */
 static unsigned int line_of(const struct scenario *s, const char *a,
 			    const char *b)
 {

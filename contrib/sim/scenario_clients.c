@@ -4,7 +4,7 @@
 #include "libshm/records.h"
 #include "scenario.h"
 
-/* Of values that are not put: two of a ring go into one message. */
+/* The limit of values that are not put: two of a ring go into one message. */
 #define VALUE_MAX 65536
 
 /* By enum scenario_clients. */

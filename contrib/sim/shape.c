@@ -24,7 +24,7 @@ static uint32_t position_at(const struct sim *s, uint32_t place)
 	return (place + s->nhosts - 1) % s->nhosts;
 }
 
-/* Of the fewest levels that have room for all. */
+/* The tree with the fewest levels that have room for all. */
 static struct filled filled_root(uint32_t places, uint32_t width)
 {
 	uint64_t below = width;

@@ -141,7 +141,7 @@ struct sim {
 	uint16_t seq_of[SCENARIO_OPS_MAX];           /* of its kind */
 	uint16_t op_of[3][SCENARIO_OPS_MAX];         /* [kind][seq] */
 	uint64_t unit_len[SCENARIO_OPS_MAX];         /* see contents.h */
-	/* Of a group: what its messages are known by, from the first of them on. */
+	/* A group: the key of its messages, from the first of them on. */
 	unsigned char group_key[SCENARIO_OPS_MAX][COLL_KEY_SIZE];
 	bool group_known[SCENARIO_OPS_MAX];
 	struct phase phases[SCENARIO_OPS_MAX + 1];   /* the last: no operation */
@@ -238,7 +238,7 @@ void fault_noticed(struct sim *s, uint32_t position, uint32_t peer);
 struct node_count *stats_node(const struct sim *s, uint32_t phase,
 			      uint32_t position);
 /*
- * Of a link of that node. Slot 0: to the parent; 1: from it; then to those that
+ * Counts of a link of that node. Slot 0: to the parent; 1: from it; then to those that
  * are not in the tree, by their index.
  */
 struct link_count *stats_link(const struct sim *s, uint32_t phase,

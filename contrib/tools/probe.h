@@ -11,7 +11,7 @@ enum probe_exit {
 	PROBE_FAILED = 1, /* a check failed, or nodes differ */
 	PROBE_USAGE = 2,
 	PROBE_NO_PMI = 3, /* the session could not be started */
-	/* Of --mpi. */
+	/* Results of --mpi. */
 	PROBE_PMIX = 4,      /* it speaks PMIx only: nodes need libpmix */
 	PROBE_NO_CLIENT = 5, /* it speaks no PMI */
 	PROBE_UNKNOWN = 6,   /* that cannot be told without running it */

@@ -58,7 +58,7 @@ static int read_own(struct own *own, const char *path)
 	return rc;
 }
 
-/* Of a file that starts with "#!": the program after that. */
+/* Reads the program after "#!" at the begin of a file. */
 static bool read_script(struct probe_files *f, const char *path)
 {
 	char line[PATH_MAX] = "";

@@ -22,7 +22,7 @@ static void row2(const char *name, const char *value, const char *detail)
 	printf("%-12s %s (%s)\n", name, value, detail);
 }
 
-/* What is said of a kind of client: its advice is the last line. */
+/* Prints the verdict on a kind of client: its advice is the last line. */
 static int verdict(const char *speaks, const char *from, const char *advice,
 		   int status)
 {

@@ -23,7 +23,7 @@ static const char *const files[PARTS] = { "mpi_pmi2x.so", "pmi2x-agent",
 
 /* ---- the files ---- */
 
-/* What the plugin says of the Slurm that it was built for: 0x160508 for 22.05.8. */
+/* Notes the version of Slurm that the plugin was built for: 0x160508 for 22.05.8. */
 static void note_plugin_for(struct node *node, const char *number)
 {
 	unsigned long v = strtoul(number, NULL, 16);
@@ -80,7 +80,7 @@ static bool read_plugin_dir(char *out)
 	return false;
 }
 
-/* What Slurm on this host says: "slurm 25.05.8", "slurm-wlm 22.05.8". */
+/* Notes the version of Slurm on this host: "slurm 25.05.8", "slurm-wlm 22.05.8". */
 static void note_version(void *arg, char *line)
 {
 	struct node *here = arg;
@@ -172,7 +172,7 @@ static bool is_build(const char *state)
 	return *state >= '0' && *state <= '9';
 }
 
-/* Of the first node where this part says its build, or NULL. */
+/* The build of the first node that has one for this part, or NULL. */
 static const char *first_build(const struct nodes *n, enum part part)
 {
 	for (size_t i = 0; i < n->count; i++)
@@ -182,8 +182,8 @@ static const char *first_build(const struct nodes *n, enum part part)
 }
 
 /*
- * What all should have: the plugin's build here, else that of the first node with one.
- * Where there is no plugin at all, agents are compared with the first one.
+ * The build that all should have: the plugin's build here, else that of the first node
+ * with one. Where there is no plugin at all, agents are compared with the first one.
  */
 static const char *reference(const struct nodes *n, const struct node *here)
 {

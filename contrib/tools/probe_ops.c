@@ -203,7 +203,7 @@ static bool fetch_check(const struct probe *p, int rank)
 	return true;
 }
 
-/* Of so many ranks; then nobody needs the values any more. */
+/* Fetches values of `count` ranks; then nobody needs the values any more. */
 static bool op_fetch(const struct probe *p, char **args)
 {
 	long count = p->size < FETCH_COUNT ? p->size : FETCH_COUNT;
@@ -458,7 +458,7 @@ static bool op_spawn(const struct probe *p, char **args)
 	return true;
 }
 
-/* What the spawned processes check. */
+/* Checks of the spawned processes. */
 static bool op_spawned(const struct probe *p, char **args)
 {
 	char got[TEXT_MAX];

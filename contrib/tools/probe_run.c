@@ -41,7 +41,7 @@ static void count_rank(struct count *c, const char *said)
 	c->blank = false;
 }
 
-/* What the program prints goes on; what its witnesses do is counted. */
+/* Lines of the program go on; lines of its witnesses are counted. */
 static void take_line(void *arg, char *line)
 {
 	char *said = strstr(line, PROBE_SPOKE);

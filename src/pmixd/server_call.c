@@ -96,7 +96,7 @@ void server_expire_calls(struct server *s, int64_t now)
 	}
 }
 
-/* Answers a call that could not be passed to the agent; the agent stays. */
+/* Answers a call that could not be passed to the agent; its connection stays. */
 static int refuse(const struct event *e, int error)
 {
 	server_answer(&e->owed, server_status(error), NULL, 0);

@@ -111,11 +111,11 @@ int pmi2x_ring_allgather_v(pmi2x_ring *ring, const void *block, size_t len,
 			   void *buffer, size_t stride, size_t lengths[]);
 
 /*
- * The same without waiting. Block, buffer and lengths must stay, and the
- * block unchanged, until the request is complete; results are valid only then.
- * Operations are carried out in the order in which they were started, while
- * some process of each node is inside a function of this library: there is no
- * thread that works in the background.
+ * As above, without waiting. Block, buffer and lengths must stay, and the block
+ * unchanged, until the request is complete; results are valid only then. Operations are
+ * carried out in the order in which they were started, while some process of each node
+ * is inside a function of this library: there is no thread that works in the
+ * background.
  */
 int pmi2x_ring_iallgather(pmi2x_ring *ring, const void *block, size_t len,
 			  void *buffer, pmi2x_ring_request *request);
@@ -146,7 +146,7 @@ const char *pmi2x_ring_error(const pmi2x_ring *ring);
  */
 const char *pmi2x_ring_transport(const pmi2x_ring *ring);
 
-/* What has been done so far, by this process. */
+/* Counts of this process's work so far. */
 typedef struct pmi2x_ring_counters {
 	uint64_t operations;     /* completed */
 	uint64_t steps;          /* blocks of other elements that have arrived

@@ -139,7 +139,7 @@ int PMI2_KVS_Get(const char *jobid, int src_pmi_id, const char key[],
  */
 int PMI2_Info_GetNodeAttr(const char name[], char value[], int valuelen,
 			  int *found, int waitfor);
-/* The same for "1,2,3": at most arraylen numbers; outlen: how many. */
+/* As above, for "1,2,3": at most arraylen numbers; outlen: how many. */
 int PMI2_Info_GetNodeAttrIntArray(const char name[], int array[], int arraylen,
 				  int *outlen, int *found);
 int PMI2_Info_PutNodeAttr(const char name[], const char value[]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What libpmi2x adds to PMI-1 (pmi.h) and PMI-2 (pmi2.h). Works in a session
- * that PMI2_Init or PMI_Init has started.
+ * Additions of libpmi2x to PMI-1 (pmi.h) and PMI-2 (pmi2.h). They work in a session that
+ * PMI2_Init or PMI_Init has started.
  *
  * PMIX_Ring, PMIX_Allgather, PMIX_Iallgather, PMIX_KVS_Ifence and PMIX_Wait
  * follow "Enhancing Startup Performance of Parallel Applications with SLURM"
@@ -58,15 +58,15 @@ int PMIX_Ring(const char value[], int *rank, int *size, char left[],
 int PMIX_Allgather(const char value[], void *buffer);
 
 /*
- * The same without waiting: the value is copied before the call returns, and
- * buffer must stay until the request is complete; it is valid only then.
+ * As above, without waiting: the value is copied before the call returns, and buffer
+ * must stay until the request is complete; it is valid only then.
  */
 int PMIX_Iallgather(const char value[], void *buffer, PMIX_Request *request);
 
 /*
- * The same for `len` bytes of any kind (0 to PMI2X_MAX_VALLEN; the processes may
- * differ in it) and slots of maxlength bytes. Longer values are cut; lengths
- * (N numbers, or NULL) receives the uncut lengths.
+ * As above, for `len` bytes of any kind (0 to PMI2X_MAX_VALLEN; the processes may
+ * differ in it) and slots of maxlength bytes. Longer values are cut; lengths (N
+ * numbers, or NULL) receives the uncut lengths.
  */
 int PMIX_Allgather_n(const void *value, int len, void *buffer, int maxlength,
 		     int lengths[]);
@@ -120,7 +120,7 @@ int PMIX_KVS_Ifence(PMIX_Request *request);
 int PMIX_KVS_Fetch(int rank, const char *key, void *value, size_t *len,
 		   int timeout_ms);
 /*
- * The same without waiting: `value` and `len` must stay until the request is complete,
+ * As above, without waiting: `value` and `len` must stay until the request is complete,
  * and are set then. Finalizing gives up what is under way.
  */
 int PMIX_KVS_Ifetch(int rank, const char *key, void *value, size_t *len,
@@ -134,8 +134,8 @@ int PMIX_KVS_Ifetch(int rank, const char *key, void *value, size_t *len,
  */
 int PMIX_Wait(PMIX_Request request);
 /*
- * The same without waiting: *flag is 0 while it is under way; the request is
- * used up when *flag is 1 or an error is returned.
+ * As above, without waiting: *flag is 0 while it is under way; the request is used up
+ * when *flag is 1 or an error is returned.
  */
 int PMIX_Test(PMIX_Request request, int *flag);
 
@@ -156,7 +156,7 @@ int PMIX_KVS_Get_n(const char key[], void *value, int maxlength, int *len);
 const char *PMIX_Version(void);
 
 /*
- * What the session has found, as text, cut to valuelen bytes NUL included:
+ * The properties of the session, as text, cut to valuelen bytes NUL included:
  *   wire           "pmi-2", "pmi-1" or "none" (singleton)
  *   extension      version agreed on, "0": none
  *   region         layout version of the mapped results region, "0": not mapped
