@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* What libasan.so has under these names is its allocator. */
+/* The allocator of libasan.so has these names. */
 #define ASAN(name) __interceptor_##name
 
 void *ASAN(malloc)(size_t size);

@@ -173,7 +173,7 @@ static void on_missing(struct client *c)
 		failed(c->w, "a head does not know what client %u was told that it has", c->number);
 }
 
-/* Of a submit: none of its tasks is taken. Others are submitted in their place. */
+/* After an error to a submit none of its tasks is taken. Others replace them. */
 static void on_error(struct client *c, json_t *event)
 {
 	json_int_t tag = json_integer_value(json_object_get(event, "tag"));
@@ -235,7 +235,7 @@ static void on_answer(void *arg, const void *data, size_t len)
 
 /* ---- life ---- */
 
-/* What it has sent may have been taken: it will not know. */
+/* The head may have taken what this client has sent: the client will not know. */
 static void on_head_ended(void *arg, const char *why)
 {
 	struct client *c = arg;

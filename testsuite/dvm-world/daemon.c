@@ -228,7 +228,7 @@ static void finish(struct daemon *d)
 	on_gone(d->w, d, 0);
 }
 
-/* What starts its ranks is killed, and they with it. */
+/* The process that starts its ranks is killed, and they with it. */
 static void kill_ranks(struct daemon *d)
 {
 	end(d, DIE_MS);
@@ -524,7 +524,7 @@ struct daemon *daemon_on(struct world *w, unsigned machine)
 	return NULL;
 }
 
-/* What it keeps for another head, other than what it is. */
+/* Does it keep nothing for another head, but its description? */
 bool daemon_holds_nothing(struct daemon *d)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };

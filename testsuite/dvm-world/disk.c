@@ -29,7 +29,7 @@ static int weather_error(struct disk *d)
 	}
 }
 
-/* Of an operation that changes something; 0: it does not fail. */
+/* The error of an operation that changes something; 0: it does not fail. */
 static int fails(struct disk_user *u, const char *what)
 {
 	struct disk *d = u->disk;

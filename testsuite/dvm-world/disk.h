@@ -18,7 +18,7 @@ enum lock_kind {
 	LOCK_KINDS,
 };
 
-/* What fails now. */
+/* How operations fail now. */
 enum weather {
 	WEATHER_FINE,
 	WEATHER_EIO_ONCE,
@@ -30,7 +30,7 @@ enum weather {
 };
 
 struct disk;
-/* What one process has open. */
+/* The files that one process has open. */
 struct disk_user;
 
 struct disk *disk_new(struct world *w);

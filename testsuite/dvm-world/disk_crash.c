@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a machine that stops loses of what it has written, and damage: disk.h. */
+/* Losses of written data when a machine stops, and damage: disk.h. */
 #include "disk_private.h"
 
 #include "libdvm/journal.h"

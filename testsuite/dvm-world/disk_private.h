@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the disk share.
+ * Definitions that the files of the disk share.
  *
  *   disk.c        the operations, as processes see them
  *   disk_crash.c  what a machine that stops loses, and damage

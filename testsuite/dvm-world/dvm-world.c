@@ -78,7 +78,7 @@ static bool parse(int argc, char **argv, struct options *o)
 	return optind == argc;
 }
 
-/* What is left to say when a head or a node crashes or spins. */
+/* The last words when a head or a node crashes or spins. */
 static void on_signal(int number)
 {
 	printf("testsuite/dvm-world/dvm-world --seed %llu --verbose # %s\n",

@@ -337,7 +337,7 @@ void head_tell_to_end(struct peer *p)
 	link_send(p->link, 0, b.data, b.len);
 }
 
-/* What else it says is for the last head. */
+/* All but GONE is for the last head. */
 static void take_gone(struct peer *p, const void *data)
 {
 	struct head_process *h = p->head;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of a head share.
+ * Definitions that the files of a head share.
  *
  *   head.c        its connections, turns and end
  *   head_begin.c  how it gets its daemons

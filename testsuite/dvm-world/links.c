@@ -22,7 +22,7 @@ struct message {
 	unsigned char data[];
 };
 
-/* What is on its way to an end. */
+/* Messages on the way to an end. */
 struct pipe {
 	struct message *first, *last;
 	bool pumped;     /* an event will deliver the first of them */
@@ -197,7 +197,7 @@ static void begin_silence(struct link *l)
 			      l->silence << 1 | (uint64_t)end);
 }
 
-/* What was sent meanwhile is sent again, not at once. */
+/* Messages that were sent meanwhile are sent again, not at once. */
 static void end_silence(struct link *l)
 {
 	l->silence++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a seed draws, and the faults. */
+/* Values that a seed draws, and the faults. */
 #include "disk.h"
 
 #define FAULTS_MS (600 * SECOND) /* virtual time in which faults begin, at most */
@@ -109,7 +109,7 @@ static void on_cut_twice(struct world *w, void *arg, uint64_t machine)
 	after(w, ms + draw(w, 10 * SECOND), on_cut_again, NULL, machine);
 }
 
-/* What it sends last comes late, and then nothing for long. */
+/* The machine's last messages come late, and then nothing for long. */
 static void cut_twice(struct world *w, unsigned machine)
 {
 	trace(w, "what machine %u sends waits", machine);
@@ -140,7 +140,7 @@ static void spoil_disk(struct world *w)
 	after(w, draw(w, 120 * SECOND), on_fine, NULL, 0);
 }
 
-/* What is damaged while a head lives that head cannot see. */
+/* A head cannot see damage that is done while it lives. */
 static void damage(struct world *w)
 {
 	struct head_process *h;

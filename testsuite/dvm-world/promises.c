@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold in every world, whatever fails. */
+/* Promises that must hold in every world, whatever fails. */
 #include "world.h"
 
 #include <errno.h>

@@ -22,7 +22,7 @@ int store_open(struct store **out, struct world *w, unsigned machine, uint32_t n
 int store_begin(struct store *s, struct dvm_head *head, struct dvm_resumed *found);
 int store_record(struct store *s, const void *data, size_t len, enum durable_wait wait);
 void store_turn(struct store *s);
-/* Of the machine's clock. */
+/* The deadline, by the machine's clock. */
 uint64_t store_deadline(const struct store *s);
 /* The head leaves in order. */
 void store_close(struct store *s);

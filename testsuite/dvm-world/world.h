@@ -132,7 +132,7 @@ struct world {
 	bool damaged;        /* the disk has damaged what was synced, */
 	bool unreadable;     /* ... so that no head goes on with it */
 	bool damage_named;   /* ... and a head has said so */
-	/* What a head writes down of its daemons, for the next: beside the journal. */
+	/* Daemons that a head writes down for the next: beside the journal. */
 	uint32_t nknown;
 	struct daemon *known[DAEMONS_MAX];
 };
@@ -149,7 +149,7 @@ void after(struct world *w, uint64_t ms, event_fn fn, void *arg, uint64_t number
 void trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The run has shown a bug: say so once, with what replays it. */
 void failed(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* What the clocks of a machine show. */
+/* The time that the clocks of a machine show. */
 struct dvm_time time_of(const struct world *w, unsigned machine);
 
 /* ---- links.c ---- */
@@ -171,7 +171,10 @@ struct link *link_new(struct world *w, const struct link_end *first,
 void link_send(struct link *l, int end, const void *data, size_t len);
 /* This end is no more; the other one hears that after what was sent. NULL: nothing. */
 void link_close(struct link *l, int end);
-/* The same, and the last of what was sent may be lost: its process was killed. */
+/*
+ * As above, and the last of the messages that were sent may be lost: its process was
+ * killed.
+ */
 void link_reset(struct link *l, int end);
 /* Can messages go between the two? */
 bool is_reachable(const struct world *w, unsigned from, unsigned to);
@@ -235,12 +238,12 @@ void clients_free(struct world *w);
 
 /* The index of a task's name: "k12" is 12. */
 uint32_t task_of_name(const char *name);
-/* What the journal has lost it may lose: nobody was promised more, or the disk has erred. */
+/* The journal may lose this: nobody was promised more, or the disk has erred. */
 bool promise_forgiven(const struct world *w);
 void promise_id(struct world *w, uint32_t task, uint64_t id);
 void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connection);
 void promise_start(struct world *w, const struct rank_process *p);
-/* What a head knows of tasks, when it was asked. */
+/* The tasks that a head knew when it was asked. */
 void promises_check_report(struct world *w, uint32_t head, json_t *report,
 			   uint64_t asked_ms);
 /* A head has read the journal. */

@@ -285,7 +285,7 @@ static void rank_dies(struct world *w, uint32_t rank)
 	coll_rank_gone(c, slot, COLL_OF_ALL, WHY);
 }
 
-/* What it has sent may still arrive. */
+/* Messages that the node has sent may still arrive. */
 static void node_dies(struct world *w, uint32_t position)
 {
 	uint32_t count;
@@ -295,7 +295,7 @@ static void node_dies(struct world *w, uint32_t position)
 	w->nodes[position].coll = NULL;
 	for (uint32_t i = 0; i < count; i++)
 		w->ranks[ranks[i]].gone = true;
-	/* Those that are not made yet will not be. */
+	/* Links that are not made yet will not be. */
 	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
 		struct link *l = &w->links[i];
 

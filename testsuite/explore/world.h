@@ -19,7 +19,7 @@
 #define WORLD_LINKS (WORLD_NODES * WORLD_NODES)
 #define WORLD_EVENTS 96    /* possible in one state */
 
-/* What is explored. */
+/* The step that is explored. */
 struct scenario {
 	const char *name;
 	uint32_t nodes, ranks; /* rank r is on node r * nodes / ranks */
@@ -52,8 +52,8 @@ struct event {
 struct world;
 
 /*
- * What a rank was told cannot be, or a host was asked for what it may not be
- * asked; does not return.
+ * Called when a rank was told something impossible, or a host was asked for what it may
+ * not be asked; does not return.
  */
 typedef void broken_fn(const char *what);
 
@@ -64,7 +64,7 @@ typedef void broken_fn(const char *what);
 struct world *world_new(const struct scenario *s, uint32_t deaf,
 			broken_fn *broken);
 void world_free(struct world *w);
-/* What may happen next: the number of events. */
+/* The events that may happen next: their number. */
 uint32_t world_events(const struct world *w, struct event out[WORLD_EVENTS]);
 void world_apply(struct world *w, struct event e);
 /* Nothing can happen any more: has everything ended as it must? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must be so when nothing can happen any more. */
+/* Conditions that must hold when nothing can happen any more. */
 #include "world_private.h"
 
 /* From the n-th collective of the program on all have failed for this rank. */
@@ -19,7 +19,7 @@ static bool failed_from(const struct world *w, const struct rank *r, uint32_t n)
 	return true;
 }
 
-/* What a rank enters after its first error fails for everybody. */
+/* Collectives that a rank enters after its first error fail for everybody. */
 static void check_later_ones(const struct world *w)
 {
 	for (uint32_t a = 0; a < w->s->ranks; a++) {

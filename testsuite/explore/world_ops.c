@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nodes of the explored step do, and what they may not. */
+/* Operations of nodes of the explored step, and their limits. */
 #include "world_private.h"
 
 #include <stdlib.h>

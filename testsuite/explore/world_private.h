@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the explored step share.
+ * Definitions that the files of the explored step share.
  *
  *   world.c          its life, and what may happen
  *   world_program.c  what ranks say and expect
@@ -47,7 +47,7 @@ struct rank {
 	} in[SUBSETS];
 };
 
-/* What a host was asked. */
+/* A question to a host. */
 struct asked {
 	uint64_t token;
 	uint32_t rank;
@@ -82,9 +82,12 @@ bool alive(const struct world *w, uint32_t position);
 
 /* Else what is explored is broken; does not return then. */
 void must(const struct world *w, bool promise, const char *what);
-/* Of a letter of the program (world.h). */
+/* Is it a letter of a fetch in the program (world.h)? */
 bool is_fetch(char c);
-/* Whose value a rank fetches, and who fetches that of a rank: the same, or none. */
+/*
+ * The rank whose value this rank fetches, and the rank that fetches this rank's: the
+ * same, or none.
+ */
 uint32_t owner_for(const struct world *w, uint32_t rank);
 /* Which subset it is of; SUBSETS: of none. */
 uint32_t subset_of(char c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ranks of the explored step say and expect. */
+/* Requests of the ranks of the explored step, and the answers that they expect. */
 #include "world_private.h"
 
 #include <stdio.h>

@@ -26,7 +26,7 @@ static void fail(const char *what, long number)
 	exit(1);
 }
 
-/* What a process has in memory, KiB, but for what it maps of files. */
+/* The memory of a process, in KiB, but for what it maps of files. */
 static long resident(pid_t pid)
 {
 	char path[64], line[256];

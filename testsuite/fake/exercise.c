@@ -324,7 +324,9 @@ static void fetch_late(void)
 	PMIX_Request request;
 	int flag = 0;
 
-	/* Of this program: another one on this rank may have put it before. */
+	/*
+	 * The key names this process: another one on this rank may have put it before.
+	 */
 	sprintf(key, "late-%d", (int)getpid());
 	expect(!PMIX_KVS_Ifetch(rank, key, value, &len, -1, &request),
 	       "ifetch", rank);
@@ -380,7 +382,7 @@ static void fetch_for_ever(void)
 				&request), "ifetch for ever", rank);
 }
 
-/* Whose library cannot, or whose server, puts all the same. */
+/* A rank whose library or server cannot fetch puts all the same. */
 static void fetches(void)
 {
 	char value[FETCH_LARGE], can[8] = "";

@@ -21,7 +21,7 @@
 #define REQUEST_MAX (8u << 20) /* bytes of a packed spawn request */
 #define EXIT_ABORTED 134
 
-/* What the callbacks of srun's server share with the launching thread. */
+/* Data that the callbacks of srun's server share with the launching thread. */
 struct launch {
 	struct fake_step step;
 	struct srun_server *server;

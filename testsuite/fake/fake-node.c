@@ -104,7 +104,7 @@ static const struct spawn_command *command_of(const struct spawn_request *req,
 	return c;
 }
 
-/* What each rank has of its own in the environment, and fills in when it is forked. */
+/* Variables that each rank has of its own, and fills in when it is forked. */
 struct rank_text {
 	char pmi_fd[RANK_TEXT], pmi_rank[RANK_TEXT], slurm_procid[RANK_TEXT];
 };
@@ -115,8 +115,8 @@ static void put_own(char text[RANK_TEXT], const char *name, long value)
 }
 
 /*
- * What the ranks find in their environment. Once the starter's thread runs, which
- * starts the agent with it, nobody changes it.
+ * Sets the ranks' environment. Once the starter's thread runs, which starts the agent
+ * with it, nobody changes it.
  */
 static void set_environment(const struct fake_step *step, uint32_t position,
 			    struct rank_text *own)

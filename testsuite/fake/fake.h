@@ -21,7 +21,7 @@
 #define FAKE_SLOW_MAX 100
 #define FAKE_BUILD "fake-" PMI2X_BUILD
 
-/* What the command line asks for. */
+/* Options of the command line. */
 struct fake_options {
 	uint32_t nodes;
 	uint32_t ranks;

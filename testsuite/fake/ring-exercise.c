@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What libpmi2x-allgather promises, from every rank of a real job, over whatever
- * transport the environment asks for. RING_EXPECT names the transport that must
- * have been chosen. Arguments choose what goes wrong; see ring-fault.c.
+ * Tests of the promises of libpmi2x-allgather, from every rank of a real job, over
+ * whatever transport the environment asks for. RING_EXPECT names the transport that
+ * must have been chosen. Arguments choose what goes wrong; see ring-fault.c.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -74,9 +74,9 @@ void *allocate(size_t n)
 /* ---- fixed blocks ---- */
 
 /*
- * What doc/allgather.md says, for one allgather: half as many steps as elements,
- * every other element's bundle (8 bytes, 8 for each rank, the blocks) received
- * once, and in each step a message to each side while bundles fit into one.
+ * The cost that doc/allgather.md states for one allgather: half as many steps as
+ * elements, every other element's bundle (8 bytes, 8 for each rank, the blocks)
+ * received once, and in each step a message to each side while bundles fit into one.
  */
 static void check_cost(const pmi2x_ring_counters *before, size_t len)
 {
@@ -323,7 +323,9 @@ static void two_at_once(void)
 	ring = NULL;
 }
 
-/* What is under way then leaves nothing behind, and the next ring is well. */
+/*
+ * Operations that are under way then leave nothing behind, and the next ring is well.
+ */
 static void destroyed_early(void)
 {
 	struct flight f;

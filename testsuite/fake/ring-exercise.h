@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the two halves of ring-exercise share: what holds, and what goes wrong. */
+/*
+ * Definitions that the two halves of ring-exercise share: what holds, and what goes
+ * wrong.
+ */
 #ifndef RING_EXERCISE_H
 #define RING_EXERCISE_H
 
@@ -13,7 +16,7 @@ extern pmi2x_ring *ring;
 
 /* Say what is wrong at this rank, and exit. */
 void die(const char *what, const char *text) __attribute__((noreturn));
-/* The same for an error code of a call on the ring. */
+/* As above, for an error code of a call on the ring. */
 void check(int code, const char *what);
 /* n bytes, and one more; never NULL. */
 void *allocate(size_t n);

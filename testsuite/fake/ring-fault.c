@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes wrong in a ring, one fault a run, at one rank. The others must be told
- * within a bounded time, and by name: each prints what it was told. Nobody may
- * keep a descriptor or a mapping.
+ * Faults in a ring, one fault a run, at one rank. The others must be told within a
+ * bounded time, and by name: each prints what it was told. Nobody may keep a descriptor
+ * or a mapping.
  */
 #include <sched.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static void nothing_is_left(int descriptors, const char *what)
 
 /* ---- in a ring that works ---- */
 
-/* Who is late may be in the last round when the fault has come already. */
+/* A late rank may be in the last round when the fault has come already. */
 static void rounds(int count)
 {
 	char *all = allocate(SMALL * (size_t)size), block[SMALL] = "";

@@ -32,7 +32,7 @@ static const char pmi1_start[] =
 	"cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n"
 	"cmd=appnum appnum=-1\n";
 
-/* What the library gets to read, in the pieces in which it reads them. */
+/* The bytes for the library, in the pieces in which it reads them. */
 static struct {
 	struct buf beginning; /* so that the input need not guess it */
 	bool region;          /* a descriptor comes with the second piece */

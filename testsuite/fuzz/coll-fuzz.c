@@ -159,7 +159,7 @@ static bool has_gone(const struct node *n, uint32_t rank)
 	return n->gone[slot];
 }
 
-/* What is asked of a rank that has gone before is for the host to answer. */
+/* The host answers questions to a rank that has gone before. */
 static int op_fetch_asked(void *arg, uint64_t token,
 			  const struct coll_fetch *what)
 {
@@ -237,7 +237,7 @@ static void do_enter(struct node *n, struct fuzz_input *in)
 	payload_unref(value);
 }
 
-/* Of ranks chosen by the bits of a number, this one among them. */
+/* Enters a subset of ranks chosen by the bits of a number, this one among them. */
 static void do_enter_subset(struct node *n, struct fuzz_input *in)
 {
 	uint32_t slot = fuzz_u8(in) % n->nslots;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold for every decoded PMI message. */
+/* Checks that must hold for every decoded PMI message. */
 #ifndef PMI2X_FUZZ_MESSAGE_H
 #define PMI2X_FUZZ_MESSAGE_H
 

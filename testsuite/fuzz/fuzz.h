@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What every fuzz target includes. A target is a file with
- * LLVMFuzzerTestOneInput; libFuzzer drives it, or replay.c with any compiler.
- * The first bytes of an input choose what is done, the rest is fed to it.
+ * Definitions that every fuzz target includes. A target is a file with
+ * LLVMFuzzerTestOneInput; libFuzzer drives it, or replay.c with any compiler. The first
+ * bytes of an input choose what is done, the rest is fed to it.
  */
 #ifndef PMI2X_FUZZ_H
 #define PMI2X_FUZZ_H
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                       \
 	} while (0)
 
-/* What is left of an input. Behind its end there are zeros. */
+/* The rest of an input. Behind its end there are zeros. */
 struct fuzz_input {
 	const uint8_t *at;
 	size_t left;

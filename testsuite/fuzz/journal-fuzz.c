@@ -109,7 +109,10 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 	}
 }
 
-/* Of either version, as bytes or record by record; and something of it is damaged. */
+/*
+ * A journal of either version, as bytes or record by record; and something of it is
+ * damaged.
+ */
 static void make_journal(struct fuzz_input *in, struct buf *out)
 {
 	uint8_t how = fuzz_u8(in);

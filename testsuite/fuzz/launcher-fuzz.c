@@ -112,7 +112,7 @@ static void add_spawn(struct buf *b)
 	spawn_free(r);
 }
 
-/* The same of names. */
+/* Adds a request about names. */
 static void add_names(struct buf *b, struct fuzz_input *in)
 {
 	char key[2] = { (char)('a' + fuzz_u8(in) % 4) };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What comes from who serves a node's PMIx clients, and what it is sent: parsed, and
- * given to the engine of one node of two.
+ * Messages from the program that serves a node's PMIx clients, and those that are sent
+ * to it: parsed, and given to the engine of one node of two.
  */
 #include "fuzz.h"
 

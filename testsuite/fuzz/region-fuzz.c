@@ -82,7 +82,7 @@ static void look_up(const unsigned char *map, size_t size, const char *key)
 		   (const unsigned char *)value + len < map + size);
 }
 
-/* The same through a mapping, with the check of the header. */
+/* As above, through a mapping, with the check of the header. */
 static void attach(const unsigned char *map, size_t size)
 {
 	int fd = memfd_create("region-fuzz", MFD_CLOEXEC);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an agent is told before it begins, and messages with who started it. */
+/* The setup of an agent, and messages with the process that started it. */
 #include "fuzz.h"
 
 #include "agent/host_msg.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nodes tell about themselves, and what srun makes of it for people and tools. */
+/* Reports of nodes about themselves, and what srun makes of them for people and tools. */
 #include "fuzz.h"
 
 #include "libpmi/status.h"
@@ -26,7 +26,7 @@ static void look(const struct step_status *s)
 	buf_free(&b);
 }
 
-/* What a node says has a byte with its position and two with its length before it. */
+/* A report of a node has a byte with its position and two with its length before it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = { data, size };

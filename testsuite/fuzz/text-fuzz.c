@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the client library reads out of values of any server: the process
- * mapping, the text form of bytes, lists of numbers.
+ * Values of any server that the client library reads: the process mapping, the text
+ * form of bytes, lists of numbers.
  */
 #include "fuzz.h"
 

@@ -7,7 +7,7 @@
 
 #define RANKS 300
 
-/* What is taken for a group is one: ranks of the step, in order, each once. */
+/* A text that is taken for a group is one: ranks of the step, in order, each once. */
 static void look_at_group(const struct pmi_message *m)
 {
 	const char *text = pmi_message_str(m, "group");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the test host does to a pmi2x-pmixd, by options->attack. */
+/* Attacks of the test host on a pmi2x-pmixd, by options->attack. */
 #ifndef PMI2X_TEST_PMIX_ATTACK_H
 #define PMI2X_TEST_PMIX_ATTACK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all actions of pmix-exercise are made of. */
+/* Parts of all actions of pmix-exercise. */
 #include "exercise.h"
 
 #include <stdarg.h>

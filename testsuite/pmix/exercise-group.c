@@ -87,7 +87,7 @@ static void get_mine(const struct group *g, size_t context)
 	}
 }
 
-/* What members of one have got is the same, and no other group's. */
+/* Members of one group have got the same context, and no other group's. */
 static void compare_contexts(const struct group *groups, size_t n)
 {
 	size_t contexts[8];

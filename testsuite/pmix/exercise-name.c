@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is published, and looked up; also to tell others that a wait was long enough. */
+/*
+ * Names that are published and looked up; also to tell others that a wait was long
+ * enough.
+ */
 #include "exercise.h"
 
 #include <stdio.h>
@@ -135,7 +138,7 @@ void do_names(int argc, char **argv)
 	fence_all(false);
 }
 
-/* Who may see it, and how long it stays. */
+/* The ranges of names: who may see a name, and how long it stays. */
 void do_ranges(int argc, char **argv)
 {
 	bool first = !me.rank, last = me.rank == size - 1;
@@ -193,7 +196,7 @@ static pmix_status_t enter_limited(int which, int seconds)
 	return which ? PMIx_Connect(&all, 1, &info, 1) : PMIx_Fence(&all, 1, &info, 1);
 }
 
-/* What this rank publishes when it has waited long enough. */
+/* The name that this rank publishes when it has waited long enough. */
 static void name_wait(char *name, size_t len, int which, uint32_t rank)
 {
 	snprintf(name, len, "waited %d %u", which, rank);

@@ -45,7 +45,7 @@ void do_deserted(int argc, char **argv)
 	printf("deserted\n");
 }
 
-/* The same with a first process that ends badly: none has been spawned. */
+/* As above, with a first process that ends badly: none has been spawned. */
 void do_unspawned(int argc, char **argv)
 {
 	pmix_app_t app = { .cmd = argv[1], .argv = argv + 1, .maxprocs = 2 };
@@ -72,7 +72,10 @@ void do_forsake(int argc, char **argv)
 		CHECK(PMIx_Spawn(NULL, 0, &app, 1, nspace));
 }
 
-/* Who is spawned so, and wants to connect with who has spawned it. */
+/*
+ * The process that is spawned so, and wants to connect with the one that has spawned
+ * it.
+ */
 void do_forsaken(int argc, char **argv)
 {
 	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD), both[2] = { me };
@@ -105,7 +108,7 @@ void do_strand(int argc, char **argv)
 	do_held(argc, argv);
 }
 
-/* Who is spawned so, and would connect with all of that step. */
+/* The process that is spawned so, and would connect with all of that step. */
 void do_stranded(int argc, char **argv)
 {
 	pmix_proc_t all = proc_of(PMIX_RANK_WILDCARD), both[2] = { all };

@@ -93,7 +93,10 @@ static void do_direct(int argc, char **argv)
 	fence_all(false);
 }
 
-/* What is put after a fence is not among what it has brought, though it looks so. */
+/*
+ * Values that are put after a fence are not among those that it has brought, though
+ * they look so.
+ */
 static void do_later(int argc, char **argv)
 {
 	uint32_t other = (me.rank + size / 2) % size;
@@ -164,7 +167,7 @@ static void do_get_held(int argc, char **argv)
 	fprintf(stderr, "got\n");
 }
 
-/* What is not offered is refused, and does not hang. */
+/* Requests that are not offered are refused, and do not hang. */
 static void do_refused(int argc, char **argv)
 {
 	pmix_app_t app = { .cmd = "true", .maxprocs = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a client of PMIx does in pmix-exercise: each action is given the arguments behind
- * its name. A process of which something is not as it should be says so, and ends with 5.
+ * Actions of a PMIx client in pmix-exercise: each action is given the arguments behind
+ * its name. A process that finds something wrong says so, and ends with 5.
  */
 #ifndef PMI2X_PMIX_EXERCISE_H
 #define PMI2X_PMIX_EXERCISE_H

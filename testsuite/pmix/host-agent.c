@@ -141,7 +141,7 @@ static void free_gather(struct host *h, struct gather *g)
 	free(g);
 }
 
-/* What nodes that are only claimed give: the same as the first one. */
+/* Adds the data of nodes that are only claimed: the same as the first one. */
 static void add_claimed(const struct host *h, const struct gather *g, struct buf *all)
 {
 	for (uint32_t p = h->options->real; p < h->options->nodes; p++) {

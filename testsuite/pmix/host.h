@@ -30,7 +30,7 @@ struct options {
 	char **program;
 };
 
-/* Of a node. */
+/* A node. */
 struct node {
 	uint32_t position;
 	char dir[200];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose each block of memory is; now and then there is none. */
+/* The owner of each block of memory; now and then there is none. */
 #include "memory.h"
 
 #include <errno.h>

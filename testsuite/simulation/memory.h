@@ -27,7 +27,7 @@ struct mapping {
 void memory_free_all(struct process *p);
 /* Bytes that it has not freed, in how many blocks. */
 size_t memory_left(const struct process *p, unsigned *blocks);
-/* What is mapped at an address of the running process. NULL: nothing. */
+/* The mapping at an address of the running process. NULL: nothing. */
 const struct mapping *memory_mapping(const void *at);
 
 void *__real_malloc(size_t size);

@@ -53,7 +53,7 @@ static ssize_t write_all(int fd, const void *data, size_t len)
 	return n;
 }
 
-/* What slurmd does with a message for a socket of a step. */
+/* Delivers a message to a socket of a step, as slurmd does. */
 static int deliver(int listener, const void *data, size_t len)
 {
 	const uint32_t header[2] = { 0, htonl(len) };

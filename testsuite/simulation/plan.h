@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a seed means: the layout of the step, what its ranks do, what goes wrong. */
+/* The plan of a seed: the layout of the step, what its ranks do, what goes wrong. */
 #ifndef PMI2X_SIMULATION_PLAN_H
 #define PMI2X_SIMULATION_PLAN_H
 

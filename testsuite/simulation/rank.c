@@ -305,7 +305,7 @@ static bool are_together(const struct sim_rank *r, uint32_t other)
 	       (members >> r->rank & members >> other & 1);
 }
 
-/* Of those of a list; each rank may have an order of its own. */
+/* A barrier of the ranks of a list; each rank may have an order of its own. */
 static int barrier_of_list(const struct sim_rank *r)
 {
 	uint32_t begin = draw_below(job_size(r));
@@ -356,7 +356,7 @@ static int do_group(struct sim_rank *r)
 
 /* ---- the rest ---- */
 
-/* Who waits for an attribute of a rank that has died waits for ever. */
+/* A rank that waits for an attribute of a dead rank waits forever. */
 static int do_node_attribute(struct sim_rank *r)
 {
 	char key[40], value[VALUE_MAX + 1], got[VALUE_MAX + 1] = "";

@@ -135,7 +135,7 @@ static bool try_seed(uint64_t seed, const struct options *o)
 
 /* ---- all of them ---- */
 
-/* What is left to say when the product crashes or spins. */
+/* The last words when the product crashes or spins. */
 static void on_signal(int number)
 {
 	printf("testsuite/simulation/simulate --seed %llu%s # %s\n",

@@ -191,7 +191,7 @@ static uint64_t lost_packets(void)
 	return SEC;
 }
 
-/* What the other host answers to the first packet. */
+/* The answer of the other host to the first packet. */
 static struct socket *accept_connect(struct socket *s, uint64_t arrival)
 {
 	struct socket *listener = listener_at(s->peer_host, s->peer_port), *new;

@@ -23,7 +23,10 @@ static bool has_arrived(const struct segment *g)
 	return g && g->arrival <= now();
 }
 
-/* What a read sees next: behind what has been looked at, if that is so wanted. */
+/*
+ * The segment that a read sees next: behind what has been looked at, if that is so
+ * wanted.
+ */
 static struct segment *next_unseen(const struct socket *s, size_t *skip)
 {
 	struct segment *g = s->first;

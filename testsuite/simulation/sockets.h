@@ -15,7 +15,7 @@
 
 struct file;
 
-/* What files.c needs to know. */
+/* Functions for files.c. */
 uint32_t socket_events(struct file *f);
 uint64_t socket_changes(struct file *f);
 void socket_close(struct file *f);

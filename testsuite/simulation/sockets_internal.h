@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the sockets share: sockets.c, socket_connect.c, socket_io.c. */
+/*
+ * Definitions that the files of the sockets share: sockets.c, socket_connect.c,
+ * socket_io.c.
+ */
 #ifndef PMI2X_SIMULATION_SOCKETS_INTERNAL_H
 #define PMI2X_SIMULATION_SOCKETS_INTERNAL_H
 
@@ -15,7 +18,7 @@
 #define HOSTS_MAX 64
 #define PASSED_MAX 16
 
-/* What is on its way to a socket, or has come. No bytes: the end, or a reset. */
+/* Data on the way to a socket, or there. No bytes: the end, or a reset. */
 struct segment {
 	struct segment *next;
 	uint64_t arrival;

@@ -183,7 +183,7 @@ int uv_poll_stop(uv_poll_t *poll)
 	return 0;
 }
 
-/* What epoll would tell libuv of it; 0: nothing. */
+/* The events that epoll would report to libuv; 0: nothing. */
 static uint32_t poll_found(const struct watch *w)
 {
 	uint32_t wanted = (w->events & UV_READABLE ? EPOLLIN : 0) |
@@ -265,7 +265,7 @@ static struct watch *first_timer(const struct loop_state *l)
 	return first;
 }
 
-/* Those that are due now; one started meanwhile has its turn later. */
+/* Runs timers that are due now; one started meanwhile has its turn later. */
 static void run_timers(struct loop_state *l)
 {
 	uint64_t last = l->timers;

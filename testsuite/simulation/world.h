@@ -80,7 +80,7 @@ struct process *process_by_pid(int pid);
  * that of the task that runs this does not return.
  */
 void process_kill(struct process *p, int status);
-/* Of the task that runs; the machine's own outside of tasks. */
+/* The process of the task that runs; the machine's own outside of tasks. */
 struct process *process_current(void);
 /* Let a call count as another process's; returns the one before. */
 struct process *process_switch(struct process *p);
@@ -118,18 +118,18 @@ void world_begin(uint64_t seed, bool verbose);
 /* Until no task is left (true) or it is `limit`. */
 bool world_run(uint64_t limit);
 void world_end(void);
-/* What the tasks that are left wait for, on stdout. */
+/* Prints what the tasks that are left wait for, on stdout. */
 void world_explain(void);
 
 /* ---- trace and verdict ---- */
 
 /* Goes into the hash of the run, and is printed with --verbose. */
 void trace(const char *what, int64_t a, int64_t b);
-/* The same for words, which are not hashed. */
+/* As above, for words, which are not hashed. */
 void trace_text(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t trace_hash(void);
 bool is_verbose(void);
-/* Of the program, for the line that replays a run; with a space before each. */
+/* Options of the program, for the line that replays a run; with a space before each. */
 extern char replay_options[64];
 /* The run has shown a fault: says so once, with what replays it. */
 void failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -105,7 +105,7 @@ static int listen_for_tells(const struct cluster *c, uint32_t node)
 	return fd;
 }
 
-/* What slurmd does with a message for a socket of another step. */
+/* Passes a message to a socket of another step, as slurmd does. */
 static int tell_by_socket(const struct cluster *c, uint32_t node,
 			  const void *data, uint32_t len)
 {
@@ -211,7 +211,7 @@ static void make_layout(struct cluster *c)
 				       ranks), 0);
 }
 
-/* Who listens on the first port of a block has the block. */
+/* The process that listens on the first port of a block has the block. */
 static void take_ports(struct cluster *c)
 {
 	static const struct sockaddr_storage everywhere;

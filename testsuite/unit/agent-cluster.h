@@ -82,9 +82,9 @@ void cluster_cut_links(const struct cluster *c);
 
 /* A rank in this process registers. */
 void rank_register(struct cluster *c, uint32_t node);
-/* The same, and it starts PMI. */
+/* As above, and the rank starts PMI. */
 void rank_init(struct cluster *c, uint32_t node);
-/* The same for all ranks; and a barrier of all. */
+/* As above, for all ranks; and a barrier of all. */
 void cluster_init_all(struct cluster *c);
 void cluster_barrier(struct cluster *c);
 void rank_close(struct cluster *c, uint32_t node);

@@ -327,7 +327,7 @@ static void requests_pass_after_the_parent_has_left(void **state)
 	step_end(&s);
 }
 
-/* What was kept for a parent that never came goes to srun directly. */
+/* Requests that were kept for a parent that never came go to srun directly. */
 static void requests_pass_without_the_parent(void **state)
 {
 	struct cluster c;
@@ -489,7 +489,7 @@ static void leave(struct cluster *c)
 	rank_close(c, 1);
 }
 
-/* What a rank hears is told to nobody else. */
+/* Answers to a rank are told to nobody else. */
 static void *watch_ranks(void *arg)
 {
 	struct cluster *c = arg;

@@ -101,7 +101,7 @@ static void host_knows_end(struct cluster *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* What the rank has started keeps its connection open. */
+/* A child of the rank keeps the rank's connection open. */
 static void without_pidfds_the_host_says_that_a_rank_has_ended(void **state)
 {
 	struct cluster c;

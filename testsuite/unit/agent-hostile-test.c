@@ -248,7 +248,7 @@ static void a_node_that_leaves_while_its_link_settles_says_so(void **state)
 	leave_while_a_link_settles(&c);
 }
 
-/* The same when its time is up before it would give such a link up. */
+/* As above, when its time is up before it would give such a link up. */
 static void a_node_with_little_time_to_leave_says_so_as_well(void **state)
 {
 	struct cluster c;

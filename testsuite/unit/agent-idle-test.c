@@ -141,7 +141,7 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 	cluster_close(&c);
 }
 
-/* What a rank says is heard, though it has gone before there was a thread. */
+/* A message of a rank is heard, though the rank has gone before there was a thread. */
 static void last_words_are_heard(void **state)
 {
 	struct cluster c;
@@ -252,7 +252,7 @@ static void knock_at(uint16_t port)
 	close(fd);
 }
 
-/* The same when the agent of another node calls then. */
+/* As above, when the agent of another node calls then. */
 static void neighbour_starts_no_agent_after_the_last_rank(void **state)
 {
 	struct cluster c;

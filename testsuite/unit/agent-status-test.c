@@ -353,7 +353,7 @@ static void silent_nodes_do_not_hold_up(void **state)
 	free(s);
 }
 
-/* What the division of a rank's time is made of: one request for the topology. */
+/* The parts of a rank's time: one request for the topology. */
 static void check_rest(const char *trace)
 {
 	const char *at = strstr(trace, "],\"wanted\":");

@@ -48,7 +48,7 @@ static bool has_ipv6(void)
 	return has;
 }
 
-/* Who looks for them at 127.0.0.1 finds nobody. */
+/* A node that looks for them at 127.0.0.1 finds nobody. */
 static void nodes_of_ipv6_alone(void **state)
 {
 	const struct sockaddr_in6 one = {

@@ -177,7 +177,7 @@ static void sends_large_batches_early(void **state)
 	stop(f);
 }
 
-/* Who inherited PMI_FD first may have made it non-blocking. */
+/* The process that inherited PMI_FD first may have made it non-blocking. */
 static void works_on_a_non_blocking_descriptor(void **state)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
@@ -367,7 +367,7 @@ static void reports_a_refused_fence(void **state)
 	stop(f);
 }
 
-/* What a put has said to be in order is in the next fence, or there is none. */
+/* Values of a put that succeeded are in the next fence, or there is none. */
 static void no_fence_without_what_was_put(void **state)
 {
 	static char big[PMI2X_MAX_VALLEN];

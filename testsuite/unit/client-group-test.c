@@ -102,7 +102,9 @@ static void goes_over_pmi1(void **state)
 	stop(f);
 }
 
-/* What a group's barrier has brought is with the server until the next fence. */
+/*
+ * Values that a group's barrier has brought are with the server until the next fence.
+ */
 static void gets_what_members_put(void **state)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true,

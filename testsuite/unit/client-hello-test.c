@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What PMIx clients say first, and whatever else comes to that port. */
+/* First messages of PMIx clients, and whatever else comes to that port. */
 #include "unit.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parts of the server in client-server.h share: state, store, answers. */
+/*
+ * Definitions that the parts of the server in client-server.h share: state, store,
+ * answers.
+ */
 #ifndef PMI2X_CLIENT_SERVER_PARTS_H
 #define PMI2X_CLIENT_SERVER_PARTS_H
 
@@ -62,7 +65,7 @@ void fake_put_fields(struct fake *f, const struct pmi_message *m,
 		     const char *key, const char *value);
 /* The last pair with that key, or NULL. */
 const struct pair *fake_find(struct fake *f, const char *key);
-/* The same, also for the other ranks' keys. */
+/* As above, also for the other ranks' keys. */
 const struct pair *fake_find_for_any(struct fake *f, const char *key);
 /* A field that must be there. */
 const char *fake_str(const struct pmi_message *m, const char *key);

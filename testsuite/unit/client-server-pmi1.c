@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server of the client library's tests answers to PMI-1. */
+/* Answers of the server of the client library's tests to PMI-1. */
 #include "client-server-parts.h"
 
 #include <string.h>

@@ -277,7 +277,7 @@ static void starts_again_on_the_same_descriptor(void **state)
 	fake_stop(f);
 }
 
-/* What the extensions do against a server that cuts and limits values. */
+/* Tests the extensions with a server that cuts and limits values. */
 static void gathers_with_keys(const char *value, size_t len)
 {
 	char *all = malloc(FAKE_SIZE * 5000);

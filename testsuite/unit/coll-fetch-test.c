@@ -174,7 +174,7 @@ static void limits_are_kept(void **state)
 	net_deliver_all(net);
 	assert_int_equal(coll_fetch_answer(net->nodes[1].coll, 1 << 20,
 					   &(struct coll_fetched){ 0 }), -ENOENT);
-	/* Of a neighbour that does not keep them. */
+	/* A fetch of a neighbour that does not keep them. */
 	assert_int_equal(net_inject(net, 0, 1, &(struct coll_msg){
 		.type = COLL_MSG_FETCH, .fetch = { .rank = 1 } }, "k"), -EPROTO);
 	net_free(net);

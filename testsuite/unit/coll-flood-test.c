@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one node tells all others. */
+/* Messages that one node sends to all others. */
 #include "unit.h"
 
 #include <errno.h>

@@ -55,7 +55,7 @@ struct net_fetch {
 	enum net_outcome outcome;
 };
 
-/* What a host has been asked and has not answered. */
+/* A question that a host has been asked and has not answered. */
 struct net_asked {
 	uint32_t position, from, rank;
 	uint64_t token;

@@ -106,7 +106,7 @@ static void ends_in_any_order(void **state)
 	}
 }
 
-/* Of the same members: another operation, another tag. */
+/* Subsets of the same members: another operation, another tag. */
 static void names_are_different(void **state)
 {
 	static const uint32_t both[] = { 0, 1 };
@@ -210,7 +210,10 @@ static void refuses_to_run_away(void **state)
 	net_free(net);
 }
 
-/* Of two ranks of one node and one of another: the next one is as ever. */
+/*
+ * A collective of two ranks of one node and one of another fails: the next one is as
+ * ever.
+ */
 static void more_than_a_result_may_have_fails_alone(void **state)
 {
 	static const uint32_t three[] = { 0, 2, 3 };
@@ -511,7 +514,7 @@ static void check_group(const struct net *net, const struct history *h,
 		}
 }
 
-/* What is mixed up, net_complete_subset sees. */
+/* net_complete_subset sees collectives that are mixed up. */
 static void one_history(uint64_t seed, bool links)
 {
 	uint32_t nnodes = 1 + seed * 7 % 20;

@@ -18,7 +18,7 @@
 /* NOBODY and GROUP, and FDS descriptors. */
 extern const struct confine_options as_nobody;
 
-/* What it says of itself, one message each. */
+/* Reports of the confined process about itself, one message each. */
 struct report {
 	int rc; /* of confine_begin, filter_install, or of what was done */
 	char why[CONFINE_WHY_MAX];
@@ -48,7 +48,7 @@ int confined_end(struct confined *c);
 /* In a child, as `then`. */
 void confined_report(int rc, const char *why);
 
-/* What a plain user's process has: no rights, and it is dumpable. */
+/* Takes the state of a plain user's process: no rights, and it is dumpable. */
 void become_nobody(void);
 
 /* All of it needs root, and a filter of system calls: 77, with a word why, where there

@@ -19,7 +19,7 @@
 
 #define SIGNAL_EXIT 128 /* and the signal's number */
 
-/* What it is told of the end of a child that does this, and how the child ends. */
+/* The message about the end of a child that does this, and how the child ends. */
 struct last_words {
 	struct host_msg message;
 	char room[HOST_MSG_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tasks ask a head for while they run: names and other tasks. Two nodes of 4 cores
- * are played by the test.
+ * Requests of running tasks to a head: names and other tasks. Two nodes of 4 cores are
+ * played by the test.
  */
 #include "dvm-idle.h"
 #include "dvm-requests.h"
@@ -205,7 +205,7 @@ static json_t *event(const struct bed *b, const char *name)
 	return NULL;
 }
 
-/* Of the last answer to "show". */
+/* A value of the last answer to "show". */
 static json_t *show(struct bed *b, uint64_t task, const char *key)
 {
 	json_array_clear(b->events);

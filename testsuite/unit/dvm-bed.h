@@ -76,7 +76,7 @@ void ask(struct bed *b, const char *fmt, ...);
 void submit(struct bed *b, const char *tasks);
 /* The last event of this name. */
 json_t *event(struct bed *b, const char *name);
-/* What the client was told of the end of a task; NULL: nothing. Once at most. */
+/* The event that told the client of the end of a task; NULL: nothing. Once at most. */
 json_t *end_of(struct bed *b, json_int_t id);
 const char *text(json_t *o, const char *key);
 long long number(json_t *o, const char *key);

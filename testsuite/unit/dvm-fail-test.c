@@ -136,7 +136,7 @@ static void the_part_that_failed_first_counts(void **state)
 	bed_destroy(b);
 }
 
-/* What the PMI of task 1 says where its ranks have ended. */
+/* The PMI of task 1 reports a failure where its ranks have ended. */
 static void say_failed(struct bed *b, uint32_t node, bool asked, const char *why)
 {
 	const struct dvm_msg m = {
@@ -205,7 +205,7 @@ static void an_abort_is_heard_after_the_part_that_aborted_has_ended(void **state
 	bed_destroy(b);
 }
 
-/* What fails by it elsewhere may be heard first. */
+/* Failures that follow elsewhere may be heard first. */
 static void an_abort_is_heard_by_a_part_that_doubts(void **state)
 {
 	struct bed *b = bed_create(100);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a DVM does with tasks, from submit to end. */
+/* The life of tasks in a DVM, from submit to end. */
 #include "dvm-bed.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a journal that the test has written tells of its tasks, and figures of that. */
+/* Histories and figures of tasks, from a journal that the test has written. */
 #include "unit.h"
 
 #include <errno.h>

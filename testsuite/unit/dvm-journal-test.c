@@ -127,7 +127,7 @@ static void records_of_version_1_are_read(void **state)
 	buf_free(&b);
 }
 
-/* What is behind it is moved to its place: nothing of it is damaged. */
+/* The records behind it are moved to its place: none of them is damaged. */
 static void a_missing_record_is_named_and_no_other_is_missed(void **state)
 {
 	size_t ends[RECORDS + 1];

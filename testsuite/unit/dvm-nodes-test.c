@@ -191,7 +191,7 @@ static void go(struct bed *b, uint32_t node)
 	dvm_head_turn(b->head, b->now);
 }
 
-/* What is to be done at its time is done when it has come, and not before. */
+/* Work that is due at a time is done when that time has come, and not before. */
 static void wait_for_deadline(struct bed *b)
 {
 	uint64_t deadline = dvm_head_deadline(b->head);
@@ -232,7 +232,10 @@ static void nodes_that_come_later_get_tasks(void **state)
 	bed_destroy(b);
 }
 
-/* Of the only task, on a node that has not gone; NODES_MAX: it runs nowhere. */
+/*
+ * The node of the only task, among those that have not gone; NODES_MAX: it runs
+ * nowhere.
+ */
 static uint32_t node_that_runs_it(const struct bed *b, const bool *gone)
 {
 	uint32_t node = 0;
@@ -378,7 +381,7 @@ static void shrinking_takes_the_idlest(void **state)
 	bed_destroy(b);
 }
 
-/* What has not finished then is for a head that goes on. */
+/* Tasks that have not finished then are for a head that goes on. */
 static void a_head_that_is_to_stop(void **state)
 {
 	struct bed *b = bed_create();

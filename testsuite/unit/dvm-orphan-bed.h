@@ -65,7 +65,7 @@ void deliver_up(struct fake_node *n);
 void deliver_all(struct bed *b);
 struct bed *bed_create(void);
 void bed_destroy(struct bed *b);
-/* What nodes say meanwhile is said to nobody. */
+/* Messages that nodes send meanwhile reach nobody. */
 void lose_head(struct bed *b);
 struct dvm_resumed next_head(struct bed *b, bool once);
 void ask(struct bed *b, const char *fmt, ...);

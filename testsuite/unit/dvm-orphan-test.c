@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of tasks on nodes that outlive their head. */
+/* The life of tasks on nodes that outlive their head. */
 #include "dvm-orphan-bed.h"
 
 #include <signal.h>
@@ -90,7 +90,7 @@ static void an_end_counts_once(void **state_)
 	bed_destroy(b);
 }
 
-/* What the journal does not have, the node keeps. */
+/* The node keeps an end that the journal does not have. */
 static void an_end_that_cannot_be_written_is_kept(void **state_)
 {
 	struct bed *b = bed_create();
@@ -126,7 +126,7 @@ static void what_was_not_started_is_run(void **state_)
 	bed_destroy(b);
 }
 
-/* Of a task one of its nodes is lost with the head, or has not heard of it. */
+/* One of a task's nodes is lost with the head, or has not heard of it. */
 static void check_partial(bool gone, bool once)
 {
 	struct bed *b = bed_create();
@@ -187,7 +187,7 @@ static void a_failure_ends_the_other_parts(void **state_)
 	bed_destroy(b);
 }
 
-/* Of a task whose part here has ended well, others would wait for it for ever. */
+/* The part here has ended well, so other parts would wait for it for ever. */
 static void a_failure_that_is_found_while_there_is_no_head(void **state_)
 {
 	struct bed *b = bed_create();
@@ -304,7 +304,7 @@ static void try_goes_on_whose_start_the_journal_has_lost(void **state_)
 	bed_destroy(b);
 }
 
-/* What its head has told it, but for DONE. */
+/* Loses DONE, and keeps all else that the head has sent to the node. */
 static void lose_done(struct fake_node *n)
 {
 	struct buf in = n->down;

@@ -41,7 +41,7 @@ static void add(struct bed *b, struct queue_item *item,
 	assert_int_equal(queue_add(b->queue, item, shape, priority, limit, 0), 0);
 }
 
-/* What comes next, which has nothing of the ledger then; NULL: nothing. */
+/* The next item, which has nothing of the ledger then; NULL: nothing. */
 static struct queue_item *next(struct bed *b, uint64_t now)
 {
 	struct ledger_placement *p;

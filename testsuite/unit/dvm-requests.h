@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a head is told in several tests, as nodes and clients would. */
+/* Messages to a head in several tests, as nodes and clients would. */
 #ifndef PMI2X_DVM_REQUESTS_H
 #define PMI2X_DVM_REQUESTS_H
 

@@ -22,13 +22,13 @@
 #define TASKS 1000
 #define JOURNAL_MAX ((size_t)64 << 20)
 
-/* What a node runs. */
+/* A part that a node runs. */
 struct part {
 	uint64_t task;
 	uint32_t instance, node;
 };
 
-/* What the test knows of a task, over all heads. */
+/* Facts that the test knows of a task, over all heads. */
 struct known {
 	uint32_t launches; /* of its first part */
 	uint32_t told;     /* ends that the client was told */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a head says before its journal is safe, and what not. The test says how much is
- * safe; one node is played by it, too.
+ * Messages of a head before its journal is safe, and those that wait for that. The test
+ * says how much is safe; one node is played by it, too.
  */
 #include "dvm-idle.h"
 #include "dvm-requests.h"

@@ -264,7 +264,9 @@ static void nodes_of_a_task_that_runs_are_asked(void **state)
 	bed_destroy(b);
 }
 
-/* Of what is none of its tasks, or of an earlier try, a head passes nothing on. */
+/*
+ * A head drops answers about a task that is none of its own, or about an earlier try.
+ */
 static void answers_about_other_tasks_are_dropped(void **state)
 {
 	struct bed *b = bed_create();

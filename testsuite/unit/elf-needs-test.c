@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ELF files say that they need: this test's own, and damaged ones. */
+/* Needs that ELF files declare: this test's own, and damaged ones. */
 #include "unit.h"
 
 #include <elf.h>

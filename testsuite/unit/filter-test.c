@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the filter lets an agent do, and what happens to all else. */
+/* System calls that the filter lets an agent make, and what happens to all else. */
 #include "unit.h"
 
 #include <errno.h>

@@ -125,7 +125,10 @@ static void run(struct net *net)
 	}
 }
 
-/* What doc/allgather.md says: every step's range in as few pieces as it fits. */
+/*
+ * The number of messages that doc/allgather.md states: every step's range in as few
+ * pieces as it fits.
+ */
 static uint64_t messages_of(const struct net *net, uint32_t i)
 {
 	uint64_t count = 0;
@@ -300,7 +303,7 @@ static void bundles_are_put_into_rank_order(void **state)
 	assert_int_equal(g.buffer[3 * 8], 0);
 	assert_int_equal(g.lengths[4], 3);
 	assert_int_equal(g.lengths[2], 10);
-	/* The same ranks again: somebody's block has come twice. */
+	/* The bundle of the same ranks again: somebody's block has come twice. */
 	assert_int_equal(bundle_scatter(bundle, len, &sink), -EPROTO);
 	assert_int_equal(sink.culprit, 4);
 }

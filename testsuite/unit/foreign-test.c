@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs that load libraries of others may not do, and that they may do the rest. */
+/*
+ * Calls that are denied to programs that load libraries of others, and calls that they
+ * may make.
+ */
 #include "unit.h"
 
 #include <errno.h>
@@ -179,7 +182,7 @@ static void denied_calls_fail_with_their_error(void **state)
 
 		if (shared->after[i] != a->error)
 			fail_msg("%s: error %d", a->name, shared->after[i]);
-		/* Of a container, or by a setting of the machine. */
+		/* A container, or a setting of the machine, denies it. */
 		if (a->error == EPERM && !geteuid() && shared->before[i] == EPERM)
 			print_message("%s is not permitted here anyway\n", a->name);
 	}

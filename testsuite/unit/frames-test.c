@@ -161,7 +161,7 @@ static void large_bodies_arrive_whole(void **state)
 	free(r);
 }
 
-/* What comes behind a large body is still whole, wherever reads end. */
+/* A message behind a large body is still whole, wherever reads end. */
 static void large_messages_go_where_they_belong(void **state)
 {
 	static const size_t steps[] = { 7, 63, 4093, 1 << 30 };

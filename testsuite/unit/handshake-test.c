@@ -204,7 +204,7 @@ static void a_relay_is_refused(void **state)
 	relay(&far_port, &addr_a);
 }
 
-/* Who has no secret sends the acceptor's own proof back to it. */
+/* A peer without the secret sends the acceptor's own proof back to it. */
 static void a_reflection_is_refused(void **state)
 {
 	struct buf forged, *answer;
@@ -300,7 +300,7 @@ static void put_version_9(struct buf *out, const struct buf *body)
 	buf_append(out, body->data, body->len);
 }
 
-/* What every version says to the hello of another one: see handshake.h. */
+/* The answer of every version to the hello of another one: see handshake.h. */
 static void put_refusal(struct buf *body, const struct secret *s,
 			const struct buf *hello, const char *build)
 {

@@ -212,7 +212,7 @@ static void keys_chosen_to_collide_fail_the_build(void **state)
 	assert_int_equal(error, -EKEYREJECTED);
 }
 
-/* What a put costs, counted: two keys in one bucket take three looks. */
+/* The cost of a put, counted: two keys in one bucket take three looks. */
 static void an_index_counts_its_steps(void **state)
 {
 	unsigned char table[8 * INDEX_BUCKET] = {0};

@@ -104,7 +104,7 @@ static void own_client_is_accepted(void **state)
 	close(fd);
 }
 
-/* Those behind it are for who serves them. */
+/* Clients behind it are for the process that serves them. */
 static void second_client_is_left_alone(void **state)
 {
 	int client, first = connect_one(), second = connect_one();

@@ -12,7 +12,7 @@
 
 #define SPAWNS_SEEN 8
 
-/* What the launcher asked its host to do. */
+/* Requests of the launcher to its host. */
 struct fixture {
 	struct launcher *launcher;
 	struct control_msg reply; /* the last one; its body has ended, */
@@ -570,7 +570,7 @@ static int ask_pmix(struct fixture *f, enum names_op op, void *link, uint32_t wa
 	return rc;
 }
 
-/* What the last reply said. */
+/* The error in the last reply. */
 static int error_of_pmix(const struct fixture *f, uint32_t found)
 {
 	struct names_answer a;

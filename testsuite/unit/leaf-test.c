@@ -457,7 +457,7 @@ static void a_cpuset_that_cannot_be_copied_is_an_error(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* Of several, all or none is made. */
+/* All of several directories are made, or none. */
 static void none_of_several_is_left(void **state)
 {
 	char dir[] = "/tmp/pmi2x-leaf-test-XXXXXX", first[64], second[64];

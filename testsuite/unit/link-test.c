@@ -281,7 +281,7 @@ static void what_has_come_in_time_is_not_late(void **state)
 	close(fd);
 }
 
-/* What is no message gives it no more time. */
+/* Bytes that are no message give the peer no more time. */
 static void half_a_message_is_late(void **state)
 {
 	static const struct sockaddr_storage everywhere;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What PMIx clients publish: who finds it, who waits, and what is refused. */
+/* Names that PMIx clients publish: who finds them, who waits, and what is refused. */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a plugin of this release must not use: srun's end with another interface. */
+/*
+ * A library that a plugin of this release must not use: srun's end with another
+ * interface.
+ */
 #include "launcher/library.h"
 
 const struct launcher_library pmi2x_launcher = { .interface = 1000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose socket is at the other end of a connection over the loopback device. */
+/* The owner of the socket at the other end of a connection over the loopback device. */
 #include "unit.h"
 
 #include <arpa/inet.h>

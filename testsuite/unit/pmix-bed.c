@@ -113,7 +113,7 @@ static bool is_in(uint32_t rank, const uint32_t *members, uint32_t count)
 	return count == 0;
 }
 
-/* What rank r gives: so many bytes of its own. */
+/* The value of rank r: `len` bytes of its own. */
 static char *value_of(uint32_t rank, size_t len)
 {
 	char *value = malloc(len + 1);

@@ -18,7 +18,7 @@ int say(struct net_node *node, const struct pmix_msg *m);
 
 int say_rank(struct net *n, enum pmix_msg_type type, uint32_t rank);
 
-/* What came first and has not been read, in `bytes`; false: nothing did. */
+/* The first message that has not been read, in `bytes`; false: nothing did. */
 bool hear(struct net_node *node, struct pmix_msg *m, struct buf *bytes);
 
 void hello(struct net_node *node);
@@ -58,7 +58,7 @@ void assert_ended(struct net_node *node, uint64_t id, const uint32_t *ranks,
 
 void assert_all_ended(struct net *n, uint64_t id, size_t len);
 
-/* The same, but it has failed, and that is said. */
+/* As above, but the operation has failed, and that is said. */
 void assert_failed(struct net_node *node, uint64_t id, const char *why);
 
 void assert_silence(struct net_node *node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the client libraries say on standard error, whoever reads it. */
+/* Messages of the client libraries on standard error, whoever reads it. */
 #include "unit.h"
 
 #include <errno.h>

@@ -81,7 +81,7 @@ int __wrap_fcntl(int fd, int command, ...);
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 
-/* What is wrapped here passes a number at most. */
+/* Calls that are wrapped here pass a number at most. */
 int __wrap_fcntl(int fd, int command, ...)
 {
 	va_list ap;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the results region share; see region-fixture.c. */
+/* Definitions that the tests of the results region share; see region-fixture.c. */
 #ifndef PMI2X_REGION_FIXTURE_H
 #define PMI2X_REGION_FIXTURE_H
 

@@ -48,7 +48,7 @@ static void assert_admitted(struct net *n, int status)
 	buf_free(&b);
 }
 
-/* Who serves PMIx is there, and process 100 of rank 0 uses PMI. */
+/* The program that serves PMIx is there, and process 100 of rank 0 uses PMI. */
 static struct net *use_pmi(void)
 {
 	struct net *n = net_create(NULL);

@@ -290,7 +290,7 @@ static void nothing_is_joined_when_ranks_leave(void **state)
 	net_destroy(n);
 }
 
-/* The same connection may then serve another program. */
+/* Another program may use the same connection afterwards. */
 static void finalize_is_not_answered_if_the_rank_wants_none(void **state)
 {
 	struct net *n = net_create(NULL);
@@ -357,7 +357,7 @@ static void what_a_rank_puts_is_limited(void **state)
 				    "errmsg=records: too much data before a "
 				    "fence;");
 	assert_true(put > PMI_PENDING_MAX - 2 * len);
-	/* What is on its way counts as well. */
+	/* Values on their way count as well. */
 	assert_null(net_pmi2(n, 0, "cmd=pmi2x-fence;"));
 	answer = net_pmi2_bytes(n, 0, EXT_CMD_PUT, EXT_KEY_RECORDS, b.data,
 				b.len);

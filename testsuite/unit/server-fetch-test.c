@@ -142,7 +142,7 @@ static void out_of_shared_memory(void **state)
 	assert_false(is_watched(n, 1));
 	assert_null(net_pmi2(n, 0, "cmd=pmi2x-fetch;key=not;rank=1;timeout=-1;"));
 	assert_true(is_watched(n, 1));
-	/* What comes is seen, nonsense is not. */
+	/* A record that comes is seen, nonsense is not. */
 	shown->len = SLOT_SHOWN_MAX + 1;
 	pmi_server_slots_input(net_node_of(n, 1)->server);
 	shown->len = 77;
@@ -248,7 +248,7 @@ static void of_a_rank_that_finalizes(void **state)
 	net_destroy(n);
 }
 
-/* What the program before has put is not taken for the next one's. */
+/* Values of the program before are not taken for the next one's. */
 static void of_another_program(void **state)
 {
 	struct net *n = create();
@@ -275,7 +275,7 @@ static void a_rank_gives_up(void **state)
 	assert_has(net_read(n, 0), "thrid=b;rc=0;");
 	net_pmi2(n, 5, "cmd=kvs-put;key=k;value=1;");
 	assert_null(net_read(n, 0));
-	/* Who asks, goes. */
+	/* The rank that asks goes. */
 	assert_null(net_pmi2(n, 3, "cmd=pmi2x-fetch;key=x;rank=5;timeout=-1;"));
 	net_eof(n, 3);
 	net_pmi2(n, 5, "cmd=kvs-put;key=x;value=1;");

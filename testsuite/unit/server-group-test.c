@@ -26,7 +26,7 @@ static void put(struct net *n, uint32_t rank, const char *key, const char *value
 	assert_string_equal(net_pmi1(n, rank, line), "cmd=put_result rc=0");
 }
 
-/* What the rank reads, or NULL when there is no such key. */
+/* The value that the rank reads, or NULL when there is no such key. */
 static void assert_value(struct net *n, uint32_t rank, const char *key,
 			 const char *value)
 {
@@ -163,7 +163,7 @@ static void members_see_what_members_have_put(void **state)
 	}
 }
 
-/* What another group has had is still new to this one. */
+/* Values that another group has had are still new to this one. */
 static void every_group_gets_all_that_is_not_fenced(void **state)
 {
 	struct net *n = create(NULL);
@@ -347,7 +347,7 @@ static void long_lines_come_in_pieces(void **state)
 	struct net *n = create(NULL);
 	size_t len;
 
-	/* The same rank again and again is no group, but is read to its end. */
+	/* One rank, again and again, is no group, but is read to its end. */
 	strcpy(line, "cmd=barrier_in group=");
 	len = strlen(line);
 	while (len < sizeof(line) - 20) {

@@ -214,7 +214,7 @@ static const struct pmi_host_ops HOST_OPS = {
 	.fetch_timer = fetch_timer,
 };
 
-/* The same host, which ends a step. */
+/* As HOST_OPS, for a host that ends a step. */
 static const struct pmi_host_ops ENDING_OPS = {
 	.client_send = client_send,
 	.client_close = client_close,

@@ -82,7 +82,7 @@ struct net {
 	int ready;
 };
 
-/* What differs from an ordinary step. */
+/* Differences from an ordinary step. */
 struct net_options {
 	bool heap;         /* no shared region */
 	bool slots;        /* in through shared memory, too */
@@ -132,9 +132,9 @@ void net_forget(struct net *n);
 /* Bring a rank, or all, to the state after init. */
 void net_init1(struct net *n, uint32_t rank);
 void net_init2(struct net *n, uint32_t rank);
-/* The same with the extension; returns the fullinit-response. */
+/* As above, with the extension; returns the fullinit-response. */
 const char *net_init_ext(struct net *n, uint32_t rank, int region);
-/* The same of a rank that offers to use slots. */
+/* As above, for a rank that offers to use slots. */
 const char *net_init_slots(struct net *n, uint32_t rank, int slots);
 
 /* The value of a key in a PMI-2 answer as a string the caller frees. */

@@ -63,7 +63,7 @@ static void nobody_waits_for_a_rank_that_could_not_enter(void **state)
 	assert_true(fail > 5); /* it did allocate */
 }
 
-/* The same of a group, where nobody is told: they are let out, or the step ends. */
+/* As above, for a group, where nobody is told: they are let out, or the step ends. */
 static bool one_failure_in_a_group(uint32_t fail)
 {
 	static const char enter[] = "cmd=put kvsname=17.2 key=a value=b\n"

@@ -415,7 +415,7 @@ static void a_later_fence_may_fail_first(void **state)
 	net_destroy(n);
 }
 
-/* What was put before it is in the next one. */
+/* Values that were put before it are in the next one. */
 static void a_fence_too_many_takes_nothing_with_it(void **state)
 {
 	struct net *n = net_create(NULL);

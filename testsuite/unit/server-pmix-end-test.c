@@ -434,7 +434,7 @@ static void a_node_that_never_serves_is_named(void **state)
 	net_destroy(n);
 }
 
-/* Who does not find it may end at once. */
+/* A rank that does not find it may end at once. */
 static void a_node_that_never_serves_is_named_before_its_ranks(void **state)
 {
 	struct net *n = miss_pmix_at_n2();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a PMIx client asks of others: the data of a rank, names, a spawn. */
+/* Requests of a PMIx client to others: the data of a rank, names, a spawn. */
 #include "pmix-bed.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ static void a_fetch_ends_with_its_rank(void **state)
 	net_destroy(n);
 }
 
-/* What it has committed is there, or never will be. */
+/* Data that the rank has committed is there, or never will be. */
 static void fetch_of_ended_rank_has_a_limit(void **state)
 {
 	struct net *n = serve(NULL);
@@ -384,7 +384,7 @@ static struct net *spawn_step(void)
 	return n;
 }
 
-/* What rank 5 waits for with wait_for_rank_3 never comes. */
+/* The name that rank 5 waits for with wait_for_rank_3 never comes. */
 static void expect_that_rank_3_has_ended(struct net *n)
 {
 	struct names_answer a;

@@ -254,7 +254,7 @@ static void a_group_is_no_fence(void **state)
 	net_destroy(n);
 }
 
-/* Of all ranks in different order than their fence, and of some. */
+/* Connections of all ranks in different order than their fence, and of some. */
 static void processes_connect_and_disconnect(void **state)
 {
 	static const uint32_t some[] = { 0, 2 };

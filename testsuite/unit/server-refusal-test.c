@@ -20,7 +20,7 @@
 #define FRAME_MAX 8192
 #define FRAMES_MAX 32
 
-/* What both ranks send; the first speaks PMI-2 with the extension. */
+/* Requests that both ranks send; the first speaks PMI-2 with the extension. */
 static const char *const pmi2[] = {
 	"cmd=init pmi_version=2 pmi_subversion=0\n",
 	"cmd=fullinit;pmi2x=1;pmi2x-region=1;",

@@ -80,7 +80,7 @@ static bool put(struct user *u, uint32_t cell, uint32_t kind, const void *data,
 	       u->board->need[counted];
 }
 
-/* What a rank does: enter, and wake the agent if it should. */
+/* The action of a rank: enter, and wake the agent if it should. */
 static bool enter(struct user *u, uint32_t cell, uint32_t kind,
 		  const void *data, size_t len)
 {
@@ -194,7 +194,7 @@ static void the_last_one_wakes_the_agent(void **state)
 	pmi_server_slots_input(one.node->server);
 	assert_int_equal(one.board->need[SLOT_FENCE], 2);
 	assert_false(enter(&four, 1, SLOT_FENCE, "", 0));
-	/* Who enters over its socket need not be waited for. */
+	/* A rank that enters over its socket need not be waited for. */
 	enter_over_socket(&two, "cmd=pmi2x-fence;");
 	assert_int_equal(pmi_server_pending(one.node->server), 3);
 	assert_int_equal(one.board->need[SLOT_FENCE], 2);
@@ -418,7 +418,7 @@ static void a_failure_reaches_the_slots(void **state)
 	assert_int_equal(reply(&one, 0)->rc, PMI_RC_OTHER);
 	assert_non_null(strstr(one.board->replies[one.slot].text,
 			       "rank 4 (node n1) "));
-	/* Who enters from now on is told at once, not with the others. */
+	/* A rank that enters from now on is told at once, not with the others. */
 	assert_true(enter(&two, 1, SLOT_FENCE, "", 0));
 	assert_int_equal(reply(&two, 1)->rc, PMI_RC_OTHER);
 	leave(&one);
@@ -427,7 +427,7 @@ static void a_failure_reaches_the_slots(void **state)
 	net_destroy(n);
 }
 
-/* What a rank put into its slot before it died still counts. */
+/* An entry that a rank put into its slot before it died still counts. */
 static void the_last_entry_of_a_rank_counts(void **state)
 {
 	struct net *n = create();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What srun answers, through a real launcher: names, spawn, abort, its loss. */
+/* Answers of srun, through a real launcher: names, spawn, abort, its loss. */
 #include "server-net.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ring takes from the environment, and what it refuses, and how. */
+/* Settings that the ring takes from the environment, and what it refuses, and how. */
 #include "unit.h"
 
 #include <errno.h>

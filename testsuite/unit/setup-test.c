@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an agent is told before it begins, and its messages with who started it. */
+/* The setup of an agent, and its messages with the process that started it. */
 #include "unit.h"
 
 #include <errno.h>

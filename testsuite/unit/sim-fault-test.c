@@ -127,7 +127,7 @@ static void check_phase(const struct sim *s, uint32_t i, bool failed_before)
 		fail_msg("seed %u: operation %u succeeded after one that failed",
 			 (unsigned int)s->scenario->seed, i + 1);
 	assert_true(!p->failed || p->reason[0]);
-	/* Who lives to see a failure tells the user. */
+	/* A rank that lives to see a failure tells the user. */
 	if (p->failed && s->servers && !s->reports)
 		fail_msg("seed %u: operation %u failed (%s), and srun was not told",
 			 (unsigned int)s->scenario->seed, i + 1, p->reason);
@@ -271,9 +271,9 @@ static void assert_same_phase(const struct sim *a, const struct sim *b,
 }
 
 /*
- * What large scenarios leave out, changes nothing in what nodes send and when:
- * as long as nobody dies, since the reasons that are then told read differently,
- * and requests that are no collectives take no time.
+ * Parts that large scenarios leave out change nothing in what nodes send and when: as
+ * long as nobody dies, since the reasons that are then told read differently, and
+ * requests that are no collectives take no time.
  */
 static void servers_send_what_libcoll_alone_sends(void **state)
 {

@@ -102,7 +102,7 @@ static void times_are_those_of_the_model(void **state)
 	assert_int_equal(end_of(&sc), second + 1000 + inside + 20 + 5);
 }
 
-/* What ranks of a node put comes to more than 4 GiB, all of it to 3 times that. */
+/* Values of a node's ranks come to more than 4 GiB, all of it to 3 times that. */
 static void messages_may_be_longer_than_32_bits_say(void **state)
 {
 	static struct scenario sc;

@@ -58,7 +58,7 @@ static void everything_is_understood(void **state)
 	assert_int_equal(s.nslow, 2);
 }
 
-/* What is wrong, and words that must be in the message. */
+/* Wrong texts, and words that must be in the message. */
 static const struct {
 	const char *text, *where, *key, *allowed;
 } wrong[] = {

@@ -82,7 +82,7 @@ static void entries_are_taken_by_ticket(void **state)
 	assert_int_equal(e.ndone, 1);
 	assert_int_equal(slots_done(&e, 0), offset);
 	assert_int_equal(e.len, 5);
-	/* What the rank writes now changes no number. */
+	/* A later write of the rank changes no number. */
 	write_cell(n, 1, 2, 9, SLOT_FENCE, SLOT_DATA_MAX, 9);
 	slots_copy(&e, copy);
 	assert_string_equal(copy, "value.");

@@ -68,7 +68,7 @@ static const char *last(char **words)
 	return *words;
 }
 
-/* What the script prints when it is run as rank `rank`. */
+/* The output of the script when it is run as rank `rank`. */
 static void run_as(char **words, const char *rank, char *out, size_t size)
 {
 	FILE *pipe;
@@ -136,7 +136,7 @@ static void each_rank_runs_its_command(void **state)
 	spawn_free(r);
 }
 
-/* What a shell cannot have as a variable is left out. */
+/* Text that a shell cannot have as a variable is left out. */
 static void a_command_has_its_environment(void **state)
 {
 	struct spawn_request *r = spawn_new();

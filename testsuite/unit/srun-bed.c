@@ -130,7 +130,7 @@ void agent_leave(struct agent *a)
 
 /* ---- srun ---- */
 
-/* What a spawned process does, by its program's name. */
+/* The action of a spawned process, by its program's name. */
 static void child_main(const char *program, int hold, int channel)
 {
 	sigset_t none;
@@ -152,7 +152,7 @@ static void child_main(const char *program, int hold, int channel)
 	_exit(0);
 }
 
-/* What srun's server of a spawned srun says when its first rank is there. */
+/* The message of a spawned srun's server when its first rank is there. */
 static void write_ready(int fd)
 {
 	const struct control_msg msg = { .type = CONTROL_READY, .text = "1.9" };

@@ -198,7 +198,7 @@ static void a_spawned_step_that_ends_is_not_waited_for(void **state)
 	close(hold[0]);
 }
 
-/* What never used PMI has no name. */
+/* A step that never used PMI has no name. */
 static void a_spawned_step_without_a_name_is_not_waited_for(void **state)
 {
 	struct srun s = { 0 };

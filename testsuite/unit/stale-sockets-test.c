@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a killed slurmstepd leaves is removed, and nothing else. */
+/* Sockets that a killed slurmstepd leaves are removed, and nothing else. */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the starter says to an agent that does not read for a while, and what it does
+ * Messages of the starter to an agent that does not read for a while, and what it does
  * with descriptors that it is sent. A wait here ends by the alarm.
  */
 #include "unit.h"
@@ -32,7 +32,7 @@ static struct node {
 	sem_t given;          /* the descriptor */
 	char why[LOG_LINE_MAX];
 	struct lingering descriptor;
-	/* What the agent has heard. */
+	/* Messages that the agent has heard. */
 	bool ended[RANKS];
 	bool left_after_all;
 	uint32_t nended;

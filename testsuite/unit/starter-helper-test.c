@@ -31,7 +31,7 @@ struct node {
 	struct log_hook log;
 };
 
-/* What the agent, a thread, has been answered. */
+/* The answer to the agent, which is a thread. */
 static struct {
 	sem_t there;
 	int32_t code;

@@ -45,7 +45,7 @@ static void start(struct cluster *c,
 	rank_say(c, 0, "cmd=init pmi_version=1 pmi_subversion=1");
 }
 
-/* The same, and wait for what is said. */
+/* As above, and wait for what is said. */
 static void run(struct cluster *c,
 		int (*agent)(int, int, const struct agent_fds *),
 		const char *said)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nodes tell about themselves, and together about who waits for whom. */
+/* Reports of nodes about themselves, and together about who waits for whom. */
 #include "unit.h"
 
 #include <errno.h>

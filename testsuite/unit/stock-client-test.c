@@ -35,7 +35,7 @@ static void note(const char *call, int rc, const char *value)
 {
 	size_t len = strlen(results);
 
-	/* Of errors only that there is one: both have codes of their own. */
+	/* An error is recorded only as one: both have codes of their own. */
 	snprintf(results + len, sizeof(results) - len, "%s %s %s\n", call,
 		 rc ? "fails" : "works", rc ? "" : value);
 }
@@ -264,7 +264,7 @@ static void free_all(struct messages *m)
 		pmi_message_free(&m->at[i]);
 }
 
-/* What only one of the libraries says, and no server needs. */
+/* A key that only one of the libraries says, and no server needs. */
 static bool is_ignored(const char *cmd, const char *key)
 {
 	if (!strcmp(key, "thrid") || !strcmp(key, "threaded"))

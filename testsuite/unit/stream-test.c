@@ -365,7 +365,7 @@ static void shutdown_ends_one_direction(void **state)
 	side_close(&s, fd);
 }
 
-/* What the peer said before it stopped listening is still heard. */
+/* Bytes that the peer sent before it stopped listening are still heard. */
 static void input_comes_before_a_write_error(void **state)
 {
 	struct side s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the ring asks of every transport, over every transport that this machine
- * has (or the one that PMI2X_ALLGATHER_TRANSPORT names): a ring of elements in
- * one process, driven by one loop. A transport that cannot be used is skipped.
+ * Requirements of the ring on every transport, over every transport that this machine
+ * has (or the one that PMI2X_ALLGATHER_TRANSPORT names): a ring of elements in one
+ * process, driven by one loop. A transport that cannot be used is skipped.
  */
 #include "unit.h"
 
@@ -256,7 +256,7 @@ static void messages_arrive_whole_and_in_order(void **state)
 	}
 }
 
-/* Who does not read is not sent to without end, and loses nothing. */
+/* A neighbour that does not read is not sent to without end, and loses nothing. */
 static void a_transport_takes_no_more_than_it_can_hold(void **state)
 {
 	struct ring *r = connected_ring(2);
@@ -295,7 +295,7 @@ static bool second_is_told(struct ring *r)
 	       r->at[1].received[SIDE_LEFT] == last_words;
 }
 
-/* Who closes has been heard: its messages come first, then the end. */
+/* A neighbour that closes has been heard: its messages come first, then the end. */
 static void messages_arrive_before_the_end(void **state)
 {
 	struct ring *r = connected_ring(3);
@@ -363,7 +363,7 @@ static void wrong_addresses_are_refused(void **state)
 	close_ring(r);
 }
 
-/* What is cut off an address makes it wrong, or reaches nobody. */
+/* A cut makes an address wrong, or the address reaches nobody. */
 static void truncated_addresses_do_not_crash(void **state)
 {
 	struct ring *r = open_ring(2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every unit test includes: cmocka and what it needs before it. */
+/* Definitions that every unit test includes: cmocka and what it needs before it. */
 #ifndef PMI2X_UNIT_H
 #define PMI2X_UNIT_H
 

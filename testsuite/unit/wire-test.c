@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pmi2x's processes say to each other, byte for byte, and what they share in
- * memory, beside a reference: changed under the same version, other builds would
- * misread it.
+ * Messages between pmi2x's processes, byte for byte, and memory that they share, beside
+ * a reference: changed under the same version, other builds would misread it.
  *
  * The reference has a section for each version, and in it a line for each thing:
  * its name, and bytes in hexadecimal or offsets and sizes. Written anew with

@@ -306,7 +306,7 @@ static const struct word {
 
 /* ---- words ---- */
 
-/* What is left of the word for this rank, or NULL: nothing. */
+/* The rest of the word for this rank, or NULL: nothing. */
 static const char *for_this_rank(const char *word)
 {
 	int first, last, used = 0;
@@ -344,7 +344,7 @@ int main(int argc, char **argv)
 {
 	dir = argv[1];
 	rank = atoi(getenv("PMI_RANK"));
-	/* Who is killed by it is no finding of a sanitizer. */
+	/* A process that this signal kills is no finding of a sanitizer. */
 	signal(SIGSEGV, SIG_DFL);
 	for (int i = 2; i < argc; i++) {
 		const char *word = for_this_rank(argv[i]);
