@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MANY_ROUNDS 10 /* with so many fences in each */
+#define MANY_ROUNDS 10 /* with MANY_BATCH fences in each */
 #define MANY_BATCH 10
 #define MANY_GETS 32 /* look-ups after each round */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The floor of launching tasks: fork, exec and wait, so many at once, nothing else. */
+/* The floor of launching tasks: fork, exec and wait, a number of them at once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -266,7 +266,7 @@ const char *event_name(json_t *event)
 
 /* ---- requests ---- */
 
-/* So many results are to come after this answer to the request. */
+/* The number of results that are to come after this answer to the request. */
 static size_t count_due(json_t *request, json_t *answer)
 {
 	if (!strcmp(get_text(request, "op"), "wait"))

@@ -62,7 +62,7 @@ static void print_task(json_t *t)
 	putchar('\n');
 }
 
-/* The head shows so many. */
+/* The head shows a limited number of tasks. */
 static void print_rest(json_t *ps, bool ended)
 {
 	long long all = get_number(ps, "running") + get_number(ps, "queued") +

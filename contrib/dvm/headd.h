@@ -50,7 +50,7 @@ struct headd_options {
 	uint32_t within_ms;     /* of the first: all nodes must be up; of a growth's
 	                           begin: so must these */
 	const char *address;    /* a file for clients on other nodes, or NULL */
-	uint32_t orphan_s;      /* so long its daemons wait for another head */
+	uint32_t orphan_s;      /* how long its daemons wait for another head */
 	struct headd_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that
 	                           this DVM is ready; or NULL */
@@ -112,7 +112,7 @@ void headd_say(struct headd *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Another name and secret than any DVM had. 0 or a negative errno. */
 int headd_new_identity(struct headd *h);
-/* So many daemons of another head have answered: make this one. 0 or a negative errno. */
+/* Make this head, for `adopted` daemons of another one. 0 or a negative errno. */
 int headd_begin(struct headd *h, uint32_t adopted);
 /* It cannot go on: say why, and end. */
 void headd_fail(struct headd *h, const char *fmt, ...)
@@ -126,7 +126,7 @@ void headd_check_left(struct headd *h);
 
 /* Listen, and write down where in welcome.heads. 0 or a negative errno. */
 int nodes_open(struct headd *h);
-/* There are so many positions from now on. 0 or -ENOMEM. */
+/* Make room for `positions` positions. 0 or -ENOMEM. */
 int nodes_make_room(struct headd *h, uint32_t positions);
 /* Is there a daemon from this position on? */
 bool nodes_any(const struct headd *h, uint32_t first);

@@ -12,10 +12,10 @@
  *   slots     core, thread or a number
  *   gpus      found or a number
  *   share     0 or 1: other DVMs of the job may be on the node
- *   orphan    SECONDS: so long it waits for another head when this one is lost
- *   within    MILLISECONDS: so long it tries to reach the head
- *   peer      MILLISECONDS: a link whose other side is silent for so long has failed
- *   lease     MILLISECONDS: so long ranks run without an answer of the head (lease.h);
+ *   orphan    SECONDS: how long it waits for another head when this one is lost
+ *   within    MILLISECONDS: how long it tries to reach the head
+ *   peer      MILLISECONDS: a link whose other side is silent for this time has failed
+ *   lease     MILLISECONDS: how long ranks run without an answer of the head (lease.h);
  *             0: there is no lease
  *   grace     MILLISECONDS: that ranks then have to end by themselves
  */

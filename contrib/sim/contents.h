@@ -50,7 +50,7 @@ uint64_t contents_image_len(const struct sim *s, const struct scenario_op *op,
 /* The result's length for the operation; 0: it has none that nodes hold. */
 uint64_t contents_result_len(const struct sim *s, uint32_t op);
 /*
- * Whether there is room for so many bytes of results on each node. 0, or -1 with
+ * Whether there is room for `each` bytes of results on each node. 0, or -1 with
  * an error that names the key and what is allowed instead.
  */
 int contents_check_memory(struct sim *s, uint64_t each, const char *key,

@@ -40,7 +40,7 @@ static int ring(const char *value)
 	return PMIX_Ring(value, &rank, &size, left, right, sizeof(left));
 }
 
-/* A barrier of the first ranks of all nodes, which have so many ranks each. */
+/* A barrier of the first ranks of all nodes, which have `per_node` ranks each. */
 static int group(int rank, int size, int per_node)
 {
 	int *leaders, count = 0, rc = PMI2_ERR_NOMEM;

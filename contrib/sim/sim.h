@@ -49,7 +49,7 @@ struct sim_node {
 	struct path *path;    /* why it is busy */
 	sim_time now, cpu_free, out_free, in_free;
 	sim_time dead_at;     /* SIM_NEVER: alive */
-	double factor;        /* its work takes so many times longer */
+	double factor;        /* its work takes this many times longer */
 	uint64_t held;        /* bytes of contributions and results, and of
 	                         messages that have not arrived */
 	uint64_t queued;      /* bytes of these messages, each for itself */

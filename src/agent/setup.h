@@ -39,7 +39,7 @@ struct agent_options {
 	uint32_t handshake_ms;  /* a connection must prove itself within */
 	uint32_t connect_back_ms; /* a connect without answer, then it is asked to */
 	uint32_t connect_ms;    /* give a neighbour up after */
-	uint32_t absent_ms;     /* one that refuses so long may have ended: ask,
+	uint32_t absent_ms;     /* one that refuses this long may have ended: ask,
 	                           and again after as long */
 	uint32_t drain_ms;      /* bound of leaving */
 	bool stays;             /* until the nodes below have left: see agent_leave */
@@ -89,7 +89,7 @@ uint16_t step_port(const struct agent_options *o, const struct layout *layout,
 		   uint32_t position, uint32_t try);
 
 /*
- * After so long the first node wakes up, and after so long again it connects to
+ * The first node wakes up after this time. After the same time again it connects to
  * srun, so that srun can ask.
  */
 #define STATUS_LINE_MS 1000

@@ -21,7 +21,7 @@ struct waiting {
 	struct waiting *next;
 	int fd;
 	bool old;
-	int64_t until; /* server_now: waits so long for another's end; 0: does not */
+	int64_t until; /* server_now: waits until then for another's end; 0: does not */
 	uint64_t question; /* to the agent, that has not been answered; or 0 */
 	enum { UNDECIDED, ADMITTED, REFUSED } verdict;
 };

@@ -36,7 +36,7 @@ static pmix_status_t take_persistence(struct names_request *r, const pmix_info_t
 	return PMIX_SUCCESS;
 }
 
-/* So many of the keys; 0: all. */
+/* How many of the keys must be there; 0: all. */
 static pmix_status_t take_wait(struct names_request *r, const pmix_info_t *info)
 {
 	int n = info->value.type == PMIX_INT ? info->value.data.integer : 0;

@@ -49,7 +49,7 @@ struct leaf_dir {
 
 struct leaf {
 	char *dirs[LEAF_DIRS_MAX + 1]; /* to write cgroup.procs of; NULL ends */
-	unsigned int own;              /* the first so many are made by us */
+	unsigned int own;              /* how many, from the first on, are made by us */
 	size_t locked[LEAF_OWN_MAX];   /* bytes of dirs[i]: what Slurm locks */
 	/*
 	 * Directories of the step, which Slurm tries once to remove; a NULL path ends.

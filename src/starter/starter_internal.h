@@ -49,7 +49,7 @@ struct idle {
 	struct pollfd *fds;
 };
 
-/* So many at once, and so many more each second. */
+/* Calls at once, and how many more each second. */
 struct allowance {
 	uint32_t most;
 	uint32_t a_second;

@@ -16,7 +16,7 @@
 #define PMI_BYTES_MAX ((size_t)1 << 20)
 #define CONNECT_MS (10 * SECOND)
 #define DIE_MS 2000 /* until the ranks of a daemon that was killed have been killed */
-#define STUBBORN 8 /* one rank in so many ignores SIGTERM */
+#define STUBBORN 8 /* one rank in this number ignores SIGTERM */
 
 struct daemon {
 	struct world *w;

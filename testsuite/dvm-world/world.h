@@ -144,7 +144,7 @@ bool world_run(uint64_t seed, bool verbose, uint64_t *print);
 uint64_t draw(struct world *w, uint64_t below);
 bool draw_once_in(struct world *w, uint64_t n);
 uint64_t draw_between(struct world *w, uint64_t low, uint64_t high);
-/* Call fn(w, arg, number) so many milliseconds from now. */
+/* Call fn(w, arg, number) `ms` milliseconds from now. */
 void after(struct world *w, uint64_t ms, event_fn fn, void *arg, uint64_t number);
 void trace(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The run has shown a bug: say so once, with what replays it. */

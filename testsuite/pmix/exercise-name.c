@@ -167,7 +167,7 @@ void do_ranges(int argc, char **argv)
 	fence_all(false);
 }
 
-/* For what nobody publishes; so many seconds, 0: without limit. */
+/* Waits for a name that nobody publishes; for the given seconds, 0: without limit. */
 void do_wait(int argc, char **argv)
 {
 	pmix_info_t info[] = {

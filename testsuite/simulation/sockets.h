@@ -31,13 +31,13 @@ void host_address(struct sockaddr_storage *out, uint32_t host, uint16_t port);
 /* ---- faults ---- */
 
 struct network {
-	unsigned refuse_first;   /* so many connects are refused, though somebody
+	unsigned refuse_first;   /* connects that are refused, though somebody
 	                            listens */
-	unsigned lose_first;     /* ... of so many the first packet is lost */
-	unsigned cut_early;      /* of the next connections so many are reset after
+	unsigned lose_first;     /* ... whose first packet is lost */
+	unsigned cut_early;      /* connections after these that are reset after
 	                            a few bytes */
 	unsigned cut_late;       /* 1 in N connections is reset after up to */
-	uint64_t cut_bytes;      /* ... so many bytes; 0: never */
+	uint64_t cut_bytes;      /* ... this number of bytes; 0: never */
 	bool loses;              /* a byte now and then: to see that it is noticed */
 };
 extern struct network network;

@@ -34,7 +34,7 @@ struct cluster {
 	bool unfinished;             /* an agent has left by its drain_ms */
 	unsigned tells;
 	int tell_error;              /* of all of them, when not 0, */
-	unsigned tells_refused;      /* after the first so many */
+	unsigned tells_refused;      /* after this number of them */
 	bool ipv6;                   /* ::1 in the place of 127.0.0.1 */
 	bool nowhere;                /* node_address leads elsewhere */
 	bool names;                  /* addresses have to be looked up */
@@ -45,7 +45,7 @@ struct cluster {
 	/* In place of the agents, unless NULL: struct starter_program.run. */
 	int (*run)(int setup_fd, int host_fd, const struct agent_fds *fds);
 	bool exits;                  /* there is an answer to how ranks exit, */
-	unsigned exits_after;        /* after being asked so often: */
+	unsigned exits_after;        /* after being asked this many times: */
 	struct pmi_exit exit;        /* this */
 	bool job_is_over;
 	unsigned job_asked;

@@ -26,7 +26,7 @@ static struct {
 	atomic_bool armed;
 	atomic_uint count; /* allocations of agents so far */
 	unsigned fail;     /* from this one on, from 1, they fail */
-	unsigned failures; /* so many */
+	unsigned failures; /* how many do */
 } memory;
 
 static bool is_refused(void)
@@ -514,7 +514,7 @@ static void await(struct cluster *c, bool (*known)(void *s), struct srun *s)
 }
 
 /*
- * So many allocations of the agents fail, from this one on, while that happens.
+ * The agents lack memory for `failures` allocations, from `fail` on, while that happens.
  * False: there were not as many.
  */
 static bool without(void (*happens)(struct cluster *c), bool (*known)(void *s),

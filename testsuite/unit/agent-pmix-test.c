@@ -91,7 +91,7 @@ static void say_rank(uint32_t node, enum pmix_msg_type type)
 	say(node, &(struct pmix_msg){ .type = type, .rank = node });
 }
 
-/* The rank of a node enters a fence of all with so many bytes. */
+/* The rank of a node enters a fence of all with `len` bytes. */
 static void enter(uint32_t node, uint64_t id, size_t len)
 {
 	struct pmix_msg m = {

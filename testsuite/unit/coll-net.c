@@ -301,7 +301,7 @@ static void make_links(struct net *net)
 struct net *net_new(uint32_t nnodes, uint32_t nranks, uint32_t width,
 		    uint64_t seed)
 {
-	/* Messages are cut so often that every history has several pieces. */
+	/* Messages are cut into small pieces: every history has several of them. */
 	const struct coll_options options = {
 		.tree_width = width, .piece = 24,
 	};

@@ -169,7 +169,7 @@ static void say(struct bed *b, uint32_t node, const struct dvm_msg *m)
 #define SUBMIT(tasks, more)                                                      \
 	"{'op':'submit','profile':{'id':'p','cwd':'/','env':{}},'tasks':[" tasks "]" more "}"
 
-/* The task of this number spawns so many ranks of "child". */
+/* The task of this number spawns this number of ranks of "child". */
 static void spawn(struct bed *b, uint64_t task, uint32_t ranks)
 {
 	const struct seen *s = &b->tasks[task];

@@ -53,7 +53,7 @@ struct disk {
 	bool names_dirty;
 	enum disk_op fails, also; /* these operations do, */
 	int error;          /* with this negative errno, */
-	int times;          /* so often; -1: always */
+	int times;          /* this many times; -1: always */
 	bool done;          /* and yet does what it is to do, if it is a rename */
 	int lock_error;
 	int syncing;        /* the file of a sync that is under way, or -1 */

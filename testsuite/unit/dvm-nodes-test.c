@@ -162,7 +162,7 @@ static const char *state_of(struct bed *b, uint32_t node)
 		json_object_get(b->answer, "nodes"), node), "state"));
 }
 
-/* So many tasks, each of which has a node of its own. */
+/* Submits `tasks` tasks, each of which has a node of its own. */
 static void submit(struct bed *b, int tasks)
 {
 	for (int i = 0; i < tasks; i++)

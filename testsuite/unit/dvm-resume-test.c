@@ -546,7 +546,7 @@ static void a_journal_cut_anywhere_is_gone_on_with(void **state)
 	bed_destroy(b);
 }
 
-/* The record of a type that follows so many others of it; it points into the journal. */
+/* The record of a type that follows `others` of its type; it points into the journal. */
 static struct journal_record find_record(struct bed *b, enum journal_type type, int others)
 {
 	struct journal_reader in;

@@ -18,7 +18,7 @@ struct file {
 struct found {
 	unsigned loaders, libraries, auditors;
 	char last[ELF_NAME_MAX];
-	unsigned most; /* enough after so many */
+	unsigned most; /* enough after this number */
 };
 
 static size_t from_memory(void *arg, uint64_t at, void *out, size_t len)

@@ -172,7 +172,7 @@ static void malformed_blocks_fail_the_build(void **state)
 /* ---- keys that collide ---- */
 
 #define KEYS 1000
-#define BUCKETS 2048 /* of an image of so many keys */
+#define BUCKETS 2048 /* of an image of KEYS keys */
 
 /* Keys that an index of BUCKETS puts into one bucket, or any keys. */
 static struct payload *keys_build(bool collide, int *error)

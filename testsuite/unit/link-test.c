@@ -13,7 +13,7 @@
 #include "libio/listener.h"
 #include "loopback.h"
 
-static time_t clock_ahead; /* seconds: for so long this process could not run */
+static time_t clock_ahead; /* seconds for which this process could not run */
 
 /* Stands for the C library's in this program. */
 int clock_gettime(clockid_t clock, struct timespec *now)

@@ -96,7 +96,7 @@ static void behind_what_was_taken_meanwhile(void **state)
 	clear(&g);
 }
 
-/* A large image's pages are made in steps, and only so many. */
+/* A large image's pages are made in steps, up to a bound. */
 static void in_steps_and_within_a_bound(void **state)
 {
 	struct ground g;

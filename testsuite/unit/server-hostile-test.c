@@ -264,7 +264,7 @@ static void a_gather_has_a_value_of_each_rank(void **state)
 
 #define LIMIT 8192 /* bytes that node 0 may hold */
 
-/* "COMMAND;value=vvv...;" with so many of them. */
+/* "COMMAND;value=vvv...;" with `len` letters v. */
 static const char *with_value(const char *command, size_t len)
 {
 	static char text[LIMIT];

@@ -13,7 +13,7 @@
 #include "agent-cluster.h"
 #include "agent/host_msg.h"
 
-#define FLOOD 4000 /* messages; no bucket lets so many pass */
+#define FLOOD 4000 /* messages; no bucket lets this number pass */
 
 static void say(int fd, enum host_type type, uint32_t number, int32_t code,
 		const char *text)

@@ -25,7 +25,7 @@
 
 #include "agent/peers/connect_back.h"
 
-/* So many tries in a row go to each port at which it could be: next_port. */
+/* Tries in a row at each port at which the neighbour could be: next_port. */
 #define MISSING_TRIES (2 * (STEP_PORT_TRIES - 1))
 
 /* Nobody listens at that port, or an agent that is not the neighbour's. */

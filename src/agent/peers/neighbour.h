@@ -117,7 +117,7 @@ struct peers {
 struct neighbour *neighbour_find(const struct peers *p, uint32_t position);
 const char *neighbour_name(const struct neighbour *n);
 
-/* Have wireup.c look after it in so many ms. */
+/* Have wireup.c look after it in `ms` milliseconds. */
 void neighbour_set_timer(struct neighbour *n, uint64_t ms);
 
 /* It has not gone, and has had no goodbye of ours. */

@@ -27,7 +27,7 @@ void trace_free(struct service *s);
 void trace_registered(struct service *s, const struct registration *reg);
 /* A link has come up. */
 void trace_link(struct service *s);
-/* A message of libcoll goes to another node: so many bytes of head and body. */
+/* A message of libcoll goes to another node: `bytes` of head and body. */
 void trace_sent(struct service *s, const struct coll_msg *msg,
 		uint64_t bytes);
 /* The node's ranks have ended: tell srun. */

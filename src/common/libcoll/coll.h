@@ -99,8 +99,8 @@ enum coll_msg_type {
  */
 struct coll_subset_msg {
 	unsigned char key[COLL_KEY_SIZE];
-	int32_t first;    /* OPEN: so many are in flight, FAIL: all fail but so
-	                     many; to the child: from the one that has no DOWN
+	int32_t first;    /* OPEN: how many are in flight; FAIL: how many do
+	                     not fail; to the child: from the one that has no DOWN
 	                     yet on; to the parent: that has no UP yet (negative:
 	                     some that have had one fail, too) */
 	uint32_t members; /* UP: in the subtree */

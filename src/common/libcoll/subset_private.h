@@ -58,8 +58,8 @@ struct subset_op {
 
 struct subset_child {
 	uint32_t members; /* in its subtree; 0: none, or not known */
-	uint32_t ups;     /* of what is in flight it has contributed to so many */
-	uint32_t asked;   /* of so many it knows */
+	uint32_t ups;     /* how many in flight it has contributed to */
+	uint32_t asked;   /* how many it knows of */
 };
 
 /* A member on this node. */
@@ -80,8 +80,8 @@ struct subset {
 	bool last;               /* they meet at the last of: */
 	uint32_t above[COLL_DEPTH_MAX]; /* see coll_subset_msg, of the parent */
 	uint32_t nabove;
-	uint32_t sent;           /* of what is in flight so many have gone up */
-	uint32_t asked;          /* of so many the parent knows */
+	uint32_t sent;           /* how many in flight have gone up */
+	uint32_t asked;          /* how many the parent knows of */
 	bool wanted;             /* the name, by the parent */
 	struct subset_op *first;
 	uint32_t count;          /* in flight */

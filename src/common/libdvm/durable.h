@@ -110,7 +110,7 @@ void durable_synced(struct durable *d, int error, uint64_t now_ms);
 void durable_turn(struct durable *d, uint64_t now_ms);
 uint64_t durable_deadline(const struct durable *d);
 
-/* Make the file smaller when it has so many bytes, once. */
+/* Make the file smaller when it has `bytes` bytes, once. */
 void durable_set_limit(struct durable *d, uint64_t bytes);
 
 /* The position up to which all is safe; and of all that was appended. */

@@ -46,10 +46,10 @@ struct dvm_head_options {
 	bool adopts;                /* nodes of another head are sent ADOPT and come */
 	bool unheard;               /* nodes of another head may still run ranks, and cannot
 	                               be reached */
-	uint32_t lease_ms;          /* ranks of a node end so long after the node was last
-	                               answered (lease.h): one that is silent for that
-	                               long is lost; 0: there is no lease */
-	uint32_t away_ms;           /* what ran on a lost node is given to others so long
+	uint32_t lease_ms;          /* ranks of a node end this time after its last answer
+	                               (lease.h): a node that is silent for this time is
+	                               lost; 0: there is no lease */
+	uint32_t away_ms;           /* tasks of a lost node are given to others this time
 	                               after the node was last heard of: more than
 	                               lease_ms; 0: at once */
 	bool once;                  /* a task's start is safe before it is launched, and it
@@ -75,7 +75,7 @@ struct dvm_head_ops {
 	 */
 	int (*record)(void *arg, const void *data, size_t len, enum durable_wait wait);
 	/*
-	 * Start so many daemons more, in the Slurm job of this number, 0: that of the
+	 * Start `nodes` daemons more, in the Slurm job of this number, 0: that of the
 	 * others; on nodes of these names, with commas between them, or NULL: any.
 	 * Their positions follow dvm_head_positions() as it was. Later they register,
 	 * or dvm_head_grow_failed is called. 0 or a negative errno; -ENOTSUP: not in
@@ -180,8 +180,8 @@ bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r);
 void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out);
 
 /*
- * So many bytes of all that ops.record has taken are safe on the disk. Clients hear now
- * what waited for that; a turn follows.
+ * The first `position` bytes of all that ops.record has taken are safe on the disk.
+ * Clients hear now what waited for that; a turn follows.
  */
 void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now);
 /*

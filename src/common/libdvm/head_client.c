@@ -368,7 +368,7 @@ static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
 					report_task(h, t)), t->end_at);
 }
 
-/* "told" and "told_pmi" follow, from so many nodes. */
+/* "told" and "told_pmi" follow, from each node that is asked. */
 static void on_why(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	struct head_task *t = task_of(h, c, request);

@@ -117,7 +117,7 @@ static int make_room(struct dvm_head *h, uint32_t more)
 	return 0;
 }
 
-/* So many nodes can be told apart. */
+/* May the DVM grow by `count` nodes? LEDGER_NODES_MAX bounds all of them. */
 static bool count_ok(const struct dvm_head *h, json_int_t count)
 {
 	return count >= 1 && count <= (json_int_t)(LEDGER_NODES_MAX -

@@ -25,7 +25,7 @@ static double until(const struct dvm_head *h, uint32_t node)
 	return (double)h->now.wall_ns / 1e9 + ms / 1e3;
 }
 
-/* A new reference to those that are silent for so long. */
+/* A new reference to a list of the nodes that are silent for `silent` ms. */
 static json_t *list(const struct dvm_head *h, uint64_t silent)
 {
 	json_t *nodes = json_array();

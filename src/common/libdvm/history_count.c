@@ -10,7 +10,7 @@
 /* Slots that came to be there or free, or went; in the order of time. */
 struct change {
 	uint64_t at_ns;
-	const struct journal_nodes *nodes; /* so many there are now; or NULL: */
+	const struct journal_nodes *nodes; /* the nodes that there are now; or NULL: */
 	const struct history_task *task;   /* it has started, */
 	bool ended;                        /* or has ended */
 };

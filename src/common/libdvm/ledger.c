@@ -307,7 +307,7 @@ static size_t fill_few(struct room *r, size_t n, uint32_t ranks)
 	return 0;
 }
 
-/* So many nodes, each with as many ranks as the others or one more. */
+/* Takes `nodes` nodes, each with as many ranks as the others or one more. */
 static size_t fill_even(struct room *r, size_t n, uint32_t ranks, uint32_t nodes)
 {
 	uint32_t each = ranks / nodes, more = ranks % nodes;

@@ -50,8 +50,8 @@ struct ledger_shape {
 	uint32_t ranks;
 	uint32_t cores, gpus; /* of each rank */
 	uint64_t memory;      /* bytes, of each rank */
-	uint32_t nodes;       /* on exactly so many; 0: on as few as can be */
-	uint32_t per_node;    /* so many ranks on a node at most; 0: any number */
+	uint32_t nodes;       /* on exactly this number; 0: on as few as can be */
+	uint32_t per_node;    /* ranks on a node at most; 0: any number */
 	bool exclusive;       /* nothing else on its nodes */
 	uint32_t counters[LEDGER_COUNTERS_MAX]; /* of the whole task, by index */
 	/* There and nowhere else, NULL: anywhere. Memory and counters as above. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tasks that wait, and which of them starts next: the first in order that fits. Those
- * behind may pass it, within a window, until it has waited so long that everything is
+ * behind may pass it, within a window, until it has waited too long: then everything is
  * kept free for it.
  *
  * Tasks of one shape, priority and limit fit, or do not, together: so what is tried is a

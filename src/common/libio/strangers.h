@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connections that have come over a listening socket and have not proved themselves. When
- * there are too many, the oldest is dropped: a stranger who holds many shuts out nobody, for
- * a connection of a friend proves itself in the time that it takes to make so many. The
+ * there are too many, the oldest is dropped: a stranger who holds many shuts out nobody,
+ * for a connection of a friend proves itself before a stranger can make that many. The
  * loop's thread.
  */
 #ifndef PMI2X_STRANGERS_H

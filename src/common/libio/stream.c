@@ -32,7 +32,7 @@ struct stream {
 	struct watched_fd watched;
 	bool holds;          /* input stays in the socket; see stream.h */
 	size_t held;         /* bytes of it that have been delivered, */
-	uint32_t pieces;     /* in so many reads */
+	uint32_t pieces;     /* in this number of reads */
 	bool credentials;    /* the kernel tells who has written */
 	pid_t sender;        /* of what was read last; 0: unknown */
 	bool told;           /* of input, and the burst has not settled: output waits */

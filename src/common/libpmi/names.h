@@ -63,7 +63,7 @@ struct names_request {
 	enum names_op op;
 	enum names_range range;
 	bool once;           /* PUBLISH: gone when it has been found */
-	uint32_t wait;       /* LOOKUP: until so many are there; 0: answer at once */
+	uint32_t wait;       /* LOOKUP: until this number is there; 0: answer at once */
 	uint32_t timeout_ms; /* but not longer; 0: without limit */
 	struct names_item *items;
 	uint32_t count;

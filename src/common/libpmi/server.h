@@ -365,7 +365,7 @@ int pmi_server_status(struct pmi_server *s,
 #define PMI_WAIT_TEXT_MAX 1024 /* bytes, NUL included */
 /*
  * The waits that are no part of the status: a line about a group's barrier in which
- * ranks of this node have waited for so long, and for whom, or about a node attribute,
+ * ranks of this node have waited for `seconds`, and for whom, or about a node attribute,
  * or a rank that clients of PMIx miss. Empty when there is none.
  */
 void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,

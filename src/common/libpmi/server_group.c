@@ -9,7 +9,7 @@
  * connection ends. So one that fails ends the step.
  *
  *   contribution: blocks; each a u32 length and the u32 number of the fence that will
- *                 bring them, little-endian, and so many bytes of records.
+ *                 bring them, little-endian, and then the records.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -507,7 +507,7 @@ void collective_answer_failed(struct pmi_server *s);
 /* The rank enters a group's barrier. NULL: no memory. */
 struct entered *collective_note_group(struct rank_session *ss,
 				      const struct rank_request *rq);
-/* With so many bytes. 0 or -ENOBUFS. */
+/* Counts the bytes of an entry. 0 or -ENOBUFS. */
 int collective_count(struct rank_session *ss, struct entered *e, size_t bytes);
 /* By its number; NULL: the rank has started over meanwhile, or has gone. */
 struct entered *collective_find_group(const struct rank_session *ss, uint32_t id);
@@ -520,7 +520,7 @@ bool collective_end_step(struct pmi_server *s, const char *text,
 
 /* ---- server_group.c ---- */
 
-/* A line about a group's barrier that has lasted so long, if there is one. */
+/* A line about a group's barrier that has lasted `seconds`, if there is one. */
 void group_tell_wait(struct pmi_server *s, unsigned seconds,
 		     char text[PMI_WAIT_TEXT_MAX]);
 
@@ -686,7 +686,7 @@ void results_init(struct results *k, struct region_writer *region);
 void results_free(struct results *k);
 /*
  * All: 0, -ENOSPC, -EPROTO or -ENOMEM. The image is checked here, unless it is
- * `trusted`: built by this node. A gather has so many `values`: empty ones cost
+ * `trusted`: built by this node. A gather has this number of `values`: empty ones cost
  * its sender nothing, and here `stride` each. It may stay in its payload: then
  * *keep is a reference that holds it, instead of a later results_release.
  */
@@ -723,7 +723,7 @@ void attrs_get(struct rank_session *ss, const struct rank_request *rq,
 /* A session has ended: its own waits are dropped, hopeless ones answered. */
 void attrs_drop(struct rank_session *ss);
 void attrs_fail_hopeless(struct pmi_server *s);
-/* A line about a get that has waited for so long, if there is one. */
+/* A line about a get that has waited for `seconds`, if there is one. */
 void attrs_tell_wait(const struct pmi_server *s, unsigned seconds,
 		     char text[PMI_WAIT_TEXT_MAX]);
 /* All that wait fail. */

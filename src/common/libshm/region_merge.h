@@ -33,7 +33,7 @@ struct region_merge {
 /*
  * Does the next merge of this chain need a new joint index? Its buckets, which
  * the caller makes and gives to region_merge_begin zeroed; 0: the one at the
- * chain's end has room. UINT32_MAX: no index can hold so many.
+ * chain's end has room. UINT32_MAX: no index can hold them.
  */
 uint32_t region_merge_buckets(const struct region_merge *m,
 			      const struct region_view *view);

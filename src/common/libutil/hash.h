@@ -16,8 +16,8 @@ uint32_t hash_seeded(uint64_t seed, const void *data, size_t len);
 #define HASH_NAME_SIZE 16 /* bytes */
 
 /*
- * So many bits that two names never have the same; on every node the same. Who
- * wants two that do can make them: it is for names that one user chooses.
+ * A hash with enough bits that two names never have the same; on every node the same.
+ * An attacker can make two names that do: it is for names that one user chooses.
  */
 void hash_name(unsigned char out[HASH_NAME_SIZE], const void *data, size_t len);
 

@@ -145,7 +145,7 @@ static int do_wait(const char *arg)
 	return PMIX_Wait(request);
 }
 
-/* So many values of the largest size. */
+/* Puts a number of values of the largest size. */
 static int do_put(const char *arg)
 {
 	char *value = calloc(1, PMI2X_MAX_VALLEN), key[PMI2X_MAX_KEYLEN];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each rank binds itself to a CPU of its own, as far as there are so many, before
+ * Each rank binds itself to a CPU of its own, as far as there are enough, before
  * MPI_Init. Prints how many ranks it shares its hardware thread with, as MPI tells by
  * hwloc: 0 when all ranks of the node do, -1 when the library cannot tell.
  */

@@ -17,7 +17,7 @@
 #include "libutil/log.h"
 
 /*
- * One word of a command line or environment may have so many bytes; Linux'
+ * The bytes that one word of a command line or environment may have; Linux'
  * MAX_ARG_STRLEN is 32 pages.
  */
 #define SPAWN_WORD_MAX (128u << 10)

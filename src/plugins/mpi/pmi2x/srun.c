@@ -65,7 +65,7 @@ struct srun {
 	struct srun_server_host host;
 	struct place *places; /* the server's thread: nodes by position */
 	uint32_t nplaces;
-	uint32_t places_of;   /* so many components */
+	uint32_t places_of;   /* how many components they are of */
 	struct trace_file *trace; /* NULL: none is wanted. Once srun's server runs,
 	                             its thread and prelaunch use it */
 	pthread_mutex_t trace_lock;
