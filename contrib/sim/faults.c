@@ -23,9 +23,7 @@ static bool are_peers(const struct sim *s, uint32_t a, uint32_t b)
 	return n->parent == b || s->nodes[b].parent == a;
 }
 
-/*
- * For two nodes without a link: the parent's link that one of them could lose instead.
- */
+/* The parent of a node, to which the node has a link that it could lose instead. */
 static uint32_t parent_id(const struct sim *s, uint32_t id)
 {
 	uint32_t parent = s->nodes[position_of(s, id)].parent;

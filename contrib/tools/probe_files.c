@@ -58,7 +58,7 @@ static int read_own(struct own *own, const char *path)
 	return rc;
 }
 
-/* Reads the program after "#!" at the begin of a file. */
+/* Reads the program after "#!" at the start of a file. */
 static bool read_script(struct probe_files *f, const char *path)
 {
 	char line[PATH_MAX] = "";

@@ -489,7 +489,7 @@ static void leave(struct cluster *c)
 	rank_close(c, 1);
 }
 
-/* Answers to a rank are told to nobody else. */
+/* Wakes cluster_await when a rank gets an answer: nobody else does. */
 static void *watch_ranks(void *arg)
 {
 	struct cluster *c = arg;

@@ -210,10 +210,7 @@ static void refuses_to_run_away(void **state)
 	net_free(net);
 }
 
-/*
- * A collective of two ranks of one node and one of another fails: the next one is as
- * ever.
- */
+/* Two ranks of one node and one of another: their next collective succeeds. */
 static void more_than_a_result_may_have_fails_alone(void **state)
 {
 	static const uint32_t three[] = { 0, 2, 3 };

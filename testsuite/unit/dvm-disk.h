@@ -69,7 +69,7 @@ void disk_fail(struct disk *d, enum disk_op op, int error, int times);
 /* Do what begin_sync has begun. Its result. */
 int disk_finish_sync(struct disk *d);
 void disk_crash(struct disk *d);
-/* Makes a file of the bytes that would be in it after a crash, or -1. */
+/* The file that would have this name after a crash, or -1. */
 int disk_safe_file(const struct disk *d, const char *name);
 bool disk_has(const struct disk *d, const char *name);
 

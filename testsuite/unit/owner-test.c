@@ -164,7 +164,7 @@ static int find_holder(struct pair *p, pid_t near, bool all)
 	return holder_find(&read);
 }
 
-/* Of a process of which nothing may be said: not that it lacks the socket. */
+/* Nothing is known of such a process: not that it lacks the socket. */
 static void process_of_another_user_is_not_looked_at(void **state)
 {
 	struct pair p;

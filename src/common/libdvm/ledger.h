@@ -105,7 +105,7 @@ bool ledger_fits(const struct ledger *l, const struct ledger_shape *shape);
 /* How many of its ranks the node would take now. */
 uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *shape,
 			   uint32_t node);
-/* For a placed shape: are the cores and GPUs for the ith of its nodes free now? */
+/* For a placed shape: are its resources on the ith of its nodes free now? */
 bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *shape,
 			  uint32_t i);
 /* The node will not come back: no task can ever run there. What ran is released as usual. */

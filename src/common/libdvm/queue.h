@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tasks that wait, and which of them starts next: the first in order that fits. Those
- * behind may pass it, within a window, until it has waited too long: then everything is
- * kept free for it.
+ * behind may pass it, within a window, until it has waited for `patience_ms`: then
+ * everything is kept free for it.
  *
  * Tasks of one shape, priority and limit fit, or do not, together: so what is tried is a
  * class of tasks and not each one. Calls no system function; one thread at a time.

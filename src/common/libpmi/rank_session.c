@@ -197,7 +197,7 @@ void rank_leave_pmi(struct rank_session *ss, const char *how)
 	attrs_fail_hopeless(s);
 }
 
-/* If PMI has ended before, the reason for that is the reason for PMI's collectives. */
+/* If PMI has ended before, that end's reason is the one for PMI's collectives. */
 void rank_end(struct rank_session *ss, const char *how)
 {
 	struct pmi_server *s = ss->server;

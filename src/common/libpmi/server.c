@@ -260,8 +260,7 @@ static void give_up(struct rank_session *ss)
 
 /*
  * Reports an end in a spawned step: its spawners wait until its first rank starts, and
- * may then connect with all. Where nobody has used PMI yet they have to hear of it,
- * too.
+ * may then connect with all. They must hear of it also where nobody has used PMI yet.
  */
 static void tell_spawner(struct rank_session *ss, bool well)
 {
