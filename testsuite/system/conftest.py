@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options, the one cluster of the session, and the programs the tests run."""
 
+import collections
+import fcntl
 import os
 import pathlib
 import shutil
@@ -48,6 +50,12 @@ def pytest_addoption(parser):
         metavar="NUMBER/HOW_MANY",
         default="1/1",
     )
+    parser.addoption(
+        "--claims",
+        help="share the files with other runs, which are given this directory, too: "
+        "each runs those that none has begun",
+        type=pathlib.Path,
+    )
 
 
 def pytest_configure(config):
@@ -56,6 +64,8 @@ def pytest_configure(config):
         "markers", "plain(why): cannot run on a cluster that resembles a site"
     )
     config.addinivalue_line("markers", "wide: takes minutes")
+    if config.getoption("--claims"):
+        config.pluginmanager.register(Claims(config.getoption("--claims")))
     if config.getoption("--site"):
         os.environ["PYTEST_DEBUG_TEMPROOT"] = SITE_FILES
 
@@ -64,6 +74,8 @@ def pytest_collection_modifyitems(config, items):
     skip_what_no_site_can(config, items)
     leave_out_what_is_wide(config, items)
     take_part(config, items)
+    if config.getoption("--claims"):
+        put_large_files_first(items)
 
 
 def skip_what_no_site_can(config, items):
@@ -91,6 +103,35 @@ def take_part(config, items):
     files = sorted({item.path for item in items})
     wanted = set(files[number - 1 :: how_many])
     leave_out(config, items, lambda item: item.path not in wanted)
+
+
+def put_large_files_first(items):
+    """A run that begins a large file when no others are left keeps the user waiting."""
+    sizes = collections.Counter(item.path for item in items)
+    items.sort(key=lambda item: (-sizes[item.path], item.path))
+
+
+class Claims:
+    """Which run takes which file: the one that creates a file of this name."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.taken = {}
+
+    def take(self, path):
+        if path not in self.taken:
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            try:
+                os.close(os.open(self.directory / path.name, flags))
+                self.taken[path] = True
+            except FileExistsError:
+                self.taken[path] = False
+        return self.taken[path]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item):
+        """True: there is nothing left to do for this test here."""
+        return None if self.take(item.path) else True
 
 
 @pytest.fixture(scope="session")
@@ -152,10 +193,20 @@ def ordinary_user(prefix):
 
 
 @pytest.fixture(scope="session")
-def mpi_memory():
-    """Removes what MPI programs that were killed left in shared memory."""
+def mpi_memory(request):
+    """Removes what MPI programs that were killed left in shared memory. Programs of
+    another run may still use theirs: the last of the runs that share files does it."""
     before = set(SHARED_MEMORY.iterdir())
+    claims = request.config.getoption("--claims")
+    lock = os.open(claims or SHARED_MEMORY, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
     yield
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    finally:
+        os.close(lock)
     for path in set(SHARED_MEMORY.iterdir()) - before:
         if path.name.startswith(MPI_MEMORY):
             path.unlink(missing_ok=True)
@@ -173,7 +224,6 @@ def session_cluster(prefix, scratch, kind, site, mpi_memory):
 @pytest.fixture
 def cluster(session_cluster):
     """The cluster; fails a test that leaves something behind."""
-    session_cluster.wait_until_clean()
     yield session_cluster
     left = session_cluster.wait_until_clean()
     if left:

@@ -2,6 +2,7 @@
 """A private Slurm under test, and what a step may leave behind: nothing."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -143,10 +144,21 @@ def command_line(pid):
     return raw.replace(b"\0", b" ").decode(errors="replace").strip()
 
 
-def agents_of(step, node=None):
-    """Processes of the agents of a step on this machine, by what their command lines
-    say: user, group, step, node, control groups. A child of slurmstepd has yet to
-    fork, and to become one."""
+def is_of_cluster(pid, directory):
+    """By the environment, which the daemons of a cluster pass on. A slurmd that a test
+    has started passes on none, and not everybody may read it."""
+    named = re.findall(
+        r"^SLURM_CONF=(.*)$",
+        read_text(pathlib.Path(f"/proc/{pid}/environ")).replace("\0", "\n"),
+        re.MULTILINE,
+    )
+    return not named or named == [f"{directory}/slurm.conf"]
+
+
+def agents_of(directory, step, node=None):
+    """Processes of the agents of a step, by what their command lines say: user, group,
+    step, node, control groups. Other clusters on this machine have steps and nodes of
+    the same names. A child of slurmstepd has yet to fork, and to become an agent."""
     table = process_table()
     words = {pid: command_line(pid).split() for pid in table}
     return [
@@ -154,6 +166,7 @@ def agents_of(step, node=None):
         for pid, said in words.items()
         if said[:1] == [AGENT] and said[3:4] == [step] and node in (None, said[4])
         and table.get(table[pid][0], (0, ""))[1] != "slurmstepd"
+        and is_of_cluster(pid, directory)
     ]
 
 
@@ -289,19 +302,34 @@ class Cluster:
         """Of slurmctld, slurmd.n1 and so on."""
         run([self.program, "restart", "--dir", self.dir, *daemons]).ok()
 
-    def _command(self, argv):
-        return [self.program, "run", "--dir", self.dir, "--", *argv]
+    @functools.cached_property
+    def variables(self):
+        """What pmi2x-cluster run adds to the environment of a command."""
+        argv = [self.program, "run", "--dir", self.dir, "--", "env", "-0"]
+        pairs = [line.split("=", 1) for line in run(argv).ok().stdout.split("\0") if line]
+        return {name: value for name, value in pairs if name.startswith(("PATH", "SLURM_"))}
 
-    def run(self, *argv, **options):
-        return run(self._command(argv), **options)
+    def command(self, argv, env):
+        """A command for this cluster, and its environment. On a site pmi2x-cluster
+        moves to a host first. Elsewhere it only sets variables, and each start of
+        Python would cost a tenth of a second of processor time."""
+        env = {**os.environ, **(env or {})}
+        if self.state["site"]:
+            return [self.program, "run", "--dir", self.dir, "--", *argv], env
+        return argv, {**env, **self.variables}
+
+    def run(self, *argv, env=None, **options):
+        argv, env = self.command(argv, env)
+        return run(argv, env=env, **options)
 
     def start(self, *argv, env=None, **options):
         """A command that goes on while the test does; its output is in pipes, where
         the options of Popen do not say otherwise."""
+        argv, env = self.command(argv, env)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(
-            list(map(str, self._command(argv))),
-            env={**os.environ, **(env or {})},
+            list(map(str, argv)),
+            env=env,
             **{**pipes, **options},
         )
 
@@ -340,7 +368,7 @@ class Cluster:
         """Process of the agent of that step on that node; None before the step uses
         PMI, and when it has left. The command line says whose it is."""
         daemon = re.match(r"slurmstepd: \[(.+)\]", command_line(self.step_daemon(node)))
-        found = agents_of(daemon[1], node) if daemon else []
+        found = agents_of(self.dir, daemon[1], node) if daemon else []
         return max(found, key=begun, default=None)
 
     def sockets(self):

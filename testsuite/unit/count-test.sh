@@ -77,7 +77,7 @@ rm "$tmp"/build/tree/unit/python.*
 ! grep -L 'unittest\.main(verbosity=2' "$src"/testsuite/unit/*-test.py | grep . ||
 	fail "tests of unittest whose skips nobody would see"
 
-cat >"$tmp/build/system.xml" <<'XML'
+cat >"$tmp/build/system-1.xml" <<'XML'
 <testsuites><testsuite>
 <testcase classname="test_a" name="one"/>
 <testcase classname="test_a" name="two"><skipped message="no wheel"/></testcase>
@@ -87,7 +87,7 @@ system=yes
 sums true 1 "2 passed, 1 failed, 1 skipped"
 printf 'test_a.two\tis expected\n' >>"$tmp/testsuite/expected-skips"
 sums true 0 "2 passed, 0 failed, 2 skipped"
-rm "$tmp/build/system.xml"
+rm "$tmp/build/system-1.xml"
 sums true 1 "1 passed, 1 failed, 1 skipped"
 
 [ "$failures" = 0 ]
