@@ -73,6 +73,14 @@ class Result:
         return self
 
 
+# Lines of srun and salloc while the nodes still end the job of the test before.
+QUEUED = re.compile(
+    r"^\w+: (job \d+ (queued and waiting for resources|has been allocated resources)"
+    r"|Pending job allocation \d+)\n",
+    re.MULTILINE,
+)
+
+
 def run(argv, timeout=STEP_S, env=None, stdin=None, cwd=None):
     """Run a command; one that does not end is killed and fails the test."""
     begin = time.monotonic()
@@ -96,6 +104,7 @@ def run(argv, timeout=STEP_S, env=None, stdin=None, cwd=None):
             with contextlib.suppress(ProcessLookupError):  # it has just gone
                 os.kill(pid, signal.SIGKILL)
         out, err = child.communicate()
+    err = QUEUED.sub("", err)
     result = Result(argv, child.returncode, out, err, time.monotonic() - begin)
     if hung:
         pytest.fail(f"HUNG for {timeout} s: {result}")
