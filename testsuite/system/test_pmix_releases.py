@@ -75,3 +75,12 @@ def test_hello(served, open_mpi, client, gds_and_collect):
         result = served.srun(*STEP, "-m", order, hello, timeout=120).ok()
         assert result.stdout.startswith("size 16 "), result
         assert not result.stderr, result
+
+
+@pytest.mark.parametrize("how", ["before all kill", "after all 1", "after 0 kill"])
+def test_program_after_a_killed_one(served, open_mpi, pmix_program, how):
+    """Each release counts the rank again of which a program was killed."""
+    killed = pmix_program("programs/pmix-killed.c")
+    script = f"{killed} {how}; {open_mpi(HELLO, 'Debian')}; :"
+    result = served.srun(*STEP, "sh", "-c", script, timeout=120).ok()
+    assert [line[:8] for line in result.lines] == ["size 16 "], result
