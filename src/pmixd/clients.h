@@ -6,9 +6,9 @@
  * the rank's session lives it waits for the end of that, one second at most, and is then
  * closed, after the agent has looked which processes these are. Where ranks use PMI the
  * agent is asked about each client: another process may use that. Programs of a rank that
- * follow one another are let in, and who has closed its end meanwhile is not. A program that follows
- * one which was killed also waits, as long at most, until libpmix has told of that, and for
- * the other ranks' programs to end.
+ * follow one another are let in, and a client that has closed its end meanwhile is not. A
+ * program that follows one which was killed also waits, a second at most, until libpmix has
+ * told of that, and for the other ranks' programs to end.
  */
 #ifndef PMI2X_PMIXD_CLIENTS_H
 #define PMI2X_PMIXD_CLIENTS_H

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "libutil/hash.h"
-#include "pmixd/info.h"
 #include "pmixd/names.h"
 #include "pmixd/server_internal.h"
 
@@ -315,22 +314,7 @@ static struct foreign **find_foreign(struct server *s, const char *nspace)
 	return at;
 }
 
-/*
- * libpmix waits for clients of a namespace that it has heard of and that is not registered.
- * Without NODATA it would also ask again for what it has asked already, and count the
- * clients of collectives that have begun anew, and wrongly.
- */
-static void register_without_clients(struct server *s, const char *nspace)
-{
-	struct info_list infos = {};
-
-	info_add_bool(&infos, PMIX_REGISTER_NODATA, true);
-	if (!infos.failed)
-		(void)s->library->server_register_nspace(nspace, 0, infos.items,
-							 infos.count, NULL, NULL);
-	info_free(&infos);
-}
-
+/* libpmix waits for clients of a namespace that it has heard of and that is not registered. */
 static int keep(struct server *s, const char *nspace, const void *entries, size_t len)
 {
 	struct foreign **at = find_foreign(s, nspace), *old = *at;
@@ -345,7 +329,7 @@ static int keep(struct server *s, const char *nspace, const void *entries, size_
 	f->next = old ? old->next : NULL;
 	*at = f;
 	if (!old)
-		register_without_clients(s, f->nspace);
+		(void)server_count_clients(s, f->nspace, 0);
 	free(old);
 	return 0;
 }

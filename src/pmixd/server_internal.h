@@ -99,6 +99,12 @@ int64_t server_deadline(uint32_t ms);
 
 /* Tell the agent that libpmix has let a client in. */
 int server_tell_connected(struct server *s, const struct job *j, uint32_t rank);
+/*
+ * Tell libpmix how many clients the namespace has on this node, and nothing else of it:
+ * without PMIX_REGISTER_NODATA it would also ask again for what it has asked already, and
+ * count the clients of collectives that have begun anew, and wrongly.
+ */
+pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_t count);
 /* The rank's client has finalized. */
 void server_end_session(struct job *j, uint32_t rank);
 /* Its connection has ended without PMIx_Finalize. */

@@ -79,21 +79,26 @@ bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t coun
 	return false;
 }
 
-/* Nothing else of the namespace changes with PMIX_REGISTER_NODATA. */
-static void count_again(struct server *s, struct job *j)
+pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_t count)
 {
 	pmix_info_t no_data = {
 		.key = PMIX_REGISTER_NODATA,
 		.value = { .type = PMIX_BOOL, .data.flag = true },
 	};
+
+	return s->library->server_register_nspace(nspace, (int)count, &no_data, 1, NULL,
+						  NULL);
+}
+
+static void count_again(struct server *s, struct job *j)
+{
 	uint32_t count, left = 0;
 	pmix_status_t status;
 
 	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
 	for (uint32_t i = 0; i < count; i++)
 		left += !(j->sessions[i].lost && j->sessions[i].gone);
-	status = s->library->server_register_nspace(j->nspace.name, (int)left, &no_data, 1,
-						    NULL, NULL);
+	status = server_count_clients(s, j->nspace.name, left);
 	if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
 		log_error(s->log, "libpmix %s does not count the ranks again of which a program was killed: %s",
 			  s->library->version, s->library->Error_string(status));

@@ -87,15 +87,6 @@ static void answer_pmix(struct pmi_server *s, const struct admission *a, int sta
 	pmix_send_message(s, &m, NULL);
 }
 
-/* PMI has a session of a process that lives. */
-static bool uses_pmi(const struct rank_session *ss)
-{
-	char name[PMI_PROCESS_NAME_MAX];
-
-	return (IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) && ss->owner &&
-	       rank_process_lives(ss, ss->owner, name);
-}
-
 static bool uses_pmix(const struct rank_session *ss)
 {
 	return ss->pmix == RANK_PMIX_ACTIVE && ss->pmix_known && !ss->ended;
@@ -107,7 +98,7 @@ static void decide_pmix(struct admission *a, int found)
 	bool another = found > 0 ? (uint32_t)found != ss->owner : found == -ESRCH;
 	int status = 0;
 
-	if (uses_pmi(ss) && another) {
+	if (rank_uses_pmi(ss) && another) {
 		rank_tell_refusal(ss, "PMIx", found > 0 ? (uint32_t)found : 0, "PMI",
 				  ss->owner);
 		status = -EBUSY;
@@ -123,7 +114,7 @@ static void decide_pmi(struct admission *a, int found)
 	if (!rank_is_live(ss))
 		return;
 	if (uses_pmix(ss) && another) {
-		rank_refuse(ss, a->process);
+		ss->refused = a->process;
 		rank_tell_refusal(ss, "PMI", a->process, "PMIx",
 				  found > 0 ? (uint32_t)found : 0);
 		answer_error(ss, &a->rq, PMI_RC_INIT, "%s", RANK_TAKEN);
@@ -238,7 +229,7 @@ int admission_on_admit(struct pmi_server *s, const struct pmix_msg *m,
 
 	if (m->len != (a.refused ? 2 : 1) * (size_t)PMIX_SOCKET_BYTES)
 		return -EPROTO;
-	if (!ss || (a.refused ? ss->refusal_told : !uses_pmi(ss))) {
+	if (!ss || (a.refused ? ss->refusal_told : !rank_uses_pmi(ss))) {
 		answer_pmix(s, &a, a.refused ? -EBUSY : 0);
 		return 0;
 	}

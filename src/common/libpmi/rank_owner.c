@@ -15,19 +15,19 @@ bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
 	return !s->ops->process || s->ops->process(s->arg, pid, name);
 }
 
-void rank_refuse(struct rank_session *ss, uint32_t process)
+bool rank_uses_pmi(const struct rank_session *ss)
 {
-	ss->refused = process;
+	char name[PMI_PROCESS_NAME_MAX];
+
+	return (IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) && ss->owner &&
+	       rank_process_lives(ss, ss->owner, name);
 }
 
 bool rank_is_taken(struct rank_session *ss, uint32_t process)
 {
-	char name[PMI_PROCESS_NAME_MAX];
-
-	if (!(IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) || !ss->owner ||
-	    !process || process == ss->owner || !rank_process_lives(ss, ss->owner, name))
+	if (!process || process == ss->owner || !rank_uses_pmi(ss))
 		return false;
-	rank_refuse(ss, process);
+	ss->refused = process;
 	rank_tell_refusal(ss, "PMI", process, "PMI", ss->owner);
 	return true;
 }

@@ -403,10 +403,13 @@ bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq);
 /* Does a process live? Writes its name, or "". */
 bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
 			char name[PMI_PROCESS_NAME_MAX]);
-/* Does a live process other than this one (0: unknown) use PMI? Then that is told. */
+/* PMI has a session of a process that lives. */
+bool rank_uses_pmi(const struct rank_session *ss);
+/*
+ * Does a live process other than this one (0: unknown) use PMI? Then this one is refused:
+ * what else it sends is not the rank's; and that is told.
+ */
 bool rank_is_taken(struct rank_session *ss, uint32_t process);
-/* The process was refused: what else it sends is not the rank's. */
-void rank_refuse(struct rank_session *ss, uint32_t process);
 /* Does what comes now come from a process that was refused for that? */
 bool rank_is_of_refused(const struct rank_session *ss);
 /* As above, for a message other than init, which has been answered then. */
