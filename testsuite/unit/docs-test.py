@@ -11,7 +11,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
 WORDS_MAX = 25
-README_LINES_MAX = 150
+README_LINES_MAX = 120
 TEXTS = [SOURCE / "README.md", *sorted((SOURCE / "doc").glob("*.md"))]
 LINKED = [*TEXTS, SOURCE / "CONTRIBUTING.md", SOURCE / "SECURITY.md"]
 DRAWINGS = ("architecture.svg",)
