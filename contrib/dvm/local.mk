@@ -65,7 +65,7 @@ contrib_dvm_pmi2x_dvmd_SOURCES = \
 	contrib/dvm/welcome.c contrib/dvm/welcome.h
 contrib_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
-contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libstarter.la libagent.la libio.la libpmi.la \
+contrib_dvm_pmi2x_dvmd_LDADD = libdvm.la libsupervisor.la libagent.la libio.la libpmi.la \
 	libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
@@ -76,7 +76,7 @@ contrib_dvm_pmi2x_dvm_zygote_SOURCES = \
 	contrib/dvm/zygote_pmi.c
 contrib_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 contrib_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
-contrib_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libstarter.la libio.la libutil.la
+contrib_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libutil.la
 
 if HAVE_JANSSON
 dvm_pythondir = $(pkgdatadir)/python

@@ -16,6 +16,7 @@
 #include <uthash.h>
 
 #include "agent/pmix_stream.h"
+#include "helpers/pmixd/pmixd.h"
 #include "libio/attach_fds.h"
 #include "libio/fd.h"
 #include "libio/listener.h"
@@ -23,11 +24,10 @@
 #include "libpmi/pmix_msg.h"
 #include "libutil/array.h"
 #include "pmi2x-build.h"
-#include "pmixd/pmixd.h"
-#include "starter/child.h"
-#include "starter/pmix_library.h"
-#include "starter/starter.h"
-#include "starter/user_dir.h"
+#include "supervisor/child.h"
+#include "supervisor/pmix_library.h"
+#include "supervisor/supervisor.h"
+#include "supervisor/user_dir.h"
 
 #define PROGRAM "pmi2x-pmixd"
 #define DIR_PREFIX "pmi2x-dvm-pmix-"

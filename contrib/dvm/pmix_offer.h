@@ -9,7 +9,7 @@
 
 struct pmix_offer {
 	uint16_t port;   /* of the loopback device; 0: PMIx is not offered */
-	const char *gds; /* as pmi2x-pmixd is told: pmixd/pmixd.h */
+	const char *gds; /* as pmi2x-pmixd is told: helpers/pmixd/pmixd.h */
 	char dir[PATH_MAX]; /* its directory */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ranks of a task that does not use PMI (yet): their connections are held, and
- * nothing else is made, until one has said something. What src/starter/idle.c is to a
+ * nothing else is made, until one has said something. What src/supervisor/dormant.c is to a
  * step.
  *
  * All calls and callbacks are in the loop's thread.

@@ -23,8 +23,8 @@
 #include "libio/frames.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
-#include "starter/user_dir.h"
 #include "strays.h"
+#include "supervisor/user_dir.h"
 
 #define EVENTS 64
 #define STRAYS_MS 20  /* between two looks for strays, at least */

@@ -20,8 +20,8 @@
 
 #include "libio/registration.h"
 #include "libutil/hash.h"
-#include "starter/mpi_program.h"
-#include "starter/pmix_env.h"
+#include "supervisor/mpi_program.h"
+#include "supervisor/pmix_env.h"
 #include "zygote.h"
 
 #define FAULTS 4096    /* places for what went wrong between fork and exec */

@@ -10,7 +10,7 @@
 
 #include "agent/node.h"
 #include "agent/peers/peers.h"
-#include "agent/service/service.h"
+#include "agent/step/service.h"
 #include "libio/fd.h"
 #include "libio/protocol.h"
 

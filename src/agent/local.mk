@@ -32,17 +32,17 @@ libagent_la_SOURCES = \
 	src/agent/peers/wireup.c src/agent/peers/wireup.h \
 	src/agent/pmix_stream.c src/agent/pmix_stream.h \
 	src/agent/program.c src/agent/program.h \
-	src/agent/service/control_path.c src/agent/service/control_path.h \
-	src/agent/service/pmix_link.c src/agent/service/pmix_link.h \
-	src/agent/service/ranks.c src/agent/service/ranks.h \
-	src/agent/service/service.c src/agent/service/service.h \
-	src/agent/service/service_internal.h \
-	src/agent/service/service_status.c src/agent/service/service_status.h \
-	src/agent/service/slot_wakes.c src/agent/service/slot_wakes.h \
-	src/agent/service/srun_link.c src/agent/service/srun_link.h \
-	src/agent/service/holder_wait.c src/agent/service/holder_wait.h \
-	src/agent/service/topology_wait.c src/agent/service/topology_wait.h \
-	src/agent/service/trace.c src/agent/service/trace.h
+	src/agent/step/control_path.c src/agent/step/control_path.h \
+	src/agent/step/pmix_link.c src/agent/step/pmix_link.h \
+	src/agent/step/ranks.c src/agent/step/ranks.h \
+	src/agent/step/service.c src/agent/step/service.h \
+	src/agent/step/service_internal.h \
+	src/agent/step/service_status.c src/agent/step/service_status.h \
+	src/agent/step/slot_wakes.c src/agent/step/slot_wakes.h \
+	src/agent/step/srun_link.c src/agent/step/srun_link.h \
+	src/agent/step/holder_wait.c src/agent/step/holder_wait.h \
+	src/agent/step/topology_wait.c src/agent/step/topology_wait.h \
+	src/agent/step/trace.c src/agent/step/trace.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libagent_la_CFLAGS = $(libio_la_CFLAGS)
 libagent_la_LIBADD = libagent_plain.la

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "fake.h"
-#include "launcher/srun_server.h"
 #include "libpmi/control.h"
 #include "libpmi/mapping.h"
+#include "srun/srun_server.h"
 
 #define REQUEST_MAX (8u << 20) /* bytes of a packed spawn request */
 #define EXIT_ABORTED 134

@@ -20,7 +20,7 @@
 #include "libio/registration.h"
 #include "libshm/records.h"
 #include "libutil/buf.h"
-#include "starter/starter.h"
+#include "supervisor/supervisor.h"
 
 #define EXIT_NODE_FAILED 125
 #define PREPUT_MAX (1u << 20)

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "helpers/pmixd/pmixd.h"
 #include "host.h"
-#include "pmixd/pmixd.h"
 
 extern char **environ;
 

@@ -327,7 +327,7 @@ int main(int argc, char **argv)
 {
 	struct options o = {
 		.nodes = 1, .ranks = 1, .distribution = "block",
-		.helper = "../../src/pmixd/pmi2x-pmixd", .gds = "hash",
+		.helper = "../../src/helpers/pmixd/pmi2x-pmixd", .gds = "hash",
 		.collect = "auto", .look_ups_max = UINT32_MAX,
 	};
 	struct host h = { .options = &o };

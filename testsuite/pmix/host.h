@@ -10,9 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "helpers/pmixd/link.h"
 #include "libcoll/layout.h"
 #include "libpmi/name_store.h"
-#include "pmixd/link.h"
 
 struct options {
 	uint32_t nodes, ranks;

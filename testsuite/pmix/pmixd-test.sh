@@ -107,8 +107,8 @@ else
 	echo "skipped: connections of another user: needs root"
 fi
 without_plugins "no plugin of hwloc that opens GPUs" "(cuda|gl|nvml|opencl|rsmi)"
-if [ -x ../../src/topology/pmi2x-topology ]; then
-	../../src/topology/pmi2x-topology --export >"$dir/topology.xml"
+if [ -x ../../src/helpers/topology/pmi2x-topology ]; then
+	../../src/helpers/topology/pmi2x-topology --export >"$dir/topology.xml"
 	good "the node's topology from a file" -N2 -n4 -T "$dir/topology.xml" \
 		./pmix-exercise job
 	without_plugins "then hwloc's plugins are of no use" "" -T "$dir/topology.xml"

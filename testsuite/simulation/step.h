@@ -3,9 +3,9 @@
 #ifndef PMI2X_SIMULATION_STEP_H
 #define PMI2X_SIMULATION_STEP_H
 
-#include "launcher/srun_server.h"
 #include "plan.h"
-#include "starter/starter.h"
+#include "srun/srun_server.h"
+#include "supervisor/supervisor.h"
 
 struct step;
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness import below, process_table, run
 
-LIBRARY = "libpmi2x-launcher.so"
+LIBRARY = "libpmi2x-srun.so"
 SOURCE = pathlib.Path(__file__).parents[2]
 
 

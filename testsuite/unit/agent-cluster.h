@@ -10,8 +10,8 @@
 #include <pthread.h>
 
 #include "agent/setup.h"
-#include "launcher/srun_server.h"
-#include "starter/starter.h"
+#include "srun/srun_server.h"
+#include "supervisor/supervisor.h"
 
 #define CLUSTER_NODES_MAX 8
 #define CLUSTER_PORTS 100 /* of a cluster, for its agents */

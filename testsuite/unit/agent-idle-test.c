@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
-#include "launcher/srun_server.h"
 #include "libio/registration.h"
+#include "srun/srun_server.h"
 
 /* Does this process map the memory that agents share with ranks? */
 static bool shares_memory(void)

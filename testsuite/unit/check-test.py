@@ -296,7 +296,7 @@ class Nodes(Bed):
 
 
 MARKS = (b"ELF\0pmi2x build %s\0pmi2x slurm 0x160508\0Pmi2xPmix\0Pmi2xPorts\0"
-         b"%s/pmi2x/pmi2x-agent\0%s/pmi2x/pmi2x-pmixd\0%s/pmi2x/libpmi2x-launcher.so\0")
+         b"%s/pmi2x/pmi2x-agent\0%s/pmi2x/pmi2x-pmixd\0%s/pmi2x/libpmi2x-srun.so\0")
 
 
 class Local(Bed):
@@ -306,7 +306,7 @@ class Local(Bed):
         super().setUp()
         self.make_plugin(BUILD)
         (self.place / "pmi2x").mkdir()
-        for name in "pmi2x-pmixd", "libpmi2x-launcher.so":
+        for name in "pmi2x-pmixd", "libpmi2x-srun.so":
             self.program(f"pmi2x/{name}", "exit 2")
         self.program("pmi2x/pmi2x-agent", f"echo 'pmi2x build {BUILD}'; exit 2")
         self.program("slurmd", "echo slurm-wlm 22.05.8")
@@ -329,7 +329,7 @@ class Local(Bed):
     def test_all_is_well(self):
         self.says(OK, f"build {BUILD}, for Slurm 22.05.8", "pmi2x-agent starts",
                   "mpi.conf sets Pmi2xPmix, Pmi2xPorts", "slurmd does not run",
-                  "only root can change libpmi2x-launcher.so, pmi2x-agent, pmi2x-pmixd\n")
+                  "only root can change libpmi2x-srun.so, pmi2x-agent, pmi2x-pmixd\n")
 
     def test_it_asks_nothing_of_slurm(self):
         for name in "scontrol", "sinfo", "squeue", "srun":

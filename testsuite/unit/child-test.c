@@ -16,8 +16,8 @@
 
 #include "agent/setup.h"
 #include "libio/fd.h"
-#include "starter/child.h"
-#include "starter/starter.h"
+#include "supervisor/child.h"
+#include "supervisor/supervisor.h"
 
 #define PATIENCE_MS 60000
 #define ARGS 6 /* NAME UID GID STEP NODE and one more */

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pmixd/client_hello.h"
+#include "helpers/pmixd/client_hello.h"
 
 struct hello {
 	char bytes[CLIENT_HELLO_MAX + 64];

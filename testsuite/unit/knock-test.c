@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "libio/listener_socket.h"
-#include "starter/knock.h"
+#include "supervisor/accept_user.h"
 
 #define MANY 20
 #define FEW 3

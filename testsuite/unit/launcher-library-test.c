@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher_library.h"
+#include "srun_library.h"
 
 static char said[LOG_LINE_MAX];
 
@@ -49,7 +49,7 @@ static void refused(const char *path, const char *what, const char *remedy)
 
 static void a_missing_one_is_named(void **state)
 {
-	refused("/nowhere/libpmi2x-launcher.so", "No such file", "install");
+	refused("/nowhere/libpmi2x-srun.so", "No such file", "install");
 }
 
 static void another_library_is_none(void **state)

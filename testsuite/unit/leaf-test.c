@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "starter/leaf.h"
+#include "supervisor/cgroup.h"
 
 #define PATIENCE_MS 60000 /* then a test has failed */
 

@@ -55,7 +55,7 @@ testsuite_unit_link_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_link_test_LDADD = $(UNIT_LIBS_IO)
 
 # Agents need the engine, too.
-UNIT_LIBS_AGENT = libstarter.la libagent.la liblauncher.la libio.la libpmi.la libshm.la \
+UNIT_LIBS_AGENT = libsupervisor.la libagent.la libsrun.la libio.la libpmi.la libshm.la \
 	libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
@@ -97,7 +97,7 @@ testsuite_unit_starter_wait_test_LDADD = $(UNIT_LIBS_AGENT)
 # With little patience.
 unit_tests += testsuite/unit/starter-stuck-test
 testsuite_unit_starter_stuck_test_SOURCES = testsuite/unit/starter-stuck-test.c \
-	src/starter/starter.c
+	src/supervisor/supervisor.c
 testsuite_unit_starter_stuck_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) \
 	-DSTARTER_MARGIN_MS=50
 testsuite_unit_starter_stuck_test_LDADD = $(UNIT_LIBS_AGENT)
@@ -105,23 +105,23 @@ testsuite_unit_starter_stuck_test_LDADD = $(UNIT_LIBS_AGENT)
 unit_tests += testsuite/unit/pmix-env-test testsuite/unit/pmix-store-test \
 	testsuite/unit/client-hello-test
 testsuite_unit_client_hello_test_SOURCES = testsuite/unit/client-hello-test.c \
-	src/pmixd/client_hello.c
+	src/helpers/pmixd/client_hello.c
 testsuite_unit_client_hello_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_client_hello_test_LDADD = $(CMOCKA_LIBS)
 if HAVE_PMIXD
 unit_tests += testsuite/unit/pmixd-clients-test
 endif
 testsuite_unit_pmixd_clients_test_SOURCES = testsuite/unit/pmixd-clients-test.c \
-	src/pmixd/client_hello.c src/pmixd/clients.c src/pmixd/server_session.c
+	src/helpers/pmixd/client_hello.c src/helpers/pmixd/clients.c src/helpers/pmixd/server_session.c
 testsuite_unit_pmixd_clients_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) $(PMIX_CFLAGS)
 testsuite_unit_pmixd_clients_test_LDADD = libio_plain.la libcoll.la libutil.la \
 	$(XXHASH_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_pmix_env_test_SOURCES = testsuite/unit/pmix-env-test.c \
-	src/starter/pmix_env.c
+	src/supervisor/pmix_env.c
 testsuite_unit_pmix_env_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_pmix_env_test_LDADD = $(CMOCKA_LIBS)
 testsuite_unit_pmix_store_test_SOURCES = testsuite/unit/pmix-store-test.c \
-	src/pmixd/store.c
+	src/helpers/pmixd/store.c
 testsuite_unit_pmix_store_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_pmix_store_test_LDADD = $(CMOCKA_LIBS)
 
@@ -214,13 +214,13 @@ unit_tests += testsuite/unit/leaf-test testsuite/unit/confine-test \
 unit_tests += testsuite/unit/knock-test testsuite/unit/user-dir-test
 testsuite_unit_knock_test_SOURCES = testsuite/unit/knock-test.c
 testsuite_unit_knock_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_knock_test_LDADD = libstarter.la libio.la $(CMOCKA_LIBS)
+testsuite_unit_knock_test_LDADD = libsupervisor.la libio.la $(CMOCKA_LIBS)
 testsuite_unit_user_dir_test_SOURCES = testsuite/unit/user-dir-test.c
 testsuite_unit_user_dir_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_user_dir_test_LDADD = libstarter.la $(CMOCKA_LIBS)
+testsuite_unit_user_dir_test_LDADD = libsupervisor.la $(CMOCKA_LIBS)
 testsuite_unit_leaf_test_SOURCES = testsuite/unit/leaf-test.c
 testsuite_unit_leaf_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_leaf_test_LDADD = libstarter.la $(CMOCKA_LIBS)
+testsuite_unit_leaf_test_LDADD = libsupervisor.la $(CMOCKA_LIBS)
 
 testsuite_unit_crash_test_SOURCES = testsuite/unit/crash-test.c
 testsuite_unit_crash_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)

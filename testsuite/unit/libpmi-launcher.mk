@@ -27,7 +27,7 @@ testsuite_unit_name_store_test_LDADD = libpmi.la libutil.la $(CMOCKA_LIBS)
 SRUN_BED = testsuite/unit/srun-bed.c testsuite/unit/srun-bed.h testsuite/unit/loopback.h
 UNIT_CPPFLAGS_SRUN = $(UNIT_CPPFLAGS) $(LIBUV_CFLAGS) -D_GNU_SOURCE
 UNIT_LDFLAGS_SRUN = $(AM_LDFLAGS) -Wl,--wrap=payload_copy_in
-UNIT_LIBS_SRUN = liblauncher.la libio.la libpmi.la libcoll.la libutil.la \
+UNIT_LIBS_SRUN = libsrun.la libio.la libpmi.la libcoll.la libutil.la \
 	$(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
 
 testsuite_unit_srun_server_test_SOURCES = testsuite/unit/srun-server-test.c $(SRUN_BED)

@@ -3,6 +3,6 @@
  * A library that a plugin of this release must not use: srun's end with another
  * interface.
  */
-#include "launcher/library.h"
+#include "srun/library.h"
 
 const struct launcher_library pmi2x_launcher = { .interface = 1000 };

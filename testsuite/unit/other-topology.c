@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/host_msg.h"
-#include "topology/topology.h"
+#include "helpers/topology/topology.h"
 
 #define TEXT "<topology/>"
 

@@ -43,7 +43,7 @@ testsuite_unit_stale_sockets_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 testsuite_unit_stale_sockets_test_LDADD = $(CMOCKA_LIBS)
 
 testsuite_unit_trace_file_test_SOURCES = testsuite/unit/trace-file-test.c \
-	src/plugins/mpi/pmi2x/trace_file.c src/starter/process_time.c
+	src/plugins/mpi/pmi2x/trace_file.c src/supervisor/process_time.c
 testsuite_unit_trace_file_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
 testsuite_unit_trace_file_test_LDADD = libutil.la $(CMOCKA_LIBS)
@@ -80,9 +80,9 @@ testsuite_unit_other_launcher_la_LDFLAGS = $(AM_LDFLAGS) -module \
 
 testsuite_unit_launcher_library_test_SOURCES = \
 	testsuite/unit/launcher-library-test.c \
-	src/plugins/mpi/pmi2x/launcher_library.c
+	src/plugins/mpi/pmi2x/srun_library.c
 testsuite_unit_launcher_library_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x \
-	-DBUILT_LAUNCHER='"$(abs_top_builddir)/.libs/libpmi2x-launcher.so"' \
+	-DBUILT_LAUNCHER='"$(abs_top_builddir)/.libs/libpmi2x-srun.so"' \
 	-DOTHER_LAUNCHER='"$(abs_top_builddir)/testsuite/unit/.libs/other-launcher.so"'
 testsuite_unit_launcher_library_test_LDADD = libutil.la $(DL_LIBS) $(CMOCKA_LIBS)

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "starter/pmix_env.h"
+#include "supervisor/pmix_env.h"
 
 #define VARIABLES 16
 

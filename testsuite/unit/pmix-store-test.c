@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pmixd/store.h"
+#include "helpers/pmixd/store.h"
 
 #define SIZE (1 << 20)
 #define LAST 70000 /* of the bytes that are not zero */

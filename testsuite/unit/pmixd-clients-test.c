@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "helpers/pmixd/accept_hook.h"
+#include "helpers/pmixd/clients.h"
+#include "helpers/pmixd/server_internal.h"
 #include "libio/listener_socket.h"
-#include "pmixd/clients.h"
-#include "pmixd/door.h"
-#include "pmixd/server_internal.h"
 
 #define NSPACE "pmi2x.17.2"
 

@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "launcher/srun_server.h"
 #include "libio/link.h"
 #include "libpmi/control.h"
 #include "loopback.h"
+#include "srun/srun_server.h"
 
 extern uv_loop_t loop;       /* of the agents */
 extern struct secret secret; /* of every step */

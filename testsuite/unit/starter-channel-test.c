@@ -14,7 +14,7 @@
 #include "agent/host_msg.h"
 #include "libio/registration.h"
 #include "lingering.h"
-#include "starter/starter.h"
+#include "supervisor/supervisor.h"
 
 #define RANKS 600   /* more than a socket holds messages */
 #define PATIENCE 120 /* seconds */

@@ -14,7 +14,7 @@
 
 #include "agent/host_msg.h"
 #include "libio/registration.h"
-#include "starter/starter.h"
+#include "supervisor/supervisor.h"
 
 #define RANKS 2
 

@@ -17,8 +17,8 @@
 
 #include "agent/host_msg.h"
 #include "agent/setup.h"
-#include "pmixd/pmixd.h"
-#include "starter/starter.h"
+#include "helpers/pmixd/pmixd.h"
+#include "supervisor/supervisor.h"
 
 #define PATIENCE_SECONDS 60
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/setup.h"
-#include "starter/starter_internal.h"
+#include "supervisor/supervisor_internal.h"
 
 #define PATIENCE_MS 60000
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "starter/user_dir.h"
+#include "supervisor/user_dir.h"
 
 #define PREFIX "pmi2x.test."
 #define DEPTH 3000 /* no path is that long */

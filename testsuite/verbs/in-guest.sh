@@ -52,7 +52,7 @@ slurm() {
 		mount -t cgroup -o freezer freezer /sys/fs/cgroup/freezer &&
 		cp "$tree/.libs/mpi_pmi2x.so" /tmp/plugin || return
 	# Where the plugin looks for its other files.
-	for file in .libs/libpmi2x-launcher.so src/agent/pmi2x-agent; do
+	for file in .libs/libpmi2x-srun.so src/agent/pmi2x-agent; do
 		at=$(grep -ao "/[[:print:]]*/${file##*/}" /tmp/plugin/*.so | head -n 1)
 		[ -e "$at" ] || {
 			mkdir -p "${at%/*}" && cp "$tree/$file" "$at"

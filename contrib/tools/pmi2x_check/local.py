@@ -23,7 +23,7 @@ PMIX_VERSION = ("import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).PMIx_Get_versi
 RUN_S = 20
 HOST = "this host"
 # What the plugin starts or opens: package, where that is needed, and what fails without.
-AGENT, LAUNCHER = "pmi2x-agent", "libpmi2x-launcher.so"
+AGENT, LAUNCHER = "pmi2x-agent", "libpmi2x-srun.so"
 OPTIONAL = {"pmi2x-pmixd": "PMIx clients, such as Open MPI,",
             "pmi2x-topology": "ranks, which each read the topology of the node,"}
 AGAIN = "install the packages of one release of pmi2x on this host"
@@ -90,7 +90,7 @@ class Plugin:
         self.options = {name.decode() for name in re.findall(rb"\0(Pmi2x\w+)(?=\0)", data)}
         self.files = {name.rpartition("/")[2]: name for name in (
             found.decode() for found in re.findall(
-                rb"\0(/[^\0]*/pmi2x/(?:pmi2x-\w+|libpmi2x-launcher\.so))(?=\0)", data))}
+                rb"\0(/[^\0]*/pmi2x/(?:pmi2x-\w+|libpmi2x-srun\.so))(?=\0)", data))}
 
 
 def find_plugin(options, default):

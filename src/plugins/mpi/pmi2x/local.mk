@@ -4,7 +4,7 @@ EXTRA_DIST += contrib/slurm-source src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 man_MANS =
 if BUILD_PLUGIN
 slurm_plugin_LTLIBRARIES = mpi_pmi2x.la
-pkglib_LTLIBRARIES += libpmi2x-launcher.la
+pkglib_LTLIBRARIES += libpmi2x-srun.la
 man_MANS += src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 endif
 slurm_plugindir = @slurm_plugindir@
@@ -45,8 +45,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/srun_options.h \
 	src/plugins/mpi/pmi2x/stale_sockets.c \
 	src/plugins/mpi/pmi2x/stale_sockets.h \
-	src/plugins/mpi/pmi2x/launcher_library.c \
-	src/plugins/mpi/pmi2x/launcher_library.h \
+	src/plugins/mpi/pmi2x/srun_library.c \
+	src/plugins/mpi/pmi2x/srun_library.h \
 	src/plugins/mpi/pmi2x/mpir_table.c \
 	src/plugins/mpi/pmi2x/mpir_table.h \
 	src/plugins/mpi/pmi2x/step_apps.c \
@@ -64,7 +64,7 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/strvec.c \
 	src/plugins/mpi/pmi2x/strvec.h
 plugin_cppflags = -D_GNU_SOURCE $(SLURM_CPPFLAGS) $(AM_CPPFLAGS)
-plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-launcher.so"' \
+plugin_paths = -DLAUNCHER_LIBRARY='"$(1)$(pkglibdir)/libpmi2x-srun.so"' \
 	-DAGENT_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-agent"' \
 	-DTOPOLOGY_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-topology"' \
 	-DPMIXD_PROGRAM='"$(1)$(pkglibexecdir)/pmi2x-pmixd"'
@@ -73,5 +73,5 @@ mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-export-symbols-regex '^(plugin_(name|type|id|version)|mpi_p_.*|init|fini)$$' \
 	-Wl,-z,nodelete
-mpi_pmi2x_la_LIBADD = libstarter.la libagent_plain.la libio_plain.la \
+mpi_pmi2x_la_LIBADD = libsupervisor.la libagent_plain.la libio_plain.la \
 	libpmi_plain.la libshm_plain.la libcoll.la libutil.la $(DL_LIBS)

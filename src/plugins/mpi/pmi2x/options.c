@@ -8,12 +8,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "helpers/pmixd/pmixd.h"
 #include "libcoll/tree.h"
 #include "libshm/region.h"
 #include "libutil/budget.h"
 #include "libutil/decimal.h"
 #include "network.h"
-#include "pmixd/pmixd.h"
 
 #define MIB_SHIFT 20
 

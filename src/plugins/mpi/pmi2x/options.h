@@ -48,7 +48,7 @@ struct conf {
 	uint32_t topology; /* enum conf_topology */
 	uint32_t pmix;     /* enum conf_pmix */
 	uint32_t pmix_gds; /* enum conf_pmix_gds */
-	uint32_t pmix_collect; /* enum pmixd_collect of pmixd/pmixd.h */
+	uint32_t pmix_collect; /* enum pmixd_collect of helpers/pmixd/pmixd.h */
 	uint16_t port_first; /* 0: chosen by conf_ports */
 	uint16_t port_last;
 	char network[CONF_NETWORK_MAX]; /* "": that of NodeAddr */

@@ -12,7 +12,7 @@
 
 #include "launch_env.h"
 #include "pmix_offer.h"
-#include "starter/pmix_env.h"
+#include "supervisor/pmix_env.h"
 #include "slurm_log.h"
 #include "spool.h"
 

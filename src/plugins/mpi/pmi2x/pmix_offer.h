@@ -8,8 +8,8 @@
 
 #include "launch_env.h"
 #include "options.h"
-#include "starter/pmix_library.h"
-#include "starter/starter.h"
+#include "supervisor/pmix_library.h"
+#include "supervisor/supervisor.h"
 
 struct pmix_offer {
 	struct pmix_library library;

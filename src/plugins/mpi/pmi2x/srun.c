@@ -15,7 +15,7 @@
 
 #include "conf.h"
 #include "launch_env.h"
-#include "launcher_library.h"
+#include "srun_library.h"
 #include "libio/peer.h"
 #include "libpmi/control.h"
 #include "mpir_table.h"

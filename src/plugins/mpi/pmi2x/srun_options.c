@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "srun_options.h"
-#include "starter/mpi_program.h"
+#include "supervisor/mpi_program.h"
 
 /* A question to the options of one component. */
 typedef int option_test(void *opt, void *arg);

@@ -17,7 +17,7 @@
 enum launch_kill srun_kill_on_bad_exit(void);
 /* --no-kill of any component of the step. */
 bool srun_no_kill(void);
-/* The program of a component that needs an MPI library, if one does: starter/mpi_program.h. */
+/* The program of a component that needs an MPI library, if one does: supervisor/mpi_program.h. */
 enum launch_program srun_program(void);
 
 #endif

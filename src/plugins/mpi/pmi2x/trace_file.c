@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libio/clock.h"
-#include "starter/process_time.h"
+#include "supervisor/process_time.h"
 
 #define TRACE_NODES_MAX (1u << 20) /* positions; more are no step's */
 

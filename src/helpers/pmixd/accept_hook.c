@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The door to libpmix: a pipe of descriptors' numbers, whose end has the number of the
+ * library's own listening socket.
+ */
+#include "helpers/pmixd/accept_hook.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The library calls without an argument of the program's: there is no other way here. */
+static struct {
+	int in, out;
+	atomic_int library; /* the library's listening socket, or -1 */
+} door = { .in = -1, .out = -1, .library = -1 };
+
+int door_make(void)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	door.out = ends[0];
+	door.in = ends[1];
+	return 0;
+}
+
+bool door_is_used(void)
+{
+	return atomic_load(&door.library) >= 0;
+}
+
+int door_let_in(int fd)
+{
+	int rc = 0;
+
+	if (write(door.in, &fd, sizeof(fd)) != sizeof(fd)) {
+		rc = -errno;
+		close(fd);
+	}
+	return rc;
+}
+
+static bool is_tcp(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(int);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) &&
+	       (domain == AF_INET || domain == AF_INET6) && type == SOCK_STREAM;
+}
+
+/* ---- instead of the C library's ---- */
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int listen(int fd, int backlog)
+{
+	if (door.out < 0 || door_is_used() || !is_tcp(fd))
+		return (int)syscall(SYS_listen, fd, backlog);
+	if (dup3(door.out, fd, O_CLOEXEC) < 0)
+		return -1;
+	atomic_store(&door.library, fd);
+	return 0;
+}
+
+EXPORTED int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+	int client;
+
+	if (fd < 0 || fd != atomic_load(&door.library))
+		return (int)syscall(SYS_accept4, fd, address, len, flags);
+	if (read(door.out, &client, sizeof(client)) != sizeof(client))
+		return -1; /* EAGAIN */
+	if (address)
+		(void)getpeername(client, address, len);
+	return client;
+}
+
+EXPORTED int accept(int fd, struct sockaddr *address, socklen_t *len)
+{
+	return accept4(fd, address, len, 0);
+}

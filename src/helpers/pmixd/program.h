@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The work of pmi2x-pmixd once it has given up its rights. */
+#ifndef PMI2X_PMIXD_PROGRAM_H
+#define PMI2X_PMIXD_PROGRAM_H
+
+#include "helpers/pmixd/server.h"
+
+struct program_options {
+	struct server_options server;
+	const char *library;
+	uint32_t uid; /* whose processes are clients */
+	bool listens; /* else the host hands clients over */
+	const char *unrestricted; /* what foreign_restrict could not do; "": nothing */
+};
+
+/* Serve until the agent or the host ends the connection. The exit code. */
+int program_run(const struct program_options *o);
+
+/* Tell the host that it cannot serve. Returns 1. */
+int program_give_up(const char *why);
+
+#endif

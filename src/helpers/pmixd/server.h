@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The work of pmi2x-pmixd between libpmix and the agent: messages of the agent and
+ * events of libpmix come in, calls to libpmix and messages to the agent go out. One
+ * thread.
+ */
+#ifndef PMI2X_PMIXD_SERVER_H
+#define PMI2X_PMIXD_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "helpers/pmixd/events.h"
+#include "helpers/pmixd/library.h"
+#include "helpers/pmixd/link.h"
+#include "helpers/pmixd/pmixd.h"
+#include "libutil/log.h"
+
+struct server_options {
+	const char *dir;
+	bool shared; /* it serves namespaces that come and go: see pmixd.h */
+	enum pmixd_gds gds;
+	enum pmixd_collect collect;
+};
+
+struct server;
+
+/* All of them must outlive it. 0 or -ENOMEM. */
+int server_create(struct server **out, const struct server_options *o,
+		  const struct library *library, struct events *events,
+		  struct link *link, const struct log_hook *log);
+
+/*
+ * Handle one, of the agent or of libpmix, which stays the caller's. 0, or a negative errno, from
+ * which on it cannot serve; -EPROTO: the message makes no sense.
+ */
+int server_message(struct server *s, const struct pmix_msg *m);
+int server_event(struct server *s, struct event *e);
+
+/* May clients come? */
+bool server_is_ready(const struct server *s);
+enum session_turn {
+	SESSION_BEGINS,  /* libpmix may have the connection, also where there is no such rank */
+	SESSION_WAITS,   /* ask again: the program before has not ended, or not everywhere */
+	SESSION_REFUSED, /* another process of the rank uses PMIx */
+};
+/* The client of connection `fd` says that it is this rank; `waited`: long enough. */
+enum session_turn server_begin_session(struct server *s, const char *nspace, uint32_t rank,
+				       int fd, bool waited);
+/*
+ * Ask the agent whether the client may come; it waits meanwhile, with its connection
+ * open. With `refused` it may not, as server_begin_session said, and the agent tells
+ * people. The number of the question, which PMIX_MSG_ADMITTED has; 0: there is none.
+ */
+uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
+			      bool refused);
+/* A client of PMIx 3 or older comes. */
+void server_old_client(struct server *s);
+
+/*
+ * Milliseconds until server_expire is due; 0: now; -1: never. `now` is of a clock that
+ * does not go back, in ms. Events that are there come first.
+ */
+int server_timeout(const struct server *s, int64_t now);
+int server_expire(struct server *s, int64_t now);
+
+/* The clock that server_timeout wants. */
+int64_t server_now(void);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Definitions that the files of the server share. */
+#ifndef PMI2X_PMIXD_SERVER_INTERNAL_H
+#define PMI2X_PMIXD_SERVER_INTERNAL_H
+
+#include "helpers/pmixd/collect.h"
+#include "helpers/pmixd/info.h"
+#include "helpers/pmixd/server.h"
+#include "libio/owner.h"
+#include "libpmi/names.h"
+#include "libpmi/pmix_nspace.h"
+
+/* A rank's use of PMIx, by one process. */
+struct client_session {
+	bool open;              /* it has begun, and is not known to have ended */
+	bool lost;              /* the last one has ended without PMIx_Finalize, */
+	bool gone;              /* and so has the rank */
+	uint32_t ended;         /* sessions of the rank that have */
+	struct owner_peer peer; /* open: the client's socket */
+};
+
+/* A namespace that is served. */
+struct job {
+	struct job *next;
+	uint32_t number; /* the host's */
+	struct pmix_nspace nspace;
+	struct collect *collect;
+	struct client_session *sessions; /* by slot */
+	bool miscounted; /* libpmix leaves out a rank whose program was killed */
+	bool pmi;        /* ranks of this node use PMI, too */
+	uint64_t groups; /* that this node has entered */
+};
+
+/* A call of libpmix that gets its answer once the agent has given one. */
+struct call {
+	struct call *next;
+	uint64_t id;
+	enum pmix_msg_type answer; /* that is expected: as ENDED */
+	struct job *job;
+	struct owed owed;
+	bool group;                /* that is constructed */
+	struct crossing *crossing; /* of a connection with other namespaces */
+	uint32_t *ranks;           /* its members; NULL: all */
+	uint32_t count;
+	int64_t deadline; /* server_now: then it is answered; SERVER_NEVER: there is none */
+	bool late;        /* it has been: what the agent answers comes too late */
+};
+
+#define SERVER_NEVER INT64_MAX
+
+#define CROSSING_TAG_MAX 64
+
+/* A connection with other namespaces that has not been made. */
+struct crossing {
+	bool brings; /* what its members have committed */
+	uint32_t first, rank; /* own members: the first, and one of this node */
+	char tag[CROSSING_TAG_MAX];
+	uint32_t count;
+	pmix_proc_t foreign[]; /* the other members, by namespace and rank */
+};
+
+/* A request of the agent: the data of a rank of this node. */
+struct fetch {
+	struct fetch *next;
+	uint64_t id;       /* the agent's */
+	uint64_t question; /* of libpmix */
+	uint32_t job, rank;
+	int64_t deadline;  /* server_now; SERVER_NEVER: none */
+};
+
+struct server {
+	const struct server_options *options;
+	const struct library *library;
+	struct events *events;
+	struct link *link;
+	const struct log_hook *log;
+	struct job *jobs;
+	struct call *calls;
+	struct fetch *fetches;
+	struct foreign *foreign; /* what is known of processes elsewhere */
+	struct crossed *crossed;
+	uint64_t last_id;       /* of the calls and of questions to libpmix */
+	bool initialized;       /* libpmix is */
+	bool old_client;        /* has come */
+};
+
+/* ---- server.c ---- */
+
+struct job *server_job(const struct server *s, uint32_t number);
+struct job *server_job_named(const struct server *s, const char *name); /* or NULL */
+/* An answer to a call of libpmix, with data, malloc'ed, or none. */
+void server_answer(const struct owed *owed, pmix_status_t status, char *data,
+		   size_t len);
+pmix_status_t server_status(int error); /* of a negative errno */
+/* From now on; EVENT_NO_TIMEOUT: never. */
+int64_t server_deadline(uint32_t ms);
+
+/* ---- server_session.c; see server.h, too ---- */
+
+/* Tell the agent that libpmix has let a client in. */
+int server_tell_connected(struct server *s, const struct job *j, uint32_t rank);
+/*
+ * Tell libpmix how many clients the namespace has on this node, and nothing else of it:
+ * without PMIX_REGISTER_NODATA it would also ask again for what it has asked already, and
+ * count the clients of collectives that have begun anew, and wrongly.
+ */
+pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_t count);
+/* The rank's client has finalized. */
+void server_end_session(struct job *j, uint32_t rank);
+/* Its connection has ended without PMIx_Finalize. */
+void server_lose_session(struct server *s, struct job *j, uint32_t rank);
+/* A program of one of these slots has been killed, and the rank has started no other. */
+bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count);
+/* The rank's process has ended, without PMIx_Finalize. */
+void server_rank_gone(struct job *j, uint32_t rank);
+
+/* ---- server_job.c ---- */
+
+/* NSPACE, DROP */
+int server_add_job(struct server *s, const struct pmix_msg *m);
+int server_drop_job(struct server *s, const struct pmix_msg *m);
+
+/* ---- server_call.c: what libpmix asks of the agent ---- */
+
+/* FENCE, GROUP, CONNECT */
+int server_enter(struct server *s, struct job *j, struct event *e);
+/* GET, also of a namespace that is not here: j is NULL. */
+int server_get(struct server *s, struct job *j, struct event *e);
+/* NAMES, SPAWN */
+int server_ask(struct server *s, struct job *j, struct event *e);
+/* ABORT */
+int server_abort(struct server *s, struct job *j, struct event *e);
+/* ENDED, FETCHED, NAMED, SPAWNED, ABORTED */
+int server_ended(struct server *s, const struct pmix_msg *m);
+int server_fetched(struct server *s, const struct pmix_msg *m);
+int server_named(struct server *s, const struct pmix_msg *m);
+int server_spawned(struct server *s, const struct pmix_msg *m);
+int server_aborted(struct server *s, const struct pmix_msg *m);
+/* Append empty entries of this node's members, in these slots. Errors of buf_append. */
+int server_give_nothing(const struct job *j, const uint32_t *slots, uint32_t count,
+			struct buf *b);
+/* All of a namespace fail. */
+void server_fail_calls(struct server *s, const struct job *j);
+/* When the first of them has waited long enough, and the answer to those that have. */
+int64_t server_calls_due(const struct server *s);
+void server_expire_calls(struct server *s, int64_t now);
+
+/* ---- server_group.c: what the members of a group give and get ---- */
+
+/* Append the entries of this node's members, in these slots. Errors of buf_append. */
+int group_give(struct job *j, const struct event *e, const uint32_t *slots,
+	       uint32_t count, struct buf *b);
+/*
+ * Tell libpmix, which is owed it, that a group is there: its members are `ranks`
+ * (NULL: all), and that is what they have given: entries. 0, -EPROTO or -ENOMEM.
+ */
+int group_answer(const struct job *j, const struct owed *owed, const uint32_t *ranks,
+		 uint32_t count, const void *data, size_t len);
+
+/* ---- server_cross.c: connections of several namespaces ---- */
+
+/* The one of which the event names a member, or NULL. */
+struct job *server_job_of(const struct server *s, const struct event *e);
+int server_cross(struct server *s, struct job *j, struct event *e);
+/* Its members of the namespace have met: with that. The call stays the caller's. */
+void server_crossing_gathered(struct server *s, struct call *c, const struct pmix_msg *m);
+/* The other namespaces' data, or why they have not come. */
+void server_crossing_found(struct server *s, const struct call *c, int error,
+			   const struct names_answer *a);
+/* Finds the data of a process elsewhere. */
+bool server_find_foreign(struct server *s, const struct event *e, const void **data,
+			 size_t *len);
+/* Before the answer: the client may connect with that namespace next, and must not wait. */
+void server_asked_of_foreign(struct server *s, const char *nspace);
+
+/* ---- server_fetch.c: what the agent asks of libpmix ---- */
+
+/* FETCH, GONE */
+int server_fetch(struct server *s, const struct pmix_msg *m);
+int server_gone(struct server *s, const struct pmix_msg *m);
+int server_committed(struct server *s, const struct event *e);
+/* Forgets the fetches of a namespace. */
+void server_forget_fetches(struct server *s, uint32_t job);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions of PMIx: which ranks of this node have a client. A session begins when the
+ * client is let in, and ends when the client finalizes or its connection ends.
+ *
+ * libpmix takes the end of a connection without PMIx_Finalize for the end of the rank,
+ * and collectives no longer wait for that rank. A rank may start another program. So
+ * the next program of the node is let in when libpmix counts all ranks again that live.
+ */
+#include "helpers/pmixd/server_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(PMIX_SOCKET_BYTES == OWNER_BYTES, "a socket in a message");
+
+static struct client_session *session_of(const struct job *j, uint32_t rank)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(j->nspace.layout, j->nspace.position,
+						&count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (ranks[i] == rank)
+			return &j->sessions[i];
+	return NULL;
+}
+
+/* The other end's socket is there as long as its process holds it. */
+static bool lives(const struct client_session *cs)
+{
+	uint32_t uid;
+
+	return cs->open && owner_of(&cs->peer, &uid) != -ENOENT;
+}
+
+/* The client's process has ended without PMIx_Finalize, whether libpmix has said so or not. */
+static bool is_killed(const struct client_session *cs)
+{
+	return cs->lost || (cs->open && !lives(cs));
+}
+
+/*
+ * Whether a session must wait for `other`, whose rank has not come as far: libpmix is
+ * about to tell of its end or, if this rank's last program was killed, the other one's may
+ * be killed as well.
+ */
+static bool follows(const struct client_session *cs, const struct client_session *other)
+{
+	if (other->gone || other->ended >= cs->ended)
+		return false;
+	return cs->lost || (other->open && !lives(other));
+}
+
+static bool must_wait(const struct job *j, const struct client_session *cs)
+{
+	uint32_t count;
+
+	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
+	for (uint32_t i = 0; i < count; i++)
+		if (follows(cs, &j->sessions[i]))
+			return true;
+	return cs->open; /* its process has ended, and libpmix has not said how */
+}
+
+bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (j->sessions[slots[i]].ended > most)
+			most = j->sessions[slots[i]].ended;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct client_session *cs = &j->sessions[slots[i]];
+
+		if (cs->lost || (cs->ended < most && is_killed(cs)))
+			return true;
+	}
+	return false;
+}
+
+pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_t count)
+{
+	pmix_info_t no_data = {
+		.key = PMIX_REGISTER_NODATA,
+		.value = { .type = PMIX_BOOL, .data.flag = true },
+	};
+
+	return s->library->server_register_nspace(nspace, (int)count, &no_data, 1, NULL,
+						  NULL);
+}
+
+static void count_again(struct server *s, struct job *j)
+{
+	uint32_t count, left = 0;
+	pmix_status_t status;
+
+	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
+	for (uint32_t i = 0; i < count; i++)
+		left += !(j->sessions[i].lost && j->sessions[i].gone);
+	status = server_count_clients(s, j->nspace.name, left);
+	if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+		log_error(s->log, "libpmix %s does not count the ranks again of which a program was killed: %s",
+			  s->library->version, s->library->Error_string(status));
+	j->miscounted = false;
+}
+
+enum session_turn server_begin_session(struct server *s, const char *nspace, uint32_t rank,
+				       int fd, bool waited)
+{
+	struct job *j = server_job_named(s, nspace);
+	struct client_session *cs = j ? session_of(j, rank) : NULL;
+	struct owner_peer peer = {};
+	int rc;
+
+	if (!cs)
+		return SESSION_BEGINS; /* libpmix does not know the rank, and refuses it */
+	rc = owner_note_peer(fd, &peer);
+	if (!rc && lives(cs) && memcmp(&peer, &cs->peer, sizeof(peer)))
+		return waited ? SESSION_REFUSED : SESSION_WAITS; /* not a port used again */
+	if (!waited && must_wait(j, cs))
+		return SESSION_WAITS;
+	cs->open = !rc;
+	cs->lost = false;
+	cs->peer = peer;
+	if (j->miscounted)
+		count_again(s, j);
+	return SESSION_BEGINS;
+}
+
+uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t rank, int fd,
+			      bool refused)
+{
+	const struct job *j = server_job_named(s, nspace);
+	const struct client_session *cs = j ? session_of(j, rank) : NULL;
+	unsigned char sockets[2 * PMIX_SOCKET_BYTES];
+	struct pmix_msg m = {
+		.type = PMIX_MSG_ADMIT, .rank = rank, .number = refused,
+		.data = sockets, .len = PMIX_SOCKET_BYTES * (refused ? 2 : 1),
+	};
+	struct owner_peer peer;
+
+	if (!cs || !(refused || j->pmi) || owner_note_peer(fd, &peer))
+		return 0;
+	owner_pack(&peer, sockets);
+	owner_pack(&cs->peer, sockets + PMIX_SOCKET_BYTES);
+	m.nspace = j->number;
+	m.id = ++s->last_id;
+	return link_send(s->link, &m) ? 0 : m.id;
+}
+
+int server_tell_connected(struct server *s, const struct job *j, uint32_t rank)
+{
+	const struct client_session *cs = session_of(j, rank);
+	struct pmix_msg m = {
+		.type = PMIX_MSG_CONNECTED, .nspace = j->number, .rank = rank,
+	};
+	unsigned char socket[PMIX_SOCKET_BYTES];
+
+	if (cs && cs->open) {
+		owner_pack(&cs->peer, socket);
+		m.data = socket;
+		m.len = sizeof(socket);
+	}
+	return link_send(s->link, &m);
+}
+
+void server_end_session(struct job *j, uint32_t rank)
+{
+	struct client_session *cs = session_of(j, rank);
+
+	if (!cs)
+		return;
+	cs->ended++;
+	cs->open = false;
+}
+
+void server_lose_session(struct server *s, struct job *j, uint32_t rank)
+{
+	struct client_session *cs = session_of(j, rank);
+
+	if (!cs || cs->lost)
+		return;
+	cs->ended++;
+	j->miscounted = true;
+	if (lives(cs)) { /* the next program, which has waited for this long enough */
+		count_again(s, j);
+		return;
+	}
+	cs->open = false;
+	cs->lost = true;
+}
+
+void server_rank_gone(struct job *j, uint32_t rank)
+{
+	struct client_session *cs = session_of(j, rank);
+
+	if (cs)
+		cs->gone = true;
+}

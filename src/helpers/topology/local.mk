@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What finds out the topology of a node for its ranks. Started by slurmstepd's plugin.
+if HAVE_HWLOC
+pkglibexec_PROGRAMS += src/helpers/topology/pmi2x-topology
+endif
+src_helpers_topology_pmi2x_topology_SOURCES = \
+	src/helpers/topology/export.c src/helpers/topology/main.c src/helpers/topology/topology.h
+src_helpers_topology_pmi2x_topology_CPPFLAGS = $(libagent_la_CPPFLAGS)
+src_helpers_topology_pmi2x_topology_CFLAGS = $(AM_CFLAGS) $(HWLOC_CFLAGS)
+src_helpers_topology_pmi2x_topology_LDADD = libagent.la libutil.la $(HWLOC_LIBS)

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Opens srun's end, which is a library of its own. */
+#ifndef PMI2X_PLUGIN_SRUN_LIBRARY_H
+#define PMI2X_PLUGIN_SRUN_LIBRARY_H
+
+#include "srun/library.h"
+
+/*
+ * The table of the library at `path`, an absolute one; it stays open for the life of
+ * the process. 0, or -ELIBACC with a line that names the path and the remedy: there is
+ * none, or it has another interface. In srun only.
+ */
+int launcher_library_open(const struct launcher_library **out, const char *path,
+			  const struct log_hook *log);
+
+#endif

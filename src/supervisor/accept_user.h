@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The users whose connections wait at a listening TCP socket: another local user's
+ * start nothing.
+ */
+#ifndef PMI2X_ACCEPT_USER_H
+#define PMI2X_ACCEPT_USER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define KNOCKS_AT_ONCE 64 /* connections that are looked at in one call */
+
+/*
+ * Accept what waits at the listener, which does not block, until one is of `uid`: true,
+ * and its descriptor, CLOEXEC, in *client. Those of others, and those that have been
+ * closed, are closed. True with *client -1: this process may have no more descriptors.
+ * Does not block.
+ */
+bool knock_of(int listener, uid_t uid, int *client);
+
+#endif

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A step that does not use PMI (yet): what its starter holds, and what it
+ * waits for. It listens, ranks register, and nothing else is made: most of
+ * what `srun program` starts never speaks to an agent, and shall not pay for
+ * one. The first byte of a rank, a connection of a neighbour or a told message
+ * ends this state for good; on the first node, a rank that closes PMI_FD does, too.
+ */
+#include "supervisor/supervisor_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/stopped.h"
+#include "agent/unspoken.h"
+#include "libio/hang_up.h"
+#include "libio/listener_socket.h"
+#include "libio/peer.h"
+#include "libshm/region.h"
+
+enum idle_poll {
+	IDLE_WAKE,
+	IDLE_REGISTRATION,
+	IDLE_LISTENER,
+	IDLE_DOORBELL,
+	IDLE_TOPOLOGY,
+	IDLE_PMIX,
+	IDLE_RANKS = IDLE_PMIX + PMIX_POLLS, /* and a descriptor for each slot */
+};
+
+/* ---- what is there from the beginning ---- */
+
+static bool is_slurms(const struct starter *s, uint16_t port)
+{
+	for (size_t i = 0; i < STARTER_SLURM_PORTS; i++) {
+		const struct starter_ports *p = &s->options.slurm_ports[i];
+
+		if (p->first && port >= p->first && port <= p->last)
+			return true;
+	}
+	return false;
+}
+
+static int try_port(struct starter *s, uint16_t port)
+{
+	if (port && is_slurms(s, port))
+		return -EADDRINUSE;
+	return listener_socket(&s->options.agent.bind, port, &s->idle.port);
+}
+
+/* A listening descriptor or a negative errno. */
+static int listen_somewhere(struct starter *s)
+{
+	const struct agent_options *o = &s->options.agent;
+	int fd = -EADDRINUSE;
+
+	if (o->port_first == 0)
+		return try_port(s, 0);
+	for (uint32_t i = 0; fd == -EADDRINUSE && i < STEP_PORT_TRIES; i++)
+		fd = try_port(s, step_port(o, s->step->layout,
+					   s->step->position, i));
+	if (fd == -EADDRINUSE)
+		log_info(s->log,
+			 "the %u ports at which other nodes look for this one are taken: it takes another one, and they are told through slurmd",
+			 STEP_PORT_TRIES);
+	for (uint32_t p = o->port_first; fd == -EADDRINUSE && p <= o->port_last;
+	     p++)
+		fd = try_port(s, p);
+	return fd;
+}
+
+static int listen_for_neighbours(struct starter *s)
+{
+	int fd;
+
+	if (layout_nodes(s->step->layout) < 2)
+		return 0;
+	fd = listen_somewhere(s);
+	if (fd == -EADDRINUSE)
+		log_error(s->log,
+			  "every port from %u to %u is in use: widen the range (Pmi2xPorts)",
+			  s->options.agent.port_first,
+			  s->options.agent.port_last);
+	else if (fd < 0)
+		log_error(s->log, "cannot listen for other nodes: %s",
+			  strerror(-fd));
+	if (fd < 0)
+		return fd;
+	s->idle.listener = fd;
+	return 0;
+}
+
+static int make_ranks(struct idle *idle)
+{
+	idle->ranks = calloc(idle->count, sizeof(*idle->ranks));
+	idle->fds = calloc(IDLE_RANKS + idle->count, sizeof(*idle->fds));
+	if (!idle->ranks || !idle->fds)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < idle->count; i++)
+		idle->ranks[i].fd = idle->ranks[i].pidfd = -1;
+	return 0;
+}
+
+int idle_open(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+	int rc;
+
+	idle->ours = idle->theirs = idle->listener = idle->region = -1;
+	idle->doorbell = s->options.doorbell_fd;
+	layout_ranks_at(s->step->layout, s->step->position, &idle->count);
+	rc = make_ranks(idle);
+	rc = rc ? rc : registration_open(s->options.rank_fd, &idle->ours,
+					 &idle->theirs);
+	if (rc)
+		return rc;
+	if (s->options.agent.region_size) {
+		idle->region = region_object_create();
+		if (idle->region < 0)
+			return idle->region;
+	}
+	return listen_for_neighbours(s);
+}
+
+/* ---- ranks ---- */
+
+static void add_rank(struct starter *s, struct registration *reg)
+{
+	struct idle *idle = &s->idle;
+
+	if (reg->lost)
+		idle->error = -EMFILE;
+	if (reg->fd < 0)
+		return;
+	if (reg->slot >= idle->count || idle->ranks[reg->slot].fd >= 0) {
+		registration_refuse(reg, reg->slot < idle->count, s->log);
+		return;
+	}
+	registration_find_process(reg, &idle->pidfd_later);
+	topology_met_rank(s, reg->fd);
+	idle->ranks[reg->slot] = *reg;
+	idle->fds[IDLE_RANKS + reg->slot].fd = reg->fd;
+}
+
+static void add_ranks(struct starter *s)
+{
+	struct registration reg[REGISTRATIONS_AT_ONCE];
+	int n = registration_receive(s->idle.ours, reg);
+
+	if (n < 0)
+		s->idle.error = n;
+	for (int i = 0; i < n; i++)
+		add_rank(s, &reg[i]);
+}
+
+/*
+ * A process that has closed PMI_FD and lives on is a wrapper, as csh, or a daemon. Where it
+ * fails srun is told why, which only an agent can do: srun ends with the last rank. All
+ * nodes run the same wrapper, so the first one will do.
+ */
+static bool note_closer(struct starter *s, uint32_t slot)
+{
+	struct agent_options *o = &s->options.agent;
+	struct idle *idle = &s->idle;
+	struct ucred peer;
+
+	if (s->step->position || o->closed_by || o->launcher.ss_family == AF_UNSPEC ||
+	    peer_credentials(idle->ranks[slot].fd, &peer) || peer.pid <= 0 ||
+	    peer.pid == getpid() ||
+	    !process_lives(peer.pid, idle->closed_by, sizeof(idle->closed_by)))
+		return false;
+	o->closed_by = idle->closed_by;
+	o->closed_slot = slot;
+	return true;
+}
+
+/*
+ * Has this rank something for an agent? One that has hung up, or will say nothing more
+ * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
+ */
+static bool needs_agent(struct starter *s, uint32_t slot)
+{
+	struct pollfd *fd = &s->idle.fds[IDLE_RANKS + slot];
+	char byte;
+	ssize_t n;
+
+	if (!fd->revents)
+		return false;
+	n = recv(fd->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n > 0 || (n < 0 && errno == EAGAIN))
+		return n > 0;
+	fd->fd = -1;
+	return note_closer(s, slot);
+}
+
+/* Ranks that have come, and have gone without a word. */
+static uint32_t count_gone(const struct starter *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		n += s->idle.ranks[i].fd >= 0 &&
+		     s->idle.fds[IDLE_RANKS + i].fd < 0;
+	return n;
+}
+
+/*
+ * The spawner of the step may wait for a rank that has gone, while others of the node
+ * go on. When all have gone the step ends on this node: slurmstepd then kills what it
+ * has just started, so the agent has to wait for starter_stop.
+ */
+static bool some_have_gone(const struct starter *s)
+{
+	uint32_t gone = count_gone(s);
+
+	return gone && gone < s->idle.count;
+}
+
+static bool has_ended(struct registration *r)
+{
+	if (r->pidfd == -1)
+		r->pidfd = registration_process(r);
+	return r->pidfd == -ESRCH ||
+	       (r->pidfd >= 0 && starter_wait_event(r->pidfd, 0));
+}
+
+static bool all_have_ended(const struct starter *s)
+{
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		if (s->idle.ranks[i].fd < 0 || !has_ended(&s->idle.ranks[i]))
+			return false;
+	return true;
+}
+
+/* ---- waiting ---- */
+
+/*
+ * Does a neighbour ask for the agent? While slurmstepd ends the step it would kill the
+ * agent, which has to tell of spawned ranks: that waits for starter_stop, see above.
+ */
+static bool is_called(const struct starter *s)
+{
+	struct pollfd *fds = s->idle.fds;
+
+	if (!fds[IDLE_LISTENER].revents && !fds[IDLE_DOORBELL].revents)
+		return false;
+	if (!s->step->spawned || !all_have_ended(s))
+		return true;
+	fds[IDLE_LISTENER].fd = fds[IDLE_DOORBELL].fd = -1;
+	return false;
+}
+
+static bool is_wanted(struct starter *s)
+{
+	struct pollfd *fds = s->idle.fds;
+	bool wanted = is_called(s);
+
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		wanted |= needs_agent(s, i);
+	wanted |= s->step->spawned && some_have_gone(s);
+	if (fds[IDLE_REGISTRATION].revents)
+		add_ranks(s);
+	if (fds[IDLE_TOPOLOGY].revents)
+		topology_event(s);
+	fds[IDLE_TOPOLOGY].fd = s->topology.child.fd;
+	s->idle.wants_pmix = pmix_is_due(s, &fds[IDLE_PMIX]);
+	pmix_set_fds(s, &fds[IDLE_PMIX]);
+	return wanted || s->idle.wants_pmix || s->idle.error;
+}
+
+static void set_fds(struct starter *s, nfds_t n)
+{
+	struct pollfd *fds = s->idle.fds;
+
+	for (nfds_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	fds[IDLE_WAKE].fd = s->wake;
+	fds[IDLE_REGISTRATION].fd = s->idle.ours;
+	fds[IDLE_LISTENER].fd = s->idle.listener;
+	fds[IDLE_DOORBELL].fd = s->idle.doorbell;
+	pmix_set_fds(s, &fds[IDLE_PMIX]);
+}
+
+/* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */
+static int longest_sleep(const struct starter *s)
+{
+	bool asked = s->step->position == 0 &&
+		     s->options.agent.launcher.ss_family != AF_UNSPEC;
+
+	return asked ? STATUS_LINE_MS : -1;
+}
+
+/* poll takes no more descriptors than the process may open, and says EINVAL. */
+static int poll_error(int error)
+{
+	if (error == EINTR)
+		return 0;
+	return error == EINVAL ? -EMFILE : -error;
+}
+
+/* A step that is ending is not asked about. */
+static bool has_ranks(const struct starter *s)
+{
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		if (s->idle.fds[IDLE_RANKS + i].fd >= 0)
+			return true;
+	return false;
+}
+
+/*
+ * At the end: a trace is sent also of what was not used; and who has spawned ranks may
+ * wait for them, also for those that have come and gone before anybody looked.
+ */
+static bool is_worth_telling(const struct starter *s)
+{
+	bool any = s->options.agent.trace;
+
+	for (uint32_t i = 0; i < s->idle.count; i++)
+		any |= s->step->spawned && s->idle.ranks[i].fd >= 0;
+	return any;
+}
+
+static void tell_unspoken(struct starter *s)
+{
+	if (!s->options.agent.tell_unspoken ||
+	    count_gone(s) < s->idle.count)
+		return;
+	unspoken_say(s->log, layout_ranks(s->step->layout));
+	s->options.agent.tell_unspoken = false;
+}
+
+bool idle_wait(struct starter *s)
+{
+	nfds_t n = IDLE_RANKS + s->idle.count;
+	struct pollfd *fds = s->idle.fds;
+	int sleep_ms = longest_sleep(s);
+	bool wanted = false;
+
+	set_fds(s, n);
+	while (!wanted) {
+		int ready = poll(fds, n, sleep_ms);
+
+		if (ready < 0) {
+			s->idle.error = poll_error(errno);
+			wanted = s->idle.error;
+			continue;
+		}
+		wanted = is_wanted(s) || (!ready && has_ranks(s));
+		if (!ready)
+			sleep_ms = -1;
+		if (!wanted)
+			tell_unspoken(s);
+		if (fds[IDLE_WAKE].revents && !wanted)
+			return is_worth_telling(s);
+	}
+	return wanted;
+}
+
+/* ---- the end ---- */
+
+int idle_pass_ranks(struct starter *s)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < s->idle.count; i++) {
+		struct registration *r = &s->idle.ranks[i];
+		int failed = r->fd < 0 ? 0 :
+			     registration_pass(s->idle.theirs, r);
+
+		rc = rc ? rc : failed;
+	}
+	return rc;
+}
+
+void idle_hand_over(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+
+	fd_close(&idle->ours);
+	fd_close(&idle->listener);
+	fd_close(&idle->region);
+	fd_close(&idle->doorbell);
+}
+
+void idle_refuse_ranks(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+
+	/* No agent has these. Processes of the user may have put descriptors in. */
+	hang_up(&idle->ours);
+	hang_up_listener(&idle->doorbell);
+	/* Descriptors may be what is lacking, and to end the step takes some. */
+	idle_hand_over(s);
+	for (uint32_t i = 0; i < idle->count; i++) {
+		fd_close(&idle->ranks[i].pidfd);
+		hang_up(&idle->ranks[i].fd);
+	}
+}
+
+void idle_close(struct starter *s)
+{
+	struct idle *idle = &s->idle;
+
+	if (!idle->ranks)
+		idle->count = 0;
+	idle_refuse_ranks(s);
+	hang_up(&idle->theirs); /* the agent may have written */
+	free(idle->ranks);
+	free(idle->fds);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Definitions that the files of the starter share.
+ *
+ *   supervisor.c      life cycle and thread
+ *   dormant.c         what there is before the step uses PMI, and waiting for that
+ *   spawn_agent.c     starting the agent
+ *   spawn_pmixd.c     pmi2x-pmixd: its sockets, starting it, and its end
+ *   spawn_topology.c  pmi2x-topology: starting it, and the file that comes of it
+ *   requests.c        what the agent asks, and its end
+ */
+#ifndef PMI2X_SUPERVISOR_INTERNAL_H
+#define PMI2X_SUPERVISOR_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/host_out.h"
+#include "libio/fd.h"
+#include "libio/registration.h"
+#include "libio/thread.h"
+#include "supervisor/cgroup.h"
+#include "supervisor/child.h"
+#include "supervisor/supervisor.h"
+
+#define STARTER_WHY_MAX 512       /* bytes of a reason */
+#ifndef STARTER_MARGIN_MS
+#define STARTER_MARGIN_MS 5000    /* for the agent to end, beyond drain_ms */
+#endif
+#define STARTER_LINGER_MS 1000    /* for a look-up that nobody waits for */
+
+struct pollfd;
+
+/* Descriptors and data that are held until the agent is started. */
+struct idle {
+	int ours;     /* the agent's end of the registration socket */
+	int theirs;   /* what children inherit */
+	int listener; /* -1: no neighbours */
+	uint16_t port;
+	int region;   /* the object of the results region; -1: none */
+	int doorbell;
+	bool wants_pmix; /* pmi2x-pmixd is due, too */
+	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
+	struct registration *ranks; /* by slot; fd -1: it has not registered */
+	uint32_t count;
+	char closed_by[PMI_PROCESS_NAME_MAX]; /* agent_options.closed_by, or "" */
+	int error; /* why it cannot wait any longer, a negative errno; 0 */
+	/* Made beforehand: a thread that allocates gets an arena of its own. */
+	struct pollfd *fds;
+};
+
+/* Calls at once, and how many more each second. */
+struct allowance {
+	uint32_t most;
+	uint32_t a_second;
+	uint32_t left;
+	uint64_t since; /* ms */
+};
+
+/* Conversation with the agent, from its start on. */
+struct service {
+	struct child agent;
+	struct host_out out; /* to it */
+	bool deaf;      /* it is killed, since it does not read that */
+	bool ready;     /* it has said which version it speaks */
+	bool leaving;   /* it has been told to leave */
+	bool over;      /* it has said that its end follows */
+	bool killed;    /* the step is being ended */
+	uint64_t limit; /* while leaving: then it is killed, ms */
+	bool job_is_over; /* ... and now */
+	struct allowance calls, questions, lines;
+	uint32_t lines_lost;
+	uint64_t *asked; /* by slot: how its process ends is asked for, with haste
+	                    until then, ms; 0: it is not */
+	uint32_t nasked;
+	int ask_ms;
+	struct helpers *helpers; /* calls whose end is waited for */
+	struct helpers *lookups; /* nobody waits for these */
+};
+
+/*
+ *   NONE -- begin --> RUNNING -- complete, written --> THERE
+ *     |                  |
+ *     +-> FAILED <-------+  cannot be started; it says so, ends or is late
+ */
+enum topology_state {
+	TOPOLOGY_NONE,
+	TOPOLOGY_RUNNING,
+	TOPOLOGY_THERE,
+	TOPOLOGY_FAILED,
+};
+
+/* pmi2x-topology. */
+struct topology {
+	enum topology_state state;
+	struct child child;
+	int xml;        /* what it writes; -1 */
+	int file;       /* what it has become; -1 */
+	uint64_t limit; /* then it is killed, ms */
+	bool asked;     /* the agent waits for an answer */
+	pid_t rank;     /* one of the node: its cpuset is the program's; 0 */
+	int done;       /* eventfd: THERE or FAILED; -1: no rank waits */
+};
+
+/*
+ *   NEVER    WAITING -- begin --> STARTED -- ready --> READY
+ *               |                    |                  |
+ *               +------------------> ENDED <------------+
+ */
+enum pmix_state {
+	PMIX_NEVER,
+	PMIX_WAITING,
+	PMIX_STARTED,
+	PMIX_READY,
+	PMIX_ENDED,
+};
+
+/* In what is polled, from there on. */
+enum pmix_poll {
+	PMIX_POLL_RANK,
+	PMIX_POLL_LISTENER,
+	PMIX_POLL_OLD,
+	PMIX_POLLS,
+};
+
+/* pmi2x-pmixd. All descriptors: -1 where there is none, or not any more. */
+struct pmix {
+	enum pmix_state state;
+	struct child child;
+	struct leaf leaf;        /* its cgroups; none before it is started */
+	int rank;                /* eventfd: a rank has come, so there are the step's cgroups */
+	bool ranks_have_come;
+	int listener, old;       /* of clients, and of those of PMIx 3 and older */
+	uint16_t port, old_port;
+	int client;              /* the first one, until it can be served */
+	bool client_is_old;      /* it has come to `old` */
+	int agent;               /* its end of what connects it with the agent */
+	int agents;              /* the agent's */
+	int dir;                 /* its directory */
+	int program;             /* the file, as it was when the step began; or why not */
+	int done;                /* eventfd: it serves, or has ended; -1: no rank waits */
+	int over;                /* eventfd: the step is being ended; -1: no rank waits */
+};
+
+struct starter {
+	const struct pmi_step *step;
+	struct starter_options options;
+	struct starter_host host;
+	const struct log_hook *log;
+	struct idle idle;
+	struct service service;
+	struct topology topology;
+	struct pmix pmix;
+	int wake;             /* eventfd: the step is over; and then: the job */
+	int news;             /* eventfd: the agent stays, or the thread ends */
+	atomic_bool stopping; /* set before that is written */
+	atomic_bool ended;    /* set before the thread does */
+	bool running;         /* there is a thread */
+	pthread_t thread;
+	struct leaf leaf;     /* the agent's cgroups; none before it is started */
+	pthread_t agent;      /* of program.run */
+	bool has_thread;      /* there is one */
+};
+
+const char *starter_node_name(const struct starter *s);
+/* Milliseconds of the clock that nobody sets. */
+uint64_t starter_now(void);
+/* In a child, too: wait until an eventfd says something, at most `ms`. Does it? */
+bool starter_wait_event(int fd, int ms);
+/* Log the reason and end the step, in the starter's thread. Blocks. */
+void starter_kill(struct starter *s, const char *why);
+
+/* ---- dormant.c ---- */
+
+/* In the creator's thread. 0, or a negative errno with idle_close due. */
+int idle_open(struct starter *s);
+/*
+ * Wait until somebody wants PMI, or waiting has failed: idle.error (true), or until
+ * the step is over (false).
+ */
+bool idle_wait(struct starter *s);
+/* Pass the ranks that have registered on to the agent. 0 or a negative errno. */
+int idle_pass_ranks(struct starter *s);
+/* Close what the agent has of its own now. */
+void idle_hand_over(struct starter *s);
+/* Nobody will serve the ranks: they get an error or the end of file. */
+void idle_refuse_ranks(struct starter *s);
+void idle_close(struct starter *s);
+
+/* ---- spawn_agent.c ---- */
+
+/* Start the agent, connected to service.agent. 0 or a negative errno. */
+int launch_agent(struct starter *s);
+/*
+ * The cgroups of a program, by those in which slurmstepd is now. They are not made. 0 or
+ * a negative errno; release with leaf_free in any case.
+ */
+int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *leaf);
+/*
+ * A program that is executed as the step's user; without further arguments and
+ * descriptors.
+ */
+struct child_program launch_program(const struct starter *s, int file,
+				    const char *name);
+
+/* ---- spawn_topology.c ---- */
+
+/* In the creator's thread. 0 or a negative errno. */
+int topology_open(struct starter *s);
+/* A rank has registered over this socket. */
+void topology_met_rank(struct starter *s, int fd);
+/* Start it, unless it has been. What goes wrong is a line in the log. */
+void topology_begin(struct starter *s);
+/* The agent asks; it is answered now or later. */
+void topology_asked(struct starter *s);
+/* When it has said something: poll topology.child.fd. */
+void topology_event(struct starter *s);
+/* Milliseconds until it is late; negative: it does not run. */
+int topology_left_ms(const struct starter *s);
+/* Kill it when it is late. */
+void topology_check(struct starter *s);
+/* Kill it, remove its file. */
+void topology_close(struct starter *s);
+/*
+ * As above, beside the starter's thread, which does not end: nothing of its is closed.
+ */
+void topology_abandon(const struct starter *s);
+
+/* ---- spawn_pmixd.c ---- */
+
+/* Listen, in the creator's thread. 0 or a negative errno. */
+int pmix_open(struct starter *s);
+/* Sets the PMIX_POLLS descriptors to wait for. */
+void pmix_set_fds(const struct starter *s, struct pollfd *fds);
+/* Is it due: has a rank come, and does a client of the step's user wait, or is it early? */
+bool pmix_is_due(struct starter *s, const struct pollfd *fds);
+/* Make what connects it with the agent, which is about to start. 0 or a negative errno. */
+int pmix_connect_agent(struct starter *s);
+/* Start it, once; the agent has been. What goes wrong ends the step. */
+void pmix_begin(struct starter *s);
+/* When it has said something: poll pmix.child.fd; or when its process has ended. */
+void pmix_event(struct starter *s, bool ended);
+/* Ranks that wait for it wait no longer, and do not begin: the step is being ended. */
+void pmix_refuse_ranks(const struct starter *s);
+/* Kill it, remove its directory. */
+void pmix_close(struct starter *s);
+/*
+ * As above, beside the starter's thread, which does not end: nothing of its is closed.
+ */
+void pmix_abandon(const struct starter *s);
+
+/* ---- requests.c ---- */
+
+int service_open(struct starter *s);
+/* To the agent, of what the starter's thread has to say. */
+void service_send(struct starter *s, const struct host_msg *m);
+/* A line of a program; too many are left out. */
+void service_log(struct starter *s, const struct host_msg *m);
+/* End the step, in a thread of its own: here the agent may have to be answered. */
+void service_kill(struct starter *s, const char *why);
+/* Whether a program (HOST_READY) speaks this version; if not, the step is ended. */
+bool service_fits(struct starter *s, const char *name, const struct host_msg *m);
+/* Each rank of the node has ended, or the launcher is ending it. */
+bool service_step_ends_here(const struct starter *s);
+/* Answer the agent until it has ended. */
+void service_run(struct starter *s);
+/* 0, or -EBUSY: a call of the host has not come back. */
+int service_close(struct starter *s);
+
+#endif
