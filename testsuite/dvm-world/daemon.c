@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A node's daemon: libdvm's node, the connection to its head, and processes that are
- * numbers. What contrib/dvm/dvmd.c does of it is here in short.
+ * numbers. What src/dvm/node/node_main.c does of it is here in short.
  */
 #include "world.h"
 
-#include "libdvm/lease.h"
+#include "dvm/core/lease.h"
 
 #include <errno.h>
 #include <signal.h>

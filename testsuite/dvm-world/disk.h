@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A directory on a disk that several machines share (libdvm/disk.h), and that fails. What
+ * A directory on a disk that several machines share (dvm/core/disk.h), and that fails. What
  * was not synced is lost with the machine that wrote it: any of its sectors, and what was
  * renamed last. After a sync that failed nothing is left to be synced, as with Linux: the
  * bytes can be read until the machine stops, and are lost then.
@@ -8,7 +8,7 @@
 #ifndef PMI2X_DVM_WORLD_DISK_H
 #define PMI2X_DVM_WORLD_DISK_H
 
-#include "libdvm/disk.h"
+#include "dvm/core/disk.h"
 #include "world.h"
 
 enum lock_kind {

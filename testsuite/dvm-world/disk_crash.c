@@ -2,7 +2,7 @@
 /* Losses of written data when a machine stops, and damage: disk.h. */
 #include "disk_private.h"
 
-#include "libdvm/journal.h"
+#include "dvm/core/journal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -73,7 +73,7 @@ void head_call(struct head_process *h, uint32_t position, enum kind kind)
 
 /* ---- beginning ---- */
 
-/* A daemon ends after its ranks, and no other starts before (contrib/dvm/claim.h). */
+/* A daemon ends after its ranks, and no other starts before (src/dvm/node/claim.h). */
 static bool is_free(const struct head_process *h, unsigned machine)
 {
 	const struct world *w = h->w;

@@ -13,14 +13,14 @@ fail() {
 
 # In place of the file of libdvm.
 build() { # NAME FILE EDIT
-	sed "$3" "$srcdir/src/common/libdvm/$2" >"$work/$1.c" || return 1
-	! cmp -s "$work/$1.c" "$srcdir/src/common/libdvm/$2" || return 1
+	sed "$3" "$srcdir/src/dvm/core/$2" >"$work/$1.c" || return 1
+	! cmp -s "$work/$1.c" "$srcdir/src/dvm/core/$2" || return 1
 	$compile -w -c -o "$work/$1.o" "$work/$1.c" &&
 		$link -o "$work/$1" $objects "$work/$1.o" $libraries
 }
 
 check() { # NAME FILE EDIT
-	build "$@" || fail "$1 cannot be made: does src/common/libdvm/$2 have the line still?"
+	build "$@" || fail "$1 cannot be made: does src/dvm/core/$2 have the line still?"
 	"$work/$1" --seeds 1:10000 --quiet --must-fail >"$work/$1.log" ||
 		fail "$1 is not found in 10,000 worlds"
 	echo "$1: $(sed -n 's/.*--seed/--seed/p' "$work/$1.log")"

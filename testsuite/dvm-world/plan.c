@@ -15,7 +15,7 @@ enum fault {
 	FAULTS,
 };
 
-/* As contrib/dvm/headd.c does it. */
+/* As src/dvm/head/head_main.c does it. */
 static void draw_lease(struct plan *p)
 {
 	uint64_t orphan_ms = p->orphan ? p->orphan_s * SECOND : 0;

@@ -4,7 +4,7 @@
 #define PMI2X_DVM_WORLD_STORE_H
 
 #include "disk.h"
-#include "libdvm/durable.h"
+#include "dvm/core/durable.h"
 
 struct store;
 

@@ -23,8 +23,8 @@
 
 #include <jansson.h>
 
-#include "libdvm/head.h"
-#include "libdvm/node.h"
+#include "dvm/core/head.h"
+#include "dvm/core/node.h"
 
 #define SECOND UINT64_C(1000) /* times are milliseconds */
 #define NEVER UINT64_MAX

@@ -8,8 +8,8 @@
 #include "../unit/dvm-sealed.h"
 #include "fuzz.h"
 
-#include "libdvm/head.h"
-#include "libdvm/node.h"
+#include "dvm/core/head.h"
+#include "dvm/core/node.h"
 
 #define NODES 2
 #define CORES 4

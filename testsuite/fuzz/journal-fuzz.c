@@ -7,8 +7,8 @@
 #include "../unit/dvm-sealed.h"
 #include "fuzz.h"
 
-#include "libdvm/head.h"
-#include "libdvm/history.h"
+#include "dvm/core/head.h"
+#include "dvm/core/history.h"
 
 #define NODES 2
 #define CORES 4

@@ -10,8 +10,8 @@
 #include <jansson.h>
 
 #include "dvm-requests.h"
-#include "libdvm/head.h"
-#include "libdvm/node.h"
+#include "dvm/core/head.h"
+#include "dvm/core/node.h"
 #include "unit.h"
 
 #define NODES 3

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A disk (libdvm/disk.h) of one directory, in memory, that fails when a test says so. What
+ * A disk (dvm/core/disk.h) of one directory, in memory, that fails when a test says so. What
  * was not synced is lost by a crash, names too. After a sync that failed, a later sync
  * writes nothing of what the failed one was to write: as Linux does.
  */
 #ifndef PMI2X_DVM_DISK_TEST_H
 #define PMI2X_DVM_DISK_TEST_H
 
-#include "libdvm/disk.h"
+#include "dvm/core/disk.h"
 
 #define DISK_FILES 64
 #define DISK_FILE_MAX ((size_t)1 << 18)

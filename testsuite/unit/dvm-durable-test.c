@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "dvm-disk.h"
-#include "libdvm/durable.h"
+#include "dvm/core/durable.h"
 
 #define RECORDS_MAX 4096
 

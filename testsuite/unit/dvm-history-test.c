@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "dvm-sealed.h"
-#include "libdvm/history.h"
+#include "dvm/core/history.h"
 #include "wrap-memory.h"
 
 #define MS(ms) ((uint64_t)(ms) * 1000000)

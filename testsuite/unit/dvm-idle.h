@@ -3,8 +3,8 @@
 #ifndef PMI2X_DVM_IDLE_H
 #define PMI2X_DVM_IDLE_H
 
-#include "libdvm/head.h"
-#include "libdvm/node.h"
+#include "dvm/core/head.h"
+#include "dvm/core/node.h"
 
 static inline int idle_open_output(void *arg, uint32_t part)
 {

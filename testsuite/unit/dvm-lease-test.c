@@ -5,7 +5,7 @@
  */
 #include "dvm-idle.h"
 #include "dvm-requests.h"
-#include "libdvm/lease.h"
+#include "dvm/core/lease.h"
 #include "unit.h"
 
 #include <signal.h>

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libdvm/ledger.h"
+#include "dvm/core/ledger.h"
 
 #define NODES 7
 #define TASKS 40

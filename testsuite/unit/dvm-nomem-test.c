@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node of a DVM without memory for what it has to say: it leaves, and is lost. */
 #include "dvm-idle.h"
-#include "libdvm/dvm_msg.h"
+#include "dvm/core/dvm_msg.h"
 #include "unit.h"
 
 #include <signal.h>

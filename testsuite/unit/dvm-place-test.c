@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "place.h"
+#include "dvm/common/rundir.h"
 
 #define RIVALS 3
 #define TIMES 500

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libdvm/queue.h"
+#include "dvm/core/queue.h"
 
 static const struct ledger_shape one = { .ranks = 1, .cores = 1 };
 static const struct ledger_shape all = { .ranks = 1, .cores = 4 };

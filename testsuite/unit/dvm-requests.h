@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libdvm/dvm_msg.h"
-#include "libdvm/head.h"
+#include "dvm/core/dvm_msg.h"
+#include "dvm/core/head.h"
 
 /* A message comes from a node. 0 or a negative errno. */
 static inline int tell_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m,

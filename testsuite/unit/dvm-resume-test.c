@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#include "libdvm/head.h"
+#include "dvm/core/head.h"
 
 #define NODES 2
 #define CORES 3

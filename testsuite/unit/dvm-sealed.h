@@ -3,7 +3,7 @@
 #ifndef PMI2X_DVM_SEALED_H
 #define PMI2X_DVM_SEALED_H
 
-#include "libdvm/journal.h"
+#include "dvm/core/journal.h"
 #include "libutil/hash.h"
 
 /* Append records that journal_put has made. 0 or a negative errno. */

@@ -119,7 +119,7 @@ testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
 testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
 testsuite_unit_dvm_place_test_SOURCES = testsuite/unit/dvm-place-test.c \
-	contrib/dvm/place.c contrib/dvm/place.h
+	src/dvm/common/rundir.c src/dvm/common/rundir.h
 testsuite_unit_dvm_place_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(DVM_CPPFLAGS) $(JANSSON_CFLAGS)
 testsuite_unit_dvm_place_test_CFLAGS = $(libio_la_CFLAGS)
 testsuite_unit_dvm_place_test_LDADD = $(CMOCKA_LIBS)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm: talking to a head. What goes wrong ends the program with a line that says
+ * what to do: no function here returns an error.
+ */
+#ifndef PMI2X_DVM_CLIENT_H
+#define PMI2X_DVM_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "dvm/common/rundir.h"
+
+#define DVM_NAME_VARIABLE "PMI2X_DVM"     /* which one is meant */
+#define DVM_PATH_MAX 4096
+
+/* Print "pmi2x-dvm: ..." and exit: 1, or 2 for what the user has asked wrongly. */
+void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+void die_usage(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+/* A DVM has ended: say where what went wrong can be read, if there is anything. */
+void dvm_say_log(const char *dir);
+
+/* Where DVMs of this user are. It is there as long as one of them, or after make. */
+const char *dvm_base(void);
+void dvm_make_base(void);
+/* The directory of a DVM. */
+void dvm_dir(char out[DVM_PATH_MAX], const char *name);
+/*
+ * The file by which clients on other nodes find it (remote.h). False: there is no place
+ * for it. Its directory may have to be made.
+ */
+bool dvm_address(char out[DVM_PATH_MAX], const char *name);
+/* The name of this job's, or of one of this machine. */
+void dvm_default_name(char out[DVM_PATH_MAX], bool local);
+/* Is there a head that listens, here or on another node? */
+bool dvm_is_up(const char *name);
+/* Is there any that this job, or this machine, has? */
+bool dvm_any_up(void);
+
+struct conn;
+
+/* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
+struct conn *conn_open(const char *name);
+void conn_close(struct conn *c);
+/* From now on no event is waited for longer; 0: for ever. */
+void conn_limit(struct conn *c, unsigned seconds);
+/* It has ended: say where what went wrong can be read, if there is anything. */
+void conn_say_logs(const struct conn *c);
+/*
+ * The next event, a new reference; NULL: the head has ended, or the time is over. Of
+ * several DVMs: all have; of one that ends and owes results there is {"ev": "lost"}, with
+ * "tasks", how many, and "dvm".
+ */
+json_t *conn_next(struct conn *c);
+/* Events that come while an answer is awaited go to `fn`, which keeps none of them. */
+void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);
+/* Send it, and return the answer. "error" ends the program. */
+json_t *conn_ask(struct conn *c, json_t *request);
+/* Say which nodes of {"ev": "unreached"} may run ranks, and until when. False: none. */
+bool say_unreached(json_t *event);
+/* Name of an event. */
+const char *event_name(json_t *event);
+/* The whole number or text of a key; 0 or "" when there is none. */
+long long get_number(json_t *object, const char *key);
+const char *get_text(json_t *object, const char *key);
+/* Bytes that came as characters (report_bytes of the head); to be freed. */
+char *get_bytes(json_t *data, size_t *len);
+/* An option, or an operand: the number of a task. */
+json_int_t get_task(const char *text);
+/* For people who write programs. */
+void print_json(json_t *value);
+
+/*
+ * A profile of this process: its directory and environment, under a name that is the
+ * same for the same.
+ */
+json_t *make_profile(void);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvm ps, show, status, wait, cancel, signal, drain, undrain. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dvm/cli/client.h"
+#include "dvm/cli/dvm.h"
+#include "dvm/cli/results.h"
+#include "libutil/decimal.h"
+
+struct options {
+	const char *dvm;
+	bool all, json, ended;
+};
+
+static struct options take_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "dvm", required_argument, NULL, 'd' },
+		{ "all", no_argument, NULL, 'a' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "ended", no_argument, NULL, 'e' },
+		{ 0 },
+	};
+	struct options o = { 0 };
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
+		switch (option) {
+		case 'd': o.dvm = optarg; break;
+		case 'a': o.all = true; break;
+		case 'j': o.json = true; break;
+		case 'e': o.ended = true; break;
+		default: die_usage("%s: there is no such option", argv[0]);
+		}
+	return o;
+}
+
+/* ---- lists ---- */
+
+static double seconds(json_t *task, int i)
+{
+	return json_number_value(json_array_get(json_object_get(task, "t"),
+						(size_t)i));
+}
+
+static void print_task(json_t *t)
+{
+	json_t *nodes = json_object_get(t, "nodes");
+	double begun = seconds(t, 2);
+
+	printf("%8lld  %-9s %6lld  %-20.20s %s%s", get_number(t, "id"),
+	       get_text(t, "state"), get_number(t, "ranks"), get_text(t, "name"),
+	       json_array_size(nodes) ? json_string_value(json_array_get(nodes, 0)) :
+					"",
+	       json_array_size(nodes) > 1 ? " ..." : "");
+	if (begun > 0 && seconds(t, 3) > begun)
+		printf("  %.2f s", seconds(t, 3) - begun);
+	putchar('\n');
+}
+
+/* The head shows a limited number of tasks. */
+static void print_rest(json_t *ps, bool ended)
+{
+	long long all = get_number(ps, "running") + get_number(ps, "queued") +
+			(ended ? get_number(ps, "ended") : 0);
+	long long shown = (long long)json_array_size(json_object_get(ps, "tasks"));
+
+	if (all > shown)
+		printf("and %lld more: pmi2x-dvm show TASK, why TASK\n", all - shown);
+}
+
+int cmd_ps(int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	struct conn *c = conn_open(o.dvm);
+	json_t *event, *t;
+	size_t i;
+
+	event = conn_ask(c, json_pack("{s:s,s:b}", "op", "ps", "ended", o.ended));
+	if (o.json) {
+		print_json(event);
+		return 0;
+	}
+	printf("%lld running, %lld queued, %lld ended\n",
+	       get_number(event, "running"), get_number(event, "queued"),
+	       get_number(event, "ended"));
+	if (json_array_size(json_object_get(event, "tasks")))
+		printf("%8s  %-9s %6s  %-20s %s\n", "TASK", "STATE", "RANKS",
+		       "NAME", "NODES");
+	json_array_foreach(json_object_get(event, "tasks"), i, t)
+		print_task(t);
+	print_rest(event, o.ended);
+	json_decref(event);
+	conn_close(c);
+	return 0;
+}
+
+static void print_journal(const char *state)
+{
+	if (strcmp(state, "none") && strcmp(state, "written"))
+		printf("The journal cannot be written: %s. Until it can, no task is taken or started.\n",
+		       state);
+}
+
+static void print_nodes(json_t *status)
+{
+	json_t *gone = json_object_get(status, "gone"), *n; /* of several DVMs */
+	size_t i;
+
+	printf("DVM %s: %lld queued, %lld running, %lld ended (%lld failed)\n",
+	       get_text(status, "dvm"), get_number(status, "queued"),
+	       get_number(status, "running"), get_number(status, "ended"),
+	       get_number(status, "failed"));
+	print_journal(get_text(status, "journal"));
+	json_array_foreach(gone, i, n)
+		printf("DVM %s is not up any more.\n", json_string_value(n));
+	printf("%-24s %-8s %6s %6s %6s%s\n", "NODE", "STATE", "CORES", "FREE",
+	       "GPUS", gone ? "  DVM" : "");
+	json_array_foreach(json_object_get(status, "nodes"), i, n)
+		printf("%-24s %-8s %6lld %6lld %6lld%s%s\n", get_text(n, "name"),
+		       get_text(n, "state"), get_number(n, "cores"),
+		       get_number(n, "free"), get_number(n, "gpus"), gone ? "  " : "",
+		       get_text(n, "dvm"));
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	struct conn *c = conn_open(o.dvm);
+	json_t *event = conn_ask(c, json_pack("{s:s}", "op", "status"));
+
+	if (o.json)
+		print_json(event);
+	else
+		print_nodes(event);
+	json_decref(event);
+	conn_close(c);
+	return 0;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	struct conn *c = conn_open(o.dvm);
+	json_t *event;
+
+	if (optind + 1 != argc)
+		die_usage("show: say which task");
+	event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id",
+				      get_task(argv[optind])));
+	print_json(json_object_get(event, "task"));
+	json_decref(event);
+	conn_close(c);
+	return 0;
+}
+
+/* ---- what is done to tasks ---- */
+
+/* {"op": op, "ids": [...]}, or "all": true. */
+static json_t *request_for(const char *op, bool all, int argc, char **argv)
+{
+	json_t *ids;
+
+	if (all)
+		return json_pack("{s:s,s:b}", "op", op, "all", 1);
+	if (!argc)
+		die_usage("%s: say which tasks, or --all", op);
+	ids = json_array();
+	for (int i = 0; i < argc; i++)
+		json_array_append_new(ids, json_integer(get_task(argv[i])));
+	return json_pack("{s:s,s:o}", "op", op, "ids", ids);
+}
+
+static struct conn *do_to_tasks(const struct options *o, json_t *request, const char *done)
+{
+	struct conn *c = conn_open(o->dvm);
+	json_t *event = conn_ask(c, request);
+
+	printf("%lld tasks %s\n", get_number(event, "tasks"), done);
+	json_decref(event);
+	return c;
+}
+
+int cmd_cancel(int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	struct conn *c = do_to_tasks(&o, request_for("cancel", o.all, argc - optind,
+						     argv + optind), "are ended");
+	bool unheard = cancel_is_unheard(c);
+
+	conn_close(c);
+	return unheard;
+}
+
+int cmd_signal(int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	uint32_t number;
+	json_t *request;
+
+	if (optind >= argc || !decimal_u32(argv[optind], 1, 64, &number))
+		die_usage("signal: the number of a signal comes first");
+	request = request_for("signal", o.all, argc - optind - 1,
+			      argv + optind + 1);
+	json_object_set_new(request, "signal", json_integer(number));
+	conn_close(do_to_tasks(&o, request, "were sent the signal"));
+	return 0;
+}
+
+static int drain(const char *op, int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	struct conn *c = conn_open(o.dvm);
+
+	if (optind + 1 != argc)
+		die_usage("%s: say which node", op);
+	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", op, "node",
+					  argv[optind])));
+	conn_close(c);
+	return 0;
+}
+
+int cmd_drain(int argc, char **argv)
+{
+	return drain("drain", argc, argv);
+}
+
+int cmd_undrain(int argc, char **argv)
+{
+	return drain("undrain", argc, argv);
+}
+
+int cmd_wait(int argc, char **argv)
+{
+	struct options o = take_options(argc, argv);
+	struct conn *c = conn_open(o.dvm);
+	bool all = o.all || optind == argc;
+	struct results r = { 0 };
+
+	results_begin(&r);
+	results_wait_for(&r, c, request_for("wait", all, argc - optind,
+					    argv + optind));
+	conn_close(c);
+	return results_end(&r);
+}

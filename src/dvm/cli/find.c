@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Finding DVMs: their directories, the files that tell of them, and who answers. */
+#include "dvm/cli/find.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "dvm/cli/client.h"
+#include "dvm/cli/remote.h"
+#include "dvm/common/bootstrap.h"
+#include "libutil/decimal.h"
+
+#define SHARED_IN_HOME ".pmi2x-dvm" /* where home directories are shared, so is it */
+#define ADDRESS_SUFFIX ".address"
+
+/* ---- where DVMs are ---- */
+
+/* Nobody else may put a socket there; where it is not, there is none. */
+static void check_base(const char *path)
+{
+	struct stat st;
+	int rc = lstat(path, &st);
+
+	if (rc < 0 && errno == ENOENT)
+		return;
+	if (rc < 0 || !S_ISDIR(st.st_mode) ||
+	    st.st_uid != getuid() || st.st_mode & 077)
+		die("%s is not a directory that only you can enter; set "
+		    DVM_BASE_VARIABLE " to one", path);
+}
+
+const char *dvm_base(void)
+{
+	static char path[DVM_PATH_MAX];
+	const char *given = getenv(DVM_BASE_VARIABLE);
+
+	if (*path)
+		return path;
+	if (given && *given)
+		snprintf(path, sizeof(path), "%s", given);
+	else
+		snprintf(path, sizeof(path), "/tmp/pmi2x-dvm-%u",
+			 (unsigned)getuid());
+	check_base(path);
+	return path;
+}
+
+void dvm_make_base(void)
+{
+	const char *path = dvm_base();
+
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		die("cannot make %s: %s; set " DVM_BASE_VARIABLE " to a directory of yours",
+		    path, strerror(errno));
+	check_base(path);
+}
+
+void dvm_dir(char out[DVM_PATH_MAX], const char *name)
+{
+	if (!*name || strchr(name, '/') || *name == '.' ||
+	    strlen(name) > WELCOME_TEXT_MAX / 2)
+		die_usage("\"%s\" cannot be the name of a DVM", name);
+	if ((size_t)snprintf(out, DVM_PATH_MAX, "%s/%s", dvm_base(), name) >=
+	    DVM_PATH_MAX)
+		die("the path of %s is too long", dvm_base());
+}
+
+/* As of dvm_base, of what nodes share; NULL: nowhere. */
+static const char *shared_base(void)
+{
+	static char path[DVM_PATH_MAX];
+	const char *given = getenv(DVM_BASE_VARIABLE), *home = getenv("HOME");
+
+	if (given && *given)
+		return dvm_base();
+	if (!home || *home != '/')
+		return NULL;
+	snprintf(path, sizeof(path), "%s/" SHARED_IN_HOME, home);
+	return path;
+}
+
+bool dvm_address(char out[DVM_PATH_MAX], const char *name)
+{
+	const char *base = shared_base();
+
+	return base && (size_t)snprintf(out, DVM_PATH_MAX, "%s/%s" ADDRESS_SUFFIX,
+					base, name) < DVM_PATH_MAX;
+}
+
+/* ---- is it up ---- */
+
+/* On this node: a descriptor, or a negative errno. */
+static int connect_here(const char *name)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char dir[DVM_PATH_MAX];
+	int fd, rc;
+
+	dvm_dir(dir, name);
+	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
+			     dir) >= sizeof(a.sun_path))
+		die("the path %s is too long for a socket; set " DVM_BASE_VARIABLE
+		    " to a shorter one", dir);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		die("no socket can be made: %s", strerror(errno));
+	if (!connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* On another node: the same. */
+static int connect_there(const char *name)
+{
+	char file[DVM_PATH_MAX];
+
+	if (strchr(name, '/'))
+		return remote_connect(name);
+	return dvm_address(file, name) ? remote_connect(file) : -ENOENT;
+}
+
+/* Connects here or there; *there: by frames, for it is on another node. */
+static int try_connect(const char *name, bool *there)
+{
+	int fd = strchr(name, '/') ? -ENOENT : connect_here(name);
+
+	*there = fd < 0;
+	return *there ? connect_there(name) : fd;
+}
+
+/* ---- who answers ---- */
+
+bool dvm_split_name(char *name, uint32_t *number)
+{
+	char *dot = strrchr(name, '.');
+
+	if (!dot || dot == name || !decimal_u32(dot + 1, 1, DVM_MEMBERS_MAX, number))
+		return false;
+	*dot = '\0';
+	return true;
+}
+
+static void add(struct dvm_socket **all, size_t *count, struct dvm_socket s)
+{
+	struct dvm_socket *more = realloc(*all, (*count + 1) * sizeof(s));
+
+	if (!more)
+		die("out of memory");
+	*all = more;
+	more[(*count)++] = s;
+}
+
+/* Cuts a file's name to the name of the DVM that the file describes. */
+static bool cut_suffix(char *file)
+{
+	char *suffix = strstr(file, ADDRESS_SUFFIX);
+
+	if (!suffix || strcmp(suffix, ADDRESS_SUFFIX))
+		return false;
+	*suffix = '\0';
+	return true;
+}
+
+/*
+ * Connects with members in a directory that answer; there: it has files of those on
+ * other nodes.
+ */
+static void connect_members(const char *name, const char *dir, bool there,
+			    struct dvm_socket **all, size_t *count)
+{
+	DIR *base = dir ? opendir(dir) : NULL;
+	struct dvm_socket s = { .there = there };
+	char whole[DVM_PATH_MAX];
+	struct dirent *e;
+
+	while (base && (e = readdir(base))) {
+		if (there ? !cut_suffix(e->d_name) : !!strstr(e->d_name, ADDRESS_SUFFIX))
+			continue;
+		snprintf(whole, sizeof(whole), "%s", e->d_name);
+		if (!dvm_split_name(e->d_name, &s.number) || strcmp(e->d_name, name))
+			continue;
+		s.fd = there ? connect_there(whole) : connect_here(whole);
+		if (s.fd >= 0)
+			add(all, count, s);
+	}
+	if (base)
+		closedir(base);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct dvm_socket *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+int dvm_connect(const char *name, struct dvm_socket **out, size_t *count)
+{
+	struct dvm_socket s = { .number = 0 };
+
+	*out = NULL;
+	*count = 0;
+	s.fd = try_connect(name, &s.there);
+	if (s.fd >= 0) {
+		add(out, count, s);
+		return 0;
+	}
+	if (!strchr(name, '/'))
+		connect_members(name, dvm_base(), false, out, count);
+	if (!*count && !strchr(name, '/'))
+		connect_members(name, shared_base(), true, out, count);
+	if (*count)
+		qsort(*out, *count, sizeof(**out), by_number);
+	return *count ? 0 : s.fd;
+}
+
+static bool close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+bool dvm_is_up(const char *name)
+{
+	struct dvm_socket *all;
+	size_t count;
+
+	(void)dvm_connect(name, &all, &count);
+	for (size_t i = 0; i < count; i++)
+		close(all[i].fd);
+	free(all);
+	return count;
+}
+
+/* ---- which are up ---- */
+
+/* The name of a DVM that is up here, or, of the file of one, on another node. */
+static bool name_here(char *name)
+{
+	return *name != '.' && !strstr(name, ADDRESS_SUFFIX) &&
+	       close_if_open(connect_here(name));
+}
+
+static bool name_there(char *name)
+{
+	return cut_suffix(name) && close_if_open(connect_there(name));
+}
+
+/* Is this among names that have commas between them? */
+static bool is_listed(const char *names, const char *name)
+{
+	size_t len = strlen(name);
+	const char *at = names;
+
+	while ((at = strstr(at, name))) {
+		if ((at == names || at[-1] == ' ') && (!at[len] || at[len] == ','))
+			return true;
+		at += len;
+	}
+	return false;
+}
+
+/* The names of those that are up, one after another; several of one name are one. */
+static size_t list_up(const char *dir, bool (*take)(char *name), char *names,
+		      size_t size)
+{
+	DIR *base = dir ? opendir(dir) : NULL;
+	struct dirent *e;
+	size_t count = 0, n = 0;
+	uint32_t number;
+
+	*names = '\0';
+	while (base && (e = readdir(base))) {
+		if (!take(e->d_name))
+			continue;
+		(void)dvm_split_name(e->d_name, &number);
+		if (is_listed(names, e->d_name))
+			continue;
+		if (n < size)
+			n += (size_t)snprintf(names + n, size - n, "%s%s",
+					      count ? ", " : "", e->d_name);
+		count++;
+	}
+	if (base)
+		closedir(base);
+	return count;
+}
+
+void dvm_default_name(char out[DVM_PATH_MAX], bool local)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+
+	if (local || !job)
+		strcpy(out, "local");
+	else
+		snprintf(out, DVM_PATH_MAX, "job%s", job);
+}
+
+/* A job has no business with another's that is on another node. */
+static size_t list_any(char *names, size_t size)
+{
+	size_t n = list_up(dvm_base(), name_here, names, size);
+
+	if (n || getenv("SLURM_JOB_ID"))
+		return n;
+	return list_up(shared_base(), name_there, names, size);
+}
+
+/* Its name, or "". */
+static void find_jobs_own(char out[DVM_PATH_MAX])
+{
+	dvm_default_name(out, false);
+	if (!getenv("SLURM_JOB_ID") || !dvm_is_up(out))
+		*out = '\0';
+}
+
+bool dvm_any_up(void)
+{
+	char names[DVM_PATH_MAX];
+
+	find_jobs_own(names);
+	return *names || list_up(dvm_base(), name_here, names, sizeof(names));
+}
+
+/* The only one that is up. */
+static char *find_any(void)
+{
+	char names[DVM_PATH_MAX];
+	size_t n = list_any(names, sizeof(names));
+
+	if (!n)
+		die("no DVM is up on this machine, nor is one known of another: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
+	if (n > 1)
+		die("several DVMs are up: %s; say which with --dvm NAME or "
+		    DVM_NAME_VARIABLE, names);
+	return strdup(names);
+}
+
+char *dvm_reach(const char *name, struct dvm_socket **out, size_t *count, int *error)
+{
+	char own[DVM_PATH_MAX], *found;
+
+	if (!name)
+		name = getenv(DVM_NAME_VARIABLE);
+	if (!name || !*name) {
+		dvm_default_name(own, false);
+		if (getenv("SLURM_JOB_ID") && !dvm_connect(own, out, count)) {
+			*error = 0;
+			return strdup(own);
+		}
+	}
+	found = name && *name ? strdup(name) : find_any();
+	*error = found ? dvm_connect(found, out, count) : -ENOMEM;
+	return found;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvm: what has become of the tasks that a command waits for. */
+#ifndef PMI2X_DVM_RESULTS_H
+#define PMI2X_DVM_RESULTS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "dvm/cli/client.h"
+
+struct results {
+	FILE *report;       /* each result as a line of JSON; NULL: nowhere */
+	bool quiet;         /* no summary, and no lines about failed tasks */
+	size_t submitted, refused, ended, failed;
+	size_t before, failed_before; /* that had ended when this command began */
+	double *setups;     /* seconds from being placed to being started */
+	size_t nsetups, setups_cap;
+	double first, last; /* submitted, ended: seconds since 1970 */
+	double began;       /* of a clock that nobody sets */
+	double shown;       /* when progress was */
+	bool tty;
+	int code;           /* of the last task that failed, or of */
+	json_int_t only;    /* this one; 0: of any */
+};
+
+void results_begin(struct results *r);
+/* An event of the head: results are counted; others are not of interest here. */
+void results_event(struct results *r, json_t *event);
+/* Until all that were submitted have ended. */
+void results_collect(struct results *r, struct conn *c);
+/* Send this request ("wait"), and collect what it names. */
+void results_wait_for(struct results *r, struct conn *c, json_t *request);
+/* Print the summary. The exit status: 0, or 1 when one has failed or was refused. */
+int results_end(struct results *r);
+
+#endif

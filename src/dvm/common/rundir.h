@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The directory of a DVM, which lives as long as its head. Who has its lock may use it;
+ * pmi2x-dvm up takes it for a head, which leaves it.
+ */
+#ifndef PMI2X_DVM_RUNDIR_H
+#define PMI2X_DVM_RUNDIR_H
+
+#include <stdbool.h>
+
+#define DVM_BASE_VARIABLE "PMI2X_DVM_DIR" /* where the directories of DVMs are, and
+					    the files for clients on other nodes */
+#define HEADD_SOCKET "head.sock" /* in the directory */
+#define HEADD_LOG "log"          /* in the directory */
+
+/*
+ * Make it when it is not there. A descriptor that has the lock until the last copy is
+ * closed, or a negative errno; -EWOULDBLOCK: another head has it; -ENOENT: what it would
+ * be in is not there.
+ */
+int place_take(const char *dir);
+/*
+ * Remove it, also its parent when that is empty and not of PMI2X_DVM_DIR. keep: not the
+ * log. The caller has the lock.
+ */
+void place_leave(const char *dir, bool keep);
+
+#endif

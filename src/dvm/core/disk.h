@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations that a journal needs of a disk, on the files of one directory, by their
+ * names. The head has one that calls the system (dvm/common/journal_file.h); tests
+ * have one that fails.
+ *
+ * Each operation may fail with a negative errno. A file that is open is a number from 0.
+ * An operation returns when it is done, but for begin_sync.
+ */
+#ifndef PMI2X_DVM_DISK_H
+#define PMI2X_DVM_DISK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DISK_DIRECTORY (-2) /* in place of a file, for sync: the names */
+
+struct disk_stat {
+	uint64_t id;   /* no two files of the directory have the same */
+	uint64_t size; /* bytes */
+	bool own;      /* a file, and the user's */
+};
+
+struct disk_ops {
+	/*
+	 * Lock the directory for this process. -EWOULDBLOCK: another process has it.
+	 * -ENOLCK: this file system has no locks.
+	 */
+	int (*lock)(void *arg);
+	/* Make a file that nobody else can read, and open it. -EEXIST: the name is taken. */
+	int (*create)(void *arg, const char *name);
+	/* -ENOENT: there is none. */
+	int (*open)(void *arg, const char *name);
+	void (*close)(void *arg, int file);
+	/* Up to `len` bytes from offset `at`; fewer only at the file's end. Their number. */
+	int64_t (*read)(void *arg, int file, void *data, size_t len, uint64_t at);
+	/* All of it; after a failure any part of it may be written. */
+	int (*write)(void *arg, int file, const void *data, size_t len, uint64_t at);
+	int (*truncate)(void *arg, int file, uint64_t len);
+	int (*stat)(void *arg, int file, struct disk_stat *out);
+	/* As every other machine sees it now, and without a descriptor. -ENOENT. */
+	int (*look)(void *arg, const char *name, struct disk_stat *out);
+	/* A file that has the name `to` is replaced. */
+	int (*rename)(void *arg, const char *from, const char *to);
+	/* A second name. */
+	int (*link)(void *arg, const char *from, const char *to);
+	int (*unlink)(void *arg, const char *name);
+	/* Call `each` with the names that begin like this, in any order. */
+	int (*list)(void *arg, const char *prefix,
+		    void (*each)(void *ctx, const char *name), void *ctx);
+	/* All that was written to the file, or DISK_DIRECTORY, outlives a crash. */
+	int (*sync)(void *arg, int file);
+	/*
+	 * As sync, for all that was written before this call, without waiting for it:
+	 * when it has ended, durable_synced is called with the result, and not from
+	 * within. One at a time. It ends only when the disk answers: what is looked at
+	 * then does not wait for a file server that hangs.
+	 */
+	int (*begin_sync)(void *arg, int file);
+};
+
+#endif

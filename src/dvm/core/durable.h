@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The journal of a head (journal.h) on a disk (disk.h) that may fail: what is written
+ * when, what is safe, and what follows from a failure. Calls no system function.
+ *
+ * Positions count the bytes of all records that were given to durable_append. They do
+ * not change when the file is written anew, nor by a failure.
+ *
+ * - A record is in the file when durable_append returns: it outlives the process.
+ * - It is safe, and outlives the machine, when ops.safe says a position behind it.
+ * - After a failed sync the bytes since the last good one count as lost. They are kept
+ *   in memory until they are safe: they are written again, and synced again.
+ * - The file that has the name "journal" is the one that is written, always. When it has
+ *   the name no more, it is written anew from what is in it.
+ * - A rename lasts when the directory is synced. If that fails, the file is written anew
+ *   and renamed again.
+ * - Between a sync and its ops.safe the owner is checked (owner.h). One that is the owner
+ *   no more never says again that something is safe.
+ *
+ * One thread at a time; operations must not call back. Times are of a clock that nobody
+ * sets, in ms.
+ */
+#ifndef PMI2X_DVM_DURABLE_H
+#define PMI2X_DVM_DURABLE_H
+
+#include "dvm/core/disk.h"
+#include "dvm/core/journal.h"
+#include "dvm/core/owner.h"
+#include "libutil/log.h"
+
+#define DURABLE_LATER_MS 1000 /* until what nobody waits for is synced; between tries */
+#define DURABLE_SOON_MS 10    /* between syncs for ends, of which many come at once */
+#define DURABLE_LOOK_MS 5000  /* between looks whether it is still the owner */
+#define DURABLE_LIMIT_MIN ((uint64_t)64 << 20) /* bytes; at four times what is needed
+                                                  the file is made smaller */
+
+enum durable_wait {
+	DURABLE_LATER, /* nobody waits for it */
+	DURABLE_SOON,  /* somebody waits to hear of an end */
+	DURABLE_NOW,   /* somebody waits before doing anything else */
+};
+
+struct durable_ops {
+	/* Is the record of use to a head that goes on with the journal? */
+	bool (*knows)(void *arg, const struct journal_record *r);
+	/* Counts of the records that are of no use any more. */
+	void (*forgotten)(void *arg, struct journal_counts *out);
+	/* All that was given up to this position is safe. Ascending. */
+	void (*safe)(void *arg, uint64_t position);
+	/*
+	 * It cannot be made safe: a negative errno, said again only when it is another
+	 * one; 0: it can again.
+	 */
+	void (*failed)(void *arg, int error);
+	/*
+	 * Another head is the owner, or somebody has removed this one's file: then the
+	 * epoch is 0. Called once; then all fails with -ESTALE.
+	 */
+	void (*superseded)(void *arg, const struct owner *by);
+};
+
+struct durable_options {
+	struct owner self;       /* without its epoch */
+	owner_lives_fn *lives;
+	void *lives_arg;
+	bool take_over;          /* also where the last owner may live */
+};
+
+struct durable;
+
+/* 0 or -ENOMEM. */
+int durable_create(struct durable **out, const struct durable_options *options,
+		   const struct disk_ops *disk, void *disk_arg,
+		   const struct durable_ops *ops, void *arg, const struct log_hook *log);
+/* Without a sync: as when the process is killed. */
+void durable_destroy(struct durable *d);
+
+/*
+ * Lock, become the owner, and open the present journal, if any. 0. -EBUSY: another head
+ * writes it, or may: *other says which, if its epoch is not 0. -EPERM: it is not the
+ * user's.
+ */
+int durable_open(struct durable *d, struct owner *other);
+bool durable_is_there(const struct durable *d);
+/* All of the present journal, to be freed; also when it is empty. 0 or a negative errno. */
+int durable_read(struct durable *d, void **data, size_t *len);
+/* Keep a second name of the present journal, journal.damaged. */
+int durable_keep(struct durable *d);
+
+/*
+ * Begin: write what the head knows of `old` (NULL: nothing) in place of it, and sync
+ * that. Before any append. 0 or a negative errno.
+ */
+int durable_begin(struct durable *d, const void *old, size_t len, uint64_t now_ms);
+
+/*
+ * Append whole records (journal_put): all or nothing. 0 or a negative errno. Without any,
+ * `wait` is for what was appended before.
+ */
+int durable_append(struct durable *d, const void *data, size_t len,
+		   enum durable_wait wait, uint64_t now_ms);
+
+/* Look: false: another head is the owner, and ops.superseded has been called. */
+bool durable_is_owner(struct durable *d, uint64_t now_ms);
+
+/* A sync that disk_ops.begin_sync has begun has ended: 0 or a negative errno. */
+void durable_synced(struct durable *d, int error, uint64_t now_ms);
+
+/* Does all that is due. Call it after inputs, and at the deadline: or UINT64_MAX. */
+void durable_turn(struct durable *d, uint64_t now_ms);
+uint64_t durable_deadline(const struct durable *d);
+
+/* Make the file smaller when it has `bytes` bytes, once. */
+void durable_set_limit(struct durable *d, uint64_t bytes);
+
+/* The position up to which all is safe; and of all that was appended. */
+uint64_t durable_safe(const struct durable *d);
+uint64_t durable_end(const struct durable *d);
+
+/*
+ * No more is appended. Sync what is left, now, and give up the journal. The end of a sync
+ * that is under way means nothing any more. 0: all is safe; else what is behind
+ * durable_safe may not be.
+ */
+int durable_close(struct durable *d, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages between the head of a DVM and the daemon of a node. A frame carries any
+ * number of messages, one after another: what came up in one turn of the loop goes
+ * together. Both prove themselves before (libio/handshake.h); what is read is checked
+ * all the same.
+ *
+ *   node                      head
+ *   REGISTER            ->
+ *                       <-    PROFILE, before the first task that has it
+ *                       <-    LAUNCH for each task, or part of one, of the node
+ *   STARTED             ->    with what follows, or soon
+ *   OUTPUT              ->
+ *   FAILING             ->    a rank has failed: the part is being ended
+ *   FAILED              ->    the task has, on a node where its ranks have ended well
+ *                       <-    SIGNAL
+ *                       <-    ASK: how is a task?
+ *   TOLD                ->    in answer; of one with PMI, twice
+ *   NAMES               ->    a rank publishes or looks up names
+ *                       <-    NAMES, in answer
+ *   SPAWN               ->    a rank wants another task
+ *   READY               ->    the first rank of that one is there, or never will be
+ *                       <-    SPAWNED: it is, or why not
+ *   ENDED               ->    all ranks of the part have ended; once for each LAUNCH
+ *                       <-    DONE: how it has ended is in the journal; of a LAUNCH that
+ *                             wants its end to be kept until then
+ *   LEASE               ->    the time, again and again (lease.h)
+ *                       <-    LEASE, the same in answer
+ *                       <-    LEAVE
+ *                       <-    STOP: end what runs, and leave
+ *   GONE                ->    no rank runs any more, and none will be started: the last
+ *
+ * A head that goes on where another was lost comes to the nodes that wait for it:
+ *
+ *                       <-    ADOPT
+ *   REGISTER            ->
+ *   HELD                ->    for each part that runs, or whose end is kept
+ *   FAILING, ENDED      ->    of those
+ *
+ * What the head says for who serves PMI is in a frame of its own: dvm_msg_for_pmi.
+ *
+ * The daemon consists of two processes: one that starts ranks, and one that serves PMI
+ * to those of tasks of several ranks. They tell each other:
+ *
+ *   starts ranks        serves PMI
+ *   PMI_PART            ->    a part is about to start
+ *   PMI_RANK            ->    how a rank of it has ended
+ *   PMI_OVER            ->    all have
+ *                       <-    FAIL: end the part, for it has aborted or cannot go on
+ *                       <-    PMI_OVER, in answer
+ *                       <-    FAILED goes on to the head, and is kept with the part's end
+ *   PMI_ASK             ->    how is its PMI? TOLD goes to the head
+ */
+#ifndef PMI2X_DVM_MSG_H
+#define PMI2X_DVM_MSG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dvm/core/ledger.h"
+#include "libutil/buf.h"
+#include "libutil/pack.h"
+
+#define DVM_VERSION 1         /* of these messages, and of the clients' */
+#define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
+#define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
+#define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
+#define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of where a task's ranks are */
+#define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
+#define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
+#define DVM_NAMES_MAX ((size_t)2 << 20)    /* bytes of a request about names */
+
+enum dvm_msg_type {
+	DVM_REGISTER = 1,
+	DVM_PROFILE,
+	DVM_FORGET,  /* a profile */
+	DVM_LAUNCH,
+	DVM_SIGNAL,
+	DVM_LEAVE,
+	DVM_STARTED,
+	DVM_FAILING,
+	DVM_OUTPUT,
+	DVM_ENDED,
+	DVM_FAIL,
+	DVM_PMI_PART,
+	DVM_PMI_RANK,
+	DVM_PMI_OVER,
+	DVM_FAILED,
+	DVM_ASK,
+	DVM_TOLD,
+	DVM_PMI_ASK,
+	DVM_NAMES,
+	DVM_SPAWN,
+	DVM_SPAWNED,
+	DVM_READY,
+	DVM_ADOPT,
+	DVM_HELD,
+	DVM_DONE,
+	DVM_STOP,
+	DVM_LEASE,
+	DVM_GONE,
+	DVM_MSG_TYPES,
+};
+
+/* Bytes of somebody else's: not terminated. */
+struct dvm_bytes {
+	const void *data;
+	size_t len;
+};
+
+/* Description of a node. */
+struct dvm_register {
+	uint32_t version;
+	struct ledger_resources has;
+	uint16_t port; /* where it listens for others of the DVM; 0: nowhere */
+	struct dvm_bytes name;
+	struct dvm_bytes build;
+};
+
+/* Where a daemon listens. */
+struct dvm_address {
+	uint8_t ip[16]; /* IPv4 in its mapped form */
+	uint16_t port;
+};
+
+/* A node of a task, the first ranks first. */
+struct dvm_place {
+	uint32_t node;  /* in the DVM */
+	uint32_t ranks; /* that follow those of the place before */
+	struct dvm_address address;
+	struct dvm_bytes name;
+};
+
+/* Where a task runs, in what environment: sent once for many tasks. */
+struct dvm_profile_msg {
+	uint32_t number;
+	struct dvm_bytes cwd;
+	struct dvm_bytes env; /* texts, each with its NUL */
+};
+
+enum dvm_output {
+	DVM_OUTPUT_TAIL,    /* the last bytes come back with the result */
+	DVM_OUTPUT_FILE,    /* to a file of the node's, and the tail of stderr back */
+	DVM_OUTPUT_FORWARD, /* as it comes */
+	DVM_OUTPUT_NONE,
+	DVM_OUTPUTS,
+};
+
+struct dvm_launch {
+	uint64_t task;
+	uint32_t instance;  /* the how manieth try it is, from 0 */
+	uint32_t profile;
+	uint32_t ranks;     /* of the task */
+	uint32_t nodes;     /* of the task */
+	uint32_t node;      /* among these, from 0 */
+	uint32_t first_rank, ranks_here;
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint32_t limit_s;   /* then it is ended; 0: never */
+	uint32_t grace_ms;  /* between SIGTERM and SIGKILL */
+	uint32_t universe;  /* ranks that the DVM can hold of it and what it spawns */
+	bool pmi;           /* also when it has one rank only */
+	bool keep;          /* its end, until DONE */
+	enum dvm_output output;
+	struct dvm_bytes argv; /* texts, each with its NUL */
+	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
+	struct dvm_bytes places; /* of a task on several nodes, each packed; else
+	                            empty, or they are too many */
+	struct dvm_bytes spawned; /* of who has spawned it: dvm_spawn.about; or empty */
+};
+
+struct dvm_signal {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t number; /* 0: end it, SIGTERM first */
+};
+
+struct dvm_started {
+	uint64_t task;
+	uint32_t instance;
+};
+
+/* A part that another head has launched: as in dvm_launch. */
+struct dvm_held {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t nodes, node;
+	uint32_t first_rank, ranks_here;
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint64_t started_ns;
+};
+
+struct dvm_stop {
+	bool now; /* without grace */
+};
+
+struct dvm_lease {
+	uint64_t sent_ms; /* by the clock of the node */
+};
+
+struct dvm_output_msg {
+	uint64_t task;
+	uint32_t rank;
+	uint32_t fd; /* 1, 2 */
+	struct dvm_bytes data;
+};
+
+/* How the ranks of one node have ended. */
+struct dvm_ended {
+	uint64_t task;
+	uint32_t instance;
+	int32_t status;    /* wait status of the first rank that failed, else 0 */
+	uint32_t rank;     /* which */
+	bool not_started;  /* it could not be: status is 127 or 126, why says it */
+	bool too_long;     /* limit_s was reached */
+	bool told;         /* the head has ended it: its status is no cause */
+	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
+	uint64_t user_us, system_us;   /* of all */
+	uint64_t peak_kib;             /* of the largest */
+	struct dvm_bytes why;
+	struct dvm_bytes out, err;     /* tails */
+};
+
+/* The ranks of a task on a node have failed: not by how their processes have ended. */
+struct dvm_fail {
+	uint32_t part;   /* see node.h */
+	int32_t status;  /* to say of it, a wait status other than 0 */
+	uint32_t rank;   /* whose fault it is; of the task */
+	bool asked;      /* the rank has asked for it, by an abort: no consequence of others' */
+	struct dvm_bytes why;
+};
+
+/* The failure of a task, wherever it runs. */
+struct dvm_failed {
+	uint64_t task;
+	uint32_t instance;
+	int32_t status;
+	uint32_t rank;
+	bool asked;
+	struct dvm_bytes why;
+};
+
+/*
+ * A message about names of a task, in the form of the process that serves its PMI:
+ * libpmi/control.h.
+ */
+struct dvm_names {
+	uint64_t task;
+	uint32_t instance;
+	struct dvm_bytes data;
+};
+
+/* A task wants another one. */
+struct dvm_spawn {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t token; /* to say in answer */
+	uint32_t ranks;
+	struct dvm_bytes argv;
+	struct dvm_bytes about; /* for who serves its PMI; not empty */
+};
+
+struct dvm_ready {
+	uint64_t task;
+	uint32_t instance;
+	struct dvm_bytes why; /* it never will be; empty: it is there */
+};
+
+struct dvm_spawned {
+	uint64_t task;  /* who wanted it */
+	uint32_t instance;
+	uint32_t token;
+	uint64_t spawned; /* the other one, */
+	uint32_t spawned_instance;
+	struct dvm_bytes why; /* or why there is none */
+};
+
+struct dvm_pmi_part {
+	uint32_t part;
+	uint64_t task;
+	uint32_t instance;
+	uint32_t ranks; /* of the task */
+	uint32_t node;  /* among those of the task */
+	uint32_t universe;
+	struct dvm_bytes places; /* as in dvm_launch, also the others */
+	struct dvm_bytes spawned;
+};
+
+struct dvm_pmi_rank {
+	uint32_t part;
+	uint32_t slot;  /* the rank among those of the node */
+	int32_t status; /* as of wait */
+};
+
+/* How is the task? What is told goes to a client. */
+struct dvm_ask {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t node;   /* among those of the task */
+	uint32_t client;
+};
+
+/* A question about the PMI of a part. */
+struct dvm_pmi_ask {
+	uint32_t part;
+	struct dvm_ask about;
+};
+
+enum dvm_told_what {
+	DVM_TOLD_RANKS, /* of the node: struct dvm_rank, packed; empty: all have ended */
+	DVM_TOLD_PMI,   /* libpmi/status.h; empty: no rank has begun with it */
+	DVM_TOLDS,
+};
+
+struct dvm_told {
+	struct dvm_ask about;
+	enum dvm_told_what what;
+	bool pmi;       /* of ranks: the other follows */
+	struct dvm_bytes data;
+};
+
+struct dvm_rank {
+	uint32_t rank;
+	uint64_t process;
+	char state;      /* as in /proc/PID/stat; '-': it has ended */
+	uint64_t cpu_us; /* that it has used */
+};
+
+struct dvm_msg {
+	enum dvm_msg_type type;
+	union {
+		struct dvm_register reg;
+		struct dvm_profile_msg profile; /* FORGET: number only */
+		struct dvm_launch launch;
+		struct dvm_signal signal;
+		struct dvm_started started; /* FAILING, DONE, too */
+		struct dvm_held held;
+		struct dvm_stop stop;
+		struct dvm_lease lease;
+		struct dvm_output_msg output;
+		struct dvm_ended ended;
+		struct dvm_fail fail;
+		struct dvm_failed failed;
+		struct dvm_pmi_part pmi_part; /* PMI_OVER: part only */
+		struct dvm_pmi_rank pmi_rank;
+		struct dvm_ask ask;
+		struct dvm_pmi_ask pmi_ask;
+		struct dvm_told told;
+		struct dvm_names names;
+		struct dvm_spawn spawn;
+		struct dvm_spawned spawned;
+		struct dvm_ready ready;
+	};
+};
+
+/* Append it. 0, -EMSGSIZE, -ENOBUFS or -ENOMEM; then nothing is appended. */
+int dvm_msg_pack(struct buf *b, const struct dvm_msg *m);
+/* The next of a frame; points into it. 0 or -EPROTO. */
+int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
+
+/* Is a frame of the head's for who serves PMI? It is one message then. */
+bool dvm_msg_for_pmi(const void *data, size_t len);
+/* Is it the head's answer to LEASE, which is a frame of its own, too? */
+bool dvm_msg_is_lease(const void *data, size_t len);
+
+/* An exit status as a shell says it. */
+static inline int dvm_exit_code(int32_t status)
+{
+	return status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff;
+}
+
+#define DVM_JOBID_MAX 320
+
+/* The name of a task in PMI: each try is another job. */
+void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
+	       uint32_t instance);
+
+/* Append them, with their length. Errors of buf_append. */
+int dvm_bytes_pack(struct buf *b, const struct dvm_bytes *v);
+
+int dvm_place_pack(struct buf *b, const struct dvm_place *p);
+/* The next of places; points into them. 0 or -EPROTO. */
+int dvm_place_unpack(struct cursor *c, struct dvm_place *p);
+
+int dvm_rank_pack(struct buf *b, const struct dvm_rank *r);
+/* The next of ranks. 0 or -EPROTO. */
+int dvm_rank_unpack(struct cursor *c, struct dvm_rank *r);
+
+/* Is it a list of texts, each with its NUL, `min` or more of them? */
+bool dvm_texts_ok(const struct dvm_bytes *b, size_t min);
+/* The next text of such a list, or NULL; start with NULL. */
+const char *dvm_texts_next(const struct dvm_bytes *b, const char *text);
+size_t dvm_texts_count(const struct dvm_bytes *b);
+
+#endif

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The head's life, and its nodes. */
+#include "dvm/core/head_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODE_OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
+
+/* ---- life ---- */
+
+static uint64_t step_of(const struct dvm_head *h)
+{
+	return h->options.members ? h->options.members : 1;
+}
+
+bool head_is_own_id(const struct dvm_head *h, uint64_t id)
+{
+	uint64_t first = h->options.member ? h->options.member : 1;
+
+	return id >= first && (id - first) % step_of(h) == 0;
+}
+
+uint64_t head_id_after(const struct dvm_head *h, uint64_t id)
+{
+	uint64_t first = h->options.member ? h->options.member : 1;
+
+	return id < first ? first : id + step_of(h) - (id - first) % step_of(h);
+}
+
+int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
+		    const struct dvm_head_ops *ops, void *arg,
+		    const struct log_hook *log)
+{
+	struct dvm_head *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->options = *options;
+	h->ops = *ops;
+	h->arg = arg;
+	h->log = log;
+	h->adopting = options->adopts;
+	h->next_id = head_id_after(h, 0);
+	journal_init(h);
+	h->nodes = calloc(options->nodes, sizeof(*h->nodes));
+	if (!h->nodes || ledger_create(&h->ledger) ||
+	    queue_create(&h->queue, &options->queue)) {
+		dvm_head_destroy(h);
+		return -ENOMEM;
+	}
+	*out = h;
+	return 0;
+}
+
+int dvm_head_add_counter(struct dvm_head *h, const char *name, uint32_t amount)
+{
+	int rc = ledger_add_counter(h->ledger, name, amount);
+
+	return rc < 0 ? rc : 0;
+}
+
+void dvm_head_destroy(struct dvm_head *h)
+{
+	struct head_client *c, *next;
+
+	if (!h)
+		return;
+	tasks_free(h);
+	HASH_ITER(hh, h->clients, c, next)
+		dvm_head_client_closed(h, c->number, h->now);
+	for (uint32_t i = 0; h->nodes && i < dvm_head_positions(h); i++)
+		head_node_free(&h->nodes[i]);
+	head_growth_forget(h);
+	free(h->nodes);
+	journal_free(h);
+	queue_destroy(h->queue);
+	ledger_destroy(h->ledger);
+	free(h);
+}
+
+/* ---- nodes ---- */
+
+const char *head_node_name(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].name;
+}
+
+uint32_t head_find_node(const struct dvm_head *h, const char *name)
+{
+	uint32_t found = NODE_NONE;
+
+	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++)
+		if (!strcmp(h->nodes[i].name, name) &&
+		    (found == NODE_NONE || h->nodes[found].lost))
+			found = i;
+	return found;
+}
+
+void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	struct head_node *n = &h->nodes[node];
+	int rc = n->lost ? 0 : dvm_msg_pack(&n->out, m);
+
+	if (rc)
+		h->ops.node_break(h->arg, node, strerror(-rc));
+}
+
+void dvm_head_node_address(struct dvm_head *h, uint32_t node, const uint8_t ip[16])
+{
+	memcpy(h->nodes[node].address.ip, ip, sizeof(h->nodes[node].address.ip));
+}
+
+uint32_t dvm_head_registered(const struct dvm_head *h)
+{
+	return h->registered;
+}
+
+bool head_is_ready(const struct dvm_head *h)
+{
+	return h->registered == h->options.nodes;
+}
+
+/* All have registered: the ledger has them in order, whoever came first. */
+static int open_ledger(struct dvm_head *h)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < h->options.nodes; i++) {
+		rc = ledger_add_node(h->ledger, &h->nodes[i].has);
+		if (!rc && h->nodes[i].lost)
+			ledger_lose_node(h->ledger, i);
+	}
+	return rc;
+}
+
+void head_node_free(struct head_node *n)
+{
+	free(n->name);
+	buf_free(&n->out);
+	buf_free(&n->done);
+	buf_free(&n->later);
+	buf_free(&n->early);
+}
+
+static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register *r)
+{
+	struct head_node *n = &h->nodes[node];
+
+	n->name = strndup(r->name.data, r->name.len);
+	if (!n->name)
+		return -ENOMEM;
+	n->has = r->has;
+	n->address.port = r->port;
+	buf_init(&n->out, NODE_OUT_MAX);
+	buf_init(&n->done, NODE_OUT_MAX);
+	buf_init(&n->later, NODE_OUT_MAX);
+	buf_init(&n->early, NODE_OUT_MAX);
+	if (node >= h->options.nodes) {
+		head_growth_registered(h);
+		return 0;
+	}
+	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
+}
+
+void dvm_head_node_absent(struct dvm_head *h, uint32_t node, const char *name)
+{
+	const struct dvm_register r = {
+		.name = { name, strlen(name) }, .has = { .cores = 1 },
+	};
+
+	if (h->nodes[node].name)
+		return;
+	h->nodes[node].lost = true;
+	(void)add_node(h, node, &r);
+}
+
+/* ---- what nodes say ---- */
+
+static const char *take_register(struct dvm_head *h, uint32_t node,
+				 const struct dvm_register *r)
+{
+	int rc;
+
+	if (h->nodes[node].name)
+		return "it has registered twice";
+	if (r->version != DVM_VERSION)
+		return "its pmi2x-dvmd is of another version";
+	rc = add_node(h, node, r);
+	return rc ? strerror(-rc) : NULL;
+}
+
+/* At once and by itself: it is pmi2x-dvmd's, which does not read what is for others. */
+static void answer_lease(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	char room[16];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (!dvm_msg_pack(&b, m))
+		h->ops.node_send(h->arg, node, b.data, b.len);
+}
+
+const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	switch (m->type) {
+	case DVM_STARTED:
+		task_started(h, &m->started);
+		return NULL;
+	case DVM_FAILING:
+		task_failing(h, &m->started);
+		return NULL;
+	case DVM_FAILED:
+		task_failed(h, &m->failed);
+		return NULL;
+	case DVM_OUTPUT:
+		task_output(h, &m->output);
+		return NULL;
+	case DVM_ENDED:
+		task_part_ended(h, node, &m->ended);
+		return NULL;
+	case DVM_LEASE:
+		answer_lease(h, node, m);
+		return NULL;
+	case DVM_GONE:
+		h->nodes[node].gone = true;
+		return NULL;
+	case DVM_NAMES:
+		asks_names(h, node, &m->names);
+		return NULL;
+	case DVM_SPAWN:
+		asks_spawn(h, node, &m->spawn);
+		return NULL;
+	case DVM_READY:
+		asks_ready(h, &m->ready);
+		return NULL;
+	case DVM_TOLD:
+		why_told(h, &m->told);
+		return NULL;
+	default:
+		return "it sends what only a head may send";
+	}
+}
+
+/* A message about tasks is of use once this head knows them. */
+static const char *keep_early(struct head_node *n, struct cursor *c)
+{
+	size_t len = cursor_left(c);
+
+	return buf_append(&n->early, unpack_raw(c, len), len) ?
+	       "it says too much" : NULL;
+}
+
+/* One that is adopted may still say what was for another head. */
+static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	if (m->type == DVM_REGISTER)
+		return take_register(h, node, &m->reg);
+	if (!h->nodes[node].name)
+		return h->options.adopts ? NULL : "it has not registered";
+	return head_take(h, node, m);
+}
+
+/* It is answered at once: ranks run while their node waits for this head to be resumed. */
+static bool is_lease(const struct cursor *c)
+{
+	struct cursor at = *c;
+
+	return unpack_u8(&at) == DVM_LEASE;
+}
+
+void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
+			 size_t len, struct dvm_time now)
+{
+	const char *why = NULL;
+	struct dvm_msg m;
+	struct cursor c;
+
+	h->now = now;
+	if (node >= dvm_head_positions(h))
+		return; /* others could not join with it */
+	h->nodes[node].heard_ms = now.ms;
+	cursor_init(&c, data, len);
+	while (!why && cursor_left(&c))
+		if (h->adopting && h->nodes[node].name && !is_lease(&c))
+			why = keep_early(&h->nodes[node], &c);
+		else if (dvm_msg_unpack(&c, &m))
+			why = "it sends what makes no sense";
+		else
+			why = take(h, node, &m);
+	if (why)
+		h->ops.node_break(h->arg, node, why);
+}
+
+/* Tasks that ran there wait until their ranks have surely ended. */
+static void lose_tasks(struct dvm_head *h, uint32_t node, const char *why)
+{
+	struct head_node *n = &h->nodes[node];
+	bool any = tasks_lose_node(h, node, why);
+
+	if (n->gone || !h->options.away_ms) {
+		tasks_leave_node(h, node);
+		return;
+	}
+	n->until_ms = n->heard_ms + h->options.away_ms;
+	if (any)
+		log_error(h->log, "ranks on node %s may run for up to %llu s more: their tasks are run again after that",
+			  n->name, n->until_ms > h->now.ms ?
+				  (unsigned long long)(n->until_ms - h->now.ms) / 1000 : 0);
+}
+
+void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
+			struct dvm_time now)
+{
+	h->now = now;
+	if (node >= h->options.nodes) {
+		dvm_head_grow_failed(h, why);
+		return;
+	}
+	if (h->nodes[node].lost)
+		return;
+	h->nodes[node].lost = true;
+	if (h->phase == HEAD_LEFT || !head_is_ready(h))
+		return;
+	if (h->nodes[node].left)
+		log_info(h->log, "node %s has left", h->nodes[node].name);
+	else
+		log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
+	ledger_lose_node(h->ledger, node);
+	journal_nodes(h, false);
+	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);
+	lose_tasks(h, node, why);
+	tasks_fail_impossible(h);
+}
+
+void dvm_head_node_gone(struct dvm_head *h, uint32_t node, struct dvm_time now)
+{
+	struct head_node *n = &h->nodes[node];
+
+	h->now = now;
+	n->gone = true;
+	if (!n->until_ms)
+		return;
+	n->until_ms = 0;
+	tasks_leave_node(h, node);
+}
+
+bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].until_ms;
+}
+
+/* ---- turns ---- */
+
+static void send_to_nodes(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (!n->out.len)
+			continue;
+		if (!n->lost)
+			h->ops.node_send(h->arg, i, n->out.data, n->out.len);
+		buf_clear(&n->out);
+	}
+}
+
+void head_drain(struct dvm_head *h)
+{
+	if (h->phase == HEAD_SERVES)
+		h->phase = HEAD_DRAINS;
+}
+
+static void leave(struct dvm_head *h)
+{
+	const struct dvm_msg m = { .type = DVM_LEAVE };
+
+	h->phase = HEAD_LEFT;
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		head_queue_msg(h, i, &m);
+}
+
+static bool all_nodes_lost(const struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (!h->nodes[i].lost)
+			return false;
+	return true;
+}
+
+/*
+ * With a journal, tasks do not end for want of nodes at once: an allocation that ends
+ * takes one node after another, and then they are for the head that goes on.
+ */
+static void end_hopeless(struct dvm_head *h)
+{
+	if (!h->journal.on || !h->hopeless_ms || h->now.ms < h->hopeless_ms ||
+	    (all_nodes_lost(h) && h->nrunning)) /* on one of these, perhaps */
+		return;
+	h->hopeless_ms = 0;
+	if (!all_nodes_lost(h)) {
+		tasks_fail_impossible(h);
+		return;
+	}
+	log_error(h->log, "all nodes are lost, and %zu tasks wait: another DVM can go on with the journal",
+		  h->nqueued);
+	leave(h);
+}
+
+/* Nothing runs, and nothing will. */
+static bool is_done(const struct dvm_head *h)
+{
+	if (h->nrunning)
+		return false;
+	return h->phase == HEAD_STOPS || (h->phase == HEAD_DRAINS && !h->nqueued) ||
+	       (!h->journal.on && !h->growth.nodes && all_nodes_lost(h));
+}
+
+/*
+ * Others learn of a placement when the journal has it, and of an end when the journal
+ * has it safe.
+ */
+static void tell(struct dvm_head *h)
+{
+	bool done = is_done(h), written = journal_flush(h);
+
+	adopt_send_done(h);
+	if (written) {
+		tasks_launch(h);
+	} else if (done) {
+		log_error(h->log, "who goes on with the journal will run tasks again that have ended");
+	}
+	if (written || done)
+		report_turn(h);
+	if (done)
+		leave(h);
+}
+
+void dvm_head_turn(struct dvm_head *h, struct dvm_time now)
+{
+	bool was = h->phase == HEAD_LEFT;
+
+	h->now = now;
+	head_nodes_turn(h);
+	head_unreached_turn(h);
+	end_hopeless(h);
+	head_stop_turn(h);
+	if (h->phase != HEAD_STOPS && journal_ready(h))
+		tasks_place(h);
+	tell(h);
+	send_to_nodes(h);
+	if (!was && h->phase == HEAD_LEFT)
+		h->ops.end(h->arg);
+}

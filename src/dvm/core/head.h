@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The head of a DVM: it knows the nodes, keeps the queue, places tasks, has nodes start
+ * them, and tells clients how they ended. Messages in, messages out; calls no system
+ * function. One thread at a time; operations must not call back.
+ *
+ *   head.c         life, nodes
+ *   head_task.c    a task from the queue to its result
+ *   head_profile.c environments that tasks share
+ *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
+ *   head_submit.c  reading tasks from a request
+ *   head_report.c  what clients are told
+ *   head_asks.c    what tasks ask for while they run: names, other tasks
+ *   head_why.c     what a task waits for
+ *   head_journal.c what another head needs to go on
+ *   head_nodes.c   nodes that come later, and go before the end
+ *   head_adopt.c   tasks that have outlived another head
+ *   head_unreached.c  nodes that cannot be told to end tasks
+ */
+#ifndef PMI2X_DVM_HEAD_H
+#define PMI2X_DVM_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dvm/core/durable.h"
+#include "dvm/core/journal.h"
+#include "dvm/core/queue.h"
+#include "libutil/log.h"
+
+#define HEAD_KEPT_MAX 10000     /* results that are kept for who asks later */
+#define HEAD_INSTANCES_MAX 4    /* tries of a task whose nodes are lost */
+#define HEAD_HOPE_MS 5000       /* from a node's loss, with a journal: see head.c */
+
+struct dvm_head_options {
+	const char *name;           /* of the DVM; outlives the head, as build does */
+	const char *build;
+	uint32_t nodes;             /* that are expected */
+	struct queue_options queue;
+	uint32_t grace_ms;          /* between SIGTERM and SIGKILL */
+	size_t max_waiting;         /* tasks in the queue; more are refused */
+	uint32_t member, members;   /* of several DVMs under one name, from 1: no two
+	                               give tasks the same number; 0: it is the only one */
+	bool keeps;                 /* nodes keep how tasks have ended for another head */
+	bool adopts;                /* nodes of another head are sent ADOPT and come */
+	bool unheard;               /* nodes of another head may still run ranks, and cannot
+	                               be reached */
+	uint32_t lease_ms;          /* ranks of a node end this time after its last answer
+	                               (lease.h): a node that is silent for this time is
+	                               lost; 0: there is no lease */
+	uint32_t away_ms;           /* tasks of a lost node are given to others this time
+	                               after the node was last heard of: more than
+	                               lease_ms; 0: at once */
+	bool once;                  /* a task's start is safe before it is launched, and it
+	                               ends with its node */
+	bool fast;                  /* what is recorded counts as safe */
+};
+
+struct dvm_head_ops {
+	/* Messages (dvm_msg.h) for the node at a position; copied. */
+	void (*node_send)(void *arg, uint32_t position, const void *data,
+			  size_t len);
+	/* The node has sent nonsense: close its link, call dvm_head_node_lost later. */
+	void (*node_break)(void *arg, uint32_t position, const char *why);
+	/* A line for a client, newline included; copied. */
+	void (*client_send)(void *arg, uint32_t client, const char *line,
+			    size_t len);
+	/* Close its connection, call dvm_head_client_closed later. NULL: not needed. */
+	void (*client_break)(void *arg, uint32_t client);
+	/*
+	 * Append whole records to the journal: all or nothing, as durable_append does. 0
+	 * or a negative errno; then they come again. Also without a record, if `wait`
+	 * has changed.
+	 */
+	int (*record)(void *arg, const void *data, size_t len, enum durable_wait wait);
+	/*
+	 * Start `nodes` daemons more, in the Slurm job of this number, 0: that of the
+	 * others; on nodes of these names, with commas between them, or NULL: any.
+	 * Their positions follow dvm_head_positions() as it was. Later they register,
+	 * or dvm_head_grow_failed is called. 0 or a negative errno; -ENOTSUP: not in
+	 * that job, or there.
+	 */
+	int (*grow)(void *arg, uint32_t nodes, uint64_t job, const char *names);
+	/*
+	 * A task of the node at a position asks about names, which all tasks share. The
+	 * host answers it itself: dvm_msg_for_pmi. NULL: there are none.
+	 */
+	void (*names)(void *arg, uint32_t position, const struct dvm_names *m);
+	/*
+	 * This try of a task that has asked, or was spawned, has ended, and what it has
+	 * published with it.
+	 */
+	void (*names_end)(void *arg, uint64_t task, uint32_t instance);
+	/* All is done and everybody has been told: end. Called once. */
+	void (*end)(void *arg);
+};
+
+struct dvm_head;
+
+/* Tasks that a head finds when it goes on. */
+struct dvm_resumed {
+	uint64_t ended;  /* tasks that stay so */
+	uint64_t queued; /* that wait, `again` among them */
+	uint64_t again;  /* that ran, and are run again */
+	uint64_t lost;   /* that ran, and are reported lost */
+	uint64_t adopted; /* that run still, or have ended meanwhile */
+};
+
+/* 0 or -ENOMEM. */
+int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
+		    const struct dvm_head_ops *ops, void *arg,
+		    const struct log_hook *log);
+void dvm_head_destroy(struct dvm_head *h);
+/* Before any node registers: so much there is of something that no node has. 0 or errno. */
+int dvm_head_add_counter(struct dvm_head *h, const char *name, uint32_t amount);
+
+/*
+ * Each input is given the time: of CLOCK_REALTIME, for people, and of a clock that
+ * nobody sets.
+ */
+struct dvm_time {
+	uint64_t wall_ns;
+	uint64_t ms;
+};
+
+/* A frame of the node at a position below dvm_head_positions(). */
+void dvm_head_node_input(struct dvm_head *h, uint32_t position, const void *data,
+			 size_t len, struct dvm_time now);
+void dvm_head_node_lost(struct dvm_head *h, uint32_t position, const char *why,
+			struct dvm_time now);
+/* The ranks of a node have ended, surely: what ran there need not wait for its lease. */
+void dvm_head_node_gone(struct dvm_head *h, uint32_t position, struct dvm_time now);
+/* May ranks of a lost node still run? */
+bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t position);
+
+/* It does not come: there is another head's node no more at this position. */
+void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name);
+/* Before it registers: the address that it comes from, IPv4 in its mapped form. */
+void dvm_head_node_address(struct dvm_head *h, uint32_t position,
+			   const uint8_t ip[16]);
+
+/* How many positions there are: of nodes, lost ones too, and of those that are to come. */
+uint32_t dvm_head_positions(const struct dvm_head *h);
+/* NULL: it has not registered, or is lost. */
+const char *dvm_head_node_name(const struct dvm_head *h, uint32_t position);
+/* The name of one that has registered, also when it is lost, and where it listens. */
+const char *dvm_head_node_where(const struct dvm_head *h, uint32_t position,
+				struct dvm_address *address);
+/* Some of those that are to come do not, and so none does. */
+void dvm_head_grow_failed(struct dvm_head *h, const char *why);
+/*
+ * Start nothing more. What runs has options.grace_ms to finish; then it is ended, and
+ * waits with the rest for a head that goes on with the journal. Then all leave.
+ */
+void dvm_head_stop(struct dvm_head *h, struct dvm_time now);
+/* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
+uint64_t dvm_head_deadline(const struct dvm_head *h);
+
+/* How many nodes have registered; tasks are taken when all have. */
+uint32_t dvm_head_registered(const struct dvm_head *h);
+
+/*
+ * When all have registered, and before any client's input: records are given to
+ * ops.record from now on.
+ */
+void dvm_head_keep_journal(struct dvm_head *h);
+/*
+ * As above, after going on with what another head has written; journal_open has been
+ * called. What ran is run again, or, with `once`, reported lost; but what nodes still
+ * hold goes on there. 0 or -ENOMEM.
+ */
+int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool once,
+		    struct dvm_resumed *out, struct dvm_time now);
+/*
+ * A journal in which only those records are that the head knows, followed by one of
+ * what it has forgotten, says all that it needs.
+ */
+bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r);
+void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out);
+
+/*
+ * The first `position` bytes of all that ops.record has taken are safe on the disk.
+ * Clients hear now what waited for that; a turn follows.
+ */
+void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now);
+/*
+ * The records cannot be made safe, a negative errno; or it can again, 0. Until then no
+ * task is taken or started.
+ */
+void dvm_head_journal_failed(struct dvm_head *h, int error);
+
+/* `client` is a number that is not used again. A line without its newline. */
+void dvm_head_client_opened(struct dvm_head *h, uint32_t client);
+void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line,
+			   size_t len, struct dvm_time now);
+void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
+			    struct dvm_time now);
+
+/*
+ * After inputs of one turn of the loop: place what fits, send what has come up.
+ */
+void dvm_head_turn(struct dvm_head *h, struct dvm_time now);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A head that goes on where another was lost, and the nodes waited for it. Each has said
+ * what it holds of tasks: parts that run, or whose ends the other head may not have
+ * written down. A task that the journal says has been started goes on with these. Of one
+ * whose nodes are not all there the rest is ended, as when a node is lost. What nobody
+ * wants is ended: the journal says that its task has.
+ *
+ * Nodes keep an end until they hear DONE, which is sent when the journal is safe so far.
+ */
+#include "dvm/core/head_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct key {
+	uint64_t task, instance; /* no padding between them */
+};
+
+/* The parts of a task that its nodes hold. */
+struct held {
+	struct key key;
+	struct ledger_placement *placement; /* `ranks` 0: a part that no node holds */
+	uint64_t started_ns;
+	uint32_t parts, ended; /* that nodes hold, and of these */
+	bool taken;
+	UT_hash_handle hh;
+};
+
+struct adoption {
+	struct dvm_head *h;
+	struct held *all;
+};
+
+/* ---- what nodes hold ---- */
+
+static struct held *find(struct adoption *a, uint64_t task, uint32_t instance)
+{
+	const struct key key = { task, instance };
+	struct held *e;
+
+	HASH_FIND(hh, a->all, &key, sizeof(key), e);
+	return e;
+}
+
+static struct held *add(struct adoption *a, const struct dvm_held *m)
+{
+	struct held *e = calloc(1, sizeof(*e));
+
+	if (e)
+		e->placement = calloc(1, sizeof(*e->placement) +
+				      m->nodes * sizeof(e->placement->parts[0]));
+	if (!e || !e->placement) {
+		free(e);
+		return NULL;
+	}
+	e->key = (struct key){ m->task, m->instance };
+	e->placement->count = m->nodes;
+	e->started_ns = m->started_ns;
+	HASH_ADD(hh, a->all, key, sizeof(e->key), e);
+	return e;
+}
+
+/* NULL, or what is wrong. */
+static const char *note_held(struct adoption *a, uint32_t node,
+			     const struct dvm_held *m)
+{
+	struct held *e = find(a, m->task, m->instance);
+
+	if (m->nodes > a->h->options.nodes)
+		return "it holds a task of too many nodes";
+	e = e ? e : add(a, m);
+	if (!e)
+		return strerror(ENOMEM);
+	if (m->nodes != e->placement->count || e->placement->parts[m->node].ranks)
+		return "it holds what another node holds";
+	e->placement->parts[m->node] = (struct ledger_part){
+		node, m->first_rank, m->ranks_here, m->cores, m->gpus, false,
+	};
+	e->parts++;
+	if (m->started_ns < e->started_ns)
+		e->started_ns = m->started_ns;
+	return NULL;
+}
+
+/* Its node has said before that it holds it. */
+static void note_ended(struct adoption *a, const struct dvm_ended *m)
+{
+	struct held *e = find(a, m->task, m->instance);
+
+	if (e)
+		e->ended++;
+}
+
+/*
+ * Messages of nodes that a pass reads: parts that they hold; how those have ended; all
+ * others.
+ */
+enum pass { PASS_HELD, PASS_ENDS, PASS_REST };
+
+/* NULL, or what is wrong. */
+static const char *read_one(struct adoption *a, uint32_t node, enum pass pass,
+			    const struct dvm_msg *m)
+{
+	bool end = m->type == DVM_ENDED || m->type == DVM_FAILED;
+
+	if (pass == PASS_HELD && m->type == DVM_HELD)
+		return note_held(a, node, &m->held);
+	if (pass == PASS_HELD && m->type == DVM_ENDED)
+		note_ended(a, &m->ended);
+	return m->type == DVM_HELD || (pass == PASS_HELD) || (pass == PASS_ENDS && !end) ?
+		       NULL : head_take(a->h, node, m);
+}
+
+/* Each message of a node, which is of those that make sense. */
+static void read_early(struct adoption *a, uint32_t node, enum pass pass)
+{
+	struct head_node *n = &a->h->nodes[node];
+	const char *why = NULL;
+	struct dvm_msg m;
+	struct cursor c;
+
+	cursor_init(&c, n->early.data, n->early.len);
+	while (!why && cursor_left(&c))
+		why = dvm_msg_unpack(&c, &m) ? "it sends what makes no sense" :
+					       read_one(a, node, pass, &m);
+	if (why)
+		a->h->ops.node_break(a->h->arg, node, why);
+	if (why || pass == PASS_REST)
+		buf_free(&n->early);
+}
+
+static void read_all(struct adoption *a, enum pass pass)
+{
+	for (uint32_t i = 0; i < a->h->options.nodes; i++)
+		if (!a->h->nodes[i].lost)
+			read_early(a, i, pass);
+}
+
+struct adoption *adoption_create(struct dvm_head *h)
+{
+	struct adoption *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->h = h;
+	read_all(a, PASS_HELD);
+	return a;
+}
+
+/* ---- what goes on ---- */
+
+bool adoption_is_whole(const struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (h->nodes[i].lost && !h->nodes[i].gone)
+			return false;
+	return !h->options.unheard;
+}
+
+/* Leave out what no node holds. */
+static void close_gaps(struct ledger_placement *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->parts[i].ranks)
+			p->parts[n++] = p->parts[i];
+	p->count = n;
+}
+
+/*
+ * The parts of its last try that nodes hold: starts that the journal has lost, for they
+ * were not safe, may have followed the one that it has.
+ */
+static struct held *find_last(struct adoption *a, const struct head_task *t)
+{
+	uint32_t retries = t->spec.retries < RETRIES_MAX ? t->spec.retries : RETRIES_MAX;
+	uint32_t more = HEAD_INSTANCES_MAX + retries;
+	struct held *last = NULL, *e;
+
+	for (uint32_t i = 0; i <= more; i++) {
+		e = find(a, t->id, t->instance + i);
+		last = e ? e : last;
+	}
+	return last;
+}
+
+bool adoption_take(struct adoption *a, struct head_task *t, bool once)
+{
+	struct held *e = find_last(a, t);
+	struct ledger_shape shape = *queue_shape(&t->item);
+	struct ledger_placement *placement;
+	uint32_t nodes;
+
+	if (!e)
+		return false;
+	nodes = e->placement->count;
+	close_gaps(e->placement);
+	shape.placed = e->placement;
+	if (ledger_place(a->h->ledger, &shape, &placement))
+		return false;
+	e->taken = true;
+	t->instance = (uint32_t)e->key.instance;
+	task_adopt(a->h, t, placement, e->started_ns);
+	if (placement->count < nodes)
+		task_lose_rest(a->h, t, once);
+	return true;
+}
+
+bool adoption_is_over(struct adoption *a, const struct head_task *t)
+{
+	const struct held *e = find_last(a, t);
+
+	return e && e->ended == e->parts;
+}
+
+void adoption_take_ends(struct adoption *a)
+{
+	read_all(a, PASS_ENDS);
+}
+
+/* ---- what does not ---- */
+
+static void pack_done(struct dvm_head *h, uint32_t node, const struct key *k)
+{
+	const struct dvm_msg m = {
+		.type = DVM_DONE, .started = { k->task, (uint32_t)k->instance },
+	};
+
+	if (!h->nodes[node].lost) /* what is missing is kept for longer */
+		h->journal.done_later |= !dvm_msg_pack(&h->nodes[node].later, &m);
+}
+
+static void end_part(struct dvm_head *h, uint32_t node, const struct key *k)
+{
+	const struct dvm_msg m = {
+		.type = DVM_SIGNAL,
+		.signal = { k->task, (uint32_t)k->instance, SIGKILL },
+	};
+
+	pack_done(h, node, k);
+	head_queue_msg(h, node, &m);
+}
+
+/*
+ * A try that follows has another number, for this one's end is still to come. So has a
+ * task that follows, if the journal has lost this one before it was safe.
+ */
+static void refuse(struct dvm_head *h, const struct held *e)
+{
+	struct head_task *t = task_find(h, e->key.task);
+
+	for (uint32_t i = 0; i < e->placement->count; i++)
+		if (e->placement->parts[i].ranks)
+			end_part(h, e->placement->parts[i].node, &e->key);
+	if (!t && e->key.task >= h->next_id)
+		h->next_id = head_id_after(h, e->key.task);
+	if (t && t->state == TASK_QUEUED && t->instance <= e->key.instance)
+		t->instance = (uint32_t)e->key.instance + 1;
+}
+
+void adoption_end(struct adoption *a)
+{
+	struct held *e, *next;
+
+	HASH_ITER(hh, a->all, e, next) {
+		if (!e->taken)
+			refuse(a->h, e);
+		HASH_DEL(a->all, e);
+		free(e->placement);
+		free(e);
+	}
+	read_all(a, PASS_REST);
+	free(a);
+}
+
+/* ---- what is known ---- */
+
+void adopt_done(struct dvm_head *h, const struct head_task *t)
+{
+	const struct key key = { t->id, t->instance };
+
+	for (uint32_t i = 0; h->options.keeps && i < t->placement->count; i++)
+		pack_done(h, t->placement->parts[i].node, &key);
+}
+
+static void send_done(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (n->done.len)
+			(void)buf_append(&n->out, n->done.data, n->done.len);
+		buf_clear(&n->done);
+	}
+	h->journal.done_waits = false;
+}
+
+/*
+ * Ends that have come up wait for records that were written; those that wait already,
+ * for fewer.
+ */
+static void wait_for_later(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (n->later.len && !buf_append(&n->done, n->later.data, n->later.len))
+			h->journal.done_waits = true;
+		buf_clear(&n->later); /* what is missing is kept for longer */
+	}
+	h->journal.done_later = false;
+	h->journal.done_at = h->journal.written;
+}
+
+void adopt_send_done(struct dvm_head *h)
+{
+	struct head_journal *j = &h->journal;
+
+	for (;;) {
+		if (!j->done_waits && j->done_later && !j->out.len)
+			wait_for_later(h);
+		if (!j->done_waits || !journal_is_safe(h, j->done_at))
+			return;
+		send_done(h);
+	}
+}

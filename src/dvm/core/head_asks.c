@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests of running tasks to the head: names, which the host keeps, and other tasks.
+ * One that has been spawned waits in the queue as others do. It ends with the task that
+ * has spawned it, unless that ends well; it is not run again.
+ */
+#include "dvm/core/head_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#define PRIORITY_MAX 1000000
+
+/* NULL: this try of it does not run, or not any more. */
+static struct head_task *find_running(struct dvm_head *h, uint64_t task,
+				      uint32_t instance)
+{
+	struct head_task *t = task_find(h, task);
+
+	return t && t->state == TASK_RUNNING && t->instance == instance ? t : NULL;
+}
+
+void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m)
+{
+	struct head_task *t = find_running(h, m->task, m->instance);
+
+	if (!t || !h->ops.names)
+		return;
+	t->asked_names = true;
+	h->ops.names(h->arg, node, m);
+}
+
+/* ---- answers ---- */
+
+static void answer(struct dvm_head *h, uint32_t node, const struct dvm_spawned *a)
+{
+	const struct dvm_msg m = { .type = DVM_SPAWNED, .spawned = *a };
+	char room[DVM_TEXT_MAX + 64];
+	struct buf out;
+
+	buf_init_in(&out, room, sizeof(room));
+	if (!h->nodes[node].lost && !dvm_msg_pack(&out, &m))
+		h->ops.node_send(h->arg, node, out.data, out.len);
+}
+
+/* An empty reason: there is the task. */
+static void answer_spawn(struct dvm_head *h, struct head_spawn *s, const char *why)
+{
+	if (s->asks)
+		answer(h, s->node, &(struct dvm_spawned){
+			s->parent_id, s->instance, s->token, s->task->id,
+			s->task->instance, { why, strlen(why) } });
+	s->asks = false;
+}
+
+static void refuse(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m,
+		   const char *why)
+{
+	answer(h, node, &(struct dvm_spawned){ m->task, m->instance, m->token, 0, 0,
+					       { why, strlen(why) } });
+}
+
+/* Why it never will be is answered when the task has ended, for that knows more. */
+void asks_ready(struct dvm_head *h, const struct dvm_ready *m)
+{
+	struct head_task *t = find_running(h, m->task, m->instance);
+
+	if (!t || !t->spawned)
+		return;
+	if (!m->why.len)
+		answer_spawn(h, t->spawned, "");
+	else if (!t->spawned->why_not)
+		t->spawned->why_not = strndup(m->why.data, m->why.len);
+}
+
+/* ---- spawning ---- */
+
+void head_spawn_free(struct head_spawn *s)
+{
+	if (s) {
+		free(s->about);
+		free(s->why_not);
+	}
+	free(s);
+}
+
+static struct head_spawn *new_spawn(struct head_task *parent, uint32_t node,
+				    const struct dvm_spawn *m)
+{
+	struct head_spawn *s = calloc(1, sizeof(*s));
+
+	if (s)
+		s->about = malloc(m->about.len);
+	if (!s || !s->about) {
+		head_spawn_free(s);
+		return NULL;
+	}
+	memcpy(s->about, m->about.data, m->about.len);
+	s->about_len = m->about.len;
+	s->parent = parent;
+	s->parent_id = parent->id;
+	s->instance = m->instance;
+	s->token = m->token;
+	s->node = node;
+	s->asks = true;
+	return s;
+}
+
+/* The child's description, from that of its parent. */
+static json_t *describe(const struct head_task *parent, const struct dvm_spawn *m)
+{
+	const struct task_spec *p = &parent->spec;
+	json_t *argv = json_array(), *o;
+
+	for (const char *a = dvm_texts_next(&m->argv, NULL); a;
+	     a = dvm_texts_next(&m->argv, a))
+		json_array_append_new(argv, json_string(a));
+	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*}", "argv", argv,
+		      "ranks", (int)m->ranks, "pmi", 1,
+		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
+		      "time", (int)p->limit_s, "output", submit_output_name(p->output),
+		      "path", p->path, "name", p->name);
+	if (json_array_size(argv) == dvm_texts_count(&m->argv))
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static const char *why_none(struct dvm_head *h, const struct head_task *parent)
+{
+	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
+		return "the DVM is going down";
+	if (parent->cancelled || parent->lost)
+		return "the task that spawns is being ended";
+	return journal_ready(h) ? NULL : "the journal of the DVM cannot be written";
+}
+
+/* Clients that watch the parent watch the child, too. */
+static void tell_watchers(struct dvm_head *h, const struct head_task *parent,
+			  struct head_task *t)
+{
+	const struct watcher *w;
+
+	LL_FOREACH(parent->watchers, w) {
+		if (task_watch(h, t, w->client))
+			continue;
+		client_tell(h, w->client, json_pack("{s:s,s:I,s:I}", "ev", "spawned",
+						    "id", (json_int_t)t->id, "parent",
+						    (json_int_t)parent->id));
+	}
+}
+
+static void adopt(struct dvm_head *h, struct head_task *parent, struct head_task *t)
+{
+	t->spawned->task = t;
+	DL_APPEND(parent->children, t->spawned);
+	t->follow = parent->follow;
+	if (t->follow)
+		tell_watchers(h, parent, t);
+}
+
+void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m)
+{
+	struct head_task *parent = find_running(h, m->task, m->instance), *t;
+	const char *none = parent ? why_none(h, parent) : "it has ended";
+	json_t *json = none ? NULL : describe(parent, m);
+	struct head_spawn *s = json ? new_spawn(parent, node, m) : NULL;
+	char why[DVM_TEXT_MAX] = "";
+
+	if (!none && !s)
+		none = json ? "out of memory" : "an argument is no UTF-8 text";
+	t = s ? submit_spawned(h, json, s, why, sizeof(why)) : NULL;
+	json_decref(json);
+	if (t)
+		adopt(h, parent, t);
+	else
+		refuse(h, node, m, none ? none : why);
+}
+
+/* ---- does it fit? ---- */
+
+/* The nodes, with nothing on them. */
+static struct ledger *empty_ledger(const struct dvm_head *h)
+{
+	struct ledger *l;
+	int rc = ledger_create(&l);
+
+	if (rc)
+		return NULL;
+	for (uint32_t i = 0; !rc && i < h->options.nodes; i++) {
+		rc = ledger_add_node(l, &h->nodes[i].has);
+		if (!rc && (h->nodes[i].lost || h->nodes[i].leaving))
+			ledger_lose_node(l, i);
+	}
+	if (!rc)
+		return l;
+	ledger_destroy(l);
+	return NULL;
+}
+
+/* Where it is. Of counters a spawned task has none. */
+static int occupy(struct ledger *l, const struct head_task *t)
+{
+	struct ledger_shape s = *queue_shape(&t->item);
+	struct ledger_placement *p = NULL;
+	int rc;
+
+	s.placed = t->placement;
+	memset(s.counters, 0, sizeof(s.counters));
+	rc = ledger_place(l, &s, &p);
+	free(p);
+	return rc;
+}
+
+bool asks_fit_beside(const struct dvm_head *h, const struct head_task *parent,
+		     const struct ledger_shape *shape)
+{
+	struct ledger *l = empty_ledger(h);
+	bool fits;
+
+	if (!l)
+		return true; /* it is seen when it waits */
+	for (; parent; parent = parent->spawned ? parent->spawned->parent : NULL)
+		(void)occupy(l, parent);
+	fits = ledger_fits(l, shape);
+	ledger_destroy(l);
+	return fits;
+}
+
+/* ---- ending ---- */
+
+static void cancel_child(struct dvm_head *h, struct head_spawn *s, const char *how)
+{
+	char why[128];
+
+	if (s->task->cancelled)
+		return;
+	snprintf(why, sizeof(why), "task %llu, which has spawned it, %s",
+		 (unsigned long long)s->parent_id, how);
+	task_set_why(s->task, why);
+	task_cancel(h, s->task);
+}
+
+void asks_cancel(struct dvm_head *h, struct head_task *t)
+{
+	struct head_spawn *s, *next;
+
+	DL_FOREACH_SAFE(t->children, s, next)
+		cancel_child(h, s, "was cancelled");
+}
+
+/* Children of a parent that has ended well go on. */
+static void leave_children(struct dvm_head *h, struct head_task *t)
+{
+	bool well = !t->cancelled && !t->lost && !t->result.status;
+
+	while (t->children) {
+		struct head_spawn *s = t->children;
+
+		DL_DELETE(t->children, s);
+		s->parent = NULL;
+		if (!well)
+			cancel_child(h, s, "has not ended well");
+	}
+}
+
+/* Before one of its ranks was there. A program without PMI may have ended well. */
+static void answer_end(struct dvm_head *h, const struct head_task *t)
+{
+	const char *why_not = t->spawned->why_not ? t->spawned->why_not : "";
+	const char *why = t->result.why ? t->result.why : why_not;
+	char text[DVM_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%.1000s", why_not);
+	if (t->result.status || t->cancelled)
+		snprintf(text, sizeof(text), "task %llu ended with exit code %d before its first rank was there%s%.600s",
+			 (unsigned long long)t->id, dvm_exit_code(t->result.status),
+			 *why ? ": " : "", why);
+	answer_spawn(h, t->spawned, text);
+}
+
+void asks_end(struct dvm_head *h, struct head_task *t)
+{
+	/*
+	 * The parent may wait for names that this task publishes, though it has
+	 * published none yet.
+	 */
+	if (h->ops.names_end && (t->asked_names || t->spawned))
+		h->ops.names_end(h->arg, t->id, t->instance);
+	t->asked_names = false;
+	leave_children(h, t);
+	if (!t->spawned)
+		return;
+	answer_end(h, t);
+	if (t->spawned->parent)
+		DL_DELETE(t->spawned->parent->children, t->spawned);
+	t->spawned->parent = NULL;
+}

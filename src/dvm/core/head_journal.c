@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The head's journal (journal.h): what is written when, and how another head goes on with
+ * it. Records gather in h->journal.out, and are given to the host before anybody is told
+ * of what they say. While the host cannot write, nothing is placed and nobody is told.
+ *
+ * A position is a number of bytes of all records. Clients hear of submits and ends, and
+ * nodes of DONE, when the host has said that the journal is safe up to there.
+ */
+#include "dvm/core/head_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#define OUT_MAX ((size_t)1 << 30) /* bytes of records that are not written */
+
+/* ---- writing ---- */
+
+void journal_init(struct dvm_head *h)
+{
+	buf_init(&h->journal.out, OUT_MAX);
+}
+
+void journal_free(struct dvm_head *h)
+{
+	buf_free(&h->journal.out);
+}
+
+static int put(struct dvm_head *h, const struct journal_record *r,
+	       enum durable_wait wait)
+{
+	int rc;
+
+	if (!h->journal.on)
+		return 0;
+	rc = journal_put(&h->journal.out, r);
+	if (wait > h->journal.wait && !h->options.fast)
+		h->journal.wait = wait;
+	if (rc)
+		log_error(h->log, "a record of the journal is lost: %s",
+			  strerror(-rc));
+	return rc;
+}
+
+/* Behind what has been put. */
+static uint64_t position(const struct dvm_head *h)
+{
+	return h->journal.written + h->journal.out.len;
+}
+
+static int put_profile(struct dvm_head *h, struct head_profile *p)
+{
+	const struct journal_record r = {
+		.type = JOURNAL_PROFILE,
+		.profile = {
+			.number = p->number,
+			.id = { p->id, strlen(p->id) },
+			.cwd = { p->cwd, strlen(p->cwd) },
+			.env = { p->env.data, p->env.len },
+		},
+	};
+	int rc = p->recorded ? 0 : put(h, &r, DURABLE_NOW);
+
+	if (!rc && !p->recorded)
+		p->recorded = h->journal.request;
+	return rc;
+}
+
+int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json)
+{
+	struct journal_record r = {
+		.type = JOURNAL_SUBMIT,
+		.submit = {
+			.task = t->id,
+			.submitted_ns = t->submitted_ns,
+			.profile = t->profile->number,
+			.tied = t->tied || t->spawned,
+			.line = t->line,
+		},
+	};
+	char *text;
+	int rc;
+
+	if (!h->journal.on)
+		return 0;
+	text = json_dumps(json, JSON_COMPACT);
+	if (!text)
+		return -ENOMEM;
+	r.submit.json = (struct dvm_bytes){ text, strlen(text) };
+	rc = put_profile(h, t->profile);
+	rc = rc ? rc : put(h, &r, DURABLE_NOW);
+	free(text);
+	return rc;
+}
+
+static uint32_t slots_of(const struct ledger_placement *p)
+{
+	uint32_t slots = 0;
+
+	for (uint32_t i = 0; i < p->count; i++)
+		slots += cores_count(&p->parts[i].cores);
+	return slots;
+}
+
+void journal_start(struct dvm_head *h, struct head_task *t)
+{
+	const struct journal_record r = {
+		.type = JOURNAL_START,
+		.start = { t->id, t->instance, t->spec.retries, t->placed_ns,
+			   slots_of(t->placement) },
+	};
+
+	(void)put(h, &r, h->options.once ? DURABLE_NOW : DURABLE_LATER);
+	t->start_at = position(h);
+}
+
+void journal_nodes(struct dvm_head *h, bool begins)
+{
+	struct journal_record r = {
+		.type = JOURNAL_NODES,
+		.nodes = { .since_ns = h->now.wall_ns, .begins = begins,
+			   .stay = begins && h->options.adopts },
+	};
+
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		if (h->nodes[i].lost)
+			continue;
+		r.nodes.nodes++;
+		r.nodes.slots += h->nodes[i].has.cores;
+	}
+	(void)put(h, &r, DURABLE_LATER);
+}
+
+void journal_cancel(struct dvm_head *h, const struct head_task *t)
+{
+	const struct journal_record r = {
+		.type = JOURNAL_CANCEL, .cancelled = t->id,
+	};
+
+	(void)put(h, &r, DURABLE_LATER);
+}
+
+static struct dvm_bytes node_of_rank(const struct dvm_head *h, const struct head_task *t)
+{
+	for (uint32_t i = 0; t->placement && i < t->placement->count; i++) {
+		const struct ledger_part *p = &t->placement->parts[i];
+		const char *name = head_node_name(h, p->node);
+
+		if (t->result.rank - p->first_rank < p->ranks)
+			return (struct dvm_bytes){ name, strlen(name) };
+	}
+	return (struct dvm_bytes){ 0 };
+}
+
+/* The end of a task that is lost with its client or head may be told at once. */
+void journal_end(struct dvm_head *h, struct head_task *t)
+{
+	const struct task_result *e = &t->result;
+	const struct journal_record r = {
+		.type = JOURNAL_END,
+		.end = {
+			.task = t->id,
+			.instance = t->instance,
+			.status = e->status,
+			.rank = e->rank,
+			.not_started = e->not_started,
+			.too_long = e->too_long,
+			.cancelled = e->cancelled,
+			.started_ns = t->started_ns,
+			.ended_ns = t->ended_ns,
+			.user_us = e->user_us,
+			.system_us = e->system_us,
+			.peak_kib = e->peak_kib,
+			.why = { e->why, e->why ? strlen(e->why) : 0 },
+			.node = node_of_rank(h, t),
+		},
+	};
+
+	(void)put(h, &r, t->watchers && !t->tied ? DURABLE_SOON : DURABLE_LATER);
+	if (!t->tied)
+		t->end_at = h->journal.end_at = position(h);
+}
+
+/* ---- giving it to the host ---- */
+
+static void note_failure(struct dvm_head *h, int error)
+{
+	if (error && !h->journal.error)
+		log_error(h->log, "the journal cannot be written: %s: no task is taken or started until it can",
+			  strerror(-error));
+	else if (!error && h->journal.error)
+		log_error(h->log, "the journal can be written again");
+	h->journal.error = error;
+}
+
+static int flush(struct dvm_head *h)
+{
+	struct head_journal *j = &h->journal;
+	int rc;
+
+	/* Whether it can be written is seen when it is. */
+	if (!j->out.len && j->wait == DURABLE_LATER)
+		return 0;
+	rc = h->ops.record(h->arg, j->out.data, j->out.len, j->wait);
+	if (!rc) {
+		j->written += j->out.len;
+		j->wait = DURABLE_LATER;
+		buf_clear(&j->out);
+	}
+	note_failure(h, rc);
+	return rc;
+}
+
+bool journal_flush(struct dvm_head *h)
+{
+	return !flush(h);
+}
+
+bool journal_ready(struct dvm_head *h)
+{
+	return !h->journal.unsafe && (!h->journal.error || journal_flush(h));
+}
+
+/* ---- what is safe ---- */
+
+bool journal_is_safe(const struct dvm_head *h, uint64_t position)
+{
+	return position <= (h->options.fast ? h->journal.written : h->journal.safe);
+}
+
+void journal_hurry(struct dvm_head *h)
+{
+	if (h->journal.on && h->journal.wait == DURABLE_LATER &&
+	    !journal_is_safe(h, position(h)))
+		h->journal.wait = DURABLE_SOON;
+}
+
+void dvm_head_journal_failed(struct dvm_head *h, int error)
+{
+	if (error)
+		log_error(h->log, "the journal is not safe on its disk: %s: no task is taken or started until it is",
+			  strerror(-error));
+	else
+		log_error(h->log, "the journal is safe on its disk again");
+	h->journal.unsafe = error;
+	h->retry = true;
+}
+
+/* ---- requests ---- */
+
+int journal_begin_request(struct dvm_head *h)
+{
+	h->journal.request++;
+	return h->journal.unsafe ? h->journal.unsafe : flush(h);
+}
+
+int journal_end_request(struct dvm_head *h, uint64_t *at)
+{
+	struct head_profile *p, *next;
+	int rc = flush(h);
+
+	*at = h->journal.written;
+	if (!rc)
+		return 0;
+	h->journal.wait = DURABLE_LATER;
+	buf_clear(&h->journal.out); /* it held this request's and no other */
+	HASH_ITER(hh, h->profiles, p, next)
+		if (p->recorded == h->journal.request)
+			p->recorded = 0;
+	return rc;
+}
+
+/* ---- going on: reading ---- */
+
+/* A profile of the journal, by its number there. */
+struct old_profile {
+	uint32_t number;
+	struct head_profile *profile;
+	UT_hash_handle hh;
+};
+
+/* A task that cannot run here: it has ended, still runs, or ends with why. */
+struct unfit {
+	uint64_t id;
+	char why[256];
+	UT_hash_handle hh;
+};
+
+struct replay {
+	struct dvm_head *h;
+	struct dvm_resumed *out;
+	struct old_profile *profiles;
+	struct unfit *unfits;
+	struct adoption *adoption;
+};
+
+static char *text_of(const struct dvm_bytes *b)
+{
+	return strndup(b->len ? b->data : "", b->len);
+}
+
+static void read_counts(struct replay *r, const struct journal_counts *c)
+{
+	struct dvm_head *h = r->h;
+
+	if (c->next_id > h->next_id)
+		h->next_id = head_id_after(h, c->next_id - 1);
+	if (c->line > h->line)
+		h->line = c->line;
+	h->done += c->done;
+	h->failed += c->failed;
+}
+
+static struct head_profile *define(struct dvm_head *h,
+				   const struct journal_profile *j)
+{
+	char *id = text_of(&j->id), *cwd = text_of(&j->cwd);
+	struct head_profile *p = NULL;
+	struct buf env;
+
+	buf_init(&env, DVM_COMMAND_MAX);
+	if (id && cwd && !buf_append(&env, j->env.data, j->env.len))
+		p = profile_define(h, id, cwd, &env);
+	buf_free(&env);
+	free(id);
+	free(cwd);
+	return p;
+}
+
+static int read_profile(struct replay *r, const struct journal_profile *j)
+{
+	struct old_profile *old, *known;
+
+	HASH_FIND(hh, r->profiles, &j->number, sizeof(j->number), known);
+	if (known)
+		return 0;
+	old = calloc(1, sizeof(*old));
+	if (!old)
+		return -ENOMEM;
+	old->number = j->number;
+	old->profile = define(r->h, j);
+	if (!old->profile) {
+		free(old);
+		return -ENOMEM;
+	}
+	/* It keeps its number, of which the records that are left speak. */
+	if (old->profile->users == 1) {
+		old->profile->number = j->number;
+		old->profile->recorded = 1;
+	}
+	if (j->number >= r->h->next_profile)
+		r->h->next_profile = j->number + 1;
+	HASH_ADD(hh, r->profiles, number, sizeof(old->number), old);
+	return 0;
+}
+
+static int add_unfit(struct replay *r, uint64_t id, const char *why)
+{
+	struct unfit *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->id = id;
+	snprintf(u->why, sizeof(u->why), "it cannot be run by the DVM that went on with it: %s", why);
+	HASH_ADD(hh, r->unfits, id, sizeof(u->id), u);
+	return 0;
+}
+
+/* In place of one that is not in the journal. One use is counted; NULL: no memory. */
+static struct head_profile *no_profile(struct dvm_head *h)
+{
+	const struct journal_profile none = { .id = { "?", 1 }, .cwd = { "/", 1 } };
+
+	return define(h, &none);
+}
+
+static struct head_task *queue_again(struct replay *r, const struct journal_submit *j,
+				     char *why, size_t size)
+{
+	json_t *json = json_loadb(j->json.data, j->json.len, 0, NULL);
+	struct head_profile *p;
+	struct old_profile *old;
+	struct head_task *t = NULL;
+
+	HASH_FIND(hh, r->profiles, &j->profile, sizeof(j->profile), old);
+	p = old ? old->profile : no_profile(r->h);
+	if (p)
+		t = submit_again(r->h, json, p, why, size);
+	if (!old && t)
+		snprintf(why, size, "its profile is not in the journal");
+	if (!old && p)
+		profile_release(r->h, p);
+	json_decref(json);
+	return t;
+}
+
+static int read_submit(struct replay *r, const struct journal_submit *j)
+{
+	struct dvm_head *h = r->h;
+	struct head_task *t;
+	char why[128] = "";
+
+	if (j->task < h->next_id || j->task >= INT64_MAX)
+		return 0;
+	h->next_id = j->task;
+	t = queue_again(r, j, why, sizeof(why));
+	if (!t)
+		return -ENOMEM;
+	h->next_id = head_id_after(h, j->task);
+	if (j->line > h->line)
+		h->line = j->line;
+	t->submitted_ns = j->submitted_ns;
+	t->cancelled = j->tied;
+	return *why ? add_unfit(r, j->task, why) : 0;
+}
+
+static void read_start(struct replay *r, const struct journal_start *j)
+{
+	struct head_task *t = task_find(r->h, j->task);
+
+	if (!t || t->state != TASK_QUEUED)
+		return;
+	t->instance = j->instance;
+	t->spec.retries = j->retries;
+	t->placed_ns = j->placed_ns;
+}
+
+static void read_cancel(struct replay *r, uint64_t id)
+{
+	struct head_task *t = task_find(r->h, id);
+
+	if (t)
+		t->cancelled = true;
+}
+
+static void read_end(struct replay *r, const struct journal_end *j)
+{
+	struct head_task *t = task_find(r->h, j->task);
+
+	if (!t || t->state != TASK_QUEUED)
+		return;
+	t->instance = j->instance;
+	t->cancelled = j->cancelled;
+	t->started_ns = j->started_ns;
+	t->ended_ns = j->ended_ns;
+	t->result = (struct task_result){
+		.status = j->status, .rank = j->rank,
+		.not_started = j->not_started, .too_long = j->too_long,
+		.user_us = j->user_us, .system_us = j->system_us,
+		.peak_kib = j->peak_kib,
+		.why = j->why.len ? text_of(&j->why) : NULL,
+	};
+	task_end_queued(r->h, t);
+}
+
+static int read_record(struct replay *r, const struct journal_record *j)
+{
+	switch (j->type) {
+	case JOURNAL_COUNTS: read_counts(r, &j->counts); return 0;
+	case JOURNAL_PROFILE: return read_profile(r, &j->profile);
+	case JOURNAL_SUBMIT: return read_submit(r, &j->submit);
+	case JOURNAL_START: read_start(r, &j->start); return 0;
+	case JOURNAL_CANCEL: read_cancel(r, j->cancelled); return 0;
+	case JOURNAL_END: read_end(r, &j->end); return 0;
+	default: return 0;
+	}
+}
+
+/* ---- going on: what becomes of what had not ended ---- */
+
+static void end_lost(struct dvm_head *h, struct head_task *t, int32_t status,
+		     const char *why)
+{
+	t->result.status = status;
+	t->result.why = strdup(why);
+	task_end_queued(h, t);
+}
+
+/* It ran, as far as the journal says, when its head was lost. */
+static void settle_started(struct replay *r, struct head_task *t, bool once)
+{
+	if (once) {
+		r->out->lost++;
+		end_lost(r->h, t, 9, "it ran when the head was lost, and was to be run once");
+	} else {
+		r->out->again++;
+		t->instance++;
+		t->placed_ns = 0;
+		if (r->h->unheard_ms)
+			task_hold(r->h, t);
+	}
+}
+
+static void end_unfit(struct replay *r, struct head_task *t, const struct unfit *u)
+{
+	log_error(r->h->log, "task %llu: %s", (unsigned long long)u->id, u->why);
+	t->result.not_started = true;
+	end_lost(r->h, t, 127 << 8, u->why);
+}
+
+static void settle_one(struct replay *r, struct head_task *t, bool once)
+{
+	struct unfit *u;
+
+	HASH_FIND(hh, r->unfits, &t->id, sizeof(t->id), u);
+	if (adoption_take(r->adoption, t, once))
+		r->out->adopted++;
+	else if (u)
+		end_unfit(r, t, u);
+	else if (t->cancelled)
+		end_lost(r->h, t, 15, "it was cancelled, or its client was lost with the head");
+	else if (t->placed_ns)
+		settle_started(r, t, once);
+}
+
+/* Tasks that the journal does not know to have ended: others may have their cores. */
+static void settle_ended(struct replay *r, bool once)
+{
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(r->h->queued, t, next)
+		if (adoption_is_over(r->adoption, t))
+			r->out->adopted += adoption_take(r->adoption, t, once);
+	adoption_take_ends(r->adoption);
+}
+
+static void settle(struct replay *r, bool once)
+{
+	struct dvm_head *h = r->h;
+	struct head_task *t, *next;
+
+	if (h->options.away_ms && !adoption_is_whole(h))
+		h->unheard_ms = h->now.ms + h->options.away_ms;
+	settle_ended(r, once);
+	DL_FOREACH_SAFE(h->queued, t, next)
+		settle_one(r, t, once);
+}
+
+static void replay_free(struct replay *r)
+{
+	struct old_profile *old, *next_old;
+	struct unfit *u, *next_unfit;
+
+	HASH_ITER(hh, r->profiles, old, next_old) {
+		HASH_DEL(r->profiles, old);
+		profile_release(r->h, old->profile);
+		free(old);
+	}
+	HASH_ITER(hh, r->unfits, u, next_unfit) {
+		HASH_DEL(r->unfits, u);
+		free(u);
+	}
+}
+
+int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool once,
+		    struct dvm_resumed *out, struct dvm_time now)
+{
+	struct replay r = { .h = h, .out = out };
+	struct journal_record record;
+	int rc = 0;
+
+	h->now = now;
+	*out = (struct dvm_resumed){ 0 };
+	while (!rc && journal_next(journal, &record))
+		rc = read_record(&r, &record);
+	r.adoption = adoption_create(h);
+	rc = rc ? rc : r.adoption ? 0 : -ENOMEM;
+	if (!rc) {
+		dvm_head_keep_journal(h);
+		out->ended = h->done;
+		settle(&r, once);
+		tasks_fail_impossible(h);
+		out->queued = h->nqueued;
+		h->adopting = false;
+		adoption_end(r.adoption);
+	}
+	replay_free(&r);
+	return rc;
+}
+
+void dvm_head_keep_journal(struct dvm_head *h)
+{
+	h->journal.on = true;
+	h->journal.request = 1;
+	journal_nodes(h, true);
+}
+
+/* ---- less of it ---- */
+
+/* By its name: one that is defined again has another number, and the same content. */
+static bool profile_is_known(const struct dvm_head *h, const struct dvm_bytes *id)
+{
+	const struct head_profile *p;
+
+	HASH_FIND(hh, h->profiles, id->data, id->len, p);
+	return p;
+}
+
+bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r)
+{
+	switch (r->type) {
+	case JOURNAL_PROFILE: return profile_is_known(h, &r->profile.id);
+	case JOURNAL_SUBMIT: return task_find(h, r->submit.task);
+	case JOURNAL_START: return task_find(h, r->start.task);
+	case JOURNAL_CANCEL: return task_find(h, r->cancelled);
+	case JOURNAL_END: return task_find(h, r->end.task);
+	case JOURNAL_NODES: return true;
+	default: return false;
+	}
+}
+
+void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out)
+{
+	const struct head_task *t;
+
+	*out = (struct journal_counts){ h->next_id, h->done, h->failed, h->line };
+	DL_FOREACH(h->ended, t) {
+		out->done--;
+		out->failed -= t->result.status || t->result.cancelled;
+	}
+}

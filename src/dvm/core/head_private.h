@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Definitions that the files of the head share. */
+#ifndef PMI2X_DVM_HEAD_PRIVATE_H
+#define PMI2X_DVM_HEAD_PRIVATE_H
+
+#include <jansson.h>
+#include <uthash.h>
+
+#include "dvm/core/dvm_msg.h"
+#include "dvm/core/head.h"
+#include "dvm/core/journal.h"
+
+#define NODE_NONE UINT32_MAX
+#define RETRIES_MAX 1000 /* of a task */
+
+struct head_node {
+	char *name;     /* NULL: it has not registered */
+	struct ledger_resources has;
+	struct dvm_address address;
+	bool lost;
+	bool gone;         /* its ranks have ended, surely */
+	uint64_t heard_ms; /* when it last was */
+	uint64_t until_ms; /* lost, and its ranks may run until then; 0: they do not */
+	bool drained;
+	bool leaving;      /* it is to leave, and */
+	bool left;         /* has been told to */
+	uint64_t leave_ms; /* when what runs there is ended; 0: it is not */
+	struct buf out; /* messages of this turn */
+	struct buf done; /* the same, for when the journal is safe so far, */
+	struct buf later; /* and farther */
+	struct buf early; /* what it has said before this head was resumed */
+};
+
+/* Nodes that are to come, behind all others. */
+struct head_growth {
+	uint32_t nodes;      /* 0: none */
+	uint32_t registered; /* of these */
+	uint32_t client;     /* who waits for them, and */
+	json_t *request;
+};
+
+/* An environment; see head_profile.c. */
+struct head_profile {
+	uint32_t number;
+	char *id;       /* of the clients' choice */
+	char *cwd;
+	struct buf env; /* texts, each with its NUL */
+	size_t users;   /* tasks, and clients that named it */
+	uint8_t *sent;  /* by node: it has it */
+	size_t nsent;
+	uint64_t recorded; /* in the journal, by this request; 0: it is not */
+	UT_hash_handle hh;
+};
+
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_ENDED };
+
+/* A client that is told when a task has ended. */
+struct watcher {
+	uint32_t client;
+	struct watcher *next;
+};
+
+struct task_result {
+	int32_t status;
+	uint32_t rank;    /* of whom */
+	bool not_started, too_long, cancelled;
+	bool told;        /* status is of a part that was ended for another's sake */
+	uint64_t user_us, system_us, peak_kib;
+	char *why, *out, *err; /* NULL: none */
+	size_t out_len, err_len;
+};
+
+/* The user's specification of a task. */
+struct task_spec {
+	struct ledger_shape shape;
+	int32_t priority;
+	uint32_t limit_s;
+	uint32_t retries;
+	bool pmi;        /* also for one rank */
+	enum dvm_output output;
+	char *argv;      /* texts, each with its NUL */
+	size_t argv_len;
+	char *path;      /* or NULL */
+	char *name;      /* or NULL */
+};
+
+struct head_task {
+	uint64_t id;
+	enum task_state state;
+	struct queue_item item;
+	struct task_spec spec;
+	struct head_profile *profile;
+	uint64_t line;    /* see journal_submit */
+	uint32_t instance;
+	uint32_t losses;  /* of nodes that it ran on */
+	uint32_t tied;    /* the client without which it is ended; 0: none */
+	bool cancelled;
+	bool held;        /* it waits outside of the queue: see unheard_ms */
+	bool lost;        /* with a node: the rest of it is being ended */
+	bool launched;    /* it runs, and its nodes have been told */
+	uint64_t start_at, end_at; /* positions behind its records in the journal */
+	bool asked_names; /* of the host, see ops.names */
+	bool follow;      /* watchers of it hear of tasks that it spawns, and watch them */
+	struct head_spawn *spawned;  /* by a task; NULL: by a client */
+	struct head_spawn *children; /* that this try of it has spawned, and that live */
+	uint32_t parts_left;
+	struct ledger_placement *placement;
+	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
+	struct task_result result;
+	struct watcher *watchers;
+	struct head_task *prev, *next; /* in the list of its state */
+	UT_hash_handle hh;
+};
+
+/* The link of a spawned task to its spawner; see head_asks.c. */
+struct head_spawn {
+	struct head_task *task;   /* which has it */
+	struct head_task *parent; /* NULL: it has ended well before this one */
+	uint64_t parent_id;
+	uint32_t instance, token, node; /* of who has asked, and there */
+	bool asks;      /* it has not been answered */
+	char *why_not;  /* its first rank never will be there: NULL, or why */
+	void *about;    /* dvm_spawn.about */
+	size_t about_len;
+	struct head_spawn *prev, *next; /* of the parent's children */
+};
+
+/* Lines that a client is sent when the journal is safe up to a position. */
+struct held_lines {
+	uint64_t at;
+	struct buf lines;
+	struct held_lines *prev, *next;
+};
+
+struct head_client {
+	uint32_t number;
+	bool broken;   /* its connection is being closed */
+	struct held_lines *held; /* in this order, whatever comes is behind it */
+	struct head_profile **profiles;
+	size_t nprofiles, profiles_cap;
+	bool refused;  /* it is of another version: what it asks is not heard */
+	json_t *ended; /* tasks of this turn, an array; or NULL */
+	uint64_t ended_at; /* behind the last of their records */
+	UT_hash_handle hh;
+};
+
+/* See head_journal.c. */
+struct head_journal {
+	bool on;
+	struct buf out;   /* records that the host has not written */
+	enum durable_wait wait; /* for these */
+	uint64_t written; /* position: what the host has written */
+	uint64_t safe;    /* what is safe on the disk */
+	uint64_t end_at;  /* behind the last end that outlives the head */
+	uint64_t done_at; /* head_node.done waits for it */
+	bool done_waits;  /* there is some, */
+	bool done_later;  /* and of head_node.later */
+	int error;        /* why it cannot be written, or 0 */
+	int unsafe;       /* why it cannot be made safe, or 0 */
+	uint64_t request; /* to submit: their number */
+};
+
+enum head_phase {
+	HEAD_SERVES,
+	HEAD_DRAINS, /* takes no tasks; ends when none is left */
+	HEAD_STOPS,  /* starts none; ends when none runs */
+	HEAD_LEFT,
+};
+
+struct dvm_head {
+	struct dvm_head_options options;
+	struct dvm_head_ops ops;
+	void *arg;
+	const struct log_hook *log;
+	struct ledger *ledger;
+	struct queue *queue;
+	struct head_node *nodes;  /* by position, which is the ledger's number */
+	uint32_t registered;
+	struct head_growth growth;
+	struct head_profile *profiles;
+	uint32_t next_profile;
+	struct head_client *clients;
+	struct head_task *tasks;  /* all, by id */
+	struct head_task *queued, *running, *ended; /* lists */
+	size_t nqueued, nrunning, nended;           /* in them */
+	uint64_t next_id;         /* from 1 */
+	uint64_t done, failed;    /* ever */
+	uint64_t line;            /* the last of all tasks */
+	struct head_journal journal;
+	bool adopting;            /* until it is resumed */
+	uint64_t unheard_ms;      /* ranks that another head has started may run until then
+	                             on nodes that have not been heard; 0: there are none */
+	uint64_t hopeless_ms;     /* when tasks end for which too few nodes are left */
+	enum head_phase phase;
+	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
+	uint64_t down_ms;         /* when a client has asked for the end, whose number is */
+	uint32_t down_client;     /* this, and was not told of nodes out of reach; or 0 */
+	bool retry;               /* something was added or freed: place */
+	struct dvm_time now;      /* of the input that is handled */
+};
+
+/* ---- head.c ---- */
+
+const char *head_node_name(const struct dvm_head *h, uint32_t node);
+/* The node of this name, rather one that is not lost, or NODE_NONE. */
+uint32_t head_find_node(const struct dvm_head *h, const char *name);
+void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
+bool head_is_ready(const struct dvm_head *h);
+/* Could a task of this DVM have this number? The next one that could. */
+bool head_is_own_id(const struct dvm_head *h, uint64_t id);
+uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
+/* No new tasks; ends when none is left. */
+void head_drain(struct dvm_head *h);
+void head_node_free(struct head_node *n);
+
+/* A message of a node that has registered. NULL, or what is wrong. */
+const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
+
+/* ---- head_adopt.c ---- */
+
+struct adoption;
+
+/* Parts that nodes hold, as they have said. NULL: no memory. */
+struct adoption *adoption_create(struct dvm_head *h);
+/* A task of the journal goes on with what nodes hold of it. False: they do not. */
+bool adoption_take(struct adoption *a, struct head_task *t, bool once);
+/* All parts of it that nodes hold have ended. */
+bool adoption_is_over(struct adoption *a, const struct head_task *t);
+/* So have what was taken and is over: what it had is free. */
+void adoption_take_ends(struct adoption *a);
+/* All nodes of the other head have said what they hold. */
+bool adoption_is_whole(const struct dvm_head *h);
+/* Nodes end what nobody wants, and what else they have said is taken. */
+void adoption_end(struct adoption *a);
+/* Its nodes need not keep its ends any more, when the journal is safe so far. */
+void adopt_done(struct dvm_head *h, const struct head_task *t);
+void adopt_send_done(struct dvm_head *h);
+
+/* ---- head_nodes.c ---- */
+
+/* The requests {"op":"grow", ...} and {"op":"shrink", ...}. */
+void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *request);
+void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *request);
+/* One of those that are to come has. */
+void head_growth_registered(struct dvm_head *h);
+void head_growth_forget(struct dvm_head *h);
+/* Does all that is due. */
+void head_nodes_turn(struct dvm_head *h);
+/* The request {"op":"unreached"}. */
+void head_unreached_request(struct dvm_head *h, struct head_client *c, json_t *request);
+void head_unreached_turn(struct dvm_head *h);
+/* A client has asked for the end: nodes that cannot be reached are not waited for. */
+void head_down_begins(struct dvm_head *h, uint32_t client);
+void head_stop_turn(struct dvm_head *h);
+
+/* ---- head_profile.c ---- */
+
+/* Define it, or find the same; one use is counted. NULL: no memory. */
+struct head_profile *profile_define(struct dvm_head *h, const char *id,
+				    const char *cwd, struct buf *env);
+struct head_profile *profile_find(struct dvm_head *h, const char *id);
+void profile_release(struct dvm_head *h, struct head_profile *p);
+/* The node gets it, unless it has it. */
+void profile_send(struct dvm_head *h, struct head_profile *p, uint32_t node);
+
+/* ---- head_task.c ---- */
+
+void task_spec_free(struct task_spec *s);
+/*
+ * Queue a task; what `spec` holds is taken over, also on failure. NULL with a
+ * negative errno in *error.
+ */
+struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
+			      struct head_profile *profile, int *error);
+struct head_task *task_find(struct dvm_head *h, uint64_t id);
+void task_cancel(struct dvm_head *h, struct head_task *t);
+void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number);
+/* 0 or -ENOMEM. A task that has ended is told of in this turn. */
+int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
+void task_started(struct dvm_head *h, const struct dvm_started *m);
+/* One of its ranks has failed: the others are ended on all nodes. */
+void task_failing(struct dvm_head *h, const struct dvm_started *m);
+/* It has as a whole. */
+void task_failed(struct dvm_head *h, const struct dvm_failed *m);
+void task_output(struct dvm_head *h, const struct dvm_output_msg *m);
+/* How the part of it on the node has ended. */
+void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m);
+/*
+ * Tasks that have ranks on the node are lost with it: their ranks on other nodes are
+ * ended. False: there are none.
+ */
+bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why);
+/* Ranks of a lost node have surely ended: tasks that are over with that wait again. */
+void tasks_leave_node(struct dvm_head *h, uint32_t node);
+/* By node, to be freed: does it have ranks of a task that is to end? NULL: no memory. */
+bool *tasks_end_on(const struct dvm_head *h);
+/* Ranks on the node are ended as by a time limit, and their tasks wait again. */
+void tasks_move_away(struct dvm_head *h, uint32_t node);
+/* A client has gone: end what is tied to it. */
+void tasks_lose_client(struct dvm_head *h, uint32_t client);
+void tasks_place(struct dvm_head *h);
+/* Nodes get what has been placed: when its start is in the journal. */
+void tasks_launch(struct dvm_head *h);
+/* Ends tasks that can never run any more. */
+void tasks_fail_impossible(struct dvm_head *h);
+/* One that waits runs: there, since another head has started it. */
+void task_adopt(struct dvm_head *h, struct head_task *t,
+		struct ledger_placement *placement, uint64_t started_ns);
+/* An adopted task has lost nodes: the rest of it is ended. */
+void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
+/* One that waits is not placed before tasks_release. */
+void task_hold(struct dvm_head *h, struct head_task *t);
+void tasks_release(struct dvm_head *h);
+/* One that waits ends with its result as it is. */
+void task_end_queued(struct dvm_head *h, struct head_task *t);
+/* Why it has failed, or is about to. */
+void task_set_why(struct head_task *t, const char *why);
+/* The last that was submitted has not been. */
+void task_undo(struct dvm_head *h, struct head_task *t);
+void tasks_free(struct dvm_head *h);
+
+/* ---- head_asks.c ---- */
+
+/* A rank of a task that runs asks about names. */
+void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m);
+/* It wants another task. */
+void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m);
+/* The first rank of a spawned one is there, or never will be. */
+void asks_ready(struct dvm_head *h, const struct dvm_ready *m);
+/* Would it fit if nothing ran but the task and who has spawned it? */
+bool asks_fit_beside(const struct dvm_head *h, const struct head_task *parent,
+		     const struct ledger_shape *shape);
+/* The task is to be ended: so are those that it has spawned. */
+void asks_cancel(struct dvm_head *h, struct head_task *t);
+/* This try of the task has ended. */
+void asks_end(struct dvm_head *h, struct head_task *t);
+void head_spawn_free(struct head_spawn *s);
+
+/* ---- head_submit.c ---- */
+
+/* The request {"op":"submit", ...}. */
+void submit_request(struct dvm_head *h, struct head_client *c, json_t *request);
+
+/* A task as above for another one; NULL, and why it cannot be. `spawned`: taken over. */
+struct head_task *submit_spawned(struct dvm_head *h, json_t *json,
+				 struct head_spawn *spawned, char *why, size_t size);
+/* How "output" names it. */
+const char *submit_output_name(enum dvm_output output);
+
+/*
+ * A task of the journal, as it was submitted, with its id as h->next_id. NULL: no memory.
+ * `why` is empty, or says why it cannot run here; it is queued all the same.
+ */
+struct head_task *submit_again(struct dvm_head *h, json_t *json,
+			       struct head_profile *p, char *why, size_t size);
+
+/* ---- head_journal.c ---- */
+
+void journal_init(struct dvm_head *h);
+void journal_free(struct dvm_head *h);
+/* Records. Without a journal, nothing. */
+int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json);
+void journal_start(struct dvm_head *h, struct head_task *t);
+void journal_cancel(struct dvm_head *h, const struct head_task *t);
+void journal_end(struct dvm_head *h, struct head_task *t);
+/* There are more or fewer nodes, or this head begins. */
+void journal_nodes(struct dvm_head *h, bool begins);
+/* Is all written? It is tried now. */
+bool journal_flush(struct dvm_head *h);
+/* Could it be written the last time, or can it now; and is that safe? */
+bool journal_ready(struct dvm_head *h);
+/* Is what is before this position as safe as it is to be? */
+bool journal_is_safe(const struct dvm_head *h, uint64_t position);
+/* Somebody waits, if what has been recorded is not safe. */
+void journal_hurry(struct dvm_head *h);
+/*
+ * Around the records of a request to submit, which are written together, or not at all.
+ * 0, or why they are not written. *at: where they are safe.
+ */
+int journal_begin_request(struct dvm_head *h);
+int journal_end_request(struct dvm_head *h, uint64_t *at);
+
+/* ---- head_why.c ---- */
+
+/* A new reference to what keeps a task where it is: texts. */
+json_t *why_reasons(struct dvm_head *h, const struct head_task *t);
+/* Ask its nodes how it is, for a client: how many of them are asked. */
+uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client);
+/* One has answered. */
+void why_told(struct dvm_head *h, const struct dvm_told *m);
+
+/* ---- head_client.c ---- */
+
+struct head_client *client_find(struct dvm_head *h, uint32_t number);
+/* Send it; one reference is taken over. */
+void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
+/* As above, when the journal is safe up to this position. */
+void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at);
+/* As above, in answer to a request. */
+void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
+		   json_t *event);
+void client_answer_at(struct dvm_head *h, const struct head_client *c,
+		      json_t *request, json_t *event, uint64_t at);
+void client_refuse(struct dvm_head *h, const struct head_client *c,
+		   json_t *request, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- head_report.c ---- */
+
+/*
+ * A new reference to bytes as JSON, which has text only: each byte travels as the
+ * character of its number. Or NULL.
+ */
+json_t *report_bytes(const char *data, size_t len);
+/* A name, as it is where it is text. */
+json_t *report_name(const char *name);
+/* A new reference to what a client is told of a task, or NULL. */
+json_t *report_task(const struct dvm_head *h, const struct head_task *t);
+json_t *report_status(const struct dvm_head *h);
+/* The task has ended: its watchers are told at the end of the turn. */
+void report_ended(struct dvm_head *h, struct head_task *t);
+void report_ended_to(struct dvm_head *h, const struct head_task *t,
+		     uint32_t client);
+void report_output(struct dvm_head *h, const struct head_task *t,
+		   const struct dvm_output_msg *m);
+/* Send what has come up in this turn. */
+void report_turn(struct dvm_head *h);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reports to clients about tasks and nodes, as JSON. */
+#include "dvm/core/head_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#define NODES_SHOWN_MAX 64 /* of a task, by name */
+
+json_t *report_bytes(const char *data, size_t len)
+{
+	char *text = malloc(2 * len + 1);
+	json_t *out;
+	size_t n = 0;
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)data[i];
+
+		if (byte >= 0x80)
+			text[n++] = (char)(0xc0 | byte >> 6);
+		text[n++] = (char)(byte < 0x80 ? byte : 0x80 | (byte & 0x3f));
+	}
+	out = json_stringn(text, n);
+	free(text);
+	return out;
+}
+
+json_t *report_name(const char *name)
+{
+	json_t *out = json_string(name);
+
+	return out ? out : report_bytes(name, strlen(name));
+}
+
+static void set_bytes(json_t *o, const char *key, const char *data, size_t len)
+{
+	if (data)
+		json_object_set_new(o, key, report_bytes(data, len));
+}
+
+/* ---- tasks ---- */
+
+static const char *state_name(const struct head_task *t)
+{
+	switch (t->state) {
+	case TASK_QUEUED:
+		return "queued";
+	case TASK_RUNNING:
+		return "running";
+	default:
+		return t->result.cancelled ? "cancelled" :
+		       t->result.status ? "failed" : "done";
+	}
+}
+
+static json_t *nodes_of(const struct dvm_head *h, const struct head_task *t)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; t->placement && i < t->placement->count &&
+			     i < NODES_SHOWN_MAX; i++)
+		json_array_append_new(list, report_name(head_node_name(
+			h, t->placement->parts[i].node)));
+	return list;
+}
+
+static void set_result(json_t *o, const struct head_task *t)
+{
+	const struct task_result *r = &t->result;
+
+	json_object_set_new(o, "code", json_integer(dvm_exit_code(r->status)));
+	if (r->status & 0x7f)
+		json_object_set_new(o, "signal", json_integer(r->status & 0x7f));
+	if (r->status)
+		json_object_set_new(o, "rank", json_integer(r->rank));
+	if (r->too_long)
+		json_object_set_new(o, "too_long", json_true());
+	if (r->why)
+		json_object_set_new(o, "why", report_bytes(r->why, strlen(r->why)));
+	set_bytes(o, "out", r->out, r->out_len);
+	set_bytes(o, "err", r->err, r->err_len);
+	json_object_set_new(o, "usage", json_pack("[f,f,I]", r->user_us / 1e6,
+		r->system_us / 1e6, (json_int_t)r->peak_kib));
+}
+
+json_t *report_task(const struct dvm_head *h, const struct head_task *t)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "id", json_integer((json_int_t)t->id));
+	if (t->spec.name)
+		json_object_set_new(o, "name", report_name(t->spec.name));
+	if (t->spawned)
+		json_object_set_new(o, "parent",
+				    json_integer((json_int_t)t->spawned->parent_id));
+	json_object_set_new(o, "state", json_string(state_name(t)));
+	json_object_set_new(o, "ranks", json_integer(t->spec.shape.ranks));
+	json_object_set_new(o, "instance", json_integer(t->instance));
+	json_object_set_new(o, "t", json_pack("[f,f,f,f]",
+		t->submitted_ns / 1e9, t->placed_ns / 1e9, t->started_ns / 1e9,
+		t->ended_ns / 1e9));
+	json_object_set_new(o, "nodes", nodes_of(h, t));
+	if (t->state == TASK_ENDED)
+		set_result(o, t);
+	return o;
+}
+
+/* ---- events ---- */
+
+void report_ended_to(struct dvm_head *h, const struct head_task *t, uint32_t client)
+{
+	struct head_client *c = client_find(h, client);
+
+	if (!c)
+		return;
+	if (!c->ended)
+		c->ended = json_array();
+	json_array_append_new(c->ended, report_task(h, t));
+	if (t->end_at > c->ended_at)
+		c->ended_at = t->end_at;
+}
+
+void report_ended(struct dvm_head *h, struct head_task *t)
+{
+	const struct watcher *w;
+
+	LL_FOREACH(t->watchers, w)
+		report_ended_to(h, t, w->client);
+}
+
+void report_output(struct dvm_head *h, const struct head_task *t,
+		   const struct dvm_output_msg *m)
+{
+	const struct watcher *w;
+
+	LL_FOREACH(t->watchers, w)
+		client_tell(h, w->client, json_pack("{s:s,s:I,s:i,s:i,s:o}",
+			"ev", "output", "id", (json_int_t)t->id,
+			"rank", (int)m->rank, "fd", (int)m->fd,
+			"data", report_bytes(m->data.data, m->data.len)));
+}
+
+/* "none", "written", or why it cannot be. */
+static const char *journal_state(const struct dvm_head *h)
+{
+	int error = h->journal.error ? h->journal.error : h->journal.unsafe;
+
+	return !h->journal.on ? "none" : error ? strerror(-error) : "written";
+}
+
+static const char *node_state(const struct head_node *n)
+{
+	if (n->lost)
+		return n->left ? "left" : "lost";
+	return n->leaving ? "leaving" : n->drained ? "drained" : "up";
+}
+
+json_t *report_status(const struct dvm_head *h)
+{
+	json_t *nodes = json_array();
+
+	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++) {
+		const struct head_node *n = &h->nodes[i];
+
+		json_array_append_new(nodes, json_pack("{s:o,s:s,s:i,s:i,s:i}",
+			"name", report_name(n->name),
+			"state", node_state(n),
+			"cores", (int)ledger_node_has(h->ledger, i)->cores,
+			"gpus", (int)ledger_node_has(h->ledger, i)->gpus,
+			"free", n->lost ? 0 :
+				(int)ledger_node_free_cores(h->ledger, i)));
+	}
+	return json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
+			 "ev", "status", "dvm", h->options.name,
+			 "build", h->options.build,
+			 "ready", head_is_ready(h),
+			 "expected", (int)h->options.nodes,
+			 "queued", (json_int_t)h->nqueued,
+			 "running", (json_int_t)h->nrunning,
+			 "ended", (json_int_t)h->done,
+			 "failed", (json_int_t)h->failed,
+			 "journal", journal_state(h),
+			 "nodes", nodes);
+}
+
+void report_turn(struct dvm_head *h)
+{
+	struct head_client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next) {
+		if (!c->ended)
+			continue;
+		client_tell_at(h, c->number, json_pack("{s:s,s:o}", "ev", "ended",
+						       "tasks", c->ended), c->ended_at);
+		c->ended = NULL;
+		c->ended_at = 0;
+	}
+}

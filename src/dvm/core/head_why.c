@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why a task does not run, or how it does: for clients that ask. */
+#include "dvm/core/head_private.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reasons ---- */
+
+__attribute__((format(printf, 2, 3)))
+static void add(json_t *reasons, const char *fmt, ...)
+{
+	char text[DVM_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_array_append_new(reasons, report_name(text));
+}
+
+static const char *ending(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* ---- what it lacks ---- */
+
+static void lacks_counters(const struct dvm_head *h, const struct ledger_shape *s,
+			   json_t *reasons)
+{
+	const char *name;
+	uint32_t left;
+
+	for (uint32_t i = 0; (name = ledger_counter(h->ledger, i, &left)); i++)
+		if (s->counters[i] > left)
+			add(reasons, "needs %u of %s; left: %u", s->counters[i],
+			    name, left);
+}
+
+static void lacks_places(const struct dvm_head *h, const struct ledger_shape *s,
+			 json_t *reasons)
+{
+	for (uint32_t i = 0; i < s->placed->count; i++)
+		if (!ledger_place_is_free(h->ledger, s, i))
+			add(reasons, "what it is to have on %s is not free",
+			    head_node_name(h, s->placed->parts[i].node));
+}
+
+/* A kind of resource: what is needed on a node, and where there is most of it. */
+struct want {
+	const char *what; /* of one */
+	uint64_t needed;
+	uint64_t most;
+	uint32_t node; /* NODE_NONE: nowhere */
+};
+
+enum { WANT_CORES, WANT_GPUS, WANT_MEMORY, WANTS };
+
+static void look_at(struct want *w, uint64_t has, uint32_t node)
+{
+	if (w->node != NODE_NONE && has <= w->most)
+		return;
+	w->most = has;
+	w->node = node;
+}
+
+static void find_most(const struct dvm_head *h, struct want wants[WANTS])
+{
+	struct ledger_resources left;
+
+	for (uint32_t i = 0; i < ledger_nodes(h->ledger); i++) {
+		if (!ledger_node_free(h->ledger, i, &left))
+			continue;
+		look_at(&wants[WANT_CORES], left.cores, i);
+		look_at(&wants[WANT_GPUS], left.gpus, i);
+		look_at(&wants[WANT_MEMORY], left.memory, i);
+	}
+}
+
+static bool add_lack(const struct dvm_head *h, const struct want *w, json_t *reasons)
+{
+	if (w->node == NODE_NONE || w->most >= w->needed)
+		return false;
+	add(reasons, "needs %" PRIu64 " free %s%s on a node; most free: %" PRIu64 " on %s",
+	    w->needed, w->what, ending(w->needed), w->most, head_node_name(h, w->node));
+	return true;
+}
+
+/* All its ranks are to be on one node. */
+static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
+			 json_t *reasons)
+{
+	struct want wants[WANTS] = {
+		[WANT_CORES] = { "core", (uint64_t)s->ranks * s->cores, 0, NODE_NONE },
+		[WANT_GPUS] = { "GPU", (uint64_t)s->ranks * s->gpus, 0, NODE_NONE },
+		[WANT_MEMORY] = { "byte", s->memory * s->ranks, 0,
+				  NODE_NONE },
+	};
+	bool any = false;
+
+	find_most(h, wants);
+	if (wants[WANT_CORES].node == NODE_NONE) {
+		add(reasons, "no node takes tasks: each is lost, drained, or in use by a task that is alone there");
+		return;
+	}
+	for (int i = 0; i < WANTS; i++)
+		any |= add_lack(h, &wants[i], reasons);
+	if (!any)
+		add(reasons, s->exclusive ?
+			"needs a node on which nothing runs" :
+			"no node has all that it needs free at once");
+}
+
+/* How many nodes take `ranks` or more of it, and how many all nodes take together. */
+static uint32_t nodes_that_take(const struct dvm_head *h, const struct ledger_shape *s,
+				uint32_t ranks, uint64_t *all)
+{
+	uint32_t n = 0;
+
+	*all = 0;
+	for (uint32_t i = 0; i < ledger_nodes(h->ledger); i++) {
+		uint32_t takes = ledger_node_takes(h->ledger, s, i);
+
+		n += takes >= ranks;
+		*all += takes;
+	}
+	return n;
+}
+
+static void put_rank(const struct ledger_shape *s, char *out, size_t size)
+{
+	int n = snprintf(out, size, "%u core%s", s->cores, ending(s->cores));
+
+	if (s->gpus)
+		n += snprintf(out + n, size - (size_t)n, ", %u GPU%s", s->gpus,
+			      ending(s->gpus));
+	if (s->memory)
+		snprintf(out + n, size - (size_t)n, ", %" PRIu64 " bytes of memory",
+			 s->memory);
+}
+
+/* They may be on several, or are to be. */
+static void lacks_nodes(const struct dvm_head *h, const struct ledger_shape *s,
+			json_t *reasons)
+{
+	uint32_t each = s->nodes ? s->ranks / s->nodes : 1, n;
+	const char *alone = s->exclusive ? " and nothing else on them" : "";
+	char rank[128];
+	uint64_t all;
+
+	each += s->nodes && s->ranks % s->nodes;
+	n = nodes_that_take(h, s, each, &all);
+	put_rank(s, rank, sizeof(rank));
+	if (s->nodes)
+		add(reasons, "needs %u nodes with room for %u rank%s of %s%s; there %s %u",
+		    s->nodes, each, ending(each), rank, alone,
+		    n == 1 ? "is" : "are", n);
+	else
+		add(reasons, "needs room for %u ranks of %s%s; there is room for %" PRIu64,
+		    s->ranks, rank, alone, all);
+}
+
+static void lacks(const struct dvm_head *h, const struct ledger_shape *s,
+		  json_t *reasons)
+{
+	size_t before;
+
+	lacks_counters(h, s, reasons);
+	before = json_array_size(reasons);
+	if (s->placed)
+		lacks_places(h, s, reasons);
+	else if (before)
+		return;
+	else if (s->ranks == 1 || s->nodes == 1)
+		lacks_a_node(h, s, reasons);
+	else
+		lacks_nodes(h, s, reasons);
+}
+
+/* ---- others ---- */
+
+static uint64_t id_of(const struct queue_item *item)
+{
+	return ((const struct head_task *)((const char *)item -
+					   offsetof(struct head_task, item)))->id;
+}
+
+/* It fits, and does not run. */
+static void is_held(struct dvm_head *h, const struct head_task *t, size_t before,
+		    json_t *reasons)
+{
+	const struct queue_item *held = queue_held_for(h->queue, h->ledger, &t->item,
+						       h->now.ms);
+
+	if (held)
+		add(reasons, "it would fit, but everything is kept free for task %" PRIu64 ", which has waited longer than --patience (%" PRIu64 " s)",
+		    id_of(held), h->options.queue.patience_ms / 1000);
+	else if (before > h->options.queue.window)
+		add(reasons, "it would fit, but no more than %u tasks may pass one that waits",
+		    h->options.queue.window);
+	else
+		add(reasons, "it fits, and is about to be started");
+}
+
+static void is_behind(const struct queue_item *first, size_t before, json_t *reasons)
+{
+	if (before == 1)
+		add(reasons, "task %" PRIu64 " comes before it", id_of(first));
+	else if (before)
+		add(reasons, "%zu tasks come before it, task %" PRIu64 " first", before,
+		    id_of(first));
+}
+
+static void not_written(const struct dvm_head *h, json_t *reasons)
+{
+	if (h->journal.error)
+		add(reasons, "nothing is started until the journal can be written: %s",
+		    strerror(-h->journal.error));
+}
+
+static void why_queued(struct dvm_head *h, const struct head_task *t, json_t *reasons)
+{
+	const struct ledger_shape *s = queue_shape(&t->item);
+	const struct queue_item *first;
+	size_t before = queue_before(h->queue, &t->item, &first);
+
+	if (ledger_fits(h->ledger, s))
+		is_held(h, t, before, reasons);
+	else
+		lacks(h, s, reasons);
+	is_behind(first, before, reasons);
+}
+
+json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
+{
+	json_t *reasons = json_array();
+
+	if (t->held)
+		add(reasons, "ranks of it may still run on nodes that another head had: it waits for %" PRIu64 " s",
+		    (h->unheard_ms - h->now.ms + 999) / 1000);
+	else if (t->state == TASK_QUEUED)
+		why_queued(h, t, reasons);
+	if (t->state == TASK_QUEUED || (t->state == TASK_RUNNING && !t->launched))
+		not_written(h, reasons);
+	if (t->state == TASK_RUNNING && t->cancelled)
+		add(reasons, "it was cancelled, and is being ended");
+	else if (t->state == TASK_RUNNING && (t->lost || t->result.status))
+		add(reasons, "a part of it has failed, and the rest is being ended%s%s",
+		    t->result.why ? ": " : "", t->result.why ? t->result.why : "");
+	return reasons;
+}
+
+/* ---- nodes ---- */
+
+uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client)
+{
+	struct dvm_msg m = {
+		.type = DVM_ASK,
+		.ask = { .task = t->id, .instance = t->instance, .client = client },
+	};
+
+	if (t->state != TASK_RUNNING || !t->launched)
+		return 0;
+	for (uint32_t i = 0; i < t->placement->count; i++) {
+		m.ask.node = i;
+		head_queue_msg(h, t->placement->parts[i].node, &m);
+	}
+	return t->placement->count;
+}
+
+static json_t *ranks_of(const struct dvm_bytes *packed)
+{
+	json_t *list = json_array();
+	struct dvm_rank r;
+	struct cursor c;
+
+	cursor_init(&c, packed->data, packed->len);
+	while (cursor_left(&c) && !dvm_rank_unpack(&c, &r))
+		json_array_append_new(list, json_pack(
+			"{s:i,s:I,s:o,s:f}", "rank", (int)r.rank,
+			"pid", (json_int_t)r.process,
+			"state", report_bytes(&r.state, 1), "cpu", r.cpu_us / 1e6));
+	return list;
+}
+
+static json_t *told(const struct dvm_told *m)
+{
+	if (m->what == DVM_TOLD_PMI)
+		return json_pack("{s:s,s:o}", "ev", "told_pmi", "status",
+				 report_bytes(m->data.data, m->data.len));
+	return json_pack("{s:s,s:o,s:b}", "ev", "told", "ranks", ranks_of(&m->data),
+			 "pmi", m->pmi);
+}
+
+void why_told(struct dvm_head *h, const struct dvm_told *m)
+{
+	const struct head_task *t = task_find(h, m->about.task);
+	json_t *event;
+
+	if (!t || t->instance != m->about.instance || !t->placement ||
+	    m->about.node >= t->placement->count)
+		return;
+	event = told(m);
+	json_object_set_new(event, "id", json_integer((json_int_t)t->id));
+	json_object_set_new(event, "index", json_integer(m->about.node));
+	json_object_set_new(event, "node", report_name(head_node_name(
+		h, t->placement->parts[m->about.node].node)));
+	client_tell(h, m->about.client, event);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures of what has become of a DVM's tasks. */
+#include "dvm/core/history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/array.h"
+
+/* Slots that came to be there or free, or went; in the order of time. */
+struct change {
+	uint64_t at_ns;
+	const struct journal_nodes *nodes; /* the nodes that there are now; or NULL: */
+	const struct history_task *task;   /* it has started, */
+	bool ended;                        /* or has ended */
+};
+
+/* Slots that have been free since the same time. */
+struct idle {
+	uint64_t since_ns, count;
+};
+
+struct count {
+	const struct history *h;
+	struct history_figures *out;
+	struct change *changes;
+	size_t nchanges;
+	struct idle *idle;   /* longest first */
+	size_t first, nidle, idle_cap;
+	uint64_t slots;      /* that there are */
+	double *setups, *starts;
+	size_t nsetups, nstarts;
+};
+
+static double between(uint64_t from, uint64_t to)
+{
+	return to > from ? (double)(to - from) / 1e9 : 0;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Did it run, in the try of which all times are known? */
+static bool ran(const struct history_task *t)
+{
+	return t->state >= HISTORY_DONE && t->end.started_ns && t->start.placed_ns;
+}
+
+/* ---- slots that are free ---- */
+
+static int add_idle(struct count *c, uint64_t since_ns, uint64_t count)
+{
+	int rc;
+
+	if (c->first == c->nidle)
+		c->first = c->nidle = 0;
+	rc = array_grow(&c->idle, c->nidle, &c->idle_cap, sizeof(*c->idle));
+	if (!rc && count)
+		c->idle[c->nidle++] = (struct idle){ since_ns, count };
+	return rc;
+}
+
+/*
+ * Takes the slots that have been free for longest; returns since when the last of them
+ * has been.
+ */
+static uint64_t take_idle(struct count *c, uint64_t count)
+{
+	uint64_t since_ns = 0;
+
+	while (count && c->first < c->nidle) {
+		struct idle *i = &c->idle[c->first];
+		uint64_t n = count < i->count ? count : i->count;
+
+		since_ns = i->since_ns;
+		i->count -= n;
+		count -= n;
+		c->first += !i->count;
+	}
+	return since_ns;
+}
+
+static int change_nodes(struct count *c, const struct journal_nodes *n)
+{
+	uint64_t had = c->slots;
+
+	c->slots = n->slots;
+	if (n->begins) {
+		c->first = c->nidle;
+		had = 0;
+	}
+	if (n->slots >= had)
+		return add_idle(c, n->since_ns, n->slots - had);
+	(void)take_idle(c, had - n->slots);
+	return 0;
+}
+
+static void note_started(struct count *c, const struct history_task *t)
+{
+	uint64_t free_ns = take_idle(c, t->start.slots);
+	uint64_t ready_ns = later(t->submit.submitted_ns, free_ns);
+
+	if (ready_ns > t->start.placed_ns) /* by clocks that differ */
+		ready_ns = t->start.placed_ns;
+	c->setups[c->nsetups++] = between(ready_ns, t->end.started_ns);
+	c->starts[c->nstarts++] = between(t->start.placed_ns, t->end.started_ns);
+}
+
+static int apply(struct count *c, const struct change *change)
+{
+	if (change->nodes)
+		return change_nodes(c, change->nodes);
+	if (change->ended)
+		return add_idle(c, change->at_ns, change->task->start.slots);
+	note_started(c, change->task);
+	return 0;
+}
+
+/* ---- the order of time ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->at_ns != y->at_ns)
+		return x->at_ns < y->at_ns ? -1 : 1;
+	return y->ended - x->ended; /* what has ended makes room */
+}
+
+static void collect_changes(struct count *c)
+{
+	const struct history *h = c->h;
+
+	for (size_t i = 0; i < h->nnodes; i++)
+		c->changes[c->nchanges++] = (struct change){
+			.at_ns = h->nodes[i].since_ns, .nodes = &h->nodes[i],
+		};
+	for (size_t i = 0; i < h->ntasks; i++) {
+		const struct history_task *t = &h->tasks[i];
+
+		if (!ran(t))
+			continue;
+		c->changes[c->nchanges++] = (struct change){
+			.at_ns = t->start.placed_ns, .task = t,
+		};
+		c->changes[c->nchanges++] = (struct change){
+			.at_ns = t->end.ended_ns, .task = t, .ended = true,
+		};
+	}
+	qsort(c->changes, c->nchanges, sizeof(*c->changes), by_time);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void summarize(double *values, size_t n, struct history_times *out)
+{
+	*out = (struct history_times){ .count = n };
+	if (!n)
+		return;
+	qsort(values, n, sizeof(*values), ascending);
+	out->median = values[n / 2];
+	out->p99 = values[n * 99 / 100];
+}
+
+static int count_times(struct count *c)
+{
+	size_t most = 2 * c->h->ntasks + c->h->nnodes + 1;
+	int rc = 0;
+
+	c->changes = calloc(most, sizeof(*c->changes));
+	c->setups = calloc(most, sizeof(*c->setups));
+	c->starts = calloc(most, sizeof(*c->starts));
+	if (!c->changes || !c->setups || !c->starts)
+		return -ENOMEM;
+	collect_changes(c);
+	for (size_t i = 0; !rc && i < c->nchanges; i++)
+		rc = apply(c, &c->changes[i]);
+	summarize(c->setups, c->nsetups, &c->out->setup);
+	summarize(c->starts, c->nstarts, &c->out->start);
+	return rc;
+}
+
+/* ---- sums ---- */
+
+static void count_states(const struct history *h, struct history_figures *out)
+{
+	for (size_t i = 0; i < h->ntasks; i++) {
+		const struct history_task *t = &h->tasks[i];
+
+		out->states[t->state]++;
+		if (!out->first_ns || t->submit.submitted_ns < out->first_ns)
+			out->first_ns = t->submit.submitted_ns;
+		out->last_ns = later(out->last_ns, t->end.ended_ns);
+		if (ran(t))
+			out->used += history_seconds(t) * t->start.slots;
+	}
+}
+
+static void count_there(const struct history *h, struct history_figures *out)
+{
+	for (size_t i = 0; i < h->nnodes; i++) {
+		uint64_t from = later(h->nodes[i].since_ns, out->first_ns);
+		uint64_t to = out->last_ns;
+
+		if (i + 1 < h->nnodes && h->nodes[i + 1].since_ns < to)
+			to = h->nodes[i + 1].since_ns;
+		out->there += between(from, to) * (double)h->nodes[i].slots;
+	}
+}
+
+int history_count(const struct history *h, struct history_figures *out)
+{
+	struct count c = { .h = h, .out = out };
+	int rc;
+
+	*out = (struct history_figures){ 0 };
+	count_states(h, out);
+	count_there(h, out);
+	rc = count_times(&c);
+	free(c.changes);
+	free(c.setups);
+	free(c.starts);
+	free(c.idle);
+	return rc;
+}

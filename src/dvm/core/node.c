@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of tasks that run on a node. */
+#include "dvm/core/node_private.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUT_MAX ((size_t)512 << 20) /* bytes of messages of a turn */
+#define LATER_MS 10 /* what nobody waits for is sent then, or with what follows */
+
+void node_fail(struct dvm_node *n)
+{
+	if (!n->failed)
+		n->ops.leave(n->arg);
+	n->failed = true;
+}
+
+void node_send(struct dvm_node *n, const struct dvm_msg *m)
+{
+	n->send_ms = 0;
+	if (dvm_msg_pack(&n->out, m))
+		node_fail(n);
+}
+
+/* ---- output ---- */
+
+void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
+		     size_t len)
+{
+	struct part *p;
+	struct dvm_msg m = { .type = DVM_OUTPUT };
+
+	HASH_FIND(hh, n->parts, &part, sizeof(part), p);
+	if (!p || fd < 1 || fd > 2)
+		return;
+	if (p->output != DVM_OUTPUT_FORWARD) {
+		tail_add(&p->tails[fd - 1], data, len);
+		return;
+	}
+	m.output = (struct dvm_output_msg){
+		p->task, p->first_rank, (uint32_t)fd, { data, len },
+	};
+	node_send(n, &m);
+}
+
+/* ---- the end of a part ---- */
+
+static void part_free(struct dvm_node *n, struct part *p)
+{
+	if (p->deadline_ms)
+		DL_DELETE(n->timed, p);
+	HASH_DELETE(hh, n->parts, p);
+	HASH_DELETE(hh_task, n->by_task, p);
+	node_profile_release(n, p->profile);
+	free(p->tails[0].bytes);
+	free(p->tails[1].bytes);
+	free(p->ranks);
+	free(p);
+}
+
+static void part_ended(struct dvm_node *n, struct part *p)
+{
+	struct dvm_msg m = { .type = DVM_ENDED };
+
+	n->ops.close_output(n->arg, p->number);
+	p->end.why = (struct dvm_bytes){ p->why, strlen(p->why) };
+	p->end.out = tail_bytes(&p->tails[0]);
+	p->end.err = tail_bytes(&p->tails[1]);
+	m.ended = p->end;
+	node_send(n, &m);
+	if (p->keep && kept_add(n->kept, &p->held, &p->end))
+		node_fail(n);
+	part_free(n, p);
+}
+
+void part_set_deadline(struct dvm_node *n, struct part *p, uint64_t ms)
+{
+	if (!p->deadline_ms && ms)
+		DL_APPEND(n->timed, p);
+	if (p->deadline_ms && !ms)
+		DL_DELETE(n->timed, p);
+	p->deadline_ms = ms;
+}
+
+void part_ranks_over(struct dvm_node *n, struct part *p)
+{
+	if (!p->end.ended_ns)
+		p->end.ended_ns = n->now.wall_ns;
+	part_set_deadline(n, p, 0);
+	if (p->pmi)
+		n->ops.close_pmi(n->arg, p->number);
+	p->waits_for_pmi = p->pmi && p->end.status && !*p->why;
+	if (!p->waits_for_pmi)
+		part_ended(n, p);
+}
+
+static void signal_part(struct dvm_node *n, struct part *p, int number)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		if (p->ranks[i].process)
+			n->ops.signal(n->arg, p->ranks[i].process, number);
+}
+
+/* First politely. */
+static void end_part(struct dvm_node *n, struct part *p)
+{
+	if (p->ending || p->doubt)
+		return;
+	p->ending = true;
+	signal_part(n, p, SIGTERM);
+	signal_part(n, p, SIGCONT); /* a stopped one would not hear it */
+	part_set_deadline(n, p, n->now.ms + (p->grace_ms ? p->grace_ms : 1));
+}
+
+void part_note_end(struct part *p, uint32_t rank, const struct node_end *e)
+{
+	p->end.user_us += e->user_us;
+	p->end.system_us += e->system_us;
+	if (e->peak_kib > p->end.peak_kib)
+		p->end.peak_kib = e->peak_kib;
+	if (p->end.status || !e->status)
+		return;
+	p->end.status = e->status;
+	p->end.rank = rank;
+	p->end.not_started = e->why != NULL;
+	if (e->why && !*p->why)
+		strncpy(p->why, e->why, sizeof(p->why) - 1);
+}
+
+void node_say(struct dvm_node *n, const struct part *p, enum dvm_msg_type type)
+{
+	const struct dvm_msg m = {
+		.type = type, .started = { p->task, p->instance },
+	};
+
+	node_send(n, &m);
+}
+
+void node_say_later(struct dvm_node *n, const struct part *p, enum dvm_msg_type type)
+{
+	const uint64_t send_ms = n->out.len ? n->send_ms : n->now.ms + LATER_MS;
+
+	node_say(n, p, type);
+	n->send_ms = send_ms;
+}
+
+void part_fails(struct dvm_node *n, struct part *p)
+{
+	if (p->ending)
+		return;
+	p->failing = true;
+	node_say(n, p, DVM_FAILING);
+	end_part(n, p);
+}
+
+/* ---- ends of ranks ---- */
+
+static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end *e)
+{
+	struct part *p = r->part;
+
+	r->process = 0;
+	if (p->pmi)
+		n->ops.pmi_rank_ended(n->arg, p->number,
+				      (uint32_t)(r - p->ranks), e->status);
+	part_note_end(p, r->number, e);
+	if (!--p->left)
+		p->end.ended_ns = n->now.wall_ns;
+	doubt_end(n, p, e);
+	if (p->doubt)
+		return;
+	if (!p->left)
+		part_ranks_over(n, p);
+	else if (e->status)
+		part_fails(n, p);
+}
+
+bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
+		    struct dvm_time now)
+{
+	struct rank *r;
+
+	n->now = now;
+	HASH_FIND(hh, n->ranks, &process, sizeof(process), r);
+	if (!r)
+		return false;
+	HASH_DEL(n->ranks, r);
+	rank_ended(n, r, end);
+	return true;
+}
+
+bool dvm_node_is_rank(const struct dvm_node *n, int64_t process)
+{
+	const struct rank *r;
+
+	HASH_FIND(hh, n->ranks, &process, sizeof(process), r);
+	return r;
+}
+
+bool dvm_node_any_rank(const struct dvm_node *n, bool (*fn)(void *arg, int64_t process),
+		       void *arg)
+{
+	const struct rank *r;
+
+	for (r = n->ranks; r; r = r->hh.next)
+		if (fn(arg, r->process))
+			return true;
+	return false;
+}
+
+/* ---- input ---- */
+
+struct part *node_find_part(const struct dvm_node *n, uint64_t task, uint32_t instance)
+{
+	struct part *p;
+
+	HASH_FIND(hh_task, n->by_task, &task, sizeof(task), p);
+	return p && p->instance == instance ? p : NULL;
+}
+
+bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance)
+{
+	const struct part *p = node_find_part(n, task, instance);
+
+	return p && p->left;
+}
+
+static void tell_part(struct dvm_node *n, struct part *p)
+{
+	p->end.told = true;
+	if (doubt_leave(n, p))
+		end_part(n, p);
+}
+
+static void pass_signal_on(struct dvm_node *n, struct part *p, int number)
+{
+	p->signalled = number;
+	signal_part(n, p, number);
+	if (number == SIGKILL)
+		doubt_leave(n, p);
+}
+
+static void on_signal(struct dvm_node *n, const struct dvm_signal *m)
+{
+	struct part *p = node_find_part(n, m->task, m->instance);
+
+	if (!p)
+		return;
+	if (m->number)
+		pass_signal_on(n, p, (int)m->number);
+	else if (p->doubt != OF_RANK && !p->ending)
+		tell_part(n, p);
+}
+
+static void note_fail(struct part *p, const struct dvm_fail *m)
+{
+	if (!p->end.status) {
+		p->end.status = m->status;
+		p->end.rank = m->rank;
+	}
+	if (!*p->why || (m->asked && !p->end.too_long))
+		snprintf(p->why, sizeof(p->why), "%.*s", (int)m->why.len,
+			 (const char *)m->why.data);
+}
+
+/*
+ * Its PMI knows more than the ends of its processes tell. What fails because the part is
+ * being ended is no reason; that a rank has aborted is, also where another node was
+ * the first to say that the task fails.
+ */
+static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
+{
+	bool of_others;
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &m->part, sizeof(m->part), p);
+	if (!p || (p->ending && !p->failing && !m->asked))
+		return;
+	of_others = doubt_is_of_others(n, p, m);
+	note_fail(p, m);
+	if ((m->asked && !doubt_leave(n, p)) || p->doubt)
+		return;
+	if (of_others)
+		doubt_others(n, p);
+	else
+		part_fails(n, p);
+}
+
+static void on_pmi_over(struct dvm_node *n, uint32_t number)
+{
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &number, sizeof(number), p);
+	if (p && p->waits_for_pmi)
+		part_ended(n, p);
+}
+
+static void on_stop(struct dvm_node *n, const struct dvm_stop *m)
+{
+	struct part *p;
+
+	n->leaving = true;
+	for (p = n->parts; p && !m->now; p = p->hh.next)
+		end_part(n, p);
+	if (m->now)
+		n->ops.leave(n->arg); /* what is left is killed then */
+}
+
+static int take(struct dvm_node *n, const struct dvm_msg *m)
+{
+	switch (m->type) {
+	case DVM_PROFILE:
+		return node_profile_add(n, &m->profile);
+	case DVM_FORGET:
+		node_profile_forget(n, m->profile.number);
+		return 0;
+	case DVM_LAUNCH:
+		return part_launch(n, &m->launch);
+	case DVM_SIGNAL:
+		on_signal(n, &m->signal);
+		return 0;
+	case DVM_ASK:
+		node_tell(n, &m->ask);
+		return 0;
+	case DVM_FAIL:
+		on_fail(n, &m->fail);
+		return 0;
+	case DVM_FAILED:
+		node_failed(n, m);
+		return 0;
+	case DVM_PMI_OVER:
+		on_pmi_over(n, m->pmi_part.part);
+		return 0;
+	case DVM_LEAVE:
+		n->leaving = true;
+		return 0;
+	case DVM_ADOPT:
+		node_adopt(n);
+		return 0;
+	case DVM_DONE:
+		node_done(n, &m->started);
+		return 0;
+	case DVM_STOP:
+		on_stop(n, &m->stop);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+int dvm_node_input(struct dvm_node *n, const void *data, size_t len,
+		   struct dvm_time now)
+{
+	struct dvm_msg m;
+	struct cursor c;
+	int rc = 0;
+
+	n->now = now;
+	cursor_init(&c, data, len);
+	while (!rc && cursor_left(&c)) {
+		rc = dvm_msg_unpack(&c, &m);
+		rc = rc ? rc : take(n, &m);
+	}
+	return rc;
+}
+
+void dvm_node_register(struct dvm_node *n, const struct dvm_register *r)
+{
+	const struct dvm_msg m = { .type = DVM_REGISTER, .reg = *r };
+
+	n->is = *r;
+	node_send(n, &m);
+}
+
+/* ---- turns ---- */
+
+static void check_deadlines(struct dvm_node *n)
+{
+	struct part *p, *next;
+
+	DL_FOREACH_SAFE(n->timed, p, next) {
+		if (p->deadline_ms > n->now.ms)
+			continue;
+		if (p->doubt) {
+			doubt_over(n, p);
+			continue;
+		}
+		if (p->ending) {
+			part_set_deadline(n, p, 0);
+			signal_part(n, p, SIGKILL);
+			continue;
+		}
+		p->end.too_long = true;
+		strcpy(p->why, "its time was over");
+		end_part(n, p);
+	}
+}
+
+/* Milliseconds until there is one, or something is to be sent; -1: none. */
+static int next_deadline(const struct dvm_node *n)
+{
+	const struct part *p;
+	uint64_t first = n->out.len ? n->send_ms : UINT64_MAX, left;
+
+	DL_FOREACH(n->timed, p)
+		if (p->deadline_ms < first)
+			first = p->deadline_ms;
+	if (first == UINT64_MAX)
+		return -1;
+	left = first > n->now.ms ? first - n->now.ms : 0;
+	return left > INT_MAX ? INT_MAX : (int)left;
+}
+
+int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
+{
+	n->now = now;
+	check_deadlines(n);
+	if (n->out.len && n->send_ms <= n->now.ms) {
+		n->ops.send(n->arg, n->out.data, n->out.len);
+		buf_clear(&n->out);
+	}
+	if (n->leaving && !n->parts) {
+		n->leaving = false;
+		n->ops.leave(n->arg);
+	}
+	return next_deadline(n);
+}
+
+void dvm_node_kill_all(struct dvm_node *n)
+{
+	const struct rank *r;
+
+	for (r = n->ranks; r; r = r->hh.next)
+		n->ops.signal(n->arg, r->process, SIGKILL);
+}
+
+/* ---- life ---- */
+
+int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void *arg)
+{
+	struct dvm_node *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->kept = kept_create();
+	if (!n->kept) {
+		free(n);
+		return -ENOMEM;
+	}
+	n->ops = *ops;
+	n->arg = arg;
+	buf_init(&n->out, OUT_MAX);
+	*out = n;
+	return 0;
+}
+
+void dvm_node_destroy(struct dvm_node *n)
+{
+	struct part *p, *next;
+
+	if (!n)
+		return;
+	HASH_CLEAR(hh, n->ranks);
+	HASH_ITER(hh, n->parts, p, next)
+		part_free(n, p);
+	node_profiles_forget(n);
+	kept_destroy(n->kept);
+	buf_free(&n->out);
+	free(n);
+}

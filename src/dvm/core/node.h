@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A node of a DVM: it has its host start the ranks of tasks, ends them when it is told to,
+ * or when their time is over, and says how they ended. Messages (dvm_msg.h) in, messages
+ * out; calls no system function. One thread at a time; operations must not call back.
+ *
+ * A *part* is what of a task runs here. When one of its ranks fails, the others are
+ * ended: SIGTERM, and SIGKILL after the grace time.
+ *
+ * Slurm ends a job by SIGCONT and then SIGTERM to all processes of a step, the ranks' first
+ * or the daemon's; what it ends so has not failed. So an end that may be Slurm's doing is
+ * *doubted*: it is not told for a moment, in which the daemon is ended, too, if it was.
+ * The node is lost then, and its tasks with it.
+ */
+#ifndef PMI2X_DVM_NODE_H
+#define PMI2X_DVM_NODE_H
+
+#include "dvm/core/dvm_msg.h"
+#include "dvm/core/head.h"
+
+/* The program of one rank. What it points to ends with the call. */
+struct node_rank {
+	const struct dvm_launch *launch;
+	const struct dvm_profile_msg *profile;
+	uint32_t local; /* among the ranks here, from 0 */
+	struct dvm_cores cores;
+	uint64_t gpus;
+	uint32_t part;  /* whose output this is: see open_output */
+};
+
+/*
+ * Are its ranks to have PMI? One that is alone needs none, unless it spawns or has been
+ * spawned: an MPI library starts without.
+ */
+bool node_wants_pmi(const struct dvm_launch *l);
+
+/* How a process has ended. */
+struct node_end {
+	int32_t status;       /* as of wait */
+	uint64_t user_us, system_us, peak_kib;
+	const char *why;      /* it was not started: NULL, or why */
+};
+
+struct dvm_node_ops {
+	/* Messages for the head; copied. */
+	void (*send)(void *arg, const void *data, size_t len);
+	/*
+	 * Ranks of part `part` will write: make what they write to. 0 or a negative
+	 * errno. Then dvm_node_output is called with what they write.
+	 */
+	int (*open_output)(void *arg, uint32_t part);
+	/* They have ended: give what they have written and not been given, and close. */
+	void (*close_output)(void *arg, uint32_t part);
+	/*
+	 * The part is one for which node_wants_pmi: make their PMI. 0 or a negative
+	 * errno. What it says (dvm_msg.h) goes to dvm_node_input.
+	 */
+	int (*open_pmi)(void *arg, uint32_t part, const struct dvm_launch *launch);
+	/* A rank of it has ended, which is the `slot`th here. */
+	void (*pmi_rank_ended)(void *arg, uint32_t part, uint32_t slot,
+			       int32_t status);
+	/* All have. It says PMI_OVER then, with nothing after it. */
+	void (*close_pmi)(void *arg, uint32_t part);
+	/*
+	 * Start a process in a process group of its own. Its number, or a negative errno.
+	 * dvm_node_ended follows; what it has left in its process group is killed
+	 * before that, and what has left the group soon after the task has ended here.
+	 */
+	int64_t (*start)(void *arg, const struct node_rank *rank);
+	/* How a process that was started is: `state` and `cpu_us` of *out. */
+	void (*look)(void *arg, int64_t process, struct dvm_rank *out);
+	/* A client asks how the PMI of a part is. The host answers the head itself. */
+	void (*ask_pmi)(void *arg, const struct dvm_pmi_ask *ask);
+	/* Signal the process group of a process that was started. */
+	void (*signal)(void *arg, int64_t process, int number);
+	/* The head says that all is over; no part is left, or what is left is to be killed. */
+	void (*leave)(void *arg);
+};
+
+struct dvm_node;
+
+/* 0 or -ENOMEM. */
+int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void *arg);
+void dvm_node_destroy(struct dvm_node *n);
+
+/* Say what this node is; again to each head that comes: what *r points to stays. */
+void dvm_node_register(struct dvm_node *n, const struct dvm_register *r);
+/* A frame of the head. 0, or -EPROTO or -ENOMEM: it cannot go on. */
+int dvm_node_input(struct dvm_node *n, const void *data, size_t len,
+		   struct dvm_time now);
+/* The ranks of a part have written. */
+void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
+		     size_t len);
+/* A process has ended. False: it is none of these. */
+bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
+		    struct dvm_time now);
+bool dvm_node_is_rank(const struct dvm_node *n, int64_t process);
+/* Ranks of this task, started for this time, run here. */
+bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance);
+/* One of the ranks' processes is such. */
+bool dvm_node_any_rank(const struct dvm_node *n, bool (*fn)(void *arg, int64_t process),
+		       void *arg);
+/* The daemon has been sent SIGCONT: SIGTERM may follow. */
+void dvm_node_continued(struct dvm_node *n, struct dvm_time now);
+/*
+ * After inputs of one turn of the loop, and when it is due: end what has no time left, send
+ * what has come up. Milliseconds until it is due again; -1: never.
+ */
+int dvm_node_turn(struct dvm_node *n, struct dvm_time now);
+/* The head is lost: kill all. They are not reaped. */
+void dvm_node_kill_all(struct dvm_node *n);
+
+#endif

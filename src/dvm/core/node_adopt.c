@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A node that loses its head, and what it keeps for the next one (unacked_ends.h). */
+#include "dvm/core/node_private.h"
+
+static void say_held(struct dvm_node *n, const struct part *p)
+{
+	const struct dvm_msg m = { .type = DVM_HELD, .held = p->held };
+
+	node_send(n, &m);
+	if (p->failing)
+		node_say(n, p, DVM_FAILING);
+}
+
+/* Messages so far are for the head that is lost: the next hears REGISTER first. */
+void node_adopt(struct dvm_node *n)
+{
+	const struct part *p;
+
+	node_profiles_forget(n);
+	buf_clear(&n->out);
+	dvm_node_register(n, &n->is);
+	for (p = n->parts; p; p = p->hh.next)
+		say_held(n, p);
+	if (kept_say(n->kept, &n->out))
+		node_fail(n);
+}
+
+void node_done(struct dvm_node *n, const struct dvm_started *m)
+{
+	struct part *p = node_find_part(n, m->task, m->instance);
+
+	if (p)
+		p->keep = false; /* its head does not want it */
+	kept_remove(n->kept, m->task, m->instance);
+}
+
+void node_failed(struct dvm_node *n, const struct dvm_msg *m)
+{
+	node_send(n, m);
+	if (kept_add_failed(n->kept, &m->failed))
+		node_fail(n);
+}

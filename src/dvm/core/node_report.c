@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the parts of a node are, for who asks. */
+#include "dvm/core/node_private.h"
+
+static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
+		      struct buf *out)
+{
+	struct dvm_rank r = {
+		.rank = p->first_rank + i,
+		.process = (uint64_t)p->ranks[i].process,
+		.state = '-',
+	};
+
+	if (r.process)
+		n->ops.look(n->arg, p->ranks[i].process, &r);
+	(void)dvm_rank_pack(out, &r); /* what is missing is not shown */
+}
+
+void node_tell(struct dvm_node *n, const struct dvm_ask *about)
+{
+	const struct part *p = node_find_part(n, about->task, about->instance);
+	struct dvm_msg m = {
+		.type = DVM_TOLD,
+		.told = { .about = *about, .what = DVM_TOLD_RANKS, .pmi = p && p->pmi },
+	};
+	struct buf ranks;
+
+	buf_init(&ranks, DVM_TOLD_MAX);
+	for (uint32_t i = 0; p && i < p->count; i++)
+		pack_rank(n, p, i, &ranks);
+	m.told.data = (struct dvm_bytes){ ranks.data, ranks.len };
+	node_send(n, &m);
+	buf_free(&ranks);
+	if (m.told.pmi)
+		n->ops.ask_pmi(n->arg, &(struct dvm_pmi_ask){ p->number, *about });
+}

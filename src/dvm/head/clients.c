@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients of the head: lines of JSON over a unix socket of the user's, or by links from
+ * other nodes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "dvm/common/rundir.h"
+#include "dvm/head/head_main.h"
+#include "libio/peer.h"
+#include "libio/stream.h"
+
+#define LINE_BYTES_MAX ((size_t)256 << 20) /* of a request, or of what waits to be read */
+#define READ_BYTES 4096 /* at least; more as lines are longer */
+#define BACKLOG 128
+
+struct client {
+	struct headd *head;
+	uint32_t number;
+	struct stream *stream; /* or NULL, and */
+	struct link *link;     /* its owner's: that of a client on another node */
+	struct buf in;   /* a line that has not ended */
+	size_t searched; /* bytes of it in which there is no newline */
+	bool taking;     /* lines of it are being taken: their answers go together, */
+	struct buf held; /* then */
+	UT_hash_handle hh;
+};
+
+/* ---- sending ---- */
+
+static void break_off(struct client *c)
+{
+	if (c->stream)
+		stream_finish(c->stream);
+	else
+		link_finish(c->link);
+}
+
+/* One that does not read gets the end; a stream ends by itself then. */
+static void send_now(struct client *c, const void *data, size_t len)
+{
+	if (c->stream)
+		(void)stream_write(c->stream, data, len, NULL);
+	else if (link_queued(c->link) + len > LINE_BYTES_MAX ||
+		 link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len))
+		break_off(c);
+}
+
+static void send_held(struct client *c)
+{
+	if (!c->held.len)
+		return;
+	send_now(c, c->held.data, c->held.len);
+	buf_free(&c->held);
+}
+
+/* ---- here ---- */
+
+void clients_leave(struct client *c)
+{
+	struct headd *h = c->head;
+
+	HASH_DEL(h->clients, c);
+	dvm_head_client_closed(h->head, c->number, headd_now(h));
+	stream_close(c->stream);
+	buf_free(&c->in);
+	buf_free(&c->held);
+	free(c);
+	headd_check_left(h);
+}
+
+static size_t on_room(void *arg, void **at)
+{
+	struct client *c = arg;
+
+	if (buf_reserve(&c->in, READ_BYTES))
+		return 0;
+	*at = c->in.data + c->in.len;
+	return buf_room(&c->in);
+}
+
+static void take_lines(struct client *c)
+{
+	size_t begin = 0;
+	char *end;
+
+	c->taking = true;
+	while ((end = memchr(c->in.data + c->searched, '\n',
+			     c->in.len - c->searched))) {
+		size_t at = (size_t)(end - c->in.data);
+
+		dvm_head_client_input(c->head->head, c->number,
+				      c->in.data + begin, at - begin,
+				      headd_now(c->head));
+		begin = c->searched = at + 1;
+	}
+	buf_consume(&c->in, begin);
+	c->searched = c->in.len;
+	c->taking = false;
+	send_held(c);
+}
+
+static void on_input(void *arg, size_t len)
+{
+	struct client *c = arg;
+
+	c->in.len += len;
+	take_lines(c);
+}
+
+static void on_end(void *arg, int error)
+{
+	clients_leave(arg);
+}
+
+static bool is_ours(int fd)
+{
+	struct ucred who;
+
+	return !peer_credentials(fd, &who) &&
+	       (who.uid == getuid() || who.uid == 0);
+}
+
+static struct client *client_new(struct headd *h)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->head = h;
+	c->number = ++h->next_client;
+	buf_init(&c->in, LINE_BYTES_MAX);
+	buf_init(&c->held, LINE_BYTES_MAX);
+	return c;
+}
+
+static void join(struct client *c)
+{
+	struct headd *h = c->head;
+
+	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
+	dvm_head_client_opened(h->head, c->number);
+}
+
+static void on_accept(void *arg, int fd)
+{
+	static const struct stream_ops ops = {
+		.room = on_room, .input = on_input, .end = on_end,
+	};
+	static const struct stream_limits limits = {
+		.queue = LINE_BYTES_MAX, .pause = LINE_BYTES_MAX / 4,
+	};
+	struct headd *h = arg;
+	struct client *c = is_ours(fd) ? client_new(h) : NULL;
+
+	if (!c) {
+		close(fd);
+		return;
+	}
+	if (stream_open(&c->stream, loop_uv(h->loop), fd, &limits, &ops, c)) {
+		free(c);
+		return;
+	}
+	join(c);
+}
+
+/* ---- on other nodes ---- */
+
+struct client *clients_join(struct headd *h, struct link *l)
+{
+	struct client *c = client_new(h);
+
+	if (!c)
+		return NULL;
+	c->link = l;
+	join(c);
+	return c;
+}
+
+int clients_input(struct client *c, const void *data, size_t len)
+{
+	int rc = buf_append(&c->in, data, len);
+
+	if (!rc)
+		take_lines(c);
+	return rc;
+}
+
+void clients_send(struct headd *h, uint32_t client, const char *line, size_t len)
+{
+	struct client *c;
+
+	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
+	if (!c)
+		return;
+	if (!c->taking)
+		send_now(c, line, len);
+	else if (buf_append(&c->held, line, len))
+		break_off(c); /* it would wait for the answer for ever */
+}
+
+void clients_break(struct headd *h, uint32_t client)
+{
+	struct client *c;
+
+	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
+	if (c)
+		break_off(c);
+}
+
+int clients_open(struct headd *h)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd, rc;
+
+	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%s/" HEADD_SOCKET,
+			     h->options.dir) >= sizeof(a.sun_path))
+		return -ENAMETOOLONG;
+	unlink(a.sun_path); /* of a head that was killed */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    chmod(a.sun_path, 0600) < 0 || listen(fd, BACKLOG) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return listener_open(&h->clients_listener, loop_uv(h->loop), fd,
+			     on_accept, h);
+}
+
+void clients_refuse(struct headd *h)
+{
+	char path[PATH_MAX];
+
+	listener_close(h->clients_listener);
+	h->clients_listener = NULL;
+	address_withdraw(h);
+	snprintf(path, sizeof(path), "%s/" HEADD_SOCKET, h->options.dir);
+	unlink(path);
+}
+
+/*
+ * A client that waits for the end sees it when this process ends: this process keeps a
+ * copy of the socket.
+ */
+static void finish_stream(struct stream *s)
+{
+	(void)fcntl(stream_fd(s), F_DUPFD_CLOEXEC, 0);
+	stream_finish(s);
+}
+
+void clients_close(struct headd *h)
+{
+	struct client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next)
+		if (c->stream)
+			finish_stream(c->stream);
+		else
+			link_finish(c->link);
+}

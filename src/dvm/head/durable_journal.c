@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The head's journal: durable_journal.h. */
+#include "dvm/head/durable_journal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dvm/head/head_main.h"
+
+/* ---- syncs ---- */
+
+/*
+ * In a thread of libuv's. Where there is nothing to write, fdatasync asks no file server,
+ * and the loop must not wait for one that hangs: nodes are answered meanwhile.
+ */
+static void do_sync(uv_work_t *sync)
+{
+	struct headd_journal *j = &((struct headd *)sync->data)->journal;
+	struct disk_stat st;
+	int rc;
+
+	do {
+		rc = fdatasync(j->sync_file);
+	} while (rc < 0 && errno == EINTR);
+	j->sync_error = rc < 0 ? -errno : 0;
+	(void)journal_dir_ops.look(&j->dir, "journal", &st);
+}
+
+static void on_synced(uv_work_t *sync, int status)
+{
+	struct headd *h = sync->data;
+
+	durable_synced(h->journal.durable, status ? status : h->journal.sync_error,
+		       headd_now(h).ms); /* and a turn follows */
+}
+
+static int begin_sync(void *arg, int file)
+{
+	struct headd *h = arg;
+
+	h->journal.sync.data = h;
+	h->journal.sync_file = file;
+	return uv_queue_work(loop_uv(h->loop), &h->journal.sync, do_sync, on_synced);
+}
+
+/* ---- what becomes of it ---- */
+
+static bool on_knows(void *arg, const struct journal_record *r)
+{
+	return dvm_head_knows(((struct headd *)arg)->head, r);
+}
+
+static void on_forgotten(void *arg, struct journal_counts *out)
+{
+	dvm_head_forgotten(((struct headd *)arg)->head, out);
+}
+
+static void on_safe(void *arg, uint64_t position)
+{
+	struct headd *h = arg;
+
+	dvm_head_safe(h->head, position, headd_now(h));
+}
+
+static void on_failed(void *arg, int error)
+{
+	dvm_head_journal_failed(((struct headd *)arg)->head, error);
+}
+
+static void on_superseded(void *arg, const struct owner *by)
+{
+	struct headd *h = arg;
+	char name[256];
+
+	h->journal.superseded = true;
+	headd_owner_name(by, name, sizeof(name));
+	if (by->epoch)
+		headd_fail(h, "%s has taken over the journal in %s", name,
+			   h->options.journal.dir);
+	else
+		headd_fail(h, "this head's file owner.NUMBER in %s was removed: it writes the journal no more",
+			   h->options.journal.dir);
+}
+
+/* ---- turns ---- */
+
+int headd_journal_record(struct headd *h, const void *data, size_t len,
+			 enum durable_wait wait)
+{
+	return durable_append(h->journal.durable, data, len, wait, headd_now(h).ms);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	/* a turn follows */
+}
+
+void headd_journal_turn(struct headd *h)
+{
+	struct headd_journal *j = &h->journal;
+	uint64_t now = headd_now(h).ms, deadline;
+
+	if (!j->begun)
+		return;
+	durable_turn(j->durable, now);
+	deadline = durable_deadline(j->durable);
+	if (h->leaving || deadline == UINT64_MAX)
+		uv_timer_stop(&j->timer);
+	else
+		uv_timer_start(&j->timer, on_timer, deadline > now ? deadline - now : 0, 0);
+}
+
+void headd_journal_node_lost(struct headd *h)
+{
+	if (h->journal.begun && !h->leaving)
+		uv_timer_start(&h->journal.hope, on_timer, HEAD_HOPE_MS, 0);
+}
+
+/* ---- beginning ---- */
+
+static int refuse(struct headd *h, const char *what)
+{
+	headd_say(h, "failed the journal in %s %s", h->options.journal.dir, what);
+	if (h->journal.durable)
+		(void)durable_close(h->journal.durable, headd_now(h).ms);
+	return 1;
+}
+
+static int refuse_errno(struct headd *h, int rc)
+{
+	char what[256];
+
+	if (rc == -EPERM)
+		return refuse(h, "is not yours, or no file");
+	snprintf(what, sizeof(what), "cannot be used: %s", strerror(-rc));
+	return refuse(h, what);
+}
+
+static int refuse_directory(struct headd *h, int rc)
+{
+	if (rc == -EPERM)
+		return refuse(h, "is not safe: its directory must be yours, and others must not write to it (chmod go-w)");
+	return refuse_errno(h, rc);
+}
+
+static int refuse_second(struct headd *h, const struct owner *other)
+{
+	char name[256], what[512];
+
+	headd_owner_name(other, name, sizeof(name));
+	snprintf(what, sizeof(what), "is in use: %s writes it, or may: if that head has ended, or is to lose the journal, add --take-over",
+		 name);
+	return refuse(h, what);
+}
+
+/* To be freed: all of the journal, or NULL, and it has been said why not. */
+static void *read_present(struct headd *h, struct journal_reader *in)
+{
+	char what[256];
+	uint32_t version;
+	size_t len;
+	void *old;
+	int rc = durable_read(h->journal.durable, &old, &len);
+
+	if (rc) {
+		refuse_errno(h, rc);
+		return NULL;
+	}
+	rc = journal_open(in, old, len, &version);
+	if (!rc)
+		return old;
+	free(old);
+	snprintf(what, sizeof(what), "has version %u, and this pmi2x-dvm reads %u: use the release that wrote it",
+		 version, JOURNAL_VERSION);
+	refuse(h, rc == -EBADMSG ?
+	       "is none: its begin is damaged, or something else has written the file" : what);
+	return NULL;
+}
+
+/* Is it one with which this head can go on? */
+static int check_present(struct headd *h)
+{
+	struct journal_reader in;
+	void *old = read_present(h, &in);
+
+	free(old);
+	return old ? 0 : 1;
+}
+
+static int create(struct headd *h)
+{
+	static const struct durable_ops ops = {
+		.knows = on_knows, .forgotten = on_forgotten, .safe = on_safe,
+		.failed = on_failed, .superseded = on_superseded,
+	};
+	struct headd_journal *j = &h->journal;
+	struct durable_options options = {
+		.lives = headd_owner_lives,
+		.take_over = h->options.journal.take_over,
+	};
+
+	headd_owner_self(&options.self);
+	j->dir.begin_sync = begin_sync;
+	j->dir.arg = h;
+	return durable_create(&j->durable, &options, &journal_dir_ops, &j->dir, &ops, h,
+			      &h->log);
+}
+
+int headd_journal_open(struct headd *h)
+{
+	struct headd_journal *j = &h->journal;
+	const struct headd_journal_options *o = &h->options.journal;
+	struct owner other;
+	int rc;
+
+	uv_timer_init(loop_uv(h->loop), &j->timer);
+	uv_timer_init(loop_uv(h->loop), &j->hope);
+	j->timer.data = j->hope.data = h;
+	j->dir.fd = j->dir.lock = -1;
+	if (!o->dir)
+		return 0;
+	rc = journal_dir_open(&j->dir, o->dir);
+	if (rc)
+		return refuse_directory(h, rc);
+	rc = create(h);
+	rc = rc ? rc : durable_open(j->durable, &other);
+	if (rc == -EBUSY)
+		return refuse_second(h, &other);
+	if (rc)
+		return refuse_errno(h, rc);
+	if (o->resume && !durable_is_there(j->durable))
+		return refuse(h, "is not there: nothing to go on with");
+	if (!o->resume && durable_is_there(j->durable))
+		return refuse(h, "is there already: go on with it by --resume, or remove it");
+	return o->resume ? check_present(h) : 0;
+}
+
+static void tell_damage(struct headd *h, const struct journal_reader *in)
+{
+	if (in->damaged || in->gaps)
+		(void)durable_keep(h->journal.durable);
+	if (in->damaged)
+		headd_say(h, "note journal: %zu bytes at offset %zu are damaged: what they said of tasks is lost; the file is kept as %s/journal.damaged",
+			  in->damaged, in->damaged_at, h->options.journal.dir);
+	if (in->gaps)
+		headd_say(h, "note journal: records are missing before offset %zu, and at %zu places in all: what they said of tasks is lost; the file is kept as %s/journal.damaged",
+			  in->gap_at, in->gaps, h->options.journal.dir);
+	if (in->cut < in->len)
+		headd_say(h, "note journal: cut off at offset %zu, behind the last whole record: %zu bytes",
+			  in->cut, in->len - in->cut);
+}
+
+static void tell_resumed(struct headd *h, const struct dvm_resumed *r)
+{
+	headd_say(h, "note journal: %llu tasks have ended, %llu go on, %llu of them had been started and are run again, %llu are lost",
+		  (unsigned long long)r->ended, (unsigned long long)r->queued,
+		  (unsigned long long)r->again, (unsigned long long)r->lost);
+	if (h->norphans)
+		headd_say(h, "note %llu tasks are where they were started",
+			  (unsigned long long)r->adopted);
+}
+
+static int resume(struct headd *h)
+{
+	struct journal_reader in;
+	struct dvm_resumed found;
+	void *old = read_present(h, &in);
+	int rc;
+
+	if (!old)
+		return -EIO;
+	rc = dvm_head_resume(h->head, &in, h->options.journal.once, &found,
+			     headd_now(h));
+	if (!rc) {
+		tell_damage(h, &in);
+		tell_resumed(h, &found);
+		rc = durable_begin(h->journal.durable, old, in.len, headd_now(h).ms);
+	}
+	free(old);
+	return rc;
+}
+
+int headd_journal_begin(struct headd *h)
+{
+	struct headd_journal *j = &h->journal;
+	int rc;
+
+	if (!j->durable)
+		return 0;
+	if (h->options.journal.resume) {
+		rc = resume(h);
+	} else {
+		dvm_head_keep_journal(h->head);
+		rc = durable_begin(j->durable, NULL, 0, headd_now(h).ms);
+	}
+	j->begun = !rc;
+	if (rc && !j->superseded)
+		headd_fail(h, "the journal in %s cannot be written: %s",
+			   h->options.journal.dir, strerror(-rc));
+	return rc ? 1 : 0;
+}
+
+/* ---- the end ---- */
+
+bool headd_journal_is_ours(struct headd *h)
+{
+	struct headd_journal *j = &h->journal;
+
+	return !j->durable || (!j->superseded && durable_is_owner(j->durable, headd_now(h).ms));
+}
+
+void headd_journal_close(struct headd *h)
+{
+	struct headd_journal *j = &h->journal;
+	int rc;
+
+	uv_timer_stop(&j->timer);
+	uv_timer_stop(&j->hope);
+	rc = j->durable ? durable_close(j->durable, headd_now(h).ms) : 0;
+	if (rc && !j->superseded)
+		log_error(&h->log, "the journal in %s may miss its end: %s",
+			  h->options.journal.dir, strerror(-rc));
+}
+
+void headd_journal_free(struct headd *h)
+{
+	durable_destroy(h->journal.durable);
+	journal_dir_close(&h->journal.dir);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Daemons that this head has lost while it lives: the network between them has failed, or
+ * they hang. One that waits for another head (up --orphan) goes on with its ranks, so it is
+ * told to end as soon as it can be reached. Each call is the next a little later, until
+ * the daemon says that its ranks have ended, or its lease is over. A head that has been
+ * taken over calls nobody: the next one has these daemons.
+ */
+#include <stdlib.h>
+
+#include <utlist.h>
+
+#include "dvm/head/head_main.h"
+
+#define FIRST_MS 250
+#define LAST_MS 4000 /* a cancel that waits for ten seconds sees some of them */
+
+struct ending {
+	struct headd *head;
+	uint32_t position;
+	uint32_t wait_ms; /* before the next call */
+	uv_timer_t timer;
+	struct ending *prev, *next;
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void forget(struct ending *e)
+{
+	DL_DELETE(e->head->endings, e);
+	uv_close((uv_handle_t *)&e->timer, on_closed);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void wait_for_next(struct ending *e)
+{
+	uv_timer_start(&e->timer, on_timer, e->wait_ms, 0);
+	e->wait_ms = 2 * e->wait_ms < LAST_MS ? 2 * e->wait_ms : LAST_MS;
+}
+
+static void call(struct ending *e)
+{
+	struct headd *h = e->head;
+	struct dvm_address where;
+
+	dvm_head_node_where(h->head, e->position, &where);
+	if (nodes_call_to_end(h, e->position, &where))
+		wait_for_next(e);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct ending *e = timer->data;
+	struct headd *h = e->head;
+
+	if (!headd_journal_is_ours(h))
+		return; /* they end with this head */
+	if (dvm_head_node_may_run(h->head, e->position) && !h->leaving)
+		call(e);
+	else
+		forget(e);
+}
+
+void ends_begin(struct headd *h, uint32_t position)
+{
+	struct ending *e;
+
+	if (!h->options.orphan_s || !h->ready || h->leaving ||
+	    !dvm_head_node_may_run(h->head, position) || !headd_journal_is_ours(h))
+		return;
+	e = calloc(1, sizeof(*e));
+	if (!e) /* its lease ends it */
+		return;
+	*e = (struct ending){ .head = h, .position = position, .wait_ms = FIRST_MS };
+	uv_timer_init(loop_uv(h->loop), &e->timer);
+	e->timer.data = e;
+	DL_APPEND(h->endings, e);
+	call(e);
+}
+
+void ends_called(struct headd *h, uint32_t position)
+{
+	struct ending *e;
+
+	DL_FOREACH(h->endings, e)
+		if (e->position == position) {
+			wait_for_next(e);
+			return;
+		}
+}
+
+void ends_close(struct headd *h)
+{
+	while (h->endings)
+		forget(h->endings);
+}

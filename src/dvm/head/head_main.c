@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program pmi2x-dvm-head: head_main.h. */
+#include "dvm/head/head_main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dvm/common/core_file.h"
+#include "dvm/common/rundir.h"
+#include "libio/protocol.h"
+#include "libutil/decimal.h"
+#include "pmi2x-build.h"
+
+#define GRACE_MS 10000       /* unless told otherwise, */
+#define WITHIN_MS 120000     /* also this */
+#define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
+#define LEASE_MS 45000       /* of ranks, without an answer of this head: with the margin
+                                less than a minute */
+#define MARGIN_MS 10000      /* then others get the work */
+#define ASK_MS 5000          /* lease.c, ASK_MAX_MS */
+#define MAX_MS ((uint32_t)INT32_MAX / 2)
+#define SAY_MAX 1024
+#define COUNTERS_MAX LEDGER_COUNTERS_MAX
+
+struct settings {
+	struct headd_options headd;
+	struct dvm_head_options head;
+	const char *counters[COUNTERS_MAX]; /* NAME=NUMBER */
+	size_t ncounters;
+};
+
+/* ---- time and words ---- */
+
+struct dvm_time headd_now(const struct headd *h)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return (struct dvm_time){
+		.wall_ns = (uint64_t)wall.tv_sec * 1000000000 +
+			   (uint64_t)wall.tv_nsec,
+		.ms = uv_now(loop_uv(h->loop)),
+	};
+}
+
+static void say(struct headd *h, const char *fmt, va_list ap)
+{
+	char text[SAY_MAX];
+	int n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
+
+	n = n < (int)sizeof(text) - 2 ? n : (int)sizeof(text) - 2;
+	text[n++] = '\n';
+	if (h->hold >= 0 && write(h->hold, text, (size_t)n) < 0)
+		close(h->hold), h->hold = -1; /* who waited has gone */
+}
+
+void headd_say(struct headd *h, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(h, fmt, ap);
+	va_end(ap);
+}
+
+static void on_log(void *arg, enum log_level level, const char *text)
+{
+	struct headd *h = arg;
+	time_t t = time(NULL);
+	char stamp[32];
+	int n;
+
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", localtime(&t));
+	n = fprintf(stderr, "%s pmi2x-dvm-head: %s\n", stamp, text);
+	if (level != LOG_LEVEL_ERROR && n > 0)
+		h->log_notes += n;
+}
+
+/* A user who looks for the error finds the log, if there is anything in it. */
+static void leave_place(const struct headd *h)
+{
+	struct stat log;
+	bool empty = !fstat(STDERR_FILENO, &log) && log.st_size == h->log_notes;
+
+	place_leave(h->options.dir, !empty);
+}
+
+/* ---- the end ---- */
+
+/* Another head has the journal, and takes over daemons that can wait for it. */
+static bool leaves_daemons(const struct headd *h)
+{
+	return h->journal.superseded && h->options.orphan_s;
+}
+
+void headd_check_left(struct headd *h)
+{
+	if (!h->leaving || (!leaves_daemons(h) && (h->nlinks || h->ndaemons)))
+		return;
+	clients_close(h); /* who waits for the end: it has come */
+	if (h->clients)
+		return;
+	if (uv_is_closing((uv_handle_t *)&h->turn))
+		return;
+	uv_close((uv_handle_t *)&h->turn, NULL);
+	uv_close((uv_handle_t *)&h->limit, NULL);
+	stop_close(h);
+	uv_close((uv_handle_t *)&h->journal.timer, NULL);
+	uv_close((uv_handle_t *)&h->journal.hope, NULL);
+	names_close(h);
+	nodes_close(h);
+	ends_close(h);
+	if (leaves_daemons(h)) /* their launchers are still there */
+		uv_stop(loop_uv(h->loop));
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+	struct headd *h = timer->data;
+
+	if (!leaves_daemons(h)) {
+		log_error(&h->log, "some daemons have not ended in time: they are killed");
+		launch_kill(h, 0);
+	}
+	uv_stop(loop_uv(h->loop));
+}
+
+void headd_leave(struct headd *h)
+{
+	if (h->leaving)
+		return;
+	h->leaving = true;
+	if (h->ready && headd_journal_is_ours(h))
+		orphans_withdraw(h);
+	headd_journal_close(h);
+	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
+	if (h->head)
+		launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
+	nodes_close(h);
+	clients_refuse(h);
+	headd_check_left(h);
+}
+
+void headd_fail(struct headd *h, const char *fmt, ...)
+{
+	char why[SAY_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (h->hold < 0)
+		log_error(&h->log, "%s", why);
+	headd_say(h, "failed %s", why);
+	h->status = 1;
+	if (!leaves_daemons(h)) {
+		launch_kill(h, 0);
+		nodes_end(h, h->ready ? 0 : h->norphans); /* others go on waiting */
+	}
+	headd_leave(h);
+}
+
+/* ---- operations of libdvm's head ---- */
+
+static void on_node_send(void *arg, uint32_t position, const void *data, size_t len)
+{
+	nodes_send(arg, position, data, len);
+}
+
+static void on_node_break(void *arg, uint32_t position, const char *why)
+{
+	nodes_break(arg, position, why);
+}
+
+static void on_client_send(void *arg, uint32_t client, const char *line, size_t len)
+{
+	clients_send(arg, client, line, len);
+}
+
+static void on_client_break(void *arg, uint32_t client)
+{
+	clients_break(arg, client);
+}
+
+static int on_record(void *arg, const void *data, size_t len, enum durable_wait wait)
+{
+	return headd_journal_record(arg, data, len, wait);
+}
+
+static void on_names(void *arg, uint32_t position, const struct dvm_names *m)
+{
+	names_ask(arg, position, m);
+}
+
+static void on_names_end(void *arg, uint64_t task, uint32_t instance)
+{
+	names_end(arg, task, instance);
+}
+
+static int on_grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
+{
+	return launch_more(arg, nodes, job, names);
+}
+
+static void on_end(void *arg)
+{
+	headd_leave(arg);
+}
+
+/* ---- turns ---- */
+
+/* The starter of the daemons may wait for those that can come no more. */
+static void on_late(uv_timer_t *timer)
+{
+	struct headd *h = timer->data;
+
+	headd_fail(h, "%u of %u nodes were up %u s after the first, and the others were not",
+		   dvm_head_registered(h->head), h->options.nodes,
+		   h->options.within_ms / 1000);
+}
+
+static void note_progress(struct headd *h)
+{
+	static uint32_t said;
+
+	if (h->ready || said == dvm_head_registered(h->head))
+		return;
+	said = dvm_head_registered(h->head);
+	headd_say(h, "up %u", said);
+	if (said < h->options.nodes && !uv_is_active((uv_handle_t *)&h->limit))
+		uv_timer_start(&h->limit, on_late, h->options.within_ms, 0);
+	if (said < h->options.nodes || headd_journal_begin(h))
+		return;
+	h->ready = true;
+	launch_ready(h);
+	uv_timer_stop(&h->limit);
+	address_publish(h);
+	orphans_publish(h);
+	stop_watch_job(h);
+	headd_say(h, "ready");
+	close(h->hold);
+	h->hold = -1;
+}
+
+static void on_turn(uv_prepare_t *handle)
+{
+	struct headd *h = handle->data;
+
+	if (h->head)
+		note_progress(h);
+	if (h->leaving || !h->head)
+		return;
+	dvm_head_turn(h->head, headd_now(h));
+	launch_turn(h);
+	headd_journal_turn(h);
+	stop_turn(h);
+}
+
+/* ---- life ---- */
+
+static int make_head(struct headd *h, const struct settings *s,
+		     const struct dvm_head_options *options)
+{
+	static const struct dvm_head_ops ops = {
+		.node_send = on_node_send,
+		.node_break = on_node_break,
+		.client_send = on_client_send,
+		.client_break = on_client_break,
+		.record = on_record,
+		.grow = on_grow,
+		.names = on_names,
+		.names_end = on_names_end,
+		.end = on_end,
+	};
+	char name[64];
+	uint32_t amount;
+	int rc = dvm_head_create(&h->head, options, &ops, h, &h->log);
+
+	for (size_t i = 0; !rc && i < s->ncounters; i++) {
+		const char *equals = strchr(s->counters[i], '=');
+
+		if (!equals || !decimal_u32(equals + 1, 0, INT32_MAX, &amount))
+			return -EINVAL;
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(equals - s->counters[i]), s->counters[i]);
+		rc = dvm_head_add_counter(h->head, name, amount);
+	}
+	return rc;
+}
+
+static int open_loop(struct headd *h)
+{
+	uv_loop_t *uv;
+	int rc = loop_create(&h->loop);
+
+	if (rc)
+		return rc;
+	uv = loop_uv(h->loop);
+	h->turn.data = h->limit.data = h;
+	uv_prepare_init(uv, &h->turn);
+	uv_prepare_start(&h->turn, on_turn);
+	uv_timer_init(uv, &h->limit);
+	return stop_open(h);
+}
+
+/* In a test it is shorter. */
+static uint32_t lease_ms(void)
+{
+	const char *text = getenv("PMI2X_DVM_LEASE");
+	uint32_t ms = LEASE_MS;
+
+	if (text)
+		(void)decimal_u32(text, 1, LEASE_MS, &ms);
+	return ms;
+}
+
+/*
+ * How long ranks run without this head: longer, where they may wait for another. A DVM of
+ * this machine needs none: no network can fail between its processes.
+ */
+static void set_lease(struct headd *h)
+{
+	uint64_t orphan_ms = h->options.orphan_s * UINT64_C(1000);
+	uint64_t early_ms = orphan_ms / 8 < ASK_MS ? orphan_ms / 8 : ASK_MS;
+
+	h->welcome.peer_ms = lease_ms() / 3 * 4;
+	if (h->options.local)
+		return;
+	h->welcome.lease_ms = lease_ms();
+	if (!orphan_ms)
+		return;
+	if (orphan_ms + early_ms > h->welcome.lease_ms)
+		h->welcome.lease_ms = orphan_ms + early_ms > MAX_MS ? MAX_MS :
+				      (uint32_t)(orphan_ms + early_ms);
+	h->welcome.grace_ms = h->options.grace_ms;
+}
+
+int headd_new_identity(struct headd *h)
+{
+	int rc = secret_create(&h->welcome.secret);
+
+	snprintf(h->welcome.dvm, sizeof(h->welcome.dvm), "dvm.%.30s.%d",
+		 h->options.name, (int)getpid());
+	snprintf(h->welcome.slots, sizeof(h->welcome.slots), "%s",
+		 h->options.slots);
+	snprintf(h->welcome.gpus, sizeof(h->welcome.gpus), "%s",
+		 h->options.gpus);
+	h->welcome.within_ms = h->options.within_ms;
+	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
+	secret_hide(&h->welcome.secret);
+	h->welcome.orphan_s = h->options.orphan_s;
+	set_lease(h);
+	h->self.secret = h->welcome.secret;
+	h->self.jobid = h->welcome.dvm;
+	h->self.build = PMI2X_BUILD;
+	h->self.position = HANDSHAKE_LAUNCHER;
+	h->self.protocol = PROTOCOL_VERSION;
+	return rc;
+}
+
+/* A margin for clocks that differ, and for ranks that take time to be killed. */
+static void set_head_lease(const struct headd *h, struct dvm_head_options *o)
+{
+	uint32_t lease = h->welcome.lease_ms, margin = lease / 4;
+
+	if (!lease)
+		return;
+	o->lease_ms = lease + h->welcome.grace_ms;
+	o->away_ms = o->lease_ms + (margin < MARGIN_MS ? margin : MARGIN_MS);
+}
+
+int headd_begin(struct headd *h, uint32_t adopted)
+{
+	struct dvm_head_options options = h->settings->head;
+	uint32_t more = h->options.nodes > adopted ? h->options.nodes - adopted : 0;
+	int rc;
+
+	h->options.nodes = options.nodes = h->norphans + more;
+	options.keeps = h->options.orphan_s;
+	options.adopts = adopted;
+	options.unheard = h->unheard;
+	set_head_lease(h, &options);
+	rc = make_head(h, h->settings, &options);
+	rc = rc ? rc : names_open(h);
+	rc = rc ? rc : clients_open(h);
+	rc = rc ? rc : nodes_open(h);
+	rc = rc ? rc : launch_daemons(h);
+	if (!rc)
+		orphans_adopt(h);
+	return rc;
+}
+
+static int begin(struct headd *h, const struct settings *s)
+{
+	int rc = open_loop(h);
+
+	h->settings = s;
+	rc = rc ? rc : headd_journal_open(h);
+	rc = rc ? rc : headd_new_identity(h);
+	rc = rc ? rc : orphans_call(h);
+	return rc || h->called || h->head ? rc : headd_begin(h, 0);
+}
+
+/* ---- arguments ---- */
+
+/* pmi2x-dvm up makes these: they are checked there for people. */
+static bool take_option(struct settings *s, int option, const char *value)
+{
+	uint32_t number = 0;
+	bool ok = true;
+
+	if (strchr("NgpmwWkKr", option))
+		ok = decimal_u32(value, 0, INT32_MAX, &number);
+	switch (option) {
+	case 'n': s->headd.name = s->head.name = value; break;
+	case 'd': s->headd.dir = value; break;
+	case 'N': s->headd.nodes = s->head.nodes = number; break;
+	case 'l': s->headd.local = true; break;
+	case 'L': s->headd.launcher = value; break;
+	case 's': s->headd.slots = value; break;
+	case 'G': s->headd.gpus = value; break;
+	case 'H': s->headd.hold = value; break;
+	case 'D': s->headd.lock = value; break;
+	case 'A': s->headd.address = value; break;
+	case 'k': s->head.member = number; break;
+	case 'K': s->head.members = number; break;
+	case 'r': s->headd.relative = number; break;
+	case 'S': s->headd.share = true; break;
+	case 'J': s->headd.journal.dir = value; break;
+	case 'R': s->headd.journal.resume = true; break;
+	case 'O': s->headd.journal.once = s->head.once = true; break;
+	case 'F': s->headd.journal.fast = s->head.fast = true; break;
+	case 'T': s->headd.journal.take_over = true; break;
+	case 'g': s->head.grace_ms = s->headd.grace_ms = number; break;
+	case 'w': s->headd.within_ms = number; break;
+	case 'W': s->headd.orphan_s = number; break;
+	case 'p': s->head.queue.patience_ms = number; break;
+	case 'm': s->head.max_waiting = number; break;
+	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
+								 QUEUE_LARGE; break;
+	case 'c':
+		if (s->ncounters < COUNTERS_MAX)
+			s->counters[s->ncounters++] = value;
+		break;
+	default: return false;
+	}
+	return ok;
+}
+
+static bool take_arguments(struct settings *s, int argc, char **argv)
+{
+	int option;
+
+	*s = (struct settings){
+		.headd = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS,
+			   .within_ms = WITHIN_MS },
+		.head = {
+			.build = PMI2X_BUILD,
+			.grace_ms = GRACE_MS,
+			.max_waiting = 1000000,
+			.queue = { .window = 1000, .patience_ms = 60000 },
+		},
+	};
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:S")) != -1)
+		if (!take_option(s, option, optarg))
+			return false;
+	return s->headd.name && s->headd.dir && s->headd.lock && s->headd.nodes &&
+	       optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct settings s;
+	static struct headd h;
+	int rc;
+
+	prctl(PR_SET_NAME, "pmi2x-dvm-head", 0, 0, 0);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	if (!take_arguments(&s, argc, argv)) {
+		fputs("pmi2x-dvm-head: pmi2x-dvm up starts this program; see pmi2x-dvm(1)\n",
+		      stderr);
+		return 2;
+	}
+	core_file_forbid(&h.core);
+	h.options = s.headd;
+	h.log = (struct log_hook){ on_log, &h };
+	fcntl(atoi(s.headd.lock), F_SETFD, FD_CLOEXEC); /* it stays open */
+	h.hold = s.headd.hold ? atoi(s.headd.hold) : -1;
+	if (h.hold >= 0)
+		fcntl(h.hold, F_SETFD, FD_CLOEXEC);
+	rc = begin(&h, &s);
+	if (rc < 0)
+		headd_say(&h, "failed %s", strerror(-rc));
+	if (!rc)
+		loop_run(h.loop);
+	headd_journal_free(&h);
+	leave_place(&h);
+	return rc ? 1 : h.status;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm-head: a process around libdvm's head. pmi2x-dvm up starts it, and it starts
+ * the daemons of the nodes.
+ *
+ *   head_main.c        life
+ *   nodes.c            links of the nodes' daemons
+ *   clients.c          clients, over a unix socket in the DVM's directory, or by links
+ *   address.c          the file that tells those on other nodes where it is
+ *   names.c            names that tasks publish
+ *   launch.c           starting the daemons
+ *   stop.c             what it does at its time
+ *   durable_journal.c  what outlives it
+ *   identity.c         which process it is, for another head
+ *   orphans.c          daemons that outlive it
+ *   ends.c             daemons that it has lost, and that are to end
+ *
+ * One thread, that of the loop; libuv's own flush the journal.
+ */
+#ifndef PMI2X_DVM_HEAD_MAIN_H
+#define PMI2X_DVM_HEAD_MAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "dvm/common/bootstrap.h"
+#include "dvm/core/head.h"
+#include "dvm/head/durable_journal.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/loop.h"
+#include "libio/strangers.h"
+
+struct headd_options {
+	const char *name;
+	const char *dir;        /* exists, the user's alone; it goes with the head */
+	const char *lock;       /* a descriptor's number that has its lock (rundir.h) */
+	uint32_t nodes;         /* to begin with */
+	bool local;             /* all of them processes of this machine */
+	uint32_t relative;      /* of the job's nodes, the first that is this one's */
+	bool share;             /* other DVMs of the job may be on its nodes */
+	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
+	const char *slots, *gpus; /* as in bootstrap.h */
+	uint32_t grace_ms;      /* as in dvm_head_options */
+	uint32_t within_ms;     /* of the first: all nodes must be up; of a growth's
+	                           begin: so must these */
+	const char *address;    /* a file for clients on other nodes, or NULL */
+	uint32_t orphan_s;      /* how long its daemons wait for another head */
+	struct headd_journal_options journal;
+	const char *hold;       /* a descriptor's number: its reader waits to hear that
+	                           this DVM is ready; or NULL */
+};
+
+struct settings;
+struct node_link;
+struct orphan;
+struct client;
+struct daemon_process;
+struct name_service;
+struct ending;
+
+struct headd {
+	struct headd_options options;
+	struct dvm_head *head;      /* NULL: daemons of another one are being called */
+	const struct settings *settings;
+	struct loop *loop;
+	struct welcome welcome;
+	struct handshake_self self;
+	struct listener *nodes_listener, *clients_listener;
+	struct node_link **links;  /* by position; NULL: none that is proved */
+	uint32_t links_room;       /* how many positions it has */
+	uint32_t nlinks;           /* of those that are not NULL */
+	struct strangers strangers; /* connections that came and are not */
+	struct node_link *all_links;
+	struct client *clients;    /* by number */
+	uint32_t next_client;
+	struct orphan *orphans;    /* by position: of another head; NULL: there are none */
+	uint32_t norphans;         /* daemons that it had */
+	bool unheard;              /* ranks of some of them may run, and they do not answer */
+	uint32_t called;           /* of these, that have not answered */
+	struct ending *endings;    /* daemons that are lost and are to end */
+	struct daemon_process *daemons;
+	uint32_t ndaemons;         /* of those that run */
+	bool growing;              /* since its last turn, or longer */
+	off_t log_at;              /* where the log ended when that began */
+	uint64_t grow_until;       /* its limit, as dvm_time.ms */
+	struct log_hook log;       /* its file HEADD_LOG */
+	off_t log_notes;           /* bytes there that nobody need read at the end */
+	struct headd_journal journal;
+	struct name_service *names;
+	uv_prepare_t turn;
+	uv_timer_t limit;          /* of leaving */
+	uv_signal_t terminate;
+	uv_timer_t alarm, job_end; /* of stop.c */
+	bool stops;                /* it has been told to */
+	int hold;                  /* -1 */
+	struct rlimit core;        /* of what it starts */
+	bool ready;
+	bool published;            /* the file of options.address is this one's */
+	bool leaving;
+	int status;
+};
+
+struct dvm_time headd_now(const struct headd *h);
+/* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
+void headd_say(struct headd *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Another name and secret than any DVM had. 0 or a negative errno. */
+int headd_new_identity(struct headd *h);
+/* Make this head, for `adopted` daemons of another one. 0 or a negative errno. */
+int headd_begin(struct headd *h, uint32_t adopted);
+/* It cannot go on: say why, and end. */
+void headd_fail(struct headd *h, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Everybody has been told: go when the nodes have gone. */
+void headd_leave(struct headd *h);
+/* Something of what it waits for has gone. */
+void headd_check_left(struct headd *h);
+
+/* ---- nodes.c ---- */
+
+/* Listen, and write down where in welcome.heads. 0 or a negative errno. */
+int nodes_open(struct headd *h);
+/* Make room for `positions` positions. 0 or -ENOMEM. */
+int nodes_make_room(struct headd *h, uint32_t positions);
+/* Is there a daemon from this position on? */
+bool nodes_any(const struct headd *h, uint32_t first);
+void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len);
+void nodes_break(struct headd *h, uint32_t position, const char *why);
+/* Connect to a daemon that waits for a head. 0, and orphans_answer is told; or errno. */
+int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where);
+/* Connect to one that is lost and waits for a head: it is to end. Errors as above. */
+int nodes_call_to_end(struct headd *h, uint32_t position, const struct dvm_address *where);
+/* Daemons from this position on end at once, with what runs there. */
+void nodes_end(struct headd *h, uint32_t first);
+/* Send nothing any more after what is queued. */
+void nodes_close(struct headd *h);
+
+/* ---- names.c ---- */
+
+/* 0 or a negative errno. */
+int names_open(struct headd *h);
+/* Operations of libdvm's head: head.h. */
+void names_ask(struct headd *h, uint32_t position, const struct dvm_names *m);
+void names_end(struct headd *h, uint64_t task, uint32_t instance);
+void names_close(struct headd *h);
+
+/* ---- clients.c ---- */
+
+int clients_open(struct headd *h);
+void clients_send(struct headd *h, uint32_t client, const char *line, size_t len);
+/* The client gets what it was sent, and the end. */
+void clients_break(struct headd *h, uint32_t client);
+/*
+ * One on another node has proved itself; its link stays the caller's. Bytes of its lines,
+ * as they come: 0 or a negative errno, then it is to be left. NULL: no memory.
+ */
+struct client *clients_join(struct headd *h, struct link *l);
+int clients_input(struct client *c, const void *data, size_t len);
+void clients_leave(struct client *c);
+/* Nobody comes any more. */
+void clients_refuse(struct headd *h);
+/* They hear the end, when they have read the rest. */
+void clients_close(struct headd *h);
+
+/* ---- address.c ---- */
+
+/* A failure is told who waits in pmi2x-dvm up; it ends nothing. */
+void address_publish(struct headd *h);
+void address_withdraw(struct headd *h);
+
+/* ---- stop.c ---- */
+
+/* 0 or a negative errno. */
+int stop_open(struct headd *h);
+/* With a journal, stop in time before the job ends, if Slurm says when that is. */
+void stop_watch_job(struct headd *h);
+/* After dvm_head_turn: wake up for the next. */
+void stop_turn(struct headd *h);
+void stop_close(struct headd *h);
+
+/* Replace what is in a file, at once, by a text that is the user's alone. 0 or errno. */
+int address_write(const struct headd *h, const char *file, const char *text);
+
+/* ---- orphans.c ---- */
+
+/*
+ * Call daemons of the journal's last head that may wait for another, if any: while
+ * h->called is not 0, headd_begin follows when all have answered. 0, or 1 when headd_say
+ * has been told why not.
+ */
+int orphans_call(struct headd *h);
+/* One has, or a negative errno says why it has not. */
+void orphans_answer(struct headd *h, uint32_t position, int error);
+/* Their names, also of those that are not there. NULL: it is none of theirs. */
+const char *orphans_name(const struct headd *h, uint32_t position);
+/* This head is made, and has those that answered. */
+void orphans_adopt(struct headd *h);
+/* Write down who there is for the next head. */
+void orphans_publish(struct headd *h);
+/* There will be nobody. */
+void orphans_withdraw(const struct headd *h);
+
+/* ---- ends.c ---- */
+
+/*
+ * A daemon is lost, and may wait for another head, which it is not to find: it is told to
+ * end, again and again, until it has or its lease is over.
+ */
+void ends_begin(struct headd *h, uint32_t position);
+/* A call of nodes_call_to_end is over. */
+void ends_called(struct headd *h, uint32_t position);
+void ends_close(struct headd *h);
+
+/* ---- launch.c ---- */
+
+/* 0 or a negative errno. */
+int launch_daemons(struct headd *h);
+/* All are up: what srun has said while no daemon had anything to say need not be kept. */
+void launch_ready(struct headd *h);
+/* As above, for more nodes: head.h, ops.grow. */
+int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names);
+/* Before stop_turn: what was started for nodes that do not join is ended. */
+void launch_turn(struct headd *h);
+/* Kill those that are left, with positions from this one on. */
+void launch_kill(struct headd *h, uint32_t first);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which process this head is, as another one sees it (dvm/core/owner.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dvm/head/durable_journal.h"
+
+#define STARTED_FIELD 22 /* of /proc/PID/stat: proc(5) */
+
+static void read_line(const char *path, char *out, size_t size)
+{
+	FILE *in = fopen(path, "re");
+
+	out[0] = '\0';
+	if (in && fgets(out, (int)size, in))
+		out[strcspn(out, "\n")] = '\0';
+	if (in)
+		fclose(in);
+}
+
+/*
+ * When the process was started, in ticks since the machine was; 0: there is none, or none
+ * that still does anything.
+ */
+static uint64_t born(uint64_t pid)
+{
+	char path[64], line[1024], *at, *rest;
+	int field = 3; /* the state, behind the name in parentheses */
+
+	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
+	read_line(path, line, sizeof(line));
+	at = strrchr(line, ')');
+	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+		return 0;
+	for (at = strtok_r(at + 1, " ", &rest); at && field < STARTED_FIELD; field++)
+		at = strtok_r(NULL, " ", &rest);
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* Processes with the same text see one another by their numbers. */
+static void where(char out[OWNER_TEXT_MAX])
+{
+	char boot[64], space[48] = "";
+
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	if (readlink("/proc/self/ns/pid", space, sizeof(space) - 1) < 0)
+		space[0] = '\0';
+	snprintf(out, OWNER_TEXT_MAX, "%s %s", boot, space);
+}
+
+static uint64_t number_of(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+void headd_owner_self(struct owner *o)
+{
+	const char *cluster = getenv("SLURM_CLUSTER_NAME");
+
+	*o = (struct owner){
+		.pid = (uint64_t)getpid(),
+		.born = born((uint64_t)getpid()),
+		.job = number_of("SLURM_JOB_ID"),
+		.restarts = number_of("SLURM_RESTART_COUNT"),
+	};
+	if (gethostname(o->host, sizeof(o->host)) < 0)
+		snprintf(o->host, sizeof(o->host), "?");
+	o->host[sizeof(o->host) - 1] = '\0';
+	where(o->where);
+	snprintf(o->cluster, sizeof(o->cluster), "%s", cluster ? cluster : "");
+}
+
+bool headd_owner_lives(void *arg, const struct owner *o)
+{
+	uint64_t now = born(o->pid);
+
+	return now && now == o->born;
+}
+
+void headd_owner_name(const struct owner *o, char *out, size_t size)
+{
+	if (!o->epoch || !o->host[0])
+		snprintf(out, size, "another DVM");
+	else if (o->job)
+		snprintf(out, size, "another DVM, its head process %llu on %s in job %llu,",
+			 (unsigned long long)o->pid, o->host,
+			 (unsigned long long)o->job);
+	else
+		snprintf(out, size, "another DVM, its head process %llu on %s,",
+			 (unsigned long long)o->pid, o->host);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Starting the daemons: as processes here, or by one command, which is srun's unless the
+ * user has another. What they are told goes over their standard input. Those that come
+ * later have a command of their own; when that fails, none of them joins.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+#include "dvm/common/core_file.h"
+#include "dvm/common/rundir.h"
+#include "dvm/common/self_path.h"
+#include "dvm/head/head_main.h"
+
+#define WORDS_MAX 1024
+
+/*
+ * No PMI, no share of memory or cores: the steps of the tasks' own user go on beside it,
+ * and the loss of a node does not end the others' daemons.
+ */
+#define SRUN "exec srun --mpi=none --overlap --no-kill -K0 --mem=0 --cpu-bind=none " \
+	"--input=all --nodes=%u --ntasks=%u --ntasks-per-node=1 "
+
+/* Daemons that are started together. */
+struct step {
+	uint32_t first, nodes; /* their positions */
+	bool more;             /* others have been started before */
+	uint64_t job;          /* or 0: that of the head */
+	const char *names;     /* or NULL: where there is none */
+};
+
+struct daemon_process {
+	struct headd *head;
+	uint32_t first;  /* position, or that of the first of a step */
+	uv_process_t process;
+	uv_pipe_t input;
+	uv_write_t write;
+	char *text;      /* what it is told */
+	bool running;
+	unsigned open;   /* of process and input */
+	struct daemon_process *prev, *next;
+};
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct daemon_process *d = handle->data;
+
+	if (--d->open)
+		return;
+	DL_DELETE(d->head->daemons, d);
+	free(d);
+}
+
+static void on_input_closed(uv_handle_t *input)
+{
+	struct daemon_process *d = input->data;
+
+	if (d->text)
+		explicit_bzero(d->text, strlen(d->text));
+	free(d->text);
+	d->text = NULL;
+	on_closed(input);
+}
+
+static void on_told(uv_write_t *write, int status)
+{
+	struct daemon_process *d = write->data;
+
+	uv_close((uv_handle_t *)&d->input, on_input_closed);
+}
+
+/* ---- those that end too early ---- */
+
+/* The end of the log, as far as the log has grown since the DVM began to grow. */
+static void last_words(const struct headd *h, char words[WORDS_MAX])
+{
+	char path[4096];
+	off_t end, from;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" HEADD_LOG, h->options.dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	end = lseek(fd, 0, SEEK_END);
+	from = end - h->log_at < WORDS_MAX ? h->log_at : end - WORDS_MAX + 1;
+	n = pread(fd, words, WORDS_MAX - 1, from);
+	while (n > 0 && words[n - 1] == '\n')
+		n--;
+	words[n > 0 ? n : 0] = '\0';
+	for (char *c = words; *c; c++) /* it may have been cut in a character */
+		if (*c & 0x80)
+			*c = '?';
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The first that a daemon has said, which is most often the cause; or "". */
+static void first_words(const struct headd *h, char words[WORDS_MAX])
+{
+	char path[4096], line[WORDS_MAX / 2];
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/" HEADD_LOG, h->options.dir);
+	log = fopen(path, "re");
+	*words = '\0';
+	while (log && !*words && fgets(line, sizeof(line), log))
+		if (!strncmp(line, "pmi2x-dvmd on ", 14))
+			snprintf(words, WORDS_MAX, "%.*s", (int)strcspn(line, "\n"), line);
+	if (log)
+		fclose(log);
+}
+
+void launch_ready(struct headd *h)
+{
+	char words[WORDS_MAX];
+	struct stat log;
+
+	first_words(h, words);
+	if (!*words && !fstat(STDERR_FILENO, &log))
+		h->log_notes = log.st_size;
+}
+
+static void ended_early(struct headd *h, int64_t code, int signal)
+{
+	const char *who = h->options.local ? "a daemon" : "what starts the daemons";
+	const char *how = signal ? "signal" : "exit code";
+	char words[WORDS_MAX], why[WORDS_MAX + 128];
+
+	if (!h->ready) {
+		first_words(h, words);
+		headd_fail(h, "%s has ended, with %s %d, before all nodes were up%s%s",
+			   who, how, signal ? signal : (int)code, *words ? ": " : "", words);
+		return;
+	}
+	last_words(h, words);
+	snprintf(why, sizeof(why), "%s has ended, with %s %d, before all nodes were up\n%s",
+		 who, how, signal ? signal : (int)code, words);
+	dvm_head_grow_failed(h->head, why);
+}
+
+static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
+{
+	struct daemon_process *d = process->data;
+	struct headd *h = d->head;
+
+	d->running = false;
+	h->ndaemons--;
+	if (!h->leaving && (!h->ready || d->first >= dvm_head_registered(h->head)))
+		ended_early(h, code, signal);
+	uv_close((uv_handle_t *)process, on_closed);
+	headd_check_left(h);
+}
+
+/* ---- commands ---- */
+
+static const char *own_file(const char *name)
+{
+	static char path[PATH_MAX + 64];
+	char dir[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", own_dir(dir, sizeof(dir)) ? dir : "", name);
+	return path;
+}
+
+/* 'it''s' in a shell. */
+static void quote(FILE *out, const char *text)
+{
+	fputc('\'', out);
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*text, out);
+	fputc('\'', out);
+}
+
+/* Names of the nodes that have a daemon, as a list. */
+static void put_used(FILE *out, const struct headd *h)
+{
+	const char *name, *comma = "";
+
+	for (uint32_t i = 0; i < dvm_head_positions(h->head); i++) {
+		name = h->links[i] && i < h->norphans ? orphans_name(h, i) :
+			dvm_head_node_name(h->head, i);
+		if (!name)
+			continue;
+		fputs(comma, out);
+		quote(out, name);
+		comma = ",";
+	}
+}
+
+/* Where a step is, of nodes that come later. */
+static void put_where(FILE *out, const struct headd *h, const struct step *s)
+{
+	const char *own = getenv("SLURM_JOB_ID");
+
+	fputs("--jobid=", out);
+	if (s->job)
+		fprintf(out, "%llu", (unsigned long long)s->job);
+	else
+		quote(out, own ? own : "");
+	fputs(s->names ? " --nodelist=" : " --exclude=", out);
+	if (s->names)
+		quote(out, s->names);
+	else
+		put_used(out, h);
+	fputc(' ', out);
+}
+
+/* To be freed; NULL: no memory. */
+static char *make_command(const struct headd *h, const struct step *s)
+{
+	char *command = NULL;
+	size_t size;
+	FILE *out = open_memstream(&command, &size);
+
+	if (!out)
+		return NULL;
+	if (h->options.launcher)
+		fprintf(out, "export PMI2X_DVM_NODES=%u; exec %s ", s->nodes,
+			h->options.launcher);
+	else
+		fprintf(out, SRUN, s->nodes, s->nodes);
+	if (s->more && !h->options.launcher)
+		put_where(out, h, s);
+	else if (h->options.relative && !h->options.launcher)
+		fprintf(out, "--relative=%u ", h->options.relative);
+	quote(out, own_file("pmi2x-dvmd"));
+	if (fclose(out) == 0)
+		return command;
+	free(command);
+	return NULL;
+}
+
+/*
+ * For srun, which is told the job: of the variables of Slurm, which are about this job
+ * and step, those by which it reaches the controller. To be freed; NULL: no memory.
+ */
+static char **make_environment(void)
+{
+	size_t n = 0, kept = 0;
+	char **env;
+
+	while (environ[n])
+		n++;
+	env = calloc(n + 1, sizeof(*env));
+	for (size_t i = 0; env && i < n; i++)
+		if (strncmp(environ[i], "SLURM_", 6) ||
+		    !strncmp(environ[i], "SLURM_CONF=", 11) ||
+		    !strncmp(environ[i], "SLURM_SACK_SOCKET=", 18) ||
+		    !strncmp(environ[i], "SLURM_JWT=", 10))
+			env[kept++] = environ[i];
+	return env;
+}
+
+/* ---- starting ---- */
+
+/* The process is there, or rc says why not. */
+static int tell(struct headd *h, struct daemon_process *d, int rc)
+{
+	uv_buf_t text = uv_buf_init(d->text, (unsigned)strlen(d->text));
+
+	d->running = !rc;
+	h->ndaemons += d->running;
+	if (rc)
+		uv_close((uv_handle_t *)&d->process, on_closed);
+	else
+		rc = uv_write(&d->write, (uv_stream_t *)&d->input, &text, 1, on_told);
+	if (rc)
+		uv_close((uv_handle_t *)&d->input, on_input_closed);
+	return rc;
+}
+
+/* It is for ranks, too. */
+static int spawn_with_core_limit(struct headd *h, struct daemon_process *d,
+				 const uv_process_options_t *options)
+{
+	struct rlimit none;
+	int rc;
+
+	setrlimit(RLIMIT_CORE, &h->core);
+	rc = uv_spawn(loop_uv(h->loop), &d->process, options);
+	core_file_forbid(&none);
+	return rc;
+}
+
+static int spawn(struct headd *h, uint32_t first, char **argv, char **env)
+{
+	struct daemon_process *d = calloc(1, sizeof(*d));
+	uv_stdio_container_t stdio[] = {
+		{ .flags = UV_CREATE_PIPE | UV_READABLE_PIPE },
+		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
+		{ .flags = UV_INHERIT_FD, .data.fd = 2 },
+	};
+	uv_process_options_t options = {
+		.file = argv[0], .args = argv, .env = env, .stdio = stdio,
+		.stdio_count = 3, .exit_cb = on_daemon_exit,
+	};
+
+	h->welcome.first = h->options.local ? 0 : first;
+	if (d)
+		d->text = welcome_format(&h->welcome);
+	h->welcome.first = 0;
+	if (!d || !d->text) {
+		free(d);
+		return -ENOMEM;
+	}
+	d->head = h;
+	d->first = first;
+	d->open = 2;
+	DL_APPEND(h->daemons, d);
+	uv_pipe_init(loop_uv(h->loop), &d->input, 0);
+	d->process.data = d->input.data = d->write.data = d;
+	stdio[0].data.stream = (uv_stream_t *)&d->input;
+	return tell(h, d, spawn_with_core_limit(h, d, &options));
+}
+
+static int launch_local(struct headd *h, const struct step *s)
+{
+	char position[16], name[32];
+	char *argv[] = { (char *)own_file("pmi2x-dvmd"), position, name, NULL };
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < s->nodes; i++) {
+		snprintf(position, sizeof(position), "%u", s->first + i);
+		snprintf(name, sizeof(name), "local%u", h->options.relative + s->first + i);
+		rc = spawn(h, s->first + i, argv, NULL);
+	}
+	return rc;
+}
+
+static int launch(struct headd *h, const struct step *s)
+{
+	char *command = make_command(h, s);
+	char *argv[] = { "/bin/sh", "-c", command, NULL };
+	bool srun = s->more && !h->options.launcher;
+	char **env = srun ? make_environment() : NULL;
+	int rc = -ENOMEM;
+
+	if (command && (env || !srun))
+		rc = spawn(h, s->first, argv, env);
+	free(env);
+	free(command);
+	return rc;
+}
+
+int launch_daemons(struct headd *h)
+{
+	const struct step s = {
+		.first = h->norphans, .nodes = h->options.nodes - h->norphans,
+		.more = h->norphans,
+	};
+
+	if (!s.nodes)
+		return 0;
+	return h->options.local ? launch_local(h, &s) : launch(h, &s);
+}
+
+/* ---- more ---- */
+
+static bool any_runs(const struct headd *h, uint32_t first)
+{
+	const struct daemon_process *d;
+
+	DL_FOREACH(h->daemons, d)
+		if (d->running && d->first >= first)
+			return true;
+	return false;
+}
+
+int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names)
+{
+	const struct step s = {
+		.first = dvm_head_positions(h->head) - nodes, .nodes = nodes,
+		.more = true, .job = job, .names = names,
+	};
+
+	if ((h->options.local || h->options.launcher) && (job || names))
+		return -ENOTSUP;
+	if (any_runs(h, s.first) || nodes_any(h, s.first))
+		return -EBUSY;
+	if (nodes_make_room(h, s.first + nodes))
+		return -ENOMEM;
+	h->growing = true; /* what fails half-way is ended in the next turn */
+	h->grow_until = headd_now(h).ms + h->options.within_ms;
+	h->log_at = lseek(STDERR_FILENO, 0, SEEK_END);
+	return h->options.local ? launch_local(h, &s) : launch(h, &s);
+}
+
+void launch_turn(struct headd *h)
+{
+	uint32_t all;
+
+	if (h->growing && headd_now(h).ms >= h->grow_until)
+		dvm_head_grow_failed(h->head, "not all of them were up in time: see the log");
+	all = dvm_head_positions(h->head);
+	if (!h->growing || all > dvm_head_registered(h->head))
+		return;
+	h->growing = false;
+	orphans_publish(h);
+	launch_kill(h, all);
+	for (uint32_t i = all; i < h->links_room; i++)
+		nodes_break(h, i, "it cannot join");
+}
+
+void launch_kill(struct headd *h, uint32_t first)
+{
+	struct daemon_process *d;
+
+	DL_FOREACH(h->daemons, d)
+		if (d->running && d->first >= first)
+			uv_process_kill(&d->process, SIGTERM);
+}

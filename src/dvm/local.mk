@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Many tasks inside one allocation: pmi2x-dvm and its daemons.
+if HAVE_JANSSON
+bin_PROGRAMS += src/dvm/pmi2x-dvm
+pkglibexec_PROGRAMS += src/dvm/pmi2x-dvm-head src/dvm/pmi2x-dvmd \
+	src/dvm/pmi2x-dvm-zygote
+endif
+DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE \
+	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+
+src_dvm_pmi2x_dvm_SOURCES = \
+	src/dvm/cli/client.c src/dvm/cli/client.h \
+	src/dvm/cli/cmd_cancel.c \
+	src/dvm/cli/cmd_nodes.c \
+	src/dvm/cli/cmd_report.c \
+	src/dvm/cli/cmd_show.c src/dvm/cli/cmd_submit.c src/dvm/cli/cmd_up.c \
+	src/dvm/cli/cmd_why.c \
+	src/dvm/cli/dvm.c src/dvm/cli/dvm.h \
+	src/dvm/cli/find.c src/dvm/cli/find.h \
+	src/dvm/cli/group.c src/dvm/cli/group.h \
+	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
+	src/dvm/common/self_path.c src/dvm/common/self_path.h \
+	src/dvm/common/rundir.c src/dvm/common/rundir.h \
+	src/dvm/cli/remote.c src/dvm/cli/remote.h \
+	src/dvm/cli/results.c src/dvm/cli/results.h \
+	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
+src_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
+src_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+src_dvm_pmi2x_dvm_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.la $(JANSSON_LIBS) \
+	$(SODIUM_LIBS) $(XXHASH_LIBS)
+
+src_dvm_pmi2x_dvm_head_SOURCES = \
+	src/dvm/common/core_file.h \
+	src/dvm/head/head_main.c src/dvm/head/head_main.h \
+	src/dvm/head/address.c \
+	src/dvm/head/clients.c \
+	src/dvm/head/ends.c \
+	src/dvm/head/durable_journal.c src/dvm/head/durable_journal.h \
+	src/dvm/head/launch.c src/dvm/head/names.c \
+	src/dvm/head/nodes.c src/dvm/head/orphans.c \
+	src/dvm/head/identity.c \
+	src/dvm/head/stop.c \
+	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
+	src/dvm/common/self_path.c src/dvm/common/self_path.h \
+	src/dvm/common/rundir.c src/dvm/common/rundir.h \
+	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
+src_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
+src_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)
+src_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_plain.la libcoll.la libutil.la \
+	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+
+src_dvm_pmi2x_dvmd_SOURCES = \
+	src/dvm/node/claim.c src/dvm/node/claim.h \
+	src/dvm/common/core_file.h \
+	src/dvm/node/node_main.c \
+	src/dvm/node/lease_timer.c src/dvm/node/lease_timer.h \
+	src/dvm/common/self_path.c src/dvm/common/self_path.h \
+	src/dvm/node/mesh.c src/dvm/node/mesh.h \
+	src/dvm/node/pmix_hub.c src/dvm/node/pmix_hub.h src/dvm/common/pmix_offer.h \
+	src/dvm/node/silent.c src/dvm/node/silent.h \
+	src/dvm/node/spawn.c src/dvm/node/spawn.h \
+	src/dvm/common/strays.c src/dvm/common/strays.h \
+	src/dvm/node/task.c src/dvm/node/task.h \
+	src/dvm/node/tasks.c src/dvm/node/tasks.h \
+	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
+src_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
+src_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
+src_dvm_pmi2x_dvmd_LDADD = libdvm.la libsupervisor.la libagent.la libio.la libpmi.la \
+	libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+
+src_dvm_pmi2x_dvm_zygote_SOURCES = \
+	src/dvm/zygote/resources.c src/dvm/zygote/resources.h \
+	src/dvm/common/strays.c src/dvm/common/strays.h \
+	src/dvm/zygote/zygote.c src/dvm/zygote/zygote.h \
+	src/dvm/zygote/zygote_exec.c src/dvm/zygote/zygote_output.c \
+	src/dvm/zygote/zygote_pmi.c
+src_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
+src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
+src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libutil.la
+
+if HAVE_JANSSON
+dvm_pythondir = $(pkgdatadir)/python
+dist_dvm_python_DATA = src/dvm/python/pmi2x_dvm.py
+dist_man_MANS += src/dvm/cli/pmi2x-dvm.1
+endif

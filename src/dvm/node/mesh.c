@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Links between the daemons of a DVM. */
+#include "dvm/node/mesh.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "dvm/common/bootstrap.h"
+#include "libio/link.h"
+#include "libio/listener.h"
+#include "libio/strangers.h"
+#include "libutil/array.h"
+
+#define STRANGERS_MAX 256        /* connections that have not proved themselves */
+#define HANDSHAKE_MS 10000
+#define DEAD_PEER_MS 60000
+#define WAITING_MAX ((size_t)1 << 30) /* bytes for a link that is being made */
+#define NODE_NONE UINT32_MAX
+#define WHY_MAX 256
+
+struct waiting {
+	struct payload *front; /* made by frame_header */
+	struct payload_vec body;
+};
+
+struct pool_link {
+	struct pool *pool;
+	struct link *link;
+	struct stranger stranger;
+	uint32_t node;         /* NODE_NONE: it has connected, and is not proved */
+	struct waiting *queue; /* until it is proved */
+	size_t nqueue, queue_cap, queue_bytes;
+	struct pool_link *prev, *next;
+	UT_hash_handle hh;     /* by node, of those that this side sends over */
+};
+
+struct pool {
+	struct loop *loop;
+	const struct handshake_self *self;
+	struct pool_ops ops;
+	void *arg;
+	struct listener *listener;
+	uint16_t port;
+	struct strangers strangers;
+	struct pool_link *all;
+	struct pool_link *ways; /* by node */
+};
+
+/* ---- links ---- */
+
+static struct pool_link *find_way(const struct pool *p, uint32_t node)
+{
+	struct pool_link *l;
+
+	HASH_FIND(hh, p->ways, &node, sizeof(node), l);
+	return l;
+}
+
+static void drop_queue(struct pool_link *l)
+{
+	for (size_t i = 0; i < l->nqueue; i++) {
+		payload_unref(l->queue[i].front);
+		payload_vec_clear(&l->queue[i].body);
+	}
+	free(l->queue);
+	l->queue = NULL;
+	l->nqueue = l->queue_cap = l->queue_bytes = 0;
+}
+
+static void drop(struct pool_link *l)
+{
+	struct pool *p = l->pool;
+
+	DL_DELETE(p->all, l);
+	strangers_leave(&p->strangers, &l->stranger);
+	if (l->node != NODE_NONE && find_way(p, l->node) == l)
+		HASH_DEL(p->ways, l);
+	drop_queue(l);
+	link_close(l->link);
+	free(l);
+}
+
+static void drop_stranger(void *owner)
+{
+	drop(owner);
+}
+
+static struct pool_link *new_link(struct pool *p, uint32_t node)
+{
+	struct pool_link *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->pool = p;
+	l->node = node;
+	DL_APPEND(p->all, l);
+	if (node == NODE_NONE)
+		strangers_join(&p->strangers, &l->stranger, l, &l->link);
+	else
+		HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
+	return l;
+}
+
+/* ---- what comes ---- */
+
+static void give_away(struct pool_link *l)
+{
+	struct link *link = l->link;
+	struct pool *p = l->pool;
+
+	l->link = NULL;
+	drop(l);
+	p->ops.head(p->arg, link);
+}
+
+static void on_proved(void *arg, struct link *link)
+{
+	struct pool_link *l = arg;
+	struct pool *p = l->pool;
+
+	if (l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_LAUNCHER) {
+		give_away(l);
+		return;
+	}
+	if (l->node == NODE_NONE) {
+		strangers_leave(&p->strangers, &l->stranger);
+		l->node = link_peer(link)->position;
+		if (!find_way(p, l->node))
+			HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
+	}
+	for (size_t i = 0; i < l->nqueue; i++) /* what fails ends the link */
+		link_send_front(link, l->queue[i].front, &l->queue[i].body);
+	drop_queue(l);
+}
+
+static int on_frame(void *arg, struct link *link, enum frame_type type,
+		    struct payload *body)
+{
+	return -EPROTO;
+}
+
+static int on_message(void *arg, struct link *link, const void *head,
+		      size_t head_len, struct payload *body)
+{
+	struct pool_link *l = arg;
+	struct pool_frame f;
+	struct cursor c;
+
+	cursor_init(&c, head, head_len);
+	f.task = unpack_u64(&c);
+	f.instance = unpack_u32(&c);
+	f.from = unpack_u32(&c);
+	f.type = unpack_u8(&c);
+	f.head_len = cursor_left(&c);
+	f.head = unpack_raw(&c, f.head_len);
+	if (!cursor_ok(&c) || f.type >= FRAME_TYPES)
+		return -EPROTO;
+	return l->pool->ops.frame(l->pool->arg, l->node, &f, body);
+}
+
+/* A node that ends in order shares no task with this one any more. */
+static void on_end(void *arg, struct link *link, int error)
+{
+	struct pool_link *l = arg;
+	struct pool *p = l->pool;
+	uint32_t node = l->node;
+	char why[WHY_MAX];
+
+	strangers_ended(&p->strangers, &l->stranger, error);
+	snprintf(why, sizeof(why), "%s: %s",
+		 link_is_proved(link) ? "lost the connection" : "cannot connect",
+		 link_strerror(error));
+	drop(l);
+	if (node != NODE_NONE)
+		p->ops.lost(p->arg, node, why);
+}
+
+static const struct link_ops link_ops = {
+	.proved = on_proved,
+	.frame = on_frame,
+	.message = on_message,
+	.end = on_end,
+};
+
+static const struct link_options link_options = {
+	.handshake_ms = HANDSHAKE_MS,
+	.dead_peer_ms = DEAD_PEER_MS,
+};
+
+static void on_accept(void *arg, int fd)
+{
+	struct pool *p = arg;
+	struct pool_link *l = new_link(p, NODE_NONE);
+
+	if (!l)
+		close(fd);
+	else if (link_accept(&l->link, loop_uv(p->loop), p->self, fd,
+			     &link_options, &link_ops, l))
+		drop(l);
+}
+
+/* ---- sending ---- */
+
+static int connect_to(struct pool *p, uint32_t node,
+		      const struct dvm_address *address, struct pool_link **out)
+{
+	struct sockaddr_storage to;
+	struct pool_link *l = new_link(p, node);
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	welcome_sockaddr(&to, address);
+	rc = link_connect(&l->link, loop_uv(p->loop), p->self, node, &to,
+			  &link_options, &link_ops, l);
+	if (rc)
+		drop(l);
+	*out = l;
+	return rc;
+}
+
+static int keep(struct pool_link *l, struct payload *front,
+		const struct payload_vec *body)
+{
+	size_t bytes = front->len + (body ? body->bytes : 0);
+	struct waiting *w;
+	int rc = bytes > WAITING_MAX - l->queue_bytes ? -ENOBUFS : 0;
+
+	rc = rc ? rc : array_grow(&l->queue, l->nqueue, &l->queue_cap, sizeof(*w));
+	if (rc)
+		return rc;
+	w = &l->queue[l->nqueue];
+	payload_vec_init(&w->body);
+	rc = body ? payload_vec_add_all(&w->body, body) : 0;
+	if (rc) {
+		payload_vec_clear(&w->body);
+		return rc;
+	}
+	w->front = payload_ref(front);
+	l->nqueue++;
+	l->queue_bytes += bytes;
+	return 0;
+}
+
+static struct payload *make_front(const struct pool_frame *f, size_t body_len)
+{
+	char room[FRAME_HEAD_MAX];
+	struct buf b;
+	int rc;
+
+	buf_init_in(&b, room, sizeof(room));
+	rc = pack_u64(&b, f->task);
+	rc = rc ? rc : pack_u32(&b, f->instance);
+	rc = rc ? rc : pack_u32(&b, f->from);
+	rc = rc ? rc : pack_u8(&b, (uint8_t)f->type);
+	rc = rc ? rc : buf_append(&b, f->head, f->head_len);
+	return rc ? NULL : frame_header(FRAME_COLLECTIVE, b.data, b.len, body_len);
+}
+
+int pool_send(struct pool *p, uint32_t node, const struct dvm_address *address,
+	      const struct pool_frame *f, const struct payload_vec *body)
+{
+	struct payload *front = make_front(f, body ? body->bytes : 0);
+	struct pool_link *l = find_way(p, node);
+	int rc = front ? 0 : -ENOMEM;
+
+	if (!rc && !l)
+		rc = address ? connect_to(p, node, address, &l) : -ENOTCONN;
+	if (!rc && link_is_proved(l->link))
+		rc = link_send_front(l->link, front, body);
+	else if (!rc)
+		rc = keep(l, front, body);
+	payload_unref(front);
+	return rc;
+}
+
+/* ---- life ---- */
+
+uint16_t pool_port(const struct pool *p)
+{
+	return p->port;
+}
+
+int pool_open(struct pool **out, struct loop *loop, const struct handshake_self *self,
+	      bool local, const struct pool_ops *ops, void *arg,
+	      const struct log_hook *log)
+{
+	struct sockaddr_storage bind_to = { .ss_family = AF_UNSPEC };
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&bind_to;
+	struct pool *p = calloc(1, sizeof(*p));
+	int fd;
+
+	*out = p;
+	if (!p)
+		return -ENOMEM;
+	p->loop = loop;
+	p->self = self;
+	p->ops = *ops;
+	p->arg = arg;
+	strangers_init(&p->strangers, STRANGERS_MAX, drop_stranger, log);
+	if (local) {
+		v4->sin_family = AF_INET;
+		v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	}
+	fd = listener_socket(&bind_to, 0, &p->port);
+	return fd < 0 ? fd : listener_open(&p->listener, loop_uv(loop), fd,
+					   on_accept, p);
+}
+
+void pool_close(struct pool *p)
+{
+	if (!p)
+		return;
+	listener_close(p->listener);
+	p->listener = NULL;
+	while (p->all)
+		drop(p->all);
+	strangers_close(&p->strangers);
+}
+
+void pool_destroy(struct pool *p)
+{
+	free(p);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Links between the daemons of a DVM, made when something is first to be sent, and shared
+ * by all tasks. Each side sends over the link that it made, or, when it had none yet, over
+ * one that the other made, and stays with that: what one sends to another comes in order.
+ *
+ * What they carry are frames of agents (agent/agent.h), as FRAME_COLLECTIVE with a head:
+ * u64 task, u32 instance, u32 position of the sender in the task, u8 type of the frame;
+ * and its own head.
+ *
+ * All calls and callbacks are in the loop's thread. pool_send never calls back.
+ */
+#ifndef PMI2X_DVM_MESH_H
+#define PMI2X_DVM_MESH_H
+
+#include <stdint.h>
+
+#include "dvm/core/dvm_msg.h"
+#include "libio/frames.h"
+#include "libio/handshake.h"
+#include "libio/link.h"
+#include "libio/loop.h"
+#include "libutil/log.h"
+
+struct pool;
+
+struct pool_frame {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t from; /* position in the task */
+	enum frame_type type;
+	const void *head;
+	size_t head_len;
+};
+
+struct pool_ops {
+	/* A frame of the daemon at a node has come. Non-zero ends the link. */
+	int (*frame)(void *arg, uint32_t node, const struct pool_frame *f,
+		     struct payload *body);
+	/* It cannot be reached, or a link to it has broken; for people. */
+	void (*lost)(void *arg, uint32_t node, const char *why);
+	/* A head has come, and is proved. The link is the callee's: see link_hand_over. */
+	void (*head)(void *arg, struct link *l);
+};
+
+/*
+ * Listen: on 127.0.0.1, if `local`. `self`, whose position is the node's in the DVM, and
+ * `log` outlive the pool. 0 or a negative errno.
+ */
+int pool_open(struct pool **out, struct loop *loop, const struct handshake_self *self,
+	      bool local, const struct pool_ops *ops, void *arg,
+	      const struct log_hook *log);
+/* Where it listens. */
+uint16_t pool_port(const struct pool *p);
+/*
+ * 0 or a negative errno; the body (NULL: empty) is referenced. `address` NULL: -ENOTCONN
+ * unless there is a link.
+ */
+int pool_send(struct pool *p, uint32_t node, const struct dvm_address *address,
+	      const struct pool_frame *f, const struct payload_vec *body);
+/* Close all. NULL is allowed. */
+void pool_close(struct pool *p);
+/* After the loop has ended. NULL is allowed. */
+void pool_destroy(struct pool *p);
+
+#endif

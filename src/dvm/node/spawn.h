@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank spawns: what the head is asked for, and what the new task is told of its origin. */
+#ifndef PMI2X_DVM_SPAWN_H
+#define PMI2X_DVM_SPAWN_H
+
+#include "dvm/core/dvm_msg.h"
+#include "libpmi/server.h"
+#include "libpmi/spawn.h"
+
+/* Append the command that all ranks execute, as texts. 0, -ENOBUFS or -ENOMEM. */
+int spawn_put_argv(struct buf *out, const struct spawn_request *r);
+/*
+ * Append dvm_spawn.about: who spawns, how many ranks each command has, and what they find
+ * in their KVS. 0, -ENOBUFS, -EMSGSIZE or -ENOMEM.
+ */
+int spawn_put_about(struct buf *out, const struct spawn_request *r, const char *jobid);
+
+/* The unpacked form. */
+struct spawn_origin {
+	char *jobid;
+	uint32_t *app_sizes; /* NULL: there is one command */
+	uint32_t napps;
+	void *preput;
+	size_t preput_len;
+};
+
+/* 0, -EPROTO or -ENOMEM; then it holds nothing. `ranks` the task has. */
+int spawn_origin_read(struct spawn_origin *out, const struct dvm_bytes *about,
+		      uint32_t ranks);
+void spawn_origin_free(struct spawn_origin *o);
+/* The step is a spawned one; `o` outlives it. */
+void spawn_origin_describe(const struct spawn_origin *o, struct pmi_step *step);
+/* A line for each info key that is not heeded. */
+void spawn_note_ignored(const struct spawn_request *r, const struct log_hook *log);
+
+#endif

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The parts of tasks that have PMI, as the zygote tells of them. */
+#include "dvm/node/tasks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "dvm/common/pmix_offer.h"
+#include "dvm/core/dvm_msg.h"
+#include "dvm/node/task.h"
+#include "libio/attach_fds.h"
+#include "libio/fd.h"
+
+#define PACKET_MAX (DVM_PLACES_MAX + DVM_SPAWN_MAX + 256) /* bytes of a message */
+#define AT_ONCE 64      /* messages until others have their turn */
+
+#define ENDED_KEPT 1024 /* tasks of which it is known that they have ended */
+#define EARLY_MS 60000  /* a frame waits for its task */
+#define EARLY_MAX ((size_t)64 << 20) /* bytes of those that wait */
+
+/* A frame whose task is not known yet. */
+struct early {
+	uint32_t node;
+	struct pool_frame frame;
+	struct payload *head, *body;
+	uint64_t since; /* loop time, ms */
+	struct early *prev, *next;
+};
+
+struct ended {
+	struct task_key key;
+	uint32_t position; /* this node's in it */
+};
+
+struct tasks {
+	struct loop *loop;
+	struct task_host host; /* of all */
+	struct tasks_ops ops;
+	void *arg;
+	struct task *all;      /* by part; task.h */
+	struct task *by_key;
+	struct early *early;   /* oldest first */
+	size_t early_bytes;
+	struct ended ended[ENDED_KEPT];
+	uint32_t next_ended;
+	uv_poll_t poll;
+	int fd;
+	char packet[PACKET_MAX];
+};
+
+/* ---- what tasks say ---- */
+
+static void say(const struct tasks *t, const struct dvm_msg *m)
+{
+	char room[DVM_TEXT_MAX + 64];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (t->fd < 0 || dvm_msg_pack(&b, m))
+		return;
+	t->ops.say(t->arg, b.data, b.len);
+}
+
+static void say_over(const struct tasks *t, uint32_t part)
+{
+	const struct dvm_msg m = {
+		.type = DVM_PMI_OVER, .pmi_part = { .part = part },
+	};
+
+	say(t, &m);
+}
+
+static void fail_part(const struct tasks *t, uint32_t part, const struct task_failure *f)
+{
+	const struct dvm_msg m = {
+		.type = DVM_FAIL,
+		.fail = { part, f->status, f->rank, f->asked,
+			  { f->why, strlen(f->why) } },
+	};
+
+	say(t, &m);
+}
+
+/* Where it is over already, others may still have to hear of it. */
+static void on_failed(void *arg, const struct task *task, const struct task_failure *f)
+{
+	const struct dvm_msg m = {
+		.type = DVM_FAILED,
+		.failed = { task->key.task, (uint32_t)task->key.instance, f->status,
+			    f->rank, f->asked, { f->why, strlen(f->why) } },
+	};
+
+	if (task->over && task->nnodes > 1)
+		say(arg, &m);
+	else
+		fail_part(arg, task->part, f);
+}
+
+static int on_send(void *arg, uint32_t node, const struct dvm_address *address,
+		   const struct pool_frame *f, const struct payload_vec *body)
+{
+	struct tasks *t = arg;
+
+	return t->ops.send(t->arg, node, address, f, body);
+}
+
+static int say_head(const struct tasks *t, const struct dvm_msg *m, size_t max)
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, max);
+	rc = dvm_msg_pack(&out, m);
+	rc = rc ? rc : t->ops.say_head(t->arg, out.data, out.len);
+	buf_free(&out);
+	return rc;
+}
+
+static int on_ask_names(void *arg, const struct task *task, const void *data, size_t len)
+{
+	const struct dvm_msg m = {
+		.type = DVM_NAMES,
+		.names = { task->key.task, (uint32_t)task->key.instance, { data, len } },
+	};
+
+	return len > DVM_NAMES_MAX ? -EMSGSIZE :
+	       say_head(arg, &m, DVM_NAMES_MAX + DVM_TEXT_MAX);
+}
+
+static int on_ask_spawn(void *arg, const struct task *task, struct dvm_spawn *spawn)
+{
+	struct dvm_msg m = { .type = DVM_SPAWN };
+
+	spawn->task = task->key.task;
+	spawn->instance = (uint32_t)task->key.instance;
+	m.spawn = *spawn;
+	return say_head(arg, &m, DVM_COMMAND_MAX + DVM_SPAWN_MAX + DVM_TEXT_MAX);
+}
+
+static void on_ready(void *arg, const struct task *task, const char *why_not)
+{
+	const struct dvm_msg m = {
+		.type = DVM_READY,
+		.ready = { task->key.task, (uint32_t)task->key.instance,
+			   { why_not, why_not ? strlen(why_not) : 0 } },
+	};
+
+	(void)say_head(arg, &m, 2 * DVM_TEXT_MAX);
+}
+
+static void on_pmix_send(void *arg, const struct task *task, const void *head, size_t len,
+			 struct payload *data)
+{
+	const struct tasks *t = arg;
+
+	t->ops.pmix_send(t->arg, task->part, head, len, data);
+}
+
+static void remember_ended(struct tasks *t, const struct task *task)
+{
+	t->ended[t->next_ended] = (struct ended){
+		task->key, task->setup.step.position,
+	};
+	t->next_ended = (t->next_ended + 1) % ENDED_KEPT;
+}
+
+static void on_gone(void *arg, struct task *task)
+{
+	struct tasks *t = arg;
+
+	say_over(t, task->part);
+	remember_ended(t, task);
+	if (t->ops.pmix_drop)
+		t->ops.pmix_drop(t->arg, task->part);
+	HASH_DEL(t->all, task);
+	HASH_DELETE(hh_key, t->by_key, task);
+}
+
+/* ---- what other daemons say ---- */
+
+static struct task *find_by_key(struct tasks *t, const struct task_key *key)
+{
+	struct task *task;
+
+	HASH_FIND(hh_key, t->by_key, key, sizeof(*key), task);
+	return task;
+}
+
+static struct task_key key_of(const struct pool_frame *f)
+{
+	return (struct task_key){ f->task, f->instance };
+}
+
+static bool same_key(const struct task_key *a, const struct task_key *b)
+{
+	return a->task == b->task && a->instance == b->instance;
+}
+
+static const struct ended *find_ended(const struct tasks *t, const struct task_key *key)
+{
+	for (uint32_t i = 0; i < ENDED_KEPT; i++)
+		if (same_key(&t->ended[i].key, key))
+			return &t->ended[i];
+	return NULL;
+}
+
+/* A process that still waits for this node would do so forever. */
+static void say_goodbye(struct tasks *t, uint32_t node, const struct pool_frame *to,
+			uint32_t from)
+{
+	static const uint64_t dealt_with;
+	const struct pool_frame f = {
+		to->task, to->instance, from, FRAME_GOODBYE, NULL, 0,
+	};
+	struct payload *bytes = payload_copy(&dealt_with, sizeof(dealt_with));
+	struct payload_vec body;
+
+	payload_vec_init(&body);
+	if (bytes && !payload_vec_add(&body, bytes))
+		(void)t->ops.send(t->arg, node, NULL, &f, &body);
+	payload_vec_clear(&body);
+	payload_unref(bytes);
+}
+
+static size_t early_size(const struct early *e)
+{
+	return sizeof(*e) + e->head->len + (e->body ? e->body->len : 0);
+}
+
+static void drop_early(struct tasks *t, struct early *e)
+{
+	DL_DELETE(t->early, e);
+	t->early_bytes -= early_size(e);
+	payload_unref(e->head);
+	payload_unref(e->body);
+	free(e);
+}
+
+static int keep_early(struct tasks *t, uint32_t node, const struct pool_frame *f,
+		      struct payload *body)
+{
+	uint64_t now = uv_now(loop_uv(t->loop));
+	struct early *e = malloc(sizeof(*e));
+
+	while (t->early && now - t->early->since > EARLY_MS)
+		drop_early(t, t->early);
+	if (!e)
+		return -ENOMEM;
+	*e = (struct early){ .node = node, .frame = *f, .since = now };
+	e->head = payload_copy(f->head, f->head_len);
+	e->body = payload_ref(body);
+	if (!e->head) {
+		payload_unref(body);
+		free(e);
+		return -ENOMEM;
+	}
+	e->frame.head = e->head->data;
+	DL_APPEND(t->early, e);
+	t->early_bytes += early_size(e);
+	return t->early_bytes > EARLY_MAX ? -ENOBUFS : 0;
+}
+
+static void deliver_early(struct tasks *t, struct task *task)
+{
+	struct early *e, *next;
+	struct task_key key;
+
+	DL_FOREACH_SAFE(t->early, e, next) {
+		key = key_of(&e->frame);
+		if (!same_key(&key, &task->key))
+			continue;
+		task_frame(task, e->node, &e->frame, e->body);
+		drop_early(t, e);
+	}
+}
+
+int tasks_frame(struct tasks *t, uint32_t node, const struct pool_frame *f,
+		struct payload *body)
+{
+	struct task_key key = key_of(f);
+	struct task *task = find_by_key(t, &key);
+	const struct ended *ended = task ? NULL : find_ended(t, &key);
+
+	if (task)
+		task_frame(task, node, f, body);
+	else if (ended && f->type != FRAME_GOODBYE)
+		say_goodbye(t, node, f, ended->position);
+	else if (!ended)
+		return keep_early(t, node, f, body);
+	return 0;
+}
+
+void tasks_node_lost(struct tasks *t, uint32_t node, const char *why)
+{
+	struct task *task, *next;
+
+	HASH_ITER(hh, t->all, task, next)
+		task_node_lost(task, node, why);
+}
+
+/* ---- what the head says ---- */
+
+void tasks_head_says(struct tasks *t, const void *data, size_t len)
+{
+	struct task *task;
+	struct dvm_msg m;
+	struct cursor c;
+
+	cursor_init(&c, data, len);
+	if (dvm_msg_unpack(&c, &m))
+		return;
+	if (m.type == DVM_NAMES) {
+		task = find_by_key(t, &(struct task_key){ m.names.task,
+							  m.names.instance });
+		if (task)
+			task_names_told(task, m.names.data.data, m.names.data.len);
+	} else if (m.type == DVM_SPAWNED) {
+		task = find_by_key(t, &(struct task_key){ m.spawned.task,
+							  m.spawned.instance });
+		if (task)
+			task_spawn_told(task, &m.spawned);
+	}
+}
+
+void tasks_head_lost(struct tasks *t)
+{
+	struct task *task, *next;
+
+	HASH_ITER(hh, t->all, task, next)
+		task_head_lost(task);
+}
+
+/* ---- what the zygote says ---- */
+
+static struct task *find(struct tasks *t, uint32_t part)
+{
+	struct task *task;
+
+	HASH_FIND(hh, t->all, &part, sizeof(part), task);
+	return task;
+}
+
+/* `registration`: taken over. */
+static void begin(struct tasks *t, const struct dvm_pmi_part *m, int registration)
+{
+	const struct task_failure f = {
+		.status = 126 << 8, .why = "no memory for its PMI",
+	};
+	struct task *task = task_create(&t->host, m, registration);
+
+	if (!task) {
+		fail_part(t, m->part, &f);
+		return;
+	}
+	HASH_ADD(hh, t->all, part, sizeof(task->part), task);
+	HASH_ADD(hh_key, t->by_key, key, sizeof(task->key), task);
+	task_begin(task);
+	deliver_early(t, task);
+}
+
+static void say_status(struct tasks *t, struct task *task, const struct dvm_ask *about)
+{
+	struct dvm_msg m = {
+		.type = DVM_TOLD, .told = { .about = *about, .what = DVM_TOLD_PMI },
+	};
+	struct buf status;
+
+	buf_init(&status, DVM_TOLD_MAX);
+	if (task)
+		task_status(task, &status);
+	m.told.data = (struct dvm_bytes){ status.data, status.len };
+	(void)say_head(t, &m, DVM_TOLD_MAX + DVM_TEXT_MAX);
+	buf_free(&status);
+}
+
+/* `fd`: of the packet, taken over; or -1. */
+static void take(struct tasks *t, const struct dvm_msg *m, int fd)
+{
+	struct task *task = find(t, m->pmi_part.part); /* first in all of them */
+
+	if (m->type == DVM_PMI_PART && !task && fd >= 0) {
+		begin(t, &m->pmi_part, fd);
+		return;
+	}
+	fd_close(&fd);
+	if (m->type == DVM_PMI_RANK && task)
+		task_rank_ended(task, m->pmi_rank.slot, m->pmi_rank.status);
+	else if (m->type == DVM_PMI_ASK)
+		say_status(t, task, &m->pmi_ask.about);
+	else if (m->type == DVM_PMI_OVER && task)
+		task_over(task);
+	else if (m->type == DVM_PMI_OVER)
+		say_over(t, m->pmi_part.part); /* there was no memory for it */
+}
+
+/* ---- what pmi2x-pmixd says ---- */
+
+bool tasks_pmix_find(const struct tasks *t, uint32_t address, uint32_t *part)
+{
+	for (const struct task *task = t->all; task; task = task->hh.next) {
+		*part = task->part;
+		if (pmix_offer_address(*part, false) == address)
+			return true;
+	}
+	return false;
+}
+
+int tasks_pmix_message(struct tasks *t, uint32_t part, struct payload *message)
+{
+	struct task *task = find(t, part);
+
+	return task ? task_pmix_message(task, message) : 0;
+}
+
+void tasks_pmix_lost(struct tasks *t, uint32_t part, const char *why)
+{
+	struct task *task = find(t, part);
+
+	if (task)
+		task_pmix_lost(task, why);
+}
+
+/* ---- packets ---- */
+
+/* False: there is none. */
+static bool receive(struct tasks *t)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { t->packet, sizeof(t->packet) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n = recvmsg(t->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct dvm_msg m;
+	struct cursor c;
+	int fd;
+
+	if (n <= 0) {
+		if (n == 0)
+			uv_poll_stop(&t->poll); /* its end shows elsewhere, too */
+		return false;
+	}
+	fd = passed_fd(&msg);
+	cursor_init(&c, t->packet, (size_t)n);
+	if (dvm_msg_unpack(&c, &m))
+		fd_close(&fd);
+	else
+		take(t, &m, fd);
+	return true;
+}
+
+static void on_packets(uv_poll_t *poll, int status, int events)
+{
+	struct tasks *t = poll->data;
+
+	for (int i = 0; i < AT_ONCE && t->fd >= 0 && receive(t); i++)
+		;
+}
+
+/* ---- life ---- */
+
+int tasks_open(struct tasks **out, struct loop *loop, int fd,
+	       const struct tasks_options *options, const struct tasks_ops *ops,
+	       void *arg, const struct log_hook *log)
+{
+	struct tasks *t = calloc(1, sizeof(*t));
+	int rc;
+
+	*out = t;
+	if (!t) {
+		close(fd);
+		return -ENOMEM;
+	}
+	t->fd = fd;
+	t->loop = loop;
+	t->ops = *ops;
+	t->arg = arg;
+	t->host = (struct task_host){
+		.loop = loop, .dvm = options->dvm, .node = options->node,
+		.failed = on_failed, .ask_names = on_ask_names,
+		.ask_spawn = on_ask_spawn, .ready = on_ready, .send = on_send, .gone = on_gone, .arg = t, .log = log,
+		.pmix_send = ops->pmix_send ? on_pmix_send : NULL,
+	};
+	rc = epoll_set_open(&t->host.silent, loop_uv(loop));
+	rc = rc ? rc : uv_poll_init(loop_uv(loop), &t->poll, fd);
+	t->poll.data = t;
+	return rc ? rc : uv_poll_start(&t->poll, UV_READABLE, on_packets);
+}
+
+void tasks_close(struct tasks *t)
+{
+	struct task *task, *next;
+
+	if (!t || t->fd < 0)
+		return;
+	if (t->poll.type != UV_UNKNOWN_HANDLE)
+		uv_close((uv_handle_t *)&t->poll, NULL);
+	fd_close(&t->fd);
+	HASH_ITER(hh, t->all, task, next)
+		task_leave_alone(task);
+	epoll_set_close(t->host.silent);
+	while (t->early)
+		drop_early(t, t->early);
+}
+
+void tasks_destroy(struct tasks *t)
+{
+	free(t);
+}

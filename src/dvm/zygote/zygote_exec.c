@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From fork to exec of a rank, and the environment that it finds.
+ *
+ * A vfork is cheaper than a fork, but this process stands still until the program is
+ * executed: for as long as its file system takes, which may be for ever. So there is a
+ * vfork only for a program that has been executed here before, and was so at once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dvm/zygote/zygote.h"
+#include "libio/registration.h"
+#include "libutil/hash.h"
+#include "supervisor/mpi_program.h"
+#include "supervisor/pmix_env.h"
+
+#define FAULTS 4096    /* places for what went wrong between fork and exec */
+#define EXTRA_MAX 40   /* variables of a rank */
+#define GPU_TEXT_MAX 1024
+#define QUICK 1024     /* places for programs that are executed at once */
+#define QUICK_MS 20    /* what "at once" is */
+
+/* The action that failed. */
+enum stage {
+	STAGE_DIRECTORY,
+	STAGE_OUTPUT,
+	STAGE_AFFINITY,
+	STAGE_PMI,
+	STAGE_EXEC,
+};
+
+/* Written by a child that fails, in memory that it shares. */
+struct fault {
+	pid_t process;
+	enum stage stage;
+	int error;
+	char what[256]; /* its path */
+};
+
+static struct fault *faults;
+
+/* Hashes of a program and how it is looked for; 0: none. */
+static uint32_t quick[QUICK];    /* by itself: it may be executed after a vfork */
+static uint32_t on_trial[FAULTS]; /* by process: executed after a fork */
+
+int zygote_exec_init(void)
+{
+	faults = mmap(NULL, FAULTS * sizeof(*faults), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return faults == MAP_FAILED ? -errno : 0;
+}
+
+static void fail(enum stage stage, const char *what)
+{
+	struct fault *f = &faults[getpid() % FAULTS];
+
+	f->process = getpid();
+	f->stage = stage;
+	f->error = errno;
+	snprintf(f->what, sizeof(f->what), "%s", what);
+	_exit(f->error == ENOENT ? 127 : 126);
+}
+
+static void end_trial(pid_t process, bool good)
+{
+	uint32_t *program = &on_trial[process % FAULTS];
+
+	if (*program && good)
+		quick[*program % QUICK] = *program;
+	*program = 0;
+}
+
+const char *zygote_exec_failure(pid_t process, int status)
+{
+	static const char *const words[] = {
+		[STAGE_DIRECTORY] = "cannot enter the directory",
+		[STAGE_OUTPUT] = "cannot write",
+		[STAGE_AFFINITY] = "cannot be bound to its cores",
+		[STAGE_PMI] = "cannot be given its PMI",
+		[STAGE_EXEC] = "cannot execute",
+	};
+	static char why[512];
+	struct fault *f = &faults[process % FAULTS];
+	const bool failed = f->process == process;
+
+	/* One that was killed may have waited for its program until then. */
+	end_trial(process, !failed && WIFEXITED(status));
+	if (!failed)
+		return NULL;
+	f->process = 0;
+	snprintf(why, sizeof(why), "%s %s: %s", words[f->stage], f->what,
+		 strerror(f->error));
+	return why;
+}
+
+/* ---- environment ---- */
+
+/* A user may have hundreds, most of which differ from all others in their first letter. */
+static bool begins(const char *variable, const char *prefix, size_t len)
+{
+	return *variable == *prefix && !strncmp(variable, prefix, len);
+}
+
+/*
+ * Is the variable one of the step or program that started the DVM, and wrong in a task?
+ */
+static bool is_foreign(const char *variable)
+{
+	static const char *const prefixes[] = {
+		"SLURM_STEP", "SLURM_TASK", "SLURM_PROCID=", "SLURM_LOCALID=",
+		"SLURM_NODEID=", "SLURM_NTASKS", "SLURM_NPROCS=", "SLURM_NNODES=",
+		"SLURM_CPU_BIND", "SLURM_CPUS_PER_TASK=", "SLURM_SRUN_COMM",
+		"SLURM_LAUNCH_NODE", "SLURM_DISTRIBUTION=", "SLURM_GTIDS=",
+		"PMI_", "PMIX_", "PMI2X_DVM_", "MPIR_CVAR_PMI_VERSION=",
+	};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (begins(variable, prefixes[i], strlen(prefixes[i])))
+			return strncmp(variable, "PMIX_MCA_", 9) != 0;
+	return false;
+}
+
+static void put(char *extra[EXTRA_MAX], size_t *n, const char *name,
+		unsigned long long value)
+{
+	if (*n < EXTRA_MAX &&
+	    asprintf(&extra[*n], "%s=%llu", name, value) >= 0)
+		++*n;
+}
+
+static void put_text(char *extra[EXTRA_MAX], size_t *n, const char *name,
+		     const char *value)
+{
+	if (*n < EXTRA_MAX && asprintf(&extra[*n], "%s=%s", name, value) >= 0)
+		++*n;
+}
+
+static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
+		     const struct node_rank *r, const struct resources *has)
+{
+	static const char *const names[] = {
+		"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
+	};
+	char list[GPU_TEXT_MAX] = "";
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < LEDGER_GPUS_MAX && len < sizeof(list); i++) {
+		if (!(r->gpus >> i & 1))
+			continue;
+		if (has->gpus[i])
+			len += (size_t)snprintf(list + len, sizeof(list) - len,
+						"%s%s", len ? "," : "",
+						has->gpus[i]);
+		else
+			len += (size_t)snprintf(list + len, sizeof(list) - len,
+						"%s%u", len ? "," : "", i);
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		put_text(extra, n, names[i], list);
+}
+
+/* ---- PMIx ---- */
+
+struct pmix_list {
+	char **extra;
+	size_t *n;
+	const struct dvm_bytes *env; /* the user's */
+};
+
+static bool is_set(const struct dvm_bytes *env, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *t = dvm_texts_next(env, NULL); t; t = dvm_texts_next(env, t))
+		if (!strncmp(t, name, len) && t[len] == '=' && !is_foreign(t))
+			return true;
+	return false;
+}
+
+static void set_pmix(void *arg, const char *name, const char *value, bool weak)
+{
+	const struct pmix_list *list = arg;
+
+	if (!weak || !is_set(list->env, name))
+		put_text(list->extra, list->n, name, value);
+}
+
+/* Nodes that are not called what their machine is may share it. */
+static bool shares_machine(const char *node)
+{
+	char machine[256] = "";
+
+	gethostname(machine, sizeof(machine) - 1);
+	machine[strcspn(machine, ".")] = '\0';
+	return strcmp(machine, node) != 0;
+}
+
+static void put_pmix(char *extra[EXTRA_MAX], size_t *n, const struct node_rank *r,
+		     const struct resources *has, const char *jobid)
+{
+	const struct pmix_offer *o = &has->pmix;
+	const struct pmix_env e = {
+		.jobid = jobid, .node = has->node,
+		.address = { pmix_offer_address(r->part, false),
+			     pmix_offer_address(r->part, true) },
+		.port = { o->port, o->port }, .gds = o->gds, .dir = o->dir,
+		.shares_machine = shares_machine(has->node),
+	};
+	struct pmix_list list = { extra, n, &r->profile->env };
+	const char *step = getenv("SLURM_STEP_ID");
+
+	if (step) /* without it Open MPI 4.1 takes each rank for a program of its own */
+		put_text(extra, n, "SLURM_STEP_ID", step);
+	put(extra, n, "PMIX_RANK", r->launch->first_rank + r->local);
+	pmix_env_each(&e, set_pmix, &list);
+}
+
+/* ---- all of them ---- */
+
+/* Arguments and environment of a rank. */
+struct program {
+	char **argv, **env;
+	char *extra[EXTRA_MAX]; /* of the variables those that are its own */
+	size_t nextra;
+	char *pmi_fd;           /* of these: room for the number; NULL: it has no PMI */
+};
+
+static void put_pmi(struct program *p, const struct node_rank *r,
+		    const struct resources *has)
+{
+	char **extra = p->extra;
+	size_t *n = &p->nextra;
+	const struct dvm_launch *l = r->launch;
+	char jobid[DVM_JOBID_MAX];
+
+	dvm_jobid(jobid, has->dvm, l->task, l->instance);
+	put_text(extra, n, "PMI_FD", "-2147483648");
+	p->pmi_fd = *n ? extra[*n - 1] + strlen("PMI_FD=") : NULL;
+	put(extra, n, "PMI_RANK", l->first_rank + r->local);
+	put(extra, n, "PMI_SIZE", l->ranks);
+	put_text(extra, n, "PMI_JOBID", jobid);
+	if (l->spawned.len)
+		put(extra, n, "PMI_SPAWNED", 1);
+	if (has->pmix.port)
+		put_pmix(extra, n, r, has, jobid);
+}
+
+static void put_all(struct program *p, const struct node_rank *r,
+		    const struct resources *has, bool pmi)
+{
+	const struct dvm_launch *l = r->launch;
+	uint32_t rank = l->first_rank + r->local;
+	char **extra = p->extra;
+	size_t *n = &p->nextra;
+
+	put(extra, n, "PMI2X_DVM_TASK", l->task);
+	put(extra, n, "PMI2X_DVM_INSTANCE", l->instance);
+	put(extra, n, "PMI2X_DVM_RANK", rank);
+	put(extra, n, "PMI2X_DVM_RANKS", l->ranks);
+	put(extra, n, "SLURM_PROCID", rank);
+	put(extra, n, "SLURM_LOCALID", r->local);
+	put(extra, n, "SLURM_NTASKS", l->ranks);
+	put(extra, n, "SLURM_NPROCS", l->ranks);
+	put(extra, n, "SLURM_NODEID", l->node);
+	put(extra, n, "SLURM_NNODES", l->nodes);
+	put_text(extra, n, "SLURMD_NODENAME", has->node);
+	put(extra, n, "OMP_NUM_THREADS", cores_count(&r->cores));
+	if (has->has.gpus)
+		put_gpus(extra, n, r, has);
+	if (pmi)
+		put_pmi(p, r, has);
+}
+
+static bool has_name(char *const *list, size_t n, const char *variable)
+{
+	size_t len = strcspn(variable, "=") + 1;
+
+	for (size_t i = 0; i < n; i++)
+		if (begins(list[i], variable, len))
+			return true;
+	return false;
+}
+
+static char **make_environment(struct program *p, const struct dvm_bytes *env)
+{
+	char **out = calloc(dvm_texts_count(env) + p->nextra + 1, sizeof(*out));
+	size_t n = 0;
+
+	if (!out)
+		return NULL;
+	for (const char *t = dvm_texts_next(env, NULL); t;
+	     t = dvm_texts_next(env, t)) {
+		/* The user's own settings for OpenMP take precedence. */
+		if (!strncmp(t, "OMP_NUM_THREADS=", 16) ||
+		    (!is_foreign(t) && !has_name(p->extra, p->nextra, t)))
+			out[n++] = (char *)(uintptr_t)t;
+	}
+	for (size_t i = 0; i < p->nextra; i++)
+		if (!has_name(out, n, p->extra[i]))
+			out[n++] = p->extra[i];
+	return out;
+}
+
+static char **make_argv(const struct dvm_bytes *argv)
+{
+	char **out = calloc(dvm_texts_count(argv) + 1, sizeof(*out));
+	size_t n = 0;
+
+	if (!out)
+		return NULL;
+	for (const char *t = dvm_texts_next(argv, NULL); t;
+	     t = dvm_texts_next(argv, t))
+		out[n++] = (char *)(uintptr_t)t;
+	return out;
+}
+
+static void program_free(struct program *p)
+{
+	for (size_t i = 0; i < p->nextra; i++)
+		free(p->extra[i]);
+	free(p->env);
+	free(p->argv);
+}
+
+/* Before the fork: a child of vfork must not allocate. 0 or -ENOMEM. */
+static int program_make(struct program *p, const struct node_rank *r,
+			const struct resources *has, bool pmi)
+{
+	*p = (struct program){ .argv = make_argv(&r->launch->argv) };
+	put_all(p, r, has, pmi);
+	p->env = make_environment(p, &r->profile->env);
+	if (p->argv && p->env && (p->pmi_fd || !pmi))
+		return 0;
+	program_free(p);
+	return -ENOMEM;
+}
+
+/* ---- the child ---- */
+
+static void bind_to_cores(const struct node_rank *r, const struct resources *has)
+{
+	cpu_set_t set;
+
+	if (!has->bound || cores_next(&r->cores, 0) == DVM_CORES_MAX)
+		return;
+	CPU_ZERO(&set);
+	for (uint32_t i = cores_next(&r->cores, 0); i < has->has.cores;
+	     i = cores_next(&r->cores, i + 1))
+		CPU_OR(&set, &set, &has->cpus[i]);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		fail(STAGE_AFFINITY, "");
+}
+
+/* %t: the task, %r: the rank, %i: the instance, %%: a per cent sign. */
+static void expand(char *out, size_t size, const struct node_rank *r)
+{
+	const struct dvm_launch *l = r->launch;
+	size_t n = 0;
+
+	for (const char *at = l->path.data; *at && n < size - 24; at++) {
+		char c = *at == '%' ? *++at : 0;
+
+		if (c == 't')
+			n += (size_t)sprintf(out + n, "%llu",
+					     (unsigned long long)l->task);
+		else if (c == 'r')
+			n += (size_t)sprintf(out + n, "%u",
+					     l->first_rank + r->local);
+		else if (c == 'i')
+			n += (size_t)sprintf(out + n, "%u", l->instance);
+		else
+			out[n++] = c ? c : *at;
+		if (!*at)
+			break;
+	}
+	out[n] = '\0';
+}
+
+/* Ranks that write to one file do so one after another, whatever is in it. */
+static int open_file(const struct node_rank *r)
+{
+	char path[DVM_TEXT_MAX];
+	int fd;
+
+	expand(path, sizeof(path), r);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
+			(r->launch->ranks > 1 ? O_APPEND : O_TRUNC), 0666);
+	if (fd < 0)
+		fail(STAGE_OUTPUT, path);
+	return fd;
+}
+
+static void set_stdio(const struct node_rank *r, const int output[2])
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int out = output[0], err = output[1];
+
+	if (r->launch->output == DVM_OUTPUT_FILE)
+		out = open_file(r);
+	if (r->launch->output == DVM_OUTPUT_NONE)
+		out = err = null;
+	if (dup2(null, 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
+	    dup2(err < 0 ? null : err, 2) < 0)
+		fail(STAGE_OUTPUT, "standard output");
+}
+
+static void open_pmi(const struct node_rank *r, int registration, char *number)
+{
+	int fd, rc = registration_of_rank(registration, r->local, &fd);
+
+	if (!rc) {
+		sprintf(number, "%d", fd);
+		return;
+	}
+	errno = -rc;
+	fail(STAGE_PMI, "");
+}
+
+/* As execvp finds it; "" when it does not. */
+static void find_program(char out[PATH_MAX], const char *name)
+{
+	const char *path = getenv("PATH");
+
+	snprintf(out, PATH_MAX, "%s", strchr(name, '/') ? name : "");
+	while (path && *path && !strchr(name, '/')) {
+		size_t len = strcspn(path, ":");
+
+		snprintf(out, PATH_MAX, "%.*s/%s", (int)len, path, name);
+		if (!access(out, X_OK))
+			return;
+		path += len + (path[len] == ':');
+		*out = '\0';
+	}
+}
+
+/* Each of its ranks would be alone, and none would say so. */
+static void warn_of_pmix(const struct node_rank *r, const struct resources *has,
+			 const char *program)
+{
+	char path[PATH_MAX];
+
+	if (!node_wants_pmi(r->launch) || has->pmix.port ||
+	    r->launch->first_rank + r->local)
+		return;
+	find_program(path, program);
+	if (mpi_program(path) == MPI_PROGRAM_PMIX)
+		fprintf(stderr, "pmi2x-dvm: %s is of Open MPI and needs PMIx, which node %s cannot serve: without libpmix 4.2 or later (libpmix2 of Debian) there each rank is alone\n",
+			program, has->node);
+}
+
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+__attribute__((noreturn))
+static void become(const struct node_rank *r, const struct resources *has,
+		   const struct rank_fds *fds, const struct program *p)
+{
+	if (p->pmi_fd)
+		open_pmi(r, fds->registration, p->pmi_fd);
+	/* Not a session: where those are scheduled as groups, ranks of a busy node
+	   would wait for one another, and for pmi2x-dvmd, as for strangers. */
+	setpgid(0, 0);
+	reset_signals();
+	bind_to_cores(r, has);
+	if (chdir(r->profile->cwd.data) < 0)
+		fail(STAGE_DIRECTORY, r->profile->cwd.data);
+	set_stdio(r, fds->output);
+	warn_of_pmix(r, has, p->argv[0]);
+	execvp(p->argv[0], p->argv);
+	fail(STAGE_EXEC, p->argv[0]);
+	_exit(126);
+}
+
+/* ---- which way ---- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* The program and how it is looked for; not 0. */
+static uint32_t hash_program(const struct node_rank *r, const char *program)
+{
+	const uint32_t hash = hash_seeded(r->profile->number, program, strlen(program));
+
+	return hash ? hash : 1;
+}
+
+static pid_t start_at_once(const struct node_rank *r, const struct resources *has,
+			   const struct rank_fds *fds, const struct program *p,
+			   uint32_t *known)
+{
+	const uint64_t begin = now_ms();
+	pid_t pid = vfork();
+
+	if (!pid)
+		become(r, has, fds, p);
+	if (now_ms() - begin > QUICK_MS)
+		*known = 0;
+	return pid;
+}
+
+static pid_t start(const struct node_rank *r, const struct resources *has,
+		   const struct rank_fds *fds, const struct program *p)
+{
+	const uint32_t program = hash_program(r, p->argv[0]);
+	uint32_t *known = &quick[program % QUICK];
+	pid_t pid;
+
+	/* To open what a user has named may take for ever, too. */
+	if (*known == program && r->launch->output != DVM_OUTPUT_FILE)
+		return start_at_once(r, has, fds, p, known);
+	pid = fork();
+	if (!pid)
+		become(r, has, fds, p);
+	if (pid > 0)
+		on_trial[pid % FAULTS] = program;
+	return pid;
+}
+
+pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
+		  const struct rank_fds *fds)
+{
+	char **own = environ;
+	struct program p;
+	pid_t pid;
+	int rc = program_make(&p, rank, has, fds->registration >= 0);
+
+	if (rc)
+		return rc;
+	environ = p.env; /* its PATH counts */
+	pid = start(rank, has, fds, &p);
+	if (pid < 0)
+		pid = -errno;
+	environ = own;
+	program_free(&p);
+	return pid;
+}
