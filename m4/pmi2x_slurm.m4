@@ -13,7 +13,7 @@ AS_HELP_STRING([--with-slurm=PREFIX],
     [], [with_slurm=yes])
   AC_ARG_WITH([slurm-source],
     [AS_HELP_STRING([--with-slurm-source=DIR],
-      [source tree of the installed Slurm version (contrib/slurm-source gets
+      [source tree of the installed Slurm version (contrib/build/slurm-source gets
        it) @<:@$SLURM_SOURCE or ./slurm-source@:>@])],
     [], [with_slurm_source=])
   AC_ARG_WITH([slurm-plugindir],
@@ -92,7 +92,7 @@ AC_DEFUN([_PMI2X_SLURM_SOURCE], [
   AS_IF([test -z "$with_slurm_source"], [with_slurm_source=$SLURM_SOURCE])
   AS_IF([test -z "$with_slurm_source" && test -d ./slurm-source],
     [with_slurm_source=`pwd`/slurm-source])
-  pmi2x_remedy="Get the right one with: $srcdir/contrib/slurm-source DIR, then configure with --with-slurm-source=DIR"
+  pmi2x_remedy="Get the right one with: $srcdir/contrib/build/slurm-source DIR, then configure with --with-slurm-source=DIR"
   AC_MSG_CHECKING([for the Slurm source tree])
   AS_CASE([$with_slurm_source],
     [""|yes|no], [AC_MSG_RESULT([not given])
@@ -109,7 +109,7 @@ AC_DEFUN([_PMI2X_SLURM_SOURCE], [
   AS_IF([test "$pmi2x_source_version" != "$pmi2x_slurm_version"],
     [AC_MSG_ERROR([the source tree is Slurm $pmi2x_source_version, but Slurm $pmi2x_slurm_version is installed, which would refuse the plugin. $pmi2x_remedy])])
   AS_IF([test ! -f "$with_slurm_source/config.h"],
-    [AC_MSG_ERROR([$with_slurm_source has not been configured: $srcdir/contrib/slurm-source "$with_slurm_source" prepares it])])
+    [AC_MSG_ERROR([$with_slurm_source has not been configured: $srcdir/contrib/build/slurm-source "$with_slurm_source" prepares it])])
 
   # Neither make nor configure can pass on a path with a space.
   AS_CASE([$with_slurm_source], [*@<:@\ \	@:>@*],
@@ -134,7 +134,7 @@ AC_DEFUN([_PMI2X_SLURM_LAYOUT], [
 @%:@endif], [[return sizeof(((stepd_step_rec_t *)0)->msg->global_task_ids) == 0]])],
     [AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([a plugin cannot be compiled with $with_slurm_source (see config.log): use a Slurm that this release of pmi2x names in its README. If this is one, remove the source tree and get it again with contrib/slurm-source])])
+     AC_MSG_ERROR([a plugin cannot be compiled with $with_slurm_source (see config.log): use a Slurm that this release of pmi2x names in its README. If this is one, remove the source tree and get it again with contrib/build/slurm-source])])
   _PMI2X_SLURM_TYPES
   AC_COMPUTE_INT([pmi2x_conf_size], [sizeof(slurm_conf_t)],
     [#include "slurm_compat.h"], [pmi2x_conf_size=0])

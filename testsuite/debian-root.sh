@@ -43,7 +43,7 @@ make_root() # ROOT RELEASE MIRROR [PACKAGE...]
 		echo "apt has no mirror of Debian here: name one with --mirror" >&2
 		return 1
 	}
-	command -v debootstrap >/dev/null || "$top/contrib/install-deps" chroot ||
+	command -v debootstrap >/dev/null || "$top/contrib/build/install-deps" chroot ||
 		return
 	rm -rf --one-file-system "$root"
 	mkdir -p "$root"

@@ -123,7 +123,7 @@ bench_matrix = --private 16 --mpi none,pmi2,pmi2x:stock,pmi2x:own,floor \
 bench: bench-inst
 	svg=`/usr/bin/python3 -c "import matplotlib" 2>/dev/null && \
 		echo "--svg bench-plots"`; \
-	/usr/bin/python3 $(srcdir)/contrib/tools/pmi2x-bench-collectives $(bench_places) \
+	/usr/bin/python3 $(srcdir)/contrib/bench/pmi2x-bench-collectives $(bench_places) \
 		$(bench_matrix) --csv bench.csv $$svg $(BENCH_FLAGS)
 
 CLEANFILES += bench.csv bench-inst.log
@@ -132,8 +132,53 @@ clean-local: clean-bench
 clean-bench:
 	-rm -rf bench-inst bench-plots
 
+# pmi2x bench collectives, launch and dvm; src/tools/local.mk installs the programs.
+dist_man_MANS += contrib/bench/pmi2x-bench-collectives.1 contrib/bench/pmi2x-bench-dvm.1 \
+	contrib/bench/pmi2x-bench-launch.1
+dist_modules_DATA = contrib/bench/pmi2x_plot.py
+benchdir = $(modulesdir)/pmi2x_bench
+dist_bench_DATA = \
+	contrib/bench/pmi2x_bench/__init__.py \
+	contrib/bench/pmi2x_bench/command.py \
+	contrib/bench/pmi2x_bench/errors.py \
+	contrib/bench/pmi2x_bench/layout.py \
+	contrib/bench/pmi2x_bench/limits.py \
+	contrib/bench/pmi2x_bench/matrix.py \
+	contrib/bench/pmi2x_bench/place.py \
+	contrib/bench/pmi2x_bench/plots.py \
+	contrib/bench/pmi2x_bench/record.py \
+	contrib/bench/pmi2x_bench/report.py \
+	contrib/bench/pmi2x_bench/steps.py
+dvm_benchdir = $(modulesdir)/pmi2x_dvm_bench
+dist_dvm_bench_DATA = \
+	contrib/bench/pmi2x_dvm_bench/__init__.py \
+	contrib/bench/pmi2x_dvm_bench/dvm.py \
+	contrib/bench/pmi2x_dvm_bench/peers.py \
+	contrib/bench/pmi2x_dvm_bench/report.py \
+	contrib/bench/pmi2x_dvm_bench/rows.py
+startupdir = $(modulesdir)/pmi2x_startup
+dist_startup_DATA = \
+	contrib/bench/pmi2x_startup/__init__.py \
+	contrib/bench/pmi2x_startup/allocation.py \
+	contrib/bench/pmi2x_startup/capacity.py \
+	contrib/bench/pmi2x_startup/counters.py \
+	contrib/bench/pmi2x_startup/fit.py \
+	contrib/bench/pmi2x_startup/matrix.py \
+	contrib/bench/pmi2x_startup/measure.py \
+	contrib/bench/pmi2x_startup/mpi-noop.c \
+	contrib/bench/pmi2x_startup/plan.py \
+	contrib/bench/pmi2x_startup/plots.py \
+	contrib/bench/pmi2x_startup/programs.py \
+	contrib/bench/pmi2x_startup/record.py \
+	contrib/bench/pmi2x_startup/report.py \
+	contrib/bench/pmi2x_startup/simulated.py \
+	contrib/bench/pmi2x_startup/sources.py \
+	contrib/bench/pmi2x_startup/strace.py \
+	contrib/bench/pmi2x_startup/waiting.py \
+	contrib/bench/pmi2x_startup/where.py
+
 EXTRA_DIST += testsuite/unit/startup-test.py
-dist_check_SCRIPTS += testsuite/unit/bench-test.sh \
+dist_check_SCRIPTS += testsuite/unit/bench-test.sh testsuite/unit/dvm-bench-test.sh \
 	testsuite/unit/lookup-test.sh testsuite/unit/startup-test.sh
-TESTS += testsuite/unit/bench-test.sh testsuite/unit/lookup-test.sh \
-	testsuite/unit/startup-test.sh
+TESTS += testsuite/unit/bench-test.sh testsuite/unit/dvm-bench-test.sh \
+	testsuite/unit/lookup-test.sh testsuite/unit/startup-test.sh

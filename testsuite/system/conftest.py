@@ -28,7 +28,7 @@ OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--build", help="what contrib/build-tree made", type=pathlib.Path
+        "--build", help="what contrib/build/build-tree made", type=pathlib.Path
     )
     parser.addoption(
         "--prefix", help="where it is installed (BUILD/inst)", type=pathlib.Path

@@ -12,8 +12,8 @@ import pytest
 
 from harness import run
 
-TOOLS = pathlib.Path(__file__).parents[2] / "contrib" / "tools"
-sys.path.insert(0, str(TOOLS))
+BENCH = pathlib.Path(__file__).parents[2] / "contrib" / "bench"
+sys.path.insert(0, str(BENCH))
 
 from pmi2x_bench import layout, limits, matrix, place  # noqa: E402
 from pmi2x_bench import record, report, steps  # noqa: E402

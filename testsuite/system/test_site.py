@@ -25,7 +25,7 @@ PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 def make_site(prefix, kind, path, nodes, *options):
     missing = [name for name in PROGRAMS if not shutil.which(name, path=PATH)]
     if missing:
-        pytest.skip(f"--site needs {' '.join(missing)}: contrib/install-deps test")
+        pytest.skip(f"--site needs {' '.join(missing)}: contrib/build/install-deps test")
     cluster = Cluster(prefix, path, kind, nodes, ["--site", *PATIENCE, *options])
     cluster.up()
     return cluster

@@ -4,7 +4,7 @@
 # what cannot be measured and says why. Nothing here needs Slurm.
 set -u
 floor=contrib/bench/floor
-bench=${srcdir:-.}/contrib/tools/pmi2x-bench-collectives
+bench=${srcdir:-.}/contrib/bench/pmi2x-bench-collectives
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 out=$tmp/out

@@ -12,8 +12,8 @@ import unittest
 import unittest.mock
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
-PROGRAM = SOURCE / "contrib/tools/pmi2x-check"
-sys.path.insert(0, str(SOURCE / "contrib/tools"))
+PROGRAM = SOURCE / "src/tools/pmi2x-check"
+sys.path.insert(0, str(SOURCE / "src/tools"))
 
 from pmi2x_check import judge, local  # noqa: E402
 from pmi2x_check.judge import CRITICAL, OK, UNKNOWN, WARNING, Finding  # noqa: E402

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
-COMMAND = SOURCE / "contrib/tools/pmi2x"
+COMMAND = SOURCE / "src/tools/pmi2x"
 
 
 def pmi2x(*argv, **env):
@@ -33,7 +33,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual((done.stdout, done.returncode), ("<a b><--help><>", 7))
 
     def test_each_has_help_and_a_page(self):
-        page = (SOURCE / "contrib/tools/pmi2x.1").read_text()
+        page = (SOURCE / "src/tools/pmi2x.1").read_text()
         self.assertGreater(len(verbs()), 12)
         for verb in verbs():
             with self.subTest(verb=verb):

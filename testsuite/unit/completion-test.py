@@ -16,7 +16,7 @@ import termios
 import unittest
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
-TOOLS = SOURCE / "contrib/tools"
+TOOLS = SOURCE / "src/tools"
 FILES = TOOLS / "completion"
 PROMPT = "ready>"
 PATIENCE_S = int(os.environ.get("PMI2X_TEST_PATIENCE", "60"))

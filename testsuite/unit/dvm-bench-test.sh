@@ -12,7 +12,7 @@ command -v python3 >/dev/null || {
 	echo "SKIP: no python3 for pmi2x bench dvm"
 	exit 77
 }
-set -- python3 "${srcdir:-.}/contrib/tools/pmi2x-bench-dvm"
+set -- python3 "${srcdir:-.}/contrib/bench/pmi2x-bench-dvm"
 cat >"$tmp/good.csv" <<'END'
 # machine: one
 row,what,round,nodes,value,unit

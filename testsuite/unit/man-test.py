@@ -126,7 +126,7 @@ def options_of(words):
 
 @functools.cache
 def verb_table():
-    shown = subprocess.run([program("contrib/tools/pmi2x"), "--help"], check=True,
+    shown = subprocess.run([program("src/tools/pmi2x"), "--help"], check=True,
                            stdout=subprocess.PIPE, text=True, timeout=60).stdout
     return set(re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", shown, re.M))
 
@@ -237,7 +237,7 @@ class Shown(unittest.TestCase):
                       "srun -n4 pmi2x probe --wrong", "pmi2x cluster upp -N4",
                       "pmi2x cluster run srun -N4 pmi2x probe rng", "pmi2x help chekc",
                       "pmi2x trace --liv 1.0", "./testsuite/run --systm", "make chek",
-                      "contrib/install-deps \\\n        --list --lst"):
+                      "contrib/build/install-deps \\\n        --list --lst"):
             for text in f"text\n\n    {wrong}\n", f".Bd -literal\n{wrong}\n.Ed\n":
                 with self.subTest(command=wrong):
                     self.assertEqual(len(self.faults(text)), 1)

@@ -20,7 +20,7 @@ probe() { # STATUS PROGRAM [--run ARGUMENT...]
 	want=$1
 	shift
 	status=0
-	contrib/tools/pmi2x-probe --mpi "$@" >"$dir/out" 2>&1 </dev/null ||
+	src/tools/pmi2x-probe --mpi "$@" >"$dir/out" 2>&1 </dev/null ||
 		status=$?
 	[ "$status" = "$want" ] || fail "$1: exit status $status, not $want"
 }

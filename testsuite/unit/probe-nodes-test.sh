@@ -60,7 +60,7 @@ chmod +x "$dir"/[st]*
 
 probe() { # STATUS
 	status=0
-	PATH=$dir:$PATH contrib/tools/pmi2x-probe --nodes 'n[1-3]' \
+	PATH=$dir:$PATH src/tools/pmi2x-probe --nodes 'n[1-3]' \
 		>"$dir/out" 2>&1 || status=$?
 	[ "$status" = "$1" ] || fail "exit status $status, not $1"
 }

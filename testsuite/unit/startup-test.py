@@ -13,8 +13,8 @@ import tempfile
 import types
 import unittest
 
-TOOLS = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "tools"
-sys.path.insert(0, str(TOOLS))
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "bench"
+sys.path.insert(0, str(BENCH))
 
 from pmi2x_bench import limits, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402

@@ -23,7 +23,7 @@ for program in contrib/bench/pmi2x-noop testsuite/fake/fake-server; do
 done
 chmod +x "$tmp"/programs/*
 unset SLURM_JOB_ID
-set -- python3 "$src/contrib/tools/pmi2x-bench-launch" \
+set -- python3 "$src/contrib/bench/pmi2x-bench-launch" \
 	--programs "$tmp/programs" --libraries "$PWD/contrib/libpmi2x/.libs" -q
 
 ends 2 "there is no 'tru'" "$@" --tests tru

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # pmi2x trace on traces made by hand: numbers, names, and what is missing.
 set -u
-trace=${srcdir:-.}/contrib/tools/pmi2x-trace
+trace=${srcdir:-.}/src/tools/pmi2x-trace
 tmp=$(mktemp -d) || exit 99
 trap 'rm -rf "$tmp"' EXIT
 out=$tmp/out

@@ -15,8 +15,8 @@ import unittest
 from unittest import mock
 
 SOURCE = pathlib.Path(os.environ.get("srcdir", ".")).resolve()
-PROGRAM = SOURCE / "contrib/tools/pmi2x-why"
-sys.path.insert(0, str(SOURCE / "contrib/tools"))
+PROGRAM = SOURCE / "src/tools/pmi2x-why"
+sys.path.insert(0, str(SOURCE / "src/tools"))
 
 from pmi2x_why import nodes, reader, words  # noqa: E402
 

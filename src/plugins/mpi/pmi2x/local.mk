@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The Slurm plugin. Slurm wants the file mpi_pmi2x.so, without lib and version.
-EXTRA_DIST += contrib/slurm-source src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
+EXTRA_DIST += contrib/build/slurm-source src/plugins/mpi/pmi2x/mpi_pmi2x.conf.5
 man_MANS =
 if BUILD_PLUGIN
 slurm_plugin_LTLIBRARIES = mpi_pmi2x.la

@@ -21,7 +21,7 @@ class Pmi2x(AutotoolsPackage):
     variant("plugin", default=False, description="The plugin, for the slurm of this spec")
     variant("slurm_source", default="none", values=lambda value: True, multi=False,
             when="+plugin", description="Source tree of that slurm, where its configure "
-            "has been run, or that contrib/slurm-source has made")
+            "has been run, or that contrib/build/slurm-source has made")
 
     depends_on("c", type="build")
     depends_on("pkgconfig", type="build")

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe --nodes: the nodes, and what Slurm says of them. */
-#include "probe_node_list.h"
+#include "tools/probe_node_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "probe_process.h"
+#include "tools/probe_process.h"
 
 #define NODES_MAX 65536
 #define STUCK_S 60 /* KillWait, and time for epilogs */

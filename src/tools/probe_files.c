@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe: asks a program's loader for its libraries. */
-#include "probe_files.h"
+#include "tools/probe_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libutil/elf_needs.h"
-#include "probe_process.h"
+#include "tools/probe_process.h"
 
 /* Findings from the file itself. */
 struct own {

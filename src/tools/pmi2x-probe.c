@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe: tries out whatever PMI server it runs under. */
-#include "probe.h"
+#include "tools/probe.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x-build.h"
-#include "probe_mpi.h"
+#include "tools/probe_mpi.h"
 
 static void vsay(FILE *to, const char *prefix, const char *fmt, va_list ap)
 {

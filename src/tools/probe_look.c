@@ -5,7 +5,7 @@
  * library: they are known by words that they cannot do without, such as the name of the
  * variable in which a launcher hands them their connection.
  */
-#include "probe_look.h"
+#include "tools/probe_look.h"
 
 #include <fcntl.h>
 #include <stdio.h>

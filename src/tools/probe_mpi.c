@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe --mpi PROGRAM: from what is in its files to a verdict. */
-#include "probe_mpi.h"
+#include "tools/probe_mpi.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe.h"
-#include "probe_files.h"
-#include "probe_look.h"
+#include "tools/probe.h"
+#include "tools/probe_files.h"
+#include "tools/probe_look.h"
 
 #define SERVED "srun --mpi=pmi2x"
 

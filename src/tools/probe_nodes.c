@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe.h"
-#include "probe_node_list.h"
-#include "probe_process.h"
+#include "tools/probe.h"
+#include "tools/probe_node_list.h"
+#include "tools/probe_process.h"
 
 #define WAIT_S "60" /* for the nodes to become free */
 #define STEP_S 120  /* for this, and the step itself */

@@ -7,7 +7,7 @@
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"
-#include "probe.h"
+#include "tools/probe.h"
 
 #define TEXT_MAX 1024
 

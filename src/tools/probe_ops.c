@@ -8,7 +8,7 @@
 
 #include "pmi2.h"
 #include "pmi2x.h"
-#include "probe.h"
+#include "tools/probe.h"
 
 #define TEXT_MAX PMI2_MAX_VALLEN
 #define KVS_COUNT 16           /* keys of each rank in "kvs" */

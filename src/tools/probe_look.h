@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "probe_files.h"
+#include "tools/probe_files.h"
 
 /* Names and paths are of `files` or constants; NULL: there is none. */
 struct probe_look {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pmi2x-probe: runs a program and reads what it prints. */
-#include "probe_process.h"
+#include "tools/probe_process.h"
 
 #include <errno.h>
 #include <stdio.h>

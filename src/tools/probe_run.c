@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probe.h"
-#include "probe_mpi.h"
-#include "probe_process.h"
+#include "tools/probe.h"
+#include "tools/probe_mpi.h"
+#include "tools/probe_process.h"
 
 #define RANKS 2
 #define LAUNCHER_WORDS_MAX 32

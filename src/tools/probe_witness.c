@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "libutil/decimal.h"
-#include "probe.h"
-#include "probe_mpi.h"
-#include "probe_process.h"
+#include "tools/probe.h"
+#include "tools/probe_mpi.h"
+#include "tools/probe_process.h"
 
 #define HEAD_MAX 64 /* bytes: enough to know a first request */
 

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+bin_PROGRAMS += src/tools/pmi2x-probe
+src_tools_pmi2x_probe_SOURCES = \
+	src/tools/pmi2x-probe.c \
+	src/tools/probe.h \
+	src/tools/probe_files.c \
+	src/tools/probe_files.h \
+	src/tools/probe_look.c \
+	src/tools/probe_look.h \
+	src/tools/probe_mpi.c \
+	src/tools/probe_mpi.h \
+	src/tools/probe_node_list.c \
+	src/tools/probe_node_list.h \
+	src/tools/probe_nodes.c \
+	src/tools/probe_ops.c \
+	src/tools/probe_process.c \
+	src/tools/probe_process.h \
+	src/tools/probe_run.c \
+	src/tools/probe_show.c \
+	src/tools/probe_witness.c
+src_tools_pmi2x_probe_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
+	-DAGENT_PROGRAM='"$(pkglibexecdir)/pmi2x-agent"' \
+	-DPROBE_SERVER='"$(pkglibexecdir)/fake-server"'
+src_tools_pmi2x_probe_LDADD = contrib/libpmi2x/libpmi2x.la libutil.la
+dist_man_MANS += src/tools/pmi2x-probe.1
+
+# Python programs find their modules in src/tools or contrib/bench in the source
+# tree, and below modulesdir once they are installed.
+modulesdir = $(pkgdatadir)/python
+python_programs = src/tools/pmi2x
+# The programs of its verbs.
+python_verbs = contrib/bench/pmi2x-bench-collectives contrib/bench/pmi2x-bench-dvm \
+	contrib/bench/pmi2x-bench-launch contrib/bench/pmi2x-bench-lookup \
+	contrib/cluster/pmi2x-cluster contrib/sim/pmi2x-sim-plot \
+	contrib/sim/pmi2x-sim-validate src/tools/pmi2x-check src/tools/pmi2x-trace \
+	src/tools/pmi2x-why
+dist_bin_SCRIPTS += $(python_programs)
+dist_pkglibexec_SCRIPTS += $(python_verbs)
+dist_man_MANS += src/tools/pmi2x.1 src/tools/pmi2x-check.1 src/tools/pmi2x-trace.1 \
+	src/tools/pmi2x-why.1
+
+tracedir = $(modulesdir)/pmi2x_trace
+dist_trace_DATA = \
+	src/tools/pmi2x_trace/__init__.py \
+	src/tools/pmi2x_trace/chrome.py \
+	src/tools/pmi2x_trace/division.py \
+	src/tools/pmi2x_trace/phases.py \
+	src/tools/pmi2x_trace/records.py \
+	src/tools/pmi2x_trace/status.py
+pmi2x_checkdir = $(modulesdir)/pmi2x_check
+dist_pmi2x_check_DATA = \
+	src/tools/pmi2x_check/__init__.py \
+	src/tools/pmi2x_check/judge.py \
+	src/tools/pmi2x_check/local.py \
+	src/tools/pmi2x_check/look.py \
+	src/tools/pmi2x_check/trial.py
+whydir = $(modulesdir)/pmi2x_why
+dist_why_DATA = \
+	src/tools/pmi2x_why/__init__.py \
+	src/tools/pmi2x_why/nodes.py \
+	src/tools/pmi2x_why/reader.py \
+	src/tools/pmi2x_why/words.py
+
+# Where shells look for completions, below the prefix.
+bash_completiondir = $(datadir)/bash-completion/completions
+dist_bash_completion_DATA = src/tools/completion/pmi2x
+zsh_completiondir = $(datadir)/zsh/site-functions
+dist_zsh_completion_DATA = src/tools/completion/_pmi2x
+
+EXTRA_DIST += testsuite/unit/check-test.py testsuite/unit/command-test.py \
+	testsuite/unit/completion-test.py testsuite/unit/why-test.py
+tools_tests = testsuite/unit/trace-test.sh \
+	testsuite/unit/probe-nodes-test.sh testsuite/unit/probe-mpi-test.sh \
+	testsuite/unit/command-test.sh
+dist_check_SCRIPTS += $(tools_tests)
+TESTS += $(tools_tests)
+
+# Programs learn where they are.
+install-exec-hook: install-python-programs
+.PHONY: install-python-programs
+install-python-programs:
+	build=`$(BUILD_ID)`; \
+	put() { $(SED) -e "s|^VERSION = .*|VERSION = \"$$build\"|" \
+		-e 's|^MODULES = .*|MODULES = "$(modulesdir)"|' \
+		-e 's|^BINARIES = .*|BINARIES = "$(bindir)"|' \
+		-e 's|^PROGRAMS = .*|PROGRAMS = "$(pkglibexecdir)"|' \
+		-e 's|^LIBRARIES = .*|LIBRARIES = "$(libdir)"|' \
+		-e 's|^PLUGINS = .*|PLUGINS = "$(slurm_plugindir)"|' \
+		-e 's|^MANUALS = .*|MANUALS = "$(mandir)"|' \
+		"$(srcdir)/$$1" >"$(DESTDIR)$$2/$${1##*/}"; }; \
+	for path in $(python_programs); do put $$path $(bindir) || exit 1; done; \
+	for path in $(python_verbs); do put $$path $(pkglibexecdir) || exit 1; done
