@@ -75,7 +75,10 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 	switch (r->type) {
 	case JOURNAL_COUNTS:
 		r->counts = (struct journal_counts){ fuzz_u8(in), fuzz_u8(in),
-			fuzz_u8(in), fuzz_u32(in) };
+			fuzz_u8(in), fuzz_u32(in), fuzz_u8(in), fuzz_u8(in) };
+		break;
+	case JOURNAL_WAITED:
+		r->waited = (struct journal_waited){ fuzz_u8(in), fuzz_u8(in), fuzz_u8(in) };
 		break;
 	case JOURNAL_PROFILE:
 		r->profile.number = fuzz_u8(in);

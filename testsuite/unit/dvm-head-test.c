@@ -354,6 +354,68 @@ static void those_who_wait_are_told(void **state)
 	bed_destroy(b);
 }
 
+/* A client confirms what it was told; until then another wait covers it, too. */
+static void wait_covers_what_nobody_has_waited_for(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
+	deliver_all(b);
+	end_process(b, 1, 3 << 8);
+	deliver_all(b);
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	assert_int_equal(number(end_of(b, 1), "code"), 3);
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	ask(b, "{'op':'waited'}");
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 1);
+	ask(b, "{'op':'wait','ids':[1,2]}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	bed_destroy(b);
+}
+
+static void results_that_are_not_kept_are_counted(void **state)
+{
+	const int requests = 101, tasks = 100; /* 100 more than HEAD_KEPT_MAX */
+	struct bed *b = bed_create((size_t)(requests * tasks));
+	struct buf list;
+
+	buf_init(&list, 8192);
+	for (int i = 0; i < tasks; i++)
+		assert_int_equal(buf_puts(&list, i ? ",{'argv':['x']}" : "{'argv':['x']}"), 0);
+	for (int i = 0; i < requests; i++)
+		ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[%.*s]}", (int)list.len,
+		    list.data);
+	ask(b, "{'op':'cancel','all':true}");
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 10000 + status_of(b, "running"));
+	assert_int_equal(number(event(b, "ok"), "before"), 100 - status_of(b, "running"));
+	assert_int_equal(number(event(b, "ok"), "before_failed"), 100 - status_of(b, "running"));
+	ask(b, "{'op':'wait','ids':[50]}");
+	assert_int_equal(number(event(b, "ok"), "unkept"), 1);
+	ask(b, "{'op':'waited'}");
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "before"), 0);
+	buf_free(&list);
+	bed_destroy(b);
+}
+
+/* The client that has it goes, and with it the task. */
+static void task_of_run_is_no_other_waits_business(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
+	deliver_all(b);
+	end_process(b, 1, 3 << 8);
+	deliver_all(b);
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 0);
+	bed_destroy(b);
+}
+
 /* ---- what a node says of its ranks ---- */
 
 static bool is_that(void *arg, int64_t process)
@@ -529,6 +591,9 @@ int main(void)
 		cmocka_unit_test(a_typo_does_not_end_a_dvm),
 		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
 		cmocka_unit_test(those_who_wait_are_told),
+		cmocka_unit_test(wait_covers_what_nobody_has_waited_for),
+		cmocka_unit_test(results_that_are_not_kept_are_counted),
+		cmocka_unit_test(task_of_run_is_no_other_waits_business),
 		cmocka_unit_test(every_task_ends_once_whatever_happens),
 	};
 

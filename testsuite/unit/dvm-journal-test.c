@@ -8,7 +8,7 @@
 #include "dvm-sealed.h"
 #include "wrap-memory.h"
 
-#define RECORDS 7
+#define RECORDS 8
 
 static bool refuse;
 
@@ -25,7 +25,7 @@ static struct dvm_bytes bytes(const char *text)
 static void make_records(struct journal_record out[RECORDS])
 {
 	out[0] = (struct journal_record){ .type = JOURNAL_COUNTS,
-		.counts = { 7, 6, 2, 5 } };
+		.counts = { 7, 6, 2, 5, 4, 1 } };
 	out[1] = (struct journal_record){ .type = JOURNAL_PROFILE,
 		.profile = { 3, bytes("id"), bytes("/tmp"), bytes("A=B") } };
 	out[2] = (struct journal_record){ .type = JOURNAL_SUBMIT,
@@ -40,6 +40,7 @@ static void make_records(struct journal_record out[RECORDS])
 			 .why = bytes("because"), .node = bytes("n2") } };
 	out[6] = (struct journal_record){ .type = JOURNAL_NODES,
 		.nodes = { 900, true, 2, UINT64_C(1) << 33, true } };
+	out[7] = (struct journal_record){ .type = JOURNAL_WAITED, .waited = { 7, 1, 1 } };
 }
 
 /* A journal with all of them; ends[i] is where record i - 1 ends. */

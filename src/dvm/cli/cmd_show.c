@@ -240,10 +240,14 @@ int cmd_wait(int argc, char **argv)
 	struct conn *c = conn_open(o.dvm);
 	bool all = o.all || optind == argc;
 	struct results r = { 0 };
+	json_t *request;
+	int rc;
 
 	results_begin(&r);
-	results_wait_for(&r, c, request_for("wait", all, argc - optind,
-					    argv + optind));
+	request = request_for("wait", all, argc - optind, argv + optind);
+	json_object_set_new(request, "unwaited", json_boolean(all));
+	results_wait_for(&r, c, request);
+	rc = results_end(&r, c);
 	conn_close(c);
-	return results_end(&r);
+	return rc;
 }

@@ -473,14 +473,17 @@ static void add_arguments(struct submission *s, int argc, char **argv)
 
 static int finish(struct submission *s)
 {
+	int rc;
+
 	flush(s);
 	if (!s->wait) {
 		conn_close(s->conn);
 		return s->results.refused ? 1 : 0;
 	}
 	results_collect(&s->results, s->conn);
+	rc = results_end(&s->results, s->conn);
 	conn_close(s->conn);
-	return results_end(&s->results);
+	return rc;
 }
 
 int cmd_submit(int argc, char **argv)

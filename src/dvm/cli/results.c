@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dvm/core/head.h"
+
 #define FAILURES_SHOWN 10
 #define SHOW_S 0.5 /* between two lines of progress */
 
@@ -68,7 +70,8 @@ static void print_failure(const struct results *r, json_t *task)
 
 static void note_task(struct results *r, json_t *task)
 {
-	bool failed = get_number(task, "code") != 0;
+	bool failed = get_number(task, "code") != 0 ||
+		      !strcmp(get_text(task, "state"), "cancelled");
 
 	r->ended++;
 	note_times(r, task);
@@ -155,6 +158,9 @@ void results_wait_for(struct results *r, struct conn *c, json_t *request)
 	conn_on_event(c, on_event, r);
 	event = conn_ask(c, request);
 	r->submitted = (size_t)get_number(event, "tasks");
+	r->before = (size_t)get_number(event, "before");
+	r->failed_before = (size_t)get_number(event, "before_failed");
+	r->unkept = (size_t)get_number(event, "unkept");
 	json_decref(event);
 	results_collect(r, c);
 }
@@ -191,14 +197,24 @@ static void print_summary(struct results *r)
 	fputc('\n', stderr);
 }
 
-int results_end(struct results *r)
+static void confirm(struct conn *c)
+{
+	json_decref(conn_ask(c, json_pack("{s:s}", "op", "waited")));
+}
+
+int results_end(struct results *r, struct conn *c)
 {
 	if (!r->quiet)
 		print_summary(r);
+	if (r->unkept)
+		fprintf(stderr, "pmi2x-dvm: %zu tasks have ended, and their results are not kept any more: the last %d are\n",
+			r->unkept, HEAD_KEPT_MAX);
 	free(r->setups);
 	if (r->report && (ferror(r->report) | fclose(r->report))) {
 		fprintf(stderr, "pmi2x-dvm: the report cannot be written\n");
 		return 1;
 	}
-	return r->failed || r->refused || r->failed_before ? 1 : 0;
+	if (c)
+		confirm(c);
+	return r->failed || r->refused || r->failed_before || r->unkept ? 1 : 0;
 }

@@ -12,6 +12,7 @@ struct results {
 	FILE *report;       /* each result as a line of JSON; NULL: nowhere */
 	bool quiet;         /* no summary, and no lines about failed tasks */
 	size_t submitted, refused, ended, failed;
+	size_t unkept;      /* that have ended, and whose results are not kept */
 	size_t before, failed_before; /* that had ended when this command began */
 	double *setups;     /* seconds from being placed to being started */
 	size_t nsetups, setups_cap;
@@ -30,7 +31,10 @@ void results_event(struct results *r, json_t *event);
 void results_collect(struct results *r, struct conn *c);
 /* Send this request ("wait"), and collect what it names. */
 void results_wait_for(struct results *r, struct conn *c, json_t *request);
-/* Print the summary. The exit status: 0, or 1 when one has failed or was refused. */
-int results_end(struct results *r);
+/*
+ * Print the summary, and tell the head, if any, that these tasks have been reported. The
+ * exit status: 0, or 1 when one has failed, was cancelled or refused, or is not known.
+ */
+int results_end(struct results *r, struct conn *c);
 
 #endif

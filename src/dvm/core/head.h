@@ -16,6 +16,7 @@
  *   head_nodes.c   nodes that come later, and go before the end
  *   head_adopt.c   tasks that have outlived another head
  *   head_unreached.c  nodes that cannot be told to end tasks
+ *   head_wait.c    clients that wait for tasks
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H

@@ -69,6 +69,7 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 		return;
 	HASH_DEL(h->clients, c);
 	tasks_lose_client(h, client);
+	wait_client_gone(h, c);
 	for (size_t i = 0; i < c->nprofiles; i++)
 		profile_release(h, c->profiles[i]);
 	free(c->profiles);
@@ -184,26 +185,17 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 
 /* ---- requests about tasks ---- */
 
-static void answer_done_at(struct dvm_head *h, const struct head_client *c,
-			   json_t *request, size_t count, uint64_t at)
-{
-	client_answer_at(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
-					"tasks", (json_int_t)count,
-					"ended", (json_int_t)h->done,
-					"failed", (json_int_t)h->failed,
-					"line", (json_int_t)h->line), at);
-}
-
 static void answer_done(struct dvm_head *h, const struct head_client *c,
 			json_t *request, size_t count)
 {
-	answer_done_at(h, c, request, count, 0);
+	client_answer(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I}", "ev", "ok",
+					"tasks", (json_int_t)count,
+					"ended", (json_int_t)h->done,
+					"failed", (json_int_t)h->failed,
+					"line", (json_int_t)h->line));
 }
 
-typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
-			uint32_t client);
-
-static size_t for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
+size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 		       json_t *request, uint32_t client)
 {
 	struct head_task *t, *next;
@@ -239,32 +231,41 @@ static bool ids_ok(struct dvm_head *h, const struct head_client *c,
 	return true;
 }
 
-/* "ids": [...], or "all": true for those that have not ended. */
-static void for_tasks(struct dvm_head *h, const struct head_client *c,
-		      json_t *request, task_fn fn, uint64_t at)
+bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
+		      task_fn fn, size_t *count, size_t *unkept)
 {
 	json_t *ids = json_object_get(request, "ids"), *id;
-	size_t i, n = 0;
+	struct head_task *t;
+	size_t i;
 
+	*count = *unkept = 0;
 	if (json_is_true(json_object_get(request, "all"))) {
-		n = for_list(h, h->queued, fn, request, c->number);
-		n += for_list(h, h->running, fn, request, c->number);
+		*count = client_for_list(h, h->queued, fn, request, c->number);
+		*count += client_for_list(h, h->running, fn, request, c->number);
 	} else if (!json_is_array(ids)) {
 		client_refuse(h, c, request,
 			      "say which: \"ids\": [...] or \"all\": true");
-		return;
+		return false;
 	} else if (!ids_ok(h, c, request, ids)) {
-		return;
+		return false;
 	}
 	json_array_foreach(ids, i, id) {
-		struct head_task *t =
-			task_find(h, (uint64_t)json_integer_value(id));
-
+		t = task_find(h, (uint64_t)json_integer_value(id));
 		if (t)
 			fn(h, t, request, c->number);
-		n += t != NULL;
+		*count += t != NULL;
+		*unkept += !t;
 	}
-	answer_done_at(h, c, request, n, at);
+	return true;
+}
+
+static void do_to_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
+			task_fn fn)
+{
+	size_t count, unkept;
+
+	if (client_for_tasks(h, c, request, fn, &count, &unkept))
+		answer_done(h, c, request, count);
 }
 
 static void cancel_one(struct dvm_head *h, struct head_task *t, json_t *request,
@@ -280,15 +281,9 @@ static void signal_one(struct dvm_head *h, struct head_task *t, json_t *request,
 				  json_object_get(request, "signal")));
 }
 
-static void wait_one(struct dvm_head *h, struct head_task *t, json_t *request,
-		     uint32_t client)
-{
-	(void)task_watch(h, t, client);
-}
-
 static void on_cancel(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	for_tasks(h, c, request, cancel_one, 0);
+	do_to_tasks(h, c, request, cancel_one);
 }
 
 static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request)
@@ -299,14 +294,7 @@ static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request
 	if (number < 1 || number > 64)
 		client_refuse(h, c, request, "\"signal\" is a number from 1 to 64");
 	else
-		for_tasks(h, c, request, signal_one, 0);
-}
-
-/* The answer tells of ends, by their number. */
-static void on_wait(struct dvm_head *h, struct head_client *c, json_t *request)
-{
-	journal_hurry(h);
-	for_tasks(h, c, request, wait_one, h->journal.end_at);
+		do_to_tasks(h, c, request, signal_one);
 }
 
 static void append_list(const struct dvm_head *h, const struct head_task *list,
@@ -495,8 +483,8 @@ static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 		return;
 	}
 	if (work == WORK_CANCEL) {
-		for_list(h, h->queued, cancel_one, request, 0);
-		for_list(h, h->running, cancel_one, request, 0);
+		(void)client_for_list(h, h->queued, cancel_one, request, 0);
+		(void)client_for_list(h, h->running, cancel_one, request, 0);
 	}
 	head_drain(h);
 	answer_done(h, c, request, n);
@@ -518,7 +506,8 @@ static const struct request {
 	const char *op;
 	void (*handle)(struct dvm_head *h, struct head_client *c, json_t *request);
 } requests[] = {
-	{ "hello", on_hello },   { "submit", on_submit }, { "wait", on_wait },
+	{ "hello", on_hello },   { "submit", on_submit }, { "wait", wait_request },
+	{ "waited", waited_request },
 	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
 	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
 	{ "undrain", on_undrain }, { "down", on_down },   { "why", on_why },

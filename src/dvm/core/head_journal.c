@@ -185,6 +185,13 @@ void journal_end(struct dvm_head *h, struct head_task *t)
 		t->end_at = h->journal.end_at = position(h);
 }
 
+void journal_waited(struct dvm_head *h, const struct journal_waited *w)
+{
+	const struct journal_record r = { .type = JOURNAL_WAITED, .waited = *w };
+
+	(void)put(h, &r, DURABLE_LATER);
+}
+
 /* ---- giving it to the host ---- */
 
 static void note_failure(struct dvm_head *h, int error)
@@ -313,6 +320,8 @@ static void read_counts(struct replay *r, const struct journal_counts *c)
 		h->line = c->line;
 	h->done += c->done;
 	h->failed += c->failed;
+	h->unkept.tasks += c->unwaited;
+	h->unkept.failed += c->unwaited_failed;
 }
 
 static struct head_profile *define(struct dvm_head *h,
@@ -414,7 +423,7 @@ static int read_submit(struct replay *r, const struct journal_submit *j)
 	if (j->line > h->line)
 		h->line = j->line;
 	t->submitted_ns = j->submitted_ns;
-	t->cancelled = j->tied;
+	t->cancelled = t->waited = j->tied;
 	return *why ? add_unfit(r, j->task, why) : 0;
 }
 
@@ -466,6 +475,7 @@ static int read_record(struct replay *r, const struct journal_record *j)
 	case JOURNAL_START: read_start(r, &j->start); return 0;
 	case JOURNAL_CANCEL: read_cancel(r, j->cancelled); return 0;
 	case JOURNAL_END: read_end(r, &j->end); return 0;
+	case JOURNAL_WAITED: wait_read(r->h, &j->waited); return 0;
 	default: return 0;
 	}
 }
@@ -608,6 +618,7 @@ bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r)
 	case JOURNAL_START: return task_find(h, r->start.task);
 	case JOURNAL_CANCEL: return task_find(h, r->cancelled);
 	case JOURNAL_END: return task_find(h, r->end.task);
+	case JOURNAL_WAITED: return task_find(h, r->waited.task);
 	case JOURNAL_NODES: return true;
 	default: return false;
 	}
@@ -615,9 +626,11 @@ bool dvm_head_knows(struct dvm_head *h, const struct journal_record *r)
 
 void dvm_head_forgotten(const struct dvm_head *h, struct journal_counts *out)
 {
+	struct unwaited unkept = wait_unkept(h);
 	const struct head_task *t;
 
-	*out = (struct journal_counts){ h->next_id, h->done, h->failed, h->line };
+	*out = (struct journal_counts){ h->next_id, h->done, h->failed, h->line,
+					unkept.tasks, unkept.failed };
 	DL_FOREACH(h->ended, t) {
 		out->done--;
 		out->failed -= t->result.status || t->result.cancelled;

@@ -99,6 +99,8 @@ struct head_task {
 	bool lost;        /* with a node: the rest of it is being ended */
 	bool launched;    /* it runs, and its nodes have been told */
 	uint64_t start_at, end_at; /* positions behind its records in the journal */
+	bool waited;      /* ended, and a client that waited for that has confirmed it */
+	uint32_t told;    /* ended: the client that was told last; 0: none */
 	bool asked_names; /* of the host, see ops.names */
 	bool follow;      /* watchers of it hear of tasks that it spawns, and watch them */
 	struct head_spawn *spawned;  /* by a task; NULL: by a client */
@@ -125,6 +127,11 @@ struct head_spawn {
 	struct head_spawn *prev, *next; /* of the parent's children */
 };
 
+/* Tasks that have ended, whose results are not kept, and that nobody has waited for. */
+struct unwaited {
+	uint64_t tasks, failed; /* failed are tasks, too */
+};
+
 /* Lines that a client is sent when the journal is safe up to a position. */
 struct held_lines {
 	uint64_t at;
@@ -139,6 +146,7 @@ struct head_client {
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
 	bool refused;  /* it is of another version: what it asks is not heard */
+	struct unwaited unkept; /* of what it waits for */
 	json_t *ended; /* tasks of this turn, an array; or NULL */
 	uint64_t ended_at; /* behind the last of their records */
 	UT_hash_handle hh;
@@ -185,6 +193,7 @@ struct dvm_head {
 	size_t nqueued, nrunning, nended;           /* in them */
 	uint64_t next_id;         /* from 1 */
 	uint64_t done, failed;    /* ever */
+	struct unwaited unkept;
 	uint64_t line;            /* the last of all tasks */
 	struct head_journal journal;
 	bool adopting;            /* until it is resumed */
@@ -252,6 +261,20 @@ void head_unreached_turn(struct dvm_head *h);
 /* A client has asked for the end: nodes that cannot be reached are not waited for. */
 void head_down_begins(struct dvm_head *h, uint32_t client);
 void head_stop_turn(struct dvm_head *h);
+
+/* ---- head_wait.c ---- */
+
+/* The requests {"op":"wait", ...} and {"op":"waited"}. */
+void wait_request(struct dvm_head *h, struct head_client *c, json_t *request);
+void waited_request(struct dvm_head *h, struct head_client *c, json_t *request);
+/* The result of a task is not kept any more. */
+void wait_task_forgotten(struct dvm_head *h, const struct head_task *t);
+/* A client has gone: what it has not confirmed is for others. */
+void wait_client_gone(struct dvm_head *h, struct head_client *c);
+/* A record of the journal. */
+void wait_read(struct dvm_head *h, const struct journal_waited *r);
+/* All that nobody has confirmed. */
+struct unwaited wait_unkept(const struct dvm_head *h);
 
 /* ---- head_profile.c ---- */
 
@@ -363,6 +386,7 @@ int journal_submit(struct dvm_head *h, const struct head_task *t, json_t *json);
 void journal_start(struct dvm_head *h, struct head_task *t);
 void journal_cancel(struct dvm_head *h, const struct head_task *t);
 void journal_end(struct dvm_head *h, struct head_task *t);
+void journal_waited(struct dvm_head *h, const struct journal_waited *w);
 /* There are more or fewer nodes, or this head begins. */
 void journal_nodes(struct dvm_head *h, bool begins);
 /* Is all written? It is tried now. */
@@ -405,6 +429,19 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 		   json_t *request, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
+			uint32_t client);
+/* Do it to the tasks of a list: how many there are. */
+size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
+		       json_t *request, uint32_t client);
+/*
+ * Do it to those of "ids", or, with "all": true, to those that have not ended. *count: how
+ * many there are. *unkept: that have ended, and whose results are not kept. False: the
+ * client has been told what is wrong.
+ */
+bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
+		      task_fn fn, size_t *count, size_t *unkept);
+
 /* ---- head_report.c ---- */
 
 /*
@@ -419,7 +456,7 @@ json_t *report_task(const struct dvm_head *h, const struct head_task *t);
 json_t *report_status(const struct dvm_head *h);
 /* The task has ended: its watchers are told at the end of the turn. */
 void report_ended(struct dvm_head *h, struct head_task *t);
-void report_ended_to(struct dvm_head *h, const struct head_task *t,
+void report_ended_to(struct dvm_head *h, struct head_task *t,
 		     uint32_t client);
 void report_output(struct dvm_head *h, const struct head_task *t,
 		   const struct dvm_output_msg *m);

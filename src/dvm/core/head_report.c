@@ -111,7 +111,7 @@ json_t *report_task(const struct dvm_head *h, const struct head_task *t)
 
 /* ---- events ---- */
 
-void report_ended_to(struct dvm_head *h, const struct head_task *t, uint32_t client)
+void report_ended_to(struct dvm_head *h, struct head_task *t, uint32_t client)
 {
 	struct head_client *c = client_find(h, client);
 
@@ -120,6 +120,7 @@ void report_ended_to(struct dvm_head *h, const struct head_task *t, uint32_t cli
 	if (!c->ended)
 		c->ended = json_array();
 	json_array_append_new(c->ended, report_task(h, t));
+	t->told = client;
 	if (t->end_at > c->ended_at)
 		c->ended_at = t->end_at;
 }

@@ -155,8 +155,10 @@ struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
 
 static void forget_oldest(struct dvm_head *h)
 {
-	while (h->nended > HEAD_KEPT_MAX)
+	while (h->nended > HEAD_KEPT_MAX) {
+		wait_task_forgotten(h, h->ended);
 		task_free(h, h->ended);
+	}
 }
 
 static void end_task(struct dvm_head *h, struct head_task *t)
@@ -168,6 +170,7 @@ static void end_task(struct dvm_head *h, struct head_task *t)
 	h->done++;
 	if (t->result.status || t->cancelled)
 		h->failed++;
+	t->waited |= t->tied || t->spawned; /* others have nothing to do with it */
 	move(h, t, TASK_ENDED);
 	journal_end(h, t);
 	report_ended(h, t);

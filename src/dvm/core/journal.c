@@ -30,7 +30,9 @@ static int put_counts(struct buf *b, const struct journal_counts *r)
 
 	rc = rc ? rc : pack_u64(b, r->done);
 	rc = rc ? rc : pack_u64(b, r->failed);
-	return rc ? rc : pack_u64(b, r->line);
+	rc = rc ? rc : pack_u64(b, r->line);
+	rc = rc ? rc : pack_u64(b, r->unwaited);
+	return rc ? rc : pack_u64(b, r->unwaited_failed);
 }
 
 static int put_profile(struct buf *b, const struct journal_profile *r)
@@ -91,6 +93,14 @@ static int put_nodes(struct buf *b, const struct journal_nodes *r)
 	return rc ? rc : pack_u64(b, r->slots);
 }
 
+static int put_waited(struct buf *b, const struct journal_waited *r)
+{
+	int rc = pack_u64(b, r->task);
+
+	rc = rc ? rc : pack_u64(b, r->count);
+	return rc ? rc : pack_u64(b, r->failed);
+}
+
 static int put_body(struct buf *b, const struct journal_record *r)
 {
 	int rc = pack_u8(b, (uint8_t)r->type);
@@ -105,6 +115,7 @@ static int put_body(struct buf *b, const struct journal_record *r)
 	case JOURNAL_CANCEL: return pack_u64(b, r->cancelled);
 	case JOURNAL_END: return put_end(b, &r->end);
 	case JOURNAL_NODES: return put_nodes(b, &r->nodes);
+	case JOURNAL_WAITED: return put_waited(b, &r->waited);
 	default: return -EMSGSIZE;
 	}
 }
@@ -193,6 +204,10 @@ static void get_counts(struct cursor *c, struct journal_counts *r)
 	r->done = unpack_u64(c);
 	r->failed = unpack_u64(c);
 	r->line = unpack_u64(c);
+	if (!cursor_left(c)) /* of a release that did not count these */
+		return;
+	r->unwaited = unpack_u64(c);
+	r->unwaited_failed = unpack_u64(c);
 }
 
 static void get_profile(struct cursor *c, struct journal_profile *r)
@@ -252,9 +267,16 @@ static void get_nodes(struct cursor *c, struct journal_nodes *r)
 	r->slots = unpack_u64(c);
 }
 
+static void get_waited(struct cursor *c, struct journal_waited *r)
+{
+	r->task = unpack_u64(c);
+	r->count = unpack_u64(c);
+	r->failed = unpack_u64(c);
+}
+
 static bool get_body(struct cursor *c, struct journal_record *r)
 {
-	r->type = (enum journal_type)unpack_u8(c);
+	*r = (struct journal_record){ .type = (enum journal_type)unpack_u8(c) };
 	switch (r->type) {
 	case JOURNAL_COUNTS: get_counts(c, &r->counts); break;
 	case JOURNAL_PROFILE: get_profile(c, &r->profile); break;
@@ -263,6 +285,7 @@ static bool get_body(struct cursor *c, struct journal_record *r)
 	case JOURNAL_CANCEL: r->cancelled = unpack_u64(c); break;
 	case JOURNAL_END: get_end(c, &r->end); break;
 	case JOURNAL_NODES: get_nodes(c, &r->nodes); break;
+	case JOURNAL_WAITED: get_waited(c, &r->waited); break;
 	default: return false;
 	}
 	return cursor_done(c);

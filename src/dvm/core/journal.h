@@ -34,6 +34,7 @@ enum journal_type {
 	JOURNAL_CANCEL,
 	JOURNAL_END,
 	JOURNAL_NODES,
+	JOURNAL_WAITED,
 	JOURNAL_TYPES,
 };
 
@@ -41,6 +42,7 @@ struct journal_counts {
 	uint64_t next_id;
 	uint64_t done, failed; /* failed are done, too */
 	uint64_t line;         /* see journal_submit */
+	uint64_t unwaited, unwaited_failed; /* done, and no client has waited for them */
 };
 
 struct journal_profile {
@@ -87,6 +89,12 @@ struct journal_nodes {
 	bool stay;          /* of a head that begins: these have waited for it */
 };
 
+/* A client has waited for a task that had ended, or for `count` tasks of JOURNAL_COUNTS. */
+struct journal_waited {
+	uint64_t task;      /* 0: of JOURNAL_COUNTS */
+	uint64_t count, failed;
+};
+
 struct journal_record {
 	enum journal_type type;
 	union {
@@ -97,6 +105,7 @@ struct journal_record {
 		uint64_t cancelled; /* a task */
 		struct journal_end end;
 		struct journal_nodes nodes;
+		struct journal_waited waited;
 	};
 };
 

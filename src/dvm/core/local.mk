@@ -21,7 +21,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_report.c \
 	src/dvm/core/head_submit.c \
 	src/dvm/core/head_task.c \
-	src/dvm/core/head_unreached.c \
+	src/dvm/core/head_unreached.c src/dvm/core/head_wait.c \
 	src/dvm/core/head_why.c \
 	src/dvm/core/history.c src/dvm/core/history.h \
 	src/dvm/core/history_count.c \

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients that wait for tasks. A client confirms what it was told of with
+ * {"op": "waited"}; until then a later "unwaited" covers these tasks, too, also of another
+ * head. The head keeps the last HEAD_KEPT_MAX results, and of earlier ones how many nobody
+ * has waited for.
+ */
+#include "dvm/core/head_private.h"
+
+#include <utlist.h>
+
+static bool has_failed(const struct head_task *t)
+{
+	return t->result.status || t->result.cancelled;
+}
+
+static void add(struct unwaited *to, const struct unwaited *n)
+{
+	to->tasks += n->tasks;
+	to->failed += n->failed;
+}
+
+/* ---- requests ---- */
+
+static void wait_one(struct dvm_head *h, struct head_task *t, json_t *request,
+		     uint32_t client)
+{
+	(void)task_watch(h, t, client);
+}
+
+/* Results that are kept: how many the client will be told. */
+static size_t tell_ended(struct dvm_head *h, const struct head_client *c)
+{
+	struct head_task *t;
+	size_t n = 0;
+
+	DL_FOREACH(h->ended, t) {
+		if (t->waited)
+			continue;
+		report_ended_to(h, t, c->number);
+		n++;
+	}
+	return n;
+}
+
+/* The client has those that are not kept, until it confirms them or goes. */
+static void give_unkept(struct dvm_head *h, struct head_client *c)
+{
+	add(&c->unkept, &h->unkept);
+	h->unkept = (struct unwaited){ 0 };
+}
+
+/*
+ * "ids": these, "all": those that have not ended, and with "unwaited" all that nobody has
+ * waited for. The answer tells of ends, by their number.
+ */
+void wait_request(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	bool unwaited = json_is_true(json_object_get(request, "unwaited"));
+	size_t count, unkept;
+
+	journal_hurry(h);
+	if (unwaited)
+		json_object_set_new(request, "all", json_true());
+	if (!client_for_tasks(h, c, request, wait_one, &count, &unkept))
+		return;
+	if (unwaited) {
+		count += tell_ended(h, c);
+		give_unkept(h, c);
+	}
+	client_answer_at(h, c, request, json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+		"ev", "ok", "tasks", (json_int_t)count,
+		"ended", (json_int_t)h->done, "failed", (json_int_t)h->failed,
+		"line", (json_int_t)h->line, "unkept", (json_int_t)unkept,
+		"before", (json_int_t)(unwaited ? c->unkept.tasks : 0),
+		"before_failed", (json_int_t)(unwaited ? c->unkept.failed : 0)),
+		h->journal.end_at);
+}
+
+static void confirm(struct dvm_head *h, struct head_task *t)
+{
+	const struct journal_waited w = { t->id, 1, has_failed(t) };
+
+	t->waited = true;
+	journal_waited(h, &w);
+}
+
+/* This client has reported the tasks that it was told of. */
+void waited_request(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	const struct journal_waited w = { 0, c->unkept.tasks, c->unkept.failed };
+	struct head_task *t;
+
+	if (w.count)
+		journal_waited(h, &w);
+	c->unkept = (struct unwaited){ 0 };
+	DL_FOREACH(h->ended, t)
+		if (t->told == c->number && !t->waited)
+			confirm(h, t);
+	client_answer(h, c, request, json_pack("{s:s}", "ev", "ok"));
+}
+
+/* ---- what is not kept ---- */
+
+void wait_task_forgotten(struct dvm_head *h, const struct head_task *t)
+{
+	struct head_client *c = t->told ? client_find(h, t->told) : NULL;
+	const struct unwaited one = { 1, has_failed(t) };
+
+	if (!t->waited)
+		add(c ? &c->unkept : &h->unkept, &one);
+}
+
+void wait_client_gone(struct dvm_head *h, struct head_client *c)
+{
+	add(&h->unkept, &c->unkept);
+}
+
+struct unwaited wait_unkept(const struct dvm_head *h)
+{
+	struct unwaited all = h->unkept;
+	const struct head_client *c;
+
+	for (c = h->clients; c; c = c->hh.next)
+		add(&all, &c->unkept);
+	return all;
+}
+
+static uint64_t less(uint64_t from, uint64_t n)
+{
+	return from > n ? from - n : 0;
+}
+
+void wait_read(struct dvm_head *h, const struct journal_waited *r)
+{
+	struct head_task *t = r->task ? task_find(h, r->task) : NULL;
+
+	if (t) {
+		t->waited = true;
+		return;
+	}
+	h->unkept.tasks = less(h->unkept.tasks, r->count);
+	h->unkept.failed = less(h->unkept.failed, r->failed);
+}
