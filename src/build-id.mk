@@ -3,10 +3,11 @@
 # sources of all that speaks one of pmi2x's protocols. It is the same for every
 # compiler, distribution and architecture, in a clone and from a tarball.
 build_id_sources = $(libutil_la_SOURCES) $(libcoll_la_SOURCES) \
-	$(libshm_plain_la_SOURCES) $(libshm_la_SOURCES) \
-	$(libpmi_plain_la_SOURCES) $(libpmi_la_SOURCES) \
-	$(libio_plain_la_SOURCES) $(libio_la_SOURCES) \
-	$(libagent_plain_la_SOURCES) $(libagent_la_SOURCES) \
+	$(libshm_nodeps_la_SOURCES) $(libshm_la_SOURCES) \
+	$(libpmi_nodeps_la_SOURCES) $(libpmi_la_SOURCES) \
+	$(libio_nodeps_la_SOURCES) $(libio_la_SOURCES) \
+	$(libconfine_nodeps_la_SOURCES) $(libconfine_la_SOURCES) \
+	$(libagent_nodeps_la_SOURCES) $(libagent_la_SOURCES) \
 	$(src_agent_pmi2x_agent_SOURCES) $(libsupervisor_la_SOURCES) \
 	$(src_helpers_topology_pmi2x_topology_SOURCES) $(src_helpers_pmixd_pmi2x_pmixd_SOURCES) \
 	$(libdvm_la_SOURCES) $(libsrun_la_SOURCES) \

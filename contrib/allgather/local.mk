@@ -52,7 +52,7 @@ contrib_allgather_libring_la_SOURCES += \
 	contrib/allgather/verbs_address.c contrib/allgather/verbs_address.h \
 	contrib/allgather/verbs_calls.c contrib/allgather/verbs_calls.h \
 	contrib/allgather/verbs_device.c contrib/allgather/verbs_device.h \
-	contrib/allgather/verbs_knock.c contrib/allgather/verbs_knock.h \
+	contrib/allgather/verbs_listener.c contrib/allgather/verbs_listener.h \
 	contrib/allgather/verbs_link.c contrib/allgather/verbs_link.h \
 	contrib/allgather/verbs_port.c contrib/allgather/verbs_port.h \
 	contrib/allgather/verbs_settings.c

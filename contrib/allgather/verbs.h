@@ -5,8 +5,8 @@
 
 #include "transport.h"
 #include "verbs_device.h"
-#include "verbs_knock.h"
 #include "verbs_link.h"
+#include "verbs_listener.h"
 
 struct transport {
 	struct transport_events events;

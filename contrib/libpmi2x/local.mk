@@ -23,7 +23,7 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/mvapich_api.c \
 	contrib/libpmi2x/pmi1_api.c \
 	contrib/libpmi2x/pmi2_api.c \
-	contrib/libpmi2x/pmix_api.c \
+	contrib/libpmi2x/extensions_api.c \
 	contrib/libpmi2x/requests.c contrib/libpmi2x/requests.h \
 	contrib/libpmi2x/ring.c contrib/libpmi2x/ring.h \
 	contrib/libpmi2x/session.c contrib/libpmi2x/session.h \

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "contents.h"
-#include "libpmi/launcher.h"
+#include "libpmi/step_services.h"
 
 #define NAME_BYTES 12 /* of a node: n and a number, NUL */
 

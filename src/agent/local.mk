@@ -1,23 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The agent of a node.
-noinst_LTLIBRARIES += libagent_plain.la libagent.la
+noinst_LTLIBRARIES += libagent_nodeps.la libagent.la
 # What who starts it needs, too: the C library only.
-libagent_plain_la_SOURCES = \
-	src/agent/host_msg.c src/agent/host_msg.h \
-	src/agent/host_out.c src/agent/host_out.h \
+libagent_nodeps_la_SOURCES = \
 	src/agent/setup.c src/agent/setup.h \
 	src/agent/stopped.c src/agent/stopped.h \
 	src/agent/unspoken.c src/agent/unspoken.h
-libagent_plain_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
-libagent_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libagent_nodeps_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+libagent_nodeps_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
 libagent_la_SOURCES = \
 	src/agent/agent.c src/agent/agent.h \
-	src/agent/confine.c src/agent/confine.h \
-	src/agent/crash.c src/agent/crash.h \
-	src/agent/filter.c src/agent/filter.h \
-	src/agent/filter_program.c src/agent/filter_program.h \
-	src/agent/foreign.c src/agent/foreign.h \
 	src/agent/host.h \
 	src/agent/netinfo.c src/agent/netinfo.h \
 	src/agent/node.c src/agent/node.h \
@@ -45,7 +38,7 @@ libagent_la_SOURCES = \
 	src/agent/step/trace.c src/agent/step/trace.h
 libagent_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libagent_la_CFLAGS = $(libio_la_CFLAGS)
-libagent_la_LIBADD = libagent_plain.la
+libagent_la_LIBADD = libagent_nodeps.la libconfine.la
 
 # Started by slurmstepd's plugin and by the fake server.
 pkglibexec_PROGRAMS += src/agent/pmi2x-agent

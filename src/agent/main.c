@@ -10,12 +10,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/crash.h"
-#include "agent/filter.h"
-#include "agent/host_msg.h"
 #include "agent/netinfo.h"
 #include "agent/program.h"
+#include "libconfine/agent_fd.h"
+#include "libconfine/confine.h"
+#include "libconfine/crash.h"
+#include "libconfine/filter.h"
+#include "libconfine/host_msg.h"
 #include "libio/protocol.h"
 #include "libutil/log.h"
 #include "pmi2x-build.h"

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/host_out.h"
 #include "agent/netinfo.h"
+#include "libconfine/host_out.h"
 #include "libio/loop.h"
 #include "libpmi/mapping.h"
 

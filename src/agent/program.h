@@ -7,7 +7,7 @@
 
 /*
  * Read the setup from one descriptor, serve the step, and ask who is at the other end
- * of `host_fd` (agent/host_msg.h) for what an agent needs; when that ends, so does
+ * of `host_fd` (libconfine/host_msg.h) for what an agent needs; when that ends, so does
  * this, at once. `build`: of this program; NULL: as in the setup. `netinfo`: of
  * netinfo_create, which is taken over; NULL: it is called when a rank asks. Takes over
  * all descriptors. The exit code. Any thread, which it keeps until the agent has left.

@@ -94,18 +94,6 @@ uint16_t step_port(const struct agent_options *o, const struct layout *layout,
  */
 #define STATUS_LINE_MS 1000
 
-/* The numbers of an agent's descriptors, from its first input on. */
-enum agent_fd {
-	AGENT_FD_SETUP = 3, /* what setup_pack wrote */
-	AGENT_FD_HOST,      /* messages: agent/host_msg.h */
-	AGENT_FD_REGISTRATION,
-	AGENT_FD_LISTENER,  /* this and the next: closed where there is none */
-	AGENT_FD_DOORBELL,
-	AGENT_FD_REGION,
-	AGENT_FD_PMIX,
-	AGENT_FD_END,
-};
-
 /* Descriptors that an agent is given; -1: none. */
 struct agent_fds {
 	int registration; /* ranks come over it: libio/registration.h */

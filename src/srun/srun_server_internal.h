@@ -16,8 +16,8 @@
 #include "libio/listener.h"
 #include "libio/loop.h"
 #include "libio/strangers.h"
-#include "libpmi/launcher.h"
 #include "libpmi/status.h"
+#include "libpmi/step_services.h"
 #include "srun/spawned.h"
 #include "srun/srun_server.h"
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/setup.h"
+#include "libconfine/agent_fd.h"
 #include "libio/fd.h"
 #include "libio/hang_up.h"
 #include "supervisor/supervisor.h"

@@ -2,7 +2,7 @@
 /*
  * A program that is started beside slurmstepd: pmi2x-agent, pmi2x-topology, pmi2x-pmixd.
  * It is executed with slurmstepd's rights, gives them up, and says what it has to say in
- * messages of agent/host_msg.h. It then belongs to the step's user, so what it says is
+ * messages of libconfine/host_msg.h. It then belongs to the step's user, so what it says is
  * checked. One thread at a time.
  *
  * It is nobody's child and in no step's process group, so that neither Slurm's signals
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 
 struct child {
 	int fd;    /* conversation; -1: there is none */

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 #include "libio/holder.h"
 
 #define CALLS_AT_ONCE 256

@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
 #include "helpers/topology/topology.h"
+#include "libconfine/host_msg.h"
 #include "libio/fd.h"
 
 #define LIMIT_MS 60000       /* for hwloc; ranks wait less */

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/host_out.h"
+#include "libconfine/host_out.h"
 #include "libio/fd.h"
 #include "libio/registration.h"
 #include "libio/thread.h"

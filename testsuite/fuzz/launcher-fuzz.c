@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "libpmi/launcher.h"
 #include "libpmi/names.h"
+#include "libpmi/step_services.h"
 
 #define LINKS 3
 #define TOKENS 64

@@ -93,7 +93,7 @@ testsuite_fuzz_setup_fuzz_SOURCES = testsuite/fuzz/setup-fuzz.c \
 	$(fuzz_driver)
 testsuite_fuzz_setup_fuzz_LDFLAGS = $(fuzz_link)
 testsuite_fuzz_setup_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
-testsuite_fuzz_setup_fuzz_LDADD = libagent_plain.la libio_plain.la libcoll.la \
+testsuite_fuzz_setup_fuzz_LDADD = libagent_nodeps.la libconfine_nodeps.la libio_nodeps.la libcoll.la \
 	libutil.la
 
 testsuite_fuzz_connect_back_fuzz_SOURCES = testsuite/fuzz/connect-back-fuzz.c \

@@ -2,8 +2,8 @@
 /* The setup of an agent, and messages with the process that started it. */
 #include "fuzz.h"
 
-#include "agent/host_msg.h"
 #include "agent/setup.h"
+#include "libconfine/host_msg.h"
 
 static void check_message(const uint8_t *data, size_t len)
 {

@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
 #include "attack.h"
 #include "fake.h"
+#include "libconfine/host_msg.h"
 
 #define LIMIT_MS 100000 /* of silence */
 

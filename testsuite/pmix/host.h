@@ -35,7 +35,7 @@ struct node {
 	uint32_t position;
 	char dir[200];
 	struct link link; /* to its pmi2x-pmixd */
-	int host;         /* messages of agent/host_msg.h; -1: ended */
+	int host;         /* messages of libconfine/host_msg.h; -1: ended */
 	int listener, old_listener;
 	uint16_t port, old_port;
 	pid_t pid;        /* of pmi2x-pmixd; 0: not known */

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/setup.h"
+#include "libconfine/agent_fd.h"
 #include "libio/fd.h"
 #include "supervisor/child.h"
 #include "supervisor/supervisor.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-#include "agent/filter.h"
+#include "libconfine/filter.h"
 
 void confined_report(int rc, const char *why)
 {

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "agent/confine.h"
+#include "libconfine/confine.h"
 
 #define NOBODY 65534
 #define GROUP 65533

@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/crash.h"
-#include "agent/filter.h"
-#include "agent/host_msg.h"
-#include "agent/setup.h"
+#include "libconfine/agent_fd.h"
+#include "libconfine/confine.h"
+#include "libconfine/crash.h"
+#include "libconfine/filter.h"
+#include "libconfine/host_msg.h"
 
 #define SIGNAL_EXIT 128 /* and the signal's number */
 

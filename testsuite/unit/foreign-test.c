@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/foreign.h"
+#include "libconfine/confine.h"
+#include "libconfine/foreign.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 

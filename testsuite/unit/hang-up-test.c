@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 #include "libio/hang_up.h"
 #include "lingering.h"
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/host_out.h"
+#include "libconfine/host_out.h"
 
 #define MANY 2000 /* more than a socket holds */
 

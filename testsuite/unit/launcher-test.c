@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libpmi/launcher.h"
 #include "libpmi/names.h"
 #include "libpmi/server.h"
+#include "libpmi/step_services.h"
 
 #define SPAWNS_SEEN 8
 

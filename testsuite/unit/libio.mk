@@ -11,7 +11,7 @@ unit_tests += testsuite/unit/owner-test
 testsuite_unit_owner_test_SOURCES = testsuite/unit/owner-test.c
 testsuite_unit_owner_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
 testsuite_unit_owner_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=recv
-testsuite_unit_owner_test_LDADD = libio_plain.la $(CMOCKA_LIBS)
+testsuite_unit_owner_test_LDADD = libio_nodeps.la $(CMOCKA_LIBS)
 
 testsuite_unit_stopped_test_SOURCES = testsuite/unit/stopped-test.c
 testsuite_unit_stopped_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
@@ -114,7 +114,7 @@ endif
 testsuite_unit_pmixd_clients_test_SOURCES = testsuite/unit/pmixd-clients-test.c \
 	src/helpers/pmixd/client_hello.c src/helpers/pmixd/clients.c src/helpers/pmixd/server_session.c
 testsuite_unit_pmixd_clients_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) $(PMIX_CFLAGS)
-testsuite_unit_pmixd_clients_test_LDADD = libio_plain.la libcoll.la libutil.la \
+testsuite_unit_pmixd_clients_test_LDADD = libio_nodeps.la libcoll.la libutil.la \
 	$(XXHASH_LIBS) $(CMOCKA_LIBS)
 testsuite_unit_pmix_env_test_SOURCES = testsuite/unit/pmix-env-test.c \
 	src/supervisor/pmix_env.c
@@ -134,8 +134,8 @@ testsuite_unit_starter_helper_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO) \
 testsuite_unit_starter_helper_test_LDADD = $(UNIT_LIBS_AGENT)
 testsuite_unit_other_topology_SOURCES = testsuite/unit/other-topology.c
 testsuite_unit_other_topology_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_other_topology_LDADD = libagent_plain.la libio_plain.la \
-	libpmi_plain.la libshm_plain.la libcoll.la libutil.la
+testsuite_unit_other_topology_LDADD = libagent_nodeps.la libconfine_nodeps.la libio_nodeps.la \
+	libpmi_nodeps.la libshm_nodeps.la libcoll.la libutil.la
 
 unit_tests += testsuite/unit/wire-test
 EXTRA_DIST += testsuite/unit/wire-reference
@@ -182,7 +182,7 @@ testsuite_unit_agent_status_test_LDADD = $(UNIT_LIBS_AGENT)
 unit_tests += testsuite/unit/setup-test testsuite/unit/starter-hostile-test
 testsuite_unit_setup_test_SOURCES = testsuite/unit/setup-test.c
 testsuite_unit_setup_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_setup_test_LDADD = libagent_plain.la libio_plain.la libcoll.la \
+testsuite_unit_setup_test_LDADD = libagent_nodeps.la libconfine_nodeps.la libio_nodeps.la libcoll.la \
 	libutil.la $(CMOCKA_LIBS)
 
 unit_lingering = testsuite/unit/lingering.c testsuite/unit/lingering.h
@@ -190,12 +190,12 @@ unit_tests += testsuite/unit/hang-up-test testsuite/unit/host-out-test \
 	testsuite/unit/starter-channel-test
 testsuite_unit_hang_up_test_SOURCES = testsuite/unit/hang-up-test.c $(unit_lingering)
 testsuite_unit_hang_up_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_hang_up_test_LDADD = libagent_plain.la libio_plain.la libutil.la \
+testsuite_unit_hang_up_test_LDADD = libconfine_nodeps.la libio_nodeps.la libutil.la \
 	$(CMOCKA_LIBS)
 
 testsuite_unit_host_out_test_SOURCES = testsuite/unit/host-out-test.c
 testsuite_unit_host_out_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_host_out_test_LDADD = libagent_plain.la libio_plain.la libutil.la \
+testsuite_unit_host_out_test_LDADD = libconfine_nodeps.la libio_nodeps.la libutil.la \
 	$(CMOCKA_LIBS)
 
 testsuite_unit_starter_channel_test_SOURCES = testsuite/unit/starter-channel-test.c \
@@ -235,7 +235,7 @@ testsuite_unit_confine_test_LDADD = $(UNIT_LIBS_AGENT)
 unit_tests += testsuite/unit/foreign-test
 testsuite_unit_foreign_test_SOURCES = testsuite/unit/foreign-test.c
 testsuite_unit_foreign_test_CPPFLAGS = $(UNIT_CPPFLAGS_IO)
-testsuite_unit_foreign_test_LDADD = libagent.la $(CMOCKA_LIBS)
+testsuite_unit_foreign_test_LDADD = libconfine.la $(CMOCKA_LIBS)
 
 testsuite_unit_filter_test_SOURCES = testsuite/unit/filter-test.c \
 	$(unit_confined)

@@ -19,7 +19,7 @@ testsuite_unit_pmix_msg_test_SOURCES = testsuite/unit/pmix-msg-test.c \
 testsuite_unit_pmix_msg_test_CPPFLAGS = $(UNIT_CPPFLAGS)
 testsuite_unit_pmix_msg_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc
-testsuite_unit_pmix_msg_test_LDADD = libpmi_plain.la libcoll.la libutil.la \
+testsuite_unit_pmix_msg_test_LDADD = libpmi_nodeps.la libcoll.la libutil.la \
 	$(CMOCKA_LIBS)
 PMIX_BED = testsuite/unit/pmix-bed.c testsuite/unit/pmix-bed.h \
 	testsuite/unit/server-net.c testsuite/unit/server-net.h

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
 #include "helpers/topology/topology.h"
+#include "libconfine/host_msg.h"
 
 #define TEXT "<topology/>"
 

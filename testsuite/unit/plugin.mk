@@ -59,7 +59,7 @@ testsuite_unit_spawn_srun_test_SOURCES = testsuite/unit/spawn-srun-test.c \
 	src/plugins/mpi/pmi2x/strvec.c
 testsuite_unit_spawn_srun_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE \
 	-I$(top_srcdir)/src/plugins/mpi/pmi2x
-testsuite_unit_spawn_srun_test_LDADD = libpmi_plain.la libshm_plain.la \
+testsuite_unit_spawn_srun_test_LDADD = libpmi_nodeps.la libshm_nodeps.la \
 	libcoll.la libutil.la $(CMOCKA_LIBS)
 
 EXTRA_DIST += testsuite/unit/plugin-test.sh testsuite/unit/slurm-types-test.sh

@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-#include "libpmi/launcher.h"
 #include "libpmi/message.h"
 #include "libpmi/server.h"
+#include "libpmi/step_services.h"
 
 #define NET_NODES 3
 #define NET_RANKS 6

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #include "libpmi/control.h"
-#include "libpmi/launcher.h"
 #include "libpmi/message.h"
 #include "libpmi/server.h"
+#include "libpmi/step_services.h"
 #include "refusal.h"
 
 #define RANKS 2

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/host_msg.h"
 #include "agent/setup.h"
+#include "libconfine/host_msg.h"
 
 #define NODES 3
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 #include "libio/registration.h"
 #include "lingering.h"
 #include "supervisor/supervisor.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 #include "libio/registration.h"
 #include "supervisor/supervisor.h"
 

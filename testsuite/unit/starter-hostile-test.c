@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent-cluster.h"
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 
 #define FLOOD 4000 /* messages; no bucket lets this number pass */
 

@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
-#include "agent/setup.h"
 #include "helpers/pmixd/pmixd.h"
+#include "libconfine/agent_fd.h"
+#include "libconfine/host_msg.h"
 #include "supervisor/supervisor.h"
 
 #define PATIENCE_SECONDS 60

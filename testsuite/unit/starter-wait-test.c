@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "agent/setup.h"
+#include "libconfine/agent_fd.h"
 #include "supervisor/supervisor_internal.h"
 
 #define PATIENCE_MS 60000

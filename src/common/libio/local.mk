@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libio_plain.la libio.la
+noinst_LTLIBRARIES += libio_nodeps.la libio.la
 # What needs the C library only, for slurmstepd, which loads no other.
-libio_plain_la_SOURCES = \
+libio_nodeps_la_SOURCES = \
 	src/common/libio/attach_fds.h \
 	src/common/libio/clock.h \
 	src/common/libio/fd.h \
@@ -14,9 +14,9 @@ libio_plain_la_SOURCES = \
 	src/common/libio/registration.c src/common/libio/registration.h \
 	src/common/libio/secret.c src/common/libio/secret.h \
 	src/common/libio/thread.c src/common/libio/thread.h
-libio_plain_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
-libio_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
-libio_plain_la_LIBADD = -lpthread -ldl
+libio_nodeps_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+libio_nodeps_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -pthread
+libio_nodeps_la_LIBADD = -lpthread -ldl
 
 libio_la_SOURCES = \
 	src/common/libio/channel.c src/common/libio/channel.h \
@@ -31,6 +31,6 @@ libio_la_SOURCES = \
 	src/common/libio/strangers.c src/common/libio/strangers.h \
 	src/common/libio/stream.c src/common/libio/stream.h \
 	src/common/libio/tcp.c src/common/libio/tcp.h
-libio_la_CPPFLAGS = $(libio_plain_la_CPPFLAGS)
-libio_la_CFLAGS = $(libio_plain_la_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
-libio_la_LIBADD = libio_plain.la
+libio_la_CPPFLAGS = $(libio_nodeps_la_CPPFLAGS)
+libio_la_CFLAGS = $(libio_nodeps_la_CFLAGS) $(LIBUV_CFLAGS) $(SODIUM_CFLAGS)
+libio_la_LIBADD = libio_nodeps.la

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-include src/common/libpmi/plain.mk
+include src/common/libpmi/nodeps.mk
 noinst_LTLIBRARIES += libpmi.la
 libpmi_la_SOURCES = \
 	src/common/libpmi/answer.c \
 	src/common/libpmi/attrs.c \
 	src/common/libpmi/cause.c src/common/libpmi/cause.h \
-	src/common/libpmi/early.c src/common/libpmi/early.h \
+	src/common/libpmi/group_kvs.c src/common/libpmi/group_kvs.h \
 	src/common/libpmi/extension.h \
 	src/common/libpmi/group.c src/common/libpmi/group.h \
 	src/common/libpmi/results.c \
@@ -32,4 +32,4 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/topology.c \
 	src/common/libpmi/writer.c
 libpmi_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
-libpmi_la_LIBADD = libpmi_plain.la
+libpmi_la_LIBADD = libpmi_nodeps.la

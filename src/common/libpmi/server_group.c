@@ -2,7 +2,7 @@
 /*
  * Barriers of groups, PMI-1 1.2: collectives of a subset that carry what their members
  * have put and the step has not fenced yet. It stays pending for the next fence of the
- * step as well: the values that a group brings are early (early.h).
+ * step as well: the values that a group brings are early (group_kvs.h).
  *
  * Who waits for such a barrier can be told nothing but its end: MPICH takes every
  * barrier_out for it, looks at any other answer for ever, and crashes when its

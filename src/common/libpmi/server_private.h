@@ -17,7 +17,7 @@
  *   server_group.c barriers of groups of ranks
  *   server_fetch.c values of one rank, asked for by another
  *   group.c        groups out of text
- *   early.c        values that a group has exchanged and the step has not fenced
+ *   group_kvs.c    values that a group has exchanged and the step has not fenced
  *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_enter.c:
  *                  what they enter together; server_pmix_fetch.c: what one asks
  *                  of another; server_pmix_names.c: what they publish and spawn
@@ -35,8 +35,8 @@
 
 #include "libcoll/fetch.h"
 #include "libpmi/control.h"
-#include "libpmi/early.h"
 #include "libpmi/group.h"
+#include "libpmi/group_kvs.h"
 #include "libpmi/message.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/server.h"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-noinst_LTLIBRARIES += libshm_plain.la libshm.la
+noinst_LTLIBRARIES += libshm_nodeps.la libshm.la
 # What needs the C library only, for slurmstepd and srun.
-libshm_plain_la_SOURCES = \
+libshm_nodeps_la_SOURCES = \
 	src/common/libshm/records.c src/common/libshm/records.h \
 	src/common/libshm/region_map.c src/common/libshm/region_map.h \
 	src/common/libshm/region_memory.c src/common/libshm/region_memory.h
-libshm_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libshm_nodeps_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
 libshm_la_SOURCES = \
 	src/common/libshm/byteorder.h \
@@ -24,4 +24,4 @@ libshm_la_SOURCES = \
 	src/common/libshm/slots.c src/common/libshm/slots.h \
 	src/common/libshm/slots_layout.h
 libshm_la_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) -fvisibility=hidden
-libshm_la_LIBADD = libshm_plain.la
+libshm_la_LIBADD = libshm_nodeps.la

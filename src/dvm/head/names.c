@@ -11,8 +11,8 @@
 
 #include <uthash.h>
 
-#include "libpmi/launcher.h"
 #include "libpmi/pmix_nspace.h"
+#include "libpmi/step_services.h"
 
 struct asker_key {
 	uint64_t task;

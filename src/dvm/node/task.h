@@ -24,7 +24,7 @@
 #include "dvm/node/silent.h"
 #include "dvm/node/spawn.h"
 #include "libio/loop.h"
-#include "libpmi/launcher.h"
+#include "libpmi/step_services.h"
 #include "libutil/budget.h"
 
 struct task;

@@ -33,7 +33,7 @@ libpmixd_la_SOURCES = \
 	src/helpers/pmixd/spawn.c src/helpers/pmixd/spawn.h \
 	src/helpers/pmixd/store.c src/helpers/pmixd/store.h \
 	src/helpers/pmixd/upcalls.c src/helpers/pmixd/upcalls.h
-libpmixd_la_CPPFLAGS = $(libagent_la_CPPFLAGS) $(PMIX_CFLAGS) \
+libpmixd_la_CPPFLAGS = $(libconfine_la_CPPFLAGS) $(PMIX_CFLAGS) \
 	-DPMIXD_HOME='"$(pmixd_home)"'
 libpmixd_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 
@@ -44,7 +44,7 @@ src_helpers_pmixd_pmi2x_pmixd_SOURCES = \
 	src/helpers/pmixd/program.c src/helpers/pmixd/program.h
 src_helpers_pmixd_pmi2x_pmixd_CPPFLAGS = $(libpmixd_la_CPPFLAGS)
 src_helpers_pmixd_pmi2x_pmixd_CFLAGS = $(libpmixd_la_CFLAGS)
-src_helpers_pmixd_pmi2x_pmixd_LDADD = libpmixd.la libagent.la libio_plain.la libpmi.la libcoll.la libutil.la \
+src_helpers_pmixd_pmi2x_pmixd_LDADD = libpmixd.la libconfine.la libio_nodeps.la libpmi.la libcoll.la libutil.la \
 	$(XXHASH_LIBS) $(DL_LIBS) -lpthread
 # libpmix calls the functions of accept_hook.c.
 src_helpers_pmixd_pmi2x_pmixd_LDFLAGS = $(AM_LDFLAGS) -rdynamic

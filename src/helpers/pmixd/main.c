@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program pmi2x-pmixd: pmixd.h. It gives up its rights as pmi2x-agent does. Of
- * system calls it gives up those that no libpmix needs: agent/foreign.h.
+ * system calls it gives up those that no libpmix needs: libconfine/foreign.h.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/crash.h"
-#include "agent/foreign.h"
 #include "helpers/pmixd/pmixd.h"
 #include "helpers/pmixd/program.h"
+#include "libconfine/confine.h"
+#include "libconfine/crash.h"
+#include "libconfine/foreign.h"
 #include "libutil/decimal.h"
 
 static const char usage[] =

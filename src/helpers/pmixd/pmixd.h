@@ -12,7 +12,7 @@
  *                over (HOST_CLIENT): with PORT the first, after HOST_SERVES; else all
  *                the rest as for pmi2x-agent
  *   descriptors  enum pmixd_fd
- *   messages     (agent/host_msg.h) HOST_READY; HOST_SERVES, with PORT; HOST_KILL: it
+ *   messages     (libconfine/host_msg.h) HOST_READY; HOST_SERVES, with PORT; HOST_KILL: it
  *                cannot serve, and why, and ends; HOST_LOG; HOST_CRASHED
  *
  * It ends at once, without a word, when the connection to the agent or to the host
@@ -24,11 +24,11 @@
 #ifndef PMI2X_PMIXD_H
 #define PMI2X_PMIXD_H
 
-#include "agent/setup.h"
+#include "libconfine/agent_fd.h"
 
 enum pmixd_fd {
 	PMIXD_FD_AGENT = AGENT_FD_SETUP, /* SOCK_STREAM: libpmi/pmix_msg.h */
-	PMIXD_FD_HOST = AGENT_FD_HOST,   /* SOCK_SEQPACKET: agent/host_msg.h */
+	PMIXD_FD_HOST = AGENT_FD_HOST,   /* SOCK_SEQPACKET: libconfine/host_msg.h */
 	PMIXD_FD_LISTENER,     /* bound to 127.0.0.1:PORT, and listening; or closed */
 	PMIXD_FD_LISTENER_OLD, /* the same for clients of PMIx 3 and older; or closed */
 	PMIXD_FD_DIR,          /* its directory, whose lock it keeps; or closed */

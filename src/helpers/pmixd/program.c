@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
 #include "helpers/pmixd/accept_hook.h"
 #include "helpers/pmixd/clients.h"
+#include "libconfine/host_msg.h"
 #include "libio/owner.h"
 #include "pmi2x-build.h"
 

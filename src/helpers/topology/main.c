@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The program pmi2x-topology: topology.h. It gives up its rights as pmi2x-agent does. Of
- * system calls it gives up those that no hwloc needs: agent/foreign.h.
+ * system calls it gives up those that no hwloc needs: libconfine/foreign.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +10,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "agent/confine.h"
-#include "agent/crash.h"
-#include "agent/foreign.h"
-#include "agent/host_msg.h"
 #include "helpers/topology/topology.h"
+#include "libconfine/confine.h"
+#include "libconfine/crash.h"
+#include "libconfine/foreign.h"
+#include "libconfine/host_msg.h"
 #include "pmi2x-build.h"
 
 #define ARGS 6 /* NAME UID GID STEP NODE DIRECTORY [CGROUP ...] */

@@ -6,7 +6,7 @@
  *   arguments    UID GID STEP NODE DIR [CGROUP ...]. DIR is where the file will lie;
  *                the rest as for pmi2x-agent
  *   descriptors  enum topology_fd
- *   messages     (agent/host_msg.h) HOST_READY, then HOST_END: the text is complete;
+ *   messages     (libconfine/host_msg.h) HOST_READY, then HOST_END: the text is complete;
  *                or HOST_KILL: there will be none, and why; HOST_CRASHED
  */
 #ifndef PMI2X_TOPOLOGY_H
@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#include "agent/setup.h"
+#include "libconfine/agent_fd.h"
 
 enum topology_fd {
 	TOPOLOGY_FD_FILE = AGENT_FD_SETUP, /* empty; the XML is written to it */

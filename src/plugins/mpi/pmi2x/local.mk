@@ -73,5 +73,6 @@ mpi_pmi2x_la_CPPFLAGS = $(plugin_cppflags) $(call plugin_paths,)
 mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-export-symbols-regex '^(plugin_(name|type|id|version)|mpi_p_.*|init|fini)$$' \
 	-Wl,-z,nodelete
-mpi_pmi2x_la_LIBADD = libsupervisor.la libagent_plain.la libio_plain.la \
-	libpmi_plain.la libshm_plain.la libcoll.la libutil.la $(DL_LIBS)
+mpi_pmi2x_la_LIBADD = libsupervisor.la libagent_nodeps.la \
+	libconfine_nodeps.la libio_nodeps.la \
+	libpmi_nodeps.la libshm_nodeps.la libcoll.la libutil.la $(DL_LIBS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Denied system calls by seccomp, and hidden devices by Landlock. */
-#include "agent/foreign.h"
+#include "libconfine/foreign.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/filter_program.h"
+#include "libconfine/filter_program.h"
 
 #if defined(__has_include)
 #if __has_include(<linux/landlock.h>) && defined(SYS_landlock_create_ruleset)

@@ -5,7 +5,7 @@
  * instead of a signal. The kernel remembers which numbers are always allowed
  * (Linux 5.11); before that, what an event loop calls most is found first.
  */
-#include "agent/filter.h"
+#include "libconfine/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/filter_program.h"
+#include "libconfine/filter_program.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 

@@ -4,7 +4,7 @@
  * whose answer comes later (spawns, and name requests that the parent's srun
  * answers).
  */
-#include "libpmi/launcher.h"
+#include "libpmi/step_services.h"
 
 #include <errno.h>
 #include <stdbool.h>

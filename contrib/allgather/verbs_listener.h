@@ -6,8 +6,8 @@
  * sent over it before the neighbour has knocked: a datagram, repeated until the
  * neighbour answers over the connection. Whoever is later is let in at once.
  */
-#ifndef PMI2X_ALLGATHER_VERBS_KNOCK_H
-#define PMI2X_ALLGATHER_VERBS_KNOCK_H
+#ifndef PMI2X_ALLGATHER_VERBS_LISTENER_H
+#define PMI2X_ALLGATHER_VERBS_LISTENER_H
 
 #include "verbs_address.h"
 #include "verbs_device.h"

@@ -10,7 +10,7 @@
 #ifndef PMI2X_FOREIGN_H
 #define PMI2X_FOREIGN_H
 
-#include "agent/confine.h"
+#include "libconfine/confine.h"
 
 /*
  * Both of what follows. 0, and a sentence on what this kernel, processor or build cannot

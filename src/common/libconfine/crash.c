@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last words of an agent that crashes: one message, made without memory. */
-#include "agent/crash.h"
+#include "libconfine/crash.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "agent/host_msg.h"
-#include "agent/setup.h"
+#include "libconfine/agent_fd.h"
+#include "libconfine/host_msg.h"
 
 #define SIGNAL_EXIT 128 /* and the signal's number, as shells have it */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datagrams by which neighbours tell each other that they are ready. */
-#include "verbs_knock.h"
+#include "verbs_listener.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages between an agent and the process that has started it. */
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 
 #include <errno.h>
 #include <poll.h>

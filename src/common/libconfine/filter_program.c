@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes a seccomp filter, and hands it to the kernel. */
-#include "agent/filter_program.h"
+#include "libconfine/filter_program.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
-#include "agent/confine.h"
+#include "libconfine/confine.h"
 
 #if defined(__x86_64__)
 #define FILTER_ARCH AUDIT_ARCH_X86_64

@@ -4,8 +4,8 @@
  * bookkeeping, aborts and reports. Sans-I/O like the rest of libpmi: control
  * frames in, operations out.
  */
-#ifndef PMI2X_LAUNCHER_H
-#define PMI2X_LAUNCHER_H
+#ifndef PMI2X_STEP_SERVICES_H
+#define PMI2X_STEP_SERVICES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * of the step that will: they hide what was fenced before, and go when that fence has
  * ended here. Lies in the heap; not shared with ranks.
  */
-#ifndef PMI2X_EARLY_H
-#define PMI2X_EARLY_H
+#ifndef PMI2X_GROUP_KVS_H
+#define PMI2X_GROUP_KVS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keeps messages for which a socket has no room. */
-#include "agent/host_out.h"
+#include "libconfine/host_out.h"
 
 #include <errno.h>
 #include <poll.h>

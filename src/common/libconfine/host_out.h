@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of agent/host_msg.h on their way: what the socket has no room for is kept, in
+ * Messages of libconfine/host_msg.h on their way: what the socket has no room for is kept, in
  * order, until it has. One thread.
  */
 #ifndef PMI2X_HOST_OUT_H
@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "agent/host_msg.h"
+#include "libconfine/host_msg.h"
 
 #define HOST_OUT_MAX 16384 /* messages that are kept at most */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaves slurmstepd's surroundings and gives up every right, in this order. */
-#include "agent/confine.h"
+#include "libconfine/confine.h"
 
 #include <dirent.h>
 #include <errno.h>

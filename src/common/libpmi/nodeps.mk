@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # srun's half of the engine, and what both halves share: needs libcoll, libutil and
 # the C library only.
-noinst_LTLIBRARIES += libpmi_plain.la
-libpmi_plain_la_SOURCES = \
+noinst_LTLIBRARIES += libpmi_nodeps.la
+libpmi_nodeps_la_SOURCES = \
 	src/common/libpmi/control.c src/common/libpmi/control.h \
-	src/common/libpmi/launcher.c src/common/libpmi/launcher.h \
+	src/common/libpmi/step_services.c src/common/libpmi/step_services.h \
 	src/common/libpmi/mapping.c src/common/libpmi/mapping.h \
 	src/common/libpmi/name_store.c src/common/libpmi/name_store.h \
 	src/common/libpmi/names.c src/common/libpmi/names.h \
 	src/common/libpmi/pmix_msg.c src/common/libpmi/pmix_msg.h \
 	src/common/libpmi/pmix_nspace.c src/common/libpmi/pmix_nspace.h \
 	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \
-	src/common/libpmi/spawn-parse.c \
+	src/common/libpmi/spawn_parse.c \
 	src/common/libpmi/spawn_script.c src/common/libpmi/spawn_script.h \
 	src/common/libpmi/status.c src/common/libpmi/status.h
-libpmi_plain_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+libpmi_nodeps_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
