@@ -376,6 +376,7 @@ static void on_node_ended(void *arg, const char *why)
 	h->nodes[p->position] = NULL;
 	if (h->state == CALLS) {
 		h->adopted--;
+		h->unheard = true;
 		return;
 	}
 	trace(h->w, "head %u: node %u is lost: %s", h->number, p->position, why);

@@ -136,6 +136,12 @@ static void adopt(struct head_process *h)
 			be_without(h, i);
 }
 
+/* Its user may give the next head fewer nodes: the others are cut off, perhaps. */
+static uint32_t draw_nodes(const struct head_process *h)
+{
+	return h->number && draw_once_in(h->w, 2) ? NODES - 1 : NODES;
+}
+
 /* All daemons that were called have answered, or will not. */
 static void begin(struct head_process *h)
 {
@@ -146,14 +152,14 @@ static void begin(struct head_process *h)
 		.lease_ms = h->w->plan.lease_ms + h->w->plan.grace_ms,
 		.away_ms = h->w->plan.away_ms,
 	};
-	uint32_t more;
+	uint32_t wanted = draw_nodes(h), more;
 
 	options.unheard = h->unheard;
 	if (!h->adopted) {
 		h->nold = 0;
 		memset(h->daemons, 0, sizeof(h->daemons));
 	}
-	more = h->adopted < NODES ? NODES - h->adopted : 0;
+	more = h->adopted < wanted ? wanted - h->adopted : 0;
 	options.nodes = h->nold + more;
 	options.adopts = h->adopted;
 	if (options.nodes > DAEMONS_MAX || dvm_head_create(&h->head, &options, &world_head_ops, h, NULL))
@@ -171,6 +177,7 @@ static void call_daemons(struct head_process *h)
 {
 	struct world *w = h->w;
 
+	h->unheard = !w->plan.orphan;
 	if (w->plan.orphan)
 		h->nold = w->nknown;
 	memcpy(h->daemons, w->known, h->nold * sizeof(*h->daemons));

@@ -18,22 +18,38 @@ bool promise_forgiven(const struct world *w)
 	return w->weak || w->damaged;
 }
 
-/* Two tasks have one number: may they? A client has not heard of one, and nothing of it runs. */
+/* A client has heard of it, or the present head may hear of it from a node. */
+static bool is_known(const struct world *w, uint32_t task)
+{
+	for (uint32_t i = 0; i < w->nranks; i++)
+		if (w->ranks[i].runs && w->ranks[i].task == task &&
+		    head_has(w->published, w->ranks[i].daemon))
+			return true;
+	return w->tasks[task].submitted;
+}
+
+/* Two tasks have one number: may they? Nobody may know the other. */
 static void check_number(struct world *w, uint32_t task, uint32_t other)
 {
-	bool runs = false;
-
-	for (uint32_t i = 0; i < w->nranks; i++)
-		runs = runs || (w->ranks[i].runs && w->ranks[i].task == other);
-	if (w->tasks[other].submitted || runs)
+	if (is_known(w, other))
 		failed(w, "number %llu is that of k%u, and was that of k%u",
 		       (unsigned long long)w->tasks[other].id, task, other);
 	w->tasks[other].id = 0;
 }
 
+static uint32_t find_other(const struct world *w, uint32_t task, uint64_t id)
+{
+	for (uint32_t i = 0; i < w->ntasks; i++)
+		if (i != task && w->tasks[i].id == id)
+			return i;
+	return TASKS_MAX;
+}
+
 /* A number is of one task, and a task has one. */
 void promise_id(struct world *w, uint32_t task, uint64_t id)
 {
+	uint32_t other;
+
 	if (task >= w->ntasks) {
 		if (!promise_forgiven(w))
 			failed(w, "there is a task that nobody has submitted, %llu",
@@ -43,9 +59,12 @@ void promise_id(struct world *w, uint32_t task, uint64_t id)
 	if (!promise_forgiven(w) && w->tasks[task].id && w->tasks[task].id != id)
 		failed(w, "k%u is task %llu, and was task %llu", task, (unsigned long long)id,
 		       (unsigned long long)w->tasks[task].id);
-	for (uint32_t i = 0; !promise_forgiven(w) && i < w->ntasks; i++)
-		if (i != task && w->tasks[i].id == id)
-			check_number(w, task, i);
+	other = find_other(w, task, id);
+	if (other < TASKS_MAX && !promise_forgiven(w)) {
+		if (!is_known(w, task)) /* a cut-off node has heard of it late */
+			return;
+		check_number(w, task, other);
+	}
 	w->tasks[task].id = id;
 }
 
@@ -55,6 +74,15 @@ static void check_code(struct world *w, uint32_t task, int64_t code)
 	if (w->tasks[task].code != code && !w->tasks[task].tied && !promise_forgiven(w))
 		failed(w, "k%u has ended with %lld, and a client was told %lld", task,
 		       (long long)code, (long long)w->tasks[task].code);
+}
+
+/* Nothing of a task that has ended is left, wherever it ran. */
+static void check_left(struct world *w, uint32_t task)
+{
+	for (uint32_t i = 0; !w->damaged && i < w->nranks; i++)
+		if (w->ranks[i].runs && w->ranks[i].task == task)
+			failed(w, "k%u has ended, as a client is told, while rank %u runs on %s",
+			       task, w->ranks[i].rank, daemon_name(w->ranks[i].daemon));
 }
 
 void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connection)
@@ -67,6 +95,7 @@ void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connec
 	}
 	if (t->ended)
 		check_code(w, task, code);
+	check_left(w, task);
 	if (t->told_by == connection && !promise_forgiven(w))
 		failed(w, "a client is told twice of the end of k%u", task);
 	t->ended = true;

@@ -98,7 +98,7 @@ static void make_record(struct fuzz_input *in, struct journal_record *r)
 		break;
 	case JOURNAL_NODES:
 		r->nodes = (struct journal_nodes){ fuzz_u8(in), fuzz_u8(in) & 1,
-			fuzz_u8(in), fuzz_u8(in), false };
+			fuzz_u8(in), fuzz_u8(in), false, fuzz_u8(in) & 1 };
 		break;
 	case JOURNAL_CANCEL:
 		r->cancelled = fuzz_u8(in);

@@ -430,7 +430,7 @@ for process in /proc/[0-9]*; do
         kill -9 ${{process#/proc/}}
 done 2>/dev/null
 while pmi2x-dvm status; do sleep 0.05; done
-pmi2x-dvm up --resume {base}/j
+PMI2X_DVM_LEASE=6000 pmi2x-dvm up --resume {base}/j  # tasks that ran wait for that, and a quarter
 pmi2x-dvm wait
 pmi2x-dvm status
 pmi2x-dvm down

@@ -94,11 +94,16 @@ static void leave(void *arg)
 
 /* ---- heads ---- */
 
+static void head_ends(void *arg)
+{
+	((struct bed *)arg)->down = true;
+}
+
 void make_head(struct bed *b, bool adopts)
 {
 	static const struct dvm_head_ops ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .record = record, .end = idle,
+		.client_send = client_send, .record = record, .end = head_ends,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 

@@ -52,6 +52,7 @@ struct bed {
 	bool full;           /* nothing can be written */
 	bool once;           /* of heads */
 	uint32_t away_ms;    /* the same */
+	bool down;          /* the head has ended by itself */
 	bool gone_for_sure;  /* nodes that are gone have no ranks */
 	uint64_t random;
 };

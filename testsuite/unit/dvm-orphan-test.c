@@ -433,7 +433,8 @@ static void work_of_a_daemon_that_is_gone_does_not_wait(void **state_)
 	bed_destroy(b);
 }
 
-static void task_of_a_node_that_is_not_heard_can_be_cancelled(void **state_)
+/* It ends when its ranks have: a client that is told so may go on. */
+static void task_of_a_node_that_is_not_heard_ends_when_its_ranks_have(void **state_)
 {
 	struct bed *b = bed_create();
 
@@ -444,10 +445,63 @@ static void task_of_a_node_that_is_not_heard_can_be_cancelled(void **state_)
 	b->nodes[b->processes[1].node].gone = true;
 	next_head(b, false);
 	ask(b, "{'op':'cancel','ids':[1]}");
-	assert_string_equal(state(b, 1), "cancelled");
+	assert_string_equal(state(b, 1), "queued");
+	end_process(b, 1, SIGKILL);
 	b->now.ms += 50000;
 	deliver_all(b);
+	assert_string_equal(state(b, 1), "cancelled");
 	assert_int_equal(b->nprocesses, 1);
+	bed_destroy(b);
+}
+
+/* With `down` nobody waits for longer than ten seconds. */
+static void cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head(void **state_)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	deliver_all(b);
+	lose_head(b);
+	b->nodes[b->processes[1].node].gone = true;
+	next_head(b, false);
+	ask(b, "{'op':'down','work':'cancel'}");
+	b->now.ms += 9999;
+	deliver_all(b);
+	assert_false(b->down);
+	b->now.ms++;
+	deliver_all(b);
+	assert_true(b->down);
+	assert_int_equal(ends(b, 1), 1);
+	end_process(b, 1, SIGKILL);
+	bed_destroy(b);
+}
+
+/* Parts that are heard have ended, and the other one may still run. */
+static void task_of_which_a_part_is_not_heard_ends_when_that_has(void **state_)
+{
+	struct bed *b = bed_create();
+	uint32_t node;
+
+	b->away_ms = 50000;
+	b->once = true;
+	ask(b, SUBMIT "{'argv':['a'],'ranks':4,'cores':2}]}");
+	deliver_all(b);
+	lose_head(b);
+	node = b->processes[1].node;
+	b->nodes[node].gone = true;
+	assert_int_equal(next_head(b, true).adopted, 1);
+	deliver_all(b);
+	end_killed(b);
+	deliver_all(b);
+	assert_string_equal(state(b, 1), "queued");
+	for (int64_t i = 1; i <= b->nprocesses; i++)
+		if (b->processes[i].node == node)
+			end_process(b, i, SIGKILL);
+	b->now.ms += 50000;
+	deliver_all(b);
+	assert_string_equal(state(b, 1), "failed");
+	assert_int_equal(ends(b, 1), 1);
 	bed_destroy(b);
 }
 
@@ -604,7 +658,9 @@ int main(void)
 		cmocka_unit_test(end_is_kept_of_a_task_that_does_not_fit_any_more),
 		cmocka_unit_test(work_of_a_node_that_is_not_heard_waits),
 		cmocka_unit_test(work_of_a_daemon_that_is_gone_does_not_wait),
-		cmocka_unit_test(task_of_a_node_that_is_not_heard_can_be_cancelled),
+		cmocka_unit_test(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have),
+		cmocka_unit_test(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head),
+		cmocka_unit_test(task_of_which_a_part_is_not_heard_ends_when_that_has),
 		cmocka_unit_test(task_to_be_run_once_fails_with_its_node),
 		cmocka_unit_test(a_node_to_which_no_head_comes),
 		cmocka_unit_test(heads_are_lost_at_any_moment),

@@ -46,6 +46,7 @@ struct bed {
 	struct buf journal;
 	bool full;          /* nothing can be written */
 	bool once;          /* of heads */
+	uint32_t away_ms;   /* the same; daemons of the last one are not known then */
 	bool down;          /* the head has left */
 	json_t *answer;     /* the last that was neither an end nor a submit */
 };
@@ -130,6 +131,8 @@ static void make_head(struct bed *b)
 
 	options.max_waiting = TASKS;
 	options.once = b->once;
+	options.away_ms = b->away_ms;
+	options.unheard = b->away_ms;
 	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
@@ -379,6 +382,81 @@ static void retries_of_a_failed_task_are_made_also_with_once(void **state)
 	dvm_head_turn(b->head, b->now);
 	assert_int_equal(b->known[1].launches, 2);
 	assert_int_equal(status(b, "failed"), 2);
+	bed_destroy(b);
+}
+
+/* Daemons that were cut off from their head run ranks until their lease is over. */
+static void started_task_waits_where_nobody_knows_its_daemon(void **state)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
+	assert_int_equal(next_head(b).again, 1);
+	assert_int_equal(b->known[1].launches, 1);
+	assert_int_equal(b->known[2].launches, 1); /* it was not started before */
+	end_task(b, 2, 0);
+	b->now.ms += 49999;
+	dvm_head_turn(b->head, b->now);
+	assert_int_equal(b->known[1].launches, 1);
+	b->now.ms++;
+	dvm_head_turn(b->head, b->now);
+	assert_int_equal(b->known[1].launches, 2);
+	end_all(b);
+	assert_each_has_ended_once(b);
+	bed_destroy(b);
+}
+
+/* A client that hears of its loss may run it again. */
+static void task_to_be_run_once_is_lost_when_its_ranks_have_ended(void **state)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b'],'ranks':%d}]}", NODES * CORES,
+	    NODES * CORES);
+	assert_int_equal(another_head(b, b->journal.len, true).lost, 1);
+	dvm_head_turn(b->head, b->now);
+	end_task(b, 2, 0);
+	assert_int_equal(status(b, "failed"), 0);
+	b->now.ms += 50000;
+	dvm_head_turn(b->head, b->now);
+	assert_int_equal(status(b, "failed"), 1);
+	assert_int_equal(b->known[1].launches, 1);
+	bed_destroy(b);
+}
+
+static void started_task_does_not_wait_after_a_head_that_left_no_rank(void **state)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	dvm_head_stop(b->head, b->now);
+	b->now.ms += 500;
+	dvm_head_turn(b->head, b->now);
+	end_part(b, 0, 1);
+	assert_true(b->down);
+	next_head(b);
+	assert_int_equal(b->known[1].launches, 2);
+	end_all(b);
+	assert_each_has_ended_once(b);
+	bed_destroy(b);
+}
+
+/* The second head has waited for nothing yet when it is told to end. */
+static void head_that_waits_for_ranks_does_not_say_that_none_is_left(void **state)
+{
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	ask(b, SUBMIT "{'argv':['a']}]}");
+	next_head(b);
+	dvm_head_stop(b->head, b->now);
+	dvm_head_turn(b->head, b->now);
+	assert_true(b->down);
+	next_head(b);
+	assert_int_equal(b->known[1].launches, 1);
 	bed_destroy(b);
 }
 
@@ -679,6 +757,10 @@ int main(void)
 		cmocka_unit_test(what_ran_is_lost_when_it_is_to_run_once),
 		cmocka_unit_test(the_last_line_that_was_taken_is_known),
 		cmocka_unit_test(retries_of_a_failed_task_are_made_also_with_once),
+		cmocka_unit_test(started_task_waits_where_nobody_knows_its_daemon),
+		cmocka_unit_test(task_to_be_run_once_is_lost_when_its_ranks_have_ended),
+		cmocka_unit_test(started_task_does_not_wait_after_a_head_that_left_no_rank),
+		cmocka_unit_test(head_that_waits_for_ranks_does_not_say_that_none_is_left),
 		cmocka_unit_test(what_was_cancelled_is_not_run_again),
 		cmocka_unit_test(what_is_tied_to_a_client_ends_with_the_head),
 		cmocka_unit_test(tries_are_counted_over_heads),

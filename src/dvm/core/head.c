@@ -405,6 +405,7 @@ static void end_hopeless(struct dvm_head *h)
 	}
 	log_error(h->log, "all nodes are lost, and %zu tasks wait: another DVM can go on with the journal",
 		  h->nqueued);
+	journal_left(h);
 	leave(h);
 }
 
@@ -423,8 +424,11 @@ static bool is_done(const struct dvm_head *h)
  */
 static void tell(struct dvm_head *h)
 {
-	bool done = is_done(h), written = journal_flush(h);
+	bool done = is_done(h), written;
 
+	if (done)
+		journal_left(h);
+	written = journal_flush(h);
 	adopt_send_done(h);
 	if (written) {
 		tasks_launch(h);

@@ -45,8 +45,8 @@ struct dvm_head_options {
 	                               give tasks the same number; 0: it is the only one */
 	bool keeps;                 /* nodes keep how tasks have ended for another head */
 	bool adopts;                /* nodes of another head are sent ADOPT and come */
-	bool unheard;               /* nodes of another head may still run ranks, and cannot
-	                               be reached */
+	bool unheard;               /* nodes of another head may still run ranks: they do not
+	                               answer, or nobody knows where they are */
 	uint32_t lease_ms;          /* ranks of a node end this time after its last answer
 	                               (lease.h): a node that is silent for this time is
 	                               lost; 0: there is no lease */

@@ -10,6 +10,7 @@
 #include "dvm/core/head_private.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,17 @@ void journal_nodes(struct dvm_head *h, bool begins)
 		r.nodes.slots += h->nodes[i].has.cores;
 	}
 	(void)put(h, &r, DURABLE_LATER);
+}
+
+void journal_left(struct dvm_head *h)
+{
+	const struct journal_record r = {
+		.type = JOURNAL_NODES,
+		.nodes = { .since_ns = h->now.wall_ns, .left = true },
+	};
+
+	if (!h->unheard_ms) /* ranks of an earlier head may still run */
+		(void)put(h, &r, DURABLE_LATER);
 }
 
 void journal_cancel(struct dvm_head *h, const struct head_task *t)
@@ -303,6 +315,7 @@ struct replay {
 	struct old_profile *profiles;
 	struct unfit *unfits;
 	struct adoption *adoption;
+	bool left; /* the last head left no rank behind */
 };
 
 static char *text_of(const struct dvm_bytes *b)
@@ -476,40 +489,39 @@ static int read_record(struct replay *r, const struct journal_record *j)
 	case JOURNAL_CANCEL: read_cancel(r, j->cancelled); return 0;
 	case JOURNAL_END: read_end(r, &j->end); return 0;
 	case JOURNAL_WAITED: wait_read(r->h, &j->waited); return 0;
+	case JOURNAL_NODES: r->left = j->nodes.left; return 0;
 	default: return 0;
 	}
 }
 
 /* ---- going on: what becomes of what had not ended ---- */
 
-static void end_lost(struct dvm_head *h, struct head_task *t, int32_t status,
-		     const char *why)
-{
-	t->result.status = status;
-	t->result.why = strdup(why);
-	task_end_queued(h, t);
-}
-
-/* It ran, as far as the journal says, when its head was lost. */
+/*
+ * It ran, as far as the journal says, when its head was lost. What becomes of it is settled
+ * when its ranks have ended, surely.
+ */
 static void settle_started(struct replay *r, struct head_task *t, bool once)
 {
-	if (once) {
+	if (!t->cancelled && once)
 		r->out->lost++;
-		end_lost(r->h, t, 9, "it ran when the head was lost, and was to be run once");
-	} else {
+	if (!t->cancelled && !once) {
 		r->out->again++;
 		t->instance++;
 		t->placed_ns = 0;
-		if (r->h->unheard_ms)
-			task_hold(r->h, t);
 	}
+	task_hold(r->h, t);
 }
 
 static void end_unfit(struct replay *r, struct head_task *t, const struct unfit *u)
 {
 	log_error(r->h->log, "task %llu: %s", (unsigned long long)u->id, u->why);
 	t->result.not_started = true;
-	end_lost(r->h, t, 127 << 8, u->why);
+	t->result.status = 127 << 8;
+	task_set_why(t, u->why);
+	if (t->placed_ns)
+		task_hold(r->h, t);
+	else
+		task_end_queued(r->h, t);
 }
 
 static void settle_one(struct replay *r, struct head_task *t, bool once)
@@ -521,10 +533,10 @@ static void settle_one(struct replay *r, struct head_task *t, bool once)
 		r->out->adopted++;
 	else if (u)
 		end_unfit(r, t, u);
-	else if (t->cancelled)
-		end_lost(r->h, t, 15, "it was cancelled, or its client was lost with the head");
 	else if (t->placed_ns)
 		settle_started(r, t, once);
+	else if (t->cancelled)
+		task_end_lost(r->h, t, SIGTERM, "it was cancelled, or its client was lost with the head");
 }
 
 /* Tasks that the journal does not know to have ended: others may have their cores. */
@@ -543,11 +555,14 @@ static void settle(struct replay *r, bool once)
 	struct dvm_head *h = r->h;
 	struct head_task *t, *next;
 
-	if (h->options.away_ms && !adoption_is_whole(h))
+	if (h->options.away_ms && !r->left && !adoption_is_whole(h))
 		h->unheard_ms = h->now.ms + h->options.away_ms;
 	settle_ended(r, once);
 	DL_FOREACH_SAFE(h->queued, t, next)
-		settle_one(r, t, once);
+		if (!t->held) /* it has ended so far */
+			settle_one(r, t, once);
+	if (!h->unheard_ms)
+		tasks_release(h, false);
 }
 
 static void replay_free(struct replay *r)

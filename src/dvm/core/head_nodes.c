@@ -362,7 +362,7 @@ void head_nodes_turn(struct dvm_head *h)
 {
 	if (h->unheard_ms && h->unheard_ms <= h->now.ms) {
 		h->unheard_ms = 0;
-		tasks_release(h);
+		tasks_release(h, false);
 	}
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		struct head_node *n = &h->nodes[i];

@@ -95,7 +95,8 @@ struct head_task {
 	uint32_t losses;  /* of nodes that it ran on */
 	uint32_t tied;    /* the client without which it is ended; 0: none */
 	bool cancelled;
-	bool held;        /* it waits outside of the queue: see unheard_ms */
+	bool held;        /* it waits outside of the queue, for ranks of it may run: see
+	                     unheard_ms */
 	bool lost;        /* with a node: the rest of it is being ended */
 	bool launched;    /* it runs, and its nodes have been told */
 	uint64_t start_at, end_at; /* positions behind its records in the journal */
@@ -331,9 +332,15 @@ void task_adopt(struct dvm_head *h, struct head_task *t,
 		struct ledger_placement *placement, uint64_t started_ns);
 /* An adopted task has lost nodes: the rest of it is ended. */
 void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
-/* One that waits is not placed before tasks_release. */
+/* One that waits is neither placed nor ends before tasks_release. */
 void task_hold(struct dvm_head *h, struct head_task *t);
-void tasks_release(struct dvm_head *h);
+/*
+ * Ranks of tasks that are held have ended; or: cancelled ones do not wait for that. False:
+ * there are none.
+ */
+bool tasks_release(struct dvm_head *h, bool cancelled);
+/* One that waits ends, for its head or client was lost. */
+void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, const char *why);
 /* One that waits ends with its result as it is. */
 void task_end_queued(struct dvm_head *h, struct head_task *t);
 /* Why it has failed, or is about to. */
@@ -389,6 +396,8 @@ void journal_end(struct dvm_head *h, struct head_task *t);
 void journal_waited(struct dvm_head *h, const struct journal_waited *w);
 /* There are more or fewer nodes, or this head begins. */
 void journal_nodes(struct dvm_head *h, bool begins);
+/* The head ends, and no rank runs: the next head need not wait for any. */
+void journal_left(struct dvm_head *h);
 /* Is all written? It is tried now. */
 bool journal_flush(struct dvm_head *h);
 /* Could it be written the last time, or can it now; and is that safe? */

@@ -417,10 +417,11 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 		return;
 	t->cancelled = true;
 	asks_cancel(h, t);
-	if (t->state == TASK_RUNNING) {
+	if (t->state == TASK_RUNNING || t->held)
 		journal_cancel(h, t);
+	if (t->state == TASK_RUNNING) {
 		signal_parts(h, t, 0);
-	} else {
+	} else if (!t->held) {
 		end_unstarted(h, t, "it was cancelled before it was started");
 	}
 }
@@ -431,19 +432,44 @@ void task_hold(struct dvm_head *h, struct head_task *t)
 	queue_remove(h->queue, &t->item);
 }
 
-/* Tasks that waited first come first: the last is put before all others first. */
-void tasks_release(struct dvm_head *h)
+void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, const char *why)
 {
-	struct head_task *first = h->queued, *t = first ? first->prev : NULL;
+	t->result.status = status;
+	task_set_why(t, why);
+	task_end_queued(h, t);
+}
 
-	for (; t; t = t == first ? NULL : t->prev) {
-		if (!t->held)
-			continue;
+/* One that is not run again still has the time of its start. */
+static void release(struct dvm_head *h, struct head_task *t)
+{
+	if (t->result.why) {
+		task_end_queued(h, t);
+	} else if (t->cancelled) {
+		task_end_lost(h, t, SIGTERM, "it was cancelled, or its client was lost with the head");
+	} else if (t->placed_ns) {
+		task_end_lost(h, t, SIGKILL, "it ran when the head was lost, and was to be run once");
+	} else {
 		t->held = false;
 		queue_put_back(h->queue, &t->item);
 		h->retry = true;
 	}
+}
+
+/* Tasks that waited first come first: the last is put before all others first. */
+bool tasks_release(struct dvm_head *h, bool cancelled)
+{
+	struct head_task *t = h->queued ? h->queued->prev : NULL, *before;
+	bool any = false;
+
+	for (; t; t = before) {
+		before = t == h->queued ? NULL : t->prev;
+		if (!t->held || (cancelled && !t->cancelled))
+			continue;
+		release(h, t);
+		any = true;
+	}
 	tasks_fail_impossible(h);
+	return any;
 }
 
 static void run_again(struct dvm_head *h, struct head_task *t)
@@ -469,6 +495,17 @@ static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 	       !t->result.too_long && t->spec.retries > 0;
 }
 
+/* Parts of it may run on a node that this head has never heard of. */
+static void end_or_hold(struct dvm_head *h, struct head_task *t)
+{
+	if (!t->lost || !h->unheard_ms) {
+		end_task(h, t);
+		return;
+	}
+	move(h, t, TASK_QUEUED);
+	t->held = true;
+}
+
 /* All its parts have. */
 static void ended(struct dvm_head *h, struct head_task *t)
 {
@@ -476,7 +513,7 @@ static void ended(struct dvm_head *h, struct head_task *t)
 	adopt_done(h, t);
 	h->retry = true;
 	if (!has_tries(h, t)) {
-		end_task(h, t);
+		end_or_hold(h, t);
 		return;
 	}
 	if (!t->lost)

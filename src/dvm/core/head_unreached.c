@@ -72,6 +72,14 @@ static void leave_alone(struct dvm_head *h, uint32_t node)
 	tasks_leave_node(h, node);
 }
 
+/* Nobody knows where their ranks are. */
+static void leave_held(struct dvm_head *h)
+{
+	if (tasks_release(h, true))
+		log_error(h->log, "ranks that an earlier head has started may run for %.0f s more",
+			  (double)(h->unheard_ms - h->now.ms) / 1e3);
+}
+
 void head_unreached_turn(struct dvm_head *h)
 {
 	json_t *nodes;
@@ -85,6 +93,8 @@ void head_unreached_turn(struct dvm_head *h)
 		client_tell(h, h->down_client, json_pack("{s:s,s:O}", "ev", "unreached",
 							 "nodes", nodes));
 	json_decref(nodes);
+	if (h->phase == HEAD_DRAINS)
+		leave_held(h);
 	on = tasks_end_on(h);
 	for (uint32_t i = 0; on && i < h->options.nodes; i++)
 		if (on[i])

@@ -88,7 +88,7 @@ static int put_nodes(struct buf *b, const struct journal_nodes *r)
 {
 	int rc = pack_u64(b, r->since_ns);
 
-	rc = rc ? rc : pack_u8(b, (uint8_t)(r->begins | r->stay << 1));
+	rc = rc ? rc : pack_u8(b, (uint8_t)(r->begins | r->stay << 1 | r->left << 2));
 	rc = rc ? rc : pack_u32(b, r->nodes);
 	return rc ? rc : pack_u64(b, r->slots);
 }
@@ -263,6 +263,7 @@ static void get_nodes(struct cursor *c, struct journal_nodes *r)
 	flags = unpack_u8(c);
 	r->begins = flags & 1;
 	r->stay = flags & 2;
+	r->left = flags & 4;
 	r->nodes = unpack_u32(c);
 	r->slots = unpack_u64(c);
 }

@@ -87,6 +87,7 @@ struct journal_nodes {
 	uint32_t nodes;
 	uint64_t slots;     /* of all of them */
 	bool stay;          /* of a head that begins: these have waited for it */
+	bool left;          /* the head ends, and no rank of any task runs */
 };
 
 /* A client has waited for a task that had ended, or for `count` tasks of JOURNAL_COUNTS. */

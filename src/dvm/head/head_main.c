@@ -260,8 +260,8 @@ static void on_turn(uv_prepare_t *handle)
 		note_progress(h);
 	if (h->leaving || !h->head)
 		return;
+	launch_turn(h); /* first the next head can find a node, then the node gets tasks */
 	dvm_head_turn(h->head, headd_now(h));
-	launch_turn(h);
 	headd_journal_turn(h);
 	stop_turn(h);
 }

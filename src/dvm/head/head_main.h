@@ -78,7 +78,8 @@ struct headd {
 	uint32_t next_client;
 	struct orphan *orphans;    /* by position: of another head; NULL: there are none */
 	uint32_t norphans;         /* daemons that it had */
-	bool unheard;              /* ranks of some of them may run, and they do not answer */
+	bool unheard;              /* ranks of some daemon may run that does not answer, or
+	                              that this head cannot call */
 	uint32_t called;           /* of these, that have not answered */
 	struct ending *endings;    /* daemons that are lost and are to end */
 	struct daemon_process *daemons;

@@ -248,8 +248,10 @@ int orphans_call(struct headd *h)
 		return 0;
 	file_path(h, path);
 	rc = read_file(h, path, &w);
-	if (rc == -ENOENT)
+	if (rc == -ENOENT) {
+		h->unheard = true; /* without --orphan nobody notes where they are */
 		return 0;
+	}
 	if (!rc)
 		rc = nodes_make_room(h, h->norphans);
 	if (rc)
