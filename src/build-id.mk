@@ -32,8 +32,6 @@ build-id:
 build-id-sources:
 	@printf '%s\n' $(build_id_sources)
 
-dist_check_SCRIPTS += testsuite/unit/build-id-test.sh
-TESTS += testsuite/unit/build-id-test.sh
 
 # In recipes, a command that prints it.
 BUILD_ID = cut -d '"' -f 2 pmi2x-build.h

@@ -5,14 +5,7 @@ EXTRA_DIST += quickstart contrib/build/build-tree contrib/build/install-deps \
 	testsuite/asan-at-fork.c testsuite/cross testsuite/debian-root.sh \
 	testsuite/check-promises testsuite/expected-skips testsuite/fresh-debian testsuite/matrix \
 	testsuite/slurm-from-source \
-	testsuite/slurm-version testsuite/unit/docs-test.py testsuite/unit/features-test.py \
-	testsuite/unit/man-test.py
-dist_check_SCRIPTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
-	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh \
-	testsuite/unit/slurm-headers-test.sh testsuite/unit/upstream-test.sh
-TESTS += testsuite/unit/configure-test.sh testsuite/unit/count-test.sh \
-	testsuite/unit/docs-test.sh testsuite/unit/man-test.sh \
-	testsuite/unit/slurm-headers-test.sh testsuite/unit/upstream-test.sh
+	testsuite/slurm-version
 
 # How many there are tells testsuite/run how far it is.
 list-tests:

@@ -176,9 +176,3 @@ dist_startup_DATA = \
 	contrib/bench/pmi2x_startup/strace.py \
 	contrib/bench/pmi2x_startup/waiting.py \
 	contrib/bench/pmi2x_startup/where.py
-
-EXTRA_DIST += testsuite/unit/startup-test.py
-dist_check_SCRIPTS += testsuite/unit/bench-test.sh testsuite/unit/dvm-bench-test.sh \
-	testsuite/unit/lookup-test.sh testsuite/unit/startup-test.sh
-TESTS += testsuite/unit/bench-test.sh testsuite/unit/dvm-bench-test.sh \
-	testsuite/unit/lookup-test.sh testsuite/unit/startup-test.sh

@@ -15,5 +15,3 @@ EXTRA_DIST += contrib/packaging/build-deb contrib/packaging/make-tarball \
 	debian/pmi2x-plugin.examples debian/pmi2x-plugin.install \
 	debian/pmi2x-plugin.postinst \
 	debian/pmi2x-tools.install
-dist_check_SCRIPTS += testsuite/unit/package-scripts-test.sh
-TESTS += testsuite/unit/package-scripts-test.sh

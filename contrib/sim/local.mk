@@ -48,22 +48,8 @@ dist_sim_DATA = \
 dist_check_SCRIPTS += testsuite/scale/sim-bounds testsuite/scale/sim-test.sh
 TESTS += testsuite/scale/sim-test.sh
 .PHONY: check-sim
-check-sim: contrib/sim/pmi2x-sim-run testsuite/unit/sim-fault-test
+check-sim: contrib/sim/pmi2x-sim-run testsuite/unit/sim/fault-test
 	/usr/bin/python3 -B $(srcdir)/testsuite/scale/sim-bounds --large \
 		contrib/sim/pmi2x-sim-run
-	SIM_SCENARIOS=50000 testsuite/unit/sim-fault-test
+	SIM_SCENARIOS=50000 testsuite/unit/sim/fault-test
 check-scale: check-sim
-
-unit_tests += testsuite/unit/sim-scenario-test testsuite/unit/sim-fault-test \
-	testsuite/unit/sim-network-test
-UNIT_SIM_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(srcdir)/contrib/sim
-UNIT_SIM_LIBS = $(SIM_LIBS) $(CMOCKA_LIBS)
-testsuite_unit_sim_scenario_test_SOURCES = testsuite/unit/sim-scenario-test.c
-testsuite_unit_sim_scenario_test_CPPFLAGS = $(UNIT_SIM_CPPFLAGS)
-testsuite_unit_sim_scenario_test_LDADD = $(UNIT_SIM_LIBS)
-testsuite_unit_sim_fault_test_SOURCES = testsuite/unit/sim-fault-test.c
-testsuite_unit_sim_fault_test_CPPFLAGS = $(UNIT_SIM_CPPFLAGS)
-testsuite_unit_sim_fault_test_LDADD = $(UNIT_SIM_LIBS)
-testsuite_unit_sim_network_test_SOURCES = testsuite/unit/sim-network-test.c
-testsuite_unit_sim_network_test_CPPFLAGS = $(UNIT_SIM_CPPFLAGS)
-testsuite_unit_sim_network_test_LDADD = $(UNIT_SIM_LIBS)

@@ -67,14 +67,6 @@ dist_bash_completion_DATA = src/tools/completion/pmi2x
 zsh_completiondir = $(datadir)/zsh/site-functions
 dist_zsh_completion_DATA = src/tools/completion/_pmi2x
 
-EXTRA_DIST += testsuite/unit/check-test.py testsuite/unit/command-test.py \
-	testsuite/unit/completion-test.py testsuite/unit/why-test.py
-tools_tests = testsuite/unit/trace-test.sh \
-	testsuite/unit/probe-nodes-test.sh testsuite/unit/probe-mpi-test.sh \
-	testsuite/unit/command-test.sh
-dist_check_SCRIPTS += $(tools_tests)
-TESTS += $(tools_tests)
-
 # Programs learn where they are.
 install-exec-hook: install-python-programs
 .PHONY: install-python-programs

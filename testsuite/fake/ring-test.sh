@@ -201,7 +201,7 @@ nobody_comes() {
 
 # Does this machine have it?
 usable() {
-	PMI2X_ALLGATHER_TRANSPORT=$via timeout 300 ../unit/transport-test \
+	PMI2X_ALLGATHER_TRANSPORT=$via timeout 300 ../unit/allgather/transport-test \
 		>"$out" 2>&1
 	status=$?
 	[ $status = 77 ] || report $status "$via: what every transport must do"

@@ -3,9 +3,9 @@
  * A DVM's head and node, told by the input what clients, nodes and a head say: what is
  * refused changes nothing, and what a head has given it gets back.
  */
-#include "../unit/dvm-idle.h"
-#include "../unit/dvm-requests.h"
-#include "../unit/dvm-sealed.h"
+#include "../unit/dvm/idle.h"
+#include "../unit/dvm/requests.h"
+#include "../unit/dvm/sealed.h"
 #include "fuzz.h"
 
 #include "dvm/core/head.h"

@@ -3,8 +3,8 @@
  * A journal that somebody else has written, as bytes or as records of any content: a head
  * goes on with it, and in what it writes of it no task comes to be that was not there.
  */
-#include "../unit/dvm-requests.h"
-#include "../unit/dvm-sealed.h"
+#include "../unit/dvm/requests.h"
+#include "../unit/dvm/sealed.h"
 #include "fuzz.h"
 
 #include "dvm/core/head.h"

@@ -146,10 +146,10 @@ testsuite_fuzz_launcher_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 testsuite_fuzz_launcher_fuzz_LDADD = libpmi.la libutil.la
 
 testsuite_fuzz_server_fuzz_SOURCES = testsuite/fuzz/server-fuzz.c \
-	testsuite/unit/server-net.c testsuite/unit/server-net.h \
+	testsuite/unit/engine/net.c testsuite/unit/engine/net.h \
 	$(fuzz_driver)
 testsuite_fuzz_server_fuzz_LDFLAGS = $(fuzz_link)
-testsuite_fuzz_server_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) $(CMOCKA_CFLAGS)
+testsuite_fuzz_server_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS) $(CMOCKA_CFLAGS) -I$(srcdir)/testsuite/unit
 testsuite_fuzz_server_fuzz_LDADD = libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) $(CMOCKA_LIBS)
 
 testsuite_fuzz_server_node_fuzz_SOURCES = testsuite/fuzz/server-node-fuzz.c \

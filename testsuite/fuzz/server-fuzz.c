@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "../unit/server-net.h"
+#include "../unit/engine/net.h"
 #include "fuzz-pmi.h"
 #include "libshm/slots_layout.h"
 

@@ -53,7 +53,7 @@ def test_what_it_cannot_use(cluster, kind, prefix, raw, scratch, there, text):
     place = prefix / "lib" / "pmi2x"
     other = scratch / LIBRARY
     run(["cc", "-shared", "-fPIC", f"-I{SOURCE}/src", f"-I{SOURCE}/src/common",
-         "-o", other, SOURCE / "testsuite/unit/other-launcher.c"]).ok()
+         "-o", other, SOURCE / "testsuite/unit/plugin/other-srun.c"]).ok()
     command = without(place, f'cp "{other}" "{place}";' if there else "")
     step = ["srun", "--mpi=pmi2x", "-N2", "-n4", *raw("exchange", "2")]
     result = cluster.run(*command, *step).failed()

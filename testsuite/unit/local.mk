@@ -1,143 +1,80 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Libraries in the order in which the linker needs them.
-UNIT_LIBS_UTIL = libutil.la $(CMOCKA_LIBS)
+# Unit tests are cmocka programs and scripts: one line each in the file tests.
+EXTRA_DIST += testsuite/unit/tests testsuite/unit/make-stanzas testsuite/unit/wire-reference
+unit_tests =
+include testsuite/unit/tests.mk
+$(srcdir)/testsuite/unit/tests.mk: $(srcdir)/testsuite/unit/tests \
+		$(srcdir)/testsuite/unit/make-stanzas
+	$(AM_V_GEN)$(srcdir)/testsuite/unit/make-stanzas && touch $@
+if HAVE_CMOCKA
+check_PROGRAMS += $(unit_tests)
+TESTS += $(unit_tests)
+endif
 
-unit_tests = testsuite/unit/buf-test testsuite/unit/decimal-test \
-	testsuite/unit/pack-test testsuite/unit/payload-test \
-	testsuite/unit/rankset-test
+UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(LIBUV_CFLAGS) \
+	-D_GNU_SOURCE -I$(srcdir)/testsuite/unit
+UNIT_CFLAGS = $(AM_CFLAGS) -pthread
+UNIT_LDFLAGS = $(AM_LDFLAGS)
 
-testsuite_unit_buf_test_SOURCES = testsuite/unit/buf-test.c
-testsuite_unit_buf_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_buf_test_LDADD = $(UNIT_LIBS_UTIL)
+# By kind of test; libraries in the order in which the linker needs them.
+UNIT_LIBS_NONE = $(CMOCKA_LIBS)
+UNIT_LIBS_CORE = libcoll.la libutil.la $(CMOCKA_LIBS)
+UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
+UNIT_LIBS_PMI = libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE)
+UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+UNIT_LIBS_AGENT = libsupervisor.la libagent.la libsrun.la libio.la $(SODIUM_LIBS) \
+	$(LIBUV_LIBS) $(UNIT_LIBS_PMI)
+UNIT_LIBS_SRUN = $(UNIT_LIBS_AGENT)
+UNIT_LDFLAGS_SRUN = -Wl,--wrap=payload_copy_in
+UNIT_CPPFLAGS_PLUGIN = -I$(srcdir)/src/plugins/mpi/pmi2x
+UNIT_LIBS_PLUGIN = $(DL_LIBS) $(UNIT_LIBS_PMI)
+# libclient.la has its own copies of what it needs; the server in the tests needs the
+# writing half of libshm as well.
+UNIT_CPPFLAGS_CLIENT = -I$(srcdir)/contrib/libpmi2x
+UNIT_LIBS_CLIENT = contrib/libpmi2x/libclient.la $(UNIT_LIBS_SHM)
+UNIT_CPPFLAGS_RING = -I$(srcdir)/contrib/allgather -I$(srcdir)/contrib/allgather/include
+UNIT_LIBS_RING = contrib/allgather/libring.la $(CMOCKA_LIBS)
+UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
+UNIT_CPPFLAGS_SIM = -I$(srcdir)/contrib/sim
+UNIT_LIBS_SIM = $(SIM_LIBS) $(CMOCKA_LIBS)
 
-unit_tests += testsuite/unit/hash-test
-testsuite_unit_hash_test_SOURCES = testsuite/unit/hash-test.c
-testsuite_unit_hash_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_hash_test_LDADD = $(UNIT_LIBS_UTIL)
+# Sources that several tests of a directory share.
+coll_net = testsuite/unit/coll/net.c testsuite/unit/coll/net-fetches.c \
+	testsuite/unit/coll/net-groups.c testsuite/unit/coll/net-links.c
+client_server = testsuite/unit/client/server.c testsuite/unit/client/server-pmi1.c \
+	testsuite/unit/client/server-pmi2.c
+pmix_bed = testsuite/unit/engine/pmix-bed.c testsuite/unit/engine/net.c
 
-unit_tests += testsuite/unit/elf-needs-test
-testsuite_unit_elf_needs_test_SOURCES = testsuite/unit/elf-needs-test.c
-testsuite_unit_elf_needs_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_elf_needs_test_LDADD = $(UNIT_LIBS_UTIL)
-
-testsuite_unit_decimal_test_SOURCES = testsuite/unit/decimal-test.c
-testsuite_unit_decimal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_decimal_test_LDADD = $(UNIT_LIBS_UTIL)
-
-testsuite_unit_pack_test_SOURCES = testsuite/unit/pack-test.c
-testsuite_unit_pack_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_pack_test_LDADD = $(UNIT_LIBS_UTIL)
-
-testsuite_unit_payload_test_SOURCES = testsuite/unit/payload-test.c
-testsuite_unit_payload_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_payload_test_LDADD = $(UNIT_LIBS_UTIL)
-
-testsuite_unit_rankset_test_SOURCES = testsuite/unit/rankset-test.c
-testsuite_unit_rankset_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_rankset_test_LDADD = $(UNIT_LIBS_UTIL)
-
-# For programs with refusal.c.
-REFUSAL_WRAP = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
+# For tests that let allocations fail (wrap-memory.h), or with refusal.c other calls, too.
+WRAP_MEMORY = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+WRAP_REFUSAL = $(WRAP_MEMORY) \
 	-Wl,--wrap=memfd_create -Wl,--wrap=ftruncate -Wl,--wrap=fchmod \
 	-Wl,--wrap=fstat -Wl,--wrap=madvise -Wl,--wrap=fallocate \
 	-Wl,--wrap=poll -Wl,--wrap=send -Wl,--wrap=recvmsg -Wl,--wrap=mmap \
 	-Wl,--wrap=fcntl -Wl,--wrap=open
-unit_refusal = testsuite/unit/refusal.c testsuite/unit/refusal.h
 
-include testsuite/unit/libcoll.mk
-include testsuite/unit/libshm.mk
-include testsuite/unit/libpmi.mk
-include testsuite/unit/libpmi-launcher.mk
-include testsuite/unit/libio.mk
-include testsuite/unit/client.mk
-include testsuite/unit/allgather.mk
-include testsuite/unit/plugin.mk
+# A program in place of pmi2x-topology.
+check_PROGRAMS += testsuite/unit/supervisor/other-topology
+testsuite_unit_supervisor_other_topology_SOURCES = testsuite/unit/supervisor/other-topology.c
+testsuite_unit_supervisor_other_topology_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_supervisor_other_topology_LDADD = libagent_nodeps.la libconfine_nodeps.la \
+	libio_nodeps.la libpmi_nodeps.la libshm_nodeps.la libcoll.la libutil.la
+OTHER_TOPOLOGY_CPPFLAGS = \
+	-DOTHER_TOPOLOGY='"$(abs_top_builddir)/testsuite/unit/supervisor/other-topology"'
 
-if HAVE_JANSSON
-unit_tests += testsuite/unit/dvm-asks-test \
-	testsuite/unit/dvm-durable-test \
-	testsuite/unit/dvm-fail-test \
-	testsuite/unit/dvm-head-test testsuite/unit/dvm-history-test \
-	testsuite/unit/dvm-journal-test \
-	testsuite/unit/dvm-lease-test \
-	testsuite/unit/dvm-ledger-test testsuite/unit/dvm-nodes-test \
-	testsuite/unit/dvm-nomem-test \
-	testsuite/unit/dvm-orphan-test testsuite/unit/dvm-place-test \
-	testsuite/unit/dvm-queue-test testsuite/unit/dvm-resume-test \
-	testsuite/unit/dvm-safe-test \
-	testsuite/unit/dvm-why-test
+# A library in place of srun's. -rpath makes libtool build a shared object of what is not
+# installed.
+if BUILD_PLUGIN
+check_LTLIBRARIES += testsuite/unit/plugin/other-srun.la
 endif
-UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
-testsuite_unit_dvm_asks_test_SOURCES = testsuite/unit/dvm-asks-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
-testsuite_unit_dvm_asks_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_asks_test_LDADD = $(UNIT_LIBS_DVM)
-DVM_BED = testsuite/unit/dvm-bed.c testsuite/unit/dvm-bed.h testsuite/unit/dvm-idle.h \
-	testsuite/unit/dvm-requests.h
-testsuite_unit_dvm_durable_test_SOURCES = testsuite/unit/dvm-durable-test.c \
-	testsuite/unit/dvm-disk.c testsuite/unit/dvm-disk.h
-testsuite_unit_dvm_durable_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE
-testsuite_unit_dvm_durable_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_fail_test_SOURCES = testsuite/unit/dvm-fail-test.c $(DVM_BED)
-testsuite_unit_dvm_fail_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_fail_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_head_test_SOURCES = testsuite/unit/dvm-head-test.c $(DVM_BED)
-testsuite_unit_dvm_head_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_head_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_history_test_SOURCES = testsuite/unit/dvm-history-test.c \
-	testsuite/unit/dvm-sealed.h testsuite/unit/wrap-memory.h
-testsuite_unit_dvm_history_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_dvm_history_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_history_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
-	-Wl,--wrap=calloc -Wl,--wrap=realloc
-testsuite_unit_dvm_journal_test_SOURCES = testsuite/unit/dvm-journal-test.c \
-	testsuite/unit/dvm-sealed.h testsuite/unit/wrap-memory.h
-testsuite_unit_dvm_journal_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_dvm_journal_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_journal_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
-	-Wl,--wrap=calloc -Wl,--wrap=realloc
-testsuite_unit_dvm_lease_test_SOURCES = testsuite/unit/dvm-lease-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h
-testsuite_unit_dvm_lease_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_lease_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_ledger_test_SOURCES = testsuite/unit/dvm-ledger-test.c
-testsuite_unit_dvm_ledger_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_dvm_ledger_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_nodes_test_SOURCES = testsuite/unit/dvm-nodes-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
-testsuite_unit_dvm_nodes_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_nodes_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_nomem_test_SOURCES = testsuite/unit/dvm-nomem-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/wrap-memory.h
-testsuite_unit_dvm_nomem_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_nomem_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_nomem_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
-	-Wl,--wrap=calloc -Wl,--wrap=realloc
-testsuite_unit_dvm_orphan_test_SOURCES = testsuite/unit/dvm-orphan-test.c \
-	testsuite/unit/dvm-orphan-bed.c testsuite/unit/dvm-orphan-bed.h \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
-testsuite_unit_dvm_orphan_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_orphan_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_place_test_SOURCES = testsuite/unit/dvm-place-test.c \
-	src/dvm/common/rundir.c src/dvm/common/rundir.h
-testsuite_unit_dvm_place_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(DVM_CPPFLAGS) $(JANSSON_CFLAGS)
-testsuite_unit_dvm_place_test_CFLAGS = $(libio_la_CFLAGS)
-testsuite_unit_dvm_place_test_LDADD = $(CMOCKA_LIBS)
-testsuite_unit_dvm_queue_test_SOURCES = testsuite/unit/dvm-queue-test.c
-testsuite_unit_dvm_queue_test_CPPFLAGS = $(UNIT_CPPFLAGS)
-testsuite_unit_dvm_queue_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_resume_test_SOURCES = testsuite/unit/dvm-resume-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
-testsuite_unit_dvm_resume_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_resume_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_safe_test_SOURCES = testsuite/unit/dvm-safe-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h \
-	testsuite/unit/wrap-memory.h
-testsuite_unit_dvm_safe_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_safe_test_LDADD = $(UNIT_LIBS_DVM)
-testsuite_unit_dvm_safe_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
-	-Wl,--wrap=calloc -Wl,--wrap=realloc
-testsuite_unit_dvm_why_test_SOURCES = testsuite/unit/dvm-why-test.c \
-	testsuite/unit/dvm-idle.h testsuite/unit/dvm-requests.h testsuite/unit/dvm-sealed.h
-testsuite_unit_dvm_why_test_CPPFLAGS = $(UNIT_CPPFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-testsuite_unit_dvm_why_test_LDADD = $(UNIT_LIBS_DVM)
+testsuite_unit_plugin_other_srun_la_SOURCES = testsuite/unit/plugin/other-srun.c
+testsuite_unit_plugin_other_srun_la_LDFLAGS = $(AM_LDFLAGS) -module \
+	-avoid-version -shared -rpath /nowhere
+SRUN_LIBRARY_CPPFLAGS = -DBUILT_LAUNCHER='"$(abs_top_builddir)/.libs/libpmi2x-srun.so"' \
+	-DOTHER_LAUNCHER='"$(abs_top_builddir)/testsuite/unit/plugin/.libs/other-srun.so"'
+
+EXTRA_DIST += testsuite/abi/libpmi2x-0.1.0.abi
+AM_TESTS_ENVIRONMENT = SLURMFULL='$(SLURMFULL)' SLURM_CALLS='$(SLURM_CALLS)' \
+	SLURM_TREE='$(SLURM_TREE)' CONFIGURE_SLURM="$(DISTCHECK_SLURM)" \
+	SANITIZE='$(SANITIZE)'; \
+	export SLURMFULL SLURM_CALLS SLURM_TREE CONFIGURE_SLURM SANITIZE;

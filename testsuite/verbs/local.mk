@@ -21,15 +21,7 @@ testsuite_verbs_ring_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 if HAVE_CMOCKA
 check_PROGRAMS += testsuite/verbs/verbs-test
 testsuite_verbs_verbs_test_SOURCES = testsuite/verbs/verbs-test.c
-testsuite_verbs_verbs_test_CPPFLAGS = -D_GNU_SOURCE $(UNIT_CPPFLAGS) \
-	-I$(srcdir)/contrib/allgather -I$(srcdir)/testsuite/unit
+testsuite_verbs_verbs_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(UNIT_CPPFLAGS_RING)
 testsuite_verbs_verbs_test_LDADD = contrib/allgather/libring.la $(CMOCKA_LIBS)
-
-unit_tests += testsuite/unit/verbs-open-test
-testsuite_unit_verbs_open_test_SOURCES = testsuite/unit/verbs-open-test.c \
-	testsuite/unit/verbs-fake.c testsuite/unit/verbs-fake.h
-testsuite_unit_verbs_open_test_CPPFLAGS = -D_GNU_SOURCE $(UNIT_CPPFLAGS) \
-	-I$(srcdir)/contrib/allgather
-testsuite_unit_verbs_open_test_LDADD = contrib/allgather/libring.la $(CMOCKA_LIBS)
 endif
 endif

@@ -8,7 +8,7 @@
  *   SLURM_HOOK(function, result, arguments...)   not called: has a hook's type
  *
  * configure compares the names with libslurmfull.so, and
- * testsuite/unit/plugin-test.sh with what the built plugin leaves open.
+ * testsuite/unit/plugin/plugin-test.sh with what the built plugin leaves open.
  */
 SLURM_CALL(destroy_config_key_pair, void, void *)
 SLURM_CALL(env_array_overwrite, int, char ***, const char *, const char *)

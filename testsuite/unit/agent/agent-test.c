@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agents: links in any order of events. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cluster.h"
+#include "libio/listener.h"
+
+static void five_nodes_fence_and_get(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	for (uint32_t i = 0; i < 5; i++) {
+		char line[100];
+
+		snprintf(line, sizeof(line),
+			 "cmd=put kvsname=7.0 key=k%u value=v%u", i, i);
+		rank_say(&c, i, line);
+		rank_expect(&c, i, "rc=0");
+	}
+	cluster_barrier(&c);
+	for (uint32_t i = 0; i < 5; i++) {
+		rank_say(&c, i, "cmd=get kvsname=7.0 key=k3");
+		rank_expect(&c, i, "value=v3");
+	}
+	cluster_barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+static bool has_ipv6(void)
+{
+	struct sockaddr_in6 in = { .sin6_family = AF_INET6 };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool has;
+
+	in.sin6_addr = in6addr_loopback;
+	has = fd >= 0 && !bind(fd, (struct sockaddr *)&in, sizeof(in));
+	close(fd);
+	return has;
+}
+
+/* A node that looks for them at 127.0.0.1 finds nobody. */
+static void nodes_of_ipv6_alone(void **state)
+{
+	const struct sockaddr_in6 one = {
+		.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+	};
+	struct cluster c;
+
+	if (!has_ipv6())
+		skip();
+	cluster_open(&c, 5);
+	c.ipv6 = true;
+	memcpy(&c.options.bind, &one, sizeof(one));
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+/* All listen in a network of which node_address knows nothing. */
+static void a_network_of_their_own(void **state)
+{
+	struct sockaddr_in here = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
+	};
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	memcpy(&c.options.bind, &here, sizeof(here));
+	c.options.addresses_told = true;
+	c.nowhere = true;
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+	assert_true(c.tells >= 4);
+}
+
+static void who_does_not_tell_is_named(void **state)
+{
+	struct sockaddr_in here = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f4d4d01),
+	};
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	memcpy(&c.options.bind, &here, sizeof(here));
+	c.options.addresses_told = true;
+	c.options.connect_ms = 200;
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_expect(&c, 1, "barrier_failed");
+	cluster_expect_log(&c, "node n0 has not told node n1");
+	cluster_expect_log(&c, "Pmi2xNetwork");
+	cluster_close(&c);
+}
+
+static void a_late_parent_is_found(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	cluster_start(&c, 2);
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_init(&c, 2);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_say(&c, 2, "cmd=barrier_in");
+	cluster_start(&c, 0);
+	rank_init(&c, 0);
+	rank_say(&c, 0, "cmd=barrier_in");
+	for (uint32_t i = 0; i < 3; i++)
+		rank_expect(&c, i, "cmd=barrier_out");
+	cluster_close(&c);
+}
+
+/* Somebody else sits on the ports of parent and child, and answers nothing. */
+static void strangers_on_the_ports_do_no_harm(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct cluster c;
+	uint16_t port;
+	int fds[2];
+
+	cluster_open(&c, 5);
+	c.options.handshake_ms = 500;
+	fds[0] = listener_socket(&everywhere, cluster_port(&c, 0), &port);
+	fds[1] = listener_socket(&everywhere, cluster_port(&c, 1), &port);
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+	assert_true(c.tells > 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* slurmd may be about to start again: its port is free, and must stay so. */
+static void port_of_slurmd_is_left_free(void **state)
+{
+	static const struct sockaddr_storage everywhere;
+	struct cluster c;
+	uint16_t port;
+	int fd;
+
+	cluster_open(&c, 3);
+	c.slurm_port = cluster_port(&c, 0);
+	cluster_start_all(&c);
+	fd = listener_socket(&everywhere, c.slurm_port, &port);
+	assert_true(fd >= 0);
+	close(fd);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+}
+
+/* Another step of another user answers, with another secret. */
+static void another_steps_agents_are_not_taken_for_ours(void **state)
+{
+	struct cluster ours, theirs;
+
+	cluster_open(&ours, 3);
+	cluster_open(&theirs, 3);
+	ours.options.port_last = ours.port_first + 5; /* they are bound to meet */
+	theirs.options.port_first = ours.options.port_first;
+	theirs.options.port_last = ours.options.port_last;
+	cluster_start_all(&theirs);
+	cluster_start_all(&ours);
+	cluster_init_all(&ours);
+	cluster_init_all(&theirs);
+	cluster_barrier(&ours);
+	cluster_barrier(&theirs);
+	cluster_close(&ours);
+	cluster_close(&theirs);
+}
+
+/* Node `odd` is told something else of what all must have alike. */
+static void start_with_settings(struct cluster *c, uint32_t odd, const char *usual,
+				const char *other)
+{
+	for (uint32_t i = 0; i < c->nodes; i++) {
+		c->options.settings = i == odd ? other : usual;
+		cluster_start(c, i);
+	}
+}
+
+static void nodes_of_different_trees_fail_by_the_option(void **state)
+{
+	for (uint32_t odd = 0; odd < 5; odd++) {
+		struct cluster c;
+
+		cluster_open(&c, 5);
+		c.steps[odd].tree_width = 4;
+		start_with_settings(&c, odd, "Pmi2xTreeWidth=2",
+				    "Pmi2xTreeWidth=4");
+		cluster_init_all(&c);
+		for (uint32_t i = 0; i < 5; i++)
+			rank_say(&c, i, "cmd=barrier_in");
+		cluster_expect_log(&c, "do not agree on the tree of the step: Pmi2xTreeWidth is");
+		cluster_expect_log(&c, "give all nodes the same mpi.conf");
+		for (uint32_t i = 0; i < 5; i++)
+			rank_close(&c, i);
+		cluster_close(&c);
+	}
+}
+
+static unsigned count_lines(const char *text, const char *part)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, part))) {
+		n++;
+		text += strlen(part);
+	}
+	return n;
+}
+
+static void different_options_are_logged_once_a_node_and_harm_nobody(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 5);
+	start_with_settings(&c, 0, "Pmi2xNew=1 Pmi2xPorts=1-2 Pmi2xPmix=no",
+			    "Pmi2xPorts=3-4 Pmi2xPmix=no");
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+	assert_non_null(strstr(c.text, "Pmi2xPorts is 3-4 on node n0 and 1-2 on node n"));
+	assert_non_null(strstr(c.text, "Pmi2xPorts is 1-2 on node n1 and 3-4 on node n0"));
+	assert_null(strstr(c.text, "Pmi2xPmix"));
+	/* The root, and its two children. */
+	assert_int_equal(count_lines(c.text, "same mpi.conf"), 3);
+}
+
+static void settings_of_one_neighbour_only_are_not_compared(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	start_with_settings(&c, 0, "Pmi2xPorts=1-2", NULL);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+	assert_string_equal(c.text, "");
+}
+
+/* Ports that nobody can guess: all is told, in the form slurmd uses. */
+static void what_is_told_is_enough(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.port_first = c.options.port_last = 0;
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	cluster_close(&c);
+}
+
+static void a_parent_that_never_comes_is_named(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.connect_ms = 300;
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_expect(&c, 1, "barrier_failed");
+	cluster_expect_log(&c, "cannot reach node n0");
+	cluster_expect_log(&c, "Pmi2xPorts");
+	cluster_close(&c);
+}
+
+static void a_child_that_never_comes_is_named(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.connect_ms = 100;
+	cluster_start(&c, 0);
+	cluster_start(&c, 1);
+	rank_init(&c, 0);
+	rank_init(&c, 1);
+	for (uint32_t i = 0; i < 2; i++)
+		rank_say(&c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < 2; i++)
+		rank_expect(&c, i, "barrier_failed");
+	cluster_expect_log(&c, "cannot reach node n2");
+	cluster_expect_log(&c, "unless its ranks ended without PMI");
+	cluster_close(&c);
+}
+
+static void mixed_builds_work_together(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.steps[2].build = "0.2";
+	cluster_start_all(&c);
+	cluster_init_all(&c);
+	cluster_barrier(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+}
+
+static void mixed_protocols_are_refused_by_name(void **state)
+{
+	struct cluster c;
+
+	cluster_open(&c, 3);
+	c.options.protocol = 4;
+	cluster_start(&c, 0);
+	cluster_start(&c, 1);
+	c.options.protocol = 5;
+	c.steps[2].build = "0.2";
+	cluster_start(&c, 2);
+	cluster_init_all(&c);
+	for (uint32_t i = 0; i < 3; i++)
+		rank_say(&c, i, "cmd=barrier_in");
+	for (uint32_t i = 0; i < 3; i++)
+		rank_expect(&c, i, "barrier_failed");
+	cluster_expect_log(&c, "node n2 speaks protocol 5 (build 0.2), "
+			       "node n0 protocol 4 (build 0.1): "
+			       "install one version of pmi2x on all nodes");
+	cluster_expect_log(&c, "node n0 speaks protocol 4 (build 0.1), "
+			       "node n2 protocol 5 (build 0.2):");
+	cluster_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(five_nodes_fence_and_get),
+		cmocka_unit_test(nodes_of_ipv6_alone),
+		cmocka_unit_test(a_network_of_their_own),
+		cmocka_unit_test(who_does_not_tell_is_named),
+		cmocka_unit_test(a_late_parent_is_found),
+		cmocka_unit_test(strangers_on_the_ports_do_no_harm),
+		cmocka_unit_test(port_of_slurmd_is_left_free),
+		cmocka_unit_test(another_steps_agents_are_not_taken_for_ours),
+		cmocka_unit_test(what_is_told_is_enough),
+		cmocka_unit_test(nodes_of_different_trees_fail_by_the_option),
+		cmocka_unit_test(different_options_are_logged_once_a_node_and_harm_nobody),
+		cmocka_unit_test(settings_of_one_neighbour_only_are_not_compared),
+		cmocka_unit_test(a_parent_that_never_comes_is_named),
+		cmocka_unit_test(a_child_that_never_comes_is_named),
+		cmocka_unit_test(mixed_builds_work_together),
+		cmocka_unit_test(mixed_protocols_are_refused_by_name),
+	};
+
+	return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
+}

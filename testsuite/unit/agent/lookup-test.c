@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Agents whose resolver answers late, never, or that there is no such name. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cluster.h"
+
+#define NODES 3
+
+static void open_step(struct cluster *c)
+{
+	cluster_open(c, NODES);
+	c->names = true;
+}
+
+static void start_step(struct cluster *c)
+{
+	cluster_start_all(c);
+	cluster_init_all(c);
+}
+
+static void set_stuck(struct cluster *c, uint32_t node, bool stuck)
+{
+	pthread_mutex_lock(&c->lock);
+	c->stuck[node] = stuck;
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void set_all_stuck(struct cluster *c, bool stuck)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		set_stuck(c, i, stuck);
+}
+
+static void enter_barrier(struct cluster *c)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_say(c, i, "cmd=barrier_in");
+}
+
+static void expect_barrier_out(struct cluster *c)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		rank_expect(c, i, "cmd=barrier_out");
+}
+
+/* The root asks for two, each of the others for the root. */
+static bool all_have_asked(void *arg)
+{
+	return ((struct cluster *)arg)->lookups >= 4;
+}
+
+static void ranks_are_served_while_a_resolver_is_stuck(void **state)
+{
+	struct cluster c;
+
+	open_step(&c);
+	set_all_stuck(&c, true);
+	start_step(&c);
+	cluster_await(&c, all_have_asked, &c);
+	for (uint32_t i = 0; i < NODES; i++) {
+		rank_say(&c, i, "cmd=put kvsname=7.0 key=k value=v");
+		rank_expect(&c, i, "rc=0");
+	}
+	enter_barrier(&c);
+	set_all_stuck(&c, false);
+	expect_barrier_out(&c);
+	assert_string_equal(c.text, "");
+	cluster_close(&c);
+	assert_int_equal(c.lookups, 4);
+}
+
+/* The parent finds its children, though they cannot find it. */
+static void one_side_that_finds_the_other_is_enough(void **state)
+{
+	struct cluster c;
+
+	open_step(&c);
+	set_stuck(&c, 0, true);
+	start_step(&c);
+	enter_barrier(&c);
+	expect_barrier_out(&c);
+	set_stuck(&c, 0, false);
+	cluster_close(&c);
+	assert_false(c.unfinished);
+}
+
+static void fails_by_name(bool stuck, const char *why)
+{
+	struct cluster c;
+
+	open_step(&c);
+	c.options.connect_ms = 300;
+	c.lookups_fail = true;
+	set_all_stuck(&c, stuck);
+	cluster_start(&c, 1);
+	rank_init(&c, 1);
+	rank_say(&c, 1, "cmd=barrier_in");
+	rank_expect(&c, 1, "barrier_failed");
+	cluster_expect_log(&c, why);
+	cluster_expect_log(&c, "NodeAddr");
+	set_all_stuck(&c, false);
+	cluster_close(&c);
+	assert_int_equal(c.lookups, 1); /* a failure is kept */
+	assert_int_equal(c.tells, 0);   /* slurmd would look it up, too */
+}
+
+static void a_name_that_is_not_found_is_named(void **state)
+{
+	fails_by_name(false, "node n1 cannot look up the address of node n0 (not found");
+}
+
+static void a_resolver_that_never_answers_is_named(void **state)
+{
+	fails_by_name(true, "node n1 cannot look up the address of node n0 (no answer");
+}
+
+/* In a process of its own, for the look-up goes on in what is left. */
+static void leaving_does_not_wait_for_a_resolver(void **state)
+{
+	struct cluster c;
+	int status;
+	pid_t pid;
+
+	open_step(&c);
+	set_all_stuck(&c, true);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		start_step(&c);
+		cluster_await(&c, all_have_asked, &c);
+		for (uint32_t i = 0; i < NODES; i++)
+			rank_close(&c, i);
+		for (uint32_t i = 0; i < NODES; i++)
+			cluster_stop(&c, i);
+		_exit(strstr(c.text, "does not end") || c.unfinished);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	cluster_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_are_served_while_a_resolver_is_stuck),
+		cmocka_unit_test(one_side_that_finds_the_other_is_enough),
+		cmocka_unit_test(a_name_that_is_not_found_is_named),
+		cmocka_unit_test(a_resolver_that_never_answers_is_named),
+		cmocka_unit_test(leaving_does_not_wait_for_a_resolver),
+	};
+
+	return cmocka_run_group_tests_name("agent-lookup", tests, NULL, NULL);
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client library with a server that knows the extension. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "server.h"
+#include "pmi.h"
+#include "pmi2.h"
+#include "pmi2x.h"
+
+static struct fake *start(const struct fake_options *options)
+{
+	struct fake *f = fake_start(options);
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	return f;
+}
+
+static void stop(struct fake *f)
+{
+	assert_int_equal(PMI2_Finalize(), 0);
+	fake_stop(f);
+}
+
+static void assert_capability(const char *name, const char *want)
+{
+	char text[64];
+
+	assert_int_equal(PMIX_Capabilities(name, text, sizeof(text)), 0);
+	assert_string_equal(text, want);
+}
+
+static int open_descriptors(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void get(const char *key, const char *want)
+{
+	char text[PMI2_MAX_VALLEN];
+	int n;
+
+	assert_int_equal(PMI2_KVS_Get(NULL, -1, key, text, sizeof(text), &n),
+			 0);
+	assert_string_equal(text, want);
+	assert_int_equal(n, strlen(want));
+}
+
+static void gets_without_a_message(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+
+	assert_capability("extension", "1");
+	assert_capability("region", "1");
+	assert_capability("server-build", "fake-1");
+	assert_capability("nodes", "2");
+	assert_int_equal(PMI2_KVS_Put("a", "1;2"), 0);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	assert_int_equal(PMI2_KVS_Put("b", "3"), 0);
+	assert_int_equal(PMI2_KVS_Get(NULL, -1, "b", NULL, 0, NULL),
+			 PMI2_ERR_INVALID_KEY);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	get("a", "1;2");
+	get("b", "3");
+	assert_int_equal(fake_seen(f, "kvs-put"), 0);
+	assert_int_equal(fake_seen(f, "kvs-get"), 0);
+	stop(f);
+}
+
+static void pmi1_gets_without_a_message(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
+	char name[256], text[64];
+	int spawned;
+
+	assert_int_equal(PMI_Init(&spawned), 0);
+	assert_int_equal(PMI_KVS_Get_my_name(name, sizeof(name)), 0);
+	assert_int_equal(PMI_KVS_Put(name, "a", "1"), 0);
+	assert_int_equal(PMI_Barrier(), 0);
+	assert_int_equal(PMI_KVS_Get(name, "a", text, sizeof(text)), 0);
+	assert_string_equal(text, "1");
+	assert_int_equal(PMI_KVS_Get(name, "a", text, 1),
+			 PMI_ERR_INVALID_LENGTH);
+	assert_int_equal(PMI_KVS_Get(name, "b", text, sizeof(text)),
+			 PMI_ERR_INVALID_KEY);
+	assert_int_equal(fake_seen(f, "info-getjobattr"), 0);
+	assert_int_equal(PMI_KVS_Get(name, "PMI_process_mapping", text,
+				     sizeof(text)), 0);
+	assert_string_equal(text, "(vector,(0,2,2))");
+	assert_int_equal(PMI_KVS_Get(name, "PMI_none", text, sizeof(text)),
+			 PMI_ERR_INVALID_KEY);
+	assert_int_equal(fake_seen(f, "kvs-get"), 0);
+	assert_int_equal(PMI_Finalize(), 0);
+	fake_stop(f);
+}
+
+static void works_without_a_mapping(void **state)
+{
+	struct fake *f;
+	char all[FAKE_SIZE * PMI2X_MAXLENGTH];
+
+	setenv("PMI2X_NOSHM", "1", 1);
+	f = start(&(struct fake_options){ .extended = true });
+	assert_capability("region", "0");
+	assert_int_equal(PMI2_KVS_Put("a", "1"), 0);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	get("a", "1");
+	assert_int_equal(fake_seen(f, "kvs-get"), 1);
+	assert_int_equal(PMIX_Allgather("x", all), 0);
+	assert_string_equal(all + 3 * PMI2X_MAXLENGTH, "x@3");
+	assert_true(fake_seen(f, "pmi2x-read") > 0);
+	stop(f);
+	unsetenv("PMI2X_NOSHM");
+}
+
+static void can_be_told_to_be_plain(void **state)
+{
+	struct fake *f;
+
+	setenv("PMI2X_DISABLE", "1", 1);
+	f = start(&(struct fake_options){ .extended = true });
+	assert_capability("extension", "0");
+	assert_int_equal(PMI2_KVS_Put("a", "1"), 0);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	get("a", "1");
+	assert_int_equal(fake_seen(f, "kvs-fence"), 1);
+	stop(f);
+	unsetenv("PMI2X_DISABLE");
+}
+
+static void keeps_no_descriptor(void **state)
+{
+	int before = open_descriptors();
+	struct fake *f = fake_start(&(struct fake_options){
+		.extended = true, .extra_fds = true });
+	int with_server = open_descriptors();
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	assert_int_equal(open_descriptors(), with_server);
+	stop(f);
+	assert_int_equal(open_descriptors(), before);
+}
+
+static void sends_large_batches_early(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	char *value = malloc(PMI2X_MAX_VALLEN);
+	char *back = malloc(PMI2X_MAX_VALLEN);
+	int n;
+
+	memset(value, ';', PMI2X_MAX_VALLEN); /* doubled on the wire */
+	assert_int_equal(PMIX_KVS_Put_n("a", value, PMI2X_MAX_VALLEN), 0);
+	assert_int_equal(fake_seen(f, "pmi2x-put"), 0);
+	assert_int_equal(PMIX_KVS_Put_n("b", value, PMI2X_MAX_VALLEN), 0);
+	assert_int_equal(fake_seen(f, "pmi2x-put"), 1);
+	assert_int_equal(PMIX_KVS_Put_n("c", value, PMI2X_MAX_VALLEN + 1),
+			 PMI2_ERR_INVALID_VAL_LENGTH);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	for (const char *key = "ab"; *key; key++) {
+		char name[2] = { *key, '\0' };
+
+		assert_int_equal(PMIX_KVS_Get_n(name, back, PMI2X_MAX_VALLEN,
+						&n), 0);
+		assert_int_equal(n, PMI2X_MAX_VALLEN);
+		assert_memory_equal(back, value, n);
+	}
+	free(value);
+	free(back);
+	stop(f);
+}
+
+/* The process that inherited PMI_FD first may have made it non-blocking. */
+static void works_on_a_non_blocking_descriptor(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
+	char *value = calloc(1, PMI2X_MAX_VALLEN);
+	int fd = atoi(getenv("PMI_FD"));
+
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(PMIX_KVS_Put_n("a", value, PMI2X_MAX_VALLEN),
+				 0);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	free(value);
+	stop(f);
+}
+
+/* ---- gathers ---- */
+
+static void gathers_into_slots(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	char all[FAKE_SIZE * PMI2X_MAXLENGTH], small[FAKE_SIZE * 2];
+	int lengths[FAKE_SIZE];
+
+	memset(all, '?', sizeof(all));
+	assert_int_equal(PMIX_Allgather("val;ue", all), 0);
+	assert_string_equal(all, "val;ue@0");
+	assert_string_equal(all + PMI2X_MAXLENGTH, "val;ue");
+	assert_int_equal(all[2 * PMI2X_MAXLENGTH - 1], 0);
+	assert_int_equal(PMIX_Allgather_n("abc", 3, small, 2, lengths), 0);
+	assert_memory_equal(small, "abababab", 8);
+	assert_int_equal(lengths[0], 5);
+	assert_int_equal(lengths[1], 3);
+	assert_int_equal(PMIX_Allgather_n(NULL, 0, small, 2, lengths), 0);
+	assert_int_equal(lengths[1], 0);
+	stop(f);
+}
+
+static void shows_gathers_in_place(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	PMIX_View *view, *other;
+	PMIX_Request a, b;
+	int len;
+
+	assert_int_equal(PMIX_Iallgather_view("one", 3, &view, &a), 0);
+	assert_int_equal(PMIX_Iallgather_view("two", 3, &other, &b), 0);
+	assert_int_equal(PMIX_Wait(b), 0);
+	assert_int_equal(PMIX_Wait(a), 0);
+	assert_memory_equal(PMIX_View_value(view, FAKE_RANK, &len), "one", 3);
+	assert_int_equal(len, 3);
+	assert_memory_equal(PMIX_View_value(other, 2, &len), "two@2", 5);
+	assert_null(PMIX_View_value(other, FAKE_SIZE, &len));
+	assert_null(PMIX_View_value(other, -1, &len));
+	assert_int_equal(PMIX_View_free(view), 0);
+	stop(f);
+	assert_null(PMIX_View_value(other, 2, &len));
+	assert_int_equal(PMIX_View_free(other), 0);
+}
+
+static void rings(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	char left[4], right[4];
+	int rank, size;
+
+	assert_int_equal(PMIX_Ring("a;bcd", &rank, &size, left, right, 4), 0);
+	assert_int_equal(rank, 2);
+	assert_int_equal(size, FAKE_SIZE);
+	assert_string_equal(left, "a;b");
+	stop(f);
+}
+
+/* ---- requests ---- */
+
+static void completes_in_any_order(struct fake_options options)
+{
+	struct fake *f;
+	char all[FAKE_SIZE * PMI2X_MAXLENGTH];
+	PMIX_Request fence[3], gather;
+	int flag = -1;
+
+	options.hold_fences = true;
+	f = start(&options);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(PMIX_KVS_Ifence(&fence[i]), 0);
+	if (options.extended) {
+		assert_int_equal(PMIX_Iallgather("x", all, &gather), 0);
+		assert_int_equal(PMIX_Wait(gather), 0);
+	}
+	assert_int_equal(PMIX_Test(fence[0], &flag), 0);
+	assert_int_equal(flag, 0);
+	if (options.extended) {
+		fake_release(f, 3);
+	} else { /* one on the wire at a time */
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(PMIX_Test(fence[2], &flag), 0);
+			fake_release(f, 1);
+			while (i == 0 && !flag)
+				assert_int_equal(PMIX_Test(fence[0], &flag), 0);
+			if (i == 1)
+				assert_int_equal(PMIX_Wait(fence[1]), 0);
+		}
+		assert_int_equal(PMIX_Wait(fence[2]), 0);
+		stop(f);
+		return;
+	}
+	assert_int_equal(PMIX_Wait(fence[1]), 0);
+	assert_int_equal(PMIX_Wait(fence[0]), 0);
+	while (!flag)
+		assert_int_equal(PMIX_Test(fence[2], &flag), 0);
+	assert_int_equal(PMIX_Test(fence[2], &flag), PMI2_ERR_INVALID_ARG);
+	stop(f);
+}
+
+static void extended_requests_complete_in_any_order(void **state)
+{
+	completes_in_any_order((struct fake_options){ .extended = true,
+						      .reverse = true });
+}
+
+static void plain_requests_complete_in_any_order(void **state)
+{
+	completes_in_any_order((struct fake_options){ 0 });
+}
+
+static void refuses_stale_and_made_up_requests(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	PMIX_Request stale, next;
+
+	assert_int_equal(PMIX_KVS_Ifence(&stale), 0);
+	assert_int_equal(PMIX_Wait(stale), 0);
+	assert_int_equal(PMIX_Wait(stale), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_KVS_Ifence(&next), 0);
+	assert_int_not_equal(next, stale);
+	assert_int_equal(PMIX_Wait(stale), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_Wait(0), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_Wait(~(PMIX_Request)0), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_Wait(next), 0);
+	assert_int_equal(PMIX_KVS_Ifence(&stale), 0);
+	stop(f);
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0); /* alone */
+	assert_int_equal(PMIX_KVS_Ifence(&next), 0);
+	assert_int_equal(PMIX_Wait(stale), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMI2_Finalize(), 0);
+}
+
+static void finalize_completes_what_nobody_waited_for(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	char *all = malloc(FAKE_SIZE * PMI2X_MAXLENGTH);
+	PMIX_Request r;
+
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(PMIX_KVS_Ifence(&r), 0);
+	assert_int_equal(PMIX_Iallgather("x", all, &r), 0);
+	free(all); /* not written to */
+	assert_int_equal(PMI2_SHMEM_Iallgather("x"), 0);
+	stop(f);
+}
+
+static void limits_requests(void **state)
+{
+	PMIX_Request r;
+	int n = 0;
+
+	assert_int_equal(PMI2_Init(NULL, NULL, NULL, NULL), 0);
+	while (n < 10000 && PMIX_KVS_Ifence(&r) == 0)
+		n++;
+	assert_int_equal(n, 4096);
+	assert_int_equal(PMIX_Wait(r), 0);
+	assert_int_equal(PMIX_KVS_Ifence(&r), 0);
+	assert_int_equal(PMI2_Finalize(), 0);
+}
+
+static void reports_a_refused_fence(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true,
+						       .refuse_fence = true });
+	PMIX_Request r;
+
+	assert_int_equal(PMI2_KVS_Fence(), PMI2_ERR_OTHER);
+	assert_int_equal(PMIX_KVS_Ifence(&r), 0);
+	assert_int_equal(PMIX_Wait(r), PMI2_ERR_OTHER);
+	assert_int_equal(PMI_Barrier(), PMI_FAIL);
+	stop(f);
+}
+
+/* Values of a put that succeeded are in the next fence, or there is none. */
+static void no_fence_without_what_was_put(void **state)
+{
+	static char big[PMI2X_MAX_VALLEN];
+	struct fake *f = start(&(struct fake_options){ .extended = true,
+						       .refuse_puts = true });
+
+	assert_int_equal(PMIX_KVS_Put_n("a", big, sizeof(big)), 0);
+	assert_int_not_equal(PMIX_KVS_Put_n("b", big, sizeof(big)), 0);
+	assert_int_not_equal(PMI2_KVS_Fence(), 0);
+	assert_int_not_equal(PMI2_KVS_Fence(), 0);
+	assert_int_equal(fake_seen(f, "pmi2x-fence"), 0);
+	stop(f);
+}
+
+/* ---- MVAPICH2's names ---- */
+
+static void mvapich_gathers(const struct fake_options *options)
+{
+	struct fake *f = start(options);
+	char all[FAKE_SIZE * 1024];
+	void *shared, *again;
+
+	memset(all, '?', sizeof(all));
+	assert_int_equal(PMI2_Iallgather_wait(all), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMI2_Iallgather("mine"), 0);
+	assert_int_equal(PMI2_Iallgather("mine"), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMI2_Iallgather_wait(all), 0);
+	assert_string_equal(all + 1024 * FAKE_RANK, "mine");
+	assert_int_equal(all[1024 * FAKE_SIZE - 1], 0);
+	assert_int_equal(PMI2_SHMEM_Iallgather("shared"), 0);
+	assert_int_equal(PMI2_SHMEM_Iallgather_wait(&shared), 0);
+	assert_string_equal((char *)shared + 1024 * FAKE_RANK, "shared");
+	assert_int_equal(PMI2_SHMEM_Iallgather_wait(&again), 0);
+	assert_ptr_equal(shared, again);
+	assert_int_equal(PMI_Ibarrier(), 0);
+	assert_int_equal(PMI2_KVS_Ifence(), 0);
+	assert_int_equal(PMI2_KVS_Ifence(), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMI2_KVS_Wait(), 0);
+	assert_int_equal(PMI_Wait(), 0);
+	assert_int_equal(PMI_Wait(), 0);
+	stop(f);
+}
+
+static void mvapich_names_work(void **state)
+{
+	mvapich_gathers(&(struct fake_options){ .extended = true });
+	mvapich_gathers(&(struct fake_options){ 0 });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gets_without_a_message),
+		cmocka_unit_test(pmi1_gets_without_a_message),
+		cmocka_unit_test(works_without_a_mapping),
+		cmocka_unit_test(can_be_told_to_be_plain),
+		cmocka_unit_test(keeps_no_descriptor),
+		cmocka_unit_test(sends_large_batches_early),
+		cmocka_unit_test(works_on_a_non_blocking_descriptor),
+		cmocka_unit_test(gathers_into_slots),
+		cmocka_unit_test(shows_gathers_in_place),
+		cmocka_unit_test(rings),
+		cmocka_unit_test(extended_requests_complete_in_any_order),
+		cmocka_unit_test(plain_requests_complete_in_any_order),
+		cmocka_unit_test(refuses_stale_and_made_up_requests),
+		cmocka_unit_test(finalize_completes_what_nobody_waited_for),
+		cmocka_unit_test(limits_requests),
+		cmocka_unit_test(reports_a_refused_fence),
+		cmocka_unit_test(no_fence_without_what_was_put),
+		cmocka_unit_test(mvapich_names_work),
+	};
+
+	return cmocka_run_group_tests_name("client-extension", tests, NULL,
+					   NULL);
+}

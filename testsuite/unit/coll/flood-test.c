@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that one node sends to all others. */
+#include "unit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "net.h"
+
+static int tell(struct net *net, uint32_t position, const char *text)
+{
+	struct payload *p = payload_copy(text, strlen(text));
+	int rc = coll_flood(net->nodes[position].coll, p);
+
+	payload_unref(p);
+	return rc;
+}
+
+static void comes_once_to_every_other(void **state)
+{
+	for (uint32_t nnodes = 1; nnodes < 24; nnodes++) {
+		struct net *net = net_new(nnodes, nnodes + 3, 2 + nnodes % 4, 0);
+		uint32_t teller = nnodes / 2;
+
+		assert_int_equal(tell(net, teller, "one"), 0);
+		assert_int_equal(tell(net, teller, "two"), 0);
+		net_deliver_all(net);
+		for (uint32_t p = 0; p < nnodes; p++)
+			assert_string_equal(net->nodes[p].flooded,
+					    p == teller ? "" : "onetwo");
+		assert_int_equal(net->sent[COLL_MSG_FLOOD], 2 * (nnodes - 1));
+		net_assert_settled(net);
+		net_free(net);
+	}
+}
+
+static void does_not_come_over_a_lost_link(void **state)
+{
+	struct net *net = net_new(7, 14, 2, 0); /* 0: 1 (2 3), 4 (5 6) */
+
+	net_break(net, 1);
+	net_detect_all(net);
+	assert_int_equal(tell(net, 2, "x"), 0);
+	net_deliver_all(net);
+	assert_string_equal(net->nodes[3].flooded, "x");
+	assert_string_equal(net->nodes[0].flooded, "");
+	net_free(net);
+}
+
+static void what_is_too_much_is_refused(void **state)
+{
+	struct net *net = net_new(2, 2, 2, 0);
+	const struct coll_msg msg = { .type = COLL_MSG_FLOOD };
+	struct payload *much = payload_virtual(COLL_FLOOD_BYTES_MAX + 1);
+
+	assert_int_equal(tell(net, 0, ""), -EMSGSIZE);
+	assert_int_equal(coll_flood(net->nodes[0].coll, much), -EMSGSIZE);
+	assert_int_equal(coll_receive(net->nodes[0].coll, 1, &msg, much), -EPROTO);
+	assert_int_equal(coll_receive(net->nodes[0].coll, 1, &msg, NULL), -EPROTO);
+	assert_int_equal(net->sent[COLL_MSG_FLOOD], 0);
+	payload_unref(much);
+	net_free(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(comes_once_to_every_other),
+		cmocka_unit_test(does_not_come_over_a_lost_link),
+		cmocka_unit_test(what_is_too_much_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Collectives without memory: each allocation of a history fails in turn, alone
+ * or with all after it, and still everything that was entered ends.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "net.h"
+#include "wrap-memory.h"
+
+static struct {
+	bool armed;     /* inside libcoll */
+	bool for_good;  /* once it has failed it goes on failing */
+	uint32_t count; /* allocations so far */
+	uint32_t fail;  /* the one that fails, from 1; 0: none */
+} memory;
+
+static bool is_refused(void)
+{
+	if (!memory.armed || !memory.fail)
+		return false;
+	memory.count++;
+	return memory.for_good ? memory.count >= memory.fail :
+				 memory.count == memory.fail;
+}
+
+static void inside(bool yes)
+{
+	memory.armed = yes;
+}
+
+/* A host ends a rank that it cannot let enter. */
+static void enter(struct net *net, enum coll_kind kind, uint32_t rank)
+{
+	int rc;
+
+	if (net->ranks[rank].gone)
+		return;
+	rc = net_enter(net, kind, rank);
+	if (rc == -ENOMEM)
+		net_rank_gone(net, rank);
+	else
+		assert_int_equal(rc, 0);
+}
+
+static void history(void)
+{
+	struct net *net = net_new(7, 10, 2, 3);
+
+	net->inside = inside;
+	for (uint32_t s = 0; s < 2; s++)
+		for (uint32_t r = 0; r < net->nranks; r++)
+			for (int kind = 0; kind < COLL_KINDS; kind++) {
+				enter(net, kind, r);
+				net_deliver(net);
+			}
+	net_deliver_all(net);
+	net_rank_gone(net, 4);
+	for (uint32_t r = 0; r < net->nranks; r++)
+		for (int kind = 0; kind < COLL_KINDS; kind++)
+			enter(net, kind, r);
+	net_deliver_all(net);
+	net_assert_settled(net);
+	net_free(net);
+}
+
+static void enter_group(struct net *net, uint32_t group)
+{
+	for (uint32_t i = 0; i < net->groups[group].count; i++) {
+		uint32_t rank = net->groups[group].ranks[i];
+		int rc;
+
+		if (net->ranks[rank].gone)
+			continue;
+		rc = net_enter_group(net, group, i);
+		if (rc == -ENOMEM)
+			net_rank_gone(net, rank);
+		else
+			assert_int_equal(rc, 0);
+		net_deliver(net);
+	}
+}
+
+static void groups(void)
+{
+	static const uint32_t some[] = { 1, 3, 4, 6, 9 }, far[] = { 2, 8 };
+	struct net *net = net_new(7, 10, 2, 0);
+
+	net->inside = inside;
+	net_group(net, some, 5);
+	net_group(net, far, 2);
+	for (uint32_t n = 0; n < 2; n++)
+		for (uint32_t g = 0; g < net->ngroups; g++)
+			enter_group(net, g);
+	net_deliver_all(net);
+	if (!net->ranks[4].gone)
+		net_rank_gone(net, 4);
+	for (uint32_t g = 0; g < net->ngroups; g++)
+		enter_group(net, g);
+	net_deliver_all(net);
+	net_assert_settled(net);
+	net_free(net);
+}
+
+static void fail_each(void (*run)(void), bool for_good)
+{
+	uint32_t fail = 0;
+
+	do {
+		memory.count = 0;
+		memory.for_good = for_good;
+		memory.fail = ++fail;
+		run();
+	} while (memory.count >= fail);
+	assert_true(fail > 100); /* it did allocate */
+}
+
+static void survives_each_failure(void **state)
+{
+	fail_each(history, false);
+	fail_each(groups, false);
+}
+
+static void survives_when_there_is_no_more(void **state)
+{
+	fail_each(history, true);
+	fail_each(groups, true);
+}
+
+static void creation_fails_cleanly(void **state)
+{
+	struct net *net = net_new(3, 6, 2, 0);
+	const struct coll_options options = { .tree_width = 2 };
+	struct coll_ops none = { 0 };
+	struct coll *c = NULL;
+
+	for (memory.fail = 1; memory.fail <= 3; memory.fail++) {
+		memory.count = 0;
+		memory.armed = true;
+		assert_int_equal(coll_create(&c, net->layout, 0,
+					     &options, &none, NULL), -ENOMEM);
+		memory.armed = false;
+	}
+	memory.fail = 0;
+	net_free(net);
+}
+
+static void a_layout_fails_cleanly(void **state)
+{
+	const uint32_t one[] = { 1 }, zero[] = { 0 };
+	const uint32_t *ranks[] = { one, zero };
+	const uint32_t counts[] = { 1, 1 };
+	struct layout *l = NULL;
+
+	for (memory.fail = 1; memory.fail <= 6; memory.fail++) {
+		memory.count = 0;
+		memory.armed = true;
+		assert_int_equal(layout_create(&l, 2, 2, counts, ranks),
+				 -ENOMEM);
+		memory.armed = false;
+	}
+	memory.fail = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(survives_each_failure),
+		cmocka_unit_test(survives_when_there_is_no_more),
+		cmocka_unit_test(creation_fails_cleanly),
+		cmocka_unit_test(a_layout_fails_cleanly),
+	};
+
+	return cmocka_run_group_tests_name("coll-nomem", tests, NULL, NULL);
+}

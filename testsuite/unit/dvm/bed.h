@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Head and nodes of a DVM in one process, without an operating system: what is sent
+ * lies in queues until the test delivers it, in any order between different nodes, and
+ * processes are numbers that end when the test says so.
+ */
+#ifndef PMI2X_DVM_BED_H
+#define PMI2X_DVM_BED_H
+
+#include <jansson.h>
+
+#include "requests.h"
+#include "dvm/core/head.h"
+#include "dvm/core/node.h"
+#include "unit.h"
+
+#define NODES 3
+#define CORES 4
+#define PROCESSES 4096
+#define CLIENT 1
+
+struct queue_of_bytes {
+	char **items;
+	size_t *lens;
+	size_t first, count, cap;
+};
+
+struct bed;
+
+struct fake_node {
+	struct bed *bed;
+	uint32_t number;
+	struct dvm_node *node;
+	struct queue_of_bytes down, up;
+	bool lost;
+};
+
+struct process {
+	uint32_t node;  /* whose it is */
+	bool runs;
+	bool told;      /* SIGTERM or SIGKILL */
+	bool killed;
+};
+
+struct bed {
+	struct dvm_head *head;
+	struct fake_node nodes[NODES];
+	struct process processes[PROCESSES];
+	int64_t nprocesses;
+	struct dvm_time now;
+	struct fake_node *pmi_node; /* of the last part that was to have PMI */
+	uint32_t pmi_part;
+	unsigned pmis, pmi_ends; /* that are open; ranks of them that have ended */
+	bool pmi_is_slow;        /* the test says when it is over */
+	char places[256];        /* of the same */
+	size_t places_len;
+	json_t *events; /* what the client was told */
+	bool ended;
+};
+
+#define PROFILE "'profile':{'id':'p','cwd':'/','env':{'A':'b'}}"
+
+struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t members);
+struct bed *bed_create(size_t max_waiting);
+void bed_destroy(struct bed *b);
+void say_to_node(struct fake_node *n, const struct dvm_msg *m);
+void say_pmi_over(struct fake_node *n, uint32_t part);
+/* In any order between nodes: one message of a node, or all until nothing is left. */
+void deliver_down(struct fake_node *n);
+void deliver_up(struct fake_node *n);
+void deliver_all(struct bed *b);
+void pass(struct bed *b, uint64_t ms);
+void lose(struct bed *b, uint32_t node);
+void end_process(struct bed *b, int64_t process, int32_t status);
+void ask(struct bed *b, const char *fmt, ...);
+void submit(struct bed *b, const char *tasks);
+/* The last event of this name. */
+json_t *event(struct bed *b, const char *name);
+/* The event that told the client of the end of a task; NULL: nothing. Once at most. */
+json_t *end_of(struct bed *b, json_int_t id);
+const char *text(json_t *o, const char *key);
+long long number(json_t *o, const char *key);
+long long status_of(struct bed *b, const char *key);
+long long free_cores(struct bed *b);
+
+#endif

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of tasks in a DVM, from submit to end. */
+#include "bed.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void a_task_runs_and_its_end_is_told(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':2,'name':'mine'}");
+	assert_int_equal(b->nprocesses, 2);
+	assert_int_equal(free_cores(b), NODES * CORES - 2);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_null(end_of(b, 1));
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 0);
+	assert_string_equal(text(end_of(b, 1), "name"), "mine");
+	assert_int_equal(free_cores(b), NODES * CORES);
+	bed_destroy(b);
+}
+
+/* When the head knows that it has started; 0: it does not. */
+static double start_of(struct bed *b, unsigned id)
+{
+	json_t *times;
+
+	ask(b, "{'op':'show','id':%u}", id);
+	times = json_object_get(json_object_get(event(b, "task"), "task"), "t");
+	return json_number_value(json_array_get(times, 2));
+}
+
+static void a_start_is_told_soon_or_with_the_end(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, "{'argv':['long']}");
+	n = &b->nodes[b->processes[1].node];
+	assert_true(start_of(b, 1) == 0);
+	assert_int_equal(dvm_node_turn(n->node, b->now), 10);
+	pass(b, 9);
+	assert_true(start_of(b, 1) == 0);
+	pass(b, 1);
+	assert_true(start_of(b, 1) > 0);
+
+	submit(b, "{'argv':['short']}");
+	n = &b->nodes[b->processes[2].node];
+	end_process(b, 2, 0);
+	dvm_node_turn(n->node, b->now);
+	assert_int_equal(n->up.count, 1);
+	deliver_all(b);
+	assert_true(start_of(b, 2) > 0);
+	assert_non_null(end_of(b, 2));
+	bed_destroy(b);
+}
+
+#define ACCENTS "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" \
+		"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+
+static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
+{
+	static const char *const wrong[][2] = {
+		{ "{'argv':[]}", "argv" },
+		{ "{'argv':[1]}", "argv" },
+		{ "{'argv':['']}", "argv" },
+		{ "{}", "argv" },
+		{ "7", "tasks" },
+		{ "{'argv':['x'],'rnaks':2}", "rnaks" },
+		{ "{'argv':['x'],'ranks':0}", "ranks" },
+		{ "{'argv':['x'],'ranks':-1}", "ranks" },
+		{ "{'argv':['x'],'ranks':13}", "ranks" },
+		{ "{'argv':['x'],'cores':5}", "ranks" },
+		{ "{'argv':['x'],'ranks':2,'nodes':3}", "nodes" },
+		{ "{'argv':['x'],'memory':2000}", "ranks" },
+		{ "{'argv':['x'],'memory':1099511627776}", "ranks" },
+		{ "{'argv':['x'],'counters':{'l':1}}", "counters" },
+		{ "{'argv':['x'],'time':'1'}", "time" },
+		{ "{'argv':['x'],'output':'there'}", "output" },
+		{ "{'argv':['x'],'output':'file'}", "path" },
+		{ "{'argv':['x'],'profile':'q'}", "profile" },
+		{ "{'argv':['x'],'profile':{'id':'p'}}", "profile" },
+		{ "{'argv':['x'],'place':[]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n9','cores':[0]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[4]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n1','cores':[1]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n1','cores':[2,3]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1]},{'node':'n2','cores':[1]},{'node':'n1','cores':[2]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':2}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n1','cores':[1],'gpu':[]}]}", "place" },
+		{ "{'argv':['x','a\\u0000b']}", "argv" },
+		{ "{'argv':['x'],'name':'a\\u0000b'}", "name" },
+		{ "{'argv':['x'],'place':[{'node':'n1\\u0000','cores':[1]}]}", "place" },
+		{ "{'argv':['x'],'place':[{'node':'n" ACCENTS "'}]}", "place" }, /* cut in the middle of one */
+	};
+	struct bed *b = bed_create(100);
+	char both[1024];
+	json_t *refused;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		snprintf(both, sizeof(both), "{'argv':['x'],'cores':0},%s",
+			 wrong[i][0]);
+		submit(b, both);
+		refused = json_object_get(event(b, "submitted"), "refused");
+		assert_int_equal(json_array_size(refused), 1);
+		refused = json_array_get(refused, 0);
+		assert_int_equal(number(refused, "index"), 1);
+		assert_string_equal(text(refused, "key"), wrong[i][1]);
+		assert_int_equal(b->nprocesses, i + 1);
+	}
+	bed_destroy(b);
+}
+
+static void requests_that_make_no_sense_are_errors(void **state)
+{
+	static const char *const requests[] = {
+		"", "nothing", "[]", "{}", "{'op':7}", "{'op':'fly'}",
+		"{'op':'submit'}", "{'op':'submit','tasks':{}}",
+		"{'op':'submit','profile':{'id':'x','cwd':'y'},'tasks':[]}",
+		"{'op':'submit','profile':{'id':'x','cwd':'/','env':{'a=':'b'}},'tasks':[]}",
+		"{'op':'wait'}", "{'op':'wait','ids':[1]}", "{'op':'show'}",
+		"{'op':'cancel','ids':['x']}", "{'op':'signal','all':true}",
+		"{'op':'drain','node':'n7'}", "{'op':'fly" ACCENTS "'}",
+		"{'op':'submit','profile':{'id':'x','cwd':'/','env':{'a':'\\u0000'}},'tasks':[]}",
+		"{'op':'hello','version':0}",
+	};
+	struct bed *b = bed_create(100);
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
+		json_array_clear(b->events);
+		ask(b, "%s", requests[i]);
+		assert_int_equal(json_array_size(b->events), 1);
+		assert_true(strlen(text(event(b, "error"), "why")) > 0);
+	}
+	bed_destroy(b);
+}
+
+static void a_client_of_another_version_is_not_heard(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'hello','version':0}"); /* what follows may be on its way already */
+	submit(b, "{'argv':['x']}");
+	assert_int_equal(json_array_size(b->events), 1);
+	assert_non_null(strstr(text(event(b, "error"), "why"), "the client speaks 0"));
+	assert_int_equal(b->nprocesses, 0);
+	bed_destroy(b);
+}
+
+static void the_queue_has_a_limit(void **state)
+{
+	struct bed *b = bed_create(1);
+
+	ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':['x'],'cores':4,'ranks':3},{'argv':['x']}]}");
+	assert_int_equal(json_array_size(json_object_get(
+				 event(b, "submitted"), "refused")), 1);
+	bed_destroy(b);
+}
+
+static void nodes_are_told_where_a_task_is(void **state)
+{
+	static const uint8_t ip[16] = { 1, 2, 3 };
+	struct bed *b = bed_create(100);
+	struct dvm_place p;
+	struct cursor c;
+
+	for (uint32_t i = 0; i < NODES; i++)
+		dvm_head_node_address(b->head, i, ip);
+	submit(b, "{'argv':['x'],'ranks':5,'nodes':2}");
+	cursor_init(&c, b->places, b->places_len);
+	for (uint32_t ranks = 0; ranks < 5; ranks += p.ranks) {
+		assert_int_equal(dvm_place_unpack(&c, &p), 0);
+		assert_memory_equal(p.address.ip, ip, sizeof(ip));
+		assert_int_equal(p.address.port, 1000 + p.node);
+		assert_int_equal(((const char *)p.name.data)[1], '0' + (char)p.node);
+	}
+	assert_true(cursor_done(&c));
+	bed_destroy(b);
+}
+
+static void a_task_is_tried_again_as_often_as_allowed(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'retries':2}");
+	for (int64_t i = 1; i <= 3; i++) {
+		assert_null(end_of(b, 1));
+		end_process(b, i, 1 << 8);
+		deliver_all(b);
+	}
+	assert_int_equal(b->nprocesses, 3);
+	assert_int_equal(number(end_of(b, 1), "code"), 1);
+	assert_int_equal(number(end_of(b, 1), "instance"), 2);
+	bed_destroy(b);
+}
+
+static void time_limits_hold(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'time':10}");
+	b->now.ms += 9999;
+	deliver_all(b);
+	assert_false(b->processes[1].told);
+	b->now.ms += 1;
+	deliver_all(b);
+	assert_true(b->processes[1].told);
+	end_process(b, 1, SIGTERM);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 128 + SIGTERM);
+	assert_true(json_is_true(json_object_get(end_of(b, 1), "too_long")));
+	bed_destroy(b);
+}
+
+static void cancelled_tasks_end(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12},{'argv':['y']}");
+	assert_int_equal(b->nprocesses, 12);
+	ask(b, "{'op':'cancel','ids':[1,2]}");
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 2), "state"), "cancelled");
+	assert_null(end_of(b, 1));
+	for (int64_t i = 1; i <= 12; i++) {
+		assert_true(b->processes[i].told);
+		end_process(b, i, SIGTERM);
+	}
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 1), "state"), "cancelled");
+	assert_int_equal(b->nprocesses, 12);
+	bed_destroy(b);
+}
+
+static void tied_tasks_end_with_their_client(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
+	submit(b, "{'argv':['x']}");
+	dvm_head_client_closed(b->head, CLIENT, b->now);
+	deliver_all(b);
+	assert_true(b->processes[1].told);
+	assert_false(b->processes[2].told);
+	bed_destroy(b);
+}
+
+static void what_ran_on_a_lost_node_runs_elsewhere(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12,'name':'all'},{'argv':['x'],'cores':4}");
+	lose(b, 1);
+	deliver_all(b);
+	/* The first can never run any more; its other ranks are killed. */
+	for (int64_t i = 1; i <= 12; i++)
+		if (b->processes[i].runs) {
+			assert_true(b->processes[i].killed);
+			end_process(b, i, SIGKILL);
+		}
+	deliver_all(b);
+	assert_non_null(strstr(text(end_of(b, 1), "why"), "lost"));
+	assert_int_equal(b->nprocesses, 13);
+	lose(b, b->processes[13].node);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 14);
+	assert_null(end_of(b, 2));
+	end_process(b, 14, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	assert_int_equal(number(end_of(b, 2), "instance"), 1);
+	bed_destroy(b);
+}
+
+static void drained_nodes_get_nothing(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'drain','node':'n0'}");
+	ask(b, "{'op':'drain','node':'n1'}");
+	submit(b, "{'argv':['x'],'cores':4},{'argv':['x'],'cores':4}");
+	assert_int_equal(b->nprocesses, 1);
+	assert_int_equal(b->processes[1].node, 2);
+	ask(b, "{'op':'undrain','node':'n1'}");
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 2);
+	assert_int_equal(b->processes[2].node, 1);
+	bed_destroy(b);
+}
+
+static void placed_tasks_are_where_they_should_be(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'place':[{'node':'n2','cores':[3]},{'node':'n0','cores':[1]}]}");
+	assert_int_equal(b->nprocesses, 2);
+	assert_int_equal(b->processes[1].node + b->processes[2].node, 2);
+	assert_int_equal(free_cores(b), NODES * CORES - 2);
+	bed_destroy(b);
+}
+
+static void a_typo_does_not_end_a_dvm(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'down','work':'wiat'}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "\"work\" must be"));
+	ask(b, "{'op':'down','work':1}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "\"work\" must be"));
+	submit(b, "{'argv':['x']}");
+	assert_non_null(event(b, "submitted"));
+	assert_false(b->ended);
+	bed_destroy(b);
+}
+
+static void a_dvm_goes_down_when_its_work_is_done(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x']}");
+	ask(b, "{'op':'down'}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "1 tasks"));
+	ask(b, "{'op':'down','work':'wait'}");
+	assert_false(b->ended);
+	submit(b, "{'argv':['x']}");
+	assert_non_null(strstr(text(event(b, "error"), "why"), "going down"));
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_true(b->ended);
+	bed_destroy(b);
+}
+
+static void those_who_wait_are_told(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
+	deliver_all(b);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_null(end_of(b, 1));
+	ask(b, "{'op':'wait','ids':[1,2]}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	assert_non_null(end_of(b, 1));
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_non_null(end_of(b, 2));
+	bed_destroy(b);
+}
+
+/* A client confirms what it was told; until then another wait covers it, too. */
+static void wait_covers_what_nobody_has_waited_for(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[{'argv':['x']},{'argv':['x']}]}");
+	deliver_all(b);
+	end_process(b, 1, 3 << 8);
+	deliver_all(b);
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	assert_int_equal(number(end_of(b, 1), "code"), 3);
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	ask(b, "{'op':'waited'}");
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 1);
+	ask(b, "{'op':'wait','ids':[1,2]}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	bed_destroy(b);
+}
+
+static void results_that_are_not_kept_are_counted(void **state)
+{
+	const int requests = 101, tasks = 100; /* 100 more than HEAD_KEPT_MAX */
+	struct bed *b = bed_create((size_t)(requests * tasks));
+	struct buf list;
+
+	buf_init(&list, 8192);
+	for (int i = 0; i < tasks; i++)
+		assert_int_equal(buf_puts(&list, i ? ",{'argv':['x']}" : "{'argv':['x']}"), 0);
+	for (int i = 0; i < requests; i++)
+		ask(b, "{'op':'submit','watch':false," PROFILE ",'tasks':[%.*s]}", (int)list.len,
+		    list.data);
+	ask(b, "{'op':'cancel','all':true}");
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 10000 + status_of(b, "running"));
+	assert_int_equal(number(event(b, "ok"), "before"), 100 - status_of(b, "running"));
+	assert_int_equal(number(event(b, "ok"), "before_failed"), 100 - status_of(b, "running"));
+	ask(b, "{'op':'wait','ids':[50]}");
+	assert_int_equal(number(event(b, "ok"), "unkept"), 1);
+	ask(b, "{'op':'waited'}");
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "before"), 0);
+	buf_free(&list);
+	bed_destroy(b);
+}
+
+/* The client that has it goes, and with it the task. */
+static void task_of_run_is_no_other_waits_business(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	ask(b, "{'op':'submit','tied':true," PROFILE ",'tasks':[{'argv':['x']}]}");
+	deliver_all(b);
+	end_process(b, 1, 3 << 8);
+	deliver_all(b);
+	ask(b, "{'op':'wait','unwaited':true}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 0);
+	bed_destroy(b);
+}
+
+/* ---- what a node says of its ranks ---- */
+
+static bool is_that(void *arg, int64_t process)
+{
+	return process == *(const int64_t *)arg;
+}
+
+static void a_node_knows_which_tasks_run(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct dvm_node *node;
+	int64_t first = 1, other = 3;
+
+	submit(b, "{'argv':['x'],'ranks':2}");
+	node = b->nodes[b->processes[1].node].node;
+	assert_true(dvm_node_runs(node, 1, 0));
+	assert_false(dvm_node_runs(node, 1, 1));
+	assert_false(dvm_node_runs(node, 2, 0));
+	assert_true(dvm_node_is_rank(node, 1));
+	assert_false(dvm_node_is_rank(node, other));
+	assert_true(dvm_node_any_rank(node, is_that, &first));
+	assert_false(dvm_node_any_rank(node, is_that, &other));
+	end_process(b, 1, 0);
+	assert_false(dvm_node_is_rank(node, 1));
+	assert_true(dvm_node_runs(node, 1, 0));
+	end_process(b, 2, 0);
+	assert_false(dvm_node_runs(node, 1, 0));
+	assert_false(dvm_node_any_rank(node, is_that, &first));
+	bed_destroy(b);
+}
+
+/* ---- anything in any order ---- */
+
+static int64_t some_running(const struct bed *b)
+{
+	int64_t from = rand() % (b->nprocesses + 1);
+
+	for (int64_t i = 0; i <= b->nprocesses; i++) {
+		int64_t p = (from + i) % (b->nprocesses + 1);
+
+		if (p && b->processes[p].runs)
+			return p;
+	}
+	return 0;
+}
+
+static void random_event(struct bed *b, int *submitted)
+{
+	static const int32_t ends[] = { 0, 0, 1 << 8, SIGTERM, SIGKILL };
+	struct fake_node *n = &b->nodes[rand() % NODES];
+	int64_t process;
+
+	switch (rand() % 13) {
+	case 0:
+		if (b->nprocesses > PROCESSES - 100)
+			break;
+		ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':['x'],'ranks':%d,'cores':%d,'retries':%d,'time':%d}]}",
+		    1 + rand() % 5, rand() % 2, rand() % 2, rand() % 3);
+		if (!json_array_size(json_object_get(event(b, "submitted"),
+						     "refused")))
+			++*submitted;
+		break;
+	case 1:
+		if (*submitted)
+			ask(b, "{'op':'cancel','ids':[%d]}",
+			    1 + rand() % *submitted);
+		break;
+	case 2:
+		b->now.ms += rand() % 400;
+		break;
+	case 3:
+	case 4:
+	case 5:
+		process = some_running(b);
+		if (process)
+			end_process(b, process, ends[rand() % 8 % 5]);
+		break;
+	case 12:
+		if (rand() % 8 == 0)
+			dvm_node_continued(n->node, b->now);
+		break;
+	case 6:
+	case 7:
+	case 8:
+		if (!n->lost)
+			deliver_up(n);
+		break;
+	default:
+		if (!n->lost) {
+			dvm_node_turn(n->node, b->now);
+			deliver_down(n);
+		}
+	}
+}
+
+static void finish(struct bed *b)
+{
+	int64_t process;
+
+	for (;;) {
+		pass(b, 2000); /* doubts end, too */
+		process = some_running(b);
+		if (!process)
+			return;
+		end_process(b, process, 0);
+	}
+}
+
+static void run_seed(unsigned seed)
+{
+	struct bed *b = bed_create(1000);
+	int submitted = 0, left = NODES;
+
+	srand(seed);
+	for (int i = 0; i < 600; i++) {
+		random_event(b, &submitted);
+		if (left > 1 && rand() % 400 == 0 && !b->nodes[left - 1].lost)
+			lose(b, (uint32_t)--left);
+	}
+	finish(b);
+	for (int i = 1; i <= submitted; i++)
+		if (!end_of(b, i))
+			fail_msg("seed %u: nothing was told of the end of task %d",
+				 seed, i);
+	assert_int_equal(status_of(b, "running"), 0);
+	assert_int_equal(status_of(b, "queued"), 0);
+	assert_int_equal(free_cores(b), left * CORES);
+	bed_destroy(b);
+}
+
+static void every_task_ends_once_whatever_happens(void **state)
+{
+	for (unsigned seed = 0; seed < 200; seed++)
+		run_seed(seed);
+}
+
+static void several_dvms_give_no_number_twice(void **state)
+{
+	struct bed *b = bed_create_member(100, 2, 3);
+
+	ask(b, "{'op':'hello','version':1}");
+	assert_int_equal(number(event(b, "hello"), "members"), 3);
+	submit(b, "{'argv':['a']},{'argv':['b']},{'argv':['c']}");
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(json_integer_value(json_array_get(json_object_get(
+			event(b, "submitted"), "ids"), i)), 2 + 3 * i);
+	ask(b, "{'op':'show','id':5}");
+	assert_int_equal(number(json_object_get(event(b, "task"), "task"), "id"), 5);
+	ask(b, "{'op':'cancel','ids':[4]}");
+	assert_string_equal(text(event(b, "error"), "why"), "there is no task 4 here");
+	bed_destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_task_runs_and_its_end_is_told),
+		cmocka_unit_test(a_start_is_told_soon_or_with_the_end),
+		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
+		cmocka_unit_test(requests_that_make_no_sense_are_errors),
+		cmocka_unit_test(a_client_of_another_version_is_not_heard),
+		cmocka_unit_test(the_queue_has_a_limit),
+		cmocka_unit_test(several_dvms_give_no_number_twice),
+		cmocka_unit_test(nodes_are_told_where_a_task_is),
+		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
+		cmocka_unit_test(time_limits_hold),
+		cmocka_unit_test(cancelled_tasks_end),
+		cmocka_unit_test(tied_tasks_end_with_their_client),
+		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
+		cmocka_unit_test(drained_nodes_get_nothing),
+		cmocka_unit_test(placed_tasks_are_where_they_should_be),
+		cmocka_unit_test(a_node_knows_which_tasks_run),
+		cmocka_unit_test(a_typo_does_not_end_a_dvm),
+		cmocka_unit_test(a_dvm_goes_down_when_its_work_is_done),
+		cmocka_unit_test(those_who_wait_are_told),
+		cmocka_unit_test(wait_covers_what_nobody_has_waited_for),
+		cmocka_unit_test(results_that_are_not_kept_are_counted),
+		cmocka_unit_test(task_of_run_is_no_other_waits_business),
+		cmocka_unit_test(every_task_ends_once_whatever_happens),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

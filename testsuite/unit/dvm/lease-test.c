@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Leases of a DVM's nodes: when a node ends its ranks, and when the head gives their tasks
+ * to others. Nodes are played by the test.
+ */
+#include "idle.h"
+#include "requests.h"
+#include "dvm/core/lease.h"
+#include "unit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#define CLIENT 1
+#define NODES 2
+#define CORES 2
+#define LEASE_MS 1000
+#define AWAY_MS 1500
+#define START_MS 5000
+
+struct heard {
+	unsigned launches, kills;
+	uint32_t instance;  /* of the last launch */
+	uint64_t answered;  /* the last LEASE that came back */
+	bool broken;
+};
+
+struct bed {
+	struct dvm_head *head;
+	struct dvm_time now;
+	struct heard nodes[NODES];
+	json_t *answer;
+	bool down;
+};
+
+/* ---- operations ---- */
+
+static void node_send(void *arg, uint32_t node, const void *data, size_t len)
+{
+	struct heard *n = &((struct bed *)arg)->nodes[node];
+	struct dvm_msg m;
+	struct cursor c;
+
+	cursor_init(&c, data, len);
+	while (cursor_left(&c)) {
+		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
+		if (m.type == DVM_LAUNCH) {
+			n->launches++;
+			n->instance = m.launch.instance;
+		}
+		n->kills += m.type == DVM_SIGNAL && m.signal.number == SIGKILL;
+		if (m.type != DVM_LEASE)
+			continue;
+		assert_true(dvm_msg_is_lease(data, len)); /* in a frame of its own */
+		n->answered = m.lease.sent_ms;
+	}
+}
+
+static void node_break(void *arg, uint32_t node, const char *why)
+{
+	((struct bed *)arg)->nodes[node].broken = true;
+}
+
+static void client_send(void *arg, uint32_t client, const char *line, size_t len)
+{
+	struct bed *b = arg;
+	json_t *e = json_loadb(line, len, 0, NULL);
+
+	if (!strcmp(json_string_value(json_object_get(e, "ev")), "ended")) {
+		json_decref(e);
+		return;
+	}
+	json_decref(b->answer);
+	b->answer = e;
+}
+
+static int record(void *arg, const void *data, size_t len, uint32_t waits)
+{
+	return 0;
+}
+
+static void on_end(void *arg)
+{
+	((struct bed *)arg)->down = true;
+}
+
+/* ---- the bed ---- */
+
+static struct bed *bed_create_lease(uint32_t lease_ms, uint32_t away_ms)
+{
+	static const struct dvm_head_ops ops = {
+		.node_send = node_send, .node_break = node_break,
+		.client_send = client_send, .record = record, .end = on_end,
+	};
+	struct dvm_head_options options = usual_options(NODES);
+	struct bed *b = calloc(1, sizeof(*b));
+
+	options.lease_ms = lease_ms;
+	options.away_ms = away_ms;
+	b->now = (struct dvm_time){ 1000000000, START_MS };
+	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
+	dvm_head_client_opened(b->head, CLIENT);
+	dvm_head_turn(b->head, b->now);
+	return b;
+}
+
+static struct bed *bed_create(void)
+{
+	return bed_create_lease(LEASE_MS, AWAY_MS);
+}
+
+static void bed_destroy(struct bed *b)
+{
+	dvm_head_destroy(b->head);
+	json_decref(b->answer);
+	free(b);
+}
+
+static void ask(struct bed *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell_request(b->head, CLIENT, b->now, fmt, ap);
+	va_end(ap);
+}
+
+/* A task of all cores of `nodes` nodes. */
+static void submit(struct bed *b, int nodes)
+{
+	ask(b, "{'op':'submit','profile':{'id':'p','cwd':'/','env':{'A':'b'}},'tasks':[{'argv':['x'],'ranks':%d,'cores':%d,'nodes':%d}]}",
+	    nodes, CORES, nodes);
+}
+
+static long long number(struct bed *b, const char *key)
+{
+	ask(b, "{'op':'status'}");
+	return json_integer_value(json_object_get(b->answer, key));
+}
+
+static void tell(struct bed *b, uint32_t node, const struct dvm_msg *m)
+{
+	assert_int_equal(tell_msg(b->head, node, m, b->now), 0);
+	dvm_head_turn(b->head, b->now);
+}
+
+static void say_lease(struct bed *b, uint32_t node, uint64_t sent_ms)
+{
+	tell(b, node, &(struct dvm_msg){ .type = DVM_LEASE, .lease.sent_ms = sent_ms });
+}
+
+static void end_part(struct bed *b, uint32_t node, uint64_t task, int32_t status)
+{
+	tell(b, node, &(struct dvm_msg){
+		.type = DVM_ENDED,
+		.ended = { .task = task, .instance = b->nodes[node].instance,
+			   .status = status },
+	});
+}
+
+static void lose(struct bed *b, uint32_t node)
+{
+	dvm_head_node_lost(b->head, node, "the network", b->now);
+	dvm_head_turn(b->head, b->now);
+}
+
+/* Node 1 is heard of all the time. */
+static void pass_until(struct bed *b, uint64_t ms)
+{
+	b->now.ms = ms;
+	if (!b->nodes[1].broken)
+		say_lease(b, 1, ms);
+	dvm_head_turn(b->head, b->now);
+}
+
+/* A task runs on node 0, and node 1 has room. */
+static void submit_to_first(struct bed *b)
+{
+	ask(b, "{'op':'drain','node':'n1'}");
+	submit(b, 1);
+	ask(b, "{'op':'undrain','node':'n1'}");
+	assert_int_equal(b->nodes[0].launches, 1);
+}
+
+static struct bed *bed_with_task(void)
+{
+	struct bed *b = bed_create();
+
+	submit_to_first(b);
+	return b;
+}
+
+/* ---- the node's clock ---- */
+
+static void lease_counts_from_when_the_answered_message_was_sent(void **state)
+{
+	struct lease l = { 0 };
+
+	lease_begin(&l, LEASE_MS, 100);
+	assert_int_equal(lease_end(&l), 100 + LEASE_MS);
+	lease_answered(&l, 500, 1050);
+	assert_int_equal(lease_end(&l), 500 + LEASE_MS);
+	lease_answered(&l, 300, 1060); /* it was under way for longer */
+	lease_answered(&l, 5000, 1070); /* of no clock of this node */
+	assert_int_equal(lease_end(&l), 500 + LEASE_MS);
+}
+
+static void lease_is_asked_for_several_times(void **state)
+{
+	struct lease l = { 0 };
+	unsigned asks = 0;
+
+	lease_begin(&l, LEASE_MS, 100);
+	for (uint64_t now = 100; now < lease_end(&l); now++)
+		asks += lease_ask(&l, now);
+	assert_in_range(asks, 4, 100);
+}
+
+/* With its ranks, and perhaps its head, as by Slurm's suspend. */
+static void daemon_that_was_stopped_waits_a_tick_for_an_answer(void **state)
+{
+	struct lease l = { 0 };
+
+	lease_begin(&l, LEASE_MS, 100);
+	lease_ask(&l, 100);
+	assert_true(lease_ask(&l, 5000));
+	assert_int_equal(lease_end(&l), 5000 + lease_tick(&l));
+	lease_answered(&l, 5000, 5010);
+	assert_int_equal(lease_end(&l), 5000 + LEASE_MS);
+}
+
+static void lease_that_is_over_stays_over(void **state)
+{
+	struct lease l = { 0 };
+	uint64_t now;
+
+	lease_begin(&l, LEASE_MS, 100);
+	for (now = 100; now <= 100 + LEASE_MS; now += lease_tick(&l))
+		lease_ask(&l, now);
+	lease_ask(&l, 5000);
+	assert_int_equal(lease_end(&l), 100 + LEASE_MS);
+}
+
+static void node_without_a_lease_runs_forever(void **state)
+{
+	struct lease l = { 0 };
+
+	lease_begin(&l, 0, 100);
+	assert_false(lease_ask(&l, 100000));
+	assert_true(lease_end(&l) == UINT64_MAX);
+	assert_int_equal(lease_tick(&l), 0);
+}
+
+/* ---- the head's ---- */
+
+static void head_answers_a_lease_at_once(void **state)
+{
+	struct bed *b = bed_create();
+
+	say_lease(b, 1, 4711);
+	assert_int_equal(b->nodes[1].answered, 4711);
+	bed_destroy(b);
+}
+
+static void task_of_a_lost_node_waits_for_its_lease(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	pass_until(b, START_MS + 300);
+	say_lease(b, 0, 1);
+	pass_until(b, START_MS + 600);
+	lose(b, 0);
+	assert_true(dvm_head_node_may_run(b->head, 0));
+	assert_int_equal(dvm_head_deadline(b->head), START_MS + 600 + LEASE_MS);
+	pass_until(b, START_MS + 300 + AWAY_MS - 1);
+	assert_int_equal(b->nodes[1].launches, 0);
+	assert_int_equal(number(b, "running"), 1);
+	pass_until(b, START_MS + 300 + AWAY_MS);
+	assert_int_equal(b->nodes[1].launches, 1);
+	assert_int_equal(b->nodes[1].instance, 1);
+	assert_false(dvm_head_node_may_run(b->head, 0));
+	bed_destroy(b);
+}
+
+static void task_of_a_node_that_is_gone_runs_elsewhere_at_once(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	tell(b, 0, &(struct dvm_msg){ .type = DVM_GONE });
+	lose(b, 0);
+	assert_int_equal(b->nodes[1].launches, 1);
+	bed_destroy(b);
+}
+
+static void lost_node_that_turns_out_to_be_gone_frees_its_tasks(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	lose(b, 0);
+	assert_int_equal(b->nodes[1].launches, 0);
+	dvm_head_node_gone(b->head, 0, b->now);
+	dvm_head_turn(b->head, b->now);
+	assert_int_equal(b->nodes[1].launches, 1);
+	bed_destroy(b);
+}
+
+static void silent_node_is_lost_when_its_lease_is_over(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	pass_until(b, START_MS + LEASE_MS - 1);
+	assert_false(b->nodes[0].broken);
+	pass_until(b, START_MS + LEASE_MS);
+	assert_true(b->nodes[0].broken);
+	assert_int_equal(b->nodes[1].launches, 0);
+	pass_until(b, START_MS + AWAY_MS);
+	assert_int_equal(b->nodes[1].launches, 1);
+	bed_destroy(b);
+}
+
+static void nodes_are_listened_to_when_their_head_was_stopped(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	b->now.ms += 10 * LEASE_MS + 1;
+	dvm_head_turn(b->head, b->now);
+	assert_false(b->nodes[0].broken || b->nodes[1].broken);
+	pass_until(b, dvm_head_deadline(b->head));
+	assert_true(b->nodes[0].broken);
+	assert_false(b->nodes[1].broken);
+	bed_destroy(b);
+}
+
+static void ranks_beside_a_lost_node_are_killed_at_once(void **state)
+{
+	struct bed *b = bed_create();
+
+	submit(b, 2);
+	lose(b, 0);
+	assert_int_equal(b->nodes[1].kills, 1);
+	end_part(b, 1, 1, SIGKILL);
+	assert_int_equal(number(b, "running"), 1);
+	pass_until(b, START_MS + AWAY_MS); /* it needs two nodes */
+	assert_int_equal(number(b, "running"), 0);
+	assert_int_equal(number(b, "failed"), 1);
+	bed_destroy(b);
+}
+
+/* It was counted as ended twice: the task ran again while its other rank went on. */
+static void rank_that_had_ended_is_not_lost_with_its_node(void **state)
+{
+	struct bed *b = bed_create();
+
+	submit(b, 2);
+	end_part(b, 0, 1, 0);
+	lose(b, 0);
+	pass_until(b, START_MS + AWAY_MS);
+	assert_int_equal(b->nodes[1].kills, 0);
+	assert_int_equal(number(b, "running"), 1);
+	end_part(b, 1, 1, 0);
+	assert_int_equal(number(b, "running"), 0);
+	assert_int_equal(number(b, "failed"), 0);
+	bed_destroy(b);
+}
+
+static void end_that_is_told_twice_counts_once(void **state)
+{
+	struct bed *b = bed_create();
+
+	submit(b, 2);
+	end_part(b, 0, 1, 0);
+	end_part(b, 0, 1, 0);
+	assert_int_equal(number(b, "running"), 1);
+	bed_destroy(b);
+}
+
+/* ---- clients ---- */
+
+static size_t unreached(struct bed *b)
+{
+	ask(b, "{'op':'unreached'}");
+	return json_array_size(json_object_get(b->answer, "nodes"));
+}
+
+static void node_with_ranks_to_be_ended_is_named_until_they_have(void **state)
+{
+	struct bed *b = bed_with_task();
+
+	assert_int_equal(unreached(b), 0);
+	ask(b, "{'op':'cancel','ids':[1]}");
+	assert_int_equal(unreached(b), 1);
+	lose(b, 0);
+	b->now.ms += 100;
+	assert_int_equal(unreached(b), 1);
+	json_t *node = json_array_get(json_object_get(b->answer, "nodes"), 0);
+	assert_string_equal(json_string_value(json_object_get(node, "name")), "n0");
+	assert_float_equal(json_number_value(json_object_get(node, "silent")), 0.1, 0.001);
+	assert_float_equal(json_number_value(json_object_get(node, "until")),
+			   1.0 + (AWAY_MS - 100) / 1e3, 0.001);
+	dvm_head_node_gone(b->head, 0, b->now);
+	assert_int_equal(unreached(b), 0);
+	bed_destroy(b);
+}
+
+#define DOWN_MS 10000
+
+/* A head with a lease that is longer than `down` tries. */
+static void down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds(void **state)
+{
+	struct bed *b = bed_create_lease(60000, 70000);
+
+	submit_to_first(b);
+	lose(b, 0);
+	ask(b, "{'op':'down','work':'cancel'}");
+	pass_until(b, START_MS + DOWN_MS - 1);
+	assert_false(b->down);
+	pass_until(b, START_MS + DOWN_MS);
+	assert_true(b->down);
+	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")), "unreached");
+	bed_destroy(b);
+}
+
+/* The next head would run them again. */
+static void down_that_keeps_tasks_waits_for_a_lost_node(void **state)
+{
+	struct bed *b = bed_create_lease(60000, 70000);
+
+	dvm_head_keep_journal(b->head);
+	submit_to_first(b);
+	lose(b, 0);
+	ask(b, "{'op':'down','work':'keep'}");
+	pass_until(b, START_MS + DOWN_MS);
+	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")), "unreached");
+	assert_false(b->down);
+	pass_until(b, START_MS + 69999);
+	assert_false(b->down);
+	pass_until(b, START_MS + 70000);
+	assert_true(b->down);
+	bed_destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lease_counts_from_when_the_answered_message_was_sent),
+		cmocka_unit_test(lease_is_asked_for_several_times),
+		cmocka_unit_test(daemon_that_was_stopped_waits_a_tick_for_an_answer),
+		cmocka_unit_test(lease_that_is_over_stays_over),
+		cmocka_unit_test(node_without_a_lease_runs_forever),
+		cmocka_unit_test(head_answers_a_lease_at_once),
+		cmocka_unit_test(task_of_a_lost_node_waits_for_its_lease),
+		cmocka_unit_test(task_of_a_node_that_is_gone_runs_elsewhere_at_once),
+		cmocka_unit_test(lost_node_that_turns_out_to_be_gone_frees_its_tasks),
+		cmocka_unit_test(silent_node_is_lost_when_its_lease_is_over),
+		cmocka_unit_test(nodes_are_listened_to_when_their_head_was_stopped),
+		cmocka_unit_test(ranks_beside_a_lost_node_are_killed_at_once),
+		cmocka_unit_test(rank_that_had_ended_is_not_lost_with_its_node),
+		cmocka_unit_test(end_that_is_told_twice_counts_once),
+		cmocka_unit_test(node_with_ranks_to_be_ended_is_named_until_they_have),
+		cmocka_unit_test(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds),
+		cmocka_unit_test(down_that_keeps_tasks_waits_for_a_lost_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

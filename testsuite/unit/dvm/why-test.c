@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Why a task waits, or how it runs, as a head tells a client. Two nodes of 4 cores, a GPU
+ * and 1,000 bytes of memory are played by the test.
+ */
+#include "idle.h"
+#include "requests.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "dvm/core/head.h"
+
+#define NODES 2
+#define CORES 4
+#define CLIENT 1
+#define ASKED_MAX 4
+
+struct bed {
+	struct dvm_head *head;
+	struct dvm_time now;
+	struct dvm_ask asked[ASKED_MAX]; /* by node */
+	unsigned nasked;
+	bool full;      /* no journal can be written */
+	json_t *answer; /* the last */
+};
+
+static void node_send(void *arg, uint32_t node, const void *data, size_t len)
+{
+	struct bed *b = arg;
+	struct dvm_msg m;
+	struct cursor c;
+
+	cursor_init(&c, data, len);
+	while (cursor_left(&c)) {
+		assert_int_equal(dvm_msg_unpack(&c, &m), 0);
+		if (m.type != DVM_ASK)
+			continue;
+		assert_true(b->nasked < ASKED_MAX);
+		b->asked[node] = m.ask;
+		b->nasked++;
+	}
+}
+
+static void node_break(void *arg, uint32_t node, const char *why)
+{
+	fail_msg("node %u is broken off: %s", node, why);
+}
+
+static void client_send(void *arg, uint32_t client, const char *line, size_t len)
+{
+	struct bed *b = arg;
+
+	assert_int_equal(client, CLIENT);
+	json_decref(b->answer);
+	b->answer = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+}
+
+static int record(void *arg, const void *data, size_t len, enum durable_wait wait)
+{
+	return ((struct bed *)arg)->full ? -ENOSPC : 0;
+}
+
+static struct bed *bed_create(void)
+{
+	static const struct dvm_head_ops ops = {
+		.node_send = node_send, .node_break = node_break,
+		.client_send = client_send, .record = record,
+	};
+	struct dvm_head_options options = usual_options(NODES);
+	struct bed *b = calloc(1, sizeof(*b));
+
+	options.queue.window = 3;
+	b->now = (struct dvm_time){ 1000000000, 1000 };
+	assert_int_equal(dvm_head_create(&b->head, &options, &ops, b, NULL), 0);
+	assert_int_equal(dvm_head_add_counter(b->head, "licence", 1), 0);
+	for (uint32_t i = 0; i < NODES; i++)
+		assert_int_equal(tell_registered(b->head, i, CORES, b->now), 0);
+	dvm_head_keep_journal(b->head);
+	dvm_head_client_opened(b->head, CLIENT);
+	return b;
+}
+
+static void bed_destroy(struct bed *b)
+{
+	dvm_head_destroy(b->head);
+	json_decref(b->answer);
+	free(b);
+}
+
+static void ask(struct bed *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell_request(b->head, CLIENT, b->now, fmt, ap);
+	va_end(ap);
+}
+
+#define SUBMIT(tasks)                                                            \
+	"{'op':'submit','profile':{'id':'p','cwd':'/','env':{}},'tasks':[" tasks "]}"
+
+static const char *reason(struct bed *b, size_t i)
+{
+	return json_string_value(json_array_get(
+		json_object_get(b->answer, "reasons"), i));
+}
+
+/* ---- tasks that wait ---- */
+
+/* The last of these tasks waits, for this reason. */
+static const struct {
+	const char *tasks, *why;
+} waits[] = {
+	{ SUBMIT("{'argv':['x'],'cores':3},{'argv':['x'],'cores':4},"
+		 "{'argv':['x'],'cores':2}"),
+	  "needs 2 free cores on a node; most free: 1 on n1" },
+	{ SUBMIT("{'argv':['x'],'gpus':1},{'argv':['x'],'gpus':1},"
+		 "{'argv':['x'],'gpus':1}"),
+	  "needs 1 free GPU on a node; most free: 0 on n0" },
+	{ SUBMIT("{'argv':['x'],'memory':900},{'argv':['x'],'memory':800,'cores':4},"
+		 "{'argv':['x'],'memory':300}"),
+	  "needs 300 free bytes on a node; most free: 200 on n0" },
+	{ SUBMIT("{'argv':['x'],'cores':4},{'argv':['x'],'gpus':1},"
+		 "{'argv':['x'],'gpus':1}"),
+	  "no node has all that it needs free at once" },
+	{ SUBMIT("{'argv':['x'],'cores':4},{'argv':['x'],'cores':2},"
+		 "{'argv':['x'],'ranks':4,'nodes':2}"),
+	  "needs 2 nodes with room for 2 ranks of 1 core; there is 1" },
+	{ SUBMIT("{'argv':['x'],'cores':2},{'argv':['x'],'ranks':7}"),
+	  "needs room for 7 ranks of 1 core; there is room for 6" },
+	{ SUBMIT("{'argv':['x'],'ranks':2,'nodes':2},"
+		 "{'argv':['x'],'exclusive':true}"),
+	  "needs a node on which nothing runs" },
+	{ SUBMIT("{'argv':['x'],'ranks':2,'nodes':2,'exclusive':true},"
+		 "{'argv':['x']}"),
+	  "no node takes tasks: each is lost, drained, or in use by a task that is alone there" },
+	{ SUBMIT("{'argv':['x'],'counters':{'licence':1}},"
+		 "{'argv':['x'],'counters':{'licence':1}}"),
+	  "needs 1 of licence; left: 0" },
+	{ SUBMIT("{'argv':['x'],'place':[{'node':'n1','cores':[0,1]}]},"
+		 "{'argv':['x'],'place':[{'node':'n1','cores':[1]}]}"),
+	  "what it is to have on n1 is not free" },
+};
+
+static void what_a_task_lacks_is_said(void **state)
+{
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		struct bed *b = bed_create();
+
+		ask(b, "%s", waits[i].tasks);
+		ask(b, "{'op':'why','id':%lld}",
+		    (long long)json_integer_value(json_array_get(
+			    json_object_get(b->answer, "ids"),
+			    json_array_size(json_object_get(b->answer, "ids")) - 1)));
+		assert_non_null(reason(b, 0));
+		assert_string_equal(reason(b, 0), waits[i].why);
+		assert_null(reason(b, 1));
+		assert_int_equal(b->nasked, 0);
+		bed_destroy(b);
+	}
+}
+
+static void who_comes_before_is_said(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT("{'argv':['x'],'ranks':8}"));
+	ask(b, SUBMIT("{'argv':['x'],'cores':3},{'argv':['x'],'priority':1},"
+		      "{'argv':['x']}"));
+	ask(b, "{'op':'why','id':4}");
+	assert_string_equal(reason(b, 1), "2 tasks come before it, task 3 first");
+	ask(b, "{'op':'why','id':2}");
+	assert_string_equal(reason(b, 1), "task 3 comes before it");
+	ask(b, "{'op':'why','id':3}");
+	assert_null(reason(b, 1));
+	bed_destroy(b);
+}
+
+/* One rank keeps a core, so that the second never fits; others pass it. */
+static void a_task_that_is_passed_too_long_holds_the_others(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8}"));
+	b->now.ms += 1001;
+	ask(b, SUBMIT("{'argv':['x']}"));
+	ask(b, "{'op':'why','id':3}");
+	assert_string_equal(reason(b, 0),
+		"it would fit, but everything is kept free for task 2, which has waited longer than --patience (1 s)");
+	bed_destroy(b);
+}
+
+static void a_task_behind_too_many_is_said(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT("{'argv':['x']},{'argv':['x'],'ranks':8},"
+		      "{'argv':['x'],'ranks':8},{'argv':['x'],'ranks':8},"
+		      "{'argv':['x'],'ranks':8},{'argv':['x']}"));
+	ask(b, "{'op':'why','id':6}");
+	assert_string_equal(reason(b, 0),
+		"it would fit, but no more than 3 tasks may pass one that waits");
+	bed_destroy(b);
+}
+
+static void a_journal_that_cannot_be_written_is_a_reason(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT("{'argv':['x'],'ranks':8},{'argv':['x']}"));
+	b->full = true;
+	ask(b, "{'op':'cancel','ids':[1]}"); /* is to be written down */
+	ask(b, "{'op':'why','id':2}");
+	assert_string_equal(reason(b, 1),
+		"nothing is started until the journal can be written: No space left on device");
+	ask(b, "{'op':'why','id':1}");
+	assert_string_equal(reason(b, 0), "it was cancelled, and is being ended");
+	bed_destroy(b);
+}
+
+/* ---- tasks that run ---- */
+
+static void tell(struct bed *b, uint32_t node, const struct dvm_told *told)
+{
+	const struct dvm_msg m = { .type = DVM_TOLD, .told = *told };
+
+	assert_int_equal(tell_msg(b->head, node, &m, b->now), 0);
+}
+
+/* Each node is asked once, and what it tells reaches who asked. */
+static void nodes_of_a_task_that_runs_are_asked(void **state)
+{
+	const struct dvm_rank rank = { 1, 4711, 'S', 2500000 };
+	struct bed *b = bed_create();
+	struct dvm_told told = { .what = DVM_TOLD_RANKS, .pmi = true };
+	struct buf ranks;
+	json_t *r;
+
+	ask(b, SUBMIT("{'argv':['x'],'ranks':2,'nodes':2}"));
+	ask(b, "{'op':'why','id':1}");
+	assert_int_equal(json_integer_value(json_object_get(b->answer, "asked")), 2);
+	assert_int_equal(b->nasked, 2);
+	buf_init(&ranks, 4096);
+	assert_int_equal(dvm_rank_pack(&ranks, &rank), 0);
+	told.about = b->asked[1];
+	told.data = (struct dvm_bytes){ ranks.data, ranks.len };
+	tell(b, 1, &told);
+	assert_string_equal(json_string_value(json_object_get(b->answer, "node")), "n1");
+	assert_true(json_is_true(json_object_get(b->answer, "pmi")));
+	r = json_array_get(json_object_get(b->answer, "ranks"), 0);
+	assert_int_equal(json_integer_value(json_object_get(r, "pid")), 4711);
+	assert_string_equal(json_string_value(json_object_get(r, "state")), "S");
+	assert_true(json_real_value(json_object_get(r, "cpu")) == 2.5);
+	told.what = DVM_TOLD_PMI;
+	tell(b, 1, &told);
+	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")),
+			    "told_pmi");
+	buf_free(&ranks);
+	bed_destroy(b);
+}
+
+/*
+ * A head drops answers about a task that is none of its own, or about an earlier try.
+ */
+static void answers_about_other_tasks_are_dropped(void **state)
+{
+	struct bed *b = bed_create();
+	struct dvm_told told = { .what = DVM_TOLD_RANKS };
+	json_t *before;
+
+	ask(b, SUBMIT("{'argv':['x']}"));
+	ask(b, "{'op':'why','id':1}");
+	before = json_incref(b->answer);
+	for (int i = 0; i < 3; i++) {
+		told.about = b->asked[0];
+		told.about.task += i == 0;
+		told.about.instance += i == 1;
+		told.about.node += i == 2;
+		tell(b, 0, &told);
+		assert_ptr_equal(b->answer, before);
+	}
+	json_decref(before);
+	ask(b, "{'op':'why','id':7}");
+	assert_string_equal(json_string_value(json_object_get(b->answer, "ev")),
+			    "error");
+	bed_destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_task_lacks_is_said),
+		cmocka_unit_test(who_comes_before_is_said),
+		cmocka_unit_test(a_task_that_is_passed_too_long_holds_the_others),
+		cmocka_unit_test(a_task_behind_too_many_is_said),
+		cmocka_unit_test(a_journal_that_cannot_be_written_is_a_reason),
+		cmocka_unit_test(nodes_of_a_task_that_runs_are_asked),
+		cmocka_unit_test(answers_about_other_tasks_are_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMI-1 ranks: every command, barriers over nodes, what goes wrong. */
+#include "net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void says_what_it_can_hold(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	net_init1(n, 0);
+	assert_string_equal(net_pmi1(n, 0, "cmd=get_maxes"),
+			    "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 "
+			    "vallen_max=1024");
+	assert_string_equal(net_pmi1(n, 0, "cmd=get_universe_size"),
+			    "cmd=universe_size rc=0 size=12");
+	assert_string_equal(net_pmi1(n, 0, "cmd=get_appnum"),
+			    "cmd=appnum rc=0 appnum=-1");
+	assert_string_equal(net_pmi1(n, 0, "cmd=get_my_kvsname"),
+			    "cmd=my_kvsname rc=0 kvsname=17.2");
+	assert_string_equal(
+		net_pmi1(n, 0, "cmd=get kvsname=17.2 key=PMI_process_mapping"),
+		"cmd=get_result rc=0 value=(vector,(0,3,2))");
+	assert_string_equal(net_pmi1(n, 0, "cmd=finalize"),
+			    "cmd=finalize_ack rc=0");
+	assert_int_equal(n->nodes[0].links_wanted, 1);
+	net_destroy(n);
+}
+
+/* All ranks enter a barrier and are let out together. */
+static void barrier(struct net *n)
+{
+	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
+		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
+	assert_string_equal(net_pmi1(n, NET_RANKS - 1, "cmd=barrier_in"),
+			    "cmd=barrier_out rc=0 tag=0");
+	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
+		assert_string_equal(net_read(n, r), "cmd=barrier_out rc=0 tag=0");
+}
+
+static void init_all(struct net *n)
+{
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_init1(n, r);
+}
+
+static void put_all(struct net *n, int round)
+{
+	char line[100];
+
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		snprintf(line, sizeof(line),
+			 "cmd=put kvsname=17.2 key=k%u-%d value=v=%u;%d", r,
+			 round, r, round);
+		assert_string_equal(net_pmi1(n, r, line),
+				    "cmd=put_result rc=0");
+	}
+}
+
+static void get_all(struct net *n, int round)
+{
+	char line[100], expected[100];
+
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		for (uint32_t of = 0; of < NET_RANKS; of++) {
+			snprintf(line, sizeof(line),
+				 "cmd=get kvsname=17.2 key=k%u-%d", of, round);
+			snprintf(expected, sizeof(expected),
+				 "cmd=get_result rc=0 value=v=%u;%d", of,
+				 round);
+			assert_string_equal(net_pmi1(n, r, line), expected);
+		}
+}
+
+static void check_rounds(struct net *n)
+{
+	init_all(n);
+	for (int round = 0; round < 12; round++) {
+		put_all(n, round);
+		assert_string_equal(net_pmi1(n, 0, "cmd=get key=k9"),
+				    "cmd=get_result rc=-1 info=fail "
+				    "msg=key_k9_not_found");
+		barrier(n);
+		barrier(n);
+		get_all(n, round);
+		get_all(n, 0);
+	}
+}
+
+static void barriers_exchange_what_was_put(void **state)
+{
+	const struct net_options heap = {.heap = true};
+	struct net *n = net_create(NULL);
+
+	check_rounds(n);
+	net_destroy(n);
+	n = net_create(&heap);
+	check_rounds(n);
+	net_destroy(n);
+}
+
+static void puts_are_not_seen_before_the_barrier(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	net_pmi1(n, 0, "cmd=put key=a value=b");
+	assert_string_equal(net_pmi1(n, 0, "cmd=get key=a"),
+			    "cmd=get_result rc=-1 info=fail "
+			    "msg=key_a_not_found");
+	barrier(n);
+	assert_string_equal(net_pmi1(n, 5, "cmd=get key=a"),
+			    "cmd=get_result rc=0 value=b");
+	net_destroy(n);
+}
+
+static void preput_is_there_from_the_start(void **state)
+{
+	static const char record[] = "\1\0\0\0\1\0\0\0k\0v";
+	const struct net_options o = {.preput = record, .preput_len = 12};
+	struct net *n = net_create(&o);
+
+	net_init1(n, 4);
+	assert_string_equal(net_pmi1(n, 4, "cmd=get key=k"),
+			    "cmd=get_result rc=0 value=v");
+	net_destroy(n);
+}
+
+static void lengths_are_checked(void **state)
+{
+	struct net *n = net_create(NULL);
+	char line[2000], x[1100];
+
+	memset(x, 'x', sizeof(x));
+	net_init1(n, 0);
+	snprintf(line, sizeof(line), "cmd=put key=%.63s value=%.1023s", x, x);
+	assert_string_equal(net_pmi1(n, 0, line), "cmd=put_result rc=0");
+	snprintf(line, sizeof(line), "cmd=put key=%.64s value=v", x);
+	assert_string_equal(net_pmi1(n, 0, line),
+			    "cmd=put_result rc=5 info=fail "
+			    "msg=key_has_64_bytes,_the_limit_is_63");
+	snprintf(line, sizeof(line), "cmd=put key=k value=%.1024s", x);
+	assert_string_equal(net_pmi1(n, 0, line),
+			    "cmd=put_result rc=7 info=fail "
+			    "msg=value_has_1024_bytes,_the_limit_is_1023");
+	assert_string_equal(net_pmi1(n, 0, "cmd=put key=k"),
+			    "cmd=put_result rc=3 info=fail "
+			    "msg=value_is_missing");
+	assert_string_equal(net_pmi1(n, 0, "cmd=put value=k"),
+			    "cmd=put_result rc=4 info=fail msg=key_is_missing");
+	net_destroy(n);
+}
+
+static void everything_is_answered(void **state)
+{
+	static const char *const lines[][2] = {
+		{"cmd=create_kvs", "cmd=newkvs rc=-1 "},
+		{"cmd=destroy_kvs kvsname=a", "cmd=kvs_destroyed rc=-1 "},
+		{"cmd=getbyidx idx=0", "cmd=getbyidx_results rc=-1 "},
+		{"cmd=nonsense", "cmd=nonsense_result rc=3 "},
+		{"cmd=non sense", "cmd=non sense_result rc=3 "},
+		{"cmd=", "cmd=_result rc=3 "},
+		{"cmd=spawn", "cmd=spawn_result rc=10 "},
+		{"mcmd=what\nendcmd", "cmd=what_result rc=3 "},
+		{"mcmd=spawn\nnprocs\nendcmd", "cmd=spawn_result rc=3 "},
+		{"cmd=publish_name", "cmd=publish_result rc=4 "},
+		{"cmd=init pmi_version=2", "cmd=response_to_init rc=1 "},
+	};
+	struct net *n = net_create(NULL);
+
+	net_init1(n, 0);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		const char *answer = net_pmi1(n, 0, lines[i][0]);
+
+		assert_non_null(answer);
+		assert_memory_equal(answer, lines[i][1], strlen(lines[i][1]));
+		assert_null(net_read(n, 0));
+	}
+	net_destroy(n);
+}
+
+static void nothing_works_before_init_or_after_finalize(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	assert_string_equal(net_pmi1(n, 0, "cmd=get_maxes"),
+			    "cmd=maxes rc=1 info=fail "
+			    "msg=get_maxes_is_not_allowed_before_init");
+	net_init1(n, 0);
+	net_pmi1(n, 0, "cmd=finalize");
+	assert_string_equal(net_pmi1(n, 0, "cmd=barrier_in"),
+			    "cmd=barrier_failed rc=1 info=fail "
+			    "msg=barrier_in_is_not_allowed_after_finalize");
+	net_destroy(n);
+}
+
+/* As a client reads it whose words end at one of the ends: the first of that name. */
+static int first_number(const char *line, const char *ends, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (; *line; line += strspn(line, ends)) {
+		if (strncmp(line, key, len) == 0 && line[len] == '=')
+			return atoi(line + len + 1);
+		line += strcspn(line, ends);
+	}
+	return -1;
+}
+
+static void clients_of_1_1_and_of_1_2_each_read_their_version(void **state)
+{
+	struct net *n = net_create(NULL);
+	const char *answer =
+		net_pmi1(n, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+
+	assert_int_equal(first_number(answer, " \t\n", "pmi_version"), 1);
+	assert_int_equal(first_number(answer, " \t\n", "pmi_subversion"), 1);
+	assert_int_equal(first_number(answer, " \n", "pmi_version"), 1);
+	assert_int_equal(first_number(answer, " \n", "pmi_subversion"), 2);
+	net_destroy(n);
+}
+
+static void unsupported_versions_are_refused(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	assert_string_equal(
+		net_pmi1(n, 0, "cmd=init pmi_version=3 pmi_subversion=0"),
+		"cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0");
+	net_init1(n, 0);
+	net_destroy(n);
+}
+
+static void a_second_program_starts_a_new_session(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	put_all(n, 0);
+	barrier(n);
+	for (uint32_t r = 0; r < NET_RANKS; r++) {
+		net_pmi1(n, r, "cmd=put key=lost value=x");
+		net_pmi1(n, r, "cmd=finalize");
+	}
+	init_all(n);
+	put_all(n, 1);
+	barrier(n);
+	get_all(n, 0);
+	get_all(n, 1);
+	assert_string_equal(net_pmi1(n, 0, "cmd=get key=lost"),
+			    "cmd=get_result rc=-1 info=fail "
+			    "msg=key_lost_not_found");
+	net_destroy(n);
+}
+
+/* As of MPICH 5, once for each of its sessions. */
+static void a_program_may_start_again(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	put_all(n, 0);
+	init_all(n);
+	barrier(n);
+	get_all(n, 0);
+	init_all(n);
+	get_all(n, 0);
+	net_destroy(n);
+}
+
+static void input_may_be_split_anywhere(void **state)
+{
+	static const char text[] = "cmd=init pmi_version=1 pmi_subversion=1\n"
+				   "cmd=put key=a value=b\ncmd=get_appnum\n";
+
+	for (size_t cut = 0; cut < strlen(text); cut++) {
+		struct net *n = net_create(NULL);
+
+		net_input(n, 0, text, cut);
+		net_input(n, 0, text + cut, strlen(text) - cut);
+		net_read(n, 0);
+		assert_string_equal(net_read(n, 0), "cmd=put_result rc=0");
+		assert_string_equal(net_read(n, 0),
+				    "cmd=appnum rc=0 appnum=-1");
+		net_destroy(n);
+	}
+}
+
+static void garbage_ends_the_connection_and_the_barrier(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	init_all(n);
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		if (r != 2)
+			assert_null(net_pmi1(n, r, "cmd=barrier_in"));
+	assert_string_equal(net_pmi1(n, 2, "GET / HTTP/1.0"),
+			    "cmd=error rc=3 info=fail "
+			    "msg=sent_bytes_that_are_not_a_PMI_message");
+	assert_true(n->ranks[2].closed);
+	assert_string_equal(net_read(n, 5),
+			    "cmd=barrier_failed rc=14 info=fail "
+			    "msg=fence_0_failed:_rank_2_(node_n1)_sent_bytes_"
+			    "that_are_not_a_PMI_message");
+	net_input(n, 2, "more", 4);
+	assert_null(net_read(n, 2));
+	net_eof(n, 2);
+	net_destroy(n);
+}
+
+static void endless_lines_end_the_connection(void **state)
+{
+	struct net *n = net_create(NULL);
+	char chunk[4096];
+
+	net_init1(n, 0);
+	memset(chunk, 'x', sizeof(chunk));
+	net_input(n, 0, "cmd=", 4);
+	for (size_t i = 0; i < PMI1_LINE_MAX / sizeof(chunk); i++)
+		net_input(n, 0, chunk, sizeof(chunk));
+	assert_true(n->ranks[0].closed);
+	net_destroy(n);
+}
+
+static void a_death_fails_the_barrier_by_name(void **state)
+{
+	struct net *n = net_create(NULL);
+	const char *answer;
+
+	init_all(n);
+	barrier(n);
+	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
+		net_pmi1(n, r, "cmd=barrier_in");
+	net_eof(n, 5);
+	net_run(n);
+	answer = "cmd=barrier_failed rc=14 info=fail msg=fence_1_failed:_rank_5_"
+		 "(node_n2)_closed_PMI_FD_without_finalizing_PMI";
+	for (uint32_t r = 0; r + 1 < NET_RANKS; r++)
+		assert_string_equal(net_read(n, r), answer);
+	answer = net_pmi1(n, 0, "cmd=barrier_in");
+	assert_non_null(strstr(answer, "msg=fence_2_failed:_rank_5_(node_n2)"));
+	assert_int_equal(n->reports, 1); /* not one a node, rank or barrier */
+	assert_string_equal(n->report, "fence 1 failed: rank 5 (node n2) "
+				       "closed PMI_FD without finalizing PMI");
+	net_destroy(n);
+}
+
+static void who_has_not_started_fails_a_barrier_when_he_ends(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	for (uint32_t r = 1; r < NET_RANKS; r++) {
+		net_init1(n, r);
+		assert_null(net_pmi1(n, r, "cmd=barrier_in"));
+	}
+	pmi_server_client_exit(n->nodes[0].server, 0, NULL);
+	pmi_server_client_eof(n->nodes[0].server, 0);
+	net_run(n);
+	assert_string_equal(net_read(n, 1),
+			    "cmd=barrier_failed rc=14 info=fail "
+			    "msg=fence_0_failed:_rank_0_(node_n0)_exited_"
+			    "without_starting_PMI");
+	net_destroy(n);
+}
+
+/* Rank 0's next message is of this process. */
+static const char *say_as(struct net *n, uint32_t pid, const char *line)
+{
+	pmi_server_client_writes(n->nodes[0].server, 0, pid);
+	return net_pmi1(n, 0, line);
+}
+
+#define INIT "cmd=init pmi_version=1 pmi_subversion=1"
+
+static void second_process_is_refused_while_the_first_uses_pmi(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0"));
+	assert_non_null(strstr(say_as(n, 200, INIT),
+			       "another_process_of_the_rank_uses_PMI"));
+	assert_non_null(strstr(say_as(n, 200, "cmd=put kvsname=17.2 key=a value=b"),
+			       "another_process"));
+	/* MPICH puts what it has not been given. */
+	assert_non_null(strstr(say_as(n, 200, "cmd=put kvsname= key=\n\xe4t value=b"),
+			       "cmd=put_result"));
+	assert_null(net_read(n, 0));
+	assert_int_equal(n->reports, 1);
+	assert_non_null(strstr(n->report, "rank 0 (node n0): a second process started PMI while"));
+	assert_non_null(strstr(n->report, "process 200; first"));
+	net_input(n, 0, "cmd=pu", 6);
+	assert_non_null(strstr(say_as(n, 100, "cmd=get_maxes"), "cmd=maxes"));
+	assert_non_null(strstr(say_as(n, 100, INIT), "rc=0")); /* its next session */
+	net_destroy(n);
+}
+
+static void part_of_a_message_is_not_mixed_with_another_process_s(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	say_as(n, 100, INIT);
+	net_input(n, 0, "cmd=get_", 8);
+	assert_non_null(strstr(say_as(n, 200, INIT), "another_process"));
+	pmi_server_client_writes(n->nodes[0].server, 0, 200);
+	net_input(n, 0, "cmd=pu", 6);
+	assert_non_null(strstr(say_as(n, 100, "maxes"), "cmd=maxes"));
+	net_destroy(n);
+}
+
+static void part_of_a_message_does_not_spoil_the_next_session(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	say_as(n, 100, INIT);
+	say_as(n, 100, "cmd=finalize");
+	net_input(n, 0, "cmd=get_", 8);
+	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));
+	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "cmd=maxes"));
+	net_destroy(n);
+}
+
+/* It is not the rank's abort, and is answered only if somebody waits for that. */
+static void abort_of_a_refused_process_ends_no_step(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	n->abort_code = -1;
+	say_as(n, 100, INIT);
+	say_as(n, 200, INIT);
+	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
+	assert_null(say_as(n, 200, "cmd=abort exitcode=-1"));
+	assert_int_equal(n->abort_code, -1);
+	assert_true(pmi_server_client_refused(n->nodes[0].server, 0));
+	pmi_server_client_answer_refused(n->nodes[0].server, 0);
+	assert_non_null(strstr(net_read(n, 0), "cmd=abort_result"));
+	assert_false(pmi_server_client_refused(n->nodes[0].server, 0));
+	net_destroy(n);
+}
+
+static void second_process_may_start_when_the_first_has_finalized(void **state)
+{
+	struct net *n = net_create(NULL);
+
+	say_as(n, 100, INIT);
+	say_as(n, 100, "cmd=finalize");
+	assert_non_null(strstr(say_as(n, 200, INIT), "rc=0"));
+	assert_non_null(strstr(say_as(n, 200, "cmd=get_maxes"), "cmd=maxes"));
+	assert_int_equal(n->reports, 0);
+	net_destroy(n);
+}
+
+static int reports_after_finalize(int status, bool closes)
+{
+	const struct pmi_exit end = { .status = status };
+	struct net *n = net_create(NULL);
+	int reports;
+
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		net_init1(n, slot ? 3 : 0);
+		net_pmi1(n, slot ? 3 : 0, "cmd=finalize");
+		if (closes)
+			pmi_server_client_eof(n->nodes[0].server, slot);
+	}
+	for (uint32_t slot = 0; slot < 2; slot++)
+		pmi_server_client_exit(n->nodes[0].server, slot, &end);
+	reports = n->reports;
+	if (reports)
+		assert_non_null(strstr(n->report, "could not use it: start each program by an srun"));
+	net_destroy(n);
+	return reports;
+}
+
+static void program_that_finds_pmi_fd_closed_is_told_of_once(void **state)
+{
+	assert_int_equal(reports_after_finalize(141 << 8, true), 1);
+	assert_int_equal(reports_after_finalize(13, true), 1);
+	assert_int_equal(reports_after_finalize(141 << 8, false), 0);
+	assert_int_equal(reports_after_finalize(3 << 8, true), 0);
+	assert_int_equal(reports_after_finalize(0, true), 0);
+}
+
+/* Both ranks of the node end so after their connections were closed. */
+static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t node)
+{
+	struct net *n = net_create(NULL);
+	struct pmi_server *s = n->nodes[node].server;
+	int reports;
+
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		if (starts)
+			net_init1(n, slot ? 3 : 0);
+		pmi_server_client_eof(s, slot);
+		pmi_server_client_exit(s, slot, end);
+	}
+	reports = n->reports;
+	if (reports)
+		assert_non_null(strstr(n->report, "exited with exit code 15 without starting PMI: csh had closed PMI_FD"));
+	net_destroy(n);
+	return reports;
+}
+
+static void process_that_closed_pmi_fd_is_named_once_when_it_fails(void **state)
+{
+	const struct pmi_exit failed = { .status = 15 << 8, .closed_by = "csh" };
+	const struct pmi_exit killed = {
+		.status = 15 << 8, .closed_by = "csh", .by_launcher = true,
+	};
+	const struct pmi_exit well = { .closed_by = "csh" };
+	const struct pmi_exit unknown = { .status = 15 << 8 };
+
+	assert_int_equal(reports_of_closer(&failed, false, 0), 1);
+	assert_int_equal(reports_of_closer(&failed, true, 0), 0);
+	assert_int_equal(reports_of_closer(&failed, false, 1), 0);
+	assert_int_equal(reports_of_closer(&killed, false, 0), 0);
+	assert_int_equal(reports_of_closer(&well, false, 0), 0);
+	assert_int_equal(reports_of_closer(&unknown, false, 0), 0);
+}
+
+static void a_full_region_fails_the_barrier(void **state)
+{
+	const struct net_options o = {.region_size = REGION_SIZE_MIN};
+	struct net *n = net_create(&o);
+	char line[2000], x[1001];
+
+	memset(x, 'x', sizeof(x) - 1);
+	x[1000] = '\0';
+	init_all(n);
+	for (int i = 0; i < 100; i++) {
+		snprintf(line, sizeof(line), "cmd=put key=k%d value=%s", i, x);
+		net_pmi1(n, 0, line);
+	}
+	for (uint32_t r = 0; r < NET_RANKS; r++)
+		net_pmi1(n, r, "cmd=barrier_in");
+	/* Rank 5 read its answer already. */
+	assert_string_equal(net_read(n, 1),
+			    "cmd=barrier_failed rc=14 info=fail "
+			    "msg=fence_0_failed:_node_n1:_the_results_region_of_the_"
+			    "node_is_full:_raise_Pmi2xRegionSize");
+	net_destroy(n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(says_what_it_can_hold),
+		cmocka_unit_test(barriers_exchange_what_was_put),
+		cmocka_unit_test(puts_are_not_seen_before_the_barrier),
+		cmocka_unit_test(preput_is_there_from_the_start),
+		cmocka_unit_test(lengths_are_checked),
+		cmocka_unit_test(everything_is_answered),
+		cmocka_unit_test(nothing_works_before_init_or_after_finalize),
+		cmocka_unit_test(clients_of_1_1_and_of_1_2_each_read_their_version),
+		cmocka_unit_test(unsupported_versions_are_refused),
+		cmocka_unit_test(a_second_program_starts_a_new_session),
+		cmocka_unit_test(a_program_may_start_again),
+		cmocka_unit_test(input_may_be_split_anywhere),
+		cmocka_unit_test(garbage_ends_the_connection_and_the_barrier),
+		cmocka_unit_test(endless_lines_end_the_connection),
+		cmocka_unit_test(a_death_fails_the_barrier_by_name),
+		cmocka_unit_test(
+			who_has_not_started_fails_a_barrier_when_he_ends),
+		cmocka_unit_test(second_process_is_refused_while_the_first_uses_pmi),
+		cmocka_unit_test(part_of_a_message_is_not_mixed_with_another_process_s),
+		cmocka_unit_test(part_of_a_message_does_not_spoil_the_next_session),
+		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
+		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
+		cmocka_unit_test(program_that_finds_pmi_fd_closed_is_told_of_once),
+		cmocka_unit_test(process_that_closed_pmi_fd_is_named_once_when_it_fails),
+		cmocka_unit_test(a_full_region_fails_the_barrier),
+	};
+
+	return cmocka_run_group_tests_name("server-pmi1", tests, NULL, NULL);
+}
