@@ -26,6 +26,7 @@ struct daemon {
 	struct dvm_node *node; /* NULL: the process is no more */
 	struct link *head;
 	int end;               /* of that link, this side's */
+	uint32_t epoch;        /* number of the last head that has called */
 	bool joined;           /* this head has been told what the node is */
 	bool gives_up;
 	uint64_t waits;        /* counts the times in which it has no head */
@@ -410,13 +411,16 @@ struct link_end daemon_end(struct daemon *d)
 	};
 }
 
-bool daemon_takes_head(struct daemon *d)
+/* As node/mesh.c: a head that was taken over may call before it knows that. */
+bool daemon_takes_head(struct daemon *d, uint32_t head)
 {
-	return d->node && outlives_head(d);
+	return d->node && outlives_head(d) && head >= d->epoch;
 }
 
-void daemon_join(struct daemon *d, struct link *l)
+void daemon_join(struct daemon *d, struct link *l, uint32_t head)
 {
+	promise_head(d->w, d, d->epoch, head);
+	d->epoch = head;
 	link_close(d->head, d->end);
 	d->waits++;
 	d->joined = false;

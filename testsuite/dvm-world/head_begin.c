@@ -37,11 +37,11 @@ static void on_call(struct world *w, void *arg, uint64_t tries)
 		after(w, SECOND, on_call, p, tries + 1);
 		return;
 	}
-	if (reached && daemon_takes_head(p->daemon)) {
+	if (reached && daemon_takes_head(p->daemon, h->number)) {
 		mine = head_node_end(p);
 		its = daemon_end(p->daemon);
 		p->link = link_new(w, &mine, &its);
-		daemon_join(p->daemon, p->link);
+		daemon_join(p->daemon, p->link, h->number);
 		if (p->kind == KIND_ENDS) {
 			head_tell_to_end(p); /* it says GONE, and ends */
 			return;

@@ -138,6 +138,13 @@ void promise_start(struct world *w, const struct rank_process *p)
 	check_once(w, p);
 }
 
+/* A head that was taken over has no say any more. */
+void promise_head(struct world *w, const struct daemon *d, uint32_t before, uint32_t now)
+{
+	if (now < before)
+		failed(w, "%s has head %u after head %u", daemon_name(d), now, before);
+}
+
 /* ---- what a head knows ---- */
 
 static bool has_ended(json_t *report)

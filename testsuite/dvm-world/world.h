@@ -194,9 +194,9 @@ struct daemon *daemon_start(struct world *w, unsigned machine, struct head_proce
 bool daemon_lives(const struct daemon *d);
 unsigned daemon_machine(const struct daemon *d);
 const char *daemon_name(const struct daemon *d);
-/* Another head calls it, and has a connection then. False: it takes none. */
-bool daemon_takes_head(struct daemon *d);
-void daemon_join(struct daemon *d, struct link *l);
+/* The head of this number calls it, and has a connection then. False: it takes none. */
+bool daemon_takes_head(struct daemon *d, uint32_t head);
+void daemon_join(struct daemon *d, struct link *l, uint32_t head);
 struct link_end daemon_end(struct daemon *d);
 /* Its process is killed, and its ranks with it. */
 void daemon_kill(struct daemon *d);
@@ -243,6 +243,8 @@ bool promise_forgiven(const struct world *w);
 void promise_id(struct world *w, uint32_t task, uint64_t id);
 void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connection);
 void promise_start(struct world *w, const struct rank_process *p);
+/* A daemon that had a head has another one now. */
+void promise_head(struct world *w, const struct daemon *d, uint32_t before, uint32_t now);
 /* The tasks that a head knew when it was asked. */
 void promises_check_report(struct world *w, uint32_t head, json_t *report,
 			   uint64_t asked_ms);

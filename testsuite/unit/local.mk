@@ -35,6 +35,7 @@ UNIT_LIBS_CLIENT = contrib/libpmi2x/libclient.la $(UNIT_LIBS_SHM)
 UNIT_CPPFLAGS_RING = -I$(srcdir)/contrib/allgather -I$(srcdir)/contrib/allgather/include
 UNIT_LIBS_RING = contrib/allgather/libring.la $(CMOCKA_LIBS)
 UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
+UNIT_LIBS_MESH = libdvm.la $(XXHASH_LIBS) $(UNIT_LIBS_IO)
 UNIT_CPPFLAGS_SIM = -I$(srcdir)/contrib/sim
 UNIT_LIBS_SIM = $(SIM_LIBS) $(CMOCKA_LIBS)
 

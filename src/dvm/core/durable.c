@@ -192,6 +192,11 @@ int durable_check_owner(struct durable *d, uint64_t now_ms)
 	return rc;
 }
 
+uint64_t durable_epoch(const struct durable *d)
+{
+	return d->self.epoch;
+}
+
 bool durable_is_owner(struct durable *d, uint64_t now_ms)
 {
 	return durable_check_owner(d, now_ms) != -ESTALE;

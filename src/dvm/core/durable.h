@@ -100,6 +100,8 @@ int durable_begin(struct durable *d, const void *old, size_t len, uint64_t now_m
 int durable_append(struct durable *d, const void *data, size_t len,
 		   enum durable_wait wait, uint64_t now_ms);
 
+/* The epoch of this owner, after durable_open. */
+uint64_t durable_epoch(const struct durable *d);
 /* Look: false: another head is the owner, and ops.superseded has been called. */
 bool durable_is_owner(struct durable *d, uint64_t now_ms);
 

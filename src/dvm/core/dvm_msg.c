@@ -508,6 +508,8 @@ static int put_body(struct buf *b, const struct dvm_msg *m)
 		return put_ready(b, &m->ready);
 	case DVM_HELD:
 		return put_held(b, &m->held);
+	case DVM_CALL:
+		return pack_u64(b, m->call.epoch);
 	case DVM_STOP:
 		return pack_u8(b, m->stop.now);
 	case DVM_LEASE:
@@ -601,6 +603,9 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m)
 		break;
 	case DVM_HELD:
 		get_held(c, &m->held);
+		break;
+	case DVM_CALL:
+		m->call.epoch = unpack_u64(c);
 		break;
 	case DVM_STOP:
 		m->stop.now = get_bool(c);

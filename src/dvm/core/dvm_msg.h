@@ -30,8 +30,10 @@
  *                       <-    STOP: end what runs, and leave
  *   GONE                ->    no rank runs any more, and none will be started: the last
  *
- * A head that goes on where another was lost comes to the nodes that wait for it:
+ * A head that goes on where another was lost comes to the nodes that wait for it. So does a
+ * head that has given a node up, which then says STOP:
  *
+ *                       <-    CALL: which head it is; a frame of its own
  *                       <-    ADOPT
  *   REGISTER            ->
  *   HELD                ->    for each part that runs, or whose end is kept
@@ -100,6 +102,7 @@ enum dvm_msg_type {
 	DVM_STOP,
 	DVM_LEASE,
 	DVM_GONE,
+	DVM_CALL,
 	DVM_MSG_TYPES,
 };
 
@@ -190,6 +193,10 @@ struct dvm_held {
 	struct dvm_cores cores;
 	uint64_t gpus;
 	uint64_t started_ns;
+};
+
+struct dvm_call {
+	uint64_t epoch; /* of the head, in the journal's directory (owner.h); 0: no journal */
 };
 
 struct dvm_stop {
@@ -337,6 +344,7 @@ struct dvm_msg {
 		struct dvm_signal signal;
 		struct dvm_started started; /* FAILING, DONE, too */
 		struct dvm_held held;
+		struct dvm_call call;
 		struct dvm_stop stop;
 		struct dvm_lease lease;
 		struct dvm_output_msg output;

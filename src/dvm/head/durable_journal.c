@@ -305,6 +305,11 @@ int headd_journal_begin(struct headd *h)
 
 /* ---- the end ---- */
 
+uint64_t headd_journal_epoch(const struct headd *h)
+{
+	return h->journal.durable ? durable_epoch(h->journal.durable) : 0;
+}
+
 bool headd_journal_is_ours(struct headd *h)
 {
 	struct headd_journal *j = &h->journal;

@@ -43,6 +43,8 @@ int headd_journal_record(struct headd *h, const void *data, size_t len,
 void headd_journal_turn(struct headd *h);
 /* A node has been lost: have a turn when it is not hoped for any more. */
 void headd_journal_node_lost(struct headd *h);
+/* The epoch of this head as the owner of its journal; 0: it has none. */
+uint64_t headd_journal_epoch(const struct headd *h);
 /* Look: false: another head has taken the journal over, and this one ends. */
 bool headd_journal_is_ours(struct headd *h);
 /*

@@ -86,8 +86,23 @@ static void tell_to_end(struct node_link *n)
 		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, b.data, b.len);
 }
 
+/* The node may have a later head, and this one not know of that yet. */
+static void say_who_calls(struct node_link *n)
+{
+	const struct dvm_msg call = {
+		.type = DVM_CALL, .call.epoch = headd_journal_epoch(n->head),
+	};
+	char room[16];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (!dvm_msg_pack(&b, &call))
+		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, b.data, b.len);
+}
+
 static void on_answer(struct node_link *n)
 {
+	say_who_calls(n);
 	if (n->call == CALL_ENDS) {
 		tell_to_end(n);
 		return; /* it says GONE, and ends */

@@ -34,7 +34,8 @@ struct pool_link {
 	struct pool *pool;
 	struct link *link;
 	struct stranger stranger;
-	uint32_t node;         /* NODE_NONE: it has connected, and is not proved */
+	uint32_t node;         /* NODE_NONE: it has connected, and is not proved, or */
+	bool calls;            /* ... is that of a head, which has not said who it is */
 	struct waiting *queue; /* until it is proved */
 	size_t nqueue, queue_cap, queue_bytes;
 	struct pool_link *prev, *next;
@@ -51,6 +52,7 @@ struct pool {
 	struct strangers strangers;
 	struct pool_link *all;
 	struct pool_link *ways; /* by node */
+	uint64_t epoch;         /* of the last head that has called */
 };
 
 /* ---- links ---- */
@@ -125,12 +127,12 @@ static void on_proved(void *arg, struct link *link)
 	struct pool_link *l = arg;
 	struct pool *p = l->pool;
 
-	if (l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_LAUNCHER) {
-		give_away(l);
-		return;
-	}
-	if (l->node == NODE_NONE) {
+	if (l->node == NODE_NONE)
 		strangers_leave(&p->strangers, &l->stranger);
+	l->calls = l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_LAUNCHER;
+	if (l->calls)
+		return;
+	if (l->node == NODE_NONE) {
 		l->node = link_peer(link)->position;
 		if (!find_way(p, l->node))
 			HASH_ADD(hh, p->ways, node, sizeof(l->node), l);
@@ -140,10 +142,26 @@ static void on_proved(void *arg, struct link *link)
 	drop_queue(l);
 }
 
+/*
+ * A head whose journal another one has taken over may have called before it knew that: what
+ * it wants of this node is over.
+ */
 static int on_frame(void *arg, struct link *link, enum frame_type type,
 		    struct payload *body)
 {
-	return -EPROTO;
+	struct pool_link *l = arg;
+	struct dvm_msg m;
+	struct cursor c;
+
+	cursor_init(&c, body->data, body->len);
+	if (!l->calls || type != FRAME_CONTROL_DOWN || dvm_msg_unpack(&c, &m) ||
+	    m.type != DVM_CALL)
+		return -EPROTO;
+	if (m.call.epoch < l->pool->epoch)
+		return -ESTALE;
+	l->pool->epoch = m.call.epoch;
+	give_away(l);
+	return 0;
 }
 
 static int on_message(void *arg, struct link *link, const void *head,

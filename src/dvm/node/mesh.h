@@ -39,7 +39,10 @@ struct pool_ops {
 		     struct payload *body);
 	/* It cannot be reached, or a link to it has broken; for people. */
 	void (*lost)(void *arg, uint32_t node, const char *why);
-	/* A head has come, and is proved. The link is the callee's: see link_hand_over. */
+	/*
+	 * A head has called (dvm_msg.h, CALL), and no later head has. The link is the
+	 * callee's: see link_hand_over.
+	 */
 	void (*head)(void *arg, struct link *l);
 };
 
