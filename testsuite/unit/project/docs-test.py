@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""README, doc/ and the man pages: how long sentences are, and where links lead.
+"""README, doc/ and the man pages: how sentences are written, and where links lead.
 
 Run with `srcdir` set. With arguments: tells of these files only, and of each sentence."""
 
@@ -14,12 +14,19 @@ WORDS_MAX = 25
 README_LINES_MAX = 120
 TEXTS = [SOURCE / "README.md", *sorted((SOURCE / "doc").glob("*.md"))]
 LINKED = [*TEXTS, SOURCE / "CONTRIBUTING.md", SOURCE / "SECURITY.md"]
+PROSE = [*LINKED, SOURCE / "NEWS"]
 DRAWINGS = ("architecture.svg",)
 # What makes a new block: headings, entries of lists, definitions, quotations.
 BLOCK = re.compile(r"\s*(?:[-*:>]|\d+\.|#+)\s+")
 END = re.compile(r"(?<=[.!?])[\")*_]*\s+")
 # A path of the tree, as texts name it.
 PATH = re.compile(r"(?<![\w/.-])(?:doc|src|contrib|testsuite|debian)/[\w./-]*\w/?")
+# A sentence whose first noun is not its subject; headings and questions may be so.
+ANOTHER_SUBJECT = re.compile(r"(?:Who|Whom|Whose|Of|What|The same,"
+                             r"|Those (?:who|that|which|of|to|in))\b[^?]*[.:!]\W*$")
+# Words that had a meaning of their own here. The field has others, or a number.
+HOMELY = re.compile(r"\b(?:so (?:many|long|often)|for ever|private Slurm|mend(?:s|ed)?|"
+                    r"heed(?:s|ed)?|a word of|(?:fails?|refused|told|said) by name)\b", re.I)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)[^)]*\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
 
 
@@ -60,6 +67,14 @@ def sentences(text):
     for number, block in blocks(text):
         for sentence in END.split(spoken(block)):
             yield number, [word for word in sentence.split() if re.search(r"\w", word)]
+
+
+def hard_sentences(path, text=None):
+    """Those that begin with another word than their subject, or have homely words."""
+    for number, words in sentences(text or path.read_text()):
+        sentence = " ".join(words).lstrip("*(")
+        if ANOTHER_SUBJECT.match(sentence) or HOMELY.search(sentence):
+            yield f"{path.name}:{number}: {' '.join(words[:8])} ..."
 
 
 def anchors(text):
@@ -121,6 +136,17 @@ class Documents(unittest.TestCase):
 
     def test_sentences_are_short(self):
         self.expect_none([fault for path in TEXTS for fault in long_sentences(path)])
+
+    def test_hard_sentences_are_found(self):
+        path = pathlib.Path("text")
+        for text in ("Who waits is told.", "Of two nodes one fails.", "* **What** it says.",
+                     "It waits so long.", "It fails. The step fails by name."):
+            self.assertEqual(len(list(hard_sentences(path, text))), 1, text)
+        for text in ("What does it cost? Nothing.", "Often it waits.", "    Of code none."):
+            self.assertEqual(list(hard_sentences(path, text)), [], text)
+
+    def test_sentences_begin_with_their_subject(self):
+        self.expect_none([fault for path in PROSE for fault in hard_sentences(path)])
 
     def test_readme_is_short(self):
         lines = len((SOURCE / "README.md").read_text().splitlines())
