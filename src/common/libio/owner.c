@@ -121,13 +121,20 @@ static int by_sock_diag(const struct owner_peer *e, struct owner *out)
 
 /* ---- /proc ---- */
 
-static bool line_has(const char *line, const struct owner_peer *e, struct owner *out)
+/* IPv4's address in IPv6's form ends with it; before it are this, and zeros. */
+#define MAPPED "0000000000000000FFFF0000"
+
+static const char tcp_line[] = " %*u: %8X:%4X %8X:%4X %*X %*X:%*X %*X:%*X %*X %u %*u %lu";
+static const char tcp6_line[] = " %*u: " MAPPED "%8X:%4X " MAPPED
+				"%8X:%4X %*X %*X:%*X %*X:%*X %*X %u %*u %lu";
+
+static bool line_has(const char *line, const char *form, const struct owner_peer *e,
+		     struct owner *out)
 {
 	unsigned own, own_port, peer, peer_port, owner;
 	unsigned long inode;
 
-	if (sscanf(line, " %*u: %8X:%4X %8X:%4X %*X %*X:%*X %*X:%*X %*X %u %*u %lu",
-		   &own, &own_port, &peer, &peer_port, &owner, &inode) != 6 ||
+	if (sscanf(line, form, &own, &own_port, &peer, &peer_port, &owner, &inode) != 6 ||
 	    own != e->own.sin_addr.s_addr || own_port != ntohs(e->own.sin_port) ||
 	    peer != e->peer.sin_addr.s_addr ||
 	    peer_port != ntohs(e->peer.sin_port) || !inode)
@@ -136,19 +143,28 @@ static bool line_has(const char *line, const struct owner_peer *e, struct owner 
 	return true;
 }
 
-static int by_proc(const struct owner_peer *e, struct owner *out)
+static int by_table(const char *path, const char *form, const struct owner_peer *e,
+		    struct owner *out)
 {
 	char line[256];
-	FILE *file = fopen("/proc/net/tcp", "re");
+	FILE *file = fopen(path, "re");
 	int rc = -ENOENT;
 
 	if (!file)
 		return -errno;
 	while (rc && fgets(line, sizeof(line), file))
-		if (line_has(line, e, out))
+		if (line_has(line, form, e, out))
 			rc = 0;
 	fclose(file);
 	return rc;
+}
+
+/* A kernel without IPv6 has no second table. */
+static int by_proc(const struct owner_peer *e, struct owner *out)
+{
+	int rc = by_table("/proc/net/tcp", tcp_line, e, out);
+
+	return rc == -ENOENT ? by_table("/proc/net/tcp6", tcp6_line, e, out) : rc;
 }
 
 int owner_find(const struct owner_peer *peer, struct owner *out)

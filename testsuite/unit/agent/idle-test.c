@@ -162,6 +162,7 @@ static void one_that_never_runs_can_be_stopped(void **state)
 	struct cluster c;
 	int fd;
 
+	NOT_EMULATED("room for credentials alone in a message");
 	cluster_open(&c, 2);
 	cluster_prepare(&c, 0);
 	rank_register(&c, 0);

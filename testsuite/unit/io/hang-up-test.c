@@ -112,6 +112,7 @@ static void no_descriptor_is_received(void **state)
 {
 	const int types[] = { SOCK_STREAM, SOCK_SEQPACKET }, no = 0;
 
+	NOT_EMULATED("room for credentials alone in a message");
 	for (size_t i = 0; i < 2; i++) {
 		unsigned int before;
 		struct lingering l;
@@ -197,6 +198,7 @@ static void message_with_descriptor_is_not_received(void **state)
 	char room[HOST_MSG_MAX];
 	struct lingering l;
 
+	NOT_EMULATED("room for credentials alone in a message");
 	open_pair(SOCK_SEQPACKET);
 	assert_int_equal(host_msg_receive(ends[0], room, &heard), 0);
 	assert_int_equal(host_msg_send(ends[1], &m), 0);

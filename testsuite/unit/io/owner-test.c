@@ -224,7 +224,7 @@ static void client_socket_has_its_eldest_process(void **state)
 }
 
 /* Its addresses are IPv4's in IPv6's form. */
-static void client_of_ipv6_has_its_owner(void **state)
+static void look_at_client_of_ipv6(bool lacks)
 {
 	struct sockaddr_in6 to = {
 		.sin6_family = AF_INET6,
@@ -240,11 +240,23 @@ static void client_of_ipv6_has_its_owner(void **state)
 		skip();
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	lacks_tcp_diag = lacks;
 	assert_int_equal(owner_of_peer(accepted, &uid), 0);
+	lacks_tcp_diag = false;
 	assert_int_equal(uid, getuid());
 	close(fd);
 	close(accepted);
 	close(listener);
+}
+
+static void client_of_ipv6_has_its_owner_without_tcp_diag(void **state)
+{
+	look_at_client_of_ipv6(true);
+}
+
+static void client_of_ipv6_has_its_owner(void **state)
+{
+	look_at_client_of_ipv6(false);
 }
 
 static void listener_is_not_taken_for_a_peer_with_it(void **state)
@@ -257,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(listener_is_not_taken_for_a_peer_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner_without_tcp_diag),
+		cmocka_unit_test(client_of_ipv6_has_its_owner_without_tcp_diag),
 		cmocka_unit_test(client_has_its_owner),
 		cmocka_unit_test(process_of_another_user_is_not_looked_at),
 		cmocka_unit_test(client_socket_has_its_eldest_process),
