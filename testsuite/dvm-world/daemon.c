@@ -485,9 +485,12 @@ struct daemon *daemon_start(struct world *w, unsigned machine, struct head_proce
 	return d;
 }
 
-bool daemon_lives(const struct daemon *d)
+bool daemon_is_gone(const struct daemon *d)
 {
-	return d->node;
+	for (uint32_t i = 0; i < d->w->nranks; i++)
+		if (d->w->ranks[i].daemon == d && d->w->ranks[i].runs)
+			return false;
+	return !d->node;
 }
 
 unsigned daemon_machine(const struct daemon *d)

@@ -51,7 +51,7 @@ static void on_call(struct world *w, void *arg, uint64_t tries)
 	}
 	if (p->kind != KIND_ADOPTS)
 		return;
-	h->gone[p->position] = reached && !daemon_lives(p->daemon);
+	h->gone[p->position] = reached && daemon_is_gone(p->daemon);
 	h->unheard = h->unheard || (!p->link && !h->gone[p->position]);
 	answered(h);
 }

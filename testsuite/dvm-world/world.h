@@ -191,7 +191,8 @@ uint64_t draw_dead_peer(struct world *w);
 /* One that is to register with a head, at this position. */
 struct daemon *daemon_start(struct world *w, unsigned machine, struct head_process *head,
 			    uint32_t position);
-bool daemon_lives(const struct daemon *d);
+/* The process that has its ranks is gone, too: connections to it are refused. */
+bool daemon_is_gone(const struct daemon *d);
 unsigned daemon_machine(const struct daemon *d);
 const char *daemon_name(const struct daemon *d);
 /* The head of this number calls it, and has a connection then. False: it takes none. */

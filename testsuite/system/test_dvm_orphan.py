@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -83,6 +84,39 @@ def test_what_runs_goes_on(dvm, env, journal, tmp_path):
     assert ends(journal) == dict.fromkeys(range(1, 11), 1)
     assert set(ran(tmp_path).values()) == {1}
     assert (journal.parent / "daemons").stat().st_mode & 0o777 == 0o600
+
+
+def connects(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_daemon_that_is_killed_refuses_connections_when_its_ranks_have_ended(
+    dvm, env, journal, tmp_path
+):
+    """The next head takes that for proof, and runs their tasks elsewhere."""
+    dvm("submit", "--array", "1-8", "sh", "-c", until(tmp_path / "go")).ok()
+    wait_until(lambda: len(ran(tmp_path)) == 8)
+    lines = (journal.parent / "daemons").read_text().splitlines()
+    ports = [int(line.split()[3]) for line in lines if line.startswith("node ")]
+    zygotes = {p for p, n in living(env["PMI2X_DVM_DIR"]).items() if n == "pmi2x-dvm-zygot"}
+    lose_head(env)
+    try:
+        for zygote in zygotes:
+            os.kill(zygote, signal.SIGSTOP)
+        for daemon in daemons(env):
+            os.kill(daemon, signal.SIGKILL)
+            wait_until(lambda daemon=daemon: has_ended(daemon))
+        assert len(ports) == 2 and all(map(connects, ports))
+    finally:
+        for zygote in zygotes:
+            os.kill(zygote, signal.SIGCONT)
+    wait_until(lambda: not any(map(connects, ports)))
+    ranks = [int(path.read_text()) for path in tmp_path.glob("ran.*")]
+    assert all(map(has_ended, ranks))
+    resume(dvm, journal)
+    (tmp_path / "go").touch()
+    dvm("wait").ok()
 
 
 def test_head_that_was_taken_over_leaves_daemons_to_the_next(dvm, env, journal, tmp_path):

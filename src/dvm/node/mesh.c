@@ -3,6 +3,7 @@
 #include "dvm/node/mesh.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <utlist.h>
 
 #include "dvm/common/bootstrap.h"
+#include "libio/fd.h"
 #include "libio/link.h"
 #include "libio/listener.h"
 #include "libio/strangers.h"
@@ -48,6 +50,7 @@ struct pool {
 	struct pool_ops ops;
 	void *arg;
 	struct listener *listener;
+	int fd;                 /* a copy of its descriptor, or -1 */
 	uint16_t port;
 	struct strangers strangers;
 	struct pool_link *all;
@@ -306,6 +309,11 @@ uint16_t pool_port(const struct pool *p)
 	return p->port;
 }
 
+int pool_listener(const struct pool *p)
+{
+	return p->fd;
+}
+
 int pool_open(struct pool **out, struct loop *loop, const struct handshake_self *self,
 	      bool local, const struct pool_ops *ops, void *arg,
 	      const struct log_hook *log)
@@ -328,6 +336,7 @@ int pool_open(struct pool **out, struct loop *loop, const struct handshake_self 
 		v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	}
 	fd = listener_socket(&bind_to, 0, &p->port);
+	p->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? fd : listener_open(&p->listener, loop_uv(loop), fd,
 					   on_accept, p);
 }
@@ -345,5 +354,7 @@ void pool_close(struct pool *p)
 
 void pool_destroy(struct pool *p)
 {
+	if (p)
+		fd_close(&p->fd);
 	free(p);
 }

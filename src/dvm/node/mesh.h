@@ -55,6 +55,8 @@ int pool_open(struct pool **out, struct loop *loop, const struct handshake_self 
 	      const struct log_hook *log);
 /* Where it listens. */
 uint16_t pool_port(const struct pool *p);
+/* A descriptor for that port, which pool_destroy closes: connections are not refused before. */
+int pool_listener(const struct pool *p);
 /*
  * 0 or a negative errno; the body (NULL: empty) is referenced. `address` NULL: -ENOTCONN
  * unless there is a link.
@@ -63,7 +65,7 @@ int pool_send(struct pool *p, uint32_t node, const struct dvm_address *address,
 	      const struct pool_frame *f, const struct payload_vec *body);
 /* Close all. NULL is allowed. */
 void pool_close(struct pool *p);
-/* After the loop has ended. NULL is allowed. */
+/* After the loop has ended, and all ranks have. NULL is allowed. */
 void pool_destroy(struct pool *p);
 
 #endif

@@ -186,12 +186,16 @@ static void on_zygote_end(void *arg, int error)
 /* Each may have another's number: they are put above those first. */
 static bool place_fds(const struct dvmd *d, int fd, int pmi)
 {
-	int link = fcntl(link_fd(d->head), F_DUPFD_CLOEXEC, ZYGOTE_LINK_FD + 1);
+	const int from[] = { fd, pmi, link_fd(d->head), pool_listener(d->pool) };
+	const int to[] = { ZYGOTE_FD, ZYGOTE_PMI_FD, ZYGOTE_LINK_FD, ZYGOTE_LISTENER_FD };
+	int high[4];
+	bool ok = true;
 
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, ZYGOTE_LINK_FD + 1);
-	pmi = fcntl(pmi, F_DUPFD_CLOEXEC, ZYGOTE_LINK_FD + 1);
-	return dup2(fd, ZYGOTE_FD) >= 0 && dup2(pmi, ZYGOTE_PMI_FD) >= 0 &&
-	       dup2(link, ZYGOTE_LINK_FD) >= 0;
+	for (int i = 0; i < 4; i++)
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, ZYGOTE_LISTENER_FD + 1);
+	for (int i = 0; i < 4; i++)
+		ok = dup2(high[i], to[i]) >= 0 && ok;
+	return ok;
 }
 
 static void become_zygote(const struct dvmd *d, int fd, int pmi)
@@ -651,8 +655,8 @@ static int begin(struct dvmd *d)
 	loop_destroy(d->loop);
 	tasks_destroy(d->tasks);
 	pmix_hub_destroy(d->pmix);
-	pool_destroy(pool);
 	(void)end_ranks(d);
+	pool_destroy(pool); /* whoever calls is refused from now on: no rank is left */
 	return rc;
 }
 

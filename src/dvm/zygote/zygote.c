@@ -382,7 +382,8 @@ static int open_all(struct zygote *z)
 	if (z->epoll < 0 || z->signals < 0 ||
 	    fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 	    fcntl(ZYGOTE_PMI_FD, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(ZYGOTE_LINK_FD, F_SETFD, FD_CLOEXEC) < 0)
+	    fcntl(ZYGOTE_LINK_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(ZYGOTE_LISTENER_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	frame_reader_init(&z->reader);
 	rc = watch(z, ZYGOTE_FD, EVENT_HEAD);

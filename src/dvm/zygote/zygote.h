@@ -22,6 +22,12 @@
  * later heads come over ZYGOTE_PMI_FD, and wait there until then.
  */
 #define ZYGOTE_LINK_FD 5
+/*
+ * The socket at which pmi2x-dvmd listens. Nobody accepts here: while this process has it,
+ * connections to that port are not refused. So one that is refused proves that both
+ * processes, and with them all ranks, have ended.
+ */
+#define ZYGOTE_LISTENER_FD 6
 
 /* ---- zygote_exec.c ---- */
 
