@@ -61,7 +61,7 @@ int fake_layout(struct layout **out, const struct fake_options *o);
 /* fake-node.c: run one node to its end, in a process of its own. Exit code. */
 int fake_node_run(const struct fake_step *step, uint32_t node_id);
 
-/* fake-launcher.c: everything else. Exit code. */
+/* fake-srun.c: everything else. Exit code. */
 int fake_launch(const struct fake_options *o);
 
 #endif

@@ -3,7 +3,7 @@
 pkglibexec_PROGRAMS += testsuite/fake/fake-server
 testsuite_fake_fake_server_SOURCES = \
 	testsuite/fake/fake.h \
-	testsuite/fake/fake-launcher.c \
+	testsuite/fake/fake-srun.c \
 	testsuite/fake/fake-layout.c \
 	testsuite/fake/fake-node.c \
 	testsuite/fake/fake-server.c

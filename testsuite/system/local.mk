@@ -55,7 +55,7 @@ EXTRA_DIST += \
 	testsuite/system/test_hostile.py \
 	testsuite/system/test_input.py \
 	testsuite/system/test_launch_env.py \
-	testsuite/system/test_launcher.py \
+	testsuite/system/test_srun_library.py \
 	testsuite/system/test_layouts.py \
 	testsuite/system/test_library.py \
 	testsuite/system/test_pmi.py \

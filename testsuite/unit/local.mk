@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Unit tests are cmocka programs and scripts: one line each in the file tests.
-EXTRA_DIST += testsuite/unit/tests testsuite/unit/make-stanzas testsuite/unit/wire-reference
-unit_tests =
+EXTRA_DIST += testsuite/unit/tests testsuite/unit/wire-reference
+PROGRAMS_UNIT =
 include testsuite/unit/tests.mk
 $(srcdir)/testsuite/unit/tests.mk: $(srcdir)/testsuite/unit/tests \
 		$(srcdir)/testsuite/unit/make-stanzas
-	$(AM_V_GEN)$(srcdir)/testsuite/unit/make-stanzas && touch $@
+	$(AM_V_GEN)$(srcdir)/testsuite/unit/make-stanzas unit && touch $@
 if HAVE_CMOCKA
-check_PROGRAMS += $(unit_tests)
-TESTS += $(unit_tests)
+check_PROGRAMS += $(PROGRAMS_UNIT)
+TESTS += $(PROGRAMS_UNIT)
 endif
 
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(LIBUV_CFLAGS) \
+CPPFLAGS_UNIT = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(LIBUV_CFLAGS) \
 	-D_GNU_SOURCE -I$(srcdir)/testsuite/unit
-UNIT_CFLAGS = $(AM_CFLAGS) -pthread
-UNIT_LDFLAGS = $(AM_LDFLAGS)
+CFLAGS_UNIT = $(AM_CFLAGS) -pthread
+LDFLAGS_UNIT = $(AM_LDFLAGS)
+SOURCES_UNIT =
+LIBS_UNIT = $(CMOCKA_LIBS)
 
-# By kind of test; libraries in the order in which the linker needs them.
-UNIT_LIBS_NONE = $(CMOCKA_LIBS)
-UNIT_LIBS_CORE = libcoll.la libutil.la $(CMOCKA_LIBS)
-UNIT_LIBS_SHM = libshm.la libutil.la $(CMOCKA_LIBS)
+# By kind of test or fuzz target; libraries in the order in which the linker needs them.
+UNIT_LIBS_CORE = libcoll.la libutil.la
+UNIT_LIBS_SHM = libshm.la libutil.la
 UNIT_LIBS_PMI = libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE)
-UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(LIBUV_LIBS) $(CMOCKA_LIBS)
+UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
 UNIT_LIBS_AGENT = libsupervisor.la libagent.la libsrun.la libio.la $(SODIUM_LIBS) \
 	$(LIBUV_LIBS) $(UNIT_LIBS_PMI)
 UNIT_LIBS_SRUN = $(UNIT_LIBS_AGENT)
@@ -33,11 +34,11 @@ UNIT_LIBS_PLUGIN = $(DL_LIBS) $(UNIT_LIBS_PMI)
 UNIT_CPPFLAGS_CLIENT = -I$(srcdir)/contrib/libpmi2x
 UNIT_LIBS_CLIENT = contrib/libpmi2x/libclient.la $(UNIT_LIBS_SHM)
 UNIT_CPPFLAGS_RING = -I$(srcdir)/contrib/allgather -I$(srcdir)/contrib/allgather/include
-UNIT_LIBS_RING = contrib/allgather/libring.la $(CMOCKA_LIBS)
-UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS) $(CMOCKA_LIBS)
-UNIT_LIBS_MESH = libdvm.la $(XXHASH_LIBS) $(UNIT_LIBS_IO)
+UNIT_LIBS_RING = contrib/allgather/libring.la
+UNIT_LIBS_DVM = libdvm.la libutil.la $(JANSSON_LIBS)
+UNIT_LIBS_MESH = libdvm.la $(UNIT_LIBS_IO)
 UNIT_CPPFLAGS_SIM = -I$(srcdir)/contrib/sim
-UNIT_LIBS_SIM = $(SIM_LIBS) $(CMOCKA_LIBS)
+UNIT_LIBS_SIM = $(SIM_LIBS)
 
 # Sources that several tests of a directory share.
 coll_net = testsuite/unit/coll/net.c testsuite/unit/coll/net-fetches.c \
@@ -57,7 +58,7 @@ WRAP_REFUSAL = $(WRAP_MEMORY) \
 # A program in place of pmi2x-topology.
 check_PROGRAMS += testsuite/unit/supervisor/other-topology
 testsuite_unit_supervisor_other_topology_SOURCES = testsuite/unit/supervisor/other-topology.c
-testsuite_unit_supervisor_other_topology_CPPFLAGS = $(UNIT_CPPFLAGS)
+testsuite_unit_supervisor_other_topology_CPPFLAGS = $(CPPFLAGS_UNIT)
 testsuite_unit_supervisor_other_topology_LDADD = libagent_nodeps.la libconfine_nodeps.la \
 	libio_nodeps.la libpmi_nodeps.la libshm_nodeps.la libcoll.la libutil.la
 OTHER_TOPOLOGY_CPPFLAGS = \

@@ -21,7 +21,7 @@ testsuite_verbs_ring_exercise_LDFLAGS = $(AM_LDFLAGS) -no-install
 if HAVE_CMOCKA
 check_PROGRAMS += testsuite/verbs/verbs-test
 testsuite_verbs_verbs_test_SOURCES = testsuite/verbs/verbs-test.c
-testsuite_verbs_verbs_test_CPPFLAGS = $(UNIT_CPPFLAGS) $(UNIT_CPPFLAGS_RING)
+testsuite_verbs_verbs_test_CPPFLAGS = $(CPPFLAGS_UNIT) $(UNIT_CPPFLAGS_RING)
 testsuite_verbs_verbs_test_LDADD = contrib/allgather/libring.la $(CMOCKA_LIBS)
 endif
 endif
