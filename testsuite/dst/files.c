@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of descriptors, and all files that are no sockets. */
-#include "files.h"
+#include "testsuite/dst/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "memory.h"
-#include "sockets.h"
+#include "testsuite/dst/memory.h"
+#include "testsuite/dst/sockets.h"
 
 struct descriptor {
 	struct file *file; /* NULL: closed, or never open */

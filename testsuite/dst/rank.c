@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "libio/registration.h"
-#include "memory.h"
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"
-#include "step.h"
+#include "testsuite/dst/memory.h"
+#include "testsuite/dst/step.h"
 
 #define VALUE_MAX 4000
 #define CROWD_MAX 6

@@ -3,9 +3,9 @@
 #ifndef PMI2X_SIMULATION_STEP_H
 #define PMI2X_SIMULATION_STEP_H
 
-#include "plan.h"
 #include "srun/srun_server.h"
 #include "supervisor/supervisor.h"
+#include "testsuite/dst/plan.h"
 
 struct step;
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "world.h"
+#include "testsuite/dst/world.h"
 
 struct file;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Processes, tasks and time of the simulated machine. */
-#include "world.h"
+#include "testsuite/dst/world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "client.h"
-#include "files.h"
-#include "memory.h"
-#include "threads.h"
+#include "testsuite/dst/client.h"
+#include "testsuite/dst/files.h"
+#include "testsuite/dst/memory.h"
+#include "testsuite/dst/threads.h"
 
 #define STACK_BYTES ((size_t)512 << 10)
 #define TASKS_MAX 512
@@ -156,7 +156,7 @@ void failed(const char *fmt, ...)
 	if (world.failed && !world.verbose)
 		return;
 	world.failed = true;
-	printf("testsuite/simulation/simulate --seed %llu%s # at %.6f s, %s: ",
+	printf("testsuite/dst/simulate --seed %llu%s # at %.6f s, %s: ",
 	       (unsigned long long)world.seed, replay_options,
 	       world.now / 1e9, world.current->name);
 	va_start(args, fmt);

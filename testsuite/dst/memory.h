@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "world.h"
+#include "testsuite/dst/world.h"
 
 struct file;
 

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "files.h"
-#include "memory.h"
-#include "threads.h"
+#include "testsuite/dst/files.h"
+#include "testsuite/dst/memory.h"
+#include "testsuite/dst/threads.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434

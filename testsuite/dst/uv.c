@@ -9,8 +9,8 @@
 #include <string.h>
 #include <uv.h>
 
-#include "files.h"
-#include "memory.h"
+#include "testsuite/dst/files.h"
+#include "testsuite/dst/memory.h"
 
 #define READY_MAX 256
 

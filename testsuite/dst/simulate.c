@@ -14,9 +14,9 @@
 
 #include <sodium.h>
 
-#include "files.h"
-#include "sockets.h"
-#include "step.h"
+#include "testsuite/dst/files.h"
+#include "testsuite/dst/sockets.h"
+#include "testsuite/dst/step.h"
 
 #define LIMIT (3600 * SEC)  /* of simulated time: a call that has not ended hangs */
 #define REAL_SECONDS 60     /* one seed takes some ms */
@@ -138,7 +138,7 @@ static bool try_seed(uint64_t seed, const struct options *o)
 /* The last words when the product crashes or spins. */
 static void on_signal(int number)
 {
-	printf("testsuite/simulation/simulate --seed %llu%s # %s\n",
+	printf("testsuite/dst/simulate --seed %llu%s # %s\n",
 	       (unsigned long long)seed_under_way, replay_options,
 	       number == SIGALRM ? "spins" : strsignal(number));
 	fflush(stdout);

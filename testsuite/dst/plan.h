@@ -3,7 +3,7 @@
 #ifndef PMI2X_SIMULATION_PLAN_H
 #define PMI2X_SIMULATION_PLAN_H
 
-#include "world.h"
+#include "testsuite/dst/world.h"
 
 #define NODES_MAX 5
 #define RANKS_MAX 15

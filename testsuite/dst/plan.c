@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Draws the layout, the script and the faults of a run. */
-#include "plan.h"
+#include "testsuite/dst/plan.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "sockets.h"
+#include "testsuite/dst/sockets.h"
 
 static const char *const fault_names[FAULTS] = {
 	[FAULT_NONE] = "none",

@@ -6,8 +6,8 @@
  */
 #include "../../contrib/libpmi2x/session.c"
 
-#include "client.h"
-#include "world.h"
+#include "testsuite/dst/client.h"
+#include "testsuite/dst/world.h"
 
 void client_switch(struct process *from, struct process *to)
 {

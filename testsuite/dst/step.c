@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes the step of a plan, lets its faults happen, and ends it as Slurm does. */
-#include "step.h"
+#include "testsuite/dst/step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libcoll/layout.h"
-#include "memory.h"
-#include "sockets.h"
+#include "testsuite/dst/memory.h"
+#include "testsuite/dst/sockets.h"
 
 static const char *const names[NODES_MAX] = { "n0", "n1", "n2", "n3", "n4" };
 

@@ -2,7 +2,7 @@
 /* Making connections between simulated hosts, and what sockets say of themselves. */
 #include <netinet/tcp.h>
 
-#include "sockets_internal.h"
+#include "testsuite/dst/sockets_internal.h"
 
 #define SYN_TIMEOUT (120 * SEC)
 

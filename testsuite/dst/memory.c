@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The owner of each block of memory; now and then there is none. */
-#include "memory.h"
+#include "testsuite/dst/memory.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "files.h"
+#include "testsuite/dst/files.h"
 
 #define SPARED 4
 

@@ -2,7 +2,7 @@
 /* Reading, writing and waiting on simulated sockets, and what goes wrong meanwhile. */
 #include <sys/uio.h>
 
-#include "sockets_internal.h"
+#include "testsuite/dst/sockets_internal.h"
 
 int __wrap_shutdown(int fd, int how);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Some simulated runs: always the same, and with CI=true 2,000 that nobody has seen.
-simulate=testsuite/simulation/simulate
+simulate=testsuite/dst/simulate
 $simulate --seed 1 --count 1000 --quiet || exit 1
 # ... that a fault is noticed, and that a seed is one run.
 $simulate --break --count 100 --quiet >/dev/null || {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-#include "world.h"
+#include "testsuite/dst/world.h"
 
 #define FIRST_FD 1000
 #define FDS_MAX 65536 /* in a run */

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
-#include "memory.h"
-#include "sockets.h"
+#include "testsuite/dst/files.h"
+#include "testsuite/dst/memory.h"
+#include "testsuite/dst/sockets.h"
 
 #define BACKLOG 64
 #define HOSTS_MAX 64

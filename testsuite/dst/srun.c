@@ -2,7 +2,7 @@
 /* srun's end of the step. */
 #include <string.h>
 
-#include "step.h"
+#include "testsuite/dst/step.h"
 
 static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sockets of the simulated kernel: their lives, and what is on its way to them. */
-#include "sockets_internal.h"
+#include "testsuite/dst/sockets_internal.h"
 
 #define FIRST_PORT 32768
 #define LOCAL_BUFFER 65536

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "agent/program.h"
-#include "files.h"
-#include "sockets.h"
-#include "step.h"
+#include "testsuite/dst/files.h"
+#include "testsuite/dst/sockets.h"
+#include "testsuite/dst/step.h"
 
 #define LAUNCH_NS (2 * MS)
 #define PORTS_FIRST 20000
