@@ -299,6 +299,8 @@ void head_turn(struct head_process *h)
 		dvm_head_turn(h->head, head_now_of(h));
 		if (h->ready)
 			store_turn(h->store);
+		if (h->w->published == h) /* as head/orphans.c notes it */
+			h->w->known_unheard = dvm_head_is_unheard(h->head);
 	} while (h->changed && !h->superseded);
 	if (h->superseded) {
 		head_fails(h, "another head has the journal");
@@ -365,6 +367,7 @@ static void on_node_input(void *arg, const void *data, size_t len)
 
 static void on_node_ended(void *arg, const char *why)
 {
+	static const struct dvm_address nowhere;
 	struct peer *p = arg;
 	struct head_process *h = p->head;
 
@@ -381,7 +384,7 @@ static void on_node_ended(void *arg, const char *why)
 	}
 	trace(h->w, "head %u: node %u is lost: %s", h->number, p->position, why);
 	if (p->position < h->nold)
-		dvm_head_node_absent(h->head, p->position, daemon_name(p->daemon));
+		dvm_head_node_absent(h->head, p->position, daemon_name(p->daemon), &nowhere);
 	dvm_head_node_lost(h->head, p->position, why, head_now_of(h));
 	if (h->w->plan.orphan && h->ready && dvm_head_node_may_run(h->head, p->position))
 		head_call(h, p->position, KIND_ENDS);

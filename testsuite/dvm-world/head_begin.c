@@ -116,7 +116,9 @@ static void on_late(struct world *w, void *arg, uint64_t number)
 
 static void be_without(struct head_process *h, uint32_t position)
 {
-	dvm_head_node_absent(h->head, position, daemon_name(h->daemons[position]));
+	static const struct dvm_address nowhere; /* the world knows */
+
+	dvm_head_node_absent(h->head, position, daemon_name(h->daemons[position]), &nowhere);
 	if (h->gone[position])
 		dvm_head_node_gone(h->head, position, head_now_of(h));
 }
@@ -177,7 +179,7 @@ static void call_daemons(struct head_process *h)
 {
 	struct world *w = h->w;
 
-	h->unheard = !w->plan.orphan;
+	h->unheard = !w->plan.orphan || w->known_unheard;
 	if (w->plan.orphan)
 		h->nold = w->nknown;
 	memcpy(h->daemons, w->known, h->nold * sizeof(*h->daemons));

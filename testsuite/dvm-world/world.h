@@ -135,6 +135,7 @@ struct world {
 	/* Daemons that a head writes down for the next: beside the journal. */
 	uint32_t nknown;
 	struct daemon *known[DAEMONS_MAX];
+	bool known_unheard;  /* and there may be others, with ranks */
 };
 
 /* ---- world.c ---- */

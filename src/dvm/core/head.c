@@ -164,14 +164,21 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
 }
 
-void dvm_head_node_absent(struct dvm_head *h, uint32_t node, const char *name)
+bool dvm_head_is_unheard(const struct dvm_head *h)
+{
+	return h->unheard_ms;
+}
+
+void dvm_head_node_absent(struct dvm_head *h, uint32_t node, const char *name,
+			  const struct dvm_address *where)
 {
 	const struct dvm_register r = {
-		.name = { name, strlen(name) }, .has = { .cores = 1 },
+		.name = { name, strlen(name) }, .has = { .cores = 1 }, .port = where->port,
 	};
 
 	if (h->nodes[node].name)
 		return;
+	h->nodes[node].address = *where;
 	h->nodes[node].lost = true;
 	(void)add_node(h, node, &r);
 }

@@ -135,8 +135,14 @@ void dvm_head_node_gone(struct dvm_head *h, uint32_t position, struct dvm_time n
 /* May ranks of a lost node still run? */
 bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t position);
 
-/* It does not come: there is another head's node no more at this position. */
-void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name);
+/*
+ * It does not come: there is another head's node no more at this position. `where` it
+ * listened.
+ */
+void dvm_head_node_absent(struct dvm_head *h, uint32_t position, const char *name,
+			  const struct dvm_address *where);
+/* May ranks that an earlier head has started still run on nodes that nobody has heard? */
+bool dvm_head_is_unheard(const struct dvm_head *h);
 /* Before it registers: the address that it comes from, IPv4 in its mapped form. */
 void dvm_head_node_address(struct dvm_head *h, uint32_t position,
 			   const uint8_t ip[16]);

@@ -263,6 +263,7 @@ static void on_turn(uv_prepare_t *handle)
 	launch_turn(h); /* first the next head can find a node, then the node gets tasks */
 	dvm_head_turn(h->head, headd_now(h));
 	headd_journal_turn(h);
+	orphans_turn(h);
 	stop_turn(h);
 }
 

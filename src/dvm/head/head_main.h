@@ -78,6 +78,8 @@ struct headd {
 	uint32_t next_client;
 	struct orphan *orphans;    /* by position: of another head; NULL: there are none */
 	uint32_t norphans;         /* daemons that it had */
+	bool noted_unheard;        /* the next head finds that ranks of a daemon may run that
+	                              nobody has heard */
 	bool unheard;              /* ranks of some daemon may run that does not answer, or
 	                              that this head cannot call */
 	uint32_t called;           /* of these, that have not answered */
@@ -197,10 +199,14 @@ int orphans_call(struct headd *h);
 void orphans_answer(struct headd *h, uint32_t position, int error);
 /* Their names, also of those that are not there. NULL: it is none of theirs. */
 const char *orphans_name(const struct headd *h, uint32_t position);
+/* One of these, if it is, does not come; or it was lost, perhaps before it registered. */
+void orphans_be_absent(struct headd *h, uint32_t position);
 /* This head is made, and has those that answered. */
 void orphans_adopt(struct headd *h);
 /* Write down who there is for the next head. */
 void orphans_publish(struct headd *h);
+/* After a turn: note it for the next head when there are none that nobody has heard. */
+void orphans_turn(struct headd *h);
 /* There will be nobody. */
 void orphans_withdraw(const struct headd *h);
 

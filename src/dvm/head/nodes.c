@@ -191,8 +191,7 @@ static void lost(struct node_link *n, const char *why)
 		h->unheard = true; /* it has answered this head's call, and its ranks may run */
 		return;
 	}
-	if (orphans_name(h, n->position)) /* it has not registered, perhaps */
-		dvm_head_node_absent(h->head, n->position, orphans_name(h, n->position));
+	orphans_be_absent(h, n->position);
 	dvm_head_node_lost(h->head, n->position, why, headd_now(h));
 	headd_journal_node_lost(h);
 }

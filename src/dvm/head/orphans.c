@@ -19,6 +19,7 @@
 #include "libutil/array.h"
 
 #define FILE_NAME "daemons"
+#define UNHEARD "unheard\n" /* a line: ranks of daemons that are not in it may run */
 #define LINE_MAX_BYTES (DVM_TEXT_MAX + 128)
 
 struct orphan {
@@ -55,6 +56,8 @@ static char *format(const struct headd *h)
 		fputs(first, out);
 		for (uint32_t i = 0; i < dvm_head_registered(h->head); i++)
 			put_node(h, i, out);
+		if (dvm_head_is_unheard(h->head))
+			fputs(UNHEARD, out);
 	}
 	if (first)
 		explicit_bzero(first, strlen(first));
@@ -70,10 +73,11 @@ void orphans_publish(struct headd *h)
 	char path[PATH_MAX], *text;
 	int rc;
 
-	if (!h->options.orphan_s)
+	if (!h->options.orphan_s || !headd_journal_is_ours(h))
 		return;
 	file_path(h, path);
 	text = format(h);
+	h->noted_unheard = dvm_head_is_unheard(h->head);
 	rc = text ? address_write(h, path, text) : -ENOMEM;
 	if (text)
 		explicit_bzero(text, strlen(text));
@@ -81,6 +85,12 @@ void orphans_publish(struct headd *h)
 	if (rc)
 		headd_say(h, "note another head will not find the daemons of this one: %s cannot be written: %s",
 			  path, strerror(-rc));
+}
+
+void orphans_turn(struct headd *h)
+{
+	if (h->noted_unheard && !dvm_head_is_unheard(h->head))
+		orphans_publish(h);
 }
 
 void orphans_withdraw(const struct headd *h)
@@ -132,7 +142,10 @@ static int read_nodes(struct headd *h, FILE *in)
 	int rc = 0;
 
 	while (!rc && fgets(line, sizeof(line), in))
-		rc = take_node(h, line, &cap);
+		if (!strcmp(line, UNHEARD))
+			h->unheard = true;
+		else
+			rc = take_node(h, line, &cap);
 	return rc;
 }
 
@@ -269,11 +282,13 @@ const char *orphans_name(const struct headd *h, uint32_t position)
 	return position < h->norphans ? h->orphans[position].name : NULL;
 }
 
-static void be_without(struct headd *h, uint32_t position)
+void orphans_be_absent(struct headd *h, uint32_t position)
 {
-	const struct orphan *o = &h->orphans[position];
+	const struct orphan *o = position < h->norphans ? &h->orphans[position] : NULL;
 
-	dvm_head_node_absent(h->head, position, o->name);
+	if (!o)
+		return;
+	dvm_head_node_absent(h->head, position, o->name, &o->where);
 	if (o->gone)
 		dvm_head_node_gone(h->head, position, headd_now(h));
 }
@@ -291,6 +306,6 @@ void orphans_adopt(struct headd *h)
 		if (h->links[i])
 			nodes_send(h, i, b.data, b.len);
 		else
-			be_without(h, i);
+			orphans_be_absent(h, i);
 	}
 }

@@ -217,10 +217,11 @@ void lose_head(struct bed *b)
 static void call_node(struct bed *b, uint32_t i)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
+	const struct dvm_address where = { .port = (uint16_t)(7000 + i) };
 	struct fake_node *n = &b->nodes[i];
 
 	if (n->gone) {
-		dvm_head_node_absent(b->head, i, n->name);
+		dvm_head_node_absent(b->head, i, n->name, &where);
 		if (b->gone_for_sure)
 			dvm_head_node_gone(b->head, i, b->now);
 		return;

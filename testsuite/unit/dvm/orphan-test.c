@@ -433,6 +433,25 @@ static void work_of_a_daemon_that_is_gone_does_not_wait(void **state_)
 	bed_destroy(b);
 }
 
+/* The head after the next one calls it, too. */
+static void place_of_a_node_that_is_not_heard_is_known(void **state_)
+{
+	struct dvm_address where;
+	struct bed *b = bed_create();
+
+	b->away_ms = 50000;
+	lose_head(b);
+	b->nodes[1].gone = true;
+	next_head(b, false);
+	assert_true(dvm_head_is_unheard(b->head));
+	assert_string_equal(dvm_head_node_where(b->head, 1, &where), "n1");
+	assert_int_equal(where.port, 7001);
+	b->now.ms += 50000;
+	dvm_head_turn(b->head, b->now);
+	assert_false(dvm_head_is_unheard(b->head));
+	bed_destroy(b);
+}
+
 /* It ends when its ranks have: a client that is told so may go on. */
 static void task_of_a_node_that_is_not_heard_ends_when_its_ranks_have(void **state_)
 {
@@ -658,6 +677,7 @@ int main(void)
 		cmocka_unit_test(end_is_kept_of_a_task_that_does_not_fit_any_more),
 		cmocka_unit_test(work_of_a_node_that_is_not_heard_waits),
 		cmocka_unit_test(work_of_a_daemon_that_is_gone_does_not_wait),
+		cmocka_unit_test(place_of_a_node_that_is_not_heard_is_known),
 		cmocka_unit_test(task_of_a_node_that_is_not_heard_ends_when_its_ranks_have),
 		cmocka_unit_test(cancelled_task_of_a_node_that_is_not_heard_does_not_keep_the_head),
 		cmocka_unit_test(task_of_which_a_part_is_not_heard_ends_when_that_has),
