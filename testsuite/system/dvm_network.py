@@ -23,22 +23,24 @@ JOB = "7700078"
 NUMBERS = itertools.count()
 LAUNCHER = """#!/bin/sh
 # As srun: each process has the standard input and a number.
-n=$PMI2X_DVM_NODES
+number=0
 input=$(cat)
-while [ $n -gt 0 ]; do
-    n=$((n - 1))
+for n in $(cat $0.nodes); do
     printf '%s\\n\\n' "$input" |
-        SLURM_PROCID=$n SLURMD_NODENAME=n$n ip netns exec {name}-n$n "$@" &
+        SLURM_PROCID=$number SLURMD_NODENAME=n$n ip netns exec {name}-n$n "$@" &
+    number=$((number + 1))
+    [ $number -lt $PMI2X_DVM_NODES ] || break
 done
 wait
 """
-# Notes each moment at which it runs, until a file says that it is over.
+# Notes each moment at which it runs, until a file or its time says that it is over.
 BEATS = """
 import os, pathlib, sys, time
 base = pathlib.Path(sys.argv[1])
+end = time.monotonic() + float(sys.argv[2] if len(sys.argv) > 2 else "inf")
 task, instance = os.environ["PMI2X_DVM_TASK"], os.environ["PMI2X_DVM_INSTANCE"]
 with open(base / f"beat.{task}.{instance}.{os.getpid()}", "a", buffering=1) as out:
-    while not (base / "go").exists():
+    while not (base / "go").exists() and time.monotonic() < end:
         out.write(f"{time.monotonic()}\\n")
         time.sleep(0.02)
 """
@@ -74,6 +76,7 @@ class Network:
         (self.base / "dvm").mkdir(mode=0o700)
         self.launcher.write_text(LAUNCHER.format(name=self.name))
         self.launcher.chmod(0o755)
+        self.start_next_on(range(self.nodes))
         self.beats.write_text(BEATS)
         ip("netns", "add", self.name)
         self._in_head("link", "add", "bridge", "type", "bridge")
@@ -115,12 +118,16 @@ class Network:
         """Of a node to all others: "up" or "down"."""
         self._in_head("link", "set", f"n{node}", state)
 
+    def start_next_on(self, nodes):
+        """Where the next daemons are started, in this order."""
+        pathlib.Path(f"{self.launcher}.nodes").write_text(" ".join(map(str, nodes)))
+
     def __call__(self, *arguments, **more):
         command = ["ip", "netns", "exec", self.name, self.prefix / "bin/pmi2x-dvm"]
         return run([*command, *arguments], env=self.env, **more)
 
-    def up(self, *options):
-        self("up", "-N", str(self.nodes), "--slots", "4", "--grace", "1",
+    def up(self, *options, nodes=None):
+        return self("up", "-N", str(nodes or self.nodes), "--slots", "4", "--grace", "1",
              "--launcher", self.launcher, *options).ok()  # fmt: skip
 
     def status(self):
@@ -129,8 +136,8 @@ class Network:
     def state(self, node):
         return next(n["state"] for n in self.status()["nodes"] if n["name"] == f"n{node}")
 
-    def submit_beats(self, *options):
-        self("submit", *options, "python3", self.beats, self.base).ok()
+    def submit_beats(self, *options, seconds="inf"):
+        self("submit", *options, "python3", self.beats, self.base, str(seconds)).ok()
 
     def runs(self):
         """{task: [(instance, first moment, last moment)]} of each process, in order."""
@@ -177,8 +184,3 @@ class Network:
                 ):
                     return int(path.name)
         return None
-
-
-def sleep_until(moment):
-    """How long a link is down is what is tested, not for what is waited."""
-    time.sleep(max(0, moment - time.monotonic()))

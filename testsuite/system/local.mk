@@ -33,6 +33,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_journal.py \
 	testsuite/system/test_dvm_many.py \
 	testsuite/system/dvm_network.py \
+	testsuite/system/test_dvm_chaos.py \
 	testsuite/system/test_dvm_network.py \
 	testsuite/system/test_dvm_nodes.py \
 	testsuite/system/test_dvm_orphan.py \

@@ -11,6 +11,7 @@ import pytest
 
 from dvm_network import Network, check_allowed
 from dvms import living, there, wait_until
+from test_dvm_journal import ends
 
 __all__ = ["there"]
 
@@ -52,6 +53,51 @@ def test_link_that_is_down_for_less_than_a_lease_costs_nothing(network):
     assert network.instances() == {0}
 
 
+@pytest.mark.wide
+@pytest.mark.parametrize("orphan", [False, True], ids=["plain", "orphan"])
+@pytest.mark.parametrize("seconds", [1, 6, 30])
+def test_cut_of_any_length_leaves_one_instance_that_ends_once(network, tmp_path, seconds, orphan):
+    """Without --orphan the lease is 4.5 s, with it 11.25 s."""
+    journal = tmp_path / "j"
+    begin(network, "--journal", journal, *(["--orphan", "10"] if orphan else []))
+    cut(network, 0, seconds)
+    if seconds > (12 if orphan else 5):
+        network.wait_for_instance(1)
+    elif seconds == 1:
+        network("submit", "--wait", "true").ok()
+        assert network.instances() == {0}
+    else:  # a link has failed after six seconds, or has not
+        wait_until(lambda: len(network.alive()) == 1)
+    network.assert_one_at_a_time()
+    assert len(network.alive()) == 1
+    (network.base / "go").touch()
+    network("wait").ok()
+    wait_until(lambda: not network.alive())
+    network("down").ok()
+    assert set(ends(journal / "journal").values()) == {1}
+    network.assert_one_at_a_time()
+
+
+def kill_head(network):
+    places = network.env["PMI2X_DVM_DIR"]
+    head = next(p for p, n in living(places).items() if "head" in n)
+    os.kill(head, signal.SIGKILL)
+    wait_until(lambda: head not in living(places))
+
+
+@pytest.mark.wide
+def test_task_of_a_node_that_is_cut_off_waits_for_the_second_head_after(network, tmp_path):
+    """The first head after has called the node, and the second one knows where it was."""
+    options = ("--orphan", "22")
+    begin(network, "--journal", tmp_path / "j", *options)
+    network.link(0, "down")
+    for _ in range(2):
+        kill_head(network)
+        network.up("--resume", tmp_path / "j", *options, nodes=1)
+    network.wait_for_instance(1, 90)
+    network.assert_one_at_a_time()
+
+
 def test_task_of_a_node_that_is_cut_off_runs_elsewhere_after_its_lease(network):
     begin(network)
     network.link(0, "down")
@@ -83,10 +129,7 @@ def test_daemon_that_is_killed_says_so_to_its_second_head(network, tmp_path):
     """The lease is 30 s."""
     options = ("--orphan", "30")
     begin(network, "--journal", tmp_path / "j", *options)
-    places = network.env["PMI2X_DVM_DIR"]
-    head = next(p for p, n in living(places).items() if "head" in n)
-    os.kill(head, signal.SIGKILL)
-    wait_until(lambda: head not in living(places))
+    kill_head(network)
     network.up("--resume", tmp_path / "j", *options)
     assert network.instances() == {0}
     os.kill(network.daemon_of(0), signal.SIGKILL)
