@@ -26,10 +26,10 @@
 #include "libshm/image_layout.h"
 #include "libshm/region_layout.h"
 #include "libshm/slots_layout.h"
+#include "wire-lines.h"
 
 #define REFERENCE "testsuite/unit/wire-reference"
 #define TEXT_MAX (1 << 20)
-#define LINE_MAX_BYTES 8192
 
 int __wrap_nonce_create(uint8_t nonce[NONCE_BYTES]);
 
@@ -41,13 +41,12 @@ int __wrap_nonce_create(uint8_t nonce[NONCE_BYTES])
 
 /* ---- lines ---- */
 
-static void section(struct buf *out, const char *name, unsigned version)
+void section(struct buf *out, const char *name, unsigned version)
 {
 	assert_int_equal(buf_printf(out, "%s %u\n", name, version), 0);
 }
 
-static void bytes_line(struct buf *out, const char *name, const void *data,
-		       size_t len)
+void bytes_line(struct buf *out, const char *name, const void *data, size_t len)
 {
 	const unsigned char *at = data;
 
@@ -57,7 +56,7 @@ static void bytes_line(struct buf *out, const char *name, const void *data,
 	assert_int_equal(buf_puts(out, "\n"), 0);
 }
 
-static void buf_line(struct buf *out, const char *name, struct buf *b)
+void buf_line(struct buf *out, const char *name, struct buf *b)
 {
 	bytes_line(out, name, b->data, b->len);
 	buf_clear(b);
@@ -448,6 +447,8 @@ static void write_all(struct buf *out)
 	slots(out);
 	section(out, "extension", EXT_VERSION);
 	extension(out);
+	dvm_sections(out);
+	local_sections(out);
 }
 
 /* Where the version of a section is, and who else is to learn of a new one. */
@@ -461,6 +462,10 @@ static const struct {
 	{ "region", "REGION_VERSION in src/common/libshm/region.h" },
 	{ "slots", "SLOTS_VERSION in src/common/libshm/slots_layout.h" },
 	{ "extension", "EXT_VERSION in src/common/libpmi/extension.h" },
+	{ "dvm", "DVM_VERSION in src/dvm/core/dvm_msg.h" },
+	{ "journal", "JOURNAL_VERSION in src/dvm/core/journal.h" },
+	{ "setup", "SETUP_VERSION in src/agent/setup.h" },
+	{ "pmix", "PMIX_MSG_VERSION in src/common/libpmi/pmix_msg.h" },
 };
 
 static const char *place_of(const char *heading)
