@@ -149,30 +149,30 @@ dist_bench_DATA = \
 	contrib/bench/pmi2x_bench/record.py \
 	contrib/bench/pmi2x_bench/report.py \
 	contrib/bench/pmi2x_bench/steps.py
-dvm_benchdir = $(modulesdir)/pmi2x_dvm_bench
-dist_dvm_bench_DATA = \
-	contrib/bench/pmi2x_dvm_bench/__init__.py \
-	contrib/bench/pmi2x_dvm_bench/dvm.py \
-	contrib/bench/pmi2x_dvm_bench/peers.py \
-	contrib/bench/pmi2x_dvm_bench/report.py \
-	contrib/bench/pmi2x_dvm_bench/rows.py
-startupdir = $(modulesdir)/pmi2x_startup
-dist_startup_DATA = \
-	contrib/bench/pmi2x_startup/__init__.py \
-	contrib/bench/pmi2x_startup/allocation.py \
-	contrib/bench/pmi2x_startup/capacity.py \
-	contrib/bench/pmi2x_startup/counters.py \
-	contrib/bench/pmi2x_startup/fit.py \
-	contrib/bench/pmi2x_startup/matrix.py \
-	contrib/bench/pmi2x_startup/measure.py \
-	contrib/bench/pmi2x_startup/mpi-noop.c \
-	contrib/bench/pmi2x_startup/plan.py \
-	contrib/bench/pmi2x_startup/plots.py \
-	contrib/bench/pmi2x_startup/programs.py \
-	contrib/bench/pmi2x_startup/record.py \
-	contrib/bench/pmi2x_startup/report.py \
-	contrib/bench/pmi2x_startup/simulated.py \
-	contrib/bench/pmi2x_startup/sources.py \
-	contrib/bench/pmi2x_startup/strace.py \
-	contrib/bench/pmi2x_startup/waiting.py \
-	contrib/bench/pmi2x_startup/where.py
+bench_tasksdir = $(benchdir)/tasks
+dist_bench_tasks_DATA = \
+	contrib/bench/pmi2x_bench/tasks/__init__.py \
+	contrib/bench/pmi2x_bench/tasks/dvm.py \
+	contrib/bench/pmi2x_bench/tasks/peers.py \
+	contrib/bench/pmi2x_bench/tasks/report.py \
+	contrib/bench/pmi2x_bench/tasks/rows.py
+bench_launchdir = $(benchdir)/launch
+dist_bench_launch_DATA = \
+	contrib/bench/pmi2x_bench/launch/__init__.py \
+	contrib/bench/pmi2x_bench/launch/allocation.py \
+	contrib/bench/pmi2x_bench/launch/capacity.py \
+	contrib/bench/pmi2x_bench/launch/counters.py \
+	contrib/bench/pmi2x_bench/launch/fit.py \
+	contrib/bench/pmi2x_bench/launch/matrix.py \
+	contrib/bench/pmi2x_bench/launch/measure.py \
+	contrib/bench/pmi2x_bench/launch/mpi-noop.c \
+	contrib/bench/pmi2x_bench/launch/plan.py \
+	contrib/bench/pmi2x_bench/launch/plots.py \
+	contrib/bench/pmi2x_bench/launch/programs.py \
+	contrib/bench/pmi2x_bench/launch/record.py \
+	contrib/bench/pmi2x_bench/launch/report.py \
+	contrib/bench/pmi2x_bench/launch/simulated.py \
+	contrib/bench/pmi2x_bench/launch/sources.py \
+	contrib/bench/pmi2x_bench/launch/strace.py \
+	contrib/bench/pmi2x_bench/launch/waiting.py \
+	contrib/bench/pmi2x_bench/launch/where.py

@@ -18,11 +18,11 @@ sys.path.insert(0, str(BENCH))
 
 from pmi2x_bench import limits, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
-from pmi2x_startup import allocation, capacity, counters, fit, matrix  # noqa: E402
-from pmi2x_startup import plots, programs, record, report  # noqa: E402
-from pmi2x_startup import simulated, sources, strace  # noqa: E402
-from pmi2x_startup.measure import Measuring  # noqa: E402
-from pmi2x_startup.plan import Plan  # noqa: E402
+from pmi2x_bench.launch import allocation, capacity, counters, fit, matrix  # noqa: E402
+from pmi2x_bench.launch import plots, programs, record, report  # noqa: E402
+from pmi2x_bench.launch import simulated, sources, strace  # noqa: E402
+from pmi2x_bench.launch.measure import Measuring  # noqa: E402
+from pmi2x_bench.launch.plan import Plan  # noqa: E402
 
 NONE, PMI2, PMI2X = matrix.methods("none,pmi2,pmi2x")
 

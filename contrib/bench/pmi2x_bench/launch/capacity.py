@@ -8,9 +8,9 @@ import select
 import subprocess
 import time
 
-from pmi2x_bench import limits
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.report import text_lines
+from .. import limits
+from ..errors import BenchError
+from ..report import text_lines
 
 from . import matrix
 

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 from .waiting import wait_for
 

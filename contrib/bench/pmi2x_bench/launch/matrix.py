@@ -3,9 +3,9 @@
 
 import re
 
-from pmi2x_bench import layout
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.matrix import (
+from .. import layout
+from ..errors import BenchError
+from ..matrix import (
     NODES_MAX,
     RANKS_MAX,
     Peer,

@@ -4,7 +4,7 @@
 import collections
 import statistics
 
-from pmi2x_bench.report import markdown_lines, show_time, text_lines
+from ..report import markdown_lines, show_time, text_lines
 
 from . import fit
 from .matrix import TESTS, named

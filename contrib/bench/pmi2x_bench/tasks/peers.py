@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 from .dvm import run
 

@@ -6,9 +6,9 @@ import os
 import statistics
 
 import pmi2x_plot
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.record import read_rows
-from pmi2x_bench.report import markdown_lines, show_time, text_lines
+from ..errors import BenchError
+from ..record import read_rows
+from ..report import markdown_lines, show_time, text_lines
 
 from .rows import COST, OURS, RATE, ROWS, TIME, UNITS
 

@@ -3,7 +3,7 @@
 
 import collections
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 from . import matrix
 

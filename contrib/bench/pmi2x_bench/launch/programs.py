@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 from . import matrix
 

@@ -3,8 +3,8 @@
 
 import sys
 
-from pmi2x_bench.command import Progress
-from pmi2x_bench.errors import BenchError
+from ..command import Progress
+from ..errors import BenchError
 
 from . import matrix, plan, programs, report, sources
 

@@ -3,7 +3,7 @@
 
 import time
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 SETTLE_S = 120
 POLL_S = 0.02

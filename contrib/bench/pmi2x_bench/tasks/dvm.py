@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import time
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 PROCESSES = {
     "pmi2x-dvm-head": "head",

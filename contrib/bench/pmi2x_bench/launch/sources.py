@@ -5,9 +5,9 @@ import collections
 import os
 import shutil
 
-from pmi2x_bench import limits, place
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.steps import (
+from .. import limits, place
+from ..errors import BenchError
+from ..steps import (
     LINES_SHOWN,
     busy_seconds,
     own_lines_first,

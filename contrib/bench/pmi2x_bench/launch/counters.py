@@ -14,10 +14,10 @@ import subprocess
 import tempfile
 import time
 
-from pmi2x_bench import place
-from pmi2x_bench.command import Progress, open_csv
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.record import RowWriter
+from .. import place
+from ..command import Progress, open_csv
+from ..errors import BenchError
+from ..record import RowWriter
 
 from . import allocation, capacity, fit, matrix, report, strace
 from .waiting import wait_for

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results as CSV, written as they come, and back."""
 
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.matrix import Peer
-from pmi2x_bench.record import RowWriter, add_notes, read_rows
+from ..errors import BenchError
+from ..matrix import Peer
+from ..record import RowWriter, add_notes, read_rows
 
 from .matrix import TESTS
 from .report import Key, Results

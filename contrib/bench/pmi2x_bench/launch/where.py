@@ -7,8 +7,8 @@ import os
 import shutil
 import tempfile
 
-from pmi2x_bench import command, limits, place
-from pmi2x_bench.errors import BenchError
+from .. import command, limits, place
+from ..errors import BenchError
 
 from . import allocation, matrix, simulated, sources
 

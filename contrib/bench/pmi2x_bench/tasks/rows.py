@@ -7,10 +7,10 @@ import statistics
 import tempfile
 import time
 
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.layout import BLOCK
-from pmi2x_bench.matrix import Point
-from pmi2x_bench.steps import MEETING_BYTES, parse_sample
+from ..errors import BenchError
+from ..layout import BLOCK
+from ..matrix import Point
+from ..steps import MEETING_BYTES, parse_sample
 
 from . import dvm, peers
 from .peers import TRUE

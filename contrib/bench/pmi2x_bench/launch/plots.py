@@ -4,7 +4,7 @@
 import os
 
 import pmi2x_plot
-from pmi2x_bench.plots import Curve, directories, draw
+from ..plots import Curve, directories, draw
 
 from .matrix import TESTS
 from .report import Group

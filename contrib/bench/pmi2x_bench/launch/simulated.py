@@ -6,8 +6,8 @@ import os
 import re
 import tempfile
 
-from pmi2x_bench.errors import BenchError
-from pmi2x_bench.steps import run_program
+from ..errors import BenchError
+from ..steps import run_program
 
 from .sources import Late, Sample, failure
 

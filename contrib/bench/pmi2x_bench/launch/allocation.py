@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 
-from pmi2x_bench.errors import BenchError
+from ..errors import BenchError
 
 END_S = 30
 # The command in the allocation says its environment, and then stays.

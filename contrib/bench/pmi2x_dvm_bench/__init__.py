@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-"""What "pmi2x bench dvm" is made of; it shares modules with pmi2x_bench."""
