@@ -145,10 +145,15 @@ dist_bench_DATA = \
 	contrib/bench/pmi2x_bench/limits.py \
 	contrib/bench/pmi2x_bench/matrix.py \
 	contrib/bench/pmi2x_bench/place.py \
-	contrib/bench/pmi2x_bench/plots.py \
 	contrib/bench/pmi2x_bench/record.py \
-	contrib/bench/pmi2x_bench/report.py \
-	contrib/bench/pmi2x_bench/steps.py
+	contrib/bench/pmi2x_bench/report.py
+bench_collectivesdir = $(benchdir)/collectives
+dist_bench_collectives_DATA = \
+	contrib/bench/pmi2x_bench/collectives/__init__.py \
+	contrib/bench/pmi2x_bench/collectives/plots.py \
+	contrib/bench/pmi2x_bench/collectives/record.py \
+	contrib/bench/pmi2x_bench/collectives/report.py \
+	contrib/bench/pmi2x_bench/collectives/steps.py
 bench_tasksdir = $(benchdir)/tasks
 dist_bench_tasks_DATA = \
 	contrib/bench/pmi2x_bench/tasks/__init__.py \

@@ -65,7 +65,7 @@ def write(path, costs, points, more_messages=0):
     """As --csv of a run whose agents follow the model."""
     with open(path, "w", newline="") as file:
         out = csv.writer(file)
-        out.writerow(validate.COLUMNS)
+        out.writerow(validate.FORM.columns)
         for point in points:
             r = validate.simulate(OPTIONS, point, costs)
             messages = r.messages + more_messages
@@ -81,8 +81,8 @@ class Measured(unittest.TestCase):
 
     def compared(self):
         with open(self.again, newline="") as file:
-            lines = [line for line in file if not line.startswith("#")]
-        return [row for row in csv.DictReader(lines) if row["use"] == "compare"]
+            return [row for row in validate.record.rows_of(file)
+                    if row["use"] == "compare"]
 
     def test_known_costs_are_found(self):
         for costs in ((1e-5, 2e-4, 6e-5, 0), (3e-4, 5e-5, 2e-5, 2e-9)):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x bench collectives: what it measures, and what it refuses before anything starts."""
 
-import csv
 import io
 import pathlib
 import resource
@@ -16,8 +15,9 @@ BENCH = pathlib.Path(__file__).parents[2] / "contrib" / "bench"
 sys.path.insert(0, str(BENCH))
 
 from pmi2x_bench import layout, limits, matrix, place  # noqa: E402
-from pmi2x_bench import record, report, steps  # noqa: E402
+from pmi2x_bench.collectives import record, report, steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
+from pmi2x_bench.record import rows_of  # noqa: E402
 
 PEERS = "none,none:meet,pmi2,pmi2x:stock,pmi2x:pmi1,pmi2x:own,floor"
 
@@ -31,8 +31,7 @@ def bench(prefix):
 
 
 def read_csv(path):
-    lines = path.read_text().splitlines()
-    return list(csv.DictReader(l for l in lines if not l.startswith("#")))
+    return list(rows_of(path.read_text().splitlines()))
 
 
 # ---- measuring ----
@@ -299,10 +298,10 @@ def test_pairs_are_of_one_repeat():
     none, ours = matrix.peers("none,pmi2x", None)
     results = report.Results([point], [none, ours])
     for repeat, (bare, mine) in enumerate([(1.0, 1.1), (2.0, 2.2), (5.0, 5.5)]):
-        results.add(point, none, sample([bare], repeat))
+        results.add((point, none), sample([bare], repeat))
         if repeat != 1:
-            results.add(point, ours, sample([mine], repeat))
-    assert results.pairs(point, ours) == [(1.1, 1.0), (5.5, 5.0)]
+            results.add((point, ours), sample([mine], repeat))
+    assert results.pairs((point, ours), (point, none)) == [(1.1, 1.0), (5.5, 5.0)]
     cells = report.row(results, point, ours, ours)
     assert cells["to none"] == "1.100"
 
@@ -312,7 +311,7 @@ def test_hidden_share():
     results = report.Results([point], [own])
     phases = {"exchange": [0.2], "compute": [1.0]}
     made = sample([1.05], 1, phases=phases, parts=[1e-6], waits=[0.01])
-    results.add(point, own, made)
+    results.add((point, own), made)
     assert report.row(results, point, own, own)["hidden"] == "75 %"
 
 
@@ -339,10 +338,10 @@ def test_stamps_without_pmi():
 def test_csv_and_back(tmp_path):
     point, (own,) = BIG._replace(op="ifence"), matrix.peers("pmi2x", None)
     results = report.Results([point], [own])
-    results.add(point, own, sample([0.5, 0.25], 1, parts=[1, 2], waits=[3, 4]))
+    results.add((point, own), sample([0.5, 0.25], 1, parts=[1, 2], waits=[3, 4]))
     file = io.StringIO()
-    writer = record.Writer(file, {"machine": "m"})
-    writer.add(point, own, results.of(point, own)[0])
+    writer = record.FORM.writer(file, {"machine": "m"})
+    writer.rows(record.rows(point, own, results.of((point, own))[0]))
     path = tmp_path / "file.csv"
     path.write_text(file.getvalue())
     again, notes = record.read([path])
@@ -356,8 +355,8 @@ def test_notes_of_several_files(tmp_path):
     paths = []
     for op, told in ("fence", "a"), ("ring", "b"), ("fence", "c"), ("fence", "a"):
         file, point = io.StringIO(), BIG._replace(op=op)
-        writer = record.Writer(file, {"machine": "m", "command": told})
-        writer.add(point, own, sample([0.5], len(paths) + 1))
+        writer = record.FORM.writer(file, {"machine": "m", "command": told})
+        writer.rows(record.rows(point, own, sample([0.5], len(paths) + 1)))
         paths.append(tmp_path / f"{len(paths)}.csv")
         paths[-1].write_text(file.getvalue())
     notes = record.read(paths)[1]

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x bench launch on a private cluster: what it starts, says and leaves."""
 
-import csv
 import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
 from harness import below, command_line, process_table, run, wait_until
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "contrib" / "bench"))
+
+from pmi2x_bench.record import rows_of  # noqa: E402
 
 PROGRAM = "libexec/pmi2x/pmi2x-bench-launch"
 COLUMNS = "test method nodes ranks_per_node source outcome".split()
@@ -26,8 +30,7 @@ def startup(prefix):
 
 
 def rows(path):
-    lines = path.read_text().splitlines()
-    return list(csv.DictReader(l for l in lines if not l.startswith("#")))
+    return list(rows_of(path.read_text().splitlines()))
 
 
 def have(found, outcome="ok"):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pmi2x bench collectives is made of: matrix, limits, steps, report, plots."""
+"""What all of pmi2x bench shares, and its commands: collectives, launch, tasks."""

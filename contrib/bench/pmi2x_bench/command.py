@@ -73,6 +73,10 @@ def say(lines):
             raise BenchError(f"standard output: {error}") from None
 
 
+def say_tables(lines, *more):
+    say(["\n".join(lines).strip("\n"), *more])
+
+
 class Progress:
     """One line that is written over on a terminal, and one a step elsewhere."""
 

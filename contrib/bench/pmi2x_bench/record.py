@@ -1,67 +1,116 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results as CSV, and back: every single time, and where it was measured."""
+"""Results in memory, and as CSV: every single value, and where it was measured. All
+CSV files of pmi2x begin with their notes, in lines that begin with #."""
 
 import csv
 import os
 import platform
 import re
+import statistics
 
-from . import layout
 from .errors import BenchError
-from .matrix import OPS, PHASES, Peer, Point
-from .report import Results
-from .steps import Sample
 
-COLUMNS = (
-    "op mpi variant nodes ranks_per_node layout ranks bytes repeat round phase "
-    "seconds part_seconds wait_seconds clock puts wall_seconds cpu_seconds"
-).split()
+
+class Sample:
+    """What one run has measured. times: seconds, or what else is measured; busy: CPU
+    seconds of this machine meanwhile, or None."""
+
+    def __init__(self, times, repeat=1, busy=None):
+        self.times, self.repeat, self.busy = times, repeat, busy
+
+
+class Results:
+    """Samples, texts of failures and reasons for nothing, by key, in the order in
+    which they came."""
+
+    def __init__(self):
+        self.samples, self.failures, self.skips = {}, {}, {}
+
+    def add(self, key, sample):
+        self.samples.setdefault(key, []).append(sample)
+
+    def fail(self, key, text):
+        self.failures.setdefault(key, []).append(text)
+
+    def skip(self, key, reason):
+        self.skips[key] = reason
+
+    def of(self, key):
+        return self.samples.get(key, [])
+
+    def values(self, key, field="times", place=None):
+        """Of all samples; place: those at one place of each."""
+        rows = [getattr(sample, field) for sample in self.of(key)]
+        return [value for row in rows
+                for value in (row if place is None else row[place : place + 1])]
+
+    def median(self, *what):
+        values = self.values(*what)
+        return statistics.median(values) if values else None
+
+    def pairs(self, key, other):
+        """Median times of both, of the same repeat."""
+        theirs = {s.repeat: statistics.median(s.times) for s in self.of(other)}
+        return [(statistics.median(s.times), theirs[s.repeat])
+                for s in self.of(key) if s.repeat in theirs]
+
+    def keys(self):
+        """Of samples and failures."""
+        return list(dict.fromkeys([*self.samples, *self.failures]))
+
+
+# ---- the machine ----
 
 
 def machine():
     """What the times of one machine depend on, in a line."""
-    model, memory = platform.machine(), ""
     with open("/proc/cpuinfo") as file:
         found = re.search(r"^model name\s*: (.*)$", file.read(), re.M)
-        model = found[1].strip() if found else model
+    model = found[1].strip() if found else platform.machine()
     with open("/proc/meminfo") as file:
         kb = int(re.search(r"MemTotal:\s+(\d+)", file.read())[1])
-        memory = f"{kb / 2**20:.0f} GiB"
     cores = len(os.sched_getaffinity(0))
-    return f"{cores} x {model}, {memory}, Linux {platform.release()}"
+    return f"{cores} x {model}, {kb / 2**20:.0f} GiB, Linux {platform.release()}"
 
 
-def sample_rows(point, peer, sample):
-    head = [point.op, *peer, point.nodes, point.per_node, point.layout]
-    head += [point.ranks, point.bytes, sample.repeat]
-    busy = "" if sample.busy is None else f"{sample.busy:.2f}"
-    tail = [sample.clock, sample.puts, f"{sample.wall:.3f}", busy]
-    phases = {**sample.phases, "": sample.times}
-    for i in range(len(sample.times)):
-        for name in PHASES.get(point.op, ("",)):
-            extra = [
-                row[i] if not name and i < len(row) and title else ""
-                for row, title in (
-                    (sample.parts, OPS[point.op].part),
-                    (sample.waits, OPS[point.op].wait),
-                )
-            ]
-            yield [*head, i + 1, name, f"{phases[name][i]:.9f}", *extra, *tail]
+# ---- CSV ----
 
 
-class RowWriter:
+def rows_of(lines):
+    """{column: text} of each row; notes are no rows."""
+    return csv.DictReader(line for line in lines if not line.startswith("#"))
+
+
+def number(text):
+    """A column's type: a number, or nothing."""
+    return float(text) if text else None
+
+
+def one_of(what, names):
+    """A column's type: one of some words."""
+
+    def parse(text):
+        if text not in names:
+            raise ValueError(f"there is no {what} {text}")
+        return text
+
+    return parse
+
+
+class Writer:
     """Writes rows as they come, and at once: a program that is killed leaves
-    what it had. notes: {name: text}, kept as comments at the beginning."""
+    what it had. notes: {name: text}."""
 
     def __init__(self, file, notes, columns):
         """file: None when nothing is to be written."""
         self.file = file
         if file:
-            for name, text in notes.items():
-                file.write(f"# {name}: {text}\n")
-            self.rows([columns])
+            file.writelines(f"# {name}: {text}\n" for name, text in notes.items())
+        self.rows([columns])
 
     def rows(self, rows):
+        if not self.file:
+            return
         try:
             csv.writer(self.file, lineterminator="\n").writerows(rows)
             self.file.flush()
@@ -69,87 +118,49 @@ class RowWriter:
             raise OSError(error.errno, error.strerror, self.file.name) from None
 
 
-class Writer(RowWriter):
-    """Of samples."""
+class Form:
+    """The columns of a program's CSV files, {name: type}. part: the column that says
+    which operation or test a row is about, or None."""
 
-    def __init__(self, file, notes):
-        super().__init__(file, notes, COLUMNS)
+    def __init__(self, program, part, **columns):
+        self.program, self.part, self.columns = program, part, columns
 
-    def add(self, point, peer, sample):
-        if self.file:
-            self.rows(sample_rows(point, peer, sample))
+    def writer(self, file, notes):
+        return Writer(file, notes, self.columns)
 
+    def row(self, texts):
+        if None in texts.values():
+            raise ValueError("a row has too few columns")
+        return {name: kind(texts[name]) for name, kind in self.columns.items()}
 
-def number(text):
-    return float(text) if text else None
+    def read_file(self, path):
+        """({column: value} of each row, {name: text} of the notes)"""
+        with open(path, newline="") as file:
+            lines = file.read().splitlines()
+        notes = dict(re.findall(r"^# (\w+): (.*)$", "\n".join(lines), re.M))
+        rows = rows_of(lines)
+        if rows.fieldnames != list(self.columns):
+            raise ValueError(f"this is no CSV file of {self.program}")
+        return [self.row(row) for row in rows], notes
 
-
-def add_row(results, steps, source, row):
-    point = Point(
-        row["op"],
-        int(row["nodes"]),
-        int(row["ranks_per_node"]),
-        layout.parse(row["layout"]),
-        int(row["bytes"]),
-    )
-    peer = Peer(row["mpi"], row["variant"])
-    key = source, point, peer, row["repeat"]
-    if key not in steps:
-        sample = Sample(row["clock"], row["puts"], float(row["wall_seconds"]))
-        sample.repeat = f"{source}-{row['repeat']}"
-        sample.busy = number(row["cpu_seconds"])
-        steps[key] = sample
-        results.add(point, peer, sample)
-    sample, value = steps[key], float(row["seconds"])
-    if row["phase"]:
-        sample.phases.setdefault(row["phase"], []).append(value)
-        return
-    sample.times.append(value)
-    for column, into in ("part_seconds", sample.parts), (
-        "wait_seconds",
-        sample.waits,
-    ):
-        if row[column]:
-            into.append(float(row[column]))
+    def read(self, paths, option=""):
+        """(path and {column: value} of each row, notes on each part) of several files
+        together. Notes: {part: {name: text}}, a line for each file that says something
+        else. option: what errors begin with."""
+        found, notes = [], {}
+        for path in paths:
+            try:
+                rows, of_file = self.read_file(path)
+            except (BenchError, OSError, ValueError, csv.Error) as error:
+                raise BenchError(f"{option}{path}: {error}") from None
+            found += [(path, row) for row in rows]
+            for part in {row.get(self.part) for row in rows}:
+                add_notes(notes.setdefault(part, {}), of_file)
+        return found, notes
 
 
-def read_rows(path, columns, program, notes):
-    """The rows of a file that RowWriter has written; its notes go into notes."""
-    with open(path, newline="") as file:
-        lines = file.read().splitlines()
-    for line in lines:
-        match = re.match(r"# (\w+): (.*)", line)
-        if match:
-            notes[match[1]] = match[2]
-    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    if rows.fieldnames != columns:
-        raise BenchError(f"{path} is no CSV file of this {program}")
-    return rows
-
-
-def add_notes(notes, parts, of_file):
-    """parts, operations or tests, come from this file, too. notes: {part:
-    {name: text}}, a line for each file that says something else."""
-    for part in parts:
-        texts = notes.setdefault(part, {})
-        for name, text in of_file.items():
-            lines = texts.get(name, "").splitlines()
-            if text not in lines:
-                texts[name] = "\n".join([*lines, text])
-
-
-def read(paths):
-    """Results of several files together, and the notes on each operation."""
-    results, steps, notes = Results([], []), {}, {}
-    for path in paths:
-        ops, of_file = set(), {}
-        try:
-            for row in read_rows(path, COLUMNS, "pmi2x bench collectives", of_file):
-                add_row(results, steps, path, row)
-                ops.add(row["op"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BenchError(f"{path}: {error}") from None
-        add_notes(notes, ops, of_file)
-    results.points = list(dict.fromkeys(p for p, _ in results.samples))
-    results.peers = list(dict.fromkeys(q for _, q in results.samples))
-    return results, notes
+def add_notes(notes, more):
+    for name, text in more.items():
+        lines = notes.get(name, "").splitlines()
+        if text not in lines:
+            notes[name] = "\n".join([*lines, text])

@@ -16,13 +16,15 @@ import unittest
 BENCH = pathlib.Path(__file__).resolve().parents[3] / "contrib" / "bench"
 sys.path.insert(0, str(BENCH))
 
-from pmi2x_bench import limits, steps  # noqa: E402
+from pmi2x_bench import limits  # noqa: E402
+from pmi2x_bench.collectives import steps  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
 from pmi2x_bench.launch import allocation, capacity, counters, fit, matrix  # noqa: E402
 from pmi2x_bench.launch import plots, programs, record, report  # noqa: E402
 from pmi2x_bench.launch import simulated, sources, strace  # noqa: E402
 from pmi2x_bench.launch.measure import Measuring  # noqa: E402
 from pmi2x_bench.launch.plan import Plan  # noqa: E402
+from pmi2x_bench.record import Sample  # noqa: E402
 
 NONE, PMI2, PMI2X = matrix.methods("none,pmi2,pmi2x")
 
@@ -87,7 +89,7 @@ class Late(unittest.TestCase):
             calls.append((test, config, timeout))
             if test == "pmi" and config == (4, 1) and timeout > 120:
                 raise sources.Late(600, ["srun"])
-            return sources.Sample(1.0)
+            return Sample([1.0])
 
         slurm = Source("private", 99)
         slurm.measure = measure
@@ -96,7 +98,7 @@ class Late(unittest.TestCase):
         options = types.SimpleNamespace(
             quiet=True, repeats=3, timeout=600, trial_timeout=100
         )
-        measuring = Measuring(options, planned, record.Writer(None, {}))
+        measuring = Measuring(options, planned, record.FORM.writer(None, {}))
         self.assertEqual(measuring.run(), 1)
         late = [config for test, config, limit in calls[2:] if test == "pmi"]
         self.assertEqual(late, [(2, 1), (4, 1), (2, 1), (2, 1)])
@@ -260,7 +262,7 @@ def results_of(*triples):
     for config, method, test, times in triples:
         key = report.Key("private", test, config, method)
         for repeat, seconds in enumerate(times, 1):
-            found.add(key, repeat, seconds)
+            found.add(key, Sample([seconds], repeat))
     return found
 
 
@@ -289,7 +291,7 @@ class Tables(unittest.TestCase):
             *(((n, 1), PMI2X, "true", [n * 1.0]) for n in (2, 4, 8, 16))
         )
         key = report.Key("emulated", "true", (32, 1), PMI2X)
-        results.add(key, 1, 0.001)
+        results.add(key, Sample([0.001]))
         found = [f for _, _, f in report.fits(results) if f]
         self.assertEqual({f.high for f in found}, {16})
         self.assertIn("no fit for 2 of 4", "\n".join(report.growth(results)))
@@ -329,16 +331,20 @@ class Files(unittest.TestCase):
 
     def test_there_and_back(self):
         file = io.StringIO()
-        writer = record.Writer(file, {"machine": "m"})
+        writer = record.FORM.writer(file, {"machine": "m"})
+
+        def write(*row):
+            writer.rows([record.row(*row)])
+
         key = report.Key("private", "pmi", (4, 2), PMI2X)
-        writer.add(key, 1, 0.5, 0.25, "ok")
+        write(key, 1, "ok", "", 0.5, 0.25)
         self.assertTrue(file.getvalue().endswith(",0.500000000,0.25,ok,\n"))
-        writer.add(key, 2, None, None, "failed", "exit code 1\n  x, y")
+        write(key, 2, "failed", "exit code 1\n  x, y")
         other = key._replace(source="-", method=NONE)
-        writer.add(other, 0, None, None, "skipped", "no PMI")
+        write(other, 0, "skipped", "no PMI")
         results, notes = self.read(file.getvalue())
         self.assertEqual(notes, {"pmi": {"machine": "m"}})
-        self.assertEqual(list(results.times[key].values()), [0.5])
+        self.assertEqual(results.values(key), [0.5])
         self.assertEqual(results.failures[key], ["exit code 1 / x, y"])
         self.assertEqual(results.skips[other], "no PMI")
 
@@ -346,7 +352,7 @@ class Files(unittest.TestCase):
         for text in "", "a,b\n1,2\n":
             with self.assertRaisesRegex(BenchError, "no CSV file"):
                 self.read(text)
-        head = ",".join(record.COLUMNS)
+        head = ",".join(record.FORM.columns)
         good = "pmi,pmi2x,own,4,2,8,private,1,0.5,,ok,"
         self.read(f"{head}\n{good}\n")
         for old, new in (

@@ -17,9 +17,10 @@ import time
 from .. import place
 from ..command import Progress, open_csv
 from ..errors import BenchError
-from ..record import RowWriter
+from ..record import Writer
+from ..report import block
 
-from . import allocation, capacity, fit, matrix, report, strace
+from . import allocation, capacity, fit, matrix, strace
 from .waiting import wait_for
 
 CONFIGS, METHODS = "4x16", "none,pmi2,pmi2x"
@@ -242,18 +243,15 @@ def table(found, methods, markdown):
     for kind, config in dict.fromkeys((kind, config) for kind, config, _ in found):
         lines = list(lines_of_launches(found, kind, config, methods))
         head = f"/bin/true on {matrix.named(config)}, {KINDS[kind]}, medians"
-        yield from report.headed(head, markdown)
-        titles = list(dict.fromkeys(title for cells in lines for title in cells))
-        yield from report.lines_of(titles, lines, markdown)
+        yield from block(head, lines, markdown)
     grown = list(growth(found))
     if grown:
-        yield from report.headed("growth of the CPU time: a + c*N", markdown)
-        yield from report.lines_of(list(grown[0]), grown, markdown)
+        yield from block("growth of the CPU time: a + c*N", grown, markdown)
 
 
 def write(path, notes, found):
     with open_csv(path) as file:
-        writer = RowWriter(file, notes, COLUMNS)
+        writer = Writer(file, notes, COLUMNS)
         for (kind, config, method), figures in found.items() if file else ():
             writer.rows([kind, *config, *method, *name, f"{value:.3f}"]
                         for name, value in figures.items())

@@ -6,7 +6,7 @@ import sys
 from ..command import Progress
 from ..errors import BenchError
 
-from . import matrix, plan, programs, report, sources
+from . import matrix, plan, programs, record, report, sources
 
 
 def key_of(cell):
@@ -22,13 +22,16 @@ class Measuring:
         self.results = report.Results()
         self.late = {}  # {(source, test, method): its smallest that was late}
 
+    def write(self, *row):
+        self.writer.rows([record.row(*row)])
+
     def skip(self, cell):
         self.results.skip(key_of(cell), cell.reason)
-        self.writer.add(key_of(cell), 0, None, None, "skipped", cell.reason)
+        self.write(key_of(cell), 0, "skipped", cell.reason)
 
     def fail(self, cell, repeat, text):
         self.results.fail(key_of(cell), text)
-        self.writer.add(key_of(cell), repeat, None, None, "failed", text)
+        self.write(key_of(cell), repeat, "failed", text)
 
     def try_all(self):
         """A small step of each kind: it warms up, and shows what cannot be."""
@@ -83,10 +86,10 @@ class Measuring:
                 trial = cell.source, cell.test, cell.method
                 self.late.setdefault(trial, cell.config)
             return
-        self.results.add(key_of(cell), repeat, sample.seconds)
-        self.writer.add(
-            key_of(cell), repeat, sample.seconds, sample.busy, "ok"
-        )
+        sample.repeat = repeat
+        self.results.add(key_of(cell), sample)
+        (seconds,) = sample.times
+        self.write(key_of(cell), repeat, "ok", "", seconds, sample.busy)
 
     def measure_all(self):
         """All that there is, then all of it again: a run that is interrupted

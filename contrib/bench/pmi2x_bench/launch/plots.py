@@ -4,7 +4,7 @@
 import os
 
 import pmi2x_plot
-from ..plots import Curve, directories, draw
+from ..collectives.plots import Curve, directories, draw
 
 from .matrix import TESTS
 from .report import Group
@@ -20,10 +20,10 @@ def size_of(way, key):
 def series(results, test, way):
     """{group: [(size, median, minimum, maximum)]}"""
     found = {}
-    for key, times in results.times.items():
+    for key in results.samples:
         if key.test == test:
             group = Group(key.source, test, key.method, key.config[1])
-            values = sorted(times.values())
+            values = sorted(results.values(key))
             point = size_of(way, key), results.median(key), values[0], values[-1]
             found.setdefault(group, []).append(point)
     return {group: sorted(points) for group, points in found.items()}
@@ -31,7 +31,7 @@ def series(results, test, way):
 
 def curves(results, test, way):
     found = series(results, test, way)
-    methods = list(dict.fromkeys(key.method for key in results.times))
+    methods = list(dict.fromkeys(key.method for key in results.samples))
     widths = sorted({group.per_node for group in found})
     for group, points in found.items():
         label = f"{group.method}, {group.per_node} a node, {group.source}"

@@ -4,7 +4,8 @@
 import collections
 import statistics
 
-from ..report import markdown_lines, show_time, text_lines
+from .. import record
+from ..report import block, show_time
 
 from . import fit
 from .matrix import TESTS, named
@@ -15,36 +16,15 @@ Key = collections.namedtuple("Key", "source test config method")
 Group = collections.namedtuple("Group", "source test method per_node")
 
 
-class Results:
-    """By key: {repeat: seconds}, texts of failures, reasons for nothing."""
-
-    def __init__(self):
-        self.times, self.failures, self.skips = {}, {}, {}
-
-    def add(self, key, repeat, seconds):
-        self.times.setdefault(key, {})[repeat] = seconds
-
-    def fail(self, key, text):
-        self.failures.setdefault(key, []).append(text)
-
-    def skip(self, key, reason):
-        self.skips[key] = reason
-
-    def median(self, key):
-        found = self.times.get(key)
-        return statistics.median(found.values()) if found else None
-
+class Results(record.Results):
     def keys(self):
-        """Of times and failures: by size, then in the order they came in."""
-        found = list(dict.fromkeys([*self.times, *self.failures]))
-        return sorted(found, key=lambda k: (k.config[0] * k.config[1], k.config))
+        """By size, then in the order they came in."""
+        return sorted(super().keys(), key=lambda k: (k.config[0] * k.config[1], k.config))
 
     def above_true(self, key):
         """Median over the repeats of what a test takes more than /bin/true."""
-        bare = self.times.get(key._replace(test="true"), {})
-        mine = self.times.get(key, {})
-        both = [mine[repeat] - bare[repeat] for repeat in mine if repeat in bare]
-        return statistics.median(both) if both else None
+        pairs = self.pairs(key, key._replace(test="true"))
+        return statistics.median(mine - bare for mine, bare in pairs) if pairs else None
 
 
 def against(results, key, first):
@@ -65,7 +45,7 @@ def row(results, key, first):
         "how": key.source,
     }
     failed = len(results.failures.get(key, []))
-    times = list(results.times.get(key, {}).values())
+    times = results.values(key)
     if times:
         cells["median"] = show_time(statistics.median(times))
         cells["min"], cells["max"] = show_time(min(times)), show_time(max(times))
@@ -82,15 +62,6 @@ def row(results, key, first):
     return cells
 
 
-def lines_of(titles, found, markdown):
-    titles = [t for t in titles if any(cells.get(t) for cells in found)]
-    return (markdown_lines if markdown else text_lines)(titles, found)
-
-
-def headed(text, markdown):
-    return ["", f"**{text}**\n" if markdown else text]
-
-
 def table(results, markdown=False):
     """Lines: a block for each test."""
     keys = results.keys()
@@ -101,18 +72,16 @@ def table(results, markdown=False):
         methods = list(dict.fromkeys(key.method for key in mine))
         first = methods[0] if len(methods) > 1 else None
         found = [row(results, key, first) for key in mine]
-        titles = list(dict.fromkeys(title for cells in found for title in cells))
         head = f"{test}: {TESTS[test]}, the whole launch"
         if any(key.source == "simulated" for key in mine):
             head += "; simulated: its exchange alone"
-        yield from headed(head, markdown)
-        yield from lines_of(titles, found, markdown)
+        yield from block(head, found, markdown)
 
 
 def legend(results):
     """What the labels mean, of those that occur."""
     for label in LABELS:
-        if any(key.source == label for key in results.times):
+        if any(key.source == label for key in results.samples):
             yield f"{label}: {LABELS[label]}"
 
 
@@ -218,8 +187,7 @@ def growth(results, markdown=False):
     every = list(fits(results))
     found = [fit_row(*entry) for entry in every if entry[2]]
     if found:
-        yield from headed("growth: a + b*log2 N + c*N, least squares", markdown)
-        yield from lines_of(list(found[0]), found, markdown)
+        yield from block("growth: a + b*log2 N + c*N, least squares", found, markdown)
     few = len(every) - len(found)
     if few and found:
         yield ""

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figures of the simulator: the exchange of an MPI_Init, without the launch."""
 
-import csv
 import os
 import re
 import tempfile
 
 from ..errors import BenchError
-from ..steps import run_program
+from ..collectives.steps import run_program
+from ..record import Sample, rows_of
 
-from .sources import Late, Sample, failure
+from .sources import Late, failure
 
 # What carries the exchange of a method, as the simulator calls it.
 PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "mpi-pmi2", "hydra": "hydra-star"}
@@ -42,7 +42,7 @@ def scenario(config, method, machine):
 def seconds_of(path):
     """From the first rank's entry to the last one's exit, of all operations."""
     with open(path, newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["number"] != "0"]
+        rows = [row for row in rows_of(file) if row["number"] != "0"]
     if not rows or any(row["failed"] != "0" for row in rows):
         raise BenchError("pmi2x sim run: an operation has failed")
     begin = min(float(row["first_entry_s"]) for row in rows)
@@ -85,4 +85,4 @@ class Simulated:
                 raise Late(wall, [self.program])
             if code != 0:
                 raise failure(code, err)
-            return Sample(seconds_of(paths[1]))
+            return Sample([seconds_of(paths[1])])

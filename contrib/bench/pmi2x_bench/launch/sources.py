@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where a figure can come from: Slurm, or the agents without Slurm."""
 
-import collections
 import os
 import shutil
 
 from .. import limits, place
 from ..errors import BenchError
-from ..steps import (
+from ..record import Sample
+from ..collectives.steps import (
     LINES_SHOWN,
     busy_seconds,
     own_lines_first,
@@ -28,9 +28,6 @@ LABELS = {
 FAKE_NODES_MAX = 4096
 FAKE_NODE_KB = 1024
 FAKE_PORTS = 4000  # of the range that it takes without being asked
-
-Sample = collections.namedtuple("Sample", "seconds busy", defaults=(None,))
-
 
 class Late(BenchError):
     """It was not done in the time that it may take."""
@@ -71,7 +68,7 @@ class Launched:
             raise failure(code, err)
         programs.check(test, config[0] * config[1], out)
         busy = busy_seconds() - before if self.one_machine else None
-        return Sample(wall, busy)
+        return Sample([wall], busy=busy)
 
 
 class Slurm(Launched):

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What was measured: as a table, as CSV and back, and as a plot."""
 
-import collections
 import os
-import statistics
 
 import pmi2x_plot
-from ..errors import BenchError
-from ..record import read_rows
-from ..report import markdown_lines, show_time, text_lines
 
+from .. import record
+from ..report import block, show_time
 from .rows import COST, OURS, RATE, ROWS, TIME, UNITS
 
-COLUMNS = "row what round nodes value unit".split()
-TITLES = "row what median against must verdict".split()
-Value = collections.namedtuple("Value", COLUMNS)
+FORM = record.Form(
+    "pmi2x bench dvm", None, row=record.one_of("row", ROWS), what=str, round=int,
+    nodes=str, value=float, unit=str)
 BAR = 0.32  # inches of a plot
 
 
@@ -29,43 +26,35 @@ def show(value, unit):
     return f"{text} {unit}".strip()
 
 
-class Results:
-    """Values by row and what was measured, in the order in which they came."""
+class Results(record.Results):
+    """By row and what was measured."""
 
     def __init__(self):
-        self.values, self.failures, self.nodes = {}, {}, {}
+        super().__init__()
+        self.nodes = {}  # of a row
 
-    def add(self, value):
-        self.values.setdefault((value.row, value.what), []).append(value.value)
-        self.nodes[value.row] = value.nodes
-
-    def fail(self, row, what, text):
-        self.failures[row, what] = text
-
-    def median(self, row, what):
-        values = self.values.get((row, what))
-        return statistics.median(values) if values else None
+    def put(self, row, what, number, nodes, value):
+        self.add((row, what), record.Sample([value], number))
+        self.nodes[row] = nodes
 
     def speed(self, row, what):
         """How many times as fast as this ours is; None when either is not known."""
-        ours, other = self.median(row, OURS), self.median(row, what)
+        ours, other = self.median((row, OURS)), self.median((row, what))
         if not ours or not other or what == OURS or what in UNITS:
             return None
         return ours / other if ROWS[row].unit == RATE else other / ours
 
     def whats(self, row):
-        found = [key for key in [*self.values, *self.failures] if key[0] == row]
-        return list(dict.fromkeys(what for _, what in found))
+        return [what for of, what in self.keys() if of == row]
 
     def rows(self):
-        keys = [*self.values, *self.failures]
-        return [row for row in ROWS if any(key[0] == row for key in keys)]
+        return [row for row in ROWS if self.whats(row)]
 
 
 def judge(results, row, what):
     """(ratio, bar, whether it is met) as text; what has no bar says nothing."""
     speed, bar = results.speed(row, what), ROWS[row].bars.get(what)
-    most, value = ROWS[row].most.get(what), results.median(row, what)
+    most, value = ROWS[row].most.get(what), results.median((row, what))
     against = f"{speed:.2f}x" if speed else ""
     if most is not None and value is not None:
         must, good = f"at most {show(most, unit_of(row, what))}", value <= most
@@ -77,7 +66,7 @@ def judge(results, row, what):
 
 
 def cells(results, row, what):
-    value = results.median(row, what)
+    value = results.median((row, what))
     shown = "not done" if value is None else show(value, unit_of(row, what))
     against, must, verdict = judge(results, row, what)
     return {"what": what, "median": shown, "against": against, "must": must,
@@ -86,35 +75,25 @@ def cells(results, row, what):
 
 def table(results, markdown):
     """Lines."""
-    lines = markdown_lines if markdown else text_lines
     for row in results.rows():
         nodes = f", {results.nodes[row]} nodes" if results.nodes.get(row) else ""
-        head = f"{row}: {ROWS[row].text}{nodes}"
-        yield f"**{head}**\n" if markdown else head
         found = [cells(results, row, what) for what in results.whats(row)]
-        yield from lines(TITLES[1:], found)
-        yield ""
+        yield from block(f"{row}: {ROWS[row].text}{nodes}", found, markdown)
 
 
 def missed(results):
     """(row, what) of bars that are not met."""
-    return [(row, what) for row, what in results.values
+    return [(row, what) for row, what in results.samples
             if judge(results, row, what)[2] == "MISSED"]
 
 
 def read(paths):
     """Results of files that were written earlier, and their notes."""
-    results, notes = Results(), {}
-    for path in paths:
-        try:
-            for line in read_rows(path, COLUMNS, "pmi2x bench dvm", notes):
-                if line["row"] not in ROWS:
-                    raise ValueError(f"there is no row {line['row']}")
-                line["value"] = float(line["value"])
-                results.add(Value(**line))
-        except (OSError, ValueError, TypeError) as error:
-            raise BenchError(f"{path}: {error}") from None
-    return results, notes
+    found, notes = FORM.read(paths)
+    results = Results()
+    for _, row in found:
+        results.put(*list(row.values())[:-1])
+    return results, notes.get(None, {})
 
 
 # ---- plot ----
@@ -124,8 +103,8 @@ def draw_row(axes, results, row):
     """A bar for each, the fastest on top where there is an order."""
     from matplotlib.ticker import EngFormatter
 
-    whats = [w for w in results.whats(row) if results.median(row, w) is not None]
-    values = [results.median(row, what) for what in whats]
+    whats = [what for of, what in results.samples if of == row]
+    values = [results.median((row, what)) for what in whats]
     colors = ["C0" if what.startswith(OURS) or what not in ROWS[row].bars else "C1"
               for what in whats]
     axes.barh(whats[::-1], values[::-1], color=colors[::-1], height=0.7)
@@ -141,7 +120,7 @@ def draw_row(axes, results, row):
 
 
 def plot(results, notes, path):
-    rows = [row for row in results.rows() if any(r == row for r, _ in results.values)]
+    rows = [row for row in results.rows() if any(r == row for r, _ in results.samples)]
     heights = [len(results.whats(row)) + 3 for row in rows]
     figure, axes = pmi2x_plot.panels(
         len(rows), 1, size=(9, BAR * sum(heights) + 0.6), squeeze=False,
@@ -156,7 +135,7 @@ def plot(results, notes, path):
 def plots(results, notes, options):
     """Paths of what was written."""
     for directory, kind in (options.svg, "svg"), (options.png, "png"):
-        if directory and results.values:
+        if directory and results.samples:
             path = os.path.join(directory, f"dvm.{kind}")
             plot(results, notes, path)
             yield path

@@ -10,7 +10,7 @@ import time
 from ..errors import BenchError
 from ..layout import BLOCK
 from ..matrix import Point
-from ..steps import MEETING_BYTES, parse_sample
+from ..collectives.steps import MEETING_BYTES, parse_sample
 
 from . import dvm, peers
 from .peers import TRUE

@@ -8,9 +8,9 @@ import textwrap
 
 import pmi2x_plot
 
-from .errors import BenchError
-from .layout import BLOCK
-from .matrix import NONE
+from ..errors import BenchError
+from ..layout import BLOCK
+from ..matrix import NONE
 
 # A curve is what one peer does for one operation; a figure has several.
 Curve = collections.namedtuple("Curve", "label color marker style points")
@@ -86,7 +86,7 @@ def curves(results, op, color, style="-", what=""):
         for i, (key, points) in enumerate(found.items()):
             line = []
             for p in sorted(points, key=lambda p: p.ranks):
-                times = results.times(p, peer)
+                times = results.values((p, peer))
                 if times:
                     middle = statistics.median(times)
                     line.append((p.ranks, middle, min(times), max(times)))

@@ -8,8 +8,9 @@ import sys
 import tempfile
 import time
 
-from .errors import BenchError
-from .matrix import NONE, NONE_MEET, OPS, PHASES
+from .. import record
+from ..errors import BenchError
+from ..matrix import NONE, NONE_MEET, OPS, PHASES
 
 MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
 LINES_SHOWN = 8  # of a step that failed
@@ -20,15 +21,14 @@ GIVEN_BACK = "are still not ready", "Unable to allocate resources: No error"
 LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
-class Sample:
+class Sample(record.Sample):
     """What one step has measured; times, parts and waits are seconds."""
 
     def __init__(self, clock, puts="none", wall=0.0):
+        super().__init__([])
         self.clock, self.puts, self.wall = clock, puts, wall
-        self.times, self.parts, self.waits = [], [], []
+        self.parts, self.waits = [], []
         self.phases = {}  # name: times of what a round does beside that
-        self.repeat = 1
-        self.busy = None  # CPU seconds of this machine during the step
         self.complaints = []  # lines on standard error
 
 
