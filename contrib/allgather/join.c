@@ -177,7 +177,7 @@ static void attach(struct join *j)
 {
 	struct pmi2x_ring *r = j->ring;
 	char token[PMI2_MAX_ATTRVALUE], name[KEY_MAX];
-	char why[TRANSPORT_REASON_MAX] = "the leader has not given it";
+	char why[TRANSPORT_REASON_MAX] = "the leader of the node has not put it";
 	int found = 0;
 
 	if (!j->grouped || r->index == 0 || r->group)

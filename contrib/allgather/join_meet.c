@@ -260,8 +260,7 @@ int join_blame(struct join *j, int error)
 				 "PMI has failed%s%s", r->rank, r->node,
 				 j->bad[0] ? "; " : "", j->bad);
 	if (j->bad[0])
-		return join_fail(j, PMI2_FAIL, "%s; not all ranks say so "
-				 "within %d s", j->bad, seconds);
+		return join_fail(j, PMI2_FAIL, "%s; not all ranks reported that within %d s", j->bad, seconds);
 	return join_fail(j, PMI2_FAIL, "rank %d on node %s: all ranks of the "
 			 "node have joined, but not all %d of the job within "
 			 "%d s", r->rank, r->node, r->size, seconds);

@@ -78,7 +78,7 @@ static int take_chunk(struct pmi2x_ring *r, enum ring_side side,
 	char *bundle;
 
 	if (c->total > bundle_max(r) || flow_received(&r->flow, side, c)) {
-		ring_blame(r, side, "sent a piece that does not come next");
+		ring_blame(r, side, "sent a piece out of order");
 		return -EPROTO;
 	}
 	bundle = store_bundle(&r->store, c->block, c->total);
@@ -118,7 +118,7 @@ int ring_on_message(void *arg, enum ring_side side, const void *data,
 	if (r->failed)
 		return 0;
 	if (frame_parse(&f, data, len)) {
-		ring_blame(r, side, "speaks another protocol");
+		ring_blame(r, side, "uses another protocol");
 		return -EPROTO;
 	}
 	if (f.kind == FRAME_CHUNK)

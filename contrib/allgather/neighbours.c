@@ -96,7 +96,6 @@ int value_parse(struct element_value *v, const char *text, char *why)
 	    strcmp(version, VERSION) == 0 && parse_fields(v, text) == 0)
 		return 0;
 	clear(v);
-	snprintf(why, TRANSPORT_REASON_MAX, "its value is truncated, or of "
-		 "another version of libpmi2x-allgather");
+	snprintf(why, TRANSPORT_REASON_MAX, "its value is truncated, or from another version of libpmi2x-allgather");
 	return -EPROTO;
 }

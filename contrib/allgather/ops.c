@@ -295,7 +295,7 @@ static void blame_silent(struct pmi2x_ring *r, int seconds)
 	enum ring_side side = silent_side(r, &never);
 
 	snprintf(text, sizeof(text), never ? "has not entered an allgather "
-		 "within %d s" : "nothing has come for %d s", seconds);
+		 "within %d s" : "no data arrived for %d s", seconds);
 	ring_blame(r, side, text);
 }
 

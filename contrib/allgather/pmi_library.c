@@ -119,8 +119,7 @@ bool pmi_find(pmi2x_ring_pmi *pmi, char *why, size_t size)
 		fill(pmi, library);
 	if (pmi_complete(pmi))
 		return true;
-	snprintf(why, size, "no PMI-2 library in this process%s%.200s: link "
-		 "libpmi2x, or name the library in PMI2X_ALLGATHER_PMI",
+	snprintf(why, size, "this process has no PMI-2 library%s%.200s: link libpmi2x, or name the library in PMI2X_ALLGATHER_PMI",
 		 named ? ": " : "", named ? named : "");
 	return false;
 }

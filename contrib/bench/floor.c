@@ -47,7 +47,7 @@ static bool parse_way(const char *text, const struct floor_way **way)
 			return true;
 		}
 	}
-	fprintf(stderr, "floor: there is no mode '%s'\n", text);
+	fprintf(stderr, "floor: unknown mode '%s'\n", text);
 	return false;
 }
 

@@ -41,7 +41,7 @@ static bool parse_way(const char *text, const struct lookup_way **way)
 			return true;
 		}
 	}
-	fprintf(stderr, "lookup: there is no method '%s'\n", text);
+	fprintf(stderr, "lookup: unknown method '%s'\n", text);
 	return false;
 }
 

@@ -100,8 +100,7 @@ static bool parse_op(struct bench *b)
 {
 	b->op = bench_op_find(optarg);
 	if (!b->op)
-		fprintf(stderr, "pmi2x-bench-rank: there is no operation "
-			"'%s'\n", optarg);
+		fprintf(stderr, "pmi2x-bench-rank: unknown operation '%s'\n", optarg);
 	return b->op != NULL;
 }
 

@@ -124,7 +124,7 @@ static void report_breakage(const struct conn *c, int error)
 
 	if (c->rank >= 0)
 		snprintf(who, sizeof(who), "rank %d: ", c->rank);
-	print_error("pmi2x: %s%s%s%s; no PMI call works any more\n", who,
+	print_error("pmi2x: %s%s%s%s; all further PMI calls fail\n", who,
 		 breakage(error), during ? " before its " : "",
 		 during ? during : "");
 }

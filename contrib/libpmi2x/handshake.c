@@ -241,8 +241,7 @@ static int init_pmi1(struct job *job)
 	if ((!env_int("PMI_RANK", &job->rank) &&
 	     !env_int("PMI_ID", &job->rank)) ||
 	    !env_int("PMI_SIZE", &job->size) || job->rank >= job->size) {
-		print_error("pmi2x: PMI_RANK and PMI_SIZE must say the "
-			 "rank and the number of processes\n");
+		print_error("pmi2x: PMI_RANK and PMI_SIZE must be the rank and the number of processes\n");
 		return -EINVAL;
 	}
 	env_int("PMI_SPAWNED", &spawned);

@@ -23,7 +23,7 @@ void sim_fail(struct sim *s, const char *fmt, ...)
 void sim_add(struct sim *s, struct event e)
 {
 	if (e.at > SIM_TIME_MAX)
-		sim_fail(s, "the simulated time passes %.0f s: name shorter times or smaller factors",
+		sim_fail(s, "the simulated time exceeds %.0f s: use shorter times or smaller factors",
 			 units_seconds(SIM_TIME_MAX));
 	else if (events_add(&s->events, e))
 		return;

@@ -105,7 +105,7 @@ static int read_pair(struct reader *r, char *line)
 			    r->section, keys_names(r->section, names,
 						   sizeof(names)));
 	if (come_again(r, index))
-		return fail(r, "%s: is there twice", key);
+		return fail(r, "%s: is given twice", key);
 	if (!keys_set(r->s, index, value, r->line, &allowed))
 		return fail(r, "%s: allowed is %s", key, allowed);
 	return 0;

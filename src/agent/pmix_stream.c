@@ -102,13 +102,13 @@ static void on_input(void *arg, size_t n)
 		rc = grow_message(s);
 	if (rc && s->stream)
 		lose(s, rc == -ENOMEM ?
-		     "is left: no memory for what it sends" :
-		     "is left: it has sent what is no message of its protocol");
+		     "sent more than there is memory for; its connection is closed" :
+		     "sent an invalid message; its connection is closed");
 }
 
 static void on_end(void *arg, int error)
 {
-	lose(arg, error == -ENOBUFS ? "is left: it does not read" : "died");
+	lose(arg, error == -ENOBUFS ? "does not read its messages; its connection is closed" : "died");
 }
 
 /* ---- writing ---- */

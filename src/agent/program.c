@@ -118,7 +118,7 @@ static void want_topology(void *arg)
 	struct program *p = arg;
 
 	if (rc)
-		log_debug(&p->log, "the topology of the node cannot be asked for: %s",
+		log_debug(&p->log, "cannot request the topology of the node: %s",
 			  strerror(-rc));
 }
 
@@ -284,9 +284,9 @@ static void cannot_begin(struct program *p, int rc)
 {
 	char why[256];
 
-	snprintf(why, sizeof(why), "the agent of a node cannot begin: %s",
+	snprintf(why, sizeof(why), "the agent of a node cannot start: %s",
 		 rc == -EPROTONOSUPPORT ?
-		 "pmi2x-agent and the plugin that started it are of different releases: install both of one" :
+		 "pmi2x-agent and the plugin are from different releases of pmi2x: install both from the same release" :
 		 strerror(-rc));
 	log_error(&p->log, "%s", why);
 	kill_step(p, why);

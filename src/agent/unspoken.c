@@ -5,6 +5,6 @@
 void unspoken_say(const struct log_hook *log, uint32_t ranks)
 {
 	log_error(log,
-		  "none of the %u ranks has spoken PMI, although the program needs an MPI library: each was alone, if it has used that; \"pmi2x check --mpi PROGRAM\" says what it speaks",
+		  "none of the %u ranks used PMI, although the program needs an MPI library: if it used MPI, each rank ran as a singleton; \"pmi2x check --mpi PROGRAM\" shows which PMI the program uses",
 		  ranks);
 }

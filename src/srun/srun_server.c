@@ -52,7 +52,7 @@ static void name_of(const struct srun_server *h, const struct link *l,
 		snprintf(out, 80, "node %.64s",
 			 h->host.node_name(h->host.arg, position));
 	else
-		snprintf(out, 80, "the node at position %u", position);
+		snprintf(out, 80, "the node of index %u", position);
 }
 
 static void met_build(struct srun_server *h, const struct link *l)
@@ -164,7 +164,7 @@ static void on_link_end(void *arg, struct link *l, int error)
 	if (error == -EPROTONOSUPPORT)
 		met_protocol(h, l);
 	else if (error && link_is_proved(l))
-		log_debug(h->log, "the link to the node at position %u ended: "
+		log_debug(h->log, "the link to the node of index %u ended: "
 			  "%s", link_peer(l)->position, link_strerror(error));
 	if (link_is_proved(l)) {
 		agent_lost(a, error);
@@ -465,7 +465,7 @@ int srun_server_start(struct srun_server **out,
 	if (rc) {
 		if (o->parent_fd >= 0)
 			close(o->parent_fd);
-		log_error(log, "cannot start srun's end of PMI: %s",
+		log_error(log, "srun cannot start its PMI service: %s",
 			  strerror(-rc));
 		return rc;
 	}

@@ -200,7 +200,7 @@ void srun_server_status(void *arg, uint32_t query, uint32_t position,
 		return;
 	rc = step_status_add(h->status.asked, position, data, len);
 	if (rc)
-		log_debug(h->log, "the status of the node at position %u is "
+		log_debug(h->log, "the status of the node of index %u is "
 			  "left out: %s", position, strerror(-rc));
 	if (step_status_complete(h->status.asked))
 		end_query(h);

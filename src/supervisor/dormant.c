@@ -65,7 +65,7 @@ static int listen_somewhere(struct starter *s)
 					   s->step->position, i));
 	if (fd == -EADDRINUSE)
 		log_info(s->log,
-			 "the %u ports at which other nodes look for this one are taken: it takes another one, and they are told through slurmd",
+			 "the %u ports where other nodes expect this node are in use: the node listens on another port, and tells them through slurmd",
 			 STEP_PORT_TRIES);
 	for (uint32_t p = o->port_first; fd == -EADDRINUSE && p <= o->port_last;
 	     p++)

@@ -114,7 +114,7 @@ void service_send(struct starter *s, const struct host_msg *m)
 	if ((rc != -ENOBUFS && rc != -ENOMEM) || s->service.deaf)
 		return;
 	s->service.deaf = true;
-	log_error(s->log, "the agent of node %s is killed: it does not read answers, of which %u are kept (%s)",
+	log_error(s->log, "killed the agent of node %s: the agent does not read its answers, of which %u wait (%s)",
 		  starter_node_name(s), s->service.out.count, strerror(-rc));
 	child_kill(&s->service.agent);
 }
@@ -200,7 +200,7 @@ void service_log(struct starter *s, const struct host_msg *m)
 		return;
 	}
 	if (s->service.lines_lost)
-		log_error(s->log, "%u lines of the programs beside the step are left out: they wrote too many",
+		log_error(s->log, "%u log lines of the agent and its helpers are left out: the limit of lines was reached",
 			  s->service.lines_lost);
 	s->service.lines_lost = 0;
 	child_text(line, sizeof(line), m);
@@ -297,7 +297,7 @@ bool service_fits(struct starter *s, const char *name, const struct host_msg *m)
 		return true;
 	child_text(build, sizeof(build), m);
 	snprintf(why, sizeof(why),
-		 "node %.64s: %s (build %s) speaks version %u to the plugin, and the plugin (build %.128s) version %u: install both of one release",
+		 "node %.64s: %s (build %s) has version %u of the protocol, the plugin (build %.128s) version %u: install both from the same release",
 		 starter_node_name(s), name, build, m->number, s->step->build,
 		 HOST_VERSION);
 	log_error(s->log, "%s", why);
@@ -387,7 +387,7 @@ static void agent_died(struct starter *s)
 		return;
 	}
 	snprintf(why, sizeof(why),
-		 "the agent of node %.64s has died: it was killed (by the user, or for want of memory: see the kernel's log there)",
+		 "the agent of node %.64s has died: it was killed (by the user, or for lack of memory: see the kernel's log there)",
 		 starter_node_name(s));
 	if (s->service.killed)
 		return;
@@ -426,7 +426,7 @@ static int read_message(struct starter *s)
 		take_message(s, &m);
 	if (rc != -EPROTO)
 		return rc;
-	log_error(s->log, "the agent of node %s sends what makes no sense; it is ended",
+	log_error(s->log, "killed the agent of node %s: the agent sent an invalid message",
 		  starter_node_name(s));
 	child_kill(&s->service.agent);
 	return rc;
@@ -462,9 +462,9 @@ static bool is_late(struct starter *s)
 
 	if (!v->leaving || (!v->job_is_over && starter_now() < v->limit))
 		return false;
-	log_error(s->log, "the agent of node %s does not end%s; it is killed",
+	log_error(s->log, "killed the agent of node %s: the agent did not end in time%s",
 		  starter_node_name(s),
-		  v->job_is_over ? " although its job has" : "");
+		  v->job_is_over ? ": the job is over" : "");
 	child_kill(&v->agent);
 	return true;
 }

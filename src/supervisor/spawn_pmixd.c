@@ -301,7 +301,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 		fail(s, "crashed: signal ", text);
 		break;
 	default:
-		fail(s, "sends what makes no sense", "");
+		fail(s, "sent an invalid message", "");
 	}
 }
 
@@ -312,7 +312,7 @@ static void on_end(struct starter *s)
 				   service_step_ends_here(s)))
 		end(s);
 	else
-		fail(s, "has died: it was killed (by the user, or for want of memory: see the kernel's log there)",
+		fail(s, "has died: it was killed (by the user, or for lack of memory: see the kernel's log there)",
 		     "");
 }
 
@@ -333,7 +333,7 @@ void pmix_event(struct starter *s, bool ended)
 		on_end(s);
 		break;
 	default:
-		fail(s, "sends what makes no sense", "");
+		fail(s, "sent an invalid message", "");
 	}
 }
 

@@ -63,7 +63,7 @@ static void end_in(struct starter *s, enum topology_state state)
 
 static void fail(struct starter *s, const char *why)
 {
-	log_info(s->log, "the topology of node %s cannot be shared: %s; its ranks find it out by themselves",
+	log_info(s->log, "ranks of node %s get no topology file: %s; each rank reads the topology itself",
 		 starter_node_name(s), why);
 	end_in(s, TOPOLOGY_FAILED);
 }
@@ -333,7 +333,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 		fail(s, why);
 		break;
 	default:
-		fail(s, "pmi2x-topology sends what makes no sense");
+		fail(s, "pmi2x-topology sent an invalid message");
 	}
 }
 
@@ -343,7 +343,7 @@ static void died(struct starter *s)
 	if (s->service.killed || service_step_ends_here(s))
 		end_in(s, TOPOLOGY_FAILED);
 	else
-		fail(s, "pmi2x-topology has ended without a word: it was killed (by the user, or for want of memory)");
+		fail(s, "pmi2x-topology was killed (by the user, or for lack of memory)");
 }
 
 void topology_event(struct starter *s)
@@ -361,7 +361,7 @@ void topology_event(struct starter *s)
 		died(s);
 		break;
 	default:
-		fail(s, "pmi2x-topology sends what makes no sense");
+		fail(s, "pmi2x-topology sent an invalid message");
 	}
 }
 
@@ -382,7 +382,7 @@ void topology_check(struct starter *s)
 	if (topology_left_ms(s))
 		return;
 	child_kill(&s->topology.child);
-	fail(s, "pmi2x-topology takes longer than a minute; it is killed");
+	fail(s, "killed pmi2x-topology: it took longer than a minute");
 }
 
 int topology_open(struct starter *s)

@@ -154,7 +154,7 @@ static int end_thread(struct starter *s)
 static void abandon_thread(struct starter *s)
 {
 	log_error(s->log,
-		  "the thread of the agent's starter does not end; leaving it");
+		  "the supervisor thread does not end: leaving it behind");
 	thread_keep_code();
 	child_become_root();
 	child_kill(&s->service.agent);
@@ -240,7 +240,7 @@ int starter_run(struct starter *s)
 	s->running = !rc;
 	if (!rc)
 		return 0;
-	log_error(s->log, "cannot start the thread of the agent's starter: %s",
+	log_error(s->log, "cannot start the supervisor thread: %s",
 		  strerror(-rc));
 	idle_refuse_ranks(s);
 	return rc;

@@ -41,7 +41,7 @@ struct idle {
 	int doorbell;
 	bool wants_pmix; /* pmi2x-pmixd is due, too */
 	bool pidfd_later; /* a rank's pidfd can be had when it is needed */
-	struct registration *ranks; /* by slot; fd -1: it has not registered */
+	struct registration *ranks; /* by slot; fd -1: the daemon has not registered */
 	uint32_t count;
 	char closed_by[PMI_PROCESS_NAME_MAX]; /* agent_options.closed_by, or "" */
 	int error; /* why it cannot wait any longer, a negative errno; 0 */

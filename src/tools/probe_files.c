@@ -137,7 +137,7 @@ static bool list_libraries(struct probe_files *f, struct own *own,
 	if (own->audited || !is_trusted(own->loader)) {
 		make_printable(own->loader);
 		fprintf(stderr,
-			"pmi2x-probe: %s: its loader, %s, is not the system's, or runs code of the program: not run to list the libraries\n",
+			"pmi2x-probe: %s: the libraries are not listed: the loader %s is not the system's, or runs code of the program\n",
 			path, own->loader[0] ? own->loader : "none");
 		return false;
 	}
@@ -196,9 +196,9 @@ static int read_program(struct probe_files *f, struct own *own, const char *path
 
 static const char *what_is_wrong(int error)
 {
-	return error == -ENOEXEC ? "no program for this machine" :
+	return error == -ENOEXEC ? "not a program for this machine" :
 	       error == -EINVAL  ? "a damaged program" :
-	       error == -EACCES  ? "no file that may be executed" :
+	       error == -EACCES  ? "not an executable file" :
 				   strerror(-error);
 }
 

@@ -77,7 +77,7 @@ static int speaks_by_itself(const struct probe_look *l)
 static int speaks_nothing(const struct probe_look *l)
 {
 	return verdict("no PMI",
-		       "what it opens as it runs is not known: --run tells",
+		       "libraries that it opens at run time are not known: use --run",
 		       "with any --mpi", PROBE_NO_CLIENT);
 }
 
@@ -122,7 +122,7 @@ static int report_script(const struct probe_files *files)
 {
 	row("program", files->paths[0]);
 	row2("a script", files->script, "which may start anything");
-	row("speaks", "not known without running it: --run tells");
+	row("speaks", "not known before it runs: use --run");
 	return PROBE_UNKNOWN;
 }
 

@@ -86,7 +86,7 @@ bool node_list_read(struct nodes *n, const char *list)
 			   "%N %T %v", NULL };
 
 	if (probe_process_read(expand, ASK_S, add_node, n) || n->count == 0) {
-		fprintf(stderr, "pmi2x-probe: %s is no node list\n", list);
+		fprintf(stderr, "pmi2x-probe: %s is not a node list\n", list);
 		return false;
 	}
 	if (probe_process_read(states, ASK_S, note_slurm_state, n))

@@ -75,7 +75,7 @@ static bool read_plugin_dir(char *out)
 	*out = '\0';
 	if (!probe_process_read(argv, ASK_S, note_plugin_dir, out) && *out)
 		return true;
-	fputs("pmi2x-probe: \"scontrol show config\" does not tell PluginDir; "
+	fputs("pmi2x-probe: \"scontrol show config\" does not show PluginDir; "
 	      "are slurmctld and munge running?\n", stderr);
 	return false;
 }
@@ -257,7 +257,7 @@ static void print_libpmix(const struct node *node)
 
 	if (!strcmp(state, "missing")) {
 		shown = "-";
-		verdict = "missing: no Open MPI there (packages libpmix2, pmix)";
+		verdict = "missing: Open MPI cannot run there (packages libpmix2, pmix)";
 	} else if (!strcmp(state, "no answer")) {
 		shown = "-";
 		verdict = state;
@@ -288,8 +288,7 @@ static void print_stuck(const struct nodes *n)
 		printf("%s%s", comma, n->items[i].name);
 		comma = ",";
 	}
-	fputs(" to end a job. Most\noften a step of pmi2x has come there before slurmd "
-	      "knew the plugin. See that\nthe plugin is in its place. From Slurm 23.11 on, "
+	fputs(" to end a job. The usual\nreason: a step of pmi2x ran there before slurmd knew the plugin. Check that the\nplugin is installed there. From Slurm 23.11 on, "
 	      "run \"scontrol reconfigure\" and\nwait two minutes. Before 23.11, run "
 	      "\"systemctl restart slurmd\" there: systemd\nkills that slurmd after 90 "
 	      "seconds, and running jobs go on. A long epilog, or a\nprocess that cannot be "
@@ -346,8 +345,7 @@ int probe_nodes(const char *list)
 	if (read_plugin_dir(dirs) && node_list_read(&nodes, list)) {
 		look_here(dirs, &here);
 		if (!look_there(&nodes, dirs))
-			fputs("pmi2x-probe: srun did not end well; what it "
-			      "did tell is below\n", stderr);
+			fputs("pmi2x-probe: srun failed; the results that it reported are below\n", stderr);
 		status = print_table(&nodes, &here, dirs);
 	}
 	node_list_free(&nodes);

@@ -213,7 +213,7 @@ static bool op_fetch(const struct probe *p, char **args)
 		return probe_fail(p, "fetch: 1 to %d ranks", p->size);
 	PMIX_Capabilities("fetch", can, sizeof(can));
 	if (strcmp(can, "1"))
-		return probe_fail(p, "fetch: this PMI server cannot");
+		return probe_fail(p, "fetch: this PMI server does not support it");
 	kvs_pair(p->rank, FETCH_NUMBER, key, value);
 	if (PMI2_KVS_Put(key, value))
 		return probe_fail(p, "fetch: put failed");
@@ -448,7 +448,7 @@ static bool op_spawn(const struct probe *p, char **args)
 	if (p->rank != 0)
 		return true;
 	if (!own_path(path, sizeof(path)))
-		return probe_fail(p, "spawn: where am I?");
+		return probe_fail(p, "spawn: own path not found");
 	maxprocs[0] = (int)n;
 	rc = PMI2_Job_Spawn(1, cmds, argcs, argvs, maxprocs, NULL, NULL, 1,
 			    preputs, jobid, sizeof(jobid), NULL);

@@ -107,7 +107,7 @@ static void on_broken(struct world *w, void *arg, uint64_t number)
 		return;
 	head_tell_to_end(p);
 	link_close(p->link, 0);
-	on_node_ended(p, "nothing was heard of it");
+	on_node_ended(p, "no message from the daemon");
 }
 
 static void on_node_send(void *arg, uint32_t position, const void *data, size_t len)
@@ -123,7 +123,7 @@ static void on_node_break(void *arg, uint32_t position, const char *why)
 {
 	struct head_process *h = arg;
 
-	if (!strcmp(why, "nothing was heard of it"))
+	if (!strcmp(why, "no message from the daemon"))
 		after(h->w, 0, on_broken, h->nodes[position], 0);
 	else
 		failed(h->w, "head %u cannot read what node %u says: %s", h->number, position,

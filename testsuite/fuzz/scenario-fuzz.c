@@ -69,7 +69,7 @@ static void simulate(const struct scenario *s)
 	if (!sim)
 		check_message(error, "");
 	else if (sim_run(sim))
-		FUZZ_CHECK(strstr(sim->error, "the simulated time passes"));
+		FUZZ_CHECK(strstr(sim->error, "the simulated time exceeds"));
 	sim_free(sim);
 }
 

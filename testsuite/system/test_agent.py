@@ -124,7 +124,7 @@ def test_stopped_when_the_step_ends(cluster, faulty):
     step.end()
     assert step.seen("done") == RANKS
     said = cluster.log_of("n3")[before:]
-    assert "the agent of node n3 does not end; it is killed" in said, said
+    assert "killed the agent of node n3: the agent did not end in time" in said, said
 
 
 def agent_groups(cluster, node):
@@ -149,7 +149,7 @@ def test_memory_of_its_group_is_used_up(cluster, faulty, site):
     (limit,) = filter(pathlib.Path.exists, places)
     limit.write_text(str(LITTLE))
     step.make("go")
-    result = step.fails("the agent of node n2 has died: .*want of memory")
+    result = step.fails("the agent of node n2 has died: .*lack of memory")
     assert not step.seen("done"), result
 
 

@@ -11,7 +11,7 @@ from harness import wait_until
 
 STEP = ["-N2", "-n4"]
 ALLOCATION = ["-N2", "--ntasks-per-node=2"]
-TOLD = "none of the 4 ranks has spoken PMI"
+TOLD = "none of the 4 ranks used PMI"
 
 
 @pytest.fixture

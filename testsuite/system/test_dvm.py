@@ -129,7 +129,7 @@ def test_an_output_that_nobody_reads(one, tmp_path):
 
 def test_more_than_there_is(local):
     result = local("run", "-n9", "true").failed()
-    result.says("fit on these 2 nodes (8 cores) under no circumstances: a node has 4 cores")
+    result.says("can never fit on these 2 nodes (8 cores): a node has at most 4 cores")
 
 
 def test_gpus(dvm):
@@ -155,7 +155,7 @@ def test_time_limit(local):
     result = local("run", "--time", "0:1", "sleep", "60")
     assert result.code == 128 + signal.SIGTERM
     assert time.monotonic() - begin < 30
-    result.says("its time was over")
+    result.says("the time limit of the task was reached")
 
 
 def test_who_does_not_hear_is_killed(dvm):
@@ -205,7 +205,7 @@ def test_several(dvm):
         (["up", "--local", "1", "--slots", "0"], "--slots is"),
         (["up", "--local", "1", "--counter", "x"], "--counter is"),
         (["up", "--local", "1", "--name", "a/b"], "cannot be the name"),
-        (["run"], "which program"),
+        (["run"], "name a program"),
         (["run", "-n", "x", "true"], "ranks must be"),
         (["run", "--mem", "1X", "true"], "--mem"),
         (["run", "--time", "soon", "true"], "--time"),

@@ -44,7 +44,7 @@ def test_a_log_that_somebody_has_to_read(dvm, env):
     kill_daemons(env, 1)
     wait_until(lambda: any(node["state"] == "lost" for node in status(dvm)["nodes"]))
     log = pathlib.Path(env["PMI2X_DVM_DIR"]) / "local/log"
-    dvm("down").ok().says(f"what went wrong is in {log}")
+    dvm("down").ok().says(f"the log is in {log}")
     assert left(env) == ["local", "local/log"]
     assert " is lost: " in log.read_text()
     dvm("up", "--local", "2").ok()
@@ -72,13 +72,13 @@ def test_one_that_does_not_come_up(dvm, env, tmp_path):
     assert left(env) == []
     env.update(IN_JOB)
     quiet = dvm("up", "-N", "2", "--launcher", "sh -c 'exit 3'").failed()
-    quiet.says("what starts the daemons has ended, with exit code 3")
-    assert "what went wrong" not in quiet.stderr
+    quiet.says("the command that starts the daemons has ended, with exit code 3")
+    assert "the log is in" not in quiet.stderr
     assert left(env) == []
     says = "sh -c 'echo no such host >&2; exit 3'"
     told = dvm("up", "-N", "2", "--launcher", says).failed()
     log = pathlib.Path(env["PMI2X_DVM_DIR"]) / "job4711/log"
-    told.says(f"what went wrong is in {log}")
+    told.says(f"the log is in {log}")
     assert log.read_text() == "no such host\n"
 
 
@@ -90,7 +90,7 @@ def test_many_of_one_name_that_come_and_go(dvm, env):
         if came.code == 0:
             dvm("down").ok()
             return True
-        assert "is up already" in came.stderr or "another DVM has" in came.stderr
+        assert "is up already" in came.stderr or "another DVM uses" in came.stderr
         return False
 
     def often(_):

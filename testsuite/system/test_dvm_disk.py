@@ -113,7 +113,7 @@ def test_a_disk_that_fails_refuses_submits_and_says_so(dvm, env, disk, journal, 
     disk.fail("fdatasync", errno.EDQUOT, -1)
     child = begin("submit", "true")
     wait_until(lambda: status(dvm)["journal"] == os.strerror(errno.EDQUOT))
-    dvm("submit", "true").failed().says("no task of the request is taken")
+    dvm("submit", "true").failed().says("no task of the request is accepted")
     assert "Disk quota exceeded" in dvm("status").ok().stdout
     assert child.poll() is None
     disk.fail("fdatasync", 0, 0)
@@ -135,7 +135,7 @@ def test_a_failed_sync_of_the_directory_loses_nothing(dvm, env, disk, journal):
     assert not [f for f in files if "(deleted)" in f and "journal" in f]
     kill_head(env)
     result = dvm(*UP, "--resume", journal.parent).ok()
-    result.says(f"{MANY + 50} tasks have ended, 0 go on")
+    result.says(f"{MANY + 50} tasks have ended, 0 continue")
     assert dvm("submit", "true").ok().lines == [str(MANY + 51)]
 
 

@@ -146,7 +146,7 @@ def test_a_node_that_dies_under_an_mpi_program(local, env, raw):
     number = local("submit", "-n2", "-N2", *waits).ok().lines
     wait_until(lambda: status(local)["running"] == 1)
     kill_one(env, "pmi2x-dvmd")
-    local("wait", *number).failed().says("the nodes on which it could run are lost")
+    local("wait", *number).failed().says("all nodes that could run the task are lost")
     local("run", "-n2", "-N1", *map(str, raw("exchange", "1"))).ok()
 
 

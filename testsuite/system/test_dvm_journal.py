@@ -91,7 +91,7 @@ def test_what_ran_is_run_again_or_lost(dvm, env, journal, tmp_path):
     dvm("submit", "sh", "-c", work).ok()
     wait_until(lambda: status(dvm)["running"] == 1)
     kill_head(env)
-    resume(dvm, journal).says("1 of them had been started")
+    resume(dvm, journal).says("1 of these had been started")
     wait_until(lambda: status(dvm)["running"] == 1)
     kill_head(env)
     go.touch()
@@ -101,7 +101,7 @@ def test_what_ran_is_run_again_or_lost(dvm, env, journal, tmp_path):
     wait_until(lambda: status(dvm)["running"] == 1)
     kill_head(env)
     resume(dvm, journal, "--once").says("1 are lost")
-    assert "it ran when the head was lost" in dvm("show", "2").ok().stdout
+    assert "the task was running when the head was lost" in dvm("show", "2").ok().stdout
     assert ends(journal) == {1: 1, 2: 1}
 
 
@@ -127,13 +127,13 @@ def test_one_head_at_a_time(dvm, journal):
 def test_a_journal_that_is_there_is_not_begun_again(dvm, env, journal):
     dvm("run", "true").ok()
     kill_head(env)
-    dvm(*UP, "--journal", journal.parent).failed().says("go on with it by --resume")
-    resume(dvm, journal).says("1 tasks have ended, 0 go on")
+    dvm(*UP, "--journal", journal.parent).failed().says("continue with --resume")
+    resume(dvm, journal).says("1 tasks have ended, 0 continue")
 
 
 def test_no_journal(dvm, tmp_path):
-    dvm(*UP, "--resume", tmp_path / "none").failed().says("nothing to go on with")
-    dvm(*UP, "--resume", "a", "--journal", "b").failed().says("give one of them")
+    dvm(*UP, "--resume", tmp_path / "none").failed().says("there is nothing to resume")
+    dvm(*UP, "--resume", "a", "--journal", "b").failed().says("give one of the two")
 
 
 def head_of(env):
@@ -172,7 +172,7 @@ def test_a_damaged_journal(dvm, env, journal):
     result = resume(dvm, journal)
     result.says(f"bytes at offset {at} are damaged")
     result.says(f"cut off at offset {len(data)}")
-    result.says("8 tasks have ended, 1 go on")
+    result.says("8 tasks have ended, 1 continue")
     assert (journal.parent / "journal.damaged").read_bytes().startswith(data)
     dvm("wait").ok()
     assert ends(journal) == dict.fromkeys(range(1, 10), 1)
@@ -248,9 +248,9 @@ def test_a_report_of_a_damaged_journal(dvm, env, journal):
 def test_a_report_of_no_journal(dvm, tmp_path):
     dvm("report", tmp_path / "none").failed().says("there is no journal in")
     dvm("report", tmp_path).failed().says("there is no journal in")
-    dvm("report").failed().says("say the directory")
+    dvm("report").failed().says("name the directory")
     (tmp_path / "journal").write_text("something else")
-    dvm("report", tmp_path).failed().says("is none")
+    dvm("report", tmp_path).failed().says("not those of a journal")
 
 
 # ---- other journals ----
@@ -264,10 +264,10 @@ def test_other_journals(dvm, env, journal):
     dvm(*UP, "--resume", journal.parent).failed().says("has version 3")
     data[0] += 1
     journal.write_bytes(data)
-    dvm(*UP, "--resume", journal.parent).failed().says("is none")
+    dvm(*UP, "--resume", journal.parent).failed().says("not those of a journal")
     if os.getuid() == 0:
         os.chown(journal, 1, -1)
-        dvm(*UP, "--resume", journal.parent).failed().says("is not yours")
+        dvm(*UP, "--resume", journal.parent).failed().says("is not your file")
 
 
 ONCE_LONG = "[ $PMI2X_DVM_INSTANCE = 1 ] || exec sleep 600"
@@ -298,7 +298,7 @@ def test_a_head_that_is_told_to_end(dvm, env, short, tmp_path):
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     assert [ends(journal)[i] for i in ids] == [1, 0, 0]
     again = resume(dvm, journal)
-    again.says("1 tasks have ended, 2 go on, 1 of them had been started")
+    again.says("1 tasks have ended, 2 continue, 1 of these had been started")
     dvm("wait").ok()
     assert ends(journal) == dict.fromkeys(ids, 1)
 
@@ -317,7 +317,7 @@ def test_tasks_that_are_kept(dvm, short):
 
 def test_tasks_cannot_be_kept_without_a_journal(dvm):
     dvm("up", "--local", "1").ok()
-    dvm("down", "--keep").failed().says("there is no journal")
+    dvm("down", "--keep").failed().says("needs a journal")
     dvm("down").ok()
 
 
@@ -329,7 +329,7 @@ def test_all_nodes_are_lost(dvm, env, journal):
         if name == "pmi2x-dvmd":
             os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
-    resume(dvm, journal).says("0 tasks have ended, 9 go on, ")
+    resume(dvm, journal).says("0 tasks have ended, 9 continue, ")
 
 
 def send(number, pids):
@@ -370,7 +370,7 @@ def test_tasks_that_are_ended_with_their_daemons(dvm, env, journal, tmp_path, fi
     wait_until(lambda: gone(ranks + daemons))
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))  # the head ends without nodes
     assert set(ends(journal).values()) == {0}
-    resume(dvm, journal).says("0 tasks have ended, 9 go on")
+    resume(dvm, journal).says("0 tasks have ended, 9 continue")
 
 
 def test_a_batch_that_is_begun_again(dvm, env, prefix, tmp_path):
@@ -410,7 +410,7 @@ def test_a_batch_that_is_terminated(dvm, env, prefix, tmp_path):
     wait_until(lambda: status(dvm)["running"] == full)
     child.terminate()
     log = pathlib.Path(env["PMI2X_DVM_DIR"]) / "local/log"
-    wait_until(lambda: "it is to end" in log.read_text())
+    wait_until(lambda: "the head is stopping" in log.read_text())
     (tmp_path / "go").touch()
     assert child.wait(30) == 1
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))

@@ -45,8 +45,8 @@ def test_json_lines_of_which_one_is_wrong(local):
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines) + " \r\nno json\n"
     result = local("submit", "--wait", "--json", "-", stdin=text).failed()
-    result.says("line 5 of - is refused: it is no JSON object")
-    result.says("line 2 of - is refused: rnaks: there is no such key")
+    result.says("line 5 of - is rejected: not a JSON object")
+    result.says("line 2 of - is rejected: rnaks: unknown key")
     result.says("2 tasks: 2 done, 0 failed, 2 refused")
 
 
@@ -55,13 +55,13 @@ def test_lines_that_are_no_text(local, tmp_path):
     lines = tmp_path / "lines"
     lines.write_bytes(b"true\n" * 1500 + b"touch here\0 not\ntouch \xff\ntrue\n")
     result = local("batch", lines, cwd=tmp_path).failed()
-    result.says(f"line 1501 of {lines} is refused: it has a zero byte")
-    result.says(f"line 1502 of {lines} is refused: an argument is no UTF-8 text")
+    result.says(f"line 1501 of {lines} is rejected: the line contains a NUL byte")
+    result.says(f"line 1502 of {lines} is rejected: an argument is not UTF-8 text")
     result.says("1501 tasks: 1501 done, 0 failed, 2 refused")
     assert not (tmp_path / "here").exists()
     no_text = os.fsdecode(b"\xff")
     result = local("submit", "--wait", "test", ":::", "x", no_text, "y").failed()
-    result.says("task 2 is refused: an argument is no UTF-8 text")
+    result.says("task 2 is rejected: an argument is not UTF-8 text")
     result.says("2 tasks: 2 done, 0 failed, 1 refused")
 
 
@@ -79,7 +79,7 @@ def test_a_batch_that_cannot_be_begun(dvm, env, tmp_path):
 def test_memory_of_large_nodes(local):
     """Bytes need no unit; what no node has is refused for that."""
     local("submit", "--wait", "--mem", "100000000", "true").ok()
-    local("submit", "--mem", "8T", "true").failed().says("under no circumstances")
+    local("submit", "--mem", "8T", "true").failed().says("can never fit")
     local("submit", "--mem", "9999999T", "true").failed().says("is too much")
 
 

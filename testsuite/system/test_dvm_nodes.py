@@ -123,7 +123,7 @@ def test_a_client_on_another_node_that_is_killed(prefix, env, up, dvm):
 
 def test_a_file_that_others_can_read(client, dvm, up):
     up.chmod(0o640)
-    client({"PMI2X_DVM": str(up)}, "ps").failed().says("nobody else can read")
+    client({"PMI2X_DVM": str(up)}, "ps").failed().says("no other user may read")
     dvm("ps").ok()
 
 
@@ -169,7 +169,7 @@ def test_idle_connections_of_strangers_shut_out_nobody(client, dvm, env, up):
         assert states(dvm)["n0"] == "up"
         log = (up.parent / f"job{JOB}" / "log").read_text()
         assert log.count("refused a connection from") == 1
-        assert "too many wait to prove themselves" in log
+        assert "too many connections wait for authentication" in log
 
 
 PROBE_S = 15  # TCP_KEEPIDLE of a connection that is to end in a minute
@@ -221,7 +221,7 @@ def test_a_node_leaves(dvm, up, tmp_path):
     wait_until(lambda: status(dvm)["running"] == 1)
     assert dvm("shrink", "n1").ok().lines == ["1 nodes leave when nothing runs there"]
     assert states(dvm) == {"n0": "up", "n1": "leaving"}
-    dvm("shrink", "-N1").failed().says("that would be all nodes")
+    dvm("shrink", "-N1").failed().says("that would remove all nodes")
     go.touch()
     dvm("wait", *number).ok()
     wait_until(lambda: states(dvm)["n1"] == "left")
@@ -265,9 +265,9 @@ def test_nodes_that_come_later(local, hello):
     local("grow", "-N", "1").ok()
     assert states(local) == {f"local{i}": "left" if i == 2 else "up" for i in range(5)}
     assert "size 4 " in local("run", "-N4", "-n4", hello).ok().stdout
-    local("grow", "local7").failed().says("by their names, are for DVMs in a job of Slurm")
+    local("grow", "local7").failed().says("only a DVM in a Slurm job can grow by a job or by names")
     local("grow", "-N1", "local7").failed()
-    local("grow").failed().says("how many with -N")
+    local("grow").failed().says("their number with -N")
 
 
 def test_nodes_that_cannot_come(dvm, up, launcher):

@@ -72,7 +72,7 @@ def test_what_runs_goes_on(dvm, env, journal, tmp_path):
     lose_head(env)
     (tmp_path / "early").touch()
     result = resume(dvm, journal, "--once")
-    result.says("8 tasks are where they were started")
+    result.says("8 tasks still run on their nodes")
     result.says("0 are lost")
     assert daemons(env) == before
     wait_until(lambda: status(dvm)["ended"] == 1)
@@ -125,7 +125,7 @@ def test_head_that_was_taken_over_leaves_daemons_to_the_next(dvm, env, journal, 
     wait_until(lambda: len(ran(tmp_path)) == 3)
     first, before = head_of(env), daemons(env)
     result = resume(dvm, journal, "--name", "b", "--take-over", "--once")
-    result.says("3 tasks are where they were started")
+    result.says("3 tasks still run on their nodes")
     wait_until(lambda: has_ended(first))
     assert daemons(env) == before
     (tmp_path / "go").touch()
@@ -157,7 +157,7 @@ def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
     assert first.wait(30) == 1
     assert daemons(env) == before
     (tmp_path / "go").touch()
-    dvm(*command).ok().says(f"{running} tasks are where they were started")
+    dvm(*command).ok().says(f"{running} tasks still run on their nodes")
     assert ran(tmp_path) == {f"ran.{i}.0": 1 for i in range(1, 9)}
     assert ends(tmp_path / "j/journal") == dict.fromkeys(range(1, 9), 1)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
@@ -176,7 +176,7 @@ def test_an_mpi_program_over_nodes(dvm, env, journal, raw, tmp_path):
     dvm("submit", "-n4", "-N2", "sh", "-c", script).ok()
     wait_until(lambda: ran(tmp_path))
     lose_head(env)
-    resume(dvm, journal).says("1 tasks are where they were started")
+    resume(dvm, journal).says("1 tasks still run on their nodes")
     (tmp_path / "go").touch()
     dvm("wait").ok()
     assert ran(tmp_path) == {"ran.1.3": 1}
@@ -192,7 +192,7 @@ def test_no_head_comes(dvm, env, tmp_path):
     lose_head(env)
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     assert (tmp_path / "asked").exists()
-    resume(dvm, tmp_path / "j/journal").says("1 of them had been started")
+    resume(dvm, tmp_path / "j/journal").says("1 of these had been started")
     wait_until(lambda: ran(tmp_path) == {"ran.1.0": 2})
     dvm("down", "--cancel").ok()
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
@@ -207,8 +207,8 @@ def test_a_daemon_that_is_lost_with_the_head(dvm, env, journal, tmp_path):
     wait_until(lambda: len(daemons(env)) == 1)
     lose_head(env)
     result = resume(dvm, journal)
-    result.says("4 of them had been started")
-    result.says("4 tasks are where they were started")
+    result.says("4 of these had been started")
+    result.says("4 tasks still run on their nodes")
     assert len(daemons(env)) == 2
     assert max(before) in daemons(env)
     wait_until(lambda: sum(ran(tmp_path).values()) == 12)
@@ -251,7 +251,7 @@ def test_where_they_are_cannot_be_read(dvm, env, journal, tmp_path):
     where = journal.parent / "daemons"
     text = where.read_text()
     for wrong, says in (
-        (text.replace("pmi2x-dvm 1\n", "pmi2x-dvm 2\n"), "is of another version"),
+        (text.replace("pmi2x-dvm 1\n", "pmi2x-dvm 2\n"), "was written by another version"),
         (text.replace("node 1 ", "node 7 "), "is damaged"),
         (text[: text.index("secret")], "is damaged"),
     ):
@@ -259,9 +259,9 @@ def test_where_they_are_cannot_be_read(dvm, env, journal, tmp_path):
         dvm(*UP, "--resume", journal.parent).failed().says(says)
     where.write_text(text)
     where.chmod(0o644)
-    dvm(*UP, "--resume", journal.parent).failed().says("is not yours alone")
+    dvm(*UP, "--resume", journal.parent).failed().says("can be read by other users")
     where.chmod(0o600)
-    resume(dvm, journal).says("1 tasks are where they were started")
+    resume(dvm, journal).says("1 tasks still run on their nodes")
 
 
 def test_a_head_of_another_dvm(dvm, env, journal, tmp_path):
@@ -347,7 +347,7 @@ def test_a_head_that_is_killed_in_an_allocation(cluster, prefix, raw, tmp_path):
         "salloc", "-N4", "bash", "-c", text,
     ).ok()  # fmt: skip
     result.says("0 are lost")
-    result.says("5 tasks are where they were started")
+    result.says("5 tasks still run on their nodes")
     assert len([line for line in result.lines if line.split()[1:2] == ["up"]]) == 4
     assert ends(base / "j/journal") == dict.fromkeys(range(1, 42), 1)
     assert list(ran(base).values()) == [1] * 41
@@ -362,7 +362,7 @@ def test_a_spawn_whose_head_is_lost(dvm, env, journal, raw, tmp_path):
     [parent] = dvm("submit", "--pmi", *map(str, raw("spawn", child))).ok().lines
     wait_until(pid.exists)
     lose_head(env)
-    resume(dvm, journal).says("are where they were started")
+    resume(dvm, journal).says("still run on their nodes")
     dvm("wait", parent).ok()
     out = json.loads(dvm("show", "--json", parent).ok().stdout)["out"]
     assert "spawn answered" in out and "rc 0" not in out

@@ -98,11 +98,11 @@ def test_a_task_that_names_a_node(many):
 def test_only_the_largest_can_have_it(many):
     ids = many("submit", "--wait", "-N2", "-n4", "true").ok()
     ids.says("1 done")
-    many("run", "-n5", "true").failed().says("under no circumstances")
+    many("run", "-n5", "true").failed().says("can never fit")
 
 
 def test_nodes_come_to_one_of_them(many):
-    many("grow", "-N1").failed().says(f"say which with --dvm {NAME}.1 to {NAME}.3")
+    many("grow", "-N1").failed().says(f"choose one with --dvm {NAME}.1 to {NAME}.3")
     many("grow", "--dvm", f"{NAME}.2", "-N1").ok()
     assert len(status(many)["nodes"]) == NODES + 1
 
@@ -121,10 +121,10 @@ def test_one_that_dies_harms_no_other(many, env, prefix):
         pass
     _, said = waits.communicate(timeout=60)
     assert waits.returncode == 1
-    assert f"the DVM {NAME}.2 has gone, and with it 1 tasks" in said
+    assert f"lost the DVM {NAME}.2, and with it 1 tasks" in said
     assert "4 tasks: 3 done, 1 failed" in said
     many("submit", "--wait", "--array", "1-20", "true").ok().says("20 done")
-    assert f"DVM {NAME}.2 is not up any more." in many("status").ok().stdout
+    assert f"DVM {NAME}.2 is no longer up." in many("status").ok().stdout
     many("show", "2").failed().says(f"the DVM {NAME}.2 is not up")
 
 
@@ -145,8 +145,8 @@ def test_journals(dvm, env, tmp_path):
 
 
 def test_wrong_numbers(dvm, env):
-    dvm("up", "--local", "2", "--dvms", "3").failed().says("3 DVMs need as many nodes")
-    dvm("up", "--local", "2", "--dvms", "2", "--dvm-nodes", "1").failed().says("give one of them")
+    dvm("up", "--local", "2", "--dvms", "3").failed().says("3 DVMs need at least 3 nodes")
+    dvm("up", "--local", "2", "--dvms", "2", "--dvm-nodes", "1").failed().says("give one of the two")
     dvm("up", "--local", "2", "--name", "a.2").failed().says("--name a and --dvms")
     assert not living(env["PMI2X_DVM_DIR"])
 

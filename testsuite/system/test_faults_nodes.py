@@ -315,8 +315,8 @@ def leave_bytes(spool, count):
 def socket_complaints(cluster):
     log = cluster.log_of("n2")
     return len(re.findall(
-        r"pmi2x: cannot make the socket \S+: No space left on device; if other "
-        r"nodes cannot connect to this one, .* make room in SlurmdSpoolDir", log
+        r"pmi2x: cannot create the socket \S+: No space left on device; other "
+        r"nodes cannot ask this node to connect to them: make room in SlurmdSpoolDir", log
     ))
 
 
@@ -465,5 +465,5 @@ def test_no_room_for_the_topology(small, small_cluster, raw):
             result = small_cluster.srun(*step).ok()
             assert result.lines.count("n2 unavailable") == 2, result
             assert len(re.findall(r"^n3 /\S+ 444 ", result.stdout, re.M)) == 2, result
-    said = r"topology of node n2 cannot be shared: cannot write \S+: No space left"
+    said = r"ranks of node n2 get no topology file: cannot write \S+: No space left"
     assert len(re.findall(said, small_cluster.log_of("n2"))) == 2

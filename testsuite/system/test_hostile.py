@@ -310,7 +310,7 @@ def test_socket_of_the_step(step):
     paths = list(step.cluster.dir.glob("spool/n1/pmi2x-*"))
     assert len(paths) == 1 and paths[0].stat().st_mode & 0o777 == 0o600, paths
     step.begin()
-    ignored = "which asks node n1 to connect, is ignored"
+    ignored = "ignored a message through slurmd that asks node n1 to connect"
     before = step.cluster.log_of("n1").count(ignored)
     for header in (
         struct.pack(">II", 0, 4) + b"wxyz",

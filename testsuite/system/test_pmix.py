@@ -568,7 +568,7 @@ def test_what_is_spawned_dies(cluster, exercise):
     step = f"srun --mpi=pmi2x --overlap -N2 -n2 {exercise} deserted - {exercise} die"
     result = cluster.run("salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step)
     assert result.lines.count("deserted") == 2, result
-    result.says(", which has ended without it")
+    result.says(", which ended before the connection was made")
 
 
 @pytest.mark.parametrize(
@@ -583,7 +583,7 @@ def test_what_is_spawned_dies(cluster, exercise):
 def test_one_of_what_is_spawned_ends(deserted, command, who):
     """Before it starts, while its step goes on: nobody waits for it."""
     result = deserted(command)
-    ended = rf"cannot connect with rank {who} \(node n\d+\) of pmi2x\S+, which has ended"
+    ended = rf"cannot connect with rank {who} \(node n\d+\) of pmi2x\S+, which ended"
     assert re.search(ended, result.stderr), result
 
 
@@ -601,7 +601,7 @@ def test_who_has_spawned_ends(cluster, exercise, scratch):
     argv = ["salloc", "-N2", "--ntasks-per-node=4", "sh", "-c", step]
     result = cluster.run(*argv, timeout=60).ok()
     assert "forsaken" in result.lines, result
-    result.says(", which has ended without it")
+    result.says(", which ended before the connection was made")
 
 
 def test_the_parents_do_not_meet(cluster, exercise, scratch):

@@ -155,7 +155,7 @@ def test_requeue_after_a_crash(own, submit):
     job.wait_for("done")
     wait_until(lambda: not own.sockets())
     logs = [path.read_text() for path in own.dir.glob("log/slurmd.*.log")]
-    assert not [log for log in logs if "cannot make the socket" in log]
+    assert not [log for log in logs if "cannot create the socket" in log]
 
 
 def test_a_requeued_batch_of_tasks(own, submit, prefix, tmp_path):

@@ -73,7 +73,7 @@ def test_memory_of_an_agent_is_used_up(cluster, faulty):
     with memory_group(8 << 20) as group:
         (group / "cgroup.procs").write_text(str(cluster.agent("n2")))
         step.make("go")
-        result = step.fails("the agent of node n2 has died: .*want of memory")
+        result = step.fails("the agent of node n2 has died: .*lack of memory")
     assert not step.seen("done"), result
 
 

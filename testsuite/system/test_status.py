@@ -216,7 +216,7 @@ def test_bad_values(srun):
     """srun says which value is none; the step runs."""
     for name in "PMI2X_STALL_REPORT", "PMI2X_COLLECTIVE_TIMEOUT":
         result = srun("-n1", "true", env={name: "-1"}).ok()
-        result.says(name).says("is no value")
+        result.says(name).says("is not a value")
 
 
 def test_live_of_no_step(tool):

@@ -78,7 +78,7 @@ def test_directory_that_anybody_may_write_is_not_used(cluster, raw):
         for place in places:
             place.chmod(0o755)
     assert set(seen(result).values()) == {"unavailable"}
-    wait_until(lambda: "may be written by others than root" in cluster.log_of("n1"))
+    wait_until(lambda: "other users than root and SlurmUser can write to" in cluster.log_of("n1"))
 
 
 def test_with_the_agent(cluster, raw):

@@ -165,7 +165,7 @@ static void link_ended(struct neighbour *n, int error)
 	}
 	if (error == -EPROTO || error == -EMSGSIZE)
 		snprintf(why, sizeof(why),
-			 "node %s sent a message that makes no sense; the connection to it is closed",
+			 "node %s sent an invalid message; its connection is closed",
 			 name);
 	else
 		snprintf(why, sizeof(why),

@@ -67,7 +67,7 @@ static void log_unproved(struct peers *p)
 {
 	if (!p->met_unproved)
 		log_info(p->node->log,
-			 "a message through slurmd, which asks node %s to connect, is ignored: it does not prove that it is of this step; where nodes do not find each other, install one version of pmi2x on all",
+			 "ignored a message through slurmd that asks node %s to connect: the sender did not prove that it belongs to this step; if nodes do not find each other, install the same version of pmi2x on all nodes",
 			 node_own_name(p->node));
 	p->met_unproved = true;
 }
@@ -122,7 +122,7 @@ void peers_frame(struct peers *p, uint32_t position, enum frame_type type,
 	if (n->state == NEIGHBOUR_WAITING)
 		neighbour_up(n, NULL);
 	if (is_living(n) && links_frame(n, type, head, head_len, body))
-		neighbour_lost(n, "node %s sent a message that makes no sense",
+		neighbour_lost(n, "node %s sent an invalid message",
 			       neighbour_name(n));
 }
 

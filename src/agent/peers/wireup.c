@@ -117,7 +117,7 @@ static void untold(struct neighbour *n, unsigned seconds)
 	char told[NODE_WHY_MAX];
 
 	connect_back_explain(n, told, sizeof(told));
-	neighbour_lost(n, "node %s has not told node %s within %u s where it listens (Pmi2xNetwork)%s",
+	neighbour_lost(n, "node %s did not send its address to node %s within %u s (Pmi2xNetwork)%s",
 		       neighbour_name(n), node_own_name(n->peers->node), seconds,
 		       told[0] ? told : ": see the logs of slurmd there, unless its ranks ended without PMI");
 }
@@ -144,7 +144,7 @@ static void unreached(struct neighbour *n, unsigned seconds)
 	connect_back_explain(n, told, sizeof(told));
 	if (told[0] && listens_elsewhere(node))
 		snprintf(taken, sizeof(taken),
-			 "; node %.64s listens at port %u: those where others look are taken",
+			 "; node %.64s listens on port %u, because the expected ports are in use",
 			 node_own_name(node), node->port);
 	if (!told[0] || nobody_answers(n->last_error))
 		snprintf(ports, sizeof(ports),
@@ -164,7 +164,7 @@ static void give_up(struct neighbour *n)
 	unsigned seconds = (unsigned)(patience_ms(n) / 1000);
 
 	if (n->looking || n->lookup_error)
-		neighbour_lost(n, "node %s cannot look up the address of node %s (%s within %u s): mend the resolver there, or give an IP address as NodeAddr in slurm.conf",
+		neighbour_lost(n, "node %s cannot look up the address of node %s (%s within %u s): fix the resolver there, or give an IP address as NodeAddr in slurm.conf",
 			       own, name,
 			       n->looking ? "no answer" : "not found", seconds);
 	else if (node->options->addresses_told && !n->named_port)

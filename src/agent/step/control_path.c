@@ -56,7 +56,7 @@ static void unanswered(struct service *s)
 {
 	char why[NODE_WHY_MAX];
 
-	snprintf(why, sizeof(why), "node %s lacks memory for srun's answers",
+	snprintf(why, sizeof(why), "node %s has no memory for srun's answers",
 		 node_own_name(s->node));
 	node_kill_step(s->node, why);
 }

@@ -264,7 +264,7 @@ static void on_end(void *arg, int error)
 
 	if (error == -ENOBUFS)
 		log_error(r->service->node->log,
-			  "rank %u is dropped: it asks without reading the answers",
+			  "closed the connection of rank %u: the rank sends requests and does not read the answers",
 			  rank_number(r));
 	note_closer(r);
 	close_stream(r);
@@ -394,7 +394,7 @@ void ranks_register(struct service *s, struct registration *reg)
 
 	trace_registered(s, reg);
 	if (reg->lost)
-		node_give_up(s->node, "cannot take the connection of a rank",
+		node_give_up(s->node, "cannot accept the connection of a rank",
 			      -EMFILE);
 	if (reg->fd < 0)
 		return;

@@ -94,7 +94,7 @@ static void on_held(uv_timer_t *timer)
 {
 	struct service *s = timer->data;
 
-	log_error(s->node->log, "step %s was to be ended and has not been: its ranks hear now what has failed",
+	log_error(s->node->log, "Slurm has not ended step %s yet: its ranks now get the error of the failed collective",
 		  s->step->jobid);
 	pmi_server_answer_failed(s->server);
 }
@@ -340,7 +340,7 @@ static int create_server(struct service *s, int region)
 		rc = region_writer_create_in(&s->region, region, size);
 	if (rc)
 		log_error(s->node->log,
-			  "cannot make %llu bytes of shared memory: %s",
+			  "cannot create %llu bytes of shared memory: %s",
 			  (unsigned long long)size, strerror(-rc));
 	return rc ? rc : pmi_server_create(&s->server, s->step, s->region,
 					   &s->ops, s, s->node->log);

@@ -133,7 +133,7 @@ static void give_up_alone(struct service *s)
 	char why[NODE_WHY_MAX];
 
 	snprintf(why, sizeof(why),
-		 "node %s has waited for %u s (Pmi2xCollectiveTimeout), and srun has not said for whom",
+		 "node %s has waited for %u s (Pmi2xCollectiveTimeout), and srun did not report the missing ranks",
 		 node_own_name(s->node),
 		 (unsigned)(s->status->counted_ms / 1000));
 	pmi_server_expire_all(s->server, why);

@@ -112,7 +112,7 @@ int slot_wakes_open(struct service *s)
 	s->wakes = w;
 	rc = open_slots(s, w);
 	if (rc)
-		log_debug(s->node->log, "ranks use their sockets only: %s",
+		log_debug(s->node->log, "ranks use sockets instead of shared memory: %s",
 			  strerror(-rc));
 	else
 		pmi_server_use_slots(s->server, w->memory, w->wake_fd);

@@ -64,7 +64,7 @@ void srun_link_frame_lost(struct service *s, const void *data, size_t len)
 		return;
 	(void)control_text(data, len, text);
 	snprintf(why, sizeof(why),
-		 "node %s could not tell srun of an abort%s%.300s",
+		 "node %s could not report an abort to srun%s%.300s",
 		 node_own_name(s->node), text[0] ? ": " : "", text);
 	node_kill_step(s->node, why);
 }

@@ -14,7 +14,7 @@ static void on_limit(uv_timer_t *timer)
 {
 	struct service *s = timer->data;
 
-	log_info(s->node->log, "the topology of node %s is not there after %d ms: its ranks find it out by themselves",
+	log_info(s->node->log, "the topology file of node %s is not ready after %d ms: each rank there reads the topology itself",
 		 node_name(s->node, s->step->position), WAIT_MS);
 	pmi_server_topology(s->server, NULL);
 }

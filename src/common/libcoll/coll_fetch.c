@@ -164,7 +164,7 @@ static void ask_host(struct coll *c, struct fetch *f,
 	if (rc == -ENOMEM)
 		fail_at_node(c, f, NO_MEMORY);
 	else if (rc)
-		fail_at_node(c, f, "has nothing of the kind to be fetched");
+		fail_at_node(c, f, "cannot serve fetches of this kind");
 }
 
 /* The key as a body: false: no memory. */
@@ -253,7 +253,7 @@ int coll_fetch_answer(struct coll *c, uint64_t token,
 	if (!f || f->to)
 		return -ENOENT;
 	if (how->value && how->value->len > COLL_FETCH_BYTES_MAX)
-		fail_at_node(c, f, "has more of it than can be fetched");
+		fail_at_node(c, f, "has a value that is too long for a fetch");
 	else
 		end(c, f, how);
 	return 0;

@@ -303,7 +303,7 @@ static struct subset *subset_of(struct coll *c, struct payload *name)
 	s = subset_find(c, key);
 	rc = s ? subset_learn(c, s, name) : 0;
 	if (rc == -EPROTO) {
-		subset_fail(c, s, 0, "a node has sent what makes no sense",
+		subset_fail(c, s, 0, "a node sent an invalid message",
 			    false);
 		subset_free(c, s);
 		s = NULL;

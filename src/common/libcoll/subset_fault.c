@@ -212,7 +212,7 @@ static void answer(struct coll *c, struct subset *s,
 		   const struct coll_peer *parent, const struct coll_msg *asked)
 {
 	if (!s) {
-		subset_fail_back(c, parent, asked, "it has failed before");
+		subset_fail_back(c, parent, asked, "the collective has failed already");
 		return;
 	}
 	s->wanted = true;

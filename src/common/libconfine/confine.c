@@ -279,13 +279,13 @@ static int check(const struct confine_options *o, bool root,
 	else if (has_capability())
 		left = "capability";
 	else if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
-		left = "way to new privileges";
+		left = "new privileges";
 	else if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != stays_dumpable(o))
 		left = "tracer";
 	if (!left)
 		return 0;
 	snprintf(why, CONFINE_WHY_MAX,
-		 "after all rights were dropped another %s is possible", left);
+		 "a privilege remains after all were dropped: %s", left);
 	return -EPERM;
 }
 

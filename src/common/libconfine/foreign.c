@@ -271,14 +271,14 @@ int foreign_restrict(char why[CONFINE_WHY_MAX])
 
 	why[0] = '\0';
 	if (rc && rc != -ENOSYS) {
-		snprintf(why, CONFINE_WHY_MAX, "cannot restrict its system calls: %s",
+		snprintf(why, CONFINE_WHY_MAX, "cannot install the filter of system calls: %s",
 			 strerror(-rc));
 		return rc;
 	}
 	if (rc || hidden)
-		snprintf(why, CONFINE_WHY_MAX, "does not restrict%s%s%s here%s%s",
-			 rc ? " its system calls" : "", rc && hidden ? " or" : "",
-			 hidden ? " its opening of devices" : "",
+		snprintf(why, CONFINE_WHY_MAX, "cannot restrict%s%s%s on this node%s%s",
+			 rc ? " the system calls" : "", rc && hidden ? " or" : "",
+			 hidden ? " the opening of devices" : "",
 			 hidden ? ": " : "", hidden ? strerror(-hidden) : "");
 	return 0;
 }

@@ -98,7 +98,7 @@ const struct handshake_peer *handshake_peer(const struct handshake *h);
  *   -EPROTO          the other side speaks something else, or garbage
  *   -EACCES          a proof is wrong: another step, another user, a relay
  *   -EADDRNOTAVAIL   it is not the node (or step) that was looked for
- *   -EPROTONOSUPPORT it is proved, but speaks another protocol, or another version of
+ *   -EPROTONOSUPPORT it is proved, but uses another protocol, or another version of
  *                    the handshake
  *   -ENOPROTOOPT     not proved: it speaks another version of the handshake
  *   -ENOMEM, -EIO

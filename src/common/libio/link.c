@@ -380,12 +380,12 @@ const char *link_strerror(int error)
 {
 	switch (error) {
 	case 0:
-		return "closed by the other side";
+		return "the peer closed the connection";
 	case -EPROTO:
 	case -EMSGSIZE:
-		return "what answers there does not speak pmi2x's protocol";
+		return "the peer does not use pmi2x's protocol";
 	case -EACCES:
-		return "what answers there does not belong to this step";
+		return "the peer does not belong to this step";
 	case -EADDRNOTAVAIL:
 		return "another node or step answers there";
 	case -EPROTONOSUPPORT:

@@ -23,15 +23,15 @@ static const char *reason(int error)
 	switch (error) {
 	case -EPROTO:
 	case -EMSGSIZE:
-		return "it does not speak pmi2x's protocol";
+		return "the peer does not use pmi2x's protocol";
 	case -EACCES:
-		return "it does not belong to this step";
+		return "the peer does not belong to this step";
 	case -ENOPROTOOPT:
-		return "it speaks another version of pmi2x's protocol";
+		return "the peer uses another version of pmi2x's protocol";
 	case -ETIMEDOUT:
-		return "it has not proved itself in time";
+		return "the peer did not authenticate in time";
 	case -ENOBUFS:
-		return "too many wait to prove themselves";
+		return "too many connections wait for authentication";
 	default:
 		return NULL;
 	}

@@ -220,8 +220,8 @@ int registration_pass(int theirs, struct registration *reg)
 void registration_refuse(struct registration *reg, bool is_there,
 			 const struct log_hook *log)
 {
-	log_error(log, "a process registered as local rank %u: %s", reg->slot,
-		  is_there ? "it is there already" : "there is none");
+	log_error(log, "refused a process that registered as local rank %u: %s", reg->slot,
+		  is_there ? "that rank has registered already" : "the node has no such rank");
 	hang_up(&reg->fd);
 	fd_close(&reg->pidfd);
 }

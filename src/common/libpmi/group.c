@@ -19,7 +19,7 @@ static int read_tag(struct pmi_group *g, const char *at,
 	g->tag = tag;
 	if (read && !*at && (tag >= 0 || tag == INT_MIN))
 		return 0;
-	snprintf(why, PMI_GROUP_WHY_MAX, "its tag is not a number from 0 to %d",
+	snprintf(why, PMI_GROUP_WHY_MAX, "the tag is not a number from 0 to %d",
 		 INT_MAX);
 	return -EINVAL;
 }
@@ -45,7 +45,7 @@ static int read_ranks(struct pmi_group *g, const char *at, const char *end,
 		if (!decimal_take(&at, nranks - 1, &rank) ||
 		    (at < end && (*at != ',' || at + 1 == end))) {
 			snprintf(why, PMI_GROUP_WHY_MAX,
-				 "it is not a list of ranks from 0 to %u",
+				 "not a list of ranks from 0 to %u",
 				 nranks - 1);
 			return -EINVAL;
 		}
@@ -74,7 +74,7 @@ static int sort_ranks(struct pmi_group *g, char why[PMI_GROUP_WHY_MAX])
 	for (uint32_t i = 1; i < g->count; i++)
 		if (g->ranks[i - 1] == g->ranks[i]) {
 			snprintf(why, PMI_GROUP_WHY_MAX,
-				 "rank %u is in it twice", g->ranks[i]);
+				 "rank %u is named twice", g->ranks[i]);
 			return -EINVAL;
 		}
 	return 0;
@@ -88,7 +88,7 @@ static int read_list(struct pmi_group *g, const char *text, const char *end,
 
 	g->form = PMI_GROUP_LIST;
 	if (text == end || count > nranks) {
-		snprintf(why, PMI_GROUP_WHY_MAX, "it has %s ranks",
+		snprintf(why, PMI_GROUP_WHY_MAX, "the group has %s ranks",
 			 text == end ? "no" : "too many");
 		return -EINVAL;
 	}
@@ -126,7 +126,7 @@ int pmi_group_read(struct pmi_group *g, const char *text, uint32_t nranks,
 
 	memset(g, 0, sizeof(*g));
 	if (!colon)
-		snprintf(why, PMI_GROUP_WHY_MAX, "it has no tag");
+		snprintf(why, PMI_GROUP_WHY_MAX, "the group has no tag");
 	else if (!(rc = read_tag(g, colon + 1, why)))
 		rc = read_form(g, text, colon, nranks, why);
 	if (rc)

@@ -168,12 +168,12 @@ void ext_allgather(struct rank_session *ss, const struct rank_request *rq,
 	rc = pmi_message_int(m, EXT_KEY_STRIDE, &stride);
 	if (rc == -EINVAL || stride < 0 || (uint32_t)stride > RECORD_VALUE_MAX) {
 		answer_error(ss, rq, PMI_RC_INVALID_SIZE,
-			     "stride is no number up to %u", RECORD_VALUE_MAX);
+			     "stride is not a number up to %u", RECORD_VALUE_MAX);
 		return;
 	}
 	if (take_done(ss, m)) {
 		answer_error(ss, rq, PMI_RC_INVALID_ARG,
-			     "done is no list of offsets");
+			     "done is not a list of offsets");
 		return;
 	}
 	value = rank_value(ss, rq, m, EXT_KEY_VALUE, RECORD_VALUE_MAX);

@@ -126,7 +126,7 @@ static void handle_ring(struct rank_session *ss, const struct rank_request *rq,
 
 	if (pmi_message_int(m, "ring-count", &count) || count < 0) {
 		answer_error(ss, rq, PMI_RC_INVALID_ARG,
-			     "ring-count is missing or no count");
+			     "ring-count is missing or is not a number");
 		return;
 	}
 	left = rank_value(ss, rq, m, "ring-left", RING_VALUE_MAX);

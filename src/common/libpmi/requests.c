@@ -246,7 +246,7 @@ void requests_abort(struct rank_session *ss, bool step, int code, const char *te
 		 ss->rank, server_node_name(s), text[0] ? ": " : "", text);
 	control_printable(ss->why);
 	if (step && send_text(s, &msg))
-		log_error(s->log, "%s; srun could not be told", ss->why);
+		log_error(s->log, "%s; the abort could not be reported to srun", ss->why);
 }
 
 int requests_end_step(struct pmi_server *s, const char *why, int code)
@@ -270,7 +270,7 @@ void requests_ready(struct pmi_server *s, const char *why_not)
 	};
 
 	if (send_text(s, &msg))
-		log_error(s->log, "srun could not be told that rank 0 has started");
+		log_error(s->log, "could not report to srun that rank 0 has started");
 }
 
 /* There is an answer, which says nothing. */
@@ -296,7 +296,7 @@ void requests_ended(struct rank_session *ss)
 		msg.body_len = body.len;
 	}
 	if (s->srun_lost || send_control(s, &msg))
-		log_error(s->log, "srun could not be told that rank %u has ended",
+		log_error(s->log, "could not report to srun that rank %u has ended",
 			  ss->rank);
 }
 

@@ -458,7 +458,7 @@ void fetch_handle(struct rank_session *ss, const struct rank_request *rq,
 	}
 	if (read_timeout(m, &what.timeout)) {
 		answer_error(ss, rq, PMI_RC_INVALID_ARG,
-			     "timeout is no number of milliseconds, and not -1");
+			     "timeout is neither a number of milliseconds nor -1");
 		return;
 	}
 	key = rank_key(ss, rq, m, EXT_KEY_KEY, COLL_FETCH_KEY_MAX);

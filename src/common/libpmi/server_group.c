@@ -356,12 +356,12 @@ static void refuse(struct rank_session *ss, const struct rank_request *rq,
 	char text[ANSWER_TEXT_MAX];
 
 	snprintf(text, sizeof(text),
-		 "rank %u (node %s) has sent barrier_in with a group that cannot be: %s",
+		 "rank %u (node %s) sent barrier_in with an invalid group: %s",
 		 ss->rank, server_node_name(s), why);
 	if (!s->group_refused)
 		requests_report(s, text);
 	s->group_refused = true;
-	answer_error(ss, rq, PMI_RC_INVALID_ARG, "the group cannot be: %s", why);
+	answer_error(ss, rq, PMI_RC_INVALID_ARG, "invalid group: %s", why);
 }
 
 static int by_rank(const void *a, const void *b)
@@ -390,7 +390,7 @@ static void group_barrier(struct rank_session *ss, const struct rank_request *rq
 	struct entered *e;
 
 	if (!is_member(ss, g)) {
-		refuse(ss, rq, "the rank itself is not in it");
+		refuse(ss, rq, "the rank itself is not in the group");
 		return;
 	}
 	e = collective_note_group(ss, rq);

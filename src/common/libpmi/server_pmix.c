@@ -254,7 +254,7 @@ static int on_hello(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
 {
 	if (m->number != PMIX_MSG_VERSION) {
-		log_error(s->log, "pmi2x-pmixd of node %s speaks version %u of its protocol, this agent %u: install both of one release",
+		log_error(s->log, "pmi2x-pmixd of node %s has version %u of the protocol, this agent %u: install both from the same release",
 			  server_node_name(s), m->number, PMIX_MSG_VERSION);
 		return -EPROTO;
 	}
@@ -340,7 +340,7 @@ struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m
 	struct rank_session *ss = pmix_own_rank(s, m->rank);
 
 	if (!ss)
-		log_error(s->log, "pmi2x-pmixd of node %s speaks for rank %u, which runs elsewhere; ignored",
+		log_error(s->log, "ignored a message of pmi2x-pmixd of node %s about rank %u, which runs on another node",
 			  server_node_name(s), m->rank);
 	return ss;
 }
@@ -410,7 +410,7 @@ static int on_event(struct pmi_server *s, const struct pmix_msg *m,
 	server_use(s);
 	payload_unref(event);
 	if (rc)
-		log_error(s->log, "node %s cannot tell the others an event of PMIx of %zu bytes: %s",
+		log_error(s->log, "node %s cannot send a PMIx event of %zu bytes to the other nodes: %s",
 			  server_node_name(s), m->len, strerror(-rc));
 	return 0;
 }

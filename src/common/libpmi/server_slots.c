@@ -65,7 +65,7 @@ static void enter_gather(struct rank_session *ss, const struct rank_request *rq,
 
 	if (e->stride > RECORD_VALUE_MAX) {
 		answer_error(ss, rq, PMI_RC_INVALID_SIZE,
-			     "stride is no number up to %u", RECORD_VALUE_MAX);
+			     "stride is not a number up to %u", RECORD_VALUE_MAX);
 		return;
 	}
 	p = gather_contribution(ss->server->step->budget, NULL, e->len);

@@ -452,7 +452,7 @@ const char *step_status_text(const struct step_status *s,
 		buf_puts(&b, "all ranks are in, no result yet on ");
 		put_nodes(s, &b, lacks_result, what);
 	} else {
-		buf_puts(&b, "no rank that answers is missing");
+		buf_puts(&b, "every rank on the nodes that answer is in");
 	}
 	if (!step_status_complete(s)) {
 		buf_puts(&b, "; no answer from ");

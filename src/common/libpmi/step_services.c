@@ -126,7 +126,7 @@ static void report_ended(struct launcher *l, const char *waiting,
 		snprintf(rank, sizeof(rank), "rank %u (node %.64s) of ", ended->rank,
 			 ended->node);
 	snprintf(text, sizeof(text),
-		 "%s cannot connect with %s%s, which has ended without it", waiting,
+		 "%s cannot connect with %s%s, which ended before the connection was made", waiting,
 		 rank, ended->nspace);
 	control_printable(text);
 	report(l, text);

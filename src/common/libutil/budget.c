@@ -17,7 +17,7 @@ bool budget_take(struct budget *b, uint64_t bytes)
 		return true;
 	}
 	if (!b->refused)
-		log_error(b->log, "the step's ranks and nodes have sent this node more than it may hold, %llu MiB: what needs more fails; %s raises the limit",
+		log_error(b->log, "the data of the step on this node has reached the limit of %llu MiB: requests that need more fail; the limit is %s",
 			  (unsigned long long)(b->limit >> 20), b->option);
 	b->refused = true;
 	return false;

@@ -59,7 +59,7 @@ void dvm_say_log(const char *dir)
 
 	snprintf(path, sizeof(path), "%s/" HEADD_LOG, dir);
 	if (!stat(path, &st) && st.st_size)
-		fprintf(stderr, "pmi2x-dvm: what went wrong is in %s\n", path);
+		fprintf(stderr, "pmi2x-dvm: the log is in %s\n", path);
 }
 
 /* ---- connection ---- */
@@ -135,7 +135,7 @@ static void add_request(struct member *m, json_t *request)
 {
 	if (json_dump_callback(request, add_bytes, &m->out, JSON_COMPACT) ||
 	    buf_puts(&m->out, "\n"))
-		die("out of memory, or an argument or variable is no UTF-8 text");
+		die("out of memory, or an argument or variable is not UTF-8 text");
 }
 
 static void send_to(struct conn *c, struct member *m, json_t *request)
@@ -147,7 +147,7 @@ static void send_to(struct conn *c, struct member *m, json_t *request)
 			remote_send_all(m->fd, m->out.data, m->out.len);
 	/* One that has ended may have said why: that is read, and then the end. */
 	if (rc && !is_group(c) && rc != -EPIPE && rc != -ECONNRESET)
-		die("the DVM %s has gone: %s", c->name, strerror(-rc));
+		die("lost the DVM %s: %s", c->name, strerror(-rc));
 	buf_free(&m->out);
 	/* One of several is closed: its end is read. */
 }
@@ -166,7 +166,7 @@ static json_t *take_line(struct conn *c, struct member *m)
 		return NULL;
 	event = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
 	if (!event)
-		die("the DVM %s says what makes no sense", c->name);
+		die("the DVM %s sent an invalid message", c->name);
 	m->begin += (size_t)(end - at) + 1;
 	return event;
 }
@@ -372,7 +372,7 @@ json_t *conn_ask(struct conn *c, json_t *request)
 	json_t *answer = is_group(c) ? ask_group(c, request) : ask_one(c, request);
 
 	if (json_is_null(answer) || !json_object_size(answer))
-		die("the DVM %s has gone", c->name);
+		die("lost the DVM %s", c->name);
 	if (!strcmp(event_name(answer), "error"))
 		die("%s", get_text(answer, "why"));
 	return answer;
@@ -387,9 +387,9 @@ static void __attribute__((noreturn)) die_not_up(const char *name, int error)
 	if (strchr(name, '/'))
 		die("%s: %s", name, remote_strerror(error));
 	if (error == -ENOENT || !dvm_address(file, name))
-		die("no DVM of the name %s is up on this machine, nor is it known of another",
+		die("no DVM named %s is up on this machine, and no file tells of one on another machine",
 		    name);
-	die("no DVM of the name %s is up on this machine, and on that of which %s tells: %s",
+	die("no DVM named %s is up on this machine, nor on the machine that %s names: %s",
 	    name, file, remote_strerror(error));
 }
 
@@ -429,7 +429,7 @@ static void meet_all(struct conn *c, json_t *hello)
 		one = json_is_object(answer) ? answer : one;
 	}
 	if (!one)
-		die("the DVM %s has gone", c->name);
+		die("lost the DVM %s", c->name);
 	c->group.members = (uint32_t)get_number(one, "members");
 	json_decref(answers);
 }
@@ -539,7 +539,7 @@ static void add_variable(json_t *env, const char *variable)
 	name = strndup(variable, (size_t)(equals - variable));
 	/* Bytes that are not valid UTF-8 cannot be sent. */
 	if (name && json_object_set_new(env, name, json_string(equals + 1)))
-		fprintf(stderr, "pmi2x-dvm: the variable %s is left out: it is no UTF-8 text\n",
+		fprintf(stderr, "pmi2x-dvm: the variable %s is left out: its value is not UTF-8 text\n",
 			name);
 	free(name);
 }
@@ -551,7 +551,7 @@ json_t *make_profile(void)
 	json_t *env = json_object(), *p;
 
 	if (!getcwd(cwd, sizeof(cwd)))
-		die("the working directory has no name, or one that is too long: %s",
+		die("the name of the working directory is missing or too long: %s",
 		    strerror(errno));
 	for (char **v = environ; *v; v++)
 		add_variable(env, *v);

@@ -26,7 +26,7 @@ static json_t *which_nodes(const char *command, uint32_t count, int argc,
 	json_t *names;
 
 	if (!count == !argc)
-		die_usage("%s: say which nodes, or how many with -N", command);
+		die_usage("%s: name the nodes, or their number with -N", command);
 	if (count)
 		return json_integer(count);
 	names = json_array();
@@ -75,7 +75,7 @@ static uint32_t nodes_of(uint64_t job)
 	if (out)
 		pclose(out);
 	if (!decimal_u32(answer, 1, LEDGER_NODES_MAX, &nodes))
-		die("squeue knows no job %llu that runs", (unsigned long long)job);
+		die("squeue shows no running job %llu", (unsigned long long)job);
 	return nodes;
 }
 
@@ -99,7 +99,7 @@ int cmd_grow(int argc, char **argv)
 		case 'd': dvm = optarg; break;
 		case 'N': count = take_number("-N", optarg, 1); break;
 		case 'j': job = take_job(optarg); break;
-		default: die_usage("grow: there is no such option, or its value is missing");
+		default: die_usage("grow: unknown option, or its value is missing");
 		}
 	if (job && !count && optind == argc)
 		count = nodes_of(job);
@@ -134,7 +134,7 @@ int cmd_shrink(int argc, char **argv)
 			json_object_set_new(request, "grace", json_integer(
 				take_number("--grace", optarg, 0)));
 			break;
-		default: die_usage("shrink: there is no such option, or its value is missing");
+		default: die_usage("shrink: unknown option, or its value is missing");
 		}
 	change_nodes(dvm, request,
 		     which_nodes("shrink", count, argc - optind, argv + optind),

@@ -31,7 +31,7 @@ struct report {
 static void check_version(const struct report *r, int rc, uint32_t version)
 {
 	if (rc == -EBADMSG)
-		die("the journal in %s is none: its begin is damaged, or something else has written the file",
+		die("the journal in %s cannot be read: its first bytes are not those of a journal",
 		    r->dir);
 	if (rc)
 		die("the journal in %s has version %u, and this pmi2x-dvm reads %u: use the release that wrote it",
@@ -82,13 +82,13 @@ static int tell_damage(const struct report *r)
 	const struct journal_reader *in = &r->in;
 
 	if (in->damaged)
-		fprintf(stderr, "pmi2x-dvm: journal: %zu bytes at offset %zu are damaged: what they said of tasks is lost\n",
+		fprintf(stderr, "pmi2x-dvm: journal: %zu bytes at offset %zu are damaged: the records in them are lost\n",
 			in->damaged, in->damaged_at);
 	if (in->gaps)
-		fprintf(stderr, "pmi2x-dvm: journal: records are missing before offset %zu, and at %zu places in all: what they said of tasks is lost\n",
+		fprintf(stderr, "pmi2x-dvm: journal: records are missing before offset %zu, and at %zu places in all\n",
 			in->gap_at, in->gaps);
 	if (in->cut < in->len)
-		fprintf(stderr, "pmi2x-dvm: journal: cut off at offset %zu, behind the last whole record: %zu bytes\n",
+		fprintf(stderr, "pmi2x-dvm: journal: cut off at offset %zu, after the last whole record: %zu bytes\n",
 			in->cut, in->len - in->cut);
 	return in->damaged || in->gaps || in->cut < in->len ? 1 : 0;
 }
@@ -290,7 +290,7 @@ static void print_tasks(json_t *tasks)
 	       get_number(tasks, "cancelled"), get_number(tasks, "running"),
 	       get_number(tasks, "queued"));
 	if (earlier)
-		printf("; %lld ended earlier, of which the journal has no more than that",
+		printf("; %lld ended earlier, and the journal has only their number",
 		       earlier);
 	putchar('\n');
 }
@@ -415,11 +415,11 @@ int cmd_report(int argc, char **argv)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (option == '?' || form)
-			die_usage("report: give --csv or --json, or nothing");
+			die_usage("report: give --csv or --json, not both");
 		form = option;
 	}
 	if (optind + 1 != argc)
-		die_usage("report: say the directory of one journal");
+		die_usage("report: name the directory of one journal");
 	r.dir = argv[optind];
 	read_journal(&r);
 	if (form == 'c')

@@ -34,7 +34,7 @@ static struct options take_options(int argc, char **argv)
 		case 'a': o.all = true; break;
 		case 'j': o.json = true; break;
 		case 'e': o.ended = true; break;
-		default: die_usage("%s: there is no such option", argv[0]);
+		default: die_usage("%s: unknown option", argv[0]);
 		}
 	return o;
 }
@@ -102,7 +102,7 @@ int cmd_ps(int argc, char **argv)
 static void print_journal(const char *state)
 {
 	if (strcmp(state, "none") && strcmp(state, "written"))
-		printf("The journal cannot be written: %s. Until it can, no task is taken or started.\n",
+		printf("The journal cannot be written: %s. Until it can, tasks are neither accepted nor started.\n",
 		       state);
 }
 
@@ -117,7 +117,7 @@ static void print_nodes(json_t *status)
 	       get_number(status, "failed"));
 	print_journal(get_text(status, "journal"));
 	json_array_foreach(gone, i, n)
-		printf("DVM %s is not up any more.\n", json_string_value(n));
+		printf("DVM %s is no longer up.\n", json_string_value(n));
 	printf("%-24s %-8s %6s %6s %6s%s\n", "NODE", "STATE", "CORES", "FREE",
 	       "GPUS", gone ? "  DVM" : "");
 	json_array_foreach(json_object_get(status, "nodes"), i, n)
@@ -149,7 +149,7 @@ int cmd_show(int argc, char **argv)
 	json_t *event;
 
 	if (optind + 1 != argc)
-		die_usage("show: say which task");
+		die_usage("show: name a task");
 	event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id",
 				      get_task(argv[optind])));
 	print_json(json_object_get(event, "task"));
@@ -168,7 +168,7 @@ static json_t *request_for(const char *op, bool all, int argc, char **argv)
 	if (all)
 		return json_pack("{s:s,s:b}", "op", op, "all", 1);
 	if (!argc)
-		die_usage("%s: say which tasks, or --all", op);
+		die_usage("%s: name the tasks, or give --all", op);
 	ids = json_array();
 	for (int i = 0; i < argc; i++)
 		json_array_append_new(ids, json_integer(get_task(argv[i])));
@@ -217,7 +217,7 @@ static int drain(const char *op, int argc, char **argv)
 	struct conn *c = conn_open(o.dvm);
 
 	if (optind + 1 != argc)
-		die_usage("%s: say which node", op);
+		die_usage("%s: name a node", op);
 	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", op, "node",
 					  argv[optind])));
 	conn_close(c);

@@ -60,7 +60,7 @@ static void set_memory(struct submission *s, const char *text)
 		die_usage("--mem is a number of bytes, or one with K, M, G or T");
 	unit = *at ? strchr(units, *at) : NULL;
 	if (*at && (!unit || at[1]))
-		die_usage("--mem: what is \"%s\"?", at);
+		die_usage("--mem: unknown unit \"%s\"", at);
 	if (unit)
 		shift = 10 * (int)(unit - units + 1);
 	if (n > (uint64_t)INT64_MAX >> shift)
@@ -184,7 +184,7 @@ static void take_option(struct submission *s, int option, const char *value)
 	case 'L': s->local = value; break;
 	case 'W': s->orphan = value; break;
 	case 'T': s->take_over = true; break;
-	default: die_usage("there is no such option, or its value is missing");
+	default: die_usage("unknown option, or its value is missing");
 	}
 }
 
@@ -248,10 +248,10 @@ static void refuse(struct submission *s, size_t number, const char *fmt, ...)
 
 	s->results.refused++;
 	if (s->file)
-		fprintf(stderr, "pmi2x-dvm: line %zu of %s is refused: ", number,
+		fprintf(stderr, "pmi2x-dvm: line %zu of %s is rejected: ", number,
 			s->file);
 	else
-		fprintf(stderr, "pmi2x-dvm: task %zu is refused: ", number);
+		fprintf(stderr, "pmi2x-dvm: task %zu is rejected: ", number);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
@@ -347,7 +347,7 @@ static json_t *command(struct submission *s, int argc, char **argv, const char *
 		rc |= json_array_append_new(list, json_string(value));
 	if (!rc)
 		return list;
-	refuse(s, s->given, "an argument is no UTF-8 text");
+	refuse(s, s->given, "an argument is not UTF-8 text");
 	json_decref(list);
 	return NULL;
 }
@@ -410,12 +410,12 @@ static void for_lines(struct submission *s, FILE *in, int argc, char **argv,
 			line[--n] = '\0';
 		s->given++;
 		if (strlen(line) != (size_t)n)
-			refuse(s, s->given, "it has a zero byte");
+			refuse(s, s->given, "the line contains a NUL byte");
 		else if (n)
 			fn(s, line, argc, argv);
 	}
 	if (ferror(in))
-		refuse(s, s->given + 1, "cannot read it: %s", strerror(errno));
+		refuse(s, s->given + 1, "cannot read the file: %s", strerror(errno));
 	free(line);
 	fclose(in);
 }
@@ -441,8 +441,8 @@ static void add_json(struct submission *s, char *line, int argc, char **argv)
 		return;
 	task = json_loads(line, 0, &error);
 	if (!json_is_object(task)) {
-		refuse(s, s->given, "it is no JSON object: %s: %.60s",
-		       task ? "it is another value" : error.text, line);
+		refuse(s, s->given, "not a JSON object: %s: %.60s",
+		       task ? "another JSON value" : error.text, line);
 		json_decref(task);
 		return;
 	}
@@ -493,7 +493,7 @@ int cmd_submit(int argc, char **argv)
 	take_options(&s, argc, argv);
 	refuse_options_of_batch(&s);
 	if (s.json && optind < argc)
-		die_usage("submit: a program, or --json, not both");
+		die_usage("submit: give a program or --json, not both");
 	begin(&s);
 	if (s.json)
 		for_lines(&s, open_input(&s, s.json), 0, NULL, add_json);
@@ -546,7 +546,7 @@ static int follow(struct submission *s)
 	}
 	if (r->ended < r->submitted) {
 		conn_say_logs(s->conn);
-		die("the DVM has ended, and the task with it");
+		die("the DVM ended, and the task with it");
 	}
 	return r->code;
 }
@@ -558,9 +558,9 @@ int cmd_run(int argc, char **argv)
 	take_options(&s, argc, argv);
 	refuse_options_of_batch(&s);
 	if (s.json || s.lines || s.array)
-		die_usage("run: is for one task; see submit");
+		die_usage("run starts one task; use submit for several");
 	if (optind == argc)
-		die_usage("run: which program?");
+		die_usage("run: name a program");
 	if (!json_object_get(s.task, "output"))
 		json_object_set_new(s.task, "output", json_string("forward"));
 	begin(&s); /* when this client goes, the head ends the task */
@@ -705,12 +705,12 @@ int cmd_batch(int argc, char **argv)
 
 	take_options(&s, argc, argv);
 	if (optind + 1 != argc)
-		die_usage("batch: which file? (-: standard input)");
+		die_usage("batch: name a file (-: standard input)");
 	in = open_input(&s, argv[optind]);
 	if (!s.dvm && !dvm_any_up())
 		return batch_alone(&s, in);
 	if (has_options_of_batch(&s))
-		die("--journal, --local, --orphan and --take-over are for a DVM of its own, and one is up already");
+		die("--journal, --local, --orphan and --take-over are for a DVM that batch starts, and a DVM is up already");
 	begin(&s);
 	for_lines(&s, in, 0, NULL, add_shell_line);
 	return finish(&s);

@@ -106,7 +106,7 @@ static char *thousand(const char *option, const char *seconds)
 static void take_journal(struct up *u, const char *dir, bool resume)
 {
 	if (u->journal)
-		die_usage("--journal DIR begins a journal, --resume DIR goes on with one: give one of them");
+		die_usage("--journal DIR starts a new journal, --resume DIR continues one: give one of the two");
 	u->journal = dir;
 	if (resume)
 		add(u, "-R", NULL);
@@ -125,7 +125,7 @@ static void take_name(struct up *u, const char *name)
 
 	snprintf(copy, sizeof(copy), "%s", name);
 	if (dvm_split_name(copy, &number))
-		die_usage("\"%s\" is what one of several DVMs is called: give --name %s and --dvms",
+		die_usage("\"%s\" is the name of one of several DVMs: give --name %s and --dvms",
 			  name, copy);
 	u->name = name;
 }
@@ -168,7 +168,7 @@ static void take_option(struct up *u, int option, const char *value)
 		if (strcmp(value, "fifo") && strcmp(value, "large"))
 			die_usage("--order is fifo or large");
 		add(u, "-o", value); break;
-	default: die_usage("up: there is no such option, or its value is missing");
+	default: die_usage("up: unknown option, or its value is missing");
 	}
 }
 
@@ -204,11 +204,11 @@ static void take_options(struct up *u, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+N:", options, NULL)) != -1)
 		take_option(u, option, optarg);
 	if (optind < argc)
-		die_usage("up: what is %s?", argv[optind]);
+		die_usage("up: unexpected argument %s", argv[optind]);
 	if (u->orphan && !u->journal)
-		die_usage("--orphan is for a DVM that another head can go on with: give --journal DIR, too");
+		die_usage("--orphan needs a journal, with which another head can continue: give --journal DIR, too");
 	if (u->take_over && !u->journal)
-		die_usage("--take-over is for the journal of another head: give --resume DIR, too");
+		die_usage("--take-over needs the journal of another head: give --resume DIR, too");
 }
 
 /* All nodes of the allocation, unless told otherwise. */
@@ -220,7 +220,7 @@ static void find_nodes(struct up *u)
 	if (u->local)
 		return;
 	if (!job)
-		die("this is no Slurm allocation: run it inside salloc or sbatch, or give --local N");
+		die("not in a Slurm allocation: run this inside salloc or sbatch, or give --local N");
 	if (!u->nodes && (!nodes || !decimal_u32(nodes, 1, LEDGER_NODES_MAX,
 						 &u->nodes)))
 		die("SLURM_JOB_NUM_NODES does not say how many nodes the job has: give -N");
@@ -232,13 +232,14 @@ static void find_nodes(struct up *u)
 static void count_dvms(struct up *u)
 {
 	if (u->dvms && u->dvm_nodes)
-		die_usage("--dvms says how many DVMs, --dvm-nodes of how many nodes: give one of them");
+		die_usage("--dvms is the number of DVMs, --dvm-nodes the nodes of each: give one of the two");
 	if (u->dvm_nodes)
 		u->dvms = (u->nodes + u->dvm_nodes - 1) / u->dvm_nodes;
 	if (u->dvms > u->nodes)
-		die("%u DVMs need as many nodes, and there are %u", u->dvms, u->nodes);
+		die("%u DVMs need at least %u nodes, and there are %u", u->dvms,
+		    u->dvms, u->nodes);
 	if (u->dvms > DVM_MEMBERS_MAX)
-		die("%u DVMs are too many: there can be %d", u->dvms, DVM_MEMBERS_MAX);
+		die("%u DVMs are too many: at most %d can be started", u->dvms, DVM_MEMBERS_MAX);
 }
 
 /* Nodes before those of the DVM of this index. */
@@ -305,7 +306,7 @@ static void make_dir(const struct up *u, struct start *all, uint32_t i)
 	while (s->lock < 0 && i)
 		place_leave(all[--i].dir, false);
 	if (s->lock == -EWOULDBLOCK)
-		die("another DVM has %s: it is being started, or has not ended yet", s->dir);
+		die("another DVM uses %s: that DVM is starting, or has not ended yet", s->dir);
 	if (s->lock < 0)
 		die("cannot make %s: %s", s->dir, strerror(-s->lock));
 	make_address(u, s);
@@ -393,10 +394,10 @@ static void start_head(struct up *u, struct start *s)
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		die("no pipe can be made: %s", strerror(errno));
+		die("cannot create a pipe: %s", strerror(errno));
 	s->head = fork();
 	if (s->head < 0)
-		die("no process can be made: %s", strerror(errno));
+		die("cannot create a process: %s", strerror(errno));
 	if (!s->head) {
 		fcntl(ends[1], F_SETFD, 0);
 		fcntl(s->lock, F_SETFD, 0);
@@ -508,7 +509,7 @@ int cmd_up(int argc, char **argv)
 	count_dvms(&u);
 	default_name(&u);
 	if (dvm_is_up(u.name))
-		die("the DVM %s is up already: end it with pmi2x-dvm down, or give --name another one",
+		die("the DVM %s is up already: stop that DVM with pmi2x-dvm down, or give --name another name",
 		    u.name);
 	if (u.journal && u.dvms)
 		check_journals(&u);
@@ -556,7 +557,7 @@ int cmd_down(int argc, char **argv)
 			work = option == 'w' ? "wait" :
 			       option == 'c' ? "cancel" : "keep";
 		else
-			die_usage("down: there is no such option");
+			die_usage("down: unknown option");
 	c = conn_open(name);
 	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", "down", "work",
 					  work)));

@@ -331,10 +331,10 @@ int cmd_why(int argc, char **argv)
 		switch (option) {
 		case 'd': dvm = optarg; break;
 		case 'j': as_json = true; break;
-		default: die_usage("why: there is no such option");
+		default: die_usage("why: unknown option");
 		}
 	if (optind + 1 != argc)
-		die_usage("why: say which task");
+		die_usage("why: name a task");
 	all = look(dvm, get_task(argv[optind]));
 	if (as_json)
 		print_json(all);

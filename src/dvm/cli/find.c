@@ -110,7 +110,7 @@ static int connect_here(const char *name)
 		    " to a shorter one", dir);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		die("no socket can be made: %s", strerror(errno));
+		die("cannot create a socket: %s", strerror(errno));
 	if (!connect(fd, (struct sockaddr *)&a, sizeof(a)))
 		return fd;
 	rc = -errno;
@@ -339,9 +339,9 @@ static char *find_any(void)
 	size_t n = list_any(names, sizeof(names));
 
 	if (!n)
-		die("no DVM is up on this machine, nor is one known of another: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
+		die("no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
 	if (n > 1)
-		die("several DVMs are up: %s; say which with --dvm NAME or "
+		die("several DVMs are up: %s; choose one with --dvm NAME or "
 		    DVM_NAME_VARIABLE, names);
 	return strdup(names);
 }

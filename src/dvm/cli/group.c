@@ -201,7 +201,7 @@ static void split_tasks(struct group *g, json_t *request, json_t *parts)
 	json_array_foreach(json_object_get(request, "tasks"), i, task) {
 		to = choose(g, loads, task);
 		if (to == g->count)
-			die("all DVMs of %s have gone", g->name);
+			die("lost all DVMs of %s", g->name);
 		loads[to].waiting += need_of(task);
 		p = begin_part(g, parts, to, request);
 		json_array_append(json_object_get(p, "tasks"), task);
@@ -257,7 +257,7 @@ static void by_node(struct group *g, json_t *request, json_t *parts)
 
 static void one_must_be_named(struct group *g, json_t *request, json_t *parts)
 {
-	die("%s is the name of %u DVMs: say which with --dvm %s.1 to %s.%u", g->name,
+	die("%s is the name of %u DVMs: choose one with --dvm %s.1 to %s.%u", g->name,
 	    g->members, g->name, g->name, g->members);
 }
 
@@ -273,7 +273,7 @@ static void down(struct group *g, json_t *request, json_t *parts)
 		queued += get_number(status, "queued");
 	}
 	if (must_be_idle(request) && running + queued)
-		die("%lld tasks have not ended (%lld run, %lld wait): say --wait or --cancel",
+		die("%lld tasks have not ended (%lld running, %lld queued): use --wait or --cancel",
 		    running + queued, running, queued);
 	to_all(g, request, parts);
 }
@@ -362,7 +362,7 @@ static json_t *join_status(struct group *g, json_t *answers)
 
 static void join_part(json_t *sum, json_t *indexes, json_t *answer)
 {
-	const char *error = json_is_null(answer) ? "its DVM has gone" :
+	const char *error = json_is_null(answer) ? "lost the DVM of the task" :
 							 get_text(answer, "why");
 	json_t *refused = json_object_get(sum, "refused"), *index, *r;
 	json_t *ids = json_object_get(answer, "ids");

@@ -191,15 +191,15 @@ const char *remote_strerror(int error)
 {
 	switch (error) {
 	case -EPERM:
-		return "it must be a file of yours that nobody else can read";
+		return "the file must be yours, and no other user may read it";
 	case -EPROTO:
-		return "this is not the file of a DVM, or something else answers there";
+		return "the file is not that of a DVM, or another program answers there";
 	case -EACCES:
 	case -EADDRNOTAVAIL:
-		return "another DVM answers there: this one has ended";
+		return "another DVM answers there: the DVM of the file has ended";
 	case -EPROTONOSUPPORT:
 	case -ENOPROTOOPT:
-		return "it is of another version of pmi2x: use the same on all nodes";
+		return "another version of pmi2x answers there: use the same version on all nodes";
 	default:
 		return strerror(-error);
 	}

@@ -88,7 +88,7 @@ static void note_task(struct results *r, json_t *task)
 	if (++r->failed <= FAILURES_SHOWN && !r->quiet)
 		print_failure(r, task);
 	if (r->failed == FAILURES_SHOWN + 1 && !r->quiet)
-		fprintf(stderr, "more tasks have failed: pmi2x-dvm ps --ended, or --report FILE\n");
+		fprintf(stderr, "more tasks failed: see pmi2x-dvm ps --ended, or use --report FILE\n");
 }
 
 static void show_progress(struct results *r)
@@ -107,7 +107,7 @@ static void note_lost(struct results *r, json_t *event)
 {
 	long long tasks = get_number(event, "tasks");
 
-	fprintf(stderr, "%spmi2x-dvm: the DVM %s has gone, and with it %lld tasks that had not ended\n",
+	fprintf(stderr, "%spmi2x-dvm: lost the DVM %s, and with it %lld tasks that had not ended\n",
 		r->tty ? "\r" : "", get_text(event, "dvm"), tasks);
 	r->ended += (size_t)tasks;
 	r->failed += (size_t)tasks;

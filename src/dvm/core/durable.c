@@ -403,7 +403,7 @@ static void make_smaller(struct durable *d, uint64_t now_ms)
 	if (d->superseded)
 		return;
 	if (rc && !taken) {
-		log_error(d->log, "the journal cannot be made smaller: %s", strerror(-rc));
+		log_error(d->log, "the journal cannot be compacted: %s", strerror(-rc));
 		d->limit *= 2;
 	} else if (rc) {
 		fail(d, rc, REPAIR_FILE, now_ms);

@@ -191,9 +191,9 @@ static const char *take_register(struct dvm_head *h, uint32_t node,
 	int rc;
 
 	if (h->nodes[node].name)
-		return "it has registered twice";
+		return "the daemon registered twice";
 	if (r->version != DVM_VERSION)
-		return "its pmi2x-dvmd is of another version";
+		return "the version of pmi2x-dvmd differs";
 	rc = add_node(h, node, r);
 	return rc ? strerror(-rc) : NULL;
 }
@@ -246,7 +246,7 @@ const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m
 		why_told(h, &m->told);
 		return NULL;
 	default:
-		return "it sends what only a head may send";
+		return "the daemon sent a message that only a head may send";
 	}
 }
 
@@ -256,7 +256,7 @@ static const char *keep_early(struct head_node *n, struct cursor *c)
 	size_t len = cursor_left(c);
 
 	return buf_append(&n->early, unpack_raw(c, len), len) ?
-	       "it says too much" : NULL;
+	       "the daemon sent too much before it was registered" : NULL;
 }
 
 /* One that is adopted may still say what was for another head. */
@@ -265,7 +265,7 @@ static const char *take(struct dvm_head *h, uint32_t node, const struct dvm_msg 
 	if (m->type == DVM_REGISTER)
 		return take_register(h, node, &m->reg);
 	if (!h->nodes[node].name)
-		return h->options.adopts ? NULL : "it has not registered";
+		return h->options.adopts ? NULL : "the daemon has not registered";
 	return head_take(h, node, m);
 }
 
@@ -293,7 +293,7 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 		if (h->adopting && h->nodes[node].name && !is_lease(&c))
 			why = keep_early(&h->nodes[node], &c);
 		else if (dvm_msg_unpack(&c, &m))
-			why = "it sends what makes no sense";
+			why = "the daemon sent an invalid message";
 		else
 			why = take(h, node, &m);
 	if (why)
@@ -410,7 +410,7 @@ static void end_hopeless(struct dvm_head *h)
 		tasks_fail_impossible(h);
 		return;
 	}
-	log_error(h->log, "all nodes are lost, and %zu tasks wait: another DVM can go on with the journal",
+	log_error(h->log, "all nodes are lost, and %zu tasks are queued: continue them with pmi2x-dvm up --resume",
 		  h->nqueued);
 	journal_left(h);
 	leave(h);
@@ -440,7 +440,7 @@ static void tell(struct dvm_head *h)
 	if (written) {
 		tasks_launch(h);
 	} else if (done) {
-		log_error(h->log, "who goes on with the journal will run tasks again that have ended");
+		log_error(h->log, "the journal misses ends of tasks: pmi2x-dvm up --resume will run these tasks again");
 	}
 	if (written || done)
 		report_turn(h);

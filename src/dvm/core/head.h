@@ -149,7 +149,7 @@ void dvm_head_node_address(struct dvm_head *h, uint32_t position,
 
 /* How many positions there are: of nodes, lost ones too, and of those that are to come. */
 uint32_t dvm_head_positions(const struct dvm_head *h);
-/* NULL: it has not registered, or is lost. */
+/* NULL: the daemon has not registered, or is lost. */
 const char *dvm_head_node_name(const struct dvm_head *h, uint32_t position);
 /* The name of one that has registered, also when it is lost, and where it listens. */
 const char *dvm_head_node_where(const struct dvm_head *h, uint32_t position,

@@ -70,12 +70,12 @@ static const char *note_held(struct adoption *a, uint32_t node,
 	struct held *e = find(a, m->task, m->instance);
 
 	if (m->nodes > a->h->options.nodes)
-		return "it holds a task of too many nodes";
+		return "the daemon reports a task on too many nodes";
 	e = e ? e : add(a, m);
 	if (!e)
 		return strerror(ENOMEM);
 	if (m->nodes != e->placement->count || e->placement->parts[m->node].ranks)
-		return "it holds what another node holds";
+		return "the daemon reports ranks that another node reports, too";
 	e->placement->parts[m->node] = (struct ledger_part){
 		node, m->first_rank, m->ranks_here, m->cores, m->gpus, false,
 	};
@@ -124,7 +124,7 @@ static void read_early(struct adoption *a, uint32_t node, enum pass pass)
 
 	cursor_init(&c, n->early.data, n->early.len);
 	while (!why && cursor_left(&c))
-		why = dvm_msg_unpack(&c, &m) ? "it sends what makes no sense" :
+		why = dvm_msg_unpack(&c, &m) ? "the daemon sent an invalid message" :
 					       read_one(a, node, pass, &m);
 	if (why)
 		a->h->ops.node_break(a->h->arg, node, why);

@@ -134,7 +134,7 @@ static const char *why_none(struct dvm_head *h, const struct head_task *parent)
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
 		return "the DVM is going down";
 	if (parent->cancelled || parent->lost)
-		return "the task that spawns is being ended";
+		return "the task that spawns is being cancelled";
 	return journal_ready(h) ? NULL : "the journal of the DVM cannot be written";
 }
 
@@ -171,7 +171,7 @@ void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m)
 	char why[DVM_TEXT_MAX] = "";
 
 	if (!none && !s)
-		none = json ? "out of memory" : "an argument is no UTF-8 text";
+		none = json ? "out of memory" : "an argument is not UTF-8 text";
 	t = s ? submit_spawned(h, json, s, why, sizeof(why)) : NULL;
 	json_decref(json);
 	if (t)
@@ -238,7 +238,7 @@ static void cancel_child(struct dvm_head *h, struct head_spawn *s, const char *h
 
 	if (s->task->cancelled)
 		return;
-	snprintf(why, sizeof(why), "task %llu, which has spawned it, %s",
+	snprintf(why, sizeof(why), "its parent, task %llu, %s",
 		 (unsigned long long)s->parent_id, how);
 	task_set_why(s->task, why);
 	task_cancel(h, s->task);
@@ -263,7 +263,7 @@ static void leave_children(struct dvm_head *h, struct head_task *t)
 		DL_DELETE(t->children, s);
 		s->parent = NULL;
 		if (!well)
-			cancel_child(h, s, "has not ended well");
+			cancel_child(h, s, "failed");
 	}
 }
 
@@ -276,7 +276,7 @@ static void answer_end(struct dvm_head *h, const struct head_task *t)
 
 	snprintf(text, sizeof(text), "%.1000s", why_not);
 	if (t->result.status || t->cancelled)
-		snprintf(text, sizeof(text), "task %llu ended with exit code %d before its first rank was there%s%.600s",
+		snprintf(text, sizeof(text), "task %llu ended with exit code %d before its first rank had started PMI%s%.600s",
 			 (unsigned long long)t->id, dvm_exit_code(t->result.status),
 			 *why ? ": " : "", why);
 	answer_spawn(h, t->spawned, text);

@@ -244,7 +244,7 @@ bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *r
 		*count += client_for_list(h, h->running, fn, request, c->number);
 	} else if (!json_is_array(ids)) {
 		client_refuse(h, c, request,
-			      "say which: \"ids\": [...] or \"all\": true");
+			      "name the tasks: \"ids\": [...] or \"all\": true");
 		return false;
 	} else if (!ids_ok(h, c, request, ids)) {
 		return false;
@@ -292,7 +292,7 @@ static void on_signal(struct dvm_head *h, struct head_client *c, json_t *request
 		json_integer_value(json_object_get(request, "signal"));
 
 	if (number < 1 || number > 64)
-		client_refuse(h, c, request, "\"signal\" is a number from 1 to 64");
+		client_refuse(h, c, request, "\"signal\" must be a number from 1 to 64");
 	else
 		do_to_tasks(h, c, request, signal_one);
 }
@@ -337,7 +337,7 @@ static struct head_task *task_of(struct dvm_head *h, const struct head_client *c
 		return t;
 	if (is_forgotten(h, id))
 		client_refuse(h, c, request,
-			      "task %lld has ended, and its result is not kept any more: the last %d are",
+			      "task %lld has ended, and its result was discarded: only the last %d results are kept",
 			      (long long)id, HEAD_KEPT_MAX);
 	else
 		client_refuse(h, c, request, "there is no task %lld here",
@@ -381,7 +381,7 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 	c->refused = version != DVM_VERSION;
 	if (c->refused)
 		client_refuse(h, c, request,
-			      "this DVM is of pmi2x %s and speaks version %d, the client speaks %lld: use the client of the same release",
+			      "this DVM runs pmi2x %s with protocol version %d, the client has version %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
 	else
 		client_answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s,s:i}",
@@ -429,7 +429,7 @@ static void keep(struct dvm_head *h, const struct head_client *c, json_t *reques
 {
 	if (!h->journal.on) {
 		client_refuse(h, c, request,
-			      "there is no journal in which tasks could wait: say --wait or --cancel");
+			      "keeping tasks needs a journal, and this DVM has none: use --wait or --cancel");
 		return;
 	}
 	dvm_head_stop(h, h->now);
@@ -477,7 +477,7 @@ static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 	}
 	if (n && work == WORK_REFUSE) {
 		client_refuse(h, c, request,
-			      "%zu tasks have not ended (%zu run, %zu wait): say --wait or --cancel%s",
+			      "%zu tasks have not ended (%zu running, %zu queued): use --wait or --cancel%s",
 			      n, h->nrunning, h->nqueued,
 			      h->journal.on ? ", or --keep" : "");
 		return;
@@ -497,7 +497,7 @@ static void on_submit(struct dvm_head *h, struct head_client *c, json_t *request
 		submit_request(h, c, request);
 	else
 		client_refuse(h, c, request,
-			      "this DVM is going down and takes no more tasks");
+			      "this DVM is stopping and accepts no more tasks");
 }
 
 /* ---- input ---- */
@@ -524,7 +524,7 @@ static void handle(struct dvm_head *h, struct head_client *c, json_t *request)
 			requests[i].handle(h, c, request);
 			return;
 		}
-	client_refuse(h, c, request, "there is no request \"%.40s\"",
+	client_refuse(h, c, request, "unknown request \"%.40s\"",
 		      op ? op : "");
 }
 
@@ -540,8 +540,8 @@ void dvm_head_client_input(struct dvm_head *h, uint32_t client, const char *line
 		return;
 	request = json_loadb(line, len, JSON_ALLOW_NUL, &error);
 	if (!json_is_object(request))
-		client_refuse(h, c, NULL, "this is no request, %s",
-			      request ? "but another value of JSON" : error.text);
+		client_refuse(h, c, NULL, "not a request: %s",
+			      request ? "the JSON value is not an object" : error.text);
 	else
 		handle(h, c, request);
 	json_decref(request);

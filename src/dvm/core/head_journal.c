@@ -209,7 +209,7 @@ void journal_waited(struct dvm_head *h, const struct journal_waited *w)
 static void note_failure(struct dvm_head *h, int error)
 {
 	if (error && !h->journal.error)
-		log_error(h->log, "the journal cannot be written: %s: no task is taken or started until it can",
+		log_error(h->log, "the journal cannot be written: %s: tasks are neither accepted nor started until it can",
 			  strerror(-error));
 	else if (!error && h->journal.error)
 		log_error(h->log, "the journal can be written again");
@@ -261,7 +261,7 @@ void journal_hurry(struct dvm_head *h)
 void dvm_head_journal_failed(struct dvm_head *h, int error)
 {
 	if (error)
-		log_error(h->log, "the journal is not safe on its disk: %s: no task is taken or started until it is",
+		log_error(h->log, "the journal is not safe on its disk: %s: tasks are neither accepted nor started until it is",
 			  strerror(-error));
 	else
 		log_error(h->log, "the journal is safe on its disk again");
@@ -387,7 +387,7 @@ static int add_unfit(struct replay *r, uint64_t id, const char *why)
 	if (!u)
 		return -ENOMEM;
 	u->id = id;
-	snprintf(u->why, sizeof(u->why), "it cannot be run by the DVM that went on with it: %s", why);
+	snprintf(u->why, sizeof(u->why), "the DVM that resumed the journal cannot run the task: %s", why);
 	HASH_ADD(hh, r->unfits, id, sizeof(u->id), u);
 	return 0;
 }
@@ -413,7 +413,7 @@ static struct head_task *queue_again(struct replay *r, const struct journal_subm
 	if (p)
 		t = submit_again(r->h, json, p, why, size);
 	if (!old && t)
-		snprintf(why, size, "its profile is not in the journal");
+		snprintf(why, size, "the profile of the task is not in the journal");
 	if (!old && p)
 		profile_release(r->h, p);
 	json_decref(json);
@@ -536,7 +536,7 @@ static void settle_one(struct replay *r, struct head_task *t, bool once)
 	else if (t->placed_ns)
 		settle_started(r, t, once);
 	else if (t->cancelled)
-		task_end_lost(r->h, t, SIGTERM, "it was cancelled, or its client was lost with the head");
+		task_end_lost(r->h, t, SIGTERM, "the task was cancelled, or its client was lost with the head");
 }
 
 /* Tasks that the journal does not know to have ended: others may have their cores. */

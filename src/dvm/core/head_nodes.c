@@ -167,9 +167,9 @@ static int join(struct buf *out, json_t *names)
 static const char *why_not(int rc)
 {
 	if (rc == -EBUSY)
-		return "those of the last time have not ended yet";
+		return "the daemons of the last attempt have not ended yet";
 	if (rc == -ENOTSUP)
-		return "nodes of jobs, and by their names, are for DVMs in a job of Slurm";
+		return "only a DVM in a Slurm job can grow by a job or by names of nodes";
 	return strerror(-rc);
 }
 
@@ -206,7 +206,7 @@ void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *reques
 	if (h->phase != HEAD_SERVES || !head_is_ready(h) || h->growth.nodes) {
 		client_refuse(h, c, request, h->growth.nodes ?
 			      "this DVM is growing already" :
-			      "this DVM is coming up or going down");
+			      "this DVM is starting or stopping");
 		return;
 	}
 	if (!count_ok(h, count) || job < 0) {
@@ -296,7 +296,7 @@ void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *requ
 		return;
 	}
 	if (count >= count_there(h)) {
-		client_refuse(h, c, request, "that would be all nodes: end the DVM with pmi2x-dvm down");
+		client_refuse(h, c, request, "that would remove all nodes: stop the DVM with pmi2x-dvm down");
 		return;
 	}
 	if (!names_ok(h, c, request, nodes))
@@ -352,10 +352,10 @@ static void check_lease(struct dvm_head *h, uint32_t node)
 	}
 	if (was_stopped(h, n))
 		return;
-	snprintf(why, sizeof(why), "nothing was heard of it for %u s",
+	snprintf(why, sizeof(why), "no message from the daemon for %u s",
 		 h->options.lease_ms / 1000);
 	dvm_head_node_lost(h, node, why, h->now);
-	h->ops.node_break(h->arg, node, "nothing was heard of it");
+	h->ops.node_break(h->arg, node, "no message from the daemon");
 }
 
 void head_nodes_turn(struct dvm_head *h)
@@ -406,7 +406,7 @@ void dvm_head_stop(struct dvm_head *h, struct dvm_time now)
 	h->now = now;
 	if (h->phase != HEAD_SERVES && h->phase != HEAD_DRAINS)
 		return;
-	log_error(h->log, "it is to end: %zu tasks run and have %u s, %zu wait",
+	log_error(h->log, "the head is stopping: %zu running tasks have %u s to finish, %zu tasks are queued",
 		  h->nrunning, h->options.grace_ms / 1000, h->nqueued);
 	h->phase = HEAD_STOPS;
 	h->stop_ms = now.ms + h->options.grace_ms;

@@ -14,7 +14,7 @@
 #define RETRIES_MAX 1000 /* of a task */
 
 struct head_node {
-	char *name;     /* NULL: it has not registered */
+	char *name;     /* NULL: the daemon has not registered */
 	struct ledger_resources has;
 	struct dvm_address address;
 	bool lost;

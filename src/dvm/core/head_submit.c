@@ -123,7 +123,7 @@ static void read_argv(struct reading *r)
 	buf_init(&b, DVM_COMMAND_MAX);
 	json_array_foreach(argv, i, v) {
 		if (!json_is_string(v))
-			wrong(r, "argv", "argument %zu is no text", i);
+			wrong(r, "argv", "argument %zu is not a text", i);
 		else
 			rc = rc ? rc : buf_append(&b, json_string_value(v),
 						  json_string_length(v) + 1);
@@ -168,7 +168,7 @@ static bool read_set(struct reading *r, json_t *list, uint32_t max,
 	size_t i;
 
 	if (list && !json_is_array(list)) {
-		wrong(r, "place", "cores and GPUs are lists of their numbers");
+		wrong(r, "place", "cores and GPUs must be lists of numbers");
 		return false;
 	}
 	for (uint32_t n = cores_next(all, 0); n < DVM_CORES_MAX;
@@ -178,7 +178,7 @@ static bool read_set(struct reading *r, json_t *list, uint32_t max,
 		json_int_t n = json_integer_value(v);
 
 		if (!json_is_integer(v) || n < at || n >= max) {
-			wrong(r, "place", "numbers of cores and GPUs on a node ascend, from rank to rank, too");
+			wrong(r, "place", "the numbers of cores and GPUs on a node must ascend, also from rank to rank");
 			return false;
 		}
 		cores_add(all, (uint32_t)n);
@@ -195,7 +195,7 @@ static void check_place_keys(struct reading *r, json_t *entry)
 
 	json_object_foreach(entry, key, v)
 		if (strcmp(key, "node") && strcmp(key, "cores") && strcmp(key, "gpus"))
-			wrong(r, "place", "there is no key %.60s in it", key);
+			wrong(r, "place", "unknown key %.60s", key);
 }
 
 /* A rank of this node with these cores; those of its node follow one another. */
@@ -229,7 +229,7 @@ static void place_rank(struct reading *r, struct ledger_placement *p, json_t *en
 	part->gpus = gpus.words[0];
 	if (r->spec.shape.ranks &&
 	    (cores != r->spec.shape.cores || ngpus != r->spec.shape.gpus))
-		wrong(r, "place", "each rank must have as many cores and GPUs");
+		wrong(r, "place", "all ranks must have the same number of cores and of GPUs");
 	r->spec.shape.cores = cores;
 	r->spec.shape.gpus = ngpus;
 	part->ranks++;
@@ -273,7 +273,7 @@ static void too_large(struct reading *r, const struct ledger_shape *s)
 		most.memory = has->memory > most.memory ? has->memory : most.memory;
 	}
 	wrong(r, s->placed ? "place" : "ranks",
-	      "%u ranks of %u cores and %u GPUs fit on these %u nodes (%u cores) under no circumstances: a node has %u cores, %u GPUs and %llu MiB at most",
+	      "%u ranks of %u cores and %u GPUs can never fit on these %u nodes (%u cores): a node has at most %u cores, %u GPUs and %llu MiB",
 	      s->ranks, s->cores, s->gpus, ledger_nodes(l), ledger_all_cores(l),
 	      most.cores, most.gpus, (unsigned long long)(most.memory >> 20));
 }
@@ -298,7 +298,7 @@ static void read_shape(struct reading *r)
 	if (!r->key && !ledger_can_ever(r->h->ledger, s))
 		too_large(r, s);
 	if (!r->key && r->spawned && !asks_fit_beside(r->h, r->spawned->parent, s))
-		wrong(r, "ranks", "%u ranks do not fit beside the task that spawns them, whatever else ends: there are %u cores, with its own",
+		wrong(r, "ranks", "%u ranks can never fit beside the task that spawns them: the DVM has %u cores, including those of that task",
 		      s->ranks, ledger_all_cores(r->h->ledger));
 }
 
@@ -349,9 +349,9 @@ static void check_keys(struct reading *r)
 			if (!strcmp(key, known[i]))
 				break;
 		if (i == sizeof(known) / sizeof(*known))
-			wrong(r, key, "there is no such key");
+			wrong(r, key, "unknown key");
 		if (has_nul(v))
-			wrong(r, key, "a text has a NUL");
+			wrong(r, key, "a text contains a NUL byte");
 	}
 }
 
@@ -375,7 +375,7 @@ static void read_task(struct reading *r)
 	r->line = get_number(r, "line", 0, INT64_MAX);
 	r->profile = json_string_value(profile);
 	if (profile && !r->profile)
-		wrong(r, "profile", "must be a text: the id of one that has been sent");
+		wrong(r, "profile", "must be a text: the id of a profile that was sent before");
 }
 
 /* ---- profiles ---- */
@@ -400,7 +400,7 @@ static const char *read_env(json_t *env, struct buf *b)
 	json_object_foreach(env, name, v)
 		rc = rc ? rc : put_variable(b, name, v);
 	return !rc ? NULL :
-	       rc == -EINVAL ? "\"env\" of a profile: a name or value is no text of an environment" :
+	       rc == -EINVAL ? "\"env\" of a profile: a name or value cannot be in an environment" :
 			       "\"env\" of a profile is too long";
 }
 
@@ -415,9 +415,9 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 	struct buf env;
 
 	if (has_nul(json))
-		return "a text of a profile has a NUL";
+		return "a text of a profile contains a NUL byte";
 	if (!id || !cwd || cwd[0] != '/' || strlen(cwd) >= DVM_TEXT_MAX)
-		return "a profile has an \"id\" and a \"cwd\", which begins with /";
+		return "a profile needs an \"id\" and a \"cwd\" that begins with /";
 	buf_init(&env, DVM_COMMAND_MAX);
 	why = read_env(json_object_get(json, "env"), &env);
 	if (!why && array_grow(&c->profiles, c->nprofiles, &c->profiles_cap,
@@ -466,10 +466,10 @@ static struct head_task *submit_one(struct reading *r, const char *profile,
 	profile = r->profile ? r->profile : profile;
 	p = profile ? profile_find(r->h, profile) : NULL;
 	if (!p)
-		wrong(r, "profile", "there is no profile %.60s: send it with the request",
+		wrong(r, "profile", "unknown profile %.60s: send the profile with the request",
 		      profile ? profile : "");
 	if (!r->key && r->h->nqueued >= r->h->options.max_waiting)
-		wrong(r, "tasks", "%zu tasks wait already: wait until some have ended, or start the DVM with a larger --max-queued",
+		wrong(r, "tasks", "%zu tasks are queued already: wait until some have ended, or start the DVM with a larger --max-queued",
 		      r->h->nqueued);
 	t = queue_one(r, p);
 	if (!t)
@@ -478,7 +478,7 @@ static struct head_task *submit_one(struct reading *r, const char *profile,
 	rc = journal_submit(r->h, t, r->json);
 	if (!rc)
 		return t;
-	wrong(r, "tasks", "it cannot be written to the journal: %s", strerror(-rc));
+	wrong(r, "tasks", "the task cannot be written to the journal: %s", strerror(-rc));
 	task_undo(r->h, t);
 	return NULL;
 }
@@ -590,7 +590,7 @@ static void submit_recorded(struct dvm_head *h, struct head_client *c,
 	}
 	if (rc) {
 		json_decref(event);
-		client_refuse(h, c, request, "the journal cannot be written: %s: no task of the request is taken",
+		client_refuse(h, c, request, "the journal cannot be written: %s: no task of the request is accepted",
 			      strerror(-rc));
 		return;
 	}
@@ -605,7 +605,7 @@ void submit_request(struct dvm_head *h, struct head_client *c, json_t *request)
 	const char *why = NULL;
 
 	if (!head_is_ready(h))
-		why = "this DVM is not ready: not all its nodes have come up";
+		why = "this DVM is not ready: some of its nodes have not started yet";
 	else if (!json_is_array(tasks))
 		why = "\"tasks\" must be a list";
 	else if (json_object_get(profile, "cwd")) /* else it was sent before */

@@ -221,7 +221,7 @@ void tasks_fail_impossible(struct dvm_head *h)
 	if (h->now.ms < h->hopeless_ms)
 		return;
 	while ((item = queue_impossible(h->queue, h->ledger)))
-		end_unstarted(h, task_of(item), "the nodes on which it could run are lost");
+		end_unstarted(h, task_of(item), "all nodes that could run the task are lost");
 }
 
 /* ---- starting ---- */
@@ -399,7 +399,7 @@ void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once)
 	t->losses = once ? HEAD_INSTANCES_MAX : t->losses + 1;
 	t->lost = true;
 	t->result.status = SIGKILL;
-	task_set_why(t, "it was on nodes that were lost with the head");
+	task_set_why(t, "the task was on nodes that were lost with the head");
 	signal_parts(h, t, SIGKILL);
 }
 
@@ -422,7 +422,7 @@ void task_cancel(struct dvm_head *h, struct head_task *t)
 	if (t->state == TASK_RUNNING) {
 		signal_parts(h, t, 0);
 	} else if (!t->held) {
-		end_unstarted(h, t, "it was cancelled before it was started");
+		end_unstarted(h, t, "the task was cancelled before it started");
 	}
 }
 
@@ -445,9 +445,9 @@ static void release(struct dvm_head *h, struct head_task *t)
 	if (t->result.why) {
 		task_end_queued(h, t);
 	} else if (t->cancelled) {
-		task_end_lost(h, t, SIGTERM, "it was cancelled, or its client was lost with the head");
+		task_end_lost(h, t, SIGTERM, "the task was cancelled, or its client was lost with the head");
 	} else if (t->placed_ns) {
-		task_end_lost(h, t, SIGKILL, "it ran when the head was lost, and was to be run once");
+		task_end_lost(h, t, SIGKILL, "the task was running when the head was lost, and --once allows no second start");
 	} else {
 		t->held = false;
 		queue_put_back(h->queue, &t->item);

@@ -65,8 +65,8 @@ static void leave_alone(struct dvm_head *h, uint32_t node)
 	if (h->phase != HEAD_DRAINS)
 		return;
 	if (!n->lost) {
-		dvm_head_node_lost(h, node, "nothing was heard of it", h->now);
-		h->ops.node_break(h->arg, node, "nothing was heard of it");
+		dvm_head_node_lost(h, node, "no message from the daemon", h->now);
+		h->ops.node_break(h->arg, node, "no message from the daemon");
 	}
 	n->until_ms = 0;
 	tasks_leave_node(h, node);

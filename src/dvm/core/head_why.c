@@ -45,7 +45,7 @@ static void lacks_places(const struct dvm_head *h, const struct ledger_shape *s,
 {
 	for (uint32_t i = 0; i < s->placed->count; i++)
 		if (!ledger_place_is_free(h->ledger, s, i))
-			add(reasons, "what it is to have on %s is not free",
+			add(reasons, "the requested cores or GPUs of node %s are not free",
 			    head_node_name(h, s->placed->parts[i].node));
 }
 
@@ -103,15 +103,15 @@ static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
 
 	find_most(h, wants);
 	if (wants[WANT_CORES].node == NODE_NONE) {
-		add(reasons, "no node takes tasks: each is lost, drained, or in use by a task that is alone there");
+		add(reasons, "no node accepts tasks: each is lost, drained, or used by an --exclusive task");
 		return;
 	}
 	for (int i = 0; i < WANTS; i++)
 		any |= add_lack(h, &wants[i], reasons);
 	if (!any)
 		add(reasons, s->exclusive ?
-			"needs a node on which nothing runs" :
-			"no node has all that it needs free at once");
+			"needs an idle node" :
+			"no node has all of the needed resources free at once");
 }
 
 /* How many nodes take `ranks` or more of it, and how many all nodes take together. */
@@ -196,13 +196,13 @@ static void is_held(struct dvm_head *h, const struct head_task *t, size_t before
 						       h->now.ms);
 
 	if (held)
-		add(reasons, "it would fit, but everything is kept free for task %" PRIu64 ", which has waited longer than --patience (%" PRIu64 " s)",
+		add(reasons, "the task would fit, but all slots are reserved for task %" PRIu64 ", which has waited longer than --patience (%" PRIu64 " s)",
 		    id_of(held), h->options.queue.patience_ms / 1000);
 	else if (before > h->options.queue.window)
-		add(reasons, "it would fit, but no more than %u tasks may pass one that waits",
+		add(reasons, "the task would fit, but at most %u tasks may pass a waiting one",
 		    h->options.queue.window);
 	else
-		add(reasons, "it fits, and is about to be started");
+		add(reasons, "the task fits and is about to start");
 }
 
 static void is_behind(const struct queue_item *first, size_t before, json_t *reasons)
@@ -239,16 +239,16 @@ json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
 	json_t *reasons = json_array();
 
 	if (t->held)
-		add(reasons, "ranks of it may still run on nodes that another head had: it waits for %" PRIu64 " s",
+		add(reasons, "ranks of the task may still run on nodes of the previous head: the task waits for %" PRIu64 " s",
 		    (h->unheard_ms - h->now.ms + 999) / 1000);
 	else if (t->state == TASK_QUEUED)
 		why_queued(h, t, reasons);
 	if (t->state == TASK_QUEUED || (t->state == TASK_RUNNING && !t->launched))
 		not_written(h, reasons);
 	if (t->state == TASK_RUNNING && t->cancelled)
-		add(reasons, "it was cancelled, and is being ended");
+		add(reasons, "the task was cancelled, and its ranks are being ended");
 	else if (t->state == TASK_RUNNING && (t->lost || t->result.status))
-		add(reasons, "a part of it has failed, and the rest is being ended%s%s",
+		add(reasons, "a rank of the task failed, and the other ranks are being ended%s%s",
 		    t->result.why ? ": " : "", t->result.why ? t->result.why : "");
 	return reasons;
 }

@@ -395,7 +395,7 @@ static void check_deadlines(struct dvm_node *n)
 			continue;
 		}
 		p->end.too_long = true;
-		strcpy(p->why, "its time was over");
+		strcpy(p->why, "the time limit of the task was reached");
 		end_part(n, p);
 	}
 }

@@ -81,7 +81,7 @@ static void on_superseded(void *arg, const struct owner *by)
 		headd_fail(h, "%s has taken over the journal in %s", name,
 			   h->options.journal.dir);
 	else
-		headd_fail(h, "this head's file owner.NUMBER in %s was removed: it writes the journal no more",
+		headd_fail(h, "somebody removed the file owner.NUMBER of this head in %s: the head no longer writes the journal",
 			   h->options.journal.dir);
 }
 
@@ -134,7 +134,7 @@ static int refuse_errno(struct headd *h, int rc)
 	char what[256];
 
 	if (rc == -EPERM)
-		return refuse(h, "is not yours, or no file");
+		return refuse(h, "is not your file");
 	snprintf(what, sizeof(what), "cannot be used: %s", strerror(-rc));
 	return refuse(h, what);
 }
@@ -151,7 +151,7 @@ static int refuse_second(struct headd *h, const struct owner *other)
 	char name[256], what[512];
 
 	headd_owner_name(other, name, sizeof(name));
-	snprintf(what, sizeof(what), "is in use: %s writes it, or may: if that head has ended, or is to lose the journal, add --take-over",
+	snprintf(what, sizeof(what), "is in use: %s writes or may write it; add --take-over if that head has ended, or is to lose the journal",
 		 name);
 	return refuse(h, what);
 }
@@ -176,7 +176,7 @@ static void *read_present(struct headd *h, struct journal_reader *in)
 	snprintf(what, sizeof(what), "has version %u, and this pmi2x-dvm reads %u: use the release that wrote it",
 		 version, JOURNAL_VERSION);
 	refuse(h, rc == -EBADMSG ?
-	       "is none: its begin is damaged, or something else has written the file" : what);
+	       "cannot be read: its first bytes are not those of a journal" : what);
 	return NULL;
 }
 
@@ -232,9 +232,9 @@ int headd_journal_open(struct headd *h)
 	if (rc)
 		return refuse_errno(h, rc);
 	if (o->resume && !durable_is_there(j->durable))
-		return refuse(h, "is not there: nothing to go on with");
+		return refuse(h, "does not exist: there is nothing to resume");
 	if (!o->resume && durable_is_there(j->durable))
-		return refuse(h, "is there already: go on with it by --resume, or remove it");
+		return refuse(h, "exists already: continue with --resume, or remove the journal");
 	return o->resume ? check_present(h) : 0;
 }
 
@@ -243,23 +243,23 @@ static void tell_damage(struct headd *h, const struct journal_reader *in)
 	if (in->damaged || in->gaps)
 		(void)durable_keep(h->journal.durable);
 	if (in->damaged)
-		headd_say(h, "note journal: %zu bytes at offset %zu are damaged: what they said of tasks is lost; the file is kept as %s/journal.damaged",
+		headd_say(h, "note journal: %zu bytes at offset %zu are damaged: the records in them are lost; the file is kept as %s/journal.damaged",
 			  in->damaged, in->damaged_at, h->options.journal.dir);
 	if (in->gaps)
-		headd_say(h, "note journal: records are missing before offset %zu, and at %zu places in all: what they said of tasks is lost; the file is kept as %s/journal.damaged",
+		headd_say(h, "note journal: records are missing before offset %zu, and at %zu places in all; the file is kept as %s/journal.damaged",
 			  in->gap_at, in->gaps, h->options.journal.dir);
 	if (in->cut < in->len)
-		headd_say(h, "note journal: cut off at offset %zu, behind the last whole record: %zu bytes",
+		headd_say(h, "note journal: cut off at offset %zu, after the last whole record: %zu bytes",
 			  in->cut, in->len - in->cut);
 }
 
 static void tell_resumed(struct headd *h, const struct dvm_resumed *r)
 {
-	headd_say(h, "note journal: %llu tasks have ended, %llu go on, %llu of them had been started and are run again, %llu are lost",
+	headd_say(h, "note journal: %llu tasks have ended, %llu continue, %llu of these had been started and are run again, %llu are lost",
 		  (unsigned long long)r->ended, (unsigned long long)r->queued,
 		  (unsigned long long)r->again, (unsigned long long)r->lost);
 	if (h->norphans)
-		headd_say(h, "note %llu tasks are where they were started",
+		headd_say(h, "note %llu tasks still run on their nodes",
 			  (unsigned long long)r->adopted);
 }
 

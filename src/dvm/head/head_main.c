@@ -129,7 +129,7 @@ static void on_limit(uv_timer_t *timer)
 	struct headd *h = timer->data;
 
 	if (!leaves_daemons(h)) {
-		log_error(&h->log, "some daemons have not ended in time: they are killed");
+		log_error(&h->log, "killed some daemons that did not end in time");
 		launch_kill(h, 0);
 	}
 	uv_stop(loop_uv(h->loop));

@@ -130,7 +130,7 @@ void launch_ready(struct headd *h)
 
 static void ended_early(struct headd *h, int64_t code, int signal)
 {
-	const char *who = h->options.local ? "a daemon" : "what starts the daemons";
+	const char *who = h->options.local ? "a daemon" : "the command that starts the daemons";
 	const char *how = signal ? "signal" : "exit code";
 	char words[WORDS_MAX], why[WORDS_MAX + 128];
 

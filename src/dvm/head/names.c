@@ -47,7 +47,7 @@ static void on_reply(void *arg, void *link, const void *data, size_t len)
 
 	buf_init(&out, DVM_NAMES_MAX + DVM_TEXT_MAX);
 	if (dvm_msg_pack(&out, &m))
-		log_error(&s->head->log, "task %llu: no memory for an answer about names",
+		log_error(&s->head->log, "task %llu: no memory for an answer to a name request",
 			  (unsigned long long)a->key.task);
 	else
 		nodes_send(s->head, a->position, out.data, out.len);
@@ -125,12 +125,12 @@ void names_ask(struct headd *h, uint32_t position, const struct dvm_names *m)
 	struct asker *a = is_about_names(&m->data) ? find_or_add(s, &key) : NULL;
 
 	if (!a) {
-		nodes_break(h, position, "it asks about names what makes no sense, or there is no memory");
+		nodes_break(h, position, "the daemon sent an invalid name request, or there is no memory");
 		return;
 	}
 	a->position = position;
 	if (launcher_receive(s->launcher, a, m->data.data, m->data.len))
-		nodes_break(h, position, "it asks about names what makes no sense");
+		nodes_break(h, position, "the daemon sent an invalid name request");
 	expire(s);
 }
 

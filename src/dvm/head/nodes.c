@@ -175,7 +175,7 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 static void refuse_version(struct headd *h)
 {
 	static const char why[] =
-		"a node has a pmi2x-dvmd of another version: install the same on all nodes";
+		"a node has another version of pmi2x-dvmd: install the same version on all nodes";
 
 	if (h->ready)
 		dvm_head_grow_failed(h->head, why);
@@ -421,7 +421,7 @@ void nodes_break(struct headd *h, uint32_t position, const char *why)
 void nodes_end(struct headd *h, uint32_t first)
 {
 	for (uint32_t i = first; i < h->links_room; i++)
-		nodes_break(h, i, "it is to end");
+		nodes_break(h, i, "the head tells the daemon to end");
 }
 
 void nodes_close(struct headd *h)

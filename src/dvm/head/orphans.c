@@ -220,7 +220,7 @@ void orphans_answer(struct headd *h, uint32_t position, int error)
 	h->orphans[position].gone = error == -ECONNREFUSED;
 	h->unheard = h->unheard || (error && error != -ECONNREFUSED);
 	if (error == -EPROTONOSUPPORT)
-		headd_fail(h, "on %s a daemon of another version of pmi2x waits for a head: use the release that wrote the journal in %s",
+		headd_fail(h, "a daemon of another version of pmi2x waits for a head on %s: use the release that wrote the journal in %s",
 			   h->orphans[position].name, h->options.journal.dir);
 	if (!--h->called)
 		decide(h);
@@ -228,12 +228,12 @@ void orphans_answer(struct headd *h, uint32_t position, int error)
 
 static int refuse(struct headd *h, const char *path, int rc)
 {
-	const char *why = rc == -EPERM ? "is not yours alone" :
+	const char *why = rc == -EPERM ? "can be read by other users" :
 			  rc == -EPROTO ? "is damaged" :
-			  rc == -EPROTONOSUPPORT ? "is of another version of pmi2x" :
+			  rc == -EPROTONOSUPPORT ? "was written by another version of pmi2x" :
 						   strerror(-rc);
 
-	headd_say(h, "failed %s, which says where tasks may still run, %s: when none does, remove it",
+	headd_say(h, "failed %s, which lists where tasks may still run, %s: remove the file when no task runs",
 		  path, why);
 	return 1;
 }

@@ -26,7 +26,7 @@ static void on_terminate(uv_signal_t *handle, int number)
 	if (h->ready && !h->stops && !h->leaving)
 		stop(h);
 	else
-		headd_fail(h, "it was ended by signal %d", number);
+		headd_fail(h, "the head was ended by signal %d", number);
 }
 
 static void on_job_end(uv_timer_t *timer)

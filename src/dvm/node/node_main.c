@@ -408,7 +408,7 @@ static void end_politely(struct dvmd *d, const char *why)
 	char room[16];
 	struct buf b;
 
-	fprintf(stderr, "pmi2x-dvmd on %s: %s: it ends\n", d->name, why);
+	fprintf(stderr, "pmi2x-dvmd on %s: the daemon stops: %s\n", d->name, why);
 	d->gives_up = true;
 	buf_init_in(&b, room, sizeof(room));
 	if (dvm_msg_pack(&b, &stop) || channel_send(d->channel, b.data, b.len))
@@ -689,12 +689,12 @@ int main(int argc, char **argv)
 	if (rc) {
 		fprintf(stderr, "pmi2x-dvmd on %s: %s\n", d.name,
 			rc == -EPROTONOSUPPORT ?
-				"pmi2x-dvm is of another version: install the same on all nodes" :
-				"was not told by pmi2x-dvm what to do; see pmi2x-dvm(1)");
+				"pmi2x-dvm has another version: install the same version on all nodes" :
+				"got no instructions from pmi2x-dvm: only pmi2x-dvm up starts this program");
 		return 1;
 	}
 	if (!d.welcome.share && claim_node(d.name)) {
-		fprintf(stderr, "pmi2x-dvmd on %s: another DVM of this job is on this node: end it with pmi2x-dvm down, or start this one by pmi2x-dvm up --share\n",
+		fprintf(stderr, "pmi2x-dvmd on %s: another DVM of this job is on this node: stop that DVM with pmi2x-dvm down, or start this one with pmi2x-dvm up --share\n",
 			d.name);
 		return 1;
 	}

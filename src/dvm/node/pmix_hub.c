@@ -186,7 +186,7 @@ static void on_ready(struct pmix_hub *h, const struct host_msg *m)
 
 	child_text(build, sizeof(build), m);
 	if (m->number != HOST_VERSION || strcmp(build, PMI2X_BUILD))
-		fail(h, "is of another build: ", build);
+		fail(h, "is from another build: ", build);
 }
 
 static void on_host_message(struct pmix_hub *h, const struct host_msg *m)
@@ -210,7 +210,7 @@ static void on_host_message(struct pmix_hub *h, const struct host_msg *m)
 		fail(h, "crashed: signal ", text);
 		break;
 	default:
-		fail(h, "sends what makes no sense", "");
+		fail(h, "sent an invalid message", "");
 	}
 }
 
@@ -231,11 +231,11 @@ static void on_said(uv_poll_t *poll, int status, int events)
 		break;
 	case -EPIPE:
 		fail(h, s->how ? s->how :
-			"has died: it was killed (by the user, or for want of memory: see the kernel's log there)",
+			"has died: it was killed (by the user, or for lack of memory: see the kernel's log there)",
 		     "");
 		break;
 	default:
-		fail(h, "sends what makes no sense", "");
+		fail(h, "sent an invalid message", "");
 	}
 }
 
@@ -446,7 +446,7 @@ static void on_client(void *arg, int fd)
 	if (!is_own(fd) || !find_part(h, fd, &part, &old))
 		close(fd);
 	else if (admit(h, part, fd, old))
-		log_error(h->log, "a PMIx client is dropped: out of memory");
+		log_error(h->log, "closed the connection of a PMIx client: out of memory");
 }
 
 /* ---- for parts ---- */

@@ -74,9 +74,9 @@ static int on_spawn(void *arg, uint32_t token, const struct spawn_request *reque
 
 	spawn_note_ignored(request, t->host->log);
 	if (rc)
-		log_error(t->host->log, "task %s: a spawn is refused: %s", t->jobid,
+		log_error(t->host->log, "task %s: a spawn is rejected: %s", t->jobid,
 			  rc == -ENOBUFS || rc == -EMSGSIZE ?
-				  "its command, or what the new ranks are to find, is too long" :
+				  "the command or the preput values are too long" :
 				  strerror(-rc));
 	return rc;
 }
@@ -93,7 +93,7 @@ void task_spawn_told(struct task *t, const struct dvm_spawned *m)
 	else
 		dvm_jobid(text, t->host->dvm, m->spawned, m->spawned_instance);
 	if (m->why.len)
-		log_error(t->host->log, "task %s: a spawn has failed: %s", t->jobid, text);
+		log_error(t->host->log, "task %s: a spawn failed: %s", t->jobid, text);
 	launcher_spawned(t->launcher, m->token, m->why.len ? PMI_RC_FAIL : PMI_RC_OK,
 			 text);
 }

@@ -350,7 +350,7 @@ static struct task *find(struct tasks *t, uint32_t part)
 static void begin(struct tasks *t, const struct dvm_pmi_part *m, int registration)
 {
 	const struct task_failure f = {
-		.status = 126 << 8, .why = "no memory for its PMI",
+		.status = 126 << 8, .why = "no memory for the PMI of the task",
 	};
 	struct task *task = task_create(&t->host, m, registration);
 

@@ -183,10 +183,9 @@ def _find():
         return own
     if len(found) != 1:
         raise Error(
-            f"several DVMs are up: {', '.join(found)}; say which"
+            f"several DVMs are up: {', '.join(found)}; choose one"
             if found
-            else "no DVM is up on this machine, nor is one known of another: "
-            "start one with pmi2x-dvm up"
+            else "no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up"
         )
     return found[0]
 
@@ -263,7 +262,7 @@ def _read_address(path):
     with open(fd, encoding="ascii") as file:
         st = os.fstat(fd)
         if not stat.S_ISREG(st.st_mode) or st.st_uid != os.geteuid() or st.st_mode & 0o77:
-            raise Error(f"{path} must be a file of yours that nobody else can read")
+            raise Error(f"{path} must be your file, and no other user may read it")
         words = [line.split() for line in file if line.strip()]
     if not words or words[0] != ["pmi2x-dvm", str(VERSION)]:
         raise Error(f"{path} is not the file of a DVM, or one of another version")
@@ -349,7 +348,7 @@ def _prove(connection, address):
         return hmac.new(bytes.fromhex(address["secret"]), text, hashlib.sha256).digest()
 
     if not hmac.compare_digest(proof, proof_of(b"acceptor")):
-        raise ConnectionError("another DVM answers there: this one has ended")
+        raise ConnectionError("another DVM answers there: the DVM of the file has ended")
     connection.sendall(_message(proof_of(b"connector")))
 
 
@@ -394,7 +393,7 @@ class _Target:
         cwd and env: the caller's unless given. Returns a Task. Raises Refused.
         """
         if isinstance(argv, str):
-            raise TypeError("argv is a list of texts, the program first")
+            raise TypeError("argv must be a list of texts, the program first")
         future = self.submit_many([dict(task, argv=list(argv))])[0]
         if future.done() and future.exception():
             raise future.exception()
@@ -476,7 +475,7 @@ class Dvm(_Target):
         """Its id, directory and environment."""
         cwd = os.fspath(task.get("cwd") or os.getcwd())
         if not _is_text(cwd):
-            raise Error(f"the directory {cwd!a} is no UTF-8 text")
+            raise Error(f"the directory {cwd!a} is not UTF-8 text")
         env = _texts(os.environ if task.get("env") is None else task["env"])
         text = json.dumps([cwd, env], sort_keys=True, default=os.fspath)
         return hashlib.sha256(text.encode()).hexdigest()[:32], cwd, env
@@ -620,7 +619,7 @@ def _texts(env):
     env = dict(env)
     for name, value in list(env.items()):
         if not _is_text(name) or isinstance(value, str) and not _is_text(value):
-            warnings.warn(f"the variable {name!a} is left out: it is no UTF-8 text")
+            warnings.warn(f"the variable {name!a} is left out: its value is not UTF-8 text")
             del env[name]
     return env
 
@@ -628,7 +627,7 @@ def _texts(env):
 def _whole(digits):
     number = int(digits)
     if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError("is too large a number")
+        raise ValueError("is too large")
     return number
 
 
@@ -642,7 +641,7 @@ def _unfit(task):
         try:
             json.loads(_encode(value).decode(), parse_int=_whole)
         except UnicodeEncodeError:
-            return Refused(key, "is no UTF-8 text")
+            return Refused(key, "is not UTF-8 text")
         except (TypeError, ValueError) as error:
             return Refused(key, str(error))
     return None

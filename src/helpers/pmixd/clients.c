@@ -64,7 +64,7 @@ static void let_in(struct clients *c, const struct waiting *w)
 		server_old_client(c->server);
 	rc = door_let_in(w->fd);
 	if (rc)
-		log_error(c->log, "a PMIx client is dropped: %s", strerror(-rc));
+		log_error(c->log, "closed the connection of a PMIx client: %s", strerror(-rc));
 }
 
 static void ask(struct clients *c, struct waiting *w, const struct client_hello *hello,
@@ -141,7 +141,7 @@ void clients_add(struct clients *c, int fd, bool old)
 	struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET };
 
 	if (!w || epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e)) {
-		log_error(c->log, "a PMIx client is dropped: %s",
+		log_error(c->log, "closed the connection of a PMIx client: %s",
 			  strerror(w ? errno : ENOMEM));
 		free(w);
 		close(fd);

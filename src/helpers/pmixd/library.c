@@ -39,7 +39,7 @@ static int look_up_all(struct library *l, const char *path,
 		if (!look_up(l->handle, calls[i].name, (char *)l + calls[i].at))
 			continue;
 		snprintf(why, LIBRARY_WHY_MAX,
-			 "%.200s is no libpmix that can serve: it has no %s; " REMEDY,
+			 "%.200s cannot serve PMIx: the library has no %s; " REMEDY,
 			 path, calls[i].name);
 		return -ELIBACC;
 	}
@@ -68,7 +68,7 @@ static int check_version(struct library *l, const char *path,
 
 	if (!read_version(l, &major, &minor)) {
 		snprintf(why, LIBRARY_WHY_MAX,
-			 "%.200s does not say its version, it is no libpmix; " REMEDY,
+			 "%.200s is not libpmix: the library reports no version; " REMEDY,
 			 path);
 		return -ELIBACC;
 	}

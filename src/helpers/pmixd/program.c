@@ -85,7 +85,7 @@ static bool may_enter(struct program *p, int fd)
 		return true;
 	if (!rc && !p->strangers++)
 		log_info(&host_log,
-			 "a process of user %u, who is not the job's, connects to PMIx; it is refused, as all are that follow",
+			 "refused a PMIx connection of a process of user %u, who is not the job's user; further ones are refused without a message",
 			 uid);
 	return false;
 }
@@ -246,7 +246,7 @@ static int loop(struct program *p)
 	if (rc == -EPIPE || rc == -ECONNRESET)
 		return 0;
 	if (rc == -EPROTO)
-		return program_give_up("pmi2x-pmixd: the agent sends what makes no sense");
+		return program_give_up("pmi2x-pmixd: the agent sent an invalid message");
 	return failed("go on", rc);
 }
 
@@ -268,5 +268,5 @@ int program_run(const struct program_options *o)
 	rc = rc ? rc : server_create(&p.server, &o->server, &p.library, p.events,
 				     &p.link, &host_log);
 	rc = rc ? rc : clients_create(&p.clients, p.server, &host_log);
-	return rc ? failed("begin", rc) : loop(&p);
+	return rc ? failed("start", rc) : loop(&p);
 }

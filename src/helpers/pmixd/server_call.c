@@ -461,7 +461,7 @@ int server_named(struct server *s, const struct pmix_msg *m)
 	else if (status || !c->owed.found)
 		server_answer(&c->owed, status, NULL, 0);
 	if (status && !c->owed.arg)
-		log_error(s->log, "others cannot connect: what ranks bring cannot be published");
+		log_error(s->log, "PMIx_Connect of other nodes may fail: the data of local ranks cannot be published");
 	if (!rc)
 		free(a.items);
 	free_call(c);

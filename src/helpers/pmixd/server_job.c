@@ -96,7 +96,7 @@ static int init_library(struct server *s, const struct pmix_nspace *n,
 	if (!rc)
 		rc = done(s, s->library->server_init(&module.module, info.items,
 						     info.count),
-			  "begin", why);
+			  "start", why);
 	info_free(&info);
 	if (!rc && !door_is_used()) {
 		snprintf(why, WHY_MAX,

@@ -100,7 +100,7 @@ static void count_again(struct server *s, struct job *j)
 		left += !(j->sessions[i].lost && j->sessions[i].gone);
 	status = server_count_clients(s, j->nspace.name, left);
 	if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
-		log_error(s->log, "libpmix %s does not count the ranks again of which a program was killed: %s",
+		log_error(s->log, "libpmix %s does not accept a second program on ranks whose first program was killed: %s",
 			  s->library->version, s->library->Error_string(status));
 	j->miscounted = false;
 }

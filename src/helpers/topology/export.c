@@ -55,7 +55,7 @@ static int load(hwloc_topology_t topology, char why[TOPOLOGY_WHY_MAX])
 	/* I/O too; who reads it leaves out what he would not have looked for. */
 	if (hwloc_topology_set_all_types_filter(topology,
 						HWLOC_TYPE_FILTER_KEEP_ALL))
-		return failed(why, errno, "hwloc refuses to keep all objects");
+		return failed(why, errno, "hwloc cannot keep all objects");
 	if (hwloc_topology_load(topology))
 		return failed(why, errno, "hwloc cannot load the topology");
 	return 0;
@@ -91,7 +91,7 @@ int topology_export(int fd, char why[TOPOLOGY_WHY_MAX])
 	setenv("HWLOC_LIBXML_EXPORT", "0", 0); /* its own writer is the quicker */
 	setenv("HWLOC_HIDE_ERRORS", "2", 0);   /* nobody reads them */
 	if (hwloc_topology_init(&topology))
-		return failed(why, errno, "hwloc cannot begin");
+		return failed(why, errno, "hwloc cannot start");
 	rc = load(topology, why);
 	rc = rc ? rc : export(topology, fd, why);
 	hwloc_topology_destroy(topology);

@@ -41,9 +41,9 @@ def on(nodes):
 def judge_plugin_here(there, other, config):
     if there:
         return Finding(OK, "plugin", "srun on this host has the plugin")
-    text = "srun on this host has no plugin mpi/pmi2x that it can load"
+    text = "srun on this host cannot load the plugin mpi/pmi2x"
     if other:
-        text += f": the one that is there is for Slurm {other}"
+        text += f": the installed one is for Slurm {other}"
     version = config.get("SLURM_VERSION", "of this version")
     return Finding(
         CRITICAL, "plugin", text, f"install pmi2x-plugin, built for Slurm {version}, as "
@@ -56,8 +56,8 @@ def judge_controller(config):
     if any(option.startswith("Pmi2x") for option in config):
         return Finding(OK, "controller", "slurmctld has loaded the plugin")
     return Finding(
-        CRITICAL, "controller", "slurmctld has not loaded the plugin, and slurmd of the "
-        "nodes may not have either: no trial",
+        CRITICAL, "controller", "slurmctld has not loaded the plugin; slurmd of the "
+        "nodes may lack it, too, so there is no trial",
         "install pmi2x-plugin on compute nodes and controller, then run \"scontrol "
         "reconfigure\"")
 
@@ -69,9 +69,9 @@ VERDICTS = {
     "another protocol": (CRITICAL, "has another protocol, and steps fail",
                          "install plugin and agent of the same release everywhere"),
     "missing": (CRITICAL, "is missing",
-                "install package pmi2x-plugin or pmi2x-agent, whose file it is, then run "
+                "install package pmi2x-plugin or pmi2x-agent there, then run "
                 "\"scontrol reconfigure\""),
-    "unknown build": (CRITICAL, "does not say of which build it is",
+    "unknown build": (CRITICAL, "has no build in its file",
                       "install it again"),
 }
 
@@ -81,7 +81,7 @@ def other_verdict(verdict):
         return (CRITICAL, f"is {verdict},",
                 "install pmi2x-plugin there, built for the Slurm of the node, then run "
                 "\"scontrol reconfigure\"")
-    return UNKNOWN, f"cannot be read: {verdict}", "look again when the nodes are free"
+    return UNKNOWN, f"cannot be read: {verdict}", "try again when the nodes are free"
 
 
 def judge_builds(rows):
@@ -160,8 +160,8 @@ def judge_ports(config, facts):
             "choose ports outside of it (Pmi2xPorts in mpi.conf)", tuple(taken))
     if last - first + 1 < PORTS_FEW:
         yield Finding(
-            WARNING, "ports", f"{said} are few: each step of a node "
-            "takes one", f"give {option} {PORTS_FEW} or more")
+            WARNING, "ports", f"{said} are few ports: each step of a node "
+            "needs one", f"give {option} {PORTS_FEW} or more")
     if not taken and last - first + 1 >= PORTS_FEW:
         yield Finding(OK, "ports", f"{first}-{last}, {option or 'the default'}")
 
@@ -192,7 +192,7 @@ def judge_options(facts):
                 "give all nodes the same mpi.conf, then run \"scontrol reconfigure\"",
                 tuple(fewest))
     if known and not differ:
-        yield Finding(OK, "options", f"mpi.conf says the same {on(known)}")
+        yield Finding(OK, "options", f"mpi.conf has the same options {on(known)}")
 
 
 def judge_spool(config, nodes):
@@ -202,7 +202,7 @@ def judge_spool(config, nodes):
     if long:
         yield Finding(
             WARNING, "spool", f"SlurmdSpoolDir={spool} is too long for a socket {on(long)}: "
-            "no message through slurmd can tell them where to connect",
+            "messages through slurmd cannot ask these nodes to connect",
             f"shorten it to {SPOOL_MOST} bytes, %n and %h expanded", tuple(long))
 
 
@@ -210,13 +210,13 @@ def judge_answers(nodes, facts):
     silent = [node for node in nodes if node not in facts]
     if silent:
         yield Finding(UNKNOWN, "limits", f"limits and ports are not known {on(silent)}",
-                      "look again when the nodes are free", tuple(silent))
+                      "try again when the nodes are free", tuple(silent))
 
 
 # ---- the trial ----
 
 
-RESTART = ("see that the plugin is in its place there; from Slurm 23.11 on, run \"scontrol "
+RESTART = ("check that the plugin is installed there; from Slurm 23.11 on, run \"scontrol "
            "reconfigure\" and wait two minutes; before 23.11, run \"systemctl restart "
            "slurmd\" there: systemd kills that slurmd after 90 seconds, and running jobs go "
            "on")
@@ -228,16 +228,16 @@ def judge_stuck(nodes):
         verb = "has" if len(nodes) == 1 else "have"
         yield Finding(
             CRITICAL, "nodes", f"{counted(len(nodes), 'node')} ({names(nodes)}) {verb} been "
-            f"completing a job for {counted(max(nodes.values()) // 60, 'minute')}: most often "
-            "a step of pmi2x has come before slurmd knew the plugin; a long epilog, or a "
-            "process that cannot be killed, are other reasons", RESTART, tuple(nodes))
+            f"completing a job for {counted(max(nodes.values()) // 60, 'minute')}: usually "
+            "a step of pmi2x ran there before slurmd knew the plugin; other reasons are a long "
+            "epilog, or a process that cannot be killed", RESTART, tuple(nodes))
 
 
 def judge_silent_slurmd(nodes):
     """Nodes on which the trial was not launched."""
     if nodes:
         yield Finding(
-            CRITICAL, "trial", f"slurmd does not answer {on(nodes)}, which may not know the "
+            CRITICAL, "trial", f"slurmd does not answer {on(nodes)}, and may not know the "
             "plugin", RESTART, tuple(nodes))
 
 
@@ -247,8 +247,8 @@ def judge_trial(nodes, why_not):
         return Finding(OK, "trial", f"{where} has exchanged data")
     return Finding(
         CRITICAL, "trial", f"{where} has failed: {why_not}",
-        "where it cannot connect, open the ports between compute nodes; slurmd's log "
-        "on these nodes says more", tuple(nodes))
+        "if nodes cannot connect, open the ports between them; see also slurmd's log "
+        "on these nodes", tuple(nodes))
 
 
 def judge_left(left, named):
@@ -256,8 +256,8 @@ def judge_left(left, named):
     if left:
         shown = names([f"{node} {state}" for node, state in left.items()])
         yield Finding(UNKNOWN if named else OK, "nodes",
-                      f"not looked at, for Slurm says that they are busy or away: "
-                      f"{shown}", "look again when they are free", tuple(left))
+                      f"not checked, because they are busy or down: "
+                      f"{shown}", "try again when the nodes are free", tuple(left))
 
 
 def judge_strange(nodes):

@@ -123,7 +123,7 @@ def what_is_wrong(path):
     except OSError as error:
         return f"{path}: {error.strerror}"
     if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return (f"{path} can be changed by others than root (owner {status.st_uid}, mode "
+        return (f"other users than root can change {path} (owner {status.st_uid}, mode "
                 f"{stat.S_IMODE(status.st_mode):o})")
     if os.statvfs(path).f_flag & os.ST_NOEXEC:
         return f"{path} is on a file system that is mounted noexec"
@@ -134,7 +134,7 @@ def judge_file(name, path, wrong):
     if name in OPTIONAL and not os.path.exists(path):
         return Finding(WARNING, "files", f"{wrong}: {OPTIONAL[name]} do without it", AGAIN)
     return Finding(CRITICAL, "files", wrong, "install the package pmi2x-agent on this host; "
-                   "its files are root's, with mode 755 or 644")
+                   "its files belong to root, with mode 755 or 644")
 
 
 def judge_files(plugin):
@@ -189,8 +189,8 @@ def judge_libpmix(options):
     early = option(options, "Pmi2xPmix").lower() == "early"
     remedy = "install libpmix2 (Debian, Ubuntu) or pmix (RPM), 4.2 or later"
     if not path:
-        return Finding(CRITICAL if early else OK, "libpmix", "there is no libpmix: PMIx "
-                       "clients, such as Open MPI, do not start here", remedy)
+        return Finding(CRITICAL if early else OK, "libpmix", "this host has no libpmix: PMIx "
+                       "clients, such as Open MPI, cannot run here", remedy)
     _, shown, errors = look.run([sys.executable, "-c", PMIX_VERSION, path], RUN_S)
     version = re.search(r"(\d+)\.(\d+)\S*", shown)
     if not version:

@@ -36,7 +36,7 @@ class Rank:
 
     def __init__(self, node, clock, numbers):
         if len(numbers) != len(RANK) + len(OWN):
-            raise ValueError("a rank's record of another length")
+            raise ValueError("the record of a rank has another length")
         self.node, self.rank = node, numbers[0]
         seen = [clock(n) for n in numbers[1 : len(RANK)]]
         self.seen = dict(zip(RANK[1:], seen))
@@ -84,7 +84,7 @@ class Group(Collective):
     def __init__(self, clock, values):
         self.name, number, first, done, offsets = values
         if not first:
-            raise ValueError("a group's barrier that nobody has entered")
+            raise ValueError("no rank has entered the barrier of a group")
         stamps = [first, first + max(offsets), 0, 0, done]
         super().__init__(clock, [GROUP, number, *stamps])
         self.number = number  # until it is known which of all it is
@@ -120,10 +120,10 @@ class Node:
         entered = zip(self.collectives, record["entered"], strict=True)
         for collective, offsets in entered:
             if len(offsets) not in (0, len(self.ranks)):
-                raise ValueError("a collective of another number of ranks")
+                raise ValueError("a collective has another number of ranks")
             collective.add_entered(offsets)
         if any(len(g.entered) != len(self.ranks) for g in self.groups):
-            raise ValueError("a group's barrier of another number of ranks")
+            raise ValueError("the barrier of a group has another number of ranks")
         self.collectives += self.groups
 
 
@@ -134,7 +134,7 @@ class Trace:
         self.path, self.nodes, self.notes, end = path, [], [], None
         head = parse(path, 1, lines[0]) if lines else {}
         if head.get("pmi2x-trace") != FORMAT:
-            raise TraceError(f"{path} is no trace of this version")
+            raise TraceError(f"{path} is not a trace of this version")
         self.step = str(head["step"])
         self.origin = head["realtime"]
         self.clock = Clock(head, self.origin)
@@ -206,7 +206,7 @@ def parse(path, number, line):
     except ValueError as error:
         raise TraceError(f"{path}, line {number}: {error}") from error
     if not isinstance(record, dict):
-        raise TraceError(f"{path}, line {number} is no record")
+        raise TraceError(f"{path}, line {number} is not a record")
     return record
 
 
@@ -243,7 +243,7 @@ def find(target):
     """The trace file: the one given, or the newest in a directory."""
     path = pathlib.Path(target)
     if not path.exists() and re.fullmatch(r"\d+\.\d+", target):
-        raise TraceError(f"no file {target}: of a step that runs, --live {target} shows more")
+        raise TraceError(f"no file {target}: for a running step use --live {target}")
     if not path.is_dir():
         return path
     found = sorted(path.glob(NAME), key=lambda p: p.stat().st_mtime)

@@ -83,7 +83,7 @@ def read_node(node, cursor, names):
     node["links"] = [link(cursor, names) for _ in range(cursor.take("I"))]
     node["wait"] = cursor.text() if cursor else ""
     if cursor:
-        raise ValueError("more than a node has to say")
+        raise ValueError("bytes after the end")
 
 
 def silent_node(name):
@@ -104,7 +104,7 @@ def decode(data):
     cursor = Cursor(data)
     form = cursor.text()
     if form != FORM:
-        raise TraceError(f"srun's answer is {form}, this command reads {FORM}")
+        raise TraceError(f"srun's answer has version {form}, this command reads version {FORM}")
     step = cursor.text()
     names = [cursor.text() for _ in range(cursor.take("I"))]
     waiting = [cursor.text() for _ in range(cursor.take("I"))]
@@ -173,7 +173,7 @@ def srun_host(step):
 
 def query(step):
     if not re.fullmatch(r"\d+\.\d+", step):
-        raise TraceError(f"{step} is no step: write JOB.STEP, as squeue -s does")
+        raise TraceError(f"{step} is not a step: use JOB.STEP, as shown by squeue -s")
     names = sockets(step)
     for name in names:
         answer = ask(name)

@@ -46,13 +46,13 @@ def run(argv):
                               text=True, errors="replace", timeout=STEP_S,
                               env=environment())
     except FileNotFoundError:
-        raise WhyError(f"there is no {argv[0]}: {NO_SLURM}") from None
+        raise WhyError(f"{argv[0]} is not installed: {NO_SLURM}") from None
     except subprocess.TimeoutExpired as error:
         # srun ends its step when it is killed.
         output, errors = ((text or b"").decode(errors="replace")
                           for text in (error.stdout, error.stderr))
         return output, (
-            f"{errors}{argv[0]} has not ended within {STEP_S} s: is the job suspended?")
+            f"{errors}{argv[0]} did not end within {STEP_S} s: is the job suspended?")
     return done.stdout, done.stderr
 
 
@@ -64,8 +64,8 @@ def of_step(step):
         raise WhyError("Slurm cannot authenticate on this host: "
                        f"{unproven(errors)}: {NO_PROOF}")
     if not found:
-        said = (errors or shown).strip().splitlines() or ["it shows no nodes"]
-        raise WhyError(f"no step {step} (squeue -s names those that run): {said[-1]}")
+        said = (errors or shown).strip().splitlines() or ["scontrol shows no nodes"]
+        raise WhyError(f"no step {step} (squeue -s lists running steps): {said[-1]}")
     return run(["scontrol", "show", "hostnames", found[1]])[0].split()
 
 

@@ -103,7 +103,7 @@ static void who_does_not_tell_is_named(void **state)
 	rank_init(&c, 1);
 	rank_say(&c, 1, "cmd=barrier_in");
 	rank_expect(&c, 1, "barrier_failed");
-	cluster_expect_log(&c, "node n0 has not told node n1");
+	cluster_expect_log(&c, "node n0 did not send its address to node n1");
 	cluster_expect_log(&c, "Pmi2xNetwork");
 	cluster_close(&c);
 }

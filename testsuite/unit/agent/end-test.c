@@ -162,8 +162,8 @@ static void a_slot_is_registered_once(void **state)
 	assert_int_equal(registration_of_rank(reg, 1, &fd), 0);
 	assert_int_equal(read(fd, got, sizeof(got)), 0);
 	close(fd);
-	cluster_expect_log(&c, "local rank 0: it is there already");
-	cluster_expect_log(&c, "local rank 1: there is none");
+	cluster_expect_log(&c, "local rank 0: that rank has registered already");
+	cluster_expect_log(&c, "local rank 1: the node has no such rank");
 	rank_say(&c, 0, "cmd=barrier_in");
 	rank_expect(&c, 0, "cmd=barrier_out"); /* unharmed */
 	cluster_close(&c);

@@ -286,7 +286,7 @@ static void neighbour_starts_no_agent_after_the_last_rank(void **state)
 
 /* ---- an MPI program whose ranks do not speak ---- */
 
-static const char UNSPOKEN[] = "none of the 1 ranks has spoken PMI";
+static const char UNSPOKEN[] = "none of the 1 ranks used PMI";
 
 static void end_rank(struct cluster *c)
 {
@@ -477,7 +477,7 @@ static void a_later_rank_that_cannot_be_taken_ends_the_step(void **state)
 	send_rank_with_none_left(&c);
 	assert_int_equal(read(c.pmi[0], &byte, 1), 0); /* who was there knows */
 	cluster_close(&c);
-	assert_non_null(strstr(c.killed, "node n0 cannot take the connection"));
+	assert_non_null(strstr(c.killed, "node n0 cannot accept the connection"));
 }
 
 int main(void)

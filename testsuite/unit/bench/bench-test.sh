@@ -24,7 +24,7 @@ timeout 60 "$floor" -N5 -r4 -u16 -k2 -i2 -s >"$out" 2>&1 &&
 	grep -q ' ranks=20 ' "$out" || fail "uneven floor"
 refuses "do not hold" "$floor" -N4 -r4 -u3
 refuses "not within" "$floor" -N0
-refuses "no mode" "$floor" -m pipe
+refuses "unknown mode" "$floor" -m pipe
 refuses "not within" "$floor" -b 99999999999999999999
 refuses "sysctl\|ulimit\|memory" "$floor" -N 65536 -r 16 -b 262144 -c
 

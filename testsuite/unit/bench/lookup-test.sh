@@ -20,7 +20,7 @@ for method in rwlock 2n none pmi2x; do
 	[ $method = none ] || grep -q " torn=0 updates=[1-9]" "$out" ||
 		fail "$method: torn values, or no updates"
 done
-refuses "no method" "$lookup" -m seqlock
+refuses "unknown method" "$lookup" -m seqlock
 refuses "not within" "$lookup" -r 0
 refuses "multiple of 8" "$lookup" -b 12
 

@@ -194,7 +194,7 @@ static void more_than_can_be_fetched(void **state)
 	net_deliver_all(net);
 	assert_int_equal(net->fetches[0].outcome, NET_FAILED);
 	assert_string_equal(net->reason,
-			    "the node of rank 0 has more of it than can be fetched");
+			    "the node of rank 0 has a value that is too long for a fetch");
 	payload_unref(much);
 	net_free(net);
 }

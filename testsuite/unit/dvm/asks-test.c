@@ -245,7 +245,7 @@ static void one_that_ends_before_it_is_there_is_answered(void **state)
 	ask(b, SUBMIT("{'argv':['x'],'pmi':true}", ""));
 	spawn(b, 1, 1);
 	end(b, 2, 3 << 8);
-	assert_string_equal(b->why, "task 2 ended with exit code 3 before its first rank was there");
+	assert_string_equal(b->why, "task 2 ended with exit code 3 before its first rank had started PMI");
 	spawn(b, 1, 1);
 	end(b, 3, 0);
 	assert_int_equal(b->answers, 2);
@@ -267,7 +267,7 @@ static void one_whose_first_rank_is_never_there_is_answered(void **state)
 	spawn(b, 1, 2);
 	ready(b, 3, "rank 0 has ended");
 	end(b, 3, 1 << 8);
-	assert_string_equal(b->why, "task 3 ended with exit code 1 before its first rank was there: rank 0 has ended");
+	assert_string_equal(b->why, "task 3 ended with exit code 1 before its first rank had started PMI: rank 0 has ended");
 	bed_destroy(b);
 }
 
@@ -292,9 +292,9 @@ static void one_that_can_never_fit_is_refused(void **state)
 	ask(b, SUBMIT("{'argv':['x'],'ranks':3,'pmi':true}", ""));
 	spawn(b, 1, 6);
 	assert_int_equal(b->answers, 1);
-	assert_string_equal(b->why, "6 ranks do not fit beside the task that spawns them, whatever else ends: there are 8 cores, with its own");
+	assert_string_equal(b->why, "6 ranks can never fit beside the task that spawns them: the DVM has 8 cores, including those of that task");
 	spawn(b, 1, 9);
-	assert_non_null(strstr(b->why, "under no circumstances"));
+	assert_non_null(strstr(b->why, "can never fit"));
 	spawn(b, 1, 4);
 	spawn(b, 2, 2); /* beside both */
 	assert_int_equal(b->answers, 3);
@@ -344,7 +344,7 @@ static void children_end_with_a_parent_that_fails(void **state)
 	assert_int_equal(b->tasks[3].signalled, 1);
 	assert_string_equal(json_string_value(show(b, 4, "state")), "cancelled");
 	assert_string_equal(json_string_value(show(b, 4, "why")),
-			    "task 1, which has spawned it, has not ended well");
+			    "its parent, task 1, failed");
 	end(b, 2, SIGTERM);
 	end(b, 3, SIGTERM);
 	assert_string_equal(json_string_value(show(b, 2, "state")), "cancelled");

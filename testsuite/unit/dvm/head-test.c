@@ -148,7 +148,7 @@ static void a_client_of_another_version_is_not_heard(void **state)
 	ask(b, "{'op':'hello','version':0}"); /* what follows may be on its way already */
 	submit(b, "{'argv':['x']}");
 	assert_int_equal(json_array_size(b->events), 1);
-	assert_non_null(strstr(text(event(b, "error"), "why"), "the client speaks 0"));
+	assert_non_null(strstr(text(event(b, "error"), "why"), "the client has version 0"));
 	assert_int_equal(b->nprocesses, 0);
 	bed_destroy(b);
 }
@@ -329,7 +329,7 @@ static void a_dvm_goes_down_when_its_work_is_done(void **state)
 	ask(b, "{'op':'down','work':'wait'}");
 	assert_false(b->ended);
 	submit(b, "{'argv':['x']}");
-	assert_non_null(strstr(text(event(b, "error"), "why"), "going down"));
+	assert_non_null(strstr(text(event(b, "error"), "why"), "is stopping"));
 	end_process(b, 1, 0);
 	deliver_all(b);
 	assert_true(b->ended);

@@ -127,7 +127,7 @@ static const struct {
 	  "needs 300 free bytes on a node; most free: 200 on n0" },
 	{ SUBMIT("{'argv':['x'],'cores':4},{'argv':['x'],'gpus':1},"
 		 "{'argv':['x'],'gpus':1}"),
-	  "no node has all that it needs free at once" },
+	  "no node has all of the needed resources free at once" },
 	{ SUBMIT("{'argv':['x'],'cores':4},{'argv':['x'],'cores':2},"
 		 "{'argv':['x'],'ranks':4,'nodes':2}"),
 	  "needs 2 nodes with room for 2 ranks of 1 core; there is 1" },
@@ -135,16 +135,16 @@ static const struct {
 	  "needs room for 7 ranks of 1 core; there is room for 6" },
 	{ SUBMIT("{'argv':['x'],'ranks':2,'nodes':2},"
 		 "{'argv':['x'],'exclusive':true}"),
-	  "needs a node on which nothing runs" },
+	  "needs an idle node" },
 	{ SUBMIT("{'argv':['x'],'ranks':2,'nodes':2,'exclusive':true},"
 		 "{'argv':['x']}"),
-	  "no node takes tasks: each is lost, drained, or in use by a task that is alone there" },
+	  "no node accepts tasks: each is lost, drained, or used by an --exclusive task" },
 	{ SUBMIT("{'argv':['x'],'counters':{'licence':1}},"
 		 "{'argv':['x'],'counters':{'licence':1}}"),
 	  "needs 1 of licence; left: 0" },
 	{ SUBMIT("{'argv':['x'],'place':[{'node':'n1','cores':[0,1]}]},"
 		 "{'argv':['x'],'place':[{'node':'n1','cores':[1]}]}"),
-	  "what it is to have on n1 is not free" },
+	  "the requested cores or GPUs of node n1 are not free" },
 };
 
 static void what_a_task_lacks_is_said(void **state)
@@ -191,7 +191,7 @@ static void a_task_that_is_passed_too_long_holds_the_others(void **state)
 	ask(b, SUBMIT("{'argv':['x']}"));
 	ask(b, "{'op':'why','id':3}");
 	assert_string_equal(reason(b, 0),
-		"it would fit, but everything is kept free for task 2, which has waited longer than --patience (1 s)");
+		"the task would fit, but all slots are reserved for task 2, which has waited longer than --patience (1 s)");
 	bed_destroy(b);
 }
 
@@ -204,7 +204,7 @@ static void a_task_behind_too_many_is_said(void **state)
 		      "{'argv':['x'],'ranks':8},{'argv':['x']}"));
 	ask(b, "{'op':'why','id':6}");
 	assert_string_equal(reason(b, 0),
-		"it would fit, but no more than 3 tasks may pass one that waits");
+		"the task would fit, but at most 3 tasks may pass a waiting one");
 	bed_destroy(b);
 }
 
@@ -219,7 +219,7 @@ static void a_journal_that_cannot_be_written_is_a_reason(void **state)
 	assert_string_equal(reason(b, 1),
 		"nothing is started until the journal can be written: No space left on device");
 	ask(b, "{'op':'why','id':1}");
-	assert_string_equal(reason(b, 0), "it was cancelled, and is being ended");
+	assert_string_equal(reason(b, 0), "the task was cancelled, and its ranks are being ended");
 	bed_destroy(b);
 }
 

@@ -325,17 +325,16 @@ static void bad_groups_are_refused_and_harm_nobody(void **state)
 
 		assert_non_null(answer);
 		assert_non_null(strstr(answer, "cmd=barrier_out rc=3 tag="));
-		assert_non_null(strstr(answer, "msg=the_group_cannot_be:_"));
+		assert_non_null(strstr(answer, "msg=invalid_group:_"));
 		assert_null(net_read(n, 0));
 	}
 	assert_string_equal(enter(n, 0, "1,2:8"),
 			    "cmd=barrier_out rc=3 tag=8 info=fail "
-			    "msg=the_group_cannot_be:_the_rank_itself_is_not_"
-			    "in_it");
+			    "msg=invalid_group:_the_rank_itself_is_not_"
+			    "in_the_group");
 	assert_int_equal(n->reports, 1);
 	assert_string_equal(n->report,
-			    "rank 0 (node n0) has sent barrier_in with a group that "
-			    "cannot be: rank 0 is in it twice");
+			    "rank 0 (node n0) sent barrier_in with an invalid group: rank 0 is named twice");
 	barrier(n, "0,1:1", 1, (uint32_t[]){ 0, 1 }, 2);
 	world(n);
 	net_destroy(n);
@@ -509,7 +508,7 @@ static void both_protocols_meet_in_a_group(void **state)
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=kvs-get;key=a;"),
 			       "found=TRUE;value=1;"));
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=pmi2x-barrier;group=0:1;"),
-			       "rc=3;errmsg=the group cannot be: "));
+			       "rc=3;errmsg=invalid group: "));
 	assert_non_null(strstr(net_pmi2(n, 5, "cmd=pmi2x-barrier;"), "rc=3;"));
 	net_destroy(n);
 }

@@ -397,7 +397,7 @@ static void expect_that_rank_3_has_ended(struct net *n)
 	assert_int_equal(a.error, -ECONNRESET);
 	free(a.items);
 	buf_free(&b);
-	assert_string_equal(n->report, "pmi2x.17.2 cannot connect with rank 3 (node n0) of pmi2x.17.2, which has ended without it");
+	assert_string_equal(n->report, "pmi2x.17.2 cannot connect with rank 3 (node n0) of pmi2x.17.2, which ended before the connection was made");
 }
 
 static void nobody_waits_for_a_rank_of_a_spawned_step_that_has_ended(void **state)

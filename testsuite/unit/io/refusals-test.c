@@ -48,7 +48,7 @@ static void a_source_is_named_once_and_counted(void **state)
 	refusals_add(&s, ip, -EPROTO);
 	assert_int_equal(log_.count, 1);
 	assert_string_equal(log_.lines[0], "refused a connection from 192.0.2.7:"
-					   " it does not speak pmi2x's protocol");
+					   " the peer does not use pmi2x's protocol");
 	refusals_add(&s, ip, -EPROTO);
 	refusals_add(&s, ip, -EACCES);
 	assert_int_equal(log_.count, 1);

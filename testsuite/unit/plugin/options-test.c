@@ -51,12 +51,12 @@ static void assert_refused(size_t i, const char *text)
 	assert_said(said.text, WHERE ": ");
 	assert_said(said.text, option_key(i));
 	assert_said(said.text, allowed);
-	assert_said(said.text, "; going on with ");
+	assert_said(said.text, "; continuing with ");
 	assert_said(said.text, used);
 	if (strlen(text) <= OPTION_SHOWN_MAX)
 		assert_said(said.text, text);
 	else
-		assert_said(said.text, "...\" is no value");
+		assert_said(said.text, "...\" is not a value");
 }
 
 static void assert_taken(size_t i, const char *text)
@@ -210,7 +210,7 @@ static void assert_job_gets(const char *key, const char *site,
 		assert_said(said.text, option_variable(i));
 		assert_said(said.text, key);
 		assert_said(said.text, asked);
-		assert_said(said.text, "going on with ");
+		assert_said(said.text, "continuing with ");
 	}
 }
 

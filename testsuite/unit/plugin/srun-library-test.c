@@ -59,7 +59,7 @@ static void another_library_is_none(void **state)
 
 static void another_interface_is_refused(void **state)
 {
-	refused(OTHER_LAUNCHER, "has interface 1000", "of one release");
+	refused(OTHER_LAUNCHER, "has interface 1000", "the same release");
 }
 
 int main(void)

@@ -111,7 +111,7 @@ static void what_is_there_stays(void **state)
 	path_in(p, path);
 	assert_int_equal(symlink("/dev/null/elsewhere", path), 0);
 	assert_null(trace_file_create(p->dir, "5.0", &p->log));
-	assert_non_null(strstr(p->said, "move it away"));
+	assert_non_null(strstr(p->said, "move that file away"));
 }
 
 static void a_bad_directory_is_said(void **state)
@@ -119,7 +119,7 @@ static void a_bad_directory_is_said(void **state)
 	struct place *p = *state;
 
 	assert_null(trace_file_create("here", "5.0", &p->log));
-	assert_non_null(strstr(p->said, "no absolute path"));
+	assert_non_null(strstr(p->said, "not absolute"));
 	assert_null(trace_file_create("/nonexistent", "5.0", &p->log));
 	assert_non_null(strstr(p->said, "No such file"));
 	trace_file_expect(NULL, 1);

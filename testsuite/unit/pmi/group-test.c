@@ -113,11 +113,11 @@ static void a_reason_names_what_is_wrong(void **state)
 	struct pmi_group g;
 
 	pmi_group_read(&g, "4,0,4:1", 8, why);
-	assert_string_equal(why, "rank 4 is in it twice");
+	assert_string_equal(why, "rank 4 is named twice");
 	pmi_group_read(&g, "0,8:1", 8, why);
-	assert_string_equal(why, "it is not a list of ranks from 0 to 7");
+	assert_string_equal(why, "not a list of ranks from 0 to 7");
 	pmi_group_read(&g, "0,1,2,3,4,5,6,7,8:1", 8, why);
-	assert_string_equal(why, "it has too many ranks");
+	assert_string_equal(why, "the group has too many ranks");
 }
 
 static void the_world_can_be_a_list(void **state)

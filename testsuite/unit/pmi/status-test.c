@@ -120,7 +120,7 @@ static void silent_nodes_are_named(void **state)
 
 	add_node(s, 0, 0, 3, 4, 1, 3000);
 	assert_false(step_status_complete(s));
-	expect_text(s, "fence 1: 3 s, no rank that answers is missing; no "
+	expect_text(s, "fence 1: 3 s, every rank on the nodes that answer is in; no "
 		       "answer from nodes n2, n3");
 	add_node(s, 2, 8, 11, 11, 1, 3000);
 	expect_text(s, "fence 1: 3 s, waiting for 1 of 8 ranks: 11 (node n3); "

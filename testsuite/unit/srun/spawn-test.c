@@ -194,7 +194,7 @@ static void a_spawned_step_that_ends_is_not_waited_for(void **state)
 	agent_leave(&a);
 	srun_server_stop(s.server, 0);
 	assert_int_equal(s.reports, 1);
-	assert_string_equal(s.text, "pmi2x.1.0 cannot connect with pmi2x.1.9, which has ended without it");
+	assert_string_equal(s.text, "pmi2x.1.0 cannot connect with pmi2x.1.9, which ended before the connection was made");
 	close(hold[0]);
 }
 
@@ -211,7 +211,7 @@ static void a_spawned_step_without_a_name_is_not_waited_for(void **state)
 	await_replies(&a, a.replies + 1);
 	agent_leave(&a);
 	srun_server_stop(s.server, 0);
-	assert_string_equal(s.text, "pmi2x.1.0 cannot connect with pmi2x., which has ended without it");
+	assert_string_equal(s.text, "pmi2x.1.0 cannot connect with pmi2x., which ended before the connection was made");
 }
 
 static void *stop(void *server)
@@ -242,7 +242,7 @@ static void the_spawning_step_that_ends_is_not_waited_for(void **state)
 	srun_server_stop(s.spawned, 0);
 	close(hold[1]);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_string_equal(s.text, "pmi2x.1.1 cannot connect with pmi2x.1.0, which has ended without it");
+	assert_string_equal(s.text, "pmi2x.1.1 cannot connect with pmi2x.1.0, which ended before the connection was made");
 	close(hold[0]);
 }
 

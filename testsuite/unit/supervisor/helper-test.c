@@ -136,7 +136,7 @@ static void start(struct node *n, const char *what, enum starter_topology when)
 	assert_int_equal(registration_of_rank(
 				 starter_registration_fd(n->starter), 0,
 				 &n->rank), 0);
-	if (when == STARTER_TOPOLOGY_RANKS)
+	if (when == STARTER_TOPOLOGY_RANKS && strcmp(what, "hangs"))
 		assert_string_equal(starter_topology_file(n->starter, -1),
 				    n->path);
 	assert_int_equal(write(n->rank, "x", 1), 1);
@@ -218,10 +218,10 @@ static void who_dies_with_its_step_is_not(void **state)
 static void who_does_otherwise_is_named(void **state)
 {
 	NOT_EMULATED("execution of another program for that processor");
-	fails("silent", NULL, "pmi2x-topology has ended without a word");
-	fails("nonsense", NULL, "pmi2x-topology sends what makes no sense");
+	fails("silent", NULL, "pmi2x-topology was killed");
+	fails("nonsense", NULL, "pmi2x-topology sent an invalid message");
 	fails("crashes", NULL, "pmi2x-topology crashed: signal 11");
-	fails("refuses", NULL, "node n0 cannot be shared: no hwloc?here; its ranks find it out");
+	fails("refuses", NULL, "ranks of node n0 get no topology file: no hwloc?here; each rank reads");
 	fails("empty", NULL, "topology.xml: No data available");
 	fails("well", "/nowhere/t.xml", "cannot write /nowhere/t.xml: No such file");
 }
@@ -240,6 +240,16 @@ static void one_that_hangs_ends_with_the_step(void **state)
 	close(alive[1]);
 	assert_int_equal(read(alive[0], &byte, 1), 0);
 	close(alive[0]);
+}
+
+static void task_starts_without_a_topology_that_hangs(void **state)
+{
+	struct node n;
+
+	open_node(&n, "hangs");
+	start(&n, "hangs", STARTER_TOPOLOGY_RANKS);
+	assert_null(starter_topology_file(n.starter, 10));
+	close_node(&n);
 }
 
 static void what_never_asks_has_no_helper(void **state)
@@ -261,6 +271,7 @@ int main(void)
 		cmocka_unit_test(who_does_otherwise_is_named),
 		cmocka_unit_test(who_dies_with_its_step_is_not),
 		cmocka_unit_test(one_that_hangs_ends_with_the_step),
+		cmocka_unit_test(task_starts_without_a_topology_that_hangs),
 		cmocka_unit_test(what_never_asks_has_no_helper),
 	};
 

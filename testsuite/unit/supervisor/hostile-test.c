@@ -68,7 +68,7 @@ static void nonsense_ends_the_step_by_name(void **state)
 {
 	struct cluster c;
 
-	run(&c, speaks_nonsense, "node n0 sends what makes no sense");
+	run(&c, speaks_nonsense, "killed the agent of node n0: the agent sent an invalid message");
 	assert_non_null(strstr(c.killed, "n0"));
 }
 
@@ -158,8 +158,8 @@ static void another_release_is_named(void **state)
 {
 	struct cluster c;
 
-	run(&c, is_of_another_release, "pmi2x-agent (build b2?forged) speaks version");
-	assert_non_null(strstr(c.killed, "install both of one release"));
+	run(&c, is_of_another_release, "pmi2x-agent (build b2?forged) has version");
+	assert_non_null(strstr(c.killed, "install both from the same release"));
 }
 
 static int floods(int setup, int fd, const struct agent_fds *fds)
@@ -221,7 +221,7 @@ static int hears_to_leave_and_stays(int setup, int fd, const struct agent_fds *f
 			m.type = HOST_LEAVE;
 	}
 	say(fd, HOST_STAYS, 0, 0, "");
-	cluster_expect_log(its_cluster, "does not end although its job has");
+	cluster_expect_log(its_cluster, "did not end in time: the job is over");
 	end(setup, fd, fds);
 	return 0;
 }

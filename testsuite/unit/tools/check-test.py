@@ -100,10 +100,10 @@ class Bed(unittest.TestCase):
 class Nodes(Bed):
     def test_all_is_well(self):
         self.says(OK, f"build {BUILD}", "2 nodes (n1, n2) has exchanged data",
-                  "28672-32767, the default", "busy or away: n3 allocated, n4 down")
+                  "28672-32767, the default", "busy or down: n3 allocated, n4 down")
 
     def test_named_nodes_that_are_busy(self):
-        self.says(UNKNOWN, "busy or away: n3 allocated, n4 down", "exchanged data",
+        self.says(UNKNOWN, "busy or down: n3 allocated, n4 down", "exchanged data",
                   argv=["--nodes", "n[1-4]"])
 
     def test_named_nodes_that_slurm_does_not_know(self):
@@ -132,12 +132,12 @@ class Nodes(Bed):
 
     def test_a_plugin_for_another_slurm(self):
         self.say("types", "")
-        said = self.says(CRITICAL, "no plugin mpi/pmi2x", "built for Slurm of this version")
+        said = self.says(CRITICAL, "cannot load the plugin mpi/pmi2x", "built for Slurm of this version")
         self.assertNotIn("trial", said)
         self.say("config", "PluginDir = /x\nSLURM_VERSION = 22.05.8\nPmi2xPmix = auto\n")
         self.say("types", "\nsrun: plugin_peek: Incompatible Slurm plugin "
                  "/x/mpi_pmi2x.so version (24.11.5)")
-        self.says(CRITICAL, "it can load: the one that is there is for Slurm 24.11.5",
+        self.says(CRITICAL, "the installed one is for Slurm 24.11.5",
                   "built for Slurm 22.05.8, as mpi_pmi2x.so in /x\n")
 
     def test_plugin_for_another_slurm_on_a_node_is_critical(self):
@@ -159,7 +159,7 @@ class Nodes(Bed):
     def test_node_that_begins_to_complete_is_busy(self):
         self.say("states", "n1 idle\nn2 mixed\nn7 completing\n")
         self.say("completing", f"{int(time.time())} n[7-8]\n")
-        self.says(OK, "busy or away: n7 completing")
+        self.says(OK, "busy or down: n7 completing")
 
     def test_stuck_node_of_an_allocation_is_not_tried(self):
         self.say("states", "n1 allocated\nn2 allocated\nn7 completing\n")
@@ -215,7 +215,7 @@ class Nodes(Bed):
 
     def test_few_ports(self):
         self.say("config", "PluginDir = /x\nSrunPortRange = 7000-7009\nPmi2xPmix = auto\n")
-        self.says(WARNING, "SrunPortRange=7000-7009 are few")
+        self.says(WARNING, "SrunPortRange=7000-7009 are few ports")
 
     def test_default_ports_that_others_take(self):
         self.say("facts", facts("n1") + facts("n2", ephemeral="1024 65535"))
@@ -239,7 +239,7 @@ class Nodes(Bed):
         self.say("facts", facts("n1") + facts("n2") + "n1 options\nn2 options\n"
                  "n1 options Pmi2xPorts=1025-2000 Pmi2xTreeWidth=4\n"
                  "n2 options Pmi2xTreeWidth=4\nn2 options Pmi2xPorts=1025-2000\n")
-        self.says(OK, "options: mpi.conf says the same on 2 nodes (n1, n2)")
+        self.says(OK, "options: mpi.conf has the same options on 2 nodes (n1, n2)")
 
     def test_spool_directory_is_too_long_for_a_socket(self):
         config = "PluginDir = /x\nPmi2xPorts = (default)\nSlurmdSpoolDir = "
@@ -352,7 +352,7 @@ class Local(Bed):
 
     def test_agent_that_others_can_change(self):
         (self.place / "pmi2x/pmi2x-agent").chmod(0o775)
-        self.says(CRITICAL, "pmi2x-agent can be changed by others than root", "mode 775")
+        self.says(CRITICAL, "other users than root can change", "mode 775")
 
     def test_agent_that_is_missing(self):
         (self.place / "pmi2x/pmi2x-agent").unlink()

@@ -69,11 +69,11 @@ class WrongOnes(unittest.TestCase):
 
     def test_the_second_word_is_missing(self):
         for words in ["bench"], ["bench", "--nodes"]:
-            self.assertIn("There are: bench collectives, bench launch",
+            self.assertIn("bench needs one of: bench collectives, bench launch",
                           self.refused(*words))
 
     def test_a_path_is_no_verb(self):
-        self.assertIn("is no verb", self.refused("../tools/pmi2x-why"))
+        self.assertIn("is not a verb", self.refused("../tools/pmi2x-why"))
 
     def test_outside_of_a_step(self):
         done = pmi2x("bench", "ring", PATH=os.environ["PATH"])

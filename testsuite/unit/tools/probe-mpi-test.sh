@@ -115,11 +115,11 @@ probe 1 "$dir/cut"
 said 'damaged'
 printf 'text\n' >"$dir/text"
 probe 1 "$dir/text"
-said 'no program'
+said 'not a program'
 $CC -c -o "$dir/object" "$dir/none.c"
 chmod +x "$dir/object"
 probe 1 "$dir/object"
-said 'no program'
+said 'not a program'
 mkfifo "$dir/fifo"
 chmod +x "$dir/fifo"
 cp "$dir/none" "$dir/no-x"
@@ -127,7 +127,7 @@ cp "$dir/script" "$dir/no-x-script"
 chmod a-x "$dir/no-x" "$dir/no-x-script"
 for it in no-x no-x-script fifo; do
 	probe 1 "$dir/$it"
-	said 'no file that may be executed'
+	said 'not an executable file'
 done
 PATH=$dir:$PATH probe 1 lib
 said 'No such file'
@@ -141,7 +141,7 @@ probe 1 "$dir/loader"
 said "not the system's"
 program colours -Wl,--dynamic-linker="$(printf '/ld\033[1m\377')"
 probe 1 "$dir/colours"
-said ', /ld\?\[1m\?, is not'
+said 'the loader /ld\?\[1m\? is not'
 program audited -Wl,--audit="$dir/lib/libmpi.so.40"
 probe 1 "$dir/audited"
 

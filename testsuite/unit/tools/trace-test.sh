@@ -47,7 +47,7 @@ line() { printf '%s\n' "$1" | tr -d '\n'; echo; }
 } >"$tmp/pmi2x-trace.7.0.jsonl"
 
 show 2 4711.0
-says "no file 4711.0: of a step that runs, --live 4711.0 shows more"
+says "no file 4711.0: for a running step use --live 4711.0"
 show 0 --chrome "$tmp/chrome" "$tmp"
 says "step 7.0: 2 nodes, 4 ranks"
 says "note: line 4 is damaged"
@@ -72,7 +72,7 @@ says "note: srun did not write the end"
 show 2 "$tmp/none"
 echo '{"pmi2x-trace":9}' >"$tmp/later"
 show 2 "$tmp/later"
-says "no trace of this version"
+says "not a trace of this version"
 show 2 run
 show 2 run true
 says "the command left no trace"

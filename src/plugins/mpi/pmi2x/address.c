@@ -132,7 +132,7 @@ static void report_no_socket(const char *path, int error)
 {
 	if (error != -ENAMETOOLONG)
 		log_error(&slurm_log,
-			  "cannot make the socket %s: %s; if other nodes cannot connect to this one, it cannot be told: make room in SlurmdSpoolDir",
+			  "cannot create the socket %s: %s; other nodes cannot ask this node to connect to them: make room in SlurmdSpoolDir",
 			  path, strerror(-error));
 }
 
@@ -204,7 +204,7 @@ static int error_of_forward(const char *node, int rc)
 	/* slurmd's own errno, when it could not connect to the socket. */
 	if (!rc || rc == ENOENT || rc == ECONNREFUSED)
 		return -rc;
-	log_debug(&slurm_log, "cannot tell node %s through slurmd: %s", node,
+	log_debug(&slurm_log, "cannot send a message to node %s through slurmd: %s", node,
 		  slurm_strerror(rc));
 	return slurmd_is_away(rc) ? -EHOSTUNREACH : -EIO;
 }

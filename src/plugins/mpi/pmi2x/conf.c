@@ -71,7 +71,7 @@ static void check_line(const char *line, const char *path)
 		if (len > prefix && !strncasecmp(line, KEY_PREFIX, prefix) &&
 		    !is_option(line, len))
 			log_error(&slurm_log,
-				  "%s: there is no option %.*s; mpi_pmi2x.conf(5) lists them",
+				  "%s: unknown option %.*s: mpi_pmi2x.conf(5) lists the options",
 				  path, (int)len, line);
 		if (line[len] == '=')
 			len += strcspn(line + len, " \t\r\n");

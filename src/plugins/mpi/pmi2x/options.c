@@ -305,7 +305,7 @@ static const struct option_kind directory = { parse_path, show_path,
 					      allowed_path, "no trace", NULL,
 					      NULL };
 static const struct option_kind library = {
-	parse_path, show_path, allowed_path, "what is in the usual directories",
+	parse_path, show_path, allowed_path, "the first libpmix in the usual directories",
 	NULL, NULL
 };
 
@@ -339,17 +339,17 @@ static const struct option options[] = {
 	  "end of the step when a collective fails" },
 	{ "Pmi2xTopology", "PMI2X_TOPOLOGY", &topology, FIELD(topology),
 	  CONF_TOPOLOGY_OFF, CONF_TOPOLOGY_VARIABLES, CONF_TOPOLOGY_ASKED,
-	  "when a node's topology is made a file for its ranks" },
+	  "when the topology of a node is written to a file for its ranks" },
 	{ "Pmi2xPmix", "PMI2X_PMIX", &pmix, FIELD(pmix), CONF_PMIX_NO,
 	  CONF_PMIX_EARLY, CONF_PMIX_AUTO,
 	  "whether PMIx is offered, and when its server is started" },
 	{ "Pmi2xPmixLibrary", NULL, &library, FIELD(pmix_library), 0, 0, 0, NULL },
 	{ "Pmi2xPmixGds", "PMI2X_PMIX_GDS", &pmix_gds, FIELD(pmix_gds),
 	  CONF_PMIX_GDS_AUTO, CONF_PMIX_GDS_HASH, CONF_PMIX_GDS_AUTO,
-	  "where PMIx clients find what the server knows" },
+	  "how PMIx clients get the data of the server" },
 	{ "Pmi2xPmixCollect", NULL, &pmix_collect, FIELD(pmix_collect),
 	  PMIXD_COLLECT_AUTO, PMIXD_COLLECT_STORE, PMIXD_COLLECT_AUTO,
-	  "what becomes of the data of a PMIx fence" },
+	  "when libpmix gets the data of a PMIx fence" },
 	{ "Pmi2xPorts", NULL, &ports, 0, 1, UINT16_MAX, 0, NULL },
 	{ "Pmi2xTrace", "PMI2X_TRACE", &directory, FIELD(trace_dir), 0, 0, 0,
 	  NULL },
@@ -452,7 +452,7 @@ void option_override(struct conf *c, size_t i, const char *text,
 	option_text(&job, i, asked);
 	option_text(c, i, used);
 	log_error(log,
-		  "%s=%s is above %s=%s, which a job can only lower: going on with %s",
+		  "%s=%s is above %s=%s, which a job can only lower: continuing with %s",
 		  o->variable, asked, o->key, used, used);
 }
 
@@ -468,7 +468,7 @@ void option_set(struct conf *c, size_t i, const char *where, const char *text,
 	shown(text, value);
 	option_allowed(i, allowed);
 	option_text(c, i, used);
-	log_error(log, "%s: \"%s\" is no value for %s: use %s; going on with %s",
+	log_error(log, "%s: \"%s\" is not a value of %s: use %s; continuing with %s",
 		  where, value, o->key, allowed,
 		  used[0] ? used : o->kind->unset);
 }

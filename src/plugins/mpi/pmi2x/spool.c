@@ -35,11 +35,11 @@ char *spool_path(const char *prefix, const char *node, uint32_t node_id,
 
 	if (strpbrk(spool, BLANKS) || spool[0] != '/')
 		log_info(&slurm_log,
-			 "nothing can be shared on node %s: clients cannot read the name of SlurmdSpoolDir, %s",
+			 "ranks on node %s get no files in SlurmdSpoolDir: clients cannot read the name %s",
 			 node, spool);
 	else if (!is_safe(spool))
 		log_error(&slurm_log,
-			  "nothing can be shared on node %s: SlurmdSpoolDir, %s, may be written by others than root and SlurmUser: chown root, chmod o-w",
+			  "ranks on node %s get no files in SlurmdSpoolDir: other users than root and SlurmUser can write to %s: chown root, chmod o-w",
 			  node, spool);
 	else if (asprintf(&path, "%s/%s%s.%u%s", spool, prefix, jobid, node_id,
 			  suffix) < 0)

@@ -163,7 +163,7 @@ static void *kill_step(void *arg)
 	while ((error = ask_to_kill(s)) && !is_gone(error)) {
 		if (!said && error != ESLURM_TRANSITION_STATE_NO_UPDATE) {
 			log_error(&slurm_log,
-				  "Slurm's controller did not end step %s (%s); it is asked again, or use: scancel %s",
+				  "Slurm's controller did not end step %s (%s); srun asks again, or use: scancel %s",
 				  s->launch.jobid, slurm_strerror(error),
 				  s->launch.jobid);
 			said = true;

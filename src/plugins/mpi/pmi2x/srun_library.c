@@ -19,7 +19,7 @@ int launcher_library_open(const struct launcher_library **out, const char *path,
 		return -ELIBACC;
 	}
 	if (l->interface != LAUNCHER_INTERFACE) {
-		log_error(log, "%s has interface %u, and mpi_pmi2x.so needs %u: install both of one release of pmi2x on this host",
+		log_error(log, "%s has interface %u, and mpi_pmi2x.so needs %u: install both from the same release of pmi2x on this host",
 			  path, l->interface, LAUNCHER_INTERFACE);
 		return -ELIBACC;
 	}

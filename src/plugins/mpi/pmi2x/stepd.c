@@ -186,7 +186,7 @@ static int read_launch(struct stepd *s, const stepd_step_rec_t *step,
 	if (step->msg) /* Slurm has made *env from it, and keeps both */
 		launch_env_wipe(step->msg->env);
 	if (compat_is_async(step)) {
-		fail(s, "mpi/pmi2x cannot serve a step of srun --async, for no srun stays with it: leave out --async (a shell's & does not wait either), or use --mpi=none");
+		fail(s, "mpi/pmi2x cannot serve a step of srun --async, because no srun stays with the step: leave out --async (a shell's & does not wait either), or use --mpi=none");
 		return -EOPNOTSUPP;
 	}
 	if (rc == -ENOENT)
@@ -316,7 +316,7 @@ static int choose_network(struct agent_options *o, struct stepd *s,
 	rc = network_parse(conf->network, &network) ?
 		network_address(&network, &o->bind) : -EINVAL;
 	if (rc)
-		fail(s, "node %s has no address in %s (%s): mend Pmi2xNetwork in mpi.conf, or the interface there",
+		fail(s, "node %s has no address in %s (%s): fix Pmi2xNetwork in mpi.conf, or the interface there",
 		     node, conf->network, strerror(-rc));
 	o->addresses_told = !rc;
 	return rc;
@@ -328,7 +328,7 @@ static int open_program(struct stepd *s)
 	if (s->program >= 0)
 		return 0;
 	if (s->program == -EPERM)
-		fail(s, "%s may be written by others than root: chown root, chmod go-w",
+		fail(s, "other users than root can write to %s: chown root, chmod go-w",
 		     AGENT_PROGRAM);
 	else
 		fail(s, "%s: %s: install pmi2x there with the plugin",
@@ -342,10 +342,10 @@ static bool open_topology_program(struct stepd *s)
 	s->topology_program = starter_program_open(TOPOLOGY_PROGRAM);
 	if (s->topology_program == -EPERM)
 		log_error(&slurm_log,
-			  "%s may be written by others than root, and is not used: chown root, chmod go-w",
+			  "%s is not used, because other users than root can write to it: chown root, chmod go-w",
 			  TOPOLOGY_PROGRAM);
 	else if (s->topology_program < 0)
-		log_debug(&slurm_log, "%s: %s: ranks find the topology out by themselves",
+		log_debug(&slurm_log, "%s: %s: each rank reads the topology itself",
 			  TOPOLOGY_PROGRAM, strerror(-s->topology_program));
 	return s->topology_program >= 0;
 }

@@ -53,9 +53,9 @@ static const char *advice(int error)
 {
 	switch (error) {
 	case -EINVAL:
-		return "it is no absolute path";
+		return "the path is not absolute";
 	case -EEXIST:
-		return "there is a trace of a step with this number: move it away";
+		return "a trace of a step with this number exists: move that file away";
 	default:
 		return strerror(-error);
 	}
