@@ -134,7 +134,7 @@ clean-bench:
 
 # pmi2x bench collectives, launch and dvm; src/tools/local.mk installs the programs.
 dist_man_MANS += contrib/bench/pmi2x-bench-collectives.1 contrib/bench/pmi2x-bench-dvm.1 \
-	contrib/bench/pmi2x-bench-launch.1
+	contrib/bench/pmi2x-bench-launch.1 contrib/bench/pmi2x-bench-ring.1
 dist_modules_DATA = contrib/bench/pmi2x_plot.py
 benchdir = $(modulesdir)/pmi2x_bench
 dist_bench_DATA = \
