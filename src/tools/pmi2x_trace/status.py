@@ -104,7 +104,7 @@ def decode(data):
     cursor = Cursor(data)
     form = cursor.text()
     if form != FORM:
-        raise TraceError(f"srun's answer has version {form}, this command reads version {FORM}")
+        raise TraceError(f"srun's answer is {form}, this command reads {FORM}")
     step = cursor.text()
     names = [cursor.text() for _ in range(cursor.take("I"))]
     waiting = [cursor.text() for _ in range(cursor.take("I"))]
