@@ -10,9 +10,8 @@
  * record lock on its byte of the file while it lives, so that its death is seen
  * without its parent's help and across PID name spaces.
  *
- * What the others write is checked before it is used. Errors are negative errno;
- * waits end after some hundred milliseconds at the latest, for the caller to
- * look around.
+ * Each rank checks the data of the others before it uses them. Errors are negative errno;
+ * waits end after some hundred milliseconds at the latest, for the caller to look around.
  */
 #ifndef PMI2X_ALLGATHER_GROUP_H
 #define PMI2X_ALLGATHER_GROUP_H

@@ -2,15 +2,15 @@
 /*
  * How the processes of a job become a ring.
  *
- * 1. Each leader finds out what its node has. Who lacks something puts one key
- *    that says so; a fence, which all enter, and a look whether anybody has put
+ * 1. Each leader finds out what its node has. A leader that lacks something puts one key
+ * that says so; a fence, which all enter, and a look whether anybody has put
  *    it: so all know, and have no other data to carry, what all have. A setting
  *    that makes no sense, of any rank, ends it for all in the same way.
  * 2. PMIX_Ring with the value of the own element, which the ranks of a node
  *    learn from their leader through shared memory: the ranks at the edges of a
  *    node see the neighbours' values.
- * 3. The leaders connect. Who cannot puts a key, and closes what it has opened, so
- *    that its neighbours need not wait for it; another fence, another look. When
+ * 3. The leaders connect. A leader that cannot connect puts a key, and closes what it has
+ * opened, so that its neighbours need not wait for it; another fence, another look. When
  *    anybody has put it, all go back to 2 without what did not work. The reason
  *    that all give is that of one of them, or nearer to the cause: of the
  *    neighbour that it blames, while that one has put a reason too.

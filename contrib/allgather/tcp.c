@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The TCP transport. Each element listens, and connects to its right neighbour;
- * the left one connects to it. Who connects sends the number that the other gave
+ * the left one connects to it. The connecting side sends the number that the other gave
  * over PMI, and gets back its own: a stranger knows neither. See tcp_greet.c.
  */
 #include "transport.h"

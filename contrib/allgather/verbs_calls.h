@@ -2,8 +2,8 @@
 /*
  * The functions of libibverbs that the verbs transport calls, as a table that
  * is filled when a transport is opened: a machine without libibverbs runs the
- * same library, and the tests bring functions of their own. What verbs.h has as
- * inline functions (post, poll, arm) goes through the context and needs none.
+ * same library, and the tests bring functions of their own. Inline functions of verbs.h
+ * (post, poll, arm) go through the context and need no entry.
  */
 #ifndef PMI2X_ALLGATHER_VERBS_CALLS_H
 #define PMI2X_ALLGATHER_VERBS_CALLS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the two ends of a connection find out that the other one is ready. What a
- * reliable connection sends to a queue pair that is not connected yet is lost,
- * and comes again only after the acknowledgement timeout, a second. So nothing is
- * sent over it before the neighbour has knocked: a datagram, repeated until the
- * neighbour answers over the connection. Whoever is later is let in at once.
+ * How the two ends of a connection find out that the other one is ready. A message of a
+ * reliable connection to a queue pair that is not connected yet is lost, and comes again
+ * only after the acknowledgement timeout, a second. So nothing is sent over it before the
+ * neighbour has knocked: a datagram, repeated until the neighbour answers over the
+ * connection. Whoever is later is let in at once.
  */
 #ifndef PMI2X_ALLGATHER_VERBS_LISTENER_H
 #define PMI2X_ALLGATHER_VERBS_LISTENER_H

@@ -8,8 +8,8 @@ struct job;
 /*
  * Wait until all ranks of the group have called this with the same group and tag.
  * `ranks` is a list of `count` ranks, this one among them, or one of pmi.h's
- * PMI_GROUP_*; `tag` may be NULL. What a member put before, all of them can get
- * afterwards. 0; -EINVAL: no such group; -ENOTSUP: the server knows no groups; or an
+ * PMI_GROUP_*; `tag` may be NULL. Afterwards all members can get the values that each has
+ * put before. 0; -EINVAL: no such group; -ENOTSUP: the server knows no groups; or an
  * error of the wire. Any thread; threads that are in it at once need different tags.
  */
 int barrier_group(struct job *job, const int *ranks, int count,

@@ -38,9 +38,9 @@ struct settings {
 };
 
 /*
- * Records put since the last fence (extension). What is in it has been
- * acknowledged: it is emptied when a fence with all of it has been entered. Where
- * values can be fetched, each record is shown to the agent before that (show_put).
+ * Records put since the last fence (extension). All records in it are acknowledged: it is
+ * emptied when a fence with all of it has been entered. Where values can be fetched, each
+ * record is shown to the agent before that (show_put).
  */
 struct batch {
 	pthread_mutex_t lock;
@@ -86,7 +86,7 @@ struct job {
 
 	/*
 	 * Barriers of a group that have ended, and how many of them had when a
-	 * fence that has ended was entered. What their members put is in the region
+	 * fence that has ended was entered. The values of their members are in the region
 	 * only after a fence.
 	 */
 	atomic_uint groups_done;

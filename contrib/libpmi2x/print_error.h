@@ -12,7 +12,7 @@
 
 /*
  * Write a text with its newline to standard error, in one piece, and never raise a
- * signal. What cannot be written is lost. Keeps errno. Any thread.
+ * signal. Text that cannot be written is lost. Keeps errno. Any thread.
  */
 void print_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

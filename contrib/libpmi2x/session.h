@@ -37,7 +37,7 @@ struct session {
 /*
  * Start the session of this process. 0; -EALREADY (there is one, also that of a
  * parent process), -EINVAL, -EBADF, -ENOTSOCK (PMI_FD), or an error of the
- * connection. What is wrong is also said on stderr.
+ * connection. The error is also printed on stderr.
  */
 int session_start(void);
 

@@ -3,9 +3,9 @@
  * A text form for any bytes, for servers that carry text only, cut at a ';' or
  * a space, or refuse values over 1,024 bytes.
  *
- * What survives as it is stays as it is. Anything else becomes
- * "%b64:<length>:<base64 without padding>", which may be cut into pieces of
- * TEXT_PIECE bytes and joined again. Pure functions.
+ * Text that such servers carry stays as it is. Anything else becomes
+ * "%b64:<length>:<base64 without padding>", which may be cut into pieces of TEXT_PIECE
+ * bytes and joined again. Pure functions.
  */
 #ifndef PMI2X_TEXT_H
 #define PMI2X_TEXT_H

@@ -2,7 +2,7 @@
 /*
  * A rank that speaks PMI to the server of its node: it writes what a library of
  * PMI-1, PMI-2 or the pmi2x extension writes, and reads the answers, byte for
- * byte. What is wrong with an answer stops the simulation.
+ * byte. A wrong answer stops the simulation.
  */
 #ifndef PMI2X_SIM_CLIENT_H
 #define PMI2X_SIM_CLIENT_H

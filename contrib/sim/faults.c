@@ -2,8 +2,8 @@
 /*
  * Ranks, nodes and links that die, and how their neighbours learn of it: a node
  * that has a link to what is gone notices after the scenario's `detect`, and so
- * does one that sends there later. What was sent before and has not arrived by
- * then is lost.
+ * does one that sends there later. Messages that were sent before and have not arrived by
+ * then are lost.
  */
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * slurmstepd's agent without its descriptors. The simulator is its host as the
  * agent is: what ranks and neighbours send goes in by server.h, what it wants
  * done comes by struct pmi_host_ops. There is no shared memory: results lie in
- * the server's heap, and ranks get them by messages. What goes to srun is taken
- * by libpmi's launcher, and takes no time.
+ * the server's heap, and ranks get them by messages. libpmi's launcher takes the messages
+ * to srun, in no time.
  */
 #include "pmi_node.h"
 

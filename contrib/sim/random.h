@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random numbers by seed, and the distributions of a scenario. The same seed
- * gives the same numbers on every machine with the same libm.
+ * Random numbers by seed, and the distributions of a scenario. A seed gives the same
+ * numbers on every machine with the same libm.
  */
 #ifndef PMI2X_SIM_RANDOM_H
 #define PMI2X_SIM_RANDOM_H

@@ -11,7 +11,7 @@
 int report_table(const struct sim *s, FILE *out);
 /* The chains that determined the ends, at most `most` lines for each. */
 void report_paths(const struct sim *s, FILE *out, uint32_t most);
-/* With a line of names first. The same scenario gives the same bytes. */
+/* With a line of names first. A scenario always gives the same bytes. */
 int report_csv(const struct sim *s, FILE *out);
 /* As above, for each node and link; of a dead node's links those of the tree. */
 int report_details(const struct sim *s, FILE *out);

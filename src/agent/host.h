@@ -66,8 +66,8 @@ struct agent_host {
 	void (*stays)(void *arg);
 	/*
 	 * The host has a way to who serves the node's PMIx clients: send a message of
-	 * libpmi/pmix_msg.h without its data, and these, or NULL. Those before the
-	 * namespace's need not arrive. Must not call back. NULL: there is
+	 * libpmi/pmix_msg.h without its data, and these, or NULL. Messages before that of
+	 * the namespace need not arrive. Must not call back. NULL: there is
 	 * agent_fds.pmix, or no PMIx.
 	 */
 	void (*pmix_send)(void *arg, const void *head, size_t len,

@@ -29,7 +29,10 @@ struct pmix_stream_ops {
  */
 int pmix_stream_open(struct pmix_stream **out, uv_loop_t *loop, int fd,
 		     struct budget *budget, const struct pmix_stream_ops *ops, void *arg);
-/* A message without its data, and these, or NULL. What cannot be sent ends the stream. */
+/*
+ * A message without its data, and these, or NULL. A message that cannot be sent ends
+ * the stream.
+ */
 void pmix_stream_send(struct pmix_stream *s, const void *head, size_t len,
 		      struct payload *data);
 /* At once; no callback comes any more. NULL is allowed. */

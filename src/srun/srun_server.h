@@ -34,9 +34,9 @@ struct srun_server_host {
 	 * Returns the pid of a child process that runs the new step (the server
 	 * watches and reaps it) or a negative errno, and one end of a unix stream
 	 * socket pair (CLOEXEC); the other end is the child's, for its own
-	 * srun_server_options.parent_fd. The server owns the descriptor. What
-	 * travels on it is between the two sruns: that the first rank is there,
-	 * name-service requests and their answers.
+	 * srun_server_options.parent_fd. The server owns the descriptor. The two sruns
+	 * send on it: that the first rank is there, name-service requests and their
+	 * answers.
 	 */
 	pid_t (*spawn)(void *arg, uint32_t serial,
 		       const struct spawn_request *request, int *fd);
@@ -98,8 +98,8 @@ uint16_t srun_server_port(const struct srun_server *h);
 /*
  * End the thread and free everything. Children that still run are waited for up
  * to `wait_ms` (UINT32_MAX: as long as they run), then sent SIGTERM and waited
- * for SRUN_SERVER_TERM_MS more; those whose spawn has not been answered at once. What
- * agents have sent before they said goodbye is still heard, for at most
+ * for SRUN_SERVER_TERM_MS more; those whose spawn has not been answered at once. Messages
+ * that agents have sent before their goodbye are still read, for at most
  * SRUN_SERVER_DRAIN_MS.
  */
 void srun_server_stop(struct srun_server *h, uint32_t wait_ms);

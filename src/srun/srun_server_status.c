@@ -4,7 +4,7 @@
  * report, what has waited too long, and pmi2x trace --live. That comes over an abstract
  * unix socket of srun's host, "pmi2x-status/<jobid>/<pid>": whoever connects and has
  * srun's uid, or is root, is sent the numbers (step_status_pack) and the end of file.
- * Who asks while a query is under way gets its result.
+ * A client that asks while a query is under way gets its result.
  */
 #include <errno.h>
 #include <stddef.h>

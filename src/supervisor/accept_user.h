@@ -13,9 +13,9 @@
 
 /*
  * Accept what waits at the listener, which does not block, until one is of `uid`: true,
- * and its descriptor, CLOEXEC, in *client. Those of others, and those that have been
- * closed, are closed. True with *client -1: this process may have no more descriptors.
- * Does not block.
+ * and its descriptor, CLOEXEC, in *client. Connections of other users, and those that
+ * have been closed, are closed. True with *client -1: this process may have no more
+ * descriptors. Does not block.
  */
 bool knock_of(int listener, uid_t uid, int *client);
 

@@ -16,8 +16,8 @@
  *   cpuacct           job_J/pmi2x_N         job_J/pmi2x_N
  *   cpuset, devices   the root              job_J/step_N, where slurmstepd is
  *
- * In version 2 the job's limits hold, for the step's lie on `user`. Of version 1 only
- * those hierarchies count in which slurmstepd is in the job, and cpuacct, in which only its
+ * In version 2 the job's limits hold, for the step's lie on `user`. In version 1 only
+ * hierarchies count in which slurmstepd is in the job, and cpuacct, in which only its
  * tasks are. Where slurmstepd is in no such group (proctrack/linuxproc or pgid without
  * task/cgroup): none.
  *

@@ -154,7 +154,10 @@ static int run_orphan(struct birth *b)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
-/* Its pidfd. Of what has ended already there is none: what can be read stands for it. */
+/*
+ * Its pidfd. A process that has ended already has none: a descriptor that can be read
+ * stands for it.
+ */
 static int watch(pid_t pid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);

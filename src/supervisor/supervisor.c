@@ -148,8 +148,8 @@ static int end_thread(struct starter *s)
 }
 
 /*
- * The host blocks the thread; freeing under its feet would be worse. What it has started
- * ends all the same, and what it has made is removed.
+ * The host blocks the thread; freeing under its feet would be worse. Processes that it
+ * has started end all the same, and its files are removed.
  */
 static void abandon_thread(struct starter *s)
 {

@@ -209,7 +209,7 @@ struct child_program launch_program(const struct starter *s, int file,
 int topology_open(struct starter *s);
 /* A rank has registered over this socket. */
 void topology_met_rank(struct starter *s, int fd);
-/* Start it, unless it has been. What goes wrong is a line in the log. */
+/* Start it, unless it has been. An error is a line in the log. */
 void topology_begin(struct starter *s);
 /* The agent asks; it is answered now or later. */
 void topology_asked(struct starter *s);
@@ -232,11 +232,16 @@ void topology_abandon(const struct starter *s);
 int pmix_open(struct starter *s);
 /* Sets the PMIX_POLLS descriptors to wait for. */
 void pmix_set_fds(const struct starter *s, struct pollfd *fds);
-/* Is it due: has a rank come, and does a client of the step's user wait, or is it early? */
+/*
+ * Is it due: has a rank come, and does a client of the step's user wait, or is it
+ * early?
+ */
 bool pmix_is_due(struct starter *s, const struct pollfd *fds);
-/* Make what connects it with the agent, which is about to start. 0 or a negative errno. */
+/*
+ * Make what connects it with the agent, which is about to start. 0 or a negative errno.
+ */
 int pmix_connect_agent(struct starter *s);
-/* Start it, once; the agent has been. What goes wrong ends the step. */
+/* Start it, once; the agent has been. An error ends the step. */
 void pmix_begin(struct starter *s);
 /* When it has said something: poll pmix.child.fd; or when its process has ended. */
 void pmix_event(struct starter *s, bool ended);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A directory of the step's user below one that only root may write: the user could
- * neither make it nor remove it. What the user puts into it is not trusted: nothing is
+ * neither make it nor remove it. Files of the user in it are not trusted: nothing is
  * followed when it is removed. C library only; blocks for the file system.
  */
 #ifndef PMI2X_USER_DIR_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A directory on a disk that several machines share (dvm/core/disk.h), and that fails. What
- * was not synced is lost with the machine that wrote it: any of its sectors, and what was
- * renamed last. After a sync that failed nothing is left to be synced, as with Linux: the
- * bytes can be read until the machine stops, and are lost then.
+ * A directory on a disk that several machines share (dvm/core/disk.h), and that fails.
+ * Data that were not synced are lost with the machine that wrote them: any of their
+ * sectors, and the last renames. After a sync that failed nothing is left to be synced,
+ * as with Linux: the bytes can be read until the machine stops, and are lost then.
  */
 #ifndef PMI2X_DVM_WORLD_DISK_H
 #define PMI2X_DVM_WORLD_DISK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The process of a head: libdvm's head, its connections to daemons and clients, and its
- * journal. What src/dvm/head does of it is here in short.
+ * journal. This is a short form of src/dvm/head.
  */
 #include "head_private.h"
 

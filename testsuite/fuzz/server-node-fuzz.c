@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine of one node whose neighbours and srun send anything, while its
- * ranks are at work. What cannot be is refused, and the link broken; the engine
- * keeps its contract with the host.
+ * ranks are at work. Invalid messages are refused, and the link broken; the engine keeps
+ * its contract with the host.
  */
 #include "fuzz.h"
 

@@ -91,8 +91,8 @@ void do_forsaken(int argc, char **argv)
 }
 
 /*
- * The others of this step go. Who has spawned the command of argv[1] would connect with it,
- * and all of its own step; then it is held by the fifo argv[0].
+ * The others of this step go. The process that has spawned the command of argv[1] would
+ * connect with it, and all of its own step; then it is held by the fifo argv[0].
  */
 void do_strand(int argc, char **argv)
 {

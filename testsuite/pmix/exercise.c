@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmix-exercise: a client of PMIx as MPI libraries are, which knows nothing of pmi2x. What it
- * does is its first argument.
+ * pmix-exercise: a client of PMIx as MPI libraries are, which knows nothing of pmi2x. Its
+ * first argument names what it does.
  */
 #include "exercise.h"
 

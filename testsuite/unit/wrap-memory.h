@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Allocations that a test refuses: for programs that are linked with --wrap=malloc,
- * calloc and realloc. Who includes this defines is_refused, which is asked each time.
+ * calloc and realloc. A program that includes this defines is_refused, which is asked
+ * each time.
  */
 #ifndef PMI2X_WRAP_MEMORY_H
 #define PMI2X_WRAP_MEMORY_H

@@ -71,11 +71,11 @@ int PMI_Barrier(void);
 /*
  * A barrier of some ranks, of PMI-1 1.2: `group` is a list of `count` of them,
  * different ones and this one among them, or one of PMI_GROUP_*, with which `count`
- * does not matter. What a member put before it, all members can get after it; the
- * next PMI_Barrier publishes it to all others. Members that wait for one another give
- * the same list and the same tag, which may be NULL; threads that are in barriers
- * of this kind at the same time need different tags. PMI_FAIL: the server
- * has no groups; PMI_GROUP_SELF, which waits for nobody, finds that out.
+ * does not matter. After it all members can get the values that each has put before; the
+ * next PMI_Barrier publishes them to all others. Members that wait for one another give
+ * the same list and the same tag, which may be NULL; threads that are in barriers of this
+ * kind at the same time need different tags. PMI_FAIL: the server has no groups;
+ * PMI_GROUP_SELF, which waits for nobody, finds that out.
  */
 int PMI_Barrier_group(const int *group, int count, const char *stringtag);
 /*

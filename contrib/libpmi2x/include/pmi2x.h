@@ -101,8 +101,8 @@ int PMIX_KVS_Ifence(PMIX_Request *request);
 /*
  * Not collective: the value that `rank` has put last under a key, by any of the put
  * functions, whether or not a fence has published it. It is the value at the time of
- * the answer, not one that was kept: a later fetch brings a later value. What has been
- * put can be fetched from when the put function has returned.
+ * the answer, not one that was kept: a later fetch brings a later value. A value can be
+ * fetched as soon as the put function has returned.
  *
  * Waits on the owner's node until the key is there, for `timeout_ms` milliseconds: 0:
  * not at all; -1: without limit. *len is the room at `value` and becomes the length of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses of neighbours. The host finds them, and may need long. What was
- * found is kept; a failure is, too, for LOOKUP_KEPT_MS, since attempts follow
- * one another sooner than a resolver recovers.
+ * Addresses of neighbours. The host finds them, and may need long. An address is kept; a
+ * failure is, too, for LOOKUP_KEPT_MS, since attempts follow one another sooner than a
+ * resolver recovers.
  */
 #include "agent/peers/lookup.h"
 

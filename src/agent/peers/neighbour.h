@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A neighbour: its state, its connections, and what waits for its link. What the
- * files of peers share; nobody else includes this.
+ * A neighbour: its state, its connections, and what waits for its link. The files of
+ * peers share this header; no other file includes it.
  */
 #ifndef PMI2X_NEIGHBOUR_H
 #define PMI2X_NEIGHBOUR_H
@@ -16,8 +16,8 @@
 #define PEERS_QUEUE_MAX ((size_t)1 << 30) /* bytes for a link not yet up */
 
 /*
- * A connection with, or from, a neighbour. Of several with one neighbour
- * the lower position (the parent) chooses one.
+ * A connection with, or from, a neighbour. If one neighbour has several, the lower
+ * position (the parent) chooses one.
  */
 struct conn {
 	struct conn *prev, *next; /* oldest first */

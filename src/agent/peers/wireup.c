@@ -3,18 +3,18 @@
  * Making the links between neighbours.
  *
  * Each side listens from the start and tries once when its first rank starts
- * PMI, so the later one finds the earlier listening. What is refused then is
- * tried again by the child; the parent looks now and then, and gives up a child
- * that has left, or was never launched, much later. When nobody answers, or somebody else
- * does, the neighbour is told through the site's authenticated path where to
- * connect to; both sides may, since two connections do no harm:
+ * PMI, so the later one finds the earlier listening. The child tries again after a
+ * refusal; the parent looks now and then, and gives up a child that has left, or was
+ * never launched, much later. When nobody answers, or somebody else does, the neighbour
+ * is told through the site's authenticated path where to connect to; both sides may,
+ * since two connections do no harm:
  *
  *   the lower position (the parent) says CHOSEN on the first one that is proved
  *   and drops the others; the child answers TAKEN. Each side uses the link
  *   from then on, the child first.
  *
- * Both say with that what all nodes must have set alike (settings.h). Who is proved and
- * no neighbour has another tree: it is told so, and fails by name.
+ * Both say with that what all nodes must have set alike (settings.h). A proved peer that
+ * is no neighbour has another tree: it is told so, and fails with an error that names it.
  *
  * Ports: a node listens at the first free one of STEP_PORT_TRIES that
  * follow from the port seed and its position; a child that is refused tries

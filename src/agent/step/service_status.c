@@ -112,8 +112,8 @@ static void tell_srun(struct service *s, bool give_up)
 }
 
 /*
- * Nothing comes through when the first node is stopped. Those below it go to srun
- * themselves: they are few, and what srun asks them they pass on to all others.
+ * Nothing comes through when the first node is stopped. Nodes below it connect to srun
+ * themselves: they are few, and pass srun's questions on to all others.
  */
 static void go_around_parent(struct service *s)
 {

@@ -3,11 +3,10 @@
  * The status of a node for srun, when it asks, and word to srun of a collective
  * that waits long.
  *
- * Who waits long is found without a clock in the hot path: before each wait of
- * the loop one comparison says whether anything is pending that was pending
- * before. Only then a timer runs. Time in which all ranks of the node are
- * stopped (a suspended step), or in which this process itself was, does not
- * count.
+ * A long wait is found without a clock in the hot path: before each wait of the loop one
+ * comparison says whether anything is pending that was pending before. Only then a timer
+ * runs. Time in which all ranks of the node are stopped (a suspended step), or in which
+ * this process itself was, does not count.
  */
 #ifndef PMI2X_SERVICE_STATUS_H
 #define PMI2X_SERVICE_STATUS_H

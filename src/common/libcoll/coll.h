@@ -333,7 +333,7 @@ int coll_enter_ring(struct coll *c, uint32_t slot, uint64_t count,
 
 /*
  * Tell all other nodes something, through ops.flooded: each once, in the order in which
- * this node tells. Those that cannot be reached are not told. It has nothing to do with
+ * this node tells. Nodes that cannot be reached are not told. It has nothing to do with
  * collectives. 0, -EMSGSIZE (over COLL_FLOOD_BYTES_MAX, or empty) or -ENOMEM.
  */
 int coll_flood(struct coll *c, struct payload *what);

@@ -5,11 +5,11 @@
  * node to node along the tree, and coll_receive, coll_link_lost and coll_rank_gone
  * serve both.
  *
- * What is fetched is the hosts' business: a value by its key, or all that a rank has.
- * The host of the owner's node is asked (coll_ops.fetch_asked) and answers when it
- * likes (coll_fetch_answer), for it also keeps the time: libcoll has no clock. Fetches
- * are independent of one another and of collectives: they end in any order, and a
- * fault of collectives does not touch them.
+ * The hosts decide what is fetched: a value by its key, or all that a rank has. The host
+ * of the owner's node is asked (coll_ops.fetch_asked) and answers when it likes
+ * (coll_fetch_answer), for it also keeps the time: libcoll has no clock. Fetches are
+ * independent of one another and of collectives: they end in any order, and a fault of
+ * collectives does not touch them.
  *
  * Each node on the way remembers from whom a fetch came until its answer has passed, so
  * that a fetch whose way breaks, or whose owner goes, ends with the reason at once.
@@ -51,7 +51,7 @@ struct coll_fetched {
 };
 
 /*
- * Fetch something for this node. What is described is copied. The end comes through
+ * Fetch something for this node. The description is copied. The end comes through
  * ops.fetched, with `id`, once and perhaps before this returns. `id` is the host's;
  * nothing looks at it.
  *

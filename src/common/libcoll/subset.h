@@ -10,11 +10,10 @@
  * enter the next one of a name before others have left the one before, and
  * before it has left it itself. Collectives of different names are independent.
  *
- * What the members contribute meets at the node where their paths to the root
- * meet, goes as one result to the nodes that have members, and passes no
- * other node than those between. A node has memory for a name as long as one of
- * its collectives is in flight there: O(children + own members), and O(members)
- * where a rank has entered.
+ * The contributions of the members meet at the node where their paths to the root meet,
+ * go as one result to the nodes that have members, and pass no other node than those
+ * between. A node has memory for a name as long as one of its collectives is in flight
+ * there: O(children + own members), and O(members) where a rank has entered.
  *
  *   result: the contributions one after another, in tree order (layout_order);
  *           what one rank gives is one piece, which the host can find again.

@@ -9,17 +9,17 @@
  *     that it has sent (subset_child.ups);
  *   - a down is for 0, which has gone up.
  *
- * What a node must know of a name depends on whether it has members. With some,
- * its ranks say who all the members are, and until one has entered it keeps what
- * comes. Without, each up tells what it needs: how many members there are below
- * it, and whether all meet here.
+ * A node's knowledge of a name depends on whether it has members. With some, its ranks
+ * say who all the members are, and until one has entered it keeps what comes. Without,
+ * each up tells what it needs: how many members there are below it, and whether all meet
+ * here.
  *
  * Failure is for good: from some collective of a name on none completes, because
  * somebody has gone. A node drops those that it has in flight and tells the
  * neighbours on the paths, which do the same; nobody remembers it. Once a fault is
  * known, whoever has one in flight tells these neighbours the name and how many,
- * each of them the next, and so it comes to the node that knows why it fails. What
- * was under way before comes to a node that has dropped the collective: it is taken
+ * each of them the next, and so it comes to the node that knows why it fails. A message
+ * that was under way before comes to a node that has dropped the collective: it is taken
  * for a new one, and fails again in the same way.
  *
  *   subset.c       the events: entering, messages, ends

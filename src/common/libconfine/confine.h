@@ -29,7 +29,7 @@
 
 /* All of it is said by who starts the program, nothing by the user. */
 struct confine_options {
-	uid_t uid; /* to become. Who is not root can only stay who he is */
+	uid_t uid; /* to become. A caller that is not root can only keep its own */
 	gid_t gid;
 	/* Directories of cgroups to move into, NULL at the end; or NULL. */
 	const char *const *cgroups;

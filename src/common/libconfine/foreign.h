@@ -19,8 +19,8 @@
 int foreign_restrict(char why[CONFINE_WHY_MAX]);
 
 /*
- * A denied system call fails with EPERM. Those that libraries do without fail with the
- * error by which libraries know that: ENOSYS (io_uring, clone3), ENOTTY (ioctl). 0;
+ * A denied system call fails with EPERM. System calls that libraries do without fail with
+ * the error by which libraries know that: ENOSYS (io_uring, clone3), ENOTTY (ioctl). 0;
  * -ENOSYS: the kernel has no filters, or this is a sanitizer's build, and nothing is
  * denied; another negative errno: the same, and it should not be.
  */

@@ -77,7 +77,7 @@ static int no_message(int error)
 	return error == EAGAIN || error == EINTR ? 0 : -EPIPE;
 }
 
-/* ECONNRESET, once: it has left answers unread, and ended. What it said still comes. */
+/* ECONNRESET, once: it has left answers unread, and ended. Its messages still arrive. */
 static ssize_t receive(int fd, struct msghdr *m, int flags)
 {
 	ssize_t n;

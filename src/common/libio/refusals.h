@@ -32,8 +32,8 @@ void refusals_init(struct refusals *s, const struct log_hook *log);
 /*
  * A connection of `ip` (16 bytes, IPv4 in its mapped form) ended before it was
  * proved, with this error of handshake_error or link_ops.end; -ENOBUFS: too many
- * wait. What also happens among friends, such as a connection that is given
- * up, or one that looks for another step, is not counted.
+ * wait. Errors that also happen among friends are not counted, such as a connection that
+ * is given up, or one that looks for another step.
  */
 void refusals_add(struct refusals *s, const uint8_t ip[16], int error);
 

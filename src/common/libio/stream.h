@@ -60,9 +60,9 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
  * requests is taken out together, after a stream_write: after each one, the peer may
  * sleep again, for the answer to its next request.
  *
- * What is written while input of a burst is delivered goes when all streams of the
- * set have been told of theirs: a peer that is woken may take the processor from
- * who has more requests to read. With descriptors it goes at once.
+ * Data written while input of a burst is delivered is sent when all streams of the set
+ * have been told of theirs: a peer that is woken may take the processor from who has more
+ * requests to read. With descriptors it goes at once.
  */
 int stream_open_held(struct stream **out, uv_loop_t *loop,
 		     struct epoll_set *epoll, int fd, const struct stream_limits *limits,

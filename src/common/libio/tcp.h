@@ -7,8 +7,8 @@
 
 /*
  * The connection ends with ETIMEDOUT when the other side's machine has not answered for
- * `ms`: neither what was sent, nor a probe while nothing is. Of a socket of another kind
- * nothing changes.
+ * `ms`: neither what was sent, nor a probe while nothing is. Sockets of other kinds do
+ * not change.
  */
 void tcp_end_without_answer(int fd, uint32_t ms);
 /* Sends each write at once (TCP_NODELAY). */

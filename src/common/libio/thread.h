@@ -32,8 +32,8 @@ int helpers_create(struct helpers **out);
 int helpers_run(struct helpers *h, void (*fn)(void *arg),
 		void (*release)(void *arg), void *arg);
 /*
- * Wait for what runs, at most wait_ms in all, and free. What does not end in
- * time goes on by itself, with its arg and its code; then -EBUSY, else 0.
+ * Wait for what runs, at most wait_ms in all, and free. A call that does not end in time
+ * goes on by itself, with its arg and its code; then -EBUSY, else 0.
  */
 int helpers_destroy(struct helpers *h, uint32_t wait_ms);
 

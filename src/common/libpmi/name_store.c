@@ -311,7 +311,10 @@ static void answer(struct name_store *s, const struct name_asker *to, int error)
 	(void)s->answer(s->arg, to, &a);
 }
 
-/* Fill in what is there; how many these are. Of what is not it stays who is to publish it. */
+/*
+ * Fill in what is there; how many these are. For a missing one, the process that is to
+ * publish it stays.
+ */
 static uint32_t find_all(const struct name_store *s, const struct names_proc *who,
 			 const struct names_request *r)
 {

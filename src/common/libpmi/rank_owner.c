@@ -39,7 +39,7 @@ bool rank_is_of_refused(const struct rank_session *ss)
 
 /*
  * A program that was refused may still abort, as MPICH does: the rank is not its own.
- * What else it asks for is not, either.
+ * Its other requests are not, either.
  */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq)
 {

@@ -33,7 +33,7 @@ static void answer_init(struct rank_session *ss, const struct rank_request *rq,
 
 /*
  * An init of a program that has not finalized: MPICH 5 does so at exit only, and sends
- * init for each of its sessions. What the rank has put stays. A program with the
+ * init for each of its sessions. The values of the rank stay. A program with the
  * extension never does that; this is another one, on the descriptor of the first.
  */
 static void init_again(struct rank_session *ss, const struct rank_request *rq,

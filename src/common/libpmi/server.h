@@ -235,7 +235,7 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot);
 /*
  * Its connection has ended; how its process does is told soon, by one of the two
- * below. What it enters through its slot from now on does not count.
+ * below. Requests through its slot do not count from now on.
  */
 void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot);
 /*
@@ -334,8 +334,8 @@ void pmi_server_fetch_due(struct pmi_server *s);
 
 /*
  * The path of the file, readable for every rank of the node and without a blank; NULL:
- * there is none, or not in time. Who waits is answered, and who asks later, at once.
- * May be called again: a path that comes late is for those.
+ * there is none, or not in time. Ranks that wait are answered; ranks that ask later are,
+ * at once. May be called again: a path that comes late is for those.
  */
 void pmi_server_topology(struct pmi_server *s, const char *path);
 

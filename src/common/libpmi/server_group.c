@@ -4,9 +4,9 @@
  * have put and the step has not fenced yet. It stays pending for the next fence of the
  * step as well: the values that a group brings are early (group_kvs.h).
  *
- * Who waits for such a barrier can be told nothing but its end: MPICH takes every
- * barrier_out for it, looks at any other answer for ever, and crashes when its
- * connection ends. So one that fails ends the step.
+ * A rank that waits for such a barrier can be told nothing but its end: MPICH takes every
+ * barrier_out for it, looks at any other answer for ever, and crashes when its connection
+ * ends. So one that fails ends the step.
  *
  *   contribution: blocks; each a u32 length and the u32 number of the fence that will
  *                 bring them, little-endian, and then the records.
@@ -133,8 +133,8 @@ static void note_known(struct rank_session *ss, const struct entered *e)
 /* ---- failing ---- */
 
 /*
- * The rank cannot be told. What ends its step also ends its waiting; where nothing
- * can, its connection is closed.
+ * The rank cannot be told. The end of its step also ends its waiting; where nothing can,
+ * its connection is closed.
  */
 static void fail_group(struct rank_session *ss, struct entered *e, const char *why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Spawn requests: built field by field, and their wire form between agents and
- * srun. What a client says is read in spawn_parse.c.
+ * srun. spawn_parse.c reads a client's request.
  *
  * Memory grows with the strings that are really there, never with a count that
  * somebody sent.

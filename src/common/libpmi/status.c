@@ -237,7 +237,7 @@ static bool keeps_waiting(const struct status_run *r, enum coll_kind kind,
 }
 
 /*
- * libpmix tells of a node's fence when all of its ranks are in. Those that have not
+ * libpmix tells of a node's fence when all of its ranks are in. Ranks that have not
  * started PMIx are late then; of others nobody knows.
  */
 static bool some_have_not_started(const struct node_status *n, uint32_t seq)

@@ -109,7 +109,7 @@ bool step_status_stalled(const struct step_status *s, enum coll_kind kind,
 			 struct stalled *out);
 /*
  * "fence 3: 12 s, waiting for 3 of 4096 ranks: 17, 1024-1025 (nodes n2, n65)".
- * What does not fit is counted. Returns `out`.
+ * Entries that do not fit are counted. Returns `out`.
  */
 const char *step_status_text(const struct step_status *s,
 			     const struct stalled *what,

@@ -42,10 +42,10 @@ struct image {
 uint64_t image_hash(const void *key, size_t len);
 
 /*
- * Build a fence image from blocks of records in tree order. Of two records
- * with one key image_find gives the later; image_record gives both. One
- * reference; NULL and *error = -EPROTO (a block is malformed), -EFBIG (over
- * 2 GiB), -EKEYREJECTED (the keys collide, which is no accident) or -ENOMEM.
+ * Build a fence image from blocks of records in tree order. If two records have one key,
+ * image_find gives the later; image_record gives both. One reference; NULL and *error =
+ * -EPROTO (a block is malformed), -EFBIG (over 2 GiB), -EKEYREJECTED (the keys collide,
+ * which is no accident) or -ENOMEM.
  */
 struct payload *image_build_fence(const struct payload_vec *blocks, int *error);
 

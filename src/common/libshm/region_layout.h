@@ -9,8 +9,8 @@
  * kind of block changes: the joint index of region_merge.h, by stores of whole
  * buckets, each of which leads to what was there before.
  *
- * What that costs: two views of 200 bytes a fence, and 16 to 64 bytes a key for
- * the joint index and those that it has replaced.
+ * The cost of that: two views of 200 bytes a fence, and 16 to 64 bytes a key for the
+ * joint index and those that it has replaced.
  */
 #ifndef PMI2X_REGION_LAYOUT_H
 #define PMI2X_REGION_LAYOUT_H

@@ -2,13 +2,12 @@
 /*
  * The memory object under a results region.
  *
- * Who gets the reader descriptor can write neither through it (it is opened
- * read-only) nor through a reopened one: the file is its creator's with mode
- * 0444, and F_SEAL_FUTURE_WRITE (Linux 5.1) stops even the creator. The seal has
- * a price: the kernel then refuses to punch holes, with EPERM, also for
- * the creator (tried on 6.18 with fallocate and MADV_REMOVE), so the pages
- * of a released block stay until the block is used again. Memory in use is
- * bounded by the most that was in use at one time.
+ * The holder of the reader descriptor can write neither through it (it is opened
+ * read-only) nor through a reopened one: the file is its creator's with mode 0444, and
+ * F_SEAL_FUTURE_WRITE (Linux 5.1) stops even the creator. The seal has a price: the
+ * kernel then refuses to punch holes, with EPERM, also for the creator (tried on 6.18
+ * with fallocate and MADV_REMOVE), so the pages of a released block stay until the block
+ * is used again. Memory in use is bounded by the most that was in use at one time.
  */
 #include "config.h" /* _GNU_SOURCE */
 

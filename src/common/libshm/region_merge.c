@@ -57,7 +57,7 @@ static void look_ahead(const struct index *to, const struct index *from,
 
 /*
  * Enter keys of `from` over those that are there, up to its bucket `end` or for
- * `budget` buckets of both. What was used of that.
+ * `budget` buckets of both. Returns how much of that was used.
  */
 static uint64_t enter_some(struct region_merge *m, const struct index *to,
 			   unsigned char *table, const struct index *from,

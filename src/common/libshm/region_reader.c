@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reading side of the results region. What is in it was written by the
- * agent and is believed, but a reader never leaves its mapping.
+ * The reading side of the results region. The agent wrote its contents, and they are
+ * believed, but a reader never leaves its mapping.
  */
 #include "libshm/region.h"
 

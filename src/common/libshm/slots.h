@@ -96,8 +96,8 @@ bool slots_waiting(const struct slots *s);
 uint64_t slots_shown(const struct slots *s, uint32_t slot);
 int slots_copy_shown(const struct slots *s, uint32_t slot, struct buf *b);
 /*
- * The rank is to wake the agent when it shows more, or no longer. What it shows is
- * looked at after this: then nothing is missed.
+ * The rank is to wake the agent when it shows more, or no longer. Look at the request
+ * that it shows after this: then nothing is missed.
  */
 void slots_watch(struct slots *s, uint32_t slot, bool yes);
 

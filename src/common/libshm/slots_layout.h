@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The bytes of a slot region and its board, SLOTS_VERSION 4. Shared by agent
- * and client on one machine, so in its byte order. What they mean is in slots.h.
+ * and client on one machine, so in its byte order. slots.h explains them.
  */
 #ifndef PMI2X_SLOTS_LAYOUT_H
 #define PMI2X_SLOTS_LAYOUT_H

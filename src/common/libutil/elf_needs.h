@@ -2,8 +2,8 @@
 /*
  * The needs that a program or library in ELF form declares, without running it. The
  * bytes come from a callback, and are not trusted: counts and lengths are checked
- * against the limits below. Of the machine's own byte order and of 64 bits only. Any
- * thread.
+ * against the limits below. Only files of 64 bits in the machine's own byte order are
+ * read. Any thread.
  */
 #ifndef PMI2X_ELF_NEEDS_H
 #define PMI2X_ELF_NEEDS_H

@@ -8,8 +8,8 @@
 
 /*
  * Write `count` ascending ranks to `out` as comma-separated numbers and ranges.
- * What does not fit in `size` bytes is replaced by ", ..."; the result is
- * always NUL-terminated when size > 0. Returns `out`.
+ * Text that does not fit in `size` bytes is replaced by ", ..."; the result is always
+ * NUL-terminated when size > 0. Returns `out`.
  */
 const char *rankset_format(const uint32_t *ranks, size_t count, char *out,
 			   size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvm: talking to a head. What goes wrong ends the program with a line that says
- * what to do: no function here returns an error.
+ * pmi2x-dvm: talking to a head. An error ends the program with a line that says what to
+ * do: no function here returns an error.
  */
 #ifndef PMI2X_DVM_CLIENT_H
 #define PMI2X_DVM_CLIENT_H
@@ -49,9 +49,9 @@ void conn_limit(struct conn *c, unsigned seconds);
 /* It has ended: say where what went wrong can be read, if there is anything. */
 void conn_say_logs(const struct conn *c);
 /*
- * The next event, a new reference; NULL: the head has ended, or the time is over. Of
- * several DVMs: all have; of one that ends and owes results there is {"ev": "lost"}, with
- * "tasks", how many, and "dvm".
+ * The next event, a new reference; NULL: the head has ended, or the time is over. With
+ * several DVMs: all have; for one that ends and owes results there is {"ev": "lost"},
+ * with "tasks", how many, and "dvm".
  */
 json_t *conn_next(struct conn *c);
 /* Events that come while an answer is awaited go to `fn`, which keeps none of them. */

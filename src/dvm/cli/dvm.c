@@ -111,7 +111,7 @@ static int with_output(int rc)
 
 /*
  * So that no connection gets the number of one of them, and with it the output of tasks.
- * What is open for the wrong way fails, as what is closed does.
+ * A descriptor that is open the wrong way fails, as a closed one does.
  */
 static void open_what_is_closed(void)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-dvm: finding DVMs. What goes wrong with directories ends the program, as in
- * client.h.
+ * pmi2x-dvm: finding DVMs. An error with directories ends the program, as in client.h.
  */
 #ifndef PMI2X_DVM_FIND_H
 #define PMI2X_DVM_FIND_H

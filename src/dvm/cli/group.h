@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi2x-dvm: several DVMs under one name, as one. A request becomes one for each of them
- * that it concerns, and their answers one. Nothing here sends or waits. What cannot be
- * ends the program, as in client.h.
+ * that it concerns, and their answers one. Nothing here sends or waits. An impossible
+ * request ends the program, as in client.h.
  *
  * The numbers of tasks tell whose they are: of K members, member m has those that are m
  * more than a multiple of K.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The directory of a DVM, which lives as long as its head. Who has its lock may use it;
- * pmi2x-dvm up takes it for a head, which leaves it.
+ * The directory of a DVM, which lives as long as its head. The holder of its lock may use
+ * it; pmi2x-dvm up takes it for a head, which leaves it.
  */
 #ifndef PMI2X_DVM_RUNDIR_H
 #define PMI2X_DVM_RUNDIR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Processes that ranks leave behind beside their process groups, as `setsid PROGRAM &`
- * does. Who adopts strays is given them when their parents have ended, and children of
- * theirs when those are killed.
+ * does. A process that adopts strays is given them when their parents have ended, and
+ * children of theirs when those are killed.
  */
 #ifndef PMI2X_DVM_STRAYS_H
 #define PMI2X_DVM_STRAYS_H

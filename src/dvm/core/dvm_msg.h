@@ -301,7 +301,7 @@ struct dvm_pmi_rank {
 	int32_t status; /* as of wait */
 };
 
-/* How is the task? What is told goes to a client. */
+/* How is the task? The answer goes to a client. */
 struct dvm_ask {
 	uint64_t task;
 	uint32_t instance;

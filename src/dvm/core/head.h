@@ -157,8 +157,8 @@ const char *dvm_head_node_where(const struct dvm_head *h, uint32_t position,
 /* Some of those that are to come do not, and so none does. */
 void dvm_head_grow_failed(struct dvm_head *h, const char *why);
 /*
- * Start nothing more. What runs has options.grace_ms to finish; then it is ended, and
- * waits with the rest for a head that goes on with the journal. Then all leave.
+ * Start nothing more. Running tasks have options.grace_ms to finish; then they are ended,
+ * and wait with the rest for a head that goes on with the journal. Then all leave.
  */
 void dvm_head_stop(struct dvm_head *h, struct dvm_time now);
 /* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
@@ -174,8 +174,8 @@ uint32_t dvm_head_registered(const struct dvm_head *h);
 void dvm_head_keep_journal(struct dvm_head *h);
 /*
  * As above, after going on with what another head has written; journal_open has been
- * called. What ran is run again, or, with `once`, reported lost; but what nodes still
- * hold goes on there. 0 or -ENOMEM.
+ * called. Tasks that ran are run again, or, with `once`, reported lost; but tasks that
+ * nodes still hold go on there. 0 or -ENOMEM.
  */
 int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool once,
 		    struct dvm_resumed *out, struct dvm_time now);

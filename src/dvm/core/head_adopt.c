@@ -2,9 +2,9 @@
 /*
  * A head that goes on where another was lost, and the nodes waited for it. Each has said
  * what it holds of tasks: parts that run, or whose ends the other head may not have
- * written down. A task that the journal says has been started goes on with these. Of one
- * whose nodes are not all there the rest is ended, as when a node is lost. What nobody
- * wants is ended: the journal says that its task has.
+ * written down. A task that the journal says has been started goes on with these. If some
+ * nodes of a task are missing, its rest is ended, as when a node is lost. A part that
+ * nobody wants is ended: the journal says that its task has.
  *
  * Nodes keep an end until they hear DONE, which is sent when the journal is safe so far.
  */

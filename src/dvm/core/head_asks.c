@@ -201,7 +201,7 @@ static struct ledger *empty_ledger(const struct dvm_head *h)
 	return NULL;
 }
 
-/* Where it is. Of counters a spawned task has none. */
+/* Where it is. A spawned task has no counters. */
 static int occupy(struct ledger *l, const struct head_task *t)
 {
 	struct ledger_shape s = *queue_shape(&t->item);

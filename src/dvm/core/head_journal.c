@@ -497,8 +497,8 @@ static int read_record(struct replay *r, const struct journal_record *j)
 /* ---- going on: what becomes of what had not ended ---- */
 
 /*
- * It ran, as far as the journal says, when its head was lost. What becomes of it is settled
- * when its ranks have ended, surely.
+ * It ran, as far as the journal says, when its head was lost. Its fate is settled when
+ * its ranks have surely ended.
  */
 static void settle_started(struct replay *r, struct head_task *t, bool once)
 {

@@ -2,7 +2,7 @@
 /*
  * Nodes that come later, and go before the end.
  *
- * Those of a growth have the positions behind all others. They belong to the DVM when all
+ * Nodes of a growth have the positions behind all others. They belong to the DVM when all
  * of them have registered; when one cannot, none does, and the client is told why.
  *
  * A node that is to go is given nothing more. When nothing runs there, or what still does

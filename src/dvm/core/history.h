@@ -46,8 +46,8 @@ struct history {
 };
 
 /*
- * Read a journal to its end; journal_open has been called. What is in it points into its
- * data. 0 or -ENOMEM; in both cases it is to be freed.
+ * Read a journal to its end; journal_open has been called. Its contents point into the
+ * data of the journal. 0 or -ENOMEM; in both cases it is to be freed.
  */
 int history_read(struct history *h, struct journal_reader *journal);
 void history_free(struct history *h);

@@ -14,8 +14,8 @@
  * Version 1, which is read, too, has: u32 mark, u32 length of the body, u32 checksum of
  * the body, body.
  *
- * Records only ever follow one another. What a crash has left of the last one, and what
- * is damaged, is passed over up to the next whole record. Calls no system function.
+ * Records only ever follow one another. The rest of a record that a crash has cut, and
+ * damaged bytes, are passed over up to the next whole record. Calls no system function.
  */
 #ifndef PMI2X_DVM_JOURNAL_H
 #define PMI2X_DVM_JOURNAL_H

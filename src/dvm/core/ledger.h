@@ -70,7 +70,7 @@ void ledger_destroy(struct ledger *l);
  */
 int ledger_add_node(struct ledger *l, const struct ledger_resources *has);
 uint32_t ledger_nodes(const struct ledger *l);
-/* No task is placed on it from now on, or again. What runs there goes on. */
+/* No task is placed on it from now on, or again. Running tasks go on there. */
 void ledger_close_node(struct ledger *l, uint32_t node, bool closed);
 const struct ledger_resources *ledger_node_has(const struct ledger *l, uint32_t node);
 uint32_t ledger_node_free_cores(const struct ledger *l, uint32_t node);
@@ -108,7 +108,10 @@ uint32_t ledger_node_takes(const struct ledger *l, const struct ledger_shape *sh
 /* For a placed shape: are its resources on the ith of its nodes free now? */
 bool ledger_place_is_free(const struct ledger *l, const struct ledger_shape *shape,
 			  uint32_t i);
-/* The node will not come back: no task can ever run there. What ran is released as usual. */
+/*
+ * The node will not come back: no task can ever run there. Tasks that ran are released
+ * as usual.
+ */
 void ledger_lose_node(struct ledger *l, uint32_t node);
 /* Would it fit if nothing else ran? With closed nodes, too, for they may open. */
 bool ledger_can_ever(struct ledger *l, const struct ledger_shape *shape);

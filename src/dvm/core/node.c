@@ -268,9 +268,9 @@ static void note_fail(struct part *p, const struct dvm_fail *m)
 }
 
 /*
- * Its PMI knows more than the ends of its processes tell. What fails because the part is
- * being ended is no reason; that a rank has aborted is, also where another node was
- * the first to say that the task fails.
+ * Its PMI knows more than the ends of its processes tell. A failure because the part is
+ * being ended is no reason; that a rank has aborted is, also where another node was the
+ * first to say that the task fails.
  */
 static void on_fail(struct dvm_node *n, const struct dvm_fail *m)
 {

@@ -18,7 +18,7 @@
 #include "dvm/core/dvm_msg.h"
 #include "dvm/core/head.h"
 
-/* The program of one rank. What it points to ends with the call. */
+/* The program of one rank. Its pointers are valid during the call. */
 struct node_rank {
 	const struct dvm_launch *launch;
 	const struct dvm_profile_msg *profile;
@@ -53,7 +53,7 @@ struct dvm_node_ops {
 	void (*close_output)(void *arg, uint32_t part);
 	/*
 	 * The part is one for which node_wants_pmi: make their PMI. 0 or a negative
-	 * errno. What it says (dvm_msg.h) goes to dvm_node_input.
+	 * errno. Its messages (dvm_msg.h) go to dvm_node_input.
 	 */
 	int (*open_pmi)(void *arg, uint32_t part, const struct dvm_launch *launch);
 	/* A rank of it has ended, which is the `slot`th here. */

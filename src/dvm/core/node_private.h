@@ -121,7 +121,7 @@ void part_note_end(struct part *p, uint32_t rank, const struct node_end *e);
 /* A rank of it has failed, and others still run, here or elsewhere. */
 void part_fails(struct dvm_node *n, struct part *p);
 /*
- * All its ranks have ended. Of one that has failed its PMI may still say why; else the
+ * All its ranks have ended. If the part has failed, its PMI may still say why; else the
  * part is told, and gone.
  */
 void part_ranks_over(struct dvm_node *n, struct part *p);

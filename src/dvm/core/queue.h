@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tasks that wait, and which of them starts next: the first in order that fits. Those
+ * Tasks that wait, and which of them starts next: the first in order that fits. Tasks
  * behind may pass it, within a window, until it has waited for `patience_ms`: then
  * everything is kept free for it.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Starting the daemons: as processes here, or by one command, which is srun's unless the
- * user has another. What they are told goes over their standard input. Those that come
- * later have a command of their own; when that fails, none of them joins.
+ * user has another. Their options go over their standard input. Daemons that come later
+ * have a command of their own; when that fails, none of them joins.
  */
 #include <errno.h>
 #include <fcntl.h>

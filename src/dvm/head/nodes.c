@@ -143,7 +143,7 @@ static int take_gone(struct node_link *n, const struct payload *body)
 	return 0;
 }
 
-/* While others are called, ranks go on. What else it says is for the last head. */
+/* While others are called, ranks go on. Its other messages are for the last head. */
 static int answer_lease(struct node_link *n, const struct payload *body)
 {
 	return dvm_msg_is_lease(body->data, body->len) ?

@@ -4,9 +4,9 @@
  * by all tasks. Each side sends over the link that it made, or, when it had none yet, over
  * one that the other made, and stays with that: what one sends to another comes in order.
  *
- * What they carry are frames of agents (agent/agent.h), as FRAME_COLLECTIVE with a head:
- * u64 task, u32 instance, u32 position of the sender in the task, u8 type of the frame;
- * and its own head.
+ * The links carry frames of agents (agent/agent.h), as FRAME_COLLECTIVE with a head: u64
+ * task, u32 instance, u32 position of the sender in the task, u8 type of the frame; and
+ * its own head.
  *
  * All calls and callbacks are in the loop's thread. pool_send never calls back.
  */

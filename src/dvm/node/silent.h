@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The ranks of a task that does not use PMI (yet): their connections are held, and
- * nothing else is made, until one has said something. What src/supervisor/dormant.c is to a
- * step.
+ * nothing else is made, until one has said something. src/supervisor/dormant.c does the
+ * same for a step.
  *
  * All calls and callbacks are in the loop's thread.
  */

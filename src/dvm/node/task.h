@@ -112,7 +112,7 @@ struct task {
 /* `registration`: taken over, also on failure. NULL: no memory, or it makes no sense. */
 struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
 			 int registration);
-/* Serve those who speak. What fails is told. */
+/* Serve those who speak. Failures are told. */
 void task_begin(struct task *t);
 /* A frame of the daemon at a node has come. */
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,

@@ -18,8 +18,8 @@
 #define ZYGOTE_PMI_FD 4 /* a SOCK_SEQPACKET pair's end */
 /*
  * pmi2x-dvmd's connection to its first head. When pmi2x-dvmd has been killed, the head sees
- * its end when the zygote has ended, too, and hears before that no rank is left. Those to
- * later heads come over ZYGOTE_PMI_FD, and wait there until then.
+ * its end when the zygote has ended, too, and hears before that no rank is left.
+ * Connections to later heads come over ZYGOTE_PMI_FD, and wait there until then.
  */
 #define ZYGOTE_LINK_FD 5
 /*

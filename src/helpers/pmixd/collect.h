@@ -3,7 +3,7 @@
  * The data that ranks of a namespace enter a fence with, and what becomes of those that
  * a fence brings. Either libpmix's collection of a whole node is handed on and given to
  * libpmix on every node (store), or each rank's data are, and are kept here until a
- * client asks for that rank (demand). What a node hands on says of which kind it is, so
+ * client asks for that rank (demand). The data that a node hands on names its kind, so
  * that nodes need not agree.
  *
  * Handed on as entries (libpmi/pmix_msg.h) whose first byte is an enum collect_kind.

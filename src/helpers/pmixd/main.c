@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program pmi2x-pmixd: pmixd.h. It gives up its rights as pmi2x-agent does. Of
- * system calls it gives up those that no libpmix needs: libconfine/foreign.h.
+ * The program pmi2x-pmixd: pmixd.h. It gives up its rights as pmi2x-agent does. It gives
+ * up the system calls that no libpmix needs: libconfine/foreign.h.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pmi2x-pmixd, which serves the PMIx clients of a node with libpmix. What it is given by
- * who starts it (src/supervisor), and what it says:
+ * pmi2x-pmixd, which serves the PMIx clients of a node with libpmix. Its inputs from its
+ * parent (src/supervisor), and its messages:
  *
  *   arguments    UID GID STEP NODE DIR LIBRARY GDS COLLECT PORT [CGROUP ...]
  *                DIR: its directory, the user's, mode 0700; who starts it removes it

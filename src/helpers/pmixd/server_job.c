@@ -31,8 +31,8 @@ static int done(const struct server *s, pmix_status_t status, const char *what,
 /*
  * So that libpmix does not load what the node has found out already, nor hwloc's plugins,
  * which are for finding out: PMIXD_HOME has none. DIR will not do: it belongs to the user.
- * What finds it out by itself leaves out what pmi2x-topology does, and libxml2: hwloc's
- * own writer is the quicker.
+ * A process that finds it out by itself leaves out what pmi2x-topology does, and libxml2:
+ * hwloc's own writer is the quicker.
  */
 static int set_topology_environment(const struct server *s, const struct pmix_nspace *n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program pmi2x-topology: topology.h. It gives up its rights as pmi2x-agent does. Of
- * system calls it gives up those that no hwloc needs: libconfine/foreign.h.
+ * The program pmi2x-topology: topology.h. It gives up its rights as pmi2x-agent does. It
+ * gives up the system calls that no hwloc needs: libconfine/foreign.h.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmi2x-topology, which finds out once a node what each rank would find out by itself.
- * What it is given by who starts it (src/supervisor), and what it says:
+ * Its inputs from its parent (src/supervisor), and its messages:
  *
  *   arguments    UID GID STEP NODE DIR [CGROUP ...]. DIR is where the file will lie;
  *                the rest as for pmi2x-agent

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
  * Two programs find each other by a published name, and exchange a sum. Arguments: "serve"
- * or "call", the service's name. Who calls looks the name up until it is there.
+ * or "call", the service's name. The caller looks the name up until it is there.
  */
 #include <mpi.h>
 #include <stdio.h>

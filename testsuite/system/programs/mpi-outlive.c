@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The last rank dies; the others hear of it by Open MPI's fault tolerance (ULFM), and go
- * on in a communicator without it. Its rank 0 prints "outlived N", N its size. Of a step
- * in which a rank ended by SIGKILL or SIGTERM srun may lose the last lines.
+ * on in a communicator without it. Its rank 0 prints "outlived N", N its size. srun may
+ * lose the last lines of a step in which a rank ended by SIGKILL or SIGTERM.
  */
 #include <mpi.h>
 #include <signal.h>

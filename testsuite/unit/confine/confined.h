@@ -32,8 +32,8 @@ struct confined {
 /*
  * Fork a child that confines and filters itself and reports how that went,
  * which is returned. `first` is called in it before, `then` afterwards; either
- * may be NULL; that `then` has returned is reported as "back". What a denied
- * system call does is report DENIED and its number, and exit with 0.
+ * may be NULL; that `then` has returned is reported as "back". A denied system call
+ * reports DENIED and its number, and exits with 0.
  */
 struct report confined_start(struct confined *c,
 			     const struct confine_options *o,

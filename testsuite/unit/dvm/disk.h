@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A disk (dvm/core/disk.h) of one directory, in memory, that fails when a test says so. What
- * was not synced is lost by a crash, names too. After a sync that failed, a later sync
- * writes nothing of what the failed one was to write: as Linux does.
+ * A disk (dvm/core/disk.h) of one directory, in memory, that fails when a test says so.
+ * Data that were not synced are lost by a crash, and so are names. After a sync that
+ * failed, a later sync writes nothing of what the failed one was to write: as Linux does.
  */
 #ifndef PMI2X_DVM_DISK_TEST_H
 #define PMI2X_DVM_DISK_TEST_H

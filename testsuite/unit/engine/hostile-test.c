@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks and neighbours that send nearly right bytes. What counts here is that
- * the sanitizers stay silent and that nobody is answered after a close.
+ * Ranks and neighbours that send nearly right bytes. The sanitizers must stay silent, and
+ * nobody may be answered after a close.
  */
 #include "net.h"
 

@@ -36,7 +36,7 @@ bool node_shares_machine(char *const *names, uint32_t count, uint32_t self);
  * Another error than -ENAMETOOLONG has a line in the log; see connect_back_send.
  *
  * `run` is random: a job that is requeued has its number again, and so have its steps.
- * What a killed slurmstepd leaves must not be taken for a later one's.
+ * The socket of a killed slurmstepd must not be taken for a later one's.
  */
 int connect_back_socket_open(struct connect_back_socket *t, const char *node,
 			     uint32_t node_id, const char *jobid, uint32_t run,

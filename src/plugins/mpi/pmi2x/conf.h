@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mpi.conf, and what a job may override by its environment. What the options
- * are is in options.h. One thread at a time.
+ * mpi.conf, and what a job may override by its environment. options.h has the options.
+ * One thread at a time.
  */
 #ifndef PMI2X_CONF_H
 #define PMI2X_CONF_H
@@ -47,7 +47,7 @@ char *conf_trace_dir(void);
 
 /*
  * The ports that agents listen on: Pmi2xPorts, else SrunPortRange, else a constant
- * range. The same on all nodes that have the same mpi.conf and slurm.conf.
+ * range. All nodes that have the same mpi.conf and slurm.conf have the same ports.
  */
 void conf_ports(const struct conf *c, uint16_t *first, uint16_t *last);
 

@@ -60,7 +60,7 @@ uint32_t launch_leader(uint32_t job, uint32_t het_job);
 
 /* "<job>.<step>", malloc'ed; NULL: no memory. */
 char *launch_jobid(uint32_t job, uint32_t step);
-/* Is it that, two numbers and nothing else? What is, can stand in a log. */
+/* Is it that, two numbers and nothing else? Such a text can stand in a log. */
 bool launch_is_jobid(const char *text);
 
 /* Slurm's env_array_overwrite_fmt clears 256 KiB at each call; this does not. */

@@ -378,8 +378,8 @@ void option_text(const struct conf *c, size_t i, char out[OPTION_TEXT_MAX])
 }
 
 /*
- * The others concern the node alone: its memory, its timers, its programs. What a fence
- * of PMIx brings says by itself how it was collected.
+ * The others concern the node alone: its memory, its timers, its programs. The data of a
+ * PMIx fence say by themselves how they were collected.
  */
 static const char *const agreed[] = {
 	"Pmi2xTreeWidth", /* each node must have the same tree */

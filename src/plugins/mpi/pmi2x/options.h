@@ -88,7 +88,7 @@ void option_override(struct conf *c, size_t i, const char *text,
 
 /*
  * The options that all nodes of a step must have set alike, with the values in use, as
- * words "option=value": peers/settings.h. What is chosen by default is "(default)".
+ * words "option=value": peers/settings.h. A default value is "(default)".
  */
 void options_agreed(const struct conf *c, char out[OPTION_TEXT_MAX]);
 

@@ -70,7 +70,7 @@ static bool wants_early(const struct conf *conf, const struct pmix_step *step)
  * find it after it has connected. With 4 it looks for files before: where the server is
  * started early, and tasks wait for it; but not where others go on when a rank dies: if
  * it did so while it got something, it would keep a lock that the server waits for.
- * What 6 and later have differs.
+ * Releases from 6 on differ.
  */
 static const char *gds_word(const struct pmix_offer *o, const struct conf *conf,
 			    bool early)

@@ -5,8 +5,8 @@
 
 /*
  * Unlink the sockets below `dir` whose names begin with `prefix` and that no
- * process holds any more. Those in use do not notice. Errors are ignored: what
- * stays is tried again next time.
+ * process holds any more. Sockets in use do not notice. Errors are ignored: what stays is
+ * tried again next time.
  */
 void stale_sockets_remove(const char *dir, const char *prefix);
 
