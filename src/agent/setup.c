@@ -73,8 +73,8 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_secret(c, &o->secret);
 	code_address(c, &o->bind);
 	code_bool(c, &o->addresses_told);
-	code_u16(c, &o->port_first);
-	code_u16(c, &o->port_last);
+	code_port(c, &o->port_first);
+	code_port(c, &o->port_last);
 	code_u64(c, &o->port_seed);
 	code_address(c, &o->launcher);
 	code_u64(c, &o->region_size);
@@ -106,7 +106,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 	code_bool(c, &o->debug);
 	code_u32(c, &o->dead_peer_ms);
 	code_u32(c, &o->connect_back_uid);
-	code_u16(c, &o->protocol);
+	code_port(c, &o->protocol);
 }
 
 static void code_known(struct coder *c, struct setup *s)
@@ -153,7 +153,7 @@ static void code_step(struct coder *c, struct pmi_step *step)
 static void code_setup(struct coder *c, struct setup *s)
 {
 	code_options(c, &s->options);
-	code_u16(c, &s->port);
+	code_port(c, &s->port);
 	code_known(c, s);
 	code_step(c, &s->step);
 }

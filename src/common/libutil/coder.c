@@ -13,6 +13,46 @@ int coder_end(const struct coder *c)
 	return cursor_done(&c->in) ? 0 : -EPROTO;
 }
 
+int coder_leave(const struct coder *c, struct cursor *in)
+{
+	*in = c->in;
+	if (c->rc)
+		return c->rc;
+	return cursor_ok(in) ? 0 : -EPROTO;
+}
+
+int coder_wrote(const struct coder *c, size_t start)
+{
+	if (c->rc)
+		c->out->len = start;
+	return c->rc;
+}
+
+void code_u8(struct coder *c, uint8_t *v)
+{
+	if (!c->out)
+		*v = unpack_u8(&c->in);
+	else if (!c->rc)
+		c->rc = pack_u8(c->out, *v);
+}
+
+void code_flag(struct coder *c, bool *v)
+{
+	uint8_t byte = *v;
+
+	code_u8(c, &byte);
+	if (!c->out)
+		*v = byte != 0;
+}
+
+void code_u16(struct coder *c, uint16_t *v)
+{
+	if (!c->out)
+		*v = unpack_u16(&c->in);
+	else if (!c->rc)
+		c->rc = pack_u16(c->out, *v);
+}
+
 void code_u32(struct coder *c, uint32_t *v)
 {
 	if (!c->out)
@@ -21,12 +61,22 @@ void code_u32(struct coder *c, uint32_t *v)
 		c->rc = pack_u32(c->out, *v);
 }
 
-void code_u16(struct coder *c, uint16_t *v)
+void code_i32(struct coder *c, int32_t *v)
+{
+	uint32_t bits = (uint32_t)*v;
+
+	code_u32(c, &bits);
+	if (!c->out)
+		*v = (int32_t)bits;
+}
+
+void code_port(struct coder *c, uint16_t *v)
 {
 	uint32_t wide = *v;
 
 	code_u32(c, &wide);
-	*v = (uint16_t)wide;
+	if (!c->out)
+		*v = (uint16_t)wide;
 }
 
 void code_bool(struct coder *c, bool *v)
@@ -34,7 +84,8 @@ void code_bool(struct coder *c, bool *v)
 	uint32_t wide = *v;
 
 	code_u32(c, &wide);
-	*v = wide != 0;
+	if (!c->out)
+		*v = wide != 0;
 }
 
 void code_u64(struct coder *c, uint64_t *v)
@@ -50,20 +101,38 @@ void code_i64(struct coder *c, int64_t *v)
 	uint64_t bits = (uint64_t)*v;
 
 	code_u64(c, &bits);
-	*v = (int64_t)bits;
+	if (!c->out)
+		*v = (int64_t)bits;
+}
+
+void code_raw(struct coder *c, void *at, size_t len)
+{
+	const void *from;
+
+	if (c->out) {
+		c->rc = c->rc ? c->rc : buf_append(c->out, at, len);
+		return;
+	}
+	from = unpack_raw(&c->in, len);
+	if (from)
+		memcpy(at, from, len);
+	else
+		memset(at, 0, len);
+}
+
+void code_limited(struct coder *c, const void **at, size_t *len, size_t max)
+{
+	if (!c->out)
+		*at = unpack_bytes(&c->in, max, len);
+	else if (!c->rc)
+		c->rc = pack_bytes(c->out, *at, *len);
 }
 
 void code_bytes(struct coder *c, const void **at, size_t *len)
 {
-	if (!c->out) {
-		*at = unpack_bytes(&c->in, CODER_BYTES_MAX, len);
-		if (!*at || !*len) {
-			*at = NULL;
-			*len = 0;
-		}
-	} else if (!c->rc) {
-		c->rc = pack_bytes(c->out, *at, *len);
-	}
+	code_limited(c, at, len, CODER_BYTES_MAX);
+	if (!c->out && !*len)
+		*at = NULL;
 }
 
 void code_text(struct coder *c, const char **text)
@@ -74,8 +143,7 @@ void code_text(struct coder *c, const char **text)
 	code_bytes(c, &at, &len);
 	if (c->out)
 		return;
-	if (len && ((const char *)at)[len - 1])
-		c->in.failed = true;
+	CODE_CHECK(c, !len || !((const char *)at)[len - 1]);
 	*text = at;
 }
 

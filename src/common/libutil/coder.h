@@ -2,7 +2,10 @@
 /*
  * One list of fields for both directions: a coder writes what it is shown to a struct
  * buf, or reads it back from bytes. Fields are as in pack.h. The first error stays, and
- * what is read after it is 0 or NULL.
+ * what is read after it is 0 or NULL. Writing does not change the fields.
+ *
+ * One of several messages is read from a copy of their cursor, which coder_leave gives
+ * back.
  */
 #ifndef PMI2X_CODER_H
 #define PMI2X_CODER_H
@@ -24,12 +27,41 @@ struct coder {
 
 /* Reading has come to its end: 0, -EPROTO (also: something is left) or -ENOMEM. */
 int coder_end(const struct coder *c);
+/* As above, but something may be left: the cursor goes on there. */
+int coder_leave(const struct coder *c, struct cursor *in);
+/* Writing has come to its end. After an error what follows `start` is taken back. */
+int coder_wrote(const struct coder *c, size_t start);
 
+void code_u8(struct coder *c, uint8_t *v);
 void code_u16(struct coder *c, uint16_t *v);
 void code_u32(struct coder *c, uint32_t *v);
 void code_u64(struct coder *c, uint64_t *v);
+void code_i32(struct coder *c, int32_t *v);
 void code_i64(struct coder *c, int64_t *v);
+/* A byte. */
+void code_flag(struct coder *c, bool *v);
+/* Four bytes. */
 void code_bool(struct coder *c, bool *v);
+void code_port(struct coder *c, uint16_t *v);
+/* Reading fails unless it is true; not evaluated for writing. */
+#define CODE_CHECK(c, is_sound)                                                       \
+	do {                                                                          \
+		if (!(c)->out && !(is_sound))                                         \
+			(c)->in.failed = true;                                        \
+	} while (0)
+/* An enum, as a byte. Reading fails from `bound` on. */
+#define CODE_ENUM(c, v, bound)                                                        \
+	do {                                                                          \
+		uint8_t number_ = (uint8_t)*(v);                                      \
+		code_u8(c, &number_);                                                 \
+		CODE_CHECK(c, number_ < (bound));                                     \
+		if (!(c)->out)                                                        \
+			*(v) = number_;                                               \
+	} while (0)
+/* `len` bytes without a length; 0 after an error. */
+void code_raw(struct coder *c, void *at, size_t len);
+/* Reading fails over `max`. Bytes that are read point into the input. */
+void code_limited(struct coder *c, const void **at, size_t *len, size_t max);
 /* Bytes that are read point into the input; NULL when there are none. */
 void code_bytes(struct coder *c, const void **at, size_t *len);
 /* As above, with its NUL; NULL is no byte. */

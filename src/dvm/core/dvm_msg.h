@@ -61,8 +61,7 @@
 #include <stdint.h>
 
 #include "dvm/core/ledger.h"
-#include "libutil/buf.h"
-#include "libutil/pack.h"
+#include "libutil/coder.h"
 
 #define DVM_VERSION 1         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
@@ -385,8 +384,8 @@ static inline int dvm_exit_code(int32_t status)
 void dvm_jobid(char out[DVM_JOBID_MAX], const char *dvm, uint64_t task,
 	       uint32_t instance);
 
-/* Append them, with their length. Errors of buf_append. */
-int dvm_bytes_pack(struct buf *b, const struct dvm_bytes *v);
+/* A field of bytes with their length, at most `max` when they are read. */
+void dvm_code_bytes(struct coder *c, struct dvm_bytes *v, size_t max);
 
 int dvm_place_pack(struct buf *b, const struct dvm_place *p);
 /* The next of places; points into them. 0 or -EPROTO. */

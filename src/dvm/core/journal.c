@@ -15,6 +15,118 @@
 #define SUMMED 8           /* the checksum is of the bytes from here on */
 #define FIRST_SUM 0x31564a44u /* in place of the sum of a record before the first */
 
+/* ---- bodies ---- */
+
+static void code_all(struct coder *c, struct dvm_bytes *v)
+{
+	dvm_code_bytes(c, v, JOURNAL_RECORD_MAX);
+}
+
+static void code_counts(struct coder *c, struct journal_record *record)
+{
+	struct journal_counts *r = &record->counts;
+
+	code_u64(c, &r->next_id);
+	code_u64(c, &r->done);
+	code_u64(c, &r->failed);
+	code_u64(c, &r->line);
+	if (!c->out && !cursor_left(&c->in)) /* of a release that did not count these */
+		return;
+	code_u64(c, &r->unwaited);
+	code_u64(c, &r->unwaited_failed);
+}
+
+static void code_profile(struct coder *c, struct journal_record *r)
+{
+	code_u32(c, &r->profile.number);
+	code_all(c, &r->profile.id);
+	code_all(c, &r->profile.cwd);
+	code_all(c, &r->profile.env);
+}
+
+static void code_submit(struct coder *c, struct journal_record *record)
+{
+	struct journal_submit *r = &record->submit;
+
+	code_u64(c, &r->task);
+	code_u64(c, &r->submitted_ns);
+	code_u32(c, &r->profile);
+	code_flag(c, &r->tied);
+	code_u64(c, &r->line);
+	code_all(c, &r->json);
+}
+
+static void code_start(struct coder *c, struct journal_record *record)
+{
+	struct journal_start *r = &record->start;
+
+	code_u64(c, &r->task);
+	code_u32(c, &r->instance);
+	code_u32(c, &r->retries);
+	code_u64(c, &r->placed_ns);
+	code_u32(c, &r->slots);
+}
+
+static void code_cancel(struct coder *c, struct journal_record *r)
+{
+	code_u64(c, &r->cancelled);
+}
+
+static void code_ended(struct coder *c, struct journal_record *record)
+{
+	struct journal_end *r = &record->end;
+
+	code_u64(c, &r->task);
+	code_u32(c, &r->instance);
+	code_i32(c, &r->status);
+	code_u32(c, &r->rank);
+	code_flag(c, &r->not_started);
+	code_flag(c, &r->too_long);
+	code_flag(c, &r->cancelled);
+	code_u64(c, &r->started_ns);
+	code_u64(c, &r->ended_ns);
+	code_u64(c, &r->user_us);
+	code_u64(c, &r->system_us);
+	code_u64(c, &r->peak_kib);
+	code_all(c, &r->why);
+	code_all(c, &r->node);
+}
+
+static void code_nodes(struct coder *c, struct journal_record *record)
+{
+	struct journal_nodes *r = &record->nodes;
+	uint8_t flags = (uint8_t)(r->begins | r->stay << 1 | r->left << 2);
+
+	code_u64(c, &r->since_ns);
+	code_u8(c, &flags);
+	code_u32(c, &r->nodes);
+	code_u64(c, &r->slots);
+	if (c->out)
+		return;
+	r->begins = flags & 1;
+	r->stay = flags & 2;
+	r->left = flags & 4;
+}
+
+static void code_waited(struct coder *c, struct journal_record *r)
+{
+	code_u64(c, &r->waited.task);
+	code_u64(c, &r->waited.count);
+	code_u64(c, &r->waited.failed);
+}
+
+/* The fields of each type. */
+static void (*const codes[JOURNAL_TYPES])(struct coder *c, struct journal_record *r) = {
+	[JOURNAL_COUNTS] = code_counts,
+	[JOURNAL_PROFILE] = code_profile,
+	[JOURNAL_SUBMIT] = code_submit,
+	[JOURNAL_START] = code_start,
+	[JOURNAL_CANCEL] = code_cancel,
+	[JOURNAL_END] = code_ended,
+	[JOURNAL_NODES] = code_nodes,
+	[JOURNAL_WAITED] = code_waited,
+};
+
 /* ---- writing ---- */
 
 int journal_put_header(struct buf *b)
@@ -24,100 +136,15 @@ int journal_put_header(struct buf *b)
 	return rc ? rc : pack_u32(b, JOURNAL_VERSION);
 }
 
-static int put_counts(struct buf *b, const struct journal_counts *r)
-{
-	int rc = pack_u64(b, r->next_id);
-
-	rc = rc ? rc : pack_u64(b, r->done);
-	rc = rc ? rc : pack_u64(b, r->failed);
-	rc = rc ? rc : pack_u64(b, r->line);
-	rc = rc ? rc : pack_u64(b, r->unwaited);
-	return rc ? rc : pack_u64(b, r->unwaited_failed);
-}
-
-static int put_profile(struct buf *b, const struct journal_profile *r)
-{
-	int rc = pack_u32(b, r->number);
-
-	rc = rc ? rc : dvm_bytes_pack(b, &r->id);
-	rc = rc ? rc : dvm_bytes_pack(b, &r->cwd);
-	return rc ? rc : dvm_bytes_pack(b, &r->env);
-}
-
-static int put_submit(struct buf *b, const struct journal_submit *r)
-{
-	int rc = pack_u64(b, r->task);
-
-	rc = rc ? rc : pack_u64(b, r->submitted_ns);
-	rc = rc ? rc : pack_u32(b, r->profile);
-	rc = rc ? rc : pack_u8(b, r->tied);
-	rc = rc ? rc : pack_u64(b, r->line);
-	return rc ? rc : dvm_bytes_pack(b, &r->json);
-}
-
-static int put_start(struct buf *b, const struct journal_start *r)
-{
-	int rc = pack_u64(b, r->task);
-
-	rc = rc ? rc : pack_u32(b, r->instance);
-	rc = rc ? rc : pack_u32(b, r->retries);
-	rc = rc ? rc : pack_u64(b, r->placed_ns);
-	return rc ? rc : pack_u32(b, r->slots);
-}
-
-static int put_end(struct buf *b, const struct journal_end *r)
-{
-	int rc = pack_u64(b, r->task);
-
-	rc = rc ? rc : pack_u32(b, r->instance);
-	rc = rc ? rc : pack_u32(b, (uint32_t)r->status);
-	rc = rc ? rc : pack_u32(b, r->rank);
-	rc = rc ? rc : pack_u8(b, r->not_started);
-	rc = rc ? rc : pack_u8(b, r->too_long);
-	rc = rc ? rc : pack_u8(b, r->cancelled);
-	rc = rc ? rc : pack_u64(b, r->started_ns);
-	rc = rc ? rc : pack_u64(b, r->ended_ns);
-	rc = rc ? rc : pack_u64(b, r->user_us);
-	rc = rc ? rc : pack_u64(b, r->system_us);
-	rc = rc ? rc : pack_u64(b, r->peak_kib);
-	rc = rc ? rc : dvm_bytes_pack(b, &r->why);
-	return rc ? rc : dvm_bytes_pack(b, &r->node);
-}
-
-static int put_nodes(struct buf *b, const struct journal_nodes *r)
-{
-	int rc = pack_u64(b, r->since_ns);
-
-	rc = rc ? rc : pack_u8(b, (uint8_t)(r->begins | r->stay << 1 | r->left << 2));
-	rc = rc ? rc : pack_u32(b, r->nodes);
-	return rc ? rc : pack_u64(b, r->slots);
-}
-
-static int put_waited(struct buf *b, const struct journal_waited *r)
-{
-	int rc = pack_u64(b, r->task);
-
-	rc = rc ? rc : pack_u64(b, r->count);
-	return rc ? rc : pack_u64(b, r->failed);
-}
-
 static int put_body(struct buf *b, const struct journal_record *r)
 {
-	int rc = pack_u8(b, (uint8_t)r->type);
+	struct coder c = { .out = b };
 
-	if (rc)
-		return rc;
-	switch (r->type) {
-	case JOURNAL_COUNTS: return put_counts(b, &r->counts);
-	case JOURNAL_PROFILE: return put_profile(b, &r->profile);
-	case JOURNAL_SUBMIT: return put_submit(b, &r->submit);
-	case JOURNAL_START: return put_start(b, &r->start);
-	case JOURNAL_CANCEL: return pack_u64(b, r->cancelled);
-	case JOURNAL_END: return put_end(b, &r->end);
-	case JOURNAL_NODES: return put_nodes(b, &r->nodes);
-	case JOURNAL_WAITED: return put_waited(b, &r->waited);
-	default: return -EMSGSIZE;
-	}
+	if ((unsigned int)r->type >= JOURNAL_TYPES || !codes[r->type])
+		return -EMSGSIZE;
+	c.rc = pack_u8(b, (uint8_t)r->type);
+	codes[r->type](&c, (struct journal_record *)r);
+	return c.rc;
 }
 
 static void set_u32(char *at, uint32_t v)
@@ -188,108 +215,16 @@ void journal_seal(struct journal_chain *c, void *records, size_t len)
 
 /* ---- reading ---- */
 
-static void get_bytes(struct cursor *c, struct dvm_bytes *v)
+static bool get_body(struct cursor in, struct journal_record *r)
 {
-	v->data = unpack_bytes(c, JOURNAL_RECORD_MAX, &v->len);
-}
+	struct coder c = { .in = in };
+	uint8_t type = unpack_u8(&c.in);
 
-static bool get_bool(struct cursor *c)
-{
-	return unpack_u8(c) != 0;
-}
-
-static void get_counts(struct cursor *c, struct journal_counts *r)
-{
-	r->next_id = unpack_u64(c);
-	r->done = unpack_u64(c);
-	r->failed = unpack_u64(c);
-	r->line = unpack_u64(c);
-	if (!cursor_left(c)) /* of a release that did not count these */
-		return;
-	r->unwaited = unpack_u64(c);
-	r->unwaited_failed = unpack_u64(c);
-}
-
-static void get_profile(struct cursor *c, struct journal_profile *r)
-{
-	r->number = unpack_u32(c);
-	get_bytes(c, &r->id);
-	get_bytes(c, &r->cwd);
-	get_bytes(c, &r->env);
-}
-
-static void get_submit(struct cursor *c, struct journal_submit *r)
-{
-	r->task = unpack_u64(c);
-	r->submitted_ns = unpack_u64(c);
-	r->profile = unpack_u32(c);
-	r->tied = get_bool(c);
-	r->line = unpack_u64(c);
-	get_bytes(c, &r->json);
-}
-
-static void get_start(struct cursor *c, struct journal_start *r)
-{
-	r->task = unpack_u64(c);
-	r->instance = unpack_u32(c);
-	r->retries = unpack_u32(c);
-	r->placed_ns = unpack_u64(c);
-	r->slots = unpack_u32(c);
-}
-
-static void get_end(struct cursor *c, struct journal_end *r)
-{
-	r->task = unpack_u64(c);
-	r->instance = unpack_u32(c);
-	r->status = (int32_t)unpack_u32(c);
-	r->rank = unpack_u32(c);
-	r->not_started = get_bool(c);
-	r->too_long = get_bool(c);
-	r->cancelled = get_bool(c);
-	r->started_ns = unpack_u64(c);
-	r->ended_ns = unpack_u64(c);
-	r->user_us = unpack_u64(c);
-	r->system_us = unpack_u64(c);
-	r->peak_kib = unpack_u64(c);
-	get_bytes(c, &r->why);
-	get_bytes(c, &r->node);
-}
-
-static void get_nodes(struct cursor *c, struct journal_nodes *r)
-{
-	uint8_t flags;
-
-	r->since_ns = unpack_u64(c);
-	flags = unpack_u8(c);
-	r->begins = flags & 1;
-	r->stay = flags & 2;
-	r->left = flags & 4;
-	r->nodes = unpack_u32(c);
-	r->slots = unpack_u64(c);
-}
-
-static void get_waited(struct cursor *c, struct journal_waited *r)
-{
-	r->task = unpack_u64(c);
-	r->count = unpack_u64(c);
-	r->failed = unpack_u64(c);
-}
-
-static bool get_body(struct cursor *c, struct journal_record *r)
-{
-	*r = (struct journal_record){ .type = (enum journal_type)unpack_u8(c) };
-	switch (r->type) {
-	case JOURNAL_COUNTS: get_counts(c, &r->counts); break;
-	case JOURNAL_PROFILE: get_profile(c, &r->profile); break;
-	case JOURNAL_SUBMIT: get_submit(c, &r->submit); break;
-	case JOURNAL_START: get_start(c, &r->start); break;
-	case JOURNAL_CANCEL: r->cancelled = unpack_u64(c); break;
-	case JOURNAL_END: get_end(c, &r->end); break;
-	case JOURNAL_NODES: get_nodes(c, &r->nodes); break;
-	case JOURNAL_WAITED: get_waited(c, &r->waited); break;
-	default: return false;
-	}
-	return cursor_done(c);
+	*r = (struct journal_record){ .type = (enum journal_type)type };
+	if (type >= JOURNAL_TYPES || !codes[type])
+		return false;
+	codes[type](&c, r);
+	return !coder_end(&c);
 }
 
 int journal_open(struct journal_reader *j, const void *data, size_t len,
@@ -355,7 +290,7 @@ static bool whole(const struct journal_reader *j, size_t at, struct frame *f,
 	if (!(j->version == 1 ? frame_1(j, at, f) : frame_2(j, at, f)))
 		return false;
 	cursor_init(&c, f->body, f->len - (j->version == 1 ? HEAD_SIZE_1 : HEAD_SIZE));
-	return get_body(&c, r);
+	return get_body(c, r);
 }
 
 static void note_damage(struct journal_reader *j, size_t from, size_t to)
