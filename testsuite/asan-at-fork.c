@@ -4,7 +4,7 @@
  *
  * glibc takes the locks of its allocator before a fork; that of AddressSanitizer
  * does so since LLVM 17 and GCC 14 only. Before that a child which allocates waits
- * for ever when another thread was allocating in the moment of the fork, and
+ * forever when another thread was allocating in the moment of the fork, and
  * slurmstepd, which forks its tasks beside threads of its own and the agent's,
  * lives so. Preloaded before libasan.so this keeps all threads out of the
  * allocator while a fork is made.

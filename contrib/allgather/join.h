@@ -5,7 +5,7 @@
  * 1. Each leader finds out what its node has. A leader that lacks something puts one key
  * that says so; a fence, which all enter, and a look whether anybody has put
  *    it: so all know, and have no other data to carry, what all have. A setting
- *    that makes no sense, of any rank, ends it for all in the same way.
+ *    that is invalid, of any rank, ends it for all in the same way.
  * 2. PMIX_Ring with the value of the own element, which the ranks of a node
  *    learn from their leader through shared memory: the ranks at the edges of a
  *    node see the neighbours' values.
@@ -87,7 +87,7 @@ void join_bad(struct join *j, bool group, const char *fmt, ...)
 
 /*
  * Open a transport. 0, or an errno and `why` (TRANSPORT_REASON_MAX bytes); -EINVAL:
- * one of its settings makes no sense.
+ * one of its settings is invalid.
  */
 int join_open(struct join *j, int index, char *why);
 /* Close all, but not transport `keep` (-1: none). */

@@ -74,7 +74,7 @@ static bool is_first(void)
 	return !ask("PMI2_Job_GetRank", &rank) || rank == 0;
 }
 
-/* All must have the same, so what makes no sense is the preset for all. */
+/* All must have the same, so what is invalid is the preset for all. */
 static int read_min(void)
 {
 	char why[TRANSPORT_REASON_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names and numbers from the environment. A value that makes no sense is an error,
+ * Names and numbers from the environment. A value that is invalid is an error,
  * never the preset: -EINVAL, and `why` (TRANSPORT_REASON_MAX bytes) names the
  * variable, the value and what is expected. An empty one is as none.
  */

@@ -83,7 +83,7 @@ struct transport_ops {
 	 * -ENOMEM, or another errno; then `why` (TRANSPORT_REASON_MAX bytes)
 	 * says what was missing and what to do. Reads its own settings from the
 	 * environment (PMI2X_ALLGATHER_<NAME>_...), before all else; -EINVAL is
-	 * for one that makes no sense, -ENODEV for one that cannot be met here.
+	 * for one that is invalid, -ENODEV for one that cannot be met here.
 	 */
 	int (*open)(struct transport **out,
 		    const struct transport_params *params, char *why);

@@ -16,18 +16,18 @@
 #define PSN_MASK 0xffffff
 /*
  * How long one try takes is in the settings. 7, the most that the field allows,
- * is for ever with Soft-RoCE.
+ * is forever with Soft-RoCE.
  */
 #define RETRIES 6
 /*
  * Credits see to it that a message finds a receive request. Should one be late,
  * 0.64 ms (12) later is soon enough, and seven times show a broken neighbour;
- * 7 would mean for ever.
+ * 7 would mean forever.
  */
 #define RNR_RETRIES 6
 #define RNR_TIMER 12
 /*
- * A dead neighbour is silent: one who only receives would wait for ever. After a
+ * A dead neighbour is silent: one who only receives would wait forever. After a
  * second without a sign an empty RDMA write makes the adapter ask the other one.
  */
 #define PROBE_MS 1000

@@ -29,7 +29,7 @@ struct wire_ops;
 
 /* Settings from the environment; read once, at init. */
 struct settings {
-	bool pmi1_wire; /* PMI2X_PMI1_WIRE: speak PMI-1 */
+	bool pmi1_wire; /* PMI2X_PMI1_WIRE: use PMI-1 */
 	bool disable;   /* PMI2X_DISABLE: do not offer the extension */
 	bool no_region; /* PMI2X_NOSHM: do not map the results region */
 	bool no_slots;  /* PMI2X_NOSLOTS: enter collectives over the socket */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that speaks PMI to the server of its node. */
+/* A rank that uses PMI to the server of its node. */
 #include "client.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank that speaks PMI to the server of its node: it writes what a library of
+ * A rank that uses PMI to the server of its node: it writes what a library of
  * PMI-1, PMI-2 or the pmi2x extension writes, and reads the answers, byte for
  * byte. A wrong answer stops the simulation.
  */

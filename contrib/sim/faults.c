@@ -37,7 +37,7 @@ static int check(struct sim *s, const struct scenario_fault *f)
 
 	scenario_at(at, s->scenario->name, f->line);
 	if (!s->protocol->faults)
-		sim_fail(s, "%s: %s: only protocol = pmi2x knows what to do when something dies; the others would wait for ever",
+		sim_fail(s, "%s: %s: only protocol = pmi2x knows what to do when something dies; the others would wait forever",
 			 at, scenario_fault_name(f->kind));
 	else if (f->kind == FAULT_RANK && f->a >= s->nranks)
 		sim_fail(s, "%s: rank: there is no rank %u, allowed is 0 to %u",

@@ -264,7 +264,7 @@ static void check_node(struct sim *s, const struct sim_node *n)
 		s->waiting_for_ever++;
 		if (s->protocol->describe && !s->failed)
 			s->protocol->describe(n, what, sizeof(what));
-		sim_fail(s, "rank %u (node %u) waits for ever in operation %u%s%s",
+		sim_fail(s, "rank %u (node %u) waits forever in operation %u%s%s",
 			 rank_number(s, n->first + i), n->id, r->next + 1u,
 			 *what ? ": " : "", what);
 	}

@@ -7,7 +7,7 @@
 
 #define KEYS_SECTIONS "step, launch, operations, network, node and faults"
 
-/* The section's name as it lives for ever, or NULL. */
+/* The section's name as it lives forever, or NULL. */
 const char *keys_section(const char *name);
 /* The section of the key that a "key = value" sets, or NULL. */
 const char *keys_section_of(const char *pair);

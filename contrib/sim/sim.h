@@ -14,7 +14,7 @@
  *   faults.c    ranks, nodes and links that die
  *   coll_node.c nodes that are libcoll alone
  *   pmi_node.c  nodes that are libpmi's server
- *   client.c    and their ranks, which speak PMI
+ *   client.c    and their ranks, which use PMI
  *   contents.c  what ranks contribute
  *   stock.c     nodes of other designs
  *   stats.c     what is counted

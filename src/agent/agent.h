@@ -80,7 +80,7 @@ void agent_frame(struct agent *a, uint32_t position, enum frame_type type,
 void agent_neighbour_lost(struct agent *a, uint32_t position, const char *why);
 /*
  * With agent_host.pmix_send: a message of who serves the node's PMIx clients. 0 or a
- * negative errno: it makes no sense. And: nobody serves them any more, for people.
+ * negative errno: it is invalid. And: nobody serves them any more, for people.
  */
 int agent_pmix_message(struct agent *a, struct payload *message);
 void agent_pmix_lost(struct agent *a, const char *why);

@@ -17,7 +17,7 @@
 struct pmix_stream;
 
 struct pmix_stream_ops {
-	/* One has come. Non-zero: it makes no sense, and nothing more is read. */
+	/* One has come. Non-zero: it is invalid, and nothing more is read. */
 	int (*message)(void *arg, struct payload *message);
 	/* Nothing more comes: how, for people, behind the server's name. Once. */
 	void (*lost)(void *arg, const char *how);

@@ -2,7 +2,7 @@
 /*
  * All that an agent is told before it begins, and its form as bytes: who starts an
  * agent packs it, and the agent reads it from a descriptor. Both are of one
- * machine. Another version of the form is refused by name.
+ * machine. Another version of the form is refused with an error that names it.
  */
 #ifndef PMI2X_SETUP_H
 #define PMI2X_SETUP_H
@@ -106,7 +106,7 @@ struct agent_fds {
 	int region;       /* the empty object of the results region */
 	/*
 	 * The process that serves the node's PMIx clients uses libpmi/pmix_msg.h over
-	 * it. The other end may be held for long, or for ever, before somebody reads
+	 * it. The other end may be held for long, or forever, before somebody reads
 	 * there.
 	 */
 	int pmix;

@@ -139,7 +139,7 @@ static void on_deadline(uv_timer_t *timer);
 /*
  * An agent that goes without a goodbye has been killed. Its neighbours say so as well,
  * and what has failed; but it may have none any more, and srun would wait for its ranks
- * for ever, which it does when its user wants that.
+ * forever, which it does when its user wants that.
  */
 static void agent_lost(struct agent_link *a, int error)
 {

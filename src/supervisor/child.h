@@ -49,7 +49,7 @@ int child_connect(struct child *c, int *theirs);
 int child_start(struct child *c, const struct child_program *p);
 /*
  * 1: a message in *m, which points into `room`; 0: none yet; -EPIPE: the connection has
- * ended; -EPROTO: the message makes no sense, or carries descriptors. Never blocks,
+ * ended; -EPROTO: the message is invalid, or carries descriptors. Never blocks,
  * whatever the program sends.
  */
 int child_receive(const struct child *c, char room[HOST_MSG_MAX], struct host_msg *m);

@@ -12,7 +12,7 @@ enum probe_exit {
 	PROBE_USAGE = 2,
 	PROBE_NO_PMI = 3, /* the session could not be started */
 	/* Results of --mpi. */
-	PROBE_PMIX = 4,      /* it speaks PMIx only: nodes need libpmix */
+	PROBE_PMIX = 4,      /* it uses PMIx only: nodes need libpmix */
 	PROBE_NO_CLIENT = 5, /* it speaks no PMI */
 	PROBE_UNKNOWN = 6,   /* that cannot be told without running it */
 };

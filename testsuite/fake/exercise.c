@@ -379,7 +379,7 @@ static void fetch_for_ever(void)
 	PMIX_Request request;
 
 	expect(!PMIX_KVS_Ifetch((rank + 1) % size, "never", value, &len, -1,
-				&request), "ifetch for ever", rank);
+				&request), "ifetch forever", rank);
 }
 
 /* A rank whose library or server cannot fetch puts all the same. */

@@ -93,9 +93,9 @@ within 300 "pmi2x sim validate" \
 plot=$srcdir/contrib/sim/pmi2x-sim-plot
 refuses "none of .svg" python3 -B "$plot" "$tmp/one" "$tmp/two"
 refuses "No such file" python3 -B "$plot" "$tmp/plot.svg" "$tmp/none"
-refuses "all is no file that pmi2x sim run --csv" \
+refuses "all was not written by pmi2x sim run --csv" \
 	python3 -B "$plot" "$tmp/plot.svg" "$tmp/all"
-refuses "pmi2x-sim-run is no file that" python3 -B "$plot" "$tmp/plot.svg" "$sim"
+refuses "pmi2x-sim-run was not written by" python3 -B "$plot" "$tmp/plot.svg" "$sim"
 refuses "no ifence is in" \
 	python3 -B "$plot" --operation ifence "$tmp/plot.svg" "$tmp/one"
 if python3 -c 'import matplotlib' 2>/dev/null; then

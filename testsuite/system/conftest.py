@@ -521,7 +521,7 @@ def start_faulty(fault_client, tmp_path):
 def faulty(cluster, kind, start_faulty):
     """The same on the cluster of the session, which must be clean after it."""
     if kind != "pmi2x":
-        pytest.skip("the stock plugin waits for ever")
+        pytest.skip("the stock plugin waits forever")
 
     def start_one(*words, **options):
         return start_faulty(cluster, *words, **options)

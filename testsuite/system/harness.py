@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A private Slurm under test, and what a step may leave behind: nothing."""
+"""A test cluster under test, and what a step may leave behind: nothing."""
 
 import contextlib
 import functools

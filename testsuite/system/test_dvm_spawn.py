@@ -93,7 +93,7 @@ def test_spawn_waits_for_room(local, spawner, tmp_path):
 
 
 def test_spawn_of_what_can_never_fit(local, raw, env):
-    """It is refused at once, for the parent would wait for ever."""
+    """It is refused at once, for the parent would wait forever."""
     result = local("run", "-n8", *raw("spawn", "true")).ok()
     assert result.stdout.count("spawn answered") == 8, result
     assert "rc 0" not in result.stdout

@@ -76,7 +76,7 @@ def test_step_daemon_killed_before_its_ranks_run(
 ):
     """srun has not heard of them, and never will."""
     if spank_cluster.kind != "pmi2x":
-        pytest.skip("the stock plugin waits for ever")
+        pytest.skip("the stock plugin waits forever")
     node = NODES[where]
     number, held = int(node[1:]) - 1, tmp_path / "held"
     plugin = compile_spank("programs/spank-waiter.c")

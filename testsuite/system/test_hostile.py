@@ -269,7 +269,7 @@ def test_refusals_are_logged_once(step):
     # On a machine that is busy a neighbour may be late, and is counted, too.
     said = [l for l in step.log() if " refused " in l]
     assert len(said) == 2, said
-    assert "refused a connection from 127.0.0.1: it " in said[0]
+    assert "refused a connection from 127.0.0.1: the peer " in said[0]
     more = re.search(r"refused (\d+) more connections from 127.0.0.1", said[1])
     assert more and int(more[1]) >= 4, said
 

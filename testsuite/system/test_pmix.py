@@ -442,7 +442,7 @@ def test_of_a_killed_slurmstepd(cluster, ends, open_mpi):
 def test_tasks_begin_without_a_server_that_hangs(
     prefix, kind, scratch, compile_program, tmp_path
 ):
-    """They wait for it, and not for ever."""
+    """They wait for it, and not forever."""
     hangs = compile_program("programs/hanging-library.c", "gcc", "-shared", "-fPIC")
     library, conf = scratch / "libpmix.so.2.6.0", tmp_path / "mpi.conf"
     shutil.copy(hangs, library)

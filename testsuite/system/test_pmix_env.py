@@ -108,7 +108,7 @@ HOSTS = ["sh", "-c", "echo size $OMPI_COMM_WORLD_SIZE"]
 
 def test_mpirun_in_an_allocation(cluster, mpirun, compile_program):
     """It starts its daemons with srun, under the default plugin. Its ranks are of MPI:
-    when shell commands have ended at once, 5.0.11 now and then waits for ever, under
+    when shell commands have ended at once, 5.0.11 now and then waits forever, under
     mpi/none, too."""
     command, _ = mpirun
     place = command.parents[1]

@@ -31,7 +31,7 @@ URGENT = [*TREE, "--exclusive", "--partition=urgent"]
 @pytest.fixture(scope="module")
 def own(prefix, scratch, kind, mpi_memory):
     if kind != "pmi2x":
-        pytest.skip("the stock plugin waits for ever")
+        pytest.skip("the stock plugin waits forever")
     path = scratch / "jobs"
     # A requeued job waits until the credential of its first run has expired.
     auth = f"AuthInfo=socket={path}/run/munge.socket,cred_expire=5"
@@ -182,7 +182,7 @@ def test_a_requeued_batch_of_tasks(own, submit, prefix, tmp_path):
     job.begin_now()
     # That which was requeued may have had the time to say how it has ended.
     wait_until(lambda: re.search(r"code (?!143)", job.output), HANGS_S)
-    assert "30 tasks have ended, 30 go on" in job.output, job.output
+    assert "30 tasks have ended, 30 continue" in job.output, job.output
     assert "code 0" in job.output
     assert sorted(map(int, (tmp_path / "ran").read_text().split())) == [*range(60)]
     assert not list(tmp_path.glob("*.journal"))

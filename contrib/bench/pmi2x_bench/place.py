@@ -100,7 +100,7 @@ def check_allocation(points, options):
 
 @contextlib.contextmanager
 def private_cluster(program, options, most_per_node, usages=False):
-    """A private Slurm, and the environment to use it, for a with block, which
+    """A test cluster, and the environment to use it, for a with block, which
     gets a directory that goes away with it. usages: the file of that name in it
     gets the usage of each process of the cluster that ends."""
     place = tempfile.mkdtemp(prefix="pmi2x-bench-", dir="/tmp")

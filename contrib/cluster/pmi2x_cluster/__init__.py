@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A private Slurm of N nodes on one machine."""
+"""A test cluster of N nodes on one machine."""

@@ -66,7 +66,7 @@ def uses_config(pid, path):
 
 def members(path):
     """Daemons that log into this state directory, whoever their parent is, and
-    commands that would wait for them for ever."""
+    commands that would wait for them forever."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         name = name_of(pid)
         if name in DAEMONS:

@@ -51,7 +51,7 @@ uint64_t control_path_patience(const struct service *s)
 
 /* ---- replies on their way down ---- */
 
-/* There is no memory for an answer: nobody waits for it for ever. */
+/* There is no memory for an answer: nobody waits for it forever. */
 static void unanswered(struct service *s)
 {
 	char why[NODE_WHY_MAX];

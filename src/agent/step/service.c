@@ -144,7 +144,7 @@ static bool waits(void *arg)
 
 /*
  * A node that goes without goodbye was killed, or its host is down: nobody else tells
- * srun, which would wait for that node's ranks for ever. A node that never was there
+ * srun, which would wait for that node's ranks forever. A node that never was there
  * may have ranks that use no PMI: its absence matters only to those who wait for it.
  * With --no-kill only collectives that need the node fail.
  */

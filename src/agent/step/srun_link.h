@@ -30,7 +30,7 @@ void srun_link_free(struct service *s);
  */
 int srun_link_send(struct service *s, struct payload *frame);
 /*
- * A frame could neither be sent nor kept, for want of memory. Nobody waits for ever
+ * A frame could neither be sent nor kept, for lack of memory. Nobody waits forever
  * for an abort: the host ends the step without srun.
  */
 void srun_link_frame_lost(struct service *s, const void *data, size_t len);

@@ -304,7 +304,7 @@ static int receive_up(struct coll *c, struct coll_peer *peer,
 		return msg->seq == peer->ups[COLL_RING] ?
 			       receive_edges(c, peer, msg, body) : -EPROTO;
 	if (msg->more && (!body || !body->len))
-		return -EPROTO; /* it could go on for ever */
+		return -EPROTO; /* it could go on forever */
 	return receive_data(c, peer, msg, body);
 }
 

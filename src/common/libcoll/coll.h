@@ -251,7 +251,7 @@ struct coll_ops {
 	/*
 	 * Somebody fetches something of a rank of this node: answer `token` with
 	 * coll_fetch_answer, later (see Re-entrancy). `what` ends with the call. 0, or
-	 * a negative errno: it is refused, for want of memory (-ENOMEM) or because
+	 * a negative errno: it is refused, for lack of memory (-ENOMEM) or because
 	 * there is no such thing. NULL as an operation: there is not.
 	 */
 	int (*fetch_asked)(void *arg, uint64_t token,

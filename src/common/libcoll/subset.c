@@ -222,7 +222,7 @@ static int receive_down(struct coll *c, struct coll_peer *peer,
 	return 0;
 }
 
-/* Nothing is known here of what came, for want of memory. */
+/* Nothing is known here of what came, for lack of memory. */
 static void refuse(struct coll *c, const struct coll_peer *peer,
 		   const struct coll_msg *msg)
 {

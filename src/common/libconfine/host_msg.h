@@ -68,7 +68,7 @@ int host_msg_send_wait(int fd, const struct host_msg *m);
 int host_msg_send_with(int fd, const struct host_msg *m, const struct passed_fds *fds);
 /*
  * 1: a message in *m, which points into `room`; 0: none yet; -EPIPE: the connection has
- * ended; -EPROTO: the message makes no sense, or carries descriptors. Descriptors are not
+ * ended; -EPROTO: the message is invalid, or carries descriptors. Descriptors are not
  * received, because closing them could block: the message stays, and hang_up is due. `fd`
  * has SO_PASSCRED. Does not block.
  */

@@ -12,7 +12,7 @@
  * each side sees them): it cannot be replayed, reflected, relayed or used for
  * another node. Every message starts with the magic, HANDSHAKE_VERSION
  * and its length, and every hello and answer of any version begins with the
- * build, so that a mixed step can be refused by name. The protocol afterwards has a
+ * build, so that a mixed step can be refused with an error that names it. The protocol afterwards has a
  * version of its own, protocol.h, which both ends compare when both are proved.
  *
  * A hello of another version is answered with build, protocol, STATUS_VERSION and an

@@ -5,7 +5,7 @@
  * step as well: the values that a group brings are early (group_kvs.h).
  *
  * A rank that waits for such a barrier can be told nothing but its end: MPICH takes every
- * barrier_out for it, looks at any other answer for ever, and crashes when its connection
+ * barrier_out for it, looks at any other answer forever, and crashes when its connection
  * ends. So one that fails ends the step.
  *
  *   contribution: blocks; each a u32 length and the u32 number of the fence that will

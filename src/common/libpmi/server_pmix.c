@@ -461,7 +461,7 @@ void pmi_server_no_pmix(struct pmi_server *s, const char *why)
 	s->pmix.none = why;
 }
 
-/* Where ranks speak PMI, so do those that wait for them. */
+/* Where ranks use PMI, so do those that wait for them. */
 void pmix_tell_none(struct pmi_server *s)
 {
 	if (s->pmix.none && !s->used)

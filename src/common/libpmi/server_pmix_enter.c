@@ -184,7 +184,7 @@ static int take_entry(struct pmi_server *s, struct entrance *en,
 	if (!ss)
 		return cannot_be(s, en, e->rank, "runs elsewhere");
 	if (!is_member(en, e->rank))
-		return cannot_be(s, en, e->rank, "is no member");
+		return cannot_be(s, en, e->rank, "is not a member");
 	if (en->in[ss->slot])
 		return cannot_be(s, en, e->rank, "enters twice");
 	en->in[ss->slot] = true;
@@ -202,7 +202,7 @@ static int check_complete(struct pmi_server *s, struct entrance *en)
 	for (uint32_t i = 0; i < s->nslots; i++)
 		if (!en->in[i] && is_member(en, s->sessions[i].rank))
 			return cannot_be(s, en, s->sessions[i].rank, "is missing");
-	return en->entries ? 0 : cannot_be(s, en, s->sessions[0].rank, "is no member");
+	return en->entries ? 0 : cannot_be(s, en, s->sessions[0].rank, "is not a member");
 }
 
 /* Only fences of all are told apart by their order. */

@@ -342,7 +342,7 @@ static inline void server_event(struct pmi_server *s, enum pmi_event event,
 	if (s->ops->event)
 		s->ops->event(s->arg, event, slot, kind, seq);
 }
-/* Somebody speaks PMI or PMIx. */
+/* Somebody uses PMI or PMIx. */
 void server_use(struct pmi_server *s);
 /* A rank has sent init. */
 void server_started(struct pmi_server *s, const struct rank_session *ss);

@@ -54,7 +54,7 @@ struct launcher {
 
 /* ---- replies ---- */
 
-/* Needs no memory: who gets no reply waits for ever. */
+/* Needs no memory: who gets no reply waits forever. */
 static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
 		  int code, const char *text)
 {

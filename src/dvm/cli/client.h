@@ -44,7 +44,7 @@ struct conn;
 /* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
 struct conn *conn_open(const char *name);
 void conn_close(struct conn *c);
-/* From now on no event is waited for longer; 0: for ever. */
+/* From now on no event is waited for longer; 0: forever. */
 void conn_limit(struct conn *c, unsigned seconds);
 /* It has ended: say where what went wrong can be read, if there is anything. */
 void conn_say_logs(const struct conn *c);

@@ -397,7 +397,7 @@ static bool all_nodes_lost(const struct dvm_head *h)
 }
 
 /*
- * With a journal, tasks do not end for want of nodes at once: an allocation that ends
+ * With a journal, tasks do not end for lack of nodes at once: an allocation that ends
  * takes one node after another, and then they are for the head that goes on.
  */
 static void end_hopeless(struct dvm_head *h)

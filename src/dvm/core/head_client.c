@@ -131,7 +131,7 @@ void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t
 		text[len] = '\n'; /* in place of its NUL */
 		send_or_hold(h, c, text, len + 1, at);
 	} else if (c && !c->broken) {
-		c->broken = true; /* no memory: it would wait for ever */
+		c->broken = true; /* no memory: it would wait forever */
 		break_off(h, client);
 	}
 	free(text);

@@ -101,7 +101,7 @@ struct dvm_node {
 /* ---- node.c ---- */
 
 /*
- * The head cannot be told, or a later one could not: it would wait for ever. So this node
+ * The head cannot be told, or a later one could not: it would wait forever. So this node
  * leaves, and the head runs its tasks elsewhere.
  */
 void node_fail(struct dvm_node *n);

@@ -208,7 +208,7 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 	if (!c->taking)
 		send_now(c, line, len);
 	else if (buf_append(&c->held, line, len))
-		break_off(c); /* it would wait for the answer for ever */
+		break_off(c); /* it would wait for the answer forever */
 }
 
 void clients_break(struct headd *h, uint32_t client)

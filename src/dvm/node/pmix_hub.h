@@ -26,7 +26,7 @@ struct pmix_hub;
 struct pmix_hub_ops {
 	/* Is there a part with such an address? */
 	bool (*find)(void *arg, uint32_t address, uint32_t *part);
-	/* A message of pmi2x-pmixd for a part. Non-zero: it makes no sense. */
+	/* A message of pmi2x-pmixd for a part. Non-zero: it is invalid. */
 	int (*message)(void *arg, uint32_t part, struct payload *message);
 	/* Nobody serves the clients of a part any more; for people. */
 	void (*lost)(void *arg, uint32_t part, const char *why);

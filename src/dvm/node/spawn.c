@@ -66,13 +66,13 @@ int spawn_put_about(struct buf *out, const struct spawn_request *r, const char *
 
 void spawn_note_ignored(const struct spawn_request *r, const struct log_hook *log)
 {
-	static const char heeded[] = " wdir path env ";
+	static const char honoured[] = " wdir path env ";
 	char key[64];
 
 	for (uint32_t k = 0; k < r->ncommands; k++)
 		for (uint32_t i = 0; i < r->commands[k].ninfo; i++) {
 			snprintf(key, sizeof(key), " %.60s ", r->commands[k].info[i].key);
-			if (!strstr(heeded, key))
+			if (!strstr(honoured, key))
 				log_debug(log, "spawn: ignoring info key%s", key);
 		}
 }

@@ -30,7 +30,7 @@ int spawn_origin_read(struct spawn_origin *out, const struct dvm_bytes *about,
 void spawn_origin_free(struct spawn_origin *o);
 /* The step is a spawned one; `o` outlives it. */
 void spawn_origin_describe(const struct spawn_origin *o, struct pmi_step *step);
-/* A line for each info key that is not heeded. */
+/* A line for each info key that is not honoured. */
 void spawn_note_ignored(const struct spawn_request *r, const struct log_hook *log);
 
 #endif

@@ -109,7 +109,7 @@ struct task {
 	UT_hash_handle hh_key;     /* by key */
 };
 
-/* `registration`: taken over, also on failure. NULL: no memory, or it makes no sense. */
+/* `registration`: taken over, also on failure. NULL: no memory, or it is invalid. */
 struct task *task_create(const struct task_host *host, const struct dvm_pmi_part *m,
 			 int registration);
 /* Serve those who speak. Failures are told. */
@@ -117,7 +117,7 @@ void task_begin(struct task *t);
 /* A frame of the daemon at a node has come. */
 void task_frame(struct task *t, uint32_t node, const struct pool_frame *f,
 		struct payload *body);
-/* A message of who serves PMIx. 0 or a negative errno: it makes no sense. */
+/* A message of who serves PMIx. 0 or a negative errno: it is invalid. */
 int task_pmix_message(struct task *t, struct payload *message);
 /* Nobody does any more: the task fails. */
 void task_pmix_lost(struct task *t, const char *why);

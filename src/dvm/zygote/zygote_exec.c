@@ -3,7 +3,7 @@
  * From fork to exec of a rank, and the environment that it finds.
  *
  * A vfork is cheaper than a fork, but this process stands still until the program is
- * executed: for as long as its file system takes, which may be for ever. So there is a
+ * executed: for as long as its file system takes, which may be forever. So there is a
  * vfork only for a program that has been executed here before, and was so at once.
  */
 #include <errno.h>
@@ -526,7 +526,7 @@ static pid_t start(const struct node_rank *r, const struct resources *has,
 	uint32_t *known = &quick[program % QUICK];
 	pid_t pid;
 
-	/* To open what a user has named may take for ever, too. */
+	/* To open what a user has named may take forever, too. */
 	if (*known == program && r->launch->output != DVM_OUTPUT_FILE)
 		return start_at_once(r, has, fds, p, known);
 	pid = fork();

@@ -151,7 +151,7 @@ void outputs_event(struct outputs *o, uint64_t data)
 }
 
 /*
- * A process that has left its rank's group may hold the pipe, and write for ever: no more
+ * A process that has left its rank's group may hold the pipe, and write forever: no more
  * is read than a pipe holds.
  */
 void outputs_close(struct outputs *o, uint32_t part)

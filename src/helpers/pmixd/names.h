@@ -23,7 +23,7 @@ pmix_status_t names_ask(struct buf *request, enum names_op op, char **keys,
 
 /*
  * The names that were looked up, as libpmix wants them; free it with names_free_found.
- * NULL: it makes no sense, or there is no memory.
+ * NULL: it is invalid, or there is no memory.
  */
 pmix_pdata_t *names_found(const struct library *l, const struct names_answer *a);
 void names_free_found(const struct library *l, pmix_pdata_t *found, size_t count);

@@ -133,7 +133,7 @@ static int tell(struct server *s, const struct job *j, const struct event *e,
 /* ---- messages ---- */
 
 /*
- * Delivers an event of another node: an event that makes no sense may be of another
+ * Delivers an event of another node: an event that is invalid may be of another
  * release.
  */
 static int deliver(const struct server *s, const struct pmix_msg *m)

@@ -32,7 +32,7 @@ int server_create(struct server **out, const struct server_options *o,
 
 /*
  * Handle one, of the agent or of libpmix, which stays the caller's. 0, or a negative errno, from
- * which on it cannot serve; -EPROTO: the message makes no sense.
+ * which on it cannot serve; -EPROTO: the message is invalid.
  */
 int server_message(struct server *s, const struct pmix_msg *m);
 int server_event(struct server *s, struct event *e);

@@ -77,7 +77,7 @@ struct net {
 	struct net_group groups[NET_GROUPS_MAX];
 	uint32_t ngroups;
 	struct net_link *links; /* 2 * position: up from it; + 1: down to it;
-	                           then, unless it is the tree for ever, from
+	                           then, unless it is the tree forever, from
 	                           each node to each */
 	struct net_fetch fetches[NET_FETCHES_MAX];
 	uint32_t nfetches;

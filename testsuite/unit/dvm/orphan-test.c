@@ -187,7 +187,7 @@ static void a_failure_ends_the_other_parts(void **state_)
 	bed_destroy(b);
 }
 
-/* The part here has ended well, so other parts would wait for it for ever. */
+/* The part here has ended well, so other parts would wait for it forever. */
 static void a_failure_that_is_found_while_there_is_no_head(void **state_)
 {
 	struct bed *b = bed_create();

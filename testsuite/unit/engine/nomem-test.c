@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A server without memory: whichever allocation fails while the last rank
- * enters a barrier, nobody waits for ever.
+ * enters a barrier, nobody waits forever.
  */
 #include "net.h"
 

@@ -404,9 +404,9 @@ static void entries_that_cannot_be_are_refused(void **state)
 	refuse(&e, "rank 1000000 runs elsewhere");
 	begin(&e, 3, some, 2);
 	add(&e, 2, "x", 1);
-	refuse(&e, "rank 2 is no member");
+	refuse(&e, "rank 2 is not a member");
 	begin(&e, 3, none, 2);
-	refuse(&e, "is no member");
+	refuse(&e, "is not a member");
 	begin(&e, 3, disorder, 3);
 	add(&e, 2, "x", 1);
 	refuse(&e, "");

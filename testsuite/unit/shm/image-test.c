@@ -499,7 +499,7 @@ static void truncations_are_refused(void **state)
 	}
 }
 
-/* An index without an empty bucket would make a look-up probe for ever. */
+/* An index without an empty bucket would make a look-up probe forever. */
 static void a_full_index_is_refused(void **state)
 {
 	struct payload *p = small_image(IMAGE_FENCE);

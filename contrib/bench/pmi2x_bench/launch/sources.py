@@ -19,7 +19,7 @@ from . import matrix, programs
 # What the label of a figure says.
 LABELS = {
     "real": "measured on the nodes of an allocation",
-    "private": "measured on a private Slurm of this machine",
+    "private": "measured on a test cluster on this machine",
     "emulated": "measured with the agents of pmi2x as processes of this "
     "machine, without Slurm",
     "simulated": "computed by pmi2x sim run",
@@ -72,7 +72,7 @@ class Launched:
 
 
 class Slurm(Launched):
-    """Under an allocation, of a cluster or of a private Slurm."""
+    """Under an allocation, of a cluster or of a test cluster."""
 
     def __init__(self, options, programs_):
         super().__init__(options, programs_)

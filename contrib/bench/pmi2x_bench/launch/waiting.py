@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Waits for what the daemons of a private Slurm do."""
+"""Waits for what the daemons of a test cluster do."""
 
 import time
 

@@ -61,7 +61,7 @@ class Dvm:
         return run([self.program, *arguments], env=self.env)
 
     def bulk(self, tasks, *argv, options=()):
-        """Seconds from submit to the last result, of so many equal tasks."""
+        """Seconds from submit to the last result, of this number of equal tasks."""
         path = os.path.join(self.base, "tasks.json")
         with open(path, "w") as file:
             file.write((json.dumps({"argv": argv}) + "\n") * tasks)

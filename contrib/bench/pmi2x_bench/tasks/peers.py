@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Other ways to start many tasks: how each runs /bin/true so many times."""
+"""Other ways to start many tasks: how each runs /bin/true a number of times."""
 
 import concurrent.futures
 import os
@@ -72,7 +72,7 @@ def hyperqueue(python, tasks, at_once, place):
 
 
 def many(command, tasks, at_once):
-    """A process for each task, so many at once: tasks a second."""
+    """A process for each task, a number of them at once: tasks a second."""
     script = f"seq {tasks} | xargs -P {at_once} -I@ {command}"
     return tasks / run(["sh", "-c", script])[1]
 
@@ -120,7 +120,7 @@ class Prrte:
             return None
 
     def pruns(self, count, at_once):
-        """Seconds of those that have ended well, of so many, and how many have not."""
+        """Seconds of the tasks that ended well, and the number of the others."""
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             found = list(pool.map(lambda _: self.prun(), range(count)))
         ended = [seconds for seconds in found if seconds is not None]

@@ -120,7 +120,7 @@ def mpi(bench):
 
 
 def median_of(times, command):
-    """Seconds of a command, which runs so often, one after another."""
+    """Seconds of a command, which runs a number of times, one after another."""
     return statistics.median(command() for _ in range(times))
 
 

@@ -30,7 +30,7 @@ enum launch_kill { LAUNCH_KILL_UNSAID, LAUNCH_KILL_NO, LAUNCH_KILL_YES };
 enum launch_program {
 	LAUNCH_PROGRAM_OTHER,
 	LAUNCH_PROGRAM_MPI,  /* it needs an MPI library */
-	LAUNCH_PROGRAM_PMIX, /* it needs one that speaks PMIx only */
+	LAUNCH_PROGRAM_PMIX, /* it needs one that uses PMIx only */
 };
 
 struct launch_env {
