@@ -9,10 +9,13 @@ DVM_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE \
 	-DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 
 src_dvm_pmi2x_dvm_SOURCES = \
+	src/dvm/cli/batch_dir.c src/dvm/cli/batch_dir.h \
+	src/dvm/cli/batch_lines.c src/dvm/cli/batch_lines.h \
 	src/dvm/cli/client.c src/dvm/cli/client.h \
+	src/dvm/cli/cmd_batch.c \
 	src/dvm/cli/cmd_cancel.c \
-	src/dvm/cli/cmd_nodes.c \
-	src/dvm/cli/cmd_report.c \
+	src/dvm/cli/cmd_down.c src/dvm/cli/cmd_nodes.c \
+	src/dvm/cli/cmd_report.c src/dvm/cli/cmd_run.c \
 	src/dvm/cli/cmd_show.c src/dvm/cli/cmd_submit.c src/dvm/cli/cmd_up.c \
 	src/dvm/cli/cmd_why.c \
 	src/dvm/cli/dvm.c src/dvm/cli/dvm.h \
@@ -21,8 +24,13 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
+	src/dvm/cli/interrupt.c src/dvm/cli/interrupt.h \
+	src/dvm/cli/profile.c \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
+	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
+	src/dvm/cli/submission.c src/dvm/cli/submission.h \
+	src/dvm/cli/task_options.c \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -32,9 +32,11 @@ def env(tmp_path):
 
 
 @pytest.fixture
-def dvm(prefix, env):
-    def command(*arguments, **more):
-        return run([prefix / "bin/pmi2x-dvm", *arguments], env=env, **more)
+def dvm(prefix, env, tmp_path):
+    """A command, in the test's directory: submit --wait leaves results there."""
+
+    def command(*arguments, cwd=tmp_path, **more):
+        return run([prefix / "bin/pmi2x-dvm", *arguments], env=env, cwd=cwd, **more)
 
     return command
 

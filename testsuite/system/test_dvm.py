@@ -379,6 +379,7 @@ def test_in_an_allocation(cluster, prefix, tmp_path, hello):
     result = cluster.run(
         "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
         "salloc", "-N4", "bash", "-c", script,
+        cwd=tmp_path,
     ).ok()  # fmt: skip
     assert result.lines[0].endswith("is up: 4 nodes")
     assert len({line for line in result.lines if line.startswith("at ")}) == 4

@@ -153,7 +153,7 @@ def test_a_node_that_dies_under_an_mpi_program(local, env, raw):
 def test_a_head_that_dies(local, env, prefix):
     """Nothing goes on without it, and who waits is told."""
     child = subprocess.Popen(
-        [prefix / "bin/pmi2x-dvm", "submit", "--wait", "sleep", "600"],
+        [prefix / "bin/pmi2x-dvm", "submit", "--wait", "--report", "/dev/null", "sleep", "600"],
         env=env,
         stderr=subprocess.PIPE,
         text=True,

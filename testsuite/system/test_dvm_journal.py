@@ -412,7 +412,7 @@ def test_a_batch_that_is_terminated(dvm, env, prefix, tmp_path):
     log = pathlib.Path(env["PMI2X_DVM_DIR"]) / "local/log"
     wait_until(lambda: "the head is stopping" in log.read_text())
     (tmp_path / "go").touch()
-    assert child.wait(30) == 1
+    assert child.wait(30) == -signal.SIGTERM
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
     assert sum(ends(tmp_path / "j/journal").values()) == full
     dvm(*command).ok()

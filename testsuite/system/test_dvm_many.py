@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from dvms import LOCAL_NODES, dvm, env, living, local, status, there, wait_until
+from dvms import LOCAL_NODES, dvm, env, living, local, one, status, there, wait_until
 from harness import run
 
-__all__ = ["dvm", "env", "local", "there"]
+__all__ = ["dvm", "env", "local", "one", "there"]
 
 
 def test_many_tasks(local, tmp_path):
@@ -20,7 +20,7 @@ def test_many_tasks(local, tmp_path):
     )  # fmt: skip
     assert result.code == 1
     result.says("500 tasks: 499 done, 1 failed")
-    result.says("exit status 3: unlucky")
+    result.says("exit status 3: sh -c test 250 -ne 250 || { echo unlucky >&2; exit 3; }: unlucky")
     tasks = [json.loads(line) for line in report.read_text().splitlines()]
     assert sorted(t["id"] for t in tasks) == list(range(1, 501))
     assert [t["err"] for t in tasks if t["code"]] == ["unlucky\n"]
@@ -166,3 +166,42 @@ def test_bench(prefix, tmp_path):
     if "HyperQueue  not done" in result.stdout:
         result.says("HyperQueue: not here: pip install hyperqueue")
     assert list(tmp_path.iterdir()) == [tmp_path / "dvm.csv"]
+
+
+# ---- what people type ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["submit", "--aray", "1-3", "echo"], "submit: there is no option --aray"),
+        (["submit", "--retries"], "submit: --retries needs a value"),
+        (["up", "--nosuch"], "up: there is no option --nosuch"),
+        (["run", "-z", "true"], "run: there is no option -z"),
+        (["batch", "-o", "out.%j", "tasks"], "--output: what is %j?"),
+        (["submit", "echo", ":::", "a", ":::", "b"], "submit: ::: after :::"),
+    ],
+)
+def test_wrong_options_are_named(dvm, arguments, words):
+    result = dvm(*arguments)
+    assert result.code == 2, str(result)
+    result.says(words)
+
+
+@pytest.mark.parametrize("words", [("submit", "--help"), ("help", "submit"), ("submit", "-h")])
+def test_help_of_a_command(dvm, words):
+    lines = dvm(*words).ok().lines
+    assert lines[0].startswith("usage: pmi2x-dvm  submit")
+    assert any("--array" in line for line in lines)
+
+
+def test_each_pair_of_braces_is_replaced(one, tmp_path):
+    one("submit", "--wait", "-o", tmp_path / "new/{}.out", "echo", "{}{}", "{}", ":::", "a").ok()
+    assert (tmp_path / "new/a.out").read_text() == "aa a\n"
+
+
+def test_files_of_values(one, tmp_path):
+    (tmp_path / "values").write_bytes(b"\xef\xbb\xbfa\r\nb")
+    one("submit", "--wait", "-o", tmp_path / "{}.out", "echo", "::::", tmp_path / "values").ok()
+    assert (tmp_path / "a.out").read_text() == "a\n"
+    assert (tmp_path / "b.out").read_text() == "b\n"

@@ -48,7 +48,7 @@ def cut(network, node, seconds):
 def test_link_that_is_down_for_less_than_a_lease_costs_nothing(network):
     begin(network)
     cut(network, 0, 1)
-    network("submit", "--wait", "true").ok()
+    network("submit", "--wait", "--report", "/dev/null", "true").ok()
     assert network.state(0) == "up"
     assert network.instances() == {0}
 

@@ -46,10 +46,10 @@ def launcher(tmp_path):
 
 
 @pytest.fixture
-def client(prefix, env):
+def client(prefix, env, tmp_path):
     """A command with other variables."""
     return lambda more, *arguments: run(
-        [prefix / "bin/pmi2x-dvm", *arguments], env={**env, **more}
+        [prefix / "bin/pmi2x-dvm", *arguments], env={**env, **more}, cwd=tmp_path
     )
 
 

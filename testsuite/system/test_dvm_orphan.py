@@ -163,9 +163,9 @@ def test_a_batch_whose_tasks_outlive_its_head(dvm, env, prefix, tmp_path):
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
 
 
-def test_batch_orphan_needs_a_journal(dvm, tmp_path):
-    (tmp_path / "x").touch()
-    dvm("batch", "--local", "1", "--orphan", "9", tmp_path / "x").failed().says("--journal DIR")
+def test_batch_orphan_needs_a_journal(dvm):
+    """Standard input has none by itself."""
+    dvm("batch", "--local", "1", "--orphan", "9", "-", stdin="").failed().says("--journal DIR")
     dvm("run", "--orphan", "9", "true").failed().says("options of up and batch")
 
 

@@ -110,7 +110,7 @@ def test_nodes_come_to_one_of_them(many):
 def test_one_that_dies_harms_no_other(many, env, prefix):
     many("submit", "--wait", "--array", "1-40", "true").ok()
     waits = subprocess.Popen(
-        [prefix / "bin/pmi2x-dvm", "submit", "--wait", "--array", "1-4", "sh", "-c",
+        [prefix / "bin/pmi2x-dvm", "submit", "--wait", "--report", "/dev/null", "--array", "1-4", "sh", "-c",
          f"until [ -e {env['PMI2X_DVM_DIR']}/go ]; do sleep 0.05; done # {{}}"],
         env=env, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -232,6 +232,7 @@ def test_in_an_allocation(cluster, prefix, tmp_path):
     result = cluster.run(
         "env", f"PATH={prefix}/bin:{os.environ['PATH']}",
         "salloc", "-N4", "bash", "-c", ALLOCATION.format(base=base),
+        cwd=tmp_path,
     )  # fmt: skip
     result.ok().says("8 done").says("1 done")
     assert "4 nodes, 2 DVMs" in result.stdout

@@ -3,16 +3,19 @@
 #include "dvm/cli/client.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/find.h"
 #include "dvm/cli/group.h"
+#include "dvm/cli/interrupt.h"
 #include "dvm/cli/remote.h"
 #include "dvm/core/dvm_msg.h"
 #include "libutil/buf.h"
@@ -52,6 +55,19 @@ void die_usage(const char *fmt, ...)
 	exit(2);
 }
 
+void die_option(char **argv, int option)
+{
+	const char *given = argv[optind - 1];
+
+	if (option == ':')
+		die_usage("%s: %s needs a value", argv[0], given);
+	if (optopt && strncmp(given, "--", 2))
+		die_usage("%s: there is no option -%c", argv[0], optopt);
+	if (optopt)
+		die_usage("%s: %s takes no value", argv[0], given);
+	die_usage("%s: there is no option %s, or it is the begin of several", argv[0], given);
+}
+
 void dvm_say_log(const char *dir)
 {
 	char path[DVM_PATH_MAX + 8];
@@ -81,10 +97,11 @@ struct conn {
 	size_t last;        /* whose event conn_next has returned */
 	uint32_t *numbers;  /* of group */
 	struct group group; /* of one: its name and count */
-	struct pollfd *fds; /* the same as members */
+	struct pollfd *fds; /* the same as members, and that of interrupt.h */
 	int limit_ms;
 	void (*on_event)(void *arg, json_t *event);
 	void *arg;
+	bool interrupted; /* it has been said */
 };
 
 static bool is_group(const struct conn *c)
@@ -236,8 +253,11 @@ static bool wait_any(struct conn *c)
 		fds[i] = (struct pollfd){ .fd = c->members[i].fd, .events = POLLIN };
 		any |= fds[i].fd >= 0;
 	}
+	fds[c->group.count] = (struct pollfd){
+		.fd = c->interrupted ? -1 : interrupt_fd(), .events = POLLIN,
+	};
 	do {
-		n = any ? poll(fds, c->group.count, c->limit_ms) : 0;
+		n = any ? poll(fds, c->group.count + 1, c->limit_ms) : 0;
 	} while (n < 0 && errno == EINTR);
 	return n > 0;
 }
@@ -249,6 +269,10 @@ json_t *conn_next(struct conn *c)
 	while (!(event = take_any(c))) {
 		if (!wait_any(c))
 			return NULL;
+		if (c->fds[c->group.count].revents) {
+			c->interrupted = true;
+			return json_pack("{s:s}", "ev", "interrupted");
+		}
 		for (size_t i = 0; i < c->group.count && !event; i++)
 			if (c->fds[i].revents)
 				event = receive(c, &c->members[i]);
@@ -312,8 +336,7 @@ static json_t *collect(struct conn *c, json_t *parts, json_int_t tag)
 	return answers;
 }
 
-/* By index: what each that is asked has answered; null: it has gone. */
-static json_t *ask_parts(struct conn *c, json_t *parts)
+static json_t *ask_once(struct conn *c, json_t *parts)
 {
 	static json_int_t tag;
 	json_t *request;
@@ -326,6 +349,41 @@ static json_t *ask_parts(struct conn *c, json_t *parts)
 			send_to(c, &c->members[i], request);
 		}
 	return collect(c, parts, tag);
+}
+
+/* Leave those of `parts` whose DVM is still starting. False: there are none. */
+static bool are_starting(json_t *parts, json_t *answers)
+{
+	bool any = false;
+	json_t *answer;
+	size_t i;
+
+	json_array_foreach(answers, i, answer) {
+		bool starting = !strcmp(event_name(answer), "starting");
+
+		any |= starting;
+		if (!starting)
+			json_array_set_new(parts, i, json_null());
+	}
+	return any;
+}
+
+/* By index: what each that is asked has answered; null: it has gone. */
+static json_t *ask_parts(struct conn *c, json_t *parts)
+{
+	const struct timespec moment = { .tv_nsec = 50000000 };
+	json_t *answers = ask_once(c, parts), *more, *answer;
+	size_t i;
+
+	while (are_starting(parts, answers)) {
+		nanosleep(&moment, NULL);
+		more = ask_once(c, parts);
+		json_array_foreach(more, i, answer)
+			if (!json_is_null(json_array_get(parts, i)))
+				json_array_set(answers, i, answer);
+		json_decref(more);
+	}
+	return answers;
 }
 
 /* Every member is asked the same. */
@@ -367,11 +425,21 @@ static json_t *ask_one(struct conn *c, json_t *request)
 	return answer;
 }
 
-json_t *conn_ask(struct conn *c, json_t *request)
+json_t *conn_try(struct conn *c, json_t *request)
 {
 	json_t *answer = is_group(c) ? ask_group(c, request) : ask_one(c, request);
 
-	if (json_is_null(answer) || !json_object_size(answer))
+	if (!json_is_null(answer) && json_object_size(answer))
+		return answer;
+	json_decref(answer);
+	return NULL;
+}
+
+json_t *conn_ask(struct conn *c, json_t *request)
+{
+	json_t *answer = conn_try(c, request);
+
+	if (!answer)
 		die("lost the DVM %s", c->name);
 	if (!strcmp(event_name(answer), "error"))
 		die("%s", get_text(answer, "why"));
@@ -398,7 +466,7 @@ static void take_sockets(struct conn *c, struct dvm_socket *all)
 	size_t n = c->group.count;
 
 	c->members = calloc(n, sizeof(*c->members));
-	c->fds = calloc(n, sizeof(*c->fds));
+	c->fds = calloc(n + 1, sizeof(*c->fds));
 	c->numbers = calloc(n, sizeof(*c->numbers));
 	c->group.told = calloc(n, sizeof(*c->group.told));
 	c->group.status = json_array();
@@ -463,6 +531,11 @@ struct conn *conn_open(const char *given)
 	return c;
 }
 
+const char *conn_name(const struct conn *c)
+{
+	return c->name;
+}
+
 void conn_close(struct conn *c)
 {
 	for (size_t i = 0; i < c->group.count; i++) {
@@ -525,44 +598,4 @@ char *get_bytes(json_t *data, size_t *len)
 			(char)(high ? high << 6 | (at[i] & 0x3f) : at[i]);
 	}
 	return bytes;
-}
-
-/* ---- profile ---- */
-
-static void add_variable(json_t *env, const char *variable)
-{
-	const char *equals = strchr(variable, '=');
-	char *name;
-
-	if (!equals || equals == variable)
-		return;
-	name = strndup(variable, (size_t)(equals - variable));
-	/* Bytes that are not valid UTF-8 cannot be sent. */
-	if (name && json_object_set_new(env, name, json_string(equals + 1)))
-		fprintf(stderr, "pmi2x-dvm: the variable %s is left out: its value is not UTF-8 text\n",
-			name);
-	free(name);
-}
-
-json_t *make_profile(void)
-{
-	unsigned char hash[HASH_NAME_SIZE];
-	char id[2 * HASH_NAME_SIZE + 1], cwd[DVM_TEXT_MAX], *text;
-	json_t *env = json_object(), *p;
-
-	if (!getcwd(cwd, sizeof(cwd)))
-		die("the name of the working directory is missing or too long: %s",
-		    strerror(errno));
-	for (char **v = environ; *v; v++)
-		add_variable(env, *v);
-	p = json_pack("{s:s,s:o}", "cwd", cwd, "env", env);
-	text = p ? json_dumps(p, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	if (!text)
-		die("out of memory");
-	hash_name(hash, text, strlen(text));
-	free(text);
-	for (size_t i = 0; i < sizeof(hash); i++)
-		sprintf(id + 2 * i, "%02x", hash[i]);
-	json_object_set_new(p, "id", json_string(id));
-	return p;
 }

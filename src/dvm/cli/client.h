@@ -19,6 +19,8 @@
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void die_usage(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
+/* The option that getopt_long has refused, of the command argv[0]; `option`: what it said. */
+void die_option(char **argv, int option) __attribute__((noreturn));
 /* A DVM has ended: say where what went wrong can be read, if there is anything. */
 void dvm_say_log(const char *dir);
 
@@ -33,16 +35,21 @@ void dvm_dir(char out[DVM_PATH_MAX], const char *name);
  */
 bool dvm_address(char out[DVM_PATH_MAX], const char *name);
 /* The name of this job's, or of one of this machine. */
-void dvm_default_name(char out[DVM_PATH_MAX], bool local);
+void dvm_default_name(char out[DVM_PATH_MAX]);
 /* Is there a head that listens, here or on another node? */
 bool dvm_is_up(const char *name);
-/* Is there any that this job, or this machine, has? */
-bool dvm_any_up(void);
+/*
+ * The name of the DVM that batch joins, to be freed: this job's, or, outside of jobs, one
+ * of this machine, with `local` that of no job. Waits while it is starting or ending.
+ * NULL: there is none.
+ */
+char *dvm_joinable(bool local);
 
 struct conn;
 
 /* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
 struct conn *conn_open(const char *name);
+const char *conn_name(const struct conn *c);
 void conn_close(struct conn *c);
 /* From now on no event is waited for longer; 0: forever. */
 void conn_limit(struct conn *c, unsigned seconds);
@@ -51,13 +58,16 @@ void conn_say_logs(const struct conn *c);
 /*
  * The next event, a new reference; NULL: the head has ended, or the time is over. With
  * several DVMs: all have; for one that ends and owes results there is {"ev": "lost"},
- * with "tasks", how many, and "dvm".
+ * with "tasks", how many, and "dvm". A signal of interrupt.h is {"ev": "interrupted"},
+ * once.
  */
 json_t *conn_next(struct conn *c);
 /* Events that come while an answer is awaited go to `fn`, which keeps none of them. */
 void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *arg);
 /* Send it, and return the answer. "error" ends the program. */
 json_t *conn_ask(struct conn *c, json_t *request);
+/* As above, also an "error"; NULL: the DVM has gone. */
+json_t *conn_try(struct conn *c, json_t *request);
 /* Say which nodes of {"ev": "unreached"} may run ranks, and until when. False: none. */
 bool say_unreached(json_t *event);
 /* Name of an event. */

@@ -94,12 +94,12 @@ int cmd_grow(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+N:", options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
 		switch (option) {
 		case 'd': dvm = optarg; break;
 		case 'N': count = take_number("-N", optarg, 1); break;
 		case 'j': job = take_job(optarg); break;
-		default: die_usage("grow: unknown option, or its value is missing");
+		default: die_option(argv, option);
 		}
 	if (job && !count && optind == argc)
 		count = nodes_of(job);
@@ -126,7 +126,7 @@ int cmd_shrink(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+N:", options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
 		switch (option) {
 		case 'd': dvm = optarg; break;
 		case 'N': count = take_number("-N", optarg, 1); break;
@@ -134,7 +134,7 @@ int cmd_shrink(int argc, char **argv)
 			json_object_set_new(request, "grace", json_integer(
 				take_number("--grace", optarg, 0)));
 			break;
-		default: die_usage("shrink: unknown option, or its value is missing");
+		default: die_option(argv, option);
 		}
 	change_nodes(dvm, request,
 		     which_nodes("shrink", count, argc - optind, argv + optind),

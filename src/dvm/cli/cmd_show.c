@@ -28,13 +28,13 @@ static struct options take_options(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1)
 		switch (option) {
 		case 'd': o.dvm = optarg; break;
 		case 'a': o.all = true; break;
 		case 'j': o.json = true; break;
 		case 'e': o.ended = true; break;
-		default: die_usage("%s: unknown option", argv[0]);
+		default: die_option(argv, option);
 		}
 	return o;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pmi2x-dvm up and down. */
+/* pmi2x-dvm up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/find.h"
+#include "dvm/cli/interrupt.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/common/rundir.h"
 #include "dvm/common/self_path.h"
@@ -32,6 +34,7 @@ struct up {
 	const char *journal; /* its directory, or NULL */
 	const char *orphan;  /* --orphan, or NULL */
 	bool take_over;      /* --take-over */
+	bool ends;           /* with its last client: of batch */
 	char *args[HEAD_ARGS_MAX]; /* of the head */
 	int nargs;
 	char own[DVM_PATH_MAX];    /* where the programs are */
@@ -130,7 +133,7 @@ static void take_name(struct up *u, const char *name)
 	u->name = name;
 }
 
-static void take_option(struct up *u, int option, const char *value)
+static void take_option(struct up *u, char **argv, int option, const char *value)
 {
 	switch (option) {
 	case 'D': take_dvms(&u->dvms, "--dvms", value, DVM_MEMBERS_MAX); break;
@@ -168,7 +171,7 @@ static void take_option(struct up *u, int option, const char *value)
 		if (strcmp(value, "fifo") && strcmp(value, "large"))
 			die_usage("--order is fifo or large");
 		add(u, "-o", value); break;
-	default: die_usage("up: unknown option, or its value is missing");
+	default: die_option(argv, option);
 	}
 }
 
@@ -201,8 +204,8 @@ static void take_options(struct up *u, int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+N:", options, NULL)) != -1)
-		take_option(u, option, optarg);
+	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
+		take_option(u, argv, option, optarg);
 	if (optind < argc)
 		die_usage("up: unexpected argument %s", argv[optind]);
 	if (u->orphan && !u->journal)
@@ -297,7 +300,8 @@ static int take_dir(const char *dir)
 	return rc;
 }
 
-static void make_dir(const struct up *u, struct start *all, uint32_t i)
+/* False: another DVM has it, and batch joins that. */
+static bool make_dir(const struct up *u, struct start *all, uint32_t i)
 {
 	struct start *s = &all[i];
 
@@ -305,11 +309,14 @@ static void make_dir(const struct up *u, struct start *all, uint32_t i)
 	s->lock = take_dir(s->dir);
 	while (s->lock < 0 && i)
 		place_leave(all[--i].dir, false);
+	if (s->lock == -EWOULDBLOCK && u->ends)
+		return false;
 	if (s->lock == -EWOULDBLOCK)
 		die("another DVM uses %s: that DVM is starting, or has not ended yet", s->dir);
 	if (s->lock < 0)
 		die("cannot make %s: %s", s->dir, strerror(-s->lock));
 	make_address(u, s);
+	return true;
 }
 
 static void find_own(struct up *u)
@@ -410,7 +417,7 @@ static void start_head(struct up *u, struct start *s)
 
 /* ---- all of them ---- */
 
-static pid_t head; /* of the first */
+static int hold = -1; /* of a DVM that ends with its last client, until there is one */
 
 /* When one cannot be, none is. */
 static void __attribute__((noreturn, format(printf, 3, 4)))
@@ -422,8 +429,8 @@ give_up(const struct up *u, const struct start *all, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	for (uint32_t i = 0; i < u->dvms; i++)
-		if (all[i].head > 0)
+	for (uint32_t i = 0; i < starts(u); i++)
+		if (all[i].head > 0 && (u->dvms || interrupt_number()))
 			kill(all[i].head, SIGTERM);
 	for (uint32_t i = 0; i < starts(u); i++)
 		if (all[i].head > 0)
@@ -431,23 +438,47 @@ give_up(const struct up *u, const struct start *all, const char *fmt, ...)
 	fprintf(stderr, isatty(STDERR_FILENO) ? "\n" : "");
 	for (uint32_t i = 0; i < starts(u); i++)
 		dvm_say_log(all[i].dir);
-	die("%s", why);
+	if (!interrupt_number())
+		die("%s", why);
+	fprintf(stderr, "pmi2x-dvm: %s\n", why);
+	interrupt_die();
+}
+
+/* A line of its words. False: it has ended, or a signal has come. */
+static bool next_word(const struct start *s, char *line, size_t size)
+{
+	struct pollfd fds[2] = {
+		{ .fd = s->hold, .events = POLLIN },
+		{ .fd = interrupt_fd(), .events = POLLIN },
+	};
+	size_t n = 0;
+
+	while (n < size - 1 && (!n || line[n - 1] != '\n')) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return false;
+		if (interrupt_number())
+			return false;
+		if (fds[0].revents && read(s->hold, line + n, 1) != 1)
+			return false;
+		n += fds[0].revents != 0;
+	}
+	line[n - 1] = '\0';
+	return true;
 }
 
 /* Its words, until it is ready or has failed. */
 static void wait_ready(const struct up *u, const struct start *all, const struct start *s)
 {
-	FILE *in = fdopen(s->hold, "r");
 	bool tty = isatty(STDERR_FILENO);
 	char line[2048];
 
-	while (in && fgets(line, sizeof(line), in)) {
-		line[strcspn(line, "\n")] = '\0';
+	while (next_word(s, line, sizeof(line))) {
 		if (!strncmp(line, "up ", 3) && tty)
 			fprintf(stderr, "\r%u of %u nodes are up",
 				s->first + (uint32_t)atoi(line + 3), u->nodes);
 		if (!strcmp(line, "ready")) {
-			fclose(in);
+			if (!u->ends)
+				close(s->hold);
 			return;
 		}
 		if (!strncmp(line, "note ", 5))
@@ -455,6 +486,8 @@ static void wait_ready(const struct up *u, const struct start *all, const struct
 		if (!strncmp(line, "failed ", 7))
 			give_up(u, all, "%s", line + 7);
 	}
+	if (interrupt_number())
+		give_up(u, all, "the DVM %s is not up: up was interrupted", s->name);
 	give_up(u, all, "the head of the DVM %s has ended", s->name);
 }
 
@@ -468,8 +501,8 @@ static void name_start(const struct up *u, struct start *s, uint32_t index)
 		die_usage("the name is too long");
 }
 
-/* All at once; each has its part of the nodes. */
-static void start_all(struct up *u)
+/* All at once; each has its part of the nodes. False: as of make_dir. */
+static bool start_all(struct up *u)
 {
 	uint32_t count = starts(u);
 	struct start *all = calloc(count, sizeof(*all));
@@ -479,15 +512,20 @@ static void start_all(struct up *u)
 		die("out of memory");
 	for (uint32_t i = 0; i < count; i++) {
 		name_start(u, &all[i], i);
-		make_dir(u, all, i);
+		if (!make_dir(u, all, i)) {
+			free(all);
+			return false;
+		}
 	}
+	interrupt_catch();
 	for (uint32_t i = 0; i < count; i++)
 		start_head(u, &all[i]);
 	for (uint32_t i = 0; i < count; i++)
 		wait_ready(u, all, &all[i]);
 	fprintf(stderr, tty ? "\n" : "");
-	head = all[0].head;
+	hold = u->ends ? all[0].hold : -1;
 	free(all);
+	return true;
 }
 
 static void default_name(struct up *u)
@@ -496,8 +534,29 @@ static void default_name(struct up *u)
 
 	if (u->name)
 		return;
-	dvm_default_name(name, u->local);
+	dvm_default_name(name);
 	u->name = name;
+}
+
+static bool start(struct up *u)
+{
+	find_nodes(u);
+	count_dvms(u);
+	default_name(u);
+	if (dvm_is_up(u->name) && u->ends)
+		return false;
+	if (dvm_is_up(u->name))
+		die("the DVM %s is up already: stop that DVM with pmi2x-dvm down, or give --name another name",
+		    u->name);
+	if (u->journal && u->dvms)
+		check_journals(u);
+	find_own(u);
+	if (!start_all(u))
+		return false;
+	printf("DVM %s is up: %u nodes", u->name, u->nodes);
+	printf(u->dvms ? ", %u DVMs\n" : "\n", u->dvms);
+	fflush(stdout); /* before what batch says of its tasks, to standard error */
+	return true;
 }
 
 int cmd_up(int argc, char **argv)
@@ -505,67 +564,30 @@ int cmd_up(int argc, char **argv)
 	static struct up u = { .nargs = 1 };
 
 	take_options(&u, argc, argv);
-	find_nodes(&u);
-	count_dvms(&u);
-	default_name(&u);
-	if (dvm_is_up(u.name))
-		die("the DVM %s is up already: stop that DVM with pmi2x-dvm down, or give --name another name",
-		    u.name);
-	if (u.journal && u.dvms)
-		check_journals(&u);
-	find_own(&u);
-	start_all(&u);
-	printf("DVM %s is up: %u nodes", u.name, u.nodes);
-	printf(u.dvms ? ", %u DVMs\n" : "\n", u.dvms);
-	fflush(stdout); /* before what batch says of its tasks, to standard error */
+	(void)start(&u);
 	return 0;
 }
 
-static void pass_on(int number)
+bool up_for_batch(int argc, char **argv, bool paused)
 {
-	kill(head, number);
+	struct up u = { .nargs = 1, .ends = true };
+	int file = optind;
+	bool started;
+
+	optind = 1;
+	take_options(&u, argc, argv);
+	optind = file;
+	add(&u, "-E", NULL);
+	if (paused)
+		add(&u, "-P", NULL);
+	started = start(&u);
+	interrupt_catch();
+	return started;
 }
 
-void up_pass_on_terminate(void)
+void up_joined(void)
 {
-	const struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
-
-	sigaction(SIGTERM, &action, NULL);
-}
-
-/* ---- down ---- */
-
-int cmd_down(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "dvm", required_argument, NULL, 'd' },
-		{ "wait", no_argument, NULL, 'w' },
-		{ "cancel", no_argument, NULL, 'c' },
-		{ "keep", no_argument, NULL, 'k' },
-		{ 0 },
-	};
-	const char *name = NULL, *work = "refuse";
-	bool unreached = false;
-	struct conn *c;
-	json_t *event;
-	int option;
-
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
-		if (option == 'd')
-			name = optarg;
-		else if (option == 'w' || option == 'c' || option == 'k')
-			work = option == 'w' ? "wait" :
-			       option == 'c' ? "cancel" : "keep";
-		else
-			die_usage("down: unknown option");
-	c = conn_open(name);
-	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", "down", "work",
-					  work)));
-	while ((event = conn_next(c))) { /* until it has gone */
-		unreached |= !strcmp(event_name(event), "unreached") && say_unreached(event);
-		json_decref(event);
-	}
-	conn_say_logs(c);
-	conn_close(c);
-	return unreached;
+	if (hold >= 0)
+		close(hold);
+	hold = -1;
 }

@@ -327,11 +327,11 @@ int cmd_why(int argc, char **argv)
 	int option;
 
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1)
 		switch (option) {
 		case 'd': dvm = optarg; break;
 		case 'j': as_json = true; break;
-		default: die_usage("why: unknown option");
+		default: die_option(argv, option);
 		}
 	if (optind + 1 != argc)
 		die_usage("why: name a task");

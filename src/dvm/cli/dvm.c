@@ -23,12 +23,15 @@ static const char usage[] =
 "  submit --json FILE            queue the tasks in a file of JSON lines (-: stdin)\n"
 "  batch FILE                    up, one task for each line of FILE, wait, down\n"
 "  wait [TASK...]                wait until these or all tasks have ended\n"
-"  ps | show TASK | status       list tasks; show one task; list nodes\n"
+"  ps [--ended]                  tasks that run or wait\n"
+"  show TASK                     all of one task\n"
+"  status                        the nodes\n"
 "  why TASK                      show why a task waits, or what its ranks do\n"
 "  report DIR [--csv | --json]   summarise the tasks of a journal\n"
 "  cancel TASK... | --all        end tasks\n"
 "  signal NUMBER TASK... | --all send a signal to tasks\n"
-"  drain NODE | undrain NODE     stop or resume starting tasks on a node\n"
+"  drain NODE                    start nothing more on a node\n"
+"  undrain NODE                  start tasks there again\n"
 "  grow -N NUMBER | --jobid JOB | NODE...\n"
 "                                start daemons on more nodes, also of another job\n"
 "  shrink NODE... | -N NUMBER    remove nodes when their tasks have ended\n"
@@ -52,13 +55,16 @@ static const char usage[] =
 "  -o, --output FILE        file for standard output; %t: task, %r: rank\n"
 "  --no-output              discard the output\n"
 "  --dvm NAME               DVM to use if several are up\n"
-"Options of submit:\n"
+"Options of submit and batch:\n"
 "  --wait                   wait for the tasks, and print a summary\n"
 "  --array FIRST-LAST       one task for each number, in place of {}\n"
 "  --each-line FILE         one task for each line, in place of {}\n"
 "  --json FILE              one task for each line, a JSON object\n"
 "  --report FILE            write results as JSON lines\n"
+"  --print                  print the output of each task when it ends\n"
 "  --quiet                  print no summary\n"
+"  --again                  batch: run all lines, whatever earlier runs did\n"
+"  --retry-failed           batch: run the lines again that have failed\n"
 "Options of up, and of others:\n"
 "  --local NODES            up, batch: nodes on this machine, without Slurm\n"
 "  --dvms NUMBER            up: number of DVMs that share the nodes\n"
@@ -120,13 +126,46 @@ static void open_what_is_closed(void)
 			(void)open("/dev/null", fd ? O_RDONLY : O_WRONLY);
 }
 
+/* Print the lines of a command, and all options. The exit status. */
+static int help(const char *name)
+{
+	const char *options = strstr(usage, "\nOptions of a task:"), *at, *end;
+	size_t len = strlen(name);
+	bool found = false;
+
+	for (at = usage; at < options; at = end + 1) {
+		end = strchr(at, '\n');
+		if (strncmp(at, "   ", 3))
+			found = !strncmp(at, "  ", 2) && !strncmp(at + 2, name, len) &&
+				at[2 + len] == ' ';
+		if (found)
+			printf("%s%.*s\n", at[2] == ' ' ? "" : "usage: pmi2x-dvm", (int)(end - at), at);
+	}
+	fputs(options, stdout);
+	return 0;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	die_usage("there is no command \"%s\"", name);
+}
+
+static bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
+	const struct command *command;
 
 	open_what_is_closed();
 	signal(SIGPIPE, SIG_DFL);
-	if (!name || !strcmp(name, "--help") || !strcmp(name, "-h")) {
+	if (!name || is_help(name) || (!strcmp(name, "help") && argc == 2)) {
 		fputs(usage, name ? stdout : stderr);
 		return name ? 0 : 2;
 	}
@@ -134,8 +173,10 @@ int main(int argc, char **argv)
 		puts("pmi2x-dvm " PMI2X_BUILD);
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		if (!strcmp(name, commands[i].name))
-			return with_output(commands[i].run(argc - 1, argv + 1));
-	die_usage("there is no command \"%s\"", name);
+	if (!strcmp(name, "help"))
+		return with_output(help(find_command(argv[2])->name));
+	command = find_command(name);
+	if (argc > 2 && is_help(argv[2]))
+		return with_output(help(name));
+	return with_output(command->run(argc - 1, argv + 1));
 }

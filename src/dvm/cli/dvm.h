@@ -9,8 +9,12 @@
 #include <stdbool.h>
 
 int cmd_up(int argc, char **argv);
-/* From now on SIGTERM goes to the head that cmd_up has started, and does not end this. */
-void up_pass_on_terminate(void);
+/*
+ * Start a DVM as up does, which ends with its last client; paused: nothing is started until a
+ * client says so. False: another DVM has the name. up_joined: a client is connected.
+ */
+bool up_for_batch(int argc, char **argv, bool paused);
+void up_joined(void);
 int cmd_down(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_submit(int argc, char **argv);

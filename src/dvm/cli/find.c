@@ -10,15 +10,20 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/common/rundir.h"
 #include "dvm/cli/remote.h"
 #include "dvm/common/bootstrap.h"
 #include "libutil/decimal.h"
 
 #define SHARED_IN_HOME ".pmi2x-dvm" /* where home directories are shared, so is it */
 #define ADDRESS_SUFFIX ".address"
+#define TRY_MS 50
+#define SAY_AFTER_MS 1000
+#define GRACE_MS 1000 /* pmi2x-dvm up may be about to begin */
 
 /* ---- where DVMs are ---- */
 
@@ -230,15 +235,20 @@ static bool close_if_open(int fd)
 	return fd >= 0;
 }
 
+static void close_all(struct dvm_socket *all, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		close(all[i].fd);
+	free(all);
+}
+
 bool dvm_is_up(const char *name)
 {
 	struct dvm_socket *all;
 	size_t count;
 
 	(void)dvm_connect(name, &all, &count);
-	for (size_t i = 0; i < count; i++)
-		close(all[i].fd);
-	free(all);
+	close_all(all, count);
 	return count;
 }
 
@@ -296,40 +306,71 @@ static size_t list_up(const char *dir, bool (*take)(char *name), char *names,
 	return count;
 }
 
-void dvm_default_name(char out[DVM_PATH_MAX], bool local)
+static const char *own_job(void)
 {
 	const char *job = getenv("SLURM_JOB_ID");
 
-	if (local || !job)
-		strcpy(out, "local");
-	else
-		snprintf(out, DVM_PATH_MAX, "job%s", job);
+	return job && *job ? job : NULL;
 }
 
-/* A job has no business with another's that is on another node. */
+void dvm_default_name(char out[DVM_PATH_MAX])
+{
+	const char *job = own_job();
+
+	if (job)
+		snprintf(out, DVM_PATH_MAX, "job%s", job);
+	else
+		strcpy(out, "local");
+}
+
+/* As name_here, of those that were started in this job. */
+static bool name_of_job(char *name)
+{
+	char dir[DVM_PATH_MAX], job[64];
+
+	if (*name == '.' || strstr(name, ADDRESS_SUFFIX))
+		return false;
+	dvm_dir(dir, name);
+	place_job(dir, job, sizeof(job));
+	return !strcmp(job, own_job()) && name_here(name);
+}
+
+/* A job has no business with the DVMs of another one. */
 static size_t list_any(char *names, size_t size)
 {
-	size_t n = list_up(dvm_base(), name_here, names, size);
+	size_t n = list_up(dvm_base(), own_job() ? name_of_job : name_here, names, size);
 
-	if (n || getenv("SLURM_JOB_ID"))
-		return n;
-	return list_up(shared_base(), name_there, names, size);
+	return n || own_job() ? n : list_up(shared_base(), name_there, names, size);
 }
 
-/* Its name, or "". */
-static void find_jobs_own(char out[DVM_PATH_MAX])
+static bool is_taken(const char *name)
 {
-	dvm_default_name(out, false);
-	if (!getenv("SLURM_JOB_ID") || !dvm_is_up(out))
-		*out = '\0';
+	char dir[DVM_PATH_MAX];
+
+	dvm_dir(dir, name);
+	return place_is_taken(dir);
 }
 
-bool dvm_any_up(void)
+/*
+ * Connect to the DVM of this name, or to its members, as dvm_connect. Waits while it is
+ * starting or ending, and grace_ms at most for the first sign of it.
+ */
+static int connect_patiently(const char *name, uint32_t grace_ms, struct dvm_socket **out,
+			     size_t *count)
 {
-	char names[DVM_PATH_MAX];
+	const struct timespec moment = { .tv_nsec = TRY_MS * 1000000L };
+	uint32_t waited = 0;
+	int rc;
 
-	find_jobs_own(names);
-	return *names || list_up(dvm_base(), name_here, names, sizeof(names));
+	while ((rc = dvm_connect(name, out, count)) &&
+	       (is_taken(name) || waited < grace_ms)) {
+		if (waited == SAY_AFTER_MS)
+			fprintf(stderr, "pmi2x-dvm: waiting for the DVM %s, which is starting or ending\n",
+				name);
+		nanosleep(&moment, NULL);
+		waited += TRY_MS;
+	}
+	return rc;
 }
 
 /* The only one that is up. */
@@ -338,6 +379,8 @@ static char *find_any(void)
 	char names[DVM_PATH_MAX];
 	size_t n = list_any(names, sizeof(names));
 
+	if (!n && own_job())
+		die("this job has no DVM: start one with pmi2x-dvm up, or name one of another job with --dvm");
 	if (!n)
 		die("no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
 	if (n > 1)
@@ -346,18 +389,45 @@ static char *find_any(void)
 	return strdup(names);
 }
 
+char *dvm_joinable(bool local)
+{
+	char names[DVM_PATH_MAX];
+	struct dvm_socket *all;
+	size_t count;
+
+	dvm_default_name(names);
+	if (!connect_patiently(names, 0, &all, &count)) {
+		close_all(all, count);
+		return strdup(names);
+	}
+	if (local && !own_job())
+		return NULL;
+	if (!list_up(dvm_base(), own_job() ? name_of_job : name_here, names, sizeof(names)))
+		return NULL;
+	return find_any();
+}
+
+/* The DVM of this job's name; pmi2x-dvm up may be about to start it, or it has another name. */
+static int connect_own(const char *own, struct dvm_socket **out, size_t *count)
+{
+	char names[DVM_PATH_MAX];
+	int rc = connect_patiently(own, 0, out, count);
+
+	if (rc && !list_any(names, sizeof(names)))
+		rc = connect_patiently(own, GRACE_MS, out, count);
+	return rc;
+}
+
 char *dvm_reach(const char *name, struct dvm_socket **out, size_t *count, int *error)
 {
 	char own[DVM_PATH_MAX], *found;
 
 	if (!name)
 		name = getenv(DVM_NAME_VARIABLE);
-	if (!name || !*name) {
-		dvm_default_name(own, false);
-		if (getenv("SLURM_JOB_ID") && !dvm_connect(own, out, count)) {
-			*error = 0;
-			return strdup(own);
-		}
+	dvm_default_name(own);
+	if ((!name || !*name) && own_job() && !connect_own(own, out, count)) {
+		*error = 0;
+		return strdup(own);
 	}
 	found = name && *name ? strdup(name) : find_any();
 	*error = found ? dvm_connect(found, out, count) : -ENOMEM;

@@ -7,9 +7,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dvm/cli/interrupt.h"
 #include "dvm/core/head.h"
 
 #define FAILURES_SHOWN 10
+#define COMMAND_SHOWN 100 /* bytes */
 #define SHOW_S 0.5 /* between two lines of progress */
 
 static double steady(void)
@@ -51,44 +53,142 @@ static void note_times(struct results *r, json_t *task)
 	r->setups[r->nsetups++] = time_of(task, 2) - time_of(task, 1);
 }
 
-/* Its last line of error output says most. */
-static void print_failure(const struct results *r, json_t *task)
-{
-	const char *why = get_text(task, "why"), *err = get_text(task, "err");
-	size_t len = strlen(err);
-	const char *line;
+/* ---- failures ---- */
 
-	while (len && err[len - 1] == '\n')
-		len--;
-	for (line = err + len; line > err && line[-1] != '\n';)
-		line--;
-	fprintf(stderr, "%stask %lld failed: exit status %lld%s%s%s%.*s\n",
-		r->tty ? "\r" : "", get_number(task, "id"),
-		get_number(task, "code"), *why ? ": " : "", why,
-		len ? ": " : "", (int)(len - (size_t)(line - err)), line);
+static bool is_cancelled(json_t *task)
+{
+	return !strcmp(get_text(task, "state"), "cancelled");
 }
 
-static void note_task(struct results *r, json_t *task)
+/* Text as a line of a terminal: other characters than printed ones are escaped. */
+static void print_line(const char *text, size_t len)
 {
-	bool failed = get_number(task, "code") != 0 ||
-		      !strcmp(get_text(task, "state"), "cancelled");
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
 
-	r->ended++;
-	note_times(r, task);
-	if (r->report) {
-		json_dumpf(task, r->report, JSON_COMPACT);
-		fputc('\n', r->report);
+		if (c < 0x20 || c == 0x7f)
+			fprintf(stderr, "\\x%02x", c);
+		else
+			fputc(c, stderr);
 	}
-	if (!failed)
+}
+
+/* The last line of error output says most. */
+static void print_last_line(json_t *bytes)
+{
+	json_t *text = text_of_bytes(bytes);
+	const char *all = json_string_value(text), *line;
+	size_t len = strlen(all);
+
+	while (len && all[len - 1] == '\n')
+		len--;
+	for (line = all + len; line > all && line[-1] != '\n';)
+		line--;
+	if (len)
+		fputs(": ", stderr);
+	print_line(line, len - (size_t)(line - all));
+	json_decref(text);
+}
+
+static void print_how(json_t *task)
+{
+	int number = (int)get_number(task, "signal");
+
+	if (number)
+		fprintf(stderr, " failed: killed by signal %d (%s)", number, strsignal(number));
+	else
+		fprintf(stderr, " failed: exit status %lld", get_number(task, "code"));
+}
+
+static void print_failure(const struct results *r, json_t *task, const struct sent_task *of)
+{
+	size_t len = of && of->command ? strlen(of->command) : 0;
+	json_t *why = text_of_bytes(json_object_get(task, "why"));
+
+	fprintf(stderr, "%stask %lld", r->tty ? "\r" : "", get_number(task, "id"));
+	if (of)
+		fprintf(stderr, ", line %zu,", of->line);
+	print_how(task);
+	if (len)
+		fputs(": ", stderr);
+	print_line(of ? of->command : "", len < COMMAND_SHOWN ? len : COMMAND_SHOWN);
+	fputs(len > COMMAND_SHOWN ? "..." : "", stderr);
+	if (*json_string_value(why))
+		fputs(": ", stderr);
+	print_line(json_string_value(why), strlen(json_string_value(why)));
+	print_last_line(json_object_get(task, "err"));
+	fputc('\n', stderr);
+	json_decref(why);
+}
+
+static void note_failure(struct results *r, json_t *task, const struct sent_task *of)
+{
+	if (r->stopping && is_cancelled(task))
 		return;
 	if (!r->only || r->only == get_number(task, "id"))
 		r->code = (int)get_number(task, "code");
 	if (r->quiet && *get_text(task, "why"))
 		fprintf(stderr, "pmi2x-dvm: %s\n", get_text(task, "why"));
 	if (++r->failed <= FAILURES_SHOWN && !r->quiet)
-		print_failure(r, task);
+		print_failure(r, task, of);
 	if (r->failed == FAILURES_SHOWN + 1 && !r->quiet)
-		fprintf(stderr, "more tasks failed: see pmi2x-dvm ps --ended, or use --report FILE\n");
+		fprintf(stderr, "more tasks have failed: %s has all of them\n",
+			r->file ? r->file->path : "pmi2x-dvm ps --ended");
+}
+
+/* ---- results ---- */
+
+static void write_out(json_t *bytes, FILE *to)
+{
+	size_t len;
+	char *data = get_bytes(bytes, &len);
+
+	if (len)
+		fwrite(data, 1, len, to);
+	fflush(to);
+	free(data);
+}
+
+static void write_result(struct results *r, json_t *task, const struct sent_task *of)
+{
+	if (r->report) {
+		json_dumpf(task, r->report, JSON_COMPACT);
+		fputc('\n', r->report);
+	}
+	if (r->file && of)
+		results_file_add(r->file, of, task);
+	if (r->print) {
+		write_out(json_object_get(task, "out"), stdout);
+		write_out(json_object_get(task, "err"), stderr);
+	}
+}
+
+static void keep_early(struct results *r, json_t *task)
+{
+	if (!r->early)
+		r->early = json_array();
+	json_array_append(r->early, task);
+}
+
+void results_task(struct results *r, json_t *task)
+{
+	json_int_t id = get_number(task, "id");
+	const struct sent_task *of = r->find ? r->find(r->arg, id) : NULL;
+	bool failed = get_number(task, "code") != 0 || is_cancelled(task);
+
+	if (r->find && !of) {
+		keep_early(r, task);
+		return;
+	}
+	r->ended++;
+	r->done += !failed;
+	r->ended_failed += failed && !is_cancelled(task);
+	note_times(r, task);
+	write_result(r, task, of);
+	if (failed)
+		note_failure(r, task, of);
+	if (r->forget)
+		r->forget(r->arg, id);
 }
 
 static void show_progress(struct results *r)
@@ -126,7 +226,9 @@ void results_event(struct results *r, json_t *event)
 	if (strcmp(event_name(event), "ended"))
 		return;
 	json_array_foreach(json_object_get(event, "tasks"), i, task)
-		note_task(r, task);
+		results_task(r, task);
+	if (r->file)
+		results_file_flush(r->file);
 	show_progress(r);
 }
 
@@ -135,12 +237,14 @@ static void on_event(void *arg, json_t *event)
 	results_event(arg, event);
 }
 
-void results_collect(struct results *r, struct conn *c)
+bool results_collect(struct results *r, struct conn *c, bool ends)
 {
 	json_t *event;
 
-	while (r->ended < r->submitted) {
+	while (r->ended < r->submitted && (!interrupt_number() || r->stopping)) {
 		event = conn_next(c);
+		if (!event && ends)
+			return false;
 		if (!event) {
 			conn_say_logs(c);
 			die("the DVM has ended; %zu of %zu tasks had ended",
@@ -149,6 +253,7 @@ void results_collect(struct results *r, struct conn *c)
 		results_event(r, event);
 		json_decref(event);
 	}
+	return r->ended >= r->submitted;
 }
 
 void results_wait_for(struct results *r, struct conn *c, json_t *request)
@@ -162,7 +267,7 @@ void results_wait_for(struct results *r, struct conn *c, json_t *request)
 	r->failed_before = (size_t)get_number(event, "before_failed");
 	r->unkept = (size_t)get_number(event, "unkept");
 	json_decref(event);
-	results_collect(r, c);
+	(void)results_collect(r, c, false);
 }
 
 /* ---- summary ---- */
@@ -206,10 +311,14 @@ int results_end(struct results *r, struct conn *c)
 {
 	if (!r->quiet)
 		print_summary(r);
+	if (r->file && (r->file->path && !r->quiet))
+		fprintf(stderr, "results: %s\n", r->file->path);
 	if (r->unkept)
 		fprintf(stderr, "pmi2x-dvm: %zu tasks have ended, and their results are not kept any more: the last %d are\n",
 			r->unkept, HEAD_KEPT_MAX);
 	free(r->setups);
+	if (r->file && !results_file_close(r->file))
+		return 1;
 	if (r->report && (ferror(r->report) | fclose(r->report))) {
 		fprintf(stderr, "pmi2x-dvm: the report cannot be written\n");
 		return 1;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/results_file.h"
 
 struct results {
 	FILE *report;       /* each result as a line of JSON; NULL: nowhere */
@@ -20,6 +21,19 @@ struct results {
 	double began;       /* of a clock that nobody sets */
 	double shown;       /* when progress was */
 	bool tty;
+	/*
+	 * Finds the task of a number. NULL: the number has not come yet, and the result
+	 * waits. After its result the task may be forgotten.
+	 */
+	const struct sent_task *(*find)(void *arg, json_int_t id);
+	void (*forget)(void *arg, json_int_t id);
+	void *arg;
+	json_t *early;      /* results that wait */
+	struct results_file *file; /* results are written there; NULL: nowhere */
+	bool print;         /* the output of each, too */
+	bool stopping;      /* tasks are cancelled for a signal: no failures */
+	size_t done;        /* that have ended well, */
+	size_t ended_failed; /* or failed, and were not cancelled */
 	int code;           /* of the last task that failed, or of */
 	json_int_t only;    /* this one; 0: of any */
 };
@@ -27,8 +41,13 @@ struct results {
 void results_begin(struct results *r);
 /* An event of the head: results are counted; others are not of interest here. */
 void results_event(struct results *r, json_t *event);
-/* Until all that were submitted have ended. */
-void results_collect(struct results *r, struct conn *c);
+/* The result of one. */
+void results_task(struct results *r, json_t *task);
+/*
+ * Until all that were submitted have ended. False: a signal has come, or the DVM has gone
+ * with `ends`.
+ */
+bool results_collect(struct results *r, struct conn *c, bool ends);
 /* Send this request ("wait"), and collect what it names. */
 void results_wait_for(struct results *r, struct conn *c, json_t *request);
 /*

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOCK "lock"
@@ -35,18 +36,68 @@ static int open_lock(const char *path)
 	return rc;
 }
 
+/* place_is_taken has the lock for a moment. */
+static bool is_for_a_moment(int rc, int *tries)
+{
+	const struct timespec moment = { .tv_nsec = 5000000 };
+
+	if (rc != -EWOULDBLOCK || !(*tries)--)
+		return false;
+	nanosleep(&moment, NULL);
+	return true;
+}
+
+static void write_job(int lock)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+
+	if (ftruncate(lock, 0) == 0 && job)
+		(void)!pwrite(lock, job, strlen(job), 0);
+}
+
 int place_take(const char *dir)
 {
 	char path[PATH_MAX];
-	int rc;
+	int rc, tries = 10;
 
 	snprintf(path, sizeof(path), "%s/" LOCK, dir);
 	do {
 		if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 			return -errno;
 		rc = open_lock(path);
-	} while (rc == -ESTALE);
+	} while (rc == -ESTALE || is_for_a_moment(rc, &tries));
+	if (rc >= 0)
+		write_job(rc);
 	return rc;
+}
+
+bool place_is_taken(const char *dir)
+{
+	char path[PATH_MAX];
+	bool taken;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" LOCK, dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	taken = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return taken;
+}
+
+void place_job(const char *dir, char *out, size_t size)
+{
+	char path[PATH_MAX];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/" LOCK, dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, out, size - 1);
+	out[n > 0 ? n : 0] = '\0';
+	if (fd >= 0)
+		close(fd);
 }
 
 static void remove_in(const char *dir, const char *file)

@@ -7,6 +7,7 @@
 #define PMI2X_DVM_RUNDIR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define DVM_BASE_VARIABLE "PMI2X_DVM_DIR" /* where the directories of DVMs are, and
 					    the files for clients on other nodes */
@@ -19,6 +20,10 @@
  * be in is not there.
  */
 int place_take(const char *dir);
+/* Does a head have the lock, be it starting, up or ending? */
+bool place_is_taken(const char *dir);
+/* The Slurm job in which its head was started; "" without one. */
+void place_job(const char *dir, char *out, size_t size);
 /*
  * Remove it, also its parent when that is empty and not of PMI2X_DVM_DIR. keep: not the
  * log. The caller has the lock.

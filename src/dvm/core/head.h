@@ -55,6 +55,8 @@ struct dvm_head_options {
 	                               lease_ms; 0: at once */
 	bool once;                  /* a task's start is safe before it is launched, and it
 	                               ends with its node */
+	bool paused;                /* nothing is started until a client says {"op":"go"} */
+	const char *journal;        /* the path of its directory, for clients; or NULL */
 	bool fast;                  /* what is recorded counts as safe */
 };
 
@@ -161,6 +163,8 @@ void dvm_head_grow_failed(struct dvm_head *h, const char *why);
  * and wait with the rest for a head that goes on with the journal. Then all leave.
  */
 void dvm_head_stop(struct dvm_head *h, struct dvm_time now);
+/* As above, but what runs is ended at once. */
+void dvm_head_stop_now(struct dvm_head *h, struct dvm_time now);
 /* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
 uint64_t dvm_head_deadline(const struct dvm_head *h);
 

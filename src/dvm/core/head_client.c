@@ -384,12 +384,14 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 			      "this DVM runs pmi2x %s with protocol version %d, the client has version %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
 	else
-		client_answer(h, c, request, json_pack("{s:s,s:i,s:s,s:s,s:i}",
-						"ev", "hello", "version",
+		client_answer(h, c, request, json_pack("{s:s,s:b,s:i,s:s,s:s,s:i,s:s}",
+						"ev", "hello", "ending",
+						h->phase != HEAD_SERVES, "version",
 						DVM_VERSION, "dvm",
 						h->options.name, "build",
 						h->options.build, "members",
-						(int)h->options.members));
+						(int)h->options.members, "journal",
+						h->options.journal ? h->options.journal : ""));
 }
 
 static void on_status(struct dvm_head *h, struct head_client *c, json_t *request)
@@ -424,20 +426,31 @@ static void on_undrain(struct dvm_head *h, struct head_client *c, json_t *reques
 	set_drained(h, c, request, false);
 }
 
+/* A DVM that starts paused begins its work. */
+static void on_go(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	h->options.paused = false;
+	h->retry = true;
+	answer_done(h, c, request, 0);
+}
+
 static void keep(struct dvm_head *h, const struct head_client *c, json_t *request,
-		 size_t n)
+		 size_t n, bool now)
 {
 	if (!h->journal.on) {
 		client_refuse(h, c, request,
 			      "keeping tasks needs a journal, and this DVM has none: use --wait or --cancel");
 		return;
 	}
-	dvm_head_stop(h, h->now);
+	if (now)
+		dvm_head_stop_now(h, h->now);
+	else
+		dvm_head_stop(h, h->now);
 	answer_done(h, c, request, n);
 	head_down_begins(h, c->number);
 }
 
-enum work { WORK_REFUSE, WORK_WAIT, WORK_CANCEL, WORK_KEEP, WORKS };
+enum work { WORK_REFUSE, WORK_WAIT, WORK_CANCEL, WORK_KEEP, WORK_STOP, WORKS };
 
 /* WORKS: it is none of them. */
 static enum work work_of(json_t *request)
@@ -445,6 +458,7 @@ static enum work work_of(json_t *request)
 	static const char *const names[WORKS] = {
 		[WORK_REFUSE] = "refuse", [WORK_WAIT] = "wait",
 		[WORK_CANCEL] = "cancel", [WORK_KEEP] = "keep",
+		[WORK_STOP] = "stop",
 	};
 	json_t *v = json_object_get(request, "work");
 	const char *name = json_string_value(v);
@@ -458,21 +472,28 @@ static enum work work_of(json_t *request)
 }
 
 /*
- * "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel", "keep":
- * in the journal, for another head.
+ * "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel"; "keep": in
+ * the journal, for another head; "stop": the same, and what runs is ended at once. "last":
+ * only if no other client is connected.
  */
 static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	enum work work = work_of(request);
 	size_t n = h->nqueued + h->nrunning;
+	unsigned others = HASH_COUNT(h->clients) - 1;
 
 	if (work == WORKS) {
 		client_refuse(h, c, request,
-			      "\"work\" must be refuse, wait, cancel or keep");
+			      "\"work\" must be refuse, wait, cancel, keep or stop");
 		return;
 	}
-	if (work == WORK_KEEP) {
-		keep(h, c, request, n);
+	if (others && json_is_true(json_object_get(request, "last"))) {
+		client_answer(h, c, request, json_pack("{s:s,s:i}", "ev", "ok", "others",
+						       (int)others));
+		return;
+	}
+	if (work == WORK_KEEP || work == WORK_STOP) {
+		keep(h, c, request, n, work == WORK_STOP);
 		return;
 	}
 	if (n && work == WORK_REFUSE) {
@@ -511,6 +532,7 @@ static const struct request {
 	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
 	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
 	{ "undrain", on_undrain }, { "down", on_down },   { "why", on_why },
+	{ "go", on_go },
 	{ "unreached", head_unreached_request },
 	{ "grow", head_grow_request }, { "shrink", head_shrink_request },
 };

@@ -412,6 +412,13 @@ void dvm_head_stop(struct dvm_head *h, struct dvm_time now)
 	h->stop_ms = now.ms + h->options.grace_ms;
 }
 
+void dvm_head_stop_now(struct dvm_head *h, struct dvm_time now)
+{
+	dvm_head_stop(h, now);
+	if (h->phase == HEAD_STOPS && h->stop_ms)
+		h->stop_ms = now.ms ? now.ms : 1;
+}
+
 void head_stop_turn(struct dvm_head *h)
 {
 	if (!h->stop_ms || h->now.ms < h->stop_ms)

@@ -602,15 +602,16 @@ void submit_request(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	json_t *tasks = json_object_get(request, "tasks");
 	json_t *profile = json_object_get(request, "profile");
+	bool starting = !head_is_ready(h); /* not all its nodes have come up */
 	const char *why = NULL;
 
-	if (!head_is_ready(h))
-		why = "this DVM is not ready: some of its nodes have not started yet";
-	else if (!json_is_array(tasks))
+	if (!json_is_array(tasks))
 		why = "\"tasks\" must be a list";
-	else if (json_object_get(profile, "cwd")) /* else it was sent before */
+	else if (!starting && json_object_get(profile, "cwd")) /* else it was sent before */
 		why = define_profile(h, c, profile);
-	if (why)
+	if (starting)
+		client_answer(h, c, request, json_pack("{s:s}", "ev", "starting"));
+	else if (why)
 		client_refuse(h, c, request, "%s", why);
 	else
 		submit_recorded(h, c, request, tasks);

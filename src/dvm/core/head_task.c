@@ -323,7 +323,7 @@ void tasks_place(struct dvm_head *h)
 	struct ledger_placement *placement;
 	struct queue_item *item;
 
-	if (!h->retry || !head_is_ready(h))
+	if (!h->retry || h->options.paused || !head_is_ready(h))
 		return;
 	h->retry = false;
 	while (!queue_place(h->queue, h->ledger, h->now.ms, &item, &placement)) {

@@ -78,6 +78,7 @@ void clients_leave(struct client *c)
 	buf_free(&c->in);
 	buf_free(&c->held);
 	free(c);
+	stop_without_clients(h);
 	headd_check_left(h);
 }
 

@@ -60,8 +60,8 @@ static void say(struct headd *h, const char *fmt, va_list ap)
 
 	n = n < (int)sizeof(text) - 2 ? n : (int)sizeof(text) - 2;
 	text[n++] = '\n';
-	if (h->hold >= 0 && write(h->hold, text, (size_t)n) < 0)
-		close(h->hold), h->hold = -1; /* who waited has gone */
+	if (h->hold >= 0)
+		(void)!write(h->hold, text, (size_t)n); /* stop.c sees when the reader goes */
 }
 
 void headd_say(struct headd *h, const char *fmt, ...)
@@ -248,8 +248,8 @@ static void note_progress(struct headd *h)
 	orphans_publish(h);
 	stop_watch_job(h);
 	headd_say(h, "ready");
-	close(h->hold);
-	h->hold = -1;
+	if (!h->options.ends)
+		stop_forget_hold(h);
 }
 
 static void on_turn(uv_prepare_t *handle)
@@ -437,7 +437,9 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'K': s->head.members = number; break;
 	case 'r': s->headd.relative = number; break;
 	case 'S': s->headd.share = true; break;
-	case 'J': s->headd.journal.dir = value; break;
+	case 'E': s->headd.ends = true; break;
+	case 'P': s->head.paused = true; break;
+	case 'J': s->headd.journal.dir = s->head.journal = value; break;
 	case 'R': s->headd.journal.resume = true; break;
 	case 'O': s->headd.journal.once = s->head.once = true; break;
 	case 'F': s->headd.journal.fast = s->head.fast = true; break;
@@ -472,7 +474,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 			.queue = { .window = 1000, .patience_ms = 60000 },
 		},
 	};
-	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:S")) != -1)
+	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:SEP")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
 	return s->headd.name && s->headd.dir && s->headd.lock && s->headd.nodes &&

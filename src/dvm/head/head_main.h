@@ -40,6 +40,7 @@ struct headd_options {
 	uint32_t nodes;         /* to begin with */
 	bool local;             /* all of them processes of this machine */
 	uint32_t relative;      /* of the job's nodes, the first that is this one's */
+	bool ends;              /* with its last client */
 	bool share;             /* other DVMs of the job may be on its nodes */
 	const char *launcher;   /* a shell's command that runs pmi2x-dvmd on each node */
 	const char *slots, *gpus; /* as in bootstrap.h */
@@ -96,6 +97,7 @@ struct headd {
 	uv_prepare_t turn;
 	uv_timer_t limit;          /* of leaving */
 	uv_signal_t terminate;
+	uv_poll_t hold_watch;      /* the reader of `hold` goes; of stop.c */
 	uv_timer_t alarm, job_end; /* of stop.c */
 	bool stops;                /* it has been told to */
 	int hold;                  /* -1 */
@@ -182,6 +184,10 @@ int stop_open(struct headd *h);
 void stop_watch_job(struct headd *h);
 /* After dvm_head_turn: wake up for the next. */
 void stop_turn(struct headd *h);
+/* The process that has started this DVM need not live on. */
+void stop_forget_hold(struct headd *h);
+/* A client has gone: with options.ends the DVM ends with the last. */
+void stop_without_clients(struct headd *h);
 void stop_close(struct headd *h);
 
 /* Replace what is in a file, at once, by a text that is the user's alone. 0 or errno. */

@@ -3,9 +3,11 @@
  * Timers of the head: it ends tasks whose time to finish is over, gives up nodes that
  * do not come, and stops when it is told to, or before its job ends.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "dvm/head/head_main.h"
 #include "libutil/decimal.h"
@@ -39,6 +41,48 @@ static void on_alarm(uv_timer_t *timer)
 {
 }
 
+void stop_forget_hold(struct headd *h)
+{
+	if (h->hold < 0)
+		return;
+	uv_poll_stop(&h->hold_watch);
+	close(h->hold);
+	h->hold = -1;
+}
+
+/* The tasks stay in the journal, for the next head. */
+void stop_without_clients(struct headd *h)
+{
+	if (!h->options.ends || h->hold >= 0 || h->clients || h->leaving || h->stops)
+		return;
+	h->stops = true;
+	clients_refuse(h);
+	dvm_head_stop_now(h->head, headd_now(h)); /* a turn follows */
+}
+
+/* The process that starts this DVM, or the client for which it was started, has gone. */
+static void on_hold_gone(uv_poll_t *handle, int status, int events)
+{
+	struct headd *h = handle->data;
+
+	stop_forget_hold(h);
+	if (!h->ready && !h->leaving)
+		headd_fail(h, "the process that has started it was ended");
+	else
+		stop_without_clients(h);
+}
+
+static int watch_hold(struct headd *h)
+{
+	int rc;
+
+	h->hold_watch.data = h;
+	if (h->hold < 0)
+		return 0;
+	rc = uv_poll_init(loop_uv(h->loop), &h->hold_watch, h->hold);
+	return rc ? rc : uv_poll_start(&h->hold_watch, UV_DISCONNECT, on_hold_gone);
+}
+
 int stop_open(struct headd *h)
 {
 	uv_loop_t *uv = loop_uv(h->loop);
@@ -47,7 +91,7 @@ int stop_open(struct headd *h)
 	uv_timer_init(uv, &h->alarm);
 	uv_timer_init(uv, &h->job_end);
 	uv_signal_init(uv, &h->terminate);
-	return uv_signal_start(&h->terminate, on_terminate, SIGTERM);
+	return uv_signal_start(&h->terminate, on_terminate, SIGTERM) ? -EIO : watch_hold(h);
 }
 
 /* Tasks have the grace time to finish, and after SIGTERM the same again. */
@@ -80,4 +124,6 @@ void stop_close(struct headd *h)
 	uv_close((uv_handle_t *)&h->alarm, NULL);
 	uv_close((uv_handle_t *)&h->job_end, NULL);
 	uv_close((uv_handle_t *)&h->terminate, NULL);
+	if (h->hold_watch.type) /* it was begun */
+		uv_close((uv_handle_t *)&h->hold_watch, NULL);
 }

@@ -27,6 +27,7 @@ import socket
 import stat
 import struct
 import threading
+import time
 import warnings
 
 VERSION = 1
@@ -107,11 +108,21 @@ def shared_base():
 
 
 def names():
-    """The DVMs that are up on this machine or, outside of jobs, on others."""
-    here = [name for name in _list(base()) if _is_up(_open_here, name)]
-    if not here and "SLURM_JOB_ID" not in os.environ:
+    """The DVMs of this job, or, outside of jobs, of this machine, or else of others."""
+    job = os.environ.get("SLURM_JOB_ID")
+    here = [n for n in _list(base()) if job in (None, _job(n)) and _is_up(_open_here, n)]
+    if not here and job is None:
         here = [name for name in _files() if _is_up(_open_there, name)]
     return list(dict.fromkeys(_split(name)[0] for name in here))
+
+
+def _job(name):
+    """The Slurm job in which a DVM was started, or ""."""
+    try:
+        with open(os.path.join(base(), name, "lock")) as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def _files():
@@ -427,6 +438,8 @@ class Dvm(_Target):
         self._reader.start()
         self._finisher.start()
         self._ask({"op": "hello", "version": VERSION})
+        while not self.status()["ready"]:
+            time.sleep(0.05)
 
     def close(self):
         """End the connection; tasks go on. `pmi2x-dvm wait` leaves out what had ended."""

@@ -65,7 +65,9 @@ class Dvm:
         path = os.path.join(self.base, "tasks.json")
         with open(path, "w") as file:
             file.write((json.dumps({"argv": argv}) + "\n") * tasks)
-        return self("submit", "--wait", "--quiet", *options, "--json", path)[1]
+        return self(
+            "submit", "--wait", "--quiet", "--report", os.devnull, *options, "--json", path
+        )[1]
 
     def processes(self):
         """{process number: head, daemon or zygote}"""

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvm run: one task, with its output and exit status. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dvm/cli/dvm.h"
+#include "dvm/cli/submission.h"
+
+/* Another process that shares the descriptor may have made it non-blocking. */
+static void wait_until_writable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	(void)poll(&p, 1, -1);
+}
+
+static void write_bytes(int fd, json_t *data)
+{
+	size_t n;
+	char *bytes = get_bytes(data, &n);
+
+	for (size_t done = 0; done < n;) {
+		ssize_t w = write(fd, bytes + done, n - done);
+
+		if (w < 0 && errno == EAGAIN)
+			wait_until_writable(fd);
+		else if (w < 0 && errno != EINTR)
+			die("output of the task cannot be written: %s",
+			    strerror(errno));
+		done += w > 0 ? (size_t)w : 0;
+	}
+	free(bytes);
+}
+
+/* And what it spawns, as srun does. */
+static int follow(struct submission *s)
+{
+	struct results *r = &s->results;
+	json_t *event;
+
+	while (r->ended < r->submitted && (event = conn_next(s->conn))) {
+		if (!strcmp(event_name(event), "output"))
+			write_bytes((int)get_number(event, "fd"),
+				    json_object_get(event, "data"));
+		else
+			results_event(r, event);
+		json_decref(event);
+	}
+	if (r->ended < r->submitted) {
+		conn_say_logs(s->conn);
+		die("the DVM ended, and the task with it");
+	}
+	return r->code;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static struct submission s = { .wait = true, .tied = true, .follow = true, .quiet = true };
+
+	task_options_take(&s, argc, argv);
+	task_options_refuse_batch(&s);
+	if (s.json || s.lines || s.array)
+		die_usage("run starts one task; use submit for several");
+	if (optind == argc)
+		die_usage("run: name a program");
+	if (!json_object_get(s.task, "output"))
+		json_object_set_new(s.task, "output", json_string("forward"));
+	submission_begin(&s); /* when this client goes, the head ends the task */
+	submission_add_command(&s, argc - optind, argv + optind, NULL);
+	submission_flush(&s);
+	return s.results.refused ? 1 : follow(&s);
+}

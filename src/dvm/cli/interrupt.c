@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Signals that ask a command to end: interrupt.h. */
+#include "dvm/cli/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dvm/cli/client.h"
+
+#define SECOND_MS 300 /* timeout(1) sends its signal twice: the second counts after this */
+
+static volatile sig_atomic_t came;
+static volatile uint64_t came_ms;
+static int ends[2] = { -1, -1 };
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void on_signal(int number)
+{
+	int error = errno;
+
+	if (!came) {
+		came = number;
+		came_ms = now_ms();
+		(void)!write(ends[1], "", 1);
+	} else if ((number == SIGINT || number == SIGQUIT || number == SIGTERM) &&
+		   now_ms() - came_ms > SECOND_MS) {
+		signal(number, SIG_DFL);
+		raise(number); /* when this handler returns */
+	}
+	errno = error;
+}
+
+void interrupt_catch(void)
+{
+	static const int numbers[] = { SIGINT, SIGHUP, SIGQUIT, SIGTERM, SIGPIPE };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction old;
+
+	if (ends[0] >= 0)
+		return;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		die("no pipe can be made");
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+}
+
+int interrupt_number(void)
+{
+	return came;
+}
+
+int interrupt_fd(void)
+{
+	return ends[0];
+}
+
+void interrupt_die(void)
+{
+	sigset_t all;
+
+	fflush(NULL);
+	signal(came, SIG_DFL);
+	raise(came);
+	sigemptyset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	_exit(128 + came);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signals that ask a command to end: INT, HUP, QUIT, TERM and PIPE, unless they are
+ * ignored, as HUP is under nohup. The first is noted; a second INT, QUIT or TERM ends the
+ * process at once. One thread.
+ */
+#ifndef PMI2X_DVM_INTERRUPT_H
+#define PMI2X_DVM_INTERRUPT_H
+
+void interrupt_catch(void);
+/* The signal that has come, or 0. */
+int interrupt_number(void);
+/* Readable when a signal has come; -1: interrupt_catch was not called. */
+int interrupt_fd(void);
+/* End by the signal that has come. */
+void interrupt_die(void) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The results of a batch, as a file: results_file.h. */
+#include "dvm/cli/results_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dvm/cli/client.h"
+#include "dvm/cli/interrupt.h"
+
+#define SYNC_S 1.0
+#define RETRY_MS 1000
+#define UTF8_MAX 4 /* bytes of a character */
+
+/* ---- text ---- */
+
+/* How many bytes at `at` are one character of UTF-8; 0: they are none. */
+static size_t character(const char *at, size_t len)
+{
+	for (size_t n = 1; n <= UTF8_MAX && n <= len; n++) {
+		json_t *text = json_stringn(at, n);
+
+		json_decref(text);
+		if (text)
+			return n;
+	}
+	return 0;
+}
+
+static json_t *escaped(const char *bytes, size_t len)
+{
+	struct buf b;
+	json_t *text;
+	size_t n;
+	int rc = 0;
+
+	buf_init(&b, 4 * len + 1);
+	for (size_t i = 0; i < len; i += n ? n : 1) {
+		n = character(bytes + i, len - i);
+		rc |= n ? buf_append(&b, bytes + i, n) :
+			  buf_printf(&b, "\\x%02x", (unsigned char)bytes[i]);
+	}
+	text = rc ? NULL : json_stringn(b.len ? b.data : "", b.len);
+	buf_free(&b);
+	return text;
+}
+
+json_t *text_of_bytes(json_t *bytes)
+{
+	size_t len;
+	char *raw = get_bytes(bytes, &len);
+	json_t *text = json_stringn(raw, len);
+
+	if (!text)
+		text = escaped(raw, len);
+	free(raw);
+	if (!text)
+		die("out of memory");
+	return text;
+}
+
+/* ---- the file ---- */
+
+static double steady(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Where the last whole line ends. */
+static off_t whole_lines(int fd)
+{
+	char piece[4096];
+	off_t end = lseek(fd, 0, SEEK_END);
+
+	while (end > 0) {
+		off_t begin = end > (off_t)sizeof(piece) ? end - (off_t)sizeof(piece) : 0;
+		ssize_t n = pread(fd, piece, (size_t)(end - begin), begin);
+		char *newline = n > 0 ? memrchr(piece, '\n', (size_t)n) : NULL;
+
+		if (newline)
+			return begin + (newline - piece) + 1;
+		if (n <= 0)
+			return end;
+		end = begin;
+	}
+	return 0;
+}
+
+int results_file_open(struct results_file *f, const char *path)
+{
+	*f = (struct results_file){
+		.fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
+	};
+	buf_init(&f->left, SIZE_MAX / 2);
+	if (f->fd < 0)
+		return -errno;
+	f->path = strdup(path);
+	if (!f->path)
+		die("out of memory");
+	return ftruncate(f->fd, whole_lines(f->fd)) < 0 ? -errno : 0;
+}
+
+static void set_text(json_t *o, const char *key)
+{
+	json_t *bytes = json_object_get(o, key);
+
+	if (bytes)
+		json_object_set_new(o, key, text_of_bytes(bytes));
+}
+
+static json_t *line_of(const struct sent_task *of, json_t *task)
+{
+	json_t *o = json_pack("{s:I,s:s}", "line", (json_int_t)of->line, "command",
+			      of->command);
+
+	if (!o || json_object_update(o, task))
+		die("out of memory");
+	set_text(o, "out");
+	set_text(o, "err");
+	set_text(o, "why");
+	if (of->journal)
+		json_object_set_new(o, "journal", json_true());
+	if (of->retry)
+		json_object_set_new(o, "retry", json_true());
+	return o;
+}
+
+void results_file_add(struct results_file *f, const struct sent_task *of, json_t *task)
+{
+	json_t *o;
+	char *text;
+
+	if (f->fd < 0)
+		return;
+	o = line_of(of, task);
+	text = json_dumps(o, JSON_COMPACT | JSON_PRESERVE_ORDER |
+			      JSON_REAL_PRECISION(16));
+	if (!text || buf_puts(&f->left, text) || buf_puts(&f->left, "\n"))
+		die("out of memory");
+	free(text);
+	json_decref(o);
+}
+
+static void note_error(struct results_file *f, int error)
+{
+	if (error && !f->error)
+		fprintf(stderr, "pmi2x-dvm: results cannot be written to %s: %s; they wait in memory until they can\n",
+			f->path, strerror(error));
+	f->error = error;
+}
+
+static void sync_now_and_then(struct results_file *f)
+{
+	double now = steady();
+
+	if (now - f->synced < SYNC_S)
+		return;
+	(void)fdatasync(f->fd);
+	f->synced = now;
+}
+
+void results_file_flush(struct results_file *f)
+{
+	ssize_t n;
+
+	if (f->fd < 0 || !f->left.len)
+		return;
+	do {
+		n = write(f->fd, f->left.data, f->left.len);
+		if (n > 0)
+			buf_consume(&f->left, (size_t)n);
+	} while (f->left.len && (n > 0 || (n < 0 && errno == EINTR)));
+	note_error(f, f->left.len ? errno : 0);
+	sync_now_and_then(f);
+}
+
+bool results_file_close(struct results_file *f)
+{
+	struct pollfd p = { .fd = interrupt_fd(), .events = POLLIN };
+	bool whole;
+
+	results_file_flush(f);
+	while (f->fd >= 0 && f->left.len && poll(&p, 1, RETRY_MS) == 0)
+		results_file_flush(f);
+	whole = f->fd < 0 || (!f->left.len && !fdatasync(f->fd));
+	buf_free(&f->left);
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+	return whole;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sending tasks to a DVM: submission.h. */
+#include "dvm/cli/submission.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <uthash.h>
+
+#include "dvm/cli/interrupt.h"
+
+/* A task that has been sent, and has not ended. */
+struct sent {
+	json_int_t id;
+	struct sent_task of;
+	char *command; /* of.command */
+	UT_hash_handle hh;
+};
+
+/* ---- tasks that have not ended ---- */
+
+static const struct sent_task *find_sent(void *arg, json_int_t id)
+{
+	struct submission *s = arg;
+	struct sent *t;
+
+	HASH_FIND(hh, s->sent, &id, sizeof(id), t);
+	return t ? &t->of : NULL;
+}
+
+static void forget_sent(void *arg, json_int_t id)
+{
+	struct submission *s = arg;
+	struct sent *t;
+
+	HASH_FIND(hh, s->sent, &id, sizeof(id), t);
+	HASH_DEL(s->sent, t);
+	free(t->command);
+	free(t);
+}
+
+void submission_know(struct submission *s, json_int_t id, size_t line, const char *command,
+		     bool retry)
+{
+	struct sent *t = calloc(1, sizeof(*t));
+
+	if (!t || !(t->command = strdup(command)))
+		die("out of memory");
+	t->id = id;
+	t->of = (struct sent_task){ line, t->command, s->journal_at, retry };
+	HASH_ADD(hh, s->sent, id, sizeof(t->id), t);
+	s->last = (uint64_t)id > s->last ? (uint64_t)id : s->last;
+}
+
+json_t *submission_living(const struct submission *s)
+{
+	json_t *ids = json_array();
+	const struct sent *t;
+
+	for (t = s->sent; t; t = t->hh.next)
+		json_array_append_new(ids, json_integer(t->id));
+	return ids;
+}
+
+/* Results may have come before the answer that has their numbers. */
+static void take_early(struct submission *s)
+{
+	json_t *early = s->results.early, *task;
+	size_t i;
+
+	s->results.early = NULL;
+	json_array_foreach(early, i, task)
+		results_task(&s->results, task);
+	json_decref(early);
+}
+
+/* The file of submit --wait: in the working directory, named after its first task. */
+static void open_results(struct submission *s, json_t *ids)
+{
+	const char *slash = strrchr(conn_name(s->conn), '/');
+	json_t *id = NULL;
+	size_t i;
+	char *path;
+	int rc;
+
+	json_array_foreach(ids, i, id)
+		if (json_is_integer(id))
+			break;
+	if (!s->named_results || s->results.file || !id)
+		return;
+	s->named_results = false;
+	if (asprintf(&path, "pmi2x-dvm.%s.%lld.results", slash ? slash + 1 : conn_name(s->conn),
+		     (long long)json_integer_value(id)) < 0)
+		die("out of memory");
+	unlink(path); /* of an earlier DVM of this name */
+	rc = results_file_open(&s->written, path);
+	if (rc)
+		fprintf(stderr, "pmi2x-dvm: no results are kept, as %s cannot be written: %s\n",
+			path, strerror(-rc));
+	else
+		s->results.file = &s->written;
+	free(path);
+}
+
+static void know_all(struct submission *s, json_t *ids)
+{
+	json_t *id;
+	size_t i;
+
+	open_results(s, ids);
+	json_array_foreach(ids, i, id) {
+		if (json_is_integer(id))
+			submission_know(s, json_integer_value(id), s->numbers[i],
+					s->commands[i], s->retries[i]);
+		free(s->commands[i]);
+		s->commands[i] = NULL;
+	}
+	take_early(s);
+}
+
+/* ---- sending ---- */
+
+static void on_event(void *arg, json_t *event)
+{
+	struct submission *s = arg;
+
+	results_event(&s->results, event);
+}
+
+void submission_open_report(struct submission *s)
+{
+	if (!s->report || s->results.report)
+		return;
+	s->results.report = fopen(s->report, "we");
+	if (!s->results.report)
+		die("cannot write %s: %s", s->report, strerror(errno));
+}
+
+void submission_begin(struct submission *s)
+{
+	submission_open_report(s);
+	s->profile = make_profile();
+	s->conn = conn_open(s->dvm); /* last: its first request goes soon after */
+	s->profile_id = strdup(get_text(s->profile, "id"));
+	s->results.quiet = s->quiet;
+	conn_on_event(s->conn, on_event, s);
+	if (s->keeps) {
+		s->results.find = find_sent;
+		s->results.forget = forget_sent;
+		s->results.arg = s;
+	}
+	results_begin(&s->results);
+}
+
+void submission_refuse(struct submission *s, size_t number, const char *fmt, ...)
+{
+	va_list ap;
+
+	s->results.refused++;
+	if (s->file)
+		fprintf(stderr, "pmi2x-dvm: line %zu of %s is rejected: ", number,
+			s->file);
+	else
+		fprintf(stderr, "pmi2x-dvm: task %zu is rejected: ", number);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+static void note_refused(struct submission *s, json_t *refused)
+{
+	json_t *r;
+	size_t i;
+
+	json_array_foreach(refused, i, r)
+		submission_refuse(s, s->numbers[get_number(r, "index")], "%s: %s",
+		       get_text(r, "key"), get_text(r, "why"));
+}
+
+static void print_ids(json_t *ids)
+{
+	json_t *id;
+	size_t i;
+
+	json_array_foreach(ids, i, id)
+		if (json_is_integer(id))
+			printf("%lld\n", (long long)json_integer_value(id));
+}
+
+/* Sends the tasks that are collected so far. */
+void submission_flush(struct submission *s)
+{
+	json_t *request, *event, *refused;
+	size_t n = json_array_size(s->tasks);
+
+	if (!n)
+		return;
+	request = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "submit", "tasks",
+			    s->tasks, "watch", s->wait, "tied", s->tied,
+			    "spawned", s->follow);
+	json_object_set_new(request, "profile", s->profile ? s->profile :
+		json_pack("{s:s}", "id", s->profile_id));
+	s->profile = NULL;
+	event = conn_ask(s->conn, request);
+	refused = json_object_get(event, "refused");
+	s->results.submitted += n - json_array_size(refused);
+	note_refused(s, refused);
+	if (s->keeps)
+		know_all(s, json_object_get(event, "ids"));
+	if (s->follow)
+		s->results.only = json_integer_value(
+			json_array_get(json_object_get(event, "ids"), 0));
+	if (!s->wait)
+		print_ids(json_object_get(event, "ids"));
+	json_decref(event);
+	json_array_clear(s->tasks);
+}
+
+void submission_add(struct submission *s, json_t *task, const char *command, bool retry)
+{
+	size_t i = json_array_size(s->tasks);
+
+	s->numbers[i] = s->given;
+	s->retries[i] = retry;
+	s->commands[i] = s->keeps ? strdup(command) : NULL;
+	if (s->keeps && !s->commands[i])
+		die("out of memory");
+	json_array_append_new(s->tasks, task);
+	if (json_array_size(s->tasks) >= BATCH)
+		submission_flush(s);
+}
+
+/* ---- commands ---- */
+
+/* Each "{}" in a text becomes the value. NULL: it is no UTF-8 text. */
+static json_t *replaced(const char *text, const char *value)
+{
+	const char *at;
+	struct buf b;
+	json_t *out;
+	int rc = 0;
+
+	if (!value || !strstr(text, "{}"))
+		return json_string(text);
+	buf_init(&b, SIZE_MAX / 2);
+	for (; (at = strstr(text, "{}")); text = at + 2)
+		rc |= buf_append(&b, text, (size_t)(at - text)) | buf_puts(&b, value);
+	rc |= buf_puts(&b, text);
+	if (rc)
+		die("out of memory");
+	out = json_stringn(b.data, b.len);
+	buf_free(&b);
+	return out;
+}
+
+/* As above, in a text that all tasks of the command have. */
+static void replace_in(json_t *task, const char *key, const char *value)
+{
+	const char *text = json_string_value(json_object_get(task, key));
+
+	if (value && text && strstr(text, "{}"))
+		json_object_set_new(task, key, replaced(text, value));
+}
+
+/* NULL: an argument is no text, which has been said. */
+json_t *submission_command(struct submission *s, int argc, char **argv, const char *value)
+{
+	json_t *list = json_array();
+	bool used = !value;
+	int rc = 0;
+
+	for (int i = 0; i < argc; i++) {
+		used = used || strstr(argv[i], "{}");
+		rc |= json_array_append_new(list, replaced(argv[i], value));
+	}
+	if (!used) /* as the last argument, like xargs */
+		rc |= json_array_append_new(list, json_string(value));
+	if (!rc)
+		return list;
+	submission_refuse(s, s->given, "an argument is not UTF-8 text");
+	json_decref(list);
+	return NULL;
+}
+
+char *submission_text(json_t *list)
+{
+	struct buf b;
+	json_t *each;
+	size_t i;
+
+	buf_init(&b, SIZE_MAX / 2);
+	json_array_foreach(list, i, each)
+		if (buf_puts(&b, i ? " " : "") ||
+		    buf_puts(&b, json_is_string(each) ? json_string_value(each) : "?"))
+			die("out of memory");
+	if (buf_append(&b, "", 1))
+		die("out of memory");
+	return b.data;
+}
+
+void submission_add_command(struct submission *s, int argc, char **argv,
+			const char *value)
+{
+	json_t *list, *task;
+	char *text;
+
+	if (!s->file)
+		s->given++;
+	list = submission_command(s, argc, argv, value);
+	if (!list)
+		return;
+	task = json_deep_copy(s->task);
+	json_object_set_new(task, "argv", list);
+	replace_in(task, "path", value);
+	replace_in(task, "name", value);
+	text = s->keeps ? submission_text(list) : NULL;
+	submission_add(s, task, text, false);
+	free(text);
+}
+
+/* ---- lines ---- */
+
+FILE *submission_open_input(struct submission *s, const char *path)
+{
+	FILE *in = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	struct stat st;
+
+	if (in && !fstat(fileno(in), &st) && S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		in = NULL;
+	}
+	if (!in)
+		die("cannot read %s: %s", path, strerror(errno));
+	s->file = path;
+	return in;
+}
+
+/* Ends of lines, also those of other systems, and the mark that some editors begin with. */
+static size_t strip(char *line, size_t n, bool first)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	size_t cut = first && n >= 3 && !memcmp(line, mark, 3) ? 3 : 0;
+
+	if (n && line[n - 1] == '\n')
+		n--;
+	if (n && line[n - 1] == '\r')
+		n--;
+	line[n] = '\0';
+	memmove(line, line + cut, n - cut + 1);
+	return n - cut;
+}
+
+void submission_for_lines(struct submission *s, FILE *in, int argc, char **argv,
+		      void (*fn)(struct submission *s, char *line, int argc,
+				 char **argv))
+{
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+
+	while (!interrupt_number() && (n = getline(&line, &size, in)) > 0) {
+		n = (ssize_t)strip(line, (size_t)n, !s->given);
+		s->given++;
+		if (strlen(line) != (size_t)n)
+			submission_refuse(s, s->given, "the line contains a NUL byte");
+		else if (n)
+			fn(s, line, argc, argv);
+	}
+	if (ferror(in) && !interrupt_number())
+		submission_refuse(s, s->given + 1, "cannot read the file: %s", strerror(errno));
+	free(line);
+	fclose(in);
+}
+
+/* Also as editors of other systems leave one. */
+bool line_is_blank(const char *line)
+{
+	return !line[strspn(line, " \t\r")];
+}
+
+static void __attribute__((noreturn)) leave(const struct submission *s)
+{
+	size_t left = s->results.submitted - s->results.ended;
+
+	fprintf(stderr, "%spmi2x-dvm: %zu tasks go on: pmi2x-dvm wait, or pmi2x-dvm cancel --all\n",
+		s->results.tty ? "\n" : "", left);
+	interrupt_die();
+}
+
+int submission_finish(struct submission *s)
+{
+	int rc;
+
+	submission_flush(s);
+	if (!s->wait) {
+		conn_close(s->conn);
+		return s->results.refused ? 1 : 0;
+	}
+	if (!results_collect(&s->results, s->conn, false))
+		leave(s);
+	rc = results_end(&s->results, s->conn);
+	conn_close(s->conn);
+	return rc;
+}
+

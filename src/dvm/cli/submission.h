@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmi2x-dvm run, submit and batch: the tasks of a command, and what they have in common.
+ * Errors end the program, as in client.h; a task that is refused does not.
+ */
+#ifndef PMI2X_DVM_SUBMISSION_H
+#define PMI2X_DVM_SUBMISSION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "dvm/cli/client.h"
+#include "dvm/cli/results.h"
+
+#define BATCH 1000 /* tasks in a request */
+
+struct sent;
+
+struct submission {
+	const char *dvm;
+	json_t *task;         /* what all have in common: ranks, cores, ... */
+	json_t *tasks;        /* that are to be sent */
+	const char *json, *lines, *array, *report;
+	const char *journal, *local, *orphan; /* of batch, for its DVM; */
+	bool take_over;                       /* also this */
+	bool wait, quiet, tied;
+	const char *file;     /* whose lines are read, NULL: none's */
+	size_t given;         /* lines of it, or tasks without one, so far */
+	const char *journal_at; /* NULL: tasks are of no journal of this command's */
+	bool follow;            /* of run: tasks that this one spawns, too */
+	bool again, retry_failed; /* of batch */
+	bool keeps;             /* what the tasks are is kept until they have ended */
+	struct sent *sent;      /* these */
+	uint64_t last;          /* the largest number of them */
+	bool named_results;     /* of submit: a file of results is to be opened */
+	struct results_file written;
+	char *commands[BATCH];  /* of tasks, if keeps */
+	bool retries[BATCH];    /* the same: it had failed before */
+	size_t numbers[BATCH]; /* of tasks: what was given when they came */
+	json_t *profile;      /* NULL: it has been sent */
+	char *profile_id;
+	struct conn *conn;
+	struct results results;
+};
+
+/* ---- task_options.c ---- */
+
+/* Read the options of run, submit and batch; optind is the first operand then. */
+void task_options_take(struct submission *s, int argc, char **argv);
+bool task_options_any_batch(const struct submission *s);
+void task_options_refuse_batch(const struct submission *s);
+
+/* ---- submission.c ---- */
+
+/* Open --report, if it is not open. */
+void submission_open_report(struct submission *s);
+/* Connect to the DVM. */
+void submission_begin(struct submission *s);
+/* Say that a task, or a line, cannot be; the others are taken. */
+void submission_refuse(struct submission *s, size_t number, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/*
+ * Queue a task, whose reference is taken over, and send tasks when there are enough.
+ * command: for people.
+ */
+void submission_add(struct submission *s, json_t *task, const char *command, bool retry);
+/* A task that the DVM has. */
+void submission_know(struct submission *s, json_int_t id, size_t line, const char *command,
+		     bool retry);
+/* The numbers of all that have not ended, a new reference. */
+json_t *submission_living(const struct submission *s);
+void submission_flush(struct submission *s);
+/*
+ * An argument list in which {} is the value; NULL: an argument is no text, which has been
+ * said. value NULL: there is none.
+ */
+json_t *submission_command(struct submission *s, int argc, char **argv, const char *value);
+/* An argument list as one line for people; to be freed. */
+char *submission_text(json_t *list);
+void submission_add_command(struct submission *s, int argc, char **argv, const char *value);
+/* Open a file of lines; "-" is standard input. */
+FILE *submission_open_input(struct submission *s, const char *path);
+/* Call `fn` for each line, and close the file. */
+void submission_for_lines(struct submission *s, FILE *in, int argc, char **argv,
+			  void (*fn)(struct submission *s, char *line, int argc,
+				     char **argv));
+bool line_is_blank(const char *line);
+/* Send the rest, and wait for the tasks with --wait. The exit status. */
+int submission_finish(struct submission *s);
+
+#endif

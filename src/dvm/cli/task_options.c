@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of a task, and of the commands that submit tasks. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dvm/cli/submission.h"
+#include "dvm/core/dvm_msg.h"
+#include "libutil/decimal.h"
+
+static void set_number(struct submission *s, const char *key, const char *text)
+{
+	uint32_t n;
+
+	if (!decimal_u32(text, 0, INT32_MAX, &n))
+		die_usage("%s must be a whole number", key);
+	json_object_set_new(s->task, key, json_integer(n));
+}
+
+static void set_memory(struct submission *s, const char *text)
+{
+	static const char units[] = "KMGT";
+	const char *at = text, *unit;
+	uint64_t n;
+	int shift = 0;
+
+	if (!decimal_take(&at, INT64_MAX, &n))
+		die_usage("--mem is a number of bytes, or one with K, M, G or T");
+	unit = *at ? strchr(units, *at) : NULL;
+	if (*at && (!unit || at[1]))
+		die_usage("--mem: unknown unit \"%s\"", at);
+	if (unit)
+		shift = 10 * (int)(unit - units + 1);
+	if (n > (uint64_t)INT64_MAX >> shift)
+		die_usage("--mem: %s is too much", text);
+	json_object_set_new(s->task, "memory", json_integer((json_int_t)(n << shift)));
+}
+
+/* As of srun: minutes, minutes:seconds, hours:minutes:seconds. */
+static void set_time(struct submission *s, const char *text)
+{
+	unsigned a, b, c;
+	char rest;
+	long long seconds;
+
+	if (sscanf(text, "%u:%u:%u%c", &a, &b, &c, &rest) == 3)
+		seconds = a * 3600LL + b * 60 + c;
+	else if (sscanf(text, "%u:%u%c", &a, &b, &rest) == 2)
+		seconds = a * 60LL + b;
+	else if (sscanf(text, "%u%c", &a, &rest) == 1)
+		seconds = a * 60LL;
+	else
+		die_usage("--time is MINUTES, MINUTES:SECONDS or HOURS:MINUTES:SECONDS");
+	json_object_set_new(s->task, "time", json_integer(seconds));
+}
+
+static void set_counter(struct submission *s, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	json_t *counters = json_object_get(s->task, "counters");
+	uint32_t n;
+	char *name;
+
+	if (!equals || !decimal_u32(equals + 1, 0, INT32_MAX, &n))
+		die_usage("--counter is NAME=NUMBER");
+	if (!counters) {
+		counters = json_object();
+		json_object_set_new(s->task, "counters", counters);
+	}
+	name = strndup(text, (size_t)(equals - text));
+	json_object_set_new(counters, name ? name : "", json_integer(n));
+	free(name);
+}
+
+static char *absolute(const char *path)
+{
+	char cwd[DVM_TEXT_MAX], *out;
+
+	if (*path == '/')
+		return strdup(path);
+	if (!getcwd(cwd, sizeof(cwd)) || asprintf(&out, "%s/%s", cwd, path) < 0)
+		die("the working directory has no name: %s", strerror(errno));
+	return out;
+}
+
+/* A typing error would be a wrong name of a file. */
+static void check_output(const char *path)
+{
+	for (const char *at = strchr(path, '%'); at; at = strchr(at + 2, '%'))
+		if (!at[1] || !strchr("tri%", at[1]))
+			die_usage("--output: what is %%%c? There are %%t, the task; %%r, the rank; %%i, how often it was started before; %%%%, a per cent sign",
+				  at[1] ? at[1] : ' ');
+}
+
+/* The directories before the first of them that has a task's own name. */
+static void make_directories(const char *path)
+{
+	char *copy = strdup(path);
+	size_t fixed = strcspn(path, "%{");
+
+	for (size_t i = 1; copy && i < fixed && copy[i]; i++) {
+		if (copy[i] != '/')
+			continue;
+		copy[i] = '\0';
+		if (mkdir(copy, 0777) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+			die("--output: cannot make %s: %s", copy, strerror(errno));
+		copy[i] = '/';
+	}
+	free(copy);
+}
+
+static void set_output(struct submission *s, const char *path)
+{
+	char *whole = absolute(path);
+
+	check_output(path);
+	make_directories(whole);
+	if (json_object_set_new(s->task, "path", json_string(whole)))
+		die_usage("--output: %s is no UTF-8 text", path);
+	json_object_set_new(s->task, "output", json_string("file"));
+	free(whole);
+}
+
+static const struct option long_options[] = {
+	{ "ranks", required_argument, NULL, 'n' },
+	{ "ntasks", required_argument, NULL, 'n' },
+	{ "cores", required_argument, NULL, 'c' },
+	{ "gpus", required_argument, NULL, 'g' },
+	{ "nodes", required_argument, NULL, 'N' },
+	{ "per-node", required_argument, NULL, 'p' },
+	{ "exclusive", no_argument, NULL, 'x' },
+	{ "pmi", no_argument, NULL, 'i' },
+	{ "mem", required_argument, NULL, 'm' },
+	{ "counter", required_argument, NULL, 'C' },
+	{ "time", required_argument, NULL, 't' },
+	{ "retries", required_argument, NULL, 'r' },
+	{ "priority", required_argument, NULL, 'P' },
+	{ "name", required_argument, NULL, 'J' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "no-output", no_argument, NULL, 'O' },
+	{ "dvm", required_argument, NULL, 'd' },
+	{ "wait", no_argument, NULL, 'w' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "json", required_argument, NULL, 'j' },
+	{ "each-line", required_argument, NULL, 'l' },
+	{ "array", required_argument, NULL, 'a' },
+	{ "report", required_argument, NULL, 'R' },
+	{ "journal", required_argument, NULL, 'D' },
+	{ "local", required_argument, NULL, 'L' },
+	{ "orphan", required_argument, NULL, 'W' },
+	{ "take-over", no_argument, NULL, 'T' },
+	{ "again", no_argument, NULL, 'A' },
+	{ "retry-failed", no_argument, NULL, 'F' },
+	{ "print", no_argument, NULL, 'p' + 256 },
+	{ 0 },
+};
+
+static void take_option(struct submission *s, char **argv, int option, const char *value)
+{
+	switch (option) {
+	case 'n': set_number(s, "ranks", value); break;
+	case 'c': set_number(s, "cores", value); break;
+	case 'g': set_number(s, "gpus", value); break;
+	case 'N': set_number(s, "nodes", value); break;
+	case 'p': set_number(s, "per_node", value); break;
+	case 'r': set_number(s, "retries", value); break;
+	case 'P': set_number(s, "priority", value); break;
+	case 'x': json_object_set_new(s->task, "exclusive", json_true()); break;
+	case 'i': json_object_set_new(s->task, "pmi", json_true()); break;
+	case 'm': set_memory(s, value); break;
+	case 'C': set_counter(s, value); break;
+	case 't': set_time(s, value); break;
+	case 'J':
+		if (json_object_set_new(s->task, "name", json_string(value)))
+			die_usage("--name: %s is no UTF-8 text", value);
+		break;
+	case 'o': set_output(s, value); break;
+	case 'O': json_object_set_new(s->task, "output", json_string("none")); break;
+	case 'd': s->dvm = value; break;
+	case 'w': s->wait = true; break;
+	case 'q': s->quiet = true; break;
+	case 'j': s->json = value; break;
+	case 'l': s->lines = value; break;
+	case 'a': s->array = value; break;
+	case 'R': s->report = value; break;
+	case 'D': s->journal = value; break;
+	case 'L': s->local = value; break;
+	case 'W': s->orphan = value; break;
+	case 'T': s->take_over = true; break;
+	case 'A': s->again = true; break;
+	case 'F': s->retry_failed = true; break;
+	case 'p' + 256: s->results.print = true; break;
+	default: die_option(argv, option);
+	}
+}
+
+void task_options_take(struct submission *s, int argc, char **argv)
+{
+	int option;
+
+	s->task = json_object();
+	s->tasks = json_array();
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:n:c:g:N:J:o:t:", long_options,
+				     NULL)) != -1)
+		take_option(s, argv, option, optarg);
+}
+
+bool task_options_any_batch(const struct submission *s)
+{
+	return s->journal || s->local || s->orphan || s->take_over || s->again ||
+	       s->retry_failed;
+}
+
+void task_options_refuse_batch(const struct submission *s)
+{
+	if (task_options_any_batch(s))
+		die_usage("--journal, --local, --orphan, --take-over, --again and --retry-failed are options of up and batch");
+}
+
