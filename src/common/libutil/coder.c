@@ -128,6 +128,22 @@ void code_limited(struct coder *c, const void **at, size_t *len, size_t max)
 		c->rc = pack_bytes(c->out, *at, *len);
 }
 
+void code_clean(struct coder *c, char *text, size_t size)
+{
+	size_t len = c->out ? strlen(text) : 0;
+	const void *at = text;
+
+	code_limited(c, &at, &len, size - 1);
+	if (c->out)
+		return;
+	for (size_t i = 0; i < len; i++) {
+		char byte = ((const char *)at)[i];
+
+		text[i] = byte >= ' ' && byte <= '~' ? byte : '?';
+	}
+	text[len] = '\0';
+}
+
 void code_bytes(struct coder *c, const void **at, size_t *len)
 {
 	code_limited(c, at, len, CODER_BYTES_MAX);
@@ -147,6 +163,12 @@ void code_text(struct coder *c, const char **text)
 	*text = at;
 }
 
+void code_u32s(struct coder *c, uint32_t *numbers, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		code_u32(c, &numbers[i]);
+}
+
 void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count)
 {
 	if (!count)
@@ -157,8 +179,8 @@ void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count)
 	}
 	if (!c->out && !(*numbers = calloc(count + 1, sizeof(**numbers))))
 		c->rc = -ENOMEM;
-	for (uint32_t i = 0; i < count && !c->rc; i++)
-		code_u32(c, &(*numbers)[i]);
+	else
+		code_u32s(c, *numbers, count);
 }
 
 void code_numbers_if(struct coder *c, uint32_t **numbers, uint32_t count)

@@ -62,10 +62,17 @@ void code_port(struct coder *c, uint16_t *v);
 void code_raw(struct coder *c, void *at, size_t len);
 /* Reading fails over `max`. Bytes that are read point into the input. */
 void code_limited(struct coder *c, const void **at, size_t *len, size_t max);
+/*
+ * Text without its NUL in an array of `size` bytes. It may reach a terminal, which it must
+ * not steer: of what is read, bytes that are not printable ASCII become '?'.
+ */
+void code_clean(struct coder *c, char *text, size_t size);
 /* Bytes that are read point into the input; NULL when there are none. */
 void code_bytes(struct coder *c, const void **at, size_t *len);
 /* As above, with its NUL; NULL is no byte. */
 void code_text(struct coder *c, const char **text);
+/* An array of as many numbers as both sides know. */
+void code_u32s(struct coder *c, uint32_t *numbers, uint32_t count);
 /* `count` is read before. An array that is made for it is the caller's. */
 void code_numbers(struct coder *c, uint32_t **numbers, uint32_t count);
 /* As above, where the array may not be there. */
