@@ -55,17 +55,11 @@ static void code_address(struct coder *c, struct sockaddr_storage *addr)
 /* The copy in the input is overwritten. */
 static void code_secret(struct coder *c, struct secret *s)
 {
-	const void *at;
+	const void *at = c->in.at;
 
-	if (c->out) {
-		c->rc = c->rc ? c->rc : buf_append(c->out, s, sizeof(*s));
-		return;
-	}
-	at = unpack_raw(&c->in, sizeof(*s));
-	if (!at)
-		return;
-	memcpy(s, at, sizeof(*s));
-	explicit_bzero((void *)at, sizeof(*s));
+	code_raw(c, s, sizeof(*s));
+	if (!c->out && cursor_ok(&c->in))
+		explicit_bzero((void *)at, sizeof(*s));
 }
 
 static void code_options(struct coder *c, struct agent_options *o)
@@ -111,11 +105,7 @@ static void code_options(struct coder *c, struct agent_options *o)
 
 static void code_known(struct coder *c, struct setup *s)
 {
-	code_u32(c, &s->nknown);
-	if (!c->out && s->nknown > cursor_left(&c->in) / sizeof(uint32_t)) {
-		c->in.failed = true;
-		return;
-	}
+	code_count(c, &s->nknown, UINT32_MAX, sizeof(uint32_t));
 	if (!c->out && !(s->known = calloc(s->nknown + 1, sizeof(*s->known))))
 		c->rc = -ENOMEM;
 	for (uint32_t i = 0; i < s->nknown && !c->rc; i++) {

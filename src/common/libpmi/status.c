@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libpmi/control.h"
-#include "libutil/pack.h"
+#include "libutil/coder.h"
 
 #define RUN_BYTES (4 + 4 + 1 + 1 + 4 * COLL_KINDS)
 #define LINK_BYTES (4 + 1 + 1 + 8)
@@ -35,35 +35,35 @@ void status_add_rank(struct node_status *n, const struct status_run *rank)
 		n->runs[n->nruns++] = *rank;
 }
 
-static int pack_counts(struct buf *b, const uint32_t counts[COLL_KINDS])
+static void code_run(struct coder *c, struct status_run *r)
 {
-	int rc = 0;
-
-	for (int k = 0; !rc && k < COLL_KINDS; k++)
-		rc = pack_u32(b, counts[k]);
-	return rc;
+	code_u32(c, &r->first);
+	code_u32(c, &r->last);
+	CODE_ENUM(c, &r->phase, STATUS_PHASES);
+	code_flag(c, &r->stopped);
+	code_u32s(c, r->entered, COLL_KINDS);
+	CODE_CHECK(c, r->last >= r->first);
 }
 
-static int pack_run(struct buf *b, const struct status_run *r)
+/* All but the links and `wait`. */
+static void code_status(struct coder *c, struct node_status *n)
 {
-	int rc = pack_u32(b, r->first);
-
-	rc = rc ? rc : pack_u32(b, r->last);
-	rc = rc ? rc : pack_u8(b, r->phase);
-	rc = rc ? rc : pack_u8(b, r->stopped);
-	return rc ? rc : pack_counts(b, r->entered);
+	code_u32(c, &n->age_ms);
+	code_u32(c, &n->requests);
+	code_u32s(c, n->ended, COLL_KINDS);
+	code_count(c, &n->nruns, STATUS_RUNS_MAX, RUN_BYTES);
+	if (!c->out && !(n->runs = calloc(n->nruns + 1, sizeof(*n->runs))))
+		c->rc = -ENOMEM;
+	for (uint32_t i = 0; !c->rc && i < n->nruns; i++)
+		code_run(c, &n->runs[i]);
 }
 
 int status_pack(struct buf *b, const struct node_status *n)
 {
-	int rc = pack_u32(b, n->age_ms);
+	struct coder c = { .out = b };
 
-	rc = rc ? rc : pack_u32(b, n->requests);
-	rc = rc ? rc : pack_counts(b, n->ended);
-	rc = rc ? rc : pack_u32(b, n->nruns);
-	for (uint32_t i = 0; !rc && i < n->nruns; i++)
-		rc = pack_run(b, &n->runs[i]);
-	return rc;
+	code_status(&c, (struct node_status *)n);
+	return c.rc;
 }
 
 int status_pack_link(struct buf *b, uint32_t position, bool is_parent,
@@ -74,33 +74,6 @@ int status_pack_link(struct buf *b, uint32_t position, bool is_parent,
 	rc = rc ? rc : pack_u8(b, is_parent);
 	rc = rc ? rc : pack_u8(b, link);
 	return rc ? rc : pack_u64(b, queued);
-}
-
-static void unpack_counts(struct cursor *c, uint32_t counts[COLL_KINDS])
-{
-	for (int k = 0; k < COLL_KINDS; k++)
-		counts[k] = unpack_u32(c);
-}
-
-static void unpack_run(struct cursor *c, struct status_run *r)
-{
-	r->first = unpack_u32(c);
-	r->last = unpack_u32(c);
-	r->phase = unpack_u8(c);
-	r->stopped = unpack_u8(c);
-	unpack_counts(c, r->entered);
-	if (r->phase >= STATUS_PHASES || r->last < r->first)
-		c->failed = true;
-}
-
-/* How many things follow, that are really there. */
-static uint32_t unpack_count(struct cursor *c, uint32_t max, size_t bytes)
-{
-	uint32_t count = unpack_u32(c);
-
-	if (count > max || count > cursor_left(c) / bytes)
-		c->failed = true;
-	return c->failed ? 0 : count;
 }
 
 /* Malloc'ed; NULL: it is none, or there is no memory. */
@@ -117,26 +90,22 @@ static char *unpack_text(struct cursor *c)
 
 int status_unpack(const void *data, size_t len, struct node_status *n)
 {
-	struct cursor c;
+	struct coder c = { .out = NULL };
+	uint32_t links;
 
-	cursor_init(&c, data, len);
-	n->age_ms = unpack_u32(&c);
-	n->requests = unpack_u32(&c);
-	unpack_counts(&c, n->ended);
-	n->nruns = unpack_count(&c, STATUS_RUNS_MAX, RUN_BYTES);
-	n->runs = calloc(n->nruns + 1, sizeof(*n->runs));
-	if (!n->runs)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n->nruns; i++)
-		unpack_run(&c, &n->runs[i]);
-	unpack_raw(&c, LINK_BYTES *
-			       unpack_count(&c, STATUS_LINKS_MAX, LINK_BYTES));
-	n->wait = cursor_left(&c) ? unpack_text(&c) : NULL;
-	if (cursor_done(&c))
-		return 0;
-	free(n->runs);
-	free(n->wait);
-	return -EPROTO;
+	cursor_init(&c.in, data, len);
+	code_status(&c, n);
+	if (c.rc)
+		return c.rc;
+	code_count(&c, &links, STATUS_LINKS_MAX, LINK_BYTES);
+	unpack_raw(&c.in, LINK_BYTES * links);
+	n->wait = cursor_left(&c.in) ? unpack_text(&c.in) : NULL;
+	c.rc = coder_end(&c);
+	if (c.rc) {
+		free(n->runs);
+		free(n->wait);
+	}
+	return c.rc;
 }
 
 /* ---- the step ---- */

@@ -163,6 +163,14 @@ void code_text(struct coder *c, const char **text)
 	*text = at;
 }
 
+void code_count(struct coder *c, uint32_t *count, uint32_t max, size_t bytes)
+{
+	code_u32(c, count);
+	CODE_CHECK(c, *count <= max && *count <= cursor_left(&c->in) / bytes);
+	if (!c->out && !cursor_ok(&c->in))
+		*count = 0;
+}
+
 void code_u32s(struct coder *c, uint32_t *numbers, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)

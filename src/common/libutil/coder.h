@@ -71,6 +71,11 @@ void code_clean(struct coder *c, char *text, size_t size);
 void code_bytes(struct coder *c, const void **at, size_t *len);
 /* As above, with its NUL; NULL is no byte. */
 void code_text(struct coder *c, const char **text);
+/*
+ * How many things follow. Reading fails over `max`, and where there are fewer than `bytes`
+ * bytes for each; 0 then.
+ */
+void code_count(struct coder *c, uint32_t *count, uint32_t max, size_t bytes);
 /* An array of as many numbers as both sides know. */
 void code_u32s(struct coder *c, uint32_t *numbers, uint32_t count);
 /* `count` is read before. An array that is made for it is the caller's. */
