@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/coder.h"
+
 void control_printable(char *text)
 {
 	for (; *text; text++)
@@ -21,49 +23,48 @@ bool control_has_reply(enum control_type type)
 	return type <= CONTROL_NAMES;
 }
 
-int control_pack(struct buf *b, const struct control_msg *msg)
-{
-	size_t start = b->len;
-	int rc;
-
-	if ((msg->name && strlen(msg->name) > CONTROL_TEXT_MAX) ||
-	    (msg->text && strlen(msg->text) > CONTROL_TEXT_MAX) ||
-	    msg->body_len > CONTROL_BODY_MAX)
-		return -EMSGSIZE;
-	rc = pack_u8(b, msg->type);
-	if (!rc)
-		rc = pack_u32(b, msg->origin);
-	if (!rc)
-		rc = pack_u32(b, msg->id);
-	if (!rc)
-		rc = pack_u32(b, msg->rank);
-	if (!rc)
-		rc = pack_u32(b, msg->code);
-	if (!rc)
-		rc = pack_str(b, msg->name);
-	if (!rc)
-		rc = pack_str(b, msg->text);
-	if (!rc)
-		rc = pack_bytes(b, msg->body, msg->body_len);
-	if (rc)
-		b->len = start;
-	return rc;
-}
-
-/* A text inside the input, not yet copied. */
+/* A text inside a message or the input, without a NUL. */
 struct text {
-	const char *data;
+	const void *data;
 	size_t len;
 };
 
-static struct text unpack_text(struct cursor *c)
+static struct text text_of(const char *text)
 {
-	struct text t;
+	return (struct text){ text, text ? strlen(text) : 0 };
+}
 
-	t.data = unpack_bytes(c, CONTROL_TEXT_MAX, &t.len);
-	if (t.len && memchr(t.data, '\0', t.len))
-		c->failed = true;
-	return t;
+static void code_line(struct coder *c, struct text *t)
+{
+	code_limited(c, &t->data, &t->len, CONTROL_TEXT_MAX);
+	CODE_CHECK(c, !t->len || !memchr(t->data, '\0', t->len));
+}
+
+/* Its own texts are not touched. */
+static void code_msg(struct coder *c, struct control_msg *msg, struct text *name,
+		     struct text *text)
+{
+	CODE_ENUM(c, &msg->type, CONTROL_TYPES);
+	code_u32(c, &msg->origin);
+	code_u32(c, &msg->id);
+	code_u32(c, &msg->rank);
+	code_i32(c, &msg->code);
+	code_line(c, name);
+	code_line(c, text);
+	code_limited(c, &msg->body, &msg->body_len, CONTROL_BODY_MAX);
+}
+
+int control_pack(struct buf *b, const struct control_msg *msg)
+{
+	struct text name = text_of(msg->name), text = text_of(msg->text);
+	struct coder c = { .out = b };
+	size_t start = b->len;
+
+	if (name.len > CONTROL_TEXT_MAX || text.len > CONTROL_TEXT_MAX ||
+	    msg->body_len > CONTROL_BODY_MAX)
+		return -EMSGSIZE;
+	code_msg(&c, (struct control_msg *)msg, &name, &text);
+	return coder_wrote(&c, start);
 }
 
 static char *copy_text(struct text t)
@@ -71,22 +72,14 @@ static char *copy_text(struct text t)
 	return strndup(t.data, t.len);
 }
 
-/* All but the two texts, which are not yet copied. */
 static int unpack(const void *data, size_t len, struct control_msg *msg,
 		  struct text *name, struct text *text)
 {
-	struct cursor c;
+	struct coder c = { .out = NULL };
 
-	cursor_init(&c, data, len);
-	msg->type = unpack_u8(&c);
-	msg->origin = unpack_u32(&c);
-	msg->id = unpack_u32(&c);
-	msg->rank = unpack_u32(&c);
-	msg->code = unpack_u32(&c);
-	*name = unpack_text(&c);
-	*text = unpack_text(&c);
-	msg->body = unpack_bytes(&c, CONTROL_BODY_MAX, &msg->body_len);
-	return cursor_done(&c) && msg->type < CONTROL_TYPES ? 0 : -EPROTO;
+	cursor_init(&c.in, data, len);
+	code_msg(&c, msg, name, text);
+	return coder_end(&c);
 }
 
 int control_text(const void *data, size_t len, char out[CONTROL_TEXT_MAX + 1])
