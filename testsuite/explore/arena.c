@@ -12,7 +12,6 @@
 
 #define UNIT 16                /* bytes */
 #define UNITS (1u << 14)
-#define CLASSES 256            /* free lists, by units of a block */
 #define PLACE ((void *)0x5ea0000000) /* where hardly a number looks like a
                                         pointer; any other place will do */
 
@@ -20,7 +19,6 @@
 struct arena {
 	uint32_t used;            /* units */
 	uint32_t live;            /* blocks */
-	uint32_t free[CLASSES];   /* first unit + 1 of a free block; 0: none */
 	uint32_t owner[UNITS];    /* first unit + 1 of its block; 0: free */
 	uint32_t size[UNITS];     /* of the block that begins here, in units */
 	unsigned char bytes[UNITS][UNIT] __attribute__((aligned(UNIT)));
@@ -28,7 +26,6 @@ struct arena {
 
 struct snapshot {
 	uint32_t used, live;
-	uint32_t free[CLASSES];
 	unsigned char rest[]; /* owner, size, bytes */
 };
 
@@ -65,7 +62,6 @@ void arena_on(bool yes)
 
 void arena_clear(void)
 {
-	memset(arena->free, 0, sizeof(arena->free));
 	arena->used = 0;
 	arena->live = 0;
 }
@@ -89,18 +85,16 @@ static uint32_t unit_of(const void *p)
 	return ((const unsigned char *)p - arena->bytes[0]) / UNIT;
 }
 
+/*
+ * Freed units are never used again: a stale pointer to them then leads nowhere in every
+ * state, and does not tell two states apart.
+ */
 static uint32_t take(uint32_t units)
 {
-	uint32_t first = units < CLASSES ? arena->free[units] : 0, next;
+	uint32_t first = arena->used;
 
-	if (first) {
-		memcpy(&next, arena->bytes[first - 1], sizeof(next));
-		arena->free[units] = next;
-		return first - 1;
-	}
-	if (units > UNITS - 1 - arena->used)
+	if (units > UNITS - 1 - first)
 		out_of_memory();
-	first = arena->used;
 	arena->used += units;
 	return first;
 }
@@ -128,10 +122,6 @@ static void block_free(void *p)
 	for (uint32_t i = 0; i < units; i++)
 		arena->owner[first + i] = 0;
 	arena->live--;
-	if (units >= CLASSES)
-		return;
-	memcpy(p, &arena->free[units], sizeof(uint32_t));
-	arena->free[units] = first + 1;
 }
 
 void *__wrap_malloc(size_t size)
@@ -179,7 +169,6 @@ struct snapshot *arena_save(void)
 		out_of_memory();
 	s->used = arena->used;
 	s->live = arena->live;
-	memcpy(s->free, arena->free, sizeof(s->free));
 	memcpy(s->rest, arena->owner, table);
 	memcpy(s->rest + table, arena->size, table);
 	memcpy(s->rest + 2 * table, arena->bytes, n * UNIT);
@@ -192,7 +181,6 @@ void arena_restore(const struct snapshot *s)
 
 	arena->used = s->used;
 	arena->live = s->live;
-	memcpy(arena->free, s->free, sizeof(s->free));
 	memcpy(arena->owner, s->rest, table);
 	memcpy(arena->size, s->rest + table, table);
 	memcpy(arena->bytes, s->rest + 2 * table, n * UNIT);
