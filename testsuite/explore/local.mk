@@ -7,13 +7,12 @@ TESTS += testsuite/explore/explore-test.sh
 testsuite_explore_explore_SOURCES = testsuite/explore/explore.c \
 	testsuite/explore/arena.c testsuite/explore/arena.h \
 	testsuite/explore/world.c testsuite/explore/world.h \
-	testsuite/explore/world_end.c testsuite/explore/world_ops.c \
-	testsuite/explore/world_private.h testsuite/explore/world_program.c
-testsuite_explore_explore_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
+	testsuite/explore/world_end.c testsuite/explore/world_private.h
+testsuite_explore_explore_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(srcdir)/testsuite
 testsuite_explore_explore_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS)
 testsuite_explore_explore_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc \
 	-Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
-testsuite_explore_explore_LDADD = libcoll.la libutil.la
+testsuite_explore_explore_LDADD = $(UNIT_LIBS_BED)
 
 explore: testsuite/explore/explore
 	$(AM_V_at)testsuite/explore/explore --all

@@ -5,24 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- life ---- */
+/* ---- its program ---- */
 
-static struct layout *make_layout(const struct scenario *s)
+uint32_t subset_of(char c)
 {
-	uint32_t counts[WORLD_NODES] = { 0 };
-	uint32_t ranks[WORLD_NODES][WORLD_RANKS];
-	const uint32_t *lists[WORLD_NODES];
-	struct layout *l = NULL;
+	return c == 'e' ? 0 : c == 'u' ? 1 : SUBSETS;
+}
 
-	for (uint32_t p = 0; p < s->nodes; p++)
-		lists[p] = ranks[p];
-	for (uint32_t r = 0; r < s->ranks; r++) {
-		uint32_t p = r * s->nodes / s->ranks;
+static bool is_fetch(char c)
+{
+	return c == 'x';
+}
 
-		ranks[p][counts[p]++] = r;
-	}
-	layout_create(&l, s->nodes, s->ranks, counts, lists);
-	return l;
+bool is_of_all(char c)
+{
+	return !is_fetch(c) && subset_of(c) == SUBSETS;
+}
+
+enum coll_kind kind_of(char c)
+{
+	return c == 'f' ? COLL_FENCE : c == 'g' ? COLL_GATHER : COLL_RING;
+}
+
+static bool is_member(const struct world *w, uint32_t subset, uint32_t rank)
+{
+	return subset == 0 ? rank % 2 == 0 : rank >= w->s->ranks / 2;
 }
 
 /* To what it enters next. */
@@ -35,88 +42,76 @@ static void skip(struct world *w, uint32_t rank)
 		subset = subset_of(w->s->program[++*next]);
 }
 
-struct world *world_new(const struct scenario *s, uint32_t deaf,
-			broken_fn *broken)
+/* ---- life ---- */
+
+static void make_groups(struct world *w)
 {
+	for (uint32_t subset = 0; subset < SUBSETS; subset++) {
+		uint32_t ranks[WORLD_RANKS], n = 0;
+
+		for (uint32_t r = 0; r < w->s->ranks; r++)
+			if (is_member(w, subset, r))
+				ranks[n++] = r;
+		bed_group(w->bed, ranks, n);
+	}
+}
+
+struct world *world_new(const struct scenario *s, uint32_t deaf, broken_fn *broken)
+{
+	static struct bed_record record; /* no part of a state */
 	struct world *w = calloc(1, sizeof(*w));
-	struct coll_options options = {
-		.tree_width = s->width,
-		.piece = s->piece,
-	};
+	bool subsets = strpbrk(s->program, "eu") != NULL;
 
 	w->s = s;
-	w->deaf = deaf;
-	w->broken = broken;
-	w->layout = make_layout(s);
-	for (uint32_t p = 0; p < s->nodes; p++) {
-		struct node *n = &w->nodes[p];
-		uint32_t parent;
-
-		n->world = w;
-		n->position = p;
-		must(w, !coll_create(&n->coll, w->layout, p, &options, &world_ops, n),
-		     "a node could not be created");
-		parent = coll_place(n->coll)->parent;
-		if (parent != TREE_NONE)
-			make_link(w, p, parent);
-	}
-	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
-		w->links[i].from = i / WORLD_NODES;
-		w->links[i].to = i % WORLD_NODES;
-	}
+	w->bed = bed_new(&(struct bed_options){
+		.nodes = s->nodes, .ranks = s->ranks, .width = s->width,
+		.piece = s->piece, .seq_max = WORLD_SEQ,
+		.fetches_max = strchr(s->program, 'x') ? WORLD_SEQ * s->ranks : 0,
+		.groups_max = subsets ? SUBSETS : 0, .is_deaf = deaf < s->nodes,
+		.deaf = deaf, .broken = broken, .record = &record,
+	});
+	if (subsets)
+		make_groups(w);
 	for (uint32_t r = 0; r < s->ranks; r++)
 		skip(w, r);
 	return w;
 }
 
-static void empty(struct link *l)
-{
-	while (l->head) {
-		struct frame *next = l->head->next;
-
-		free(l->head);
-		l->head = next;
-	}
-	l->tail = NULL;
-}
-
 void world_free(struct world *w)
 {
-	for (uint32_t p = 0; p < w->s->nodes; p++)
-		coll_destroy(w->nodes[p].coll);
-	for (uint32_t i = 0; i < WORLD_LINKS; i++)
-		empty(&w->links[i]);
-	layout_destroy(w->layout);
+	bed_free(w->bed);
 	free(w);
 }
 
 /* ---- what may happen ---- */
 
-uint32_t unfinished(const struct world *w, const struct rank *r)
+static bool waits_in(const struct bed *b, uint32_t group, uint32_t rank, uint32_t seq)
 {
-	uint32_t n = 0;
+	uint32_t i = bed_group_index(&b->groups[group], rank);
 
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		for (uint32_t seq = 0; seq < WORLD_SEQ; seq++)
-			n += r->outcome[kind][seq] == WAITING;
-	for (uint32_t i = 0; i < r->fetches; i++)
-		n += r->fetched[i] == WAITING;
-	for (uint32_t i = 0; i < SUBSETS * WORLD_SEQ; i++)
-		n += r->in[i / WORLD_SEQ].outcome[i % WORLD_SEQ] == WAITING;
-	return n;
+	return i < b->groups[group].count && b->groups[group].outcome[i][seq] == BED_WAITING;
 }
 
-bool alive(const struct world *w, uint32_t position)
+uint32_t unfinished(const struct world *w, uint32_t rank)
 {
-	return w->nodes[position].coll != NULL;
+	const struct bed *b = w->bed;
+	uint32_t n = 0;
+
+	for (uint32_t seq = 0; seq < WORLD_SEQ; seq++) {
+		for (int kind = 0; kind < COLL_KINDS; kind++)
+			n += bed_outcome(b, kind, rank, seq) == BED_WAITING;
+		for (uint32_t g = 0; g < b->ngroups; g++)
+			n += waits_in(b, g, rank, seq);
+	}
+	for (uint32_t i = 0; i < w->ranks[rank].fetches; i++)
+		n += b->fetches[i * w->s->ranks + rank].outcome == BED_WAITING;
+	return n;
 }
 
 static bool may_enter(const struct world *w, uint32_t rank)
 {
-	const struct rank *r = &w->ranks[rank];
-
-	return !r->gone && w->s->program[r->next] &&
-	       unfinished(w, r) < w->s->window;
+	return !w->bed->gone[rank] && w->s->program[w->ranks[rank].next] &&
+	       unfinished(w, rank) < w->s->window;
 }
 
 static uint32_t add(struct event *out, uint32_t n, enum event_type type,
@@ -128,201 +123,123 @@ static uint32_t add(struct event *out, uint32_t n, enum event_type type,
 	return n + 1;
 }
 
+static uint32_t number_of(const struct bed_link *l)
+{
+	return l->from * WORLD_NODES + l->to;
+}
+
 static uint32_t add_faults(const struct world *w, struct event *out, uint32_t n)
 {
 	for (uint32_t r = 0; w->s->rank_dies && r < w->s->ranks; r++)
 		n = add(out, n, EVENT_RANK_DIES, r);
 	for (uint32_t p = 0; w->s->node_dies && p < w->s->nodes; p++)
 		n = add(out, n, EVENT_NODE_DIES, p);
-	for (uint32_t i = 0; w->s->link_breaks && i < WORLD_LINKS; i++)
-		if (w->links[i].made && w->links[i].from > w->links[i].to)
-			n = add(out, n, EVENT_LINK_BREAKS, i);
+	for (uint32_t p = 1; w->s->link_breaks && p < w->s->nodes; p++)
+		n = add(out, n, EVENT_LINK_BREAKS, number_of(&w->bed->links[2 * p]));
 	return n;
+}
+
+/* The first question to a host of the node. */
+static uint32_t first_asked(const struct bed *b, uint32_t position)
+{
+	uint32_t i = 0;
+
+	while (i < b->nasked && b->asked[i].position != position)
+		i++;
+	return i;
 }
 
 uint32_t world_events(const struct world *w, struct event out[WORLD_EVENTS])
 {
+	const struct bed *b = w->bed;
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < w->s->ranks; r++)
 		if (may_enter(w, r))
 			n = add(out, n, EVENT_ENTER, r);
 	for (uint32_t p = 0; p < w->s->nodes; p++)
-		if (alive(w, p) && w->nodes[p].nasked)
+		if (b->nodes[p].coll && first_asked(b, p) < b->nasked)
 			n = add(out, n, EVENT_ANSWER, p);
-	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
-		const struct link *l = &w->links[i];
+	for (uint32_t i = 2; i < b->nlinks; i++) { /* the root has no parent */
+		const struct bed_link *l = &b->links[i];
 
-		if (!l->made || !alive(w, l->to))
+		if (!b->nodes[l->to].coll)
 			continue;
 		if (l->head)
-			n = add(out, n, EVENT_DELIVER, i);
+			n = add(out, n, EVENT_DELIVER, number_of(l));
 		if (l->dead && !l->detected)
-			n = add(out, n, EVENT_DETECT, i);
+			n = add(out, n, EVENT_DETECT, number_of(l));
 	}
 	return w->fault ? n : add_faults(w, out, n);
 }
 
 /* ---- events ---- */
 
-static struct coll *coll_of(struct world *w, uint32_t rank, uint32_t *slot)
-{
-	uint32_t p = layout_rank_position(w->layout, rank), count;
-	const uint32_t *ranks = layout_ranks_at(w->layout, p, &count);
-
-	for (*slot = 0; ranks[*slot] != rank;)
-		++*slot;
-	return w->nodes[p].coll;
-}
-
+/* The owner is the rank that is half of them away. */
 static void fetch(struct world *w, uint32_t rank)
 {
-	struct rank *r = &w->ranks[rank];
-	const struct coll_fetch what = { .rank = owner_for(w, rank) };
-	uint32_t slot, i = r->fetches++;
+	uint32_t i = w->ranks[rank].fetches++, n = w->s->ranks;
 
-	r->next++;
-	r->fetched[i] = WAITING;
-	must(w, !coll_fetch(coll_of(w, rank, &slot), &what,
-			    i * WORLD_RANKS + rank), "a rank may not fetch");
-}
-
-/* It may have ended for another reason. */
-static void answer(struct world *w, struct node *n)
-{
-	struct asked a = n->asked[0];
-	struct coll_fetched end = { .status = COLL_FETCH_FOUND };
-	char text[VALUE_MAX];
-
-	n->nasked--;
-	memmove(n->asked, n->asked + 1, n->nasked * sizeof(a));
-	n->asked[n->nasked] = (struct asked){ 0 };
-	value_of(text, 0, a.rank, 0);
-	end.value = payload_copy(text, strlen(text));
-	(void)coll_fetch_answer(n->coll, a.token, &end);
-	payload_unref(end.value);
-}
-
-static void enter_subset(struct world *w, uint32_t rank, uint32_t subset)
-{
-	struct rank *r = &w->ranks[rank];
-	uint32_t ranks[WORLD_RANKS], slot, seq = r->in[subset].entered++;
-	const struct coll_subset_name name = {
-		.ranks = ranks, .count = members_of(w, subset, ranks),
-	};
-	char text[VALUE_MAX];
-	struct payload *value;
-	struct coll *c = coll_of(w, rank, &slot);
-
-	r->next++;
-	r->in[subset].outcome[seq] = WAITING;
-	value_of(text, COLL_FENCE, rank, seq);
-	value = payload_copy(text, strlen(text));
-	must(w, !coll_enter_subset(c, slot, &name, value,
-				   subset * WORLD_SEQ + seq),
-	     "a rank may not enter a collective of a subset");
-	payload_unref(value);
-}
-
-static void enter(struct world *w, uint32_t rank)
-{
-	struct rank *r = &w->ranks[rank];
-	enum coll_kind kind = kind_of(w->s->program[r->next]);
-	uint32_t slot, seq, got = 0;
-	struct coll *c = coll_of(w, rank, &slot);
-	char text[VALUE_MAX];
-	struct payload *value;
-	int rc;
-
-	r->next++;
-	seq = coll_entered(c, kind, slot);
-	r->outcome[kind][seq] = WAITING;
-	value_of(text, kind, rank, seq);
-	value = payload_copy(text, strlen(text));
-	if (kind == COLL_RING)
-		rc = coll_enter_ring(c, slot, 1, value, value, &got);
-	else
-		rc = coll_enter(c, kind, slot, value, &got);
-	payload_unref(value);
-	must(w, !rc && got == seq, "a rank may not enter");
-}
-
-static void deliver(struct world *w, struct link *l)
-{
-	struct frame *f = l->head;
-	struct payload *body = NULL;
-	struct coll_msg msg;
-	struct cursor c;
-
-	l->head = f->next;
-	if (!l->head)
-		l->tail = NULL;
-	cursor_init(&c, f->bytes, f->head_len);
-	must(w, !coll_msg_unpack(&c, &msg) && cursor_done(&c),
-	     "a message that cannot be read");
-	if (f->len > f->head_len)
-		body = payload_copy(f->bytes + f->head_len,
-				    f->len - f->head_len);
-	free(f);
-	must(w, !coll_receive(w->nodes[l->to].coll, l->from, &msg, body),
-	     "a neighbour's message was refused");
-	payload_unref(body);
-}
-
-static void detect(struct world *w, struct link *l)
-{
-	empty(l);
-	l->detected = true;
-	coll_link_lost(w->nodes[l->to].coll, l->from, false, WHY);
-}
-
-static void rank_dies(struct world *w, uint32_t rank)
-{
-	uint32_t slot;
-	struct coll *c = coll_of(w, rank, &slot);
-
-	w->ranks[rank].gone = true;
-	coll_rank_gone(c, slot, COLL_OF_ALL, WHY);
-}
-
-/* Messages that the node has sent may still arrive. */
-static void node_dies(struct world *w, uint32_t position)
-{
-	uint32_t count;
-	const uint32_t *ranks = layout_ranks_at(w->layout, position, &count);
-
-	coll_destroy(w->nodes[position].coll);
-	w->nodes[position].coll = NULL;
-	for (uint32_t i = 0; i < count; i++)
-		w->ranks[ranks[i]].gone = true;
-	/* Links that are not made yet will not be. */
-	for (uint32_t i = 0; i < WORLD_LINKS; i++) {
-		struct link *l = &w->links[i];
-
-		if (l->to == position)
-			empty(l);
-		if (l->to == position || l->from == position)
-			l->dead = true;
-	}
+	bed_must(w->bed, !bed_fetch_as(w->bed, i * n + rank,
+				       layout_rank_position(w->bed->layout, rank),
+				       (rank + n / 2) % n), "a rank may not fetch");
 }
 
 /* With what comes next in its program. */
 static void go_on(struct world *w, uint32_t rank)
 {
-	char what = w->s->program[w->ranks[rank].next];
+	char what = w->s->program[w->ranks[rank].next++];
+	uint32_t group = subset_of(what);
 
 	if (is_fetch(what))
 		fetch(w, rank);
 	else if (is_of_all(what))
-		enter(w, rank);
+		bed_must(w->bed, !bed_enter(w->bed, kind_of(what), rank),
+			 "a rank may not enter");
 	else
-		enter_subset(w, rank, subset_of(what));
+		bed_must(w->bed, !bed_enter_group(w->bed, group, bed_group_index(
+				 &w->bed->groups[group], rank)),
+			 "a rank may not enter a collective of a subset");
 	skip(w, rank);
+}
+
+static bool has_failed(const struct bed *b, uint32_t rank)
+{
+	for (int kind = 0; kind < COLL_KINDS; kind++)
+		for (uint32_t seq = 0; seq < WORLD_SEQ; seq++)
+			if (bed_outcome(b, kind, rank, seq) == BED_FAILED)
+				return true;
+	return false;
+}
+
+static void note_subset_failure(struct world *w, uint32_t subset)
+{
+	const struct bed_group *g = &w->bed->groups[subset];
+
+	for (uint32_t i = 0; i < g->count; i++) {
+		uint8_t *at = &w->ranks[g->ranks[i]].subset_failed_at[subset];
+
+		if (!*at && memchr(g->outcome[i], BED_FAILED, g->entered[i]))
+			*at = g->entered[i] + 1;
+	}
+}
+
+static void note_failures(struct world *w)
+{
+	for (uint32_t r = 0; r < w->s->ranks; r++)
+		if (!w->ranks[r].failed_at && has_failed(w->bed, r))
+			w->ranks[r].failed_at = w->ranks[r].next + 1;
+	for (uint32_t g = 0; g < w->bed->ngroups; g++)
+		note_subset_failure(w, g);
+	for (uint32_t i = 0; i < w->bed->o.fetches_max; i++)
+		bed_must(w->bed, w->fault || w->bed->fetches[i].outcome != BED_FAILED,
+			 "a fetch failed without a fault");
 }
 
 void world_apply(struct world *w, struct event e)
 {
-	struct link *l;
+	struct bed *b = w->bed;
+	struct bed_link *l = bed_link(b, e.which / WORLD_NODES, e.which % WORLD_NODES);
 
 	w->fault |= e.type >= EVENT_RANK_DIES;
 	w->broken_off |= e.type > EVENT_RANK_DIES;
@@ -330,24 +247,24 @@ void world_apply(struct world *w, struct event e)
 	case EVENT_ENTER:
 		go_on(w, e.which);
 		break;
-	case EVENT_ANSWER:
-		answer(w, &w->nodes[e.which]);
+	case EVENT_ANSWER: /* it may have ended for another reason */
+		(void)bed_answer(b, first_asked(b, e.which), COLL_FETCH_FOUND);
 		break;
 	case EVENT_DELIVER:
-		deliver(w, &w->links[e.which]);
+		bed_deliver_on(b, l);
 		break;
 	case EVENT_DETECT:
-		detect(w, &w->links[e.which]);
+		bed_detect(b, l);
 		break;
 	case EVENT_RANK_DIES:
-		rank_dies(w, e.which);
+		bed_rank_gone(b, e.which);
 		break;
 	case EVENT_NODE_DIES:
-		node_dies(w, e.which);
+		bed_kill(b, e.which);
 		break;
 	case EVENT_LINK_BREAKS:
-		l = &w->links[e.which];
-		l->dead = link_to(w, l->to, l->from)->dead = true;
+		bed_break(b, l->from);
 		break;
 	}
+	note_failures(w);
 }

@@ -3,17 +3,15 @@
 #include "world_private.h"
 
 /* From the n-th collective of the program on all have failed for this rank. */
-static bool failed_from(const struct world *w, const struct rank *r, uint32_t n)
+static bool failed_from(const struct world *w, uint32_t rank, uint32_t n)
 {
 	uint32_t seq[COLL_KINDS] = { 0 };
 
 	for (uint32_t i = 0; w->s->program[i]; i++) {
 		enum coll_kind kind = kind_of(w->s->program[i]);
-		uint8_t outcome = FAILED;
 
-		if (is_of_all(w->s->program[i]))
-			outcome = r->outcome[kind][seq[kind]++];
-		if (i >= n && outcome != FAILED)
+		if (is_of_all(w->s->program[i]) &&
+		    bed_outcome(w->bed, kind, rank, seq[kind]++) != BED_FAILED && i >= n)
 			return false;
 	}
 	return true;
@@ -25,31 +23,30 @@ static void check_later_ones(const struct world *w)
 	for (uint32_t a = 0; a < w->s->ranks; a++) {
 		const struct rank *r = &w->ranks[a];
 
-		if (r->gone || !r->failed_at)
+		if (w->bed->gone[a] || !r->failed_at)
 			continue;
 		for (uint32_t b = 0; b < w->s->ranks; b++)
-			must(w, w->ranks[b].gone ||
-				failed_from(w, &w->ranks[b], r->failed_at - 1u),
-			     "a later collective succeeded somewhere");
+			bed_must(w->bed, w->bed->gone[b] ||
+				 failed_from(w, b, r->failed_at - 1u),
+				 "a later collective succeeded somewhere");
 	}
 }
 
-static bool is_whole(const struct world *w, uint32_t subset)
+static bool is_whole(const struct world *w, const struct bed_group *g)
 {
-	for (uint32_t r = 0; r < w->s->ranks; r++)
-		if (is_member(w, subset, r) && w->ranks[r].gone)
+	for (uint32_t i = 0; i < g->count; i++)
+		if (w->bed->gone[g->ranks[i]])
 			return false;
 	return !w->broken_off;
 }
 
 /* From the n-th of a subset on all have failed for each member. */
-static bool subset_failed_from(const struct world *w, uint32_t subset,
+static bool subset_failed_from(const struct world *w, const struct bed_group *g,
 			       uint32_t n)
 {
-	for (uint32_t r = 0; r < w->s->ranks; r++)
-		for (uint32_t i = n; i < w->ranks[r].in[subset].entered; i++)
-			if (!w->ranks[r].gone &&
-			    w->ranks[r].in[subset].outcome[i] != FAILED)
+	for (uint32_t i = 0; i < g->count; i++)
+		for (uint32_t s = n; s < g->entered[i]; s++)
+			if (!w->bed->gone[g->ranks[i]] && g->outcome[i][s] != BED_FAILED)
 				return false;
 	return true;
 }
@@ -57,15 +54,16 @@ static bool subset_failed_from(const struct world *w, uint32_t subset,
 /* The death of a rank that is no member affects none; a failure is for good. */
 static void check_subset(const struct world *w, uint32_t subset)
 {
-	for (uint32_t r = 0; r < w->s->ranks; r++) {
-		uint32_t failed_at = w->ranks[r].in[subset].failed_at;
+	const struct bed_group *g = &w->bed->groups[subset];
 
-		if (!failed_at || w->ranks[r].gone)
+	for (uint32_t i = 0; i < g->count; i++) {
+		uint32_t failed_at = w->ranks[g->ranks[i]].subset_failed_at[subset];
+
+		if (!failed_at || w->bed->gone[g->ranks[i]])
 			continue;
-		must(w, !is_whole(w, subset),
-		     "a subset failed that has lost nobody");
-		must(w, subset_failed_from(w, subset, failed_at - 1),
-		     "a later collective of a subset succeeded somewhere");
+		bed_must(w->bed, !is_whole(w, g), "a subset failed that has lost nobody");
+		bed_must(w->bed, subset_failed_from(w, g, failed_at - 1),
+			 "a later collective of a subset succeeded somewhere");
 	}
 }
 
@@ -74,20 +72,15 @@ void world_check_end(const struct world *w)
 	for (uint32_t r = 0; r < w->s->ranks; r++) {
 		const struct rank *rank = &w->ranks[r];
 
-		must(w, rank->gone || unfinished(w, rank) == 0,
-		     "a rank waits and nothing is under way");
-		must(w, rank->gone || !w->s->program[rank->next],
-		     "a rank cannot go on");
-		must(w, w->fault || !rank->failed_at,
-		     "a collective failed without a fault");
+		bed_must(w->bed, w->bed->gone[r] || !unfinished(w, r),
+			 "a rank waits and nothing is under way");
+		bed_must(w->bed, w->bed->gone[r] || !w->s->program[rank->next],
+			 "a rank cannot go on");
+		bed_must(w->bed, w->fault || !rank->failed_at,
+			 "a collective failed without a fault");
 	}
-	for (uint32_t p = 0; p < w->s->nodes; p++)
-		must(w, !alive(w, p) || !coll_pending(w->nodes[p].coll),
-		     "a node believes that something is pending");
-	for (uint32_t p = 0; p < w->s->nodes; p++)
-		must(w, !alive(w, p) || !coll_fetches_pending(w->nodes[p].coll),
-		     "a node believes that a fetch is under way");
+	bed_check_settled(w->bed);
 	check_later_ones(w);
-	for (uint32_t i = 0; i < SUBSETS; i++)
-		check_subset(w, i);
+	for (uint32_t g = 0; g < w->bed->ngroups; g++)
+		check_subset(w, g);
 }

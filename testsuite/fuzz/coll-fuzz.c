@@ -9,37 +9,23 @@
 
 #include <errno.h>
 
+#include "bed/coll.h"
 #include "libcoll/coll_private.h"
 #include "libcoll/subset_private.h"
 
 #define NODES 7
 #define RANKS 10
-#define SLOTS_MAX RANKS
 #define SEQ_MAX 64 /* of a kind that a rank may enter here */
+#define FETCHES_MAX 2048
 #define ALLOCATION_MAX ((size_t)2 << 20)  /* bytes */
 
-enum outcome { NOT_ENTERED, WAITING, ENDED };
-
 struct node {
-	struct layout *layout;
+	struct bed *bed;
 	struct coll *coll;
-	uint32_t nslots;
-	uint32_t neighbours[NODES];
-	uint32_t nneighbours;
-	bool lost[NODES];
-	bool gone[SLOTS_MAX];
-	uint8_t outcome[COLL_KINDS][SEQ_MAX][SLOTS_MAX];
-	bool succeeded[COLL_KINDS][SEQ_MAX];
-	uint32_t waiting[SLOTS_MAX]; /* in collectives of subsets */
-	uint32_t fetches;            /* own ones that have not ended */
-	uint64_t asked;              /* the token of the host's last */
+	uint32_t position, nslots;
+	uint32_t group_of[1 << RANKS]; /* 1 + the group of the ranks whose bits are set;
+	                                  0: there is none */
 	unsigned char key[COLL_KEY_SIZE]; /* of the last one entered */
-	bool inside; /* an operation must not be called from outside */
-	bool entering;
-	uint32_t entering_slot;
-	enum coll_kind entering_kind;
-	uint32_t *entering_seq;
-	bool combine_fails;
 };
 
 /* ---- memory ---- */
@@ -55,206 +41,49 @@ void *__wrap_malloc(size_t size)
 	return __real_malloc(size);
 }
 
-/* ---- the host ---- */
-
-static void check_fault(const struct coll_fault *fault)
-{
-	FUZZ_CHECK(memchr(fault->reason, '\0', COLL_REASON_MAX));
-	FUZZ_CHECK(fault->reason[0]);
-}
-
-static void op_send(void *arg, uint32_t position, const struct coll_msg *msg,
-		    const struct payload_vec *body)
-{
-	struct node *n = arg;
-	struct buf b;
-	size_t bytes = 0;
-	bool neighbour = false;
-
-	FUZZ_CHECK(n->inside && position < NODES && !n->lost[position]);
-	for (uint32_t i = 0; i < n->nneighbours; i++)
-		neighbour |= n->neighbours[i] == position;
-	FUZZ_CHECK(neighbour);
-	buf_init(&b, SIZE_MAX);
-	FUZZ_CHECK(!coll_msg_pack(&b, msg));
-	buf_free(&b);
-	for (size_t i = 0; body && i < body->count; i++)
-		bytes += body->items[i]->len;
-	FUZZ_CHECK(!body || bytes == body->bytes);
-}
-
-static struct payload *op_combine(void *arg, enum coll_kind kind, uint32_t seq,
-				  const struct payload_vec *parts, int *error)
-{
-	struct node *n = arg;
-
-	FUZZ_CHECK(n->inside && kind != COLL_RING);
-	*error = -EFBIG;
-	return n->combine_fails ? NULL : payload_vec_join(parts);
-}
-
-static void entered_now(struct node *n, uint32_t seq)
-{
-	if (n->entering)
-		n->outcome[n->entering_kind][seq][n->entering_slot] = WAITING;
-	n->entering = false;
-}
-
-static void op_complete(void *arg, enum coll_kind kind, uint32_t seq,
-			struct payload *result, const struct coll_fault *fault)
-{
-	struct node *n = arg;
-	bool any = false;
-
-	FUZZ_CHECK(n->inside && kind != COLL_RING && seq < SEQ_MAX);
-	FUZZ_CHECK(!result == !!fault);
-	if (n->entering && kind == n->entering_kind)
-		entered_now(n, *n->entering_seq);
-	if (fault)
-		check_fault(fault);
-	for (uint32_t i = 0; i < n->nslots; i++) {
-		any |= n->outcome[kind][seq][i] == WAITING;
-		if (n->outcome[kind][seq][i] == WAITING)
-			n->outcome[kind][seq][i] = ENDED;
-		FUZZ_CHECK(fault || n->outcome[kind][seq][i] == ENDED);
-	}
-	FUZZ_CHECK((any || result) && !n->succeeded[kind][seq]);
-	n->succeeded[kind][seq] = result != NULL;
-}
-
-static void op_complete_ring(void *arg, uint32_t seq, uint32_t slot,
-			     const struct coll_ring_result *result,
-			     const struct coll_fault *fault)
-{
-	struct node *n = arg;
-
-	FUZZ_CHECK(n->inside && seq < SEQ_MAX && slot < n->nslots);
-	FUZZ_CHECK(!result == !!fault);
-	if (n->entering && n->entering_kind == COLL_RING)
-		entered_now(n, *n->entering_seq);
-	if (fault)
-		check_fault(fault);
-	FUZZ_CHECK(n->outcome[COLL_RING][seq][slot] == WAITING);
-	n->outcome[COLL_RING][seq][slot] = ENDED;
-}
-
-static void op_complete_subset(void *arg, uint32_t slot, uint64_t id,
-			       struct payload *result, const char *why)
-{
-	struct node *n = arg;
-
-	FUZZ_CHECK(n->inside && slot < n->nslots && id == slot);
-	FUZZ_CHECK(!result == !!why && n->waiting[slot]);
-	n->waiting[slot]--;
-}
-
-static bool has_gone(const struct node *n, uint32_t rank)
-{
-	uint32_t count, slot = 0;
-	const uint32_t *ranks = layout_ranks_at(n->layout,
-						n->coll->place.range.first, &count);
-
-	while (ranks[slot] != rank)
-		slot++;
-	return n->gone[slot];
-}
-
-/* The host answers questions to a rank that has gone before. */
-static int op_fetch_asked(void *arg, uint64_t token,
-			  const struct coll_fetch *what)
-{
-	struct node *n = arg;
-
-	FUZZ_CHECK(n->inside && what->rank < RANKS &&
-		   what->key_len <= COLL_FETCH_KEY_MAX);
-	if (what->op % 4 == 3 || has_gone(n, what->rank))
-		return -ENOTSUP;
-	n->asked = token;
-	return 0;
-}
-
-static void op_fetched(void *arg, uint64_t id, const struct coll_fetched *end)
-{
-	struct node *n = arg;
-
-	FUZZ_CHECK(n->inside && n->fetches && id == n->coll->place.range.first);
-	FUZZ_CHECK(end->status == COLL_FETCH_FOUND || (end->why && !end->value));
-	n->fetches--;
-}
-
-static void op_flooded(void *arg, struct payload *what)
-{
-	struct node *n = arg;
-
-	FUZZ_CHECK(n->inside && what->len && what->len <= COLL_FLOOD_BYTES_MAX);
-}
-
-static const struct coll_ops ops = {
-	.send = op_send,
-	.combine = op_combine,
-	.complete = op_complete,
-	.complete_ring = op_complete_ring,
-	.complete_subset = op_complete_subset,
-	.fetch_asked = op_fetch_asked,
-	.fetched = op_fetched,
-	.flooded = op_flooded,
-};
-
 /* ---- events ---- */
-
-static int enter(struct node *n, enum coll_kind kind, uint32_t slot,
-		 struct payload *value, uint32_t *seq)
-{
-	if (kind == COLL_RING)
-		return coll_enter_ring(n->coll, slot, value ? value->len : 0,
-				       value, value, seq);
-	return coll_enter(n->coll, kind, slot, value, seq);
-}
 
 static void do_enter(struct node *n, struct fuzz_input *in)
 {
 	enum coll_kind kind = fuzz_u8(in) % COLL_KINDS;
-	uint32_t slot = fuzz_u8(in) % n->nslots, seq = 0;
+	uint32_t rank = n->coll->ranks[fuzz_u8(in) % n->nslots];
 	const uint8_t *bytes;
 	size_t len = fuzz_bytes(in, fuzz_u8(in) % 8, &bytes);
 	struct payload *value = len ? payload_copy(bytes, len) : NULL;
-	uint32_t next = coll_entered(n->coll, kind, slot);
-	int rc;
 
-	if (next < SEQ_MAX) {
-		n->entering = true;
-		n->entering_slot = slot;
-		n->entering_kind = kind;
-		n->entering_seq = &seq;
-		rc = enter(n, kind, slot, value, &seq);
-		FUZZ_CHECK(!rc == !n->gone[slot]);
-		FUZZ_CHECK(rc || (seq == next &&
-				  coll_entered(n->coll, kind, slot) == seq + 1));
-		if (!rc)
-			entered_now(n, seq);
-		n->entering = false;
-	}
+	if (bed_entered(n->bed, kind, rank) < SEQ_MAX)
+		FUZZ_CHECK(!bed_enter_with(n->bed, kind, rank, len, value, value) ==
+			   !n->bed->gone[rank]);
 	payload_unref(value);
 }
 
 /* Enters a subset of ranks chosen by the bits of a number, this one among them. */
 static void do_enter_subset(struct node *n, struct fuzz_input *in)
 {
-	uint32_t slot = fuzz_u8(in) % n->nslots;
-	uint32_t bits = fuzz_u8(in) | 1u << n->coll->ranks[slot], ranks[RANKS];
-	struct coll_subset_name name = { .ranks = ranks };
+	uint32_t rank = n->coll->ranks[fuzz_u8(in) % n->nslots];
+	uint32_t bits = fuzz_u8(in) | 1u << rank, ranks[RANKS], count = 0, i;
+	const struct bed_group *g;
 	int rc;
 
 	for (uint32_t r = 0; r < RANKS; r++)
 		if (bits & 1u << r)
-			ranks[name.count++] = r;
-	n->waiting[slot]++;
-	rc = coll_enter_subset(n->coll, slot, &name, NULL, slot);
-	FUZZ_CHECK(!rc || rc == -EAGAIN || (rc == -ESHUTDOWN && n->gone[slot]));
-	if (rc)
-		n->waiting[slot]--;
+			ranks[count++] = r;
+	if (!n->group_of[bits])
+		n->group_of[bits] = 1 + bed_group(n->bed, ranks, count);
+	g = &n->bed->groups[n->group_of[bits] - 1];
+	i = bed_group_index(g, rank);
+	if (g->entered[i] == BED_GROUP_SEQ_MAX)
+		return;
+	rc = bed_enter_group(n->bed, n->group_of[bits] - 1, i);
+	FUZZ_CHECK(!rc || rc == -EAGAIN || (rc == -ESHUTDOWN && n->bed->gone[rank]));
 	if (n->coll->subsets)
 		memcpy(n->key, n->coll->subsets->key, COLL_KEY_SIZE);
+}
+
+/* The host answers questions to a rank that has gone before. */
+static bool refuses(const struct bed *b, const struct coll_fetch *what)
+{
+	return what->op % 4 == 3 || b->gone[what->rank];
 }
 
 static void do_fetch(struct node *n, struct fuzz_input *in)
@@ -264,11 +93,11 @@ static void do_fetch(struct node *n, struct fuzz_input *in)
 	};
 	int rc;
 
-	n->fetches++;
-	rc = coll_fetch(n->coll, &what, n->coll->place.range.first);
+	if (n->bed->nfetches == FETCHES_MAX)
+		return;
+	rc = bed_fetch_with(n->bed, n->bed->nfetches, n->position, &what);
 	FUZZ_CHECK(!rc || rc == -EAGAIN || (rc == -EINVAL && what.rank == RANKS));
-	if (rc)
-		n->fetches--;
+	n->bed->nfetches += !rc;
 }
 
 static void do_answer(struct node *n, struct fuzz_input *in)
@@ -279,14 +108,18 @@ static void do_answer(struct node *n, struct fuzz_input *in)
 
 	if (end.status == COLL_FETCH_FOUND)
 		end.value = payload_copy("value", fuzz_u8(in) % 5);
-	(void)coll_fetch_answer(n->coll, n->asked - fuzz_u8(in) % 4, &end);
+	(void)coll_fetch_answer(n->coll, n->bed->asked[0].token - fuzz_u8(in) % 4, &end);
 	payload_unref(end.value);
 }
 
 static void lose(struct node *n, uint32_t position)
 {
-	n->lost[position] = true; /* nothing more is sent there */
-	coll_link_lost(n->coll, position, false, "the link broke");
+	struct bed_link *link = bed_link(n->bed, position, n->position);
+
+	if (link)
+		bed_detect(n->bed, link);
+	else
+		coll_link_lost(n->coll, position, false, "the link broke");
 }
 
 static void draw_subset(struct node *n, struct fuzz_input *in,
@@ -384,7 +217,7 @@ static void do_receive(struct node *n, struct fuzz_input *in, bool fitting)
 
 static void look(const struct node *n)
 {
-	uint32_t ranks[SLOTS_MAX], children[NODES], nranks, nchildren, seq = 0;
+	uint32_t ranks[RANKS], children[NODES], nranks, nchildren, seq = 0;
 	enum coll_kind kind = 0;
 	size_t pending = 0;
 	bool up;
@@ -399,10 +232,16 @@ static void look(const struct node *n)
 		   pending);
 }
 
+/* Keep the last question to the host only. */
+static void keep_last(struct bed *b)
+{
+	if (b->nasked > 1)
+		b->asked[0] = b->asked[1];
+	b->nasked = b->nasked ? 1 : 0;
+}
+
 static void event(struct node *n, struct fuzz_input *in)
 {
-	uint32_t slot;
-
 	switch (fuzz_u8(in) % 11) {
 	case 0:
 	case 1:
@@ -416,9 +255,7 @@ static void event(struct node *n, struct fuzz_input *in)
 		do_receive(n, in, true);
 		break;
 	case 5:
-		slot = fuzz_u8(in) % n->nslots;
-		n->gone[slot] = true;
-		coll_rank_gone(n->coll, slot, COLL_OF_ALL, "it went");
+		bed_rank_gone(n->bed, n->coll->ranks[fuzz_u8(in) % n->nslots]);
 		break;
 	case 6:
 		lose(n, fuzz_u8(in) % NODES);
@@ -435,44 +272,36 @@ static void event(struct node *n, struct fuzz_input *in)
 	default:
 		coll_link_up(n->coll, fuzz_u8(in) % (NODES + 1));
 	}
+	keep_last(n->bed);
 	look(n);
 }
 
 /* ---- the node ---- */
 
-static void find_neighbours(struct node *n, uint32_t position, uint32_t width)
+static void broken(const char *what)
 {
-	struct tree_place place = tree_place(NODES, width, position);
-
-	for (uint32_t i = 0; i < place.children; i++)
-		n->neighbours[n->nneighbours++] =
-			tree_child(&place, i).first;
-	if (place.parent != TREE_NONE)
-		n->neighbours[n->nneighbours++] = place.parent;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
 }
 
 static void start(struct node *n, struct fuzz_input *in)
 {
-	static const uint32_t ranks[RANKS] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
-	static const uint32_t counts[NODES] = { 2, 1, 2, 1, 2, 1, 1 };
-	const uint32_t *lists[NODES], *next = ranks;
 	uint32_t position = fuzz_u8(in) % NODES;
-	uint32_t width = TREE_WIDTH_MIN + fuzz_u8(in) % 3;
-	struct coll_options options = {
-		.tree_width = width,
-	};
+	uint32_t width = TREE_WIDTH_MIN + fuzz_u8(in) % 3, piece = fuzz_u8(in);
 
-	for (uint32_t i = 0; i < NODES; next += counts[i++])
-		lists[i] = next;
 	memset(n, 0, sizeof(*n));
-	options.piece = fuzz_u8(in);
-	n->combine_fails = options.piece % 4 == 3;
-	FUZZ_CHECK(!layout_create(&n->layout, NODES, RANKS, counts, lists));
-	FUZZ_CHECK(!coll_create(&n->coll, n->layout, position, &options, &ops,
-				n));
-	layout_ranks_at(n->layout, position, &n->nslots);
-	find_neighbours(n, position, width);
-	n->inside = true;
+	n->bed = bed_new(&(struct bed_options){
+		.nodes = NODES, .ranks = RANKS, .width = width, .piece = piece,
+		.seq_max = SEQ_MAX, .fetches_max = FETCHES_MAX,
+		.groups_max = 1 << RANKS, .varied = true, .alone = true,
+		.position = position, .broken = broken,
+	});
+	n->bed->refuses = refuses;
+	if (piece % 4 == 3)
+		n->bed->combine_fails = BED_ALL;
+	n->position = position;
+	n->coll = n->bed->nodes[position].coll;
+	n->nslots = n->coll->nslots;
 }
 
 /* Without links, and with own ranks that enter nothing more, all has ended. */
@@ -480,19 +309,10 @@ static void end(struct node *n)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		lose(n, i);
-	for (uint32_t i = 0; i < n->nslots; i++) {
-		n->gone[i] = true;
-		coll_rank_gone(n->coll, i, COLL_OF_ALL, "it went");
-	}
-	FUZZ_CHECK(coll_pending(n->coll) == 0 && !n->coll->subsets);
-	FUZZ_CHECK(!n->fetches && !n->coll->fetches);
-	for (int kind = 0; kind < COLL_KINDS; kind++)
-		for (uint32_t seq = 0; seq < SEQ_MAX; seq++)
-			for (uint32_t i = 0; i < n->nslots; i++)
-				FUZZ_CHECK(n->outcome[kind][seq][i] != WAITING);
-	n->inside = false;
-	coll_destroy(n->coll);
-	layout_destroy(n->layout);
+	for (uint32_t i = 0; i < n->nslots; i++)
+		bed_rank_gone(n->bed, n->coll->ranks[i]);
+	bed_check_settled(n->bed);
+	bed_free(n->bed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

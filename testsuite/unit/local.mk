@@ -20,6 +20,8 @@ LIBS_UNIT = $(CMOCKA_LIBS)
 
 # By kind of test or fuzz target; libraries in the order in which the linker needs them.
 UNIT_LIBS_CORE = libcoll.la libutil.la
+UNIT_CPPFLAGS_BED = -I$(srcdir)/testsuite
+UNIT_LIBS_BED = testsuite/bed/libbed.la $(UNIT_LIBS_CORE)
 UNIT_LIBS_SHM = libshm.la libutil.la
 UNIT_LIBS_PMI = libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE)
 UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
@@ -41,8 +43,6 @@ UNIT_CPPFLAGS_SIM = -I$(srcdir)/contrib/sim
 UNIT_LIBS_SIM = $(SIM_LIBS)
 
 # Sources that several tests of a directory share.
-coll_net = testsuite/unit/coll/net.c testsuite/unit/coll/net-fetches.c \
-	testsuite/unit/coll/net-groups.c testsuite/unit/coll/net-links.c
 client_server = testsuite/unit/client/server.c testsuite/unit/client/server-pmi1.c \
 	testsuite/unit/client/server-pmi2.c
 pmix_bed = testsuite/unit/engine/pmix-bed.c testsuite/unit/engine/net.c

@@ -9,40 +9,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net.h"
+#include "bed.h"
 
 /* Enter and deliver in random order until every rank has entered `limit`. */
-static void run(struct net *net, uint32_t limit)
+static void run(struct bed *bed, uint32_t limit)
 {
 	uint32_t left = 0;
-	uint32_t haste = 1 + net_random(net, 8); /* how far ranks run ahead */
+	uint32_t haste = 1 + bed_random(bed, 8); /* how far ranks run ahead */
 
-	for (uint32_t r = 0; r < net->nranks; r++)
+	for (uint32_t r = 0; r < bed->nranks; r++)
 		for (int kind = 0; kind < COLL_KINDS; kind++)
-			left += limit - net_entered(net, kind, r);
+			left += limit - bed_entered(bed, kind, r);
 	while (left) {
-		uint32_t rank = net_random(net, net->nranks);
-		enum coll_kind kind = net_random(net, COLL_KINDS);
+		uint32_t rank = bed_random(bed, bed->nranks);
+		enum coll_kind kind = bed_random(bed, COLL_KINDS);
 
-		if (net_random(net, 8) >= haste) {
-			net_deliver(net);
-		} else if (net_entered(net, kind, rank) < limit) {
-			assert_int_equal(net_enter(net, kind, rank), 0);
+		if (bed_random(bed, 8) >= haste) {
+			bed_deliver(bed);
+		} else if (bed_entered(bed, kind, rank) < limit) {
+			assert_int_equal(bed_enter(bed, kind, rank), 0);
 			left--;
 		}
 	}
-	net_deliver_all(net);
+	bed_deliver_all(bed);
 }
 
-static void assert_all_done(const struct net *net, uint32_t limit)
+static void assert_all_done(const struct bed *bed, uint32_t limit)
 {
-	net_assert_settled(net);
-	for (uint32_t r = 0; r < net->nranks; r++)
+	bed_check_settled(bed);
+	for (uint32_t r = 0; r < bed->nranks; r++)
 		for (int kind = 0; kind < COLL_KINDS; kind++)
 			for (uint32_t s = 0; s < limit; s++)
-				assert_int_equal(net_outcome(net, kind, r, s),
-						 NET_DONE);
-	assert_int_equal(net->faults_sent, 0);
+				assert_int_equal(bed_outcome(bed, kind, r, s),
+						 BED_DONE);
+	assert_int_equal(bed->record->faults_sent, 0);
 }
 
 static void everybody_gets_everything_in_order(void **state)
@@ -50,66 +50,66 @@ static void everybody_gets_everything_in_order(void **state)
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		uint32_t nnodes = 1 + seed * 7 % 40;
 		uint32_t nranks = nnodes + seed * 13 % 60;
-		struct net *net = net_new(nnodes, nranks, 2 + seed % 6, seed);
+		struct bed *bed = new_bed(nnodes, nranks, 2 + seed % 6, seed);
 
-		run(net, 6);
-		assert_all_done(net, 6);
-		net_free(net);
+		run(bed, 6);
+		assert_all_done(bed, 6);
+		bed_free(bed);
 	}
 }
 
 static void a_single_rank_is_its_own_neighbour(void **state)
 {
-	struct net *net = net_new(1, 1, 16, 0);
+	struct bed *bed = new_bed(1, 1, 16, 0);
 
 	for (uint32_t s = 0; s < 8; s++)
 		for (int kind = 0; kind < COLL_KINDS; kind++) {
-			assert_int_equal(net_enter(net, kind, 0), 0);
-			assert_int_equal(net_outcome(net, kind, 0, s),
-					 NET_DONE);
+			assert_int_equal(bed_enter(bed, kind, 0), 0);
+			assert_int_equal(bed_outcome(bed, kind, 0, s),
+					 BED_DONE);
 		}
-	net_assert_settled(net);
-	net_free(net);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
 static void a_rank_may_run_far_ahead_but_not_for_ever(void **state)
 {
-	struct net *net = net_new(3, 3, 2, 0);
+	struct bed *bed = new_bed(3, 3, 2, 0);
 
 	for (uint32_t s = 0; s < COLL_IN_FLIGHT_MAX; s++)
-		assert_int_equal(net_enter(net, COLL_FENCE, 2), 0);
-	assert_int_equal(net_enter(net, COLL_FENCE, 2), -EAGAIN);
-	assert_int_equal(coll_pending(net->nodes[2].coll), COLL_IN_FLIGHT_MAX);
-	net_deliver_all(net);
+		assert_int_equal(bed_enter(bed, COLL_FENCE, 2), 0);
+	assert_int_equal(bed_enter(bed, COLL_FENCE, 2), -EAGAIN);
+	assert_int_equal(coll_pending(bed->nodes[2].coll), COLL_IN_FLIGHT_MAX);
+	bed_deliver_all(bed);
 	for (uint32_t s = 0; s < 3; s++) {
-		assert_int_equal(net_enter(net, COLL_FENCE, 0), 0);
-		assert_int_equal(net_enter(net, COLL_FENCE, 1), 0);
+		assert_int_equal(bed_enter(bed, COLL_FENCE, 0), 0);
+		assert_int_equal(bed_enter(bed, COLL_FENCE, 1), 0);
 	}
-	net_deliver_all(net);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 2, 2), NET_DONE);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 2, 3), NET_WAITING);
+	bed_deliver_all(bed);
+	assert_int_equal(bed_outcome(bed, COLL_FENCE, 2, 2), BED_DONE);
+	assert_int_equal(bed_outcome(bed, COLL_FENCE, 2, 3), BED_WAITING);
 	for (uint32_t s = 0; s < 3; s++)
-		assert_int_equal(net_enter(net, COLL_FENCE, 2), 0);
-	assert_int_equal(net_enter(net, COLL_FENCE, 2), -EAGAIN);
-	net_free(net);
+		assert_int_equal(bed_enter(bed, COLL_FENCE, 2), 0);
+	assert_int_equal(bed_enter(bed, COLL_FENCE, 2), -EAGAIN);
+	bed_free(bed);
 }
 
 static void what_cannot_be_combined_fails_alone_and_everywhere(void **state)
 {
-	struct net *net = net_new(7, 11, 2, 5);
+	struct bed *bed = new_bed(7, 11, 2, 5);
 
-	net->combine_fails = 2;
-	run(net, 5);
-	net_assert_settled(net);
-	for (uint32_t r = 0; r < net->nranks; r++)
+	bed->combine_fails = 2;
+	run(bed, 5);
+	bed_check_settled(bed);
+	for (uint32_t r = 0; r < bed->nranks; r++)
 		for (uint32_t s = 0; s < 5; s++) {
-			assert_int_equal(net_outcome(net, COLL_FENCE, r, s),
-					 s == 2 ? NET_FAILED : NET_DONE);
-			assert_int_equal(net_outcome(net, COLL_GATHER, r, s),
-					 NET_DONE);
+			assert_int_equal(bed_outcome(bed, COLL_FENCE, r, s),
+					 s == 2 ? BED_FAILED : BED_DONE);
+			assert_int_equal(bed_outcome(bed, COLL_GATHER, r, s),
+					 BED_DONE);
 		}
-	assert_non_null(strstr(net->reason, "fence 2"));
-	net_free(net);
+	assert_non_null(strstr(bed->record->reason, "fence 2"));
+	bed_free(bed);
 }
 
 /* ---- what a neighbour cannot have sent ---- */
@@ -118,37 +118,37 @@ static void what_cannot_be_combined_fails_alone_and_everywhere(void **state)
  * Width 2: node 0 has the children 1 and 4, node 1 the children 2 and 3. Node 1
  * has entered fence 0 and has heard of it from its first child.
  */
-static struct net *half_a_fence(void)
+static struct bed *half_a_fence(void)
 {
-	struct net *net = net_new(7, 7, 2, 0);
+	struct bed *bed = new_bed(7, 7, 2, 0);
 
-	net_enter(net, COLL_FENCE, 1);
-	net_enter(net, COLL_FENCE, 2);
-	net_deliver_all(net);
-	return net;
+	bed_enter(bed, COLL_FENCE, 1);
+	bed_enter(bed, COLL_FENCE, 2);
+	bed_deliver_all(bed);
+	return bed;
 }
 
 /* The fence must still come out right, and the next ones. */
-static void finish(struct net *net)
+static void finish(struct bed *bed)
 {
-	for (uint32_t r = 0; r < net->nranks; r++)
-		if (net_entered(net, COLL_FENCE, r) == 0)
-			assert_int_equal(net_enter(net, COLL_FENCE, r), 0);
-	net_deliver_all(net);
-	for (uint32_t r = 0; r < net->nranks; r++)
+	for (uint32_t r = 0; r < bed->nranks; r++)
+		if (bed_entered(bed, COLL_FENCE, r) == 0)
+			assert_int_equal(bed_enter(bed, COLL_FENCE, r), 0);
+	bed_deliver_all(bed);
+	for (uint32_t r = 0; r < bed->nranks; r++)
 		for (int kind = 0; kind < COLL_KINDS; kind++)
-			assert_int_equal(net_enter(net, kind, r), 0);
-	net_deliver_all(net);
-	net_assert_settled(net);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 6, 1), NET_DONE);
-	assert_int_equal(net_outcome(net, COLL_RING, 6, 0), NET_DONE);
-	net_free(net);
+			assert_int_equal(bed_enter(bed, kind, r), 0);
+	bed_deliver_all(bed);
+	bed_check_settled(bed);
+	assert_int_equal(bed_outcome(bed, COLL_FENCE, 6, 1), BED_DONE);
+	assert_int_equal(bed_outcome(bed, COLL_RING, 6, 0), BED_DONE);
+	bed_free(bed);
 }
 
-static void refuse(struct net *net, uint32_t from, struct coll_msg msg,
+static void refuse(struct bed *bed, uint32_t from, struct coll_msg msg,
 		   const char *body)
 {
-	assert_int_equal(net_inject(net, from, 1, &msg, body), -EPROTO);
+	assert_int_equal(bed_inject(bed, from, 1, &msg, body), -EPROTO);
 }
 
 static const struct coll_msg up = { .type = COLL_MSG_UP };
@@ -156,187 +156,187 @@ static const struct coll_msg down = { .type = COLL_MSG_DOWN };
 
 static void refuses_what_does_not_come_from_a_neighbour(void **state)
 {
-	struct net *net = half_a_fence();
+	struct bed *bed = half_a_fence();
 	const uint32_t strangers[] = { 1, 4, 5, 6, 7, 1000000, UINT32_MAX };
 
 	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
 		struct coll_msg fault = { .type = COLL_MSG_FAULT };
 
-		refuse(net, strangers[i], up, "x");
-		refuse(net, strangers[i], down, "x");
-		refuse(net, strangers[i], fault, NULL);
-		assert_int_equal(net_inject(net, UINT32_MAX, 0, &up, "x"),
+		refuse(bed, strangers[i], up, "x");
+		refuse(bed, strangers[i], down, "x");
+		refuse(bed, strangers[i], fault, NULL);
+		assert_int_equal(bed_inject(bed, UINT32_MAX, 0, &up, "x"),
 				 -EPROTO);
 	}
-	finish(net);
+	finish(bed);
 }
 
 static void refuses_what_goes_the_wrong_way(void **state)
 {
-	struct net *net = half_a_fence();
+	struct bed *bed = half_a_fence();
 
-	refuse(net, 0, up, "x");
-	refuse(net, 2, down, "x");
-	refuse(net, 3, down, "x");
-	finish(net);
+	refuse(bed, 0, up, "x");
+	refuse(bed, 2, down, "x");
+	refuse(bed, 3, down, "x");
+	finish(bed);
 }
 
 static void refuses_what_comes_twice_or_too_early(void **state)
 {
-	struct net *net = half_a_fence();
+	struct bed *bed = half_a_fence();
 	struct coll_msg later = up;
 
 	later.seq = 2;
-	refuse(net, 2, up, "x");
-	refuse(net, 2, later, "x"); /* 1 comes first */
-	refuse(net, 0, down, "x");  /* node 1 has not sent its contribution */
+	refuse(bed, 2, up, "x");
+	refuse(bed, 2, later, "x"); /* 1 comes first */
+	refuse(bed, 0, down, "x");  /* node 1 has not sent its contribution */
 	later.type = COLL_MSG_DOWN;
-	refuse(net, 0, later, "x");
+	refuse(bed, 0, later, "x");
 	later.seq = UINT32_MAX;
-	refuse(net, 0, later, "x");
-	finish(net);
+	refuse(bed, 0, later, "x");
+	finish(bed);
 }
 
 static void refuses_a_result_that_it_has(void **state)
 {
-	struct net *net = net_new(3, 3, 2, 0);
+	struct bed *bed = new_bed(3, 3, 2, 0);
 
-	run(net, 1);
-	refuse(net, 0, down, "x");
-	run(net, 2);
-	assert_all_done(net, 2);
-	net_free(net);
+	run(bed, 1);
+	refuse(bed, 0, down, "x");
+	run(bed, 2);
+	assert_all_done(bed, 2);
+	bed_free(bed);
 }
 
 static void refuses_types_and_kinds_that_do_not_exist(void **state)
 {
-	struct net *net = half_a_fence();
+	struct bed *bed = half_a_fence();
 	struct coll_msg msg = { .type = COLL_MSG_TYPES };
 
-	refuse(net, 3, msg, "x");
-	refuse(net, 3, (struct coll_msg){ .kind = COLL_KINDS }, "x");
-	finish(net);
+	refuse(bed, 3, msg, "x");
+	refuse(bed, 3, (struct coll_msg){ .kind = COLL_KINDS }, "x");
+	finish(bed);
 }
 
 static void refuses_a_ring_value_longer_than_its_message(void **state)
 {
-	struct net *net = half_a_fence();
+	struct bed *bed = half_a_fence();
 	struct coll_msg ring = { .kind = COLL_RING, .left_len = 3 };
 
-	refuse(net, 3, ring, "xx");
-	refuse(net, 3, ring, NULL);
+	refuse(bed, 3, ring, "xx");
+	refuse(bed, 3, ring, NULL);
 	ring.left_len = UINT32_MAX;
-	refuse(net, 3, ring, "xx");
-	finish(net);
+	refuse(bed, 3, ring, "xx");
+	finish(bed);
 }
 
 static void refuses_a_broken_ring_result(void **state)
 {
-	struct net *net = net_new(3, 3, 2, 0);
+	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg ring = {
 		.type = COLL_MSG_DOWN, .kind = COLL_RING, .left_len = 3,
 	};
 
-	net_enter(net, COLL_RING, 1);
-	refuse(net, 0, ring, "xx");
+	bed_enter(bed, COLL_RING, 1);
+	refuse(bed, 0, ring, "xx");
 	ring.left_len = 0;
 	ring.failed = true;
-	refuse(net, 0, ring, NULL);
-	net_enter(net, COLL_RING, 0);
-	net_enter(net, COLL_RING, 2);
-	net_deliver_all(net);
-	assert_int_equal(net_outcome(net, COLL_RING, 1, 0), NET_DONE);
-	net_free(net);
+	refuse(bed, 0, ring, NULL);
+	bed_enter(bed, COLL_RING, 0);
+	bed_enter(bed, COLL_RING, 2);
+	bed_deliver_all(bed);
+	assert_int_equal(bed_outcome(bed, COLL_RING, 1, 0), BED_DONE);
+	bed_free(bed);
 }
 
 /* 3 nodes with a rank each, of which the one on node 1 is in a fence. */
-static struct net *waits_for_a_result(void)
+static struct bed *waits_for_a_result(void)
 {
-	struct net *net = net_new(3, 3, 2, 0);
+	struct bed *bed = new_bed(3, 3, 2, 0);
 
-	assert_int_equal(net_enter(net, COLL_FENCE, 1), 0);
-	return net;
+	assert_int_equal(bed_enter(bed, COLL_FENCE, 1), 0);
+	return bed;
 }
 
 /* It has failed, and waits in its turn to be told to the rank. */
 static void refuses_a_second_end_of_what_failed(void **state)
 {
-	struct net *net = waits_for_a_result();
+	struct bed *bed = waits_for_a_result();
 	struct coll_msg msg = {
 		.type = COLL_MSG_DOWN, .seq = 1, .failed = true,
 	};
 
-	assert_int_equal(net_enter(net, COLL_FENCE, 1), 0);
+	assert_int_equal(bed_enter(bed, COLL_FENCE, 1), 0);
 	snprintf(msg.fault.reason, sizeof(msg.fault.reason), "too much");
-	assert_int_equal(net_inject(net, 0, 1, &msg, NULL), 0);
-	refuse(net, 0, msg, NULL);
+	assert_int_equal(bed_inject(bed, 0, 1, &msg, NULL), 0);
+	refuse(bed, 0, msg, NULL);
 	msg.failed = false;
-	refuse(net, 0, msg, NULL);
-	assert_int_equal(net_outcome(net, COLL_FENCE, 1, 1), NET_WAITING);
-	net_free(net);
+	refuse(bed, 0, msg, NULL);
+	assert_int_equal(bed_outcome(bed, COLL_FENCE, 1, 1), BED_WAITING);
+	bed_free(bed);
 }
 
 static void a_child_cannot_make_it_keep_too_much(void **state)
 {
-	struct net *net = net_new(3, 3, 2, 0);
+	struct bed *bed = new_bed(3, 3, 2, 0);
 	struct coll_msg msg = up;
 
 	for (; msg.seq < COLL_IN_FLIGHT_MAX; msg.seq++)
-		assert_int_equal(net_inject(net, 1, 0, &msg, "x"), 0);
-	assert_int_equal(net_inject(net, 1, 0, &msg, "x"), -EPROTO);
-	net_free(net);
+		assert_int_equal(bed_inject(bed, 1, 0, &msg, "x"), 0);
+	assert_int_equal(bed_inject(bed, 1, 0, &msg, "x"), -EPROTO);
+	bed_free(bed);
 }
 
 /* ---- reports ---- */
 
 static void says_whom_it_waits_for(void **state)
 {
-	struct net *net = net_new(3, 7, 2, 0); /* 0-2, 3-4, 5-6 */
+	struct bed *bed = new_bed(3, 7, 2, 0); /* 0-2, 3-4, 5-6 */
 	uint32_t ranks[3], children[2], nranks, nchildren, seq = 0;
 	enum coll_kind kind = COLL_FENCE;
 	bool up_there;
 
-	net_enter(net, COLL_GATHER, 1);
-	net_enter(net, COLL_GATHER, 5);
-	net_enter(net, COLL_GATHER, 6);
-	net_deliver_all(net);
-	assert_true(coll_next_pending(net->nodes[0].coll, &kind, &seq, ranks,
+	bed_enter(bed, COLL_GATHER, 1);
+	bed_enter(bed, COLL_GATHER, 5);
+	bed_enter(bed, COLL_GATHER, 6);
+	bed_deliver_all(bed);
+	assert_true(coll_next_pending(bed->nodes[0].coll, &kind, &seq, ranks,
 				      &nranks, children, &nchildren,
 				      &up_there));
 	assert_true(kind == COLL_GATHER && seq == 0 && !up_there);
 	assert_true(nranks == 2 && ranks[0] == 0 && ranks[1] == 2);
 	assert_true(nchildren == 1 && children[0] == 1);
 	seq++;
-	assert_false(coll_next_pending(net->nodes[0].coll, &kind, &seq, ranks,
+	assert_false(coll_next_pending(bed->nodes[0].coll, &kind, &seq, ranks,
 				       &nranks, children, &nchildren,
 				       &up_there));
 	kind = 0;
 	seq = 0;
-	assert_true(coll_next_pending(net->nodes[2].coll, &kind, &seq, ranks,
+	assert_true(coll_next_pending(bed->nodes[2].coll, &kind, &seq, ranks,
 				      &nranks, children, &nchildren,
 				      &up_there));
 	assert_true(up_there && nranks == 0 && nchildren == 0);
-	assert_int_equal(coll_pending(net->nodes[0].coll), 1);
-	assert_int_equal(coll_pending(net->nodes[1].coll), 0);
-	net_free(net);
+	assert_int_equal(coll_pending(bed->nodes[0].coll), 1);
+	assert_int_equal(coll_pending(bed->nodes[1].coll), 0);
+	bed_free(bed);
 }
 
 static void refuses_a_node_that_cannot_be(void **state)
 {
-	struct net *net = net_new(3, 3, 2, 0);
+	struct bed *bed = new_bed(3, 3, 2, 0);
 	const struct coll_options good = { .tree_width = 2 };
 	const struct coll_options narrow = { .tree_width = 1 };
 	const struct coll_options wide = { .tree_width = 1000000000 };
 	struct coll_ops none = { 0 };
 	struct coll *c;
 
-	assert_int_equal(coll_create(&c, net->layout, 3, &good, &none, NULL),
+	assert_int_equal(coll_create(&c, bed->layout, 3, &good, &none, NULL),
 			 -EINVAL);
-	assert_int_equal(coll_create(&c, net->layout, 0, &narrow, &none, NULL),
+	assert_int_equal(coll_create(&c, bed->layout, 0, &narrow, &none, NULL),
 			 -EINVAL);
-	assert_int_equal(coll_create(&c, net->layout, 0, &wide, &none, NULL),
+	assert_int_equal(coll_create(&c, bed->layout, 0, &wide, &none, NULL),
 			 -EINVAL);
-	net_free(net);
+	bed_free(bed);
 	coll_destroy(NULL);
 }
 

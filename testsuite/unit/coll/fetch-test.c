@@ -9,154 +9,154 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "net.h"
+#include "bed.h"
 #include "libcoll/coll_private.h"
 
-static void answer_at(struct net *net, uint32_t i, enum coll_fetch_status status)
+static void answer_at(struct bed *bed, uint32_t i, enum coll_fetch_status status)
 {
-	assert_int_equal(net_answer(net, i, status), 0);
-	net_deliver_all(net);
+	assert_int_equal(bed_answer(bed, i, status), 0);
+	bed_deliver_all(bed);
 }
 
 static void every_rank_of_every_other(void **state)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		uint32_t nnodes = 1 + seed * 7 % 24;
-		struct net *net = net_new(nnodes, nnodes + seed % 9, 2 + seed % 5,
+		struct bed *bed = new_bed(nnodes, nnodes + seed % 9, 2 + seed % 5,
 					  seed);
 
 		for (uint32_t p = 0; p < nnodes; p++)
-			for (uint32_t r = 0; r < net->nranks; r++)
-				assert_int_equal(net_fetch(net, p, r), 0);
-		net_deliver_all(net);
-		assert_int_equal(net->nasked, nnodes * net->nranks);
-		while (net->nasked)
-			answer_at(net, net_random(net, net->nasked),
-				  net_random(net, COLL_FETCH_STATUSES));
-		for (uint32_t i = 0; i < net->nfetches; i++)
-			assert_int_not_equal(net->fetches[i].outcome, NET_WAITING);
-		net_assert_settled(net);
-		net_free(net);
+			for (uint32_t r = 0; r < bed->nranks; r++)
+				assert_int_equal(bed_fetch(bed, p, r), 0);
+		bed_deliver_all(bed);
+		assert_int_equal(bed->nasked, nnodes * bed->nranks);
+		while (bed->nasked)
+			answer_at(bed, bed_random(bed, bed->nasked),
+				  bed_random(bed, COLL_FETCH_STATUSES));
+		for (uint32_t i = 0; i < bed->nfetches; i++)
+			assert_int_not_equal(bed->fetches[i].outcome, BED_WAITING);
+		bed_check_settled(bed);
+		bed_free(bed);
 	}
 }
 
 /* Positions: 0: 1 (2 3), 4 (5 6). */
-static struct net *tree(void)
+static struct bed *tree(void)
 {
-	return net_new(7, 14, 2, 0);
+	return new_bed(7, 14, 2, 0);
 }
 
 static void costs_its_way(void **state)
 {
-	struct net *net = tree();
+	struct bed *bed = tree();
 
-	net_fetch(net, 2, 13);
-	net_deliver_all(net);
-	assert_int_equal(net->sent[COLL_MSG_FETCH], 4);
-	answer_at(net, 0, COLL_FETCH_FOUND);
-	assert_int_equal(net->sent[COLL_MSG_FETCHED], 4);
-	assert_int_equal(net->fetches[0].outcome, NET_DONE);
-	net_fetch(net, 2, 4);
-	assert_int_equal(net->sent[COLL_MSG_FETCH], 4);
-	answer_at(net, 0, COLL_FETCH_ABSENT);
-	assert_int_equal(net->fetches[1].outcome, NET_FAILED);
-	net_assert_settled(net);
-	net_free(net);
+	bed_fetch(bed, 2, 13);
+	bed_deliver_all(bed);
+	assert_int_equal(bed->record->sent[COLL_MSG_FETCH], 4);
+	answer_at(bed, 0, COLL_FETCH_FOUND);
+	assert_int_equal(bed->record->sent[COLL_MSG_FETCHED], 4);
+	assert_int_equal(bed->fetches[0].outcome, BED_DONE);
+	bed_fetch(bed, 2, 4);
+	assert_int_equal(bed->record->sent[COLL_MSG_FETCH], 4);
+	answer_at(bed, 0, COLL_FETCH_ABSENT);
+	assert_int_equal(bed->fetches[1].outcome, BED_FAILED);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
 static void of_a_rank_that_goes(void **state)
 {
-	struct net *net = tree();
+	struct bed *bed = tree();
 
-	net_fetch(net, 3, 8);
-	net_fetch(net, 3, 9);
-	net_fetch(net, 4, 8);
-	net_deliver_all(net);
-	net_rank_gone(net, 8);
-	net_deliver_all(net);
-	assert_int_equal(net->fetches[0].outcome, NET_FAILED);
-	assert_int_equal(net->fetches[1].outcome, NET_WAITING);
-	assert_int_equal(net->fetches[2].outcome, NET_FAILED);
-	assert_string_equal(net->reason, "rank 8 is gone");
+	bed_fetch(bed, 3, 8);
+	bed_fetch(bed, 3, 9);
+	bed_fetch(bed, 4, 8);
+	bed_deliver_all(bed);
+	bed_rank_gone(bed, 8);
+	bed_deliver_all(bed);
+	assert_int_equal(bed->fetches[0].outcome, BED_FAILED);
+	assert_int_equal(bed->fetches[1].outcome, BED_WAITING);
+	assert_int_equal(bed->fetches[2].outcome, BED_FAILED);
+	assert_string_equal(bed->record->reason, "rank 8 is gone");
 	/* The host may answer all the same, and later asks still reach it. */
-	net_fetch(net, 6, 8);
-	net_deliver_all(net);
-	while (net->nasked)
-		(void)net_answer(net, 0, COLL_FETCH_FOUND);
-	net_deliver_all(net);
-	assert_int_equal(net->fetches[3].outcome, NET_DONE);
-	assert_int_equal(net->fetches[1].outcome, NET_DONE);
-	net_assert_settled(net);
-	net_free(net);
+	bed_fetch(bed, 6, 8);
+	bed_deliver_all(bed);
+	while (bed->nasked)
+		(void)bed_answer(bed, 0, COLL_FETCH_FOUND);
+	bed_deliver_all(bed);
+	assert_int_equal(bed->fetches[3].outcome, BED_DONE);
+	assert_int_equal(bed->fetches[1].outcome, BED_DONE);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
 static void over_a_link_that_breaks(void **state)
 {
-	struct net *net = tree();
+	struct bed *bed = tree();
 
-	net_fetch(net, 2, 13); /* over node 4 */
-	net_fetch(net, 2, 0);
-	net_fetch(net, 6, 0);
-	net_deliver_all(net);
-	net_break(net, 4);
-	net_detect_all(net);
-	net_deliver_all(net);
-	assert_int_equal(net->fetches[0].outcome, NET_FAILED);
-	assert_int_equal(net->fetches[2].outcome, NET_FAILED);
-	assert_non_null(strstr(net->reason, " is lost"));
-	assert_int_equal(net->fetches[1].outcome, NET_WAITING);
+	bed_fetch(bed, 2, 13); /* over node 4 */
+	bed_fetch(bed, 2, 0);
+	bed_fetch(bed, 6, 0);
+	bed_deliver_all(bed);
+	bed_break(bed, 4);
+	bed_detect_all(bed);
+	bed_deliver_all(bed);
+	assert_int_equal(bed->fetches[0].outcome, BED_FAILED);
+	assert_int_equal(bed->fetches[2].outcome, BED_FAILED);
+	assert_non_null(strstr(bed->record->reason, " is lost"));
+	assert_int_equal(bed->fetches[1].outcome, BED_WAITING);
 	/* At once, where it is known. */
-	net_fetch(net, 0, 9);
-	assert_int_equal(net->fetches[3].outcome, NET_FAILED);
-	assert_string_equal(net->reason, "the link to 4 is lost");
-	while (net->nasked)
-		(void)net_answer(net, 0, COLL_FETCH_FOUND);
-	net_deliver_all(net);
-	assert_int_equal(net->fetches[1].outcome, NET_DONE);
-	net_assert_settled(net);
-	net_free(net);
+	bed_fetch(bed, 0, 9);
+	assert_int_equal(bed->fetches[3].outcome, BED_FAILED);
+	assert_string_equal(bed->record->reason, "the link to 4 is lost");
+	while (bed->nasked)
+		(void)bed_answer(bed, 0, COLL_FETCH_FOUND);
+	bed_deliver_all(bed);
+	assert_int_equal(bed->fetches[1].outcome, BED_DONE);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
 /* Faults at any time, answers at any time: each ends. */
 static void ends_whatever_happens(void **state)
 {
 	for (uint64_t seed = 1; seed < 300; seed++) {
-		struct net *net = net_new(2 + seed % 12, 14 + seed % 7,
+		struct bed *bed = new_bed(2 + seed % 12, 14 + seed % 7,
 					  2 + seed % 3, seed);
 
 		for (int i = 0; i < 150; i++) {
-			uint32_t dice = net_random(net, 40);
+			uint32_t dice = bed_random(bed, 40);
 
-			if (dice < 12 && net->nfetches < NET_FETCHES_MAX)
-				net_fetch(net, net_random(net, net->nnodes),
-					  net_random(net, net->nranks));
-			else if (dice < 20 && net->nasked)
-				(void)net_answer(net, net_random(net, net->nasked),
-						 net_random(net, COLL_FETCH_STATUSES));
+			if (dice < 12 && bed->nfetches < bed->o.fetches_max)
+				bed_fetch(bed, bed_random(bed, bed->nnodes),
+					  bed_random(bed, bed->nranks));
+			else if (dice < 20 && bed->nasked)
+				(void)bed_answer(bed, bed_random(bed, bed->nasked),
+						 bed_random(bed, COLL_FETCH_STATUSES));
 			else if (dice == 20)
-				net_break_any(net);
+				bed_break_any(bed);
 			else if (dice == 21)
-				net_rank_gone(net, net_random(net, net->nranks));
+				bed_rank_gone(bed, bed_random(bed, bed->nranks));
 			else if (dice == 22)
-				net_detect_all(net);
+				bed_detect_all(bed);
 			else
-				net_deliver(net);
+				bed_deliver(bed);
 		}
-		net_detect_all(net);
+		bed_detect_all(bed);
 		do {
-			net_deliver_all(net);
-			while (net->nasked)
-				(void)net_answer(net, 0, COLL_FETCH_FOUND);
-		} while (net_deliver(net));
-		net_assert_settled(net);
-		net_free(net);
+			bed_deliver_all(bed);
+			while (bed->nasked)
+				(void)bed_answer(bed, 0, COLL_FETCH_FOUND);
+		} while (bed_deliver(bed));
+		bed_check_settled(bed);
+		bed_free(bed);
 	}
 }
 
 static void limits_are_kept(void **state)
 {
-	struct net *net = net_new(2, 2, 2, 0);
-	struct coll *c = net->nodes[0].coll;
+	struct bed *bed = new_bed(2, 2, 2, 0);
+	struct coll *c = bed->nodes[0].coll;
 	static char key[COLL_FETCH_KEY_MAX + 1];
 	struct coll_fetch what = { .rank = 1, .key = key, .key_len = sizeof(key) };
 
@@ -165,43 +165,43 @@ static void limits_are_kept(void **state)
 	what.rank = 2;
 	assert_int_equal(coll_fetch(c, &what, 0), -EINVAL);
 	for (uint32_t i = 0; i < COLL_FETCH_AHEAD_MAX; i++)
-		assert_int_equal(net_fetch(net, 0, 1), 0);
-	assert_int_equal(net_fetch(net, 0, 1), -EAGAIN);
+		assert_int_equal(bed_fetch(bed, 0, 1), 0);
+	assert_int_equal(bed_fetch(bed, 0, 1), -EAGAIN);
 	assert_int_equal(coll_fetches_pending(c), COLL_FETCH_AHEAD_MAX);
-	net_deliver_all(net);
-	answer_at(net, 0, COLL_FETCH_FOUND);
-	assert_int_equal(net_fetch(net, 0, 1), 0);
-	net_deliver_all(net);
-	assert_int_equal(coll_fetch_answer(net->nodes[1].coll, 1 << 20,
+	bed_deliver_all(bed);
+	answer_at(bed, 0, COLL_FETCH_FOUND);
+	assert_int_equal(bed_fetch(bed, 0, 1), 0);
+	bed_deliver_all(bed);
+	assert_int_equal(coll_fetch_answer(bed->nodes[1].coll, 1 << 20,
 					   &(struct coll_fetched){ 0 }), -ENOENT);
 	/* A fetch of a neighbour that does not keep them. */
-	assert_int_equal(net_inject(net, 0, 1, &(struct coll_msg){
+	assert_int_equal(bed_inject(bed, 0, 1, &(struct coll_msg){
 		.type = COLL_MSG_FETCH, .fetch = { .rank = 1 } }, "k"), -EPROTO);
-	net_free(net);
+	bed_free(bed);
 }
 
 static void more_than_can_be_fetched(void **state)
 {
-	struct net *net = net_new(2, 2, 2, 0);
+	struct bed *bed = new_bed(2, 2, 2, 0);
 	struct payload *much = payload_virtual(COLL_FETCH_BYTES_MAX + 1);
 
-	net_fetch(net, 1, 0);
-	net_deliver_all(net);
-	assert_int_equal(coll_fetch_answer(net->nodes[0].coll,
-					   net->asked[0].token,
+	bed_fetch(bed, 1, 0);
+	bed_deliver_all(bed);
+	assert_int_equal(coll_fetch_answer(bed->nodes[0].coll,
+					   bed->asked[0].token,
 					   &(struct coll_fetched){ .value = much }),
 			 0);
-	net_deliver_all(net);
-	assert_int_equal(net->fetches[0].outcome, NET_FAILED);
-	assert_string_equal(net->reason,
+	bed_deliver_all(bed);
+	assert_int_equal(bed->fetches[0].outcome, BED_FAILED);
+	assert_string_equal(bed->record->reason,
 			    "the node of rank 0 has a value that is too long for a fetch");
 	payload_unref(much);
-	net_free(net);
+	bed_free(bed);
 }
 
 static void lies_are_refused(void **state)
 {
-	struct net *net = tree();
+	struct bed *bed = tree();
 	const struct {
 		uint32_t from, to;
 		struct coll_msg msg;
@@ -215,14 +215,14 @@ static void lies_are_refused(void **state)
 			  .fetch = { .id = 1, .status = COLL_FETCH_STATUSES } } },
 	};
 
-	net_fetch(net, 2, 6);
-	net_deliver_all(net);
+	bed_fetch(bed, 2, 6);
+	bed_deliver_all(bed);
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
-		assert_int_equal(net_inject(net, lies[i].from, lies[i].to,
+		assert_int_equal(bed_inject(bed, lies[i].from, lies[i].to,
 					    &lies[i].msg, "key"), -EPROTO);
-	answer_at(net, 0, COLL_FETCH_FOUND);
-	net_assert_settled(net);
-	net_free(net);
+	answer_at(bed, 0, COLL_FETCH_FOUND);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
 int main(void)

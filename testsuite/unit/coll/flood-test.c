@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "net.h"
+#include "bed.h"
 
-static int tell(struct net *net, uint32_t position, const char *text)
+static int tell(struct bed *bed, uint32_t position, const char *text)
 {
 	struct payload *p = payload_copy(text, strlen(text));
-	int rc = coll_flood(net->nodes[position].coll, p);
+	int rc = coll_flood(bed->nodes[position].coll, p);
 
 	payload_unref(p);
 	return rc;
@@ -19,47 +19,47 @@ static int tell(struct net *net, uint32_t position, const char *text)
 static void comes_once_to_every_other(void **state)
 {
 	for (uint32_t nnodes = 1; nnodes < 24; nnodes++) {
-		struct net *net = net_new(nnodes, nnodes + 3, 2 + nnodes % 4, 0);
+		struct bed *bed = new_bed(nnodes, nnodes + 3, 2 + nnodes % 4, 0);
 		uint32_t teller = nnodes / 2;
 
-		assert_int_equal(tell(net, teller, "one"), 0);
-		assert_int_equal(tell(net, teller, "two"), 0);
-		net_deliver_all(net);
+		assert_int_equal(tell(bed, teller, "one"), 0);
+		assert_int_equal(tell(bed, teller, "two"), 0);
+		bed_deliver_all(bed);
 		for (uint32_t p = 0; p < nnodes; p++)
-			assert_string_equal(net->nodes[p].flooded,
+			assert_string_equal(bed->nodes[p].flooded,
 					    p == teller ? "" : "onetwo");
-		assert_int_equal(net->sent[COLL_MSG_FLOOD], 2 * (nnodes - 1));
-		net_assert_settled(net);
-		net_free(net);
+		assert_int_equal(bed->record->sent[COLL_MSG_FLOOD], 2 * (nnodes - 1));
+		bed_check_settled(bed);
+		bed_free(bed);
 	}
 }
 
 static void does_not_come_over_a_lost_link(void **state)
 {
-	struct net *net = net_new(7, 14, 2, 0); /* 0: 1 (2 3), 4 (5 6) */
+	struct bed *bed = new_bed(7, 14, 2, 0); /* 0: 1 (2 3), 4 (5 6) */
 
-	net_break(net, 1);
-	net_detect_all(net);
-	assert_int_equal(tell(net, 2, "x"), 0);
-	net_deliver_all(net);
-	assert_string_equal(net->nodes[3].flooded, "x");
-	assert_string_equal(net->nodes[0].flooded, "");
-	net_free(net);
+	bed_break(bed, 1);
+	bed_detect_all(bed);
+	assert_int_equal(tell(bed, 2, "x"), 0);
+	bed_deliver_all(bed);
+	assert_string_equal(bed->nodes[3].flooded, "x");
+	assert_string_equal(bed->nodes[0].flooded, "");
+	bed_free(bed);
 }
 
 static void what_is_too_much_is_refused(void **state)
 {
-	struct net *net = net_new(2, 2, 2, 0);
+	struct bed *bed = new_bed(2, 2, 2, 0);
 	const struct coll_msg msg = { .type = COLL_MSG_FLOOD };
 	struct payload *much = payload_virtual(COLL_FLOOD_BYTES_MAX + 1);
 
-	assert_int_equal(tell(net, 0, ""), -EMSGSIZE);
-	assert_int_equal(coll_flood(net->nodes[0].coll, much), -EMSGSIZE);
-	assert_int_equal(coll_receive(net->nodes[0].coll, 1, &msg, much), -EPROTO);
-	assert_int_equal(coll_receive(net->nodes[0].coll, 1, &msg, NULL), -EPROTO);
-	assert_int_equal(net->sent[COLL_MSG_FLOOD], 0);
+	assert_int_equal(tell(bed, 0, ""), -EMSGSIZE);
+	assert_int_equal(coll_flood(bed->nodes[0].coll, much), -EMSGSIZE);
+	assert_int_equal(coll_receive(bed->nodes[0].coll, 1, &msg, much), -EPROTO);
+	assert_int_equal(coll_receive(bed->nodes[0].coll, 1, &msg, NULL), -EPROTO);
+	assert_int_equal(bed->record->sent[COLL_MSG_FLOOD], 0);
 	payload_unref(much);
-	net_free(net);
+	bed_free(bed);
 }
 
 int main(void)

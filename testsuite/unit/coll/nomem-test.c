@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "net.h"
+#include "bed.h"
 #include "wrap-memory.h"
 
 static struct {
@@ -33,76 +33,76 @@ static void inside(bool yes)
 }
 
 /* A host ends a rank that it cannot let enter. */
-static void enter(struct net *net, enum coll_kind kind, uint32_t rank)
+static void enter(struct bed *bed, enum coll_kind kind, uint32_t rank)
 {
 	int rc;
 
-	if (net->ranks[rank].gone)
+	if (bed->gone[rank])
 		return;
-	rc = net_enter(net, kind, rank);
+	rc = bed_enter(bed, kind, rank);
 	if (rc == -ENOMEM)
-		net_rank_gone(net, rank);
+		bed_rank_gone(bed, rank);
 	else
 		assert_int_equal(rc, 0);
 }
 
 static void history(void)
 {
-	struct net *net = net_new(7, 10, 2, 3);
+	struct bed *bed = new_bed(7, 10, 2, 3);
 
-	net->inside = inside;
+	bed->inside = inside;
 	for (uint32_t s = 0; s < 2; s++)
-		for (uint32_t r = 0; r < net->nranks; r++)
+		for (uint32_t r = 0; r < bed->nranks; r++)
 			for (int kind = 0; kind < COLL_KINDS; kind++) {
-				enter(net, kind, r);
-				net_deliver(net);
+				enter(bed, kind, r);
+				bed_deliver(bed);
 			}
-	net_deliver_all(net);
-	net_rank_gone(net, 4);
-	for (uint32_t r = 0; r < net->nranks; r++)
+	bed_deliver_all(bed);
+	bed_rank_gone(bed, 4);
+	for (uint32_t r = 0; r < bed->nranks; r++)
 		for (int kind = 0; kind < COLL_KINDS; kind++)
-			enter(net, kind, r);
-	net_deliver_all(net);
-	net_assert_settled(net);
-	net_free(net);
+			enter(bed, kind, r);
+	bed_deliver_all(bed);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
-static void enter_group(struct net *net, uint32_t group)
+static void enter_group(struct bed *bed, uint32_t group)
 {
-	for (uint32_t i = 0; i < net->groups[group].count; i++) {
-		uint32_t rank = net->groups[group].ranks[i];
+	for (uint32_t i = 0; i < bed->groups[group].count; i++) {
+		uint32_t rank = bed->groups[group].ranks[i];
 		int rc;
 
-		if (net->ranks[rank].gone)
+		if (bed->gone[rank])
 			continue;
-		rc = net_enter_group(net, group, i);
+		rc = bed_enter_group(bed, group, i);
 		if (rc == -ENOMEM)
-			net_rank_gone(net, rank);
+			bed_rank_gone(bed, rank);
 		else
 			assert_int_equal(rc, 0);
-		net_deliver(net);
+		bed_deliver(bed);
 	}
 }
 
 static void groups(void)
 {
 	static const uint32_t some[] = { 1, 3, 4, 6, 9 }, far[] = { 2, 8 };
-	struct net *net = net_new(7, 10, 2, 0);
+	struct bed *bed = new_bed(7, 10, 2, 0);
 
-	net->inside = inside;
-	net_group(net, some, 5);
-	net_group(net, far, 2);
+	bed->inside = inside;
+	bed_group(bed, some, 5);
+	bed_group(bed, far, 2);
 	for (uint32_t n = 0; n < 2; n++)
-		for (uint32_t g = 0; g < net->ngroups; g++)
-			enter_group(net, g);
-	net_deliver_all(net);
-	if (!net->ranks[4].gone)
-		net_rank_gone(net, 4);
-	for (uint32_t g = 0; g < net->ngroups; g++)
-		enter_group(net, g);
-	net_deliver_all(net);
-	net_assert_settled(net);
-	net_free(net);
+		for (uint32_t g = 0; g < bed->ngroups; g++)
+			enter_group(bed, g);
+	bed_deliver_all(bed);
+	if (!bed->gone[4])
+		bed_rank_gone(bed, 4);
+	for (uint32_t g = 0; g < bed->ngroups; g++)
+		enter_group(bed, g);
+	bed_deliver_all(bed);
+	bed_check_settled(bed);
+	bed_free(bed);
 }
 
 static void fail_each(void (*run)(void), bool for_good)
@@ -132,7 +132,7 @@ static void survives_when_there_is_no_more(void **state)
 
 static void creation_fails_cleanly(void **state)
 {
-	struct net *net = net_new(3, 6, 2, 0);
+	struct bed *bed = new_bed(3, 6, 2, 0);
 	const struct coll_options options = { .tree_width = 2 };
 	struct coll_ops none = { 0 };
 	struct coll *c = NULL;
@@ -140,12 +140,12 @@ static void creation_fails_cleanly(void **state)
 	for (memory.fail = 1; memory.fail <= 3; memory.fail++) {
 		memory.count = 0;
 		memory.armed = true;
-		assert_int_equal(coll_create(&c, net->layout, 0,
+		assert_int_equal(coll_create(&c, bed->layout, 0,
 					     &options, &none, NULL), -ENOMEM);
 		memory.armed = false;
 	}
 	memory.fail = 0;
-	net_free(net);
+	bed_free(bed);
 }
 
 static void a_layout_fails_cleanly(void **state)

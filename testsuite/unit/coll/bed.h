@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bed (testsuite/bed/coll.h) as the unit tests of libcoll use it. */
+#ifndef PMI2X_UNIT_COLL_BED_H
+#define PMI2X_UNIT_COLL_BED_H
+
+#include "bed/coll.h"
+#include "unit.h"
+
+static inline void promise_is_broken(const char *what)
+{
+	fail_msg("%s", what);
+}
+
+/* Messages are cut into small pieces: every history has several of them. */
+static inline struct bed *new_bed(uint32_t nodes, uint32_t ranks, uint32_t width,
+				  uint64_t seed)
+{
+	return bed_new(&(struct bed_options){
+		.nodes = nodes, .ranks = ranks, .width = width, .piece = 24,
+		.seed = seed, .seq_max = COLL_IN_FLIGHT_MAX + 76, .fetches_max = 1024,
+		.groups_max = 16, .varied = true, .broken = promise_is_broken,
+	});
+}
+
+#endif
