@@ -26,6 +26,7 @@ FAULTS = ("cut", "daemon", "zygote", "rank", "head", "cut", "daemon", "zygote", 
 CUTS_S = (0.2, 1, 3, 9)  # the lease is 6.75 s
 DOUBT_S = 8  # after a cut: until then the head may take the node for lost
 LIMIT_S = 2400
+LOSSES = 3  # a task is queued again after that number of lost nodes, at most
 MARK = "CHAOS_WORK"  # in the environment of each task
 KINDS = ("short",) * 5 + ("failing", "output", "node", "nodes", "long")
 
@@ -132,7 +133,7 @@ class Chaos:
         """It counts when the head has noticed: until then the node seems to be up."""
         sure = sorted(self.sure())
         found = sorted((node_of(pid), pid) for pid, n in self.processes().items() if n == name)
-        found = [(node, pid) for node, pid in found if node in sure and not is_left(pid)]
+        found = [(node, pid) for node, pid in found if node in sure and serves(pid, name)]
         if len(sure) < NEEDED or not found:
             return False
         node, pid = self.random.choice(found)
@@ -199,13 +200,16 @@ class Chaos:
             time.sleep(0.05)
 
 
-def is_left(pid):
-    """A zygote whose daemon was killed, and which ends: its node may have another daemon."""
+def serves(pid, name):
+    """It is neither a rank that is about to be executed, nor a zygote whose daemon was killed:
+    the node of that may have another daemon."""
     with contextlib.suppress(OSError):
-        comm, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
+        before, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
         parent = pathlib.Path(f"/proc/{rest.split()[1]}/comm").read_text().strip()
-        return "zygot" in comm and parent != "pmi2x-dvmd"
-    return True
+        return before.endswith(f"({name}") and (
+            parent == "pmi2x-dvmd" if name == "pmi2x-dvm-zygot" else parent != name
+        )
+    return False
 
 
 def node_of(pid):
@@ -236,10 +240,12 @@ def read_ends(journal):
 
 
 def is_right(kind, killed, end, once):
-    _, status, why = end
+    instance, status, why = end
     if status == (3 << 8 if kind == "failing" else 0):
         return True
-    return killed or (once and "lost" in why)
+    if kind == "nodes" and "connect" in why:  # its ranks were to reach a node that is cut off
+        return True
+    return killed or ("lost" in why and (once or instance >= LOSSES))
 
 
 def check_ends(work, journal, once):
