@@ -278,8 +278,10 @@ static bool end_dvm(struct batch *b, const char *work)
 
 	if (!b->own && !b->used)
 		return false;
-	answer = conn_ask(b->s.conn, json_pack("{s:s,s:s,s:b}", "op", "down", "work",
+	answer = conn_try(b->s.conn, json_pack("{s:s,s:s,s:b}", "op", "down", "work",
 					       b->dir.dir ? work : "cancel", "last", 1));
+	if (!answer) /* it ended before, as at the end of its job */
+		return true;
 	others = get_number(answer, "others");
 	json_decref(answer);
 	if (others) {

@@ -37,6 +37,8 @@ json_t *make_profile(void)
 	for (char **v = environ; *v; v++)
 		add_variable(env, *v);
 	p = json_pack("{s:s,s:o}", "cwd", cwd, "env", env);
+	if (!p)
+		die("the name of the working directory is not UTF-8 text: change to another directory");
 	text = p ? json_dumps(p, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (!text)
 		die("out of memory");
