@@ -135,7 +135,6 @@ clean-bench:
 # pmi2x bench collectives, launch and dvm; src/tools/local.mk installs the programs.
 dist_man_MANS += contrib/bench/pmi2x-bench-collectives.1 contrib/bench/pmi2x-bench-dvm.1 \
 	contrib/bench/pmi2x-bench-launch.1 contrib/bench/pmi2x-bench-ring.1
-dist_modules_DATA = contrib/bench/pmi2x_plot.py
 benchdir = $(modulesdir)/pmi2x_bench
 dist_bench_DATA = \
 	contrib/bench/pmi2x_bench/__init__.py \
@@ -145,6 +144,7 @@ dist_bench_DATA = \
 	contrib/bench/pmi2x_bench/limits.py \
 	contrib/bench/pmi2x_bench/matrix.py \
 	contrib/bench/pmi2x_bench/place.py \
+	contrib/bench/pmi2x_bench/plot.py \
 	contrib/bench/pmi2x_bench/record.py \
 	contrib/bench/pmi2x_bench/report.py
 bench_collectivesdir = $(benchdir)/collectives

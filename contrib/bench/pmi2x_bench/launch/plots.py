@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plots by node and by process, one for each test. Needs matplotlib."""
+"""Plots by node and by process, one for each test."""
 
-import os
-
-import pmi2x_plot
-from ..collectives.plots import Curve, directories, draw
-
+from .. import plot
 from .matrix import TESTS
 from .report import Group
 
@@ -35,24 +31,14 @@ def curves(results, test, way):
     widths = sorted({group.per_node for group in found})
     for group, points in found.items():
         label = f"{group.method}, {group.per_node} a node, {group.source}"
-        yield Curve(
-            label,
-            f"C{methods.index(group.method) % 10}",
-            pmi2x_plot.marker(widths.index(group.per_node)),
-            STYLES[group.source],
-            points,
-        )
+        yield plot.Curve(label, f"C{methods.index(group.method) % 10}",
+                         plot.marker(widths.index(group.per_node)),
+                         STYLES[group.source], points)
 
 
-def write(results, notes, options):
-    """Returns the paths of what was written."""
-    paths = []
-    for directory, kind in directories(options):
-        for test in TESTS:
-            for way, across in WAYS.items():
-                found = list(curves(results, test, way))
-                if found:
-                    paths.append(os.path.join(directory, f"{test}-{way}.{kind}"))
-                    title = f"{TESTS[test]}: time of the whole launch"
-                    draw(found, title, notes[test], test, paths[-1], across)
-    return paths
+def figures(results, notes):
+    for test in TESTS:
+        for way, across in WAYS.items():
+            title = f"{TESTS[test]}: time of the whole launch"
+            yield plot.Figure(f"{test}-{way}", title, list(curves(results, test, way)),
+                              notes.get(test, {}), across, "s")

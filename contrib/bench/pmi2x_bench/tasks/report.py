@@ -3,9 +3,7 @@
 
 import os
 
-import pmi2x_plot
-
-from .. import record
+from .. import plot, record
 from ..report import block, show_time
 from .rows import COST, OURS, RATE, ROWS, TIME, UNITS
 
@@ -111,7 +109,7 @@ def draw_row(axes, results, row):
     for at, (what, value) in enumerate(zip(whats[::-1], values[::-1])):
         axes.annotate(show(value, unit_of(row, what)), (value, at), (4, 0),
                       textcoords="offset points", va="center",
-                      fontsize=pmi2x_plot.SMALL)
+                      fontsize=plot.SMALL)
     axes.set_xlim(0, max(values) * 1.2 or 1)
     axes.set_title(f"{row}: {ROWS[row].text}", loc="left", fontsize="medium")
     axes.xaxis.set_major_formatter(EngFormatter())
@@ -119,23 +117,21 @@ def draw_row(axes, results, row):
     axes.grid(axis="y", visible=False)
 
 
-def plot(results, notes, path):
+def draw(results, notes):
     rows = [row for row in results.rows() if any(r == row for r, _ in results.samples)]
     heights = [len(results.whats(row)) + 3 for row in rows]
-    figure, axes = pmi2x_plot.panels(
+    figure, axes = plot.panels(
         len(rows), 1, size=(9, BAR * sum(heights) + 0.6), squeeze=False,
         height_ratios=heights)
     for each, row in zip(axes[:, 0], rows):
         draw_row(each, results, row)
-    figure.suptitle("\n".join(notes.values()), fontsize=pmi2x_plot.SMALL,
-                    color=pmi2x_plot.GREY)
-    pmi2x_plot.save(figure, path)
+    figure.suptitle("\n".join(notes.values()), fontsize=plot.SMALL, color=plot.GREY)
+    return figure
 
 
 def plots(results, notes, options):
     """Paths of what was written."""
-    for directory, kind in (options.svg, "svg"), (options.png, "png"):
-        if directory and results.samples:
-            path = os.path.join(directory, f"dvm.{kind}")
-            plot(results, notes, path)
-            yield path
+    for directory, kind in plot.directories(options) if results.samples else ():
+        path = os.path.join(directory, f"dvm.{kind}")
+        plot.save(draw(results, notes), path)
+        yield path

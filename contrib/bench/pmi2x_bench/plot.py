@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One style for all plots of pmi2x. Needs matplotlib, which nothing else does."""
 
+import collections
 import io
+import os
 import re
+import textwrap
+
+from .errors import BenchError
 
 MARKERS = "os^Dvx*P"
 KINDS = (".svg", ".png", ".pdf")
@@ -15,8 +20,11 @@ STYLE = (f"<style>:root {{ --ink: {INK}; }} @media (prefers-color-scheme: dark) 
          f"{{ :root {{ --ink: {INK_ON_DARK}; }} }}</style>")
 
 
-class PlotError(Exception):
-    """Why nothing can be drawn, as a line for the user."""
+# points: (x, median, minimum, maximum)
+Curve = collections.namedtuple("Curve", "label color marker style points")
+# notes: {name: text}; across: what x is; unit: of y
+Figure = collections.namedtuple("Figure", "name title curves notes across unit")
+LINE = 120  # characters of the notes
 
 
 def load():
@@ -24,8 +32,8 @@ def load():
     try:
         import matplotlib
     except ImportError:
-        raise PlotError("plots need matplotlib for this python3 (on Debian: apt-get "
-                        "install python3-matplotlib)") from None
+        raise BenchError("plots need matplotlib for this python3 (on Debian: apt-get "
+                         "install python3-matplotlib)") from None
     matplotlib.use("Agg")
     matplotlib.rcParams.update({
         "svg.hashsalt": "pmi2x",  # same data, same file
@@ -94,3 +102,65 @@ def save(figure, path):
     else:
         figure.savefig(path, dpi=DOTS)
     load().close(figure)
+
+
+# ---- figures of --svg and --png ----
+
+
+def directories(options):
+    return [(d, kind) for kind in ("svg", "png") if (d := vars(options)[kind])]
+
+
+def check(options):
+    """Before anything is measured: that plots can be made there."""
+    for directory, kind in directories(options):
+        try:
+            load()
+            os.makedirs(directory, exist_ok=True)
+        except (BenchError, OSError) as error:
+            raise BenchError(f"--{kind}: {error}") from None
+        if not os.access(directory, os.W_OK):
+            raise BenchError(f"--{kind}: cannot write to {directory}")
+
+
+def label_values(axes, unit):
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < 1000 * low:  # decades alone would be a label or two
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(EngFormatter(unit=unit))
+    minor = EngFormatter(unit=unit) if high < 10 * low else NullFormatter()
+    axes.yaxis.set_minor_formatter(minor)
+
+
+def draw(plotted):
+    """The figure of a Figure."""
+    figure, axes = panels()
+    for each in plotted.curves:
+        xs, middle, low, high = zip(*each.points)
+        curve(axes, xs, middle, spread=(low, high), marker=each.marker,
+              linestyle=each.style, color=each.color, label=each.label)
+    label_values(axes, plotted.unit)
+    sizes_across(axes, [p[0] for each in plotted.curves for p in each.points])
+    axes.set_xlabel(plotted.across)
+    what = "memory" if plotted.unit == "B" else "time"
+    axes.set_ylabel(f"{what}: median; shaded: minimum to maximum")
+    figure.suptitle(plotted.title, fontsize="large")
+    notes = [plotted.notes.get(name, "") for name in ("machine", "command")]
+    lines = [line for note in notes for part in note.split("\n")
+             for line in textwrap.wrap(part, LINE)]
+    axes.set_title("\n".join(lines), fontsize=SMALL, color=GREY)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return figure
+
+
+def write(options, figures):
+    """Paths of what was written: of each figure that has a curve."""
+    found, paths = [each for each in figures if each.curves], []
+    for directory, kind in directories(options):
+        for each in found:
+            paths.append(os.path.join(directory, f"{each.name}.{kind}"))
+            save(draw(each), paths[-1])
+    return paths
