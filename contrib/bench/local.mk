@@ -142,11 +142,13 @@ dist_bench_DATA = \
 	contrib/bench/pmi2x_bench/errors.py \
 	contrib/bench/pmi2x_bench/layout.py \
 	contrib/bench/pmi2x_bench/limits.py \
+	contrib/bench/pmi2x_bench/lookup.py \
 	contrib/bench/pmi2x_bench/matrix.py \
 	contrib/bench/pmi2x_bench/place.py \
 	contrib/bench/pmi2x_bench/plot.py \
 	contrib/bench/pmi2x_bench/record.py \
-	contrib/bench/pmi2x_bench/report.py
+	contrib/bench/pmi2x_bench/report.py \
+	contrib/bench/pmi2x_bench/run.py
 bench_collectivesdir = $(benchdir)/collectives
 dist_bench_collectives_DATA = \
 	contrib/bench/pmi2x_bench/collectives/__init__.py \
@@ -164,7 +166,6 @@ dist_bench_tasks_DATA = \
 bench_launchdir = $(benchdir)/launch
 dist_bench_launch_DATA = \
 	contrib/bench/pmi2x_bench/launch/__init__.py \
-	contrib/bench/pmi2x_bench/launch/allocation.py \
 	contrib/bench/pmi2x_bench/launch/capacity.py \
 	contrib/bench/pmi2x_bench/launch/counters.py \
 	contrib/bench/pmi2x_bench/launch/fit.py \
@@ -179,5 +180,4 @@ dist_bench_launch_DATA = \
 	contrib/bench/pmi2x_bench/launch/simulated.py \
 	contrib/bench/pmi2x_bench/launch/sources.py \
 	contrib/bench/pmi2x_bench/launch/strace.py \
-	contrib/bench/pmi2x_bench/launch/waiting.py \
 	contrib/bench/pmi2x_bench/launch/where.py

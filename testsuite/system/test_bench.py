@@ -80,6 +80,18 @@ def test_table_of_a_file(bench, tmp_path):
     assert any(l.startswith("| nodes |") for l in shown.lines)
 
 
+def test_dvm_rows_on_a_test_cluster(prefix, tmp_path):
+    """Whether it is as fast as it must be depends on the machine."""
+    path = tmp_path / "dvm.csv"
+    program = prefix / "libexec" / "pmi2x" / "pmi2x-bench-dvm"
+    run([program, "-q", "up", "fence", "--nodes", 2, "--ranks", 2, "--rounds", 1,
+         "--csv", path], timeout=120)
+    assert {(row["row"], row["what"]) for row in read_csv(path)} == {
+        ("up", "pmi2x-dvm"), ("up", "srun true"),
+        ("fence", "pmi2x-dvm"), ("fence", "step of srun"),
+    }
+
+
 # ---- layouts ----
 
 

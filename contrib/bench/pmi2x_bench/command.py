@@ -27,13 +27,19 @@ def count(low, high):
     return parse
 
 
+def counts(low, high):
+    """The same of several, with commas."""
+    number = count(low, high)
+    return lambda text: [number(word) for word in text.split(",")]
+
+
 def shown(program):
     """What somebody else would type for the same measurements."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in "programs", "libraries", "plugindir", "csv", "svg", "png":
+    for name in "programs", "libraries", "plugindir", "csv", "svg", "png", "plot":
         parser.add_argument(f"--{name}", action="append")
     words = parser.parse_known_args(sys.argv[1:])[1]
-    return shlex.join([program, *words])
+    return " ".join([program, *map(shlex.quote, words)])
 
 
 def stop(number, frame):
@@ -44,6 +50,62 @@ def stop(number, frame):
 def unwind_on_signals():
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGHUP, stop)
+
+
+def run(name, parse, work):
+    """The exit status of work(options), with what it stops with on standard error."""
+    options = parse()
+    unwind_on_signals()
+    try:
+        return work(options)
+    except (BenchError, OSError) as error:
+        report_error(name, error)
+    except KeyboardInterrupt:
+        return 130
+    return 2
+
+
+# ---- options that several commands have ----
+
+
+def parser(name, version, text):
+    made = argparse.ArgumentParser(prog=name, allow_abbrev=False, description=text)
+    made.add_argument("--version", action="version", version=f"{name} {version}")
+    return made
+
+
+def add_output_options(add):
+    add("--csv", metavar="FILE", help="write every value to FILE, as it comes")
+    add("--svg", metavar="DIR", help="write plots to DIR")
+    add("--png", metavar="DIR", help="the same, as PNG")
+    add("--markdown", action="store_true", help="print the tables as Markdown")
+    add("--table", nargs="+", metavar="CSV",
+        help="measure nothing: print the tables (and --svg, --png) of what --csv has "
+        "written earlier, several files together")
+    add("-q", "--quiet", action="store_true", help="no progress line")
+
+
+def add_srun_options(add):
+    add("--srun-option", action="append", default=[], metavar="OPTION",
+        help="give this to srun, e.g. --srun-option=--overcommit; repeatable")
+    add("--timeout", type=count(1, 86400), default=600, metavar="SECONDS",
+        help="give up on a step after this time (%(default)s)")
+
+
+def add_places(add, **paths):
+    """Where make install has put things; paths: {option: directory}"""
+    add("--plugindir", action="append", default=[], metavar="DIR",
+        help="with --private: look for plugins here first (ours)")
+    for name, path in paths.items():
+        add(f"--{name}", default=path, help=argparse.SUPPRESS)
+
+
+def choose_plugins(options, installed):
+    if not options.plugindir and os.path.isdir(installed):
+        options.plugindir = [installed]
+
+
+# ---- what is written ----
 
 
 def open_csv(path):

@@ -16,10 +16,9 @@ import unittest
 BENCH = pathlib.Path(__file__).resolve().parents[3] / "contrib" / "bench"
 sys.path.insert(0, str(BENCH))
 
-from pmi2x_bench import limits  # noqa: E402
-from pmi2x_bench.collectives import steps  # noqa: E402
+from pmi2x_bench import limits, place, run  # noqa: E402
 from pmi2x_bench.errors import BenchError  # noqa: E402
-from pmi2x_bench.launch import allocation, capacity, counters, fit, matrix  # noqa: E402
+from pmi2x_bench.launch import capacity, counters, fit, matrix  # noqa: E402
 from pmi2x_bench.launch import plots, programs, record, report  # noqa: E402
 from pmi2x_bench.launch import simulated, sources, strace  # noqa: E402
 from pmi2x_bench.launch.measure import Measuring  # noqa: E402
@@ -64,7 +63,7 @@ class Launches(unittest.TestCase):
         with tempfile.NamedTemporaryFile("r") as file:
             with contextlib.redirect_stderr(io.StringIO()):
                 argv = ["sh", "-c", script, file.name]
-                code = steps.run_srun(argv, timeout=60)[0]
+                code = run.run_srun(argv, timeout=60)[0]
             return code, len(file.readlines())
 
     def test_a_job_that_was_given_back(self):
@@ -480,7 +479,7 @@ class Environments(unittest.TestCase):
         with tempfile.TemporaryFile() as file:
             file.write(data)
             file.seek(0)
-            return allocation.read_environment(file)
+            return place.read_environment(file)
 
     def test_of_an_allocation(self):
         found = self.read(b"A=1\nB=2\0SLURM_JOB_ID=7\0NAME=\xff\0\0")

@@ -2,23 +2,14 @@
 """Runs one measurement at a time: a step under srun, or the floor program."""
 
 import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 
 from .. import record
 from ..errors import BenchError
 from ..matrix import NONE, NONE_MEET, OPS, PHASES
+from ..run import LEAVE_S, busy_seconds, failure, run_program, run_srun
 
 MEETING_BYTES = 4096  # more than ranks map of the file in which they meet
-LINES_SHOWN = 8  # of a step that failed
-# slurmctld tells srun on its port that its job has ended. When srun has gone, the
-# next one may have that port, and takes the message for its own as long as it has
-# no job: it then gives its job back, with either of these, and has started nothing.
-GIVEN_BACK = "are still not ready", "Unable to allocate resources: No error"
-LEAVE_S = 20  # how long srun may take to end a step that it was told to end
 
 
 class Sample(record.Sample):
@@ -78,66 +69,6 @@ def parse_sample(point, text, wall):
     if len(stamps) != point.ranks:
         raise BenchError(f"{len(stamps)} of {point.ranks} ranks have answered")
     return sample_of_stamps(stamps, wall)
-
-
-def own_lines_first(text):
-    """What the benchmark or the plugin says explains more than Slurm's rest."""
-    return sorted(text.strip().splitlines(), key=lambda l: "pmi2x" not in l)
-
-
-def busy_seconds():
-    """CPU time that this machine has spent, on anything."""
-    with open("/proc/stat") as file:
-        user, nice, system, _, _, irq, softirq = map(
-            int, file.readline().split()[1:8]
-        )
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-
-
-def run_program(argv, timeout, env=None):
-    """Exit code, both outputs and seconds; None as code: it took too long."""
-    begin = time.monotonic()
-    child = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, **(env or {})},
-    )
-    try:
-        out, err = child.communicate(timeout=timeout)
-        return child.returncode, out, err, time.monotonic() - begin
-    except subprocess.TimeoutExpired:
-        return None, "", "", time.monotonic() - begin
-    finally:
-        end_program(child)
-
-
-def end_program(child):
-    """srun ends its step on SIGTERM; it is killed only when it does not."""
-    if child.poll() is not None:
-        return
-    child.send_signal(signal.SIGTERM)
-    try:
-        child.communicate(timeout=LEAVE_S)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.communicate()
-
-
-def run_srun(argv, timeout, env=None):
-    """As run_program; once more when srun has given its job back."""
-    result = run_program(argv, timeout, env)
-    if result[0] and any(words in result[2] for words in GIVEN_BACK):
-        print(
-            "srun took the end of another job for that of its own and has "
-            "started nothing: once more",
-            file=sys.stderr,
-        )
-        return run_program(argv, timeout, env)
-    return result
 
 
 class Runner:
@@ -279,8 +210,7 @@ class Runner:
         elif code == 0:
             sample = parse_sample(point, out, wall)
         if not sample:
-            lines = own_lines_first(err)[:LINES_SHOWN] or ["no result line"]
-            raise BenchError("\n    ".join([f"exit code {code}"] + lines))
+            raise failure(code, err)
         if self.options.private:
             sample.busy = busy_seconds() - before
         sample.repeat = repeat

@@ -19,9 +19,9 @@ from ..command import Progress, open_csv
 from ..errors import BenchError
 from ..record import Writer
 from ..report import block
+from ..run import wait_for
 
-from . import allocation, capacity, fit, matrix, strace
-from .waiting import wait_for
+from . import capacity, fit, matrix, strace
 
 CONFIGS, METHODS = "4x16", "none,pmi2,pmi2x"
 KINDS = {"step": "as a step of an allocation", "job": "as a job of its own"}
@@ -196,7 +196,7 @@ def measure(launches, configs, methods, options):
                     progress.step(f"{kind} {matrix.named(config)}, {method}")
                     one((kind, config, method))
 
-    with allocation.allocation(options.private, per_node):
+    with place.allocation(options.private, per_node):
         take("step", rounds)
     take("job", [launches.take_job] * options.repeats)
     progress.end()

@@ -6,10 +6,10 @@ import re
 import tempfile
 
 from ..errors import BenchError
-from ..collectives.steps import run_program
 from ..record import Sample, rows_of
+from ..run import failure, run_program
 
-from .sources import Late, failure
+from .sources import Late
 
 # What carries the exchange of a method, as the simulator calls it.
 PROTOCOLS = {"pmi2x": "pmi2x", "pmi2": "mpi-pmi2", "hydra": "hydra-star"}

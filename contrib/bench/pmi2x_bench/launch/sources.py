@@ -7,13 +7,7 @@ import shutil
 from .. import limits, place
 from ..errors import BenchError
 from ..record import Sample
-from ..collectives.steps import (
-    LINES_SHOWN,
-    busy_seconds,
-    own_lines_first,
-    run_program,
-)
-
+from ..run import busy_seconds, failure, run_program
 from . import matrix, programs
 
 # What the label of a figure says.
@@ -34,11 +28,6 @@ class Late(BenchError):
 
     def __init__(self, seconds, argv):
         super().__init__(f"not done after {seconds:.0f} s: {' '.join(argv)}")
-
-
-def failure(code, err):
-    lines = own_lines_first(err)[:LINES_SHOWN]
-    return BenchError("\n    ".join([f"exit code {code}"] + lines))
 
 
 class Launched:

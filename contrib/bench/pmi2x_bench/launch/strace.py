@@ -9,8 +9,8 @@ import signal
 import subprocess
 
 from ..errors import BenchError
+from ..run import wait_for
 
-from .waiting import wait_for
 
 STRACE_S = 30  # how long strace may take to end
 MISSING = "strace is not installed (on Debian: apt-get install strace)"

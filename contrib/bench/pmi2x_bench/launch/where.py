@@ -10,7 +10,7 @@ import tempfile
 from .. import command, limits, place
 from ..errors import BenchError
 
-from . import allocation, matrix, simulated, sources
+from . import matrix, simulated, sources
 
 BEYOND = ("emulated", "simulated")
 
@@ -53,7 +53,7 @@ def slurm(options, programs):
                 "or use --private N (or auto) for a private cluster on this "
                 "machine, or --no-slurm"
             )
-        allocation.forget_defaults()
+        place.forget_defaults()
     return sources.Slurm(options, programs)
 
 
@@ -98,7 +98,7 @@ def slurm_of(options, program, per_node):
         return
     cluster = place.find_cluster(program)
     with place.private_cluster(cluster, options, per_node) as directory:
-        with allocation.allocation(options.private, per_node):
+        with place.allocation(options.private, per_node):
             yield f"{directory}/cluster"
 
 

@@ -5,10 +5,10 @@ import contextlib
 import json
 import os
 import pathlib
-import subprocess
 import time
 
 from ..errors import BenchError
+from ..run import output
 
 PROCESSES = {
     "pmi2x-dvm-head": "head",
@@ -16,24 +16,6 @@ PROCESSES = {
     "pmi2x-dvm-zygot": "zygote",
 }
 DOWN_S = 60  # until all have ended
-LINES_SHOWN = 3  # of a command that has failed
-
-
-def run(argv, **options):
-    """Of a command that must go well: what it prints, and how long it took."""
-    begin = time.monotonic()
-    done = subprocess.run(
-        list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, errors="replace", **options,
-    )  # fmt: skip
-    seconds = time.monotonic() - begin
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        raise BenchError(
-            f"{' '.join(map(str, argv))[:120]}: exit status {done.returncode}: "
-            + " / ".join(lines[-LINES_SHOWN:])
-        )
-    return done.stdout, seconds
 
 
 class Dvm:
@@ -43,7 +25,7 @@ class Dvm:
         self.program, self.options = program, options
         self.base = os.path.join(place, "dvm")
         os.makedirs(self.base, mode=0o700, exist_ok=True)
-        self.env = {**os.environ, "PMI2X_DVM_DIR": self.base}
+        self.env = {"PMI2X_DVM_DIR": self.base}
 
     def __enter__(self):
         _, self.up_seconds = self("up", *self.options)
@@ -58,7 +40,7 @@ class Dvm:
             time.sleep(0.01)
 
     def __call__(self, *arguments):
-        return run([self.program, *arguments], env=self.env)
+        return output([self.program, *arguments], env=self.env)
 
     def bulk(self, tasks, *argv, options=()):
         """Seconds from submit to the last result, of this number of equal tasks."""

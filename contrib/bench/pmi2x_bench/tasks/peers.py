@@ -10,8 +10,8 @@ import sys
 import time
 
 from ..errors import BenchError
+from ..run import output
 
-from .dvm import run
 
 TRUE = "/bin/true"
 PRTE_S = 60  # until it is ready
@@ -49,13 +49,13 @@ def need(program, package):
 def floor(bench, tasks, at_once):
     """fork, exec and wait in C; tasks a second."""
     program = os.path.join(bench.options.programs, "dvm-floor")
-    return tasks / run([program, tasks, at_once, TRUE])[1]
+    return tasks / output([program, tasks, at_once, TRUE])[1]
 
 
 def parallel(tasks, at_once):
     lines = f"{TRUE}\n" * tasks
     argv = [need("parallel", "parallel"), f"-j{at_once}", "--will-cite"]
-    return tasks / run(argv, input=lines)[1]
+    return tasks / output(argv, text=lines)[1]
 
 
 def hyperqueue(python, tasks, at_once, place):
@@ -64,7 +64,7 @@ def hyperqueue(python, tasks, at_once, place):
     python = python or sys.executable
     if subprocess.run([python, "-c", "import hyperqueue"], capture_output=True).returncode:
         raise Missing("not here: pip install hyperqueue==0.27.0, and --hyperqueue PYTHON")
-    out, _ = run([python, "-c", HYPERQUEUE, tasks, at_once], cwd=place)
+    out, _ = output([python, "-c", HYPERQUEUE, tasks, at_once], cwd=place)
     found = re.search(r"^seconds (\S+)$", out, re.MULTILINE)
     if not found:
         raise BenchError("it does not say how long it took")
@@ -74,7 +74,7 @@ def hyperqueue(python, tasks, at_once, place):
 def many(command, tasks, at_once):
     """A process for each task, a number of them at once: tasks a second."""
     script = f"seq {tasks} | xargs -P {at_once} -I@ {command}"
-    return tasks / run(["sh", "-c", script])[1]
+    return tasks / output(["sh", "-c", script])[1]
 
 
 def srun(tasks, at_once):
@@ -115,7 +115,7 @@ class Prrte:
         more = "--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "-n", 1, TRUE
         argv = "timeout", PRUN_S, "prun", *root, "--dvm-uri", f"file:{self.uri}", *more
         try:
-            return run(argv, stdin=subprocess.DEVNULL)[1]
+            return output(argv)[1]
         except BenchError:
             return None
 

@@ -10,6 +10,7 @@ import time
 from ..errors import BenchError
 from ..layout import BLOCK
 from ..matrix import Point
+from ..run import output
 from ..collectives.steps import MEETING_BYTES, parse_sample
 
 from . import dvm, peers
@@ -131,7 +132,7 @@ def run(bench):
 
     def of_srun():
         step = ["srun", "-Q", "-n1", "-N1", "--overlap", "--mem=0", TRUE]
-        return median_of(20, lambda: dvm.run(step)[1])
+        return median_of(20, lambda: output(step)[1])
 
     def of_prrte():
         with peers.Prrte(bench.place) as prrte:
@@ -162,7 +163,7 @@ def fence(bench):
             return median(lambda *argv: d("run", *size, *argv))
 
     step = "srun", "-Q", "-K", "--mpi=pmi2x", "--mem=0", "--overcommit", *size
-    return {OURS: ours, "step of srun": lambda: median(lambda *a: dvm.run([*step, *a]))}
+    return {OURS: ours, "step of srun": lambda: median(lambda *a: output([*step, *a]))}
 
 
 def up(bench, *options):
@@ -171,7 +172,7 @@ def up(bench, *options):
             return d.up_seconds
 
     step = "srun", "-Q", "--mpi=none", f"-N{bench.nodes}", "--mem=0", TRUE
-    return {OURS: ours, "srun true": lambda: dvm.run(step)[1]}
+    return {OURS: ours, "srun true": lambda: output(step)[1]}
 
 
 def ups(bench):
