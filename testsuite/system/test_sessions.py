@@ -101,15 +101,87 @@ def killed(pmix_program):
     return lambda *words: shlex.join([str(program), *words])
 
 
-@pytest.mark.parametrize(
-    "how",
-    ["before all kill", "in all kill", "after all 1", "in 0 1", "after 0 kill", "after 3 kill"],
-)
+# What is killed, when, and how. A rank that is killed before the fence leaves others in it.
+KILLED = [
+    "before all kill",
+    "before 0 kill",
+    pytest.param("before 0 1", marks=pytest.mark.wide),
+    pytest.param("before 3 kill", marks=pytest.mark.wide),
+    "in all kill",
+    "in 0 1",
+    pytest.param("in 3 kill", marks=pytest.mark.wide),
+    "after all 1",
+    "after 0 kill",
+    "after 3 kill",
+]
+
+
+@pytest.mark.parametrize("how", KILLED)
 def test_pmix_program_after_a_killed_one_runs(srun, programs, killed, how):
     """The rank goes on: libpmix alone takes the end of the process for the rank's."""
     commands = [killed(*how.split()), str(programs["ompi"])]
     result = srun(*STEP, *wrapper("sh", commands), env=TCP, timeout=60).ok()
     assert [line[:7] for line in result.lines] == SAYS["ompi"], result
+
+
+@pytest.mark.wide
+def test_rank_without_another_pmix_program_leaves_nobody_waiting(cluster, killed, tmp_path):
+    """Its program is killed before a fence, and all go on without PMIx."""
+    gate = tmp_path / "gate"
+    script = f"{killed('before', '0', 'kill')}; until [ -e {gate} ]; do sleep 0.1; done"
+    step = cluster.start("srun", "--mpi=pmi2x", *STEP, "sh", "-c", script)
+    said = "PMIx fence failed: the PMIx program of rank 0 (node n1) has ended without"
+    assert any(said in line for line in step.stderr)
+    gate.touch()
+    step.wait(60)
+
+
+# ---- killed programs, and what ranks do then ----
+
+HOWS = [f"{when} {who} {how}" for when in ("before", "in", "after") for who in ("all", "0", "3")
+        for how in ("kill", "1")]
+NEXT = ["ompi", "again ompi", "mpich", "nothing"]
+
+
+def next_commands(programs, killed, how, then):
+    """What each rank runs after the program that is killed."""
+    if then == "nothing":
+        return []
+    names = {**programs, "again": killed(*how.split())}
+    return [str(names[name]) for name in then.split()]
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("nodes", ["-N2 -n4", "-N4 -n4", "-N1 -n4"])
+@pytest.mark.parametrize("then", NEXT)
+@pytest.mark.parametrize("how", HOWS)
+def test_no_rank_waits_after_killed_programs(srun, programs, killed, nodes, how, then):
+    """All that can come up does."""
+    commands = [killed(*how.split()), *next_commands(programs, killed, how, then)]
+    result = srun(*nodes.split(), *wrapper("sh", commands), env=TCP, timeout=60)
+    assert result.seconds < 20, result
+    if then != "nothing":
+        assert result.code == 0, result
+        assert [line[:7] for line in result.lines] == SAYS["ompi"], result
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("nodes", ["-N2 -n4", "-N4 -n4", "-N1 -n4"])
+@pytest.mark.parametrize("how", [*HOWS, "none"])
+def test_program_of_one_rank_after_killed_ones_is_told_whom_it_waits_for(
+    cluster, programs, killed, nodes, how
+):
+    """The others end: their end fails a fence of rank 0's program, or is named as awaited."""
+    first = programs["ompi"] if how == "none" else killed(*how.split())
+    script = f"{first}; [ $SLURM_PROCID != 0 ] || exec {programs['ompi']}"
+    argv = ["srun", "--mpi=pmi2x", "-J", "alone", *nodes.split(), "sh", "-c", script]
+    step = cluster.start(*argv, env={**TCP, "PMI2X_STALL_REPORT": "2"})
+    try:
+        named = r"(failed|may wait in a fence of all ranks): .*rank \d \(node n\d\)"
+        assert any(re.search(named, line) for line in step.stderr)
+    finally:
+        cluster.run("scancel", "-n", "alone")
+        step.wait(60)
 
 
 def test_wrapper_that_closes_pmi_fd_runs_pmix(srun, programs):

@@ -73,6 +73,7 @@ void coll_destroy(struct coll *c)
 	coll_subsets_free(c);
 	coll_fetches_free(c);
 	coll_fault_free(c);
+	coll_series_free(c);
 	for (uint32_t i = 0; c->slots && i < c->nslots; i++)
 		for (int side = 0; side < COLL_SIDES; side++)
 			payload_unref(c->slots[i].why[side]);
@@ -123,7 +124,7 @@ static void refuse(struct coll *c, enum coll_kind kind, uint32_t seq,
 {
 	struct coll_fault fault;
 
-	coll_fault_describe(c, kind, &fault);
+	coll_fault_describe(c, kind, seq, &fault);
 	if (kind == COLL_RING)
 		c->ops->complete_ring(c->arg, seq, slot, NULL, &fault);
 	else
@@ -147,6 +148,15 @@ int coll_may_enter(const struct coll *c, enum coll_kind kind, uint32_t slot)
 	return 0;
 }
 
+/* A rank that goes on in a series which has ended does not enter the next one by that. */
+static void count_refused(struct coll *c, enum coll_kind kind, uint32_t slot)
+{
+	uint32_t *entered = &c->slots[slot].entered[kind];
+
+	if (kind != COLL_PMIX || *entered + 1 != c->past.from)
+		++*entered;
+}
+
 /*
  * 0, with *op NULL when it has failed already and the slot has been told; or why
  * the slot may not enter.
@@ -161,7 +171,7 @@ static int enter(struct coll *c, enum coll_kind kind, uint32_t slot,
 	*op = NULL;
 	*seq = c->slots[slot].entered[kind];
 	if (coll_covered(c, kind, *seq)) {
-		c->slots[slot].entered[kind]++;
+		count_refused(c, kind, slot);
 		refuse(c, kind, *seq, slot);
 		return 0;
 	}
@@ -296,7 +306,11 @@ static bool too_early(const struct coll *c, const struct coll_msg *msg)
 static int receive_up(struct coll *c, struct coll_peer *peer,
 		      const struct coll_msg *msg, struct payload *body)
 {
-	if (!is_child(c, peer) || msg->seq > peer->ups[msg->kind])
+	if (!is_child(c, peer))
+		return -EPROTO;
+	if (coll_series_skips(c, msg) && msg->seq > peer->ups[msg->kind])
+		peer->ups[msg->kind] = msg->seq;
+	if (msg->seq > peer->ups[msg->kind])
 		return -EPROTO;
 	if (msg->seq == peer->ups[msg->kind] && too_early(c, msg))
 		return -EPROTO;
@@ -412,6 +426,8 @@ int coll_receive(struct coll *c, uint32_t from, const struct coll_msg *msg,
 		return coll_fetch_receive(c, peer, msg, body);
 	if (msg->type == COLL_MSG_FLOOD)
 		return receive_flood(c, peer, body);
+	if (msg->type == COLL_MSG_SERIES)
+		return coll_series_receive(c, peer, msg);
 	if ((unsigned int)msg->kind >= COLL_KINDS || msg->seq == COLL_NEVER)
 		return -EPROTO;
 	switch (msg->type) {
@@ -523,6 +539,7 @@ void coll_link_up(struct coll *c, uint32_t position)
 	if (!peer)
 		return;
 	coll_fault_tell(c, peer);
+	coll_series_tell(c, peer);
 }
 
 /* ---- state ---- */

@@ -20,6 +20,12 @@
  * neighbour that does not know as much, and fails what it covers, pending or
  * entered later, with its reason. Collectives below that number still complete.
  *
+ * Series. A PMIx program that ranks run begins a series of numbers (COLL_SERIES), so
+ * that its fences never meet those of the program before: that one may have been killed
+ * before a fence that other ranks have entered. A rank begins its next series
+ * (coll_next_series), or its program is known to have ended (coll_end_series): from then on
+ * what has not ended of the series before fails everywhere.
+ *
  * Re-entrancy: an operation of coll_ops must not call back into the same
  * coll object; hosts queue. One thread at a time.
  */
@@ -54,6 +60,8 @@ const char *coll_kind_name(enum coll_kind kind);
 
 #define COLL_REASON_MAX 512     /* bytes of a fault's reason, NUL included */
 #define COLL_NEVER UINT32_MAX   /* in coll_fault.from: this kind is not hit */
+#define COLL_SERIES 4096        /* a series begins with a multiple of it, and the
+                                   first one that is free: a long one takes several */
 #define COLL_IN_FLIGHT_MAX 1024 /* collectives of a kind pending at a node */
 #define COLL_PIECE 65536        /* bytes of a message, about, by default */
 #define COLL_BYTES_MAX ((uint64_t)2 << 30) /* of a result, and of what a
@@ -62,10 +70,12 @@ const char *coll_kind_name(enum coll_kind kind);
 /*
  * Given to an operation, `from` is what the node knows of every kind, and the
  * reason is that of the collective which failed. All COLL_NEVER: this one
- * alone failed (coll_ops.combine did), later ones are not affected.
+ * alone failed (coll_ops.combine did), later ones are not affected; or all of its series
+ * have.
  */
 struct coll_fault {
 	uint32_t from[COLL_KINDS]; /* first that cannot complete */
+	bool series; /* it has failed with its series, whatever `from` says */
 	char reason[COLL_REASON_MAX];
 };
 
@@ -85,6 +95,7 @@ enum coll_msg_type {
 	COLL_MSG_FETCH,   /* asks, towards the owner */
 	COLL_MSG_FETCHED, /* answers, the same way back */
 	COLL_MSG_FLOOD,   /* see coll_flood */
+	COLL_MSG_SERIES,  /* what has a lower number cannot complete any more */
 	COLL_MSG_TYPES,
 };
 
@@ -136,8 +147,8 @@ struct coll_fetch_msg {
  */
 struct coll_msg {
 	enum coll_msg_type type;
-	enum coll_kind kind; /* UP, DOWN, REST */
-	uint32_t seq;        /* the same */
+	enum coll_kind kind; /* UP, DOWN, REST, SERIES */
+	uint32_t seq;        /* the same; SERIES: the first of a series */
 	bool more;           /* fence, gather UP: another one follows */
 	uint64_t size;       /* fence, gather DOWN: bytes of the result */
 	uint64_t count;      /* ring UP: ring-count of the subtree;
@@ -146,7 +157,7 @@ struct coll_msg {
 	uint32_t left_len;   /* ring */
 	bool failed;         /* fence, gather, SUB DOWN, SUB_UP: this one alone
 	                        failed, for fault.reason; there is no body */
-	struct coll_fault fault; /* FAULT; failed DOWN, SUB, FETCHED: the reason */
+	struct coll_fault fault; /* FAULT; failed DOWN, SUB, FETCHED, SERIES: the reason */
 	struct coll_subset_msg subset; /* SUB */
 	struct coll_fetch_msg fetch; /* FETCH, FETCHED */
 };
@@ -368,6 +379,17 @@ struct payload *coll_body_room(struct coll *c, uint32_t from,
  */
 void coll_rank_gone(struct coll *c, uint32_t slot, enum coll_side sides,
 		    const char *why);
+
+/*
+ * The rank in `slot` begins another series of PMIx, if it has entered anything in this
+ * one, or in any case with `missed`: others may have entered what it has not. Collectives
+ * of this series that have not ended fail everywhere, for `why`, also those of subsets.
+ */
+void coll_next_series(struct coll *c, uint32_t slot, bool missed, const char *why);
+/* Its program has ended: the series fails as above, and the rank has begun no other. */
+void coll_end_series(struct coll *c, uint32_t slot, const char *why);
+/* Series that the rank has begun after the first: of the same program the same number. */
+uint32_t coll_series(const struct coll *c, uint32_t slot);
 
 /*
  * The link to a neighbour is gone for good, or (`in_order`) the neighbour said

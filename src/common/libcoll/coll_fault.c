@@ -39,12 +39,14 @@ void coll_reason_copy(char out[COLL_REASON_MAX], const struct payload *reason)
 			  "a rank or node is gone (no memory to say which)");
 }
 
-void coll_fault_describe(const struct coll *c, enum coll_kind kind,
+void coll_fault_describe(const struct coll *c, enum coll_kind kind, uint32_t seq,
 			 struct coll_fault *out)
 {
 	for (int k = 0; k < COLL_KINDS; k++)
 		out->from[k] = c->fault[k].from;
-	coll_reason_copy(out->reason, c->fault[kind].reason);
+	out->series = seq < c->fault[kind].from;
+	coll_reason_copy(out->reason,
+			 out->series ? c->past.reason : c->fault[kind].reason);
 }
 
 static void fail_ring(struct coll *c, uint32_t seq,
@@ -62,7 +64,7 @@ static void fail_covered(struct coll *c, enum coll_kind kind)
 	uint32_t from = c->fault[kind].from;
 	struct coll_fault fault;
 
-	coll_fault_describe(c, kind, &fault);
+	coll_fault_describe(c, kind, from, &fault);
 	for (uint32_t i = 0; i < t->count; i++) {
 		uint32_t seq = t->first + i;
 

@@ -119,7 +119,7 @@ static void gather_end(struct coll *c, enum coll_kind kind)
 	struct coll_op *op;
 
 	while ((op = coll_op_find(c, kind, seq)) && op->result.ended) {
-		struct coll_fault fault;
+		struct coll_fault fault = {};
 		struct payload *bytes = result_of(&op->result, fault.reason);
 
 		coll_no_fault(fault.from);

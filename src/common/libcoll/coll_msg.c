@@ -16,6 +16,7 @@
  *   SUB_FAIL: i32 first, reason
  *   FETCH:    u32 id, u8 op, u32 rank, u32 timeout
  *   FETCHED:  u32 id, u8 status; not found: reason
+ *   SERIES:   u8 kind, u32 seq, reason
  *
  * A reason is a u32 length and text without a NUL.
  */
@@ -135,6 +136,13 @@ static void code_fetch(struct coder *c, struct coll_msg *msg)
 	code_u32(c, &msg->fetch.timeout);
 }
 
+static void code_series(struct coder *c, struct coll_msg *msg)
+{
+	code_named(c, msg);
+	code_reason(c, msg);
+	CODE_CHECK(c, msg->kind == COLL_PMIX && msg->seq && msg->seq % COLL_SERIES == 0);
+}
+
 static void code_fetched(struct coder *c, struct coll_msg *msg)
 {
 	code_u32(c, &msg->fetch.id);
@@ -161,6 +169,7 @@ static void (*const codes[COLL_MSG_TYPES])(struct coder *c, struct coll_msg *msg
 	[COLL_MSG_FETCH] = code_fetch,
 	[COLL_MSG_FETCHED] = code_fetched,
 	[COLL_MSG_FLOOD] = code_nothing,
+	[COLL_MSG_SERIES] = code_series,
 };
 
 int coll_msg_pack(struct buf *b, const struct coll_msg *msg)

@@ -37,19 +37,26 @@ static bool grow(struct coll_table *t)
 	return true;
 }
 
+static struct coll_op *open_next(const struct coll *c, struct coll_table *t)
+{
+	struct coll_op *op = NULL;
+
+	if (t->count < t->cap || grow(t))
+		op = calloc(1, sizeof(*op) + coll_nparts(c) * sizeof(op->parts[0]));
+	if (!op)
+		return NULL;
+	op->missing = coll_nparts(c);
+	*place_of(t, t->first + t->count++) = op;
+	return op;
+}
+
 struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq)
 {
 	struct coll_table *t = &c->tables[kind];
 	struct coll_op *op = coll_op_find(c, kind, seq);
 
-	if (op || (t->count == t->cap && !grow(t)))
-		return op;
-	op = calloc(1, sizeof(*op) + coll_nparts(c) * sizeof(op->parts[0]));
-	if (!op)
-		return NULL;
-	op->missing = coll_nparts(c);
-	*place_of(t, seq) = op;
-	t->count++;
+	while (!op && seq - t->first >= t->count && open_next(c, t))
+		op = coll_op_find(c, kind, seq);
 	return op;
 }
 

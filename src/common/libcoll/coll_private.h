@@ -8,11 +8,15 @@
  *   - collectives end in order, except that a fault ends all from some number
  *     on; those in flight are the contiguous range of struct coll_table.
  *
+ * A series that is over (struct coll_bound past) ends all below some number, and every
+ * source goes on there or later.
+ *
  *   coll.c         the events: entering, messages, ranks and links that go
  *   coll_op.c      the table of collectives in flight
  *   coll_gather.c  fence and gather over the tree
  *   coll_scan.c    ring
  *   coll_fault.c   faults: knowing, failing, telling
+ *   coll_series.c  series: beginning one, ending those before
  *   coll_fetch.c   fetches: see fetch.h
  *   coll_msg.c     wire form of messages
  *   subset*.c      collectives of some ranks: see subset_private.h
@@ -83,6 +87,9 @@ struct coll_bound {
 struct coll_slot {
 	uint32_t entered[COLL_KINDS];
 	uint32_t subsets;    /* entries that have not ended */
+	uint32_t series;     /* begun after the first, */
+	uint32_t over;       /* those that have ended: series, or one more */
+	struct payload *over_why; /* the last of them; NULL: no memory */
 	unsigned gone; /* enum coll_side */
 	struct payload *why[COLL_SIDES]; /* it has gone; NULL: no memory */
 };
@@ -108,6 +115,7 @@ struct coll_peer {
 	uint32_t position;
 	uint32_t ups[COLL_KINDS];  /* child: contributions received */
 	uint32_t told[COLL_KINDS]; /* the fault that it is known to know */
+	uint32_t past;             /* the end of past series that it is known to know */
 	uint64_t subset_ups;       /* child: those that have not ended */
 	uint64_t fetches;          /* from there, not answered */
 	bool lost;                 /* nothing goes there, nothing comes */
@@ -130,7 +138,8 @@ struct coll {
 	struct coll_table tables[COLL_KINDS];
 	uint32_t sent[COLL_KINDS]; /* fence, gather: whole contributions that
 	                              have gone up: later ones wait */
-	struct coll_bound fault[COLL_KINDS]; /* what cannot complete */
+	struct coll_bound fault[COLL_KINDS]; /* what cannot complete, */
+	struct coll_bound past; /* nor can PMIx fences before this one; 0: none */
 	struct subset *subsets; /* see subset_private.h */
 	size_t subset_entries;  /* of own ranks, that have not ended */
 	uint64_t subset_ended;  /* those that have */
@@ -155,7 +164,8 @@ static inline struct coll_peer *coll_parent(const struct coll *c)
 static inline bool coll_covered(const struct coll *c, enum coll_kind kind,
 				uint32_t seq)
 {
-	return seq >= c->fault[kind].from;
+	return seq >= c->fault[kind].from ||
+	       (kind == COLL_PMIX && seq < c->past.from);
 }
 
 static inline void coll_no_fault(uint32_t from[COLL_KINDS])
@@ -186,8 +196,8 @@ void coll_send(struct coll *c, const struct coll_peer *peer,
 struct coll_op *coll_op_find(const struct coll *c, enum coll_kind kind,
 			     uint32_t seq);
 /*
- * As above, but makes a new one when `seq` is the next after those in flight, which the
- * invariant above promises. NULL: no memory.
+ * As above, but makes those up to `seq` which are not in flight yet: as a rule it is the
+ * next one. NULL: no memory.
  */
 struct coll_op *coll_op_open(struct coll *c, enum coll_kind kind, uint32_t seq);
 /* The first in flight has ended: free it. */
@@ -238,13 +248,24 @@ void coll_fault_raise_all(struct coll *c, const char *why);
 void coll_fault_no_memory(struct coll *c, enum coll_kind kind, uint32_t seq);
 /* Tell a neighbour what it is not known to know. */
 void coll_fault_tell(struct coll *c, struct coll_peer *peer);
-/* The fault that operations report for a covered collective of this kind. */
-void coll_fault_describe(const struct coll *c, enum coll_kind kind,
+/* The fault that operations report for a covered collective. */
+void coll_fault_describe(const struct coll *c, enum coll_kind kind, uint32_t seq,
 			 struct coll_fault *out);
 /* A reason as a payload, or NULL, and back. */
 struct payload *coll_reason_new(const char *why);
 void coll_reason_copy(char out[COLL_REASON_MAX], const struct payload *reason);
 void coll_fault_free(struct coll *c);
+
+/* ---- coll_series.c ---- */
+
+/* SERIES came. 0 or -EPROTO. */
+int coll_series_receive(struct coll *c, struct coll_peer *peer,
+			const struct coll_msg *msg);
+/* Tell a neighbour what it is not known to know. */
+void coll_series_tell(struct coll *c, struct coll_peer *peer);
+/* A child that has gone on in a later series: its next number may be this one. */
+bool coll_series_skips(const struct coll *c, const struct coll_msg *msg);
+void coll_series_free(struct coll *c);
 
 /* ---- subset*.c ---- */
 

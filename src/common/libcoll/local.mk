@@ -9,6 +9,7 @@ libcoll_la_SOURCES = \
 	src/common/libcoll/coll_op.c \
 	src/common/libcoll/coll_private.h \
 	src/common/libcoll/coll_scan.c \
+	src/common/libcoll/coll_series.c \
 	src/common/libcoll/layout.c src/common/libcoll/layout.h \
 	src/common/libcoll/layout_code.c src/common/libcoll/layout_code.h \
 	src/common/libcoll/subset.c src/common/libcoll/subset.h \

@@ -4,7 +4,7 @@
  * among them. Part of struct coll; its messages travel with the others, and
  * coll_receive, coll_link_lost and coll_rank_gone serve both.
  *
- * A name is an operation, a tag and the members. Every member enters the n-th
+ * A name is an operation, a series, a tag and the members. Every member enters the n-th
  * collective of a name together with the n-th of the others; the numbers follow
  * from the order in which each enters, so nobody has to tell them. A member may
  * enter the next one of a name before others have left the one before, and
@@ -42,6 +42,7 @@ struct coll_subset_name {
 	size_t tag_len;
 	const uint32_t *ranks; /* of the members, ascending, none twice */
 	uint32_t count;        /* 1 or more */
+	uint32_t series;       /* of PMIx: coll_series of each member; else 0 */
 };
 
 /*

@@ -10,7 +10,7 @@ bool subset_fault_known(const struct coll *c)
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		if (c->fault[kind].from != COLL_NEVER)
 			return true;
-	return false;
+	return c->past.from != 0;
 }
 
 /* ---- failing ---- */
@@ -88,12 +88,15 @@ static void bound_by_members(const struct coll *c, const struct subset *s,
 			     struct bound *b)
 {
 	enum coll_side side = subset_side(s);
+	uint32_t series = subset_series(s);
 
 	for (uint32_t i = 0; i < s->nown; i++) {
 		const struct coll_slot *slot = &c->slots[s->own[i].slot];
 
 		if (slot->gone & side)
 			tighten(b, s->own[i].entered, coll_slot_why(slot, side));
+		if (side == COLL_OF_PMIX && series < slot->over)
+			tighten(b, s->own[i].entered, slot->over_why);
 	}
 	for (uint32_t i = 0; i < c->place.children; i++)
 		if (c->peers[i].lost && s->children[i].members)

@@ -2,7 +2,7 @@
 /*
  * Names of subsets, and what follows from one at a node. Packed, a name is
  *
- *   u8 op, tag, and the ranks in runs: how many, the distance from the rank
+ *   u8 op, u32 series, tag, and the ranks in runs: how many, the distance from the rank
  *   before (the first: from -1), and for two and more their distance
  *
  * with the numbers of runs in groups of seven bits, the lowest first, all but the
@@ -75,6 +75,8 @@ int subset_name_pack(const struct coll *c, struct buf *b,
 		return -EINVAL;
 	rc = pack_u8(b, name->op);
 	if (!rc)
+		rc = pack_u32(b, name->series);
+	if (!rc)
 		rc = pack_bytes(b, name->tag, name->tag_len);
 	return rc ? rc : pack_ranks(b, name->ranks, name->count);
 }
@@ -114,12 +116,22 @@ static void read_begin(struct reader *r, const struct coll *c,
 			      .rank = UINT64_MAX };
 	cursor_init(&r->at, name->data, name->len);
 	unpack_u8(&r->at);
+	unpack_u32(&r->at);
 	unpack_bytes(&r->at, COLL_SUBSET_TAG_MAX, &len);
 }
 
 enum coll_side subset_side(const struct subset *s)
 {
 	return coll_side_of_op(s->name->data[0], COLL_OP_PMIX);
+}
+
+uint32_t subset_series(const struct subset *s)
+{
+	struct cursor at;
+
+	cursor_init(&at, s->name->data, s->name->len);
+	unpack_u8(&at);
+	return unpack_u32(&at);
 }
 
 /* The next member; false: there is none, or what comes is no list of ranks. */
@@ -152,6 +164,7 @@ void subset_name_describe(const struct payload *name,
 
 	cursor_init(&at, name->data, name->len);
 	out->op = unpack_u8(&at);
+	unpack_u32(&at);
 	out->tag = unpack_bytes(&at, COLL_SUBSET_TAG_MAX, &out->tag_len);
 	out->members = 0;
 	while (cursor_left(&at) && !at.failed) {

@@ -119,6 +119,8 @@ void subset_op_clear(struct coll *c, struct subset_op *op);
 
 /* The interface whose collective has this name. */
 enum coll_side subset_side(const struct subset *s);
+/* The series of PMIx that its collectives belong to. */
+uint32_t subset_series(const struct subset *s);
 /* Where the last of ascending ranks is that is not above `rank`; 0: none, or the first. */
 uint32_t subset_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
 /* 0, -EINVAL (no such name in this step) or -ENOMEM. */

@@ -12,7 +12,7 @@
  *   HELLO                          ->
  *                                  <-   NSPACE for each namespace
  *   READY, or REFUSED and why      ->
- *   CONNECTED, FINALIZED           ->             a rank's connection comes, goes
+ *   CONNECTED, FINALIZED, LOST     ->             a rank's connection comes, goes
  *                                  <-   PMI       ADMIT is asked from here on
  *   ADMIT id                       ->             a client waits
  *                                  <-   ADMITTED id
@@ -44,7 +44,7 @@
 
 #include "libutil/pack.h"
 
-#define PMIX_MSG_VERSION 3
+#define PMIX_MSG_VERSION 4
 #define PMIX_SOCKET_BYTES 12 /* a client's socket: owner_pack */
 #define PMIX_MSG_TEXT_MAX 1024                  /* bytes of `text`: as of a tag of MPI */
 #define PMIX_MSG_BYTES_MAX ((uint32_t)1 << 30)  /* of a message */
@@ -55,7 +55,9 @@ enum pmix_msg_type {
 	PMIX_MSG_READY,     /* the namespace's clients are let in */
 	PMIX_MSG_REFUSED,   /* text: why it cannot be served */
 	PMIX_MSG_DROP,
-	PMIX_MSG_CONNECTED, /* rank: a client has been let in; data: its socket, or none */
+	PMIX_MSG_CONNECTED, /* rank: a client has been let in; number: 1: the rank's program
+	                       before has missed a collective; data: the client's socket, or
+	                       none */
 	PMIX_MSG_FINALIZED, /* rank: it has said goodbye */
 	PMIX_MSG_ENTER,     /* id; op; text: name of a group; data: the members
 	                       (pmix_members_pack), then an entry of each of the node's
@@ -84,6 +86,8 @@ enum pmix_msg_type {
 	                       the rank has a client that lives: tell people of both; data:
 	                       its socket; with number 1 then the other client's */
 	PMIX_MSG_ADMITTED,  /* id; status: 0, or -EBUSY: it is refused */
+	PMIX_MSG_LOST,      /* rank: its client has ended without goodbye some seconds ago, and
+	                       the rank has not, nor has it another one */
 	PMIX_MSG_TYPES,
 };
 

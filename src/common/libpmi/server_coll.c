@@ -353,6 +353,16 @@ static void fail_entered(struct rank_session *ss, enum coll_kind kind,
 	forget_entered(ss, e);
 }
 
+/* A program of a rank has ended, and the rank goes on: so does the step. */
+static void fail_series(struct pmi_server *s, uint32_t seq, const char *reason)
+{
+	char text[COLL_REASON_MAX + 64];
+
+	snprintf(text, sizeof(text), "%s failed: %s", coll_kind_name(COLL_PMIX), reason);
+	requests_report(s, text);
+	pmix_ended(s, seq, NULL, reason);
+}
+
 static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		     const char *reason)
 {
@@ -565,7 +575,9 @@ static void on_complete(void *arg, enum coll_kind kind, uint32_t seq,
 {
 	struct pmi_server *s = arg;
 
-	if (fault)
+	if (fault && fault->series)
+		fail_series(s, seq, fault->reason);
+	else if (fault)
 		fail_all(s, kind, seq, fault->reason);
 	else if (kind == COLL_FENCE)
 		end_fence(s, seq, result);

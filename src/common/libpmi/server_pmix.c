@@ -92,10 +92,26 @@ static const struct rank_session *find_client(const struct pmi_server *s)
 	return NULL;
 }
 
+/* The number of the latest program that a rank of this node runs. */
+static uint32_t latest_series(const struct pmi_server *s)
+{
+	uint32_t latest = 0;
+
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE && !s->sessions[i].ended &&
+		    coll_series(s->coll, i) > latest)
+			latest = coll_series(s->coll, i);
+	return latest;
+}
+
+/* A rank that has ended before it started the program that others run. */
 static const struct rank_session *find_missed(const struct pmi_server *s)
 {
+	uint32_t latest = latest_series(s);
+
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].unstarted)
+		if (s->sessions[i].unstarted ||
+		    (s->sessions[i].ended && coll_series(s->coll, i) < latest))
 			return &s->sessions[i];
 	return NULL;
 }
@@ -141,7 +157,7 @@ static uint32_t list_late(const struct pmi_server *s, uint32_t *ranks)
 
 bool pmix_misses_rank(const struct pmi_server *s)
 {
-	return s->pmix.hello && find_client(s) && (s->unstarted || list_late(s, NULL));
+	return s->pmix.hello && find_client(s) && (find_missed(s) || list_late(s, NULL));
 }
 
 static void tell_late(const struct pmi_server *s, unsigned seconds,
@@ -164,15 +180,18 @@ static void tell_late(const struct pmi_server *s, unsigned seconds,
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 		    char text[PMI_WAIT_TEXT_MAX])
 {
+	const struct rank_session *missed;
+
 	if (!pmix_misses_rank(s))
 		return;
-	if (!s->unstarted) {
+	missed = find_missed(s);
+	if (!missed) {
 		tell_late(s, seconds, text);
 		return;
 	}
 	snprintf(text, PMI_WAIT_TEXT_MAX,
 		 "PMIx on node %s: %u s, clients may wait in a fence of all ranks: %s",
-		 server_node_name(s), seconds, find_missed(s)->why);
+		 server_node_name(s), seconds, missed->why);
 }
 
 void pmix_free(struct pmi_server *s)
@@ -345,6 +364,45 @@ struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m
 	return ss;
 }
 
+static void tell_how_left(const struct rank_session *ss, char why[WHY_MAX])
+{
+	snprintf(why, WHY_MAX,
+		 "the PMIx program of rank %u (node %.64s) has ended without PMIx_Finalize",
+		 ss->rank, server_node_name(ss->server));
+}
+
+/*
+ * The program that the rank ran before enters nothing more. Ranks that still run it would
+ * wait for that, or take what this one enters for it.
+ */
+static void begin_program(struct rank_session *ss, bool missed)
+{
+	char why[WHY_MAX];
+
+	if (ss->pmix == RANK_PMIX_ACTIVE)
+		tell_how_left(ss, why);
+	else
+		snprintf(why, sizeof(why),
+			 "rank %u (node %.64s) has finalized that PMIx program and started its next one",
+			 ss->rank, server_node_name(ss->server));
+	if (ss->pmix != RANK_PMIX_NONE)
+		coll_next_series(ss->server->coll, ss->slot,
+				 missed || ss->pmix == RANK_PMIX_ACTIVE, why);
+}
+
+static int on_lost(struct pmi_server *s, const struct pmix_msg *m,
+		   struct payload *message)
+{
+	struct rank_session *ss = pmix_rank_of(s, m);
+	char why[WHY_MAX];
+
+	if (!ss || ss->ended || ss->pmix != RANK_PMIX_ACTIVE)
+		return 0;
+	tell_how_left(ss, why);
+	coll_end_series(s->coll, ss->slot, why);
+	return 0;
+}
+
 static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 			struct payload *message)
 {
@@ -354,6 +412,7 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 	if (!ss || ss->ended || ss->pmix == RANK_PMIX_LOST)
 		return 0;
 	first = !find_client(s);
+	begin_program(ss, m->number != 0);
 	ss->pmix = RANK_PMIX_ACTIVE;
 	ss->pmix_known = m->len == sizeof(ss->pmix_socket);
 	if (ss->pmix_known)
@@ -436,6 +495,7 @@ static const struct {
 	[PMIX_MSG_REFUSED] = { on_refused },
 	[PMIX_MSG_CONNECTED] = { on_connected },
 	[PMIX_MSG_FINALIZED] = { on_finalized },
+	[PMIX_MSG_LOST] = { on_lost },
 	[PMIX_MSG_ADMIT] = { admission_on_admit },
 	[PMIX_MSG_ENTER] = { pmix_on_enter },
 	[PMIX_MSG_FETCH] = { pmix_on_fetch },
@@ -465,7 +525,8 @@ void pmi_server_no_pmix(struct pmi_server *s, const char *why)
 void pmix_tell_none(struct pmi_server *s)
 {
 	if (s->pmix.none && !s->used)
-		coll_expire(s->coll, COLL_PMIX, 0, s->pmix.none);
+		coll_expire(s->coll, COLL_PMIX, coll_ended(s->coll, COLL_PMIX),
+			    s->pmix.none);
 }
 
 int pmi_server_pmix_input(struct pmi_server *s, struct payload *message)

@@ -64,7 +64,7 @@ static struct pmix_entered *find_op(const struct pmi_server *s, bool all, uint32
 	struct pmix_entered *op;
 
 	DL_FOREACH(s->pmix.ops, op)
-		if (op->number == number && !op->members == all)
+		if (op->number == number && !op->members == all && !op->failed)
 			break;
 	return op;
 }
@@ -99,7 +99,7 @@ void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
 {
 	struct pmix_entered *op = find_op(s, true, seq);
 
-	if (!op || op->failed)
+	if (!op)
 		return;
 	op->entries = 0;
 	if (why)
@@ -281,7 +281,7 @@ static struct pmix_entered *new_op(struct pmi_server *s, const struct entrance *
 	return op;
 }
 
-/* The slot of a rank that can enter, and the fence's number; or why none can. */
+/* The number of the fence that the ranks enter which can; or why none can. */
 static int look_ahead(const struct pmi_server *s, uint32_t *seq)
 {
 	int rc = -ESHUTDOWN;
@@ -295,6 +295,33 @@ static int look_ahead(const struct pmi_server *s, uint32_t *seq)
 		*seq = coll_entered(s->coll, COLL_PMIX, i);
 	}
 	return rc;
+}
+
+/*
+ * libpmix has taken ranks of which one has started its next program for members of one
+ * collective. The earlier program fails everywhere; the rank of the later one hears of it.
+ */
+static int check_series(struct pmi_server *s, struct entrance *en)
+{
+	uint32_t first = UINT32_MAX, i;
+
+	for (i = 0; i < s->nslots; i++) {
+		if (!en->in[i] || s->sessions[i].ended)
+			continue;
+		if (first == UINT32_MAX)
+			first = i;
+		if (coll_series(s->coll, i) != coll_series(s->coll, first))
+			break;
+	}
+	if (i == s->nslots)
+		return 0;
+	snprintf(en->why, sizeof(en->why),
+		 "ranks %u and %u (node %.64s) run different PMIx programs",
+		 s->sessions[first].rank, s->sessions[i].rank, server_node_name(s));
+	if (coll_series(s->coll, i) < coll_series(s->coll, first))
+		first = i;
+	coll_end_series(s->coll, first, en->why);
+	return -ECONNRESET;
 }
 
 /* Ranks that have gone have failed the fence for the others already. */
@@ -339,12 +366,22 @@ static void miss(struct pmi_server *s, struct pmix_entered *op, uint32_t slot, i
 	pmix_subset_ended(s, op->number, NULL, why);
 }
 
+/* All that enter have one, see check_series. */
+static uint32_t series_of(const struct pmi_server *s, const struct entrance *en)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < s->nslots && (!en->in[i] || s->sessions[i].ended))
+		i++;
+	return coll_series(s->coll, i);
+}
+
 static int enter_some(struct pmi_server *s, const struct entrance *en)
 {
 	const struct coll_subset_name name = {
 		.op = SUBSET_OP + en->msg->op, .tag = en->msg->text,
 		.tag_len = en->msg->text_len, .ranks = en->members,
-		.count = en->count,
+		.count = en->count, .series = series_of(s, en),
 	};
 	struct pmix_entered *op = new_op(s, en);
 	uint32_t left = en->entries;
@@ -387,6 +424,7 @@ int pmix_on_enter(struct pmi_server *s, const struct pmix_msg *m,
 	int rc = id_in_use(s, m->id) ? -EEXIST : open_entrance(s, &en);
 
 	server_use(s);
+	rc = rc ? rc : check_series(s, &en);
 	if (!rc)
 		rc = en.members ? enter_some(s, &en) : enter_all(s, &en);
 	if (rc)

@@ -217,10 +217,23 @@ static void name_speakers(const struct job *j, const struct event *e, uint32_t s
 					    &here)[slot];
 }
 
+/* Append what the members of this node give, in these slots. */
+static int give_slots(struct job *j, const struct event *e, const uint32_t *slots,
+		      uint32_t n, struct buf *b)
+{
+	if (e->type == EVENT_GROUP)
+		return group_give(j, e, slots, n, b);
+	if (e->crossing && e->crossing->brings)
+		return collect_give_ranks(j->collect, slots, n, b);
+	if (e->type == EVENT_CONNECT)
+		return server_give_nothing(j, slots, n, b);
+	return collect_give(j->collect, e, slots, n, b);
+}
+
 static int give_own(struct job *j, const struct event *e, struct buf *b)
 {
 	uint32_t count, n, *slots;
-	int rc;
+	int rc = -EINVAL;
 
 	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
 	slots = malloc(count * sizeof(*slots));
@@ -229,18 +242,12 @@ static int give_own(struct job *j, const struct event *e, struct buf *b)
 	n = list_own(j, e, slots);
 	if (e->crossing && n)
 		name_speakers(j, e, slots[0]);
-	if (!n)
-		rc = -EINVAL;
-	else if (is_lost(j, e, slots, n))
+	if (n && is_lost(j, e, slots, n)) {
+		server_miss(j, slots, n);
 		rc = -ECONNRESET;
-	else if (e->type == EVENT_GROUP)
-		rc = group_give(j, e, slots, n, b);
-	else if (e->crossing && e->crossing->brings)
-		rc = collect_give_ranks(j->collect, slots, n, b);
-	else if (e->type == EVENT_CONNECT)
-		rc = server_give_nothing(j, slots, n, b);
-	else
-		rc = collect_give(j->collect, e, slots, n, b);
+	} else if (n) {
+		rc = give_slots(j, e, slots, n, b);
+	}
 	free(slots);
 	return rc;
 }

@@ -129,8 +129,9 @@ void server_forget_fetches(struct server *s, uint32_t job)
 
 int server_timeout(const struct server *s, int64_t now)
 {
-	int64_t first = server_calls_due(s);
+	int64_t first = server_calls_due(s), lost = server_sessions_due(s);
 
+	first = lost < first ? lost : first;
 	for (const struct fetch *f = s->fetches; f; f = f->next)
 		first = f->deadline < first ? f->deadline : first;
 	if (first == SERVER_NEVER)
@@ -142,7 +143,7 @@ int server_timeout(const struct server *s, int64_t now)
 int server_expire(struct server *s, int64_t now)
 {
 	struct fetch **at = &s->fetches;
-	int rc = 0;
+	int rc = server_expire_sessions(s, now);
 
 	server_expire_calls(s, now);
 	while (*at && !rc) {

@@ -15,6 +15,9 @@ struct client_session {
 	bool open;              /* it has begun, and is not known to have ended */
 	bool lost;              /* the last one has ended without PMIx_Finalize, */
 	bool gone;              /* and so has the rank */
+	bool missed;            /* a fence of this node could not be entered */
+	bool told;              /* lost: the agent has been, */
+	int64_t lost_at;        /* as it is due some time after this: server_now */
 	uint32_t ended;         /* sessions of the rank that have */
 	struct owner_peer peer; /* open: the client's socket */
 };
@@ -111,6 +114,11 @@ void server_end_session(struct job *j, uint32_t rank);
 void server_lose_session(struct server *s, struct job *j, uint32_t rank);
 /* A program of one of these slots has been killed, and the rank has started no other. */
 bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t count);
+/* For that these slots do not enter what others may wait in. */
+void server_miss(struct job *j, const uint32_t *slots, uint32_t count);
+/* When the agent is to be told of a lost session, and telling it. */
+int64_t server_sessions_due(const struct server *s);
+int server_expire_sessions(struct server *s, int64_t now);
 /* The rank's process has ended, without PMIx_Finalize. */
 void server_rank_gone(struct job *j, uint32_t rank);
 

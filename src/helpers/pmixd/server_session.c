@@ -12,6 +12,12 @@
 #include <errno.h>
 #include <string.h>
 
+/*
+ * From the end of a client to when the agent is told that its rank goes on: by then it
+ * has told of the end of a rank (RANK_EXIT_MS of the agent, and a second).
+ */
+#define LOST_TELL_MS 4000
+
 _Static_assert(PMIX_SOCKET_BYTES == OWNER_BYTES, "a socket in a message");
 
 static struct client_session *session_of(const struct job *j, uint32_t rank)
@@ -79,6 +85,12 @@ bool server_any_killed(const struct job *j, const uint32_t *slots, uint32_t coun
 	return false;
 }
 
+void server_miss(struct job *j, const uint32_t *slots, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		j->sessions[slots[i]].missed = true;
+}
+
 pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_t count)
 {
 	pmix_info_t no_data = {
@@ -90,19 +102,28 @@ pmix_status_t server_count_clients(struct server *s, const char *nspace, uint32_
 						  NULL);
 }
 
-static void count_again(struct server *s, struct job *j)
+/*
+ * Count the ranks that a fence of session `cs` is to wait for: not one whose program of the
+ * same number was killed before, for its next one is not in that fence.
+ */
+static void count_again(struct server *s, struct job *j, const struct client_session *cs)
 {
 	uint32_t count, left = 0;
 	pmix_status_t status;
 
 	layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
-	for (uint32_t i = 0; i < count; i++)
-		left += !(j->sessions[i].lost && j->sessions[i].gone);
+	j->miscounted = false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct client_session *other = &j->sessions[i];
+		bool ahead = other->lost && other->ended > cs->ended;
+
+		j->miscounted |= ahead && !other->gone;
+		left += !ahead && !(other->lost && other->gone);
+	}
 	status = server_count_clients(s, j->nspace.name, left);
 	if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
 		log_error(s->log, "libpmix %s does not accept a second program on ranks whose first program was killed: %s",
 			  s->library->version, s->library->Error_string(status));
-	j->miscounted = false;
 }
 
 enum session_turn server_begin_session(struct server *s, const char *nspace, uint32_t rank,
@@ -124,7 +145,7 @@ enum session_turn server_begin_session(struct server *s, const char *nspace, uin
 	cs->lost = false;
 	cs->peer = peer;
 	if (j->miscounted)
-		count_again(s, j);
+		count_again(s, j, cs);
 	return SESSION_BEGINS;
 }
 
@@ -151,9 +172,10 @@ uint64_t server_ask_admission(struct server *s, const char *nspace, uint32_t ran
 
 int server_tell_connected(struct server *s, const struct job *j, uint32_t rank)
 {
-	const struct client_session *cs = session_of(j, rank);
+	struct client_session *cs = session_of(j, rank);
 	struct pmix_msg m = {
 		.type = PMIX_MSG_CONNECTED, .nspace = j->number, .rank = rank,
+		.number = cs && cs->missed,
 	};
 	unsigned char socket[PMIX_SOCKET_BYTES];
 
@@ -162,6 +184,8 @@ int server_tell_connected(struct server *s, const struct job *j, uint32_t rank)
 		m.data = socket;
 		m.len = sizeof(socket);
 	}
+	if (cs)
+		cs->missed = false;
 	return link_send(s->link, &m);
 }
 
@@ -184,11 +208,64 @@ void server_lose_session(struct server *s, struct job *j, uint32_t rank)
 	cs->ended++;
 	j->miscounted = true;
 	if (lives(cs)) { /* the next program, which has waited for this long enough */
-		count_again(s, j);
+		count_again(s, j, cs);
 		return;
 	}
 	cs->open = false;
 	cs->lost = true;
+	cs->told = false;
+	cs->lost_at = server_now();
+}
+
+/* The session has been lost, and the agent does not know: it hears of a rank's end by itself. */
+static bool is_untold(const struct client_session *cs)
+{
+	return cs->lost && !cs->gone && !cs->told;
+}
+
+int64_t server_sessions_due(const struct server *s)
+{
+	int64_t first = SERVER_NEVER;
+	uint32_t count;
+
+	for (const struct job *j = s->jobs; j; j = j->next) {
+		layout_ranks_at(j->nspace.layout, j->nspace.position, &count);
+		for (uint32_t i = 0; i < count; i++)
+			if (is_untold(&j->sessions[i]) &&
+			    j->sessions[i].lost_at + LOST_TELL_MS < first)
+				first = j->sessions[i].lost_at + LOST_TELL_MS;
+	}
+	return first;
+}
+
+static int expire_sessions(struct server *s, struct job *j, int64_t now)
+{
+	uint32_t count;
+	const uint32_t *ranks = layout_ranks_at(j->nspace.layout, j->nspace.position,
+						&count);
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		struct client_session *cs = &j->sessions[i];
+		const struct pmix_msg m = {
+			.type = PMIX_MSG_LOST, .nspace = j->number, .rank = ranks[i],
+		};
+
+		if (!is_untold(cs) || cs->lost_at + LOST_TELL_MS > now)
+			continue;
+		cs->told = true;
+		rc = link_send(s->link, &m);
+	}
+	return rc;
+}
+
+int server_expire_sessions(struct server *s, int64_t now)
+{
+	int rc = 0;
+
+	for (struct job *j = s->jobs; j && !rc; j = j->next)
+		rc = expire_sessions(s, j, now);
+	return rc;
 }
 
 void server_rank_gone(struct job *j, uint32_t rank)

@@ -43,6 +43,8 @@ static const struct coll_msg samples[] = {
 	{ .type = COLL_MSG_FETCHED, .fault = { .reason = "it has gone" },
 	  .fetch = { .id = 1, .status = COLL_FETCH_GONE } },
 	{ .type = COLL_MSG_FLOOD },
+	{ .type = COLL_MSG_SERIES, .kind = COLL_PMIX, .seq = 2 * COLL_SERIES,
+	  .fault = { .reason = "why" } },
 };
 
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))

@@ -358,6 +358,97 @@ static void fence_without_a_killed_rank_is_recognised(void **state)
 	close_clients(c);
 }
 
+/* Rank 0's first two programs are killed before rank 1 starts its second one. */
+static void rank_killed_ahead_is_not_counted_for_the_program_of_others(void **state)
+{
+	struct clients *c = open_clients();
+	int next;
+
+	sessions[0].ended = 1;
+	sessions[1].ended = 1;
+	next = kill_and_follow(c);
+	close(next);
+	server_lose_session(&server, &job, 0);
+	clients_look(c);
+	next = come(c);
+	greet_as(next, 1);
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	assert_int_equal(counted, 1);
+	assert_true(job.miscounted);
+	server_end_session(&job, 1);
+	close(next);
+	next = come(c);
+	greet(next);
+	clients_look(c);
+	assert_int_equal(let_in, 3);
+	assert_int_equal(counted, 2);
+	assert_false(job.miscounted);
+	close(next);
+	close_clients(c);
+}
+
+/* The agent hears nothing before, and then once. */
+static bool tells_of_loss(void)
+{
+	asked.type = 0;
+	assert_int_equal(server_expire_sessions(&server, now), 0);
+	return asked.type == PMIX_MSG_LOST && asked.rank == 0;
+}
+
+static void killed_program_of_a_rank_that_goes_on_is_told_of(void **state)
+{
+	struct clients *c = open_clients();
+	int next;
+
+	server.jobs = &job;
+	assert_true(server_sessions_due(&server) == SERVER_NEVER);
+	next = kill_and_follow(c);
+	close(next);
+	server_lose_session(&server, &job, 0);
+	now += 3999;
+	assert_false(tells_of_loss());
+	assert_int_equal(server_sessions_due(&server), now + 1);
+	now += 1;
+	assert_true(tells_of_loss());
+	assert_false(tells_of_loss());
+	assert_true(server_sessions_due(&server) == SERVER_NEVER);
+	server.jobs = NULL;
+	close_clients(c);
+}
+
+static void end_of_a_rank_and_a_next_program_are_no_loss(void **state)
+{
+	struct clients *c = open_clients();
+	int next = kill_and_follow(c);
+
+	server.jobs = &job;
+	server_lose_session(&server, &job, 1);
+	server_rank_gone(&job, 1);
+	server_lose_session(&server, &job, 0);
+	clients_look(c);
+	assert_int_equal(let_in, 2);
+	now += 60000;
+	assert_false(tells_of_loss());
+	server.jobs = NULL;
+	close(next);
+	close_clients(c);
+}
+
+static void program_after_a_missed_fence_says_so_once(void **state)
+{
+	static const uint32_t slot = 0;
+	struct clients *c = open_clients();
+
+	server_miss(&job, &slot, 1);
+	assert_int_equal(server_tell_connected(&server, &job, 0), 0);
+	assert_int_equal(asked.type, PMIX_MSG_CONNECTED);
+	assert_int_equal(asked.number, 1);
+	assert_int_equal(server_tell_connected(&server, &job, 0), 0);
+	assert_int_equal(asked.number, 0);
+	close_clients(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +463,10 @@ int main(void)
 		cmocka_unit_test(killed_program_of_which_libpmix_speaks_late_is_counted_at_once),
 		cmocka_unit_test(program_after_a_finalized_one_does_not_wait),
 		cmocka_unit_test(fence_without_a_killed_rank_is_recognised),
+		cmocka_unit_test(rank_killed_ahead_is_not_counted_for_the_program_of_others),
+		cmocka_unit_test(killed_program_of_a_rank_that_goes_on_is_told_of),
+		cmocka_unit_test(end_of_a_rank_and_a_next_program_are_no_loss),
+		cmocka_unit_test(program_after_a_missed_fence_says_so_once),
 	};
 
 	return cmocka_run_group_tests_name("pmixd-clients", tests, NULL, NULL);

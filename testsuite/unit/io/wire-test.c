@@ -167,6 +167,8 @@ static const struct coll_msg messages[] = {
 	{ .type = COLL_MSG_FETCHED, .fault = { .reason = "why" },
 	  .fetch = { .id = 5, .status = COLL_FETCH_REFUSED } },
 	{ .type = COLL_MSG_FLOOD },
+	{ .type = COLL_MSG_SERIES, .kind = COLL_PMIX, .seq = 2 * COLL_SERIES,
+	  .fault = { .reason = "why" } },
 };
 
 #define MESSAGES (sizeof(messages) / sizeof(messages[0]))
