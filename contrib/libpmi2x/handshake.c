@@ -6,6 +6,7 @@
 #include "handshake.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,12 +28,14 @@ struct init_answer {
 	int rc;
 	int version;
 	int subversion;
+	char text[128]; /* why not, or "" */
 };
 
 static int say_init(struct job *job, int version, int subversion,
 		    struct init_answer *answer)
 {
 	struct call call;
+	const char *text;
 	int rc;
 
 	call_begin(&call, job->conn, "init", "response_to_init");
@@ -40,6 +43,8 @@ static int say_init(struct job *job, int version, int subversion,
 	pmi_write_int(&call.writer, "pmi_subversion", subversion);
 	rc = call_run(&call);
 	answer->rc = rc;
+	text = pmi_message_str(&call.reply, "msg");
+	snprintf(answer->text, sizeof(answer->text), "%s", text ? text : "");
 	if (pmi_message_int(&call.reply, "pmi_version", &answer->version))
 		answer->version = rc ? 0 : version;
 	if (pmi_message_int(&call.reply, "pmi_subversion", &answer->subversion))
@@ -67,17 +72,16 @@ static int fall_back_to_pmi1(struct job *job, struct init_answer *answer)
 	return 0;
 }
 
-static int choose_wire(struct job *job, bool *pmi2)
+static int choose_wire(struct job *job, bool *pmi2, struct init_answer *answer)
 {
-	struct init_answer answer = { -EREMOTEIO, 0, 0 };
 	int rc = 0;
 
 	if (!job->settings.pmi1_wire)
-		rc = say_init(job, 2, 0, &answer);
-	*pmi2 = !rc && answer.rc == 0 && answer.version == 2;
+		rc = say_init(job, 2, 0, answer);
+	*pmi2 = !rc && answer->rc == 0 && answer->version == 2;
 	if (rc || *pmi2)
 		return rc;
-	return fall_back_to_pmi1(job, &answer);
+	return fall_back_to_pmi1(job, answer);
 }
 
 /* ---- PMI-2 ---- */
@@ -249,11 +253,14 @@ static int init_pmi1(struct job *job)
 	return ask_appnum(job);
 }
 
-static void report_refusal(int rc)
+static void report_refusal(int rc, const char *text)
 {
 	if (rc == -ECONNRESET)
 		print_error("pmi2x: no session on PMI_FD: it is closed; a server "
 			 "may allow only one session a process\n");
+	else if (text[0])
+		print_error("pmi2x: no session on PMI_FD: the server refused it: %s\n",
+			    text);
 	else if (rc < 0)
 		print_error("pmi2x: no session on PMI_FD: %s\n", strerror(-rc));
 	else
@@ -263,12 +270,13 @@ static void report_refusal(int rc)
 
 int handshake(struct job *job)
 {
+	struct init_answer answer = { .rc = -EREMOTEIO };
 	bool pmi2;
-	int rc = choose_wire(job, &pmi2);
+	int rc = choose_wire(job, &pmi2, &answer);
 
 	if (!rc)
 		rc = pmi2 ? init_pmi2(job) : init_pmi1(job);
 	if (rc)
-		report_refusal(rc);
+		report_refusal(rc, answer.text);
 	return rc;
 }

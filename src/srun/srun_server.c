@@ -226,6 +226,14 @@ static void do_report(void *arg, const char *text)
 	h->host.report(h->host.arg, text);
 }
 
+/* It is no reason why the step ends. */
+static void do_note(void *arg, const char *text)
+{
+	const struct srun_server *h = arg;
+
+	log_error(h->log, "%s", text);
+}
+
 static void do_gave_up(void *arg)
 {
 	struct srun_server *h = arg;
@@ -401,6 +409,7 @@ static int create_launcher(struct srun_server *h, bool has_parent)
 		.spawn = srun_server_spawn,
 		.abort = do_abort,
 		.report = do_report,
+		.note = do_note,
 		.gave_up = do_gave_up,
 		.trace = has_trace ? do_trace : NULL,
 		.stall = srun_server_stall,

@@ -254,10 +254,18 @@ def refusals(result, interface):
 @pytest.mark.parametrize("rank", ["0", "all"])
 def test_second_pmix_process_is_refused(srun, programs, outer_programs, rank):
     result = run_nested(srun, outer_programs["ompi"](), programs["ompi"], rank)
-    said = len(refusals(result, "PMIx"))
-    assert said >= 2 if rank == "all" else said == 1, result
+    assert len(refusals(result, "PMIx")) == (4 if rank == "all" else 1), result
     if rank == "0":
         assert "rank 0 (node n1)" in result.stderr
+
+
+def test_refused_process_does_not_hide_a_later_failure(srun, programs, outer_programs):
+    """A note of srun does not use up the report of a fence that fails."""
+    nested = shlex.join(map(str, [*outer_programs["ompi"](), programs["ompi"], "0"]))
+    end = f"{nested}; [ $SLURM_PROCID != 3 ] || exit 7; exec {programs['ompi']}"
+    result = srun(*STEP, "sh", "-c", end, env=TCP, timeout=60).failed()
+    assert len(refusals(result, "PMIx")) == 1, result
+    assert re.search(r"step \S+ failed: .*rank 3 \(node n2\) exited", result.stderr), result
 
 
 @pytest.mark.parametrize("rank", ["0", "all"])

@@ -13,10 +13,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/step/srun_link.h"
 
 #define REQUESTS_MAX 16384 /* without reply, at a node */
+#define NOTES_MAX 16       /* that a node passes on */
 
 struct request {
 	struct request *next;
@@ -33,6 +35,8 @@ struct control_path {
 	uv_timer_t soon;
 	bool abort_passed;
 	bool report_passed;
+	struct payload *notes[NOTES_MAX]; /* that have been passed on */
+	unsigned nnotes;
 	bool gave_up_passed;
 	uint64_t stall_passed[2]; /* loop time when one was, without and with a text;
 	                             0: never */
@@ -234,9 +238,27 @@ static bool stall_goes_on(struct service *s, const struct payload *frame)
 	return true;
 }
 
+/* Several nodes may send one text. Without memory for one it does not go on. */
+static bool note_goes_on(struct control_path *ctl, struct payload *frame)
+{
+	char text[CONTROL_TEXT_MAX + 1], passed[CONTROL_TEXT_MAX + 1];
+
+	if (ctl->nnotes == NOTES_MAX || control_text(frame->data, frame->len, text))
+		return false;
+	for (unsigned i = 0; i < ctl->nnotes; i++) {
+		const struct payload *note = ctl->notes[i];
+
+		if (!control_text(note->data, note->len, passed) &&
+		    !strcmp(text, passed))
+			return false;
+	}
+	ctl->notes[ctl->nnotes++] = payload_ref(frame);
+	return true;
+}
+
 /* One report of a failed step is enough from each node. */
 static bool goes_on(struct service *s, enum control_type type,
-		    const struct payload *frame)
+		    struct payload *frame)
 {
 	struct control_path *ctl = s->control;
 	bool *passed;
@@ -244,6 +266,8 @@ static bool goes_on(struct service *s, enum control_type type,
 
 	if (type == CONTROL_STALL)
 		return stall_goes_on(s, frame);
+	if (type == CONTROL_NOTE)
+		return note_goes_on(ctl, frame);
 	if (type != CONTROL_ABORT && type != CONTROL_REPORT)
 		return true;
 	passed = type == CONTROL_ABORT ? &ctl->abort_passed :
@@ -488,6 +512,8 @@ void control_path_free(struct service *s)
 	while (s->control->requests)
 		forget(s->control, &s->control->requests);
 	payload_vec_clear(&s->control->failed);
+	for (unsigned i = 0; i < s->control->nnotes; i++)
+		payload_unref(s->control->notes[i]);
 	payload_unref(s->control->report);
 	payload_unref(s->control->abort);
 	free(s->control);

@@ -49,7 +49,7 @@ static void log_report(struct service *s, const void *data, size_t len)
 	uint32_t origin;
 
 	if (!control_peek(data, len, &type, &origin) &&
-	    type == CONTROL_REPORT && !control_text(data, len, text) && text[0])
+	    (type == CONTROL_REPORT || type == CONTROL_NOTE) && !control_text(data, len, text) && text[0])
 		log_error(s->node->log, "%s", text);
 }
 

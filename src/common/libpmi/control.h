@@ -25,6 +25,9 @@ enum control_type {
 	CONTROL_REPORT,    /* text for srun's stderr: why a collective failed; or
 	                      code 1: a rank has ended badly after it was told. A
 	                      node passes on the first it gets; no reply */
+	CONTROL_NOTE,      /* text for srun's stderr: a program was refused, or was killed
+	                      while others waited for it, and the step goes on. A node
+	                      passes on some, each text once; no reply */
 	CONTROL_READY,     /* first rank of a spawned step is there, or, with a code,
 	                      never will be (text); no reply */
 	CONTROL_TRACE,     /* body: what a node has recorded; no reply */

@@ -16,6 +16,7 @@
 
 #include "libpmi/server_private.h"
 
+#define REFUSALS_TOLD 4 /* ranks of a node whose refused process srun names */
 #define NAMED_MAX 16 /* PMIx clients of a node whose process is looked for everywhere */
 
 /* A process that waits for the host's answer. */
@@ -48,9 +49,19 @@ static void describe(const struct rank_session *ss, uint32_t process, char *text
 	snprintf(text, size, "%s%sprocess %u", name, name[0] ? ", " : "", process);
 }
 
+static void note_more(struct pmi_server *s)
+{
+	char text[ANSWER_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "node %.64s: more than %d ranks started a second process; its slurmd's log has the others",
+		 server_node_name(s), REFUSALS_TOLD);
+	requests_note(s, text);
+}
+
 /*
- * Once for a rank: a loop that starts programs is told of its first one. One report of a
- * node reaches srun; lines of the other ranks come by way of the log.
+ * Once for a rank: a loop that starts programs is told of its first one. Lines of the first
+ * ranks of a node reach srun; lines of the others are in the log.
  */
 void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
 		       const char *uses, uint32_t first)
@@ -68,11 +79,12 @@ void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t sec
 		 ss->rank, server_node_name(ss->server), starts,
 		 strcmp(starts, uses) ? uses : "it", a, b);
 	control_printable(text);
-	if (!ss->server->refusal_reported)
-		requests_report(ss->server, text);
+	if (ss->server->refusals++ < REFUSALS_TOLD)
+		requests_note(ss->server, text);
 	else
 		log_error(ss->server->log, "%s", text);
-	ss->server->refusal_reported = true;
+	if (ss->server->refusals == REFUSALS_TOLD + 1)
+		note_more(ss->server);
 }
 
 /* ---- answers ---- */

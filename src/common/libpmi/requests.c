@@ -300,15 +300,22 @@ void requests_ended(struct rank_session *ss)
 			  ss->rank);
 }
 
-void requests_report(struct pmi_server *s, const char *text)
+static void tell_user(struct pmi_server *s, enum control_type type, const char *text)
 {
-	struct control_msg msg = {
-		.type = CONTROL_REPORT,
-		.text = (char *)text,
-	};
+	struct control_msg msg = { .type = type, .text = (char *)text };
 
 	if (s->srun_lost || send_text(s, &msg))
 		log_error(s->log, "%s", text);
+}
+
+void requests_report(struct pmi_server *s, const char *text)
+{
+	tell_user(s, CONTROL_REPORT, text);
+}
+
+void requests_note(struct pmi_server *s, const char *text)
+{
+	tell_user(s, CONTROL_NOTE, text);
 }
 
 void requests_gave_up(struct pmi_server *s)

@@ -359,7 +359,7 @@ static void fail_series(struct pmi_server *s, uint32_t seq, const char *reason)
 	char text[COLL_REASON_MAX + 64];
 
 	snprintf(text, sizeof(text), "%s failed: %s", coll_kind_name(COLL_PMIX), reason);
-	requests_report(s, text);
+	requests_note(s, text);
 	pmix_ended(s, seq, NULL, reason);
 }
 

@@ -295,7 +295,7 @@ struct pmi_server {
 	struct pmix_server pmix;
 	struct admission *admissions; /* oldest first: the host is asked for that */
 	uint32_t named;               /* see NAMED_MAX */
-	bool refusal_reported;        /* srun knows of a refused process */
+	uint32_t refusals;            /* processes that have been refused, one a rank */
 	struct {
 		uint64_t next; /* of the ids of asks */
 		size_t waits;
@@ -775,6 +775,8 @@ void requests_ended(struct rank_session *ss);
 int requests_end_step(struct pmi_server *s, const char *why, int code);
 /* Tell the user, through srun. */
 void requests_report(struct pmi_server *s, const char *text);
+/* As above, of a program, while the step goes on: later failures are still reported. */
+void requests_note(struct pmi_server *s, const char *text);
 /* A rank has not survived what was reported. */
 void requests_gave_up(struct pmi_server *s);
 /* A frame from srun. 0 or -EPROTO. */

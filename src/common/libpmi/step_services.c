@@ -50,6 +50,7 @@ struct launcher {
 	bool ready;
 	char *reports[LAUNCHER_REPORTS_MAX]; /* what the user was told */
 	unsigned nreports;
+	unsigned nnotes;
 };
 
 /* ---- replies ---- */
@@ -554,6 +555,16 @@ static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
+static int on_note(struct launcher *l, void *link, struct control_msg *msg)
+{
+	if (l->aborted || l->nnotes == LAUNCHER_NOTES_MAX)
+		return 0;
+	l->nnotes++;
+	control_printable(msg->text);
+	(l->ops.note ? l->ops.note : l->ops.report)(l->arg, msg->text);
+	return 0;
+}
+
 static int on_ready(struct launcher *l, void *link, struct control_msg *msg)
 {
 	if (l->ready)
@@ -621,6 +632,7 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	[CONTROL_NAMES] = on_names,
 	[CONTROL_ABORT] = on_abort,
 	[CONTROL_REPORT] = on_report,
+	[CONTROL_NOTE] = on_note,
 	[CONTROL_READY] = on_ready,
 	[CONTROL_TRACE] = on_trace,
 	[CONTROL_STALL] = on_stall,

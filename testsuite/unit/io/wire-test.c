@@ -267,6 +267,7 @@ static const char *const control_names[CONTROL_TYPES] = {
 	[CONTROL_UNPUBLISH] = "unpublish", [CONTROL_LOOKUP] = "lookup",
 	[CONTROL_NAMES] = "names",
 	[CONTROL_ABORT] = "abort", [CONTROL_REPORT] = "report",
+	[CONTROL_NOTE] = "note",
 	[CONTROL_READY] = "ready", [CONTROL_TRACE] = "trace",
 	[CONTROL_STALL] = "stall", [CONTROL_STATUS] = "status",
 	[CONTROL_QUERY] = "query", [CONTROL_EXPIRE] = "expire",

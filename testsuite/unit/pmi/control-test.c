@@ -74,6 +74,7 @@ static void requests_are_answered_and_news_are_not(void **state)
 	assert_true(control_has_reply(CONTROL_NAMES));
 	assert_false(control_has_reply(CONTROL_ABORT));
 	assert_false(control_has_reply(CONTROL_REPORT));
+	assert_false(control_has_reply(CONTROL_NOTE));
 	assert_false(control_has_reply(CONTROL_READY));
 	assert_false(control_has_reply(CONTROL_STARTED));
 	assert_false(control_has_reply(CONTROL_REPLY));

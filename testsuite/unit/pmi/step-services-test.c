@@ -449,6 +449,26 @@ static void the_user_reads_each_report_once_and_few(void **state)
 	teardown(&f);
 }
 
+/* A program was refused, say; a collective may fail later. */
+static void notes_use_up_no_report(void **state)
+{
+	struct control_msg note = { .type = CONTROL_NOTE };
+	struct control_msg report = { .type = CONTROL_REPORT };
+	char text[] = "rank 1: a second process\n", why[] = "fence 3 failed";
+	struct fixture f;
+
+	setup(&f, false);
+	note.text = text;
+	for (int i = 0; i < LAUNCHER_NOTES_MAX + 3; i++)
+		assert_int_equal(receive(&f, &link_a, &note), 0);
+	assert_string_equal(f.text, "rank 1: a second process?");
+	assert_int_equal(f.reports, LAUNCHER_NOTES_MAX);
+	report.text = why;
+	assert_int_equal(receive(&f, &link_a, &report), 0);
+	assert_string_equal(f.text, why);
+	teardown(&f);
+}
+
 static void nonsense_breaks_the_link(void **state)
 {
 	const struct control_msg reply = { .type = CONTROL_REPLY };
@@ -680,6 +700,7 @@ int main(void)
 		cmocka_unit_test(reports_are_plain_text),
 		cmocka_unit_test(who_gave_up_after_a_report_is_known),
 		cmocka_unit_test(the_user_reads_each_report_once_and_few),
+		cmocka_unit_test(notes_use_up_no_report),
 		cmocka_unit_test(nonsense_breaks_the_link),
 		cmocka_unit_test(names_of_a_spawned_step_are_its_parents),
 		cmocka_unit_test(a_lost_parent_fails_what_waits_for_it),
