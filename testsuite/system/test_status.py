@@ -105,7 +105,7 @@ def test_report_grows(start):
     reports = step.reports()
     assert {(rank, node) for _, rank, node, _ in reports} == {(5, "n3")}
     for (first, *_), (second, *_) in zip(reports, reports[1:]):
-        assert second >= MARGIN * first, reports
+        assert second + 1 > MARGIN * first, reports  # srun prints whole seconds
 
 
 def test_report_of_a_node_attribute(start):
