@@ -25,6 +25,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
 	src/dvm/cli/interrupt.c src/dvm/cli/interrupt.h \
+	src/dvm/cli/options.c src/dvm/cli/options.h \
 	src/dvm/cli/profile.c \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \

@@ -222,7 +222,7 @@ def test_wrong_arguments(local, arguments, words):
 
 def test_outside_an_allocation(dvm, env):
     env.pop("SLURM_JOB_ID", None)
-    dvm("up").failed().says("inside salloc or sbatch, or give --local N")
+    dvm("up").failed().says("inside salloc or sbatch, or give --local")
     dvm("run", "true").failed().says("no DVM is up on this machine")
 
 

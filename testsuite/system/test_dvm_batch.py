@@ -91,6 +91,24 @@ def is_left(env, tmp_path):
     return bool(living(env["PMI2X_DVM_DIR"])) or (tmp_path / "tasks.journal").exists()
 
 
+# ---- nodes of this machine ----
+
+
+@pytest.mark.parametrize("local", [["--local"], ["--local", "2"], ["--local=2"]])
+def test_local_has_one_node_unless_a_number_follows(here, tasks, local):
+    tasks.write(tasks.line("x"))
+    up = "2 nodes" if len(local) == 2 or "=" in local[0] else "1 node"
+    assert f"DVM local is up: {up}" in here("batch", *local, "tasks").ok().lines
+    assert tasks.ran() == {"x": 1}
+
+
+def test_local_with_a_word_is_wrong_usage(here, tasks):
+    tasks.write(tasks.line("x"))
+    wrong = here("batch", "--local=tasks", "tasks").says("--local=tasks: not a number of nodes")
+    assert wrong.code == 2
+    assert not tasks.ran()
+
+
 # ---- the same command again ----
 
 

@@ -55,19 +55,6 @@ void die_usage(const char *fmt, ...)
 	exit(2);
 }
 
-void die_option(char **argv, int option)
-{
-	const char *given = argv[optind - 1];
-
-	if (option == ':')
-		die_usage("%s: %s needs a value", argv[0], given);
-	if (optopt && strncmp(given, "--", 2))
-		die_usage("%s: there is no option -%c", argv[0], optopt);
-	if (optopt)
-		die_usage("%s: %s takes no value", argv[0], given);
-	die_usage("%s: there is no option %s, or it is the begin of several", argv[0], given);
-}
-
 void dvm_say_log(const char *dir)
 {
 	char path[DVM_PATH_MAX + 8];

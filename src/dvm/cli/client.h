@@ -19,8 +19,6 @@
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 void die_usage(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
-/* The option that getopt_long has refused, of the command argv[0]; `option`: what it said. */
-void die_option(char **argv, int option) __attribute__((noreturn));
 /* A DVM has ended: say where what went wrong can be read, if there is anything. */
 void dvm_say_log(const char *dir);
 

@@ -5,6 +5,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/options.h"
 
 int cmd_down(int argc, char **argv)
 {

@@ -6,6 +6,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/options.h"
 #include "dvm/core/ledger.h"
 #include "libutil/decimal.h"
 

@@ -7,6 +7,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/options.h"
 #include "dvm/cli/results.h"
 #include "libutil/decimal.h"
 

@@ -17,6 +17,7 @@
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/find.h"
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/options.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/common/rundir.h"
 #include "dvm/common/self_path.h"
@@ -139,8 +140,8 @@ static void take_option(struct up *u, char **argv, int option, const char *value
 	case 'D': take_dvms(&u->dvms, "--dvms", value, DVM_MEMBERS_MAX); break;
 	case 'M': take_dvms(&u->dvm_nodes, "--dvm-nodes", value, LEDGER_NODES_MAX); break;
 	case 'S': add(u, "-S", NULL); break;
+	case 'l': value = local_nodes(argv, value); /* fall through */
 	case 'N':
-	case 'l':
 		if (!decimal_u32(value, 1, LEDGER_NODES_MAX, &u->nodes))
 			die_usage("the number of nodes must be from 1 to %u",
 				  LEDGER_NODES_MAX);
@@ -179,7 +180,7 @@ static void take_options(struct up *u, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "nodes", required_argument, NULL, 'N' },
-		{ "local", required_argument, NULL, 'l' },
+		{ "local", optional_argument, NULL, 'l' },
 		{ "dvms", required_argument, NULL, 'D' },
 		{ "dvm-nodes", required_argument, NULL, 'M' },
 		{ "share", no_argument, NULL, 'S' },
@@ -223,7 +224,7 @@ static void find_nodes(struct up *u)
 	if (u->local)
 		return;
 	if (!job)
-		die("not in a Slurm allocation: run this inside salloc or sbatch, or give --local N");
+		die("not in a Slurm allocation: run this inside salloc or sbatch, or give --local");
 	if (!u->nodes && (!nodes || !decimal_u32(nodes, 1, LEDGER_NODES_MAX,
 						 &u->nodes)))
 		die("SLURM_JOB_NUM_NODES does not say how many nodes the job has: give -N");
@@ -553,7 +554,7 @@ static bool start(struct up *u)
 	find_own(u);
 	if (!start_all(u))
 		return false;
-	printf("DVM %s is up: %u nodes", u->name, u->nodes);
+	printf("DVM %s is up: %u node%s", u->name, u->nodes, u->nodes == 1 ? "" : "s");
 	printf(u->dvms ? ", %u DVMs\n" : "\n", u->dvms);
 	fflush(stdout); /* before what batch says of its tasks, to standard error */
 	return true;

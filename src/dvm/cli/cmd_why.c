@@ -11,6 +11,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/options.h"
 #include "libpmi/status.h"
 #include "libutil/pack.h"
 

@@ -382,7 +382,7 @@ static char *find_any(void)
 	if (!n && own_job())
 		die("this job has no DVM: start one with pmi2x-dvm up, or name one of another job with --dvm");
 	if (!n)
-		die("no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local N");
+		die("no DVM is up on this machine, and no file tells of one on another machine: start one with pmi2x-dvm up, inside salloc or sbatch, or with --local");
 	if (n > 1)
 		die("several DVMs are up: %s; choose one with --dvm NAME or "
 		    DVM_NAME_VARIABLE, names);

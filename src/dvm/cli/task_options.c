@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dvm/cli/options.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
 #include "libutil/decimal.h"
@@ -150,7 +151,7 @@ static const struct option long_options[] = {
 	{ "array", required_argument, NULL, 'a' },
 	{ "report", required_argument, NULL, 'R' },
 	{ "journal", required_argument, NULL, 'D' },
-	{ "local", required_argument, NULL, 'L' },
+	{ "local", optional_argument, NULL, 'L' },
 	{ "orphan", required_argument, NULL, 'W' },
 	{ "take-over", no_argument, NULL, 'T' },
 	{ "again", no_argument, NULL, 'A' },
@@ -188,7 +189,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'a': s->array = value; break;
 	case 'R': s->report = value; break;
 	case 'D': s->journal = value; break;
-	case 'L': s->local = value; break;
+	case 'L': s->local = local_nodes(argv, value); break;
 	case 'W': s->orphan = value; break;
 	case 'T': s->take_over = true; break;
 	case 'A': s->again = true; break;

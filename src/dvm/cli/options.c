@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options that several commands of pmi2x-dvm have. */
+#include "dvm/cli/options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "dvm/cli/client.h"
+
+void die_option(char **argv, int option)
+{
+	const char *given = argv[optind - 1];
+
+	if (option == ':')
+		die_usage("%s: %s needs a value", argv[0], given);
+	if (optopt && strncmp(given, "--", 2))
+		die_usage("%s: there is no option -%c", argv[0], optopt);
+	if (optopt)
+		die_usage("%s: %s takes no value", argv[0], given);
+	die_usage("%s: there is no option %s, or it is the begin of several", argv[0], given);
+}
+
+static bool is_number(const char *word)
+{
+	return *word && !word[strspn(word, "0123456789")];
+}
+
+const char *local_nodes(char **argv, const char *value)
+{
+	if (!value && argv[optind] && is_number(argv[optind]))
+		return argv[optind++];
+	if (value && !is_number(value))
+		die_usage("%s: --local=%s: not a number of nodes", argv[0], value);
+	return value ? value : "1";
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options that several commands of pmi2x-dvm read by getopt_long. */
+#ifndef PMI2X_DVM_OPTIONS_H
+#define PMI2X_DVM_OPTIONS_H
+
+/* End for an option that getopt_long has refused, of the command argv[0]; `option`: its answer. */
+void die_option(char **argv, int option) __attribute__((noreturn));
+/* The nodes of --local, an option whose value is optional: a number after it belongs to it.
+   1 without. */
+const char *local_nodes(char **argv, const char *value);
+
+#endif
