@@ -318,7 +318,8 @@ def _connect_there(address):
 
 # ---- the handshake: src/common/libio/handshake.h ----
 
-HANDSHAKE, PROTOCOL = 3, 6
+HANDSHAKE = 3
+PROTOCOL = 8
 HEAD, CLIENT = 0xFFFFFFFF, 0xFFFFFFFE
 NONCE, PROOF = 24, 32
 MAGIC = b"pmi2x\r\n\0"
