@@ -19,7 +19,7 @@ struct srun {
 	bool links[LINKS]; /* is lost */
 	uint32_t spawned[TOKENS], nspawned;
 	uint32_t forwarded[TOKENS], nforwarded;
-	int reports, aborts, readies;
+	int reports, notes, aborts, readies;
 	bool refuses;
 	uint64_t now;
 };
@@ -66,6 +66,15 @@ static void on_report(void *arg, const char *text)
 	struct srun *s = arg;
 
 	FUZZ_CHECK(++s->reports <= LAUNCHER_REPORTS_MAX && !s->aborts);
+	for (; *text; text++)
+		FUZZ_CHECK(*text >= ' ' && *text <= '~');
+}
+
+static void on_note(void *arg, const char *text)
+{
+	struct srun *s = arg;
+
+	FUZZ_CHECK(++s->notes <= LAUNCHER_NOTES_MAX && !s->aborts);
 	for (; *text; text++)
 		FUZZ_CHECK(*text >= ' ' && *text <= '~');
 }
@@ -238,7 +247,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct launcher_ops ops = {
 		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
-		.report = on_report, .started = is_odd, .ready = on_ready,
+		.report = on_report, .note = on_note, .started = is_odd,
+		.ready = on_ready,
 	};
 	struct fuzz_input in = { data, size };
 	struct srun s = { 0 };
