@@ -61,13 +61,18 @@ static void on_abort(void *arg, uint32_t rank, int code, const char *text)
 	FUZZ_CHECK(++s->aborts == 1 && text);
 }
 
+static void check_line(const char *text)
+{
+	for (; *text; text++)
+		FUZZ_CHECK(*text >= ' ' && *text <= '~');
+}
+
 static void on_report(void *arg, const char *text)
 {
 	struct srun *s = arg;
 
 	FUZZ_CHECK(++s->reports <= LAUNCHER_REPORTS_MAX && !s->aborts);
-	for (; *text; text++)
-		FUZZ_CHECK(*text >= ' ' && *text <= '~');
+	check_line(text);
 }
 
 static void on_note(void *arg, const char *text)
@@ -75,8 +80,7 @@ static void on_note(void *arg, const char *text)
 	struct srun *s = arg;
 
 	FUZZ_CHECK(++s->notes <= LAUNCHER_NOTES_MAX && !s->aborts);
-	for (; *text; text++)
-		FUZZ_CHECK(*text >= ' ' && *text <= '~');
+	check_line(text);
 }
 
 static void on_ready(void *arg)

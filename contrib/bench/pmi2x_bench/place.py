@@ -144,8 +144,8 @@ def private_cluster(program, options, most_per_node, usages=False):
 
 
 # ---- an allocation of all nodes of a private cluster ----
-# What is timed in it is the launch, and not the wait for nodes; other launchers find
-# their nodes.
+# Its steps do not wait for nodes, so that a time is that of the launch. Other launchers
+# find their nodes in its environment.
 
 
 def forget_defaults():

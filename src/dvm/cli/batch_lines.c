@@ -19,7 +19,7 @@ struct known_line {
 	size_t done, failed;  /* that the file may have */
 	bool in_file;
 	size_t *pending;      /* indexes in batch_lines.pending, the next first */
-	size_t npending, next, cap;
+	size_t npending, next, pending_cap;
 	UT_hash_handle hh;
 };
 
@@ -114,12 +114,10 @@ static void add_pending(struct batch_lines *b, const char *text, json_int_t id, 
 {
 	struct known_line *k = line_of(b, text);
 
-	b->pending = need(realloc(b->pending, (b->npending + 1) * sizeof(*b->pending)));
+	if (array_grow(&b->pending, b->npending, &b->pending_cap, sizeof(*b->pending)) ||
+	    array_grow(&k->pending, k->npending, &k->pending_cap, sizeof(*k->pending)))
+		die("out of memory");
 	b->pending[b->npending] = (struct pending_line){ .id = id, .retry = retry, .of = k };
-	if (k->npending == k->cap) {
-		k->cap = k->cap ? 2 * k->cap : 4;
-		k->pending = need(realloc(k->pending, k->cap * sizeof(*k->pending)));
-	}
 	k->pending[k->npending++] = b->npending++;
 }
 

@@ -31,7 +31,7 @@ struct batch_lines {
 	struct known_line *all;
 	struct known_id *ids; /* of the journal, whose results are written down */
 	struct pending_line *pending;
-	size_t npending;
+	size_t npending, pending_cap;
 	uint64_t last;        /* number of the journal's last task */
 };
 
