@@ -21,7 +21,7 @@
 
 /* The state that all nodes share. */
 struct servers {
-	struct launcher *srun;
+	struct step_services *srun;
 	const char **names; /* of nodes, by id */
 	char *text;         /* of these names */
 };
@@ -100,7 +100,7 @@ static void host_control_send(void *arg, const void *data, size_t len)
 {
 	struct sim_node *n = arg;
 
-	if (launcher_receive(n->sim->servers->srun, n, data, len))
+	if (step_services_receive(n->sim->servers->srun, n, data, len))
 		sim_fail(n->sim, "srun refused a message of node %u", n->id);
 }
 
@@ -160,7 +160,7 @@ static void srun_is_ready(void *arg)
 {
 }
 
-static const struct launcher_ops srun_ops = {
+static const struct step_services_ops srun_ops = {
 	.reply = srun_replies,
 	.spawn = srun_spawns,
 	.abort = srun_aborts,
@@ -202,7 +202,7 @@ static int open_step(struct sim *s)
 	s->servers = calloc(1, sizeof(*s->servers));
 	if (!s->servers || name_nodes(s->servers, s->nnodes))
 		return -1;
-	return launcher_create(&s->servers->srun, &srun_ops, s, 0, NULL);
+	return step_services_create(&s->servers->srun, &srun_ops, s, 0, NULL);
 }
 
 static void close_step(struct sim *s)
@@ -210,7 +210,7 @@ static void close_step(struct sim *s)
 	if (!s->servers)
 		return;
 	if (s->servers->srun)
-		launcher_destroy(s->servers->srun);
+		step_services_destroy(s->servers->srun);
 	free(s->servers->names);
 	free(s->servers->text);
 	free(s->servers);

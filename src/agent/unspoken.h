@@ -2,7 +2,7 @@
 /*
  * A program that needs an MPI library and whose ranks never used PMI most likely ran as
  * singletons. The warning comes once, at the step's first node, from the process that
- * sees its last rank leave: its starter, or its agent if that has been started.
+ * sees its last rank leave: its supervisor, or its agent if that has been started.
  */
 #ifndef PMI2X_UNSPOKEN_H
 #define PMI2X_UNSPOKEN_H

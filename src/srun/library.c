@@ -5,7 +5,7 @@
 #include "pmi2x-build.h"
 
 __attribute__((visibility("default")))
-const struct launcher_library pmi2x_launcher = {
+const struct srun_library pmi2x_srun_library = {
 	.interface = LAUNCHER_INTERFACE,
 	.build = PMI2X_BUILD,
 	.server_start = srun_server_start,

@@ -14,9 +14,9 @@
 
 /* Raise it by one for each change of the table or of those records. */
 #define LAUNCHER_INTERFACE 1
-#define LAUNCHER_SYMBOL "pmi2x_launcher"
+#define SRUN_LIBRARY_SYMBOL "pmi2x_srun_library"
 
-struct launcher_library {
+struct srun_library {
 	uint32_t interface; /* first in every version: LAUNCHER_INTERFACE */
 	const char *build;  /* for srun_server_options */
 	/* As in srun_server.h. */
@@ -28,6 +28,6 @@ struct launcher_library {
 	void (*server_stop)(struct srun_server *h, uint32_t wait_ms);
 };
 
-extern const struct launcher_library pmi2x_launcher;
+extern const struct srun_library pmi2x_srun_library;
 
 #endif

@@ -37,7 +37,7 @@ static void drop_stranger(void *owner)
 
 static void drop_agent(struct srun_server *h, struct agent_link *a)
 {
-	launcher_link_lost(h->launcher, &a->asker);
+	step_services_link_lost(h->launcher, &a->asker);
 	DL_DELETE(h->agents, a);
 	link_close(a->link);
 	free(a);
@@ -102,7 +102,7 @@ static void on_names_due(uv_timer_t *timer)
 static void expire(struct srun_server *h)
 {
 	uint64_t now = uv_now(loop_uv(h->loop));
-	uint64_t due = launcher_expire(h->launcher, now);
+	uint64_t due = step_services_expire(h->launcher, now);
 
 	if (due == UINT64_MAX)
 		uv_timer_stop(&h->names_due);
@@ -113,7 +113,7 @@ static void expire(struct srun_server *h)
 int srun_server_receive(struct srun_server *h, struct asker *from, const void *data,
 			size_t len)
 {
-	int rc = launcher_receive(h->launcher, from, data, len);
+	int rc = step_services_receive(h->launcher, from, data, len);
 
 	expire(h);
 	return rc;
@@ -261,7 +261,7 @@ static bool do_started(void *arg, uint32_t position)
 static void destroy(struct srun_server *h)
 {
 	loop_destroy(h->loop);
-	launcher_destroy(h->launcher);
+	step_services_destroy(h->launcher);
 	secret_forget(&h->self.secret);
 	free(h->jobid);
 	free(h->build);
@@ -404,7 +404,7 @@ static uint64_t hash_seed(void)
 static int create_launcher(struct srun_server *h, bool has_parent)
 {
 	bool has_trace = h->host.trace != NULL;
-	const struct launcher_ops ops = {
+	const struct step_services_ops ops = {
 		.reply = do_reply,
 		.spawn = srun_server_spawn,
 		.abort = do_abort,
@@ -420,7 +420,7 @@ static int create_launcher(struct srun_server *h, bool has_parent)
 		.forward = has_parent ? srun_server_forward : NULL,
 	};
 
-	return launcher_create(&h->launcher, &ops, h, hash_seed(), h->log);
+	return step_services_create(&h->launcher, &ops, h, hash_seed(), h->log);
 }
 
 static int create(struct srun_server **out, const struct srun_server_options *o,
@@ -438,7 +438,7 @@ static int create(struct srun_server **out, const struct srun_server_options *o,
 	h->self.build = h->build;
 	secret_hide(&h->self.secret);
 	h->self.secret = o->secret;
-	h->self.position = HANDSHAKE_LAUNCHER;
+	h->self.position = HANDSHAKE_SRUN;
 	h->self.protocol = PROTOCOL_VERSION;
 	h->host = *host;
 	h->log = log;

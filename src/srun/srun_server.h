@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * srun's end: a thread that listens for agents of the step, proves them, and
- * feeds their control frames to a struct launcher. The counterpart of
+ * feeds their control frames to a struct step_services. The counterpart of
  * agent.h; embedded by the plugin in srun and by the fake server.
  */
 #ifndef PMI2X_SRUN_SERVER_H

@@ -93,7 +93,7 @@ struct srun_server {
 	bool met_other_build;
 	char lost[256];      /* who went without a goodbye; empty: nobody */
 	struct listener *listener;
-	struct launcher *launcher;
+	struct step_services *launcher;
 	struct srun_status status;
 	struct channel *parent; /* NULL: none, or gone */
 	struct strangers strangers;
@@ -103,7 +103,7 @@ struct srun_server {
 
 /* ---- srun_server.c ---- */
 
-/* A frame for the launcher. As launcher_receive. */
+/* A frame for the launcher. As step_services_receive. */
 int srun_server_receive(struct srun_server *h, struct asker *from, const void *data,
 			size_t len);
 /* Something has gone: is that what the phase waits for? May close everything. */

@@ -19,7 +19,7 @@ void srun_server_step_ended(struct srun_server *h, const char *jobid)
 	char nspace[PMIX_NSPACE_NAME_MAX + 1];
 
 	pmix_nspace_name(nspace, jobid);
-	launcher_namespace_ended(h->launcher, nspace);
+	step_services_namespace_ended(h->launcher, nspace);
 }
 
 /* ---- spawned sruns ---- */
@@ -35,7 +35,7 @@ static void send_to_child(struct asker *to, const void *data, size_t len)
 static int on_child_message(void *arg, const void *data, size_t len)
 {
 	struct child *c = arg;
-	struct launcher *l = c->server->launcher;
+	struct step_services *l = c->server->launcher;
 	struct control_msg msg;
 	int rc = control_unpack(data, len, &msg);
 
@@ -44,11 +44,11 @@ static int on_child_message(void *arg, const void *data, size_t len)
 	switch (msg.type) {
 	case CONTROL_READY:
 		if (msg.code) {
-			launcher_spawned(l, c->token, PMI_RC_FAIL, msg.text);
+			step_services_spawned(l, c->token, PMI_RC_FAIL, msg.text);
 			break;
 		}
 		c->ready = true;
-		launcher_spawned(l, c->token, PMI_RC_OK, msg.text);
+		step_services_spawned(l, c->token, PMI_RC_OK, msg.text);
 		free(c->jobid);
 		c->jobid = msg.text;
 		msg.text = NULL;
@@ -70,7 +70,7 @@ static void on_child_hung_up(void *arg)
 {
 	struct child *c = arg;
 
-	launcher_link_lost(c->server->launcher, &c->asker);
+	step_services_link_lost(c->server->launcher, &c->asker);
 	if (c->jobid)
 		srun_server_step_ended(c->server, c->jobid);
 }
@@ -101,7 +101,7 @@ static void on_child_exited(void *arg, int status)
 			 "the first process started", WTERMSIG(status));
 	else if (!WIFEXITED(status))
 		snprintf(why, sizeof(why), "srun ended in an unknown way");
-	launcher_spawned(h->launcher, c->token, *why ? PMI_RC_FAIL : PMI_RC_OK,
+	step_services_spawned(h->launcher, c->token, *why ? PMI_RC_FAIL : PMI_RC_OK,
 			 why);
 	if (!c->jobid) /* as the answer calls it: nobody is to connect with it */
 		srun_server_step_ended(h, "");
@@ -186,7 +186,7 @@ static int on_parent_message(void *arg, const void *data, size_t len)
 	if (rc)
 		return rc;
 	if (msg.type == CONTROL_REPLY)
-		launcher_forwarded(h->launcher, msg.id, data, len);
+		step_services_forwarded(h->launcher, msg.id, data, len);
 	else
 		rc = -EPROTO;
 	control_free(&msg);
@@ -199,7 +199,7 @@ static void on_parent_end(void *arg, int error)
 
 	channel_close(h->parent);
 	h->parent = NULL;
-	launcher_parent_lost(h->launcher);
+	step_services_parent_lost(h->launcher);
 }
 
 static void tell_parent(struct srun_server *h, int code, char *text)

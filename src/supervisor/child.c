@@ -30,7 +30,7 @@ extern char **environ;
 
 /* ---- starting it ---- */
 
-int starter_program_open(const char *path)
+int supervisor_program_open(const char *path)
 {
 	int rc, fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat st;

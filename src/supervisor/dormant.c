@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A step that does not use PMI (yet): what its starter holds, and what it
+ * A step that does not use PMI (yet): what its supervisor holds, and what it
  * waits for. It listens, ranks register, and nothing else is made: most of
  * what `srun program` starts never speaks to an agent, and shall not pay for
  * one. The first byte of a rank, a connection of a neighbour or a told message
@@ -34,10 +34,10 @@ enum idle_poll {
 
 /* ---- what is there from the beginning ---- */
 
-static bool is_slurms(const struct starter *s, uint16_t port)
+static bool is_slurms(const struct supervisor *s, uint16_t port)
 {
 	for (size_t i = 0; i < STARTER_SLURM_PORTS; i++) {
-		const struct starter_ports *p = &s->options.slurm_ports[i];
+		const struct supervisor_ports *p = &s->options.slurm_ports[i];
 
 		if (p->first && port >= p->first && port <= p->last)
 			return true;
@@ -45,7 +45,7 @@ static bool is_slurms(const struct starter *s, uint16_t port)
 	return false;
 }
 
-static int try_port(struct starter *s, uint16_t port)
+static int try_port(struct supervisor *s, uint16_t port)
 {
 	if (port && is_slurms(s, port))
 		return -EADDRINUSE;
@@ -53,7 +53,7 @@ static int try_port(struct starter *s, uint16_t port)
 }
 
 /* A listening descriptor or a negative errno. */
-static int listen_somewhere(struct starter *s)
+static int listen_somewhere(struct supervisor *s)
 {
 	const struct agent_options *o = &s->options.agent;
 	int fd = -EADDRINUSE;
@@ -73,7 +73,7 @@ static int listen_somewhere(struct starter *s)
 	return fd;
 }
 
-static int listen_for_neighbours(struct starter *s)
+static int listen_for_neighbours(struct supervisor *s)
 {
 	int fd;
 
@@ -105,7 +105,7 @@ static int make_ranks(struct idle *idle)
 	return 0;
 }
 
-int idle_open(struct starter *s)
+int idle_open(struct supervisor *s)
 {
 	struct idle *idle = &s->idle;
 	int rc;
@@ -128,7 +128,7 @@ int idle_open(struct starter *s)
 
 /* ---- ranks ---- */
 
-static void add_rank(struct starter *s, struct registration *reg)
+static void add_rank(struct supervisor *s, struct registration *reg)
 {
 	struct idle *idle = &s->idle;
 
@@ -146,7 +146,7 @@ static void add_rank(struct starter *s, struct registration *reg)
 	idle->fds[IDLE_RANKS + reg->slot].fd = reg->fd;
 }
 
-static void add_ranks(struct starter *s)
+static void add_ranks(struct supervisor *s)
 {
 	struct registration reg[REGISTRATIONS_AT_ONCE];
 	int n = registration_receive(s->idle.ours, reg);
@@ -162,7 +162,7 @@ static void add_ranks(struct starter *s)
  * fails srun is told why, which only an agent can do: srun ends with the last rank. All
  * nodes run the same wrapper, so the first one will do.
  */
-static bool note_closer(struct starter *s, uint32_t slot)
+static bool note_closer(struct supervisor *s, uint32_t slot)
 {
 	struct agent_options *o = &s->options.agent;
 	struct idle *idle = &s->idle;
@@ -182,7 +182,7 @@ static bool note_closer(struct starter *s, uint32_t slot)
  * Has this rank something for an agent? One that has hung up, or will say nothing more
  * (shutdown), is looked at no more; the engine learns of its end if it is ever needed.
  */
-static bool needs_agent(struct starter *s, uint32_t slot)
+static bool needs_agent(struct supervisor *s, uint32_t slot)
 {
 	struct pollfd *fd = &s->idle.fds[IDLE_RANKS + slot];
 	char byte;
@@ -198,7 +198,7 @@ static bool needs_agent(struct starter *s, uint32_t slot)
 }
 
 /* Ranks that have come, and have gone without a word. */
-static uint32_t count_gone(const struct starter *s)
+static uint32_t count_gone(const struct supervisor *s)
 {
 	uint32_t n = 0;
 
@@ -211,9 +211,9 @@ static uint32_t count_gone(const struct starter *s)
 /*
  * The spawner of the step may wait for a rank that has gone, while others of the node
  * go on. When all have gone the step ends on this node: slurmstepd then kills what it
- * has just started, so the agent has to wait for starter_stop.
+ * has just started, so the agent has to wait for supervisor_stop.
  */
-static bool some_have_gone(const struct starter *s)
+static bool some_have_gone(const struct supervisor *s)
 {
 	uint32_t gone = count_gone(s);
 
@@ -225,10 +225,10 @@ static bool has_ended(struct registration *r)
 	if (r->pidfd == -1)
 		r->pidfd = registration_process(r);
 	return r->pidfd == -ESRCH ||
-	       (r->pidfd >= 0 && starter_wait_event(r->pidfd, 0));
+	       (r->pidfd >= 0 && supervisor_wait_event(r->pidfd, 0));
 }
 
-static bool all_have_ended(const struct starter *s)
+static bool all_have_ended(const struct supervisor *s)
 {
 	for (uint32_t i = 0; i < s->idle.count; i++)
 		if (s->idle.ranks[i].fd < 0 || !has_ended(&s->idle.ranks[i]))
@@ -240,9 +240,9 @@ static bool all_have_ended(const struct starter *s)
 
 /*
  * Does a neighbour ask for the agent? While slurmstepd ends the step it would kill the
- * agent, which has to tell of spawned ranks: that waits for starter_stop, see above.
+ * agent, which has to tell of spawned ranks: that waits for supervisor_stop, see above.
  */
-static bool is_called(const struct starter *s)
+static bool is_called(const struct supervisor *s)
 {
 	struct pollfd *fds = s->idle.fds;
 
@@ -254,7 +254,7 @@ static bool is_called(const struct starter *s)
 	return false;
 }
 
-static bool is_wanted(struct starter *s)
+static bool is_wanted(struct supervisor *s)
 {
 	struct pollfd *fds = s->idle.fds;
 	bool wanted = is_called(s);
@@ -272,7 +272,7 @@ static bool is_wanted(struct starter *s)
 	return wanted || s->idle.wants_pmix || s->idle.error;
 }
 
-static void set_fds(struct starter *s, nfds_t n)
+static void set_fds(struct supervisor *s, nfds_t n)
 {
 	struct pollfd *fds = s->idle.fds;
 
@@ -286,7 +286,7 @@ static void set_fds(struct starter *s, nfds_t n)
 }
 
 /* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */
-static int longest_sleep(const struct starter *s)
+static int longest_sleep(const struct supervisor *s)
 {
 	bool asked = s->step->position == 0 &&
 		     s->options.agent.launcher.ss_family != AF_UNSPEC;
@@ -303,7 +303,7 @@ static int poll_error(int error)
 }
 
 /* A step that is ending is not asked about. */
-static bool has_ranks(const struct starter *s)
+static bool has_ranks(const struct supervisor *s)
 {
 	for (uint32_t i = 0; i < s->idle.count; i++)
 		if (s->idle.fds[IDLE_RANKS + i].fd >= 0)
@@ -315,7 +315,7 @@ static bool has_ranks(const struct starter *s)
  * At the end: a trace is sent also of what was not used; and who has spawned ranks may
  * wait for them, also for those that have come and gone before anybody looked.
  */
-static bool is_worth_telling(const struct starter *s)
+static bool is_worth_telling(const struct supervisor *s)
 {
 	bool any = s->options.agent.trace;
 
@@ -324,7 +324,7 @@ static bool is_worth_telling(const struct starter *s)
 	return any;
 }
 
-static void tell_unspoken(struct starter *s)
+static void tell_unspoken(struct supervisor *s)
 {
 	if (!s->options.agent.tell_unspoken ||
 	    count_gone(s) < s->idle.count)
@@ -333,7 +333,7 @@ static void tell_unspoken(struct starter *s)
 	s->options.agent.tell_unspoken = false;
 }
 
-bool idle_wait(struct starter *s)
+bool idle_wait(struct supervisor *s)
 {
 	nfds_t n = IDLE_RANKS + s->idle.count;
 	struct pollfd *fds = s->idle.fds;
@@ -362,7 +362,7 @@ bool idle_wait(struct starter *s)
 
 /* ---- the end ---- */
 
-int idle_pass_ranks(struct starter *s)
+int idle_pass_ranks(struct supervisor *s)
 {
 	int rc = 0;
 
@@ -376,7 +376,7 @@ int idle_pass_ranks(struct starter *s)
 	return rc;
 }
 
-void idle_hand_over(struct starter *s)
+void idle_hand_over(struct supervisor *s)
 {
 	struct idle *idle = &s->idle;
 
@@ -386,7 +386,7 @@ void idle_hand_over(struct starter *s)
 	fd_close(&idle->doorbell);
 }
 
-void idle_refuse_ranks(struct starter *s)
+void idle_refuse_ranks(struct supervisor *s)
 {
 	struct idle *idle = &s->idle;
 
@@ -401,7 +401,7 @@ void idle_refuse_ranks(struct starter *s)
 	}
 }
 
-void idle_close(struct starter *s)
+void idle_close(struct supervisor *s)
 {
 	struct idle *idle = &s->idle;
 

@@ -34,12 +34,12 @@
 
 static struct allowance allowance(uint32_t most, uint32_t a_second)
 {
-	return (struct allowance){ most, a_second, most, starter_now() };
+	return (struct allowance){ most, a_second, most, supervisor_now() };
 }
 
 static bool take(struct allowance *a)
 {
-	uint64_t now = starter_now();
+	uint64_t now = supervisor_now();
 	uint64_t more = (now - a->since) * a->a_second / 1000;
 
 	if (more) {
@@ -56,7 +56,7 @@ static bool take(struct allowance *a)
 /* ---- calls that block ---- */
 
 struct call {
-	struct starter_host host;
+	struct supervisor_host host;
 	int fd;          /* to answer over */
 	uint32_t node_id;
 	uint32_t uid;    /* the step's */
@@ -107,7 +107,7 @@ static void find_holder(void *arg)
 }
 
 /* An answer that the agent has no room for is kept. That it has died is heard. */
-void service_send(struct starter *s, const struct host_msg *m)
+void service_send(struct supervisor *s, const struct host_msg *m)
 {
 	int rc = host_out_send(&s->service.out, s->service.agent.fd, m);
 
@@ -115,12 +115,12 @@ void service_send(struct starter *s, const struct host_msg *m)
 		return;
 	s->service.deaf = true;
 	log_error(s->log, "killed the agent of node %s: the agent does not read its answers, of which %u wait (%s)",
-		  starter_node_name(s), s->service.out.count, strerror(-rc));
+		  supervisor_node_name(s), s->service.out.count, strerror(-rc));
 	child_kill(&s->service.agent);
 }
 
 /* 0 or a negative errno: the call is not made. */
-static int call_in_helper(struct starter *s, struct helpers *helpers,
+static int call_in_helper(struct supervisor *s, struct helpers *helpers,
 		      void (*fn)(void *arg), const struct host_msg *m)
 {
 	struct call *c;
@@ -142,7 +142,7 @@ static int call_in_helper(struct starter *s, struct helpers *helpers,
 }
 
 /* Starts a call about a node. */
-static int start_call(struct starter *s, struct helpers *helpers,
+static int start_call(struct supervisor *s, struct helpers *helpers,
 		      void (*fn)(void *arg), const struct host_msg *m)
 {
 	if (m->number >= layout_nodes(s->step->layout))
@@ -152,7 +152,7 @@ static int start_call(struct starter *s, struct helpers *helpers,
 	return call_in_helper(s, helpers, fn, m);
 }
 
-static void refuse(struct starter *s, enum host_type type, uint32_t number,
+static void refuse(struct supervisor *s, enum host_type type, uint32_t number,
 		   int rc)
 {
 	const struct host_msg m = { .type = type, .number = number, .code = rc };
@@ -160,7 +160,7 @@ static void refuse(struct starter *s, enum host_type type, uint32_t number,
 	service_send(s, &m);
 }
 
-static void on_find(struct starter *s, const struct host_msg *m)
+static void on_find(struct supervisor *s, const struct host_msg *m)
 {
 	int rc = start_call(s, s->service.lookups, find, m);
 
@@ -168,7 +168,7 @@ static void on_find(struct starter *s, const struct host_msg *m)
 		refuse(s, HOST_FOUND, m->number, rc);
 }
 
-static void on_tell(struct starter *s, const struct host_msg *m)
+static void on_tell(struct supervisor *s, const struct host_msg *m)
 {
 	int rc = s->host.connect_back ?
 		start_call(s, s->service.helpers, tell, m) : -EOPNOTSUPP;
@@ -177,7 +177,7 @@ static void on_tell(struct starter *s, const struct host_msg *m)
 		refuse(s, HOST_CONNECT_BACK_SENT, m->number, rc);
 }
 
-static void on_find_holder(struct starter *s, const struct host_msg *m)
+static void on_find_holder(struct supervisor *s, const struct host_msg *m)
 {
 	int rc = -EAGAIN;
 
@@ -191,7 +191,7 @@ static void on_find_holder(struct starter *s, const struct host_msg *m)
 
 /* ---- the rest of what it asks ---- */
 
-void service_log(struct starter *s, const struct host_msg *m)
+void service_log(struct supervisor *s, const struct host_msg *m)
 {
 	char line[LOG_LINE_MAX];
 
@@ -215,7 +215,7 @@ static void kill_in_helper(void *arg)
 	c->host.kill_step(c->host.arg, c->data);
 }
 
-void service_kill(struct starter *s, const char *why)
+void service_kill(struct supervisor *s, const char *why)
 {
 	struct call *c;
 
@@ -236,7 +236,7 @@ void service_kill(struct starter *s, const char *why)
 	free(c);
 }
 
-static void on_kill(struct starter *s, const struct host_msg *m)
+static void on_kill(struct supervisor *s, const struct host_msg *m)
 {
 	char why[STARTER_WHY_MAX];
 
@@ -244,21 +244,21 @@ static void on_kill(struct starter *s, const struct host_msg *m)
 	service_kill(s, why);
 }
 
-static void on_how_ended(struct starter *s, const struct host_msg *m)
+static void on_how_ended(struct supervisor *s, const struct host_msg *m)
 {
 	struct service *v = &s->service;
 
 	if (m->number >= v->nasked || !s->host.rank_exit)
 		return;
-	v->asked[m->number] = starter_now() + ASK_SOON_MS;
+	v->asked[m->number] = supervisor_now() + ASK_SOON_MS;
 	v->ask_ms = 0;
 }
 
 /* Answers for ranks that have ended. In how many ms to look at others; -1: never. */
-static int answer_ends(struct starter *s)
+static int answer_ends(struct supervisor *s)
 {
 	struct service *v = &s->service;
-	uint64_t now = starter_now();
+	uint64_t now = supervisor_now();
 	bool any = false, soon = false;
 
 	for (uint32_t i = 0; i < v->nasked; i++) {
@@ -289,7 +289,7 @@ static int answer_ends(struct starter *s)
 
 /* ---- who it is, and its end ---- */
 
-bool service_fits(struct starter *s, const char *name, const struct host_msg *m)
+bool service_fits(struct supervisor *s, const char *name, const struct host_msg *m)
 {
 	char build[128], why[STARTER_WHY_MAX];
 
@@ -298,26 +298,26 @@ bool service_fits(struct starter *s, const char *name, const struct host_msg *m)
 	child_text(build, sizeof(build), m);
 	snprintf(why, sizeof(why),
 		 "node %.64s: %s (build %s) has version %u of the protocol, the plugin (build %.128s) version %u: install both from the same release",
-		 starter_node_name(s), name, build, m->number, s->step->build,
+		 supervisor_node_name(s), name, build, m->number, s->step->build,
 		 HOST_VERSION);
 	log_error(s->log, "%s", why);
-	starter_kill(s, why);
+	supervisor_kill(s, why);
 	return false;
 }
 
-static void on_ready(struct starter *s, const struct host_msg *m)
+static void on_ready(struct supervisor *s, const struct host_msg *m)
 {
 	s->service.ready = true;
 	(void)service_fits(s, "pmi2x-agent", m);
 }
 
-static void grant_time(struct starter *s)
+static void grant_time(struct supervisor *s)
 {
-	s->service.limit = starter_now() + s->options.agent.drain_ms +
+	s->service.limit = supervisor_now() + s->options.agent.drain_ms +
 			   STARTER_MARGIN_MS;
 }
 
-static void tell_to_leave(struct starter *s)
+static void tell_to_leave(struct supervisor *s)
 {
 	const struct host_msg m = { .type = HOST_LEAVE };
 
@@ -326,7 +326,7 @@ static void tell_to_leave(struct starter *s)
 	service_send(s, &m);
 }
 
-static void on_stays(struct starter *s)
+static void on_stays(struct supervisor *s)
 {
 	if (!s->service.leaving)
 		return;
@@ -334,7 +334,7 @@ static void on_stays(struct starter *s)
 	(void)eventfd_write(s->news, 1);
 }
 
-static void on_wake(struct starter *s)
+static void on_wake(struct supervisor *s)
 {
 	eventfd_t times;
 
@@ -349,7 +349,7 @@ static void on_wake(struct starter *s)
  * The agent has crashed by a signal that tells of a bug; SIGSYS: the filter has caught
  * it.
  */
-static void on_crashed(struct starter *s, const struct host_msg *m)
+static void on_crashed(struct supervisor *s, const struct host_msg *m)
 {
 	char why[STARTER_WHY_MAX], call[32] = "";
 
@@ -357,12 +357,12 @@ static void on_crashed(struct starter *s, const struct host_msg *m)
 		snprintf(call, sizeof(call), " in system call %d", m->code);
 	snprintf(why, sizeof(why),
 		 "the agent of node %.64s crashed: signal %u%s; please report it",
-		 starter_node_name(s), m->number, call);
+		 supervisor_node_name(s), m->number, call);
 	log_error(s->log, "%s", why);
-	starter_kill(s, why);
+	supervisor_kill(s, why);
 }
 
-bool service_step_ends_here(const struct starter *s)
+bool service_step_ends_here(const struct supervisor *s)
 {
 	struct pmi_exit end = { .by_launcher = false };
 
@@ -378,7 +378,7 @@ bool service_step_ends_here(const struct starter *s)
  * Without a word. Until it has left slurmstepd's cgroup, which it does before it says
  * that it is ready, it is killed with the step.
  */
-static void agent_died(struct starter *s)
+static void agent_died(struct supervisor *s)
 {
 	char why[STARTER_WHY_MAX];
 
@@ -388,16 +388,16 @@ static void agent_died(struct starter *s)
 	}
 	snprintf(why, sizeof(why),
 		 "the agent of node %.64s has died: it was killed (by the user, or for lack of memory: see the kernel's log there)",
-		 starter_node_name(s));
+		 supervisor_node_name(s));
 	if (s->service.killed)
 		return;
 	log_error(s->log, "%s", why);
-	starter_kill(s, why);
+	supervisor_kill(s, why);
 }
 
 /* ---- messages ---- */
 
-static void take_message(struct starter *s, const struct host_msg *m)
+static void take_message(struct supervisor *s, const struct host_msg *m)
 {
 	switch (m->type) {
 	case HOST_READY: on_ready(s, m); break;
@@ -411,12 +411,12 @@ static void take_message(struct starter *s, const struct host_msg *m)
 	case HOST_WANT_TOPOLOGY: topology_asked(s); break;
 	case HOST_STAYS: on_stays(s); break;
 	case HOST_END: s->service.over = true; break;
-	default: break; /* what only the starter sends */
+	default: break; /* what only the supervisor sends */
 	}
 }
 
 /* 1: a message; 0: none yet; negative: the connection's end. */
-static int read_message(struct starter *s)
+static int read_message(struct supervisor *s)
 {
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
@@ -427,13 +427,13 @@ static int read_message(struct starter *s)
 	if (rc != -EPROTO)
 		return rc;
 	log_error(s->log, "killed the agent of node %s: the agent sent an invalid message",
-		  starter_node_name(s));
+		  supervisor_node_name(s));
 	child_kill(&s->service.agent);
 	return rc;
 }
 
 /* 1: there may be more; else as read_message. */
-static int read_messages(struct starter *s)
+static int read_messages(struct supervisor *s)
 {
 	int rc = 1;
 
@@ -443,10 +443,10 @@ static int read_messages(struct starter *s)
 }
 
 /* Until when to sleep. */
-static int longest_sleep(struct starter *s)
+static int longest_sleep(struct supervisor *s)
 {
 	struct service *v = &s->service;
-	uint64_t now = starter_now();
+	uint64_t now = supervisor_now();
 	int ms = answer_ends(s);
 
 	if (v->leaving && (ms < 0 || v->limit - now < (uint64_t)ms))
@@ -456,14 +456,14 @@ static int longest_sleep(struct starter *s)
 	return ms;
 }
 
-static bool is_late(struct starter *s)
+static bool is_late(struct supervisor *s)
 {
 	const struct service *v = &s->service;
 
-	if (!v->leaving || (!v->job_is_over && starter_now() < v->limit))
+	if (!v->leaving || (!v->job_is_over && supervisor_now() < v->limit))
 		return false;
 	log_error(s->log, "killed the agent of node %s: the agent did not end in time%s",
-		  starter_node_name(s),
+		  supervisor_node_name(s),
 		  v->job_is_over ? ": the job is over" : "");
 	child_kill(&v->agent);
 	return true;
@@ -484,7 +484,7 @@ enum service_poll {
 	SERVICE_POLLS = SERVICE_PMIX_DUE + PMIX_POLLS,
 };
 
-static void set_fds(const struct starter *s, struct pollfd *fds)
+static void set_fds(const struct supervisor *s, struct pollfd *fds)
 {
 	const struct service *v = &s->service;
 	const struct pmix *x = &s->pmix;
@@ -502,7 +502,7 @@ static void set_fds(const struct starter *s, struct pollfd *fds)
 }
 
 /* Has it ended, and is there nothing left of what it has said? */
-static bool agent_has_ended(struct starter *s, const struct pollfd *fds)
+static bool agent_has_ended(struct supervisor *s, const struct pollfd *fds)
 {
 	int rc = fds[SERVICE_AGENT].revents || fds[SERVICE_AGENT_END].revents ?
 			 read_messages(s) : 1;
@@ -511,7 +511,7 @@ static bool agent_has_ended(struct starter *s, const struct pollfd *fds)
 }
 
 /* True: the agent has ended; what ends because of that is not looked at. */
-static bool take_events(struct starter *s, const struct pollfd *fds)
+static bool take_events(struct supervisor *s, const struct pollfd *fds)
 {
 	if (agent_has_ended(s, fds))
 		return true;
@@ -527,7 +527,7 @@ static bool take_events(struct starter *s, const struct pollfd *fds)
 	return false;
 }
 
-void service_run(struct starter *s)
+void service_run(struct supervisor *s)
 {
 	struct service *v = &s->service;
 	struct pollfd fds[SERVICE_POLLS];
@@ -546,7 +546,7 @@ void service_run(struct starter *s)
 
 /* ---- life ---- */
 
-int service_open(struct starter *s)
+int service_open(struct supervisor *s)
 {
 	struct service *v = &s->service;
 	int rc;
@@ -563,7 +563,7 @@ int service_open(struct starter *s)
 }
 
 /* A resolver that does not answer is left to itself. */
-int service_close(struct starter *s)
+int service_close(struct supervisor *s)
 {
 	struct service *v = &s->service;
 	int rc, late;

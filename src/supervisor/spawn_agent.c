@@ -21,7 +21,7 @@
 
 /* ---- what it is told ---- */
 
-static void add_known(const struct starter *s, struct setup *setup,
+static void add_known(const struct supervisor *s, struct setup *setup,
 		      uint32_t position)
 {
 	uint32_t id = layout_node_id(s->step->layout, position);
@@ -34,7 +34,7 @@ static void add_known(const struct starter *s, struct setup *setup,
 }
 
 /* Neighbours that need no look-up: the agent need not ask for them. */
-static int find_known(const struct starter *s, struct setup *setup)
+static int find_known(const struct supervisor *s, struct setup *setup)
 {
 	uint32_t n = layout_nodes(s->step->layout), k = s->step->tree_width;
 	struct tree_place place;
@@ -69,7 +69,7 @@ static int pack_into(int fd, const struct setup *setup)
 }
 
 /* A descriptor of it, or a negative errno. */
-static int make_setup(const struct starter *s)
+static int make_setup(const struct supervisor *s)
 {
 	struct setup setup = {
 		.step = *s->step,
@@ -92,7 +92,7 @@ static int make_setup(const struct starter *s)
 
 /* ---- the program ---- */
 
-struct child_program launch_program(const struct starter *s, int file,
+struct child_program launch_program(const struct supervisor *s, int file,
 				    const char *name)
 {
 	return (struct child_program){
@@ -101,19 +101,20 @@ struct child_program launch_program(const struct starter *s, int file,
 		.uid = s->options.program.uid,
 		.gid = s->options.program.gid,
 		.step = s->step->jobid,
-		.node = starter_node_name(s),
+		.node = supervisor_node_name(s),
 	};
 }
 
 /* A step within its job: what follows the point of "<job>.<step>". */
-static const char *step_name(const struct starter *s)
+static const char *step_name(const struct supervisor *s)
 {
 	const char *point = strrchr(s->step->jobid, '.');
 
 	return point ? point + 1 : s->step->jobid;
 }
 
-int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *leaf)
+int launch_find_leaf(const struct supervisor *s, enum leaf_kind kind,
+		     struct leaf *leaf)
 {
 	char groups[GROUPS_TEXT_MAX];
 	int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
@@ -127,14 +128,14 @@ int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *
 	return leaf_find(leaf, kind, groups, LEAF_MOUNT, step_name(s));
 }
 
-static int make_leaf(struct starter *s)
+static int make_leaf(struct supervisor *s)
 {
 	int rc = launch_find_leaf(s, LEAF_EXEMPT, &s->leaf);
 
 	return rc ? rc : leaf_make(&s->leaf);
 }
 
-static int spawn_program(struct starter *s, int *setup, int *host)
+static int spawn_program(struct supervisor *s, int *setup, int *host)
 {
 	struct idle *idle = &s->idle;
 	int *const fds[] = {
@@ -171,7 +172,7 @@ static void *run_in_thread(void *arg)
 }
 
 /* The thread gets all descriptors. */
-static int start_thread(struct starter *s, int *setup, int *host)
+static int start_thread(struct supervisor *s, int *setup, int *host)
 {
 	struct idle *idle = &s->idle;
 	struct thread_start *t = malloc(sizeof(*t));
@@ -197,7 +198,7 @@ static int start_thread(struct starter *s, int *setup, int *host)
 
 /* ---- both ---- */
 
-static int connect_agent(struct starter *s, int *setup, int *host)
+static int connect_agent(struct supervisor *s, int *setup, int *host)
 {
 	int rc = child_connect(&s->service.agent, host);
 
@@ -207,7 +208,7 @@ static int connect_agent(struct starter *s, int *setup, int *host)
 	return *setup < 0 ? *setup : 0;
 }
 
-int launch_agent(struct starter *s)
+int launch_agent(struct supervisor *s)
 {
 	int setup = -1, host = -1;
 	int rc = pmix_connect_agent(s);

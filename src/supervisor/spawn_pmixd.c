@@ -46,7 +46,7 @@ static int listen_here(int *fd, uint16_t *port)
 	return *fd < 0 ? *fd : 0;
 }
 
-int pmix_open(struct starter *s)
+int pmix_open(struct supervisor *s)
 {
 	struct pmix *x = &s->pmix;
 	int rc;
@@ -56,7 +56,7 @@ int pmix_open(struct starter *s)
 	x->rank = x->done = x->over = x->program = x->client = -1;
 	if (s->options.pmix.when == STARTER_PMIX_NEVER)
 		return 0;
-	x->program = starter_program_open(s->options.pmix.program);
+	x->program = supervisor_program_open(s->options.pmix.program);
 	x->state = PMIX_WAITING;
 	rc = listen_here(&x->listener, &x->port);
 	rc = rc ? rc : listen_here(&x->old, &x->old_port);
@@ -70,7 +70,7 @@ int pmix_open(struct starter *s)
 	return x->done < 0 || x->over < 0 ? -errno : 0;
 }
 
-void pmix_set_fds(const struct starter *s, struct pollfd *fds)
+void pmix_set_fds(const struct supervisor *s, struct pollfd *fds)
 {
 	const struct pmix *x = &s->pmix;
 	bool waits = x->state == PMIX_WAITING;
@@ -86,7 +86,7 @@ void pmix_set_fds(const struct starter *s, struct pollfd *fds)
 }
 
 /* Has a client of the user come? */
-static bool is_asked(struct starter *s, const struct pollfd *fds)
+static bool is_asked(struct supervisor *s, const struct pollfd *fds)
 {
 	struct pmix *x = &s->pmix;
 	uid_t uid = s->options.program.uid;
@@ -100,7 +100,7 @@ static bool is_asked(struct starter *s, const struct pollfd *fds)
 	return x->client_is_old;
 }
 
-bool pmix_is_due(struct starter *s, const struct pollfd *fds)
+bool pmix_is_due(struct supervisor *s, const struct pollfd *fds)
 {
 	struct pmix *x = &s->pmix;
 
@@ -108,13 +108,13 @@ bool pmix_is_due(struct starter *s, const struct pollfd *fds)
 	return x->state == PMIX_WAITING && x->ranks_have_come && is_asked(s, fds);
 }
 
-void starter_rank_comes(const struct starter *s)
+void supervisor_rank_comes(const struct supervisor *s)
 {
 	if (s->pmix.rank >= 0)
 		(void)eventfd_write(s->pmix.rank, 1);
 }
 
-int pmix_connect_agent(struct starter *s)
+int pmix_connect_agent(struct supervisor *s)
 {
 	int ends[2];
 
@@ -129,7 +129,7 @@ int pmix_connect_agent(struct starter *s)
 
 /* ---- its end ---- */
 
-static void end(struct starter *s)
+static void end(struct supervisor *s)
 {
 	struct pmix *x = &s->pmix;
 
@@ -143,7 +143,7 @@ static void end(struct starter *s)
 		(void)eventfd_write(x->done, 1);
 }
 
-void pmix_refuse_ranks(const struct starter *s)
+void pmix_refuse_ranks(const struct supervisor *s)
 {
 	if (s->pmix.done < 0)
 		return;
@@ -152,18 +152,18 @@ void pmix_refuse_ranks(const struct starter *s)
 }
 
 /* Its ranks have ended, or are being ended: nobody asks for it. */
-static void end_with_step(struct starter *s)
+static void end_with_step(struct supervisor *s)
 {
 	pmix_refuse_ranks(s);
 	end(s);
 }
 
-static void fail(struct starter *s, const char *what, const char *why)
+static void fail(struct supervisor *s, const char *what, const char *why)
 {
 	char line[STARTER_WHY_MAX];
 
 	snprintf(line, sizeof(line), "the PMIx server of node %.64s %s%.300s",
-		 starter_node_name(s), what, why);
+		 supervisor_node_name(s), what, why);
 	log_error(s->log, "%s", line);
 	service_kill(s, line);
 	end(s);
@@ -171,10 +171,10 @@ static void fail(struct starter *s, const char *what, const char *why)
 
 /* ---- starting it ---- */
 
-static int execute(struct starter *s, int *host)
+static int execute(struct supervisor *s, int *host)
 {
 	struct pmix *x = &s->pmix;
-	const struct starter_pmix_options *o = &s->options.pmix;
+	const struct supervisor_pmix_options *o = &s->options.pmix;
 	char port[PORT_TEXT], *more[MORE_MAX + 1] = {
 		(char *)o->dir, (char *)o->library, (char *)o->gds,
 		(char *)o->collect, port,
@@ -195,9 +195,9 @@ static int execute(struct starter *s, int *host)
 	return rc;
 }
 
-static int start(struct starter *s)
+static int start(struct supervisor *s)
 {
-	const struct starter_pmix_options *o = &s->options.pmix;
+	const struct supervisor_pmix_options *o = &s->options.pmix;
 	int rc, host = -1;
 
 	child_become_root();
@@ -214,7 +214,7 @@ static int start(struct starter *s)
 	return rc;
 }
 
-void pmix_begin(struct starter *s)
+void pmix_begin(struct supervisor *s)
 {
 	struct pmix *x = &s->pmix;
 	int rc;
@@ -240,7 +240,7 @@ void pmix_begin(struct starter *s)
 
 /* ---- what it says ---- */
 
-static void on_ready(struct starter *s, const struct host_msg *m)
+static void on_ready(struct supervisor *s, const struct host_msg *m)
 {
 	struct pmix *x = &s->pmix;
 
@@ -260,7 +260,7 @@ static void pass_client(struct pmix *x)
 	fd_close(&x->client);
 }
 
-static void on_serves(struct starter *s)
+static void on_serves(struct supervisor *s)
 {
 	pass_client(&s->pmix);
 	if (s->pmix.done >= 0)
@@ -268,7 +268,7 @@ static void on_serves(struct starter *s)
 }
 
 /* Until it has entered the step's cgroups these may go with the step. */
-static void on_give_up(struct starter *s, const struct host_msg *m)
+static void on_give_up(struct supervisor *s, const struct host_msg *m)
 {
 	char text[STARTER_WHY_MAX];
 
@@ -279,7 +279,7 @@ static void on_give_up(struct starter *s, const struct host_msg *m)
 		fail(s, "cannot serve: ", text);
 }
 
-static void take_message(struct starter *s, const struct host_msg *m)
+static void take_message(struct supervisor *s, const struct host_msg *m)
 {
 	char text[STARTER_WHY_MAX];
 
@@ -306,7 +306,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 }
 
 /* It leaves with the agent. Before it is ready it may be killed with the ranks. */
-static void on_end(struct starter *s)
+static void on_end(struct supervisor *s)
 {
 	if (s->service.leaving || (s->pmix.state == PMIX_STARTED &&
 				   service_step_ends_here(s)))
@@ -316,7 +316,7 @@ static void on_end(struct starter *s)
 		     "");
 }
 
-void pmix_event(struct starter *s, bool ended)
+void pmix_event(struct supervisor *s, bool ended)
 {
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
@@ -337,7 +337,7 @@ void pmix_event(struct starter *s, bool ended)
 	}
 }
 
-void pmix_close(struct starter *s)
+void pmix_close(struct supervisor *s)
 {
 	struct pmix *x = &s->pmix;
 
@@ -360,7 +360,7 @@ void pmix_close(struct starter *s)
 	user_dir_remove_stale(s->options.pmix.dir, STARTER_PMIX_DIR_PREFIX);
 }
 
-void pmix_abandon(const struct starter *s)
+void pmix_abandon(const struct supervisor *s)
 {
 	const struct pmix *x = &s->pmix;
 	int dir = x->dir < 0 ? -1 : fcntl(x->dir, F_DUPFD_CLOEXEC, 0);
@@ -372,17 +372,17 @@ void pmix_abandon(const struct starter *s)
 		(void)user_dir_remove(dir, s->options.pmix.dir);
 }
 
-uint16_t starter_pmix_port(const struct starter *s, bool old)
+uint16_t supervisor_pmix_port(const struct supervisor *s, bool old)
 {
 	return old ? s->pmix.old_port : s->pmix.port;
 }
 
-bool starter_pmix_wait(const struct starter *s, int ms)
+bool supervisor_pmix_wait(const struct supervisor *s, int ms)
 {
-	return s->pmix.done < 0 || starter_wait_event(s->pmix.done, ms);
+	return s->pmix.done < 0 || supervisor_wait_event(s->pmix.done, ms);
 }
 
-bool starter_pmix_refused(const struct starter *s)
+bool supervisor_pmix_refused(const struct supervisor *s)
 {
-	return s->pmix.over >= 0 && starter_wait_event(s->pmix.over, 0);
+	return s->pmix.over >= 0 && supervisor_wait_event(s->pmix.over, 0);
 }

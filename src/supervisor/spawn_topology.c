@@ -33,7 +33,7 @@
 
 /* ---- what is said of it ---- */
 
-static void answer(struct starter *s)
+static void answer(struct supervisor *s)
 {
 	const char *path = s->options.topology_path;
 	struct host_msg m = { .type = HOST_TOPOLOGY, .code = -ENOENT };
@@ -49,7 +49,7 @@ static void answer(struct starter *s)
 	service_send(s, &m);
 }
 
-static void end_in(struct starter *s, enum topology_state state)
+static void end_in(struct supervisor *s, enum topology_state state)
 {
 	struct topology *h = &s->topology;
 
@@ -61,14 +61,14 @@ static void end_in(struct starter *s, enum topology_state state)
 	answer(s);
 }
 
-static void fail(struct starter *s, const char *why)
+static void fail(struct supervisor *s, const char *why)
 {
 	log_info(s->log, "ranks of node %s get no topology file: %s; each rank reads the topology itself",
-		 starter_node_name(s), why);
+		 supervisor_node_name(s), why);
 	end_in(s, TOPOLOGY_FAILED);
 }
 
-static void fail_with(struct starter *s, const char *what, int rc)
+static void fail_with(struct supervisor *s, const char *what, int rc)
 {
 	char why[STARTER_WHY_MAX];
 
@@ -136,7 +136,7 @@ static int publish(const char *path, int xml)
 	return fd;
 }
 
-static void on_complete(struct starter *s)
+static void on_complete(struct supervisor *s)
 {
 	char what[STARTER_WHY_MAX];
 	int fd;
@@ -212,7 +212,7 @@ static char *other_cgroup(const char *theirs, const char *own, const char *key,
 }
 
 /* With version 1 of cpusets slurmstepd itself is mostly in the step's. */
-static char *cgroup_of_ranks(const struct starter *s)
+static char *cgroup_of_ranks(const struct supervisor *s)
 {
 	char who[WHO_TEXT_MAX], theirs[CGROUP_TEXT_MAX], own[CGROUP_TEXT_MAX];
 	pid_t rank = s->topology.rank;
@@ -235,7 +235,7 @@ static char *cgroup_of_ranks(const struct starter *s)
 /* ---- starting it ---- */
 
 /* Directory of the file, and the cgroup. */
-static int execute(struct starter *s, int *host)
+static int execute(struct supervisor *s, int *host)
 {
 	const char *path = s->options.topology_path;
 	char *dir = strndup(path, (size_t)(strrchr(path, '/') - path));
@@ -254,7 +254,7 @@ static int execute(struct starter *s, int *host)
 	return rc;
 }
 
-static int start(struct starter *s)
+static int start(struct supervisor *s)
 {
 	int rc, host = -1;
 
@@ -268,7 +268,7 @@ static int start(struct starter *s)
 	return rc;
 }
 
-void topology_begin(struct starter *s)
+void topology_begin(struct supervisor *s)
 {
 	struct topology *h = &s->topology;
 	int rc;
@@ -276,13 +276,13 @@ void topology_begin(struct starter *s)
 	if (h->state != TOPOLOGY_NONE)
 		return;
 	h->state = TOPOLOGY_RUNNING;
-	h->limit = starter_now() + LIMIT_MS;
+	h->limit = supervisor_now() + LIMIT_MS;
 	rc = start(s);
 	if (rc)
 		fail_with(s, "pmi2x-topology cannot be started", rc);
 }
 
-void topology_asked(struct starter *s)
+void topology_asked(struct supervisor *s)
 {
 	s->topology.asked = true;
 	if (s->options.topology != STARTER_TOPOLOGY_NEVER)
@@ -291,7 +291,7 @@ void topology_asked(struct starter *s)
 		answer(s);
 }
 
-void topology_met_rank(struct starter *s, int fd)
+void topology_met_rank(struct supervisor *s, int fd)
 {
 	struct ucred who;
 	socklen_t len = sizeof(who);
@@ -306,7 +306,7 @@ void topology_met_rank(struct starter *s, int fd)
 
 /* ---- what it says ---- */
 
-static void fail_as_said(struct starter *s, const struct host_msg *m)
+static void fail_as_said(struct supervisor *s, const struct host_msg *m)
 {
 	char why[TOPOLOGY_WHY_MAX];
 
@@ -314,7 +314,7 @@ static void fail_as_said(struct starter *s, const struct host_msg *m)
 	fail(s, why);
 }
 
-static void take_message(struct starter *s, const struct host_msg *m)
+static void take_message(struct supervisor *s, const struct host_msg *m)
 {
 	char why[TOPOLOGY_WHY_MAX];
 
@@ -338,7 +338,7 @@ static void take_message(struct starter *s, const struct host_msg *m)
 }
 
 /* Until it has left slurmstepd's cgroup it is killed with the step. */
-static void died(struct starter *s)
+static void died(struct supervisor *s)
 {
 	if (s->service.killed || service_step_ends_here(s))
 		end_in(s, TOPOLOGY_FAILED);
@@ -346,7 +346,7 @@ static void died(struct starter *s)
 		fail(s, "pmi2x-topology was killed (by the user, or for lack of memory)");
 }
 
-void topology_event(struct starter *s)
+void topology_event(struct supervisor *s)
 {
 	char room[HOST_MSG_MAX];
 	struct host_msg m;
@@ -367,17 +367,17 @@ void topology_event(struct starter *s)
 
 /* ---- its end ---- */
 
-int topology_left_ms(const struct starter *s)
+int topology_left_ms(const struct supervisor *s)
 {
 	const struct topology *h = &s->topology;
-	uint64_t now = starter_now();
+	uint64_t now = supervisor_now();
 
 	if (h->state != TOPOLOGY_RUNNING)
 		return -1;
 	return h->limit > now ? (int)(h->limit - now) : 0;
 }
 
-void topology_check(struct starter *s)
+void topology_check(struct supervisor *s)
 {
 	if (topology_left_ms(s))
 		return;
@@ -385,7 +385,7 @@ void topology_check(struct starter *s)
 	fail(s, "killed pmi2x-topology: it took longer than a minute");
 }
 
-int topology_open(struct starter *s)
+int topology_open(struct supervisor *s)
 {
 	struct topology *h = &s->topology;
 
@@ -397,7 +397,7 @@ int topology_open(struct starter *s)
 	return h->done < 0 ? -errno : 0;
 }
 
-void topology_close(struct starter *s)
+void topology_close(struct supervisor *s)
 {
 	struct topology *h = &s->topology;
 
@@ -411,16 +411,16 @@ void topology_close(struct starter *s)
 	fd_close(&h->done);
 }
 
-void topology_abandon(const struct starter *s)
+void topology_abandon(const struct supervisor *s)
 {
 	child_kill(&s->topology.child);
 	if (s->topology.file >= 0)
 		unlink(s->options.topology_path);
 }
 
-const char *starter_topology_file(const struct starter *s, int ms)
+const char *supervisor_topology_file(const struct supervisor *s, int ms)
 {
-	return s->topology.done >= 0 && starter_wait_event(s->topology.done, ms) &&
+	return s->topology.done >= 0 && supervisor_wait_event(s->topology.done, ms) &&
 			       !access(s->options.topology_path, R_OK) ?
 		       s->options.topology_path : NULL;
 }

@@ -13,12 +13,12 @@
 
 #include "libio/clock.h"
 
-uint64_t starter_now(void)
+uint64_t supervisor_now(void)
 {
 	return (uint64_t)clock_ns(CLOCK_MONOTONIC) / 1000000;
 }
 
-const char *starter_node_name(const struct starter *s)
+const char *supervisor_node_name(const struct supervisor *s)
 {
 	const struct pmi_step *step = s->step;
 
@@ -39,7 +39,7 @@ static void hint(int error, char out[STARTER_WHY_MAX])
 		snprintf(out, STARTER_WHY_MAX, ": raise fs.file-max there");
 }
 
-bool starter_wait_event(int fd, int ms)
+bool supervisor_wait_event(int fd, int ms)
 {
 	struct pollfd event = { .fd = fd, .events = POLLIN };
 	int n;
@@ -49,7 +49,7 @@ bool starter_wait_event(int fd, int ms)
 	return n > 0;
 }
 
-void starter_kill(struct starter *s, const char *why)
+void supervisor_kill(struct supervisor *s, const char *why)
 {
 	if (s->service.killed)
 		return;
@@ -61,20 +61,20 @@ void starter_kill(struct starter *s, const char *why)
 
 /* A failure here comes too late to fail the launch: the step is ended, for its other nodes
    would wait for this one. */
-static void fail_to_start(struct starter *s, int rc)
+static void fail_to_start(struct supervisor *s, int rc)
 {
 	char why[STARTER_WHY_MAX], how[STARTER_WHY_MAX];
 
 	hint(rc, how);
 	snprintf(why, sizeof(why),
 		 "cannot start the agent of node %.64s: %s%.300s",
-		 starter_node_name(s), strerror(-rc), how);
+		 supervisor_node_name(s), strerror(-rc), how);
 	log_error(s->log, "%s", why);
 	idle_refuse_ranks(s);
-	starter_kill(s, why);
+	supervisor_kill(s, why);
 }
 
-static void serve(struct starter *s)
+static void serve(struct supervisor *s)
 {
 	int rc;
 
@@ -94,9 +94,9 @@ static void serve(struct starter *s)
 	service_run(s);
 }
 
-static void *starter_main(void *arg)
+static void *supervisor_main(void *arg)
 {
-	struct starter *s = arg;
+	struct supervisor *s = arg;
 
 	serve(s);
 	atomic_store(&s->ended, true);
@@ -104,7 +104,7 @@ static void *starter_main(void *arg)
 	return NULL;
 }
 
-static void starter_free(struct starter *s)
+static void supervisor_free(struct supervisor *s)
 {
 	pmix_close(s);
 	topology_close(s);
@@ -116,7 +116,7 @@ static void starter_free(struct starter *s)
 }
 
 /* The agent belongs to its user: it shall not outlive the job by what it says. */
-static void check_job(struct starter *s)
+static void check_job(struct supervisor *s)
 {
 	if (s->host.job_is_over && s->host.job_is_over(s->host.arg))
 		(void)eventfd_write(s->wake, 1);
@@ -126,19 +126,19 @@ static void check_job(struct starter *s)
  * Ask the thread to end, and wait for it. While the agent stays the job is looked at,
  * more and more rarely.
  */
-static int end_thread(struct starter *s)
+static int end_thread(struct supervisor *s)
 {
 	/* Once for the agent, and once for what is left of it. */
 	const int ms = (int)s->options.agent.drain_ms + 2 * STARTER_MARGIN_MS;
-	const uint64_t since = starter_now();
+	const uint64_t since = supervisor_now();
 	uint64_t due = since, now;
 	eventfd_t times;
 
 	atomic_store(&s->stopping, true);
 	(void)eventfd_write(s->wake, 1);
-	while (starter_wait_event(s->news, ms) && !atomic_load(&s->ended)) {
+	while (supervisor_wait_event(s->news, ms) && !atomic_load(&s->ended)) {
 		(void)eventfd_read(s->news, &times);
-		now = starter_now();
+		now = supervisor_now();
 		if (now < due)
 			continue;
 		due = now + (now - since) + s->options.agent.drain_ms;
@@ -151,7 +151,7 @@ static int end_thread(struct starter *s)
  * The host blocks the thread; freeing under its feet would be worse. Processes that it
  * has started end all the same, and its files are removed.
  */
-static void abandon_thread(struct starter *s)
+static void abandon_thread(struct supervisor *s)
 {
 	log_error(s->log,
 		  "the supervisor thread does not end: leaving it behind");
@@ -163,7 +163,7 @@ static void abandon_thread(struct starter *s)
 	(void)leaf_remove(&s->leaf, LEAF_REMOVE_MS);
 }
 
-int starter_stop(struct starter *s)
+int supervisor_stop(struct supervisor *s)
 {
 	int rc;
 
@@ -174,12 +174,12 @@ int starter_stop(struct starter *s)
 	if (s->has_thread)
 		pthread_join(s->agent, NULL);
 	rc = service_close(s);
-	starter_free(s);
+	supervisor_free(s);
 	return rc;
 }
 
 /* A rank alone on its node gains nothing. */
-static enum starter_topology topology_of(const struct starter *s)
+static enum supervisor_topology topology_of(const struct supervisor *s)
 {
 	uint32_t count;
 
@@ -187,18 +187,18 @@ static enum starter_topology topology_of(const struct starter *s)
 	return count > 1 ? s->options.topology : STARTER_TOPOLOGY_NEVER;
 }
 
-static int make_events(struct starter *s)
+static int make_events(struct supervisor *s)
 {
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return s->wake < 0 || s->news < 0 ? -errno : 0;
 }
 
-int starter_prepare(struct starter **out, const struct pmi_step *step,
-		    const struct starter_options *options,
-		    const struct starter_host *host, const struct log_hook *log)
+int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
+		    const struct supervisor_options *options,
+		    const struct supervisor_host *host, const struct log_hook *log)
 {
-	struct starter *s = calloc(1, sizeof(*s));
+	struct supervisor *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (!s) {
@@ -229,13 +229,13 @@ int starter_prepare(struct starter **out, const struct pmi_step *step,
 	log_error(log, "cannot prepare the agent of the node: %s",
 		  strerror(-rc));
 	service_close(s);
-	starter_free(s);
+	supervisor_free(s);
 	return rc;
 }
 
-int starter_run(struct starter *s)
+int supervisor_run(struct supervisor *s)
 {
-	int rc = thread_start(&s->thread, starter_main, s);
+	int rc = thread_start(&s->thread, supervisor_main, s);
 
 	s->running = !rc;
 	if (!rc)
@@ -246,21 +246,21 @@ int starter_run(struct starter *s)
 	return rc;
 }
 
-int starter_start(struct starter **out, const struct pmi_step *step,
-		  const struct starter_options *options,
-		  const struct starter_host *host, const struct log_hook *log)
+int supervisor_start(struct supervisor **out, const struct pmi_step *step,
+		  const struct supervisor_options *options,
+		  const struct supervisor_host *host, const struct log_hook *log)
 {
-	int rc = starter_prepare(out, step, options, host, log);
+	int rc = supervisor_prepare(out, step, options, host, log);
 
 	if (rc)
 		return rc;
-	rc = starter_run(*out);
+	rc = supervisor_run(*out);
 	if (rc)
-		starter_stop(*out);
+		supervisor_stop(*out);
 	return rc;
 }
 
-int starter_registration_fd(const struct starter *s)
+int supervisor_registration_fd(const struct supervisor *s)
 {
 	return s->idle.theirs;
 }

@@ -27,10 +27,10 @@
 #include "libpmi/server.h"
 #include "libutil/log.h"
 
-struct starter;
+struct supervisor;
 
 /* Functions that the program that embeds it provides. */
-struct starter_host {
+struct supervisor_host {
 	/*
 	 * Address of a node (its port is ignored). 0 or a negative errno;
 	 * -EAGAIN, unless `may_block`: it has to be looked up. With `may_block`
@@ -53,13 +53,13 @@ struct starter_host {
 	void (*kill_step)(void *arg, const char *why);
 	/*
 	 * How the process of the rank in `slot` has ended: false as long as that
-	 * is not known, but by_launcher counts before, too. In the starter's
+	 * is not known, but by_launcher counts before, too. In the supervisor's
 	 * thread; must not block. NULL: it never is.
 	 */
 	bool (*rank_exit)(void *arg, uint32_t slot, struct pmi_exit *end);
 	/*
 	 * The job has ended: nobody can need the agent any more. Blocks; in the thread
-	 * of starter_stop, while the agent stays. NULL: nobody knows.
+	 * of supervisor_stop, while the agent stays. NULL: nobody knows.
 	 */
 	bool (*job_is_over)(void *arg);
 	/* The process of the rank in `slot`, or 0. NULL: nobody knows. */
@@ -68,7 +68,7 @@ struct starter_host {
 };
 
 /* How the agent is started. */
-struct starter_program {
+struct supervisor_program {
 	int fd;          /* of the agent's file, opened O_PATH or to read; the caller's */
 	uid_t uid;       /* as whom it is to run, when this process may choose */
 	gid_t gid;
@@ -77,7 +77,7 @@ struct starter_program {
 };
 
 /* When the topology of the node is made a file for its ranks. */
-enum starter_topology {
+enum supervisor_topology {
 	STARTER_TOPOLOGY_NEVER,
 	STARTER_TOPOLOGY_ASKED, /* when a rank of it asks */
 	STARTER_TOPOLOGY_AGENT, /* when the agent is started */
@@ -85,15 +85,15 @@ enum starter_topology {
 };
 
 /* When pmi2x-pmixd is started. */
-enum starter_pmix {
+enum supervisor_pmix {
 	STARTER_PMIX_NEVER, /* no PMIx is offered */
 	STARTER_PMIX_ASKED, /* when the first client connects */
 	STARTER_PMIX_EARLY, /* when the first rank has come; ranks may wait for it */
 };
 
 /* Texts are the caller's, and outlive it. */
-struct starter_pmix_options {
-	enum starter_pmix when;
+struct supervisor_pmix_options {
+	enum supervisor_pmix when;
 	const char *program; /* path of pmi2x-pmixd */
 	const char *dir;     /* to be made for it, below one that only root may write */
 	const char *library; /* helpers/pmixd/pmixd.h describes this and the next two */
@@ -104,7 +104,7 @@ struct starter_pmix_options {
 /* How the last part of `dir` begins: those that are not in use are removed. */
 #define STARTER_PMIX_DIR_PREFIX "pmi2x.pmix."
 
-struct starter_ports {
+struct supervisor_ports {
 	uint16_t first, last;
 };
 
@@ -112,20 +112,20 @@ struct starter_ports {
 
 #define STARTER_UNFINISHED ".new" /* after the path, while it is written */
 
-struct starter_options {
+struct supervisor_options {
 	struct agent_options agent;
-	struct starter_program program;
-	enum starter_topology topology;
+	struct supervisor_program program;
+	enum supervisor_topology topology;
 	int topology_program;      /* as program.fd, of pmi2x-topology */
 	const char *topology_path; /* of the file; the caller's, outlives it */
-	struct starter_pmix_options pmix;
+	struct supervisor_pmix_options pmix;
 	/*
-	 * Listening unix socket for told messages; -1: none. Owned by the starter
-	 * once starter_prepare has begun, also when it fails.
+	 * Listening unix socket for told messages; -1: none. Owned by the supervisor
+	 * once supervisor_prepare has begun, also when it fails.
 	 */
 	int doorbell_fd;
 	/* Ports of Slurm's daemons, which may be about to start again; 0-0: none. */
-	struct starter_ports slurm_ports[STARTER_SLURM_PORTS];
+	struct supervisor_ports slurm_ports[STARTER_SLURM_PORTS];
 	int rank_fd;  /* number for registration_takes_place, or the next free one above */
 };
 
@@ -134,56 +134,56 @@ struct starter_options {
  * negative errno; -EPERM: it may be written by others than root and this user. Whoever
  * replaces the file does not change what is executed.
  */
-int starter_program_open(const char *path);
+int supervisor_program_open(const char *path);
 
 /*
  * `step` and `host` must outlive it; options are copied. 0 or a negative errno with a
  * line in the log.
  */
-int starter_prepare(struct starter **out, const struct pmi_step *step,
-		    const struct starter_options *options,
-		    const struct starter_host *host,
+int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
+		    const struct supervisor_options *options,
+		    const struct supervisor_host *host,
 		    const struct log_hook *log);
 
 /*
  * Start the thread. On failure, a negative errno with a line in the log, ranks
- * cannot register any more; starter_stop is still due.
+ * cannot register any more; supervisor_stop is still due.
  */
-int starter_run(struct starter *s);
+int supervisor_run(struct supervisor *s);
 
 /* Both. There is none when it fails. */
-int starter_start(struct starter **out, const struct pmi_step *step,
-		  const struct starter_options *options,
-		  const struct starter_host *host, const struct log_hook *log);
+int supervisor_start(struct supervisor **out, const struct pmi_step *step,
+		  const struct supervisor_options *options,
+		  const struct supervisor_host *host, const struct log_hook *log);
 
 /*
  * The socket over which the children of this process register ranks: inherit it
- * across fork. Owned by the starter.
+ * across fork. Owned by the supervisor.
  */
-int starter_registration_fd(const struct starter *s);
+int supervisor_registration_fd(const struct supervisor *s);
 
 /*
  * In a child that becomes a rank, once it has registered, with STARTER_TOPOLOGY_RANKS: wait
  * for the topology's file, `ms` at most. Its path; NULL: it is not there, or not
  * readable here.
  */
-const char *starter_topology_file(const struct starter *s, int ms);
+const char *supervisor_topology_file(const struct supervisor *s, int ms);
 
 /*
  * In a child that becomes a rank, once it has registered: from now on the step's cgroups
  * are there, in which pmi2x-pmixd is started.
  */
-void starter_rank_comes(const struct starter *s);
+void supervisor_rank_comes(const struct supervisor *s);
 
 /* The port of 127.0.0.1 for PMIx clients; `old`: of PMIx 3 and older. */
-uint16_t starter_pmix_port(const struct starter *s, bool old);
+uint16_t supervisor_pmix_port(const struct supervisor *s, bool old);
 /*
  * In a child that becomes a rank, with STARTER_PMIX_EARLY: wait until the server can serve
  * clients, `ms` at most. Whether it was in time.
  */
-bool starter_pmix_wait(const struct starter *s, int ms);
+bool supervisor_pmix_wait(const struct supervisor *s, int ms);
 /* In such a child, once it has waited: the step is being ended, and it is not to begin. */
-bool starter_pmix_refused(const struct starter *s);
+bool supervisor_pmix_refused(const struct supervisor *s);
 
 /*
  * Have the agent leave the step, within its drain_ms (with agent_options.stays: once the
@@ -191,6 +191,6 @@ bool starter_pmix_refused(const struct starter *s);
  * everything. 0, or -EBUSY: a call of the host has not come back in time. It goes on in
  * its thread, whose code stays loaded; what `step` and `host` point to must stay, too.
  */
-int starter_stop(struct starter *s);
+int supervisor_stop(struct supervisor *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Definitions that the files of the starter share.
+ * Definitions that the files of the supervisor share.
  *
  *   supervisor.c      life cycle and thread
  *   dormant.c         what there is before the step uses PMI, and waiting for that
@@ -142,10 +142,10 @@ struct pmix {
 	int over;                /* eventfd: the step is being ended; -1: no rank waits */
 };
 
-struct starter {
+struct supervisor {
 	const struct pmi_step *step;
-	struct starter_options options;
-	struct starter_host host;
+	struct supervisor_options options;
+	struct supervisor_host host;
 	const struct log_hook *log;
 	struct idle idle;
 	struct service service;
@@ -162,114 +162,115 @@ struct starter {
 	bool has_thread;      /* there is one */
 };
 
-const char *starter_node_name(const struct starter *s);
+const char *supervisor_node_name(const struct supervisor *s);
 /* Milliseconds of the clock that nobody sets. */
-uint64_t starter_now(void);
+uint64_t supervisor_now(void);
 /* In a child, too: wait until an eventfd says something, at most `ms`. Does it? */
-bool starter_wait_event(int fd, int ms);
-/* Log the reason and end the step, in the starter's thread. Blocks. */
-void starter_kill(struct starter *s, const char *why);
+bool supervisor_wait_event(int fd, int ms);
+/* Log the reason and end the step, in the supervisor's thread. Blocks. */
+void supervisor_kill(struct supervisor *s, const char *why);
 
 /* ---- dormant.c ---- */
 
 /* In the creator's thread. 0, or a negative errno with idle_close due. */
-int idle_open(struct starter *s);
+int idle_open(struct supervisor *s);
 /*
  * Wait until somebody wants PMI, or waiting has failed: idle.error (true), or until
  * the step is over (false).
  */
-bool idle_wait(struct starter *s);
+bool idle_wait(struct supervisor *s);
 /* Pass the ranks that have registered on to the agent. 0 or a negative errno. */
-int idle_pass_ranks(struct starter *s);
+int idle_pass_ranks(struct supervisor *s);
 /* Close what the agent has of its own now. */
-void idle_hand_over(struct starter *s);
+void idle_hand_over(struct supervisor *s);
 /* Nobody will serve the ranks: they get an error or the end of file. */
-void idle_refuse_ranks(struct starter *s);
-void idle_close(struct starter *s);
+void idle_refuse_ranks(struct supervisor *s);
+void idle_close(struct supervisor *s);
 
 /* ---- spawn_agent.c ---- */
 
 /* Start the agent, connected to service.agent. 0 or a negative errno. */
-int launch_agent(struct starter *s);
+int launch_agent(struct supervisor *s);
 /*
  * The cgroups of a program, by those in which slurmstepd is now. They are not made. 0 or
  * a negative errno; release with leaf_free in any case.
  */
-int launch_find_leaf(const struct starter *s, enum leaf_kind kind, struct leaf *leaf);
+int launch_find_leaf(const struct supervisor *s, enum leaf_kind kind,
+		     struct leaf *leaf);
 /*
  * A program that is executed as the step's user; without further arguments and
  * descriptors.
  */
-struct child_program launch_program(const struct starter *s, int file,
+struct child_program launch_program(const struct supervisor *s, int file,
 				    const char *name);
 
 /* ---- spawn_topology.c ---- */
 
 /* In the creator's thread. 0 or a negative errno. */
-int topology_open(struct starter *s);
+int topology_open(struct supervisor *s);
 /* A rank has registered over this socket. */
-void topology_met_rank(struct starter *s, int fd);
+void topology_met_rank(struct supervisor *s, int fd);
 /* Start it, unless it has been. An error is a line in the log. */
-void topology_begin(struct starter *s);
+void topology_begin(struct supervisor *s);
 /* The agent asks; it is answered now or later. */
-void topology_asked(struct starter *s);
+void topology_asked(struct supervisor *s);
 /* When it has said something: poll topology.child.fd. */
-void topology_event(struct starter *s);
+void topology_event(struct supervisor *s);
 /* Milliseconds until it is late; negative: it does not run. */
-int topology_left_ms(const struct starter *s);
+int topology_left_ms(const struct supervisor *s);
 /* Kill it when it is late. */
-void topology_check(struct starter *s);
+void topology_check(struct supervisor *s);
 /* Kill it, remove its file. */
-void topology_close(struct starter *s);
+void topology_close(struct supervisor *s);
 /*
- * As above, beside the starter's thread, which does not end: nothing of its is closed.
+ * As above, beside the supervisor's thread, which does not end: nothing of its is closed.
  */
-void topology_abandon(const struct starter *s);
+void topology_abandon(const struct supervisor *s);
 
 /* ---- spawn_pmixd.c ---- */
 
 /* Listen, in the creator's thread. 0 or a negative errno. */
-int pmix_open(struct starter *s);
+int pmix_open(struct supervisor *s);
 /* Sets the PMIX_POLLS descriptors to wait for. */
-void pmix_set_fds(const struct starter *s, struct pollfd *fds);
+void pmix_set_fds(const struct supervisor *s, struct pollfd *fds);
 /*
  * Is it due: has a rank come, and does a client of the step's user wait, or is it
  * early?
  */
-bool pmix_is_due(struct starter *s, const struct pollfd *fds);
+bool pmix_is_due(struct supervisor *s, const struct pollfd *fds);
 /*
  * Make what connects it with the agent, which is about to start. 0 or a negative errno.
  */
-int pmix_connect_agent(struct starter *s);
+int pmix_connect_agent(struct supervisor *s);
 /* Start it, once; the agent has been. An error ends the step. */
-void pmix_begin(struct starter *s);
+void pmix_begin(struct supervisor *s);
 /* When it has said something: poll pmix.child.fd; or when its process has ended. */
-void pmix_event(struct starter *s, bool ended);
+void pmix_event(struct supervisor *s, bool ended);
 /* Ranks that wait for it wait no longer, and do not begin: the step is being ended. */
-void pmix_refuse_ranks(const struct starter *s);
+void pmix_refuse_ranks(const struct supervisor *s);
 /* Kill it, remove its directory. */
-void pmix_close(struct starter *s);
+void pmix_close(struct supervisor *s);
 /*
- * As above, beside the starter's thread, which does not end: nothing of its is closed.
+ * As above, beside the supervisor's thread, which does not end: nothing of its is closed.
  */
-void pmix_abandon(const struct starter *s);
+void pmix_abandon(const struct supervisor *s);
 
 /* ---- requests.c ---- */
 
-int service_open(struct starter *s);
-/* To the agent, of what the starter's thread has to say. */
-void service_send(struct starter *s, const struct host_msg *m);
+int service_open(struct supervisor *s);
+/* To the agent, of what the supervisor's thread has to say. */
+void service_send(struct supervisor *s, const struct host_msg *m);
 /* A line of a program; too many are left out. */
-void service_log(struct starter *s, const struct host_msg *m);
+void service_log(struct supervisor *s, const struct host_msg *m);
 /* End the step, in a thread of its own: here the agent may have to be answered. */
-void service_kill(struct starter *s, const char *why);
+void service_kill(struct supervisor *s, const char *why);
 /* Whether a program (HOST_READY) speaks this version; if not, the step is ended. */
-bool service_fits(struct starter *s, const char *name, const struct host_msg *m);
+bool service_fits(struct supervisor *s, const char *name, const struct host_msg *m);
 /* Each rank of the node has ended, or the launcher is ending it. */
-bool service_step_ends_here(const struct starter *s);
+bool service_step_ends_here(const struct supervisor *s);
 /* Answer the agent until it has ended. */
-void service_run(struct starter *s);
+void service_run(struct supervisor *s);
 /* 0, or -EBUSY: a call of the host has not come back. */
-int service_close(struct starter *s);
+int service_close(struct supervisor *s);
 
 #endif

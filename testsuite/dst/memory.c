@@ -48,7 +48,7 @@ static void unlink_block(struct block *b)
 		b->next->at = b->at;
 }
 
-/* In an agent, and where its starter does its work: who makes that is its host. */
+/* In an agent, and where its supervisor does its work: who makes that is its host. */
 static bool may_refuse(void)
 {
 	const struct process *p = process_current();

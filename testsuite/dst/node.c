@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node of the step: what slurmstepd does with the starter of an agent, from its
- * beginning to its end, and what the starter asks of it; and the agent's process. All
+ * A node of the step: what slurmstepd does with the supervisor of an agent, from its
+ * beginning to its end, and what the supervisor asks of it; and the agent's process. All
  * that depends on how an agent is hosted is here.
  */
 #include <errno.h>
@@ -181,33 +181,33 @@ static int run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 	return 0;
 }
 
-static int open_starter(struct sim_node *n, struct starter **out)
+static int open_supervisor(struct sim_node *n, struct supervisor **out)
 {
-	const struct starter_host host = {
+	const struct supervisor_host host = {
 		.node_address = node_address,
 		.connect_back = connect_back,
 		.kill_step = kill_step,
 		.rank_exit = rank_exit,
 		.arg = n,
 	};
-	const struct starter_options options = {
+	const struct supervisor_options options = {
 		.agent = make_options(n->step, n->process->host),
 		.program.run = run_agent,
 		.doorbell_fd = n->doorbell_fd = local_listen(),
 	};
-	int rc = starter_start(out, &n->view, &options, &host, step_log());
+	int rc = supervisor_start(out, &n->view, &options, &host, step_log());
 
 	if (!rc)
-		n->registration_fd = starter_registration_fd(*out);
+		n->registration_fd = supervisor_registration_fd(*out);
 	return rc;
 }
 
-static void close_starter(struct starter *s)
+static void close_supervisor(struct supervisor *s)
 {
-	int rc = starter_stop(s);
+	int rc = supervisor_stop(s);
 
 	if (rc)
-		failed("starter_stop: %s", strerror(-rc));
+		failed("supervisor_stop: %s", strerror(-rc));
 }
 
 static bool ranks_have_ended(void *arg)
@@ -246,20 +246,20 @@ static void check_step_is_ended(const struct sim_node *n)
 static void *node_main(void *arg)
 {
 	struct sim_node *n = arg;
-	struct starter *s;
+	struct supervisor *s;
 	int rc;
 
 	task_sleep(draw_below(n->step->plan->late_ns));
-	rc = open_starter(n, &s);
+	rc = open_supervisor(n, &s);
 	if (rc) {
 		if (plan_succeeds(n->step->plan))
-			failed("starter_start: %s", strerror(-rc));
-		step_abort(n->step, "an agent's starter cannot be started");
+			failed("supervisor_start: %s", strerror(-rc));
+		step_abort(n->step, "an agent's supervisor cannot be started");
 	} else {
 		launch(n);
 		task_wait(ranks_have_ended, n, NEVER);
 		check_step_is_ended(n);
-		close_starter(s);
+		close_supervisor(s);
 	}
 	check_nothing_left(n->process);
 	process_kill(n->process, 0);

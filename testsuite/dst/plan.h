@@ -39,7 +39,7 @@ enum fault {
 	FAULT_CUT = FAULT_FATAL, /* links break */
 	FAULT_NODE_DIES,
 	FAULT_AGENT_DIES,
-	FAULT_STARTER_DIES, /* slurmstepd: the agent and the ranks see that */
+	FAULT_SUPERVISOR_DIES, /* slurmstepd: the agent and the ranks see that */
 	FAULT_HOST_DOWN,
 	FAULT_RANK_DIES,
 	FAULT_ABORT,

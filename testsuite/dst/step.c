@@ -128,7 +128,7 @@ static void agent_dies(void *arg, void *how)
 	process_kill(n->agent, 9);
 }
 
-static void starter_dies(void *arg, void *how)
+static void supervisor_dies(void *arg, void *how)
 {
 	struct step *s = arg;
 	struct sim_node *n = &s->nodes[s->plan->victim];
@@ -178,7 +178,7 @@ static void plan_fault(struct step *s)
 		[FAULT_STOPPED] = some_are_stopped,
 		[FAULT_NODE_DIES] = node_dies,
 		[FAULT_AGENT_DIES] = agent_dies,
-		[FAULT_STARTER_DIES] = starter_dies,
+		[FAULT_SUPERVISOR_DIES] = supervisor_dies,
 		[FAULT_HOST_DOWN] = node_dies,
 		[FAULT_RANK_DIES] = rank_dies,
 		[FAULT_NO_FDS] = fds_run_out,

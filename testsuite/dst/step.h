@@ -27,7 +27,7 @@ struct sim_rank {
 struct sim_node {
 	struct step *step;
 	uint32_t id;
-	struct process *process; /* slurmstepd, with the starter of the agent */
+	struct process *process; /* slurmstepd, with the supervisor of the agent */
 	struct process *agent;   /* NULL: not yet started */
 	uint64_t agent_killed;   /* when; NEVER: by nobody */
 	int setup_fd, host_fd;   /* its descriptors, */

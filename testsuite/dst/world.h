@@ -35,7 +35,7 @@ struct hardship {
 	unsigned short_io;   /* less is read from TCP, or written, than could be */
 	unsigned interrupts; /* EINTR */
 	unsigned aborted;    /* accept: ECONNABORTED */
-	unsigned no_memory;  /* malloc in an agent, or its starter, fails, */
+	unsigned no_memory;  /* malloc in an agent, or its supervisor, fails, */
 	unsigned spared;     /* ... but not the next ones: what fails has to say so */
 	uint64_t latency;    /* ns of a message between nodes, at most */
 	unsigned stalls;     /* a message takes up to `stall` ns */

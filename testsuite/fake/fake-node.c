@@ -115,7 +115,7 @@ static void put_own(char text[RANK_TEXT], const char *name, long value)
 }
 
 /*
- * Sets the ranks' environment. Once the starter's thread runs, which starts the agent
+ * Sets the ranks' environment. Once the supervisor's thread runs, which starts the agent
  * with it, nobody changes it.
  */
 static void set_environment(const struct fake_step *step, uint32_t position,
@@ -270,16 +270,16 @@ static void choose_options(struct agent_options *a, const struct fake_step *step
 
 int fake_node_run(const struct fake_step *step, uint32_t node_id)
 {
-	struct starter_host host = {
+	struct supervisor_host host = {
 		.node_address = node_address,
 		.connect_back = connect_back,
 		.arg = (void *)step,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.program = { .uid = getuid(), .gid = getgid() },
 	};
 	struct pmi_step pmi;
-	struct starter *starter;
+	struct supervisor *supervisor;
 	struct rank_text own;
 	struct buf preput;
 	int code = EXIT_NODE_FAILED;
@@ -294,12 +294,12 @@ int fake_node_run(const struct fake_step *step, uint32_t node_id)
 	options.doorbell_fd = tell_listen(step, node_id);
 	if (step->options->late_node == (int)node_id)
 		usleep(step->options->late_ms * 1000);
-	if (starter_start(&starter, &pmi, &options, &host, &step->log))
+	if (supervisor_start(&supervisor, &pmi, &options, &host, &step->log))
 		goto out;
-	if (!start_ranks(step, pmi.position, starter_registration_fd(starter),
+	if (!start_ranks(step, pmi.position, supervisor_registration_fd(supervisor),
 			 &own))
 		code = wait_ranks();
-	starter_stop(starter);
+	supervisor_stop(supervisor);
 out:
 	buf_free(&preput);
 	return code;

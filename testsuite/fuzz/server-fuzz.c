@@ -140,7 +140,7 @@ static void event(struct step *s, struct fuzz_input *in)
 		break;
 	case 9:
 		if (s->net->spawn_token)
-			launcher_spawned(s->net->launcher, s->net->spawn_token,
+			step_services_spawned(s->net->launcher, s->net->spawn_token,
 					 (int)fuzz_u8(in) % 2, "17.9");
 		break;
 	default:

@@ -15,7 +15,7 @@
 #define FRAME_BYTES_MAX 600
 
 struct srun {
-	struct launcher *launcher;
+	struct step_services *launcher;
 	bool links[LINKS]; /* is lost */
 	uint32_t spawned[TOKENS], nspawned;
 	uint32_t forwarded[TOKENS], nforwarded;
@@ -163,9 +163,9 @@ static void message(struct srun *s, struct fuzz_input *in, bool *link)
 	msg.body = body.data;
 	msg.body_len = body.len;
 	FUZZ_CHECK(!control_pack(&b, &msg));
-	if (launcher_receive(s->launcher, link, b.data, b.len)) {
+	if (step_services_receive(s->launcher, link, b.data, b.len)) {
 		*link = true;
-		launcher_link_lost(s->launcher, link);
+		step_services_link_lost(s->launcher, link);
 	}
 	control_free(&msg);
 	buf_free(&b);
@@ -178,9 +178,9 @@ static void raw(struct srun *s, struct fuzz_input *in, bool *link)
 	size_t len = fuzz_bytes(in, fuzz_u16(in) % FRAME_BYTES_MAX, &at);
 	void *copy = fuzz_copy(at, len, 0);
 
-	if (launcher_receive(s->launcher, link, copy, len)) {
+	if (step_services_receive(s->launcher, link, copy, len)) {
 		*link = true;
-		launcher_link_lost(s->launcher, link);
+		step_services_link_lost(s->launcher, link);
 	}
 	free(copy);
 }
@@ -196,13 +196,13 @@ static void forwarded(struct srun *s, struct fuzz_input *in)
 	if (fuzz_u8(in) % 2) {
 		size_t len = fuzz_bytes(in, fuzz_u8(in), &at);
 
-		launcher_forwarded(s->launcher, token, at, len);
+		step_services_forwarded(s->launcher, token, at, len);
 		return;
 	}
 	buf_init(&b, CONTROL_FRAME_MAX);
 	msg.id = token;
 	FUZZ_CHECK(!control_pack(&b, &msg));
-	launcher_forwarded(s->launcher, token, b.data, b.len);
+	step_services_forwarded(s->launcher, token, b.data, b.len);
 	buf_free(&b);
 }
 
@@ -225,11 +225,11 @@ static void event(struct srun *s, struct fuzz_input *in)
 		break;
 	case 4:
 		*link = true;
-		launcher_link_lost(s->launcher, link);
+		step_services_link_lost(s->launcher, link);
 		break;
 	case 5:
 		i = fuzz_u8(in);
-		launcher_spawned(s->launcher,
+		step_services_spawned(s->launcher,
 				 s->nspawned ? s->spawned[i % s->nspawned] : i,
 				 (int)fuzz_u8(in) - 2, what > 127 ? NULL : "9.1");
 		break;
@@ -238,18 +238,18 @@ static void event(struct srun *s, struct fuzz_input *in)
 		break;
 	case 7:
 		s->now += fuzz_u8(in);
-		FUZZ_CHECK(launcher_expire(s->launcher, s->now) > s->now);
+		FUZZ_CHECK(step_services_expire(s->launcher, s->now) > s->now);
 		break;
 	default:
 		if (what > 200)
-			launcher_parent_lost(s->launcher);
+			step_services_parent_lost(s->launcher);
 		s->refuses = !s->refuses;
 	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct launcher_ops ops = {
+	struct step_services_ops ops = {
 		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
 		.report = on_report, .note = on_note, .started = is_odd,
 		.ready = on_ready,
@@ -259,9 +259,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fuzz_u8(&in) % 2)
 		ops.forward = on_forward;
-	FUZZ_CHECK(!launcher_create(&s.launcher, &ops, &s, 0, NULL));
+	FUZZ_CHECK(!step_services_create(&s.launcher, &ops, &s, 0, NULL));
 	while (in.left)
 		event(&s, &in);
-	launcher_destroy(s.launcher);
+	step_services_destroy(s.launcher);
 	return 0;
 }

@@ -218,7 +218,7 @@ static void on_retry(uv_timer_t *timer)
 	int rc;
 
 	rc = link_connect(&srun->link, loop_uv(s->node->loop), &s->node->self,
-			  HANDSHAKE_LAUNCHER, &s->node->options->launcher,
+			  HANDSHAKE_SRUN, &s->node->options->launcher,
 			  &s->node->link_options, &ops, s);
 	if (rc)
 		srun_attempt_failed(s, rc, NULL);

@@ -35,14 +35,14 @@
 #define HANDSHAKE_BUILD_MAX 64   /* bytes of a build's version text */
 #define HANDSHAKE_JOBID_MAX 64
 #define HANDSHAKE_MESSAGE_MAX 512 /* bytes of a message */
-#define HANDSHAKE_LAUNCHER UINT32_MAX /* srun's "position" */
+#define HANDSHAKE_SRUN UINT32_MAX /* srun's "position" */
 
 /* The identity of this process. Shared by all its connections and outlives them. */
 struct handshake_self {
 	struct secret secret;
 	const char *jobid;
 	const char *build; /* reported; decides nothing */
-	uint32_t position; /* or HANDSHAKE_LAUNCHER */
+	uint32_t position; /* or HANDSHAKE_SRUN */
 	uint16_t protocol; /* PROTOCOL_VERSION, but in tests */
 };
 

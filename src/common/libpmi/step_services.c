@@ -36,8 +36,8 @@ struct waiting {
 	UT_hash_handle hh;
 };
 
-struct launcher {
-	struct launcher_ops ops;
+struct step_services {
+	struct step_services_ops ops;
 	void *arg;
 	const struct log_hook *log;
 	uint64_t hash_seed;
@@ -56,7 +56,7 @@ struct launcher {
 /* ---- replies ---- */
 
 /* Needs no memory: who gets no reply waits forever. */
-static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
+static void reply(struct step_services *l, void *link, uint32_t origin, uint32_t id,
 		  int code, const char *text)
 {
 	struct control_msg msg = {
@@ -82,7 +82,8 @@ static void reply(struct launcher *l, void *link, uint32_t origin, uint32_t id,
 }
 
 /* Replies with a body. */
-static void reply_bytes(struct launcher *l, void *link, uint32_t origin, uint32_t id,
+static void reply_bytes(struct step_services *l, void *link, uint32_t origin,
+			uint32_t id,
 			const void *body, size_t len)
 {
 	const struct control_msg msg = {
@@ -105,7 +106,7 @@ static void reply_bytes(struct launcher *l, void *link, uint32_t origin, uint32_
 }
 
 /* The user reads each once, and few. The text is the caller's. */
-static void report(struct launcher *l, const char *text)
+static void report(struct step_services *l, const char *text)
 {
 	if (l->aborted || l->nreports == LAUNCHER_REPORTS_MAX)
 		return;
@@ -118,7 +119,7 @@ static void report(struct launcher *l, const char *text)
 }
 
 /* The processes of the two were to connect. */
-static void report_ended(struct launcher *l, const char *waiting,
+static void report_ended(struct step_services *l, const char *waiting,
 			 const struct names_proc *ended)
 {
 	char text[CONTROL_TEXT_MAX], rank[128] = "";
@@ -156,10 +157,11 @@ static int answer_names(void *arg, const struct name_asker *to,
 
 /* ---- life ---- */
 
-int launcher_create(struct launcher **out, const struct launcher_ops *ops,
+int step_services_create(struct step_services **out,
+			 const struct step_services_ops *ops,
 		    void *arg, uint64_t hash_seed, const struct log_hook *log)
 {
-	struct launcher *l = calloc(1, sizeof(*l));
+	struct step_services *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
@@ -175,7 +177,7 @@ int launcher_create(struct launcher **out, const struct launcher_ops *ops,
 	return 0;
 }
 
-static void free_name(struct launcher *l, struct name *n)
+static void free_name(struct step_services *l, struct name *n)
 {
 	HASH_DEL(l->names, n);
 	free(n->name);
@@ -183,7 +185,7 @@ static void free_name(struct launcher *l, struct name *n)
 	free(n);
 }
 
-static void free_waiting(struct launcher *l, struct waiting *w)
+static void free_waiting(struct step_services *l, struct waiting *w)
 {
 	if (w->type == CONTROL_SPAWN)
 		l->spawns--;
@@ -191,7 +193,7 @@ static void free_waiting(struct launcher *l, struct waiting *w)
 	free(w);
 }
 
-void launcher_destroy(struct launcher *l)
+void step_services_destroy(struct step_services *l)
 {
 	struct name *n, *next_name;
 	struct waiting *w, *next_waiting;
@@ -210,7 +212,7 @@ void launcher_destroy(struct launcher *l)
 
 /* ---- requests that wait ---- */
 
-static struct waiting *find_waiting(struct launcher *l, uint32_t token)
+static struct waiting *find_waiting(struct step_services *l, uint32_t token)
 {
 	struct waiting *w;
 
@@ -218,7 +220,7 @@ static struct waiting *find_waiting(struct launcher *l, uint32_t token)
 	return w;
 }
 
-static bool room_to_wait(const struct launcher *l, enum control_type type)
+static bool room_to_wait(const struct step_services *l, enum control_type type)
 {
 	uint32_t others = HASH_COUNT(l->waiting) - l->spawns;
 
@@ -227,7 +229,7 @@ static bool room_to_wait(const struct launcher *l, enum control_type type)
 	return others < LAUNCHER_FORWARDS_MAX;
 }
 
-static uint32_t unused_token(struct launcher *l)
+static uint32_t unused_token(struct step_services *l)
 {
 	do {
 		l->next_token++;
@@ -235,7 +237,7 @@ static uint32_t unused_token(struct launcher *l)
 	return l->next_token;
 }
 
-static struct waiting *wait_for(struct launcher *l, void *link,
+static struct waiting *wait_for(struct step_services *l, void *link,
 				const struct control_msg *msg)
 {
 	struct waiting *w;
@@ -260,7 +262,7 @@ static struct waiting *wait_for(struct launcher *l, void *link,
 	return w;
 }
 
-static void answer(struct launcher *l, uint32_t token, int code,
+static void answer(struct step_services *l, uint32_t token, int code,
 		   const char *text)
 {
 	struct waiting *w = find_waiting(l, token);
@@ -271,7 +273,7 @@ static void answer(struct launcher *l, uint32_t token, int code,
 	free_waiting(l, w);
 }
 
-static void answer_bytes(struct launcher *l, uint32_t token, const void *body,
+static void answer_bytes(struct step_services *l, uint32_t token, const void *body,
 			 size_t len)
 {
 	struct waiting *w = find_waiting(l, token);
@@ -284,7 +286,7 @@ static void answer_bytes(struct launcher *l, uint32_t token, const void *body,
 
 /* ---- spawn ---- */
 
-static int on_spawn(struct launcher *l, void *link, struct control_msg *msg)
+static int on_spawn(struct step_services *l, void *link, struct control_msg *msg)
 {
 	struct spawn_request *request;
 	struct waiting *w;
@@ -309,13 +311,13 @@ static int on_spawn(struct launcher *l, void *link, struct control_msg *msg)
 	token = w->token;
 	error = l->ops.spawn(l->arg, token, request);
 	if (error)
-		launcher_spawned(l, token, PMI_RC_FAIL, strerror(-error));
+		step_services_spawned(l, token, PMI_RC_FAIL, strerror(-error));
 out:
 	spawn_free(request);
 	return rc;
 }
 
-void launcher_spawned(struct launcher *l, uint32_t token, int code,
+void step_services_spawned(struct step_services *l, uint32_t token, int code,
 		      const char *text)
 {
 	answer(l, token, code, text);
@@ -323,7 +325,7 @@ void launcher_spawned(struct launcher *l, uint32_t token, int code,
 
 /* ---- names ---- */
 
-static struct name *find_name(struct launcher *l, const char *name)
+static struct name *find_name(struct step_services *l, const char *name)
 {
 	size_t len = strlen(name);
 	uint32_t hash = hash_seeded(l->hash_seed, name, len);
@@ -334,7 +336,7 @@ static struct name *find_name(struct launcher *l, const char *name)
 }
 
 /* Takes the strings out of `msg`. False when there is no memory. */
-static bool add_name(struct launcher *l, void *link, struct control_msg *msg)
+static bool add_name(struct step_services *l, void *link, struct control_msg *msg)
 {
 	size_t len = strlen(msg->name);
 	uint32_t hash = hash_seeded(l->hash_seed, msg->name, len);
@@ -354,7 +356,8 @@ static bool add_name(struct launcher *l, void *link, struct control_msg *msg)
 	return true;
 }
 
-static enum pmi_rc publish(struct launcher *l, void *link, struct control_msg *msg,
+static enum pmi_rc publish(struct step_services *l, void *link,
+			   struct control_msg *msg,
 			   const char **text)
 {
 	if (msg->name[0] == '\0') {
@@ -376,7 +379,8 @@ static enum pmi_rc publish(struct launcher *l, void *link, struct control_msg *m
 	return PMI_RC_OK;
 }
 
-static enum pmi_rc unpublish(struct launcher *l, void *link, struct control_msg *msg,
+static enum pmi_rc unpublish(struct step_services *l, void *link,
+			     struct control_msg *msg,
 			     const char **text)
 {
 	struct name *n = find_name(l, msg->name);
@@ -389,7 +393,8 @@ static enum pmi_rc unpublish(struct launcher *l, void *link, struct control_msg 
 	return PMI_RC_OK;
 }
 
-static enum pmi_rc lookup(struct launcher *l, void *link, struct control_msg *msg,
+static enum pmi_rc lookup(struct step_services *l, void *link,
+			  struct control_msg *msg,
 			  const char **text)
 {
 	struct name *n = find_name(l, msg->name);
@@ -402,7 +407,7 @@ static const char parent_gone[] =
 	"the srun that spawned this step cannot be reached";
 
 /* The parent's srun keeps the names: ask it, under our token. */
-static void forward(struct launcher *l, void *link, struct control_msg *msg)
+static void forward(struct step_services *l, void *link, struct control_msg *msg)
 {
 	struct waiting *w = wait_for(l, link, msg);
 	uint32_t token;
@@ -425,7 +430,8 @@ static void forward(struct launcher *l, void *link, struct control_msg *msg)
 		answer(l, token, PMI_RC_FAIL, parent_gone);
 }
 
-void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
+void step_services_forwarded(struct step_services *l, uint32_t token,
+			     const void *data,
 			size_t len)
 {
 	struct control_msg msg;
@@ -441,7 +447,7 @@ void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
 	control_free(&msg);
 }
 
-static void fail_waiting(struct launcher *l, bool spawns, const char *why)
+static void fail_waiting(struct step_services *l, bool spawns, const char *why)
 {
 	struct waiting *w, *next;
 
@@ -451,18 +457,18 @@ static void fail_waiting(struct launcher *l, bool spawns, const char *why)
 	}
 }
 
-void launcher_parent_lost(struct launcher *l)
+void step_services_parent_lost(struct step_services *l)
 {
 	fail_waiting(l, false, parent_gone);
 }
 
-void launcher_fail_all(struct launcher *l, const char *why)
+void step_services_fail_all(struct step_services *l, const char *why)
 {
 	fail_waiting(l, true, why);
 }
 
-static int on_name(struct launcher *l, void *link, struct control_msg *msg,
-		   enum pmi_rc (*serve)(struct launcher *l, void *link,
+static int on_name(struct step_services *l, void *link, struct control_msg *msg,
+		   enum pmi_rc (*serve)(struct step_services *l, void *link,
 					struct control_msg *msg,
 					const char **text))
 {
@@ -478,24 +484,24 @@ static int on_name(struct launcher *l, void *link, struct control_msg *msg,
 	return 0;
 }
 
-static int on_publish(struct launcher *l, void *link, struct control_msg *msg)
+static int on_publish(struct step_services *l, void *link, struct control_msg *msg)
 {
 	return on_name(l, link, msg, publish);
 }
 
-static int on_unpublish(struct launcher *l, void *link,
+static int on_unpublish(struct step_services *l, void *link,
 			struct control_msg *msg)
 {
 	return on_name(l, link, msg, unpublish);
 }
 
-static int on_lookup(struct launcher *l, void *link, struct control_msg *msg)
+static int on_lookup(struct step_services *l, void *link, struct control_msg *msg)
 {
 	return on_name(l, link, msg, lookup);
 }
 
 /* Requests of PMIx clients about names: they meet in the same srun. */
-static int on_names(struct launcher *l, void *link, struct control_msg *msg)
+static int on_names(struct step_services *l, void *link, struct control_msg *msg)
 {
 	const struct name_asker who = {
 		.link = link,
@@ -510,7 +516,7 @@ static int on_names(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-void launcher_namespace_ended(struct launcher *l, const char *nspace)
+void step_services_namespace_ended(struct step_services *l, const char *nspace)
 {
 	const struct names_request r = { .op = NAMES_ENDED, .range = NAMES_OF_SESSION };
 	struct control_msg msg = {
@@ -528,14 +534,14 @@ void launcher_namespace_ended(struct launcher *l, const char *nspace)
 	buf_free(&body);
 }
 
-uint64_t launcher_expire(struct launcher *l, uint64_t now)
+uint64_t step_services_expire(struct step_services *l, uint64_t now)
 {
 	return name_store_expire(l->pmix_names, now);
 }
 
 /* ---- what needs no answer ---- */
 
-static int on_abort(struct launcher *l, void *link, struct control_msg *msg)
+static int on_abort(struct step_services *l, void *link, struct control_msg *msg)
 {
 	control_printable(msg->text);
 	if (!l->aborted)
@@ -544,7 +550,7 @@ static int on_abort(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-static int on_report(struct launcher *l, void *link, struct control_msg *msg)
+static int on_report(struct step_services *l, void *link, struct control_msg *msg)
 {
 	if (msg->code && l->ops.gave_up)
 		l->ops.gave_up(l->arg);
@@ -555,7 +561,7 @@ static int on_report(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-static int on_note(struct launcher *l, void *link, struct control_msg *msg)
+static int on_note(struct step_services *l, void *link, struct control_msg *msg)
 {
 	if (l->aborted || l->nnotes == LAUNCHER_NOTES_MAX)
 		return 0;
@@ -565,7 +571,7 @@ static int on_note(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-static int on_ready(struct launcher *l, void *link, struct control_msg *msg)
+static int on_ready(struct step_services *l, void *link, struct control_msg *msg)
 {
 	if (l->ready)
 		return 0;
@@ -577,14 +583,14 @@ static int on_ready(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-static int on_trace(struct launcher *l, void *link, struct control_msg *msg)
+static int on_trace(struct step_services *l, void *link, struct control_msg *msg)
 {
 	if (l->ops.trace)
 		l->ops.trace(l->arg, msg->origin, msg->body, msg->body_len);
 	return 0;
 }
 
-static int on_stall(struct launcher *l, void *link, struct control_msg *msg)
+static int on_stall(struct step_services *l, void *link, struct control_msg *msg)
 {
 	if (l->ops.stall && msg->code >= 0 && msg->code < INT32_MAX / 1000) {
 		control_printable(msg->text);
@@ -594,7 +600,7 @@ static int on_stall(struct launcher *l, void *link, struct control_msg *msg)
 	return 0;
 }
 
-static int on_status(struct launcher *l, void *link, struct control_msg *msg)
+static int on_status(struct step_services *l, void *link, struct control_msg *msg)
 {
 	if (l->ops.status)
 		l->ops.status(l->arg, msg->id, msg->origin, msg->body,
@@ -603,7 +609,7 @@ static int on_status(struct launcher *l, void *link, struct control_msg *msg)
 }
 
 /* The asker will ask again. */
-static int on_started(struct launcher *l, void *link, struct control_msg *msg)
+static int on_started(struct step_services *l, void *link, struct control_msg *msg)
 {
 	const struct control_msg yes = {
 		.type = CONTROL_STARTED,
@@ -623,7 +629,7 @@ static int on_started(struct launcher *l, void *link, struct control_msg *msg)
 
 /* ---- links ---- */
 
-static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
+static int (*const handlers[CONTROL_TYPES])(struct step_services *l, void *link,
 					    struct control_msg *msg) = {
 	[CONTROL_SPAWN] = on_spawn,
 	[CONTROL_PUBLISH] = on_publish,
@@ -641,7 +647,7 @@ static int (*const handlers[CONTROL_TYPES])(struct launcher *l, void *link,
 	/* no CONTROL_REPLY: nobody is asked */
 };
 
-int launcher_receive(struct launcher *l, void *link, const void *data,
+int step_services_receive(struct step_services *l, void *link, const void *data,
 		     size_t len)
 {
 	struct control_msg msg;
@@ -654,7 +660,7 @@ int launcher_receive(struct launcher *l, void *link, const void *data,
 	return rc;
 }
 
-void launcher_link_lost(struct launcher *l, void *link)
+void step_services_link_lost(struct step_services *l, void *link)
 {
 	struct waiting *w, *next;
 
@@ -665,11 +671,11 @@ void launcher_link_lost(struct launcher *l, void *link)
 	}
 }
 
-void launcher_step_lost(struct launcher *l, void *link)
+void step_services_step_lost(struct step_services *l, void *link)
 {
 	struct name *n, *next;
 
-	launcher_link_lost(l, link);
+	step_services_link_lost(l, link);
 	HASH_ITER(hh, l->names, n, next) {
 		if (n->link == link)
 			free_name(l, n);

@@ -22,14 +22,14 @@
 #define LAUNCHER_NOTES_MAX 16     /* lines for the user of programs, while the step goes on */
 #define LAUNCHER_FORWARDS_MAX 65536 /* name requests the parent's srun has */
 
-struct launcher;
+struct step_services;
 
-struct launcher_ops {
+struct step_services_ops {
 	/* Send a frame on the link that `link` stands for (as given to receive). */
 	void (*reply)(void *arg, void *link, const void *data, size_t len);
 	/*
 	 * Start the processes of a request. The end is told with
-	 * launcher_spawned(token). 0, or a negative errno: the request fails.
+	 * step_services_spawned(token). 0, or a negative errno: the request fails.
 	 * `request` is the launcher's and ends with the call.
 	 */
 	int (*spawn)(void *arg, uint32_t token, const struct spawn_request *request);
@@ -66,7 +66,7 @@ struct launcher_ops {
 	 * This srun was started by a spawn: pass a name-service request on to
 	 * the parent's srun. May be NULL (then names live here). The frame's id
 	 * is the token, so the reply's is, too: give that reply to
-	 * launcher_forwarded(token). 0 or a negative errno.
+	 * step_services_forwarded(token). 0 or a negative errno.
 	 */
 	int (*forward)(void *arg, uint32_t token, const void *data, size_t len);
 };
@@ -75,40 +75,43 @@ struct launcher_ops {
  * `ops` is copied; `log` outlives the launcher. `hash_seed`: random, of this launcher
  * alone, because ranks choose the names that are published. 0 or -ENOMEM.
  */
-int launcher_create(struct launcher **out, const struct launcher_ops *ops,
+int step_services_create(struct step_services **out,
+			 const struct step_services_ops *ops,
 		    void *arg, uint64_t hash_seed, const struct log_hook *log);
-void launcher_destroy(struct launcher *l);
+void step_services_destroy(struct step_services *l);
 
 /* A frame came on `link`. 0; -EPROTO or -ENOMEM: the host drops the link. */
-int launcher_receive(struct launcher *l, void *link, const void *data, size_t len);
+int step_services_receive(struct step_services *l, void *link, const void *data,
+			  size_t len);
 
 /*
  * End look-ups of PMIx that have waited too long at `now`, in ms of a clock that does
- * not go back. To be called after each launcher_receive, and at the time that it
+ * not go back. To be called after each step_services_receive, and at the time that it
  * returns; UINT64_MAX: at none.
  */
-uint64_t launcher_expire(struct launcher *l, uint64_t now);
+uint64_t step_services_expire(struct step_services *l, uint64_t now);
 
 /* A link is gone: nothing is sent on it any more. */
-void launcher_link_lost(struct launcher *l, void *link);
+void step_services_link_lost(struct step_services *l, void *link);
 
 /* It is, and so are the names that were published on it: who serves many steps calls it. */
-void launcher_step_lost(struct launcher *l, void *link);
+void step_services_step_lost(struct step_services *l, void *link);
 
 /* The spawn has ended: code 0 and the new jobid, or a PMI error and why. */
-void launcher_spawned(struct launcher *l, uint32_t token, int code,
+void step_services_spawned(struct step_services *l, uint32_t token, int code,
 		      const char *text);
 /* The parent srun's reply frame to a forwarded request. */
-void launcher_forwarded(struct launcher *l, uint32_t token, const void *data,
+void step_services_forwarded(struct step_services *l, uint32_t token,
+			     const void *data,
 			size_t len);
 /*
  * All ranks of a step have ended, this or one that it has spawned: in vain PMIx clients
  * wait for what those of its namespace were to publish.
  */
-void launcher_namespace_ended(struct launcher *l, const char *nspace);
+void step_services_namespace_ended(struct step_services *l, const char *nspace);
 /* The parent's srun is gone: what it has not answered fails. */
-void launcher_parent_lost(struct launcher *l);
+void step_services_parent_lost(struct step_services *l);
 /* All that waits for an answer gets this one: nobody can give another. */
-void launcher_fail_all(struct launcher *l, const char *why);
+void step_services_fail_all(struct step_services *l, const char *why);
 
 #endif

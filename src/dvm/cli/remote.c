@@ -123,7 +123,7 @@ static int prove(int fd, const struct welcome *w, const struct sockaddr_storage 
 
 	if (getsockname(fd, (struct sockaddr *)&local, &len) < 0)
 		return -errno;
-	rc = handshake_connect(&h, &self, HANDSHAKE_LAUNCHER, &local, to);
+	rc = handshake_connect(&h, &self, HANDSHAKE_SRUN, &local, to);
 	if (rc)
 		return rc;
 	rc = run_handshake(fd, h);

@@ -29,8 +29,8 @@
 #include "dvm/core/dvm_msg.h"
 #include "libio/handshake.h"
 
-#define WELCOME_CLIENT (HANDSHAKE_LAUNCHER - 1) /* position of a client; the head's is
-						   HANDSHAKE_LAUNCHER */
+#define WELCOME_CLIENT (HANDSHAKE_SRUN - 1) /* position of a client; the head's is
+						   HANDSHAKE_SRUN */
 #define WELCOME_HEADS_MAX 16
 #define WELCOME_TEXT_MAX 64
 

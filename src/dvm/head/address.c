@@ -29,7 +29,7 @@ static int write_whole(const char *path, const char *text)
 }
 
 /* Nobody reads half of it. */
-int address_write(const struct headd *h, const char *file, const char *text)
+int address_write(const struct head_main *h, const char *file, const char *text)
 {
 	char path[PATH_MAX];
 	int rc;
@@ -45,7 +45,7 @@ int address_write(const struct headd *h, const char *file, const char *text)
 	return rc;
 }
 
-void address_publish(struct headd *h)
+void address_publish(struct head_main *h)
 {
 	char *text;
 	int rc;
@@ -58,12 +58,12 @@ void address_publish(struct headd *h)
 		explicit_bzero(text, strlen(text));
 	free(text);
 	if (rc)
-		headd_say(h, "note clients on other nodes will not find this DVM: %s cannot be written: %s",
+		head_say(h, "note clients on other nodes will not find this DVM: %s cannot be written: %s",
 			  h->options.address, strerror(-rc));
 	h->published = !rc;
 }
 
-void address_withdraw(struct headd *h)
+void address_withdraw(struct head_main *h)
 {
 	if (h->published && !h->journal.superseded)
 		unlink(h->options.address);

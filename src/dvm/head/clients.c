@@ -27,7 +27,7 @@
 #define BACKLOG 128
 
 struct client {
-	struct headd *head;
+	struct head_main *head;
 	uint32_t number;
 	struct stream *stream; /* or NULL, and */
 	struct link *link;     /* its owner's: that of a client on another node */
@@ -70,16 +70,16 @@ static void send_held(struct client *c)
 
 void clients_leave(struct client *c)
 {
-	struct headd *h = c->head;
+	struct head_main *h = c->head;
 
 	HASH_DEL(h->clients, c);
-	dvm_head_client_closed(h->head, c->number, headd_now(h));
+	dvm_head_client_closed(h->head, c->number, head_now(h));
 	stream_close(c->stream);
 	buf_free(&c->in);
 	buf_free(&c->held);
 	free(c);
 	stop_without_clients(h);
-	headd_check_left(h);
+	head_check_left(h);
 }
 
 static size_t on_room(void *arg, void **at)
@@ -104,7 +104,7 @@ static void take_lines(struct client *c)
 
 		dvm_head_client_input(c->head->head, c->number,
 				      c->in.data + begin, at - begin,
-				      headd_now(c->head));
+				      head_now(c->head));
 		begin = c->searched = at + 1;
 	}
 	buf_consume(&c->in, begin);
@@ -134,7 +134,7 @@ static bool is_ours(int fd)
 	       (who.uid == getuid() || who.uid == 0);
 }
 
-static struct client *client_new(struct headd *h)
+static struct client *client_new(struct head_main *h)
 {
 	struct client *c = calloc(1, sizeof(*c));
 
@@ -149,7 +149,7 @@ static struct client *client_new(struct headd *h)
 
 static void join(struct client *c)
 {
-	struct headd *h = c->head;
+	struct head_main *h = c->head;
 
 	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
 	dvm_head_client_opened(h->head, c->number);
@@ -163,7 +163,7 @@ static void on_accept(void *arg, int fd)
 	static const struct stream_limits limits = {
 		.queue = LINE_BYTES_MAX, .pause = LINE_BYTES_MAX / 4,
 	};
-	struct headd *h = arg;
+	struct head_main *h = arg;
 	struct client *c = is_ours(fd) ? client_new(h) : NULL;
 
 	if (!c) {
@@ -179,7 +179,7 @@ static void on_accept(void *arg, int fd)
 
 /* ---- on other nodes ---- */
 
-struct client *clients_join(struct headd *h, struct link *l)
+struct client *clients_join(struct head_main *h, struct link *l)
 {
 	struct client *c = client_new(h);
 
@@ -199,7 +199,7 @@ int clients_input(struct client *c, const void *data, size_t len)
 	return rc;
 }
 
-void clients_send(struct headd *h, uint32_t client, const char *line, size_t len)
+void clients_send(struct head_main *h, uint32_t client, const char *line, size_t len)
 {
 	struct client *c;
 
@@ -212,7 +212,7 @@ void clients_send(struct headd *h, uint32_t client, const char *line, size_t len
 		break_off(c); /* it would wait for the answer forever */
 }
 
-void clients_break(struct headd *h, uint32_t client)
+void clients_break(struct head_main *h, uint32_t client)
 {
 	struct client *c;
 
@@ -221,7 +221,7 @@ void clients_break(struct headd *h, uint32_t client)
 		break_off(c);
 }
 
-int clients_open(struct headd *h)
+int clients_open(struct head_main *h)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	int fd, rc;
@@ -243,7 +243,7 @@ int clients_open(struct headd *h)
 			     on_accept, h);
 }
 
-void clients_refuse(struct headd *h)
+void clients_refuse(struct head_main *h)
 {
 	char path[PATH_MAX];
 
@@ -264,7 +264,7 @@ static void finish_stream(struct stream *s)
 	stream_finish(s);
 }
 
-void clients_close(struct headd *h)
+void clients_close(struct head_main *h)
 {
 	struct client *c, *next;
 

@@ -18,7 +18,7 @@
  */
 static void do_sync(uv_work_t *sync)
 {
-	struct headd_journal *j = &((struct headd *)sync->data)->journal;
+	struct head_journal *j = &((struct head_main *)sync->data)->journal;
 	struct disk_stat st;
 	int rc;
 
@@ -31,15 +31,15 @@ static void do_sync(uv_work_t *sync)
 
 static void on_synced(uv_work_t *sync, int status)
 {
-	struct headd *h = sync->data;
+	struct head_main *h = sync->data;
 
 	durable_synced(h->journal.durable, status ? status : h->journal.sync_error,
-		       headd_now(h).ms); /* and a turn follows */
+		       head_now(h).ms); /* and a turn follows */
 }
 
 static int begin_sync(void *arg, int file)
 {
-	struct headd *h = arg;
+	struct head_main *h = arg;
 
 	h->journal.sync.data = h;
 	h->journal.sync_file = file;
@@ -50,47 +50,47 @@ static int begin_sync(void *arg, int file)
 
 static bool on_knows(void *arg, const struct journal_record *r)
 {
-	return dvm_head_knows(((struct headd *)arg)->head, r);
+	return dvm_head_knows(((struct head_main *)arg)->head, r);
 }
 
 static void on_forgotten(void *arg, struct journal_counts *out)
 {
-	dvm_head_forgotten(((struct headd *)arg)->head, out);
+	dvm_head_forgotten(((struct head_main *)arg)->head, out);
 }
 
 static void on_safe(void *arg, uint64_t position)
 {
-	struct headd *h = arg;
+	struct head_main *h = arg;
 
-	dvm_head_safe(h->head, position, headd_now(h));
+	dvm_head_safe(h->head, position, head_now(h));
 }
 
 static void on_failed(void *arg, int error)
 {
-	dvm_head_journal_failed(((struct headd *)arg)->head, error);
+	dvm_head_journal_failed(((struct head_main *)arg)->head, error);
 }
 
 static void on_superseded(void *arg, const struct owner *by)
 {
-	struct headd *h = arg;
+	struct head_main *h = arg;
 	char name[256];
 
 	h->journal.superseded = true;
-	headd_owner_name(by, name, sizeof(name));
+	head_owner_name(by, name, sizeof(name));
 	if (by->epoch)
-		headd_fail(h, "%s has taken over the journal in %s", name,
+		head_fail(h, "%s has taken over the journal in %s", name,
 			   h->options.journal.dir);
 	else
-		headd_fail(h, "somebody removed the file owner.NUMBER of this head in %s: the head no longer writes the journal",
+		head_fail(h, "somebody removed the file owner.NUMBER of this head in %s: the head no longer writes the journal",
 			   h->options.journal.dir);
 }
 
 /* ---- turns ---- */
 
-int headd_journal_record(struct headd *h, const void *data, size_t len,
+int head_journal_record(struct head_main *h, const void *data, size_t len,
 			 enum durable_wait wait)
 {
-	return durable_append(h->journal.durable, data, len, wait, headd_now(h).ms);
+	return durable_append(h->journal.durable, data, len, wait, head_now(h).ms);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -98,10 +98,10 @@ static void on_timer(uv_timer_t *timer)
 	/* a turn follows */
 }
 
-void headd_journal_turn(struct headd *h)
+void head_journal_turn(struct head_main *h)
 {
-	struct headd_journal *j = &h->journal;
-	uint64_t now = headd_now(h).ms, deadline;
+	struct head_journal *j = &h->journal;
+	uint64_t now = head_now(h).ms, deadline;
 
 	if (!j->begun)
 		return;
@@ -113,7 +113,7 @@ void headd_journal_turn(struct headd *h)
 		uv_timer_start(&j->timer, on_timer, deadline > now ? deadline - now : 0, 0);
 }
 
-void headd_journal_node_lost(struct headd *h)
+void head_journal_node_lost(struct head_main *h)
 {
 	if (h->journal.begun && !h->leaving)
 		uv_timer_start(&h->journal.hope, on_timer, HEAD_HOPE_MS, 0);
@@ -121,15 +121,15 @@ void headd_journal_node_lost(struct headd *h)
 
 /* ---- beginning ---- */
 
-static int refuse(struct headd *h, const char *what)
+static int refuse(struct head_main *h, const char *what)
 {
-	headd_say(h, "failed the journal in %s %s", h->options.journal.dir, what);
+	head_say(h, "failed the journal in %s %s", h->options.journal.dir, what);
 	if (h->journal.durable)
-		(void)durable_close(h->journal.durable, headd_now(h).ms);
+		(void)durable_close(h->journal.durable, head_now(h).ms);
 	return 1;
 }
 
-static int refuse_errno(struct headd *h, int rc)
+static int refuse_errno(struct head_main *h, int rc)
 {
 	char what[256];
 
@@ -139,25 +139,25 @@ static int refuse_errno(struct headd *h, int rc)
 	return refuse(h, what);
 }
 
-static int refuse_directory(struct headd *h, int rc)
+static int refuse_directory(struct head_main *h, int rc)
 {
 	if (rc == -EPERM)
 		return refuse(h, "is not safe: its directory must be yours, and others must not write to it (chmod go-w)");
 	return refuse_errno(h, rc);
 }
 
-static int refuse_second(struct headd *h, const struct owner *other)
+static int refuse_second(struct head_main *h, const struct owner *other)
 {
 	char name[256], what[512];
 
-	headd_owner_name(other, name, sizeof(name));
+	head_owner_name(other, name, sizeof(name));
 	snprintf(what, sizeof(what), "is in use: %s writes or may write it; add --take-over if that head has ended, or is to lose the journal",
 		 name);
 	return refuse(h, what);
 }
 
 /* To be freed: all of the journal, or NULL, and it has been said why not. */
-static void *read_present(struct headd *h, struct journal_reader *in)
+static void *read_present(struct head_main *h, struct journal_reader *in)
 {
 	char what[256];
 	uint32_t version;
@@ -181,7 +181,7 @@ static void *read_present(struct headd *h, struct journal_reader *in)
 }
 
 /* Is it one with which this head can go on? */
-static int check_present(struct headd *h)
+static int check_present(struct head_main *h)
 {
 	struct journal_reader in;
 	void *old = read_present(h, &in);
@@ -190,29 +190,29 @@ static int check_present(struct headd *h)
 	return old ? 0 : 1;
 }
 
-static int create(struct headd *h)
+static int create(struct head_main *h)
 {
 	static const struct durable_ops ops = {
 		.knows = on_knows, .forgotten = on_forgotten, .safe = on_safe,
 		.failed = on_failed, .superseded = on_superseded,
 	};
-	struct headd_journal *j = &h->journal;
+	struct head_journal *j = &h->journal;
 	struct durable_options options = {
-		.lives = headd_owner_lives,
+		.lives = head_owner_lives,
 		.take_over = h->options.journal.take_over,
 	};
 
-	headd_owner_self(&options.self);
+	head_owner_self(&options.self);
 	j->dir.begin_sync = begin_sync;
 	j->dir.arg = h;
 	return durable_create(&j->durable, &options, &journal_dir_ops, &j->dir, &ops, h,
 			      &h->log);
 }
 
-int headd_journal_open(struct headd *h)
+int head_journal_open(struct head_main *h)
 {
-	struct headd_journal *j = &h->journal;
-	const struct headd_journal_options *o = &h->options.journal;
+	struct head_journal *j = &h->journal;
+	const struct head_journal_options *o = &h->options.journal;
 	struct owner other;
 	int rc;
 
@@ -238,32 +238,32 @@ int headd_journal_open(struct headd *h)
 	return o->resume ? check_present(h) : 0;
 }
 
-static void tell_damage(struct headd *h, const struct journal_reader *in)
+static void tell_damage(struct head_main *h, const struct journal_reader *in)
 {
 	if (in->damaged || in->gaps)
 		(void)durable_keep(h->journal.durable);
 	if (in->damaged)
-		headd_say(h, "note journal: %zu bytes at offset %zu are damaged: the records in them are lost; the file is kept as %s/journal.damaged",
+		head_say(h, "note journal: %zu bytes at offset %zu are damaged: the records in them are lost; the file is kept as %s/journal.damaged",
 			  in->damaged, in->damaged_at, h->options.journal.dir);
 	if (in->gaps)
-		headd_say(h, "note journal: records are missing before offset %zu, and at %zu places in all; the file is kept as %s/journal.damaged",
+		head_say(h, "note journal: records are missing before offset %zu, and at %zu places in all; the file is kept as %s/journal.damaged",
 			  in->gap_at, in->gaps, h->options.journal.dir);
 	if (in->cut < in->len)
-		headd_say(h, "note journal: cut off at offset %zu, after the last whole record: %zu bytes",
+		head_say(h, "note journal: cut off at offset %zu, after the last whole record: %zu bytes",
 			  in->cut, in->len - in->cut);
 }
 
-static void tell_resumed(struct headd *h, const struct dvm_resumed *r)
+static void tell_resumed(struct head_main *h, const struct dvm_resumed *r)
 {
-	headd_say(h, "note journal: %llu tasks have ended, %llu continue, %llu of these had been started and are run again, %llu are lost",
+	head_say(h, "note journal: %llu tasks have ended, %llu continue, %llu of these had been started and are run again, %llu are lost",
 		  (unsigned long long)r->ended, (unsigned long long)r->queued,
 		  (unsigned long long)r->again, (unsigned long long)r->lost);
 	if (h->norphans)
-		headd_say(h, "note %llu tasks still run on their nodes",
+		head_say(h, "note %llu tasks still run on their nodes",
 			  (unsigned long long)r->adopted);
 }
 
-static int resume(struct headd *h)
+static int resume(struct head_main *h)
 {
 	struct journal_reader in;
 	struct dvm_resumed found;
@@ -273,19 +273,19 @@ static int resume(struct headd *h)
 	if (!old)
 		return -EIO;
 	rc = dvm_head_resume(h->head, &in, h->options.journal.once, &found,
-			     headd_now(h));
+			     head_now(h));
 	if (!rc) {
 		tell_damage(h, &in);
 		tell_resumed(h, &found);
-		rc = durable_begin(h->journal.durable, old, in.len, headd_now(h).ms);
+		rc = durable_begin(h->journal.durable, old, in.len, head_now(h).ms);
 	}
 	free(old);
 	return rc;
 }
 
-int headd_journal_begin(struct headd *h)
+int head_journal_begin(struct head_main *h)
 {
-	struct headd_journal *j = &h->journal;
+	struct head_journal *j = &h->journal;
 	int rc;
 
 	if (!j->durable)
@@ -294,43 +294,44 @@ int headd_journal_begin(struct headd *h)
 		rc = resume(h);
 	} else {
 		dvm_head_keep_journal(h->head);
-		rc = durable_begin(j->durable, NULL, 0, headd_now(h).ms);
+		rc = durable_begin(j->durable, NULL, 0, head_now(h).ms);
 	}
 	j->begun = !rc;
 	if (rc && !j->superseded)
-		headd_fail(h, "the journal in %s cannot be written: %s",
+		head_fail(h, "the journal in %s cannot be written: %s",
 			   h->options.journal.dir, strerror(-rc));
 	return rc ? 1 : 0;
 }
 
 /* ---- the end ---- */
 
-uint64_t headd_journal_epoch(const struct headd *h)
+uint64_t head_journal_epoch(const struct head_main *h)
 {
 	return h->journal.durable ? durable_epoch(h->journal.durable) : 0;
 }
 
-bool headd_journal_is_ours(struct headd *h)
+bool head_journal_is_ours(struct head_main *h)
 {
-	struct headd_journal *j = &h->journal;
+	struct head_journal *j = &h->journal;
 
-	return !j->durable || (!j->superseded && durable_is_owner(j->durable, headd_now(h).ms));
+	return !j->durable || (!j->superseded && durable_is_owner(j->durable,
+								  head_now(h).ms));
 }
 
-void headd_journal_close(struct headd *h)
+void head_journal_close(struct head_main *h)
 {
-	struct headd_journal *j = &h->journal;
+	struct head_journal *j = &h->journal;
 	int rc;
 
 	uv_timer_stop(&j->timer);
 	uv_timer_stop(&j->hope);
-	rc = j->durable ? durable_close(j->durable, headd_now(h).ms) : 0;
+	rc = j->durable ? durable_close(j->durable, head_now(h).ms) : 0;
 	if (rc && !j->superseded)
 		log_error(&h->log, "the journal in %s may miss its end: %s",
 			  h->options.journal.dir, strerror(-rc));
 }
 
-void headd_journal_free(struct headd *h)
+void head_journal_free(struct head_main *h)
 {
 	durable_destroy(h->journal.durable);
 	journal_dir_close(&h->journal.dir);

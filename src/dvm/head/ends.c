@@ -16,7 +16,7 @@
 #define LAST_MS 4000 /* a cancel that waits for ten seconds sees some of them */
 
 struct ending {
-	struct headd *head;
+	struct head_main *head;
 	uint32_t position;
 	uint32_t wait_ms; /* before the next call */
 	uv_timer_t timer;
@@ -44,7 +44,7 @@ static void wait_for_next(struct ending *e)
 
 static void call(struct ending *e)
 {
-	struct headd *h = e->head;
+	struct head_main *h = e->head;
 	struct dvm_address where;
 
 	dvm_head_node_where(h->head, e->position, &where);
@@ -55,9 +55,9 @@ static void call(struct ending *e)
 static void on_timer(uv_timer_t *timer)
 {
 	struct ending *e = timer->data;
-	struct headd *h = e->head;
+	struct head_main *h = e->head;
 
-	if (!headd_journal_is_ours(h))
+	if (!head_journal_is_ours(h))
 		return; /* they end with this head */
 	if (dvm_head_node_may_run(h->head, e->position) && !h->leaving)
 		call(e);
@@ -65,12 +65,12 @@ static void on_timer(uv_timer_t *timer)
 		forget(e);
 }
 
-void ends_begin(struct headd *h, uint32_t position)
+void ends_begin(struct head_main *h, uint32_t position)
 {
 	struct ending *e;
 
 	if (!h->options.orphan_s || !h->ready || h->leaving ||
-	    !dvm_head_node_may_run(h->head, position) || !headd_journal_is_ours(h))
+	    !dvm_head_node_may_run(h->head, position) || !head_journal_is_ours(h))
 		return;
 	e = calloc(1, sizeof(*e));
 	if (!e) /* its lease ends it */
@@ -82,7 +82,7 @@ void ends_begin(struct headd *h, uint32_t position)
 	call(e);
 }
 
-void ends_called(struct headd *h, uint32_t position)
+void ends_called(struct head_main *h, uint32_t position)
 {
 	struct ending *e;
 
@@ -93,7 +93,7 @@ void ends_called(struct headd *h, uint32_t position)
 		}
 }
 
-void ends_close(struct headd *h)
+void ends_close(struct head_main *h)
 {
 	while (h->endings)
 		forget(h->endings);

@@ -33,7 +33,7 @@
 #define COUNTERS_MAX LEDGER_COUNTERS_MAX
 
 struct settings {
-	struct headd_options headd;
+	struct head_options main;
 	struct dvm_head_options head;
 	const char *counters[COUNTERS_MAX]; /* NAME=NUMBER */
 	size_t ncounters;
@@ -41,7 +41,7 @@ struct settings {
 
 /* ---- time and words ---- */
 
-struct dvm_time headd_now(const struct headd *h)
+struct dvm_time head_now(const struct head_main *h)
 {
 	struct timespec wall;
 
@@ -53,7 +53,7 @@ struct dvm_time headd_now(const struct headd *h)
 	};
 }
 
-static void say(struct headd *h, const char *fmt, va_list ap)
+static void say(struct head_main *h, const char *fmt, va_list ap)
 {
 	char text[SAY_MAX];
 	int n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
@@ -64,7 +64,7 @@ static void say(struct headd *h, const char *fmt, va_list ap)
 		(void)!write(h->hold, text, (size_t)n); /* stop.c sees when the reader goes */
 }
 
-void headd_say(struct headd *h, const char *fmt, ...)
+void head_say(struct head_main *h, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -75,7 +75,7 @@ void headd_say(struct headd *h, const char *fmt, ...)
 
 static void on_log(void *arg, enum log_level level, const char *text)
 {
-	struct headd *h = arg;
+	struct head_main *h = arg;
 	time_t t = time(NULL);
 	char stamp[32];
 	int n;
@@ -87,7 +87,7 @@ static void on_log(void *arg, enum log_level level, const char *text)
 }
 
 /* A user who looks for the error finds the log, if there is anything in it. */
-static void leave_place(const struct headd *h)
+static void leave_place(const struct head_main *h)
 {
 	struct stat log;
 	bool empty = !fstat(STDERR_FILENO, &log) && log.st_size == h->log_notes;
@@ -98,12 +98,12 @@ static void leave_place(const struct headd *h)
 /* ---- the end ---- */
 
 /* Another head has the journal, and takes over daemons that can wait for it. */
-static bool leaves_daemons(const struct headd *h)
+static bool leaves_daemons(const struct head_main *h)
 {
 	return h->journal.superseded && h->options.orphan_s;
 }
 
-void headd_check_left(struct headd *h)
+void head_check_left(struct head_main *h)
 {
 	if (!h->leaving || (!leaves_daemons(h) && (h->nlinks || h->ndaemons)))
 		return;
@@ -126,7 +126,7 @@ void headd_check_left(struct headd *h)
 
 static void on_limit(uv_timer_t *timer)
 {
-	struct headd *h = timer->data;
+	struct head_main *h = timer->data;
 
 	if (!leaves_daemons(h)) {
 		log_error(&h->log, "killed some daemons that did not end in time");
@@ -135,23 +135,23 @@ static void on_limit(uv_timer_t *timer)
 	uv_stop(loop_uv(h->loop));
 }
 
-void headd_leave(struct headd *h)
+void head_leave(struct head_main *h)
 {
 	if (h->leaving)
 		return;
 	h->leaving = true;
-	if (h->ready && headd_journal_is_ours(h))
+	if (h->ready && head_journal_is_ours(h))
 		orphans_withdraw(h);
-	headd_journal_close(h);
+	head_journal_close(h);
 	uv_timer_start(&h->limit, on_limit, LEAVE_MS, 0);
 	if (h->head)
 		launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
 	nodes_close(h);
 	clients_refuse(h);
-	headd_check_left(h);
+	head_check_left(h);
 }
 
-void headd_fail(struct headd *h, const char *fmt, ...)
+void head_fail(struct head_main *h, const char *fmt, ...)
 {
 	char why[SAY_MAX];
 	va_list ap;
@@ -161,13 +161,13 @@ void headd_fail(struct headd *h, const char *fmt, ...)
 	va_end(ap);
 	if (h->hold < 0)
 		log_error(&h->log, "%s", why);
-	headd_say(h, "failed %s", why);
+	head_say(h, "failed %s", why);
 	h->status = 1;
 	if (!leaves_daemons(h)) {
 		launch_kill(h, 0);
 		nodes_end(h, h->ready ? 0 : h->norphans); /* others go on waiting */
 	}
-	headd_leave(h);
+	head_leave(h);
 }
 
 /* ---- operations of libdvm's head ---- */
@@ -194,7 +194,7 @@ static void on_client_break(void *arg, uint32_t client)
 
 static int on_record(void *arg, const void *data, size_t len, enum durable_wait wait)
 {
-	return headd_journal_record(arg, data, len, wait);
+	return head_journal_record(arg, data, len, wait);
 }
 
 static void on_names(void *arg, uint32_t position, const struct dvm_names *m)
@@ -214,32 +214,32 @@ static int on_grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
 
 static void on_end(void *arg)
 {
-	headd_leave(arg);
+	head_leave(arg);
 }
 
 /* ---- turns ---- */
 
-/* The starter of the daemons may wait for those that can come no more. */
+/* srun, which starts the daemons, may wait for those that can come no more. */
 static void on_late(uv_timer_t *timer)
 {
-	struct headd *h = timer->data;
+	struct head_main *h = timer->data;
 
-	headd_fail(h, "%u of %u nodes were up %u s after the first, and the others were not",
+	head_fail(h, "%u of %u nodes were up %u s after the first, and the others were not",
 		   dvm_head_registered(h->head), h->options.nodes,
 		   h->options.within_ms / 1000);
 }
 
-static void note_progress(struct headd *h)
+static void note_progress(struct head_main *h)
 {
 	static uint32_t said;
 
 	if (h->ready || said == dvm_head_registered(h->head))
 		return;
 	said = dvm_head_registered(h->head);
-	headd_say(h, "up %u", said);
+	head_say(h, "up %u", said);
 	if (said < h->options.nodes && !uv_is_active((uv_handle_t *)&h->limit))
 		uv_timer_start(&h->limit, on_late, h->options.within_ms, 0);
-	if (said < h->options.nodes || headd_journal_begin(h))
+	if (said < h->options.nodes || head_journal_begin(h))
 		return;
 	h->ready = true;
 	launch_ready(h);
@@ -247,29 +247,29 @@ static void note_progress(struct headd *h)
 	address_publish(h);
 	orphans_publish(h);
 	stop_watch_job(h);
-	headd_say(h, "ready");
+	head_say(h, "ready");
 	if (!h->options.ends)
 		stop_forget_hold(h);
 }
 
 static void on_turn(uv_prepare_t *handle)
 {
-	struct headd *h = handle->data;
+	struct head_main *h = handle->data;
 
 	if (h->head)
 		note_progress(h);
 	if (h->leaving || !h->head)
 		return;
 	launch_turn(h); /* first the next head can find a node, then the node gets tasks */
-	dvm_head_turn(h->head, headd_now(h));
-	headd_journal_turn(h);
+	dvm_head_turn(h->head, head_now(h));
+	head_journal_turn(h);
 	orphans_turn(h);
 	stop_turn(h);
 }
 
 /* ---- life ---- */
 
-static int make_head(struct headd *h, const struct settings *s,
+static int make_head(struct head_main *h, const struct settings *s,
 		     const struct dvm_head_options *options)
 {
 	static const struct dvm_head_ops ops = {
@@ -299,7 +299,7 @@ static int make_head(struct headd *h, const struct settings *s,
 	return rc;
 }
 
-static int open_loop(struct headd *h)
+static int open_loop(struct head_main *h)
 {
 	uv_loop_t *uv;
 	int rc = loop_create(&h->loop);
@@ -329,7 +329,7 @@ static uint32_t lease_ms(void)
  * How long ranks run without this head: longer, where they may wait for another. A DVM of
  * this machine needs none: no network can fail between its processes.
  */
-static void set_lease(struct headd *h)
+static void set_lease(struct head_main *h)
 {
 	uint64_t orphan_ms = h->options.orphan_s * UINT64_C(1000);
 	uint64_t early_ms = orphan_ms / 8 < ASK_MS ? orphan_ms / 8 : ASK_MS;
@@ -346,7 +346,7 @@ static void set_lease(struct headd *h)
 	h->welcome.grace_ms = h->options.grace_ms;
 }
 
-int headd_new_identity(struct headd *h)
+int head_new_identity(struct head_main *h)
 {
 	int rc = secret_create(&h->welcome.secret);
 
@@ -364,13 +364,13 @@ int headd_new_identity(struct headd *h)
 	h->self.secret = h->welcome.secret;
 	h->self.jobid = h->welcome.dvm;
 	h->self.build = PMI2X_BUILD;
-	h->self.position = HANDSHAKE_LAUNCHER;
+	h->self.position = HANDSHAKE_SRUN;
 	h->self.protocol = PROTOCOL_VERSION;
 	return rc;
 }
 
 /* A margin for clocks that differ, and for ranks that take time to be killed. */
-static void set_head_lease(const struct headd *h, struct dvm_head_options *o)
+static void set_head_lease(const struct head_main *h, struct dvm_head_options *o)
 {
 	uint32_t lease = h->welcome.lease_ms, margin = lease / 4;
 
@@ -380,7 +380,7 @@ static void set_head_lease(const struct headd *h, struct dvm_head_options *o)
 	o->away_ms = o->lease_ms + (margin < MARGIN_MS ? margin : MARGIN_MS);
 }
 
-int headd_begin(struct headd *h, uint32_t adopted)
+int head_begin(struct head_main *h, uint32_t adopted)
 {
 	struct dvm_head_options options = h->settings->head;
 	uint32_t more = h->options.nodes > adopted ? h->options.nodes - adopted : 0;
@@ -401,15 +401,15 @@ int headd_begin(struct headd *h, uint32_t adopted)
 	return rc;
 }
 
-static int begin(struct headd *h, const struct settings *s)
+static int begin(struct head_main *h, const struct settings *s)
 {
 	int rc = open_loop(h);
 
 	h->settings = s;
-	rc = rc ? rc : headd_journal_open(h);
-	rc = rc ? rc : headd_new_identity(h);
+	rc = rc ? rc : head_journal_open(h);
+	rc = rc ? rc : head_new_identity(h);
 	rc = rc ? rc : orphans_call(h);
-	return rc || h->called || h->head ? rc : headd_begin(h, 0);
+	return rc || h->called || h->head ? rc : head_begin(h, 0);
 }
 
 /* ---- arguments ---- */
@@ -423,30 +423,30 @@ static bool take_option(struct settings *s, int option, const char *value)
 	if (strchr("NgpmwWkKr", option))
 		ok = decimal_u32(value, 0, INT32_MAX, &number);
 	switch (option) {
-	case 'n': s->headd.name = s->head.name = value; break;
-	case 'd': s->headd.dir = value; break;
-	case 'N': s->headd.nodes = s->head.nodes = number; break;
-	case 'l': s->headd.local = true; break;
-	case 'L': s->headd.launcher = value; break;
-	case 's': s->headd.slots = value; break;
-	case 'G': s->headd.gpus = value; break;
-	case 'H': s->headd.hold = value; break;
-	case 'D': s->headd.lock = value; break;
-	case 'A': s->headd.address = value; break;
+	case 'n': s->main.name = s->head.name = value; break;
+	case 'd': s->main.dir = value; break;
+	case 'N': s->main.nodes = s->head.nodes = number; break;
+	case 'l': s->main.local = true; break;
+	case 'L': s->main.launcher = value; break;
+	case 's': s->main.slots = value; break;
+	case 'G': s->main.gpus = value; break;
+	case 'H': s->main.hold = value; break;
+	case 'D': s->main.lock = value; break;
+	case 'A': s->main.address = value; break;
 	case 'k': s->head.member = number; break;
 	case 'K': s->head.members = number; break;
-	case 'r': s->headd.relative = number; break;
-	case 'S': s->headd.share = true; break;
-	case 'E': s->headd.ends = true; break;
+	case 'r': s->main.relative = number; break;
+	case 'S': s->main.share = true; break;
+	case 'E': s->main.ends = true; break;
 	case 'P': s->head.paused = true; break;
-	case 'J': s->headd.journal.dir = s->head.journal = value; break;
-	case 'R': s->headd.journal.resume = true; break;
-	case 'O': s->headd.journal.once = s->head.once = true; break;
-	case 'F': s->headd.journal.fast = s->head.fast = true; break;
-	case 'T': s->headd.journal.take_over = true; break;
-	case 'g': s->head.grace_ms = s->headd.grace_ms = number; break;
-	case 'w': s->headd.within_ms = number; break;
-	case 'W': s->headd.orphan_s = number; break;
+	case 'J': s->main.journal.dir = s->head.journal = value; break;
+	case 'R': s->main.journal.resume = true; break;
+	case 'O': s->main.journal.once = s->head.once = true; break;
+	case 'F': s->main.journal.fast = s->head.fast = true; break;
+	case 'T': s->main.journal.take_over = true; break;
+	case 'g': s->head.grace_ms = s->main.grace_ms = number; break;
+	case 'w': s->main.within_ms = number; break;
+	case 'W': s->main.orphan_s = number; break;
 	case 'p': s->head.queue.patience_ms = number; break;
 	case 'm': s->head.max_waiting = number; break;
 	case 'o': s->head.queue.order = strcmp(value, "large") ? QUEUE_FIFO :
@@ -465,7 +465,7 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 	int option;
 
 	*s = (struct settings){
-		.headd = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS,
+		.main = { .slots = "core", .gpus = "found", .grace_ms = GRACE_MS,
 			   .within_ms = WITHIN_MS },
 		.head = {
 			.build = PMI2X_BUILD,
@@ -477,14 +477,14 @@ static bool take_arguments(struct settings *s, int argc, char **argv)
 	while ((option = getopt(argc, argv, "n:d:N:lL:s:G:H:D:A:J:ROFTg:p:w:W:m:o:c:k:K:r:SEP")) != -1)
 		if (!take_option(s, option, optarg))
 			return false;
-	return s->headd.name && s->headd.dir && s->headd.lock && s->headd.nodes &&
+	return s->main.name && s->main.dir && s->main.lock && s->main.nodes &&
 	       optind == argc;
 }
 
 int main(int argc, char **argv)
 {
 	static struct settings s;
-	static struct headd h;
+	static struct head_main h;
 	int rc;
 
 	prctl(PR_SET_NAME, "pmi2x-dvm-head", 0, 0, 0);
@@ -496,18 +496,18 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	core_file_forbid(&h.core);
-	h.options = s.headd;
+	h.options = s.main;
 	h.log = (struct log_hook){ on_log, &h };
-	fcntl(atoi(s.headd.lock), F_SETFD, FD_CLOEXEC); /* it stays open */
-	h.hold = s.headd.hold ? atoi(s.headd.hold) : -1;
+	fcntl(atoi(s.main.lock), F_SETFD, FD_CLOEXEC); /* it stays open */
+	h.hold = s.main.hold ? atoi(s.main.hold) : -1;
 	if (h.hold >= 0)
 		fcntl(h.hold, F_SETFD, FD_CLOEXEC);
 	rc = begin(&h, &s);
 	if (rc < 0)
-		headd_say(&h, "failed %s", strerror(-rc));
+		head_say(&h, "failed %s", strerror(-rc));
 	if (!rc)
 		loop_run(h.loop);
-	headd_journal_free(&h);
+	head_journal_free(&h);
 	leave_place(&h);
 	return rc ? 1 : h.status;
 }

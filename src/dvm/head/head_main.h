@@ -33,7 +33,7 @@
 #include "libio/loop.h"
 #include "libio/strangers.h"
 
-struct headd_options {
+struct head_options {
 	const char *name;
 	const char *dir;        /* exists, the user's alone; it goes with the head */
 	const char *lock;       /* a descriptor's number that has its lock (rundir.h) */
@@ -49,7 +49,7 @@ struct headd_options {
 	                           begin: so must these */
 	const char *address;    /* a file for clients on other nodes, or NULL */
 	uint32_t orphan_s;      /* how long its daemons wait for another head */
-	struct headd_journal_options journal;
+	struct head_journal_options journal;
 	const char *hold;       /* a descriptor's number: its reader waits to hear that
 	                           this DVM is ready; or NULL */
 };
@@ -62,8 +62,8 @@ struct daemon_process;
 struct name_service;
 struct ending;
 
-struct headd {
-	struct headd_options options;
+struct head_main {
+	struct head_options options;
 	struct dvm_head *head;      /* NULL: daemons of another one are being called */
 	const struct settings *settings;
 	struct loop *loop;
@@ -92,7 +92,7 @@ struct headd {
 	uint64_t grow_until;       /* its limit, as dvm_time.ms */
 	struct log_hook log;       /* its file HEADD_LOG */
 	off_t log_notes;           /* bytes there that nobody need read at the end */
-	struct headd_journal journal;
+	struct head_journal journal;
 	struct name_service *names;
 	uv_prepare_t turn;
 	uv_timer_t limit;          /* of leaving */
@@ -108,113 +108,115 @@ struct headd {
 	int status;
 };
 
-struct dvm_time headd_now(const struct headd *h);
+struct dvm_time head_now(const struct head_main *h);
 /* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
-void headd_say(struct headd *h, const char *fmt, ...)
+void head_say(struct head_main *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Another name and secret than any DVM had. 0 or a negative errno. */
-int headd_new_identity(struct headd *h);
+int head_new_identity(struct head_main *h);
 /* Make this head, for `adopted` daemons of another one. 0 or a negative errno. */
-int headd_begin(struct headd *h, uint32_t adopted);
+int head_begin(struct head_main *h, uint32_t adopted);
 /* It cannot go on: say why, and end. */
-void headd_fail(struct headd *h, const char *fmt, ...)
+void head_fail(struct head_main *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Everybody has been told: go when the nodes have gone. */
-void headd_leave(struct headd *h);
+void head_leave(struct head_main *h);
 /* Something of what it waits for has gone. */
-void headd_check_left(struct headd *h);
+void head_check_left(struct head_main *h);
 
 /* ---- nodes.c ---- */
 
 /* Listen, and write down where in welcome.heads. 0 or a negative errno. */
-int nodes_open(struct headd *h);
+int nodes_open(struct head_main *h);
 /* Make room for `positions` positions. 0 or -ENOMEM. */
-int nodes_make_room(struct headd *h, uint32_t positions);
+int nodes_make_room(struct head_main *h, uint32_t positions);
 /* Is there a daemon from this position on? */
-bool nodes_any(const struct headd *h, uint32_t first);
-void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len);
-void nodes_break(struct headd *h, uint32_t position, const char *why);
+bool nodes_any(const struct head_main *h, uint32_t first);
+void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len);
+void nodes_break(struct head_main *h, uint32_t position, const char *why);
 /* Connect to a daemon that waits for a head. 0, and orphans_answer is told; or errno. */
-int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where);
+int nodes_call(struct head_main *h, uint32_t position,
+	       const struct dvm_address *where);
 /* Connect to one that is lost and waits for a head: it is to end. Errors as above. */
-int nodes_call_to_end(struct headd *h, uint32_t position, const struct dvm_address *where);
+int nodes_call_to_end(struct head_main *h, uint32_t position,
+		      const struct dvm_address *where);
 /* Daemons from this position on end at once, with what runs there. */
-void nodes_end(struct headd *h, uint32_t first);
+void nodes_end(struct head_main *h, uint32_t first);
 /* Send nothing any more after what is queued. */
-void nodes_close(struct headd *h);
+void nodes_close(struct head_main *h);
 
 /* ---- names.c ---- */
 
 /* 0 or a negative errno. */
-int names_open(struct headd *h);
+int names_open(struct head_main *h);
 /* Operations of libdvm's head: head.h. */
-void names_ask(struct headd *h, uint32_t position, const struct dvm_names *m);
-void names_end(struct headd *h, uint64_t task, uint32_t instance);
-void names_close(struct headd *h);
+void names_ask(struct head_main *h, uint32_t position, const struct dvm_names *m);
+void names_end(struct head_main *h, uint64_t task, uint32_t instance);
+void names_close(struct head_main *h);
 
 /* ---- clients.c ---- */
 
-int clients_open(struct headd *h);
-void clients_send(struct headd *h, uint32_t client, const char *line, size_t len);
+int clients_open(struct head_main *h);
+void clients_send(struct head_main *h, uint32_t client, const char *line, size_t len);
 /* The client gets what it was sent, and the end. */
-void clients_break(struct headd *h, uint32_t client);
+void clients_break(struct head_main *h, uint32_t client);
 /*
  * One on another node has proved itself; its link stays the caller's. Bytes of its lines,
  * as they come: 0 or a negative errno, then it is to be left. NULL: no memory.
  */
-struct client *clients_join(struct headd *h, struct link *l);
+struct client *clients_join(struct head_main *h, struct link *l);
 int clients_input(struct client *c, const void *data, size_t len);
 void clients_leave(struct client *c);
 /* Nobody comes any more. */
-void clients_refuse(struct headd *h);
+void clients_refuse(struct head_main *h);
 /* They hear the end, when they have read the rest. */
-void clients_close(struct headd *h);
+void clients_close(struct head_main *h);
 
 /* ---- address.c ---- */
 
 /* A failure is told who waits in pmi2x-dvm up; it ends nothing. */
-void address_publish(struct headd *h);
-void address_withdraw(struct headd *h);
+void address_publish(struct head_main *h);
+void address_withdraw(struct head_main *h);
 
 /* ---- stop.c ---- */
 
 /* 0 or a negative errno. */
-int stop_open(struct headd *h);
+int stop_open(struct head_main *h);
 /* With a journal, stop in time before the job ends, if Slurm says when that is. */
-void stop_watch_job(struct headd *h);
+void stop_watch_job(struct head_main *h);
 /* After dvm_head_turn: wake up for the next. */
-void stop_turn(struct headd *h);
+void stop_turn(struct head_main *h);
 /* The process that has started this DVM need not live on. */
-void stop_forget_hold(struct headd *h);
+void stop_forget_hold(struct head_main *h);
 /* A client has gone: with options.ends the DVM ends with the last. */
-void stop_without_clients(struct headd *h);
-void stop_close(struct headd *h);
+void stop_without_clients(struct head_main *h);
+void stop_close(struct head_main *h);
 
 /* Replace what is in a file, at once, by a text that is the user's alone. 0 or errno. */
-int address_write(const struct headd *h, const char *file, const char *text);
+int address_write(const struct head_main *h, const char *file, const char *text);
 
 /* ---- orphans.c ---- */
 
 /*
  * Call daemons of the journal's last head that may wait for another, if any: while
- * h->called is not 0, headd_begin follows when all have answered. 0, or 1 when headd_say
+ * h->called is not 0, head_begin follows when all have answered. 0, or 1 when head_say
  * has been told why not.
  */
-int orphans_call(struct headd *h);
+int orphans_call(struct head_main *h);
 /* One has, or a negative errno says why it has not. */
-void orphans_answer(struct headd *h, uint32_t position, int error);
+void orphans_answer(struct head_main *h, uint32_t position, int error);
 /* Their names, also of those that are not there. NULL: it is none of theirs. */
-const char *orphans_name(const struct headd *h, uint32_t position);
+const char *orphans_name(const struct head_main *h, uint32_t position);
 /* One of these, if it is, does not come; or it was lost, perhaps before it registered. */
-void orphans_be_absent(struct headd *h, uint32_t position);
+void orphans_be_absent(struct head_main *h, uint32_t position);
 /* This head is made, and has those that answered. */
-void orphans_adopt(struct headd *h);
+void orphans_adopt(struct head_main *h);
 /* Write down who there is for the next head. */
-void orphans_publish(struct headd *h);
+void orphans_publish(struct head_main *h);
 /* After a turn: note it for the next head when there are none that nobody has heard. */
-void orphans_turn(struct headd *h);
+void orphans_turn(struct head_main *h);
 /* There will be nobody. */
-void orphans_withdraw(const struct headd *h);
+void orphans_withdraw(const struct head_main *h);
 
 /* ---- ends.c ---- */
 
@@ -222,22 +224,22 @@ void orphans_withdraw(const struct headd *h);
  * A daemon is lost, and may wait for another head, which it is not to find: it is told to
  * end, again and again, until it has or its lease is over.
  */
-void ends_begin(struct headd *h, uint32_t position);
+void ends_begin(struct head_main *h, uint32_t position);
 /* A call of nodes_call_to_end is over. */
-void ends_called(struct headd *h, uint32_t position);
-void ends_close(struct headd *h);
+void ends_called(struct head_main *h, uint32_t position);
+void ends_close(struct head_main *h);
 
 /* ---- launch.c ---- */
 
 /* 0 or a negative errno. */
-int launch_daemons(struct headd *h);
+int launch_daemons(struct head_main *h);
 /* All are up: what srun has said while no daemon had anything to say need not be kept. */
-void launch_ready(struct headd *h);
+void launch_ready(struct head_main *h);
 /* As above, for more nodes: head.h, ops.grow. */
-int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names);
+int launch_more(struct head_main *h, uint32_t nodes, uint64_t job, const char *names);
 /* Before stop_turn: what was started for nodes that do not join is ended. */
-void launch_turn(struct headd *h);
+void launch_turn(struct head_main *h);
 /* Kill those that are left, with positions from this one on. */
-void launch_kill(struct headd *h, uint32_t first);
+void launch_kill(struct head_main *h, uint32_t first);
 
 #endif

@@ -59,7 +59,7 @@ static uint64_t number_of(const char *variable)
 	return text ? strtoull(text, NULL, 10) : 0;
 }
 
-void headd_owner_self(struct owner *o)
+void head_owner_self(struct owner *o)
 {
 	const char *cluster = getenv("SLURM_CLUSTER_NAME");
 
@@ -76,14 +76,14 @@ void headd_owner_self(struct owner *o)
 	snprintf(o->cluster, sizeof(o->cluster), "%s", cluster ? cluster : "");
 }
 
-bool headd_owner_lives(void *arg, const struct owner *o)
+bool head_owner_lives(void *arg, const struct owner *o)
 {
 	uint64_t now = born(o->pid);
 
 	return now && now == o->born;
 }
 
-void headd_owner_name(const struct owner *o, char *out, size_t size)
+void head_owner_name(const struct owner *o, char *out, size_t size)
 {
 	if (!o->epoch || !o->host[0])
 		snprintf(out, size, "another DVM");

@@ -38,7 +38,7 @@ struct step {
 };
 
 struct daemon_process {
-	struct headd *head;
+	struct head_main *head;
 	uint32_t first;  /* position, or that of the first of a step */
 	uv_process_t process;
 	uv_pipe_t input;
@@ -80,7 +80,7 @@ static void on_told(uv_write_t *write, int status)
 /* ---- those that end too early ---- */
 
 /* The end of the log, as far as the log has grown since the DVM began to grow. */
-static void last_words(const struct headd *h, char words[WORDS_MAX])
+static void last_words(const struct head_main *h, char words[WORDS_MAX])
 {
 	char path[4096];
 	off_t end, from;
@@ -103,7 +103,7 @@ static void last_words(const struct headd *h, char words[WORDS_MAX])
 }
 
 /* The first that a daemon has said, which is most often the cause; or "". */
-static void first_words(const struct headd *h, char words[WORDS_MAX])
+static void first_words(const struct head_main *h, char words[WORDS_MAX])
 {
 	char path[4096], line[WORDS_MAX / 2];
 	FILE *log;
@@ -118,7 +118,7 @@ static void first_words(const struct headd *h, char words[WORDS_MAX])
 		fclose(log);
 }
 
-void launch_ready(struct headd *h)
+void launch_ready(struct head_main *h)
 {
 	char words[WORDS_MAX];
 	struct stat log;
@@ -128,7 +128,7 @@ void launch_ready(struct headd *h)
 		h->log_notes = log.st_size;
 }
 
-static void ended_early(struct headd *h, int64_t code, int signal)
+static void ended_early(struct head_main *h, int64_t code, int signal)
 {
 	const char *who = h->options.local ? "a daemon" : "the command that starts the daemons";
 	const char *how = signal ? "signal" : "exit code";
@@ -136,7 +136,7 @@ static void ended_early(struct headd *h, int64_t code, int signal)
 
 	if (!h->ready) {
 		first_words(h, words);
-		headd_fail(h, "%s has ended, with %s %d, before all nodes were up%s%s",
+		head_fail(h, "%s has ended, with %s %d, before all nodes were up%s%s",
 			   who, how, signal ? signal : (int)code, *words ? ": " : "", words);
 		return;
 	}
@@ -149,14 +149,14 @@ static void ended_early(struct headd *h, int64_t code, int signal)
 static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
 {
 	struct daemon_process *d = process->data;
-	struct headd *h = d->head;
+	struct head_main *h = d->head;
 
 	d->running = false;
 	h->ndaemons--;
 	if (!h->leaving && (!h->ready || d->first >= dvm_head_registered(h->head)))
 		ended_early(h, code, signal);
 	uv_close((uv_handle_t *)process, on_closed);
-	headd_check_left(h);
+	head_check_left(h);
 }
 
 /* ---- commands ---- */
@@ -183,7 +183,7 @@ static void quote(FILE *out, const char *text)
 }
 
 /* Names of the nodes that have a daemon, as a list. */
-static void put_used(FILE *out, const struct headd *h)
+static void put_used(FILE *out, const struct head_main *h)
 {
 	const char *name, *comma = "";
 
@@ -199,7 +199,7 @@ static void put_used(FILE *out, const struct headd *h)
 }
 
 /* Where a step is, of nodes that come later. */
-static void put_where(FILE *out, const struct headd *h, const struct step *s)
+static void put_where(FILE *out, const struct head_main *h, const struct step *s)
 {
 	const char *own = getenv("SLURM_JOB_ID");
 
@@ -217,7 +217,7 @@ static void put_where(FILE *out, const struct headd *h, const struct step *s)
 }
 
 /* To be freed; NULL: no memory. */
-static char *make_command(const struct headd *h, const struct step *s)
+static char *make_command(const struct head_main *h, const struct step *s)
 {
 	char *command = NULL;
 	size_t size;
@@ -265,7 +265,7 @@ static char **make_environment(void)
 /* ---- starting ---- */
 
 /* The process is there, or rc says why not. */
-static int tell(struct headd *h, struct daemon_process *d, int rc)
+static int tell(struct head_main *h, struct daemon_process *d, int rc)
 {
 	uv_buf_t text = uv_buf_init(d->text, (unsigned)strlen(d->text));
 
@@ -281,7 +281,7 @@ static int tell(struct headd *h, struct daemon_process *d, int rc)
 }
 
 /* It is for ranks, too. */
-static int spawn_with_core_limit(struct headd *h, struct daemon_process *d,
+static int spawn_with_core_limit(struct head_main *h, struct daemon_process *d,
 				 const uv_process_options_t *options)
 {
 	struct rlimit none;
@@ -293,7 +293,7 @@ static int spawn_with_core_limit(struct headd *h, struct daemon_process *d,
 	return rc;
 }
 
-static int spawn(struct headd *h, uint32_t first, char **argv, char **env)
+static int spawn(struct head_main *h, uint32_t first, char **argv, char **env)
 {
 	struct daemon_process *d = calloc(1, sizeof(*d));
 	uv_stdio_container_t stdio[] = {
@@ -324,7 +324,7 @@ static int spawn(struct headd *h, uint32_t first, char **argv, char **env)
 	return tell(h, d, spawn_with_core_limit(h, d, &options));
 }
 
-static int launch_local(struct headd *h, const struct step *s)
+static int launch_local(struct head_main *h, const struct step *s)
 {
 	char position[16], name[32];
 	char *argv[] = { (char *)own_file("pmi2x-dvmd"), position, name, NULL };
@@ -338,7 +338,7 @@ static int launch_local(struct headd *h, const struct step *s)
 	return rc;
 }
 
-static int launch(struct headd *h, const struct step *s)
+static int launch(struct head_main *h, const struct step *s)
 {
 	char *command = make_command(h, s);
 	char *argv[] = { "/bin/sh", "-c", command, NULL };
@@ -353,7 +353,7 @@ static int launch(struct headd *h, const struct step *s)
 	return rc;
 }
 
-int launch_daemons(struct headd *h)
+int launch_daemons(struct head_main *h)
 {
 	const struct step s = {
 		.first = h->norphans, .nodes = h->options.nodes - h->norphans,
@@ -367,7 +367,7 @@ int launch_daemons(struct headd *h)
 
 /* ---- more ---- */
 
-static bool any_runs(const struct headd *h, uint32_t first)
+static bool any_runs(const struct head_main *h, uint32_t first)
 {
 	const struct daemon_process *d;
 
@@ -377,7 +377,7 @@ static bool any_runs(const struct headd *h, uint32_t first)
 	return false;
 }
 
-int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names)
+int launch_more(struct head_main *h, uint32_t nodes, uint64_t job, const char *names)
 {
 	const struct step s = {
 		.first = dvm_head_positions(h->head) - nodes, .nodes = nodes,
@@ -391,16 +391,16 @@ int launch_more(struct headd *h, uint32_t nodes, uint64_t job, const char *names
 	if (nodes_make_room(h, s.first + nodes))
 		return -ENOMEM;
 	h->growing = true; /* what fails half-way is ended in the next turn */
-	h->grow_until = headd_now(h).ms + h->options.within_ms;
+	h->grow_until = head_now(h).ms + h->options.within_ms;
 	h->log_at = lseek(STDERR_FILENO, 0, SEEK_END);
 	return h->options.local ? launch_local(h, &s) : launch(h, &s);
 }
 
-void launch_turn(struct headd *h)
+void launch_turn(struct head_main *h)
 {
 	uint32_t all;
 
-	if (h->growing && headd_now(h).ms >= h->grow_until)
+	if (h->growing && head_now(h).ms >= h->grow_until)
 		dvm_head_grow_failed(h->head, "not all of them were up in time: see the log");
 	all = dvm_head_positions(h->head);
 	if (!h->growing || all > dvm_head_registered(h->head))
@@ -412,7 +412,7 @@ void launch_turn(struct headd *h)
 		nodes_break(h, i, "it cannot join");
 }
 
-void launch_kill(struct headd *h, uint32_t first)
+void launch_kill(struct head_main *h, uint32_t first)
 {
 	struct daemon_process *d;
 

@@ -27,8 +27,8 @@ struct asker {
 };
 
 struct name_service {
-	struct headd *head;
-	struct launcher *launcher;
+	struct head_main *head;
+	struct step_services *launcher;
 	struct asker *askers;
 	uv_timer_t due; /* a look-up has waited long enough */
 };
@@ -103,7 +103,7 @@ static void on_due(uv_timer_t *timer);
 static void expire(struct name_service *s)
 {
 	uint64_t now = uv_now(loop_uv(s->head->loop));
-	uint64_t due = launcher_expire(s->launcher, now);
+	uint64_t due = step_services_expire(s->launcher, now);
 
 	if (due == UINT64_MAX)
 		uv_timer_stop(&s->due);
@@ -118,7 +118,7 @@ static void on_due(uv_timer_t *timer)
 
 /* ---- requests ---- */
 
-void names_ask(struct headd *h, uint32_t position, const struct dvm_names *m)
+void names_ask(struct head_main *h, uint32_t position, const struct dvm_names *m)
 {
 	struct name_service *s = h->names;
 	const struct asker_key key = { m->task, m->instance };
@@ -129,12 +129,12 @@ void names_ask(struct headd *h, uint32_t position, const struct dvm_names *m)
 		return;
 	}
 	a->position = position;
-	if (launcher_receive(s->launcher, a, m->data.data, m->data.len))
+	if (step_services_receive(s->launcher, a, m->data.data, m->data.len))
 		nodes_break(h, position, "the daemon sent an invalid name request");
 	expire(s);
 }
 
-void names_end(struct headd *h, uint64_t task, uint32_t instance)
+void names_end(struct head_main *h, uint64_t task, uint32_t instance)
 {
 	struct name_service *s = h->names;
 	const struct asker_key key = { task, instance };
@@ -142,10 +142,10 @@ void names_end(struct headd *h, uint64_t task, uint32_t instance)
 	char jobid[DVM_JOBID_MAX], nspace[PMIX_NSPACE_NAME_MAX + 1];
 
 	if (a)
-		launcher_step_lost(s->launcher, a);
+		step_services_step_lost(s->launcher, a);
 	dvm_jobid(jobid, h->welcome.dvm, task, instance);
 	pmix_nspace_name(nspace, jobid);
-	launcher_namespace_ended(s->launcher, nspace);
+	step_services_namespace_ended(s->launcher, nspace);
 	expire(s);
 	if (a)
 		HASH_DEL(s->askers, a);
@@ -154,9 +154,9 @@ void names_end(struct headd *h, uint64_t task, uint32_t instance)
 
 /* ---- life ---- */
 
-int names_open(struct headd *h)
+int names_open(struct head_main *h)
 {
-	static const struct launcher_ops ops = {
+	static const struct step_services_ops ops = {
 		.reply = on_reply, .report = on_report,
 	};
 	struct name_service *s = calloc(1, sizeof(*s));
@@ -170,7 +170,7 @@ int names_open(struct headd *h)
 	s->due.data = s;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -EIO;
-	return launcher_create(&s->launcher, &ops, s, seed, &h->log);
+	return step_services_create(&s->launcher, &ops, s, seed, &h->log);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -178,7 +178,7 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-void names_close(struct headd *h)
+void names_close(struct head_main *h)
 {
 	struct name_service *s = h->names;
 	struct asker *a, *next;
@@ -189,6 +189,6 @@ void names_close(struct headd *h)
 		HASH_DEL(s->askers, a);
 		free(a);
 	}
-	launcher_destroy(s->launcher);
+	step_services_destroy(s->launcher);
 	uv_close((uv_handle_t *)&s->due, on_closed);
 }

@@ -24,7 +24,7 @@ enum call {
 };
 
 struct node_link {
-	struct headd *head;
+	struct head_main *head;
 	struct link *link;
 	struct stranger stranger; /* until it is proved, if it has come */
 	bool proved;
@@ -37,7 +37,7 @@ struct node_link {
 
 static void forget(struct node_link *n)
 {
-	struct headd *h = n->head;
+	struct head_main *h = n->head;
 
 	DL_DELETE(h->all_links, n);
 	strangers_leave(&h->strangers, &n->stranger);
@@ -51,7 +51,7 @@ static void forget(struct node_link *n)
 	}
 	link_close(n->link);
 	free(n);
-	headd_check_left(h);
+	head_check_left(h);
 }
 
 static void have(struct node_link *n)
@@ -64,7 +64,7 @@ static void have(struct node_link *n)
 
 static void take_node(struct node_link *n, uint32_t position)
 {
-	struct headd *h = n->head;
+	struct head_main *h = n->head;
 
 	if (position >= dvm_head_positions(h->head) || h->links[position]) {
 		forget(n);
@@ -90,7 +90,7 @@ static void tell_to_end(struct node_link *n)
 static void say_who_calls(struct node_link *n)
 {
 	const struct dvm_msg call = {
-		.type = DVM_CALL, .call.epoch = headd_journal_epoch(n->head),
+		.type = DVM_CALL, .call.epoch = head_journal_epoch(n->head),
 	};
 	char room[16];
 	struct buf b;
@@ -139,7 +139,7 @@ static void on_proved(void *arg, struct link *l)
 static int take_gone(struct node_link *n, const struct payload *body)
 {
 	if (body->len && *(const uint8_t *)body->data == DVM_GONE)
-		dvm_head_node_gone(n->head->head, n->position, headd_now(n->head));
+		dvm_head_node_gone(n->head->head, n->position, head_now(n->head));
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 		    struct payload *body)
 {
 	struct node_link *n = arg;
-	struct headd *h = n->head;
+	struct head_main *h = n->head;
 
 	if (type != FRAME_CONTROL_UP)
 		return -EPROTO;
@@ -167,12 +167,12 @@ static int on_frame(void *arg, struct link *l, enum frame_type type,
 	if (dvm_msg_is_lease(body->data, body->len)) /* it is later if a disk was slow */
 		uv_update_time(loop_uv(h->loop));
 	dvm_head_node_input(h->head, n->position, body->data, body->len,
-			    headd_now(h));
+			    head_now(h));
 	return n->broken ? -EPROTO : 0;
 }
 
 /* It is one of those that were to come. */
-static void refuse_version(struct headd *h)
+static void refuse_version(struct head_main *h)
 {
 	static const char why[] =
 		"a node has another version of pmi2x-dvmd: install the same version on all nodes";
@@ -180,26 +180,26 @@ static void refuse_version(struct headd *h)
 	if (h->ready)
 		dvm_head_grow_failed(h->head, why);
 	else
-		headd_fail(h, "%s", why);
+		head_fail(h, "%s", why);
 }
 
 static void lost(struct node_link *n, const char *why)
 {
-	struct headd *h = n->head;
+	struct head_main *h = n->head;
 
 	if (!h->head) {
 		h->unheard = true; /* it has answered this head's call, and its ranks may run */
 		return;
 	}
 	orphans_be_absent(h, n->position);
-	dvm_head_node_lost(h->head, n->position, why, headd_now(h));
-	headd_journal_node_lost(h);
+	dvm_head_node_lost(h->head, n->position, why, head_now(h));
+	head_journal_node_lost(h);
 }
 
 /* One that was called has not answered, or has heard that it is to end. */
 static void not_answered(struct node_link *n, int error)
 {
-	struct headd *h = n->head;
+	struct head_main *h = n->head;
 	uint32_t position = n->position;
 	bool awaited = n->call == CALL_ADOPTS;
 
@@ -213,7 +213,7 @@ static void not_answered(struct node_link *n, int error)
 static void on_end(void *arg, struct link *l, int error)
 {
 	struct node_link *n = arg;
-	struct headd *h = n->head;
+	struct head_main *h = n->head;
 	const char *why = n->broken ? n->broken :
 			  error ? link_strerror(error) : "its daemon has ended";
 
@@ -239,7 +239,7 @@ static const struct link_ops node_link_ops = {
 	.proved = on_proved, .frame = on_frame, .end = on_end,
 };
 
-static struct link_options link_options(const struct headd *h)
+static struct link_options link_options(const struct head_main *h)
 {
 	return (struct link_options){
 		.handshake_ms = HANDSHAKE_MS, .dead_peer_ms = h->welcome.peer_ms,
@@ -248,7 +248,7 @@ static struct link_options link_options(const struct headd *h)
 
 static void on_accept(void *arg, int fd)
 {
-	struct headd *h = arg;
+	struct head_main *h = arg;
 	const struct link_options options = link_options(h);
 	struct node_link *n = calloc(1, sizeof(*n));
 
@@ -266,7 +266,8 @@ static void on_accept(void *arg, int fd)
 
 /* ---- daemons that wait ---- */
 
-static int call(struct headd *h, uint32_t position, const struct dvm_address *where,
+static int call(struct head_main *h, uint32_t position,
+		const struct dvm_address *where,
 		enum call call)
 {
 	const struct link_options options = link_options(h);
@@ -288,19 +289,21 @@ static int call(struct headd *h, uint32_t position, const struct dvm_address *wh
 	return 0;
 }
 
-int nodes_call(struct headd *h, uint32_t position, const struct dvm_address *where)
+int nodes_call(struct head_main *h, uint32_t position,
+	       const struct dvm_address *where)
 {
 	return call(h, position, where, CALL_ADOPTS);
 }
 
-int nodes_call_to_end(struct headd *h, uint32_t position, const struct dvm_address *where)
+int nodes_call_to_end(struct head_main *h, uint32_t position,
+		      const struct dvm_address *where)
 {
 	return call(h, position, where, CALL_ENDS);
 }
 
 /* ---- where ---- */
 
-static void add_head(struct headd *h, const struct sockaddr *a, uint16_t port)
+static void add_head(struct head_main *h, const struct sockaddr *a, uint16_t port)
 {
 	struct sockaddr_storage *out = &h->welcome.heads[h->welcome.nheads];
 
@@ -327,7 +330,7 @@ static bool is_useful(const struct ifaddrs *i, int family)
 	return family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
 }
 
-static void add_interfaces(struct headd *h, uint16_t port)
+static void add_interfaces(struct head_main *h, uint16_t port)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
 	struct ifaddrs *list;
@@ -346,7 +349,7 @@ static void drop_stranger(void *owner)
 	forget(owner);
 }
 
-int nodes_open(struct headd *h)
+int nodes_open(struct head_main *h)
 {
 	struct sockaddr_in loopback = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
@@ -372,7 +375,7 @@ int nodes_open(struct headd *h)
 
 /* ---- positions ---- */
 
-int nodes_make_room(struct headd *h, uint32_t positions)
+int nodes_make_room(struct head_main *h, uint32_t positions)
 {
 	struct node_link **links;
 
@@ -389,7 +392,7 @@ int nodes_make_room(struct headd *h, uint32_t positions)
 	return 0;
 }
 
-bool nodes_any(const struct headd *h, uint32_t first)
+bool nodes_any(const struct head_main *h, uint32_t first)
 {
 	for (uint32_t i = first; i < h->links_room; i++)
 		if (h->links[i])
@@ -399,7 +402,7 @@ bool nodes_any(const struct headd *h, uint32_t first)
 
 /* ---- sending ---- */
 
-void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len)
+void nodes_send(struct head_main *h, uint32_t position, const void *data, size_t len)
 {
 	struct node_link *n = h->links[position];
 
@@ -407,7 +410,7 @@ void nodes_send(struct headd *h, uint32_t position, const void *data, size_t len
 		(void)link_send_bytes(n->link, FRAME_CONTROL_DOWN, data, len);
 }
 
-void nodes_break(struct headd *h, uint32_t position, const char *why)
+void nodes_break(struct head_main *h, uint32_t position, const char *why)
 {
 	struct node_link *n = h->links[position];
 
@@ -418,13 +421,13 @@ void nodes_break(struct headd *h, uint32_t position, const char *why)
 	link_finish(n->link);
 }
 
-void nodes_end(struct headd *h, uint32_t first)
+void nodes_end(struct head_main *h, uint32_t first)
 {
 	for (uint32_t i = first; i < h->links_room; i++)
 		nodes_break(h, i, "the head tells the daemon to end");
 }
 
-void nodes_close(struct headd *h)
+void nodes_close(struct head_main *h)
 {
 	struct node_link *n, *next;
 

@@ -28,14 +28,14 @@ struct orphan {
 	bool gone; /* nobody listens there: its zygote kills the ranks, if any are left */
 };
 
-static void file_path(const struct headd *h, char path[PATH_MAX])
+static void file_path(const struct head_main *h, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s/" FILE_NAME, h->options.journal.dir);
 }
 
 /* ---- writing ---- */
 
-static void put_node(const struct headd *h, uint32_t i, FILE *out)
+static void put_node(const struct head_main *h, uint32_t i, FILE *out)
 {
 	char ip[INET6_ADDRSTRLEN];
 	struct dvm_address where;
@@ -46,7 +46,7 @@ static void put_node(const struct headd *h, uint32_t i, FILE *out)
 }
 
 /* To be freed and forgotten; NULL: no memory. */
-static char *format(const struct headd *h)
+static char *format(const struct head_main *h)
 {
 	char *first = welcome_format(&h->welcome), *text = NULL;
 	size_t size;
@@ -68,12 +68,12 @@ static char *format(const struct headd *h)
 	return NULL;
 }
 
-void orphans_publish(struct headd *h)
+void orphans_publish(struct head_main *h)
 {
 	char path[PATH_MAX], *text;
 	int rc;
 
-	if (!h->options.orphan_s || !headd_journal_is_ours(h))
+	if (!h->options.orphan_s || !head_journal_is_ours(h))
 		return;
 	file_path(h, path);
 	text = format(h);
@@ -83,17 +83,17 @@ void orphans_publish(struct headd *h)
 		explicit_bzero(text, strlen(text));
 	free(text);
 	if (rc)
-		headd_say(h, "note another head will not find the daemons of this one: %s cannot be written: %s",
+		head_say(h, "note another head will not find the daemons of this one: %s cannot be written: %s",
 			  path, strerror(-rc));
 }
 
-void orphans_turn(struct headd *h)
+void orphans_turn(struct head_main *h)
 {
 	if (h->noted_unheard && !dvm_head_is_unheard(h->head))
 		orphans_publish(h);
 }
 
-void orphans_withdraw(const struct headd *h)
+void orphans_withdraw(const struct head_main *h)
 {
 	char path[PATH_MAX];
 
@@ -105,7 +105,7 @@ void orphans_withdraw(const struct headd *h)
 
 /* ---- reading ---- */
 
-static void forget(struct headd *h)
+static void forget(struct head_main *h)
 {
 	for (uint32_t i = 0; i < h->norphans; i++)
 		free(h->orphans[i].name);
@@ -115,7 +115,7 @@ static void forget(struct headd *h)
 }
 
 /* 0 or a negative errno. */
-static int take_node(struct headd *h, char *line, size_t *cap)
+static int take_node(struct head_main *h, char *line, size_t *cap)
 {
 	struct orphan o = { 0 };
 	char ip[INET6_ADDRSTRLEN];
@@ -135,7 +135,7 @@ static int take_node(struct headd *h, char *line, size_t *cap)
 	return 0;
 }
 
-static int read_nodes(struct headd *h, FILE *in)
+static int read_nodes(struct head_main *h, FILE *in)
 {
 	char line[LINE_MAX_BYTES];
 	size_t cap = 0;
@@ -168,7 +168,7 @@ static int open_file(const char *path, FILE **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-static int read_file(struct headd *h, const char *path, struct welcome *w)
+static int read_file(struct head_main *h, const char *path, struct welcome *w)
 {
 	FILE *in = NULL;
 	int rc = open_file(path, &in);
@@ -182,7 +182,7 @@ static int read_file(struct headd *h, const char *path, struct welcome *w)
 }
 
 /* Takes the identity of the DVM that these daemons belong to. */
-static void take_identity(struct headd *h, const struct welcome *w)
+static void take_identity(struct head_main *h, const struct welcome *w)
 {
 	memcpy(h->welcome.dvm, w->dvm, sizeof(h->welcome.dvm));
 	h->welcome.secret = h->self.secret = w->secret;
@@ -197,7 +197,7 @@ static void take_identity(struct headd *h, const struct welcome *w)
 /* ---- calling ---- */
 
 /* All have answered, or will not. */
-static void decide(struct headd *h)
+static void decide(struct head_main *h)
 {
 	uint32_t adopted = h->nlinks;
 	int rc = 0;
@@ -207,39 +207,39 @@ static void decide(struct headd *h)
 	if (!adopted) {
 		forget(h);
 		orphans_withdraw(h);
-		rc = headd_new_identity(h);
+		rc = head_new_identity(h);
 	}
 	h->options.orphan_s = h->welcome.orphan_s;
-	rc = rc ? rc : headd_begin(h, adopted);
+	rc = rc ? rc : head_begin(h, adopted);
 	if (rc)
-		headd_fail(h, "%s", strerror(-rc));
+		head_fail(h, "%s", strerror(-rc));
 }
 
-void orphans_answer(struct headd *h, uint32_t position, int error)
+void orphans_answer(struct head_main *h, uint32_t position, int error)
 {
 	h->orphans[position].gone = error == -ECONNREFUSED;
 	h->unheard = h->unheard || (error && error != -ECONNREFUSED);
 	if (error == -EPROTONOSUPPORT)
-		headd_fail(h, "a daemon of another version of pmi2x waits for a head on %s: use the release that wrote the journal in %s",
+		head_fail(h, "a daemon of another version of pmi2x waits for a head on %s: use the release that wrote the journal in %s",
 			   h->orphans[position].name, h->options.journal.dir);
 	if (!--h->called)
 		decide(h);
 }
 
-static int refuse(struct headd *h, const char *path, int rc)
+static int refuse(struct head_main *h, const char *path, int rc)
 {
 	const char *why = rc == -EPERM ? "can be read by other users" :
 			  rc == -EPROTO ? "is damaged" :
 			  rc == -EPROTONOSUPPORT ? "was written by another version of pmi2x" :
 						   strerror(-rc);
 
-	headd_say(h, "failed %s, which lists where tasks may still run, %s: remove the file when no task runs",
+	head_say(h, "failed %s, which lists where tasks may still run, %s: remove the file when no task runs",
 		  path, why);
 	return 1;
 }
 
 /* While they are called, each counts once; and once is for the loop's end. */
-static void call_all(struct headd *h)
+static void call_all(struct head_main *h)
 {
 	h->called = h->norphans + 1;
 	for (uint32_t i = 0; i < h->norphans; i++)
@@ -251,7 +251,7 @@ static void call_all(struct headd *h)
 		decide(h);
 }
 
-int orphans_call(struct headd *h)
+int orphans_call(struct head_main *h)
 {
 	char path[PATH_MAX];
 	struct welcome w;
@@ -277,12 +277,12 @@ int orphans_call(struct headd *h)
 
 /* ---- having them ---- */
 
-const char *orphans_name(const struct headd *h, uint32_t position)
+const char *orphans_name(const struct head_main *h, uint32_t position)
 {
 	return position < h->norphans ? h->orphans[position].name : NULL;
 }
 
-void orphans_be_absent(struct headd *h, uint32_t position)
+void orphans_be_absent(struct head_main *h, uint32_t position)
 {
 	const struct orphan *o = position < h->norphans ? &h->orphans[position] : NULL;
 
@@ -290,10 +290,10 @@ void orphans_be_absent(struct headd *h, uint32_t position)
 		return;
 	dvm_head_node_absent(h->head, position, o->name, &o->where);
 	if (o->gone)
-		dvm_head_node_gone(h->head, position, headd_now(h));
+		dvm_head_node_gone(h->head, position, head_now(h));
 }
 
-void orphans_adopt(struct headd *h)
+void orphans_adopt(struct head_main *h)
 {
 	static const struct dvm_msg adopt = { .type = DVM_ADOPT };
 	char room[16];

@@ -14,21 +14,21 @@
 
 #define MARGIN_S 5 /* for the last messages, before the job ends */
 
-static void stop(struct headd *h)
+static void stop(struct head_main *h)
 {
 	h->stops = true;
-	dvm_head_stop(h->head, headd_now(h)); /* a turn follows */
+	dvm_head_stop(h->head, head_now(h)); /* a turn follows */
 }
 
 /* Running tasks have time to finish; a second signal does not wait for that. */
 static void on_terminate(uv_signal_t *handle, int number)
 {
-	struct headd *h = handle->data;
+	struct head_main *h = handle->data;
 
 	if (h->ready && !h->stops && !h->leaving)
 		stop(h);
 	else
-		headd_fail(h, "the head was ended by signal %d", number);
+		head_fail(h, "the head was ended by signal %d", number);
 }
 
 static void on_job_end(uv_timer_t *timer)
@@ -41,7 +41,7 @@ static void on_alarm(uv_timer_t *timer)
 {
 }
 
-void stop_forget_hold(struct headd *h)
+void stop_forget_hold(struct head_main *h)
 {
 	if (h->hold < 0)
 		return;
@@ -51,28 +51,28 @@ void stop_forget_hold(struct headd *h)
 }
 
 /* The tasks stay in the journal, for the next head. */
-void stop_without_clients(struct headd *h)
+void stop_without_clients(struct head_main *h)
 {
 	if (!h->options.ends || h->hold >= 0 || h->clients || h->leaving || h->stops)
 		return;
 	h->stops = true;
 	clients_refuse(h);
-	dvm_head_stop_now(h->head, headd_now(h)); /* a turn follows */
+	dvm_head_stop_now(h->head, head_now(h)); /* a turn follows */
 }
 
 /* The process that starts this DVM, or the client for which it was started, has gone. */
 static void on_hold_gone(uv_poll_t *handle, int status, int events)
 {
-	struct headd *h = handle->data;
+	struct head_main *h = handle->data;
 
 	stop_forget_hold(h);
 	if (!h->ready && !h->leaving)
-		headd_fail(h, "the process that has started it was ended");
+		head_fail(h, "the process that has started it was ended");
 	else
 		stop_without_clients(h);
 }
 
-static int watch_hold(struct headd *h)
+static int watch_hold(struct head_main *h)
 {
 	int rc;
 
@@ -83,7 +83,7 @@ static int watch_hold(struct headd *h)
 	return rc ? rc : uv_poll_start(&h->hold_watch, UV_DISCONNECT, on_hold_gone);
 }
 
-int stop_open(struct headd *h)
+int stop_open(struct head_main *h)
 {
 	uv_loop_t *uv = loop_uv(h->loop);
 
@@ -95,7 +95,7 @@ int stop_open(struct headd *h)
 }
 
 /* Tasks have the grace time to finish, and after SIGTERM the same again. */
-void stop_watch_job(struct headd *h)
+void stop_watch_job(struct head_main *h)
 {
 	const char *text = getenv("SLURM_JOB_END_TIME");
 	uint64_t end, before = 2 * h->options.grace_ms / 1000 + MARGIN_S;
@@ -107,9 +107,9 @@ void stop_watch_job(struct headd *h)
 	uv_timer_start(&h->job_end, on_job_end, (end - before - now) * 1000, 0);
 }
 
-void stop_turn(struct headd *h)
+void stop_turn(struct head_main *h)
 {
-	uint64_t at = dvm_head_deadline(h->head), now = headd_now(h).ms;
+	uint64_t at = dvm_head_deadline(h->head), now = head_now(h).ms;
 
 	if (h->growing && h->grow_until < at)
 		at = h->grow_until;
@@ -119,7 +119,7 @@ void stop_turn(struct headd *h)
 		uv_timer_start(&h->alarm, on_alarm, at > now ? at - now : 0, 0);
 }
 
-void stop_close(struct headd *h)
+void stop_close(struct head_main *h)
 {
 	uv_close((uv_handle_t *)&h->alarm, NULL);
 	uv_close((uv_handle_t *)&h->job_end, NULL);

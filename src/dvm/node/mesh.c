@@ -132,7 +132,7 @@ static void on_proved(void *arg, struct link *link)
 
 	if (l->node == NODE_NONE)
 		strangers_leave(&p->strangers, &l->stranger);
-	l->calls = l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_LAUNCHER;
+	l->calls = l->node == NODE_NONE && link_peer(link)->position == HANDSHAKE_SRUN;
 	if (l->calls)
 		return;
 	if (l->node == NODE_NONE) {

@@ -496,7 +496,7 @@ static void connect_next(struct dvmd *d, int error)
 	d->try_again |= may_answer_yet(error);
 	while (d->next_head < d->welcome.nheads) {
 		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
-				     HANDSHAKE_LAUNCHER,
+				     HANDSHAKE_SRUN,
 				     &d->welcome.heads[d->next_head++], &options,
 				     &head_ops, d);
 		if (!error)
@@ -624,7 +624,7 @@ static bool find_position(struct dvmd *d, const char *given)
 {
 	const char *text = given ? given : getenv("SLURM_PROCID");
 
-	return text && decimal_u32(text, 0, HANDSHAKE_LAUNCHER - 1,
+	return text && decimal_u32(text, 0, HANDSHAKE_SRUN - 1,
 				   &d->self.position);
 }
 

@@ -298,7 +298,7 @@ static void on_stream_lost(void *arg, const char *how)
 
 static int execute(struct pmix_hub *h, int agent, int host)
 {
-	int none = -1, none_old = -1, rc, file = starter_program_open(h->program);
+	int none = -1, none_old = -1, rc, file = supervisor_program_open(h->program);
 	char *more[] = {
 		h->offer.dir, h->library.path, (char *)h->offer.gds, "auto", "0", NULL,
 	};

@@ -94,7 +94,8 @@ void task_spawn_told(struct task *t, const struct dvm_spawned *m)
 		dvm_jobid(text, t->host->dvm, m->spawned, m->spawned_instance);
 	if (m->why.len)
 		log_error(t->host->log, "task %s: a spawn failed: %s", t->jobid, text);
-	launcher_spawned(t->launcher, m->token, m->why.len ? PMI_RC_FAIL : PMI_RC_OK,
+	step_services_spawned(t->launcher, m->token,
+			      m->why.len ? PMI_RC_FAIL : PMI_RC_OK,
 			 text);
 }
 
@@ -122,7 +123,7 @@ static void on_report(void *arg, const char *text)
 void task_head_lost(struct task *t)
 {
 	if (t->launcher && !t->left)
-		launcher_fail_all(t->launcher, "the head of the DVM is lost");
+		step_services_fail_all(t->launcher, "the head of the DVM is lost");
 }
 
 static void on_ready(void *arg)
@@ -153,13 +154,13 @@ void task_names_told(struct task *t, const void *data, size_t len)
 	if (t->left || !t->launcher || control_unpack(data, len, &m))
 		return;
 	if (m.type == CONTROL_REPLY)
-		launcher_forwarded(t->launcher, m.id, data, len);
+		step_services_forwarded(t->launcher, m.id, data, len);
 	control_free(&m);
 }
 
-static int open_launcher(struct task *t)
+static int open_srun_library(struct task *t)
 {
-	static const struct launcher_ops ops = {
+	static const struct step_services_ops ops = {
 		.reply = on_reply, .spawn = on_spawn, .abort = on_abort,
 		.report = on_report, .ready = on_ready,
 		.not_ready = on_not_ready, .forward = on_forward,
@@ -167,18 +168,18 @@ static int open_launcher(struct task *t)
 
 	if (t->launcher)
 		return 0;
-	return launcher_create(&t->launcher, &ops, t, t->setup.step.hash_seed,
+	return step_services_create(&t->launcher, &ops, t, t->setup.step.hash_seed,
 			       t->host->log);
 }
 
 static void deliver(struct task *t)
 {
 	struct payload_vec frames = t->control;
-	int rc = frames.count ? open_launcher(t) : 0;
+	int rc = frames.count ? open_srun_library(t) : 0;
 
 	payload_vec_init(&t->control);
 	for (size_t i = 0; !rc && i < frames.count; i++)
-		rc = launcher_receive(t->launcher, t, frames.items[i]->data,
+		rc = step_services_receive(t->launcher, t, frames.items[i]->data,
 				      frames.items[i]->len);
 	payload_vec_clear(&frames);
 	if (rc)
@@ -552,7 +553,7 @@ void task_destroy(struct task *t)
 {
 	agent_free(t->agent);
 	silent_destroy(t->silent);
-	launcher_destroy(t->launcher);
+	step_services_destroy(t->launcher);
 	payload_vec_clear(&t->control);
 	layout_destroy((struct layout *)t->setup.step.layout);
 	fd_close(&t->registration);

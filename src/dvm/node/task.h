@@ -100,7 +100,7 @@ struct task {
 	uint32_t nnodes;
 	uint32_t ranks;            /* here */
 	struct rank_end *ends;     /* by slot */
-	struct launcher *launcher; /* NULL until something is for it */
+	struct step_services *launcher; /* NULL until something is for it */
 	struct payload_vec control; /* for it */
 	uv_timer_t soon;           /* to look at that */
 	bool served; /* an agent has been made, or tried */

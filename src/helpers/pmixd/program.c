@@ -185,7 +185,7 @@ static bool readable(const struct pollfd *fd)
 	return fd->revents & (POLLIN | POLLHUP | POLLERR);
 }
 
-/* The starter may let ranks wait for that. */
+/* The supervisor may let ranks wait for that. */
 static void say_serves(struct program *p)
 {
 	if (p->serves || !p->options->listens || !server_is_ready(p->server))

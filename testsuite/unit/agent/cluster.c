@@ -286,9 +286,9 @@ int cluster_run_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 	return agent_program(setup_fd, host_fd, fds, NULL, NULL);
 }
 
-struct starter *cluster_prepare(struct cluster *c, uint32_t node)
+struct supervisor *cluster_prepare(struct cluster *c, uint32_t node)
 {
-	struct starter_host host = {
+	struct supervisor_host host = {
 		.node_address = node_address,
 		.connect_back = connect_back,
 		.kill_step = kill_step,
@@ -296,15 +296,15 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node)
 		.rank_exit = c->exits ? rank_exit : NULL,
 		.arg = c,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.agent = c->options,
 		.program = { .run = c->run ? c->run : cluster_run_agent },
 		.doorbell_fd = listen_for_tells(c, node),
 		.slurm_ports[0] = { c->slurm_port, c->slurm_port },
 	};
-	struct starter *a = NULL;
+	struct supervisor *a = NULL;
 
-	assert_int_equal(starter_prepare(&a, &c->steps[node], &options, &host,
+	assert_int_equal(supervisor_prepare(&a, &c->steps[node], &options, &host,
 					 &c->log), 0);
 	pthread_mutex_lock(&c->lock);
 	c->agents[node] = a;
@@ -314,7 +314,7 @@ struct starter *cluster_prepare(struct cluster *c, uint32_t node)
 
 void cluster_start(struct cluster *c, uint32_t node)
 {
-	assert_int_equal(starter_run(cluster_prepare(c, node)), 0);
+	assert_int_equal(supervisor_run(cluster_prepare(c, node)), 0);
 }
 
 void cluster_start_all(struct cluster *c)
@@ -325,14 +325,14 @@ void cluster_start_all(struct cluster *c)
 
 void cluster_stop(struct cluster *c, uint32_t node)
 {
-	struct starter *a;
+	struct supervisor *a;
 
 	pthread_mutex_lock(&c->lock);
 	a = c->agents[node];
 	c->agents[node] = NULL;
 	pthread_mutex_unlock(&c->lock);
 	if (a)
-		starter_stop(a);
+		supervisor_stop(a);
 }
 
 static bool is_in_range(const struct cluster *c, const struct sockaddr_in *in)
@@ -380,7 +380,7 @@ void rank_register(struct cluster *c, uint32_t node)
 {
 	struct timeval patience = { .tv_sec = PATIENCE_SECONDS };
 	const struct registration_times times = { 1, 2 };
-	int reg = starter_registration_fd(c->agents[node]);
+	int reg = supervisor_registration_fd(c->agents[node]);
 
 	assert_int_equal(registration_of_timed_rank(reg, 0, &times,
 						    &c->pmi[node]), 0);

@@ -25,7 +25,7 @@ struct cluster {
 	struct secret secret;
 	struct pmi_step steps[CLUSTER_NODES_MAX];
 	struct agent_options options; /* of all; may be changed before starts */
-	struct starter *agents[CLUSTER_NODES_MAX];
+	struct supervisor *agents[CLUSTER_NODES_MAX];
 	int pmi[CLUSTER_NODES_MAX];  /* the ranks' ends; -1: none */
 	struct log_hook log;
 	pthread_mutex_t lock;        /* of what the agents' threads write */
@@ -42,7 +42,7 @@ struct cluster {
 	bool lookups_fail;
 	unsigned lookups;            /* that have begun */
 	char killed[512];            /* why kill_step was called */
-	/* In place of the agents, unless NULL: struct starter_program.run. */
+	/* In place of the agents, unless NULL: struct supervisor_program.run. */
 	int (*run)(int setup_fd, int host_fd, const struct agent_fds *fds);
 	bool exits;                  /* there is an answer to how ranks exit, */
 	unsigned exits_after;        /* after being asked this many times: */
@@ -66,8 +66,8 @@ void cluster_close(struct cluster *c);
  */
 struct srun_server *cluster_start_srun(struct cluster *c,
 				       const struct srun_server_host *host);
-/* Ranks can register, and nobody serves them before starter_run. */
-struct starter *cluster_prepare(struct cluster *c, uint32_t node);
+/* Ranks can register, and nobody serves them before supervisor_run. */
+struct supervisor *cluster_prepare(struct cluster *c, uint32_t node);
 void cluster_start(struct cluster *c, uint32_t node);
 void cluster_start_all(struct cluster *c);
 void cluster_stop(struct cluster *c, uint32_t node);
@@ -75,7 +75,7 @@ void cluster_stop(struct cluster *c, uint32_t node);
 void cluster_stop_all(struct cluster *c);
 /* This thread is that of an agent. */
 extern __thread bool cluster_in_agent;
-/* struct starter_program.run of the agents: in a thread of this process. */
+/* struct supervisor_program.run of the agents: in a thread of this process. */
 int cluster_run_agent(int setup_fd, int host_fd, const struct agent_fds *fds);
 /* Break all connections between agents, without a goodbye. */
 void cluster_cut_links(const struct cluster *c);

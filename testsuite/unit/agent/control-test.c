@@ -174,7 +174,7 @@ static void srun_start(struct srun *s, struct cluster *c)
 		.secret = c->secret,
 		.jobid = "7.0",
 		.build = "0.1",
-		.position = HANDSHAKE_LAUNCHER,
+		.position = HANDSHAKE_SRUN,
 		.protocol = PROTOCOL_VERSION,
 	};
 	assert_int_equal(loop_create(&s->loop), 0);

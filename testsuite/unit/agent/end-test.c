@@ -64,7 +64,7 @@ static void a_death_fails_the_barrier(bool grandchild)
 	pid = fork();
 	if (pid == 0) {
 		close(keep[1]);
-		die_as_rank(starter_registration_fd(c.agents[2]), grandchild,
+		die_as_rank(supervisor_registration_fd(c.agents[2]), grandchild,
 			    keep[0]);
 	}
 	for (uint32_t i = 0; i < 5; i++) {
@@ -124,7 +124,7 @@ static void without_pidfds_the_host_says_that_a_rank_has_ended(void **state)
 	pid = fork();
 	if (pid == 0) {
 		close(keep[1]);
-		die_as_rank(starter_registration_fd(c.agents[2]), true, keep[0]);
+		die_as_rank(supervisor_registration_fd(c.agents[2]), true, keep[0]);
 	}
 	waitpid(pid, NULL, 0);
 	host_knows_end(&c);
@@ -155,7 +155,7 @@ static void a_slot_is_registered_once(void **state)
 	cluster_open(&c, 1);
 	cluster_start_all(&c);
 	rank_init(&c, 0);
-	reg = starter_registration_fd(c.agents[0]);
+	reg = supervisor_registration_fd(c.agents[0]);
 	assert_int_equal(registration_of_rank(reg, 0, &fd), 0);
 	assert_int_equal(read(fd, got, sizeof(got)), 0); /* closed */
 	close(fd);

@@ -128,7 +128,7 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 	pid = fork();
 	if (pid == 0) {
 		close(keep[1]);
-		leave_pmi_fd_behind(starter_registration_fd(c.agents[1]),
+		leave_pmi_fd_behind(supervisor_registration_fd(c.agents[1]),
 				    keep[0]);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -145,14 +145,14 @@ static void a_grandchild_does_not_hide_an_early_death(void **state)
 static void last_words_are_heard(void **state)
 {
 	struct cluster c;
-	struct starter *a;
+	struct supervisor *a;
 
 	cluster_open(&c, 1);
 	a = cluster_prepare(&c, 0);
 	rank_register(&c, 0);
 	rank_say(&c, 0, "cmd=init pmi_version=1 pmi_subversion=1\ncmd=abort");
 	rank_close(&c, 0);
-	assert_int_equal(starter_run(a), 0);
+	assert_int_equal(supervisor_run(a), 0);
 	cluster_expect_log(&c, "cannot reach srun");
 	cluster_close(&c);
 }
@@ -200,7 +200,7 @@ static int count_agent(int setup_fd, int host_fd, const struct agent_fds *fds)
 	return cluster_run_agent(setup_fd, host_fd, fds);
 }
 
-/* Its only rank has come and gone before the starter looks. */
+/* Its only rank has come and gone before the supervisor looks. */
 static void open_spawned(struct cluster *c)
 {
 	cluster_open(c, 1);
@@ -219,7 +219,7 @@ static void a_spawned_rank_that_ends_at_once_is_told_of(void **state)
 
 	open_spawned(&c);
 	atomic_store(&sleeps_on, true);
-	assert_int_equal(starter_run(c.agents[0]), 0);
+	assert_int_equal(supervisor_run(c.agents[0]), 0);
 	cluster_stop(&c, 0);
 	assert_int_equal(atomic_load(&agents), 1);
 	cluster_close(&c);
@@ -232,7 +232,7 @@ static void no_agent_is_started_between_the_last_rank_and_the_end(void **state)
 
 	open_spawned(&c);
 	atomic_store(&polls, 0);
-	assert_int_equal(starter_run(c.agents[0]), 0);
+	assert_int_equal(supervisor_run(c.agents[0]), 0);
 	while (atomic_load(&polls) < 3) /* that it has come, has gone, and the next */
 		sched_yield();
 	assert_int_equal(atomic_load(&agents), 0);
@@ -267,11 +267,11 @@ static void neighbour_starts_no_agent_after_the_last_rank(void **state)
 	atomic_store(&agents, 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(registration_of_rank(starter_registration_fd(c.agents[1]), 0,
+		_exit(registration_of_rank(supervisor_registration_fd(c.agents[1]), 0,
 					   &fd) != 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	atomic_store(&polls, 0);
-	assert_int_equal(starter_run(c.agents[1]), 0);
+	assert_int_equal(supervisor_run(c.agents[1]), 0);
 	while (atomic_load(&polls) < 3)
 		sched_yield();
 	seen = atomic_load(&polls);
@@ -364,7 +364,7 @@ int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 /* A message without a descriptor wakes the agent, which goes on waiting. */
 static void wake(struct cluster *c)
 {
-	int unread = 1, reg = starter_registration_fd(c->agents[0]);
+	int unread = 1, reg = supervisor_registration_fd(c->agents[0]);
 	uint32_t slot = 0;
 
 	assert_int_equal(send(reg, &slot, sizeof(slot), 0), sizeof(slot));
@@ -385,7 +385,7 @@ static void a_rank_that_says_it_is_silent_costs_nothing(void **state)
 	rank_register(&c, 0);
 	assert_int_equal(shutdown(c.pmi[0], SHUT_WR), 0);
 	atomic_store(&polls, 0);
-	assert_int_equal(starter_run(c.agents[0]), 0);
+	assert_int_equal(supervisor_run(c.agents[0]), 0);
 	for (int i = 0; i < wakes; i++)
 		wake(&c);
 	assert_true(atomic_load(&polls) <= wakes + 3);
@@ -447,7 +447,7 @@ static void send_rank_with_none_left(struct cluster *c)
 	none = before;
 	none.rlim_cur = (rlim_t)next;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	send_rank(starter_registration_fd(c->agents[0]), pair[0]);
+	send_rank(supervisor_registration_fd(c->agents[0]), pair[0]);
 	cluster_expect_log(c, "raise LimitNOFILE");
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	close(pair[0]);

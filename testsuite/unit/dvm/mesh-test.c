@@ -54,7 +54,7 @@ static struct bed *bed_create(void)
 		.jobid = "dvm", .build = "test", .position = NODE, .protocol = PROTOCOL_VERSION,
 	};
 	b->head = b->node;
-	b->head.position = HANDSHAKE_LAUNCHER;
+	b->head.position = HANDSHAKE_SRUN;
 	assert_int_equal(pool_open(&b->pool, b->loop, &b->node, true, &ops, b, &log), 0);
 	return b;
 }

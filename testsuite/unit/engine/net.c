@@ -101,7 +101,7 @@ static void control_send(void *arg, const void *data, size_t len)
 	struct net *n = node->net;
 
 	if (n->launcher) {
-		assert_int_equal(launcher_receive(n->launcher, n, data, len),
+		assert_int_equal(step_services_receive(n->launcher, n, data, len),
 				 0);
 	} else {
 		buf_clear(&n->control);
@@ -240,7 +240,7 @@ static void log_to_buf(void *arg, enum log_level level, const char *text)
 /* ---- srun ---- */
 
 /* A reply may come while the server is still sending: it must be queued. */
-static void launcher_reply(void *arg, void *link, const void *data, size_t len)
+static void step_services_reply(void *arg, void *link, const void *data, size_t len)
 {
 	struct net *n = arg;
 	struct net_frame *f = &n->queue[n->tail++];
@@ -251,7 +251,7 @@ static void launcher_reply(void *arg, void *link, const void *data, size_t len)
 	f->bytes = payload_copy(data, len);
 }
 
-static int launcher_spawn(void *arg, uint32_t token,
+static int step_services_spawn(void *arg, uint32_t token,
 			  const struct spawn_request *request)
 {
 	struct net *n = arg;
@@ -261,7 +261,7 @@ static int launcher_spawn(void *arg, uint32_t token,
 	return 0;
 }
 
-static void launcher_abort(void *arg, uint32_t rank, int code, const char *text)
+static void step_services_abort(void *arg, uint32_t rank, int code, const char *text)
 {
 	struct net *n = arg;
 
@@ -269,7 +269,7 @@ static void launcher_abort(void *arg, uint32_t rank, int code, const char *text)
 	snprintf(n->abort_text, sizeof(n->abort_text), "%u %s", rank, text);
 }
 
-static void launcher_report(void *arg, const char *text)
+static void step_services_report(void *arg, const char *text)
 {
 	struct net *n = arg;
 
@@ -277,35 +277,35 @@ static void launcher_report(void *arg, const char *text)
 	snprintf(n->report, sizeof(n->report), "%s", text);
 }
 
-static void launcher_gave_up(void *arg)
+static void step_services_gave_up(void *arg)
 {
 	struct net *n = arg;
 
 	n->gave_ups++;
 }
 
-static void launcher_ready(void *arg)
+static void step_services_ready(void *arg)
 {
 	struct net *n = arg;
 
 	n->ready++;
 }
 
-static void launcher_not_ready(void *arg, const char *why)
+static void step_services_not_ready(void *arg, const char *why)
 {
 	struct net *n = arg;
 
 	snprintf(n->not_ready, sizeof(n->not_ready), "%s", why);
 }
 
-static const struct launcher_ops LAUNCHER_OPS = {
-	.reply = launcher_reply,
-	.spawn = launcher_spawn,
-	.abort = launcher_abort,
-	.report = launcher_report,
-	.gave_up = launcher_gave_up,
-	.ready = launcher_ready,
-	.not_ready = launcher_not_ready,
+static const struct step_services_ops LAUNCHER_OPS = {
+	.reply = step_services_reply,
+	.spawn = step_services_spawn,
+	.abort = step_services_abort,
+	.report = step_services_report,
+	.gave_up = step_services_gave_up,
+	.ready = step_services_ready,
+	.not_ready = step_services_not_ready,
 };
 
 /* ---- the step ---- */
@@ -377,7 +377,8 @@ struct net *net_create(const struct net_options *o)
 	assert_int_equal(layout_create(&n->layout, NET_NODES, NET_RANKS, COUNTS,
 				       ranks), 0);
 	if (!o->no_launcher)
-		assert_int_equal(launcher_create(&n->launcher, &LAUNCHER_OPS, n, 0,
+		assert_int_equal(step_services_create(&n->launcher,
+						      &LAUNCHER_OPS, n, 0,
 						 NULL), 0);
 	for (uint32_t i = 0; i < NET_NODES; i++)
 		create_node(n, i, o, log);
@@ -405,7 +406,7 @@ void net_destroy(struct net *n)
 		free(n->ranks[r].last);
 	}
 	if (n->launcher)
-		launcher_destroy(n->launcher);
+		step_services_destroy(n->launcher);
 	layout_destroy(n->layout);
 	buf_free(&n->control);
 	buf_free(&n->log);

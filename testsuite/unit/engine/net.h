@@ -67,7 +67,7 @@ struct net {
 	struct net_frame queue[4096];
 	size_t head, tail;
 	size_t node_bytes; /* of bodies between nodes, ever */
-	struct launcher *launcher;
+	struct step_services *launcher;
 	struct buf control; /* what went to srun last, when it has no launcher */
 	struct buf log;
 	uint32_t spawn_token;

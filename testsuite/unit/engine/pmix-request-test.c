@@ -488,11 +488,11 @@ static void a_spawn_is_answered_with_its_namespace(void **state)
 	ask_spawn(n, 5, 7);
 	assert_int_equal(n->spawn_procs, 3);
 	assert_silence(net_node_of(n, 5));
-	launcher_spawned(n->launcher, n->spawn_token, 0, "17.3");
+	step_services_spawned(n->launcher, n->spawn_token, 0, "17.3");
 	net_run(n);
 	expect_spawned(n, 5, 7, 0, "pmi2x.17.3");
 	ask_spawn(n, 5, 8);
-	launcher_spawned(n->launcher, n->spawn_token, PMI_RC_FAIL, "no room");
+	step_services_spawned(n->launcher, n->spawn_token, PMI_RC_FAIL, "no room");
 	net_run(n);
 	expect_spawned(n, 5, 8, -ENOTCONN, "no room");
 	assert_int_equal(say(net_node_of(n, 5), &none), 0);
@@ -506,7 +506,7 @@ static void nobody_waits_for_a_rank_that_has_spawned_and_ended(void **state)
 	struct net *n = serve(NULL);
 
 	ask_spawn(n, 3, 7);
-	launcher_spawned(n->launcher, n->spawn_token, 0, "17.3");
+	step_services_spawned(n->launcher, n->spawn_token, 0, "17.3");
 	net_run(n);
 	expect_spawned(n, 3, 7, 0, "pmi2x.17.3");
 	wait_for_rank_3(n, 5, 1);

@@ -66,7 +66,7 @@ struct frame {
 /* The host; it must not allocate while the engine is refused memory. */
 static struct {
 	struct pmi_server *server;
-	struct launcher *launcher;
+	struct step_services *launcher;
 	struct region_writer *region;
 	struct layout *layout;
 	char out[RANKS][OUT_MAX];
@@ -149,7 +149,7 @@ static void report(void *arg, const char *text)
 {
 }
 
-static const struct launcher_ops launcher_ops = {
+static const struct step_services_ops step_services_ops = {
 	.reply = reply,
 	.spawn = spawn,
 	.abort = aborted,
@@ -160,7 +160,7 @@ static const struct launcher_ops launcher_ops = {
 /* A link to srun that breaks is not made again. */
 static void lose_srun(void)
 {
-	launcher_link_lost(host.launcher, &host);
+	step_services_link_lost(host.launcher, &host);
 	pmi_server_control_lost(host.server, "srun is gone");
 	host.head = host.tail;
 }
@@ -172,13 +172,13 @@ static void deliver(void)
 		int rc;
 
 		if (f->to_srun)
-			rc = launcher_receive(host.launcher, &host, f->bytes,
+			rc = step_services_receive(host.launcher, &host, f->bytes,
 					      f->len);
 		else
 			rc = pmi_server_control_input(host.server, f->bytes,
 						      f->len);
 		if (host.spawn)
-			launcher_spawned(host.launcher, host.spawn, 0, "7.1");
+			step_services_spawned(host.launcher, host.spawn, 0, "7.1");
 		host.spawn = 0;
 		if (rc)
 			lose_srun();
@@ -205,7 +205,7 @@ static void send(uint32_t slot, const char *text)
 
 static bool start(const struct pmi_step *step)
 {
-	return !launcher_create(&host.launcher, &launcher_ops, NULL, 0,
+	return !step_services_create(&host.launcher, &step_services_ops, NULL, 0,
 				NULL) &&
 	       !pmi_server_create(&host.server, step, host.region, &server_ops,
 				  NULL, NULL);
@@ -284,7 +284,7 @@ static bool refuse_one(bool region, bool for_good, uint32_t nth)
 	if (host.server)
 		check(nth % 2);
 	pmi_server_destroy(host.server);
-	launcher_destroy(host.launcher);
+	step_services_destroy(host.launcher);
 	region_writer_destroy(host.region);
 	layout_destroy(host.layout);
 	return calls >= nth;

@@ -38,7 +38,7 @@ static void a_spawn_is_answered_when_it_has_ended(void **state)
 	assert_null(net_pmi2(n, 4, "cmd=spawn;thrid=9;ncmds=1;preputcount=0;"
 				   "subcmd=a.out;maxprocs=3;argc=0;"));
 	assert_int_equal(n->spawn_procs, 3);
-	launcher_spawned(n->launcher, n->spawn_token, 0, "17.3");
+	step_services_spawned(n->launcher, n->spawn_token, 0, "17.3");
 	net_run(n);
 	assert_string_equal(net_read(n, 4),
 			    "cmd=spawn-response;thrid=9;rc=0;jobid=17.3;"
@@ -59,7 +59,7 @@ static void a_pmi1_spawn_of_two_commands_has_one_answer(void **state)
 				   "arg1=x y=z\npreput_num=0\ninfo_num=0\n"
 				   "endcmd"));
 	assert_int_equal(n->spawn_procs, 3);
-	launcher_spawned(n->launcher, n->spawn_token, PMI_RC_FAIL, "no room");
+	step_services_spawned(n->launcher, n->spawn_token, PMI_RC_FAIL, "no room");
 	net_run(n);
 	assert_string_equal(net_read(n, 0),
 			    "cmd=spawn_result rc=-1 info=fail msg=no_room");

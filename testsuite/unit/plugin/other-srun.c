@@ -5,4 +5,4 @@
  */
 #include "srun/library.h"
 
-const struct launcher_library pmi2x_launcher = { .interface = 1000 };
+const struct srun_library pmi2x_srun_library = { .interface = 1000 };

@@ -20,14 +20,14 @@ static const struct log_hook keep = { keep_line, NULL };
 
 static void the_built_one_serves(void **state)
 {
-	const struct launcher_library *l = NULL;
+	const struct srun_library *l = NULL;
 	const struct srun_server_host host = { 0 };
 	struct srun_server_options options = {
 		.jobid = "1.0", .parent_fd = -1, .handshake_ms = 60000,
 	};
 	struct srun_server *server;
 
-	assert_int_equal(launcher_library_open(&l, BUILT_LAUNCHER, &keep), 0);
+	assert_int_equal(srun_library_open(&l, BUILT_LAUNCHER, &keep), 0);
 	options.build = l->build;
 	assert_int_equal(l->server_start(&server, &options, &host, &keep), 0);
 	assert_int_not_equal(l->server_port(server), 0);
@@ -37,10 +37,10 @@ static void the_built_one_serves(void **state)
 /* Refused, with a line that has both words. */
 static void refused(const char *path, const char *what, const char *remedy)
 {
-	const struct launcher_library *l = NULL;
+	const struct srun_library *l = NULL;
 
 	said[0] = '\0';
-	assert_int_equal(launcher_library_open(&l, path, &keep), -ELIBACC);
+	assert_int_equal(srun_library_open(&l, path, &keep), -ELIBACC);
 	assert_null(l);
 	if (!strstr(said, path) || !strstr(said, what) ||
 	    !strstr(said, remedy))
@@ -54,7 +54,7 @@ static void a_missing_one_is_named(void **state)
 
 static void another_library_is_none(void **state)
 {
-	refused("libc.so.6", LAUNCHER_SYMBOL, "install");
+	refused("libc.so.6", SRUN_LIBRARY_SYMBOL, "install");
 }
 
 static void another_interface_is_refused(void **state)

@@ -14,7 +14,7 @@
 
 /* Requests of the launcher to its host. */
 struct fixture {
-	struct launcher *launcher;
+	struct step_services *launcher;
 	struct control_msg reply; /* the last one; its body has ended, */
 	char body[256];           /* but is here */
 	size_t body_len;
@@ -117,7 +117,7 @@ static int on_forward(void *arg, uint32_t token, const void *data, size_t len)
 
 static void setup(struct fixture *f, bool has_parent)
 {
-	const struct launcher_ops ops = {
+	const struct step_services_ops ops = {
 		.reply = on_reply,
 		.spawn = on_spawn,
 		.abort = on_abort,
@@ -130,13 +130,13 @@ static void setup(struct fixture *f, bool has_parent)
 	};
 
 	memset(f, 0, sizeof(*f));
-	assert_int_equal(launcher_create(&f->launcher, &ops, f, 0, NULL), 0);
+	assert_int_equal(step_services_create(&f->launcher, &ops, f, 0, NULL), 0);
 }
 
 static void teardown(struct fixture *f)
 {
 	control_free(&f->reply);
-	launcher_destroy(f->launcher);
+	step_services_destroy(f->launcher);
 }
 
 static int receive(struct fixture *f, void *link, const struct control_msg *msg)
@@ -146,7 +146,7 @@ static int receive(struct fixture *f, void *link, const struct control_msg *msg)
 
 	buf_init(&b, CONTROL_FRAME_MAX);
 	assert_int_equal(control_pack(&b, msg), 0);
-	rc = launcher_receive(f->launcher, link, b.data, b.len);
+	rc = step_services_receive(f->launcher, link, b.data, b.len);
 	buf_free(&b);
 	return rc;
 }
@@ -231,7 +231,7 @@ static void names_go_with_the_step_that_has_published_them(void **state)
 	assert_int_equal(ask(&f, CONTROL_PUBLISH, "a", "port of a"), 0);
 	assert_int_equal(receive(&f, &link_b, &of_b), 0);
 	assert_int_equal(f.reply.code, 0);
-	launcher_step_lost(f.launcher, &link_a);
+	step_services_step_lost(f.launcher, &link_a);
 	assert_int_not_equal(ask(&f, CONTROL_LOOKUP, "a", NULL), 0);
 	assert_int_equal(ask(&f, CONTROL_LOOKUP, "b", NULL), 0);
 	teardown(&f);
@@ -269,19 +269,19 @@ static void spawns_are_answered_when_they_end(void **state)
 	assert_int_equal(f.spawns, 2);
 	assert_string_equal(f.text, "worker");
 	assert_int_equal(f.replies, 0);
-	launcher_spawned(f.launcher, f.tokens[1], 0, "12.3");
+	step_services_spawned(f.launcher, f.tokens[1], 0, "12.3");
 	assert_int_equal(f.replies, 1);
 	assert_ptr_equal(f.reply_link, &link_b);
 	assert_int_equal(f.reply.origin, 9);
 	assert_int_equal(f.reply.id, 2);
 	assert_int_equal(f.reply.code, 0);
 	assert_string_equal(f.reply.text, "12.3");
-	launcher_spawned(f.launcher, f.tokens[0], PMI_RC_FAIL, "no such file");
+	step_services_spawned(f.launcher, f.tokens[0], PMI_RC_FAIL, "no such file");
 	assert_int_equal(f.replies, 2);
 	assert_int_equal(f.reply.id, 1);
 	assert_int_equal(f.reply.code, PMI_RC_FAIL);
-	launcher_spawned(f.launcher, f.tokens[0], 0, "twice");
-	launcher_spawned(f.launcher, 4711, 0, "unknown");
+	step_services_spawned(f.launcher, f.tokens[0], 0, "twice");
+	step_services_spawned(f.launcher, 4711, 0, "unknown");
 	assert_int_equal(f.replies, 2);
 	teardown(&f);
 }
@@ -306,10 +306,10 @@ static void nothing_is_sent_on_a_lost_link(void **state)
 	setup(&f, false);
 	request_spawn(&f, &link_a, 1);
 	request_spawn(&f, &link_b, 1);
-	launcher_link_lost(f.launcher, &link_a);
-	launcher_spawned(f.launcher, f.tokens[0], 0, "12.3");
+	step_services_link_lost(f.launcher, &link_a);
+	step_services_spawned(f.launcher, f.tokens[0], 0, "12.3");
 	assert_int_equal(f.replies, 0);
-	launcher_spawned(f.launcher, f.tokens[1], 0, "12.4");
+	step_services_spawned(f.launcher, f.tokens[1], 0, "12.4");
 	assert_int_equal(f.replies, 1);
 	teardown(&f);
 }
@@ -327,7 +327,7 @@ static void spawns_in_progress_have_a_limit(void **state)
 	assert_int_equal(f.reply.id, 5000);
 	assert_int_not_equal(f.reply.code, 0);
 	assert_int_equal(f.spawns, LAUNCHER_SPAWNS_MAX);
-	launcher_spawned(f.launcher, f.tokens[0], 0, "");
+	step_services_spawned(f.launcher, f.tokens[0], 0, "");
 	request_spawn(&f, &link_a, 5001);
 	assert_int_equal(f.spawns, LAUNCHER_SPAWNS_MAX + 1);
 	teardown(&f);
@@ -476,7 +476,7 @@ static void nonsense_breaks_the_link(void **state)
 	struct fixture f;
 
 	setup(&f, false);
-	assert_int_equal(launcher_receive(f.launcher, &link_a, "x", 1), -EPROTO);
+	assert_int_equal(step_services_receive(f.launcher, &link_a, "x", 1), -EPROTO);
 	assert_int_equal(receive(&f, &link_a, &reply), -EPROTO);
 	assert_int_equal(receive(&f, &link_a, &spawn), -EPROTO);
 	spawn.body = "\1\0\0\0\1\0\0\0\1\0\0\0a\0\0\0\0\0\0\0\0\0\0\0\0tail";
@@ -499,7 +499,7 @@ static void parent_replies(struct fixture *f, unsigned n, struct control_msg msg
 	msg.id = f->tokens[n];
 	buf_init(&b, CONTROL_FRAME_MAX);
 	assert_int_equal(control_pack(&b, &msg), 0);
-	launcher_forwarded(f->launcher, f->tokens[n], b.data, b.len);
+	step_services_forwarded(f->launcher, f->tokens[n], b.data, b.len);
 	buf_free(&b);
 }
 
@@ -530,7 +530,7 @@ static void names_of_a_spawned_step_are_its_parents(void **state)
 	assert_int_equal(f.reply.id, 9);
 	assert_int_equal(f.reply.code, 0);
 	assert_string_equal(f.reply.text, "port");
-	launcher_forwarded(f.launcher, f.tokens[0], "garbage", 7);
+	step_services_forwarded(f.launcher, f.tokens[0], "garbage", 7);
 	assert_int_equal(f.replies, 2);
 	assert_int_equal(f.reply.id, 8);
 	assert_int_not_equal(f.reply.code, 0);
@@ -546,7 +546,7 @@ static void a_lost_parent_fails_what_waits_for_it(void **state)
 	request_spawn(&f, &link_a, 1);
 	assert_int_equal(receive(&f, &link_a, &msg), 0);
 	assert_int_equal(receive(&f, &link_b, &msg), 0);
-	launcher_parent_lost(f.launcher);
+	step_services_parent_lost(f.launcher);
 	assert_int_equal(f.replies, 2); /* not the spawn */
 	assert_int_not_equal(f.reply.code, 0);
 	teardown(&f);
@@ -636,9 +636,9 @@ static void a_lookup_of_pmix_may_wait(void **state)
 	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_a, 1), 0);
 	assert_int_equal(ask_pmix(&f, NAMES_LOOKUP, &link_b, 1), 0);
 	assert_int_equal(f.replies, 0);
-	assert_true(launcher_expire(f.launcher, 100) == 150);
-	launcher_link_lost(f.launcher, &link_a);
-	assert_true(launcher_expire(f.launcher, 150) == UINT64_MAX);
+	assert_true(step_services_expire(f.launcher, 100) == 150);
+	step_services_link_lost(f.launcher, &link_a);
+	assert_true(step_services_expire(f.launcher, 150) == UINT64_MAX);
 	assert_int_equal(f.replies, 1);
 	assert_ptr_equal(f.reply_link, &link_b);
 	assert_int_equal(error_of_pmix(&f, 0), -ETIMEDOUT);
@@ -673,12 +673,12 @@ static void a_step_that_has_ended_is_the_parents_news(void **state)
 	struct fixture f;
 
 	setup(&f, true);
-	launcher_namespace_ended(f.launcher, "pmi2x.1.7");
+	step_services_namespace_ended(f.launcher, "pmi2x.1.7");
 	assert_int_equal(f.forwards, 1);
 	assert_string_equal(f.text, "pmi2x.1.7");
 	parent_answers(&f, 0, 0, "");
-	launcher_namespace_ended(f.launcher, "pmi2x.1.8");
-	launcher_parent_lost(f.launcher);
+	step_services_namespace_ended(f.launcher, "pmi2x.1.8");
+	step_services_parent_lost(f.launcher);
 	assert_int_equal(f.replies, 0);
 	teardown(&f);
 }

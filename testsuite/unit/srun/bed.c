@@ -79,7 +79,7 @@ void agent_connect(struct agent *a, const struct srun_server *h, const char *job
 	a->self.protocol = PROTOCOL_VERSION;
 	a->self.secret = *s;
 	assert_int_equal(link_connect(&a->link, &loop, &a->self,
-				      HANDSHAKE_LAUNCHER, &to, &options, &ops,
+				      HANDSHAKE_SRUN, &to, &options, &ops,
 				      a), 0);
 	while (!a->proved && !a->ended)
 		uv_run(&loop, UV_RUN_ONCE);

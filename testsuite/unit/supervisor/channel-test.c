@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages of the starter to an agent that does not read for a while, and what it does
+ * Messages of the supervisor to an agent that does not read for a while, and what it does
  * with descriptors that it is sent. A wait here ends by the alarm.
  */
 #include "unit.h"
@@ -22,7 +22,7 @@
 static struct node {
 	struct layout *layout;
 	struct pmi_step step;
-	struct starter *starter;
+	struct supervisor *supervisor;
 	struct log_hook log;
 	int rank;             /* PMI_FD of rank 0 */
 	bool asked[RANKS];    /* how has it ended? */
@@ -90,26 +90,27 @@ static void describe(void)
 /* Rank 0 registers; the step has this agent, or none that can be started. */
 static void start(int (*agent)(int, int, const struct agent_fds *))
 {
-	const struct starter_host host = {
+	const struct supervisor_host host = {
 		.node_address = no_address, .kill_step = keep_why,
 		.rank_exit = rank_has_ended,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.program = { .fd = -1, .run = agent }, .doorbell_fd = -1,
 	};
 
 	describe();
 	agent_options_init(&options.agent);
 	options.agent.region_size = 0;
-	assert_int_equal(starter_prepare(&node.starter, &node.step, &options, &host,
+	assert_int_equal(supervisor_prepare(&node.supervisor, &node.step, &options,
+					    &host,
 					 &node.log), 0);
-	assert_int_equal(registration_of_rank(starter_registration_fd(node.starter), 0,
+	assert_int_equal(registration_of_rank(supervisor_registration_fd(node.supervisor), 0,
 					      &node.rank), 0);
 }
 
 static void stop(void)
 {
-	assert_int_equal(starter_stop(node.starter), 0);
+	assert_int_equal(supervisor_stop(node.supervisor), 0);
 	layout_destroy(node.layout);
 	close(node.rank);
 }
@@ -170,7 +171,7 @@ static void no_rank_end_is_lost_while_the_agent_does_not_read(void **state)
 	sem_init(&may_read, 0, 0);
 	start(asks_and_reads_late);
 	assert_int_equal(send(node.rank, "x", 1, 0), 1);
-	assert_int_equal(starter_run(node.starter), 0);
+	assert_int_equal(supervisor_run(node.supervisor), 0);
 	sem_wait(&node.all_asked);
 	sem_post(&may_read);
 	stop();
@@ -191,13 +192,13 @@ static int sends_descriptor(int setup, int fd, const struct agent_fds *fds)
 }
 
 /* The message is not received, so nothing waits for the descriptor's close. */
-static void descriptor_of_the_agent_does_not_stop_the_starter(void **state)
+static void descriptor_of_the_agent_does_not_stop_the_supervisor(void **state)
 {
 	sem_init(&may_read, 0, 0);
 	start(sends_descriptor);
 	lingering_open(&node.descriptor);
 	assert_int_equal(send(node.rank, "x", 1, 0), 1);
-	assert_int_equal(starter_run(node.starter), 0);
+	assert_int_equal(supervisor_run(node.supervisor), 0);
 	sem_wait(&node.killed);
 	assert_non_null(strstr(node.why, "the agent of node n0 has died"));
 	sem_post(&may_read);
@@ -206,12 +207,12 @@ static void descriptor_of_the_agent_does_not_stop_the_starter(void **state)
 }
 
 /* Its rank is refused, with what it has said. */
-static void descriptor_of_a_rank_does_not_stop_the_starter(void **state)
+static void descriptor_of_a_rank_does_not_stop_the_supervisor(void **state)
 {
 	start(NULL);
 	lingering_open(&node.descriptor);
 	lingering_give(&node.descriptor, node.rank, "x", 1);
-	assert_int_equal(starter_run(node.starter), 0);
+	assert_int_equal(supervisor_run(node.supervisor), 0);
 	sem_wait(&node.killed);
 	assert_non_null(strstr(node.why, "cannot start the agent of node n0"));
 	stop();
@@ -242,7 +243,7 @@ static void descriptor_where_ranks_register_does_not_stop_the_end(void **state)
 	start(leaves_descriptor);
 	lingering_open(&node.descriptor);
 	assert_int_equal(send(node.rank, "x", 1, 0), 1);
-	assert_int_equal(starter_run(node.starter), 0);
+	assert_int_equal(supervisor_run(node.supervisor), 0);
 	sem_wait(&node.given);
 	stop();
 	lingering_close(&node.descriptor);
@@ -252,10 +253,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_rank_end_is_lost_while_the_agent_does_not_read),
-		cmocka_unit_test(descriptor_of_the_agent_does_not_stop_the_starter),
-		cmocka_unit_test(descriptor_of_a_rank_does_not_stop_the_starter),
+		cmocka_unit_test(descriptor_of_the_agent_does_not_stop_the_supervisor),
+		cmocka_unit_test(descriptor_of_a_rank_does_not_stop_the_supervisor),
 		cmocka_unit_test(descriptor_where_ranks_register_does_not_stop_the_end),
 	};
 
-	return cmocka_run_group_tests_name("starter-channel", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("supervisor-channel", tests, NULL, NULL);
 }

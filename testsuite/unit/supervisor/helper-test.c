@@ -24,7 +24,7 @@ struct node {
 	char path[64];
 	struct layout *layout;
 	struct pmi_step step;
-	struct starter *starter;
+	struct supervisor *supervisor;
 	int program;
 	int rank; /* PMI_FD of one */
 	char text[LOG_LINE_MAX * 4];
@@ -114,13 +114,13 @@ static bool has_ended(void *arg, uint32_t slot, struct pmi_exit *end)
 }
 
 /* A step with a helper that does this, of which a rank speaks. */
-static void start(struct node *n, const char *what, enum starter_topology when)
+static void start(struct node *n, const char *what, enum supervisor_topology when)
 {
-	const struct starter_host host = {
+	const struct supervisor_host host = {
 		.node_address = no_address,
 		.rank_exit = n->ranks_ended ? has_ended : NULL,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.program = { .uid = getuid(), .gid = getgid(), .run = asks },
 		.topology = when,
 		.topology_program = n->program,
@@ -131,13 +131,13 @@ static void start(struct node *n, const char *what, enum starter_topology when)
 	agent_options_init(&options.agent);
 	options.agent.region_size = 0;
 	assert_true(n->program >= 0);
-	assert_int_equal(starter_start(&n->starter, &n->step, &options, &host,
+	assert_int_equal(supervisor_start(&n->supervisor, &n->step, &options, &host,
 				       &n->log), 0);
 	assert_int_equal(registration_of_rank(
-				 starter_registration_fd(n->starter), 0,
+				 supervisor_registration_fd(n->supervisor), 0,
 				 &n->rank), 0);
 	if (when == STARTER_TOPOLOGY_RANKS && strcmp(what, "hangs"))
-		assert_string_equal(starter_topology_file(n->starter, -1),
+		assert_string_equal(supervisor_topology_file(n->supervisor, -1),
 				    n->path);
 	assert_int_equal(write(n->rank, "x", 1), 1);
 }
@@ -153,14 +153,14 @@ static void open_node(struct node *n, const char *what)
 static void close_node(struct node *n)
 {
 	close(n->rank);
-	assert_int_equal(starter_stop(n->starter), 0);
+	assert_int_equal(supervisor_stop(n->supervisor), 0);
 	close(n->program);
 	assert_int_equal(rmdir(n->dir), 0); /* nothing is left in it */
 	layout_destroy(n->layout);
 	sem_destroy(&answered.there);
 }
 
-static void run(const char *what, enum starter_topology when)
+static void run(const char *what, enum supervisor_topology when)
 {
 	struct node n;
 	struct stat st;
@@ -248,7 +248,7 @@ static void task_starts_without_a_topology_that_hangs(void **state)
 
 	open_node(&n, "hangs");
 	start(&n, "hangs", STARTER_TOPOLOGY_RANKS);
-	assert_null(starter_topology_file(n.starter, 10));
+	assert_null(supervisor_topology_file(n.supervisor, 10));
 	close_node(&n);
 }
 
@@ -260,7 +260,7 @@ static void what_never_asks_has_no_helper(void **state)
 	start(&n, "well", STARTER_TOPOLOGY_NEVER);
 	sem_wait(&answered.there);
 	assert_int_not_equal(answered.code, 0);
-	assert_null(starter_topology_file(n.starter, -1));
+	assert_null(supervisor_topology_file(n.supervisor, -1));
 	close_node(&n);
 }
 
@@ -275,5 +275,5 @@ int main(void)
 		cmocka_unit_test(what_never_asks_has_no_helper),
 	};
 
-	return cmocka_run_group_tests_name("starter-helper", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("supervisor-helper", tests, NULL, NULL);
 }

@@ -252,5 +252,5 @@ int main(void)
 		cmocka_unit_test(an_agent_does_not_outstay_its_job),
 	};
 
-	return cmocka_run_group_tests_name("starter-hostile", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("supervisor-hostile", tests, NULL, NULL);
 }

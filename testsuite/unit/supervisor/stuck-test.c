@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A starter whose thread does not come back from the host: what it has started is
+ * A supervisor whose thread does not come back from the host: what it has started is
  * ended all the same. Agent and PMIx server are this program. A wait here ends by the
  * alarm.
  */
@@ -48,7 +48,7 @@ static int ends_the_step(void)
 	stay();
 }
 
-/* ---- the starter's side ---- */
+/* ---- the supervisor's side ---- */
 
 static sem_t stuck, never;
 
@@ -69,14 +69,14 @@ static int no_address(void *arg, uint32_t node_id, bool may_block,
 	return -1;
 }
 
-static struct starter *start(const struct pmi_step *step, const char *dir,
+static struct supervisor *start(const struct pmi_step *step, const char *dir,
 			     const char *pmixd)
 {
 	static const struct log_hook log = { .line = keep_line };
-	const struct starter_host host = {
+	const struct supervisor_host host = {
 		.node_address = no_address, .kill_step = kill_step,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.program = {
 			.fd = open("/proc/self/exe", O_PATH | O_CLOEXEC),
 			.uid = getuid(), .gid = getgid(),
@@ -87,16 +87,16 @@ static struct starter *start(const struct pmi_step *step, const char *dir,
 		},
 		.doorbell_fd = -1,
 	};
-	struct starter *s;
+	struct supervisor *s;
 
 	agent_options_init(&options.agent);
 	options.agent.region_size = 0;
 	options.agent.drain_ms = 1;
-	assert_int_equal(starter_start(&s, step, &options, &host, &log), 0);
+	assert_int_equal(supervisor_start(&s, step, &options, &host, &log), 0);
 	return s;
 }
 
-static void programs_of_a_stuck_starter_end(void **state)
+static void programs_of_a_stuck_supervisor_end(void **state)
 {
 	static const uint32_t ranks[] = { 0 }, count = 1;
 	static const uint32_t *all[] = { ranks };
@@ -106,7 +106,7 @@ static void programs_of_a_stuck_starter_end(void **state)
 		.jobid = "1.0", .build = "b", .node_names = names,
 	};
 	static struct layout *layout;
-	struct starter *s;
+	struct supervisor *s;
 
 	NOT_EMULATED("a child that is nobody's");
 	assert_int_equal(layout_create(&layout, 1, 1, &count, all), 0);
@@ -121,10 +121,10 @@ static void programs_of_a_stuck_starter_end(void **state)
 	alarm(PATIENCE_SECONDS);
 	s = start(&step, dir, pmixd);
 	assert_int_equal(unlink(pmixd), 0); /* the file of when the step began is used */
-	starter_rank_comes(s);
+	supervisor_rank_comes(s);
 	sem_wait(&stuck);
 	assert_int_equal(access(dir, F_OK), 0);
-	assert_int_equal(starter_stop(s), -EBUSY);
+	assert_int_equal(supervisor_stop(s), -EBUSY);
 	for (int i = 0; i < 2; i++) {
 		int status;
 
@@ -137,12 +137,12 @@ static void programs_of_a_stuck_starter_end(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs_of_a_stuck_starter_end),
+		cmocka_unit_test(programs_of_a_stuck_supervisor_end),
 	};
 
 	if (!strcmp(argv[0], "pmi2x-agent"))
 		return ends_the_step();
 	if (!strcmp(argv[0], "pmi2x-pmixd"))
 		return serve_nobody();
-	return cmocka_run_group_tests_name("starter-stuck", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("supervisor-stuck", tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static int serve_nobody(void)
 	return 0;
 }
 
-/* ---- the starter's side ---- */
+/* ---- the supervisor's side ---- */
 
 struct node {
 	struct pmi_exit exit;
@@ -78,14 +78,14 @@ static bool how_it_ended(void *arg, uint32_t slot, struct pmi_exit *end)
 	return n->ended;
 }
 
-static struct starter *start(struct node *n, const struct pmi_step *step,
+static struct supervisor *start(struct node *n, const struct pmi_step *step,
 			     const struct log_hook *log, const char *dir, int program)
 {
-	const struct starter_host host = {
+	const struct supervisor_host host = {
 		.node_address = no_address, .kill_step = keep_why,
 		.rank_exit = how_it_ended, .arg = n,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.program = { .fd = program, .uid = getuid(), .gid = getgid() },
 		.pmix = {
 			.when = STARTER_PMIX_EARLY, .program = "/proc/self/exe",
@@ -93,12 +93,12 @@ static struct starter *start(struct node *n, const struct pmi_step *step,
 		},
 		.doorbell_fd = -1,
 	};
-	struct starter *s;
+	struct supervisor *s;
 
 	agent_options_init(&options.agent);
 	options.agent.region_size = 0;
 	options.agent.drain_ms = PATIENCE_MS;
-	assert_int_equal(starter_start(&s, step, &options, &host, log), 0);
+	assert_int_equal(supervisor_start(&s, step, &options, &host, log), 0);
 	return s;
 }
 
@@ -113,7 +113,7 @@ static void run(struct node *n)
 	char place[] = "/tmp/pmi2x-test-XXXXXX", dir[64], stale[64];
 	int program = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	struct layout *layout;
-	struct starter *s;
+	struct supervisor *s;
 
 	assert_int_equal(layout_create(&layout, 1, 1, &count,
 				       (const uint32_t **)all), 0);
@@ -123,11 +123,11 @@ static void run(struct node *n)
 	snprintf(stale, sizeof(stale), "%s/" STARTER_PMIX_DIR_PREFIX "old", place);
 	assert_int_equal(mkdir(stale, 0700), 0);
 	s = start(n, &step, &log, dir, program);
-	starter_rank_comes(s);
-	assert_true(starter_pmix_wait(s, PATIENCE_MS));
+	supervisor_rank_comes(s);
+	assert_true(supervisor_pmix_wait(s, PATIENCE_MS));
 	assert_int_equal(access(stale, F_OK), 0); /* ranks do not wait for its removal */
-	assert_true(starter_pmix_refused(s));
-	assert_int_equal(starter_stop(s), 0);
+	assert_true(supervisor_pmix_refused(s));
+	assert_int_equal(supervisor_stop(s), 0);
 	layout_destroy(layout);
 	close(program);
 	(void)rmdir(stale); /* it has gone if the server was started */
@@ -158,7 +158,7 @@ static void ranks_of_a_step_that_ends_do_not_begin(void **state)
 /* Before, the cgroups of the step are not there, in which pmi2x-pmixd has to be. */
 static void pmixd_is_not_due_before_a_rank_has_come(void **state)
 {
-	static struct starter s = {
+	static struct supervisor s = {
 		.options.pmix.when = STARTER_PMIX_EARLY,
 		.pmix = { .state = PMIX_WAITING, .rank = 3, .listener = 4, .old = 5 },
 	};
@@ -191,5 +191,5 @@ int main(int argc, char **argv)
 		return die_as_agent();
 	if (!strcmp(argv[0], "pmi2x-pmixd"))
 		return serve_nobody();
-	return cmocka_run_group_tests_name("starter-wait", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("supervisor-wait", tests, NULL, NULL);
 }

@@ -107,9 +107,9 @@ void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 }
 
 void pmix_offer_describe(const struct pmix_offer *o,
-			 struct starter_pmix_options *out)
+			 struct supervisor_pmix_options *out)
 {
-	*out = (struct starter_pmix_options){
+	*out = (struct supervisor_pmix_options){
 		.when = o->when,
 		.program = PMIXD_PROGRAM,
 		.dir = o->dir,
@@ -136,15 +136,15 @@ static void set_variable(void *arg, const char *name, const char *value, bool we
 		env_array_overwrite(env, name, value);
 }
 
-void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starter,
+void pmix_offer_set_env(const struct pmix_offer *o, const struct supervisor *supervisor,
 			const struct pmix_step *step, uint32_t position,
 			char ***env)
 {
 	const struct pmix_env e = {
 		.jobid = step->jobid, .node = step->node, .server = position,
 		.address = { INADDR_LOOPBACK, INADDR_LOOPBACK },
-		.port = { starter_pmix_port(starter, false),
-			  starter_pmix_port(starter, true) },
+		.port = { supervisor_pmix_port(supervisor, false),
+			  supervisor_pmix_port(supervisor, true) },
 		.gds = o->gds, .dir = o->dir, .shares_machine = step->shares_machine,
 	};
 

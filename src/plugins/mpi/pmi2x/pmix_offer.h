@@ -16,7 +16,7 @@ struct pmix_offer {
 	char *dir; /* of the server; NULL: PMIx is not offered */
 	const char *gds;
 	const char *collect;
-	enum starter_pmix when;
+	enum supervisor_pmix when;
 	bool tasks_wait;
 	char *lacks;   /* what the node has not, for people; NULL: nothing */
 	char *failure; /* of the step: PMIx was asked for, and is not there; or NULL */
@@ -34,14 +34,14 @@ struct pmix_step {
 /* Decide; release with pmix_offer_free in any case. */
 void pmix_offer_make(struct pmix_offer *o, const struct conf *conf,
 		     const struct pmix_step *step);
-/* The starter's options; they point into *o. */
+/* The supervisor's options; they point into *o. */
 void pmix_offer_describe(const struct pmix_offer *o,
-			 struct starter_pmix_options *out);
+			 struct supervisor_pmix_options *out);
 /*
  * Adds the variables that all tasks of the node share to Slurm's array; once the
- * starter listens. `position` is that of the node.
+ * supervisor listens. `position` is that of the node.
  */
-void pmix_offer_set_env(const struct pmix_offer *o, const struct starter *starter,
+void pmix_offer_set_env(const struct pmix_offer *o, const struct supervisor *supervisor,
 			const struct pmix_step *step, uint32_t position,
 			char ***env);
 /* For a task that has waited for the server in vain: it asks it, when it comes. */

@@ -45,7 +45,7 @@ struct component {
 };
 
 struct srun {
-	const struct launcher_library *library;
+	const struct srun_library *library;
 	struct srun_server *server;
 	struct launch_env launch;
 	struct spawn_place place;
@@ -510,7 +510,7 @@ static int srun_create(struct srun **out, const mpi_step_info_t *info)
 	if (!rc && s->over < 0)
 		rc = -EMFILE;
 	if (!rc)
-		rc = launcher_library_open(&s->library, LAUNCHER_LIBRARY,
+		rc = srun_library_open(&s->library, LAUNCHER_LIBRARY,
 					   &slurm_log);
 	if (!rc)
 		rc = make_jobid(s, info);

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <stddef.h>
 
-int launcher_library_open(const struct launcher_library **out, const char *path,
+int srun_library_open(const struct srun_library **out, const char *path,
 			  const struct log_hook *log)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const struct launcher_library *l =
-		library ? dlsym(library, LAUNCHER_SYMBOL) : NULL;
+	const struct srun_library *l =
+		library ? dlsym(library, SRUN_LIBRARY_SYMBOL) : NULL;
 
 	if (!l) {
 		log_error(log, "srun cannot use its part of pmi2x (%s): install %s on this host, of the same release as mpi_pmi2x.so, and the libraries that it needs",

@@ -10,7 +10,7 @@
  * the process. 0, or -ELIBACC with a line that names the path and the remedy: there is
  * none, or it has another interface. In srun only.
  */
-int launcher_library_open(const struct launcher_library **out, const char *path,
+int srun_library_open(const struct srun_library **out, const char *path,
 			  const struct log_hook *log);
 
 #endif

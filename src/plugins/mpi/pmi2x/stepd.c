@@ -38,7 +38,7 @@
 #define RESERVED_PORTS_NAME "SLURM_STEP_RESV_PORTS"
 
 struct stepd {
-	struct starter *starter;
+	struct supervisor *supervisor;
 	const stepd_step_rec_t *record; /* Slurm's; lives as long as this process */
 	pid_t pid;    /* of slurmstepd: what it forks has a copy of this */
 	bool running; /* its thread has been started */
@@ -256,7 +256,7 @@ static void describe_step(struct stepd *s, const struct conf *conf,
 }
 
 /* srun as slurmd saw it when the launch message came. */
-static void launcher_address(struct agent_options *o, const struct stepd *s,
+static void srun_address(struct agent_options *o, const struct stepd *s,
 			     const stepd_step_rec_t *step)
 {
 	const srun_info_t *srun = step->sruns ? list_peek(step->sruns) : NULL;
@@ -280,7 +280,7 @@ static void describe_agent(struct agent_options *o, const struct stepd *s,
 	o->secret = s->launch.secret;
 	o->port_seed = s->launch.port_seed;
 	conf_ports(conf, &o->port_first, &o->port_last);
-	launcher_address(o, s, step);
+	srun_address(o, s, step);
 	o->region_size = (uint64_t)conf->region_mib << 20;
 	o->buffer_limit = (uint64_t)conf->buffer_mib << 20;
 	o->handshake_ms = conf->handshake_s * MS_PER_S;
@@ -324,7 +324,7 @@ static int choose_network(struct agent_options *o, struct stepd *s,
 
 static int open_program(struct stepd *s)
 {
-	s->program = starter_program_open(AGENT_PROGRAM);
+	s->program = supervisor_program_open(AGENT_PROGRAM);
 	if (s->program >= 0)
 		return 0;
 	if (s->program == -EPERM)
@@ -339,7 +339,7 @@ static int open_program(struct stepd *s)
 /* A build without hwloc does not have this program. */
 static bool open_topology_program(struct stepd *s)
 {
-	s->topology_program = starter_program_open(TOPOLOGY_PROGRAM);
+	s->topology_program = supervisor_program_open(TOPOLOGY_PROGRAM);
 	if (s->topology_program == -EPERM)
 		log_error(&slurm_log,
 			  "%s is not used, because other users than root can write to it: chown root, chmod go-w",
@@ -351,11 +351,11 @@ static bool open_topology_program(struct stepd *s)
 }
 
 /* A topology that the environment chooses for hwloc is not replaced. */
-static void describe_topology(struct starter_options *o, struct stepd *s,
+static void describe_topology(struct supervisor_options *o, struct stepd *s,
 			      const struct conf *conf,
 			      const stepd_step_rec_t *step, char **env)
 {
-	static const enum starter_topology when[] = {
+	static const enum supervisor_topology when[] = {
 		[CONF_TOPOLOGY_OFF] = STARTER_TOPOLOGY_NEVER,
 		[CONF_TOPOLOGY_ASKED] = STARTER_TOPOLOGY_ASKED,
 		[CONF_TOPOLOGY_AGENT] = STARTER_TOPOLOGY_AGENT,
@@ -397,7 +397,7 @@ static int offer_pmix(struct stepd *s, struct conf *conf,
 }
 
 /* On this node; srun_port_range may have them, too. */
-static void leave_ports_to_slurm(struct starter_options *o)
+static void leave_ports_to_slurm(struct supervisor_options *o)
 {
 	uint16_t count = slurm_conf.slurmctld_port_count;
 
@@ -409,7 +409,7 @@ static void leave_ports_to_slurm(struct starter_options *o)
 static void prepare_agent(struct stepd *s, const struct conf *conf,
 			  const stepd_step_rec_t *step, char **env)
 {
-	struct starter_host host = {
+	struct supervisor_host host = {
 		.node_address = host_node_address,
 		.connect_back = s->connect_back.jobid ? host_connect_back : NULL,
 		.kill_step = host_kill_step,
@@ -418,7 +418,7 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 		.rank_pid = host_rank_pid,
 		.arg = s,
 	};
-	struct starter_options options = {
+	struct supervisor_options options = {
 		.program = { .fd = s->program, .uid = step->uid, .gid = step->gid },
 		.doorbell_fd = s->connect_back.fd,
 		.rank_fd = RANK_FD,
@@ -434,12 +434,12 @@ static void prepare_agent(struct stepd *s, const struct conf *conf,
 	describe_topology(&options, s, conf, step, env);
 	pmix_offer_describe(&s->pmix, &options.pmix);
 	options.agent.no_pmix = s->pmix.lacks;
-	rc = starter_prepare(&s->starter, &s->step, &options, &host, &slurm_log);
-	s->connect_back.fd = -1; /* the starter's, also when it has failed */
+	rc = supervisor_prepare(&s->supervisor, &s->step, &options, &host, &slurm_log);
+	s->connect_back.fd = -1; /* the supervisor's, also when it has failed */
 	secret_forget(&options.agent.secret);
-	secret_forget(&s->launch.secret); /* the starter has it */
+	secret_forget(&s->launch.secret); /* the supervisor has it */
 	if (rc)
-		s->starter = NULL;
+		s->supervisor = NULL;
 	if (rc == -EADDRINUSE)
 		fail(s, "node %s has no free port from %u to %u: widen Pmi2xPorts in mpi.conf",
 		     step->node_name, options.agent.port_first,
@@ -484,8 +484,8 @@ static void set_up(struct stepd *s, const stepd_step_rec_t *step, char ***env,
 		return;
 	prepare_agent(s, &own, step, *env);
 	foreign_env_remove(*env);
-	if (s->starter)
-		pmix_offer_set_env(&s->pmix, s->starter, &s->pmix_step,
+	if (s->supervisor)
+		pmix_offer_set_env(&s->pmix, s->supervisor, &s->pmix_step,
 				   s->step.position, env);
 }
 
@@ -507,10 +507,10 @@ struct stepd *stepd_start(const stepd_step_rec_t *step, char ***env,
 /* The agent is slurmstepd's alone. Asked for the pid once, not at each fork. */
 void stepd_forked(struct stepd *s)
 {
-	if (!s->starter || s->running || s->pid != getpid())
+	if (!s->supervisor || s->running || s->pid != getpid())
 		return;
 	s->running = true;
-	starter_run(s->starter); /* if not, ranks fail to register, and say so */
+	supervisor_run(s->supervisor); /* if not, ranks fail to register, and say so */
 }
 
 /* The slot of a rank of this node; UINT32_MAX when it is none. */
@@ -548,7 +548,7 @@ static void set_task_env(const struct stepd *s, uint32_t rank, int fd,
 /* With the times of this process, if there is a trace. */
 static int register_rank(const struct stepd *s, uint32_t slot, int *fd)
 {
-	int reg = starter_registration_fd(s->starter);
+	int reg = supervisor_registration_fd(s->supervisor);
 	struct registration_times times;
 
 	if (!s->launch.trace)
@@ -561,7 +561,7 @@ static int register_rank(const struct stepd *s, uint32_t slot, int *fd)
 /* Only with Pmi2xTopology=variables there is something to wait for. */
 static void set_topology(const struct stepd *s, char ***env)
 {
-	const char *path = starter_topology_file(s->starter, TOPOLOGY_WAIT_MS);
+	const char *path = supervisor_topology_file(s->supervisor, TOPOLOGY_WAIT_MS);
 
 	if (path)
 		topology_env_set(env, path);
@@ -588,9 +588,9 @@ static int wait_for_pmix(const struct stepd *s, char ***env)
 {
 	if (!s->pmix.tasks_wait)
 		return 0;
-	if (!starter_pmix_wait(s->starter, PMIX_WAIT_MS))
+	if (!supervisor_pmix_wait(s->supervisor, PMIX_WAIT_MS))
 		pmix_offer_set_late(&s->pmix, env);
-	return starter_pmix_refused(s->starter) ? -ENOTCONN : 0;
+	return supervisor_pmix_refused(s->supervisor) ? -ENOTCONN : 0;
 }
 
 int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
@@ -598,7 +598,7 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 	uint32_t slot;
 	int fd, rc;
 
-	if (!s->starter) {
+	if (!s->supervisor) {
 		if (task->ltaskid == 0) /* once a node is enough */
 			log_error(&slurm_log, "%s",
 				  s->failure ? s->failure : "no memory");
@@ -612,9 +612,9 @@ int stepd_task(const struct stepd *s, const mpi_task_info_t *task, char ***env)
 			  task->gtaskid, strerror(-rc));
 		return rc;
 	}
-	starter_rank_comes(s->starter);
+	supervisor_rank_comes(s->supervisor);
 	tell_user(s, task);
-	fd = registration_takes_place(starter_registration_fd(s->starter), fd);
+	fd = registration_takes_place(supervisor_registration_fd(s->supervisor), fd);
 	set_topology(s, env);
 	rc = wait_for_pmix(s, env);
 	if (rc)
@@ -635,8 +635,8 @@ void stepd_stop(struct stepd *s)
 	if (!s)
 		return;
 	topology_file_remove_stale(s->topology);
-	if (s->starter)
-		rc = starter_stop(s->starter);
+	if (s->supervisor)
+		rc = supervisor_stop(s->supervisor);
 	if (s->failure && s->nodes.nnodes > 1) /* the others would wait for us */
 		host_kill_step(s, s->failure);
 	if (rc) { /* a thread may read the rest until the process ends */
