@@ -25,8 +25,10 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
 	src/dvm/cli/interrupt.c src/dvm/cli/interrupt.h \
+	src/dvm/cli/max_fails.c src/dvm/cli/max_fails.h \
 	src/dvm/cli/options.c src/dvm/cli/options.h \
 	src/dvm/cli/profile.c \
+	src/dvm/cli/progress.c src/dvm/cli/progress.h \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \

@@ -32,6 +32,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_disk.py \
 	testsuite/system/test_dvm_faults.py \
 	testsuite/system/test_dvm_journal.py \
+	testsuite/system/test_dvm_limits.py \
 	testsuite/system/test_dvm_many.py \
 	testsuite/system/dvm_network.py \
 	testsuite/system/test_dvm_chaos.py \

@@ -85,7 +85,7 @@ struct conn {
 	uint32_t *numbers;  /* of group */
 	struct group group; /* of one: its name and count */
 	struct pollfd *fds; /* the same as members, and that of interrupt.h */
-	int limit_ms;
+	int limit_ms, tick_ms;
 	void (*on_event)(void *arg, json_t *event);
 	void *arg;
 	bool interrupted; /* it has been said */
@@ -105,6 +105,11 @@ void conn_on_event(struct conn *c, void (*fn)(void *arg, json_t *event), void *a
 void conn_limit(struct conn *c, unsigned seconds)
 {
 	c->limit_ms = seconds ? (int)seconds * 1000 : -1;
+}
+
+void conn_tick(struct conn *c, int ms)
+{
+	c->tick_ms = ms;
 }
 
 void conn_say_logs(const struct conn *c)
@@ -229,11 +234,11 @@ static json_t *take_any(struct conn *c)
 	return NULL;
 }
 
-/* False: all have gone, or the time is over. */
-static bool wait_any(struct conn *c)
+/* 0: all have gone, or the time is over. Negative: it is time for a tick. */
+static int wait_any(struct conn *c)
 {
 	struct pollfd *fds = c->fds;
-	bool any = false;
+	bool any = false, ticks = c->tick_ms && c->limit_ms < 0;
 	int n;
 
 	for (size_t i = 0; i < c->group.count; i++) {
@@ -244,18 +249,20 @@ static bool wait_any(struct conn *c)
 		.fd = c->interrupted ? -1 : interrupt_fd(), .events = POLLIN,
 	};
 	do {
-		n = any ? poll(fds, c->group.count + 1, c->limit_ms) : 0;
+		n = any ? poll(fds, c->group.count + 1, ticks ? c->tick_ms : c->limit_ms) : 0;
 	} while (n < 0 && errno == EINTR);
-	return n > 0;
+	return !n && any && ticks ? -1 : n > 0;
 }
 
 json_t *conn_next(struct conn *c)
 {
 	json_t *event;
+	int n;
 
 	while (!(event = take_any(c))) {
-		if (!wait_any(c))
-			return NULL;
+		n = wait_any(c);
+		if (n <= 0)
+			return n ? json_pack("{s:s}", "ev", "tick") : NULL;
 		if (c->fds[c->group.count].revents) {
 			c->interrupted = true;
 			return json_pack("{s:s}", "ev", "interrupted");

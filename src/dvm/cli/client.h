@@ -51,6 +51,8 @@ const char *conn_name(const struct conn *c);
 void conn_close(struct conn *c);
 /* From now on no event is waited for longer; 0: forever. */
 void conn_limit(struct conn *c, unsigned seconds);
+/* conn_next returns {"ev": "tick"} when nothing has come for this time; 0: it does not. */
+void conn_tick(struct conn *c, int ms);
 /* It has ended: say where what went wrong can be read, if there is anything. */
 void conn_say_logs(const struct conn *c);
 /*

@@ -317,7 +317,7 @@ static void say_how_to_go_on(struct batch *b, const char *what)
 	struct results *r = &b->s.results;
 
 	fprintf(stderr, "%spmi2x-dvm: %s: %zu lines have ended, %zu of them failed",
-		r->tty ? "\n" : "", what, r->before + r->done + r->ended_failed,
+		r->progress.tty ? "\n" : "", what, r->before + r->done + r->ended_failed,
 		r->failed_before + r->ended_failed);
 	if (!b->dir.dir) {
 		fputs("; standard input has no journal without --journal\n", stderr);
@@ -416,7 +416,7 @@ static void run_lines(struct batch *b, FILE *in)
 		json_decref(conn_ask(b->s.conn, json_pack("{s:s}", "op", "go")));
 	else
 		forget_pending(b);
-	for (size_t i = 0; i < b->nlines && !interrupt_number(); i++)
+	for (size_t i = 0; i < b->nlines && !submission_stops(&b->s); i++)
 		send_line(b, &b->lines[i]);
 	if (!interrupt_number())
 		submission_flush(&b->s);

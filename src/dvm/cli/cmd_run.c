@@ -64,6 +64,8 @@ int cmd_run(int argc, char **argv)
 	task_options_refuse_batch(&s);
 	if (s.json || s.lines || s.array)
 		die_usage("run starts one task; use submit for several");
+	if (s.results.max_fails.set)
+		die_usage("run: --max-fails is an option of batch and submit");
 	if (optind == argc)
 		die_usage("run: name a program");
 	if (!json_object_get(s.task, "output"))

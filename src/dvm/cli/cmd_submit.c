@@ -101,6 +101,8 @@ int cmd_submit(int argc, char **argv)
 		die_usage("submit: give a program or --json, not both");
 	if (!s.json && !find_separator(argc - optind, argv + optind))
 		die_usage("submit: which program?");
+	if (s.results.max_fails.set && !s.wait)
+		die_usage("submit: --max-fails needs --wait");
 	s.keeps = s.wait;
 	s.named_results = s.wait && !s.report;
 	if (s.wait)

@@ -12,7 +12,6 @@
 
 #define FAILURES_SHOWN 10
 #define COMMAND_SHOWN 100 /* bytes */
-#define SHOW_S 0.5 /* between two lines of progress */
 
 static double steady(void)
 {
@@ -24,8 +23,12 @@ static double steady(void)
 
 void results_begin(struct results *r)
 {
-	r->began = r->shown = steady();
-	r->tty = isatty(STDERR_FILENO);
+	progress_begin(&r->progress, isatty(STDERR_FILENO), steady());
+}
+
+bool results_too_many_failed(const struct results *r)
+{
+	return max_fails_reached(&r->max_fails, r->ended_failed, r->submitted, r->whole);
 }
 
 static double time_of(json_t *task, size_t i)
@@ -105,7 +108,7 @@ static void print_failure(const struct results *r, json_t *task, const struct se
 	size_t len = of && of->command ? strlen(of->command) : 0;
 	json_t *why = text_of_bytes(json_object_get(task, "why"));
 
-	fprintf(stderr, "%stask %lld", r->tty ? "\r" : "", get_number(task, "id"));
+	fprintf(stderr, "task %lld", get_number(task, "id"));
 	if (of)
 		fprintf(stderr, ", line %zu,", of->line);
 	print_how(task);
@@ -123,8 +126,10 @@ static void print_failure(const struct results *r, json_t *task, const struct se
 
 static void note_failure(struct results *r, json_t *task, const struct sent_task *of)
 {
-	if (r->stopping && is_cancelled(task))
+	if ((r->stopping || r->gave_up) && is_cancelled(task)) {
+		r->dropped += r->gave_up;
 		return;
+	}
 	if (!r->only || r->only == get_number(task, "id"))
 		r->code = (int)get_number(task, "code");
 	if (r->quiet && *get_text(task, "why"))
@@ -155,7 +160,7 @@ static void write_result(struct results *r, json_t *task, const struct sent_task
 		json_dumpf(task, r->report, JSON_COMPACT);
 		fputc('\n', r->report);
 	}
-	if (r->file && of)
+	if (r->file && of && !(r->gave_up && is_cancelled(task)))
 		results_file_add(r->file, of, task);
 	if (r->print) {
 		write_out(json_object_get(task, "out"), stdout);
@@ -191,15 +196,45 @@ void results_task(struct results *r, json_t *task)
 		r->forget(r->arg, id);
 }
 
-static void show_progress(struct results *r)
+static void show_progress(struct results *r, double now)
+{
+	const struct progress_counts c = {
+		.submitted = r->submitted, .failed = r->failed,
+		.done = r->ended - r->failed - r->dropped,
+		.running = r->progress.running, .seconds = now - r->progress.began,
+	};
+
+	progress_show(&r->progress, &c);
+}
+
+/* Show progress, if it is time for that; c: the head is asked how many tasks run. */
+static void progress_turn(struct results *r, struct conn *c)
 {
 	double now = steady();
+	json_t *answer;
 
-	if (!r->tty || r->quiet || now - r->shown < SHOW_S)
+	if (r->quiet || r->ended >= r->submitted || !progress_due(&r->progress, now))
 		return;
-	r->shown = now;
-	fprintf(stderr, "\r%zu of %zu tasks have ended, %zu failed ", r->ended,
-		r->submitted, r->failed);
+	answer = c ? conn_try(c, json_pack("{s:s}", "op", "progress")) : NULL;
+	if (answer)
+		r->progress.running = (size_t)get_number(answer, "running");
+	json_decref(answer);
+	if (r->ended < r->submitted)
+		show_progress(r, now);
+}
+
+static void note_node(const struct results *r, json_t *event)
+{
+	const char *state = get_text(event, "state");
+
+	if (r->quiet)
+		return;
+	fprintf(stderr, "pmi2x-dvm: node %s ", get_text(event, "name"));
+	if (strcmp(state, "lost"))
+		fprintf(stderr, "has %s\n", state);
+	else
+		fprintf(stderr, "is lost: %s; %lld tasks ran there\n", get_text(event, "why"),
+			get_number(event, "tasks"));
 }
 
 /* One of several DVMs has gone; the others' results still come. */
@@ -207,29 +242,38 @@ static void note_lost(struct results *r, json_t *event)
 {
 	long long tasks = get_number(event, "tasks");
 
-	fprintf(stderr, "%spmi2x-dvm: lost the DVM %s, and with it %lld tasks that had not ended\n",
-		r->tty ? "\r" : "", get_text(event, "dvm"), tasks);
+	fprintf(stderr, "pmi2x-dvm: lost the DVM %s, and with it %lld tasks that had not ended\n",
+		get_text(event, "dvm"), tasks);
 	r->ended += (size_t)tasks;
 	r->failed += (size_t)tasks;
 	r->code = 1;
 }
 
-void results_event(struct results *r, json_t *event)
+static void note_ended(struct results *r, json_t *tasks)
 {
 	json_t *task;
 	size_t i;
 
+	json_array_foreach(tasks, i, task)
+		results_task(r, task);
+	if (r->file)
+		results_file_flush(r->file);
+}
+
+void results_event(struct results *r, json_t *event)
+{
+	if (!strcmp(event_name(event), "tick"))
+		return;
+	progress_hide(&r->progress);
 	if (!strcmp(event_name(event), "spawned"))
 		r->submitted++;
 	if (!strcmp(event_name(event), "lost"))
 		note_lost(r, event);
-	if (strcmp(event_name(event), "ended"))
-		return;
-	json_array_foreach(json_object_get(event, "tasks"), i, task)
-		results_task(r, task);
-	if (r->file)
-		results_file_flush(r->file);
-	show_progress(r);
+	if (!strcmp(event_name(event), "node"))
+		note_node(r, event);
+	if (!strcmp(event_name(event), "ended"))
+		note_ended(r, json_object_get(event, "tasks"));
+	progress_turn(r, NULL);
 }
 
 static void on_event(void *arg, json_t *event)
@@ -237,10 +281,25 @@ static void on_event(void *arg, json_t *event)
 	results_event(arg, event);
 }
 
+static void check_failures(struct results *r)
+{
+	if (r->gave_up || !results_too_many_failed(r))
+		return;
+	r->gave_up = true;
+	progress_hide(&r->progress);
+	fprintf(stderr, "pmi2x-dvm: %zu tasks have failed, more than --max-fails allows: no more are started\n",
+		r->ended_failed);
+	if (r->give_up)
+		r->give_up(r->arg);
+}
+
 bool results_collect(struct results *r, struct conn *c, bool ends)
 {
 	json_t *event;
 
+	r->whole = true;
+	conn_tick(c, r->quiet ? 0 : progress_interval(&r->progress));
+	check_failures(r);
 	while (r->ended < r->submitted && (!interrupt_number() || r->stopping)) {
 		event = conn_next(c);
 		if (!event && ends)
@@ -252,7 +311,10 @@ bool results_collect(struct results *r, struct conn *c, bool ends)
 		}
 		results_event(r, event);
 		json_decref(event);
+		check_failures(r);
+		progress_turn(r, c);
 	}
+	progress_hide(&r->progress);
 	return r->ended >= r->submitted;
 }
 
@@ -284,8 +346,10 @@ static void print_summary(struct results *r)
 	double all = r->last - r->first;
 	size_t n = r->nsetups;
 
-	fprintf(stderr, "%s%zu tasks: %zu done, %zu failed", r->tty ? "\r" : "",
-		r->ended, r->ended - r->failed, r->failed);
+	fprintf(stderr, "%zu tasks: %zu done, %zu failed", r->ended,
+		r->ended - r->failed - r->dropped, r->failed);
+	if (r->dropped)
+		fprintf(stderr, ", %zu not run", r->dropped);
 	if (r->refused)
 		fprintf(stderr, ", %zu refused", r->refused);
 	if (r->before)

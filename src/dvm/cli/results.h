@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/max_fails.h"
+#include "dvm/cli/progress.h"
 #include "dvm/cli/results_file.h"
 
 struct results {
@@ -18,9 +20,13 @@ struct results {
 	double *setups;     /* seconds from being placed to being started */
 	size_t nsetups, setups_cap;
 	double first, last; /* submitted, ended: seconds since 1970 */
-	double began;       /* of a clock that nobody sets */
-	double shown;       /* when progress was */
-	bool tty;
+	struct progress progress;
+	struct max_fails max_fails;
+	bool whole;         /* all tasks have been submitted */
+	/* Called once when more tasks have failed than may; gave_up then. */
+	void (*give_up)(void *arg);
+	bool gave_up;
+	size_t dropped;     /* tasks cancelled by give_up, which are no failures */
 	/*
 	 * Finds the task of a number. NULL: the number has not come yet, and the result
 	 * waits. After its result the task may be forgotten.
@@ -39,6 +45,8 @@ struct results {
 };
 
 void results_begin(struct results *r);
+/* Have more tasks failed than may? */
+bool results_too_many_failed(const struct results *r);
 /* An event of the head: results are counted; others are not of interest here. */
 void results_event(struct results *r, json_t *event);
 /* The result of one. */

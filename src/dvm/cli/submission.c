@@ -131,6 +131,23 @@ static void on_event(void *arg, json_t *event)
 	results_event(&s->results, event);
 }
 
+bool submission_stops(const struct submission *s)
+{
+	return interrupt_number() || results_too_many_failed(&s->results);
+}
+
+/* Too many tasks have failed: what waits is cancelled, and with "now" what runs. */
+static void give_up(void *arg)
+{
+	struct submission *s = arg;
+	json_t *ids = submission_living(s);
+
+	if (json_array_size(ids))
+		json_decref(conn_ask(s->conn, json_pack("{s:s,s:O,s:b}", "op", "cancel", "ids", ids,
+							"queued", !s->results.max_fails.now)));
+	json_decref(ids);
+}
+
 void submission_open_report(struct submission *s)
 {
 	if (!s->report || s->results.report)
@@ -148,6 +165,7 @@ void submission_begin(struct submission *s)
 	s->profile_id = strdup(get_text(s->profile, "id"));
 	s->results.quiet = s->quiet;
 	conn_on_event(s->conn, on_event, s);
+	s->results.give_up = give_up;
 	if (s->keeps) {
 		s->results.find = find_sent;
 		s->results.forget = forget_sent;
@@ -198,7 +216,7 @@ void submission_flush(struct submission *s)
 	json_t *request, *event, *refused;
 	size_t n = json_array_size(s->tasks);
 
-	if (!n)
+	if (!n || submission_stops(s))
 		return;
 	request = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "submit", "tasks",
 			    s->tasks, "watch", s->wait, "tied", s->tied,
@@ -363,7 +381,7 @@ void submission_for_lines(struct submission *s, FILE *in, int argc, char **argv,
 	size_t size = 0;
 	ssize_t n;
 
-	while (!interrupt_number() && (n = getline(&line, &size, in)) > 0) {
+	while (!submission_stops(s) && (n = getline(&line, &size, in)) > 0) {
 		n = (ssize_t)strip(line, (size_t)n, !s->given);
 		s->given++;
 		if (strlen(line) != (size_t)n)
@@ -388,7 +406,7 @@ static void __attribute__((noreturn)) leave(const struct submission *s)
 	size_t left = s->results.submitted - s->results.ended;
 
 	fprintf(stderr, "%spmi2x-dvm: %zu tasks go on: pmi2x-dvm wait, or pmi2x-dvm cancel --all\n",
-		s->results.tty ? "\n" : "", left);
+		s->results.progress.tty ? "\n" : "", left);
 	interrupt_die();
 }
 

@@ -72,6 +72,8 @@ void submission_know(struct submission *s, json_int_t id, size_t line, const cha
 /* The numbers of all that have not ended, a new reference. */
 json_t *submission_living(const struct submission *s);
 void submission_flush(struct submission *s);
+/* No more tasks are to be sent: a signal has come, or too many have failed. */
+bool submission_stops(const struct submission *s);
 /*
  * An argument list in which {} is the value; NULL: an argument is no text, which has been
  * said. value NULL: there is none.

@@ -77,6 +77,12 @@ static void set_counter(struct submission *s, const char *text)
 	free(name);
 }
 
+static void set_max_fails(struct submission *s, const char *text)
+{
+	if (!max_fails_parse(text, &s->results.max_fails))
+		die_usage("--max-fails is NUMBER or PERCENT%%, and ,now behind it ends running tasks, too");
+}
+
 static char *absolute(const char *path)
 {
 	char cwd[DVM_TEXT_MAX], *out;
@@ -156,6 +162,7 @@ static const struct option long_options[] = {
 	{ "take-over", no_argument, NULL, 'T' },
 	{ "again", no_argument, NULL, 'A' },
 	{ "retry-failed", no_argument, NULL, 'F' },
+	{ "max-fails", required_argument, NULL, 'M' },
 	{ "print", no_argument, NULL, 'p' + 256 },
 	{ 0 },
 };
@@ -194,6 +201,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'T': s->take_over = true; break;
 	case 'A': s->again = true; break;
 	case 'F': s->retry_failed = true; break;
+	case 'M': set_max_fails(s, value); break;
 	case 'p' + 256: s->results.print = true; break;
 	default: die_option(argv, option);
 	}

@@ -330,10 +330,12 @@ void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
 	h->nodes[node].lost = true;
 	if (h->phase == HEAD_LEFT || !head_is_ready(h))
 		return;
-	if (h->nodes[node].left)
+	if (h->nodes[node].left) {
 		log_info(h->log, "node %s has left", h->nodes[node].name);
-	else
+	} else {
 		log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
+		report_node(h, node, "lost", why, ledger_node_tasks(h->ledger, node));
+	}
 	ledger_lose_node(h->ledger, node);
 	journal_nodes(h, false);
 	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);

@@ -268,10 +268,12 @@ static void do_to_tasks(struct dvm_head *h, const struct head_client *c, json_t 
 		answer_done(h, c, request, count);
 }
 
+/* "queued": only if it waits. */
 static void cancel_one(struct dvm_head *h, struct head_task *t, json_t *request,
 		       uint32_t client)
 {
-	task_cancel(h, t);
+	if (t->state == TASK_QUEUED || !json_is_true(json_object_get(request, "queued")))
+		task_cancel(h, t);
 }
 
 static void signal_one(struct dvm_head *h, struct head_task *t, json_t *request,
@@ -397,6 +399,19 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 static void on_status(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	client_answer(h, c, request, report_status(h));
+}
+
+/* How many tasks run that this client watches? */
+static void on_progress(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	const struct watcher *w;
+	const struct head_task *t;
+	json_int_t n = 0;
+
+	DL_FOREACH(h->running, t)
+		LL_FOREACH(t->watchers, w)
+			n += w->client == c->number;
+	client_answer(h, c, request, json_pack("{s:s,s:I}", "ev", "ok", "running", n));
 }
 
 static void set_drained(struct dvm_head *h, struct head_client *c,
@@ -532,7 +547,7 @@ static const struct request {
 	{ "ps", on_ps },         { "show", on_show },     { "cancel", on_cancel },
 	{ "signal", on_signal }, { "status", on_status }, { "drain", on_drain },
 	{ "undrain", on_undrain }, { "down", on_down },   { "why", on_why },
-	{ "go", on_go },
+	{ "go", on_go },         { "progress", on_progress },
 	{ "unreached", head_unreached_request },
 	{ "grow", head_grow_request }, { "shrink", head_shrink_request },
 };

@@ -75,13 +75,23 @@ void dvm_head_grow_failed(struct dvm_head *h, const char *why)
 	end_growth(h, json_pack("{s:s,s:s}", "ev", "error", "why", why));
 }
 
+static bool was_lost(const struct dvm_head *h, const char *name)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (h->nodes[i].lost && !strcmp(h->nodes[i].name, name))
+			return true;
+	return false;
+}
+
 /* 0 or a negative errno. */
 static int adopt_next(struct dvm_head *h)
 {
-	int rc = ledger_add_node(h->ledger, &h->nodes[h->options.nodes].has);
+	struct head_node *n = &h->nodes[h->options.nodes];
+	int rc = ledger_add_node(h->ledger, &n->has);
 
 	if (rc)
 		return rc;
+	report_node(h, h->options.nodes, was_lost(h, n->name) ? "returned" : "joined", "", 0);
 	h->options.nodes++;
 	h->registered++;
 	h->growth.nodes--;

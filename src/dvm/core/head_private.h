@@ -146,6 +146,7 @@ struct head_client {
 	struct held_lines *held; /* in this order, whatever comes is behind it */
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
+	bool watches;  /* it waits for tasks, and is told of nodes */
 	bool refused;  /* it is of another version: what it asks is not heard */
 	struct unwaited unkept; /* of what it waits for */
 	json_t *ended; /* tasks of this turn, an array; or NULL */
@@ -469,6 +470,12 @@ void report_ended_to(struct dvm_head *h, struct head_task *t,
 		     uint32_t client);
 void report_output(struct dvm_head *h, const struct head_task *t,
 		   const struct dvm_output_msg *m);
+/*
+ * Tell clients that wait for tasks that a node is "lost" (why, and how many tasks ran
+ * there), or has "joined" or "returned".
+ */
+void report_node(struct dvm_head *h, uint32_t node, const char *state, const char *why,
+		 uint32_t tasks);
 /* Send what has come up in this turn. */
 void report_turn(struct dvm_head *h);
 

@@ -188,6 +188,19 @@ json_t *report_status(const struct dvm_head *h)
 			 "nodes", nodes);
 }
 
+void report_node(struct dvm_head *h, uint32_t node, const char *state, const char *why,
+		 uint32_t tasks)
+{
+	struct head_client *c, *next;
+
+	HASH_ITER(hh, h->clients, c, next)
+		if (c->watches)
+			client_tell(h, c->number, json_pack("{s:s,s:o,s:s,s:o,s:I}",
+				"ev", "node", "name", report_name(h->nodes[node].name),
+				"state", state, "why", report_name(why),
+				"tasks", (json_int_t)tasks));
+}
+
 void report_turn(struct dvm_head *h)
 {
 	struct head_client *c, *next;

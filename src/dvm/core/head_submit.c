@@ -538,6 +538,7 @@ static json_t *submit_tasks(struct dvm_head *h, struct head_client *c,
 	json_t *ids = json_array(), *refused = json_array(), *json;
 	size_t i;
 
+	c->watches |= watch;
 	json_array_foreach(tasks, i, json) {
 		struct reading r = { .h = h, .json = json };
 		struct head_task *t = submit_one(&r, profile, tied);

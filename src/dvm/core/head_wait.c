@@ -59,6 +59,7 @@ void wait_request(struct dvm_head *h, struct head_client *c, json_t *request)
 	bool unwaited = json_is_true(json_object_get(request, "unwaited"));
 	size_t count, unkept;
 
+	c->watches = true;
 	journal_hurry(h);
 	if (unwaited)
 		json_object_set_new(request, "all", json_true());

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvm: how many tasks may fail before no more are started (--max-fails). */
+#ifndef PMI2X_DVM_MAX_FAILS_H
+#define PMI2X_DVM_MAX_FAILS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct max_fails {
+	bool set;
+	bool percent; /* limit is one of all tasks */
+	bool now;     /* running tasks are ended, too */
+	uint32_t limit;
+};
+
+/* Read N or N%, and ",now" behind it. False: the text is something else. */
+bool max_fails_parse(const char *text, struct max_fails *m);
+/*
+ * Have more tasks failed than may? whole: no tasks will be added to `all`; before, no
+ * percentage is reached.
+ */
+bool max_fails_reached(const struct max_fails *m, size_t failed, size_t all, bool whole);
+
+#endif
