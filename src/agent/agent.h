@@ -18,7 +18,7 @@
 #include "agent/host.h"
 #include "agent/setup.h"
 #include "libio/registration.h"
-#include "libpmi/server.h"
+#include "libpmi/cause.h"
 #include "libutil/log.h"
 
 struct agent;

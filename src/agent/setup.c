@@ -9,6 +9,7 @@
 
 #include "libcoll/layout_code.h"
 #include "libio/listener_socket.h"
+#include "libshm/region.h"
 #include "libutil/budget.h"
 #include "libutil/coder.h"
 

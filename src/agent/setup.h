@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "libio/secret.h"
-#include "libpmi/server.h"
+#include "libpmi/step.h"
 #include "libutil/buf.h"
 
 #define SETUP_VERSION 6

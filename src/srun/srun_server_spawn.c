@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #include "libpmi/pmix_nspace.h"
-#include "libpmi/server.h"
+#include "libpmi/rc.h"
 #include "srun/srun_server_internal.h"
 
 void srun_server_step_ended(struct srun_server *h, const char *jobid)

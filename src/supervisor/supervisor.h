@@ -24,7 +24,8 @@
 #include <sys/types.h>
 
 #include "agent/setup.h"
-#include "libpmi/server.h"
+#include "libpmi/cause.h"
+#include "libpmi/step.h"
 #include "libutil/log.h"
 
 struct supervisor;

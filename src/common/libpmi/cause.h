@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #define CAUSE_MAX 96 /* bytes, NUL included */
+#define PMI_PROCESS_NAME_MAX 64 /* bytes of the name of a process, NUL included */
 
 struct pmi_exit {
 	bool by_launcher; /* a signal of the launcher has ended it */

@@ -13,6 +13,7 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/message_private.h \
 	src/common/libpmi/requests.c \
 	src/common/libpmi/server.c src/common/libpmi/server.h \
+	src/common/libpmi/step.h \
 	src/common/libpmi/server_coll.c \
 	src/common/libpmi/server_fetch.c \
 	src/common/libpmi/server_group.c \

@@ -10,6 +10,7 @@ libpmi_nodeps_la_SOURCES = \
 	src/common/libpmi/names.c src/common/libpmi/names.h \
 	src/common/libpmi/pmix_msg.c src/common/libpmi/pmix_msg.h \
 	src/common/libpmi/pmix_nspace.c src/common/libpmi/pmix_nspace.h \
+	src/common/libpmi/rc.h \
 	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \
 	src/common/libpmi/spawn_parse.c \
 	src/common/libpmi/spawn_script.c src/common/libpmi/spawn_script.h \

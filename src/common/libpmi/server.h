@@ -19,67 +19,18 @@
 #include "libcoll/coll.h"
 #include "libcoll/layout.h"
 #include "libpmi/cause.h"
+#include "libpmi/rc.h"
+#include "libpmi/step.h"
 #include "libshm/region.h"
 #include "libshm/slots.h"
 #include "libutil/log.h"
 #include "libutil/passed_fds.h"
 #include "libutil/payload.h"
 
-/* PMI error codes on the wire. */
-enum pmi_rc {
-	PMI_RC_OK = 0,
-	PMI_RC_FAIL = -1,
-	PMI_RC_INIT = 1,
-	PMI_RC_NOMEM = 2,
-	PMI_RC_INVALID_ARG = 3,
-	PMI_RC_INVALID_KEY = 4,
-	PMI_RC_INVALID_KEY_LENGTH = 5,
-	PMI_RC_INVALID_VAL = 6,
-	PMI_RC_INVALID_VAL_LENGTH = 7,
-	PMI_RC_INVALID_LENGTH = 8,
-	PMI_RC_INVALID_ARGS = 10,
-	PMI_RC_INVALID_SIZE = 13,
-	PMI_RC_OTHER = 14,
-};
-
 #define PMI_PENDING_MAX ((size_t)64 << 20) /* bytes a rank may put before a fence */
 #define PMI_INPUT_MAX ((size_t)2 << 20)    /* bytes of unparsed input of a rank */
 #define PMI_NODE_HEAD_MAX 1024 /* bytes of a message's head between nodes */
 #define PMI_NODE_ATTRS_MAX 65536           /* node attributes of a node */
-
-/* The step as a node sees it. The host owns everything; read-only. */
-struct pmi_step {
-	const char *jobid;          /* "<job>.<step>", also the KVS name */
-	const struct layout *layout;
-	uint32_t position;          /* of this node */
-	uint32_t tree_width;        /* or TREE_WIDTH_AUTO */
-	uint32_t piece;             /* bytes after which they cut a message; 0:
-	                               COLL_PIECE */
-	struct budget *budget;      /* what the engine keeps counts here; NULL:
-	                               no limit but those above */
-	const char *mapping;        /* PMI_process_mapping; NULL: left out */
-	uint32_t universe_size;     /* processes the allocation can hold */
-	const uint32_t *app_sizes;  /* of several applications: consecutive ranks of
-	                               each, in rank order; NULL: appnum is -1,
-	                               or 0 in a spawned step */
-	const uint32_t *app_numbers; /* to which application each of these belongs, which
-	                               may have several; NULL: 0, 1, 2 ... */
-	uint32_t napps;
-	bool spawned;
-	const char *spawner_jobid;  /* NULL unless spawned */
-	const char *reserved_ports; /* mpi_reserved_ports, or NULL */
-	/* PMI_netinfo_of_task, or NULL: asked for by few, so made when it is. */
-	const char *(*netinfo)(void *arg);
-	void *netinfo_arg;
-	uint64_t hash_seed;         /* random, of this agent alone: ranks choose names
-	                               of node attributes */
-	const void *preput;         /* KVS records (libshm/records.h) put by the
-	                               spawner: generation 0 on every node */
-	size_t preput_len;
-	bool debugged;
-	const char *build;          /* version text of this build */
-	const char *const *node_names; /* by node id, for messages */
-};
 
 /* Events of a trace of start-up; see pmi_host_ops.event. */
 enum pmi_event {
@@ -98,8 +49,6 @@ enum pmi_event {
 	PMI_EVENT_GROUP_DONE,
 	PMI_EVENT_FINALIZE, /* slot */
 };
-
-#define PMI_PROCESS_NAME_MAX 64 /* bytes, NUL included */
 
 struct pmi_host_ops {
 	/*

@@ -16,7 +16,7 @@
 #include <uthash.h>
 
 #include "libpmi/name_store.h"
-#include "libpmi/server.h"
+#include "libpmi/rc.h"
 #include "libutil/hash.h"
 
 struct name {

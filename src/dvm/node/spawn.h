@@ -4,7 +4,7 @@
 #define PMI2X_DVM_SPAWN_H
 
 #include "dvm/core/dvm_msg.h"
-#include "libpmi/server.h"
+#include "libpmi/step.h"
 #include "libpmi/spawn.h"
 
 /* Append the command that all ranks execute, as texts. 0, -ENOBUFS or -ENOMEM. */

@@ -11,6 +11,7 @@
 
 #include "libio/fd.h"
 #include "libpmi/mapping.h"
+#include "libpmi/rc.h"
 #include "libshm/region.h"
 #include "libutil/array.h"
 #include "pmi2x-build.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "libpmi/names.h"
-#include "libpmi/server.h"
+#include "libpmi/rc.h"
 #include "libpmi/step_services.h"
 
 #define SPAWNS_SEEN 8
