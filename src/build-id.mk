@@ -4,7 +4,7 @@
 # compiler, distribution and architecture, in a clone and from a tarball.
 build_id_sources = $(libutil_la_SOURCES) $(libcoll_la_SOURCES) \
 	$(libshm_nodeps_la_SOURCES) $(libshm_la_SOURCES) \
-	$(libpmi_nodeps_la_SOURCES) $(libpmi_la_SOURCES) \
+	$(libpmi_la_SOURCES) $(libengine_la_SOURCES) \
 	$(libio_nodeps_la_SOURCES) $(libio_la_SOURCES) \
 	$(libconfine_nodeps_la_SOURCES) $(libconfine_la_SOURCES) \
 	$(libagent_nodeps_la_SOURCES) $(libagent_la_SOURCES) \

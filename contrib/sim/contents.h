@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contributions of ranks and the results that must come out, as libpmi and libshm make
+ * Contributions of ranks and the results that must come out, as libengine and libshm make
  * it: records, contributions to a gather, images. The value of a rank follows from its
  * number and the operation's.
  */

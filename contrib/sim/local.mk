@@ -28,7 +28,7 @@ pkglibexec_PROGRAMS += contrib/sim/pmi2x-sim-run
 contrib_sim_pmi2x_sim_run_SOURCES = contrib/sim/sim.c \
 	contrib/sim/csv.c \
 	contrib/sim/report.c contrib/sim/report.h
-SIM_LIBS = libsim.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
+SIM_LIBS = libsim.la libengine.la libpmi.la libshm.la libcoll.la libutil.la $(XXHASH_LIBS) -lm
 contrib_sim_pmi2x_sim_run_LDADD = $(SIM_LIBS)
 dist_man_MANS += contrib/sim/pmi2x-sim-run.1 contrib/sim/pmi2x-sim-scenario.5
 

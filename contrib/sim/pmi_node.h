@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that is libpmi's server, as its clients see it. */
+/* A node that is libengine's server, as its clients see it. */
 #ifndef PMI2X_SIM_PMI_NODE_H
 #define PMI2X_SIM_PMI_NODE_H
 
 #include "client.h"
-#include "libpmi/server.h"
+#include "libengine/server.h"
 
 #define PMI_NODE_JOBID "1.0" /* of the step: also what its KVS is called */
 

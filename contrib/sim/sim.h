@@ -13,7 +13,7 @@
  *   message.c   sending and receiving: times, counts
  *   faults.c    ranks, nodes and links that die
  *   coll_node.c nodes that are libcoll alone
- *   pmi_node.c  nodes that are libpmi's server
+ *   pmi_node.c  nodes that are libengine's server
  *   client.c    and their ranks, which use PMI
  *   contents.c  what ranks contribute
  *   stock.c     nodes of other designs
@@ -266,7 +266,7 @@ int stats_memory_spread(const struct sim *s, struct spread *out);
 /* The most that any node has sent and that has not arrived. */
 uint64_t stats_queue_max(const struct sim *s);
 
-/* Two forms of pmi2x: nodes that are libcoll alone, and libpmi's server. */
+/* Two forms of pmi2x: nodes that are libcoll alone, and libengine's server. */
 extern const struct sim_protocol protocol_coll;
 extern const struct sim_protocol protocol_pmi;
 /* One of the other designs. */

@@ -45,5 +45,5 @@ pkglibexec_PROGRAMS += src/agent/pmi2x-agent
 src_agent_pmi2x_agent_SOURCES = src/agent/main.c
 src_agent_pmi2x_agent_CPPFLAGS = $(libagent_la_CPPFLAGS)
 src_agent_pmi2x_agent_CFLAGS = $(libagent_la_CFLAGS)
-src_agent_pmi2x_agent_LDADD = libagent.la libio.la libpmi.la libshm.la \
+src_agent_pmi2x_agent_LDADD = libagent.la libio.la libengine.la libpmi.la libshm.la \
 	libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread

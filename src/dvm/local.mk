@@ -57,7 +57,7 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)
-src_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi_nodeps.la libcoll.la libutil.la \
+src_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.la \
 	$(JANSSON_LIBS) $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 src_dvm_pmi2x_dvmd_SOURCES = \
@@ -76,7 +76,7 @@ src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvmd_CFLAGS = $(libio_la_CFLAGS)
-src_dvm_pmi2x_dvmd_LDADD = libdvm.la libsupervisor.la libagent.la libio.la libpmi.la \
+src_dvm_pmi2x_dvmd_LDADD = libdvm.la libsupervisor.la libagent.la libio.la libengine.la libpmi.la \
 	libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 src_dvm_pmi2x_dvm_zygote_SOURCES = \

@@ -13,7 +13,7 @@ libsrun_la_CFLAGS = $(libio_la_CFLAGS)
 # The same for the plugin, which opens it in srun.
 libpmi2x_srun_la_SOURCES = src/srun/library.c src/srun/library.h
 libpmi2x_srun_la_CFLAGS = $(libsrun_la_CFLAGS)
-libpmi2x_srun_la_LIBADD = libsrun.la libio.la libpmi_nodeps.la \
+libpmi2x_srun_la_LIBADD = libsrun.la libio.la libpmi.la \
 	libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS)
 # nodelete: libuv leaves handlers of fork.
 libpmi2x_srun_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \

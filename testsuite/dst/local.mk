@@ -36,7 +36,7 @@ testsuite_dst_simulate_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE \
 testsuite_dst_simulate_LDFLAGS = $(AM_LDFLAGS) -no-install \
 	$(simulation_wrapped:%=-Wl,--wrap=%)
 testsuite_dst_simulate_LDADD = testsuite/dst/client-library.o \
-	libsupervisor.la libagent.la libsrun.la libio.la libpmi.la libshm.la libcoll.la \
+	libsupervisor.la libagent.la libsrun.la libio.la libengine.la libpmi.la libshm.la libcoll.la \
 	libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 # The client library has names in common with the agent's; it keeps them for itself.

@@ -10,7 +10,7 @@ testsuite_fake_fake_server_SOURCES = \
 testsuite_fake_fake_server_CPPFLAGS = -D_GNU_SOURCE $(AM_CPPFLAGS) \
 	$(LIBUV_CFLAGS)
 testsuite_fake_fake_server_LDADD = libsupervisor.la libagent.la libsrun.la libio.la \
-	libpmi.la libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
+	libengine.la libpmi.la libshm.la libcoll.la libutil.la $(LIBUV_LIBS) $(SODIUM_LIBS) $(XXHASH_LIBS) -lpthread
 
 check_PROGRAMS += testsuite/fake/exercise
 testsuite_fake_exercise_SOURCES = testsuite/fake/exercise.c

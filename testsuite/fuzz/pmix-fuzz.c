@@ -5,9 +5,9 @@
  */
 #include "fuzz.h"
 
+#include "libengine/server.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
-#include "libpmi/server.h"
 
 #define NODES 2
 #define RANKS 5

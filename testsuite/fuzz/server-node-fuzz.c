@@ -11,8 +11,8 @@
 
 #include "fuzz-pmi.h"
 #include "libcoll/fetch.h"
+#include "libengine/server.h"
 #include "libpmi/control.h"
-#include "libpmi/server.h"
 
 #define NODES 7
 #define RANKS 8

@@ -37,7 +37,7 @@ says 0 "^\"$tmp/f\",mpi-pmi2,64,64,1,block,50," --csv - --set nodes=64 \
 says 2 "nodes 3 and 60 have no link" --set "link=3-60 at 1us" "$tmp/a"
 says 0 "rank 1 (node 0) was killed" --set "rank=1 in 2" "$tmp/a"
 
-# libpmi's servers: what srun would say, what ranks cannot say, what is too much.
+# libengine's servers: what srun would say, what ranks cannot say, what is too much.
 says 0 "srun would say: ring 0 failed: rank 1 (node n0) exited without" \
 	--set clients=pmi2 --set "rank=1 in 2" "$tmp/a"
 says 0 "clients mixed" --set clients=mixed "$tmp/a"

@@ -23,7 +23,7 @@ UNIT_LIBS_CORE = libcoll.la libutil.la
 UNIT_CPPFLAGS_BED = -I$(srcdir)/testsuite
 UNIT_LIBS_BED = testsuite/bed/libbed.la $(UNIT_LIBS_CORE)
 UNIT_LIBS_SHM = libshm.la libutil.la
-UNIT_LIBS_PMI = libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE)
+UNIT_LIBS_PMI = libengine.la libpmi.la libshm.la $(XXHASH_LIBS) $(UNIT_LIBS_CORE)
 UNIT_LIBS_IO = libio.la libutil.la $(SODIUM_LIBS) $(XXHASH_LIBS) $(LIBUV_LIBS)
 UNIT_LIBS_AGENT = libsupervisor.la libagent.la libsrun.la libio.la $(SODIUM_LIBS) \
 	$(LIBUV_LIBS) $(UNIT_LIBS_PMI)
@@ -60,7 +60,7 @@ check_PROGRAMS += testsuite/unit/supervisor/other-topology
 testsuite_unit_supervisor_other_topology_SOURCES = testsuite/unit/supervisor/other-topology.c
 testsuite_unit_supervisor_other_topology_CPPFLAGS = $(CPPFLAGS_UNIT)
 testsuite_unit_supervisor_other_topology_LDADD = libagent_nodeps.la libconfine_nodeps.la \
-	libio_nodeps.la libpmi_nodeps.la libshm_nodeps.la libcoll.la libutil.la
+	libio_nodeps.la libpmi.la libshm_nodeps.la libcoll.la libutil.la
 OTHER_TOPOLOGY_CPPFLAGS = \
 	-DOTHER_TOPOLOGY='"$(abs_top_builddir)/testsuite/unit/supervisor/other-topology"'
 

@@ -25,8 +25,8 @@
 
 #include "agent/peers/peers.h"
 #include "agent/setup.h"
+#include "libengine/server.h"
 #include "libio/registration.h"
-#include "libpmi/server.h"
 
 struct node;
 struct service;

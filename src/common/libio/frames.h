@@ -25,7 +25,7 @@
 #define FRAME_FIRST_GROWTH (1u << 18) /* first allocation of a large body */
 
 enum frame_type {
-	FRAME_COLLECTIVE,   /* libpmi to libpmi of a neighbour */
+	FRAME_COLLECTIVE,   /* libengine to libengine of a neighbour */
 	FRAME_CONTROL_UP,   /* control.h, towards srun */
 	FRAME_CONTROL_DOWN, /* control.h, from srun */
 	FRAME_CHOSEN,       /* of several connections this is the link */

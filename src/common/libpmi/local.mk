@@ -1,36 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-include src/common/libpmi/nodeps.mk
+# Texts and messages, and srun's half of PMI: needs libcoll, libutil and the C library only.
 noinst_LTLIBRARIES += libpmi.la
 libpmi_la_SOURCES = \
-	src/common/libpmi/answer.c \
-	src/common/libpmi/attrs.c \
 	src/common/libpmi/cause.c src/common/libpmi/cause.h \
-	src/common/libpmi/group_kvs.c src/common/libpmi/group_kvs.h \
+	src/common/libpmi/control.c src/common/libpmi/control.h \
 	src/common/libpmi/extension.h \
 	src/common/libpmi/group.c src/common/libpmi/group.h \
-	src/common/libpmi/results.c \
+	src/common/libpmi/mapping.c src/common/libpmi/mapping.h \
 	src/common/libpmi/message.c src/common/libpmi/message.h \
 	src/common/libpmi/message_private.h \
-	src/common/libpmi/requests.c \
-	src/common/libpmi/server.c src/common/libpmi/server.h \
+	src/common/libpmi/name_store.c src/common/libpmi/name_store.h \
+	src/common/libpmi/names.c src/common/libpmi/names.h \
+	src/common/libpmi/pmix_msg.c src/common/libpmi/pmix_msg.h \
+	src/common/libpmi/pmix_nspace.c src/common/libpmi/pmix_nspace.h \
+	src/common/libpmi/rc.h \
+	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \
+	src/common/libpmi/spawn_parse.c \
+	src/common/libpmi/spawn_script.c src/common/libpmi/spawn_script.h \
+	src/common/libpmi/status.c src/common/libpmi/status.h \
 	src/common/libpmi/step.h \
-	src/common/libpmi/server_coll.c \
-	src/common/libpmi/server_fetch.c \
-	src/common/libpmi/server_group.c \
-	src/common/libpmi/server_pmix.c \
-	src/common/libpmi/server_pmix_enter.c \
-	src/common/libpmi/server_pmix_fetch.c \
-	src/common/libpmi/server_pmix_names.c \
-	src/common/libpmi/server_private.h \
-	src/common/libpmi/server_slots.c \
-	src/common/libpmi/server_status.c \
-	src/common/libpmi/rank_session.c \
-	src/common/libpmi/rank_pmi1.c src/common/libpmi/rank_pmi2.c \
-	src/common/libpmi/rank_extension.c \
-	src/common/libpmi/rank_admission.c \
-	src/common/libpmi/rank_owner.c \
+	src/common/libpmi/step_services.c src/common/libpmi/step_services.h \
 	src/common/libpmi/wire1.c src/common/libpmi/wire2.c \
-	src/common/libpmi/topology.c \
 	src/common/libpmi/writer.c
 libpmi_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
-libpmi_la_LIBADD = libpmi_nodeps.la

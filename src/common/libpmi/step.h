@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a node knows about the step that it serves. */
+/* A step as one of its nodes sees it. */
 #ifndef PMI2X_STEP_H
 #define PMI2X_STEP_H
 
@@ -11,7 +11,7 @@
 
 struct budget;
 
-/* The step as a node sees it. The host owns everything; read-only. */
+/* The host owns everything; read-only. */
 struct pmi_step {
 	const char *jobid;          /* "<job>.<step>", also the KVS name */
 	const struct layout *layout;

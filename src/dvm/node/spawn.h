@@ -4,8 +4,8 @@
 #define PMI2X_DVM_SPAWN_H
 
 #include "dvm/core/dvm_msg.h"
-#include "libpmi/step.h"
 #include "libpmi/spawn.h"
+#include "libpmi/step.h"
 
 /* Append the command that all ranks execute, as texts. 0, -ENOBUFS or -ENOMEM. */
 int spawn_put_argv(struct buf *out, const struct spawn_request *r);

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libengine/server.h"
 #include "libio/attach_fds.h"
-#include "libpmi/server.h"
 #include "pmi.h"
 #include "pmi2.h"
 #include "pmi2x.h"

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libengine/server.h"
 #include "libpmi/message.h"
-#include "libpmi/server.h"
 
 #define STOCK "libpmi2.so.0"
 #define OWN "contrib/libpmi2x/.libs/libpmi2.so.0"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libpmi/group_kvs.h"
+#include "libengine/group_kvs.h"
 
 static int put(struct early *e, const char *key, const char *value,
 	       uint32_t fence)

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
+#include "libengine/server.h"
 #include "libpmi/message.h"
-#include "libpmi/server.h"
 #include "libpmi/step_services.h"
 
 #define NET_NODES 3

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "libengine/server.h"
 #include "libpmi/control.h"
 #include "libpmi/message.h"
-#include "libpmi/server.h"
 #include "libpmi/step_services.h"
 #include "refusal.h"
 

@@ -201,7 +201,7 @@ static void everything_ends_everywhere_alike(void **state)
 		servers += s->servers && sc.nfaults > 0;
 		sim_free(s);
 	}
-	print_message("%u scenarios, %u with faults, in %u of which operations failed; %u of these with libpmi's servers\n",
+	print_message("%u scenarios, %u with faults, in %u of which operations failed; %u of these with libengine's servers\n",
 		      n, faulty, failed, servers);
 	/* They are no proof when the faults come too late to matter. */
 	assert_true(failed > faulty / 4);

@@ -75,4 +75,4 @@ mpi_pmi2x_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
 	-Wl,-z,nodelete
 mpi_pmi2x_la_LIBADD = libsupervisor.la libagent_nodeps.la \
 	libconfine_nodeps.la libio_nodeps.la \
-	libpmi_nodeps.la libshm_nodeps.la libcoll.la libutil.la $(DL_LIBS)
+	libpmi.la libshm_nodeps.la libcoll.la libutil.la $(DL_LIBS)

@@ -11,8 +11,8 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
+#include "libengine/server_private.h"
 #include "libpmi/pmix_msg.h"
-#include "libpmi/server_private.h"
 
 #define ENDED_MS 1000 /* for what a rank has committed that has ended: it is there, or never */
 

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 #include "libshm/records.h"
 
 #define SLOTS_TURNS_MAX 4 /* looks in a row, then other work has its turn */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A table of values between a group's barrier and the next fence. */
-#include "libpmi/group_kvs.h"
+#include "libengine/group_kvs.h"
 
 #include <errno.h>
 #include <stdlib.h>

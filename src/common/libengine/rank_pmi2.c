@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libengine/server_private.h"
 #include "libpmi/extension.h"
-#include "libpmi/server_private.h"
 
 static void handle_fullinit(struct rank_session *ss,
 			    const struct rank_request *rq,

@@ -15,7 +15,7 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 /* A published gather and how many of this node's ranks still want it. */
 struct gather_result {

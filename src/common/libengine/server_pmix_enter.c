@@ -15,8 +15,8 @@
 #include <utlist.h>
 
 #include "libcoll/subset.h"
+#include "libengine/server_private.h"
 #include "libpmi/pmix_msg.h"
-#include "libpmi/server_private.h"
 
 #define SUBSET_OP COLL_OP_PMIX /* the names of these subsets differ by it from a group's of PMI-1 */
 

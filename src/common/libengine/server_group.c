@@ -19,9 +19,9 @@
 #include <utlist.h>
 
 #include "libcoll/subset.h"
+#include "libengine/server_private.h"
 #include "libpmi/control.h"
 #include "libpmi/extension.h"
-#include "libpmi/server_private.h"
 #include "libutil/pack.h"
 #include "libutil/rankset.h"
 

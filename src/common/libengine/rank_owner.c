@@ -4,7 +4,7 @@
  * a second process would be taken for the first one, and end it. A process that has sent
  * init may do so again; another one may only when the first has finalized or is dead.
  */
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
 			char name[PMI_PROCESS_NAME_MAX])

@@ -6,7 +6,7 @@
 
 #include <utlist.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 #include "libutil/hash.h"
 
 struct server_attr {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libengine/server_private.h"
 #include "libpmi/names.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
-#include "libpmi/server_private.h"
 
 static void send_answer(struct pmi_server *s, enum control_type type, uint64_t id,
 			int status, const char *text, struct payload *data)

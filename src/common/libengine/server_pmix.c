@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libengine/server_private.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
-#include "libpmi/server_private.h"
 #include "libutil/rankset.h"
 
 #define LATE_LIST_MAX 256 /* bytes of a list of ranks */

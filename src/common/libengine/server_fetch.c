@@ -20,8 +20,8 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
+#include "libengine/server_private.h"
 #include "libpmi/extension.h"
-#include "libpmi/server_private.h"
 #include "libshm/records.h"
 
 #define NEVER UINT64_MAX     /* as a time in ms */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 static const struct {
 	int error;

@@ -9,7 +9,7 @@
 
 #include <utlist.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 #define HEAP_MAX REGION_SIZE_DEFAULT /* bytes of results without a region */
 

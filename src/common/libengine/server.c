@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 #define OUT_MAX (PMI2_HEADER_LEN + 2 * (size_t)PMI2_BODY_MAX)
 

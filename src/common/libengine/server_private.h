@@ -34,12 +34,12 @@
 #include <uthash.h>
 
 #include "libcoll/fetch.h"
+#include "libengine/group_kvs.h"
+#include "libengine/server.h"
 #include "libpmi/control.h"
 #include "libpmi/group.h"
-#include "libpmi/group_kvs.h"
 #include "libpmi/message.h"
 #include "libpmi/pmix_msg.h"
-#include "libpmi/server.h"
 #include "libpmi/spawn.h"
 #include "libshm/image.h"
 

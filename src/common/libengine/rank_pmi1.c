@@ -2,7 +2,7 @@
 /* The commands of PMI-1. */
 #include <string.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 /* Versions as PMI counts them. */
 #define PMI1_VERSION 1

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 #define REFUSALS_TOLD 4 /* ranks of a node whose refused process srun names */
 #define NAMED_MAX 16 /* PMIx clients of a node whose process is looked for everywhere */

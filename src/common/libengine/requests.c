@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libengine/server_private.h"
 #include "libpmi/names.h"
 #include "libpmi/pmix_nspace.h"
-#include "libpmi/server_private.h"
 
 #define NO_TEXT "a name or port with a NUL in it"
 #define NAMES_ROOM 64 /* bytes of a request without keys */

@@ -9,7 +9,7 @@
 
 #include <utlist.h>
 
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 
 #define UNAVAILABLE "unavailable" /* what clients take for "none" */
 

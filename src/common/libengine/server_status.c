@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "libcoll/subset.h"
-#include "libpmi/server_private.h"
+#include "libengine/server_private.h"
 #include "libpmi/status.h"
 
 static const enum status_phase PHASES[] = {

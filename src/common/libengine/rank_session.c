@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libengine/server_private.h"
 #include "libpmi/extension.h"
-#include "libpmi/server_private.h"
 #include "libshm/records.h"
 
 #define INPUT_KEEP 65536 /* bytes of an empty input buffer worth keeping */

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The PMI server engine of a node: needs libpmi, libshm, libcoll and libutil.
+noinst_LTLIBRARIES += libengine.la
+libengine_la_SOURCES = \
+	src/common/libengine/answer.c \
+	src/common/libengine/attrs.c \
+	src/common/libengine/group_kvs.c src/common/libengine/group_kvs.h \
+	src/common/libengine/rank_admission.c \
+	src/common/libengine/rank_extension.c \
+	src/common/libengine/rank_owner.c \
+	src/common/libengine/rank_pmi1.c src/common/libengine/rank_pmi2.c \
+	src/common/libengine/rank_session.c \
+	src/common/libengine/requests.c \
+	src/common/libengine/results.c \
+	src/common/libengine/server.c src/common/libengine/server.h \
+	src/common/libengine/server_coll.c \
+	src/common/libengine/server_fetch.c \
+	src/common/libengine/server_group.c \
+	src/common/libengine/server_pmix.c \
+	src/common/libengine/server_pmix_enter.c \
+	src/common/libengine/server_pmix_fetch.c \
+	src/common/libengine/server_pmix_names.c \
+	src/common/libengine/server_private.h \
+	src/common/libengine/server_slots.c \
+	src/common/libengine/server_status.c \
+	src/common/libengine/topology.c
+libengine_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
