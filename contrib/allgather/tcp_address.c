@@ -56,11 +56,12 @@ static bool fits(const struct ifaddrs *i, const struct choice *c)
 	if (!i->ifa_addr || i->ifa_addr->sa_family != c->family ||
 	    !(i->ifa_flags & IFF_UP))
 		return false;
-	if (c->interface)
-		return strcmp(i->ifa_name, c->interface) == 0;
+	/* The text of an address has no scope, without which nobody can connect. */
 	v6 = (const struct sockaddr_in6 *)i->ifa_addr;
 	if (c->family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
 		return false;
+	if (c->interface)
+		return strcmp(i->ifa_name, c->interface) == 0;
 	return !!(i->ifa_flags & IFF_LOOPBACK) == c->loopback;
 }
 

@@ -82,7 +82,7 @@ static int bind_port(int fd, uint16_t port)
 	return bind(fd, &at.any, tcp_address_len(&at)) ? -errno : 0;
 }
 
-/* PMI2X_ALLGATHER_TCP_PORTS=FIRST-LAST; 0-0 lets the kernel choose. */
+/* PMI2X_ALLGATHER_TCP_PORTS=FIRST-LAST. Unset: 0 to 0, so the kernel chooses. */
 static int read_ports(int *first, int *last, char *why)
 {
 	static const char name[] = "PMI2X_ALLGATHER_TCP_PORTS";
