@@ -221,8 +221,29 @@ static void wrong_arguments(void)
 				    0, (size_t[1]){ 0 }, &request) !=
 		    PMI2_ERR_INVALID_VAL_LENGTH ||
 	    pmi2x_ring_test(ring, 9999, &flag) != PMI2_ERR_INVALID_ARG ||
-	    pmi2x_ring_wait(NULL, 1) != PMI2_ERR_INVALID_ARG)
+	    pmi2x_ring_wait(NULL, 1) != PMI2_ERR_INVALID_ARG ||
+	    pmi2x_ring_get_counters(ring, NULL) != PMI2_ERR_INVALID_ARG)
 		die("arguments", "not refused");
+	if (pmi2x_ring_destroy(NULL) || pmi2x_ring_error(NULL)[0] ||
+	    pmi2x_ring_transport(NULL)[0])
+		die("no ring", "is no argument");
+}
+
+/* Neither success nor a null pointer changes the text of the latest failure. */
+static void text_of_an_error_stays(void)
+{
+	pmi2x_ring_request request;
+	unsigned char *all = allocate(size);
+	int flag;
+
+	if (pmi2x_ring_test(ring, 9999, &flag) != PMI2_ERR_INVALID_ARG)
+		die("arguments", "not refused");
+	check(pmi2x_ring_allgather(ring, "x", 1, all), "allgather");
+	if (pmi2x_ring_iallgather(ring, NULL, 1, all, &request) !=
+		    PMI2_ERR_INVALID_ARG ||
+	    strcmp(pmi2x_ring_error(ring), "no such request"))
+		die("error", pmi2x_ring_error(ring));
+	free(all);
 }
 
 /* All are told, and the ring goes on. */
@@ -296,6 +317,7 @@ void all_of_it(void)
 	variable(LARGE, LARGE, 2);
 	interleaved();
 	wrong_arguments();
+	text_of_an_error_stays();
 	lengths_that_differ();
 	interleaved();
 }

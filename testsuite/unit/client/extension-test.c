@@ -216,6 +216,54 @@ static void gathers_into_slots(void **state)
 	stop(f);
 }
 
+static void invalid_gathers_and_values_have_their_error(void **state)
+{
+	struct fake *f = start(&(struct fake_options){ .extended = true });
+	PMIX_Request request;
+	PMIX_View *view;
+	char to[FAKE_SIZE], value;
+	int len;
+
+	assert_int_equal(PMIX_Allgather_n("x", -1, to, 1, NULL),
+			 PMI2_ERR_INVALID_VAL_LENGTH);
+	assert_int_equal(PMIX_Iallgather_view("x", -1, &view, &request),
+			 PMI2_ERR_INVALID_VAL_LENGTH);
+	assert_int_equal(PMIX_Allgather_n(NULL, -1, to, 1, NULL),
+			 PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_Allgather_n("x", 1, to, 0, NULL),
+			 PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_KVS_Put_n("k", "v", -1), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_KVS_Put_n("", "v", 1), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_KVS_Get_n("", &value, 1, &len),
+			 PMI2_ERR_INVALID_KEY);
+	stop(f);
+}
+
+static void views_without_a_region_are_private_copies(void **state)
+{
+	static const struct fake_options without[] = {
+		{ .extended = true, .no_region = true }, { .extended = false },
+	};
+
+	for (int i = 0; i < 2; i++) {
+		struct fake *f = start(&without[i]);
+		PMIX_View *view;
+		PMIX_Request request;
+		int len;
+
+		assert_capability("region", "0");
+		assert_int_equal(PMIX_Iallgather_view("one", 3, &view, &request), 0);
+		assert_int_equal(PMIX_Wait(request), 0);
+		assert_memory_equal(PMIX_View_value(view, FAKE_RANK, &len),
+				    "one", 3);
+		assert_int_equal(len, 3);
+		/* Memory of this process alone: writing there is no fault. */
+		*(char *)PMIX_View_value(view, FAKE_RANK, NULL) = 'O';
+		assert_int_equal(PMIX_View_free(view), 0);
+		stop(f);
+	}
+}
+
 static void shows_gathers_in_place(void **state)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
@@ -308,10 +356,13 @@ static void refuses_stale_and_made_up_requests(void **state)
 {
 	struct fake *f = start(&(struct fake_options){ .extended = true });
 	PMIX_Request stale, next;
+	int flag = -1;
 
 	assert_int_equal(PMIX_KVS_Ifence(&stale), 0);
 	assert_int_equal(PMIX_Wait(stale), 0);
 	assert_int_equal(PMIX_Wait(stale), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(PMIX_Test(stale, &flag), PMI2_ERR_INVALID_ARG);
+	assert_int_equal(flag, -1);
 	assert_int_equal(PMIX_KVS_Ifence(&next), 0);
 	assert_int_not_equal(next, stale);
 	assert_int_equal(PMIX_Wait(stale), PMI2_ERR_INVALID_ARG);
@@ -428,7 +479,9 @@ int main(void)
 		cmocka_unit_test(sends_large_batches_early),
 		cmocka_unit_test(works_on_a_non_blocking_descriptor),
 		cmocka_unit_test(gathers_into_slots),
+		cmocka_unit_test(invalid_gathers_and_values_have_their_error),
 		cmocka_unit_test(shows_gathers_in_place),
+		cmocka_unit_test(views_without_a_region_are_private_copies),
 		cmocka_unit_test(rings),
 		cmocka_unit_test(extended_requests_complete_in_any_order),
 		cmocka_unit_test(plain_requests_complete_in_any_order),
