@@ -135,8 +135,10 @@ int pmi2x_ring_wait(pmi2x_ring *ring, pmi2x_ring_request request);
 int pmi2x_ring_test(pmi2x_ring *ring, pmi2x_ring_request request, int *flag);
 
 /*
- * Why the last call on this ring failed, naming the rank and the node that are
- * to blame; empty when none has. The ring's memory, until it is destroyed.
+ * Why the latest call on this ring that failed has failed, naming the rank and the
+ * node that are to blame; empty when none has. A call that succeeds leaves the text, and
+ * so does one that fails for a null pointer; the text of a failed ring does not change.
+ * The ring's memory, until it is destroyed; no other thread may be in a call meanwhile.
  */
 const char *pmi2x_ring_error(const pmi2x_ring *ring);
 

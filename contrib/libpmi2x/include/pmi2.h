@@ -23,7 +23,7 @@
 #define PMI2_ERR_INIT               1  /* no session, or one already */
 #define PMI2_ERR_NOMEM              2
 #define PMI2_ERR_INVALID_ARG        3
-#define PMI2_ERR_INVALID_KEY        4  /* empty, or there is no such key */
+#define PMI2_ERR_INVALID_KEY        4  /* there is no such key */
 #define PMI2_ERR_INVALID_KEY_LENGTH 5
 #define PMI2_ERR_INVALID_VAL        6  /* no list of numbers */
 #define PMI2_ERR_INVALID_VAL_LENGTH 7

@@ -12,8 +12,9 @@
  * server is a job of one. All processes of a job must use the library in the
  * same way: PMI2X_DISABLE is set for all or for none.
  *
- * All return 0 or an error code of pmi2.h: PMI2_ERR_INIT (no session),
- * PMI2_ERR_INVALID_ARG (null pointer, impossible argument, no such request),
+ * All return 0 or an error code of pmi2.h: PMI2_ERR_INIT (no session: before init, after
+ * finalize, or in a child of fork), PMI2_ERR_INVALID_ARG (null pointer, impossible
+ * argument, empty key of a put, no such request),
  * PMI2_ERR_INVALID_VAL_LENGTH, PMI2_ERR_INVALID_KEY_LENGTH, PMI2_ERR_NOMEM,
  * PMI2_FAIL (the server refused or is gone). Any thread may call any of them;
  * collectives must be called in the same order by all processes. N is the size
@@ -65,8 +66,9 @@ int PMIX_Iallgather(const char value[], void *buffer, PMIX_Request *request);
 
 /*
  * As above, for `len` bytes of any kind (0 to PMI2X_MAX_VALLEN; the processes may
- * differ in it) and slots of maxlength bytes. Longer values are cut; lengths (N
- * numbers, or NULL) receives the uncut lengths.
+ * differ in it) and slots of maxlength bytes. Longer values are cut, and the rest of a
+ * slot behind a shorter one is zero; lengths (N numbers, or NULL) receives the uncut
+ * lengths. PMI2_ERR_INVALID_VAL_LENGTH: `len` is negative, or above the limit.
  */
 int PMIX_Allgather_n(const void *value, int len, void *buffer, int maxlength,
 		     int lengths[]);
@@ -75,7 +77,8 @@ int PMIX_Iallgather_n(const void *value, int len, void *buffer, int maxlength,
 
 /*
  * Without a copy: when the request is complete, *view shows the gathered values
- * in place, in memory that the processes of the node share and may only read.
+ * in place, in memory that the processes of the node share and may only read. Without
+ * such memory ("region" of PMIX_Capabilities is "0") the view has a private copy.
  */
 typedef struct pmix_view PMIX_View;
 int PMIX_Iallgather_view(const void *value, int len, PMIX_View **view,
@@ -108,9 +111,10 @@ int PMIX_KVS_Ifence(PMIX_Request *request);
  * not at all; -1: without limit. *len is the room at `value` and becomes the length of
  * the value; no NUL is added. Own rank and own node as well.
  *
- * PMI2_ERR_INVALID_KEY: it was not there in time; or the key is empty.
+ * PMI2_ERR_INVALID_KEY: the owner has not put the key in time.
  * PMI2_ERR_INVALID_LENGTH: there is not enough room, *len is what is needed.
- * PMI2_ERR_INVALID_ARG: there is no such rank, or a pointer is null.
+ * PMI2_ERR_INVALID_ARG: there is no such rank, the key is empty, timeout_ms is below
+ * -1, or a pointer is null.
  * PMI2_ERR_OTHER: the owner has been killed, or has finalized without putting it, or
  * its node cannot be reached, or too much is under way: "refusal" of PMIX_Capabilities
  * says it by name.
@@ -135,7 +139,7 @@ int PMIX_KVS_Ifetch(int rank, const char *key, void *value, size_t *len,
 int PMIX_Wait(PMIX_Request request);
 /*
  * As above, without waiting: *flag is 0 while it is under way; the request is used up
- * when *flag is 1 or an error is returned.
+ * when *flag is 1, with or without success. No such request: *flag is left as it was.
  */
 int PMIX_Test(PMIX_Request request, int *flag);
 
