@@ -21,6 +21,7 @@ struct client {
 	struct world *w;
 	uint32_t number;
 	struct link *link;
+	const struct head_process *head; /* which has the other end */
 	uint64_t connection;
 	uint32_t first, batch; /* tasks that were sent, and not answered */
 	uint32_t left;         /* tasks that it will submit */
@@ -198,9 +199,15 @@ static void on_ended(struct client *c, json_t *event)
 	json_t *tasks = json_object_get(event, "tasks"), *t;
 	size_t i;
 
-	json_array_foreach(tasks, i, t)
-		promise_ended(c->w, task_of_name(json_string_value(json_object_get(t, "name"))),
-			      json_integer_value(json_object_get(t, "code")), c->connection);
+	json_array_foreach(tasks, i, t) {
+		uint32_t task = task_of_name(json_string_value(json_object_get(t, "name")));
+		json_t *ended = json_array_get(json_object_get(t, "t"), 3);
+
+		promise_ended(c->w, task, json_integer_value(json_object_get(t, "code")),
+			      c->connection);
+		promise_reason(c->w, c->head, task, json_string_value(json_object_get(t, "why")),
+			       (uint64_t)(json_number_value(ended) * 1000 + 0.5));
+	}
 }
 
 static void take_line(struct client *c, const char *line, size_t len)
@@ -258,6 +265,7 @@ static void on_connect(struct world *w, void *arg, uint64_t number)
 		return;
 	}
 	c->link = head_take_client(h, &mine);
+	c->head = h;
 	c->connection = ++w->next_connection;
 	c->profile = false;
 	wait_again(c);

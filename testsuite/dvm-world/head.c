@@ -286,9 +286,20 @@ static void get_ready(struct head_process *h)
 		h->w->known[i] = h->daemons[i];
 }
 
+static void note_alone(struct head_process *h)
+{
+	for (uint32_t i = 0; i < DAEMONS_MAX; i++)
+		if (h->nodes[i]) {
+			h->alone_ms = 0;
+			return;
+		}
+	h->alone_ms = h->alone_ms ? h->alone_ms : h->w->ms;
+}
+
 void head_turn(struct head_process *h)
 {
 	h->turn_ms = NEVER;
+	note_alone(h);
 	if (h->state == RUNS && !h->ready &&
 	    dvm_head_registered(h->head) == dvm_head_positions(h->head))
 		get_ready(h);
@@ -464,6 +475,11 @@ struct head_process *head_now(struct world *w)
 bool head_lives(const struct head_process *h)
 {
 	return h->state != DEAD;
+}
+
+bool head_was_alone(const struct head_process *h, uint64_t ms)
+{
+	return h->alone_ms && h->alone_ms <= ms;
 }
 
 unsigned head_machine(const struct head_process *h)

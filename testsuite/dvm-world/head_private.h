@@ -49,6 +49,7 @@ struct head_process {
 	bool gone[DAEMONS_MAX]; /* nobody listens there */
 	uint32_t next_client;
 	uint64_t turn_ms;
+	uint64_t alone_ms;     /* since when it has no node; 0: it has some */
 	bool leaves;
 	json_int_t busy;       /* tasks that have not ended, as it has said last */
 	uint64_t asked_ms;     /* when the auditor has asked what it knows */

@@ -104,6 +104,16 @@ void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connec
 	t->told_by = connection;
 }
 
+/* Without any node a head leaves tasks to the next one. */
+void promise_reason(struct world *w, const struct head_process *head, uint32_t task,
+		    const char *why, uint64_t ended_ms)
+{
+	if (why && (strstr(why, "could run the task are lost") || strstr(why, "cannot run the task")) &&
+	    head_was_alone(head, ended_ms))
+		failed(w, "k%u ends for lack of nodes, and head %u has no node", task,
+		       head_number(head));
+}
+
 static void check_overlap(struct world *w, const struct rank_process *p)
 {
 	for (uint32_t i = 0; i < w->nranks; i++) {

@@ -220,6 +220,8 @@ unsigned head_machine(const struct head_process *h);
 uint32_t head_number(const struct head_process *h);
 bool head_serves(const struct head_process *h);
 bool head_lives(const struct head_process *h);
+/* It had no node at that moment, nor since. */
+bool head_was_alone(const struct head_process *h, uint64_t ms);
 /* It serves clients, and says that no task waits or runs. */
 bool head_is_idle(struct head_process *h);
 /* It is connected with the daemon. */
@@ -244,6 +246,9 @@ uint32_t task_of_name(const char *name);
 bool promise_forgiven(const struct world *w);
 void promise_id(struct world *w, uint32_t task, uint64_t id);
 void promise_ended(struct world *w, uint32_t task, int64_t code, uint64_t connection);
+/* The end of a task, which a client is told by this head. */
+void promise_reason(struct world *w, const struct head_process *head, uint32_t task,
+		    const char *why, uint64_t ended_ms);
 void promise_start(struct world *w, const struct rank_process *p);
 /* A daemon that had a head has another one now. */
 void promise_head(struct world *w, const struct daemon *d, uint32_t before, uint32_t now);

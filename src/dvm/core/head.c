@@ -390,7 +390,7 @@ static void leave(struct dvm_head *h)
 		head_queue_msg(h, i, &m);
 }
 
-static bool all_nodes_lost(const struct dvm_head *h)
+bool head_has_lost_all(const struct dvm_head *h)
 {
 	for (uint32_t i = 0; i < h->options.nodes; i++)
 		if (!h->nodes[i].lost)
@@ -405,10 +405,10 @@ static bool all_nodes_lost(const struct dvm_head *h)
 static void end_hopeless(struct dvm_head *h)
 {
 	if (!h->journal.on || !h->hopeless_ms || h->now.ms < h->hopeless_ms ||
-	    (all_nodes_lost(h) && h->nrunning)) /* on one of these, perhaps */
+	    (head_has_lost_all(h) && h->nrunning)) /* on one of these, perhaps */
 		return;
 	h->hopeless_ms = 0;
-	if (!all_nodes_lost(h)) {
+	if (!head_has_lost_all(h)) {
 		tasks_fail_impossible(h);
 		return;
 	}
@@ -424,7 +424,7 @@ static bool is_done(const struct dvm_head *h)
 	if (h->nrunning)
 		return false;
 	return h->phase == HEAD_STOPS || (h->phase == HEAD_DRAINS && !h->nqueued) ||
-	       (!h->journal.on && !h->growth.nodes && all_nodes_lost(h));
+	       (!h->journal.on && !h->growth.nodes && head_has_lost_all(h));
 }
 
 /*

@@ -581,6 +581,24 @@ static void replay_free(struct replay *r)
 	}
 }
 
+/*
+ * Nodes that were lost before this head had its journal may be the first of several that
+ * go, as those of an allocation that ends do: tasks wait a moment.
+ */
+static void hope_for_lost_nodes(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (h->nodes[i].lost)
+			h->hopeless_ms = h->now.ms + HEAD_HOPE_MS;
+}
+
+static void keep_journal(struct dvm_head *h)
+{
+	h->journal.on = true;
+	h->journal.request = 1;
+	journal_nodes(h, true);
+}
+
 int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool once,
 		    struct dvm_resumed *out, struct dvm_time now)
 {
@@ -590,12 +608,13 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 
 	h->now = now;
 	*out = (struct dvm_resumed){ 0 };
+	hope_for_lost_nodes(h);
 	while (!rc && journal_next(journal, &record))
 		rc = read_record(&r, &record);
 	r.adoption = adoption_create(h);
 	rc = rc ? rc : r.adoption ? 0 : -ENOMEM;
 	if (!rc) {
-		dvm_head_keep_journal(h);
+		keep_journal(h);
 		out->ended = h->done;
 		settle(&r, once);
 		tasks_fail_impossible(h);
@@ -609,9 +628,8 @@ int dvm_head_resume(struct dvm_head *h, struct journal_reader *journal, bool onc
 
 void dvm_head_keep_journal(struct dvm_head *h)
 {
-	h->journal.on = true;
-	h->journal.request = 1;
-	journal_nodes(h, true);
+	hope_for_lost_nodes(h);
+	keep_journal(h);
 }
 
 /* ---- less of it ---- */

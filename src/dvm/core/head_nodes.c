@@ -397,6 +397,8 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 		first = h->unheard_ms;
 	if (h->down_ms && h->down_ms < first)
 		first = h->down_ms;
+	if (h->hopeless_ms > h->now.ms && h->hopeless_ms < first)
+		first = h->hopeless_ms; /* after that, each turn looks */
 	for (uint32_t i = 0; i < h->options.nodes; i++) {
 		const struct head_node *n = &h->nodes[i];
 

@@ -217,6 +217,7 @@ const char *head_node_name(const struct dvm_head *h, uint32_t node);
 uint32_t head_find_node(const struct dvm_head *h, const char *name);
 void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
 bool head_is_ready(const struct dvm_head *h);
+bool head_has_lost_all(const struct dvm_head *h);
 /* Could a task of this DVM have this number? The next one that could. */
 bool head_is_own_id(const struct dvm_head *h, uint64_t id);
 uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
@@ -326,7 +327,7 @@ void tasks_lose_client(struct dvm_head *h, uint32_t client);
 void tasks_place(struct dvm_head *h);
 /* Nodes get what has been placed: when its start is in the journal. */
 void tasks_launch(struct dvm_head *h);
-/* Ends tasks that can never run any more. */
+/* Ends tasks that can never run any more, unless they wait for another head. */
 void tasks_fail_impossible(struct dvm_head *h);
 /* One that waits runs: there, since another head has started it. */
 void task_adopt(struct dvm_head *h, struct head_task *t,

@@ -28,6 +28,7 @@ struct reading {
 	const char *profile; /* its id, or NULL: the request's */
 	uint64_t line;       /* see journal_submit */
 	struct head_spawn *spawned; /* NULL: a client wants it */
+	bool may_not_fit;    /* nodes that it needs are lost: it waits */
 	const char *key;     /* what is wrong, NULL: nothing is */
 	char why[256];
 };
@@ -295,7 +296,7 @@ static void read_shape(struct reading *r)
 		wrong(r, "nodes", "more nodes than ranks");
 	read_counters(r);
 	read_placed(r);
-	if (!r->key && !ledger_can_ever(r->h->ledger, s))
+	if (!r->key && !r->may_not_fit && !ledger_can_ever(r->h->ledger, s))
 		too_large(r, s);
 	if (!r->key && r->spawned && !asks_fit_beside(r->h, r->spawned->parent, s))
 		wrong(r, "ranks", "%u ranks can never fit beside the task that spawns them: the DVM has %u cores, including those of that task",
@@ -510,7 +511,7 @@ static void make_fit(struct reading *r)
 struct head_task *submit_again(struct dvm_head *h, json_t *json,
 			       struct head_profile *p, char *why, size_t size)
 {
-	struct reading r = { .h = h, .json = json };
+	struct reading r = { .h = h, .json = json, .may_not_fit = h->hopeless_ms };
 
 	read_task(&r);
 	if (r.key) {

@@ -218,7 +218,7 @@ void tasks_fail_impossible(struct dvm_head *h)
 {
 	struct queue_item *item;
 
-	if (h->now.ms < h->hopeless_ms)
+	if (h->now.ms < h->hopeless_ms || (h->journal.on && head_has_lost_all(h)))
 		return;
 	while ((item = queue_impossible(h->queue, h->ledger)))
 		end_unstarted(h, task_of(item), "all nodes that could run the task are lost");

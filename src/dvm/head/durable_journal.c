@@ -113,12 +113,6 @@ void head_journal_turn(struct head_main *h)
 		uv_timer_start(&j->timer, on_timer, deadline > now ? deadline - now : 0, 0);
 }
 
-void head_journal_node_lost(struct head_main *h)
-{
-	if (h->journal.begun && !h->leaving)
-		uv_timer_start(&h->journal.hope, on_timer, HEAD_HOPE_MS, 0);
-}
-
 /* ---- beginning ---- */
 
 static int refuse(struct head_main *h, const char *what)
@@ -217,8 +211,7 @@ int head_journal_open(struct head_main *h)
 	int rc;
 
 	uv_timer_init(loop_uv(h->loop), &j->timer);
-	uv_timer_init(loop_uv(h->loop), &j->hope);
-	j->timer.data = j->hope.data = h;
+	j->timer.data = h;
 	j->dir.fd = j->dir.lock = -1;
 	if (!o->dir)
 		return 0;
@@ -324,7 +317,6 @@ void head_journal_close(struct head_main *h)
 	int rc;
 
 	uv_timer_stop(&j->timer);
-	uv_timer_stop(&j->hope);
 	rc = j->durable ? durable_close(j->durable, head_now(h).ms) : 0;
 	if (rc && !j->superseded)
 		log_error(&h->log, "the journal in %s may miss its end: %s",

@@ -29,7 +29,6 @@ struct head_journal {
 	uv_work_t sync;
 	int sync_file, sync_error; /* of that */
 	uv_timer_t timer; /* for durable_deadline */
-	uv_timer_t hope;  /* of a node's return: see HEAD_HOPE_MS */
 };
 
 /* Before the daemons: 0, or 1 when head_say has been told why not. */
@@ -41,8 +40,6 @@ int head_journal_record(struct head_main *h, const void *data, size_t len,
 			 enum durable_wait wait);
 /* After a turn. */
 void head_journal_turn(struct head_main *h);
-/* A node has been lost: have a turn when it is not hoped for any more. */
-void head_journal_node_lost(struct head_main *h);
 /* The epoch of this head as the owner of its journal; 0: it has none. */
 uint64_t head_journal_epoch(const struct head_main *h);
 /* Look: false: another head has taken the journal over, and this one ends. */

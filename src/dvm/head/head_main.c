@@ -116,7 +116,6 @@ void head_check_left(struct head_main *h)
 	uv_close((uv_handle_t *)&h->limit, NULL);
 	stop_close(h);
 	uv_close((uv_handle_t *)&h->journal.timer, NULL);
-	uv_close((uv_handle_t *)&h->journal.hope, NULL);
 	names_close(h);
 	nodes_close(h);
 	ends_close(h);

@@ -193,7 +193,6 @@ static void lost(struct node_link *n, const char *why)
 	}
 	orphans_be_absent(h, n->position);
 	dvm_head_node_lost(h->head, n->position, why, head_now(h));
-	head_journal_node_lost(h);
 }
 
 /* One that was called has not answered, or has heard that it is to end. */

@@ -443,6 +443,29 @@ static void down_that_keeps_tasks_waits_for_a_lost_node(void **state)
 	bed_destroy(b);
 }
 
+static json_int_t ended(struct bed *b)
+{
+	ask(b, "{'op':'status'}");
+	return json_integer_value(json_object_get(b->answer, "ended"));
+}
+
+/* The lease is longer than a head hopes for nodes. */
+static void task_is_for_another_head_when_the_leases_of_all_nodes_are_over(void **state)
+{
+	struct bed *b = bed_create_lease(60000, 70000);
+
+	dvm_head_keep_journal(b->head);
+	submit_to_first(b);
+	for (uint32_t i = 0; i < NODES; i++)
+		lose(b, i);
+	pass_until(b, START_MS + 69999);
+	assert_false(b->down);
+	pass_until(b, START_MS + 70000);
+	assert_true(b->down);
+	assert_int_equal(ended(b), 0);
+	bed_destroy(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -463,6 +486,7 @@ int main(void)
 		cmocka_unit_test(node_with_ranks_to_be_ended_is_named_until_they_have),
 		cmocka_unit_test(down_leaves_cancelled_ranks_of_a_lost_node_after_ten_seconds),
 		cmocka_unit_test(down_that_keeps_tasks_waits_for_a_lost_node),
+		cmocka_unit_test(task_is_for_another_head_when_the_leases_of_all_nodes_are_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,7 @@ struct bed {
 	bool full;          /* nothing can be written */
 	bool once;          /* of heads */
 	uint32_t away_ms;   /* the same; daemons of the last one are not known then */
+	uint32_t lost;      /* nodes that the next head loses before it resumes the journal */
 	bool down;          /* the head has left */
 	json_t *answer;     /* the last that was neither an end nor a submit */
 };
@@ -172,6 +173,8 @@ static struct dvm_resumed another_head(struct bed *b, size_t len, bool once)
 	b->nparts = 0;
 	b->down = false;
 	make_head(b);
+	for (uint32_t i = 0; i < b->lost; i++)
+		dvm_head_node_lost(b->head, i, "the test has", b->now);
 	assert_int_equal(journal_open(&in, copy, len, &version), 0);
 	assert_int_equal(dvm_head_resume(b->head, &in, once, &found, b->now), 0);
 	b->journal.len = in.cut;
@@ -580,6 +583,43 @@ static void when_all_nodes_go_tasks_wait_for_another_head(void **state)
 	bed_destroy(b);
 }
 
+static void tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes(void **state)
+{
+	struct bed *b = bed_create();
+	struct dvm_resumed found;
+
+	ask(b, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
+	b->lost = NODES;
+	found = next_head(b);
+	assert_int_equal(found.queued, 2);
+	assert_int_equal(status(b, "ended"), 0);
+	assert_true(dvm_head_deadline(b->head) <= b->now.ms + HEAD_HOPE_MS);
+	b->now.ms += HEAD_HOPE_MS;
+	dvm_head_turn(b->head, b->now);
+	assert_true(b->down);
+	b->lost = 0;
+	found = next_head(b);
+	assert_int_equal(found.queued, 2);
+	end_all(b);
+	assert_each_has_ended_once(b);
+	bed_destroy(b);
+}
+
+static void task_too_large_for_the_nodes_of_the_next_head_ends(void **state)
+{
+	struct bed *b = bed_create();
+
+	ask(b, SUBMIT "{'argv':['a'],'ranks':%d},{'argv':['b']}]}", NODES * CORES);
+	b->lost = 1;
+	next_head(b);
+	assert_int_equal(status(b, "ended"), 0);
+	b->now.ms += HEAD_HOPE_MS;
+	dvm_head_turn(b->head, b->now);
+	assert_false(b->down);
+	assert_int_equal(status(b, "ended"), 1);
+	bed_destroy(b);
+}
+
 static void a_task_for_which_too_few_nodes_are_left_ends(void **state)
 {
 	struct bed *b = bed_create();
@@ -768,6 +808,8 @@ int main(void)
 		cmocka_unit_test(a_start_that_is_not_written_does_not_happen),
 		cmocka_unit_test(a_dvm_without_room_for_its_journal_ends_all_the_same),
 		cmocka_unit_test(when_all_nodes_go_tasks_wait_for_another_head),
+		cmocka_unit_test(tasks_wait_for_another_head_if_one_loses_all_nodes_before_it_resumes),
+		cmocka_unit_test(task_too_large_for_the_nodes_of_the_next_head_ends),
 		cmocka_unit_test(a_task_for_which_too_few_nodes_are_left_ends),
 		cmocka_unit_test(a_journal_cut_anywhere_is_gone_on_with),
 		cmocka_unit_test(a_journal_says_what_there_is_and_where_tasks_end),
