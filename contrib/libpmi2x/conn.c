@@ -15,6 +15,7 @@
 #include "print_error.h"
 
 #define REFUSAL_MAX 640 /* of the server's words, NUL included; longer is cut */
+#define INIT_RESPONSE "response_to_init"
 
 struct conn {
 	struct transport transport;
@@ -108,6 +109,12 @@ static bool must_queue(const struct conn *c, const struct call *call)
 	return false;
 }
 
+/* The handshake, which reports its own failure. */
+static bool is_init(const struct call *call)
+{
+	return call && !strcmp(call->response, INIT_RESPONSE);
+}
+
 static const char *breakage(int error)
 {
 	if (error == -ECONNRESET || error == -EPIPE)
@@ -133,7 +140,7 @@ static void break_locked(struct conn *c, int error)
 {
 	if (c->broken)
 		return;
-	if (error != -ESHUTDOWN)
+	if (error != -ESHUTDOWN && !is_init(c->calls))
 		report_breakage(c, error);
 	c->broken = error == -EPIPE ? -ECONNRESET : error;
 	c->refusal[0] = '\0';
@@ -336,21 +343,34 @@ static int decode(enum pmi_protocol protocol, char *data, size_t len,
 	return pmi1_decode(data, len, m);
 }
 
+/*
+ * A program that this one has started, and that has PMI_FD, too, sent init. The server
+ * refused that on the connection that both have.
+ */
+static bool is_of_another(const struct conn *c, const struct pmi_message *m)
+{
+	const char *cmd = pmi_message_cmd(m);
+
+	return cmd && !strcmp(cmd, INIT_RESPONSE) && !is_init(c->calls);
+}
+
 /* Takes `data`. */
 static int deliver(struct conn *c, char *data, size_t len)
 {
 	struct pmi_message m;
 	struct call *call = NULL;
+	bool another;
 	int rc;
 
 	pmi_message_init(&m);
-	rc = decode(c->protocol, data, len, &m);
-	if (!rc)
+	rc = decode(pmi_fd_form(c->protocol, data), data, len, &m);
+	another = !rc && is_of_another(c, &m);
+	if (!rc && !another)
 		call = match(c, &m);
 	if (!call) {
 		pmi_message_free(&m);
 		free(data);
-		return rc ? rc : -EPROTO;
+		return rc || another ? rc : -EPROTO;
 	}
 	call->data = data;
 	call->reply = m;

@@ -47,7 +47,10 @@ enum pmi_protocol conn_protocol(const struct conn *c);
 void conn_set_rank(struct conn *c, int rank);
 /* Print refused requests on stderr. */
 void conn_set_debug(struct conn *c, bool debug);
-/* Programs that this one executes do not get the connection (pmi_fd_keep). */
+/*
+ * Programs that this one executes do not get the connection (pmi_fd_keep). For servers
+ * that cannot tell two processes apart.
+ */
 void conn_keep(struct conn *c);
 /* The next descriptor that the server passed (the caller closes it), or -1. */
 int conn_take_fd(struct conn *c);

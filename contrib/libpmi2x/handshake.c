@@ -256,8 +256,10 @@ static int init_pmi1(struct job *job)
 static void report_refusal(int rc, const char *text)
 {
 	if (rc == -ECONNRESET)
-		print_error("pmi2x: no session on PMI_FD: it is closed; a server "
-			 "may allow only one session a process\n");
+		print_error("pmi2x: PMI_FD is closed: an earlier program of the "
+			    "task closed it for all, as MPICH does when it "
+			    "finalizes, or the server has ended; start each "
+			    "program by an srun of its own\n");
 	else if (text[0])
 		print_error("pmi2x: no session on PMI_FD: the server refused it: %s\n",
 			    text);

@@ -176,13 +176,18 @@ long pmi_fd_fill(struct pmi_fd *t, int block)
 	}
 }
 
+enum pmi_protocol pmi_fd_form(enum pmi_protocol protocol, const char *data)
+{
+	return data[0] == 'c' ? PMI_PROTOCOL_1 : protocol;
+}
+
 long pmi_fd_frame(struct pmi_fd *t, enum pmi_protocol protocol,
 		  char **data)
 {
 	*data = t->input.data;
 	if (t->input.len == 0)
 		return 0;
-	if (protocol == PMI_PROTOCOL_2)
+	if (pmi_fd_form(protocol, t->input.data) == PMI_PROTOCOL_2)
 		return pmi2_frame(t->input.data, t->input.len);
 	return pmi1_frame(t->input.data, t->input.len);
 }

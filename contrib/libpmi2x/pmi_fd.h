@@ -37,6 +37,9 @@ int pmi_fd_await(struct pmi_fd *t, bool output);
  */
 long pmi_fd_fill(struct pmi_fd *t, int block);
 
+/* The form of a message: an answer to init is a line of text ("cmd=") in PMI-2, too. */
+enum pmi_protocol pmi_fd_form(enum pmi_protocol protocol, const char *data);
+
 /*
  * The next whole message of the input: its length and where it is, until
  * pmi_fd_consume. 0 when more input is needed; -EPROTO or -EMSGSIZE.

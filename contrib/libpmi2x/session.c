@@ -86,9 +86,11 @@ static int open_conn(struct job *job, const char *text)
 	int rc = fd < 0 ? -EINVAL : conn_open(&job->conn, fd);
 
 	if (rc)
-		print_error("pmi2x: PMI_FD=%s is not an open socket: %s; start "
-			    "the program with srun, or unset PMI_FD to run it "
-			    "alone\n", text, strerror(-rc));
+		print_error("pmi2x: PMI_FD=%s is not an open socket: %s; a "
+			    "program that started this one closed it (csh does) "
+			    "or still uses it: start the program with srun, or "
+			    "unset PMI_FD to run it alone\n",
+			    text, strerror(-rc));
 	return rc;
 }
 
@@ -103,7 +105,7 @@ static int join_server(struct job *job, const char *text)
 	conn_set_debug(job->conn, job->settings.debug);
 	rc = handshake(job);
 	conn_set_rank(job->conn, job->rank);
-	if (!rc)
+	if (!rc && !job->extension) /* an agent refuses a second program, and srun names it */
 		conn_keep(job->conn);
 	return rc;
 }

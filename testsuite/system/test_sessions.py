@@ -294,6 +294,31 @@ CROSSED = [
     pytest.param("ompi", "raw", "0", marks=pytest.mark.wide),
     pytest.param("ompi", "raw", "all", marks=pytest.mark.wide),
 ]
+# Programs of PMI inside another one; the pair of MPICH has a test of its own.
+INSIDE = [
+    pytest.param("libpmi2x", "libpmi2x", "0"),
+    pytest.param("libpmi2x", "mpich", "all"),
+    pytest.param("libpmi2x", "raw", "0", marks=pytest.mark.wide),
+    pytest.param("libpmi2x", "libpmi2x", "all", marks=pytest.mark.wide),
+    pytest.param("libpmi2x", "mpich", "0", marks=pytest.mark.wide),
+    pytest.param("libpmi2x", "raw", "all", marks=pytest.mark.wide),
+    pytest.param("raw", "libpmi2x", "0", marks=pytest.mark.wide),
+    pytest.param("raw", "mpich", "all", marks=pytest.mark.wide),
+    pytest.param("raw", "raw", "0", marks=pytest.mark.wide),
+    pytest.param("mpich", "libpmi2x", "all", marks=pytest.mark.wide),
+    pytest.param("mpich", "raw", "0", marks=pytest.mark.wide),
+]
+
+
+@pytest.mark.parametrize(("outer", "inner", "rank"), INSIDE)
+def test_program_of_pmi_inside_another_is_refused(
+    srun, all_programs, outer_programs, outer, inner, rank
+):
+    result = run_nested(srun, outer_programs[outer](), all_programs[inner], rank)
+    said = refusals(result, "PMI")
+    assert said, result
+    pattern = r"rank \d \(node n\d\): .*\([^,()]+, process \d+; first [^,()]+, process \d+\)"
+    assert all(re.search(pattern, line) for line in said), result
 
 
 @pytest.mark.parametrize(("outer", "inner", "rank"), CROSSED)
@@ -320,14 +345,31 @@ def test_one_process_uses_both_interfaces(srun, compile_program, flags, first):
     assert not result.stderr, result
 
 
-@pytest.mark.parametrize("shell", ["sh", "popen"])
-def test_pmi_program_after_another_is_told_of(srun, programs, shell):
+@pytest.mark.parametrize(
+    ("shell", "second"),
+    [
+        ("sh", "mpich"),
+        ("sh", "libpmi2x"),
+        ("sh", "raw"),
+        ("popen", "mpich"),
+        pytest.param("popen", "libpmi2x", marks=pytest.mark.wide),
+        pytest.param("popen", "raw", marks=pytest.mark.wide),
+    ],
+)
+def test_pmi_program_after_mpich_is_told_of(srun, all_programs, shell, second):
     """MPICH shuts PMI_FD down for all programs of the task."""
-    commands = wrapper(shell, [str(programs["mpich"])] * 2)
+    commands = wrapper(shell, [str(all_programs[p]) for p in ("mpich", second)])
     commands[-1] = commands[-1].removesuffix("; :")
     result = srun(*STEP, *commands, env=TCP, timeout=60).failed()
     assert result.seconds < 15, result
     result.says("could not use it: start each program by an srun of its own")
+
+
+def test_libpmi2x_program_after_mpich_says_why_it_fails(srun, all_programs):
+    """The task goes on, and succeeds."""
+    commands = [str(all_programs[p]) for p in ("mpich", "libpmi2x")]
+    result = srun(*STEP, *wrapper("sh", commands), env=TCP, timeout=60).ok()
+    result.says("an earlier program of the task closed it for all, as MPICH does")
 
 
 # ---- a rank that has not started PMIx ----

@@ -45,6 +45,7 @@ struct rank {
 	uint64_t since;        /* leaving: loop time, ms */
 	uint64_t closed;       /* loop time, ms, of the connection's end; 0: it is open */
 	char closed_by[PMI_PROCESS_NAME_MAX]; /* the process, which lived on; or "" */
+	pid_t process;         /* of the rank, when its connection ended; 0: unknown */
 	uint64_t refused;      /* a second process aborted then; 0: none */
 };
 
@@ -130,6 +131,7 @@ static void tell_leaving(struct rank *r, const struct pmi_exit *end)
 
 	known.lived_on = runs_another(r);
 	known.closed_by = r->closed_by[0] ? r->closed_by : NULL;
+	known.process = (uint32_t)r->process;
 	r->leaving = false;
 	r->gone = end || r->exited || is_unwatched(r);
 	if (r->gone)
@@ -267,6 +269,7 @@ static void on_end(void *arg, int error)
 			  "closed the connection of rank %u: the rank sends requests and does not read the answers",
 			  rank_number(r));
 	note_closer(r);
+	r->process = ranks_pid(r->service, r->slot);
 	close_stream(r);
 	r->closed = node_now(r->service->node);
 	rank_leaves(r);

@@ -286,19 +286,32 @@ static bool wrote_in_vain(const struct pmi_exit *end)
 				     WEXITSTATUS(status) == 256 - SIGPIPE);
 }
 
+/*
+ * The task runs programs, one of which has finalized PMI, and it fails: perhaps because
+ * the next program printed an error and exited.
+ */
+static bool may_have_run_another(const struct rank_session *ss, const struct pmi_exit *end)
+{
+	return end && end->status && !end->by_launcher && end->process && ss->owner &&
+	       end->process != ss->owner;
+}
+
 /* MPICH shuts PMI_FD down when it finalizes, for all programs of the task. */
 static void tell_second_program(struct rank_session *ss, const struct pmi_exit *end)
 {
+	bool failed = wrote_in_vain(end);
 	struct pmi_server *s = ss->server;
 	char text[ANSWER_TEXT_MAX];
 
 	if (s->second_told || ss->state != RANK_GONE || ss->before != RANK_FINALIZED ||
-	    !wrote_in_vain(end))
+	    (!failed && !may_have_run_another(ss, end)))
 		return;
 	s->second_told = true;
 	snprintf(text, sizeof(text),
-		 "%s: a program of the task had closed PMI_FD, as MPICH does for all of them, and the next one could not use it: start each program by an srun of its own",
-		 ss->why);
+		 "%s: a program of the task had closed PMI_FD, as MPICH does for all of them, and %s: start each program by an srun of its own",
+		 ss->why,
+		 failed ? "the next one could not use it" :
+			  "a later one that needs PMI could not use it");
 	requests_report(s, text);
 }
 

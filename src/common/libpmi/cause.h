@@ -8,6 +8,7 @@
 #define PMI2X_CAUSE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define CAUSE_MAX 96 /* bytes, NUL included */
 #define PMI_PROCESS_NAME_MAX 64 /* bytes of the name of a process, NUL included */
@@ -17,6 +18,7 @@ struct pmi_exit {
 	int status;       /* as wait(2) has it */
 	bool lived_on;    /* for a while, after its connection had ended */
 	const char *closed_by; /* its name when it closed PMI_FD and lived on; NULL: unknown */
+	uint32_t process;      /* that outlived the connection, so others may follow; 0: none */
 };
 
 /*

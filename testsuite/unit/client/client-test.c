@@ -242,9 +242,34 @@ static bool open_in_a_child(void)
 	return status == 0;
 }
 
-static void no_other_program_gets_the_connection_of_a_session(void **state)
+static void agent_sees_a_second_program_that_a_program_starts(void **state)
 {
 	struct fake *f = fake_start(&(struct fake_options){ .extended = true });
+
+	init_pmi2(FAKE_RANK, FAKE_SIZE);
+	assert_true(passed_on());
+	assert_int_equal(PMI2_Finalize(), 0);
+	fake_stop(f);
+}
+
+static void answer_to_a_second_program_is_not_taken_for_its_own(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){
+		.garbage_cmd = "kvs-fence",
+		.garbage = "cmd=response_to_init pmi_version=2 rc=14 msg=taken\n"
+			   "28    cmd=kvs-fence-response;rc=0;",
+	});
+
+	init_pmi2(FAKE_RANK, FAKE_SIZE);
+	assert_int_equal(PMI2_KVS_Fence(), 0);
+	assert_int_equal(PMI2_KVS_Put("k", "v"), 0);
+	assert_int_equal(PMI2_Finalize(), 0);
+	fake_stop(f);
+}
+
+static void no_other_program_gets_the_connection_of_a_session(void **state)
+{
+	struct fake *f = fake_start(&(struct fake_options){ .cuts_values = true });
 
 	assert_true(passed_on());
 	init_pmi2(FAKE_RANK, FAKE_SIZE);
@@ -442,8 +467,9 @@ int main(void)
 		cmocka_unit_test(refuses_a_bad_pmi_fd),
 		cmocka_unit_test(checks_its_arguments),
 		cmocka_unit_test(a_forked_child_is_refused),
-		cmocka_unit_test(
-			no_other_program_gets_the_connection_of_a_session),
+		cmocka_unit_test(agent_sees_a_second_program_that_a_program_starts),
+		cmocka_unit_test(answer_to_a_second_program_is_not_taken_for_its_own),
+		cmocka_unit_test(no_other_program_gets_the_connection_of_a_session),
 		cmocka_unit_test(speaks_to_a_stock_server),
 		cmocka_unit_test(starts_again_on_the_same_descriptor),
 		cmocka_unit_test(extensions_fall_back),

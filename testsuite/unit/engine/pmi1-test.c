@@ -480,6 +480,36 @@ static void program_that_finds_pmi_fd_closed_is_told_of_once(void **state)
 	assert_int_equal(reports_after_finalize(0, true), 0);
 }
 
+/* Process 100 has used PMI in a task of `process`, which ends so. */
+static int reports_of_task(uint32_t process, struct pmi_exit end)
+{
+	struct net *n = net_create(NULL);
+	int reports;
+
+	end.process = process;
+	say_as(n, 100, INIT);
+	say_as(n, 100, "cmd=finalize");
+	pmi_server_client_eof(n->nodes[0].server, 0);
+	pmi_server_client_exit(n->nodes[0].server, 0, &end);
+	reports = n->reports;
+	if (reports)
+		assert_non_null(strstr(n->report, "a later one that needs PMI could not use it"));
+	net_destroy(n);
+	return reports;
+}
+
+static void task_that_fails_after_its_program_closed_pmi_fd_is_told_of(void **state)
+{
+	const struct pmi_exit fails = { .status = 1 << 8 };
+	const struct pmi_exit killed = { .status = 15, .by_launcher = true };
+
+	assert_int_equal(reports_of_task(50, fails), 1);
+	assert_int_equal(reports_of_task(100, fails), 0);
+	assert_int_equal(reports_of_task(0, fails), 0);
+	assert_int_equal(reports_of_task(50, (struct pmi_exit){ .status = 0 }), 0);
+	assert_int_equal(reports_of_task(50, killed), 0);
+}
+
 /* Both ranks of the node end so after their connections were closed. */
 static int reports_of_closer(const struct pmi_exit *end, bool starts, uint32_t node)
 {
@@ -566,6 +596,7 @@ int main(void)
 		cmocka_unit_test(abort_of_a_refused_process_ends_no_step),
 		cmocka_unit_test(second_process_may_start_when_the_first_has_finalized),
 		cmocka_unit_test(program_that_finds_pmi_fd_closed_is_told_of_once),
+		cmocka_unit_test(task_that_fails_after_its_program_closed_pmi_fd_is_told_of),
 		cmocka_unit_test(process_that_closed_pmi_fd_is_named_once_when_it_fails),
 		cmocka_unit_test(a_full_region_fails_the_barrier),
 	};
