@@ -39,6 +39,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_network.py \
 	testsuite/system/test_dvm_nodes.py \
 	testsuite/system/test_dvm_orphan.py \
+	testsuite/system/test_dvm_output.py \
 	testsuite/system/test_dvm_pmi.py \
 	testsuite/system/test_dvm_several.py \
 	testsuite/system/test_dvm_spawn.py \

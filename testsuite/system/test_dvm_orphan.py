@@ -251,7 +251,7 @@ def test_where_they_are_cannot_be_read(dvm, env, journal, tmp_path):
     where = journal.parent / "daemons"
     text = where.read_text()
     for wrong, says in (
-        (text.replace("pmi2x-dvm 1\n", "pmi2x-dvm 2\n"), "was written by another version"),
+        (text.replace("pmi2x-dvm ", "pmi2x-dvm 99", 1), "was written by another version"),
         (text.replace("node 1 ", "node 7 "), "is damaged"),
         (text[: text.index("secret")], "is damaged"),
     ):

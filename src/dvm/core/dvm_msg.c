@@ -69,6 +69,7 @@ static bool launch_ok(const struct dvm_launch *m)
 	       m->ranks_here <= LEDGER_RANKS_MAX &&
 	       m->ranks_here <= m->ranks - m->first_rank &&
 	       dvm_texts_ok(&m->argv, 1) &&
+	       (m->output != DVM_OUTPUT_FORWARD || m->window >= DVM_WINDOW_MIN) &&
 	       dvm_texts_ok(&m->path, m->output == DVM_OUTPUT_FILE);
 }
 
@@ -91,6 +92,7 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	code_flag(c, &m->pmi);
 	code_flag(c, &m->keep);
 	CODE_ENUM(c, &m->output, DVM_OUTPUTS);
+	code_u32(c, &m->window);
 	dvm_code_bytes(c, &m->argv, DVM_COMMAND_MAX);
 	dvm_code_bytes(c, &m->path, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->places, DVM_PLACES_MAX);
@@ -130,6 +132,12 @@ static void code_output(struct coder *c, struct dvm_msg *m)
 	code_u32(c, &m->output.rank);
 	code_u32(c, &m->output.fd);
 	dvm_code_bytes(c, &m->output.data, DVM_COMMAND_MAX);
+}
+
+static void code_credit(struct coder *c, struct dvm_msg *m)
+{
+	code_try(c, &m->credit.task, &m->credit.instance);
+	code_u32(c, &m->credit.bytes);
 }
 
 static void code_ended(struct coder *c, struct dvm_msg *msg)
@@ -312,6 +320,9 @@ static void (*const codes[DVM_MSG_TYPES])(struct coder *c, struct dvm_msg *m) = 
 	[DVM_LEASE] = code_lease,
 	[DVM_GONE] = code_nothing,
 	[DVM_CALL] = code_call,
+	[DVM_BULK] = code_nothing,
+	[DVM_CREDIT] = code_credit,
+	[DVM_ALONE] = code_nothing,
 };
 
 int dvm_msg_pack(struct buf *b, const struct dvm_msg *m)
@@ -347,6 +358,11 @@ bool dvm_msg_for_pmi(const void *data, size_t len)
 bool dvm_msg_is_lease(const void *data, size_t len)
 {
 	return len && *(const unsigned char *)data == DVM_LEASE;
+}
+
+bool dvm_msg_is_bulk(const void *data, size_t len)
+{
+	return len && *(const unsigned char *)data == DVM_BULK;
 }
 
 /* ---- places ---- */

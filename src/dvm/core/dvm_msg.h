@@ -10,7 +10,8 @@
  *                       <-    PROFILE, before the first task that has it
  *                       <-    LAUNCH for each task, or part of one, of the node
  *   STARTED             ->    with what follows, or soon
- *   OUTPUT              ->
+ *   BULK, OUTPUT        ->    forwarded output: within the part's window
+ *                       <-    CREDIT: clients have read some of it
  *   FAILING             ->    a rank has failed: the part is being ended
  *   FAILED              ->    the task has, on a node where its ranks have ended well
  *                       <-    SIGNAL
@@ -52,6 +53,7 @@
  *                       <-    PMI_OVER, in answer
  *                       <-    FAILED goes on to the head, and is kept with the part's end
  *   PMI_ASK             ->    how is its PMI? TOLD goes to the head
+ *                       <-    ALONE: there is no head, until ADOPT
  */
 #ifndef PMI2X_DVM_MSG_H
 #define PMI2X_DVM_MSG_H
@@ -63,7 +65,7 @@
 #include "dvm/core/ledger.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 1         /* of these messages, and of the clients' */
+#define DVM_VERSION 2         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
@@ -71,6 +73,8 @@
 #define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
 #define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
 #define DVM_NAMES_MAX ((size_t)2 << 20)    /* bytes of a request about names */
+#define DVM_WINDOW_MIN 4096  /* bytes of a part's output that nobody has read, at least */
+#define DVM_OUTPUT_EXTRA 128 /* bytes that each piece of output counts beyond its own */
 
 enum dvm_msg_type {
 	DVM_REGISTER = 1,
@@ -102,6 +106,9 @@ enum dvm_msg_type {
 	DVM_LEASE,
 	DVM_GONE,
 	DVM_CALL,
+	DVM_BULK,
+	DVM_CREDIT,
+	DVM_ALONE,
 	DVM_MSG_TYPES,
 };
 
@@ -165,6 +172,7 @@ struct dvm_launch {
 	bool pmi;           /* also when it has one rank only */
 	bool keep;          /* its end, until DONE */
 	enum dvm_output output;
+	uint32_t window;    /* of DVM_OUTPUT_FORWARD: see DVM_WINDOW_MIN */
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
 	struct dvm_bytes places; /* of a task on several nodes, each packed; else
@@ -211,6 +219,13 @@ struct dvm_output_msg {
 	uint32_t rank;
 	uint32_t fd; /* 1, 2 */
 	struct dvm_bytes data;
+};
+
+/* Clients have read this of a part's output; each piece counts dvm_output_cost(). */
+struct dvm_credit {
+	uint64_t task;
+	uint32_t instance;
+	uint32_t bytes;
 };
 
 /* How the ranks of one node have ended. */
@@ -347,6 +362,7 @@ struct dvm_msg {
 		struct dvm_stop stop;
 		struct dvm_lease lease;
 		struct dvm_output_msg output;
+		struct dvm_credit credit;
 		struct dvm_ended ended;
 		struct dvm_fail fail;
 		struct dvm_failed failed;
@@ -371,6 +387,18 @@ int dvm_msg_unpack(struct cursor *c, struct dvm_msg *m);
 bool dvm_msg_for_pmi(const void *data, size_t len);
 /* Is it the head's answer to LEASE, which is a frame of its own, too? */
 bool dvm_msg_is_lease(const void *data, size_t len);
+
+/*
+ * Is it a frame that begins with BULK? It has output, and ends of parts after their output:
+ * control messages may overtake it.
+ */
+bool dvm_msg_is_bulk(const void *data, size_t len);
+
+/* A piece of output counts this in a window: many small ones need memory, too. */
+static inline uint64_t dvm_output_cost(size_t len)
+{
+	return (uint64_t)len + DVM_OUTPUT_EXTRA;
+}
 
 /* An exit status as a shell says it. */
 static inline int dvm_exit_code(int32_t status)

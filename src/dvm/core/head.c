@@ -222,7 +222,9 @@ const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m
 		task_failed(h, &m->failed);
 		return NULL;
 	case DVM_OUTPUT:
-		task_output(h, &m->output);
+		task_output(h, node, &m->output);
+		return NULL;
+	case DVM_BULK:
 		return NULL;
 	case DVM_ENDED:
 		task_part_ended(h, node, &m->ended);
@@ -446,6 +448,7 @@ static void tell(struct dvm_head *h)
 	}
 	if (written || done)
 		report_turn(h);
+	output_turn(h);
 	if (done)
 		leave(h);
 }

@@ -10,6 +10,7 @@
  *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
  *   head_submit.c  reading tasks from a request
  *   head_report.c  what clients are told
+ *   head_output.c  output that clients are sent, and its windows
  *   head_asks.c    what tasks ask for while they run: names, other tasks
  *   head_why.c     what a task waits for
  *   head_journal.c what another head needs to go on
@@ -69,6 +70,10 @@ struct dvm_head_ops {
 	/* A line for a client, newline included; copied. */
 	void (*client_send)(void *arg, uint32_t client, const char *line,
 			    size_t len);
+	/* Bytes of those that its connection has not taken yet. NULL: none, ever. */
+	size_t (*client_unread)(void *arg, uint32_t client);
+	/* A name of the client, for people: "process 4711". NULL: there are none. */
+	void (*client_name)(void *arg, uint32_t client, char *out, size_t size);
 	/* Close its connection, call dvm_head_client_closed later. NULL: not needed. */
 	void (*client_break)(void *arg, uint32_t client);
 	/*

@@ -80,12 +80,18 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 
 /* ---- lines ---- */
 
+static void give(struct dvm_head *h, struct head_client *c, const char *lines, size_t len)
+{
+	c->sent += len;
+	h->ops.client_send(h->arg, c->number, lines, len);
+}
+
 static void send_safe(struct dvm_head *h, struct head_client *c)
 {
 	struct held_lines *l;
 
 	while ((l = c->held) && journal_is_safe(h, l->at)) {
-		h->ops.client_send(h->arg, c->number, l->lines.data, l->lines.len);
+		give(h, c, l->lines.data, l->lines.len);
 		drop_first(c);
 	}
 }
@@ -113,7 +119,7 @@ static void send_or_hold(struct dvm_head *h, struct head_client *c, const char *
 	if (c->broken)
 		return;
 	if (!c->held && journal_is_safe(h, at)) {
-		h->ops.client_send(h->arg, c->number, line, len);
+		give(h, c, line, len);
 	} else if (hold(c, line, len, at)) {
 		c->broken = true;
 		held_free(c);

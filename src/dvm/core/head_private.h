@@ -111,6 +111,7 @@ struct head_task {
 	uint64_t submitted_ns, placed_ns, started_ns, ended_ns;
 	struct task_result result;
 	struct watcher *watchers;
+	struct head_output *outputs; /* of this try, if output is forwarded */
 	struct head_task *prev, *next; /* in the list of its state */
 	UT_hash_handle hh;
 };
@@ -150,6 +151,8 @@ struct head_client {
 	bool refused;  /* it is of another version: what it asks is not heard */
 	struct unwaited unkept; /* of what it waits for */
 	json_t *ended; /* tasks of this turn, an array; or NULL */
+	uint64_t sent; /* bytes of lines: given to the host */
+	uint64_t windows; /* bytes: those of output that it is to read */
 	uint64_t ended_at; /* behind the last of their records */
 	UT_hash_handle hh;
 };
@@ -193,6 +196,8 @@ struct dvm_head {
 	struct head_task *tasks;  /* all, by id */
 	struct head_task *queued, *running, *ended; /* lists */
 	size_t nqueued, nrunning, nended;           /* in them */
+	struct head_output *unread; /* list of those that some client has not read */
+	uint64_t windows;           /* bytes: those of all clients */
 	uint64_t next_id;         /* from 1 */
 	uint64_t done, failed;    /* ever */
 	struct unwaited unkept;
@@ -308,7 +313,7 @@ void task_started(struct dvm_head *h, const struct dvm_started *m);
 void task_failing(struct dvm_head *h, const struct dvm_started *m);
 /* It has as a whole. */
 void task_failed(struct dvm_head *h, const struct dvm_failed *m);
-void task_output(struct dvm_head *h, const struct dvm_output_msg *m);
+void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m);
 /* How the part of it on the node has ended. */
 void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m);
 /*
@@ -453,6 +458,22 @@ size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
 		      task_fn fn, size_t *count, size_t *unkept);
 
+/* ---- head_output.c ---- */
+
+struct head_output;
+
+/* A part of a task whose output is forwarded is launched on the node. Its window, in bytes. */
+uint32_t output_begin(struct dvm_head *h, struct head_task *t, uint32_t node);
+/* Ranks on the node have written: watchers are told. */
+void output_take(struct dvm_head *h, struct head_task *t, uint32_t node,
+		 const struct dvm_output_msg *m);
+/* This try of the task has ended. */
+void output_end(struct dvm_head *h, struct head_task *t);
+/* Nodes hear what clients have read. */
+void output_turn(struct dvm_head *h);
+/* The node whose output waits for a client, or NODE_NONE. `who`: the client's name. */
+uint32_t output_waits(struct dvm_head *h, const struct head_task *t, char *who, size_t size);
+
 /* ---- head_report.c ---- */
 
 /*
@@ -469,8 +490,8 @@ json_t *report_status(const struct dvm_head *h);
 void report_ended(struct dvm_head *h, struct head_task *t);
 void report_ended_to(struct dvm_head *h, struct head_task *t,
 		     uint32_t client);
-void report_output(struct dvm_head *h, const struct head_task *t,
-		   const struct dvm_output_msg *m);
+/* A new reference to an event with output, or NULL. */
+json_t *report_output(const struct head_task *t, const struct dvm_output_msg *m);
 /*
  * Tell clients that wait for tasks that a node is "lost" (why, and how many tasks ran
  * there), or has "joined" or "returned".

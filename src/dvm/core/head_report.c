@@ -133,16 +133,12 @@ void report_ended(struct dvm_head *h, struct head_task *t)
 		report_ended_to(h, t, w->client);
 }
 
-void report_output(struct dvm_head *h, const struct head_task *t,
-		   const struct dvm_output_msg *m)
+json_t *report_output(const struct head_task *t, const struct dvm_output_msg *m)
 {
-	const struct watcher *w;
-
-	LL_FOREACH(t->watchers, w)
-		client_tell(h, w->client, json_pack("{s:s,s:I,s:i,s:i,s:o}",
-			"ev", "output", "id", (json_int_t)t->id,
-			"rank", (int)m->rank, "fd", (int)m->fd,
-			"data", report_bytes(m->data.data, m->data.len)));
+	return json_pack("{s:s,s:I,s:i,s:i,s:o}",
+		"ev", "output", "id", (json_int_t)t->id,
+		"rank", (int)m->rank, "fd", (int)m->fd,
+		"data", report_bytes(m->data.data, m->data.len));
 }
 
 /* "none", "written", or why it cannot be. */

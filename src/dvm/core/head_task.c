@@ -102,6 +102,7 @@ static void task_free(struct dvm_head *h, struct head_task *t)
 	profile_release(h, t->profile);
 	result_free(&t->result);
 	forget_watchers(t);
+	output_end(h, t);
 	head_spawn_free(t->spawned);
 	free(t->placement);
 	free(t);
@@ -304,6 +305,8 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 		},
 	};
 
+	if (m.launch.output == DVM_OUTPUT_FORWARD)
+		m.launch.window = output_begin(h, t, p->node);
 	profile_send(h, t->profile, p->node);
 	head_queue_msg(h, p->node, &m);
 }
@@ -371,12 +374,12 @@ void task_started(struct dvm_head *h, const struct dvm_started *m)
 		t->started_ns = h->now.wall_ns;
 }
 
-void task_output(struct dvm_head *h, const struct dvm_output_msg *m)
+void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m)
 {
-	const struct head_task *t = task_find(h, m->task);
+	struct head_task *t = task_find(h, m->task);
 
 	if (t && t->state == TASK_RUNNING)
-		report_output(h, t, m);
+		output_take(h, t, node, m);
 }
 
 void task_adopt(struct dvm_head *h, struct head_task *t,
@@ -510,6 +513,7 @@ static void end_or_hold(struct dvm_head *h, struct head_task *t)
 static void ended(struct dvm_head *h, struct head_task *t)
 {
 	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
+	output_end(h, t);
 	adopt_done(h, t);
 	h->retry = true;
 	if (!has_tries(h, t)) {

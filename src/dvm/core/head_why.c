@@ -234,6 +234,16 @@ static void why_queued(struct dvm_head *h, const struct head_task *t, json_t *re
 	is_behind(first, before, reasons);
 }
 
+static void is_unread(struct dvm_head *h, const struct head_task *t, json_t *reasons)
+{
+	char who[64];
+	uint32_t node = output_waits(h, t, who, sizeof(who));
+
+	if (node != NODE_NONE)
+		add(reasons, "its output on node %s is not being read by %s: ranks that write more wait",
+		    head_node_name(h, node), who);
+}
+
 json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
 {
 	json_t *reasons = json_array();
@@ -250,6 +260,7 @@ json_t *why_reasons(struct dvm_head *h, const struct head_task *t)
 	else if (t->state == TASK_RUNNING && (t->lost || t->result.status))
 		add(reasons, "a rank of the task failed, and the other ranks are being ended%s%s",
 		    t->result.why ? ": " : "", t->result.why ? t->result.why : "");
+	is_unread(h, t, reasons);
 	return reasons;
 }
 

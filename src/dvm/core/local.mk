@@ -16,6 +16,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_client.c \
 	src/dvm/core/head_journal.c \
 	src/dvm/core/head_nodes.c \
+	src/dvm/core/head_output.c \
 	src/dvm/core/head_private.h \
 	src/dvm/core/head_profile.c \
 	src/dvm/core/head_report.c \
@@ -32,6 +33,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/node.c src/dvm/core/node.h \
 	src/dvm/core/node_adopt.c \
 	src/dvm/core/node_doubt.c \
+	src/dvm/core/node_output.c \
 	src/dvm/core/node_private.h \
 	src/dvm/core/node_profile.c \
 	src/dvm/core/node_start.c \

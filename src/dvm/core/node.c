@@ -26,27 +26,6 @@ void node_send(struct dvm_node *n, const struct dvm_msg *m)
 		node_fail(n);
 }
 
-/* ---- output ---- */
-
-void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
-		     size_t len)
-{
-	struct part *p;
-	struct dvm_msg m = { .type = DVM_OUTPUT };
-
-	HASH_FIND(hh, n->parts, &part, sizeof(part), p);
-	if (!p || fd < 1 || fd > 2)
-		return;
-	if (p->output != DVM_OUTPUT_FORWARD) {
-		tail_add(&p->tails[fd - 1], data, len);
-		return;
-	}
-	m.output = (struct dvm_output_msg){
-		p->task, p->first_rank, (uint32_t)fd, { data, len },
-	};
-	node_send(n, &m);
-}
-
 /* ---- the end of a part ---- */
 
 static void part_free(struct dvm_node *n, struct part *p)
@@ -71,7 +50,10 @@ static void part_ended(struct dvm_node *n, struct part *p)
 	p->end.out = tail_bytes(&p->tails[0]);
 	p->end.err = tail_bytes(&p->tails[1]);
 	m.ended = p->end;
-	node_send(n, &m);
+	if (p->spoke)
+		node_send_bulk(n, &m);
+	else
+		node_send(n, &m);
 	if (p->keep && kept_add(n->kept, &p->held, &p->end))
 		node_fail(n);
 	part_free(n, p);
@@ -338,6 +320,12 @@ static int take(struct dvm_node *n, const struct dvm_msg *m)
 	case DVM_LEAVE:
 		n->leaving = true;
 		return 0;
+	case DVM_CREDIT:
+		node_credit(n, &m->credit);
+		return 0;
+	case DVM_ALONE:
+		node_set_alone(n, true);
+		return 0;
 	case DVM_ADOPT:
 		node_adopt(n);
 		return 0;
@@ -415,14 +403,20 @@ static int next_deadline(const struct dvm_node *n)
 	return left > INT_MAX ? INT_MAX : (int)left;
 }
 
+static void send_now(struct dvm_node *n, struct buf *b)
+{
+	n->ops.send(n->arg, b->data, b->len);
+	buf_clear(b);
+}
+
 int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
 {
 	n->now = now;
 	check_deadlines(n);
-	if (n->out.len && n->send_ms <= n->now.ms) {
-		n->ops.send(n->arg, n->out.data, n->out.len);
-		buf_clear(&n->out);
-	}
+	if (n->out.len && n->send_ms <= n->now.ms)
+		send_now(n, &n->out);
+	if (n->bulk.len)
+		send_now(n, &n->bulk);
 	if (n->leaving && !n->parts) {
 		n->leaving = false;
 		n->ops.leave(n->arg);
@@ -454,6 +448,7 @@ int dvm_node_create(struct dvm_node **out, const struct dvm_node_ops *ops, void 
 	n->ops = *ops;
 	n->arg = arg;
 	buf_init(&n->out, OUT_MAX);
+	buf_init(&n->bulk, OUT_MAX);
 	*out = n;
 	return 0;
 }
@@ -470,5 +465,6 @@ void dvm_node_destroy(struct dvm_node *n)
 	node_profiles_forget(n);
 	kept_destroy(n->kept);
 	buf_free(&n->out);
+	buf_free(&n->bulk);
 	free(n);
 }

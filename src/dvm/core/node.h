@@ -49,7 +49,15 @@ struct dvm_node_ops {
 	 * errno. Then dvm_node_output is called with what they write.
 	 */
 	int (*open_output)(void *arg, uint32_t part);
-	/* They have ended: give what they have written and not been given, and close. */
+	/*
+	 * Give at most this of what they write next; 0: leave it in their pipes. SIZE_MAX:
+	 * any. Before the first call that is SIZE_MAX.
+	 */
+	void (*limit_output)(void *arg, uint32_t part, size_t bytes);
+	/*
+	 * They have ended: give what they have written and not been given, whatever the
+	 * limit, and close.
+	 */
 	void (*close_output)(void *arg, uint32_t part);
 	/*
 	 * The part is one for which node_wants_pmi: make their PMI. 0 or a negative

@@ -18,6 +18,8 @@ void node_adopt(struct dvm_node *n)
 
 	node_profiles_forget(n);
 	buf_clear(&n->out);
+	buf_clear(&n->bulk);
+	node_set_alone(n, false);
 	dvm_node_register(n, &n->is);
 	for (p = n->parts; p; p = p->hh.next)
 		say_held(n, p);

@@ -4,6 +4,7 @@
  *
  *   node.c           parts, their ends, what comes in
  *   node_start.c     how they begin
+ *   node_output.c    output of their ranks
  *   node_profile.c   what they share
  *   node_doubt.c     failures that are not told yet
  *   node_adopt.c     heads that are lost
@@ -58,6 +59,8 @@ struct part {
 	uint32_t instance;
 	struct profile *profile;
 	enum dvm_output output;
+	uint32_t window, credit; /* of DVM_OUTPUT_FORWARD: bytes, and what is left of them */
+	bool spoke;            /* some output of it was sent: its end follows that */
 	uint32_t first_rank, count;
 	struct rank *ranks;
 	uint32_t left;         /* that have not ended */
@@ -93,6 +96,8 @@ struct dvm_node {
 	uint64_t continued_ms; /* when it was last; 0: never */
 	struct buf out;
 	uint64_t send_ms; /* when that is to be sent: 0: at once */
+	struct buf bulk;  /* output and what follows it: sent behind the others */
+	bool alone;       /* the head is lost: nobody reads output */
 	bool leaving;
 	bool failed;
 	struct dvm_time now;
@@ -125,6 +130,16 @@ void part_fails(struct dvm_node *n, struct part *p);
  * part is told, and gone.
  */
 void part_ranks_over(struct dvm_node *n, struct part *p);
+
+/* ---- node_output.c ---- */
+
+/* A part whose output is forwarded begins, and its ranks have not begun. */
+void part_output_begin(struct dvm_node *n, struct part *p, uint32_t window);
+/* As node_send, behind the output of this node. */
+void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m);
+void node_credit(struct dvm_node *n, const struct dvm_credit *m);
+/* The head is lost; or another one has come, which has read nothing yet. */
+void node_set_alone(struct dvm_node *n, bool alone);
 
 /* ---- node_profile.c ---- */
 

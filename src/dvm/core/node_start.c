@@ -116,6 +116,8 @@ int part_launch(struct dvm_node *n, const struct dvm_launch *l)
 	if (!p)
 		return -ENOMEM;
 	rc = open_part(n, p, l);
+	if (!rc && p->output == DVM_OUTPUT_FORWARD)
+		part_output_begin(n, p, l->window);
 	if (!rc)
 		start_ranks(n, p, l);
 	if (rc || !p->left) {

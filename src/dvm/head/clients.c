@@ -31,6 +31,7 @@ struct client {
 	uint32_t number;
 	struct stream *stream; /* or NULL, and */
 	struct link *link;     /* its owner's: that of a client on another node */
+	pid_t process;         /* of the one here; else 0 */
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
 	bool taking;     /* lines of it are being taken: their answers go together, */
@@ -126,12 +127,14 @@ static void on_end(void *arg, int error)
 	clients_leave(arg);
 }
 
-static bool is_ours(int fd)
+static bool is_ours(int fd, pid_t *process)
 {
 	struct ucred who;
 
-	return !peer_credentials(fd, &who) &&
-	       (who.uid == getuid() || who.uid == 0);
+	if (peer_credentials(fd, &who))
+		return false;
+	*process = who.pid;
+	return who.uid == getuid() || who.uid == 0;
 }
 
 static struct client *client_new(struct head_main *h)
@@ -164,12 +167,14 @@ static void on_accept(void *arg, int fd)
 		.queue = LINE_BYTES_MAX, .pause = LINE_BYTES_MAX / 4,
 	};
 	struct head_main *h = arg;
-	struct client *c = is_ours(fd) ? client_new(h) : NULL;
+	pid_t process;
+	struct client *c = is_ours(fd, &process) ? client_new(h) : NULL;
 
 	if (!c) {
 		close(fd);
 		return;
 	}
+	c->process = process;
 	if (stream_open(&c->stream, loop_uv(h->loop), fd, &limits, &ops, c)) {
 		free(c);
 		return;
@@ -210,6 +215,27 @@ void clients_send(struct head_main *h, uint32_t client, const char *line, size_t
 		send_now(c, line, len);
 	else if (buf_append(&c->held, line, len))
 		break_off(c); /* it would wait for the answer forever */
+}
+
+size_t clients_unread(const struct head_main *h, uint32_t client)
+{
+	const struct client *c;
+
+	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
+	if (!c)
+		return 0;
+	return c->held.len + (c->stream ? stream_queued(c->stream) : link_queued(c->link));
+}
+
+void clients_name(const struct head_main *h, uint32_t client, char *out, size_t size)
+{
+	const struct client *c;
+
+	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
+	if (c && c->process)
+		snprintf(out, size, "process %d", (int)c->process);
+	else
+		snprintf(out, size, "a client on another node");
 }
 
 void clients_break(struct head_main *h, uint32_t client)

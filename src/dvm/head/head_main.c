@@ -186,6 +186,16 @@ static void on_client_send(void *arg, uint32_t client, const char *line, size_t 
 	clients_send(arg, client, line, len);
 }
 
+static size_t on_client_unread(void *arg, uint32_t client)
+{
+	return clients_unread(arg, client);
+}
+
+static void on_client_name(void *arg, uint32_t client, char *out, size_t size)
+{
+	clients_name(arg, client, out, size);
+}
+
 static void on_client_break(void *arg, uint32_t client)
 {
 	clients_break(arg, client);
@@ -275,6 +285,8 @@ static int make_head(struct head_main *h, const struct settings *s,
 		.node_send = on_node_send,
 		.node_break = on_node_break,
 		.client_send = on_client_send,
+		.client_unread = on_client_unread,
+		.client_name = on_client_name,
 		.client_break = on_client_break,
 		.record = on_record,
 		.grow = on_grow,

@@ -159,6 +159,10 @@ void names_close(struct head_main *h);
 int clients_open(struct head_main *h);
 void clients_send(struct head_main *h, uint32_t client, const char *line, size_t len);
 /* The client gets what it was sent, and the end. */
+/* Bytes that its connection has not taken yet. */
+size_t clients_unread(const struct head_main *h, uint32_t client);
+/* A name of the client, for people: "process 4711". */
+void clients_name(const struct head_main *h, uint32_t client, char *out, size_t size);
 void clients_break(struct head_main *h, uint32_t client);
 /*
  * One on another node has proved itself; its link stays the caller's. Bytes of its lines,

@@ -429,11 +429,20 @@ static void leave_head(struct dvmd *d)
 	tasks_head_lost(d->tasks);
 }
 
+/* Ranks go on, and nobody reads what they write. */
+static void tell_alone(struct dvmd *d)
+{
+	static const char message = DVM_ALONE;
+
+	(void)channel_send(d->channel, &message, 1);
+}
+
 static void wait_for_head(struct dvmd *d)
 {
 	uint64_t ms = d->welcome.orphan_s * UINT64_C(1000), left = lease_timer_left(&d->lease);
 
 	leave_head(d);
+	tell_alone(d);
 	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
 		d->name, d->welcome.orphan_s);
 	uv_timer_start(&d->orphan, on_orphan, left < ms ? left : ms, 0);

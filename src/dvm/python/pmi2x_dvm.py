@@ -30,7 +30,7 @@ import threading
 import time
 import warnings
 
-VERSION = 1
+VERSION = 2
 BATCH = 1000
 SUFFIX = ".address"
 ANSWER_SECONDS = 5

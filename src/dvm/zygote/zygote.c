@@ -88,6 +88,13 @@ static void on_close_output(void *arg, uint32_t part)
 	outputs_close(z->outputs, part);
 }
 
+static void on_limit_output(void *arg, uint32_t part, size_t bytes)
+{
+	struct zygote *z = arg;
+
+	outputs_limit(z->outputs, part, bytes);
+}
+
 static int on_open_pmi(void *arg, uint32_t part, const struct dvm_launch *l)
 {
 	struct zygote *z = arg;
@@ -358,6 +365,7 @@ static int open_all(struct zygote *z)
 	static const struct dvm_node_ops ops = {
 		.send = on_send,
 		.open_output = on_open_output,
+		.limit_output = on_limit_output,
 		.close_output = on_close_output,
 		.open_pmi = on_open_pmi,
 		.pmi_rank_ended = on_pmi_rank_ended,

@@ -73,6 +73,8 @@ void outputs_of(struct outputs *o, uint32_t part, int ends[2]);
 void outputs_started(struct outputs *o);
 /* Read what is there, and close. */
 void outputs_close(struct outputs *o, uint32_t part);
+/* Read at most this at once; 0: do not read, until this is called again. */
+void outputs_limit(struct outputs *o, uint32_t part, size_t bytes);
 /* The data of an epoll event. */
 void outputs_event(struct outputs *o, uint64_t data);
 

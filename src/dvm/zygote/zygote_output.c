@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <uthash.h>
@@ -16,6 +17,7 @@
 struct output {
 	uint32_t part;
 	int ours[2], theirs[2]; /* of stdout and stderr; -1 */
+	size_t limit; /* bytes that may be read; 0: the pipes are not watched */
 	UT_hash_handle hh;
 };
 
@@ -92,6 +94,7 @@ int outputs_open(struct outputs *o, uint32_t part)
 		return -ENOMEM;
 	*p = (struct output){
 		.part = part, .ours = { -1, -1 }, .theirs = { -1, -1 },
+		.limit = SIZE_MAX,
 	};
 	rc = open_pipe(o, p, 0);
 	rc = rc ? rc : open_pipe(o, p, 1);
@@ -130,24 +133,60 @@ void outputs_started(struct outputs *o)
 	o->starting = NULL;
 }
 
-/* A piece, so that one that writes much does not keep others waiting. False: no more. */
-static bool read_piece(struct outputs *o, struct output *p, int i)
+/* The end of a pipe that is not watched would still come as an event: it is taken out. */
+static void set_watched(struct outputs *o, struct output *p, bool watched)
 {
-	ssize_t n = read(p->ours[i], o->piece, sizeof(o->piece));
+	for (int i = 0; i < 2; i++)
+		if (p->ours[i] < 0)
+			;
+		else if (!watched)
+			epoll_ctl(o->epoll, EPOLL_CTL_DEL, p->ours[i], NULL);
+		else if (watch(o, p, i))
+			close_ours(o, p, i); /* its ranks are not to wait forever */
+}
+
+void outputs_limit(struct outputs *o, uint32_t part, size_t bytes)
+{
+	struct output *p = find(o, part);
+
+	if (!p)
+		return;
+	if (!bytes != !p->limit)
+		set_watched(o, p, bytes);
+	p->limit = bytes;
+}
+
+/* A piece, so that one that writes much does not keep others waiting. How much it was. */
+static size_t read_piece(struct outputs *o, struct output *p, int i, size_t max)
+{
+	size_t size = max < sizeof(o->piece) ? max : sizeof(o->piece);
+	ssize_t n = read(p->ours[i], o->piece, size);
 
 	if (n > 0)
 		dvm_node_output(*o->node, p->part, i + 1, o->piece, (size_t)n);
 	else if (!n || (errno != EAGAIN && errno != EINTR))
 		close_ours(o, p, i);
-	return n > 0;
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* All that the pipe holds now; a rank may have made it larger than a piece. */
+static void read_rest(struct outputs *o, struct output *p, int i)
+{
+	size_t n = read_piece(o, p, i, SIZE_MAX);
+	int left = 0;
+
+	if (n < sizeof(o->piece) || ioctl(p->ours[i], FIONREAD, &left) < 0)
+		return;
+	for (; n && left > 0; left -= (int)n)
+		n = read_piece(o, p, i, (size_t)left);
 }
 
 void outputs_event(struct outputs *o, uint64_t data)
 {
 	struct output *p = find(o, (uint32_t)(data >> 1));
 
-	if (p && p->ours[data & 1] >= 0)
-		read_piece(o, p, data & 1);
+	if (p && p->limit && p->ours[data & 1] >= 0)
+		read_piece(o, p, data & 1, p->limit);
 }
 
 /*
@@ -162,7 +201,7 @@ void outputs_close(struct outputs *o, uint32_t part)
 		return;
 	for (int i = 0; i < 2; i++)
 		if (p->ours[i] >= 0)
-			read_piece(o, p, i);
+			read_rest(o, p, i);
 	if (o->starting == p)
 		o->starting = NULL;
 	HASH_DEL(o->all, p);

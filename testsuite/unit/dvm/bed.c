@@ -66,6 +66,12 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	assert_non_null(event);
 	assert_int_equal(client, CLIENT);
 	json_array_append_new(b->events, event);
+	b->unread += b->reads ? 0 : len;
+}
+
+static size_t client_unread(void *arg, uint32_t client)
+{
+	return ((struct bed *)arg)->unread;
 }
 
 static void on_end(void *arg)
@@ -78,6 +84,16 @@ static void head_send(void *arg, const void *data, size_t len)
 	struct fake_node *n = arg;
 
 	push(&n->up, data, len);
+}
+
+static void look(void *arg, int64_t process, struct dvm_rank *out)
+{
+	out->state = 'S';
+}
+
+static void limit_output(void *arg, uint32_t part, size_t bytes)
+{
+	((struct fake_node *)arg)->limit = bytes;
 }
 
 static int open_pmi(void *arg, uint32_t part, const struct dvm_launch *launch)
@@ -174,13 +190,13 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 {
 	static const struct dvm_head_ops head_ops = {
 		.node_send = node_send, .node_break = node_break,
-		.client_send = client_send, .end = on_end,
+		.client_send = client_send, .client_unread = client_unread, .end = on_end,
 	};
 	static const struct dvm_node_ops node_ops = {
 		.send = head_send, .open_output = idle_open_output,
-		.close_output = idle_part, .open_pmi = open_pmi,
+		.limit_output = limit_output, .close_output = idle_part, .open_pmi = open_pmi,
 		.pmi_rank_ended = pmi_rank_ended, .close_pmi = close_pmi,
-		.start = start, .signal = signal_process, .leave = idle,
+		.start = start, .look = look, .signal = signal_process, .leave = idle,
 	};
 	struct dvm_head_options options = usual_options(NODES);
 	struct bed *b = calloc(1, sizeof(*b));
@@ -189,6 +205,7 @@ struct bed *bed_create_member(size_t max_waiting, uint32_t member, uint32_t memb
 	options.member = member;
 	options.members = members;
 	b->events = json_array();
+	b->reads = true;
 	b->now = (struct dvm_time){ 1000000000, 1000 };
 	assert_int_equal(dvm_head_create(&b->head, &options, &head_ops, b, NULL), 0);
 	for (uint32_t i = 0; i < NODES; i++) {

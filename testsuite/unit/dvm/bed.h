@@ -32,6 +32,7 @@ struct fake_node {
 	uint32_t number;
 	struct dvm_node *node;
 	struct queue_of_bytes down, up;
+	size_t limit;     /* of the output of the last part that was given one */
 	bool lost;
 };
 
@@ -55,6 +56,8 @@ struct bed {
 	char places[256];        /* of the same */
 	size_t places_len;
 	json_t *events; /* what the client was told */
+	bool reads;     /* the client does; else its connection takes nothing */
+	size_t unread;  /* bytes that it has not taken */
 	bool ended;
 };
 

@@ -556,7 +556,7 @@ static void several_dvms_give_no_number_twice(void **state)
 {
 	struct bed *b = bed_create_member(100, 2, 3);
 
-	ask(b, "{'op':'hello','version':1}");
+	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
 	assert_int_equal(number(event(b, "hello"), "members"), 3);
 	submit(b, "{'argv':['a']},{'argv':['b']},{'argv':['c']}");
 	for (int i = 0; i < 3; i++)

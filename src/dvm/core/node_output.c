@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Output of the ranks of a part. Forwarded output has a window: the bytes that have been
+ * sent, and that no client is known to have read. When it is used up, the host reads the
+ * part's pipes no more, and a rank that writes waits. The head opens the window again. No
+ * other part waits, and no end: what the pipes hold then goes beyond the window.
+ */
+#include "dvm/core/node_private.h"
+
+static void set_limit(struct dvm_node *n, const struct part *p)
+{
+	size_t left = p->credit > DVM_OUTPUT_EXTRA ? p->credit - DVM_OUTPUT_EXTRA : 0;
+
+	if (n->ops.limit_output)
+		n->ops.limit_output(n->arg, p->number, n->alone ? SIZE_MAX : left);
+}
+
+void part_output_begin(struct dvm_node *n, struct part *p, uint32_t window)
+{
+	p->window = p->credit = window;
+	set_limit(n, p);
+}
+
+void node_send_bulk(struct dvm_node *n, const struct dvm_msg *m)
+{
+	static const struct dvm_msg bulk = { .type = DVM_BULK };
+
+	n->send_ms = 0; /* what came up before goes before it */
+	if ((!n->bulk.len && dvm_msg_pack(&n->bulk, &bulk)) || dvm_msg_pack(&n->bulk, m))
+		node_fail(n);
+}
+
+static void forward(struct dvm_node *n, struct part *p, int fd, const void *data, size_t len)
+{
+	const uint64_t cost = dvm_output_cost(len);
+	const struct dvm_msg m = {
+		.type = DVM_OUTPUT,
+		.output = { p->task, p->first_rank, (uint32_t)fd, { data, len } },
+	};
+
+	if (n->alone)
+		return;
+	p->spoke = true;
+	p->credit = cost < p->credit ? p->credit - (uint32_t)cost : 0;
+	node_send_bulk(n, &m);
+	set_limit(n, p);
+}
+
+void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data,
+		     size_t len)
+{
+	struct part *p;
+
+	HASH_FIND(hh, n->parts, &part, sizeof(part), p);
+	if (!p || fd < 1 || fd > 2)
+		return;
+	if (p->output == DVM_OUTPUT_FORWARD)
+		forward(n, p, fd, data, len);
+	else
+		tail_add(&p->tails[fd - 1], data, len);
+}
+
+void node_credit(struct dvm_node *n, const struct dvm_credit *m)
+{
+	struct part *p = node_find_part(n, m->task, m->instance);
+
+	if (!p || p->output != DVM_OUTPUT_FORWARD)
+		return;
+	p->credit = m->bytes < p->window - p->credit ? p->credit + m->bytes : p->window;
+	set_limit(n, p);
+}
+
+void node_set_alone(struct dvm_node *n, bool alone)
+{
+	struct part *p;
+
+	n->alone = alone;
+	for (p = n->parts; p; p = p->hh.next) {
+		if (p->output != DVM_OUTPUT_FORWARD)
+			continue;
+		p->credit = p->window;
+		set_limit(n, p);
+	}
+}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm: output of tasks that nobody reads, or that has no end, harms no other task."""
+
+import contextlib
+import json
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from dvms import dvm, env, living, one, there, wait_until
+
+__all__ = ["dvm", "env", "one", "there"]
+
+NOISY = 8
+MEMORY = 64 << 20  # bytes of a head or a daemon, whatever tasks print
+SIZE = 16 << 20
+
+
+@pytest.fixture
+def start(prefix, env):
+    """Starts clients, and kills those that are left."""
+    clients = []
+
+    def start(*arguments, **more):
+        command = [prefix / "bin/pmi2x-dvm", *arguments]
+        clients.append(subprocess.Popen(command, env=env, **more))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.send_signal(signal.SIGCONT)
+        client.kill()
+        client.communicate()
+
+
+def memory(env):
+    """The largest resident size of a process of the DVM, in bytes."""
+    found = []
+    for pid in living(env["PMI2X_DVM_DIR"]):
+        with contextlib.suppress(OSError):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            found += [int(x.split()[1]) * 1024 for x in status.splitlines() if x.startswith("VmHWM")]
+    return max(found)
+
+
+def reasons(dvm, task):
+    """Of a task that may not be there yet."""
+    result = dvm("why", "--json", str(task))
+    return [] if result.code else json.loads(result.stdout)["reasons"]
+
+
+def running(dvm):
+    return json.loads(dvm("status", "--json").ok().stdout)["running"]
+
+
+def until_unread(dvm, task):
+    return wait_until(lambda: [r for r in reasons(dvm, task) if "is not being read by" in r])
+
+
+# ---- others ----
+
+
+def test_tasks_whose_output_is_not_read_harm_no_other(dvm, env, start):
+    dvm("up", "--local", "1", "--slots", str(NOISY + 1)).ok()
+    clients = [start("run", "yes", stdout=subprocess.PIPE) for _ in range(NOISY)]
+    until_unread(dvm, NOISY)
+    begun = time.monotonic()
+    assert dvm("run", "echo", "heard").ok().stdout == "heard\n"
+    assert time.monotonic() - begun < 10  # an unbounded queue takes longer
+    assert memory(env) < MEMORY
+    for client in clients:
+        client.kill()
+    wait_until(lambda: not running(dvm))
+    dvm("down").ok()
+
+
+def test_reader_that_comes_back_gets_all(one, start):
+    program = f"head -c {SIZE} /dev/zero | tr '\\0' x; echo end >&2"
+    client = start("run", "sh", "-c", program, stdout=subprocess.PIPE)
+    reason = until_unread(one, 1)
+    assert f"process {client.pid}" in reason[0]
+    out, _ = client.communicate(timeout=60)
+    assert client.returncode == 0
+    assert out == b"x" * SIZE
+
+
+def test_end_of_a_task_does_not_wait_for_its_reader(one, start):
+    """What the pipes hold at the end goes beyond the window."""
+    client = start("run", "head", "-c", str(SIZE), "/dev/zero", stdout=subprocess.PIPE)
+    until_unread(one, 1)
+    one("cancel", "1").ok()
+    wait_until(lambda: not running(one))
+    client.communicate(timeout=60)
+    assert client.returncode == 128 + signal.SIGTERM

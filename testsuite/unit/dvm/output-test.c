@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Windows of forwarded output: whose tasks wait for a client that does not read. */
+#include "bed.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define PIECE 65536
+#define WINDOW ((size_t)256 << 10) /* WINDOW of head_output.c */
+#define FORWARD "{'argv':['x'],'output':'forward'}"
+
+/* The node whose part has the output of a task of one rank. */
+static struct fake_node *node_of(struct bed *b, int64_t process)
+{
+	return &b->nodes[b->processes[process].node];
+}
+
+/* Ranks of part `part` write as much as they may, `most` at most. Bytes. */
+static size_t write_some(struct bed *b, struct fake_node *n, uint32_t part, size_t most)
+{
+	static char data[PIECE];
+	size_t wrote = 0, len;
+
+	memset(data, 'x', sizeof(data));
+	while (n->limit && wrote < most) {
+		len = n->limit < PIECE ? n->limit : PIECE;
+		dvm_node_output(n->node, part, 1, data, len);
+		wrote += len;
+		deliver_all(b);
+	}
+	return wrote;
+}
+
+static void task_whose_client_does_not_read_waits(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+	size_t wrote;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	b->reads = false;
+	wrote = write_some(b, n, 0, 100 * WINDOW);
+	assert_true(wrote <= WINDOW && wrote > WINDOW / 2);
+	pass(b, 1000);
+	assert_int_equal(n->limit, 0);
+	b->unread = 0;
+	b->reads = true;
+	deliver_all(b);
+	assert_true(write_some(b, n, 0, 10 * WINDOW) >= 10 * WINDOW);
+	bed_destroy(b);
+}
+
+static void small_pieces_count_more_than_their_bytes(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+	size_t pieces = 0;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	b->reads = false;
+	for (; n->limit; pieces++) {
+		dvm_node_output(n->node, 0, 1, "x", 1);
+		deliver_all(b);
+	}
+	assert_true(pieces <= WINDOW / DVM_OUTPUT_EXTRA);
+	bed_destroy(b);
+}
+
+static void task_whose_client_has_gone_does_not_wait(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	b->reads = false;
+	(void)write_some(b, n, 0, 100 * WINDOW);
+	dvm_head_client_closed(b->head, CLIENT, b->now);
+	deliver_all(b);
+	assert_true(write_some(b, n, 0, 10 * WINDOW) >= 10 * WINDOW);
+	bed_destroy(b);
+}
+
+static void end_does_not_wait_and_follows_the_output(void **state)
+{
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+	size_t i;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	b->reads = false;
+	(void)write_some(b, n, 0, 100 * WINDOW);
+	dvm_node_output(n->node, 0, 2, "rest", 4); /* that the pipes hold */
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 0);
+	i = json_array_size(b->events);
+	assert_string_equal(text(json_array_get(b->events, i - 1), "ev"), "ended");
+	assert_string_equal(text(json_array_get(b->events, i - 2), "data"), "rest");
+	bed_destroy(b);
+}
+
+static void lost_head_blocks_no_task(void **state)
+{
+	static const struct dvm_msg alone = { .type = DVM_ALONE };
+	struct bed *b = bed_create(100);
+	struct fake_node *n;
+
+	submit(b, FORWARD);
+	n = node_of(b, 1);
+	b->reads = false;
+	(void)write_some(b, n, 0, 100 * WINDOW);
+	assert_int_equal(n->limit, 0);
+	say_to_node(n, &alone);
+	deliver_all(b);
+	assert_true(n->limit == SIZE_MAX);
+	bed_destroy(b);
+}
+
+/* Each of these parts is the last on its node when it has begun. */
+static void client_with_many_windows_gets_small_ones(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	for (int64_t i = 1; i <= 16; i++) {
+		submit(b, "{'argv':['x'],'output':'forward','cores':0}");
+		assert_int_equal(node_of(b, i)->limit, WINDOW - DVM_OUTPUT_EXTRA);
+	}
+	submit(b, "{'argv':['x'],'output':'forward','cores':0}");
+	assert_int_equal(node_of(b, 17)->limit, DVM_WINDOW_MIN - DVM_OUTPUT_EXTRA);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	submit(b, "{'argv':['x'],'output':'forward','cores':0}");
+	assert_int_equal(node_of(b, 18)->limit, WINDOW - DVM_OUTPUT_EXTRA);
+	bed_destroy(b);
+}
+
+static void why_names_output_that_is_not_read(void **state)
+{
+	struct bed *b = bed_create(100);
+	json_t *reasons;
+
+	submit(b, FORWARD);
+	b->reads = false;
+	(void)write_some(b, node_of(b, 1), 0, 100 * WINDOW);
+	ask(b, "{'op':'why','id':1}");
+	assert_int_equal(json_array_size(json_object_get(event(b, "why"), "reasons")), 0);
+	pass(b, 1000);
+	ask(b, "{'op':'why','id':1}");
+	reasons = json_object_get(event(b, "why"), "reasons");
+	assert_int_equal(json_array_size(reasons), 1);
+	assert_non_null(strstr(json_string_value(json_array_get(reasons, 0)),
+			       "is not being read by a client"));
+	bed_destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(task_whose_client_does_not_read_waits),
+		cmocka_unit_test(small_pieces_count_more_than_their_bytes),
+		cmocka_unit_test(task_whose_client_has_gone_does_not_wait),
+		cmocka_unit_test(end_does_not_wait_and_follows_the_output),
+		cmocka_unit_test(lost_head_blocks_no_task),
+		cmocka_unit_test(client_with_many_windows_gets_small_ones),
+		cmocka_unit_test(why_names_output_that_is_not_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
