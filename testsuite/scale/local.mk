@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Correctness at full size, on a private cluster. SCALE_FLAGS adds options.
+# Correctness at full size, on a test cluster. SCALE_FLAGS adds options.
 EXTRA_DIST += testsuite/scale/check-scale
 
 SCALE_FLAGS =

@@ -25,7 +25,7 @@ DAEMONS = {
 }
 AGENT = "pmi2x-agent"
 AGENT_GROUP = "pmi2x"  # how the names of its control groups begin
-# A sanitizer or an emulated processor makes all take so many times longer.
+# The factor by which a sanitizer or an emulated processor slows all programs.
 SLOWNESS = int(os.environ.get("PMI2X_TEST_SLOWNESS", "1"))
 PATIENCE = ["--slurm-conf-line", "MessageTimeout=60"] if SLOWNESS > 1 else []
 START_S = 120 * SLOWNESS
@@ -226,7 +226,7 @@ def stopped(pid):
 
 @contextlib.contextmanager
 def free_ports(count):
-    """First and last of so many ports in a row, on which nobody listens, and which no
+    """First and last of `count` ports in a row, on which nobody listens, and which no
     other run of these tests on this machine gets meanwhile: an abstract socket is the
     lock, as that of pmi2x cluster's ports, which are above."""
     for first in range(12000, 20000, count):

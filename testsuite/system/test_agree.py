@@ -69,8 +69,8 @@ def test_links_need_no_message_where_slurmd_ports_lie_in_the_default_range(
 
 @pytest.fixture
 def crowded(make_cluster, scratch, tmp_path):
-    """Makes a cluster where links need a message, for two ports of many are free, and
-    where SlurmdSpoolDir of each node has so many bytes."""
+    """Makes a cluster whose links need a message, because two ports of many are free, and
+    whose SlurmdSpoolDir has a path of a given length."""
     with free_ports(400) as (first, last):
         conf = tmp_path / "mpi.conf"
         conf.write_text(f"Pmi2xPorts={first}-{last}\nPmi2xConnectTimeout=5\n")

@@ -24,7 +24,7 @@ from harness import run
 __all__ = ["dvm", "env", "local", "there"]
 
 JOB = "7700077"
-# What srun does: so many processes, each with the standard input and a number.
+# Starts as many processes as srun would, each with the standard input and a number.
 LAUNCHER = """#!/bin/sh
 ! [ -e $0.broken ] || { echo no nodes today >&2; exit 3; }
 n=$PMI2X_DVM_NODES

@@ -129,7 +129,7 @@ def sockets(pid):
 
 @contextlib.contextmanager
 def free_descriptors(cluster, step, count):
-    """The agent of n2 has not yet begun; now slurmstepd can open so many more."""
+    """Lets slurmstepd of n2, whose agent has not begun, open `count` more descriptors."""
 
     def limit(pid):
         used = descriptors(pid)
@@ -161,7 +161,7 @@ def processor_s(pid):
 
 
 def run_with_free(cluster, faulty, count):
-    """A step whose node n2 can have so many more descriptors for its links."""
+    """A step whose node n2 can open `count` more descriptors for its links."""
     step = faulty("touch=at", "gate=go", "init", "fence", "touch=out",
                   "gate=end", "finalize")
     step.wait_for("at", RANKS)
@@ -298,7 +298,7 @@ def small_spool(cluster):
 
 
 def leave_room(spool, files):
-    """For so many more files."""
+    """Leaves room for `files` more files in the spool directory."""
     for filler in spool.glob("filler.*"):
         filler.unlink()
     for number in range(os.statvfs(spool).f_ffree - files):

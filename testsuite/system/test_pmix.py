@@ -68,7 +68,7 @@ def servers(cluster, node=None):
 
 
 def all_say(result, ranks):
-    """Each that it is one of so many; and nobody complains."""
+    """Each rank prints that it is one of `ranks`, and standard error is empty."""
     assert result.ok().lines == [f"size {ranks}"] * ranks, result
     assert not result.stderr, result
 

@@ -52,7 +52,7 @@ def test_propagate(cluster, fault_client, tmp_path, propagate):
 
 @contextlib.contextmanager
 def memory_group(size):
-    """A control group of so many bytes; what is in it in the end goes back."""
+    """A control group with a limit of `size` bytes; its processes go back at the end."""
     if not os.access(MEMORY_GROUPS / "cgroup.procs", os.W_OK):
         pytest.skip("no memory hierarchy of version 1 that we may use")
     group = MEMORY_GROUPS / f"pmi2x-test-{os.getpid()}"

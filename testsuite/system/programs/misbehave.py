@@ -18,7 +18,7 @@ ODD = 1
 VALUE = "v" * 1000
 GETS = 50
 BYTE_S = 0.02
-FULL_S = 1.0  # the connection takes nothing for so long
+FULL_S = 1.0  # after this time without a byte taken, the connection is full
 
 how, directory = sys.argv[1], pathlib.Path(sys.argv[2])
 client = pmi.Pmi2()

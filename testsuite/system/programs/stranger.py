@@ -148,7 +148,7 @@ def bind(port):
 
 
 def flood(port, job, count, mark, after):
-    """Many of all kinds. Makes the file `mark` after so many of them."""
+    """`count` connections of all kinds. Makes the file `mark` after `after` of them."""
     kinds = (
         b"",
         os.urandom(64),

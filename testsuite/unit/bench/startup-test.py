@@ -57,7 +57,7 @@ class Launches(unittest.TestCase):
     """An srun that is told the end of another job, or anything else."""
 
     def launch(self, words, times):
-        """Fails so often with these words, then succeeds; (code, launches)."""
+        """Fails `times` times with these words, then succeeds; (code, launches)."""
         script = f'echo . >>"$0"; [ $(wc -l <"$0") -gt {times} ] && exit 0; '
         script += f"echo 'srun: error: {words}' >&2; exit 1"
         with tempfile.NamedTemporaryFile("r") as file:
@@ -111,7 +111,7 @@ class Late(unittest.TestCase):
 
 
 class Source:
-    """One that holds so many nodes, and cannot what is named."""
+    """A place with this number of nodes, which cannot do what is named."""
 
     def __init__(self, label, nodes, cannot=()):
         self.label, self.nodes, self.unable = label, nodes, cannot
