@@ -85,7 +85,7 @@ contrib_bench_lookup_LDADD = libshm.la libutil.la -lpthread
 
 dist_man_MANS += contrib/bench/pmi2x-bench-lookup.1
 
-# On a private cluster. Slurm wants the plugin installed, so everything is, below
+# On a test cluster. Slurm wants the plugin installed, so everything is, below
 # the build directory.
 bench_inst = $(abs_builddir)/bench-inst
 bench_places = --programs "$(bench_inst)$(pkglibexecdir)" \

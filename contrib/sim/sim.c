@@ -61,23 +61,24 @@ static void show_key(void *arg, const char *section, const char *key,
 static void usage(FILE *to)
 {
 	fputs("Usage: pmi2x sim run [OPTION...] SCENARIO\n"
-	      "Simulates the start-up of a job of any size: the collectives of\n"
-	      "pmi2x, by its own code, or a model of another design, over a\n"
-	      "network model. SCENARIO is a file, or - for standard input; see\n"
+	      "Simulates the start-up of a job of any size: the code of pmi2x's\n"
+	      "collectives, or a model of another design, over a model of the\n"
+	      "network. SCENARIO is a file, or - for standard input; see\n"
 	      "pmi2x-sim-scenario(5).\n\n"
 	      "Options:\n"
-	      "  -c, --csv FILE       write the result as CSV, too; - : only that\n"
-	      "  -d, --details FILE   write messages and bytes of every node and link;\n"
-	      "                       - : only that\n"
-	      "  -s, --set KEY=VALUE  set a key over the scenario; run=... replaces\n"
-	      "                       its operations\n"
-	      "  -p, --path           show what determined each end: the critical path\n"
+	      "  -c, --csv FILE       also write the result as CSV; - : to standard\n"
+	      "                       output, without the table\n"
+	      "  -d, --details FILE   write messages and bytes of each node and link as\n"
+	      "                       CSV; - : as above\n"
+	      "  -s, --set KEY=VALUE  replace a key of the scenario; the first run=...\n"
+	      "                       replaces its operations\n"
+	      "  -p, --path           print the critical path of each operation\n"
 	      "  -q, --quiet          no progress line\n"
-	      "  -k, --keys           list the keys of a scenario, with defaults\n"
+	      "  -k, --keys           list the keys of a scenario and their defaults\n"
 	      "  -h, --help           print this and exit\n"
 	      "  -V, --version        print the version and exit\n\n"
-	      "Exit status: 0 every rank came to its end, 1 one did not, 2 the\n"
-	      "scenario cannot be simulated, or a result not be written.\n", to);
+	      "Exit status: 0 each rank completed, 1 a rank did not, 2 the\n"
+	      "scenario cannot be simulated, or a result cannot be written.\n", to);
 }
 
 static int bad_usage(const char *what)

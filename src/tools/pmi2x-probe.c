@@ -50,24 +50,24 @@ static void usage(FILE *to)
 	fputs("Usage: srun --mpi=TYPE pmi2x-probe [--pmi1] [OPERATION...]\n"
 	      "       pmi2x-probe --nodes LIST\n"
 	      "       pmi2x-probe --mpi PROGRAM [--run [ARGUMENT...]]\n"
-	      "Prints what the PMI server of the step offers, or carries out\n"
-	      "operations in order and checks their results.\n\n"
+	      "Prints the properties of the step's PMI server, or runs operations\n"
+	      "in order and checks their results.\n\n"
 	      "Options:\n"
 	      "  -1, --pmi1        start with PMI_Init instead of PMI2_Init\n"
-	      "  -n, --nodes LIST  outside a step: which nodes lack the plugin\n"
-	      "                    mpi/pmi2x or have another build of it\n"
-	      "  -m, --mpi PROGRAM which PMI a program will speak, found without\n"
+	      "  -n, --nodes LIST  outside a step: list the nodes without plugin\n"
+	      "                    mpi/pmi2x, and those with another build of it\n"
+	      "  -m, --mpi PROGRAM print which PMI the program will use, without\n"
 	      "                    running it\n"
-	      "  -r, --run         also run it on two ranks: in an allocation with\n"
-	      "                    srun, else with a server of pmi2x's own\n"
+	      "  -r, --run         also run the program on two ranks: with srun in an\n"
+	      "                    allocation, else with pmi2x's own server\n"
 	      "  -h, --help        print this and exit\n"
 	      "  -V, --version     print the version and exit\n\n"
 	      "Operations (%r in a KEY, NAME or VALUE becomes the rank):\n",
 	      to);
 	probe_list_operations(to);
-	fputs("\nExit status: 0 all is well, 1 a check failed or nodes differ,\n"
-	      "2 usage, 3 PMI could not be started; of --mpi: 4 only PMIx, 5 no PMI,\n"
-	      "6 not known without --run.\n", to);
+	fputs("\nExit status: 0 success, 1 a check failed or nodes differ, 2 wrong\n"
+	      "usage, 3 PMI could not be started; with --mpi: 4 only PMIx, 5 no PMI,\n"
+	      "6 unknown without --run.\n", to);
 }
 
 static bool start_pmi1(struct probe *p)

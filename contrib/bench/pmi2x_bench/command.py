@@ -75,27 +75,27 @@ def parser(name, version, text):
 
 
 def add_output_options(add):
-    add("--csv", metavar="FILE", help="write every value to FILE, as it comes")
+    add("--csv", metavar="FILE", help="write every value to FILE as soon as it is measured")
     add("--svg", metavar="DIR", help="write plots to DIR")
     add("--png", metavar="DIR", help="the same, as PNG")
     add("--markdown", action="store_true", help="print the tables as Markdown")
     add("--table", nargs="+", metavar="CSV",
-        help="measure nothing: print the tables (and --svg, --png) of what --csv has "
-        "written earlier, several files together")
+        help="measure nothing: print the tables (and write --svg, --png) of files that "
+        "--csv wrote earlier")
     add("-q", "--quiet", action="store_true", help="no progress line")
 
 
 def add_srun_options(add):
     add("--srun-option", action="append", default=[], metavar="OPTION",
-        help="give this to srun, e.g. --srun-option=--overcommit; repeatable")
+        help="pass an option to srun, e.g. --srun-option=--overcommit; may be repeated")
     add("--timeout", type=count(1, 86400), default=600, metavar="SECONDS",
-        help="give up on a step after this time (%(default)s)")
+        help="time limit of a step (%(default)s)")
 
 
 def add_places(add, **paths):
-    """Where make install has put things; paths: {option: directory}"""
+    """The directories of an installation; paths: {option: directory}"""
     add("--plugindir", action="append", default=[], metavar="DIR",
-        help="with --private: look for plugins here first (ours)")
+        help="with --private: look for plugins in DIR first (that of pmi2x)")
     for name, path in paths.items():
         add(f"--{name}", default=path, help=argparse.SUPPRESS)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether this machine holds a private cluster with steps of some size."""
+"""Whether this machine holds a test cluster with steps of some size."""
 
 import collections
 import os
@@ -139,7 +139,7 @@ def check_memory(size, private_nodes, point, costs):
 
 
 def check_private(private_nodes, points, costs=USUAL):
-    """Whether this machine holds a private cluster and these steps on it."""
+    """Whether this machine holds a test cluster and these steps on it."""
     if private_nodes > NODES_MOST:
         raise BenchError(
             f"{private_nodes} private nodes are more than the {NODES_MOST} "
@@ -147,7 +147,7 @@ def check_private(private_nodes, points, costs=USUAL):
         )
     check_ports(private_nodes)
     check_processes(
-        f"a private cluster of {private_nodes} nodes",
+        f"a test cluster of {private_nodes} nodes",
         private_nodes * CLUSTER_THREADS + BASE_THREADS,
     )
     for point in points:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where steps run: inside an allocation, or on a private cluster."""
+"""Where steps run: inside an allocation, or on a test cluster."""
 
 import contextlib
 import os
@@ -82,7 +82,7 @@ def check_allocation(points, options):
     if "SLURM_JOB_ID" not in os.environ:
         raise BenchError(
             "not inside an allocation: start this with salloc or sbatch, or "
-            "use --private N for a private cluster on this machine"
+            "use --private N for a test cluster on this machine"
         )
     if not shutil.which("srun"):
         raise BenchError("srun is not in PATH")
@@ -128,7 +128,7 @@ def private_cluster(program, options, most_per_node, usages=False):
         argv += ["--usage", f"{place}/usages"]
     try:
         if subprocess.run(argv).returncode:
-            raise BenchError("the private cluster did not start")
+            raise BenchError("the test cluster did not start")
         done = subprocess.run(
             [program, "env", *where], stdout=subprocess.PIPE, text=True
         )
@@ -143,7 +143,7 @@ def private_cluster(program, options, most_per_node, usages=False):
         shutil.rmtree(place, ignore_errors=True)
 
 
-# ---- an allocation of all nodes of a private cluster ----
+# ---- an allocation of all nodes of a test cluster ----
 # Its steps do not wait for nodes, so that a time is that of the launch. Other launchers
 # find their nodes in its environment.
 
@@ -190,7 +190,7 @@ def allocation(nodes, per_node):
     try:
         found = read_environment(job.stdout)
         if "SLURM_JOB_ID" not in found:
-            raise BenchError("salloc on the private cluster failed")
+            raise BenchError("salloc on the test cluster failed")
         os.environ.update(
             {n: v for n, v in found.items() if n.startswith("SLURM")}
         )

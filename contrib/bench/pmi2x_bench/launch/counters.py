@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What launches of /bin/true cost the processes of Slurm: processor time, system
-calls, descriptors and memory, on a private cluster. Other work on the machine changes
+calls, descriptors and memory, on a test cluster. Other work on the machine changes
 these figures little."""
 
 import collections
@@ -90,7 +90,7 @@ def state_of(pid):
 
 
 class Launches:
-    """Starts /bin/true with srun on a private cluster, and takes the figures."""
+    """Starts /bin/true with srun on a test cluster, and takes the figures."""
 
     def __init__(self, directory, options):
         self.directory, self.options = directory, options

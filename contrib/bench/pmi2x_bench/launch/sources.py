@@ -97,7 +97,7 @@ class Slurm(Launched):
             extra = ["--overlap", "--mpi=none", *self.options.srun_option]
             env = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(extra)}
             # Its proxies would look up the name of this host, which new
-            # machines cannot: all of a private cluster is on the loopback.
+            # machines cannot: all of a test cluster is on the loopback.
             if self.one_machine:
                 argv += ["-localhost", "127.0.0.1"]
             return argv + ["-n", f"{nodes * per_node}", "-ppn", f"{per_node}"], env

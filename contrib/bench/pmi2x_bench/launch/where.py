@@ -50,7 +50,7 @@ def slurm(options, programs):
         if "SLURM_JOB_ID" not in os.environ:
             raise BenchError(
                 "not inside an allocation: start this with salloc or sbatch, "
-                "or use --private N (or auto) for a private cluster on this "
+                "or use --private N (or auto) for a test cluster on this "
                 "machine, or --no-slurm"
             )
         place.forget_defaults()
@@ -92,7 +92,7 @@ def compile_place(options):
 
 @contextlib.contextmanager
 def slurm_of(options, program, per_node):
-    """A private cluster with an allocation of all of it, if asked for."""
+    """A test cluster with an allocation of all of it, if asked for."""
     if not options.private:
         yield None
         return
