@@ -93,4 +93,48 @@ if HAVE_JANSSON
 dvm_pythondir = $(pkgdatadir)/python
 dist_dvm_python_DATA = src/dvm/python/pmi2x_dvm.py
 dist_man_MANS += src/dvm/cli/pmi2x-dvm.1
+
+# Its four programs without shared libraries, as a tree to unpack anywhere: a user without
+# rights on the machine builds it once, and copies it to machines with an older C library.
+# PMIx clients are not served: pmi2x-pmixd loads libpmix, and is not in it.
+DVM_TREE = pmi2x-dvm-$(PACKAGE_VERSION)
+DVM_STATIC_UV = $$(pkg-config --static --libs libuv-static 2>/dev/null || \
+	pkg-config --static --libs libuv)
+DVM_STATIC_LINK = $(AM_V_CCLD)$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=link \
+	$(CCLD) $(AX_CFLAGS) $(CFLAGS) $(LDFLAGS) -all-static
+
+dvm: $(BUILT_SOURCES)
+	@$(MAKE) $(AM_MAKEFLAGS) $(DVM_TREE).tar.xz
+	@echo "$(DVM_TREE).tar.xz: unpack it anywhere, and run $(DVM_TREE)/bin/pmi2x-dvm"
+
+$(DVM_TREE).tar.xz: Makefile $(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_DEPENDENCIES) \
+		$(src_dvm_pmi2x_dvm_head_OBJECTS) $(src_dvm_pmi2x_dvm_head_DEPENDENCIES) \
+		$(src_dvm_pmi2x_dvmd_OBJECTS) $(src_dvm_pmi2x_dvmd_DEPENDENCIES) \
+		$(src_dvm_pmi2x_dvm_zygote_OBJECTS) $(src_dvm_pmi2x_dvm_zygote_DEPENDENCIES)
+	$(AM_V_at)rm -rf $(DVM_TREE)
+	$(AM_V_at)$(MKDIR_P) $(DVM_TREE)/bin $(DVM_TREE)/libexec/pmi2x \
+		$(DVM_TREE)/share/pmi2x/python $(DVM_TREE)/share/man/man1
+	$(DVM_STATIC_LINK) -o $(DVM_TREE)/bin/pmi2x-dvm \
+		$(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_LDADD)
+	$(DVM_STATIC_LINK) -o $(DVM_TREE)/libexec/pmi2x/pmi2x-dvm-head \
+		$(src_dvm_pmi2x_dvm_head_OBJECTS) $(src_dvm_pmi2x_dvm_head_LDADD:-luv=$(DVM_STATIC_UV))
+	$(DVM_STATIC_LINK) -o $(DVM_TREE)/libexec/pmi2x/pmi2x-dvmd \
+		$(src_dvm_pmi2x_dvmd_OBJECTS) $(src_dvm_pmi2x_dvmd_LDADD:-luv=$(DVM_STATIC_UV))
+	$(DVM_STATIC_LINK) -o $(DVM_TREE)/libexec/pmi2x/pmi2x-dvm-zygote \
+		$(src_dvm_pmi2x_dvm_zygote_OBJECTS) $(src_dvm_pmi2x_dvm_zygote_LDADD)
+	$(AM_V_at)rm -rf $(DVM_TREE)/bin/.libs $(DVM_TREE)/libexec/pmi2x/.libs
+	$(AM_V_at)strip $(DVM_TREE)/bin/* $(DVM_TREE)/libexec/pmi2x/*
+	$(AM_V_at)cp -R $(addprefix $(srcdir)/,$(dist_dvm_python_DATA)) $(DVM_TREE)/share/pmi2x/python
+	$(AM_V_at)cp $(srcdir)/src/dvm/cli/pmi2x-dvm.1 $(DVM_TREE)/share/man/man1
+	$(AM_V_at)cp $(srcdir)/COPYING.BSD-3-Clause $(DVM_TREE)/COPYING
+	$(AM_V_at)tar -cJf $@.part $(DVM_TREE)
+	$(AM_V_at)mv $@.part $@
+	$(AM_V_at)rm -rf $(DVM_TREE)
+
+CLEANFILES += $(DVM_TREE).tar.xz
+.PHONY: dvm
+else
+dvm:
+	@echo "make dvm needs libjansson; on Debian: apt-get install libjansson-dev" >&2; exit 1
+.PHONY: dvm
 endif

@@ -43,6 +43,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_pmi.py \
 	testsuite/system/test_dvm_several.py \
 	testsuite/system/test_dvm_spawn.py \
+	testsuite/system/test_dvm_static.py \
 	testsuite/system/test_dvm_wait.py \
 	testsuite/system/test_dvm_why.py \
 	testsuite/system/test_dynamic.py \

@@ -346,3 +346,8 @@ def test_array_of_jobs_on_one_node(cluster, prefix, tmp_path):
     assert sorted(ran) == sorted(f"{k} {i}" for k in (1, 2, 3) for i in range(3))
     for k in 1, 2, 3:
         assert len((tmp_path / f"tasks.{k}.results").read_text().splitlines()) == 3
+
+
+def test_options_may_follow_the_file(here, tasks):
+    tasks.write("true")
+    here("batch", "tasks", "--local", "1").ok().says("1 done")

@@ -424,7 +424,8 @@ static void run_lines(struct batch *b, FILE *in)
 
 int cmd_batch(int argc, char **argv)
 {
-	static struct batch b = { .s = { .wait = true, .keeps = true, .written = { .fd = -1 } } };
+	static struct batch b = { .s = { .wait = true, .keeps = true, .options_anywhere = true,
+					 .written = { .fd = -1 } } };
 	FILE *in;
 
 	b.argc = argc;

@@ -560,12 +560,24 @@ static bool start(struct up *u)
 	return true;
 }
 
+/* As in the tree of `make dvm`: that program loads libpmix, and cannot be static. */
+static void warn_no_pmix(const struct up *u)
+{
+	char path[DVM_PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/pmi2x-pmixd", u->own);
+	if (access(path, X_OK) < 0)
+		fprintf(stderr, "pmi2x-dvm: there is no %s: tasks of Open MPI and other PMIx programs run as singletons; MPICH and other PMI programs work\n",
+			path);
+}
+
 int cmd_up(int argc, char **argv)
 {
 	static struct up u = { .nargs = 1 };
 
 	take_options(&u, argc, argv);
 	(void)start(&u);
+	warn_no_pmix(&u);
 	return 0;
 }
 

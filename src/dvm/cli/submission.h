@@ -31,6 +31,7 @@ struct submission {
 	const char *journal_at; /* NULL: tasks are of no journal of this command's */
 	bool follow;            /* of run: tasks that this one spawns, too */
 	bool again, retry_failed; /* of batch */
+	bool options_anywhere;  /* also behind the first argument: a file, and no command */
 	bool keeps;             /* what the tasks are is kept until they have ended */
 	struct sent *sent;      /* these */
 	uint64_t last;          /* the largest number of them */

@@ -209,13 +209,13 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 
 void task_options_take(struct submission *s, int argc, char **argv)
 {
+	const char *letters = s->options_anywhere ? ":n:c:g:N:J:o:t:" : "+:n:c:g:N:J:o:t:";
 	int option;
 
 	s->task = json_object();
 	s->tasks = json_array();
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:n:c:g:N:J:o:t:", long_options,
-				     NULL)) != -1)
+	while ((option = getopt_long(argc, argv, letters, long_options, NULL)) != -1)
 		take_option(s, argv, option, optarg);
 }
 

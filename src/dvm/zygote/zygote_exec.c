@@ -454,7 +454,7 @@ static void warn_of_pmix(const struct node_rank *r, const struct resources *has,
 		return;
 	find_program(path, program);
 	if (mpi_program(path) == MPI_PROGRAM_PMIX)
-		fprintf(stderr, "pmi2x-dvm: %s uses Open MPI and needs PMIx, which node %s cannot serve: each rank runs as a singleton; install libpmix 4.2 or later there (Debian: libpmix2)\n",
+		fprintf(stderr, "pmi2x-dvm: %s uses Open MPI and needs PMIx, which node %s cannot serve: each rank runs as a singleton; install pmi2x-pmixd of pmi2x, and libpmix 4.2 or later there (Debian: libpmix2)\n",
 			program, has->node);
 }
 

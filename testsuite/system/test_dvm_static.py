@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""make dvm: a tree that a user without rights on the machine unpacks and runs."""
+
+import subprocess
+import tarfile
+
+import pytest
+
+from dvms import env, there
+from harness import run
+
+__all__ = ["env", "there"]
+
+
+@pytest.fixture(scope="module")
+def unpacked(build, tmp_path_factory):
+    """The tree of `make dvm`, in a directory with a space."""
+    made = subprocess.run(
+        ["make", "-C", build / "tree", "dvm"], capture_output=True, text=True, timeout=300
+    )
+    assert made.returncode == 0, made.stderr
+    name = made.stdout.splitlines()[-2 if "Leaving" in made.stdout.splitlines()[-1] else -1]
+    where = tmp_path_factory.mktemp("of a user")
+    with tarfile.open(build / "tree" / name.split(":")[0]) as tar:
+        tar.extractall(where)
+    (root,) = where.iterdir()
+    return root
+
+
+@pytest.fixture
+def command(unpacked, env, tmp_path):
+    def call(*arguments):
+        return run([unpacked / "bin/pmi2x-dvm", *arguments], env=env, cwd=tmp_path)
+
+    return call
+
+
+def test_programs_need_no_shared_library(unpacked):
+    programs = [unpacked / "bin/pmi2x-dvm", *sorted((unpacked / "libexec/pmi2x").iterdir())]
+    assert len(programs) == 4
+    for program in programs:
+        headers = subprocess.run(
+            ["readelf", "--program-headers", program], capture_output=True, text=True, check=True
+        ).stdout
+        assert "INTERP" not in headers and "DYNAMIC" not in headers, program
+
+
+def test_tasks_with_mpi_run_from_another_directory(command, hello):
+    up = command("up", "--local", "2").ok()
+    assert "tasks of Open MPI and other PMIx programs run as singletons" in up.stderr
+    lines = command("run", "-n", "2", "-N", "2", hello).ok().lines
+    assert len([line for line in lines if line.startswith("size 2 ")]) == 1, lines
+    command("down").ok()
+
+
+def test_batch_runs_without_installation(command, tmp_path):
+    (tmp_path / "lines").write_text("echo one\necho two\n")
+    assert "2 done" in command("batch", "lines", "--local").ok().stderr
+    results = (tmp_path / "lines.results").read_text()
+    assert "one" in results and "two" in results
