@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """pmi2x-dvm: when a command stops starting tasks, and what it says while it waits."""
 
+import json
 import os
 import pty
 import signal
@@ -93,6 +94,44 @@ def test_batch_that_gave_up_continues(prefix, env, tmp_path):
     again = [line for line in ran(tmp_path) if ran(tmp_path).count(line) == 2]
     assert sorted(set(again)) == ["15", "25", "35", "5"]
     assert not living(env["PMI2X_DVM_DIR"])
+
+
+# ---- a full queue ----
+
+
+@pytest.fixture
+def narrow(dvm, env):
+    """A DVM whose queue has room for five tasks."""
+    dvm("up", "--local", "--slots", "4", "--max-queued", "5").ok()
+    yield dvm
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+@pytest.mark.parametrize(("wait", "tasks"), [(["--wait"], 1100), ([], 100)])
+def test_full_queue_is_waited_for(narrow, tmp_path, wait, tasks):
+    """Also when they are more than one request has."""
+    command = "submit", *wait, "--array", f"1-{tasks}", "sh", "-c", "echo {} >> ran"
+    narrow(*command).ok().says("queue of the DVM local is full: waiting for room")
+    narrow("wait").ok()
+    assert sorted(ran(tmp_path), key=int) == [str(i) for i in range(1, tasks + 1)]
+
+
+def test_invalid_task_is_rejected_also_when_the_queue_is_full(narrow, tmp_path):
+    tasks = [{"argv": ["true"], **({"cores": 99} if i == 30 else {})} for i in range(60)]
+    (tmp_path / "tasks").write_text("\n".join(map(json.dumps, tasks)) + "\n")
+    result = narrow("submit", "--wait", "--json", "tasks").failed()
+    result.says("line 31 of tasks is rejected").says("59 tasks: 59 done, 0 failed, 1 refused")
+
+
+# ---- commands in tasks ----
+
+
+def test_task_can_submit_tasks(one, prefix):
+    """It finds the DVM in the directory that PMI2X_DVM_DIR of its submitter names."""
+    nested = f"{prefix}/bin/pmi2x-dvm run echo $PMI2X_DVM_TASK"
+    assert one("run", "sh", "-c", nested).ok().lines == ["1"]
+    assert one("run", prefix / "bin/pmi2x-dvm", "run", "sh", "-c", "echo $PMI2X_DVM_TASK").ok().lines == ["4"]
 
 
 # ---- what is said ----

@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <uthash.h>
 
 #include "dvm/cli/interrupt.h"
+
+/* Between two tries to send tasks to a DVM whose queue is full. */
+#define ROOM_MIN_MS 10
+#define ROOM_MAX_MS 500
 
 /* A task that has been sent, and has not ended. */
 struct sent {
@@ -116,6 +121,8 @@ static void know_all(struct submission *s, json_t *ids)
 		if (json_is_integer(id))
 			submission_know(s, json_integer_value(id), s->numbers[i],
 					s->commands[i], s->retries[i]);
+		if (s->full[i])
+			continue;
 		free(s->commands[i]);
 		s->commands[i] = NULL;
 	}
@@ -195,9 +202,45 @@ static void note_refused(struct submission *s, json_t *refused)
 	json_t *r;
 	size_t i;
 
+	memset(s->full, 0, sizeof(s->full));
 	json_array_foreach(refused, i, r)
-		submission_refuse(s, s->numbers[get_number(r, "index")], "%s: %s",
-		       get_text(r, "key"), get_text(r, "why"));
+		if (json_is_true(json_object_get(r, "full")))
+			s->full[get_number(r, "index")] = true;
+		else
+			submission_refuse(s, s->numbers[get_number(r, "index")], "%s: %s",
+					  get_text(r, "key"), get_text(r, "why"));
+}
+
+/* Tasks that the queue had no room for are the first of the next request. */
+static void keep_unsent(struct submission *s)
+{
+	json_t *left = json_array(), *task;
+	size_t i, n = 0;
+
+	json_array_foreach(s->tasks, i, task) {
+		if (!s->full[i])
+			continue;
+		json_array_append(left, task);
+		s->numbers[n] = s->numbers[i];
+		s->retries[n] = s->retries[i];
+		s->commands[n++] = s->commands[i];
+	}
+	json_decref(s->tasks);
+	s->tasks = left;
+}
+
+/* Until there may be room; an accepted task shows that the queue moves. */
+static void wait_for_room(struct submission *s, bool moves, unsigned *ms)
+{
+	struct timespec moment;
+
+	if (!s->said_full && !s->quiet)
+		fprintf(stderr, "pmi2x-dvm: the queue of the DVM %s is full: waiting for room\n",
+			conn_name(s->conn));
+	s->said_full = true;
+	*ms = moves ? ROOM_MIN_MS : *ms * 2 > ROOM_MAX_MS ? ROOM_MAX_MS : *ms * 2;
+	moment = (struct timespec){ .tv_sec = *ms / 1000, .tv_nsec = *ms % 1000 * 1000000L };
+	nanosleep(&moment, NULL);
 }
 
 static void print_ids(json_t *ids)
@@ -210,14 +253,12 @@ static void print_ids(json_t *ids)
 			printf("%lld\n", (long long)json_integer_value(id));
 }
 
-/* Sends the tasks that are collected so far. */
-void submission_flush(struct submission *s)
+/* One request with the tasks that are collected so far. How many are accepted or refused? */
+static size_t send_tasks(struct submission *s)
 {
 	json_t *request, *event, *refused;
 	size_t n = json_array_size(s->tasks);
 
-	if (!n || submission_stops(s))
-		return;
 	request = json_pack("{s:s,s:O,s:b,s:b,s:b}", "op", "submit", "tasks",
 			    s->tasks, "watch", s->wait, "tied", s->tied,
 			    "spawned", s->follow);
@@ -236,13 +277,30 @@ void submission_flush(struct submission *s)
 	if (!s->wait)
 		print_ids(json_object_get(event, "ids"));
 	json_decref(event);
-	json_array_clear(s->tasks);
+	keep_unsent(s);
+	return n - json_array_size(s->tasks);
+}
+
+void submission_flush(struct submission *s)
+{
+	unsigned ms = ROOM_MIN_MS;
+	size_t sent;
+
+	while (json_array_size(s->tasks) && !submission_stops(s)) {
+		sent = send_tasks(s);
+		if (json_array_size(s->tasks))
+			wait_for_room(s, sent, &ms);
+	}
 }
 
 void submission_add(struct submission *s, json_t *task, const char *command, bool retry)
 {
 	size_t i = json_array_size(s->tasks);
 
+	if (i == BATCH) { /* submission_stops: none of them will be sent */
+		json_decref(task);
+		return;
+	}
 	s->numbers[i] = s->given;
 	s->retries[i] = retry;
 	s->commands[i] = s->keeps ? strdup(command) : NULL;
@@ -419,7 +477,7 @@ int submission_finish(struct submission *s)
 		conn_close(s->conn);
 		return s->results.refused ? 1 : 0;
 	}
-	if (!results_collect(&s->results, s->conn, false))
+	if (!results_collect(&s->results, s->conn, false) || interrupt_number())
 		leave(s);
 	rc = results_end(&s->results, s->conn);
 	conn_close(s->conn);

@@ -40,6 +40,8 @@ struct submission {
 	char *commands[BATCH];  /* of tasks, if keeps */
 	bool retries[BATCH];    /* the same: it had failed before */
 	size_t numbers[BATCH]; /* of tasks: what was given when they came */
+	bool full[BATCH];     /* of tasks: the queue had no room */
+	bool said_full;
 	json_t *profile;      /* NULL: it has been sent */
 	char *profile_id;
 	struct conn *conn;

@@ -30,6 +30,7 @@ struct reading {
 	struct head_spawn *spawned; /* NULL: a client wants it */
 	bool may_not_fit;    /* nodes that it needs are lost: it waits */
 	const char *key;     /* what is wrong, NULL: nothing is */
+	bool full;           /* only that the queue has no room now */
 	char why[256];
 };
 
@@ -469,7 +470,8 @@ static struct head_task *submit_one(struct reading *r, const char *profile,
 	if (!p)
 		wrong(r, "profile", "unknown profile %.60s: send the profile with the request",
 		      profile ? profile : "");
-	if (!r->key && r->h->nqueued >= r->h->options.max_waiting)
+	r->full = !r->key && r->h->nqueued >= r->h->options.max_waiting;
+	if (r->full)
 		wrong(r, "tasks", "%zu tasks are queued already: wait until some have ended, or start the DVM with a larger --max-queued",
 		      r->h->nqueued);
 	t = queue_one(r, p);
@@ -523,8 +525,8 @@ struct head_task *submit_again(struct dvm_head *h, json_t *json,
 
 static void add_refused(json_t *refused, size_t index, const struct reading *r)
 {
-	json_array_append_new(refused, json_pack("{s:I,s:s,s:o}", "index",
-		(json_int_t)index, "key", r->key, "why", report_name(r->why)));
+	json_array_append_new(refused, json_pack("{s:I,s:s,s:o,s:b}", "index",
+		(json_int_t)index, "key", r->key, "why", report_name(r->why), "full", r->full));
 }
 
 /* Queue them; the answer, a new reference. */

@@ -121,7 +121,8 @@ static bool is_foreign(const char *variable)
 		"SLURM_NODEID=", "SLURM_NTASKS", "SLURM_NPROCS=", "SLURM_NNODES=",
 		"SLURM_CPU_BIND", "SLURM_CPUS_PER_TASK=", "SLURM_SRUN_COMM",
 		"SLURM_LAUNCH_NODE", "SLURM_DISTRIBUTION=", "SLURM_GTIDS=",
-		"PMI_", "PMIX_", "PMI2X_DVM_", "MPIR_CVAR_PMI_VERSION=",
+		"PMI_", "PMIX_", "PMI2X_DVM_TASK=", "PMI2X_DVM_INSTANCE=", "PMI2X_DVM_RANK",
+		"PMI2X_DVM_NODES=", "MPIR_CVAR_PMI_VERSION=",
 	};
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)

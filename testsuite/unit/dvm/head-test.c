@@ -156,10 +156,15 @@ static void a_client_of_another_version_is_not_heard(void **state)
 static void the_queue_has_a_limit(void **state)
 {
 	struct bed *b = bed_create(1);
+	json_t *refused;
 
 	ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':['x'],'cores':4,'ranks':3},{'argv':['x']}]}");
-	assert_int_equal(json_array_size(json_object_get(
-				 event(b, "submitted"), "refused")), 1);
+	refused = json_object_get(event(b, "submitted"), "refused");
+	assert_int_equal(json_array_size(refused), 1);
+	assert_true(json_is_true(json_object_get(json_array_get(refused, 0), "full")));
+	ask(b, "{'op':'submit'," PROFILE ",'tasks':[{'argv':[]}]}");
+	refused = json_object_get(event(b, "submitted"), "refused");
+	assert_true(json_is_false(json_object_get(json_array_get(refused, 0), "full")));
 	bed_destroy(b);
 }
 
@@ -238,6 +243,27 @@ static void cancelled_tasks_end(void **state)
 	bed_destroy(b);
 }
 
+static void running_task_is_not_cancelled_with_the_queued_ones(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12},{'argv':['y']}");
+	ask(b, "{'op':'progress'}");
+	assert_int_equal(number(event(b, "ok"), "running"), 1);
+	ask(b, "{'op':'cancel','ids':[1,2],'queued':true}");
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 2), "state"), "cancelled");
+	for (int64_t i = 1; i <= 12; i++) {
+		assert_false(b->processes[i].told);
+		end_process(b, i, 0);
+	}
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 1), "state"), "done");
+	ask(b, "{'op':'progress'}");
+	assert_int_equal(number(event(b, "ok"), "running"), 0);
+	bed_destroy(b);
+}
+
 static void tied_tasks_end_with_their_client(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -258,6 +284,8 @@ static void what_ran_on_a_lost_node_runs_elsewhere(void **state)
 	submit(b, "{'argv':['x'],'ranks':12,'name':'all'},{'argv':['x'],'cores':4}");
 	lose(b, 1);
 	deliver_all(b);
+	assert_string_equal(text(event(b, "node"), "state"), "lost");
+	assert_int_equal(number(event(b, "node"), "tasks"), 1);
 	/* The first can never run any more; its other ranks are killed. */
 	for (int64_t i = 1; i <= 12; i++)
 		if (b->processes[i].runs) {
@@ -583,6 +611,7 @@ int main(void)
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
 		cmocka_unit_test(time_limits_hold),
 		cmocka_unit_test(cancelled_tasks_end),
+		cmocka_unit_test(running_task_is_not_cancelled_with_the_queued_ones),
 		cmocka_unit_test(tied_tasks_end_with_their_client),
 		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
 		cmocka_unit_test(drained_nodes_get_nothing),
