@@ -19,6 +19,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/cmd_show.c src/dvm/cli/cmd_submit.c src/dvm/cli/cmd_up.c \
 	src/dvm/cli/cmd_why.c \
 	src/dvm/cli/dvm.c src/dvm/cli/dvm.h \
+	src/dvm/cli/duration.c src/dvm/cli/duration.h \
 	src/dvm/cli/find.c src/dvm/cli/find.h \
 	src/dvm/cli/group.c src/dvm/cli/group.h \
 	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
@@ -26,6 +27,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
 	src/dvm/cli/interrupt.c src/dvm/cli/interrupt.h \
 	src/dvm/cli/max_fails.c src/dvm/cli/max_fails.h \
+	src/dvm/cli/number_list.c src/dvm/cli/number_list.h \
 	src/dvm/cli/options.c src/dvm/cli/options.h \
 	src/dvm/cli/profile.c \
 	src/dvm/cli/progress.c src/dvm/cli/progress.h \
@@ -34,6 +36,8 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
 	src/dvm/cli/submission.c src/dvm/cli/submission.h \
 	src/dvm/cli/task_options.c \
+	src/dvm/cli/template.c src/dvm/cli/template.h \
+	src/dvm/cli/value_lists.c src/dvm/cli/value_lists.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -179,7 +179,9 @@ def test_bench(prefix, tmp_path):
         (["up", "--nosuch"], "up: there is no option --nosuch"),
         (["run", "-z", "true"], "run: there is no option -z"),
         (["batch", "-o", "out.%j", "tasks"], "--output: what is %j?"),
-        (["submit", "echo", ":::", "a", ":::", "b"], "submit: ::: after :::"),
+        (["submit", "--array", "1,", "echo"], "--array is NUMBER, FIRST-LAST"),
+        (["submit", "-t", "4294967296", "echo"], "--time is MINUTES, M:S"),
+        (["submit", "-t", "25d", "echo"], "at most 24 days"),
     ],
 )
 def test_wrong_options_are_named(dvm, arguments, words):
@@ -198,6 +200,29 @@ def test_help_of_a_command(dvm, words):
 def test_each_pair_of_braces_is_replaced(one, tmp_path):
     one("submit", "--wait", "-o", tmp_path / "new/{}.out", "echo", "{}{}", "{}", ":::", "a").ok()
     assert (tmp_path / "new/a.out").read_text() == "aa a\n"
+
+
+def test_combinations_of_several_values(one, tmp_path):
+    (tmp_path / "letters").write_text("x\ny\n")
+    command = "sh", "-c", "echo {#}:{2}-{1} {} >> {1}.out", ":::", "a", "b", "::::", "letters"
+    one("submit", "--wait", "-c", "4", *command).ok().says("4 tasks: 4 done")
+    assert (tmp_path / "a.out").read_text() == "1:x-a a x\n2:y-a a y\n"
+    assert (tmp_path / "b.out").read_text() == "3:x-b b x\n4:y-b b y\n"
+    words = "echo", ":::", "a b", ":::", "c"
+    one("submit", "--wait", "--array", "7-8", "-o", "{1}.out", "-J", "n{#}", *words).ok()
+    assert (tmp_path / "7.out").read_text() == "7 a b c\n"
+    assert (tmp_path / "8.out").read_text() == "8 a b c\n"
+
+
+def test_array_has_steps_and_lists(one):
+    one("submit", "--wait", "-o", "{}.out", "--array", "0-10:5,008-9,3", "true").ok()
+    names = [line for line in one("run", "ls").ok().lines if line.endswith(".out")]
+    assert names == ["0.out", "008.out", "009.out", "10.out", "3.out", "5.out"]
+
+
+def test_time_limit_has_units(one):
+    result = one("submit", "--wait", "-t", "1s", "sh", "-c", "sleep 60").failed()
+    result.says("1 failed")
 
 
 def test_files_of_values(one, tmp_path):

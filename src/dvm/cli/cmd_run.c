@@ -71,7 +71,7 @@ int cmd_run(int argc, char **argv)
 	if (!json_object_get(s.task, "output"))
 		json_object_set_new(s.task, "output", json_string("forward"));
 	submission_begin(&s); /* when this client goes, the head ends the task */
-	submission_add_command(&s, argc - optind, argv + optind, NULL);
+	submission_add_command(&s, argc - optind, argv + optind, NULL, 0);
 	submission_flush(&s);
 	return s.results.refused ? 1 : follow(&s);
 }

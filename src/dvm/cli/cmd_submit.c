@@ -7,27 +7,41 @@
 
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/number_list.h"
 #include "dvm/cli/submission.h"
-#include "libutil/decimal.h"
+#include "dvm/cli/value_lists.h"
 
-static void add_array(struct submission *s, int argc, char **argv)
+/* A command, and several sources of values for it. */
+struct submitter {
+	struct submission s;
+	struct value_lists values;
+	int argc; /* of the command */
+	char **argv;
+};
+
+typedef void (*line_fn)(struct submission *s, char *line, int argc, char **argv);
+
+/* Each number of --array, as a line. */
+static void for_array(struct submission *s, int argc, char **argv, line_fn fn)
 {
 	const char *at = s->array;
-	uint64_t first, last;
-	char value[32];
+	struct number_range r;
+	char text[32];
 
-	if (!decimal_take(&at, INT32_MAX, &first) || *at++ != '-' ||
-	    !decimal_take(&at, INT32_MAX, &last) || *at || last < first)
-		die_usage("--array is FIRST-LAST");
-	for (; first <= last; first++) {
-		snprintf(value, sizeof(value), "%llu", (unsigned long long)first);
-		submission_add_command(s, argc, argv, value);
-	}
+	do {
+		if (!number_list_take(&at, INT32_MAX, &r))
+			return;
+		for (; r.first <= r.last && !submission_stops(s); r.first += r.step) {
+			snprintf(text, sizeof(text), "%0*llu", r.width,
+				 (unsigned long long)r.first);
+			fn(s, text, argc, argv);
+		}
+	} while (*at);
 }
 
 static void add_line(struct submission *s, char *line, int argc, char **argv)
 {
-	submission_add_command(s, argc, argv, line);
+	submission_add_command(s, argc, argv, (const char *[]){ line }, 1);
 }
 
 /* The options apply where the line says nothing. */
@@ -58,59 +72,126 @@ static bool is_separator(const char *argument)
 	return !strcmp(argument, ":::") || !strcmp(argument, "::::");
 }
 
-static int find_separator(int argc, char **argv)
+/* The index of the next one from `at` on, or argc. */
+static int find_separator(int argc, char **argv, int at)
 {
-	int at = 0;
-
 	while (at < argc && !is_separator(argv[at]))
 		at++;
-	for (int i = at + 1; i < argc; i++)
-		if (is_separator(argv[i]))
-			die_usage("submit: %s after %s: values can be given once", argv[i],
-				  argv[at]);
 	return at;
 }
 
-/* PROGRAM ARGUMENT... ::: VALUE... */
-static void add_arguments(struct submission *s, int argc, char **argv)
+/* The values of the separator at `at`, up to `end`. */
+static void for_values(struct submission *s, char **values, int at, int end, int argc,
+		       char **argv, line_fn fn)
 {
-	int values = find_separator(argc, argv);
-	bool files = values < argc && !strcmp(argv[values], "::::");
+	bool files = !strcmp(values[at], "::::");
 
-	if (s->array)
-		add_array(s, values, argv);
-	else if (s->lines)
-		submission_for_lines(s, submission_open_input(s, s->lines), values, argv, add_line);
-	else if (values == argc)
-		submission_add_command(s, argc, argv, NULL);
-	for (int i = values + 1; i < argc; i++)
+	for (int i = at + 1; i < end && !submission_stops(s); i++)
 		if (files)
-			submission_for_lines(s, submission_open_input(s, argv[i]), values, argv,
-					     add_line);
+			submission_for_lines(s, submission_open_input(s, values[i]), argc, argv, fn);
 		else
-			submission_add_command(s, values, argv, argv[i]);
+			fn(s, values[i], argc, argv);
+}
+
+static void keep_value(struct submission *s, char *line, int argc, char **argv)
+{
+	struct submitter *u = (struct submitter *)s;
+
+	if (!value_lists_add(&u->values, line))
+		die("out of memory");
+}
+
+static void begin_list(struct submitter *u)
+{
+	if (!value_lists_begin(&u->values))
+		die("out of memory");
+}
+
+static bool add_combination(void *arg, const char *const *values, size_t count)
+{
+	struct submitter *u = arg;
+
+	submission_add_command(&u->s, u->argc, u->argv, values, count);
+	return !submission_stops(&u->s);
+}
+
+/* Several sources of values: a task for each combination. */
+static void add_combinations(struct submitter *u, int argc, char **argv, int at)
+{
+	struct submission *s = &u->s;
+
+	u->argc = at;
+	u->argv = argv;
+	if (s->array) {
+		begin_list(u);
+		for_array(s, 0, NULL, keep_value);
+	}
+	if (s->lines) {
+		begin_list(u);
+		submission_for_lines(s, submission_open_input(s, s->lines), 0, NULL, keep_value);
+	}
+	for (int next; at < argc; at = next) {
+		next = find_separator(argc, argv, at + 1);
+		begin_list(u);
+		for_values(s, argv, at, next, 0, NULL, keep_value);
+	}
+	s->file = NULL;
+	s->given = 0;
+	if (!value_lists_combine(&u->values, add_combination, u))
+		die("out of memory");
+	value_lists_free(&u->values);
+}
+
+/* PROGRAM ARGUMENT... [::: VALUE... | :::: FILE...]... */
+static void add_arguments(struct submitter *u, int argc, char **argv)
+{
+	struct submission *s = &u->s;
+	int at = find_separator(argc, argv, 0);
+	int sources = !!s->array + !!s->lines;
+
+	for (int i = at; i < argc; i = find_separator(argc, argv, i + 1))
+		sources++;
+	if (!sources)
+		submission_add_command(s, argc, argv, NULL, 0);
+	else if (sources > 1)
+		add_combinations(u, argc, argv, at);
+	else if (s->array)
+		for_array(s, at, argv, add_line);
+	else if (s->lines)
+		submission_for_lines(s, submission_open_input(s, s->lines), at, argv, add_line);
+	else
+		for_values(s, argv, at, argc, at, argv, add_line);
+}
+
+/* Wrong usage is said before anything is sent. */
+static void check_usage(const struct submission *s, int argc, char **argv)
+{
+	if (s->json && optind < argc)
+		die_usage("submit: give a program or --json, not both");
+	if (!s->json && !find_separator(argc - optind, argv + optind, 0))
+		die_usage("submit: which program?");
+	if (s->array && !number_list_ok(s->array, INT32_MAX))
+		die_usage("--array is NUMBER, FIRST-LAST or FIRST-LAST:STEP, or several of these with commas between them");
+	if (s->results.max_fails.set && !s->wait)
+		die_usage("submit: --max-fails needs --wait");
 }
 
 int cmd_submit(int argc, char **argv)
 {
-	static struct submission s = { .written = { .fd = -1 } };
+	static struct submitter u = { .s = { .written = { .fd = -1 } } };
+	struct submission *s = &u.s;
 
-	task_options_take(&s, argc, argv);
-	task_options_refuse_batch(&s);
-	if (s.json && optind < argc)
-		die_usage("submit: give a program or --json, not both");
-	if (!s.json && !find_separator(argc - optind, argv + optind))
-		die_usage("submit: which program?");
-	if (s.results.max_fails.set && !s.wait)
-		die_usage("submit: --max-fails needs --wait");
-	s.keeps = s.wait;
-	s.named_results = s.wait && !s.report;
-	if (s.wait)
+	task_options_take(s, argc, argv);
+	task_options_refuse_batch(s);
+	check_usage(s, argc, argv);
+	s->keeps = s->wait;
+	s->named_results = s->wait && !s->report;
+	if (s->wait)
 		interrupt_catch();
-	submission_begin(&s);
-	if (s.json)
-		submission_for_lines(&s, submission_open_input(&s, s.json), 0, NULL, add_json);
+	submission_begin(s);
+	if (s->json)
+		submission_for_lines(s, submission_open_input(s, s->json), 0, NULL, add_json);
 	else
-		add_arguments(&s, argc - optind, argv + optind);
-	return submission_finish(&s);
+		add_arguments(&u, argc - optind, argv + optind);
+	return submission_finish(s);
 }

@@ -313,49 +313,44 @@ void submission_add(struct submission *s, json_t *task, const char *command, boo
 
 /* ---- commands ---- */
 
-/* Each "{}" in a text becomes the value. NULL: it is no UTF-8 text. */
-static json_t *replaced(const char *text, const char *value)
+/* NULL: the text, or a value, is no UTF-8 text. */
+static json_t *filled(const char *text, const struct template_values *values)
 {
-	const char *at;
-	struct buf b;
+	char *whole;
 	json_t *out;
-	int rc = 0;
 
-	if (!value || !strstr(text, "{}"))
+	if (!values)
 		return json_string(text);
-	buf_init(&b, SIZE_MAX / 2);
-	for (; (at = strstr(text, "{}")); text = at + 2)
-		rc |= buf_append(&b, text, (size_t)(at - text)) | buf_puts(&b, value);
-	rc |= buf_puts(&b, text);
-	if (rc)
+	whole = template_fill(text, values);
+	if (!whole)
 		die("out of memory");
-	out = json_stringn(b.data, b.len);
-	buf_free(&b);
+	out = json_string(whole);
+	free(whole);
 	return out;
 }
 
-/* As above, in a text that all tasks of the command have. */
-static void replace_in(json_t *task, const char *key, const char *value)
+/* Values in a text that all tasks of the command have. */
+static void fill_in(json_t *task, const char *key, const struct template_values *values)
 {
 	const char *text = json_string_value(json_object_get(task, key));
 
-	if (value && text && strstr(text, "{}"))
-		json_object_set_new(task, key, replaced(text, value));
+	if (text && values)
+		json_object_set_new(task, key, filled(text, values));
 }
 
-/* NULL: an argument is no text, which has been said. */
-json_t *submission_command(struct submission *s, int argc, char **argv, const char *value)
+json_t *submission_command(struct submission *s, int argc, char **argv,
+			   const struct template_values *values)
 {
 	json_t *list = json_array();
-	bool used = !value;
+	bool used = !values;
 	int rc = 0;
 
 	for (int i = 0; i < argc; i++) {
-		used = used || strstr(argv[i], "{}");
-		rc |= json_array_append_new(list, replaced(argv[i], value));
+		used = used || template_has_value(argv[i], values);
+		rc |= json_array_append_new(list, filled(argv[i], values));
 	}
-	if (!used) /* as the last argument, like xargs */
-		rc |= json_array_append_new(list, json_string(value));
+	for (size_t i = 0; !used && i < values->count; i++) /* the last arguments, like xargs */
+		rc |= json_array_append_new(list, json_string(values->values[i]));
 	if (!rc)
 		return list;
 	submission_refuse(s, s->given, "an argument is not UTF-8 text");
@@ -380,20 +375,21 @@ char *submission_text(json_t *list)
 }
 
 void submission_add_command(struct submission *s, int argc, char **argv,
-			const char *value)
+			    const char *const *values, size_t count)
 {
+	const struct template_values all = { values, count, ++s->made }, *v = count ? &all : NULL;
 	json_t *list, *task;
 	char *text;
 
 	if (!s->file)
 		s->given++;
-	list = submission_command(s, argc, argv, value);
+	list = submission_command(s, argc, argv, v);
 	if (!list)
 		return;
 	task = json_deep_copy(s->task);
 	json_object_set_new(task, "argv", list);
-	replace_in(task, "path", value);
-	replace_in(task, "name", value);
+	fill_in(task, "path", v);
+	fill_in(task, "name", v);
 	text = s->keeps ? submission_text(list) : NULL;
 	submission_add(s, task, text, false);
 	free(text);
@@ -413,6 +409,7 @@ FILE *submission_open_input(struct submission *s, const char *path)
 	if (!in)
 		die("cannot read %s: %s", path, strerror(errno));
 	s->file = path;
+	s->given = 0;
 	return in;
 }
 

@@ -13,6 +13,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/results.h"
+#include "dvm/cli/template.h"
 
 #define BATCH 1000 /* tasks in a request */
 
@@ -28,6 +29,7 @@ struct submission {
 	bool wait, quiet, tied;
 	const char *file;     /* whose lines are read, NULL: none's */
 	size_t given;         /* lines of it, or tasks without one, so far */
+	uint64_t made;        /* commands with values */
 	const char *journal_at; /* NULL: tasks are of no journal of this command's */
 	bool follow;            /* of run: tasks that this one spawns, too */
 	bool again, retry_failed; /* of batch */
@@ -78,13 +80,15 @@ void submission_flush(struct submission *s);
 /* No more tasks are to be sent: a signal has come, or too many have failed. */
 bool submission_stops(const struct submission *s);
 /*
- * An argument list in which {} is the value; NULL: an argument is no text, which has been
- * said. value NULL: there is none.
+ * An argument list with its values, NULL: there are none. Returns NULL if an argument is no
+ * text, which has been said.
  */
-json_t *submission_command(struct submission *s, int argc, char **argv, const char *value);
+json_t *submission_command(struct submission *s, int argc, char **argv,
+			   const struct template_values *values);
 /* An argument list as one line for people; to be freed. */
 char *submission_text(json_t *list);
-void submission_add_command(struct submission *s, int argc, char **argv, const char *value);
+void submission_add_command(struct submission *s, int argc, char **argv,
+			    const char *const *values, size_t count);
 /* Open a file of lines; "-" is standard input. */
 FILE *submission_open_input(struct submission *s, const char *path);
 /* Call `fn` for each line, and close the file. */

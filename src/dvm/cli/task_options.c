@@ -8,10 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "dvm/cli/duration.h"
 #include "dvm/cli/options.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
 #include "libutil/decimal.h"
+
+#define TIME_MAX_S (INT32_MAX / 1000) /* the daemons count milliseconds */
 
 static void set_number(struct submission *s, const char *key, const char *text)
 {
@@ -41,22 +44,14 @@ static void set_memory(struct submission *s, const char *text)
 	json_object_set_new(s->task, "memory", json_integer((json_int_t)(n << shift)));
 }
 
-/* As of srun: minutes, minutes:seconds, hours:minutes:seconds. */
 static void set_time(struct submission *s, const char *text)
 {
-	unsigned a, b, c;
-	char rest;
-	long long seconds;
+	uint64_t seconds;
 
-	if (sscanf(text, "%u:%u:%u%c", &a, &b, &c, &rest) == 3)
-		seconds = a * 3600LL + b * 60 + c;
-	else if (sscanf(text, "%u:%u%c", &a, &b, &rest) == 2)
-		seconds = a * 60LL + b;
-	else if (sscanf(text, "%u%c", &a, &rest) == 1)
-		seconds = a * 60LL;
-	else
-		die_usage("--time is MINUTES, MINUTES:SECONDS or HOURS:MINUTES:SECONDS");
-	json_object_set_new(s->task, "time", json_integer(seconds));
+	if (!duration_parse(text, TIME_MAX_S, &seconds))
+		die_usage("--time is MINUTES, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or has units as in 90s, 10m, 1h30m or 2d, and is at most %d days",
+			  TIME_MAX_S / 86400);
+	json_object_set_new(s->task, "time", json_integer((json_int_t)seconds));
 }
 
 static void set_counter(struct submission *s, const char *text)
