@@ -243,8 +243,6 @@ def is_right(kind, killed, end, once):
     instance, status, why = end
     if status == (3 << 8 if kind == "failing" else 0):
         return True
-    if kind == "nodes" and "connect" in why:  # its ranks were to reach a node that is cut off
-        return True
     return killed or ("lost" in why and (once or instance >= LOSSES))
 
 

@@ -4,12 +4,13 @@
 Limits are a tenth of those in real use: dvm_network.FASTER."""
 
 import os
+import pathlib
 import signal
 import time
 
 import pytest
 
-from dvm_network import Network, check_allowed
+from dvm_network import FASTER, Network, check_allowed
 from dvms import living, there, wait_until
 from test_dvm_journal import ends
 
@@ -22,8 +23,9 @@ def allowed():
 
 
 @pytest.fixture
-def network(prefix, tmp_path):
-    with Network(prefix, tmp_path, nodes=2) as network:
+def network(prefix, tmp_path, request):
+    faster = getattr(request, "param", FASTER)
+    with Network(prefix, tmp_path, nodes=2, faster=faster) as network:
         yield network
         network("down", "--cancel")
         wait_until(lambda: not living(network.env["PMI2X_DVM_DIR"]))
@@ -51,6 +53,25 @@ def test_link_that_is_down_for_less_than_a_lease_costs_nothing(network):
     network("submit", "--wait", "--report", "/dev/null", "true").ok()
     assert network.state(0) == "up"
     assert network.instances() == {0}
+
+
+def read_log(network):
+    places = pathlib.Path(network.env["PMI2X_DVM_DIR"])
+    return "".join(path.read_text() for path in places.rglob("log"))
+
+
+@pytest.mark.parametrize("network", [2], indirect=True)  # a lease of 22 s
+def test_task_whose_nodes_connect_during_a_cut_goes_on_after_it(network, raw):
+    network.up()
+    wait = f"while ! [ -e {network.base}/go ]; do sleep 0.1; done"
+    exchange = " ".join(map(str, raw("exchange", "1")))
+    network("submit", "-n", "2", "-N", "2", "sh", "-c", f"{wait}; exec {exchange}").ok()
+    network.link(1, "down")
+    (network.base / "go").touch()
+    wait_until(lambda: "trying again" in read_log(network), 20)
+    network.link(1, "up")
+    network("wait").ok()
+    assert network.state(1) == "up"
 
 
 @pytest.mark.wide

@@ -23,6 +23,7 @@
 #define STRANGERS_MAX 256        /* connections that have not proved themselves */
 #define HANDSHAKE_MS 10000
 #define DEAD_PEER_MS 60000
+#define AGAIN_MS 200             /* between two attempts to connect */
 #define WAITING_MAX ((size_t)1 << 30) /* bytes for a link that is being made */
 #define NODE_NONE UINT32_MAX
 #define WHY_MAX 256
@@ -34,10 +35,13 @@ struct waiting {
 
 struct pool_link {
 	struct pool *pool;
-	struct link *link;
+	struct link *link;     /* NULL: it is to be tried again */
 	struct stranger stranger;
 	uint32_t node;         /* NODE_NONE: it has connected, and is not proved, or */
 	bool calls;            /* ... is that of a head, which has not said who it is */
+	struct sockaddr_storage to; /* of one that this side makes; */
+	uint64_t until_ms;          /* ... it is tried again until then (loop time), or 0, */
+	bool again;                 /* ... and that has been said */
 	struct waiting *queue; /* until it is proved */
 	size_t nqueue, queue_cap, queue_bytes;
 	struct pool_link *prev, *next;
@@ -49,6 +53,9 @@ struct pool {
 	const struct handshake_self *self;
 	struct pool_ops ops;
 	void *arg;
+	const struct log_hook *log;
+	uint32_t retry_ms;
+	uv_timer_t again;
 	struct listener *listener;
 	int fd;                 /* a copy of its descriptor, or -1 */
 	uint16_t port;
@@ -186,21 +193,54 @@ static int on_message(void *arg, struct link *link, const void *head,
 	return l->pool->ops.frame(l->pool->arg, l->node, &f, body);
 }
 
-/* A node that ends in order shares no task with this one any more. */
-static void on_end(void *arg, struct link *link, int error)
+/* The network has failed, perhaps for a moment; not the daemon there. */
+static bool is_cut(int error)
 {
-	struct pool_link *l = arg;
+	return error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH ||
+	       error == -EHOSTDOWN || error == -ENETDOWN || error == -ECONNRESET;
+}
+
+static void on_again(uv_timer_t *timer);
+
+static bool try_later(struct pool_link *l, int error)
+{
+	struct pool *p = l->pool;
+
+	if (!is_cut(error) || uv_now(loop_uv(p->loop)) >= l->until_ms)
+		return false;
+	if (!l->again)
+		log_error(p->log, "cannot connect to node %u of the DVM: %s: trying again for %u s",
+			  l->node, link_strerror(error), p->retry_ms / 1000);
+	l->again = true;
+	link_close(l->link);
+	l->link = NULL;
+	if (!uv_is_active((uv_handle_t *)&p->again))
+		uv_timer_start(&p->again, on_again, AGAIN_MS, 0);
+	return true;
+}
+
+static void lose(struct pool_link *l, const char *how, int error)
+{
 	struct pool *p = l->pool;
 	uint32_t node = l->node;
 	char why[WHY_MAX];
 
-	strangers_ended(&p->strangers, &l->stranger, error);
-	snprintf(why, sizeof(why), "%s: %s",
-		 link_is_proved(link) ? "lost the connection" : "cannot connect",
-		 link_strerror(error));
+	snprintf(why, sizeof(why), "%s: %s", how, link_strerror(error));
 	drop(l);
 	if (node != NODE_NONE)
 		p->ops.lost(p->arg, node, why);
+}
+
+/* A node that ends in order shares no task with this one any more. */
+static void on_end(void *arg, struct link *link, int error)
+{
+	struct pool_link *l = arg;
+
+	strangers_ended(&l->pool->strangers, &l->stranger, error);
+	if (link_is_proved(link))
+		lose(l, "lost the connection", error);
+	else if (!try_later(l, error))
+		lose(l, "cannot connect", error);
 }
 
 static const struct link_ops link_ops = {
@@ -229,21 +269,47 @@ static void on_accept(void *arg, int fd)
 
 /* ---- sending ---- */
 
+/* 0, also if it is tried later; or a negative errno. */
+static int dial(struct pool_link *l)
+{
+	struct pool *p = l->pool;
+	int rc = link_connect(&l->link, loop_uv(p->loop), p->self, l->node, &l->to,
+			      &link_options, &link_ops, l);
+
+	return rc && try_later(l, rc) ? 0 : rc;
+}
+
+/* A loss that is told may change the list: the rest has its turn then. */
+static void on_again(uv_timer_t *timer)
+{
+	struct pool *p = timer->data;
+	struct pool_link *l;
+	int rc;
+
+	DL_FOREACH(p->all, l) {
+		rc = l->link ? 0 : dial(l);
+		if (!rc)
+			continue;
+		uv_timer_start(timer, on_again, 0, 0);
+		lose(l, "cannot connect", rc);
+		return;
+	}
+}
+
 static int connect_to(struct pool *p, uint32_t node,
 		      const struct dvm_address *address, struct pool_link **out)
 {
-	struct sockaddr_storage to;
 	struct pool_link *l = new_link(p, node);
 	int rc;
 
+	*out = l;
 	if (!l)
 		return -ENOMEM;
-	welcome_sockaddr(&to, address);
-	rc = link_connect(&l->link, loop_uv(p->loop), p->self, node, &to,
-			  &link_options, &link_ops, l);
+	welcome_sockaddr(&l->to, address);
+	l->until_ms = uv_now(loop_uv(p->loop)) + p->retry_ms;
+	rc = dial(l);
 	if (rc)
 		drop(l);
-	*out = l;
 	return rc;
 }
 
@@ -294,7 +360,7 @@ int pool_send(struct pool *p, uint32_t node, const struct dvm_address *address,
 
 	if (!rc && !l)
 		rc = address ? connect_to(p, node, address, &l) : -ENOTCONN;
-	if (!rc && link_is_proved(l->link))
+	if (!rc && l->link && link_is_proved(l->link))
 		rc = link_send_front(l->link, front, body);
 	else if (!rc)
 		rc = keep(l, front, body);
@@ -315,7 +381,7 @@ int pool_listener(const struct pool *p)
 }
 
 int pool_open(struct pool **out, struct loop *loop, const struct handshake_self *self,
-	      bool local, const struct pool_ops *ops, void *arg,
+	      const struct pool_options *options, const struct pool_ops *ops, void *arg,
 	      const struct log_hook *log)
 {
 	struct sockaddr_storage bind_to = { .ss_family = AF_UNSPEC };
@@ -330,8 +396,12 @@ int pool_open(struct pool **out, struct loop *loop, const struct handshake_self 
 	p->self = self;
 	p->ops = *ops;
 	p->arg = arg;
+	p->log = log;
+	p->retry_ms = options->retry_ms;
+	p->again.data = p;
+	uv_timer_init(loop_uv(loop), &p->again);
 	strangers_init(&p->strangers, STRANGERS_MAX, drop_stranger, log);
-	if (local) {
+	if (options->local) {
 		v4->sin_family = AF_INET;
 		v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	}
@@ -347,6 +417,8 @@ void pool_close(struct pool *p)
 		return;
 	listener_close(p->listener);
 	p->listener = NULL;
+	if (!uv_is_closing((uv_handle_t *)&p->again))
+		uv_close((uv_handle_t *)&p->again, NULL);
 	while (p->all)
 		drop(p->all);
 	strangers_close(&p->strangers);

@@ -8,6 +8,9 @@
  * task, u32 instance, u32 position of the sender in the task, u8 type of the frame; and
  * its own head.
  *
+ * A link that a short cut of the network keeps from being made is tried again for a time;
+ * what it is to carry waits. A refused connection is no cut: that daemon has ended.
+ *
  * All calls and callbacks are in the loop's thread. pool_send never calls back.
  */
 #ifndef PMI2X_DVM_MESH_H
@@ -46,12 +49,17 @@ struct pool_ops {
 	void (*head)(void *arg, struct link *l);
 };
 
+struct pool_options {
+	bool local;         /* listen on 127.0.0.1 */
+	uint32_t retry_ms;  /* a link that cannot be made is tried again; 0: it is not */
+};
+
 /*
- * Listen: on 127.0.0.1, if `local`. `self`, whose position is the node's in the DVM, and
- * `log` outlive the pool. 0 or a negative errno.
+ * Listen. `self`, whose position is the node's in the DVM, and `log` outlive the pool. 0 or
+ * a negative errno.
  */
 int pool_open(struct pool **out, struct loop *loop, const struct handshake_self *self,
-	      bool local, const struct pool_ops *ops, void *arg,
+	      const struct pool_options *options, const struct pool_ops *ops, void *arg,
 	      const struct log_hook *log);
 /* Where it listens. */
 uint16_t pool_port(const struct pool *p);

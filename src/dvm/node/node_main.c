@@ -42,6 +42,7 @@
 #define CONNECT_MS 10000   /* for an address, until the head is proved */
 #define AGAIN_MS 1000      /* between two tries of all addresses */
 #define GONE_MS 2000       /* for the head to hear that no rank is left */
+#define RETRY_MAX_MS 60000 /* for a link to another daemon to be made */
 #define HOST_NAME_MAX_BYTES 256
 #define ZYGOTE "pmi2x-dvm-zygote"
 
@@ -571,14 +572,28 @@ static bool is_local(const struct welcome *w)
 	       a->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
 }
 
+/*
+ * Until the head has given up a node that it does not hear either, with its margin. Links
+ * that have been made stand a cut of a minute, too.
+ */
+static uint32_t retry_ms(const struct welcome *w)
+{
+	uint64_t ms = ((uint64_t)w->lease_ms + w->grace_ms) / 4 * 5;
+
+	return ms < RETRY_MAX_MS ? (uint32_t)ms : RETRY_MAX_MS;
+}
+
 static int open_pool(struct dvmd *d)
 {
 	static const struct pool_ops ops = {
 		.frame = on_pool_frame, .lost = on_pool_lost, .head = on_other_head,
 	};
 
-	return pool_open(&d->pool, d->loop, &d->self, is_local(&d->welcome), &ops,
-			 d, &d->log);
+	const struct pool_options options = {
+		.local = is_local(&d->welcome), .retry_ms = retry_ms(&d->welcome),
+	};
+
+	return pool_open(&d->pool, d->loop, &d->self, &options, &ops, d, &d->log);
 }
 
 /* ---- PMIx ---- */
