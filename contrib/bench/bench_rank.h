@@ -148,7 +148,7 @@ struct bench_meeting *bench_meet_open(const char *path);
 /* Return once `size` ranks have called it. */
 void bench_meet(struct bench_meeting *meeting, int size);
 
-/* ---- pmi2x-bench-rank.c ---- */
+/* ---- bench_base.c ---- */
 
 double bench_now(void);
 double bench_cpu_now(void); /* of this thread */

@@ -21,6 +21,7 @@ contrib_bench_floor_LDADD = libcoll.la libutil.la
 # A rank of pmi2x bench collectives loads its PMI client at run time.
 bench_rank = \
 	contrib/bench/pmi2x-bench-rank.c contrib/bench/bench_rank.h \
+	contrib/bench/bench_base.c \
 	contrib/bench/bench_fence.c \
 	contrib/bench/bench_fetch.c \
 	contrib/bench/bench_gather.c contrib/bench/bench_gather.h \

@@ -7,14 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "config.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
 #define BENCH_REST_MAX 60000 /* milliseconds */
-#define COMPUTE_STEPS 10000 /* between two looks at the clock, some 20 us */
 
 static void usage(FILE *to)
 {
@@ -35,52 +33,6 @@ static void usage(FILE *to)
 	      "  --check-node  the ranks of a node check all values, each its\n"
 	      "                share; without it each checks one. Rank 0 checks\n"
 	      "                all in either case\n", to);
-}
-
-double bench_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
-double bench_cpu_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
-void bench_compute(const struct bench *b)
-{
-	double end = bench_cpu_now() + b->work;
-	volatile double x = 1;
-
-	while (bench_cpu_now() < end) {
-		for (int i = 0; i < COMPUTE_STEPS; i++)
-			x = x * 0.999 + 0.001;
-	}
-}
-
-void bench_check(const struct bench *b, int rc, const char *what)
-{
-	if (rc == PMI2_SUCCESS)
-		return;
-	fprintf(stderr, "pmi2x-bench-rank: rank %d: %s failed with %d\n",
-		b->rank, what, rc);
-	if (b->pmi.abort)
-		b->pmi.abort(1, "pmi2x-bench-rank failed");
-	exit(1);
-}
-
-void *bench_alloc(const struct bench *b, size_t len)
-{
-	void *memory = calloc(1, len);
-
-	bench_check(b, memory ? PMI2_SUCCESS : PMI2_ERR_NOMEM, "allocation");
-	return memory;
 }
 
 static bool parse_number(const char *name, int low, int high, int *number)

@@ -91,10 +91,33 @@ void answer_end(struct rank_session *ss, const struct rank_request *rq)
 	answer_end_fds(ss, rq, NULL);
 }
 
+/* Answer a request that came through the slot. */
+static void answer_in_slot(struct rank_session *ss, const struct rank_request *rq,
+			   int rc, uint64_t offset, uint64_t len, const char *text)
+{
+	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
+		    offset, len, text);
+	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	ss->server->slots_replied = true;
+}
+
+/* As above, of a ring. Errors as slots_reply_ring. */
+static int answer_ring_in_slot(struct rank_session *ss, const struct rank_request *rq,
+			       const struct slot_neighbours *n)
+{
+	int rc = slots_reply_ring(ss->server->slots, ss->slot, rq->cell,
+				  rq->ticket, n);
+
+	if (!rc)
+		server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	ss->server->slots_replied |= rc == 0;
+	return rc;
+}
+
 void answer_ok(struct rank_session *ss, const struct rank_request *rq)
 {
 	if (rq->ticket) {
-		slots_answer(ss, rq, PMI_RC_OK, 0, 0, NULL);
+		answer_in_slot(ss, rq, PMI_RC_OK, 0, 0, NULL);
 		return;
 	}
 	answer_begin(ss, rq, PMI_RC_OK);
@@ -119,7 +142,7 @@ void answer_gathered(struct rank_session *ss, const struct rank_request *rq,
 	struct pmi_writer *w;
 
 	if (rq->ticket) {
-		slots_answer(ss, rq, PMI_RC_OK, offset, len, NULL);
+		answer_in_slot(ss, rq, PMI_RC_OK, offset, len, NULL);
 		return;
 	}
 	w = answer_begin(ss, rq, PMI_RC_OK);
@@ -146,7 +169,7 @@ void answer_ring(struct rank_session *ss, const struct rank_request *rq,
 	n.left = bytes_of(result->left, &n.left_len);
 	n.right = bytes_of(result->right, &n.right_len);
 	if (rq->ticket) {
-		error = slots_answer_ring(ss, rq, &n);
+		error = answer_ring_in_slot(ss, rq, &n);
 		if (error)
 			answer_error(ss, rq, answer_rc(error),
 				     "the values of the neighbours in the ring: %s",
@@ -200,7 +223,7 @@ void answer_error(struct rank_session *ss, const struct rank_request *rq,
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (rq->ticket)
-		slots_answer(ss, rq, rc, 0, 0, text);
+		answer_in_slot(ss, rq, rc, 0, 0, text);
 	else
 		send_error(ss, rq, rc, text);
 }

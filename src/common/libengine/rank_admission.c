@@ -16,7 +16,6 @@
 
 #include "libengine/server_private.h"
 
-#define REFUSALS_TOLD 4 /* ranks of a node whose refused process srun names */
 #define NAMED_MAX 16 /* PMIx clients of a node whose process is looked for everywhere */
 
 /* A process that waits for the host's answer. */
@@ -31,61 +30,9 @@ struct admission {
 	unsigned char socket[PMIX_SOCKET_BYTES]; /* PMIx: of the process; PMI: of the client */
 	unsigned char other[PMIX_SOCKET_BYTES];  /* PMIx: of the rank's client */
 	int version;     /* PMI: of its init */
+	admission_start start; /* PMI: what follows when it is admitted */
 	struct rank_request rq; /* PMI: that */
 };
-
-/* ---- texts ---- */
-
-static void describe(const struct rank_session *ss, uint32_t process, char *text,
-		     size_t size)
-{
-	char name[PMI_PROCESS_NAME_MAX];
-
-	if (!process) {
-		snprintf(text, size, "process unknown");
-		return;
-	}
-	(void)rank_process_lives(ss, process, name);
-	snprintf(text, size, "%s%sprocess %u", name, name[0] ? ", " : "", process);
-}
-
-static void note_more(struct pmi_server *s)
-{
-	char text[ANSWER_TEXT_MAX];
-
-	snprintf(text, sizeof(text),
-		 "node %.64s: more than %d ranks started a second process; its slurmd's log has the others",
-		 server_node_name(s), REFUSALS_TOLD);
-	requests_note(s, text);
-}
-
-/*
- * Once for a rank: a loop that starts programs is told of its first one. Lines of the first
- * ranks of a node reach srun; lines of the others are in the log.
- */
-void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
-		       const char *uses, uint32_t first)
-{
-	char a[PMI_PROCESS_NAME_MAX + 24], b[PMI_PROCESS_NAME_MAX + 24];
-	char text[ANSWER_TEXT_MAX];
-
-	if (ss->refusal_told)
-		return;
-	ss->refusal_told = true;
-	describe(ss, second, a, sizeof(a));
-	describe(ss, first, b, sizeof(b));
-	snprintf(text, sizeof(text),
-		 "rank %u (node %.64s): a second process started %s while the first one uses %s, and was refused (%s; first %s): a rank runs MPI programs one after the other, not one inside the other",
-		 ss->rank, server_node_name(ss->server), starts,
-		 strcmp(starts, uses) ? uses : "it", a, b);
-	control_printable(text);
-	if (ss->server->refusals++ < REFUSALS_TOLD)
-		requests_note(ss->server, text);
-	else
-		log_error(ss->server->log, "%s", text);
-	if (ss->server->refusals == REFUSALS_TOLD + 1)
-		note_more(ss->server);
-}
 
 /* ---- answers ---- */
 
@@ -133,7 +80,7 @@ static void decide_pmi(struct admission *a, int found)
 	} else if (rank_is_taken(ss, a->process)) {
 		answer_error(ss, &a->rq, PMI_RC_INIT, "%s", RANK_TAKEN);
 	} else {
-		pmi1_start(ss, &a->rq, a->version, a->process);
+		a->start(ss, &a->rq, a->version, a->process);
 	}
 }
 
@@ -215,7 +162,7 @@ static void add(struct pmi_server *s, const struct admission *what)
 		ask_next(s);
 }
 
-void pmi_server_holder_found(struct pmi_server *s, int found)
+void admission_found(struct pmi_server *s, int found)
 {
 	struct admission *a = s->admissions;
 
@@ -226,7 +173,6 @@ void pmi_server_holder_found(struct pmi_server *s, int found)
 		free(a);
 	}
 	ask_next(s);
-	server_settle(s);
 }
 
 /* ---- who comes ---- */
@@ -253,10 +199,12 @@ int admission_on_admit(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
-bool admission_waits(struct rank_session *ss, const struct rank_request *rq, int version)
+bool admission_waits(struct rank_session *ss, const struct rank_request *rq, int version,
+		     admission_start start)
 {
 	struct admission a = {
-		.ss = ss, .process = ss->writer, .version = version, .rq = *rq,
+		.ss = ss, .process = ss->writer, .version = version, .start = start,
+		.rq = *rq,
 	};
 
 	if (!uses_pmix(ss) || !ss->writer ||

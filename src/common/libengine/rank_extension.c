@@ -70,38 +70,6 @@ void ext_negotiate(struct rank_session *ss, const struct pmi_message *m,
 	pass(fds, s->wake_fd);
 }
 
-static bool records_fail(struct rank_session *ss, const struct rank_request *rq, int rc)
-{
-	answer_error(ss, rq, answer_rc(rc), "records: %s", answer_text(rc));
-	return false;
-}
-
-void *ext_room_for_records(struct rank_session *ss, const struct rank_request *rq,
-			   size_t len)
-{
-	int rc;
-
-	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
-	ss->pending.limit = ss->pending.len + rank_room(ss);
-	rc = buf_reserve(&ss->pending, len);
-	if (rc) {
-		records_fail(ss, rq, rc);
-		return NULL;
-	}
-	return ss->pending.data + ss->pending.len;
-}
-
-bool ext_take_records(struct rank_session *ss, const struct rank_request *rq, size_t len)
-{
-	size_t count;
-	int rc = records_check(ss->pending.data + ss->pending.len, len, &count);
-
-	if (rc)
-		return records_fail(ss, rq, rc);
-	ss->pending.len += len;
-	return true;
-}
-
 static bool take_records(struct rank_session *ss, const struct rank_request *rq,
 			 const struct pmi_message *m)
 {
@@ -111,11 +79,11 @@ static bool take_records(struct rank_session *ss, const struct rank_request *rq,
 
 	if (!f || f->value_len == 0)
 		return true;
-	at = ext_room_for_records(ss, rq, f->value_len);
+	at = rank_room_for_records(ss, rq, f->value_len);
 	if (!at)
 		return false;
 	memcpy(at, f->value, f->value_len);
-	return ext_take_records(ss, rq, f->value_len);
+	return rank_take_records(ss, rq, f->value_len);
 }
 
 void ext_put(struct rank_session *ss, const struct rank_request *rq,

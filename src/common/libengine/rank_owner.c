@@ -4,7 +4,12 @@
  * a second process would be taken for the first one, and end it. A process that has sent
  * init may do so again; another one may only when the first has finalized or is dead.
  */
+#include <stdio.h>
+#include <string.h>
+
 #include "libengine/server_private.h"
+
+#define REFUSALS_TOLD 4 /* ranks of a node whose refused process srun names */
 
 bool rank_process_lives(const struct rank_session *ss, uint32_t pid,
 			char name[PMI_PROCESS_NAME_MAX])
@@ -21,6 +26,57 @@ bool rank_uses_pmi(const struct rank_session *ss)
 
 	return (IN(ss->state) & (IN(RANK_HANDSHAKE) | IN(RANK_ACTIVE))) && ss->owner &&
 	       rank_process_lives(ss, ss->owner, name);
+}
+
+static void describe(const struct rank_session *ss, uint32_t process, char *text,
+		     size_t size)
+{
+	char name[PMI_PROCESS_NAME_MAX];
+
+	if (!process) {
+		snprintf(text, size, "process unknown");
+		return;
+	}
+	(void)rank_process_lives(ss, process, name);
+	snprintf(text, size, "%s%sprocess %u", name, name[0] ? ", " : "", process);
+}
+
+static void note_more(struct pmi_server *s)
+{
+	char text[ANSWER_TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "node %.64s: more than %d ranks started a second process; its slurmd's log has the others",
+		 server_node_name(s), REFUSALS_TOLD);
+	requests_note(s, text);
+}
+
+/*
+ * Once for a rank: a loop that starts programs is told of its first one. Lines of the first
+ * ranks of a node reach srun; lines of the others are in the log.
+ */
+void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
+		       const char *uses, uint32_t first)
+{
+	char a[PMI_PROCESS_NAME_MAX + 24], b[PMI_PROCESS_NAME_MAX + 24];
+	char text[ANSWER_TEXT_MAX];
+
+	if (ss->refusal_told)
+		return;
+	ss->refusal_told = true;
+	describe(ss, second, a, sizeof(a));
+	describe(ss, first, b, sizeof(b));
+	snprintf(text, sizeof(text),
+		 "rank %u (node %.64s): a second process started %s while the first one uses %s, and was refused (%s; first %s): a rank runs MPI programs one after the other, not one inside the other",
+		 ss->rank, server_node_name(ss->server), starts,
+		 strcmp(starts, uses) ? uses : "it", a, b);
+	control_printable(text);
+	if (ss->server->refusals++ < REFUSALS_TOLD)
+		requests_note(ss->server, text);
+	else
+		log_error(ss->server->log, "%s", text);
+	if (ss->server->refusals == REFUSALS_TOLD + 1)
+		note_more(ss->server);
 }
 
 bool rank_is_taken(struct rank_session *ss, uint32_t process)
@@ -52,27 +108,17 @@ bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq)
 	return true;
 }
 
-bool pmi_server_client_refused(const struct pmi_server *s, uint32_t slot)
-{
-	return slot < s->nslots && s->sessions[slot].refused_waits;
-}
-
 /*
  * MPICH to 4.0 reads an answer to its abort, and others exit at once: an answer would then
  * be taken by the process that uses PMI.
  */
-void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot)
+void rank_answer_refused(struct rank_session *ss)
 {
 	static const struct command abort = { .name = "abort", .response = "abort_result" };
 	const struct rank_request rq = { .command = &abort, .protocol = PMI_PROTOCOL_1 };
 	char name[PMI_PROCESS_NAME_MAX];
-	struct rank_session *ss;
 
-	if (!pmi_server_client_refused(s, slot))
-		return;
-	ss = &s->sessions[slot];
 	ss->refused_waits = false;
 	if (rank_is_live(ss) && rank_process_lives(ss, ss->refused, name))
 		answer_error(ss, &rq, PMI_RC_INIT, "%s", RANK_TAKEN);
-	server_settle(s);
 }

@@ -48,8 +48,8 @@ static void init_again(struct rank_session *ss, const struct rank_request *rq,
 			     "a program on this PMI_FD has not finalized");
 }
 
-void pmi1_start(struct rank_session *ss, const struct rank_request *rq, int version,
-		uint32_t process)
+static void start(struct rank_session *ss, const struct rank_request *rq, int version,
+		  uint32_t process)
 {
 	ss->refused = 0;
 	ss->owner = process;
@@ -86,8 +86,8 @@ static void handle_init(struct rank_session *ss, const struct rank_request *rq,
 		answer_init(ss, rq, PMI_RC_FAIL, true);
 		return;
 	}
-	if (!admission_waits(ss, rq, version))
-		pmi1_start(ss, rq, version, ss->writer);
+	if (!admission_waits(ss, rq, version, start))
+		start(ss, rq, version, ss->writer);
 }
 
 static void handle_get_maxes(struct rank_session *ss,

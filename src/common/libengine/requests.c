@@ -18,8 +18,8 @@ struct srun_request {
 	enum control_type type;
 	struct rank_session *ss;
 	struct rank_request rq;
-	bool of_pmix;  /* it has no rq: */
-	uint64_t pmix; /* see pmix_answered */
+	request_answered answered; /* of PMIx, which has no rq; or NULL */
+	uint64_t pmix; /* its id */
 	UT_hash_handle hh;
 };
 
@@ -121,7 +121,7 @@ static void ask(struct rank_session *ss, const struct rank_request *rq,
 }
 
 int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
-		  const void *body, size_t len)
+		  const void *body, size_t len, request_answered answered)
 {
 	struct pmi_server *s = ss->server;
 	char nspace[PMIX_NSPACE_NAME_MAX + 1];
@@ -144,7 +144,7 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 	if (!r)
 		return -ENOMEM;
 	ss->spawner |= type == CONTROL_SPAWN;
-	r->of_pmix = true;
+	r->answered = answered;
 	r->pmix = id;
 	msg.id = r->id;
 	pmix_nspace_name(nspace, s->step->jobid);
@@ -354,8 +354,8 @@ static void finish(struct srun_request *r, const struct control_msg *reply)
 {
 	const char *text = reply->text ? reply->text : "";
 
-	if (r->of_pmix)
-		pmix_answered(r->ss->server, r->type, r->pmix, reply);
+	if (r->answered)
+		r->answered(r->ss->server, r->type, r->pmix, reply);
 	else if (reply->code)
 		answer_error(r->ss, &r->rq, reply->code, "%s", text);
 	else
@@ -390,10 +390,10 @@ void requests_drop(struct rank_session *ss, bool of_pmix)
 	struct srun_request *r, *next;
 
 	HASH_ITER(hh, ss->server->requests, r, next) {
-		if (r->ss != ss || r->of_pmix != of_pmix)
+		if (r->ss != ss || !r->answered == of_pmix)
 			continue;
-		if (r->of_pmix)
-			pmix_answered(ss->server, r->type, r->pmix, &gone);
+		if (r->answered)
+			r->answered(ss->server, r->type, r->pmix, &gone);
 		forget(r);
 	}
 }

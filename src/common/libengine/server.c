@@ -125,48 +125,6 @@ void pmi_server_destroy(struct pmi_server *s)
 	free(s);
 }
 
-/* ---- for the other files ---- */
-
-const char *server_node_name(const struct pmi_server *s)
-{
-	const struct pmi_step *step = s->step;
-
-	return step->node_names[layout_node_id(step->layout, step->position)];
-}
-
-int server_appnum(const struct pmi_server *s, uint32_t rank)
-{
-	const struct pmi_step *step = s->step;
-	uint32_t end = 0;
-
-	for (uint32_t i = 0; step->app_sizes && i < step->napps; i++) {
-		end += step->app_sizes[i];
-		if (rank < end)
-			return step->app_numbers ? (int)step->app_numbers[i] : (int)i;
-	}
-	return step->spawned ? 0 : -1;
-}
-
-void server_use(struct pmi_server *s)
-{
-	bool first = !s->used;
-
-	s->used = true;
-	s->leaving = false;
-	if (first)
-		s->ops->links_wanted(s->arg);
-}
-
-void server_started(struct pmi_server *s, const struct rank_session *ss)
-{
-	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
-	server_use(s);
-	if (ss->rank == 0 && s->step->spawned && !s->ready) {
-		s->ready = true;
-		requests_ready(s, NULL);
-	}
-}
-
 /* Ranks neither wait for a collective nor leave: what can wait may be done. */
 static bool is_quiet(const struct pmi_server *s)
 {
@@ -178,7 +136,7 @@ static bool is_quiet(const struct pmi_server *s)
  * broke the rules, of which libcoll is told, what is new in the slots, and what others
  * have asked for.
  */
-void server_settle(struct pmi_server *s)
+static void settle(struct pmi_server *s)
 {
 	bool stale;
 
@@ -239,7 +197,20 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 		return;
 	rank_input(&s->sessions[slot], data, len);
 	s->slots_stale = s->slots_stale || s->sessions[slot].slotted;
-	server_settle(s);
+	settle(s);
+}
+
+bool pmi_server_client_refused(const struct pmi_server *s, uint32_t slot)
+{
+	return slot < s->nslots && s->sessions[slot].refused_waits;
+}
+
+void pmi_server_client_answer_refused(struct pmi_server *s, uint32_t slot)
+{
+	if (!pmi_server_client_refused(s, slot))
+		return;
+	rank_answer_refused(&s->sessions[slot]);
+	settle(s);
 }
 
 bool pmi_server_client_is_midway(const struct pmi_server *s, uint32_t slot)
@@ -256,23 +227,6 @@ static void give_up(struct rank_session *ss)
 		return;
 	s->gave_up = true;
 	requests_gave_up(s);
-}
-
-/*
- * Reports an end in a spawned step: its spawners wait until its first rank starts, and
- * may then connect with all. They must hear of it also where nobody has used PMI yet.
- */
-static void tell_spawner(struct rank_session *ss, bool well)
-{
-	struct pmi_server *s = ss->server;
-
-	if (!s->used)
-		server_use(s);
-	requests_ended(ss);
-	if (ss->rank || s->ready)
-		return;
-	s->ready = true;
-	requests_ready(s, well ? NULL : ss->why);
 }
 
 /* By SIGPIPE, or with the exit code that a shell or Python makes of it. */
@@ -350,7 +304,7 @@ static void process_ended(struct rank_session *ss, const char *how, bool well,
 		tell_second_program(ss, end);
 	tell_closer(ss, end);
 	if (leaves && s->step->spawned)
-		tell_spawner(ss, well);
+		server_tell_spawner(ss, well);
 	else if (ss->spawner)
 		requests_ended(ss);
 }
@@ -362,7 +316,7 @@ void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
 	slots_take_own(&s->sessions[slot]);
 	s->sessions[slot].slotted = false;
 	s->slots_stale = s->slots != NULL;
-	server_settle(s);
+	settle(s);
 }
 
 void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
@@ -374,7 +328,7 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 	slots_take_own(&s->sessions[slot]);
 	rank_leave_pmi(&s->sessions[slot], "closed PMI_FD");
 	s->slots_stale = s->slots != NULL;
-	server_settle(s);
+	settle(s);
 }
 
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
@@ -398,7 +352,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	if (!well && !(end && end->by_launcher))
 		pmix_rank_failed(ss, end != NULL);
 	s->slots_stale = s->slots != NULL;
-	server_settle(s);
+	settle(s);
 }
 
 bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot)
@@ -417,12 +371,34 @@ void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
 void pmi_server_slots_input(struct pmi_server *s)
 {
 	s->slots_stale = s->slots != NULL;
-	server_settle(s);
+	settle(s);
 }
 
 bool pmi_server_tidy(struct pmi_server *s)
 {
 	return is_quiet(s) && results_tidy(&s->results);
+}
+
+/* ---- PMIx ---- */
+
+int pmi_server_pmix_input(struct pmi_server *s, struct payload *message)
+{
+	int rc = pmix_input(s, message);
+
+	settle(s);
+	return rc;
+}
+
+void pmi_server_pmix_lost(struct pmi_server *s, const char *why)
+{
+	pmix_lost(s, why);
+	settle(s);
+}
+
+void pmi_server_holder_found(struct pmi_server *s, int found)
+{
+	admission_found(s, found);
+	settle(s);
 }
 
 /* ---- neighbours ---- */
@@ -440,7 +416,7 @@ int pmi_server_node_input(struct pmi_server *s, uint32_t from,
 	if (msg->type == COLL_MSG_DOWN)
 		server_event(s, PMI_EVENT_DOWN, 0, msg->kind, msg->seq);
 	rc = coll_receive(s->coll, from, msg, body && body->len ? body : NULL);
-	server_settle(s);
+	settle(s);
 	return rc;
 }
 
@@ -454,14 +430,14 @@ void pmi_server_link_up(struct pmi_server *s, uint32_t position)
 {
 	pmix_tell_none(s);
 	coll_link_up(s->coll, position);
-	server_settle(s);
+	settle(s);
 }
 
 void pmi_server_link_lost(struct pmi_server *s, uint32_t position, bool in_order,
 			  const char *why)
 {
 	coll_link_lost(s->coll, position, in_order, why);
-	server_settle(s);
+	settle(s);
 }
 
 /* ---- srun ---- */
@@ -470,7 +446,7 @@ int pmi_server_control_input(struct pmi_server *s, const void *data, size_t len)
 {
 	int rc = requests_reply(s, data, len);
 
-	server_settle(s);
+	settle(s);
 	return rc;
 }
 
@@ -478,7 +454,7 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 {
 	s->srun_lost = true;
 	requests_fail_all(s, why);
-	server_settle(s);
+	settle(s);
 }
 
 /* ---- fetches ---- */
@@ -486,13 +462,14 @@ void pmi_server_control_lost(struct pmi_server *s, const char *why)
 void pmi_server_fetch_due(struct pmi_server *s)
 {
 	fetches_expire(s);
-	server_settle(s);
+	settle(s);
 }
 
 void pmi_server_answer_failed(struct pmi_server *s)
 {
 	collective_answer_failed(s);
-	server_settle(s);
+	pmix_answer_failed(s);
+	settle(s);
 }
 
 /* ---- topology ---- */
@@ -500,7 +477,8 @@ void pmi_server_answer_failed(struct pmi_server *s)
 void pmi_server_topology(struct pmi_server *s, const char *path)
 {
 	topology_known(s, path);
-	server_settle(s);
+	pmix_topology_known(s);
+	settle(s);
 }
 
 /* ---- status ---- */

@@ -11,121 +11,8 @@
 #include "libengine/server_private.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
-#include "libutil/rankset.h"
 
-#define LATE_LIST_MAX 256 /* bytes of a list of ranks */
 #define EVENTS_MAX 64 /* that are kept for who does not serve yet */
-#define HEAD_MAX (PMIX_MSG_TEXT_MAX + 128) /* bytes of a message without its data */
-
-/* ---- sending ---- */
-
-void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
-		       struct payload *data)
-{
-	char room[HEAD_MAX];
-	struct buf head;
-
-	if (!s->pmix.served || s->pmix.lost)
-		return;
-	buf_init_in(&head, room, sizeof(room));
-	if (!pmix_msg_pack_head(&head, m))
-		s->ops->pmix_send(s->arg, head.data, head.len, data);
-}
-
-size_t pmix_text_len(const char *text)
-{
-	size_t len = text ? strlen(text) : 0;
-
-	return len < PMIX_MSG_TEXT_MAX ? len : PMIX_MSG_TEXT_MAX;
-}
-
-/* ---- ranks ---- */
-
-static int by_rank(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank)
-{
-	return bsearch(&rank, ranks, count, sizeof(*ranks), by_rank);
-}
-
-struct rank_session *pmix_own_rank(const struct pmi_server *s, uint32_t rank)
-{
-	uint32_t count;
-	const uint32_t *ranks = layout_ranks_at(s->step->layout, s->step->position,
-						&count);
-	const uint32_t *at = pmix_find_rank(ranks, count, rank);
-
-	return at ? &s->sessions[at - ranks] : NULL;
-}
-
-void pmix_lose_rank(struct rank_session *ss, const char *why)
-{
-	struct pmi_server *s = ss->server;
-
-	ss->pmix = RANK_PMIX_LOST;
-	requests_drop(ss, true);
-	coll_rank_gone(s->coll, ss->slot, COLL_OF_PMIX, why);
-}
-
-void pmix_rank_gone(struct rank_session *ss)
-{
-	const struct pmix_msg m = {
-		.type = PMIX_MSG_GONE, .rank = ss->rank, .text = ss->why,
-		.number = ss->pmix == RANK_PMIX_ACTIVE && !ss->server->ops->end_step,
-		.text_len = pmix_text_len(ss->why),
-	};
-
-	if (ss->pmix != RANK_PMIX_FINALIZED)
-		pmix_send_message(ss->server, &m, NULL);
-}
-
-static const struct rank_session *find_client(const struct pmi_server *s)
-{
-	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE && !s->sessions[i].ended)
-			return &s->sessions[i];
-	return NULL;
-}
-
-/* The number of the latest program that a rank of this node runs. */
-static uint32_t latest_series(const struct pmi_server *s)
-{
-	uint32_t latest = 0;
-
-	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE && !s->sessions[i].ended &&
-		    coll_series(s->coll, i) > latest)
-			latest = coll_series(s->coll, i);
-	return latest;
-}
-
-/* A rank that has ended before it started the program that others run. */
-static const struct rank_session *find_missed(const struct pmi_server *s)
-{
-	uint32_t latest = latest_series(s);
-
-	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].unstarted ||
-		    (s->sessions[i].ended && coll_series(s->coll, i) < latest))
-			return &s->sessions[i];
-	return NULL;
-}
-
-/* Its neighbours may wait for it in MPI, and never meet it in a fence. */
-void pmix_rank_failed(struct rank_session *ss, bool known)
-{
-	struct pmi_server *s = ss->server;
-
-	ss->failed = known;
-	if (s->ops->end_step && (ss->pmix == RANK_PMIX_ACTIVE ||
-				 (known && ss->unstarted && find_client(s))))
-		collective_report(s, ss->why, ss->why);
-}
 
 /* The first client of the node has come. */
 static void tell_failed(struct pmi_server *s)
@@ -133,65 +20,6 @@ static void tell_failed(struct pmi_server *s)
 	for (uint32_t i = 0; i < s->nslots; i++)
 		if (s->sessions[i].failed)
 			pmix_rank_failed(&s->sessions[i], true);
-}
-
-bool pmix_is_late(const struct rank_session *ss)
-{
-	return ss->pmix == RANK_PMIX_NONE && !ss->ended;
-}
-
-/* Live ranks that have not started PMIx, into `ranks` (NULL: count only). */
-static uint32_t list_late(const struct pmi_server *s, uint32_t *ranks)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < s->nslots; i++) {
-		if (!pmix_is_late(&s->sessions[i]))
-			continue;
-		if (ranks)
-			ranks[count] = s->sessions[i].rank;
-		count++;
-	}
-	return count;
-}
-
-bool pmix_misses_rank(const struct pmi_server *s)
-{
-	return s->pmix.hello && find_client(s) && (find_missed(s) || list_late(s, NULL));
-}
-
-static void tell_late(const struct pmi_server *s, unsigned seconds,
-		      char text[PMI_WAIT_TEXT_MAX])
-{
-	uint32_t *ranks = calloc(s->nslots, sizeof(*ranks));
-	uint32_t count = ranks ? list_late(s, ranks) : 0;
-	char list[LATE_LIST_MAX];
-
-	if (count) {
-		rankset_format(ranks, count, list, sizeof(list));
-		snprintf(text, PMI_WAIT_TEXT_MAX,
-			 "PMIx on node %s: %u s, clients may wait: rank%s %s %s not started PMIx",
-			 server_node_name(s), seconds, count > 1 ? "s" : "", list,
-			 count > 1 ? "have" : "has");
-	}
-	free(ranks);
-}
-
-void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
-		    char text[PMI_WAIT_TEXT_MAX])
-{
-	const struct rank_session *missed;
-
-	if (!pmix_misses_rank(s))
-		return;
-	missed = find_missed(s);
-	if (!missed) {
-		tell_late(s, seconds, text);
-		return;
-	}
-	snprintf(text, PMI_WAIT_TEXT_MAX,
-		 "PMIx on node %s: %u s, clients may wait in a fence of all ranks: %s",
-		 server_node_name(s), seconds, missed->why);
 }
 
 void pmix_free(struct pmi_server *s)
@@ -292,7 +120,7 @@ void pmix_topology_known(struct pmi_server *s)
 		return;
 	snprintf(why, sizeof(why), "node %s cannot serve PMIx: out of memory",
 		 server_node_name(s));
-	pmi_server_pmix_lost(s, why);
+	pmix_lost(s, why);
 }
 
 static void send_event(struct pmi_server *s, struct payload *event)
@@ -334,13 +162,6 @@ static int on_ready(struct pmi_server *s, const struct pmix_msg *m,
 	return 0;
 }
 
-void pmix_copy_text(const struct pmix_msg *m, char *out)
-{
-	snprintf(out, PMIX_MSG_TEXT_MAX + 1, "%.*s", (int)m->text_len,
-		 m->text ? m->text : "");
-	control_printable(out);
-}
-
 static int on_refused(struct pmi_server *s, const struct pmix_msg *m,
 		      struct payload *message)
 {
@@ -350,18 +171,8 @@ static int on_refused(struct pmi_server *s, const struct pmix_msg *m,
 	snprintf(why, sizeof(why), "node %.64s cannot serve PMIx: %.384s",
 		 server_node_name(s), text);
 	requests_report(s, why);
-	pmi_server_pmix_lost(s, why);
+	pmix_lost(s, why);
 	return 0;
-}
-
-struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m)
-{
-	struct rank_session *ss = pmix_own_rank(s, m->rank);
-
-	if (!ss)
-		log_error(s->log, "ignored a message of pmi2x-pmixd of node %s about rank %u, which runs on another node",
-			  server_node_name(s), m->rank);
-	return ss;
 }
 
 static void tell_how_left(const struct rank_session *ss, char why[WHY_MAX])
@@ -411,7 +222,7 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 
 	if (!ss || ss->ended || ss->pmix == RANK_PMIX_LOST)
 		return 0;
-	first = !find_client(s);
+	first = !pmix_find_client(s);
 	begin_program(ss, m->number != 0);
 	ss->pmix = RANK_PMIX_ACTIVE;
 	ss->pmix_known = m->len == sizeof(ss->pmix_socket);
@@ -529,7 +340,7 @@ void pmix_tell_none(struct pmi_server *s)
 			    s->pmix.none);
 }
 
-int pmi_server_pmix_input(struct pmi_server *s, struct payload *message)
+int pmix_input(struct pmi_server *s, struct payload *message)
 {
 	struct pmix_msg m;
 	int rc = -EPROTO;
@@ -541,7 +352,6 @@ int pmi_server_pmix_input(struct pmi_server *s, struct payload *message)
 	    m.nspace == 0 && messages[m.type].handle &&
 	    messages[m.type].first == !s->pmix.hello)
 		rc = messages[m.type].handle(s, &m, message);
-	server_settle(s);
 	return rc;
 }
 
@@ -564,7 +374,7 @@ static bool any_rank_left(const struct pmi_server *s)
 	return false;
 }
 
-void pmi_server_pmix_lost(struct pmi_server *s, const char *why)
+void pmix_lost(struct pmi_server *s, const char *why)
 {
 	if (!s->pmix.served || s->pmix.lost)
 		return;
@@ -575,5 +385,4 @@ void pmi_server_pmix_lost(struct pmi_server *s, const char *why)
 	}
 	pmix_fail_fetches(s, why);
 	pmix_free(s);
-	server_settle(s);
 }

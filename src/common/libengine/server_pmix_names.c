@@ -45,8 +45,9 @@ static void spawned(struct pmi_server *s, uint64_t id, const char *jobid)
 	send_answer(s, CONTROL_SPAWN, id, 0, nspace, NULL);
 }
 
-void pmix_answered(struct pmi_server *s, enum control_type type, uint64_t id,
-		   const struct control_msg *reply)
+/* An answer of srun, or why there will be none. */
+static void on_answer(struct pmi_server *s, enum control_type type, uint64_t id,
+		      const struct control_msg *reply)
 {
 	if (reply->code || (type == CONTROL_NAMES && !reply->body_len))
 		send_answer(s, type, id, -ENOTCONN, reply->text, NULL);
@@ -89,7 +90,7 @@ static int on_request(struct pmi_server *s, const struct pmix_msg *m,
 	struct rank_session *ss = pmix_rank_of(s, m);
 	int rc = ss && !ss->ended ? check(m) : -EINVAL;
 
-	rc = rc ? rc : requests_pmix(ss, type, m->id, m->data, m->len);
+	rc = rc ? rc : requests_pmix(ss, type, m->id, m->data, m->len, on_answer);
 	if (rc)
 		send_answer(s, type, m->id, rc, strerror(-rc), NULL);
 	return 0;

@@ -2,29 +2,41 @@
 /*
  * Definitions that the files of the server engine share. The contract is server.h.
  *
- *   server.c       the object and the host's entry points
- *   rank_session.c a rank's connection: framing, dispatch, its end; what both
- *                  protocols have alike
- *   rank_owner.c   which process has a rank's connection
- *   rank_admission.c whether a process may start PMI or PMIx beside another one
+ *   server.c       the host's entry points, and the settle after each
+ *   engine.c       what all files ask the object for
+ *   rank.c         the state of a rank's session
+ *   rank_session.c messages out of bytes, dispatch
+ *   rank_end.c     ends of a session and of a rank
+ *   rank_args.c    what a request must have
+ *   rank_records.c records that no fence has taken
+ *   rank_commands.c handlers of what both protocols have alike
  *   rank_pmi1.c    the commands of PMI-1, one table
  *   rank_pmi2.c    the commands of PMI-2, one table
  *   rank_extension.c handlers of the commands that the extension adds
+ *   rank_owner.c   which process has a rank's connection
+ *   rank_admission.c whether a process may start PMI or PMIx beside another one
+ *   spawner.c      what srun hears of a spawned step's ranks
+ *   answer.c       responses in the form of either protocol
  *   server_slots.c what ranks enter through shared memory
  *   server_status.c what people and tools are told
- *   answer.c       responses in the form of either protocol
- *   server_coll.c  between sessions and libcoll
+ *   server_coll.c  collectives that ranks have entered
+ *   server_coll_ops.c what libcoll asks for, and ends of collectives
  *   server_group.c barriers of groups of ranks
  *   server_fetch.c values of one rank, asked for by another
- *   group.c        groups out of text
  *   group_kvs.c    values that a group has exchanged and the step has not fenced
- *   server_pmix.c  PMIx clients, by way of who serves them; server_pmix_enter.c:
- *                  what they enter together; server_pmix_fetch.c: what one asks
- *                  of another; server_pmix_names.c: what they publish and spawn
+ *   server_pmix.c  messages of who serves the node's PMIx clients
+ *   server_pmix_send.c messages to it
+ *   server_pmix_ranks.c ranks as PMIx clients
+ *   server_pmix_enter.c what clients enter together
+ *   server_pmix_fetch.c what one asks of another
+ *   server_pmix_names.c what they publish and spawn
  *   results.c      results of collectives: in the region or in the heap
  *   attrs.c        node and job attributes
  *   topology.c     the node's topology as a file
  *   requests.c     what srun answers: names, spawn; aborts and reports
+ *
+ * No file calls one that calls it, also by way of others: what a lower file must cause
+ * above waits for the settle, or is a function that it was given.
  */
 #ifndef PMI2X_SERVER_PRIVATE_H
 #define PMI2X_SERVER_PRIVATE_H
@@ -60,7 +72,6 @@
 struct server_attr;
 struct attr_wait;
 struct srun_request;
-struct gather_result;
 struct pmix_entered;
 struct pmix_ask;
 struct pmix_wanted;
@@ -168,6 +179,13 @@ struct entered {
 struct group_known {
 	uint64_t members;
 	uint64_t upto;
+};
+
+/* A published gather and how many of this node's ranks still want it. */
+struct gather_result {
+	uint64_t offset;
+	uint32_t holders;
+	struct payload *keep; /* what it lies in, or NULL */
 };
 
 /* A gather whose space the rank has not given back, by its offset: ranks ask for it. */
@@ -329,7 +347,7 @@ struct pmi_server {
 	char *held;       /* why: no rank gets this answer; NULL: they do */
 };
 
-/* ---- server.c ---- */
+/* ---- engine.c ---- */
 
 const char *server_node_name(const struct pmi_server *s);
 /* The number of the command by which a rank was spawned, or -1. */
@@ -344,12 +362,18 @@ static inline void server_event(struct pmi_server *s, enum pmi_event event,
 }
 /* Somebody uses PMI or PMIx. */
 void server_use(struct pmi_server *s);
+
+/* ---- spawner.c ---- */
+
 /* A rank has sent init. */
 void server_started(struct pmi_server *s, const struct rank_session *ss);
-/* Before a call of the host's returns: what could not be done in the middle of it. */
-void server_settle(struct pmi_server *s);
+/*
+ * A rank of a spawned step has ended without finalizing. `well`: nobody says that it has
+ * failed.
+ */
+void server_tell_spawner(struct rank_session *ss, bool well);
 
-/* ---- rank_session.c ---- */
+/* ---- rank_session.c, rank_end.c, rank.c, rank_args.c, rank_commands.c ---- */
 
 void rank_open(struct rank_session *ss);
 void rank_input(struct rank_session *ss, const char *data, size_t len);
@@ -391,6 +415,16 @@ void rank_handle_abort(struct rank_session *ss, const struct rank_request *rq,
 void rank_handle_finalize(struct rank_session *ss,
 			  const struct rank_request *rq,
 			  const struct pmi_message *m);
+/* Add a record to what the next fence carries. 0 or a negative errno. */
+int rank_put_record(struct rank_session *ss, const struct pmi_field *key,
+		    const struct pmi_field *value);
+/*
+ * Where `len` > 0 bytes of records go, and once they are there: they are checked,
+ * and belong to the rank's next fence. NULL, false: the rank has been answered.
+ */
+void *rank_room_for_records(struct rank_session *ss, const struct rank_request *rq,
+			    size_t len);
+bool rank_take_records(struct rank_session *ss, const struct rank_request *rq, size_t len);
 /* Bytes the session may still put or have in flight. */
 size_t rank_room(const struct rank_session *ss);
 /* One more request waits; false (and answered) over RANK_WAITS_MAX. */
@@ -415,29 +449,34 @@ bool rank_is_of_refused(const struct rank_session *ss);
 /* As above, for a message other than init, which has been answered then. */
 bool rank_is_refused(struct rank_session *ss, const struct rank_request *rq);
 
-/* ---- rank_admission.c ---- */
-
+/* Answer the abort of the process that was refused, if it still waits for that. */
+void rank_answer_refused(struct rank_session *ss);
 /*
  * Tell the user that process `second` was refused `starts` ("PMI", "PMIx"), for process
  * `first` `uses` the same or the other one. 0: a process is not known.
  */
 void rank_tell_refusal(struct rank_session *ss, const char *starts, uint32_t second,
 		       const char *uses, uint32_t first);
+
+/* ---- rank_admission.c ---- */
+
+/* An init of the process is admitted: its session begins. */
+typedef void (*admission_start)(struct rank_session *ss, const struct rank_request *rq,
+				int version, uint32_t process);
 /* Handler of PMIX_MSG_ADMIT. */
 int admission_on_admit(struct pmi_server *s, const struct pmix_msg *m,
 		       struct payload *message);
 /*
  * An init of ss->writer, which may not be the process that uses PMIx: true: it waits, and
- * pmi1_start or a refusal follows.
+ * `start` or a refusal follows.
  */
-bool admission_waits(struct rank_session *ss, const struct rank_request *rq, int version);
+bool admission_waits(struct rank_session *ss, const struct rank_request *rq, int version,
+		     admission_start start);
+/* See pmi_server_holder_found. */
+void admission_found(struct pmi_server *s, int found);
 void admissions_free(struct pmi_server *s);
 
 /* ---- rank_pmi1.c, rank_pmi2.c: the tables ---- */
-
-/* An init of the process is admitted: its session begins. */
-void pmi1_start(struct rank_session *ss, const struct rank_request *rq, int version,
-		uint32_t process);
 
 const struct command *pmi1_command(const char *name);
 const struct command *pmi2_command(const char *name);
@@ -447,13 +486,6 @@ const struct command *pmi2_command(const char *name);
 /* Agree on an extension in fullinit; adds fields, and descriptors to pass. */
 void ext_negotiate(struct rank_session *ss, const struct pmi_message *m,
 		   struct pmi_writer *w, struct passed_fds *fds);
-/*
- * Where `len` > 0 bytes of records go, and once they are there: they are checked,
- * and belong to the rank's next fence. NULL, false: the rank has been answered.
- */
-void *ext_room_for_records(struct rank_session *ss, const struct rank_request *rq,
-			   size_t len);
-bool ext_take_records(struct rank_session *ss, const struct rank_request *rq, size_t len);
 void ext_put(struct rank_session *ss, const struct rank_request *rq,
 	     const struct pmi_message *m);
 void ext_fence(struct rank_session *ss, const struct rank_request *rq,
@@ -491,8 +523,6 @@ const char *answer_text(int error);
 
 /* ---- server_coll.c ---- */
 
-extern const struct coll_ops server_coll_ops;
-
 void collective_fence(struct rank_session *ss, const struct rank_request *rq);
 /* These take the references; NULL: there was no memory. */
 void collective_gather(struct rank_session *ss, const struct rank_request *rq,
@@ -505,7 +535,7 @@ void collective_done(struct rank_session *ss, uint64_t offset);
 void collective_done_all(struct rank_session *ss);
 /* Forget what the session has entered and holds. */
 void collective_drop(struct rank_session *ss);
-/* Failures while answers were held back are answered now. */
+/* Failures while answers were held back are answered now, but those of PMIx. */
 void collective_answer_failed(struct pmi_server *s);
 /* The rank enters a group's barrier. NULL: no memory. */
 struct entered *collective_note_group(struct rank_session *ss,
@@ -514,12 +544,29 @@ struct entered *collective_note_group(struct rank_session *ss,
 int collective_count(struct rank_session *ss, struct entered *e, size_t bytes);
 /* By its number; NULL: the rank has started over meanwhile, or has gone. */
 struct entered *collective_find_group(const struct rank_session *ss, uint32_t id);
+/* Takes an entry out and frees it. */
 void collective_forget(struct rank_session *ss, struct entered *e);
+/* The rank's entry of a collective that has ended, taken out; or NULL. */
+struct entered *collective_take(struct rank_session *ss, enum coll_kind kind, uint32_t seq);
+void collective_free(struct entered *e);
+/* The rank's collective has failed: say so, or hold the answer back. */
+void collective_fail(struct rank_session *ss, enum coll_kind kind, uint32_t seq,
+		     const char *reason);
+/* The rank reads a gather, and gives it back by collective_done. 0 or -ENOMEM. */
+int collective_hold(struct rank_session *ss, struct gather_result *g);
+void collective_unhold(struct pmi_server *s, struct gather_result *g);
+/* As collective_report, with the name of the collective. */
+void collective_report_fault(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
+			     const char *reason);
 /* The first failure of the node's is reported, or ends the step. */
 void collective_report(struct pmi_server *s, const char *text, const char *reason);
 /* End the step, whatever the user wants, for this. False: that cannot be. */
 bool collective_end_step(struct pmi_server *s, const char *text,
 			 const char *reason);
+
+/* ---- server_coll_ops.c ---- */
+
+extern const struct coll_ops server_coll_ops;
 
 /* ---- server_group.c ---- */
 
@@ -541,6 +588,9 @@ void group_ended(struct rank_session *ss, uint32_t id, struct payload *result,
 
 /* ---- server_pmix.c ---- */
 
+/* See pmi_server_pmix_input and pmi_server_pmix_lost. */
+int pmix_input(struct pmi_server *s, struct payload *message);
+void pmix_lost(struct pmi_server *s, const char *why);
 /* Another node tells an event of PMIx (coll_ops.flooded). */
 void pmix_flooded(void *server, struct payload *event);
 void pmix_topology_known(struct pmi_server *s);
@@ -569,6 +619,8 @@ bool pmix_is_late(const struct rank_session *ss);
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 		    char text[PMI_WAIT_TEXT_MAX]);
 void pmix_free(struct pmi_server *s);
+/* A rank that is a client, or NULL. */
+const struct rank_session *pmix_find_client(const struct pmi_server *s);
 /* A rank in a list in ascending order, or NULL. */
 const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
 /* One of this node, or NULL. */
@@ -632,9 +684,6 @@ int pmix_on_names(struct pmi_server *s, const struct pmix_msg *m,
 		  struct payload *message);
 int pmix_on_spawn(struct pmi_server *s, const struct pmix_msg *m,
 		  struct payload *message);
-/* srun's answer to the request that whoever serves PMIx knows by `id`. */
-void pmix_answered(struct pmi_server *s, enum control_type type, uint64_t id,
-		   const struct control_msg *reply);
 
 /* ---- server_fetch.c ---- */
 
@@ -674,12 +723,6 @@ void slots_take_own(struct rank_session *ss);
 void slots_update(struct pmi_server *s);
 /* A collective has failed. */
 void slots_failed(struct pmi_server *s);
-/* Answer a request that came through the slot. */
-void slots_answer(struct rank_session *ss, const struct rank_request *rq,
-		  int rc, uint64_t offset, uint64_t len, const char *text);
-/* Answers a ring. Errors as slots_reply_ring. */
-int slots_answer_ring(struct rank_session *ss, const struct rank_request *rq,
-		      const struct slot_neighbours *n);
 /* Wake the ranks if anything was answered. */
 void slots_flush(struct pmi_server *s);
 
@@ -756,12 +799,15 @@ void requests_lookup(struct rank_session *ss, const struct rank_request *rq,
 		     const struct pmi_message *m);
 void requests_spawn(struct rank_session *ss, const struct rank_request *rq,
 		    const struct spawn_request *spawn);
+/* srun's answer to a request of a PMIx client, or why there will be none. */
+typedef void (*request_answered)(struct pmi_server *s, enum control_type type,
+				 uint64_t id, const struct control_msg *reply);
 /*
- * A request of a PMIx client, NAMES or SPAWN, which is answered by pmix_answered(id). 0 or
- * a negative errno: that it will not be.
+ * A request of a PMIx client, NAMES or SPAWN, which is answered by `answered`. 0 or a
+ * negative errno: that it will not be.
  */
 int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
-		  const void *body, size_t len);
+		  const void *body, size_t len, request_answered answered);
 /* The rank aborts: alone, or with it the whole step. */
 void requests_abort(struct rank_session *ss, bool step, int code, const char *text);
 /* The first rank of a spawned step has started; or why it never will. */

@@ -48,11 +48,11 @@ static void enter_fence(struct rank_session *ss, const struct rank_request *rq,
 	void *at;
 
 	if (e->len) {
-		at = ext_room_for_records(ss, rq, e->len);
+		at = rank_room_for_records(ss, rq, e->len);
 		if (!at)
 			return;
 		slots_copy(e, at);
-		if (!ext_take_records(ss, rq, e->len))
+		if (!rank_take_records(ss, rq, e->len))
 			return;
 	}
 	collective_fence(ss, rq);
@@ -218,28 +218,7 @@ void slots_failed(struct pmi_server *s)
 		s->slots_stale = s->slots_eager = true;
 }
 
-/* ---- answers ---- */
-
-void slots_answer(struct rank_session *ss, const struct rank_request *rq,
-		  int rc, uint64_t offset, uint64_t len, const char *text)
-{
-	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
-		    offset, len, text);
-	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
-	ss->server->slots_replied = true;
-}
-
-int slots_answer_ring(struct rank_session *ss, const struct rank_request *rq,
-		      const struct slot_neighbours *n)
-{
-	int rc = slots_reply_ring(ss->server->slots, ss->slot, rq->cell,
-				  rq->ticket, n);
-
-	if (!rc)
-		server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
-	ss->server->slots_replied |= rc == 0;
-	return rc;
-}
+/* ---- wakes ---- */
 
 void slots_flush(struct pmi_server *s)
 {

@@ -107,5 +107,4 @@ void topology_known(struct pmi_server *s, const char *path)
 		answer(wait->ss, &wait->rq);
 		remove_wait(s, wait);
 	}
-	pmix_topology_known(s);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* News of a spawned step's ranks for srun: the first one has started, or one has ended. */
+#include "libengine/server_private.h"
+
+void server_started(struct pmi_server *s, const struct rank_session *ss)
+{
+	server_event(s, PMI_EVENT_INIT, ss->slot, 0, 0);
+	server_use(s);
+	if (ss->rank == 0 && s->step->spawned && !s->ready) {
+		s->ready = true;
+		requests_ready(s, NULL);
+	}
+}
+
+/*
+ * Reports an end in a spawned step: its spawners wait until its first rank starts, and
+ * may then connect with all. They must hear of it also where nobody has used PMI yet.
+ */
+void server_tell_spawner(struct rank_session *ss, bool well)
+{
+	struct pmi_server *s = ss->server;
+
+	if (!s->used)
+		server_use(s);
+	requests_ended(ss);
+	if (ss->rank || s->ready)
+		return;
+	s->ready = true;
+	requests_ready(s, well ? NULL : ss->why);
+}
