@@ -38,6 +38,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/task_options.c \
 	src/dvm/cli/template.c src/dvm/cli/template.h \
 	src/dvm/cli/value_lists.c src/dvm/cli/value_lists.h \
+	src/dvm/cli/task_text.c src/dvm/cli/task_text.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

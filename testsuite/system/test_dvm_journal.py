@@ -210,7 +210,12 @@ def test_a_report(dvm, env, journal):
     assert 0 < living_report["setup"]["median"] <= living_report["setup"]["p99"]
     kill_head(env)
     assert report(dvm, journal) == living_report
+    assert [t["command"] for t in living_report["failed"]] == [
+        "sh -c sleep 0.5; exit 3",
+        "sh -c [ $PMI2X_DVM_RANK != 4 ]",
+    ]
     table = dvm("report", journal.parent).ok().stdout
+    assert "sh -c sleep 0.5; exit 3" in table
     assert " 20 done, 2 failed, 1 cancelled, 1 running, 0 queued\n" in table
 
 
@@ -224,6 +229,7 @@ def test_a_report_as_csv(dvm, journal):
         ("2", "done", "1", "0"),
     ]
     assert rows[0]["name"] == 'a "b", c'
+    assert [r["command"] for r in rows] == ["sh -c exit 3", "true"]
     names = [n["name"] for n in status(dvm)["nodes"]]
     for row in rows:
         times = [float(row[k]) for k in ("submitted", "placed", "started", "ended")]

@@ -31,7 +31,7 @@ def test_a_task_that_waits(local):
     assert lines[1:] == ["  needs room for 2 ranks of 3 cores; there is room for 1"]
     lines = local("why", running).ok().lines
     assert lines[0].startswith(f"task {running} (first): running for ")
-    assert local("why", behind).ok().lines == [f"task {behind}: done, exit status 0"]
+    assert local("why", behind).ok().lines == [f"task {behind}: done, exit status 0: true a"]
 
 
 @pytest.mark.parametrize("nodes", [1, 2])

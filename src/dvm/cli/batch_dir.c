@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/cli/results_file.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/common/rundir.h"
 
@@ -220,6 +221,7 @@ void batch_dir_open(struct batch_dir *b, const char *file, const char *journal)
 	if (!journal && !strcmp(file, "-"))
 		return;
 	b->dir = journal ? strdup(journal) : own_name(file);
+	json_decref(user_text("the name of the journal", b->dir));
 	rc = journal_dir_make(b->dir);
 	if (rc && rc != -EEXIST)
 		die("cannot make %s: %s; give --journal a directory that can be written", b->dir,
@@ -240,31 +242,13 @@ void batch_dir_open(struct batch_dir *b, const char *file, const char *journal)
 	atexit(remove_fresh);
 }
 
-/* Results of an earlier run are kept under another name. */
-static void keep_results(const struct batch_dir *b)
-{
-	char *other;
-
-	if (access(b->results, F_OK) < 0)
-		return;
-	for (unsigned i = 1;; i++) {
-		other = print("%s.%u", b->results, i);
-		if (access(other, F_OK) < 0)
-			break;
-		free(other);
-	}
-	if (rename(b->results, other) < 0)
-		die("cannot rename %s: %s", b->results, strerror(errno));
-	free(other);
-}
-
 void batch_dir_begin(struct batch_dir *b)
 {
 	if (!b->dir)
 		return;
 	fresh = NULL;
 	if (!b->begun)
-		keep_results(b);
+		results_file_keep(b->results);
 	b->begun = true;
 	write_number(b, "begun", 0);
 }

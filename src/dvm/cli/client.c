@@ -17,6 +17,7 @@
 #include "dvm/cli/group.h"
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/remote.h"
+#include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
 #include "libutil/buf.h"
 #include "libutil/decimal.h"
@@ -561,6 +562,23 @@ const char *get_text(json_t *object, const char *key)
 	return text ? text : "";
 }
 
+json_t *user_text(const char *what, const char *word)
+{
+	json_t *text = json_string(word);
+	char *escaped;
+	size_t size;
+	FILE *to;
+
+	if (text)
+		return text;
+	to = open_memstream(&escaped, &size);
+	if (!to)
+		die("out of memory");
+	print_text(to, word, strlen(word));
+	fclose(to);
+	die_usage("%s is not UTF-8 text: %s", what, escaped);
+}
+
 json_int_t get_task(const char *text)
 {
 	uint64_t id;
@@ -570,10 +588,22 @@ json_int_t get_task(const char *text)
 	return (json_int_t)id;
 }
 
+/* JSON itself escapes only the control characters below 0x20. */
 void print_json(json_t *value)
 {
-	json_dumpf(value, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+	char *text = json_dumps(value, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+
+	if (!text)
+		die("out of memory");
+	for (const unsigned char *at = (const void *)text; *at; at++)
+		if (*at == 0xc2 && at[1] < 0xa0)
+			printf("\\u00%02x", *++at);
+		else if (*at == 0x7f)
+			fputs("\\u007f", stdout);
+		else
+			putchar(*at);
 	putchar('\n');
+	free(text);
 }
 
 char *get_bytes(json_t *data, size_t *len)

@@ -77,6 +77,8 @@ long long get_number(json_t *object, const char *key);
 const char *get_text(json_t *object, const char *key);
 /* Bytes that came as characters (report_bytes of the head); to be freed. */
 char *get_bytes(json_t *data, size_t *len);
+/* A word of the user, as JSON; one that is not UTF-8 is wrong usage. what: to name it. */
+json_t *user_text(const char *what, const char *word);
 /* An option, or an operand: the number of a task. */
 json_int_t get_task(const char *text);
 /* For people who write programs. */

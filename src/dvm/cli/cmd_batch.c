@@ -178,9 +178,9 @@ static void send_line(struct batch *b, const struct line *l)
 		return;
 	task = json_deep_copy(b->s.task);
 	json_object_set_new(task, "argv", list);
-	if (b->used) /* else the journal is another's */
-		json_object_set_new(task, "line", json_integer((json_int_t)l->number |
-							       (l->retry ? LINE_RETRY : 0)));
+	/* The journal of another client has no lines of this file. */
+	json_object_set_new(task, b->used ? "line" : "number",
+			    json_integer((json_int_t)l->number | (l->retry ? LINE_RETRY : 0)));
 	submission_add(&b->s, task, l->text, l->retry);
 }
 
@@ -316,8 +316,10 @@ static void say_how_to_go_on(struct batch *b, const char *what)
 {
 	struct results *r = &b->s.results;
 
-	fprintf(stderr, "%spmi2x-dvm: %s: %zu lines have ended, %zu of them failed",
-		r->progress.tty ? "\n" : "", what, r->before + r->done + r->ended_failed,
+	fputs(r->progress.tty ? "\n" : "", stderr);
+	results_say_where(r);
+	fprintf(stderr, "pmi2x-dvm: %s: %zu lines have ended, %zu of them failed",
+		what, r->before + r->done + r->ended_failed,
 		r->failed_before + r->ended_failed);
 	if (!b->dir.dir) {
 		fputs("; standard input has no journal without --journal\n", stderr);
@@ -370,6 +372,7 @@ static int end(struct batch *b)
 	else if (b->dir.dir)
 		fputs("the journal is kept: --retry-failed runs the lines that have failed again\n",
 		      stderr);
+	results_say_where(&b->s.results);
 	batch_lines_free(&b->known);
 	return rc;
 }
@@ -436,6 +439,7 @@ int cmd_batch(int argc, char **argv)
 	in = submission_open_input(&b.s, argv[optind]);
 	submission_open_report(&b.s); /* what cannot be is said before there is a DVM */
 	batch_dir_open(&b.dir, argv[optind], b.s.journal);
+	b.s.named_results = !b.dir.results;
 	b.over = b.s.again || b.dir.finished;
 	take_dvm(&b);
 	interrupt_catch();

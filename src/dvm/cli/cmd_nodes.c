@@ -32,7 +32,7 @@ static json_t *which_nodes(const char *command, uint32_t count, int argc,
 		return json_integer(count);
 	names = json_array();
 	for (int i = 0; i < argc; i++)
-		json_array_append_new(names, json_string(argv[i]));
+		json_array_append_new(names, user_text("the name of a node", argv[i]));
 	return names;
 }
 

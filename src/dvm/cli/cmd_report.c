@@ -12,10 +12,13 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/task_text.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/core/history.h"
 
 #define SLOWEST 5    /* tasks */
+#define FAILED 10    /* tasks */
+#define COMMAND_SHOWN 60 /* characters */
 #define FAILURES 10  /* rows: by exit status, and by node; --json has all */
 #define READINGS 10  /* while it grows */
 
@@ -103,14 +106,12 @@ static json_t *text_of(const struct dvm_bytes *b)
 	return text ? text : json_string("?");
 }
 
-/* A new reference to its name, "" where it has none. */
-static json_t *name_of(const struct history_task *t)
+/* A new reference to what was submitted: its "argv", "name" and so on. */
+static json_t *submitted(const struct history_task *t)
 {
 	json_t *task = json_loadb(t->submit.json.data, t->submit.json.len, 0, NULL);
-	json_t *name = json_incref(json_object_get(task, "name"));
 
-	json_decref(task);
-	return json_is_string(name) ? name : json_string("");
+	return task ? task : json_object();
 }
 
 /* ---- failures ---- */
@@ -145,14 +146,31 @@ static json_t *failures_of(const struct report *r)
 
 /* ---- the slowest ---- */
 
+static int signal_of(const struct history_task *t)
+{
+	return t->end.status & 0x7f;
+}
+
 static json_t *task_json(const struct history_task *t)
 {
-	return json_pack("{s:I,s:f,s:s,s:i,s:o,s:o}",
-			 "id", (json_int_t)t->submit.task,
-			 "seconds", history_seconds(t),
-			 "state", history_state_name(t->state),
-			 "code", history_code(t), "node", text_of(&t->end.node),
-			 "name", name_of(t));
+	json_t *task = submitted(t), *name = json_object_get(task, "name"), *o;
+	char *command = command_of(task);
+
+	o = json_pack("{s:I,s:f,s:s,s:i,s:o,s:s,s:s}",
+		      "id", (json_int_t)t->submit.task, "seconds", history_seconds(t),
+		      "state", history_state_name(t->state), "code", history_code(t),
+		      "node", text_of(&t->end.node),
+		      "name", json_is_string(name) ? json_string_value(name) : "",
+		      "command", command ? command : "");
+	if (line_of_task(task))
+		json_object_set_new(o, "line", json_integer((json_int_t)line_of_task(task)));
+	if (signal_of(t))
+		json_object_set_new(o, "signal", json_integer(signal_of(t)));
+	if (t->end.why.len)
+		json_object_set_new(o, "why", text_of(&t->end.why));
+	free(command);
+	json_decref(task);
+	return o;
 }
 
 /* The first of a list of tasks that ran for longest; the last is not used. */
@@ -180,6 +198,17 @@ static json_t *slowest_of(const struct report *r)
 	for (size_t i = 0; i < SLOWEST && list[i]; i++)
 		json_array_append_new(slowest, task_json(list[i]));
 	return slowest;
+}
+
+/* The first tasks that have failed. */
+static json_t *failed_of(const struct report *r)
+{
+	json_t *failed = json_array();
+
+	for (size_t i = 0; i < r->history.ntasks && json_array_size(failed) < FAILED; i++)
+		if (r->history.tasks[i].state == HISTORY_FAILED)
+			json_array_append_new(failed, task_json(&r->history.tasks[i]));
+	return failed;
 }
 
 /* ---- all of it ---- */
@@ -216,7 +245,7 @@ static json_t *summary_of(const struct report *r)
 	double seconds = f->last_ns > f->first_ns ?
 			 (double)(f->last_ns - f->first_ns) / 1e9 : 0;
 
-	return json_pack("{s:I,s:i,s:I,s:o,s:f,s:f,s:f,s:o,s:o,s:o,s:o,s:o}",
+	return json_pack("{s:I,s:i,s:I,s:o,s:f,s:f,s:f,s:o,s:o,s:o,s:o,s:o,s:o}",
 			 "heads", (json_int_t)h->heads, "nodes", n ? (int)n->nodes : 0,
 			 "slots", (json_int_t)(n ? n->slots : 0),
 			 "tasks", tasks_json(r), "first", f->first_ns / 1e9,
@@ -225,7 +254,8 @@ static json_t *summary_of(const struct report *r)
 			 "setup", times_json(&f->setup),
 			 "start", times_json(&f->start), "used",
 			 f->there > 0 ? json_real(f->used / f->there) : json_null(),
-			 "failures", failures_of(r), "slowest", slowest_of(r));
+			 "failures", failures_of(r), "failed", failed_of(r),
+			 "slowest", slowest_of(r));
 }
 
 /* ---- as a table ---- */
@@ -246,20 +276,35 @@ static void print_counts(const char *what, json_t *counts)
 		printf("and %d more: --json\n", -left);
 }
 
-static void print_slowest(json_t *slowest)
+static void print_row(json_t *t)
+{
+	printf("%10lld  %10.3f  %-9s  %4lld  %-20s %s%s", get_number(t, "id"),
+	       json_number_value(json_object_get(t, "seconds")), get_text(t, "state"),
+	       get_number(t, "code"), get_text(t, "node"), get_text(t, "name"),
+	       *get_text(t, "name") ? ": " : "");
+	if (get_number(t, "line"))
+		printf("line %lld: ", get_number(t, "line"));
+	print_shortened(stdout, get_text(t, "command"), COMMAND_SHOWN);
+	if (get_number(t, "signal")) {
+		fputs(": ", stdout);
+		print_how(stdout, t);
+	}
+	fputs(*get_text(t, "why") ? ": " : "", stdout);
+	print_text(stdout, get_text(t, "why"), strlen(get_text(t, "why")));
+	putchar('\n');
+}
+
+static void print_rows(const char *what, json_t *tasks)
 {
 	json_t *t;
 	size_t i;
 
-	if (!json_array_size(slowest))
+	if (!json_array_size(tasks))
 		return;
-	printf("\n%10s  %10s  %-9s  %4s  %-20s %s\n", "SLOWEST", "SECONDS", "STATE",
-	       "CODE", "NODE", "NAME");
-	json_array_foreach(slowest, i, t)
-		printf("%10lld  %10.3f  %-9s  %4lld  %-20s %s\n", get_number(t, "id"),
-		       json_number_value(json_object_get(t, "seconds")),
-		       get_text(t, "state"), get_number(t, "code"),
-		       get_text(t, "node"), get_text(t, "name"));
+	printf("\n%10s  %10s  %-9s  %4s  %-20s %s\n", what, "SECONDS", "STATE",
+	       "CODE", "NODE", "COMMAND");
+	json_array_foreach(tasks, i, t)
+		print_row(t);
 }
 
 static void print_time(double seconds)
@@ -326,7 +371,8 @@ static void print_table(json_t *s)
 		       json_number_value(used) * 100);
 	print_counts("EXIT STATUS", json_object_get(failures, "codes"));
 	print_counts("NODE", json_object_get(failures, "nodes"));
-	print_slowest(json_object_get(s, "slowest"));
+	print_rows("FAILED", json_object_get(s, "failed"));
+	print_rows("SLOWEST", json_object_get(s, "slowest"));
 }
 
 /* ---- as CSV ---- */
@@ -366,7 +412,8 @@ static void put_result(const struct history_task *t)
 
 static void print_line(const struct history_task *t)
 {
-	json_t *name = name_of(t);
+	json_t *task = submitted(t), *name = json_object_get(task, "name");
+	char *command = command_of(task);
 
 	printf("%llu,%s,%u,%u,", (unsigned long long)t->submit.task,
 	       history_state_name(t->state), t->start.instance, t->start.slots);
@@ -380,13 +427,16 @@ static void print_line(const struct history_task *t)
 	put_quoted(json_string_value(name), json_string_length(name));
 	putchar(',');
 	put_quoted(t->end.why.data, t->end.why.len);
+	printf(",%zu,%d,", line_of_task(task), t->state < HISTORY_DONE ? 0 : signal_of(t));
+	put_quoted(command ? command : "", command ? strlen(command) : 0);
 	putchar('\n');
-	json_decref(name);
+	free(command);
+	json_decref(task);
 }
 
 static void print_csv(const struct history *h)
 {
-	puts("id,state,instance,slots,submitted,placed,started,ended,code,rank,user,system,peak_kib,node,name,why");
+	puts("id,state,instance,slots,submitted,placed,started,ended,code,rank,user,system,peak_kib,node,name,why,line,signal,command");
 	for (size_t i = 0; i < h->ntasks; i++)
 		print_line(&h->tasks[i]);
 }

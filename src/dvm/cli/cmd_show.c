@@ -9,7 +9,12 @@
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/options.h"
 #include "dvm/cli/results.h"
+#include "dvm/cli/task_text.h"
 #include "libutil/decimal.h"
+
+/* Characters in a list; none is wider than one column. */
+#define NAME_SHOWN 12
+#define NODES_SHOWN 12
 
 struct options {
 	const char *dvm;
@@ -48,18 +53,47 @@ static double seconds(json_t *task, int i)
 						(size_t)i));
 }
 
-static void print_task(json_t *t)
+/* Its first node; "..." if there are more. */
+static int print_nodes_of(json_t *t)
 {
 	json_t *nodes = json_object_get(t, "nodes");
-	double begun = seconds(t, 2);
+	const char *first = json_string_value(json_array_get(nodes, 0));
 
-	printf("%8lld  %-9s %6lld  %-20.20s %s%s", get_number(t, "id"),
-	       get_text(t, "state"), get_number(t, "ranks"), get_text(t, "name"),
-	       json_array_size(nodes) ? json_string_value(json_array_get(nodes, 0)) :
-					"",
-	       json_array_size(nodes) > 1 ? " ..." : "");
-	if (begun > 0 && seconds(t, 3) > begun)
-		printf("  %.2f s", seconds(t, 3) - begun);
+	return printf("%s%s", first ? first : "", json_array_size(nodes) > 1 ? " ..." : "");
+}
+
+static void print_name(const char *name)
+{
+	size_t characters = 0;
+
+	for (const char *at = name; *at; at++)
+		characters += (*at & 0xc0) != 0x80;
+	print_shortened(stdout, name, NAME_SHOWN);
+	printf("%*s", characters < NAME_SHOWN ? NAME_SHOWN - (int)characters : 0, "");
+}
+
+static void print_task(json_t *t)
+{
+	double begun = seconds(t, 2), ended = seconds(t, 3);
+	int n;
+
+	printf("%8lld  %-9s %6lld  ", get_number(t, "id"), get_text(t, "state"),
+	       get_number(t, "ranks"));
+	print_name(get_text(t, "name"));
+	putchar(' ');
+	n = print_nodes_of(t);
+	printf("%*s ", n < NODES_SHOWN ? NODES_SHOWN - n : 0, "");
+	if (begun > 0 && ended > begun)
+		printf("%9.2f  ", ended - begun);
+	else
+		printf("%9s  ", "");
+	print_command(t);
+	putchar('\n');
+	if (strcmp(get_text(t, "state"), "failed"))
+		return;
+	printf("%8s  ", "");
+	print_how(stdout, t);
+	print_reason(stdout, t);
 	putchar('\n');
 }
 
@@ -74,6 +108,17 @@ static void print_rest(json_t *ps, bool ended)
 		printf("and %lld more: pmi2x-dvm show TASK, why TASK\n", all - shown);
 }
 
+/* As people read it: not the head's form of bytes and lines. */
+static void make_readable(json_t *task)
+{
+	size_t line = line_of_task(task);
+
+	make_texts(task);
+	json_object_del(task, "number");
+	if (line)
+		json_object_set_new(task, "line", json_integer((json_int_t)line));
+}
+
 int cmd_ps(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
@@ -83,6 +128,8 @@ int cmd_ps(int argc, char **argv)
 
 	event = conn_ask(c, json_pack("{s:s,s:b}", "op", "ps", "ended", o.ended));
 	if (o.json) {
+		json_array_foreach(json_object_get(event, "tasks"), i, t)
+			make_readable(t);
 		print_json(event);
 		return 0;
 	}
@@ -90,8 +137,8 @@ int cmd_ps(int argc, char **argv)
 	       get_number(event, "running"), get_number(event, "queued"),
 	       get_number(event, "ended"));
 	if (json_array_size(json_object_get(event, "tasks")))
-		printf("%8s  %-9s %6s  %-20s %s\n", "TASK", "STATE", "RANKS",
-		       "NAME", "NODES");
+		printf("%8s  %-9s %6s  %-*s %-*s %9s  %s\n", "TASK", "STATE", "RANKS",
+		       NAME_SHOWN, "NAME", NODES_SHOWN, "NODES", "SECONDS", "COMMAND");
 	json_array_foreach(json_object_get(event, "tasks"), i, t)
 		print_task(t);
 	print_rest(event, o.ended);
@@ -153,6 +200,7 @@ int cmd_show(int argc, char **argv)
 		die_usage("show: name a task");
 	event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id",
 				      get_task(argv[optind])));
+	make_readable(json_object_get(event, "task"));
 	print_json(json_object_get(event, "task"));
 	json_decref(event);
 	conn_close(c);
@@ -219,8 +267,8 @@ static int drain(const char *op, int argc, char **argv)
 
 	if (optind + 1 != argc)
 		die_usage("%s: name a node", op);
-	json_decref(conn_ask(c, json_pack("{s:s,s:s}", "op", op, "node",
-					  argv[optind])));
+	json_decref(conn_ask(c, json_pack("{s:s,s:o}", "op", op, "node",
+					  user_text("the name of a node", argv[optind]))));
 	conn_close(c);
 	return 0;
 }

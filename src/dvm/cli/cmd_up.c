@@ -111,6 +111,7 @@ static void take_journal(struct up *u, const char *dir, bool resume)
 {
 	if (u->journal)
 		die_usage("--journal DIR starts a new journal, --resume DIR continues one: give one of the two");
+	json_decref(user_text("the name of the journal", dir));
 	u->journal = dir;
 	if (resume)
 		add(u, "-R", NULL);
@@ -131,6 +132,7 @@ static void take_name(struct up *u, const char *name)
 	if (dvm_split_name(copy, &number))
 		die_usage("\"%s\" is the name of one of several DVMs: give --name %s and --dvms",
 			  name, copy);
+	json_decref(user_text("the name of the DVM", name));
 	u->name = name;
 }
 
@@ -536,6 +538,7 @@ static void default_name(struct up *u)
 	if (u->name)
 		return;
 	dvm_default_name(name);
+	json_decref(user_text("the name of the DVM", name));
 	u->name = name;
 }
 

@@ -11,6 +11,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/task_text.h"
 #include "dvm/cli/options.h"
 #include "libpmi/status.h"
 #include "libutil/pack.h"
@@ -222,6 +223,13 @@ static double seconds_since(double when)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 - when;
 }
 
+static void print_indented(const char *text)
+{
+	fputs("  ", stdout);
+	print_text(stdout, text, strlen(text));
+	putchar('\n');
+}
+
 static void print_head(json_t *task)
 {
 	json_t *t = json_object_get(task, "t");
@@ -229,16 +237,20 @@ static void print_head(json_t *task)
 	bool runs = !strcmp(state, "running"), waits = !strcmp(state, "queued");
 	double since = json_number_value(json_array_get(t, runs ? 1 : 0));
 
-	printf("task %lld%s%s%s: %s", get_number(task, "id"),
-	       *get_text(task, "name") ? " (" : "", get_text(task, "name"),
-	       *get_text(task, "name") ? ")" : "", state);
-	if (runs || waits)
+	printf("task %lld%s", get_number(task, "id"), *get_text(task, "name") ? " (" : "");
+	print_shortened(stdout, get_text(task, "name"), SIZE_MAX);
+	printf("%s: %s", *get_text(task, "name") ? ")" : "", state);
+	if (runs || waits) {
 		printf(" for %.1f s", seconds_since(since));
-	else
-		printf(", exit status %lld%s%s", get_number(task, "code"),
-		       *get_text(task, "why") ? ": " : "", get_text(task, "why"));
+	} else {
+		fputs(", ", stdout);
+		print_how(stdout, task);
+		print_reason(stdout, task);
+	}
 	if (get_number(task, "instance"))
 		printf(" (started %lld times before)", get_number(task, "instance"));
+	fputs(": ", stdout);
+	print_command(task);
 	putchar('\n');
 }
 
@@ -248,7 +260,7 @@ static void print_list(json_t *texts)
 	size_t i;
 
 	json_array_foreach(texts, i, text)
-		printf("  %s\n", json_string_value(text));
+		print_indented(json_string_value(text));
 }
 
 /*

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/task_text.h"
 #include "dvm/core/head.h"
 
 #define FAILURES_SHOWN 10
-#define COMMAND_SHOWN 100 /* bytes */
+#define COMMAND_SHOWN 100 /* characters */
 
 static double steady(void)
 {
@@ -63,65 +64,45 @@ static bool is_cancelled(json_t *task)
 	return !strcmp(get_text(task, "state"), "cancelled");
 }
 
-/* Text as a line of a terminal: other characters than printed ones are escaped. */
-static void print_line(const char *text, size_t len)
+static char *command_for(json_t *task, const struct sent_task *of)
 {
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
+	char *command = of && of->command ? strdup(of->command) : command_of(task);
 
-		if (c < 0x20 || c == 0x7f)
-			fprintf(stderr, "\\x%02x", c);
-		else
-			fputc(c, stderr);
-	}
-}
-
-/* The last line of error output says most. */
-static void print_last_line(json_t *bytes)
-{
-	json_t *text = text_of_bytes(bytes);
-	const char *all = json_string_value(text), *line;
-	size_t len = strlen(all);
-
-	while (len && all[len - 1] == '\n')
-		len--;
-	for (line = all + len; line > all && line[-1] != '\n';)
-		line--;
-	if (len)
-		fputs(": ", stderr);
-	print_line(line, len - (size_t)(line - all));
-	json_decref(text);
-}
-
-static void print_how(json_t *task)
-{
-	int number = (int)get_number(task, "signal");
-
-	if (number)
-		fprintf(stderr, " failed: killed by signal %d (%s)", number, strsignal(number));
-	else
-		fprintf(stderr, " failed: exit status %lld", get_number(task, "code"));
+	if (!command && !(command = strdup("")))
+		die("out of memory");
+	return command;
 }
 
 static void print_failure(const struct results *r, json_t *task, const struct sent_task *of)
 {
-	size_t len = of && of->command ? strlen(of->command) : 0;
-	json_t *why = text_of_bytes(json_object_get(task, "why"));
+	size_t line = of ? of->line : line_of_task(task);
+	char *command = command_for(task, of);
 
 	fprintf(stderr, "task %lld", get_number(task, "id"));
-	if (of)
-		fprintf(stderr, ", line %zu,", of->line);
-	print_how(task);
-	if (len)
-		fputs(": ", stderr);
-	print_line(of ? of->command : "", len < COMMAND_SHOWN ? len : COMMAND_SHOWN);
-	fputs(len > COMMAND_SHOWN ? "..." : "", stderr);
-	if (*json_string_value(why))
-		fputs(": ", stderr);
-	print_line(json_string_value(why), strlen(json_string_value(why)));
-	print_last_line(json_object_get(task, "err"));
+	if (line)
+		fprintf(stderr, ", line %zu,", line);
+	fputs(" failed: ", stderr);
+	print_how(stderr, task);
+	fputs(*command ? ": " : "", stderr);
+	print_shortened(stderr, command, COMMAND_SHOWN);
+	print_reason(stderr, task);
 	fputc('\n', stderr);
-	json_decref(why);
+	free(command);
+}
+
+/* Without a line for each failure: what the task's own output does not say. */
+static void print_why(const struct results *r, json_t *task)
+{
+	json_t *why = json_object_get(task, "why");
+
+	if (!why && (!r->only || !get_number(task, "signal")))
+		return;
+	fputs("pmi2x-dvm: ", stderr);
+	if (why)
+		print_bytes(stderr, why);
+	else
+		print_how(stderr, task);
+	fputc('\n', stderr);
 }
 
 static void note_failure(struct results *r, json_t *task, const struct sent_task *of)
@@ -132,8 +113,8 @@ static void note_failure(struct results *r, json_t *task, const struct sent_task
 	}
 	if (!r->only || r->only == get_number(task, "id"))
 		r->code = (int)get_number(task, "code");
-	if (r->quiet && *get_text(task, "why"))
-		fprintf(stderr, "pmi2x-dvm: %s\n", get_text(task, "why"));
+	if (r->quiet)
+		print_why(r, task);
 	if (++r->failed <= FAILURES_SHOWN && !r->quiet)
 		print_failure(r, task, of);
 	if (r->failed == FAILURES_SHOWN + 1 && !r->quiet)
@@ -154,9 +135,26 @@ static void write_out(json_t *bytes, FILE *to)
 	free(data);
 }
 
+/* Add the line and command as this client knows them: the head may have cut them. */
+static void set_sent(json_t *task, const struct sent_task *of)
+{
+	size_t line = of ? of->line : line_of_task(task);
+	char *command = command_for(task, of);
+
+	json_object_del(task, "argv");
+	json_object_del(task, "argv_cut");
+	json_object_del(task, "number");
+	if (line)
+		json_object_set_new(task, "line", json_integer((json_int_t)line));
+	if (*command)
+		json_object_set_new(task, "command", json_string(command));
+	free(command);
+}
+
 static void write_result(struct results *r, json_t *task, const struct sent_task *of)
 {
 	if (r->report) {
+		set_sent(task, of);
 		json_dumpf(task, r->report, JSON_COMPACT);
 		fputc('\n', r->report);
 	}
@@ -371,12 +369,16 @@ static void confirm(struct conn *c)
 	json_decref(conn_ask(c, json_pack("{s:s}", "op", "waited")));
 }
 
+void results_say_where(const struct results *r)
+{
+	if (r->file && !r->quiet)
+		fprintf(stderr, "results: %s\n", r->file->path);
+}
+
 int results_end(struct results *r, struct conn *c)
 {
 	if (!r->quiet)
 		print_summary(r);
-	if (r->file && (r->file->path && !r->quiet))
-		fprintf(stderr, "results: %s\n", r->file->path);
 	if (r->unkept)
 		fprintf(stderr, "pmi2x-dvm: %zu tasks have ended, and their results are not kept any more: the last %d are\n",
 			r->unkept, HEAD_KEPT_MAX);

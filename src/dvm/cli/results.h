@@ -63,5 +63,7 @@ void results_wait_for(struct results *r, struct conn *c, json_t *request);
  * exit status: 0, or 1 when one has failed, was cancelled or refused, or is not known.
  */
 int results_end(struct results *r, struct conn *c);
+/* Print where the file of results is, if there is one: the last line of a command. */
+void results_say_where(const struct results *r);
 
 #endif

@@ -13,57 +13,10 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/task_text.h"
 
 #define SYNC_S 1.0
 #define RETRY_MS 1000
-#define UTF8_MAX 4 /* bytes of a character */
-
-/* ---- text ---- */
-
-/* How many bytes at `at` are one character of UTF-8; 0: they are none. */
-static size_t character(const char *at, size_t len)
-{
-	for (size_t n = 1; n <= UTF8_MAX && n <= len; n++) {
-		json_t *text = json_stringn(at, n);
-
-		json_decref(text);
-		if (text)
-			return n;
-	}
-	return 0;
-}
-
-static json_t *escaped(const char *bytes, size_t len)
-{
-	struct buf b;
-	json_t *text;
-	size_t n;
-	int rc = 0;
-
-	buf_init(&b, 4 * len + 1);
-	for (size_t i = 0; i < len; i += n ? n : 1) {
-		n = character(bytes + i, len - i);
-		rc |= n ? buf_append(&b, bytes + i, n) :
-			  buf_printf(&b, "\\x%02x", (unsigned char)bytes[i]);
-	}
-	text = rc ? NULL : json_stringn(b.len ? b.data : "", b.len);
-	buf_free(&b);
-	return text;
-}
-
-json_t *text_of_bytes(json_t *bytes)
-{
-	size_t len;
-	char *raw = get_bytes(bytes, &len);
-	json_t *text = json_stringn(raw, len);
-
-	if (!text)
-		text = escaped(raw, len);
-	free(raw);
-	if (!text)
-		die("out of memory");
-	return text;
-}
 
 /* ---- the file ---- */
 
@@ -95,6 +48,24 @@ static off_t whole_lines(int fd)
 	return 0;
 }
 
+void results_file_keep(const char *path)
+{
+	char *other;
+
+	if (access(path, F_OK) < 0)
+		return;
+	for (unsigned i = 1;; i++) {
+		if (asprintf(&other, "%s.%u", path, i) < 0)
+			die("out of memory");
+		if (access(other, F_OK) < 0)
+			break;
+		free(other);
+	}
+	if (rename(path, other) < 0)
+		die("cannot rename %s: %s", path, strerror(errno));
+	free(other);
+}
+
 int results_file_open(struct results_file *f, const char *path)
 {
 	*f = (struct results_file){
@@ -109,24 +80,17 @@ int results_file_open(struct results_file *f, const char *path)
 	return ftruncate(f->fd, whole_lines(f->fd)) < 0 ? -errno : 0;
 }
 
-static void set_text(json_t *o, const char *key)
-{
-	json_t *bytes = json_object_get(o, key);
-
-	if (bytes)
-		json_object_set_new(o, key, text_of_bytes(bytes));
-}
-
 static json_t *line_of(const struct sent_task *of, json_t *task)
 {
 	json_t *o = json_pack("{s:I,s:s}", "line", (json_int_t)of->line, "command",
 			      of->command);
 
-	if (!o || json_object_update(o, task))
+	if (!o || json_object_update_missing(o, task))
 		die("out of memory");
-	set_text(o, "out");
-	set_text(o, "err");
-	set_text(o, "why");
+	json_object_del(o, "argv");
+	json_object_del(o, "argv_cut");
+	json_object_del(o, "number");
+	make_texts(o);
 	if (of->journal)
 		json_object_set_new(o, "journal", json_true());
 	if (of->retry)

@@ -29,6 +29,8 @@ struct sent_task {
 	bool retry;        /* it had failed before */
 };
 
+/* Results of an earlier run get another name: PATH.1 and so on. */
+void results_file_keep(const char *path);
 /* Open it, and cut off a last line that is not whole. 0 or a negative errno. */
 int results_file_open(struct results_file *f, const char *path);
 /* Add what the head says of a task. */
@@ -37,8 +39,5 @@ void results_file_add(struct results_file *f, const struct sent_task *of, json_t
 void results_file_flush(struct results_file *f);
 /* ... and wait for room on the disk, unless a signal comes. False: some is lost. */
 bool results_file_close(struct results_file *f);
-
-/* Bytes of the head as text: those that are no UTF-8 are written as \xNN. */
-json_t *text_of_bytes(json_t *bytes);
 
 #endif

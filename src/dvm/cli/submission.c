@@ -83,7 +83,7 @@ static void take_early(struct submission *s)
 	json_decref(early);
 }
 
-/* The file of submit --wait: in the working directory, named after its first task. */
+/* The file of submit --wait, or of lines of standard input: in the working directory, named after its first task. */
 static void open_results(struct submission *s, json_t *ids)
 {
 	const char *slash = strrchr(conn_name(s->conn), '/');
@@ -101,7 +101,7 @@ static void open_results(struct submission *s, json_t *ids)
 	if (asprintf(&path, "pmi2x-dvm.%s.%lld.results", slash ? slash + 1 : conn_name(s->conn),
 		     (long long)json_integer_value(id)) < 0)
 		die("out of memory");
-	unlink(path); /* of an earlier DVM of this name */
+	results_file_keep(path);
 	rc = results_file_open(&s->written, path);
 	if (rc)
 		fprintf(stderr, "pmi2x-dvm: no results are kept, as %s cannot be written: %s\n",
@@ -477,6 +477,7 @@ int submission_finish(struct submission *s)
 	if (!results_collect(&s->results, s->conn, false) || interrupt_number())
 		leave(s);
 	rc = results_end(&s->results, s->conn);
+	results_say_where(&s->results);
 	conn_close(s->conn);
 	return rc;
 }

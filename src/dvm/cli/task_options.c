@@ -68,7 +68,8 @@ static void set_counter(struct submission *s, const char *text)
 		json_object_set_new(s->task, "counters", counters);
 	}
 	name = strndup(text, (size_t)(equals - text));
-	json_object_set_new(counters, name ? name : "", json_integer(n));
+	if (!name || json_object_set_new(counters, name, json_integer(n)))
+		die_usage("--counter: the name is not UTF-8 text");
 	free(name);
 }
 
@@ -121,8 +122,7 @@ static void set_output(struct submission *s, const char *path)
 
 	check_output(path);
 	make_directories(whole);
-	if (json_object_set_new(s->task, "path", json_string(whole)))
-		die_usage("--output: %s is no UTF-8 text", path);
+	json_object_set_new(s->task, "path", user_text("the path of --output", whole));
 	json_object_set_new(s->task, "output", json_string("file"));
 	free(whole);
 }
@@ -178,8 +178,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'C': set_counter(s, value); break;
 	case 't': set_time(s, value); break;
 	case 'J':
-		if (json_object_set_new(s->task, "name", json_string(value)))
-			die_usage("--name: %s is no UTF-8 text", value);
+		json_object_set_new(s->task, "name", user_text("the value of --name", value));
 		break;
 	case 'o': set_output(s, value); break;
 	case 'O': json_object_set_new(s->task, "output", json_string("none")); break;

@@ -312,7 +312,7 @@ static void append_list(const struct dvm_head *h, const struct head_task *list,
 
 	DL_FOREACH(list, t)
 		if (json_array_size(tasks) < SHOWN_MAX)
-			json_array_append_new(tasks, report_task(h, t));
+			json_array_append_new(tasks, report_listed(h, t, REPORT_COMMAND_MAX));
 }
 
 static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
@@ -361,7 +361,7 @@ static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
 		return;
 	journal_hurry(h);
 	client_answer_at(h, c, request, json_pack("{s:s,s:o}", "ev", "task", "task",
-					report_task(h, t)), t->end_at);
+					report_listed(h, t, SIZE_MAX)), t->end_at);
 }
 
 /* "told" and "told_pmi" follow, from each node that is asked. */
@@ -373,7 +373,7 @@ static void on_why(struct dvm_head *h, struct head_client *c, json_t *request)
 		return;
 	journal_hurry(h);
 	client_answer_at(h, c, request, json_pack("{s:s,s:o,s:o,s:i}", "ev", "why",
-					"task", report_task(h, t),
+					"task", report_listed(h, t, REPORT_COMMAND_MAX),
 					"reasons", why_reasons(h, t),
 					"asked", (int)why_ask(h, t, c->number)),
 			 t->end_at);
@@ -392,14 +392,15 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 			      "this DVM runs pmi2x %s with protocol version %d, the client has version %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
 	else
-		client_answer(h, c, request, json_pack("{s:s,s:b,s:i,s:s,s:s,s:i,s:s}",
+		client_answer(h, c, request, json_pack("{s:s,s:b,s:i,s:o,s:s,s:i,s:o}",
 						"ev", "hello", "ending",
 						h->phase != HEAD_SERVES, "version",
 						DVM_VERSION, "dvm",
-						h->options.name, "build",
+						report_name(h->options.name), "build",
 						h->options.build, "members",
 						(int)h->options.members, "journal",
-						h->options.journal ? h->options.journal : ""));
+						report_name(h->options.journal ?
+							    h->options.journal : "")));
 }
 
 static void on_status(struct dvm_head *h, struct head_client *c, json_t *request)

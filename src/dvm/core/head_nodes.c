@@ -72,7 +72,7 @@ void dvm_head_grow_failed(struct dvm_head *h, const char *why)
 	log_error(h->log, "the DVM has not grown: %s", why);
 	for (uint32_t i = h->options.nodes; i < dvm_head_positions(h); i++)
 		drop_node(h, i);
-	end_growth(h, json_pack("{s:s,s:s}", "ev", "error", "why", why));
+	end_growth(h, json_pack("{s:s,s:o}", "ev", "error", "why", report_name(why)));
 }
 
 static bool was_lost(const struct dvm_head *h, const char *name)

@@ -12,6 +12,8 @@
 
 #define NODE_NONE UINT32_MAX
 #define RETRIES_MAX 1000 /* of a task */
+#define REPORT_COMMAND_MAX 256 /* bytes of arguments, in lists and with failures */
+#define COMMAND_KEPT_MAX 1024  /* bytes of arguments of a task that has ended */
 
 struct head_node {
 	char *name;     /* NULL: the daemon has not registered */
@@ -82,6 +84,7 @@ struct task_spec {
 	size_t argv_len;
 	char *path;      /* or NULL */
 	char *name;      /* or NULL */
+	uint64_t number; /* the client's, for lists: a line of a file; 0: none */
 };
 
 struct head_task {
@@ -99,6 +102,7 @@ struct head_task {
 	                     unheard_ms */
 	bool lost;        /* with a node: the rest of it is being ended */
 	bool launched;    /* it runs, and its nodes have been told */
+	bool argv_cut;    /* ended: spec.argv has only the first arguments */
 	uint64_t start_at, end_at; /* positions behind its records in the journal */
 	bool waited;      /* ended, and a client that waited for that has confirmed it */
 	uint32_t told;    /* ended: the client that was told last; 0: none */
@@ -485,6 +489,8 @@ json_t *report_bytes(const char *data, size_t len);
 json_t *report_name(const char *name);
 /* A new reference to what a client is told of a task, or NULL. */
 json_t *report_task(const struct dvm_head *h, const struct head_task *t);
+/* As report_task, and its command, at most `max` bytes of it, and its line in a file. */
+json_t *report_listed(const struct dvm_head *h, const struct head_task *t, size_t max);
 json_t *report_status(const struct dvm_head *h);
 /* The task has ended: its watchers are told at the end of the turn. */
 void report_ended(struct dvm_head *h, struct head_task *t);

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #define NODES_SHOWN_MAX 64 /* of a task, by name */
+#define CHARACTER_MAX 4    /* bytes of a character of UTF-8 */
 
 json_t *report_bytes(const char *data, size_t len)
 {
@@ -87,6 +88,48 @@ static void set_result(json_t *o, const struct head_task *t)
 		r->system_us / 1e6, (json_int_t)r->peak_kib));
 }
 
+/* The beginning of a text, without a part of a character at its end. */
+static json_t *text_begin(const char *text, size_t len)
+{
+	json_t *out = NULL;
+
+	for (size_t cut = 0; !out && cut < CHARACTER_MAX && cut <= len; cut++)
+		out = json_stringn(text, len - cut);
+	return out;
+}
+
+/* The arguments of the command, up to `max` bytes of them. */
+static void set_command(json_t *o, const struct head_task *t, size_t max)
+{
+	const struct dvm_bytes texts = { t->spec.argv, t->spec.argv_len };
+	json_t *list = json_array();
+	const char *a = t->spec.argv ? dvm_texts_next(&texts, NULL) : NULL;
+	size_t len;
+
+	for (; a && max; a = dvm_texts_next(&texts, a)) {
+		len = strlen(a);
+		json_array_append_new(list, text_begin(a, len < max ? len : max));
+		if (len >= max)
+			break;
+		max -= len + 1;
+	}
+	json_object_set_new(o, "argv", list);
+	if (a || t->argv_cut)
+		json_object_set_new(o, "argv_cut", json_true());
+	if (t->line)
+		json_object_set_new(o, "line", json_integer((json_int_t)t->line));
+	if (t->spec.number)
+		json_object_set_new(o, "number", json_integer((json_int_t)t->spec.number));
+}
+
+json_t *report_listed(const struct dvm_head *h, const struct head_task *t, size_t max)
+{
+	json_t *o = report_task(h, t);
+
+	set_command(o, t, max);
+	return o;
+}
+
 json_t *report_task(const struct dvm_head *h, const struct head_task *t)
 {
 	json_t *o = json_object();
@@ -119,7 +162,8 @@ void report_ended_to(struct dvm_head *h, struct head_task *t, uint32_t client)
 		return;
 	if (!c->ended)
 		c->ended = json_array();
-	json_array_append_new(c->ended, report_task(h, t));
+	json_array_append_new(c->ended, t->result.status || t->cancelled ?
+			      report_listed(h, t, REPORT_COMMAND_MAX) : report_task(h, t));
 	t->told = client;
 	if (t->end_at > c->ended_at)
 		c->ended_at = t->end_at;
@@ -171,8 +215,8 @@ json_t *report_status(const struct dvm_head *h)
 			"free", n->lost ? 0 :
 				(int)ledger_node_free_cores(h->ledger, i)));
 	}
-	return json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
-			 "ev", "status", "dvm", h->options.name,
+	return json_pack("{s:s,s:o,s:s,s:b,s:i,s:I,s:I,s:I,s:I,s:s,s:o}",
+			 "ev", "status", "dvm", report_name(h->options.name),
 			 "build", h->options.build,
 			 "ready", head_is_ready(h),
 			 "expected", (int)h->options.nodes,

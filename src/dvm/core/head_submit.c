@@ -340,7 +340,7 @@ static void check_keys(struct reading *r)
 	static const char *const known[] = {
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
-		"output", "path", "name", "profile", "line", "pmi",
+		"output", "path", "name", "profile", "line", "number", "pmi",
 	};
 	const char *key;
 	json_t *v;
@@ -375,6 +375,7 @@ static void read_task(struct reading *r)
 	r->spec.retries = (uint32_t)get_number(r, "retries", 0, RETRIES_MAX);
 	r->spec.pmi = get_bool(r, "pmi");
 	r->line = get_number(r, "line", 0, INT64_MAX);
+	r->spec.number = get_number(r, "number", 0, INT64_MAX);
 	r->profile = json_string_value(profile);
 	if (profile && !r->profile)
 		wrong(r, "profile", "must be a text: the id of a profile that was sent before");

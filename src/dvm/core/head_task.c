@@ -162,6 +162,21 @@ static void forget_oldest(struct dvm_head *h)
 	}
 }
 
+/* Lists show the command of a task that has ended: the first bytes are kept. */
+static void cut_command(struct head_task *t)
+{
+	char *kept;
+
+	if (t->spec.argv_len <= COMMAND_KEPT_MAX)
+		return;
+	t->spec.argv[COMMAND_KEPT_MAX - 1] = '\0';
+	t->spec.argv_len = COMMAND_KEPT_MAX;
+	t->argv_cut = true;
+	kept = realloc(t->spec.argv, COMMAND_KEPT_MAX);
+	if (kept)
+		t->spec.argv = kept;
+}
+
 static void end_task(struct dvm_head *h, struct head_task *t)
 {
 	asks_end(h, t);
@@ -176,9 +191,7 @@ static void end_task(struct dvm_head *h, struct head_task *t)
 	journal_end(h, t);
 	report_ended(h, t);
 	forget_watchers(t);
-	free(t->spec.argv);
-	t->spec.argv = NULL;
-	t->spec.argv_len = 0;
+	cut_command(t);
 	forget_oldest(h);
 }
 

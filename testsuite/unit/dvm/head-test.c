@@ -24,6 +24,59 @@ static void a_task_runs_and_its_end_is_told(void **state)
 	bed_destroy(b);
 }
 
+static json_t *shown(struct bed *b, unsigned id)
+{
+	ask(b, "{'op':'show','id':%u}", id);
+	return json_object_get(event(b, "task"), "task");
+}
+
+static const char *argument(json_t *task, size_t i)
+{
+	return json_string_value(json_array_get(json_object_get(task, "argv"), i));
+}
+
+static void ended_task_keeps_its_command_and_line(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['a','b c'],'line':7},{'argv':['good']}");
+	assert_string_equal(argument(shown(b, 1), 1), "b c");
+	end_process(b, 1, 3 << 8);
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_string_equal(argument(end_of(b, 1), 0), "a");
+	assert_int_equal(number(end_of(b, 1), "line"), 7);
+	assert_null(json_object_get(end_of(b, 2), "argv")); /* many succeed */
+	assert_string_equal(argument(shown(b, 1), 1), "b c");
+	assert_int_equal(number(shown(b, 1), "line"), 7);
+	assert_string_equal(argument(shown(b, 2), 0), "good");
+	bed_destroy(b);
+}
+
+/* Each character has two bytes: a limit may be in the middle of one. */
+static void long_command_is_cut_between_characters(void **state)
+{
+	char request[4200] = "{'argv':['", *at = request + strlen(request);
+	struct bed *b = bed_create(100);
+	const char *cut;
+
+	for (int i = 0; i < 2000; i++, at += 2)
+		memcpy(at, "\xc3\xa9", 2);
+	strcpy(at, "','x']}");
+	submit(b, request);
+	assert_int_equal(strlen(argument(shown(b, 1), 0)), 4000);
+	assert_null(json_object_get(shown(b, 1), "argv_cut"));
+	end_process(b, 1, 1 << 8);
+	deliver_all(b);
+	cut = argument(end_of(b, 1), 0);
+	assert_in_range(strlen(cut), 250, 256);
+	assert_true(json_is_true(json_object_get(end_of(b, 1), "argv_cut")));
+	cut = argument(shown(b, 1), 0);
+	assert_in_range(strlen(cut), 1000, 1024);
+	assert_true(json_is_true(json_object_get(shown(b, 1), "argv_cut")));
+	bed_destroy(b);
+}
+
 /* When the head knows that it has started; 0: it does not. */
 static double start_of(struct bed *b, unsigned id)
 {
@@ -601,6 +654,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_task_runs_and_its_end_is_told),
+		cmocka_unit_test(ended_task_keeps_its_command_and_line),
+		cmocka_unit_test(long_command_is_cut_between_characters),
 		cmocka_unit_test(a_start_is_told_soon_or_with_the_end),
 		cmocka_unit_test(what_is_wrong_is_refused_and_the_rest_is_taken),
 		cmocka_unit_test(requests_that_make_no_sense_are_errors),

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What people see of tasks that have ended: listings, lines about failures, files of results."""
+
+import json
+import os
+
+import pytest
+
+from dvms import dvm, env, one, there
+
+__all__ = ["dvm", "env", "one", "there"]
+
+DIES = "echo first >&2; echo last >&2; kill -SEGV $$"
+SIGNAL = "killed by signal 11 (Segmentation fault)"
+
+
+def text_of(result):
+    return result.stdout + result.stderr
+
+
+def test_listings_have_command_and_end_of_errors(one, tmp_path):
+    (tmp_path / "tasks").write_text(f"# comment\ntrue\n{DIES}\n")
+    one("batch", "tasks").failed().says(f"task 2, line 3, failed: {SIGNAL}: {DIES}: last\n")
+    listed = one("ps", "--ended").ok().stdout
+    assert "line 2: true\n" in listed
+    assert f"line 3: {DIES}\n" in listed
+    assert f"{SIGNAL}: last\n" in listed
+    shown = json.loads(one("show", "2").ok().stdout)
+    assert (shown["argv"], shown["line"]) == (["/bin/sh", "-c", DIES], 3)
+    why = one("why", "2").ok().stdout
+    assert f"task 2: failed, {SIGNAL}: last" in why
+    assert DIES in why
+
+
+def test_wait_names_the_command_of_a_failure(one):
+    one("submit", "sh", "-c", DIES).ok()
+    one("wait").failed().says(f"task 1 failed: {SIGNAL}: sh -c {DIES}: last")
+
+
+def test_run_names_the_signal(one):
+    assert one("run", "sh", "-c", DIES).says(f"last\npmi2x-dvm: {SIGNAL}").code == 139
+
+
+def test_report_of_submit_has_commands(one, tmp_path):
+    one("submit", "--wait", "--report", "r", "sh", "-c", "exit $0", ":::", "0", "3").failed()
+    found = [json.loads(line) for line in (tmp_path / "r").read_text().splitlines()]
+    assert {(r["line"], r["command"], r["code"]) for r in found} == {
+        (1, "sh -c exit $0 0", 0),
+        (2, "sh -c exit $0 3", 3),
+    }
+
+
+# ---- bytes ----
+
+# Escapes of a terminal: ESC, and CSI (U+009B) as UTF-8 and as one byte.
+ESCAPES = r"printf 'gr\303\274n \033[31m \302\233 \233 \177' >&2; exit 3"
+ESCAPED = r"grün \x1b[31m \xc2\x9b \x9b \x7f"
+
+
+def test_escapes_in_output_do_not_reach_the_terminal(one):
+    said = one("submit", "--wait", "-J", "a\x1b[1m\x9b", "sh", "-c", ESCAPES).failed().says(ESCAPED)
+    listed = one("ps", "--ended").ok()
+    assert ESCAPED in listed.stdout
+    assert r"a\x1b[1m\xc2\x9b" in listed.stdout
+    shown = one("show", "1").ok()
+    why = one("why", "1").ok()
+    for result in said, listed, shown, why, one("ps", "--ended", "--json").ok():
+        assert not any(c in text_of(result) for c in "\x1b\x7f\x9b\ufffd")
+    assert json.loads(shown.stdout)["err"] == "grün \x1b[31m \x9b \\x9b \x7f"
+
+
+LATIN = os.fsdecode(b"caf\xe9")
+
+
+@pytest.mark.parametrize("arguments", [
+    ("run", "-J", LATIN, "true"),
+    ("run", "-o", LATIN, "true"),
+    ("run", "--counter", f"{LATIN}=1", "true"),
+    ("up", "--local", "--name", LATIN),
+    ("up", "--local", "--name", "x", "--journal", LATIN),
+    ("drain", LATIN),
+    ("shrink", LATIN),
+    ("batch", "--local", "--journal", LATIN, "-"),
+], ids=lambda a: a[0] + a[1][:4])  # fmt: skip
+def test_text_that_json_cannot_carry_is_refused(one, arguments):
+    assert one(*arguments).says("is not UTF-8 text").code == 2
+
+
+def test_directory_that_json_cannot_carry_is_refused(one, tmp_path):
+    (tmp_path / LATIN).mkdir()
+    one("run", "true", cwd=tmp_path / LATIN).failed().says("working directory is not UTF-8 text")
+
+
+# ---- files of results ----
+
+
+def results(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_last_line_says_where_results_are(one, tmp_path):
+    (tmp_path / "tasks").write_text("true\nfalse\n")
+    said = one("batch", "tasks").failed().stderr
+    assert said.splitlines()[-1] == f"results: {tmp_path}/tasks.results"
+    said = one("submit", "--wait", "true").ok().stderr
+    assert said.splitlines()[-1] == "results: pmi2x-dvm.local.3.results"
+
+
+def test_results_of_standard_input_are_kept(one, tmp_path):
+    said = one("batch", "-", stdin="echo x; false\ntrue\n").failed().stderr
+    assert said.splitlines()[-1] == "results: pmi2x-dvm.local.1.results"
+    found = {r["line"]: r["command"] for r in results(tmp_path / "pmi2x-dvm.local.1.results")}
+    assert found == {1: "echo x; false", 2: "true"}
+
+
+def test_results_of_an_earlier_dvm_are_kept(one, tmp_path):
+    (tmp_path / "pmi2x-dvm.local.1.results").write_text("earlier\n")
+    one("submit", "--wait", "true").ok()
+    assert (tmp_path / "pmi2x-dvm.local.1.results.1").read_text() == "earlier\n"
+    assert results(tmp_path / "pmi2x-dvm.local.1.results")[0]["command"] == "true"
