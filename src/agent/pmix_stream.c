@@ -8,29 +8,24 @@
 #include <unistd.h>
 
 #include "libio/stream.h"
+#include "libpmi/pmix_frame.h"
 #include "libpmi/pmix_msg.h"
 
-#define FIRST_GROWTH 262144 /* bytes of a message that memory is first taken for */
 #define QUEUE_MAX ((size_t)2 * PMIX_MSG_BYTES_MAX) /* bytes that have not been read */
 #define PAUSE_BYTES ((size_t)64 << 20) /* then what is sent here waits */
 
 struct pmix_stream {
 	struct pmix_stream_ops ops;
 	void *arg;
-	struct budget *budget;
-	struct stream *stream;   /* NULL: it has ended */
-	struct payload *message; /* that comes; NULL: its length does */
-	size_t size;             /* bytes it will have, its length among them */
-	size_t filled;           /* bytes that have come, of either */
-	unsigned char length[PMIX_MSG_LENGTH_BYTES];
+	struct pmix_frame frame;
+	struct stream *stream; /* NULL: it has ended */
 };
 
 static void end_stream(struct pmix_stream *s)
 {
 	stream_close(s->stream);
 	s->stream = NULL;
-	payload_unref(s->message);
-	s->message = NULL;
+	pmix_frame_free(&s->frame);
 }
 
 static void lose(struct pmix_stream *s, const char *how)
@@ -45,61 +40,29 @@ static size_t on_room(void *arg, void **at)
 {
 	struct pmix_stream *s = arg;
 
-	*at = (s->message ? s->message->data : s->length) + s->filled;
-	return (s->message ? s->message->len : sizeof(s->length)) - s->filled;
+	return pmix_frame_room(&s->frame, at);
 }
 
-static int begin_message(struct pmix_stream *s)
+/* Until a message closes the stream. */
+static int take_messages(struct pmix_stream *s)
 {
-	int64_t size = pmix_msg_size(s->length);
+	struct payload *message;
+	int rc = 0;
 
-	if (size < 0)
-		return (int)size;
-	s->size = (size_t)size;
-	s->message = payload_new_in(s->budget,
-				    s->size < FIRST_GROWTH ? s->size : FIRST_GROWTH);
-	if (!s->message)
-		return -ENOMEM;
-	memcpy(s->message->data, s->length, sizeof(s->length));
-	return 0;
-}
-
-/* By as much again: what has come is not less than half of what is held. */
-static int grow_message(struct pmix_stream *s)
-{
-	size_t len = s->size - s->filled > s->filled ? 2 * s->filled : s->size;
-	struct payload *grown = payload_resize(s->message, len);
-
-	if (!grown)
-		return -ENOMEM;
-	s->message = grown;
-	return 0;
-}
-
-static int end_message(struct pmix_stream *s)
-{
-	struct payload *message = s->message;
-	int rc;
-
-	s->message = NULL;
-	s->filled = 0;
-	rc = s->ops.message(s->arg, message);
-	payload_unref(message);
+	while (!rc && s->stream && (rc = pmix_frame_next(&s->frame, &message)) > 0) {
+		rc = s->ops.message(s->arg, message);
+		payload_unref(message);
+	}
 	return rc;
 }
 
 static void on_input(void *arg, size_t n)
 {
 	struct pmix_stream *s = arg;
-	int rc = 0;
+	int rc;
 
-	s->filled += n;
-	if (!s->message && s->filled == sizeof(s->length))
-		rc = begin_message(s);
-	else if (s->message && s->filled == s->size)
-		rc = end_message(s);
-	else if (s->message && s->filled == s->message->len)
-		rc = grow_message(s);
+	pmix_frame_filled(&s->frame, n);
+	rc = take_messages(s);
 	if (rc && s->stream)
 		lose(s, rc == -ENOMEM ?
 		     "sent more than there is memory for; its connection is closed" :
@@ -151,7 +114,7 @@ int pmix_stream_open(struct pmix_stream **out, uv_loop_t *loop, int fd,
 	}
 	s->ops = *ops;
 	s->arg = arg;
-	s->budget = budget;
+	pmix_frame_init(&s->frame, budget);
 	rc = stream_open(&s->stream, loop, fd, &limits, &stream_ops, s);
 	if (!rc)
 		return 0;

@@ -24,7 +24,7 @@ void attack_start(struct host *h, struct node *n)
 					 .data = garbage, .len = sizeof(garbage) };
 
 	if (is(h, "garbage"))
-		(void)buf_append(&n->link.out, garbage, sizeof(garbage));
+		(void)send(n->link.fd, garbage, sizeof(garbage), MSG_NOSIGNAL);
 	else if (is(h, "nspace"))
 		(void)link_send(&n->link, &nspace);
 	else if (is(h, "agent-ends"))

@@ -169,7 +169,7 @@ static void take_messages(struct host *h, struct node *n)
 
 	if (rc == -EPIPE || rc == -ECONNRESET)
 		return; /* the other socket says why */
-	while (!rc && (more = link_next(&n->link, &m))) {
+	while (!rc && (more = link_next(&n->link, &m, NULL))) {
 		rc = more < 0 ? more : agent_message(h, n, &m);
 		if (rc)
 			printf("message %d of pmi2x-pmixd: %s\n", m.type,

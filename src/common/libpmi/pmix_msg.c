@@ -143,12 +143,23 @@ int pmix_members_unpack(struct cursor *in, uint32_t **ranks, uint32_t *count,
 	return c.rc ? c.rc : cursor_ok(in) ? 0 : -EPROTO;
 }
 
-int pmix_entry_pack(struct buf *b, const struct pmix_entry *e)
+int pmix_entry_pack_head(struct buf *b, const struct pmix_entry *e)
 {
 	size_t start = b->len;
 	int rc = pack_u32(b, e->rank);
 
-	rc = rc ? rc : pack_bytes(b, e->bytes, e->len);
+	rc = rc ? rc : pack_u32(b, e->len);
+	if (rc)
+		b->len = start;
+	return rc;
+}
+
+int pmix_entry_pack(struct buf *b, const struct pmix_entry *e)
+{
+	size_t start = b->len;
+	int rc = pmix_entry_pack_head(b, e);
+
+	rc = rc ? rc : buf_append(b, e->bytes, e->len);
 	if (rc)
 		b->len = start;
 	return rc;

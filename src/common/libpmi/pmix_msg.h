@@ -155,6 +155,8 @@ struct pmix_entry {
 
 /* Append it: u32 rank, u32 length, bytes. */
 int pmix_entry_pack(struct buf *b, const struct pmix_entry *e);
+/* Packs all but the e->len bytes, which come behind it: e->bytes is not read. */
+int pmix_entry_pack_head(struct buf *b, const struct pmix_entry *e);
 /* The next one; false at the end, or (cursor_ok says so) where the rest is none. */
 bool pmix_entry_next(struct cursor *c, struct pmix_entry *e);
 

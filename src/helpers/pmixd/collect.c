@@ -9,15 +9,9 @@
 
 #include "libpmi/pmix_msg.h"
 
-/* The data that a fence has brought, as it came. */
-struct parcel {
-	uint32_t users; /* blobs in it */
-	char bytes[];
-};
-
 /* The data of a rank. */
 struct blob {
-	struct parcel *parcel; /* NULL: none */
+	struct payload *message; /* that has brought them; NULL: there are none */
 	const char *data;
 	uint32_t len;
 	bool given;          /* to libpmix */
@@ -32,8 +26,7 @@ struct blob {
  */
 struct question {
 	atomic_int state;
-	char *data;
-	size_t len;
+	struct payload *data; /* ANSWERED: or NULL, if there are none */
 };
 
 enum { IDLE, ASKED, ANSWERED };
@@ -73,8 +66,7 @@ int collect_create(struct collect **out, const struct library *l,
 
 static void drop_blob(struct blob *b)
 {
-	if (b->parcel && !--b->parcel->users)
-		free(b->parcel);
+	payload_unref(b->message);
 	memset(b, 0, sizeof(*b));
 }
 
@@ -87,7 +79,7 @@ static void free_questions(struct collect *c)
 	for (uint32_t i = 0; i < count; i++) {
 		asked += atomic_load(&c->questions[i].state) == ASKED;
 		if (atomic_load(&c->questions[i].state) == ANSWERED)
-			free(c->questions[i].data);
+			payload_unref(c->questions[i].data);
 	}
 	if (!asked)
 		free(c->questions);
@@ -113,18 +105,14 @@ static void on_answer(pmix_status_t status, char *data, size_t len, void *arg)
 {
 	struct question *q = arg;
 
-	q->data = status == PMIX_SUCCESS && len ? malloc(len) : NULL;
-	q->len = q->data ? len : 0;
-	if (q->data)
-		memcpy(q->data, data, len);
+	q->data = status == PMIX_SUCCESS && len ? payload_copy(data, len) : NULL;
 	atomic_store(&q->state, ANSWERED);
 }
 
 static void take_answer(struct question *q)
 {
-	free(q->data);
+	payload_unref(q->data);
 	q->data = NULL;
-	q->len = 0;
 	atomic_store(&q->state, IDLE);
 }
 
@@ -141,47 +129,45 @@ static void ask(struct collect *c, struct question *q, uint32_t rank)
 		atomic_store(&q->state, IDLE);
 }
 
-/* An entry of a rank: the kind, and the bytes. */
-static int give(struct buf *b, uint32_t rank, enum collect_kind kind,
-		const void *bytes, size_t len)
+/* An entry of a rank up to its data: the kind, unless there are none. */
+static int begin_entry(struct buf *b, uint32_t rank, enum collect_kind kind, size_t len)
 {
-	struct pmix_entry e = { .rank = rank };
-	char *copy;
+	struct pmix_entry e = { .rank = rank, .len = len ? (uint32_t)len + 1 : 0 };
 	int rc;
 
-	if (!len)
-		return pmix_entry_pack(b, &e);
 	if (len >= UINT32_MAX)
 		return -EMSGSIZE;
-	copy = malloc(len + 1);
-	if (!copy)
-		return -ENOMEM;
-	copy[0] = (char)kind;
-	memcpy(copy + 1, bytes, len);
-	e.bytes = copy;
-	e.len = (uint32_t)len + 1;
-	rc = pmix_entry_pack(b, &e);
-	free(copy);
+	rc = pmix_entry_pack_head(b, &e);
+	return rc || !len ? rc : pack_u8(b, kind);
+}
+
+/* The data that a rank has committed, or none, when libpmix has not answered. */
+static int give_answer(struct question *q, uint32_t rank, struct pieces *out)
+{
+	bool answered = atomic_load(&q->state) == ANSWERED;
+	struct payload *data = answered ? q->data : NULL;
+	int rc;
+
+	rc = begin_entry(&out->last, rank, COLLECT_RANK, data ? data->len : 0);
+	if (!rc && data)
+		rc = pieces_add(out, data);
+	if (answered)
+		take_answer(q);
 	return rc;
 }
 
-/*
- * Appends the data that a rank has committed, or nothing, when libpmix has not
- * answered.
- */
-static int give_answer(struct question *q, uint32_t rank, struct buf *b)
+/* libpmix's collection of a node is the first member's; the others give nothing. */
+static int give_collection(const struct event *fence, uint32_t rank, bool first,
+			   struct buf *b)
 {
-	int rc;
+	size_t len = fence->collect && first ? fence->len : 0;
+	int rc = begin_entry(b, rank, COLLECT_NODE, len);
 
-	if (atomic_load(&q->state) != ANSWERED)
-		return give(b, rank, COLLECT_RANK, NULL, 0);
-	rc = give(b, rank, COLLECT_RANK, q->data, q->len);
-	take_answer(q);
-	return rc;
+	return rc || !len ? rc : buf_append(b, fence->data, len);
 }
 
 static int give_ranks(struct collect *c, const uint32_t *ranks, const uint32_t *slots,
-		      uint32_t count, struct buf *b)
+		      uint32_t count, struct pieces *out)
 {
 	int rc = 0;
 
@@ -189,12 +175,12 @@ static int give_ranks(struct collect *c, const uint32_t *ranks, const uint32_t *
 		ask(c, &c->questions[slots[i]], ranks[slots[i]]);
 	library_pass(c->library, c->nspace->name);
 	for (uint32_t i = 0; i < count && !rc; i++)
-		rc = give_answer(&c->questions[slots[i]], ranks[slots[i]], b);
+		rc = give_answer(&c->questions[slots[i]], ranks[slots[i]], out);
 	return rc;
 }
 
 int collect_give(struct collect *c, const struct event *fence, const uint32_t *slots,
-		 uint32_t count, struct buf *b)
+		 uint32_t count, struct pieces *out)
 {
 	uint32_t here;
 	const uint32_t *ranks = layout_ranks_at(c->nspace->layout, c->nspace->position,
@@ -202,37 +188,25 @@ int collect_give(struct collect *c, const struct event *fence, const uint32_t *s
 	int rc = 0;
 
 	if (fence->collect && c->demand)
-		return give_ranks(c, ranks, slots, count, b);
+		return give_ranks(c, ranks, slots, count, out);
 	for (uint32_t i = 0; i < count && !rc; i++)
-		rc = give(b, ranks[slots[i]], COLLECT_NODE, fence->data,
-			  fence->collect && !i ? fence->len : 0);
+		rc = give_collection(fence, ranks[slots[i]], !i, &out->last);
 	return rc;
 }
 
 int collect_give_ranks(struct collect *c, const uint32_t *slots, uint32_t count,
-		       struct buf *b)
+		       struct pieces *out)
 {
 	uint32_t here;
 	const uint32_t *ranks = layout_ranks_at(c->nspace->layout, c->nspace->position,
 						&here);
 
-	return give_ranks(c, ranks, slots, count, b);
+	return give_ranks(c, ranks, slots, count, out);
 }
 
 /* ---- what comes in ---- */
 
-static struct parcel *copy_parcel(const void *data, size_t len)
-{
-	struct parcel *parcel = malloc(sizeof(*parcel) + len);
-
-	if (!parcel)
-		return NULL;
-	parcel->users = 0;
-	memcpy(parcel->bytes, data, len);
-	return parcel;
-}
-
-static int keep(struct collect *c, struct parcel *parcel, const struct pmix_entry *e)
+static int keep(struct collect *c, struct payload *message, const struct pmix_entry *e)
 {
 	uint32_t ranks = layout_ranks(c->nspace->layout);
 	struct blob *b;
@@ -245,16 +219,15 @@ static int keep(struct collect *c, struct parcel *parcel, const struct pmix_entr
 		return -ENOMEM;
 	b = &c->blobs[e->rank];
 	drop_blob(b);
-	parcel->users++;
 	*b = (struct blob){
-		.parcel = parcel,
+		.message = payload_ref(message),
 		.data = (const char *)e->bytes + 1,
 		.len = e->len - 1,
 	};
 	return 0;
 }
 
-static int take_entry(struct collect *c, struct parcel *parcel,
+static int take_entry(struct collect *c, struct payload *message,
 		      const struct pmix_entry *e, struct buf *store)
 {
 	const char *bytes = e->bytes;
@@ -263,38 +236,32 @@ static int take_entry(struct collect *c, struct parcel *parcel,
 		return 0;
 	if (bytes[0] == COLLECT_NODE)
 		return buf_append(store, bytes + 1, e->len - 1);
-	return bytes[0] == COLLECT_RANK ? keep(c, parcel, e) : -EPROTO;
+	return bytes[0] == COLLECT_RANK ? keep(c, message, e) : -EPROTO;
 }
 
-static int take_entries(struct collect *c, struct parcel *parcel, size_t len,
-			struct buf *store)
+static int take_entries(struct collect *c, struct payload *message,
+			const struct pmix_msg *m, struct buf *store)
 {
 	struct pmix_entry e;
 	struct cursor at;
 	int rc = 0;
 
-	cursor_init(&at, parcel->bytes, len);
+	cursor_init(&at, m->data, m->len);
 	while (!rc && pmix_entry_next(&at, &e))
-		rc = take_entry(c, parcel, &e, store);
+		rc = take_entry(c, message, &e, store);
 	return rc || cursor_ok(&at) ? rc : -EPROTO;
 }
 
-int collect_take(struct collect *c, const void *data, size_t len, char **store,
-		 size_t *store_len)
+int collect_take(struct collect *c, const struct pmix_msg *m, struct payload *message,
+		 char **store, size_t *store_len)
 {
-	struct parcel *parcel = copy_parcel(data, len);
 	struct buf b;
 	int rc;
 
 	*store = NULL;
 	*store_len = 0;
-	if (!parcel)
-		return -ENOMEM;
 	buf_init(&b, SIZE_MAX);
-	parcel->users = 1; /* this function */
-	rc = take_entries(c, parcel, len, &b);
-	if (!--parcel->users)
-		free(parcel);
+	rc = take_entries(c, message, m, &b);
 	if (rc) {
 		buf_free(&b);
 		return rc;
@@ -318,7 +285,7 @@ bool collect_find(struct collect *c, uint32_t rank, const char *key,
 	if (!c->blobs || rank >= layout_ranks(c->nspace->layout))
 		return false;
 	b = &c->blobs[rank];
-	if (!b->parcel || b->given || !may_have(b, key))
+	if (!b->message || b->given || !may_have(b, key))
 		return false;
 	b->given = true;
 	*data = b->data;

@@ -13,7 +13,9 @@
 
 #include "helpers/pmixd/events.h"
 #include "helpers/pmixd/library.h"
+#include "helpers/pmixd/pieces.h"
 #include "helpers/pmixd/pmixd.h"
+#include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
 
 #define COLLECT_STORE_RANKS 256 /* most ranks of a namespace that PMIXD_COLLECT_AUTO stores */
@@ -34,22 +36,24 @@ void collect_free(struct collect *c);
 void collect_old_client(struct collect *c);
 
 /*
- * Append the entries of this node's members of the fence, in these slots, to `b`. Waits
- * for libpmix's thread when they are on demand. 0, or a negative errno.
+ * Append the entries of this node's members of the fence, in these slots, to `out`. The
+ * data that a rank has committed is a piece of its own there. Waits for libpmix's thread
+ * when they are on demand. 0, or a negative errno.
  */
 int collect_give(struct collect *c, const struct event *fence, const uint32_t *slots,
-		 uint32_t count, struct buf *b);
+		 uint32_t count, struct pieces *out);
 
 /* As above, but gives the data that each member has committed, whatever the kind. */
 int collect_give_ranks(struct collect *c, const uint32_t *slots, uint32_t count,
-		       struct buf *b);
+		       struct pieces *out);
 
 /*
- * Takes the entries that a fence has brought. *store, malloc'ed, is what libpmix is to
- * be given; NULL: nothing. 0, -EPROTO or -ENOMEM.
+ * Takes the entries that a fence has brought: the data of `m`, whose bytes are
+ * `message`. The data of ranks stay there, referred to. *store, malloc'ed, is what
+ * libpmix is to be given; NULL: nothing. 0, -EPROTO or -ENOMEM.
  */
-int collect_take(struct collect *c, const void *data, size_t len, char **store,
-		 size_t *store_len);
+int collect_take(struct collect *c, const struct pmix_msg *m, struct payload *message,
+		 char **store, size_t *store_len);
 
 /*
  * The data of a rank that a fence has brought, if `key` (NULL: any) may be in them and libpmix

@@ -5,13 +5,16 @@
 
 #include <stdbool.h>
 
+#include "libpmi/pmix_frame.h"
 #include "libpmi/pmix_msg.h"
 
 struct link {
 	int fd;
-	struct buf in, out;
-	size_t taken; /* of `in`: the messages that link_next has returned */
-	size_t sent;  /* of `out` */
+	struct pmix_frame frame;
+	struct payload_vec in;  /* whole messages */
+	size_t taken;           /* of them: link_next has returned them */
+	struct payload_vec out; /* messages in pieces */
+	size_t sent;            /* bytes of the first piece */
 };
 
 /* `fd` stays the caller's. */
@@ -23,11 +26,17 @@ void link_free(struct link *l);
  * another negative errno.
  */
 int link_read(struct link *l);
-/* The next message, valid until link_read. 1, 0: none, or -EPROTO. */
-int link_next(struct link *l, struct pmix_msg *m);
+/*
+ * The next message, valid until link_read or until there is none; longer with a
+ * reference to *whole (NULL is allowed), which has its bytes. 1, 0: none, or -EPROTO.
+ */
+int link_next(struct link *l, struct pmix_msg *m, struct payload **whole);
 
-/* Take it for sending; link_write sends it. Errors of pmix_msg_pack. */
+/* Copy it for sending; link_write sends it. Errors of pmix_msg_pack. */
 int link_send(struct link *l, const struct pmix_msg *m);
+/* As above, with the m->len bytes of `data`, which are not copied, for m->data. */
+int link_send_pieces(struct link *l, const struct pmix_msg *m,
+		     const struct payload_vec *data);
 bool link_has_to_write(const struct link *l);
 /* Write what can be written. 0 or a negative errno. */
 int link_write(struct link *l);

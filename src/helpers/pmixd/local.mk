@@ -22,6 +22,7 @@ libpmixd_la_SOURCES = \
 	src/helpers/pmixd/link.c src/helpers/pmixd/link.h \
 	src/helpers/pmixd/names.c src/helpers/pmixd/names.h \
 	src/helpers/pmixd/notify.c src/helpers/pmixd/notify.h \
+	src/helpers/pmixd/pieces.c src/helpers/pmixd/pieces.h \
 	src/helpers/pmixd/server.c src/helpers/pmixd/server.h \
 	src/helpers/pmixd/server_call.c \
 	src/helpers/pmixd/server_cross.c \

@@ -127,12 +127,13 @@ static int take_host_message(struct program *p)
 static int take_messages(struct program *p)
 {
 	struct pmix_msg m;
+	struct payload *message;
 	int rc = link_read(&p->link), more = 1;
 
-	while (!rc && (more = link_next(&p->link, &m)) > 0)
+	while (!rc && (more = link_next(&p->link, &m, &message)) > 0)
 		rc = m.type == PMIX_MSG_ADMITTED ?
 			     clients_admitted(p->clients, m.id, m.status) :
-			     server_message(p->server, &m);
+			     server_message(p->server, &m, message);
 	return rc ? rc : more;
 }
 

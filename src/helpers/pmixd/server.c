@@ -189,7 +189,7 @@ static int meet_pmi(struct server *s, const struct pmix_msg *m)
 	return 0;
 }
 
-int server_message(struct server *s, const struct pmix_msg *m)
+int server_message(struct server *s, const struct pmix_msg *m, struct payload *message)
 {
 	switch (m->type) {
 	case PMIX_MSG_NSPACE:
@@ -197,7 +197,7 @@ int server_message(struct server *s, const struct pmix_msg *m)
 	case PMIX_MSG_DROP:
 		return server_drop_job(s, m);
 	case PMIX_MSG_ENDED:
-		return server_ended(s, m);
+		return server_ended(s, m, message);
 	case PMIX_MSG_FETCHED:
 		return server_fetched(s, m);
 	case PMIX_MSG_FETCH:

@@ -31,10 +31,11 @@ int server_create(struct server **out, const struct server_options *o,
 		  struct link *link, const struct log_hook *log);
 
 /*
- * Handle one, of the agent or of libpmix, which stays the caller's. 0, or a negative errno, from
- * which on it cannot serve; -EPROTO: the message is invalid.
+ * Handle one, of the agent or of libpmix, which stays the caller's; `message` has the
+ * bytes of `m`. 0, or a negative errno, from which on it cannot serve; -EPROTO: the
+ * message is invalid.
  */
-int server_message(struct server *s, const struct pmix_msg *m);
+int server_message(struct server *s, const struct pmix_msg *m, struct payload *message);
 int server_event(struct server *s, struct event *e);
 
 /* May clients come? */

@@ -112,9 +112,10 @@ static void keep_members(struct call *c, struct event *e)
 	e->ranks = NULL;
 }
 
-/* Send what a call is about. */
-static int send_call(struct server *s, struct job *j, struct event *e,
-		     struct pmix_msg *m, enum pmix_msg_type answer)
+/* Send what a call is about, with the m->len bytes of `data` unless that is NULL. */
+static int send_call_with(struct server *s, struct job *j, struct event *e,
+			  struct pmix_msg *m, const struct payload_vec *data,
+			  enum pmix_msg_type answer)
 {
 	struct call *c = add_call(s, j, e, answer);
 	int rc;
@@ -126,10 +127,16 @@ static int send_call(struct server *s, struct job *j, struct event *e,
 		keep_members(c, e);
 	m->nspace = j->number;
 	m->id = c->id;
-	rc = link_send(s->link, m);
+	rc = data ? link_send_pieces(s->link, m, data) : link_send(s->link, m);
 	if (rc)
 		end_call(take_call(s, c->id, answer), server_status(rc), NULL, 0);
 	return 0;
+}
+
+static int send_call(struct server *s, struct job *j, struct event *e,
+		     struct pmix_msg *m, enum pmix_msg_type answer)
+{
+	return send_call_with(s, j, e, m, NULL, answer);
 }
 
 /* ---- fences, groups and connections ---- */
@@ -219,18 +226,18 @@ static void name_speakers(const struct job *j, const struct event *e, uint32_t s
 
 /* Append what the members of this node give, in these slots. */
 static int give_slots(struct job *j, const struct event *e, const uint32_t *slots,
-		      uint32_t n, struct buf *b)
+		      uint32_t n, struct pieces *out)
 {
 	if (e->type == EVENT_GROUP)
-		return group_give(j, e, slots, n, b);
+		return group_give(j, e, slots, n, &out->last);
 	if (e->crossing && e->crossing->brings)
-		return collect_give_ranks(j->collect, slots, n, b);
+		return collect_give_ranks(j->collect, slots, n, out);
 	if (e->type == EVENT_CONNECT)
-		return server_give_nothing(j, slots, n, b);
-	return collect_give(j->collect, e, slots, n, b);
+		return server_give_nothing(j, slots, n, &out->last);
+	return collect_give(j->collect, e, slots, n, out);
 }
 
-static int give_own(struct job *j, const struct event *e, struct buf *b)
+static int give_own(struct job *j, const struct event *e, struct pieces *out)
 {
 	uint32_t count, n, *slots;
 	int rc = -EINVAL;
@@ -246,7 +253,7 @@ static int give_own(struct job *j, const struct event *e, struct buf *b)
 		server_miss(j, slots, n);
 		rc = -ECONNRESET;
 	} else if (n) {
-		rc = give_slots(j, e, slots, n, b);
+		rc = give_slots(j, e, slots, n, out);
 	}
 	free(slots);
 	return rc;
@@ -277,16 +284,17 @@ static int enter(struct server *s, struct job *j, struct event *e)
 		.text = e->text,
 		.text_len = e->text ? strlen(e->text) : 0,
 	};
-	struct buf b;
+	struct pieces data;
 	int rc;
 
-	buf_init(&b, PMIX_MSG_BYTES_MAX);
-	rc = pmix_members_pack(&b, e->ranks, e->count);
-	rc = rc ? rc : give_own(j, e, &b);
-	m.data = b.data;
-	m.len = b.len;
-	rc = rc ? refuse(e, rc) : send_call(s, j, e, &m, PMIX_MSG_ENDED);
-	buf_free(&b);
+	pieces_init(&data, PMIX_MSG_BYTES_MAX);
+	rc = pmix_members_pack(&data.last, e->ranks, e->count);
+	rc = rc ? rc : give_own(j, e, &data);
+	rc = rc ? rc : pieces_end(&data);
+	m.len = data.list.bytes;
+	rc = rc ? refuse(e, rc) :
+		  send_call_with(s, j, e, &m, &data.list, PMIX_MSG_ENDED);
+	pieces_free(&data);
 	return rc;
 }
 
@@ -330,7 +338,7 @@ static int end_late(struct server *s, struct call *c, const struct pmix_msg *m)
 	return 0;
 }
 
-int server_ended(struct server *s, const struct pmix_msg *m)
+int server_ended(struct server *s, const struct pmix_msg *m, struct payload *message)
 {
 	struct call *c = take_call(s, m->id, PMIX_MSG_ENDED);
 	char *store = NULL;
@@ -346,7 +354,7 @@ int server_ended(struct server *s, const struct pmix_msg *m)
 	if (!rc && c->group)
 		return end_group(c, m);
 	if (!rc && c->owed.data)
-		rc = collect_take(c->job->collect, m->data, m->len, &store, &len);
+		rc = collect_take(c->job->collect, m, message, &store, &len);
 	end_call(c, server_status(rc), store, len);
 	return rc == -EPROTO ? rc : 0;
 }

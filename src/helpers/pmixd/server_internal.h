@@ -139,7 +139,7 @@ int server_ask(struct server *s, struct job *j, struct event *e);
 /* ABORT */
 int server_abort(struct server *s, struct job *j, struct event *e);
 /* ENDED, FETCHED, NAMED, SPAWNED, ABORTED */
-int server_ended(struct server *s, const struct pmix_msg *m);
+int server_ended(struct server *s, const struct pmix_msg *m, struct payload *message);
 int server_fetched(struct server *s, const struct pmix_msg *m);
 int server_named(struct server *s, const struct pmix_msg *m);
 int server_spawned(struct server *s, const struct pmix_msg *m);
