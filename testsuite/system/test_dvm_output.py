@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -95,3 +96,16 @@ def test_end_of_a_task_does_not_wait_for_its_reader(one, start):
     wait_until(lambda: not running(one))
     client.communicate(timeout=60)
     assert client.returncode == 128 + signal.SIGTERM
+
+
+# ---- bytes ----
+
+
+def test_bytes_of_any_kind_come_as_they_were_written(one, start, tmp_path):
+    parts = bytes(range(256)) * 1000, os.urandom(1 << 20), b"text\n" * 50000, b"\0" * SIZE
+    data = b"".join(parts)
+    (tmp_path / "data").write_bytes(data)
+    client = start("run", "cat", tmp_path / "data", stdout=subprocess.PIPE)
+    out, _ = client.communicate(timeout=60)
+    assert client.returncode == 0
+    assert out == data

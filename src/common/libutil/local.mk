@@ -2,6 +2,7 @@
 noinst_LTLIBRARIES += libutil.la
 libutil_la_SOURCES = \
 	src/common/libutil/array.c src/common/libutil/array.h \
+	src/common/libutil/base64.c src/common/libutil/base64.h \
 	src/common/libutil/budget.c src/common/libutil/budget.h \
 	src/common/libutil/buf.c src/common/libutil/buf.h \
 	src/common/libutil/coder.c src/common/libutil/coder.h \

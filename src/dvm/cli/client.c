@@ -19,6 +19,7 @@
 #include "dvm/cli/remote.h"
 #include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
+#include "libutil/base64.h"
 #include "libutil/buf.h"
 #include "libutil/decimal.h"
 #include "libutil/hash.h"
@@ -621,5 +622,21 @@ char *get_bytes(json_t *data, size_t *len)
 		bytes[(*len)++] =
 			(char)(high ? high << 6 | (at[i] & 0x3f) : at[i]);
 	}
+	return bytes;
+}
+
+char *get_output(json_t *event, size_t *len)
+{
+	json_t *coded = json_object_get(event, "base64");
+	char *bytes;
+
+	if (!coded)
+		return get_bytes(json_object_get(event, "data"), len);
+	bytes = malloc(json_string_length(coded) + 1);
+	if (!bytes)
+		die("out of memory");
+	*len = base64_decode(get_text(event, "base64"), json_string_length(coded), bytes);
+	if (*len == SIZE_MAX)
+		die("the DVM sent invalid output");
 	return bytes;
 }

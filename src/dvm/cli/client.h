@@ -79,6 +79,8 @@ const char *get_text(json_t *object, const char *key);
 char *get_bytes(json_t *data, size_t *len);
 /* A word of the user, as JSON; one that is not UTF-8 is wrong usage. what: to name it. */
 json_t *user_text(const char *what, const char *word);
+/* Bytes of {"ev": "output"}, as text or base64; to be freed. */
+char *get_output(json_t *event, size_t *len);
 /* An option, or an operand: the number of a task. */
 json_int_t get_task(const char *text);
 /* For people who write programs. */

@@ -17,10 +17,10 @@ static void wait_until_writable(int fd)
 	(void)poll(&p, 1, -1);
 }
 
-static void write_bytes(int fd, json_t *data)
+static void write_output(int fd, json_t *event)
 {
 	size_t n;
-	char *bytes = get_bytes(data, &n);
+	char *bytes = get_output(event, &n);
 
 	for (size_t done = 0; done < n;) {
 		ssize_t w = write(fd, bytes + done, n - done);
@@ -43,8 +43,7 @@ static int follow(struct submission *s)
 
 	while (r->ended < r->submitted && (event = conn_next(s->conn))) {
 		if (!strcmp(event_name(event), "output"))
-			write_bytes((int)get_number(event, "fd"),
-				    json_object_get(event, "data"));
+			write_output((int)get_number(event, "fd"), event);
 		else
 			results_event(r, event);
 		json_decref(event);

@@ -7,6 +7,8 @@
 
 #include <utlist.h>
 
+#include "libutil/base64.h"
+
 #define NODES_SHOWN_MAX 64 /* of a task, by name */
 #define CHARACTER_MAX 4    /* bytes of a character of UTF-8 */
 
@@ -177,12 +179,44 @@ void report_ended(struct dvm_head *h, struct head_task *t)
 		report_ended_to(h, t, w->client);
 }
 
+/* How many characters report_bytes needs as a line of JSON. */
+static size_t text_size(const unsigned char *data, size_t len)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (data[i] >= 0x80 || data[i] == '"' || data[i] == '\\' ||
+		    (data[i] < 0x20 && strchr("\b\f\n\r\t", data[i]) && data[i]))
+			size += 2;
+		else
+			size += data[i] < 0x20 ? 6 : 1;
+	return size;
+}
+
+static json_t *base64_of(const void *data, size_t len)
+{
+	char *text = malloc(BASE64_LEN(len) + 1);
+	json_t *out;
+
+	if (!text)
+		return NULL;
+	base64_encode(data, len, text);
+	out = json_stringn_nocheck(text, BASE64_LEN(len));
+	free(text);
+	return out;
+}
+
+/* As text, or as base64 where that is shorter: a NUL as text has six characters. */
 json_t *report_output(const struct head_task *t, const struct dvm_output_msg *m)
 {
+	const void *data = m->data.data;
+	size_t len = m->data.len;
+	bool is_text = text_size(data, len) <= BASE64_LEN(len);
+
 	return json_pack("{s:s,s:I,s:i,s:i,s:o}",
 		"ev", "output", "id", (json_int_t)t->id,
-		"rank", (int)m->rank, "fd", (int)m->fd,
-		"data", report_bytes(m->data.data, m->data.len));
+		"rank", (int)m->rank, "fd", (int)m->fd, is_text ? "data" : "base64",
+		is_text ? report_bytes(data, len) : base64_of(data, len));
 }
 
 /* "none", "written", or why it cannot be. */

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "dvm/core/head_private.h"
+
 #define PIECE 65536
 #define WINDOW ((size_t)256 << 10) /* WINDOW of head_output.c */
 #define FORWARD "{'argv':['x'],'output':'forward'}"
@@ -138,6 +140,33 @@ static void client_with_many_windows_gets_small_ones(void **state)
 	bed_destroy(b);
 }
 
+/* Bytes of the event's JSON. */
+static size_t size_of_output(const struct dvm_output_msg *m)
+{
+	const struct head_task t = { .id = 1 };
+	json_t *event = report_output(&t, m);
+	char *text = json_dumps(event, JSON_COMPACT);
+	size_t size = strlen(text);
+
+	free(text);
+	json_decref(event);
+	return size;
+}
+
+static void bytes_that_are_no_text_need_at_most_a_third_more(void **state)
+{
+	static unsigned char data[PIECE];
+	const struct dvm_output_msg m = { .fd = 1, .data = { data, PIECE } };
+	const size_t most = (size_t)PIECE / 3 * 4 + 100;
+
+	for (int byte = 0; byte < 256; byte++) {
+		memset(data, byte, PIECE);
+		assert_true(size_of_output(&m) <= most);
+	}
+	memset(data, 'x', PIECE);
+	assert_true(size_of_output(&m) <= PIECE + 100);
+}
+
 static void why_names_output_that_is_not_read(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -166,6 +195,7 @@ int main(void)
 		cmocka_unit_test(end_does_not_wait_and_follows_the_output),
 		cmocka_unit_test(lost_head_blocks_no_task),
 		cmocka_unit_test(client_with_many_windows_gets_small_ones),
+		cmocka_unit_test(bytes_that_are_no_text_need_at_most_a_third_more),
 		cmocka_unit_test(why_names_output_that_is_not_read),
 	};
 
