@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -109,3 +111,51 @@ def test_bytes_of_any_kind_come_as_they_were_written(one, start, tmp_path):
     out, _ = client.communicate(timeout=60)
     assert client.returncode == 0
     assert out == data
+
+
+# ---- clients that are cut off ----
+
+BATCH = 400
+
+
+@pytest.fixture
+def impatient(dvm, env):
+    """A DVM whose head keeps few bytes for a client that does not read."""
+    env["PMI2X_DVM_UNREAD"] = str(64 << 10)
+    dvm("up", "--local", "1", "--slots", "4").ok()
+    yield dvm
+    dvm("down", "--cancel")
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_client_that_is_cut_off_says_so(impatient, start, tmp_path):
+    program = f"head -c 4096 /dev/zero | tr '\\0' x; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    submit = "submit", "--wait", "--array", f"1-{BATCH}", "sh", "-c", program, "{}"
+    client = start(*submit, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    wait_until(lambda: running(impatient) == 4)
+    client.send_signal(signal.SIGSTOP)
+    (tmp_path / "go").touch()
+    impatient("wait")
+    client.send_signal(signal.SIGCONT)
+    _, err = client.communicate(timeout=60)
+    assert client.returncode == 1
+    assert "the head closed this connection: it did not read its output and results" in err
+    assert "the DVM has ended" not in err
+
+
+def send_much(client):
+    with contextlib.suppress(OSError):
+        for _ in range(200):
+            client.sendall(b"x" * (1 << 20))
+
+
+def test_request_that_is_too_large_is_answered(one, env):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"{env['PMI2X_DVM_DIR']}/local/head.sock")
+        sender = threading.Thread(target=send_much, args=[client], daemon=True)
+        sender.start()
+        line = client.makefile("rb").readline()
+        sender.join()
+    event = json.loads(line)
+    assert event["ev"] == "closed"
+    assert "a request has more than 128 MiB" in event["why"]

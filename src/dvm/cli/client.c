@@ -91,6 +91,7 @@ struct conn {
 	void (*on_event)(void *arg, json_t *event);
 	void *arg;
 	bool interrupted; /* it has been said */
+	char *closed;     /* why a head has closed the connection; NULL: it has not */
 };
 
 static bool is_group(const struct conn *c)
@@ -221,6 +222,22 @@ static void note(struct member *m, json_t *event)
 		m->due -= n < m->due ? n : m->due;
 }
 
+/* One of several is named: the others go on. */
+static void note_closed(struct conn *c, json_t *event)
+{
+	if (is_group(c))
+		fprintf(stderr, "pmi2x-dvm: DVM %s.%u: %s\n", c->name, c->numbers[c->last],
+			get_text(event, "why"));
+	free(c->closed);
+	c->closed = strdup(get_text(event, "why"));
+	json_decref(event);
+}
+
+const char *conn_end(const struct conn *c)
+{
+	return c->closed && !is_group(c) ? c->closed : "the DVM has ended";
+}
+
 /* Takes an event of a member that has sent a whole line, each in its turn. */
 static json_t *take_any(struct conn *c)
 {
@@ -230,6 +247,10 @@ static json_t *take_any(struct conn *c)
 
 		if (!event)
 			continue;
+		if (!strcmp(event_name(event), "closed")) {
+			note_closed(c, event);
+			continue;
+		}
 		note(m, event);
 		return event;
 	}
@@ -435,6 +456,8 @@ json_t *conn_ask(struct conn *c, json_t *request)
 {
 	json_t *answer = conn_try(c, request);
 
+	if (!answer && c->closed)
+		die("%s", conn_end(c));
 	if (!answer)
 		die("lost the DVM %s", c->name);
 	if (!strcmp(event_name(answer), "error"))
@@ -548,6 +571,7 @@ void conn_close(struct conn *c)
 	free(c->fds);
 	free(c->numbers);
 	free(c->name);
+	free(c->closed);
 	free(c);
 }
 

@@ -53,6 +53,8 @@ void conn_close(struct conn *c);
 void conn_limit(struct conn *c, unsigned seconds);
 /* conn_next returns {"ev": "tick"} when nothing has come for this time; 0: it does not. */
 void conn_tick(struct conn *c, int ms);
+/* After the last event: why there are no more. The head may have closed the connection. */
+const char *conn_end(const struct conn *c);
 /* It has ended: say where what went wrong can be read, if there is anything. */
 void conn_say_logs(const struct conn *c);
 /*

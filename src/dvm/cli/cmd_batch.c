@@ -355,7 +355,7 @@ static void lose(struct batch *b)
 		return;
 	conn_say_logs(b->s.conn);
 	(void)results_file_close(&b->s.written);
-	say_how_to_go_on(b, "the DVM has ended");
+	say_how_to_go_on(b, conn_end(b->s.conn));
 	exit(1);
 }
 

@@ -50,7 +50,7 @@ static int follow(struct submission *s)
 	}
 	if (r->ended < r->submitted) {
 		conn_say_logs(s->conn);
-		die("the DVM ended, and the task with it");
+		die("%s, and the task with it", conn_end(s->conn));
 	}
 	return r->code;
 }

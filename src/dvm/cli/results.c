@@ -304,8 +304,8 @@ bool results_collect(struct results *r, struct conn *c, bool ends)
 			return false;
 		if (!event) {
 			conn_say_logs(c);
-			die("the DVM has ended; %zu of %zu tasks had ended",
-			    r->ended, r->submitted);
+			die("%s; %zu of %zu tasks had ended", conn_end(c), r->ended,
+			    r->submitted);
 		}
 		results_event(r, event);
 		json_decref(event);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,11 @@
 #include "dvm/head/head_main.h"
 #include "libio/peer.h"
 #include "libio/stream.h"
+#include "libutil/decimal.h"
 
-#define LINE_BYTES_MAX ((size_t)256 << 20) /* of a request, or of what waits to be read */
+#define UNREAD_MAX ((size_t)256 << 20)  /* bytes that wait until a client reads them */
+#define REQUEST_MAX ((size_t)128 << 20) /* bytes of a request */
+#define CLOSED_MAX 256                  /* bytes of the last line for a client */
 #define READ_BYTES 4096 /* at least; more as lines are longer */
 #define BACKLOG 128
 
@@ -34,6 +38,7 @@ struct client {
 	pid_t process;         /* of the one here; else 0 */
 	struct buf in;   /* a line that has not ended */
 	size_t searched; /* bytes of it in which there is no newline */
+	bool closing;    /* it has been told why: nothing more goes to it */
 	bool taking;     /* lines of it are being taken: their answers go together, */
 	struct buf held; /* then */
 	UT_hash_handle hh;
@@ -41,7 +46,36 @@ struct client {
 
 /* ---- sending ---- */
 
-static void break_off(struct client *c)
+/* In a test it is less. */
+static size_t unread_max(void)
+{
+	static uint32_t bytes;
+	const char *text;
+
+	if (bytes)
+		return bytes;
+	text = getenv("PMI2X_DVM_UNREAD");
+	bytes = UNREAD_MAX;
+	if (text)
+		(void)decimal_u32(text, 1, UNREAD_MAX, &bytes);
+	return bytes;
+}
+
+static size_t queued(const struct client *c)
+{
+	return c->stream ? stream_queued(c->stream) : link_queued(c->link);
+}
+
+/* A stream that fails ends by itself. */
+static void put(struct client *c, const void *data, size_t len)
+{
+	if (c->stream)
+		(void)stream_write(c->stream, data, len, NULL);
+	else
+		(void)link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len);
+}
+
+static void finish(struct client *c)
 {
 	if (c->stream)
 		stream_finish(c->stream);
@@ -49,14 +83,34 @@ static void break_off(struct client *c)
 		link_finish(c->link);
 }
 
-/* One that does not read gets the end; a stream ends by itself then. */
+/* Says why behind what waits to be read, and ends the connection. */
+__attribute__((format(printf, 2, 3)))
+static void break_off(struct client *c, const char *fmt, ...)
+{
+	char why[CLOSED_MAX / 2], line[CLOSED_MAX];
+	va_list ap;
+
+	if (c->closing)
+		return;
+	c->closing = true;
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	put(c, line, (size_t)snprintf(line, sizeof(line),
+		"{\"ev\":\"closed\",\"why\":\"the head closed this connection: %s\"}\n", why));
+	buf_free(&c->held);
+	finish(c);
+}
+
 static void send_now(struct client *c, const void *data, size_t len)
 {
-	if (c->stream)
-		(void)stream_write(c->stream, data, len, NULL);
-	else if (link_queued(c->link) + len > LINE_BYTES_MAX ||
-		 link_send_bytes(c->link, FRAME_CONTROL_DOWN, data, len))
-		break_off(c);
+	if (c->closing)
+		return;
+	if (queued(c) + len > unread_max())
+		break_off(c, "it did not read its output and results (%zu bytes were waiting)",
+			  queued(c));
+	else
+		put(c, data, len);
 }
 
 static void send_held(struct client *c)
@@ -112,6 +166,8 @@ static void take_lines(struct client *c)
 	c->searched = c->in.len;
 	c->taking = false;
 	send_held(c);
+	if (c->in.len > REQUEST_MAX)
+		break_off(c, "a request has more than %zu MiB", REQUEST_MAX >> 20);
 }
 
 static void on_input(void *arg, size_t len)
@@ -145,8 +201,8 @@ static struct client *client_new(struct head_main *h)
 		return NULL;
 	c->head = h;
 	c->number = ++h->next_client;
-	buf_init(&c->in, LINE_BYTES_MAX);
-	buf_init(&c->held, LINE_BYTES_MAX);
+	buf_init(&c->in, 2 * REQUEST_MAX);
+	buf_init(&c->held, UNREAD_MAX);
 	return c;
 }
 
@@ -163,8 +219,8 @@ static void on_accept(void *arg, int fd)
 	static const struct stream_ops ops = {
 		.room = on_room, .input = on_input, .end = on_end,
 	};
-	static const struct stream_limits limits = {
-		.queue = LINE_BYTES_MAX, .pause = LINE_BYTES_MAX / 4,
+	const struct stream_limits limits = {
+		.queue = unread_max() + CLOSED_MAX, .pause = unread_max() / 4,
 	};
 	struct head_main *h = arg;
 	pid_t process;
@@ -213,8 +269,8 @@ void clients_send(struct head_main *h, uint32_t client, const char *line, size_t
 		return;
 	if (!c->taking)
 		send_now(c, line, len);
-	else if (buf_append(&c->held, line, len))
-		break_off(c); /* it would wait for the answer forever */
+	else if (!c->closing && buf_append(&c->held, line, len))
+		break_off(c, "there is no memory for an answer");
 }
 
 size_t clients_unread(const struct head_main *h, uint32_t client)
@@ -224,7 +280,7 @@ size_t clients_unread(const struct head_main *h, uint32_t client)
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
 	if (!c)
 		return 0;
-	return c->held.len + (c->stream ? stream_queued(c->stream) : link_queued(c->link));
+	return c->held.len + queued(c);
 }
 
 void clients_name(const struct head_main *h, uint32_t client, char *out, size_t size)
@@ -244,7 +300,7 @@ void clients_break(struct head_main *h, uint32_t client)
 
 	HASH_FIND(hh, h->clients, &client, sizeof(client), c);
 	if (c)
-		break_off(c);
+		break_off(c, "there is no memory for all that it has to read");
 }
 
 int clients_open(struct head_main *h)

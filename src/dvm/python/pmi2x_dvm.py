@@ -432,6 +432,7 @@ class Dvm(_Target):
         self._early = {}  # results of tasks whose number is not known yet
         self._profiles = set()
         self._ended = None
+        self._closed = f"the DVM {name} has ended, or the connection was closed"
         self._no_more = False  # results
         self._results = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -566,13 +567,13 @@ class Dvm(_Target):
         except (OSError, ValueError):
             pass
         finally:
-            self._end(
-                Error(f"the DVM {self.name} has ended, or the connection was closed")
-            )
+            self._end(Error(self._closed))
 
     def _take(self, event):
         if event["ev"] == "ended":
             self._results.put(event["tasks"])
+        elif event["ev"] == "closed":
+            self._closed = event["why"]
         elif "tag" in event or event["ev"] == "error":
             with self._lock:
                 # A request that could not be read is answered without its tag, in turn.
