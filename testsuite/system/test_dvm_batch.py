@@ -244,7 +244,7 @@ def test_second_batch_joins_and_the_last_ends_the_dvm(start, here, env, tasks):
     _, said = two.communicate(timeout=60)
     assert "batch joins the DVM local" in said
     assert two.returncode == 0
-    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))  # it ends when it sees the client go
+    assert not living(env["PMI2X_DVM_DIR"])
     here(*LOCAL, "one").ok()
     assert tasks.ran() == {"a": 1, "b": 2, **{f"c{i}": 1 for i in range(9)}}
 
@@ -258,6 +258,34 @@ def test_dvm_of_up_stays(here, env, tasks, tmp_path):
     assert status(here)["running"] == 0
     here("down").ok()
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_dvm_of_up_stays_if_batch_uses_its_journal(here, env, tasks):
+    here("up", "--local", "1", "--journal", "j").ok()
+    tasks.write(tasks.line("a"), tasks.line("b"))
+    for _ in range(2):
+        here("batch", "--journal", "j", "tasks").ok().says("batch joins the DVM local")
+    assert tasks.ran() == {"a": 2, "b": 2}
+    assert status(here)["running"] == 0
+    here("down").ok()
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+def test_last_client_of_a_batch_whose_process_was_killed_ends_its_dvm(start, here, env, tasks):
+    """What is queued stays in the journal."""
+    tasks.write(*[tasks.waiting(f"w{i}") for i in range(64)])
+    batch = start(*LOCAL, "tasks")
+    wait_until(lambda: tasks.ran())
+    other = start("wait", "1")
+    wait_until(lambda: status(here)["queued"] > 0)
+    batch.kill()
+    batch.wait()
+    here("cancel", "1").ok()
+    other.wait(60)
+    wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))  # it may see batch go last
+    tasks.go.touch()
+    here(*LOCAL, "tasks").ok().says("1 tasks have ended, 63 continue")
+    assert set(tasks.ran()) == {f"w{i}" for i in range(64)}
 
 
 def test_dvm_of_another_job_is_not_found(here, env, tasks):

@@ -16,6 +16,7 @@
 #include "dvm/cli/find.h"
 #include "dvm/cli/group.h"
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/last_client.h"
 #include "dvm/cli/remote.h"
 #include "dvm/cli/task_text.h"
 #include "dvm/core/dvm_msg.h"
@@ -92,6 +93,7 @@ struct conn {
 	void *arg;
 	bool interrupted; /* it has been said */
 	char *closed;     /* why a head has closed the connection; NULL: it has not */
+	json_t *hello;    /* the first answer to it, or NULL */
 };
 
 static bool is_group(const struct conn *c)
@@ -214,10 +216,12 @@ static json_t *receive(struct conn *c, struct member *m)
 	return lost(c, m);
 }
 
-static void note(struct member *m, json_t *event)
+static void note(struct conn *c, struct member *m, json_t *event)
 {
 	size_t n = json_array_size(json_object_get(event, "tasks"));
 
+	if (!c->hello && !strcmp(event_name(event), "hello"))
+		c->hello = json_incref(event);
 	if (!strcmp(event_name(event), "ended"))
 		m->due -= n < m->due ? n : m->due;
 }
@@ -251,7 +255,7 @@ static json_t *take_any(struct conn *c)
 			note_closed(c, event);
 			continue;
 		}
-		note(m, event);
+		note(c, m, event);
 		return event;
 	}
 	return NULL;
@@ -555,14 +559,21 @@ const char *conn_name(const struct conn *c)
 	return c->name;
 }
 
+json_t *conn_hello(const struct conn *c)
+{
+	return c->hello;
+}
+
 void conn_close(struct conn *c)
 {
+	(void)last_client_leaves(c, "stop", NULL, NULL);
 	for (size_t i = 0; i < c->group.count; i++) {
 		if (c->members[i].fd >= 0)
 			close(c->members[i].fd);
 		buf_free(&c->members[i].in);
 		buf_free(&c->members[i].out);
 	}
+	json_decref(c->hello);
 	json_decref(c->group.status);
 	json_decref(c->group.profile);
 	json_decref(c->group.indexes);

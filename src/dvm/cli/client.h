@@ -48,6 +48,9 @@ struct conn;
 /* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
 struct conn *conn_open(const char *name);
 const char *conn_name(const struct conn *c);
+/* The DVM's answer to hello, as of doc/dvm.md; NULL: it has not come yet. */
+json_t *conn_hello(const struct conn *c);
+/* Leave it, as of last_client.h. */
 void conn_close(struct conn *c);
 /* From now on no event is waited for longer; 0: forever. */
 void conn_limit(struct conn *c, unsigned seconds);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "dvm/cli/batch_lines.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/last_client.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
 
@@ -102,6 +104,13 @@ static void find_dvm(struct batch *b)
 	check_join(b);
 }
 
+static bool is_same_directory(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* False: it has just ended, or is about to. */
 static bool connect_dvm(struct batch *b)
 {
@@ -116,7 +125,7 @@ static bool connect_dvm(struct batch *b)
 		nanosleep(&moment, NULL);
 		return false;
 	}
-	b->used = b->dir.dir && !strcmp(get_text(hello, "journal"), b->dir.dir);
+	b->used = b->dir.dir && is_same_directory(get_text(hello, "journal"), b->dir.dir);
 	json_decref(hello);
 	up_joined();
 	return true;
@@ -270,29 +279,21 @@ static bool all_succeeded(const struct batch *b)
 	return !r->failed && !r->refused && !r->failed_before && !interrupt_number();
 }
 
-/* End the DVM, if nobody else uses it. True: it has ended. */
+static void on_event(void *arg, json_t *event)
+{
+	results_event(&((struct batch *)arg)->s.results, event);
+}
+
+/* End the DVM of a batch, if nobody else uses it. True: it has ended. */
 static bool end_dvm(struct batch *b, const char *work)
 {
-	json_t *answer, *event;
-	long long others;
+	long long others = last_client_leaves(b->s.conn, work, on_event, b);
 
-	if (!b->own && !b->used)
-		return false;
-	answer = conn_try(b->s.conn, json_pack("{s:s,s:s,s:b}", "op", "down", "work",
-					       b->dir.dir ? work : "cancel", "last", 1));
-	if (!answer) /* it ended before, as at the end of its job */
-		return true;
-	others = get_number(answer, "others");
-	json_decref(answer);
-	if (others) {
+	if (others > 0)
 		fprintf(stderr, "pmi2x-dvm: the DVM %s goes on for %lld others that use it\n",
 			conn_name(b->s.conn), others);
+	if (others)
 		return false;
-	}
-	while ((event = conn_next(b->s.conn))) {
-		results_event(&b->s.results, event);
-		json_decref(event);
-	}
 	if (!interrupt_number())
 		conn_say_logs(b->s.conn);
 	return true;
@@ -364,7 +365,7 @@ static int end(struct batch *b)
 	bool over;
 	int rc = results_end(&b->s.results, b->used ? NULL : b->s.conn);
 
-	over = end_dvm(b, "cancel");
+	over = end_dvm(b, b->used ? "cancel" : "stop"); /* other tasks are another batch's */
 	conn_close(b->s.conn);
 	if (all_succeeded(b))
 		batch_dir_finish(&b->dir, b->used && !over, b->s.last > b->known.last ?

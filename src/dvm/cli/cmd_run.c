@@ -58,6 +58,7 @@ static int follow(struct submission *s)
 int cmd_run(int argc, char **argv)
 {
 	static struct submission s = { .wait = true, .tied = true, .follow = true, .quiet = true };
+	int rc;
 
 	task_options_take(&s, argc, argv);
 	task_options_refuse_batch(&s);
@@ -72,5 +73,7 @@ int cmd_run(int argc, char **argv)
 	submission_begin(&s); /* when this client goes, the head ends the task */
 	submission_add_command(&s, argc - optind, argv + optind, NULL, 0);
 	submission_flush(&s);
-	return s.results.refused ? 1 : follow(&s);
+	rc = s.results.refused ? 1 : follow(&s);
+	conn_close(s.conn);
+	return rc;
 }

@@ -346,14 +346,19 @@ static void add_number(struct up *u, const char *option, uint32_t number)
 	add(u, option, text);
 }
 
+/* The whole path of its directory: clients elsewhere are told of it. */
 static void add_journal(struct up *u, const struct start *s)
 {
-	char *dir;
+	char *here = realpath(".", NULL), *dir;
 
 	if (!u->journal)
 		return;
-	if (asprintf(&dir, s->member ? "%s/%u" : "%s", u->journal, s->member) < 0)
+	if (*u->journal != '/' && !here)
+		die("the working directory cannot be found: %s", strerror(errno));
+	if (asprintf(&dir, s->member ? "%s%s%s/%u" : "%s%s%s", *u->journal == '/' ? "" : here,
+		     *u->journal == '/' ? "" : "/", u->journal, s->member) < 0)
 		die("out of memory");
+	free(here);
 	add(u, "-J", dir);
 }
 

@@ -58,6 +58,7 @@ struct dvm_head_options {
 	                               ends with its node */
 	bool paused;                /* nothing is started until a client says {"op":"go"} */
 	const char *journal;        /* the path of its directory, for clients; or NULL */
+	bool ends;                  /* with its last client: clients are told */
 	bool fast;                  /* what is recorded counts as safe */
 };
 

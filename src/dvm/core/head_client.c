@@ -392,9 +392,10 @@ static void on_hello(struct dvm_head *h, struct head_client *c, json_t *request)
 			      "this DVM runs pmi2x %s with protocol version %d, the client has version %lld: use the client of the same release",
 			      h->options.build, DVM_VERSION, (long long)version);
 	else
-		client_answer(h, c, request, json_pack("{s:s,s:b,s:i,s:o,s:s,s:i,s:o}",
+		client_answer(h, c, request, json_pack("{s:s,s:b,s:b,s:i,s:o,s:s,s:i,s:o}",
 						"ev", "hello", "ending",
-						h->phase != HEAD_SERVES, "version",
+						h->phase != HEAD_SERVES, "ends",
+						h->options.ends, "version",
 						DVM_VERSION, "dvm",
 						report_name(h->options.name), "build",
 						h->options.build, "members",
@@ -493,25 +494,36 @@ static enum work work_of(json_t *request)
 	return work;
 }
 
+static int count_others(const struct dvm_head *h, const struct head_client *c)
+{
+	const struct head_client *o;
+	int others = 0;
+
+	for (o = h->clients; o; o = o->hh.next)
+		others += o != c && !o->leaves;
+	return others;
+}
+
 /*
  * "work": what becomes of tasks that have not ended: "refuse", "wait", "cancel"; "keep": in
  * the journal, for another head; "stop": the same, and what runs is ended at once. "last":
- * only if no other client is connected.
+ * only if no other client stays connected.
  */
 static void on_down(struct dvm_head *h, struct head_client *c, json_t *request)
 {
 	enum work work = work_of(request);
 	size_t n = h->nqueued + h->nrunning;
-	unsigned others = HASH_COUNT(h->clients) - 1;
+	bool last = json_is_true(json_object_get(request, "last"));
+	int others = count_others(h, c);
 
 	if (work == WORKS) {
 		client_refuse(h, c, request,
 			      "\"work\" must be refuse, wait, cancel, keep or stop");
 		return;
 	}
-	if (others && json_is_true(json_object_get(request, "last"))) {
-		client_answer(h, c, request, json_pack("{s:s,s:i}", "ev", "ok", "others",
-						       (int)others));
+	c->leaves = last;
+	if (others && last) {
+		client_answer(h, c, request, json_pack("{s:s,s:i}", "ev", "ok", "others", others));
 		return;
 	}
 	if (work == WORK_KEEP || work == WORK_STOP) {

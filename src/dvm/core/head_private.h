@@ -152,6 +152,7 @@ struct head_client {
 	struct head_profile **profiles;
 	size_t nprofiles, profiles_cap;
 	bool watches;  /* it waits for tasks, and is told of nodes */
+	bool leaves;   /* it has asked for the end, if it is the last, and ends its connection */
 	bool refused;  /* it is of another version: what it asks is not heard */
 	struct unwaited unkept; /* of what it waits for */
 	json_t *ended; /* tasks of this turn, an array; or NULL */

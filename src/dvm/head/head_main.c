@@ -448,7 +448,7 @@ static bool take_option(struct settings *s, int option, const char *value)
 	case 'K': s->head.members = number; break;
 	case 'r': s->main.relative = number; break;
 	case 'S': s->main.share = true; break;
-	case 'E': s->main.ends = true; break;
+	case 'E': s->main.ends = s->head.ends = true; break;
 	case 'P': s->head.paused = true; break;
 	case 'J': s->main.journal.dir = s->head.journal = value; break;
 	case 'R': s->main.journal.resume = true; break;

@@ -64,6 +64,10 @@ static void client_send(void *arg, uint32_t client, const char *line, size_t len
 	json_t *event = json_loadb(line, len, 0, NULL);
 
 	assert_non_null(event);
+	if (client == OTHER_CLIENT) {
+		json_decref(event);
+		return;
+	}
 	assert_int_equal(client, CLIENT);
 	json_array_append_new(b->events, event);
 	b->unread += b->reads ? 0 : len;

@@ -18,6 +18,7 @@
 #define CORES 4
 #define PROCESSES 4096
 #define CLIENT 1
+#define OTHER_CLIENT 2 /* a test opens it; its events are not kept */
 
 struct queue_of_bytes {
 	char **items;

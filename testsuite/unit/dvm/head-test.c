@@ -633,6 +633,28 @@ static void every_task_ends_once_whatever_happens(void **state)
 		run_seed(seed);
 }
 
+static void ask_as(struct bed *b, uint32_t client, const char *line)
+{
+	dvm_head_client_input(b->head, client, line, strlen(line), b->now);
+	dvm_head_turn(b->head, b->now);
+}
+
+static void last_of_the_clients_that_leave_ends_the_dvm(void **state)
+{
+	static const char leave[] = "{\"op\":\"down\",\"work\":\"cancel\",\"last\":true}";
+	struct bed *b = bed_create(100);
+
+	dvm_head_client_opened(b->head, OTHER_CLIENT);
+	ask_as(b, CLIENT, leave);
+	assert_int_equal(number(event(b, "ok"), "others"), 1);
+	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
+	assert_true(json_is_false(json_object_get(event(b, "hello"), "ending")));
+	ask_as(b, OTHER_CLIENT, leave); /* the first one is still connected */
+	ask(b, "{'op':'hello','version':%d}", DVM_VERSION);
+	assert_true(json_is_true(json_object_get(event(b, "hello"), "ending")));
+	bed_destroy(b);
+}
+
 static void several_dvms_give_no_number_twice(void **state)
 {
 	struct bed *b = bed_create_member(100, 2, 3);
@@ -661,6 +683,7 @@ int main(void)
 		cmocka_unit_test(requests_that_make_no_sense_are_errors),
 		cmocka_unit_test(a_client_of_another_version_is_not_heard),
 		cmocka_unit_test(the_queue_has_a_limit),
+		cmocka_unit_test(last_of_the_clients_that_leave_ends_the_dvm),
 		cmocka_unit_test(several_dvms_give_no_number_twice),
 		cmocka_unit_test(nodes_are_told_where_a_task_is),
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A DVM that batch has started ends with its last client. Each client asks for that end when
+ * it leaves, and the last one waits for it: the command returns when nothing is left.
+ */
+#ifndef PMI2X_DVM_LAST_CLIENT_H
+#define PMI2X_DVM_LAST_CLIENT_H
+
+#include "dvm/cli/client.h"
+
+/*
+ * This client leaves: end the DVM, if it ends with its last client, and this is the last.
+ * `work`: what becomes of tasks that have not ended, as of the request `down`. Events that
+ * come until the end go to `fn`, if there is one, which keeps none.
+ *
+ * The number of other clients; 0: the DVM has ended; -1: it does not end with its clients.
+ */
+long long last_client_leaves(struct conn *c, const char *work,
+			     void (*fn)(void *arg, json_t *event), void *arg);
+
+#endif
