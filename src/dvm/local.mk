@@ -35,6 +35,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
+	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h \
 	src/dvm/cli/submission.c src/dvm/cli/submission.h \
 	src/dvm/cli/task_options.c \
 	src/dvm/cli/template.c src/dvm/cli/template.h \

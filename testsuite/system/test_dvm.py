@@ -211,7 +211,7 @@ def test_several(dvm):
         (["run", "--time", "soon", "true"], "--time"),
         (["submit", "--array", "2-1", "true"], "--array is"),
         (["show", "x"], "not the number of a task"),
-        (["signal", "99", "1"], "number of a signal"),
+        (["signal", "99", "1"], "a signal comes first"),
     ],
 )
 def test_wrong_arguments(local, arguments, words):

@@ -230,3 +230,31 @@ def test_files_of_values(one, tmp_path):
     one("submit", "--wait", "-o", tmp_path / "{}.out", "echo", "::::", tmp_path / "values").ok()
     assert (tmp_path / "a.out").read_text() == "a\n"
     assert (tmp_path / "b.out").read_text() == "b\n"
+
+
+def test_lines_run_in_the_shell_that_is_named(one, tmp_path):
+    (tmp_path / "tasks").write_text("echo $0 >> ran\n")
+    one("batch", "tasks").ok()
+    one("batch", "--shell", "bash", "tasks").ok()
+    assert (tmp_path / "ran").read_text() == "/bin/sh\nbash\n"
+
+
+def test_tasks_are_cancelled_by_name_and_range(one):
+    """Two names, each of 8 tasks; 4 run at a time."""
+    waits = "sh", "-c", "until [ -e go ]; do sleep 0.05; done"
+    one("submit", "-J", "a", "--array", "1-8", *waits).ok()
+    one("submit", "-J", "b", "--array", "1-8", *waits).ok()
+    assert one("cancel", "--name", "a").ok().lines == ["8 tasks are ended"]
+    assert one("cancel", "--name", "none").ok().lines == ["0 tasks are ended"]
+    assert one("signal", "sigcont", "9-12").ok().lines == ["4 tasks were sent the signal"]
+    assert one("cancel", "9-11,13", "16").ok().lines == ["5 tasks are ended"]
+    wait_until(lambda: status(one)["running"] == 3 and status(one)["queued"] == 0)
+    assert one("cancel", "5-", "1").code == one("cancel", "--all", "1").code == 2
+    assert one("cancel", "1-9999999").says("are more than 1000000 tasks").code == 2
+
+
+def test_local_nodes_share_the_machine(dvm, env):
+    dvm("up", "--local", "2").ok().says("these 2 nodes are this machine")
+    dvm("down").ok()
+    assert not dvm("up", "--local", "1").ok().stderr
+    dvm("down").ok()

@@ -3,9 +3,9 @@
 
 import pytest
 
-from dvms import dvm, env, kill_one, living, local, status, there, wait_until
+from dvms import dvm, env, kill_one, living, local, one, status, there, wait_until
 
-__all__ = ["dvm", "env", "local", "there"]
+__all__ = ["dvm", "env", "local", "one", "there"]
 
 FAIL = "sh", "-c", "exit 3"
 
@@ -67,3 +67,15 @@ def test_failed_task_whose_result_is_not_kept(local):
     result.says("are not kept any more")
     local("wait").failed().says("1 had ended before, 1 of them failed")
     local("wait").ok()
+
+
+def test_wait_any_reports_each_task_once(one, tmp_path):
+    waits = "sh", "-c", "until [ -e {}.go ]; do sleep 0.05; done; [ {} != 2 ]"
+    one("submit", "--array", "1-3", *waits).ok()
+    for number in "2", "1", "3":
+        (tmp_path / f"{number}.go").touch()
+        result = one("wait", "--any")
+        assert (result.lines, result.code) == ([number], 1 if number == "2" else 0), str(result)
+    one("wait", "--any").failed().says("no task is left to wait for")
+    assert one("wait", "--any", "3,1").ok().lines[0] in ("1", "3")
+    one("wait").ok()

@@ -178,7 +178,7 @@ static void take_line(struct batch *b, const char *text, size_t number)
 
 static void send_line(struct batch *b, const struct line *l)
 {
-	char *shell[] = { "/bin/sh", "-c", l->text };
+	char *shell[] = { (char *)(uintptr_t)(b->s.shell ? b->s.shell : "/bin/sh"), "-c", l->text };
 	json_t *list, *task;
 
 	b->s.given = l->number;

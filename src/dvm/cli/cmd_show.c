@@ -7,18 +7,21 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "dvm/cli/number_list.h"
 #include "dvm/cli/options.h"
 #include "dvm/cli/results.h"
+#include "dvm/cli/signal_name.h"
 #include "dvm/cli/task_text.h"
-#include "libutil/decimal.h"
+
+#define IDS_MAX 1000000 /* in a request */
 
 /* Characters in a list; none is wider than one column. */
 #define NAME_SHOWN 12
 #define NODES_SHOWN 12
 
 struct options {
-	const char *dvm;
-	bool all, json, ended;
+	const char *dvm, *name;
+	bool all, json, ended, any;
 };
 
 static struct options take_options(int argc, char **argv)
@@ -28,6 +31,8 @@ static struct options take_options(int argc, char **argv)
 		{ "all", no_argument, NULL, 'a' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "ended", no_argument, NULL, 'e' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "any", no_argument, NULL, 'y' },
 		{ 0 },
 	};
 	struct options o = { 0 };
@@ -40,6 +45,8 @@ static struct options take_options(int argc, char **argv)
 		case 'a': o.all = true; break;
 		case 'j': o.json = true; break;
 		case 'e': o.ended = true; break;
+		case 'n': o.name = optarg; break;
+		case 'y': o.any = true; break;
 		default: die_option(argv, option);
 		}
 	return o;
@@ -209,18 +216,40 @@ int cmd_show(int argc, char **argv)
 
 /* ---- what is done to tasks ---- */
 
-/* {"op": op, "ids": [...]}, or "all": true. */
-static json_t *request_for(const char *op, bool all, int argc, char **argv)
+/* Numbers of tasks: 7, 5-20, or several with commas between them. */
+static void add_ids(json_t *ids, const char *text)
 {
-	json_t *ids;
+	const char *at = text;
+	struct number_range r;
 
-	if (all)
+	do {
+		if (!number_list_take(&at, INT64_MAX, &r) || !r.first)
+			die_usage("\"%s\" is not the number of a task, nor a range of them", text);
+		if ((r.last - r.first) / r.step >= IDS_MAX - json_array_size(ids))
+			die_usage("\"%s\" are more than %d tasks", text, IDS_MAX);
+		for (uint64_t id = r.first; id <= r.last; id += r.step)
+			json_array_append_new(ids, json_integer((json_int_t)id));
+	} while (*at);
+}
+
+/* {"op": op, "ids": [...]}, or "name": text, or "all": true. */
+static json_t *request_for(const char *op, const struct options *o, int argc, char **argv)
+{
+	json_t *ids, *request;
+
+	if (!!o->all + !!o->name + !!argc != 1)
+		die_usage("%s: name the tasks, or give --name or --all", op);
+	if (o->all)
 		return json_pack("{s:s,s:b}", "op", op, "all", 1);
-	if (!argc)
-		die_usage("%s: name the tasks, or give --all", op);
+	if (o->name) {
+		request = json_pack("{s:s,s:s}", "op", op, "name", o->name);
+		if (!request)
+			die_usage("--name: %s is no UTF-8 text", o->name);
+		return request;
+	}
 	ids = json_array();
 	for (int i = 0; i < argc; i++)
-		json_array_append_new(ids, json_integer(get_task(argv[i])));
+		add_ids(ids, argv[i]);
 	return json_pack("{s:s,s:o}", "op", op, "ids", ids);
 }
 
@@ -237,7 +266,7 @@ static struct conn *do_to_tasks(const struct options *o, json_t *request, const 
 int cmd_cancel(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = do_to_tasks(&o, request_for("cancel", o.all, argc - optind,
+	struct conn *c = do_to_tasks(&o, request_for("cancel", &o, argc - optind,
 						     argv + optind), "are ended");
 	bool unheard = cancel_is_unheard(c);
 
@@ -251,10 +280,9 @@ int cmd_signal(int argc, char **argv)
 	uint32_t number;
 	json_t *request;
 
-	if (optind >= argc || !decimal_u32(argv[optind], 1, 64, &number))
-		die_usage("signal: the number of a signal comes first");
-	request = request_for("signal", o.all, argc - optind - 1,
-			      argv + optind + 1);
+	if (optind >= argc || !signal_take(argv[optind], &number))
+		die_usage("signal: a signal comes first, as a number or as in TERM");
+	request = request_for("signal", &o, argc - optind - 1, argv + optind + 1);
 	json_object_set_new(request, "signal", json_integer(number));
 	conn_close(do_to_tasks(&o, request, "were sent the signal"));
 	return 0;
@@ -286,17 +314,22 @@ int cmd_undrain(int argc, char **argv)
 int cmd_wait(int argc, char **argv)
 {
 	struct options o = take_options(argc, argv);
-	struct conn *c = conn_open(o.dvm);
-	bool all = o.all || optind == argc;
 	struct results r = { 0 };
 	json_t *request;
+	struct conn *c;
 	int rc;
 
+	o.all |= optind == argc && !o.name;
+	request = request_for("wait", &o, argc - optind, argv + optind);
+	json_object_set_new(request, "unwaited", json_boolean(o.all));
+	c = conn_open(o.dvm);
 	results_begin(&r);
-	request = request_for("wait", all, argc - optind, argv + optind);
-	json_object_set_new(request, "unwaited", json_boolean(all));
-	results_wait_for(&r, c, request);
-	rc = results_end(&r, c);
+	if (o.any) {
+		rc = results_wait_any(&r, c, request);
+	} else {
+		results_wait_for(&r, c, request);
+		rc = results_end(&r, c);
+	}
 	conn_close(c);
 	return rc;
 }

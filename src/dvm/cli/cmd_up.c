@@ -565,6 +565,9 @@ static bool start(struct up *u)
 	printf("DVM %s is up: %u node%s", u->name, u->nodes, u->nodes == 1 ? "" : "s");
 	printf(u->dvms ? ", %u DVMs\n" : "\n", u->dvms);
 	fflush(stdout); /* before what batch says of its tasks, to standard error */
+	if (u->local && u->nodes > 1)
+		fprintf(stderr, "pmi2x-dvm: these %u nodes are this machine: each has all its cores, which run the tasks of all\n",
+			u->nodes);
 	return true;
 }
 

@@ -225,7 +225,7 @@ static void by_ids(struct group *g, json_t *request, json_t *parts)
 	json_t *id, *p;
 	size_t i, to;
 
-	if (json_is_true(json_object_get(request, "all"))) {
+	if (json_is_true(json_object_get(request, "all")) || json_object_get(request, "name")) {
 		to_all(g, request, parts);
 		return;
 	}

@@ -330,6 +330,40 @@ void results_wait_for(struct results *r, struct conn *c, json_t *request)
 	(void)results_collect(r, c, false);
 }
 
+/* ---- the first ---- */
+
+/* Keeps the first result, in r->early. */
+static void on_first(void *arg, json_t *event)
+{
+	struct results *r = arg;
+
+	if (!strcmp(event_name(event), "ended") && !r->early)
+		keep_early(r, json_array_get(json_object_get(event, "tasks"), 0));
+}
+
+int results_wait_any(struct results *r, struct conn *c, json_t *request)
+{
+	json_t *event, *task;
+
+	conn_on_event(c, on_first, r);
+	event = conn_ask(c, request);
+	if (!get_number(event, "tasks"))
+		die("wait: no task is left to wait for");
+	json_decref(event);
+	while (!r->early && (event = conn_next(c))) {
+		on_first(r, event);
+		json_decref(event);
+	}
+	if (!r->early)
+		die("the DVM has ended before any of the tasks");
+	task = json_array_get(r->early, 0);
+	printf("%lld\n", get_number(task, "id"));
+	json_decref(conn_ask(c, json_pack("{s:s,s:[O]}", "op", "waited", "ids",
+					  json_object_get(task, "id"))));
+	results_task(r, task);
+	return r->failed ? 1 : 0;
+}
+
 /* ---- summary ---- */
 
 static int ascending(const void *a, const void *b)

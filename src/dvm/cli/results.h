@@ -59,6 +59,11 @@ bool results_collect(struct results *r, struct conn *c, bool ends);
 /* Send this request ("wait"), and collect what it names. */
 void results_wait_for(struct results *r, struct conn *c, json_t *request);
 /*
+ * Send this request, and wait for the first end: print the number of that task. The exit
+ * status: 0, or 1 when it has failed, or none is left.
+ */
+int results_wait_any(struct results *r, struct conn *c, json_t *request);
+/*
  * Print the summary, and tell the head, if any, that these tasks have been reported. The
  * exit status: 0, or 1 when one has failed, was cancelled or refused, or is not known.
  */

@@ -33,6 +33,7 @@ struct submission {
 	const char *journal_at; /* NULL: tasks are of no journal of this command's */
 	bool follow;            /* of run: tasks that this one spawns, too */
 	bool again, retry_failed; /* of batch */
+	const char *shell;        /* the same; NULL: /bin/sh */
 	bool options_anywhere;  /* also behind the first argument: a file, and no command */
 	bool keeps;             /* what the tasks are is kept until they have ended */
 	struct sent *sent;      /* these */

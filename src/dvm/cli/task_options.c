@@ -25,6 +25,16 @@ static void set_number(struct submission *s, const char *key, const char *text)
 	json_object_set_new(s->task, key, json_integer(n));
 }
 
+static void set_priority(struct submission *s, const char *text)
+{
+	const char *at = text;
+	int n;
+
+	if (!decimal_int(&at, &n) || *at)
+		die_usage("--priority must be a whole number, which may be negative");
+	json_object_set_new(s->task, "priority", json_integer(n));
+}
+
 static void set_memory(struct submission *s, const char *text)
 {
 	static const char units[] = "KMGT";
@@ -157,6 +167,7 @@ static const struct option long_options[] = {
 	{ "take-over", no_argument, NULL, 'T' },
 	{ "again", no_argument, NULL, 'A' },
 	{ "retry-failed", no_argument, NULL, 'F' },
+	{ "shell", required_argument, NULL, 'S' },
 	{ "max-fails", required_argument, NULL, 'M' },
 	{ "print", no_argument, NULL, 'p' + 256 },
 	{ 0 },
@@ -171,7 +182,8 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'N': set_number(s, "nodes", value); break;
 	case 'p': set_number(s, "per_node", value); break;
 	case 'r': set_number(s, "retries", value); break;
-	case 'P': set_number(s, "priority", value); break;
+	case 'P': set_priority(s, value); break;
+	case 'S': s->shell = value; break;
 	case 'x': json_object_set_new(s->task, "exclusive", json_true()); break;
 	case 'i': json_object_set_new(s->task, "pmi", json_true()); break;
 	case 'm': set_memory(s, value); break;
@@ -216,12 +228,12 @@ void task_options_take(struct submission *s, int argc, char **argv)
 bool task_options_any_batch(const struct submission *s)
 {
 	return s->journal || s->local || s->orphan || s->take_over || s->again ||
-	       s->retry_failed;
+	       s->retry_failed || s->shell;
 }
 
 void task_options_refuse_batch(const struct submission *s)
 {
 	if (task_options_any_batch(s))
-		die_usage("--journal, --local, --orphan, --take-over, --again and --retry-failed are options of up and batch");
+		die_usage("--journal, --local, --orphan, --take-over, --again, --retry-failed and --shell are options of up and batch");
 }
 

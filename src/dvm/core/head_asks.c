@@ -12,7 +12,6 @@
 
 #include <utlist.h>
 
-#define PRIORITY_MAX 1000000
 
 /* NULL: this try of it does not run, or not any more. */
 static struct head_task *find_running(struct dvm_head *h, uint64_t task,

@@ -237,9 +237,25 @@ static bool ids_ok(struct dvm_head *h, const struct head_client *c,
 	return true;
 }
 
+/* As client_for_list, for tasks of this name. */
+static size_t for_name(struct dvm_head *h, struct head_task *list, const char *name, task_fn fn,
+		       json_t *request, uint32_t client)
+{
+	struct head_task *t, *next;
+	size_t n = 0;
+
+	DL_FOREACH_SAFE(list, t, next)
+		if (t->spec.name && !strcmp(t->spec.name, name)) {
+			fn(h, t, request, client);
+			n++;
+		}
+	return n;
+}
+
 bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
 		      task_fn fn, size_t *count, size_t *unkept)
 {
+	const char *name = json_string_value(json_object_get(request, "name"));
 	json_t *ids = json_object_get(request, "ids"), *id;
 	struct head_task *t;
 	size_t i;
@@ -248,9 +264,12 @@ bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *r
 	if (json_is_true(json_object_get(request, "all"))) {
 		*count = client_for_list(h, h->queued, fn, request, c->number);
 		*count += client_for_list(h, h->running, fn, request, c->number);
+	} else if (name) {
+		*count = for_name(h, h->queued, name, fn, request, c->number);
+		*count += for_name(h, h->running, name, fn, request, c->number);
 	} else if (!json_is_array(ids)) {
 		client_refuse(h, c, request,
-			      "name the tasks: \"ids\": [...] or \"all\": true");
+			      "name the tasks: \"ids\": [...], \"name\": text or \"all\": true");
 		return false;
 	} else if (!ids_ok(h, c, request, ids)) {
 		return false;

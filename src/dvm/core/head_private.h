@@ -12,6 +12,7 @@
 
 #define NODE_NONE UINT32_MAX
 #define RETRIES_MAX 1000 /* of a task */
+#define PRIORITY_MAX 1000000
 #define REPORT_COMMAND_MAX 256 /* bytes of arguments, in lists and with failures */
 #define COMMAND_KEPT_MAX 1024  /* bytes of arguments of a task that has ended */
 
@@ -456,7 +457,8 @@ typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request
 size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 		       json_t *request, uint32_t client);
 /*
- * Do it to those of "ids", or, with "all": true, to those that have not ended. *count: how
+ * Do it to those of "ids", or, with "all": true or a "name", to those that have not ended.
+ * *count: how
  * many there are. *unkept: that have ended, and whose results are not kept. False: the
  * client has been told what is wrong.
  */

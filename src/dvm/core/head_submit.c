@@ -83,6 +83,17 @@ static uint64_t get_number(struct reading *r, const char *key, uint64_t missing,
 	return (uint64_t)json_integer_value(v);
 }
 
+static int32_t get_priority(struct reading *r)
+{
+	json_t *v = json_object_get(r->json, "priority");
+	json_int_t n = json_integer_value(v);
+
+	if (v && (!json_is_integer(v) || n < -PRIORITY_MAX || n > PRIORITY_MAX))
+		wrong(r, "priority", "must be a whole number from %d to %d", -PRIORITY_MAX,
+		      PRIORITY_MAX);
+	return v ? (int32_t)n : 0;
+}
+
 static bool get_bool(struct reading *r, const char *key)
 {
 	json_t *v = json_object_get(r->json, key);
@@ -370,7 +381,7 @@ static void read_task(struct reading *r)
 	read_shape(r);
 	read_output(r);
 	r->spec.name = get_text(r, "name");
-	r->spec.priority = (int32_t)get_number(r, "priority", 0, 1000000);
+	r->spec.priority = get_priority(r);
 	r->spec.limit_s = (uint32_t)get_number(r, "time", 0, INT32_MAX / 1000);
 	r->spec.retries = (uint32_t)get_number(r, "retries", 0, RETRIES_MAX);
 	r->spec.pmi = get_bool(r, "pmi");

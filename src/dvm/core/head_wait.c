@@ -86,8 +86,21 @@ static void confirm(struct dvm_head *h, struct head_task *t)
 	journal_waited(h, &w);
 }
 
-/* This client has reported the tasks that it was told of. */
-void waited_request(struct dvm_head *h, struct head_client *c, json_t *request)
+/* "ids": only these tasks. */
+static void confirm_some(struct dvm_head *h, const struct head_client *c, json_t *ids)
+{
+	struct head_task *t;
+	json_t *id;
+	size_t i;
+
+	json_array_foreach(ids, i, id) {
+		t = task_find(h, (uint64_t)json_integer_value(id));
+		if (t && t->state == TASK_ENDED && t->told == c->number && !t->waited)
+			confirm(h, t);
+	}
+}
+
+static void confirm_all(struct dvm_head *h, struct head_client *c)
 {
 	const struct journal_waited w = { 0, c->unkept.tasks, c->unkept.failed };
 	struct head_task *t;
@@ -98,6 +111,17 @@ void waited_request(struct dvm_head *h, struct head_client *c, json_t *request)
 	DL_FOREACH(h->ended, t)
 		if (t->told == c->number && !t->waited)
 			confirm(h, t);
+}
+
+/* This client has reported the tasks that it was told of. */
+void waited_request(struct dvm_head *h, struct head_client *c, json_t *request)
+{
+	json_t *ids = json_object_get(request, "ids");
+
+	if (ids)
+		confirm_some(h, c, ids);
+	else
+		confirm_all(h, c);
 	client_answer(h, c, request, json_pack("{s:s}", "ev", "ok"));
 }
 

@@ -317,6 +317,39 @@ static void running_task_is_not_cancelled_with_the_queued_ones(void **state)
 	bed_destroy(b);
 }
 
+static void task_of_negative_priority_starts_last(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12}");
+	submit(b, "{'argv':['x'],'ranks':12,'priority':-5},{'argv':['x'],'ranks':12}");
+	for (int64_t i = 1; i <= 12; i++)
+		end_process(b, i, 0);
+	deliver_all(b);
+	for (int64_t i = 13; i <= 24; i++)
+		end_process(b, i, 0);
+	deliver_all(b);
+	assert_non_null(end_of(b, 3));
+	assert_null(end_of(b, 2));
+	submit(b, "{'argv':['x'],'priority':-1000001}");
+	assert_int_equal(json_array_size(json_object_get(event(b, "submitted"), "refused")), 1);
+	bed_destroy(b);
+}
+
+static void tasks_are_cancelled_by_name(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['x'],'ranks':12,'name':'a'},{'argv':['y'],'name':'b'},{'argv':['y'],'name':'a'},{'argv':['y']}");
+	ask(b, "{'op':'cancel','name':'a'}");
+	assert_int_equal(number(event(b, "ok"), "tasks"), 2);
+	deliver_all(b);
+	assert_true(b->processes[1].told);
+	assert_string_equal(text(end_of(b, 3), "state"), "cancelled");
+	assert_null(end_of(b, 2));
+	bed_destroy(b);
+}
+
 static void tied_tasks_end_with_their_client(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -690,6 +723,8 @@ int main(void)
 		cmocka_unit_test(time_limits_hold),
 		cmocka_unit_test(cancelled_tasks_end),
 		cmocka_unit_test(running_task_is_not_cancelled_with_the_queued_ones),
+		cmocka_unit_test(task_of_negative_priority_starts_last),
+		cmocka_unit_test(tasks_are_cancelled_by_name),
 		cmocka_unit_test(tied_tasks_end_with_their_client),
 		cmocka_unit_test(what_ran_on_a_lost_node_runs_elsewhere),
 		cmocka_unit_test(drained_nodes_get_nothing),
