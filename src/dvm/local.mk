@@ -32,6 +32,8 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/options.c src/dvm/cli/options.h \
 	src/dvm/cli/profile.c \
 	src/dvm/cli/progress.c src/dvm/cli/progress.h \
+	src/dvm/common/inherited_fds.c src/dvm/common/inherited_fds.h \
+	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
@@ -58,6 +60,7 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/head/nodes.c src/dvm/head/orphans.c \
 	src/dvm/head/identity.c \
 	src/dvm/head/stop.c \
+	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
@@ -79,6 +82,7 @@ src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/node/spawn.c src/dvm/node/spawn.h \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/node/task.c src/dvm/node/task.h \
+	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/node/tasks.c src/dvm/node/tasks.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvmd_CPPFLAGS = $(DVM_CPPFLAGS)
@@ -90,7 +94,9 @@ src_dvm_pmi2x_dvm_zygote_SOURCES = \
 	src/dvm/zygote/resources.c src/dvm/zygote/resources.h \
 	src/dvm/common/strays.c src/dvm/common/strays.h \
 	src/dvm/zygote/zygote.c src/dvm/zygote/zygote.h \
-	src/dvm/zygote/zygote_exec.c src/dvm/zygote/zygote_output.c \
+	src/dvm/zygote/zygote_exec.c src/dvm/zygote/zygote_limits.c \
+	src/dvm/zygote/zygote_output.c \
+	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/zygote/zygote_pmi.c
 src_dvm_pmi2x_dvm_zygote_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)

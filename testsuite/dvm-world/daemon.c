@@ -89,7 +89,7 @@ static int64_t on_start(void *arg, const struct node_rank *what)
 	struct rank_process *p = &w->ranks[w->nranks];
 
 	if (w->nranks == RANKS_MAX)
-		return -EAGAIN;
+		return -ENOSPC;
 	*p = (struct rank_process){
 		.task = task_of_name(name), .machine = d->machine, .daemon = d, .runs = true,
 		.rank = what->launch->first_rank + what->local,

@@ -46,6 +46,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_spawn.py \
 	testsuite/system/test_dvm_static.py \
 	testsuite/system/test_dvm_wait.py \
+	testsuite/system/test_dvm_lack.py \
 	testsuite/system/test_dvm_why.py \
 	testsuite/system/test_dynamic.py \
 	testsuite/system/test_failure.py \

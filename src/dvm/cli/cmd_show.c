@@ -180,6 +180,10 @@ static void print_nodes(json_t *status)
 		       get_text(n, "state"), get_number(n, "cores"),
 		       get_number(n, "free"), get_number(n, "gpus"), gone ? "  " : "",
 		       get_text(n, "dvm"));
+	json_array_foreach(json_object_get(status, "nodes"), i, n)
+		if (*get_text(n, "why"))
+			printf("Node %s is drained: %s. If it can start tasks now: pmi2x-dvm undrain %s\n",
+			       get_text(n, "name"), get_text(n, "why"), get_text(n, "name"));
 }
 
 int cmd_status(int argc, char **argv)

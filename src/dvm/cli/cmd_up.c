@@ -18,6 +18,7 @@
 #include "dvm/cli/find.h"
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/options.h"
+#include "dvm/common/inherited_fds.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/common/rundir.h"
 #include "dvm/common/self_path.h"
@@ -414,6 +415,7 @@ static void start_head(struct up *u, struct start *s)
 	if (s->head < 0)
 		die("cannot create a process: %s", strerror(errno));
 	if (!s->head) {
+		inherited_fds_forbid(STDERR_FILENO + 1);
 		fcntl(ends[1], F_SETFD, 0);
 		fcntl(s->lock, F_SETFD, 0);
 		become_head(u, s, ends[1]);

@@ -211,6 +211,7 @@ static const char *state_text(const char *state)
 	case 'D': return "waits for a device or a file server";
 	case 'T': return "is stopped by a signal";
 	case 't': return "is stopped by a debugger";
+	case '+': return "waits until the node can start it";
 	default: return "has ended";
 	}
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
+#include "dvm/common/rlimits.h"
 #include "dvm/core/dvm_msg.h"
 #include "libutil/hash.h"
 
@@ -25,6 +26,21 @@ static void add_variable(json_t *env, const char *variable)
 	free(name);
 }
 
+/* Tasks get the umask and soft limits of this process. */
+static void add_limits(json_t *profile)
+{
+	json_t *limits = json_object();
+	struct dvm_limits own;
+
+	rlimits_get(&own);
+	for (int i = 0; i < DVM_LIMITS; i++)
+		if (own.given >> i & 1)
+			json_object_set_new(limits, dvm_limit_names[i],
+					    json_integer((json_int_t)own.soft[i]));
+	json_object_set_new(profile, "umask", json_integer(own.umask & ~DVM_UMASK_GIVEN));
+	json_object_set_new(profile, "limits", limits);
+}
+
 json_t *make_profile(void)
 {
 	unsigned char hash[HASH_NAME_SIZE];
@@ -37,6 +53,7 @@ json_t *make_profile(void)
 	for (char **v = environ; *v; v++)
 		add_variable(env, *v);
 	p = json_pack("{s:s,s:o}", "cwd", cwd, "env", env);
+	add_limits(p);
 	if (!p)
 		die("the name of the working directory is not UTF-8 text: change to another directory");
 	text = p ? json_dumps(p, JSON_COMPACT | JSON_SORT_KEYS) : NULL;

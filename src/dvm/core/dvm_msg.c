@@ -55,6 +55,7 @@ static void code_profile(struct coder *c, struct dvm_msg *msg)
 	code_u32(c, &m->number);
 	dvm_code_bytes(c, &m->cwd, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->env, DVM_COMMAND_MAX);
+	dvm_code_limits(c, &m->limits);
 	CODE_CHECK(c, dvm_texts_ok(&m->cwd, 1) && dvm_texts_ok(&m->env, 0));
 }
 
@@ -150,6 +151,8 @@ static void code_ended(struct coder *c, struct dvm_msg *msg)
 	code_flag(c, &m->not_started);
 	code_flag(c, &m->too_long);
 	code_flag(c, &m->told);
+	CODE_ENUM(c, &m->lack, DVM_LACKS);
+	code_flag(c, &m->any_started);
 	code_u64(c, &m->started_ns);
 	code_u64(c, &m->ended_ns);
 	code_u64(c, &m->user_us);

@@ -63,9 +63,10 @@
 #include <stdint.h>
 
 #include "dvm/core/ledger.h"
+#include "dvm/core/limits.h"
 #include "libutil/coder.h"
 
-#define DVM_VERSION 2         /* of these messages, and of the clients' */
+#define DVM_VERSION 3         /* of these messages, and of the clients' */
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
@@ -146,6 +147,7 @@ struct dvm_profile_msg {
 	uint32_t number;
 	struct dvm_bytes cwd;
 	struct dvm_bytes env; /* texts, each with its NUL */
+	struct dvm_limits limits;
 };
 
 enum dvm_output {
@@ -228,6 +230,15 @@ struct dvm_credit {
 	uint32_t bytes;
 };
 
+/* Descriptors, processes or memory that a node had not for the start of a part. */
+enum dvm_lack {
+	DVM_LACK_NONE,
+	DVM_LACK_WAITED, /* the part has waited long enough: the task may run elsewhere */
+	DVM_LACK_IDLE,   /* nothing else runs on the node, which can start nothing */
+	DVM_LACK_CHILD,  /* a process of the part lacked it before it could execute */
+	DVM_LACKS,
+};
+
 /* How the ranks of one node have ended. */
 struct dvm_ended {
 	uint64_t task;
@@ -237,6 +248,8 @@ struct dvm_ended {
 	bool not_started;  /* it could not be: status is 127 or 126, why says it */
 	bool too_long;     /* limit_s was reached */
 	bool told;         /* the head has ended it: its status is no cause */
+	enum dvm_lack lack; /* of the node: the task has not failed */
+	bool any_started;  /* a rank was, though the part lacked something */
 	uint64_t started_ns, ended_ns; /* CLOCK_REALTIME */
 	uint64_t user_us, system_us;   /* of all */
 	uint64_t peak_kib;             /* of the largest */
@@ -345,7 +358,7 @@ struct dvm_told {
 struct dvm_rank {
 	uint32_t rank;
 	uint64_t process;
-	char state;      /* as in /proc/PID/stat; '-': it has ended */
+	char state;      /* as in /proc/PID/stat; '-': it has ended; '+': not started */
 	uint64_t cpu_us; /* that it has used */
 };
 

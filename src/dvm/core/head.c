@@ -138,6 +138,7 @@ static int open_ledger(struct dvm_head *h)
 void head_node_free(struct head_node *n)
 {
 	free(n->name);
+	free(n->drained_why);
 	buf_free(&n->out);
 	buf_free(&n->done);
 	buf_free(&n->later);

@@ -452,9 +452,10 @@ static void set_drained(struct dvm_head *h, struct head_client *c,
 			      name ? name : "(\"node\" is missing)");
 		return;
 	}
-	h->nodes[node].drained = drained;
-	ledger_close_node(h->ledger, node, drained);
-	h->retry = true;
+	if (drained)
+		head_drain_node(h, node, NULL);
+	else
+		head_undrain_node(h, node);
 	answer_done(h, c, request, 0);
 }
 

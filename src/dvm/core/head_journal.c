@@ -62,6 +62,7 @@ static int put_profile(struct dvm_head *h, struct head_profile *p)
 			.id = { p->id, strlen(p->id) },
 			.cwd = { p->cwd, strlen(p->cwd) },
 			.env = { p->env.data, p->env.len },
+			.limits = p->limits,
 		},
 	};
 	int rc = p->recorded ? 0 : put(h, &r, DURABLE_NOW);
@@ -346,7 +347,7 @@ static struct head_profile *define(struct dvm_head *h,
 
 	buf_init(&env, DVM_COMMAND_MAX);
 	if (id && cwd && !buf_append(&env, j->env.data, j->env.len))
-		p = profile_define(h, id, cwd, &env);
+		p = profile_define(h, id, cwd, &env, &j->limits);
 	buf_free(&env);
 	free(id);
 	free(cwd);

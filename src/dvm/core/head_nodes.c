@@ -411,6 +411,34 @@ uint64_t dvm_head_deadline(const struct dvm_head *h)
 	return first;
 }
 
+/* ---- draining ---- */
+
+void head_drain_node(struct dvm_head *h, uint32_t node, const char *why)
+{
+	struct head_node *n = &h->nodes[node];
+
+	if (n->drained || n->lost)
+		return;
+	n->drained = true;
+	n->drained_why = why ? strdup(why) : NULL;
+	ledger_close_node(h->ledger, node, true);
+	h->retry = true;
+	if (why)
+		log_error(h->log, "node %s gets no more tasks until pmi2x-dvm undrain: %s",
+			  head_node_name(h, node), why);
+}
+
+void head_undrain_node(struct dvm_head *h, uint32_t node)
+{
+	struct head_node *n = &h->nodes[node];
+
+	n->drained = false;
+	free(n->drained_why);
+	n->drained_why = NULL;
+	ledger_close_node(h->ledger, node, false);
+	h->retry = true;
+}
+
 /* ---- stopping ---- */
 
 void dvm_head_stop(struct dvm_head *h, struct dvm_time now)

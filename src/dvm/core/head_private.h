@@ -25,6 +25,7 @@ struct head_node {
 	uint64_t heard_ms; /* when it last was */
 	uint64_t until_ms; /* lost, and its ranks may run until then; 0: they do not */
 	bool drained;
+	char *drained_why; /* NULL: a client has */
 	bool leaving;      /* it is to leave, and */
 	bool left;         /* has been told to */
 	uint64_t leave_ms; /* when what runs there is ended; 0: it is not */
@@ -48,6 +49,7 @@ struct head_profile {
 	char *id;       /* of the clients' choice */
 	char *cwd;
 	struct buf env; /* texts, each with its NUL */
+	struct dvm_limits limits;
 	size_t users;   /* tasks, and clients that named it */
 	uint8_t *sent;  /* by node: it has it */
 	size_t nsent;
@@ -102,6 +104,7 @@ struct head_task {
 	bool held;        /* it waits outside of the queue, for ranks of it may run: see
 	                     unheard_ms */
 	bool lost;        /* with a node: the rest of it is being ended */
+	bool unstarted;   /* lost, and no rank of it has been started */
 	bool launched;    /* it runs, and its nodes have been told */
 	bool argv_cut;    /* ended: spec.argv has only the first arguments */
 	uint64_t start_at, end_at; /* positions behind its records in the journal */
@@ -261,6 +264,10 @@ void adopt_send_done(struct dvm_head *h);
 
 /* ---- head_nodes.c ---- */
 
+/* It gets no more tasks; `why` is NULL when a client has asked for that. */
+void head_drain_node(struct dvm_head *h, uint32_t node, const char *why);
+void head_undrain_node(struct dvm_head *h, uint32_t node);
+
 /* The requests {"op":"grow", ...} and {"op":"shrink", ...}. */
 void head_grow_request(struct dvm_head *h, struct head_client *c, json_t *request);
 void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *request);
@@ -294,7 +301,10 @@ struct unwaited wait_unkept(const struct dvm_head *h);
 
 /* Define it, or find the same; one use is counted. NULL: no memory. */
 struct head_profile *profile_define(struct dvm_head *h, const char *id,
-				    const char *cwd, struct buf *env);
+				    const char *cwd, struct buf *env,
+				    const struct dvm_limits *limits);
+/* "umask" and "limits" of a profile. NULL, or what is wrong with them. */
+const char *profile_read_limits(json_t *json, struct dvm_limits *out);
 struct head_profile *profile_find(struct dvm_head *h, const char *id);
 void profile_release(struct dvm_head *h, struct head_profile *p);
 /* The node gets it, unless it has it. */

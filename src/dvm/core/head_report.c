@@ -241,9 +241,10 @@ json_t *report_status(const struct dvm_head *h)
 	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++) {
 		const struct head_node *n = &h->nodes[i];
 
-		json_array_append_new(nodes, json_pack("{s:o,s:s,s:i,s:i,s:i}",
+		json_array_append_new(nodes, json_pack("{s:o,s:s,s:s*,s:i,s:i,s:i}",
 			"name", report_name(n->name),
 			"state", node_state(n),
+			"why", n->lost ? NULL : n->drained_why,
 			"cores", (int)ledger_node_has(h->ledger, i)->cores,
 			"gpus", (int)ledger_node_has(h->ledger, i)->gpus,
 			"free", n->lost ? 0 :

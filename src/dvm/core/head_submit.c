@@ -425,6 +425,7 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 	const char *id = json_string_value(json_object_get(json, "id"));
 	const char *cwd = json_string_value(json_object_get(json, "cwd"));
 	struct head_profile *p;
+	struct dvm_limits limits;
 	const char *why;
 	struct buf env;
 
@@ -434,10 +435,11 @@ static const char *define_profile(struct dvm_head *h, struct head_client *c,
 		return "a profile needs an \"id\" and a \"cwd\" that begins with /";
 	buf_init(&env, DVM_COMMAND_MAX);
 	why = read_env(json_object_get(json, "env"), &env);
+	why = why ? why : profile_read_limits(json, &limits);
 	if (!why && array_grow(&c->profiles, c->nprofiles, &c->profiles_cap,
 			       sizeof(struct head_profile *)))
 		why = "out of memory";
-	p = why ? NULL : profile_define(h, id, cwd, &env);
+	p = why ? NULL : profile_define(h, id, cwd, &env, &limits);
 	buf_free(&env);
 	if (!p)
 		return why ? why : "out of memory";

@@ -492,7 +492,7 @@ static void run_again(struct dvm_head *h, struct head_task *t)
 {
 	asks_end(h, t);
 	t->instance++;
-	t->lost = false;
+	t->lost = t->unstarted = false;
 	t->placed_ns = t->started_ns = t->ended_ns = 0;
 	result_free(&t->result);
 	queue_put_back(h->queue, &t->item);
@@ -506,7 +506,7 @@ static bool has_tries(const struct dvm_head *h, const struct head_task *t)
 	if (t->cancelled || t->spawned) /* who has spawned it does not hear of another */
 		return false;
 	if (t->lost)
-		return !h->options.once && t->losses < HEAD_INSTANCES_MAX;
+		return (t->unstarted || !h->options.once) && t->losses < HEAD_INSTANCES_MAX;
 	return t->result.status && !t->result.not_started &&
 	       !t->result.too_long && t->spec.retries > 0;
 }
@@ -607,6 +607,24 @@ static void take_result(struct head_task *t, const struct dvm_ended *m)
 	take_tails(r, m);
 }
 
+/* The node lacked something: the task runs again, and not there if nothing can. */
+static void take_lack(struct dvm_head *h, struct head_task *t, uint32_t node,
+		      const struct dvm_ended *m)
+{
+	char why[DVM_TEXT_MAX];
+
+	snprintf(why, sizeof(why), "%.*s", (int)m->why.len, (const char *)m->why.data);
+	if (m->lack == DVM_LACK_IDLE)
+		head_drain_node(h, node, why);
+	if (t->lost || t->cancelled)
+		return;
+	t->lost = true;
+	t->unstarted = t->placement->count == 1 && !m->any_started;
+	t->losses += !t->unstarted || m->lack == DVM_LACK_CHILD;
+	if (t->parts_left > 1)
+		signal_parts(h, t, 0);
+}
+
 void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m)
 {
 	struct head_task *t = task_find(h, m->task);
@@ -620,6 +638,8 @@ void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *
 	part->ended = true;
 	if (!t->lost)
 		take_result(t, m);
+	if (m->lack)
+		take_lack(h, t, node, m);
 	if (!--t->parts_left)
 		ended(h, t);
 	else if (m->status && !t->lost)

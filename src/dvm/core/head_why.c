@@ -89,6 +89,15 @@ static bool add_lack(const struct dvm_head *h, const struct want *w, json_t *rea
 	return true;
 }
 
+/* Nodes that the head has drained itself, and that could run the task otherwise. */
+static void add_drained(const struct dvm_head *h, json_t *reasons)
+{
+	for (uint32_t i = 0; i < ledger_nodes(h->ledger); i++)
+		if (!h->nodes[i].lost && h->nodes[i].drained_why)
+			add(reasons, "node %s is drained: %s", head_node_name(h, i),
+			    h->nodes[i].drained_why);
+}
+
 /* All its ranks are to be on one node. */
 static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
 			 json_t *reasons)
@@ -104,6 +113,7 @@ static void lacks_a_node(const struct dvm_head *h, const struct ledger_shape *s,
 	find_most(h, wants);
 	if (wants[WANT_CORES].node == NODE_NONE) {
 		add(reasons, "no node accepts tasks: each is lost, drained, or used by an --exclusive task");
+		add_drained(h, reasons);
 		return;
 	}
 	for (int i = 0; i < WANTS; i++)

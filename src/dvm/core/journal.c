@@ -42,6 +42,10 @@ static void code_profile(struct coder *c, struct journal_record *r)
 	code_all(c, &r->profile.id);
 	code_all(c, &r->profile.cwd);
 	code_all(c, &r->profile.env);
+	/* Releases that had no limits wrote none. */
+	if (c->out ? r->profile.limits.umask || r->profile.limits.given :
+		     cursor_left(&c->in))
+		dvm_code_limits(c, &r->profile.limits);
 }
 
 static void code_submit(struct coder *c, struct journal_record *record)

@@ -48,6 +48,7 @@ struct journal_counts {
 struct journal_profile {
 	uint32_t number;
 	struct dvm_bytes id, cwd, env;
+	struct dvm_limits limits;
 };
 
 struct journal_submit {

@@ -30,9 +30,11 @@ libdvm_la_SOURCES = \
 	src/dvm/core/unacked_ends.c src/dvm/core/unacked_ends.h \
 	src/dvm/core/lease.c src/dvm/core/lease.h \
 	src/dvm/core/ledger.c src/dvm/core/ledger.h \
+	src/dvm/core/limits.c src/dvm/core/limits.h \
 	src/dvm/core/node.c src/dvm/core/node.h \
 	src/dvm/core/node_adopt.c \
 	src/dvm/core/node_doubt.c \
+	src/dvm/core/node_lack.c \
 	src/dvm/core/node_output.c \
 	src/dvm/core/node_private.h \
 	src/dvm/core/node_profile.c \

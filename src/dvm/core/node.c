@@ -32,6 +32,8 @@ static void part_free(struct dvm_node *n, struct part *p)
 {
 	if (p->deadline_ms)
 		DL_DELETE(n->timed, p);
+	part_give_up_start(n, p);
+	n->freed |= p->end.lack != DVM_LACK_CHILD;
 	HASH_DELETE(hh, n->parts, p);
 	HASH_DELETE(hh_task, n->by_task, p);
 	node_profile_release(n, p->profile);
@@ -87,12 +89,27 @@ static void signal_part(struct dvm_node *n, struct part *p, int number)
 			n->ops.signal(n->arg, p->ranks[i].process, number);
 }
 
-/* First politely. */
+/* If no rank is left of a part that waits for its start, the part is gone: true. */
+static bool drop_start(struct dvm_node *n, struct part *p, int number)
+{
+	if (!p->delayed)
+		return false;
+	part_give_up_start(n, p);
+	if (p->left)
+		return false;
+	part_note_end(p, p->first_rank, &(struct node_end){ .status = number });
+	part_ranks_over(n, p);
+	return true;
+}
+
+/* First politely. The part may be gone then. */
 static void end_part(struct dvm_node *n, struct part *p)
 {
 	if (p->ending || p->doubt)
 		return;
 	p->ending = true;
+	if (drop_start(n, p, SIGTERM))
+		return;
 	signal_part(n, p, SIGTERM);
 	signal_part(n, p, SIGCONT); /* a stopped one would not hear it */
 	part_set_deadline(n, p, n->now.ms + (p->grace_ms ? p->grace_ms : 1));
@@ -145,7 +162,6 @@ static void rank_ended(struct dvm_node *n, struct rank *r, const struct node_end
 {
 	struct part *p = r->part;
 
-	r->process = 0;
 	if (p->pmi)
 		n->ops.pmi_rank_ended(n->arg, p->number,
 				      (uint32_t)(r - p->ranks), e->status);
@@ -171,6 +187,8 @@ bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *
 	if (!r)
 		return false;
 	HASH_DEL(n->ranks, r);
+	r->process = 0;
+	lack_rank_ended(n, r->part, end);
 	rank_ended(n, r, end);
 	return true;
 }
@@ -222,7 +240,7 @@ static void pass_signal_on(struct dvm_node *n, struct part *p, int number)
 {
 	p->signalled = number;
 	signal_part(n, p, number);
-	if (number == SIGKILL)
+	if (number == SIGKILL && !drop_start(n, p, SIGKILL))
 		doubt_leave(n, p);
 }
 
@@ -283,11 +301,13 @@ static void on_pmi_over(struct dvm_node *n, uint32_t number)
 
 static void on_stop(struct dvm_node *n, const struct dvm_stop *m)
 {
-	struct part *p;
+	struct part *p, *next;
 
 	n->leaving = true;
-	for (p = n->parts; p && !m->now; p = p->hh.next)
+	for (p = n->parts; p && !m->now; p = next) {
+		next = p->hh.next;
 		end_part(n, p);
+	}
 	if (m->now)
 		n->ops.leave(n->arg); /* what is left is killed then */
 }
@@ -394,6 +414,8 @@ static int next_deadline(const struct dvm_node *n)
 	const struct part *p;
 	uint64_t first = n->out.len ? n->send_ms : UINT64_MAX, left;
 
+	if (lack_due_ms(n) < first)
+		first = lack_due_ms(n);
 	DL_FOREACH(n->timed, p)
 		if (p->deadline_ms < first)
 			first = p->deadline_ms;
@@ -413,6 +435,7 @@ int dvm_node_turn(struct dvm_node *n, struct dvm_time now)
 {
 	n->now = now;
 	check_deadlines(n);
+	lack_turn(n);
 	if (n->out.len && n->send_ms <= n->now.ms)
 		send_now(n, &n->out);
 	if (n->bulk.len)

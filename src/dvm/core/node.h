@@ -39,6 +39,7 @@ struct node_end {
 	int32_t status;       /* as of wait */
 	uint64_t user_us, system_us, peak_kib;
 	const char *why;      /* it was not started: NULL, or why */
+	bool lacks;           /* ... for the node lacked something: see node_lack.c */
 };
 
 struct dvm_node_ops {
@@ -71,6 +72,7 @@ struct dvm_node_ops {
 	void (*close_pmi)(void *arg, uint32_t part);
 	/*
 	 * Start a process in a process group of its own. Its number, or a negative errno.
+	 * After -EMFILE, -ENFILE, -EAGAIN and -ENOMEM the core tries again later.
 	 * dvm_node_ended follows; what it has left in its process group is killed
 	 * before that, and what has left the group soon after the task has ended here.
 	 */
@@ -103,6 +105,11 @@ void dvm_node_output(struct dvm_node *n, uint32_t part, int fd, const void *data
 bool dvm_node_ended(struct dvm_node *n, int64_t process, const struct node_end *end,
 		    struct dvm_time now);
 bool dvm_node_is_rank(const struct dvm_node *n, int64_t process);
+/*
+ * Some ranks of a part whose output and PMI are open have not been started yet: what is
+ * passed on to ranks stays open.
+ */
+bool dvm_node_is_starting(const struct dvm_node *n);
 /* Ranks of this task, started for this time, run here. */
 bool dvm_node_runs(const struct dvm_node *n, uint64_t task, uint32_t instance);
 /* One of the ranks' processes is such. */

@@ -5,6 +5,7 @@
  *   node.c           parts, their ends, what comes in
  *   node_start.c     how they begin
  *   node_output.c    output of their ranks
+ *   node_lack.c      those that wait until the node can start them
  *   node_profile.c   what they share
  *   node_doubt.c     failures that are not told yet
  *   node_adopt.c     heads that are lost
@@ -77,7 +78,11 @@ struct part {
 	struct dvm_ended end;
 	char why[WHY_MAX];
 	struct tail tails[2];  /* of stdout and stderr */
+	struct delayed *delayed; /* its start waits; NULL: all ranks have been started */
+	uint32_t started;      /* ranks of it, the first ones */
+	bool output_open;
 	struct part *prev, *next;
+	struct part *delayed_prev, *delayed_next;
 	UT_hash_handle hh;     /* by number */
 	UT_hash_handle hh_task;
 };
@@ -89,6 +94,11 @@ struct dvm_node {
 	struct part *parts;   /* by number */
 	struct part *by_task;
 	struct part *timed;   /* list of those that have a deadline */
+	struct part *delayed; /* list of those that are not started, in order of arrival */
+	uint64_t start_ms;    /* no start before this time, */
+	bool freed;           /* unless something has ended since */
+	uint32_t idle_lacks;  /* starts in a row that lacked something while nothing ran */
+	int lack;             /* of the last one, a negative errno */
 	struct rank *ranks;   /* by process */
 	struct kept_set *kept;
 	struct dvm_register is;
@@ -156,6 +166,25 @@ void node_profiles_forget(struct dvm_node *n);
 
 /* 0, or -EPROTO or -ENOMEM. */
 int part_launch(struct dvm_node *n, const struct dvm_launch *l);
+/* Start what is not started yet. 0, or a negative errno: the node lacks something. */
+int part_start(struct dvm_node *n, struct part *p, const struct dvm_launch *l);
+
+/* ---- node_lack.c ---- */
+
+/* Something that the node may have again when another task has ended. */
+bool lack_is(int rc);
+/* Does the next start have to wait? */
+bool lack_lasts(const struct dvm_node *n);
+/* Keep the start of the part, which failed with `error` or was not tried (0). 0 or -ENOMEM. */
+int part_delay(struct dvm_node *n, struct part *p, const struct dvm_launch *l, int error);
+/* Ranks of it that have not been started will not be. */
+void part_give_up_start(struct dvm_node *n, struct part *p);
+/* Each turn: start what can be started now. */
+void lack_turn(struct dvm_node *n);
+/* When the next turn is due; UINT64_MAX: never. */
+uint64_t lack_due_ms(const struct dvm_node *n);
+/* A rank has ended, perhaps because the node lacks something: before its part hears. */
+void lack_rank_ended(struct dvm_node *n, struct part *p, const struct node_end *e);
 
 /* ---- node_doubt.c ---- */
 

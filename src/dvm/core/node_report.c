@@ -8,7 +8,7 @@ static void pack_rank(struct dvm_node *n, const struct part *p, uint32_t i,
 	struct dvm_rank r = {
 		.rank = p->first_rank + i,
 		.process = (uint64_t)p->ranks[i].process,
-		.state = '-',
+		.state = i < p->started ? '-' : '+',
 	};
 
 	if (r.process)

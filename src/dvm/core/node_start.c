@@ -19,26 +19,30 @@ static void share(struct node_rank *r, struct dvm_cores *cores, uint64_t *gpus,
 	}
 }
 
-static void start_rank(struct dvm_node *n, struct part *p, const struct node_rank *what)
+/* 0, or a negative errno: the node lacks something. */
+static int start_rank(struct dvm_node *n, struct part *p, const struct node_rank *what)
 {
 	struct rank *r = &p->ranks[what->local];
 	struct node_end failed = { .status = 126 << 8 };
 	int64_t process = n->ops.start(n->arg, what);
 
+	if (lack_is((int)process))
+		return (int)process;
+	p->started++;
 	r->part = p;
 	r->number = p->first_rank + what->local;
 	if (process > 0) {
 		r->process = process;
 		HASH_ADD(hh, n->ranks, process, sizeof(r->process), r);
-		return;
+		return 0;
 	}
 	failed.why = strerror((int)-process);
 	part_note_end(p, r->number, &failed);
 	p->left--;
+	return 0;
 }
 
-static void start_ranks(struct dvm_node *n, struct part *p,
-			const struct dvm_launch *l)
+static int start_ranks(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
 {
 	struct node_rank what = {
 		.launch = l, .profile = &p->profile->msg, .part = p->number,
@@ -47,12 +51,15 @@ static void start_ranks(struct dvm_node *n, struct part *p,
 	uint64_t gpus = l->gpus;
 	uint32_t each_cores = cores_count(&cores) / l->ranks_here;
 	uint32_t each_gpus = (uint32_t)__builtin_popcountll(gpus) / l->ranks_here;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < l->ranks_here; i++) {
+	for (uint32_t i = 0; !rc && i < l->ranks_here; i++) {
 		what.local = i;
 		share(&what, &cores, &gpus, each_cores, each_gpus);
-		start_rank(n, p, &what);
+		if (i == p->started)
+			rc = start_rank(n, p, &what);
 	}
+	return rc;
 }
 
 static struct part *add_part(struct dvm_node *n, const struct dvm_launch *l,
@@ -95,13 +102,50 @@ bool node_wants_pmi(const struct dvm_launch *l)
 
 static int open_part(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
 {
-	int rc = n->ops.open_output(n->arg, p->number);
+	int rc = p->output_open ? 0 : n->ops.open_output(n->arg, p->number);
 
-	if (rc || !node_wants_pmi(l))
+	if (!rc && !p->output_open && p->output == DVM_OUTPUT_FORWARD)
+		part_output_begin(n, p, l->window);
+	p->output_open = !rc;
+	if (rc || p->pmi || !node_wants_pmi(l))
 		return rc;
 	rc = n->ops.open_pmi(n->arg, p->number, l);
 	p->pmi = !rc;
 	return rc;
+}
+
+/* All ranks have been started, or cannot be for `rc`, a negative errno. */
+static void note_started(struct dvm_node *n, struct part *p, const struct dvm_launch *l,
+			 int rc)
+{
+	if (p->delayed)
+		part_give_up_start(n, p);
+	if (rc || !p->left) {
+		p->left = 0;
+		part_note_end(p, p->first_rank, &(struct node_end){
+			.status = 126 << 8, .why = strerror(-rc) });
+		part_ranks_over(n, p);
+		return;
+	}
+	if (l->limit_s)
+		part_set_deadline(n, p, n->now.ms + (uint64_t)l->limit_s * 1000);
+	/* The end of one that is short goes with it, and says when it started. */
+	node_say_later(n, p, DVM_STARTED);
+	if (p->end.status)
+		part_fails(n, p);
+}
+
+int part_start(struct dvm_node *n, struct part *p, const struct dvm_launch *l)
+{
+	int rc = open_part(n, p, l);
+
+	if (!rc && !p->started)
+		p->end.started_ns = p->held.started_ns = n->now.wall_ns;
+	rc = rc ? rc : start_ranks(n, p, l);
+	if (lack_is(rc))
+		return rc;
+	note_started(n, p, l, rc);
+	return 0;
 }
 
 int part_launch(struct dvm_node *n, const struct dvm_launch *l)
@@ -115,23 +159,8 @@ int part_launch(struct dvm_node *n, const struct dvm_launch *l)
 	p = add_part(n, l, profile);
 	if (!p)
 		return -ENOMEM;
-	rc = open_part(n, p, l);
-	if (!rc && p->output == DVM_OUTPUT_FORWARD)
-		part_output_begin(n, p, l->window);
-	if (!rc)
-		start_ranks(n, p, l);
-	if (rc || !p->left) {
-		p->left = 0;
-		part_note_end(p, p->first_rank, &(struct node_end){
-			.status = 126 << 8, .why = strerror(-rc) });
-		part_ranks_over(n, p);
-		return 0;
-	}
-	if (l->limit_s)
-		part_set_deadline(n, p, n->now.ms + (uint64_t)l->limit_s * 1000);
-	/* The end of one that is short goes with it, and says when it started. */
-	node_say_later(n, p, DVM_STARTED);
-	if (p->end.status)
-		part_fails(n, p);
-	return 0;
+	if (lack_lasts(n))
+		return part_delay(n, p, l, 0);
+	rc = part_start(n, p, l);
+	return rc ? part_delay(n, p, l, rc) : 0;
 }

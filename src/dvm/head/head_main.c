@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "dvm/common/core_file.h"
+#include "dvm/common/rlimits.h"
 #include "dvm/common/rundir.h"
 #include "libio/protocol.h"
 #include "libutil/decimal.h"
@@ -507,6 +508,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	core_file_forbid(&h.core);
+	rlimits_raise(&h.files);
 	h.options = s.main;
 	h.log = (struct log_hook){ on_log, &h };
 	fcntl(atoi(s.main.lock), F_SETFD, FD_CLOEXEC); /* it stays open */

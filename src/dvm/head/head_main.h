@@ -101,7 +101,7 @@ struct head_main {
 	uv_timer_t alarm, job_end; /* of stop.c */
 	bool stops;                /* it has been told to */
 	int hold;                  /* -1 */
-	struct rlimit core;        /* of what it starts */
+	struct rlimit core, files; /* of what it starts */
 	bool ready;
 	bool published;            /* the file of options.address is this one's */
 	bool leaving;

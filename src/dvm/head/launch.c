@@ -16,6 +16,7 @@
 #include <utlist.h>
 
 #include "dvm/common/core_file.h"
+#include "dvm/common/rlimits.h"
 #include "dvm/common/rundir.h"
 #include "dvm/common/self_path.h"
 #include "dvm/head/head_main.h"
@@ -280,16 +281,18 @@ static int tell(struct head_main *h, struct daemon_process *d, int rc)
 	return rc;
 }
 
-/* It is for ranks, too. */
-static int spawn_with_core_limit(struct head_main *h, struct daemon_process *d,
+/* They are for ranks, too. */
+static int spawn_with_limits(struct head_main *h, struct daemon_process *d,
 				 const uv_process_options_t *options)
 {
 	struct rlimit none;
 	int rc;
 
 	setrlimit(RLIMIT_CORE, &h->core);
+	setrlimit(RLIMIT_NOFILE, &h->files);
 	rc = uv_spawn(loop_uv(h->loop), &d->process, options);
 	core_file_forbid(&none);
+	rlimits_raise(&none);
 	return rc;
 }
 
@@ -321,7 +324,7 @@ static int spawn(struct head_main *h, uint32_t first, char **argv, char **env)
 	uv_pipe_init(loop_uv(h->loop), &d->input, 0);
 	d->process.data = d->input.data = d->write.data = d;
 	stdio[0].data.stream = (uv_stream_t *)&d->input;
-	return tell(h, d, spawn_with_core_limit(h, d, &options));
+	return tell(h, d, spawn_with_limits(h, d, &options));
 }
 
 static int launch_local(struct head_main *h, const struct step *s)

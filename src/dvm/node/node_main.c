@@ -22,6 +22,7 @@
 
 #include "dvm/common/bootstrap.h"
 #include "dvm/common/core_file.h"
+#include "dvm/common/rlimits.h"
 #include "dvm/common/self_path.h"
 #include "dvm/common/strays.h"
 #include "dvm/core/dvm_msg.h"
@@ -286,17 +287,6 @@ static int listen_to_zygote(struct dvmd *d, int fd, int pmi)
 	return rc;
 }
 
-/* Each rank's connection is one; what is started has the limit as it was. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int start_zygote(struct dvmd *d)
 {
 	int ends[2], pmi[2], rc;
@@ -315,7 +305,7 @@ static int start_zygote(struct dvmd *d)
 	rc = d->process < 0 ? -errno : 0;
 	close(ends[1]);
 	close(pmi[1]);
-	raise_limit();
+	rlimits_raise(&(struct rlimit){ 0 }); /* each rank's connection is one */
 	d->pmi = rc ? -1 : fcntl(pmi[0], F_DUPFD_CLOEXEC, 0);
 	if (!rc)
 		return listen_to_zygote(d, ends[0], pmi[0]);

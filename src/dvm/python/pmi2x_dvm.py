@@ -30,7 +30,7 @@ import threading
 import time
 import warnings
 
-VERSION = 2
+VERSION = 3
 BATCH = 1000
 SUFFIX = ".address"
 ANSWER_SECONDS = 5

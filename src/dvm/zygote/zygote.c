@@ -187,7 +187,7 @@ static void reap(struct zygote *z, pid_t pid)
 	end.user_us = us(&usage.ru_utime);
 	end.system_us = us(&usage.ru_stime);
 	end.peak_kib = (uint64_t)usage.ru_maxrss;
-	end.why = zygote_exec_failure(pid, status);
+	end.why = zygote_exec_failure(pid, status, &end.lacks);
 	dvm_node_ended(z->node, pid, &end, now());
 }
 
@@ -225,11 +225,8 @@ static void take_signals(struct zygote *z)
 static int on_frame(void *arg, enum frame_type type, struct payload *body)
 {
 	struct zygote *z = arg;
-	int rc = dvm_node_input(z->node, body->data, body->len, now());
 
-	outputs_started(z->outputs);
-	fd_close(&z->registration);
-	return rc;
+	return dvm_node_input(z->node, body->data, body->len, now());
 }
 
 static void read_head(struct zygote *z)
@@ -323,6 +320,10 @@ static int turn(struct zygote *z)
 {
 	int left = dvm_node_turn(z->node, now()), strays = look_for_strays(z);
 
+	if (!dvm_node_is_starting(z->node)) {
+		outputs_started(z->outputs);
+		fd_close(&z->registration);
+	}
 	return left < 0 || (strays >= 0 && strays < left) ? strays : left;
 }
 
@@ -446,6 +447,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	strays_adopt();
+	zygote_limits_init();
 	rc = open_all(&z);
 	rc = rc ? rc : resources_find(&z.has, &options);
 	if (rc) {

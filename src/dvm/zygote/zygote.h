@@ -44,9 +44,20 @@ pid_t zygote_exec(const struct node_rank *rank, const struct resources *has,
 		  const struct rank_fds *fds);
 /*
  * The process has ended, with a status as of wait. When it could not execute its program,
- * why, in a static buffer. Else NULL.
+ * why, in a static buffer, and whether the node lacked something. Else NULL.
  */
-const char *zygote_exec_failure(pid_t process, int status);
+const char *zygote_exec_failure(pid_t process, int status, bool *lacks);
+
+/* ---- zygote_limits.c ---- */
+
+/* Once: raise those of this process. */
+void zygote_limits_init(void);
+/* In a rank, first: its umask, and descriptors for what follows. */
+void zygote_limits_begin(const struct dvm_limits *limits);
+/* In a rank, last. */
+void zygote_limits_set(const struct dvm_limits *limits);
+/* In a rank: what it lacks may be for a limit of its own. */
+bool zygote_limits_bound_memory(void);
 
 /* ---- zygote_pmi.c ---- */
 

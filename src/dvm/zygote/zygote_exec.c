@@ -44,6 +44,7 @@ struct fault {
 	pid_t process;
 	enum stage stage;
 	int error;
+	bool bound; /* its memory is limited */
 	char what[256]; /* its path */
 };
 
@@ -67,6 +68,7 @@ static void fail(enum stage stage, const char *what)
 	f->process = getpid();
 	f->stage = stage;
 	f->error = errno;
+	f->bound = f->error == ENOMEM && zygote_limits_bound_memory();
 	snprintf(f->what, sizeof(f->what), "%s", what);
 	_exit(f->error == ENOENT ? 127 : 126);
 }
@@ -80,7 +82,14 @@ static void end_trial(pid_t process, bool good)
 	*program = 0;
 }
 
-const char *zygote_exec_failure(pid_t process, int status)
+/* Another try may succeed: see node_lack.c. */
+static bool is_lack(const struct fault *f)
+{
+	return f->error == EMFILE || f->error == ENFILE || f->error == EAGAIN ||
+	       (f->error == ENOMEM && !f->bound);
+}
+
+const char *zygote_exec_failure(pid_t process, int status, bool *lacks)
 {
 	static const char *const words[] = {
 		[STAGE_DIRECTORY] = "cannot enter the directory",
@@ -95,6 +104,7 @@ const char *zygote_exec_failure(pid_t process, int status)
 
 	/* One that was killed may have waited for its program until then. */
 	end_trial(process, !failed && WIFEXITED(status));
+	*lacks = failed && is_lack(f);
 	if (!failed)
 		return NULL;
 	f->process = 0;
@@ -472,6 +482,7 @@ __attribute__((noreturn))
 static void become(const struct node_rank *r, const struct resources *has,
 		   const struct rank_fds *fds, const struct program *p)
 {
+	zygote_limits_begin(&r->profile->limits);
 	if (p->pmi_fd)
 		open_pmi(r, fds->registration, p->pmi_fd);
 	/* Not a session: where those are scheduled as groups, ranks of a busy node
@@ -483,6 +494,7 @@ static void become(const struct node_rank *r, const struct resources *has,
 		fail(STAGE_DIRECTORY, r->profile->cwd.data);
 	set_stdio(r, fds->output);
 	warn_of_pmix(r, has, p->argv[0]);
+	zygote_limits_set(&r->profile->limits);
 	execvp(p->argv[0], p->argv);
 	fail(STAGE_EXEC, p->argv[0]);
 	_exit(126);

@@ -149,6 +149,15 @@ static void close_pmi(void *arg, uint32_t part)
 		say_pmi_over(n, part);
 }
 
+static uint32_t count_running(const struct bed *b, uint32_t node)
+{
+	uint32_t n = 0;
+
+	for (int64_t i = 1; i <= b->nprocesses; i++)
+		n += b->processes[i].runs && b->processes[i].node == node;
+	return n;
+}
+
 static int64_t start(void *arg, const struct node_rank *rank)
 {
 	struct fake_node *n = arg;
@@ -156,7 +165,10 @@ static int64_t start(void *arg, const struct node_rank *rank)
 	struct process *p;
 
 	if (!strcmp(program, "unstartable"))
-		return -EAGAIN;
+		return -EACCES;
+	if (n->bed->is_full[n->number] &&
+	    count_running(n->bed, n->number) >= n->bed->room[n->number])
+		return -EMFILE;
 	assert_true(n->bed->nprocesses + 1 < PROCESSES);
 	p = &n->bed->processes[++n->bed->nprocesses];
 	*p = (struct process){ .node = n->number, .runs = true };
@@ -305,14 +317,24 @@ void lose(struct bed *b, uint32_t node)
 	dvm_head_turn(b->head, b->now);
 }
 
-void end_process(struct bed *b, int64_t process, int32_t status)
+static void end_as(struct bed *b, int64_t process, const struct node_end *end)
 {
 	struct process *p = &b->processes[process];
-	const struct node_end end = { .status = status, .user_us = 10 };
 
 	assert_true(p->runs);
 	p->runs = false;
-	assert_true(dvm_node_ended(b->nodes[p->node].node, process, &end, b->now));
+	assert_true(dvm_node_ended(b->nodes[p->node].node, process, end, b->now));
+}
+
+void end_process(struct bed *b, int64_t process, int32_t status)
+{
+	end_as(b, process, &(struct node_end){ .status = status, .user_us = 10 });
+}
+
+void end_lacking(struct bed *b, int64_t process)
+{
+	end_as(b, process, &(struct node_end){
+		.status = 126 << 8, .why = "no file", .lacks = true });
 }
 
 void ask(struct bed *b, const char *fmt, ...)

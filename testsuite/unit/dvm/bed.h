@@ -50,6 +50,8 @@ struct bed {
 	struct process processes[PROCESSES];
 	int64_t nprocesses;
 	struct dvm_time now;
+	bool is_full[NODES];        /* the node can start no more than ... */
+	uint32_t room[NODES];       /* ... this number of processes at once */
 	struct fake_node *pmi_node; /* of the last part that was to have PMI */
 	uint32_t pmi_part;
 	unsigned pmis, pmi_ends; /* that are open; ranks of them that have ended */
@@ -76,6 +78,8 @@ void deliver_all(struct bed *b);
 void pass(struct bed *b, uint64_t ms);
 void lose(struct bed *b, uint32_t node);
 void end_process(struct bed *b, int64_t process, int32_t status);
+/* It could not execute its program, for the node lacked something. */
+void end_lacking(struct bed *b, int64_t process);
 void ask(struct bed *b, const char *fmt, ...);
 void submit(struct bed *b, const char *tasks);
 /* The last event of this name. */

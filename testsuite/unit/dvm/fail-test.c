@@ -35,7 +35,7 @@ static void a_task_that_cannot_be_started_says_why(void **state)
 
 	submit(b, "{'argv':['unstartable']},{'argv':['x']}");
 	assert_int_equal(number(end_of(b, 1), "code"), 126);
-	assert_string_equal(text(end_of(b, 1), "why"), strerror(EAGAIN));
+	assert_string_equal(text(end_of(b, 1), "why"), strerror(EACCES));
 	end_process(b, 1, 0);
 	deliver_all(b);
 	assert_int_equal(number(end_of(b, 2), "code"), 0);

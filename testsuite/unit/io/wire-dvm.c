@@ -12,12 +12,13 @@
 #define TASK 0x1020304050607
 #define TRY 9
 #define ABOUT { TASK, TRY, 4, 5 }
+#define LIMITS { 0x10012, 1 << DVM_LIMIT_NOFILE, { [DVM_LIMIT_NOFILE] = 1024 } }
 #define CORES { { 0x81, 0, 1ull << 63 } }
 
 static const struct dvm_msg messages[] = {
 	{ .type = DVM_REGISTER,
 	  .reg = { 1, { 2, 3, 1ull << 40 }, 4711, BYTES("n1"), BYTES("build") } },
-	{ .type = DVM_PROFILE, .profile = { 5, TEXTS("/tmp"), TEXTS("A=1\0B=2") } },
+	{ .type = DVM_PROFILE, .profile = { 5, TEXTS("/tmp"), TEXTS("A=1\0B=2"), LIMITS } },
 	{ .type = DVM_FORGET, .profile = { .number = 5 } },
 	{ .type = DVM_LAUNCH,
 	  .launch = { .task = TASK, .instance = TRY, .profile = 5, .ranks = 12,
@@ -40,7 +41,8 @@ static const struct dvm_msg messages[] = {
 	{ .type = DVM_FAILING, .started = { TASK, TRY } },
 	{ .type = DVM_OUTPUT, .output = { TASK, 3, 2, BYTES("line\n") } },
 	{ .type = DVM_ENDED,
-	  .ended = { TASK, TRY, -2, 3, true, false, false, 4, 5, 6, 7, 8,
+	  .ended = { TASK, TRY, -2, 3, true, false, false, DVM_LACK_IDLE, true, 4, 5, 6,
+		     7, 8,
 		     BYTES("why"), BYTES("out"), BYTES("err") } },
 	{ .type = DVM_ENDED, .ended = { TASK, TRY, .too_long = true } },
 	{ .type = DVM_ENDED, .ended = { TASK, TRY, .told = true } },

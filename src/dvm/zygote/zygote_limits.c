@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Limits of this process and of ranks. This process has two descriptors and more for each
+ * task, and all its processes: it raises its soft limits. A rank has those of the client
+ * that submitted the task. Some descriptors are for ranks alone, between fork and exec: so
+ * a start fails in this process, which can try again, and not in the rank.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "dvm/common/rlimits.h"
+#include "dvm/zygote/zygote.h"
+
+#define FOR_RANKS 16 /* descriptors */
+
+static struct rlimit own[DVM_LIMITS]; /* as they were */
+static struct rlimit now[DVM_LIMITS]; /* a rank has these when it is forked */
+
+void zygote_limits_init(void)
+{
+	for (int i = 0; i < DVM_LIMITS; i++) {
+		getrlimit(rlimits_numbers[i], &own[i]);
+		now[i] = own[i];
+	}
+	now[DVM_LIMIT_NPROC].rlim_cur = own[DVM_LIMIT_NPROC].rlim_max;
+	now[DVM_LIMIT_NOFILE].rlim_cur = own[DVM_LIMIT_NOFILE].rlim_max - FOR_RANKS;
+	if (own[DVM_LIMIT_NOFILE].rlim_max <= 4 * FOR_RANKS)
+		now[DVM_LIMIT_NOFILE] = own[DVM_LIMIT_NOFILE];
+	setrlimit(RLIMIT_NPROC, &now[DVM_LIMIT_NPROC]);
+	setrlimit(RLIMIT_NOFILE, &now[DVM_LIMIT_NOFILE]);
+}
+
+void zygote_limits_begin(const struct dvm_limits *limits)
+{
+	struct rlimit all = own[DVM_LIMIT_NOFILE];
+
+	all.rlim_cur = all.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &all);
+	if (limits->umask)
+		umask(limits->umask & 0777);
+}
+
+static void set_soft(int i, rlim_t soft)
+{
+	struct rlimit limit = { soft, own[i].rlim_max };
+
+	if (soft > limit.rlim_max) /* RLIM_INFINITY is the largest */
+		limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_cur != now[i].rlim_cur || i == DVM_LIMIT_NOFILE)
+		setrlimit(rlimits_numbers[i], &limit);
+}
+
+void zygote_limits_set(const struct dvm_limits *limits)
+{
+	for (int i = 0; i < DVM_LIMITS; i++)
+		set_soft(i, !(limits->given >> i & 1) ? own[i].rlim_cur :
+			    limits->soft[i] == DVM_LIMIT_NONE ? RLIM_INFINITY :
+								(rlim_t)limits->soft[i]);
+}
+
+bool zygote_limits_bound_memory(void)
+{
+	struct rlimit as, data;
+
+	getrlimit(RLIMIT_AS, &as);
+	getrlimit(RLIMIT_DATA, &data);
+	return as.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts on nodes that lack descriptors, processes or memory. */
+#include "bed.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define RANK(node, core) "{'node':'" node "','cores':[" core "]}"
+#define ON(node, core) "'place':[" RANK(node, core) "]"
+#define TRY_MS 1000
+
+/* The node can have `room` processes. */
+static struct bed *bed_with_room(uint32_t node, uint32_t room)
+{
+	struct bed *b = bed_create(100);
+
+	b->is_full[node] = true;
+	b->room[node] = room;
+	return b;
+}
+
+static long long drained(struct bed *b)
+{
+	const char *word;
+	long long n = 0;
+	json_t *node;
+	size_t i;
+
+	ask(b, "{'op':'status'}");
+	json_array_foreach(json_object_get(event(b, "status"), "nodes"), i, node) {
+		word = text(node, "state");
+		n += !strcmp(word, "drained");
+	}
+	return n;
+}
+
+static void start_waits_until_another_task_has_ended(void **state)
+{
+	struct bed *b = bed_with_room(0, 1);
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "},{'argv':['b']," ON("n0", "1") "},"
+	       "{'argv':['c']," ON("n0", "2") "}");
+	assert_int_equal(b->nprocesses, 1);
+	pass(b, 5 * TRY_MS);
+	assert_int_equal(b->nprocesses, 1);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 2);
+	end_process(b, 2, 0);
+	deliver_all(b);
+	end_process(b, 3, 0);
+	deliver_all(b);
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(number(end_of(b, i), "code"), 0);
+		assert_int_equal(number(end_of(b, i), "instance"), 0);
+	}
+	assert_int_equal(drained(b), 0);
+	bed_destroy(b);
+}
+
+static void start_is_tried_each_second(void **state)
+{
+	struct bed *b = bed_with_room(0, 0);
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "}");
+	assert_int_equal(b->nprocesses, 0);
+	b->is_full[0] = false;
+	pass(b, TRY_MS);
+	assert_int_equal(b->nprocesses, 1);
+	bed_destroy(b);
+}
+
+static void idle_node_that_can_start_nothing_is_drained(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	for (int i = 0; i < NODES - 1; i++)
+		b->is_full[i] = true;
+	submit(b, "{'argv':['a'],'cores':4},{'argv':['b'],'cores':4}");
+	for (int i = 0; i < 8; i++)
+		pass(b, TRY_MS);
+	assert_int_equal(drained(b), NODES - 1);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 0);
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	bed_destroy(b);
+}
+
+static void drained_node_says_why_until_undrain(void **state)
+{
+	struct bed *b = bed_with_room(0, 0);
+	json_t *node;
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "}");
+	for (int i = 0; i < 3; i++)
+		pass(b, TRY_MS);
+	assert_int_equal(drained(b), 1);
+	node = json_array_get(json_object_get(event(b, "status"), "nodes"), 0);
+	assert_non_null(strstr(text(node, "why"), strerror(EMFILE)));
+	b->is_full[0] = false;
+	ask(b, "{'op':'undrain','node':'n0'}");
+	deliver_all(b);
+	assert_int_equal(drained(b), 0);
+	assert_int_equal(b->nprocesses, 1);
+	bed_destroy(b);
+}
+
+static void rest_of_the_ranks_is_started_later(void **state)
+{
+	struct bed *b = bed_with_room(0, 2);
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "},"
+	       "{'argv':['b'],'ranks':2,'place':[" RANK("n0", "1") "," RANK("n0", "2") "]}");
+	assert_int_equal(b->nprocesses, 2);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 3);
+	end_process(b, 2, 0);
+	end_process(b, 3, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	assert_int_equal(b->pmis, 0);
+	bed_destroy(b);
+}
+
+static void waiting_task_is_cancelled_at_once(void **state)
+{
+	struct bed *b = bed_with_room(0, 1);
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "},{'argv':['b']," ON("n0", "1") "}");
+	ask(b, "{'op':'cancel','ids':[2]}");
+	deliver_all(b);
+	assert_string_equal(text(end_of(b, 2), "state"), "cancelled");
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 1);
+	assert_int_equal(free_cores(b), NODES * CORES);
+	bed_destroy(b);
+}
+
+static void task_over_nodes_waits_for_a_limited_time(void **state)
+{
+	struct bed *b = bed_with_room(0, 1);
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "},"
+	       "{'argv':['b'],'ranks':2,'place':[" RANK("n0", "1") "," RANK("n1", "0") "]}");
+	assert_int_equal(b->nprocesses, 2);
+	pass(b, 30 * TRY_MS);
+	assert_true(b->processes[2].told);
+	end_process(b, 2, SIGTERM);
+	end_process(b, 1, 0);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 4);
+	end_process(b, 3, 0);
+	end_process(b, 4, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 2), "code"), 0);
+	assert_int_equal(number(end_of(b, 2), "instance"), 1);
+	bed_destroy(b);
+}
+
+static void process_that_lacked_something_is_started_again(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['a']," ON("n0", "0") "}");
+	end_lacking(b, 1);
+	deliver_all(b);
+	assert_int_equal(b->nprocesses, 1); /* not at once */
+	pass(b, TRY_MS);
+	assert_int_equal(b->nprocesses, 2);
+	end_process(b, 2, 0);
+	deliver_all(b);
+	assert_int_equal(number(end_of(b, 1), "code"), 0);
+	bed_destroy(b);
+}
+
+static void task_whose_processes_always_lack_something_fails(void **state)
+{
+	struct bed *b = bed_create(100);
+
+	submit(b, "{'argv':['a']}");
+	for (int64_t i = 1; i <= HEAD_INSTANCES_MAX; i++) {
+		assert_int_equal(b->nprocesses, i);
+		end_lacking(b, i);
+		deliver_all(b);
+		pass(b, TRY_MS);
+	}
+	assert_int_equal(number(end_of(b, 1), "code"), 126);
+	assert_string_equal(text(end_of(b, 1), "why"), "no file");
+	assert_int_equal(drained(b), 0);
+	bed_destroy(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(start_waits_until_another_task_has_ended),
+		cmocka_unit_test(start_is_tried_each_second),
+		cmocka_unit_test(idle_node_that_can_start_nothing_is_drained),
+		cmocka_unit_test(drained_node_says_why_until_undrain),
+		cmocka_unit_test(rest_of_the_ranks_is_started_later),
+		cmocka_unit_test(waiting_task_is_cancelled_at_once),
+		cmocka_unit_test(task_over_nodes_waits_for_a_limited_time),
+		cmocka_unit_test(process_that_lacked_something_is_started_again),
+		cmocka_unit_test(task_whose_processes_always_lack_something_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
