@@ -26,6 +26,7 @@ libio_la_SOURCES = \
 	src/common/libio/link.c src/common/libio/link.h \
 	src/common/libio/listener.c src/common/libio/listener.h \
 	src/common/libio/loop.c src/common/libio/loop.h \
+	src/common/libio/out_queue.c src/common/libio/out_queue.h \
 	src/common/libio/proof.c src/common/libio/proof.h \
 	src/common/libio/refusals.c src/common/libio/refusals.h \
 	src/common/libio/strangers.c src/common/libio/strangers.h \

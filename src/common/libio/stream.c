@@ -11,14 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "libio/attach_fds.h"
-#include "libutil/array.h"
-
-struct chunk {
-	struct payload *bytes;
-	size_t sent; /* of its bytes */
-	struct passed_fds fds; /* travel with the first byte */
-};
+#include "libio/out_queue.h"
 
 #define WASTE_BYTES 4096 /* of input, taken out at once */
 
@@ -46,11 +39,7 @@ struct stream {
 	bool ended;
 	bool closed;
 	int error;
-	struct chunk *chunks; /* [head, head + count) are queued */
-	size_t head;
-	size_t count;
-	size_t cap;
-	size_t queued; /* bytes */
+	struct out_queue out;
 	struct stream_limits limits;
 	struct stream_ops ops;
 	void *arg;
@@ -63,7 +52,7 @@ static void on_settle(struct watched_fd *e);
 static bool reads(const struct stream *s)
 {
 	return !s->finishing && !s->ended && !s->closed &&
-	       (s->queued <= s->limits.pause || s->error);
+	       (s->out.bytes <= s->limits.pause || s->error);
 }
 
 static void arm(struct stream *s)
@@ -74,7 +63,7 @@ static void arm(struct stream *s)
 		return;
 	if (reads(s))
 		events |= UV_READABLE;
-	if (s->count && !s->told)
+	if (s->out.count && !s->told)
 		events |= UV_WRITABLE;
 	if (events == s->events)
 		return;
@@ -163,22 +152,6 @@ int stream_open(struct stream **out, uv_loop_t *loop, int fd,
 	return stream_open_held(out, loop, NULL, fd, limits, ops, arg);
 }
 
-static void drop_chunk(struct stream *s)
-{
-	struct chunk *c = &s->chunks[s->head++];
-
-	s->queued -= c->bytes->len - c->sent;
-	payload_unref(c->bytes);
-	if (--s->count == 0)
-		s->head = 0;
-}
-
-static void drop_queue(struct stream *s)
-{
-	while (s->count)
-		drop_chunk(s);
-}
-
 static void stop_polling(struct stream *s)
 {
 	if (!s->epoll)
@@ -193,7 +166,7 @@ static void drop_answered(struct stream *s);
 /* Let what waits for the end of the burst go. */
 static void stop_waiting(struct stream *s)
 {
-	if (s->told && s->count) {
+	if (s->told && s->out.count) {
 		flush(s);
 		drop_answered(s);
 	}
@@ -208,7 +181,7 @@ static void end(struct stream *s, int error)
 	s->ended = true;
 	stop_polling(s);
 	uv_timer_stop(&s->soon);
-	drop_queue(s);
+	out_queue_clear(&s->out);
 	s->ops.end(s->arg, error || !s->error ? error : s->error);
 }
 
@@ -219,107 +192,21 @@ static int break_off(struct stream *s, int error)
 {
 	if (!s->error)
 		s->error = error;
-	drop_queue(s);
+	out_queue_clear(&s->out);
 	uv_timer_start(&s->soon, on_soon, 0, 0);
 	return error;
 }
 
 /* ---- output ---- */
 
-/* Bytes written (perhaps 0 when the kernel is full) or a negative errno. */
-static ssize_t put(struct stream *s, struct iovec *iov, int n,
-		   const struct passed_fds *fds)
-{
-	union attached_fds control;
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
-	ssize_t sent;
-
-	if (fds && fds->count && s->is_socket)
-		attach_fds(&msg, fds, &control);
-	do {
-		sent = s->is_socket ? sendmsg(s->fd, &msg, MSG_NOSIGNAL) :
-				      writev(s->fd, iov, n);
-	} while (sent < 0 && errno == EINTR);
-	if (sent >= 0)
-		return sent;
-	return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
-}
-
-/* A chunk with descriptors starts a message of its own. */
-static int gather(const struct stream *s, struct iovec *iov, size_t *bytes)
-{
-	int n = 0;
-
-	*bytes = 0;
-	for (size_t i = 0; i < s->count && n < STREAM_IOV_MAX; i++) {
-		const struct chunk *c = &s->chunks[s->head + i];
-
-		if (i && c->fds.count)
-			break;
-		iov[n].iov_base = c->bytes->data + c->sent;
-		iov[n].iov_len = c->bytes->len - c->sent;
-		*bytes += iov[n++].iov_len;
-	}
-	return n;
-}
-
-static void take_sent(struct stream *s, size_t n)
-{
-	if (n)
-		s->chunks[s->head].fds.count = 0;
-	while (n) {
-		struct chunk *c = &s->chunks[s->head];
-		size_t left = c->bytes->len - c->sent;
-
-		if (n < left) {
-			c->sent += n;
-			s->queued -= n;
-			return;
-		}
-		n -= left;
-		drop_chunk(s);
-	}
-}
-
 static void flush(struct stream *s)
 {
-	struct iovec iov[STREAM_IOV_MAX];
+	int rc = out_queue_flush(&s->out, s->fd, s->is_socket);
 
-	while (s->count) {
-		size_t offered;
-		int n = gather(s, iov, &offered);
-		ssize_t sent = put(s, iov, n, &s->chunks[s->head].fds);
-
-		if (sent < 0) {
-			break_off(s, sent);
-			return;
-		}
-		take_sent(s, sent);
-		if ((size_t)sent < offered)
-			break;
-	}
-	if (!s->count && s->shutting)
+	if (rc)
+		break_off(s, rc);
+	else if (!s->out.count && s->shutting)
 		shutdown(s->fd, SHUT_WR);
-}
-
-static int append_chunk(struct stream *s, struct payload *p,
-			const struct passed_fds *fds)
-{
-	struct chunk *c;
-
-	if (s->head && s->head + s->count == s->cap) {
-		memmove(s->chunks, s->chunks + s->head,
-			s->count * sizeof(*s->chunks));
-		s->head = 0;
-	}
-	if (array_grow(&s->chunks, s->head + s->count, &s->cap, sizeof(*c)))
-		return -ENOMEM;
-	c = &s->chunks[s->head + s->count++];
-	*c = (struct chunk){ .bytes = payload_ref(p) };
-	if (fds)
-		c->fds = *fds;
-	s->queued += p->len;
-	return 0;
 }
 
 /* Take what has been delivered out of the socket. */
@@ -365,8 +252,8 @@ int stream_write(struct stream *s, const void *data, size_t len,
 		return 0;
 	if (fds && fds->count)
 		stop_waiting(s);
-	if (!s->told && !s->count)
-		sent = put(s, &iov, 1, fds);
+	if (!s->told && !s->out.count)
+		sent = out_queue_put(s->fd, s->is_socket, &iov, 1, fds);
 	if (!s->told)
 		drop_answered(s);
 	if (sent < 0) {
@@ -376,10 +263,10 @@ int stream_write(struct stream *s, const void *data, size_t len,
 	if ((size_t)sent == len)
 		return 0;
 	len -= sent;
-	if (len > s->limits.queue || s->queued > s->limits.queue - len)
+	if (len > s->limits.queue || s->out.bytes > s->limits.queue - len)
 		return break_off(s, -ENOBUFS);
 	rest = payload_copy((const char *)data + sent, len);
-	rc = rest ? append_chunk(s, rest, sent ? NULL : fds) : -ENOMEM;
+	rc = rest ? out_queue_add(&s->out, rest, sent ? NULL : fds) : -ENOMEM;
 	payload_unref(rest);
 	if (rc)
 		return break_off(s, rc);
@@ -391,17 +278,17 @@ int stream_write_vec(struct stream *s, struct payload *front,
 		     const struct payload_vec *v)
 {
 	size_t len = (front ? front->len : 0) + (v ? v->bytes : 0);
-	bool was_empty = s->count == 0;
+	bool was_empty = s->out.count == 0;
 	int rc = 0;
 
 	if (!writable(s))
 		return -EPIPE;
-	if (len > s->limits.queue || s->queued > s->limits.queue - len)
+	if (len > s->limits.queue || s->out.bytes > s->limits.queue - len)
 		return break_off(s, -ENOBUFS);
 	if (front)
-		rc = append_chunk(s, front, NULL);
+		rc = out_queue_add(&s->out, front, NULL);
 	for (size_t i = 0; !rc && v && i < v->count; i++)
-		rc = append_chunk(s, v->items[i], NULL);
+		rc = out_queue_add(&s->out, v->items[i], NULL);
 	if (rc)
 		return break_off(s, rc);
 	if (was_empty)
@@ -412,7 +299,7 @@ int stream_write_vec(struct stream *s, struct payload *front,
 
 size_t stream_queued(const struct stream *s)
 {
-	return s->queued;
+	return s->out.bytes;
 }
 
 void stream_release(struct stream *s)
@@ -527,10 +414,10 @@ void stream_read_now(struct stream *s, size_t max)
 
 static void write_turn(struct stream *s)
 {
-	bool had = s->count > 0;
+	bool had = s->out.count > 0;
 
 	flush(s);
-	if (had && !s->count && !s->error && s->ops.drained)
+	if (had && !s->out.count && !s->error && s->ops.drained)
 		s->ops.drained(s->arg);
 }
 
@@ -555,7 +442,7 @@ static void end_broken(struct stream *s)
 /* Wait for what comes next, if anything. */
 static void go_on(struct stream *s)
 {
-	if (s->finishing && !s->count && !s->error)
+	if (s->finishing && !s->out.count && !s->error)
 		end(s, 0);
 	arm(s);
 }
@@ -622,7 +509,7 @@ void stream_finish(struct stream *s)
 	if (s->finishing || s->ended || s->closed)
 		return;
 	s->finishing = true;
-	if (!s->count)
+	if (!s->out.count)
 		uv_timer_start(&s->soon, on_soon, 0, 0);
 	arm(s);
 }
@@ -632,7 +519,7 @@ void stream_shutdown(struct stream *s)
 	if (!writable(s))
 		return;
 	s->shutting = true;
-	if (!s->count)
+	if (!s->out.count)
 		shutdown(s->fd, SHUT_WR);
 }
 
@@ -642,7 +529,7 @@ static void on_closed(uv_handle_t *handle)
 
 	if (--s->handles)
 		return;
-	free(s->chunks);
+	out_queue_free(&s->out);
 	free(s);
 }
 
@@ -652,7 +539,7 @@ void stream_close(struct stream *s)
 		return;
 	stop_waiting(s);
 	s->closed = true;
-	drop_queue(s);
+	out_queue_clear(&s->out);
 	drop_held(s); /* closing with input unread would reset the connection */
 	if (s->epoll)
 		stop_polling(s);
