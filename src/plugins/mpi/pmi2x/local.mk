@@ -41,8 +41,10 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/spool.h \
 	src/plugins/mpi/pmi2x/srun.c \
 	src/plugins/mpi/pmi2x/srun.h \
+	src/plugins/mpi/pmi2x/srun_host.c \
 	src/plugins/mpi/pmi2x/srun_options.c \
 	src/plugins/mpi/pmi2x/srun_options.h \
+	src/plugins/mpi/pmi2x/srun_private.h \
 	src/plugins/mpi/pmi2x/stale_sockets.c \
 	src/plugins/mpi/pmi2x/stale_sockets.h \
 	src/plugins/mpi/pmi2x/srun_library.c \
@@ -55,6 +57,8 @@ mpi_pmi2x_la_SOURCES = \
 	src/plugins/mpi/pmi2x/step_layout.h \
 	src/plugins/mpi/pmi2x/stepd.c \
 	src/plugins/mpi/pmi2x/stepd.h \
+	src/plugins/mpi/pmi2x/stepd_private.h \
+	src/plugins/mpi/pmi2x/stepd_task.c \
 	src/plugins/mpi/pmi2x/topology_env.c \
 	src/plugins/mpi/pmi2x/topology_env.h \
 	src/plugins/mpi/pmi2x/topology_file.c \
