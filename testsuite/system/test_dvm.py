@@ -140,6 +140,22 @@ def test_gpus(dvm):
     dvm("down").ok()
 
 
+def test_gpus_of_amd(dvm, env, tmp_path):
+    """A task has one variable: HIP applies its own within ROCR's."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/kfd").touch()
+    masks = ["CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"]
+    for name in [*masks, "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES"]:
+        env[name] = "2,5,5,-1,7"
+    env["PMI2X_DVM_DEV"] = str(tmp_path / "dev")
+    dvm("up", "--local", "1", "--slots", "4").ok()
+    show = "env | grep -E '_VISIBLE_DEVICES|_MASK|_ORDINAL'"
+    lines = dvm("run", "-n2", "-g1", "sh", "-c", show).ok().lines
+    assert sorted(lines) == ["ROCR_VISIBLE_DEVICES=2", "ROCR_VISIBLE_DEVICES=5"]
+    assert dvm("run", "sh", "-c", show).ok().lines == ["ROCR_VISIBLE_DEVICES="]
+    dvm("down").ok()
+
+
 def test_cores(dvm):
     """Ranks are bound to the cores that they have."""
     dvm("up", "--local", "1", "--slots", "thread").ok()

@@ -84,30 +84,6 @@ static int find_slots(struct resources *r, enum slot_kind kind)
 
 /* ---- the rest ---- */
 
-static const char *visible_gpus(void)
-{
-	const char *list = getenv("CUDA_VISIBLE_DEVICES");
-
-	return list && *list ? list : getenv("ROCR_VISIBLE_DEVICES");
-}
-
-static int find_gpus(struct resources *r)
-{
-	const char *list = visible_gpus();
-	char *copy, *save, *name;
-
-	if (!list)
-		return 0;
-	copy = strdup(list);
-	if (!copy)
-		return -ENOMEM;
-	for (name = strtok_r(copy, ",", &save);
-	     name && r->has.gpus < LEDGER_GPUS_MAX;
-	     name = strtok_r(NULL, ",", &save))
-		r->gpus[r->has.gpus++] = name; /* parts of `copy`, which stays */
-	return 0;
-}
-
 static uint64_t find_memory(void)
 {
 	const char *limit = getenv("SLURM_MEM_PER_NODE");
@@ -121,6 +97,7 @@ static uint64_t find_memory(void)
 
 int resources_find(struct resources *r, const struct resources_options *o)
 {
+	const char *dev = getenv("PMI2X_DVM_DEV"); /* in a test */
 	int rc = 0;
 
 	memset(r, 0, sizeof(*r));
@@ -128,10 +105,10 @@ int resources_find(struct resources *r, const struct resources_options *o)
 		r->has.cores = o->number;
 	else
 		rc = find_slots(r, o->slots);
-	if (o->gpus == RESOURCES_GPUS_FOUND)
-		rc = rc ? rc : find_gpus(r);
-	else
-		r->has.gpus = o->gpus;
+	rc = rc ? rc : gpus_find(&r->gpus, dev ? dev : "/dev");
+	if (o->gpus != RESOURCES_GPUS_FOUND)
+		r->gpus = (struct gpus){ .count = o->gpus, .variable = r->gpus.variable };
+	r->has.gpus = r->gpus.count;
 	r->has.memory = find_memory();
 	return rc;
 }

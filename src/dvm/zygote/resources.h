@@ -7,6 +7,7 @@
 
 #include "dvm/common/pmix_offer.h"
 #include "dvm/core/ledger.h"
+#include "dvm/zygote/gpus.h"
 
 /* The unit that counts as one slot. */
 enum slot_kind {
@@ -30,13 +31,12 @@ struct resources {
 	struct ledger_resources has;
 	bool bound;                    /* ranks are bound to their slots */
 	cpu_set_t cpus[DVM_CORES_MAX]; /* by slot */
-	char *gpus[LEDGER_GPUS_MAX];   /* their names for the programs; NULL: the number */
+	struct gpus gpus;              /* names NULL: their numbers */
 };
 
 /*
  * Find out what this process may use: its affinity, the GPUs that Slurm or the user has
- * named (CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES), Slurm's limit of memory or all of
- * it. 0 or a negative errno. For the life of the process.
+ * named (gpus.h), Slurm's limit of memory or all of it. 0 or a negative errno. For the life of the process.
  */
 int resources_find(struct resources *out, const struct resources_options *options);
 

@@ -159,25 +159,21 @@ static void put_text(char *extra[EXTRA_MAX], size_t *n, const char *name,
 static void put_gpus(char *extra[EXTRA_MAX], size_t *n,
 		     const struct node_rank *r, const struct resources *has)
 {
-	static const char *const names[] = {
-		"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
-	};
 	char list[GPU_TEXT_MAX] = "";
 	size_t len = 0;
 
 	for (uint32_t i = 0; i < LEDGER_GPUS_MAX && len < sizeof(list); i++) {
 		if (!(r->gpus >> i & 1))
 			continue;
-		if (has->gpus[i])
+		if (has->gpus.names[i])
 			len += (size_t)snprintf(list + len, sizeof(list) - len,
 						"%s%s", len ? "," : "",
-						has->gpus[i]);
+						has->gpus.names[i]);
 		else
 			len += (size_t)snprintf(list + len, sizeof(list) - len,
 						"%s%u", len ? "," : "", i);
 	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		put_text(extra, n, names[i], list);
+	put_text(extra, n, has->gpus.variable, list);
 }
 
 /* ---- PMIx ---- */
@@ -302,7 +298,8 @@ static bool has_name(char *const *list, size_t n, const char *variable)
 	return false;
 }
 
-static char **make_environment(struct program *p, const struct dvm_bytes *env)
+/* `gpus`: the node has some, and the task's are chosen for it. */
+static char **make_environment(struct program *p, const struct dvm_bytes *env, bool gpus)
 {
 	char **out = calloc(dvm_texts_count(env) + p->nextra + 1, sizeof(*out));
 	size_t n = 0;
@@ -313,7 +310,8 @@ static char **make_environment(struct program *p, const struct dvm_bytes *env)
 	     t = dvm_texts_next(env, t)) {
 		/* The user's own settings for OpenMP take precedence. */
 		if (!strncmp(t, "OMP_NUM_THREADS=", 16) ||
-		    (!is_foreign(t) && !has_name(p->extra, p->nextra, t)))
+		    (!is_foreign(t) && !(gpus && gpus_is_variable(t)) &&
+		     !has_name(p->extra, p->nextra, t)))
 			out[n++] = (char *)(uintptr_t)t;
 	}
 	for (size_t i = 0; i < p->nextra; i++)
@@ -349,7 +347,7 @@ static int program_make(struct program *p, const struct node_rank *r,
 {
 	*p = (struct program){ .argv = make_argv(&r->launch->argv) };
 	put_all(p, r, has, pmi);
-	p->env = make_environment(p, &r->profile->env);
+	p->env = make_environment(p, &r->profile->env, has->has.gpus);
 	if (p->argv && p->env && (p->pmi_fd || !pmi))
 		return 0;
 	program_free(p);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The GPUs of a node: which ones a DVM may use, and the variable that tells programs. */
+#ifndef PMI2X_DVM_GPUS_H
+#define PMI2X_DVM_GPUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dvm/core/ledger.h"
+
+struct gpus {
+	uint32_t count;
+	char *names[LEDGER_GPUS_MAX]; /* as the variable has them: indices, UUIDs, tiles */
+	const char *variable;         /* for tasks: the one of the vendor */
+};
+
+/*
+ * Find the vendor by its device files below `dev` (/dev), for Slurm may set the variables of
+ * all vendors to one list. Then the GPUs, by the first of the vendor's variables that is
+ * set. Without device files the variable that is set tells the vendor. 0 or -ENOMEM; for
+ * the life of the process.
+ */
+int gpus_find(struct gpus *out, const char *dev);
+
+/*
+ * Is it ("NAME=VALUE") a variable that selects GPUs? A task has gpus.variable alone: HIP
+ * applies its own variables to the GPUs that ROCR_VISIBLE_DEVICES leaves.
+ */
+bool gpus_is_variable(const char *variable);
+
+#endif
