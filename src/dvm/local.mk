@@ -27,6 +27,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
 	src/dvm/cli/interrupt.c src/dvm/cli/interrupt.h \
 	src/dvm/cli/last_client.c src/dvm/cli/last_client.h \
+	src/dvm/cli/lines.c src/dvm/cli/lines.h \
 	src/dvm/cli/max_fails.c src/dvm/cli/max_fails.h \
 	src/dvm/cli/number_list.c src/dvm/cli/number_list.h \
 	src/dvm/cli/options.c src/dvm/cli/options.h \

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -118,14 +119,23 @@ def test_bytes_of_any_kind_come_as_they_were_written(one, start, tmp_path):
 BATCH = 400
 
 
-@pytest.fixture
-def impatient(dvm, env):
-    """A DVM whose head keeps few bytes for a client that does not read."""
-    env["PMI2X_DVM_UNREAD"] = str(64 << 10)
+def up_with_limit(dvm, env, unread):
+    """A DVM whose head keeps this many bytes for a client that does not read; half of a request."""
+    env["PMI2X_DVM_UNREAD"] = str(unread)
     dvm("up", "--local", "1", "--slots", "4").ok()
     yield dvm
     dvm("down", "--cancel")
     wait_until(lambda: not living(env["PMI2X_DVM_DIR"]))
+
+
+@pytest.fixture
+def impatient(dvm, env):
+    yield from up_with_limit(dvm, env, 256 << 10)
+
+
+@pytest.fixture
+def small(dvm, env):
+    yield from up_with_limit(dvm, env, 16 << 20)
 
 
 def test_client_that_is_cut_off_says_so(impatient, start, tmp_path):
@@ -145,11 +155,11 @@ def test_client_that_is_cut_off_says_so(impatient, start, tmp_path):
 
 def send_much(client):
     with contextlib.suppress(OSError):
-        for _ in range(200):
+        for _ in range(20):
             client.sendall(b"x" * (1 << 20))
 
 
-def test_request_that_is_too_large_is_answered(one, env):
+def test_request_that_is_too_large_is_answered(small, env):
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(f"{env['PMI2X_DVM_DIR']}/local/head.sock")
         sender = threading.Thread(target=send_much, args=[client], daemon=True)
@@ -158,4 +168,44 @@ def test_request_that_is_too_large_is_answered(one, env):
         sender.join()
     event = json.loads(line)
     assert event["ev"] == "closed"
-    assert "a request has more than 128 MiB" in event["why"]
+    assert "a request has more than 8 MiB" in event["why"]
+
+
+# ---- requests ----
+
+LARGE = "x" * 100000
+MANY = 50  # tasks with three of these each are more than a request of 8 MiB
+
+
+def test_tasks_with_large_arguments_are_sent_in_parts(small, tmp_path):
+    line = json.dumps({"argv": ["true", LARGE, LARGE, LARGE]})
+    (tmp_path / "tasks").write_text(f"{line}\n" * MANY)
+    result = small("submit", "--wait", "--json", tmp_path / "tasks").ok()
+    result.says(f"{MANY} tasks")
+
+
+def test_python_sends_tasks_with_large_arguments_in_parts(small, prefix, env):
+    program = f"""
+import pmi2x_dvm
+with pmi2x_dvm.connect() as dvm:
+    assert not any(r.code for r in dvm.map([["true"] + ["{LARGE}"] * 3] * {MANY}))
+"""
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**env, "PYTHONPATH": str(prefix / "share/pmi2x/python")},
+        check=True,
+    )
+
+
+@pytest.mark.parametrize("command", [("batch", "-"), ("submit", "--wait", "--json", "-")])
+def test_line_of_a_slow_pipe_starts_at_once(one, start, tmp_path, command):
+    client = start(*command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    for name in "first", "second":
+        line = f"touch {tmp_path}/{name}"
+        if "--json" in command:
+            line = json.dumps({"argv": line.split()})
+        client.stdin.write(line + "\n")
+        client.stdin.flush()
+        wait_until((tmp_path / name).exists)
+    client.communicate(timeout=60)
+    assert client.returncode == 0

@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #include "dvm/cli/interrupt.h"
+#include "dvm/cli/lines.h"
 
 /* Between two tries to send tasks to a DVM whose queue is full. */
 #define ROOM_MIN_MS 10
@@ -291,6 +292,18 @@ void submission_flush(struct submission *s)
 		if (json_array_size(s->tasks))
 			wait_for_room(s, sent, &ms);
 	}
+	s->bytes = 0;
+}
+
+/* Bytes of its arguments, which may be most of it. */
+static size_t size_of(json_t *task)
+{
+	json_t *each;
+	size_t i, size = 0;
+
+	json_array_foreach(json_object_get(task, "argv"), i, each)
+		size += json_string_length(each);
+	return size;
 }
 
 void submission_add(struct submission *s, json_t *task, const char *command, bool retry)
@@ -307,7 +320,8 @@ void submission_add(struct submission *s, json_t *task, const char *command, boo
 	if (s->keeps && !s->commands[i])
 		die("out of memory");
 	json_array_append_new(s->tasks, task);
-	if (json_array_size(s->tasks) >= BATCH)
+	s->bytes += size_of(task);
+	if (json_array_size(s->tasks) >= BATCH || s->bytes >= BATCH_BYTES)
 		submission_flush(s);
 }
 
@@ -428,25 +442,33 @@ static size_t strip(char *line, size_t n, bool first)
 	return n - cut;
 }
 
+/* Tasks that a slow pipe has named so far start now. */
+static void on_idle(void *arg)
+{
+	submission_flush(arg);
+}
+
 void submission_for_lines(struct submission *s, FILE *in, int argc, char **argv,
 		      void (*fn)(struct submission *s, char *line, int argc,
 				 char **argv))
 {
-	char *line = NULL;
-	size_t size = 0;
-	ssize_t n;
+	struct lines lines;
+	char *line;
+	size_t n;
 
-	while (!submission_stops(s) && (n = getline(&line, &size, in)) > 0) {
-		n = (ssize_t)strip(line, (size_t)n, !s->given);
+	lines_init(&lines, fileno(in), on_idle, s);
+	while (!submission_stops(s) && (n = lines_next(&lines, &line)) > 0) {
+		n = strip(line, n, !s->given);
 		s->given++;
-		if (strlen(line) != (size_t)n)
+		if (strlen(line) != n)
 			submission_refuse(s, s->given, "the line contains a NUL byte");
 		else if (n)
 			fn(s, line, argc, argv);
 	}
-	if (ferror(in) && !interrupt_number())
-		submission_refuse(s, s->given + 1, "cannot read the file: %s", strerror(errno));
-	free(line);
+	if (lines.error)
+		submission_refuse(s, s->given + 1, "cannot read the file: %s",
+				  strerror(lines.error));
+	lines_free(&lines);
 	fclose(in);
 }
 

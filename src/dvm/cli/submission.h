@@ -16,6 +16,7 @@
 #include "dvm/cli/template.h"
 
 #define BATCH 1000 /* tasks in a request */
+#define BATCH_BYTES ((size_t)4 << 20) /* of their arguments: then it is sent, too */
 
 struct sent;
 
@@ -23,6 +24,7 @@ struct submission {
 	const char *dvm;
 	json_t *task;         /* what all have in common: ranks, cores, ... */
 	json_t *tasks;        /* that are to be sent */
+	size_t bytes;         /* of their arguments */
 	const char *json, *lines, *array, *report;
 	const char *journal, *local, *orphan; /* of batch, for its DVM; */
 	bool take_over;                       /* also this */

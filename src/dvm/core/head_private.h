@@ -159,7 +159,8 @@ struct head_client {
 	bool leaves;   /* it has asked for the end, if it is the last, and ends its connection */
 	bool refused;  /* it is of another version: what it asks is not heard */
 	struct unwaited unkept; /* of what it waits for */
-	json_t *ended; /* tasks of this turn, an array; or NULL */
+	json_t *ended; /* lists of tasks of this turn, one for each event; or NULL */
+	size_t ended_bytes; /* of the last list, about */
 	uint64_t sent; /* bytes of lines: given to the host */
 	uint64_t windows; /* bytes: those of output that it is to read */
 	uint64_t ended_at; /* behind the last of their records */

@@ -9,6 +9,8 @@
 
 #include "libutil/base64.h"
 
+#define ENDED_BYTES ((size_t)1 << 20) /* of results in an event, and */
+#define RESULT_BYTES 512              /* of each, without its output */
 #define NODES_SHOWN_MAX 64 /* of a task, by name */
 #define CHARACTER_MAX 4    /* bytes of a character of UTF-8 */
 
@@ -156,15 +158,30 @@ json_t *report_task(const struct dvm_head *h, const struct head_task *t)
 
 /* ---- events ---- */
 
+/* The list for a result: each event has at most about ENDED_BYTES. */
+static json_t *list_for(struct head_client *c, const struct head_task *t)
+{
+	size_t n;
+
+	if (!c->ended)
+		c->ended = json_array();
+	n = json_array_size(c->ended);
+	if (!n || c->ended_bytes >= ENDED_BYTES) {
+		json_array_append_new(c->ended, json_array());
+		c->ended_bytes = 0;
+		n++;
+	}
+	c->ended_bytes += RESULT_BYTES + t->result.out_len + t->result.err_len;
+	return json_array_get(c->ended, n - 1);
+}
+
 void report_ended_to(struct dvm_head *h, struct head_task *t, uint32_t client)
 {
 	struct head_client *c = client_find(h, client);
 
 	if (!c)
 		return;
-	if (!c->ended)
-		c->ended = json_array();
-	json_array_append_new(c->ended, t->result.status || t->cancelled ?
+	json_array_append_new(list_for(c, t), t->result.status || t->cancelled ?
 			      report_listed(h, t, REPORT_COMMAND_MAX) : report_task(h, t));
 	t->told = client;
 	if (t->end_at > c->ended_at)
@@ -279,12 +296,16 @@ void report_node(struct dvm_head *h, uint32_t node, const char *state, const cha
 void report_turn(struct dvm_head *h)
 {
 	struct head_client *c, *next;
+	json_t *tasks;
+	size_t i;
 
 	HASH_ITER(hh, h->clients, c, next) {
 		if (!c->ended)
 			continue;
-		client_tell_at(h, c->number, json_pack("{s:s,s:o}", "ev", "ended",
-						       "tasks", c->ended), c->ended_at);
+		json_array_foreach(c->ended, i, tasks)
+			client_tell_at(h, c->number, json_pack("{s:s,s:O}", "ev", "ended",
+							       "tasks", tasks), c->ended_at);
+		json_decref(c->ended);
 		c->ended = NULL;
 		c->ended_at = 0;
 	}

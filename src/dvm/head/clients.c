@@ -24,8 +24,8 @@
 #include "libio/stream.h"
 #include "libutil/decimal.h"
 
-#define UNREAD_MAX ((size_t)256 << 20)  /* bytes that wait until a client reads them */
-#define REQUEST_MAX ((size_t)128 << 20) /* bytes of a request */
+#define UNREAD_MAX ((size_t)256 << 20) /* bytes that wait until a client reads them; a
+                                          request has at most half of that */
 #define CLOSED_MAX 256                  /* bytes of the last line for a client */
 #define READ_BYTES 4096 /* at least; more as lines are longer */
 #define BACKLOG 128
@@ -166,8 +166,8 @@ static void take_lines(struct client *c)
 	c->searched = c->in.len;
 	c->taking = false;
 	send_held(c);
-	if (c->in.len > REQUEST_MAX)
-		break_off(c, "a request has more than %zu MiB", REQUEST_MAX >> 20);
+	if (c->in.len > unread_max() / 2)
+		break_off(c, "a request has more than %zu MiB", unread_max() / 2 >> 20);
 }
 
 static void on_input(void *arg, size_t len)
@@ -201,7 +201,7 @@ static struct client *client_new(struct head_main *h)
 		return NULL;
 	c->head = h;
 	c->number = ++h->next_client;
-	buf_init(&c->in, 2 * REQUEST_MAX);
+	buf_init(&c->in, UNREAD_MAX);
 	buf_init(&c->held, UNREAD_MAX);
 	return c;
 }

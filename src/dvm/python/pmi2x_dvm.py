@@ -32,6 +32,7 @@ import warnings
 
 VERSION = 3
 BATCH = 1000
+BATCH_SIZE = 4 << 20  # characters of arguments in a request
 SUFFIX = ".address"
 ANSWER_SECONDS = 5
 DEAD_HEAD_SECONDS = 60  # as of remote.c
@@ -460,8 +461,8 @@ class Dvm(_Target):
         """Queue tasks, each a dict with argv. A Task each; one that is refused has
         Refused as its exception."""
         futures = []
-        for at in range(0, len(tasks), BATCH):
-            futures += self._submit([dict(t) for t in tasks[at : at + BATCH]])
+        for part in _requests(tasks):
+            futures += self._submit([dict(t) for t in part])
         return futures
 
     def cancel(self, future):
@@ -620,6 +621,20 @@ class Dvm(_Target):
 # ---- what JSON can say ----
 
 
+def _requests(tasks):
+    """The tasks in lists for one request each, by their number and their size."""
+    begin = size = 0
+    for at, task in enumerate(tasks):
+        if at - begin == BATCH or size >= BATCH_SIZE:
+            yield tasks[begin:at]
+            begin, size = at, 0
+        argv = task.get("argv")
+        if isinstance(argv, (list, tuple)):
+            size += sum(len(a) for a in argv if isinstance(a, str))
+    if begin < len(tasks):
+        yield tasks[begin:]
+
+
 def _is_text(text):
     """Python has lone surrogates for bytes that are no UTF-8; JSON cannot say them."""
     try:
@@ -678,8 +693,8 @@ class Several(_Target):
     def submit_many(self, tasks):
         """As of Dvm."""
         futures = []
-        for at in range(0, len(tasks), BATCH):
-            futures += self._submit(tasks[at : at + BATCH])
+        for part in _requests(tasks):
+            futures += self._submit(part)
         return futures
 
     def _submit(self, tasks):

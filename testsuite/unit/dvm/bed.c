@@ -171,7 +171,7 @@ static int64_t start(void *arg, const struct node_rank *rank)
 		return -EMFILE;
 	assert_true(n->bed->nprocesses + 1 < PROCESSES);
 	p = &n->bed->processes[++n->bed->nprocesses];
-	*p = (struct process){ .node = n->number, .runs = true };
+	*p = (struct process){ .node = n->number, .part = rank->part, .runs = true };
 	return n->bed->nprocesses;
 }
 

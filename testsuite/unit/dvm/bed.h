@@ -38,7 +38,8 @@ struct fake_node {
 };
 
 struct process {
-	uint32_t node;  /* whose it is */
+	uint32_t node;  /* whose it is, */
+	uint32_t part;  /* and of which part there */
 	bool runs;
 	bool told;      /* SIGTERM or SIGKILL */
 	bool killed;

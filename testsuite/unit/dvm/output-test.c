@@ -167,6 +167,43 @@ static void bytes_that_are_no_text_need_at_most_a_third_more(void **state)
 	assert_true(size_of_output(&m) <= PIECE + 100);
 }
 
+/* Tasks end one after another, each with as much output as a result keeps. */
+static void end_tasks(struct bed *b, int64_t tasks)
+{
+	static char out[DVM_TAIL_MAX];
+
+	memset(out, 'x', sizeof(out));
+	for (int64_t i = 1; i <= tasks; i++) {
+		submit(b, "{'argv':['x']}");
+		for (uint32_t fd = 1; fd <= 2; fd++)
+			dvm_node_output(node_of(b, i)->node, b->processes[i].part, (int)fd,
+					out, sizeof(out));
+		end_process(b, i, 0);
+		deliver_all(b);
+	}
+}
+
+static void many_results_come_in_several_events(void **state)
+{
+	const int64_t tasks = 400; /* with 8 KiB each */
+	struct bed *b = bed_create(1000);
+	size_t events = 0, results = 0, i;
+	json_t *e;
+
+	end_tasks(b, tasks);
+	json_array_clear(b->events);
+	ask(b, "{'op':'wait','unwaited':true}");
+	deliver_all(b);
+	json_array_foreach(b->events, i, e) {
+		events += !strcmp(text(e, "ev"), "ended");
+		results += json_array_size(json_object_get(e, "tasks"));
+		assert_true(json_array_size(json_object_get(e, "tasks")) <= 200);
+	}
+	assert_int_equal(results, tasks);
+	assert_true(events >= 3);
+	bed_destroy(b);
+}
+
 static void why_names_output_that_is_not_read(void **state)
 {
 	struct bed *b = bed_create(100);
@@ -196,6 +233,7 @@ int main(void)
 		cmocka_unit_test(lost_head_blocks_no_task),
 		cmocka_unit_test(client_with_many_windows_gets_small_ones),
 		cmocka_unit_test(bytes_that_are_no_text_need_at_most_a_third_more),
+		cmocka_unit_test(many_results_come_in_several_events),
 		cmocka_unit_test(why_names_output_that_is_not_read),
 	};
 
