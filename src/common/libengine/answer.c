@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 static const struct {
 	int error;

@@ -6,7 +6,9 @@
 
 #include <utlist.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libutil/hash.h"
 
 struct server_attr {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Questions of all files of the engine to its object. */
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
 
 const char *server_node_name(const struct pmi_server *s)
 {

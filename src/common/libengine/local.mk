@@ -4,9 +4,11 @@ noinst_LTLIBRARIES += libengine.la
 libengine_la_SOURCES = \
 	src/common/libengine/answer.c \
 	src/common/libengine/attrs.c \
-	src/common/libengine/engine.c \
+	src/common/libengine/engine.c src/common/libengine/engine.h \
 	src/common/libengine/group_kvs.c src/common/libengine/group_kvs.h \
-	src/common/libengine/rank.c \
+	src/common/libengine/pending.h \
+	src/common/libengine/pmix_bridge.h \
+	src/common/libengine/rank.c src/common/libengine/rank.h \
 	src/common/libengine/rank_admission.c \
 	src/common/libengine/rank_args.c \
 	src/common/libengine/rank_commands.c \
@@ -16,8 +18,9 @@ libengine_la_SOURCES = \
 	src/common/libengine/rank_pmi1.c src/common/libengine/rank_pmi2.c \
 	src/common/libengine/rank_records.c \
 	src/common/libengine/rank_session.c \
+	src/common/libengine/request.h \
 	src/common/libengine/requests.c \
-	src/common/libengine/results.c \
+	src/common/libengine/results.c src/common/libengine/results.h \
 	src/common/libengine/server.c src/common/libengine/server.h \
 	src/common/libengine/server_coll.c \
 	src/common/libengine/server_coll_ops.c \
@@ -29,7 +32,6 @@ libengine_la_SOURCES = \
 	src/common/libengine/server_pmix_names.c \
 	src/common/libengine/server_pmix_ranks.c \
 	src/common/libengine/server_pmix_send.c \
-	src/common/libengine/server_private.h \
 	src/common/libengine/server_slots.c \
 	src/common/libengine/server_status.c \
 	src/common/libengine/spawner.c \

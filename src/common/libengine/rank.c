@@ -2,7 +2,8 @@
 /* The state of a rank's session of PMI, without what depends on it. */
 #include <stdio.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
 
 bool rank_is_live(const struct rank_session *ss)
 {

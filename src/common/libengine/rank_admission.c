@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 #define NAMED_MAX 16 /* PMIx clients of a node whose process is looked for everywhere */
 

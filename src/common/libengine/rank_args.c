@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fields that a request must have, and limits: else the rank is answered at once. */
-#include "libengine/server_private.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 bool rank_may_wait(struct rank_session *ss, const struct rank_request *rq)
 {

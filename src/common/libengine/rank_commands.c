@@ -2,7 +2,11 @@
 /* Handlers of the commands that PMI-1 and PMI-2 have alike. */
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
+#include "libengine/results.h"
 #include "libpmi/extension.h"
 #include "libshm/records.h"
 

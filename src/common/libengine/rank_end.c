@@ -2,7 +2,11 @@
 /* Ends of a rank's program, of its session of PMI, and of the rank. */
 #include <stdio.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 void rank_drop(struct rank_session *ss)
 {

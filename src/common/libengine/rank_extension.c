@@ -3,7 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
+#include "libengine/results.h"
 #include "libpmi/extension.h"
 #include "libshm/records.h"
 #include "libutil/decimal.h"

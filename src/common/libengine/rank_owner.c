@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 #define REFUSALS_TOLD 4 /* ranks of a node whose refused process srun names */
 

@@ -2,7 +2,11 @@
 /* The commands of PMI-1. */
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 /* Versions as PMI counts them. */
 #define PMI1_VERSION 1

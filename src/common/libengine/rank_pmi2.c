@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/extension.h"
 
 static void handle_fullinit(struct rank_session *ss,

@@ -2,7 +2,9 @@
 /* Records that a rank has put and that no fence has taken. */
 #include <errno.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libshm/records.h"
 
 /* Add a record to what the next fence carries. 0 or a negative errno. */

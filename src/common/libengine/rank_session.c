@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/extension.h"
 #include "libshm/records.h"
 
 #define INPUT_KEEP 65536 /* bytes of an empty input buffer worth keeping */
 #define TEXT_START_MAX 8 /* bytes of which a PMI-1 message's start needs fewer */
 #define NAME_MAX_QUOTED 64 /* bytes of an unknown command's name in answers */
-#define TOPOLOGY_KEY "PMI_hwloc_xmlfile" /* of MPICH; its value names a file */
 
 void rank_open(struct rank_session *ss)
 {

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/names.h"
 #include "libpmi/pmix_nspace.h"
 

@@ -9,7 +9,7 @@
 
 #include <utlist.h>
 
-#include "libengine/server_private.h"
+#include "libengine/results.h"
 
 #define HEAP_MAX REGION_SIZE_DEFAULT /* bytes of results without a region */
 

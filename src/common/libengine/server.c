@@ -7,7 +7,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
+#include "libengine/results.h"
 
 #define OUT_MAX (PMI2_HEADER_LEN + 2 * (size_t)PMI2_BODY_MAX)
 

@@ -10,7 +10,11 @@
 
 #include <utlist.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
+#include "libengine/results.h"
 
 /* ---- entering ---- */
 

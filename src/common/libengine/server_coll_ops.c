@@ -12,7 +12,12 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
+#include "libengine/results.h"
 
 /* ---- ends ---- */
 

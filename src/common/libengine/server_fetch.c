@@ -20,7 +20,11 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
+#include "libengine/results.h"
 #include "libpmi/extension.h"
 #include "libshm/records.h"
 

@@ -19,9 +19,14 @@
 #include <utlist.h>
 
 #include "libcoll/subset.h"
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/control.h"
 #include "libpmi/extension.h"
+#include "libpmi/group.h"
 #include "libutil/pack.h"
 #include "libutil/rankset.h"
 

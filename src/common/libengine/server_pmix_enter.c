@@ -15,7 +15,11 @@
 #include <utlist.h>
 
 #include "libcoll/subset.h"
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/pmix_msg.h"
 
 #define SUBSET_OP COLL_OP_PMIX /* the names of these subsets differ by it from a group's of PMI-1 */

@@ -11,7 +11,11 @@
 #include <utlist.h>
 
 #include "libcoll/fetch.h"
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/pmix_msg.h"
 
 #define ENDED_MS 1000 /* for what a rank has committed that has ended: it is there, or never */

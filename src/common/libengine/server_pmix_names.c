@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/names.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"

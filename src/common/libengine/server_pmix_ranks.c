@@ -3,7 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libutil/rankset.h"
 
 #define LATE_LIST_MAX 256 /* bytes of a list of ranks */

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pmix_bridge.h"
+#include "libpmi/control.h"
 
 #define HEAD_MAX (PMIX_MSG_TEXT_MAX + 128) /* bytes of a message without its data */
 

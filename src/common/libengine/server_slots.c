@@ -14,7 +14,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libshm/records.h"
 
 #define SLOTS_TURNS_MAX 4 /* looks in a row, then other work has its turn */

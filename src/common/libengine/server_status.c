@@ -4,7 +4,11 @@
 #include <stdlib.h>
 
 #include "libcoll/subset.h"
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/pending.h"
+#include "libengine/pmix_bridge.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 #include "libpmi/status.h"
 
 static const enum status_phase PHASES[] = {

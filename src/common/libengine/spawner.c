@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* News of a spawned step's ranks for srun: the first one has started, or one has ended. */
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 void server_started(struct pmi_server *s, const struct rank_session *ss)
 {

@@ -9,7 +9,9 @@
 
 #include <utlist.h>
 
-#include "libengine/server_private.h"
+#include "libengine/engine.h"
+#include "libengine/rank.h"
+#include "libengine/request.h"
 
 #define UNAVAILABLE "unavailable" /* what clients take for "none" */
 

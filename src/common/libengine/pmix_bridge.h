@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PMIx clients of the node, by way of the program that serves them. */
+#ifndef PMI2X_PMIX_BRIDGE_H
+#define PMI2X_PMIX_BRIDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libcoll/fetch.h"
+#include "libengine/server.h"
+#include "libpmi/pmix_msg.h"
+#include "libutil/payload.h"
+
+struct pmix_ask;
+struct pmix_entered;
+struct pmix_wanted;
+struct rank_session;
+
+/* The program that serves the node's PMIx clients (server_pmix.c). */
+struct pmix_server {
+	bool served; /* somebody may, */
+	bool hello;  /* has said so, */
+	bool ready;  /* lets clients in, */
+	bool lost;   /* and does no more */
+	bool waits;  /* for the topology, to be told of the namespace */
+	bool opened; /* it has been told of that, */
+	bool pmi;    /* and that a rank uses PMI; or is to be told */
+	const char *none; /* why nobody ever will serve; NULL: it is not so */
+	uint32_t uid, gid;
+	struct pmix_entered *ops;
+	uint32_t next; /* number of an operation of some ranks */
+	struct pmix_ask *asks;       /* fetches of this node, */
+	struct pmix_wanted *wanted;  /* and of its ranks */
+	uint64_t next_fetch;
+	struct payload_vec events;   /* of other nodes, until it is ready */
+};
+
+/* ---- server_pmix.c, server_pmix_ranks.c, server_pmix_send.c ---- */
+
+/* See pmi_server_pmix_input and pmi_server_pmix_lost. */
+int pmix_input(struct pmi_server *s, struct payload *message);
+void pmix_lost(struct pmi_server *s, const char *why);
+/* Another node tells an event of PMIx (coll_ops.flooded). */
+void pmix_flooded(void *server, struct payload *event);
+void pmix_topology_known(struct pmi_server *s);
+/*
+ * A link comes up, or a rank has ended: who waits for this node in a PMIx fence hears that
+ * nobody serves PMIx here, if it is so.
+ */
+void pmix_tell_none(struct pmi_server *s);
+/* The rank takes part in no collective of PMIx any more. */
+void pmix_lose_rank(struct rank_session *ss, const char *why);
+/* The rank has ended: whoever serves PMIx is told. */
+void pmix_rank_gone(struct rank_session *ss);
+/*
+ * It has ended badly, or (not known) so it seems: the step is ended, unless the site wants
+ * otherwise, if it was a client, or if it is known and others are, whom it never joined.
+ */
+void pmix_rank_failed(struct rank_session *ss, bool known);
+/*
+ * Has the node clients while one of its ranks has not started PMIx, or has ended without?
+ * libpmix does not tell of a fence that waits for a rank of its own node, so the clients
+ * may be in one.
+ */
+bool pmix_misses_rank(const struct pmi_server *s);
+/* Such a rank, which uses PMI neither. */
+bool pmix_is_late(const struct rank_session *ss);
+void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
+		    char text[PMI_WAIT_TEXT_MAX]);
+void pmix_free(struct pmi_server *s);
+/* A rank that is a client, or NULL. */
+const struct rank_session *pmix_find_client(const struct pmi_server *s);
+/* A rank in a list in ascending order, or NULL. */
+const uint32_t *pmix_find_rank(const uint32_t *ranks, uint32_t count, uint32_t rank);
+/* One of this node, or NULL. */
+struct rank_session *pmix_own_rank(const struct pmi_server *s, uint32_t rank);
+/* The rank, of this node, that a message is about; or NULL after a line in the log. */
+struct rank_session *pmix_rank_of(struct pmi_server *s, const struct pmix_msg *m);
+/* A rank uses PMI: clients of PMIx wait for PMIX_MSG_ADMITTED from here on. */
+void pmix_tell_pmi(struct pmi_server *s);
+void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
+		       struct payload *data);
+/* Bytes of a text (NULL: none), as many as a message may have. */
+size_t pmix_text_len(const char *text);
+/* The text of a message as people may see it; PMIX_MSG_TEXT_MAX bytes and a NUL. */
+void pmix_copy_text(const struct pmix_msg *m, char *out);
+
+/* ---- server_pmix_enter.c ---- */
+
+/* In what libcoll is given as the id of an entry: it is not of a group. */
+#define PMIX_SUBSET_ID ((uint64_t)1 << 32)
+
+/* Handler of messages. */
+int pmix_on_enter(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+/* Fence `seq` has ended: with a result, or for `why`. */
+void pmix_ended(struct pmi_server *s, uint32_t seq, struct payload *result,
+		const char *why);
+/* As above, for an entry of a subset, by its number. */
+void pmix_subset_ended(struct pmi_server *s, uint32_t number,
+		       struct payload *result, const char *why);
+/* The name of a subset of this op, after "PMIx "; NULL: it is no such. */
+const char *pmix_subset_name(uint8_t op);
+/* See collective_answer_failed. */
+void pmix_answer_failed(struct pmi_server *s);
+void pmix_free_entered(struct pmi_server *s);
+
+/* ---- server_pmix_fetch.c ---- */
+
+/* In what libcoll is given as the id of a fetch: it is not of a rank. */
+#define PMIX_FETCH_ID ((uint64_t)1 << 63)
+
+/* Handlers of messages. */
+int pmix_on_fetch(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+int pmix_on_fetched(struct pmi_server *s, const struct pmix_msg *m,
+		    struct payload *message);
+/* See coll_ops. */
+int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
+		     const struct coll_fetch *what);
+void pmix_fetch_ended(struct pmi_server *s, uint64_t number,
+		      const struct coll_fetched *end);
+/* Requests to ranks of the node go to the program that serves them: it is ready. */
+void pmix_pass_on_fetches(struct pmi_server *s);
+/* It will not be answered any more, for `why`. */
+void pmix_fail_fetches(struct pmi_server *s, const char *why);
+void pmix_free_fetches(struct pmi_server *s);
+
+/* ---- server_pmix_names.c ---- */
+
+/* Handlers of messages. */
+int pmix_on_names(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+int pmix_on_spawn(struct pmi_server *s, const struct pmix_msg *m,
+		  struct payload *message);
+
+#endif
