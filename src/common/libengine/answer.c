@@ -100,7 +100,7 @@ static void answer_in_slot(struct rank_session *ss, const struct rank_request *r
 	slots_reply(ss->server->slots, ss->slot, rq->cell, rq->ticket, rc,
 		    offset, len, text);
 	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
-	ss->server->slots_replied = true;
+	server_defer(ss->server, DEFER_WAKE);
 }
 
 /* As above, of a ring. Errors as slots_reply_ring. */
@@ -110,10 +110,11 @@ static int answer_ring_in_slot(struct rank_session *ss, const struct rank_reques
 	int rc = slots_reply_ring(ss->server->slots, ss->slot, rq->cell,
 				  rq->ticket, n);
 
-	if (!rc)
-		server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
-	ss->server->slots_replied |= rc == 0;
-	return rc;
+	if (rc)
+		return rc;
+	server_event(ss->server, PMI_EVENT_ANSWER, ss->slot, 0, 0);
+	server_defer(ss->server, DEFER_WAKE);
+	return 0;
 }
 
 void answer_ok(struct rank_session *ss, const struct rank_request *rq)

@@ -22,6 +22,32 @@ int server_appnum(const struct pmi_server *s, uint32_t rank)
 	return step->spawned ? 0 : -1;
 }
 
+void server_defer(struct pmi_server *s, enum deferred work)
+{
+	s->deferred |= 1u << work;
+}
+
+bool server_is_deferred(const struct pmi_server *s, enum deferred work)
+{
+	return s->deferred & 1u << work;
+}
+
+bool server_take_deferred(struct pmi_server *s, enum deferred work)
+{
+	bool was = server_is_deferred(s, work);
+
+	s->deferred &= ~(1u << work);
+	return was;
+}
+
+bool server_notices(struct pmi_server *s, enum notice notice)
+{
+	bool first = !(s->noticed & 1u << notice);
+
+	s->noticed |= 1u << notice;
+	return first;
+}
+
 void server_use(struct pmi_server *s)
 {
 	bool first = !s->used;

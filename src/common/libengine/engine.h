@@ -36,7 +36,7 @@
  *   topology.c     the node's topology as a file
  *   requests.c     what srun answers: names, spawn; aborts and reports
  *
- * No file calls one that calls it, also by way of others: what a lower file must cause
+ * No file calls one that calls it, also by way of others: work that a lower file must cause
  * above waits for the settle, or is a function that it was given.
  */
 #ifndef PMI2X_ENGINE_H
@@ -65,6 +65,33 @@ struct topology {
 	char *path;    /* NULL: there is none (yet) */
 	bool wanted;   /* the host has been asked, */
 	bool answered; /* and has answered */
+};
+
+/*
+ * Work that a call of the host's has caused and that must not be done in the middle of
+ * it. The settle at its end does it, in this order (server.c).
+ */
+enum deferred {
+	DEFER_LEAVE,    /* sessions are CLOSING: libcoll learns that they are gone */
+	DEFER_SLOTS,    /* look into the slots */
+	DEFER_WAKE,     /* ranks are answered in their slots: wake them */
+	DEFER_TIDY,     /* ranks have put something: tidy soon, until the fence has ended */
+};
+
+/* The first failure of the node, and its consequence for the step. */
+enum failure {
+	FAILURE_NONE,
+	FAILURE_REPORTED,   /* srun was told, and the step goes on */
+	FAILURE_ENDS_STEP,  /* the host was asked to end the step, */
+	FAILURE_STEP_LIVES, /* but cannot, or has not */
+};
+
+/* Lines that srun gets once a step. */
+enum notice {
+	NOTICE_GAVE_UP,        /* a rank has ended for the reported failure */
+	NOTICE_SECOND_PROGRAM, /* it found PMI_FD closed */
+	NOTICE_CLOSED_FD,      /* a process closed PMI_FD and started no PMI */
+	NOTICE_GROUP_REFUSED,
 };
 
 struct pmi_server {
@@ -105,20 +132,11 @@ struct pmi_server {
 	bool used;        /* a rank has started PMI */
 	bool leaving;     /* since then ranks have only finalized or ended */
 	uint32_t unstarted; /* ranks that have ended without starting PMI or PMIx */
-	bool fence_near;  /* a rank has put something since the last fence */
 	bool ready;       /* srun was told that rank 0 has started */
 	bool srun_lost;
-	bool slots_stale; /* look into the slots before the host call returns */
-	bool slots_eager; /* a collective failed: who enters is told at once */
-	bool slots_replied;
-	bool settle;      /* sessions are CLOSING */
-	bool reported;    /* srun was told that a collective has failed, */
-	bool gave_up;     /* and that a rank has ended for it */
-	bool second_told; /* of a program that found PMI_FD closed */
-	bool closer_told; /* of a process that closed PMI_FD and started no PMI */
-	bool ending;      /* it was asked to end the step, */
-	bool endless;     /* but cannot, or has not */
-	bool group_refused; /* the user has been told of one */
+	unsigned deferred; /* of enum deferred, a bit each */
+	unsigned noticed;  /* of enum notice, a bit each */
+	enum failure failure;
 	char *held;       /* why: no rank gets this answer; NULL: they do */
 };
 
@@ -135,6 +153,13 @@ static inline void server_event(struct pmi_server *s, enum pmi_event event,
 	if (s->ops->event)
 		s->ops->event(s->arg, event, slot, kind, seq);
 }
+/* Leave work to the settle. */
+void server_defer(struct pmi_server *s, enum deferred work);
+bool server_is_deferred(const struct pmi_server *s, enum deferred work);
+/* Takes it off the list. False: it was not on it. */
+bool server_take_deferred(struct pmi_server *s, enum deferred work);
+/* True the first time for each notice. */
+bool server_notices(struct pmi_server *s, enum notice notice);
 /* Somebody uses PMI or PMIx. */
 void server_use(struct pmi_server *s);
 

@@ -150,8 +150,6 @@ bool slots_count_socket(struct rank_session *ss);
 void slots_take_own(struct rank_session *ss);
 /* Take what all slots hold; say how many more are needed to look again. */
 void slots_update(struct pmi_server *s);
-/* A collective has failed. */
-void slots_failed(struct pmi_server *s);
 /* Wake the ranks if anything was answered. */
 void slots_flush(struct pmi_server *s);
 

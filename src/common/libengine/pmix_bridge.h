@@ -16,15 +16,26 @@ struct pmix_entered;
 struct pmix_wanted;
 struct rank_session;
 
-/* The program that serves the node's PMIx clients (server_pmix.c). */
+/* The program that serves the node's PMIx clients, in the order of its life. */
+enum pmix_service {
+	PMIX_SERVICE_NONE,     /* there is none, and will be none */
+	PMIX_SERVICE_EXPECTED, /* the program may come */
+	PMIX_SERVICE_HERE,     /* it has said hello */
+	PMIX_SERVICE_READY,    /* it lets clients in */
+	PMIX_SERVICE_LOST,     /* it serves no more */
+};
+
+/* Is that program told of the namespace? */
+enum pmix_nspace_sent {
+	PMIX_NSPACE_DUE,   /* when it comes */
+	PMIX_NSPACE_WAITS, /* for the topology */
+	PMIX_NSPACE_SENT,
+};
+
 struct pmix_server {
-	bool served; /* somebody may, */
-	bool hello;  /* has said so, */
-	bool ready;  /* lets clients in, */
-	bool lost;   /* and does no more */
-	bool waits;  /* for the topology, to be told of the namespace */
-	bool opened; /* it has been told of that, */
-	bool pmi;    /* and that a rank uses PMI; or is to be told */
+	enum pmix_service service;
+	enum pmix_nspace_sent nspace;
+	bool pmi;    /* it was told that a rank uses PMI, or is to be told */
 	const char *none; /* why nobody ever will serve; NULL: it is not so */
 	uint32_t uid, gid;
 	struct pmix_entered *ops;
@@ -68,6 +79,8 @@ bool pmix_is_late(const struct rank_session *ss);
 void pmix_tell_wait(const struct pmi_server *s, unsigned seconds,
 		    char text[PMI_WAIT_TEXT_MAX]);
 void pmix_free(struct pmi_server *s);
+/* The program may be sent messages: it may come, or is here. */
+bool pmix_is_served(const struct pmi_server *s);
 /* A rank that is a client, or NULL. */
 const struct rank_session *pmix_find_client(const struct pmi_server *s);
 /* A rank in a list in ascending order, or NULL. */

@@ -49,6 +49,6 @@ void rank_fail(struct rank_session *ss, const char *why)
 		 server_node_name(s), why);
 	log_error(s->log, "%s; its PMI connection is closed", ss->pmi_why);
 	ss->state = RANK_CLOSING;
-	s->settle = true;
+	server_defer(s, DEFER_LEAVE);
 	s->ops->client_close(s->arg, ss->slot);
 }

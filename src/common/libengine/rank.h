@@ -66,6 +66,13 @@ enum rank_pmix {
 	RANK_PMIX_LOST,
 };
 
+/* The rank's slot (server_slots.c). */
+enum rank_slot_use {
+	RANK_SLOT_NONE,   /* the rank does not use it */
+	RANK_SLOT_READ,   /* the rank has hung up: fetches find what it has put there */
+	RANK_SLOT_ENTERS, /* the rank enters collectives by it, too */
+};
+
 /*
  * The values of a rank that a group of this hash knows: rank_session.put when it had a
  * barrier.
@@ -99,14 +106,13 @@ struct rank_session {
 	unsigned char pmix_socket[PMIX_SOCKET_BYTES];
 	enum pmi_protocol protocol;
 	int extension;      /* version agreed on, 0: none */
-	bool slotted;       /* it was given the slots */
-	bool shows;         /* what it puts is seen in the slots, */
-	bool finalized;     /* the program that did that has */
+	enum rank_slot_use slot_use;
+	bool finalized;     /* the latest program has */
 	bool unstarted;     /* it has ended without starting PMI or PMIx, */
 	bool failed;        /* and it is known that it did badly */
 	bool told;          /* of a collective that has failed */
 	bool spawner;       /* it has asked for processes of PMIx, which may connect */
-	uint32_t ticket;    /* slotted: of what it enters next (slots.h) */
+	uint32_t ticket;    /* in its slot: of what it enters next (slots.h) */
 	bool odd_logged;    /* an odd request of it has been logged */
 	bool skip_spawns;   /* PMI-1: the spawn they belong to has failed */
 	struct buf input;   /* of the writer, */

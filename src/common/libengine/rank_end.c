@@ -26,8 +26,7 @@ void rank_restart(struct rank_session *ss)
 {
 	rank_drop(ss);
 	ss->extension = 0;
-	ss->slotted = false;
-	ss->shows = false;
+	ss->slot_use = RANK_SLOT_NONE;
 	ss->finalized = false;
 	payload_vec_clear(&ss->kept); /* what the program before has put */
 	ss->kept_cut = false;

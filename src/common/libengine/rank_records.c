@@ -12,7 +12,7 @@ int rank_put_record(struct rank_session *ss, const struct pmi_field *key,
 		    const struct pmi_field *value)
 {
 	server_event(ss->server, PMI_EVENT_PUT, ss->slot, 0, 0);
-	ss->server->fence_near = true;
+	server_defer(ss->server, DEFER_TIDY);
 	ss->pending.limit = ss->pending.len + rank_room(ss);
 	return record_append(&ss->pending, key->value, key->value_len,
 			     value->value, value->value_len);

@@ -106,7 +106,7 @@ void pmi_server_destroy(struct pmi_server *s)
 {
 	if (!s)
 		return;
-	s->pmix.lost = true; /* it is told nothing more */
+	s->pmix.service = PMIX_SERVICE_LOST; /* it is told nothing more */
 	for (uint32_t i = 0; s->sessions && i < s->nslots; i++) {
 		rank_drop(&s->sessions[i]);
 		buf_free(&s->sessions[i].input);
@@ -136,32 +136,36 @@ static bool is_quiet(const struct pmi_server *s)
 	return coll_pending(s->coll) == 0 && !s->leaving;
 }
 
+static void leave_closing(struct pmi_server *s)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (s->sessions[i].state == RANK_CLOSING)
+			rank_leave_pmi(&s->sessions[i], "left");
+}
+
 /*
- * Does the work that could not be done in the middle of a call: ends of sessions that
- * broke the rules, of which libcoll is told, what is new in the slots, and what others
- * have asked for.
+ * Does deferred work, also what that defers in turn: ends of sessions that broke the
+ * rules, what is new in the slots, what others have asked for.
  */
 static void settle(struct pmi_server *s)
 {
-	bool stale;
-
 	do {
-		stale = s->settle || s->slots_stale;
-		s->settle = false;
-		for (uint32_t i = 0; i < s->nslots; i++)
-			if (s->sessions[i].state == RANK_CLOSING)
-				rank_leave_pmi(&s->sessions[i], "left");
-		if (stale)
+		bool leave = server_take_deferred(s, DEFER_LEAVE);
+
+		if (leave)
+			leave_closing(s);
+		if (leave || server_is_deferred(s, DEFER_SLOTS))
 			slots_update(s);
 		fetches_look(s);
-	} while (s->settle || s->slots_stale);
+	} while (server_is_deferred(s, DEFER_LEAVE) ||
+		 server_is_deferred(s, DEFER_SLOTS));
 	payload_unref(s->group_result);
 	s->group_result = NULL;
 	slots_flush(s);
 	if (!s->ops->tidy_later)
 		results_tidy(&s->results);
 	else if (results_untidy(&s->results) && is_quiet(s))
-		s->ops->tidy_later(s->arg, s->fence_near);
+		s->ops->tidy_later(s->arg, server_is_deferred(s, DEFER_TIDY));
 }
 
 /* ---- ranks ---- */
@@ -201,7 +205,8 @@ void pmi_server_client_input(struct pmi_server *s, uint32_t slot,
 	if (slot >= s->nslots)
 		return;
 	rank_input(&s->sessions[slot], data, len);
-	s->slots_stale = s->slots_stale || s->sessions[slot].slotted;
+	if (s->sessions[slot].slot_use == RANK_SLOT_ENTERS)
+		server_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -228,10 +233,8 @@ static void give_up(struct rank_session *ss)
 {
 	struct pmi_server *s = ss->server;
 
-	if (s->gave_up || !ss->told || ss->ended)
-		return;
-	s->gave_up = true;
-	requests_gave_up(s);
+	if (ss->told && !ss->ended && server_notices(s, NOTICE_GAVE_UP))
+		requests_gave_up(s);
 }
 
 /* By SIGPIPE, or with the exit code that a shell or Python makes of it. */
@@ -262,10 +265,10 @@ static void tell_second_program(struct rank_session *ss, const struct pmi_exit *
 	struct pmi_server *s = ss->server;
 	char text[ANSWER_TEXT_MAX];
 
-	if (s->second_told || ss->state != RANK_GONE || ss->before != RANK_FINALIZED ||
-	    (!failed && !may_have_run_another(ss, end)))
+	if (ss->state != RANK_GONE || ss->before != RANK_FINALIZED ||
+	    (!failed && !may_have_run_another(ss, end)) ||
+	    !server_notices(s, NOTICE_SECOND_PROGRAM))
 		return;
-	s->second_told = true;
 	snprintf(text, sizeof(text),
 		 "%s: a program of the task had closed PMI_FD, as MPICH does for all of them, and %s: start each program by an srun of its own",
 		 ss->why,
@@ -283,10 +286,10 @@ static void tell_closer(struct rank_session *ss, const struct pmi_exit *end)
 	struct pmi_server *s = ss->server;
 	char text[ANSWER_TEXT_MAX];
 
-	if (s->closer_told || s->step->position || !ss->unstarted || !end ||
-	    !end->closed_by || !end->status || end->by_launcher)
+	if (s->step->position || !ss->unstarted || !end ||
+	    !end->closed_by || !end->status || end->by_launcher ||
+	    !server_notices(s, NOTICE_CLOSED_FD))
 		return;
-	s->closer_told = true;
 	snprintf(text, sizeof(text),
 		 "%s: %s had closed PMI_FD, without which MPICH cannot start: start MPI programs from srun itself or from sh",
 		 ss->why, end->closed_by);
@@ -319,8 +322,9 @@ void pmi_server_client_hung_up(struct pmi_server *s, uint32_t slot)
 	if (slot >= s->nslots)
 		return;
 	slots_take_own(&s->sessions[slot]);
-	s->sessions[slot].slotted = false;
-	s->slots_stale = s->slots != NULL;
+	if (s->sessions[slot].slot_use == RANK_SLOT_ENTERS)
+		s->sessions[slot].slot_use = RANK_SLOT_READ;
+	server_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -332,7 +336,7 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot)
 		give_up(&s->sessions[slot]);
 	slots_take_own(&s->sessions[slot]);
 	rank_leave_pmi(&s->sessions[slot], "closed PMI_FD");
-	s->slots_stale = s->slots != NULL;
+	server_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -356,7 +360,7 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	process_ended(ss, how, well, end);
 	if (!well && !(end && end->by_launcher))
 		pmix_rank_failed(ss, end != NULL);
-	s->slots_stale = s->slots != NULL;
+	server_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 
@@ -375,7 +379,7 @@ void pmi_server_use_slots(struct pmi_server *s, struct slots *slots,
 
 void pmi_server_slots_input(struct pmi_server *s)
 {
-	s->slots_stale = s->slots != NULL;
+	server_defer(s, DEFER_SLOTS);
 	settle(s);
 }
 

@@ -273,9 +273,15 @@ struct entered *collective_take(struct rank_session *ss,
 static void end_step(struct pmi_server *s, const char *text,
 		     const char *reason)
 {
-	s->ending = true;
 	s->held = strdup(reason);
 	s->ops->end_step(s->arg, text, cause_exit_code(reason));
+}
+
+/* Ranks that wait in their slots hear of it now. */
+static void note_failure(struct pmi_server *s, enum failure failure)
+{
+	s->failure = failure;
+	server_defer(s, DEFER_SLOTS);
 }
 
 /*
@@ -285,11 +291,13 @@ static void end_step(struct pmi_server *s, const char *text,
 void collective_report(struct pmi_server *s, const char *text, const char *reason)
 {
 	log_debug(s->log, "%s", text);
-	if (!s->reported && s->ops->end_step)
+	if (s->failure != FAILURE_NONE)
+		return;
+	note_failure(s, s->ops->end_step ? FAILURE_ENDS_STEP : FAILURE_REPORTED);
+	if (s->ops->end_step)
 		end_step(s, text, reason);
-	else if (!s->reported)
+	else
 		requests_report(s, text);
-	s->reported = true;
 }
 
 void collective_report_fault(struct pmi_server *s, enum coll_kind kind,
@@ -313,16 +321,15 @@ static void answer_fault(struct rank_session *ss, const struct entered *e,
 bool collective_end_step(struct pmi_server *s, const char *text,
 			 const char *reason)
 {
-	if (s->ending)
-		return !s->endless;
-	s->ending = true;
-	s->reported = true;
+	if (s->failure >= FAILURE_ENDS_STEP)
+		return s->failure == FAILURE_ENDS_STEP;
+	note_failure(s, FAILURE_ENDS_STEP);
 	log_debug(s->log, "%s", text);
 	if (s->ops->end_step)
 		end_step(s, text, reason);
-	else
-		s->endless = requests_end_step(s, text, cause_exit_code(reason));
-	return !s->endless;
+	else if (requests_end_step(s, text, cause_exit_code(reason)))
+		s->failure = FAILURE_STEP_LIVES;
+	return s->failure == FAILURE_ENDS_STEP;
 }
 
 /* The rank's collective has failed: say so, or hold the answer back. */
@@ -360,7 +367,8 @@ void collective_answer_failed(struct pmi_server *s)
 {
 	char *reason = s->held;
 
-	s->endless = s->ending;
+	if (s->failure == FAILURE_ENDS_STEP)
+		s->failure = FAILURE_STEP_LIVES;
 	s->held = NULL;
 	for (uint32_t i = 0; reason && i < s->nslots; i++)
 		answer_held(&s->sessions[i], reason);

@@ -35,7 +35,6 @@ static void fail_all(struct pmi_server *s, enum coll_kind kind, uint32_t seq,
 		     const char *reason)
 {
 	collective_report_fault(s, kind, seq, reason);
-	slots_failed(s);
 	for (uint32_t i = 0; i < s->nslots; i++)
 		collective_fail(&s->sessions[i], kind, seq, reason);
 	if (kind == COLL_PMIX)
@@ -58,7 +57,7 @@ static void end_fence(struct pmi_server *s, uint32_t seq,
 {
 	int rc = results_publish_fence(&s->results, result, result == s->built);
 
-	s->fence_near = false;
+	(void)server_take_deferred(s, DEFER_TIDY);
 	early_fenced(&s->early, seq);
 	if (rc) {
 		fail_here(s, COLL_FENCE, seq, rc);

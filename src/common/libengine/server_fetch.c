@@ -247,7 +247,7 @@ static struct fetch_seen seen_now(const struct rank_session *ss)
 		.put = ss->put + ss->pending.len, .state = ss->state,
 	};
 
-	if (ss->shows)
+	if (ss->slot_use != RANK_SLOT_NONE)
 		seen.shown = slots_shown(ss->server->slots, ss->slot);
 	return seen;
 }
@@ -262,7 +262,7 @@ static bool has_news(const struct rank_session *ss)
 
 static void watch(const struct rank_session *ss)
 {
-	if (ss->shows)
+	if (ss->slot_use != RANK_SLOT_NONE)
 		slots_watch(ss->server->slots, ss->slot, ss->fetch_waits != NULL);
 }
 
@@ -280,7 +280,7 @@ static void look_at(struct rank_session *ss, struct buf *shown)
 	watch(ss);
 	ss->seen = seen_now(ss);
 	buf_clear(shown);
-	if (ss->shows)
+	if (ss->slot_use != RANK_SLOT_NONE)
 		(void)slots_copy_shown(ss->server->slots, ss->slot, shown);
 	slots_take_own(ss);
 	DL_FOREACH_SAFE(ss->fetch_waits, w, next)

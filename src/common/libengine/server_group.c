@@ -363,9 +363,8 @@ static void refuse(struct rank_session *ss, const struct rank_request *rq,
 	snprintf(text, sizeof(text),
 		 "rank %u (node %s) sent barrier_in with an invalid group: %s",
 		 ss->rank, server_node_name(s), why);
-	if (!s->group_refused)
+	if (server_notices(s, NOTICE_GROUP_REFUSED))
 		requests_report(s, text);
-	s->group_refused = true;
 	answer_error(ss, rq, PMI_RC_INVALID_ARG, "invalid group: %s", why);
 }
 

@@ -68,7 +68,7 @@ void pmix_tell_pmi(struct pmi_server *s)
 	bool first = !s->pmix.pmi;
 
 	s->pmix.pmi = true;
-	if (first && s->pmix.opened)
+	if (first && s->pmix.nspace == PMIX_NSPACE_SENT)
 		send_pmi(s);
 }
 
@@ -94,7 +94,7 @@ static int send_nspace(struct pmi_server *s)
 	m.len = data->len;
 	pmix_send_message(s, &m, data);
 	payload_unref(data);
-	s->pmix.opened = true;
+	s->pmix.nspace = PMIX_NSPACE_SENT;
 	if (s->pmix.pmi)
 		send_pmi(s);
 	return 0;
@@ -108,18 +108,22 @@ static int on_hello(struct pmi_server *s, const struct pmix_msg *m,
 			  server_node_name(s), m->number, PMIX_MSG_VERSION);
 		return -EPROTO;
 	}
-	s->pmix.hello = true;
-	s->pmix.waits = topology_want(s);
-	return s->pmix.waits ? 0 : send_nspace(s);
+	s->pmix.service = PMIX_SERVICE_HERE;
+	if (!topology_want(s))
+		return send_nspace(s);
+	s->pmix.nspace = PMIX_NSPACE_WAITS;
+	return 0;
 }
 
 void pmix_topology_known(struct pmi_server *s)
 {
-	bool waits = s->pmix.waits;
+	bool waits = s->pmix.nspace == PMIX_NSPACE_WAITS;
 	char why[WHY_MAX];
 
-	s->pmix.waits = false;
-	if (!waits || s->pmix.lost || !send_nspace(s))
+	if (!waits)
+		return;
+	s->pmix.nspace = PMIX_NSPACE_DUE;
+	if (!pmix_is_served(s) || !send_nspace(s))
 		return;
 	snprintf(why, sizeof(why), "node %s cannot serve PMIx: out of memory",
 		 server_node_name(s));
@@ -140,9 +144,9 @@ void pmix_flooded(void *server, struct payload *event)
 {
 	struct pmi_server *s = server;
 
-	if (!s->pmix.served || s->pmix.lost)
+	if (!pmix_is_served(s))
 		return;
-	if (s->pmix.ready)
+	if (s->pmix.service == PMIX_SERVICE_READY)
 		send_event(s, event);
 	else if (s->pmix.events.count < EVENTS_MAX)
 		(void)payload_vec_add(&s->pmix.events, event);
@@ -158,9 +162,9 @@ static void send_events(struct pmi_server *s)
 static int on_ready(struct pmi_server *s, const struct pmix_msg *m,
 		    struct payload *message)
 {
-	if (!s->pmix.ready)
+	if (s->pmix.service != PMIX_SERVICE_READY)
 		pmix_pass_on_fetches(s);
-	s->pmix.ready = true;
+	s->pmix.service = PMIX_SERVICE_READY;
 	send_events(s);
 	return 0;
 }
@@ -325,7 +329,7 @@ static const struct {
 
 void pmi_server_use_pmix(struct pmi_server *s, uint32_t uid, uint32_t gid)
 {
-	s->pmix.served = true;
+	s->pmix.service = PMIX_SERVICE_EXPECTED;
 	s->pmix.uid = uid;
 	s->pmix.gid = gid;
 }
@@ -348,12 +352,12 @@ int pmix_input(struct pmi_server *s, struct payload *message)
 	struct pmix_msg m;
 	int rc = -EPROTO;
 
-	if (s->pmix.lost)
+	if (s->pmix.service == PMIX_SERVICE_LOST)
 		return 0;
 	if (pmix_msg_unpack(&m, message->data, message->len) ==
 		    (int64_t)message->len &&
 	    m.nspace == 0 && messages[m.type].handle &&
-	    messages[m.type].first == !s->pmix.hello)
+	    messages[m.type].first == (s->pmix.service < PMIX_SERVICE_HERE))
 		rc = messages[m.type].handle(s, &m, message);
 	return rc;
 }
@@ -379,10 +383,12 @@ static bool any_rank_left(const struct pmi_server *s)
 
 void pmix_lost(struct pmi_server *s, const char *why)
 {
-	if (!s->pmix.served || s->pmix.lost)
+	bool came = s->pmix.service >= PMIX_SERVICE_HERE;
+
+	if (!pmix_is_served(s))
 		return;
-	s->pmix.lost = true;
-	if (s->pmix.hello && any_rank_left(s)) {
+	s->pmix.service = PMIX_SERVICE_LOST;
+	if (came && any_rank_left(s)) {
 		coll_expire(s->coll, COLL_PMIX, coll_ended(s->coll, COLL_PMIX), why);
 		lose_ranks(s, why);
 	}

@@ -149,7 +149,7 @@ int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
 	const struct rank_session *ss = pmix_own_rank(s, what->rank);
 	struct pmix_wanted *w;
 
-	if (!s->pmix.served || s->pmix.lost || what->key_len > PMIX_MSG_TEXT_MAX)
+	if (!pmix_is_served(s) || what->key_len > PMIX_MSG_TEXT_MAX)
 		return -ENOTSUP;
 	if (!ss || (ss->ended && ss->pmix == RANK_PMIX_NONE))
 		return -ENOTSUP; /* and will have nothing */
@@ -163,7 +163,7 @@ int pmix_fetch_asked(struct pmi_server *s, uint64_t token,
 	if (w->key_len)
 		memcpy(w->key, what->key, w->key_len);
 	DL_APPEND(s->pmix.wanted, w);
-	if (s->pmix.ready)
+	if (s->pmix.service == PMIX_SERVICE_READY)
 		pass_on(s, w);
 	return 0;
 }

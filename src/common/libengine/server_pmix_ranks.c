@@ -130,7 +130,7 @@ static uint32_t list_late(const struct pmi_server *s, uint32_t *ranks)
 
 bool pmix_misses_rank(const struct pmi_server *s)
 {
-	return s->pmix.hello && pmix_find_client(s) && (find_missed(s) || list_late(s, NULL));
+	return s->pmix.service >= PMIX_SERVICE_HERE && pmix_find_client(s) && (find_missed(s) || list_late(s, NULL));
 }
 
 static void tell_late(const struct pmi_server *s, unsigned seconds,

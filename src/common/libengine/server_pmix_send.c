@@ -9,13 +9,19 @@
 
 #define HEAD_MAX (PMIX_MSG_TEXT_MAX + 128) /* bytes of a message without its data */
 
+bool pmix_is_served(const struct pmi_server *s)
+{
+	return s->pmix.service != PMIX_SERVICE_NONE &&
+	       s->pmix.service != PMIX_SERVICE_LOST;
+}
+
 void pmix_send_message(struct pmi_server *s, const struct pmix_msg *m,
 		       struct payload *data)
 {
 	char room[HEAD_MAX];
 	struct buf head;
 
-	if (!s->pmix.served || s->pmix.lost)
+	if (!pmix_is_served(s))
 		return;
 	buf_init_in(&head, room, sizeof(room));
 	if (!pmix_msg_pack_head(&head, m))

@@ -32,14 +32,13 @@ static const enum coll_kind COLL_KIND[SLOT_KINDS] = {
 
 static bool is_slotted(const struct rank_session *ss)
 {
-	return ss->slotted && ss->state == RANK_ACTIVE;
+	return ss->slot_use == RANK_SLOT_ENTERS && ss->state == RANK_ACTIVE;
 }
 
 void slots_attach(struct rank_session *ss)
 {
 	slots_reset(ss->server->slots, ss->slot);
-	ss->slotted = true;
-	ss->shows = true;
+	ss->slot_use = RANK_SLOT_ENTERS;
 	ss->ticket = slot_ticket_after(0);
 }
 
@@ -146,7 +145,7 @@ void slots_take_own(struct rank_session *ss)
 bool slots_count_socket(struct rank_session *ss)
 {
 	slots_take_own(ss);
-	if (ss->slotted)
+	if (ss->slot_use == RANK_SLOT_ENTERS)
 		ss->ticket = slot_ticket_after(ss->ticket);
 	return rank_is_live(ss);
 }
@@ -184,12 +183,14 @@ static uint32_t count_needed(const struct pmi_server *s, enum coll_kind kind)
 	return count;
 }
 
+/* A rank that enters after a failure is answered at once, without the others. */
 static void say_needed(struct pmi_server *s)
 {
+	bool failed = s->failure != FAILURE_NONE;
+
 	for (int kind = 0; kind < SLOT_KINDS; kind++)
 		slots_set_need(s->slots, kind,
-			       s->slots_eager ? 0 : count_needed(s,
-							COLL_KIND[kind]));
+			       failed ? 0 : count_needed(s, COLL_KIND[kind]));
 }
 
 /*
@@ -202,7 +203,7 @@ void slots_update(struct pmi_server *s)
 	int turns = 0;
 	bool found;
 
-	s->slots_stale = false;
+	(void)server_take_deferred(s, DEFER_SLOTS);
 	if (!s->slots)
 		return;
 	do {
@@ -214,20 +215,12 @@ void slots_update(struct pmi_server *s)
 		s->ops->slots_again(s->arg);
 }
 
-/* A rank that enters after a failure is answered at once, without the others. */
-void slots_failed(struct pmi_server *s)
-{
-	if (s->slots && !s->slots_eager)
-		s->slots_stale = s->slots_eager = true;
-}
-
 /* ---- wakes ---- */
 
 void slots_flush(struct pmi_server *s)
 {
-	if (!s->slots_replied)
+	if (!server_take_deferred(s, DEFER_WAKE))
 		return;
-	s->slots_replied = false;
 	slots_changed(s->slots);
 	s->ops->slots_wake(s->arg);
 }
