@@ -16,10 +16,10 @@ static bool is_of(int fd, uid_t uid)
 	return !owner_of_peer(fd, &owner) && owner == uid;
 }
 
-bool knock_of(int listener, uid_t uid, int *client)
+bool accept_user(int listener, uid_t uid, int *client)
 {
 	*client = -1;
-	for (int i = 0; i < KNOCKS_AT_ONCE; i++) {
+	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
 		if (fd < 0)

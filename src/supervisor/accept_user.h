@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define KNOCKS_AT_ONCE 64 /* connections that are looked at in one call */
+#define ACCEPTS_AT_ONCE 64 /* connections that are looked at in one call */
 
 /*
  * Accept what waits at the listener, which does not block, until one is of `uid`: true,
@@ -17,6 +17,6 @@
  * have been closed, are closed. True with *client -1: this process may have no more
  * descriptors. Does not block.
  */
-bool knock_of(int listener, uid_t uid, int *client);
+bool accept_user(int listener, uid_t uid, int *client);
 
 #endif

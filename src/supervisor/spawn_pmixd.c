@@ -93,10 +93,10 @@ static bool is_asked(struct supervisor *s, const struct pollfd *fds)
 
 	if (s->options.pmix.when == STARTER_PMIX_EARLY)
 		return true;
-	if (fds[PMIX_POLL_LISTENER].revents && knock_of(x->listener, uid, &x->client))
+	if (fds[PMIX_POLL_LISTENER].revents && accept_user(x->listener, uid, &x->client))
 		return true;
 	x->client_is_old = fds[PMIX_POLL_OLD].revents &&
-			   knock_of(x->old, uid, &x->client);
+			   accept_user(x->old, uid, &x->client);
 	return x->client_is_old;
 }
 

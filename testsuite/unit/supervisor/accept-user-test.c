@@ -96,7 +96,7 @@ static void own_client_is_accepted(void **state)
 {
 	int client, fd = connect_one();
 
-	assert_true(knock_of(listener, getuid(), &client));
+	assert_true(accept_user(listener, getuid(), &client));
 	assert_int_equal(port_of(client, true), port_of(fd, false));
 	assert_int_equal(fcntl(client, F_GETFL) & O_NONBLOCK, 0);
 	assert_false(waits());
@@ -109,7 +109,7 @@ static void second_client_is_left_alone(void **state)
 {
 	int client, first = connect_one(), second = connect_one();
 
-	assert_true(knock_of(listener, getuid(), &client));
+	assert_true(accept_user(listener, getuid(), &client));
 	assert_true(waits());
 	close(client);
 	close(first);
@@ -122,7 +122,7 @@ static void others_are_closed_all_at_once(void **state)
 
 	for (int i = 0; i < MANY; i++)
 		fds[i] = connect_one();
-	assert_false(knock_of(listener, getuid() + 1, &client));
+	assert_false(accept_user(listener, getuid() + 1, &client));
 	assert_int_equal(client, -1);
 	assert_false(waits());
 	for (int i = 0; i < MANY; i++) {
@@ -141,7 +141,7 @@ static void own_client_behind_others_is_accepted(void **state)
 	for (int i = 0; i < FEW; i++)
 		pids[i] = connect_as(NOBODY);
 	fd = connect_one();
-	assert_true(knock_of(listener, getuid(), &client));
+	assert_true(accept_user(listener, getuid(), &client));
 	assert_int_equal(port_of(client, true), port_of(fd, false));
 	for (int i = 0; i < FEW; i++) {
 		kill(pids[i], SIGKILL);
@@ -158,7 +158,7 @@ static void client_that_has_hung_up_is_closed(void **state)
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 	close(fd);
-	assert_false(knock_of(listener, getuid(), &client));
+	assert_false(accept_user(listener, getuid(), &client));
 	assert_false(waits());
 }
 
@@ -166,7 +166,7 @@ static void nobody_waits(void **state)
 {
 	int client;
 
-	assert_false(knock_of(listener, getuid(), &client));
+	assert_false(accept_user(listener, getuid(), &client));
 }
 
 int main(void)
@@ -186,5 +186,5 @@ int main(void)
 						close_listener),
 	};
 
-	return cmocka_run_group_tests_name("knock", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("accept-user", tests, NULL, NULL);
 }
