@@ -22,14 +22,14 @@
 #include "libio/peer.h"
 #include "libshm/region.h"
 
-enum idle_poll {
-	IDLE_WAKE,
-	IDLE_REGISTRATION,
-	IDLE_LISTENER,
-	IDLE_DOORBELL,
-	IDLE_TOPOLOGY,
-	IDLE_PMIX,
-	IDLE_RANKS = IDLE_PMIX + PMIX_POLLS, /* and a descriptor for each slot */
+enum dormant_poll {
+	DORMANT_WAKE,
+	DORMANT_REGISTRATION,
+	DORMANT_LISTENER,
+	DORMANT_DOORBELL,
+	DORMANT_TOPOLOGY,
+	DORMANT_PMIX,
+	DORMANT_RANKS = DORMANT_PMIX + PMIX_POLLS, /* and a descriptor for each slot */
 };
 
 /* ---- what is there from the beginning ---- */
@@ -49,7 +49,7 @@ static int try_port(struct supervisor *s, uint16_t port)
 {
 	if (port && is_slurms(s, port))
 		return -EADDRINUSE;
-	return listener_socket(&s->options.agent.bind, port, &s->idle.port);
+	return listener_socket(&s->options.agent.bind, port, &s->dormant.port);
 }
 
 /* A listening descriptor or a negative errno. */
@@ -90,38 +90,38 @@ static int listen_for_neighbours(struct supervisor *s)
 			  strerror(-fd));
 	if (fd < 0)
 		return fd;
-	s->idle.listener = fd;
+	s->dormant.listener = fd;
 	return 0;
 }
 
-static int make_ranks(struct idle *idle)
+static int make_ranks(struct dormant *dormant)
 {
-	idle->ranks = calloc(idle->count, sizeof(*idle->ranks));
-	idle->fds = calloc(IDLE_RANKS + idle->count, sizeof(*idle->fds));
-	if (!idle->ranks || !idle->fds)
+	dormant->ranks = calloc(dormant->count, sizeof(*dormant->ranks));
+	dormant->fds = calloc(DORMANT_RANKS + dormant->count, sizeof(*dormant->fds));
+	if (!dormant->ranks || !dormant->fds)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < idle->count; i++)
-		idle->ranks[i].fd = idle->ranks[i].pidfd = -1;
+	for (uint32_t i = 0; i < dormant->count; i++)
+		dormant->ranks[i].fd = dormant->ranks[i].pidfd = -1;
 	return 0;
 }
 
-int idle_open(struct supervisor *s)
+int dormant_open(struct supervisor *s)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 	int rc;
 
-	idle->ours = idle->theirs = idle->listener = idle->region = -1;
-	idle->doorbell = s->options.doorbell_fd;
-	layout_ranks_at(s->step->layout, s->step->position, &idle->count);
-	rc = make_ranks(idle);
-	rc = rc ? rc : registration_open(s->options.rank_fd, &idle->ours,
-					 &idle->theirs);
+	dormant->ours = dormant->theirs = dormant->listener = dormant->region = -1;
+	dormant->doorbell = s->options.doorbell_fd;
+	layout_ranks_at(s->step->layout, s->step->position, &dormant->count);
+	rc = make_ranks(dormant);
+	rc = rc ? rc : registration_open(s->options.rank_fd, &dormant->ours,
+					 &dormant->theirs);
 	if (rc)
 		return rc;
 	if (s->options.agent.region_size) {
-		idle->region = region_object_create();
-		if (idle->region < 0)
-			return idle->region;
+		dormant->region = region_object_create();
+		if (dormant->region < 0)
+			return dormant->region;
 	}
 	return listen_for_neighbours(s);
 }
@@ -130,29 +130,29 @@ int idle_open(struct supervisor *s)
 
 static void add_rank(struct supervisor *s, struct registration *reg)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 
 	if (reg->lost)
-		idle->error = -EMFILE;
+		dormant->error = -EMFILE;
 	if (reg->fd < 0)
 		return;
-	if (reg->slot >= idle->count || idle->ranks[reg->slot].fd >= 0) {
-		registration_refuse(reg, reg->slot < idle->count, s->log);
+	if (reg->slot >= dormant->count || dormant->ranks[reg->slot].fd >= 0) {
+		registration_refuse(reg, reg->slot < dormant->count, s->log);
 		return;
 	}
-	registration_find_process(reg, &idle->pidfd_later);
+	registration_find_process(reg, &dormant->pidfd_later);
 	topology_met_rank(s, reg->fd);
-	idle->ranks[reg->slot] = *reg;
-	idle->fds[IDLE_RANKS + reg->slot].fd = reg->fd;
+	dormant->ranks[reg->slot] = *reg;
+	dormant->fds[DORMANT_RANKS + reg->slot].fd = reg->fd;
 }
 
 static void add_ranks(struct supervisor *s)
 {
 	struct registration reg[REGISTRATIONS_AT_ONCE];
-	int n = registration_receive(s->idle.ours, reg);
+	int n = registration_receive(s->dormant.ours, reg);
 
 	if (n < 0)
-		s->idle.error = n;
+		s->dormant.error = n;
 	for (int i = 0; i < n; i++)
 		add_rank(s, &reg[i]);
 }
@@ -165,15 +165,15 @@ static void add_ranks(struct supervisor *s)
 static bool note_closer(struct supervisor *s, uint32_t slot)
 {
 	struct agent_options *o = &s->options.agent;
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 	struct ucred peer;
 
 	if (s->step->position || o->closed_by || o->launcher.ss_family == AF_UNSPEC ||
-	    peer_credentials(idle->ranks[slot].fd, &peer) || peer.pid <= 0 ||
+	    peer_credentials(dormant->ranks[slot].fd, &peer) || peer.pid <= 0 ||
 	    peer.pid == getpid() ||
-	    !process_lives(peer.pid, idle->closed_by, sizeof(idle->closed_by)))
+	    !process_lives(peer.pid, dormant->closed_by, sizeof(dormant->closed_by)))
 		return false;
-	o->closed_by = idle->closed_by;
+	o->closed_by = dormant->closed_by;
 	o->closed_slot = slot;
 	return true;
 }
@@ -184,7 +184,7 @@ static bool note_closer(struct supervisor *s, uint32_t slot)
  */
 static bool needs_agent(struct supervisor *s, uint32_t slot)
 {
-	struct pollfd *fd = &s->idle.fds[IDLE_RANKS + slot];
+	struct pollfd *fd = &s->dormant.fds[DORMANT_RANKS + slot];
 	char byte;
 	ssize_t n;
 
@@ -202,9 +202,9 @@ static uint32_t count_gone(const struct supervisor *s)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s->idle.count; i++)
-		n += s->idle.ranks[i].fd >= 0 &&
-		     s->idle.fds[IDLE_RANKS + i].fd < 0;
+	for (uint32_t i = 0; i < s->dormant.count; i++)
+		n += s->dormant.ranks[i].fd >= 0 &&
+		     s->dormant.fds[DORMANT_RANKS + i].fd < 0;
 	return n;
 }
 
@@ -217,7 +217,7 @@ static bool some_have_gone(const struct supervisor *s)
 {
 	uint32_t gone = count_gone(s);
 
-	return gone && gone < s->idle.count;
+	return gone && gone < s->dormant.count;
 }
 
 static bool has_ended(struct registration *r)
@@ -230,8 +230,8 @@ static bool has_ended(struct registration *r)
 
 static bool all_have_ended(const struct supervisor *s)
 {
-	for (uint32_t i = 0; i < s->idle.count; i++)
-		if (s->idle.ranks[i].fd < 0 || !has_ended(&s->idle.ranks[i]))
+	for (uint32_t i = 0; i < s->dormant.count; i++)
+		if (s->dormant.ranks[i].fd < 0 || !has_ended(&s->dormant.ranks[i]))
 			return false;
 	return true;
 }
@@ -244,45 +244,45 @@ static bool all_have_ended(const struct supervisor *s)
  */
 static bool is_called(const struct supervisor *s)
 {
-	struct pollfd *fds = s->idle.fds;
+	struct pollfd *fds = s->dormant.fds;
 
-	if (!fds[IDLE_LISTENER].revents && !fds[IDLE_DOORBELL].revents)
+	if (!fds[DORMANT_LISTENER].revents && !fds[DORMANT_DOORBELL].revents)
 		return false;
 	if (!s->step->spawned || !all_have_ended(s))
 		return true;
-	fds[IDLE_LISTENER].fd = fds[IDLE_DOORBELL].fd = -1;
+	fds[DORMANT_LISTENER].fd = fds[DORMANT_DOORBELL].fd = -1;
 	return false;
 }
 
 static bool is_wanted(struct supervisor *s)
 {
-	struct pollfd *fds = s->idle.fds;
+	struct pollfd *fds = s->dormant.fds;
 	bool wanted = is_called(s);
 
-	for (uint32_t i = 0; i < s->idle.count; i++)
+	for (uint32_t i = 0; i < s->dormant.count; i++)
 		wanted |= needs_agent(s, i);
 	wanted |= s->step->spawned && some_have_gone(s);
-	if (fds[IDLE_REGISTRATION].revents)
+	if (fds[DORMANT_REGISTRATION].revents)
 		add_ranks(s);
-	if (fds[IDLE_TOPOLOGY].revents)
+	if (fds[DORMANT_TOPOLOGY].revents)
 		topology_event(s);
-	fds[IDLE_TOPOLOGY].fd = s->topology.child.fd;
-	s->idle.wants_pmix = pmix_is_due(s, &fds[IDLE_PMIX]);
-	pmix_set_fds(s, &fds[IDLE_PMIX]);
-	return wanted || s->idle.wants_pmix || s->idle.error;
+	fds[DORMANT_TOPOLOGY].fd = s->topology.child.fd;
+	s->dormant.wants_pmix = pmix_is_due(s, &fds[DORMANT_PMIX]);
+	pmix_set_fds(s, &fds[DORMANT_PMIX]);
+	return wanted || s->dormant.wants_pmix || s->dormant.error;
 }
 
 static void set_fds(struct supervisor *s, nfds_t n)
 {
-	struct pollfd *fds = s->idle.fds;
+	struct pollfd *fds = s->dormant.fds;
 
 	for (nfds_t i = 0; i < n; i++)
 		fds[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-	fds[IDLE_WAKE].fd = s->wake;
-	fds[IDLE_REGISTRATION].fd = s->idle.ours;
-	fds[IDLE_LISTENER].fd = s->idle.listener;
-	fds[IDLE_DOORBELL].fd = s->idle.doorbell;
-	pmix_set_fds(s, &fds[IDLE_PMIX]);
+	fds[DORMANT_WAKE].fd = s->wake;
+	fds[DORMANT_REGISTRATION].fd = s->dormant.ours;
+	fds[DORMANT_LISTENER].fd = s->dormant.listener;
+	fds[DORMANT_DOORBELL].fd = s->dormant.doorbell;
+	pmix_set_fds(s, &fds[DORMANT_PMIX]);
 }
 
 /* The first node wakes up once, so that srun can ask: see STATUS_LINE_MS. */
@@ -305,8 +305,8 @@ static int poll_error(int error)
 /* A step that is ending is not asked about. */
 static bool has_ranks(const struct supervisor *s)
 {
-	for (uint32_t i = 0; i < s->idle.count; i++)
-		if (s->idle.fds[IDLE_RANKS + i].fd >= 0)
+	for (uint32_t i = 0; i < s->dormant.count; i++)
+		if (s->dormant.fds[DORMANT_RANKS + i].fd >= 0)
 			return true;
 	return false;
 }
@@ -319,24 +319,24 @@ static bool is_worth_telling(const struct supervisor *s)
 {
 	bool any = s->options.agent.trace;
 
-	for (uint32_t i = 0; i < s->idle.count; i++)
-		any |= s->step->spawned && s->idle.ranks[i].fd >= 0;
+	for (uint32_t i = 0; i < s->dormant.count; i++)
+		any |= s->step->spawned && s->dormant.ranks[i].fd >= 0;
 	return any;
 }
 
 static void tell_unspoken(struct supervisor *s)
 {
 	if (!s->options.agent.tell_unspoken ||
-	    count_gone(s) < s->idle.count)
+	    count_gone(s) < s->dormant.count)
 		return;
 	unspoken_say(s->log, layout_ranks(s->step->layout));
 	s->options.agent.tell_unspoken = false;
 }
 
-bool idle_wait(struct supervisor *s)
+bool dormant_wait(struct supervisor *s)
 {
-	nfds_t n = IDLE_RANKS + s->idle.count;
-	struct pollfd *fds = s->idle.fds;
+	nfds_t n = DORMANT_RANKS + s->dormant.count;
+	struct pollfd *fds = s->dormant.fds;
 	int sleep_ms = longest_sleep(s);
 	bool wanted = false;
 
@@ -345,8 +345,8 @@ bool idle_wait(struct supervisor *s)
 		int ready = poll(fds, n, sleep_ms);
 
 		if (ready < 0) {
-			s->idle.error = poll_error(errno);
-			wanted = s->idle.error;
+			s->dormant.error = poll_error(errno);
+			wanted = s->dormant.error;
 			continue;
 		}
 		wanted = is_wanted(s) || (!ready && has_ranks(s));
@@ -354,7 +354,7 @@ bool idle_wait(struct supervisor *s)
 			sleep_ms = -1;
 		if (!wanted)
 			tell_unspoken(s);
-		if (fds[IDLE_WAKE].revents && !wanted)
+		if (fds[DORMANT_WAKE].revents && !wanted)
 			return is_worth_telling(s);
 	}
 	return wanted;
@@ -362,53 +362,53 @@ bool idle_wait(struct supervisor *s)
 
 /* ---- the end ---- */
 
-int idle_pass_ranks(struct supervisor *s)
+int dormant_pass_ranks(struct supervisor *s)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; i < s->idle.count; i++) {
-		struct registration *r = &s->idle.ranks[i];
+	for (uint32_t i = 0; i < s->dormant.count; i++) {
+		struct registration *r = &s->dormant.ranks[i];
 		int failed = r->fd < 0 ? 0 :
-			     registration_pass(s->idle.theirs, r);
+			     registration_pass(s->dormant.theirs, r);
 
 		rc = rc ? rc : failed;
 	}
 	return rc;
 }
 
-void idle_hand_over(struct supervisor *s)
+void dormant_hand_over(struct supervisor *s)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 
-	fd_close(&idle->ours);
-	fd_close(&idle->listener);
-	fd_close(&idle->region);
-	fd_close(&idle->doorbell);
+	fd_close(&dormant->ours);
+	fd_close(&dormant->listener);
+	fd_close(&dormant->region);
+	fd_close(&dormant->doorbell);
 }
 
-void idle_refuse_ranks(struct supervisor *s)
+void dormant_refuse_ranks(struct supervisor *s)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 
 	/* No agent has these. Processes of the user may have put descriptors in. */
-	hang_up(&idle->ours);
-	hang_up_listener(&idle->doorbell);
+	hang_up(&dormant->ours);
+	hang_up_listener(&dormant->doorbell);
 	/* Descriptors may be what is lacking, and to end the step takes some. */
-	idle_hand_over(s);
-	for (uint32_t i = 0; i < idle->count; i++) {
-		fd_close(&idle->ranks[i].pidfd);
-		hang_up(&idle->ranks[i].fd);
+	dormant_hand_over(s);
+	for (uint32_t i = 0; i < dormant->count; i++) {
+		fd_close(&dormant->ranks[i].pidfd);
+		hang_up(&dormant->ranks[i].fd);
 	}
 }
 
-void idle_close(struct supervisor *s)
+void dormant_close(struct supervisor *s)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 
-	if (!idle->ranks)
-		idle->count = 0;
-	idle_refuse_ranks(s);
-	hang_up(&idle->theirs); /* the agent may have written */
-	free(idle->ranks);
-	free(idle->fds);
+	if (!dormant->ranks)
+		dormant->count = 0;
+	dormant_refuse_ranks(s);
+	hang_up(&dormant->theirs); /* the agent may have written */
+	free(dormant->ranks);
+	free(dormant->fds);
 }

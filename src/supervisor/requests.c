@@ -554,7 +554,7 @@ int service_open(struct supervisor *s)
 	v->calls = allowance(CALLS_AT_ONCE, CALLS_A_SECOND);
 	v->questions = allowance(QUESTIONS_AT_ONCE, QUESTIONS_A_SECOND);
 	v->lines = allowance(LINES_AT_ONCE, LINES_A_SECOND);
-	v->nasked = s->idle.count;
+	v->nasked = s->dormant.count;
 	v->asked = calloc(v->nasked, sizeof(*v->asked));
 	if (!v->asked)
 		return -ENOMEM;

@@ -74,7 +74,7 @@ static int make_setup(const struct supervisor *s)
 	struct setup setup = {
 		.step = *s->step,
 		.options = s->options.agent,
-		.port = s->idle.port,
+		.port = s->dormant.port,
 	};
 	int rc, fd = memfd_create("pmi2x-setup", MFD_CLOEXEC);
 
@@ -137,10 +137,10 @@ static int make_leaf(struct supervisor *s)
 
 static int spawn_program(struct supervisor *s, int *setup, int *host)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 	int *const fds[] = {
-		setup, host, &idle->ours, &idle->listener, &idle->doorbell,
-		&idle->region, &s->pmix.agents,
+		setup, host, &dormant->ours, &dormant->listener, &dormant->doorbell,
+		&dormant->region, &s->pmix.agents,
 	};
 	struct child_program p = launch_program(s, s->options.program.fd,
 						"pmi2x-agent");
@@ -174,7 +174,7 @@ static void *run_in_thread(void *arg)
 /* The thread gets all descriptors. */
 static int start_thread(struct supervisor *s, int *setup, int *host)
 {
-	struct idle *idle = &s->idle;
+	struct dormant *dormant = &s->dormant;
 	struct thread_start *t = malloc(sizeof(*t));
 	int rc;
 
@@ -182,7 +182,7 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 		return -ENOMEM;
 	*t = (struct thread_start){
 		s->options.program.run, *setup, *host,
-		{ idle->ours, idle->listener, idle->doorbell, idle->region,
+		{ dormant->ours, dormant->listener, dormant->doorbell, dormant->region,
 		  s->pmix.agents },
 	};
 	rc = thread_start(&s->agent, run_in_thread, t);
@@ -191,8 +191,8 @@ static int start_thread(struct supervisor *s, int *setup, int *host)
 		return rc;
 	}
 	s->has_thread = true;
-	*setup = *host = idle->ours = idle->listener = idle->doorbell =
-		idle->region = s->pmix.agents = -1;
+	*setup = *host = dormant->ours = dormant->listener = dormant->doorbell =
+		dormant->region = s->pmix.agents = -1;
 	return 0;
 }
 
@@ -221,9 +221,9 @@ int launch_agent(struct supervisor *s)
 	fd_close(&host);
 	if (rc)
 		return rc;
-	idle_hand_over(s);
+	dormant_hand_over(s);
 	fd_close(&s->pmix.agents);
-	rc = idle_pass_ranks(s);
+	rc = dormant_pass_ranks(s);
 	/* It has ended: the service hears why. */
 	return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
 }

@@ -70,7 +70,7 @@ static void fail_to_start(struct supervisor *s, int rc)
 		 "cannot start the agent of node %.64s: %s%.300s",
 		 supervisor_node_name(s), strerror(-rc), how);
 	log_error(s->log, "%s", why);
-	idle_refuse_ranks(s);
+	dormant_refuse_ranks(s);
 	supervisor_kill(s, why);
 }
 
@@ -78,18 +78,18 @@ static void serve(struct supervisor *s)
 {
 	int rc;
 
-	if (!idle_wait(s))
+	if (!dormant_wait(s))
 		return;
 	if (s->options.agent.trace)
 		s->options.agent.wanted_ns = clock_ns(CLOCK_MONOTONIC);
-	rc = s->idle.error ? s->idle.error : launch_agent(s);
+	rc = s->dormant.error ? s->dormant.error : launch_agent(s);
 	if (rc) {
 		fail_to_start(s, rc);
 		return;
 	}
 	if (s->options.topology == STARTER_TOPOLOGY_AGENT)
 		topology_begin(s);
-	if (s->idle.wants_pmix)
+	if (s->dormant.wants_pmix)
 		pmix_begin(s);
 	service_run(s);
 }
@@ -108,7 +108,7 @@ static void supervisor_free(struct supervisor *s)
 {
 	pmix_close(s);
 	topology_close(s);
-	idle_close(s);
+	dormant_close(s);
 	fd_close(&s->wake);
 	fd_close(&s->news);
 	secret_forget(&s->options.agent.secret);
@@ -218,7 +218,7 @@ int supervisor_prepare(struct supervisor **out, const struct pmi_step *step,
 	s->options.agent.topology = s->options.topology != STARTER_TOPOLOGY_NEVER;
 	rc = topology_open(s);
 	rc = rc ? rc : pmix_open(s);
-	rc = rc ? rc : idle_open(s);
+	rc = rc ? rc : dormant_open(s);
 	rc = rc ? rc : service_open(s);
 	rc = rc ? rc : make_events(s);
 	if (!rc) {
@@ -242,7 +242,7 @@ int supervisor_run(struct supervisor *s)
 		return 0;
 	log_error(s->log, "cannot start the supervisor thread: %s",
 		  strerror(-rc));
-	idle_refuse_ranks(s);
+	dormant_refuse_ranks(s);
 	return rc;
 }
 
@@ -262,5 +262,5 @@ int supervisor_start(struct supervisor **out, const struct pmi_step *step,
 
 int supervisor_registration_fd(const struct supervisor *s)
 {
-	return s->idle.theirs;
+	return s->dormant.theirs;
 }

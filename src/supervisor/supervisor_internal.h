@@ -32,7 +32,7 @@
 struct pollfd;
 
 /* Descriptors and data that are held until the agent is started. */
-struct idle {
+struct dormant {
 	int ours;     /* the agent's end of the registration socket */
 	int theirs;   /* what children inherit */
 	int listener; /* -1: no neighbours */
@@ -147,7 +147,7 @@ struct supervisor {
 	struct supervisor_options options;
 	struct supervisor_host host;
 	const struct log_hook *log;
-	struct idle idle;
+	struct dormant dormant;
 	struct service service;
 	struct topology topology;
 	struct pmix pmix;
@@ -172,20 +172,20 @@ void supervisor_kill(struct supervisor *s, const char *why);
 
 /* ---- dormant.c ---- */
 
-/* In the creator's thread. 0, or a negative errno with idle_close due. */
-int idle_open(struct supervisor *s);
+/* In the creator's thread. 0, or a negative errno with dormant_close due. */
+int dormant_open(struct supervisor *s);
 /*
- * Wait until somebody wants PMI, or waiting has failed: idle.error (true), or until
+ * Wait until somebody wants PMI, or waiting has failed: dormant.error (true), or until
  * the step is over (false).
  */
-bool idle_wait(struct supervisor *s);
+bool dormant_wait(struct supervisor *s);
 /* Pass the ranks that have registered on to the agent. 0 or a negative errno. */
-int idle_pass_ranks(struct supervisor *s);
+int dormant_pass_ranks(struct supervisor *s);
 /* Close what the agent has of its own now. */
-void idle_hand_over(struct supervisor *s);
+void dormant_hand_over(struct supervisor *s);
 /* Nobody will serve the ranks: they get an error or the end of file. */
-void idle_refuse_ranks(struct supervisor *s);
-void idle_close(struct supervisor *s);
+void dormant_refuse_ranks(struct supervisor *s);
+void dormant_close(struct supervisor *s);
 
 /* ---- spawn_agent.c ---- */
 

@@ -505,5 +505,5 @@ int main(void)
 			a_later_rank_that_cannot_be_taken_ends_the_step),
 	};
 
-	return cmocka_run_group_tests_name("agent-idle", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("agent-dormant", tests, NULL, NULL);
 }
