@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The door to libpmix: a pipe of descriptors' numbers, whose end has the number of the
+ * The hook in front of libpmix: a pipe of descriptors' numbers, whose end has the number of the
  * library's own listening socket.
  */
 #include "helpers/pmixd/accept_hook.h"
@@ -16,29 +16,29 @@
 static struct {
 	int in, out;
 	atomic_int library; /* the library's listening socket, or -1 */
-} door = { .in = -1, .out = -1, .library = -1 };
+} hook = { .in = -1, .out = -1, .library = -1 };
 
-int door_make(void)
+int accept_hook_make(void)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	door.out = ends[0];
-	door.in = ends[1];
+	hook.out = ends[0];
+	hook.in = ends[1];
 	return 0;
 }
 
-bool door_is_used(void)
+bool accept_hook_is_used(void)
 {
-	return atomic_load(&door.library) >= 0;
+	return atomic_load(&hook.library) >= 0;
 }
 
-int door_let_in(int fd)
+int accept_hook_let_in(int fd)
 {
 	int rc = 0;
 
-	if (write(door.in, &fd, sizeof(fd)) != sizeof(fd)) {
+	if (write(hook.in, &fd, sizeof(fd)) != sizeof(fd)) {
 		rc = -errno;
 		close(fd);
 	}
@@ -61,11 +61,11 @@ static bool is_tcp(int fd)
 
 EXPORTED int listen(int fd, int backlog)
 {
-	if (door.out < 0 || door_is_used() || !is_tcp(fd))
+	if (hook.out < 0 || accept_hook_is_used() || !is_tcp(fd))
 		return (int)syscall(SYS_listen, fd, backlog);
-	if (dup3(door.out, fd, O_CLOEXEC) < 0)
+	if (dup3(hook.out, fd, O_CLOEXEC) < 0)
 		return -1;
-	atomic_store(&door.library, fd);
+	atomic_store(&hook.library, fd);
 	return 0;
 }
 
@@ -73,9 +73,9 @@ EXPORTED int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags
 {
 	int client;
 
-	if (fd < 0 || fd != atomic_load(&door.library))
+	if (fd < 0 || fd != atomic_load(&hook.library))
 		return (int)syscall(SYS_accept4, fd, address, len, flags);
-	if (read(door.out, &client, sizeof(client)) != sizeof(client))
+	if (read(hook.out, &client, sizeof(client)) != sizeof(client))
 		return -1; /* EAGAIN */
 	if (address)
 		(void)getpeername(client, address, len);

@@ -2,9 +2,9 @@
 /*
  * How clients come to libpmix, which cannot be given a socket: it makes a TCP socket
  * of its own and listens on it. The program has functions listen and accept of its own,
- * which the library finds before the C library's: what it polls is not its socket but
- * the door, and what it accepts there are connections that the program has accepted and
- * looked at. No port is open but those that the program was given.
+ * which the library finds before the C library's. The library polls the hook in place of
+ * its socket, and accepts connections there that the program has accepted and checked
+ * before. No port is open but those that the program was given.
  */
 #ifndef PMI2X_PMIXD_ACCEPT_HOOK_H
 #define PMI2X_PMIXD_ACCEPT_HOOK_H
@@ -15,15 +15,15 @@
  * Make it, before the library is initialized. There is one in a process. 0 or a
  * negative errno.
  */
-int door_make(void);
+int accept_hook_make(void);
 
 /* Has the library listened? If not, no client would ever reach it. */
-bool door_is_used(void);
+bool accept_hook_is_used(void);
 
 /*
- * Hand a connection to the library; it is the door's from here on, in any case. Does not
+ * Hand a connection to the library; it is the hook's from here on, in any case. Does not
  * block. 0 or a negative errno.
  */
-int door_let_in(int fd);
+int accept_hook_let_in(int fd);
 
 #endif

@@ -62,7 +62,7 @@ static void let_in(struct clients *c, const struct waiting *w)
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 	if (w->old)
 		server_old_client(c->server);
-	rc = door_let_in(w->fd);
+	rc = accept_hook_let_in(w->fd);
 	if (rc)
 		log_error(c->log, "closed the connection of a PMIx client: %s", strerror(-rc));
 }

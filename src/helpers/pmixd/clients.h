@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections of PMIx clients between the listener and the door. A rank has one session
- * of PMIx at a time, of one process: libpmix would take a second process for the first
- * one. So a connection waits here until its process has said which rank it is. While
- * the rank's session lives it waits for the end of that, one second at most, and is then
- * closed, after the agent has looked which processes these are. Where ranks use PMI the
- * agent is asked about each client: another process may use that. Programs of a rank that
- * follow one another are let in, and a client that has closed its end meanwhile is not. A
- * program that follows one which was killed also waits, a second at most, until libpmix has
- * told of that, and for the other ranks' programs to end.
+ * Connections of PMIx clients between the listener and libpmix (accept_hook.h). A rank
+ * has one session of PMIx at a time, of one process: libpmix would take a second
+ * process for the first one. So a connection waits here until its process has said
+ * which rank it is. While the rank's session lives it waits for the end of that, one
+ * second at most, and is then closed, after the agent has looked which processes these
+ * are. Where ranks use PMI the agent is asked about each client: another process may
+ * use that. Programs of a rank that follow one another are let in, and a client that
+ * has closed its end meanwhile is not. A program that follows one which was killed also
+ * waits, a second at most, until libpmix has told of that, and for the other ranks'
+ * programs to end.
  */
 #ifndef PMI2X_PMIXD_CLIENTS_H
 #define PMI2X_PMIXD_CLIENTS_H

@@ -10,7 +10,7 @@
 #include "libpmi/pmix_msg.h"
 
 /* The data of a rank. */
-struct blob {
+struct modex_blob {
 	struct payload *message; /* that has brought them; NULL: there are none */
 	const char *data;
 	uint32_t len;
@@ -18,13 +18,13 @@ struct blob {
 };
 
 /*
- * A question to libpmix what a rank of this node has committed. libpmix answers not
- * before the rank has committed something.
+ * A request to libpmix for the data that a rank of this node has committed. libpmix answers
+ * once the rank has committed something.
  *
  *   ASKED -> ANSWERED  in libpmix's thread
  *   IDLE or ANSWERED -> ASKED, ANSWERED -> IDLE  in the program's
  */
-struct question {
+struct dmodex_request {
 	atomic_int state;
 	struct payload *data; /* ANSWERED: or NULL, if there are none */
 };
@@ -35,8 +35,8 @@ struct collect {
 	const struct library *library;
 	const struct pmix_nspace *nspace;
 	bool demand;
-	struct blob *blobs;         /* by rank; NULL until some have come */
-	struct question *questions; /* by slot */
+	struct modex_blob *blobs;        /* by rank; NULL until some have come */
+	struct dmodex_request *requests; /* by slot */
 };
 
 /* ---- its life ---- */
@@ -55,8 +55,8 @@ int collect_create(struct collect **out, const struct library *l,
 	c->demand = mode == PMIXD_COLLECT_DEMAND ||
 		    (mode == PMIXD_COLLECT_AUTO &&
 		     layout_ranks(n->layout) > COLLECT_STORE_RANKS);
-	c->questions = calloc(count, sizeof(*c->questions));
-	if (!c->questions) {
+	c->requests = calloc(count, sizeof(*c->requests));
+	if (!c->requests) {
 		free(c);
 		return -ENOMEM;
 	}
@@ -64,33 +64,33 @@ int collect_create(struct collect **out, const struct library *l,
 	return 0;
 }
 
-static void drop_blob(struct blob *b)
+static void drop_modex_blob(struct modex_blob *b)
 {
 	payload_unref(b->message);
 	memset(b, 0, sizeof(*b));
 }
 
 /* libpmix may still answer one: then they stay. */
-static void free_questions(struct collect *c)
+static void free_requests(struct collect *c)
 {
 	uint32_t count, asked = 0;
 
 	layout_ranks_at(c->nspace->layout, c->nspace->position, &count);
 	for (uint32_t i = 0; i < count; i++) {
-		asked += atomic_load(&c->questions[i].state) == ASKED;
-		if (atomic_load(&c->questions[i].state) == ANSWERED)
-			payload_unref(c->questions[i].data);
+		asked += atomic_load(&c->requests[i].state) == ASKED;
+		if (atomic_load(&c->requests[i].state) == ANSWERED)
+			payload_unref(c->requests[i].data);
 	}
 	if (!asked)
-		free(c->questions);
+		free(c->requests);
 }
 
 void collect_free(struct collect *c)
 {
 	for (uint32_t r = 0; c->blobs && r < layout_ranks(c->nspace->layout); r++)
-		drop_blob(&c->blobs[r]);
+		drop_modex_blob(&c->blobs[r]);
 	free(c->blobs);
-	free_questions(c);
+	free_requests(c);
 	free(c);
 }
 
@@ -103,20 +103,20 @@ void collect_old_client(struct collect *c)
 
 static void on_answer(pmix_status_t status, char *data, size_t len, void *arg)
 {
-	struct question *q = arg;
+	struct dmodex_request *q = arg;
 
 	q->data = status == PMIX_SUCCESS && len ? payload_copy(data, len) : NULL;
 	atomic_store(&q->state, ANSWERED);
 }
 
-static void take_answer(struct question *q)
+static void take_answer(struct dmodex_request *q)
 {
 	payload_unref(q->data);
 	q->data = NULL;
 	atomic_store(&q->state, IDLE);
 }
 
-static void ask(struct collect *c, struct question *q, uint32_t rank)
+static void ask(struct collect *c, struct dmodex_request *q, uint32_t rank)
 {
 	pmix_proc_t proc = { .rank = rank };
 
@@ -142,7 +142,7 @@ static int begin_entry(struct buf *b, uint32_t rank, enum collect_kind kind, siz
 }
 
 /* The data that a rank has committed, or none, when libpmix has not answered. */
-static int give_answer(struct question *q, uint32_t rank, struct pieces *out)
+static int give_answer(struct dmodex_request *q, uint32_t rank, struct pieces *out)
 {
 	bool answered = atomic_load(&q->state) == ANSWERED;
 	struct payload *data = answered ? q->data : NULL;
@@ -172,10 +172,10 @@ static int give_ranks(struct collect *c, const uint32_t *ranks, const uint32_t *
 	int rc = 0;
 
 	for (uint32_t i = 0; i < count; i++)
-		ask(c, &c->questions[slots[i]], ranks[slots[i]]);
+		ask(c, &c->requests[slots[i]], ranks[slots[i]]);
 	library_pass(c->library, c->nspace->name);
 	for (uint32_t i = 0; i < count && !rc; i++)
-		rc = give_answer(&c->questions[slots[i]], ranks[slots[i]], out);
+		rc = give_answer(&c->requests[slots[i]], ranks[slots[i]], out);
 	return rc;
 }
 
@@ -209,7 +209,7 @@ int collect_give_ranks(struct collect *c, const uint32_t *slots, uint32_t count,
 static int keep(struct collect *c, struct payload *message, const struct pmix_entry *e)
 {
 	uint32_t ranks = layout_ranks(c->nspace->layout);
-	struct blob *b;
+	struct modex_blob *b;
 
 	if (e->rank >= ranks)
 		return -EPROTO;
@@ -218,8 +218,8 @@ static int keep(struct collect *c, struct payload *message, const struct pmix_en
 	if (!c->blobs)
 		return -ENOMEM;
 	b = &c->blobs[e->rank];
-	drop_blob(b);
-	*b = (struct blob){
+	drop_modex_blob(b);
+	*b = (struct modex_blob){
 		.message = payload_ref(message),
 		.data = (const char *)e->bytes + 1,
 		.len = e->len - 1,
@@ -272,7 +272,7 @@ int collect_take(struct collect *c, const struct pmix_msg *m, struct payload *me
 }
 
 /* libpmix packs a key as it is. That it is found may be chance. */
-static bool may_have(const struct blob *b, const char *key)
+static bool may_have(const struct modex_blob *b, const char *key)
 {
 	return !key || memmem(b->data, b->len, key, strlen(key));
 }
@@ -280,7 +280,7 @@ static bool may_have(const struct blob *b, const char *key)
 bool collect_find(struct collect *c, uint32_t rank, const char *key,
 		  const void **data, size_t *len)
 {
-	struct blob *b;
+	struct modex_blob *b;
 
 	if (!c->blobs || rank >= layout_ranks(c->nspace->layout))
 		return false;

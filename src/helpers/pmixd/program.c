@@ -264,7 +264,7 @@ int program_run(const struct program_options *o)
 	if (library_open(&p.library, o->library, why))
 		return program_give_up(why);
 	link_init(&p.link, PMIXD_FD_AGENT);
-	rc = door_make();
+	rc = accept_hook_make();
 	rc = rc ? rc : events_create(&p.events);
 	rc = rc ? rc : server_create(&p.server, &o->server, &p.library, p.events,
 				     &p.link, &host_log);

@@ -98,7 +98,7 @@ static int init_library(struct server *s, const struct pmix_nspace *n,
 						     info.count),
 			  "start", why);
 	info_free(&info);
-	if (!rc && !door_is_used()) {
+	if (!rc && !accept_hook_is_used()) {
 		snprintf(why, WHY_MAX,
 			 "libpmix %s does not listen for clients as it should",
 			 s->library->version);

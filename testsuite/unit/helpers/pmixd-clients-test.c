@@ -41,7 +41,7 @@ void server_old_client(struct server *s)
 {
 }
 
-int door_let_in(int fd)
+int accept_hook_let_in(int fd)
 {
 	if (let_in)
 		close(library);
