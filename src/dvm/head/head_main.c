@@ -116,6 +116,7 @@ void head_check_left(struct head_main *h)
 	uv_close((uv_handle_t *)&h->turn, NULL);
 	uv_close((uv_handle_t *)&h->limit, NULL);
 	stop_close(h);
+	job_close(h);
 	uv_close((uv_handle_t *)&h->journal.timer, NULL);
 	names_close(h);
 	nodes_close(h);
@@ -256,7 +257,7 @@ static void note_progress(struct head_main *h)
 	uv_timer_stop(&h->limit);
 	address_publish(h);
 	orphans_publish(h);
-	stop_watch_job(h);
+	job_watch(h);
 	head_say(h, "ready");
 	if (!h->options.ends)
 		stop_forget_hold(h);
@@ -323,6 +324,7 @@ static int open_loop(struct head_main *h)
 	uv_prepare_init(uv, &h->turn);
 	uv_prepare_start(&h->turn, on_turn);
 	uv_timer_init(uv, &h->limit);
+	job_open(h, stop_begin);
 	return stop_open(h);
 }
 

@@ -62,6 +62,25 @@ struct daemon_process;
 struct name_service;
 struct ending;
 
+struct head_main;
+
+/* When the Slurm job ends, and what is done about it; see job_end.c. */
+enum job_state { JOB_NOTHING, JOB_ASKS, JOB_ASKING, JOB_STOPS };
+
+struct head_job {
+	void (*stop)(struct head_main *h);
+	enum job_state state;
+	uv_timer_t timer;    /* then it asks, has asked for too long, or stops */
+	char id[64];         /* of the job; "": there is none */
+	uint64_t end_s;      /* of the job, as of time(2); 0: not known */
+	uv_process_t process; /* squeue, */
+	uv_pipe_t output;
+	unsigned open;       /* of these two handles */
+	bool failed;
+	char text[64];       /* what it says */
+	size_t len;
+};
+
 struct head_main {
 	struct head_options options;
 	struct dvm_head *head;      /* NULL: daemons of another one are being called */
@@ -98,7 +117,8 @@ struct head_main {
 	uv_timer_t limit;          /* of leaving */
 	uv_signal_t terminate;
 	uv_poll_t hold_watch;      /* the reader of `hold` goes; of stop.c */
-	uv_timer_t alarm, job_end; /* of stop.c */
+	uv_timer_t alarm;          /* of stop.c */
+	struct head_job job;
 	bool stops;                /* it has been told to */
 	int hold;                  /* -1 */
 	struct rlimit core, files; /* of what it starts */
@@ -186,8 +206,8 @@ void address_withdraw(struct head_main *h);
 
 /* 0 or a negative errno. */
 int stop_open(struct head_main *h);
-/* With a journal, stop in time before the job ends, if Slurm says when that is. */
-void stop_watch_job(struct head_main *h);
+/* Running tasks have the grace time to finish, and wait for the next head then. */
+void stop_begin(struct head_main *h);
 /* After dvm_head_turn: wake up for the next. */
 void stop_turn(struct head_main *h);
 /* The process that has started this DVM need not live on. */
@@ -195,6 +215,14 @@ void stop_forget_hold(struct head_main *h);
 /* A client has gone: with options.ends the DVM ends with the last. */
 void stop_without_clients(struct head_main *h);
 void stop_close(struct head_main *h);
+
+/* ---- job_end.c ---- */
+
+/* `stop` is called in time before the end. */
+void job_open(struct head_main *h, void (*stop)(struct head_main *h));
+/* With a journal, stop in time before the job ends, if Slurm says when that is. */
+void job_watch(struct head_main *h);
+void job_close(struct head_main *h);
 
 /* Replace what is in a file, at once, by a text that is the user's alone. 0 or errno. */
 int address_write(const struct head_main *h, const char *file, const char *text);

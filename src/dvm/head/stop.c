@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Timers of the head: it ends tasks whose time to finish is over, gives up nodes that
- * do not come, and stops when it is told to, or before its job ends.
+ * do not come, and stops when it is told to.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/head/head_main.h"
-#include "libutil/decimal.h"
 
-#define MARGIN_S 5 /* for the last messages, before the job ends */
-
-static void stop(struct head_main *h)
+void stop_begin(struct head_main *h)
 {
 	h->stops = true;
 	dvm_head_stop(h->head, head_now(h)); /* a turn follows */
@@ -26,14 +22,9 @@ static void on_terminate(uv_signal_t *handle, int number)
 	struct head_main *h = handle->data;
 
 	if (h->ready && !h->stops && !h->leaving)
-		stop(h);
+		stop_begin(h);
 	else
 		head_fail(h, "the head was ended by signal %d", number);
-}
-
-static void on_job_end(uv_timer_t *timer)
-{
-	stop(timer->data);
 }
 
 /* A turn follows. */
@@ -87,24 +78,10 @@ int stop_open(struct head_main *h)
 {
 	uv_loop_t *uv = loop_uv(h->loop);
 
-	h->alarm.data = h->job_end.data = h->terminate.data = h;
+	h->alarm.data = h->terminate.data = h;
 	uv_timer_init(uv, &h->alarm);
-	uv_timer_init(uv, &h->job_end);
 	uv_signal_init(uv, &h->terminate);
 	return uv_signal_start(&h->terminate, on_terminate, SIGTERM) ? -EIO : watch_hold(h);
-}
-
-/* Tasks have the grace time to finish, and after SIGTERM the same again. */
-void stop_watch_job(struct head_main *h)
-{
-	const char *text = getenv("SLURM_JOB_END_TIME");
-	uint64_t end, before = 2 * h->options.grace_ms / 1000 + MARGIN_S;
-	uint64_t now = (uint64_t)time(NULL);
-
-	if (!h->options.journal.dir || !text ||
-	    !decimal_u64(text, 1, INT64_MAX, &end) || end <= now + before)
-		return;
-	uv_timer_start(&h->job_end, on_job_end, (end - before - now) * 1000, 0);
 }
 
 void stop_turn(struct head_main *h)
@@ -122,7 +99,6 @@ void stop_turn(struct head_main *h)
 void stop_close(struct head_main *h)
 {
 	uv_close((uv_handle_t *)&h->alarm, NULL);
-	uv_close((uv_handle_t *)&h->job_end, NULL);
 	uv_close((uv_handle_t *)&h->terminate, NULL);
 	if (h->hold_watch.type) /* it was begun */
 		uv_close((uv_handle_t *)&h->hold_watch, NULL);

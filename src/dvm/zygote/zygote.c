@@ -191,22 +191,7 @@ static void reap(struct zygote *z, pid_t pid)
 	dvm_node_ended(z->node, pid, &end, now());
 }
 
-static void reap_all(struct zygote *z)
-{
-	siginfo_t who;
-
-	for (;;) {
-		who.si_pid = 0;
-		if (waitid(P_ALL, 0, &who, WEXITED | WNOHANG | WNOWAIT) ||
-		    !who.si_pid)
-			return;
-		reap(z, who.si_pid);
-		z->reaped = true;
-	}
-}
-
-/* After SIGTERM, report no more ends of ranks: the head takes this node for lost. */
-static void take_signals(struct zygote *z)
+static void note_signals(struct zygote *z)
 {
 	struct signalfd_siginfo info;
 
@@ -216,8 +201,26 @@ static void take_signals(struct zygote *z)
 			dvm_node_continued(z->node, now());
 	}
 	z->over |= z->terminated;
-	if (!z->terminated)
-		reap_all(z);
+}
+
+/*
+ * After SIGTERM, report no more ends of ranks: the head takes this node for lost. A rank
+ * whose end shows may have had a signal of Slurm's that this process had at the same time.
+ */
+static void take_signals(struct zygote *z)
+{
+	siginfo_t who;
+
+	for (;;) {
+		who.si_pid = 0;
+		if (waitid(P_ALL, 0, &who, WEXITED | WNOHANG | WNOWAIT))
+			who.si_pid = 0;
+		note_signals(z);
+		if (z->terminated || !who.si_pid)
+			return;
+		reap(z, who.si_pid);
+		z->reaped = true;
+	}
 }
 
 /* ---- what the head says ---- */
