@@ -31,6 +31,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/max_fails.c src/dvm/cli/max_fails.h \
 	src/dvm/cli/number_list.c src/dvm/cli/number_list.h \
 	src/dvm/cli/options.c src/dvm/cli/options.h \
+	src/dvm/cli/output_options.c \
 	src/dvm/cli/profile.c \
 	src/dvm/cli/progress.c src/dvm/cli/progress.h \
 	src/dvm/common/inherited_fds.c src/dvm/common/inherited_fds.h \

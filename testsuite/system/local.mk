@@ -41,6 +41,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_nodes.py \
 	testsuite/system/test_dvm_orphan.py \
 	testsuite/system/test_dvm_output.py \
+	testsuite/system/test_dvm_output_files.py \
 	testsuite/system/test_dvm_pmi.py \
 	testsuite/system/test_dvm_results.py \
 	testsuite/system/test_dvm_several.py \

@@ -178,7 +178,7 @@ def test_bench(prefix, tmp_path):
         (["submit", "--retries"], "submit: --retries needs a value"),
         (["up", "--nosuch"], "up: there is no option --nosuch"),
         (["run", "-z", "true"], "run: there is no option -z"),
-        (["batch", "-o", "out.%j", "tasks"], "--output: what is %j?"),
+        (["batch", "-o", "out.%j", "tasks"], '--output: unknown "%j"'),
         (["submit", "--array", "1,", "echo"], "--array is NUMBER, FIRST-LAST"),
         (["submit", "-t", "4294967296", "echo"], "--time is MINUTES, M:S"),
         (["submit", "-t", "25d", "echo"], "at most 24 days"),

@@ -437,6 +437,7 @@ int cmd_batch(int argc, char **argv)
 	task_options_take(&b.s, argc, argv);
 	if (optind + 1 != argc)
 		die_usage("batch: name a file (-: standard input)");
+	output_options_check(&b.s, false);
 	in = submission_open_input(&b.s, argv[optind]);
 	submission_open_report(&b.s); /* what cannot be is said before there is a DVM */
 	batch_dir_open(&b.dir, argv[optind], b.s.journal);

@@ -176,6 +176,15 @@ static void check_usage(const struct submission *s, int argc, char **argv)
 		die_usage("submit: --max-fails needs --wait");
 }
 
+/* One value makes one task. */
+static bool has_several_values(const struct submission *s, int argc, char **argv)
+{
+	int at = find_separator(argc, argv, 0);
+
+	return s->array || s->lines ||
+	       (at < argc && (argc - at > 2 || !strcmp(argv[at], "::::")));
+}
+
 int cmd_submit(int argc, char **argv)
 {
 	static struct submitter u = { .s = { .written = { .fd = -1 } } };
@@ -184,6 +193,8 @@ int cmd_submit(int argc, char **argv)
 	task_options_take(s, argc, argv);
 	task_options_refuse_batch(s);
 	check_usage(s, argc, argv);
+	if (s->json || has_several_values(s, argc - optind, argv + optind))
+		output_options_check(s, !s->json);
 	s->keeps = s->wait;
 	s->named_results = s->wait && !s->report;
 	if (s->wait)

@@ -55,6 +55,8 @@ static const char usage[] =
 "  --priority NUMBER        tasks with a higher priority start first (0); may be negative\n"
 "  -J, --name NAME          label in ps and report\n"
 "  -o, --output FILE        file for standard output; %t: task, %r: rank\n"
+"  -e, --error FILE         the same for standard error\n"
+"  --append                 append to these files, also those of other tasks\n"
 "  --no-output              discard the output\n"
 "  --dvm NAME               DVM to use if several are up\n"
 "Options of submit and batch:\n"

@@ -403,6 +403,7 @@ void submission_add_command(struct submission *s, int argc, char **argv,
 	task = json_deep_copy(s->task);
 	json_object_set_new(task, "argv", list);
 	fill_in(task, "path", v);
+	fill_in(task, "error", v);
 	fill_in(task, "name", v);
 	text = s->keeps ? submission_text(list) : NULL;
 	submission_add(s, task, text, false);

@@ -60,6 +60,17 @@ void task_options_take(struct submission *s, int argc, char **argv);
 bool task_options_any_batch(const struct submission *s);
 void task_options_refuse_batch(const struct submission *s);
 
+/* ---- output_options.c ---- */
+
+/* A value of --output or --error: checked, and the directories of its name are made. */
+void output_option(struct submission *s, const char *path);
+void error_option(struct submission *s, const char *path);
+/*
+ * There are several tasks: each has a file of its own, unless --append is given. braces:
+ * values replace {} in names.
+ */
+void output_options_check(const struct submission *s, bool braces);
+
 /* ---- submission.c ---- */
 
 /* Open --report, if it is not open. */

@@ -89,54 +89,6 @@ static void set_max_fails(struct submission *s, const char *text)
 		die_usage("--max-fails is NUMBER or PERCENT%%, and ,now behind it ends running tasks, too");
 }
 
-static char *absolute(const char *path)
-{
-	char cwd[DVM_TEXT_MAX], *out;
-
-	if (*path == '/')
-		return strdup(path);
-	if (!getcwd(cwd, sizeof(cwd)) || asprintf(&out, "%s/%s", cwd, path) < 0)
-		die("the working directory has no name: %s", strerror(errno));
-	return out;
-}
-
-/* A typing error would be a wrong name of a file. */
-static void check_output(const char *path)
-{
-	for (const char *at = strchr(path, '%'); at; at = strchr(at + 2, '%'))
-		if (!at[1] || !strchr("tri%", at[1]))
-			die_usage("--output: what is %%%c? There are %%t, the task; %%r, the rank; %%i, how often it was started before; %%%%, a per cent sign",
-				  at[1] ? at[1] : ' ');
-}
-
-/* The directories before the first of them that has a task's own name. */
-static void make_directories(const char *path)
-{
-	char *copy = strdup(path);
-	size_t fixed = strcspn(path, "%{");
-
-	for (size_t i = 1; copy && i < fixed && copy[i]; i++) {
-		if (copy[i] != '/')
-			continue;
-		copy[i] = '\0';
-		if (mkdir(copy, 0777) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
-			die("--output: cannot make %s: %s", copy, strerror(errno));
-		copy[i] = '/';
-	}
-	free(copy);
-}
-
-static void set_output(struct submission *s, const char *path)
-{
-	char *whole = absolute(path);
-
-	check_output(path);
-	make_directories(whole);
-	json_object_set_new(s->task, "path", user_text("the path of --output", whole));
-	json_object_set_new(s->task, "output", json_string("file"));
-	free(whole);
-}
-
 static const struct option long_options[] = {
 	{ "ranks", required_argument, NULL, 'n' },
 	{ "ntasks", required_argument, NULL, 'n' },
@@ -153,6 +105,8 @@ static const struct option long_options[] = {
 	{ "priority", required_argument, NULL, 'P' },
 	{ "name", required_argument, NULL, 'J' },
 	{ "output", required_argument, NULL, 'o' },
+	{ "error", required_argument, NULL, 'e' },
+	{ "append", no_argument, NULL, 'a' + 256 },
 	{ "no-output", no_argument, NULL, 'O' },
 	{ "dvm", required_argument, NULL, 'd' },
 	{ "wait", no_argument, NULL, 'w' },
@@ -192,7 +146,9 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'J':
 		json_object_set_new(s->task, "name", user_text("the value of --name", value));
 		break;
-	case 'o': set_output(s, value); break;
+	case 'o': output_option(s, value); break;
+	case 'e': error_option(s, value); break;
+	case 'a' + 256: json_object_set_new(s->task, "append", json_true()); break;
 	case 'O': json_object_set_new(s->task, "output", json_string("none")); break;
 	case 'd': s->dvm = value; break;
 	case 'w': s->wait = true; break;
@@ -215,7 +171,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 
 void task_options_take(struct submission *s, int argc, char **argv)
 {
-	const char *letters = s->options_anywhere ? ":n:c:g:N:J:o:t:" : "+:n:c:g:N:J:o:t:";
+	const char *letters = s->options_anywhere ? ":n:c:g:N:J:o:e:t:" : "+:n:c:g:N:J:o:e:t:";
 	int option;
 
 	s->task = json_object();

@@ -71,7 +71,8 @@ static bool launch_ok(const struct dvm_launch *m)
 	       m->ranks_here <= m->ranks - m->first_rank &&
 	       dvm_texts_ok(&m->argv, 1) &&
 	       (m->output != DVM_OUTPUT_FORWARD || m->window >= DVM_WINDOW_MIN) &&
-	       dvm_texts_ok(&m->path, m->output == DVM_OUTPUT_FILE);
+	       dvm_texts_ok(&m->path, m->output == DVM_OUTPUT_FILE) &&
+	       dvm_texts_ok(&m->error, 0);
 }
 
 static void code_launch(struct coder *c, struct dvm_msg *msg)
@@ -92,10 +93,12 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	code_u64(c, &m->gpus);
 	code_flag(c, &m->pmi);
 	code_flag(c, &m->keep);
+	code_flag(c, &m->append);
 	CODE_ENUM(c, &m->output, DVM_OUTPUTS);
 	code_u32(c, &m->window);
 	dvm_code_bytes(c, &m->argv, DVM_COMMAND_MAX);
 	dvm_code_bytes(c, &m->path, DVM_TEXT_MAX);
+	dvm_code_bytes(c, &m->error, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->places, DVM_PLACES_MAX);
 	dvm_code_bytes(c, &m->spawned, DVM_SPAWN_MAX);
 	CODE_CHECK(c, launch_ok(m));

@@ -173,10 +173,12 @@ struct dvm_launch {
 	uint32_t universe;  /* ranks that the DVM can hold of it and what it spawns */
 	bool pmi;           /* also when it has one rank only */
 	bool keep;          /* its end, until DONE */
+	bool append;        /* to files, whatever is in them */
 	enum dvm_output output;
 	uint32_t window;    /* of DVM_OUTPUT_FORWARD: see DVM_WINDOW_MIN */
 	struct dvm_bytes argv; /* texts, each with its NUL */
 	struct dvm_bytes path; /* of output, see dvm_output; may be empty */
+	struct dvm_bytes error; /* the file of stderr, a text; or empty */
 	struct dvm_bytes places; /* of a task on several nodes, each packed; else
 	                            empty, or they are too many */
 	struct dvm_bytes spawned; /* of who has spawned it: dvm_spawn.about; or empty */

@@ -117,11 +117,12 @@ static json_t *describe(const struct head_task *parent, const struct dvm_spawn *
 	for (const char *a = dvm_texts_next(&m->argv, NULL); a;
 	     a = dvm_texts_next(&m->argv, a))
 		json_array_append_new(argv, json_string(a));
-	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*}", "argv", argv,
+	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*}", "argv", argv,
 		      "ranks", (int)m->ranks, "pmi", 1,
 		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
 		      "time", (int)p->limit_s, "output", submit_output_name(p->output),
-		      "path", p->path, "name", p->name);
+		      "path", p->path, "error", p->error, "append", p->append,
+		      "name", p->name);
 	if (json_array_size(argv) == dvm_texts_count(&m->argv))
 		return o;
 	json_decref(o);

@@ -86,6 +86,8 @@ struct task_spec {
 	char *argv;      /* texts, each with its NUL */
 	size_t argv_len;
 	char *path;      /* or NULL */
+	char *error;     /* the file of stderr, or NULL */
+	bool append;     /* to these files */
 	char *name;      /* or NULL */
 	uint64_t number; /* the client's, for lists: a line of a file; 0: none */
 };

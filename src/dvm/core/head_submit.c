@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dvm/core/output_path.h"
 #include "libutil/array.h"
 
 #define PLACED_MAX LEDGER_RANKS_MAX /* entries */
@@ -327,12 +328,24 @@ const char *submit_output_name(enum dvm_output output)
 	return names[output];
 }
 
+static char *get_path(struct reading *r, const char *key)
+{
+	char *path = get_text(r, key);
+	const char *unknown = path ? output_path_unknown(path) : NULL;
+
+	if (unknown)
+		wrong(r, key, "unknown \"%.2s\": there are %%t, %%r, %%i and %%%%", unknown);
+	return path;
+}
+
 static void read_output(struct reading *r)
 {
 	json_t *v = json_object_get(r->json, "output");
 	const char *name = json_string_value(v);
 
-	r->spec.path = get_text(r, "path");
+	r->spec.path = get_path(r, "path");
+	r->spec.error = get_path(r, "error");
+	r->spec.append = get_bool(r, "append");
 	r->spec.output = r->spec.path ? DVM_OUTPUT_FILE : DVM_OUTPUT_TAIL;
 	if (!v)
 		return;
@@ -351,7 +364,7 @@ static void check_keys(struct reading *r)
 	static const char *const known[] = {
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
-		"output", "path", "name", "profile", "line", "number", "pmi",
+		"output", "path", "error", "append", "name", "profile", "line", "number", "pmi",
 	};
 	const char *key;
 	json_t *v;

@@ -68,6 +68,7 @@ void task_spec_free(struct task_spec *s)
 {
 	free(s->argv);
 	free(s->path);
+	free(s->error);
 	free(s->name);
 	free((void *)(uintptr_t)s->shape.placed);
 	memset(s, 0, sizeof(*s));
@@ -313,6 +314,8 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			.output = t->spec.output,
 			.argv = { t->spec.argv, t->spec.argv_len },
 			.path = { path, strlen(path) + 1 },
+			.error = { t->spec.error, t->spec.error ? strlen(t->spec.error) + 1 : 0 },
+			.append = t->spec.append,
 			.places = { places->data, places->len },
 			.spawned = spawned_about(t),
 		},

@@ -39,6 +39,7 @@ libdvm_la_SOURCES = \
 	src/dvm/core/node_private.h \
 	src/dvm/core/node_profile.c \
 	src/dvm/core/node_start.c \
+	src/dvm/core/output_path.c src/dvm/core/output_path.h \
 	src/dvm/core/node_report.c \
 	src/dvm/core/owner.c src/dvm/core/owner.h \
 	src/dvm/core/queue.c src/dvm/core/queue.h \

@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dvm/zygote/zygote.h"
+#include "dvm/core/output_path.h"
 #include "libio/registration.h"
 #include "libutil/hash.h"
 #include "supervisor/mpi_program.h"
@@ -370,43 +372,53 @@ static void bind_to_cores(const struct node_rank *r, const struct resources *has
 		fail(STAGE_AFFINITY, "");
 }
 
-/* %t: the task, %r: the rank, %i: the instance, %%: a per cent sign. */
-static void expand(char *out, size_t size, const struct node_rank *r)
+static void make_parents(char *path)
 {
-	const struct dvm_launch *l = r->launch;
-	size_t n = 0;
-
-	for (const char *at = l->path.data; *at && n < size - 24; at++) {
-		char c = *at == '%' ? *++at : 0;
-
-		if (c == 't')
-			n += (size_t)sprintf(out + n, "%llu",
-					     (unsigned long long)l->task);
-		else if (c == 'r')
-			n += (size_t)sprintf(out + n, "%u",
-					     l->first_rank + r->local);
-		else if (c == 'i')
-			n += (size_t)sprintf(out + n, "%u", l->instance);
-		else
-			out[n++] = c ? c : *at;
-		if (!*at)
-			break;
+	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+		*at = '\0';
+		(void)mkdir(path, 0777); /* if it is needed, open fails */
+		*at = '/';
 	}
-	out[n] = '\0';
 }
 
-/* Ranks that write to one file do so one after another, whatever is in it. */
-static int open_file(const struct node_rank *r)
+/*
+ * Other writers may have the same file: ranks, earlier starts of the task, with --append
+ * any other task. Each appends, and only a sole writer empties it.
+ */
+static int flags_of(const struct node_rank *r, const char *name)
 {
-	char path[DVM_TEXT_MAX];
+	const struct dvm_launch *l = r->launch;
+	bool sole = (l->ranks == 1 || output_path_has(name, 'r')) &&
+		    (!l->instance || output_path_has(name, 'i'));
+
+	return O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (sole && !l->append ? O_TRUNC : 0);
+}
+
+static int open_file(const struct node_rank *r, const char *name)
+{
+	const struct output_numbers numbers = {
+		r->launch->task, r->launch->first_rank + r->local, r->launch->instance,
+	};
+	const int flags = flags_of(r, name);
+	char path[PATH_MAX];
 	int fd;
 
-	expand(path, sizeof(path), r);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC |
-			(r->launch->ranks > 1 ? O_APPEND : O_TRUNC), 0666);
+	errno = ENAMETOOLONG;
+	if (!output_path_expand(path, sizeof(path), name, &numbers))
+		fail(STAGE_OUTPUT, name);
+	fd = open(path, flags, 0666);
+	if (fd < 0 && errno == ENOENT) {
+		make_parents(path);
+		fd = open(path, flags, 0666);
+	}
 	if (fd < 0)
 		fail(STAGE_OUTPUT, path);
 	return fd;
+}
+
+static bool opens_files(const struct dvm_launch *l)
+{
+	return l->output == DVM_OUTPUT_FILE || l->error.len;
 }
 
 static void set_stdio(const struct node_rank *r, const int output[2])
@@ -415,9 +427,11 @@ static void set_stdio(const struct node_rank *r, const int output[2])
 	int out = output[0], err = output[1];
 
 	if (r->launch->output == DVM_OUTPUT_FILE)
-		out = open_file(r);
+		out = open_file(r, r->launch->path.data);
 	if (r->launch->output == DVM_OUTPUT_NONE)
 		out = err = null;
+	if (r->launch->error.len)
+		err = open_file(r, r->launch->error.data);
 	if (dup2(null, 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
 	    dup2(err < 0 ? null : err, 2) < 0)
 		fail(STAGE_OUTPUT, "standard output");
@@ -538,7 +552,7 @@ static pid_t start(const struct node_rank *r, const struct resources *has,
 	pid_t pid;
 
 	/* To open what a user has named may take forever, too. */
-	if (*known == program && r->launch->output != DVM_OUTPUT_FILE)
+	if (*known == program && !opens_files(r->launch))
 		return start_at_once(r, has, fds, p, known);
 	pid = fork();
 	if (!pid)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""pmi2x-dvm --output, --error and --append: whose files tasks write to."""
+
+import collections
+
+import pytest
+
+from dvms import dvm, env, one, there
+
+__all__ = ["dvm", "env", "one", "there"]
+
+BOTH = "echo out; echo err >&2"
+
+
+def test_output_and_error_have_files(one, tmp_path):
+    one("submit", "--wait", "-o", "a/%t/out", "-e", "b/{}/%t.err", "sh", "-c", BOTH, ":::", "x", "y").ok()
+    for task, value in ("1", "x"), ("2", "y"):
+        assert (tmp_path / "a" / task / "out").read_text() == "out\n"
+        assert (tmp_path / "b" / value / f"{task}.err").read_text() == "err\n"
+
+
+def test_error_alone_leaves_output(one, tmp_path):
+    said = one("run", "-e", "err", "sh", "-c", BOTH).ok()
+    assert (said.stdout, said.stderr) == ("out\n", "")
+    assert (tmp_path / "err").read_text() == "err\n"
+    one("run", "--no-output", "-e", "err2", "sh", "-c", BOTH).ok()
+    assert (tmp_path / "err2").read_text() == "err\n"
+
+
+def test_one_file_for_both_loses_nothing(one, tmp_path):
+    one("run", "-o", "log", "-e", "log", "sh", "-c", f"{BOTH}; {BOTH}").ok()
+    assert (tmp_path / "log").read_text() == "out\nerr\nout\nerr\n"
+    one("run", "-o", "log", "true").ok()
+    assert (tmp_path / "log").read_text() == ""
+
+
+@pytest.mark.parametrize("more", [("-n", "3"), ("--retries", "2")])
+def test_several_writers_of_one_task_lose_nothing(one, tmp_path, more):
+    one("run", "-o", "log", *more, "sh", "-c", "echo $PMI2X_DVM_RANK.$PMI2X_DVM_INSTANCE; [ $1 = -n ]", "-", more[0])
+    expected = ["0.0", "1.0", "2.0"] if more[0] == "-n" else ["0.0", "0.1", "0.2"]
+    assert sorted((tmp_path / "log").read_text().split()) == expected
+
+
+def test_tasks_append_to_one_file(one, tmp_path):
+    line = "x" * 100
+    (tmp_path / "log").write_text("before\n")
+    one("submit", "--wait", "--append", "-o", "log", "--array", "1-40", "sh", "-c",
+        f"for i in 1 2 3 4 5; do echo $0 {line}; done").ok()  # fmt: skip
+    lines = collections.Counter((tmp_path / "log").read_text().splitlines())
+    assert lines == {"before": 1, **{f"{k} {line}": 5 for k in range(1, 41)}}
+
+
+@pytest.mark.parametrize("arguments", [
+    ("submit", "-o", "log", "--array", "1-2", "true"),
+    ("submit", "-e", "log", "true", ":::", "a", "b"),
+    ("submit", "-o", "log.%r.%%t", "--each-line", "/dev/null", "true"),
+    ("submit", "-o", "log", "--json", "/dev/null"),
+    ("batch", "-o", "log.{}", "/dev/null"),
+], ids=" ".join)  # fmt: skip
+def test_one_file_for_many_tasks_is_refused(one, arguments, tmp_path):
+    said = one(*arguments).says("all tasks would write to one file")
+    assert said.code == 2
+    assert "%t" in said.stderr
+    one(arguments[0], "--append", *arguments[1:]).ok()
+
+
+@pytest.mark.parametrize("option", ["-o", "-e"])
+@pytest.mark.parametrize("name", ["50%_x", "log.%j", "log%"])
+def test_unknown_word_is_refused(one, option, name):
+    assert one("run", option, name, "true").says('unknown "%').code == 2
+
+
+def test_unknown_word_in_json_is_refused(one):
+    text = '{"argv": ["true"], "path": "/tmp/log.%j"}\n'
+    one("submit", "--wait", "--json", "-", stdin=text).failed().says('unknown "%j"')
+
+
+def test_file_that_cannot_be_written_is_named(one, tmp_path):
+    (tmp_path / "file").write_text("")
+    one("run", "-o", "file/%t", "true").failed().says("--output: cannot make")
+    text = f'{{"argv": ["true"], "error": "{tmp_path}/file/%t"}}\n'
+    one("submit", "--wait", "--json", "-", stdin=text).failed().says(f"cannot write {tmp_path}/file/1")
