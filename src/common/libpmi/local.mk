@@ -10,10 +10,12 @@ libpmi_la_SOURCES = \
 	src/common/libpmi/message.c src/common/libpmi/message.h \
 	src/common/libpmi/message_private.h \
 	src/common/libpmi/name_store.c src/common/libpmi/name_store.h \
+	src/common/libpmi/name_things.c src/common/libpmi/name_things.h \
 	src/common/libpmi/names.c src/common/libpmi/names.h \
 	src/common/libpmi/pmix_frame.c src/common/libpmi/pmix_frame.h \
 	src/common/libpmi/pmix_msg.c src/common/libpmi/pmix_msg.h \
 	src/common/libpmi/pmix_nspace.c src/common/libpmi/pmix_nspace.h \
+	src/common/libpmi/port_names.c src/common/libpmi/port_names.h \
 	src/common/libpmi/rc.h \
 	src/common/libpmi/spawn.c src/common/libpmi/spawn.h \
 	src/common/libpmi/spawn_parse.c \

@@ -1,34 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Things by key, each in a list of those that have the same key and are not seen by all. */
+/* Look-ups of published things, those that wait, and ends of processes that publish. */
 #include "libpmi/name_store.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
 
-#include "libutil/hash.h"
+#include "libpmi/name_things.h"
 #include "libutil/pack.h"
-
-/* A value that is published. */
-struct thing {
-	struct thing *prev, *next;
-	struct key *key;
-	struct names_proc from; /* texts are its own */
-	enum names_range range;
-	bool once;
-	size_t len;
-	char value[];
-};
-
-struct key {
-	UT_hash_handle hh;
-	struct thing *things; /* never empty */
-	char text[];
-};
 
 /* A look-up that waits. */
 struct look_up {
@@ -46,13 +27,12 @@ struct ended {
 };
 
 struct name_store {
-	uint64_t hash_seed;
+	struct name_things things;
 	name_answer_fn *answer;
 	void *arg;
-	struct key *keys;
 	struct look_up *look_ups;
 	struct ended *ended;
-	size_t count, bytes, waits, ends;
+	size_t waits, ends;
 };
 
 int name_store_create(struct name_store **out, uint64_t hash_seed,
@@ -62,244 +42,11 @@ int name_store_create(struct name_store **out, uint64_t hash_seed,
 
 	if (!s)
 		return -ENOMEM;
-	s->hash_seed = hash_seed;
+	s->things.hash_seed = hash_seed;
 	s->answer = answer;
 	s->arg = arg;
 	*out = s;
 	return 0;
-}
-
-/* ---- processes ---- */
-
-static bool same(const char *a, const char *b)
-{
-	return a && b && !strcmp(a, b);
-}
-
-/* Are the two in one? */
-static bool share(enum names_range range, const struct names_proc *a,
-		  const struct names_proc *b)
-{
-	switch (range) {
-	case NAMES_OF_PROCESS:
-		return a->rank == b->rank && same(a->nspace, b->nspace);
-	case NAMES_OF_NODE:
-		return same(a->node, b->node);
-	case NAMES_OF_NAMESPACE:
-		return same(a->nspace, b->nspace);
-	default:
-		return true;
-	}
-}
-
-static void free_proc(struct names_proc *p)
-{
-	free((char *)p->nspace);
-	free((char *)p->node);
-}
-
-static int copy_proc(struct names_proc *to, const struct names_proc *from)
-{
-	to->rank = from->rank;
-	to->nspace = strdup(from->nspace);
-	to->node = strdup(from->node);
-	return to->nspace && to->node ? 0 : -ENOMEM;
-}
-
-/* ---- things ---- */
-
-static uint32_t hash_of(const struct name_store *s, const char *key)
-{
-	return hash_seeded(s->hash_seed, key, strlen(key));
-}
-
-static struct key *find_key(const struct name_store *s, const char *key)
-{
-	struct key *k;
-
-	HASH_FIND_BYHASHVALUE(hh, s->keys, key, strlen(key), hash_of(s, key), k);
-	return k;
-}
-
-static struct key *add_key(struct name_store *s, const char *text)
-{
-	size_t len = strlen(text);
-	struct key *k = calloc(1, sizeof(*k) + len + 1);
-
-	if (!k)
-		return NULL;
-	memcpy(k->text, text, len);
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, s->keys, k->text, len, hash_of(s, text), k);
-	if (find_key(s, text) == k)
-		return k;
-	free(k); /* the table could not grow */
-	return NULL;
-}
-
-static size_t cost(const struct thing *t)
-{
-	return strlen(t->key->text) + t->len;
-}
-
-static void remove_thing(struct name_store *s, struct thing *t)
-{
-	struct key *k = t->key;
-
-	s->count--;
-	s->bytes -= cost(t);
-	DL_DELETE(k->things, t);
-	free_proc(&t->from);
-	free(t);
-	if (k->things)
-		return;
-	HASH_DEL(s->keys, k);
-	free(k);
-}
-
-/* The thing that the request would see of that key, or NULL. */
-static struct thing *find_thing(const struct name_store *s, const struct names_proc *who,
-				enum names_range range, const char *key)
-{
-	struct key *k = find_key(s, key);
-	struct thing *t = NULL;
-
-	if (k)
-		DL_FOREACH(k->things, t)
-			if (share(t->range, &t->from, who) &&
-			    share(range, who, &t->from))
-				break;
-	return t;
-}
-
-/* ---- publish ---- */
-
-/* Is there one that somebody would see beside a new one? */
-static bool collides(const struct key *k, const struct names_proc *who,
-		     enum names_range range)
-{
-	const struct thing *t;
-
-	DL_FOREACH(k->things, t)
-		if (share(t->range, &t->from, who) || share(range, who, &t->from))
-			return true;
-	return false;
-}
-
-static struct thing *new_thing(const struct names_proc *who,
-			       const struct names_request *r,
-			       const struct names_item *item)
-{
-	struct thing *t = calloc(1, sizeof(*t) + item->len);
-
-	if (!t)
-		return NULL;
-	t->range = r->range;
-	t->once = r->once;
-	t->len = item->len;
-	if (item->len)
-		memcpy(t->value, item->value, item->len);
-	if (!copy_proc(&t->from, who))
-		return t;
-	free_proc(&t->from);
-	free(t);
-	return NULL;
-}
-
-static bool has_room(const struct name_store *s, const struct names_item *item)
-{
-	return s->count < NAME_STORE_KEYS_MAX &&
-	       strlen(item->key) + item->len <= NAME_STORE_BYTES_MAX - s->bytes;
-}
-
-static int add_thing(struct name_store *s, const struct names_proc *who,
-		     const struct names_request *r, const struct names_item *item)
-{
-	struct key *k = find_key(s, item->key);
-	struct thing *t;
-
-	if (k && collides(k, who, r->range))
-		return -EEXIST;
-	if (!has_room(s, item))
-		return -ENOSPC;
-	t = new_thing(who, r, item);
-	if (!t)
-		return -ENOMEM;
-	k = k ? k : add_key(s, item->key);
-	if (!k) {
-		free_proc(&t->from);
-		free(t);
-		return -ENOMEM;
-	}
-	t->key = k;
-	DL_APPEND(k->things, t);
-	s->count++;
-	s->bytes += cost(t);
-	return 0;
-}
-
-static bool is_own(const struct thing *t, const struct names_proc *who)
-{
-	return share(NAMES_OF_PROCESS, &t->from, who);
-}
-
-/* One thing of the asker's own under this key, the latest. */
-static struct thing *find_own(const struct name_store *s, const struct names_proc *who,
-			      const char *key)
-{
-	struct key *k = find_key(s, key);
-	struct thing *t, *own = NULL;
-
-	if (k)
-		DL_FOREACH(k->things, t)
-			if (is_own(t, who))
-				own = t;
-	return own;
-}
-
-/* All keys or none. */
-static int publish(struct name_store *s, const struct names_proc *who,
-		   const struct names_request *r)
-{
-	uint32_t i;
-	int rc = 0;
-
-	for (i = 0; i < r->count && !rc; i++)
-		rc = add_thing(s, who, r, &r->items[i]);
-	for (i = rc ? i - 1 : 0; i > 0; i--)
-		remove_thing(s, find_own(s, who, r->items[i - 1].key));
-	return rc;
-}
-
-/* ---- unpublish ---- */
-
-static int unpublish_all(struct name_store *s, const struct names_proc *who)
-{
-	struct key *k, *next_key;
-	struct thing *t, *next;
-
-	HASH_ITER(hh, s->keys, k, next_key)
-		DL_FOREACH_SAFE(k->things, t, next)
-			if (is_own(t, who))
-				remove_thing(s, t);
-	return 0;
-}
-
-static int unpublish(struct name_store *s, const struct names_proc *who,
-		     const struct names_request *r)
-{
-	struct thing *t;
-	int rc = 0;
-
-	if (!r->count)
-		return unpublish_all(s, who);
-	for (uint32_t i = 0; i < r->count; i++) {
-		t = find_own(s, who, r->items[i].key);
-		if (t)
-			remove_thing(s, t);
-		else
-			rc = -ENOENT;
-	}
-	return rc;
 }
 
 /* ---- look-up ---- */
@@ -322,7 +69,7 @@ static uint32_t find_all(const struct name_store *s, const struct names_proc *wh
 
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct names_item *item = &r->items[i];
-		const struct thing *t = find_thing(s, who, r->range, item->key);
+		const struct thing *t = name_things_find(&s->things, who, r->range, item->key);
 
 		if (t || item->value)
 			item->from = t ? t->from : (struct names_proc){};
@@ -337,10 +84,10 @@ static void forget_read(struct name_store *s, const struct names_proc *who,
 			const struct names_request *r)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
-		struct thing *t = find_thing(s, who, r->range, r->items[i].key);
+		struct thing *t = name_things_find(&s->things, who, r->range, r->items[i].key);
 
 		if (t && t->once)
-			remove_thing(s, t);
+			name_things_remove(&s->things, t);
 	}
 }
 
@@ -382,7 +129,7 @@ static const struct ended *find_ended(const struct name_store *s,
 {
 	const struct ended *e = s->ended;
 
-	while (e && !(same(e->proc.nspace, item->from.nspace) &&
+	while (e && !(name_same(e->proc.nspace, item->from.nspace) &&
 		      depends(item, e->proc.rank)))
 		e = e->next;
 	return e;
@@ -425,7 +172,7 @@ static void free_look_up(struct name_store *s, struct look_up *l)
 {
 	DL_DELETE(s->look_ups, l);
 	s->waits--;
-	free_proc(&l->who.proc);
+	name_proc_free(&l->who.proc);
 	free(l->request.items);
 	free(l);
 }
@@ -445,7 +192,7 @@ static int add_look_up(struct name_store *s, const struct name_asker *who,
 	l->who = *who;
 	DL_APPEND(s->look_ups, l);
 	s->waits++;
-	rc = copy_proc(&l->who.proc, &who->proc);
+	rc = name_proc_copy(&l->who.proc, &who->proc);
 	rc = rc ? rc : names_unpack_request(&l->request, l->body, len);
 	if (rc) {
 		l->request.items = NULL;
@@ -496,7 +243,7 @@ static void free_ended(struct name_store *s, struct ended *e)
 {
 	LL_DELETE(s->ended, e);
 	s->ends--;
-	free_proc(&e->proc);
+	name_proc_free(&e->proc);
 	free(e);
 }
 
@@ -506,7 +253,7 @@ static void forget_ranks(struct name_store *s, const char *nspace)
 	struct ended *e, *next;
 
 	LL_FOREACH_SAFE(s->ended, e, next)
-		if (same(e->proc.nspace, nspace))
+		if (name_same(e->proc.nspace, nspace))
 			free_ended(s, e);
 }
 
@@ -523,7 +270,7 @@ static int end_proc(struct name_store *s, const struct names_proc *who)
 		return -ENOMEM;
 	LL_PREPEND(s->ended, e);
 	s->ends++;
-	if (!copy_proc(&e->proc, who))
+	if (!name_proc_copy(&e->proc, who))
 		return 0;
 	free_ended(s, e);
 	return -ENOMEM;
@@ -533,9 +280,9 @@ static int change(struct name_store *s, const struct names_proc *who,
 		  const struct names_request *r)
 {
 	if (r->op == NAMES_PUBLISH)
-		return publish(s, who, r);
+		return name_things_publish(&s->things, who, r);
 	return r->op == NAMES_ENDED ? end_proc(s, who) :
-				      unpublish(s, who, r);
+				      name_things_unpublish(&s->things, who, r);
 }
 
 static void answer_change(struct name_store *s, const struct name_asker *who,
@@ -597,17 +344,12 @@ uint64_t name_store_expire(struct name_store *s, uint64_t now)
 
 void name_store_destroy(struct name_store *s)
 {
-	struct key *k, *next_key;
-	struct thing *t, *next;
-
 	if (!s)
 		return;
 	while (s->ended)
 		free_ended(s, s->ended);
 	while (s->look_ups)
 		free_look_up(s, s->look_ups);
-	HASH_ITER(hh, s->keys, k, next_key)
-		DL_FOREACH_SAFE(k->things, t, next)
-			remove_thing(s, t);
+	name_things_free(&s->things);
 	free(s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * srun's half of the engine: the name service, and the bookkeeping of requests
- * whose answer comes later (spawns, and name requests that the parent's srun
+ * srun's half of the engine: the name service (port_names.h, name_store.h), and the
+ * bookkeeping of requests whose answer comes later (spawns, and name requests that the parent's srun
  * answers).
  */
 #include "libpmi/step_services.h"
@@ -16,15 +16,8 @@
 #include <uthash.h>
 
 #include "libpmi/name_store.h"
+#include "libpmi/port_names.h"
 #include "libpmi/rc.h"
-#include "libutil/hash.h"
-
-struct name {
-	char *name;
-	char *port;
-	void *link; /* on which it was published */
-	UT_hash_handle hh;
-};
 
 /* A request that waits for its answer. */
 struct waiting {
@@ -40,8 +33,7 @@ struct step_services {
 	struct step_services_ops ops;
 	void *arg;
 	const struct log_hook *log;
-	uint64_t hash_seed;
-	struct name *names;
+	struct port_names names;
 	struct name_store *pmix_names;
 	struct waiting *waiting;
 	uint32_t spawns; /* how many of the waiting are spawns */
@@ -168,21 +160,13 @@ int step_services_create(struct step_services **out,
 	l->ops = *ops;
 	l->arg = arg;
 	l->log = log;
-	l->hash_seed = hash_seed;
+	l->names.hash_seed = hash_seed;
 	if (name_store_create(&l->pmix_names, hash_seed, answer_names, l)) {
 		free(l);
 		return -ENOMEM;
 	}
 	*out = l;
 	return 0;
-}
-
-static void free_name(struct step_services *l, struct name *n)
-{
-	HASH_DEL(l->names, n);
-	free(n->name);
-	free(n->port);
-	free(n);
 }
 
 static void free_waiting(struct step_services *l, struct waiting *w)
@@ -195,13 +179,11 @@ static void free_waiting(struct step_services *l, struct waiting *w)
 
 void step_services_destroy(struct step_services *l)
 {
-	struct name *n, *next_name;
 	struct waiting *w, *next_waiting;
 
 	if (!l)
 		return;
-	HASH_ITER(hh, l->names, n, next_name)
-		free_name(l, n);
+	port_names_free(&l->names);
 	HASH_ITER(hh, l->waiting, w, next_waiting)
 		free_waiting(l, w);
 	name_store_destroy(l->pmix_names);
@@ -325,84 +307,6 @@ void step_services_spawned(struct step_services *l, uint32_t token, int code,
 
 /* ---- names ---- */
 
-static struct name *find_name(struct step_services *l, const char *name)
-{
-	size_t len = strlen(name);
-	uint32_t hash = hash_seeded(l->hash_seed, name, len);
-	struct name *n;
-
-	HASH_FIND_BYHASHVALUE(hh, l->names, name, len, hash, n);
-	return n;
-}
-
-/* Takes the strings out of `msg`. False when there is no memory. */
-static bool add_name(struct step_services *l, void *link, struct control_msg *msg)
-{
-	size_t len = strlen(msg->name);
-	uint32_t hash = hash_seeded(l->hash_seed, msg->name, len);
-	struct name *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return false;
-	n->name = msg->name;
-	n->port = msg->text;
-	n->link = link;
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, l->names, n->name, len, hash, n);
-	if (!find_name(l, msg->name)) {
-		free(n); /* the table could not grow */
-		return false;
-	}
-	msg->name = msg->text = NULL;
-	return true;
-}
-
-static enum pmi_rc publish(struct step_services *l, void *link,
-			   struct control_msg *msg,
-			   const char **text)
-{
-	if (msg->name[0] == '\0') {
-		*text = "an empty name cannot be published";
-		return PMI_RC_INVALID_ARG;
-	}
-	if (find_name(l, msg->name)) {
-		*text = "the name is published already";
-		return PMI_RC_FAIL;
-	}
-	if (HASH_COUNT(l->names) >= LAUNCHER_NAMES_MAX) {
-		*text = "too many names are published";
-		return PMI_RC_NOMEM;
-	}
-	if (!add_name(l, link, msg)) {
-		*text = "no memory for the name";
-		return PMI_RC_NOMEM;
-	}
-	return PMI_RC_OK;
-}
-
-static enum pmi_rc unpublish(struct step_services *l, void *link,
-			     struct control_msg *msg,
-			     const char **text)
-{
-	struct name *n = find_name(l, msg->name);
-
-	if (!n) {
-		*text = "the name is not published";
-		return PMI_RC_FAIL;
-	}
-	free_name(l, n);
-	return PMI_RC_OK;
-}
-
-static enum pmi_rc lookup(struct step_services *l, void *link,
-			  struct control_msg *msg,
-			  const char **text)
-{
-	struct name *n = find_name(l, msg->name);
-
-	*text = n ? n->port : "the name is not published";
-	return n ? PMI_RC_OK : PMI_RC_FAIL;
-}
-
 static const char parent_gone[] =
 	"the srun that spawned this step cannot be reached";
 
@@ -468,7 +372,7 @@ void step_services_fail_all(struct step_services *l, const char *why)
 }
 
 static int on_name(struct step_services *l, void *link, struct control_msg *msg,
-		   enum pmi_rc (*serve)(struct step_services *l, void *link,
+		   enum pmi_rc (*serve)(struct port_names *names, void *link,
 					struct control_msg *msg,
 					const char **text))
 {
@@ -479,25 +383,25 @@ static int on_name(struct step_services *l, void *link, struct control_msg *msg,
 		forward(l, link, msg);
 		return 0;
 	}
-	code = serve(l, link, msg, &text);
+	code = serve(&l->names, link, msg, &text);
 	reply(l, link, msg->origin, msg->id, code, text);
 	return 0;
 }
 
 static int on_publish(struct step_services *l, void *link, struct control_msg *msg)
 {
-	return on_name(l, link, msg, publish);
+	return on_name(l, link, msg, port_names_publish);
 }
 
 static int on_unpublish(struct step_services *l, void *link,
 			struct control_msg *msg)
 {
-	return on_name(l, link, msg, unpublish);
+	return on_name(l, link, msg, port_names_unpublish);
 }
 
 static int on_lookup(struct step_services *l, void *link, struct control_msg *msg)
 {
-	return on_name(l, link, msg, lookup);
+	return on_name(l, link, msg, port_names_lookup);
 }
 
 /* Requests of PMIx clients about names: they meet in the same srun. */
@@ -673,11 +577,6 @@ void step_services_link_lost(struct step_services *l, void *link)
 
 void step_services_step_lost(struct step_services *l, void *link)
 {
-	struct name *n, *next;
-
 	step_services_link_lost(l, link);
-	HASH_ITER(hh, l->names, n, next) {
-		if (n->link == link)
-			free_name(l, n);
-	}
+	port_names_lost(&l->names, link);
 }
