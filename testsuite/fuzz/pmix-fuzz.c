@@ -6,6 +6,7 @@
 #include "fuzz.h"
 
 #include "libengine/server.h"
+#include "libpmi/pmix_frame.h"
 #include "libpmi/pmix_msg.h"
 #include "libpmi/pmix_nspace.h"
 
@@ -55,6 +56,47 @@ static void check_message(const uint8_t *data, size_t len)
 	FUZZ_CHECK(b.len == (size_t)size && !memcmp(b.data, data, b.len));
 	buf_free(&b);
 	check_entries(&m);
+}
+
+/* Takes the messages that are complete; how many bytes of `data` they have. */
+static size_t take_messages(struct pmix_frame *f, const uint8_t *data, size_t len,
+			    int *error)
+{
+	struct payload *message;
+	size_t taken = 0;
+
+	while ((*error = pmix_frame_next(f, &message)) > 0) {
+		FUZZ_CHECK(message->len <= len - taken &&
+			   !memcmp(message->data, data + taken, message->len));
+		FUZZ_CHECK(pmix_msg_size(message->data) == (int64_t)message->len);
+		taken += message->len;
+		payload_unref(message);
+	}
+	return taken;
+}
+
+/* The stream comes in portions; how many bytes of it are in whole messages. */
+static size_t check_stream(const uint8_t *data, size_t len, size_t portion)
+{
+	struct pmix_frame f;
+	size_t at = 0, taken = 0;
+	int error = 0;
+
+	pmix_frame_init(&f, NULL);
+	while (at < len && !error) {
+		void *to;
+		size_t n = pmix_frame_room(&f, &to);
+
+		FUZZ_CHECK(n > 0);
+		n = n < portion ? n : portion;
+		n = n < len - at ? n : len - at;
+		memcpy(to, data + at, n);
+		pmix_frame_filled(&f, n);
+		at += n;
+		taken += take_messages(&f, data + taken, at - taken, &error);
+	}
+	pmix_frame_free(&f);
+	return taken;
 }
 
 static void check_nspace(const uint8_t *data, size_t len)
@@ -265,10 +307,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	copy = fuzz_copy(in.at, len, 0);
-	if (what == 0)
+	if (what == 0) {
 		check_message(copy, len);
-	else
+		FUZZ_CHECK(check_stream(copy, len, 1 + len % 61) ==
+			   check_stream(copy, len, SIZE_MAX));
+	} else {
 		check_nspace(copy, len);
+	}
 	free(copy);
 	return 0;
 }
