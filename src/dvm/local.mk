@@ -107,8 +107,12 @@ src_dvm_pmi2x_dvm_zygote_CFLAGS = $(AM_CFLAGS)
 src_dvm_pmi2x_dvm_zygote_LDADD = libdvm.la libsupervisor.la libio.la libutil.la
 
 if HAVE_JANSSON
-dvm_pythondir = $(pkgdatadir)/python
-dist_dvm_python_DATA = src/dvm/python/pmi2x_dvm.py
+dvm_pythondir = $(pkgdatadir)/python/pmi2x_dvm
+dist_dvm_python_DATA = src/dvm/python/pmi2x_dvm/__init__.py \
+	src/dvm/python/pmi2x_dvm/_connection.py src/dvm/python/pmi2x_dvm/_encoding.py \
+	src/dvm/python/pmi2x_dvm/_executor.py src/dvm/python/pmi2x_dvm/_results.py \
+	src/dvm/python/pmi2x_dvm/_several.py
+EXTRA_DIST += src/dvm/python/pyproject.toml
 dist_man_MANS += src/dvm/cli/pmi2x-dvm.1
 
 # Its four programs without shared libraries, as a tree to unpack anywhere: a user without

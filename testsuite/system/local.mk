@@ -44,6 +44,7 @@ EXTRA_DIST += \
 	testsuite/system/test_dvm_output_files.py \
 	testsuite/system/test_dvm_pmi.py \
 	testsuite/system/test_dvm_results.py \
+	testsuite/system/test_dvm_python.py \
 	testsuite/system/test_dvm_several.py \
 	testsuite/system/test_dvm_spawn.py \
 	testsuite/system/test_dvm_static.py \
