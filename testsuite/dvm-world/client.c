@@ -59,7 +59,8 @@ static int put_task(struct client *c, char *out, size_t size, uint32_t task)
 	return snprintf(out, size, "{\"argv\":[\"k%u\"],\"name\":\"k%u\",\"ranks\":%u,\"retries\":%u%s}",
 			task, task, ranks, !w->plan.once && draw_once_in(w, 6) ? 1 : 0,
 			ranks > 1 && draw_once_in(w, 2) ? ",\"nodes\":2" :
-			draw_once_in(w, 10) ? ",\"time\":20" : "");
+			draw_once_in(w, 10) ? ",\"time\":20" :
+			output_world(w) && draw_once_in(w, 4) ? ",\"output\":\"forward\"" : "");
 }
 
 static void submit(struct client *c)
@@ -226,6 +227,8 @@ static void take_line(struct client *c, const char *line, size_t len)
 		on_error(c, event);
 	else if (!strcmp(ev, "ok"))
 		on_ok(c, event);
+	else if (!strcmp(ev, "output") && c->head == c->w->published)
+		head_client_reads(c->w->published);
 	json_decref(event);
 }
 

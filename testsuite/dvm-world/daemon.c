@@ -81,6 +81,29 @@ static uint64_t draw_duration(struct world *w)
 	}
 }
 
+void daemon_rank_done(struct daemon *d, uint32_t process)
+{
+	end_rank_later(d->w, process, draw_duration(d->w), 0);
+}
+
+bool daemon_runs(const struct daemon *d, uint32_t process)
+{
+	return d->node && d->w->ranks[process - 1].runs && !d->w->ranks[process - 1].dies;
+}
+
+void daemon_output(struct daemon *d, uint32_t part, const void *data, size_t len)
+{
+	dvm_node_output(d->node, part, 1, data, len);
+	turn(d);
+}
+
+static void on_limit_output(void *arg, uint32_t part, size_t bytes)
+{
+	struct daemon *d = arg;
+
+	output_set_limit(d->w, d, part, bytes);
+}
+
 static int64_t on_start(void *arg, const struct node_rank *what)
 {
 	struct daemon *d = arg;
@@ -99,7 +122,11 @@ static int64_t on_start(void *arg, const struct node_rank *what)
 	      (unsigned long long)what->launch->task, p->instance, d->name);
 	promise_id(w, p->task, what->launch->task);
 	promise_start(w, p);
-	end_rank_later(w, ++w->nranks, draw_duration(w), draw_once_in(w, 12) ? 3 << 8 : 0);
+	if (what->launch->output == DVM_OUTPUT_FORWARD)
+		output_rank_begins(w, d, what, ++w->nranks);
+	else
+		end_rank_later(w, ++w->nranks, draw_duration(w),
+			       draw_once_in(w, 12) ? 3 << 8 : 0);
 	return w->nranks;
 }
 
@@ -192,7 +219,7 @@ static void on_leave(void *arg)
 }
 
 static const struct dvm_node_ops node_ops = {
-	.send = on_send, .open_output = on_open_output, .close_output = on_close_output,
+	.send = on_send, .open_output = on_open_output, .limit_output = on_limit_output, .close_output = on_close_output,
 	.open_pmi = on_open_pmi, .pmi_rank_ended = on_pmi_rank_ended,
 	.close_pmi = on_close_pmi, .start = on_start, .signal = on_signal,
 	.leave = on_leave,
@@ -365,6 +392,13 @@ static void on_no_head(struct world *w, void *arg, uint64_t number)
 	end_politely(d);
 }
 
+static void tell_alone(struct daemon *d)
+{
+	static const char message = DVM_ALONE;
+
+	(void)dvm_node_input(d->node, &message, 1, time_of(d->w, d->machine));
+}
+
 static void wait_for_head(struct daemon *d)
 {
 	uint64_t ms = d->w->plan.orphan_s * SECOND, now = time_of(d->w, d->machine).ms;
@@ -373,6 +407,7 @@ static void wait_for_head(struct daemon *d)
 	trace(d->w, "%s waits for another head", d->name);
 	d->head = NULL;
 	d->joined = false;
+	tell_alone(d);
 	after(d->w, left < ms ? left : ms, on_no_head, d, ++d->waits);
 }
 
@@ -397,6 +432,7 @@ static void on_head_says(void *arg, const void *data, size_t len)
 
 	if (!d->node || take_lease(d, data, len))
 		return;
+	output_head_says(d->w, d, data, len);
 	rc = dvm_node_input(d->node, data, len, time_of(d->w, d->machine));
 	if (rc)
 		failed(d->w, "%s cannot read what its head says: %s", d->name, strerror(-rc));

@@ -166,6 +166,19 @@ static void on_client_send(void *arg, uint32_t client, const char *line, size_t 
 		link_send(p->link, 0, line, len);
 }
 
+static size_t on_client_unread(void *arg, uint32_t client)
+{
+	const struct peer *p = client_of(arg, client);
+
+	return p ? link_unread(p->link, 0) : 0;
+}
+
+void head_client_reads(struct head_process *h)
+{
+	if (h->state == RUNS)
+		head_turn(h);
+}
+
 static void on_client_broken(struct world *w, void *arg, uint64_t number)
 {
 	struct peer *p = arg;
@@ -197,7 +210,7 @@ static void on_end(void *arg)
 
 const struct dvm_head_ops world_head_ops = {
 	.node_send = on_node_send, .node_break = on_node_break,
-	.client_send = on_client_send, .client_break = on_client_break, .record = on_record, .end = on_end,
+	.client_send = on_client_send, .client_unread = on_client_unread, .client_break = on_client_break, .record = on_record, .end = on_end,
 };
 
 /* ---- its journal ---- */

@@ -142,6 +142,15 @@ void link_send(struct link *l, int end, const void *data, size_t len)
 		put(l, end, data, len, false);
 }
 
+size_t link_unread(const struct link *l, int end)
+{
+	size_t n = 0;
+
+	for (const struct message *m = l->to[!end].first; m; m = m->next)
+		n += m->len;
+	return n;
+}
+
 void link_close(struct link *l, int end)
 {
 	if (!l || !l->open[end])

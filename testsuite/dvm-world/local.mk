@@ -6,7 +6,7 @@ testsuite_dvm_world_dvm_world_SOURCES = \
 	testsuite/dvm-world/disk_crash.c testsuite/dvm-world/disk_private.h \
 	testsuite/dvm-world/dvm-world.c testsuite/dvm-world/head.c \
 	testsuite/dvm-world/head_begin.c testsuite/dvm-world/head_private.h \
-	testsuite/dvm-world/links.c testsuite/dvm-world/plan.c \
+	testsuite/dvm-world/links.c testsuite/dvm-world/output.c testsuite/dvm-world/plan.c \
 	testsuite/dvm-world/promises.c \
 	testsuite/dvm-world/store.c testsuite/dvm-world/store.h \
 	testsuite/dvm-world/world.c testsuite/dvm-world/world.h

@@ -157,6 +157,7 @@ bool world_run(uint64_t seed, bool verbose, uint64_t *print)
 	*print = w->random ^ w->ms << 20 ^ w->nranks;
 	clients_free(w);
 	heads_free(w);
+	outputs_free(w);
 	daemons_free(w);
 	links_free(w);
 	free(w->events);

@@ -8,6 +8,7 @@
  *   links.c     connections between machines, which may be cut off
  *   daemon.c    a node's daemon and its ranks
  *   head.c      the process of a head: which daemons and clients it has
+ *   output.c    what ranks write, and clients read
  *   store.c     its journal
  *   disk*.c     where that lies
  *   client.c    those that submit tasks and wait for them
@@ -127,6 +128,7 @@ struct world {
 	struct rank_process ranks[RANKS_MAX];
 	uint32_t nranks;
 	uint64_t next_connection;
+	struct outlet *outlets;
 	struct disk *disk;
 	bool weak;           /* what was not synced may be lost, and was answered: --fast */
 	bool damaged;        /* the disk has damaged what was synced, */
@@ -170,6 +172,8 @@ struct link_end {
 struct link *link_new(struct world *w, const struct link_end *first,
 		      const struct link_end *second);
 void link_send(struct link *l, int end, const void *data, size_t len);
+/* Bytes that this end has sent, and the other one has not got. */
+size_t link_unread(const struct link *l, int end);
 /* This end is no more; the other one hears that after what was sent. NULL: nothing. */
 void link_close(struct link *l, int end);
 /*
@@ -202,11 +206,27 @@ void daemon_join(struct daemon *d, struct link *l, uint32_t head);
 struct link_end daemon_end(struct daemon *d);
 /* Its process is killed, and its ranks with it. */
 void daemon_kill(struct daemon *d);
+/* Ranks of a part have written; a rank has done its work; it has not ended. */
+void daemon_output(struct daemon *d, uint32_t part, const void *data, size_t len);
+void daemon_rank_done(struct daemon *d, uint32_t process);
+bool daemon_runs(const struct daemon *d, uint32_t process);
 /* The machine has stopped. */
 void daemon_vanish(struct daemon *d);
 struct daemon *daemon_on(struct world *w, unsigned machine);
 bool daemon_holds_nothing(struct daemon *d);
 void daemons_free(struct world *w);
+
+/* ---- output.c ---- */
+
+/* Some tasks of this world forward their output. */
+bool output_world(const struct world *w);
+/* As dvm_node_ops.limit_output. */
+void output_set_limit(struct world *w, struct daemon *d, uint32_t part, size_t bytes);
+/* A rank whose output is forwarded begins: daemon_rank_done when it has written all. */
+void output_rank_begins(struct world *w, struct daemon *d, const struct node_rank *what,
+		  uint32_t process);
+void output_head_says(struct world *w, const struct daemon *d, const void *data, size_t len);
+void outputs_free(struct world *w);
 
 /* ---- head.c ---- */
 
@@ -226,6 +246,8 @@ bool head_was_alone(const struct head_process *h, uint64_t ms);
 bool head_is_idle(struct head_process *h);
 /* It is connected with the daemon. */
 bool head_has(const struct head_process *h, const struct daemon *d);
+/* A client has read something: the head's loop turns. */
+void head_client_reads(struct head_process *h);
 bool head_takes_clients(const struct head_process *h);
 /* A connection with it. NULL: it refuses the daemon. */
 struct link *head_take_daemon(struct head_process *h, struct daemon *d, uint32_t position);

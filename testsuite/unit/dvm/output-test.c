@@ -105,9 +105,9 @@ static void end_does_not_wait_and_follows_the_output(void **state)
 	bed_destroy(b);
 }
 
-static void lost_head_blocks_no_task(void **state)
+static void lost_head_blocks_no_task_and_the_next_one_opens_windows(void **state)
 {
-	static const struct dvm_msg alone = { .type = DVM_ALONE };
+	static const struct dvm_msg alone = { .type = DVM_ALONE }, adopt = { .type = DVM_ADOPT };
 	struct bed *b = bed_create(100);
 	struct fake_node *n;
 
@@ -119,6 +119,9 @@ static void lost_head_blocks_no_task(void **state)
 	say_to_node(n, &alone);
 	deliver_all(b);
 	assert_true(n->limit == SIZE_MAX);
+	say_to_node(n, &adopt);
+	deliver_down(n);
+	assert_int_equal(n->limit, WINDOW - DVM_OUTPUT_EXTRA);
 	bed_destroy(b);
 }
 
@@ -230,7 +233,7 @@ int main(void)
 		cmocka_unit_test(small_pieces_count_more_than_their_bytes),
 		cmocka_unit_test(task_whose_client_has_gone_does_not_wait),
 		cmocka_unit_test(end_does_not_wait_and_follows_the_output),
-		cmocka_unit_test(lost_head_blocks_no_task),
+		cmocka_unit_test(lost_head_blocks_no_task_and_the_next_one_opens_windows),
 		cmocka_unit_test(client_with_many_windows_gets_small_ones),
 		cmocka_unit_test(bytes_that_are_no_text_need_at_most_a_third_more),
 		cmocka_unit_test(many_results_come_in_several_events),
