@@ -80,3 +80,32 @@ def test_file_that_cannot_be_written_is_named(one, tmp_path):
     one("run", "-o", "file/%t", "true").failed().says("--output: cannot make")
     text = f'{{"argv": ["true"], "error": "{tmp_path}/file/%t"}}\n'
     one("submit", "--wait", "--json", "-", stdin=text).failed().says(f"cannot write {tmp_path}/file/1")
+
+
+# ---- output TASK ----
+
+
+def test_output_is_printed_from_result_or_files(one):
+    one("submit", "--wait", "sh", "-c", BOTH).ok()
+    one("submit", "--wait", "-o", "%t.%r", "-n2", "sh", "-c", BOTH).ok()
+    one("submit", "--wait", "--no-output", "-e", "e", "sh", "-c", BOTH).ok()
+    said = one("output", "1").ok()
+    assert (said.stdout, said.stderr) == ("out\n", "err\n")
+    said = one("output", "2").ok()
+    assert (said.stdout, said.stderr) == ("out\nout\n", "err\nerr\n")
+    said = one("output", "3").ok()
+    assert (said.stdout, said.stderr) == ("", "err\n")
+
+
+def test_output_says_that_more_was_printed(one):
+    one("submit", "--wait", "sh", "-c", "head -c 5000 /dev/zero | tr '\\0' x; echo; echo y >&2").ok()
+    said = one("output", "1").ok().says("only the last 4096 bytes of standard output are kept")
+    assert said.stdout == 4095 * "x" + "\n"
+    assert said.stderr.endswith("keeps all\ny\n")
+
+
+def test_output_of_task_that_runs_is_refused(one):
+    one("submit", "sleep", "600").ok()
+    one("output", "1").failed().says("its output is kept when it has ended")
+    one("cancel", "1").ok()
+    one("output", "2").failed().says("there is no task 2")

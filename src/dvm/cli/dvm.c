@@ -25,6 +25,7 @@ static const char usage[] =
 "  wait [--any] [TASK...]        wait until these or all tasks have ended, or any of them\n"
 "  ps [--ended]                  tasks that run or wait\n"
 "  show TASK                     all of one task\n"
+"  output TASK                   what it has printed\n"
 "  status                        the nodes\n"
 "  why TASK                      show why a task waits, or what its ranks do\n"
 "  report DIR [--csv | --json]   summarise the tasks of a journal\n"
@@ -107,6 +108,7 @@ static const struct command {
 	{ "up", cmd_up },         { "down", cmd_down },   { "run", cmd_run },
 	{ "submit", cmd_submit }, { "batch", cmd_batch }, { "wait", cmd_wait },
 	{ "ps", cmd_ps },         { "show", cmd_show },   { "status", cmd_status },
+	{ "output", cmd_output },
 	{ "why", cmd_why },       { "report", cmd_report },
 	{ "cancel", cmd_cancel }, { "signal", cmd_signal },
 	{ "drain", cmd_drain },   { "undrain", cmd_undrain },

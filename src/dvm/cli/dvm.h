@@ -21,6 +21,7 @@ int cmd_submit(int argc, char **argv);
 int cmd_batch(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_ps(int argc, char **argv);
+int cmd_output(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_report(int argc, char **argv);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvm output: what a task has printed, from its files or its result. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dvm/cli/client.h"
+#include "dvm/cli/dvm.h"
+#include "dvm/cli/options.h"
+#include "dvm/core/dvm_msg.h"
+#include "dvm/core/output_path.h"
+
+#define PIECE 65536
+
+static void die_written(void)
+{
+	die("output cannot be written: %s", strerror(errno));
+}
+
+static void copy_file(json_t *task, const char *path, FILE *to)
+{
+	FILE *in = fopen(path, "re");
+	static char piece[PIECE];
+	size_t n;
+
+	if (!in)
+		die("cannot read %s: %s; the task ran on %s", path, strerror(errno),
+		    json_array_size(json_object_get(task, "nodes")) ?
+		    json_string_value(json_array_get(json_object_get(task, "nodes"), 0)) :
+		    "no node");
+	while ((n = fread(piece, 1, sizeof(piece), in)) > 0)
+		if (fwrite(piece, 1, n, to) != n)
+			die_written();
+	if (ferror(in))
+		die("cannot read %s: %s", path, strerror(errno));
+	fclose(in);
+}
+
+/* Ranks may have a file each. */
+static void copy_files(json_t *task, const char *path, FILE *to)
+{
+	long long ranks = output_path_has(path, 'r') ? get_number(task, "ranks") : 1;
+	struct output_numbers n = {
+		.task = (uint64_t)get_number(task, "id"),
+		.instance = (uint32_t)get_number(task, "instance"),
+	};
+	char name[PATH_MAX];
+
+	for (; n.rank < ranks; n.rank++) {
+		if (!output_path_expand(name, sizeof(name), path, &n))
+			die("%s: %s", path, strerror(ENAMETOOLONG));
+		copy_file(task, name, to);
+	}
+}
+
+static void print_end(json_t *task, const char *key, const char *what, FILE *to)
+{
+	size_t len;
+	char *bytes = get_bytes(json_object_get(task, key), &len);
+
+	if (len == DVM_TAIL_MAX)
+		fprintf(stderr, "pmi2x-dvm: only the last %d bytes of %s are kept; --output FILE keeps all\n",
+			DVM_TAIL_MAX, what);
+	if (fwrite(bytes, 1, len, to) != len || fflush(to))
+		die_written();
+	free(bytes);
+}
+
+static void print_stream(json_t *task, const char *file, const char *key, const char *what,
+			 FILE *to)
+{
+	const char *path = get_text(task, file);
+
+	if (*path)
+		copy_files(task, path, to);
+	else
+		print_end(task, key, what, to);
+}
+
+static void check_state(json_t *task)
+{
+	const char *state = get_text(task, "state");
+	bool lives = !strcmp(state, "queued") || !strcmp(state, "running");
+
+	if (lives && (!strcmp(state, "queued") || !*get_text(task, "path")))
+		die("task %lld is %s: its output is kept when it has ended",
+		    get_number(task, "id"), state);
+}
+
+static const char *take_dvm(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "dvm", required_argument, NULL, 'd' },
+		{ 0 },
+	};
+	const char *dvm = NULL;
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+		if (option != 'd')
+			die_option(argv, option);
+		dvm = optarg;
+	}
+	if (optind + 1 != argc)
+		die_usage("output: name a task");
+	return dvm;
+}
+
+int cmd_output(int argc, char **argv)
+{
+	const char *dvm = take_dvm(argc, argv);
+	json_int_t id = get_task(argv[optind]);
+	struct conn *c = conn_open(dvm);
+	json_t *event = conn_ask(c, json_pack("{s:s,s:I}", "op", "show", "id", id));
+	json_t *task = json_object_get(event, "task");
+
+	check_state(task);
+	print_stream(task, "path", "out", "standard output", stdout);
+	print_stream(task, "error", "err", "standard error", stderr);
+	if (fflush(stdout))
+		die_written();
+	json_decref(event);
+	conn_close(c);
+	return 0;
+}
