@@ -124,6 +124,33 @@ def test_invalid_task_is_rejected_also_when_the_queue_is_full(narrow, tmp_path):
     result.says("line 31 of tasks is rejected").says("59 tasks: 59 done, 0 failed, 1 refused")
 
 
+# ---- standard input ----
+
+
+def test_standard_input_goes_to_rank_0(one, prefix, env, tmp_path):
+    """Each byte of it, up to the limit of 1 MiB."""
+    data = bytes(range(256)) * 4096
+    command = [prefix / "bin/pmi2x-dvm", "run", "--stdin", "-n", "2", "sh", "-c", "cat > got.$PMI2X_DVM_RANK"]
+    subprocess.run(command, input=data, env=env, cwd=tmp_path, check=True)
+    assert (tmp_path / "got.0").read_bytes() == data
+    assert (tmp_path / "got.1").read_bytes() == b""
+    more = subprocess.run(command, input=data + b"x", env=env, cwd=tmp_path, stderr=subprocess.PIPE)
+    assert more.returncode == 1 and b"longer than 1048576 bytes" in more.stderr
+    assert one("run", "--stdin", "cat", stdin="").ok().stdout == ""
+
+
+def test_dropped_input_is_said(one, prefix, env):
+    reader, writer = os.pipe()
+    os.write(writer, b"text")
+    command = [prefix / "bin/pmi2x-dvm", "run", "cat"]
+    result = subprocess.run(command, stdin=reader, env=env, capture_output=True)
+    os.close(reader)
+    os.close(writer)
+    assert (result.returncode, result.stdout) == (0, b"")
+    assert b"standard input is not read: --stdin" in result.stderr
+    assert not one("run", "cat").ok().stderr
+
+
 # ---- commands in tasks ----
 
 

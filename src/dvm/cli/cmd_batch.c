@@ -435,6 +435,8 @@ int cmd_batch(int argc, char **argv)
 	b.argc = argc;
 	b.argv = argv;
 	task_options_take(&b.s, argc, argv);
+	if (b.s.stdin_goes)
+		die_usage("batch: --stdin is an option of run");
 	if (optind + 1 != argc)
 		die_usage("batch: name a file (-: standard input)");
 	output_options_check(&b.s, false);

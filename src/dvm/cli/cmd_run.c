@@ -2,12 +2,20 @@
 /* pmi2x-dvm run: one task, with its output and exit status. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/submission.h"
+#include "dvm/core/dvm_msg.h"
+#include "dvm/core/task_input.h"
+#include "libutil/buf.h"
+
+#define PIECE 65536 /* bytes of standard input that are read at once */
 
 /* Another process that shares the descriptor may have made it non-blocking. */
 static void wait_until_writable(int fd)
@@ -34,6 +42,51 @@ static void write_output(int fd, json_t *event)
 	}
 	free(bytes);
 }
+
+/* ---- standard input ---- */
+
+/* All of it, up to one byte more than a task can have. */
+static void read_input(struct buf *b)
+{
+	ssize_t n = 1;
+
+	buf_init(b, DVM_INPUT_MAX + PIECE);
+	while (n && b->len <= DVM_INPUT_MAX) {
+		if (buf_reserve(b, PIECE))
+			die("out of memory");
+		n = read(STDIN_FILENO, b->data + b->len, PIECE);
+		if (n < 0 && errno != EINTR)
+			die("cannot read standard input: %s", strerror(errno));
+		b->len += n > 0 ? (size_t)n : 0;
+	}
+	if (b->len > DVM_INPUT_MAX)
+		die("run: standard input is longer than %zu bytes: let the task read it from a file",
+		    DVM_INPUT_MAX);
+}
+
+static void set_input(struct submission *s)
+{
+	struct buf in;
+
+	read_input(&in);
+	if (json_object_set_new(s->task, "stdin", task_input_text(in.data, in.len)))
+		die("out of memory");
+	buf_free(&in);
+}
+
+/* Somebody has piped something into a command that does not read it. */
+static void warn_of_input(const struct submission *s)
+{
+	struct stat st;
+	int left = 0;
+
+	if (s->stdin_goes || fstat(STDIN_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode) ||
+	    ioctl(STDIN_FILENO, FIONREAD, &left) < 0 || !left)
+		return;
+	fprintf(stderr, "pmi2x-dvm: run: standard input is not read: --stdin gives it to the task\n");
+}
+
+/* ---- the task ---- */
 
 /* And what it spawns, as srun does. */
 static int follow(struct submission *s)
@@ -70,10 +123,13 @@ int cmd_run(int argc, char **argv)
 		die_usage("run: name a program");
 	if (!json_object_get(s.task, "output"))
 		json_object_set_new(s.task, "output", json_string("forward"));
+	if (s.stdin_goes)
+		set_input(&s);
 	submission_begin(&s); /* when this client goes, the head ends the task */
 	submission_add_command(&s, argc - optind, argv + optind, NULL, 0);
 	submission_flush(&s);
 	rc = s.results.refused ? 1 : follow(&s);
 	conn_close(s.conn);
+	warn_of_input(&s);
 	return rc;
 }

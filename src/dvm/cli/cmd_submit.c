@@ -174,6 +174,8 @@ static void check_usage(const struct submission *s, int argc, char **argv)
 		die_usage("--array is NUMBER, FIRST-LAST or FIRST-LAST:STEP, or several of these with commas between them");
 	if (s->results.max_fails.set && !s->wait)
 		die_usage("submit: --max-fails needs --wait");
+	if (s->stdin_goes)
+		die_usage("submit: --stdin is an option of run");
 }
 
 /* One value makes one task. */

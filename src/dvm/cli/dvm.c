@@ -59,6 +59,7 @@ static const char usage[] =
 "  -e, --error FILE         the same for standard error\n"
 "  --append                 append to these files, also those of other tasks\n"
 "  --no-output              discard the output\n"
+"  --stdin                  run: give standard input to rank 0\n"
 "  --dvm NAME               DVM to use if several are up\n"
 "Options of submit and batch:\n"
 "  --wait                   wait for the tasks, and print a summary\n"

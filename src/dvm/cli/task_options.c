@@ -122,6 +122,7 @@ static const struct option long_options[] = {
 	{ "again", no_argument, NULL, 'A' },
 	{ "retry-failed", no_argument, NULL, 'F' },
 	{ "shell", required_argument, NULL, 'S' },
+	{ "stdin", no_argument, NULL, 's' },
 	{ "max-fails", required_argument, NULL, 'M' },
 	{ "print", no_argument, NULL, 'p' + 256 },
 	{ 0 },
@@ -163,6 +164,7 @@ static void take_option(struct submission *s, char **argv, int option, const cha
 	case 'T': s->take_over = true; break;
 	case 'A': s->again = true; break;
 	case 'F': s->retry_failed = true; break;
+	case 's': s->stdin_goes = true; break;
 	case 'M': set_max_fails(s, value); break;
 	case 'p' + 256: s->results.print = true; break;
 	default: die_option(argv, option);

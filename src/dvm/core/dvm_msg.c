@@ -101,6 +101,7 @@ static void code_launch(struct coder *c, struct dvm_msg *msg)
 	dvm_code_bytes(c, &m->error, DVM_TEXT_MAX);
 	dvm_code_bytes(c, &m->places, DVM_PLACES_MAX);
 	dvm_code_bytes(c, &m->spawned, DVM_SPAWN_MAX);
+	dvm_code_bytes(c, &m->input, DVM_INPUT_MAX);
 	CODE_CHECK(c, launch_ok(m));
 }
 

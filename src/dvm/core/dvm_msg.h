@@ -70,6 +70,7 @@
 #define DVM_TEXT_MAX 1024     /* bytes of a reason, path or name */
 #define DVM_TAIL_MAX 4096     /* bytes of output that come back with a result */
 #define DVM_COMMAND_MAX ((size_t)2 << 20) /* bytes of arguments or environment */
+#define DVM_INPUT_MAX ((size_t)1 << 20)   /* bytes of a task's standard input */
 #define DVM_PLACES_MAX ((size_t)128 << 10) /* bytes of where a task's ranks are */
 #define DVM_TOLD_MAX ((size_t)4 << 20)     /* bytes of how they are */
 #define DVM_SPAWN_MAX ((size_t)48 << 10)   /* bytes that a task hands to one it spawns */
@@ -182,6 +183,7 @@ struct dvm_launch {
 	struct dvm_bytes places; /* of a task on several nodes, each packed; else
 	                            empty, or they are too many */
 	struct dvm_bytes spawned; /* of who has spawned it: dvm_spawn.about; or empty */
+	struct dvm_bytes input;   /* standard input of rank 0; or empty */
 };
 
 struct dvm_signal {

@@ -85,6 +85,8 @@ struct task_spec {
 	enum dvm_output output;
 	char *argv;      /* texts, each with its NUL */
 	size_t argv_len;
+	char *input;     /* standard input of rank 0; or NULL */
+	size_t input_len;
 	char *path;      /* or NULL */
 	char *error;     /* the file of stderr, or NULL */
 	bool append;     /* to these files */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "dvm/core/output_path.h"
+#include "dvm/core/task_input.h"
 #include "libutil/array.h"
 
 #define PLACED_MAX LEDGER_RANKS_MAX /* entries */
@@ -365,6 +366,7 @@ static void check_keys(struct reading *r)
 		"argv", "ranks", "cores", "gpus", "memory", "nodes", "per_node",
 		"exclusive", "counters", "place", "priority", "time", "retries",
 		"output", "path", "error", "append", "name", "profile", "line", "number", "pmi",
+		"stdin",
 	};
 	const char *key;
 	json_t *v;
@@ -376,9 +378,18 @@ static void check_keys(struct reading *r)
 				break;
 		if (i == sizeof(known) / sizeof(*known))
 			wrong(r, key, "unknown key");
-		if (has_nul(v))
+		if (has_nul(v) && strcmp(key, "stdin"))
 			wrong(r, key, "a text contains a NUL byte");
 	}
+}
+
+static void read_stdin(struct reading *r)
+{
+	json_t *v = json_object_get(r->json, "stdin");
+
+	if (v && !task_input_take(v, &r->spec.input, &r->spec.input_len))
+		wrong(r, "stdin", "must be a text of at most %zu bytes, each as the character of its number",
+		      DVM_INPUT_MAX);
 }
 
 static void read_task(struct reading *r)
@@ -393,6 +404,7 @@ static void read_task(struct reading *r)
 	read_argv(r);
 	read_shape(r);
 	read_output(r);
+	read_stdin(r);
 	r->spec.name = get_text(r, "name");
 	r->spec.priority = get_priority(r);
 	r->spec.limit_s = (uint32_t)get_number(r, "time", 0, INT32_MAX / 1000);

@@ -67,6 +67,7 @@ static struct head_task *task_of(struct queue_item *item)
 void task_spec_free(struct task_spec *s)
 {
 	free(s->argv);
+	free(s->input);
 	free(s->path);
 	free(s->error);
 	free(s->name);
@@ -318,6 +319,7 @@ static void launch_part(struct dvm_head *h, struct head_task *t, uint32_t i,
 			.append = t->spec.append,
 			.places = { places->data, places->len },
 			.spawned = spawned_about(t),
+			.input = { t->spec.input, p->first_rank ? 0 : t->spec.input_len },
 		},
 	};
 

@@ -43,6 +43,8 @@ libdvm_la_SOURCES = \
 	src/dvm/core/node_report.c \
 	src/dvm/core/owner.c src/dvm/core/owner.h \
 	src/dvm/core/queue.c src/dvm/core/queue.h \
-	src/dvm/core/tail.c src/dvm/core/tail.h
+	src/dvm/core/tail.c src/dvm/core/tail.h \
+	src/dvm/core/task_input.c src/dvm/core/task_input.h
+
 libdvm_la_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE
 libdvm_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) -fvisibility=hidden

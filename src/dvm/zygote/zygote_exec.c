@@ -421,6 +421,27 @@ static bool opens_files(const struct dvm_launch *l)
 	return l->output == DVM_OUTPUT_FILE || l->error.len;
 }
 
+/* Rank 0 reads the task's input, and others nothing. */
+static int open_input(const struct node_rank *r, int null)
+{
+	const char *at = r->launch->input.data;
+	size_t left = r->launch->input.len;
+	ssize_t n;
+	int fd;
+
+	if (!left || r->launch->first_rank + r->local)
+		return null;
+	fd = memfd_create("stdin", MFD_CLOEXEC);
+	for (; fd >= 0 && left; at += n, left -= (size_t)n) {
+		n = write(fd, at, left);
+		if (n <= 0)
+			fail(STAGE_OUTPUT, "standard input");
+	}
+	if (fd < 0 || lseek(fd, 0, SEEK_SET))
+		fail(STAGE_OUTPUT, "standard input");
+	return fd;
+}
+
 static void set_stdio(const struct node_rank *r, const int output[2])
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -432,7 +453,7 @@ static void set_stdio(const struct node_rank *r, const int output[2])
 		out = err = null;
 	if (r->launch->error.len)
 		err = open_file(r, r->launch->error.data);
-	if (dup2(null, 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
+	if (dup2(open_input(r, null), 0) < 0 || dup2(out < 0 ? null : out, 1) < 0 ||
 	    dup2(err < 0 ? null : err, 2) < 0)
 		fail(STAGE_OUTPUT, "standard output");
 }

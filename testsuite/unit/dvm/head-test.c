@@ -135,6 +135,8 @@ static void what_is_wrong_is_refused_and_the_rest_is_taken(void **state)
 		{ "{'argv':['x'],'memory':1099511627776}", "ranks" },
 		{ "{'argv':['x'],'counters':{'l':1}}", "counters" },
 		{ "{'argv':['x'],'time':'1'}", "time" },
+		{ "{'argv':['x'],'stdin':7}", "stdin" },
+		{ "{'argv':['x'],'stdin':'\u20ac'}", "stdin" },
 		{ "{'argv':['x'],'output':'there'}", "output" },
 		{ "{'argv':['x'],'output':'file'}", "path" },
 		{ "{'argv':['x'],'path':'/a/%j'}", "path" },

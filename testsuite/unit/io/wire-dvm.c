@@ -27,7 +27,7 @@ static const struct dvm_msg messages[] = {
 		      .grace_ms = 8, .universe = 64, .pmi = true,
 		      .output = DVM_OUTPUT_FILE, .argv = TEXTS("a.out\0-v"),
 		      .path = TEXTS("out"), .places = BYTES("places"),
-		      .spawned = BYTES("spawned") } },
+		      .spawned = BYTES("spawned"), .input = BYTES("input") } },
 	{ .type = DVM_LAUNCH,
 	  .launch = { .task = 1, .ranks = 1, .nodes = 1, .ranks_here = 1,
 		      .keep = true, .argv = TEXTS("true") } },

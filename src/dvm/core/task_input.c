@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Standard input of a task: task_input.h. */
+#include "dvm/core/task_input.h"
+
+#include <stdlib.h>
+
+#include "dvm/core/dvm_msg.h"
+
+json_t *task_input_text(const char *data, size_t len)
+{
+	char *text = malloc(2 * len + 1);
+	size_t n = 0;
+	json_t *out;
+
+	for (size_t i = 0; text && i < len; i++) {
+		unsigned char byte = (unsigned char)data[i];
+
+		if (byte >= 0x80)
+			text[n++] = (char)(0xc0 | byte >> 6);
+		text[n++] = (char)(byte < 0x80 ? byte : 0x80 | (byte & 0x3f));
+	}
+	out = text ? json_stringn(text, n) : NULL;
+	free(text);
+	return out;
+}
+
+/* Text is valid UTF-8, so each first byte has its second. */
+static bool take(const unsigned char *text, size_t size, char *data, size_t *len)
+{
+	for (size_t i = 0; i < size; i++) {
+		unsigned char first = text[i];
+
+		if (first >= 0x80 && first != 0xc2 && first != 0xc3)
+			return false;
+		data[(*len)++] = (char)(first < 0x80 ? first : first << 6 | (text[++i] & 0x3f));
+	}
+	return *len <= DVM_INPUT_MAX;
+}
+
+bool task_input_take(json_t *text, char **data, size_t *len)
+{
+	size_t size = json_string_length(text);
+
+	if (!json_is_string(text) || size > 2 * DVM_INPUT_MAX)
+		return false;
+	*data = malloc(size + 1);
+	*len = 0;
+	return *data && take((const void *)json_string_value(text), size, *data, len);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Standard input of a task, as JSON. */
+#include "unit.h"
+
+#include <stdlib.h>
+
+#include "dvm/core/dvm_msg.h"
+#include "dvm/core/task_input.h"
+
+static void every_byte_arrives(void **state)
+{
+	char bytes[256], *back;
+	json_t *text;
+	size_t len;
+
+	for (int i = 0; i < 256; i++)
+		bytes[i] = (char)i;
+	text = task_input_text(bytes, sizeof(bytes));
+	assert_true(task_input_take(text, &back, &len));
+	assert_int_equal(len, sizeof(bytes));
+	assert_memory_equal(back, bytes, len);
+	free(back);
+	json_decref(text);
+}
+
+static void assert_rejected(json_t *value)
+{
+	char *data = NULL;
+	size_t len;
+
+	assert_false(task_input_take(value, &data, &len));
+	free(data);
+	json_decref(value);
+}
+
+static void other_values_are_rejected(void **state)
+{
+	char *large = calloc(1, DVM_INPUT_MAX + 1);
+
+	assert_rejected(json_integer(7));
+	assert_rejected(json_string("\xe2\x82\xac"));
+	assert_rejected(task_input_text(large, DVM_INPUT_MAX + 1));
+	free(large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_byte_arrives),
+		cmocka_unit_test(other_values_are_rejected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
