@@ -85,6 +85,7 @@ EXTRA_DIST += \
 	testsuite/system/test_site_pmix.py \
 	testsuite/system/test_startup.py \
 	testsuite/system/test_status.py \
+	testsuite/system/test_waits.py \
 	testsuite/system/test_sessions.py \
 	testsuite/system/test_soak.py \
 	testsuite/system/test_steps.py \
@@ -137,6 +138,7 @@ EXTRA_DIST += \
 	testsuite/system/programs/pmix-apps.c \
 	testsuite/system/programs/pmix-gate.c \
 	testsuite/system/programs/pmix-killed.c \
+	testsuite/system/programs/pmix-waits.c \
 	testsuite/system/programs/shmem-put.c \
 	testsuite/system/programs/spank-env.c \
 	testsuite/system/programs/spank-forker.c \

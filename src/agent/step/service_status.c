@@ -106,6 +106,8 @@ static void tell_srun(struct service *s, bool give_up)
 	};
 
 	pmi_server_tell_wait(s->server, (unsigned)msg.code, text);
+	if (!text[0] && control_path_is_direct(s)) /* the parent, which knows better, is silent */
+		pmi_server_tell_own_wait(s->server, (unsigned)msg.code, text);
 	s->status->unanswered = !control_path_is_direct(s);
 	s->status->told_ms = s->status->counted_ms;
 	control_path_send_msg(s, &msg);

@@ -371,6 +371,11 @@ size_t coll_subsets_pending(const struct coll *c)
 	return c->subset_entries;
 }
 
+bool coll_subsets_in_flight(const struct coll *c)
+{
+	return c->subsets != NULL;
+}
+
 uint64_t coll_subsets_ended(const struct coll *c)
 {
 	return c->subset_ended;
@@ -380,15 +385,18 @@ static void describe(const struct coll *c, const struct subset *s, uint32_t i,
 		     struct coll_subset_state *out, uint32_t *ranks,
 		     uint32_t *children)
 {
-	*out = (struct coll_subset_state){ 0 };
-	subset_name_describe(s->name, out);
+	const struct subset_op *op = subset_op_at(s, i);
+
+	*out = (struct coll_subset_state){ .unnamed = !s->name, .own = !s->name && !s->members };
+	if (s->name)
+		subset_name_describe(s->name, out);
 	for (uint32_t k = 0; k < s->nown; k++)
 		if (s->own[k].entered <= i)
 			ranks[out->nranks++] = c->ranks[s->own[k].slot];
 	for (uint32_t k = 0; k < c->place.children; k++)
 		if (s->children[k].members && s->children[k].ups <= i)
 			children[out->nchildren++] = c->peers[k].position;
-	out->waits_parent = !out->nranks && !out->nchildren;
+	out->waits_parent = s->members && op->in >= s->members;
 }
 
 bool coll_subset_at(const struct coll *c, size_t n,
@@ -399,7 +407,7 @@ bool coll_subset_at(const struct coll *c, size_t n,
 		const struct subset_op *op = s->first;
 
 		for (uint32_t i = 0; op; i++, op = op->next) {
-			if (!op->entries || n--)
+			if (n--)
 				continue;
 			describe(c, s, i, out, missing_ranks,
 				 missing_children);

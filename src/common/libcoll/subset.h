@@ -72,19 +72,24 @@ void coll_expire_subsets(struct coll *c, const char *why);
 
 /*
  * How many entries of this node's ranks have not ended (they count in
- * coll_pending too), and how many ever have.
+ * coll_pending too), and how many ever have; also each operation that has ended here.
  */
 size_t coll_subsets_pending(const struct coll *c);
 uint64_t coll_subsets_ended(const struct coll *c);
 
-/* For messages to people: one that is in flight and has been entered here. */
+/* Something is in flight here, even if only other nodes have entered it. */
+bool coll_subsets_in_flight(const struct coll *c);
+
+/* For messages to people: one that is in flight here. */
 struct coll_subset_state {
+	bool unnamed; /* only nodes below have entered it; `op` to `members` are not known */
+	bool own;     /* unnamed: this node has members, none of which has entered it */
 	uint8_t op;
 	const char *tag;   /* `tag_len` bytes, not checked; valid until the next */
 	size_t tag_len;    /* event of the object */
 	uint32_t members;
 	uint32_t nranks, nchildren; /* what it still waits for */
-	bool waits_parent; /* all those are in */
+	bool waits_parent; /* all those are in: those who are missing are elsewhere */
 };
 
 /*

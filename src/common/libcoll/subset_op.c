@@ -173,6 +173,7 @@ void subset_end(struct coll *c, struct subset_op *list, struct payload *result,
 			end_entry(c, e, result, why);
 		}
 		free_op(c, list);
+		c->subset_ended++;
 		list = next;
 	}
 }

@@ -98,7 +98,12 @@ extern const struct coll_ops server_coll_ops;
 
 /* ---- server_group.c ---- */
 
-/* A line about a group's barrier that has lasted `seconds`, if there is one. */
+/*
+ * A line about an operation of some ranks that has lasted `seconds`, if there is one of
+ * which it is known who is late; or (own) one of which that is known elsewhere.
+ */
+void group_tell_own_wait(struct pmi_server *s, unsigned seconds,
+			 char text[PMI_WAIT_TEXT_MAX]);
 void group_tell_wait(struct pmi_server *s, unsigned seconds,
 		     char text[PMI_WAIT_TEXT_MAX]);
 

@@ -102,6 +102,7 @@ struct rank_session {
 	uint32_t refused;   /* one that has sent init beside it, or 0 */
 	bool refused_waits; /* that one has aborted, and may wait for an answer */
 	bool refusal_told;
+	uint32_t pmix_programs; /* that the rank has started */
 	bool pmix_known;    /* the socket of the PMIx client is: */
 	unsigned char pmix_socket[PMIX_SOCKET_BYTES];
 	enum pmi_protocol protocol;

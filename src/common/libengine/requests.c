@@ -13,6 +13,7 @@
 
 #define NO_TEXT "a name or port with a NUL in it"
 #define NAMES_ROOM 64 /* bytes of a request without keys */
+#define AWAITED_MAX 96 /* bytes of a name or namespace with some words, NUL included */
 
 /* A request that srun has not answered. */
 struct srun_request {
@@ -22,6 +23,7 @@ struct srun_request {
 	struct rank_request rq;
 	request_answered answered; /* of PMIx, which has no rq; or NULL */
 	uint64_t pmix; /* its id */
+	char awaited[AWAITED_MAX]; /* NAMES: what must come first: of a sentence; or "" */
 	UT_hash_handle hh;
 };
 
@@ -122,6 +124,22 @@ static void ask(struct rank_session *ss, const struct rank_request *rq,
 	}
 }
 
+/* Describes the name, or the processes, that a lookup waits for. */
+static void describe_awaited(struct srun_request *r, const void *body, size_t len)
+{
+	struct names_request names = { 0 };
+
+	if (r->type != CONTROL_NAMES || names_unpack_request(&names, body, len))
+		return;
+	if (names.op == NAMES_LOOKUP && names.wait && names.count && names.items[0].from.nspace)
+		snprintf(r->awaited, sizeof(r->awaited), "processes of %.64s have not come",
+			 names.items[0].from.nspace);
+	else if (names.op == NAMES_LOOKUP && names.wait && names.count)
+		snprintf(r->awaited, sizeof(r->awaited), "nobody has published \"%.64s\"",
+			 names.items[0].key);
+	free(names.items);
+}
+
 int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 		  const void *body, size_t len, request_answered answered)
 {
@@ -148,6 +166,7 @@ int requests_pmix(struct rank_session *ss, enum control_type type, uint64_t id,
 	ss->spawner |= type == CONTROL_SPAWN;
 	r->answered = answered;
 	r->pmix = id;
+	describe_awaited(r, body, len);
 	msg.id = r->id;
 	pmix_nspace_name(nspace, s->step->jobid);
 	rc = send_control(s, &msg);
@@ -417,8 +436,9 @@ static const char *request_name(enum control_type type)
 	case CONTROL_SPAWN:
 		return "spawn of processes";
 	case CONTROL_LOOKUP:
+		return "lookup of a name";
 	case CONTROL_NAMES:
-		return "look-up of a name, or connection";
+		return "lookup of a name, or connection";
 	default:
 		return "request";
 	}
@@ -428,9 +448,13 @@ void requests_tell_wait(const struct pmi_server *s, unsigned seconds,
 			char text[PMI_WAIT_TEXT_MAX])
 {
 	const struct srun_request *r = s->requests; /* in order of their making */
+	const char *awaited = r && r->awaited[0] ? r->awaited : "srun has not answered";
 
-	if (r)
-		snprintf(text, PMI_WAIT_TEXT_MAX,
-			 "%s by rank %u (node %s): %u s, srun has not answered",
-			 request_name(r->type), r->ss->rank, server_node_name(s), seconds);
+	if (!r)
+		return;
+	if (r->type == CONTROL_SPAWN)
+		awaited = "their first process has not started PMI or PMIx";
+	snprintf(text, PMI_WAIT_TEXT_MAX, "%s by rank %u (node %s): %u s, %s",
+		 request_name(r->type), r->ss->rank, server_node_name(s), seconds, awaited);
+	control_printable(text);
 }

@@ -313,12 +313,15 @@ int pmi_server_status(struct pmi_server *s,
 		      struct node_status *out);
 #define PMI_WAIT_TEXT_MAX 1024 /* bytes, NUL included */
 /*
- * The waits that are no part of the status: a line about a group's barrier in which
- * ranks of this node have waited for `seconds`, and for whom, or about a node attribute,
+ * The waits that are no part of the status: a line about an operation of some ranks that
+ * has waited for `seconds`, and for whom of this node or below, or about a node attribute,
  * or a rank that clients of PMIx miss. Empty when there is none.
  */
 void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 			  char text[PMI_WAIT_TEXT_MAX]);
+/* A line about an operation that waits for ranks elsewhere, which other nodes know better. */
+void pmi_server_tell_own_wait(struct pmi_server *s, unsigned seconds,
+			      char text[PMI_WAIT_TEXT_MAX]);
 /*
  * Give up waiting: collective `seq` and all later ones of its kind fail on
  * every node, unless it has ended here.

@@ -246,37 +246,53 @@ static void put_tag(const struct coll_subset_state *what, bool pmix, struct buf 
 	}
 }
 
+static void put_operation(const struct pmi_server *s, const struct coll_subset_state *what,
+			  struct buf *b)
+{
+	const char *pmix = what->unnamed ? NULL : pmix_subset_name(what->op);
+
+	if (what->unnamed) {
+		buf_printf(b, "%s of some ranks, which ranks of nodes below have entered",
+			   pmix_find_client(s) ? "PMIx operation" : "barrier");
+		return;
+	}
+	buf_printf(b, "%s%s of %u ranks", pmix ? "PMIx " : "",
+		   pmix ? pmix : "barrier of a group", what->members);
+	put_tag(what, pmix, b);
+}
+
 static void describe_wait(const struct pmi_server *s, unsigned seconds,
 			  const struct coll_subset_state *what,
 			  const uint32_t *ranks, const uint32_t *children,
 			  char text[PMI_WAIT_TEXT_MAX])
 {
-	const char *pmix = pmix_subset_name(what->op);
 	char list[SHOWN_MAX];
 	struct buf b;
 
 	buf_init_in(&b, text, PMI_WAIT_TEXT_MAX);
-	buf_printf(&b, "%s%s of %u ranks", pmix ? "PMIx " : "",
-		   pmix ? pmix : "barrier of a group", what->members);
-	put_tag(what, pmix, &b);
+	put_operation(s, what, &b);
 	buf_printf(&b, ": %u s, node %s waits for ", seconds, server_node_name(s));
+	if (what->own)
+		buf_puts(&b, "its own ranks: some must enter, and none has");
 	if (what->nranks)
-		buf_printf(&b, "rank %s of its own", rankset_format(
+		buf_printf(&b, "rank%s %s of its own", what->nranks > 1 ? "s" : "", rankset_format(
 				   ranks, what->nranks, list, sizeof(list)));
 	if (what->nchildren) {
-		buf_puts(&b, what->nranks ? ", and for " : "");
+		buf_puts(&b, what->own || what->nranks ? ", and for " : "");
 		buf_puts(&b, "ranks of or below these nodes: ");
 		put_children(s, children, what->nchildren, &b);
 	}
 	if (what->waits_parent)
 		buf_puts(&b, "ranks of other nodes; its own are in");
+	else if (!what->own && !what->nranks && !what->nchildren)
+		buf_puts(&b, "ranks of nodes below it");
 	buf_cstr(&b);
 	control_printable(text);
 }
 
-/* One in which somebody is known to be missing says more than one that just waits. */
-void group_tell_wait(struct pmi_server *s, unsigned seconds,
-		     char text[PMI_WAIT_TEXT_MAX])
+/* The first of which it is known here who is late; or, with `own`, the first at all. */
+static void tell_wait(struct pmi_server *s, unsigned seconds, bool own,
+		      char text[PMI_WAIT_TEXT_MAX])
 {
 	const struct tree_place *place = coll_place(s->coll);
 	struct coll_subset_state what;
@@ -288,12 +304,23 @@ void group_tell_wait(struct pmi_server *s, unsigned seconds,
 		return;
 	children = ranks + s->nslots;
 	found = coll_subset_at(s->coll, 0, &what, ranks, children);
-	for (size_t n = 1; found && what.waits_parent; n++)
-		if (!coll_subset_at(s->coll, n, &what, ranks, children))
-			break;
+	for (size_t n = 1; found && !own && what.waits_parent; n++)
+		found = coll_subset_at(s->coll, n, &what, ranks, children);
 	if (found)
 		describe_wait(s, seconds, &what, ranks, children, text);
 	free(ranks);
+}
+
+void group_tell_wait(struct pmi_server *s, unsigned seconds,
+		     char text[PMI_WAIT_TEXT_MAX])
+{
+	tell_wait(s, seconds, false, text);
+}
+
+void group_tell_own_wait(struct pmi_server *s, unsigned seconds,
+			 char text[PMI_WAIT_TEXT_MAX])
+{
+	tell_wait(s, seconds, true, text);
 }
 
 /* ---- entering ---- */

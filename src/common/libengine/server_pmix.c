@@ -232,6 +232,7 @@ static int on_connected(struct pmi_server *s, const struct pmix_msg *m,
 	first = !pmix_find_client(s);
 	begin_program(ss, m->number != 0);
 	ss->pmix = RANK_PMIX_ACTIVE;
+	ss->pmix_programs++;
 	ss->pmix_known = m->len == sizeof(ss->pmix_socket);
 	if (ss->pmix_known)
 		memcpy(ss->pmix_socket, m->data, m->len);

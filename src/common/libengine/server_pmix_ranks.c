@@ -85,15 +85,33 @@ static uint32_t latest_series(const struct pmi_server *s)
 	return latest;
 }
 
-/* A rank that has ended before it started the program that others run. */
-static const struct rank_session *find_missed(const struct pmi_server *s)
+/* How many programs the rank that runs the latest one has started. */
+static uint32_t most_programs(const struct pmi_server *s)
 {
-	uint32_t latest = latest_series(s);
+	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (s->sessions[i].unstarted ||
-		    (s->sessions[i].ended && coll_series(s->coll, i) < latest))
-			return &s->sessions[i];
+		if (s->sessions[i].pmix == RANK_PMIX_ACTIVE && !s->sessions[i].ended &&
+		    s->sessions[i].pmix_programs > most)
+			most = s->sessions[i].pmix_programs;
+	return most;
+}
+
+/*
+ * A rank that has ended before it started the program that others run. A program that
+ * has entered no fence begins no series, so their number counts, too.
+ */
+static const struct rank_session *find_missed(const struct pmi_server *s)
+{
+	uint32_t latest = latest_series(s), most = most_programs(s);
+
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		const struct rank_session *ss = &s->sessions[i];
+
+		if (ss->unstarted || (ss->ended && (coll_series(s->coll, i) < latest ||
+						    ss->pmix_programs < most)))
+			return ss;
+	}
 	return NULL;
 }
 

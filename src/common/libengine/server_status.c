@@ -79,7 +79,8 @@ int pmi_server_status(struct pmi_server *s,
 
 bool pmi_server_waits(const struct pmi_server *s)
 {
-	return pmi_server_expires(s) || s->requests || pmix_misses_rank(s);
+	return pmi_server_expires(s) || s->requests || pmix_misses_rank(s) ||
+	       coll_subsets_in_flight(s->coll);
 }
 
 bool pmi_server_expires(const struct pmi_server *s)
@@ -108,6 +109,13 @@ void pmi_server_tell_wait(struct pmi_server *s, unsigned seconds,
 		pmix_tell_wait(s, seconds, text);
 	if (!text[0])
 		requests_tell_wait(s, seconds, text);
+}
+
+void pmi_server_tell_own_wait(struct pmi_server *s, unsigned seconds,
+			      char text[PMI_WAIT_TEXT_MAX])
+{
+	text[0] = '\0';
+	group_tell_own_wait(s, seconds, text);
 }
 
 void pmi_server_expire(struct pmi_server *s, enum coll_kind kind, uint32_t seq,

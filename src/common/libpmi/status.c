@@ -401,6 +401,8 @@ static void put_missing(const struct step_status *s, struct buf *b,
 	if (l.unstarted)
 		buf_puts(b, what->kind == COLL_PMIX ? "; PMIx not started" :
 						      "; PMI not started");
+	else if (what->kind == COLL_PMIX && what->missing > 1)
+		buf_puts(b, "; some of them: libpmix does not report which");
 	buf_puts(b, ")");
 	free(l.runs);
 }

@@ -528,9 +528,40 @@ static void a_long_wait_is_told_by_name(void **state)
 			    "nodes: n2");
 	assert_null(enter(n, 5, "0,3,5:1"));
 	pmi_server_tell_wait(n->nodes[2].server, 60, text);
+	assert_string_equal(text, "");
+	pmi_server_tell_own_wait(n->nodes[2].server, 60, text);
 	assert_string_equal(text,
 			    "barrier of a group of 3 ranks (tag 1): 60 s, node n2 waits for "
 			    "ranks of other nodes; its own are in");
+	net_destroy(n);
+}
+
+/* The node where all meet has heard of it, but not of whom it is. */
+static void node_whose_ranks_have_not_entered_a_group_says_so(void **state)
+{
+	struct net *n = create(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
+
+	assert_null(enter(n, 5, "0,3,5:1"));
+	assert_true(pmi_server_waits(n->nodes[0].server));
+	assert_false(pmi_server_expires(n->nodes[0].server));
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text,
+			    "barrier of some ranks, which ranks of nodes below have entered: 60 s, "
+			    "node n0 waits for its own ranks: some must enter, and none has");
+	net_destroy(n);
+}
+
+/* Two nodes below have members, one of which has entered. */
+static void node_without_members_tells_of_a_group_below_it(void **state)
+{
+	struct net *n = create(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
+
+	assert_null(enter(n, 5, "4,5:1"));
+	pmi_server_tell_wait(n->nodes[0].server, 60, text);
+	assert_string_equal(text, "barrier of some ranks, which ranks of nodes below have entered: "
+				  "60 s, node n0 waits for ranks of nodes below it");
 	net_destroy(n);
 }
 
@@ -587,6 +618,8 @@ int main(void)
 		cmocka_unit_test(others_go_on_after_a_death),
 		cmocka_unit_test(both_protocols_meet_in_a_group),
 		cmocka_unit_test(a_long_wait_is_told_by_name),
+		cmocka_unit_test(node_whose_ranks_have_not_entered_a_group_says_so),
+		cmocka_unit_test(node_without_members_tells_of_a_group_below_it),
 		cmocka_unit_test(a_wait_can_be_given_up),
 		cmocka_unit_test(a_second_program_finds_groups_as_new),
 	};

@@ -316,10 +316,26 @@ static void request_without_an_answer_is_a_wait(void **state)
 	assert_true(pmi_server_waits(server));
 	assert_false(pmi_server_expires(server));
 	pmi_server_tell_wait(server, 60, text);
-	assert_string_equal(text, "look-up of a name, or connection by rank 5 (node n2): 60 s, srun has not answered");
+	assert_string_equal(text, "lookup of a name, or connection by rank 5 (node n2): 60 s, nobody has published \"key\"");
 	exit_of(n, 5, NULL);
 	assert_false(pmi_server_waits(server));
 	assert_true(pmi_server_ended(server) > ended);
+	net_destroy(n);
+}
+
+static void connection_names_the_namespace_that_has_not_come(void **state)
+{
+	struct names_item item = { .key = "key", .from.nspace = "pmi2x.7.1" };
+	const struct names_request r = {
+		.op = NAMES_LOOKUP, .range = NAMES_OF_SESSION, .items = &item, .count = 1,
+		.wait = 1,
+	};
+	struct net *n = serve(NULL);
+	char text[PMI_WAIT_TEXT_MAX];
+
+	say_names(n, 5, 1, &r);
+	pmi_server_tell_wait(net_node_of(n, 5)->server, 60, text);
+	assert_string_equal(text, "lookup of a name, or connection by rank 5 (node n2): 60 s, processes of pmi2x.7.1 have not come");
 	net_destroy(n);
 }
 
@@ -536,6 +552,7 @@ int main(void)
 			nobody_waits_for_the_first_rank_to_start_that_has_ended),
 		cmocka_unit_test(without_srun_nothing_is_found),
 		cmocka_unit_test(request_without_an_answer_is_a_wait),
+		cmocka_unit_test(connection_names_the_namespace_that_has_not_come),
 		cmocka_unit_test(end_of_pmi_fd_drops_no_request_of_pmix),
 		cmocka_unit_test(requests_about_names_that_cannot_be_are_refused),
 		cmocka_unit_test(who_has_gone_waits_for_no_name),
