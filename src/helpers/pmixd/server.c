@@ -45,6 +45,15 @@ int64_t server_now(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int server_full(struct server *s, const char *what, uint32_t max)
+{
+	if (!s->full_told)
+		log_error(s->log, "a PMIx client is refused: there are %u %s, which is the limit",
+			  max, what);
+	s->full_told = true;
+	return -ENOSPC;
+}
+
 int64_t server_deadline(uint32_t ms)
 {
 	return ms == EVENT_NO_TIMEOUT ? SERVER_NEVER : server_now() + ms;
@@ -224,11 +233,11 @@ int server_message(struct server *s, const struct pmix_msg *m, struct payload *m
 /* A namespace that is not here, or no more: libpmix is owed an answer. */
 static int of_nobody(struct server *s, struct event *e)
 {
-	if (e->type == EVENT_GET) {
-		server_asked_of_foreign(s, e->nspace);
+	int rc = e->type == EVENT_GET ? server_asked_of_foreign(s, e->nspace) : -ENOENT;
+
+	if (!rc)
 		return server_get(s, NULL, e);
-	}
-	server_answer(&e->owed, PMIX_ERR_NOT_FOUND, NULL, 0);
+	server_answer(&e->owed, server_status(rc), NULL, 0);
 	return 0;
 }
 

@@ -17,6 +17,7 @@ static struct call *add_call(struct server *s, struct job *j, const struct event
 
 	if (!c)
 		return NULL;
+	s->ncalls++;
 	*c = (struct call){
 		.next = s->calls,
 		.id = ++s->last_id,
@@ -39,8 +40,10 @@ static struct call *take_call(struct server *s, uint64_t id,
 	while (*at && ((*at)->id != id || (*at)->answer != answer))
 		at = &(*at)->next;
 	c = *at;
-	if (c)
-		*at = c->next;
+	if (!c)
+		return NULL;
+	*at = c->next;
+	s->ncalls--;
 	return c;
 }
 
@@ -65,6 +68,7 @@ void server_fail_calls(struct server *s, const struct job *j)
 			continue;
 		}
 		*at = c->next;
+		s->ncalls--;
 		end_call(c, PMIX_ERROR, NULL, 0);
 	}
 }
@@ -117,9 +121,12 @@ static int send_call_with(struct server *s, struct job *j, struct event *e,
 			  struct pmix_msg *m, const struct payload_vec *data,
 			  enum pmix_msg_type answer)
 {
-	struct call *c = add_call(s, j, e, answer);
+	struct call *c;
 	int rc;
 
+	if (s->ncalls >= CALLS_MAX)
+		return refuse(e, server_full(s, "calls without an answer", CALLS_MAX));
+	c = add_call(s, j, e, answer);
 	if (!c)
 		return refuse(e, -ENOMEM);
 	e->crossing = NULL; /* it is the call's */

@@ -108,36 +108,49 @@ static int hash_members(unsigned char hash[HASH_NAME_SIZE], struct event *e)
 	return rc;
 }
 
-static struct crossed *count_crossing(struct server *s, const unsigned char *hash)
+static int add_crossed(struct server *s, const unsigned char *hash)
+{
+	struct crossed *c;
+
+	if (s->ncrossed >= CROSSED_MAX)
+		return server_full(s, "different sets of processes that have connected",
+				   CROSSED_MAX);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	memcpy(c->hash, hash, HASH_NAME_SIZE);
+	c->next = s->crossed;
+	s->crossed = c;
+	s->ncrossed++;
+	return 0;
+}
+
+/* How many times these have connected, with this one; or a negative errno. */
+static int64_t count_crossing(struct server *s, const unsigned char *hash)
 {
 	struct crossed *c = s->crossed;
+	int rc = 0;
 
 	while (c && memcmp(c->hash, hash, HASH_NAME_SIZE))
 		c = c->next;
 	if (!c) {
-		c = calloc(1, sizeof(*c));
-		if (!c)
-			return NULL;
-		memcpy(c->hash, hash, HASH_NAME_SIZE);
-		c->next = s->crossed;
-		s->crossed = c;
+		rc = add_crossed(s, hash);
+		c = s->crossed;
 	}
-	c->times++;
-	return c;
+	return rc ? (int64_t)rc : (int64_t)++c->times;
 }
 
 static int make_tag(struct server *s, struct event *e, char tag[CROSSING_TAG_MAX])
 {
 	unsigned char hash[HASH_NAME_SIZE];
-	const struct crossed *c;
 	int at = 0, rc = hash_members(hash, e);
+	int64_t times = rc ? rc : count_crossing(s, hash);
 
-	c = rc ? NULL : count_crossing(s, hash);
-	if (!c)
-		return -ENOMEM;
+	if (times < 0)
+		return (int)times;
 	for (size_t i = 0; i < HASH_NAME_SIZE; i++)
 		at += sprintf(tag + at, "%02x", hash[i]);
-	sprintf(tag + at, ".%u", c->times);
+	sprintf(tag + at, ".%u", (uint32_t)times);
 	return 0;
 }
 
@@ -318,10 +331,19 @@ static struct foreign **find_foreign(struct server *s, const char *nspace)
 static int keep(struct server *s, const char *nspace, const void *entries, size_t len)
 {
 	struct foreign **at = find_foreign(s, nspace), *old = *at;
-	struct foreign *f = malloc(sizeof(*f) + len);
+	size_t bytes = s->foreign_bytes - (old ? old->len : 0) + len;
+	struct foreign *f;
 
+	if (!old && s->nforeign >= FOREIGN_MAX)
+		return server_full(s, "namespaces that clients have asked about", FOREIGN_MAX);
+	if (bytes > FOREIGN_BYTES_MAX)
+		return server_full(s, "bytes of processes of other namespaces",
+				   FOREIGN_BYTES_MAX);
+	f = malloc(sizeof(*f) + len);
 	if (!f)
 		return -ENOMEM;
+	s->foreign_bytes = bytes;
+	s->nforeign += !old;
 	snprintf(f->nspace, sizeof(f->nspace), "%s", nspace);
 	f->len = len;
 	if (len)
@@ -377,8 +399,7 @@ bool server_find_foreign(struct server *s, const struct event *e, const void **d
 	return f && find_entry(f, e->rank, data, len);
 }
 
-void server_asked_of_foreign(struct server *s, const char *nspace)
+int server_asked_of_foreign(struct server *s, const char *nspace)
 {
-	if (!*find_foreign(s, nspace))
-		(void)keep(s, nspace, NULL, 0);
+	return *find_foreign(s, nspace) ? 0 : keep(s, nspace, NULL, 0);
 }

@@ -36,6 +36,7 @@ static int end_fetch(struct server *s, struct fetch **at, int status,
 	int rc = send_fetched(s, f, status, text, data, len);
 
 	*at = f->next;
+	s->nfetches--;
 	free(f);
 	return rc;
 }
@@ -83,7 +84,11 @@ int server_fetch(struct server *s, const struct pmix_msg *m)
 		.deadline = server_deadline(m->number),
 	};
 	s->fetches = f;
-	rc = j && is_here(j, m->rank) ? ask_library(s, j, f) : -ENOENT;
+	s->nfetches++;
+	if (s->nfetches > FETCHES_MAX)
+		rc = server_full(s, "requests of other nodes without an answer", FETCHES_MAX);
+	else
+		rc = j && is_here(j, m->rank) ? ask_library(s, j, f) : -ENOENT;
 	return rc ? end_fetch(s, &s->fetches, rc, NULL, NULL, 0) : 0;
 }
 
@@ -121,6 +126,7 @@ void server_forget_fetches(struct server *s, uint32_t job)
 			continue;
 		}
 		*at = f->next;
+		s->nfetches--;
 		free(f);
 	}
 }

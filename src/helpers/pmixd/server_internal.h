@@ -51,6 +51,16 @@ struct call {
 
 #define SERVER_NEVER INT64_MAX
 
+/*
+ * Bounds of lists that clients make longer. Over one of them a client gets
+ * PMIX_ERR_OUT_OF_RESOURCE, and the log has a line.
+ */
+#define CALLS_MAX 65536   /* calls of libpmix without an answer */
+#define FETCHES_MAX 65536 /* requests of other nodes without an answer */
+#define CROSSED_MAX 4096  /* different sets of processes that have connected */
+#define FOREIGN_MAX 1024  /* namespaces elsewhere that somebody has asked about */
+#define FOREIGN_BYTES_MAX ((size_t)64 << 20) /* of their data */
+
 #define CROSSING_TAG_MAX 64
 
 /* A connection with other namespaces that has not been made. */
@@ -79,9 +89,15 @@ struct server {
 	const struct log_hook *log;
 	struct job *jobs;
 	struct call *calls;
+	uint32_t ncalls;
 	struct fetch *fetches;
+	uint32_t nfetches;
 	struct foreign *foreign; /* what is known of processes elsewhere */
+	uint32_t nforeign;
+	size_t foreign_bytes;
 	struct crossed *crossed;
+	uint32_t ncrossed;
+	bool full_told;         /* the log has the line about a bound */
 	uint64_t last_id;       /* of the calls and of questions to libpmix */
 	bool initialized;       /* libpmix is */
 	bool old_client;        /* has come */
@@ -95,6 +111,8 @@ struct job *server_job_named(const struct server *s, const char *name); /* or NU
 void server_answer(const struct owed *owed, pmix_status_t status, char *data,
 		   size_t len);
 pmix_status_t server_status(int error); /* of a negative errno */
+/* -ENOSPC after a line in the log, once: a client has reached the bound `max` of `what`. */
+int server_full(struct server *s, const char *what, uint32_t max);
 /* From now on; EVENT_NO_TIMEOUT: never. */
 int64_t server_deadline(uint32_t ms);
 
@@ -178,8 +196,11 @@ void server_crossing_found(struct server *s, const struct call *c, int error,
 /* Finds the data of a process elsewhere. */
 bool server_find_foreign(struct server *s, const struct event *e, const void **data,
 			 size_t *len);
-/* Before the answer: the client may connect with that namespace next, and must not wait. */
-void server_asked_of_foreign(struct server *s, const char *nspace);
+/*
+ * Before the answer: the client may connect with that namespace next, and must not wait.
+ * 0, -ENOSPC or -ENOMEM: then it gets that.
+ */
+int server_asked_of_foreign(struct server *s, const char *nspace);
 
 /* ---- server_fetch.c: what the agent asks of libpmix ---- */
 
