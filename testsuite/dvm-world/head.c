@@ -492,7 +492,7 @@ bool head_lives(const struct head_process *h)
 
 bool head_was_alone(const struct head_process *h, uint64_t ms)
 {
-	return h->alone_ms && h->alone_ms <= ms;
+	return h->alone_ms && h->alone_ms < ms;
 }
 
 unsigned head_machine(const struct head_process *h)

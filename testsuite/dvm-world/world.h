@@ -240,7 +240,7 @@ unsigned head_machine(const struct head_process *h);
 uint32_t head_number(const struct head_process *h);
 bool head_serves(const struct head_process *h);
 bool head_lives(const struct head_process *h);
-/* It had no node at that moment, nor since. */
+/* It had no node before that moment, nor since. */
 bool head_was_alone(const struct head_process *h, uint64_t ms);
 /* It serves clients, and says that no task waits or runs. */
 bool head_is_idle(struct head_process *h);
