@@ -61,10 +61,14 @@ struct ranks {
 
 /* ---- who leaves ---- */
 
-/* The process has done more since its connection ended than exit. */
+/* The process has done more since its connection ended than exit, or runs programs. */
 static bool runs_another(const struct rank *r)
 {
-	return r->closed && node_now(r->service->node) - r->closed >= RANK_ANOTHER_MS;
+	const struct service *s = r->service;
+
+	return r->closed && (node_now(s->node) - r->closed >= RANK_ANOTHER_MS ||
+			     pmi_server_client_is_outlived(s->server, r->slot,
+						  (uint32_t)r->process));
 }
 
 /* The engine wants to hear how the process has ended, and somebody knows. */

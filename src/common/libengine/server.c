@@ -364,6 +364,14 @@ void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 	settle(s);
 }
 
+bool pmi_server_client_is_outlived(const struct pmi_server *s, uint32_t slot,
+				   uint32_t process)
+{
+	const struct rank_session *ss = slot < s->nslots ? &s->sessions[slot] : NULL;
+
+	return ss && ss->finalized && process && ss->owner && process != ss->owner;
+}
+
 bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot)
 {
 	return slot < s->nslots && (!rank_is_finalized(&s->sessions[slot]) ||

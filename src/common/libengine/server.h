@@ -200,6 +200,12 @@ void pmi_server_client_eof(struct pmi_server *s, uint32_t slot);
  */
 void pmi_server_client_exit(struct pmi_server *s, uint32_t slot,
 			    const struct pmi_exit *end);
+/*
+ * A program that is not the rank's process (0: unknown) has finalized PMI there: the
+ * process, as a shell, may start others.
+ */
+bool pmi_server_client_is_outlived(const struct pmi_server *s, uint32_t slot,
+				   uint32_t process);
 /* False: it has finalized, and nothing has failed for it before. */
 bool pmi_server_client_end_matters(const struct pmi_server *s, uint32_t slot);
 

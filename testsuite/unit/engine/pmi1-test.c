@@ -488,7 +488,10 @@ static int reports_of_task(uint32_t process, struct pmi_exit end)
 
 	end.process = process;
 	say_as(n, 100, INIT);
+	assert_false(pmi_server_client_is_outlived(n->nodes[0].server, 0, process));
 	say_as(n, 100, "cmd=finalize");
+	assert_int_equal(pmi_server_client_is_outlived(n->nodes[0].server, 0, process),
+			 process && process != 100);
 	pmi_server_client_eof(n->nodes[0].server, 0);
 	pmi_server_client_exit(n->nodes[0].server, 0, &end);
 	reports = n->reports;
