@@ -228,7 +228,10 @@ static void note_node(const struct results *r, json_t *event)
 	if (r->quiet)
 		return;
 	fprintf(stderr, "pmi2x-dvm: node %s ", get_text(event, "name"));
-	if (strcmp(state, "lost"))
+	if (!strcmp(state, "drained"))
+		fprintf(stderr, "is drained: %s; pmi2x-dvm undrain lets it start tasks again\n",
+			get_text(event, "why"));
+	else if (strcmp(state, "lost"))
 		fprintf(stderr, "has %s\n", state);
 	else
 		fprintf(stderr, "is lost: %s; %lld tasks ran there\n", get_text(event, "why"),

@@ -423,9 +423,11 @@ void head_drain_node(struct dvm_head *h, uint32_t node, const char *why)
 	n->drained_why = why ? strdup(why) : NULL;
 	ledger_close_node(h->ledger, node, true);
 	h->retry = true;
-	if (why)
-		log_error(h->log, "node %s gets no more tasks until pmi2x-dvm undrain: %s",
-			  head_node_name(h, node), why);
+	if (!why)
+		return;
+	log_error(h->log, "node %s gets no more tasks until pmi2x-dvm undrain: %s",
+		  head_node_name(h, node), why);
+	report_node(h, node, "drained", why, 0);
 }
 
 void head_undrain_node(struct dvm_head *h, uint32_t node)

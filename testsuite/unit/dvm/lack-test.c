@@ -97,6 +97,7 @@ static void drained_node_says_why_until_undrain(void **state)
 	submit(b, "{'argv':['a']," ON("n0", "0") "}");
 	for (int i = 0; i < 3; i++)
 		pass(b, TRY_MS);
+	assert_string_equal(text(event(b, "node"), "state"), "drained");
 	assert_int_equal(drained(b), 1);
 	node = json_array_get(json_object_get(event(b, "status"), "nodes"), 0);
 	assert_non_null(strstr(text(node, "why"), strerror(EMFILE)));
