@@ -135,7 +135,7 @@ $(DVM_TREE).tar.xz: Makefile $(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_DE
 		$(src_dvm_pmi2x_dvm_zygote_OBJECTS) $(src_dvm_pmi2x_dvm_zygote_DEPENDENCIES)
 	$(AM_V_at)rm -rf $(DVM_TREE)
 	$(AM_V_at)$(MKDIR_P) $(DVM_TREE)/bin $(DVM_TREE)/libexec/pmi2x \
-		$(DVM_TREE)/share/pmi2x/python $(DVM_TREE)/share/man/man1
+		$(DVM_TREE)/share/pmi2x/python/pmi2x_dvm $(DVM_TREE)/share/man/man1
 	$(DVM_STATIC_LINK) -o $(DVM_TREE)/bin/pmi2x-dvm \
 		$(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_LDADD)
 	$(DVM_STATIC_LINK) -o $(DVM_TREE)/libexec/pmi2x/pmi2x-dvm-head \
@@ -146,7 +146,7 @@ $(DVM_TREE).tar.xz: Makefile $(src_dvm_pmi2x_dvm_OBJECTS) $(src_dvm_pmi2x_dvm_DE
 		$(src_dvm_pmi2x_dvm_zygote_OBJECTS) $(src_dvm_pmi2x_dvm_zygote_LDADD)
 	$(AM_V_at)rm -rf $(DVM_TREE)/bin/.libs $(DVM_TREE)/libexec/pmi2x/.libs
 	$(AM_V_at)strip $(DVM_TREE)/bin/* $(DVM_TREE)/libexec/pmi2x/*
-	$(AM_V_at)cp -R $(addprefix $(srcdir)/,$(dist_dvm_python_DATA)) $(DVM_TREE)/share/pmi2x/python
+	$(AM_V_at)cp -R $(addprefix $(srcdir)/,$(dist_dvm_python_DATA)) $(DVM_TREE)/share/pmi2x/python/pmi2x_dvm
 	$(AM_V_at)cp $(srcdir)/src/dvm/cli/pmi2x-dvm.1 $(DVM_TREE)/share/man/man1
 	$(AM_V_at)cp $(srcdir)/COPYING.BSD-3-Clause $(DVM_TREE)/COPYING
 	$(AM_V_at)tar -cJf $@.part $(DVM_TREE)

@@ -2,6 +2,7 @@
 """make dvm: a tree that a user without rights on the machine unpacks and runs."""
 
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -43,6 +44,11 @@ def test_programs_need_no_shared_library(unpacked):
             ["readelf", "--program-headers", program], capture_output=True, text=True, check=True
         ).stdout
         assert "INTERP" not in headers and "DYNAMIC" not in headers, program
+
+
+def test_python_client_is_in_it(unpacked):
+    path = {"PYTHONPATH": str(unpacked / "share/pmi2x/python")}
+    run([sys.executable, "-B", "-c", "import pmi2x_dvm; pmi2x_dvm.connect"], env=path).ok()
 
 
 def test_tasks_with_mpi_run_from_another_directory(command, hello):

@@ -48,7 +48,7 @@ struct conn;
 /* Connect to a DVM (NULL: the one that is meant), or those of its name; say hello. */
 struct conn *conn_open(const char *name);
 const char *conn_name(const struct conn *c);
-/* The DVM's answer to hello, as of doc/dvm.md; NULL: it has not come yet. */
+/* The DVM's answer to hello, as of doc/dvm-internals.md; NULL: it has not come yet. */
 json_t *conn_hello(const struct conn *c);
 /* Leave it, as of last_client.h. */
 void conn_close(struct conn *c);

@@ -7,7 +7,7 @@
  *   head.c         life, nodes
  *   head_task.c    a task from the queue to its result
  *   head_profile.c environments that tasks share
- *   head_client.c  clients' requests: JSON, one object a line; doc/dvm.md
+ *   head_client.c  clients' requests: JSON, one object a line; doc/dvm-internals.md
  *   head_submit.c  reading tasks from a request
  *   head_report.c  what clients are told
  *   head_output.c  output that clients are sent, and its windows
