@@ -19,6 +19,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/cmd_report.c src/dvm/cli/cmd_run.c \
 	src/dvm/cli/cmd_show.c src/dvm/cli/cmd_submit.c src/dvm/cli/cmd_up.c \
 	src/dvm/cli/cmd_why.c \
+	src/dvm/cli/die.c src/dvm/cli/die.h \
 	src/dvm/cli/dvm.c src/dvm/cli/dvm.h \
 	src/dvm/cli/duration.c src/dvm/cli/duration.h \
 	src/dvm/cli/find.c src/dvm/cli/find.h \
@@ -27,6 +28,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
 	src/dvm/cli/interrupt.c src/dvm/cli/interrupt.h \
+	src/dvm/cli/json_values.c src/dvm/cli/json_values.h \
 	src/dvm/cli/last_client.c src/dvm/cli/last_client.h \
 	src/dvm/cli/lines.c src/dvm/cli/lines.h \
 	src/dvm/cli/max_fails.c src/dvm/cli/max_fails.h \
@@ -40,7 +42,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
-	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h \
+	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h  \
 	src/dvm/cli/submission.c src/dvm/cli/submission.h \
 	src/dvm/cli/task_options.c \
 	src/dvm/cli/template.c src/dvm/cli/template.h \

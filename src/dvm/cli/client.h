@@ -10,15 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "dvm/cli/die.h"
+#include "dvm/cli/json_values.h"
 #include "dvm/common/rundir.h"
 
 #define DVM_NAME_VARIABLE "PMI2X_DVM"     /* which one is meant */
 #define DVM_PATH_MAX 4096
 
-/* Print "pmi2x-dvm: ..." and exit: 1, or 2 for what the user has asked wrongly. */
-void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-void die_usage(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2), noreturn));
 /* A DVM has ended: say where what went wrong can be read, if there is anything. */
 void dvm_say_log(const char *dir);
 
@@ -77,19 +75,6 @@ json_t *conn_try(struct conn *c, json_t *request);
 bool say_unreached(json_t *event);
 /* Name of an event. */
 const char *event_name(json_t *event);
-/* The whole number or text of a key; 0 or "" when there is none. */
-long long get_number(json_t *object, const char *key);
-const char *get_text(json_t *object, const char *key);
-/* Bytes that came as characters (report_bytes of the head); to be freed. */
-char *get_bytes(json_t *data, size_t *len);
-/* A word of the user, as JSON; one that is not UTF-8 is wrong usage. what: to name it. */
-json_t *user_text(const char *what, const char *word);
-/* Bytes of {"ev": "output"}, as text or base64; to be freed. */
-char *get_output(json_t *event, size_t *len);
-/* An option, or an operand: the number of a task. */
-json_int_t get_task(const char *text);
-/* For people who write programs. */
-void print_json(json_t *value);
 
 /*
  * A profile of this process: its directory and environment, under a name that is the

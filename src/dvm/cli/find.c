@@ -77,6 +77,16 @@ void dvm_dir(char out[DVM_PATH_MAX], const char *name)
 		die("the path of %s is too long", dvm_base());
 }
 
+void dvm_say_log(const char *dir)
+{
+	char path[DVM_PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" HEADD_LOG, dir);
+	if (!stat(path, &st) && st.st_size)
+		fprintf(stderr, "pmi2x-dvm: the log is in %s\n", path);
+}
+
 /* As of dvm_base, of what nodes share; NULL: nowhere. */
 static const char *shared_base(void)
 {
