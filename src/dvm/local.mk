@@ -43,9 +43,11 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
 	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h  \
+	src/dvm/cli/start_heads.c src/dvm/cli/up.h \
 	src/dvm/cli/submission.c src/dvm/cli/submission.h \
 	src/dvm/cli/task_options.c \
 	src/dvm/cli/template.c src/dvm/cli/template.h \
+	src/dvm/cli/up_options.c \
 	src/dvm/cli/value_lists.c src/dvm/cli/value_lists.h \
 	src/dvm/cli/task_text.c src/dvm/cli/task_text.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h

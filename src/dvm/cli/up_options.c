@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of pmi2x-dvm up, and those that its heads get for them. */
+#include "dvm/cli/up.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dvm/cli/find.h"
+#include "dvm/cli/options.h"
+#include "dvm/core/ledger.h"
+#include "libutil/decimal.h"
+
+void up_add(struct up *u, const char *option, const char *value)
+{
+	if (u->nargs + 3 > HEAD_ARGS_MAX)
+		die_usage("too many options");
+	u->args[u->nargs++] = (char *)(uintptr_t)option;
+	if (value)
+		u->args[u->nargs++] = (char *)(uintptr_t)value;
+}
+
+static void check_slots(const char *text)
+{
+	uint32_t number;
+
+	if (strcmp(text, "core") && strcmp(text, "thread") &&
+	    !decimal_u32(text, 1, DVM_CORES_MAX, &number))
+		die_usage("--slots is core, thread or a number up to %d",
+			  DVM_CORES_MAX);
+}
+
+static void check_number(const char *option, const char *text, uint32_t max)
+{
+	uint32_t number;
+
+	if (!decimal_u32(text, 0, max, &number))
+		die_usage("%s must be a number up to %u", option, max);
+}
+
+static void take_counter(struct up *u, const char *text)
+{
+	const char *equals = strchr(text, '=');
+
+	if (!equals || equals == text)
+		die_usage("--counter is NAME=NUMBER");
+	check_number("--counter", equals + 1, INT32_MAX);
+	up_add(u, "-c", text);
+}
+
+static char *thousand(const char *option, const char *seconds)
+{
+	char *ms;
+
+	check_number(option, seconds, INT32_MAX / 1000);
+	if (asprintf(&ms, "%s000", seconds) < 0)
+		die("out of memory");
+	return ms;
+}
+
+static void take_journal(struct up *u, const char *dir, bool resume)
+{
+	if (u->journal)
+		die_usage("--journal DIR starts a new journal, --resume DIR continues one: give one of the two");
+	json_decref(user_text("the name of the journal", dir));
+	u->journal = dir;
+	if (resume)
+		up_add(u, "-R", NULL);
+}
+
+static void take_dvms(uint32_t *out, const char *option, const char *value, uint32_t max)
+{
+	if (!decimal_u32(value, 1, max, out))
+		die_usage("%s must be a number from 1 to %u", option, max);
+}
+
+static void take_name(struct up *u, const char *name)
+{
+	char copy[DVM_PATH_MAX];
+	uint32_t number;
+
+	snprintf(copy, sizeof(copy), "%s", name);
+	if (dvm_split_name(copy, &number))
+		die_usage("\"%s\" is the name of one of several DVMs: give --name %s and --dvms",
+			  name, copy);
+	json_decref(user_text("the name of the DVM", name));
+	u->name = name;
+}
+
+static void take_option(struct up *u, char **argv, int option, const char *value)
+{
+	switch (option) {
+	case 'D': take_dvms(&u->dvms, "--dvms", value, DVM_MEMBERS_MAX); break;
+	case 'M': take_dvms(&u->dvm_nodes, "--dvm-nodes", value, LEDGER_NODES_MAX); break;
+	case 'S': up_add(u, "-S", NULL); break;
+	case 'l': value = local_nodes(argv, value); /* fall through */
+	case 'N':
+		if (!decimal_u32(value, 1, LEDGER_NODES_MAX, &u->nodes))
+			die_usage("the number of nodes must be from 1 to %u",
+				  LEDGER_NODES_MAX);
+		u->local = option == 'l';
+		break;
+	case 'n': take_name(u, value); break;
+	case 's': check_slots(value); up_add(u, "-s", value); break;
+	case 'G': check_number("--gpus", value, LEDGER_GPUS_MAX);
+		up_add(u, "-G", value); break;
+	case 'L': up_add(u, "-L", value); break;
+	case 'c': take_counter(u, value); break;
+	case 'g': up_add(u, "-g", thousand("--grace", value)); break;
+	case 'p': up_add(u, "-p", thousand("--patience", value)); break;
+	case 'w': up_add(u, "-w", thousand("--within", value)); break;
+	case 'W': check_number("--orphan", value, INT32_MAX / 1000);
+		u->orphan = value;
+		up_add(u, "-W", value); break;
+	case 'm': check_number("--max-queued", value, INT32_MAX);
+		up_add(u, "-m", value); break;
+	case 'J':
+	case 'R': take_journal(u, value, option == 'R'); break;
+	case 'O': up_add(u, "-O", NULL); break;
+	case 'F': up_add(u, "-F", NULL); break;
+	case 'T':
+		u->take_over = true;
+		up_add(u, "-T", NULL); break;
+	case 'o':
+		if (strcmp(value, "fifo") && strcmp(value, "large"))
+			die_usage("--order is fifo or large");
+		up_add(u, "-o", value); break;
+	default: die_option(argv, option);
+	}
+}
+
+void up_take_options(struct up *u, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "nodes", required_argument, NULL, 'N' },
+		{ "local", optional_argument, NULL, 'l' },
+		{ "dvms", required_argument, NULL, 'D' },
+		{ "dvm-nodes", required_argument, NULL, 'M' },
+		{ "share", no_argument, NULL, 'S' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "slots", required_argument, NULL, 's' },
+		{ "gpus", required_argument, NULL, 'G' },
+		{ "launcher", required_argument, NULL, 'L' },
+		{ "counter", required_argument, NULL, 'c' },
+		{ "grace", required_argument, NULL, 'g' },
+		{ "patience", required_argument, NULL, 'p' },
+		{ "within", required_argument, NULL, 'w' },
+		{ "orphan", required_argument, NULL, 'W' },
+		{ "max-queued", required_argument, NULL, 'm' },
+		{ "order", required_argument, NULL, 'o' },
+		{ "journal", required_argument, NULL, 'J' },
+		{ "resume", required_argument, NULL, 'R' },
+		{ "once", no_argument, NULL, 'O' },
+		{ "fast", no_argument, NULL, 'F' },
+		{ "take-over", no_argument, NULL, 'T' },
+		{ 0 },
+	};
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
+		take_option(u, argv, option, optarg);
+	if (optind < argc)
+		die_usage("up: unexpected argument %s", argv[optind]);
+	if (u->orphan && !u->journal)
+		die_usage("--orphan needs a journal, with which another head can continue: give --journal DIR, too");
+	if (u->take_over && !u->journal)
+		die_usage("--take-over needs the journal of another head: give --resume DIR, too");
+}
