@@ -42,7 +42,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/remote.c src/dvm/cli/remote.h \
 	src/dvm/cli/results.c src/dvm/cli/results.h \
 	src/dvm/cli/results_file.c src/dvm/cli/results_file.h \
-	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h  \
+	src/dvm/cli/signal_name.c src/dvm/cli/signal_name.h \
 	src/dvm/cli/start_heads.c src/dvm/cli/up.h \
 	src/dvm/cli/submission.c src/dvm/cli/submission.h \
 	src/dvm/cli/task_options.c \
@@ -81,7 +81,8 @@ src_dvm_pmi2x_dvm_head_LDADD = libdvm.la libio.la libpmi.la libcoll.la libutil.l
 src_dvm_pmi2x_dvmd_SOURCES = \
 	src/dvm/node/claim.c src/dvm/node/claim.h \
 	src/dvm/common/core_file.h \
-	src/dvm/node/node_main.c \
+	src/dvm/node/node_main.c src/dvm/node/dvmd.h \
+	src/dvm/node/head_link.c src/dvm/node/zygote_process.c \
 	src/dvm/node/lease_timer.c src/dvm/node/lease_timer.h \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/node/mesh.c src/dvm/node/mesh.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A node's daemon: libdvm's node, the connection to its head, and processes that are
- * numbers. This is a short form of src/dvm/node/node_main.c.
+ * numbers. This is a short form of src/dvm/node/head_link.c and zygote_process.c.
  */
 #include "world.h"
 

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmi2x-dvmd: the link to the head, its lease, and waiting for another head. */
+#include "dvm/node/dvmd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "dvm/core/dvm_msg.h"
+#include "libio/attach_fds.h"
+
+#define CONNECT_MS 10000 /* for an address, until the head is proved */
+#define AGAIN_MS 1000    /* between two tries of all addresses */
+
+bool dvmd_outlives_head(const struct dvmd *d)
+{
+	return d->welcome.orphan_s && !d->gives_up;
+}
+
+/* The head's answer comes in a frame with others. */
+void dvmd_join(struct dvmd *d)
+{
+	d->joined = true;
+	if (!d->lease.lease.length_ms)
+		lease_timer_begin(&d->lease, d->welcome.lease_ms);
+}
+
+/* Also a head that has not been told yet what this node is: it does not answer then. */
+void dvmd_ask_for_lease(void *arg, uint64_t now_ms)
+{
+	const struct dvm_msg m = { .type = DVM_LEASE, .lease.sent_ms = now_ms };
+	struct dvmd *d = arg;
+	char room[16];
+	struct buf b;
+
+	buf_init_in(&b, room, sizeof(room));
+	if (d->head && !dvm_msg_pack(&b, &m))
+		(void)link_send_bytes(d->head, FRAME_CONTROL_UP, b.data, b.len);
+}
+
+/* False: it is another message. */
+static bool take_lease(struct dvmd *d, const struct payload *body)
+{
+	struct dvm_msg m;
+	struct cursor c;
+
+	if (!dvm_msg_is_lease(body->data, body->len))
+		return false;
+	cursor_init(&c, body->data, body->len);
+	if (!dvm_msg_unpack(&c, &m))
+		lease_timer_answered(&d->lease, m.lease.sent_ms);
+	return true;
+}
+
+static void end_politely(struct dvmd *d, const char *why);
+
+/* Others may get the work soon: what runs is ended, at last by force. */
+void dvmd_lease_over(void *arg, uint64_t late_ms)
+{
+	struct dvmd *d = arg;
+
+	if (!d->gives_up && d->welcome.grace_ms)
+		end_politely(d, "the head does not answer");
+	else if (late_ms >= d->welcome.grace_ms && d->process > 0)
+		kill(d->process, SIGKILL); /* its ranks are killed when it has ended */
+}
+
+static void on_proved(void *arg, struct link *l)
+{
+	struct dvmd *d = arg;
+	int rc = dvmd_start_zygote(d);
+
+	if (rc)
+		dvmd_die(d, "cannot start pmi2x-dvm-zygote: %s", strerror(-rc));
+}
+
+static int on_head_says(void *arg, struct link *l, enum frame_type type,
+			struct payload *body)
+{
+	struct dvmd *d = arg;
+
+	if (type != FRAME_CONTROL_DOWN)
+		return -EPROTO;
+	if (take_lease(d, body))
+		return 0;
+	if (dvm_msg_for_pmi(body->data, body->len)) {
+		if (d->tasks)
+			tasks_head_says(d->tasks, body->data, body->len);
+		return 0;
+	}
+	return d->channel ? channel_send(d->channel, body->data, body->len) : 0;
+}
+
+/* With what runs. The zygote ends then, and this daemon with it. */
+static void end_politely(struct dvmd *d, const char *why)
+{
+	static const struct dvm_msg stop = { .type = DVM_STOP };
+	char room[16];
+	struct buf b;
+
+	fprintf(stderr, "pmi2x-dvmd on %s: the daemon stops: %s\n", d->name, why);
+	d->gives_up = true;
+	buf_init_in(&b, room, sizeof(room));
+	if (dvm_msg_pack(&b, &stop) || channel_send(d->channel, b.data, b.len))
+		dvmd_finish(d, 1);
+}
+
+static void on_orphan(uv_timer_t *timer)
+{
+	end_politely(timer->data, "no other head has come");
+}
+
+/* The requests of tasks to it fail. */
+static void leave_head(struct dvmd *d)
+{
+	link_close(d->head);
+	d->head = NULL;
+	d->joined = false;
+	tasks_head_lost(d->tasks);
+}
+
+/* Ranks go on, and nobody reads what they write. */
+static void tell_alone(struct dvmd *d)
+{
+	static const char message = DVM_ALONE;
+
+	(void)channel_send(d->channel, &message, 1);
+}
+
+void dvmd_wait_for_head(struct dvmd *d)
+{
+	uint64_t ms = d->welcome.orphan_s * UINT64_C(1000), left = lease_timer_left(&d->lease);
+
+	leave_head(d);
+	tell_alone(d);
+	fprintf(stderr, "pmi2x-dvmd on %s: the head is lost: waiting %u s for another\n",
+		d->name, d->welcome.orphan_s);
+	uv_timer_start(&d->orphan, on_orphan, left < ms ? left : ms, 0);
+}
+
+static void on_head_end(void *arg, struct link *l, int error)
+{
+	struct dvmd *d = arg;
+
+	link_close(l);
+	d->head = NULL;
+	if (d->ended)
+		dvmd_finish(d, 0);
+	else if (!d->channel)
+		dvmd_connect_next(d, error);
+	else if (dvmd_outlives_head(d))
+		dvmd_wait_for_head(d);
+	else if (error)
+		dvmd_die(d, "the head is lost: %s", link_strerror(error));
+	else
+		dvmd_finish(d, 0);
+}
+
+static const struct link_ops head_ops = {
+	.proved = on_proved, .frame = on_head_says, .end = on_head_end,
+};
+
+static void on_try_again(uv_timer_t *timer)
+{
+	struct dvmd *d = timer->data;
+
+	d->next_head = 0;
+	dvmd_connect_next(d, 0);
+}
+
+/* A head that is there may be out of reach, or have too many callers, for a moment. */
+static bool may_answer_yet(int error)
+{
+	return error == -ETIMEDOUT || error == -ECONNRESET || error == -EPIPE ||
+	       error == -EHOSTUNREACH || error == -ENETUNREACH || error == -ECONNABORTED;
+}
+
+/* All addresses have been tried. */
+static void wait_to_try_again(struct dvmd *d, int error)
+{
+	uint64_t tried = uv_now(loop_uv(d->loop)) - d->begun_ms;
+
+	if (d->try_again && tried < d->welcome.within_ms)
+		uv_timer_start(&d->orphan, on_try_again, AGAIN_MS, 0);
+	else
+		dvmd_die(d, "cannot reach the head of the DVM: %s", link_strerror(error));
+}
+
+void dvmd_connect_next(struct dvmd *d, int error)
+{
+	const struct link_options options = {
+		.handshake_ms = CONNECT_MS, .dead_peer_ms = d->welcome.peer_ms,
+	};
+
+	d->try_again |= may_answer_yet(error);
+	while (d->next_head < d->welcome.nheads) {
+		error = link_connect(&d->head, loop_uv(d->loop), &d->self,
+				     HANDSHAKE_SRUN,
+				     &d->welcome.heads[d->next_head++], &options,
+				     &head_ops, d);
+		if (!error)
+			return;
+		d->try_again |= may_answer_yet(error);
+	}
+	wait_to_try_again(d, error);
+}
+
+/* The zygote takes it if this process is killed: zygote.h. */
+static void hand_link_on(const struct dvmd *d)
+{
+	const struct passed_fds fds = { .count = 1, .fds = { link_fd(d->head) } };
+	char byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	union attached_fds control;
+
+	attach_fds(&msg, &fds, &control);
+	(void)sendmsg(d->pmi, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* It goes on where another was lost, which this side may not have noticed yet. */
+void dvmd_other_head(void *arg, struct link *l)
+{
+	struct dvmd *d = arg;
+
+	if (!d->channel || !dvmd_outlives_head(d)) {
+		link_close(l);
+		return;
+	}
+	leave_head(d);
+	d->head = l;
+	link_hand_over(l, &head_ops, d);
+	hand_link_on(d);
+	uv_timer_stop(&d->orphan);
+}
