@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matches responses to requests; the waiting threads take turns at reading. */
-#include "conn.h"
+/* Calls over the connection; the waiting threads take turns at sending and reading. */
+#include "conn_private.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,28 +13,6 @@
 #include "entry.h"
 #include "pmi_fd.h"
 #include "print_error.h"
-
-#define REFUSAL_MAX 640 /* of the server's words, NUL included; longer is cut */
-#define INIT_RESPONSE "response_to_init"
-
-struct conn {
-	struct transport transport;
-	struct pmi_fd *socket;
-	enum pmi_protocol protocol;
-	bool thrid;
-	bool tagged;
-	bool debug;
-	int rank;
-	uint32_t next_id;
-
-	pthread_mutex_t lock;   /* all below, and the state of calls */
-	pthread_cond_t changed; /* a call is done, or the reader's role is free */
-	bool reading;           /* some thread has the reader's role */
-	int broken;             /* why every call fails; 0 while it works */
-	char refusal[REFUSAL_MAX];
-	struct call *calls;     /* queued or sent, oldest first */
-	struct call *sending;   /* of those, the one that is sent in part, or NULL */
-};
 
 void conn_close(struct conn *c)
 {
@@ -84,13 +62,6 @@ int conn_take_fd(struct conn *c)
 
 /* ---- the list of calls; under the lock ---- */
 
-static void finish(struct conn *c, struct call *call, int error)
-{
-	DL_DELETE(c->calls, call);
-	call->state = CALL_DONE;
-	call->error = error;
-}
-
 /* Must `call` wait until `other`, which was posted before it, is answered? */
 static bool in_the_way(const struct conn *c, const struct call *other,
 		       const struct call *call)
@@ -107,12 +78,6 @@ static bool must_queue(const struct conn *c, const struct call *call)
 		if (in_the_way(c, i, call))
 			return true;
 	return false;
-}
-
-/* The handshake, which reports its own failure. */
-static bool is_init(const struct call *call)
-{
-	return call && !strcmp(call->response, INIT_RESPONSE);
 }
 
 static const char *breakage(int error)
@@ -140,13 +105,13 @@ static void break_locked(struct conn *c, int error)
 {
 	if (c->broken)
 		return;
-	if (error != -ESHUTDOWN && !is_init(c->calls))
+	if (error != -ESHUTDOWN && !conn_is_init(c->calls))
 		report_breakage(c, error);
 	c->broken = error == -EPIPE ? -ECONNRESET : error;
 	c->refusal[0] = '\0';
 	c->sending = NULL;
 	while (c->calls)
-		finish(c, c->calls, c->broken);
+		conn_finish(c, c->calls, c->broken);
 	pthread_cond_broadcast(&c->changed);
 }
 
@@ -204,7 +169,7 @@ static void sent(struct conn *c, struct call *call)
 	c->sending = NULL;
 	buf_free(&call->request);
 	if (call->no_response)
-		finish(c, call, 0);
+		conn_finish(c, call, 0);
 	else
 		call->state = CALL_SENT;
 }
@@ -232,183 +197,6 @@ static void send_queued(struct conn *c)
 
 /* ---- receiving ---- */
 
-static struct call *find_by_id(struct conn *c, int id)
-{
-	for (struct call *call = c->calls; call; call = call->next)
-		if (call->state == CALL_SENT && call->id == (uint32_t)id)
-			return call;
-	return NULL;
-}
-
-static struct call *find_by_name(struct conn *c, const char *name, int tag)
-{
-	for (struct call *call = c->calls; call; call = call->next)
-		if (call->state == CALL_SENT && call->tag == tag &&
-		    !strcmp(call->response, name))
-			return call;
-	return NULL;
-}
-
-static struct call *only_call(struct conn *c)
-{
-	struct call *found = NULL;
-
-	for (struct call *call = c->calls; call; call = call->next) {
-		if (call->state != CALL_SENT)
-			continue;
-		if (found)
-			return NULL;
-		found = call;
-	}
-	return found;
-}
-
-int conn_reply_error(int code)
-{
-	return code < 0 ? -EREMOTEIO : code;
-}
-
-static int reply_code(const struct pmi_message *m)
-{
-	const char *info = pmi_message_str(m, "info");
-	int code;
-
-	switch (pmi_message_int(m, "rc", &code)) {
-	case 0:
-		return conn_reply_error(code);
-	case -ENOENT:
-		return info && !strcmp(info, "fail") ? -EREMOTEIO : 0;
-	default:
-		return -EPROTO;
-	}
-}
-
-/* A server that does not know a command may refuse it under another name. */
-static struct call *match(struct conn *c, const struct pmi_message *m)
-{
-	const char *cmd = pmi_message_cmd(m);
-	struct call *call = NULL;
-	int id, tag = 0;
-
-	if (c->thrid && !pmi_message_int(m, "thrid", &id))
-		return find_by_id(c, id);
-	if (c->tagged)
-		(void)pmi_message_int(m, "tag", &tag);
-	if (cmd)
-		call = find_by_name(c, cmd, tag);
-	if (!call && cmd && reply_code(m))
-		call = only_call(c);
-	return call;
-}
-
-static void note_refusal(struct conn *c, const char *request, int error,
-			 const char *why)
-{
-	snprintf(c->refusal, sizeof(c->refusal), "%s", why);
-	if (c->debug)
-		print_error("pmi2x: rank %d: %s: error %d: %s\n", c->rank,
-			 request, error, why);
-}
-
-void conn_note_refusal(struct conn *c, const char *request, int error,
-		       const char *why)
-{
-	pthread_mutex_lock(&c->lock);
-	note_refusal(c, request, error, why);
-	pthread_mutex_unlock(&c->lock);
-}
-
-void conn_refusal(struct conn *c, char *out, size_t size)
-{
-	pthread_mutex_lock(&c->lock);
-	snprintf(out, size, "%s", c->refusal);
-	pthread_mutex_unlock(&c->lock);
-}
-
-static void refused(struct conn *c, const struct call *call)
-{
-	const char *why = pmi_message_str(&call->reply, "errmsg");
-
-	if (!why)
-		why = pmi_message_str(&call->reply, "msg");
-	note_refusal(c, call->response, call->error,
-		     why ? why : "no reason given");
-}
-
-static int decode(enum pmi_protocol protocol, char *data, size_t len,
-		  struct pmi_message *m)
-{
-	if (protocol == PMI_PROTOCOL_2)
-		return pmi2_decode(data, len, m);
-	return pmi1_decode(data, len, m);
-}
-
-/*
- * A program that this one has started, and that has PMI_FD, too, sent init. The server
- * refused that on the connection that both have.
- */
-static bool is_of_another(const struct conn *c, const struct pmi_message *m)
-{
-	const char *cmd = pmi_message_cmd(m);
-
-	return cmd && !strcmp(cmd, INIT_RESPONSE) && !is_init(c->calls);
-}
-
-/* Takes `data`. */
-static int deliver(struct conn *c, char *data, size_t len)
-{
-	struct pmi_message m;
-	struct call *call = NULL;
-	bool another;
-	int rc;
-
-	pmi_message_init(&m);
-	rc = decode(pmi_fd_form(c->protocol, data), data, len, &m);
-	another = !rc && is_of_another(c, &m);
-	if (!rc && !another)
-		call = match(c, &m);
-	if (!call) {
-		pmi_message_free(&m);
-		free(data);
-		return rc || another ? rc : -EPROTO;
-	}
-	call->data = data;
-	call->reply = m;
-	finish(c, call, reply_code(&m));
-	if (!call->error && call->form)
-		call->error = call->form->read(&m, &call->outcome);
-	else if (call->error)
-		refused(c, call);
-	return 0;
-}
-
-static int deliver_copy(struct conn *c, const char *frame, size_t len)
-{
-	char *data = malloc(len + 1);
-
-	if (!data)
-		return -ENOMEM;
-	memcpy(data, frame, len);
-	data[len] = '\0';
-	return deliver(c, data, len);
-}
-
-static int deliver_all(struct conn *c)
-{
-	char *frame;
-	long len;
-	int rc = 0;
-
-	while (!rc && !c->broken) {
-		len = pmi_fd_frame(c->socket, c->protocol, &frame);
-		if (len <= 0)
-			return len;
-		rc = deliver_copy(c, frame, len);
-		pmi_fd_consume(c->socket, len);
-	}
-	return rc;
-}
-
 /*
  * Take the reader's role, read once without the lock, hand out what came. To
  * block is to wait for room for output, too, when there is some.
@@ -427,7 +215,7 @@ static void lead(struct conn *c, bool block)
 		n = pmi_fd_fill(c->socket, block && !output);
 	pthread_mutex_lock(&c->lock);
 	c->reading = false;
-	rc = n < 0 ? (int)n : n > 0 ? deliver_all(c) : 0;
+	rc = n < 0 ? (int)n : n > 0 ? conn_deliver_all(c) : 0;
 	if (rc)
 		break_locked(c, rc);
 	else

@@ -11,6 +11,7 @@ contrib_libpmi2x_libclient_la_SOURCES = \
 	contrib/libpmi2x/clique.c contrib/libpmi2x/clique.h \
 	contrib/libpmi2x/print_error.c contrib/libpmi2x/print_error.h \
 	contrib/libpmi2x/conn.c contrib/libpmi2x/conn.h \
+	contrib/libpmi2x/conn_private.h contrib/libpmi2x/conn_responses.c \
 	contrib/libpmi2x/fetch.c contrib/libpmi2x/fetch.h \
 	contrib/libpmi2x/gather.c contrib/libpmi2x/gather.h \
 	contrib/libpmi2x/handshake.c contrib/libpmi2x/handshake.h \
