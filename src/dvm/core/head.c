@@ -10,25 +10,6 @@
 
 /* ---- life ---- */
 
-static uint64_t step_of(const struct dvm_head *h)
-{
-	return h->options.members ? h->options.members : 1;
-}
-
-bool head_is_own_id(const struct dvm_head *h, uint64_t id)
-{
-	uint64_t first = h->options.member ? h->options.member : 1;
-
-	return id >= first && (id - first) % step_of(h) == 0;
-}
-
-uint64_t head_id_after(const struct dvm_head *h, uint64_t id)
-{
-	uint64_t first = h->options.member ? h->options.member : 1;
-
-	return id < first ? first : id + step_of(h) - (id - first) % step_of(h);
-}
-
 int dvm_head_create(struct dvm_head **out, const struct dvm_head_options *options,
 		    const struct dvm_head_ops *ops, void *arg,
 		    const struct log_hook *log)
@@ -82,44 +63,9 @@ void dvm_head_destroy(struct dvm_head *h)
 
 /* ---- nodes ---- */
 
-const char *head_node_name(const struct dvm_head *h, uint32_t node)
-{
-	return h->nodes[node].name;
-}
-
-uint32_t head_find_node(const struct dvm_head *h, const char *name)
-{
-	uint32_t found = NODE_NONE;
-
-	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++)
-		if (!strcmp(h->nodes[i].name, name) &&
-		    (found == NODE_NONE || h->nodes[found].lost))
-			found = i;
-	return found;
-}
-
-void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
-{
-	struct head_node *n = &h->nodes[node];
-	int rc = n->lost ? 0 : dvm_msg_pack(&n->out, m);
-
-	if (rc)
-		h->ops.node_break(h->arg, node, strerror(-rc));
-}
-
 void dvm_head_node_address(struct dvm_head *h, uint32_t node, const uint8_t ip[16])
 {
 	memcpy(h->nodes[node].address.ip, ip, sizeof(h->nodes[node].address.ip));
-}
-
-uint32_t dvm_head_registered(const struct dvm_head *h)
-{
-	return h->registered;
-}
-
-bool head_is_ready(const struct dvm_head *h)
-{
-	return h->registered == h->options.nodes;
 }
 
 /* All have registered: the ledger has them in order, whoever came first. */
@@ -133,16 +79,6 @@ static int open_ledger(struct dvm_head *h)
 			ledger_lose_node(h->ledger, i);
 	}
 	return rc;
-}
-
-void head_node_free(struct head_node *n)
-{
-	free(n->name);
-	free(n->drained_why);
-	buf_free(&n->out);
-	buf_free(&n->done);
-	buf_free(&n->later);
-	buf_free(&n->early);
 }
 
 static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register *r)
@@ -163,11 +99,6 @@ static int add_node(struct dvm_head *h, uint32_t node, const struct dvm_register
 		return 0;
 	}
 	return ++h->registered == h->options.nodes ? open_ledger(h) : 0;
-}
-
-bool dvm_head_is_unheard(const struct dvm_head *h)
-{
-	return h->unheard_ms;
 }
 
 void dvm_head_node_absent(struct dvm_head *h, uint32_t node, const char *name,
@@ -303,66 +234,6 @@ void dvm_head_node_input(struct dvm_head *h, uint32_t node, const void *data,
 		h->ops.node_break(h->arg, node, why);
 }
 
-/* Tasks that ran there wait until their ranks have surely ended. */
-static void lose_tasks(struct dvm_head *h, uint32_t node, const char *why)
-{
-	struct head_node *n = &h->nodes[node];
-	bool any = tasks_lose_node(h, node, why);
-
-	if (n->gone || !h->options.away_ms) {
-		tasks_leave_node(h, node);
-		return;
-	}
-	n->until_ms = n->heard_ms + h->options.away_ms;
-	if (any)
-		log_error(h->log, "ranks on node %s may run for up to %llu s more: their tasks are run again after that",
-			  n->name, n->until_ms > h->now.ms ?
-				  (unsigned long long)(n->until_ms - h->now.ms) / 1000 : 0);
-}
-
-void dvm_head_node_lost(struct dvm_head *h, uint32_t node, const char *why,
-			struct dvm_time now)
-{
-	h->now = now;
-	if (node >= h->options.nodes) {
-		dvm_head_grow_failed(h, why);
-		return;
-	}
-	if (h->nodes[node].lost)
-		return;
-	h->nodes[node].lost = true;
-	if (h->phase == HEAD_LEFT || !head_is_ready(h))
-		return;
-	if (h->nodes[node].left) {
-		log_info(h->log, "node %s has left", h->nodes[node].name);
-	} else {
-		log_error(h->log, "node %s is lost: %s", h->nodes[node].name, why);
-		report_node(h, node, "lost", why, ledger_node_tasks(h->ledger, node));
-	}
-	ledger_lose_node(h->ledger, node);
-	journal_nodes(h, false);
-	h->hopeless_ms = now.ms + (h->journal.on ? HEAD_HOPE_MS : 0);
-	lose_tasks(h, node, why);
-	tasks_fail_impossible(h);
-}
-
-void dvm_head_node_gone(struct dvm_head *h, uint32_t node, struct dvm_time now)
-{
-	struct head_node *n = &h->nodes[node];
-
-	h->now = now;
-	n->gone = true;
-	if (!n->until_ms)
-		return;
-	n->until_ms = 0;
-	tasks_leave_node(h, node);
-}
-
-bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t node)
-{
-	return h->nodes[node].until_ms;
-}
-
 /* ---- turns ---- */
 
 static void send_to_nodes(struct dvm_head *h)
@@ -378,12 +249,6 @@ static void send_to_nodes(struct dvm_head *h)
 	}
 }
 
-void head_drain(struct dvm_head *h)
-{
-	if (h->phase == HEAD_SERVES)
-		h->phase = HEAD_DRAINS;
-}
-
 static void leave(struct dvm_head *h)
 {
 	const struct dvm_msg m = { .type = DVM_LEAVE };
@@ -391,14 +256,6 @@ static void leave(struct dvm_head *h)
 	h->phase = HEAD_LEFT;
 	for (uint32_t i = 0; i < h->options.nodes; i++)
 		head_queue_msg(h, i, &m);
-}
-
-bool head_has_lost_all(const struct dvm_head *h)
-{
-	for (uint32_t i = 0; i < h->options.nodes; i++)
-		if (!h->nodes[i].lost)
-			return false;
-	return true;
 }
 
 /*
@@ -441,7 +298,7 @@ static void tell(struct dvm_head *h)
 	if (done)
 		journal_left(h);
 	written = journal_flush(h);
-	adopt_send_done(h);
+	done_send(h);
 	if (written) {
 		tasks_launch(h);
 	} else if (done) {

@@ -4,20 +4,31 @@
  * them, and tells clients how they ended. Messages in, messages out; calls no system
  * function. One thread at a time; operations must not call back.
  *
- *   head.c         life, nodes
- *   head_task.c    a task from the queue to its result
- *   head_profile.c environments that tasks share
- *   head_client.c  clients' requests: JSON, one object a line; doc/dvm-internals.md
- *   head_submit.c  reading tasks from a request
- *   head_report.c  what clients are told
- *   head_output.c  output that clients are sent, and its windows
- *   head_asks.c    what tasks ask for while they run: names, other tasks
- *   head_why.c     what a task waits for
- *   head_journal.c what another head needs to go on
- *   head_nodes.c   nodes that come later, and go before the end
- *   head_adopt.c   tasks that have outlived another head
+ *   head.c          life, what nodes say, turns
+ *   head_nodes.c    nodes that are lost, silent or have to leave
+ *   head_growth.c   nodes that come later, and go before the end
  *   head_unreached.c  nodes that cannot be told to end tasks
- *   head_wait.c    clients that wait for tasks
+ *   head_task.c     a task from the queue to its result, through
+ *   head_launch.c   its start on nodes, and
+ *   head_parts.c    what these say of their parts
+ *   head_profile.c  environments that tasks share
+ *   head_client.c   clients' requests: JSON, one object a line; doc/dvm-internals.md
+ *   head_lines.c    lines to clients
+ *   head_select.c   the tasks that a request names
+ *   head_submit.c   reading tasks from a request
+ *   head_spec.c     the description of a task
+ *   head_wait.c     clients that wait for tasks
+ *   head_report.c   what clients are told
+ *   head_text.c     bytes as JSON
+ *   head_output.c   output that clients are sent, and its windows
+ *   head_why.c      what a task waits for
+ *   head_asks.c     what tasks ask for while they run: names, other tasks
+ *   head_spawned.c  tasks that have been spawned
+ *   head_journal.c  what another head needs to go on
+ *   head_done.c     nodes forget what is in the journal
+ *   head_resume.c   going on with the journal of another head
+ *   head_adopt.c    tasks that have outlived another head
+ *   head_lookup.c   nodes, tasks and clients by name and number
  */
 #ifndef PMI2X_DVM_HEAD_H
 #define PMI2X_DVM_HEAD_H

@@ -5,8 +5,6 @@
  * written down. A task that the journal says has been started goes on with these. If some
  * nodes of a task are missing, its rest is ended, as when a node is lost. A part that
  * nobody wants is ended: the journal says that its task has.
- *
- * Nodes keep an end until they hear DONE, which is sent when the journal is safe so far.
  */
 #include "dvm/core/head_private.h"
 
@@ -224,16 +222,6 @@ void adoption_take_ends(struct adoption *a)
 
 /* ---- what does not ---- */
 
-static void pack_done(struct dvm_head *h, uint32_t node, const struct key *k)
-{
-	const struct dvm_msg m = {
-		.type = DVM_DONE, .started = { k->task, (uint32_t)k->instance },
-	};
-
-	if (!h->nodes[node].lost) /* what is missing is kept for longer */
-		h->journal.done_later |= !dvm_msg_pack(&h->nodes[node].later, &m);
-}
-
 static void end_part(struct dvm_head *h, uint32_t node, const struct key *k)
 {
 	const struct dvm_msg m = {
@@ -241,7 +229,7 @@ static void end_part(struct dvm_head *h, uint32_t node, const struct key *k)
 		.signal = { k->task, (uint32_t)k->instance, SIGKILL },
 	};
 
-	pack_done(h, node, k);
+	done_pack(h, node, k->task, (uint32_t)k->instance);
 	head_queue_msg(h, node, &m);
 }
 
@@ -275,56 +263,4 @@ void adoption_end(struct adoption *a)
 	}
 	read_all(a, PASS_REST);
 	free(a);
-}
-
-/* ---- what is known ---- */
-
-void adopt_done(struct dvm_head *h, const struct head_task *t)
-{
-	const struct key key = { t->id, t->instance };
-
-	for (uint32_t i = 0; h->options.keeps && i < t->placement->count; i++)
-		pack_done(h, t->placement->parts[i].node, &key);
-}
-
-static void send_done(struct dvm_head *h)
-{
-	for (uint32_t i = 0; i < h->options.nodes; i++) {
-		struct head_node *n = &h->nodes[i];
-
-		if (n->done.len)
-			(void)buf_append(&n->out, n->done.data, n->done.len);
-		buf_clear(&n->done);
-	}
-	h->journal.done_waits = false;
-}
-
-/*
- * Ends that have come up wait for records that were written; those that wait already,
- * for fewer.
- */
-static void wait_for_later(struct dvm_head *h)
-{
-	for (uint32_t i = 0; i < h->options.nodes; i++) {
-		struct head_node *n = &h->nodes[i];
-
-		if (n->later.len && !buf_append(&n->done, n->later.data, n->later.len))
-			h->journal.done_waits = true;
-		buf_clear(&n->later); /* what is missing is kept for longer */
-	}
-	h->journal.done_later = false;
-	h->journal.done_at = h->journal.written;
-}
-
-void adopt_send_done(struct dvm_head *h)
-{
-	struct head_journal *j = &h->journal;
-
-	for (;;) {
-		if (!j->done_waits && j->done_later && !j->out.len)
-			wait_for_later(h);
-		if (!j->done_waits || !journal_is_safe(h, j->done_at))
-			return;
-		send_done(h);
-	}
 }

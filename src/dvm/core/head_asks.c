@@ -6,12 +6,10 @@
  */
 #include "dvm/core/head_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
-
 
 /* NULL: this try of it does not run, or not any more. */
 static struct head_task *find_running(struct dvm_head *h, uint64_t task,
@@ -34,32 +32,11 @@ void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m)
 
 /* ---- answers ---- */
 
-static void answer(struct dvm_head *h, uint32_t node, const struct dvm_spawned *a)
-{
-	const struct dvm_msg m = { .type = DVM_SPAWNED, .spawned = *a };
-	char room[DVM_TEXT_MAX + 64];
-	struct buf out;
-
-	buf_init_in(&out, room, sizeof(room));
-	if (!h->nodes[node].lost && !dvm_msg_pack(&out, &m))
-		h->ops.node_send(h->arg, node, out.data, out.len);
-}
-
-/* An empty reason: there is the task. */
-static void answer_spawn(struct dvm_head *h, struct head_spawn *s, const char *why)
-{
-	if (s->asks)
-		answer(h, s->node, &(struct dvm_spawned){
-			s->parent_id, s->instance, s->token, s->task->id,
-			s->task->instance, { why, strlen(why) } });
-	s->asks = false;
-}
-
 static void refuse(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m,
 		   const char *why)
 {
-	answer(h, node, &(struct dvm_spawned){ m->task, m->instance, m->token, 0, 0,
-					       { why, strlen(why) } });
+	spawned_reply(h, node, &(struct dvm_spawned){ m->task, m->instance, m->token, 0, 0,
+						      { why, strlen(why) } });
 }
 
 /* Why it never will be is answered when the task has ended, for that knows more. */
@@ -70,21 +47,12 @@ void asks_ready(struct dvm_head *h, const struct dvm_ready *m)
 	if (!t || !t->spawned)
 		return;
 	if (!m->why.len)
-		answer_spawn(h, t->spawned, "");
+		spawned_answer(h, t->spawned, "");
 	else if (!t->spawned->why_not)
 		t->spawned->why_not = strndup(m->why.data, m->why.len);
 }
 
 /* ---- spawning ---- */
-
-void head_spawn_free(struct head_spawn *s)
-{
-	if (s) {
-		free(s->about);
-		free(s->why_not);
-	}
-	free(s);
-}
 
 static struct head_spawn *new_spawn(struct head_task *parent, uint32_t node,
 				    const struct dvm_spawn *m)
@@ -94,7 +62,7 @@ static struct head_spawn *new_spawn(struct head_task *parent, uint32_t node,
 	if (s)
 		s->about = malloc(m->about.len);
 	if (!s || !s->about) {
-		head_spawn_free(s);
+		spawned_free(s);
 		return NULL;
 	}
 	memcpy(s->about, m->about.data, m->about.len);
@@ -120,7 +88,7 @@ static json_t *describe(const struct head_task *parent, const struct dvm_spawn *
 	o = json_pack("{s:o,s:i,s:b,s:i,s:i,s:s,s:s*,s:s*,s:b,s:s*}", "argv", argv,
 		      "ranks", (int)m->ranks, "pmi", 1,
 		      "priority", p->priority < PRIORITY_MAX ? p->priority + 1 : PRIORITY_MAX,
-		      "time", (int)p->limit_s, "output", submit_output_name(p->output),
+		      "time", (int)p->limit_s, "output", spec_output_name(p->output),
 		      "path", p->path, "error", p->error, "append", p->append,
 		      "name", p->name);
 	if (json_array_size(argv) == dvm_texts_count(&m->argv))
@@ -178,124 +146,4 @@ void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m)
 		adopt(h, parent, t);
 	else
 		refuse(h, node, m, none ? none : why);
-}
-
-/* ---- does it fit? ---- */
-
-/* The nodes, with nothing on them. */
-static struct ledger *empty_ledger(const struct dvm_head *h)
-{
-	struct ledger *l;
-	int rc = ledger_create(&l);
-
-	if (rc)
-		return NULL;
-	for (uint32_t i = 0; !rc && i < h->options.nodes; i++) {
-		rc = ledger_add_node(l, &h->nodes[i].has);
-		if (!rc && (h->nodes[i].lost || h->nodes[i].leaving))
-			ledger_lose_node(l, i);
-	}
-	if (!rc)
-		return l;
-	ledger_destroy(l);
-	return NULL;
-}
-
-/* Where it is. A spawned task has no counters. */
-static int occupy(struct ledger *l, const struct head_task *t)
-{
-	struct ledger_shape s = *queue_shape(&t->item);
-	struct ledger_placement *p = NULL;
-	int rc;
-
-	s.placed = t->placement;
-	memset(s.counters, 0, sizeof(s.counters));
-	rc = ledger_place(l, &s, &p);
-	free(p);
-	return rc;
-}
-
-bool asks_fit_beside(const struct dvm_head *h, const struct head_task *parent,
-		     const struct ledger_shape *shape)
-{
-	struct ledger *l = empty_ledger(h);
-	bool fits;
-
-	if (!l)
-		return true; /* it is seen when it waits */
-	for (; parent; parent = parent->spawned ? parent->spawned->parent : NULL)
-		(void)occupy(l, parent);
-	fits = ledger_fits(l, shape);
-	ledger_destroy(l);
-	return fits;
-}
-
-/* ---- ending ---- */
-
-static void cancel_child(struct dvm_head *h, struct head_spawn *s, const char *how)
-{
-	char why[128];
-
-	if (s->task->cancelled)
-		return;
-	snprintf(why, sizeof(why), "its parent, task %llu, %s",
-		 (unsigned long long)s->parent_id, how);
-	task_set_why(s->task, why);
-	task_cancel(h, s->task);
-}
-
-void asks_cancel(struct dvm_head *h, struct head_task *t)
-{
-	struct head_spawn *s, *next;
-
-	DL_FOREACH_SAFE(t->children, s, next)
-		cancel_child(h, s, "was cancelled");
-}
-
-/* Children of a parent that has ended well go on. */
-static void leave_children(struct dvm_head *h, struct head_task *t)
-{
-	bool well = !t->cancelled && !t->lost && !t->result.status;
-
-	while (t->children) {
-		struct head_spawn *s = t->children;
-
-		DL_DELETE(t->children, s);
-		s->parent = NULL;
-		if (!well)
-			cancel_child(h, s, "failed");
-	}
-}
-
-/* Before one of its ranks was there. A program without PMI may have ended well. */
-static void answer_end(struct dvm_head *h, const struct head_task *t)
-{
-	const char *why_not = t->spawned->why_not ? t->spawned->why_not : "";
-	const char *why = t->result.why ? t->result.why : why_not;
-	char text[DVM_TEXT_MAX];
-
-	snprintf(text, sizeof(text), "%.1000s", why_not);
-	if (t->result.status || t->cancelled)
-		snprintf(text, sizeof(text), "task %llu ended with exit code %d before its first rank had started PMI%s%.600s",
-			 (unsigned long long)t->id, dvm_exit_code(t->result.status),
-			 *why ? ": " : "", why);
-	answer_spawn(h, t->spawned, text);
-}
-
-void asks_end(struct dvm_head *h, struct head_task *t)
-{
-	/*
-	 * The parent may wait for names that this task publishes, though it has
-	 * published none yet.
-	 */
-	if (h->ops.names_end && (t->asked_names || t->spawned))
-		h->ops.names_end(h->arg, t->id, t->instance);
-	t->asked_names = false;
-	leave_children(h, t);
-	if (!t->spawned)
-		return;
-	answer_end(h, t);
-	if (t->spawned->parent)
-		DL_DELETE(t->spawned->parent->children, t->spawned);
-	t->spawned->parent = NULL;
 }

@@ -5,58 +5,25 @@
  */
 #include "dvm/core/head_private.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <utlist.h>
 
 #define SHOWN_MAX 1000 /* tasks in an answer to "ps" */
-#define HELD_MAX ((size_t)256 << 20) /* bytes of lines that wait for the journal */
 
 /* ---- clients ---- */
-
-struct head_client *client_find(struct dvm_head *h, uint32_t number)
-{
-	struct head_client *c;
-
-	HASH_FIND(hh, h->clients, &number, sizeof(number), c);
-	return c;
-}
-
-static void break_off(struct dvm_head *h, uint32_t client)
-{
-	if (h->ops.client_break)
-		h->ops.client_break(h->arg, client);
-}
 
 void dvm_head_client_opened(struct dvm_head *h, uint32_t client)
 {
 	struct head_client *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		break_off(h, client);
+		client_break_off(h, client);
 		return;
 	}
 	c->number = client;
 	HASH_ADD(hh, h->clients, number, sizeof(c->number), c);
-}
-
-static void drop_first(struct head_client *c)
-{
-	struct held_lines *l = c->held;
-
-	DL_DELETE(c->held, l);
-	buf_free(&l->lines);
-	free(l);
-}
-
-static void held_free(struct head_client *c)
-{
-	while (c->held)
-		drop_first(c);
 }
 
 void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
@@ -74,119 +41,8 @@ void dvm_head_client_closed(struct dvm_head *h, uint32_t client,
 		profile_release(h, c->profiles[i]);
 	free(c->profiles);
 	json_decref(c->ended);
-	held_free(c);
+	client_drop_held(c);
 	free(c);
-}
-
-/* ---- lines ---- */
-
-static void give(struct dvm_head *h, struct head_client *c, const char *lines, size_t len)
-{
-	c->sent += len;
-	h->ops.client_send(h->arg, c->number, lines, len);
-}
-
-static void send_safe(struct dvm_head *h, struct head_client *c)
-{
-	struct held_lines *l;
-
-	while ((l = c->held) && journal_is_safe(h, l->at)) {
-		give(h, c, l->lines.data, l->lines.len);
-		drop_first(c);
-	}
-}
-
-/* 0 or a negative errno. */
-static int hold(struct head_client *c, const char *line, size_t len, uint64_t at)
-{
-	struct held_lines *last = c->held ? c->held->prev : NULL;
-
-	if (last && at <= last->at)
-		return buf_append(&last->lines, line, len);
-	last = calloc(1, sizeof(*last));
-	if (!last)
-		return -ENOMEM;
-	last->at = at;
-	buf_init(&last->lines, HELD_MAX);
-	DL_APPEND(c->held, last);
-	return buf_append(&last->lines, line, len);
-}
-
-/* One that would not get all of it gets nothing more, and the end. */
-static void send_or_hold(struct dvm_head *h, struct head_client *c, const char *line,
-			 size_t len, uint64_t at)
-{
-	if (c->broken)
-		return;
-	if (!c->held && journal_is_safe(h, at)) {
-		give(h, c, line, len);
-	} else if (hold(c, line, len, at)) {
-		c->broken = true;
-		held_free(c);
-		break_off(h, c->number);
-	}
-}
-
-void client_tell_at(struct dvm_head *h, uint32_t client, json_t *event, uint64_t at)
-{
-	char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
-	struct head_client *c = client_find(h, client);
-	size_t len = text ? strlen(text) : 0;
-
-	if (text && c) {
-		text[len] = '\n'; /* in place of its NUL */
-		send_or_hold(h, c, text, len + 1, at);
-	} else if (c && !c->broken) {
-		c->broken = true; /* no memory: it would wait forever */
-		break_off(h, client);
-	}
-	free(text);
-	json_decref(event);
-}
-
-void client_tell(struct dvm_head *h, uint32_t client, json_t *event)
-{
-	client_tell_at(h, client, event, 0);
-}
-
-void dvm_head_safe(struct dvm_head *h, uint64_t position, struct dvm_time now)
-{
-	struct head_client *c, *next;
-
-	h->now = now;
-	h->journal.safe = position;
-	HASH_ITER(hh, h->clients, c, next)
-		send_safe(h, c);
-}
-
-/* The answer belongs to the request of this tag. */
-void client_answer_at(struct dvm_head *h, const struct head_client *c,
-		      json_t *request, json_t *event, uint64_t at)
-{
-	json_t *tag = json_object_get(request, "tag");
-
-	if (event && tag)
-		json_object_set(event, "tag", tag);
-	client_tell_at(h, c->number, event, at);
-}
-
-void client_answer(struct dvm_head *h, const struct head_client *c, json_t *request,
-		   json_t *event)
-{
-	client_answer_at(h, c, request, event, 0);
-}
-
-void client_refuse(struct dvm_head *h, const struct head_client *c,
-		   json_t *request, const char *fmt, ...)
-{
-	char why[DVM_TEXT_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	client_answer(h, c, request, json_pack("{s:s,s:o}", "ev", "error", "why",
-					       report_name(why)));
 }
 
 /* ---- requests about tasks ---- */
@@ -199,89 +55,6 @@ static void answer_done(struct dvm_head *h, const struct head_client *c,
 					"ended", (json_int_t)h->done,
 					"failed", (json_int_t)h->failed,
 					"line", (json_int_t)h->line));
-}
-
-size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
-		       json_t *request, uint32_t client)
-{
-	struct head_task *t, *next;
-	size_t n = 0;
-
-	DL_FOREACH_SAFE(list, t, next) {
-		fn(h, t, request, client);
-		n++;
-	}
-	return n;
-}
-
-/* One that has been forgotten has ended, as far as anybody can say. */
-static bool is_forgotten(const struct dvm_head *h, json_int_t id)
-{
-	return id > 0 && (uint64_t)id < h->next_id && head_is_own_id(h, (uint64_t)id);
-}
-
-static bool ids_ok(struct dvm_head *h, const struct head_client *c,
-		   json_t *request, json_t *ids)
-{
-	json_t *id;
-	size_t i;
-
-	json_array_foreach(ids, i, id)
-		if (!json_is_integer(id) ||
-		    !is_forgotten(h, json_integer_value(id))) {
-			client_refuse(h, c, request,
-				      "there is no task %lld here",
-				      (long long)json_integer_value(id));
-			return false;
-		}
-	return true;
-}
-
-/* As client_for_list, for tasks of this name. */
-static size_t for_name(struct dvm_head *h, struct head_task *list, const char *name, task_fn fn,
-		       json_t *request, uint32_t client)
-{
-	struct head_task *t, *next;
-	size_t n = 0;
-
-	DL_FOREACH_SAFE(list, t, next)
-		if (t->spec.name && !strcmp(t->spec.name, name)) {
-			fn(h, t, request, client);
-			n++;
-		}
-	return n;
-}
-
-bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
-		      task_fn fn, size_t *count, size_t *unkept)
-{
-	const char *name = json_string_value(json_object_get(request, "name"));
-	json_t *ids = json_object_get(request, "ids"), *id;
-	struct head_task *t;
-	size_t i;
-
-	*count = *unkept = 0;
-	if (json_is_true(json_object_get(request, "all"))) {
-		*count = client_for_list(h, h->queued, fn, request, c->number);
-		*count += client_for_list(h, h->running, fn, request, c->number);
-	} else if (name) {
-		*count = for_name(h, h->queued, name, fn, request, c->number);
-		*count += for_name(h, h->running, name, fn, request, c->number);
-	} else if (!json_is_array(ids)) {
-		client_refuse(h, c, request,
-			      "name the tasks: \"ids\": [...], \"name\": text or \"all\": true");
-		return false;
-	} else if (!ids_ok(h, c, request, ids)) {
-		return false;
-	}
-	json_array_foreach(ids, i, id) {
-		t = task_find(h, (uint64_t)json_integer_value(id));
-		if (t)
-			fn(h, t, request, c->number);
-		*count += t != NULL;
-		*unkept += !t;
-	}
-	return true;
 }
 
 static void do_to_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
@@ -353,28 +126,9 @@ static void on_ps(struct dvm_head *h, struct head_client *c, json_t *request)
 					"tasks", tasks), at);
 }
 
-/* The task of "id"; NULL: the client has been told why not. */
-static struct head_task *task_of(struct dvm_head *h, const struct head_client *c,
-				 json_t *request)
-{
-	json_int_t id = json_integer_value(json_object_get(request, "id"));
-	struct head_task *t = task_find(h, (uint64_t)id);
-
-	if (t)
-		return t;
-	if (is_forgotten(h, id))
-		client_refuse(h, c, request,
-			      "task %lld has ended, and its result was discarded: only the last %d results are kept",
-			      (long long)id, HEAD_KEPT_MAX);
-	else
-		client_refuse(h, c, request, "there is no task %lld here",
-			      (long long)id);
-	return NULL;
-}
-
 static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	struct head_task *t = task_of(h, c, request);
+	struct head_task *t = client_find_task(h, c, request);
 
 	if (!t)
 		return;
@@ -386,7 +140,7 @@ static void on_show(struct dvm_head *h, struct head_client *c, json_t *request)
 /* "told" and "told_pmi" follow, from each node that is asked. */
 static void on_why(struct dvm_head *h, struct head_client *c, json_t *request)
 {
-	struct head_task *t = task_of(h, c, request);
+	struct head_task *t = client_find_task(h, c, request);
 
 	if (!t)
 		return;

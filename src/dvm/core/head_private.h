@@ -128,7 +128,7 @@ struct head_task {
 	UT_hash_handle hh;
 };
 
-/* The link of a spawned task to its spawner; see head_asks.c. */
+/* The link of a spawned task to its spawner; see head_spawned.c. */
 struct head_spawn {
 	struct head_task *task;   /* which has it */
 	struct head_task *parent; /* NULL: it has ended well before this one */
@@ -229,7 +229,7 @@ struct dvm_head {
 	struct dvm_time now;      /* of the input that is handled */
 };
 
-/* ---- head.c ---- */
+/* ---- head_lookup.c ---- */
 
 const char *head_node_name(const struct dvm_head *h, uint32_t node);
 /* The node of this name, rather one that is not lost, or NODE_NONE. */
@@ -240,9 +240,15 @@ bool head_has_lost_all(const struct dvm_head *h);
 /* Could a task of this DVM have this number? The next one that could. */
 bool head_is_own_id(const struct dvm_head *h, uint64_t id);
 uint64_t head_id_after(const struct dvm_head *h, uint64_t id);
-/* No new tasks; ends when none is left. */
-void head_drain(struct dvm_head *h);
-void head_node_free(struct head_node *n);
+struct head_task *task_find(struct dvm_head *h, uint64_t id);
+struct head_client *client_find(struct dvm_head *h, uint32_t number);
+/* The task whose item in the queue it is. */
+static inline struct head_task *task_of_item(struct queue_item *item)
+{
+	return (struct head_task *)((char *)item - offsetof(struct head_task, item));
+}
+
+/* ---- head.c ---- */
 
 /* A message of a node that has registered. NULL, or what is wrong. */
 const char *head_take(struct dvm_head *h, uint32_t node, const struct dvm_msg *m);
@@ -263,11 +269,17 @@ void adoption_take_ends(struct adoption *a);
 bool adoption_is_whole(const struct dvm_head *h);
 /* Nodes end what nobody wants, and what else they have said is taken. */
 void adoption_end(struct adoption *a);
-/* Its nodes need not keep its ends any more, when the journal is safe so far. */
-void adopt_done(struct dvm_head *h, const struct head_task *t);
-void adopt_send_done(struct dvm_head *h);
 
-/* ---- head_nodes.c ---- */
+/* ---- head_done.c ---- */
+
+/* Its nodes need not keep its ends any more, when the journal is safe so far. */
+void done_note(struct dvm_head *h, const struct head_task *t);
+/* As above for one part. */
+void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instance);
+/* Send what waits for the journal no more. */
+void done_send(struct dvm_head *h);
+
+/* ---- head_growth.c ---- */
 
 /* It gets no more tasks; `why` is NULL when a client has asked for that. */
 void head_drain_node(struct dvm_head *h, uint32_t node, const char *why);
@@ -279,17 +291,28 @@ void head_shrink_request(struct dvm_head *h, struct head_client *c, json_t *requ
 /* One of those that are to come has. */
 void head_growth_registered(struct dvm_head *h);
 void head_growth_forget(struct dvm_head *h);
+void head_node_free(struct head_node *n);
+
+/* ---- head_nodes.c ---- */
+
 /* Does all that is due. */
 void head_nodes_turn(struct dvm_head *h);
+void head_stop_turn(struct dvm_head *h);
+/* No new tasks; ends when none is left. */
+void head_drain(struct dvm_head *h);
+
+/* ---- head_unreached.c ---- */
+
 /* The request {"op":"unreached"}. */
 void head_unreached_request(struct dvm_head *h, struct head_client *c, json_t *request);
 void head_unreached_turn(struct dvm_head *h);
 /* A client has asked for the end: nodes that cannot be reached are not waited for. */
 void head_down_begins(struct dvm_head *h, uint32_t client);
-void head_stop_turn(struct dvm_head *h);
 
 /* ---- head_wait.c ---- */
 
+/* 0 or -ENOMEM. A task that has ended is told of in this turn. */
+int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
 /* The requests {"op":"wait", ...} and {"op":"waited"}. */
 void wait_request(struct dvm_head *h, struct head_client *c, json_t *request);
 void waited_request(struct dvm_head *h, struct head_client *c, json_t *request);
@@ -324,11 +347,49 @@ void task_spec_free(struct task_spec *s);
  */
 struct head_task *task_submit(struct dvm_head *h, struct task_spec *spec,
 			      struct head_profile *profile, int *error);
-struct head_task *task_find(struct dvm_head *h, uint64_t id);
 void task_cancel(struct dvm_head *h, struct head_task *t);
 void task_signal(struct dvm_head *h, struct head_task *t, uint32_t number);
-/* 0 or -ENOMEM. A task that has ended is told of in this turn. */
-int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client);
+/* A client has gone: end what is tied to it. */
+void tasks_lose_client(struct dvm_head *h, uint32_t client);
+/* Ends tasks that can never run any more, unless they wait for another head. */
+void tasks_fail_impossible(struct dvm_head *h);
+/* One that waits is neither placed nor ends before tasks_release. */
+void task_hold(struct dvm_head *h, struct head_task *t);
+/*
+ * Ranks of tasks that are held have ended; or: cancelled ones do not wait for that. False:
+ * there are none.
+ */
+bool tasks_release(struct dvm_head *h, bool cancelled);
+/* One that waits ends, for its head or client was lost. */
+void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, const char *why);
+/* One that waits ends with its result as it is. */
+void task_end_queued(struct dvm_head *h, struct head_task *t);
+/* Why it has failed, or is about to. */
+void task_set_why(struct head_task *t, const char *why);
+/* The last that was submitted has not been. */
+void task_undo(struct dvm_head *h, struct head_task *t);
+void tasks_free(struct dvm_head *h);
+void task_result_free(struct task_result *r);
+/* Move it to the list of this state. */
+void task_move(struct dvm_head *h, struct head_task *t, enum task_state state);
+/* It has ended: all are told. */
+void task_end(struct dvm_head *h, struct head_task *t);
+/* Nodes that have been told of the task signal its ranks; 0: they end them with grace. */
+void task_signal_parts(struct dvm_head *h, const struct head_task *t, uint32_t number);
+
+/* ---- head_launch.c ---- */
+
+void tasks_place(struct dvm_head *h);
+/* Nodes get what has been placed: when its start is in the journal. */
+void tasks_launch(struct dvm_head *h);
+/* One that waits runs: there, since another head has started it. */
+void task_adopt(struct dvm_head *h, struct head_task *t,
+		struct ledger_placement *placement, uint64_t started_ns);
+/* An adopted task has lost nodes: the rest of it is ended. */
+void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
+
+/* ---- head_parts.c ---- */
+
 void task_started(struct dvm_head *h, const struct dvm_started *m);
 /* One of its ranks has failed: the others are ended on all nodes. */
 void task_failing(struct dvm_head *h, const struct dvm_started *m);
@@ -348,34 +409,6 @@ void tasks_leave_node(struct dvm_head *h, uint32_t node);
 bool *tasks_end_on(const struct dvm_head *h);
 /* Ranks on the node are ended as by a time limit, and their tasks wait again. */
 void tasks_move_away(struct dvm_head *h, uint32_t node);
-/* A client has gone: end what is tied to it. */
-void tasks_lose_client(struct dvm_head *h, uint32_t client);
-void tasks_place(struct dvm_head *h);
-/* Nodes get what has been placed: when its start is in the journal. */
-void tasks_launch(struct dvm_head *h);
-/* Ends tasks that can never run any more, unless they wait for another head. */
-void tasks_fail_impossible(struct dvm_head *h);
-/* One that waits runs: there, since another head has started it. */
-void task_adopt(struct dvm_head *h, struct head_task *t,
-		struct ledger_placement *placement, uint64_t started_ns);
-/* An adopted task has lost nodes: the rest of it is ended. */
-void task_lose_rest(struct dvm_head *h, struct head_task *t, bool once);
-/* One that waits is neither placed nor ends before tasks_release. */
-void task_hold(struct dvm_head *h, struct head_task *t);
-/*
- * Ranks of tasks that are held have ended; or: cancelled ones do not wait for that. False:
- * there are none.
- */
-bool tasks_release(struct dvm_head *h, bool cancelled);
-/* One that waits ends, for its head or client was lost. */
-void task_end_lost(struct dvm_head *h, struct head_task *t, int32_t status, const char *why);
-/* One that waits ends with its result as it is. */
-void task_end_queued(struct dvm_head *h, struct head_task *t);
-/* Why it has failed, or is about to. */
-void task_set_why(struct head_task *t, const char *why);
-/* The last that was submitted has not been. */
-void task_undo(struct dvm_head *h, struct head_task *t);
-void tasks_free(struct dvm_head *h);
 
 /* ---- head_asks.c ---- */
 
@@ -385,14 +418,25 @@ void asks_names(struct dvm_head *h, uint32_t node, const struct dvm_names *m);
 void asks_spawn(struct dvm_head *h, uint32_t node, const struct dvm_spawn *m);
 /* The first rank of a spawned one is there, or never will be. */
 void asks_ready(struct dvm_head *h, const struct dvm_ready *m);
+
+/* ---- head_spawned.c ---- */
+
 /* Would it fit if nothing ran but the task and who has spawned it? */
-bool asks_fit_beside(const struct dvm_head *h, const struct head_task *parent,
-		     const struct ledger_shape *shape);
+bool spawned_fits_beside(const struct dvm_head *h, const struct head_task *parent,
+			 const struct ledger_shape *shape);
 /* The task is to be ended: so are those that it has spawned. */
-void asks_cancel(struct dvm_head *h, struct head_task *t);
+void spawned_cancel(struct dvm_head *h, struct head_task *t);
 /* This try of the task has ended. */
-void asks_end(struct dvm_head *h, struct head_task *t);
-void head_spawn_free(struct head_spawn *s);
+void spawned_end(struct dvm_head *h, struct head_task *t);
+void spawned_free(struct head_spawn *s);
+/* Answer the node that has asked; later calls answer nothing. An empty `why`: there it is. */
+void spawned_answer(struct dvm_head *h, struct head_spawn *s, const char *why);
+void spawned_reply(struct dvm_head *h, uint32_t node, const struct dvm_spawned *a);
+
+/* ---- head_spec.c ---- */
+
+/* How "output" names it. */
+const char *spec_output_name(enum dvm_output output);
 
 /* ---- head_submit.c ---- */
 
@@ -450,9 +494,11 @@ uint32_t why_ask(struct dvm_head *h, const struct head_task *t, uint32_t client)
 /* One has answered. */
 void why_told(struct dvm_head *h, const struct dvm_told *m);
 
-/* ---- head_client.c ---- */
+/* ---- head_lines.c ---- */
 
-struct head_client *client_find(struct dvm_head *h, uint32_t number);
+/* Its connection ends. */
+void client_break_off(struct dvm_head *h, uint32_t client);
+void client_drop_held(struct head_client *c);
 /* Send it; one reference is taken over. */
 void client_tell(struct dvm_head *h, uint32_t client, json_t *event);
 /* As above, when the journal is safe up to this position. */
@@ -466,6 +512,8 @@ void client_refuse(struct dvm_head *h, const struct head_client *c,
 		   json_t *request, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* ---- head_select.c ---- */
+
 typedef void (*task_fn)(struct dvm_head *h, struct head_task *t, json_t *request,
 			uint32_t client);
 /* Do it to the tasks of a list: how many there are. */
@@ -473,12 +521,14 @@ size_t client_for_list(struct dvm_head *h, struct head_task *list, task_fn fn,
 		       json_t *request, uint32_t client);
 /*
  * Do it to those of "ids", or, with "all": true or a "name", to those that have not ended.
- * *count: how
- * many there are. *unkept: that have ended, and whose results are not kept. False: the
- * client has been told what is wrong.
+ * *count: how many there are. *unkept: that have ended, and whose results are not kept.
+ * False: the client has been told what is wrong.
  */
 bool client_for_tasks(struct dvm_head *h, const struct head_client *c, json_t *request,
 		      task_fn fn, size_t *count, size_t *unkept);
+/* The task of "id"; NULL: the client has been told why not. */
+struct head_task *client_find_task(struct dvm_head *h, const struct head_client *c,
+				   json_t *request);
 
 /* ---- head_output.c ---- */
 
@@ -496,7 +546,7 @@ void output_turn(struct dvm_head *h);
 /* The node whose output waits for a client, or NODE_NONE. `who`: the client's name. */
 uint32_t output_waits(struct dvm_head *h, const struct head_task *t, char *who, size_t size);
 
-/* ---- head_report.c ---- */
+/* ---- head_text.c ---- */
 
 /*
  * A new reference to bytes as JSON, which has text only: each byte travels as the
@@ -505,6 +555,9 @@ uint32_t output_waits(struct dvm_head *h, const struct head_task *t, char *who, 
 json_t *report_bytes(const char *data, size_t len);
 /* A name, as it is where it is text. */
 json_t *report_name(const char *name);
+
+/* ---- head_report.c ---- */
+
 /* A new reference to what a client is told of a task, or NULL. */
 json_t *report_task(const struct dvm_head *h, const struct head_task *t);
 /* As report_task, and its command, at most `max` bytes of it, and its line in a file. */

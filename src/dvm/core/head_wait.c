@@ -7,6 +7,9 @@
  */
 #include "dvm/core/head_private.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include <utlist.h>
 
 static bool has_failed(const struct head_task *t)
@@ -18,6 +21,27 @@ static void add(struct unwaited *to, const struct unwaited *n)
 {
 	to->tasks += n->tasks;
 	to->failed += n->failed;
+}
+
+/* ---- watching ---- */
+
+int task_watch(struct dvm_head *h, struct head_task *t, uint32_t client)
+{
+	struct watcher *w;
+
+	if (t->state == TASK_ENDED) {
+		report_ended_to(h, t, client);
+		return 0;
+	}
+	LL_FOREACH(t->watchers, w)
+		if (w->client == client)
+			return 0;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->client = client;
+	LL_PREPEND(t->watchers, w);
+	return 0;
 }
 
 /* ---- requests ---- */

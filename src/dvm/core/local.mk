@@ -14,15 +14,27 @@ libdvm_la_SOURCES = \
 	src/dvm/core/head_adopt.c \
 	src/dvm/core/head_asks.c \
 	src/dvm/core/head_client.c \
+	src/dvm/core/head_done.c \
+	src/dvm/core/head_growth.c \
 	src/dvm/core/head_journal.c \
+	src/dvm/core/head_launch.c \
+	src/dvm/core/head_lines.c \
+	src/dvm/core/head_lookup.c \
 	src/dvm/core/head_nodes.c \
 	src/dvm/core/head_output.c \
+	src/dvm/core/head_parts.c \
 	src/dvm/core/head_private.h \
 	src/dvm/core/head_profile.c \
 	src/dvm/core/head_report.c \
+	src/dvm/core/head_resume.c \
+	src/dvm/core/head_select.c \
+	src/dvm/core/head_spawned.c \
+	src/dvm/core/head_spec.c src/dvm/core/head_spec.h \
 	src/dvm/core/head_submit.c \
 	src/dvm/core/head_task.c \
-	src/dvm/core/head_unreached.c src/dvm/core/head_wait.c \
+	src/dvm/core/head_text.c \
+	src/dvm/core/head_unreached.c \
+	src/dvm/core/head_wait.c \
 	src/dvm/core/head_why.c \
 	src/dvm/core/history.c src/dvm/core/history.h \
 	src/dvm/core/history_count.c \

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Nodes keep the end of a task until they hear DONE, which is sent when the journal is safe
+ * so far.
+ */
+#include "dvm/core/head_private.h"
+
+void done_pack(struct dvm_head *h, uint32_t node, uint64_t task, uint32_t instance)
+{
+	const struct dvm_msg m = {
+		.type = DVM_DONE, .started = { task, instance },
+	};
+
+	if (!h->nodes[node].lost) /* what is missing is kept for longer */
+		h->journal.done_later |= !dvm_msg_pack(&h->nodes[node].later, &m);
+}
+
+void done_note(struct dvm_head *h, const struct head_task *t)
+{
+	for (uint32_t i = 0; h->options.keeps && i < t->placement->count; i++)
+		done_pack(h, t->placement->parts[i].node, t->id, t->instance);
+}
+
+static void send_done(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (n->done.len)
+			(void)buf_append(&n->out, n->done.data, n->done.len);
+		buf_clear(&n->done);
+	}
+	h->journal.done_waits = false;
+}
+
+/*
+ * Ends that have come up wait for records that were written; those that wait already,
+ * for fewer.
+ */
+static void wait_for_later(struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++) {
+		struct head_node *n = &h->nodes[i];
+
+		if (n->later.len && !buf_append(&n->done, n->later.data, n->later.len))
+			h->journal.done_waits = true;
+		buf_clear(&n->later); /* what is missing is kept for longer */
+	}
+	h->journal.done_later = false;
+	h->journal.done_at = h->journal.written;
+}
+
+void done_send(struct dvm_head *h)
+{
+	struct head_journal *j = &h->journal;
+
+	for (;;) {
+		if (!j->done_waits && j->done_later && !j->out.len)
+			wait_for_later(h);
+		if (!j->done_waits || !journal_is_safe(h, j->done_at))
+			return;
+		send_done(h);
+	}
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The head's nodes, tasks and clients by name and number, and messages to nodes. All other
+ * files of the head may call these functions, which call none of them.
+ */
+#include "dvm/core/head_private.h"
+
+#include <string.h>
+
+/* ---- nodes ---- */
+
+const char *head_node_name(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].name;
+}
+
+uint32_t head_find_node(const struct dvm_head *h, const char *name)
+{
+	uint32_t found = NODE_NONE;
+
+	for (uint32_t i = 0; head_is_ready(h) && i < h->options.nodes; i++)
+		if (!strcmp(h->nodes[i].name, name) &&
+		    (found == NODE_NONE || h->nodes[found].lost))
+			found = i;
+	return found;
+}
+
+void head_queue_msg(struct dvm_head *h, uint32_t node, const struct dvm_msg *m)
+{
+	struct head_node *n = &h->nodes[node];
+	int rc = n->lost ? 0 : dvm_msg_pack(&n->out, m);
+
+	if (rc)
+		h->ops.node_break(h->arg, node, strerror(-rc));
+}
+
+uint32_t dvm_head_registered(const struct dvm_head *h)
+{
+	return h->registered;
+}
+
+bool head_is_ready(const struct dvm_head *h)
+{
+	return h->registered == h->options.nodes;
+}
+
+bool dvm_head_is_unheard(const struct dvm_head *h)
+{
+	return h->unheard_ms;
+}
+
+bool head_has_lost_all(const struct dvm_head *h)
+{
+	for (uint32_t i = 0; i < h->options.nodes; i++)
+		if (!h->nodes[i].lost)
+			return false;
+	return true;
+}
+
+bool dvm_head_node_may_run(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].until_ms;
+}
+
+uint32_t dvm_head_positions(const struct dvm_head *h)
+{
+	return h->options.nodes + h->growth.nodes;
+}
+
+const char *dvm_head_node_name(const struct dvm_head *h, uint32_t node)
+{
+	return h->nodes[node].lost ? NULL : h->nodes[node].name;
+}
+
+const char *dvm_head_node_where(const struct dvm_head *h, uint32_t node,
+				struct dvm_address *address)
+{
+	*address = h->nodes[node].address;
+	return h->nodes[node].name;
+}
+
+/* ---- numbers of tasks ---- */
+
+static uint64_t step_of(const struct dvm_head *h)
+{
+	return h->options.members ? h->options.members : 1;
+}
+
+bool head_is_own_id(const struct dvm_head *h, uint64_t id)
+{
+	uint64_t first = h->options.member ? h->options.member : 1;
+
+	return id >= first && (id - first) % step_of(h) == 0;
+}
+
+uint64_t head_id_after(const struct dvm_head *h, uint64_t id)
+{
+	uint64_t first = h->options.member ? h->options.member : 1;
+
+	return id < first ? first : id + step_of(h) - (id - first) % step_of(h);
+}
+
+/* ---- tasks and clients ---- */
+
+struct head_task *task_find(struct dvm_head *h, uint64_t id)
+{
+	struct head_task *t;
+
+	HASH_FIND(hh, h->tasks, &id, sizeof(id), t);
+	return t;
+}
+
+struct head_client *client_find(struct dvm_head *h, uint32_t number)
+{
+	struct head_client *c;
+
+	HASH_FIND(hh, h->clients, &number, sizeof(number), c);
+	return c;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Parts of tasks, as their nodes speak of them: how a task goes on whose parts have ended or
+ * are lost with a node.
+ */
+#include "dvm/core/head_private.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+void task_started(struct dvm_head *h, const struct dvm_started *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (t && t->state == TASK_RUNNING && t->instance == m->instance &&
+	    !t->started_ns)
+		t->started_ns = h->now.wall_ns;
+}
+
+void task_output(struct dvm_head *h, uint32_t node, const struct dvm_output_msg *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (t && t->state == TASK_RUNNING)
+		output_take(h, t, node, m);
+}
+
+/* ---- another try ---- */
+
+static void run_again(struct dvm_head *h, struct head_task *t)
+{
+	spawned_end(h, t);
+	t->instance++;
+	t->lost = t->unstarted = false;
+	t->placed_ns = t->started_ns = t->ended_ns = 0;
+	task_result_free(&t->result);
+	queue_put_back(h->queue, &t->item);
+	task_move(h, t, TASK_QUEUED);
+	if (h->unheard_ms)
+		task_hold(h, t);
+}
+
+static bool has_tries(const struct dvm_head *h, const struct head_task *t)
+{
+	if (t->cancelled || t->spawned) /* who has spawned it does not hear of another */
+		return false;
+	if (t->lost)
+		return (t->unstarted || !h->options.once) && t->losses < HEAD_INSTANCES_MAX;
+	return t->result.status && !t->result.not_started &&
+	       !t->result.too_long && t->spec.retries > 0;
+}
+
+/* Parts of it may run on a node that this head has never heard of. */
+static void end_or_hold(struct dvm_head *h, struct head_task *t)
+{
+	if (!t->lost || !h->unheard_ms) {
+		task_end(h, t);
+		return;
+	}
+	task_move(h, t, TASK_QUEUED);
+	t->held = true;
+}
+
+/* All its parts have. */
+static void ended(struct dvm_head *h, struct head_task *t)
+{
+	ledger_release(h->ledger, queue_shape(&t->item), t->placement);
+	output_end(h, t);
+	done_note(h, t);
+	h->retry = true;
+	if (!has_tries(h, t)) {
+		end_or_hold(h, t);
+		return;
+	}
+	if (!t->lost)
+		t->spec.retries--;
+	free(t->placement);
+	t->placement = NULL;
+	run_again(h, t);
+	tasks_fail_impossible(h);
+}
+
+/* ---- ends of parts ---- */
+
+static char *text_of(const struct dvm_bytes *b)
+{
+	return b->len ? strndup(b->data, b->len) : NULL;
+}
+
+static void *copy_of(const struct dvm_bytes *b)
+{
+	void *copy = b->len ? malloc(b->len) : NULL;
+
+	return copy ? memcpy(copy, b->data, b->len) : NULL;
+}
+
+/* The task's part on the node, or NULL. */
+static struct ledger_part *part_on(const struct head_task *t, uint32_t node)
+{
+	for (uint32_t i = 0; i < t->placement->count; i++)
+		if (t->placement->parts[i].node == node)
+			return &t->placement->parts[i];
+	return NULL;
+}
+
+static void take_tails(struct task_result *r, const struct dvm_ended *m)
+{
+	free(r->out);
+	free(r->err);
+	r->out = copy_of(&m->out);
+	r->out_len = r->out ? m->out.len : 0;
+	r->err = copy_of(&m->err);
+	r->err_len = r->err ? m->err.len : 0;
+}
+
+static void add_usage(struct head_task *t, const struct dvm_ended *m)
+{
+	struct task_result *r = &t->result;
+
+	r->user_us += m->user_us;
+	r->system_us += m->system_us;
+	if (m->peak_kib > r->peak_kib)
+		r->peak_kib = m->peak_kib;
+	if (!t->started_ns || m->started_ns < t->started_ns)
+		t->started_ns = m->started_ns;
+	if (m->ended_ns > t->ended_ns)
+		t->ended_ns = m->ended_ns;
+}
+
+/* The first part that failed by itself says how the task ended, and any why. */
+static void take_result(struct head_task *t, const struct dvm_ended *m)
+{
+	struct task_result *r = &t->result;
+	bool is_cause = r->told && m->status && !m->told;
+
+	add_usage(t, m);
+	if (!r->why || (is_cause && m->why.len)) {
+		free(r->why);
+		r->why = text_of(&m->why);
+	}
+	if ((r->status && !is_cause) || (!m->status && r->out))
+		return;
+	r->status = m->status;
+	r->rank = m->rank;
+	r->not_started = m->not_started;
+	r->too_long = m->too_long;
+	r->told = m->told;
+	take_tails(r, m);
+}
+
+/* The node lacked something: the task runs again, and not there if nothing can. */
+static void take_lack(struct dvm_head *h, struct head_task *t, uint32_t node,
+		      const struct dvm_ended *m)
+{
+	char why[DVM_TEXT_MAX];
+
+	snprintf(why, sizeof(why), "%.*s", (int)m->why.len, (const char *)m->why.data);
+	if (m->lack == DVM_LACK_IDLE)
+		head_drain_node(h, node, why);
+	if (t->lost || t->cancelled)
+		return;
+	t->lost = true;
+	t->unstarted = t->placement->count == 1 && !m->any_started;
+	t->losses += !t->unstarted || m->lack == DVM_LACK_CHILD;
+	if (t->parts_left > 1)
+		task_signal_parts(h, t, 0);
+}
+
+void task_part_ended(struct dvm_head *h, uint32_t node, const struct dvm_ended *m)
+{
+	struct head_task *t = task_find(h, m->task);
+	struct ledger_part *part;
+
+	if (!t || t->state != TASK_RUNNING || t->instance != m->instance)
+		return;
+	part = part_on(t, node);
+	if (!part || part->ended)
+		return;
+	part->ended = true;
+	if (!t->lost)
+		take_result(t, m);
+	if (m->lack)
+		take_lack(h, t, node, m);
+	if (!--t->parts_left)
+		ended(h, t);
+	else if (m->status && !t->lost)
+		task_signal_parts(h, t, 0); /* those of a part that failed at once */
+}
+
+void task_failing(struct dvm_head *h, const struct dvm_started *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (t && t->state == TASK_RUNNING && t->instance == m->instance &&
+	    t->parts_left > 1)
+		task_signal_parts(h, t, 0);
+}
+
+void task_failed(struct dvm_head *h, const struct dvm_failed *m)
+{
+	struct head_task *t = task_find(h, m->task);
+
+	if (!t || t->state != TASK_RUNNING || t->instance != m->instance ||
+	    t->lost || t->cancelled ||
+	    (t->result.status && (t->result.why || !m->asked)))
+		return;
+	if (!t->result.status) {
+		t->result.status = m->status;
+		t->result.rank = m->rank;
+	}
+	free(t->result.why);
+	t->result.why = text_of(&m->why);
+	task_signal_parts(h, t, 0);
+}
+
+/* ---- nodes that are lost, or leave ---- */
+
+/* Ranks of it run on the node, as far as is known. NULL: they do not. */
+static struct ledger_part *running_part(const struct head_task *t, uint32_t node)
+{
+	struct ledger_part *part = part_on(t, node);
+
+	return part && !part->ended ? part : NULL;
+}
+
+bool tasks_lose_node(struct dvm_head *h, uint32_t node, const char *why)
+{
+	const struct ledger_part *part;
+	char text[DVM_TEXT_MAX];
+	struct head_task *t;
+	bool any = false;
+
+	snprintf(text, sizeof(text), "node %.200s was lost: %.600s",
+		 head_node_name(h, node), why);
+	DL_FOREACH(h->running, t) {
+		part = running_part(t, node);
+		if (!part)
+			continue;
+		any = true;
+		t->losses += !t->lost;
+		t->lost = true;
+		t->result.status = SIGKILL;
+		t->result.rank = part->first_rank;
+		task_set_why(t, text);
+		task_signal_parts(h, t, SIGKILL);
+	}
+	return any;
+}
+
+void tasks_leave_node(struct dvm_head *h, uint32_t node)
+{
+	struct ledger_part *part;
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(h->running, t, next) {
+		part = running_part(t, node);
+		if (!part)
+			continue;
+		part->ended = true;
+		if (!--t->parts_left)
+			ended(h, t);
+	}
+}
+
+bool *tasks_end_on(const struct dvm_head *h)
+{
+	bool *on = calloc(h->options.nodes, sizeof(*on));
+	const struct head_task *t;
+
+	if (!on)
+		return NULL;
+	DL_FOREACH(h->running, t)
+		for (uint32_t i = 0; (t->cancelled || h->stop_ms) && i < t->placement->count; i++)
+			on[t->placement->parts[i].node] |= !t->placement->parts[i].ended;
+	return on;
+}
+
+void tasks_move_away(struct dvm_head *h, uint32_t node)
+{
+	struct head_task *t, *next;
+
+	DL_FOREACH_SAFE(h->running, t, next) {
+		if (t->lost || !part_on(t, node))
+			continue;
+		t->lost = true;
+		task_signal_parts(h, t, 0);
+	}
+}
