@@ -290,10 +290,8 @@ static bool is_refusal(json_t *event)
 
 static json_t *collect(struct conn *c, json_t *parts, json_int_t tag)
 {
-	json_t *answers = json_array(), *event;
+	json_t *answers = make_nulls(c->group.count), *event;
 
-	for (size_t i = 0; i < c->group.count; i++)
-		json_array_append_new(answers, json_null());
 	while (!all_answered(c, parts, answers) && (event = conn_next(c))) {
 		if (get_number(event, "tag") == tag) {
 			c->members[c->last].due +=

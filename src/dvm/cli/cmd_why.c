@@ -29,15 +29,6 @@ struct answer {
 
 /* ---- what is asked ---- */
 
-static json_t *nulls(size_t count)
-{
-	json_t *list = json_array();
-
-	while (count--)
-		json_array_append_new(list, json_null());
-	return list;
-}
-
 /* A node's PMI status may come first. */
 static void take(struct answer *a, json_t *event, json_int_t id)
 {
@@ -62,8 +53,8 @@ static void ask(struct answer *a, const char *dvm, json_int_t id)
 
 	a->why = conn_ask(c, json_pack("{s:s,s:I}", "op", "why", "id", id));
 	a->asked = (size_t)get_number(a->why, "asked");
-	a->nodes = nulls(a->asked);
-	a->pmi = nulls(a->asked);
+	a->nodes = make_nulls(a->asked);
+	a->pmi = make_nulls(a->asked);
 	conn_limit(c, ANSWER_S);
 	while ((a->told < a->asked || a->pmi_told < a->pmi_due) &&
 	       (event = conn_next(c))) {

@@ -149,15 +149,6 @@ static json_t *part(json_t *parts, size_t i, json_t *request)
 	return json_array_get(parts, i);
 }
 
-static json_t *nulls(size_t count)
-{
-	json_t *list = json_array();
-
-	while (count--)
-		json_array_append_new(list, json_null());
-	return list;
-}
-
 /* Each is told all of the profile once. */
 static void add_profile(struct group *g, size_t i, json_t *request)
 {
@@ -197,7 +188,7 @@ static void split_tasks(struct group *g, json_t *request, json_t *parts)
 	for (i = 0; i < g->count; i++)
 		loads[i] = load_of(json_array_get(g->status, i));
 	json_decref(g->indexes);
-	g->indexes = nulls(g->count);
+	g->indexes = make_nulls(g->count);
 	json_array_foreach(json_object_get(request, "tasks"), i, task) {
 		to = choose(g, loads, task);
 		if (to == g->count)
@@ -289,7 +280,7 @@ json_t *group_split(struct group *g, json_t *request)
 		{ "drain", by_node },      { "undrain", by_node }, { "down", down },
 		{ "grow", one_must_be_named }, { "shrink", one_must_be_named },
 	};
-	json_t *parts = nulls(g->count);
+	json_t *parts = make_nulls(g->count);
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (is_op(request, ways[i].op)) {
@@ -387,7 +378,7 @@ static void join_part(json_t *sum, json_t *indexes, json_t *answer)
 static json_t *join_submitted(struct group *g, json_t *request, json_t *answers)
 {
 	size_t tasks = json_array_size(json_object_get(request, "tasks")), i;
-	json_t *sum = json_pack("{s:s,s:o,s:o}", "ev", "submitted", "ids", nulls(tasks),
+	json_t *sum = json_pack("{s:s,s:o,s:o}", "ev", "submitted", "ids", make_nulls(tasks),
 				"refused", json_array());
 	json_t *answer;
 

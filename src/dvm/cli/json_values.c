@@ -24,6 +24,15 @@ const char *get_text(json_t *object, const char *key)
 	return text ? text : "";
 }
 
+json_t *make_nulls(size_t count)
+{
+	json_t *list = json_array();
+
+	while (count--)
+		json_array_append_new(list, json_null());
+	return list;
+}
+
 json_t *user_text(const char *what, const char *word)
 {
 	json_t *text = json_string(word);

@@ -12,6 +12,8 @@
 /* The whole number or text of a key; 0 or "" when there is none. */
 long long get_number(json_t *object, const char *key);
 const char *get_text(json_t *object, const char *key);
+/* An array of this many nulls. */
+json_t *make_nulls(size_t count);
 /* Bytes that came as characters (report_bytes of the head); to be freed. */
 char *get_bytes(json_t *data, size_t *len);
 /* A word of the user, as JSON; one that is not UTF-8 is wrong usage. what: to name it. */
