@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A clock as one number. */
+/* A clock as one number, and a sleep. */
 #ifndef PMI2X_CLOCK_H
 #define PMI2X_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -14,6 +15,24 @@ static inline int64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &t);
 	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static inline uint64_t clock_ms(clockid_t clock)
+{
+	return (uint64_t)clock_ns(clock) / 1000000;
+}
+
+static inline double clock_s(clockid_t clock)
+{
+	return (double)clock_ns(clock) / NS_PER_S;
+}
+
+/* A signal may end it early. */
+static inline void sleep_ms(unsigned ms)
+{
+	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	nanosleep(&t, NULL);
 }
 
 #endif

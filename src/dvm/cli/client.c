@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/find.h"
@@ -16,9 +15,11 @@
 #include "dvm/cli/last_client.h"
 #include "dvm/cli/remote.h"
 #include "dvm/core/dvm_msg.h"
+#include "libio/clock.h"
 #include "libutil/buf.h"
 
 #define READ_BYTES 65536
+#define STARTING_MS 50 /* between two requests to a DVM that is starting */
 
 /* ---- connection ---- */
 
@@ -342,12 +343,11 @@ static bool are_starting(json_t *parts, json_t *answers)
 /* By index: what each that is asked has answered; null: it has gone. */
 static json_t *ask_parts(struct conn *c, json_t *parts)
 {
-	const struct timespec moment = { .tv_nsec = 50000000 };
 	json_t *answers = ask_once(c, parts), *more, *answer;
 	size_t i;
 
 	while (are_starting(parts, answers)) {
-		nanosleep(&moment, NULL);
+		sleep_ms(STARTING_MS);
 		more = ask_once(c, parts);
 		json_array_foreach(more, i, answer)
 			if (!json_is_null(json_array_get(parts, i)))

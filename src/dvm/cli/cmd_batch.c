@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/batch_dir.h"
@@ -21,8 +20,10 @@
 #include "dvm/cli/last_client.h"
 #include "dvm/cli/submission.h"
 #include "dvm/core/dvm_msg.h"
+#include "libio/clock.h"
 
 #define GONE_SHOWN 10
+#define TRY_MS 50 /* before the next look for a DVM that ends */
 
 struct line {
 	char *text;
@@ -114,7 +115,6 @@ static bool is_same_directory(const char *a, const char *b)
 /* False: it has just ended, or is about to. */
 static bool connect_dvm(struct batch *b)
 {
-	const struct timespec moment = { .tv_nsec = 50000000 };
 	json_t *hello;
 
 	submission_begin(&b->s);
@@ -122,7 +122,7 @@ static bool connect_dvm(struct batch *b)
 	if (!b->own && (!hello || json_is_true(json_object_get(hello, "ending")))) {
 		json_decref(hello);
 		conn_close(b->s.conn);
-		nanosleep(&moment, NULL);
+		sleep_ms(TRY_MS);
 		return false;
 	}
 	b->used = b->dir.dir && is_same_directory(get_text(hello, "journal"), b->dir.dir);

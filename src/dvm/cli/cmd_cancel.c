@@ -4,6 +4,7 @@
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
+#include "libio/clock.h"
 
 #define TRIES 100
 #define TRY_MS 100 /* between two: ten seconds in all */
@@ -38,13 +39,12 @@ static void drop_heard(json_t *event, double seconds)
 
 bool cancel_is_unheard(struct conn *c)
 {
-	const struct timespec moment = { .tv_nsec = TRY_MS * 1000000L };
 	json_t *event = NULL;
 	bool any = true;
 
 	for (int i = 0; any && i <= TRIES; i++) {
 		if (event)
-			nanosleep(&moment, NULL);
+			sleep_ms(TRY_MS);
 		json_decref(event);
 		event = conn_ask(c, json_pack("{s:s}", "op", "unreached"));
 		drop_heard(event, i * TRY_MS / 1e3);

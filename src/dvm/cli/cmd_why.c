@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/task_text.h"
 #include "dvm/cli/options.h"
+#include "libio/clock.h"
 #include "libpmi/status.h"
 #include "libutil/pack.h"
 
@@ -207,14 +207,6 @@ static const char *state_text(const char *state)
 	}
 }
 
-static double seconds_since(double when)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9 - when;
-}
-
 static void print_indented(const char *text)
 {
 	fputs("  ", stdout);
@@ -233,7 +225,7 @@ static void print_head(json_t *task)
 	print_shortened(stdout, get_text(task, "name"), SIZE_MAX);
 	printf("%s: %s", *get_text(task, "name") ? ")" : "", state);
 	if (runs || waits) {
-		printf(" for %.1f s", seconds_since(since));
+		printf(" for %.1f s", clock_s(CLOCK_REALTIME) - since);
 	} else {
 		fputs(", ", stdout);
 		print_how(stdout, task);

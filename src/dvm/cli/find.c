@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
 #include "dvm/common/rundir.h"
 #include "dvm/cli/remote.h"
 #include "dvm/common/bootstrap.h"
+#include "libio/clock.h"
 #include "libutil/decimal.h"
 
 #define SHARED_IN_HOME ".pmi2x-dvm" /* where home directories are shared, so is it */
@@ -368,7 +368,6 @@ static bool is_taken(const char *name)
 static int connect_patiently(const char *name, uint32_t grace_ms, struct dvm_socket **out,
 			     size_t *count)
 {
-	const struct timespec moment = { .tv_nsec = TRY_MS * 1000000L };
 	uint32_t waited = 0;
 	int rc;
 
@@ -377,7 +376,7 @@ static int connect_patiently(const char *name, uint32_t grace_ms, struct dvm_soc
 		if (waited == SAY_AFTER_MS)
 			fprintf(stderr, "pmi2x-dvm: waiting for the DVM %s, which is starting or ending\n",
 				name);
-		nanosleep(&moment, NULL);
+		sleep_ms(TRY_MS);
 		waited += TRY_MS;
 	}
 	return rc;

@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
+#include "libio/clock.h"
 
 #define SECOND_MS 300 /* timeout(1) sends its signal twice: the second counts after this */
 
@@ -19,24 +19,16 @@ static volatile sig_atomic_t came;
 static volatile uint64_t came_ms;
 static int ends[2] = { -1, -1 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void on_signal(int number)
 {
 	int error = errno;
 
 	if (!came) {
 		came = number;
-		came_ms = now_ms();
+		came_ms = clock_ms(CLOCK_MONOTONIC);
 		(void)!write(ends[1], "", 1);
 	} else if ((number == SIGINT || number == SIGQUIT || number == SIGTERM) &&
-		   now_ms() - came_ms > SECOND_MS) {
+		   clock_ms(CLOCK_MONOTONIC) - came_ms > SECOND_MS) {
 		signal(number, SIG_DFL);
 		raise(number); /* when this handler returns */
 	}

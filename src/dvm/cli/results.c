@@ -4,27 +4,19 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/task_text.h"
 #include "dvm/core/head.h"
+#include "libio/clock.h"
 
 #define FAILURES_SHOWN 10
 #define COMMAND_SHOWN 100 /* characters */
 
-static double steady(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 void results_begin(struct results *r)
 {
-	progress_begin(&r->progress, isatty(STDERR_FILENO), steady());
+	progress_begin(&r->progress, isatty(STDERR_FILENO), clock_s(CLOCK_MONOTONIC));
 }
 
 bool results_too_many_failed(const struct results *r)
@@ -208,7 +200,7 @@ static void show_progress(struct results *r, double now)
 /* Show progress, if it is time for that; c: the head is asked how many tasks run. */
 static void progress_turn(struct results *r, struct conn *c)
 {
-	double now = steady();
+	double now = clock_s(CLOCK_MONOTONIC);
 	json_t *answer;
 
 	if (r->quiet || r->ended >= r->submitted || !progress_due(&r->progress, now))

@@ -8,25 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/task_text.h"
+#include "libio/clock.h"
 
 #define SYNC_S 1.0
 #define RETRY_MS 1000
 
 /* ---- the file ---- */
-
-static double steady(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* Where the last whole line ends. */
 static off_t whole_lines(int fd)
@@ -124,7 +116,7 @@ static void note_error(struct results_file *f, int error)
 
 static void sync_now_and_then(struct results_file *f)
 {
-	double now = steady();
+	double now = clock_s(CLOCK_MONOTONIC);
 
 	if (now - f->synced < SYNC_S)
 		return;

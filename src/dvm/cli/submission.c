@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <uthash.h>
 
 #include "dvm/cli/interrupt.h"
 #include "dvm/cli/lines.h"
+#include "libio/clock.h"
 
 /* Between two tries to send tasks to a DVM whose queue is full. */
 #define ROOM_MIN_MS 10
@@ -233,15 +233,12 @@ static void keep_unsent(struct submission *s)
 /* Until there may be room; an accepted task shows that the queue moves. */
 static void wait_for_room(struct submission *s, bool moves, unsigned *ms)
 {
-	struct timespec moment;
-
 	if (!s->said_full && !s->quiet)
 		fprintf(stderr, "pmi2x-dvm: the queue of the DVM %s is full: waiting for room\n",
 			conn_name(s->conn));
 	s->said_full = true;
 	*ms = moves ? ROOM_MIN_MS : *ms * 2 > ROOM_MAX_MS ? ROOM_MAX_MS : *ms * 2;
-	moment = (struct timespec){ .tv_sec = *ms / 1000, .tv_nsec = *ms % 1000 * 1000000L };
-	nanosleep(&moment, NULL);
+	sleep_ms(*ms);
 }
 
 static void print_ids(json_t *ids)

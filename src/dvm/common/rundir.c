@@ -13,8 +13,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "libio/clock.h"
 
 #define LOCK "lock"
 
@@ -39,11 +40,9 @@ static int open_lock(const char *path)
 /* place_is_taken has the lock for a moment. */
 static bool is_for_a_moment(int rc, int *tries)
 {
-	const struct timespec moment = { .tv_nsec = 5000000 };
-
 	if (rc != -EWOULDBLOCK || !(*tries)--)
 		return false;
-	nanosleep(&moment, NULL);
+	sleep_ms(5);
 	return true;
 }
 

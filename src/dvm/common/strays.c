@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "libio/clock.h"
 #include "libutil/decimal.h"
 
 #define TASK "PMI2X_DVM_TASK="
@@ -134,12 +134,10 @@ static bool kill_children(void)
 
 bool strays_kill_all(void)
 {
-	const struct timespec moment = { .tv_nsec = LOOK_MS * 1000000L };
-
 	for (int i = 0; i < END_S * 1000 / LOOK_MS; i++) {
 		if (!kill_children())
 			return true;
-		nanosleep(&moment, NULL);
+		sleep_ms(LOOK_MS);
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 	}

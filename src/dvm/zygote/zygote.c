@@ -15,11 +15,11 @@
 #include <sys/socket.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/common/strays.h"
 #include "libio/attach_fds.h"
+#include "libio/clock.h"
 #include "libio/fd.h"
 #include "libio/frames.h"
 #include "libutil/decimal.h"
@@ -50,15 +50,9 @@ struct zygote {
 
 static struct dvm_time now(void)
 {
-	struct timespec wall, steady;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	clock_gettime(CLOCK_MONOTONIC, &steady);
 	return (struct dvm_time){
-		.wall_ns = (uint64_t)wall.tv_sec * 1000000000 +
-			   (uint64_t)wall.tv_nsec,
-		.ms = (uint64_t)steady.tv_sec * 1000 +
-		      (uint64_t)steady.tv_nsec / 1000000,
+		.wall_ns = (uint64_t)clock_ns(CLOCK_REALTIME),
+		.ms = clock_ms(CLOCK_MONOTONIC),
 	};
 }
 

@@ -16,12 +16,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/zygote/rank_program.h"
 #include "dvm/zygote/zygote.h"
 #include "dvm/core/output_path.h"
+#include "libio/clock.h"
 #include "libio/registration.h"
 #include "libutil/hash.h"
 #include "supervisor/mpi_program.h"
@@ -292,14 +292,6 @@ static void become(const struct node_rank *r, const struct resources *has,
 
 /* ---- which way ---- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* The program and how it is looked for; not 0. */
 static uint32_t hash_program(const struct node_rank *r, const char *program)
 {
@@ -312,12 +304,12 @@ static pid_t start_at_once(const struct node_rank *r, const struct resources *ha
 			   const struct rank_fds *fds, const struct program *p,
 			   uint32_t *known)
 {
-	const uint64_t begin = now_ms();
+	const uint64_t begin = clock_ms(CLOCK_MONOTONIC);
 	pid_t pid = vfork();
 
 	if (!pid)
 		become(r, has, fds, p);
-	if (now_ms() - begin > QUICK_MS)
+	if (clock_ms(CLOCK_MONOTONIC) - begin > QUICK_MS)
 		*known = 0;
 	return pid;
 }
