@@ -182,6 +182,10 @@ def test_bench(prefix, tmp_path):
         (["submit", "--array", "1,", "echo"], "--array is NUMBER, FIRST-LAST"),
         (["submit", "-t", "4294967296", "echo"], "--time is MINUTES, M:S"),
         (["submit", "-t", "25d", "echo"], "at most 24 days"),
+        (["submit", "--per-node", "two", "echo"], "--per-node must be a number from 0 to"),
+        (["up", "--local=0"], "--local must be a number from 1 to"),
+        (["grow", "-N", "x"], "-N must be a number from 1 to"),
+        (["grow", "--grace", "3", "node"], "grow: there is no option --grace"),
     ],
 )
 def test_wrong_options_are_named(dvm, arguments, words):

@@ -10,47 +10,42 @@
 #include "dvm/core/ledger.h"
 #include "libutil/decimal.h"
 
-static uint32_t take_number(const char *option, const char *text, uint32_t min)
-{
-	uint32_t number;
-
-	if (!decimal_u32(text, min, LEDGER_NODES_MAX, &number))
-		die_usage("%s must be a number from %u to %u", option, min,
-			  LEDGER_NODES_MAX);
-	return number;
-}
+struct change {
+	const char *command; /* grow or shrink */
+	const char *dvm;
+	json_t *request;
+	uint32_t count;      /* of nodes; 0: they are named */
+	uint64_t job;        /* 0: that of the DVM */
+};
 
 /* The named nodes, or their number. */
-static json_t *which_nodes(const char *command, uint32_t count, int argc,
-			   char **argv)
+static json_t *which_nodes(const struct change *ch, int argc, char **argv)
 {
 	json_t *names;
 
-	if (!count == !argc)
-		die_usage("%s: name the nodes, or their number with -N", command);
-	if (count)
-		return json_integer(count);
+	if (!ch->count == !argc)
+		die_usage("%s: name the nodes, or their number with -N", ch->command);
+	if (ch->count)
+		return json_integer(ch->count);
 	names = json_array();
 	for (int i = 0; i < argc; i++)
 		json_array_append_new(names, user_text("the name of a node", argv[i]));
 	return names;
 }
 
-/* Asks for a change of the nodes, and prints for how many it is done. */
-static void change_nodes(const char *dvm, json_t *request, json_t *nodes,
-			 const char *done)
+/* Ask for the change, of the nodes that follow the options, and print for how many it is done. */
+static void change_nodes(const struct change *ch, int argc, char **argv, const char *done)
 {
-	struct conn *c = conn_open(dvm);
+	json_t *nodes = which_nodes(ch, argc - optind, argv + optind);
+	struct conn *c = conn_open(ch->dvm);
 	json_t *answer;
 
-	json_object_set_new(request, "nodes", nodes);
-	answer = conn_ask(c, request);
+	json_object_set_new(ch->request, "nodes", nodes);
+	answer = conn_ask(c, ch->request);
 	printf("%lld nodes %s\n", get_number(answer, "nodes"), done);
 	json_decref(answer);
 	conn_close(c);
 }
-
-/* ---- grow ---- */
 
 static uint64_t take_job(const char *text)
 {
@@ -80,6 +75,32 @@ static uint32_t nodes_of(uint64_t job)
 	return nodes;
 }
 
+static void take_grace(struct change *ch, const char *text)
+{
+	uint32_t seconds = option_number("--grace", text, 0, LEDGER_NODES_MAX);
+
+	json_object_set_new(ch->request, "grace", json_integer(seconds));
+}
+
+static struct change take_options(int argc, char **argv, const struct option *options)
+{
+	struct change ch = {
+		.command = argv[0], .request = json_pack("{s:s}", "op", argv[0]),
+	};
+	int option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
+		switch (option) {
+		case 'd': ch.dvm = optarg; break;
+		case 'N': ch.count = option_number("-N", optarg, 1, LEDGER_NODES_MAX); break;
+		case 'j': ch.job = take_job(optarg); break;
+		case 'g': take_grace(&ch, optarg); break;
+		default: die_option(argv, option);
+		}
+	return ch;
+}
+
 int cmd_grow(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -88,30 +109,14 @@ int cmd_grow(int argc, char **argv)
 		{ "jobid", required_argument, NULL, 'j' },
 		{ 0 },
 	};
-	json_t *request = json_pack("{s:s}", "op", "grow");
-	const char *dvm = NULL;
-	uint32_t count = 0;
-	uint64_t job = 0;
-	int option;
+	struct change ch = take_options(argc, argv, options);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
-		switch (option) {
-		case 'd': dvm = optarg; break;
-		case 'N': count = take_number("-N", optarg, 1); break;
-		case 'j': job = take_job(optarg); break;
-		default: die_option(argv, option);
-		}
-	if (job && !count && optind == argc)
-		count = nodes_of(job);
-	json_object_set_new(request, "job", json_integer((json_int_t)job));
-	change_nodes(dvm, request,
-		     which_nodes("grow", count, argc - optind, argv + optind),
-		     "more are up");
+	if (ch.job && !ch.count && optind == argc)
+		ch.count = nodes_of(ch.job);
+	json_object_set_new(ch.request, "job", json_integer((json_int_t)ch.job));
+	change_nodes(&ch, argc, argv, "more are up");
 	return 0;
 }
-
-/* ---- shrink ---- */
 
 int cmd_shrink(int argc, char **argv)
 {
@@ -121,24 +126,8 @@ int cmd_shrink(int argc, char **argv)
 		{ "grace", required_argument, NULL, 'g' },
 		{ 0 },
 	};
-	json_t *request = json_pack("{s:s}", "op", "shrink");
-	const char *dvm = NULL;
-	uint32_t count = 0;
-	int option;
+	struct change ch = take_options(argc, argv, options);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:N:", options, NULL)) != -1)
-		switch (option) {
-		case 'd': dvm = optarg; break;
-		case 'N': count = take_number("-N", optarg, 1); break;
-		case 'g':
-			json_object_set_new(request, "grace", json_integer(
-				take_number("--grace", optarg, 0)));
-			break;
-		default: die_option(argv, option);
-		}
-	change_nodes(dvm, request,
-		     which_nodes("shrink", count, argc - optind, argv + optind),
-		     "leave when nothing runs there");
+	change_nodes(&ch, argc, argv, "leave when nothing runs there");
 	return 0;
 }

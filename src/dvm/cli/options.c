@@ -3,9 +3,11 @@
 #include "dvm/cli/options.h"
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "dvm/cli/client.h"
+#include "dvm/cli/die.h"
+#include "libutil/decimal.h"
 
 void die_option(char **argv, int option)
 {
@@ -18,6 +20,15 @@ void die_option(char **argv, int option)
 	if (optopt)
 		die_usage("%s: %s takes no value", argv[0], given);
 	die_usage("%s: there is no option %s, or it is the begin of several", argv[0], given);
+}
+
+uint32_t option_number(const char *option, const char *text, uint32_t min, uint32_t max)
+{
+	uint32_t number;
+
+	if (!decimal_u32(text, min, max, &number))
+		die_usage("%s must be a number from %u to %u", option, min, max);
+	return number;
 }
 
 static bool is_number(const char *word)

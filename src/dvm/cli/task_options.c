@@ -16,13 +16,11 @@
 
 #define TIME_MAX_S (INT32_MAX / 1000) /* the daemons count milliseconds */
 
-static void set_number(struct submission *s, const char *key, const char *text)
+static void set_number(struct submission *s, const char *key, const char *option,
+		       const char *text)
 {
-	uint32_t n;
-
-	if (!decimal_u32(text, 0, INT32_MAX, &n))
-		die_usage("%s must be a whole number", key);
-	json_object_set_new(s->task, key, json_integer(n));
+	json_object_set_new(s->task, key,
+			    json_integer(option_number(option, text, 0, INT32_MAX)));
 }
 
 static void set_priority(struct submission *s, const char *text)
@@ -131,12 +129,12 @@ static const struct option long_options[] = {
 static void take_option(struct submission *s, char **argv, int option, const char *value)
 {
 	switch (option) {
-	case 'n': set_number(s, "ranks", value); break;
-	case 'c': set_number(s, "cores", value); break;
-	case 'g': set_number(s, "gpus", value); break;
-	case 'N': set_number(s, "nodes", value); break;
-	case 'p': set_number(s, "per_node", value); break;
-	case 'r': set_number(s, "retries", value); break;
+	case 'n': set_number(s, "ranks", "--ranks", value); break;
+	case 'c': set_number(s, "cores", "--cores", value); break;
+	case 'g': set_number(s, "gpus", "--gpus", value); break;
+	case 'N': set_number(s, "nodes", "--nodes", value); break;
+	case 'p': set_number(s, "per_node", "--per-node", value); break;
+	case 'r': set_number(s, "retries", "--retries", value); break;
 	case 'P': set_priority(s, value); break;
 	case 'S': s->shell = value; break;
 	case 'x': json_object_set_new(s->task, "exclusive", json_true()); break;

@@ -31,21 +31,13 @@ static void check_slots(const char *text)
 			  DVM_CORES_MAX);
 }
 
-static void check_number(const char *option, const char *text, uint32_t max)
-{
-	uint32_t number;
-
-	if (!decimal_u32(text, 0, max, &number))
-		die_usage("%s must be a number up to %u", option, max);
-}
-
 static void take_counter(struct up *u, const char *text)
 {
 	const char *equals = strchr(text, '=');
 
 	if (!equals || equals == text)
 		die_usage("--counter is NAME=NUMBER");
-	check_number("--counter", equals + 1, INT32_MAX);
+	(void)option_number("--counter", equals + 1, 0, INT32_MAX);
 	up_add(u, "-c", text);
 }
 
@@ -53,7 +45,7 @@ static char *thousand(const char *option, const char *seconds)
 {
 	char *ms;
 
-	check_number(option, seconds, INT32_MAX / 1000);
+	(void)option_number(option, seconds, 0, INT32_MAX / 1000);
 	if (asprintf(&ms, "%s000", seconds) < 0)
 		die("out of memory");
 	return ms;
@@ -67,12 +59,6 @@ static void take_journal(struct up *u, const char *dir, bool resume)
 	u->journal = dir;
 	if (resume)
 		up_add(u, "-R", NULL);
-}
-
-static void take_dvms(uint32_t *out, const char *option, const char *value, uint32_t max)
-{
-	if (!decimal_u32(value, 1, max, out))
-		die_usage("%s must be a number from 1 to %u", option, max);
 }
 
 static void take_name(struct up *u, const char *name)
@@ -91,29 +77,33 @@ static void take_name(struct up *u, const char *name)
 static void take_option(struct up *u, char **argv, int option, const char *value)
 {
 	switch (option) {
-	case 'D': take_dvms(&u->dvms, "--dvms", value, DVM_MEMBERS_MAX); break;
-	case 'M': take_dvms(&u->dvm_nodes, "--dvm-nodes", value, LEDGER_NODES_MAX); break;
+	case 'D': u->dvms = option_number("--dvms", value, 1, DVM_MEMBERS_MAX); break;
+	case 'M':
+		u->dvm_nodes = option_number("--dvm-nodes", value, 1, LEDGER_NODES_MAX);
+		break;
 	case 'S': up_add(u, "-S", NULL); break;
-	case 'l': value = local_nodes(argv, value); /* fall through */
+	case 'l':
+		u->nodes = option_number("--local", local_nodes(argv, value), 1,
+					 LEDGER_NODES_MAX);
+		u->local = true;
+		break;
 	case 'N':
-		if (!decimal_u32(value, 1, LEDGER_NODES_MAX, &u->nodes))
-			die_usage("the number of nodes must be from 1 to %u",
-				  LEDGER_NODES_MAX);
-		u->local = option == 'l';
+		u->nodes = option_number("--nodes", value, 1, LEDGER_NODES_MAX);
+		u->local = false;
 		break;
 	case 'n': take_name(u, value); break;
 	case 's': check_slots(value); up_add(u, "-s", value); break;
-	case 'G': check_number("--gpus", value, LEDGER_GPUS_MAX);
+	case 'G': (void)option_number("--gpus", value, 0, LEDGER_GPUS_MAX);
 		up_add(u, "-G", value); break;
 	case 'L': up_add(u, "-L", value); break;
 	case 'c': take_counter(u, value); break;
 	case 'g': up_add(u, "-g", thousand("--grace", value)); break;
 	case 'p': up_add(u, "-p", thousand("--patience", value)); break;
 	case 'w': up_add(u, "-w", thousand("--within", value)); break;
-	case 'W': check_number("--orphan", value, INT32_MAX / 1000);
+	case 'W': (void)option_number("--orphan", value, 0, INT32_MAX / 1000);
 		u->orphan = value;
 		up_add(u, "-W", value); break;
-	case 'm': check_number("--max-queued", value, INT32_MAX);
+	case 'm': (void)option_number("--max-queued", value, 0, INT32_MAX);
 		up_add(u, "-m", value); break;
 	case 'J':
 	case 'R': take_journal(u, value, option == 'R'); break;
