@@ -67,7 +67,9 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/head/nodes.c src/dvm/head/orphans.c \
 	src/dvm/head/identity.c \
 	src/dvm/head/job_end.c \
+	src/dvm/head/say.c \
 	src/dvm/head/stop.c \
+	src/dvm/head/welcome.c \
 	src/dvm/common/rlimits.c src/dvm/common/rlimits.h \
 	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \

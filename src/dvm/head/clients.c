@@ -134,7 +134,7 @@ void clients_leave(struct client *c)
 	buf_free(&c->held);
 	free(c);
 	stop_without_clients(h);
-	head_check_left(h);
+	h->hooks->check_left(h);
 }
 
 static size_t on_room(void *arg, void **at)

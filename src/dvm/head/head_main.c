@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +17,13 @@
 #include "dvm/common/core_file.h"
 #include "dvm/common/rlimits.h"
 #include "dvm/common/rundir.h"
-#include "libio/protocol.h"
 #include "libutil/decimal.h"
 #include "pmi2x-build.h"
 
 #define GRACE_MS 10000       /* unless told otherwise, */
 #define WITHIN_MS 120000     /* also this */
 #define LEAVE_MS 10000       /* for the daemons to end, beyond the grace time */
-#define LEASE_MS 45000       /* of ranks, without an answer of this head: with the margin
-                                less than a minute */
 #define MARGIN_MS 10000      /* then others get the work */
-#define ASK_MS 5000          /* lease.c, ASK_MAX_MS */
-#define MAX_MS ((uint32_t)INT32_MAX / 2)
-#define SAY_MAX 1024
 #define COUNTERS_MAX LEDGER_COUNTERS_MAX
 
 struct settings {
@@ -40,39 +33,7 @@ struct settings {
 	size_t ncounters;
 };
 
-/* ---- time and words ---- */
-
-struct dvm_time head_now(const struct head_main *h)
-{
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return (struct dvm_time){
-		.wall_ns = (uint64_t)wall.tv_sec * 1000000000 +
-			   (uint64_t)wall.tv_nsec,
-		.ms = uv_now(loop_uv(h->loop)),
-	};
-}
-
-static void say(struct head_main *h, const char *fmt, va_list ap)
-{
-	char text[SAY_MAX];
-	int n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
-
-	n = n < (int)sizeof(text) - 2 ? n : (int)sizeof(text) - 2;
-	text[n++] = '\n';
-	if (h->hold >= 0)
-		(void)!write(h->hold, text, (size_t)n); /* stop.c sees when the reader goes */
-}
-
-void head_say(struct head_main *h, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	say(h, fmt, ap);
-	va_end(ap);
-}
+/* ---- the log ---- */
 
 static void on_log(void *arg, enum log_level level, const char *text)
 {
@@ -104,7 +65,7 @@ static bool leaves_daemons(const struct head_main *h)
 	return h->journal.superseded && h->options.orphan_s;
 }
 
-void head_check_left(struct head_main *h)
+static void check_left(struct head_main *h)
 {
 	if (!h->leaving || (!leaves_daemons(h) && (h->nlinks || h->ndaemons)))
 		return;
@@ -136,7 +97,7 @@ static void on_limit(uv_timer_t *timer)
 	uv_stop(loop_uv(h->loop));
 }
 
-void head_leave(struct head_main *h)
+static void leave(struct head_main *h)
 {
 	if (h->leaving)
 		return;
@@ -149,26 +110,17 @@ void head_leave(struct head_main *h)
 		launch_kill(h, dvm_head_registered(h->head)); /* that were to come */
 	nodes_close(h);
 	clients_refuse(h);
-	head_check_left(h);
+	check_left(h);
 }
 
-void head_fail(struct head_main *h, const char *fmt, ...)
+/* It has been said why: head_fail. */
+static void on_failed(struct head_main *h)
 {
-	char why[SAY_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	if (h->hold < 0)
-		log_error(&h->log, "%s", why);
-	head_say(h, "failed %s", why);
-	h->status = 1;
 	if (!leaves_daemons(h)) {
 		launch_kill(h, 0);
 		nodes_end(h, h->ready ? 0 : h->norphans); /* others go on waiting */
 	}
-	head_leave(h);
+	leave(h);
 }
 
 /* ---- operations of libdvm's head ---- */
@@ -225,7 +177,7 @@ static int on_grow(void *arg, uint32_t nodes, uint64_t job, const char *names)
 
 static void on_end(void *arg)
 {
-	head_leave(arg);
+	leave(arg);
 }
 
 /* ---- turns ---- */
@@ -328,61 +280,6 @@ static int open_loop(struct head_main *h)
 	return stop_open(h);
 }
 
-/* In a test it is shorter. */
-static uint32_t lease_ms(void)
-{
-	const char *text = getenv("PMI2X_DVM_LEASE");
-	uint32_t ms = LEASE_MS;
-
-	if (text)
-		(void)decimal_u32(text, 1, LEASE_MS, &ms);
-	return ms;
-}
-
-/*
- * How long ranks run without this head: longer, where they may wait for another. A DVM of
- * this machine needs none: no network can fail between its processes.
- */
-static void set_lease(struct head_main *h)
-{
-	uint64_t orphan_ms = h->options.orphan_s * UINT64_C(1000);
-	uint64_t early_ms = orphan_ms / 8 < ASK_MS ? orphan_ms / 8 : ASK_MS;
-
-	h->welcome.peer_ms = lease_ms() / 3 * 4;
-	if (h->options.local)
-		return;
-	h->welcome.lease_ms = lease_ms();
-	if (!orphan_ms)
-		return;
-	if (orphan_ms + early_ms > h->welcome.lease_ms)
-		h->welcome.lease_ms = orphan_ms + early_ms > MAX_MS ? MAX_MS :
-				      (uint32_t)(orphan_ms + early_ms);
-	h->welcome.grace_ms = h->options.grace_ms;
-}
-
-int head_new_identity(struct head_main *h)
-{
-	int rc = secret_create(&h->welcome.secret);
-
-	snprintf(h->welcome.dvm, sizeof(h->welcome.dvm), "dvm.%.30s.%d",
-		 h->options.name, (int)getpid());
-	snprintf(h->welcome.slots, sizeof(h->welcome.slots), "%s",
-		 h->options.slots);
-	snprintf(h->welcome.gpus, sizeof(h->welcome.gpus), "%s",
-		 h->options.gpus);
-	h->welcome.within_ms = h->options.within_ms;
-	h->welcome.share = h->options.share || h->options.local || h->options.launcher;
-	secret_hide(&h->welcome.secret);
-	h->welcome.orphan_s = h->options.orphan_s;
-	set_lease(h);
-	h->self.secret = h->welcome.secret;
-	h->self.jobid = h->welcome.dvm;
-	h->self.build = PMI2X_BUILD;
-	h->self.position = HANDSHAKE_SRUN;
-	h->self.protocol = PROTOCOL_VERSION;
-	return rc;
-}
-
 /* A margin for clocks that differ, and for ranks that take time to be killed. */
 static void set_head_lease(const struct head_main *h, struct dvm_head_options *o)
 {
@@ -394,7 +291,7 @@ static void set_head_lease(const struct head_main *h, struct dvm_head_options *o
 	o->away_ms = o->lease_ms + (margin < MARGIN_MS ? margin : MARGIN_MS);
 }
 
-int head_begin(struct head_main *h, uint32_t adopted)
+static int begin_with(struct head_main *h, uint32_t adopted)
 {
 	struct dvm_head_options options = h->settings->head;
 	uint32_t more = h->options.nodes > adopted ? h->options.nodes - adopted : 0;
@@ -417,13 +314,18 @@ int head_begin(struct head_main *h, uint32_t adopted)
 
 static int begin(struct head_main *h, const struct settings *s)
 {
-	int rc = open_loop(h);
+	static const struct head_hooks hooks = {
+		.begin = begin_with, .failed = on_failed, .check_left = check_left,
+	};
+	int rc;
 
+	h->hooks = &hooks;
 	h->settings = s;
+	rc = open_loop(h);
 	rc = rc ? rc : head_journal_open(h);
 	rc = rc ? rc : head_new_identity(h);
 	rc = rc ? rc : orphans_call(h);
-	return rc || h->called || h->head ? rc : head_begin(h, 0);
+	return rc || h->called || h->head ? rc : begin_with(h, 0);
 }
 
 /* ---- arguments ---- */

@@ -4,6 +4,8 @@
  * the daemons of the nodes.
  *
  *   head_main.c        life
+ *   say.c              time, and words for pmi2x-dvm up
+ *   welcome.c          the name and secret of this DVM
  *   nodes.c            links of the nodes' daemons
  *   clients.c          clients, over a unix socket in the DVM's directory, or by links
  *   address.c          the file that tells those on other nodes where it is
@@ -81,8 +83,19 @@ struct head_job {
 	size_t len;
 };
 
+/* Calls from files below head_main.c. */
+struct head_hooks {
+	/* Make this head, for `adopted` daemons of another one. 0 or a negative errno. */
+	int (*begin)(struct head_main *h, uint32_t adopted);
+	/* It cannot go on, and has said why: it ends. */
+	void (*failed)(struct head_main *h);
+	/* Something of what it waits for at its end has gone. */
+	void (*check_left)(struct head_main *h);
+};
+
 struct head_main {
 	struct head_options options;
+	const struct head_hooks *hooks;
 	struct dvm_head *head;      /* NULL: daemons of another one are being called */
 	const struct settings *settings;
 	struct loop *loop;
@@ -128,21 +141,20 @@ struct head_main {
 	int status;
 };
 
+/* ---- say.c ---- */
+
 struct dvm_time head_now(const struct head_main *h);
 /* To who waits in pmi2x-dvm up: "up N", "note TEXT", "ready", "failed WHY". */
 void head_say(struct head_main *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Another name and secret than any DVM had. 0 or a negative errno. */
-int head_new_identity(struct head_main *h);
-/* Make this head, for `adopted` daemons of another one. 0 or a negative errno. */
-int head_begin(struct head_main *h, uint32_t adopted);
 /* It cannot go on: say why, and end. */
 void head_fail(struct head_main *h, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Everybody has been told: go when the nodes have gone. */
-void head_leave(struct head_main *h);
-/* Something of what it waits for has gone. */
-void head_check_left(struct head_main *h);
+
+/* ---- welcome.c ---- */
+
+/* Another name and secret than any DVM had. 0 or a negative errno. */
+int head_new_identity(struct head_main *h);
 
 /* ---- nodes.c ---- */
 

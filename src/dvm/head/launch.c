@@ -157,7 +157,7 @@ static void on_daemon_exit(uv_process_t *process, int64_t code, int signal)
 	if (!h->leaving && (!h->ready || d->first >= dvm_head_registered(h->head)))
 		ended_early(h, code, signal);
 	uv_close((uv_handle_t *)process, on_closed);
-	head_check_left(h);
+	h->hooks->check_left(h);
 }
 
 /* ---- commands ---- */

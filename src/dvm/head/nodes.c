@@ -51,7 +51,7 @@ static void forget(struct node_link *n)
 	}
 	link_close(n->link);
 	free(n);
-	head_check_left(h);
+	h->hooks->check_left(h);
 }
 
 static void have(struct node_link *n)

@@ -210,7 +210,7 @@ static void decide(struct head_main *h)
 		rc = head_new_identity(h);
 	}
 	h->options.orphan_s = h->welcome.orphan_s;
-	rc = rc ? rc : head_begin(h, adopted);
+	rc = rc ? rc : h->hooks->begin(h, adopted);
 	if (rc)
 		head_fail(h, "%s", strerror(-rc));
 }
