@@ -258,7 +258,7 @@ def test_tasks_are_cancelled_by_name_and_range(one):
 
 
 def test_local_nodes_share_the_machine(dvm, env):
-    dvm("up", "--local", "2").ok().says("these 2 nodes are this machine")
+    dvm("up", "--local", "2").ok().says("the 2 nodes are all this machine and share its cores")
     dvm("down").ok()
     assert not dvm("up", "--local", "1").ok().stderr
     dvm("down").ok()

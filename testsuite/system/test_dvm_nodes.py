@@ -318,7 +318,7 @@ pmi2x-dvm grow $first
 pmi2x-dvm grow -N1
 other=$(sbatch --parsable -x $SLURM_JOB_NODELIST -N1 -o /dev/null --wrap 'sleep 600')
 until [ "$(squeue -h -o %T -j $other)" = RUNNING ]; do sleep 0.1; done
-pmi2x-dvm grow --jobid $other
+SQUEUE_PARTITION=none pmi2x-dvm grow --jobid $other
 pmi2x-dvm run -N4 -n4 {program}
 scancel $other
 until_there_is lost

@@ -2,7 +2,9 @@
 /* pmi2x-dvm grow and shrink. */
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
@@ -56,6 +58,20 @@ static uint64_t take_job(const char *text)
 	return job;
 }
 
+/* Options of squeue, which would leave jobs out. */
+static void unset_squeue_options(void)
+{
+	char **v = environ, name[256];
+
+	while (*v)
+		if (!strncmp(*v, "SQUEUE_", 7) && strcspn(*v, "=") < sizeof(name)) {
+			snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
+			unsetenv(name);
+		} else {
+			v++;
+		}
+}
+
 /* How many nodes a job has, as squeue says. */
 static uint32_t nodes_of(uint64_t job)
 {
@@ -63,6 +79,7 @@ static uint32_t nodes_of(uint64_t job)
 	uint32_t nodes = 0;
 	FILE *out;
 
+	unset_squeue_options();
 	snprintf(command, sizeof(command), "squeue -h -t R -o %%D -j %llu",
 		 (unsigned long long)job);
 	out = popen(command, "r");

@@ -113,7 +113,7 @@ static bool start(struct up *u)
 	printf(u->dvms ? ", %u DVMs\n" : "\n", u->dvms);
 	fflush(stdout); /* before what batch says of its tasks, to standard error */
 	if (u->local && u->nodes > 1)
-		fprintf(stderr, "pmi2x-dvm: these %u nodes are this machine: each has all its cores, which run the tasks of all\n",
+		fprintf(stderr, "pmi2x-dvm: the %u nodes are all this machine and share its cores\n",
 			u->nodes);
 	return true;
 }

@@ -19,7 +19,7 @@ void die_option(char **argv, int option)
 		die_usage("%s: there is no option -%c", argv[0], optopt);
 	if (optopt)
 		die_usage("%s: %s takes no value", argv[0], given);
-	die_usage("%s: there is no option %s, or it is the begin of several", argv[0], given);
+	die_usage("%s: there is no option %s, or several begin with it", argv[0], given);
 }
 
 uint32_t option_number(const char *option, const char *text, uint32_t min, uint32_t max)
