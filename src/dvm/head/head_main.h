@@ -243,7 +243,7 @@ int address_write(const struct head_main *h, const char *file, const char *text)
 
 /*
  * Call daemons of the journal's last head that may wait for another, if any: while
- * h->called is not 0, head_begin follows when all have answered. 0, or 1 when head_say
+ * h->called is not 0, hooks->begin follows when all have answered. 0, or 1 when head_say
  * has been told why not.
  */
 int orphans_call(struct head_main *h);
