@@ -2,6 +2,8 @@
 /* The end of a DVM that batch has started: last_client.h. */
 #include "dvm/cli/last_client.h"
 
+#include <string.h>
+
 /* Without a journal there is nothing that could be kept. */
 static const char *work_of(json_t *hello, const char *work)
 {
@@ -18,7 +20,7 @@ long long last_client_leaves(struct conn *c, const char *work,
 		return -1;
 	answer = conn_try(c, json_pack("{s:s,s:s,s:b}", "op", "down", "work",
 				       work_of(hello, work), "last", 1));
-	others = get_number(answer, "others");
+	others = answer && !strcmp(event_name(answer), "ok") ? get_number(answer, "others") : -1;
 	json_decref(answer);
 	while (!others && (event = conn_next(c))) {
 		if (fn)

@@ -182,6 +182,8 @@ void dvm_head_grow_failed(struct dvm_head *h, const char *why);
 void dvm_head_stop(struct dvm_head *h, struct dvm_time now);
 /* As above, but what runs is ended at once. */
 void dvm_head_stop_now(struct dvm_head *h, struct dvm_time now);
+/* The client that started this DVM has yet to connect, and counts as one until then. */
+void dvm_head_await_starter(struct dvm_head *h, bool awaited);
 /* The .ms when dvm_head_turn is to be called at the latest, or UINT64_MAX. */
 uint64_t dvm_head_deadline(const struct dvm_head *h);
 

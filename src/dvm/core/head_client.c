@@ -268,10 +268,15 @@ static enum work work_of(json_t *request)
 	return work;
 }
 
+void dvm_head_await_starter(struct dvm_head *h, bool awaited)
+{
+	h->awaits_starter = awaited;
+}
+
 static int count_others(const struct dvm_head *h, const struct head_client *c)
 {
 	const struct head_client *o;
-	int others = 0;
+	int others = h->awaits_starter;
 
 	for (o = h->clients; o; o = o->hh.next)
 		others += o != c && !o->leaves;

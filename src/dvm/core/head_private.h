@@ -225,6 +225,7 @@ struct dvm_head {
 	uint64_t stop_ms;         /* of HEAD_STOPS: when what runs is ended; 0: never */
 	uint64_t down_ms;         /* when a client has asked for the end, whose number is */
 	uint32_t down_client;     /* this, and was not told of nodes out of reach; or 0 */
+	bool awaits_starter;      /* see dvm_head_await_starter */
 	bool retry;               /* something was added or freed: place */
 	struct dvm_time now;      /* of the input that is handled */
 };

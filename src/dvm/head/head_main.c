@@ -252,6 +252,8 @@ static int make_head(struct head_main *h, const struct settings *s,
 	uint32_t amount;
 	int rc = dvm_head_create(&h->head, options, &ops, h, &h->log);
 
+	if (!rc)
+		dvm_head_await_starter(h->head, h->options.ends && h->hold >= 0);
 	for (size_t i = 0; !rc && i < s->ncounters; i++) {
 		const char *equals = strchr(s->counters[i], '=');
 

@@ -39,6 +39,8 @@ void stop_forget_hold(struct head_main *h)
 	uv_poll_stop(&h->hold_watch);
 	close(h->hold);
 	h->hold = -1;
+	if (h->head)
+		dvm_head_await_starter(h->head, false);
 }
 
 /* The tasks stay in the journal, for the next head. */

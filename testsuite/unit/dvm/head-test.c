@@ -693,6 +693,21 @@ static void last_of_the_clients_that_leave_ends_the_dvm(void **state)
 	bed_destroy(b);
 }
 
+static void client_before_the_one_that_started_the_dvm_does_not_end_it(void **state)
+{
+	static const char leave[] = "{\"op\":\"down\",\"work\":\"stop\",\"last\":true}";
+	struct bed *b = bed_create(100);
+
+	dvm_head_await_starter(b->head, true);
+	ask_as(b, CLIENT, leave);
+	assert_int_equal(number(event(b, "ok"), "others"), 1);
+	dvm_head_client_opened(b->head, OTHER_CLIENT);
+	dvm_head_await_starter(b->head, false);
+	ask_as(b, CLIENT, leave);
+	assert_int_equal(number(event(b, "ok"), "others"), 1);
+	bed_destroy(b);
+}
+
 static void several_dvms_give_no_number_twice(void **state)
 {
 	struct bed *b = bed_create_member(100, 2, 3);
@@ -722,6 +737,7 @@ int main(void)
 		cmocka_unit_test(a_client_of_another_version_is_not_heard),
 		cmocka_unit_test(the_queue_has_a_limit),
 		cmocka_unit_test(last_of_the_clients_that_leave_ends_the_dvm),
+		cmocka_unit_test(client_before_the_one_that_started_the_dvm_does_not_end_it),
 		cmocka_unit_test(several_dvms_give_no_number_twice),
 		cmocka_unit_test(nodes_are_told_where_a_task_is),
 		cmocka_unit_test(a_task_is_tried_again_as_often_as_allowed),
