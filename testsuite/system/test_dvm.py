@@ -217,7 +217,7 @@ def test_several(dvm):
     "arguments, words",
     [
         (["fly"], "there is no command"),
-        (["up", "--local", "0"], "number of nodes"),
+        (["up", "--local", "0"], "--local must be a number"),
         (["up", "--local", "1", "--slots", "0"], "--slots is"),
         (["up", "--local", "1", "--counter", "x"], "--counter is"),
         (["up", "--local", "1", "--name", "a/b"], "cannot be the name"),
