@@ -356,6 +356,21 @@ def test_interrupted_submit_leaves_its_tasks(start, here, env):
 # ---- in a job ----
 
 
+def test_requeued_batch_waits_for_its_earlier_run(start, here, tasks):
+    """Slurm may start a job again while what it ran before is ending."""
+    tasks.write(tasks.line("ended"), tasks.waiting("running"))
+    before = start(*LOCAL, "tasks", env={"SLURM_JOB_ID": "77"})
+    wait_until(lambda: len(tasks.ran()) == 2)
+    again = start(*LOCAL, "tasks", env={"SLURM_JOB_ID": "77", "SLURM_RESTART_COUNT": "1"})
+    said = again.stderr.readline()
+    assert f"process {before.pid} on" in said and "ran before it was requeued" in said
+    before.send_signal(signal.SIGINT)
+    assert before.wait() == -signal.SIGINT
+    tasks.go.touch()
+    assert again.wait() == 0
+    assert tasks.ran() == {"ended": 1, "running": 2}
+
+
 def test_array_of_jobs_on_one_node(cluster, prefix, tmp_path):
     """Each element has a DVM and results of its own, also where they share a file."""
     base = tmp_path / "dvm"

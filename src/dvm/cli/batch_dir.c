@@ -17,7 +17,9 @@
 #include "dvm/cli/results_file.h"
 #include "dvm/common/journal_file.h"
 #include "dvm/common/rundir.h"
+#include "libio/clock.h"
 
+#define EARLIER_RUN_S 60 /* more than KillWait of most sites */
 #define SUFFIX ".journal"
 #define RESULTS ".results"
 #define WHO_MAX 256
@@ -152,14 +154,46 @@ static void write_who(int lock)
 	free(who);
 }
 
-static void __attribute__((noreturn)) die_busy(const struct batch_dir *b, const char *file)
+static void read_who(const struct batch_dir *b, char who[WHO_MAX])
 {
-	char who[WHO_MAX];
-	ssize_t n = pread(b->lock, who, sizeof(who) - 1, 0);
+	ssize_t n = pread(b->lock, who, WHO_MAX - 1, 0);
 
 	who[n > 0 ? n : 0] = '\0';
-	die("%s works on %s now: wait until it has ended, or give --journal another directory",
-	    n > 0 ? who : "another process", file);
+}
+
+static bool is_locked(const struct batch_dir *b)
+{
+	return flock(b->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* This job was requeued, and what it ran before is about to end. */
+static bool is_of_earlier_run(const char *who)
+{
+	const char *job = getenv("SLURM_JOB_ID");
+	char *same = print("job %s,", job ? job : "");
+	bool is = job && getenv("SLURM_RESTART_COUNT") && !strncmp(who, same, strlen(same));
+
+	free(same);
+	return is;
+}
+
+static void wait_for_earlier_run(const struct batch_dir *b, const char *who)
+{
+	fprintf(stderr, "pmi2x-dvm: waits for %s to end, which this job ran before it was requeued\n", who);
+	for (int i = 0; i < EARLIER_RUN_S * 10 && is_locked(b); i++)
+		sleep_ms(100);
+}
+
+static void refuse_busy(const struct batch_dir *b, const char *file)
+{
+	char who[WHO_MAX];
+
+	read_who(b, who);
+	if (is_of_earlier_run(who))
+		wait_for_earlier_run(b, who);
+	if (is_locked(b))
+		die("%s works on %s now: wait until it has ended, or give --journal another directory",
+		    *who ? who : "another process", file);
 }
 
 /* A file system without locks has none; the head's journal has its own owner then. */
@@ -170,8 +204,8 @@ static void take_lock(struct batch_dir *b, const char *file)
 	b->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (b->lock < 0)
 		die("cannot make %s: %s", path, strerror(errno));
-	if (flock(b->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		die_busy(b, file);
+	if (is_locked(b))
+		refuse_busy(b, file);
 	free(path);
 	write_who(b->lock);
 }
