@@ -50,6 +50,7 @@ src_dvm_pmi2x_dvm_SOURCES = \
 	src/dvm/cli/up_options.c \
 	src/dvm/cli/value_lists.c src/dvm/cli/value_lists.h \
 	src/dvm/cli/task_text.c src/dvm/cli/task_text.h \
+	src/dvm/common/environ.c src/dvm/common/environ.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
@@ -74,6 +75,7 @@ src_dvm_pmi2x_dvm_head_SOURCES = \
 	src/dvm/common/journal_file.c src/dvm/common/journal_file.h \
 	src/dvm/common/self_path.c src/dvm/common/self_path.h \
 	src/dvm/common/rundir.c src/dvm/common/rundir.h \
+	src/dvm/common/environ.c src/dvm/common/environ.h \
 	src/dvm/common/bootstrap.c src/dvm/common/bootstrap.h
 src_dvm_pmi2x_dvm_head_CPPFLAGS = $(DVM_CPPFLAGS)
 src_dvm_pmi2x_dvm_head_CFLAGS = $(libio_la_CFLAGS) $(JANSSON_CFLAGS)

@@ -2,13 +2,13 @@
 /* pmi2x-dvm grow and shrink. */
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dvm/cli/client.h"
 #include "dvm/cli/dvm.h"
 #include "dvm/cli/options.h"
+#include "dvm/common/environ.h"
 #include "dvm/core/ledger.h"
 #include "libutil/decimal.h"
 
@@ -58,20 +58,6 @@ static uint64_t take_job(const char *text)
 	return job;
 }
 
-/* Options of squeue, which would leave jobs out. */
-static void unset_squeue_options(void)
-{
-	char **v = environ, name[256];
-
-	while (*v)
-		if (!strncmp(*v, "SQUEUE_", 7) && strcspn(*v, "=") < sizeof(name)) {
-			snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
-			unsetenv(name);
-		} else {
-			v++;
-		}
-}
-
 /* How many nodes a job has, as squeue says. */
 static uint32_t nodes_of(uint64_t job)
 {
@@ -79,7 +65,9 @@ static uint32_t nodes_of(uint64_t job)
 	uint32_t nodes = 0;
 	FILE *out;
 
-	unset_squeue_options();
+	environ = environ_filter(environ_is_not_of_squeue);
+	if (!environ)
+		die("out of memory");
 	snprintf(command, sizeof(command), "squeue -h -t R -o %%D -j %llu",
 		 (unsigned long long)job);
 	out = popen(command, "r");

@@ -120,7 +120,7 @@ static void launch(struct dvm_head *h, struct head_task *t)
 		task_signal_parts(h, t, 0);
 }
 
-/* They are the last of those that run, in the order of their starts. */
+/* Tasks to launch are the last of h->running, in the order of their starts. */
 void tasks_launch(struct dvm_head *h)
 {
 	struct head_task *t = h->running ? h->running->prev : NULL;

@@ -150,7 +150,7 @@ static void read_counters(struct spec_reading *r)
 	}
 }
 
-/* They follow those that are in it, for ranks share out a part's in order. */
+/* The numbers follow those that are in *all, for ranks share out a part's in order. */
 static bool read_set(struct spec_reading *r, json_t *list, uint32_t max,
 		     struct dvm_cores *all, uint32_t *count)
 {

@@ -56,8 +56,8 @@ struct dvm_node_ops {
 	 */
 	void (*limit_output)(void *arg, uint32_t part, size_t bytes);
 	/*
-	 * They have ended: give what they have written and not been given, whatever the
-	 * limit, and close.
+	 * The ranks have ended: give what they have written and not been given, whatever
+	 * the limit, and close.
 	 */
 	void (*close_output)(void *arg, uint32_t part);
 	/*

@@ -29,7 +29,7 @@ static int write_whole(const char *path, const char *text)
 }
 
 /* Nobody reads half of it. */
-int address_write(const struct head_main *h, const char *file, const char *text)
+static int replace(const struct head_main *h, const char *file, const char *text)
 {
 	char path[PATH_MAX];
 	int rc;
@@ -45,18 +45,23 @@ int address_write(const struct head_main *h, const char *file, const char *text)
 	return rc;
 }
 
+int address_write(const struct head_main *h, const char *file, char *text)
+{
+	int rc = text ? replace(h, file, text) : -ENOMEM;
+
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+	return rc;
+}
+
 void address_publish(struct head_main *h)
 {
-	char *text;
 	int rc;
 
 	if (!h->options.address)
 		return;
-	text = welcome_format(&h->welcome);
-	rc = text ? address_write(h, h->options.address, text) : -ENOMEM;
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
+	rc = address_write(h, h->options.address, welcome_format(&h->welcome));
 	if (rc)
 		head_say(h, "note clients on other nodes will not find this DVM: %s cannot be written: %s",
 			  h->options.address, strerror(-rc));

@@ -236,8 +236,11 @@ void job_open(struct head_main *h, void (*stop)(struct head_main *h));
 void job_watch(struct head_main *h);
 void job_close(struct head_main *h);
 
-/* Replace what is in a file, at once, by a text that is the user's alone. 0 or errno. */
-int address_write(const struct head_main *h, const char *file, const char *text);
+/*
+ * Replace what is in a file, at once, by a text that is the user's alone. Takes over the
+ * text, which has the secret, and wipes it. NULL is -ENOMEM. 0 or a negative errno.
+ */
+int address_write(const struct head_main *h, const char *file, char *text);
 
 /* ---- orphans.c ---- */
 

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dvm/common/environ.h"
 #include "dvm/head/head_main.h"
 #include "libutil/decimal.h"
 
@@ -153,21 +154,6 @@ static void on_text(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		j->len += (size_t)n;
 }
 
-/* Options of squeue would leave the job out. To be freed; NULL: no memory. */
-static char **make_environment(void)
-{
-	size_t n = 0, kept = 0;
-	char **env;
-
-	while (environ[n])
-		n++;
-	env = calloc(n + 1, sizeof(*env));
-	for (size_t i = 0; env && i < n; i++)
-		if (strncmp(environ[i], "SQUEUE_", 7))
-			env[kept++] = environ[i];
-	return env;
-}
-
 static int spawn_squeue(struct head_main *h)
 {
 	struct head_job *j = &h->job;
@@ -179,7 +165,7 @@ static int spawn_squeue(struct head_main *h)
 		{ .flags = UV_IGNORE },
 	};
 	uv_process_options_t options = {
-		.file = args[0], .args = args, .env = make_environment(), .stdio = stdio,
+		.file = args[0], .args = args, .env = environ_filter(environ_is_not_of_squeue), .stdio = stdio,
 		.stdio_count = 3, .exit_cb = on_exit_of_squeue,
 	};
 	int rc = options.env ? uv_spawn(loop_uv(h->loop), &j->process, &options) : -ENOMEM;

@@ -16,6 +16,7 @@
 #include <utlist.h>
 
 #include "dvm/common/core_file.h"
+#include "dvm/common/environ.h"
 #include "dvm/common/rlimits.h"
 #include "dvm/common/rundir.h"
 #include "dvm/common/self_path.h"
@@ -244,23 +245,13 @@ static char *make_command(const struct head_main *h, const struct step *s)
 
 /*
  * For srun, which is told the job: of the variables of Slurm, which are about this job
- * and step, those by which it reaches the controller. To be freed; NULL: no memory.
+ * and step, those by which it reaches the controller.
  */
-static char **make_environment(void)
+static bool is_for_srun(const char *variable)
 {
-	size_t n = 0, kept = 0;
-	char **env;
-
-	while (environ[n])
-		n++;
-	env = calloc(n + 1, sizeof(*env));
-	for (size_t i = 0; env && i < n; i++)
-		if (strncmp(environ[i], "SLURM_", 6) ||
-		    !strncmp(environ[i], "SLURM_CONF=", 11) ||
-		    !strncmp(environ[i], "SLURM_SACK_SOCKET=", 18) ||
-		    !strncmp(environ[i], "SLURM_JWT=", 10))
-			env[kept++] = environ[i];
-	return env;
+	return strncmp(variable, "SLURM_", 6) || !strncmp(variable, "SLURM_CONF=", 11) ||
+	       !strncmp(variable, "SLURM_SACK_SOCKET=", 18) ||
+	       !strncmp(variable, "SLURM_JWT=", 10);
 }
 
 /* ---- starting ---- */
@@ -281,7 +272,7 @@ static int tell(struct head_main *h, struct daemon_process *d, int rc)
 	return rc;
 }
 
-/* They are for ranks, too. */
+/* The limits are for ranks, too. */
 static int spawn_with_limits(struct head_main *h, struct daemon_process *d,
 				 const uv_process_options_t *options)
 {
@@ -346,7 +337,7 @@ static int launch(struct head_main *h, const struct step *s)
 	char *command = make_command(h, s);
 	char *argv[] = { "/bin/sh", "-c", command, NULL };
 	bool srun = s->more && !h->options.launcher;
-	char **env = srun ? make_environment() : NULL;
+	char **env = srun ? environ_filter(is_for_srun) : NULL;
 	int rc = -ENOMEM;
 
 	if (command && (env || !srun))

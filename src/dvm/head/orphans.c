@@ -70,18 +70,14 @@ static char *format(const struct head_main *h)
 
 void orphans_publish(struct head_main *h)
 {
-	char path[PATH_MAX], *text;
+	char path[PATH_MAX];
 	int rc;
 
 	if (!h->options.orphan_s || !head_journal_is_ours(h))
 		return;
 	file_path(h, path);
-	text = format(h);
 	h->noted_unheard = dvm_head_is_unheard(h->head);
-	rc = text ? address_write(h, path, text) : -ENOMEM;
-	if (text)
-		explicit_bzero(text, strlen(text));
-	free(text);
+	rc = address_write(h, path, format(h));
 	if (rc)
 		head_say(h, "note another head will not find the daemons of this one: %s cannot be written: %s",
 			  path, strerror(-rc));

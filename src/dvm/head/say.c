@@ -2,21 +2,17 @@
 /* The time, and words for pmi2x-dvm up. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dvm/head/head_main.h"
+#include "libio/clock.h"
 
 #define SAY_MAX 1024
 
 struct dvm_time head_now(const struct head_main *h)
 {
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
 	return (struct dvm_time){
-		.wall_ns = (uint64_t)wall.tv_sec * 1000000000 +
-			   (uint64_t)wall.tv_nsec,
+		.wall_ns = (uint64_t)clock_ns(CLOCK_REALTIME),
 		.ms = uv_now(loop_uv(h->loop)),
 	};
 }
