@@ -225,7 +225,13 @@ def give_up_node(cluster, node):
     update = ["scontrol", "update", f"nodename={node}"]
     cluster.run(*update, "state=down", "reason=crashed").ok()
     wait_until(lambda: not cluster.run("squeue", "-h").stdout)
-    cluster.run(*update, "state=resume").ok()
+
+    def is_idle():
+        # slurmctld refuses it for a moment, and for a node that is back already
+        cluster.run(*update, "state=resume")
+        return cluster.run("sinfo", "-hn", node, "-o%T").stdout.startswith("idle")
+
+    wait_until(is_idle)
 
 
 def remove_stale_sockets(cluster, nodes=5):
