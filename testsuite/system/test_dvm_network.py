@@ -146,6 +146,28 @@ def test_daemon_that_is_killed_is_proof_that_its_ranks_have_ended(network, name)
     network.assert_one_at_a_time()
 
 
+def step_of(network, node):
+    """The processes of a node, those that were started first at the end: as when Slurm
+    kills a step, nobody is left who could say that the ranks have ended."""
+    found = [network.daemon_of(node)]
+    for pid in found:
+        found += map(int, open(f"/proc/{pid}/task/{pid}/children").read().split())
+    return found[::-1]
+
+
+@pytest.mark.parametrize("network", [1], indirect=True)
+@pytest.mark.parametrize("orphan", [False, True], ids=["plain", "orphan"])
+def test_node_whose_processes_are_all_killed_refuses_a_call_of_the_head(network, tmp_path, orphan):
+    """That is the proof that its ranks have ended. The lease is 45 s."""
+    begin(network, "--journal", tmp_path / "j", *(["--orphan", "60"] if orphan else []))
+    step = step_of(network, 0)
+    for number in signal.SIGSTOP, signal.SIGKILL:
+        for pid in step:
+            os.kill(pid, number)
+    network.wait_for_instance(1, 20)
+    network.assert_one_at_a_time()
+
+
 def test_daemon_that_is_killed_says_so_to_its_second_head(network, tmp_path):
     """The lease is 30 s."""
     options = ("--orphan", "30")

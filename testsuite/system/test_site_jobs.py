@@ -177,8 +177,7 @@ def test_a_requeued_batch_of_tasks(own, submit, prefix, tmp_path):
 
     wait_until(ended, HANGS_S)
     own.run("scontrol", "requeue", job.id).ok()
-    # On a slow machine the head learns of the ends of ranks by their lease only.
-    wait_until(lambda: not living(base), 2 * HANGS_S)
+    wait_until(lambda: not living(base), HANGS_S)
     job.make("go")
     job.begin_now()
     # That which was requeued may have had the time to say how it has ended.

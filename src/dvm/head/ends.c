@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Daemons that this head has lost while it lives: the network between them has failed, or
- * they hang. One that waits for another head (up --orphan) goes on with its ranks, so it is
- * told to end as soon as it can be reached. Each call is the next a little later, until
- * the daemon says that its ranks have ended, or its lease is over. A head that has been
- * taken over calls nobody: the next one has these daemons.
+ * Daemons that this head has lost while it lives, and whose ranks may still run: somebody has
+ * killed the daemon, the network has failed, or the daemon hangs. The head calls such a daemon
+ * again and again, until its ranks have ended or its lease is over. A refused call proves
+ * that they have ended: daemon and zygote hold the socket as long as they have ranks. A daemon
+ * that waits for another head (up --orphan) goes on with its ranks, and each call tells it to
+ * end. A head that has been taken over calls nobody: the next one has these daemons.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include <utlist.h>
 
 #include "dvm/head/head_main.h"
 
-#define FIRST_MS 250
-#define LAST_MS 4000 /* a cancel that waits for ten seconds sees some of them */
+#define FIRST_MS 1000 /* Slurm kills the processes of a step one after the other */
+#define LAST_MS 4000  /* a cancel that waits for ten seconds sees some of them */
 
 struct ending {
 	struct head_main *head;
@@ -69,8 +71,8 @@ void ends_begin(struct head_main *h, uint32_t position)
 {
 	struct ending *e;
 
-	if (!h->options.orphan_s || !h->ready || h->leaving ||
-	    !dvm_head_node_may_run(h->head, position) || !head_journal_is_ours(h))
+	if (!h->ready || h->leaving || !dvm_head_node_may_run(h->head, position) ||
+	    !head_journal_is_ours(h))
 		return;
 	e = calloc(1, sizeof(*e));
 	if (!e) /* its lease ends it */
@@ -79,13 +81,15 @@ void ends_begin(struct head_main *h, uint32_t position)
 	uv_timer_init(loop_uv(h->loop), &e->timer);
 	e->timer.data = e;
 	DL_APPEND(h->endings, e);
-	call(e);
+	wait_for_next(e);
 }
 
-void ends_called(struct head_main *h, uint32_t position)
+void ends_called(struct head_main *h, uint32_t position, int error)
 {
 	struct ending *e;
 
+	if (error == -ECONNREFUSED)
+		dvm_head_node_gone(h->head, position, head_now(h));
 	DL_FOREACH(h->endings, e)
 		if (e->position == position) {
 			wait_for_next(e);

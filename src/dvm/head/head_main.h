@@ -268,12 +268,12 @@ void orphans_withdraw(const struct head_main *h);
 /* ---- ends.c ---- */
 
 /*
- * A daemon is lost, and may wait for another head, which it is not to find: it is told to
- * end, again and again, until it has or its lease is over.
+ * A daemon is lost, and its ranks may run: call it until they have ended, or its lease is
+ * over.
  */
 void ends_begin(struct head_main *h, uint32_t position);
-/* A call of nodes_call_to_end is over. */
-void ends_called(struct head_main *h, uint32_t position);
+/* A call of nodes_call_to_end is over. `error` 0: the daemon ended the connection. */
+void ends_called(struct head_main *h, uint32_t position, int error);
 void ends_close(struct head_main *h);
 
 /* ---- launch.c ---- */

@@ -206,7 +206,7 @@ static void not_answered(struct node_link *n, int error)
 	if (awaited)
 		orphans_answer(h, position, error ? error : -ECONNRESET);
 	else
-		ends_called(h, position);
+		ends_called(h, position, error);
 }
 
 static void on_end(void *arg, struct link *l, int error)
